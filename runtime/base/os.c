@@ -1,0 +1,305 @@
+/* os.c -- files, clocks, environment, fork detection. */
+#include "os.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+static int posix_openat(void *user, int dir, const char *name, int flags,
+                        mode_t mode)
+{
+  (void)user;
+  return openat(dir, name, flags, mode);
+}
+
+static ssize_t posix_read(void *user, int fd, void *buf, size_t n)
+{
+  (void)user;
+  return read(fd, buf, n);
+}
+
+static ssize_t posix_write(void *user, int fd, const void *buf, size_t n)
+{
+  (void)user;
+  return write(fd, buf, n);
+}
+
+static int posix_close(void *user, int fd)
+{
+  (void)user;
+  return close(fd);
+}
+
+static int posix_fsync(void *user, int fd)
+{
+  (void)user;
+  return fsync(fd);
+}
+
+static int posix_fstat(void *user, int fd, struct stat *out)
+{
+  (void)user;
+  return fstat(fd, out);
+}
+
+static int posix_fstatat(void *user, int dir, const char *name,
+                         struct stat *out)
+{
+  (void)user;
+  return fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW);
+}
+
+static int posix_mkdirat(void *user, int dir, const char *name, mode_t mode)
+{
+  (void)user;
+  return mkdirat(dir, name, mode);
+}
+
+static int posix_renameat(void *user, int dir, const char *from, const char *to)
+{
+  (void)user;
+  return renameat(dir, from, dir, to);
+}
+
+static int posix_unlinkat(void *user, int dir, const char *name)
+{
+  (void)user;
+  return unlinkat(dir, name, 0);
+}
+
+static int posix_futimens(void *user, int fd, const struct timespec times[2])
+{
+  (void)user;
+  return futimens(fd, times);
+}
+
+static int set_lock(int fd, short type)
+{
+  struct flock range = {.l_type = type, .l_whence = SEEK_SET};
+
+  return fcntl(fd, F_OFD_SETLK, &range);
+}
+
+static int posix_lock(void *user, int fd, bool exclusive)
+{
+  (void)user;
+  return set_lock(fd, exclusive ? F_WRLCK : F_RDLCK);
+}
+
+static int posix_unlock(void *user, int fd)
+{
+  (void)user;
+  return set_lock(fd, F_UNLCK);
+}
+
+static DIR *posix_fdopendir(void *user, int fd)
+{
+  (void)user;
+  return fdopendir(fd);
+}
+
+static struct dirent *posix_readdir(void *user, DIR *dir)
+{
+  (void)user;
+  return readdir(dir);
+}
+
+const kiln__fs kiln__fs_posix = {
+    .openat = posix_openat,
+    .read = posix_read,
+    .write = posix_write,
+    .close = posix_close,
+    .fsync = posix_fsync,
+    .fstat = posix_fstat,
+    .fstatat = posix_fstatat,
+    .mkdirat = posix_mkdirat,
+    .renameat = posix_renameat,
+    .unlinkat = posix_unlinkat,
+    .futimens = posix_futimens,
+    .lock = posix_lock,
+    .unlock = posix_unlock,
+    .fdopendir = posix_fdopendir,
+    .readdir = posix_readdir,
+};
+
+bool kiln__write_all(const kiln__fs *fs, int fd, const void *data, size_t n)
+{
+  const char *from = data;
+
+  while (n > 0) {
+    const ssize_t done = fs->write(fs->user, fd, from, n);
+
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0) {
+      if (done == 0)
+        errno = EIO;
+      return false;
+    }
+    from += done;
+    n -= (size_t)done;
+  }
+  return true;
+}
+
+bool kiln__read_all(const kiln__fs *fs, int fd, void *data, size_t n)
+{
+  char *to = data;
+
+  while (n > 0) {
+    const ssize_t done = fs->read(fs->user, fd, to, n);
+
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0) {
+      if (done == 0)
+        errno = 0;
+      return false;
+    }
+    to += done;
+    n -= (size_t)done;
+  }
+  return true;
+}
+
+kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit)
+{
+  const kiln__fs *fs = &kiln__fs_posix;
+  kiln_status st = KILN_OK;
+  struct stat info;
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+  if (fd < 0)
+    return kiln__fail_os(errno, "open", path);
+  if (fstat(fd, &info) != 0)
+    KILN_TRY(kiln__fail_os(errno, "fstat", path));
+  if (!S_ISREG(info.st_mode))
+    KILN_TRY(kiln__fail_os(EISDIR, "read", path));
+  if ((uint64_t)info.st_size > limit)
+    KILN_TRY(kiln__fail_os(EFBIG, "read", path));
+  if (!kiln__buf_reserve(out, (size_t)info.st_size))
+    KILN_TRY(kiln__fail_memory(path));
+  if (!kiln__read_all(fs, fd, out->data, (size_t)info.st_size))
+    KILN_TRY(kiln__fail_os(errno == 0 ? EIO : errno, "read", path));
+  out->size = (size_t)info.st_size;
+  out->data[out->size] = '\0';
+
+done:
+  close(fd);
+  return st;
+}
+
+kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
+                               mode_t mode)
+{
+  const kiln__fs *fs = &kiln__fs_posix;
+  kiln_status st = KILN_OK;
+  char temporary[4096];
+  int fd = -1;
+
+  if (!kiln__format(temporary, sizeof temporary, "%s.%ld.%llx.tmp", path,
+                    (long)getpid(), (unsigned long long)kiln__clock_ns()))
+    return kiln__fail_os(ENAMETOOLONG, "open", path);
+  fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  if (fd < 0)
+    return kiln__fail_os(errno, "open", temporary);
+  if (!kiln__write_all(fs, fd, data, size))
+    KILN_TRY(kiln__fail_os(errno, "write", temporary));
+  if (fsync(fd) != 0)
+    KILN_TRY(kiln__fail_os(errno, "fsync", temporary));
+  if (rename(temporary, path) != 0)
+    KILN_TRY(kiln__fail_os(errno, "rename", path));
+
+done:
+  close(fd);
+  if (st != KILN_OK)
+    unlink(temporary);
+  return st;
+}
+
+uint64_t kiln__clock_ns(void)
+{
+  struct timespec t;
+
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int64_t kiln__time_ns(void)
+{
+  struct timespec t;
+
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void kiln__sleep_ns(uint64_t ns)
+{
+  struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u),
+                       .tv_nsec = (long)(ns % 1000000000u)};
+
+  while (nanosleep(&t, &t) != 0 && errno == EINTR)
+    continue;
+}
+
+const char *kiln__env(const char *name)
+{
+  const char *value = secure_getenv(name);
+
+  return value == NULL || value[0] == '\0' ? NULL : value;
+}
+
+unsigned kiln__cores(void)
+{
+  cpu_set_t set;
+
+  if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
+    return (unsigned)CPU_COUNT(&set);
+  return 1;
+}
+
+void kiln__fork_guard_init(kiln__fork_guard *guard)
+{
+  const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+  void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  guard->pid = getpid();
+  guard->page = NULL;
+  if (page == MAP_FAILED)
+    return;
+  if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+    munmap(page, size); /* a kernel before 4.14: fall back to getpid() */
+    return;
+  }
+  guard->page = page;
+  *guard->page = 1;
+}
+
+void kiln__fork_guard_free(kiln__fork_guard *guard)
+{
+  if (guard->page != NULL)
+    munmap((void *)guard->page, (size_t)sysconf(_SC_PAGESIZE));
+  guard->page = NULL;
+}
+
+bool kiln__forked(const kiln__fork_guard *guard)
+{
+  return guard->page != NULL ? *guard->page != 1 : getpid() != guard->pid;
+}
+
+kiln_status kiln__fork_check(const kiln__fork_guard *guard)
+{
+  if (!kiln__forked(guard))
+    return KILN_OK;
+  return kiln__fail(KILN_EFORKED,
+                    "create the runtime after fork, or exec a new program",
+                    "this process was forked from the one that made the "
+                    "runtime, and CUDA does not work across fork");
+}

@@ -1,0 +1,75 @@
+/* os.h -- what Kiln asks of the operating system. */
+#ifndef KILN_OS_H
+#define KILN_OS_H
+
+#include "base.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+/* Every file operation of the cache, as a table, so that tests can make each
+ * one fail in turn. Same contracts as the system calls: -1 and errno. */
+typedef struct kiln__fs {
+  int (*openat)(void *user, int dir, const char *name, int flags, mode_t mode);
+  ssize_t (*read)(void *user, int fd, void *buf, size_t n);
+  ssize_t (*write)(void *user, int fd, const void *buf, size_t n);
+  int (*close)(void *user, int fd);
+  int (*fsync)(void *user, int fd);
+  int (*fstat)(void *user, int fd, struct stat *out);
+  int (*fstatat)(void *user, int dir, const char *name, struct stat *out);
+  int (*mkdirat)(void *user, int dir, const char *name, mode_t mode);
+  int (*renameat)(void *user, int dir, const char *from, const char *to);
+  int (*unlinkat)(void *user, int dir, const char *name);
+  int (*futimens)(void *user, int fd, const struct timespec times[2]);
+  int (*lock)(void *user, int fd, bool exclusive); /* non-blocking; -1 EAGAIN */
+  int (*unlock)(void *user, int fd);
+  DIR *(*fdopendir)(void *user, int fd);
+  struct dirent *(*readdir)(void *user, DIR *dir);
+  void *user;
+} kiln__fs;
+
+/* The real system calls; locks are open-file-description locks. EINTR is
+ * retried by the callers through kiln__read_all and kiln__write_all. */
+extern const kiln__fs kiln__fs_posix;
+
+/* Whole reads and writes: retry short counts and EINTR. False with errno. */
+bool kiln__write_all(const kiln__fs *fs, int fd, const void *data, size_t n);
+/* Reads exactly n bytes; a file that ends early gives false with errno 0. */
+bool kiln__read_all(const kiln__fs *fs, int fd, void *data, size_t n);
+
+/* Read a whole file of at most `limit` bytes into an empty buffer.
+ * KILN_OK, KILN_EIO, KILN_ENOMEM. */
+kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit);
+
+/* Write a file so that readers see the old or the new content, never a part:
+ * temporary file in the same folder, fsync, rename. KILN_OK, KILN_EIO. */
+kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
+                               mode_t mode);
+
+/* Monotonic and calendar clocks in nanoseconds. */
+uint64_t kiln__clock_ns(void);
+int64_t kiln__time_ns(void);
+void kiln__sleep_ns(uint64_t ns);
+
+/* An environment variable, NULL if unset, empty, or if the process runs with
+ * raised privileges. */
+const char *kiln__env(const char *name);
+
+/* Cores this process may use, at least 1. */
+unsigned kiln__cores(void);
+
+/* Tells a forked child from its parent without a system call: a page that the
+ * kernel wipes in the child. */
+typedef struct kiln__fork_guard {
+  volatile uint32_t *page; /* 1 in the process that made it; NULL: use pid */
+  pid_t pid;
+} kiln__fork_guard;
+
+void kiln__fork_guard_init(kiln__fork_guard *guard);
+void kiln__fork_guard_free(kiln__fork_guard *guard);
+bool kiln__forked(const kiln__fork_guard *guard);
+/* KILN_OK or KILN_EFORKED with its record. */
+kiln_status kiln__fork_check(const kiln__fork_guard *guard);
+
+#endif

@@ -1,0 +1,181 @@
+/* text.c -- bounded text, byte buffers, log lines. */
+#include "base.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Length of `text` cut to `limit` bytes without splitting a UTF-8 sequence. */
+static size_t cut_length(const char *text, size_t limit)
+{
+  size_t n = limit;
+
+  while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80)
+    n--;
+  return n;
+}
+
+bool kiln__copy_text(char *buf, size_t size, const char *text)
+{
+  const size_t n = strlen(text);
+
+  if (n < size) {
+    memmove(buf, text, n + 1);
+    return true;
+  }
+  {
+    const size_t kept = cut_length(text, size - 1);
+
+    memmove(buf, text, kept);
+    buf[kept] = '\0';
+  }
+  return false;
+}
+
+bool kiln__format(char *buf, size_t size, const char *format, ...)
+{
+  va_list args;
+  int n;
+
+  va_start(args, format);
+  n = vsnprintf(buf, size, format, args);
+  va_end(args);
+  if (n < 0) {
+    buf[0] = '\0';
+    return false;
+  }
+  return (size_t)n < size;
+}
+
+bool kiln__starts_with(const char *text, const char *prefix)
+{
+  return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+void kiln__format_double(char buf[32], double value)
+{
+  char *c;
+
+  for (int digits = 1; digits <= 17; digits++) {
+    snprintf(buf, 32, "%.*g", digits, value);
+    /* strtod reads the same locale that snprintf wrote. */
+    if (strtod(buf, NULL) == value || value != value)
+      break;
+  }
+  for (c = buf; *c != '\0'; c++) {
+    if (*c == ',')
+      *c = '.';
+  }
+}
+
+void kiln__buf_init(kiln__buf *b, const kiln_allocator *a)
+{
+  *b = (kiln__buf){.alloc = a};
+}
+
+void kiln__buf_free(kiln__buf *b)
+{
+  if (b->alloc != NULL)
+    kiln__free(b->alloc, b->data);
+  *b = (kiln__buf){.alloc = b->alloc};
+}
+
+void kiln__buf_clear(kiln__buf *b)
+{
+  b->size = 0;
+  b->failed = false;
+  if (b->data != NULL)
+    b->data[0] = '\0';
+}
+
+bool kiln__buf_reserve(kiln__buf *b, size_t more)
+{
+  size_t wanted, capacity;
+  char *data;
+
+  if (b->failed || more > SIZE_MAX / 2 - b->size - 1) {
+    b->failed = true;
+    return false;
+  }
+  wanted = b->size + more + 1;
+  if (wanted <= b->capacity)
+    return true;
+  capacity = b->capacity < 128 ? 256 : b->capacity * 2;
+  if (capacity < wanted)
+    capacity = wanted;
+  data = kiln__resize(b->alloc, b->data, capacity);
+  if (data == NULL) {
+    b->failed = true;
+    return false;
+  }
+  b->data = data;
+  b->capacity = capacity;
+  return true;
+}
+
+void kiln__buf_add(kiln__buf *b, const void *data, size_t size)
+{
+  if (!kiln__buf_reserve(b, size))
+    return;
+  if (size > 0)
+    memcpy(b->data + b->size, data, size);
+  b->size += size;
+  b->data[b->size] = '\0';
+}
+
+void kiln__buf_text(kiln__buf *b, const char *text)
+{
+  kiln__buf_add(b, text, strlen(text));
+}
+
+void kiln__buf_format(kiln__buf *b, const char *format, ...)
+{
+  va_list args, again;
+  int n;
+
+  va_start(args, format);
+  va_copy(again, args);
+  n = vsnprintf(NULL, 0, format, args);
+  if (n < 0)
+    b->failed = true;
+  else if (kiln__buf_reserve(b, (size_t)n)) {
+    vsnprintf(b->data + b->size, (size_t)n + 1, format, again);
+    b->size += (size_t)n;
+  }
+  va_end(again);
+  va_end(args);
+}
+
+char *kiln__buf_take(kiln__buf *b)
+{
+  char *data;
+
+  if (b->data == NULL)
+    kiln__buf_add(b, "", 0);
+  if (b->failed) {
+    kiln__buf_free(b);
+    return NULL;
+  }
+  data = b->data;
+  *b = (kiln__buf){.alloc = b->alloc};
+  return data;
+}
+
+kiln_status kiln__buf_status(const kiln__buf *b, const char *what)
+{
+  return b->failed ? kiln__fail_memory(what) : KILN_OK;
+}
+
+void kiln__logf(const kiln__log *log, kiln_log_level level, const char *format,
+                ...)
+{
+  char line[1024];
+  va_list args;
+
+  if (log == NULL || log->fn == NULL || level > log->level)
+    return;
+  va_start(args, format);
+  vsnprintf(line, sizeof line, format, args);
+  va_end(args);
+  log->fn(log->user, level, line);
+}

@@ -1,0 +1,138 @@
+/* cache.h -- keys, entries, and the tiers that hold them.
+ *
+ * fetch: memory -> packs -> disk -> single flight { disk again -> make ->
+ * publish }. Nothing but out of memory and the maker's own failure ever makes
+ * fetch fail. */
+#ifndef KILN_CACHE_INTERNAL_H
+#define KILN_CACHE_INTERNAL_H
+
+#include "../base/os.h"
+
+#include <kiln/cache.h>
+
+/* ---- Keys ------------------------------------------------------------------ */
+
+/* A key is text: one length-prefixed field after another, so that no two
+ * lists of fields give the same bytes. Fields are either portable (what the
+ * program is: source, headers, defines, options, names) or local (which
+ * compiler, which target); packs compare the portable part only. */
+typedef struct kiln__key {
+  kiln__buf text;     /* all fields */
+  kiln__buf portable; /* the portable ones */
+  char hash[33];      /* XXH3-128 of text, hex; set by kiln__key_seal */
+  char portable_hash[33];
+} kiln__key;
+
+void kiln__key_init(kiln__key *key, const kiln_allocator *a);
+void kiln__key_free(kiln__key *key);
+void kiln__key_add(kiln__key *key, const char *field, const void *value,
+                   size_t size, bool portable);
+/* KILN_OK, KILN_ENOMEM if any add failed. */
+kiln_status kiln__key_seal(kiln__key *key);
+/* Walk the fields of a key's text. False at its end or at malformed text. */
+typedef struct kiln__field {
+  const char *name, *value; /* value is not terminated */
+  size_t name_size, size;
+} kiln__field;
+bool kiln__key_next(const char *text, size_t size, size_t *at,
+                    kiln__field *out);
+
+/* ---- Entries ---------------------------------------------------------------- */
+
+typedef enum kiln__section {
+  KILN__PTX = 0,
+  KILN__CUBIN,
+  KILN__NAMES,  /* lowered names */
+  KILN__LOG,    /* compile log */
+  KILN__REPORT, /* resources */
+  KILN__META,   /* compile time, NVRTC version, target */
+  KILN__SECTIONS
+} kiln__section;
+
+typedef struct kiln__slice {
+  const void *data; /* a NUL byte follows the data, not counted in size */
+  size_t size;
+} kiln__slice;
+
+/* Immutable once made, shared by reference count. */
+typedef struct kiln__entry kiln__entry;
+
+/* Copies key text and sections. NULL: out of memory. One reference. */
+kiln__entry *kiln__entry_create(const kiln_allocator *a, const kiln__key *key,
+                                const kiln__slice sections[KILN__SECTIONS]);
+kiln__entry *kiln__entry_ref(kiln__entry *entry);
+void kiln__entry_unref(kiln__entry *entry); /* NULL is fine */
+kiln__slice kiln__entry_get(const kiln__entry *entry, kiln__section section);
+kiln__slice kiln__entry_key(const kiln__entry *entry); /* full key text */
+const char *kiln__entry_hash(const kiln__entry *entry);
+
+/* ---- Cache ------------------------------------------------------------------ */
+
+typedef struct kiln__cache kiln__cache;
+
+typedef struct kiln__cache_config {
+  const kiln_allocator *alloc;
+  const kiln__log *log;
+  const kiln__fs *fs;    /* NULL: the real one */
+  const char *dir;       /* NULL: no disk tier */
+  uint64_t cap_bytes;    /* 0: 256 MiB */
+  unsigned wait_ms;      /* longest wait for another process */
+  size_t memory_bytes;   /* cap of the memory tier, 0: 64 MiB */
+  const char *const *packs;
+  size_t n_packs;
+} kiln__cache_config;
+
+/* Touches no file. KILN_OK, KILN_ENOMEM. */
+kiln_status kiln__cache_open(kiln__cache **out,
+                             const kiln__cache_config *config);
+void kiln__cache_close(kiln__cache *cache);
+
+/* Make the entry; called with no lock held, in the calling thread. */
+typedef kiln_status (*kiln__make_fn)(void *user, kiln__entry **out);
+
+typedef struct kiln__fetch {
+  const kiln__key *key;
+  kiln_target target;       /* for packs: which image serves it */
+  bool refresh;             /* skip reading, replace what is there */
+  bool private_only;        /* no tier at all: just make */
+  bool lookup_only;         /* KILN_ENOTFOUND instead of making; silent: writes
+                               no error record */
+  kiln__make_fn make;
+  void *user;
+} kiln__fetch;
+
+/* KILN_OK with a reference in *out, KILN_ENOMEM, or what make returned (every
+ * thread that waited for that make gets the same status and record). */
+kiln_status kiln__cache_fetch(kiln__cache *cache, const kiln__fetch *fetch,
+                              kiln__entry **out, kiln_origin *origin);
+
+/* Can a pack serve this portable key for this target? A reference or NULL. It
+ * needs only portable_hash and portable of the key, so it works without NVRTC. */
+kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
+                              kiln_target target);
+/* Targets for which packs hold this portable key; returns how many. */
+size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
+                                kiln_target *out, size_t capacity);
+
+/* The driver refused this entry's image: forget it in memory and on disk. */
+void kiln__cache_reject(kiln__cache *cache, kiln__entry *entry);
+
+/* Behind the public functions of <kiln/cache.h>. */
+void kiln__cache_stats_get(kiln__cache *cache, kiln_cache_stats *out);
+void kiln__cache_info_get(kiln__cache *cache, kiln_cache_info *out);
+kiln_status kiln__cache_visit(kiln__cache *cache, bool verify, kiln_cache_fn fn,
+                              void *user);
+kiln_status kiln__cache_mend(kiln__cache *cache, uint64_t *removed);
+kiln_status kiln__cache_shrink(kiln__cache *cache, uint64_t bytes,
+                               uint64_t *removed);
+kiln_status kiln__cache_wipe(kiln__cache *cache, uint64_t *removed);
+/* Visit the key texts of all entries (memory, then disk); false stops. */
+typedef bool (*kiln__key_fn)(void *user, const char *hash, const char *text,
+                             size_t size);
+kiln_status kiln__cache_keys(kiln__cache *cache, kiln__key_fn fn, void *user);
+/* Write entries with their targets as a pack file. */
+kiln_status kiln__pack_write(const kiln_allocator *a, const char *path,
+                             kiln__entry *const *entries,
+                             const kiln_target *targets, size_t n);
+
+#endif

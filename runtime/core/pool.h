@@ -1,0 +1,29 @@
+/* pool.h -- a bounded set of threads that run compiles in order. */
+#ifndef KILN_POOL_H
+#define KILN_POOL_H
+
+#include "../base/base.h"
+
+typedef struct kiln__pool kiln__pool;
+
+/* A unit of work; embed it in what the work needs. It must stay valid until
+ * `run` was called or kiln__pool_remove returned true. */
+typedef struct kiln__task {
+  struct kiln__task *next;
+  void (*run)(struct kiln__task *task); /* on a pool thread, no lock held */
+} kiln__task;
+
+/* Starts no thread yet. KILN_OK, KILN_ENOMEM. */
+kiln_status kiln__pool_create(kiln__pool **out, const kiln_allocator *a,
+                              unsigned threads);
+/* Runs what is queued, then joins the threads. */
+void kiln__pool_free(kiln__pool *pool);
+
+/* Queue a task. If no thread can be started and none runs, the task runs here
+ * and now: work is never lost. */
+void kiln__pool_add(kiln__pool *pool, kiln__task *task);
+
+/* Take a task back that has not started. */
+bool kiln__pool_remove(kiln__pool *pool, kiln__task *task);
+
+#endif

@@ -1,0 +1,37 @@
+/* runtime.h -- the root object; ties driver, compilers, cache and threads. */
+#ifndef KILN_RUNTIME_INTERNAL_H
+#define KILN_RUNTIME_INTERNAL_H
+
+#include "../base/os.h"
+#include "../cache/cache.h"
+#include "../driver/driver.h"
+#include "../nvrtc/nvrtc.h"
+#include "pool.h"
+
+struct kiln_runtime {
+  kiln_allocator alloc;
+  kiln__log log;
+  kiln__fork_guard fork;
+  kiln__trail *trail;
+  kiln__cache *cache;
+  kiln__nvrtc_set *nvrtc;
+  kiln__pool *pool;
+
+  pthread_mutex_t lock; /* guards what follows; never held while compiling */
+  bool driver_ready;
+  kiln__driver driver;
+  bool link_tried;
+  kiln__nvjitlink *link;
+
+  bool ignore_env;
+  char *driver_path, *nvjitlink_path; /* as the caller gave them, or NULL */
+};
+
+/* The initialised driver. KILN_OK, KILN_ENODRIVER, KILN_ENODEVICE,
+ * KILN_EDRIVER, KILN_EFORKED. */
+kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out);
+
+/* nvJitLink, or NULL if there is none (no failure). */
+kiln__nvjitlink *kiln__runtime_link(kiln_runtime *rt);
+
+#endif

@@ -1,0 +1,30 @@
+/* driver.h -- the CUDA driver API as a table of function pointers. */
+#ifndef KILN_DRIVER_H
+#define KILN_DRIVER_H
+
+#include "../base/base.h"
+#include "abi.h"
+
+typedef struct kiln__driver {
+  /* One pointer an entry of api.def, under its short name (ctxCreate for
+   * cuCtxCreate_v2). NULL if the driver lacks an optional one. */
+#define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
+  result(KILN__CUDAAPI *name) params;
+#include "api.def"
+#undef KILN__DRIVER_FN
+  void *library; /* dlopen handle; never closed */
+  char path[512];
+  int version; /* cuDriverGetVersion */
+} kiln__driver;
+
+/* Find libcuda, resolve every symbol, call cuInit.
+ * explicit_path, env_path: NULL or the only place to try.
+ * KILN_OK, KILN_ENODRIVER, KILN_ENODEVICE (cuInit 100), KILN_EDRIVER. */
+kiln_status kiln__driver_open(kiln__driver *out, const char *explicit_path,
+                              const char *env_path, kiln__trail *trail);
+
+/* Turn a CUresult into a status: KILN_OK for 0, else the record is written
+ * with the driver's name and text for the code and the next step. */
+kiln_status kiln__cu(const kiln__driver *driver, CUresult rc, const char *call);
+
+#endif

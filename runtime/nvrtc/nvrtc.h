@@ -1,0 +1,81 @@
+/* nvrtc.h -- find NVRTC libraries, know them without loading them, load them.
+ */
+#ifndef KILN_NVRTC_H
+#define KILN_NVRTC_H
+
+#include "../base/base.h"
+
+typedef int nvrtcResult;
+typedef struct _nvrtcProgram *nvrtcProgram;
+
+/* A loaded NVRTC as a table; NULL where an optional entry is missing. */
+typedef struct kiln__nvrtc {
+#define KILN__NVRTC_FN(name, symbol, need, since, result, params)              \
+  result(*name) params;
+#include "api.def"
+#undef KILN__NVRTC_FN
+  void *library;  /* dlopen handle; never closed */
+  void *builtins; /* libnvrtc-builtins from the same folder, or NULL */
+  char path[512];
+  int version; /* 13000 = 13.0 */
+} kiln__nvrtc;
+
+/* What identifies a library without loading it. */
+typedef struct kiln__nvrtc_id {
+  kiln_nvrtc_info info;
+  char build[48]; /* build identity: part of every cache key */
+  uint64_t size;
+  int64_t mtime_ns;
+} kiln__nvrtc_id;
+
+/* Where to look. All strings are borrowed for the call. */
+typedef struct kiln__nvrtc_places {
+  const char *explicit_path; /* the only place to try, or NULL */
+  const char *env_path;      /* the only place to try, or NULL */
+  const char *const *dirs;   /* caller's folders, first */
+  size_t n_dirs;
+  bool ignore_env;       /* no CUDA_PATH, VIRTUAL_ENV, ... */
+  const char *memo_path; /* note of known libraries, or NULL */
+} kiln__nvrtc_places;
+
+typedef struct kiln__nvrtc_set kiln__nvrtc_set;
+
+/* Looks at nothing yet. KILN_OK, KILN_ENOMEM. */
+kiln_status kiln__nvrtc_set_create(kiln__nvrtc_set **out,
+                                   const kiln_allocator *a,
+                                   const kiln__nvrtc_places *places,
+                                   kiln__trail *trail, const kiln__log *log);
+void kiln__nvrtc_set_free(kiln__nvrtc_set *set);
+
+/* All libraries, newest first; the array lives as long as the set. Loads what
+ * the memo does not know, and updates the memo. Any thread.
+ * KILN_OK, KILN_ENONVRTC (trail and next step in the record), KILN_ENOMEM. */
+kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
+                             size_t *n);
+
+/* The table of entry i, loaded now if it was not. Any thread.
+ * KILN_OK, KILN_ENONVRTC, KILN_ENOMEM. */
+kiln_status kiln__nvrtc_use(kiln__nvrtc_set *set, size_t i,
+                            const kiln__nvrtc **out);
+
+/* Turn an nvrtcResult into a status; KILN_ECOMPILE for a compile error, and
+ * error 7 (builtins) gets its own next step. */
+kiln_status kiln__nvrtc_rc(const kiln__nvrtc *nvrtc, nvrtcResult rc,
+                           const char *call);
+
+/* nvJitLink: PTX to CUBIN for drivers older than the compiler. */
+typedef struct kiln__nvjitlink kiln__nvjitlink;
+
+kiln_status kiln__nvjitlink_open(kiln__nvjitlink **out, const kiln_allocator *a,
+                                 const char *explicit_path,
+                                 const char *env_path,
+                                 const char *beside, /* an NVRTC's path */
+                                 bool ignore_env, kiln__trail *trail);
+void kiln__nvjitlink_free(kiln__nvjitlink *link);
+int kiln__nvjitlink_version(const kiln__nvjitlink *link); /* 12080 = 12.8 */
+/* `cubin` receives machine code for "sm_XX". KILN_OK, KILN_ECOMPILE, ... */
+kiln_status kiln__nvjitlink_assemble(kiln__nvjitlink *link, const char *ptx,
+                                     size_t size, const char *arch,
+                                     kiln__buf *cubin);
+
+#endif

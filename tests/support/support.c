@@ -1,0 +1,137 @@
+#include "support.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int kiln_test_run(Suite *suite)
+{
+  SRunner *runner = srunner_create(suite);
+  int failed;
+
+  srunner_run_all(runner, CK_NORMAL);
+  failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static bool fails(test_allocator *a)
+{
+  const long call = __atomic_fetch_add(&a->calls, 1, __ATOMIC_RELAXED);
+
+  return a->fail_at >= 0 &&
+         (call == a->fail_at || (a->fail_after && call > a->fail_at));
+}
+
+static void *counting_alloc(void *user, size_t size)
+{
+  test_allocator *a = user;
+  void *p;
+
+  ck_assert(size > 0);
+  if (fails(a))
+    return NULL;
+  p = malloc(size);
+  memset(p, 0xa5, size); /* nobody may rely on zeros */
+  __atomic_fetch_add(&a->live, 1, __ATOMIC_RELAXED);
+  return p;
+}
+
+static void *counting_resize(void *user, void *p, size_t size)
+{
+  test_allocator *a = user;
+
+  if (p == NULL)
+    return counting_alloc(user, size);
+  return fails(a) ? NULL : realloc(p, size);
+}
+
+static void counting_release(void *user, void *p)
+{
+  test_allocator *a = user;
+
+  if (p == NULL)
+    return;
+  __atomic_fetch_sub(&a->live, 1, __ATOMIC_RELAXED);
+  free(p);
+}
+
+void test_allocator_init(test_allocator *a)
+{
+  *a = (test_allocator){
+      .alloc = {counting_alloc, counting_resize, counting_release, a},
+      .fail_at = -1};
+}
+
+void test_dir_make(char path[256])
+{
+  const char *base = getenv("TMPDIR");
+
+  snprintf(path, 256, "%s/kiln-test-XXXXXX", base == NULL ? "/tmp" : base);
+  ck_assert_ptr_nonnull(mkdtemp(path));
+}
+
+void test_dir_remove(const char *path)
+{
+  DIR *dir = opendir(path);
+  struct dirent *entry;
+
+  if (dir == NULL)
+    return;
+  while ((entry = readdir(dir)) != NULL) {
+    char child[4096];
+    struct stat info;
+
+    if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+      continue;
+    snprintf(child, sizeof child, "%s/%s", path, entry->d_name);
+    if (lstat(child, &info) == 0 && S_ISDIR(info.st_mode))
+      test_dir_remove(child);
+    else
+      unlink(child);
+  }
+  closedir(dir);
+  rmdir(path);
+}
+
+void test_write_file(const char *path, const void *data, size_t size)
+{
+  FILE *f = fopen(path, "wb");
+
+  ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+  ck_assert_uint_eq(fwrite(data, 1, size, f), size);
+  ck_assert_int_eq(fclose(f), 0);
+}
+
+char *test_read_file(const char *path, size_t *size)
+{
+  FILE *f = fopen(path, "rb");
+  char *data;
+  long n;
+
+  ck_assert_msg(f != NULL, "%s: %s", path, strerror(errno));
+  ck_assert_int_eq(fseek(f, 0, SEEK_END), 0);
+  n = ftell(f);
+  ck_assert_int_ge(n, 0);
+  rewind(f);
+  data = malloc((size_t)n + 1);
+  ck_assert_uint_eq(fread(data, 1, (size_t)n, f), (size_t)n);
+  data[n] = '\0';
+  fclose(f);
+  *size = (size_t)n;
+  return data;
+}
+
+uint64_t test_random(uint64_t *state)
+{
+  uint64_t x = *state;
+
+  x ^= x << 13;
+  x ^= x >> 7;
+  x ^= x << 17;
+  return *state = x;
+}
