@@ -1,0 +1,108 @@
+# setup.sh -- shared by samples/run.sh and tests/run.sh: install what is missing,
+# find or fetch NVRTC, build. Sourced with the checkout as current folder.
+# Everything but installed packages stays inside the checkout.
+# shellcheck shell=bash
+
+say() { printf '%s\n' "$*"; }
+step() { printf '\n== %s\n' "$*"; }
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# need_packages PACKAGE...: Debian packages, installed if they are not there.
+need_packages() {
+  local missing=() p
+  command -v dpkg-query >/dev/null || {
+    say "no Debian packages here; make sure these are installed: $*"
+    return 0
+  }
+  for p in "$@"; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' ||
+      missing+=("$p")
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  [ "$(id -u)" -eq 0 ] ||
+    die "missing packages; run as root: apt-get install ${missing[*]}"
+  step "installing ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get -qq update || die "apt-get update failed; is the network there?"
+  apt-get -qq install -y --no-install-recommends "${missing[@]}" >/dev/null ||
+    die "apt-get install ${missing[*]} failed"
+}
+
+# shellcheck disable=SC2034  # used by the scripts that source this
+build_packages=(gcc libc6-dev cmake make pkg-config libxxhash-dev libcjson-dev
+  check)
+
+# fetch_nvrtc VERSION: NVRTC as a wheel into .deps/, printed as a library path.
+fetch_nvrtc() {
+  local version=$1 package target
+  case $version in
+  11.*) package=nvidia-cuda-nvrtc-cu11 ;;
+  12.*) package=nvidia-cuda-nvrtc-cu12 ;;
+  *) package=nvidia-cuda-nvrtc ;;
+  esac
+  target=.deps/nvrtc-$version
+  if ! find "$target" -name 'libnvrtc.so.*' 2>/dev/null | grep -q .; then
+    need_packages python3 python3-pip ca-certificates >&2
+    say "fetching $package $version into $target" >&2
+    rm -rf "$target.part"
+    PYTHONDONTWRITEBYTECODE=1 PIP_ROOT_USER_ACTION=ignore python3 -m pip \
+      install --quiet --disable-pip-version-check --no-cache-dir --no-compile \
+      --no-deps --target "$target.part" "$package==$version" >&2 ||
+      die "could not fetch $package $version; install a CUDA toolkit or set KILN_NVRTC"
+    rm -rf "$target"
+    mv "$target.part" "$target"
+  fi
+  find "$PWD/$target" -name 'libnvrtc.so.*' | head -n 1
+}
+
+# The newest NVRTC that serves the driver and the GPU that are there.
+wanted_nvrtc() {
+  local driver cc
+  driver=$(sed -n 's/^NVRM version:.*  \([0-9]*\)\.[0-9.]* .*/\1/p' \
+    /proc/driver/nvidia/version 2>/dev/null)
+  cc=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null |
+    sort -n | head -n 1 | tr -d .)
+  if [ "${driver:-999}" -lt 525 ] || [ "${cc:-999}" -lt 50 ]; then
+    echo 11.8.89
+  elif [ "${driver:-999}" -lt 580 ] || [ "${cc:-999}" -lt 75 ]; then
+    echo 12.9.86
+  else
+    echo 13.0.88
+  fi
+}
+
+# need_nvrtc: nothing to do where a toolkit or a setting has one.
+need_nvrtc() {
+  [ -n "${KILN_NVRTC:-}" ] && return 0
+  ldconfig -p 2>/dev/null | grep -q 'libnvrtc\.so' && return 0
+  compgen -G '/usr/local/cuda*/lib64/libnvrtc.so*' >/dev/null && return 0
+  compgen -G "${CUDA_PATH:-/nonexistent}/lib64/libnvrtc.so*" >/dev/null &&
+    return 0
+  KILN_NVRTC=$(fetch_nvrtc "$(wanted_nvrtc)") || exit 1
+  export KILN_NVRTC
+}
+
+# logged LOG COMMAND...: run quietly; on failure show the end of the log.
+logged() {
+  local log=$1
+  shift
+  if ! "$@" >>"$log" 2>&1; then
+    tail -n 40 "$log"
+    die "failed: $*; the whole log is in $log"
+  fi
+}
+
+# build FOLDER TARGET [CMAKE OPTION...]
+build() {
+  local folder=$1 target=$2
+  shift 2
+  mkdir -p "$folder"
+  : >"$folder/build.log"
+  step "building in $folder"
+  logged "$folder/build.log" cmake -S . -B "$folder" "$@"
+  logged "$folder/build.log" cmake --build "$folder" --target "$target" \
+    -j "$(nproc)"
+}

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# What needs a GPU, from a folder that is built already; builds nothing, so the
+# folder can have been made on another machine.
+#   tests/gpu.sh [--build FOLDER] [--out FOLDER] [tests] [samples] [start]
+#                [launch] [reduce] [sanitizer]
+# Without a list: all of them. Prints a short table last; logs go to --out.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+folder=build
+out=
+parts=()
+while [ $# -gt 0 ]; do
+  case $1 in
+  --build) folder=$2 && shift 2 ;;
+  --out) out=$2 && shift 2 ;;
+  *) parts+=("$1") && shift ;;
+  esac
+done
+[ ${#parts[@]} -gt 0 ] ||
+  parts=(tests samples start launch reduce sanitizer)
+out=${out:-$folder/gpu}
+mkdir -p "$out"
+KILN_CACHE_DIR=$(mktemp -d)
+export KILN_CACHE_DIR
+trap 'rm -rf "$KILN_CACHE_DIR"' EXIT
+
+passed=0
+failed=0
+skipped=0
+rows=()
+# record NAME COMMAND...: run, log, count.
+record() {
+  local name=$1 log=$out/$1.log started=$SECONDS rc=0
+  shift
+  timeout 180 "$@" >"$log" 2>&1 || rc=$?
+  case $rc in
+  0) passed=$((passed + 1)) && rows+=("ok      $name $((SECONDS - started)) s") ;;
+  77) skipped=$((skipped + 1)) && rows+=("skipped $name: $(tail -n 1 "$log")") ;;
+  *)
+    failed=$((failed + 1))
+    rows+=("FAILED  $name (exit $rc)")
+    tail -n 25 "$log"
+    ;;
+  esac
+}
+
+part_tests() {
+  local t
+  for t in "$folder"/tests/device_*; do
+    if [ -f "$t" ] && [ -x "$t" ]; then
+      record "$(basename "$t")" "$t"
+    fi
+  done
+}
+
+part_samples() {
+  local s
+  for s in "$folder"/samples/*; do
+    if [ -f "$s" ] && [ -x "$s" ] && [ "$(basename "$s")" != reduction ]; then
+      record "sample_$(basename "$s")" "$s"
+      tail -n 2 "$out/sample_$(basename "$s").log"
+    fi
+  done
+}
+
+part_start() {
+  record bench_start "$folder/kiln" bench start --json "$out/start.json"
+  cat "$out/bench_start.log"
+}
+
+part_launch() {
+  record bench_launch "$folder/kiln" bench launch --json "$out/launch.json"
+  cat "$out/bench_launch.log"
+}
+
+part_reduce() {
+  record sample_reduction "$folder/samples/reduction"
+  record bench_reduce "$folder/kiln" bench reduce --json "$out/reduce.json"
+  cat "$out/bench_reduce.log"
+}
+
+part_sanitizer() {
+  local tool s
+  for tool in memcheck racecheck initcheck synccheck; do
+    for s in saxpy shared_memory symbols matrix_add; do
+      record "${tool}_$s" compute-sanitizer --tool $tool --error-exitcode 1 \
+        "$folder/samples/$s"
+    done
+    record "${tool}_reduce" compute-sanitizer --tool $tool --error-exitcode 1 \
+      "$folder/samples/reduction" 1000003
+  done
+}
+
+for part in "${parts[@]}"; do
+  part_"$part"
+done
+printf '\n'
+printf '%s\n' "${rows[@]}"
+printf '%d passed, %d failed, %d skipped\n' $passed $failed $skipped
+[ $failed -eq 0 ]

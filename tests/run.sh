@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Install what is missing, build, and run every test.
+#   tests/run.sh [--tier host|compile|device] [--device gpu] [--build FOLDER]
+#                [--cmake OPTION]... [--quick]
+# --device gpu  a GPU must be there: a device test that skips is a failure
+# --quick       leave out torture tests
+# Skips are counted and printed as skips.
+set -eu
+cd "$(dirname "$0")/.."
+# shellcheck source=samples/setup.sh
+. samples/setup.sh
+
+tiers=(host compile device)
+folder=build
+require_gpu=
+options=()
+select=()
+while [ $# -gt 0 ]; do
+  case $1 in
+  --tier) tiers=("${2:?}") && shift 2 ;;
+  --device) require_gpu=${2:?} && shift 2 ;;
+  --build) folder=${2:?} && shift 2 ;;
+  --cmake) options+=("${2:?}") && shift 2 ;;
+  --quick) select=(-LE torture) && shift ;;
+  *)
+    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+  esac
+done
+
+need_packages "${build_packages[@]}"
+need_nvrtc
+if [ -z "${KILN_TEST_NVRTC:-}" ]; then
+  # One NVRTC of each major: every GPU generation from 3.5 on is compiled for.
+  KILN_TEST_NVRTC=
+  for version in 11.8.89 12.9.86 13.0.88; do
+    library=$(fetch_nvrtc $version) || exit 1
+    KILN_TEST_NVRTC=$KILN_TEST_NVRTC${KILN_TEST_NVRTC:+:}$library
+  done
+fi
+export KILN_TEST_NVRTC
+build "$folder" all ${options[@]+"${options[@]}"}
+
+# Tests never read or write the user's own cache.
+KILN_CACHE_DIR=$(mktemp -d "$PWD/$folder/test-cache.XXXXXX")
+export KILN_CACHE_DIR
+trap 'rm -rf "$KILN_CACHE_DIR"' EXIT
+
+passed=0
+failed=0
+skipped=0
+for tier in "${tiers[@]}"; do
+  step "$tier tests"
+  log=$folder/tests-$tier.log
+  started=$SECONDS
+  ctest --test-dir "$folder" -L "^$tier\$" ${select[@]+"${select[@]}"} \
+    --output-on-failure --no-tests=ignore -j 2 2>&1 | tee "$log" || true
+  run=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#' "$log" || true)
+  skips=$(grep -cE '\*\*\*Skipped' "$log" || true)
+  bad=$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)
+  if [ "$tier" = device ] && [ -n "$require_gpu" ] && [ "$skips" -gt 0 ]; then
+    bad=$((bad + skips))
+    skips=0
+  fi
+  say "$tier: $((SECONDS - started)) s"
+  passed=$((passed + run - skips - bad))
+  failed=$((failed + bad))
+  skipped=$((skipped + skips))
+done
+
+say
+say "test programs:"
+say "$passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ] && [ $passed -gt 0 ]
