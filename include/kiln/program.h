@@ -279,6 +279,7 @@ typedef struct kiln_variant {
   const char *builtin;        /**< the program */
   const char *label;          /**< "f32 sum, block 256" */
   const char *const *defines; /**< NULL-terminated */
+  const char *const *traits;  /**< NULL-terminated trait overrides */
   const char *const *names;   /**< NULL-terminated name expressions */
   int min_cc;                 /**< oldest GPU it is meant for */
   bool may_spill;             /**< false: a spill is a defect */

@@ -1,0 +1,13 @@
+/* hello.cu -- every thread says who it is (lecture row A1).
+ *
+ * Launch:  any grid and block; the lecture's is 3 blocks of 4 threads.
+ * Result:  one line a thread on stdout, when the device is synchronised.
+ */
+#ifndef __CUDACC_RTC__
+#include <cstdio>
+#endif
+
+extern "C" __global__ void hello()
+{
+  printf("hello from block %u, thread %u\n", blockIdx.x, threadIdx.x);
+}
