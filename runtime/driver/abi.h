@@ -1,0 +1,75 @@
+/* abi.h -- the part of the CUDA driver's ABI that Kiln uses, so that it builds
+ * where no CUDA file is. Enumerations are plain int, which is what they are in
+ * the ABI. Not to be mixed with cuda.h in one file, the handles of
+ * <kiln/types.h> excepted. */
+#ifndef KILN_DRIVER_ABI_H
+#define KILN_DRIVER_ABI_H
+
+#include <kiln/types.h>
+
+#define KILN__CUDAAPI /* no calling convention of its own on Linux */
+
+enum {
+#define KILN__CU_RESULT(name, value) name = (value),
+#define KILN__CU_CONSTANT(name, value) name = (value),
+#include "constants.def"
+#undef KILN__CU_RESULT
+#undef KILN__CU_CONSTANT
+};
+
+typedef int CUresult;
+typedef int CUdevice;
+typedef int CUdevice_attribute;
+typedef int CUfunction_attribute;
+typedef int CUpointer_attribute;
+typedef int CUjit_option;
+typedef int CUjitInputType;
+typedef int CUlimit;
+typedef int CUstreamCaptureStatus;
+typedef int CUstreamCaptureMode;
+typedef int CUlaunchAttributeID;
+typedef int CUmemPool_attribute;
+typedef int CUdriverProcAddressQueryResult;
+
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphNode_st *CUgraphNode;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUlinkState_st *CUlinkState;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+typedef void(KILN__CUDAAPI *CUhostFn)(void *user);
+typedef size_t(KILN__CUDAAPI *CUoccupancyB2DSize)(int block);
+
+#define CU_STREAM_LEGACY ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD ((CUstream)0x2)
+
+typedef struct CUuuid {
+  char bytes[16];
+} CUuuid;
+
+typedef union CUlaunchAttributeValue {
+  char pad[64];
+  int cooperative;
+  struct {
+    unsigned int x, y, z;
+  } clusterDim;
+  int programmaticStreamSerializationAllowed;
+  int priority;
+} CUlaunchAttributeValue;
+
+typedef struct CUlaunchAttribute {
+  CUlaunchAttributeID id;
+  char pad[8 - sizeof(CUlaunchAttributeID)]; /* the value starts at byte 8 */
+  CUlaunchAttributeValue value;
+} CUlaunchAttribute;
+
+typedef struct CUlaunchConfig {
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute *attrs;
+  unsigned int numAttrs;
+} CUlaunchConfig;
+
+#endif
