@@ -5,6 +5,13 @@
 
 #include "../base/base.h"
 
+/* Result codes; not to be mixed with nvrtc.h in one file. */
+enum {
+#define KILN__NVRTC_RESULT(name, value) name = (value),
+#include "constants.def"
+#undef KILN__NVRTC_RESULT
+};
+
 typedef int nvrtcResult;
 typedef struct _nvrtcProgram *nvrtcProgram;
 
