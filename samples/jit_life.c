@@ -1,0 +1,254 @@
+/* jit_life.c -- the life of a kernel that is compiled at run time, step by step,
+ * cold and warm (lecture row C9).
+ *
+ *   1  is it compiled already?             the cache
+ *   2  front end                           CUDA C++ to PTX
+ *   3  back end                            PTX to machine code
+ *   4  launch                              load, first launch, next launch
+ *
+ * Three lives of the same kernel: nobody has it; the disk has it, as at the next
+ * start of a program; this process has it. The cache is a new empty folder. */
+#include "sample.h"
+
+#include <ftw.h>
+#include <unistd.h>
+
+static const char source[] =
+    "extern \"C\" __global__ void vadd(float *c, const float *a,\n"
+    "                                const float *b, unsigned n)\n"
+    "{\n"
+    "  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;\n"
+    "  if (i < n)\n"
+    "    c[i] = a[i] + b[i];\n"
+    "}\n";
+
+static const kiln_program_desc program = {.source = source, .name = "vadd.cu"};
+
+enum { N = 10000, REPEATS = 5 };
+
+typedef struct life {
+  kiln_image *image;
+  bool known;               /* answer to step 1 */
+  double ask, image_ms;     /* step 1; steps 2 and 3 or reading back */
+  double load, first, next; /* step 4 */
+  bool good;
+} life;
+
+static int remove_entry(const char *path, const struct stat *st, int type,
+                        struct FTW *ftw)
+{
+  (void)st;
+  (void)type;
+  (void)ftw;
+  return remove(path);
+}
+
+/* The compiler's own time without any cache: median. */
+static double compiler_ms(kiln_runtime *rt, const kiln_target *target)
+{
+  kiln_program_desc desc = program;
+  double times[REPEATS];
+
+  desc.no_cache = true;
+  for (int i = 0; i < REPEATS; i++) {
+    kiln_image *image;
+
+    SAMPLE_TRY(kiln_compile(&image, rt, &desc, target));
+    times[i] = kiln_image_compile_ms(image);
+    kiln_image_free(image);
+  }
+  return sample_median(times, REPEATS);
+}
+
+static double launch_ms(kiln_device *device, kiln_kernel *vadd,
+                        const CUdeviceptr d[3])
+{
+  const uint32_t n = N;
+  const kiln_launch_config config = kiln_launch_1d(n, 256);
+  const double begin = sample_now_ms();
+
+  SAMPLE_TRY(KILN_LAUNCH(vadd, &config, KILN_ARG(d[0]), KILN_ARG(d[1]),
+                         KILN_ARG(d[2]), KILN_ARG(n)));
+  SAMPLE_TRY(kiln_device_synchronize(device));
+  return sample_now_ms() - begin;
+}
+
+/* Step 4, and a look at the sums. */
+static void launch(life *l, kiln_runtime *rt)
+{
+  static float a[N], b[N], c[N];
+  kiln_device *device;
+  kiln_module *module;
+  kiln_kernel *vadd;
+  CUdeviceptr d[3];
+  double begin;
+
+  for (int i = 0; i < N; i++) {
+    a[i] = (float)i;
+    b[i] = (float)(2 * i);
+    c[i] = -1;
+  }
+  SAMPLE_TRY(kiln_device_open(&device, rt, 0, NULL));
+  for (int i = 0; i < 3; i++)
+    SAMPLE_TRY(kiln_memory_alloc(&d[i], device, sizeof a));
+  SAMPLE_TRY(kiln_copy_to_device(device, d[0], c, sizeof c));
+  SAMPLE_TRY(kiln_copy_to_device(device, d[1], a, sizeof a));
+  SAMPLE_TRY(kiln_copy_to_device(device, d[2], b, sizeof b));
+
+  begin = sample_now_ms();
+  SAMPLE_TRY(kiln_module_from_image(&module, device, l->image));
+  SAMPLE_TRY(kiln_module_kernel(&vadd, module, "vadd"));
+  l->load = sample_now_ms() - begin;
+  l->first = launch_ms(device, vadd, d);
+  l->next = launch_ms(device, vadd, d);
+
+  SAMPLE_TRY(kiln_copy_to_host(device, c, d[0], sizeof c));
+  for (int i = 0; i < N; i++)
+    l->good = l->good && c[i] == (float)(3 * i);
+  for (int i = 0; i < 3; i++)
+    SAMPLE_TRY(kiln_memory_free(device, d[i]));
+  kiln_module_free(module);
+  kiln_device_free(device);
+}
+
+static void ignore(void *user, const char *field, const char *wanted,
+                   const char *found)
+{
+  (void)user;
+  (void)field;
+  (void)wanted;
+  (void)found;
+}
+
+static life live(kiln_runtime *rt, const kiln_target *target, bool gpu)
+{
+  life l = {.good = true};
+  double begin = sample_now_ms();
+  kiln_status st = kiln_cache_why(rt, &program, target, &l.known, ignore, NULL);
+
+  l.ask = sample_now_ms() - begin;
+  if (st != KILN_ENOTFOUND) /* which says that the cache is empty */
+    SAMPLE_TRY(st);
+  begin = sample_now_ms();
+  SAMPLE_TRY(kiln_compile(&l.image, rt, &program, target));
+  l.image_ms = sample_now_ms() - begin;
+  if (gpu)
+    launch(&l, rt);
+  return l;
+}
+
+static void print_lives(const life *cold, const life *disk, const life *memory,
+                        double front, double back, bool gpu)
+{
+  const double compiler = kiln_image_compile_ms(cold->image);
+
+  printf("  step                              cold    from disk  from memory"
+         "   ms\n");
+  printf("  1 is it compiled already?   %6.3f %s   %6.3f %s   %6.3f %s\n",
+         cold->ask, cold->known ? "yes" : "no ", disk->ask,
+         disk->known ? "yes" : "no ", memory->ask,
+         memory->known ? "yes" : "no ");
+  printf("  2 front end, C++ to PTX     %6.3f           -            -\n",
+         front);
+  printf("  3 back end, PTX to code     %6.3f           -            -\n",
+         back);
+  printf("    keep it, or fetch it      %6.3f       %6.3f       %6.3f\n",
+         cold->image_ms - compiler, disk->image_ms, memory->image_ms);
+  if (!gpu)
+    return;
+  printf("  4 load into the GPU         %6.3f       %6.3f       %6.3f\n",
+         cold->load, disk->load, memory->load);
+  printf("    first launch              %6.3f       %6.3f       %6.3f\n",
+         cold->first, disk->first, memory->first);
+  printf("    next launch               %6.3f       %6.3f       %6.3f\n",
+         cold->next, disk->next, memory->next);
+}
+
+/* Each life came from where it should, with the same code. */
+static bool check(const life *cold, const life *disk, const life *memory)
+{
+  const char *ptx = kiln_image_ptx(cold->image, NULL);
+
+  return cold->good && disk->good && memory->good && !cold->known &&
+         disk->known && memory->known &&
+         kiln_image_origin(cold->image) == KILN_FROM_COMPILER &&
+         kiln_image_origin(disk->image) == KILN_FROM_DISK &&
+         kiln_image_origin(memory->image) == KILN_FROM_MEMORY &&
+         strcmp(ptx, kiln_image_ptx(disk->image, NULL)) == 0 &&
+         strcmp(ptx, kiln_image_ptx(memory->image, NULL)) == 0;
+}
+
+static bool three_lives(const char *folder, const kiln_target *target, bool gpu)
+{
+  const kiln_runtime_opts opts = {.cache_dir = folder};
+  kiln_target ptx = *target;
+  kiln_runtime *one, *two;
+  life cold, disk, memory;
+  double begin, front, back;
+  bool good;
+
+  ptx.ptx = true;
+  SAMPLE_TRY(kiln_runtime_create(&one, &opts));
+  begin = sample_now_ms();
+  compiler_ms(one, &ptx);
+  printf("  find and start the compiler, compile %d times: %.1f ms\n", REPEATS,
+         sample_now_ms() - begin);
+  front = compiler_ms(one, &ptx);
+  back = compiler_ms(one, target) - front;
+
+  cold = live(one, target, gpu);
+  memory = live(one, target, gpu);
+  SAMPLE_TRY(kiln_runtime_create(&two, &opts)); /* knows the folder only */
+  disk = live(two, target, gpu);
+  print_lives(&cold, &disk, &memory, front, back, gpu);
+  good = check(&cold, &disk, &memory);
+
+  kiln_image_free(cold.image);
+  kiln_image_free(memory.image);
+  kiln_image_free(disk.image);
+  kiln_runtime_free(two);
+  kiln_runtime_free(one);
+  return good;
+}
+
+/* What to compile for: the GPU's own code, or what was asked for without one.
+ * Also makes the context, which none of the steps is to pay for. */
+static kiln_target choose_target(sample *s)
+{
+  kiln_target target = s->target;
+  CUcontext context;
+  double begin;
+
+  if (s->device == NULL)
+    return target;
+  target = (kiln_target){.cc = kiln_device_traits(s->device)->cc};
+  begin = sample_now_ms();
+  SAMPLE_TRY(kiln_device_context(s->device, &context));
+  printf("  make a context: %.1f ms\n", sample_now_ms() - begin);
+  return target;
+}
+
+int main(int argc, char **argv)
+{
+  const char *tmp = getenv("TMPDIR");
+  char folder[1024];
+  kiln_module *module;
+  kiln_target target;
+  bool good;
+  sample s;
+
+  sample_open(&s, argc, argv);
+  module = sample_module(&s, &program);
+  kiln_module_free(module);
+  target = choose_target(&s);
+  snprintf(folder, sizeof folder, "%s/kiln.XXXXXX", tmp != NULL ? tmp : "/tmp");
+  if (mkdtemp(folder) == NULL) {
+    perror(folder);
+    return 1;
+  }
+  good = three_lives(folder, &target, s.device != NULL);
+  nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+  if (s.device == NULL && good)
+    return sample_skip(&s);
+  return sample_end(&s, good);
+}

@@ -1,0 +1,11 @@
+# Each sample checks its own result, so each is a test; without a GPU it does
+# everything up to the launch and skips. One at a time: some measure.
+if(KILN_SAMPLES)
+  file(GLOB samples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/samples/*.c)
+  foreach(source IN LISTS samples)
+    get_filename_component(name ${source} NAME_WE)
+    add_test(NAME sample.${name} COMMAND sample_${name})
+    set_tests_properties(sample.${name} PROPERTIES LABELS device
+      SKIP_RETURN_CODE 77 TIMEOUT 300 RUN_SERIAL TRUE)
+  endforeach()
+endif()
