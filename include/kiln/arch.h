@@ -18,12 +18,14 @@ extern "C" {
 typedef struct kiln_traits {
   int cc;            /**< compute capability, e.g. 90 */
   char family[16];   /**< "Kepler" ... "Blackwell" */
-  bool tegra;        /**< integrated; its code runs on no other GPU */
+  bool tegra;        /**< system on a chip; its machine code runs on no
+                              other capability, and no other's on it */
   bool has_shfl;     /**< warp shuffle (3.0) */
   bool has_its;      /**< independent thread scheduling (7.0) */
   bool has_match;    /**< match.any / match.all (7.0) */
   bool has_redux;    /**< redux.sync for 32-bit integers (8.0) */
-  bool has_redux_f32;/**< redux.sync for f32 min/max, needs suffix a or f */
+  bool has_redux_f32;/**< redux.sync for f32 min/max: 10.0 and 10.3 only,
+                              with suffix a or f */
   bool has_cp_async; /**< cp.async (8.0) */
   bool has_tma;      /**< bulk tensor copies and mbarrier tx (9.0) */
   bool has_cluster;  /**< thread block clusters (9.0) */
@@ -34,17 +36,18 @@ typedef struct kiln_traits {
   bool has_f64_atomics; /**< atomicAdd on double (6.0) */
   bool has_coop;        /**< cooperative launch (6.0) */
   int warp_size;               /**< lanes a warp, 32 */
-  int max_threads_per_block;   /**< 1024 */
+  int max_threads_per_block;   /**< 1,024; 512 before 2.0 */
   int max_threads_per_sm;      /**< resident threads */
   int max_blocks_per_sm;       /**< resident blocks */
   int max_warps_per_sm;        /**< resident warps */
   int regs_per_sm;             /**< 32-bit registers */
   int regs_per_block;          /**< 32-bit registers */
-  int max_regs_per_thread;     /**< 63 or 255 */
-  int reg_alloc_unit;          /**< registers, granularity a warp */
-  int warp_alloc_unit;         /**< warps, granularity a block */
-  int smem_per_sm;             /**< shared memory */
-  int smem_per_block;          /**< without opting in, 48 KiB */
+  int max_regs_per_thread;     /**< 255; 63 in 2.x and 3.0, 124 before */
+  int reg_alloc_unit;          /**< registers, granularity a warp (before 2.0
+                                    a block) */
+  int warp_alloc_unit;         /**< warps: slices of the register file */
+  int smem_per_sm;             /**< shared memory, at the largest carve-out */
+  int smem_per_block;          /**< without opting in, 48 KiB (16 before 2.0) */
   int smem_per_block_optin;    /**< with opting in */
   int smem_reserved_per_block; /**< taken by the system, 1 KiB from 8.0 */
   int smem_alloc_unit;         /**< granularity */
@@ -57,8 +60,9 @@ KILN_API const int *kiln_arch_list(size_t *n);
 /**
  * Traits of a compute capability from the table.
  *
- * A capability that is newer than the table gets the traits of the nearest
- * older one (features are never removed within the table).
+ * A capability that is not in the table gets the limits of the nearest older
+ * one, with its own number in `cc`; features are never removed, except
+ * has_redux_f32, which belongs to one family.
  * @retval KILN_OK, KILN_EINVAL (out NULL or cc below 10).
  */
 KILN_API kiln_status kiln_arch_traits(int cc, kiln_traits *out);
@@ -74,11 +78,14 @@ typedef struct kiln_target {
   bool ptx;    /**< PTX only ("compute_") instead of machine code ("sm_") */
 } kiln_target;
 
-/** Read "sm_90a", "compute_75", "90", "9.0", "9.0a" or "100f".
+/** Read "sm_90a", "compute_75", "90", "9.0", "9.0a" or "100f". Nothing may
+ * follow; suffix a is refused below 9.0 and f below 10.0. *out is zeroed on
+ * failure.
  * @retval KILN_OK, KILN_EINVAL. */
 KILN_API kiln_status kiln_target_parse(kiln_target *out, const char *text);
 
-/** Write "sm_90a" into buf; always terminated. @return buf. */
+/** Write "sm_90a" into buf, "none" if unset; always terminated.
+ * @return buf. */
 KILN_API char *kiln_target_text(const kiln_target *target, char buf[24]);
 
 /** The rungs of the ladder, best first. */
@@ -104,7 +111,8 @@ KILN_API const char *kiln_rung_name(kiln_rung rung);
 typedef struct kiln_ladder_query {
   int cc;                /**< the GPU's capability */
   bool tegra;            /**< integrated GPU (also told by cc 32, 53, 62, 72, 87,
-                            101 and 110) */
+                            101 and 110). Set or not, 12.1 counts as a member
+                            of its family: it runs 12.0 code */
   char suffix;           /**< 0, or 'a'/'f' if the kernel needs it */
   int driver_version;    /**< 12020 = 12.2; 0 = no driver (compile only) */
   int nvrtc_version;     /**< 13000 = 13.0; 0 = no NVRTC */
@@ -149,12 +157,16 @@ typedef struct kiln_occupancy_result {
   int blocks_per_sm;    /**< resident blocks, 0 if the block cannot run */
   int warps_per_sm;     /**< resident warps */
   double share;         /**< warps_per_sm / max_warps_per_sm, 0 to 1 */
-  kiln_limiter limiter; /**< the tightest */
+  kiln_limiter limiter; /**< the tightest; of equals the first above */
 } kiln_occupancy_result;
 
 /**
  * Occupancy by the table, as NVIDIA's occupancy calculator counts it
  * (CUDA occupancy calculator; lecture row E2).
+ *
+ * The SM is taken to be configured for the most shared memory. For another
+ * carve-out lower traits->smem_per_sm in a copy: with 32 * 1024 there, 7.0
+ * holds 8 blocks of 128 threads, 32 registers and 4,096 bytes, which is 50 %.
  *
  * @param block  threads a block, 1 to max_threads_per_block.
  * @param regs   registers a thread.

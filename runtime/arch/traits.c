@@ -1,0 +1,198 @@
+/* traits.c -- what each compute capability can do and holds. */
+#include "arch.h"
+
+enum { KIB = 1024, WARP = 32 };
+
+/* A row of traits.def in its own units. */
+typedef struct row {
+  int cc;
+  const char *family;
+  bool tegra;
+  int threads_block, threads_sm, blocks_sm;
+  int kregs_sm, kregs_block, regs_thread, reg_unit, warp_unit;
+  int smem_sm, smem_block, smem_optin, smem_reserved, smem_unit;
+} row;
+
+static const row rows[] = {
+#define KILN_TRAITS(...) {__VA_ARGS__},
+#include "traits.def"
+};
+
+static const int capabilities[] = {
+#define KILN_TRAITS(cc, ...) cc,
+#include "traits.def"
+};
+
+enum { N_ROWS = sizeof rows / sizeof rows[0] };
+
+const int *kiln_arch_list(size_t *n)
+{
+  if (n != NULL)
+    *n = N_ROWS;
+  return capabilities;
+}
+
+/* The row of `cc`, else of the nearest older capability. */
+static const row *find(int cc)
+{
+  const row *best = &rows[0];
+
+  for (size_t i = 0; i < N_ROWS && rows[i].cc <= cc; i++)
+    best = &rows[i];
+  return best;
+}
+
+bool kiln__arch_tegra(int cc)
+{
+  const row *r = find(cc);
+
+  return r->cc == cc && r->tegra;
+}
+
+static void set_features(kiln_traits *t)
+{
+  const int cc = t->cc;
+
+  t->has_shfl = cc >= 30;
+  t->has_f16 = cc >= 53;
+  t->has_f64_atomics = cc >= 60;
+  t->has_coop = cc >= 60;
+  t->has_its = cc >= 70;
+  t->has_match = cc >= 70;
+  t->has_tensor = cc >= 70;
+  t->has_redux = cc >= 80;
+  t->has_cp_async = cc >= 80;
+  t->has_bf16 = cc >= 80;
+  t->has_tma = cc >= 90;
+  t->has_cluster = cc >= 90;
+  t->has_pdl = cc >= 90;
+  /* Bound to one family: the assembler refuses it for 10.1, 11.0 and 12.x. */
+  t->has_redux_f32 = cc == 100 || cc == 103;
+}
+
+static void set_limits(kiln_traits *t, const row *r)
+{
+  t->warp_size = WARP;
+  t->max_threads_per_block = r->threads_block;
+  t->max_threads_per_sm = r->threads_sm;
+  t->max_blocks_per_sm = r->blocks_sm;
+  t->max_warps_per_sm = r->threads_sm / WARP;
+  t->regs_per_sm = r->kregs_sm * 1024;
+  t->regs_per_block = r->kregs_block * 1024;
+  t->max_regs_per_thread = r->regs_thread;
+  t->reg_alloc_unit = r->reg_unit;
+  t->warp_alloc_unit = r->warp_unit;
+  t->smem_per_sm = r->smem_sm * KIB;
+  t->smem_per_block = r->smem_block * KIB;
+  t->smem_per_block_optin = r->smem_optin * KIB;
+  t->smem_reserved_per_block = r->smem_reserved * KIB;
+  t->smem_alloc_unit = r->smem_unit;
+}
+
+kiln_status kiln_arch_traits(int cc, kiln_traits *out)
+{
+  const row *r;
+
+  if (out == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "out is NULL");
+  if (cc < rows[0].cc)
+    return kiln__fail(KILN_EINVAL, "write 9.0 as 90 and 12.1 as 121",
+                      "%d is no compute capability", cc);
+  r = find(cc);
+  *out = (kiln_traits){.cc = cc, .tegra = kiln__arch_tegra(cc)};
+  kiln__copy_text(out->family, sizeof out->family, r->family);
+  set_features(out);
+  set_limits(out, r);
+  return KILN_OK;
+}
+
+const char *kiln_arch_brought(int cc)
+{
+  switch (cc) {
+  case 10:
+    return "CUDA itself: blocks of threads, shared memory, barriers";
+  case 11:
+    return "32-bit integer atomics in global memory";
+  case 12:
+    return "atomics in shared memory; 64-bit integer atomics; warp votes any "
+           "and all; twice the registers";
+  case 13:
+    return "double precision";
+  case 20:
+    return "ballot; L1 and L2 caches; one address space for pointers; float "
+           "atomicAdd; barriers that count and vote; 3-D grids; 1,024 threads "
+           "a block; device printf and malloc, recursion";
+  case 21:
+    return "two instructions issued per scheduler and clock";
+  case 30:
+    return "warp shuffle; unified memory; bindless textures; grids of "
+           "2^31 - 1 blocks";
+  case 32:
+    return "Tegra K1: memory shared with the CPU; funnel shift; 255 registers "
+           "a thread";
+  case 35:
+    return "dynamic parallelism; 32 hardware queues; loads through the "
+           "read-only cache; 64-bit atomicMin and atomicMax; 255 registers a "
+           "thread";
+  case 37:
+    return "twice the registers and 112 KiB of shared memory an SM";
+  case 50:
+    return "shared memory apart from L1, with native 32-bit atomics; 32 "
+           "blocks an SM";
+  case 52:
+    return "96 KiB of shared memory an SM";
+  case 53:
+    return "Tegra X1: half-precision arithmetic";
+  case 60:
+    return "atomicAdd on double; block-wide and system-wide atomics; unified "
+           "memory by page faults; cooperative launch; preemption in "
+           "mid-kernel; NVLink";
+  case 61:
+    return "dot products of 8-bit and 16-bit integers (dp4a, dp2a)";
+  case 62:
+    return "Tegra X2: Pascal beside the CPU";
+  case 70:
+    return "tensor cores for half precision; independent thread scheduling; "
+           "_sync warp primitives; match; 96 KiB of shared memory a block";
+  case 72:
+    return "Xavier: tensor cores for 8-bit integers";
+  case 75:
+    return "tensor cores for 4-bit and 1-bit integers; matrix loads from "
+           "shared memory (ldmatrix); ray-tracing cores";
+  case 80:
+    return "asynchronous copies into shared memory (cp.async); warp reduce "
+           "(redux); bfloat16; tensor cores for TF32 and double, structured "
+           "sparsity; barriers as objects; L2 residency control; GPU "
+           "partitions (MIG)";
+  case 86:
+    return "twice the float lanes an SM";
+  case 87:
+    return "Orin: Ampere beside the CPU, 164 KiB of shared memory an SM";
+  case 88:
+    return "a further Ampere; code for it from CUDA 13.0 on";
+  case 89:
+    return "tensor cores for 8-bit floats; 24 blocks an SM";
+  case 90:
+    return "thread block clusters; distributed shared memory; bulk tensor "
+           "copies (TMA) with transaction barriers; programmatic dependent "
+           "launch; warpgroup matrix multiply (suffix a); dynamic-programming "
+           "instructions; 128-bit atomics";
+  case 100:
+    return "tensor memory and fifth-generation tensor cores (tcgen05), 4-bit "
+           "and 6-bit floats; float redux; paired float arithmetic; family "
+           "targets (suffix f)";
+  case 101:
+    return "Thor as CUDA 12 names it: Blackwell beside the CPU";
+  case 103:
+    return "denser 4-bit float matrix multiply";
+  case 110:
+    return "Thor as CUDA 13 names it: Blackwell beside the CPU";
+  case 120:
+    return "block-scaled 4-bit, 6-bit and 8-bit float matrix multiply in "
+           "warps (suffix a or f)";
+  case 121:
+    return "GB10: as 12.0, with memory shared with the CPU";
+  default:
+    return "";
+  }
+}
