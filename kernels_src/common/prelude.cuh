@@ -1,0 +1,612 @@
+/* prelude.cuh -- warp and block collectives: one spelling, several bodies.
+ *
+ * Which body is compiled follows from the traits of the target, each of which
+ * can be overridden:
+ *   KILN_HAS_SHFL   1: register shuffles; 0: through shared memory
+ *   KILN_HAS_VOTE   1: vote instructions; 0: through shuffles or their stand-in
+ *   KILN_HAS_ITS    1: lanes of a warp may run apart, so the shared-memory body
+ *                   meets at __syncwarp; 0: they run in lock-step, volatile
+ *                   accesses in program order are enough
+ *   KILN_HAS_MATCH  1: match instruction; 0: a loop of votes
+ *   KILN_HAS_REDUX  1: one instruction for 32-bit integer reductions
+ *   KILN_MAX_BLOCK  most threads a block of this program has; sizes the scratch
+ *                   of the shared-memory body at 4 bytes a thread
+ *   KILN_FLAT_BLOCK 1: every block is one-dimensional and has exactly
+ *                   KILN_MAX_BLOCK threads, which saves a few instructions
+ * KILN_MAX_BLOCK and KILN_FLAT_BLOCK are the program's to define, before it
+ * includes this file.
+ *
+ * Who has to call: the warp_ functions, votes and shuffles every lane of the
+ * warp; the block_ functions every thread of the block. Blocks hold a multiple
+ * of 32 threads in any shape; threads count in x, then y, then z.
+ *
+ * Values: trivial types of up to 16 bytes. Functors: associative, called as
+ * op(left, right) with lower threads on the left, so they need not commute.
+ * Every fold has one fixed order: same input, same bits.
+ *
+ * Scratch is static shared memory inside these functions: the caller reserves
+ * nothing, and calls may follow each other without a barrier between. */
+#ifndef KILN_PRELUDE_CUH
+#define KILN_PRELUDE_CUH
+
+#ifndef KILN_ARCH
+#ifdef __CUDA_ARCH__
+#define KILN_ARCH (__CUDA_ARCH__ / 10)
+#else
+#define KILN_ARCH 90 /* nvcc's pass over the host code */
+#endif
+#endif
+#ifndef KILN_WARP_SIZE
+#define KILN_WARP_SIZE 32
+#endif
+#ifndef KILN_HAS_SHFL
+#define KILN_HAS_SHFL (KILN_ARCH >= 30)
+#endif
+#ifndef KILN_HAS_VOTE
+#define KILN_HAS_VOTE KILN_HAS_SHFL
+#endif
+#ifndef KILN_HAS_ITS
+#define KILN_HAS_ITS (KILN_ARCH >= 70)
+#endif
+#ifndef KILN_HAS_MATCH
+#define KILN_HAS_MATCH (KILN_ARCH >= 70)
+#endif
+#ifndef KILN_HAS_REDUX
+#define KILN_HAS_REDUX (KILN_ARCH >= 80)
+#endif
+#ifndef KILN_MAX_BLOCK
+#ifdef KILN_BLOCK
+#define KILN_MAX_BLOCK KILN_BLOCK
+#else
+#define KILN_MAX_BLOCK 1024
+#endif
+#endif
+
+#ifndef KILN_FLAT_BLOCK
+#define KILN_FLAT_BLOCK 0
+#endif
+
+namespace kiln
+{
+
+enum : unsigned { warp_size = KILN_WARP_SIZE, full_warp = 0xffffffffu };
+
+static_assert(KILN_WARP_SIZE == 32, "KILN_WARP_SIZE: a ballot has 32 bits");
+static_assert(KILN_MAX_BLOCK % 32 == 0 && KILN_MAX_BLOCK <= 1024,
+              "KILN_MAX_BLOCK: a multiple of 32, at most 1024");
+
+/* ---- Where am I ---------------------------------------------------------- */
+
+__device__ __forceinline__ unsigned block_threads()
+{
+#if KILN_FLAT_BLOCK
+  return KILN_MAX_BLOCK;
+#else
+  return blockDim.x * blockDim.y * blockDim.z;
+#endif
+}
+
+__device__ __forceinline__ unsigned thread()
+{
+#if KILN_FLAT_BLOCK
+  return threadIdx.x;
+#else
+  return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+#endif
+}
+
+__device__ __forceinline__ unsigned lane()
+{
+  return thread() % warp_size;
+}
+
+__device__ __forceinline__ unsigned warp()
+{
+  return thread() / warp_size;
+}
+
+/* ---- Operations ----------------------------------------------------------
+ * identity<T>() is the value that changes nothing: what empty input gives. */
+
+template <class T> struct limits { /* integers */
+  static constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
+  static __device__ __forceinline__ T top()
+  {
+    return static_cast<T>(~0ull >> (64 - 8 * sizeof(T) + (is_signed ? 1 : 0)));
+  }
+  static __device__ __forceinline__ T bottom()
+  {
+    return static_cast<T>(~static_cast<unsigned long long>(top()));
+  }
+};
+
+template <> struct limits<float> {
+  static __device__ __forceinline__ float top()
+  {
+    return __int_as_float(0x7f800000);
+  }
+  static __device__ __forceinline__ float bottom()
+  {
+    return -top();
+  }
+};
+
+template <> struct limits<double> {
+  static __device__ __forceinline__ double top()
+  {
+    return __longlong_as_double(0x7ff0000000000000ll);
+  }
+  static __device__ __forceinline__ double bottom()
+  {
+    return -top();
+  }
+};
+
+struct sum {
+  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+  {
+    return a + b;
+  }
+  template <class T> static __device__ __forceinline__ T identity()
+  {
+    return T(0);
+  }
+};
+
+struct prod {
+  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+  {
+    return a * b;
+  }
+  template <class T> static __device__ __forceinline__ T identity()
+  {
+    return T(1);
+  }
+};
+
+/* A NaN anywhere makes the result NaN, and -0 is below +0: so the result does
+ * not depend on the order, as it would with a plain comparison. */
+struct min {
+  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+  {
+    return b < a ? b : a;
+  }
+  __device__ __forceinline__ float operator()(float a, float b) const
+  {
+#if KILN_ARCH >= 80
+    float r;
+    asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+#else
+    return a != a ? a : (b != b ? b : fminf(a, b));
+#endif
+  }
+  __device__ __forceinline__ double operator()(double a, double b) const
+  {
+    return a != a ? a : (b != b ? b : fmin(a, b));
+  }
+  template <class T> static __device__ __forceinline__ T identity()
+  {
+    return limits<T>::top();
+  }
+};
+
+struct max {
+  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+  {
+    return a < b ? b : a;
+  }
+  __device__ __forceinline__ float operator()(float a, float b) const
+  {
+#if KILN_ARCH >= 80
+    float r;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+    return r;
+#else
+    return a != a ? a : (b != b ? b : fmaxf(a, b));
+#endif
+  }
+  __device__ __forceinline__ double operator()(double a, double b) const
+  {
+    return a != a ? a : (b != b ? b : fmax(a, b));
+  }
+  template <class T> static __device__ __forceinline__ T identity()
+  {
+    return limits<T>::bottom();
+  }
+};
+
+struct bit_and {
+  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+  {
+    return a & b;
+  }
+  template <class T> static __device__ __forceinline__ T identity()
+  {
+    return static_cast<T>(~T(0));
+  }
+};
+
+struct bit_or {
+  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+  {
+    return a | b;
+  }
+  template <class T> static __device__ __forceinline__ T identity()
+  {
+    return T(0);
+  }
+};
+
+struct bit_xor {
+  template <class T> __device__ __forceinline__ T operator()(T a, T b) const
+  {
+    return a ^ b;
+  }
+  template <class T> static __device__ __forceinline__ T identity()
+  {
+    return T(0);
+  }
+};
+
+/* ---- Moving values between lanes ------------------------------------------ */
+
+enum class move { from, down, up, across };
+
+/* One word from another lane. `arg` is the lane (from), a distance (down, up)
+ * or a mask (across); a source outside the warp gives the lane's own word. */
+template <move how>
+__device__ __forceinline__ unsigned shuffle_word(unsigned word, unsigned arg)
+{
+#if KILN_HAS_SHFL
+  switch (how) {
+  case move::from:
+    return __shfl_sync(full_warp, word, static_cast<int>(arg));
+  case move::down:
+    return __shfl_down_sync(full_warp, word, arg);
+  case move::up:
+    return __shfl_up_sync(full_warp, word, arg);
+  default:
+    return __shfl_xor_sync(full_warp, word, static_cast<int>(arg));
+  }
+#else
+  __shared__ unsigned scratch[KILN_MAX_BLOCK];
+  volatile unsigned *row = scratch + warp() * warp_size;
+  const unsigned self = lane();
+  unsigned source = how == move::from   ? arg % warp_size
+                    : how == move::down ? self + arg
+                    : how == move::up   ? self - arg
+                                        : self ^ arg;
+
+  if (source >= warp_size)
+    source = self;
+  row[self] = word;
+#if KILN_HAS_ITS
+  __syncwarp();
+#endif
+  word = row[source];
+#if KILN_HAS_ITS
+  __syncwarp(); /* before the next call writes the row */
+#endif
+  return word;
+#endif
+}
+
+template <move how, class T>
+__device__ __forceinline__ T shuffle_any(T value, unsigned arg)
+{
+  constexpr int n = (sizeof(T) + 3) / 4;
+  unsigned words[n] = {};
+
+  static_assert(sizeof(T) <= 16, "values of at most 16 bytes");
+  static_assert(__is_trivially_copyable(T), "values must be trivial");
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (int i = 0; i < n; ++i)
+    words[i] = shuffle_word<how>(words[i], arg);
+  memcpy(&value, words, sizeof(T));
+  return value;
+}
+
+/* The value of lane `source` (modulo 32). */
+template <class T>
+__device__ __forceinline__ T shuffle(T value, unsigned source)
+{
+  return shuffle_any<move::from>(value, source);
+}
+
+/* The value of lane() + distance; the own one at the upper end. */
+template <class T>
+__device__ __forceinline__ T shuffle_down(T value, unsigned distance)
+{
+  return shuffle_any<move::down>(value, distance);
+}
+
+/* The value of lane() - distance; the own one at the lower end. */
+template <class T>
+__device__ __forceinline__ T shuffle_up(T value, unsigned distance)
+{
+  return shuffle_any<move::up>(value, distance);
+}
+
+/* The value of lane() ^ mask. */
+template <class T>
+__device__ __forceinline__ T shuffle_xor(T value, unsigned mask)
+{
+  return shuffle_any<move::across>(value, mask);
+}
+
+/* The value of one lane in all lanes. */
+template <class T>
+__device__ __forceinline__ T warp_broadcast(T value, unsigned source)
+{
+  return shuffle(value, source);
+}
+
+/* ---- Votes ---------------------------------------------------------------- */
+
+/* Bit i is set where lane i's condition holds. */
+__device__ __forceinline__ unsigned warp_ballot(bool condition)
+{
+#if KILN_HAS_VOTE
+  return __ballot_sync(full_warp, condition);
+#else
+  unsigned bits = condition ? 1u << lane() : 0u;
+
+#pragma unroll
+  for (unsigned step = 1; step < warp_size; step *= 2)
+    bits |= shuffle_xor(bits, step);
+  return bits;
+#endif
+}
+
+__device__ __forceinline__ bool warp_any(bool condition)
+{
+#if KILN_HAS_VOTE
+  return __any_sync(full_warp, condition) != 0;
+#else
+  return warp_ballot(condition) != 0;
+#endif
+}
+
+__device__ __forceinline__ bool warp_all(bool condition)
+{
+#if KILN_HAS_VOTE
+  return __all_sync(full_warp, condition) != 0;
+#else
+  return warp_ballot(condition) == full_warp;
+#endif
+}
+
+/* The lanes whose word equals mine. */
+__device__ __forceinline__ unsigned warp_match(unsigned word)
+{
+#if KILN_HAS_MATCH
+  return __match_any_sync(full_warp, word);
+#else
+  unsigned rest = full_warp, mine = 0;
+
+  while (rest != 0) { /* the same turns in every lane */
+    const unsigned first = static_cast<unsigned>(__ffs(rest)) - 1;
+    const unsigned same = warp_ballot(word == warp_broadcast(word, first));
+
+    if ((same >> lane() & 1u) != 0)
+      mine = same;
+    rest &= ~same;
+  }
+  return mine;
+#endif
+}
+
+/* ---- Warp reduce and scan -------------------------------------------------- */
+
+/* The fold over the first `n` lanes (1 to 32), in lane 0 only. */
+template <class T, class Op>
+__device__ __forceinline__ T warp_fold_first(T value, Op op, unsigned n)
+{
+#pragma unroll
+  for (unsigned step = 1; step < warp_size; step *= 2) {
+    const T other = shuffle_down(value, step);
+
+    if (lane() + step < n)
+      value = op(value, other);
+  }
+  return value;
+}
+
+template <class T, class Op> struct warp_folder {
+  /* In lane 0 only: there no guard is needed, what upper lanes get is lost. */
+  static __device__ __forceinline__ T first(T value, Op op)
+  {
+#pragma unroll
+    for (unsigned step = 1; step < warp_size; step *= 2)
+      value = op(value, shuffle_down(value, step));
+    return value;
+  }
+  static __device__ __forceinline__ T all(T value, Op op)
+  {
+    return warp_broadcast(first(value, op), 0);
+  }
+};
+
+#if KILN_HAS_REDUX
+#define KILN_REDUX(T, op, intrinsic)                                           \
+  template <> struct warp_folder<T, op> {                                      \
+    static __device__ __forceinline__ T first(T value, op)                     \
+    {                                                                          \
+      return static_cast<T>(intrinsic(full_warp, value));                      \
+    }                                                                          \
+    static __device__ __forceinline__ T all(T value, op)                       \
+    {                                                                          \
+      return static_cast<T>(intrinsic(full_warp, value));                      \
+    }                                                                          \
+  };
+KILN_REDUX(unsigned, sum, __reduce_add_sync)
+KILN_REDUX(unsigned, min, __reduce_min_sync)
+KILN_REDUX(unsigned, max, __reduce_max_sync)
+KILN_REDUX(unsigned, bit_and, __reduce_and_sync)
+KILN_REDUX(unsigned, bit_or, __reduce_or_sync)
+KILN_REDUX(unsigned, bit_xor, __reduce_xor_sync)
+KILN_REDUX(int, sum, __reduce_add_sync)
+KILN_REDUX(int, min, __reduce_min_sync)
+KILN_REDUX(int, max, __reduce_max_sync)
+#undef KILN_REDUX
+#endif
+
+/* The fold over the warp, in every lane. */
+template <class T, class Op>
+__device__ __forceinline__ T warp_reduce(T value, Op op)
+{
+  return warp_folder<T, Op>::all(value, op);
+}
+
+/* The fold over lanes 0 to my own. */
+template <class T, class Op>
+__device__ __forceinline__ T warp_scan_inclusive(T value, Op op)
+{
+#pragma unroll
+  for (unsigned step = 1; step < warp_size; step *= 2) {
+    const T other = shuffle_up(value, step);
+
+    if (lane() >= step)
+      value = op(other, value);
+  }
+  return value;
+}
+
+/* The fold over the lanes below my own; `identity` in lane 0. */
+template <class T, class Op>
+__device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
+{
+  const T before = shuffle_up(warp_scan_inclusive(value, op), 1);
+
+  return lane() == 0 ? identity : before;
+}
+
+/* ---- Block ------------------------------------------------------------------ */
+
+/* Room for one value a warp, shared by all types and functions. */
+template <class T> __device__ __forceinline__ T *block_scratch()
+{
+  __shared__ uint4 room[32];
+
+  return reinterpret_cast<T *>(room);
+}
+
+/* The fold over the block, in every thread. */
+template <class T, class Op>
+__device__ __forceinline__ T block_reduce(T value, Op op)
+{
+  T *room = block_scratch<T>();
+  const unsigned warps = block_threads() / warp_size;
+
+  value = warp_folder<T, Op>::first(value, op);
+  if (lane() == 0)
+    room[warp()] = value;
+  __syncthreads();
+  value = room[lane() < warps ? lane() : 0];
+  __syncthreads();
+  return warp_broadcast(warp_fold_first(value, op, warps), 0);
+}
+
+/* The fold over the warps below this one; the own `value` in warp 0. */
+template <class T, class Op>
+__device__ __forceinline__ T block_before(T value, Op op)
+{
+  T *room = block_scratch<T>();
+  const unsigned warps = block_threads() / warp_size;
+  T total;
+
+  if (lane() == warp_size - 1)
+    room[warp()] = value;
+  __syncthreads();
+  total = room[lane() < warps ? lane() : 0];
+  __syncthreads();
+  return warp_broadcast(warp_scan_inclusive(total, op), warp() - 1);
+}
+
+/* The fold over threads 0 to my own. */
+template <class T, class Op>
+__device__ __forceinline__ T block_scan_inclusive(T value, Op op)
+{
+  const T mine = warp_scan_inclusive(value, op);
+  const T before = block_before(mine, op);
+
+  return warp() == 0 ? mine : op(before, mine);
+}
+
+/* The fold over the threads below my own; `identity` in thread 0. */
+template <class T, class Op>
+__device__ __forceinline__ T block_scan_exclusive(T value, Op op, T identity)
+{
+  const T mine = warp_scan_inclusive(value, op);
+  const T below = shuffle_up(mine, 1);
+  const T before = block_before(mine, op);
+
+  if (warp() == 0)
+    return lane() == 0 ? identity : below;
+  return lane() == 0 ? before : op(before, below);
+}
+
+/* The value of one thread in all threads. */
+template <class T>
+__device__ __forceinline__ T block_broadcast(T value, unsigned source)
+{
+  T *room = block_scratch<T>();
+
+  if (thread() == source)
+    room[0] = value;
+  __syncthreads();
+  value = room[0];
+  __syncthreads();
+  return value;
+}
+
+__device__ __forceinline__ bool block_any(bool condition)
+{
+  return __syncthreads_or(condition) != 0;
+}
+
+__device__ __forceinline__ bool block_all(bool condition)
+{
+  return __syncthreads_and(condition) != 0;
+}
+
+/* In how many threads the condition holds. */
+__device__ __forceinline__ unsigned block_count(bool condition)
+{
+  return static_cast<unsigned>(__syncthreads_count(condition));
+}
+
+/* ---- Grid -------------------------------------------------------------------- */
+
+/* Is this the last block of a 1-D grid to come here? The same answer in every
+ * thread. What thread 0 of each block wrote before is then visible to the last
+ * block, past its first-level cache. `ticket` is 0 before the first launch, and
+ * is 0 again after each: nobody has to clear it. */
+__device__ __forceinline__ bool last_block(unsigned *ticket)
+{
+  bool last = false;
+
+  if (thread() == 0) {
+    const unsigned top = gridDim.x - 1; /* where the ticket wraps to 0 */
+#if KILN_ARCH >= 70
+    unsigned before; /* release and acquire: all the order that is needed */
+
+    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
+                 : "=r"(before)
+                 : "l"(__cvta_generic_to_global(ticket)), "r"(top)
+                 : "memory");
+    last = before == top;
+#else
+    __threadfence();
+    last = atomicInc(ticket, top) == top;
+    __threadfence();
+#endif
+  }
+  return block_any(last);
+}
+
+} // namespace kiln
+
+#endif

@@ -1,0 +1,23 @@
+/* reduce_atomic_shared.cu -- atomics within the block first, then one a block
+ * (lecture row A9).
+ *
+ * Launch:  one thread an element.
+ * Result:  *result += the sum of x, in whatever order the atomics come.
+ */
+extern "C" __global__ void reduce_atomic_shared(const float *x, unsigned n,
+                                                float *result)
+{
+  __shared__ float block_sum;
+  const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (threadIdx.x == 0)
+    block_sum = 0.0f;
+  __syncthreads();
+
+  if (i < n)
+    atomicAdd(&block_sum, x[i]);
+  __syncthreads();
+
+  if (threadIdx.x == 0)
+    atomicAdd(result, block_sum);
+}

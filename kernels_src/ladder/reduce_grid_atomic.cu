@@ -1,0 +1,23 @@
+/* reduce_grid_atomic.cu -- a tree in global memory in each block, then one
+ * atomic a block (lecture row C8).
+ *
+ * Launch:  one thread for two elements.
+ * Result:  *result += the sum of x. The trees are built in x itself, so x is
+ *          lost.
+ */
+extern "C" __global__ void reduce_grid_atomic(float *x, unsigned n,
+                                              float *result)
+{
+  const unsigned elements = 2 * blockDim.x;
+  const unsigned offset = blockIdx.x * elements;
+
+  for (unsigned d = 1; d < elements; d *= 2) {
+    const unsigned i = 2 * d * threadIdx.x;
+
+    __syncthreads();
+    if (i < elements && offset + i + d < n)
+      x[offset + i] += x[offset + i + d];
+  }
+  if (threadIdx.x == 0 && offset < n)
+    atomicAdd(result, x[offset]);
+}

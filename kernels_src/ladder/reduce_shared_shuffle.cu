@@ -1,0 +1,41 @@
+/* reduce_shared_shuffle.cu -- the tree in shared memory down to one warp, which
+ * goes on in registers (lecture row A9).
+ *
+ * Specialise:  KILN_BLOCK  256  threads a block: a power of two, 64 to 1024
+ * Launch:      one thread an element, block KILN_BLOCK.
+ * Result:      *result += the sum of x.
+ */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/prelude.cuh>
+#else
+#include "../common/prelude.cuh"
+#endif
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    reduce_shared_shuffle(const float *x, unsigned n, float *result)
+{
+  __shared__ float tile[KILN_BLOCK];
+  const unsigned t = threadIdx.x;
+  const unsigned i = blockIdx.x * KILN_BLOCK + t;
+  float value = i < n ? x[i] : 0.0f;
+
+  tile[t] = value;
+#pragma unroll
+  for (unsigned width = KILN_BLOCK / 2; width >= kiln::warp_size; width /= 2) {
+    __syncthreads();
+    if (t < width) {
+      value += tile[t + width];
+      tile[t] = value;
+    }
+  }
+  if (t < kiln::warp_size) {
+    value = kiln::warp_reduce(value, kiln::sum());
+    if (t == 0)
+      atomicAdd(result, value);
+  }
+}

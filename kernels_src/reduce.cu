@@ -1,0 +1,223 @@
+/* reduce.cu -- fold an array into one value, in one launch.
+ *
+ * Specialise:  KILN_T       float  element: 4 or 8 bytes
+ *              KILN_ACC     KILN_T type of the partial results and the result
+ *              KILN_OP      sum    sum, min, max, prod, bit_and, bit_or, bit_xor
+ *              KILN_BLOCK   512    threads a block: a multiple of 32, <= 1024
+ *              KILN_ITEMS   4      16-byte loads a thread has in flight, >= 1
+ *              KILN_EVEN    0      1: each block reads one contiguous range;
+ *                                  0: all blocks advance side by side
+ *              KILN_LOAD    0      0: plain; 1: streaming; 2: past the first-
+ *                                  level cache (7.0); 3: that, and 256-byte
+ *                                  requests to memory (8.0)
+ * Launch:      block KILN_BLOCK; grid of at least 1 block in one dimension, best
+ *              as many as are resident at once, fewer for small n. No dynamic
+ *              shared memory.
+ *              x          n elements, aligned to the element only
+ *              workspace  128 bytes + one KILN_ACC a block, 128-byte aligned; its
+ *                         first 4 bytes 0 before the first launch, every launch
+ *                         leaves them 0. Launches that may run at the same time
+ *                         need one each.
+ * Result:      *result; the operation's identity for n = 0. The same bits for
+ *              the same n, grid, specialisation and alignment of x.
+ */
+#ifndef KILN_T
+#define KILN_T float
+#endif
+#ifndef KILN_ACC
+#define KILN_ACC KILN_T
+#endif
+#ifndef KILN_OP
+#define KILN_OP sum
+#endif
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 512
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 4
+#endif
+#ifndef KILN_EVEN
+#define KILN_EVEN 0
+#endif
+#ifndef KILN_LOAD
+#define KILN_LOAD 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/prelude.cuh>
+#else
+#include "common/prelude.cuh"
+#endif
+
+static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
+              "KILN_BLOCK: a multiple of 32, at most 1024");
+static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
+
+typedef KILN_T element;
+typedef KILN_ACC folded;
+typedef kiln::KILN_OP fold;
+typedef unsigned long long count;
+
+enum : unsigned { pack_size = 16 / sizeof(element) };
+
+/* What one 16-byte load brings. */
+struct alignas(16) pack {
+  element at[pack_size];
+};
+
+static_assert(sizeof(pack) == 16, "KILN_T: 4 or 8 bytes");
+
+/* Read-only loads: nothing writes the input while it is folded. */
+static __device__ __forceinline__ pack load(const pack *from)
+{
+  uint4 bits;
+  pack value;
+
+#if KILN_LOAD == 1
+  bits = __ldcs(reinterpret_cast<const uint4 *>(from));
+#elif KILN_LOAD == 2 && KILN_ARCH >= 70
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+               : "l"(from));
+#elif KILN_LOAD == 3 && KILN_ARCH >= 80
+  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 "
+               "{%0, %1, %2, %3}, [%4];"
+               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+               : "l"(from));
+#else
+  bits = __ldg(reinterpret_cast<const uint4 *>(from));
+#endif
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* The packs that one thread folds: begin, begin + stride, ... below end. */
+struct share {
+  count begin, end;
+};
+
+#if KILN_EVEN
+#define STRIDE KILN_BLOCK
+
+static __device__ __forceinline__ share share_of(count packs)
+{
+  const count rows = (packs + KILN_BLOCK - 1) / KILN_BLOCK;
+  const count each = (rows + gridDim.x - 1) / gridDim.x * KILN_BLOCK;
+  const count end = each * (blockIdx.x + 1ull);
+
+  return {each * blockIdx.x + threadIdx.x, end < packs ? end : packs};
+}
+#else
+#define STRIDE (static_cast<count>(gridDim.x) * KILN_BLOCK)
+
+static __device__ __forceinline__ share share_of(count packs)
+{
+  return {static_cast<count>(blockIdx.x) * KILN_BLOCK + threadIdx.x, packs};
+}
+#endif
+
+/* Fold my share of the packs. Every round has all its loads under way before
+ * the first value is used; lanes of a pack stay apart until the end, which
+ * keeps chains short and sums accurate. */
+static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
+{
+  const share mine = share_of(packs);
+  const count stride = STRIDE;
+  const fold op{};
+  folded partial[pack_size];
+  pack loaded[KILN_ITEMS];
+  count i = mine.begin;
+
+  for (unsigned e = 0; e < pack_size; ++e)
+    partial[e] = fold::identity<folded>();
+
+  for (; i + (KILN_ITEMS - 1) * stride < mine.end; i += KILN_ITEMS * stride) {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      loaded[k] = load(x + i + k * stride);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      for (unsigned e = 0; e < pack_size; ++e)
+        partial[e] = op(partial[e], static_cast<folded>(loaded[k].at[e]));
+  }
+
+#pragma unroll
+  for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
+    if (i + k * stride < mine.end)
+      loaded[k] = load(x + i + k * stride);
+#pragma unroll
+  for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
+    if (i + k * stride < mine.end)
+      for (unsigned e = 0; e < pack_size; ++e)
+        partial[e] = op(partial[e], static_cast<folded>(loaded[k].at[e]));
+
+#pragma unroll
+  for (unsigned width = pack_size / 2; width > 0; width /= 2)
+    for (unsigned e = 0; e < width; ++e)
+      partial[e] = op(partial[e], partial[e + width]);
+  return partial[0];
+}
+
+/* The partial results of all blocks, in the order of the blocks. They come from
+ * the second-level cache: other SMs wrote them. */
+static __device__ __forceinline__ folded fold_blocks(const folded *partials)
+{
+  constexpr unsigned at_once = 4;
+  const fold op{};
+  folded value = fold::identity<folded>();
+
+#pragma unroll 1
+  for (unsigned base = 0; base < gridDim.x; base += at_once * KILN_BLOCK) {
+    folded loaded[at_once]; /* all under way before the first is used */
+
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k) {
+      const unsigned i = base + k * KILN_BLOCK + threadIdx.x;
+
+      loaded[k] =
+          i < gridDim.x ? __ldcg(partials + i) : fold::identity<folded>();
+    }
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      value = op(value, loaded[k]);
+  }
+  return kiln::block_reduce(value, op);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    reduce(const KILN_T *x, unsigned long long n, void *workspace,
+           KILN_ACC *result)
+{
+  const fold op{};
+  const count past = reinterpret_cast<count>(x) % sizeof(pack) / sizeof *x;
+  const count to_boundary = past == 0 ? 0 : pack_size - past;
+  const count head = to_boundary < n ? to_boundary : n;
+  const count packs = (n - head) / pack_size;
+  const count tail = (n - head) % pack_size;
+  folded edge = fold::identity<folded>();
+  folded value;
+
+  /* What whole packs do not cover; asked for first, needed last. */
+  if (blockIdx.x == 0 && threadIdx.x < head)
+    edge = static_cast<folded>(__ldg(x + threadIdx.x));
+  if (blockIdx.x == 0 && threadIdx.x - pack_size < tail)
+    edge =
+        static_cast<folded>(__ldg(x + (n - tail) + (threadIdx.x - pack_size)));
+
+  value = fold_packs(reinterpret_cast<const pack *>(x + head), packs);
+  value = kiln::block_reduce(op(value, edge), op);
+
+  if (gridDim.x > 1) {
+    unsigned *ticket = static_cast<unsigned *>(workspace);
+    folded *partials = reinterpret_cast<folded *>(ticket + 32);
+
+    if (threadIdx.x == 0)
+      partials[blockIdx.x] = value;
+    if (!kiln::last_block(ticket))
+      return;
+    value = fold_blocks(partials);
+  }
+  if (threadIdx.x == 0)
+    *result = value;
+}
