@@ -1,0 +1,91 @@
+/* variants.c -- the specialisations that ship. */
+#include <kiln/program.h>
+
+#define LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+static const char *const none[] = {NULL};
+
+/* The bodies for hardware without shuffle: warps whose lanes may run apart, and
+ * warps in lock-step. */
+#define NO_SHUFFLE LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0")
+#define LOCK_STEP LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0", "KILN_HAS_ITS=0")
+#define SHUFFLE_ONLY LIST("KILN_HAS_REDUX=0")
+
+#define PLAIN(name)                                                            \
+  {                                                                            \
+    name, "default", none, none, none, 35, false                               \
+  }
+#define WITH_TRAITS(name, label, traits)                                       \
+  {                                                                            \
+    name, label, none, traits, none, 35, false                                 \
+  }
+#define REDUCE(label, ...)                                                     \
+  {                                                                            \
+    "reduce", label, LIST(__VA_ARGS__), none, none, 35, false                  \
+  }
+#define REDUCE_TYPE(id, type, op)                                              \
+  REDUCE(id " " #op, "KILN_T=" type, "KILN_OP=" #op)
+#define REDUCE_TRAITS(label, traits, ...)                                      \
+  {                                                                            \
+    "reduce", label, LIST(__VA_ARGS__), traits, none, 35, false                \
+  }
+
+static const kiln_variant variants[] = {
+    PLAIN("hello"),
+    PLAIN("ids"),
+    PLAIN("matrix_add"),
+    PLAIN("saxpy"),
+    PLAIN("shared_memory"),
+    PLAIN("slow"),
+    PLAIN("symbols"),
+
+    PLAIN("ladder/reduce_one_thread"),
+    PLAIN("ladder/reduce_atomic_global"),
+    PLAIN("ladder/reduce_atomic_shared"),
+    PLAIN("ladder/reduce_shared"),
+    PLAIN("ladder/reduce_shared_shuffle"),
+    PLAIN("ladder/reduce_final"),
+    PLAIN("ladder/reduce_block"),
+    PLAIN("ladder/reduce_grid_atomic"),
+    PLAIN("ladder/reduce_grid_local"),
+    PLAIN("ladder/reduce_warp"),
+    WITH_TRAITS("ladder/reduce_shared_shuffle", "no shuffle", NO_SHUFFLE),
+    WITH_TRAITS("ladder/reduce_shared_shuffle", "lock-step", LOCK_STEP),
+    WITH_TRAITS("ladder/reduce_warp", "no shuffle", NO_SHUFFLE),
+    WITH_TRAITS("ladder/reduce_warp", "lock-step", LOCK_STEP),
+
+    REDUCE_TYPE("f32", "float", sum),
+    REDUCE_TYPE("f32", "float", min),
+    REDUCE_TYPE("f32", "float", max),
+    REDUCE_TYPE("f32", "float", prod),
+    REDUCE("f32 sum in f64", "KILN_T=float", "KILN_ACC=double", "KILN_OP=sum"),
+    REDUCE_TYPE("f64", "double", sum),
+    REDUCE_TYPE("f64", "double", min),
+    REDUCE_TYPE("f64", "double", max),
+    REDUCE_TYPE("f64", "double", prod),
+    REDUCE_TYPE("i32", "int", sum),
+    REDUCE_TYPE("i32", "int", min),
+    REDUCE_TYPE("i32", "int", max),
+    REDUCE("i32 sum in i64", "KILN_T=int", "KILN_ACC=long long", "KILN_OP=sum"),
+    REDUCE_TYPE("u32", "unsigned", sum),
+    REDUCE_TYPE("u32", "unsigned", max),
+    REDUCE_TYPE("i64", "long long", sum),
+    REDUCE_TYPE("i64", "long long", min),
+    REDUCE_TYPE("i64", "long long", max),
+    REDUCE_TYPE("u64", "unsigned long long", sum),
+    REDUCE_TYPE("u64", "unsigned long long", max),
+    REDUCE_TRAITS("f32 sum, no shuffle", NO_SHUFFLE, "KILN_T=float"),
+    REDUCE_TRAITS("f32 sum, lock-step", LOCK_STEP, "KILN_T=float"),
+    REDUCE_TRAITS("f64 max, no shuffle", NO_SHUFFLE, "KILN_T=double",
+                  "KILN_OP=max"),
+    REDUCE_TRAITS("f64 max, lock-step", LOCK_STEP, "KILN_T=double",
+                  "KILN_OP=max"),
+    REDUCE_TRAITS("i32 sum, no redux", SHUFFLE_ONLY, "KILN_T=int"),
+};
+
+const kiln_variant *kiln_variant_list(size_t *n)
+{
+  if (n != NULL)
+    *n = sizeof variants / sizeof variants[0];
+  return variants;
+}
