@@ -5,6 +5,8 @@
  *              KILN_OP      sum    sum, min, max, prod, bit_and, bit_or, bit_xor
  *              KILN_BLOCK   512    threads a block: a multiple of 32, <= 1024
  *              KILN_ITEMS   4      16-byte loads a thread has in flight, >= 1
+ *              KILN_THREADS 1024   threads to keep resident on an SM, by limiting
+ *                                  registers
  *              KILN_EVEN    0      1: each block reads one contiguous range;
  *                                  0: all blocks advance side by side
  *              KILN_LOAD    0      0: plain; 1: streaming; 2: past the first-
@@ -35,6 +37,9 @@
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 4
+#endif
+#ifndef KILN_THREADS
+#define KILN_THREADS 1024
 #endif
 #ifndef KILN_EVEN
 #define KILN_EVEN 0
@@ -185,7 +190,8 @@ static __device__ __forceinline__ folded fold_blocks(const folded *partials)
   return kiln::block_reduce(value, op);
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
+                                             KILN_THREADS / KILN_BLOCK)
     reduce(const KILN_T *x, unsigned long long n, void *workspace,
            KILN_ACC *result)
 {
