@@ -1,0 +1,332 @@
+/* open.c -- find libcuda, resolve the table, start the driver. */
+#include "driver.h"
+
+#include "../base/os.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  LEAST_DRIVER = 11020, /* the version that DESIGN of the table rests on */
+  REQUIRED = 1,
+  OPTIONAL = 0
+};
+
+#define WHAT "libcuda"
+
+static const char no_driver_hint[] =
+    "install the NVIDIA driver (in a container, start it with GPU access), or "
+    "set KILN_DRIVER to the path of libcuda.so.1";
+
+typedef struct symbol {
+  const char *name;
+  size_t offset; /* of the member in kiln__driver */
+  int since;
+  bool required;
+} symbol;
+
+static const symbol symbols[] = {
+#define KILN__DRIVER_FN(member, symbol_name, need, since, result, params)      \
+  {#symbol_name, offsetof(kiln__driver, member), since, need == REQUIRED},
+#include "api.def"
+#undef KILN__DRIVER_FN
+};
+
+enum { N_SYMBOLS = sizeof symbols / sizeof symbols[0] };
+
+/* Places that no loader configuration may name. The Windows subsystem's folder
+ * comes first: there, a distribution's own libcuda cannot work. */
+static const char *const folders[] = {
+    "/usr/lib/wsl/lib",
+#if defined(__x86_64__)
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/x86_64-linux-gnu/nvidia/current",
+#elif defined(__aarch64__)
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu/nvidia",
+    "/usr/lib/aarch64-linux-gnu/tegra",
+#endif
+    "/usr/lib64",
+    "/usr/lib64/nvidia",
+    "/usr/local/nvidia/lib64",
+    "/run/opengl-driver/lib",
+};
+
+typedef enum outcome {
+  ABSENT,   /* not there, or no driver: go on */
+  UNUSABLE, /* the driver, but it does not work: stop, the record is written */
+  USABLE
+} outcome;
+
+static void set_member(kiln__driver *driver, size_t offset, void *fn)
+{
+  memcpy((char *)driver + offset, &fn, sizeof fn);
+}
+
+/* "cuMemAlloc_v2" -> "cuMemAlloc": cuGetProcAddress wants the plain name and
+ * picks the variant by version. */
+static void plain_name(char out[64], const char *name)
+{
+  char *tail;
+
+  kiln__copy_text(out, 64, name);
+  tail = strrchr(out, '_');
+  if (tail != NULL && tail[1] == 'v')
+    *tail = '\0';
+}
+
+static void *ask_driver(const kiln__driver *driver, const symbol *s)
+{
+  char name[64];
+  void *fn = NULL;
+  CUdriverProcAddressQueryResult found = CU_GET_PROC_ADDRESS_SUCCESS;
+  CUresult rc = CUDA_ERROR_NOT_FOUND;
+
+  plain_name(name, s->name);
+  if (driver->getProcAddressV2 != NULL)
+    rc = driver->getProcAddressV2(name, &fn, s->since,
+                                  CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
+  else if (driver->getProcAddress != NULL)
+    rc = driver->getProcAddress(name, &fn, s->since,
+                                CU_GET_PROC_ADDRESS_LEGACY_STREAM);
+  return rc == CUDA_SUCCESS && found == CU_GET_PROC_ADDRESS_SUCCESS ? fn : NULL;
+}
+
+/* NULL, or the first required symbol that the library lacks. */
+static const symbol *resolve(kiln__driver *driver)
+{
+  const symbol *missing = NULL;
+
+  for (size_t i = 0; i < N_SYMBOLS; i++)
+    set_member(driver, symbols[i].offset,
+               dlsym(driver->library, symbols[i].name));
+  for (size_t i = 0; i < N_SYMBOLS; i++) {
+    const symbol *s = &symbols[i];
+    void *fn;
+
+    memcpy(&fn, (const char *)driver + s->offset, sizeof fn);
+    if (fn != NULL || kiln__starts_with(s->name, "cuGetProcAddress"))
+      continue;
+    fn = ask_driver(driver, s);
+    set_member(driver, s->offset, fn);
+    if (fn == NULL && s->required && missing == NULL)
+      missing = s;
+  }
+  return missing;
+}
+
+static void version_text(char out[32], int version)
+{
+  kiln__format(out, 32, "%d.%d", version / 1000, version % 1000 / 10);
+}
+
+static void library_path(kiln__driver *driver, const char *asked)
+{
+  void *fn = dlsym(driver->library, "cuInit");
+  Dl_info info;
+
+  if (fn == NULL || dladdr(fn, &info) == 0 || info.dli_fname == NULL)
+    info.dli_fname = asked;
+  kiln__copy_text(driver->path, sizeof driver->path, info.dli_fname);
+}
+
+static bool is_stub(const kiln__driver *driver, CUresult rc)
+{
+  return rc == CUDA_ERROR_STUB_LIBRARY ||
+         (rc != CUDA_SUCCESS && strstr(driver->path, "/stubs/") != NULL);
+}
+
+/* The next step for a failing cuInit, where it is another than later on. */
+static const char *init_hint(CUresult rc)
+{
+  switch (rc) {
+  case CUDA_ERROR_NO_DEVICE:
+    return "check `nvidia-smi` and CUDA_VISIBLE_DEVICES; a container must be "
+           "started with GPU access";
+  case CUDA_ERROR_INVALID_DEVICE:
+    return "correct or unset CUDA_VISIBLE_DEVICES";
+  case CUDA_ERROR_NOT_INITIALIZED:
+  case CUDA_ERROR_OPERATING_SYSTEM:
+    return "check that the kernel module is loaded (`nvidia-smi`) and that "
+           "this user may open /dev/nvidia*";
+  case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+    return "this GPU allows no forward compatibility: remove the `compat` "
+           "folder from LD_LIBRARY_PATH, or install a newer driver";
+  case CUDA_ERROR_UNKNOWN:
+    return "run `nvidia-smi`; if that works, reload nvidia_uvm (it breaks "
+           "after suspend) or reboot";
+  default:
+    return kiln_last_error()->hint;
+  }
+}
+
+static kiln_status init_failed(const kiln__driver *driver, CUresult rc)
+{
+  const kiln_status st = kiln__cu(driver, rc, "cuInit");
+
+  /* There is no context yet, so codes that would mean a lost one or full
+   * memory cannot be taken at their word. */
+  return kiln__fail_native(st == KILN_ENODEVICE ? st : KILN_EDRIVER,
+                           KILN_SOURCE_DRIVER, rc, "cuInit", init_hint(rc),
+                           "%s (%s)", kiln_last_error()->message, driver->path);
+}
+
+static outcome check_version(kiln__driver *driver, kiln_status *st)
+{
+  char has[32], least[32];
+
+  if (driver->driverGetVersion(&driver->version) != CUDA_SUCCESS)
+    driver->version = 0;
+  if (driver->version == 0 || driver->version >= LEAST_DRIVER)
+    return USABLE;
+  version_text(has, driver->version);
+  version_text(least, LEAST_DRIVER);
+  *st = kiln__fail(KILN_ENODRIVER, "install NVIDIA driver 460.27 or newer",
+                   "%s is a driver for CUDA %s, and Kiln needs %s",
+                   driver->path, has, least);
+  return UNUSABLE;
+}
+
+static kiln_status missing_symbol(const kiln__driver *driver,
+                                  const symbol *missing)
+{
+  char has[32] = "unknown", least[32];
+  int version = 0;
+
+  version_text(least, LEAST_DRIVER);
+  if (driver->driverGetVersion != NULL &&
+      driver->driverGetVersion(&version) == CUDA_SUCCESS)
+    version_text(has, version);
+  return kiln__fail(KILN_ENODRIVER,
+                    "install NVIDIA driver 460.27 (CUDA 11.2) or newer",
+                    "%s (driver for CUDA %s) has no %s; Kiln needs a driver "
+                    "for CUDA %s or newer",
+                    driver->path, has, missing->name, least);
+}
+
+/* Resolve and start a library that was just loaded. */
+static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
+                     char reason[256])
+{
+  const symbol *missing;
+  CUresult rc;
+
+  library_path(driver, asked);
+  missing = resolve(driver);
+  if (driver->init == NULL) {
+    kiln__copy_text(reason, 256, "has no cuInit, so it is no CUDA driver");
+    return ABSENT;
+  }
+  if (missing != NULL) {
+    rc = driver->init(0);
+    if (is_stub(driver, rc)) {
+      kiln__copy_text(reason, 256, "a stub for linking, not a driver");
+      return ABSENT;
+    }
+    *st = missing_symbol(driver, missing);
+    return UNUSABLE;
+  }
+  if (check_version(driver, st) != USABLE)
+    return UNUSABLE;
+  rc = driver->init(0);
+  if (is_stub(driver, rc)) {
+    kiln__copy_text(reason, 256, "a stub for linking, not a driver");
+    return ABSENT;
+  }
+  if (rc != CUDA_SUCCESS) {
+    *st = init_failed(driver, rc);
+    return UNUSABLE;
+  }
+  if (driver->version == 0 &&
+      driver->driverGetVersion(&driver->version) != CUDA_SUCCESS)
+    driver->version = LEAST_DRIVER;
+  return USABLE;
+}
+
+static outcome attempt(kiln__driver *out, const char *how, const char *name,
+                       kiln__trail *trail, kiln_status *st)
+{
+  char reason[256] = "";
+  outcome result = ABSENT;
+
+  memset(out, 0, sizeof *out);
+  out->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (out->library == NULL) {
+    const char *why = dlerror();
+
+    kiln__copy_text(reason, sizeof reason, why == NULL ? "not loaded" : why);
+  } else {
+    result = start(out, name, st, reason);
+  }
+  if (result == USABLE) {
+    kiln__trail_add(trail, WHAT, how, out->path, NULL);
+    return USABLE;
+  }
+  kiln__trail_add(trail, WHAT, how, name,
+                  result == UNUSABLE ? kiln_last_error()->message : reason);
+  if (result == ABSENT && out->library != NULL)
+    dlclose(out->library); /* a stub must not stand in for its soname later */
+  memset(out, 0, sizeof *out);
+  return result;
+}
+
+/* The one place that the caller or the environment named. */
+static kiln_status open_given(kiln__driver *out, const char *how,
+                              const char *given, kiln__trail *trail)
+{
+  char path[PATH_MAX], reason[512];
+  kiln_status st = KILN_OK;
+
+  /* Made absolute: a name without '/' would go through the loader's search. */
+  if (realpath(given, path) == NULL) {
+    kiln__format(reason, sizeof reason, "%s", strerror(errno));
+    kiln__trail_add(trail, WHAT, how, given, reason);
+    return kiln__fail(KILN_ENODRIVER, "correct the path, or leave it unset",
+                      "%s (%s) cannot be used: %s", given, how, reason);
+  }
+  if (attempt(out, how, path, trail, &st) == ABSENT) {
+    kiln__trail_text(trail, WHAT, reason, sizeof reason);
+    st = kiln__fail(KILN_ENODRIVER, "correct the path, or leave it unset",
+                    "%s (%s) cannot be used: tried %s", given, how, reason);
+  }
+  return st;
+}
+
+kiln_status kiln__driver_open(kiln__driver *out, const char *explicit_path,
+                              const char *env_path, kiln__trail *trail)
+{
+  static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
+  char text[KILN_ERROR_MESSAGE_SIZE - 64];
+  kiln_status st = KILN_OK;
+
+  memset(out, 0, sizeof *out);
+  if (explicit_path != NULL)
+    return open_given(out, "option driver_path", explicit_path, trail);
+  if (env_path != NULL)
+    return open_given(out, "environment KILN_DRIVER", env_path, trail);
+  for (size_t i = 0; i < 2; i++) {
+    if (attempt(out, "system loader", names[i], trail, &st) != ABSENT)
+      return st;
+  }
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    for (size_t j = 0; j < 2; j++) {
+      char path[128];
+      struct stat info;
+
+      kiln__format(path, sizeof path, "%s/%s", folders[i], names[j]);
+      if (stat(path, &info) != 0) {
+        if (j == 0)
+          kiln__trail_add(trail, WHAT, "usual folder", path, strerror(errno));
+        continue;
+      }
+      if (attempt(out, "usual folder", path, trail, &st) != ABSENT)
+        return st;
+    }
+  }
+  kiln__trail_text(trail, WHAT, text, sizeof text);
+  return kiln__fail(KILN_ENODRIVER, no_driver_hint,
+                    "no NVIDIA driver library: tried %s", text);
+}
