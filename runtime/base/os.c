@@ -24,6 +24,12 @@ static ssize_t posix_read(void *user, int fd, void *buf, size_t n)
   return read(fd, buf, n);
 }
 
+static ssize_t posix_pread(void *user, int fd, void *buf, size_t n, off_t at)
+{
+  (void)user;
+  return pread(fd, buf, n, at);
+}
+
 static ssize_t posix_write(void *user, int fd, const void *buf, size_t n)
 {
   (void)user;
@@ -79,23 +85,24 @@ static int posix_futimens(void *user, int fd, const struct timespec times[2])
   return futimens(fd, times);
 }
 
-static int set_lock(int fd, short type)
+static int set_lock(int fd, short type, off_t at)
 {
-  struct flock range = {.l_type = type, .l_whence = SEEK_SET};
+  struct flock range = {
+      .l_type = type, .l_whence = SEEK_SET, .l_start = at, .l_len = 1};
 
   return fcntl(fd, F_OFD_SETLK, &range);
 }
 
-static int posix_lock(void *user, int fd, bool exclusive)
+static int posix_lock(void *user, int fd, off_t at)
 {
   (void)user;
-  return set_lock(fd, exclusive ? F_WRLCK : F_RDLCK);
+  return set_lock(fd, F_WRLCK, at);
 }
 
-static int posix_unlock(void *user, int fd)
+static int posix_unlock(void *user, int fd, off_t at)
 {
   (void)user;
-  return set_lock(fd, F_UNLCK);
+  return set_lock(fd, F_UNLCK, at);
 }
 
 static DIR *posix_fdopendir(void *user, int fd)
@@ -113,6 +120,7 @@ static struct dirent *posix_readdir(void *user, DIR *dir)
 const kiln__fs kiln__fs_posix = {
     .openat = posix_openat,
     .read = posix_read,
+    .pread = posix_pread,
     .write = posix_write,
     .close = posix_close,
     .fsync = posix_fsync,
@@ -163,6 +171,28 @@ bool kiln__read_all(const kiln__fs *fs, int fd, void *data, size_t n)
       return false;
     }
     to += done;
+    n -= (size_t)done;
+  }
+  return true;
+}
+
+bool kiln__pread_all(const kiln__fs *fs, int fd, void *data, size_t n,
+                     uint64_t at)
+{
+  char *to = data;
+
+  while (n > 0) {
+    const ssize_t done = fs->pread(fs->user, fd, to, n, (off_t)at);
+
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0) {
+      if (done == 0)
+        errno = 0;
+      return false;
+    }
+    to += done;
+    at += (uint64_t)done;
     n -= (size_t)done;
   }
   return true;

@@ -13,6 +13,7 @@
 typedef struct kiln__fs {
   int (*openat)(void *user, int dir, const char *name, int flags, mode_t mode);
   ssize_t (*read)(void *user, int fd, void *buf, size_t n);
+  ssize_t (*pread)(void *user, int fd, void *buf, size_t n, off_t at);
   ssize_t (*write)(void *user, int fd, const void *buf, size_t n);
   int (*close)(void *user, int fd);
   int (*fsync)(void *user, int fd);
@@ -22,8 +23,9 @@ typedef struct kiln__fs {
   int (*renameat)(void *user, int dir, const char *from, const char *to);
   int (*unlinkat)(void *user, int dir, const char *name);
   int (*futimens)(void *user, int fd, const struct timespec times[2]);
-  int (*lock)(void *user, int fd, bool exclusive); /* non-blocking; -1 EAGAIN */
-  int (*unlock)(void *user, int fd);
+  /* The one byte at `at`, exclusively; non-blocking, -1 and EAGAIN if held. */
+  int (*lock)(void *user, int fd, off_t at);
+  int (*unlock)(void *user, int fd, off_t at);
   DIR *(*fdopendir)(void *user, int fd);
   struct dirent *(*readdir)(void *user, DIR *dir);
   void *user;
@@ -37,6 +39,8 @@ extern const kiln__fs kiln__fs_posix;
 bool kiln__write_all(const kiln__fs *fs, int fd, const void *data, size_t n);
 /* Reads exactly n bytes; a file that ends early gives false with errno 0. */
 bool kiln__read_all(const kiln__fs *fs, int fd, void *data, size_t n);
+bool kiln__pread_all(const kiln__fs *fs, int fd, void *data, size_t n,
+                     uint64_t at);
 
 /* Read a whole file of at most `limit` bytes into an empty buffer.
  * KILN_OK, KILN_EIO, KILN_ENOMEM. */

@@ -31,8 +31,9 @@ void kiln__key_add(kiln__key *key, const char *field, const void *value,
 kiln_status kiln__key_seal(kiln__key *key);
 /* Walk the fields of a key's text. False at its end or at malformed text. */
 typedef struct kiln__field {
-  const char *name, *value; /* value is not terminated */
+  const char *name, *value; /* not terminated */
   size_t name_size, size;
+  bool portable;
 } kiln__field;
 bool kiln__key_next(const char *text, size_t size, size_t *at,
                     kiln__field *out);
@@ -73,11 +74,11 @@ typedef struct kiln__cache kiln__cache;
 typedef struct kiln__cache_config {
   const kiln_allocator *alloc;
   const kiln__log *log;
-  const kiln__fs *fs;    /* NULL: the real one */
-  const char *dir;       /* NULL: no disk tier */
-  uint64_t cap_bytes;    /* 0: 256 MiB */
-  unsigned wait_ms;      /* longest wait for another process */
-  size_t memory_bytes;   /* cap of the memory tier, 0: 64 MiB */
+  const kiln__fs *fs;  /* NULL: the real one */
+  const char *dir;     /* NULL: no disk tier */
+  uint64_t cap_bytes;  /* 0: 256 MiB */
+  unsigned wait_ms;    /* longest wait for another process */
+  size_t memory_bytes; /* cap of the memory tier, 0: 64 MiB */
   const char *const *packs;
   size_t n_packs;
 } kiln__cache_config;
@@ -92,10 +93,10 @@ typedef kiln_status (*kiln__make_fn)(void *user, kiln__entry **out);
 
 typedef struct kiln__fetch {
   const kiln__key *key;
-  kiln_target target;       /* for packs: which image serves it */
-  bool refresh;             /* skip reading, replace what is there */
-  bool private_only;        /* no tier at all: just make */
-  bool lookup_only;         /* KILN_ENOTFOUND instead of making; silent: writes
+  kiln_target target; /* for packs: which image serves it */
+  bool refresh;       /* skip reading, replace what is there */
+  bool private_only;  /* no tier at all: just make */
+  bool lookup_only;   /* KILN_ENOTFOUND instead of making; silent: writes
                                no error record */
   kiln__make_fn make;
   void *user;

@@ -1,0 +1,365 @@
+/* disk.c -- reading, publishing and rejecting entry files. */
+#include "tiers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A hit is noted in the file's time at most this often. */
+#define TOUCH_NS ((int64_t)60 * 1000000000)
+
+static void set_time(kiln__cache *cache, int fd, int64_t now)
+{
+  const struct timespec t = {.tv_sec = (time_t)(now / 1000000000),
+                             .tv_nsec = (long)(now % 1000000000)};
+  const struct timespec both[2] = {t, t};
+
+  /* A failure (somebody else's file, a read-only folder) costs only order. */
+  (void)cache->fs->futimens(cache->fs->user, fd, both);
+}
+
+/* Access times are no use: they stand still on noatime mounts. */
+static void touch(kiln__cache *cache, int fd, const struct stat *info)
+{
+  const int64_t now = kiln__time_ns(), age = now - kiln__stat_ns(info);
+
+  if (age >= TOUCH_NS || age <= -TOUCH_NS)
+    set_time(cache, fd, now);
+}
+
+/* Open a file that may be an entry and look at it; *out is -1 unless
+ * KILN__LOADED. */
+static kiln__verdict open_entry(kiln__cache *cache, int dir, const char *name,
+                                int *out, struct stat *info)
+{
+  const kiln__fs *fs = cache->fs;
+  /* O_NONBLOCK: a FIFO put there must not hang us. */
+  const int fd = kiln__file_open(cache, dir, name, O_RDONLY | O_NONBLOCK, 0);
+
+  *out = -1;
+  if (fd < 0) {
+    if (errno == ENOENT)
+      return KILN__ABSENT;
+    if (errno == ELOOP && fs->fstatat(fs->user, dir, name, info) == 0)
+      return KILN__BAD;
+    errno = errno == ELOOP ? EIO : errno;
+    return KILN__FAILED;
+  }
+  if (fs->fstat(fs->user, fd, info) != 0) {
+    kiln__file_close(cache, fd);
+    return KILN__FAILED;
+  }
+  if (!S_ISREG(info->st_mode) ||
+      (info->st_uid != geteuid() && info->st_uid != 0) ||
+      (info->st_mode & 022) != 0 || info->st_size < KILN__WIRE_HEAD ||
+      (uint64_t)info->st_size > KILN__ENTRY_LIMIT) {
+    kiln__file_close(cache, fd);
+    return KILN__BAD;
+  }
+  *out = fd;
+  return KILN__LOADED;
+}
+
+/* A file that ended before its size is damaged; other failures say nothing
+ * about it. */
+static kiln__verdict read_into(kiln__cache *cache, int fd, void *data, size_t n)
+{
+  if (kiln__read_all(cache->fs, fd, data, n))
+    return KILN__LOADED;
+  return errno == 0 ? KILN__BAD : KILN__FAILED;
+}
+
+static kiln__verdict load_open(kiln__cache *cache, int fd, kiln__entry **out,
+                               size_t size)
+{
+  kiln__entry *entry = kiln__entry_reserve(cache->alloc, size);
+  kiln__verdict verdict;
+
+  if (entry == NULL) {
+    errno = ENOMEM;
+    return KILN__FAILED;
+  }
+  verdict = read_into(cache, fd, entry->block, size);
+  if (verdict == KILN__LOADED && !kiln__entry_decode(entry))
+    verdict = KILN__BAD;
+  if (verdict == KILN__LOADED)
+    *out = entry;
+  else
+    kiln__entry_unref(entry);
+  return verdict;
+}
+
+kiln__verdict kiln__disk_load(kiln__cache *cache, int dir, const char *name,
+                              kiln__entry **out, struct stat *info)
+{
+  int fd;
+  kiln__verdict verdict = open_entry(cache, dir, name, &fd, info);
+
+  *out = NULL;
+  if (verdict != KILN__LOADED)
+    return verdict;
+  verdict = load_open(cache, fd, out, (size_t)info->st_size);
+  kiln__file_close(cache, fd);
+  return verdict;
+}
+
+static kiln__verdict peek_open(kiln__cache *cache, int fd, kiln__buf *key,
+                               uint64_t size)
+{
+  unsigned char head[KILN__WIRE_HEAD];
+  kiln__wire wire;
+  kiln__verdict verdict = read_into(cache, fd, head, sizeof head);
+
+  if (verdict != KILN__LOADED)
+    return verdict;
+  if (!kiln__wire_read(&wire, head, size))
+    return KILN__BAD;
+  if (!kiln__buf_reserve(key, (size_t)wire.size[0])) {
+    errno = ENOMEM;
+    return KILN__FAILED;
+  }
+  verdict = read_into(cache, fd, key->data, (size_t)wire.size[0]);
+  if (verdict != KILN__LOADED)
+    return verdict;
+  key->size = (size_t)wire.size[0];
+  key->data[key->size] = '\0';
+  return kiln__sum64(key->data, key->size) == wire.sum[0] ? KILN__LOADED
+                                                          : KILN__BAD;
+}
+
+kiln__verdict kiln__disk_peek(kiln__cache *cache, int dir, const char *name,
+                              kiln__buf *key, struct stat *info)
+{
+  int fd;
+  kiln__verdict verdict = open_entry(cache, dir, name, &fd, info);
+
+  if (verdict != KILN__LOADED)
+    return verdict;
+  verdict = peek_open(cache, fd, key, (uint64_t)info->st_size);
+  kiln__file_close(cache, fd);
+  return verdict;
+}
+
+bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
+                       const struct stat *info)
+{
+  const kiln__fs *fs = cache->fs;
+  struct stat now;
+
+  if (fs->fstatat(fs->user, dir, name, &now) != 0 ||
+      now.st_ino != info->st_ino || now.st_dev != info->st_dev ||
+      now.st_size != info->st_size)
+    return false; /* somebody has replaced it meanwhile */
+  return fs->unlinkat(fs->user, dir, name) == 0;
+}
+
+/* ---- Reading ------------------------------------------------------------- */
+
+static void note_bad(kiln__cache *cache, int dir, const char *name,
+                     const struct stat *info)
+{
+  kiln__count(&cache->stats.corrupt, 1);
+  kiln__disk_unlink(cache, dir, name, info);
+  kiln__worry_about(cache, KILN__WORRY_CORRUPT,
+                    "%s/%s is damaged or not ours; removed", cache->dir, name);
+}
+
+static void note_failed(kiln__cache *cache, const char *name)
+{
+  const int code = errno;
+  char text[96];
+
+  kiln__count(&cache->stats.read_failures, 1);
+  kiln__worry_about(cache, KILN__WORRY_READ, "%s/%s cannot be read: %s",
+                    cache->dir, name,
+                    kiln__errno_text(code, text, sizeof text));
+}
+
+static kiln__entry *read_entry(kiln__cache *cache, int dir,
+                               const kiln__key *key)
+{
+  char name[KILN__NAME_SIZE];
+  struct stat info;
+  kiln__entry *entry = NULL;
+  kiln__verdict verdict;
+  int fd;
+
+  kiln__entry_name(name, key->hash);
+  verdict = open_entry(cache, dir, name, &fd, &info);
+  if (verdict == KILN__LOADED)
+    verdict = load_open(cache, fd, &entry, (size_t)info.st_size);
+  if (verdict == KILN__FAILED)
+    note_failed(cache, name);
+  else if (verdict == KILN__BAD)
+    note_bad(cache, dir, name, &info);
+  if (entry != NULL && !kiln__entry_has_key(entry, &key->text)) {
+    kiln__count(&cache->stats.forged, 1);
+    kiln__disk_unlink(cache, dir, name, &info);
+    kiln__entry_unref(entry);
+    entry = NULL;
+  }
+  if (entry != NULL)
+    touch(cache, fd, &info);
+  kiln__file_close(cache, fd);
+  return entry;
+}
+
+kiln__entry *kiln__disk_read(kiln__cache *cache, const kiln__key *key)
+{
+  char why[256] = "";
+  kiln__entry *entry;
+  int dir, code;
+
+  if (cache->dir == NULL)
+    return NULL;
+  dir = kiln__folder_open(cache, false, why);
+  if (dir < 0) {
+    code = errno;
+    if (code != ENOENT && code != EPERM)
+      kiln__count(&cache->stats.read_failures, 1);
+    if (code != ENOENT)
+      kiln__worry_about(cache, KILN__WORRY_FOLDER,
+                        "the cache folder %s is not used: %s", cache->dir, why);
+    return NULL;
+  }
+  entry = read_entry(cache, dir, key);
+  kiln__file_close(cache, dir);
+  return entry;
+}
+
+/* ---- Publishing ---------------------------------------------------------- */
+
+static bool write_parts(kiln__cache *cache, int fd, const kiln__entry *entry)
+{
+  unsigned char head[KILN__WIRE_HEAD];
+
+  kiln__entry_head(entry, head);
+  if (!kiln__write_all(cache->fs, fd, head, sizeof head))
+    return false;
+  for (int i = 0; i < KILN__WIRE_PARTS; i++) {
+    if (!kiln__write_all(cache->fs, fd, entry->parts[i].data,
+                         entry->parts[i].size))
+      return false;
+  }
+  return true;
+}
+
+static bool flush(kiln__cache *cache, int fd)
+{
+  while (cache->fs->fsync(cache->fs->user, fd) != 0) {
+    if (errno == EINVAL || errno == ENOSYS)
+      return true; /* a file system that has no such thing */
+    if (errno != EINTR)
+      return false;
+  }
+  return true;
+}
+
+/* Write, flush and close the temporary file; false with errno. The eviction
+ * lock is let go as soon as the bytes can be counted. */
+static bool fill_temp(kiln__cache *cache, int fd, const kiln__entry *entry,
+                      int *room)
+{
+  bool good = write_parts(cache, fd, entry);
+
+  {
+    const int code = errno;
+
+    kiln__lock_release(cache, *room, KILN__EVICT_LOCK);
+    *room = -1;
+    errno = code;
+  }
+  if (good) {
+    set_time(cache, fd, kiln__time_ns());
+    good = flush(cache, fd);
+  }
+  if (!good) {
+    kiln__file_close(cache, fd);
+    return false;
+  }
+  /* close tells of a full disk or quota on network file systems. After EINTR
+   * the descriptor is gone and the data was flushed. */
+  return cache->fs->close(cache->fs->user, fd) == 0 || errno == EINTR;
+}
+
+/* False with errno; nothing is left behind unless unlink fails too, and then
+ * the sweep finds it an hour later. */
+static bool publish_in(kiln__cache *cache, int dir, const kiln__entry *entry)
+{
+  const kiln__fs *fs = cache->fs;
+  char name[KILN__NAME_SIZE], temp[128];
+  int fd, room = -1, code = 0;
+
+  kiln__entry_name(name, entry->hash);
+  kiln__format(temp, sizeof temp, "%s.%lx.%x.%llx.tmp", entry->hash,
+               (unsigned long)getpid(),
+               __atomic_fetch_add(&cache->n_temps, 1, __ATOMIC_RELAXED),
+               (unsigned long long)kiln__time_ns());
+  if (!kiln__room_make(cache, dir, entry->wire_size, &room)) {
+    code = errno;
+    kiln__lock_release(cache, room, KILN__EVICT_LOCK);
+    errno = code;
+    return false;
+  }
+  fd = kiln__file_open(cache, dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  if (fd < 0) {
+    code = errno;
+    kiln__lock_release(cache, room, KILN__EVICT_LOCK);
+    errno = code;
+    return false;
+  }
+  if (!fill_temp(cache, fd, entry, &room))
+    code = errno;
+  else if (fs->renameat(fs->user, dir, temp, name) != 0)
+    code = errno;
+  if (code != 0)
+    fs->unlinkat(fs->user, dir, temp);
+  errno = code;
+  return code == 0;
+}
+
+void kiln__disk_publish(kiln__cache *cache, kiln__entry *entry)
+{
+  char why[256] = "", text[96];
+  bool good;
+  int dir;
+
+  if (cache->dir == NULL)
+    return;
+  dir = kiln__folder_open(cache, true, why);
+  good = dir >= 0 && publish_in(cache, dir, entry);
+  if (good)
+    kiln__count(&cache->stats.published, 1);
+  else
+    kiln__count(&cache->stats.write_failures, 1);
+  if (dir < 0)
+    kiln__worry_about(cache, KILN__WORRY_FOLDER,
+                      "the cache folder %s is not used: %s", cache->dir, why);
+  else if (!good)
+    kiln__worry_about(cache, KILN__WORRY_WRITE,
+                      "nothing could be added to the cache folder %s: %s",
+                      cache->dir, kiln__errno_text(errno, text, sizeof text));
+  kiln__file_close(cache, dir);
+}
+
+void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry)
+{
+  char name[KILN__NAME_SIZE];
+  kiln__entry *there;
+  struct stat info;
+  int dir;
+
+  if (cache->dir == NULL)
+    return;
+  dir = kiln__folder_open(cache, false, NULL);
+  if (dir < 0)
+    return;
+  kiln__entry_name(name, entry->hash);
+  if (kiln__disk_load(cache, dir, name, &there, &info) == KILN__LOADED &&
+      kiln__entry_same(there, entry))
+    kiln__disk_unlink(cache, dir, name, &info);
+  kiln__entry_unref(there);
+  kiln__file_close(cache, dir);
+}

@@ -1,0 +1,335 @@
+/* flight.c -- one compile a key at a time.
+ *
+ * Threads of one process wait on a flight; processes wait on one byte of the
+ * lock file, chosen by the key's hash, held by an open file description: it
+ * goes away with its holder, however that ends, and the file is never unlinked,
+ * so all always mean the same file. A process waits for at most wait_ms, then
+ * compiles as well. Two keys that share a byte only wait for each other. */
+#include "tiers.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { FIRST_PAUSE_NS = 1000000, LONGEST_PAUSE_NS = 20000000 };
+
+struct kiln__flight {
+  kiln__flight *next;
+  const kiln__key *key; /* the leader's; valid while the flight is listed */
+  pthread_t leader;
+  pthread_cond_t landed;
+  unsigned refs;
+  bool done;
+  kiln_status status;
+  kiln_origin origin;
+  kiln__entry *entry;
+  kiln_error error;
+};
+
+struct kiln__waiter {
+  kiln__waiter *next;
+  pthread_t thread;
+  const kiln__flight *flight;
+};
+
+kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
+                       kiln__entry **out)
+{
+  kiln_status st;
+
+  kiln__count(&cache->stats.misses, 1);
+  st = fetch->make(fetch->user, out);
+  if (st == KILN_OK && *out == NULL)
+    st = kiln__fail(KILN_EINTERNAL, NULL, "a compile ended without an image");
+  if (st != KILN_OK) {
+    *out = NULL;
+    return st;
+  }
+  if (!fetch->private_only) {
+    kiln__disk_publish(cache, *out);
+    kiln__memory_put(cache, *out);
+  }
+  return KILN_OK;
+}
+
+/* ---- Between processes ---------------------------------------------------- */
+
+/* The key's turn among processes. */
+typedef struct turn {
+  int fd; /* -1: no lock, go on without */
+  off_t at;
+  bool held;
+} turn;
+
+static off_t lock_offset(const kiln__key *key)
+{
+  uint64_t at = 0;
+
+  for (int i = 0; i < 15; i++) {
+    const char c = key->hash[i];
+
+    at = at << 4 | (uint64_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+  }
+  return (off_t)(at | (uint64_t)1 << 61); /* never KILN__EVICT_LOCK */
+}
+
+static void open_turn(kiln__cache *cache, const kiln__key *key, turn *t)
+{
+  int dir;
+
+  *t = (turn){.fd = -1, .at = lock_offset(key)};
+  if (cache->dir == NULL)
+    return;
+  dir = kiln__folder_open(cache, true, NULL);
+  if (dir < 0) {
+    if (errno != EPERM)
+      kiln__count(&cache->stats.lock_failures, 1);
+    return;
+  }
+  t->fd = kiln__lock_file(cache, dir);
+  kiln__file_close(cache, dir);
+}
+
+static void close_turn(kiln__cache *cache, turn *t)
+{
+  if (t->held)
+    kiln__lock_release(cache, t->fd, t->at);
+  else
+    kiln__file_close(cache, t->fd);
+  t->fd = -1;
+}
+
+/* Wait for the key's turn; returns the entry if another process has published
+ * it. Without an entry the caller compiles, whether the lock is held or not. */
+static kiln__entry *await_turn(kiln__cache *cache, const kiln__key *key,
+                               turn *t)
+{
+  const uint64_t deadline =
+      kiln__clock_ns() + (uint64_t)cache->wait_ms * 1000000;
+  uint64_t pause = FIRST_PAUSE_NS, now;
+  kiln__entry *entry;
+  bool waited = false;
+
+  while (!(t->held = kiln__lock_wait(cache, t->fd, t->at, 0))) {
+    if (errno != EAGAIN)
+      return NULL;
+    if (!waited)
+      kiln__count(&cache->stats.waits, 1);
+    waited = true;
+    entry = kiln__disk_read(cache, key);
+    if (entry != NULL)
+      return entry;
+    now = kiln__clock_ns();
+    if (now >= deadline) {
+      kiln__count(&cache->stats.wait_timeouts, 1);
+      return NULL;
+    }
+    kiln__sleep_ns(pause < deadline - now ? pause : deadline - now);
+    pause = pause < LONGEST_PAUSE_NS / 2 ? pause * 2 : LONGEST_PAUSE_NS;
+  }
+  entry = kiln__disk_read(cache, key);
+  if (entry != NULL && !waited)
+    kiln__count(&cache->stats.waits, 1);
+  return entry;
+}
+
+static kiln_status produce(kiln__cache *cache, const kiln__fetch *fetch,
+                           kiln__entry **out, kiln_origin *origin)
+{
+  kiln_status st = KILN_OK;
+  turn t;
+
+  open_turn(cache, fetch->key, &t);
+  if (t.fd >= 0)
+    *out = await_turn(cache, fetch->key, &t);
+  if (*out != NULL) {
+    *origin = KILN_FROM_OTHER_PROCESS;
+    kiln__memory_put(cache, *out);
+  } else {
+    *origin = KILN_FROM_COMPILER;
+    st = kiln__make(cache, fetch, out);
+  }
+  close_turn(cache, &t);
+  return st;
+}
+
+/* ---- Between threads ------------------------------------------------------ */
+
+/* All of these with the lock held. */
+
+static kiln__flight *find_flight(kiln__cache *cache, const kiln__key *key)
+{
+  kiln__flight *flight = cache->flights;
+
+  while (flight != NULL &&
+         (strcmp(flight->key->hash, key->hash) != 0 ||
+          flight->key->text.size != key->text.size ||
+          memcmp(flight->key->text.data, key->text.data, key->text.size) != 0))
+    flight = flight->next;
+  return flight;
+}
+
+static const kiln__flight *awaited_by(const kiln__cache *cache,
+                                      pthread_t thread)
+{
+  const kiln__waiter *w = cache->waiters;
+
+  while (w != NULL && !pthread_equal(w->thread, thread))
+    w = w->next;
+  return w == NULL ? NULL : w->flight;
+}
+
+/* Would this thread, by waiting, wait for itself? make may call the cache
+ * again, for the same key or across another thread's. */
+static bool waits_for_self(const kiln__cache *cache, const kiln__flight *flight)
+{
+  const pthread_t self = pthread_self();
+
+  while (flight != NULL && !flight->done) {
+    if (pthread_equal(flight->leader, self))
+      return true;
+    flight = awaited_by(cache, flight->leader);
+  }
+  return false;
+}
+
+static void wait_for(kiln__cache *cache, kiln__flight *flight)
+{
+  kiln__waiter me = {cache->waiters, pthread_self(), flight};
+  kiln__waiter **at;
+
+  cache->waiters = &me;
+  flight->refs++;
+  while (!flight->done)
+    pthread_cond_wait(&flight->landed, &cache->lock);
+  for (at = &cache->waiters; *at != &me; at = &(*at)->next)
+    continue;
+  *at = me.next;
+}
+
+static void unlist(kiln__cache *cache, kiln__flight *flight)
+{
+  kiln__flight **at = &cache->flights;
+
+  while (*at != flight)
+    at = &(*at)->next;
+  *at = flight->next;
+}
+
+/* ---- Without it ----------------------------------------------------------- */
+
+static void drop_flight(kiln__cache *cache, kiln__flight *flight)
+{
+  unsigned left;
+
+  pthread_mutex_lock(&cache->lock);
+  left = --flight->refs;
+  pthread_mutex_unlock(&cache->lock);
+  if (left > 0)
+    return;
+  kiln__entry_unref(flight->entry);
+  pthread_cond_destroy(&flight->landed);
+  kiln__free(cache->alloc, flight);
+}
+
+static kiln_status lead(kiln__cache *cache, const kiln__fetch *fetch,
+                        kiln__flight *flight, kiln__entry **out,
+                        kiln_origin *origin)
+{
+  kiln_status st;
+
+  st = produce(cache, fetch, out, origin);
+  flight->status = st;
+  if (st != KILN_OK)
+    kiln__error_get(&flight->error);
+  flight->entry = kiln__entry_ref(*out);
+  flight->origin = *origin == KILN_FROM_COMPILER ? KILN_FROM_MEMORY : *origin;
+
+  pthread_mutex_lock(&cache->lock);
+  flight->done = true;
+  unlist(cache, flight);
+  pthread_cond_broadcast(&flight->landed);
+  pthread_mutex_unlock(&cache->lock);
+  drop_flight(cache, flight);
+  return st;
+}
+
+static kiln_status follow(kiln__cache *cache, kiln__flight *flight,
+                          kiln__entry **out, kiln_origin *origin)
+{
+  const kiln_status st = flight->status;
+
+  if (st == KILN_OK) {
+    *out = kiln__entry_ref(flight->entry);
+    *origin = flight->origin;
+  } else if (st != KILN_ECANCELED) {
+    kiln__error_set(&flight->error);
+  }
+  drop_flight(cache, flight);
+  return st;
+}
+
+static kiln__flight *new_flight(kiln__cache *cache, const kiln__key *key)
+{
+  kiln__flight *flight = kiln__calloc(cache->alloc, 1, sizeof *flight);
+
+  if (flight == NULL)
+    return NULL;
+  flight->key = key;
+  flight->leader = pthread_self();
+  flight->refs = 1;
+  pthread_cond_init(&flight->landed, NULL);
+  return flight;
+}
+
+/* Find what to do: *out is the entry if it landed meanwhile, *lead says that
+ * `mine` was listed, else the flight that was waited for, NULL to go alone. */
+static kiln__flight *join(kiln__cache *cache, const kiln__key *key,
+                          kiln__flight *mine, kiln__entry **out)
+{
+  kiln__flight *flight;
+
+  pthread_mutex_lock(&cache->lock);
+  *out = kiln__memory_peek(cache, key);
+  flight = *out == NULL ? find_flight(cache, key) : NULL;
+  if (*out == NULL && flight == NULL && mine != NULL) {
+    mine->next = cache->flights;
+    cache->flights = mine;
+    flight = mine;
+  } else if (flight != NULL && waits_for_self(cache, flight)) {
+    flight = NULL;
+  } else if (flight != NULL) {
+    kiln__count(&cache->stats.waits, 1);
+    wait_for(cache, flight);
+  }
+  pthread_mutex_unlock(&cache->lock);
+  return flight;
+}
+
+kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
+                             kiln__entry **out, kiln_origin *origin)
+{
+  kiln__flight *mine, *flight;
+  kiln_status st;
+
+  if (kiln__forked(&cache->fork))
+    return produce(cache, fetch, out, origin);
+  for (;;) {
+    mine = new_flight(cache, fetch->key);
+    flight = join(cache, fetch->key, mine, out);
+    if (flight != NULL && flight == mine)
+      return lead(cache, fetch, mine, out, origin);
+    if (mine != NULL)
+      drop_flight(cache, mine);
+    if (*out != NULL) {
+      kiln__count(&cache->stats.memory_hits, 1);
+      *origin = KILN_FROM_MEMORY;
+      return KILN_OK;
+    }
+    if (flight == NULL)
+      return produce(cache, fetch, out, origin);
+    st = follow(cache, flight, out, origin);
+    if (st != KILN_ECANCELED)
+      return st;
+    /* The other caller canceled its own compile, not this one. */
+  }
+}

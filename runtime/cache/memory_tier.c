@@ -1,0 +1,173 @@
+/* memory_tier.c -- entries of this process: a hash map, least recently used
+ * out first. Whatever cannot be allocated is simply not kept. Entries and nodes
+ * are released after the lock is: the allocator is the caller's code. */
+#include "tiers.h"
+
+#include <string.h>
+
+static size_t bucket_of(const char *hash)
+{
+  size_t h = 0;
+
+  for (int i = 0; i < 8; i++)
+    h = h * 31 + (unsigned char)hash[i];
+  return h % KILN__MEMORY_BUCKETS;
+}
+
+static kiln__memory_node **find_slot(kiln__memory *m, const char *hash)
+{
+  kiln__memory_node **slot = &m->buckets[bucket_of(hash)];
+
+  while (*slot != NULL && strcmp((*slot)->entry->hash, hash) != 0)
+    slot = &(*slot)->chain;
+  return slot;
+}
+
+static void lru_unlink(kiln__memory *m, kiln__memory_node *node)
+{
+  *(node->newer != NULL ? &node->newer->older : &m->newest) = node->older;
+  *(node->older != NULL ? &node->older->newer : &m->oldest) = node->newer;
+}
+
+static void lru_push(kiln__memory *m, kiln__memory_node *node)
+{
+  node->newer = NULL;
+  node->older = m->newest;
+  *(m->newest != NULL ? &m->newest->newer : &m->oldest) = node;
+  m->newest = node;
+}
+
+/* Out of the map and onto the list `gone`. */
+static void take_out(kiln__memory *m, kiln__memory_node **slot,
+                     kiln__memory_node **gone)
+{
+  kiln__memory_node *node = *slot;
+
+  *slot = node->chain;
+  lru_unlink(m, node);
+  m->bytes -= node->entry->wire_size;
+  m->n--;
+  node->chain = *gone;
+  *gone = node;
+}
+
+static uint64_t release(kiln__cache *cache, kiln__memory_node *gone)
+{
+  uint64_t n = 0;
+
+  while (gone != NULL) {
+    kiln__memory_node *next = gone->chain;
+
+    kiln__entry_unref(gone->entry);
+    kiln__free(cache->alloc, gone);
+    gone = next;
+    n++;
+  }
+  return n;
+}
+
+kiln__entry *kiln__memory_peek(kiln__cache *cache, const kiln__key *key)
+{
+  kiln__memory *m = &cache->memory;
+  kiln__memory_node *node = *find_slot(m, key->hash);
+
+  if (node == NULL || !kiln__entry_has_key(node->entry, &key->text))
+    return NULL;
+  lru_unlink(m, node);
+  lru_push(m, node);
+  return kiln__entry_ref(node->entry);
+}
+
+kiln__entry *kiln__memory_find(kiln__cache *cache, const kiln__key *key)
+{
+  kiln__entry *entry;
+
+  if (kiln__forked(&cache->fork))
+    return NULL;
+  pthread_mutex_lock(&cache->lock);
+  entry = kiln__memory_peek(cache, key);
+  pthread_mutex_unlock(&cache->lock);
+  return entry;
+}
+
+void kiln__memory_put(kiln__cache *cache, kiln__entry *entry)
+{
+  kiln__memory *m = &cache->memory;
+  kiln__memory_node *node, *gone = NULL, **slot;
+
+  if (entry->wire_size > m->cap || kiln__forked(&cache->fork))
+    return;
+  node = kiln__alloc(cache->alloc, sizeof *node);
+  if (node == NULL)
+    return;
+  node->entry = kiln__entry_ref(entry);
+
+  pthread_mutex_lock(&cache->lock);
+  slot = find_slot(m, entry->hash);
+  if (*slot != NULL)
+    take_out(m, slot, &gone);
+  while (m->oldest != NULL && m->bytes + entry->wire_size > m->cap)
+    take_out(m, find_slot(m, m->oldest->entry->hash), &gone);
+  slot = &m->buckets[bucket_of(entry->hash)];
+  node->chain = *slot;
+  *slot = node;
+  lru_push(m, node);
+  m->bytes += entry->wire_size;
+  m->n++;
+  pthread_mutex_unlock(&cache->lock);
+  release(cache, gone);
+}
+
+void kiln__memory_drop(kiln__cache *cache, const kiln__entry *entry)
+{
+  kiln__memory_node *gone = NULL, **slot;
+
+  if (kiln__forked(&cache->fork))
+    return;
+  pthread_mutex_lock(&cache->lock);
+  slot = find_slot(&cache->memory, entry->hash);
+  if (*slot != NULL &&
+      ((*slot)->entry == entry || kiln__entry_same((*slot)->entry, entry)))
+    take_out(&cache->memory, slot, &gone);
+  pthread_mutex_unlock(&cache->lock);
+  release(cache, gone);
+}
+
+uint64_t kiln__memory_clear(kiln__cache *cache)
+{
+  kiln__memory *m = &cache->memory;
+  kiln__memory_node *gone = NULL;
+
+  if (kiln__forked(&cache->fork))
+    return 0;
+  pthread_mutex_lock(&cache->lock);
+  while (m->oldest != NULL)
+    take_out(m, find_slot(m, m->oldest->entry->hash), &gone);
+  pthread_mutex_unlock(&cache->lock);
+  return release(cache, gone);
+}
+
+kiln_status kiln__memory_list(kiln__cache *cache, kiln__entry ***out, size_t *n)
+{
+  const kiln__memory *m = &cache->memory;
+  size_t capacity;
+
+  *out = NULL;
+  *n = 0;
+  if (kiln__forked(&cache->fork))
+    return KILN_OK;
+  pthread_mutex_lock(&cache->lock);
+  capacity = m->n;
+  pthread_mutex_unlock(&cache->lock);
+  if (capacity == 0)
+    return KILN_OK;
+  *out = kiln__calloc(cache->alloc, capacity, sizeof **out);
+  if (*out == NULL)
+    return kiln__fail_memory("list of cache entries");
+  pthread_mutex_lock(&cache->lock);
+  for (kiln__memory_node *node = m->newest; node != NULL && *n < capacity;
+       node = node->older)
+    (*out)[(*n)++] = kiln__entry_ref(node->entry);
+  pthread_mutex_unlock(&cache->lock);
+  return KILN_OK;
+}

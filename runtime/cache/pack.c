@@ -1,0 +1,569 @@
+/* pack.c -- read-only files of entries, found by portable key and target.
+ *
+ * All numbers little-endian:
+ *
+ *    0  8  magic
+ *    8  4  format version
+ *   12  4  mark that reads differently in another byte order
+ *   16  8  size of the whole
+ *   24  8  number of entries
+ *   32     each entry's portable hash (32 digits), target (4), size (8), sorted
+ *          by hash, then target
+ *          XXH3-64 of all before it (8)
+ *          the entries, as in files of their own, with the portable key only */
+#include "tiers.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  PACK_VERSION = 1,
+  PACK_MARK = 0x01020304,
+  PACK_HEAD = 32,
+  PACK_ITEM = 32 + 4 + 8,
+  UNTRIED = 0,
+  OPEN,
+  UNUSABLE
+};
+
+static const char magic[8] = {'k', 'i', 'l', 'n', 'p', 'a', 'k', '\n'};
+
+/* ---- Targets --------------------------------------------------------------- */
+
+static uint32_t pack_target(kiln_target t)
+{
+  return (uint32_t)t.cc << 16 | (uint32_t)(unsigned char)t.suffix << 8 |
+         (uint32_t)t.ptx;
+}
+
+static kiln_target unpack_target(uint32_t v)
+{
+  return (kiln_target){.cc = (int)(v >> 16),
+                       .suffix = (char)(v >> 8 & 0x7f),
+                       .ptx = (v & 1) != 0};
+}
+
+static bool is_tegra(int cc)
+{
+  kiln_traits traits;
+
+  return kiln_arch_traits(cc, &traits) == KILN_OK && traits.tegra;
+}
+
+/* Machine code runs on its own capability and on higher ones of the same
+ * major, but not from integrated to discrete GPUs or back; suffix 'a' runs on
+ * its own capability only, and a program that needs a suffix takes no less. */
+static bool code_serves(kiln_target have, kiln_target want)
+{
+  if (have.ptx || want.ptx)
+    return false;
+  if (have.cc == want.cc)
+    return want.suffix == 0 || have.suffix == want.suffix ||
+           (want.suffix == 'f' && have.suffix == 'a');
+  return have.cc < want.cc && have.cc / 10 == want.cc / 10 &&
+         have.suffix == want.suffix && have.suffix != 'a' &&
+         is_tegra(have.cc) == is_tegra(want.cc);
+}
+
+/* Every entry holds PTX: it can be assembled for any later GPU, with a suffix
+ * only for the same chip or family. */
+static bool ptx_serves(kiln_target have, kiln_target want)
+{
+  if (have.suffix != want.suffix || have.cc > want.cc)
+    return false;
+  switch (have.suffix) {
+  case 'a':
+    return have.cc == want.cc;
+  case 'f':
+    return have.cc / 10 == want.cc / 10;
+  default:
+    return true;
+  }
+}
+
+/* 0: of no use; else the higher the better. */
+static int rank_target(kiln_target have, kiln_target want)
+{
+  if (pack_target(have) == pack_target(want))
+    return 1 << 24;
+  if (code_serves(have, want))
+    return (1 << 16) + have.cc;
+  return ptx_serves(have, want) ? 1 + have.cc : 0;
+}
+
+/* ---- Opening ---------------------------------------------------------------- */
+
+static int compare_items(const void *left, const void *right)
+{
+  const kiln__pack_item *a = left, *b = right;
+  const int order = strcmp(a->hash, b->hash);
+  const uint32_t ta = pack_target(a->target), tb = pack_target(b->target);
+
+  return order != 0 ? order : (ta > tb) - (ta < tb);
+}
+
+static bool parse_item(kiln__pack_item *item, const unsigned char *from,
+                       uint64_t *at, uint64_t end)
+{
+  memcpy(item->hash, from, 32);
+  item->target = unpack_target(kiln__get32(from + 32));
+  item->size = kiln__get64(from + 36);
+  item->offset = *at;
+  if (item->size < KILN__WIRE_HEAD || item->size > end - *at ||
+      item->size > KILN__ENTRY_LIMIT)
+    return false;
+  *at += item->size;
+  return true;
+}
+
+/* `index` is the head, the items and the checksum. */
+static bool parse_index(kiln__pack *pack, const unsigned char *index,
+                        size_t index_size, uint64_t size)
+{
+  uint64_t at = index_size;
+
+  if (kiln__get64(index + index_size - 8) != kiln__sum64(index, index_size - 8))
+    return false;
+  for (size_t i = 0; i < pack->n; i++) {
+    if (!parse_item(&pack->items[i], index + PACK_HEAD + i * PACK_ITEM, &at,
+                    size))
+      return false;
+    if (i > 0 && compare_items(&pack->items[i - 1], &pack->items[i]) >= 0)
+      return false;
+  }
+  return at == size;
+}
+
+/* For now; the other problems stay. */
+static const char unreadable[] = "it cannot be read";
+
+/* NULL, or why the pack cannot be used. */
+static const char *read_index(kiln__cache *cache, kiln__pack *pack)
+{
+  static const char damaged[] = "it is damaged or no pack";
+  unsigned char head[PACK_HEAD], *index;
+  struct stat info;
+  uint64_t size, n;
+  size_t index_size;
+  bool good;
+
+  if (cache->fs->fstat(cache->fs->user, pack->fd, &info) != 0 ||
+      !S_ISREG(info.st_mode))
+    return "it is not a file";
+  size = (uint64_t)info.st_size;
+  if (size < PACK_HEAD + 8 ||
+      !kiln__pread_all(cache->fs, pack->fd, head, sizeof head, 0))
+    return damaged;
+  n = kiln__get64(head + 24);
+  if (memcmp(head, magic, sizeof magic) != 0 ||
+      kiln__get32(head + 12) != PACK_MARK || kiln__get64(head + 16) != size)
+    return damaged;
+  if (kiln__get32(head + 8) != PACK_VERSION)
+    return "it was written by another version of Kiln";
+  if (n > (size - PACK_HEAD - 8) / PACK_ITEM)
+    return damaged;
+  index_size = PACK_HEAD + (size_t)n * PACK_ITEM + 8;
+  index = kiln__alloc(cache->alloc, index_size);
+  pack->items = kiln__calloc(cache->alloc, (size_t)n, sizeof *pack->items);
+  pack->n = (size_t)n;
+  good = index != NULL && pack->items != NULL &&
+         kiln__pread_all(cache->fs, pack->fd, index, index_size, 0);
+  if (good && !parse_index(pack, index, index_size, size)) {
+    kiln__free(cache->alloc, index);
+    return damaged;
+  }
+  kiln__free(cache->alloc, index);
+  return good ? NULL : unreadable;
+}
+
+static void close_pack(kiln__cache *cache, kiln__pack *pack)
+{
+  kiln__file_close(cache, pack->fd);
+  kiln__free(cache->alloc, pack->items);
+  pack->fd = -1;
+  pack->items = NULL;
+  pack->n = 0;
+}
+
+static bool passes(int code)
+{
+  return code == EMFILE || code == ENFILE || code == ENOMEM;
+}
+
+/* The pack's new state: UNTRIED if it is worth another try later. */
+static uint32_t open_pack(kiln__cache *cache, kiln__pack *pack)
+{
+  const kiln__fs *fs = cache->fs;
+  const char *problem;
+  bool again = false;
+  char text[96];
+
+  do {
+    pack->fd = fs->openat(fs->user, AT_FDCWD, pack->path,
+                          O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+  } while (pack->fd < 0 && errno == EINTR);
+  if (pack->fd < 0) {
+    again = passes(errno);
+    problem = kiln__errno_text(errno, text, sizeof text);
+  } else {
+    problem = read_index(cache, pack);
+    again = problem == unreadable;
+  }
+  if (problem == NULL)
+    return OPEN;
+  kiln__count(&cache->stats.read_failures, 1);
+  close_pack(cache, pack);
+  if (again)
+    kiln__worry_about(cache, KILN__WORRY_PACK, "pack %s is not used: %s",
+                      pack->path, problem);
+  else
+    kiln__logf(cache->log, KILN_LOG_WARNING, "pack %s is not used: %s",
+               pack->path, problem);
+  return again ? UNTRIED : UNUSABLE;
+}
+
+/* Open all packs that were not tried yet. A log callback may come back here,
+ * so packs are opened into a copy with no lock held; of two threads that race
+ * one throws its copy away. */
+static void ready(kiln__cache *cache)
+{
+  for (size_t i = 0; i < cache->n_packs; i++) {
+    kiln__pack *pack = &cache->packs[i];
+    kiln__pack opened = {.path = pack->path, .fd = -1};
+    bool late;
+
+    if (__atomic_load_n(&pack->state, __ATOMIC_ACQUIRE) != UNTRIED ||
+        kiln__forked(&cache->fork))
+      continue;
+    opened.state = open_pack(cache, &opened);
+    pthread_mutex_lock(&cache->pack_lock);
+    late = pack->state != UNTRIED;
+    if (!late) {
+      pack->fd = opened.fd;
+      pack->items = opened.items;
+      pack->n = opened.n;
+      __atomic_store_n(&pack->state, opened.state, __ATOMIC_RELEASE);
+    }
+    pthread_mutex_unlock(&cache->pack_lock);
+    if (late)
+      close_pack(cache, &opened);
+  }
+}
+
+kiln_status kiln__packs_create(kiln__cache *cache, const char *const *paths,
+                               size_t n)
+{
+  if (n == 0)
+    return KILN_OK;
+  cache->packs = kiln__calloc(cache->alloc, n, sizeof *cache->packs);
+  if (cache->packs == NULL)
+    return kiln__fail_memory("packs");
+  for (size_t i = 0; i < n; i++) {
+    cache->packs[i].fd = -1;
+    cache->packs[i].path = kiln__strdup(cache->alloc, paths[i]);
+    cache->n_packs = i + 1;
+    if (cache->packs[i].path == NULL)
+      return kiln__fail_memory("packs");
+  }
+  return KILN_OK;
+}
+
+void kiln__packs_free(kiln__cache *cache)
+{
+  for (size_t i = 0; i < cache->n_packs; i++) {
+    close_pack(cache, &cache->packs[i]);
+    kiln__free(cache->alloc, cache->packs[i].path);
+  }
+  kiln__free(cache->alloc, cache->packs);
+}
+
+/* ---- Looking up ------------------------------------------------------------- */
+
+/* First item whose hash is not below; items of the same hash follow. */
+static size_t lower_bound(const kiln__pack *pack, const char *hash)
+{
+  size_t low = 0, high = pack->n;
+
+  while (low < high) {
+    const size_t mid = low + (high - low) / 2;
+
+    if (strcmp(pack->items[mid].hash, hash) < 0)
+      low = mid + 1;
+    else
+      high = mid;
+  }
+  return low;
+}
+
+static bool is_open(const kiln__pack *pack)
+{
+  return __atomic_load_n(&pack->state, __ATOMIC_ACQUIRE) == OPEN;
+}
+
+static bool offered(const kiln__pack *pack, size_t i, const char *hash)
+{
+  return i < pack->n && strcmp(pack->items[i].hash, hash) == 0;
+}
+
+/* Best item over all packs, the earlier pack on a tie; NULL if none serves. */
+static kiln__pack_item *choose(kiln__cache *cache, const kiln__key *key,
+                               kiln_target want, size_t *which)
+{
+  kiln__pack_item *best = NULL;
+  int best_rank = 0;
+
+  for (size_t p = 0; p < cache->n_packs; p++) {
+    kiln__pack *pack = &cache->packs[p];
+
+    if (!is_open(pack))
+      continue;
+    for (size_t i = lower_bound(pack, key->portable_hash);
+         offered(pack, i, key->portable_hash); i++) {
+      const int rank =
+          __atomic_load_n(&pack->items[i].rejected, __ATOMIC_RELAXED) != 0
+              ? 0
+              : rank_target(pack->items[i].target, want);
+
+      if (rank > best_rank) {
+        best_rank = rank;
+        best = &pack->items[i];
+        *which = p;
+      }
+    }
+  }
+  return best;
+}
+
+/* KILN__BAD: damaged or of another key. */
+static kiln__verdict read_item(kiln__cache *cache, const kiln__pack *pack,
+                               const kiln__pack_item *item,
+                               const kiln__key *key, kiln__entry **out)
+{
+  kiln__entry *entry = kiln__entry_reserve(cache->alloc, (size_t)item->size);
+  kiln__verdict verdict = KILN__BAD;
+
+  if (entry == NULL)
+    return KILN__FAILED;
+  if (!kiln__pread_all(cache->fs, pack->fd, entry->block, entry->wire_size,
+                       item->offset)) {
+    verdict = errno == 0 ? KILN__BAD : KILN__FAILED;
+    kiln__count(&cache->stats.read_failures, 1);
+  } else if (!kiln__entry_decode(entry)) {
+    kiln__count(&cache->stats.corrupt, 1);
+  } else if (!kiln__entry_has_key(entry, &key->portable)) {
+    kiln__count(&cache->stats.forged, 1);
+  } else {
+    *out = entry;
+    return KILN__LOADED;
+  }
+  kiln__entry_unref(entry);
+  return verdict;
+}
+
+/* The same sections under the key that was asked for, so that the memory tier
+ * finds them again. */
+static kiln__entry *under_key(kiln__cache *cache, const kiln__entry *from,
+                              const kiln__key *key)
+{
+  return kiln__entry_create(cache->alloc, key, from->parts + 1);
+}
+
+kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
+                              kiln_target target)
+{
+  kiln__entry *entry, *packed;
+  kiln__pack_item *item;
+  size_t which = 0;
+
+  ready(cache);
+  while ((item = choose(cache, key, target, &which)) != NULL) {
+    switch (read_item(cache, &cache->packs[which], item, key, &packed)) {
+    case KILN__LOADED:
+      break;
+    case KILN__BAD: /* another one may serve */
+      __atomic_store_n(&item->rejected, 1, __ATOMIC_RELAXED);
+      continue;
+    default:
+      return NULL;
+    }
+    entry = under_key(cache, packed, key);
+    kiln__entry_unref(packed);
+    if (entry == NULL)
+      return NULL;
+    entry->pack_item = 1 + ((uint64_t)(item - cache->packs[which].items) << 32 |
+                            (uint64_t)which);
+    kiln__count(&cache->stats.pack_hits, 1);
+    return entry;
+  }
+  return NULL;
+}
+
+void kiln__packs_reject(kiln__cache *cache, const kiln__entry *entry)
+{
+  const uint64_t id = entry->pack_item - 1;
+  const size_t which = (size_t)(id & 0xffffffffu), i = (size_t)(id >> 32);
+
+  if (entry->pack_item != 0 && which < cache->n_packs &&
+      is_open(&cache->packs[which]) && i < cache->packs[which].n)
+    __atomic_store_n(&cache->packs[which].items[i].rejected, 1,
+                     __ATOMIC_RELAXED);
+}
+
+static bool in_list(const kiln_target *list, size_t n, kiln_target t)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (pack_target(list[i]) == pack_target(t))
+      return true;
+  }
+  return false;
+}
+
+size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
+                                kiln_target *out, size_t capacity)
+{
+  size_t n = 0;
+
+  ready(cache);
+  for (size_t p = 0; p < cache->n_packs; p++) {
+    const kiln__pack *pack = &cache->packs[p];
+
+    if (!is_open(pack))
+      continue;
+    for (size_t i = lower_bound(pack, key->portable_hash);
+         offered(pack, i, key->portable_hash); i++) {
+      const kiln_target t = pack->items[i].target;
+
+      if (__atomic_load_n(&pack->items[i].rejected, __ATOMIC_RELAXED) != 0 ||
+          in_list(out, n < capacity ? n : capacity, t))
+        continue;
+      if (n < capacity)
+        out[n] = t;
+      n++;
+    }
+  }
+  return n;
+}
+
+/* ---- Writing ---------------------------------------------------------------- */
+
+typedef struct draft {
+  kiln__pack_item item;
+  kiln__entry *entry; /* under its portable key */
+} draft;
+
+static int compare_drafts(const void *left, const void *right)
+{
+  const draft *a = left, *b = right;
+
+  return compare_items(&a->item, &b->item);
+}
+
+/* The entry again, with the portable fields as its key. */
+static kiln_status make_draft(const kiln_allocator *a, const kiln__entry *entry,
+                              kiln_target target, draft *out)
+{
+  const char *text = entry->parts[0].data;
+  const size_t size = entry->parts[0].size;
+  size_t at = 0, start = 0;
+  kiln__field field;
+  kiln__key key;
+  kiln_status st = KILN_OK;
+
+  kiln__key_init(&key, a);
+  for (; kiln__key_next(text, size, &at, &field); start = at) {
+    if (field.portable)
+      kiln__buf_add(&key.text, text + start, at - start);
+  }
+  KILN_TRY(kiln__key_seal(&key));
+  memcpy(out->item.hash, key.hash, sizeof key.hash);
+  out->item.target = target;
+  out->entry = kiln__entry_create(a, &key, entry->parts + 1);
+  if (out->entry == NULL)
+    KILN_TRY(kiln__fail_memory("pack"));
+  out->item.size = out->entry->wire_size;
+
+done:
+  kiln__key_free(&key);
+  return st;
+}
+
+/* Sort, and drop all but one of each key and target. Returns what is left. */
+static size_t arrange(draft *drafts, size_t n)
+{
+  size_t kept = 0;
+
+  if (n > 1)
+    qsort(drafts, n, sizeof *drafts, compare_drafts);
+  for (size_t i = 0; i < n; i++) {
+    if (kept > 0 && compare_drafts(&drafts[kept - 1], &drafts[i]) == 0)
+      kiln__entry_unref(drafts[i].entry);
+    else
+      drafts[kept++] = drafts[i];
+  }
+  return kept;
+}
+
+static void put_index(kiln__buf *b, const draft *drafts, size_t n)
+{
+  unsigned char bytes[PACK_ITEM];
+  uint64_t size = PACK_HEAD + n * PACK_ITEM + 8;
+
+  for (size_t i = 0; i < n; i++)
+    size += drafts[i].item.size;
+  memcpy(bytes, magic, sizeof magic);
+  kiln__put32(bytes + 8, PACK_VERSION);
+  kiln__put32(bytes + 12, PACK_MARK);
+  kiln__put64(bytes + 16, size);
+  kiln__put64(bytes + 24, n);
+  kiln__buf_add(b, bytes, PACK_HEAD);
+  for (size_t i = 0; i < n; i++) {
+    memcpy(bytes, drafts[i].item.hash, 32);
+    kiln__put32(bytes + 32, pack_target(drafts[i].item.target));
+    kiln__put64(bytes + 36, drafts[i].item.size);
+    kiln__buf_add(b, bytes, PACK_ITEM);
+  }
+  if (!b->failed) {
+    kiln__put64(bytes, kiln__sum64(b->data, b->size));
+    kiln__buf_add(b, bytes, 8);
+  }
+}
+
+static void put_entry(kiln__buf *b, const kiln__entry *entry)
+{
+  unsigned char head[KILN__WIRE_HEAD];
+
+  kiln__entry_head(entry, head);
+  kiln__buf_add(b, head, sizeof head);
+  for (int i = 0; i < KILN__WIRE_PARTS; i++)
+    kiln__buf_add(b, entry->parts[i].data, entry->parts[i].size);
+}
+
+kiln_status kiln__pack_write(const kiln_allocator *a, const char *path,
+                             kiln__entry *const *entries,
+                             const kiln_target *targets, size_t n)
+{
+  draft *drafts = kiln__calloc(a, n, sizeof *drafts);
+  kiln_status st = KILN_OK;
+  kiln__buf b;
+
+  kiln__buf_init(&b, a);
+  if (drafts == NULL)
+    KILN_TRY(kiln__fail_memory("pack"));
+  for (size_t i = 0; i < n; i++)
+    KILN_TRY(make_draft(a, entries[i], targets[i], &drafts[i]));
+  n = arrange(drafts, n);
+  put_index(&b, drafts, n);
+  for (size_t i = 0; i < n; i++)
+    put_entry(&b, drafts[i].entry);
+  KILN_TRY(kiln__buf_status(&b, "pack"));
+  KILN_TRY(kiln__replace_file(path, b.data, b.size, 0644));
+
+done:
+  for (size_t i = 0; drafts != NULL && i < n; i++)
+    kiln__entry_unref(drafts[i].entry);
+  kiln__free(a, drafts);
+  kiln__buf_free(&b);
+  return st;
+}

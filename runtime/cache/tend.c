@@ -1,0 +1,286 @@
+/* tend.c -- what people ask of the cache folder: list, verify, mend, trim,
+ * clear, compare keys. Unlike the tiers these report failures. */
+#include "tiers.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_name(const void *left, const void *right)
+{
+  return strcmp(((const kiln__scan_item *)left)->name,
+                ((const kiln__scan_item *)right)->name);
+}
+
+/* The folder for a request of the user's: -1 with KILN_OK if there is none. */
+static kiln_status open_for_user(kiln__cache *cache, int *dir)
+{
+  char why[256] = "";
+
+  *dir = -1;
+  if (cache->dir == NULL)
+    return KILN_OK;
+  *dir = kiln__folder_open(cache, false, why);
+  if (*dir >= 0 || errno == ENOENT)
+    return KILN_OK;
+  return kiln__fail_native(KILN_EIO, KILN_SOURCE_OS, errno, "open", why,
+                           "the cache folder %s cannot be used", cache->dir);
+}
+
+static kiln_status scan_for_user(kiln__cache *cache, int dir, bool sweep,
+                                 kiln__scan *scan)
+{
+  const kiln_status st = kiln__scan_run(cache, dir, sweep, scan);
+
+  if (st == KILN_ENOMEM)
+    return kiln__fail_memory("list of cache entries");
+  return st == KILN_OK ? st : kiln__fail_os(errno, "readdir", cache->dir);
+}
+
+kiln_status kiln__cache_shrink(kiln__cache *cache, uint64_t bytes,
+                               uint64_t *removed)
+{
+  kiln__scan scan = {.items = NULL};
+  kiln_status st = KILN_OK;
+  int dir = -1, lock = -1;
+
+  *removed = 0;
+  KILN_TRY(open_for_user(cache, &dir));
+  if (dir < 0)
+    goto done;
+  lock = kiln__evict_lock(cache, dir);
+  KILN_TRY(scan_for_user(cache, dir, true, &scan));
+  *removed = kiln__evict(cache, dir, &scan, bytes);
+
+done:
+  kiln__lock_release(cache, lock, KILN__EVICT_LOCK);
+  kiln__scan_free(cache, &scan);
+  kiln__file_close(cache, dir);
+  return st;
+}
+
+kiln_status kiln__cache_wipe(kiln__cache *cache, uint64_t *removed)
+{
+  const kiln__fs *fs = cache->fs;
+  kiln__scan scan = {.items = NULL};
+  kiln_status st = KILN_OK;
+  int dir = -1;
+
+  *removed = 0;
+  kiln__memory_clear(cache);
+  KILN_TRY(open_for_user(cache, &dir));
+  if (dir < 0)
+    goto done;
+  KILN_TRY(scan_for_user(cache, dir, true, &scan));
+  *removed = scan.swept;
+  for (size_t i = 0; i < scan.n; i++) {
+    if (fs->unlinkat(fs->user, dir, scan.items[i].name) == 0)
+      ++*removed;
+    else if (errno != ENOENT && st == KILN_OK)
+      st = kiln__fail_os(errno, "unlink", cache->dir);
+  }
+
+done:
+  kiln__scan_free(cache, &scan);
+  kiln__file_close(cache, dir);
+  return st;
+}
+
+/* Good: readable, whole, and under its own name. */
+static bool entry_is_good(kiln__cache *cache, int dir, const char *name,
+                          struct stat *info, kiln__verdict *verdict)
+{
+  kiln__entry *entry;
+  char own[KILN__NAME_SIZE];
+  bool good = false;
+
+  *verdict = kiln__disk_load(cache, dir, name, &entry, info);
+  if (*verdict == KILN__LOADED) {
+    kiln__entry_name(own, entry->hash);
+    good = strcmp(own, name) == 0;
+    *verdict = good ? KILN__LOADED : KILN__BAD;
+  }
+  kiln__entry_unref(entry);
+  return good;
+}
+
+kiln_status kiln__cache_mend(kiln__cache *cache, uint64_t *removed)
+{
+  kiln__scan scan = {.items = NULL};
+  kiln_status st = KILN_OK;
+  int dir = -1;
+
+  *removed = 0;
+  KILN_TRY(open_for_user(cache, &dir));
+  if (dir < 0)
+    goto done;
+  KILN_TRY(scan_for_user(cache, dir, true, &scan));
+  *removed = scan.swept;
+  for (size_t i = 0; i < scan.n; i++) {
+    const char *name = scan.items[i].name;
+    kiln__verdict verdict;
+    struct stat info;
+
+    if (!kiln__is_current_name(name) ||
+        entry_is_good(cache, dir, name, &info, &verdict) ||
+        verdict != KILN__BAD)
+      continue;
+    kiln__count(&cache->stats.corrupt, 1);
+    if (kiln__disk_unlink(cache, dir, name, &info))
+      ++*removed;
+  }
+
+done:
+  kiln__scan_free(cache, &scan);
+  kiln__file_close(cache, dir);
+  return st;
+}
+
+static char *copy_field(kiln__cache *cache, const kiln__buf *key,
+                        const char *wanted)
+{
+  kiln__field field;
+  size_t at = 0;
+
+  while (key->size > 0 && kiln__key_next(key->data, key->size, &at, &field)) {
+    if (field.name_size == strlen(wanted) &&
+        memcmp(field.name, wanted, field.name_size) == 0)
+      return kiln__strndup(cache->alloc, field.value, field.size);
+  }
+  return kiln__strdup(cache->alloc, "");
+}
+
+/* Show one file to the visitor; false stops the visit. */
+static bool visit_one(kiln__cache *cache, int dir, const kiln__scan_item *file,
+                      bool verify, kiln_cache_fn fn, void *user,
+                      kiln_status *st)
+{
+  char hash[33];
+  kiln__buf key;
+  struct stat info;
+  kiln_cache_item item = {.bytes = file->bytes,
+                          .used_s = file->used_ns / 1000000000};
+  char *program = NULL, *target = NULL;
+  kiln__verdict verdict;
+  bool more = true;
+
+  kiln__buf_init(&key, cache->alloc);
+  verdict = kiln__disk_peek(cache, dir, file->name, &key, &info);
+  if (verdict == KILN__ABSENT)
+    goto done; /* evicted meanwhile */
+  item.good =
+      verdict == KILN__LOADED &&
+      (!verify || entry_is_good(cache, dir, file->name, &info, &verdict));
+  if (!item.good)
+    kiln__buf_clear(&key);
+  program = copy_field(cache, &key, "program");
+  target = copy_field(cache, &key, "target");
+  if (program == NULL || target == NULL) {
+    *st = kiln__fail_memory("cache entry");
+    more = false;
+    goto done;
+  }
+  memcpy(hash, file->name, 32);
+  hash[32] = '\0';
+  item.hash = hash;
+  item.program = program;
+  item.target = target;
+  more = fn(user, &item);
+
+done:
+  kiln__free(cache->alloc, program);
+  kiln__free(cache->alloc, target);
+  kiln__buf_free(&key);
+  return more;
+}
+
+kiln_status kiln__cache_visit(kiln__cache *cache, bool verify, kiln_cache_fn fn,
+                              void *user)
+{
+  kiln__scan scan = {.items = NULL};
+  kiln_status st = KILN_OK;
+  bool more = true;
+  int dir = -1;
+
+  KILN_TRY(open_for_user(cache, &dir));
+  if (dir < 0)
+    goto done;
+  KILN_TRY(scan_for_user(cache, dir, false, &scan));
+  if (scan.n > 1)
+    qsort(scan.items, scan.n, sizeof *scan.items, by_name);
+  for (size_t i = 0; i < scan.n && more; i++) {
+    if (kiln__is_current_name(scan.items[i].name))
+      more = visit_one(cache, dir, &scan.items[i], verify, fn, user, &st);
+  }
+
+done:
+  kiln__scan_free(cache, &scan);
+  kiln__file_close(cache, dir);
+  return st;
+}
+
+static bool listed(kiln__entry *const *entries, size_t n, const char *name)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (strncmp(entries[i]->hash, name, 32) == 0)
+      return true;
+  }
+  return false;
+}
+
+static kiln_status disk_keys(kiln__cache *cache, int dir,
+                             kiln__entry *const *skip, size_t n_skip,
+                             kiln__key_fn fn, void *user)
+{
+  kiln__scan scan = {.items = NULL};
+  kiln_status st = KILN_OK;
+  bool more = true;
+  kiln__buf key;
+
+  kiln__buf_init(&key, cache->alloc);
+  KILN_TRY(scan_for_user(cache, dir, false, &scan));
+  for (size_t i = 0; i < scan.n && more; i++) {
+    const char *name = scan.items[i].name;
+    struct stat info;
+    char hash[33];
+
+    if (!kiln__is_current_name(name) || listed(skip, n_skip, name))
+      continue;
+    kiln__buf_clear(&key);
+    if (kiln__disk_peek(cache, dir, name, &key, &info) != KILN__LOADED)
+      continue;
+    memcpy(hash, name, 32);
+    hash[32] = '\0';
+    more = fn(user, hash, key.data, key.size);
+  }
+
+done:
+  kiln__buf_free(&key);
+  kiln__scan_free(cache, &scan);
+  return st;
+}
+
+kiln_status kiln__cache_keys(kiln__cache *cache, kiln__key_fn fn, void *user)
+{
+  kiln__entry **entries = NULL;
+  kiln_status st = KILN_OK;
+  size_t n = 0;
+  bool more = true;
+  int dir = -1;
+
+  KILN_TRY(kiln__memory_list(cache, &entries, &n));
+  for (size_t i = 0; i < n && more; i++)
+    more = fn(user, entries[i]->hash, entries[i]->parts[0].data,
+              entries[i]->parts[0].size);
+  if (more)
+    KILN_TRY(open_for_user(cache, &dir));
+  if (dir >= 0)
+    KILN_TRY(disk_keys(cache, dir, entries, n, fn, user));
+
+done:
+  for (size_t i = 0; i < n; i++)
+    kiln__entry_unref(entries[i]);
+  kiln__free(cache->alloc, entries);
+  kiln__file_close(cache, dir);
+  return st;
+}

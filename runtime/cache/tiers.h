@@ -1,0 +1,238 @@
+/* tiers.h -- what the files of the cache share.
+ *
+ * Only the memory tier, the flights and the opening of packs are guarded by a
+ * mutex; the disk tier holds no state between calls, so a folder that goes
+ * away, fills up or changes its owner is met anew each time. In a forked child
+ * another thread's mutex may stay locked for ever: there the memory tier, the
+ * flights and unopened packs are left out, and the disk tier works on. */
+#ifndef KILN_CACHE_TIERS_H
+#define KILN_CACHE_TIERS_H
+
+#include "cache.h"
+
+enum {
+  KILN__MEMORY_BUCKETS = 1024,
+  KILN__NAME_SIZE = 48,                  /* of an entry's file name */
+  KILN__WIRE_PARTS = KILN__SECTIONS + 1, /* the key, then the sections */
+  KILN__WIRE_HEAD = 32 + KILN__WIRE_PARTS * 16 + 8
+};
+
+#define KILN__ENTRY_LIMIT ((uint64_t)1 << 30) /* bytes of a file */
+
+/* ---- entry.c ---------------------------------------------------------------- */
+
+struct kiln__entry {
+  const kiln_allocator *alloc;
+  unsigned refs;
+  char hash[33];
+  uint64_t pack_item; /* 0, or 1 + index << 32 | pack: see pack.c */
+  size_t wire_size;   /* bytes as a file */
+  kiln__slice parts[KILN__WIRE_PARTS]; /* into block */
+  unsigned char block[];
+};
+
+typedef struct kiln__wire {
+  uint64_t total;
+  uint64_t size[KILN__WIRE_PARTS];
+  uint64_t sum[KILN__WIRE_PARTS];
+} kiln__wire;
+
+/* Room for a file of wire_size bytes, to be read into block and decoded. */
+kiln__entry *kiln__entry_reserve(const kiln_allocator *a, size_t wire_size);
+/* Check what was read and set the entry up. False: it is no good entry. */
+bool kiln__entry_decode(kiln__entry *entry);
+/* Check the first KILN__WIRE_HEAD bytes of a file of `size` bytes. */
+bool kiln__wire_read(kiln__wire *out, const unsigned char *head, uint64_t size);
+void kiln__entry_head(const kiln__entry *entry,
+                      unsigned char head[KILN__WIRE_HEAD]);
+bool kiln__entry_same(const kiln__entry *a, const kiln__entry *b);
+bool kiln__entry_has_key(const kiln__entry *entry, const kiln__buf *text);
+void kiln__put32(unsigned char *to, uint32_t value);
+void kiln__put64(unsigned char *to, uint64_t value);
+uint32_t kiln__get32(const unsigned char *from);
+uint64_t kiln__get64(const unsigned char *from);
+uint64_t kiln__sum64(const void *data, size_t size);
+void kiln__hash_text(char hex[33], const void *data, size_t size);
+
+/* ---- The cache -------------------------------------------------------------- */
+
+typedef struct kiln__memory_node {
+  struct kiln__memory_node *chain, *newer, *older;
+  kiln__entry *entry;
+} kiln__memory_node;
+
+typedef struct kiln__memory {
+  kiln__memory_node *buckets[KILN__MEMORY_BUCKETS];
+  kiln__memory_node *newest, *oldest;
+  size_t bytes, cap, n;
+} kiln__memory;
+
+typedef struct kiln__pack_item {
+  char hash[33]; /* of the portable key */
+  kiln_target target;
+  uint64_t offset, size;
+  uint32_t rejected; /* the driver refused it: do not offer it again */
+} kiln__pack_item;
+
+typedef struct kiln__pack {
+  char *path;
+  int fd;
+  uint32_t state;         /* 0 not tried, 1 open, 2 unusable */
+  kiln__pack_item *items; /* sorted by hash */
+  size_t n;
+} kiln__pack;
+
+typedef struct kiln__flight kiln__flight;
+typedef struct kiln__waiter kiln__waiter;
+
+struct kiln__cache {
+  const kiln_allocator *alloc;
+  const kiln__log *log;
+  const kiln__fs *fs;
+  char *dir; /* absolute; NULL: no disk tier */
+  uint64_t cap;
+  unsigned wait_ms;
+  kiln__fork_guard fork;
+  kiln_cache_stats stats; /* atomics */
+  int64_t budget;         /* atomic: bytes to publish before the next scan */
+  uint32_t n_temps;       /* atomic: makes temporary names differ */
+  uint32_t warned;        /* atomic: one bit a kiln__worry */
+
+  pthread_mutex_t lock; /* guards memory, flights, waiters */
+  kiln__memory memory;
+  kiln__flight *flights;
+  kiln__waiter *waiters;
+
+  pthread_mutex_t pack_lock; /* guards the opening of packs */
+  kiln__pack *packs;
+  size_t n_packs;
+};
+
+static inline void kiln__count(uint64_t *counter, uint64_t n)
+{
+  __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
+}
+
+static inline int64_t kiln__stat_ns(const struct stat *info)
+{
+  return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
+}
+
+/* Warnings are given once a cache and kind, later ones at debug level. */
+typedef enum kiln__worry {
+  KILN__WORRY_FOLDER,
+  KILN__WORRY_READ,
+  KILN__WORRY_WRITE,
+  KILN__WORRY_LOCK,
+  KILN__WORRY_CORRUPT,
+  KILN__WORRY_PACK
+} kiln__worry;
+
+void kiln__worry_about(kiln__cache *cache, kiln__worry kind, const char *format,
+                       ...) KILN_PRINTF(3, 4);
+const char *kiln__errno_text(int code, char *buf, size_t size);
+
+/* ---- memory_tier.c ---------------------------------------------------------- */
+
+/* With cache->lock held: a reference or NULL. */
+kiln__entry *kiln__memory_peek(kiln__cache *cache, const kiln__key *key);
+/* These take the lock; all do nothing in a forked child. */
+kiln__entry *kiln__memory_find(kiln__cache *cache, const kiln__key *key);
+void kiln__memory_put(kiln__cache *cache, kiln__entry *entry);
+void kiln__memory_drop(kiln__cache *cache, const kiln__entry *entry);
+uint64_t kiln__memory_clear(kiln__cache *cache);
+/* References to all entries; free the array with kiln__free. KILN_ENOMEM. */
+kiln_status kiln__memory_list(kiln__cache *cache, kiln__entry ***out,
+                              size_t *n);
+
+/* ---- folder.c --------------------------------------------------------------- */
+
+/* A file descriptor of the folder, or -1 and errno. ENOENT: there is none (and
+ * none was to be made). EPERM: refused. `why` (may be NULL) gets the reason and
+ * what to do. */
+int kiln__folder_open(kiln__cache *cache, bool create, char why[256]);
+/* openat in the folder, O_NOFOLLOW and O_CLOEXEC added, EINTR retried. */
+int kiln__file_open(kiln__cache *cache, int dir, const char *name, int flags,
+                    mode_t mode);
+void kiln__file_close(kiln__cache *cache, int fd); /* keeps errno */
+void kiln__entry_name(char name[KILN__NAME_SIZE], const char *hash);
+bool kiln__is_entry_name(const char *name);   /* of any format version */
+bool kiln__is_current_name(const char *name); /* of this one */
+bool kiln__is_temp_name(const char *name);
+
+/* Byte ranges of the one lock file. The descriptor is the lock: -1 if there is
+ * none. */
+enum { KILN__EVICT_LOCK = 0 };
+int kiln__lock_file(kiln__cache *cache, int dir); /* open it; counts failure */
+/* Try for up to `wait_ms`. False: not had (busy, or locks do not work). */
+bool kiln__lock_wait(kiln__cache *cache, int fd, off_t at, unsigned wait_ms);
+void kiln__lock_release(kiln__cache *cache, int fd, off_t at);
+
+/* ---- disk.c ----------------------------------------------------------------- */
+
+typedef enum kiln__verdict {
+  KILN__LOADED,
+  KILN__ABSENT,
+  KILN__BAD,   /* not a good entry of ours */
+  KILN__FAILED /* a system call or an allocation failed */
+} kiln__verdict;
+
+/* Read one file whole and check it. `info` is what fstat said. */
+kiln__verdict kiln__disk_load(kiln__cache *cache, int dir, const char *name,
+                              kiln__entry **out, struct stat *info);
+/* Key text only, for listings: into an empty buffer. */
+kiln__verdict kiln__disk_peek(kiln__cache *cache, int dir, const char *name,
+                              kiln__buf *key, struct stat *info);
+/* Unlink if the name still means the file that `info` describes. */
+bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
+                       const struct stat *info);
+kiln__entry *kiln__disk_read(kiln__cache *cache, const kiln__key *key);
+void kiln__disk_publish(kiln__cache *cache, kiln__entry *entry);
+void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
+
+/* ---- evict.c ---------------------------------------------------------------- */
+
+typedef struct kiln__scan_item {
+  int64_t used_ns;
+  uint64_t bytes;
+  bool future; /* later than the clock says: counts as old */
+  char name[KILN__NAME_SIZE];
+} kiln__scan_item;
+
+typedef struct kiln__scan {
+  kiln__scan_item *items; /* entries, of any format version */
+  size_t n, capacity;
+  uint64_t bytes; /* of all files */
+  uint64_t swept; /* stale temporary files removed */
+} kiln__scan;
+
+/* List the folder. KILN_OK, KILN_EIO, KILN_ENOMEM, without a record. */
+kiln_status kiln__scan_run(kiln__cache *cache, int dir, bool sweep,
+                           kiln__scan *out);
+void kiln__scan_free(kiln__cache *cache, kiln__scan *scan);
+/* Remove the least recently used until at most `target` bytes remain; returns
+ * how many. */
+uint64_t kiln__evict(kiln__cache *cache, int dir, kiln__scan *scan,
+                     uint64_t target);
+/* The eviction lock, waited for briefly, or -1. */
+int kiln__evict_lock(kiln__cache *cache, int dir);
+/* Make room for a file of `size` bytes. False: there is none. *lock gets the
+ * eviction lock, to be released once the bytes show in the folder, or -1. */
+bool kiln__room_make(kiln__cache *cache, int dir, uint64_t size, int *lock);
+
+/* ---- flight.c --------------------------------------------------------------- */
+
+kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
+                             kiln__entry **out, kiln_origin *origin);
+/* Call make, count it, publish what it made. */
+kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
+                       kiln__entry **out);
+
+/* ---- pack.c ----------------------------------------------------------------- */
+
+kiln_status kiln__packs_create(kiln__cache *cache, const char *const *paths,
+                               size_t n);
+void kiln__packs_free(kiln__cache *cache);
+void kiln__packs_reject(kiln__cache *cache, const kiln__entry *entry);
+
+#endif
