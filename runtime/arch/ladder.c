@@ -427,6 +427,13 @@ static void hint_driver(climb *c)
            c->nvrtc, c->nvrtc, major, c->driver);
 }
 
+/* Is another version of NVRTC the cure? */
+static bool wrong_version(const kiln_ladder_query *q, int first, int last)
+{
+  return q->nvrtc_version < first || q->nvrtc_version < suffix_since(q) ||
+         major_of(q->nvrtc_version) > major_of(last);
+}
+
 static void write_hint(climb *c)
 {
   const kiln_ladder_query *q = c->q;
@@ -441,17 +448,16 @@ static void write_hint(climb *c)
   else if (!suffix_exists(q))
     advise(c, "compile without suffix %c, or for a GPU of %s or newer",
            q->suffix, q->suffix == 'a' ? "9.0" : "10.0");
-  else if (q->nvrtc_version != 0 && c->n == 0 &&
-           q->nvrtc_version >= OLDEST_NVRTC)
-    advise(c, "give the list that this NVRTC reports");
-  else if (known && (q->nvrtc_version == 0 || !listed(c, q->cc) ||
-                     q->nvrtc_version < suffix_since(q)))
+  else if (q->nvrtc_version >= OLDEST_NVRTC && c->n == 0)
+    advise(c, "give the list of architectures that this NVRTC reports");
+  else if (known && wrong_version(q, first, last))
     hint_versions(c, first, last);
-  else if (q->nvrtc_version != 0 && !driver_reads_ptx(c))
+  else if (q->nvrtc_version != 0 && !driver_reads_ptx(c) &&
+           best_listed(c, true) != 0)
     hint_driver(c);
   else
-    advise(c, "install an NVRTC that makes code for %s, or ship a pack",
-           c->gpu);
+    advise(c, "install an NVRTC that makes code for %s%.1s, or ship a pack",
+           c->gpu, q->suffix ? &q->suffix : "");
 }
 
 /* ---- The decision ------------------------------------------------------------------ */

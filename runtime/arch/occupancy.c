@@ -51,10 +51,19 @@ static int blocks_by_regs_of_blocks(const kiln_traits *t, int warps, int regs)
 
 /* Since 2.0 registers are given to warps, out of the slice of the register
  * file that belongs to the warp's scheduler: warps come in multiples of the
- * number of slices. */
+ * number of slices. The hardware also holds the block's rounded need against
+ * the limit a block. */
+static int blocks_by_slices(const kiln_traits *t, int warps, int warp_regs,
+                            int slices)
+{
+  if (warp_regs * round_up(warps, slices) > t->regs_per_block)
+    return 0;
+  return t->regs_per_sm / warp_regs / slices * slices / warps;
+}
+
 static int blocks_by_regs(const kiln_traits *t, int warps, int regs)
 {
-  int warp, resident;
+  int warp_regs;
 
   if (regs > t->max_regs_per_thread)
     return 0;
@@ -62,11 +71,11 @@ static int blocks_by_regs(const kiln_traits *t, int warps, int regs)
     return INT_MAX;
   if (t->cc < 20)
     return blocks_by_regs_of_blocks(t, warps, regs);
-  warp = round_up(regs * t->warp_size, t->reg_alloc_unit);
-  if (warp * round_up(warps, t->warp_alloc_unit) > t->regs_per_block)
+  warp_regs = round_up(regs * t->warp_size, t->reg_alloc_unit);
+  /* 6.0 has two slices, but refuses what its siblings with four cannot run. */
+  if (t->cc == 60 && blocks_by_slices(t, warps, warp_regs, 4) == 0)
     return 0;
-  resident = t->regs_per_sm / warp / t->warp_alloc_unit * t->warp_alloc_unit;
-  return resident / warps;
+  return blocks_by_slices(t, warps, warp_regs, t->warp_alloc_unit);
 }
 
 static int blocks_by_smem(const kiln_traits *t, size_t smem)
