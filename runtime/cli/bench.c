@@ -1,0 +1,56 @@
+/* bench.c -- `kiln bench`: which benchmark. */
+#include "cli.h"
+
+#include "bench_reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void help(FILE *out)
+{
+  fputs("usage: kiln bench WHAT [options]\n\n"
+        "  reduce    the lectures' reduction ladder and the library's best\n"
+        "  launch    host cost of a launch beside a bare cuLaunchKernel\n"
+        "  start     process start to verified saxpy, cold and warm, beside a\n"
+        "            bare program on the driver API\n\n"
+        "Each has --help and --json FILE; each needs a GPU.\n",
+        out);
+}
+
+static int by_value(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+double kiln__cli_median(double *values, size_t n)
+{
+  if (n == 0)
+    return 0;
+  qsort(values, n, sizeof *values, by_value);
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+int kiln__cli_bench(cli *c, int argc, char **argv)
+{
+  const char *what = argc > 1 ? argv[1] : NULL;
+
+  if (what != NULL &&
+      (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)) {
+    help(stdout);
+    return CLI_OK;
+  }
+  if (what == NULL)
+    return kiln__cli_usage(c, "bench what: reduce, launch or start?");
+  c->name = kiln__cli_text(c, "bench %s", what);
+  argv[1] = kiln__cli_text(c, "kiln bench %s", what);
+  if (strcmp(what, "reduce") == 0)
+    return kiln__bench_reduce(c->rt, argc - 1, argv + 1);
+  if (strcmp(what, "launch") == 0)
+    return kiln__cli_bench_launch(c, argc - 1, argv + 1);
+  if (strcmp(what, "start") == 0)
+    return kiln__cli_bench_start(c, argc - 1, argv + 1);
+  c->name = "bench";
+  return kiln__cli_usage(c, "no benchmark \"%s\"", what);
+}

@@ -1,0 +1,263 @@
+/* bench_child.c -- the children of `bench start`.
+ *
+ * --child bare CUBIN KERNEL LIBCUDA   the yardstick
+ * --child kiln                        the same through Kiln, as fast as it can
+ * --child steps                       the same, one step after the other
+ * --child prepare CUBIN               fills the cache, writes the CUBIN
+ *
+ * Paths come through the environment variables that the library reads. */
+#include "bench_start.h"
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static struct {
+  const char *label;
+  double ns;
+} marks[16];
+static size_t n_marks;
+
+double kiln__cli_now_ns(void)
+{
+  struct timespec t;
+
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+void kiln__cli_mark(const char *label)
+{
+  if (n_marks < sizeof marks / sizeof marks[0]) {
+    marks[n_marks].label = label;
+    marks[n_marks++].ns = kiln__cli_now_ns();
+  }
+}
+
+void kiln__cli_print_marks(void)
+{
+  for (size_t i = 0; i < n_marks; i++)
+    printf("mark %.0f %s\n", marks[i].ns, marks[i].label);
+}
+
+int kiln__cli_verify(const float *y, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    if (y[i] != 2 * (float)i + 1)
+      return 0;
+  return 1;
+}
+
+static bool mapped(const char *what)
+{
+  FILE *f = fopen("/proc/self/maps", "re");
+  char *line = NULL;
+  size_t room = 0;
+  bool found = false;
+
+  while (f != NULL && !found && getline(&line, &room, f) > 0)
+    found = strstr(line, what) != NULL;
+  free(line);
+  if (f != NULL)
+    fclose(f);
+  return found;
+}
+
+static int fail(const char *what)
+{
+  const kiln_error *e = kiln_last_error();
+
+  fprintf(stderr, "kiln bench start: %s: %s\n", what, e->message);
+  if (e->hint[0] != '\0')
+    fprintf(stderr, "next: %s\n", e->hint);
+  return CLI_FAILED;
+}
+
+static const kiln_program_desc saxpy_desc = {.builtin = "saxpy"};
+
+/* The life of a JIT kernel. With `steps` each part is done by itself; without,
+ * Kiln is left to overlap compiling and context as it would for anybody. */
+static kiln_status live(kiln_runtime *rt, bool steps, kiln_device **device,
+                        kiln_module **module, kiln_image **image)
+{
+  static float x[START_ELEMENTS], y[START_ELEMENTS];
+  const float factor = 2;
+  const unsigned n = START_ELEMENTS;
+  kiln_launch_config config = kiln_launch_1d(n, 256);
+  kiln_kernel *kernel = NULL;
+  kiln_driver_info driver;
+  CUdeviceptr dx = 0, dy = 0;
+  CUcontext context;
+  kiln_status st = kiln_runtime_driver(rt, &driver);
+
+  kiln__cli_mark("driver");
+  if (st == KILN_OK)
+    st = kiln_device_open(device, rt, 0, NULL);
+  if (steps) {
+    kiln_target target = {0};
+
+    if (st == KILN_OK)
+      st = kiln_device_context(*device, &context);
+    kiln__cli_mark("context");
+    if (st == KILN_OK) {
+      target.cc = kiln_device_traits(*device)->cc;
+      st = kiln_compile(image, rt, &saxpy_desc, &target);
+    }
+    kiln__cli_mark("compile or look up");
+    if (st == KILN_OK)
+      st = kiln_module_from_image(module, *device, *image);
+  } else if (st == KILN_OK) {
+    st = kiln_module_load(module, *device, &saxpy_desc);
+  }
+  if (st == KILN_OK)
+    st = kiln_module_kernel(&kernel, *module, "saxpy");
+  kiln__cli_mark(steps ? "load" : "context and code");
+  for (size_t i = 0; i < n; i++) {
+    x[i] = (float)i;
+    y[i] = 1;
+  }
+  if (st == KILN_OK)
+    st = kiln_memory_alloc(&dx, *device, sizeof x);
+  if (st == KILN_OK)
+    st = kiln_memory_alloc(&dy, *device, sizeof y);
+  if (st == KILN_OK)
+    st = kiln_copy_to_device(*device, dx, x, sizeof x);
+  if (st == KILN_OK)
+    st = kiln_copy_to_device(*device, dy, y, sizeof y);
+  kiln__cli_mark("memory and copies");
+  if (st == KILN_OK)
+    st = KILN_LAUNCH(kernel, &config, KILN_ARG(factor), KILN_ARG(dx),
+                     KILN_ARG(dy), KILN_ARG(n));
+  kiln__cli_mark("first launch");
+  if (st == KILN_OK)
+    st = kiln_copy_to_host(*device, y, dy, sizeof y);
+  if (st == KILN_OK && !kiln__cli_verify(y, n))
+    st = KILN_ECORRUPT;
+  kiln__cli_mark("verified");
+  if (dx != 0)
+    kiln_memory_free(*device, dx);
+  if (dy != 0)
+    kiln_memory_free(*device, dy);
+  return st;
+}
+
+static int kiln_child(bool steps)
+{
+  kiln_runtime *rt = NULL;
+  kiln_device *device = NULL;
+  kiln_module *module = NULL;
+  kiln_image *image = NULL;
+  const kiln_image *used;
+  kiln_status st;
+  int rc = CLI_OK;
+
+  kiln__cli_mark("process");
+  st = kiln_runtime_create(&rt, NULL);
+  if (st == KILN_OK)
+    st = live(rt, steps, &device, &module, &image);
+  if (st == KILN_ECORRUPT) {
+    fputs("kiln bench start: saxpy gave a wrong result\n", stderr);
+    rc = CLI_FAILED;
+  } else if (st != KILN_OK) {
+    rc = fail("saxpy through Kiln");
+  } else {
+    used = steps ? image : kiln_module_image(module);
+    kiln__cli_print_marks();
+    printf("origin %s\n", kiln_origin_name(kiln_image_origin(used)));
+    printf("compile_ms %.3f\n", kiln_image_compile_ms(used));
+    printf("nvrtc_mapped %d\n", mapped("libnvrtc") ? 1 : 0);
+  }
+  kiln_image_free(image);
+  kiln_module_free(module);
+  kiln_device_free(device);
+  kiln_runtime_free(rt);
+  return rc;
+}
+
+/* ---- Preparation ------------------------------------------------------------------ */
+
+/* Compile twice: PTX only is the front end's part, the rest is the back end's.
+ * The first compile of a process pays for loading NVRTC and is not counted. */
+static kiln_status time_compiler(kiln_runtime *rt, int cc)
+{
+  kiln_program_desc desc = saxpy_desc;
+  const kiln_target targets[] = {
+      {.cc = cc}, {.cc = cc, .ptx = true}, {.cc = cc}};
+  static const char *const labels[] = {"first", "front_ms", "both_ms"};
+
+  desc.no_cache = true;
+  for (size_t i = 0; i < 3; i++) {
+    kiln_image *image = NULL;
+    const kiln_status st = kiln_compile(&image, rt, &desc, &targets[i]);
+
+    if (st != KILN_OK)
+      return st;
+    printf("%s %.3f\n", labels[i], kiln_image_compile_ms(image));
+    kiln_image_free(image);
+  }
+  return KILN_OK;
+}
+
+static int write_cubin(const kiln_image *image, const char *path)
+{
+  size_t size = 0;
+  const void *cubin = kiln_image_cubin(image, &size);
+  const char *lowered = kiln_image_lowered(image, "saxpy");
+  FILE *f = cubin == NULL ? NULL : fopen(path, "wbe");
+  bool good = f != NULL && fwrite(cubin, 1, size, f) == size;
+
+  if (f != NULL && fclose(f) != 0)
+    good = false;
+  if (!good) {
+    fprintf(stderr, "kiln bench start: cannot write a CUBIN to %s\n", path);
+    return CLI_FAILED;
+  }
+  printf("kernel %s\n", lowered == NULL ? "saxpy" : lowered);
+  return CLI_OK;
+}
+
+static int prepare_child(const char *path)
+{
+  kiln_runtime *rt = NULL;
+  kiln_device *device = NULL;
+  kiln_module *module = NULL;
+  kiln_device_info info;
+  kiln_driver_info driver;
+  kiln_status st = kiln_runtime_create(&rt, NULL);
+  int rc;
+
+  if (st == KILN_OK)
+    st = kiln_runtime_driver(rt, &driver);
+  if (st == KILN_OK)
+    st = kiln_device_open(&device, rt, 0, NULL);
+  if (st == KILN_OK)
+    st = kiln_device_describe(device, &info);
+  if (st == KILN_OK)
+    st = kiln_module_load(&module, device, &saxpy_desc);
+  if (st == KILN_OK)
+    st = time_compiler(rt, kiln_device_traits(device)->cc);
+  if (st == KILN_OK) {
+    printf("device %s\ndriver %s\n", info.name, driver.path);
+    rc = write_cubin(kiln_module_image(module), path);
+  } else {
+    rc = fail("preparing");
+  }
+  kiln_module_free(module);
+  kiln_device_free(device);
+  kiln_runtime_free(rt);
+  return rc;
+}
+
+int kiln__cli_start_child(int argc, char **argv)
+{
+  if (argc == 4 && strcmp(argv[0], "bare") == 0)
+    return kiln__cli_bare_child(argv[1], argv[2], argv[3]);
+  if (argc == 1 && strcmp(argv[0], "kiln") == 0)
+    return kiln_child(false);
+  if (argc == 1 && strcmp(argv[0], "steps") == 0)
+    return kiln_child(true);
+  if (argc == 2 && strcmp(argv[0], "prepare") == 0)
+    return prepare_child(argv[1]);
+  return CLI_USAGE;
+}

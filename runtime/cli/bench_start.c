@@ -1,0 +1,384 @@
+/* bench_start.c -- from process start to verified saxpy: bare, warm, cold. The
+ * parent never touches CUDA; each run is a fresh child process. */
+#include "bench_start.h"
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+enum { STEPS = 12, MOST_RUNS = 101 };
+
+typedef enum kind { BARE, WARM, COLD, WARM_STEPS, COLD_STEPS, KINDS } kind;
+
+static const char *const kind_keys[] = {"bare", "warm", "cold", "warm_steps",
+                                        "cold_steps"};
+
+/* Every run of one kind. */
+typedef struct series {
+  size_t n_steps;
+  char label[STEPS][32];
+  double step_ms[STEPS][MOST_RUNS];
+  double total_ms[MOST_RUNS];
+  double compile_ms[MOST_RUNS];
+} series;
+
+typedef struct start {
+  cli *c;
+  int runs;
+  char *folder, *cubin, *kernel, *driver, *device;
+  double front_ms, both_ms;
+  size_t mapped; /* warm runs with NVRTC in the process */
+  series *of;    /* by kind */
+} start;
+
+/* ---- Children --------------------------------------------------------------------- */
+
+/* Run `kiln bench start --child ...` and read all that it prints. `begun` is
+ * when the process was asked for. NULL if it failed; it has said why. */
+static char *run_child(start *s, char *const argv[], double *begun)
+{
+  posix_spawn_file_actions_t actions;
+  char *text = NULL;
+  size_t room = 0;
+  int fds[2], status = -1;
+  pid_t pid = -1;
+  FILE *in;
+
+  if (pipe2(fds, O_CLOEXEC) != 0)
+    return NULL;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+  *begun = kiln__cli_now_ns();
+  if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ) != 0)
+    pid = -1;
+  posix_spawn_file_actions_destroy(&actions);
+  close(fds[1]);
+  in = fdopen(fds[0], "r");
+  if (in == NULL || pid < 0) {
+    kiln__cli_say(s->c, NULL, "cannot start a child: %s", strerror(errno));
+    close(fds[0]);
+    return NULL;
+  }
+  if (getdelim(&text, &room, '\0', in) < 0) {
+    free(text);
+    text = NULL;
+  }
+  fclose(in);
+  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+    ;
+  if (status == 0)
+    return text;
+  if (WIFSIGNALED(status))
+    kiln__cli_say(s->c, NULL, "a child was killed by signal %d",
+                  WTERMSIG(status));
+  free(text);
+  return NULL;
+}
+
+/* The value of a line "KEY VALUE", copied; "" if there is none. */
+static char *value_of(cli *c, const char *text, const char *key)
+{
+  const size_t n = strlen(key);
+  const char *line = text;
+
+  while (line != NULL && *line != '\0') {
+    if (strncmp(line, key, n) == 0 && line[n] == ' ')
+      return kiln__cli_text(c, "%.*s", (int)strcspn(line + n + 1, "\n"),
+                            line + n + 1);
+    line = strchr(line, '\n');
+    line += line != NULL ? 1 : 0;
+  }
+  return kiln__cli_text(c, "%s", "");
+}
+
+/* Steps are differences between marks; the first counts from `begun`. */
+static void read_marks(series *of, size_t run, const char *text, double begun)
+{
+  const char *line = text;
+  double before = begun, at;
+  char label[32];
+  size_t k = 0;
+
+  while (line != NULL && k < STEPS &&
+         sscanf(line, "mark %lf %31[^\n]", &at, label) == 2) {
+    memcpy(of->label[k], label, sizeof label);
+    of->step_ms[k++][run] = (at - before) / 1e6;
+    before = at;
+    line = strchr(line, '\n');
+    line += line != NULL ? 1 : 0;
+  }
+  of->n_steps = k;
+  of->total_ms[run] = (before - begun) / 1e6;
+}
+
+/* ---- One run ------------------------------------------------------------------------ */
+
+static void set_cache(start *s, const char *name)
+{
+  setenv("KILN_CACHE_DIR", kiln__cli_text(s->c, "%s/%s", s->folder, name), 1);
+}
+
+static int run_kind(start *s, kind k, int run)
+{
+  char *bare[] = {"kiln",   "bench",   "start",   "--child", "bare",
+                  s->cubin, s->kernel, s->driver, NULL};
+  char *whole[] = {"kiln", "bench", "start", "--child", "kiln", NULL};
+  char *steps[] = {"kiln", "bench", "start", "--child", "steps", NULL};
+  char *const *argv = k == BARE ? bare : k <= COLD ? whole : steps;
+  series *of = &s->of[k];
+  const size_t slot = run < 0 ? 0 : (size_t)run; /* a run to warm up */
+  double begun;
+  char *text;
+
+  if (k == COLD || k == COLD_STEPS)
+    set_cache(s, kiln__cli_text(s->c, "cold-%d-%d", (int)k, run));
+  else
+    set_cache(s, "warm");
+  text = run_child(s, argv, &begun);
+  if (text == NULL)
+    return CLI_FAILED;
+  read_marks(of, slot, text, begun);
+  of->compile_ms[slot] = atof(value_of(s->c, text, "compile_ms"));
+  if ((k == WARM || k == WARM_STEPS) && run >= 0) {
+    s->mapped += atoi(value_of(s->c, text, "nvrtc_mapped")) != 0 ? 1 : 0;
+    if (strcmp(value_of(s->c, text, "origin"), "disk") != 0) {
+      kiln__cli_say(s->c, NULL, "a warm start did not find its code on disk");
+      free(text);
+      return CLI_FAILED;
+    }
+  }
+  free(text);
+  return CLI_OK;
+}
+
+static int prepare(start *s)
+{
+  char *argv[] = {"kiln",    "bench",  "start", "--child",
+                  "prepare", s->cubin, NULL};
+  double begun;
+  char *text;
+
+  set_cache(s, "warm");
+  text = run_child(s, argv, &begun);
+  if (text == NULL)
+    return CLI_FAILED;
+  s->kernel = value_of(s->c, text, "kernel");
+  s->driver = value_of(s->c, text, "driver");
+  s->device = value_of(s->c, text, "device");
+  s->front_ms = atof(value_of(s->c, text, "front_ms"));
+  s->both_ms = atof(value_of(s->c, text, "both_ms"));
+  free(text);
+  return CLI_OK;
+}
+
+static int run_all(start *s)
+{
+  int rc = prepare(s);
+
+  for (int run = -1; rc == CLI_OK && run < s->runs; run++)
+    for (int k = 0; rc == CLI_OK && k < KINDS; k++) {
+      kiln__cli_progress(s->c, "run", (size_t)((run + 1) * KINDS + k + 1),
+                         (size_t)((s->runs + 1) * KINDS));
+      rc = run_kind(s, (kind)k, run);
+    }
+  return rc;
+}
+
+/* ---- Report -------------------------------------------------------------------------- */
+
+static double median_of(start *s, const double *values)
+{
+  double *copy = kiln__cli_alloc(s->c, MOST_RUNS, sizeof *copy);
+
+  memcpy(copy, values, (size_t)s->runs * sizeof *copy);
+  return kiln__cli_median(copy, (size_t)s->runs);
+}
+
+static void print_totals(start *s)
+{
+  static const char *const heads[] = {"process start to verified saxpy", ">ms",
+                                      ">to bare", ">above bare", NULL};
+  static const char *const labels[] = {"bare driver API, CUBIN from a file",
+                                       "Kiln, warm disk cache",
+                                       "Kiln, empty cache: compiles"};
+  const double bare = median_of(s, s->of[BARE].total_ms);
+  cli_table t;
+
+  kiln__cli_table(&t, s->c, heads);
+  for (int k = BARE; k <= COLD; k++) {
+    const double ms = median_of(s, s->of[k].total_ms);
+
+    kiln__cli_cell(&t, "%s", labels[k]);
+    kiln__cli_cell(&t, "%.1f", ms);
+    kiln__cli_cell(&t, "%.3f", ms / bare);
+    kiln__cli_cell(&t, "%+.1f ms", ms - bare);
+  }
+  kiln__cli_table_print(&t, 0);
+}
+
+static void add_step(start *s, cli_table *t, const series *of,
+                     const char *label)
+{
+  for (size_t i = 0; i < of->n_steps; i++)
+    if (strcmp(of->label[i], label) == 0) {
+      kiln__cli_cell(t, "%.2f", median_of(s, of->step_ms[i]));
+      return;
+    }
+  kiln__cli_cell(t, "-");
+}
+
+static void print_steps(start *s)
+{
+  static const char *const heads[] = {"one step after the other, ms", ">bare",
+                                      ">warm", ">cold", NULL};
+  const series *warm = &s->of[WARM_STEPS];
+  cli_table t;
+
+  kiln__cli_table(&t, s->c, heads);
+  for (size_t i = 0; i < warm->n_steps; i++) {
+    kiln__cli_cell(&t, "%s", warm->label[i]);
+    add_step(s, &t, &s->of[BARE], warm->label[i]);
+    add_step(s, &t, warm, warm->label[i]);
+    add_step(s, &t, &s->of[COLD_STEPS], warm->label[i]);
+  }
+  kiln__cli_table_print(&t, 0);
+  printf("\ncompiler in a fresh process %.1f ms; once it is loaded front end "
+         "%.1f ms\n(CUDA C++ to PTX) and back end %.1f ms (PTX to machine "
+         "code)\n",
+         median_of(s, s->of[COLD].compile_ms), s->front_ms,
+         s->both_ms - s->front_ms);
+}
+
+static cJSON *series_json(start *s, const series *of)
+{
+  cJSON *o = cJSON_CreateObject();
+  cJSON *steps = cJSON_CreateObject();
+
+  cJSON_AddNumberToObject(o, "total_ms", median_of(s, of->total_ms));
+  cJSON_AddItemToObject(o, "runs_ms",
+                        cJSON_CreateDoubleArray(of->total_ms, s->runs));
+  for (size_t i = 0; i < of->n_steps; i++)
+    cJSON_AddNumberToObject(steps, of->label[i], median_of(s, of->step_ms[i]));
+  cJSON_AddItemToObject(o, "steps_ms", steps);
+  return o;
+}
+
+static int write_json(start *s, const char *path)
+{
+  const double bare = median_of(s, s->of[BARE].total_ms);
+  const double warm = median_of(s, s->of[WARM].total_ms);
+  const double cold = median_of(s, s->of[COLD].total_ms);
+  cJSON *o = cJSON_CreateObject();
+
+  cJSON_AddStringToObject(o, "device", s->device);
+  cJSON_AddNumberToObject(o, "runs", s->runs);
+  cJSON_AddNumberToObject(o, "warm_to_bare", warm / bare);
+  cJSON_AddNumberToObject(o, "cold_above_bare_ms", cold - bare);
+  cJSON_AddNumberToObject(o, "compile_ms",
+                          median_of(s, s->of[COLD].compile_ms));
+  cJSON_AddNumberToObject(o, "front_end_ms", s->front_ms);
+  cJSON_AddNumberToObject(o, "back_end_ms", s->both_ms - s->front_ms);
+  kiln__cli_json_flag(o, "warm_maps_nvrtc", s->mapped > 0);
+  for (size_t k = 0; k < KINDS; k++)
+    cJSON_AddItemToObject(o, kind_keys[k], series_json(s, &s->of[k]));
+  return kiln__cli_json(s->c, o, path);
+}
+
+static int report(start *s, const char *json)
+{
+  printf("%s: medians of %d runs each, interleaved\n\n", s->device, s->runs);
+  print_totals(s);
+  putchar('\n');
+  print_steps(s);
+  if (json != NULL && write_json(s, json) != CLI_OK)
+    return CLI_FAILED;
+  if (s->mapped > 0) {
+    kiln__cli_say(s->c, NULL, "libnvrtc was mapped in %zu of %d warm starts",
+                  s->mapped, 2 * s->runs);
+    return CLI_FAILED;
+  }
+  puts("libnvrtc was mapped in no warm start");
+  return CLI_OK;
+}
+
+/* ---- The command ---------------------------------------------------------------------- */
+
+static int remove_one(const char *path, const struct stat *info, int type,
+                      struct FTW *at)
+{
+  (void)info, (void)type, (void)at;
+  return remove(path);
+}
+
+static int run_bench(start *s, const char *json)
+{
+  const char *base = getenv("TMPDIR");
+  int rc;
+
+  s->folder = kiln__cli_text(s->c, "%s/kiln-start-XXXXXX",
+                             base == NULL || base[0] == '\0' ? "/tmp" : base);
+  if (mkdtemp(s->folder) == NULL) {
+    kiln__cli_say(s->c, "set TMPDIR to a folder that can be written",
+                  "cannot make %s: %s", s->folder, strerror(errno));
+    return CLI_FAILED;
+  }
+  s->cubin = kiln__cli_text(s->c, "%s/saxpy.cubin", s->folder);
+  s->of = kiln__cli_alloc(s->c, KINDS, sizeof *s->of);
+  if (s->c->driver != NULL)
+    setenv("KILN_DRIVER", s->c->driver, 1);
+  if (s->c->nvrtc != NULL)
+    setenv("KILN_NVRTC", s->c->nvrtc, 1);
+  unsetenv("KILN_PACKS"); /* a cold start must compile */
+  rc = run_all(s);
+  nftw(s->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  return rc == CLI_OK ? report(s, json) : rc;
+}
+
+static void help(void)
+{
+  fputs("usage: kiln bench start [--runs N] [--json FILE]\n\n"
+        "Time from process start to a verified saxpy: a bare program on the "
+        "driver API\nthat loads a CUBIN file, Kiln with a warm disk cache, and "
+        "Kiln that compiles.\nEach run is a fresh process; the three take "
+        "turns. Then each step's time.\n\n"
+        "  --runs N     of each; default 15\n",
+        stdout);
+}
+
+int kiln__cli_bench_start(cli *c, int argc, char **argv)
+{
+  static const struct option options[] = {
+      {"runs", required_argument, NULL, 'r'},
+      {"json", required_argument, NULL, 'j'},
+      {"help", no_argument, NULL, 'h'},
+      {0}};
+  start s = {.c = c, .runs = 15};
+  const char *json = NULL;
+  int opt;
+
+  while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    if (opt == 'r') {
+      s.runs = atoi(optarg);
+    } else if (opt == 'j') {
+      json = optarg;
+    } else if (opt == 'h') {
+      help();
+      return CLI_OK;
+    } else {
+      return kiln__cli_usage(c, NULL);
+    }
+  }
+  if (optind < argc)
+    return kiln__cli_usage(c, "takes no \"%s\"", argv[optind]);
+  if (s.runs < 1 || s.runs > MOST_RUNS)
+    return kiln__cli_usage(c, "--runs is 1 to %d", MOST_RUNS);
+  return run_bench(&s, json);
+}

@@ -1,0 +1,26 @@
+/* compile.h -- compiling several programs at once, and the report on them. */
+#ifndef KILN_CLI_COMPILE_H
+#define KILN_CLI_COMPILE_H
+
+#include "cli.h"
+
+/* One program for one target. */
+typedef struct cli_unit {
+  const kiln_program_desc *desc; /* on_log is taken */
+  const char *label;
+  kiln_target target;
+  kiln_status status;
+  kiln_image *image; /* NULL if it failed */
+  char *log;         /* the complete log, or NULL */
+} cli_unit;
+
+/* Compile all in parallel, with progress, failures and compiler messages on
+ * stderr. @return CLI_OK, or CLI_FAILED if any failed. */
+int kiln__cli_compile_units(cli *c, cli_unit *units, size_t n);
+void kiln__cli_free_units(cli_unit *units, size_t n);
+
+/* Registers, spills, memory and occupancy of each kernel for each target. */
+void kiln__cli_report(cli *c, const cli_unit *units, size_t n);
+cJSON *kiln__cli_report_json(cli *c, const cli_unit *units, size_t n);
+
+#endif

@@ -1,0 +1,295 @@
+/* devices.c -- `kiln devices`: each GPU's traits; the table of generations. */
+#include "cli.h"
+
+#include <string.h>
+
+static void help(void)
+{
+  fputs("usage: kiln devices [--json]\n"
+        "       kiln devices --table [--json]\n\n"
+        "Every property of each GPU that decides a launch. --table: every "
+        "compute\ncapability from 1.0 on, its limits and what it brought.\n",
+        stdout);
+}
+
+/* ---- One property: text for people, a value for programs -------------------- */
+
+typedef struct sheet {
+  cli *c;
+  cli_table table;
+  cJSON *json;
+} sheet;
+
+static void add_text(sheet *s, const char *label, const char *key,
+                     const char *text)
+{
+  kiln__cli_cell(&s->table, "%s", label);
+  kiln__cli_cell(&s->table, "%s", text[0] != '\0' ? text : "-");
+  cJSON_AddStringToObject(s->json, key, text);
+}
+
+static void add_number(sheet *s, const char *label, const char *key,
+                       long long value)
+{
+  kiln__cli_cell(&s->table, "%s", label);
+  kiln__cli_cell(&s->table, "%lld", value);
+  cJSON_AddNumberToObject(s->json, key, (double)value);
+}
+
+static void add_bytes(sheet *s, const char *label, const char *key,
+                      uint64_t value)
+{
+  kiln__cli_cell(&s->table, "%s", label);
+  kiln__cli_cell(&s->table, "%s", kiln__cli_bytes(s->c, value));
+  cJSON_AddNumberToObject(s->json, key, (double)value);
+}
+
+static void add_clock(sheet *s, const char *label, const char *key, int khz)
+{
+  kiln__cli_cell(&s->table, "%s", label);
+  kiln__cli_cell(&s->table, "%d MHz", khz / 1000);
+  cJSON_AddNumberToObject(s->json, key, khz);
+}
+
+static void add_three(sheet *s, const char *label, const char *key,
+                      const int v[3])
+{
+  kiln__cli_cell(&s->table, "%s", label);
+  kiln__cli_cell(&s->table, "%d x %d x %d", v[0], v[1], v[2]);
+  cJSON_AddItemToObject(s->json, key, cJSON_CreateIntArray(v, 3));
+}
+
+static void add_flag(sheet *s, const char *label, const char *key, bool value)
+{
+  kiln__cli_cell(&s->table, "%s", label);
+  kiln__cli_cell(&s->table, "%s", value ? "yes" : "no");
+  kiln__cli_json_flag(s->json, key, value);
+}
+
+typedef struct feature {
+  const char *label, *key;
+  bool has;
+} feature;
+
+/* Two lines for people: what it has and what it lacks. */
+static void add_features(sheet *s, const kiln_traits *t)
+{
+  const feature list[] = {
+      {"shuffle", "has_shfl", t->has_shfl},
+      {"independent thread scheduling", "has_its", t->has_its},
+      {"match", "has_match", t->has_match},
+      {"redux", "has_redux", t->has_redux},
+      {"redux f32", "has_redux_f32", t->has_redux_f32},
+      {"cp.async", "has_cp_async", t->has_cp_async},
+      {"TMA", "has_tma", t->has_tma},
+      {"clusters", "has_cluster", t->has_cluster},
+      {"dependent launch", "has_pdl", t->has_pdl},
+      {"f16", "has_f16", t->has_f16},
+      {"bf16", "has_bf16", t->has_bf16},
+      {"tensor cores", "has_tensor", t->has_tensor},
+      {"f64 atomics", "has_f64_atomics", t->has_f64_atomics},
+      {"cooperative launch", "has_coop", t->has_coop},
+  };
+  const char *has = "", *lacks = "";
+
+  for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
+    const char **text = list[i].has ? &has : &lacks;
+
+    *text = kiln__cli_text(s->c, "%s%s%s", *text, **text != '\0' ? ", " : "",
+                           list[i].label);
+    kiln__cli_json_flag(s->json, list[i].key, list[i].has);
+  }
+  kiln__cli_cell(&s->table, "has");
+  kiln__cli_cell(&s->table, "%s", has[0] != '\0' ? has : "-");
+  kiln__cli_cell(&s->table, "has not");
+  kiln__cli_cell(&s->table, "%s", lacks[0] != '\0' ? lacks : "-");
+}
+
+static void add_traits(sheet *s, const kiln_traits *t)
+{
+  add_number(s, "warp", "warp_size", t->warp_size);
+  add_number(s, "threads a block", "max_threads_per_block",
+             t->max_threads_per_block);
+  add_number(s, "threads an SM", "max_threads_per_sm", t->max_threads_per_sm);
+  add_number(s, "blocks an SM", "max_blocks_per_sm", t->max_blocks_per_sm);
+  add_number(s, "warps an SM", "max_warps_per_sm", t->max_warps_per_sm);
+  add_number(s, "registers an SM", "regs_per_sm", t->regs_per_sm);
+  add_number(s, "registers a block", "regs_per_block", t->regs_per_block);
+  add_number(s, "registers a thread", "max_regs_per_thread",
+             t->max_regs_per_thread);
+  add_bytes(s, "shared memory an SM", "smem_per_sm", (uint64_t)t->smem_per_sm);
+  add_bytes(s, "shared memory a block", "smem_per_block",
+            (uint64_t)t->smem_per_block);
+  add_bytes(s, "  with opting in", "smem_per_block_optin",
+            (uint64_t)t->smem_per_block_optin);
+  add_bytes(s, "  reserved a block", "smem_reserved_per_block",
+            (uint64_t)t->smem_reserved_per_block);
+  add_features(s, t);
+}
+
+static void add_info(sheet *s, const kiln_device_info *i)
+{
+  add_text(s, "UUID", "uuid", i->uuid);
+  add_text(s, "PCI", "pci", i->pci);
+  add_bytes(s, "memory", "memory_bytes", i->memory_bytes);
+  add_bytes(s, "L2 cache", "l2_bytes", (uint64_t)i->l2_bytes);
+  add_clock(s, "clock", "clock_khz", i->clock_khz);
+  add_clock(s, "memory clock", "memory_clock_khz", i->memory_clock_khz);
+  add_number(s, "memory bus bits", "memory_bus_bits", i->memory_bus_bits);
+  add_number(s, "SMs", "sm_count", i->sm_count);
+  add_three(s, "largest grid", "max_grid", i->max_grid);
+  add_three(s, "largest block", "max_block", i->max_block);
+  add_number(s, "copy engines", "copy_engines", i->copy_engines);
+  add_flag(s, "kernels at once", "concurrent_kernels", i->concurrent_kernels);
+  add_flag(s, "memory pools", "memory_pools", i->memory_pools);
+  add_flag(s, "unified addressing", "unified_addressing",
+           i->unified_addressing);
+  add_flag(s, "cooperative launch", "cooperative", i->cooperative);
+  add_flag(s, "error correction", "ecc", i->ecc);
+  add_flag(s, "slice of a GPU (MIG)", "mig", i->mig);
+}
+
+static int add_device(cli *c, int ordinal, bool json, cJSON *list)
+{
+  static const char *const heads[] = {"", "", NULL};
+  kiln_device *device = NULL;
+  kiln_device_info info;
+  const kiln_traits *traits;
+  sheet s = {.c = c};
+
+  if (kiln_device_open(&device, c->rt, ordinal, NULL) != KILN_OK ||
+      kiln_device_describe(device, &info) != KILN_OK) {
+    kiln_device_free(device);
+    return kiln__cli_failure(c, kiln__cli_text(c, "GPU %d", ordinal));
+  }
+  traits = kiln_device_traits(device);
+  s.json = cJSON_CreateObject();
+  kiln__cli_table(&s.table, c, heads);
+  cJSON_AddNumberToObject(s.json, "ordinal", ordinal);
+  cJSON_AddStringToObject(s.json, "name", info.name);
+  add_text(&s, "compute capability", "compute_capability",
+           kiln__cli_cc(c, traits->cc));
+  add_text(&s, "family", "family", traits->family);
+  add_flag(&s, "integrated (Tegra)", "tegra", traits->tegra);
+  add_info(&s, &info);
+  add_traits(&s, traits);
+  if (!json) {
+    printf("%sGPU %d: %s\n", ordinal > 0 ? "\n" : "", ordinal, info.name);
+    kiln__cli_table_print(&s.table, 2);
+  }
+  cJSON_AddItemToArray(list, s.json);
+  kiln_device_free(device);
+  return CLI_OK;
+}
+
+static int show_devices(cli *c, bool json)
+{
+  cJSON *root = cJSON_CreateObject();
+  cJSON *list = cJSON_AddArrayToObject(root, "devices");
+  const char *reason = "the driver sees no GPU";
+  const char *hint = "see nvidia-smi, and CUDA_VISIBLE_DEVICES";
+  int n = 0, rc = CLI_OK;
+
+  if (kiln_device_count(c->rt, &n) != KILN_OK) {
+    n = 0;
+    reason = kiln_last_error()->message;
+    hint = kiln_last_error()->hint;
+  }
+  if (n == 0) {
+    cJSON_AddStringToObject(root, "reason", reason);
+    if (!json)
+      printf("no GPU here: %s\nnext: %s\n", reason, hint);
+  }
+  for (int i = 0; i < n; i++)
+    if (add_device(c, i, json, list) != CLI_OK)
+      rc = CLI_FAILED;
+  if (!json) {
+    cJSON_Delete(root);
+    return rc;
+  }
+  return kiln__cli_json(c, root, NULL) == CLI_OK ? rc : CLI_FAILED;
+}
+
+/* ---- The table of generations ------------------------------------------------ */
+
+static cJSON *generation_json(const kiln_traits *t)
+{
+  cJSON *o = cJSON_CreateObject();
+
+  cJSON_AddNumberToObject(o, "cc", t->cc);
+  cJSON_AddStringToObject(o, "family", t->family);
+  kiln__cli_json_flag(o, "tegra", t->tegra);
+  cJSON_AddNumberToObject(o, "max_threads_per_sm", t->max_threads_per_sm);
+  cJSON_AddNumberToObject(o, "max_blocks_per_sm", t->max_blocks_per_sm);
+  cJSON_AddNumberToObject(o, "regs_per_sm", t->regs_per_sm);
+  cJSON_AddNumberToObject(o, "smem_per_sm", t->smem_per_sm);
+  cJSON_AddNumberToObject(o, "smem_per_block_optin", t->smem_per_block_optin);
+  cJSON_AddStringToObject(o, "brought", kiln_arch_brought(t->cc));
+  return o;
+}
+
+static void generation_row(cli *c, cli_table *table, const kiln_traits *t)
+{
+  kiln__cli_cell(table, "%s", kiln__cli_cc(c, t->cc));
+  kiln__cli_cell(table, "%s%s", t->family, t->tegra ? " (Tegra)" : "");
+  kiln__cli_cell(table, "%d", t->max_threads_per_sm);
+  kiln__cli_cell(table, "%d", t->max_blocks_per_sm);
+  kiln__cli_cell(table, "%d", t->regs_per_sm / 1024);
+  kiln__cli_cell(table, "%d", t->smem_per_sm / 1024);
+  kiln__cli_cell(table, "%d", t->smem_per_block_optin / 1024);
+  kiln__cli_cell(table, "%s", kiln_arch_brought(t->cc));
+}
+
+static int show_table(cli *c, bool json)
+{
+  static const char *const heads[] = {">cc",      "family",  ">threads",
+                                      ">blocks",  ">K regs", ">KiB shared",
+                                      ">a block", "brought", NULL};
+  size_t n;
+  const int *list = kiln_arch_list(&n);
+  cJSON *root = cJSON_CreateArray();
+  cli_table table;
+
+  kiln__cli_table(&table, c, heads);
+  for (size_t i = 0; i < n; i++) {
+    kiln_traits t;
+
+    if (kiln_arch_traits(list[i], &t) != KILN_OK)
+      continue;
+    generation_row(c, &table, &t);
+    cJSON_AddItemToArray(root, generation_json(&t));
+  }
+  if (json)
+    return kiln__cli_json(c, root, NULL);
+  cJSON_Delete(root);
+  kiln__cli_table_print(&table, 0);
+  puts("\nthreads, blocks, 1024 registers and KiB of shared memory that one SM "
+       "holds;\na block: most shared memory that one block can have, in KiB");
+  return CLI_OK;
+}
+
+int kiln__cli_devices(cli *c, int argc, char **argv)
+{
+  static const struct option options[] = {{"json", no_argument, NULL, 'j'},
+                                          {"table", no_argument, NULL, 't'},
+                                          {"help", no_argument, NULL, 'h'},
+                                          {0}};
+  bool json = false, table = false;
+  int opt;
+
+  while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+    if (opt == 'j') {
+      json = true;
+    } else if (opt == 't') {
+      table = true;
+    } else if (opt == 'h') {
+      help();
+      return CLI_OK;
+    } else {
+      return kiln__cli_usage(c, NULL);
+    }
+  }
+  if (optind < argc)
+    return kiln__cli_usage(c, "devices takes no \"%s\"", argv[optind]);
+  return table ? show_table(c, json) : show_devices(c, json);
+}

@@ -1,0 +1,178 @@
+/* disassemble.c -- find nvdisasm or cuobjdump, and have it print SASS. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+const char kiln__cli_disassembler_hint[] =
+    "pip install nvidia-cuda-nvdisasm, or the package cuda-nvdisasm of "
+    "conda or of NVIDIA's apt repository; then put nvdisasm into PATH";
+
+static const char *const tools[] = {"nvdisasm", "cuobjdump"};
+
+static const char *in_folder(cli *c, const char *folder, size_t n,
+                             const char *tool)
+{
+  const char *path = kiln__cli_text(c, "%.*s/%s", (int)n, folder, tool);
+
+  return n > 0 && access(path, X_OK) == 0 ? path : NULL;
+}
+
+static const char *in_path(cli *c, const char *tool)
+{
+  const char *p = getenv("PATH");
+
+  while (p != NULL && *p != '\0') {
+    const size_t n = strcspn(p, ":");
+    const char *found = in_folder(c, p, n, tool);
+
+    if (found != NULL)
+      return found;
+    p += n;
+    p += *p == ':' ? 1 : 0;
+  }
+  return NULL;
+}
+
+/* The last match: the newest where names carry a version. */
+static const char *in_glob(cli *c, const char *pattern)
+{
+  glob_t found = {0};
+  const char *path = NULL;
+
+  if (glob(pattern, 0, NULL, &found) == 0)
+    for (size_t i = 0; i < found.gl_pathc; i++)
+      if (access(found.gl_pathv[i], X_OK) == 0)
+        path = kiln__cli_text(c, "%s", found.gl_pathv[i]);
+  globfree(&found);
+  return path;
+}
+
+/* Wheels that bring the tool, below a Python's or environment's root. */
+static const char *in_python(cli *c, const char *root, const char *tool)
+{
+  static const char *const places[] = {
+      "nvidia/cu13/bin", "nvidia/cuda_nvdisasm/bin",
+      "nvidia/cuda_cuobjdump/bin", "nvidia/cuda_nvcc/bin",
+      "triton/backends/nvidia/bin"};
+
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    const char *path =
+        in_glob(c, kiln__cli_text(c, "%s/lib/python3*/*-packages/%s/%s", root,
+                                  places[i], tool));
+
+    if (path != NULL)
+      return path;
+  }
+  return NULL;
+}
+
+static const char *find_tool(cli *c, const char *tool)
+{
+  static const char *const toolkits[] = {"CUDA_HOME", "CUDA_PATH",
+                                         "CONDA_PREFIX"};
+  const char *home = getenv("HOME");
+  const char *roots[5] = {getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"), NULL,
+                          "/usr/local", "/usr"};
+  const char *path = in_path(c, tool);
+
+  if (home != NULL && home[0] == '/')
+    roots[2] = kiln__cli_text(c, "%s/.local", home);
+  for (size_t i = 0; path == NULL && i < 3; i++) {
+    const char *root = getenv(toolkits[i]);
+
+    if (root != NULL && root[0] == '/')
+      path = in_glob(c, kiln__cli_text(c, "%s/bin/%s", root, tool));
+  }
+  if (path == NULL)
+    path = in_glob(c, kiln__cli_text(c, "/usr/local/cuda*/bin/%s", tool));
+  for (size_t i = 0; path == NULL && i < 5; i++)
+    if (roots[i] != NULL && roots[i][0] == '/')
+      path = in_python(c, roots[i], tool);
+  return path;
+}
+
+const char *kiln__cli_disassembler(cli *c)
+{
+  for (size_t i = 0; i < sizeof tools / sizeof tools[0]; i++) {
+    const char *path = find_tool(c, tools[i]);
+
+    if (path != NULL)
+      return path;
+  }
+  return NULL;
+}
+
+/* Run argv with stdout into a pipe. @return what it wrote, NULL on failure. */
+static char *run_tool(char *const argv[], int *status)
+{
+  posix_spawn_file_actions_t actions;
+  int pipe_fd[2];
+  pid_t pid;
+  FILE *in;
+  char *text = NULL;
+  size_t room = 0;
+
+  *status = -1;
+  if (pipe2(pipe_fd, O_CLOEXEC) != 0)
+    return NULL;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
+  if (posix_spawn(&pid, argv[0], &actions, NULL, argv, environ) != 0)
+    pid = -1;
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_fd[1]);
+  in = pid < 0 ? NULL : fdopen(pipe_fd[0], "r");
+  if (in == NULL) {
+    close(pipe_fd[0]);
+    return NULL;
+  }
+  if (getdelim(&text, &room, '\0', in) < 0) {
+    free(text);
+    text = calloc(1, 1);
+  }
+  fclose(in);
+  while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+    ;
+  return text;
+}
+
+char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
+                            size_t size)
+{
+  const char *slash = strrchr(tool, '/');
+  const bool dump = strcmp(slash == NULL ? tool : slash + 1, "cuobjdump") == 0;
+  const char *folder = getenv("TMPDIR");
+  char *path = kiln__cli_text(c, "%s/kiln-XXXXXX", folder ? folder : "/tmp");
+  char *argv[] = {(char *)(uintptr_t)tool, dump ? "-sass" : "-c", path, NULL};
+  const int fd = mkstemp(path);
+  char *text = NULL;
+  int status = -1;
+
+  if (fd < 0 || write(fd, cubin, size) != (ssize_t)size)
+    kiln__cli_say(c, "set TMPDIR to a folder that can be written",
+                  "cannot write %s: %s", path, strerror(errno));
+  else
+    text = run_tool(argv, &status);
+  if (fd >= 0) {
+    close(fd);
+    unlink(path);
+  }
+  if (text != NULL && status != 0) {
+    kiln__cli_say(c, kiln__cli_disassembler_hint,
+                  "%s could not read this machine code; is it older than the "
+                  "GPU?",
+                  tool);
+    free(text);
+    text = NULL;
+  }
+  return text;
+}

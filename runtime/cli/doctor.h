@@ -1,0 +1,70 @@
+/* doctor.h -- what `kiln doctor` found, apart from how it is shown. */
+#ifndef KILN_CLI_DOCTOR_H
+#define KILN_CLI_DOCTOR_H
+
+#include "cli.h"
+
+enum { DOCTOR_NVRTC = 16, DOCTOR_DEVICES = 64, DOCTOR_PROBLEMS = 32 };
+
+/* One NVRTC and its builtins. */
+typedef struct doctor_nvrtc {
+  kiln_nvrtc_info info;
+  const char *builtins; /* file beside it, "" if none was found */
+  int builtins_version; /* 13000, 0 = unknown */
+} doctor_nvrtc;
+
+typedef struct doctor_device {
+  kiln_device_info info;
+  int cc;
+  bool supported; /* in the list of the NVRTC that the ladder took */
+  kiln_ladder_query query;
+  kiln_ladder_result ladder;
+  kiln_status run;      /* of a small kernel, verified */
+  const char *run_text; /* why not */
+} doctor_device;
+
+typedef struct doctor_pack {
+  const char *path;
+  uint64_t size;
+  const char *reason; /* why it cannot be read, or NULL */
+} doctor_pack;
+
+typedef struct doctor_problem {
+  const char *what, *mend;
+} doctor_problem;
+
+typedef struct doctor {
+  cli *c;
+  kiln_status driver_status, nvrtc_status, compile_status;
+  kiln_driver_info driver;
+  const char *driver_text, *driver_hint; /* of the failure */
+  const char *kernel_driver; /* what the kernel says of its module, or NULL */
+  bool has_hardware;         /* an NVIDIA GPU is on a bus */
+  const char *nvrtc_text, *nvrtc_hint;
+  size_t n_nvrtc, n_devices, n_packs, n_problems;
+  doctor_nvrtc nvrtc[DOCTOR_NVRTC];
+  doctor_device devices[DOCTOR_DEVICES];
+  doctor_pack *packs;
+  kiln_target compile_target; /* of the small program tried */
+  double compile_ms;
+  const char *compile_text, *compile_hint;
+  kiln_cache_info cache;
+  const char *disassembler;
+  doctor_problem problems[DOCTOR_PROBLEMS];
+  const char *verdict, *next;
+  int rc;
+} doctor;
+
+/* Look at everything; never fails. */
+void kiln__cli_examine(doctor *d);
+
+void kiln__cli_doctor_text(const doctor *d);
+void kiln__cli_doctor_brief(const doctor *d);
+int kiln__cli_doctor_json(const doctor *d);
+
+/* The ladder as a table, and as JSON. */
+void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result);
+cJSON *kiln__cli_ladder_json(const kiln_ladder_query *query,
+                             const kiln_ladder_result *result);
+
+#endif

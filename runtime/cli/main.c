@@ -1,0 +1,180 @@
+/* main.c -- the `kiln` command: global options and the table of commands. */
+#include "cli.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *name;
+  cli_command_fn run;
+  const char *what;
+} commands[] = {
+    {"doctor", kiln__cli_doctor,
+     "what was found where, what would be chosen, what is wrong"},
+    {"devices", kiln__cli_devices, "each GPU and its traits; table of all"},
+    {"compile", kiln__cli_compile, "PTX, CUBIN, SASS and resource report"},
+    {"cache", kiln__cli_cache, "look at and tend the compile cache"},
+    {"pack", kiln__cli_pack, "pre-built kernels in one file"},
+    {"bench", kiln__cli_bench, "reduce, launch, start: measured here"},
+};
+
+static const size_t n_commands = sizeof commands / sizeof commands[0];
+
+static void help(FILE *out)
+{
+  fputs("kiln compiles CUDA kernels at run time and runs them; see what it "
+        "does here.\n\n"
+        "usage: kiln COMMAND [options]\n\n",
+        out);
+  for (size_t i = 0; i < n_commands; i++)
+    fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].what);
+  fputs("\nEach command has --help. Everywhere:\n"
+        "  --cache-dir DIR   cache folder (else KILN_CACHE_DIR, else the "
+        "user's)\n"
+        "  --nvrtc FILE      libnvrtc to use and no other (else KILN_NVRTC)\n"
+        "  --driver FILE     libcuda to use and no other (else KILN_DRIVER)\n"
+        "  --verbose         say on stderr what the library does\n"
+        "  --version\n\n"
+        "Exit codes: 0 done, 1 the work failed, 2 wrong use.\n",
+        out);
+}
+
+static void gather(cli *c, const char *text)
+{
+  const size_t old = c->warnings == NULL ? 0 : strlen(c->warnings);
+  const size_t n = strlen(text);
+  char *more = realloc(c->warnings, old + n + 2);
+
+  if (more == NULL)
+    return;
+  memcpy(more + old, text, n);
+  memcpy(more + old + n, "\n", 2);
+  c->warnings = more;
+}
+
+/* Called from any thread; the lock of stderr guards the gathered lines too. */
+static void log_line(void *user, kiln_log_level level, const char *text)
+{
+  static const char *const names[] = {"error", "warning", "info", "debug"};
+  cli *c = user;
+
+  flockfile(stderr);
+  if (c->keep_warnings && !c->verbose)
+    gather(c, text);
+  else
+    fprintf(stderr, "kiln: %s: %s\n", names[level & 3], text);
+  funlockfile(stderr);
+}
+
+/* Takes the global options out of argv, wherever they stand, so that commands
+ * see only their own. The word after --option is NVRTC's, whatever it is.
+ * @return the new argc, or -1 having said what is wrong. */
+static int take_globals(cli *c, int argc, char **argv)
+{
+  const struct {
+    const char *name;
+    const char **value;
+  } known[] = {{"--cache-dir", &c->cache_dir},
+               {"--nvrtc", &c->nvrtc},
+               {"--driver", &c->driver}};
+  int kept = 1;
+
+  for (int i = 1; i < argc; i++) {
+    size_t k = 0;
+
+    if (strcmp(argv[i], "--option") == 0 && i + 1 < argc) {
+      argv[kept++] = argv[i++];
+      argv[kept++] = argv[i];
+      continue;
+    }
+    if (strcmp(argv[i], "--verbose") == 0) {
+      c->verbose = true;
+      continue;
+    }
+    for (; k < sizeof known / sizeof known[0]; k++) {
+      const size_t n = strlen(known[k].name);
+
+      if (strncmp(argv[i], known[k].name, n) != 0)
+        continue;
+      if (argv[i][n] == '=') {
+        *known[k].value = argv[i] + n + 1;
+        break;
+      }
+      if (argv[i][n] != '\0')
+        continue;
+      if (i + 1 == argc) {
+        kiln__cli_usage(c, "%s needs a path", argv[i]);
+        return -1;
+      }
+      *known[k].value = argv[++i];
+      break;
+    }
+    if (k == sizeof known / sizeof known[0])
+      argv[kept++] = argv[i];
+  }
+  argv[kept] = NULL;
+  return kept;
+}
+
+static int run_command(cli *c, size_t which, int argc, char **argv)
+{
+  const kiln_runtime_opts opts = {.log = log_line,
+                                  .log_user = c,
+                                  .log_level = c->verbose ? KILN_LOG_DEBUG
+                                                          : KILN_LOG_WARNING,
+                                  .driver_path = c->driver,
+                                  .nvrtc_path = c->nvrtc,
+                                  .cache_dir = c->cache_dir};
+  int rc;
+
+  c->name = commands[which].name;
+  if (kiln_runtime_create(&c->rt, &opts) != KILN_OK)
+    return kiln__cli_failure(c, NULL);
+  /* getopt puts argv[0] before its messages. */
+  argv[0] = kiln__cli_text(c, "kiln %s", c->name);
+  rc = commands[which].run(c, argc, argv);
+  kiln_runtime_free(c->rt);
+  return rc;
+}
+
+static int dispatch(cli *c, int argc, char **argv)
+{
+  argc = take_globals(c, argc, argv);
+  if (argc < 0)
+    return CLI_USAGE;
+  if (argc < 2) {
+    help(stderr);
+    return CLI_USAGE;
+  }
+  if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+      strcmp(argv[1], "help") == 0) {
+    help(stdout);
+    return CLI_OK;
+  }
+  if (strcmp(argv[1], "--version") == 0) {
+    puts("kiln " KILN_VERSION_TEXT);
+    return CLI_OK;
+  }
+  for (size_t i = 0; i < n_commands; i++)
+    if (strcmp(argv[1], commands[i].name) == 0)
+      return run_command(c, i, argc - 1, argv + 1);
+  return kiln__cli_usage(c, "no command \"%s\"", argv[1]);
+}
+
+int main(int argc, char **argv)
+{
+  cli c = {0};
+  int rc;
+
+  /* Its time counts from the start of the process: nothing before it. */
+  if (argc > 4 && strcmp(argv[1], "bench") == 0 &&
+      strcmp(argv[2], "start") == 0 && strcmp(argv[3], "--child") == 0)
+    return kiln__cli_start_child(argc - 4, argv + 4);
+  rc = dispatch(&c, argc, argv);
+  kiln__cli_free_all(&c);
+  if (fflush(stdout) != 0 || ferror(stdout)) {
+    fputs("kiln: cannot write the output\n", stderr);
+    return CLI_FAILED;
+  }
+  return rc;
+}

@@ -1,0 +1,214 @@
+/* report.c -- what kernels take, and how many of their blocks fit. */
+#include "compile.h"
+
+#include <string.h>
+
+static const int blocks[] = {128, 256, 512, 1024};
+enum { N_BLOCKS = sizeof blocks / sizeof blocks[0] };
+
+/* Share of the SM's warps in percent, -1 if such a block cannot run. */
+static int occupancy(const kiln_traits *traits, const kiln_resources *r,
+                     int block)
+{
+  kiln_occupancy_result result;
+
+  if ((r->max_threads > 0 && block > r->max_threads) ||
+      kiln_occupancy(traits, block, r->registers, (size_t)r->shared_static,
+                     &result) != KILN_OK ||
+      result.blocks_per_sm == 0)
+    return -1;
+  return (int)(result.share * 100 + 0.5);
+}
+
+/* The name that the user asked for, where the lowered one stands for it. */
+static const char *shown_name(cli *c, const cli_unit *unit, const char *lowered)
+{
+  for (size_t i = 0; i < unit->desc->n_names; i++) {
+    const char *l = kiln_image_lowered(unit->image, unit->desc->names[i]);
+
+    if (l != NULL && strcmp(l, lowered) == 0)
+      return unit->desc->names[i];
+  }
+  return kiln__cli_plain_name(c, lowered);
+}
+
+static void add_kernel(cli_table *t, const cli_unit *unit,
+                       const kiln_resources *r)
+{
+  kiln_traits traits;
+  char text[24];
+
+  kiln__cli_cell(t, "%s", kiln_target_text(&unit->target, text));
+  kiln__cli_cell(t, "%s", shown_name(t->c, unit, r->name));
+  kiln__cli_cell(t, "%d", r->registers);
+  if (r->spill_stores + r->spill_loads > 0)
+    kiln__cli_cell(t, "%d/%d", r->spill_stores, r->spill_loads);
+  else
+    kiln__cli_cell(t, "-");
+  kiln__cli_cell(t, "%d", r->stack);
+  kiln__cli_cell(t, "%d", r->shared_static);
+  kiln__cli_cell(t, "%d", r->constant);
+  if (kiln_arch_traits(unit->target.cc, &traits) != KILN_OK)
+    memset(&traits, 0, sizeof traits);
+  for (size_t i = 0; i < N_BLOCKS; i++) {
+    const int share = occupancy(&traits, r, blocks[i]);
+
+    if (share < 0)
+      kiln__cli_cell(t, "-");
+    else
+      kiln__cli_cell(t, "%d %%", share);
+  }
+}
+
+/* A program that is PTX only has no resources yet: the driver will tell. */
+static void add_ptx(cli_table *t, const cli_unit *unit)
+{
+  char text[24];
+
+  kiln__cli_cell(t, "%s", kiln_target_text(&unit->target, text));
+  kiln__cli_cell(t, "(PTX only)");
+  for (size_t i = 2; i < t->columns; i++)
+    kiln__cli_cell(t, "-");
+}
+
+static void report_kernels(cli *c, const cli_unit *units, size_t n)
+{
+  static const char *const heads[] = {"target", "kernel",  ">regs",  ">spill",
+                                      ">stack", ">shared", ">const", ">128",
+                                      ">256",   ">512",    ">1024",  NULL};
+  cli_table t;
+
+  kiln__cli_table(&t, c, heads);
+  for (size_t i = 0; i < n; i++) {
+    const kiln_image *image = units[i].image;
+
+    if (image == NULL)
+      continue;
+    if (kiln_image_kernels(image) == 0)
+      add_ptx(&t, &units[i]);
+    for (size_t k = 0; k < kiln_image_kernels(image); k++) {
+      kiln_resources r;
+
+      if (kiln_image_resources(image, k, &r) == KILN_OK)
+        add_kernel(&t, &units[i], &r);
+    }
+  }
+  if (t.n == 0)
+    return;
+  putchar('\n');
+  kiln__cli_table_print(&t, 0);
+  puts("\nregs a thread; spill bytes stored/loaded and stack bytes a thread; "
+       "shared\nbytes a block; const bytes; 128 to 1024: occupancy for blocks "
+       "of that size");
+}
+
+void kiln__cli_report(cli *c, const cli_unit *units, size_t n)
+{
+  static const char *const heads[] = {"program",  "target",      "from",
+                                      ">compile", ">PTX",        ">CUBIN",
+                                      "NVRTC",    "cache entry", NULL};
+  cli_table t;
+
+  kiln__cli_table(&t, c, heads);
+  for (size_t i = 0; i < n; i++) {
+    const kiln_image *image = units[i].image;
+    const char *hash = "";
+    size_t ptx = 0, cubin = 0;
+    char text[24];
+
+    if (image == NULL)
+      continue;
+    kiln_image_ptx(image, &ptx);
+    if (kiln_image_cubin(image, &cubin) == NULL)
+      cubin = 0;
+    kiln_image_key(image, &hash);
+    kiln__cli_cell(&t, "%s", units[i].label);
+    kiln__cli_cell(&t, "%s", kiln_target_text(&units[i].target, text));
+    kiln__cli_cell(&t, "%s", kiln_origin_name(kiln_image_origin(image)));
+    kiln__cli_cell(&t, "%.1f ms", kiln_image_compile_ms(image));
+    kiln__cli_cell(&t, "%s", kiln__cli_bytes(c, ptx));
+    kiln__cli_cell(&t, "%s", cubin > 0 ? kiln__cli_bytes(c, cubin) : "-");
+    kiln__cli_cell(&t, "%s", kiln__cli_version(c, kiln_image_nvrtc(image)));
+    kiln__cli_cell(&t, "%s", hash);
+  }
+  if (t.n > 0)
+    kiln__cli_table_print(&t, 0);
+  report_kernels(c, units, n);
+}
+
+static cJSON *kernel_json(cli *c, const cli_unit *unit, const kiln_resources *r)
+{
+  cJSON *k = cJSON_CreateObject();
+  cJSON *shares = cJSON_CreateObject();
+  kiln_traits traits = {0};
+
+  cJSON_AddStringToObject(k, "name", shown_name(c, unit, r->name));
+  cJSON_AddStringToObject(k, "lowered", r->name);
+  cJSON_AddNumberToObject(k, "registers", r->registers);
+  cJSON_AddNumberToObject(k, "spill_stores", r->spill_stores);
+  cJSON_AddNumberToObject(k, "spill_loads", r->spill_loads);
+  cJSON_AddNumberToObject(k, "stack", r->stack);
+  cJSON_AddNumberToObject(k, "shared_static", r->shared_static);
+  cJSON_AddNumberToObject(k, "constant", r->constant);
+  cJSON_AddNumberToObject(k, "local", r->local);
+  cJSON_AddNumberToObject(k, "max_threads", r->max_threads);
+  cJSON_AddNumberToObject(k, "parameters", r->n_params);
+  kiln_arch_traits(unit->target.cc, &traits);
+  for (size_t i = 0; i < N_BLOCKS; i++) {
+    const int share = occupancy(&traits, r, blocks[i]);
+
+    if (share >= 0)
+      cJSON_AddNumberToObject(shares, kiln__cli_text(c, "%d", blocks[i]),
+                              share);
+  }
+  cJSON_AddItemToObject(k, "occupancy_percent", shares);
+  return k;
+}
+
+static void image_json(cli *c, cJSON *out, const cli_unit *unit)
+{
+  const kiln_image *image = unit->image;
+  cJSON *kernels = cJSON_CreateArray();
+  const char *hash = "";
+  size_t ptx = 0, cubin = 0;
+
+  kiln_image_ptx(image, &ptx);
+  if (kiln_image_cubin(image, &cubin) == NULL)
+    cubin = 0;
+  kiln_image_key(image, &hash);
+  cJSON_AddStringToObject(out, "from",
+                          kiln_origin_name(kiln_image_origin(image)));
+  cJSON_AddNumberToObject(out, "nvrtc", kiln_image_nvrtc(image));
+  cJSON_AddNumberToObject(out, "compile_ms", kiln_image_compile_ms(image));
+  cJSON_AddStringToObject(out, "entry", hash);
+  cJSON_AddNumberToObject(out, "ptx_bytes", (double)ptx);
+  cJSON_AddNumberToObject(out, "cubin_bytes", (double)cubin);
+  for (size_t k = 0; k < kiln_image_kernels(image); k++) {
+    kiln_resources r;
+
+    if (kiln_image_resources(image, k, &r) == KILN_OK)
+      cJSON_AddItemToArray(kernels, kernel_json(c, unit, &r));
+  }
+  cJSON_AddItemToObject(out, "kernels", kernels);
+}
+
+cJSON *kiln__cli_report_json(cli *c, const cli_unit *units, size_t n)
+{
+  cJSON *root = cJSON_CreateObject();
+  cJSON *list = cJSON_CreateArray();
+
+  cJSON_AddStringToObject(root, "program", n > 0 ? units[0].label : "");
+  for (size_t i = 0; i < n; i++) {
+    cJSON *unit = cJSON_CreateObject();
+    char text[24];
+
+    cJSON_AddStringToObject(unit, "target",
+                            kiln_target_text(&units[i].target, text));
+    cJSON_AddStringToObject(unit, "status", kiln_status_name(units[i].status));
+    if (units[i].image != NULL)
+      image_json(c, unit, &units[i]);
+    cJSON_AddItemToArray(list, unit);
+  }
+  cJSON_AddItemToObject(root, "targets", list);
+  return root;
+}
