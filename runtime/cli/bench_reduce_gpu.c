@@ -1,0 +1,339 @@
+/* bench_reduce_gpu.c -- kernels of the reduction benchmark, and their times. */
+#include "bench_reduce.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define TRY(expression)                                                        \
+  do {                                                                         \
+    const kiln_status st_ = (expression);                                      \
+    if (st_ != KILN_OK)                                                        \
+      return st_;                                                              \
+  } while (0)
+
+const bench_rung kiln__bench_big[] = {
+    {"ladder/reduce_atomic_global", "atomic, global memory", 256, 1, false},
+    {"ladder/reduce_atomic_shared", "atomic, shared memory", 256, 1, false},
+    {"ladder/reduce_shared", "tree in shared memory", 256, 1, false},
+    {"ladder/reduce_shared_shuffle", "tree, then shuffle", 256, 1, false},
+    {"ladder/reduce_final", "two loads a thread", 256, 2, false},
+    {NULL, NULL, 0, 0, false}};
+
+const bench_rung kiln__bench_small[] = {
+    {"ladder/reduce_one_thread", "one thread", 1, 0, false},
+    {"ladder/reduce_atomic_global", "atomics", 1024, 1, false},
+    {"ladder/reduce_block", "one block", 1024, 0, true},
+    {"ladder/reduce_grid_atomic", "blocks, then atomics", 1024, 2, true},
+    {"ladder/reduce_grid_local", "in shared memory", 1024, 2, false},
+    {"ladder/reduce_warp", "warps", 512, 1, false},
+    {NULL, NULL, 0, 0, false}};
+
+bench_tuning kiln__bench_tuned(uint64_t n)
+{
+  static const struct {
+    uint64_t most;
+    bench_tuning tuning;
+  } classes[] = {
+      {UINT64_C(1) << 18, {512, 4, 1024, 0, 0, 1}},
+      {UINT64_C(1) << 22, {512, 4, 1024, 0, 0, 2}},
+      {UINT64_MAX, {512, 4, 2048, 0, 0, 4}},
+  };
+  size_t i = 0;
+
+  while (n > classes[i].most)
+    i++;
+  return classes[i].tuning;
+}
+
+static void define(bench_defines *d, size_t i, const char *name, unsigned value)
+{
+  snprintf(d->text[i], sizeof d->text[i], "%s=%u", name, value);
+  d->at[i] = d->text[i];
+}
+
+kiln_program_desc kiln__bench_desc_rung(bench_defines *d,
+                                        const bench_rung *rung)
+{
+  kiln_program_desc desc = {.builtin = rung->builtin};
+
+  define(d, 0, "KILN_BLOCK", rung->block);
+  if (rung->elements > 0) {
+    desc.defines = d->at;
+    desc.n_defines = 1;
+  }
+  return desc;
+}
+
+kiln_program_desc kiln__bench_desc_tuned(bench_defines *d,
+                                         const bench_tuning *tuning)
+{
+  define(d, 0, "KILN_BLOCK", tuning->block);
+  define(d, 1, "KILN_ITEMS", tuning->items);
+  define(d, 2, "KILN_THREADS", tuning->threads);
+  define(d, 3, "KILN_EVEN", tuning->even);
+  define(d, 4, "KILN_LOAD", tuning->load);
+  return (kiln_program_desc){
+      .builtin = "reduce", .defines = d->at, .n_defines = 5};
+}
+
+/* ---- Device ----------------------------------------------------------------- */
+
+enum { WORKSPACE = 1 << 20, SLOW_ITERATIONS = 40000 };
+
+static kiln_status allocate(bench_gpu *g, const float *host)
+{
+  TRY(kiln_memory_alloc(&g->input, g->device, g->n * sizeof *host));
+  TRY(kiln_memory_alloc(&g->copy, g->device, g->copy_n * sizeof *host));
+  TRY(kiln_memory_alloc(&g->workspace, g->device, WORKSPACE));
+  TRY(kiln_memory_alloc(&g->result, g->device, 256));
+  TRY(kiln_fill(g->device, g->workspace, 0, 4, WORKSPACE / 4));
+  return kiln_copy_to_device(g->device, g->input, host, g->n * sizeof *host);
+}
+
+kiln_status kiln__bench_gpu_open(bench_gpu *g, kiln_runtime *rt, int ordinal,
+                                 const float *host, uint64_t n, uint64_t copy_n)
+{
+  const kiln_program_desc slow = {.builtin = "slow"};
+
+  g->n = n;
+  g->copy_n = copy_n;
+  TRY(kiln_device_open(&g->device, rt, ordinal, NULL));
+  TRY(kiln_device_describe(g->device, &g->info));
+  TRY(kiln_stream_create(&g->stream, g->device, NULL));
+  TRY(kiln_event_create(&g->from, g->device, true));
+  TRY(kiln_event_create(&g->to, g->device, true));
+  TRY(kiln_module_load(&g->slow_module, g->device, &slow));
+  TRY(kiln_module_kernel(&g->slow, g->slow_module, "slow"));
+  return allocate(g, host);
+}
+
+void kiln__bench_gpu_close(bench_gpu *g)
+{
+  const CUdeviceptr blocks[] = {g->input, g->copy, g->workspace, g->result,
+                                g->temp};
+
+  if (g->device == NULL)
+    return;
+  for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
+    kiln_memory_free(g->device, blocks[i]);
+  kiln_module_free(g->slow_module);
+  kiln_event_free(g->from);
+  kiln_event_free(g->to);
+  kiln_stream_free(g->stream);
+  kiln_device_free(g->device);
+  g->device = NULL;
+}
+
+/* ---- Shots ------------------------------------------------------------------ */
+
+kiln_status kiln__bench_load(bench_gpu *g, bench_shot *shot)
+{
+  bench_defines d;
+  kiln_program_desc desc;
+  const char *name = "reduce";
+
+  if (shot->peer != NULL)
+    return KILN_OK;
+  if (shot->rung != NULL) {
+    desc = kiln__bench_desc_rung(&d, shot->rung);
+    name = strchr(shot->rung->builtin, '/') + 1;
+  } else {
+    desc = kiln__bench_desc_tuned(&d, shot->tuning);
+    desc.fail_on_spill = true;
+  }
+  TRY(kiln_module_load(&shot->module, g->device, &desc));
+  if (kiln_image_origin(kiln_module_image(shot->module)) == KILN_FROM_COMPILER)
+    g->compiled++;
+  else
+    g->cached++;
+  return kiln_module_kernel(&shot->kernel, shot->module, name);
+}
+
+void kiln__bench_unload(bench_shot *shot)
+{
+  kiln_module_free(shot->module);
+  shot->module = NULL;
+}
+
+static uint64_t divide_up(uint64_t a, uint64_t b)
+{
+  return (a + b - 1) / b;
+}
+
+/* As many blocks as are resident at once, fewer for small n. */
+static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
+                           uint64_t n)
+{
+  const uint64_t resident =
+      (uint64_t)g->info.sm_count * (t->threads / t->block);
+  const uint64_t wanted =
+      divide_up(n, (uint64_t)t->block * t->packs * (16 / sizeof(float)));
+
+  return (unsigned)(wanted < 1 ? 1 : wanted < resident ? wanted : resident);
+}
+
+static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
+{
+  unsigned long long n = s->n;
+  kiln_launch_config config = {.stream = g->stream};
+
+  s->grid = tuned_grid(g, s->tuning, s->n);
+  config.grid.x = s->grid;
+  config.block.x = s->tuning->block;
+  return KILN_LAUNCH(s->kernel, &config, KILN_ARG(g->input), KILN_ARG(n),
+                     KILN_ARG(g->workspace), KILN_ARG(g->result));
+}
+
+static kiln_status fire_rung(bench_gpu *g, bench_shot *s)
+{
+  const bench_rung *r = s->rung;
+  const CUdeviceptr x = r->in_place ? g->copy : g->input;
+  unsigned n = (unsigned)s->n;
+  kiln_launch_config config = {.stream = g->stream};
+
+  s->grid = r->elements == 0
+                ? 1
+                : (unsigned)divide_up(n, (uint64_t)r->block * r->elements);
+  config.grid.x = s->grid;
+  config.block.x = r->block;
+  return KILN_LAUNCH(s->kernel, &config, KILN_ARG(x), KILN_ARG(n),
+                     KILN_ARG(g->result));
+}
+
+/* The peer's failures leave no record of Kiln's. */
+static kiln_status peer_status(int code)
+{
+  if (code == 0)
+    return KILN_OK;
+  fprintf(stderr, "kiln bench reduce: CUB failed with CUDA error %d\n", code);
+  return KILN_EDRIVER;
+}
+
+static kiln_status fire_peer(bench_gpu *g, bench_shot *s)
+{
+  void *const stream = kiln_stream_handle(g->stream);
+  const float *x = (const float *)(uintptr_t)g->input;
+  float *result = (float *)(uintptr_t)g->result;
+  void *temp = (void *)(uintptr_t)g->temp;
+  size_t bytes = g->temp_bytes;
+
+  return peer_status(
+      s->peer->reduce_sum_f32(x, s->n, result, temp, &bytes, stream));
+}
+
+/* The peer says how much room it needs when it is given none. */
+static kiln_status peer_room(bench_gpu *g, const bench_shot *s)
+{
+  size_t bytes = 0;
+
+  TRY(peer_status(s->peer->reduce_sum_f32((const float *)(uintptr_t)g->input,
+                                          s->n, NULL, NULL, &bytes, NULL)));
+  if (bytes <= g->temp_bytes)
+    return KILN_OK;
+  TRY(kiln_memory_free(g->device, g->temp));
+  g->temp = 0;
+  g->temp_bytes = 0;
+  TRY(kiln_memory_alloc(&g->temp, g->device, bytes));
+  g->temp_bytes = bytes;
+  return KILN_OK;
+}
+
+/* What the run needs beforehand, outside the time: a result of 0, and input
+ * that an in-place step may destroy. */
+static kiln_status prepare(bench_gpu *g, const bench_shot *s)
+{
+  if (s->rung != NULL && s->rung->in_place) {
+    if (s->n > g->copy_n)
+      return KILN_EINVAL;
+    TRY(kiln_copy_on_device_async(g->stream, g->copy, g->input,
+                                  s->n * sizeof(float)));
+  }
+  return kiln_fill_async(g->stream, g->result, 0, 4, 1);
+}
+
+static kiln_status run_once(bench_gpu *g, bench_shot *s, bool behind,
+                            double *ms)
+{
+  const kiln_launch_config one = {
+      .grid = {.x = 1}, .block = {.x = 32}, .stream = g->stream};
+  const unsigned iterations = SLOW_ITERATIONS;
+  const CUdeviceptr elsewhere = g->result + 128;
+  float took;
+
+  TRY(prepare(g, s));
+  if (behind)
+    TRY(KILN_LAUNCH(g->slow, &one, KILN_ARG(elsewhere), KILN_ARG(iterations)));
+  else
+    TRY(kiln_stream_synchronize(g->stream));
+  TRY(kiln_event_record(g->from, g->stream));
+  if (s->peer != NULL)
+    TRY(fire_peer(g, s));
+  else if (s->rung != NULL)
+    TRY(fire_rung(g, s));
+  else
+    TRY(fire_tuned(g, s));
+  TRY(kiln_event_record(g->to, g->stream));
+  TRY(kiln_event_synchronize(g->to));
+  TRY(kiln_event_elapsed(&took, g->from, g->to));
+  *ms = (double)took;
+  return KILN_OK;
+}
+
+static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
+                            unsigned repeats, bool behind, double *median)
+{
+  enum { MOST = 8 };
+  double ms[MOST][BENCH_MAX_REPEATS];
+
+  if (n_shots > MOST || repeats > BENCH_MAX_REPEATS)
+    return KILN_EINVAL;
+  for (unsigned r = 0; r < repeats; r++)
+    for (size_t i = 0; i < n_shots; i++)
+      TRY(run_once(g, &shots[i], behind, &ms[i][r]));
+  for (size_t i = 0; i < n_shots; i++) {
+    median[i] = kiln__bench_median(ms[i], repeats);
+    shots[i].counted = repeats;
+  }
+  return KILN_OK;
+}
+
+/* Steps of half a second and more are not repeated as often. */
+static unsigned repeats_for(const bench_gpu *g, double longest_ms)
+{
+  unsigned repeats = g->repeats;
+
+  while (repeats > 3 && longest_ms * repeats > 3000)
+    repeats--;
+  return repeats;
+}
+
+kiln_status kiln__bench_time(bench_gpu *g, bench_shot *shots, size_t n_shots,
+                             bool queued)
+{
+  double median[8], longest = 0;
+  unsigned repeats;
+
+  for (size_t i = 0; i < n_shots; i++) {
+    double ms;
+
+    if (shots[i].peer != NULL)
+      TRY(peer_room(g, &shots[i]));
+    TRY(run_once(g, &shots[i], false, &ms)); /* the first launch is slower */
+    TRY(run_once(g, &shots[i], false, &ms));
+    for (int warm = 0; warm < 2 && ms < 50; warm++)
+      TRY(run_once(g, &shots[i], false, &ms));
+    longest = ms > longest ? ms : longest;
+    TRY(kiln_copy_to_host(g->device, &shots[i].value, g->result,
+                          sizeof shots[i].value));
+  }
+  repeats = repeats_for(g, longest);
+  if (queued) {
+    TRY(time_all(g, shots, n_shots, repeats, true, median));
+    for (size_t i = 0; i < n_shots; i++)
+      shots[i].queued_ms = median[i];
+  }
+  TRY(time_all(g, shots, n_shots, repeats, false, median));
+  for (size_t i = 0; i < n_shots; i++)
+    shots[i].ms = median[i];
+  return KILN_OK;
+}

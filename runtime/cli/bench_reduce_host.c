@@ -1,0 +1,192 @@
+/* bench_reduce_host.c -- the benchmark's input and the CPU's own sums. */
+#include "bench_reduce.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { MAX_THREADS = 256, SPAN = 4096 };
+
+typedef struct part {
+  float *x;
+  const float *from;
+  uint64_t n;
+  uint64_t seed;
+  double sum;
+} part;
+
+typedef void *(*part_fn)(void *);
+
+static void *fill_part(void *argument)
+{
+  const part *p = argument;
+  uint64_t state = p->seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
+
+  for (uint64_t i = 0; i < p->n; i++) {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    p->x[i] = 24.0f + 36.0f * ((float)(state >> 41) * 0x1p-23f);
+  }
+  return NULL;
+}
+
+static void *f64_part(void *argument)
+{
+  part *p = argument;
+
+  for (uint64_t i = 0; i < p->n; i += SPAN) {
+    const uint64_t end = p->n - i < SPAN ? p->n : i + SPAN;
+    double lane[4] = {0};
+    uint64_t k = i;
+
+    for (; k + 4 <= end; k += 4)
+      for (unsigned e = 0; e < 4; e++)
+        lane[e] += (double)p->from[k + e];
+    for (; k < end; k++)
+      lane[0] += (double)p->from[k];
+    p->sum += lane[0] + lane[1] + (lane[2] + lane[3]);
+  }
+  return NULL;
+}
+
+typedef float four __attribute__((vector_size(16)));
+
+static inline four load_four(const float *x)
+{
+  four v;
+
+  memcpy(&v, x, sizeof v);
+  return v;
+}
+
+/* Eight vectors in flight hide the adder's latency; whole spans go into a
+ * double, so that the lanes stay accurate. */
+static void *f32_part(void *argument)
+{
+  part *p = argument;
+  uint64_t i = 0;
+
+  for (; i + SPAN <= p->n; i += SPAN) {
+    const float *x = p->from + i;
+    four a = {0}, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
+    float lane[4];
+
+    for (unsigned k = 0; k < SPAN; k += 32) {
+      a += load_four(x + k);
+      b += load_four(x + k + 4);
+      c += load_four(x + k + 8);
+      d += load_four(x + k + 12);
+      e += load_four(x + k + 16);
+      f += load_four(x + k + 20);
+      g += load_four(x + k + 24);
+      h += load_four(x + k + 28);
+    }
+    a = ((a + b) + (c + d)) + ((e + f) + (g + h));
+    memcpy(lane, &a, sizeof lane);
+    p->sum +=
+        (double)lane[0] + (double)lane[1] + (double)lane[2] + (double)lane[3];
+  }
+  for (; i < p->n; i++)
+    p->sum += (double)p->from[i];
+  return NULL;
+}
+
+/* Run `fn` on equal parts; a thread that cannot be made is done here. */
+static double on_threads(part_fn fn, float *x, const float *from, uint64_t n,
+                         unsigned threads)
+{
+  static const uint64_t unit = SPAN;
+  part parts[MAX_THREADS] = {0};
+  pthread_t ids[MAX_THREADS];
+  bool running[MAX_THREADS] = {false};
+  uint64_t each, at = 0;
+  double sum = 0;
+
+  if (threads < 1)
+    threads = 1;
+  if (threads > MAX_THREADS)
+    threads = MAX_THREADS;
+  each = (n / threads + unit - 1) / unit * unit + unit;
+  for (unsigned t = 0; t < threads; t++) {
+    const uint64_t here = n - at < each ? n - at : each;
+
+    parts[t] = (part){.x = x == NULL ? NULL : x + at,
+                      .from = from == NULL ? NULL : from + at,
+                      .n = here,
+                      .seed = t + 1};
+    at += here;
+    if (t + 1 < threads)
+      running[t] = pthread_create(&ids[t], NULL, fn, &parts[t]) == 0;
+    if (!running[t])
+      fn(&parts[t]);
+  }
+  for (unsigned t = 0; t < threads; t++) {
+    if (running[t])
+      pthread_join(ids[t], NULL);
+    sum += parts[t].sum;
+  }
+  return sum;
+}
+
+void kiln__bench_fill(float *x, uint64_t n, unsigned threads)
+{
+  on_threads(fill_part, x, NULL, n, threads);
+}
+
+double kiln__bench_sum_f64(const float *x, uint64_t n, unsigned threads)
+{
+  return on_threads(f64_part, NULL, x, n, threads);
+}
+
+double kiln__bench_sum_f32(const float *x, uint64_t n, unsigned threads)
+{
+  return on_threads(f32_part, NULL, x, n, threads);
+}
+
+float kiln__bench_sum_naive(const float *x, uint64_t n)
+{
+  float sum = 0;
+
+  for (uint64_t i = 0; i < n; i++)
+    sum += x[i];
+  return sum;
+}
+
+static int compare(const void *a, const void *b)
+{
+  const double x = *(const double *)a, y = *(const double *)b;
+
+  return (x > y) - (x < y);
+}
+
+double kiln__bench_median(double *values, size_t n)
+{
+  if (n == 0)
+    return 0;
+  qsort(values, n, sizeof *values, compare);
+  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
+}
+
+double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
+                          unsigned repeats)
+{
+  double ms[BENCH_MAX_REPEATS];
+  volatile double keep; /* the sum must not be optimised away */
+
+  if (repeats > BENCH_MAX_REPEATS)
+    repeats = BENCH_MAX_REPEATS;
+  keep = kiln__bench_sum_f32(x, n, threads);
+  for (unsigned i = 0; i < repeats; i++) {
+    struct timespec a, b;
+
+    clock_gettime(CLOCK_MONOTONIC, &a);
+    keep = kiln__bench_sum_f32(x, n, threads);
+    clock_gettime(CLOCK_MONOTONIC, &b);
+    ms[i] = (double)(b.tv_sec - a.tv_sec) * 1e3 +
+            (double)(b.tv_nsec - a.tv_nsec) / 1e6;
+  }
+  (void)keep;
+  return kiln__bench_median(ms, repeats);
+}
