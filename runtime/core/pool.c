@@ -2,6 +2,7 @@
 #include "pool.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 enum { MAX_THREADS = 64 };
 
@@ -10,8 +11,11 @@ struct kiln__pool {
   pthread_mutex_t lock;
   pthread_cond_t work;
   kiln__task *first, *last;
-  unsigned limit, started, idle;
+  unsigned limit, started, idle, queued;
   bool closing;
+  pthread_cond_t turn; /* a run of the compiler ended */
+  unsigned compiling;
+  pid_t pid;
   pthread_t threads[MAX_THREADS];
 };
 
@@ -25,10 +29,20 @@ kiln_status kiln__pool_create(kiln__pool **out, const kiln_allocator *a,
     return kiln__fail_memory("compile threads");
   pool->alloc = a;
   pool->limit = threads > MAX_THREADS ? MAX_THREADS : threads;
+  if (pool->limit == 0)
+    pool->limit = 1;
   pthread_mutex_init(&pool->lock, NULL);
   pthread_cond_init(&pool->work, NULL);
+  pthread_cond_init(&pool->turn, NULL);
+  pool->pid = getpid();
   *out = pool;
   return KILN_OK;
+}
+
+/* In a forked child there are no threads, and a lock may be held for ever. */
+static bool is_child(const kiln__pool *pool)
+{
+  return getpid() != pool->pid;
 }
 
 static kiln__task *take_first(kiln__pool *pool)
@@ -40,6 +54,7 @@ static kiln__task *take_first(kiln__pool *pool)
   pool->first = task->next;
   if (pool->first == NULL)
     pool->last = NULL;
+  pool->queued--;
   return task;
 }
 
@@ -90,14 +105,22 @@ static void append(kiln__pool *pool, kiln__task *task)
   else
     pool->last->next = task;
   pool->last = task;
+  pool->queued++;
 }
 
 void kiln__pool_add(kiln__pool *pool, kiln__task *task)
 {
   bool here = false;
 
+  if (is_child(pool)) {
+    task->run(task);
+    return;
+  }
   pthread_mutex_lock(&pool->lock);
-  if (pool->idle == 0 && pool->started < pool->limit && !start_thread(pool))
+  /* An idle thread that was signalled counts as idle until it wakes: compare
+   * with what already waits for one. */
+  if (pool->idle <= pool->queued && pool->started < pool->limit &&
+      !pool->closing && !start_thread(pool))
     here = pool->started == 0;
   if (!here) {
     append(pool, task);
@@ -113,6 +136,8 @@ bool kiln__pool_remove(kiln__pool *pool, kiln__task *task)
   kiln__task *before = NULL, *t;
   bool found = false;
 
+  if (is_child(pool))
+    return false;
   pthread_mutex_lock(&pool->lock);
   for (t = pool->first; t != NULL && t != task; t = t->next)
     before = t;
@@ -124,15 +149,41 @@ bool kiln__pool_remove(kiln__pool *pool, kiln__task *task)
       before->next = t->next;
     if (pool->last == t)
       pool->last = before;
+    pool->queued--;
   }
   pthread_mutex_unlock(&pool->lock);
   return found;
+}
+
+void kiln__pool_enter(kiln__pool *pool)
+{
+  if (is_child(pool))
+    return;
+  pthread_mutex_lock(&pool->lock);
+  while (pool->compiling >= pool->limit)
+    pthread_cond_wait(&pool->turn, &pool->lock);
+  pool->compiling++;
+  pthread_mutex_unlock(&pool->lock);
+}
+
+void kiln__pool_leave(kiln__pool *pool)
+{
+  if (is_child(pool))
+    return;
+  pthread_mutex_lock(&pool->lock);
+  pool->compiling--;
+  pthread_cond_signal(&pool->turn);
+  pthread_mutex_unlock(&pool->lock);
 }
 
 void kiln__pool_free(kiln__pool *pool)
 {
   if (pool == NULL)
     return;
+  if (is_child(pool)) {
+    kiln__free(pool->alloc, pool);
+    return;
+  }
   pthread_mutex_lock(&pool->lock);
   pool->closing = true;
   pthread_cond_broadcast(&pool->work);
@@ -140,6 +191,7 @@ void kiln__pool_free(kiln__pool *pool)
   for (unsigned i = 0; i < pool->started; i++)
     pthread_join(pool->threads[i], NULL);
   pthread_cond_destroy(&pool->work);
+  pthread_cond_destroy(&pool->turn);
   pthread_mutex_destroy(&pool->lock);
   kiln__free(pool->alloc, pool);
 }

@@ -1,0 +1,249 @@
+/* choose.c -- which NVRTC and which rung; kiln_compile(). */
+#include "image.h"
+
+#include <string.h>
+
+enum { MAX_PACK_TARGETS = 64 };
+
+/* What is there to choose from. */
+typedef struct offer {
+  kiln_runtime *rt;
+  const kiln__nvrtc_id *ids;
+  size_t n;
+  kiln_status list_status; /* KILN_OK, KILN_ENONVRTC */
+  kiln_target pack[MAX_PACK_TARGETS];
+  size_t n_pack;
+} offer;
+
+static kiln_status pack_targets(offer *o, const kiln_program_desc *desc)
+{
+  const kiln_allocator *a = &o->rt->alloc;
+  kiln_status st = KILN_OK;
+  kiln__plan plan;
+  kiln__key key;
+
+  kiln__key_init(&key, a);
+  KILN_TRY(kiln__plan_make(&plan, a, desc));
+  if (desc->no_cache || desc->refresh || plan.untracked != NULL)
+    goto done;
+  kiln__plan_key(&plan, &key);
+  KILN_TRY(kiln__key_seal(&key));
+  o->n_pack =
+      kiln__cache_pack_targets(o->rt->cache, &key, o->pack, MAX_PACK_TARGETS);
+  if (o->n_pack > MAX_PACK_TARGETS)
+    o->n_pack = MAX_PACK_TARGETS;
+
+done:
+  kiln__key_free(&key);
+  kiln__plan_free(&plan);
+  return st;
+}
+
+static kiln_status make_offer(offer *o, kiln_runtime *rt,
+                              const kiln_program_desc *desc)
+{
+  kiln_status st;
+
+  *o = (offer){.rt = rt};
+  st = pack_targets(o, desc);
+  if (st != KILN_OK)
+    return st;
+  st = kiln__nvrtc_list(rt->nvrtc, &o->ids, &o->n);
+  if (st != KILN_OK)
+    o->n = 0;
+  o->list_status = st;
+  return st == KILN_ENONVRTC ? KILN_OK : st;
+}
+
+static kiln_status ask(const offer *o, const kiln__nvrtc_id *id,
+                       kiln_ladder_query *query, kiln_ladder_result *out)
+{
+  query->nvrtc_version = id == NULL ? 0 : id->info.version;
+  query->archs = id == NULL ? NULL : id->info.archs;
+  query->n_archs = id == NULL ? 0 : id->info.n_archs;
+  query->pack = o->pack;
+  query->n_pack = o->n_pack;
+  return kiln_ladder(query, out);
+}
+
+/* The best rung over all NVRTCs, newest first, so that it also wins ties. */
+static kiln_status best_rung(const offer *o, kiln_ladder_query *query,
+                             kiln_ladder_result *best, size_t *index)
+{
+  kiln_ladder_result other;
+  kiln_status st;
+
+  *index = 0;
+  st = ask(o, o->n == 0 ? NULL : &o->ids[0], query, best);
+  for (size_t i = 1; i < o->n && st == KILN_OK; i++) {
+    st = ask(o, &o->ids[i], query, &other);
+    if (st == KILN_OK && other.rung < best->rung) {
+      *best = other;
+      *index = i;
+    }
+  }
+  return st;
+}
+
+kiln_status kiln__image_choose(kiln__image_request *req,
+                               kiln_ladder_result *ladder, kiln_runtime *rt,
+                               const kiln_program_desc *desc, int cc,
+                               bool tegra, int driver_version)
+{
+  kiln_ladder_query query = {.cc = cc,
+                             .tegra = tegra,
+                             .suffix = desc->suffix,
+                             .driver_version = driver_version};
+  kiln_status st = KILN_OK;
+  size_t index;
+  offer o;
+
+  *req = (kiln__image_request){.rung = KILN_RUNG_REFUSE};
+  KILN_TRY(make_offer(&o, rt, desc));
+  KILN_TRY(best_rung(&o, &query, ladder, &index));
+  if (ladder->rung > KILN_RUNG_PTX && o.n > 0) {
+    /* Only now: finding nvJitLink loads it. */
+    kiln__nvjitlink *link = kiln__runtime_link(rt);
+
+    if (link != NULL) {
+      query.nvjitlink_version = kiln__nvjitlink_version(link);
+      KILN_TRY(best_rung(&o, &query, ladder, &index));
+    }
+  }
+  req->rung = ladder->rung;
+  req->target = ladder->target;
+  req->cc = cc;
+  req->nvrtc = index;
+
+done:
+  return st;
+}
+
+kiln_status kiln__image_refuse(kiln_runtime *rt,
+                               const kiln_ladder_result *ladder)
+{
+  const kiln__nvrtc_id *ids;
+  size_t n;
+  const kiln_status st = kiln__nvrtc_list(rt->nvrtc, &ids, &n);
+
+  if (st != KILN_OK)
+    return st;
+  return kiln__fail(
+      KILN_EUNSUPPORTED, ladder->hint,
+      "no code can be made for this GPU: exact: %s; lower: %s; "
+      "ptx: %s; link: %s; pack: %s",
+      ladder->reason[KILN_RUNG_EXACT], ladder->reason[KILN_RUNG_LOWER],
+      ladder->reason[KILN_RUNG_PTX], ladder->reason[KILN_RUNG_LINK],
+      ladder->reason[KILN_RUNG_PACK]);
+}
+
+/* ---- For a target, without a GPU ---------------------------------------------------- */
+
+static bool knows(const kiln__nvrtc_id *id, const kiln_target *target)
+{
+  const kiln_ladder_query query = {.cc = target->cc,
+                                   .suffix = target->suffix,
+                                   .nvrtc_version = id->info.version,
+                                   .archs = id->info.archs,
+                                   .n_archs = id->info.n_archs};
+  kiln_ladder_result result;
+
+  return kiln_ladder(&query, &result) == KILN_OK &&
+         result.rung == KILN_RUNG_EXACT;
+}
+
+/* A pack image will do where nothing can compile. */
+static bool take_from_pack(const offer *o, kiln__image_request *req)
+{
+  const kiln_ladder_query query = {.cc = req->target.cc,
+                                   .suffix = req->target.suffix,
+                                   .pack = o->pack,
+                                   .n_pack = o->n_pack};
+  kiln_ladder_result result;
+
+  if (o->n_pack == 0 || kiln_ladder(&query, &result) != KILN_OK ||
+      result.rung != KILN_RUNG_PACK)
+    return false;
+  req->rung = KILN_RUNG_PACK;
+  req->target = result.target;
+  return true;
+}
+
+static kiln_status refuse_target(const offer *o, const kiln_target *target)
+{
+  char text[24], list[256] = "";
+  size_t used = 0;
+
+  if (o->n == 0)
+    return o->list_status; /* its record lists the places tried */
+  for (size_t i = 0; i < o->n && used + 16 < sizeof list; i++) {
+    kiln__format(list + used, sizeof list - used, "%s%d.%d", i > 0 ? ", " : "",
+                 o->ids[i].info.version / 1000,
+                 o->ids[i].info.version % 1000 / 10);
+    used = strlen(list);
+  }
+  return kiln__fail(KILN_EUNSUPPORTED,
+                    "install an NVRTC that makes code for it: `kiln doctor "
+                    "--what-if` tells which",
+                    "none of the NVRTC found (%s) makes code for %s", list,
+                    kiln_target_text(target, text));
+}
+
+static kiln_status check_compile(const kiln_runtime *rt,
+                                 const kiln_program_desc *desc,
+                                 const kiln_target *target)
+{
+  if (rt == NULL || desc == NULL || target == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "rt, desc or target is NULL");
+  if (target->cc < 10 || target->cc > 999)
+    return kiln__fail(KILN_EINVAL, "write 9.0 as 90",
+                      "the target's compute capability is %d", target->cc);
+  if (target->suffix != 0 && target->suffix != 'a' && target->suffix != 'f')
+    return kiln__fail(KILN_EINVAL, "use 0, 'a' or 'f'",
+                      "the target's suffix is none");
+  return KILN_OK;
+}
+
+kiln_status kiln__compile_request(kiln__image_request *req, kiln_traits *traits,
+                                  kiln_runtime *rt,
+                                  const kiln_program_desc *desc,
+                                  const kiln_target *target)
+{
+  kiln_target wanted;
+  kiln_status st = check_compile(rt, desc, target);
+  offer o;
+
+  if (st != KILN_OK)
+    return st;
+  wanted = *target;
+  if (wanted.suffix == 0)
+    wanted.suffix = desc->suffix;
+  *req = (kiln__image_request){.target = wanted, .cc = wanted.cc};
+  req->rung = wanted.ptx ? KILN_RUNG_PTX : KILN_RUNG_EXACT;
+  KILN_TRY(kiln_arch_traits(wanted.cc, traits));
+  KILN_TRY(make_offer(&o, rt, desc));
+  while (req->nvrtc < o.n && !knows(&o.ids[req->nvrtc], &wanted))
+    req->nvrtc++;
+  if (req->nvrtc < o.n)
+    return KILN_OK;
+  if (!take_from_pack(&o, req))
+    return refuse_target(&o, &wanted);
+
+done:
+  return st;
+}
+
+kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
+                         const kiln_program_desc *desc,
+                         const kiln_target *target)
+{
+  kiln__image_request req;
+  kiln_traits traits;
+  kiln_status st;
+
+  if (out == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "out is NULL");
+  *out = NULL;
+  st = kiln__compile_request(&req, &traits, rt, desc, target);
+  return st != KILN_OK ? st : kiln__image_make(out, rt, desc, &traits, &req);
+}

@@ -1,0 +1,36 @@
+/* image.h -- an entry of the cache, read. */
+#ifndef KILN_IMAGE_H
+#define KILN_IMAGE_H
+
+#include "build.h"
+
+struct kiln_image {
+  const kiln_allocator *alloc; /* the runtime's */
+  atomic_int refs;
+  kiln__entry *entry;
+  kiln_origin origin;
+  kiln_target target;
+  int nvrtc;
+  uint64_t microseconds;
+  char *names;               /* of the kernels, one after another */
+  kiln_resources *resources; /* of the kernels; names point into `names` */
+  size_t n;
+  int spill; /* bytes spilled by kernels and functions together */
+};
+
+/* Takes over the reference to the entry, also on failure. KILN_OK,
+ * KILN_ENOMEM, KILN_ECORRUPT. */
+kiln_status kiln__image_open(kiln_image **out, const kiln_allocator *a,
+                             kiln__entry *entry, kiln_origin origin);
+
+/* Key of a request, and the image if the cache has it, else NULL. The desc's
+ * callbacks are not called. */
+kiln_status kiln__request_key(kiln__key *key, kiln_image **cached,
+                              kiln_runtime *rt, const kiln_program_desc *desc,
+                              const kiln_traits *traits,
+                              const kiln__image_request *req);
+
+/* KILN_ESPILL, naming the first that spills. */
+kiln_status kiln__image_check_spill(const kiln_image *image, const char *name);
+
+#endif

@@ -1,0 +1,336 @@
+/* includes.c -- which headers and files a program can include.
+ *
+ * A cached image must change when any text behind it changes. Virtual headers
+ * are texts we hold; files are read by the compiler itself, so every file that
+ * it could pick is read here as well and its contents go into the key. Too
+ * many files only cost a compile; a missed one would run old code. */
+#include "plan.h"
+
+#include "builtin.h"
+#include "lexer.h"
+
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_FILE = 64 << 20, PATH_SIZE = 4096, SLOTS = 64 };
+
+/* A text to be looked through. */
+typedef struct text_job {
+  struct text_job *next;
+  const char *text;
+  size_t size;
+  const char *dir; /* of the file that holds it, "" or ending in '/' */
+} text_job;
+
+/* A set of texts: paths looked at, header names taken. */
+typedef struct name_set {
+  const char **slots;
+  size_t n, capacity; /* a power of two */
+} name_set;
+
+typedef struct scan {
+  kiln__plan *plan;
+  text_job *first, *last;
+  name_set seen;
+  kiln__include include;
+  char path[PATH_SIZE];
+} scan;
+
+static size_t hash_text(const char *text)
+{
+  uint64_t h = 1469598103934665603u;
+
+  for (; *text != '\0'; text++)
+    h = (h ^ (unsigned char)*text) * 1099511628211u;
+  return (size_t)(h ^ h >> 32);
+}
+
+/* The slot that holds the text, or the free one where it belongs. */
+static const char **find_slot(const name_set *set, const char *text)
+{
+  size_t i = hash_text(text) & (set->capacity - 1);
+
+  while (set->slots[i] != NULL && strcmp(set->slots[i], text) != 0)
+    i = (i + 1) & (set->capacity - 1);
+  return &set->slots[i];
+}
+
+static bool grow(kiln__arena *arena, name_set *set)
+{
+  const name_set old = *set;
+
+  set->capacity = old.capacity == 0 ? SLOTS : old.capacity * 2;
+  set->slots = kiln__arena_alloc(arena, set->capacity * sizeof *set->slots);
+  if (set->slots == NULL) {
+    *set = old;
+    return false;
+  }
+  for (size_t i = 0; i < old.capacity; i++) {
+    if (old.slots[i] != NULL)
+      *find_slot(set, old.slots[i]) = old.slots[i];
+  }
+  return true;
+}
+
+/* True if the text was not in the set. Out of memory: false, and the arena
+ * knows. */
+static bool insert(kiln__arena *arena, name_set *set, const char *text)
+{
+  const char **slot;
+
+  if (set->n * 2 >= set->capacity && !grow(arena, set))
+    return false;
+  slot = find_slot(set, text);
+  if (*slot != NULL)
+    return false;
+  *slot = kiln__arena_text(arena, text);
+  set->n += *slot != NULL;
+  return *slot != NULL;
+}
+
+static const char *folder_of(kiln__arena *arena, const char *path)
+{
+  const char *slash = strrchr(path, '/');
+  const char *dir =
+      slash == NULL ? ""
+                    : kiln__arena_copy(arena, path, (size_t)(slash - path) + 1);
+
+  return dir == NULL ? "" : dir;
+}
+
+static void queue(scan *s, const char *text, size_t size, const char *path)
+{
+  text_job *job = kiln__arena_alloc(&s->plan->arena, sizeof *job);
+
+  if (job == NULL)
+    return;
+  job->text = text;
+  job->size = size;
+  job->dir = folder_of(&s->plan->arena, path);
+  if (s->last == NULL)
+    s->first = job;
+  else
+    s->last->next = job;
+  s->last = job;
+}
+
+/* ---- Virtual headers ---------------------------------------------------------- */
+
+static const kiln_header *find_header(const kiln_header *list, size_t n,
+                                      const char *name)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (strcmp(list[i].name, name) == 0)
+      return &list[i];
+  }
+  return NULL;
+}
+
+/* The caller's headers win over the embedded ones. */
+static const kiln_header *virtual_header(const kiln__plan *plan,
+                                         const char *name)
+{
+  size_t n;
+  const kiln_header *embedded = kiln__builtin_headers(&n);
+  const kiln_header *h =
+      find_header(plan->desc->headers, plan->desc->n_headers, name);
+
+  return h != NULL ? h : find_header(embedded, n, name);
+}
+
+/* Hand a header to the compiler, and look through it. */
+static void take_header(scan *s, const kiln_header *h)
+{
+  kiln__plan *plan = s->plan;
+  const char *text = h->text;
+  for (size_t i = 0; i < plan->header_names.n; i++) {
+    if (strcmp(plan->header_names.items[i], h->name) == 0)
+      return;
+  }
+  if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
+    text += 3;
+  kiln__list_add(&plan->arena, &plan->header_names, h->name);
+  kiln__list_add(&plan->arena, &plan->header_texts, text);
+  queue(s, text, strlen(text), h->name);
+}
+
+static void take_all_headers(scan *s)
+{
+  const kiln_program_desc *desc = s->plan->desc;
+  size_t n;
+  const kiln_header *embedded = kiln__builtin_headers(&n);
+
+  for (size_t i = 0; i < desc->n_headers; i++)
+    take_header(s, &desc->headers[i]);
+  for (size_t i = 0; i < n; i++)
+    take_header(s, &embedded[i]);
+}
+
+/* ---- Files --------------------------------------------------------------------- */
+
+static kiln_status add_file(scan *s, const char *name, const kiln__buf *data)
+{
+  kiln__plan *plan = s->plan;
+  kiln_status st = KILN_OK;
+  char digest[64];
+  kiln__key key;
+
+  kiln__key_init(&key, plan->arena.alloc);
+  kiln__key_add(&key, "file", data->data == NULL ? "" : data->data, data->size,
+                false);
+  KILN_TRY(kiln__key_seal(&key));
+  kiln__format(digest, sizeof digest, "%zu %s", data->size, key.hash);
+  kiln__list_add(&plan->arena, &plan->files,
+                 kiln__arena_text(&plan->arena, name));
+  kiln__list_add(&plan->arena, &plan->files,
+                 kiln__arena_text(&plan->arena, digest));
+  st = kiln__arena_status(&plan->arena, "included files");
+
+done:
+  kiln__key_free(&key);
+  return st;
+}
+
+static void give_up(scan *s, const char *why)
+{
+  if (s->plan->untracked == NULL)
+    s->plan->untracked = kiln__arena_text(&s->plan->arena, why);
+}
+
+/* A file that is there but cannot be read is no failure: the compiler may
+ * never want it. */
+static kiln_status read_candidate(scan *s, kiln__buf *data, bool *readable)
+{
+  kiln_error before;
+  kiln_status st;
+
+  kiln__error_get(&before);
+  st = kiln__read_file(data, s->path, MAX_FILE);
+  *readable = st == KILN_OK;
+  if (st != KILN_EIO)
+    return st;
+  kiln__error_set(&before);
+  give_up(s, s->path);
+  return KILN_OK;
+}
+
+/* The compiler may read s->path: if it is there, so do we. */
+static kiln_status try_file(scan *s)
+{
+  kiln__arena *arena = &s->plan->arena;
+  kiln_status st = KILN_OK;
+  struct stat info;
+  bool readable;
+  kiln__buf data;
+  char *text;
+
+  if (!insert(arena, &s->seen, s->path) || stat(s->path, &info) != 0 ||
+      S_ISDIR(info.st_mode))
+    return KILN_OK;
+  kiln__buf_init(&data, arena->alloc);
+  KILN_TRY(read_candidate(s, &data, &readable));
+  if (!readable)
+    goto done;
+  KILN_TRY(add_file(s, s->include.name, &data));
+  text = kiln__arena_copy(arena, data.data == NULL ? "" : data.data, data.size);
+  if (text != NULL)
+    queue(s, text, data.size, s->path);
+
+done:
+  kiln__buf_free(&data);
+  return st;
+}
+
+/* A path that does not fit is one that no system call takes either. */
+static kiln_status try_in(scan *s, const char *dir)
+{
+  const size_t n = strlen(dir);
+  const char *slash = n == 0 || dir[n - 1] == '/' ? "" : "/";
+
+  if (!kiln__format(s->path, sizeof s->path, "%s%s%s", dir, slash,
+                    s->include.name))
+    return KILN_OK;
+  return try_file(s);
+}
+
+/* ---- The walk --------------------------------------------------------------------- */
+
+static kiln_status resolve(scan *s, const char *dir)
+{
+  const kiln__include *include = &s->include;
+  const kiln__plan *plan = s->plan;
+  const kiln_header *header;
+  kiln_status st = KILN_OK;
+
+  if (include->form == KILN__COMPUTED) {
+    give_up(s, include->name);
+    return KILN_OK;
+  }
+  header = virtual_header(plan, include->name);
+  if (header != NULL) {
+    take_header(s, header);
+    return KILN_OK;
+  }
+  if (include->name[0] == '/')
+    return try_in(s, "");
+  if (include->form == KILN__QUOTED)
+    KILN_TRY(try_in(s, dir));
+  for (size_t i = 0; i < plan->folders.n; i++)
+    KILN_TRY(try_in(s, plan->folders.items[i]));
+
+done:
+  return st;
+}
+
+static kiln_status walk(scan *s)
+{
+  kiln_status st = KILN_OK;
+
+  for (; s->first != NULL; s->first = s->first->next) {
+    kiln__lexer lexer;
+
+    kiln__lexer_init(&lexer, s->first->text, s->first->size);
+    while (kiln__lexer_next(&lexer, &s->include))
+      KILN_TRY(resolve(s, s->first->dir));
+  }
+  s->last = NULL;
+
+done:
+  return st;
+}
+
+/* -include looks beside the program and in the current folder. */
+static kiln_status resolve_prelude(scan *s, const char *name)
+{
+  kiln_status st = KILN_OK;
+
+  s->include.form = KILN__QUOTED;
+  kiln__copy_text(s->include.name, sizeof s->include.name, name);
+  KILN_TRY(resolve(s, folder_of(&s->plan->arena, s->plan->name)));
+  st = resolve(s, "");
+
+done:
+  return st;
+}
+
+kiln_status kiln__plan_includes(kiln__plan *plan)
+{
+  kiln_status st = KILN_OK;
+  scan *s = kiln__alloc(plan->arena.alloc, sizeof *s);
+
+  if (s == NULL)
+    return kiln__fail_memory("the program");
+  *s = (scan){.plan = plan};
+  queue(s, plan->source, plan->source_size, plan->name);
+  for (size_t i = 0; i < plan->preludes.n; i++)
+    KILN_TRY(resolve_prelude(s, plan->preludes.items[i]));
+  KILN_TRY(walk(s));
+  if (plan->untracked != NULL) {
+    take_all_headers(s);
+    KILN_TRY(walk(s));
+  }
+
+done:
+  kiln__free(plan->arena.alloc, s);
+  return st;
+}

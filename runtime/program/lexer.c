@@ -1,0 +1,236 @@
+/* lexer.c -- comments, literals and spliced lines of C++, as far as needed to
+ * see include directives where the compiler sees them. */
+#include "lexer.h"
+
+#include <string.h>
+
+enum { END = -1, WORD_SIZE = 24 };
+
+/* Past backslash-newline pairs, which vanish before anything else happens. */
+static void skip_splices(kiln__lexer *x)
+{
+  while (x->end - x->at >= 2 && x->at[0] == '\\' &&
+         (x->at[1] == '\n' ||
+          (x->at[1] == '\r' && x->end - x->at >= 3 && x->at[2] == '\n')))
+    x->at += x->at[1] == '\n' ? 2 : 3;
+}
+
+static int peek(kiln__lexer *x)
+{
+  skip_splices(x);
+  return x->at < x->end ? (unsigned char)*x->at : END;
+}
+
+static int take(kiln__lexer *x)
+{
+  const int c = peek(x);
+
+  if (c != END)
+    x->at++;
+  return c;
+}
+
+static bool accept(kiln__lexer *x, const char *text)
+{
+  const char *const start = x->at;
+
+  for (; *text != '\0'; text++) {
+    if (take(x) != *text) {
+      x->at = start;
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool is_name_char(int c)
+{
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         (c >= '0' && c <= '9') || c == '_' || c == '$' || c >= 0x80;
+}
+
+static bool skip_comment(kiln__lexer *x)
+{
+  if (accept(x, "//")) {
+    while (peek(x) != '\n' && peek(x) != END)
+      take(x);
+    return true;
+  }
+  if (accept(x, "/*")) {
+    while (peek(x) != END && !accept(x, "*/"))
+      take(x);
+    return true;
+  }
+  return false;
+}
+
+/* White space of one line. */
+static void skip_blanks(kiln__lexer *x)
+{
+  for (;;) {
+    const int c = peek(x);
+
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f')
+      take(x);
+    else if (!skip_comment(x))
+      return;
+  }
+}
+
+/* A literal never spans lines, so a stray quote costs one line at most. */
+static void skip_literal(kiln__lexer *x)
+{
+  const int quote = take(x);
+
+  for (int c = peek(x); c != END && c != '\n'; c = peek(x)) {
+    take(x);
+    if (c == quote)
+      return;
+    if (c == '\\' && peek(x) != '\n')
+      take(x);
+  }
+}
+
+/* R"tag( ... )tag": no splices and no escapes inside. */
+static void skip_raw(kiln__lexer *x)
+{
+  char stop[20] = ")";
+  size_t n = 1;
+
+  x->at++; /* the quote */
+  while (x->at < x->end && *x->at != '(' && n < 17)
+    stop[n++] = *x->at++;
+  stop[n++] = '"';
+  while (x->at < x->end &&
+         ((size_t)(x->end - x->at) < n || memcmp(x->at, stop, n) != 0))
+    x->at++;
+  if (x->at < x->end)
+    x->at += n;
+}
+
+/* Cut to the buffer: longer words are none that matter. */
+static void take_word(kiln__lexer *x, char word[WORD_SIZE])
+{
+  size_t n = 0;
+
+  while (is_name_char(peek(x))) {
+    const int c = take(x);
+
+    if (n + 1 < WORD_SIZE)
+      word[n++] = (char)c;
+  }
+  word[n] = '\0';
+}
+
+static bool is_one_of(const char *word, const char *const *list)
+{
+  for (; *list != NULL; list++) {
+    if (strcmp(word, *list) == 0)
+      return true;
+  }
+  return false;
+}
+
+/* "name", <name> or a macro. False: nothing that can be included. */
+static bool take_operand(kiln__lexer *x, kiln__include *out)
+{
+  size_t n = 0;
+  int c, stop;
+
+  skip_blanks(x);
+  c = peek(x);
+  if (c == '"' || c == '<') {
+    take(x);
+    out->form = c == '"' ? KILN__QUOTED : KILN__ANGLED;
+    stop = c == '"' ? '"' : '>';
+  } else if (is_name_char(c)) {
+    out->form = KILN__COMPUTED;
+    stop = '\n';
+  } else {
+    return false;
+  }
+  while ((c = peek(x)) != END && c != '\n' && c != stop &&
+         (out->form != KILN__COMPUTED || is_name_char(c))) {
+    take(x);
+    if (n + 1 < sizeof out->name)
+      out->name[n++] = (char)c;
+  }
+  out->name[n] = '\0';
+  if (c == stop && stop != '\n')
+    take(x);
+  return n > 0;
+}
+
+static bool take_directive(kiln__lexer *x, kiln__include *out)
+{
+  static const char *const words[] = {"include", "include_next", "import",
+                                      NULL};
+  char word[WORD_SIZE];
+
+  skip_blanks(x);
+  if (!is_name_char(peek(x)))
+    return false;
+  take_word(x, word);
+  return is_one_of(word, words) && take_operand(x, out);
+}
+
+/* After a word in running text: a test for a file, or the start of a raw
+ * literal. */
+static bool take_special(kiln__lexer *x, const char *word, kiln__include *out)
+{
+  static const char *const tests[] = {"__has_include", "__has_include_next",
+                                      NULL};
+  static const char *const raw[] = {"R", "LR", "uR", "UR", "u8R", NULL};
+
+  if (peek(x) == '"' && is_one_of(word, raw)) {
+    skip_raw(x);
+    return false;
+  }
+  if (!is_one_of(word, tests))
+    return false;
+  skip_blanks(x);
+  return accept(x, "(") && take_operand(x, out);
+}
+
+void kiln__lexer_init(kiln__lexer *lexer, const char *text, size_t size)
+{
+  *lexer = (kiln__lexer){text, text + size, true};
+}
+
+bool kiln__lexer_next(kiln__lexer *x, kiln__include *out)
+{
+  char word[WORD_SIZE];
+  int c;
+
+  while ((c = peek(x)) != END) {
+    const bool first = x->line_start;
+
+    if (c == '\n') {
+      take(x);
+      x->line_start = true;
+      continue;
+    }
+    if (c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f') {
+      take(x);
+      continue;
+    }
+    if (skip_comment(x))
+      continue;
+    x->line_start = false;
+    if (first && (accept(x, "#") || accept(x, "%:") || accept(x, "?\?="))) {
+      if (take_directive(x, out))
+        return true;
+    } else if (is_name_char(c)) {
+      take_word(x, word);
+      if (peek(x) == '\'' && word[0] >= '0' && word[0] <= '9')
+        take(x); /* a digit separator, no character literal */
+      else if (take_special(x, word, out))
+        return true;
+    } else if (c == '"' || c == '\'') {
+      skip_literal(x);
+    } else {
+      take(x);
+    }
+  }
+  return false;
+}

@@ -1,0 +1,364 @@
+/* make.c -- from a desc to an image: key, cache, compiler.
+ *
+ * A pending image is prepared and looked up in the calling thread. Only what
+ * the cache does not have reaches a compile thread. */
+#include "image.h"
+
+#include <string.h>
+
+struct kiln__pending {
+  kiln__task task; /* first: the pool hands it back */
+  kiln_runtime *rt;
+  const kiln_program_desc *desc;
+  kiln_traits traits;
+  kiln__image_request req;
+  kiln__plan plan;
+  kiln__key key;
+  kiln__build build;
+
+  pthread_mutex_t lock; /* guards `done` */
+  pthread_cond_t ended;
+  bool queued, done;
+  kiln_status status;
+  kiln_error error; /* of a compile thread */
+  kiln__entry *entry;
+  kiln_origin origin;
+};
+
+/* ---- Preparing -------------------------------------------------------------------- */
+
+static void pending_free(kiln__pending *p)
+{
+  kiln_allocator a;
+
+  if (p == NULL)
+    return;
+  a = p->rt->alloc;
+  kiln__entry_unref(p->entry);
+  kiln__buf_free(&p->build.log);
+  kiln__key_free(&p->key);
+  kiln__plan_free(&p->plan);
+  pthread_cond_destroy(&p->ended);
+  pthread_mutex_destroy(&p->lock);
+  kiln__free(&a, p);
+}
+
+static kiln_status pending_alloc(kiln__pending **out, kiln_runtime *rt,
+                                 const kiln_program_desc *desc)
+{
+  const kiln_allocator *a = &rt->alloc;
+  kiln__pending *p = kiln__calloc(a, 1, sizeof *p);
+  kiln_status st;
+
+  *out = NULL;
+  if (p == NULL)
+    return kiln__fail_memory("an image");
+  p->rt = rt;
+  p->desc = desc;
+  pthread_mutex_init(&p->lock, NULL);
+  pthread_cond_init(&p->ended, NULL);
+  kiln__key_init(&p->key, a);
+  kiln__buf_init(&p->build.log, a);
+  st = kiln__plan_make(&p->plan, a, desc);
+  if (st != KILN_OK) {
+    pending_free(p);
+    return st;
+  }
+  if (p->plan.untracked != NULL)
+    kiln__logf(&rt->log, KILN_LOG_WARNING,
+               "%s is not cached: what it includes cannot be known (%s)",
+               p->plan.name, p->plan.untracked);
+  *out = p;
+  return KILN_OK;
+}
+
+/* The key for one request. A pack image needs no compiler, so its key has
+ * none. */
+static kiln_status pending_key(kiln__pending *p, const kiln_traits *traits,
+                               const kiln__image_request *req)
+{
+  const kiln__nvrtc_id *ids = NULL, *id = NULL;
+  kiln__nvjitlink *link = NULL;
+  kiln_status st = KILN_OK;
+  size_t n = 0;
+
+  p->traits = *traits;
+  p->req = *req;
+  if (req->rung != KILN_RUNG_PACK) {
+    KILN_TRY(kiln__nvrtc_list(p->rt->nvrtc, &ids, &n));
+    if (req->nvrtc >= n)
+      KILN_TRY(kiln__fail(KILN_EINVAL, NULL, "there is no such NVRTC"));
+    id = &ids[req->nvrtc];
+  }
+  if (req->rung == KILN_RUNG_LINK)
+    link = kiln__runtime_link(p->rt);
+  kiln__plan_key(&p->plan, &p->key);
+  kiln__local_key(&p->plan, &p->key, id, &p->traits, &p->req,
+                  link == NULL ? 0 : kiln__nvjitlink_version(link));
+  KILN_TRY(kiln__key_seal(&p->key));
+  p->build.rt = p->rt;
+  p->build.plan = &p->plan;
+  p->build.key = &p->key;
+  p->build.traits = &p->traits;
+  p->build.req = &p->req;
+
+done:
+  return st;
+}
+
+static kiln_status prepare(kiln__pending **out, kiln_runtime *rt,
+                           const kiln_program_desc *desc,
+                           const kiln_traits *traits,
+                           const kiln__image_request *req)
+{
+  kiln__pending *p;
+  kiln_status st = pending_alloc(&p, rt, desc);
+
+  *out = NULL;
+  if (st != KILN_OK)
+    return st;
+  st = pending_key(p, traits, req);
+  if (st != KILN_OK) {
+    pending_free(p);
+    return st;
+  }
+  *out = p;
+  return KILN_OK;
+}
+
+/* ---- Cache and compiler ------------------------------------------------------------ */
+
+static bool private_only(const kiln__pending *p)
+{
+  return p->desc->no_cache || p->plan.untracked != NULL;
+}
+
+static kiln_status fetch(kiln__pending *p, bool lookup_only)
+{
+  const kiln__fetch fetch = {
+      .key = &p->key,
+      .target = p->req.target,
+      .refresh = p->desc->refresh,
+      .private_only = private_only(p),
+      .lookup_only = lookup_only,
+      .make = kiln__build_make,
+      .user = &p->build,
+  };
+
+  if (lookup_only && (fetch.refresh || fetch.private_only))
+    return KILN_ENOTFOUND;
+  return kiln__cache_fetch(p->rt->cache, &fetch, &p->entry, &p->origin);
+}
+
+static kiln_status take_pack(kiln__pending *p)
+{
+  p->origin = KILN_FROM_PACK;
+  p->entry = kiln__cache_pack(p->rt->cache, &p->key, p->req.target);
+  return p->entry == NULL ? KILN_ENOTFOUND : KILN_OK;
+}
+
+static kiln_status look_up(kiln__pending *p)
+{
+  return p->req.rung == KILN_RUNG_PACK ? take_pack(p) : fetch(p, true);
+}
+
+/* A pack that had the image when the rung was chosen may have gone since. */
+static kiln_status fail_pack(const kiln__pending *p)
+{
+  char target[24];
+
+  return kiln__fail(KILN_ENOTFOUND, "put the pack back, or install NVRTC",
+                    "no pack holds %s for %s any more", p->plan.name,
+                    kiln_target_text(&p->req.target, target));
+}
+
+static kiln_status produce(kiln__pending *p)
+{
+  if (p->req.rung != KILN_RUNG_PACK)
+    return fetch(p, false);
+  return take_pack(p) == KILN_OK ? KILN_OK : fail_pack(p);
+}
+
+static void produce_task(kiln__task *task)
+{
+  kiln__pending *p = (kiln__pending *)(void *)task;
+  const kiln_status st = produce(p);
+
+  if (st != KILN_OK)
+    kiln__error_get(&p->error);
+  pthread_mutex_lock(&p->lock);
+  p->status = st;
+  p->done = true;
+  pthread_cond_broadcast(&p->ended);
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- Handing over ------------------------------------------------------------------- */
+
+static void report_log(const kiln__pending *p, const char *text, size_t size)
+{
+  if (p->desc->on_log != NULL && size > 0)
+    p->desc->on_log(p->desc->log_user, text, size);
+}
+
+static kiln_status open_entry(kiln__pending *p, kiln_image **out)
+{
+  kiln__slice log;
+  kiln_status st;
+
+  st = kiln__image_open(out, &p->rt->alloc, p->entry, p->origin);
+  p->entry = NULL;
+  if (st != KILN_OK)
+    return st;
+  log = kiln__entry_get((*out)->entry, KILN__LOG);
+  report_log(p, log.data, log.size);
+  if (p->desc->fail_on_spill)
+    st = kiln__image_check_spill(*out, p->plan.name);
+  if (st != KILN_OK) {
+    kiln_image_free(*out);
+    *out = NULL;
+  }
+  return st;
+}
+
+/* The whole log if this thread compiled; of another's compile the record. The
+ * callback may fail calls of its own, so the record is put back. */
+static void report_failure(kiln__pending *p)
+{
+  kiln__error_get(&p->error);
+  if (p->build.log.size > 0)
+    report_log(p, p->build.log.data, p->build.log.size);
+  else
+    report_log(p, p->error.log, strlen(p->error.log));
+  kiln__error_set(&p->error);
+}
+
+static kiln_status hand_over(kiln__pending *p, kiln_status st, kiln_image **out)
+{
+  if (st == KILN_OK)
+    st = open_entry(p, out);
+  else
+    report_failure(p);
+  pending_free(p);
+  return st;
+}
+
+kiln_status kiln__image_make(kiln_image **out, kiln_runtime *rt,
+                             const kiln_program_desc *desc,
+                             const kiln_traits *traits,
+                             const kiln__image_request *req)
+{
+  kiln__pending *p;
+  kiln_status st;
+
+  *out = NULL;
+  st = prepare(&p, rt, desc, traits, req);
+  return st != KILN_OK ? st : hand_over(p, produce(p), out);
+}
+
+kiln_status kiln__image_lookup(kiln_image **out, kiln_runtime *rt,
+                               const kiln_program_desc *desc,
+                               const kiln_traits *traits,
+                               const kiln__image_request *req)
+{
+  kiln__pending *p;
+  kiln_status st;
+
+  *out = NULL;
+  st = prepare(&p, rt, desc, traits, req);
+  if (st != KILN_OK)
+    return st;
+  st = look_up(p);
+  if (st == KILN_OK)
+    return hand_over(p, st, out);
+  pending_free(p);
+  return st;
+}
+
+kiln_status kiln__request_key(kiln__key *key, kiln_image **cached,
+                              kiln_runtime *rt, const kiln_program_desc *desc,
+                              const kiln_traits *traits,
+                              const kiln__image_request *req)
+{
+  kiln_program_desc quiet = *desc;
+  kiln__pending *p;
+  kiln_status st;
+
+  *cached = NULL;
+  quiet.on_log = NULL;
+  quiet.fail_on_spill = false;
+  st = prepare(&p, rt, &quiet, traits, req);
+  if (st != KILN_OK)
+    return st;
+  if (look_up(p) == KILN_OK) {
+    st = kiln__image_open(cached, &rt->alloc, p->entry, p->origin);
+    p->entry = NULL;
+  }
+  kiln__key_free(key);
+  *key = p->key; /* handed over */
+  kiln__key_init(&p->key, &rt->alloc);
+  pending_free(p);
+  return st;
+}
+
+kiln_status kiln__image_start(kiln__pending **out, kiln_runtime *rt,
+                              const kiln_program_desc *desc,
+                              const kiln_traits *traits,
+                              const kiln__image_request *req)
+{
+  kiln__pending *p;
+  kiln_status st = prepare(&p, rt, desc, traits, req);
+
+  *out = NULL;
+  if (st != KILN_OK)
+    return st;
+  st = look_up(p);
+  if (st == KILN_ENOTFOUND && p->req.rung == KILN_RUNG_PACK)
+    st = fail_pack(p);
+  if (st == KILN_OK) {
+    p->done = true;
+  } else if (st == KILN_ENOTFOUND && p->req.rung != KILN_RUNG_PACK) {
+    p->queued = true;
+    p->task.run = produce_task;
+    kiln__pool_add(rt->pool, &p->task);
+  } else {
+    pending_free(p);
+    return st;
+  }
+  *out = p;
+  return KILN_OK;
+}
+
+bool kiln__image_ready(const kiln__pending *pending)
+{
+  kiln__pending *p = (kiln__pending *)(uintptr_t)pending;
+  bool done;
+
+  pthread_mutex_lock(&p->lock);
+  done = p->done;
+  pthread_mutex_unlock(&p->lock);
+  return done;
+}
+
+kiln_status kiln__image_finish(kiln__pending *p, kiln_image **out)
+{
+  kiln_status st;
+
+  *out = NULL;
+  if (p == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "there is no pending image");
+  if (!p->queued)
+    return hand_over(p, KILN_OK, out);
+  /* Not started yet: every compile thread is busy, perhaps with this very
+   * caller, so waiting could be for ever. */
+  if (kiln__pool_remove(p->rt->pool, &p->task))
+    return hand_over(p, produce(p), out);
+  pthread_mutex_lock(&p->lock);
+  while (!p->done)
+    pthread_cond_wait(&p->ended, &p->lock);
+  st = p->status;
+  pthread_mutex_unlock(&p->lock);
+  if (st != KILN_OK)
+    kiln__error_set(&p->error);
+  return hand_over(p, st, out);
+}

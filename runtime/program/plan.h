@@ -1,0 +1,67 @@
+/* plan.h -- a checked and normalised desc: what the compiler gets and what
+ * goes into the key. Made from the desc alone, so it needs no compiler. */
+#ifndef KILN_PLAN_H
+#define KILN_PLAN_H
+
+#include "arena.h"
+#include "program.h"
+
+/* Everything lives in the arena or is borrowed from the desc. */
+typedef struct kiln__plan {
+  const kiln_program_desc *desc;
+  kiln__arena arena;
+  const char *name; /* file name shown in messages */
+  char suffix;
+  const char *source; /* LF line ends, no byte order mark */
+  size_t source_size;
+  kiln__list defines;   /* "NAME=VALUE", sorted */
+  kiln__list traits;    /* overrides, "KILN_X=1", sorted */
+  kiln__list names;     /* name expressions, sorted */
+  kiln__list words;     /* options as the compiler gets them */
+  kiln__list canonical; /* the same without -I, one text an option */
+  kiln__list folders;   /* of -I, in order */
+  kiln__list preludes;  /* of -include, in order */
+  bool has_std, has_debug, has_lineinfo, has_fast_math, has_max_registers;
+
+  /* What the text can include: exactly these headers go to the compiler. */
+  kiln__list header_names, header_texts; /* in step */
+  kiln__list files;      /* "name", then "size hash"; two items a file */
+  const char *untracked; /* why the includes cannot be known, or NULL */
+} kiln__plan;
+
+/* KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (builtin), KILN_ENOMEM. To be freed
+ * whatever it returns. */
+kiln_status kiln__plan_make(kiln__plan *plan, const kiln_allocator *a,
+                            const kiln_program_desc *desc);
+void kiln__plan_free(kiln__plan *plan);
+
+/* Steps of kiln__plan_make. */
+kiln_status kiln__plan_options(kiln__plan *plan);
+kiln_status kiln__plan_includes(kiln__plan *plan);
+
+/* The traits that programs see as macros, for `target` on a device with
+ * `traits`: features are never above the target's, limits are the device's. */
+enum { KILN__MACROS = 12 };
+typedef struct kiln__macro {
+  const char *name;
+  long value;
+} kiln__macro;
+void kiln__macros(kiln__macro out[KILN__MACROS], const kiln_traits *traits,
+                  const kiln_target *target);
+bool kiln__macro_known(const char *name, size_t size);
+
+/* Add the plan's fields: the portable ones. */
+void kiln__plan_key(const kiln__plan *plan, kiln__key *key);
+/* Add the local ones. `nvrtc` NULL: none is used. */
+void kiln__local_key(const kiln__plan *plan, kiln__key *key,
+                     const kiln__nvrtc_id *nvrtc, const kiln_traits *traits,
+                     const kiln__image_request *req, int link_version);
+
+/* What kiln_compile() does for a target: the newest NVRTC that knows it, or a
+ * pack. As kiln_compile() for a target that nothing can make. */
+kiln_status kiln__compile_request(kiln__image_request *req, kiln_traits *traits,
+                                  kiln_runtime *rt,
+                                  const kiln_program_desc *desc,
+                                  const kiln_target *target);
+
+#endif
