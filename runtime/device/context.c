@@ -1,0 +1,193 @@
+/* context.c -- making a device's context, and having it current for the length
+ * of one call. */
+#include "device.h"
+
+/* The context's number; 0 where the driver cannot tell (before 12.0). */
+static uint64_t context_id(const kiln__driver *driver, CUcontext context)
+{
+  unsigned long long id = 0;
+
+  if (driver->ctxGetId == NULL ||
+      driver->ctxGetId(context, &id) != CUDA_SUCCESS)
+    return 0;
+  return id;
+}
+
+static kiln_status create(kiln_device *device, CUcontext *out)
+{
+  const kiln__driver *driver = device->driver;
+  CUcontext popped;
+  CUresult rc;
+
+  if (device->kind == KILN_CONTEXT_PRIMARY)
+    return kiln__device_rc(device,
+                           driver->devicePrimaryCtxRetain(out, device->handle),
+                           "cuDevicePrimaryCtxRetain");
+  rc = driver->ctxCreate(out, device->context_flags, device->handle);
+  if (rc == CUDA_SUCCESS)
+    driver->ctxPopCurrent(&popped); /* creating has pushed it */
+  return kiln__device_rc(device, rc, "cuCtxCreate_v2");
+}
+
+static kiln_status make_context(kiln_device *device)
+{
+  kiln_status st = KILN_OK;
+  CUcontext context = NULL;
+
+  pthread_mutex_lock(&device->lock);
+  if (atomic_load_explicit(&device->context, memory_order_relaxed) == NULL) {
+    st = create(device, &context);
+    if (st == KILN_OK) {
+      device->context_id = context_id(device->driver, context);
+      atomic_store_explicit(&device->context, context, memory_order_release);
+    }
+  }
+  pthread_mutex_unlock(&device->lock);
+  return st;
+}
+
+kiln_status kiln__enter(kiln_device *device, kiln__scope *scope)
+{
+  CUcontext context, current = NULL;
+  kiln_status st;
+  CUresult rc;
+
+  if (device == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "the device is NULL");
+  if (kiln__forked(&device->rt->fork))
+    return kiln__fork_check(&device->rt->fork);
+  context = atomic_load_explicit(&device->context, memory_order_acquire);
+  if (context == NULL) {
+    st = make_context(device);
+    if (st != KILN_OK)
+      return st;
+    context = atomic_load_explicit(&device->context, memory_order_relaxed);
+  }
+  scope->driver = device->driver;
+  scope->pushed = false;
+  rc = device->driver->ctxGetCurrent(&current);
+  if (rc != CUDA_SUCCESS)
+    return kiln__device_rc(device, rc, "cuCtxGetCurrent");
+  if (current == context)
+    return KILN_OK;
+  rc = device->driver->ctxPushCurrent(context);
+  scope->pushed = rc == CUDA_SUCCESS;
+  return rc == CUDA_SUCCESS
+             ? KILN_OK
+             : kiln__device_rc(device, rc, "cuCtxPushCurrent_v2");
+}
+
+void kiln__leave(const kiln__scope *scope)
+{
+  CUcontext popped;
+
+  if (scope->pushed)
+    scope->driver->ctxPopCurrent(&popped);
+}
+
+/* A primary context that was reset has no handles of ours any more, though its
+ * own handle may stay the same. */
+bool kiln__context_alive(const kiln_device *device, CUcontext context)
+{
+  const kiln__driver *driver = device->driver;
+  unsigned flags;
+  int active = 1;
+
+  if (device->kind == KILN_CONTEXT_PRIMARY &&
+      driver->devicePrimaryCtxGetState(device->handle, &flags, &active) ==
+          CUDA_SUCCESS &&
+      active == 0)
+    return false;
+  return device->context_id == 0 ||
+         context_id(driver, context) == device->context_id;
+}
+
+bool kiln__enter_to_free(kiln_device *device, kiln__scope *scope)
+{
+  const CUcontext context =
+      atomic_load_explicit(&device->context, memory_order_acquire);
+  CUcontext current = NULL;
+
+  scope->driver = device->driver;
+  scope->pushed = false;
+  if (context == NULL || kiln__forked(&device->rt->fork) ||
+      !kiln__context_alive(device, context) ||
+      device->driver->ctxGetCurrent(&current) != CUDA_SUCCESS)
+    return false;
+  if (current == context)
+    return true;
+  scope->pushed = device->driver->ctxPushCurrent(context) == CUDA_SUCCESS;
+  return scope->pushed;
+}
+
+void kiln__relax(const kiln__driver *driver, kiln__relaxed *relaxed)
+{
+  relaxed->driver = driver;
+  relaxed->before = CU_STREAM_CAPTURE_MODE_RELAXED;
+  relaxed->exchanged =
+      driver->threadExchangeStreamCaptureMode != NULL &&
+      driver->threadExchangeStreamCaptureMode(&relaxed->before) == CUDA_SUCCESS;
+}
+
+void kiln__unrelax(kiln__relaxed *relaxed)
+{
+  if (relaxed->exchanged)
+    relaxed->driver->threadExchangeStreamCaptureMode(&relaxed->before);
+}
+
+kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
+                            const char *call)
+{
+  return rc == CUDA_SUCCESS ? KILN_OK : kiln__cu(device->driver, rc, call);
+}
+
+bool kiln__capturing(const kiln__driver *driver, CUstream handle)
+{
+  CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+  const CUresult rc = driver->streamIsCapturing(handle, &status);
+
+  if (rc == CUDA_ERROR_STREAM_CAPTURE_IMPLICIT)
+    return true; /* the legacy stream, while a blocking one is captured */
+  return rc == CUDA_SUCCESS && status == CU_STREAM_CAPTURE_STATUS_ACTIVE;
+}
+
+kiln_status kiln__refuse_capture(const kiln_device *device, CUstream handle,
+                                 const char *call)
+{
+  if (!kiln__capturing(device->driver, handle))
+    return KILN_OK;
+  return kiln__fail(
+      KILN_ECAPTURE, "call it before the capture begins or after it ended",
+      "%s needs a stream that is being captured into a graph", call);
+}
+
+kiln_status kiln_device_context(kiln_device *device, CUcontext *out)
+{
+  kiln__scope scope;
+  kiln_status st;
+
+  if (out == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "out is NULL");
+  *out = NULL;
+  st = kiln__enter(device, &scope);
+  if (st != KILN_OK)
+    return st;
+  kiln__leave(&scope);
+  *out = atomic_load_explicit(&device->context, memory_order_relaxed);
+  return KILN_OK;
+}
+
+kiln_status kiln_device_synchronize(kiln_device *device)
+{
+  kiln__scope scope;
+  kiln_status st = kiln__enter(device, &scope);
+
+  if (st != KILN_OK)
+    return st;
+  st = kiln__refuse_capture(device, NULL, __func__);
+  if (st == KILN_OK)
+    st = kiln__device_rc(device, device->driver->ctxSynchronize(),
+                         "cuCtxSynchronize");
+  kiln__leave(&scope);
+  return st;
+}

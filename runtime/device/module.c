@@ -1,0 +1,365 @@
+/* module.c -- images into a context: choose, compile beside making the
+ * context, load, and go down the ladder when the driver refuses. */
+#include "device.h"
+
+#include "../program/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What the driver's own assembler had to say. */
+typedef struct jit_log {
+  char text[KILN_ERROR_LOG_SIZE];
+} jit_log;
+
+/* The image is at fault, not the device or the context: another may do. */
+static bool refused(CUresult rc)
+{
+  switch (rc) {
+  case CUDA_ERROR_INVALID_IMAGE:
+  case CUDA_ERROR_NO_BINARY_FOR_GPU:
+  case CUDA_ERROR_INVALID_PTX:
+  case CUDA_ERROR_JIT_COMPILER_NOT_FOUND:
+  case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+  case CUDA_ERROR_JIT_COMPILATION_DISABLED:
+  case CUDA_ERROR_INVALID_SOURCE:
+  case CUDA_ERROR_FILE_NOT_FOUND:
+  case CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static const char *rc_name(const kiln__driver *driver, CUresult rc,
+                           char buf[48])
+{
+  const char *name = NULL;
+
+  if (driver->getErrorName != NULL &&
+      driver->getErrorName(rc, &name) == CUDA_SUCCESS && name != NULL)
+    kiln__format(buf, 48, "%s (%d)", name, rc);
+  else
+    kiln__format(buf, 48, "error %d", rc);
+  return buf;
+}
+
+/* KILN_OK with the driver's verdict in *rc, which is success or a refusal. */
+static kiln_status load_data(kiln_module *m, const void *data, CUresult *rc,
+                             jit_log *log)
+{
+  const kiln__driver *driver = m->device->driver;
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log->text, (void *)(uintptr_t)(sizeof log->text - 1)};
+  kiln__relaxed relaxed;
+  kiln__scope scope;
+  kiln_status st = kiln__enter(m->device, &scope);
+
+  if (st != KILN_OK)
+    return st;
+  memset(log->text, 0, sizeof log->text);
+  kiln__relax(driver, &relaxed);
+  *rc = driver->moduleLoadDataEx(&m->handle, data, 2, options, values);
+  kiln__unrelax(&relaxed);
+  if (*rc != CUDA_SUCCESS)
+    m->handle = NULL;
+  if (*rc != CUDA_SUCCESS && !refused(*rc))
+    st = kiln__device_rc(m->device, *rc, "cuModuleLoadDataEx");
+  kiln__leave(&scope);
+  return st;
+}
+
+static const void *best_data(const kiln_image *image)
+{
+  const void *cubin = kiln_image_cubin(image, NULL);
+
+  return cubin != NULL ? cubin : kiln_image_ptx(image, NULL);
+}
+
+/* Forget the cached image and compile anew. Not being able to (no NVRTC) is no
+ * failure yet: the PTX of the first image may still do. */
+static void rebuild(kiln_module *m, const kiln_program_desc *desc,
+                    const kiln__image_request *req)
+{
+  kiln_runtime *rt = m->device->rt;
+  kiln_program_desc again = *desc;
+  kiln_image *fresh;
+
+  again.refresh = true;
+  if (kiln__image_make(&fresh, rt, &again, &m->device->traits, req) !=
+      KILN_OK) {
+    kiln__logf(&rt->log, KILN_LOG_WARNING,
+               "could not rebuild an image that the driver refused: %s",
+               kiln_last_error()->message);
+    return;
+  }
+  kiln_image_free(m->image);
+  m->image = fresh;
+}
+
+static kiln_status refuse(kiln_module *m, CUresult first, CUresult last,
+                          bool tried_ptx, const jit_log *log)
+{
+  const kiln__driver *driver = m->device->driver;
+  const bool binary = kiln_image_cubin(m->image, NULL) != NULL;
+  const kiln_target target = kiln_image_target(m->image);
+  char a[48], b[48], text[24];
+  kiln_status st;
+
+  kiln_target_text(&target, text);
+  if (binary && tried_ptx)
+    st = kiln__fail_native(
+        KILN_EDRIVER, KILN_SOURCE_DRIVER, last, "cuModuleLoadDataEx",
+        "run `kiln doctor`: it shows which NVRTC fits this driver and GPU",
+        "%s takes neither the machine code for %s (%s) nor the PTX (%s)",
+        m->device->info.name, text, rc_name(driver, first, a),
+        rc_name(driver, last, b));
+  else
+    st = kiln__fail_native(
+        KILN_EDRIVER, KILN_SOURCE_DRIVER, last, "cuModuleLoadDataEx",
+        "run `kiln doctor`: it shows which NVRTC fits this driver and GPU",
+        "%s does not take the %s for %s: %s", m->device->info.name,
+        binary ? "machine code" : "PTX", text, rc_name(driver, last, a));
+  kiln__error_log(log->text, strnlen(log->text, sizeof log->text - 1));
+  return st;
+}
+
+/* Go on with PTX, and keep in the ladder why. */
+static void note_ptx(kiln_module *m, CUresult rc)
+{
+  kiln_ladder_result *ladder = &m->ladder;
+  char buf[48];
+
+  kiln__format(ladder->reason[ladder->rung], KILN_REASON_SIZE,
+               "the driver refused the image: %s",
+               rc_name(m->device->driver, rc, buf));
+  ladder->rung = KILN_RUNG_PTX;
+  ladder->target.ptx = true;
+  kiln__format(ladder->reason[KILN_RUNG_PTX], KILN_REASON_SIZE,
+               "the driver took the PTX after refusing the machine code");
+}
+
+/* Load m->image; with a desc, an image that came from a cache and is refused is
+ * made again once. */
+static kiln_status load(kiln_module *m, const kiln_program_desc *desc,
+                        const kiln__image_request *req)
+{
+  kiln_runtime *rt = m->device->rt;
+  kiln_status st = KILN_OK;
+  bool tried_ptx = false;
+  CUresult first, rc;
+  jit_log log;
+  char buf[48];
+
+  KILN_TRY(load_data(m, best_data(m->image), &rc, &log));
+  if (rc != CUDA_SUCCESS && desc != NULL) {
+    kiln__logf(&rt->log, KILN_LOG_WARNING,
+               "the driver refused an image (%s); forgetting it",
+               rc_name(m->device->driver, rc, buf));
+    kiln__cache_reject(rt->cache, kiln__image_entry(m->image));
+    if (kiln_image_origin(m->image) != KILN_FROM_COMPILER &&
+        req->rung != KILN_RUNG_PACK) {
+      rebuild(m, desc, req);
+      KILN_TRY(load_data(m, best_data(m->image), &rc, &log));
+    }
+  }
+  first = rc;
+  if (rc != CUDA_SUCCESS && kiln_image_cubin(m->image, NULL) != NULL &&
+      kiln_image_ptx(m->image, NULL) != NULL) {
+    tried_ptx = true;
+    KILN_TRY(load_data(m, kiln_image_ptx(m->image, NULL), &rc, &log));
+    if (rc == CUDA_SUCCESS)
+      note_ptx(m, first);
+  }
+  if (rc != CUDA_SUCCESS)
+    KILN_TRY(refuse(m, first, rc, tried_ptx, &log));
+
+done:
+  return st;
+}
+
+/* The cache is asked first; while a compile thread is at work, this one makes
+ * the context. */
+static kiln_status make_image(kiln_module *m, const kiln_program_desc *desc,
+                              const kiln__image_request *req)
+{
+  kiln_device *device = m->device;
+  kiln__pending *pending;
+  kiln_error record;
+  kiln_status made = KILN_OK, st;
+  CUcontext context;
+
+  st = kiln__image_start(&pending, device->rt, desc, &device->traits, req);
+  if (st != KILN_OK)
+    return st;
+  if (!kiln__image_ready(pending)) {
+    made = kiln_device_context(device, &context);
+    if (made != KILN_OK)
+      kiln__error_get(&record);
+  }
+  st = kiln__image_finish(pending, &m->image);
+  if (st == KILN_OK && made != KILN_OK) {
+    kiln__error_set(&record);
+    st = made;
+  }
+  return st;
+}
+
+static kiln_status allocate(kiln_module **out, kiln_device *device)
+{
+  kiln_module *m = kiln__calloc(&device->rt->alloc, 1, sizeof *m);
+
+  if (m == NULL)
+    return kiln__fail_memory("a module");
+  m->device = device;
+  pthread_mutex_init(&m->lock, NULL);
+  *out = m;
+  return KILN_OK;
+}
+
+static kiln_status check(kiln_module **out, kiln_device *device,
+                         const void *what)
+{
+  if (out == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "out is NULL");
+  *out = NULL;
+  if (device == NULL || what == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "the device, desc or image is NULL");
+  return kiln__fork_check(&device->rt->fork);
+}
+
+kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
+                             const kiln_program_desc *desc)
+{
+  kiln_status st = check(out, device, desc);
+  kiln__image_request req = {0};
+  kiln_module *m = NULL;
+  char target[24];
+
+  if (st != KILN_OK)
+    return st;
+  KILN_TRY(allocate(&m, device));
+  KILN_TRY(kiln__image_choose(&req, &m->ladder, device->rt, desc,
+                              device->traits.cc, device->traits.tegra,
+                              device->driver->version));
+  if (m->ladder.rung == KILN_RUNG_REFUSE)
+    KILN_TRY(kiln__image_refuse(device->rt, &m->ladder));
+  KILN_TRY(make_image(m, desc, &req));
+  KILN_TRY(load(m, desc, &req));
+  m->owned = true;
+  kiln__logf(&device->rt->log, KILN_LOG_INFO, "loaded %s for %s (%s)",
+             desc->builtin != NULL ? desc->builtin
+             : desc->name != NULL  ? desc->name
+                                   : "program.cu",
+             kiln_target_text(&m->ladder.target, target),
+             kiln_origin_name(kiln_image_origin(m->image)));
+  *out = m;
+  m = NULL;
+
+done:
+  kiln_module_free(m);
+  return st;
+}
+
+/* The rung that a given image stands on; what did not happen says so. */
+static void describe_given(kiln_module *m)
+{
+  const kiln_target target = kiln_image_target(m->image);
+  const int cc = m->device->traits.cc;
+  kiln_ladder_result *ladder = &m->ladder;
+
+  ladder->target = target;
+  if (kiln_image_cubin(m->image, NULL) == NULL)
+    ladder->rung = KILN_RUNG_PTX;
+  else
+    ladder->rung = target.cc == cc ? KILN_RUNG_EXACT : KILN_RUNG_LOWER;
+  for (size_t i = 0; i < KILN_RUNG_COUNT; i++)
+    kiln__copy_text(ladder->reason[i], KILN_REASON_SIZE,
+                    i == (size_t)ladder->rung ? "the caller gave the image"
+                                              : "not needed");
+}
+
+kiln_status kiln_module_from_image(kiln_module **out, kiln_device *device,
+                                   const kiln_image *image)
+{
+  kiln_status st = check(out, device, image);
+  kiln_module *m = NULL;
+
+  if (st != KILN_OK)
+    return st;
+  KILN_TRY(allocate(&m, device));
+  m->image = kiln__image_ref((kiln_image *)(uintptr_t)image);
+  describe_given(m);
+  KILN_TRY(load(m, NULL, NULL));
+  m->owned = true;
+  *out = m;
+  m = NULL;
+
+done:
+  kiln_module_free(m);
+  return st;
+}
+
+kiln_status kiln_module_wrap(kiln_module **out, kiln_device *device,
+                             CUmodule handle, const char *ptx)
+{
+  kiln_status st = check(out, device, handle);
+  kiln_module *m = NULL;
+
+  if (st != KILN_OK)
+    return st;
+  KILN_TRY(allocate(&m, device));
+  m->handle = handle;
+  m->ptx = kiln__strdup(&device->rt->alloc, ptx);
+  if (ptx != NULL && m->ptx == NULL)
+    KILN_TRY(kiln__fail_memory("the PTX of a module"));
+  *out = m;
+  m = NULL;
+
+done:
+  kiln_module_free(m);
+  return st;
+}
+
+void kiln_module_free(kiln_module *m)
+{
+  const kiln_allocator *a;
+  kiln__relaxed relaxed;
+  kiln__scope scope;
+
+  if (m == NULL)
+    return;
+  a = &m->device->rt->alloc;
+  if (m->owned && kiln__enter_to_free(m->device, &scope)) {
+    kiln__relax(m->device->driver, &relaxed);
+    m->device->driver->moduleUnload(m->handle);
+    kiln__unrelax(&relaxed);
+    kiln__leave(&scope);
+  }
+  while (m->kernels != NULL) {
+    kiln_kernel *next = m->kernels->next;
+
+    kiln__free(a, m->kernels->block);
+    m->kernels = next;
+  }
+  kiln_image_free(m->image);
+  kiln__free(a, m->ptx);
+  pthread_mutex_destroy(&m->lock);
+  kiln__free(a, m);
+}
+
+const kiln_image *kiln_module_image(const kiln_module *module)
+{
+  return module == NULL ? NULL : module->image;
+}
+
+const kiln_ladder_result *kiln_module_ladder(const kiln_module *module)
+{
+  return module == NULL || module->image == NULL ? NULL : &module->ladder;
+}
+
+CUmodule kiln_module_handle(const kiln_module *module)
+{
+  return module == NULL ? NULL : module->handle;
+}
