@@ -43,6 +43,8 @@ typedef struct kiln__nvrtc_places {
   size_t n_dirs;
   bool ignore_env;       /* no CUDA_PATH, VIRTUAL_ENV, ... */
   const char *memo_path; /* note of known libraries, or NULL */
+  const char *root;      /* stands for "/" in well-known places; NULL: none.
+                            For tests; the loader's own search is left out */
 } kiln__nvrtc_places;
 
 typedef struct kiln__nvrtc_set kiln__nvrtc_set;

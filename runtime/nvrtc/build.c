@@ -1,0 +1,144 @@
+/* build.c -- what identifies a library file without loading it. */
+#include "find.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+  PIECE = 1 << 14,
+  PIECES = 16 /* spread over the file, first and last bytes included */
+};
+
+static bool read_at(int fd, void *to, size_t n, uint64_t at)
+{
+  char *out = to;
+
+  while (n > 0) {
+    const ssize_t done = pread(fd, out, n, (off_t)at);
+
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0)
+      return false;
+    out += done;
+    at += (uint64_t)done;
+    n -= (size_t)done;
+  }
+  return true;
+}
+
+static void hex(char *out, const unsigned char *bytes, size_t n)
+{
+  for (size_t i = 0; i < n; i++)
+    kiln__format(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static void write_hash(char out[48], const char *kind, XXH128_hash_t h)
+{
+  kiln__format(out, 48, "%s%016llx%016llx", kind, (unsigned long long)h.high64,
+               (unsigned long long)h.low64);
+}
+
+/* The build id among the notes of one segment. */
+static bool find_note(const unsigned char *notes, size_t size, size_t align,
+                      char out[48])
+{
+  const size_t mask = align - 1;
+  size_t at = 0;
+
+  while (size - at >= sizeof(Elf64_Nhdr)) {
+    Elf64_Nhdr note;
+    size_t name, text;
+
+    memcpy(&note, notes + at, sizeof note);
+    if (note.n_namesz > size || note.n_descsz > size)
+      return false;
+    name = at + sizeof note;
+    text = name + ((note.n_namesz + mask) & ~mask);
+    if (text > size || note.n_descsz > size - text)
+      return false;
+    if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
+        memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz >= 8) {
+      if (note.n_descsz <= 20) {
+        memcpy(out, "id-", 3);
+        hex(out + 3, notes + text, note.n_descsz);
+      } else {
+        write_hash(out, "id-", XXH3_128bits(notes + text, note.n_descsz));
+      }
+      return true;
+    }
+    at = text + ((note.n_descsz + mask) & ~mask);
+    if (at > size)
+      return false;
+  }
+  return false;
+}
+
+static bool build_id(int fd, char out[48])
+{
+  unsigned char notes[4096];
+  Elf64_Ehdr head;
+
+  if (!read_at(fd, &head, sizeof head, 0) ||
+      memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+      head.e_ident[EI_CLASS] != ELFCLASS64 ||
+      head.e_phentsize != sizeof(Elf64_Phdr))
+    return false;
+  for (unsigned i = 0; i < head.e_phnum; i++) {
+    Elf64_Phdr segment;
+
+    if (!read_at(fd, &segment, sizeof segment,
+                 head.e_phoff + i * sizeof segment))
+      return false;
+    if (segment.p_type != PT_NOTE || segment.p_filesz > sizeof notes)
+      continue;
+    if (read_at(fd, notes, (size_t)segment.p_filesz, segment.p_offset) &&
+        find_note(notes, (size_t)segment.p_filesz, segment.p_align == 8 ? 8 : 4,
+                  out))
+      return true;
+  }
+  return false;
+}
+
+/* Some releases carry no build id. Sections move with nearly every change of
+ * the code, so pieces of the file tell two builds of one size apart. */
+static bool hash_pieces(int fd, uint64_t size, char out[48])
+{
+  unsigned char piece[PIECE];
+  XXH128_hash_t h = XXH3_128bits(&size, sizeof size);
+
+  for (uint64_t i = 0; i < PIECES; i++) {
+    const uint64_t room = size > PIECE ? size - PIECE : 0;
+    const size_t n = size < PIECE ? (size_t)size : PIECE;
+    XXH128_hash_t part;
+
+    if (!read_at(fd, piece, n, room / (PIECES - 1) * i))
+      return false;
+    part = XXH3_128bits_withSeed(piece, n, h.low64);
+    h.low64 = part.low64 ^ h.high64;
+    h.high64 = part.high64;
+  }
+  write_hash(out, "fx-", h);
+  return true;
+}
+
+bool kiln__library_build(const char *path, char out[48])
+{
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  struct stat info;
+  bool good;
+
+  out[0] = '\0';
+  if (fd < 0)
+    return false;
+  good = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
+         (build_id(fd, out) || hash_pieces(fd, (uint64_t)info.st_size, out));
+  close(fd);
+  return good;
+}

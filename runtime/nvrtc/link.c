@@ -1,0 +1,336 @@
+/* link.c -- nvJitLink: machine code from PTX without the driver. */
+#include "nvrtc.h"
+
+#include "../base/os.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WHAT "libnvJitLink"
+
+enum {
+  INPUT_PTX = 2,
+  LINK_SUCCESS = 0,
+  LINK_INVALID_INPUT = 3, /* nvJitLinkResult */
+  LINK_PTX_COMPILE = 4,
+  NEWEST_MAJOR = 20,
+  OLDEST_MAJOR = 12,
+  MOST_MINOR = 15,
+  MAX_LOG = 1 << 20
+};
+
+typedef struct nvJitLink *link_handle;
+
+struct kiln__nvjitlink {
+  const kiln_allocator *alloc;
+  void *library; /* never closed */
+  char path[512];
+  int version;
+  int (*create)(link_handle *, uint32_t, const char **);
+  int (*destroy)(link_handle *);
+  int (*add_data)(link_handle, int, const void *, size_t, const char *);
+  int (*complete)(link_handle);
+  int (*cubin_size)(link_handle, size_t *);
+  int (*cubin)(link_handle, void *);
+  int (*log_size)(link_handle, size_t *);
+  int (*log)(link_handle, char *);
+};
+
+/* Names without their prefix "nvJitLink". */
+static const struct {
+  const char *name;
+  size_t offset;
+} functions[] = {
+    {"Create", offsetof(kiln__nvjitlink, create)},
+    {"Destroy", offsetof(kiln__nvjitlink, destroy)},
+    {"AddData", offsetof(kiln__nvjitlink, add_data)},
+    {"Complete", offsetof(kiln__nvjitlink, complete)},
+    {"GetLinkedCubinSize", offsetof(kiln__nvjitlink, cubin_size)},
+    {"GetLinkedCubin", offsetof(kiln__nvjitlink, cubin)},
+    {"GetErrorLogSize", offsetof(kiln__nvjitlink, log_size)},
+    {"GetErrorLog", offsetof(kiln__nvjitlink, log)},
+};
+
+static void *find_symbol(void *library, const char *name, int major, int minor)
+{
+  char symbol[64];
+
+  kiln__format(symbol, sizeof symbol, "__nvJitLink%s_%d_%d", name, major,
+               minor);
+  return dlsym(library, symbol);
+}
+
+/* The header's functions are inline and call __nvJitLinkCreate_12_3 and so on:
+ * a library of one major exports those of each of its minors, all of one
+ * signature. The newest minor there is also tells the version of libraries
+ * that have no nvJitLinkVersion. */
+static bool find_release(void *library, int *major, int *minor)
+{
+  for (*major = NEWEST_MAJOR; *major >= OLDEST_MAJOR; (*major)--) {
+    for (*minor = MOST_MINOR; *minor >= 0; (*minor)--) {
+      if (find_symbol(library, "Create", *major, *minor) != NULL)
+        return true;
+    }
+  }
+  return false;
+}
+
+static void read_version(kiln__nvjitlink *link, int major, int minor)
+{
+  int (*version)(unsigned *, unsigned *);
+  void *fn = dlsym(link->library, "nvJitLinkVersion");
+  unsigned told_major, told_minor;
+
+  link->version = major * 1000 + minor * 10;
+  if (fn == NULL)
+    return;
+  memcpy(&version, &fn, sizeof fn);
+  if (version(&told_major, &told_minor) == LINK_SUCCESS && told_major < 1000 &&
+      told_minor < 100)
+    link->version = (int)(told_major * 1000 + told_minor * 10);
+}
+
+/* NULL, or why the library cannot be used. */
+static const char *resolve(kiln__nvjitlink *link)
+{
+  int major, minor;
+
+  if (!find_release(link->library, &major, &minor))
+    return "it is no nvJitLink";
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++) {
+    void *fn = find_symbol(link->library, functions[i].name, major, minor);
+
+    if (fn == NULL)
+      return "it lacks a function";
+    memcpy((char *)link + functions[i].offset, &fn, sizeof fn);
+  }
+  read_version(link, major, minor);
+  return NULL;
+}
+
+static bool try_library(kiln__nvjitlink *link, const char *how,
+                        const char *name, kiln__trail *trail)
+{
+  const char *why = NULL;
+  Dl_info info;
+
+  link->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (link->library == NULL) {
+    why = dlerror();
+    why = why == NULL ? "not loaded" : why;
+  } else {
+    why = resolve(link);
+  }
+  if (why == NULL) {
+    void *fn;
+
+    memcpy(&fn, &link->create, sizeof fn);
+    if (dladdr(fn, &info) == 0 || info.dli_fname == NULL)
+      info.dli_fname = name;
+    kiln__copy_text(link->path, sizeof link->path, info.dli_fname);
+    kiln__trail_add(trail, WHAT, how, link->path, NULL);
+    return true;
+  }
+  kiln__trail_add(trail, WHAT, how, name, why);
+  if (link->library != NULL)
+    dlclose(link->library);
+  link->library = NULL;
+  return false;
+}
+
+/* The sonames through the system's loader, which also knows what is loaded. */
+static bool try_loader(kiln__nvjitlink *link, kiln__trail *trail)
+{
+  for (int major = NEWEST_MAJOR; major >= OLDEST_MAJOR; major--) {
+    char name[32];
+
+    kiln__format(name, sizeof name, WHAT ".so.%d", major);
+    /* Majors that do not exist yet are tried in silence. */
+    if (try_library(link, "system loader", name, major > 13 ? NULL : trail)) {
+      if (major > 13)
+        kiln__trail_add(trail, WHAT, "system loader", link->path, NULL);
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool try_folder(kiln__nvjitlink *link, const char *how,
+                       const char *folder, kiln__trail *trail)
+{
+  for (int major = NEWEST_MAJOR; major >= OLDEST_MAJOR; major--) {
+    char path[PATH_MAX];
+    struct stat info;
+
+    if (kiln__format(path, sizeof path, "%s/" WHAT ".so.%d", folder, major) &&
+        stat(path, &info) == 0 && try_library(link, how, path, trail))
+      return true;
+  }
+  kiln__trail_add(trail, WHAT, how, folder, "none in this folder");
+  return false;
+}
+
+/* The folder of an NVRTC, and where wheels of CUDA 12 keep nvJitLink. */
+static bool try_beside(kiln__nvjitlink *link, const char *nvrtc,
+                       kiln__trail *trail)
+{
+  const char *slash = nvrtc == NULL ? NULL : strrchr(nvrtc, '/');
+  char folder[PATH_MAX];
+
+  if (nvrtc == NULL || nvrtc[0] != '/' || slash == NULL)
+    return false;
+  kiln__format(folder, sizeof folder, "%.*s", (int)(slash - nvrtc), nvrtc);
+  if (try_folder(link, "beside NVRTC", folder, trail))
+    return true;
+  kiln__format(folder, sizeof folder, "%.*s/../../nvjitlink/lib",
+               (int)(slash - nvrtc), nvrtc);
+  return try_folder(link, "beside NVRTC", folder, trail);
+}
+
+static bool try_toolkits(kiln__nvjitlink *link, bool ignore_env,
+                         kiln__trail *trail)
+{
+  static const char *const variables[] = {"CUDA_PATH", "CUDA_HOME"};
+  char folder[PATH_MAX];
+
+  for (size_t i = 0; i < 2; i++) {
+    const char *root = ignore_env ? NULL : kiln__env(variables[i]);
+
+    if (root != NULL && root[0] == '/' &&
+        kiln__format(folder, sizeof folder, "%s/lib64", root) &&
+        try_folder(link, "CUDA toolkit", folder, trail))
+      return true;
+  }
+  return try_folder(link, "CUDA toolkit", "/usr/local/cuda/lib64", trail);
+}
+
+static bool try_given(kiln__nvjitlink *link, const char *how, const char *given,
+                      kiln__trail *trail)
+{
+  char path[PATH_MAX];
+
+  if (realpath(given, path) == NULL) {
+    kiln__trail_add(trail, WHAT, how, given, strerror(errno));
+    return false;
+  }
+  return try_library(link, how, path, trail);
+}
+
+kiln_status kiln__nvjitlink_open(kiln__nvjitlink **out, const kiln_allocator *a,
+                                 const char *explicit_path,
+                                 const char *env_path, const char *beside,
+                                 bool ignore_env, kiln__trail *trail)
+{
+  kiln__nvjitlink *link = kiln__calloc(a, 1, sizeof *link);
+  char text[512];
+  bool found;
+
+  *out = NULL;
+  if (link == NULL)
+    return kiln__fail_memory("nvJitLink");
+  link->alloc = a;
+  if (explicit_path != NULL)
+    found = try_given(link, "option nvjitlink_path", explicit_path, trail);
+  else if (env_path != NULL)
+    found = try_given(link, "environment KILN_NVJITLINK", env_path, trail);
+  else
+    found = try_beside(link, beside, trail) || try_loader(link, trail) ||
+            try_toolkits(link, ignore_env, trail);
+  if (found) {
+    *out = link;
+    return KILN_OK;
+  }
+  kiln__free(a, link);
+  kiln__trail_text(trail, WHAT, text, sizeof text);
+  return kiln__fail(KILN_ENOTFOUND,
+                    "install nvJitLink, or set KILN_NVJITLINK to its path",
+                    "no nvJitLink: tried %s", text);
+}
+
+void kiln__nvjitlink_free(kiln__nvjitlink *link)
+{
+  if (link != NULL)
+    kiln__free(link->alloc, link);
+}
+
+int kiln__nvjitlink_version(const kiln__nvjitlink *link)
+{
+  return link->version;
+}
+
+/* ---- Assembling ------------------------------------------------------------------ */
+
+static void attach_log(const kiln__nvjitlink *link, link_handle handle)
+{
+  size_t size = 0;
+  char *log;
+
+  if (handle == NULL || link->log_size(handle, &size) != LINK_SUCCESS ||
+      size <= 1 || size > MAX_LOG)
+    return;
+  log = kiln__calloc(link->alloc, 1, size + 1);
+  if (log != NULL && link->log(handle, log) == LINK_SUCCESS)
+    kiln__error_log(log, strlen(log));
+  kiln__free(link->alloc, log);
+}
+
+static kiln_status link_rc(const kiln__nvjitlink *link, link_handle handle,
+                           int rc, const char *call, const char *arch)
+{
+  kiln_status st;
+
+  if (rc == LINK_SUCCESS)
+    return KILN_OK;
+  st = kiln__fail_native(
+      KILN_ECOMPILE, KILN_SOURCE_NVJITLINK, rc, call,
+      rc == LINK_PTX_COMPILE || rc == LINK_INVALID_INPUT
+          ? "the log says which line; PTX newer than this nvJitLink needs a "
+            "newer one"
+          : "this nvJitLink may be older than the GPU: install a newer one",
+      "%s failed with %d, for %s, nvJitLink %d.%d", call, rc, arch,
+      link->version / 1000, link->version % 1000 / 10);
+  attach_log(link, handle);
+  return st;
+}
+
+kiln_status kiln__nvjitlink_assemble(kiln__nvjitlink *link, const char *ptx,
+                                     size_t size, const char *arch,
+                                     kiln__buf *cubin)
+{
+  kiln_status st = KILN_OK;
+  link_handle handle = NULL;
+  char option[64], *text = NULL;
+  const char *options[] = {option};
+  size_t made = 0;
+
+  kiln__format(option, sizeof option, "-arch=%s", arch);
+  /* It reads PTX as a C string; what comes from a file may lack the NUL. */
+  text = kiln__strndup(link->alloc, ptx, size);
+  if (text == NULL)
+    KILN_TRY(kiln__fail_memory("PTX"));
+  KILN_TRY(link_rc(link, handle, link->create(&handle, 1, options),
+                   "nvJitLinkCreate", arch));
+  KILN_TRY(link_rc(
+      link, handle,
+      link->add_data(handle, INPUT_PTX, text, strlen(text) + 1, "kernel.ptx"),
+      "nvJitLinkAddData", arch));
+  KILN_TRY(
+      link_rc(link, handle, link->complete(handle), "nvJitLinkComplete", arch));
+  KILN_TRY(link_rc(link, handle, link->cubin_size(handle, &made),
+                   "nvJitLinkGetLinkedCubinSize", arch));
+  if (!kiln__buf_reserve(cubin, made))
+    KILN_TRY(kiln__fail_memory("machine code"));
+  KILN_TRY(link_rc(link, handle, link->cubin(handle, cubin->data + cubin->size),
+                   "nvJitLinkGetLinkedCubin", arch));
+  cubin->size += made;
+  cubin->data[cubin->size] = '\0';
+
+done:
+  if (handle != NULL)
+    link->destroy(&handle);
+  kiln__free(link->alloc, text);
+  return st;
+}

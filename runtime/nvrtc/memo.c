@@ -1,0 +1,438 @@
+/* memo.c -- the note of libraries and searches that are known already.
+ *
+ * Text, one item a line, fields apart by tabs, a path always last:
+ *   kiln-nvrtc 1
+ *   lib    size mtime inode version build archs path
+ *   find   hash-of-inputs      opens the answer to one search
+ *   watch  exists size mtime inode path   it looked at this
+ *   step   how where reason    for the trail; no reason: found
+ *   hit    path                found; described by a lib line
+ *   end
+ *   sum    hash of all before
+ * It is only believed if the checksum holds and nobody but this user could
+ * have written it: it decides which libraries are loaded. */
+#include "find.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LIMIT = 1 << 18, MAX_LIBRARIES = 64, MAX_SEARCHES = 8, SUM_SIZE = 21 };
+
+static const char first_line[] = "kiln-nvrtc 1\n";
+
+/* ---- Reading ------------------------------------------------------------------- */
+
+/* The text up to the next tab, or to the end of the line if `last`; moves
+ * *at past it. False if the line ends too early. */
+static bool field(const char **at, bool last, const char **text, size_t *size)
+{
+  const size_t n = strcspn(*at, last ? "\n" : "\t\n");
+
+  if ((*at)[n] != (last ? '\n' : '\t'))
+    return false;
+  *text = *at;
+  *size = n;
+  *at += n + 1;
+  return true;
+}
+
+static bool number(const char **at, int64_t *out)
+{
+  const char *text;
+  char *end;
+  size_t size;
+
+  if (!field(at, false, &text, &size) || size == 0 || size > 20)
+    return false;
+  errno = 0;
+  *out = strtoll(text, &end, 10);
+  return errno == 0 && end == text + size;
+}
+
+static bool stamp_fields(const char **at, kiln__stamp *out)
+{
+  int64_t size, mtime, inode;
+
+  if (!number(at, &size) || !number(at, &mtime) || !number(at, &inode))
+    return false;
+  out->exists = true;
+  out->size = (uint64_t)size;
+  out->mtime_ns = mtime;
+  out->inode = (uint64_t)inode;
+  return true;
+}
+
+/* A path at the end of a line, NUL-terminated. */
+static bool path_field(const char **at, char out[KILN__PATH_SIZE])
+{
+  const char *text;
+  size_t size;
+
+  if (!field(at, true, &text, &size) || size == 0 || size >= KILN__PATH_SIZE)
+    return false;
+  memcpy(out, text, size);
+  out[size] = '\0';
+  return true;
+}
+
+static const char *next_line(const char *line)
+{
+  const char *end = strchr(line, '\n');
+
+  return end == NULL ? line + strlen(line) : end + 1;
+}
+
+static void write_sum(char out[SUM_SIZE + 1], const char *text, size_t size)
+{
+  kiln__format(out, SUM_SIZE + 1, "sum\t%016llx\n",
+               (unsigned long long)XXH3_64bits(text, size));
+}
+
+/* Whole and of this format? Cuts the checksum off. */
+static bool check(kiln__buf *text)
+{
+  char sum[SUM_SIZE + 1];
+
+  if (text->size < sizeof first_line - 1 + SUM_SIZE ||
+      memchr(text->data, '\0', text->size) != NULL ||
+      !kiln__starts_with(text->data, first_line))
+    return false;
+  text->size -= SUM_SIZE;
+  write_sum(sum, text->data, text->size);
+  if (memcmp(text->data + text->size, sum, SUM_SIZE) != 0)
+    return false;
+  text->data[text->size] = '\0';
+  return true;
+}
+
+/* Ours alone? A file that others may write is ignored, whatever it says. */
+static bool trusted(int fd, struct stat *info)
+{
+  return fstat(fd, info) == 0 && S_ISREG(info->st_mode) &&
+         info->st_uid == geteuid() && (info->st_mode & 022) == 0 &&
+         info->st_size > 0 && info->st_size <= LIMIT;
+}
+
+kiln_status kiln__memo_read(kiln__buf *out, const char *path)
+{
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  kiln_status st = KILN_OK;
+  struct stat info;
+  bool good = false;
+
+  if (fd < 0)
+    return KILN_OK;
+  if (trusted(fd, &info)) {
+    if (!kiln__buf_reserve(out, (size_t)info.st_size))
+      KILN_TRY(kiln__fail_memory("NVRTC memo"));
+    good = kiln__read_all(&kiln__fs_posix, fd, out->data, (size_t)info.st_size);
+    out->size = (size_t)info.st_size;
+    out->data[out->size] = '\0';
+    good = good && check(out);
+  }
+
+done:
+  close(fd);
+  if (!good)
+    kiln__buf_clear(out);
+  return st;
+}
+
+/* ---- Asking --------------------------------------------------------------------- */
+
+static bool read_archs(const char *list, size_t size, kiln_nvrtc_info *out)
+{
+  const char *end = list + size;
+
+  out->n_archs = 0;
+  while (list < end && out->n_archs < sizeof out->archs / sizeof(int)) {
+    char *after;
+    const long arch = strtol(list, &after, 10);
+
+    if (after == list || arch <= 0 || arch > 100000)
+      return false;
+    out->archs[out->n_archs++] = (int)arch;
+    list = *after == ',' ? after + 1 : after;
+  }
+  return list == end && out->n_archs > 0;
+}
+
+static bool read_library(const char *at, kiln__stamp *stamp,
+                         kiln__nvrtc_id *out)
+{
+  const char *build, *archs;
+  size_t build_size, archs_size;
+  int64_t version;
+
+  memset(out, 0, sizeof *out);
+  if (!stamp_fields(&at, stamp) || !number(&at, &version) ||
+      !field(&at, false, &build, &build_size) ||
+      build_size >= sizeof out->build ||
+      !field(&at, false, &archs, &archs_size) ||
+      !read_archs(archs, archs_size, &out->info) ||
+      !path_field(&at, out->info.path) || version < KILN__LEAST_NVRTC ||
+      version > 1000000)
+    return false;
+  memcpy(out->build, build, build_size);
+  out->info.version = (int)version;
+  out->size = stamp->size;
+  out->mtime_ns = stamp->mtime_ns;
+  return true;
+}
+
+bool kiln__memo_library(const char *memo, const char *path,
+                        const kiln__stamp *stamp, kiln__nvrtc_id *out)
+{
+  const size_t n = strlen(path);
+
+  for (const char *line = memo; *line != '\0'; line = next_line(line)) {
+    const char *end = next_line(line);
+    kiln__stamp known;
+
+    /* Compare the path first: it is cheap and mostly differs. */
+    if (!kiln__starts_with(line, "lib\t") || (size_t)(end - line) < n + 2 ||
+        memcmp(end - 1 - n, path, n) != 0 || end[-2 - (ptrdiff_t)n] != '\t')
+      continue;
+    if (read_library(line + 4, &known, out) &&
+        kiln__stamp_same(&known, stamp) && strcmp(out->info.path, path) == 0)
+      return true;
+  }
+  return false;
+}
+
+static const char *find_answer(const char *memo, const char *inputs)
+{
+  char head[64];
+
+  kiln__format(head, sizeof head, "find\t%s\n", inputs);
+  for (const char *line = memo; *line != '\0'; line = next_line(line)) {
+    if (kiln__starts_with(line, head))
+      return next_line(line);
+  }
+  return NULL;
+}
+
+static bool watch_holds(const char *at)
+{
+  char path[KILN__PATH_SIZE];
+  kiln__stamp known = {0}, now;
+  int64_t exists;
+
+  if (!number(&at, &exists) || !stamp_fields(&at, &known) ||
+      !path_field(&at, path))
+    return false;
+  known.exists = exists != 0;
+  now = kiln__stamp_of(path);
+  return kiln__stamp_same(&known, &now);
+}
+
+static bool take_hit(const char *memo, const char *at, kiln__search *s)
+{
+  kiln__nvrtc_entry entry = {0};
+  char path[KILN__PATH_SIZE];
+
+  if (!path_field(&at, path))
+    return false;
+  entry.stamp = kiln__stamp_of(path);
+  return entry.stamp.exists &&
+         kiln__memo_library(memo, path, &entry.stamp, &entry.id) &&
+         kiln__search_push(s, &entry);
+}
+
+static void replay_step(const char *at, kiln__trail *trail)
+{
+  const char *text[3];
+  size_t size[3];
+  char copy[3][KILN__PATH_SIZE];
+
+  for (int i = 0; i < 3; i++) {
+    if (!field(&at, i == 2, &text[i], &size[i]))
+      return;
+    kiln__format(copy[i], sizeof copy[i], "%.*s", (int)size[i], text[i]);
+  }
+  kiln__trail_add(trail, "libnvrtc", copy[0], copy[1],
+                  copy[2][0] == '\0' ? NULL : copy[2]);
+}
+
+bool kiln__memo_answer(const char *memo, kiln__search *s)
+{
+  const char *answer = find_answer(memo, s->inputs);
+  const char *line;
+
+  if (answer == NULL)
+    return false;
+  for (line = answer; *line != '\0'; line = next_line(line)) {
+    if (kiln__starts_with(line, "end\n"))
+      break;
+    if ((kiln__starts_with(line, "watch\t") && !watch_holds(line + 6)) ||
+        (kiln__starts_with(line, "hit\t") && !take_hit(memo, line + 4, s))) {
+      s->n = 0;
+      return false;
+    }
+  }
+  if (s->n == 0 || *line == '\0')
+    return false;
+  for (line = answer; !kiln__starts_with(line, "end\n");
+       line = next_line(line)) {
+    if (kiln__starts_with(line, "step\t"))
+      replay_step(line + 5, s->trail);
+  }
+  return true;
+}
+
+/* ---- Writing -------------------------------------------------------------------- */
+
+void kiln__memo_watch(kiln__buf *out, const char *path,
+                      const kiln__stamp *stamp)
+{
+  kiln__buf_format(out, "watch\t%d\t%lld\t%lld\t%lld\t%s\n", stamp->exists,
+                   (long long)stamp->size, (long long)stamp->mtime_ns,
+                   (long long)stamp->inode, path);
+}
+
+static void add_plain(kiln__buf *out, const char *text)
+{
+  size_t at;
+
+  kiln__buf_text(out, text);
+  if (out->failed)
+    return;
+  for (at = out->size - strlen(text); at < out->size; at++) {
+    if (out->data[at] == '\t' || out->data[at] == '\n')
+      out->data[at] = ' ';
+  }
+}
+
+void kiln__memo_step(kiln__buf *out, const char *how, const char *where,
+                     const char *reason)
+{
+  kiln__buf_text(out, "step\t");
+  add_plain(out, how);
+  kiln__buf_text(out, "\t");
+  add_plain(out, where);
+  kiln__buf_text(out, "\t");
+  if (reason != NULL)
+    add_plain(out, reason);
+  kiln__buf_text(out, "\n");
+}
+
+static void add_library(kiln__buf *out, const kiln__nvrtc_entry *e)
+{
+  kiln__buf_format(out, "lib\t%lld\t%lld\t%lld\t%d\t%s\t",
+                   (long long)e->stamp.size, (long long)e->stamp.mtime_ns,
+                   (long long)e->stamp.inode, e->id.info.version, e->id.build);
+  for (size_t i = 0; i < e->id.info.n_archs; i++)
+    kiln__buf_format(out, "%s%d", i == 0 ? "" : ",", e->id.info.archs[i]);
+  kiln__buf_format(out, "\t%s\n", e->id.info.path);
+}
+
+/* Old lib lines, those of paths that were just found left out. */
+static void keep_libraries(kiln__buf *out, const char *old,
+                           const kiln__search *s)
+{
+  size_t kept = s->n;
+
+  for (const char *line = old; *line != '\0' && kept < MAX_LIBRARIES;
+       line = next_line(line)) {
+    kiln__nvrtc_id id;
+    kiln__stamp stamp;
+    bool again = false;
+
+    if (!kiln__starts_with(line, "lib\t") ||
+        !read_library(line + 4, &stamp, &id))
+      continue;
+    for (size_t i = 0; i < s->n; i++)
+      again = again || strcmp(id.info.path, s->entries[i].id.info.path) == 0;
+    if (again)
+      continue;
+    kiln__buf_add(out, line, (size_t)(next_line(line) - line));
+    kept++;
+  }
+}
+
+/* Old answers, that to this search left out. */
+static void keep_searches(kiln__buf *out, const char *old, const char *inputs)
+{
+  const char *mine = find_answer(old, inputs);
+  size_t kept = 1;
+  bool copy = false;
+
+  for (const char *line = old; *line != '\0'; line = next_line(line)) {
+    const char *next = next_line(line);
+
+    if (kiln__starts_with(line, "find\t")) {
+      copy = next != mine && kept < MAX_SEARCHES;
+      kept += copy;
+    }
+    if (copy)
+      kiln__buf_add(out, line, (size_t)(next - line));
+    if (kiln__starts_with(line, "end\n"))
+      copy = false;
+  }
+}
+
+static void compose(kiln__buf *out, const char *old, const kiln__search *s)
+{
+  char sum[SUM_SIZE + 1];
+
+  kiln__buf_text(out, first_line);
+  for (size_t i = 0; i < s->n; i++)
+    add_library(out, &s->entries[i]);
+  keep_libraries(out, old, s);
+  if (!s->fresh) {
+    kiln__buf_format(out, "find\t%s\n", s->inputs);
+    kiln__buf_add(out, s->lines.data, s->lines.size);
+    for (size_t i = 0; i < s->n; i++)
+      kiln__buf_format(out, "hit\t%s\n", s->entries[i].id.info.path);
+    kiln__buf_text(out, "end\n");
+  }
+  keep_searches(out, old, s->inputs);
+  if (out->failed)
+    return;
+  write_sum(sum, out->data, out->size);
+  kiln__buf_text(out, sum);
+}
+
+/* Make the folder of a file, for this user only. */
+static void make_folder(const char *path)
+{
+  char folder[4096];
+  char *at;
+
+  if (!kiln__copy_text(folder, sizeof folder, path))
+    return;
+  at = strrchr(folder, '/');
+  if (at == NULL || at == folder)
+    return;
+  *at = '\0';
+  for (at = strchr(folder + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
+    *at = '\0';
+    mkdir(folder, 0700);
+    *at = '/';
+  }
+  mkdir(folder, 0700);
+}
+
+void kiln__memo_write(const char *old, const char *path, const kiln__search *s)
+{
+  kiln__buf text;
+  kiln_error record;
+
+  if (s->odd_text || s->n == 0 || s->n > MAX_LIBRARIES)
+    return;
+  kiln__buf_init(&text, s->alloc);
+  compose(&text, old, s);
+  if (!text.failed && text.size <= LIMIT) {
+    kiln__error_get(&record);
+    make_folder(path);
+    if (kiln__replace_file(path, text.data, text.size, 0600) != KILN_OK)
+      kiln__error_set(&record);
+  }
+  kiln__buf_free(&text);
+}

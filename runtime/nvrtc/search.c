@@ -1,0 +1,648 @@
+/* search.c -- every place where an NVRTC may be.
+ *
+ * In the order of the trail: caller's folders, what the process has loaded, the
+ * system's loader, toolkits, Python wheels and conda. Never the current
+ * directory: relative paths in variables and loader settings are passed over.
+ * All that is looked at is stamped, so that the memo can tell a change. */
+#include "find.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WHAT "libnvrtc"
+
+enum { NEWEST_MAJOR = 20, MAX_CHILDREN = 32, CHILD_SIZE = 64 };
+
+#if defined(__aarch64__)
+static const char *const triples[] = {"sbsa-linux", "aarch64-linux"};
+enum { CACHE_MACHINE = 0x0a00 };
+#else
+static const char *const triples[] = {"x86_64-linux"};
+enum { CACHE_MACHINE = 0x0300 };
+#endif
+
+/* Variables that change where the search looks. */
+static const char *const variables[] = {"CUDA_PATH", "CUDA_HOME", "VIRTUAL_ENV",
+                                        "CONDA_PREFIX", "HOME"};
+
+/* ---- Stamps --------------------------------------------------------------------- */
+
+kiln__stamp kiln__stamp_of(const char *path)
+{
+  kiln__stamp out = {0};
+  struct stat info;
+
+  if (stat(path, &info) != 0)
+    return out;
+  out.exists = true;
+  out.size = (uint64_t)info.st_size;
+  out.inode = (uint64_t)info.st_ino;
+  out.device = (uint64_t)info.st_dev;
+  out.mtime_ns =
+      (int64_t)info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec;
+  return out;
+}
+
+bool kiln__stamp_same(const kiln__stamp *a, const kiln__stamp *b)
+{
+  return a->exists == b->exists && a->size == b->size && a->inode == b->inode &&
+         a->mtime_ns == b->mtime_ns;
+}
+
+/* A change within the clock's grain after this one would not show. */
+static void note_age(kiln__search *s, const kiln__stamp *stamp)
+{
+  const int64_t grain = stamp->mtime_ns % 1000000000 == 0
+                            ? 2000000000 /* coarse file system */
+                            : 50000000;
+
+  if (stamp->exists && stamp->mtime_ns > s->began_ns - grain)
+    s->fresh = true;
+}
+
+/* ---- Notes ---------------------------------------------------------------------- */
+
+static void step(kiln__search *s, const char *how, const char *where,
+                 const char *reason)
+{
+  kiln__trail_add(s->trail, WHAT, how, where, reason);
+  kiln__memo_step(&s->lines, how, where, reason);
+}
+
+/* Stamp a folder or file before it is looked into. */
+static bool watch(kiln__search *s, const char *path)
+{
+  const kiln__stamp stamp = kiln__stamp_of(path);
+
+  note_age(s, &stamp);
+  s->odd_text = s->odd_text || strpbrk(path, "\t\n") != NULL;
+  kiln__memo_watch(&s->lines, path, &stamp);
+  return stamp.exists;
+}
+
+static bool join(char out[KILN__PATH_SIZE], const char *folder,
+                 const char *name)
+{
+  return kiln__format(out, KILN__PATH_SIZE, "%s/%s", folder, name);
+}
+
+/* A well-known absolute place. */
+static const char *system_path(const kiln__search *s, const char *path,
+                               char out[KILN__PATH_SIZE])
+{
+  const char *root = s->places->root;
+
+  kiln__format(out, KILN__PATH_SIZE, "%s%s", root == NULL ? "" : root, path);
+  return out;
+}
+
+bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry)
+{
+  if (s->n == s->capacity) {
+    const size_t capacity = s->capacity == 0 ? 4 : s->capacity * 2;
+    kiln__nvrtc_entry *more =
+        kiln__resize(s->alloc, s->entries, capacity * sizeof more[0]);
+
+    if (more == NULL) {
+      s->no_memory = true;
+      return false;
+    }
+    s->entries = more;
+    s->capacity = capacity;
+  }
+  s->entries[s->n++] = *entry;
+  return true;
+}
+
+/* ---- One candidate ---------------------------------------------------------------- */
+
+/* What the library is: from the memo, else by loading it. */
+static bool identify(kiln__search *s, kiln__nvrtc_entry *e, const char *path)
+{
+  kiln_status st;
+
+  if (kiln__memo_library(s->memo, path, &e->stamp, &e->id))
+    return true;
+  kiln__copy_text(e->id.info.path, sizeof e->id.info.path, path);
+  e->id.size = e->stamp.size;
+  e->id.mtime_ns = e->stamp.mtime_ns;
+  if (!kiln__library_build(path, e->id.build)) {
+    kiln__copy_text(s->why, sizeof s->why, "cannot be read");
+    return false;
+  }
+  st = kiln__nvrtc_load(s->alloc, path, &e->table);
+  if (st == KILN_OK) {
+    e->id.info.version = e->table->version;
+    e->id.info.loaded = true;
+    st = kiln__nvrtc_archs(s->alloc, e->table, &e->id.info);
+  }
+  if (st == KILN_OK)
+    return true;
+  s->no_memory = s->no_memory || st == KILN_ENOMEM;
+  kiln__copy_text(s->why, sizeof s->why, kiln_last_error()->message);
+  if (e->table != NULL)
+    dlclose(e->table->library);
+  kiln__free(s->alloc, e->table);
+  return false;
+}
+
+static const kiln__nvrtc_entry *known(const kiln__search *s,
+                                      const kiln__stamp *stamp)
+{
+  for (size_t i = 0; i < s->n; i++) {
+    if (s->entries[i].stamp.inode == stamp->inode &&
+        s->entries[i].stamp.device == stamp->device)
+      return &s->entries[i];
+  }
+  return NULL;
+}
+
+/* True if there is such a file, usable or not. */
+static bool try_file(kiln__search *s, const char *how, const char *asked)
+{
+  kiln__nvrtc_entry e = {.stamp = kiln__stamp_of(asked)};
+  char path[PATH_MAX];
+
+  if (!e.stamp.exists || s->no_memory)
+    return false;
+  if (known(s, &e.stamp) != NULL) {
+    watch(s, asked);
+    return true;
+  }
+  s->why[0] = '\0';
+  if (realpath(asked, path) == NULL)
+    kiln__copy_text(s->why, sizeof s->why, strerror(errno));
+  else if (strlen(path) >= KILN__PATH_SIZE)
+    kiln__copy_text(s->why, sizeof s->why, "the path is too long");
+  else if (identify(s, &e, path)) {
+    note_age(s, &e.stamp);
+    s->odd_text = s->odd_text || strpbrk(path, "\t\n") != NULL;
+    if (strcmp(asked, path) != 0)
+      watch(s, asked); /* a link: where it leads may change */
+    if (kiln__search_push(s, &e))
+      step(s, how, path, NULL);
+    else
+      kiln__free(s->alloc, e.table);
+    return true;
+  }
+  watch(s, asked); /* it may be mended in place */
+  step(s, how, asked, s->why);
+  return true;
+}
+
+static bool try_names(kiln__search *s, const char *how, const char *folder)
+{
+  char path[KILN__PATH_SIZE], name[32];
+  bool found = false;
+
+  for (int major = NEWEST_MAJOR; major >= 12; major--) {
+    kiln__format(name, sizeof name, "libnvrtc.so.%d", major);
+    if (join(path, folder, name))
+      found = try_file(s, how, path) || found;
+  }
+  if (join(path, folder, "libnvrtc.so.11.2"))
+    found = try_file(s, how, path) || found;
+  if (join(path, folder, "libnvrtc.so"))
+    found = try_file(s, how, path) || found;
+  return found;
+}
+
+static void look_in(kiln__search *s, const char *how, const char *folder)
+{
+  if (!watch(s, folder))
+    step(s, how, folder, "no such folder");
+  else if (!try_names(s, how, folder))
+    step(s, how, folder, "no libnvrtc in it");
+}
+
+/* ---- Groups of places ---------------------------------------------------------------- */
+
+typedef void place_fn(kiln__search *s, const char *how, const char *path);
+
+/* Visit the children of a folder whose names begin with `prefix`, last name
+ * first. */
+static void each_child(kiln__search *s, const char *how, const char *folder,
+                       const char *prefix, place_fn *fn)
+{
+  char names[MAX_CHILDREN][CHILD_SIZE], path[KILN__PATH_SIZE];
+  const struct dirent *entry;
+  size_t n = 0;
+  DIR *dir;
+
+  if (!watch(s, folder))
+    return;
+  dir = opendir(folder);
+  while (dir != NULL && n < MAX_CHILDREN && (entry = readdir(dir)) != NULL) {
+    size_t at = n;
+
+    if (!kiln__starts_with(entry->d_name, prefix) ||
+        strlen(entry->d_name) >= CHILD_SIZE)
+      continue;
+    for (; at > 0 && strcmp(names[at - 1], entry->d_name) < 0; at--)
+      memcpy(names[at], names[at - 1], CHILD_SIZE);
+    kiln__copy_text(names[at], CHILD_SIZE, entry->d_name);
+    n++;
+  }
+  if (dir != NULL)
+    closedir(dir);
+  for (size_t i = 0; i < n; i++) {
+    if (join(path, folder, names[i]))
+      fn(s, how, path);
+  }
+}
+
+static void look_in_toolkit(kiln__search *s, const char *how, const char *root)
+{
+  char path[KILN__PATH_SIZE], below[64];
+
+  if (!watch(s, root)) {
+    step(s, how, root, "no such folder");
+    return;
+  }
+  if (join(path, root, "lib64"))
+    look_in(s, how, path);
+  for (size_t i = 0; i < sizeof triples / sizeof triples[0]; i++) {
+    kiln__format(below, sizeof below, "targets/%s/lib", triples[i]);
+    if (join(path, root, below) && watch(s, path))
+      look_in(s, how, path);
+  }
+  if (join(path, root, "lib") && watch(s, path))
+    look_in(s, how, path);
+}
+
+/* NVIDIA's wheels below a site-packages folder. */
+static void look_in_wheels(kiln__search *s, const char *how, const char *site)
+{
+  char nvidia[KILN__PATH_SIZE], path[KILN__PATH_SIZE], below[32];
+
+  if (!join(nvidia, site, "nvidia") || !watch(s, nvidia))
+    return;
+  for (int major = NEWEST_MAJOR; major >= 13; major--) {
+    kiln__format(below, sizeof below, "cu%d/lib", major);
+    if (join(path, nvidia, below) && kiln__stamp_of(path).exists)
+      look_in(s, how, path);
+    kiln__format(below, sizeof below, "cu%d", major);
+    if (join(path, nvidia, below) && kiln__stamp_of(path).exists)
+      watch(s, path);
+  }
+  if (join(path, nvidia, "cuda_nvrtc/lib"))
+    look_in(s, how, path);
+}
+
+static void look_in_python(kiln__search *s, const char *how, const char *python)
+{
+  static const char *const sites[] = {"site-packages", "dist-packages"};
+  char path[KILN__PATH_SIZE];
+
+  for (size_t i = 0; i < 2; i++) {
+    if (join(path, python, sites[i]))
+      look_in_wheels(s, how, path);
+  }
+}
+
+static void look_in_pythons(kiln__search *s, const char *how,
+                            const char *prefix)
+{
+  static const char *const libs[] = {"lib", "lib64"};
+  char path[KILN__PATH_SIZE];
+
+  for (size_t i = 0; i < 2; i++) {
+    if (join(path, prefix, libs[i]))
+      each_child(s, how, path, "python3", look_in_python);
+  }
+}
+
+static void look_in_conda(kiln__search *s, const char *how, const char *prefix)
+{
+  char path[KILN__PATH_SIZE], below[64];
+
+  if (join(path, prefix, "lib"))
+    look_in(s, how, path);
+  for (size_t i = 0; i < sizeof triples / sizeof triples[0]; i++) {
+    kiln__format(below, sizeof below, "targets/%s/lib", triples[i]);
+    if (join(path, prefix, below) && watch(s, path))
+      look_in(s, how, path);
+  }
+  look_in_pythons(s, how, prefix);
+}
+
+static void look_in_home(kiln__search *s, const char *how, const char *home)
+{
+  char path[KILN__PATH_SIZE];
+
+  if (join(path, home, ".local"))
+    look_in_pythons(s, how, path);
+}
+
+/* The place that a variable names, if it is absolute. */
+static void look_at_variable(kiln__search *s, const char *variable,
+                             place_fn *fn)
+{
+  const char *value = s->places->ignore_env ? NULL : kiln__env(variable);
+  char how[64];
+
+  if (value == NULL)
+    return;
+  kiln__format(how, sizeof how, "environment %s", variable);
+  if (value[0] == '/')
+    fn(s, how, value);
+  else
+    step(s, how, value, "not an absolute path");
+}
+
+/* ---- What the system's loader would find ---------------------------------------------- */
+
+/* Layout of /etc/ld.so.cache since glibc 2.2; see ldconfig. */
+typedef struct cache_head {
+  char magic[20]; /* "glibc-ld.so.cache1.1", no NUL */
+  uint32_t n, strings;
+  uint32_t unused[5];
+} cache_head;
+
+typedef struct cache_row {
+  int32_t flags;
+  uint32_t key, value; /* offsets of texts from the head */
+  uint32_t os;
+  uint64_t hwcap;
+} cache_row;
+
+static void look_in_rows(kiln__search *s, const char *data, size_t size)
+{
+  cache_head head;
+
+  memcpy(&head, data, sizeof head);
+  if (memcmp(head.magic, "glibc-ld.so.cache1.1", sizeof head.magic) != 0 ||
+      head.n > (size - sizeof head) / sizeof(cache_row))
+    return;
+  for (uint32_t i = 0; i < head.n; i++) {
+    cache_row row;
+
+    memcpy(&row, data + sizeof head + i * sizeof row, sizeof row);
+    /* The data ends in a NUL, so any offset within it is a text. */
+    if (row.key >= size || row.value >= size ||
+        (row.flags & 0xff00) != CACHE_MACHINE ||
+        !kiln__starts_with(data + row.key, WHAT ".so") ||
+        data[row.value] != '/')
+      continue;
+    try_file(s, "system loader", data + row.value);
+  }
+}
+
+static void look_in_loader_cache(kiln__search *s)
+{
+  enum { OLD_HEAD = 16, OLD_ROW = 12, LIMIT = 1 << 26 };
+  char path[KILN__PATH_SIZE];
+  kiln__buf text;
+  size_t at = 0;
+
+  system_path(s, "/etc/ld.so.cache", path);
+  if (!watch(s, path))
+    return;
+  kiln__buf_init(&text, s->alloc);
+  if (kiln__read_file(&text, path, LIMIT) == KILN_OK) {
+    /* The older table may come before the newer one. */
+    if (text.size > OLD_HEAD && memcmp(text.data, "ld.so-1.7.0", 11) == 0) {
+      uint32_t n;
+
+      memcpy(&n, text.data + 12, sizeof n);
+      at = OLD_HEAD + (size_t)n * OLD_ROW;
+      at = (at + 7) & ~(size_t)7;
+    }
+    if (at < text.size && text.size - at >= sizeof(cache_head))
+      look_in_rows(s, text.data + at, text.size - at);
+  }
+  s->no_memory = s->no_memory || text.failed;
+  kiln__buf_free(&text);
+}
+
+static void look_in_loader(kiln__search *s)
+{
+  for (size_t at = 0; at < s->loader.size;
+       at += strlen(s->loader.data + at) + 1)
+    look_in(s, "system loader", s->loader.data + at);
+  look_in_loader_cache(s);
+}
+
+/* ---- Inputs ------------------------------------------------------------------------------ */
+
+static int take_loaded(struct dl_phdr_info *info, size_t size, void *user)
+{
+  kiln__search *s = user;
+  const char *name = info->dlpi_name == NULL ? "" : info->dlpi_name;
+  const char *slash = strrchr(name, '/');
+
+  (void)size;
+  if (slash != NULL && kiln__starts_with(slash + 1, WHAT ".so"))
+    kiln__buf_add(&s->loaded, name, strlen(name) + 1);
+  return 0;
+}
+
+/* The folders of LD_LIBRARY_PATH, RUNPATH and the built-in ones, as the loader
+ * took them in when the process began. */
+static void take_folders(kiln__search *s, void *library)
+{
+  Dl_serinfo head, *info;
+
+  if (dlinfo(library, RTLD_DI_SERINFOSIZE, &head) != 0)
+    return;
+  info = kiln__calloc(s->alloc, 1, head.dls_size);
+  if (info == NULL) {
+    s->no_memory = true;
+    return;
+  }
+  info->dls_size = head.dls_size;
+  info->dls_cnt = head.dls_cnt;
+  if (dlinfo(library, RTLD_DI_SERINFO, info) == 0) {
+    const Dl_serpath *paths = info->dls_serpath;
+
+    for (unsigned i = 0; i < info->dls_cnt; i++) {
+      if (paths[i].dls_name != NULL && paths[i].dls_name[0] == '/')
+        kiln__buf_add(&s->loader, paths[i].dls_name,
+                      strlen(paths[i].dls_name) + 1);
+    }
+  }
+  kiln__free(s->alloc, info);
+}
+
+static void take_loader(kiln__search *s)
+{
+  static const char here;
+  void *library = NULL;
+  Dl_info self;
+
+  if (s->places->root != NULL)
+    return;
+  /* Kiln's own library has a RUNPATH of its own; linked statically it is the
+   * program, which goes by no name. */
+  if (dladdr(&here, &self) != 0 && self.dli_fname != NULL &&
+      self.dli_fname[0] == '/')
+    library = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == NULL)
+    library = dlopen(NULL, RTLD_LAZY);
+  if (library == NULL)
+    return;
+  take_folders(s, library);
+  dlclose(library);
+}
+
+static void hash_text(XXH3_state_t *state, const char *text)
+{
+  const uint64_t n = text == NULL ? UINT64_MAX : strlen(text);
+
+  XXH3_128bits_update(state, &n, sizeof n);
+  if (text != NULL)
+    XXH3_128bits_update(state, text, (size_t)n);
+}
+
+static void hash_inputs(kiln__search *s)
+{
+  const kiln__nvrtc_places *p = s->places;
+  XXH3_state_t state;
+  XXH128_hash_t h;
+
+  XXH3_INITSTATE(&state);
+  XXH3_128bits_reset(&state);
+  hash_text(&state, s->given);
+  hash_text(&state, s->given_how);
+  hash_text(&state, p->root);
+  for (size_t i = 0; i < p->n_dirs; i++)
+    hash_text(&state, p->dirs[i]);
+  hash_text(&state, p->ignore_env ? "" : NULL);
+  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+    hash_text(&state, p->ignore_env ? NULL : kiln__env(variables[i]));
+  XXH3_128bits_update(&state, &s->loaded.size, sizeof s->loaded.size);
+  if (s->loaded.size > 0)
+    XXH3_128bits_update(&state, s->loaded.data, s->loaded.size);
+  if (s->loader.size > 0)
+    XXH3_128bits_update(&state, s->loader.data, s->loader.size);
+  h = XXH3_128bits_digest(&state);
+  kiln__format(s->inputs, sizeof s->inputs, "%016llx%016llx",
+               (unsigned long long)h.high64, (unsigned long long)h.low64);
+}
+
+kiln_status kiln__search_init(kiln__search *s, const kiln_allocator *a,
+                              const kiln__nvrtc_places *places,
+                              kiln__trail *trail)
+{
+  *s = (kiln__search){.alloc = a, .places = places, .trail = trail, .memo = ""};
+  kiln__buf_init(&s->loaded, a);
+  kiln__buf_init(&s->loader, a);
+  kiln__buf_init(&s->lines, a);
+  s->began_ns = kiln__time_ns();
+  if (places->explicit_path != NULL) {
+    s->given = places->explicit_path;
+    s->given_how = "option nvrtc_path";
+  } else if (places->env_path != NULL) {
+    s->given = places->env_path;
+    s->given_how = "environment KILN_NVRTC";
+  } else {
+    dl_iterate_phdr(take_loaded, s);
+    take_loader(s);
+  }
+  hash_inputs(s);
+  if (s->loaded.failed || s->loader.failed || s->no_memory)
+    return kiln__fail_memory("the search for NVRTC");
+  return KILN_OK;
+}
+
+void kiln__search_free(kiln__search *s)
+{
+  for (size_t i = 0; i < s->n; i++)
+    kiln__free(s->alloc, s->entries[i].table);
+  kiln__free(s->alloc, s->entries);
+  kiln__buf_free(&s->loaded);
+  kiln__buf_free(&s->loader);
+  kiln__buf_free(&s->lines);
+}
+
+/* ---- The whole search ----------------------------------------------------------------------- */
+
+static void look_at_given(kiln__search *s)
+{
+  const kiln__stamp stamp = kiln__stamp_of(s->given);
+
+  if (!stamp.exists) {
+    kiln__copy_text(s->why, sizeof s->why, strerror(errno));
+    step(s, s->given_how, s->given, s->why);
+  } else {
+    try_file(s, s->given_how, s->given);
+  }
+  /* Relative to a folder that may be another next time. */
+  s->fresh = s->fresh || s->given[0] != '/';
+}
+
+static void look_in_dirs(kiln__search *s)
+{
+  for (size_t i = 0; i < s->places->n_dirs; i++) {
+    const char *given = s->places->dirs[i];
+    char path[PATH_MAX];
+
+    if (given == NULL || given[0] == '\0')
+      continue;
+    if (realpath(given, path) == NULL || strlen(path) >= KILN__PATH_SIZE)
+      step(s, "option nvrtc_dirs", given, "no such folder");
+    else
+      look_in(s, "option nvrtc_dirs", path);
+    watch(s, given); /* a link may lead elsewhere next time, */
+    s->fresh = s->fresh || given[0] != '/'; /* and so may a relative path */
+  }
+}
+
+static void look_at_loaded(kiln__search *s)
+{
+  for (size_t at = 0; at < s->loaded.size;
+       at += strlen(s->loaded.data + at) + 1) {
+    const char *path = s->loaded.data + at;
+
+    if (path[0] == '/')
+      try_file(s, "loaded in this process", path);
+    else
+      step(s, "loaded in this process", path, "not an absolute path");
+  }
+}
+
+static void look_in_toolkits(kiln__search *s)
+{
+  char path[KILN__PATH_SIZE];
+
+  look_at_variable(s, "CUDA_PATH", look_in_toolkit);
+  look_at_variable(s, "CUDA_HOME", look_in_toolkit);
+  look_in_toolkit(s, "CUDA toolkit", system_path(s, "/usr/local/cuda", path));
+  each_child(s, "CUDA toolkit", system_path(s, "/usr/local", path), "cuda-",
+             look_in_toolkit);
+  look_in_toolkit(s, "CUDA toolkit", system_path(s, "/opt/cuda", path));
+}
+
+static void look_in_environments(kiln__search *s)
+{
+  char path[KILN__PATH_SIZE];
+
+  look_at_variable(s, "VIRTUAL_ENV", look_in_pythons);
+  look_at_variable(s, "CONDA_PREFIX", look_in_conda);
+  look_at_variable(s, "HOME", look_in_home);
+  look_in_pythons(s, "Python wheel", system_path(s, "/usr/local", path));
+  look_in_pythons(s, "Python wheel", system_path(s, "/usr", path));
+}
+
+kiln_status kiln__search_run(kiln__search *s)
+{
+  if (s->given != NULL) {
+    look_at_given(s);
+  } else {
+    look_in_dirs(s);
+    look_at_loaded(s);
+    look_in_loader(s);
+    look_in_toolkits(s);
+    look_in_environments(s);
+  }
+  if (s->no_memory || s->lines.failed)
+    return kiln__fail_memory("the search for NVRTC");
+  return KILN_OK;
+}

@@ -1,0 +1,288 @@
+/* set.c -- the libraries of a runtime: found once, loaded when used. */
+#include "find.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The public array. Loading a library changes what is told of it, so a new
+ * array is made then; older ones stay, their readers hold no lock. */
+typedef struct listing {
+  struct listing *older;
+  kiln__nvrtc_id ids[];
+} listing;
+
+struct kiln__nvrtc_set {
+  const kiln_allocator *alloc;
+  kiln__trail *trail;
+  const kiln__log *log;
+  kiln__nvrtc_places places; /* strings owned */
+  char **dirs;
+
+  pthread_mutex_t lock; /* guards what follows */
+  bool searched;
+  kiln__nvrtc_entry *entries; /* newest first */
+  size_t n;
+  listing *list;
+  char why[256]; /* why the only allowed place was turned down */
+};
+
+/* ---- Making ---------------------------------------------------------------------- */
+
+static bool copy(const kiln_allocator *a, const char **out, const char *text)
+{
+  *out = kiln__strdup(a, text);
+  return text == NULL || *out != NULL;
+}
+
+static bool copy_places(kiln__nvrtc_set *set, const kiln__nvrtc_places *from)
+{
+  const kiln_allocator *a = set->alloc;
+  kiln__nvrtc_places *to = &set->places;
+
+  to->ignore_env = from->ignore_env;
+  if (from->n_dirs > 0) {
+    set->dirs = kiln__calloc(a, from->n_dirs, sizeof set->dirs[0]);
+    if (set->dirs == NULL)
+      return false;
+  }
+  to->dirs = (const char *const *)set->dirs;
+  for (; to->n_dirs < from->n_dirs; to->n_dirs++) {
+    set->dirs[to->n_dirs] = kiln__strdup(a, from->dirs[to->n_dirs]);
+    if (set->dirs[to->n_dirs] == NULL && from->dirs[to->n_dirs] != NULL)
+      return false;
+  }
+  return copy(a, &to->explicit_path, from->explicit_path) &&
+         copy(a, &to->env_path, from->env_path) &&
+         copy(a, &to->memo_path, from->memo_path) &&
+         copy(a, &to->root, from->root);
+}
+
+kiln_status kiln__nvrtc_set_create(kiln__nvrtc_set **out,
+                                   const kiln_allocator *a,
+                                   const kiln__nvrtc_places *places,
+                                   kiln__trail *trail, const kiln__log *log)
+{
+  kiln__nvrtc_set *set = kiln__calloc(a, 1, sizeof *set);
+
+  *out = NULL;
+  if (set == NULL)
+    return kiln__fail_memory("NVRTC's places");
+  set->alloc = a;
+  set->trail = trail;
+  set->log = log;
+  pthread_mutex_init(&set->lock, NULL);
+  if (!copy_places(set, places)) {
+    kiln__nvrtc_set_free(set);
+    return kiln__fail_memory("NVRTC's places");
+  }
+  *out = set;
+  return KILN_OK;
+}
+
+void kiln__nvrtc_set_free(kiln__nvrtc_set *set)
+{
+  const kiln_allocator *a;
+  listing *older;
+
+  if (set == NULL)
+    return;
+  a = set->alloc;
+  for (size_t i = 0; i < set->n; i++)
+    kiln__free(a, set->entries[i].table);
+  kiln__free(a, set->entries);
+  for (; set->list != NULL; set->list = older) {
+    older = set->list->older;
+    kiln__free(a, set->list);
+  }
+  for (size_t i = 0; i < set->places.n_dirs; i++)
+    kiln__free(a, set->dirs[i]);
+  kiln__free(a, set->dirs);
+  kiln__free(a, (char *)set->places.explicit_path);
+  kiln__free(a, (char *)set->places.env_path);
+  kiln__free(a, (char *)set->places.memo_path);
+  kiln__free(a, (char *)set->places.root);
+  pthread_mutex_destroy(&set->lock);
+  kiln__free(a, set);
+}
+
+/* ---- Listing ---------------------------------------------------------------------- */
+
+/* Make the public array anew. False if out of memory. */
+static bool publish(kiln__nvrtc_set *set)
+{
+  listing *list =
+      kiln__calloc(set->alloc, 1, sizeof *list + set->n * sizeof list->ids[0]);
+
+  if (list == NULL)
+    return false;
+  for (size_t i = 0; i < set->n; i++)
+    list->ids[i] = set->entries[i].id;
+  list->older = set->list;
+  set->list = list;
+  return true;
+}
+
+/* Newest first; libraries of one version keep the order of the places. */
+static void sort(kiln__nvrtc_entry *entries, size_t n)
+{
+  for (size_t i = 1; i < n; i++) {
+    const kiln__nvrtc_entry e = entries[i];
+    size_t at = i;
+
+    for (; at > 0 && entries[at - 1].id.info.version < e.id.info.version; at--)
+      entries[at] = entries[at - 1];
+    entries[at] = e;
+  }
+}
+
+static kiln_status look(kiln__nvrtc_set *set, kiln__search *s)
+{
+  const char *path = set->places.memo_path;
+  kiln_status st = KILN_OK;
+  kiln_error record;
+  kiln__buf memo;
+
+  kiln__buf_init(&memo, set->alloc);
+  if (path != NULL)
+    KILN_TRY(kiln__memo_read(&memo, path));
+  if (memo.size > 0)
+    s->memo = memo.data;
+  if (!kiln__memo_answer(s->memo, s)) {
+    if (s->no_memory)
+      KILN_TRY(kiln__fail_memory("the search for NVRTC"));
+    /* Places that were turned down left records; the search as a whole has
+     * not failed. */
+    kiln__error_get(&record);
+    KILN_TRY(kiln__search_run(s));
+    kiln__error_set(&record);
+    if (path != NULL)
+      kiln__memo_write(s->memo, path, s);
+  }
+
+done:
+  s->memo = "";
+  kiln__buf_free(&memo);
+  return st;
+}
+
+static kiln_status search(kiln__nvrtc_set *set)
+{
+  kiln_status st = KILN_OK;
+  kiln__search s;
+
+  KILN_TRY(kiln__search_init(&s, set->alloc, &set->places, set->trail));
+  KILN_TRY(look(set, &s));
+  sort(s.entries, s.n);
+  set->entries = s.entries;
+  set->n = s.n;
+  s.entries = NULL;
+  s.n = 0;
+  if (!publish(set)) {
+    for (size_t i = 0; i < set->n; i++)
+      kiln__free(set->alloc, set->entries[i].table);
+    kiln__free(set->alloc, set->entries);
+    set->entries = NULL;
+    set->n = 0;
+    KILN_TRY(kiln__fail_memory("NVRTC's list"));
+  }
+  kiln__copy_text(set->why, sizeof set->why, s.why);
+  set->searched = true;
+
+done:
+  kiln__search_free(&s);
+  return st;
+}
+
+static kiln_status fail_none(kiln__nvrtc_set *set)
+{
+  const kiln__nvrtc_places *p = &set->places;
+  char text[KILN_ERROR_MESSAGE_SIZE - 32];
+
+  if (p->explicit_path != NULL)
+    return kiln__fail(KILN_ENONVRTC, "correct the path, or leave it NULL",
+                      "%s (option nvrtc_path) cannot be used: %s",
+                      p->explicit_path, set->why);
+  if (p->env_path != NULL)
+    return kiln__fail(KILN_ENONVRTC, "correct or unset KILN_NVRTC",
+                      "%s (environment KILN_NVRTC) cannot be used: %s",
+                      p->env_path, set->why);
+  kiln__trail_text(set->trail, "libnvrtc", text, sizeof text);
+  return kiln__fail(
+      KILN_ENONVRTC,
+      "install NVIDIA's run-time compiler (`pip install nvidia-cuda-nvrtc-cu12`"
+      " or the package libnvrtc12), or set KILN_NVRTC to the path of "
+      "libnvrtc.so",
+      "no NVRTC: tried %s", text);
+}
+
+kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
+                             size_t *n)
+{
+  kiln_status st = KILN_OK;
+  bool first;
+
+  *out = NULL;
+  *n = 0;
+  pthread_mutex_lock(&set->lock);
+  first = !set->searched;
+  if (first)
+    st = search(set);
+  if (st == KILN_OK) {
+    *out = set->list->ids;
+    *n = set->n;
+  }
+  pthread_mutex_unlock(&set->lock);
+  for (size_t i = 0; first && i < *n; i++)
+    kiln__logf(set->log, KILN_LOG_INFO, "found NVRTC %d.%d: %s",
+               (*out)[i].info.version / 1000,
+               (*out)[i].info.version % 1000 / 10, (*out)[i].info.path);
+  return st == KILN_OK && *n == 0 ? fail_none(set) : st;
+}
+
+/* ---- Using ------------------------------------------------------------------------- */
+
+/* Load what the memo described. The file may have changed since. */
+static kiln_status load(kiln__nvrtc_set *set, kiln__nvrtc_entry *e)
+{
+  kiln_status st;
+
+  st = kiln__nvrtc_load(set->alloc, e->id.info.path, &e->table);
+  if (st != KILN_OK || e->table->version == e->id.info.version)
+    return st;
+  st = kiln__fail(KILN_ENONVRTC, "start the program again",
+                  "%s was replaced while the program ran: it is version %d "
+                  "now and was %d",
+                  e->id.info.path, e->table->version, e->id.info.version);
+  kiln__free(set->alloc, e->table);
+  e->table = NULL;
+  return st;
+}
+
+kiln_status kiln__nvrtc_use(kiln__nvrtc_set *set, size_t i,
+                            const kiln__nvrtc **out)
+{
+  kiln_status st = KILN_OK;
+  kiln__nvrtc_entry *e;
+
+  *out = NULL;
+  pthread_mutex_lock(&set->lock);
+  if (i >= set->n)
+    KILN_TRY(
+        kiln__fail(KILN_EINTERNAL, NULL, "there is no NVRTC number %zu", i));
+  e = &set->entries[i];
+  if (e->table == NULL)
+    KILN_TRY(load(set, e));
+  if (!e->in_use) {
+    e->id.info.loaded = true;
+    if (!publish(set))
+      KILN_TRY(kiln__fail_memory("NVRTC's list"));
+    kiln__nvrtc_load_builtins(e->table);
+    e->in_use = true;
+  }
+  *out = e->table;
+
+done:
+  pthread_mutex_unlock(&set->lock);
+  return st;
+}
