@@ -1,0 +1,310 @@
+/* reduction.c -- the reduction ladder: the same sum, step by step faster, with
+ * 2^28 floats (lecture row A9) and with 1024 x 1024 (lecture row C8). The last
+ * step is the library's own. Every result is compared with a float64 sum; two
+ * steps keep one float accumulator, which stalls at 2^30 and is shown to.
+ *
+ * usage: reduction [--arch sm_90] [--bits 28] */
+#include "sample.h"
+
+#include <math.h>
+
+enum { REPEATS = 15, SMALL_BITS = 20, ONE_THREAD_BITS = 22 };
+
+typedef struct step {
+  const char *builtin, *kernel, *label;
+  unsigned block;
+  unsigned elements; /* a thread; 0: one block does it all */
+  bool in_place;     /* destroys its input */
+  bool one_float;    /* a single float accumulator: wrong for many elements */
+} step;
+
+#define LADDER(name) "ladder/" name, name
+
+static const step big[] = {
+    {LADDER("reduce_one_thread"), "one thread", 1, 0, false, true},
+    {LADDER("reduce_atomic_global"), "atomic, global", 256, 1, false, true},
+    {LADDER("reduce_atomic_shared"), "atomic, shared", 256, 1, false, false},
+    {LADDER("reduce_shared"), "tree, shared", 256, 1, false, false},
+    {LADDER("reduce_shared_shuffle"), "tree, shuffle", 256, 1, false, false},
+    {LADDER("reduce_final"), "two loads a thread", 256, 2, false, false},
+    {"reduce", "reduce", "library", 512, 0, false, false},
+};
+
+static const step small[] = {
+    {LADDER("reduce_one_thread"), "one thread", 1, 0, false, true},
+    {LADDER("reduce_atomic_global"), "atomics", 256, 1, false, true},
+    {LADDER("reduce_block"), "one block", 1024, 0, true, false},
+    {LADDER("reduce_grid_atomic"), "blocks and atomics", 1024, 2, true, false},
+    {LADDER("reduce_grid_local"), "in shared memory", 1024, 2, false, false},
+    {LADDER("reduce_warp"), "warps", 512, 1, false, false},
+    {"reduce", "reduce", "library", 512, 0, false, false},
+};
+
+enum {
+  N_BIG = sizeof big / sizeof big[0],
+  N_SMALL = sizeof small / sizeof *small
+};
+
+typedef struct arrays {
+  float *host;
+  CUdeviceptr input, copy, result, workspace;
+  int sm_count;
+  kiln_event *from, *to;
+} arrays;
+
+/* Load a step's program, or compile it if there is no GPU. */
+static kiln_module *load(sample *s, const step *t)
+{
+  const kiln_program_desc desc = {.builtin = t->builtin};
+  kiln_module *module = NULL;
+  kiln_image *image = NULL;
+  kiln_origin origin;
+
+  if (s->device != NULL) {
+    SAMPLE_TRY(kiln_module_load(&module, s->device, &desc));
+    origin = kiln_image_origin(kiln_module_image(module));
+  } else {
+    SAMPLE_TRY(kiln_compile(&image, s->rt, &desc, &s->target));
+    origin = kiln_image_origin(image);
+    kiln_image_free(image);
+  }
+  if (origin == KILN_FROM_COMPILER)
+    s->compiled++;
+  else
+    s->cached++;
+  return module;
+}
+
+/* Uniform in [24, 60), the lecture's mean of 42. */
+static void fill(float *x, size_t n)
+{
+  uint64_t r = 88172645463325252u;
+
+  for (size_t i = 0; i < n; i++) {
+    r ^= r << 13;
+    r ^= r >> 7;
+    r ^= r << 17;
+    x[i] = 24.0f + 36.0f * ((float)(r >> 41) * 0x1p-23f);
+  }
+}
+
+/* Four lanes, so that the CPU does not wait for one addition after another. */
+static double cpu_sum(const float *x, size_t n)
+{
+  double lane[4] = {0};
+
+  for (size_t i = 0; i + 4 <= n; i += 4)
+    for (int k = 0; k < 4; k++)
+      lane[k] += (double)x[i + (size_t)k];
+  for (size_t i = n / 4 * 4; i < n; i++)
+    lane[0] += (double)x[i];
+  return lane[0] + lane[1] + lane[2] + lane[3];
+}
+
+static void launch(const step *t, kiln_kernel *kernel, arrays *a, size_t n)
+{
+  const CUdeviceptr x = t->in_place ? a->copy : a->input;
+  const unsigned each = t->block * t->elements;
+  kiln_launch_config config = {.grid = {.x = 1}, .block = {.x = t->block}};
+  unsigned long long n_library = n;
+  unsigned n_step = (unsigned)n;
+
+  if (strcmp(t->builtin, "reduce") == 0) {
+    const size_t wanted = n / (t->block * 8) + 1;
+    const size_t resident = 2 * (size_t)a->sm_count;
+
+    config.grid.x = (unsigned)(wanted < resident ? wanted : resident);
+    SAMPLE_TRY(KILN_LAUNCH(kernel, &config, KILN_ARG(x), KILN_ARG(n_library),
+                           KILN_ARG(a->workspace), KILN_ARG(a->result)));
+    return;
+  }
+  if (each > 0)
+    config.grid.x = (unsigned)((n + each - 1) / each);
+  SAMPLE_TRY(KILN_LAUNCH(kernel, &config, KILN_ARG(x), KILN_ARG(n_step),
+                         KILN_ARG(a->result)));
+}
+
+/* Median milliseconds by events; steps add to the result, so it starts at 0. */
+static double time_step(sample *s, const step *t, kiln_kernel *kernel,
+                        arrays *a, size_t n)
+{
+  double times[REPEATS];
+  size_t i = 0;
+
+  for (int warm = 1; i < REPEATS; warm = 0) {
+    float ms;
+
+    if (t->in_place)
+      SAMPLE_TRY(
+          kiln_copy_on_device(s->device, a->copy, a->input, n * sizeof(float)));
+    SAMPLE_TRY(kiln_fill(s->device, a->result, 0, 4, 1));
+    SAMPLE_TRY(kiln_event_record(a->from, NULL));
+    launch(t, kernel, a, n);
+    SAMPLE_TRY(kiln_event_record(a->to, NULL));
+    SAMPLE_TRY(kiln_event_synchronize(a->to));
+    SAMPLE_TRY(kiln_event_elapsed(&ms, a->from, a->to));
+    if (!warm)
+      times[i++] = (double)ms;
+    if (i >= 3 && ms > 100)
+      break; /* slow enough to be sure */
+  }
+  return sample_median(times, i);
+}
+
+/* One float accumulator stands still between 2^30 and 2^31, where a float is a
+ * multiple of 128 and everything added is below 64. */
+static bool good_result(const step *t, double value, double want, double *error)
+{
+  *error = fabs(value - want) / want;
+  if (t->one_float && want > 0x1p31)
+    return value >= 0x1p30 && value < 0x1.01p30;
+  if (t->one_float)
+    return *error < 0.05;
+  return *error < (strcmp(t->builtin, "reduce") == 0 ? 1e-6 : 1e-4);
+}
+
+static bool run_step(sample *s, const step *t, arrays *a, unsigned bits,
+                     double per_element[3])
+{
+  const size_t n = (size_t)1 << bits;
+  kiln_module *module = load(s, t);
+  kiln_kernel *kernel;
+  float value;
+  double ms, error;
+  bool good;
+
+  SAMPLE_TRY(kiln_module_kernel(&kernel, module, t->kernel));
+  ms = time_step(s, t, kernel, a, n);
+  SAMPLE_TRY(kiln_copy_to_host(s->device, &value, a->result, sizeof value));
+  good = good_result(t, (double)value, cpu_sum(a->host, n), &error);
+  kiln_module_free(module);
+
+  per_element[2] = per_element[1];
+  per_element[1] = ms / (double)n;
+  if (per_element[0] == 0)
+    per_element[0] = per_element[1];
+  printf("  %-20s 2^%-3u %11.4f %9.1f %8.2f %10.1f %9.1e  %s\n", t->label, bits,
+         ms, (double)n * 4 / (ms * 1e6),
+         per_element[2] > 0 ? per_element[2] / per_element[1] : 1.0,
+         per_element[0] / per_element[1], error,
+         !good          ? "WRONG"
+         : error > 0.05 ? "stalled at 2^30, as it must"
+                        : "verified");
+  return good;
+}
+
+static bool run_ladder(sample *s, const step *steps, size_t n_steps, arrays *a,
+                       unsigned bits, const char *title)
+{
+  double per_element[3] = {
+      0}; /* the first step's, this one's, the last one's */
+  const size_t n = (size_t)1 << bits;
+  bool good = true;
+  double began, cpu;
+
+  printf("\n%s\n  %-20s %-5s %11s %9s %8s %10s %9s\n", title, "step", "n", "ms",
+         "GB/s", "step x", "total x", "error");
+  for (size_t i = 0; i < n_steps; i++) {
+    const bool slow = steps[i].block == 1 && bits > ONE_THREAD_BITS;
+
+    good &=
+        run_step(s, &steps[i], a, slow ? ONE_THREAD_BITS : bits, per_element);
+  }
+  began = sample_now_ms();
+  cpu = cpu_sum(a->host, n);
+  began = sample_now_ms() - began;
+  printf("  %-20s 2^%-3u %11.4f %9.1f  sum %.6e\n", "CPU, one thread", bits,
+         began, (double)n * 4 / (began * 1e6), cpu);
+  return good;
+}
+
+static void prepare(sample *s, arrays *a, size_t n)
+{
+  kiln_device_info info;
+
+  SAMPLE_TRY(kiln_device_describe(s->device, &info));
+  printf("%s, %d SMs, %zu floats uniform in [24, 60)\n", info.name,
+         info.sm_count, n);
+  a->sm_count = info.sm_count;
+  a->host = sample_alloc(n * sizeof(float));
+  fill(a->host, n);
+  SAMPLE_TRY(kiln_memory_alloc(&a->input, s->device, n * sizeof(float)));
+  SAMPLE_TRY(
+      kiln_memory_alloc(&a->copy, s->device, sizeof(float) << SMALL_BITS));
+  SAMPLE_TRY(kiln_memory_alloc(&a->result, s->device, sizeof(float)));
+  SAMPLE_TRY(kiln_memory_alloc(&a->workspace, s->device, 1 << 16));
+  SAMPLE_TRY(kiln_fill(s->device, a->workspace, 0, 4, 1));
+  SAMPLE_TRY(
+      kiln_copy_to_device(s->device, a->input, a->host, n * sizeof(float)));
+  SAMPLE_TRY(kiln_event_create(&a->from, s->device, true));
+  SAMPLE_TRY(kiln_event_create(&a->to, s->device, true));
+}
+
+static void release(sample *s, arrays *a)
+{
+  kiln_event_free(a->from);
+  kiln_event_free(a->to);
+  SAMPLE_TRY(kiln_memory_free(s->device, a->workspace));
+  SAMPLE_TRY(kiln_memory_free(s->device, a->result));
+  SAMPLE_TRY(kiln_memory_free(s->device, a->copy));
+  SAMPLE_TRY(kiln_memory_free(s->device, a->input));
+  free(a->host);
+}
+
+/* Everything up to the launch. */
+static int without_gpu(sample *s)
+{
+  char target[24];
+
+  for (size_t i = 0; i < N_BIG; i++)
+    load(s, &big[i]);
+  for (size_t i = 1; i + 1 < N_SMALL; i++) /* the ends are in both ladders */
+    if (strcmp(small[i].kernel, "reduce_atomic_global") != 0)
+      load(s, &small[i]);
+  printf("%d kernels: %d compiled, %d from the cache\n",
+         s->compiled + s->cached, s->compiled, s->cached);
+  printf("no GPU: %s; compiled for %s, nothing was launched\n",
+         kiln_status_text(s->missing), kiln_target_text(&s->target, target));
+  sample_close(s);
+  return 0;
+}
+
+/* --bits is this sample's own; the rest is every sample's. */
+static unsigned take_bits(int *argc, char **argv)
+{
+  unsigned bits = 28;
+  int kept = 1;
+
+  for (int i = 1; i < *argc; i++) {
+    if (strcmp(argv[i], "--bits") == 0 && i + 1 < *argc)
+      bits = (unsigned)strtoul(argv[++i], NULL, 10);
+    else
+      argv[kept++] = argv[i];
+  }
+  *argc = kept;
+  if (bits < SMALL_BITS || bits > 30)
+    bits = bits < SMALL_BITS ? SMALL_BITS : 30;
+  return bits;
+}
+
+int main(int argc, char **argv)
+{
+  const unsigned bits = take_bits(&argc, argv);
+  sample s;
+  arrays a = {0};
+  char title[64];
+  bool good;
+
+  sample_open(&s, argc, argv);
+  if (s.device == NULL)
+    return without_gpu(&s);
+  prepare(&s, &a, (size_t)1 << bits);
+  snprintf(title, sizeof title, "Sum of 2^%u floats (A9)", bits);
+  good = run_ladder(&s, big, N_BIG, &a, bits, title);
+  good &= run_ladder(&s, small, N_SMALL, &a, SMALL_BITS,
+                     "Sum of 1024 x 1024 floats (C8)");
+  release(&s, &a);
+  printf("\n%d kernels: %d compiled, %d from the cache\n",
+         s.compiled + s.cached, s.compiled, s.cached);
+  return sample_end(&s, good);
+}
