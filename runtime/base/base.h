@@ -68,6 +68,8 @@ char *kiln__strndup(const kiln_allocator *a, const char *text, size_t n);
 bool kiln__format(char *buf, size_t size, const char *format, ...)
     KILN_PRINTF(3, 4);
 bool kiln__copy_text(char *buf, size_t size, const char *text);
+/* What vsnprintf just cut at size - 1 bytes: drop a split UTF-8 sequence. */
+void kiln__trim_cut(char *buf, size_t size);
 bool kiln__starts_with(const char *text, const char *prefix);
 /* Decimal text of a double with '.', whatever the locale; shortest form that
  * reads back equal, "nan" and "inf" included. */

@@ -60,6 +60,20 @@ static void print_into(char *buf, size_t size, const char *format, va_list args)
     mark_cut(buf, size);
 }
 
+/* A copy that ends in "..." if it was cut. */
+static void copy_marked(char *buf, size_t size, const char *text)
+{
+  if (text == NULL)
+    text = "";
+  if (strlen(text) < size) {
+    strcpy(buf, text);
+    return;
+  }
+  memcpy(buf, text, size - 1);
+  buf[size - 1] = '\0';
+  mark_cut(buf, size);
+}
+
 static void fill(kiln_status status, kiln_error_source source, int native,
                  const char *call, const char *hint, const char *format,
                  va_list args)
@@ -70,8 +84,8 @@ static void fill(kiln_status status, kiln_error_source source, int native,
 
   /* Printed aside first: arguments may point into the old record. */
   print_into(message, sizeof message, format, args);
-  kiln__copy_text(next, sizeof next, hint == NULL ? "" : hint);
-  kiln__copy_text(name, sizeof name, call == NULL ? "" : call);
+  copy_marked(next, sizeof next, hint);
+  copy_marked(name, sizeof name, call);
 
   record.status = status;
   record.source = source;
@@ -129,12 +143,13 @@ void kiln__error_log(const char *text, size_t size)
 {
   const size_t limit = sizeof record.log;
 
+  /* `text` may lie in the record. */
   if (size < limit) {
-    memcpy(record.log, text, size);
+    memmove(record.log, text, size);
     record.log[size] = '\0';
     return;
   }
-  memcpy(record.log, text, limit - 1);
+  memmove(record.log, text, limit - 1);
   record.log[limit - 1] = '\0';
   mark_cut(record.log, limit);
 }

@@ -203,7 +203,8 @@ kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit)
   const kiln__fs *fs = &kiln__fs_posix;
   kiln_status st = KILN_OK;
   struct stat info;
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  /* O_NONBLOCK: a pipe in the file's place must not stop us. */
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
   if (fd < 0)
     return kiln__fail_os(errno, "open", path);
@@ -231,10 +232,13 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
   const kiln__fs *fs = &kiln__fs_posix;
   kiln_status st = KILN_OK;
   char temporary[4096];
+  bool closed = false;
   int fd = -1;
 
-  if (!kiln__format(temporary, sizeof temporary, "%s.%ld.%llx.tmp", path,
-                    (long)getpid(), (unsigned long long)kiln__clock_ns()))
+  /* No two threads have a variable at one address. */
+  if (!kiln__format(temporary, sizeof temporary, "%s.%ld.%llx.%llx.tmp", path,
+                    (long)getpid(), (unsigned long long)kiln__clock_ns(),
+                    (unsigned long long)(uintptr_t)&fd))
     return kiln__fail_os(ENAMETOOLONG, "open", path);
   fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   if (fd < 0)
@@ -243,11 +247,15 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
     KILN_TRY(kiln__fail_os(errno, "write", temporary));
   if (fsync(fd) != 0)
     KILN_TRY(kiln__fail_os(errno, "fsync", temporary));
+  closed = true; /* after a failed close() the descriptor is gone as well */
+  if (close(fd) != 0)
+    KILN_TRY(kiln__fail_os(errno, "close", temporary));
   if (rename(temporary, path) != 0)
     KILN_TRY(kiln__fail_os(errno, "rename", path));
 
 done:
-  close(fd);
+  if (!closed)
+    close(fd);
   if (st != KILN_OK)
     unlink(temporary);
   return st;
@@ -288,10 +296,12 @@ const char *kiln__env(const char *name)
 unsigned kiln__cores(void)
 {
   cpu_set_t set;
+  long online;
 
   if (sched_getaffinity(0, sizeof set, &set) == 0 && CPU_COUNT(&set) > 0)
     return (unsigned)CPU_COUNT(&set);
-  return 1;
+  online = sysconf(_SC_NPROCESSORS_ONLN); /* more CPUs than the set holds */
+  return online > 0 ? (unsigned)online : 1;
 }
 
 void kiln__fork_guard_init(kiln__fork_guard *guard)

@@ -15,6 +15,34 @@ static size_t cut_length(const char *text, size_t limit)
   return n;
 }
 
+void kiln__trim_cut(char *buf, size_t size)
+{
+  size_t start = size - 1, length;
+
+  while (start > 0 && ((unsigned char)buf[start - 1] & 0xc0) == 0x80)
+    start--;
+  if (start == 0)
+    return;
+  /* The last character begins at start - 1 and has `length` bytes by its first
+   * one; what is no UTF-8 stays as it is. */
+  switch ((unsigned char)buf[start - 1] >> 4) {
+  case 0xc:
+  case 0xd:
+    length = 2;
+    break;
+  case 0xe:
+    length = 3;
+    break;
+  case 0xf:
+    length = 4;
+    break;
+  default:
+    return;
+  }
+  if (size - start < length)
+    buf[start - 1] = '\0';
+}
+
 bool kiln__copy_text(char *buf, size_t size, const char *text)
 {
   const size_t n = strlen(text);
@@ -44,7 +72,10 @@ bool kiln__format(char *buf, size_t size, const char *format, ...)
     buf[0] = '\0';
     return false;
   }
-  return (size_t)n < size;
+  if ((size_t)n < size)
+    return true;
+  kiln__trim_cut(buf, size);
+  return false;
 }
 
 bool kiln__starts_with(const char *text, const char *prefix)
@@ -54,18 +85,26 @@ bool kiln__starts_with(const char *text, const char *prefix)
 
 void kiln__format_double(char buf[32], double value)
 {
-  char *c;
+  char *to = buf;
 
+  if (value != value) {
+    kiln__copy_text(buf, 32, "nan");
+    return;
+  }
   for (int digits = 1; digits <= 17; digits++) {
     snprintf(buf, 32, "%.*g", digits, value);
     /* strtod reads the same locale that snprintf wrote. */
-    if (strtod(buf, NULL) == value || value != value)
+    if (strtod(buf, NULL) == value)
       break;
   }
-  for (c = buf; *c != '\0'; c++) {
-    if (*c == ',')
-      *c = '.';
+  /* The locale's decimal point may be a comma or several bytes. */
+  for (const char *c = buf; *c != '\0'; c++) {
+    if (strchr("0123456789+-einf.", *c) != NULL)
+      *to++ = *c;
+    else if (to == buf || to[-1] != '.')
+      *to++ = '.';
   }
+  *to = '\0';
 }
 
 void kiln__buf_init(kiln__buf *b, const kiln_allocator *a)
@@ -171,11 +210,16 @@ void kiln__logf(const kiln__log *log, kiln_log_level level, const char *format,
 {
   char line[1024];
   va_list args;
+  int n;
 
   if (log == NULL || log->fn == NULL || level > log->level)
     return;
   va_start(args, format);
-  vsnprintf(line, sizeof line, format, args);
+  n = vsnprintf(line, sizeof line, format, args);
   va_end(args);
+  if (n < 0)
+    return;
+  if ((size_t)n >= sizeof line)
+    kiln__trim_cut(line, sizeof line);
   log->fn(log->user, level, line);
 }

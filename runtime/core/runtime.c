@@ -100,8 +100,8 @@ static kiln_status open_cache(kiln_runtime *rt, const kiln_runtime_opts *opts,
       .log = &rt->log,
       .dir = dir,
       .cap_bytes = opts->cache_bytes,
-      .wait_ms = opts->flight_wait_ms != 0 ? opts->flight_wait_ms
-                                           : DEFAULT_WAIT_MS,
+      .wait_ms =
+          opts->flight_wait_ms != 0 ? opts->flight_wait_ms : DEFAULT_WAIT_MS,
       .packs = packs,
   };
   kiln_status st;
