@@ -58,7 +58,7 @@ KILN_API const kiln_traits *kiln_device_traits(const kiln_device *device);
 /** What a launch decision needs beside the traits. */
 typedef struct kiln_device_info {
   char name[128];          /**< "NVIDIA H200" */
-  char uuid[40];           /**< "GPU-..." or "" */
+  char uuid[48];           /**< "GPU-..." or "" */
   char pci[16];            /**< "0000:65:00.0" or "" */
   int ordinal;             /**< as opened */
   int sm_count;            /**< multiprocessors */

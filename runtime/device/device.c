@@ -85,6 +85,9 @@ static void read_limits(const kiln__driver *driver, CUdevice handle,
     attribute(driver, handle, rows[i].number, rows[i].to);
 }
 
+_Static_assert(sizeof((kiln_device_info *)0)->uuid > 4 + 36,
+               "a UUID with its prefix and NUL");
+
 /* "GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx" */
 static void read_uuid(const kiln__driver *driver, CUdevice handle,
                       kiln_device_info *info)

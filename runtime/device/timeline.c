@@ -25,15 +25,12 @@ static const kiln_allocator *allocator(const kiln_timeline *t)
   return &t->device->rt->alloc;
 }
 
-static kiln_status take_event(kiln_timeline *t, CUevent *out)
+static CUresult take_event(kiln_timeline *t, CUevent *out)
 {
-  if (t->idle.n > 0) {
-    *out = ((CUevent *)t->idle.items)[--t->idle.n];
-    return KILN_OK;
-  }
-  return kiln__device_rc(t->device,
-                         t->device->driver->eventCreate(out, CU_EVENT_DEFAULT),
-                         "cuEventCreate");
+  if (t->idle.n == 0)
+    return t->device->driver->eventCreate(out, CU_EVENT_DEFAULT);
+  *out = ((CUevent *)t->idle.items)[--t->idle.n];
+  return CUDA_SUCCESS;
 }
 
 void kiln__timeline_keep(kiln_timeline *t, CUevent event)
@@ -51,22 +48,28 @@ void kiln__timeline_keep(kiln_timeline *t, CUevent event)
   t->idle.n++;
 }
 
-/* An event recorded at the present end of the stream. */
-static kiln_status record(kiln_timeline *t, CUstream stream, CUevent *out)
+/* An event recorded at the present end of the stream. Writes no error record:
+ * it also runs beside work whose own failure is to be reported. */
+static CUresult record_silently(kiln_timeline *t, CUstream stream, CUevent *out)
 {
   CUevent event;
-  kiln_status st = take_event(t, &event);
+  CUresult rc = take_event(t, &event);
 
   *out = NULL;
-  if (st != KILN_OK)
-    return st;
-  st = kiln__device_rc(t->device, t->device->driver->eventRecord(event, stream),
-                       "cuEventRecord");
-  if (st == KILN_OK)
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = t->device->driver->eventRecord(event, stream);
+  if (rc == CUDA_SUCCESS)
     *out = event;
   else
     kiln__timeline_keep(t, event);
-  return st;
+  return rc;
+}
+
+static kiln_status record(kiln_timeline *t, CUstream stream, CUevent *out)
+{
+  return kiln__device_rc(t->device, record_silently(t, stream, out),
+                         "cuEventRecord");
 }
 
 static kiln_status add_anchor(kiln_timeline *t, CUstream stream, uint64_t now)
@@ -141,13 +144,13 @@ done:
   return st;
 }
 
-static kiln_status close_span(kiln_timeline *t, CUstream stream, size_t index)
+static CUresult close_span(kiln_timeline *t, CUstream stream, size_t index)
 {
   kiln__span_record *span = &kiln__spans(t)[index];
-  const kiln_status st = record(t, stream, &span->end);
+  const CUresult rc = record_silently(t, stream, &span->end);
 
-  span->state = st == KILN_OK ? KILN__SPAN_CLOSED : KILN__SPAN_DROPPED;
-  return st;
+  span->state = rc == CUDA_SUCCESS ? KILN__SPAN_CLOSED : KILN__SPAN_DROPPED;
+  return rc;
 }
 
 bool kiln__mark_begin(kiln__mark *mark, const kiln_stream *stream,
@@ -169,13 +172,9 @@ bool kiln__mark_begin(kiln__mark *mark, const kiln_stream *stream,
 void kiln__mark_end(const kiln__mark *mark, const kiln_stream *stream)
 {
   kiln_timeline *t = mark->timeline;
-  kiln_error record_before;
 
-  /* The caller may be about to report a failure of the work itself. */
-  kiln__error_get(&record_before);
   pthread_mutex_lock(&t->lock);
-  if (close_span(t, stream->handle, mark->span) != KILN_OK)
-    kiln__error_set(&record_before);
+  close_span(t, stream->handle, mark->span);
   pthread_mutex_unlock(&t->lock);
 }
 
@@ -376,7 +375,8 @@ kiln_status kiln_timeline_end(kiln_timeline *t, kiln_stream *stream)
       st = none_open("in this stream");
     } else {
       row->open = kiln__spans(t)[index].outer;
-      st = close_span(t, wanted.stream, index);
+      st = kiln__device_rc(t->device, close_span(t, wanted.stream, index),
+                           "cuEventRecord");
     }
     pthread_mutex_unlock(&t->lock);
   }
