@@ -136,7 +136,8 @@ int kiln__cli_bare_child(const char *cubin, const char *kernel,
   if (rc == 0)
     rc = saxpy(&a, f, x, y);
   if (rc != 0 || !kiln__cli_verify(y, START_ELEMENTS)) {
-    fprintf(stderr, "kiln bench start: the bare program failed (%d)\n", rc);
+    fprintf(stderr, "kiln bench start: the bare program %s (code %d)\n",
+            rc != 0 ? "failed" : "computed a wrong result", rc);
     return 1;
   }
   kiln__cli_mark("verified");

@@ -79,6 +79,9 @@ void kiln__cli_say(const cli *c, const char *next, const char *format, ...)
     CLI_PRINTF(3, 4);
 /* The library's record of a failure on stderr. @return CLI_FAILED. */
 int kiln__cli_failure(const cli *c, const char *what);
+/* The record's message without its list of places tried, where that list is
+ * shown elsewhere. */
+const char *kiln__cli_headline(cli *c);
 /* Wrong use: message, and where help is. @return CLI_USAGE. */
 int kiln__cli_usage(const cli *c, const char *format, ...) CLI_PRINTF(2, 3);
 

@@ -53,10 +53,18 @@ static void keep_log(void *user, const char *text, size_t size)
 }
 
 /* The assembler's resource lines are in the report already. */
-static bool is_resource_line(const char *line)
+static bool is_resource_line(const char *line, size_t n)
 {
-  return strncmp(line, "ptxas info", 10) == 0 ||
-         (line[0] == ' ' && strstr(line, "bytes stack frame") != NULL);
+  static const char info[] = "ptxas info", frame[] = "bytes stack frame";
+
+  return (n >= sizeof info && memcmp(line, info, sizeof info - 1) == 0) ||
+         memmem(line, n, frame, sizeof frame - 1) != NULL;
+}
+
+static bool same_log(const cli_unit *a, const cli_unit *b)
+{
+  return a != NULL && b != NULL && a->log != NULL && b->log != NULL &&
+         strcmp(a->log, b->log) == 0;
 }
 
 /* Messages of the compiler on stderr; the same text for the next target is
@@ -65,32 +73,37 @@ static void show_log(const cli_unit *unit, const cli_unit *previous)
 {
   const char *line = unit->log;
 
-  if (line == NULL || (previous != NULL && previous->log != NULL &&
-                       strcmp(previous->log, line) == 0))
+  if (line == NULL || same_log(unit, previous))
     return;
   while (*line != '\0') {
     const size_t n = strcspn(line, "\n");
 
-    if (n > 0 && !is_resource_line(line))
+    if (n > 0 && !is_resource_line(line, n))
       fprintf(stderr, "%.*s\n", (int)n, line);
     line += n;
     line += *line == '\n' ? 1 : 0;
   }
 }
 
-/* "saxpy.cu for sm_90: message", log, next step. */
-static void show_failure(const cli *c, const cli_unit *unit)
+/* "saxpy.cu for sm_90: message", log, next step. For a program that does not
+ * compile the log is all there is to say. */
+static void show_failure(const cli *c, const cli_unit *unit,
+                         const cli_unit *previous)
 {
   const kiln_error *e = kiln_last_error();
-  char text[24];
+  const bool log = unit->status == KILN_ECOMPILE && unit->log != NULL;
+  char target[24];
 
-  kiln__cli_say(c, NULL, "%s for %s: %s", unit->label,
-                kiln_target_text(&unit->target, text), e->message);
+  kiln_target_text(&unit->target, target);
+  kiln__cli_say(c, NULL, "%s for %s: %s", unit->label, target,
+                !log                       ? e->message
+                : same_log(unit, previous) ? "does not compile either"
+                                           : "does not compile");
   if (unit->log != NULL)
-    show_log(unit, NULL);
+    show_log(unit, previous);
   else if (e->log[0] != '\0')
     fprintf(stderr, "%s\n", e->log);
-  if (e->hint[0] != '\0')
+  if (!log && e->hint[0] != '\0')
     fprintf(stderr, "next: %s\n", e->hint);
 }
 
@@ -119,12 +132,14 @@ int kiln__cli_compile_units(cli *c, cli_unit *units, size_t n)
       break;
   }
   for (size_t i = 0; i < n; i++) {
+    const cli_unit *previous = i > 0 ? &units[i - 1] : NULL;
+
     units[i].status = kiln_job_image(job, i, &units[i].image);
     if (units[i].status != KILN_OK) {
-      show_failure(c, &units[i]);
+      show_failure(c, &units[i], previous);
       failed++;
     } else {
-      show_log(&units[i], i > 0 ? &units[i - 1] : NULL);
+      show_log(&units[i], previous);
     }
   }
   kiln_job_free(job);

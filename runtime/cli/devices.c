@@ -192,7 +192,7 @@ static int show_devices(cli *c, bool json)
 
   if (kiln_device_count(c->rt, &n) != KILN_OK) {
     n = 0;
-    reason = kiln_last_error()->message;
+    reason = kiln__cli_headline(c);
     hint = kiln_last_error()->hint;
   }
   if (n == 0) {

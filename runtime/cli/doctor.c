@@ -22,7 +22,7 @@ static void help(void)
 
 /* ---- The ladder ----------------------------------------------------------------- */
 
-void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result)
+void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result, int indent)
 {
   static const char *const heads[] = {"", "", "", NULL};
   cli_table t;
@@ -35,7 +35,7 @@ void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result)
     kiln__cli_cell(&t, "%s", kiln_rung_name((kiln_rung)i));
     kiln__cli_cell(&t, "%s", result->reason[i]);
   }
-  kiln__cli_table_print(&t, 2);
+  kiln__cli_table_print(&t, indent);
 }
 
 cJSON *kiln__cli_ladder_json(const kiln_ladder_query *query,
@@ -140,7 +140,7 @@ static int what_if(cli *c, const char *text, bool json)
            q.nvjitlink_version ? ", nvJitLink " : "",
            q.nvjitlink_version ? kiln__cli_version(c, q.nvjitlink_version)
                                : "");
-    kiln__cli_ladder_text(c, result);
+    kiln__cli_ladder_text(c, result, 2);
     if (result->rung == KILN_RUNG_REFUSE)
       printf("\nverdict: nothing fits\nnext: %s\n", result->hint);
     else
@@ -182,7 +182,7 @@ static const char *gpu_line(const doctor *d, const doctor_device *gpu)
           : kiln__cli_text(d->c, "gets %s (%s)",
                            kiln_target_text(&gpu->ladder.target, target),
                            kiln_rung_name(gpu->ladder.rung)),
-      gpu->run == KILN_OK ? "ran a small kernel" : "does not run: ",
+      gpu->run == KILN_OK ? "ran a small kernel" : "does not run one: ",
       gpu->run_text);
 }
 
@@ -239,10 +239,8 @@ static void print_gpus(const doctor *d)
              gpu->supported ? "knows" : "does not know",
              kiln__cli_cc(d->c, gpu->cc),
              kiln__cli_version(d->c, d->driver.version));
-    if (gpu->cc != 0) {
-      puts("     ladder:");
-      kiln__cli_ladder_text(d->c, &gpu->ladder);
-    }
+    if (gpu->cc != 0)
+      kiln__cli_ladder_text(d->c, &gpu->ladder, 5);
   }
 }
 
@@ -264,7 +262,7 @@ static void print_no_gpu_ladder(const doctor *d)
     return;
   printf("\nLadder for a GPU %s (others: kiln doctor --what-if gpu=9.0)\n",
          kiln__cli_cc(d->c, q.cc));
-  kiln__cli_ladder_text(d->c, result);
+  kiln__cli_ladder_text(d->c, result, 2);
 }
 
 static void add_files(const doctor *d, cli_table *t)
@@ -293,6 +291,18 @@ static void add_files(const doctor *d, cli_table *t)
                                 "kiln compile --emit sass");
 }
 
+/* dlopen repeats the name that stands in the column before. */
+static const char *why_not(const kiln_trail_step *step)
+{
+  const char *reason = step->found || step->reason == NULL ? "" : step->reason;
+  const size_t n = step->where == NULL ? 0 : strlen(step->where);
+
+  if (n > 0 && strncmp(reason, step->where, n) == 0 &&
+      strncmp(reason + n, ": ", 2) == 0)
+    return reason + n + 2;
+  return reason;
+}
+
 static void add_step(void *user, const kiln_trail_step *step)
 {
   cli_table *t = user;
@@ -301,8 +311,7 @@ static void add_step(void *user, const kiln_trail_step *step)
   kiln__cli_cell(t, "%s", step->found ? "yes" : "no");
   kiln__cli_cell(t, "%s", step->how != NULL ? step->how : "");
   kiln__cli_cell(t, "%s", step->where != NULL ? step->where : "");
-  kiln__cli_cell(t, "%s",
-                 step->found || step->reason == NULL ? "" : step->reason);
+  kiln__cli_cell(t, "%s", why_not(step));
 }
 
 static void print_trail(const doctor *d)

@@ -63,7 +63,8 @@ void kiln__cli_doctor_brief(const doctor *d);
 int kiln__cli_doctor_json(const doctor *d);
 
 /* The ladder as a table, and as JSON. */
-void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result);
+void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result,
+                           int indent);
 cJSON *kiln__cli_ladder_json(const kiln_ladder_query *query,
                              const kiln_ladder_result *result);
 

@@ -75,7 +75,7 @@ static void look_at_driver(doctor *d)
   d->driver_text = d->driver_hint = "";
   if (d->driver_status == KILN_OK)
     return;
-  d->driver_text = keep(d, kiln_last_error()->message);
+  d->driver_text = kiln__cli_headline(d->c);
   d->driver_hint = keep(d, kiln_last_error()->hint);
 }
 
@@ -123,7 +123,7 @@ static void look_at_nvrtc(doctor *d)
   d->nvrtc_text = d->nvrtc_hint = "";
   d->nvrtc_status = kiln_runtime_nvrtc(d->c->rt, info, DOCTOR_NVRTC, &n);
   if (d->nvrtc_status != KILN_OK) {
-    d->nvrtc_text = keep(d, kiln_last_error()->message);
+    d->nvrtc_text = kiln__cli_headline(d->c);
     d->nvrtc_hint = keep(d, kiln_last_error()->hint);
     return;
   }
@@ -208,7 +208,7 @@ static void look_at_device(doctor *d, int ordinal)
       gpu->run = run_probe(device);
   }
   if (gpu->run == KILN_ECORRUPT)
-    gpu->run_text = "a small kernel ran and gave a wrong result";
+    gpu->run_text = "the result was wrong";
   else if (gpu->run != KILN_OK)
     gpu->run_text = keep(d, kiln_last_error()->message);
   kiln_device_free(device);
@@ -307,8 +307,8 @@ static void diagnose_driver(doctor *d)
                 "all); elsewhere install the package with libcuda.so.1");
   } else if (d->driver_status == KILN_ENODRIVER && !d->has_hardware) {
     add_problem(d, "this machine has no NVIDIA GPU and no driver",
-                "nothing, to compile only; to run kernels use a machine with "
-                "an NVIDIA GPU");
+                "to run kernels, use a machine with an NVIDIA GPU; compiling "
+                "needs none");
   } else {
     add_problem(d, d->driver_text, d->driver_hint);
   }
@@ -364,11 +364,15 @@ static void conclude(doctor *d)
 {
   cli *c = d->c;
   const bool compiles = d->compile_status == KILN_OK;
-  size_t running = 0;
+  size_t running = 0, packs = 0;
 
+  for (size_t i = 0; i < d->n_packs; i++)
+    packs += d->packs[i].reason == NULL ? 1 : 0;
   for (size_t i = 0; i < d->n_devices; i++)
     running += d->devices[i].run == KILN_OK ? 1 : 0;
-  d->rc = compiles || running > 0 ? CLI_OK : CLI_FAILED;
+  d->rc = compiles || running > 0 || (packs > 0 && d->n_devices > 0)
+              ? CLI_OK
+              : CLI_FAILED;
   if (running > 0 && running == d->n_devices)
     d->verdict = kiln__cli_text(c, "kernels compile and run here, on %zu GPU%s",
                                 running, running == 1 ? "" : "s");
@@ -379,6 +383,8 @@ static void conclude(doctor *d)
     d->verdict = "kernels compile here, but the GPU does not run them";
   else if (compiles)
     d->verdict = "kernels compile here; there is no GPU to run them";
+  else if (packs > 0)
+    d->verdict = "nothing can be compiled here; packs serve what they hold";
   else
     d->verdict = "nothing can be compiled here";
   d->next = running > 0 ? "nothing to mend; kiln bench reduce shows it at work"

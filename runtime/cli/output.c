@@ -245,23 +245,34 @@ static void print_last(const char *text, size_t column, size_t width)
   }
 }
 
+/* Cells of the row up to the last one with text: no blanks end a line. */
+static size_t used_cells(const cli_table *t, const char *const *cells)
+{
+  size_t n = t->columns;
+
+  while (n > 1 && cells[n - 1][0] == '\0')
+    n--;
+  return n;
+}
+
 static void print_row(const cli_table *t, const char *const *cells,
                       const size_t *width, int indent)
 {
+  const size_t n = used_cells(t, cells);
   size_t column = (size_t)indent;
 
   printf("%*s", indent, "");
-  for (size_t i = 0; i < t->columns; i++) {
+  for (size_t i = 0; i < n; i++) {
     const bool right = t->heads[i][0] == '>';
     const char *cell =
         cells[i][0] == '>' && cells == t->heads ? cells[i] + 1 : cells[i];
 
-    if (i + 1 == t->columns && !right) {
+    if (i + 1 == n && !right) {
       print_last(cell, column, terminal_width());
       return;
     }
     printf(right ? "%*s%s" : "%-*s%s", (int)width[i], cell,
-           i + 1 == t->columns ? "" : "  ");
+           i + 1 == n ? "" : "  ");
     column += width[i] + 2;
   }
   putchar('\n');
@@ -322,6 +333,17 @@ int kiln__cli_failure(const cli *c, const char *what)
   if (e->hint[0] != '\0')
     fprintf(stderr, "next: %s\n", e->hint);
   return CLI_FAILED;
+}
+
+const char *kiln__cli_headline(cli *c)
+{
+  const char *message = kiln_last_error()->message;
+  const char *places = strstr(message, ": tried ");
+
+  return kiln__cli_text(
+      c, "%.*s",
+      (int)(places == NULL ? strlen(message) : (size_t)(places - message)),
+      message);
 }
 
 int kiln__cli_usage(const cli *c, const char *format, ...)

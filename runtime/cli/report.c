@@ -32,6 +32,13 @@ static const char *shown_name(cli *c, const cli_unit *unit, const char *lowered)
   return kiln__cli_plain_name(c, lowered);
 }
 
+/* Cells that only the assembler knows: the driver does that for PTX. */
+static void add_unknown(cli_table *t)
+{
+  while (t->n % t->columns != 0)
+    kiln__cli_cell(t, "-");
+}
+
 static void add_kernel(cli_table *t, const cli_unit *unit,
                        const kiln_resources *r)
 {
@@ -40,6 +47,10 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
 
   kiln__cli_cell(t, "%s", kiln_target_text(&unit->target, text));
   kiln__cli_cell(t, "%s", shown_name(t->c, unit, r->name));
+  if (r->registers == 0) {
+    add_unknown(t);
+    return;
+  }
   kiln__cli_cell(t, "%d", r->registers);
   if (r->spill_stores + r->spill_loads > 0)
     kiln__cli_cell(t, "%d/%d", r->spill_stores, r->spill_loads);
@@ -47,7 +58,11 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
     kiln__cli_cell(t, "-");
   kiln__cli_cell(t, "%d", r->stack);
   kiln__cli_cell(t, "%d", r->shared_static);
-  kiln__cli_cell(t, "%d", r->constant);
+  /* Some assemblers do not say; every kernel has some. */
+  if (r->constant > 0)
+    kiln__cli_cell(t, "%d", r->constant);
+  else
+    kiln__cli_cell(t, "-");
   if (kiln_arch_traits(unit->target.cc, &traits) != KILN_OK)
     memset(&traits, 0, sizeof traits);
   for (size_t i = 0; i < N_BLOCKS; i++) {
@@ -60,15 +75,13 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
   }
 }
 
-/* A program that is PTX only has no resources yet: the driver will tell. */
-static void add_ptx(cli_table *t, const cli_unit *unit)
+static void add_empty(cli_table *t, const cli_unit *unit)
 {
   char text[24];
 
   kiln__cli_cell(t, "%s", kiln_target_text(&unit->target, text));
-  kiln__cli_cell(t, "(PTX only)");
-  for (size_t i = 2; i < t->columns; i++)
-    kiln__cli_cell(t, "-");
+  kiln__cli_cell(t, "none; a template needs --name");
+  add_unknown(t);
 }
 
 static void report_kernels(cli *c, const cli_unit *units, size_t n)
@@ -85,7 +98,7 @@ static void report_kernels(cli *c, const cli_unit *units, size_t n)
     if (image == NULL)
       continue;
     if (kiln_image_kernels(image) == 0)
-      add_ptx(&t, &units[i]);
+      add_empty(&t, &units[i]);
     for (size_t k = 0; k < kiln_image_kernels(image); k++) {
       kiln_resources r;
 
@@ -157,7 +170,7 @@ static cJSON *kernel_json(cli *c, const cli_unit *unit, const kiln_resources *r)
   for (size_t i = 0; i < N_BLOCKS; i++) {
     const int share = occupancy(&traits, r, blocks[i]);
 
-    if (share >= 0)
+    if (share >= 0 && r->registers > 0)
       cJSON_AddNumberToObject(shares, kiln__cli_text(c, "%d", blocks[i]),
                               share);
   }

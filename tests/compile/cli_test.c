@@ -1,0 +1,288 @@
+/* The command with a real NVRTC, as a child process; needs no GPU. */
+#include "command.h"
+
+#include <stdio.h>
+
+#ifdef KILN_TEST_CLI
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char dir[256];
+
+static void setup(void)
+{
+  test_dir_make(dir);
+  test_command_setup(dir);
+}
+
+static void teardown(void)
+{
+  test_dir_remove(dir);
+}
+
+static const char *write_source(const char *name, const char *text)
+{
+  static char path[512];
+
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  test_write_file(path, text, strlen(text));
+  return path;
+}
+
+START_TEST(error_has_file_and_line)
+{
+  const char *file = write_source("broken.cu", "__global__ void f(int *x)\n"
+                                               "{\n"
+                                               "  *x = nothing;\n"
+                                               "}\n");
+  const test_run run = test_kiln("compile %s --arch 90", file);
+  char want[600];
+
+  ck_run_rc(run, 1);
+  ck_assert_str_eq(run.out, "");
+  snprintf(want, sizeof want, "%s(3): error", file);
+  ck_has(run.err, want);
+  ck_has(run.err, "\"nothing\"");
+}
+END_TEST
+
+START_TEST(warning_goes_to_stderr)
+{
+  const char *file = write_source("warns.cu", "__global__ void f(int *x)\n"
+                                              "{\n"
+                                              "  int unused;\n"
+                                              "  *x = 1;\n"
+                                              "}\n");
+  const test_run run = test_kiln("compile %s --arch 90", file);
+
+  ck_run_rc(run, 0);
+  ck_has(run.err, "warns.cu(3): warning");
+  ck_lacks(run.err, "ptxas");
+  ck_lacks(run.out, "warning");
+}
+END_TEST
+
+START_TEST(include_beside_the_file)
+{
+  const char *file;
+  test_run run;
+
+  write_source("part.h", "#define VALUE 42\n");
+  file = write_source(
+      "whole.cu", "#include \"part.h\"\n"
+                  "extern \"C\" __global__ void f(int *x) { *x = VALUE; }\n");
+  run = test_kiln("compile %s --arch 90 --emit ptx", file);
+  ck_run_rc(run, 0);
+  ck_has(run.out, "42");
+}
+END_TEST
+
+START_TEST(template_is_named)
+{
+  const char *file =
+      write_source("scale.cu", "template <class T, int N>\n"
+                               "__global__ void scale(T *x) { *x *= N; }\n");
+  const char *const words[] = {
+      "kiln",   "compile",         file,     "--arch", "90",
+      "--name", "scale<float, 3>", "--json", NULL};
+  const test_run run = test_kiln_words(words);
+  const cJSON *target, *kernel;
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  json = cJSON_Parse(run.out);
+  ck_assert_ptr_nonnull(json);
+  target = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "targets"), 0);
+  kernel = cJSON_GetArrayItem(cJSON_GetObjectItem(target, "kernels"), 0);
+  ck_assert_str_eq(cJSON_GetObjectItem(kernel, "name")->valuestring,
+                   "scale<float, 3>");
+  ck_assert_int_gt(cJSON_GetObjectItem(kernel, "registers")->valueint, 0);
+  ck_assert_int_eq(cJSON_GetObjectItem(kernel, "parameters")->valueint, 1);
+  ck_assert_int_eq(cJSON_GetObjectItem(
+                       cJSON_GetObjectItem(kernel, "occupancy_percent"), "256")
+                       ->valueint,
+                   100);
+  cJSON_Delete(json);
+}
+END_TEST
+
+/* 100 live values do not fit into 24 registers. */
+static const char greedy[] =
+    "extern \"C\" __global__ void greedy(float *x, int n)\n"
+    "{\n"
+    "  float v[100];\n"
+    "#pragma unroll\n"
+    "  for (int i = 0; i < 100; i++)\n"
+    "    v[i] = x[i * 32 + threadIdx.x];\n"
+    "  __syncthreads();\n"
+    "#pragma unroll\n"
+    "  for (int i = 0; i < 100; i++)\n"
+    "    x[(99 - i) * 32 + threadIdx.x] = v[i] * v[(i + 37) % 100];\n"
+    "}\n";
+
+START_TEST(spill_gate)
+{
+  const char *file = write_source("greedy.cu", greedy);
+  test_run run = test_kiln("compile %s --arch 90 --fail-on-spill", file);
+
+  ck_run_rc(run, 0);
+  run = test_kiln("compile %s --arch 90 --maxrregcount 24", file);
+  ck_run_rc(run, 0);
+  run =
+      test_kiln("compile %s --arch 90 --maxrregcount 24 --fail-on-spill", file);
+  ck_run_rc(run, 1);
+  ck_has(run.err, "spill");
+  ck_assert_str_eq(run.out, "");
+}
+END_TEST
+
+START_TEST(ptx_only_target)
+{
+  test_run run = test_kiln("compile builtin:saxpy --arch compute_90");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "compute_90");
+  ck_lacks(run.out, "100 %");
+  run = test_kiln("compile builtin:saxpy --arch compute_90 --emit cubin -o "
+                  "%s/x.cubin",
+                  dir);
+  ck_run_rc(run, 1);
+  ck_has(run.err, "next: use an sm_ target");
+}
+END_TEST
+
+START_TEST(unknown_gpu_is_refused)
+{
+  const test_run run = test_kiln("compile builtin:saxpy --arch sm_20");
+
+  ck_run_rc(run, 1);
+  ck_has(run.err, "sm_20");
+  ck_has(run.err, "next: ");
+}
+END_TEST
+
+START_TEST(doctor_compiles)
+{
+  test_run run = test_kiln("doctor");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "a small program compiles for sm_");
+  ck_has(run.out, "verdict: kernels compile here");
+  run = test_kiln("doctor --brief");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "libnvrtc");
+}
+END_TEST
+
+/* The whole shipped list for one GPU, then served with NVRTC hidden. */
+START_TEST(pack_of_everything)
+{
+  size_t n;
+  const kiln_variant *list = kiln_variant_list(&n);
+  size_t fits = 0;
+  char text[512];
+  test_run run;
+
+  for (size_t i = 0; i < n; i++)
+    fits += list[i].min_cc <= 90 ? 1 : 0;
+  run = test_kiln("pack all --arch 90 -o %s/all.kpack", dir);
+  ck_run_rc(run, 0);
+  snprintf(text, sizeof text, "%zu images of %zu programs", fits, n);
+  ck_has(run.out, text);
+  ck_run_rc(test_kiln("cache clear"), 0);
+  snprintf(text, sizeof text, "%s/all.kpack", dir);
+  setenv("KILN_PACKS", text, 1);
+  setenv("KILN_NVRTC", "/nowhere/libnvrtc.so", 1);
+  for (size_t i = 0; i < n; i++) {
+    const char *words[64] = {"kiln", "compile", NULL, "--arch", "90"};
+    size_t used = 5;
+
+    if (list[i].min_cc > 90)
+      continue;
+    snprintf(text, sizeof text, "builtin:%s", list[i].builtin);
+    words[2] = text;
+    for (size_t k = 0; list[i].defines[k] != NULL; k++) {
+      words[used++] = "-D";
+      words[used++] = list[i].defines[k];
+    }
+    for (size_t k = 0; list[i].traits[k] != NULL; k++) {
+      words[used++] = "--trait";
+      words[used++] = list[i].traits[k];
+    }
+    for (size_t k = 0; list[i].names[k] != NULL; k++) {
+      words[used++] = "--name";
+      words[used++] = list[i].names[k];
+    }
+    run = test_kiln_words(words);
+    ck_run_rc(run, 0);
+    ck_has(run.out, " pack ");
+  }
+  run = test_kiln("compile builtin:saxpy --arch 90 -D OTHER");
+  ck_run_rc(run, 1);
+  ck_has(run.err, "/nowhere/libnvrtc.so");
+}
+END_TEST
+
+static Suite *make(void)
+{
+  Suite *s = suite_create("command with NVRTC");
+  TCase *t = tcase_create("command");
+
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, error_has_file_and_line);
+  tcase_add_test(t, warning_goes_to_stderr);
+  tcase_add_test(t, include_beside_the_file);
+  tcase_add_test(t, template_is_named);
+  tcase_add_test(t, spill_gate);
+  tcase_add_test(t, ptx_only_target);
+  tcase_add_test(t, unknown_gpu_is_refused);
+  tcase_add_test(t, doctor_compiles);
+  tcase_add_test(t, pack_of_everything);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+/* Asks the library what discovery finds; the newest of KILN_TEST_NVRTC where
+ * discovery alone finds none. */
+static bool find_nvrtc(void)
+{
+  const char *list = getenv("KILN_TEST_NVRTC");
+  kiln_runtime *rt = NULL;
+  size_t n = 0;
+  bool found;
+
+  if (kiln_runtime_create(&rt, NULL) != KILN_OK)
+    return false;
+  found = kiln_runtime_nvrtc(rt, NULL, 0, &n) == KILN_OK && n > 0;
+  kiln_runtime_free(rt);
+  if (!found && list != NULL && list[0] != '\0') {
+    const char *last = strrchr(list, ':');
+
+    setenv("KILN_NVRTC", last == NULL ? list : last + 1, 1);
+    found = true;
+  }
+  return found;
+}
+
+int main(void)
+{
+  if (!find_nvrtc()) {
+    printf("skipped: %s\n", kiln_last_error()->message);
+    return KILN_TEST_SKIP;
+  }
+  return kiln_test_run(make());
+}
+
+#else
+
+int main(void)
+{
+  puts("skipped: built without the command (KILN_CLI)");
+  return KILN_TEST_SKIP;
+}
+
+#endif

@@ -1,0 +1,163 @@
+/* The command on a GPU, as a child process. */
+#include "command.h"
+
+#include <stdio.h>
+
+#ifdef KILN_TEST_CLI
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char dir[256];
+
+static void setup(void)
+{
+  test_dir_make(dir);
+  test_command_setup(dir);
+  unsetenv("KILN_DRIVER");
+}
+
+static void teardown(void)
+{
+  test_dir_remove(dir);
+}
+
+static cJSON *read_json(const char *name)
+{
+  char path[512];
+  size_t size;
+  char *text;
+  cJSON *json;
+
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  text = test_read_file(path, &size);
+  json = cJSON_Parse(text);
+  ck_assert_msg(json != NULL, "not JSON: %s", text);
+  free(text);
+  return json;
+}
+
+START_TEST(doctor_runs_a_kernel)
+{
+  const test_run run = test_kiln("doctor");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "ran a small kernel");
+  ck_has(run.out, "verdict: kernels compile and run here");
+}
+END_TEST
+
+START_TEST(devices_are_described)
+{
+  test_run run = test_kiln("devices");
+  const cJSON *one;
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "GPU 0: ");
+  run = test_kiln("devices --json");
+  ck_run_rc(run, 0);
+  json = cJSON_Parse(run.out);
+  ck_assert_ptr_nonnull(json);
+  one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "devices"), 0);
+  ck_assert_ptr_nonnull(one);
+  ck_assert_int_eq(cJSON_GetObjectItem(one, "warp_size")->valueint, 32);
+  ck_assert_int_ge(cJSON_GetObjectItem(one, "sm_count")->valueint, 1);
+  cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(compile_takes_this_gpu)
+{
+  const test_run run = test_kiln("compile builtin:saxpy");
+
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.err, "");
+}
+END_TEST
+
+START_TEST(bench_launch)
+{
+  const test_run run = test_kiln("bench launch --json %s/launch.json", dir);
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  json = read_json("launch.json");
+  ck_assert(cJSON_GetObjectItem(json, "bare_ns")->valuedouble > 100);
+  ck_assert(cJSON_GetObjectItem(json, "kiln_ns")->valuedouble > 100);
+  cJSON_Delete(json);
+}
+END_TEST
+
+/* Figures are for the benchmark; here it must work, verify, and keep NVRTC out
+ * of a warm start. */
+START_TEST(bench_start)
+{
+  const test_run run =
+      test_kiln("bench start --runs 2 --json %s/start.json", dir);
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "libnvrtc was mapped in no warm start");
+  json = read_json("start.json");
+  ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(json, "warm_maps_nvrtc")));
+  ck_assert(cJSON_GetObjectItem(json, "compile_ms")->valuedouble > 0);
+  cJSON_Delete(json);
+}
+END_TEST
+
+static Suite *make(void)
+{
+  Suite *s = suite_create("command on a GPU");
+  TCase *t = tcase_create("command");
+
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, doctor_runs_a_kernel);
+  tcase_add_test(t, devices_are_described);
+  tcase_add_test(t, compile_takes_this_gpu);
+  tcase_add_test(t, bench_launch);
+  tcase_add_test(t, bench_start);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+/* Asked in a child: the test process itself never touches the driver, so that
+ * its forked tests may. */
+static bool has_gpu(void)
+{
+  const pid_t pid = fork();
+  int status = 1;
+
+  if (pid == 0) {
+    kiln_runtime *rt = NULL;
+    int n = 0;
+
+    if (kiln_runtime_create(&rt, NULL) != KILN_OK ||
+        kiln_device_count(rt, &n) != KILN_OK)
+      printf("skipped: %s\n", kiln_last_error()->message);
+    else if (n == 0)
+      printf("skipped: the driver sees no GPU\n");
+    fflush(stdout);
+    _exit(n > 0 ? 0 : 1);
+  }
+  return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
+int main(void)
+{
+  return has_gpu() ? kiln_test_run(make()) : KILN_TEST_SKIP;
+}
+
+#else
+
+int main(void)
+{
+  puts("skipped: built without the command (KILN_CLI)");
+  return KILN_TEST_SKIP;
+}
+
+#endif

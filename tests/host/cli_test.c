@@ -1,0 +1,861 @@
+/* The command, as a child process, with a fake NVRTC and no driver. */
+#include "command.h"
+
+#ifdef KILN_TEST_CLI
+
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char dir[256];
+
+/* A fake NVRTC 13.0; what it makes is written in fake_nvrtc.h. */
+#define NVRTC "--nvrtc " KILN_TEST_FAKES "/fake_nvrtc.so "
+
+static const char kernel[] = "extern \"C\" __global__ void twice(float *x,\n"
+                             "                                 unsigned n)\n"
+                             "{\n"
+                             "}\n";
+static const char wrong_kernel[] = "__global__ void twice(float *x)\n"
+                                   "{\n"
+                                   "#error this is wrong\n"
+                                   "}\n";
+
+static void setup(void)
+{
+  test_dir_make(dir);
+  test_command_setup(dir);
+}
+
+static void teardown(void)
+{
+  test_dir_remove(dir);
+}
+
+static const char *path_of(const char *name)
+{
+  static char paths[16][512];
+  static int next;
+  char *path = paths[next++ % 16];
+
+  snprintf(path, sizeof paths[0], "%s/%s", dir, name);
+  return path;
+}
+
+static const char *write_source(const char *name, const char *text)
+{
+  const char *path = path_of(name);
+
+  test_write_file(path, text, strlen(text));
+  return path;
+}
+
+static cJSON *parse(const char *text)
+{
+  cJSON *json = cJSON_Parse(text);
+
+  ck_assert_msg(json != NULL, "not JSON:\n%s", text);
+  return json;
+}
+
+static double number(const cJSON *object, const char *key)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+  ck_assert_msg(cJSON_IsNumber(item), "no number \"%s\"", key);
+  return item->valuedouble;
+}
+
+static const char *text_of(const cJSON *object, const char *key)
+{
+  const cJSON *item = cJSON_GetObjectItemCaseSensitive(object, key);
+
+  ck_assert_msg(cJSON_IsString(item), "no text \"%s\"", key);
+  return item->valuestring;
+}
+
+/* ---- Use and wrong use ------------------------------------------------------- */
+
+static const char *const command_names[] = {"doctor", "devices", "compile",
+                                            "cache",  "pack",    "bench"};
+
+START_TEST(help_is_there)
+{
+  const char *name = command_names[_i];
+  test_run run = test_kiln("%s --help", name);
+  char want[64];
+
+  ck_run_rc(run, 0);
+  snprintf(want, sizeof want, "usage: kiln %s", name);
+  ck_has(run.out, want);
+  ck_assert_str_eq(run.err, "");
+  run = test_kiln("--help");
+  ck_run_rc(run, 0);
+  ck_has(run.out, name);
+}
+END_TEST
+
+START_TEST(version)
+{
+  const test_run run = test_kiln("--version");
+
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "kiln " KILN_VERSION_TEXT "\n");
+}
+END_TEST
+
+static const char *const misuses[] = {
+    "",
+    "frobnicate",
+    "--cache-dir",
+    "doctor extra",
+    "doctor --nonsense",
+    "doctor --what-if gpu",
+    "doctor --what-if driver=12.2",
+    "doctor --what-if gpu=9.0,color=blue",
+    "doctor --what-if gpu=nine",
+    "doctor --what-if gpu=9.0,driver=new",
+    "doctor --what-if gpu=9.0,suffix=z",
+    "devices extra",
+    "devices --nonsense",
+    "compile",
+    "compile a.cu b.cu",
+    "compile --emit elf x.cu",
+    "compile --maxrregcount 0 x.cu",
+    "compile --maxrregcount many x.cu",
+    "cache",
+    "cache destroy",
+    "cache stats extra",
+    "cache trim",
+    "cache trim lots",
+    "cache trim 1Q",
+    "cache why",
+    "pack",
+    "pack all",
+    "pack -o x.kpack",
+    "bench",
+    "bench nothing",
+    "bench launch extra",
+    "bench start --runs 0",
+};
+
+START_TEST(wrong_use_exits_2)
+{
+  const test_run run = test_kiln("%s", misuses[_i]);
+
+  ck_run_rc(run, 2);
+  ck_assert_str_eq(run.out, "");
+  /* The bare command prints the whole help instead. */
+  ck_has(run.err, _i == 0 ? "usage: kiln" : "next: kiln ");
+}
+END_TEST
+
+START_TEST(global_options_stand_anywhere)
+{
+  test_run run = test_kiln("cache path --cache-dir %s", path_of("elsewhere"));
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, path_of("elsewhere"));
+  run = test_kiln("--cache-dir=%s cache path", path_of("third"));
+  ck_run_rc(run, 0);
+  ck_has(run.out, path_of("third"));
+}
+END_TEST
+
+/* ---- Doctor ------------------------------------------------------------------ */
+
+START_TEST(doctor_with_nothing)
+{
+  test_run run;
+  cJSON *json;
+
+  setenv("KILN_NVRTC", path_of("no-nvrtc.so"), 1);
+  run = test_kiln("doctor");
+  ck_run_rc(run, 1);
+  ck_has(run.out, "verdict: nothing can be compiled here\nnext: ");
+  ck_has(run.out, path_of("no-nvrtc.so"));
+  ck_has(run.out, path_of("no-libcuda.so"));
+  run = test_kiln("doctor --brief");
+  ck_run_rc(run, 1);
+  ck_has(run.out, "nothing can be compiled here");
+  run = test_kiln("doctor --json");
+  ck_run_rc(run, 1);
+  json = parse(run.out);
+  ck_assert_str_eq(text_of(json, "verdict"), "nothing can be compiled here");
+  ck_assert_int_gt((int)strlen(text_of(json, "next")), 10);
+  ck_assert_int_ge(cJSON_GetArraySize(cJSON_GetObjectItem(json, "trail")), 2);
+  ck_assert_int_ge(cJSON_GetArraySize(cJSON_GetObjectItem(json, "problems")),
+                   2);
+  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "nvrtc")), 0);
+  cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(doctor_without_gpu)
+{
+  test_run run = test_kiln(NVRTC "doctor");
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "verdict: kernels compile here; there is no GPU to run");
+  ck_has(run.out, "13.0");
+  ck_has(run.out, "a small program compiles for sm_121");
+  run = test_kiln(NVRTC "doctor --json");
+  ck_run_rc(run, 0);
+  json = parse(run.out);
+  ck_assert_str_eq(text_of(cJSON_GetObjectItem(json, "compile"), "status"),
+                   "KILN_OK");
+  ck_assert_int_eq(
+      (int)number(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "nvrtc"), 0),
+                  "version"),
+      13000);
+  ck_assert(cJSON_IsTrue(
+      cJSON_GetObjectItem(cJSON_GetObjectItem(json, "cache"), "usable")));
+  cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(doctor_names_a_bad_cache)
+{
+  test_run run;
+
+  write_source("cache", "a file where the folder should be");
+  run = test_kiln(NVRTC "doctor");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "not used");
+  ck_has(run.out, "KILN_CACHE_DIR");
+  ck_lacks(run.err, "warning");
+}
+END_TEST
+
+START_TEST(doctor_names_a_bad_pack)
+{
+  test_run run;
+
+  setenv("KILN_PACKS", path_of("missing.kpack"), 1);
+  run = test_kiln(NVRTC "doctor");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "missing.kpack, cannot be read");
+}
+END_TEST
+
+static const struct {
+  const char *question, *rung, *target;
+} ladders[] = {
+    {"gpu=9.0,driver=13.0,nvrtc=13.0", "exact", "sm_90"},
+    {"gpu=9.0,driver=13.0,nvrtc=13.0,suffix=a", "exact", "sm_90a"},
+    {"gpu=9.0,driver=13.0,nvrtc=none", "refuse", NULL},
+    {"gpu=3.5,driver=13.0,nvrtc=13.0", "refuse", NULL},
+    {"gpu=12.1,driver=13.0,nvrtc=12.0", "ptx", "compute_90"},
+};
+
+START_TEST(what_if)
+{
+  const int rc = ladders[_i].target == NULL ? 1 : 0;
+  test_run run = test_kiln("doctor --what-if %s", ladders[_i].question);
+  cJSON *json;
+
+  ck_run_rc(run, rc);
+  ck_has(run.out, rc == 0 ? ladders[_i].target : "verdict: nothing fits");
+  run = test_kiln("doctor --json --what-if %s", ladders[_i].question);
+  ck_run_rc(run, rc);
+  json = parse(run.out);
+  ck_assert_str_eq(text_of(json, "rung"), ladders[_i].rung);
+  if (rc == 0)
+    ck_assert_str_eq(text_of(json, "target"), ladders[_i].target);
+  else
+    ck_assert_int_gt((int)strlen(text_of(json, "hint")), 5);
+  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "reasons")),
+                   KILN_RUNG_COUNT);
+  cJSON_Delete(json);
+}
+END_TEST
+
+/* ---- Devices ----------------------------------------------------------------- */
+
+START_TEST(devices_without_gpu)
+{
+  test_run run = test_kiln("devices");
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "no GPU here: ");
+  ck_has(run.out, "next: ");
+  run = test_kiln("devices --json");
+  ck_run_rc(run, 0);
+  json = parse(run.out);
+  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "devices")), 0);
+  ck_assert_int_gt((int)strlen(text_of(json, "reason")), 5);
+  cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(devices_table)
+{
+  test_run run = test_kiln("devices --table");
+  size_t n;
+  const int *list = kiln_arch_list(&n);
+  const cJSON *row;
+  cJSON *json;
+  size_t i = 0;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "Hopper");
+  run = test_kiln("devices --table --json");
+  ck_run_rc(run, 0);
+  json = parse(run.out);
+  ck_assert_int_eq(cJSON_GetArraySize(json), (int)n);
+  cJSON_ArrayForEach(row, json)
+  {
+    kiln_traits traits;
+
+    ck_kiln_ok(kiln_arch_traits(list[i], &traits));
+    ck_assert_int_eq((int)number(row, "cc"), list[i]);
+    ck_assert_int_eq((int)number(row, "smem_per_sm"), traits.smem_per_sm);
+    ck_assert_str_eq(text_of(row, "brought"), kiln_arch_brought(list[i]));
+    i++;
+  }
+  cJSON_Delete(json);
+}
+END_TEST
+
+/* ---- Compile ----------------------------------------------------------------- */
+
+START_TEST(compile_report)
+{
+  const char *file = write_source("twice.cu", kernel);
+  test_run run = test_kiln(NVRTC "compile %s --arch sm_90", file);
+  const cJSON *one, *k;
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "compiled");
+  ck_has(run.out, "twice");
+  ck_assert_str_eq(run.err, "");
+  run = test_kiln(NVRTC "compile %s --arch 9.0,80 --arch 75 --json", file);
+  ck_run_rc(run, 0);
+  json = parse(run.out);
+  ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "targets")), 3);
+  one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "targets"), 0);
+  ck_assert_str_eq(text_of(one, "target"), "sm_90");
+  ck_assert_str_eq(text_of(one, "from"), "disk");
+  ck_assert_str_eq(
+      text_of(cJSON_GetArrayItem(cJSON_GetObjectItem(json, "targets"), 1),
+              "from"),
+      "compiled");
+  k = cJSON_GetArrayItem(cJSON_GetObjectItem(one, "kernels"), 0);
+  ck_assert_str_eq(text_of(k, "name"), "twice");
+  cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(compile_takes_the_newest_without_gpu)
+{
+  const test_run run = test_kiln(NVRTC "compile builtin:saxpy");
+
+  ck_run_rc(run, 0);
+  ck_has(run.err, "no GPU here: compiling for sm_121");
+  ck_has(run.out, "saxpy");
+}
+END_TEST
+
+START_TEST(compile_all)
+{
+  const test_run run = test_kiln(NVRTC "compile builtin:saxpy --arch all");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "sm_75");
+  ck_has(run.out, "sm_90");
+  ck_has(run.out, "sm_121");
+}
+END_TEST
+
+START_TEST(compile_emits)
+{
+  const char *file = write_source("twice.cu", kernel);
+  test_run run = test_kiln(NVRTC "compile %s --arch 90 --emit ptx", file);
+  char *text;
+  size_t size;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, ".visible .entry twice");
+  ck_lacks(run.out, "regs");
+  run = test_kiln(NVRTC "compile %s --arch 90 -o %s", file, path_of("a.ptx"));
+  ck_run_rc(run, 0);
+  text = test_read_file(path_of("a.ptx"), &size);
+  ck_has(text, ".visible .entry twice");
+  free(text);
+  run = test_kiln(NVRTC "compile %s --arch 90 -o %s", file, path_of("a.cubin"));
+  ck_run_rc(run, 0);
+  text = test_read_file(path_of("a.cubin"), &size);
+  ck_assert_int_eq(memcmp(text, "\177ELF", 4), 0);
+  free(text);
+}
+END_TEST
+
+START_TEST(compile_emits_into_a_folder)
+{
+  const char *file = write_source("twice.cu", kernel);
+  test_run run =
+      test_kiln(NVRTC "compile %s --arch 80,90 --emit ptx,cubin,report -o %s/",
+                file, path_of("out"));
+  static const char *const names[] = {"twice.sm_80.ptx", "twice.sm_80.cubin",
+                                      "twice.sm_90.ptx", "twice.sm_90.cubin"};
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "twice");
+  for (size_t i = 0; i < 4; i++) {
+    char path[600];
+
+    snprintf(path, sizeof path, "%s/%s", path_of("out"), names[i]);
+    ck_assert_msg(access(path, R_OK) == 0, "%s is missing", path);
+  }
+  run = test_kiln(NVRTC "compile %s --arch 80,90 --emit ptx -o %s", file,
+                  path_of("one.ptx"));
+  ck_run_rc(run, 2);
+  ck_has(run.err, "give a folder");
+  ck_assert_int_ne(access(path_of("one.ptx"), F_OK), 0);
+}
+END_TEST
+
+START_TEST(compile_error_is_mapped)
+{
+  const char *file = write_source("twice.cu", wrong_kernel);
+  char want[600];
+  const char *first;
+  test_run run = test_kiln(NVRTC "compile %s --arch 80,90", file);
+
+  ck_run_rc(run, 1);
+  ck_assert_str_eq(run.out, "");
+  snprintf(want, sizeof want, "\n%s(3): ", file);
+  ck_has(run.err, want);
+  ck_has(run.err, "this is wrong");
+  ck_has(run.err, "for sm_80: ");
+  ck_has(run.err, "for sm_90: ");
+  first = strstr(run.err, want); /* the same log is said once */
+  ck_assert_ptr_null(strstr(first + 1, want));
+  run = test_kiln(NVRTC "compile %s --arch 90 --json", file);
+  ck_run_rc(run, 1);
+  ck_has(run.out, "KILN_ECOMPILE");
+}
+END_TEST
+
+START_TEST(compile_missing_things)
+{
+  test_run run = test_kiln(NVRTC "compile %s --arch 90", path_of("none.cu"));
+
+  ck_run_rc(run, 1);
+  ck_has(run.err, "none.cu");
+  run = test_kiln(NVRTC "compile builtin:none --arch 90");
+  ck_run_rc(run, 1);
+  ck_has(run.err, "next: kiln compile --list");
+  run = test_kiln("--nvrtc %s compile builtin:saxpy --arch 90",
+                  path_of("none.so"));
+  ck_run_rc(run, 1);
+  ck_has(run.err, "none.so");
+  ck_has(run.err, "next: ");
+  run = test_kiln(NVRTC "compile builtin:saxpy --arch sm_9000000");
+  ck_run_rc(run, 2);
+}
+END_TEST
+
+START_TEST(compile_options_reach_nvrtc)
+{
+  /* --verbose belongs to Kiln everywhere but behind --option. */
+  const char *file = write_source("twice.cu", kernel);
+  const test_run run = test_kiln(
+      NVRTC "compile %s --arch 90 --emit ptx --option --verbose", file);
+
+  ck_lacks(run.err, "kiln: debug");
+}
+END_TEST
+
+START_TEST(compile_lists_builtins)
+{
+  const test_run run = test_kiln("compile --list");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "builtin:saxpy");
+  ck_has(run.out, "builtin:reduce");
+}
+END_TEST
+
+START_TEST(spill_gate)
+{
+  const char *file = write_source(
+      "spills.cu", "//regs 255\n//spill 64\n"
+                   "extern \"C\" __global__ void greedy(float *x) {}\n");
+  test_run run = test_kiln(NVRTC "compile %s --arch 90", file);
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "64/64");
+  run = test_kiln(NVRTC "compile %s --arch 90 --fail-on-spill", file);
+  ck_run_rc(run, 1);
+  ck_has(run.err, "spill");
+}
+END_TEST
+
+START_TEST(sass_needs_a_tool)
+{
+  const char *tool = path_of("nvdisasm");
+  const char *file = write_source("twice.cu", kernel);
+  static const char script[] = "#!/bin/sh\necho \"tool $1\"; head -c 4 $2\n";
+  char path[600];
+  test_run run;
+
+  setenv("PATH", dir, 1);
+  run = test_kiln(NVRTC "compile %s --arch 90 --emit sass", file);
+  if (run.rc != 0) { /* a machine with a tool in a known place finds that */
+    ck_run_rc(run, 1);
+    ck_has(run.err, "next: pip install nvidia-cuda-nvdisasm");
+  }
+  test_write_file(tool, script, sizeof script - 1);
+  ck_assert_int_eq(chmod(tool, 0755), 0);
+  snprintf(path, sizeof path, "%s:/usr/bin:/bin", dir);
+  setenv("PATH", path, 1);
+  run = test_kiln(NVRTC "compile %s --arch 90 --emit sass", file);
+  ck_run_rc(run, 0);
+  ck_has(run.out, "tool -c");
+  ck_has(run.out, "ELF");
+}
+END_TEST
+
+/* ---- Cache ------------------------------------------------------------------- */
+
+static double stat_of(const char *key)
+{
+  const test_run run = test_kiln("cache stats --json");
+  cJSON *json = parse(run.out);
+  double value;
+
+  ck_run_rc(run, 0);
+  value = number(json, key);
+  cJSON_Delete(json);
+  return value;
+}
+
+START_TEST(cache_life)
+{
+  test_run run = test_kiln("cache path");
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, path_of("cache"));
+  ck_run_rc(test_kiln("cache list"), 0);
+  ck_assert_int_eq((int)stat_of("entries"), 0);
+  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 80,90"), 0);
+  ck_assert_int_eq((int)stat_of("entries"), 2);
+  run = test_kiln("cache list");
+  ck_has(run.out, "sm_80");
+  ck_has(run.out, "saxpy");
+  run = test_kiln("cache list --json");
+  json = parse(run.out);
+  ck_assert_int_eq(cJSON_GetArraySize(json), 2);
+  ck_assert_uint_eq(strlen(text_of(cJSON_GetArrayItem(json, 0), "entry")), 32);
+  cJSON_Delete(json);
+  run = test_kiln("cache verify");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "2 entries, all good");
+  run = test_kiln("cache trim 1G");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "0 removed, 2 left");
+  run = test_kiln("cache trim 0");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "2 removed, 0 left");
+  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 80"), 0);
+  run = test_kiln("cache clear");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "1 removed");
+  ck_assert_int_eq((int)stat_of("entries"), 0);
+}
+END_TEST
+
+/* Flip the last byte of the biggest file of the cache folder or one below. */
+static void damage(const char *folder, char *best, off_t *size)
+{
+  DIR *d = opendir(folder);
+  const struct dirent *e;
+
+  ck_assert_ptr_nonnull(d);
+  while ((e = readdir(d)) != NULL) {
+    char path[1024];
+    struct stat info;
+
+    if (e->d_name[0] == '.')
+      continue;
+    snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
+    if (stat(path, &info) != 0)
+      continue;
+    if (S_ISDIR(info.st_mode)) {
+      damage(path, best, size);
+    } else if (info.st_size > *size) {
+      *size = info.st_size;
+      strcpy(best, path);
+    }
+  }
+  closedir(d);
+}
+
+START_TEST(cache_verify_finds_damage)
+{
+  char path[1024] = "";
+  off_t size = 0;
+  size_t n;
+  char *data;
+  test_run run;
+
+  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 90"), 0);
+  damage(path_of("cache"), path, &size);
+  data = test_read_file(path, &n);
+  data[n - 1] ^= 1;
+  test_write_file(path, data, n);
+  free(data);
+  ck_assert_int_eq(chmod(path, 0600), 0);
+  run = test_kiln("cache verify");
+  ck_run_rc(run, 1);
+  ck_has(run.out, "1 of 1 entry bad");
+  ck_has(run.out, "--repair");
+  run = test_kiln("cache verify --repair");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "removed");
+  ck_assert_int_eq((int)stat_of("entries"), 0);
+}
+END_TEST
+
+START_TEST(cache_why)
+{
+  const char *file = write_source("twice.cu", kernel);
+  test_run run = test_kiln(NVRTC "cache why %s --arch 90", file);
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "the cache is empty");
+  ck_run_rc(test_kiln(NVRTC "compile %s --arch 90 -D A=1", file), 0);
+  run = test_kiln(NVRTC "cache why %s --arch 90 -D A=1", file);
+  ck_run_rc(run, 0);
+  ck_has(run.out, "is in the cache");
+  run = test_kiln(NVRTC "cache why %s --arch 90 -D A=2", file);
+  ck_run_rc(run, 0);
+  ck_has(run.out, "is not in the cache; the nearest entry differs in");
+  ck_has(run.out, "A=2");
+  ck_has(run.out, "A=1");
+  ck_lacks(run.out, "source ");
+}
+END_TEST
+
+/* ---- Packs ------------------------------------------------------------------- */
+
+START_TEST(pack_serves_without_nvrtc)
+{
+  test_run run;
+
+  write_source("twice.cu", kernel);
+  write_source("list.txt", "# two programs\n"
+                           "twice.cu -D 'A=x y'\n"
+                           "\n"
+                           "builtin:saxpy\n");
+  run = test_kiln(NVRTC "pack %s --arch 80,90 -o %s", path_of("list.txt"),
+                  path_of("app.kpack"));
+  ck_run_rc(run, 0);
+  ck_has(run.out, "4 images of 2 programs");
+  ck_run_rc(test_kiln("cache clear"), 0);
+  setenv("KILN_PACKS", path_of("app.kpack"), 1);
+  setenv("KILN_NVRTC", path_of("no-nvrtc.so"), 1);
+  run = test_kiln("compile builtin:saxpy --arch 90");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "pack");
+  run = test_kiln("compile builtin:saxpy --arch 75");
+  ck_run_rc(run, 1);
+  run = test_kiln("doctor");
+  ck_has(run.out, "app.kpack");
+}
+END_TEST
+
+START_TEST(pack_takes_names)
+{
+  test_run run = test_kiln(NVRTC "pack saxpy builtin:matrix_add --arch 80,90 "
+                                 "-o %s",
+                           path_of("one.kpack"));
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "4 images of 2 programs");
+  ck_has(run.out, "4 compiled, 0 from the cache");
+  run = test_kiln(NVRTC "pack saxpy --arch 90 -o %s", path_of("two.kpack"));
+  ck_run_rc(run, 0);
+  ck_has(run.out, "0 compiled, 1 from the cache");
+}
+END_TEST
+
+START_TEST(pack_failures)
+{
+  test_run run;
+
+  write_source("bad.cu", "#error this is wrong\n");
+  run = test_kiln(NVRTC "pack %s --arch 90 -o %s", path_of("bad.cu"),
+                  path_of("x.kpack"));
+  ck_run_rc(run, 1);
+  ck_has(run.err, "no pack was written");
+  ck_assert_int_ne(access(path_of("x.kpack"), F_OK), 0);
+  write_source("bad.txt", "builtin:saxpy --nonsense\n");
+  run = test_kiln(NVRTC "pack %s --arch 90 -o %s", path_of("bad.txt"),
+                  path_of("x.kpack"));
+  ck_run_rc(run, 2);
+  ck_has(run.err, "bad.txt:1");
+  run = test_kiln(NVRTC "pack %s --arch 90 -o %s", path_of("none.txt"),
+                  path_of("x.kpack"));
+  ck_run_rc(run, 1);
+}
+END_TEST
+
+START_TEST(bench_needs_a_gpu)
+{
+  static const char *const which[] = {"launch", "start", "reduce"};
+  const test_run run = test_kiln(NVRTC "bench %s", which[_i]);
+
+  ck_run_rc(run, 1);
+  ck_has(run.err, "next: ");
+}
+END_TEST
+
+/* ---- With a fake GPU --------------------------------------------------------- */
+
+/* Its kernels do not run: whatever verifies a result must notice. */
+#define GPU "--driver " KILN_TEST_FAKES "/fake_cuda.so "
+
+START_TEST(gpu_is_described)
+{
+  test_run run = test_kiln(GPU "devices");
+  const cJSON *one;
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "GPU 0: Fake GPU 9.0");
+  ck_has(run.out, "Hopper");
+  ck_has(run.out, "227 KiB");
+  run = test_kiln(GPU "devices --json");
+  ck_run_rc(run, 0);
+  json = parse(run.out);
+  one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "devices"), 0);
+  ck_assert_str_eq(text_of(one, "compute_capability"), "9.0");
+  ck_assert_int_eq((int)number(one, "max_threads_per_block"), 1024);
+  ck_assert(cJSON_IsTrue(cJSON_GetObjectItem(one, "has_shfl")));
+  cJSON_Delete(json);
+}
+END_TEST
+
+START_TEST(gpu_that_computes_nonsense)
+{
+  test_run run = test_kiln(GPU NVRTC "doctor");
+  const cJSON *one;
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "gets sm_90 (exact); does not run one: the result was wrong");
+  ck_has(run.out, "verdict: kernels compile here, but the GPU does not run");
+  run = test_kiln(GPU NVRTC "doctor --json");
+  json = parse(run.out);
+  one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "gpus"), 0);
+  ck_assert_str_eq(text_of(one, "run"), "KILN_ECORRUPT");
+  ck_assert_str_eq(text_of(cJSON_GetObjectItem(one, "ladder"), "rung"),
+                   "exact");
+  cJSON_Delete(json);
+  run = test_kiln(GPU NVRTC "bench start --runs 1");
+  ck_run_rc(run, 1);
+  ck_has(run.err, "wrong result");
+  ck_assert_str_eq(run.out, "");
+}
+END_TEST
+
+START_TEST(gpu_decides_the_target)
+{
+  const test_run run = test_kiln(GPU NVRTC "compile builtin:saxpy");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "sm_90");
+  ck_assert_str_eq(run.err, "");
+}
+END_TEST
+
+START_TEST(bench_launch_measures)
+{
+  const char *path = path_of("launch.json");
+  const test_run run = test_kiln(GPU NVRTC "bench launch --json %s", path);
+  size_t size;
+  char *text;
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "bare cuLaunchKernel");
+  text = test_read_file(path, &size);
+  json = parse(text);
+  ck_assert(number(json, "bare_ns") > 0);
+  ck_assert(number(json, "kiln_ns") > 0);
+  ck_assert_double_eq_tol(number(json, "ratio"),
+                          number(json, "kiln_ns") / number(json, "bare_ns"),
+                          1e-6);
+  cJSON_Delete(json);
+  free(text);
+}
+END_TEST
+
+static Suite *make(void)
+{
+  Suite *s = suite_create("command");
+  TCase *t = tcase_create("command");
+
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_loop_test(t, help_is_there, 0, 6);
+  tcase_add_test(t, version);
+  tcase_add_loop_test(t, wrong_use_exits_2, 0,
+                      (int)(sizeof misuses / sizeof misuses[0]));
+  tcase_add_test(t, global_options_stand_anywhere);
+  tcase_add_test(t, doctor_with_nothing);
+  tcase_add_test(t, doctor_without_gpu);
+  tcase_add_test(t, doctor_names_a_bad_cache);
+  tcase_add_test(t, doctor_names_a_bad_pack);
+  tcase_add_loop_test(t, what_if, 0, (int)(sizeof ladders / sizeof ladders[0]));
+  tcase_add_test(t, devices_without_gpu);
+  tcase_add_test(t, devices_table);
+  tcase_add_test(t, compile_report);
+  tcase_add_test(t, compile_takes_the_newest_without_gpu);
+  tcase_add_test(t, compile_all);
+  tcase_add_test(t, compile_emits);
+  tcase_add_test(t, compile_emits_into_a_folder);
+  tcase_add_test(t, compile_error_is_mapped);
+  tcase_add_test(t, compile_missing_things);
+  tcase_add_test(t, compile_options_reach_nvrtc);
+  tcase_add_test(t, compile_lists_builtins);
+  tcase_add_test(t, spill_gate);
+  tcase_add_test(t, sass_needs_a_tool);
+  tcase_add_test(t, cache_life);
+  tcase_add_test(t, cache_verify_finds_damage);
+  tcase_add_test(t, cache_why);
+  tcase_add_test(t, pack_serves_without_nvrtc);
+  tcase_add_test(t, pack_takes_names);
+  tcase_add_test(t, pack_failures);
+  tcase_add_loop_test(t, bench_needs_a_gpu, 0, 3);
+  tcase_add_test(t, gpu_is_described);
+  tcase_add_test(t, gpu_that_computes_nonsense);
+  tcase_add_test(t, gpu_decides_the_target);
+  tcase_add_test(t, bench_launch_measures);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make)
+
+#else
+
+#include <stdio.h>
+
+int main(void)
+{
+  puts("skipped: built without the command (KILN_CLI)");
+  return KILN_TEST_SKIP;
+}
+
+#endif

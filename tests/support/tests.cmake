@@ -1,0 +1,9 @@
+# Tests of the command run it as a child and read its JSON.
+foreach(target host_cli compile_cli device_cli)
+  if(TARGET ${target} AND KILN_CLI)
+    target_include_directories(${target} PRIVATE ${KILN_CJSON_INCLUDE})
+    target_link_libraries(${target} PRIVATE ${KILN_CJSON_LIBRARY})
+    target_compile_definitions(${target} PRIVATE KILN_TEST_CLI)
+    add_dependencies(${target} kiln_cli)
+  endif()
+endforeach()
