@@ -65,7 +65,7 @@ static void *read_whole(const char *path)
     return NULL;
   if (fseek(f, 0, SEEK_END) == 0 && (size = ftell(f)) > 0 &&
       fseek(f, 0, SEEK_SET) == 0)
-    data = malloc((size_t)size);
+    data = calloc(1, (size_t)size + 1);
   if (data != NULL && fread(data, 1, (size_t)size, f) != (size_t)size) {
     free(data);
     data = NULL;
