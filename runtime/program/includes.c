@@ -227,6 +227,10 @@ static kiln_status try_file(scan *s)
   if (!insert(arena, &s->seen, s->path) || stat(s->path, &info) != 0 ||
       S_ISDIR(info.st_mode))
     return KILN_OK;
+  if (!S_ISREG(info.st_mode)) { /* reading a pipe would take from it */
+    give_up(s, s->path);
+    return KILN_OK;
+  }
   kiln__buf_init(&data, arena->alloc);
   KILN_TRY(read_candidate(s, &data, &readable));
   if (!readable)

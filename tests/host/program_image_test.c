@@ -1,0 +1,897 @@
+/* From a desc to an image, with a scripted NVRTC. */
+#include "support.h"
+
+#include "fake_nvrtc.h"
+#include "program/program.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char fake[] = KILN_TEST_FAKES "/fake_nvrtc.so";
+static const kiln_target sm_90 = {.cc = 90};
+
+static char dir[256], cache[300], library[512];
+static fake_nvrtc_control *control;
+
+static void setup(void)
+{
+  test_dir_make(dir);
+  snprintf(cache, sizeof cache, "%s/cache", dir);
+  fake_nvrtc_install(fake, dir, "libnvrtc.so.13", NULL, library);
+  control = fake_nvrtc_of(library);
+}
+
+static void teardown(void)
+{
+  test_dir_remove(dir);
+}
+
+static kiln_runtime *make_runtime(const kiln_allocator *a)
+{
+  kiln_runtime_opts opts = {.ignore_env = true,
+                            .nvrtc_path = library,
+                            .cache_dir = cache,
+                            .compile_threads = 2};
+  kiln_runtime *rt;
+
+  if (a != NULL)
+    opts.allocator = *a;
+  ck_kiln_ok(kiln_runtime_create(&rt, &opts));
+  return rt;
+}
+
+/* What a desc's on_log received. */
+typedef struct heard {
+  int calls;
+  char text[4096];
+} heard;
+
+static void hear(void *user, const char *text, size_t size)
+{
+  heard *h = user;
+
+  h->calls++;
+  snprintf(h->text, sizeof h->text, "%.*s", (int)size, text);
+}
+
+static const char source[] =
+    "extern \"C\" __global__ void plain(float *x, int n) {}\n"
+    "__global__ void saxpy(float a, const float *x, float *y, int n) {}\n"
+    "template <class T> __global__ void scale(T *x) {}\n//regs 24\n";
+
+START_TEST(an_image_says_what_it_is)
+{
+  static const char *const names[] = {"scale<int>", "saxpy"};
+  heard log = {0};
+  const kiln_program_desc desc = {.source = source,
+                                  .name = "mine.cu",
+                                  .names = names,
+                                  .n_names = 2,
+                                  .on_log = hear,
+                                  .log_user = &log};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+  kiln_resources res;
+  const char *ptx, *hash, *key, *lowered;
+  kiln_target target;
+  size_t size;
+
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ptx = kiln_image_ptx(image, &size);
+  ck_assert_uint_eq(strlen(ptx), size);
+  ck_assert_ptr_nonnull(strstr(ptx, ".visible .entry plain("));
+  ck_assert_ptr_nonnull(kiln_image_cubin(image, &size));
+  ck_assert_uint_gt(size, 10);
+  target = kiln_image_target(image);
+  ck_assert(target.cc == 90 && target.suffix == 0 && !target.ptx);
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
+  ck_assert_int_eq(kiln_image_nvrtc(image), 13000);
+  ck_assert(kiln_image_compile_ms(image) >= 0);
+  key = kiln_image_key(image, &hash);
+  ck_assert_uint_eq(strlen(hash), 32);
+  ck_assert_ptr_nonnull(strstr(key, "mine.cu"));
+  ck_assert_int_eq(log.calls, 1);
+  ck_assert_str_eq(log.text, kiln_image_log(image));
+  ck_assert_ptr_nonnull(strstr(log.text, "Used 24 registers"));
+
+  ck_assert_uint_eq(kiln_image_kernels(image), 3);
+  ck_kiln_ok(kiln_image_resources(image, 0, &res));
+  ck_assert_str_eq(res.name, "plain");
+  ck_assert_int_eq(res.registers, 24);
+  ck_assert_int_eq(res.n_params, 2);
+  ck_kiln_is(kiln_image_resources(image, 3, &res), KILN_EINVAL);
+  ck_kiln_is(kiln_image_resources(NULL, 0, &res), KILN_EINVAL);
+
+  ck_assert_str_eq(kiln_image_lowered(image, "plain"), "plain");
+  ck_assert_str_eq(kiln_image_lowered(image, "saxpy"), "_Z5saxpyv");
+  ck_assert_str_eq(kiln_image_lowered(image, "_Z5saxpyv"), "_Z5saxpyv");
+  lowered = kiln_image_lowered(image, "scale<int>");
+  ck_assert_ptr_nonnull(lowered);
+  ck_assert_str_eq(kiln_image_lowered(image, lowered), lowered);
+  ck_assert_ptr_null(kiln_image_lowered(image, "nope"));
+  ck_assert_ptr_null(kiln_image_lowered(image, "scale<float>"));
+  ck_assert_ptr_null(kiln_image_lowered(image, ""));
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+  ck_assert_int_eq(atomic_load(&control->programs), 0);
+}
+END_TEST
+
+START_TEST(plain_names_of_mangled_kernels)
+{
+  /* The fake gives PTX names as written after extern "C". */
+  const kiln_program_desc desc = {
+      .source =
+          "extern \"C\" __global__ void _Z5saxpyfPKf(int a) {}\n"
+          "extern \"C\" __global__ void _ZL4locav(int a) {}\n"
+          "extern \"C\" __global__ void _ZN2ns3subEv(int a) {}\n"
+          "extern \"C\" __global__ void _ZN12_GLOBAL__N_14anonEv(int a) {}\n"
+          "extern \"C\" __global__ void _Z3twoi(int a) {}\n"
+          "extern \"C\" __global__ void _Z3twof(int a) {}\n"
+          "extern \"C\" __global__ void _Z4tmplIfEvT_(int a) {}\n"
+          "extern \"C\" __global__ void _Z99cut(int a) {}\n"
+          "extern \"C\" __global__ void _Z(int a) {}\n"};
+  static const struct {
+    const char *name, *lowered;
+  } rows[] = {{"saxpy", "_Z5saxpyfPKf"},
+              {"loca", "_ZL4locav"},
+              {"ns::sub", "_ZN2ns3subEv"},
+              {"anon", "_ZN12_GLOBAL__N_14anonEv"},
+              {"tmpl", "_Z4tmplIfEvT_"},
+              {"two", NULL},
+              {"_Z3twoi", "_Z3twoi"},
+              {"sub", NULL},
+              {"ns", NULL},
+              {"ns::su", NULL},
+              {"sax", NULL},
+              {"saxpyfPKf", NULL},
+              {"cut", NULL}};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_uint_eq(kiln_image_kernels(image), 9);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const char *got = kiln_image_lowered(image, rows[i].name);
+
+    ck_assert_msg(rows[i].lowered == NULL
+                      ? got == NULL
+                      : got != NULL && strcmp(got, rows[i].lowered) == 0,
+                  "%s: %s", rows[i].name, got == NULL ? "(none)" : got);
+  }
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(options_that_the_compiler_gets)
+{
+  static const char *const defines[] = {"B=x y", "A"};
+  static const char *const traits[] = {"KILN_HAS_SHFL=0"};
+  static const char *const options[] = {"-I", "a dir", "-w"};
+  kiln_program_desc desc = {.source = source,
+                            .first_line = 5,
+                            .defines = defines,
+                            .n_defines = 2,
+                            .traits = traits,
+                            .n_traits = 1,
+                            .options = options,
+                            .n_options = 3,
+                            .lineinfo = true,
+                            .fast_math = true,
+                            .max_registers = 40};
+  const kiln_target target = {.cc = 90, .ptx = true};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+  size_t size = 7;
+
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &target));
+  ck_assert_ptr_null(kiln_image_cubin(image, &size));
+  ck_assert_uint_eq(size, 0);
+  ck_assert(kiln_image_target(image).ptx);
+  ck_assert_str_eq(control->options,
+                   "--gpu-architecture=compute_90\n--std=c++17\n"
+                   "--ptxas-options=-v\n--no-cache\n--generate-line-info\n"
+                   "--use_fast_math\n--maxrregcount=40\n-DKILN_ARCH=90\n"
+                   "-DKILN_WARP_SIZE=32\n-DKILN_HAS_ITS=1\n-DKILN_HAS_MATCH=1\n"
+                   "-DKILN_HAS_REDUX=1\n-DKILN_HAS_CP_ASYNC=1\n"
+                   "-DKILN_HAS_TMA=1\n-DKILN_HAS_CLUSTER=1\n"
+                   "-DKILN_SMEM_PER_BLOCK=49152\n-DKILN_REGS_PER_SM=65536\n"
+                   "-DKILN_SMEM_PER_BLOCK_OPTIN=232448\n-DKILN_HAS_SHFL=0\n"
+                   "-DA=1\n-DB=x y\n-I\na dir\n-w\n");
+  ck_assert_str_eq(control->source_name, "program.cu");
+  kiln_image_free(image);
+
+  /* A suffix of the target wins over the desc's; old compilers know no
+   * --no-cache. */
+  control->version = 12080;
+  desc.suffix = 'a';
+  desc.no_cache = true;
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_ptr_nonnull(strstr(control->options, "=sm_90a\n"));
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(tiers_and_switches)
+{
+  heard log = {0};
+  kiln_program_desc desc = {.source = source, .on_log = hear, .log_user = &log};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *first, *image;
+  kiln_resources a, b;
+
+  ck_kiln_ok(kiln_compile(&first, rt, &desc, &sm_90));
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_MEMORY);
+  ck_assert_int_eq(log.calls, 2);
+  kiln_image_free(image);
+  kiln_image_free(first);
+  kiln_runtime_free(rt);
+
+  rt = make_runtime(NULL);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_DISK);
+  ck_assert_int_eq(log.calls, 3);
+  ck_assert_ptr_nonnull(strstr(log.text, "registers"));
+  ck_assert_str_eq(kiln_image_lowered(image, "saxpy"), "_Z5saxpyv");
+  ck_assert_int_eq(atomic_load(&control->compiles), 1);
+
+  desc.refresh = true;
+  ck_kiln_ok(kiln_compile(&first, rt, &desc, &sm_90));
+  ck_assert_int_eq(kiln_image_origin(first), KILN_FROM_COMPILER);
+  ck_assert_int_eq(atomic_load(&control->compiles), 2);
+  ck_kiln_ok(kiln_image_resources(image, 0, &a));
+  ck_kiln_ok(kiln_image_resources(first, 0, &b));
+  ck_assert_int_eq(a.registers, b.registers);
+  kiln_image_free(first);
+  kiln_image_free(image);
+
+  desc.refresh = false;
+  desc.no_cache = true;
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
+  kiln_image_free(image);
+  desc.no_cache = false;
+  desc.source = "#include WHERE\n";
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  kiln_image_free(image);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(spill_gate)
+{
+  heard log = {0};
+  kiln_program_desc desc = {.source = "__global__ void k() {}\n//spill 8\n",
+                            .fail_on_spill = true,
+                            .on_log = hear,
+                            .log_user = &log};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+
+  for (int i = 0; i < 2; i++) { /* compiled, then from the cache */
+    image = (kiln_image *)&desc;
+    ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ESPILL);
+    ck_assert_ptr_null(image);
+    ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "_Z1kv"));
+  }
+  ck_assert_int_eq(atomic_load(&control->compiles), 1);
+  ck_assert_int_eq(log.calls, 2);
+  desc.fail_on_spill = false;
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  kiln_image_free(image);
+  desc.fail_on_spill = true;
+  desc.source = "__global__ void k() {}\n";
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(compile_errors)
+{
+  heard log = {0};
+  kiln_program_desc desc = {.source = "\n#error no way\n",
+                            .name = "bad.cu",
+                            .on_log = hear,
+                            .log_user = &log};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image = (kiln_image *)&desc;
+  kiln_cache_stats stats;
+  const kiln_error *e;
+
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ECOMPILE);
+  ck_assert_ptr_null(image);
+  e = kiln_last_error();
+  ck_assert_str_eq(e->message,
+                   "bad.cu(2): catastrophic error: #error directive: no way");
+  ck_assert_ptr_nonnull(strstr(e->log, "1 catastrophic error detected"));
+  ck_assert_str_eq(e->log, log.text);
+  ck_assert_str_ne(e->hint, "");
+  ck_assert_int_eq(e->source, KILN_SOURCE_NVRTC);
+  ck_assert_int_eq(e->native, 6);
+  desc.source = "#include <nope.h>\n";
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ECOMPILE);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "headers"));
+  ck_kiln_ok(kiln_cache_counters(rt, &stats));
+  ck_assert_uint_eq(stats.published, 0);
+  kiln_runtime_free(rt);
+  ck_assert_int_eq(atomic_load(&control->programs), 0);
+}
+END_TEST
+
+/* Every function of NVRTC failing with every result. */
+START_TEST(compiler_failures)
+{
+  static const int functions[] = {
+      FAKE_NVRTC_createProgram,  FAKE_NVRTC_addNameExpression,
+      FAKE_NVRTC_compileProgram, FAKE_NVRTC_getProgramLogSize,
+      FAKE_NVRTC_getPTXSize,     FAKE_NVRTC_getPTX,
+      FAKE_NVRTC_getCUBINSize,   FAKE_NVRTC_getCUBIN,
+      FAKE_NVRTC_getLoweredName};
+  static const int results[] = {1, 2, 3, 4, 5, 6, 7, 11, 16, 99};
+  static const char *const names[] = {"saxpy"};
+  const kiln_program_desc desc = {
+      .source = source, .names = names, .n_names = 1, .no_cache = true};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+
+  for (size_t f = 0; f < sizeof functions / sizeof functions[0]; f++) {
+    for (size_t r = 0; r < sizeof results / sizeof results[0]; r++) {
+      kiln_status st;
+
+      control->rc[functions[f]] = results[r];
+      image = (kiln_image *)&rt;
+      st = kiln_compile(&image, rt, &desc, &sm_90);
+      if (functions[f] == FAKE_NVRTC_getProgramLogSize && results[r] != 1) {
+        ck_assert_int_eq(st, KILN_OK); /* an image without its log */
+        kiln_image_free(image);
+      } else {
+        ck_assert_int_ne(st, KILN_OK);
+        ck_assert_ptr_null(image);
+        ck_assert_str_ne(kiln_last_error()->message, "");
+      }
+      if (functions[f] == FAKE_NVRTC_compileProgram && results[r] == 16)
+        ck_assert_int_eq(st, KILN_ECANCELED);
+      if (functions[f] == FAKE_NVRTC_compileProgram && results[r] == 1)
+        ck_assert_int_eq(st, KILN_ENOMEM);
+      if (functions[f] == FAKE_NVRTC_getLoweredName)
+        ck_assert_int_eq(st, KILN_ENOTFOUND);
+      control->rc[functions[f]] = 0;
+      ck_assert_int_eq(atomic_load(&control->programs), 0);
+    }
+  }
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(bad_arguments)
+{
+  const kiln_program_desc desc = {.source = source};
+  const kiln_target none = {0}, huge = {.cc = 5000},
+                    odd = {.cc = 90, .suffix = 'x'};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+
+  ck_kiln_is(kiln_compile(NULL, rt, &desc, &sm_90), KILN_EINVAL);
+  ck_kiln_is(kiln_compile(&image, NULL, &desc, &sm_90), KILN_EINVAL);
+  ck_kiln_is(kiln_compile(&image, rt, NULL, &sm_90), KILN_EINVAL);
+  ck_kiln_is(kiln_compile(&image, rt, &desc, NULL), KILN_EINVAL);
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &none), KILN_EINVAL);
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &huge), KILN_EINVAL);
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &odd), KILN_EINVAL);
+  ck_assert_ptr_null(image);
+  ck_assert_int_eq(atomic_load(&control->compiles), 0);
+  kiln_image_free(NULL);
+  ck_assert_str_eq(kiln_origin_name(KILN_FROM_OTHER_PROCESS), "other process");
+  ck_assert_str_eq(kiln_origin_name((kiln_origin)99), "?");
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+/* ---- Choice of NVRTC, packs ------------------------------------------------------ */
+
+static kiln_runtime *runtime_in(const char *const *dirs, size_t n,
+                                const char *const *packs, size_t n_packs)
+{
+  const kiln_runtime_opts opts = {.ignore_env = true,
+                                  .nvrtc_path = n == 0 ? "/nowhere" : NULL,
+                                  .nvrtc_dirs = dirs,
+                                  .n_nvrtc_dirs = n,
+                                  .packs = packs,
+                                  .n_packs = n_packs,
+                                  .cache_dir = cache};
+  kiln_runtime *rt;
+
+  ck_kiln_ok(kiln_runtime_create(&rt, &opts));
+  return rt;
+}
+
+START_TEST(the_newest_that_knows_the_target)
+{
+  const char *const dirs[] = {dir};
+  const kiln_program_desc desc = {.source = source};
+  const kiln_target sm_70 = {.cc = 70}, sm_35 = {.cc = 35}, sm_30 = {.cc = 30};
+  char other[512];
+  kiln_runtime *rt;
+  kiln_image *image;
+
+  fake_nvrtc_install(fake, dir, "libnvrtc.so.12", NULL, other);
+  fake_nvrtc_install(fake, dir, "libnvrtc.so.11.2", NULL, other);
+  rt = runtime_in(dirs, 1, NULL, 0);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_int_eq(kiln_image_nvrtc(image), 13000);
+  kiln_image_free(image);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_70));
+  ck_assert_int_eq(kiln_image_nvrtc(image), 12080);
+  kiln_image_free(image);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_35));
+  ck_assert_int_eq(kiln_image_nvrtc(image), 11080);
+  kiln_image_free(image);
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_30), KILN_EUNSUPPORTED);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "13.0, 12.8, 11.8"));
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(the_newest_that_the_driver_takes)
+{
+  const char *const dirs[] = {dir};
+  const kiln_program_desc desc = {.source = source};
+  static const struct {
+    int cc, driver, nvrtc;
+    kiln_rung rung;
+  } rows[] = {
+      {90, 13000, 13000, KILN_RUNG_EXACT}, {90, 12040, 12080, KILN_RUNG_EXACT},
+      {90, 11080, 11080, KILN_RUNG_EXACT}, {70, 13000, 12080, KILN_RUNG_EXACT},
+      {35, 11080, 11080, KILN_RUNG_EXACT}, {90, 0, 13000, KILN_RUNG_EXACT},
+      {89, 12080, 12080, KILN_RUNG_EXACT}, {20, 13000, 0, KILN_RUNG_REFUSE}};
+  const kiln__nvrtc_id *ids;
+  char other[512];
+  kiln_runtime *rt;
+  size_t n;
+
+  fake_nvrtc_install(fake, dir, "libnvrtc.so.12", NULL, other);
+  fake_nvrtc_install(fake, dir, "libnvrtc.so.11.2", NULL, other);
+  rt = runtime_in(dirs, 1, NULL, 0);
+  ck_kiln_ok(kiln__nvrtc_list(((kiln_runtime *)rt)->nvrtc, &ids, &n));
+  ck_assert_uint_ge(n, 3);
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    kiln__image_request req;
+    kiln_ladder_result ladder;
+
+    ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, rows[i].cc, false,
+                                  rows[i].driver));
+    ck_assert_msg(ladder.rung == rows[i].rung, "row %zu: %s", i,
+                  kiln_rung_name(ladder.rung));
+    if (ladder.rung == KILN_RUNG_REFUSE) {
+      ck_kiln_is(kiln__image_refuse(rt, &ladder), KILN_EUNSUPPORTED);
+      ck_assert_str_ne(kiln_last_error()->hint, "");
+    } else {
+      ck_assert_int_eq(ids[req.nvrtc].info.version, rows[i].nvrtc);
+      ck_assert_int_eq(req.target.cc, rows[i].cc);
+    }
+  }
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(packs_serve_without_nvrtc)
+{
+  kiln_program_desc desc = {.source = source, .name = "p.cu"};
+  const kiln_target sm_80 = {.cc = 80}, sm_86 = {.cc = 86}, sm_75 = {.cc = 75};
+  char pack[300];
+  const char *const packs[] = {pack};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln__image_request req;
+  kiln_ladder_result ladder;
+  kiln__pending *pending;
+  kiln_image *images[2], *image;
+  kiln_traits traits;
+
+  snprintf(pack, sizeof pack, "%s/all.pack", dir);
+  ck_kiln_ok(kiln_compile(&images[0], rt, &desc, &sm_80));
+  ck_kiln_ok(kiln_compile(&images[1], rt, &desc, &sm_90));
+  ck_kiln_is(kiln_pack_write(rt, pack, images, 0), KILN_EINVAL);
+  ck_kiln_is(kiln_pack_write(rt, NULL, images, 2), KILN_EINVAL);
+  ck_kiln_ok(kiln_pack_write(rt, pack, images, 2));
+  kiln_image_free(images[0]);
+  kiln_image_free(images[1]);
+  kiln_runtime_free(rt);
+
+  rt = runtime_in(NULL, 0, packs, 1);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_PACK);
+  ck_assert_str_eq(kiln_image_lowered(image, "saxpy"), "_Z5saxpyv");
+  kiln_image_free(image);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
+  ck_assert_int_eq(kiln_image_target(image).cc, 80);
+  kiln_image_free(image);
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_75), KILN_ENONVRTC);
+
+  ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, 86, false, 12000));
+  ck_assert_int_eq(ladder.rung, KILN_RUNG_PACK);
+  ck_kiln_ok(kiln_arch_traits(86, &traits));
+  ck_kiln_ok(kiln__image_start(&pending, rt, &desc, &traits, &req));
+  ck_assert(kiln__image_ready(pending));
+  ck_kiln_ok(kiln__image_finish(pending, &image));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_PACK);
+  kiln_image_free(image);
+
+  desc.source = "int other;";
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ENONVRTC);
+  ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, 86, false, 12000));
+  ck_assert_int_eq(ladder.rung, KILN_RUNG_REFUSE);
+  ck_kiln_is(kiln__image_refuse(rt, &ladder), KILN_ENONVRTC);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+/* ---- Start and finish -------------------------------------------------------------- */
+
+static kiln__image_request exact(void)
+{
+  return (kiln__image_request){
+      .rung = KILN_RUNG_EXACT, .target = sm_90, .cc = 90};
+}
+
+START_TEST(start_and_finish)
+{
+  const kiln_program_desc desc = {.source = source};
+  const kiln__image_request req = exact();
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln__pending *pending;
+  kiln_traits traits;
+  kiln_image *image;
+
+  ck_kiln_ok(kiln_arch_traits(90, &traits));
+  ck_kiln_is(kiln__image_lookup(&image, rt, &desc, &traits, &req),
+             KILN_ENOTFOUND);
+  control->delay_ms = 50;
+  ck_kiln_ok(kiln__image_start(&pending, rt, &desc, &traits, &req));
+  ck_assert(!kiln__image_ready(pending));
+  ck_kiln_ok(kiln__image_finish(pending, &image));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
+  kiln_image_free(image);
+
+  ck_kiln_ok(kiln__image_lookup(&image, rt, &desc, &traits, &req));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_MEMORY);
+  kiln_image_free(image);
+  ck_kiln_ok(kiln__image_start(&pending, rt, &desc, &traits, &req));
+  ck_assert(kiln__image_ready(pending));
+  ck_kiln_ok(kiln__image_finish(pending, &image));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_MEMORY);
+  kiln_image_free(image);
+  ck_kiln_is(kiln__image_finish(NULL, &image), KILN_EINVAL);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(a_failure_crosses_threads)
+{
+  heard log = {0};
+  const kiln_program_desc desc = {
+      .source = "#error x\n", .on_log = hear, .log_user = &log};
+  const kiln__image_request req = exact();
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln__pending *pending;
+  kiln_traits traits;
+  kiln_image *image;
+
+  control->delay_ms = 30;
+  ck_kiln_ok(kiln_arch_traits(90, &traits));
+  ck_kiln_ok(kiln__image_start(&pending, rt, &desc, &traits, &req));
+  while (!kiln__image_ready(pending))
+    usleep(1000);
+  ck_kiln_is(kiln__image_finish(pending, &image), KILN_ECOMPILE);
+  ck_assert_ptr_null(image);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "#error"));
+  ck_assert_int_eq(log.calls, 1);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+/* Every compile thread waits in its own work: finishing must not wait for one. */
+typedef struct nested {
+  kiln__task task;
+  kiln_runtime *rt;
+  atomic_int *left;
+  kiln_status status;
+} nested;
+
+static void run_nested(kiln__task *task)
+{
+  nested *n = (nested *)(void *)task;
+  char text[64];
+  const kiln_program_desc desc = {.source = text};
+  const kiln__image_request req = exact();
+  kiln__pending *pending;
+  kiln_traits traits;
+  kiln_image *image = NULL;
+
+  snprintf(text, sizeof text, "__global__ void k%d() {}\n",
+           (int)((uintptr_t)n / sizeof *n % 1000));
+  kiln_arch_traits(90, &traits);
+  n->status = kiln__image_start(&pending, n->rt, &desc, &traits, &req);
+  if (n->status == KILN_OK)
+    n->status = kiln__image_finish(pending, &image);
+  kiln_image_free(image);
+  atomic_fetch_sub(n->left, 1);
+}
+
+START_TEST(finish_on_a_busy_pool)
+{
+  enum { N = 4 };
+  kiln_runtime *rt = make_runtime(NULL);
+  atomic_int left = N;
+  static nested tasks[N];
+
+  for (int i = 0; i < N; i++) {
+    tasks[i] = (nested){.task = {.run = run_nested}, .rt = rt, .left = &left};
+    kiln__pool_add(rt->pool, &tasks[i].task);
+  }
+  while (atomic_load(&left) > 0)
+    usleep(1000);
+  for (int i = 0; i < N; i++)
+    ck_assert_int_eq(tasks[i].status, KILN_OK);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+/* ---- Threads ------------------------------------------------------------------------ */
+
+typedef struct worker {
+  kiln_runtime *rt;
+  int number;
+  bool same;
+  kiln_status status;
+} worker;
+
+static void *work(void *arg)
+{
+  worker *w = arg;
+  char text[64];
+  const kiln_program_desc desc = {.source = text};
+  kiln_image *image;
+
+  snprintf(text, sizeof text, "__global__ void k%d() {}\n",
+           w->same ? 0 : w->number);
+  w->status = kiln_compile(&image, w->rt, &desc, &sm_90);
+  kiln_image_free(image);
+  return NULL;
+}
+
+static void run_threads(bool same)
+{
+  enum { N = 12 };
+  kiln_runtime *rt = make_runtime(NULL);
+  pthread_t threads[N];
+  worker workers[N];
+
+  control->delay_ms = 20;
+  for (int i = 0; i < N; i++) {
+    workers[i] = (worker){rt, i, same, KILN_EINTERNAL};
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+  }
+  for (int i = 0; i < N; i++) {
+    pthread_join(threads[i], NULL);
+    ck_assert_int_eq(workers[i].status, KILN_OK);
+  }
+  kiln_runtime_free(rt);
+  ck_assert_int_eq(atomic_load(&control->compiles), same ? 1 : N);
+  ck_assert_int_le(atomic_load(&control->most_running), 2);
+}
+
+START_TEST(one_compile_for_the_same_program)
+{
+  run_threads(true);
+}
+END_TEST
+
+START_TEST(compiles_in_parallel_up_to_the_bound)
+{
+  run_threads(false);
+  ck_assert_int_eq(atomic_load(&control->most_running), 2);
+}
+END_TEST
+
+/* on_log may call Kiln, for the same program too. */
+static void compile_again(void *user, const char *text, size_t size)
+{
+  const kiln_program_desc desc = {.source = source};
+  kiln_image *image;
+
+  (void)text;
+  (void)size;
+  ck_kiln_ok(kiln_compile(&image, user, &desc, &sm_90));
+  kiln_image_free(image);
+}
+
+START_TEST(callbacks_may_compile)
+{
+  kiln_runtime *rt = make_runtime(NULL);
+  const kiln_program_desc desc = {
+      .source = source, .on_log = compile_again, .log_user = rt};
+  kiln_image *image;
+
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+/* ---- Why ------------------------------------------------------------------------------ */
+
+typedef struct reasons {
+  char text[4096];
+} reasons;
+
+static void note(void *user, const char *field, const char *wanted,
+                 const char *found)
+{
+  reasons *r = user;
+
+  snprintf(r->text + strlen(r->text), sizeof r->text - strlen(r->text),
+           "[%s|%s|%s]", field, wanted, found);
+}
+
+START_TEST(why_names_the_field)
+{
+  static const char *const d1[] = {"A=1", "C=1"}, *const d2[] = {"A=2", "C=1"};
+  kiln_program_desc desc = {
+      .source = source, .name = "w.cu", .defines = d1, .n_defines = 2};
+  const kiln_program_desc other = {.source = "int o;", .name = "o.cu"};
+  const kiln_target sm_80 = {.cc = 80};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+  reasons r = {""};
+  bool hit = true;
+
+  ck_kiln_is(kiln_cache_why(rt, &desc, &sm_90, &hit, note, &r), KILN_ENOTFOUND);
+  ck_assert(!hit);
+  ck_kiln_ok(kiln_compile(&image, rt, &other, &sm_90));
+  kiln_image_free(image);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  kiln_image_free(image);
+  ck_kiln_ok(kiln_cache_why(rt, &desc, &sm_90, &hit, note, &r));
+  ck_assert(hit);
+  ck_assert_str_eq(r.text, "");
+
+  desc.defines = d2;
+  ck_kiln_ok(kiln_cache_why(rt, &desc, &sm_90, &hit, note, &r));
+  ck_assert(!hit);
+  ck_assert_str_eq(r.text, "[define|A=2|A=1]");
+  r.text[0] = '\0';
+  desc.n_defines = 0;
+  ck_kiln_ok(kiln_cache_why(rt, &desc, &sm_90, &hit, note, &r));
+  ck_assert_str_eq(r.text, "[define|(none)|A=1][define|(none)|C=1]");
+  r.text[0] = '\0';
+  desc.defines = d1;
+  desc.n_defines = 2;
+  desc.source = "int short_one;";
+  ck_kiln_ok(kiln_cache_why(rt, &desc, &sm_80, &hit, note, &r));
+  ck_assert_ptr_nonnull(strstr(r.text, "[source|int short_one;|"));
+  ck_assert_ptr_nonnull(strstr(r.text, " bytes, hash "));
+  ck_assert_ptr_nonnull(strstr(r.text, "[target|sm_80|sm_90]"));
+  ck_assert_ptr_nonnull(strstr(r.text, "[KILN_ARCH|80|90]"));
+  ck_assert_ptr_null(strstr(r.text, "[define"));
+  ck_assert_int_eq(atomic_load(&control->compiles), 2);
+  ck_kiln_is(kiln_cache_why(rt, &desc, &sm_80, NULL, note, &r), KILN_EINVAL);
+  ck_kiln_is(kiln_cache_why(rt, &desc, &sm_80, &hit, NULL, &r), KILN_EINVAL);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+/* ---- Memory ---------------------------------------------------------------------------- */
+
+/* Every allocation failing in turn: a status, no leak, NULL. */
+START_TEST(out_of_memory)
+{
+  static const char *const names[] = {"scale<int>"};
+  static const char *const options[] = {"-w"};
+  const kiln_program_desc desc = {.source = source,
+                                  .names = names,
+                                  .n_names = 1,
+                                  .options = options,
+                                  .n_options = 1,
+                                  .first_line = 3,
+                                  .no_cache = _i == 0};
+  bool hit = true, done = false;
+
+  for (long i = 0; !done; i++) {
+    test_allocator a;
+    kiln_runtime *rt;
+    kiln_image *image = (kiln_image *)&a;
+    reasons r = {""};
+    kiln_status st;
+
+    ck_assert_int_lt(i, 2000);
+    test_allocator_init(&a);
+    rt = make_runtime(&a.alloc);
+    a.fail_at = a.calls + i;
+    st = kiln_compile(&image, rt, &desc, &sm_90);
+    done = a.calls <= a.fail_at;
+    ck_assert_msg(st == KILN_OK || st == KILN_ENOMEM || st == KILN_ENONVRTC,
+                  "call %ld: %s", i, kiln_last_error()->message);
+    ck_assert((st == KILN_OK) == (image != NULL));
+    kiln_image_free(image);
+    if (_i == 1) {
+      a.fail_at = a.calls + i;
+      st = kiln_cache_why(rt, &desc, &sm_90, &hit, note, &r);
+      done &= a.calls <= a.fail_at;
+      ck_assert(st == KILN_OK || st == KILN_ENOMEM || st == KILN_ENONVRTC ||
+                st == KILN_ENOTFOUND);
+      ck_kiln_ok(kiln_cache_clear(rt, NULL));
+    }
+    kiln_runtime_free(rt);
+    ck_assert_int_eq(a.live, 0);
+    ck_assert_int_eq(atomic_load(&control->programs), 0);
+  }
+}
+END_TEST
+
+/* ---- Many times over -------------------------------------------------------------------- */
+
+START_TEST(ten_thousand_cycles)
+{
+  kiln_program_desc desc = {.source = source, .no_cache = true};
+  test_allocator a;
+  kiln_runtime *rt;
+  kiln_image *image;
+  long live = 0;
+
+  test_allocator_init(&a);
+  rt = make_runtime(&a.alloc);
+  for (int i = 0; i < 10000; i++) {
+    ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+    kiln_image_free(image);
+    if (i == 10)
+      live = a.live;
+  }
+  ck_assert_int_eq(a.live, live);
+  kiln_runtime_free(rt);
+  ck_assert_int_eq(a.live, 0);
+  ck_assert_int_eq(atomic_load(&control->programs), 0);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("program_image");
+  TCase *t = tcase_create("all");
+
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, 120);
+  tcase_add_test(t, an_image_says_what_it_is);
+  tcase_add_test(t, plain_names_of_mangled_kernels);
+  tcase_add_test(t, options_that_the_compiler_gets);
+  tcase_add_test(t, tiers_and_switches);
+  tcase_add_test(t, spill_gate);
+  tcase_add_test(t, compile_errors);
+  tcase_add_test(t, compiler_failures);
+  tcase_add_test(t, bad_arguments);
+  tcase_add_test(t, the_newest_that_knows_the_target);
+  tcase_add_test(t, the_newest_that_the_driver_takes);
+  tcase_add_test(t, packs_serve_without_nvrtc);
+  tcase_add_test(t, start_and_finish);
+  tcase_add_test(t, a_failure_crosses_threads);
+  tcase_add_test(t, finish_on_a_busy_pool);
+  tcase_add_test(t, one_compile_for_the_same_program);
+  tcase_add_test(t, compiles_in_parallel_up_to_the_bound);
+  tcase_add_test(t, callbacks_may_compile);
+  tcase_add_test(t, why_names_the_field);
+  tcase_add_loop_test(t, out_of_memory, 0, 2);
+  tcase_add_test(t, ten_thousand_cycles);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(suite)

@@ -1,0 +1,352 @@
+/* What a program includes: the directives that are seen, where they lead, and
+ * that every text they lead to is part of the key. */
+#include "support.h"
+
+#include "program/lexer.h"
+#include "program/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- The lexer -------------------------------------------------------------- */
+
+/* `want` lists what is found: q: quoted, a: angled, c: computed. */
+static const struct {
+  const char *text, *want;
+} texts[] = {
+    {"#include \"a.h\"\n#include <b.h>\n", "q:a.h a:b.h "},
+    {"  #  include\t<b.h>", "a:b.h "},
+    {"# /* x */ include /* y */ <b.h>", "a:b.h "},
+    {"/* x\n y */ #include <b.h>", "a:b.h "},
+    {"#inc\\\nlude \"a\\\n.h\"", "q:a.h "},
+    {"#inc\\\r\nlude \"a.h\"\r\n", "q:a.h "},
+    {"%:include \"a.h\"", "q:a.h "},
+    {"?\?=include \"a.h\"", "q:a.h "},
+    {"#include_next <n.h>", "a:n.h "},
+    {"#ifdef __CUDA_ARCH__\n#include \"a.h\"\n#endif", "q:a.h "},
+    {"#if 0\n#include \"a.h\"\n#endif", "q:a.h "},
+    {"#include MACRO", "c:MACRO "},
+    {"#include MACRO(x) // y", "c:MACRO "},
+    {"#if __has_include(<x.h>) && __has_include( \"y.h\" )\n", "a:x.h q:y.h "},
+    {"#ifdef __has_include\n", ""},
+    {"#if __has_include(NAME)", "c:NAME "},
+    {"// #include \"a.h\"\n", ""},
+    {"// x \\\n#include \"a.h\"\n", ""},
+    {"/*\n#include \"a.h\"\n*/", ""},
+    {"int x; #include \"a.h\"\n", ""},
+    {"const char *s = \"\\\n#include <a.h>\";", ""},
+    {"const char *s = \"/*\";\n#include <a.h>\n", "a:a.h "},
+    {"char c = '\"';\n#include <a.h>\n", "a:a.h "},
+    {"int n = 1'000; char c = '/*';\n#include <a.h>\n", "a:a.h "},
+    {"R\"(\n#include <no.h>\n)\"\n#include <a.h>", "a:a.h "},
+    {"u8R\"x(\n)\"\n#include <no.h>\n)x\"\n#include <a.h>", "a:a.h "},
+    {"#error don't\n#include <a.h>", "a:a.h "},
+    {"#includes <a.h>\n#define include <a.h>\n", ""},
+    {"#include\n#include <\n#include \"\"\n#", ""},
+    {"#include \"unclosed\n#include <a.h>", "q:unclosed a:a.h "},
+    {"#include <dir with space/\xc3\xa4.h>", "a:dir with space/\xc3\xa4.h "},
+    {"", ""},
+};
+
+START_TEST(finds_directives)
+{
+  static const char form[] = {'q', 'a', 'c'};
+  static kiln__include found;
+  const size_t size = strlen(texts[_i].text);
+  char *text = malloc(size + 1), got[256] = "";
+  kiln__lexer lexer;
+
+  memcpy(text, texts[_i].text, size);
+  text = realloc(text, size == 0 ? 1 : size); /* nothing behind it */
+  kiln__lexer_init(&lexer, text, size);
+  while (kiln__lexer_next(&lexer, &found))
+    snprintf(got + strlen(got), sizeof got - strlen(got), "%c:%s ",
+             form[found.form], found.name);
+  ck_assert_str_eq(got, texts[_i].want);
+  free(text);
+}
+END_TEST
+
+/* ---- Resolving ---------------------------------------------------------------- */
+
+static kiln_allocator heap;
+static char dir[256];
+
+static void setup(void)
+{
+  kiln__allocator_default(&heap);
+  test_dir_make(dir);
+}
+
+static void teardown(void)
+{
+  test_dir_remove(dir);
+}
+
+static const char *put(const char *name, const char *text)
+{
+  static char path[512];
+  char *slash;
+
+  snprintf(path, sizeof path, "%s/%s", dir, name);
+  for (slash = strchr(path + strlen(dir) + 1, '/'); slash != NULL;
+       slash = strchr(slash + 1, '/')) {
+    *slash = '\0';
+    mkdir(path, 0700);
+    *slash = '/';
+  }
+  test_write_file(path, text, strlen(text));
+  return path;
+}
+
+/* The names of headers and files that the plan found, and the key's hash. */
+static void plan_of(const kiln_program_desc *desc, char found[512],
+                    char hash[33], bool *tracked)
+{
+  kiln__plan plan;
+  kiln__key key;
+
+  ck_kiln_ok(kiln__plan_make(&plan, &heap, desc));
+  found[0] = '\0';
+  for (size_t i = 0; i < plan.header_names.n; i++)
+    snprintf(found + strlen(found), 512 - strlen(found), "h:%s ",
+             plan.header_names.items[i]);
+  for (size_t i = 0; i < plan.files.n; i += 2)
+    snprintf(found + strlen(found), 512 - strlen(found), "f:%s ",
+             plan.files.items[i]);
+  kiln__key_init(&key, &heap);
+  kiln__plan_key(&plan, &key);
+  ck_kiln_ok(kiln__key_seal(&key));
+  memcpy(hash, key.hash, 33);
+  *tracked = plan.untracked == NULL;
+  kiln__key_free(&key);
+  kiln__plan_free(&plan);
+}
+
+START_TEST(virtual_headers_and_cycles)
+{
+  const kiln_header headers[] = {{"a.h", "#include \"b.h\"\n"},
+                                 {"b.h", "#include <a.h>\n#include <c/d.h>"},
+                                 {"c/d.h", "\xef\xbb\xbfint d;"},
+                                 {"never.h", "int n;"}};
+  const kiln_program_desc desc = {
+      .source = "#include \"a.h\"\n", .headers = headers, .n_headers = 4};
+  char found[512], hash[33];
+  bool tracked;
+
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_str_eq(found, "h:a.h h:b.h h:c/d.h ");
+  ck_assert(tracked);
+}
+END_TEST
+
+START_TEST(callers_header_shadows_the_embedded_one)
+{
+  const kiln_header headers[] = {{"kiln/prelude.cuh", "int mine;\n"}};
+  kiln_program_desc desc = {.source = "#include <kiln/prelude.cuh>\n"};
+  char found[512], embedded[33], mine[33];
+  kiln__plan plan;
+  bool tracked;
+
+  plan_of(&desc, found, embedded, &tracked);
+  ck_assert_str_eq(found, "h:kiln/prelude.cuh ");
+  desc.headers = headers;
+  desc.n_headers = 1;
+  plan_of(&desc, found, mine, &tracked);
+  ck_assert_str_ne(embedded, mine);
+  ck_kiln_ok(kiln__plan_make(&plan, &heap, &desc));
+  ck_assert_uint_eq(plan.header_names.n, 1);
+  ck_assert_str_eq(plan.header_texts.items[0], "int mine;\n");
+  kiln__plan_free(&plan);
+}
+END_TEST
+
+START_TEST(files_are_part_of_the_key)
+{
+  char folder[300], found[512], first[33], second[33];
+  const char *options[] = {"-I", folder};
+  const kiln_program_desc desc = {
+      .source = "#include <one.h>\n", .options = options, .n_options = 2};
+  bool tracked;
+
+  snprintf(folder, sizeof folder, "%s/with space \xc3\xa4", dir);
+  put("with space \xc3\xa4/one.h", "#include \"sub/two.h\"\n");
+  put("with space \xc3\xa4/sub/two.h", "#include \"three.h\"\n");
+  put("with space \xc3\xa4/sub/three.h", "#include <one.h>\nint x;\n");
+  plan_of(&desc, found, first, &tracked);
+  ck_assert_str_eq(found, "f:one.h f:sub/two.h f:three.h ");
+  ck_assert(tracked);
+
+  put("with space \xc3\xa4/sub/three.h", "#include <one.h>\nint y;\n");
+  plan_of(&desc, found, second, &tracked);
+  ck_assert_str_ne(first, second);
+
+  /* The same texts elsewhere are the same program. */
+  put("else/one.h", "#include \"sub/two.h\"\n");
+  put("else/sub/two.h", "#include \"three.h\"\n");
+  put("else/sub/three.h", "#include <one.h>\nint y;\n");
+  snprintf(folder, sizeof folder, "%s/else", dir);
+  plan_of(&desc, found, first, &tracked);
+  ck_assert_str_eq(first, second);
+}
+END_TEST
+
+START_TEST(virtual_headers_win_over_files)
+{
+  char found[512], hash[33];
+  const char *options[] = {"--include-path", dir};
+  const kiln_header headers[] = {{"one.h", "int v;"}};
+  const kiln_program_desc desc = {.source = "#include \"one.h\"\n",
+                                  .headers = headers,
+                                  .n_headers = 1,
+                                  .options = options,
+                                  .n_options = 2};
+  bool tracked;
+
+  put("one.h", "int file;");
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_str_eq(found, "h:one.h ");
+}
+END_TEST
+
+/* A quoted name is also looked for beside the program, so the current folder
+ * can matter; when it does not, it must not. */
+START_TEST(beside_the_program)
+{
+  char found[512], hash[33], other[33], name[300];
+  kiln_program_desc desc = {.source = "#include \"q.h\"\n#include <r.h>\n"};
+  bool tracked;
+
+  put("q.h", "int q;");
+  put("r.h", "int r;");
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_str_eq(found, "");
+  ck_assert_int_eq(chdir(dir), 0);
+  plan_of(&desc, found, other, &tracked);
+  ck_assert_str_eq(found, "f:q.h ");
+  ck_assert_str_ne(hash, other);
+  ck_assert_int_eq(chdir("/"), 0);
+  snprintf(name, sizeof name, "%s/p.cu", dir);
+  desc.name = name;
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_str_eq(found, "f:q.h ");
+  desc.name = NULL;
+  desc.source = "#include <r.h>\n";
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_int_eq(chdir(dir), 0);
+  plan_of(&desc, found, other, &tracked);
+  ck_assert_str_eq(hash, other);
+  ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+START_TEST(absolute_names_and_preludes)
+{
+  char found[512], hash[33], source[400], prelude[400];
+  const char *options[] = {"-include", prelude};
+  kiln_program_desc desc = {.source = source};
+  bool tracked;
+
+  snprintf(source, sizeof source, "#include \"%s\"\n", put("abs.h", "int a;"));
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_ptr_nonnull(strstr(found, "/abs.h "));
+  snprintf(prelude, sizeof prelude, "%s", put("pre.h", "int p;"));
+  desc.source = "int x;";
+  desc.options = options;
+  desc.n_options = 2;
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_ptr_nonnull(strstr(found, "/pre.h "));
+}
+END_TEST
+
+START_TEST(what_cannot_be_known_is_not_cached)
+{
+  char found[512], hash[33];
+  const char *options[] = {"-I", dir};
+  const kiln_header headers[] = {{"v.h", "int v;"}};
+  kiln_program_desc desc = {.source = "#include WHICH\n",
+                            .headers = headers,
+                            .n_headers = 1,
+                            .options = options,
+                            .n_options = 2};
+  bool tracked;
+
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert(!tracked);
+  /* Whatever the macro says, the compiler has every header. */
+  ck_assert_ptr_nonnull(strstr(found, "h:v.h "));
+  ck_assert_ptr_nonnull(strstr(found, "h:kiln/prelude.cuh "));
+
+  desc.source = "#include <missing.h>\n";
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert(tracked);
+  /* There, but larger than what is read. */
+  ck_assert_int_eq(truncate(put("large.h", "int l;"), (64 << 20) + 1), 0);
+  desc.source = "#include <large.h>\n";
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert(!tracked);
+  snprintf(found, sizeof found, "%s/pipe.h", dir);
+  ck_assert_int_eq(mkfifo(found, 0600), 0);
+  desc.source = "#include <pipe.h>\n";
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert(!tracked);
+}
+END_TEST
+
+/* Every allocation failing in turn, over files and headers. */
+START_TEST(out_of_memory)
+{
+  const char *options[] = {"-I", dir};
+  const kiln_header headers[] = {{"v.h", "int v;"}};
+  const char *const defines[] = {"A", "B=2"};
+  const kiln_program_desc desc = {.source = "#include <o.h>\n",
+                                  .headers = headers,
+                                  .n_headers = 1,
+                                  .defines = defines,
+                                  .n_defines = 2,
+                                  .options = options,
+                                  .n_options = 2};
+  kiln_status st = KILN_ENOMEM;
+
+  put("o.h", "#include \"v.h\"\n#include \"p.h\"\n");
+  put("p.h", "int p;\n");
+  for (long i = 0; st != KILN_OK; i++) {
+    test_allocator a;
+    kiln__plan plan;
+
+    ck_assert_int_lt(i, 200);
+    test_allocator_init(&a);
+    a.fail_at = i;
+    st = kiln__plan_make(&plan, &a.alloc, &desc);
+    ck_assert(st == KILN_OK || st == KILN_ENOMEM);
+    kiln__plan_free(&plan);
+    ck_assert_int_eq(a.live, 0);
+  }
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("program_include");
+  TCase *lexer = tcase_create("lexer"), *t = tcase_create("resolve");
+
+  tcase_add_loop_test(lexer, finds_directives, 0,
+                      sizeof texts / sizeof texts[0]);
+  suite_add_tcase(s, lexer);
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, virtual_headers_and_cycles);
+  tcase_add_test(t, callers_header_shadows_the_embedded_one);
+  tcase_add_test(t, files_are_part_of_the_key);
+  tcase_add_test(t, virtual_headers_win_over_files);
+  tcase_add_test(t, beside_the_program);
+  tcase_add_test(t, absolute_names_and_preludes);
+  tcase_add_test(t, what_cannot_be_known_is_not_cached);
+  tcase_add_test(t, out_of_memory);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(suite)
