@@ -228,7 +228,7 @@ kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
   first = !set->searched;
   if (first)
     st = search(set);
-  if (st == KILN_OK) {
+  if (st == KILN_OK && set->n > 0) {
     *out = set->list->ids;
     *n = set->n;
   }

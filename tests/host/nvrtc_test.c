@@ -1,0 +1,1226 @@
+/* nvrtc_test.c -- discovery of NVRTC, its memo, loading, results; nvJitLink.
+ * Everything happens in a folder of its own that stands for "/". */
+#include "support.h"
+
+#include "base/os.h"
+#include "fake_nvrtc.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define FAKE KILN_TEST_FAKES "/fake_nvrtc.so"
+#define FAKE_OLD KILN_TEST_FAKES "/fake_nvrtc_old.so"
+#define FAKE_BROKEN KILN_TEST_FAKES "/fake_nvrtc_broken.so"
+#define FAKE_LINK KILN_TEST_FAKES "/fake_nvjitlink.so"
+
+static test_allocator memory;
+static char root[256], memo[512];
+static kiln__trail *trail;
+static kiln__nvrtc_places places;
+
+static void setup(void)
+{
+  static const char *const variables[] = {
+      "CUDA_PATH",    "CUDA_HOME",           "VIRTUAL_ENV",
+      "CONDA_PREFIX", "FAKE_NVRTC_DELAY_MS", "FAKE_NVRTC_COUNT_FILE"};
+
+  for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+    unsetenv(variables[i]);
+  test_allocator_init(&memory);
+  trail = kiln__trail_create(&memory.alloc);
+  test_dir_make(root);
+  setenv("HOME", root, 1);
+  snprintf(memo, sizeof memo, "%s/cache/deep/nvrtc.memo", root);
+  places = (kiln__nvrtc_places){.root = root};
+}
+
+static void teardown(void)
+{
+  kiln__trail_free(trail);
+  ck_assert_int_eq(memory.live, 0);
+  test_dir_remove(root);
+}
+
+/* root/below, its folders made. */
+static const char *below(const char *name)
+{
+  static char out[4][512];
+  static int turn;
+  char *path = out[turn++ % 4];
+
+  snprintf(path, 512, "%s/%s", root, name);
+  for (char *at = strchr(path + strlen(root) + 1, '/'); at != NULL;
+       at = strchr(at + 1, '/')) {
+    *at = '\0';
+    ck_assert(mkdir(path, 0700) == 0 || errno == EEXIST);
+    *at = '/';
+  }
+  return path;
+}
+
+/* Put a fake at root/folder/name. */
+static const char *put(const char *from, const char *folder, const char *name,
+                       const char *config)
+{
+  static char out[4][512];
+  static int turn;
+  char *path = out[turn++ % 4], sub[300];
+
+  snprintf(sub, sizeof sub, "%s/", folder);
+  below(sub);
+  snprintf(sub, sizeof sub, "%s/%s", root, folder);
+  fake_nvrtc_install(from, sub, name, config, path);
+  return path;
+}
+
+static int make_old(const char *path, const struct stat *info, int type,
+                    struct FTW *at)
+{
+  const struct timespec times[2] = {{.tv_sec = 1600000000, .tv_nsec = 7},
+                                    {.tv_sec = 1600000000, .tv_nsec = 7}};
+
+  (void)info;
+  (void)type;
+  (void)at;
+  return utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
+}
+
+/* What changed just now is not remembered, so age everything. */
+static void age(void)
+{
+  ck_assert_int_eq(nftw(root, make_old, 16, FTW_PHYS), 0);
+}
+
+static kiln__nvrtc_set *open_set(void)
+{
+  kiln__nvrtc_set *set;
+
+  ck_kiln_ok(kiln__nvrtc_set_create(&set, &memory.alloc, &places, trail, NULL));
+  return set;
+}
+
+/* Versions found, as "13000 12080 "; "" if none. */
+static const char *versions_here(void)
+{
+  static char out[512];
+  const long live = memory.live;
+  kiln__nvrtc_set *set = open_set();
+  const kiln__nvrtc_id *ids;
+  size_t n, used = 0;
+  const kiln_status st = kiln__nvrtc_list(set, &ids, &n);
+
+  out[0] = '\0';
+  ck_assert(st == KILN_OK || (st == KILN_ENONVRTC && n == 0));
+  for (size_t i = 0; i < n; i++)
+    used += (size_t)snprintf(out + used, sizeof out - used, "%d ",
+                             ids[i].info.version);
+  kiln__nvrtc_set_free(set);
+  ck_assert(trail != NULL || memory.live == live);
+  return out;
+}
+
+/* The same in another process: a library that was loaded once would be found
+ * as "loaded in this process" from then on. */
+static const char *versions(void)
+{
+  static char out[512];
+  int ends[2], status;
+  ssize_t n;
+  pid_t pid;
+
+  ck_assert_int_eq(pipe(ends), 0);
+  pid = fork();
+  if (pid == 0) {
+    const char *found;
+
+    kiln__trail_free(trail);
+    trail = NULL;
+    found = versions_here();
+    _exit(write(ends[1], found, strlen(found) + 1) > 0 ? 0 : 1);
+  }
+  close(ends[1]);
+  n = read(ends[0], out, sizeof out);
+  close(ends[0]);
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  ck_assert_int_eq(status, 0);
+  ck_assert_int_gt(n, 0);
+  return out;
+}
+
+static void ck_contains(const char *text, const char *part)
+{
+  ck_assert_msg(strstr(text, part) != NULL, "\"%s\" lacks \"%s\"", text, part);
+}
+
+static void expect_none(const char *message, const char *hint)
+{
+  kiln__nvrtc_set *set = open_set();
+  const kiln__nvrtc_id *ids = (const kiln__nvrtc_id *)&places;
+  size_t n = 7;
+
+  for (int i = 0; i < 2; i++) { /* asked again it fails in the same way */
+    ck_kiln_is(kiln__nvrtc_list(set, &ids, &n), KILN_ENONVRTC);
+    ck_assert_ptr_null(ids);
+    ck_assert_uint_eq(n, 0);
+    ck_contains(kiln_last_error()->message, message);
+    ck_contains(kiln_last_error()->hint, hint);
+    kiln__fail(KILN_EINVAL, NULL, "another failure");
+  }
+  kiln__nvrtc_set_free(set);
+}
+
+static bool mapped(const char *path)
+{
+  char line[2048];
+  bool found = false;
+  FILE *f = fopen("/proc/self/maps", "r");
+
+  while (fgets(line, sizeof line, f) != NULL)
+    found = found || strstr(line, path) != NULL;
+  fclose(f);
+  return found;
+}
+
+/* Fill the memo from another process. */
+static void list_elsewhere(void)
+{
+  versions();
+}
+
+/* ---- Where --------------------------------------------------------------------- */
+
+START_TEST(nothing_anywhere)
+{
+  expect_none("/usr/local/cuda", "KILN_NVRTC");
+}
+END_TEST
+
+static const struct {
+  const char *folder, *variable, *value; /* value: below root */
+} place_rows[] = {
+    {"usr/local/cuda/lib64", NULL, NULL},
+    {"usr/local/cuda/lib", NULL, NULL},
+#if defined(__x86_64__)
+    {"usr/local/cuda/targets/x86_64-linux/lib", NULL, NULL},
+    {"usr/local/cuda-13.0/targets/x86_64-linux/lib", NULL, NULL},
+#endif
+    {"usr/local/cuda-12.4/lib64", NULL, NULL},
+    {"opt/cuda/lib64", NULL, NULL},
+    {"usr/lib/python3/dist-packages/nvidia/cuda_nvrtc/lib", NULL, NULL},
+    {"usr/local/lib/python3.11/dist-packages/nvidia/cu13/lib", NULL, NULL},
+    {"usr/local/lib/python3.11/site-packages/nvidia/cuda_nvrtc/lib", NULL,
+     NULL},
+    {"usr/lib64/python3.12/site-packages/nvidia/cu14/lib", NULL, NULL},
+    {".local/lib/python3.13/site-packages/nvidia/cu13/lib", NULL, NULL},
+    {"mine/lib64", "CUDA_PATH", "mine"},
+    {"mine/lib64", "CUDA_HOME", "mine"},
+    {"env/lib/python3.9/site-packages/nvidia/cu13/lib", "VIRTUAL_ENV", "env"},
+    {"env/lib/python3.9/site-packages/nvidia/cuda_nvrtc/lib", "VIRTUAL_ENV",
+     "env"},
+    {"conda/lib", "CONDA_PREFIX", "conda"},
+    {"conda/lib/python3.10/site-packages/nvidia/cuda_nvrtc/lib", "CONDA_PREFIX",
+     "conda"},
+};
+
+START_TEST(each_place)
+{
+  put(FAKE, place_rows[_i].folder, "libnvrtc.so.12", "version 12040\n");
+  if (place_rows[_i].variable != NULL) {
+    ck_assert_str_eq(versions(), "");
+    setenv(place_rows[_i].variable, below(place_rows[_i].value), 1);
+  }
+  ck_assert_str_eq(versions(), "12040 ");
+  if (place_rows[_i].variable != NULL) {
+    places.ignore_env = true;
+    ck_assert_str_eq(versions(), "");
+  }
+}
+END_TEST
+
+static const char *const names[] = {"libnvrtc.so.20",   "libnvrtc.so.14",
+                                    "libnvrtc.so.13",   "libnvrtc.so.12",
+                                    "libnvrtc.so.11.2", "libnvrtc.so"};
+
+START_TEST(library_names)
+{
+  put(FAKE, "usr/local/cuda/lib64", names[_i], "version 12060\n");
+  ck_assert_str_eq(versions(), "12060 ");
+}
+END_TEST
+
+START_TEST(several_newest_first_links_once)
+{
+  const char *path;
+  const char *dirs[2];
+
+  put(FAKE, "a", "libnvrtc.so.12", "version 12080\narchs 90 50 100 90 -3\n");
+  path = put(FAKE, "b", "libnvrtc.so.13", NULL);
+  ck_assert_int_eq(symlink(path, below("a/libnvrtc.so.13")), 0);
+  ck_assert_int_eq(symlink("libnvrtc.so.13", below("b/libnvrtc.so")), 0);
+  ck_assert_int_eq(link(path, below("b/libnvrtc.so.14")), 0);
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.11.2", NULL);
+  dirs[0] = below("a");
+  dirs[1] = below("b");
+  places.dirs = dirs;
+  places.n_dirs = 2;
+  ck_assert_str_eq(versions(), "13000 12080 11080 ");
+  {
+    kiln__nvrtc_set *set = open_set();
+    const kiln__nvrtc_id *ids;
+    size_t n;
+
+    ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+    ck_assert_uint_eq(ids[1].info.n_archs, 3);
+    ck_assert_int_eq(ids[1].info.archs[0], 50);
+    ck_assert_int_eq(ids[1].info.archs[1], 90);
+    ck_assert_int_eq(ids[1].info.archs[2], 100);
+    ck_assert_str_eq(ids[1].info.path, below("a/libnvrtc.so.12"));
+    ck_assert(ids[1].info.loaded);
+    ck_assert_int_ne(ids[1].build[0], '\0');
+    kiln__nvrtc_set_free(set);
+  }
+}
+END_TEST
+
+START_TEST(given_path_is_the_only_place)
+{
+  const char *mine = put(FAKE, "x", "renamed.so", "version 12010\n");
+
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so", NULL);
+  places.explicit_path = mine;
+  places.env_path = "/nonexistent/env.so"; /* the option wins */
+  ck_assert_str_eq(versions(), "12010 ");
+  places.explicit_path = NULL;
+  places.env_path = mine;
+  ck_assert_str_eq(versions(), "12010 ");
+}
+END_TEST
+
+START_TEST(given_path_that_fails_is_an_error)
+{
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so", NULL);
+  test_write_file(below("text.so"), "no library", 10);
+
+  places.env_path = "/nonexistent/env.so";
+  expect_none("KILN_NVRTC", "KILN_NVRTC");
+  places.explicit_path = "/nonexistent/mine.so";
+  expect_none("No such file", "path");
+  places.explicit_path = below("text.so");
+  expect_none("text.so", "path");
+  places.explicit_path = root; /* a folder */
+  expect_none(root, "path");
+  places.explicit_path = FAKE_LINK; /* a library, but another one */
+  expect_none("nvrtcGetErrorString", "path");
+  places.explicit_path = "libnvrtc.so.13"; /* no such file here */
+  expect_none("libnvrtc.so.13", "path");
+}
+END_TEST
+
+START_TEST(given_relative_path_is_taken_from_here_and_not_remembered)
+{
+  places.memo_path = memo;
+  places.explicit_path = "own.so";
+  put(FAKE, "one", "own.so", "version 12010\n");
+  put(FAKE, "two", "own.so", "version 12020\n");
+  age();
+  ck_assert_int_eq(chdir(below("one")), 0);
+  ck_assert_str_eq(versions(), "12010 ");
+  ck_assert_int_eq(chdir(below("two")), 0);
+  ck_assert_str_eq(versions(), "12020 ");
+  ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+START_TEST(unusable_libraries_are_passed_over)
+{
+  put(FAKE_BROKEN, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  put(FAKE, "usr/local/cuda/lib", "libnvrtc.so.13", "version 11010\n");
+  put(FAKE, "opt/cuda/lib64", "libnvrtc.so.12", "rc getNumSupportedArchs 11\n");
+  put(FAKE, "opt/cuda/lib", "libnvrtc.so.12", "rc getVersion 3\n");
+  expect_none("tried", "install");
+  put(FAKE, "usr/local/cuda-12.0/lib64", "libnvrtc.so.12", NULL);
+  ck_assert_str_eq(versions(), "12080 ");
+}
+END_TEST
+
+START_TEST(current_directory_is_never_searched)
+{
+  put(FAKE, "here", "libnvrtc.so.13", NULL);
+  put(FAKE, "here/lib64", "libnvrtc.so.13", NULL);
+  ck_assert_int_eq(chdir(below("here")), 0);
+  setenv("CUDA_PATH", ".", 1);
+  setenv("CUDA_HOME", "lib64", 1);
+  setenv("VIRTUAL_ENV", "", 1);
+  setenv("HOME", ".", 1);
+  expect_none("not an absolute path", "install");
+  places.root = NULL; /* now with the loader's own search as well */
+  {
+    kiln__nvrtc_set *set = open_set();
+    const kiln__nvrtc_id *ids;
+    size_t n;
+
+    kiln__nvrtc_list(set, &ids, &n);
+    for (size_t i = 0; i < n; i++)
+      ck_assert_int_ne(strncmp(ids[i].info.path, root, strlen(root)), 0);
+    kiln__nvrtc_set_free(set);
+  }
+  ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+START_TEST(already_loaded_in_the_process)
+{
+  const char *path = put(FAKE, "host/app", "libnvrtc.so.12", NULL);
+
+  ck_assert_ptr_nonnull(dlopen(path, RTLD_NOW));
+  ck_assert_str_eq(versions(), "12080 ");
+}
+END_TEST
+
+START_TEST(long_paths_do_no_harm)
+{
+  char long_name[700];
+
+  memset(long_name, 'a', sizeof long_name);
+  for (size_t i = 100; i < sizeof long_name; i += 101)
+    long_name[i] = '/';
+  long_name[0] = '/';
+  long_name[sizeof long_name - 1] = '\0';
+  setenv("CUDA_PATH", long_name, 1);
+  setenv("CONDA_PREFIX", long_name, 1);
+  put(FAKE, "opt/cuda/lib64", "libnvrtc.so.12", NULL);
+  ck_assert_str_eq(versions(), "12080 ");
+  places.explicit_path = long_name;
+  ck_assert_str_eq(versions(), "");
+}
+END_TEST
+
+/* ---- The loader's cache ------------------------------------------------------------ */
+
+typedef struct cache_row {
+  int32_t flags;
+  uint32_t key, value, os;
+  uint64_t hwcap;
+} cache_row;
+
+enum { X86 = 0x0303, ARM = 0x0a03 };
+
+static int32_t native(void)
+{
+#if defined(__aarch64__)
+  return ARM;
+#else
+  return X86;
+#endif
+}
+
+/* A cache of two libraries, optionally behind a table of the older format. */
+static size_t make_cache(char *out, size_t capacity, int32_t flags,
+                         const char *path, bool old_table)
+{
+  static const char old[] = "ld.so-1.7.0\0\1\0\0\0" /* one row */
+                            "123456789012"          /* which is this */
+                            "1234";                 /* padding to 8 */
+  const size_t start = old_table ? sizeof old - 1 : 0;
+  cache_row rows[2] = {{.flags = native()}, {.flags = flags}};
+  uint32_t counts[7] = {2, 0, 0, 0, 0, 0, 0};
+  char *at = out + start;
+  size_t size = 48 + sizeof rows;
+
+  memset(out, 0, capacity);
+  memcpy(out, old, start);
+  memcpy(at, "glibc-ld.so.cache1.1", 20);
+  memcpy(at + 20, counts, sizeof counts);
+  rows[0].key = rows[0].value = (uint32_t)size;
+  size += (size_t)sprintf(at + size, "libc.so.6") + 1;
+  rows[1].key = (uint32_t)size;
+  size += (size_t)sprintf(at + size, "libnvrtc.so.12") + 1;
+  rows[1].value = (uint32_t)size;
+  size += (size_t)sprintf(at + size, "%s", path) + 1;
+  memcpy(at + 48, rows, sizeof rows);
+  return start + size;
+}
+
+START_TEST(loader_cache_is_read_not_asked)
+{
+  char data[2048];
+  const char *path = put(FAKE, "odd/place", "libnvrtc.so.12", NULL);
+  const int32_t other = native() == X86 ? ARM : X86;
+  size_t size;
+
+  for (int old_table = 0; old_table < 2; old_table++) {
+    size = make_cache(data, sizeof data, native(), path, old_table != 0);
+    test_write_file(below("etc/ld.so.cache"), data, size);
+    ck_assert_str_eq(versions(), "12080 ");
+  }
+  size = make_cache(data, sizeof data, other, path, false);
+  test_write_file(below("etc/ld.so.cache"), data, size);
+  ck_assert_str_eq(versions(), "");
+  size = make_cache(data, sizeof data, native(), "odd/place/libnvrtc.so.12",
+                    false);
+  test_write_file(below("etc/ld.so.cache"), data, size);
+  ck_assert_int_eq(chdir(root), 0);
+  ck_assert_str_eq(versions(), "");
+  ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
+START_TEST(loader_cache_damaged)
+{
+  char data[2048];
+  uint64_t seed = 88172645463325252u;
+  const char *path = put(FAKE, "odd/place", "libnvrtc.so.12", NULL);
+  const size_t size = make_cache(data, sizeof data, native(), path, true);
+
+  for (size_t n = 0; n < size; n += 3) {
+    test_write_file(below("etc/ld.so.cache"), data, n);
+    versions();
+  }
+  for (int i = 0; i < 200; i++) {
+    const size_t at = test_random(&seed) % size;
+    const char was = data[at];
+
+    data[at] = (char)test_random(&seed);
+    test_write_file(below("etc/ld.so.cache"), data, size);
+    versions();
+    data[at] = was;
+  }
+}
+END_TEST
+
+/* ---- Memo -------------------------------------------------------------------------- */
+
+static int slow_steps;
+
+static void count_step(void *user, const kiln_trail_step *s)
+{
+  int *n = user;
+
+  ck_assert_str_eq(s->what, "libnvrtc");
+  (*n)++;
+}
+
+START_TEST(warm_start_loads_nothing)
+{
+  const char *path = put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc_id *ids;
+  const kiln__nvrtc *nvrtc;
+  kiln__trail *cold;
+  struct stat info;
+  uint64_t begin;
+  size_t n;
+  int steps = 0;
+
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  ck_assert_int_eq(stat(memo, &info), 0);
+  ck_assert_int_eq(info.st_mode & 0777, 0600);
+  ck_assert_int_eq(stat(below("cache/deep"), &info), 0);
+  ck_assert_int_eq(info.st_mode & 0777, 0700);
+
+  set = open_set();
+  begin = kiln__clock_ns();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  printf("warm list: %.0f us\n", (double)(kiln__clock_ns() - begin) / 1e3);
+  ck_assert_uint_lt(kiln__clock_ns() - begin, 20000000u);
+  ck_assert(!mapped(path));
+  ck_assert_uint_eq(n, 1);
+  ck_assert_int_eq(ids[0].info.version, 12080);
+  ck_assert_str_eq(ids[0].info.path, path);
+  ck_assert_uint_eq(ids[0].info.n_archs, 17);
+  ck_assert(!ids[0].info.loaded);
+  ck_assert_int_ne(ids[0].build[0], '\0');
+  ck_assert_int_eq(stat(path, &info), 0);
+  ck_assert_uint_eq(ids[0].size, (uint64_t)info.st_size);
+
+  /* The trail of the search is told again, as it was. */
+  kiln__trail_each(trail, count_step, &steps);
+  cold = trail;
+  trail = kiln__trail_create(&memory.alloc);
+  places.memo_path = NULL;
+  versions_here();
+  slow_steps = 0;
+  kiln__trail_each(trail, count_step, &slow_steps);
+  ck_assert_int_eq(steps, slow_steps);
+  kiln__trail_free(cold);
+
+  /* Used, it is loaded; what was handed out before stays valid. */
+  ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
+  ck_assert(mapped(path));
+  ck_assert(!ids[0].info.loaded);
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  ck_assert(ids[0].info.loaded);
+  kiln__nvrtc_set_free(set);
+}
+END_TEST
+
+START_TEST(memo_notices_changes)
+{
+  places.memo_path = memo;
+  setenv("CUDA_PATH", below("mine"), 1);
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "12080 ");
+
+  /* in a folder that was looked into */
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  ck_assert_str_eq(versions(), "13000 12080 ");
+  /* in one that was not there */
+  age();
+  list_elsewhere();
+  put(FAKE, "usr/lib/python3/dist-packages/nvidia/cu13/lib", "libnvrtc.so.13",
+      "version 13010\n");
+  ck_assert_str_eq(versions(), "13010 13000 12080 ");
+  age();
+  list_elsewhere();
+  put(FAKE, "usr/lib/python3/dist-packages/nvidia/cu14/lib", "libnvrtc.so.14",
+      "version 14000\n");
+  ck_assert_str_eq(versions(), "14000 13010 13000 12080 ");
+  age();
+  list_elsewhere();
+  put(FAKE, "mine/lib64", "libnvrtc.so.12", "version 12010\n");
+  ck_assert_str_eq(versions(), "14000 13010 13000 12080 12010 ");
+  /* gone */
+  age();
+  list_elsewhere();
+  ck_assert_int_eq(unlink(below("mine/lib64/libnvrtc.so.12")), 0);
+  ck_assert_str_eq(versions(), "14000 13010 13000 12080 ");
+}
+END_TEST
+
+START_TEST(memo_notices_a_replaced_library)
+{
+  const char *path = put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  char before[48], again[512];
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc_id *ids;
+  size_t n;
+  FILE *f;
+
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  set = open_set();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  memcpy(before, ids[0].build, sizeof before);
+  kiln__nvrtc_set_free(set);
+
+  /* in place: one byte longer, another version */
+  f = fopen(path, "ab");
+  ck_assert_ptr_nonnull(f);
+  fputc(0, f);
+  fclose(f);
+  snprintf(again, sizeof again, "%s.fake", path);
+  test_write_file(again, "version 12050\n", 14);
+  ck_assert_str_eq(versions(), "12050 ");
+}
+END_TEST
+
+START_TEST(memo_notices_a_turned_link)
+{
+  const char *one = put(FAKE, "one", "libnvrtc.so.12", "version 12010\n");
+  const char *two = put(FAKE, "two", "libnvrtc.so.12", "version 12020\n");
+
+  /* usr/local/cuda/lib64/libnvrtc.so.12 -> alternatives/nvrtc -> one/... */
+  below("alternatives/");
+  below("usr/local/cuda/lib64/");
+  ck_assert_int_eq(symlink(one, below("alternatives/nvrtc")), 0);
+  ck_assert_int_eq(symlink(below("alternatives/nvrtc"),
+                           below("usr/local/cuda/lib64/libnvrtc.so.12")),
+                   0);
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "12010 ");
+  ck_assert_int_eq(unlink(below("alternatives/nvrtc")), 0);
+  ck_assert_int_eq(symlink(two, below("alternatives/nvrtc")), 0);
+  ck_assert_str_eq(versions(), "12020 ");
+  /* the same with a path that is given */
+  places.explicit_path = below("alternatives/nvrtc");
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "12020 ");
+  ck_assert_int_eq(unlink(places.explicit_path), 0);
+  ck_assert_int_eq(symlink(one, places.explicit_path), 0);
+  ck_assert_str_eq(versions(), "12010 ");
+}
+END_TEST
+
+START_TEST(memo_keeps_several_answers)
+{
+  const char *path = put(FAKE, "x", "own.so", "version 12010\n");
+
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  places.explicit_path = path;
+  list_elsewhere();
+  ck_assert_str_eq(versions_here(), "12010 ");
+  places.explicit_path = NULL;
+  ck_assert_str_eq(versions_here(), "12080 ");
+  ck_assert(!mapped(root));
+  setenv("CUDA_HOME", below("elsewhere"), 1);
+  ck_assert_str_eq(versions_here(),
+                   "12080 "); /* libraries are known all the same */
+  ck_assert(!mapped(root));
+}
+END_TEST
+
+START_TEST(broken_library_is_not_loaded_again)
+{
+  const char *path =
+      put(FAKE_BROKEN, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  size_t size;
+  char *data;
+
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  data = test_read_file(memo, &size);
+  ck_contains(data, "libnvrtc.so.13");
+  free(data);
+  ck_assert_str_eq(versions_here(), "12080 ");
+  ck_assert(!mapped(root));
+  /* mended in place */
+  data = test_read_file(FAKE, &size);
+  test_write_file(path, data, size);
+  free(data);
+  ck_assert_str_eq(versions_here(), "13000 12080 ");
+}
+END_TEST
+
+START_TEST(what_changed_just_now_is_not_remembered)
+{
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  list_elsewhere();
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  ck_assert_str_eq(versions(), "13000 12080 ");
+}
+END_TEST
+
+/* Write the memo again as `edit` leaves it, with a checksum that holds. */
+static void forge(const char *from, const char *to)
+{
+  char sum[32], *data, *at, *made;
+  size_t size, kept;
+
+  data = test_read_file(memo, &size);
+  made = malloc(size + strlen(to) + 32);
+  at = strstr(data, from);
+  ck_assert_ptr_nonnull(at);
+  kept = (size_t)(at - data);
+  memcpy(made, data, kept);
+  strcpy(made + kept, to);
+  strcat(made, at + strlen(from));
+  at = strstr(made, "\nsum\t") + 1;
+  snprintf(sum, sizeof sum, "sum\t%016llx\n",
+           (unsigned long long)XXH3_64bits(made, (size_t)(at - made)));
+  strcpy(at, sum);
+  test_write_file(memo, made, strlen(made));
+  free(made);
+  free(data);
+}
+
+START_TEST(memo_of_others_is_ignored)
+{
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  forge("\t12080\t", "\t12070\t");
+  ck_assert_str_eq(versions(), "12070 "); /* ours: believed */
+  ck_assert_int_eq(chmod(memo, 0620), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  list_elsewhere();
+  forge("\t12080\t", "\t12070\t");
+  ck_assert_int_eq(chmod(memo, 0602), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  forge("\t12080\t", "\t12070\t");
+  ck_assert_int_eq(rename(memo, below("moved")), 0);
+  ck_assert_int_eq(symlink(below("moved"), memo), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  if (geteuid() == 0) {
+    forge("\t12080\t", "\t12070\t");
+    ck_assert_int_eq(chown(memo, 1234, 1234), 0);
+    ck_assert_str_eq(versions(), "12080 ");
+  }
+}
+END_TEST
+
+START_TEST(memo_of_another_format_is_ignored)
+{
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  forge("\t12080\t", "\t12070\t");
+  forge("kiln-nvrtc 1\n", "kiln-nvrtc 2\n");
+  ck_assert_str_eq(versions(), "12080 ");
+}
+END_TEST
+
+START_TEST(memo_fields_out_of_range)
+{
+  static const char *const edits[][2] = {
+      {"\t12080\t", "\t99999999999999999999\t"},
+      {"\t12080\t", "\t-12080\t"},
+      {"\t12080\t", "\t\t"},
+      {"\t12080\t", "\t12080"},
+      {"\t50,52,", "\t50,,52,"},
+      {"\t50,52,", "\t0,52,"},
+      {"\t50,52,", "\tx,52,"},
+      {"\nend\n", "\n"},
+      {"\nhit\t", "\nhit\t/nonexistent"},
+      {"\nhit\t", "\nmiss\t"},
+      {"\nlib\t", "\nlib"},
+      {"\nwatch\t", "\nwatch\t\t"},
+  };
+
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+    unlink(memo);
+    list_elsewhere();
+    forge(edits[i][0], edits[i][1]);
+    ck_assert_msg(strcmp(versions(), "12080 ") == 0, "edit %zu: %s", i,
+                  versions());
+  }
+}
+END_TEST
+
+START_TEST(memo_damaged_anywhere)
+{
+  char *data;
+  size_t size;
+
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  data = test_read_file(memo, &size);
+  for (size_t i = 0; i < size; i += 1 + size / 1000) {
+    data[i] = (char)(data[i] ^ (1 << i % 8));
+    test_write_file(memo, data, size);
+    ck_assert_str_eq(versions(), "12080 ");
+    data[i] = (char)(data[i] ^ (1 << i % 8));
+  }
+  for (size_t n = 0; n < size; n += 1 + size / 200) {
+    test_write_file(memo, data, n);
+    ck_assert_str_eq(versions(), "12080 ");
+  }
+  free(data);
+}
+END_TEST
+
+START_TEST(memo_that_cannot_be_written)
+{
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  test_write_file(below("file"), "x", 1);
+  places.memo_path = below("file/nvrtc.memo"); /* its folder is a file */
+  kiln__fail(KILN_EINVAL, NULL, "an earlier failure");
+  ck_assert_str_eq(versions_here(), "12080 ");
+  /* A call that succeeds leaves the record alone. */
+  ck_assert_str_eq(kiln_last_error()->message, "an earlier failure");
+  places.memo_path = "/proc/nvrtc.memo";
+  ck_assert_str_eq(versions(), "12080 ");
+  places.memo_path = below("folder/");
+  ck_assert_str_eq(versions(), "12080 ");
+}
+END_TEST
+
+START_TEST(odd_characters_in_paths)
+{
+  put(FAKE, "odd\tname\nhere/lib64", "libnvrtc.so.12", NULL);
+  setenv("CUDA_PATH", below("odd\tname\nhere"), 1);
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "12080 ");
+  put(FAKE, "\xc3\xa4 b/lib64", "libnvrtc.so.13", NULL);
+  setenv("CUDA_PATH", below("\xc3\xa4 b"), 1);
+  age();
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "13000 ");
+}
+END_TEST
+
+/* ---- Using ------------------------------------------------------------------------- */
+
+START_TEST(older_library_lacks_optional_functions)
+{
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc *nvrtc;
+  const kiln__nvrtc_id *ids;
+  size_t n;
+
+  places.explicit_path =
+      put(FAKE_OLD, "x", "libnvrtc.so.11.2", "version 11020\n");
+  set = open_set();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
+  ck_assert_int_eq(nvrtc->version, 11020);
+  ck_assert_ptr_null(*(void *const *)&nvrtc->setFlowCallback);
+  ck_assert_ptr_null(*(void *const *)&nvrtc->getLTOIR);
+  ck_assert_ptr_nonnull(*(void *const *)&nvrtc->getCUBIN);
+  ck_kiln_is(kiln__nvrtc_use(set, 1, &nvrtc), KILN_EINTERNAL);
+  ck_assert_ptr_null(nvrtc);
+  kiln__nvrtc_set_free(set);
+}
+END_TEST
+
+START_TEST(builtins_beside_it_are_mapped_first)
+{
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc *nvrtc;
+  const kiln__nvrtc_id *ids;
+  size_t n;
+
+  places.explicit_path = put(FAKE, "x", "libnvrtc.so.13", NULL);
+  set = open_set();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  put(FAKE_BROKEN, "x", "libnvrtc-builtins.so.13.0", NULL);
+  ck_assert(!mapped("libnvrtc-builtins.so.13.0"));
+  ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
+  ck_assert_ptr_nonnull(nvrtc->builtins);
+  ck_assert(mapped(below("x/libnvrtc-builtins.so.13.0")));
+  ck_kiln_is(kiln__nvrtc_rc(nvrtc, 7, "nvrtcCompileProgram"), KILN_ENONVRTC);
+  ck_contains(kiln_last_error()->hint, "does not belong");
+  kiln__nvrtc_set_free(set);
+}
+END_TEST
+
+START_TEST(missing_builtins_are_named)
+{
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc *nvrtc;
+  const kiln__nvrtc_id *ids;
+  size_t n;
+
+  /* a release that no system has */
+  places.explicit_path = put(FAKE, "x", "libnvrtc.so", "version 19070\n");
+  put(FAKE_BROKEN, "x", "libnvrtc-builtins.so.13.0", NULL);
+  set = open_set();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
+  ck_assert_ptr_null(nvrtc->builtins);
+  ck_kiln_is(kiln__nvrtc_rc(nvrtc, 7, "nvrtcCompileProgram"), KILN_ENONVRTC);
+  ck_contains(kiln_last_error()->hint, "libnvrtc-builtins.so.19.7");
+  ck_contains(kiln_last_error()->hint, below("x"));
+  kiln__nvrtc_set_free(set);
+}
+END_TEST
+
+START_TEST(replaced_while_running)
+{
+  const char *path = put(FAKE, "x", "libnvrtc.so.12", NULL);
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc *nvrtc;
+  const kiln__nvrtc_id *ids;
+  char beside[600];
+  size_t n;
+
+  places.explicit_path = path;
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  set = open_set();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  ck_assert(!mapped(path));
+  snprintf(beside, sizeof beside, "%s.fake", path);
+  test_write_file(beside, "version 12050\n", 14);
+  ck_kiln_is(kiln__nvrtc_use(set, 0, &nvrtc), KILN_ENONVRTC);
+  ck_contains(kiln_last_error()->message, "replaced");
+  unlink(path);
+  ck_kiln_is(kiln__nvrtc_use(set, 0, &nvrtc), KILN_ENONVRTC);
+  ck_assert_ptr_null(nvrtc);
+  kiln__nvrtc_set_free(set);
+}
+END_TEST
+
+static const struct {
+  int rc;
+  kiln_status want;
+} result_rows[] = {
+    {0, KILN_OK},         {1, KILN_ENOMEM},     {2, KILN_ECOMPILE},
+    {3, KILN_EINVAL},     {4, KILN_EINTERNAL},  {5, KILN_ECOMPILE},
+    {6, KILN_ECOMPILE},   {7, KILN_ENONVRTC},   {8, KILN_EINTERNAL},
+    {9, KILN_EINTERNAL},  {10, KILN_ENOTFOUND}, {11, KILN_ECOMPILE},
+    {16, KILN_ECANCELED}, {99, KILN_ECOMPILE}};
+
+START_TEST(results_become_statuses)
+{
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc *nvrtc;
+  const kiln__nvrtc_id *ids;
+  size_t n;
+
+  places.explicit_path = FAKE;
+  set = open_set();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
+  for (size_t i = 0; i < sizeof result_rows / sizeof result_rows[0]; i++) {
+    const int rc = result_rows[i].rc;
+
+    ck_assert_int_eq(kiln__nvrtc_rc(nvrtc, rc, "nvrtcX"), result_rows[i].want);
+    if (rc == 0)
+      continue;
+    ck_assert_int_eq(kiln_last_error()->native, rc);
+    ck_assert_int_eq(kiln_last_error()->source, KILN_SOURCE_NVRTC);
+    ck_contains(kiln_last_error()->message, "NVRTC");
+  }
+  kiln__nvrtc_set_free(set);
+}
+END_TEST
+
+enum { THREADS = 8 };
+
+static void *use_all(void *user)
+{
+  kiln__nvrtc_set *set = user;
+  const kiln__nvrtc_id *ids;
+  const kiln__nvrtc *nvrtc;
+  intptr_t sum = 0;
+  size_t n;
+
+  for (int round = 0; round < 20; round++) {
+    if (kiln__nvrtc_list(set, &ids, &n) != KILN_OK)
+      return NULL;
+    for (size_t i = 0; i < n; i++) {
+      sum += ids[i].info.loaded;
+      if (kiln__nvrtc_use(set, i, &nvrtc) != KILN_OK ||
+          nvrtc->version != ids[i].info.version)
+        return NULL;
+    }
+  }
+  return sum > 0 ? set : NULL;
+}
+
+START_TEST(threads_share_a_set)
+{
+  pthread_t threads[THREADS];
+  kiln__nvrtc_set *set;
+
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  put(FAKE, "opt/cuda/lib64", "libnvrtc.so.13", NULL);
+  age();
+  for (int warm = 0; warm < 2; warm++) {
+    if (warm != 0)
+      list_elsewhere();
+    set = open_set();
+    for (int i = 0; i < THREADS; i++)
+      ck_assert_int_eq(pthread_create(&threads[i], NULL, use_all, set), 0);
+    for (int i = 0; i < THREADS; i++) {
+      void *result;
+
+      pthread_join(threads[i], &result);
+      ck_assert_ptr_eq(result, set);
+    }
+    kiln__nvrtc_set_free(set);
+  }
+}
+END_TEST
+
+/* One whole use; counts its allocations. */
+static kiln_status whole(void)
+{
+  kiln__nvrtc_set *set = NULL;
+  const kiln__nvrtc_id *ids;
+  const kiln__nvrtc *nvrtc;
+  kiln_status st = KILN_OK;
+  size_t n;
+
+  KILN_TRY(kiln__nvrtc_set_create(&set, &memory.alloc, &places, NULL, NULL));
+  KILN_TRY(kiln__nvrtc_list(set, &ids, &n));
+  ck_assert_uint_eq(n, 2);
+  KILN_TRY(kiln__nvrtc_use(set, 1, &nvrtc));
+
+done:
+  kiln__nvrtc_set_free(set);
+  return st;
+}
+
+START_TEST(every_allocation_fails)
+{
+  const char *dirs[1];
+  const long before = memory.live;
+  long n = 0;
+
+  put(FAKE, "a", "libnvrtc.so.12", NULL);
+  put(FAKE, "a", "libnvrtc.so.13", NULL);
+  dirs[0] = below("a");
+  places.dirs = dirs;
+  places.n_dirs = 1;
+  places.memo_path = memo;
+  for (int warm = 0; warm < 2; warm++) {
+    if (warm != 0) {
+      age();
+      memory.fail_at = -1;
+      list_elsewhere();
+    }
+    for (n = 0;; n++) {
+      kiln_status st;
+
+      if (warm == 0)
+        unlink(memo);
+      memory.calls = 0;
+      memory.fail_at = n;
+      st = whole();
+      ck_assert_msg(st == KILN_OK || st == KILN_ENOMEM, "allocation %ld: %s", n,
+                    kiln_status_name(st));
+      ck_assert_int_eq(memory.live, before);
+      if (memory.calls <= n)
+        break;
+    }
+    ck_assert_int_gt(n, 5);
+  }
+  memory.fail_at = -1;
+}
+END_TEST
+
+/* ---- nvJitLink ------------------------------------------------------------------------ */
+
+START_TEST(link_assembles)
+{
+  kiln__nvjitlink *link;
+  kiln__buf cubin;
+  const char text[] = {'p', 't', 'x', '1'}; /* no NUL */
+
+  ck_kiln_ok(kiln__nvjitlink_open(&link, &memory.alloc, FAKE_LINK,
+                                  "/nonexistent", NULL, false, trail));
+  ck_assert_int_eq(kiln__nvjitlink_version(link), 12040);
+  kiln__buf_init(&cubin, &memory.alloc);
+  ck_kiln_ok(kiln__nvjitlink_assemble(link, text, 4, "sm_90", &cubin));
+  ck_assert_uint_eq(cubin.size, strlen(cubin.data));
+  ck_assert_str_eq(cubin.data, "\177ELF fake cubin sm_90\nptx1");
+  kiln__buf_free(&cubin);
+
+  ck_kiln_is(kiln__nvjitlink_assemble(link, "BAD", 3, "sm_90", &cubin),
+             KILN_ECOMPILE);
+  ck_assert_int_eq(kiln_last_error()->native, 4);
+  ck_assert_int_eq(kiln_last_error()->source, KILN_SOURCE_NVJITLINK);
+  ck_assert_str_eq(kiln_last_error()->log, "ptxas line 1; error: BAD");
+  ck_kiln_is(kiln__nvjitlink_assemble(link, "x", 1, "90", &cubin),
+             KILN_ECOMPILE);
+  for (long i = 0; i < 2; i++) {
+    memory.calls = 0;
+    memory.fail_at = i;
+    ck_kiln_is(kiln__nvjitlink_assemble(link, "x", 1, "sm_90", &cubin),
+               KILN_ENOMEM);
+    kiln__buf_free(&cubin);
+  }
+  memory.fail_at = -1;
+  {
+    int (*live)(void);
+
+    *(void **)&live = dlsym(dlopen(FAKE_LINK, RTLD_NOW), "fake_nvjitlink_live");
+    ck_assert_int_eq(live(), 0);
+  }
+  kiln__nvjitlink_free(link);
+}
+END_TEST
+
+START_TEST(link_is_found_beside_nvrtc)
+{
+  kiln__nvjitlink *link;
+  const char *nvrtc;
+
+  put(FAKE_LINK, "site/nvidia/nvjitlink/lib", "libnvJitLink.so.12", NULL);
+  nvrtc = put(FAKE, "site/nvidia/cuda_nvrtc/lib", "libnvrtc.so.12", NULL);
+  ck_kiln_ok(kiln__nvjitlink_open(&link, &memory.alloc, NULL, NULL, nvrtc, true,
+                                  trail));
+  ck_assert(mapped("nvidia/nvjitlink/lib/libnvJitLink.so.12"));
+  kiln__nvjitlink_free(link);
+}
+END_TEST
+
+START_TEST(link_path_that_fails)
+{
+  kiln__nvjitlink *link = (kiln__nvjitlink *)&places;
+
+  ck_kiln_is(kiln__nvjitlink_open(&link, &memory.alloc, "/nonexistent",
+                                  FAKE_LINK, NULL, false, trail),
+             KILN_ENOTFOUND);
+  ck_assert_ptr_null(link);
+  ck_contains(kiln_last_error()->message, "/nonexistent");
+  ck_kiln_is(kiln__nvjitlink_open(&link, &memory.alloc, NULL, FAKE, NULL, false,
+                                  trail),
+             KILN_ENOTFOUND);
+  memory.calls = 0;
+  memory.fail_at = 0;
+  ck_kiln_is(kiln__nvjitlink_open(&link, &memory.alloc, FAKE_LINK, NULL, NULL,
+                                  false, trail),
+             KILN_ENOMEM);
+  memory.fail_at = -1;
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("nvrtc");
+  TCase *where = tcase_create("where"), *note = tcase_create("memo");
+  TCase *use = tcase_create("use"), *link = tcase_create("nvJitLink");
+  TCase *const all[] = {where, note, use, link};
+
+  for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+    tcase_add_checked_fixture(all[i], setup, teardown);
+    tcase_set_timeout(all[i], 60);
+    suite_add_tcase(s, all[i]);
+  }
+  tcase_add_test(where, nothing_anywhere);
+  tcase_add_loop_test(where, each_place, 0,
+                      sizeof place_rows / sizeof place_rows[0]);
+  tcase_add_loop_test(where, library_names, 0, sizeof names / sizeof names[0]);
+  tcase_add_test(where, several_newest_first_links_once);
+  tcase_add_test(where, given_path_is_the_only_place);
+  tcase_add_test(where, given_path_that_fails_is_an_error);
+  tcase_add_test(where,
+                 given_relative_path_is_taken_from_here_and_not_remembered);
+  tcase_add_test(where, unusable_libraries_are_passed_over);
+  tcase_add_test(where, current_directory_is_never_searched);
+  tcase_add_test(where, already_loaded_in_the_process);
+  tcase_add_test(where, long_paths_do_no_harm);
+  tcase_add_test(where, loader_cache_is_read_not_asked);
+  tcase_add_test(where, loader_cache_damaged);
+  tcase_add_test(note, warm_start_loads_nothing);
+  tcase_add_test(note, memo_notices_changes);
+  tcase_add_test(note, memo_notices_a_replaced_library);
+  tcase_add_test(note, memo_notices_a_turned_link);
+  tcase_add_test(note, memo_keeps_several_answers);
+  tcase_add_test(note, broken_library_is_not_loaded_again);
+  tcase_add_test(note, what_changed_just_now_is_not_remembered);
+  tcase_add_test(note, memo_of_others_is_ignored);
+  tcase_add_test(note, memo_of_another_format_is_ignored);
+  tcase_add_test(note, memo_fields_out_of_range);
+  tcase_add_test(note, memo_damaged_anywhere);
+  tcase_add_test(note, memo_that_cannot_be_written);
+  tcase_add_test(note, odd_characters_in_paths);
+  tcase_add_test(use, older_library_lacks_optional_functions);
+  tcase_add_test(use, builtins_beside_it_are_mapped_first);
+  tcase_add_test(use, missing_builtins_are_named);
+  tcase_add_test(use, replaced_while_running);
+  tcase_add_test(use, results_become_statuses);
+  tcase_add_test(use, threads_share_a_set);
+  tcase_add_test(use, every_allocation_fails);
+  tcase_add_test(link, link_assembles);
+  tcase_add_test(link, link_is_found_beside_nvrtc);
+  tcase_add_test(link, link_path_that_fails);
+  return s;
+}
+
+KILN_TEST_MAIN(suite)
