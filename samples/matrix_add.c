@@ -82,7 +82,7 @@ static bool run(kiln_device *device, kiln_kernel *add, uint32_t rows,
 
 int main(int argc, char **argv)
 {
-  const kiln_launch_config one_block = {.grid = {.x = 1},
+  const kiln_launch_config one_block = {.grid = {.x = 1, .y = 1},
                                         .block = {.x = 32, .y = 32}};
   const kiln_program_desc program = {.builtin = "matrix_add"};
   kiln_module *module;
