@@ -20,7 +20,8 @@ static kiln_status fail_args(const kiln_kernel *k, const kiln_arg *args,
                       "%zu arguments for %s; a launch takes %d at most", n,
                       k->name, KILN_MAX_PARAMS);
   if (args == NULL && n > 0)
-    return kiln__fail(KILN_EARGS, NULL, "args is NULL, but n is %zu", n);
+    return kiln__fail(KILN_EARGS, NULL, "%s: args is NULL, but n is %zu",
+                      k->name, n);
   if (k->params_known && n != k->n_params)
     return kiln__fail(KILN_EARGS, "pass one argument a parameter, in order",
                       "%s has %d parameters, %zu arguments were given", k->name,
