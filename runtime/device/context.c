@@ -52,6 +52,7 @@ kiln_status kiln__enter(kiln_device *device, kiln__scope *scope)
   kiln_status st;
   CUresult rc;
 
+  *scope = (kiln__scope){0};
   if (device == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "the device is NULL");
   if (kiln__forked(&device->rt->fork))
@@ -64,7 +65,6 @@ kiln_status kiln__enter(kiln_device *device, kiln__scope *scope)
     context = atomic_load_explicit(&device->context, memory_order_relaxed);
   }
   scope->driver = device->driver;
-  scope->pushed = false;
   rc = device->driver->ctxGetCurrent(&current);
   if (rc != CUDA_SUCCESS)
     return kiln__device_rc(device, rc, "cuCtxGetCurrent");

@@ -390,7 +390,7 @@ kiln_status kiln_timeline_host_begin(kiln_timeline *t, const char *name)
   kiln_status st;
   kiln__span_record *span;
   kiln__row *rows;
-  size_t row;
+  size_t row = 0;
 
   if (t == NULL || name == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "the timeline or name is NULL");
