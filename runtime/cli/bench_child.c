@@ -175,7 +175,7 @@ static int kiln_child(bool steps)
   return rc;
 }
 
-/* ---- Preparation ------------------------------------------------------------------ */
+/* ---- Preparation -------------------------------------------------------- */
 
 /* Compile twice: PTX only is the front end's part, the rest is the back end's.
  * The first compile of a process pays for loading NVRTC and is not counted. */

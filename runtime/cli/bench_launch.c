@@ -49,7 +49,7 @@ static double now_ns(void)
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
 }
 
-/* ---- The three ways -------------------------------------------------------------- */
+/* ---- The three ways ----------------------------------------------------- */
 
 static void bare(rig *r)
 {

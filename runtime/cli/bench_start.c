@@ -39,7 +39,7 @@ typedef struct start {
   series *of;    /* by kind */
 } start;
 
-/* ---- Children --------------------------------------------------------------------- */
+/* ---- Children ----------------------------------------------------------- */
 
 /* Run `kiln bench start --child ...` and read all that it prints. `begun` is
  * when the process was asked for. NULL if it failed; it has said why. */
@@ -119,7 +119,7 @@ static void read_marks(series *of, size_t run, const char *text, double begun)
   of->total_ms[run] = (before - begun) / 1e6;
 }
 
-/* ---- One run ------------------------------------------------------------------------ */
+/* ---- One run ------------------------------------------------------------ */
 
 static void set_cache(start *s, const char *name)
 {
@@ -181,18 +181,21 @@ static int prepare(start *s)
 
 static int run_all(start *s)
 {
+  const size_t total = ((size_t)s->runs + 1) * KINDS;
+  size_t done = 0;
   int rc = prepare(s);
 
+  /* The first round warms up and is not kept. */
   for (int run = -1; rc == CLI_OK && run < s->runs; run++)
     for (int k = 0; rc == CLI_OK && k < KINDS; k++) {
-      kiln__cli_progress(s->c, "run", (size_t)((run + 1) * KINDS + k + 1),
-                         (size_t)((s->runs + 1) * KINDS));
+      kiln__cli_progress(s->c, "run", done++, total);
       rc = run_kind(s, (kind)k, run);
     }
+  kiln__cli_progress(s->c, "run", total, total);
   return rc;
 }
 
-/* ---- Report -------------------------------------------------------------------------- */
+/* ---- Report ------------------------------------------------------------- */
 
 static double median_of(start *s, const double *values)
 {
@@ -309,7 +312,7 @@ static int report(start *s, const char *json)
   return CLI_OK;
 }
 
-/* ---- The command ---------------------------------------------------------------------- */
+/* ---- The command -------------------------------------------------------- */
 
 static int remove_one(const char *path, const struct stat *info, int type,
                       struct FTW *at)

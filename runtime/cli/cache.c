@@ -54,7 +54,7 @@ static int action_path(cli *c, cache_args *a)
   return CLI_OK;
 }
 
-/* ---- Entries ---------------------------------------------------------------- */
+/* ---- Entries ------------------------------------------------------------ */
 
 typedef struct entry {
   char *hash, *program, *target;
@@ -264,7 +264,7 @@ static int action_clear(cli *c, cache_args *a)
   return CLI_OK;
 }
 
-/* ---- Why ---------------------------------------------------------------------- */
+/* ---- Why ---------------------------------------------------------------- */
 
 static void add_field(void *user, const char *field, const char *wanted,
                       const char *found)
@@ -313,7 +313,7 @@ static int action_why(cli *c, cache_args *a)
   return rc;
 }
 
-/* ---- The command -------------------------------------------------------------- */
+/* ---- The command -------------------------------------------------------- */
 
 static const struct {
   const char *name;

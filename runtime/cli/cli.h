@@ -37,7 +37,7 @@ int kiln__cli_cache(cli *c, int argc, char **argv);
 int kiln__cli_pack(cli *c, int argc, char **argv);
 int kiln__cli_bench(cli *c, int argc, char **argv);
 
-/* ---- output.c: memory, text, tables, errors, JSON ------------------------- */
+/* ---- output.c: memory, text, tables, errors, JSON ----------------------- */
 
 /* Zeroed memory that lives until the command ends; never NULL. Main thread
  * only. */
@@ -100,7 +100,7 @@ char *kiln__cli_read(cli *c, const char *path, size_t *size);
 void kiln__cli_progress(const cli *c, const char *what, size_t done,
                         size_t total);
 
-/* ---- options.c: programs and targets from the command line ---------------- */
+/* ---- options.c: programs and targets from the command line -------------- */
 
 /* A program with its compile options. */
 typedef struct cli_program {
@@ -170,7 +170,7 @@ bool kiln__cli_ladder(kiln_ladder_query *query, kiln_ladder_result *out,
 /* Join repeated --arch options with commas. */
 const char *kiln__cli_join(cli *c, const char *list, const char *more);
 
-/* ---- disassemble.c ---------------------------------------------------------- */
+/* ---- disassemble.c ------------------------------------------------------ */
 
 /* nvdisasm or cuobjdump wherever found, or NULL. */
 const char *kiln__cli_disassembler(cli *c);
@@ -180,7 +180,7 @@ extern const char kiln__cli_disassembler_hint[];
 char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
                             size_t size);
 
-/* ---- bench ---------------------------------------------------------------- */
+/* ---- bench -------------------------------------------------------------- */
 
 int kiln__cli_bench_launch(cli *c, int argc, char **argv);
 int kiln__cli_bench_start(cli *c, int argc, char **argv);

@@ -42,7 +42,7 @@ static void help(void)
   fputs(kiln__cli_program_help, stdout);
 }
 
-/* ---- Compiling ------------------------------------------------------------- */
+/* ---- Compiling ---------------------------------------------------------- */
 
 static void keep_log(void *user, const char *text, size_t size)
 {
@@ -154,7 +154,7 @@ void kiln__cli_free_units(cli_unit *units, size_t n)
   }
 }
 
-/* ---- Artifacts ------------------------------------------------------------- */
+/* ---- Artifacts ---------------------------------------------------------- */
 
 /* "dir/" or an existing folder. */
 static bool is_folder(const char *path)
@@ -237,7 +237,7 @@ static int put_artifacts(cli *c, const request *r, const cli_unit *unit)
   return r->emit[SASS] ? put_sass(c, r, unit, cubin, cubin_size) : CLI_OK;
 }
 
-/* ---- The command ------------------------------------------------------------ */
+/* ---- The command -------------------------------------------------------- */
 
 static int list_builtins(cli *c)
 {

@@ -12,7 +12,7 @@ static void help(void)
         stdout);
 }
 
-/* ---- One property: text for people, a value for programs -------------------- */
+/* ---- One property: text for people, a value for programs ---------------- */
 
 typedef struct sheet {
   cli *c;
@@ -210,7 +210,7 @@ static int show_devices(cli *c, bool json)
   return kiln__cli_json(c, root, NULL) == CLI_OK ? rc : CLI_FAILED;
 }
 
-/* ---- The table of generations ------------------------------------------------ */
+/* ---- The table of generations ------------------------------------------- */
 
 static cJSON *generation_json(const kiln_traits *t)
 {

@@ -20,7 +20,7 @@ static void help(void)
         stdout);
 }
 
-/* ---- The ladder ----------------------------------------------------------------- */
+/* ---- The ladder --------------------------------------------------------- */
 
 void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result, int indent)
 {
@@ -150,7 +150,7 @@ static int what_if(cli *c, const char *text, bool json)
   return result->rung == KILN_RUNG_REFUSE ? CLI_FAILED : CLI_OK;
 }
 
-/* ---- Text ------------------------------------------------------------------------ */
+/* ---- Text --------------------------------------------------------------- */
 
 static const char *const two_heads[] = {"", "", NULL};
 
@@ -388,7 +388,7 @@ void kiln__cli_doctor_brief(const doctor *d)
   kiln__cli_table_print(&t, 0);
 }
 
-/* ---- JSON ------------------------------------------------------------------------ */
+/* ---- JSON --------------------------------------------------------------- */
 
 static cJSON *nvrtc_json(const doctor *d)
 {
@@ -510,7 +510,7 @@ int kiln__cli_doctor_json(const doctor *d)
   return kiln__cli_json(d->c, root, NULL);
 }
 
-/* ---- The command ------------------------------------------------------------------- */
+/* ---- The command -------------------------------------------------------- */
 
 int kiln__cli_doctor(cli *c, int argc, char **argv)
 {

@@ -28,7 +28,7 @@ static const char *keep(doctor *d, const char *text)
   return kiln__cli_text(d->c, "%s", text);
 }
 
-/* ---- The machine ------------------------------------------------------------- */
+/* ---- The machine -------------------------------------------------------- */
 
 static bool read_line(const char *path, char *out, size_t size)
 {
@@ -79,7 +79,7 @@ static void look_at_driver(doctor *d)
   d->driver_hint = keep(d, kiln_last_error()->hint);
 }
 
-/* ---- Compilers ---------------------------------------------------------------- */
+/* ---- Compilers ---------------------------------------------------------- */
 
 /* libnvrtc-builtins.so.13.0 beside the library that would load it; the file
  * name carries the version, and a link's target may say more. */
@@ -134,7 +134,7 @@ static void look_at_nvrtc(doctor *d)
   }
 }
 
-/* ---- GPUs ----------------------------------------------------------------------- */
+/* ---- GPUs --------------------------------------------------------------- */
 
 static bool supports(const kiln_ladder_query *q)
 {
@@ -238,7 +238,7 @@ static void try_compile(doctor *d)
   kiln_image_free(image);
 }
 
-/* ---- Files ------------------------------------------------------------------------ */
+/* ---- Files -------------------------------------------------------------- */
 
 static void look_at_packs(doctor *d)
 {
@@ -264,7 +264,7 @@ static void look_at_packs(doctor *d)
   }
 }
 
-/* ---- Diagnosis -------------------------------------------------------------------- */
+/* ---- Diagnosis ---------------------------------------------------------- */
 
 static void diagnose_compiler(doctor *d)
 {
@@ -293,8 +293,14 @@ static void diagnose_compiler(doctor *d)
 
 static void diagnose_driver(doctor *d)
 {
+  const bool chosen = d->c->driver != NULL || getenv("KILN_DRIVER") != NULL;
+
   if (d->driver_status == KILN_OK && d->n_devices > 0)
     return;
+  if (chosen && d->driver_status == KILN_ENODRIVER) {
+    add_problem(d, d->driver_text, d->driver_hint);
+    return;
+  }
   if (d->driver_status == KILN_OK || d->driver_status == KILN_ENODEVICE) {
     add_problem(d, "the driver works but sees no GPU",
                 "look at nvidia-smi, CUDA_VISIBLE_DEVICES, and in a container "

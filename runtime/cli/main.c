@@ -42,13 +42,12 @@ static void help(FILE *out)
 static void gather(cli *c, const char *text)
 {
   const size_t old = c->warnings == NULL ? 0 : strlen(c->warnings);
-  const size_t n = strlen(text);
-  char *more = realloc(c->warnings, old + n + 2);
+  const size_t size = old + strlen(text) + 2;
+  char *more = realloc(c->warnings, size);
 
   if (more == NULL)
     return;
-  memcpy(more + old, text, n);
-  memcpy(more + old + n, "\n", 2);
+  snprintf(more + old, size - old, "%s\n", text);
   c->warnings = more;
 }
 

@@ -132,7 +132,7 @@ int kiln__cli_program_open(cli_program *p, cli *c, const char *what)
   return CLI_OK;
 }
 
-/* ---- Targets ---------------------------------------------------------------- */
+/* ---- Targets ------------------------------------------------------------ */
 
 enum { MOST_NVRTC = 16 };
 

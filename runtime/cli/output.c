@@ -180,7 +180,7 @@ bool kiln__cli_parse_bytes(const char *text, uint64_t *out)
   return true;
 }
 
-/* ---- Tables ----------------------------------------------------------------- */
+/* ---- Tables ------------------------------------------------------------- */
 
 void kiln__cli_table(cli_table *t, cli *c, const char *const *heads)
 {
@@ -236,8 +236,12 @@ static void print_last(const char *text, size_t column, size_t width)
     n = room;
     while (n > 0 && text[n] != ' ')
       n--;
-    if (n == 0)
-      n = room;
+    if (n == 0) /* words stay whole: they may be copied */
+      n = strcspn(text, " ");
+    if (text[n] == '\0') {
+      puts(text);
+      return;
+    }
     printf("%.*s\n%*s", (int)n, text, (int)column, "");
     text += n;
     while (*text == ' ')
@@ -287,11 +291,11 @@ void kiln__cli_table_print(const cli_table *t, int indent)
     width[i] = strlen(t->heads[i]) - (t->heads[i][0] == '>' ? 1 : 0);
     named = named || width[i] > 0;
   }
-  for (size_t i = 0; i < t->n; i++) {
+  for (size_t i = 0, k = 0; i < t->n; i++, k = k + 1 < t->columns ? k + 1 : 0) {
     const size_t n = strlen(t->cells[i]);
 
-    if (n > width[i % t->columns])
-      width[i % t->columns] = n;
+    if (n > width[k])
+      width[k] = n;
   }
   if (named)
     print_row(t, t->heads, width, indent);
@@ -299,7 +303,7 @@ void kiln__cli_table_print(const cli_table *t, int indent)
     print_row(t, t->cells + i, width, indent);
 }
 
-/* ---- Errors ----------------------------------------------------------------- */
+/* ---- Errors ------------------------------------------------------------- */
 
 static void say_list(const cli *c, const char *format, va_list args)
 {
@@ -360,7 +364,7 @@ int kiln__cli_usage(const cli *c, const char *format, ...)
   return CLI_USAGE;
 }
 
-/* ---- Files and JSON --------------------------------------------------------- */
+/* ---- Files and JSON ----------------------------------------------------- */
 
 int kiln__cli_json(const cli *c, cJSON *json, const char *path)
 {

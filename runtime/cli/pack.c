@@ -59,7 +59,7 @@ static void add_item(pack_args *a, const kiln_program_desc *desc,
   a->items[a->n++] = (item){desc, label, min_cc};
 }
 
-/* ---- What to pack --------------------------------------------------------------- */
+/* ---- What to pack ------------------------------------------------------- */
 
 static size_t count_texts(const char *const *list)
 {
@@ -230,11 +230,11 @@ static int add_word(pack_args *a, const char *word)
   return add_program(a, p, name);
 }
 
-/* ---- Building --------------------------------------------------------------------- */
+/* ---- Building ----------------------------------------------------------- */
 
 static int write_pack(pack_args *a, const cli_unit *units, size_t n)
 {
-  kiln_image **images = kiln__cli_alloc(a->c, n, sizeof *images);
+  kiln_image **images = kiln__cli_alloc(a->c, n, sizeof(kiln_image *));
   struct stat info = {0};
   size_t compiled = 0;
 

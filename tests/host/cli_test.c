@@ -596,7 +596,7 @@ static void damage(const char *folder, char *best, off_t *size)
       damage(path, best, size);
     } else if (info.st_size > *size) {
       *size = info.st_size;
-      strcpy(best, path);
+      snprintf(best, sizeof path, "%s", path);
     }
   }
   closedir(d);

@@ -40,7 +40,7 @@ static const char *command_path(void)
   ck_assert_int_gt(n, 0);
   path[n] = '\0';
   slash = strrchr(path, '/');
-  strcpy(slash, "/../kiln");
+  memcpy(slash, "/../kiln", sizeof "/../kiln");
   return path;
 }
 
