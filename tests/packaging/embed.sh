@@ -1,0 +1,92 @@
+# Consume Kiln the way $HOW says, then run the program with the GPU that may be
+# there and without any.
+. "${0%/*}/common.sh"
+
+sanitizer=${SANITIZE:+-fsanitize=$SANITIZE}
+program=$WORK/build/embed
+
+with_cmake() {
+  configure "$SOURCE/samples/embed" "$WORK/build" \
+    -DCMAKE_C_FLAGS="$sanitizer" -DCMAKE_C_COMPILER_LAUNCHER= "$@"
+  build "$WORK/build"
+}
+
+with_pkgconfig() {
+  local prefix=$1 file
+  shift
+  command -v pkg-config >/dev/null || skip "pkg-config is not installed"
+  file=$(find "$prefix" -name kiln.pc)
+  [ -n "$file" ] || fail "no kiln.pc under $prefix"
+  PKG_CONFIG_PATH=${file%/*}
+  export PKG_CONFIG_PATH
+  mkdir -p "$WORK/build"
+  # shellcheck disable=SC2046 # flags are words
+  "$CC" -std=c11 -Wall -Wextra -Werror $sanitizer "$SOURCE/samples/embed/main.c" \
+    -o "$program" $(pkg-config --cflags kiln) "$@" ||
+    fail "compile with $(pkg-config --cflags --libs kiln)"
+}
+
+pc_libs() {
+  local file
+  file=$(find "$1" -name kiln.pc)
+  PKG_CONFIG_PATH=${file%/*} pkg-config "${@:2}" --libs kiln
+}
+
+case $HOW in
+subdirectory)
+  with_cmake -DKILN_SOURCE="$SOURCE" -DKILN_SANITIZE="${SANITIZE:-}"
+  # Nothing of ours that the consumer did not ask for.
+  [ ! -e "$WORK/build/kiln/tests" ] || fail "the consumer got our tests"
+  [ ! -e "$WORK/build/kiln/samples" ] || fail "the consumer got our samples"
+  ;;
+package) with_cmake -DCMAKE_PREFIX_PATH="$PREFIX" ;;
+package_static) with_cmake -DCMAKE_PREFIX_PATH="$PREFIX" -DEMBED_STATIC=ON ;;
+pkgconfig)
+  # shellcheck disable=SC2046
+  with_pkgconfig "$PREFIX" $(pc_libs "$PREFIX") \
+    -Wl,-rpath,"$(dirname "$(find "$PREFIX" -name libkiln.so)")"
+  ;;
+pkgconfig_static)
+  # shellcheck disable=SC2046
+  with_pkgconfig "$PREFIX" \
+    $(pc_libs "$PREFIX" --static | sed 's/-lkiln/-l:libkiln.a/')
+  ;;
+moved)
+  # An installed tree may be carried elsewhere.
+  cp -a "$PREFIX" "$WORK/elsewhere"
+  with_cmake -DCMAKE_PREFIX_PATH="$WORK/elsewhere" \
+    -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
+  grep -q "$WORK/elsewhere" "$WORK/build/CMakeCache.txt" ||
+    fail "the moved package was not the one found"
+  case $(pc_libs "$WORK/elsewhere") in
+  *"$WORK/elsewhere"*) ;;
+  *) fail "kiln.pc still names its old place" ;;
+  esac
+  ;;
+*) fail "HOW=$HOW" ;;
+esac
+
+case $HOW in
+*static)
+  if ldd "$program" | grep libkiln; then
+    fail "linked to the shared library"
+  fi
+  ;;
+*) ldd "$program" | grep -q libkiln || fail "not linked to the shared library" ;;
+esac
+
+export KILN_CACHE_DIR=$WORK/cache
+# Machines that have no GPU, and the one that this is.
+text=$(KILN_DRIVER=/nonexistent/libcuda.so.1 "$program") ||
+  fail "exit status $? without a driver"
+echo "$text"
+case $text in
+*"on the CPU then: "*/nonexistent/libcuda.so.1*"to mend it: "?*) ;;
+*) fail "says nothing sensible without a driver" ;;
+esac
+text=$("$program") || fail "exit status $?"
+echo "$text"
+case $text in
+"1 4 9 16" | *"on the CPU then: "?*"to mend it: "?*) ;;
+*) fail "neither a result nor a reason" ;;
+esac

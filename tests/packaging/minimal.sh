@@ -1,0 +1,36 @@
+# With a C compiler, CMake and xxhash.h and nothing else; with CROSS, for
+# aarch64.
+. "${0%/*}/common.sh"
+
+options="-DKILN_CLI=OFF -DKILN_TESTS=OFF -DKILN_SAMPLES=OFF"
+# Nothing optional is to be found.
+for package in PkgConfig Python3 CUDAToolkit; do
+  options="$options -DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"
+done
+# Only this one header: /usr/include would shadow the cross compiler's own.
+mkdir "$WORK/xxhash"
+cp "$XXHASH/xxhash.h" "$WORK/xxhash"
+options="$options -DKILN_XXHASH_INCLUDE=$WORK/xxhash"
+
+machine=
+if [ -n "${NEEDS_CROSS:-}" ]; then
+  [ -n "${CROSS:-}" ] || skip "aarch64-linux-gnu-gcc is not installed"
+  CC=$CROSS
+  machine=AArch64
+  options="$options -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64"
+fi
+
+# shellcheck disable=SC2086 # options are words
+configure "$SOURCE" "$WORK/build" -DKILN_WERROR=ON $options
+build "$WORK/build"
+for file in libkiln.so libkiln.a; do
+  [ -e "$WORK/build/$file" ] || fail "no $file"
+done
+if [ -n "$machine" ]; then
+  readelf -h "$WORK/build/libkiln.so" | grep -q "$machine" || fail "not $machine"
+fi
+# CUDA's own headers are nowhere asked for.
+if grep -rnE '#[[:space:]]*include[[:space:]]*<(cuda|nvrtc|nvJitLink|cudart)' \
+  "$SOURCE/runtime" "$SOURCE/include"; then
+  fail "a CUDA header is included"
+fi
