@@ -78,7 +78,7 @@ static const char *text_of(const cJSON *object, const char *key)
   return item->valuestring;
 }
 
-/* ---- Use and wrong use ------------------------------------------------------- */
+/* ---- Use and wrong use -------------------------------------------------- */
 
 static const char *const command_names[] = {"doctor", "devices", "compile",
                                             "cache",  "pack",    "bench"};
@@ -166,7 +166,7 @@ START_TEST(global_options_stand_anywhere)
 }
 END_TEST
 
-/* ---- Doctor ------------------------------------------------------------------ */
+/* ---- Doctor ------------------------------------------------------------- */
 
 START_TEST(doctor_with_nothing)
 {
@@ -275,7 +275,7 @@ START_TEST(what_if)
 }
 END_TEST
 
-/* ---- Devices ----------------------------------------------------------------- */
+/* ---- Devices ------------------------------------------------------------ */
 
 START_TEST(devices_without_gpu)
 {
@@ -323,7 +323,7 @@ START_TEST(devices_table)
 }
 END_TEST
 
-/* ---- Compile ----------------------------------------------------------------- */
+/* ---- Compile ------------------------------------------------------------ */
 
 START_TEST(compile_report)
 {
@@ -526,7 +526,7 @@ START_TEST(sass_needs_a_tool)
 }
 END_TEST
 
-/* ---- Cache ------------------------------------------------------------------- */
+/* ---- Cache -------------------------------------------------------------- */
 
 static double stat_of(const char *key)
 {
@@ -648,7 +648,7 @@ START_TEST(cache_why)
 }
 END_TEST
 
-/* ---- Packs ------------------------------------------------------------------- */
+/* ---- Packs -------------------------------------------------------------- */
 
 START_TEST(pack_serves_without_nvrtc)
 {
@@ -722,7 +722,7 @@ START_TEST(bench_needs_a_gpu)
 }
 END_TEST
 
-/* ---- With a fake GPU --------------------------------------------------------- */
+/* ---- With a fake GPU ---------------------------------------------------- */
 
 /* Its kernels do not run: whatever verifies a result must notice. */
 #define GPU "--driver " KILN_TEST_FAKES "/fake_cuda.so "

@@ -11,8 +11,8 @@ typedef struct test_run {
   char *err; /* stderr, the same */
 } test_run;
 
-/* Start from a clean environment: no KILN_ variable, a home and cache of its
- * own in the folder, and a driver that is not there. Call it first in a test. */
+/* Start from a clean environment: no KILN_ variable, home and cache in the
+ * folder, and a driver that is not there. Call it first in a test. */
 void test_command_setup(const char *folder);
 
 /* Run build/kiln with a command line that is split at blanks; %s and the like
