@@ -103,7 +103,10 @@ typedef struct kiln__fetch {
 } kiln__fetch;
 
 /* KILN_OK with a reference in *out, KILN_ENOMEM, or what make returned (every
- * thread that waited for that make gets the same status and record). */
+ * thread that waited for that make gets the same status and record, except for
+ * KILN_ECANCELED: then one of those that waited makes it). make may call the
+ * cache, also for the same key. In a child forked after kiln__cache_open the
+ * memory tier and the sharing between threads are left out. */
 kiln_status kiln__cache_fetch(kiln__cache *cache, const kiln__fetch *fetch,
                               kiln__entry **out, kiln_origin *origin);
 
@@ -111,16 +114,19 @@ kiln_status kiln__cache_fetch(kiln__cache *cache, const kiln__fetch *fetch,
  * needs only portable_hash and portable of the key, so it works without NVRTC. */
 kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
                               kiln_target target);
-/* Targets for which packs hold this portable key; returns how many. */
+/* Targets for which packs hold this portable key, the PTX beside machine code
+ * counting as a target of its own; returns how many, maybe above capacity. */
 size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
                                 kiln_target *out, size_t capacity);
 
-/* The driver refused this entry's image: forget it in memory and on disk. */
+/* The driver refused this entry's image: forget it in memory and on disk (not
+ * if another one is there by now), and offer it from no pack again. */
 void kiln__cache_reject(kiln__cache *cache, kiln__entry *entry);
 
 /* Behind the public functions of <kiln/cache.h>. */
 void kiln__cache_stats_get(kiln__cache *cache, kiln_cache_stats *out);
 void kiln__cache_info_get(kiln__cache *cache, kiln_cache_info *out);
+/* Programs and targets are told from the fields "program" and "target". */
 kiln_status kiln__cache_visit(kiln__cache *cache, bool verify, kiln_cache_fn fn,
                               void *user);
 kiln_status kiln__cache_mend(kiln__cache *cache, uint64_t *removed);

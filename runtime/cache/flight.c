@@ -281,55 +281,66 @@ static kiln__flight *new_flight(kiln__cache *cache, const kiln__key *key)
   return flight;
 }
 
-/* Find what to do: *out is the entry if it landed meanwhile, *lead says that
- * `mine` was listed, else the flight that was waited for, NULL to go alone. */
-static kiln__flight *join(kiln__cache *cache, const kiln__key *key,
-                          kiln__flight *mine, kiln__entry **out)
+typedef enum course {
+  LANDED, /* *out is the entry */
+  LEAD,   /* `mine` is listed now */
+  FOLLOW, /* *flight has landed, well or not */
+  ALONE   /* waiting would be for itself, or there is no memory to lead */
+} course;
+
+static course join(kiln__cache *cache, const kiln__key *key, kiln__flight *mine,
+                   kiln__flight **flight, kiln__entry **out)
 {
-  kiln__flight *flight;
+  course c;
 
   pthread_mutex_lock(&cache->lock);
   *out = kiln__memory_peek(cache, key);
-  flight = *out == NULL ? find_flight(cache, key) : NULL;
-  if (*out == NULL && flight == NULL && mine != NULL) {
+  *flight = *out == NULL ? find_flight(cache, key) : NULL;
+  if (*out != NULL) {
+    c = LANDED;
+  } else if (*flight == NULL && mine != NULL) {
     mine->next = cache->flights;
     cache->flights = mine;
-    flight = mine;
-  } else if (flight != NULL && waits_for_self(cache, flight)) {
-    flight = NULL;
-  } else if (flight != NULL) {
+    c = LEAD;
+  } else if (*flight == NULL || waits_for_self(cache, *flight)) {
+    c = ALONE;
+  } else {
     kiln__count(&cache->stats.waits, 1);
-    wait_for(cache, flight);
+    wait_for(cache, *flight);
+    c = FOLLOW;
   }
   pthread_mutex_unlock(&cache->lock);
-  return flight;
+  return c;
 }
 
 kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
                              kiln__entry **out, kiln_origin *origin)
 {
-  kiln__flight *mine, *flight;
-  kiln_status st;
+  kiln_status st = KILN_ECANCELED;
 
   if (kiln__forked(&cache->fork))
     return produce(cache, fetch, out, origin);
-  for (;;) {
-    mine = new_flight(cache, fetch->key);
-    flight = join(cache, fetch->key, mine, out);
-    if (flight != NULL && flight == mine)
+  /* Who cancels a compile cancels it for itself: the others try again. */
+  while (st == KILN_ECANCELED) {
+    kiln__flight *mine = new_flight(cache, fetch->key), *flight;
+    const course c = join(cache, fetch->key, mine, &flight, out);
+
+    if (c == LEAD)
       return lead(cache, fetch, mine, out, origin);
     if (mine != NULL)
       drop_flight(cache, mine);
-    if (*out != NULL) {
+    switch (c) {
+    case LANDED:
       kiln__count(&cache->stats.memory_hits, 1);
       *origin = KILN_FROM_MEMORY;
       return KILN_OK;
+    case FOLLOW:
+      st = follow(cache, flight, out, origin);
+      break;
+    default: /* without the lock file: this thread may hold the key's byte */
+      *origin = KILN_FROM_COMPILER;
+      return kiln__make(cache, fetch, out);
     }
-    if (flight == NULL)
-      return produce(cache, fetch, out, origin);
-    st = follow(cache, flight, out, origin);
-    if (st != KILN_ECANCELED)
-      return st;
-    /* The other caller canceled its own compile, not this one. */
   }
+  return st;
 }

@@ -230,7 +230,7 @@ bool kiln__lock_wait(kiln__cache *cache, int fd, off_t at, unsigned wait_ms)
   char text[96];
 
   while (cache->fs->lock(cache->fs->user, fd, at) != 0) {
-    if (errno != EAGAIN && errno != EACCES && errno != EINTR) {
+    if (errno != EAGAIN && errno != EINTR) {
       const int code = errno;
 
       kiln__count(&cache->stats.lock_failures, 1);

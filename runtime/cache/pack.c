@@ -420,6 +420,16 @@ static bool in_list(const kiln_target *list, size_t n, kiln_target t)
   return false;
 }
 
+static void add_target(kiln_target *out, size_t capacity, size_t *n,
+                       kiln_target t)
+{
+  if (in_list(out, *n < capacity ? *n : capacity, t))
+    return;
+  if (*n < capacity)
+    out[*n] = t;
+  ++*n;
+}
+
 size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
                                 kiln_target *out, size_t capacity)
 {
@@ -433,14 +443,13 @@ size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
       continue;
     for (size_t i = lower_bound(pack, key->portable_hash);
          offered(pack, i, key->portable_hash); i++) {
-      const kiln_target t = pack->items[i].target;
+      kiln_target t = pack->items[i].target;
 
-      if (__atomic_load_n(&pack->items[i].rejected, __ATOMIC_RELAXED) != 0 ||
-          in_list(out, n < capacity ? n : capacity, t))
+      if (__atomic_load_n(&pack->items[i].rejected, __ATOMIC_RELAXED) != 0)
         continue;
-      if (n < capacity)
-        out[n] = t;
-      n++;
+      add_target(out, capacity, &n, t);
+      t.ptx = true; /* each entry holds PTX as well */
+      add_target(out, capacity, &n, t);
     }
   }
   return n;

@@ -1,0 +1,577 @@
+/* Single flight: threads, processes, failures, re-entrancy, dead and hung
+ * holders. */
+#include "cache_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SIZE = 2000, THREADS = 16 };
+
+static bench b;
+static kiln__key key;
+
+static void begin(void)
+{
+  bench_make(&b);
+  key_make(&key, &b.mem.alloc, "shared");
+}
+
+static void end(void)
+{
+  kiln__key_free(&key);
+  bench_free(&b);
+}
+
+/* ---- Threads ------------------------------------------------------------- */
+
+typedef struct job {
+  pthread_t thread;
+  maker *maker;
+  const kiln__key *key;
+  kiln_status st;
+  kiln_origin origin;
+  char message[128];
+  bool right;
+} job;
+
+static pthread_barrier_t start;
+
+static void *run_job(void *user)
+{
+  job *j = user;
+  const kiln__fetch f = {.key = j->key, .make = maker_run, .user = j->maker};
+  kiln__entry *entry;
+
+  pthread_barrier_wait(&start);
+  j->st = kiln__cache_fetch(b.cache, &f, &entry, &j->origin);
+  if (j->st == KILN_OK)
+    j->right = image_is(entry, j->maker->name, j->maker->size);
+  else
+    kiln__copy_text(j->message, sizeof j->message, kiln_last_error()->message);
+  kiln__entry_unref(entry);
+  return NULL;
+}
+
+static void run_jobs(job *jobs, int n)
+{
+  pthread_barrier_init(&start, NULL, (unsigned)n);
+  for (int i = 0; i < n; i++)
+    ck_assert_int_eq(pthread_create(&jobs[i].thread, NULL, run_job, &jobs[i]),
+                     0);
+  for (int i = 0; i < n; i++)
+    pthread_join(jobs[i].thread, NULL);
+  pthread_barrier_destroy(&start);
+}
+
+static void many_threads_one_key(void)
+{
+  maker m = {&b.mem.alloc, &key, "shared", SIZE, 50, KILN_OK, 0};
+  job jobs[THREADS];
+  int compiled = 0;
+
+  memset(jobs, 0, sizeof jobs);
+  for (int i = 0; i < THREADS; i++)
+    jobs[i] = (job){.maker = &m, .key = &key};
+  bench_open(&b);
+  run_jobs(jobs, THREADS);
+  ck_assert_int_eq(m.calls, 1);
+  for (int i = 0; i < THREADS; i++) {
+    ck_kiln_ok(jobs[i].st);
+    ck_assert(jobs[i].right);
+    compiled += jobs[i].origin == KILN_FROM_COMPILER;
+    ck_assert(jobs[i].origin == KILN_FROM_COMPILER ||
+              jobs[i].origin == KILN_FROM_MEMORY);
+  }
+  ck_assert_int_eq(compiled, 1);
+  ck_assert_uint_eq(bench_stats(&b).misses, 1);
+  ck_assert_uint_eq(bench_stats(&b).waits + bench_stats(&b).memory_hits,
+                    THREADS - 1);
+  ck_assert_ptr_null(b.cache->flights);
+  ck_assert_ptr_null(b.cache->waiters);
+}
+
+START_TEST(threads_share_one_compile)
+{
+  many_threads_one_key();
+}
+END_TEST
+
+START_TEST(threads_share_one_compile_without_a_folder)
+{
+  b.config.dir = NULL;
+  b.config.memory_bytes = 1; /* nor memory: the flight itself hands it over */
+  many_threads_one_key();
+}
+END_TEST
+
+START_TEST(threads_share_one_failure)
+{
+  maker m = {&b.mem.alloc, &key, "shared", SIZE, 80, KILN_ECOMPILE, 0};
+  job jobs[THREADS];
+  uint64_t bytes;
+
+  for (int i = 0; i < THREADS; i++)
+    jobs[i] = (job){.maker = &m, .key = &key};
+  bench_open(&b);
+  run_jobs(jobs, THREADS);
+  ck_assert_int_lt(m.calls, THREADS / 2); /* late starters may try again */
+  for (int i = 0; i < THREADS; i++) {
+    ck_kiln_is(jobs[i].st, KILN_ECOMPILE);
+    ck_assert_str_eq(jobs[i].message, "made to fail: shared");
+  }
+  ck_assert_uint_eq(count_files(b.dir, ".k1", &bytes), 0);
+}
+END_TEST
+
+/* Fails once another thread waits for it. */
+static kiln_status make_canceled(void *user, kiln__entry **out)
+{
+  bool awaited = false;
+
+  while (!awaited) {
+    kiln__sleep_ns(1000000);
+    pthread_mutex_lock(&b.cache->lock);
+    awaited = b.cache->waiters != NULL;
+    pthread_mutex_unlock(&b.cache->lock);
+  }
+  return maker_run(user, out);
+}
+
+static void *run_canceled(void *user)
+{
+  job *j = user;
+  const kiln__fetch f = {
+      .key = j->key, .make = make_canceled, .user = j->maker};
+  kiln__entry *entry;
+
+  j->st = kiln__cache_fetch(b.cache, &f, &entry, &j->origin);
+  return NULL;
+}
+
+/* Whoever cancels does so for itself: the others go on to compile. */
+START_TEST(canceling_is_not_shared)
+{
+  maker canceled = {&b.mem.alloc, &key, "shared", SIZE, 0, KILN_ECANCELED, 0};
+  maker good = {&b.mem.alloc, &key, "shared", SIZE, 50, KILN_OK, 0};
+  job first = {.maker = &canceled, .key = &key}, jobs[THREADS];
+
+  for (int i = 0; i < THREADS; i++)
+    jobs[i] = (job){.maker = &good, .key = &key};
+  bench_open(&b);
+  ck_assert_int_eq(pthread_create(&first.thread, NULL, run_canceled, &first),
+                   0);
+  while (bench_stats(&b).misses == 0) /* until it leads */
+    kiln__sleep_ns(1000000);
+  run_jobs(jobs, THREADS);
+  pthread_join(first.thread, NULL);
+  ck_kiln_is(first.st, KILN_ECANCELED);
+  for (int i = 0; i < THREADS; i++)
+    ck_kiln_ok(jobs[i].st);
+  ck_assert_int_eq(good.calls, 1);
+}
+END_TEST
+
+static pthread_barrier_t inside;
+
+static kiln_status make_together(void *user, kiln__entry **out)
+{
+  /* Passes only if all are in here at once. */
+  pthread_barrier_wait(&inside);
+  return maker_run(user, out);
+}
+
+static void *run_together(void *user)
+{
+  job *j = user;
+  const kiln__fetch f = {
+      .key = j->key, .make = make_together, .user = j->maker};
+  kiln__entry *entry;
+
+  j->st = kiln__cache_fetch(b.cache, &f, &entry, &j->origin);
+  j->right = j->st == KILN_OK && image_is(entry, j->maker->name, SIZE);
+  kiln__entry_unref(entry);
+  return NULL;
+}
+
+START_TEST(different_keys_compile_at_once)
+{
+  kiln__key keys[THREADS];
+  char names[THREADS][16];
+  maker makers[THREADS];
+  job jobs[THREADS];
+
+  bench_open(&b);
+  pthread_barrier_init(&inside, NULL, THREADS);
+  for (int i = 0; i < THREADS; i++) {
+    snprintf(names[i], sizeof names[i], "key %d", i);
+    key_make(&keys[i], &b.mem.alloc, names[i]);
+    makers[i] = (maker){&b.mem.alloc, &keys[i], names[i], SIZE, 0, KILN_OK, 0};
+    jobs[i] = (job){.maker = &makers[i], .key = &keys[i]};
+    ck_assert_int_eq(
+        pthread_create(&jobs[i].thread, NULL, run_together, &jobs[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    pthread_join(jobs[i].thread, NULL);
+    ck_assert(jobs[i].right);
+    ck_assert_int_eq(jobs[i].origin, KILN_FROM_COMPILER);
+    kiln__key_free(&keys[i]);
+  }
+  pthread_barrier_destroy(&inside);
+}
+END_TEST
+
+/* Threads fetch, reject, clear and count at once: for the sanitizers. */
+static void *stir(void *user)
+{
+  uint64_t random = 1 + (uint64_t)(uintptr_t)user, n;
+
+  for (int i = 0; i < 150; i++) {
+    const uint64_t r = test_random(&random);
+    kiln__key k;
+    char name[16];
+    maker m = {&b.mem.alloc, &k, name, SIZE, 0, KILN_OK, 0};
+    kiln__fetch f = {
+        .key = &k, .make = maker_run, .user = &m, .refresh = r % 13 == 0};
+    kiln__entry *entry;
+    kiln_origin origin;
+
+    snprintf(name, sizeof name, "key %d", (int)(r >> 8) & 7);
+    key_make(&k, &b.mem.alloc, name);
+    ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
+    ck_assert(image_is(entry, name, SIZE));
+    if (r % 11 == 0)
+      kiln__cache_reject(b.cache, entry);
+    if (r % 31 == 0)
+      ck_kiln_ok(kiln__cache_wipe(b.cache, &n));
+    if (r % 17 == 0)
+      ck_kiln_ok(kiln__cache_shrink(b.cache, 4 * SIZE, &n));
+    bench_stats(&b);
+    kiln__entry_unref(entry);
+    kiln__key_free(&k);
+  }
+  return NULL;
+}
+
+START_TEST(everything_at_once)
+{
+  pthread_t threads[8];
+
+  b.config.memory_bytes = 5 * SIZE;
+  b.config.cap_bytes = 6 * SIZE;
+  bench_open(&b);
+  for (uintptr_t i = 0; i < 8; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, stir, (void *)(i * 77)),
+                     0);
+  for (int i = 0; i < 8; i++)
+    pthread_join(threads[i], NULL);
+}
+END_TEST
+
+/* ---- Re-entrancy --------------------------------------------------------- */
+
+/* While "outer" is made, other keys and "outer" itself are asked for. */
+static kiln_status make_nested(void *user, kiln__entry **out)
+{
+  maker *m = user;
+  maker again = {m->alloc, m->key, m->name, m->size, 0, KILN_OK, 0};
+  const kiln__fetch f = {.key = m->key, .make = maker_run, .user = &again};
+  kiln__entry *entry;
+  kiln_origin origin;
+
+  ck_assert_int_eq(bench_fetch(&b, "inner", SIZE), KILN_FROM_COMPILER);
+  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
+  ck_assert(image_is(entry, m->name, SIZE));
+  kiln__entry_unref(entry);
+  return maker_run(user, out);
+}
+
+START_TEST(make_may_call_the_cache)
+{
+  maker m = {&b.mem.alloc, &key, "shared", SIZE, 0, KILN_OK, 0};
+  const kiln__fetch f = {.key = &key, .make = make_nested, .user = &m};
+  kiln__entry *entry;
+  kiln_origin origin;
+
+  bench_open(&b);
+  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
+  ck_assert(image_is(entry, "shared", SIZE));
+  kiln__entry_unref(entry);
+  /* Its own lock did not hold it up. */
+  ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 0);
+}
+END_TEST
+
+typedef struct crossing {
+  kiln__key mine, others;
+  const char *name, *other_name;
+} crossing;
+
+static kiln_status make_crossing(void *user, kiln__entry **out)
+{
+  const crossing *c = user;
+  maker m = {&b.mem.alloc, &c->mine, c->name, SIZE, 0, KILN_OK, 0};
+  maker o = {&b.mem.alloc, &c->others, c->other_name, SIZE, 0, KILN_OK, 0};
+  const kiln__fetch f = {.key = &c->others, .make = maker_run, .user = &o};
+  kiln__entry *entry;
+  kiln_origin origin;
+
+  pthread_barrier_wait(&inside); /* both are under way */
+  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
+  ck_assert(image_is(entry, c->other_name, SIZE));
+  kiln__entry_unref(entry);
+  return maker_run(&m, out);
+}
+
+static void *cross(void *user)
+{
+  crossing *c = user;
+  const kiln__fetch f = {.key = &c->mine, .make = make_crossing, .user = c};
+  kiln__entry *entry;
+  kiln_origin origin;
+
+  ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
+  ck_assert(image_is(entry, c->name, SIZE));
+  kiln__entry_unref(entry);
+  return NULL;
+}
+
+/* Each waits for what the other makes: one must notice. */
+START_TEST(crossed_makes_do_not_deadlock)
+{
+  crossing c[2] = {{.name = "left", .other_name = "right"},
+                   {.name = "right", .other_name = "left"}};
+  pthread_t threads[2];
+
+  bench_open(&b);
+  pthread_barrier_init(&inside, NULL, 2);
+  for (int i = 0; i < 2; i++) {
+    key_make(&c[i].mine, &b.mem.alloc, c[i].name);
+    key_make(&c[i].others, &b.mem.alloc, c[i].other_name);
+  }
+  for (int i = 0; i < 2; i++)
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, cross, &c[i]), 0);
+  for (int i = 0; i < 2; i++)
+    pthread_join(threads[i], NULL);
+  for (int i = 0; i < 2; i++) {
+    kiln__key_free(&c[i].mine);
+    kiln__key_free(&c[i].others);
+  }
+  pthread_barrier_destroy(&inside);
+  ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 0);
+}
+END_TEST
+
+/* ---- Processes ----------------------------------------------------------- */
+
+/* A child that starts to make "shared" and says so, then does as told. */
+typedef enum holder { FINISHES, HANGS, FAILS } holder;
+
+static int told;
+
+static kiln_status make_as_told(void *user, kiln__entry **out)
+{
+  maker *m = user;
+
+  ck_assert_int_eq(write(told, "!", 1), 1);
+  return maker_run(m, out);
+}
+
+static pid_t start_holder(holder kind)
+{
+  int ends[2];
+  char byte;
+  pid_t pid;
+
+  ck_assert_int_eq(pipe(ends), 0);
+  pid = fork();
+  if (pid == 0) {
+    maker m = {&b.mem.alloc,
+               &key,
+               "shared",
+               SIZE,
+               kind == HANGS ? 600000 : 150,
+               kind == FAILS ? KILN_ECOMPILE : KILN_OK,
+               0};
+    const kiln__fetch f = {.key = &key, .make = make_as_told, .user = &m};
+    kiln__entry *entry;
+    kiln_origin origin;
+    kiln_status st;
+
+    told = ends[1];
+    bench_open(&b);
+    st = kiln__cache_fetch(b.cache, &f, &entry, &origin);
+    _exit(st == m.fail ? 0 : 1);
+  }
+  close(ends[1]);
+  ck_assert_int_eq(read(ends[0], &byte, 1), 1);
+  close(ends[0]);
+  return pid;
+}
+
+static void reap(pid_t pid, bool clean)
+{
+  int status;
+
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  if (clean)
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+START_TEST(another_process_compiles)
+{
+  const pid_t pid = start_holder(FINISHES);
+
+  bench_open(&b);
+  ck_assert_int_eq(bench_fetch(&b, "shared", SIZE), KILN_FROM_OTHER_PROCESS);
+  ck_assert_int_eq(bench_fetch(&b, "shared", SIZE), KILN_FROM_MEMORY);
+  ck_assert_uint_eq(bench_stats(&b).waits, 1);
+  ck_assert_uint_eq(bench_stats(&b).misses, 0);
+  ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 0);
+  reap(pid, true);
+}
+END_TEST
+
+START_TEST(other_keys_are_not_held_up)
+{
+  const pid_t pid = start_holder(HANGS);
+  const uint64_t begun = kiln__clock_ns();
+
+  bench_open(&b);
+  ck_assert_int_eq(bench_fetch(&b, "another", SIZE), KILN_FROM_COMPILER);
+  ck_assert_uint_eq(bench_stats(&b).waits, 0);
+  ck_assert_uint_lt(kiln__clock_ns() - begun, 2000000000u);
+  kill(pid, SIGKILL);
+  reap(pid, false);
+}
+END_TEST
+
+START_TEST(failure_elsewhere_is_tried_here)
+{
+  const pid_t pid = start_holder(FAILS);
+
+  bench_open(&b);
+  ck_assert_int_eq(bench_fetch(&b, "shared", SIZE), KILN_FROM_COMPILER);
+  ck_assert_uint_eq(bench_stats(&b).waits, 1);
+  reap(pid, true);
+}
+END_TEST
+
+START_TEST(killed_holder_lets_go)
+{
+  const pid_t pid = start_holder(HANGS);
+  uint64_t begun;
+
+  bench_open(&b);
+  kill(pid, SIGKILL);
+  reap(pid, false);
+  begun = kiln__clock_ns();
+  ck_assert_int_eq(bench_fetch(&b, "shared", SIZE), KILN_FROM_COMPILER);
+  ck_assert_uint_lt(kiln__clock_ns() - begun, 2000000000u);
+  ck_assert_uint_eq(bench_stats(&b).published, 1);
+}
+END_TEST
+
+START_TEST(hung_holder_is_waited_for_so_long)
+{
+  const pid_t pid = start_holder(HANGS);
+  uint64_t begun, took;
+
+  b.config.wait_ms = 300;
+  bench_open(&b);
+  begun = kiln__clock_ns();
+  ck_assert_int_eq(bench_fetch(&b, "shared", SIZE), KILN_FROM_COMPILER);
+  took = kiln__clock_ns() - begun;
+  ck_assert_uint_ge(took, 290000000u);
+  ck_assert_uint_lt(took, 3000000000u);
+  ck_assert_uint_eq(bench_stats(&b).waits, 1);
+  ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 1);
+  ck_assert_uint_eq(bench_stats(&b).published, 1); /* others need not wait */
+  kill(pid, SIGKILL);
+  reap(pid, false);
+  printf("hung holder: waited %.0f ms of 300, then compiled\n",
+         (double)took / 1e6);
+}
+END_TEST
+
+/* No such thing as a lock: go on at once, every time. */
+START_TEST(locks_that_fail_are_done_without)
+{
+  static const int codes[] = {ENOLCK, EDEADLK, ESTALE, ENOSYS, EACCES, EIO};
+  const uint64_t begun = kiln__clock_ns();
+
+  b.fs.lock_fails = true;
+  for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+    uint64_t removed;
+
+    b.fs.code = codes[i];
+    bench_open(&b);
+    ck_assert_int_eq(bench_fetch(&b, "shared", SIZE), KILN_FROM_COMPILER);
+    ck_assert_uint_ge(bench_stats(&b).lock_failures, 1);
+    ck_assert_uint_eq(bench_stats(&b).published, 1);
+    ck_kiln_ok(kiln__cache_wipe(b.cache, &removed));
+    ck_assert_uint_eq(removed, 1);
+    kiln__cache_close(b.cache);
+    b.cache = NULL;
+  }
+  ck_assert_uint_lt(kiln__clock_ns() - begun, 2000000000u);
+}
+END_TEST
+
+/* ---- Fork ---------------------------------------------------------------- */
+
+START_TEST(forked_child_finds_no_locked_door)
+{
+  pid_t pid;
+
+  bench_open(&b);
+  bench_fetch(&b, "shared", SIZE);
+  pthread_mutex_lock(&b.cache->lock); /* as another thread might at fork */
+  pthread_mutex_lock(&b.cache->pack_lock);
+  pid = fork();
+  if (pid == 0) {
+    bool good = bench_fetch(&b, "shared", SIZE) == KILN_FROM_DISK;
+
+    good = good && bench_fetch(&b, "fresh", SIZE) == KILN_FROM_COMPILER;
+    good = good && bench_fetch(&b, "fresh", SIZE) == KILN_FROM_DISK;
+    kiln__cache_close(b.cache);
+    _exit(good ? 0 : 1);
+  }
+  pthread_mutex_unlock(&b.cache->pack_lock);
+  pthread_mutex_unlock(&b.cache->lock);
+  reap(pid, true);
+  ck_assert_int_eq(bench_fetch(&b, "fresh", SIZE), KILN_FROM_DISK);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("cache flight");
+  TCase *t = tcase_create("flight");
+
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, begin, end);
+  tcase_add_test(t, threads_share_one_compile);
+  tcase_add_test(t, threads_share_one_compile_without_a_folder);
+  tcase_add_test(t, threads_share_one_failure);
+  tcase_add_test(t, canceling_is_not_shared);
+  tcase_add_test(t, different_keys_compile_at_once);
+  tcase_add_test(t, everything_at_once);
+  tcase_add_test(t, make_may_call_the_cache);
+  tcase_add_test(t, crossed_makes_do_not_deadlock);
+  tcase_add_test(t, another_process_compiles);
+  tcase_add_test(t, other_keys_are_not_held_up);
+  tcase_add_test(t, failure_elsewhere_is_tried_here);
+  tcase_add_test(t, killed_holder_lets_go);
+  tcase_add_test(t, hung_holder_is_waited_for_so_long);
+  tcase_add_test(t, locks_that_fail_are_done_without);
+  tcase_add_test(t, forked_child_finds_no_locked_door);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(suite)

@@ -1,0 +1,464 @@
+/* The cache under attack: many processes, kills, failing system calls, a full
+ * folder, a hundred thousand entries. Whatever happens, results are right. */
+#include "cache_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SIZE = 5000 };
+
+static bench b;
+
+static void begin(void)
+{
+  bench_make(&b);
+}
+
+static void end(void)
+{
+  bench_free(&b);
+}
+
+static double ms_since(uint64_t begun)
+{
+  return (double)(kiln__clock_ns() - begun) / 1e6;
+}
+
+/* ---- 64 processes, one key ----------------------------------------------- */
+
+static pid_t start_worker(const char *count_file, int gate)
+{
+  const pid_t pid = fork();
+
+  if (pid == 0) {
+    char *const args[] = {(char *)(uintptr_t)KILN_CACHE_WORKER,
+                          b.dir,
+                          (char *)(uintptr_t) "shared",
+                          (char *)(uintptr_t)count_file,
+                          (char *)(uintptr_t) "50",
+                          NULL};
+
+    dup2(gate, STDIN_FILENO);
+    execv(KILN_CACHE_WORKER, args);
+    _exit(127);
+  }
+  return pid;
+}
+
+START_TEST(many_processes_one_cold_key)
+{
+  enum { PROCESSES = 64, ROUNDS = 3 };
+  size_t most = 0;
+
+  for (int round = 0; round < ROUNDS; round++) {
+    char count_file[300];
+    pid_t pids[PROCESSES];
+    int gate[2], right = 0;
+    uint64_t begun;
+    size_t compiles;
+
+    snprintf(count_file, sizeof count_file, "%s/count%d", b.root, round);
+    ck_assert_int_eq(pipe2(gate, O_CLOEXEC), 0);
+    for (int i = 0; i < PROCESSES; i++)
+      pids[i] = start_worker(count_file, gate[0]);
+    close(gate[0]);
+    kiln__sleep_ns(100000000); /* let them get to the gate */
+    begun = kiln__clock_ns();
+    close(gate[1]);
+    for (int i = 0; i < PROCESSES; i++) {
+      int status;
+
+      ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+      right += WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    free(test_read_file(count_file, &compiles));
+    printf("%d processes, one cold key: %d right, %zu compiles of 50 ms, "
+           "%.0f ms in all\n",
+           PROCESSES, right, compiles, ms_since(begun));
+    ck_assert_int_eq(right, PROCESSES);
+    ck_assert_uint_ge(compiles, 1);
+    ck_assert_uint_le(compiles, 2);
+    most = compiles > most ? compiles : most;
+    test_dir_remove(b.dir);
+  }
+}
+END_TEST
+
+/* ---- Killed while publishing --------------------------------------------- */
+
+static void publish_for_ever(uint64_t seed)
+{
+  char name[32];
+
+  for (uint64_t i = 0;; i++) {
+    snprintf(name, sizeof name, "kernel %d", (int)((seed + i) % 5));
+    b.config.memory_bytes = 1;
+    bench_open(&b);
+    {
+      kiln__key key;
+      maker m = {&b.mem.alloc, &key, name, 20 * SIZE, 0, KILN_OK, 0};
+      kiln__fetch f = {
+          .key = &key, .make = maker_run, .user = &m, .refresh = true};
+      kiln__entry *entry;
+      kiln_origin origin;
+
+      key_make(&key, &b.mem.alloc, name);
+      if (kiln__cache_fetch(b.cache, &f, &entry, &origin) != KILN_OK)
+        _exit(1);
+      kiln__entry_unref(entry);
+      kiln__key_free(&key);
+    }
+    bench_close(&b);
+  }
+}
+
+START_TEST(killed_while_publishing)
+{
+  enum { KILLS = 200 };
+  uint64_t random = 2463534242u, bytes, removed, temps = 0, hits = 0;
+
+  b.config.memory_bytes = 1;
+  for (int i = 0; i < KILLS; i++) {
+    const pid_t pid = fork();
+    int status;
+
+    if (pid == 0)
+      publish_for_ever((uint64_t)i);
+    kiln__sleep_ns(test_random(&random) % 12000000);
+    kill(pid, SIGKILL);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    bench_open(&b);
+    for (int k = 0; k < 5; k++) {
+      char name[32];
+
+      snprintf(name, sizeof name, "kernel %d", k);
+      /* Checks every byte; a miss is fine, a wrong one is not. */
+      hits += bench_has(&b, name, 20 * SIZE);
+    }
+    bench_fetch(&b, "kernel 0", 20 * SIZE);
+    ck_assert_uint_eq(bench_stats(&b).corrupt, 0);
+    ck_assert_uint_eq(bench_stats(&b).forged, 0);
+    bench_close(&b);
+  }
+  temps = count_files(b.dir, ".tmp", &bytes);
+  bench_open(&b);
+  ck_kiln_ok(kiln__cache_mend(b.cache, &removed));
+  printf("killed %d times while publishing: %llu entries read back whole, 0 "
+         "damaged, %llu temporary files left for the sweep\n",
+         KILLS, (unsigned long long)hits, (unsigned long long)temps);
+  ck_assert_uint_eq(removed, 0); /* no bad entry, and the temps are young */
+  ck_assert_uint_gt(temps, 0);   /* else nothing was interrupted */
+  ck_assert_uint_gt(hits, KILLS);
+}
+END_TEST
+
+/* ---- Every system call fails in turn ------------------------------------- */
+
+typedef enum scene { COLD, WARM, CROWDED, DAMAGED, SCENES } scene;
+
+enum { CROWD = 12 };
+
+/* The folder as the scene wants it, by sound means. */
+static void set_scene(scene s)
+{
+  char name[32], path[512];
+
+  test_dir_remove(b.dir);
+  b.fs.fail_at = -1;
+  if (s == COLD)
+    return;
+  bench_open(&b);
+  bench_fetch(&b, "victim", SIZE);
+  for (int i = 0; s == CROWDED && i < CROWD; i++) {
+    snprintf(name, sizeof name, "kernel %d", i);
+    bench_fetch(&b, name, SIZE);
+  }
+  bench_entry_path(&b, "victim", path);
+  if (s == CROWDED)
+    unlink(path);
+  if (s == WARM)
+    set_file_time(path, -600); /* so that the hit wants to note it */
+  if (s == DAMAGED)
+    ck_assert_int_eq(truncate(path, SIZE / 2), 0);
+  bench_close(&b);
+}
+
+/* One fetch with a fault at operation `at`; true if it came so far. */
+static bool fetch_with_fault(scene s, long at)
+{
+  const size_t fds = open_fds();
+  long ops;
+
+  set_scene(s);
+  bench_open(&b);
+  b.fs.ops = 0;
+  b.fs.fail_at = at;
+  bench_fetch(&b, "victim", SIZE); /* checks status and every byte */
+  ops = b.fs.ops;
+  b.fs.fail_at = -1;
+  bench_close(&b); /* checks for leaks */
+  ck_assert_uint_eq(open_fds(), fds);
+
+  /* Nothing wrong was left behind for the next process. */
+  bench_open(&b);
+  bench_fetch(&b, "victim", SIZE);
+  if (s != DAMAGED)
+    ck_assert_uint_eq(bench_stats(&b).corrupt, 0);
+  bench_close(&b);
+  return at < ops;
+}
+
+static long sweep(scene s)
+{
+  long at = 0;
+
+  while (fetch_with_fault(s, at))
+    at++;
+  ck_assert_int_ge(at, 8); /* a hit takes that many */
+  return at;
+}
+
+START_TEST(every_call_fails_in_turn)
+{
+  static const int codes[] = {ENOSPC, EROFS,  EACCES, EMFILE, ENOLCK,
+                              EIO,    EDQUOT, EINTR,  ENOENT, ESTALE};
+  long runs = 0, calls = 0;
+
+  b.config.cap_bytes = CROWD * (SIZE + 400); /* "crowded" must evict */
+  for (scene s = COLD; s < SCENES; s++) {
+    for (size_t c = 0; c < sizeof codes / sizeof codes[0]; c++) {
+      b.fs.code = codes[c];
+      b.fs.sticky = false;
+      calls = sweep(s);
+      runs += calls;
+      b.fs.sticky = codes[c] != EINTR; /* nobody is interrupted for ever */
+      runs += b.fs.sticky ? sweep(s) : 0;
+    }
+  }
+  printf("each file operation failing in turn with each of %zu errors, once "
+         "and for good: %ld runs, all right\n",
+         sizeof codes / sizeof codes[0], runs);
+  ck_assert_int_gt(runs, 1000);
+}
+END_TEST
+
+START_TEST(folder_vanishes_at_every_call)
+{
+  long runs = 0;
+
+  b.config.cap_bytes = CROWD * (SIZE + 400);
+  b.fs.vanish = b.dir;
+  for (scene s = COLD; s < SCENES; s++)
+    runs += sweep(s);
+  printf("folder removed before each file operation in turn: %ld runs, all "
+         "right\n",
+         runs);
+}
+END_TEST
+
+START_TEST(short_reads_and_writes)
+{
+  static const size_t most[] = {1, 7, 1000};
+
+  for (size_t i = 0; i < sizeof most / sizeof most[0]; i++) {
+    test_dir_remove(b.dir);
+    b.fs.most = most[i];
+    bench_open(&b);
+    ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_COMPILER);
+    ck_assert_uint_eq(bench_stats(&b).published, 1);
+    bench_close(&b);
+    bench_open(&b);
+    ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_DISK);
+    bench_close(&b);
+  }
+}
+END_TEST
+
+/* ---- The byte cap under eight writers ------------------------------------ */
+
+enum { WRITERS = 8, CAP = 8 << 20, LARGEST = 100000 };
+
+static void write_for(unsigned ms, uint64_t seed)
+{
+  const uint64_t until = kiln__clock_ns() + (uint64_t)ms * 1000000;
+  uint64_t random = seed * 7919 + 1;
+  int lost = 0;
+
+  b.config.memory_bytes = 1;
+  bench_open(&b);
+  for (int i = 0; kiln__clock_ns() < until; i++) {
+    const size_t size = (size_t)(test_random(&random) % LARGEST);
+    char name[32];
+
+    snprintf(name, sizeof name, "%llu %d", (unsigned long long)seed, i);
+    bench_fetch(&b, name, size);
+    /* What was just written is still there (eight others add at most a few
+     * entries meanwhile, far from the whole cap). */
+    lost += !bench_has(&b, name, size);
+    if (i % 50 == 49) { /* a new process starts without any knowledge */
+      bench_close(&b);
+      bench_open(&b);
+    }
+  }
+  _exit(lost > 0 ? 100 : 0);
+}
+
+START_TEST(cap_holds_under_eight_writers)
+{
+  enum { RUN_MS = 5000 };
+  pid_t pids[WRITERS];
+  uint64_t peak = 0, peak_temps = 0, samples = 0, sum = 0, bytes, temps;
+  const uint64_t begun = kiln__clock_ns();
+  kiln_cache_info info;
+  int bad = 0;
+
+  b.config.cap_bytes = CAP;
+  b.config.memory_bytes = 1;
+  for (int i = 0; i < WRITERS; i++) {
+    pids[i] = fork();
+    if (pids[i] == 0)
+      write_for(RUN_MS, (uint64_t)i + 1);
+  }
+  while (ms_since(begun) < RUN_MS) {
+    count_files(b.dir, "", &bytes);
+    count_files(b.dir, ".tmp", &temps);
+    peak = bytes > peak ? bytes : peak;
+    peak_temps = temps > peak_temps ? temps : peak_temps;
+    sum += bytes;
+    samples++;
+    kiln__sleep_ns(500000);
+  }
+  for (int i = 0; i < WRITERS; i++) {
+    int status;
+
+    ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+    bad += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+  bench_open(&b);
+  kiln__cache_info_get(b.cache, &info);
+  printf("cap %d bytes, %d writers for %d ms: at most %.1f %% of it (%.1f %% "
+         "on average, %llu samples, up to %llu bytes of them temporary)\n",
+         CAP, WRITERS, RUN_MS, 100.0 * (double)peak / CAP,
+         100.0 * (double)sum / (double)samples / CAP,
+         (unsigned long long)samples, (unsigned long long)peak_temps);
+  ck_assert_int_eq(bad, 0);
+  ck_assert_uint_le(peak, CAP + CAP / 20);
+  ck_assert_uint_ge(peak, CAP - CAP / 5); /* it was full at all */
+}
+END_TEST
+
+/* ---- A hundred thousand entries ------------------------------------------ */
+
+static int by_value(const void *left, const void *right)
+{
+  const double a = *(const double *)left, c = *(const double *)right;
+
+  return (a > c) - (a < c);
+}
+
+/* Straight into the folder: a third of the system calls of publishing. */
+static void write_entry(const char *name)
+{
+  unsigned char wire[4096];
+  size_t at = KILN__WIRE_HEAD;
+  kiln__entry *entry;
+  kiln__key key;
+  char path[512];
+  int fd;
+
+  key_make(&key, &b.mem.alloc, name);
+  entry = image_make(&b.mem.alloc, &key, name, 0);
+  kiln__entry_head(entry, wire);
+  ck_assert_uint_le(entry->wire_size, sizeof wire);
+  for (int i = 0; i < KILN__WIRE_PARTS; i++) {
+    memcpy(wire + at, entry->parts[i].data, entry->parts[i].size);
+    at += entry->parts[i].size;
+  }
+  bench_entry_path(&b, name, path);
+  fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  ck_assert_int_ge(fd, 0);
+  ck_assert_int_eq(write(fd, wire, at), (ssize_t)at);
+  close(fd);
+  kiln__entry_unref(entry);
+  kiln__key_free(&key);
+}
+
+START_TEST(a_hundred_thousand_entries)
+{
+  enum { ENTRIES = 100000, PROBES = 2001 };
+  static double hit[PROBES], miss[PROBES];
+  uint64_t begun = kiln__clock_ns(), random = 12345, removed;
+  double made, listed, evicted;
+  kiln_cache_info info;
+  char name[32];
+
+  b.config.memory_bytes = 1;
+  b.config.cap_bytes = (uint64_t)1 << 30;
+  bench_open(&b);
+  bench_fetch(&b, "kernel 0", 0);
+  for (int i = 1; i < ENTRIES; i++) {
+    snprintf(name, sizeof name, "kernel %d", i);
+    write_entry(name);
+  }
+  made = ms_since(begun);
+  for (int i = 0; i < PROBES; i++) {
+    snprintf(name, sizeof name, "kernel %d",
+             (int)(test_random(&random) % ENTRIES));
+    begun = kiln__clock_ns();
+    ck_assert(bench_has(&b, name, 0));
+    hit[i] = ms_since(begun);
+    snprintf(name, sizeof name, "missing %d", i);
+    begun = kiln__clock_ns();
+    ck_assert(!bench_has(&b, name, 0));
+    miss[i] = ms_since(begun);
+  }
+  qsort(hit, PROBES, sizeof hit[0], by_value);
+  qsort(miss, PROBES, sizeof miss[0], by_value);
+  begun = kiln__clock_ns();
+  kiln__cache_info_get(b.cache, &info);
+  listed = ms_since(begun);
+  ck_assert_uint_eq(info.entries, ENTRIES);
+  begun = kiln__clock_ns();
+  ck_kiln_ok(kiln__cache_shrink(b.cache, info.bytes * 9 / 10, &removed));
+  evicted = ms_since(begun);
+  printf("%d entries (made in %.0f ms): hit %.3f ms median, %.3f ms 99th of "
+         "100; miss %.3f, %.3f; listing %.0f ms; evicting %llu %.0f ms\n",
+         ENTRIES, made, hit[PROBES / 2], hit[PROBES * 99 / 100],
+         miss[PROBES / 2], miss[PROBES * 99 / 100], listed,
+         (unsigned long long)removed, evicted);
+  ck_assert_double_lt(hit[PROBES / 2], 1.0);
+  ck_assert_double_lt(miss[PROBES / 2], 1.0);
+  ck_assert_double_lt(hit[PROBES * 99 / 100], 1.0);
+  ck_assert_uint_ge(removed, ENTRIES / 10 - 1);
+  ck_assert_double_lt(evicted, 5000);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("cache torture");
+  TCase *t = tcase_create("torture");
+
+  setvbuf(stdout, NULL, _IOLBF, 0); /* children must not repeat it */
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, begin, end);
+  tcase_add_test(t, many_processes_one_cold_key);
+  tcase_add_test(t, killed_while_publishing);
+  tcase_add_test(t, every_call_fails_in_turn);
+  tcase_add_test(t, folder_vanishes_at_every_call);
+  tcase_add_test(t, short_reads_and_writes);
+  tcase_add_test(t, cap_holds_under_eight_writers);
+  tcase_add_test(t, a_hundred_thousand_entries);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(suite)

@@ -1,0 +1,11 @@
+# The cache's tests share a fixture; some start many processes of one program.
+foreach(name IN ITEMS key entry disk flight pack torture)
+  target_sources(host_cache_${name} PRIVATE
+    ${CMAKE_CURRENT_LIST_DIR}/cache_fixture.c)
+endforeach()
+add_executable(cache_worker ${CMAKE_CURRENT_LIST_DIR}/cache_worker.c
+  ${CMAKE_CURRENT_LIST_DIR}/cache_fixture.c)
+target_link_libraries(cache_worker PRIVATE kiln_test_support)
+target_compile_definitions(host_cache_torture PRIVATE
+  KILN_CACHE_WORKER="$<TARGET_FILE:cache_worker>")
+add_dependencies(host_cache_torture cache_worker)
