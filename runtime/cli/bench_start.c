@@ -189,7 +189,8 @@ static int run_all(start *s)
   for (int run = -1; rc == CLI_OK && run < s->runs; run++)
     for (int k = 0; rc == CLI_OK && k < KINDS; k++) {
       kiln__cli_progress(s->c, "run", done++, total);
-      rc = run_kind(s, (kind)k, run);
+      /* There and back: nobody always follows the same one. */
+      rc = run_kind(s, (kind)(run % 2 == 0 ? k : KINDS - 1 - k), run);
     }
   kiln__cli_progress(s->c, "run", total, total);
   return rc;
@@ -222,7 +223,10 @@ static void print_totals(start *s)
     kiln__cli_cell(&t, "%s", labels[k]);
     kiln__cli_cell(&t, "%.1f", ms);
     kiln__cli_cell(&t, "%.3f", ms / bare);
-    kiln__cli_cell(&t, "%+.1f ms", ms - bare);
+    if (k == BARE)
+      kiln__cli_cell(&t, "-");
+    else
+      kiln__cli_cell(&t, "%+.1f ms", ms - bare);
   }
   kiln__cli_table_print(&t, 0);
 }
