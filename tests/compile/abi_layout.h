@@ -1,0 +1,47 @@
+/* abi_layout.h -- what the two views of the driver's ABI must agree on; each
+ * makes a table of it. */
+#include <stddef.h>
+
+typedef struct abi_row {
+  const char *what;
+  size_t value;
+} abi_row;
+
+extern const abi_row abi_own[], abi_nvidia[];
+
+#define ABI_SIZE(type) {"sizeof " #type, sizeof(type)},
+#define ABI_AT(type, member) {#type "." #member, offsetof(type, member)},
+
+/* Where the result and the members of the launch structures lie. */
+#define ABI_LAYOUT                                                             \
+  ABI_SIZE(CUresult)                                                           \
+  ABI_SIZE(CUdevice)                                                           \
+  ABI_SIZE(CUdeviceptr)                                                        \
+  ABI_SIZE(CUjit_option)                                                       \
+  ABI_SIZE(CUstreamCaptureStatus)                                              \
+  ABI_SIZE(CUdriverProcAddressQueryResult)                                     \
+  ABI_SIZE(CUuuid)                                                             \
+  ABI_SIZE(CUlaunchAttributeValue)                                             \
+  ABI_AT(CUlaunchAttributeValue, cooperative)                                  \
+  ABI_AT(CUlaunchAttributeValue, clusterDim)                                   \
+  ABI_AT(CUlaunchAttributeValue, clusterDim.y)                                 \
+  ABI_AT(CUlaunchAttributeValue, clusterDim.z)                                 \
+  ABI_AT(CUlaunchAttributeValue, programmaticStreamSerializationAllowed)       \
+  ABI_AT(CUlaunchAttributeValue, priority)                                     \
+  ABI_SIZE(CUlaunchAttribute)                                                  \
+  ABI_AT(CUlaunchAttribute, id)                                                \
+  ABI_AT(CUlaunchAttribute, value)                                             \
+  ABI_SIZE(CUlaunchConfig)                                                     \
+  ABI_AT(CUlaunchConfig, gridDimX)                                             \
+  ABI_AT(CUlaunchConfig, gridDimY)                                             \
+  ABI_AT(CUlaunchConfig, gridDimZ)                                             \
+  ABI_AT(CUlaunchConfig, blockDimX)                                            \
+  ABI_AT(CUlaunchConfig, blockDimY)                                            \
+  ABI_AT(CUlaunchConfig, blockDimZ)                                            \
+  ABI_AT(CUlaunchConfig, sharedMemBytes)                                       \
+  ABI_AT(CUlaunchConfig, hStream)                                              \
+  ABI_AT(CUlaunchConfig, attrs)                                                \
+  ABI_AT(CUlaunchConfig, numAttrs)                                             \
+  {                                                                            \
+    NULL, 0                                                                    \
+  }

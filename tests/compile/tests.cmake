@@ -1,0 +1,14 @@
+# The ABI test compares with NVIDIA's headers where a toolkit is.
+find_path(KILN_CUDA_H cuda.h PATHS $ENV{CUDA_PATH} $ENV{CUDA_HOME}
+  /usr/local/cuda /opt/cuda PATH_SUFFIXES include)
+if(KILN_CUDA_H AND EXISTS ${KILN_CUDA_H}/nvrtc.h)
+  file(STRINGS ${KILN_CUDA_H}/cuda.h kiln_cuda_version
+    REGEX "^#define CUDA_VERSION +[0-9]+")
+  string(REGEX REPLACE "[^0-9]" "" kiln_cuda_version "${kiln_cuda_version}")
+endif()
+if(kiln_cuda_version GREATER_EQUAL 12080)
+  target_sources(compile_abi PRIVATE compile/abi_nvidia.c)
+  target_include_directories(compile_abi SYSTEM PRIVATE ${KILN_CUDA_H})
+  target_compile_definitions(compile_abi PRIVATE KILN_TEST_CUDA_H
+    KILN_TEST_CUDA_STUB="${KILN_CUDA_H}/../lib64/stubs/libcuda.so")
+endif()
