@@ -137,6 +137,7 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
   for (unsigned e = 0; e < pack_size; ++e)
     partial[e] = fold::identity<folded>();
 
+#pragma unroll 1
   for (; i + (KILN_ITEMS - 1) * stride < mine.end; i += KILN_ITEMS * stride) {
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)

@@ -296,12 +296,16 @@ static int time_rung(bench *b, const bench_rung *rung, uint64_t n,
 /* The library, and CUB beside it in the same minute. */
 static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool queued)
 {
-  const bench_tuning tuning = kiln__bench_tuned(n);
+  bench_tuning tuning = kiln__bench_tuned(n);
   kiln_status st;
 
   shots[0] = (bench_shot){.tuning = &tuning, .n = n};
   shots[1] = (bench_shot){.peer = &b->peer, .n = n};
   st = kiln__bench_load(&b->gpu, &shots[0]);
+  if (st == KILN_ESPILL) { /* another GPU than it was tuned for */
+    tuning = kiln__bench_safe(&tuning);
+    st = kiln__bench_load(&b->gpu, &shots[0]);
+  }
   if (st == KILN_OK)
     st = kiln__bench_time(&b->gpu, shots, b->has_peer ? 2 : 1, queued);
   kiln__bench_unload(&shots[0]);
@@ -535,8 +539,9 @@ static int sweep(bench *b)
 {
   static const unsigned blocks[] = {256, 512, 1024};
   static const unsigned items[] = {2, 4, 8};
-  static const unsigned threads[] = {1024, 2048};
+  static const unsigned threads[] = {1024, 1536, 2048};
   static const unsigned loads[] = {0, 2, 3};
+  const unsigned repeats = b->gpu.repeats;
   best bests[SWEEP_SIZES];
   cJSON *list = cJSON_AddArrayToObject(b->json, "sweep");
 
@@ -546,16 +551,19 @@ static int sweep(bench *b)
          "  %5s %5s %7s %4s %4s %13s %13s %13s %13s\n",
          "block", "items", "threads", "even", "load", "2^28", "2^24", "2^20",
          "2^16");
-  for (unsigned i = 0; i < 3 * 3 * 2 * 2 * 3; i++) {
+  b->gpu.repeats = 9;
+  for (unsigned i = 0; i < 3 * 3 * 3 * 2 * 3; i++) {
     const bench_tuning t = {.block = blocks[i % 3],
                             .items = items[i / 3 % 3],
-                            .threads = threads[i / 9 % 2],
-                            .even = i / 18 % 2,
-                            .load = loads[i / 36]};
+                            .threads = threads[i / 9 % 3],
+                            .even = i / 27 % 2,
+                            .load = loads[i / 54]};
 
-    if (sweep_program(b, &t, bests, list) != 0)
+    if (t.block <= t.threads && t.threads % t.block == 0 &&
+        sweep_program(b, &t, bests, list) != 0)
       return 1;
   }
+  b->gpu.repeats = repeats;
   for (unsigned s = 0; s < SWEEP_SIZES; s++)
     if (isfinite(bests[s].ms))
       printf("  best for 2^%u: block %u, items %u, threads %u, even %u, load "

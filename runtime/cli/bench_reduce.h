@@ -68,8 +68,10 @@ typedef struct bench_tuning {
 extern const bench_rung kiln__bench_big[];   /* row A9 */
 extern const bench_rung kiln__bench_small[]; /* row C8 */
 
-/* What suits n elements. */
+/* What suits n elements on an H200. */
 bench_tuning kiln__bench_tuned(uint64_t n);
+/* The same with the program's defaults, which spill nowhere. */
+bench_tuning kiln__bench_safe(const bench_tuning *tuning);
 
 /* Text of the defines for a program; `at` points into `text`. */
 typedef struct bench_defines {

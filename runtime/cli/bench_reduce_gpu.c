@@ -45,6 +45,16 @@ bench_tuning kiln__bench_tuned(uint64_t n)
   return classes[i].tuning;
 }
 
+bench_tuning kiln__bench_safe(const bench_tuning *tuning)
+{
+  bench_tuning t = *tuning;
+
+  t.block = 512;
+  t.items = 4;
+  t.threads = 1024;
+  return t;
+}
+
 static void define(bench_defines *d, size_t i, const char *name, unsigned value)
 {
   snprintf(d->text[i], sizeof d->text[i], "%s=%u", name, value);
