@@ -1,0 +1,408 @@
+/* alloc_torture_test.c -- every allocation fails in turn, over the whole public
+ * interface: no crash, no leak, and each call either works or says why not. */
+#include "device_fixture.h"
+
+#include <unistd.h>
+
+/* One area of the interface. Runs with allocations that fail; every call goes
+ * through TRY, which ends the area at the first that says it failed. */
+typedef void area_fn(void);
+
+static kiln_status last; /* what ended the area; KILN_OK if nothing did */
+
+static bool went_well(kiln_status st, const char *call)
+{
+  last = st;
+  ck_assert_msg(st == KILN_OK || st == KILN_ENOMEM, "%s: %s: %s", call,
+                kiln_status_name(st), kiln_last_error()->message);
+  if (st != KILN_OK)
+    ck_assert_int_eq(kiln_last_error()->status, KILN_ENOMEM);
+  return st == KILN_OK;
+}
+
+#define TRY(call)                                                              \
+  do {                                                                         \
+    if (!went_well(call, #call))                                               \
+      goto done;                                                               \
+  } while (0)
+
+/* For `T **out`: NULL after a failure, not NULL after success. */
+#define TRY_OUT(out, call)                                                     \
+  do {                                                                         \
+    const bool ok_ = went_well(call, #call);                                   \
+                                                                               \
+    ck_assert_msg(((out) != NULL) == ok_, "%s: out does not fit the status",   \
+                  #call);                                                      \
+    if (!ok_)                                                                  \
+      goto done;                                                               \
+  } while (0)
+
+static char pack_path[300];
+
+static void make_runtime(void)
+{
+  const char *const dirs[] = {f.dir};
+  const char *const packs[] = {pack_path};
+  const kiln_runtime_opts opts = {.allocator = f.alloc.alloc,
+                                  .driver_path = FAKE_DRIVER,
+                                  .nvrtc_path = FAKE_NVRTC,
+                                  .nvrtc_dirs = dirs,
+                                  .n_nvrtc_dirs = 1,
+                                  .cache_dir = f.dir,
+                                  .packs = packs,
+                                  .n_packs = access(pack_path, R_OK) == 0,
+                                  .compile_threads = 2,
+                                  .ignore_env = true};
+
+  TRY_OUT(f.rt, kiln_runtime_create(&f.rt, &opts));
+done:
+  return;
+}
+
+static void step(void *user, const kiln_trail_step *s)
+{
+  (void)user;
+  (void)s;
+}
+
+static void runtime_area(void)
+{
+  kiln_nvrtc_info infos[4];
+  kiln_driver_info driver;
+  size_t n;
+
+  kiln_runtime_free(f.rt);
+  f.rt = NULL;
+  make_runtime();
+  if (f.rt == NULL)
+    return;
+  TRY(kiln_runtime_driver(f.rt, &driver));
+  TRY(kiln_runtime_nvrtc(f.rt, infos, 4, &n));
+  TRY(kiln_runtime_trail(f.rt, step, NULL));
+done:
+  return;
+}
+
+static const char source[] =
+    "#include \"own.h\"\n"
+    "template <class T> __global__ void scale(T *x) {}\n"
+    "extern \"C\" __global__ void empty() {}\n"
+    "extern \"C\" __global__ void saxpy(float a, const float *x, float *y,"
+    " unsigned n) {}\n";
+static const kiln_header headers[] = {{"own.h", "#define OWN 1\n"}};
+static const char *const defines[] = {"A=1", "B"};
+static const char *const traits[] = {"KILN_HAS_SHFL=0"};
+static const char *const names[] = {"scale<float>"};
+static const char *const options[] = {"-I", "/nowhere"};
+
+static kiln_program_desc whole_desc(void)
+{
+  return (kiln_program_desc){.source = source,
+                             .name = "torture.cu",
+                             .headers = headers,
+                             .n_headers = 1,
+                             .defines = defines,
+                             .n_defines = 2,
+                             .traits = traits,
+                             .n_traits = 1,
+                             .names = names,
+                             .n_names = 1,
+                             .options = options,
+                             .n_options = 2,
+                             .lineinfo = true};
+}
+
+static void compile_area(void)
+{
+  const kiln_program_desc desc = whole_desc();
+  const kiln_target target = {.cc = 90};
+  kiln_image *image = NULL, *again = NULL;
+  kiln_resources r;
+  const char *hash;
+
+  TRY_OUT(image, kiln_compile(&image, f.rt, &desc, &target));
+  TRY_OUT(again, kiln_compile(&again, f.rt, &desc, &target));
+  for (size_t i = 0; i < kiln_image_kernels(image); i++)
+    TRY(kiln_image_resources(image, i, &r));
+  kiln_image_key(image, &hash);
+  kiln_image_lowered(image, "scale<float>");
+done:
+  kiln_image_free(image);
+  kiln_image_free(again);
+}
+
+static void job_area(void)
+{
+  const kiln_program_desc desc[2] = {whole_desc(), {.source = SAXPY}};
+  const kiln_target target[2] = {{.cc = 90}, {.cc = 80}};
+  kiln_image *image = NULL;
+  kiln_job *job = NULL;
+
+  TRY_OUT(job, kiln_job_start(&job, f.rt, desc, target, 2, NULL, NULL));
+  TRY(kiln_job_wait(job, UINT64_MAX));
+  TRY_OUT(image, kiln_job_image(job, 0, &image));
+  kiln_image_free(image);
+  image = NULL;
+  TRY_OUT(image, kiln_job_image(job, 1, &image));
+done:
+  kiln_image_free(image);
+  kiln_job_free(job);
+}
+
+static bool each(void *user, const kiln_cache_item *item)
+{
+  (void)user;
+  (void)item;
+  return true;
+}
+
+static void report(void *user, const char *field, const char *wanted,
+                   const char *found)
+{
+  (void)user;
+  (void)field;
+  (void)wanted;
+  (void)found;
+}
+
+static void cache_area(void)
+{
+  const kiln_target target = {.cc = 90};
+  kiln_program_desc desc = whole_desc();
+  kiln_image *image = NULL;
+  kiln_cache_info info;
+  kiln_cache_stats stats;
+  uint64_t removed;
+  bool hit;
+
+  TRY_OUT(image, kiln_compile(&image, f.rt, &desc, &target));
+  TRY(kiln_cache_counters(f.rt, &stats));
+  TRY(kiln_cache_describe(f.rt, &info));
+  TRY(kiln_cache_each(f.rt, true, each, NULL));
+  desc.fast_math = true;
+  last = kiln_cache_why(f.rt, &desc, &target, &hit, report, NULL);
+  if (last != KILN_ENOTFOUND) /* what could not be kept is not there */
+    TRY(last);
+  TRY(kiln_pack_write(f.rt, pack_path, &image, 1));
+  TRY(kiln_cache_repair(f.rt, &removed));
+  TRY(kiln_cache_trim(f.rt, 0, &removed));
+  TRY(kiln_cache_clear(f.rt, &removed));
+done:
+  kiln_image_free(image);
+}
+
+static void pack_area(void)
+{
+  const kiln_program_desc desc = whole_desc();
+  const kiln_target target = {.cc = 90};
+  kiln_image *image = NULL;
+
+  kiln_runtime_free(f.rt);
+  f.rt = NULL;
+  make_runtime();
+  if (f.rt == NULL)
+    return;
+  TRY_OUT(image, kiln_compile(&image, f.rt, &desc, &target));
+done:
+  kiln_image_free(image);
+}
+
+static void module_area(void)
+{
+  const kiln_launch_config one = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
+  const kiln_program_desc desc = whole_desc();
+  kiln_device *device = NULL;
+  kiln_module *module = NULL, *given = NULL, *wrapped = NULL;
+  kiln_kernel *kernel = NULL;
+  int zero = 0;
+
+  TRY_OUT(device, kiln_device_open(&device, f.rt, 0, NULL));
+  TRY_OUT(module, kiln_module_load(&module, device, &desc));
+  TRY_OUT(kernel, kiln_module_kernel(&kernel, module, "scale<float>"));
+  TRY_OUT(kernel, kiln_module_kernel(&kernel, module, "empty"));
+  TRY(kiln_launch(kernel, &one, NULL, 0));
+  TRY(kiln_symbol_write(module, "counter", 0, &zero, sizeof zero));
+  TRY_OUT(given,
+          kiln_module_from_image(&given, device, kiln_module_image(module)));
+  TRY_OUT(wrapped,
+          kiln_module_wrap(&wrapped, device, kiln_module_handle(module),
+                           kiln_image_ptx(kiln_module_image(module), NULL)));
+  TRY_OUT(kernel, kiln_module_kernel(&kernel, wrapped, "saxpy"));
+done:
+  kiln_module_free(wrapped);
+  kiln_module_free(given);
+  kiln_module_free(module);
+  kiln_device_free(device);
+}
+
+/* The way down: refused, rebuilt, refused again, PTX. */
+static void refused_area(void)
+{
+  const kiln_program_desc desc = {.source = SAXPY};
+  kiln_device *device = NULL;
+  kiln_module *module = NULL;
+
+  f.cuda->cubin_rc = 0;
+  TRY_OUT(device, kiln_device_open(&device, f.rt, 0, NULL));
+  TRY_OUT(module, kiln_module_load(&module, device, &desc));
+  kiln_module_free(module);
+  module = NULL;
+  f.cuda->cubin_rc = CUDA_ERROR_NO_BINARY_FOR_GPU;
+  TRY_OUT(module, kiln_module_load(&module, device, &desc));
+done:
+  f.cuda->cubin_rc = 0;
+  kiln_module_free(module);
+  kiln_device_free(device);
+}
+
+static void span(void *user, const kiln_span *s)
+{
+  (void)user;
+  (void)s;
+}
+
+static void stream_area(void)
+{
+  const kiln_device_opts own = {.context = KILN_CONTEXT_OWN};
+  kiln_device *device = NULL;
+  kiln_stream *stream = NULL, *wrapped = NULL;
+  kiln_event *event = NULL;
+  kiln_timeline *timeline = NULL;
+  CUdeviceptr p = 0;
+  char path[300];
+
+  snprintf(path, sizeof path, "%s/trace", f.dir);
+  TRY_OUT(device, kiln_device_open(&device, f.rt, 0, &own));
+  TRY_OUT(stream, kiln_stream_create(&stream, device, NULL));
+  TRY_OUT(wrapped,
+          kiln_stream_wrap(&wrapped, device, kiln_stream_handle(stream)));
+  TRY_OUT(event, kiln_event_create(&event, device, true));
+  TRY_OUT(timeline, kiln_timeline_create(&timeline, device));
+  TRY(kiln_stream_attach(stream, timeline));
+  TRY(kiln_memory_alloc(&p, device, 64));
+  TRY(kiln_fill_async(stream, p, 0, 4,
+                      16)); /* goes unrecorded without memory */
+  TRY(kiln_timeline_begin(timeline, stream, "outer"));
+  for (int i = 0; i < 40; i++) {
+    TRY(kiln_timeline_begin(timeline, wrapped, "inner"));
+    TRY(kiln_timeline_end(timeline, wrapped));
+  }
+  TRY(kiln_timeline_host_begin(timeline, "host"));
+  TRY(kiln_timeline_host_end(timeline));
+  TRY(kiln_timeline_each(timeline, span, NULL));
+  TRY(kiln_timeline_write(timeline, path));
+done:
+  if (p != 0)
+    ck_kiln_ok(kiln_memory_free(device, p));
+  kiln_timeline_free(timeline);
+  kiln_event_free(event);
+  kiln_stream_free(wrapped);
+  kiln_stream_free(stream);
+  kiln_device_free(device);
+}
+
+static const struct {
+  const char *name;
+  area_fn *run;
+} areas[] = {{"runtime", runtime_area}, {"compile", compile_area},
+             {"job", job_area},         {"cache", cache_area},
+             {"pack", pack_area},       {"module", module_area},
+             {"refused", refused_area}, {"streams", stream_area}};
+enum { AREAS = sizeof areas / sizeof areas[0] };
+
+/* Empty the cache folder, so that each round has the same work. */
+static void fresh_folder(void)
+{
+  test_dir_remove(f.dir);
+  test_dir_make(f.dir);
+}
+
+/* One round: allocation `at` of the area fails, alone or with all after it.
+ * False: the area has not that many. */
+static bool round_of(area_fn *run, long at, bool after)
+{
+  bool reached;
+
+  f.alloc.fail_at = -1;
+  fresh_folder();
+  make_runtime();
+  ck_assert_ptr_nonnull(f.rt);
+  f.alloc.calls = 0;
+  f.alloc.fail_after = after;
+  f.alloc.fail_at = at;
+  last = KILN_OK;
+  run();
+  reached = f.alloc.calls > at;
+  f.alloc.fail_at = -1;
+  check_calm();
+  kiln_runtime_free(f.rt);
+  f.rt = NULL;
+  ck_assert_msg(f.alloc.live == 0, "allocation %ld failing leaves %ld blocks",
+                at, f.alloc.live);
+  ck_assert_int_eq(fake_cuda_live(f.cuda), 0);
+  ck_assert_int_eq(f.nvrtc->programs, 0);
+  return reached;
+}
+
+START_TEST(every_allocation_fails_in_turn)
+{
+  area_fn *const run = areas[_i / 2].run;
+  const bool after = _i % 2 != 0;
+  long at = 0, refused = 0;
+
+  while (round_of(run, at, after)) {
+    refused += last != KILN_OK;
+    at++;
+  }
+  ck_assert_int_eq(last, KILN_OK); /* the round in which none failed */
+  ck_assert_msg(at > 5, "%s: only %ld allocations", areas[_i / 2].name, at);
+  ck_assert_msg(refused > 0, "%s: no failure was ever reported",
+                areas[_i / 2].name);
+}
+END_TEST
+
+/* What the pack area reads. */
+static void write_pack(void)
+{
+  const kiln_program_desc desc = whole_desc();
+  const kiln_target target = {.cc = 90};
+  kiln_image *image;
+
+  make_runtime();
+  ck_kiln_ok(kiln_compile(&image, f.rt, &desc, &target));
+  ck_kiln_ok(kiln_pack_write(f.rt, pack_path, &image, 1));
+  kiln_image_free(image);
+  kiln_runtime_free(f.rt);
+  f.rt = NULL;
+}
+
+static void set_up(void)
+{
+  memset(&f, 0, sizeof f);
+  f.cuda = fake_cuda_of(FAKE_DRIVER);
+  f.nvrtc = fake_nvrtc_of(FAKE_NVRTC);
+  test_allocator_init(&f.alloc);
+  test_dir_make(f.dir);
+  snprintf(pack_path, sizeof pack_path, "%s.pack", f.dir);
+  write_pack();
+}
+
+static void finish(void)
+{
+  unlink(pack_path);
+  tear_down();
+}
+
+static Suite *make(void)
+{
+  Suite *suite = suite_create("alloc_torture");
+  TCase *t = tcase_create("areas");
+
+  tcase_add_checked_fixture(t, set_up, finish);
+  tcase_set_timeout(t, 300);
+  tcase_add_loop_test(t, every_allocation_fails_in_turn, 0, AREAS * 2);
+  suite_add_tcase(suite, t);
+  return suite;
+}
+
+KILN_TEST_MAIN(make)
