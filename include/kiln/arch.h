@@ -16,26 +16,26 @@ extern "C" {
 
 /** What a generation can do and how much it holds. Sizes in bytes. */
 typedef struct kiln_traits {
-  int cc;            /**< compute capability, e.g. 90 */
-  char family[16];   /**< "Kepler" ... "Blackwell" */
-  bool tegra;        /**< system on a chip; its machine code runs on no
-                              other capability, and no other's on it */
-  bool has_shfl;     /**< warp shuffle (3.0) */
-  bool has_its;      /**< independent thread scheduling (7.0) */
-  bool has_match;    /**< match.any / match.all (7.0) */
-  bool has_redux;    /**< redux.sync for 32-bit integers (8.0) */
-  bool has_redux_f32;/**< redux.sync for f32 min/max: 10.0 and 10.3 only,
-                              with suffix a or f */
-  bool has_cp_async; /**< cp.async (8.0) */
-  bool has_tma;      /**< bulk tensor copies and mbarrier tx (9.0) */
-  bool has_cluster;  /**< thread block clusters (9.0) */
-  bool has_pdl;      /**< programmatic dependent launch (9.0) */
-  bool has_f16;      /**< half-precision arithmetic (5.3) */
-  bool has_bf16;     /**< bfloat16 arithmetic (8.0) */
-  bool has_tensor;   /**< tensor cores (7.0) */
+  int cc;               /**< compute capability, e.g. 90 */
+  char family[16];      /**< "Kepler" ... "Blackwell" */
+  bool tegra;           /**< system on a chip; its machine code runs on no
+                             other capability, and no other's on it */
+  bool has_shfl;        /**< warp shuffle (3.0) */
+  bool has_its;         /**< independent thread scheduling (7.0) */
+  bool has_match;       /**< match.any / match.all (7.0) */
+  bool has_redux;       /**< redux.sync for 32-bit integers (8.0) */
+  bool has_redux_f32;   /**< redux.sync for f32 min/max: 10.0 and 10.3 only,
+                             with suffix a or f */
+  bool has_cp_async;    /**< cp.async (8.0) */
+  bool has_tma;         /**< bulk tensor copies and mbarrier tx (9.0) */
+  bool has_cluster;     /**< thread block clusters (9.0) */
+  bool has_pdl;         /**< programmatic dependent launch (9.0) */
+  bool has_f16;         /**< half-precision arithmetic (5.3) */
+  bool has_bf16;        /**< bfloat16 arithmetic (8.0) */
+  bool has_tensor;      /**< tensor cores (7.0) */
   bool has_f64_atomics; /**< atomicAdd on double (6.0) */
   bool has_coop;        /**< cooperative launch (6.0) */
-  int warp_size;               /**< lanes a warp, 32 */
+  int warp_size;        /**< lanes a warp, 32 */
   int max_threads_per_block;   /**< 1,024; 512 before 2.0 */
   int max_threads_per_sm;      /**< resident threads */
   int max_blocks_per_sm;       /**< resident blocks */
@@ -101,7 +101,7 @@ typedef enum kiln_rung {
 #define KILN_RUNG_ENUM(name, id, text) KILN_RUNG_##name,
   KILN_RUNG_MAP(KILN_RUNG_ENUM)
 #undef KILN_RUNG_ENUM
-  KILN_RUNG_COUNT
+      KILN_RUNG_COUNT
 } kiln_rung;
 
 /** "exact", "lower", ... static text. */
@@ -109,17 +109,17 @@ KILN_API const char *kiln_rung_name(kiln_rung rung);
 
 /** What the ladder decides on. */
 typedef struct kiln_ladder_query {
-  int cc;                /**< the GPU's capability */
-  bool tegra;            /**< integrated GPU (also told by cc 32, 53, 62, 72, 87,
-                            101 and 110). Set or not, 12.1 counts as a member
-                            of its family: it runs 12.0 code */
-  char suffix;           /**< 0, or 'a'/'f' if the kernel needs it */
-  int driver_version;    /**< 12020 = 12.2; 0 = no driver (compile only) */
-  int nvrtc_version;     /**< 13000 = 13.0; 0 = no NVRTC */
-  const int *archs;      /**< NVRTC's list, any order; NULL: the known list of
-                            that version */
-  size_t n_archs;        /**< entries of archs */
-  int nvjitlink_version; /**< 12080 = 12.8; 0 = none */
+  int cc;             /**< the GPU's capability */
+  bool tegra;         /**< integrated GPU (also told by cc 32, 53, 62, 72, 87,
+                         101 and 110). Set or not, 12.1 counts as a member
+                         of its family: it runs 12.0 code */
+  char suffix;        /**< 0, or 'a'/'f' if the kernel needs it */
+  int driver_version; /**< 12020 = 12.2; 0 = no driver (compile only) */
+  int nvrtc_version;  /**< 13000 = 13.0; 0 = no NVRTC */
+  const int *archs;   /**< NVRTC's list, any order; NULL: the known list of
+                         that version */
+  size_t n_archs;     /**< entries of archs */
+  int nvjitlink_version;   /**< 12080 = 12.8; 0 = none */
   const kiln_target *pack; /**< targets in packs */
   size_t n_pack;           /**< entries of pack */
 } kiln_ladder_query;

@@ -53,11 +53,12 @@ void kiln__error_set(const kiln_error *record);
 
 /* Fill in malloc where the caller gave none. */
 void kiln__allocator_default(kiln_allocator *a);
-void *kiln__alloc(const kiln_allocator *a, size_t size);      /* uninitialised */
+void *kiln__alloc(const kiln_allocator *a, size_t size); /* uninitialised */
 void *kiln__calloc(const kiln_allocator *a, size_t n, size_t size);
 void *kiln__resize(const kiln_allocator *a, void *p, size_t size);
 void kiln__free(const kiln_allocator *a, void *p);
-char *kiln__strdup(const kiln_allocator *a, const char *text); /* NULL -> NULL */
+char *kiln__strdup(const kiln_allocator *a,
+                   const char *text); /* NULL -> NULL */
 char *kiln__strndup(const kiln_allocator *a, const char *text, size_t n);
 
 /* ---- Text ----------------------------------------------------------------- */

@@ -1,3 +1,4 @@
+#!/usr/bin/env bash
 # What the packaging tests share; sourced. SOURCE and WORK come from CTest.
 set -eu
 export LC_ALL=C

@@ -1,19 +1,22 @@
+#!/usr/bin/env bash
 # Consume Kiln the way $HOW says, then run the program with the GPU that may be
 # there and without any.
+# shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
-sanitizer=${SANITIZE:+-fsanitize=$SANITIZE}
+prefix=${PREFIX:?}
+sanitizer=()
+[ -z "${SANITIZE:-}" ] || sanitizer=("-fsanitize=$SANITIZE")
 program=$WORK/build/embed
 
 with_cmake() {
   configure "$SOURCE/samples/embed" "$WORK/build" \
-    -DCMAKE_C_FLAGS="$sanitizer" -DCMAKE_C_COMPILER_LAUNCHER= "$@"
+    -DCMAKE_C_FLAGS="${sanitizer[*]-}" -DCMAKE_C_COMPILER_LAUNCHER= "$@"
   build "$WORK/build"
 }
 
 with_pkgconfig() {
-  local prefix=$1 file
-  shift
+  local file
   command -v pkg-config >/dev/null || skip "pkg-config is not installed"
   file=$(find "$prefix" -name kiln.pc)
   [ -n "$file" ] || fail "no kiln.pc under $prefix"
@@ -21,8 +24,8 @@ with_pkgconfig() {
   export PKG_CONFIG_PATH
   mkdir -p "$WORK/build"
   # shellcheck disable=SC2046 # flags are words
-  "$CC" -std=c11 -Wall -Wextra -Werror $sanitizer "$SOURCE/samples/embed/main.c" \
-    -o "$program" $(pkg-config --cflags kiln) "$@" ||
+  "$CC" -std=c11 -Wall -Wextra -Werror ${sanitizer[@]+"${sanitizer[@]}"} \
+    "$SOURCE/samples/embed/main.c" -o "$program" $(pkg-config --cflags kiln) "$@" ||
     fail "compile with $(pkg-config --cflags --libs kiln)"
 }
 
@@ -39,21 +42,21 @@ subdirectory)
   [ ! -e "$WORK/build/kiln/tests" ] || fail "the consumer got our tests"
   [ ! -e "$WORK/build/kiln/samples" ] || fail "the consumer got our samples"
   ;;
-package) with_cmake -DCMAKE_PREFIX_PATH="$PREFIX" ;;
-package_static) with_cmake -DCMAKE_PREFIX_PATH="$PREFIX" -DEMBED_STATIC=ON ;;
+package) with_cmake -DCMAKE_PREFIX_PATH="$prefix" ;;
+package_static) with_cmake -DCMAKE_PREFIX_PATH="$prefix" -DEMBED_STATIC=ON ;;
 pkgconfig)
   # shellcheck disable=SC2046
-  with_pkgconfig "$PREFIX" $(pc_libs "$PREFIX") \
-    -Wl,-rpath,"$(dirname "$(find "$PREFIX" -name libkiln.so)")"
+  with_pkgconfig $(pc_libs "$prefix") \
+    -Wl,-rpath,"$(dirname "$(find "$prefix" -name libkiln.so)")"
   ;;
 pkgconfig_static)
   # shellcheck disable=SC2046
-  with_pkgconfig "$PREFIX" \
-    $(pc_libs "$PREFIX" --static | sed 's/-lkiln/-l:libkiln.a/')
+  with_pkgconfig \
+    $(pc_libs "$prefix" --static | sed 's/-lkiln/-l:libkiln.a/')
   ;;
 moved)
   # An installed tree may be carried elsewhere.
-  cp -a "$PREFIX" "$WORK/elsewhere"
+  cp -a "$prefix" "$WORK/elsewhere"
   with_cmake -DCMAKE_PREFIX_PATH="$WORK/elsewhere" \
     -DCMAKE_FIND_USE_PACKAGE_REGISTRY=OFF
   grep -q "$WORK/elsewhere" "$WORK/build/CMakeCache.txt" ||

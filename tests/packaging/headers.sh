@@ -1,18 +1,20 @@
+#!/usr/bin/env bash
 # Every public header compiles alone, strictly, as C11 and C++11 to 17, and on
 # either side of cuda.h where that is installed.
+# shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
-cd "$WORK"
+cd "$WORK" || exit 1
 c_flags="-std=c11 -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes"
 
 # Compiler and flags, then the lines of the file.
 compile() {
   local suffix=$1 command=$2
   shift 2
-  printf '%s\n' "$@" >try.$suffix
+  printf '%s\n' "$@" >"try.$suffix"
   # shellcheck disable=SC2086 # flags are words
   $command -pedantic-errors -Werror -I "$SOURCE/include" -fsyntax-only \
-    try.$suffix || fail "$command: $*"
+    "try.$suffix" || fail "$command: $*"
 }
 
 n=0

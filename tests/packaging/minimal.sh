@@ -1,5 +1,7 @@
+#!/usr/bin/env bash
 # With a C compiler, CMake and xxhash.h and nothing else; with CROSS, for
 # aarch64.
+# shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
 options="-DKILN_CLI=OFF -DKILN_TESTS=OFF -DKILN_SAMPLES=OFF"
@@ -15,7 +17,7 @@ options="$options -DKILN_XXHASH_INCLUDE=$WORK/xxhash"
 machine=
 if [ -n "${NEEDS_CROSS:-}" ]; then
   [ -n "${CROSS:-}" ] || skip "aarch64-linux-gnu-gcc is not installed"
-  CC=$CROSS
+  export CC=$CROSS
   machine=AArch64
   options="$options -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64"
 fi

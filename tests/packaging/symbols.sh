@@ -1,7 +1,9 @@
+#!/usr/bin/env bash
 # What the libraries export, import and hold.
+# shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
-cd "$WORK"
+cd "$WORK" || exit 1
 $NM -D --defined-only "$SHARED" | awk '{ print $NF }' | sed 's/@.*//' >exported
 [ "$(wc -l <exported)" -ge 50 ] || fail "hardly anything is exported"
 if grep -v '^kiln_' exported; then
