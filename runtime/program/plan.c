@@ -194,10 +194,15 @@ static kiln_status add_define(kiln__plan *plan, const char *text)
   if (kiln__macro_known(text, name))
     return kiln__fail(KILN_EINVAL, "set it in kiln_program_desc.traits instead",
                       "%.*s is a trait of the target", (int)name, text);
-  copy = kiln__arena_copy(&plan->arena, text,
-                          text[head] == '\0' ? head + 2 : strlen(text));
-  if (copy != NULL && text[head] == '\0')
-    memcpy(copy + head, "=1", 3);
+  if (text[head] == '\0') {
+    copy = kiln__arena_alloc(&plan->arena, head + 3);
+    if (copy != NULL) {
+      memcpy(copy, text, head);
+      memcpy(copy + head, "=1", 3);
+    }
+  } else {
+    copy = kiln__arena_text(&plan->arena, text);
+  }
   if (copy != NULL)
     kiln__list_add(&plan->arena, &plan->defines, copy);
   return KILN_OK;
