@@ -1,6 +1,7 @@
 /* runtime.c -- make and free the root object; find driver and compilers. */
 #include "runtime.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ static uint64_t parse_bytes(const char *text)
 
   if (text == NULL || text[0] < '0' || text[0] > '9')
     return 0;
+  errno = 0;
   value = strtoull(text, &end, 10);
   switch (*end) {
   case 'K':
@@ -47,7 +49,7 @@ static uint64_t parse_bytes(const char *text)
   default:
     break;
   }
-  if (*end != '\0' || value > UINT64_MAX / unit)
+  if (errno == ERANGE || *end != '\0' || value > UINT64_MAX / unit)
     return 0;
   return value * unit;
 }
