@@ -10,16 +10,20 @@
  *              KILN_EVEN    0      1: each block reads one contiguous range;
  *                                  0: all blocks advance side by side
  *              KILN_LOAD    0      0: plain; 1: streaming; 2: past the first-
- *                                  level cache (7.0); 3: that, and 256-byte
- *                                  requests to memory (8.0)
+ *                                  level cache (7.0)
+ *              KILN_KEEP    0      MiB at the front of x that compete for the
+ *                                  second-level cache as usual; what follows is
+ *                                  evicted first (8.0), so that an array above
+ *                                  the cache's size does not sweep it empty.
+ *                                  0: all as usual
  * Launch:      block KILN_BLOCK; grid of at least 1 block in one dimension, best
  *              as many as are resident at once, fewer for small n. No dynamic
  *              shared memory.
  *              x          n elements, aligned to the element only
- *              workspace  128 bytes + one KILN_ACC a block, 128-byte aligned; its
- *                         first 4 bytes 0 before the first launch, every launch
- *                         leaves them 0. Launches that may run at the same time
- *                         need one each.
+ *              workspace  8 bytes a block, 16 where KILN_ACC has 8, aligned to 8;
+ *                         all 0 before the first launch, every launch leaves
+ *                         them 0. Launches that may run at the same time need
+ *                         one each.
  * Result:      *result; the operation's identity for n = 0. The same bits for
  *              the same n, grid, specialisation and alignment of x.
  */
@@ -47,6 +51,9 @@
 #ifndef KILN_LOAD
 #define KILN_LOAD 0
 #endif
+#ifndef KILN_KEEP
+#define KILN_KEEP 0
+#endif
 
 #define KILN_FLAT_BLOCK 1
 #ifdef __CUDACC_RTC__
@@ -73,21 +80,45 @@ struct alignas(16) pack {
 
 static_assert(sizeof(pack) == 16, "KILN_T: 4 or 8 bytes");
 
+/* How a load ranks in the second-level cache. */
+#define HAS_RANK (KILN_KEEP > 0 && KILN_ARCH >= 80)
+typedef unsigned long long rank;
+
+static __device__ __forceinline__ rank rank_usual()
+{
+  rank made = 0;
+
+#if HAS_RANK
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(made));
+#endif
+  return made;
+}
+
+static __device__ __forceinline__ rank rank_evict_first()
+{
+  rank made = 0;
+
+#if HAS_RANK
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(made));
+#endif
+  return made;
+}
+
 /* Read-only loads: nothing writes the input while it is folded. */
-static __device__ __forceinline__ pack load(const pack *from)
+static __device__ __forceinline__ pack load(const pack *from, rank how)
 {
   uint4 bits;
   pack value;
 
-#if KILN_LOAD == 1
+#if HAS_RANK
+  asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 "
+               "{%0, %1, %2, %3}, [%4], %5;"
+               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+               : "l"(from), "l"(how));
+#elif KILN_LOAD == 1
   bits = __ldcs(reinterpret_cast<const uint4 *>(from));
 #elif KILN_LOAD == 2 && KILN_ARCH >= 70
   asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
-               : "l"(from));
-#elif KILN_LOAD == 3 && KILN_ARCH >= 80
-  asm volatile("ld.global.nc.L1::no_allocate.L2::256B.v4.u32 "
-               "{%0, %1, %2, %3}, [%4];"
                : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
                : "l"(from));
 #else
@@ -129,6 +160,10 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
 {
   const share mine = share_of(packs);
   const count stride = STRIDE;
+#if HAS_RANK
+  const count kept = (KILN_KEEP << 20) / sizeof(pack);
+#endif
+  const rank usual = rank_usual(), evict_first = rank_evict_first();
   const fold op{};
   folded partial[pack_size];
   pack loaded[KILN_ITEMS];
@@ -139,9 +174,15 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
 
 #pragma unroll 1
   for (; i + (KILN_ITEMS - 1) * stride < mine.end; i += KILN_ITEMS * stride) {
+#if HAS_RANK
+    const rank how = i < kept ? usual : evict_first;
+#else
+    const rank how = usual;
+#endif
+
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      loaded[k] = load(x + i + k * stride);
+      loaded[k] = load(x + i + k * stride, how);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       for (unsigned e = 0; e < pack_size; ++e)
@@ -151,7 +192,7 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
 #pragma unroll
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
     if (i + k * stride < mine.end)
-      loaded[k] = load(x + i + k * stride);
+      loaded[k] = load(x + i + k * stride, evict_first);
 #pragma unroll
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
     if (i + k * stride < mine.end)
@@ -165,32 +206,6 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
   return partial[0];
 }
 
-/* The partial results of all blocks, in the order of the blocks. They come from
- * the second-level cache: other SMs wrote them. */
-static __device__ __forceinline__ folded fold_blocks(const folded *partials)
-{
-  constexpr unsigned at_once = 4;
-  const fold op{};
-  folded value = fold::identity<folded>();
-
-#pragma unroll 1
-  for (unsigned base = 0; base < gridDim.x; base += at_once * KILN_BLOCK) {
-    folded loaded[at_once]; /* all under way before the first is used */
-
-#pragma unroll
-    for (unsigned k = 0; k < at_once; ++k) {
-      const unsigned i = base + k * KILN_BLOCK + threadIdx.x;
-
-      loaded[k] =
-          i < gridDim.x ? __ldcg(partials + i) : fold::identity<folded>();
-    }
-#pragma unroll
-    for (unsigned k = 0; k < at_once; ++k)
-      value = op(value, loaded[k]);
-  }
-  return kiln::block_reduce(value, op);
-}
-
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                                              KILN_THREADS / KILN_BLOCK)
     reduce(const KILN_T *x, unsigned long long n, void *workspace,
@@ -202,6 +217,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   const count head = to_boundary < n ? to_boundary : n;
   const count packs = (n - head) / pack_size;
   const count tail = (n - head) % pack_size;
+  kiln::letter<folded> *letters = static_cast<kiln::letter<folded> *>(workspace);
+  const bool is_last = blockIdx.x + 1 == gridDim.x;
   folded edge = fold::identity<folded>();
   folded value;
 
@@ -212,19 +229,21 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     edge =
         static_cast<folded>(__ldg(x + (n - tail) + (threadIdx.x - pack_size)));
 
-  value = fold_packs(reinterpret_cast<const pack *>(x + head), packs);
-  value = kiln::block_reduce(op(value, edge), op);
-
-  if (gridDim.x > 1) {
-    unsigned *ticket = static_cast<unsigned *>(workspace);
-    folded *partials = reinterpret_cast<folded *>(ticket + 32);
-
+  value = op(fold_packs(reinterpret_cast<const pack *>(x + head), packs), edge);
+  value = kiln::block_reduce_first(value, op);
+  if (kiln::warp() != 0)
+    return;
+  if (!is_last) {
     if (threadIdx.x == 0)
-      partials[blockIdx.x] = value;
-    if (!kiln::last_block(ticket))
-      return;
-    value = fold_blocks(partials);
+      kiln::letter_post(letters + blockIdx.x, value);
+    return;
   }
+  /* The last block is the last to start: all that it waits for is under way. */
+  if (threadIdx.x != 0)
+    value = fold::identity<folded>();
+  value = op(value, kiln::letters_take(letters, gridDim.x - 1, op,
+                                       fold::identity<folded>()));
+  value = kiln::warp_reduce(value, op);
   if (threadIdx.x == 0)
     *result = value;
 }

@@ -233,7 +233,7 @@ static void prepare(sample *s, arrays *a, size_t n)
       kiln_memory_alloc(&a->copy, s->device, sizeof(float) << SMALL_BITS));
   SAMPLE_TRY(kiln_memory_alloc(&a->result, s->device, sizeof(float)));
   SAMPLE_TRY(kiln_memory_alloc(&a->workspace, s->device, 1 << 16));
-  SAMPLE_TRY(kiln_fill(s->device, a->workspace, 0, 4, 1));
+  SAMPLE_TRY(kiln_fill(s->device, a->workspace, 0, 1, 1 << 16));
   SAMPLE_TRY(
       kiln_copy_to_device(s->device, a->input, a->host, n * sizeof(float)));
   SAMPLE_TRY(kiln_event_create(&a->from, s->device, true));

@@ -509,6 +509,25 @@ __device__ __forceinline__ T block_reduce(T value, Op op)
   return warp_broadcast(warp_fold_first(value, op, warps), 0);
 }
 
+/* The same with the result in thread 0 only, and one barrier; once in a kernel,
+ * or with a barrier of your own before the next collective. Other warps than the
+ * first are through at the barrier. */
+template <class T, class Op>
+__device__ __forceinline__ T block_reduce_first(T value, Op op)
+{
+  T *room = block_scratch<T>();
+  const unsigned warps = block_threads() / warp_size;
+
+  value = warp_folder<T, Op>::first(value, op);
+  if (lane() == 0)
+    room[warp()] = value;
+  __syncthreads();
+  if (warp() != 0)
+    return value;
+  value = room[lane() < warps ? lane() : 0];
+  return warp_fold_first(value, op, warps);
+}
+
 /* The fold over the warps below this one; the own `value` in warp 0. */
 template <class T, class Op>
 __device__ __forceinline__ T block_before(T value, Op op)
@@ -580,31 +599,127 @@ __device__ __forceinline__ unsigned block_count(bool condition)
 
 /* ---- Grid -------------------------------------------------------------------- */
 
-/* Is this the last block of a 1-D grid to come here? The same answer in every
- * thread. What thread 0 of each block wrote before is then visible to the last
- * block, past its first-level cache. `ticket` is 0 before the first launch, and
- * is 0 again after each: nobody has to clear it. */
-__device__ __forceinline__ bool last_block(unsigned *ticket)
+/* A value on its way from one block to another. Each half travels with a mark in
+ * one 64-bit word, which arrives whole: neither fence nor ticket is needed, one
+ * way through the second-level cache instead of three. All words are 0 before
+ * the first launch, and taking a letter clears it for the next. */
+template <class T>
+struct letter {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "T: 4 or 8 bytes");
+  unsigned long long word[sizeof(T) / 4];
+};
+
+__device__ __forceinline__ unsigned long long
+word_load(const unsigned long long *from)
 {
-  bool last = false;
-
-  if (thread() == 0) {
-    const unsigned top = gridDim.x - 1; /* where the ticket wraps to 0 */
 #if KILN_ARCH >= 70
-    unsigned before; /* release and acquire: all the order that is needed */
+  unsigned long long value;
 
-    asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
-                 : "=r"(before)
-                 : "l"(__cvta_generic_to_global(ticket)), "r"(top)
-                 : "memory");
-    last = before == top;
+  asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];"
+               : "=l"(value)
+               : "l"(__cvta_generic_to_global(from))
+               : "memory");
+  return value;
 #else
-    __threadfence();
-    last = atomicInc(ticket, top) == top;
-    __threadfence();
+  return *static_cast<const volatile unsigned long long *>(from);
 #endif
+}
+
+__device__ __forceinline__ void word_store(unsigned long long *to,
+                                           unsigned long long value)
+{
+#if KILN_ARCH >= 70
+  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(
+                   __cvta_generic_to_global(to)),
+               "l"(value)
+               : "memory");
+#else
+  *static_cast<volatile unsigned long long *>(to) = value;
+#endif
+}
+
+/* For one thread of a block. */
+template <class T>
+__device__ __forceinline__ void letter_post(letter<T> *to, T value)
+{
+  unsigned half[sizeof(T) / 4];
+
+  memcpy(half, &value, sizeof value);
+  for (unsigned i = 0; i < sizeof(T) / 4; ++i)
+    word_store(&to->word[i], 1ull << 32 | half[i]);
+}
+
+template <class T>
+__device__ __forceinline__ letter<T> letter_peek(const letter<T> *from)
+{
+  letter<T> seen;
+
+  for (unsigned i = 0; i < sizeof(T) / 4; ++i)
+    seen.word[i] = word_load(&from->word[i]);
+  return seen;
+}
+
+template <class T>
+__device__ __forceinline__ bool letter_is_here(letter<T> seen)
+{
+  bool here = true;
+
+  for (unsigned i = 0; i < sizeof(T) / 4; ++i)
+    here = here && seen.word[i] >> 32 != 0;
+  return here;
+}
+
+template <class T> __device__ __forceinline__ T letter_open(letter<T> seen)
+{
+  unsigned half[sizeof(T) / 4];
+  T value;
+
+  for (unsigned i = 0; i < sizeof(T) / 4; ++i)
+    half[i] = static_cast<unsigned>(seen.word[i]);
+  memcpy(&value, half, sizeof value);
+  return value;
+}
+
+/* For one whole warp: wait for `n` letters, clear their places, and fold them
+ * in an order that depends on n alone. All lanes get their share, which a warp
+ * reduce completes. The blocks that post must be running or finished, or be sure
+ * to run: wait for blocks of a lower index only. */
+template <class T, class Op>
+__device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
+                                          T identity)
+{
+  /* All asked for at once: with 17, as many as fill 132 SMs four times over. */
+  constexpr unsigned at_once = sizeof(T) == 4 ? 17 : 9;
+  T value = identity;
+
+#pragma unroll 1
+  for (unsigned base = lane(); base < n; base += at_once * warp_size) {
+    letter<T> seen[at_once];
+    bool all_here;
+
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      for (unsigned w = 0; w < sizeof(T) / 4; ++w)
+        seen[k].word[w] = base + k * warp_size < n ? 0 : 1ull << 32;
+    do {
+      all_here = true;
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        if (!letter_is_here(seen[k]))
+          seen[k] = letter_peek(from + base + k * warp_size);
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        all_here = all_here && letter_is_here(seen[k]);
+    } while (!all_here);
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      if (base + k * warp_size < n) {
+        value = op(value, letter_open(seen[k]));
+        for (unsigned w = 0; w < sizeof(T) / 4; ++w)
+          word_store(&from[base + k * warp_size].word[w], 0);
+      }
   }
-  return block_any(last);
+  return value;
 }
 
 } // namespace kiln

@@ -496,7 +496,7 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
   if (st != KILN_OK)
     return failed("sweep");
   printf("  %5u %5u %7u %4u %4u", base->block, base->items, base->threads,
-         base->even, base->load);
+         base->even, base->keep);
   for (unsigned s = 0; s < SWEEP_SIZES; s++) {
     double least = INFINITY;
 
@@ -521,7 +521,7 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
       cJSON_AddNumberToObject(j, "items", tuning.items);
       cJSON_AddNumberToObject(j, "threads", tuning.threads);
       cJSON_AddNumberToObject(j, "even", tuning.even);
-      cJSON_AddNumberToObject(j, "load", tuning.load);
+      cJSON_AddNumberToObject(j, "keep", tuning.keep);
       cJSON_AddNumberToObject(j, "packs", tuning.packs);
       cJSON_AddNumberToObject(j, "n", (double)shot.n);
       cJSON_AddNumberToObject(j, "ms", shot.ms);
@@ -538,9 +538,9 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
 static int sweep(bench *b)
 {
   static const unsigned blocks[] = {256, 512, 1024};
-  static const unsigned items[] = {2, 4, 8};
+  static const unsigned items[] = {4, 8};
   static const unsigned threads[] = {1024, 1536, 2048};
-  static const unsigned loads[] = {0, 2, 3};
+  static const unsigned keeps[] = {0, 24};
   const unsigned repeats = b->gpu.repeats;
   best bests[SWEEP_SIZES];
   cJSON *list = cJSON_AddArrayToObject(b->json, "sweep");
@@ -549,15 +549,15 @@ static int sweep(bench *b)
     bests[s] = (best){.ms = INFINITY};
   printf("\nSweep, queued medians, best limit on the grid each\n"
          "  %5s %5s %7s %4s %4s %13s %13s %13s %13s\n",
-         "block", "items", "threads", "even", "load", "2^28", "2^24", "2^20",
+         "block", "items", "threads", "even", "keep", "2^28", "2^24", "2^20",
          "2^16");
   b->gpu.repeats = 9;
-  for (unsigned i = 0; i < 3 * 3 * 3 * 2 * 3; i++) {
+  for (unsigned i = 0; i < 3 * 2 * 3 * 2 * 2; i++) {
     const bench_tuning t = {.block = blocks[i % 3],
-                            .items = items[i / 3 % 3],
-                            .threads = threads[i / 9 % 3],
-                            .even = i / 27 % 2,
-                            .load = loads[i / 54]};
+                            .items = items[i / 3 % 2],
+                            .threads = threads[i / 6 % 3],
+                            .even = i / 18 % 2,
+                            .keep = keeps[i / 36]};
 
     if (t.block <= t.threads && t.threads % t.block == 0 &&
         sweep_program(b, &t, bests, list) != 0)
@@ -566,11 +566,11 @@ static int sweep(bench *b)
   b->gpu.repeats = repeats;
   for (unsigned s = 0; s < SWEEP_SIZES; s++)
     if (isfinite(bests[s].ms))
-      printf("  best for 2^%u: block %u, items %u, threads %u, even %u, load "
+      printf("  best for 2^%u: block %u, items %u, threads %u, even %u, keep "
              "%u, packs %u: %.2f us\n",
              sweep_bits[s], bests[s].tuning.block, bests[s].tuning.items,
              bests[s].tuning.threads, bests[s].tuning.even,
-             bests[s].tuning.load, bests[s].tuning.packs, bests[s].ms * 1e3);
+             bests[s].tuning.keep, bests[s].tuning.packs, bests[s].ms * 1e3);
   return 0;
 }
 

@@ -61,6 +61,7 @@ typedef struct bench_tuning {
   unsigned threads; /* KILN_THREADS: resident on an SM */
   unsigned even;    /* KILN_EVEN */
   unsigned load;    /* KILN_LOAD */
+  unsigned keep;    /* KILN_KEEP */
   unsigned packs;   /* fewest 16-byte packs a thread, which limits the grid */
 } bench_tuning;
 
@@ -75,8 +76,8 @@ bench_tuning kiln__bench_safe(const bench_tuning *tuning);
 
 /* Text of the defines for a program; `at` points into `text`. */
 typedef struct bench_defines {
-  char text[5][32];
-  const char *at[5];
+  char text[6][32];
+  const char *at[6];
 } bench_defines;
 kiln_program_desc kiln__bench_desc_rung(bench_defines *d,
                                         const bench_rung *rung);

@@ -34,9 +34,10 @@ bench_tuning kiln__bench_tuned(uint64_t n)
     uint64_t most;
     bench_tuning tuning;
   } classes[] = {
-      {UINT64_C(1) << 18, {512, 4, 1024, 0, 0, 1}},
-      {UINT64_C(1) << 22, {512, 4, 1024, 0, 0, 2}},
-      {UINT64_MAX, {512, 4, 2048, 0, 0, 4}},
+      {UINT64_C(1) << 18, {256, 4, 1024, 0, 0, 0, 1}},
+      {UINT64_C(1) << 22, {256, 8, 1024, 0, 0, 0, 4}},
+      {UINT64_C(1) << 26, {256, 8, 1024, 0, 0, 24, 4}},
+      {UINT64_MAX, {512, 8, 1024, 0, 0, 24, 4}},
   };
   size_t i = 0;
 
@@ -82,8 +83,9 @@ kiln_program_desc kiln__bench_desc_tuned(bench_defines *d,
   define(d, 2, "KILN_THREADS", tuning->threads);
   define(d, 3, "KILN_EVEN", tuning->even);
   define(d, 4, "KILN_LOAD", tuning->load);
+  define(d, 5, "KILN_KEEP", tuning->keep);
   return (kiln_program_desc){
-      .builtin = "reduce", .defines = d->at, .n_defines = 5};
+      .builtin = "reduce", .defines = d->at, .n_defines = 6};
 }
 
 /* ---- Device ----------------------------------------------------------------- */
@@ -298,8 +300,13 @@ static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
   if (n_shots > MOST || repeats > BENCH_MAX_REPEATS)
     return KILN_EINVAL;
   for (unsigned r = 0; r < repeats; r++)
-    for (size_t i = 0; i < n_shots; i++)
+    for (size_t i = 0; i < n_shots; i++) {
+      /* Twice untimed, so that the second-level cache holds what this code
+       * leaves in it and not what the other code did. */
+      for (int again = 0; again < (n_shots > 1 ? 2 : 0); again++)
+        TRY(run_once(g, &shots[i], behind, &ms[i][r]));
       TRY(run_once(g, &shots[i], behind, &ms[i][r]));
+    }
   for (size_t i = 0; i < n_shots; i++) {
     median[i] = kiln__bench_median(ms[i], repeats);
     shots[i].counted = repeats;
