@@ -131,8 +131,7 @@ START_TEST(record_holds_the_last_failure)
 
   ck_assert_ptr_nonnull(e);
   ck_assert_int_eq(e->status, KILN_OK);
-  ck_assert_int_eq(kiln__fail(KILN_EINVAL, "%d", "bad %d", 7),
-                   KILN_EINVAL);
+  ck_assert_int_eq(kiln__fail(KILN_EINVAL, "%d", "bad %d", 7), KILN_EINVAL);
   check_record(KILN_EINVAL, KILN_SOURCE_NONE, 0);
   ck_assert_str_eq(e->message, "bad 7");
   ck_assert_str_eq(e->hint, "%d"); /* a hint is no format */
