@@ -160,10 +160,20 @@ static void row(cli_table *t, const char *label, const char *text)
   kiln__cli_cell(t, "%s", text);
 }
 
+/* The places tried have a table of their own. */
+static const char *without_trail(const doctor *d, const char *text)
+{
+  const char *trail = strstr(text, ": tried ");
+
+  return trail == NULL
+             ? text
+             : kiln__cli_text(d->c, "%.*s", (int)(trail - text), text);
+}
+
 static const char *driver_line(const doctor *d)
 {
   if (d->driver_status != KILN_OK && d->driver_status != KILN_ENODEVICE)
-    return d->driver_text;
+    return without_trail(d, d->driver_text);
   return kiln__cli_text(d->c, "%s, for CUDA %s", d->driver.path,
                         kiln__cli_version(d->c, d->driver.version));
 }
@@ -195,7 +205,7 @@ static void print_nvrtc(const doctor *d)
 
   puts("\nNVRTC, the compiler");
   if (d->n_nvrtc == 0) {
-    printf("  none: %s\n", d->nvrtc_text);
+    printf("  none: %s\n", without_trail(d, d->nvrtc_text));
     return;
   }
   kiln__cli_table(&t, c, heads);
@@ -381,7 +391,7 @@ void kiln__cli_doctor_brief(const doctor *d)
                        kiln__cli_version(c, d->nvrtc[i].info.version),
                        d->nvrtc[i].info.path));
   if (d->n_nvrtc == 0)
-    row(&t, "NVRTC", d->nvrtc_text);
+    row(&t, "NVRTC", without_trail(d, d->nvrtc_text));
   add_files(d, &t);
   row(&t, "verdict", d->verdict);
   row(&t, "next", d->next);
