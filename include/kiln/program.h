@@ -155,7 +155,9 @@ typedef struct kiln_job_progress {
   size_t compiled; /**< of these, by the compiler rather than a cache */
 } kiln_job_progress;
 
-/** Called after each program, from a compile thread, with no lock held. */
+/** Called after each program with no lock held: from a compile thread, or, for
+ * programs that were canceled before they started, from kiln_job_cancel() or
+ * kiln_job_free(). */
 typedef void (*kiln_progress_fn)(void *user, const kiln_job_progress *now);
 
 /**

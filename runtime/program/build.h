@@ -24,8 +24,13 @@ long kiln__log_bad_name(const char *raw, size_t size, const kiln__list *names);
 
 /* One line a kernel of the PTX, with what the assembler's lines in the log say
  * of it; then one a function that spills. */
-void kiln__report_write(kiln__buf *out, const char *ptx, size_t ptx_size,
-                        const char *log, size_t log_size);
+void kiln__report_write(kiln__buf *out, kiln__slice ptx, kiln__slice cubin,
+                        kiln__slice log);
+
+/* Bytes of constant memory that machine code holds for a kernel, its
+ * parameters included; 0 if it tells nothing. */
+int kiln__cubin_constant(const void *cubin, size_t size, const char *kernel,
+                         size_t kernel_size);
 
 /* A line of a report. Names are not terminated. */
 typedef struct kiln__report_line {

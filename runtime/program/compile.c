@@ -438,8 +438,7 @@ static kiln_status make_entry(const kiln__build *b, const kiln__nvrtc *nvrtc,
 
   kiln__buf_init(&report, a);
   kiln__buf_init(&meta, a);
-  kiln__report_write(&report, slice(&o->ptx).data, o->ptx.size,
-                     slice(&b->log).data, b->log.size);
+  kiln__report_write(&report, slice(&o->ptx), slice(&o->cubin), slice(&b->log));
   write_meta(b, nvrtc, o, &meta);
   KILN_TRY(kiln__buf_status(&report, "the resource report"));
   KILN_TRY(kiln__buf_status(&meta, "an image"));

@@ -40,7 +40,7 @@ static void add_clean(kiln__buf *out, const char *text, size_t size)
       continue;
     }
     kiln__buf_add(out, text + run, i - run);
-    if (i < size)
+    if (i < size && text[i] != '\0') /* NVRTC leaves one between its parts */
       kiln__buf_text(out, "?");
     run = i + 1;
   }

@@ -195,20 +195,23 @@ static void write_record(kiln__buf *out, const record *r, bool kernel)
                    s->max_threads, s->n_params);
 }
 
-void kiln__report_write(kiln__buf *out, const char *ptx, size_t ptx_size,
-                        const char *log, size_t log_size)
+void kiln__report_write(kiln__buf *out, kiln__slice ptx, kiln__slice cubin,
+                        kiln__slice log)
 {
   table t = {.alloc = out->alloc};
   size_t kernels;
 
-  take_kernels(&t, ptx, ptx_size);
+  take_kernels(&t, ptx.data, ptx.size);
   kernels = t.n;
-  take_log(&t, log, log_size);
+  take_log(&t, log.data, log.size);
   for (size_t i = 0; i < t.n; i++) {
-    const kiln_resources *res = &t.rows[i].res;
+    record *r = &t.rows[i];
 
-    if (i < kernels || res->spill_stores > 0 || res->spill_loads > 0)
-      write_record(out, &t.rows[i], i < kernels);
+    if (r->res.constant == 0)
+      r->res.constant =
+          kiln__cubin_constant(cubin.data, cubin.size, r->name, r->size);
+    if (i < kernels || r->res.spill_stores > 0 || r->res.spill_loads > 0)
+      write_record(out, r, i < kernels);
   }
   if (t.failed)
     out->failed = true;

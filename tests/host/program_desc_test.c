@@ -262,6 +262,31 @@ START_TEST(what_matters_is_in_the_key)
 }
 END_TEST
 
+/* The same bytes in every process, build and machine: whoever changes what a
+ * key holds must see that every pack and cache entry goes stale. */
+START_TEST(keys_are_stable)
+{
+  const kiln_program_desc desc = {.source = with_a,
+                                  .name = "stable.cu",
+                                  .headers = header_a,
+                                  .n_headers = 1,
+                                  .defines = d_1,
+                                  .n_defines = 2,
+                                  .traits = t_1,
+                                  .n_traits = 1,
+                                  .names = n_1,
+                                  .n_names = 2,
+                                  .options = o_std,
+                                  .n_options = 2,
+                                  .fast_math = true,
+                                  .max_registers = 64};
+  char hash[33];
+
+  key_of(&desc, hash);
+  ck_assert_str_eq(hash, "c6b046bea33212367dce83eb0cced93b");
+}
+END_TEST
+
 /* Changes of compiler, target and traits, one at a time. */
 START_TEST(local_fields_are_in_the_key)
 {
@@ -385,6 +410,7 @@ static Suite *suite(void)
   tcase_add_test(t, options_keep_their_words);
   tcase_add_loop_test(t, what_matters_is_in_the_key, 0,
                       sizeof pairs / sizeof pairs[0]);
+  tcase_add_test(t, keys_are_stable);
   tcase_add_test(t, local_fields_are_in_the_key);
   tcase_add_test(t, key_names_program_and_target);
   tcase_add_test(t, macros_of_a_lower_target);

@@ -67,8 +67,8 @@ START_TEST(long_logs_and_nuls)
   got = map(raw, lines * 12 + 3);
   ck_assert_uint_eq(strlen(got), lines * 12 + 1);
   free(got);
-  got = map("a\0b\n", 4);
-  ck_assert_str_eq(got, "a?b\n");
+  got = map("a\n\0ptxas error\n", 15);
+  ck_assert_str_eq(got, "a\nptxas error\n");
   free(got);
   free(raw);
 }
@@ -155,7 +155,8 @@ static char *report_of(const char *code, const char *log)
 
   kiln__allocator_default(&heap);
   kiln__buf_init(&out, &heap);
-  kiln__report_write(&out, code, strlen(code), log, strlen(log));
+  kiln__report_write(&out, (kiln__slice){code, strlen(code)},
+                     (kiln__slice){"", 0}, (kiln__slice){log, strlen(log)});
   return kiln__buf_take(&out);
 }
 
@@ -224,12 +225,67 @@ START_TEST(every_truncation_stays_inside)
     memcpy(log, ptxas, size);
     kiln__allocator_default(&heap);
     kiln__buf_init(&out, &heap);
-    kiln__report_write(&out, ptx, sizeof ptx - 1, log, size);
+    kiln__report_write(&out, (kiln__slice){ptx, sizeof ptx - 1},
+                       (kiln__slice){"", 0}, (kiln__slice){log, size});
     ck_assert(!out.failed);
     kiln__buf_clear(&out);
     kiln__log_map(&out, log, size, &names);
     kiln__buf_free(&out);
     free(log);
+  }
+}
+END_TEST
+
+/* ---- Machine code ------------------------------------------------------------- */
+
+/* An ELF file with a section of names and one of constants for "k". */
+static size_t make_elf(unsigned char *out)
+{
+  static const char strings[] = "\0.names\0.nv.constant0.k\0.nv.constant2.k";
+
+  memset(out, 0, 400);
+  memcpy(out, "\177ELF\2\1", 6);
+  out[40] = 128; /* sections start here */
+  out[58] = 64;
+  out[60] = 4; /* of them, the first is none */
+  out[62] = 1;
+  memcpy(out + 64, strings, sizeof strings);
+  out[128 + 64] = 1;
+  out[128 + 64 + 24] = 64;
+  out[128 + 64 + 32] = sizeof strings;
+  out[128 + 128] = 8;
+  out[128 + 128 + 32] = 0x90;
+  out[128 + 128 + 33] = 1;
+  out[128 + 192] = 24;
+  out[128 + 192 + 32] = 8;
+  return 128 + 256;
+}
+
+START_TEST(constants_of_machine_code)
+{
+  unsigned char file[400];
+  const size_t size = make_elf(file);
+  uint64_t seed = 7;
+
+  ck_assert_int_eq(kiln__cubin_constant(file, size, "k", 1), 0x198);
+  ck_assert_int_eq(kiln__cubin_constant(file, size, "kk", 2), 0);
+  ck_assert_int_eq(kiln__cubin_constant(file, size, "", 0), 0);
+  ck_assert_int_eq(kiln__cubin_constant("", 0, "k", 1), 0);
+  for (size_t n = 0; n < size; n++) { /* cut short, nothing behind it */
+    unsigned char *copy = malloc(n == 0 ? 1 : n);
+
+    memcpy(copy, file, n);
+    ck_assert_int_eq(kiln__cubin_constant(copy, n, "k", 1), 0);
+    free(copy);
+  }
+  for (int i = 0; i < 20000; i++) { /* random damage never leads outside */
+    unsigned char *copy = malloc(size);
+
+    memcpy(copy, file, size);
+    for (int k = 0; k < 3; k++)
+      copy[test_random(&seed) % size] = (unsigned char)test_random(&seed);
+    ck_assert_int_ge(kiln__cubin_constant(copy, size, "k", 1), 0);
+    free(copy);
   }
 }
 END_TEST
@@ -246,6 +302,7 @@ static Suite *suite(void)
   tcase_add_test(t, reads_resource_lines);
   tcase_add_test(t, odd_reports);
   tcase_add_test(t, every_truncation_stays_inside);
+  tcase_add_test(t, constants_of_machine_code);
   suite_add_tcase(s, t);
   return s;
 }
