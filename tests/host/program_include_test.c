@@ -63,7 +63,7 @@ START_TEST(finds_directives)
   text = realloc(text, size == 0 ? 1 : size); /* nothing behind it */
   kiln__lexer_init(&lexer, text, size);
   while (kiln__lexer_next(&lexer, &found))
-    snprintf(got + strlen(got), sizeof got - strlen(got), "%c:%s ",
+    snprintf(got + strlen(got), sizeof got - strlen(got), "%c:%.100s ",
              form[found.form], found.name);
   ck_assert_str_eq(got, texts[_i].want);
   free(text);
