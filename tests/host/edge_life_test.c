@@ -167,6 +167,7 @@ static void leave_everything(int compiles)
   static char sources[8][64];
   static kiln_job *job;
 
+  kiln_runtime_free(f.rt);
   open_runtime();
   f.nvrtc->delay_ms = 100;
   ck_kiln_ok(kiln_device_open(&f.device, f.rt, 0, NULL));
