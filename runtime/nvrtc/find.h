@@ -95,7 +95,10 @@ kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
  * KILN_OK, KILN_ENONVRTC, KILN_ENOMEM. */
 kiln_status kiln__nvrtc_archs(const kiln_allocator *a, const kiln__nvrtc *nvrtc,
                               kiln_nvrtc_info *out);
-/* Map the builtins that NVRTC will ask for, so that it need not search. */
-void kiln__nvrtc_load_builtins(kiln__nvrtc *nvrtc);
+/* Map the builtins that NVRTC will ask for, so that it need not search. Their
+ * absence shows when something is compiled, unless NVRTC would then look into
+ * the current directory. KILN_OK, KILN_ENONVRTC. */
+kiln_status kiln__nvrtc_load_builtins(const kiln_allocator *a,
+                                      kiln__nvrtc *nvrtc);
 
 #endif

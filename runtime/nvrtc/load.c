@@ -2,6 +2,7 @@
 #include "find.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
 enum { REQUIRED = 1, OPTIONAL = 0, MAX_ARCHS = 1024 };
@@ -57,6 +58,18 @@ static kiln_status read_version(kiln__nvrtc *nvrtc)
   return KILN_OK;
 }
 
+/* Releases before 13 have a RUNPATH with an empty element, which means the
+ * current directory, and it is searched for what they link to as well. What is
+ * loaded already is not searched for. */
+static void load_needed(void)
+{
+  static const char *const names[] = {"libpthread.so.0", "librt.so.1",
+                                      "libdl.so.2", "libm.so.6"};
+
+  for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
+}
+
 kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
                              kiln__nvrtc **out)
 {
@@ -67,6 +80,7 @@ kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
   if (nvrtc == NULL)
     return kiln__fail_memory("NVRTC");
   kiln__copy_text(nvrtc->path, sizeof nvrtc->path, path);
+  load_needed();
   nvrtc->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (nvrtc->library == NULL)
     KILN_TRY(kiln__fail(KILN_ENONVRTC, "install NVRTC again",
@@ -131,23 +145,99 @@ static void builtins_name(const kiln__nvrtc *nvrtc, char out[64])
                nvrtc->version % 1000 / 10);
 }
 
-/* NVRTC opens its builtins by soname at the first compile. A library of that
- * soname which is loaded already is taken, so its folder need not be in any
- * search path, and the empty element in the RUNPATH of older releases (the
- * current directory!) never comes into play. */
-void kiln__nvrtc_load_builtins(kiln__nvrtc *nvrtc)
+static void builtins_hint(const kiln__nvrtc *nvrtc)
+{
+  const char *slash = strrchr(nvrtc->path, '/');
+  const int n = slash == NULL ? 0 : (int)(slash - nvrtc->path);
+  char name[64];
+
+  builtins_name(nvrtc, name);
+  if (nvrtc->builtins == NULL)
+    kiln__error_hint("put %s, of the same release, into %.*s beside %s", name,
+                     n, nvrtc->path, slash == NULL ? "it" : slash + 1);
+  else
+    kiln__error_hint("install NVRTC again: %s in %.*s does not belong to %s",
+                     name, n, nvrtc->path, slash == NULL ? "it" : slash + 1);
+}
+
+/* Does the loader's search for this library's sake take in the current
+ * directory? */
+static kiln_status searches_here(const kiln_allocator *a, void *library,
+                                 bool *here)
+{
+  Dl_serinfo head, *info;
+
+  *here = false;
+  if (dlinfo(library, RTLD_DI_SERINFOSIZE, &head) != 0)
+    return KILN_OK;
+  info = kiln__calloc(a, 1, head.dls_size);
+  if (info == NULL)
+    return kiln__fail_memory("NVRTC's search path");
+  info->dls_size = head.dls_size;
+  info->dls_cnt = head.dls_cnt;
+  if (dlinfo(library, RTLD_DI_SERINFO, info) == 0) {
+    const Dl_serpath *paths = info->dls_serpath;
+
+    for (unsigned i = 0; i < info->dls_cnt; i++) {
+      if (paths[i].dls_name != NULL && paths[i].dls_name[0] != '/')
+        *here = true;
+    }
+  }
+  kiln__free(a, info);
+  return KILN_OK;
+}
+
+/* The same for its own RUNPATH's sake: not because LD_LIBRARY_PATH says so,
+ * which holds for the whole program and is the user's wish. */
+static kiln_status runpath_here(const kiln_allocator *a, void *library,
+                                bool *here)
+{
+  void *program;
+  kiln_status st = searches_here(a, library, here);
+
+  if (st != KILN_OK || !*here)
+    return st;
+  program = dlopen(NULL, RTLD_LAZY);
+  if (program != NULL) {
+    bool anyway;
+
+    st = searches_here(a, program, &anyway);
+    *here = !anyway;
+    dlclose(program);
+  }
+  return st;
+}
+
+/* NVRTC opens its builtins and libcuda by soname when it compiles. A library
+ * of that soname which is loaded already is taken, so its folder need not be
+ * in any search path. */
+kiln_status kiln__nvrtc_load_builtins(const kiln_allocator *a,
+                                      kiln__nvrtc *nvrtc)
 {
   const char *slash = strrchr(nvrtc->path, '/');
   char path[sizeof nvrtc->path + 64], name[64];
+  kiln_status st;
+  bool here;
 
-  if (slash == NULL)
-    return;
   builtins_name(nvrtc, name);
-  kiln__format(path, sizeof path, "%.*s/%s", (int)(slash - nvrtc->path),
-               nvrtc->path, name);
-  nvrtc->builtins = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (slash != NULL) {
+    kiln__format(path, sizeof path, "%.*s/%s", (int)(slash - nvrtc->path),
+                 nvrtc->path, name);
+    nvrtc->builtins = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  }
   if (nvrtc->builtins == NULL)
     nvrtc->builtins = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  st = runpath_here(a, nvrtc->library, &here);
+  if (st != KILN_OK || !here)
+    return st;
+  dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (nvrtc->builtins != NULL)
+    return KILN_OK;
+  st = kiln__fail(KILN_ENONVRTC, NULL,
+                  "%s lacks %s and would search the current directory for it",
+                  nvrtc->path, name);
+  builtins_hint(nvrtc);
+  return st;
 }
 
 static kiln_status status_of(nvrtcResult rc)
@@ -191,21 +281,6 @@ static const char *hint_of(nvrtcResult rc)
   default:
     return NULL;
   }
-}
-
-static void builtins_hint(const kiln__nvrtc *nvrtc)
-{
-  const char *slash = strrchr(nvrtc->path, '/');
-  const int n = slash == NULL ? 0 : (int)(slash - nvrtc->path);
-  char name[64];
-
-  builtins_name(nvrtc, name);
-  if (nvrtc->builtins == NULL)
-    kiln__error_hint("put %s, of the same release, into %.*s beside %s", name,
-                     n, nvrtc->path, slash == NULL ? "it" : slash + 1);
-  else
-    kiln__error_hint("install NVRTC again: %s in %.*s does not belong to %s",
-                     name, n, nvrtc->path, slash == NULL ? "it" : slash + 1);
 }
 
 kiln_status kiln__nvrtc_rc(const kiln__nvrtc *nvrtc, nvrtcResult rc,

@@ -274,10 +274,10 @@ kiln_status kiln__nvrtc_use(kiln__nvrtc_set *set, size_t i,
   if (e->table == NULL)
     KILN_TRY(load(set, e));
   if (!e->in_use) {
+    KILN_TRY(kiln__nvrtc_load_builtins(set->alloc, e->table));
     e->id.info.loaded = true;
     if (!publish(set))
       KILN_TRY(kiln__fail_memory("NVRTC's list"));
-    kiln__nvrtc_load_builtins(e->table);
     e->in_use = true;
   }
   *out = e->table;

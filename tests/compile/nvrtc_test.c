@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,6 +76,27 @@ static char *compile(const kiln__nvrtc *nvrtc, int arch)
   return ptx;
 }
 
+static bool is_mapped(const char *path)
+{
+  char line[1024];
+  bool found = false;
+  FILE *maps = fopen("/proc/self/maps", "r");
+
+  while (fgets(line, sizeof line, maps) != NULL)
+    found = found || strstr(line, path) != NULL;
+  fclose(maps);
+  return found;
+}
+
+static void copy_library(const char *from, const char *to)
+{
+  size_t size;
+  char *data = test_read_file(from, &size);
+
+  test_write_file(to, data, size);
+  free(data);
+}
+
 /* NVRTC finds its builtins although their folder is in no search path. */
 START_TEST(each_library_compiles)
 {
@@ -106,13 +128,11 @@ END_TEST
 
 START_TEST(each_library_is_remembered_unloaded)
 {
-  char dir[256], memo[300], line[1024];
+  char dir[256], memo[300];
   const kiln__nvrtc_id *ids;
   kiln__nvrtc_set *set;
   size_t n;
   int status;
-  bool mapped = false;
-  FILE *maps;
   pid_t pid;
 
   test_dir_make(dir);
@@ -125,11 +145,71 @@ START_TEST(each_library_is_remembered_unloaded)
   ck_assert_int_eq(status, 0);
   ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
   ck_assert(!ids[0].info.loaded);
-  maps = fopen("/proc/self/maps", "r");
-  while (fgets(line, sizeof line, maps) != NULL)
-    mapped = mapped || strstr(line, "libnvrtc") != NULL;
-  fclose(maps);
-  ck_assert(!mapped);
+  ck_assert(!is_mapped("libnvrtc"));
+  kiln__nvrtc_set_free(set);
+  test_dir_remove(dir);
+}
+END_TEST
+
+static bool library_path_is_relative(void)
+{
+  const char *path = getenv("LD_LIBRARY_PATH");
+
+  for (; path != NULL && *path != '\0'; path += strcspn(path, ":")) {
+    path += path[0] == ':';
+    if (path[0] != '/')
+      return true;
+  }
+  return false;
+}
+
+/* The RUNPATH of releases before 13 names the current directory: alone in its
+ * folder, such an NVRTC would take builtins and other libraries from there. */
+START_TEST(current_directory_lends_no_library)
+{
+  static const char *const traps[] = {"libpthread.so.0", "librt.so.1",
+                                      "libdl.so.2", "libm.so.6"};
+  char dir[256], alone[300], path[512], sprung[300];
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc_id *ids;
+  const kiln__nvrtc *nvrtc;
+  size_t n;
+
+  if (library_path_is_relative()) {
+    printf("not checked: LD_LIBRARY_PATH names the current directory\n");
+    return;
+  }
+  test_dir_make(dir);
+  snprintf(alone, sizeof alone, "%s/libnvrtc.so", dir);
+  snprintf(sprung, sizeof sprung, "%s/sprung", dir);
+  copy_library(paths[_i], alone);
+  snprintf(path, sizeof path, "%s/here", dir);
+  ck_assert_int_eq(mkdir(path, 0700), 0);
+  ck_assert_int_eq(chdir(path), 0);
+  for (size_t i = 0; i < sizeof traps / sizeof traps[0]; i++)
+    copy_library(KILN_TEST_FAKES "/fake_nvrtc.so", traps[i]);
+  setenv("FAKE_NVRTC_LOAD_FILE", sprung, 1);
+  set = open_set(alone, NULL);
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  snprintf(path, sizeof path, "libnvrtc-builtins.so.%d.%d",
+           ids[0].info.version / 1000, ids[0].info.version % 1000 / 10);
+  copy_library(KILN_TEST_FAKES "/fake_nvrtc.so", path);
+
+  if (kiln__nvrtc_use(set, 0, &nvrtc) == KILN_OK) {
+    nvrtcProgram program;
+
+    /* The system's own builtins may serve; if there are none it fails. */
+    ck_assert_int_eq(
+        nvrtc->createProgram(&program, source, "x.cu", 0, NULL, NULL), 0);
+    nvrtc->compileProgram(program, 0, NULL);
+    nvrtc->destroyProgram(&program);
+  } else {
+    ck_assert_int_eq(kiln_last_error()->status, KILN_ENONVRTC);
+    ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "builtins"));
+  }
+  ck_assert_msg(access(sprung, F_OK) != 0,
+                "a library of the current directory was loaded");
+  ck_assert_int_eq(chdir("/"), 0);
   kiln__nvrtc_set_free(set);
   test_dir_remove(dir);
 }
@@ -236,6 +316,7 @@ int main(void)
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, each_library_compiles, 0, n_paths);
   tcase_add_loop_test(t, each_library_is_remembered_unloaded, 0, n_paths);
+  tcase_add_loop_test(t, current_directory_lends_no_library, 0, n_paths);
   tcase_add_test(t, nvjitlink_assembles_its_ptx);
   suite_add_tcase(s, t);
   return kiln_test_run(s);

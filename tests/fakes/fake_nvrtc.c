@@ -139,6 +139,19 @@ static void read_config(const char *path)
   fclose(f);
 }
 
+static void append_byte(const char *variable)
+{
+  const char *path = getenv(variable);
+  int fd;
+
+  if (path == NULL)
+    return;
+  fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (fd < 0 || write(fd, "c", 1) != 1)
+    abort();
+  close(fd);
+}
+
 __attribute__((constructor)) static void set_up(void)
 {
   const char *delay = getenv("FAKE_NVRTC_DELAY_MS");
@@ -156,6 +169,7 @@ __attribute__((constructor)) static void set_up(void)
     read_config(self.dli_fname);
   if (delay != NULL)
     control.delay_ms = atoi(delay);
+  append_byte("FAKE_NVRTC_LOAD_FILE");
 }
 
 /* ---- Reading a program ------------------------------------------------------ */
@@ -497,20 +511,6 @@ static bool pass_time(nvrtcProgram p)
   return p->flow == NULL || p->flow(p->flow_user, NULL) == 0;
 }
 
-static void count_compile(void)
-{
-  const char *path = getenv("FAKE_NVRTC_COUNT_FILE");
-  int fd;
-
-  atomic_fetch_add(&control.compiles, 1);
-  if (path == NULL)
-    return;
-  fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd < 0 || write(fd, "c", 1) != 1)
-    abort();
-  close(fd);
-}
-
 static void remember(nvrtcProgram p, int n, const char *const *options)
 {
   size_t used = 0;
@@ -544,7 +544,8 @@ static nvrtcResult compile(nvrtcProgram p, int n, const char *const *options)
     return NVRTC_ERROR_CANCELLED;
   if (control.log != NULL)
     add(&p->log, "%s", control.log);
-  count_compile();
+  atomic_fetch_add(&control.compiles, 1);
+  append_byte("FAKE_NVRTC_COUNT_FILE");
   if (control.rc[FAKE_NVRTC_compileProgram] != 0)
     return control.rc[FAKE_NVRTC_compileProgram];
   if (!check_lines(p, &t) || !emit(p, &t, hash))

@@ -4,9 +4,10 @@
  * name. Its version and architectures come, in rising order of weight, from
  *   - its file name: libnvrtc.so.12 is 12.8, .so.11.2 is 11.8, else 13.0
  *   - a text file beside it, "<library>.fake": lines "version 12040",
- *     "archs 50 52 90", "delay_ms 20", "rc compileProgram 7", "broken 1"
+ *     "archs 50 52 90", "delay_ms 20", "rc compileProgram 7"
  *   - environment: FAKE_NVRTC_DELAY_MS (of each compile), and
- *     FAKE_NVRTC_COUNT_FILE (gets one byte a compile, from any process)
+ *     FAKE_NVRTC_COUNT_FILE (gets one byte a compile, from any process);
+ *     FAKE_NVRTC_LOAD_FILE gets one each time a copy is loaded
  *   - its control block, through fake_nvrtc_of().
  * A copy of the file is a library of its own; a link to it is not.
  *
