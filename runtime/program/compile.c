@@ -1,10 +1,12 @@
 /* compile.c -- one run of NVRTC: source to PTX, machine code, names and log. */
 #include "build.h"
 
+#include <locale.h>
 #include <string.h>
 
 enum {
   NO_CACHE_SINCE = 12090,
+  KEEPS_LOCALE_SINCE = 12000,
   CXX17 = 1 << 0,
   RESOURCES = 1 << 1,
   NO_CACHE = 1 << 2
@@ -257,6 +259,28 @@ done:
   return st;
 }
 
+/* NVRTC 11 leaves the thread with a locale of its own, and the process with "C"
+ * for numbers; neither is its to change. */
+static nvrtcResult compile_in_locale(const kiln__nvrtc *nvrtc,
+                                     nvrtcProgram program,
+                                     const kiln__list *options)
+{
+  const locale_t thread = uselocale((locale_t)0);
+  char numeric[64] = "C";
+  const char *now;
+  nvrtcResult rc;
+
+  if (nvrtc->version >= KEEPS_LOCALE_SINCE)
+    return nvrtc->compileProgram(program, (int)options->n, options->items);
+  kiln__copy_text(numeric, sizeof numeric, setlocale(LC_NUMERIC, NULL));
+  rc = nvrtc->compileProgram(program, (int)options->n, options->items);
+  now = setlocale(LC_NUMERIC, NULL);
+  if (now != NULL && strcmp(now, numeric) != 0)
+    setlocale(LC_NUMERIC, numeric);
+  uselocale(thread);
+  return rc;
+}
+
 /* One run. *rc is the compiler's verdict; the status only tells of failures
  * around it. */
 static kiln_status run(const kiln__build *b, const kiln__nvrtc *nvrtc,
@@ -276,7 +300,7 @@ static kiln_status run(const kiln__build *b, const kiln__nvrtc *nvrtc,
   KILN_TRY(kiln__arena_status(&arena, "compiler options"));
   KILN_TRY(open_program(b, nvrtc, source, &program));
   kiln__pool_enter(b->rt->pool);
-  *rc = nvrtc->compileProgram(program, (int)options.n, options.items);
+  *rc = compile_in_locale(nvrtc, program, &options);
   kiln__pool_leave(b->rt->pool);
   kiln__buf_clear(&o->raw);
   if (fetch(&o->raw, program, nvrtc->getProgramLogSize, nvrtc->getProgramLog) ==
