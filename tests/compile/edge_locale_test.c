@@ -85,8 +85,8 @@ static void holds(const kiln_image *image, uint32_t bits)
 
 START_TEST(constants_and_entries)
 {
-  kiln_runtime *rt = each_runtime(_i, cache);
-  kiln_image *cold = compile(rt, "V=1.5f"), *warm;
+  kiln_runtime *first = each_runtime(_i, cache), *rt;
+  kiln_image *cold = compile(first, "V=1.5f"), *warm;
   const char *key, *other;
   kiln_resources a, b;
 
@@ -95,7 +95,6 @@ START_TEST(constants_and_entries)
   ck_assert_ptr_eq(uselocale((locale_t)0), LC_GLOBAL_LOCALE);
   holds(cold, 0x3fc00000); /* 1.5 */
   holds(cold, 0x3dcccccd); /* 0.1 */
-  kiln_runtime_free(rt);
 
   rt = each_runtime(_i, cache); /* read back by another runtime */
   warm = compile(rt, "V=1.5f");
@@ -120,8 +119,9 @@ START_TEST(constants_and_entries)
   ck_assert(kiln_image_compile_ms(warm) > 0.9 * kiln_image_compile_ms(cold));
   ck_assert_str_eq(kiln_image_ptx(warm, NULL), kiln_image_ptx(cold, NULL));
   kiln_image_free(warm);
-  kiln_image_free(cold);
   kiln_runtime_free(rt);
+  kiln_image_free(cold);
+  kiln_runtime_free(first);
   ck_assert_ptr_nonnull(setlocale(LC_ALL, chosen));
 }
 END_TEST
