@@ -118,7 +118,7 @@ static bool hash_pieces(int fd, uint64_t size, char out[48])
     const size_t n = size < PIECE ? (size_t)size : PIECE;
     XXH128_hash_t part;
 
-    if (!read_at(fd, piece, n, room / (PIECES - 1) * i))
+    if (!read_at(fd, piece, n, room * i / (PIECES - 1)))
       return false;
     part = XXH3_128bits_withSeed(piece, n, h.low64);
     h.low64 = part.low64 ^ h.high64;

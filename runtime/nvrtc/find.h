@@ -47,7 +47,7 @@ typedef struct kiln__search {
   char why[256];    /* why the last candidate was turned down */
   int64_t began_ns; /* calendar time */
   bool fresh;       /* something changed so lately that a further change
-                            might not show: not to be remembered */
+                            might not show: the answer is not remembered */
   bool odd_text;    /* a path that the memo cannot hold */
   bool no_memory;
 } kiln__search;

@@ -574,8 +574,6 @@ static void look_at_given(kiln__search *s)
   } else {
     try_file(s, s->given_how, s->given);
   }
-  /* Relative to a folder that may be another next time. */
-  s->fresh = s->fresh || s->given[0] != '/';
 }
 
 static void look_in_dirs(kiln__search *s)
@@ -590,8 +588,7 @@ static void look_in_dirs(kiln__search *s)
       step(s, "option nvrtc_dirs", given, "no such folder");
     else
       look_in(s, "option nvrtc_dirs", path);
-    watch(s, given); /* a link may lead elsewhere next time, */
-    s->fresh = s->fresh || given[0] != '/'; /* and so may a relative path */
+    watch(s, given); /* a link or a relative path may lead elsewhere */
   }
 }
 

@@ -155,12 +155,13 @@ static bool library_path_is_relative(void)
 {
   const char *path = getenv("LD_LIBRARY_PATH");
 
-  for (; path != NULL && *path != '\0'; path += strcspn(path, ":")) {
-    path += path[0] == ':';
-    if (path[0] != '/')
-      return true;
+  while (path != NULL && path[0] == '/') {
+    path += strcspn(path, ":");
+    if (*path == '\0')
+      return false;
+    path++;
   }
-  return false;
+  return path != NULL && (path[0] != '\0' || path != getenv("LD_LIBRARY_PATH"));
 }
 
 /* The RUNPATH of releases before 13 names the current directory: alone in its

@@ -4,10 +4,12 @@
 
 #include "base/os.h"
 #include "fake_nvrtc.h"
+#include "nvrtc/find.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -325,7 +327,7 @@ START_TEST(given_path_that_fails_is_an_error)
 }
 END_TEST
 
-START_TEST(given_relative_path_is_taken_from_here_and_not_remembered)
+START_TEST(given_relative_path_is_taken_from_here)
 {
   places.memo_path = memo;
   places.explicit_path = "own.so";
@@ -702,13 +704,65 @@ START_TEST(broken_library_is_not_loaded_again)
 }
 END_TEST
 
+static int answers_in_memo(void)
+{
+  size_t size;
+  char *data = test_read_file(memo, &size);
+  int n = 0;
+
+  for (const char *at = strstr(data, "\nfind\t"); at != NULL;
+       at = strstr(at + 1, "\nfind\t"))
+    n++;
+  free(data);
+  return n;
+}
+
 START_TEST(what_changed_just_now_is_not_remembered)
 {
   places.memo_path = memo;
+  places.explicit_path =
+      put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  ck_assert_int_eq(utimensat(AT_FDCWD, places.explicit_path, NULL, 0), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  ck_assert_int_eq(answers_in_memo(), 0);
+  age();
+  ck_assert_str_eq(versions(), "12080 ");
+  ck_assert_int_eq(answers_in_memo(), 1);
+}
+END_TEST
+
+START_TEST(memo_has_one_answer_a_search)
+{
+  char name[64];
+
+  places.memo_path = memo;
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
   list_elsewhere();
+  setenv("CUDA_HOME", below("elsewhere"), 1);
+  list_elsewhere();
+  ck_assert_int_eq(answers_in_memo(), 2);
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
-  ck_assert_str_eq(versions(), "13000 12080 ");
+  age();
+  list_elsewhere();
+  ck_assert_int_eq(answers_in_memo(), 2);
+  for (int i = 0; i < 20; i++) { /* it does not grow for ever */
+    snprintf(name, sizeof name, "elsewhere%d", i);
+    setenv("CUDA_HOME", below(name), 1);
+    list_elsewhere();
+  }
+  ck_assert_int_eq(answers_in_memo(), 8);
+}
+END_TEST
+
+START_TEST(success_leaves_the_error_record_alone)
+{
+  put(FAKE_BROKEN, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  kiln__fail(KILN_EINVAL, NULL, "an earlier failure");
+  ck_assert_str_eq(versions_here(), "12080 ");
+  ck_assert_str_eq(kiln_last_error()->message, "an earlier failure");
 }
 END_TEST
 
@@ -813,13 +867,13 @@ START_TEST(memo_damaged_anywhere)
   age();
   list_elsewhere();
   data = test_read_file(memo, &size);
-  for (size_t i = 0; i < size; i += 1 + size / 1000) {
+  for (size_t i = 0; i < size; i += 1 + size / 300) {
     data[i] = (char)(data[i] ^ (1 << i % 8));
     test_write_file(memo, data, size);
     ck_assert_str_eq(versions(), "12080 ");
     data[i] = (char)(data[i] ^ (1 << i % 8));
   }
-  for (size_t n = 0; n < size; n += 1 + size / 200) {
+  for (size_t n = 0; n < size; n += 1 + size / 60) {
     test_write_file(memo, data, n);
     ck_assert_str_eq(versions(), "12080 ");
   }
@@ -856,6 +910,113 @@ START_TEST(odd_characters_in_paths)
   age();
   list_elsewhere();
   ck_assert_str_eq(versions(), "13000 ");
+}
+END_TEST
+
+/* ---- Identity of a file --------------------------------------------------------------- */
+
+enum { ELF_SIZE = 300000 };
+
+/* An ELF file that is all notes: one of another kind, then a build id of
+ * `size` bytes. */
+static void make_elf(unsigned char *out, unsigned size)
+{
+  const Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
+                           .e_phoff = sizeof head,
+                           .e_phentsize = sizeof(Elf64_Phdr),
+                           .e_phnum = 2};
+  const Elf64_Nhdr other = {.n_namesz = 4, .n_descsz = 3, .n_type = 1};
+  const Elf64_Nhdr id = {
+      .n_namesz = 4, .n_descsz = size, .n_type = NT_GNU_BUILD_ID};
+  const Elf64_Phdr segments[2] = {
+      {.p_type = PT_LOAD},
+      {.p_type = PT_NOTE, .p_offset = 256, .p_filesz = 36 + size}};
+  unsigned char *at = out + 256;
+
+  memset(out, 0x55, ELF_SIZE);
+  memcpy(out, &head, sizeof head);
+  memcpy(out + sizeof head, segments, sizeof segments);
+  memcpy(at, &other, sizeof other);
+  memcpy(at + 12, "XYZ", 4);
+  memcpy(at + 20, &id, sizeof id);
+  memcpy(at + 32, "GNU", 4);
+  for (unsigned i = 0; i < size; i++)
+    at[36 + i] = (unsigned char)(i + 1);
+}
+
+static const char *build_of(const unsigned char *data, size_t size)
+{
+  static char out[2][48];
+  static int turn;
+  char *build = out[turn++ % 2];
+
+  test_write_file(below("lib.so"), data, size);
+  return kiln__library_build(below("lib.so"), build) ? build : "none";
+}
+
+START_TEST(build_id_identifies)
+{
+  unsigned char *data = malloc(ELF_SIZE);
+  char before[48];
+
+  make_elf(data, 20);
+  ck_assert_str_eq(build_of(data, ELF_SIZE),
+                   "id-0102030405060708090a0b0c0d0e0f1011121314");
+  data[ELF_SIZE - 1] ^= 1; /* the rest does not matter then */
+  ck_assert_str_eq(build_of(data, ELF_SIZE),
+                   "id-0102030405060708090a0b0c0d0e0f1011121314");
+  make_elf(data, 32); /* longer than fits: hashed */
+  strcpy(before, build_of(data, ELF_SIZE));
+  ck_assert_int_eq(strncmp(before, "id-", 3), 0);
+  ck_assert_uint_eq(strlen(before), 35);
+  data[256 + 36 + 31] ^= 1;
+  ck_assert_str_ne(build_of(data, ELF_SIZE), before);
+  make_elf(data, 4); /* too short to identify anything */
+  ck_assert_int_eq(strncmp(build_of(data, ELF_SIZE), "fx-", 3), 0);
+  free(data);
+}
+END_TEST
+
+START_TEST(without_build_id_pieces_identify)
+{
+  unsigned char *data = malloc(ELF_SIZE);
+  char before[48];
+
+  memset(data, 0x55, ELF_SIZE);
+  strcpy(before, build_of(data, ELF_SIZE));
+  ck_assert_int_eq(strncmp(before, "fx-", 3), 0);
+  ck_assert_str_eq(build_of(data, ELF_SIZE), before);
+  ck_assert_str_ne(build_of(data, ELF_SIZE - 1), before);
+  for (size_t at = 0; at < ELF_SIZE; at += ELF_SIZE - 1) { /* first, last */
+    data[at] ^= 1;
+    ck_assert_str_ne(build_of(data, ELF_SIZE), before);
+    data[at] ^= 1;
+  }
+  ck_assert_str_ne(build_of(data, 1), before);
+  ck_assert_str_eq(build_of(data, 0), "none");
+  ck_assert(!kiln__library_build(root, before));
+  ck_assert(!kiln__library_build("/nonexistent", before));
+  free(data);
+}
+END_TEST
+
+START_TEST(damaged_elf_does_no_harm)
+{
+  unsigned char *data = malloc(ELF_SIZE);
+  uint64_t seed = 88172645463325252u;
+
+  make_elf(data, 20);
+  for (size_t n = 1; n < 400; n++)
+    build_of(data, n);
+  for (int i = 0; i < 2000; i++) {
+    const size_t at = test_random(&seed) % 320;
+    const unsigned char was = data[at];
+
+    data[at] = (unsigned char)test_random(&seed);
+    build_of(data, 400);
+    data[at] = was;
+  }
+  free(data);
 }
 END_TEST
 
@@ -1189,8 +1350,7 @@ static Suite *suite(void)
   tcase_add_test(where, several_newest_first_links_once);
   tcase_add_test(where, given_path_is_the_only_place);
   tcase_add_test(where, given_path_that_fails_is_an_error);
-  tcase_add_test(where,
-                 given_relative_path_is_taken_from_here_and_not_remembered);
+  tcase_add_test(where, given_relative_path_is_taken_from_here);
   tcase_add_test(where, unusable_libraries_are_passed_over);
   tcase_add_test(where, current_directory_is_never_searched);
   tcase_add_test(where, already_loaded_in_the_process);
@@ -1204,12 +1364,17 @@ static Suite *suite(void)
   tcase_add_test(note, memo_keeps_several_answers);
   tcase_add_test(note, broken_library_is_not_loaded_again);
   tcase_add_test(note, what_changed_just_now_is_not_remembered);
+  tcase_add_test(note, memo_has_one_answer_a_search);
+  tcase_add_test(note, success_leaves_the_error_record_alone);
   tcase_add_test(note, memo_of_others_is_ignored);
   tcase_add_test(note, memo_of_another_format_is_ignored);
   tcase_add_test(note, memo_fields_out_of_range);
   tcase_add_test(note, memo_damaged_anywhere);
   tcase_add_test(note, memo_that_cannot_be_written);
   tcase_add_test(note, odd_characters_in_paths);
+  tcase_add_test(note, build_id_identifies);
+  tcase_add_test(note, without_build_id_pieces_identify);
+  tcase_add_test(note, damaged_elf_does_no_harm);
   tcase_add_test(use, older_library_lacks_optional_functions);
   tcase_add_test(use, builtins_beside_it_are_mapped_first);
   tcase_add_test(use, missing_builtins_are_named);
