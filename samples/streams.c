@@ -74,13 +74,14 @@ static double run(kiln_device *device, kiln_kernel *slow, CUdeviceptr out,
   return sample_now_ms() - begin;
 }
 
-/* No two kernels of the first stream overlap; those of the others all do. */
+/* No two kernels of the first stream overlap, to a few microseconds of the
+ * clock; those of the others all do. */
 static bool check(const picture *p)
 {
   double last_begin = p->begin[2][0], first_end = p->end[2][0];
 
   for (int i = 1; i < p->spans[1]; i++) {
-    if (p->begin[1][i] < p->end[1][i - 1])
+    if (p->begin[1][i] < p->end[1][i - 1] - 5)
       return false;
   }
   for (int row = 2; row < ROWS; row++) {
