@@ -117,7 +117,7 @@ static uint32_t number(const char *token, size_t size)
 static bool read_params(cursor *c, uint32_t *sizes, size_t capacity, size_t *n)
 {
   uint32_t bytes = 0;
-  bool skip_next = false, open = false;
+  bool open = false;
   const char *token;
   size_t size;
 
@@ -132,10 +132,6 @@ static bool read_params(cursor *c, uint32_t *sizes, size_t capacity, size_t *n)
     } else if (token_is(token, size, ".param")) {
       open = true;
       bytes = 0;
-    } else if (token_is(token, size, ".align")) {
-      skip_next = true; /* the number after it is no size */
-    } else if (skip_next) {
-      skip_next = false;
     } else if (*token == '.') {
       if (bytes == 0)
         bytes = type_bytes(token, size);

@@ -194,6 +194,40 @@ START_TEST(files_are_part_of_the_key)
 }
 END_TEST
 
+/* The first folder that has it is what the compiler takes, but a file in any
+ * of them may be. */
+START_TEST(every_folder_is_looked_at)
+{
+  char second[300], found[512], hash[33], other[33];
+  const char *options[] = {"-I", dir, "-I", second};
+  const kiln_header headers[] = {{"sub/v.h", "#include \"beside.h\"\n"}};
+  kiln_program_desc desc = {.source = "#include <one.h>\n",
+                            .headers = headers,
+                            .n_headers = 1,
+                            .options = options,
+                            .n_options = 4};
+  bool tracked;
+
+  snprintf(second, sizeof second, "%s/sub", dir);
+  put("sub/one.h", "int s;");
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_str_eq(found, "f:one.h ");
+  put("one.h", "int f;");
+  plan_of(&desc, found, other, &tracked);
+  ck_assert_str_eq(found, "f:one.h f:one.h ");
+  ck_assert_str_ne(hash, other);
+
+  /* A virtual header's own folder counts as if it were a file. */
+  desc.n_options = 0;
+  desc.source = "#include \"sub/v.h\"\n";
+  put("sub/beside.h", "int b;");
+  ck_assert_int_eq(chdir(dir), 0);
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_str_eq(found, "h:sub/v.h f:beside.h ");
+  ck_assert_int_eq(chdir("/"), 0);
+}
+END_TEST
+
 START_TEST(virtual_headers_win_over_files)
 {
   char found[512], hash[33];
@@ -340,6 +374,7 @@ static Suite *suite(void)
   tcase_add_test(t, virtual_headers_and_cycles);
   tcase_add_test(t, callers_header_shadows_the_embedded_one);
   tcase_add_test(t, files_are_part_of_the_key);
+  tcase_add_test(t, every_folder_is_looked_at);
   tcase_add_test(t, virtual_headers_win_over_files);
   tcase_add_test(t, beside_the_program);
   tcase_add_test(t, absolute_names_and_preludes);
