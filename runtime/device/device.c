@@ -141,7 +141,6 @@ static kiln_status read_info(kiln_device *device, int ordinal)
                         "device %d",
                         ordinal));
   KILN_TRY(kiln_arch_traits(major * 10 + minor, &device->traits));
-  device->traits.cc = major * 10 + minor;
   read_traits(driver, handle, &device->traits);
 
   *info = (kiln_device_info){.ordinal = ordinal,

@@ -104,6 +104,10 @@ static inline void tear_down(void)
 {
   check_calm();
   kiln_module_free(f.module);
+  ck_assert_int_eq(f.cuda->modules, 0); /* not left to the context's end */
+  ck_assert_int_eq(f.cuda->streams, 0);
+  ck_assert_int_eq(f.cuda->events, 0);
+  ck_assert_int_eq(f.cuda->allocations, 0);
   kiln_device_free(f.device);
   check_calm();
   kiln_runtime_free(f.rt);
@@ -111,10 +115,6 @@ static inline void tear_down(void)
                 f.cuda->violation);
   ck_assert_int_eq(f.cuda->contexts, 0);
   ck_assert_int_eq(f.cuda->retained, 0);
-  ck_assert_int_eq(f.cuda->modules, 0);
-  ck_assert_int_eq(f.cuda->streams, 0);
-  ck_assert_int_eq(f.cuda->events, 0);
-  ck_assert_int_eq(f.cuda->allocations, 0);
   ck_assert_int_eq(fake_cuda_live(f.cuda), 0);
   ck_assert_int_eq(f.nvrtc->programs, 0);
   ck_assert_int_eq(f.alloc.live, 0);

@@ -320,6 +320,20 @@ START_TEST(a_reset_device_takes_its_handles_along)
 }
 END_TEST
 
+START_TEST(a_reset_device_is_noticed_without_context_numbers)
+{
+  kiln_stream *stream;
+  int pushes;
+
+  f.rt->driver.ctxGetId = NULL;
+  ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
+  ck_assert_int_eq(f.rt->driver.devicePrimaryCtxReset(0), 0);
+  pushes = f.cuda->calls[FAKE_CUDA_ctxPushCurrent];
+  kiln_stream_free(stream);
+  ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_ctxPushCurrent], pushes);
+}
+END_TEST
+
 START_TEST(a_recycled_context_handle_is_told_by_its_number)
 {
   kiln_stream *stream;
@@ -604,6 +618,7 @@ static Suite *make(void)
   tcase_add_test(t, a_current_context_is_not_pushed_again);
   tcase_add_test(t, a_destroyed_context_is_noticed);
   tcase_add_test(t, a_reset_device_takes_its_handles_along);
+  tcase_add_test(t, a_reset_device_is_noticed_without_context_numbers);
   tcase_add_test(t, a_recycled_context_handle_is_told_by_its_number);
   tcase_add_test(t, an_old_driver_without_context_numbers_works);
   tcase_add_test(t, streams_are_made_as_asked);

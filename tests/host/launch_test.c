@@ -464,10 +464,21 @@ START_TEST(an_earlier_kernels_failure_is_told_apart)
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "lost"));
   ck_kiln_is(kiln_device_synchronize(f.device), KILN_ESTICKY);
   check_calm();
-  /* A launch's own fault is none: the context lives on. */
+  /* All is given back by giving up the context. */
+  kiln_module_free(f.module);
+  f.module = NULL;
+  kiln_device_free(f.device);
+  f.device = NULL;
+}
+END_TEST
+
+START_TEST(a_launchs_own_fault_costs_nothing)
+{
   f.cuda->rc[FAKE_CUDA_launchKernel] = CUDA_ERROR_INVALID_VALUE;
   ck_kiln_is(launch(&one), KILN_EDRIVER);
+  ck_assert_str_eq(kiln_last_error()->call, "cuLaunchKernel");
   f.cuda->rc[FAKE_CUDA_launchKernel] = 0;
+  ck_kiln_ok(launch(&one));
 }
 END_TEST
 
@@ -580,6 +591,7 @@ static Suite *make(void)
   tcase_add_test(t, clusters_need_their_gpu_and_driver);
   tcase_add_test(t, overlap_is_used_where_it_exists_and_ignored_elsewhere);
   tcase_add_test(t, an_earlier_kernels_failure_is_told_apart);
+  tcase_add_test(t, a_launchs_own_fault_costs_nothing);
   tcase_add_test(t, a_launch_allocates_and_looks_up_nothing);
   tcase_add_test(t, threads_launch_one_kernel);
   tcase_add_test(t, occupancy_is_the_drivers);
