@@ -251,11 +251,18 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
   if (st != KILN_OK)
     return st;
   pthread_mutex_lock(&rt->lock);
-  if (!rt->driver_ready) {
+  if (rt->driver_missing) {
+    /* A machine does not grow a driver: no second search, no longer trail. */
+    kiln__error_set(&rt->driver_error);
+    st = KILN_ENODRIVER;
+  } else if (!rt->driver_ready) {
     const char *env = rt->ignore_env ? NULL : kiln__env("KILN_DRIVER");
 
     st = kiln__driver_open(&rt->driver, rt->driver_path, env, rt->trail);
     rt->driver_ready = st == KILN_OK;
+    rt->driver_missing = st == KILN_ENODRIVER;
+    if (rt->driver_missing)
+      kiln__error_get(&rt->driver_error);
   }
   pthread_mutex_unlock(&rt->lock);
   if (st == KILN_OK)

@@ -18,8 +18,9 @@ struct kiln_runtime {
   kiln__pool *pool;
 
   pthread_mutex_t lock; /* guards what follows; never held while compiling */
-  bool driver_ready;
+  bool driver_ready, driver_missing;
   kiln__driver driver;
+  kiln_error driver_error; /* the record, if driver_missing */
   bool link_tried;
   kiln__nvjitlink *link;
 
