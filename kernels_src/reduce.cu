@@ -231,19 +231,21 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 
   value = op(fold_packs(reinterpret_cast<const pack *>(x + head), packs), edge);
   value = kiln::block_reduce_first(value, op);
-  if (kiln::warp() != 0)
-    return;
   if (!is_last) {
     if (threadIdx.x == 0)
       kiln::letter_post(letters + blockIdx.x, value);
     return;
   }
   /* The last block is the last to start: all that it waits for is under way. */
-  if (threadIdx.x != 0)
-    value = fold::identity<folded>();
-  value = op(value, kiln::letters_take(letters, gridDim.x - 1, op,
-                                       fold::identity<folded>()));
-  value = kiln::warp_reduce(value, op);
+  if (gridDim.x > 1) {
+    if (threadIdx.x != 0)
+      value = fold::identity<folded>();
+    value = op(value, kiln::letters_take<KILN_BLOCK>(
+                          letters, gridDim.x - 1, op,
+                          fold::identity<folded>()));
+    __syncthreads();
+    value = kiln::block_reduce_first(value, op);
+  }
   if (threadIdx.x == 0)
     *result = value;
 }
