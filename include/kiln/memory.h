@@ -6,8 +6,9 @@
  * valid, and be pinned for the copy to overlap with anything.
  *
  * Statuses of all: KILN_OK, KILN_EINVAL (NULL with a size above 0), KILN_EDRIVER,
- * KILN_EDEVMEM, KILN_ESTICKY, KILN_EFORKED, KILN_ECAPTURE (synchronous calls
- * while the stream is captured). Threads: any. */
+ * KILN_EDEVMEM, KILN_ESTICKY, KILN_EFORKED, KILN_ECAPTURE (synchronous copies
+ * and fills while the capture of a blocking stream ties up the default stream;
+ * captures of other streams are left alone). Threads: any. */
 #ifndef KILN_MEMORY_H
 #define KILN_MEMORY_H
 

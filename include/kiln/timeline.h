@@ -24,7 +24,8 @@ KILN_API kiln_status kiln_timeline_create(kiln_timeline **out,
 /** Free; NULL is fine. Detach its streams before. */
 KILN_API void kiln_timeline_free(kiln_timeline *timeline);
 
-/** Open a span in a stream (NULL: default stream). Spans of one stream nest.
+/** Open a span in a stream (NULL: default stream). Spans of one stream nest. A
+ * stream that is being captured is not recorded: KILN_ECAPTURE.
  * @param name  copied, 63 bytes at most are kept. */
 KILN_API kiln_status kiln_timeline_begin(kiln_timeline *timeline,
                                          kiln_stream *stream, const char *name);
