@@ -50,7 +50,9 @@ typedef struct kiln_program_desc {
   const char *const *options; /**< further NVRTC options, one word each; "-I"
                                  and its folder may be two words. Options that
                                  Kiln owns (-arch, --gpu-architecture, -ptx,
-                                 -dlto, -time, ...) are refused */
+                                 -dlto, -time, ...) are refused. Files that may
+                                 be included count for the cache by contents; a
+                                 program with `#include MACRO` is not cached */
   size_t n_options;           /**< entries of options */
   char suffix;                /**< 'a' or 'f' if the code needs it */
   bool debug;                 /**< -G */

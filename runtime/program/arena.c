@@ -73,6 +73,21 @@ char *kiln__arena_text(kiln__arena *arena, const char *text)
   return kiln__arena_copy(arena, text, text == NULL ? 0 : strlen(text));
 }
 
+char *kiln__arena_join(kiln__arena *arena, const char *a, const char *b,
+                       const char *c)
+{
+  const char *const parts[] = {a, b, c == NULL ? "" : c};
+  size_t size = 1;
+  char *text, *end;
+
+  for (size_t i = 0; i < 3; i++)
+    size += strlen(parts[i]);
+  text = end = kiln__arena_alloc(arena, size);
+  for (size_t i = 0; text != NULL && i < 3; i++)
+    end = stpcpy(end, parts[i]);
+  return text;
+}
+
 kiln_status kiln__arena_status(const kiln__arena *arena, const char *what)
 {
   return arena->failed ? kiln__fail_memory(what) : KILN_OK;

@@ -17,6 +17,9 @@ void *kiln__arena_alloc(kiln__arena *arena, size_t size);
 /* A copy with a NUL behind it; NULL data gives NULL. */
 char *kiln__arena_copy(kiln__arena *arena, const void *data, size_t size);
 char *kiln__arena_text(kiln__arena *arena, const char *text);
+/* Three texts as one; the last may be NULL. */
+char *kiln__arena_join(kiln__arena *arena, const char *a, const char *b,
+                       const char *c);
 /* KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__arena_status(const kiln__arena *arena, const char *what);
 

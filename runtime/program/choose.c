@@ -189,12 +189,8 @@ static kiln_status refuse_target(const offer *o, const kiln_target *target)
                     kiln_target_text(target, text));
 }
 
-static kiln_status check_compile(const kiln_runtime *rt,
-                                 const kiln_program_desc *desc,
-                                 const kiln_target *target)
+static kiln_status check_target(const kiln_target *target)
 {
-  if (rt == NULL || desc == NULL || target == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "rt, desc or target is NULL");
   if (target->cc < 10 || target->cc > 999)
     return kiln__fail(KILN_EINVAL, "write 9.0 as 90",
                       "the target's compute capability is %d", target->cc);
@@ -209,12 +205,15 @@ kiln_status kiln__compile_request(kiln__image_request *req, kiln_traits *traits,
                                   const kiln_program_desc *desc,
                                   const kiln_target *target)
 {
+  kiln_status st = KILN_OK;
   kiln_target wanted;
-  kiln_status st = check_compile(rt, desc, target);
   offer o;
 
-  if (st != KILN_OK)
-    return st;
+  if (rt == NULL || desc == NULL || target == NULL) {
+    kiln__fail(KILN_EINVAL, NULL, "rt, desc or target is NULL");
+    return KILN_EINVAL;
+  }
+  KILN_TRY(check_target(target));
   wanted = *target;
   if (wanted.suffix == 0)
     wanted.suffix = desc->suffix;

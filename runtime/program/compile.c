@@ -75,14 +75,7 @@ static bool overridden(const kiln__plan *plan, const char *name)
 
 static void add_define(kiln__arena *arena, kiln__list *list, const char *text)
 {
-  const size_t n = strlen(text);
-  char *option = kiln__arena_alloc(arena, n + 3);
-
-  if (option == NULL)
-    return;
-  memcpy(option, "-D", 2);
-  memcpy(option + 2, text, n);
-  kiln__list_add(arena, list, option);
+  kiln__list_add(arena, list, kiln__arena_join(arena, "-D", text, NULL));
 }
 
 static void add_defines(const kiln__build *b, kiln__arena *arena,

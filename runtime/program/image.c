@@ -213,7 +213,9 @@ const char *kiln_image_log(const kiln_image *image)
 
 kiln_target kiln_image_target(const kiln_image *image)
 {
-  return image == NULL ? (kiln_target){0} : image->target;
+  static const kiln_target none;
+
+  return image == NULL ? none : image->target;
 }
 
 kiln_origin kiln_image_origin(const kiln_image *image)

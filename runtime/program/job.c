@@ -157,8 +157,10 @@ static kiln_status make_job(kiln_job **out, kiln_runtime *rt,
   kiln_job *job = kiln__calloc(&rt->alloc, 1, sizeof *job);
   pthread_condattr_t attributes;
 
-  if (job == NULL)
-    return kiln__fail_memory("a job");
+  if (job == NULL) {
+    kiln__fail_memory("a job");
+    return KILN_ENOMEM;
+  }
   job->rt = rt;
   kiln__arena_init(&job->arena, &rt->alloc);
   atomic_init(&job->cancel, false);

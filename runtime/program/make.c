@@ -51,8 +51,10 @@ static kiln_status pending_alloc(kiln__pending **out, kiln_runtime *rt,
   kiln_status st;
 
   *out = NULL;
-  if (p == NULL)
-    return kiln__fail_memory("an image");
+  if (p == NULL) {
+    kiln__fail_memory("an image");
+    return KILN_ENOMEM;
+  }
   p->rt = rt;
   p->desc = desc;
   pthread_mutex_init(&p->lock, NULL);

@@ -129,18 +129,12 @@ static void note(kiln__plan *plan, const option *o)
 static void add(kiln__plan *plan, const option *o, const char *word,
                 const char *second)
 {
-  char *whole;
-  const size_t n = strlen(word), m = second == NULL ? 0 : strlen(second);
+  const char *whole =
+      kiln__arena_join(&plan->arena, word, second == NULL ? "" : " ", second);
 
-  note(plan, o);
-  whole = kiln__arena_alloc(&plan->arena, n + m + 2);
   if (whole == NULL)
     return;
-  memcpy(whole, word, n);
-  if (second != NULL) {
-    whole[n] = ' ';
-    memcpy(whole + n + 1, second, m);
-  }
+  note(plan, o);
   if (!named(o, "I") && !named(o, "include-path")) {
     if (already(&plan->canonical, whole))
       return;

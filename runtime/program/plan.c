@@ -108,14 +108,7 @@ static kiln_status plan_name(kiln__plan *plan)
       return kiln__fail(KILN_EINVAL, NULL, "the program's name spans lines");
     plan->name = name;
   } else if (desc->builtin != NULL) {
-    const size_t n = strlen(desc->builtin);
-    char *text = kiln__arena_alloc(&plan->arena, n + 4);
-
-    if (text != NULL) {
-      memcpy(text, desc->builtin, n);
-      memcpy(text + n, ".cu", 4);
-    }
-    plan->name = text;
+    plan->name = kiln__arena_join(&plan->arena, desc->builtin, ".cu", NULL);
   } else {
     plan->name = "program.cu";
   }

@@ -282,10 +282,13 @@ kiln_status kiln_pack_write(kiln_runtime *rt, const char *path,
 
   if (st != KILN_OK)
     return st;
-  entries = kiln__calloc(&rt->alloc, n, sizeof *entries);
+  entries = kiln__calloc(&rt->alloc, n, sizeof(void *));
   targets = kiln__calloc(&rt->alloc, n, sizeof *targets);
-  if (entries == NULL || targets == NULL)
-    KILN_TRY(kiln__fail_memory("a pack"));
+  if (entries == NULL || targets == NULL) {
+    st = KILN_ENOMEM;
+    kiln__fail_memory("a pack");
+    goto done;
+  }
   for (size_t i = 0; i < n; i++) {
     entries[i] = kiln__image_entry(images[i]);
     targets[i] = kiln_image_target(images[i]);
