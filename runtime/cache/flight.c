@@ -45,8 +45,8 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
     return st;
   }
   if (!fetch->private_only) {
+    kiln__memory_put(cache, *out); /* first: flushing to disk takes time */
     kiln__disk_publish(cache, *out);
-    kiln__memory_put(cache, *out);
   }
   return KILN_OK;
 }

@@ -95,11 +95,17 @@ START_TEST(fields_do_not_run_together)
       {{"a", "\np 1 1 a\n", true}, {"a", "abc", true}},
       {{"a", "ab\np 1 1 a\nc", true}, {"", "", true}},
   };
-  char seen[8][33], portable[33];
+  char seen[9][33], portable[33];
   size_t n = sizeof pairs / sizeof pairs[0];
 
   for (size_t i = 0; i < n; i++)
     hash_of(pairs[i], 2, seen[i], portable);
+  {
+    /* What two fields would look like without sizes. */
+    static const field one[] = {{"a", "ab\np a\nc", true}};
+
+    hash_of(one, 1, seen[n++], portable);
+  }
   for (size_t i = 0; i < n; i++) {
     for (size_t j = i + 1; j < n; j++)
       ck_assert_str_ne(seen[i], seen[j]);

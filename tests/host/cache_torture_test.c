@@ -93,10 +93,12 @@ END_TEST
 
 /* ---- Killed while publishing --------------------------------------------- */
 
-static void publish_for_ever(uint64_t seed)
+static void publish_for_ever(uint64_t seed, int begun)
 {
   char name[32];
 
+  if (write(begun, "!", 1) != 1)
+    _exit(1);
   for (uint64_t i = 0;; i++) {
     snprintf(name, sizeof name, "kernel %d", (int)((seed + i) % 5));
     b.config.memory_bytes = 1;
@@ -126,12 +128,18 @@ START_TEST(killed_while_publishing)
 
   b.config.memory_bytes = 1;
   for (int i = 0; i < KILLS; i++) {
-    const pid_t pid = fork();
-    int status;
+    int status, begun[2];
+    char byte;
+    pid_t pid;
 
+    ck_assert_int_eq(pipe(begun), 0);
+    pid = fork();
     if (pid == 0)
-      publish_for_ever((uint64_t)i);
-    kiln__sleep_ns(test_random(&random) % 12000000);
+      publish_for_ever((uint64_t)i, begun[1]);
+    ck_assert_int_eq(read(begun[0], &byte, 1), 1);
+    close(begun[0]);
+    close(begun[1]);
+    kiln__sleep_ns(test_random(&random) % 8000000);
     kill(pid, SIGKILL);
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
