@@ -217,7 +217,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   const count head = to_boundary < n ? to_boundary : n;
   const count packs = (n - head) / pack_size;
   const count tail = (n - head) % pack_size;
-  kiln::letter<folded> *letters = static_cast<kiln::letter<folded> *>(workspace);
+  kiln::letter<folded> *letters =
+      static_cast<kiln::letter<folded> *>(workspace);
   const bool is_last = blockIdx.x + 1 == gridDim.x;
   folded edge = fold::identity<folded>();
   folded value;
@@ -240,9 +241,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   if (gridDim.x > 1) {
     if (threadIdx.x != 0)
       value = fold::identity<folded>();
-    value = op(value, kiln::letters_take<KILN_BLOCK>(
-                          letters, gridDim.x - 1, op,
-                          fold::identity<folded>()));
+    value = op(value, kiln::letters_take<KILN_BLOCK>(letters, gridDim.x - 1, op,
+                                                     fold::identity<folded>()));
     __syncthreads();
     value = kiln::block_reduce_first(value, op);
   }

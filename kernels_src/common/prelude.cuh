@@ -603,8 +603,7 @@ __device__ __forceinline__ unsigned block_count(bool condition)
  * one 64-bit word, which arrives whole: neither fence nor ticket is needed, one
  * way through the second-level cache instead of three. All words are 0 before
  * the first launch, and taking a letter clears it for the next. */
-template <class T>
-struct letter {
+template <class T> struct letter {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "T: 4 or 8 bytes");
   unsigned long long word[sizeof(T) / 4];
 };
@@ -629,10 +628,10 @@ __device__ __forceinline__ void word_store(unsigned long long *to,
                                            unsigned long long value)
 {
 #if KILN_ARCH >= 70
-  asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(
-                   __cvta_generic_to_global(to)),
-               "l"(value)
-               : "memory");
+  asm volatile(
+      "st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)),
+      "l"(value)
+      : "memory");
 #else
   *static_cast<volatile unsigned long long *>(to) = value;
 #endif
