@@ -16,6 +16,8 @@
  *                                  evicted first (8.0), so that an array above
  *                                  the cache's size does not sweep it empty.
  *                                  0: all as usual
+ *              KILN_SMALL   0      1: n is at most 2^30 and x is aligned to 16
+ *                                  bytes; the first load is asked for sooner
  * Launch:      block KILN_BLOCK; grid of at least 1 block in one dimension, best
  *              as many as are resident at once, fewer for small n. No dynamic
  *              shared memory.
@@ -55,6 +57,10 @@
 #define KILN_KEEP 0
 #endif
 
+#ifndef KILN_SMALL
+#define KILN_SMALL 0
+#endif
+
 #define KILN_FLAT_BLOCK 1
 #ifdef __CUDACC_RTC__
 #include <kiln/prelude.cuh>
@@ -69,7 +75,11 @@ static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
 typedef KILN_T element;
 typedef KILN_ACC folded;
 typedef kiln::KILN_OP fold;
+#if KILN_SMALL
+typedef unsigned count; /* of packs, with room for one round past the end */
+#else
 typedef unsigned long long count;
+#endif
 
 enum : unsigned { pack_size = 16 / sizeof(element) };
 
@@ -140,7 +150,7 @@ static __device__ __forceinline__ share share_of(count packs)
 {
   const count rows = (packs + KILN_BLOCK - 1) / KILN_BLOCK;
   const count each = (rows + gridDim.x - 1) / gridDim.x * KILN_BLOCK;
-  const count end = each * (blockIdx.x + 1ull);
+  const count end = each * (blockIdx.x + static_cast<count>(1));
 
   return {each * blockIdx.x + threadIdx.x, end < packs ? end : packs};
 }
@@ -212,11 +222,17 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
            KILN_ACC *result)
 {
   const fold op{};
+#if KILN_SMALL
+  const unsigned head = 0;
+  const count packs = static_cast<count>(n) / pack_size;
+  const unsigned tail = static_cast<count>(n) % pack_size;
+#else
   const count past = reinterpret_cast<count>(x) % sizeof(pack) / sizeof *x;
   const count to_boundary = past == 0 ? 0 : pack_size - past;
   const count head = to_boundary < n ? to_boundary : n;
   const count packs = (n - head) / pack_size;
   const count tail = (n - head) % pack_size;
+#endif
   kiln::letter<folded> *letters =
       static_cast<kiln::letter<folded> *>(workspace);
   const bool is_last = blockIdx.x + 1 == gridDim.x;
@@ -224,8 +240,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   folded value;
 
   /* What whole packs do not cover; asked for first, needed last. */
+#if !KILN_SMALL
   if (blockIdx.x == 0 && threadIdx.x < head)
     edge = static_cast<folded>(__ldg(x + threadIdx.x));
+#endif
   if (blockIdx.x == 0 && threadIdx.x - pack_size < tail)
     edge =
         static_cast<folded>(__ldg(x + (n - tail) + (threadIdx.x - pack_size)));

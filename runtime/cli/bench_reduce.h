@@ -62,6 +62,7 @@ typedef struct bench_tuning {
   unsigned even;    /* KILN_EVEN */
   unsigned load;    /* KILN_LOAD */
   unsigned keep;    /* KILN_KEEP */
+  unsigned small;   /* KILN_SMALL */
   unsigned packs;   /* fewest 16-byte packs a thread, which limits the grid */
 } bench_tuning;
 
@@ -76,8 +77,8 @@ bench_tuning kiln__bench_safe(const bench_tuning *tuning);
 
 /* Text of the defines for a program; `at` points into `text`. */
 typedef struct bench_defines {
-  char text[6][32];
-  const char *at[6];
+  char text[7][32];
+  const char *at[7];
 } bench_defines;
 kiln_program_desc kiln__bench_desc_rung(bench_defines *d,
                                         const bench_rung *rung);

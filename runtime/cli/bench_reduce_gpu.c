@@ -34,10 +34,10 @@ bench_tuning kiln__bench_tuned(uint64_t n)
     uint64_t most;
     bench_tuning tuning;
   } classes[] = {
-      {UINT64_C(1) << 18, {256, 4, 1024, 0, 0, 0, 1}},
-      {UINT64_C(1) << 22, {256, 8, 1024, 0, 0, 0, 4}},
-      {UINT64_C(1) << 26, {256, 8, 1024, 0, 0, 24, 4}},
-      {UINT64_MAX, {512, 8, 1024, 0, 0, 24, 4}},
+      {UINT64_C(1) << 18, {256, 4, 1024, 0, 0, 0, 1, 1}},
+      {UINT64_C(1) << 22, {256, 4, 1024, 0, 0, 0, 1, 4}},
+      {UINT64_C(1) << 26, {256, 8, 1024, 0, 0, 24, 1, 4}},
+      {UINT64_MAX, {512, 8, 1024, 0, 0, 24, 0, 4}},
   };
   size_t i = 0;
 
@@ -84,8 +84,9 @@ kiln_program_desc kiln__bench_desc_tuned(bench_defines *d,
   define(d, 3, "KILN_EVEN", tuning->even);
   define(d, 4, "KILN_LOAD", tuning->load);
   define(d, 5, "KILN_KEEP", tuning->keep);
+  define(d, 6, "KILN_SMALL", tuning->small);
   return (kiln_program_desc){
-      .builtin = "reduce", .defines = d->at, .n_defines = 6};
+      .builtin = "reduce", .defines = d->at, .n_defines = 7};
 }
 
 /* ---- Device ----------------------------------------------------------------- */

@@ -292,11 +292,14 @@ static void check_length(reducer *r, kind k, operation op, size_t n,
   free(x);
 }
 
+#define SMALL "KILN_SMALL=1"
+
 static void check_pair(kind k, operation op, const char *const *traits,
-                       const char *even)
+                       const char *further)
 {
-  const char *const defines[] = {types[k], operations[op], even, NULL};
-  const size_t shifts = 16 / sizes[k];
+  const char *const defines[] = {types[k], operations[op], further, NULL};
+  const bool aligned = strcmp(further, SMALL) == 0; /* x has to be */
+  const size_t shifts = aligned ? 1 : 16 / sizes[k];
   uint64_t state = 17 + (uint64_t)k * 8 + (uint64_t)op;
   reducer r;
 
@@ -305,9 +308,9 @@ static void check_pair(kind k, operation op, const char *const *traits,
     for (size_t shift = 0; shift < shifts; shift++)
       check_length(&r, k, op, lengths[i], shift, 1 + (unsigned)(i + shift) % 4,
                    &state);
-  check_length(&r, k, op, PRIME, 1, r.most_blocks, &state);
+  check_length(&r, k, op, PRIME, shifts - 1, r.most_blocks, &state);
   check_length(&r, k, op, PRIME, 0, 1, &state);
-  check_length(&r, k, op, 1000, 1, r.most_blocks, &state);
+  check_length(&r, k, op, 1000, shifts - 1, r.most_blocks, &state);
   close_reducer(&r);
 }
 
@@ -321,6 +324,29 @@ START_TEST(contiguous_shares)
 {
   check_pair(F32, SUM, NULL, "KILN_EVEN=1");
   check_pair(I64, MAX, NULL, "KILN_EVEN=1");
+}
+END_TEST
+
+START_TEST(small_and_aligned)
+{
+  check_pair(F32, SUM, NULL, SMALL);
+  check_pair(F64, MAX, NULL, SMALL);
+  check_pair(U32, XOR, NULL, SMALL);
+}
+END_TEST
+
+/* The longest array here is above 1 MiB: both ranks are used. */
+START_TEST(ranked_loads)
+{
+  check_pair(F32, SUM, NULL, "KILN_KEEP=1");
+  check_pair(I64, MIN, NULL, "KILN_KEEP=1");
+}
+END_TEST
+
+START_TEST(many_loads_in_flight)
+{
+  check_pair(F32, SUM, NULL, "KILN_ITEMS=8");
+  check_pair(I32, SUM, NULL, "KILN_ITEMS=1");
 }
 END_TEST
 
@@ -530,6 +556,9 @@ static Suite *reduce(void)
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, every_type_operation_and_length, 0, N_PAIRS);
   tcase_add_test(t, contiguous_shares);
+  tcase_add_test(t, small_and_aligned);
+  tcase_add_test(t, ranked_loads);
+  tcase_add_test(t, many_loads_in_flight);
   tcase_add_test(t, old_bodies);
   tcase_add_test(t, special_floats);
   tcase_add_test(t, accurate_and_repeatable);
