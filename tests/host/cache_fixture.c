@@ -109,6 +109,16 @@ static bool fails(void *user)
   return true;
 }
 
+static bool interrupted(void *user)
+{
+  faulty_fs *f = user;
+
+  if (!f->interrupts || (f->interruptions++ & 1) != 0)
+    return false;
+  errno = EINTR;
+  return true;
+}
+
 static size_t limit(void *user, size_t n)
 {
   const faulty_fs *f = user;
@@ -138,18 +148,23 @@ static int f_openat(void *user, int dir, const char *name, int flags,
 
 static ssize_t f_read(void *user, int fd, void *buf, size_t n)
 {
-  return fails(user) ? -1 : kiln__fs_posix.read(NULL, fd, buf, limit(user, n));
+  if (fails(user) || interrupted(user))
+    return -1;
+  return kiln__fs_posix.read(NULL, fd, buf, limit(user, n));
 }
 
 static ssize_t f_pread(void *user, int fd, void *buf, size_t n, off_t at)
 {
-  return fails(user) ? -1
-                     : kiln__fs_posix.pread(NULL, fd, buf, limit(user, n), at);
+  if (fails(user) || interrupted(user))
+    return -1;
+  return kiln__fs_posix.pread(NULL, fd, buf, limit(user, n), at);
 }
 
 static ssize_t f_write(void *user, int fd, const void *buf, size_t n)
 {
-  return fails(user) ? -1 : kiln__fs_posix.write(NULL, fd, buf, limit(user, n));
+  if (fails(user) || interrupted(user))
+    return -1;
+  return kiln__fs_posix.write(NULL, fd, buf, limit(user, n));
 }
 
 /* The descriptor is gone even if close fails. */
@@ -165,7 +180,7 @@ static int f_close(void *user, int fd)
 
 static int f_fsync(void *user, int fd)
 {
-  if (fails(user))
+  if (fails(user) || interrupted(user))
     return -1;
   return ((faulty_fs *)user)->no_sync ? 0 : kiln__fs_posix.fsync(NULL, fd);
 }

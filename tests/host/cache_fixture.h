@@ -44,6 +44,8 @@ typedef struct faulty_fs {
   const char *vanish; /* instead of failing, remove this folder, go on */
   bool lock_fails;    /* each lock fails with `code` */
   bool read_only;     /* as a file system mounted so */
+  bool interrupts;    /* opens, reads, writes, flushes: every other EINTR */
+  unsigned interruptions;
 } faulty_fs;
 
 void faulty_fs_init(faulty_fs *f);

@@ -272,6 +272,25 @@ START_TEST(folder_vanishes_at_every_call)
 }
 END_TEST
 
+/* An interrupted call is made again: nothing is lost. */
+START_TEST(interruptions_cost_nothing)
+{
+  b.fs.interrupts = true;
+  b.fs.most = 1000;
+  bench_open(&b);
+  ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_COMPILER);
+  ck_assert_uint_eq(bench_stats(&b).published, 1);
+  ck_assert_uint_eq(bench_stats(&b).read_failures, 0);
+  ck_assert_uint_eq(bench_stats(&b).lock_failures, 0);
+  bench_close(&b);
+  bench_open(&b);
+  ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_DISK);
+  ck_assert_uint_eq(bench_stats(&b).read_failures, 0);
+  ck_assert_int_eq(b.warnings, 0);
+  ck_assert_uint_gt(b.fs.interruptions, 20);
+}
+END_TEST
+
 START_TEST(short_reads_and_writes)
 {
   static const size_t most[] = {1, 7, 1000};
@@ -462,6 +481,7 @@ static Suite *suite(void)
   tcase_add_test(t, killed_while_publishing);
   tcase_add_test(t, every_call_fails_in_turn);
   tcase_add_test(t, folder_vanishes_at_every_call);
+  tcase_add_test(t, interruptions_cost_nothing);
   tcase_add_test(t, short_reads_and_writes);
   tcase_add_test(t, cap_holds_under_eight_writers);
   tcase_add_test(t, a_hundred_thousand_entries);
