@@ -140,7 +140,7 @@ static bool errno_is(int code)
 static int f_openat(void *user, int dir, const char *name, int flags,
                     mode_t mode)
 {
-  if (fails(user) ||
+  if (fails(user) || interrupted(user) ||
       (read_only(user) && (flags & O_ACCMODE) != O_RDONLY && errno_is(EROFS)))
     return -1;
   return kiln__fs_posix.openat(NULL, dir, name, flags, mode);
