@@ -249,7 +249,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
         static_cast<folded>(__ldg(x + (n - tail) + (threadIdx.x - pack_size)));
 
   value = op(fold_packs(reinterpret_cast<const pack *>(x + head), packs), edge);
-  value = kiln::block_reduce_first(value, op);
+  value = kiln::block_reduce_first<KILN_BLOCK>(value, op);
   if (!is_last) {
     if (threadIdx.x == 0)
       kiln::letter_post(letters + blockIdx.x, value);
@@ -262,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     value = op(value, kiln::letters_take<KILN_BLOCK>(letters, gridDim.x - 1, op,
                                                      fold::identity<folded>()));
     __syncthreads();
-    value = kiln::block_reduce_first(value, op);
+    value = kiln::block_reduce_first<KILN_BLOCK>(value, op);
   }
   if (threadIdx.x == 0)
     *result = value;

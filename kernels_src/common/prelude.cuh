@@ -509,14 +509,14 @@ __device__ __forceinline__ T block_reduce(T value, Op op)
   return warp_broadcast(warp_fold_first(value, op, warps), 0);
 }
 
-/* The same with the result in thread 0 only, and one barrier; once in a kernel,
- * or with a barrier of your own before the next collective. Other warps than the
- * first are through at the barrier. */
-template <class T, class Op>
+/* The same for a block of `threads`, with the result in thread 0 only and one
+ * barrier; once in a kernel, or with a barrier of your own before the next
+ * collective. Other warps than the first are through at the barrier. */
+template <unsigned threads, class T, class Op>
 __device__ __forceinline__ T block_reduce_first(T value, Op op)
 {
+  constexpr unsigned warps = threads / warp_size;
   T *room = block_scratch<T>();
-  const unsigned warps = block_threads() / warp_size;
 
   value = warp_folder<T, Op>::first(value, op);
   if (lane() == 0)
@@ -525,7 +525,14 @@ __device__ __forceinline__ T block_reduce_first(T value, Op op)
   if (warp() != 0)
     return value;
   value = room[lane() < warps ? lane() : 0];
-  return warp_fold_first(value, op, warps);
+#pragma unroll
+  for (unsigned step = 1; step < warps; step *= 2) {
+    const T other = shuffle_down(value, step);
+
+    if (lane() + step < warps)
+      value = op(value, other);
+  }
+  return value;
 }
 
 /* The fold over the warps below this one; the own `value` in warp 0. */
