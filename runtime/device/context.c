@@ -70,6 +70,12 @@ kiln_status kiln__enter(kiln_device *device, kiln__scope *scope)
     return kiln__device_rc(device, rc, "cuCtxGetCurrent");
   if (current == context)
     return KILN_OK;
+  /* The driver pushes a context that its owner has destroyed, and crashes in
+   * the next call; a destroyed one is never current, so only here. */
+  if (device->context_id != 0 &&
+      context_id(device->driver, context) != device->context_id)
+    return kiln__device_rc(device, CUDA_ERROR_CONTEXT_IS_DESTROYED,
+                           "cuCtxPushCurrent_v2");
   rc = device->driver->ctxPushCurrent(context);
   scope->pushed = rc == CUDA_SUCCESS;
   return rc == CUDA_SUCCESS
