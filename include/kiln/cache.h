@@ -14,20 +14,20 @@ extern "C" {
 
 /** Counters of one runtime since it was made. */
 typedef struct kiln_cache_stats {
-  uint64_t memory_hits;   /**< answered by the memory tier */
-  uint64_t disk_hits;     /**< answered by the disk tier */
-  uint64_t pack_hits;     /**< answered by a pack */
-  uint64_t misses;        /**< answered by nothing: compiled */
-  uint64_t waits;         /**< another thread or process compiled it */
-  uint64_t wait_timeouts; /**< of these, given up: compiled here as well */
-  uint64_t corrupt;       /**< bad entries removed */
-  uint64_t rejected;      /**< entries that the driver refused, removed */
-  uint64_t forged;        /**< entries whose stored key was another */
-  uint64_t read_failures; /**< system calls that failed while reading */
-  uint64_t write_failures;/**< entries that could not be published */
-  uint64_t lock_failures; /**< locks that could not be had; went on without */
-  uint64_t published;     /**< entries written */
-  uint64_t evicted;       /**< entries removed for the byte cap */
+  uint64_t memory_hits;    /**< answered by the memory tier */
+  uint64_t disk_hits;      /**< answered by the disk tier */
+  uint64_t pack_hits;      /**< answered by a pack */
+  uint64_t misses;         /**< answered by nothing: compiled */
+  uint64_t waits;          /**< another thread or process compiled it */
+  uint64_t wait_timeouts;  /**< of these, given up: compiled here as well */
+  uint64_t corrupt;        /**< bad entries removed */
+  uint64_t rejected;       /**< entries that the driver refused, removed */
+  uint64_t forged;         /**< entries whose stored key was another */
+  uint64_t read_failures;  /**< system calls that failed while reading */
+  uint64_t write_failures; /**< entries that could not be published */
+  uint64_t lock_failures;  /**< locks that could not be had; went on without */
+  uint64_t published;      /**< entries written */
+  uint64_t evicted;        /**< entries removed for the byte cap */
 } kiln_cache_stats;
 
 /** Never blocks; any thread. @retval KILN_OK, KILN_EINVAL. */
@@ -36,12 +36,12 @@ KILN_API kiln_status kiln_cache_counters(kiln_runtime *rt,
 
 /** State of the folder. */
 typedef struct kiln_cache_info {
-  char path[512];    /**< folder, "" if there is none */
-  bool usable;       /**< it is read and written */
-  char reason[256];  /**< why not, and what to do, if not */
-  uint64_t entries;  /**< complete entries */
-  uint64_t bytes;    /**< of all files, temporary ones included */
-  uint64_t cap;      /**< bytes allowed */
+  char path[512];   /**< folder, "" if there is none */
+  bool usable;      /**< it is read and written */
+  char reason[256]; /**< why not, and what to do, if not */
+  uint64_t entries; /**< complete entries */
+  uint64_t bytes;   /**< of all files, temporary ones included */
+  uint64_t cap;     /**< bytes allowed */
 } kiln_cache_info;
 
 /** Looks at the folder. Blocks on files; any thread.
@@ -51,12 +51,12 @@ KILN_API kiln_status kiln_cache_describe(kiln_runtime *rt,
 
 /** One entry on disk. */
 typedef struct kiln_cache_item {
-  const char *hash;     /**< 32 digits; the file's name */
-  const char *program;  /**< the program's name, as in its key */
-  const char *target;   /**< "sm_90" */
-  uint64_t bytes;       /**< file size */
-  int64_t used_s;       /**< last use, seconds since 1970 */
-  bool good;            /**< every length and checksum holds */
+  const char *hash;    /**< 32 digits; the file's name */
+  const char *program; /**< the program's name, as in its key */
+  const char *target;  /**< "sm_90" */
+  uint64_t bytes;      /**< file size */
+  int64_t used_s;      /**< last use, seconds since 1970 */
+  bool good;           /**< every length and checksum holds */
 } kiln_cache_item;
 
 /** Return false to stop. Texts are borrowed for the call. */

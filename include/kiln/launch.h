@@ -23,14 +23,14 @@ typedef struct kiln_dim3 {
 
 /** How to launch. Start from {0} or a helper below. */
 typedef struct kiln_launch_config {
-  kiln_dim3 grid;     /**< blocks; 0 in x: nothing to do, a no-op */
-  kiln_dim3 block;    /**< threads a block; 0 in x is an error */
-  uint32_t smem;      /**< dynamic shared memory in bytes; above 48 KiB the
+  kiln_dim3 grid;      /**< blocks; 0 in x: nothing to do, a no-op */
+  kiln_dim3 block;     /**< threads a block; 0 in x is an error */
+  uint32_t smem;       /**< dynamic shared memory in bytes; above 48 KiB the
                          kernel is opted in on the way */
-  kiln_stream *stream;/**< NULL: default stream of the kernel's device */
-  bool cooperative;   /**< all blocks resident at once: grid-wide sync works */
-  kiln_dim3 cluster;  /**< blocks a cluster; 0 in x: none. Needs 9.0 */
-  bool overlap_prior; /**< programmatic dependent launch: may start before
+  kiln_stream *stream; /**< NULL: default stream of the kernel's device */
+  bool cooperative;    /**< all blocks resident at once: grid-wide sync works */
+  kiln_dim3 cluster;   /**< blocks a cluster; 0 in x: none. Needs 9.0 */
+  bool overlap_prior;  /**< programmatic dependent launch: may start before
                          the stream's previous kernel ends. Needs 9.0; ignored
                          elsewhere */
 } kiln_launch_config;
@@ -42,7 +42,9 @@ typedef struct kiln_arg {
 } kiln_arg;
 
 /** An argument from a variable (not an expression): KILN_ARG(n). */
+/* clang-format off */
 #define KILN_ARG(variable) {&(variable), sizeof(variable)}
+/* clang-format on */
 
 #ifdef __cplusplus
 #define KILN_LAUNCH(kernel, config, ...)                                       \

@@ -128,16 +128,16 @@ KILN_API const char *kiln_image_lowered(const kiln_image *image,
 
 /** What a kernel takes, as the assembler reported it. */
 typedef struct kiln_resources {
-  const char *name;   /**< lowered name; borrowed from the image */
-  int registers;      /**< a thread */
-  int spill_stores;   /**< bytes a thread */
-  int spill_loads;    /**< bytes a thread */
-  int stack;          /**< frame bytes a thread */
-  int shared_static;  /**< bytes a block */
-  int constant;       /**< bytes, parameters included */
-  int local;          /**< bytes a thread */
-  int max_threads;    /**< by launch bounds, 0 = unbounded */
-  int n_params;       /**< parameters */
+  const char *name;  /**< lowered name; borrowed from the image */
+  int registers;     /**< a thread */
+  int spill_stores;  /**< bytes a thread */
+  int spill_loads;   /**< bytes a thread */
+  int stack;         /**< frame bytes a thread */
+  int shared_static; /**< bytes a block */
+  int constant;      /**< bytes, parameters included */
+  int local;         /**< bytes a thread */
+  int max_threads;   /**< by launch bounds, 0 = unbounded */
+  int n_params;      /**< parameters */
 } kiln_resources;
 
 /** Number of kernels in the image. */

@@ -25,10 +25,10 @@ extern "C" {
 /** The caller's memory. Either all three functions are set or none. They may
  * be called from any thread, also from compile threads. */
 typedef struct kiln_allocator {
-  void *(*alloc)(void *user, size_t size);            /**< size > 0 */
-  void *(*resize)(void *user, void *p, size_t size);  /**< p may be NULL */
-  void (*release)(void *user, void *p);               /**< p may be NULL */
-  void *user;                                         /**< handed through */
+  void *(*alloc)(void *user, size_t size);           /**< size > 0 */
+  void *(*resize)(void *user, void *p, size_t size); /**< p may be NULL */
+  void (*release)(void *user, void *p);              /**< p may be NULL */
+  void *user;                                        /**< handed through */
 } kiln_allocator;
 
 typedef enum kiln_log_level {
@@ -44,12 +44,12 @@ typedef void (*kiln_log_fn)(void *user, kiln_log_level level, const char *text);
 
 /** Start from {0}: every zero means "default". Strings are copied. */
 typedef struct kiln_runtime_opts {
-  kiln_allocator allocator; /**< default: malloc */
-  kiln_log_fn log;          /**< default: none; Kiln itself never prints */
-  void *log_user;           /**< handed to log */
-  kiln_log_level log_level; /**< most talkative level wanted */
-  const char *driver_path;  /**< libcuda to load and no other */
-  const char *nvrtc_path;   /**< libnvrtc to load and no other */
+  kiln_allocator allocator;      /**< default: malloc */
+  kiln_log_fn log;               /**< default: none; Kiln itself never prints */
+  void *log_user;                /**< handed to log */
+  kiln_log_level log_level;      /**< most talkative level wanted */
+  const char *driver_path;       /**< libcuda to load and no other */
+  const char *nvrtc_path;        /**< libnvrtc to load and no other */
   const char *const *nvrtc_dirs; /**< folders searched before the system's */
   size_t n_nvrtc_dirs;           /**< entries of nvrtc_dirs */
   const char *nvjitlink_path;    /**< libnvJitLink to load and no other */

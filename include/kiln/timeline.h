@@ -40,10 +40,10 @@ KILN_API kiln_status kiln_timeline_host_begin(kiln_timeline *timeline,
 KILN_API kiln_status kiln_timeline_host_end(kiln_timeline *timeline);
 
 typedef struct kiln_span {
-  const char *name;  /**< borrowed for the call */
-  int row;           /**< 0: host threads; else stream number, from 1 */
-  double begin_us;   /**< since the recorder was made */
-  double end_us;     /**< since the recorder was made */
+  const char *name; /**< borrowed for the call */
+  int row;          /**< 0: host threads; else stream number, from 1 */
+  double begin_us;  /**< since the recorder was made */
+  double end_us;    /**< since the recorder was made */
 } kiln_span;
 
 typedef void (*kiln_span_fn)(void *user, const kiln_span *span);
