@@ -3,7 +3,7 @@
 #   tests/run.sh [--tier host|compile|device] [--device gpu] [--build FOLDER]
 #                [--cmake OPTION]... [--quick]
 # --device gpu  a GPU must be there: a device test that skips is a failure
-# --quick       leave out torture tests
+# --quick       leave out torture and packaging tests
 # Skips are counted and printed as skips.
 set -eu
 cd "$(dirname "$0")/.."
@@ -21,7 +21,7 @@ while [ $# -gt 0 ]; do
   --device) require_gpu=${2:?} && shift 2 ;;
   --build) folder=${2:?} && shift 2 ;;
   --cmake) options+=("${2:?}") && shift 2 ;;
-  --quick) select=(-LE torture) && shift ;;
+  --quick) select=(-LE 'torture|packaging') && shift ;;
   *)
     sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
     exit 2

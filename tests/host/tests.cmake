@@ -9,3 +9,7 @@ target_link_libraries(cache_worker PRIVATE kiln_test_support)
 target_compile_definitions(host_cache_torture PRIVATE
   KILN_CACHE_WORKER="$<TARGET_FILE:cache_worker>")
 add_dependencies(host_cache_torture cache_worker)
+# Long by nature: whole tiers without them is what --quick runs.
+foreach(name IN ITEMS alloc_torture cache_torture cycles)
+  set_tests_properties(host.${name} PROPERTIES LABELS "host;torture")
+endforeach()

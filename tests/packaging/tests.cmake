@@ -15,14 +15,14 @@ function(kiln_packaging_test name script)
       "GENERATOR=${CMAKE_GENERATOR}" XXHASH=${KILN_XXHASH_INCLUDE}
       LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER} PREFIX=${work}/prefix ${ARGN}
       bash ${PROJECT_SOURCE_DIR}/tests/packaging/${script})
-  set_tests_properties(packaging.${name} PROPERTIES LABELS host
-    SKIP_RETURN_CODE 77 TIMEOUT 900)
+  set_tests_properties(packaging.${name} PROPERTIES
+    LABELS "host;packaging" SKIP_RETURN_CODE 77 TIMEOUT 900)
 endfunction()
 
 add_test(NAME packaging.install COMMAND ${CMAKE_COMMAND} --install
   ${PROJECT_BINARY_DIR} --prefix ${work}/prefix)
-set_tests_properties(packaging.install PROPERTIES LABELS host
-  FIXTURES_SETUP kiln_installed)
+set_tests_properties(packaging.install PROPERTIES
+  LABELS "host;packaging" FIXTURES_SETUP kiln_installed)
 
 kiln_packaging_test(add_subdirectory embed.sh HOW=subdirectory)
 foreach(how package package_static pkgconfig pkgconfig_static moved)
