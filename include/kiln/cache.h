@@ -99,8 +99,8 @@ KILN_API kiln_status kiln_cache_why(kiln_runtime *rt,
  * Write a pack: images in one read-only file, for machines without NVRTC.
  *
  * A pack answers a program whose source, headers, defines, names and options
- * are the same, for its target or one that its target can serve, whatever NVRTC is
- * installed. Written to a temporary file, then renamed.
+ * are the same, whatever NVRTC is installed: for its own target at once, and
+ * for one that its target can serve where no NVRTC makes better. Written to a temporary file, then renamed.
  * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ENOMEM.
  */
 KILN_API kiln_status kiln_pack_write(kiln_runtime *rt, const char *path,

@@ -56,7 +56,9 @@ typedef struct kiln_runtime_opts {
   const char *cache_dir;         /**< cache folder, made if missing */
   uint64_t cache_bytes;          /**< byte cap on disk; default 256 MiB */
   bool cache_off;                /**< no disk tier; memory tier stays */
-  const char *const *packs;      /**< pack files, asked before the disk tier */
+  const char *const *packs;      /**< pack files: asked before the disk tier
+                                    for the very target, after the compiler
+                                    for a lower one */
   size_t n_packs;                /**< entries of packs */
   unsigned compile_threads;      /**< most compiles at once; default: cores,
                                     8 at most (each takes some 100 MB) */

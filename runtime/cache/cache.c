@@ -118,7 +118,7 @@ static kiln__entry *look_up(kiln__cache *cache, const kiln__fetch *fetch,
     return entry;
   }
   entry = cache->n_packs > 0
-              ? kiln__cache_pack(cache, fetch->key, fetch->target)
+              ? kiln__cache_pack(cache, fetch->key, fetch->target, true)
               : NULL;
   *origin = KILN_FROM_PACK;
   if (entry == NULL) {

@@ -1,8 +1,9 @@
 /* cache.h -- keys, entries, and the tiers that hold them.
  *
- * fetch: memory -> packs -> disk -> single flight { disk again -> make ->
- * publish }. Nothing but out of memory and the maker's own failure ever makes
- * fetch fail. */
+ * fetch: memory -> packs, for the very target -> disk -> single flight { disk
+ * again -> make -> publish }. What a pack holds for a lower target is for those
+ * who cannot make better: kiln__cache_pack. Nothing but out of memory and the
+ * maker's own failure ever makes fetch fail. */
 #ifndef KILN_CACHE_INTERNAL_H
 #define KILN_CACHE_INTERNAL_H
 
@@ -93,7 +94,7 @@ typedef kiln_status (*kiln__make_fn)(void *user, kiln__entry **out);
 
 typedef struct kiln__fetch {
   const kiln__key *key;
-  kiln_target target; /* for packs: which image serves it */
+  kiln_target target; /* of packs only its own image is taken */
   bool refresh;       /* skip reading, replace what is there */
   bool private_only;  /* no tier at all: just make */
   bool lookup_only;   /* KILN_ENOTFOUND instead of making; silent: writes
@@ -111,9 +112,11 @@ kiln_status kiln__cache_fetch(kiln__cache *cache, const kiln__fetch *fetch,
                               kiln__entry **out, kiln_origin *origin);
 
 /* Can a pack serve this portable key for this target? A reference or NULL. It
- * needs only portable_hash and portable of the key, so it works without NVRTC. */
+ * needs only portable_hash and portable of the key, so it works without NVRTC.
+ *
+ * exact   only an image made for that very target will do */
 kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
-                              kiln_target target);
+                              kiln_target target, bool exact);
 /* Targets for which packs hold this portable key, the PTX beside machine code
  * counting as a target of its own; returns how many, maybe above capacity. */
 size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,

@@ -23,6 +23,7 @@ enum {
   PACK_MARK = 0x01020304,
   PACK_HEAD = 32,
   PACK_ITEM = 32 + 4 + 8,
+  EXACT_RANK = 1 << 24,
   UNTRIED = 0,
   OPEN,
   UNUSABLE
@@ -87,7 +88,7 @@ static bool ptx_serves(kiln_target have, kiln_target want)
 static int rank_target(kiln_target have, kiln_target want)
 {
   if (pack_target(have) == pack_target(want))
-    return 1 << 24;
+    return EXACT_RANK;
   if (code_serves(have, want))
     return (1 << 16) + have.cc;
   return ptx_serves(have, want) ? 1 + have.cc : 0;
@@ -309,10 +310,10 @@ static bool offered(const kiln__pack *pack, size_t i, const char *hash)
 
 /* Best item over all packs, the earlier pack on a tie; NULL if none serves. */
 static kiln__pack_item *choose(kiln__cache *cache, const kiln__key *key,
-                               kiln_target want, size_t *which)
+                               kiln_target want, bool exact, size_t *which)
 {
   kiln__pack_item *best = NULL;
-  int best_rank = 0;
+  int best_rank = exact ? EXACT_RANK - 1 : 0;
 
   for (size_t p = 0; p < cache->n_packs; p++) {
     kiln__pack *pack = &cache->packs[p];
@@ -371,14 +372,14 @@ static kiln__entry *under_key(kiln__cache *cache, const kiln__entry *from,
 }
 
 kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
-                              kiln_target target)
+                              kiln_target target, bool exact)
 {
   kiln__entry *entry, *packed;
   kiln__pack_item *item;
   size_t which = 0;
 
   ready(cache);
-  while ((item = choose(cache, key, target, &which)) != NULL) {
+  while ((item = choose(cache, key, target, exact, &which)) != NULL) {
     switch (read_item(cache, &cache->packs[which], item, key, &packed)) {
     case KILN__LOADED:
       break;

@@ -140,6 +140,23 @@ static void note_ptx(kiln_module *m, CUresult rc)
                "the driver took the PTX after refusing the machine code");
 }
 
+/* The compiler failed, and a pack stepped in: so says the ladder. */
+static void note_pack(kiln_module *m)
+{
+  kiln_ladder_result *ladder = &m->ladder;
+
+  if (kiln_image_origin(m->image) != KILN_FROM_PACK ||
+      ladder->rung == KILN_RUNG_PACK ||
+      kiln_image_target(m->image).cc == ladder->target.cc)
+    return;
+  kiln__format(ladder->reason[ladder->rung], KILN_REASON_SIZE,
+               "the NVRTC that was found does not work");
+  ladder->rung = KILN_RUNG_PACK;
+  ladder->target = kiln_image_target(m->image);
+  kiln__format(ladder->reason[KILN_RUNG_PACK], KILN_REASON_SIZE,
+               "a pack has an image that this GPU runs");
+}
+
 /* Load m->image; with a desc, an image that came from a cache and is refused is
  * made again once. */
 static kiln_status load(kiln_module *m, const kiln_program_desc *desc,
@@ -246,6 +263,7 @@ kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
   if (m->ladder.rung == KILN_RUNG_REFUSE)
     KILN_TRY(kiln__image_refuse(device->rt, &m->ladder));
   KILN_TRY(make_image(m, desc, &req));
+  note_pack(m);
   KILN_TRY(load(m, desc, &req));
   m->owned = true;
   kiln__logf(&device->rt->log, KILN_LOG_INFO, "loaded %s for %s (%s)",

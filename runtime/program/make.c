@@ -155,7 +155,7 @@ static kiln_status fetch(kiln__pending *p, bool lookup_only)
 static kiln_status take_pack(kiln__pending *p)
 {
   p->origin = KILN_FROM_PACK;
-  p->entry = kiln__cache_pack(p->rt->cache, &p->key, p->req.target);
+  p->entry = kiln__cache_pack(p->rt->cache, &p->key, p->req.target, false);
   return p->entry == NULL ? KILN_ENOTFOUND : KILN_OK;
 }
 
@@ -174,11 +174,38 @@ static kiln_status fail_pack(const kiln__pending *p)
                     kiln_target_text(&p->req.target, target));
 }
 
+/* An NVRTC that was found need not work. What a pack holds for a lower target
+ * is better than nothing then. */
+static kiln_status rescue(kiln__pending *p)
+{
+  char message[KILN_ERROR_MESSAGE_SIZE], hint[KILN_ERROR_HINT_SIZE];
+  const bool linked = p->req.rung == KILN_RUNG_LINK;
+  kiln_target target = p->req.target;
+
+  if (p->desc->refresh || private_only(p))
+    return KILN_ENONVRTC;
+  if (linked)
+    target = (kiln_target){.cc = p->req.cc, .suffix = target.suffix};
+  p->entry = kiln__cache_pack(p->rt->cache, &p->key, target, false);
+  if (p->entry == NULL)
+    return KILN_ENONVRTC;
+  p->origin = KILN_FROM_PACK;
+  kiln__copy_text(message, sizeof message, kiln_last_error()->message);
+  kiln__copy_text(hint, sizeof hint, kiln_last_error()->hint);
+  kiln__logf(&p->rt->log, KILN_LOG_WARNING,
+             "%s comes from a pack, for want of a compiler: %s: %s",
+             p->plan.name, message, hint);
+  return KILN_OK;
+}
+
 static kiln_status produce(kiln__pending *p)
 {
-  if (p->req.rung != KILN_RUNG_PACK)
-    return fetch(p, false);
-  return take_pack(p) == KILN_OK ? KILN_OK : fail_pack(p);
+  kiln_status st;
+
+  if (p->req.rung == KILN_RUNG_PACK)
+    return take_pack(p) == KILN_OK ? KILN_OK : fail_pack(p);
+  st = fetch(p, false);
+  return st == KILN_ENONVRTC ? rescue(p) : st;
 }
 
 static void produce_task(kiln__task *task)

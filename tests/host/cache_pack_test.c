@@ -64,7 +64,7 @@ static const char *answer(const char *name, const char *want,
 
   ck_kiln_ok(kiln_target_parse(&target, want));
   key_make_target(&key, &b.mem.alloc, name, want);
-  entry = kiln__cache_pack(b.cache, &key, target);
+  entry = kiln__cache_pack(b.cache, &key, target, false);
   for (size_t i = 0; entry != NULL && i < n; i++) {
     if (image_is(entry, name, size_for(list[i])))
       found = list[i];
@@ -155,13 +155,36 @@ START_TEST(fetch_takes_it_from_the_pack)
   kiln__entry_unref(entry);
   ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
   {
-    kiln__entry *packed = kiln__cache_pack(b.cache, &key, f.target);
+    kiln__entry *packed = kiln__cache_pack(b.cache, &key, f.target, true);
 
     kiln__cache_reject(b.cache, packed);
     kiln__entry_unref(packed);
   }
   kiln__entry_unref(entry);
   ck_kiln_is(kiln__cache_fetch(b.cache, &f, &entry, &origin), KILN_ENOTFOUND);
+  kiln__key_free(&key);
+}
+END_TEST
+
+START_TEST(fetch_leaves_what_is_for_another_target)
+{
+  static const char *const list[] = {"sm_80", "compute_75"};
+  kiln__fetch f = {.target = {86, 0, false}, .lookup_only = true};
+  kiln__entry *entry;
+  kiln_origin origin;
+  kiln__key key;
+
+  write_pack(path, "app", list, 2);
+  bench_open(&b);
+  key_make_target(&key, &b.mem.alloc, "app", "sm_86");
+  f.key = &key;
+  ck_kiln_is(kiln__cache_fetch(b.cache, &f, &entry, &origin), KILN_ENOTFOUND);
+  entry = kiln__cache_pack(b.cache, &key, f.target, true);
+  ck_assert_ptr_null(entry);
+  entry = kiln__cache_pack(b.cache, &key, f.target, false);
+  ck_assert_ptr_nonnull(entry);
+  ck_assert(image_is(entry, "app", size_for("sm_80")));
+  kiln__entry_unref(entry);
   kiln__key_free(&key);
 }
 END_TEST
@@ -224,7 +247,7 @@ static void still_right(void)
 
   bench_open(&b);
   key_make(&key, &b.mem.alloc, "app");
-  entry = kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false});
+  entry = kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true);
   if (entry != NULL) /* if not its own, the PTX of the other */
     ck_assert(image_is(entry, "app", size_for("sm_90")) ||
               image_is(entry, "app", size_for("sm_80")));
@@ -268,7 +291,7 @@ static void refused(const char *reason)
   key_make(&key, &b.mem.alloc, "app");
   for (int i = 0; i < 3; i++)
     ck_assert_ptr_null(
-        kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}));
+        kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true));
   ck_assert_int_eq(b.warnings, 1); /* told once, tried once */
   ck_assert_msg(strstr(b.last_warning, reason) != NULL, "%s", b.last_warning);
   ck_assert_uint_eq(bench_stats(&b).read_failures, 1);
@@ -321,7 +344,7 @@ START_TEST(forged_index_is_a_miss)
   test_write_file(path, data, size);
   bench_open(&b);
   ck_assert_ptr_null(
-      kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}));
+      kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true));
   ck_assert_uint_eq(bench_stats(&b).forged, 1);
   kiln__key_free(&key);
   free(data);
@@ -363,13 +386,13 @@ START_TEST(memory_fails_in_turn)
     b.mem.calls = 0;
     b.mem.fail_at = i;
     if (kiln__cache_open(&b.cache, &b.config) == KILN_OK)
-      entry = kiln__cache_pack(b.cache, &key, targets[1]);
+      entry = kiln__cache_pack(b.cache, &key, targets[1], true);
     b.mem.fail_at = -1;
     if (entry != NULL)
       ck_assert(image_is(entry, "app", size_for("sm_90")));
     kiln__entry_unref(entry);
     if (b.cache != NULL && entry == NULL) { /* the next try is a good one */
-      entry = kiln__cache_pack(b.cache, &key, targets[1]);
+      entry = kiln__cache_pack(b.cache, &key, targets[1], true);
       ck_assert_ptr_nonnull(entry);
       kiln__entry_unref(entry);
       entry = NULL;
@@ -392,6 +415,7 @@ static Suite *suite(void)
   tcase_add_checked_fixture(t, begin, end);
   tcase_add_test(t, targets_are_chosen);
   tcase_add_test(t, fetch_takes_it_from_the_pack);
+  tcase_add_test(t, fetch_leaves_what_is_for_another_target);
   tcase_add_test(t, earlier_packs_win_and_targets_are_listed);
   tcase_add_test(t, repetitions_are_written_once);
   tcase_add_test(t, damaged_packs_are_ignored);

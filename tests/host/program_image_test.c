@@ -535,6 +535,78 @@ START_TEST(packs_serve_without_nvrtc)
 }
 END_TEST
 
+START_TEST(a_compiler_beats_the_lower_code_of_a_pack)
+{
+  const kiln_program_desc desc = {.source = source, .name = "p.cu"};
+  const kiln_target sm_80 = {.cc = 80}, sm_86 = {.cc = 86};
+  const char *const dirs[] = {dir};
+  char pack[300];
+  const char *const packs[] = {pack};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+
+  snprintf(pack, sizeof pack, "%s/lower.pack", dir);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_80));
+  ck_kiln_ok(kiln_pack_write(rt, pack, &image, 1));
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+  ck_assert_int_eq(control->compiles, 1);
+
+  /* Compiled, then read from disk; the pack's own target from the pack. */
+  for (int i = 0; i < 2; i++) {
+    rt = runtime_in(dirs, 1, packs, 1);
+    ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
+    ck_assert_int_eq(kiln_image_origin(image),
+                     i == 0 ? KILN_FROM_COMPILER : KILN_FROM_DISK);
+    ck_assert_int_eq(kiln_image_target(image).cc, 86);
+    kiln_image_free(image);
+    ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_80));
+    ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_PACK);
+    kiln_image_free(image);
+    kiln_runtime_free(rt);
+  }
+  ck_assert_int_eq(control->compiles, 2);
+}
+END_TEST
+
+START_TEST(a_pack_steps_in_for_an_nvrtc_that_does_not_work)
+{
+  kiln_program_desc desc = {.source = source, .name = "p.cu"};
+  const kiln_target sm_80 = {.cc = 80}, sm_86 = {.cc = 86}, sm_75 = {.cc = 75};
+  const char *const dirs[] = {dir};
+  char pack[300];
+  const char *const packs[] = {pack};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+
+  snprintf(pack, sizeof pack, "%s/lower.pack", dir);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_80));
+  ck_kiln_ok(kiln_pack_write(rt, pack, &image, 1));
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+
+  rt = runtime_in(dirs, 1, packs, 1);
+  control->rc[FAKE_NVRTC_compileProgram] =
+      NVRTC_ERROR_BUILTIN_OPERATION_FAILURE;
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_PACK);
+  ck_assert_int_eq(kiln_image_target(image).cc, 80);
+  kiln_image_free(image);
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_75), KILN_ENONVRTC);
+  ck_assert_str_ne(kiln_last_error()->hint, "");
+  desc.refresh = true;
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_86), KILN_ENONVRTC);
+  desc.refresh = false;
+  /* Not kept in the place of what a compiler would make. */
+  control->rc[FAKE_NVRTC_compileProgram] = 0;
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
+  ck_assert_int_eq(kiln_image_target(image).cc, 86);
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
 /* ---- Start and finish -------------------------------------------------------------- */
 
 static kiln__image_request exact(void)
@@ -881,6 +953,8 @@ static Suite *suite(void)
   tcase_add_test(t, the_newest_that_knows_the_target);
   tcase_add_test(t, the_newest_that_the_driver_takes);
   tcase_add_test(t, packs_serve_without_nvrtc);
+  tcase_add_test(t, a_compiler_beats_the_lower_code_of_a_pack);
+  tcase_add_test(t, a_pack_steps_in_for_an_nvrtc_that_does_not_work);
   tcase_add_test(t, start_and_finish);
   tcase_add_test(t, a_failure_crosses_threads);
   tcase_add_test(t, finish_on_a_busy_pool);
