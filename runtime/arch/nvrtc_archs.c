@@ -17,7 +17,7 @@ static const int archs_12_9[] = {50, 52, 53, 60, 61,  62,  70,  72,  75, 80,
 static const int archs_13_0[] = {75, 80,  86,  87,  88,  89,
                                  90, 100, 103, 110, 120, 121};
 
-#define LIST(array) array, sizeof array / sizeof array[0]
+#define LIST(array) (array), sizeof(array) / sizeof((array)[0])
 
 /* Ascending. A minor that is newer than its major's last row has that row's
  * list: nothing was ever removed within a major. */

@@ -232,7 +232,7 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
   const kiln__fs *fs = &kiln__fs_posix;
   kiln_status st = KILN_OK;
   char temporary[4096];
-  bool closed = false;
+  bool failed;
   int fd = -1;
 
   /* No two threads have a variable at one address. */
@@ -247,14 +247,15 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
     KILN_TRY(kiln__fail_os(errno, "write", temporary));
   if (fsync(fd) != 0)
     KILN_TRY(kiln__fail_os(errno, "fsync", temporary));
-  closed = true; /* after a failed close() the descriptor is gone as well */
-  if (close(fd) != 0)
+  failed = close(fd) != 0;
+  fd = -1; /* after a failed close() the descriptor is gone as well */
+  if (failed)
     KILN_TRY(kiln__fail_os(errno, "close", temporary));
   if (rename(temporary, path) != 0)
     KILN_TRY(kiln__fail_os(errno, "rename", path));
 
 done:
-  if (!closed)
+  if (fd >= 0)
     close(fd);
   if (st != KILN_OK)
     unlink(temporary);
@@ -308,6 +309,7 @@ void kiln__fork_guard_init(kiln__fork_guard *guard)
 {
   const size_t size = (size_t)sysconf(_SC_PAGESIZE);
   void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                    /* cppcheck-suppress invalidFunctionArg; no file */
                     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
   guard->pid = getpid();

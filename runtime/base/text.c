@@ -137,7 +137,7 @@ bool kiln__buf_reserve(kiln__buf *b, size_t more)
     return false;
   }
   wanted = b->size + more + 1;
-  if (wanted <= b->capacity)
+  if (b->data != NULL && wanted <= b->capacity)
     return true;
   capacity = b->capacity < 128 ? 256 : b->capacity * 2;
   if (capacity < wanted)

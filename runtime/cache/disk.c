@@ -310,9 +310,8 @@ static bool publish_in(kiln__cache *cache, int dir, const kiln__entry *entry)
     errno = code;
     return false;
   }
-  if (!fill_temp(cache, fd, entry, &room))
-    code = errno;
-  else if (fs->renameat(fs->user, dir, temp, name) != 0)
+  if (!fill_temp(cache, fd, entry, &room) ||
+      fs->renameat(fs->user, dir, temp, name) != 0)
     code = errno;
   if (code != 0)
     fs->unlinkat(fs->user, dir, temp);

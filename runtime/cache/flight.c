@@ -197,7 +197,7 @@ static void wait_for(kiln__cache *cache, kiln__flight *flight)
   kiln__waiter me = {cache->waiters, pthread_self(), flight};
   kiln__waiter **at;
 
-  cache->waiters = &me;
+  cache->waiters = &me; /* cppcheck-suppress autoVariables; unlinked below */
   flight->refs++;
   while (!flight->done)
     pthread_cond_wait(&flight->landed, &cache->lock);

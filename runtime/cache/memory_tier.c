@@ -14,13 +14,13 @@ static size_t bucket_of(const char *hash)
   return h % KILN__MEMORY_BUCKETS;
 }
 
-static kiln__memory_node **find_slot(kiln__memory *m, const char *hash)
+static kiln__memory_node *find(const kiln__memory *m, const char *hash)
 {
-  kiln__memory_node **slot = &m->buckets[bucket_of(hash)];
+  kiln__memory_node *node = m->buckets[bucket_of(hash)];
 
-  while (*slot != NULL && strcmp((*slot)->entry->hash, hash) != 0)
-    slot = &(*slot)->chain;
-  return slot;
+  while (node != NULL && strcmp(node->entry->hash, hash) != 0)
+    node = node->chain;
+  return node;
 }
 
 static void lru_unlink(kiln__memory *m, kiln__memory_node *node)
@@ -38,11 +38,13 @@ static void lru_push(kiln__memory *m, kiln__memory_node *node)
 }
 
 /* Out of the map and onto the list `gone`. */
-static void take_out(kiln__memory *m, kiln__memory_node **slot,
+static void take_out(kiln__memory *m, kiln__memory_node *node,
                      kiln__memory_node **gone)
 {
-  kiln__memory_node *node = *slot;
+  kiln__memory_node **slot = &m->buckets[bucket_of(node->entry->hash)];
 
+  while (*slot != node)
+    slot = &(*slot)->chain;
   *slot = node->chain;
   lru_unlink(m, node);
   m->bytes -= node->entry->wire_size;
@@ -69,7 +71,7 @@ static uint64_t release(kiln__cache *cache, kiln__memory_node *gone)
 kiln__entry *kiln__memory_peek(kiln__cache *cache, const kiln__key *key)
 {
   kiln__memory *m = &cache->memory;
-  kiln__memory_node *node = *find_slot(m, key->hash);
+  kiln__memory_node *node = find(m, key->hash);
 
   if (node == NULL || !kiln__entry_has_key(node->entry, &key->text))
     return NULL;
@@ -93,7 +95,7 @@ kiln__entry *kiln__memory_find(kiln__cache *cache, const kiln__key *key)
 void kiln__memory_put(kiln__cache *cache, kiln__entry *entry)
 {
   kiln__memory *m = &cache->memory;
-  kiln__memory_node *node, *gone = NULL, **slot;
+  kiln__memory_node *node, *old, *gone = NULL, **slot;
 
   if (entry->wire_size > m->cap || kiln__forked(&cache->fork))
     return;
@@ -103,11 +105,11 @@ void kiln__memory_put(kiln__cache *cache, kiln__entry *entry)
   node->entry = kiln__entry_ref(entry);
 
   pthread_mutex_lock(&cache->lock);
-  slot = find_slot(m, entry->hash);
-  if (*slot != NULL)
-    take_out(m, slot, &gone);
+  old = find(m, entry->hash);
+  if (old != NULL)
+    take_out(m, old, &gone);
   while (m->oldest != NULL && m->bytes + entry->wire_size > m->cap)
-    take_out(m, find_slot(m, m->oldest->entry->hash), &gone);
+    take_out(m, m->oldest, &gone);
   slot = &m->buckets[bucket_of(entry->hash)];
   node->chain = *slot;
   *slot = node;
@@ -120,15 +122,15 @@ void kiln__memory_put(kiln__cache *cache, kiln__entry *entry)
 
 void kiln__memory_drop(kiln__cache *cache, const kiln__entry *entry)
 {
-  kiln__memory_node *gone = NULL, **slot;
+  kiln__memory_node *node, *gone = NULL;
 
   if (kiln__forked(&cache->fork))
     return;
   pthread_mutex_lock(&cache->lock);
-  slot = find_slot(&cache->memory, entry->hash);
-  if (*slot != NULL &&
-      ((*slot)->entry == entry || kiln__entry_same((*slot)->entry, entry)))
-    take_out(&cache->memory, slot, &gone);
+  node = find(&cache->memory, entry->hash);
+  if (node != NULL &&
+      (node->entry == entry || kiln__entry_same(node->entry, entry)))
+    take_out(&cache->memory, node, &gone);
   pthread_mutex_unlock(&cache->lock);
   release(cache, gone);
 }
@@ -142,7 +144,7 @@ uint64_t kiln__memory_clear(kiln__cache *cache)
     return 0;
   pthread_mutex_lock(&cache->lock);
   while (m->oldest != NULL)
-    take_out(m, find_slot(m, m->oldest->entry->hash), &gone);
+    take_out(m, m->oldest, &gone);
   pthread_mutex_unlock(&cache->lock);
   return release(cache, gone);
 }
@@ -161,7 +163,7 @@ kiln_status kiln__memory_list(kiln__cache *cache, kiln__entry ***out, size_t *n)
   pthread_mutex_unlock(&cache->lock);
   if (capacity == 0)
     return KILN_OK;
-  *out = kiln__calloc(cache->alloc, capacity, sizeof **out);
+  *out = kiln__calloc(cache->alloc, capacity, sizeof(kiln__entry *));
   if (*out == NULL)
     return kiln__fail_memory("list of cache entries");
   pthread_mutex_lock(&cache->lock);

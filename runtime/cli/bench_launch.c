@@ -174,6 +174,7 @@ static bool find_entries(rig *r, cli *c)
   set_current = dlsym(library, "cuCtxSetCurrent");
   memcpy(&r->launch, &launch, sizeof launch);
   memcpy(&r->set_current, &set_current, sizeof set_current);
+  dlclose(library); /* the runtime keeps it open */
   return launch != NULL && set_current != NULL;
 }
 

@@ -340,7 +340,7 @@ static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
   row *r = &rows[(*n_rows)++];
   const uint64_t n = b->o.full ? b->n : fewer;
   const float same = kiln__bench_sum_naive(b->host, n);
-  float value;
+  float value = 0;
 
   if (time_rung(b, rung, n, reference, r, &value) != 0)
     return 1;

@@ -11,7 +11,7 @@ enum { MAX_THREADS = 256, SPAN = 4096 };
 typedef struct part {
   float *x;
   const float *from;
-  uint64_t n;
+  uint64_t first, n; /* of x or from */
   uint64_t seed;
   double sum;
 } part;
@@ -21,13 +21,14 @@ typedef void *(*part_fn)(void *);
 static void *fill_part(void *argument)
 {
   const part *p = argument;
+  float *x = p->x + p->first;
   uint64_t state = p->seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
 
   for (uint64_t i = 0; i < p->n; i++) {
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
-    p->x[i] = 24.0f + 36.0f * ((float)(state >> 41) * 0x1p-23f);
+    x[i] = 24.0f + 36.0f * ((float)(state >> 41) * 0x1p-23f);
   }
   return NULL;
 }
@@ -35,6 +36,7 @@ static void *fill_part(void *argument)
 static void *f64_part(void *argument)
 {
   part *p = argument;
+  const float *from = p->from + p->first;
 
   for (uint64_t i = 0; i < p->n; i += SPAN) {
     const uint64_t end = p->n - i < SPAN ? p->n : i + SPAN;
@@ -43,9 +45,9 @@ static void *f64_part(void *argument)
 
     for (; k + 4 <= end; k += 4)
       for (unsigned e = 0; e < 4; e++)
-        lane[e] += (double)p->from[k + e];
+        lane[e] += (double)from[k + e];
     for (; k < end; k++)
-      lane[0] += (double)p->from[k];
+      lane[0] += (double)from[k];
     p->sum += lane[0] + lane[1] + (lane[2] + lane[3]);
   }
   return NULL;
@@ -66,10 +68,11 @@ static inline four load_four(const float *x)
 static void *f32_part(void *argument)
 {
   part *p = argument;
+  const float *from = p->from + p->first;
   uint64_t i = 0;
 
   for (; i + SPAN <= p->n; i += SPAN) {
-    const float *x = p->from + i;
+    const float *x = from + i;
     four a = {0}, b = a, c = a, d = a, e = a, f = a, g = a, h = a;
     float lane[4];
 
@@ -89,7 +92,7 @@ static void *f32_part(void *argument)
         (double)lane[0] + (double)lane[1] + (double)lane[2] + (double)lane[3];
   }
   for (; i < p->n; i++)
-    p->sum += (double)p->from[i];
+    p->sum += (double)from[i];
   return NULL;
 }
 
@@ -112,10 +115,8 @@ static double on_threads(part_fn fn, float *x, const float *from, uint64_t n,
   for (unsigned t = 0; t < threads; t++) {
     const uint64_t here = n - at < each ? n - at : each;
 
-    parts[t] = (part){.x = x == NULL ? NULL : x + at,
-                      .from = from == NULL ? NULL : from + at,
-                      .n = here,
-                      .seed = t + 1};
+    parts[t] =
+        (part){.x = x, .from = from, .first = at, .n = here, .seed = t + 1};
     at += here;
     if (t + 1 < threads)
       running[t] = pthread_create(&ids[t], NULL, fn, &parts[t]) == 0;
@@ -172,7 +173,7 @@ double kiln__bench_median(double *values, size_t n)
 double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
                           unsigned repeats)
 {
-  double ms[BENCH_MAX_REPEATS];
+  double ms[BENCH_MAX_REPEATS] = {0};
   volatile double keep; /* the sum must not be optimised away */
 
   if (repeats > BENCH_MAX_REPEATS)

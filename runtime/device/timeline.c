@@ -39,7 +39,7 @@ void kiln__timeline_keep(kiln_timeline *t, CUevent event)
 
   if (event == NULL)
     return;
-  slot = kiln__list_next(&t->idle, allocator(t), sizeof *slot);
+  slot = kiln__list_next(&t->idle, allocator(t), sizeof(CUevent));
   if (slot == NULL) {
     t->device->driver->eventDestroy(event);
     return;

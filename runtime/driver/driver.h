@@ -9,7 +9,7 @@ typedef struct kiln__driver {
   /* One pointer an entry of api.def, under its short name (ctxCreate for
    * cuCtxCreate_v2). NULL if the driver lacks an optional one. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
-  result(KILN__CUDAAPI *name) params;
+  result(KILN__CUDAAPI *name) params; /* NOLINT: no expressions */
 #include "api.def"
 #undef KILN__DRIVER_FN
   void *library; /* dlopen handle; never closed */

@@ -30,7 +30,7 @@ typedef struct symbol {
 
 static const symbol symbols[] = {
 #define KILN__DRIVER_FN(member, symbol_name, need, since, result, params)      \
-  {#symbol_name, offsetof(kiln__driver, member), since, need == REQUIRED},
+  {#symbol_name, offsetof(kiln__driver, member), since, (need) == REQUIRED},
 #include "api.def"
 #undef KILN__DRIVER_FN
 };

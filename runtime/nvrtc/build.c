@@ -66,7 +66,7 @@ static bool find_note(const unsigned char *notes, size_t size, size_t align,
     if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
         memcmp(notes + name, "GNU", 4) == 0 && note.n_descsz >= 8) {
       if (note.n_descsz <= 20) {
-        memcpy(out, "id-", 3);
+        kiln__copy_text(out, 4, "id-");
         hex(out + 3, notes + text, note.n_descsz);
       } else {
         write_hash(out, "id-", XXH3_128bits(notes + text, note.n_descsz));

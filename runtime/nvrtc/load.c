@@ -15,7 +15,7 @@ typedef struct symbol {
 
 static const symbol symbols[] = {
 #define KILN__NVRTC_FN(member, symbol_name, need, since, result, params)       \
-  {#symbol_name, offsetof(kiln__nvrtc, member), need == REQUIRED},
+  {#symbol_name, offsetof(kiln__nvrtc, member), (need) == REQUIRED},
 #include "api.def"
 #undef KILN__NVRTC_FN
 };
@@ -67,6 +67,7 @@ static void load_needed(void)
                                       "libdl.so.2", "libm.so.6"};
 
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+    /* cppcheck-suppress leakReturnValNotUsed; stays loaded */
     dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
 }
 
@@ -230,6 +231,7 @@ kiln_status kiln__nvrtc_load_builtins(const kiln_allocator *a,
   st = runpath_here(a, nvrtc->library, &here);
   if (st != KILN_OK || !here)
     return st;
+  /* cppcheck-suppress leakReturnValNotUsed; stays loaded */
   dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (nvrtc->builtins != NULL)
     return KILN_OK;

@@ -18,7 +18,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 /* A loaded NVRTC as a table; NULL where an optional entry is missing. */
 typedef struct kiln__nvrtc {
 #define KILN__NVRTC_FN(name, symbol, need, since, result, params)              \
-  result(*name) params;
+  result(*name) params; /* NOLINT: no expressions */
 #include "api.def"
 #undef KILN__NVRTC_FN
   void *library;  /* dlopen handle; never closed */
@@ -75,11 +75,15 @@ kiln_status kiln__nvrtc_rc(const kiln__nvrtc *nvrtc, nvrtcResult rc,
 /* nvJitLink: PTX to CUBIN for drivers older than the compiler. */
 typedef struct kiln__nvjitlink kiln__nvjitlink;
 
+/* newest_major   of CUDA that is of use, as the driver takes no machine code of
+ *                a later one; 0: any. A path that was given is taken as it is.
+ * KILN_OK, KILN_ENOTFOUND, KILN_ENOMEM. */
 kiln_status kiln__nvjitlink_open(kiln__nvjitlink **out, const kiln_allocator *a,
                                  const char *explicit_path,
                                  const char *env_path,
                                  const char *beside, /* an NVRTC's path */
-                                 bool ignore_env, kiln__trail *trail);
+                                 bool ignore_env, int newest_major,
+                                 kiln__trail *trail);
 void kiln__nvjitlink_free(kiln__nvjitlink *link);
 int kiln__nvjitlink_version(const kiln__nvjitlink *link); /* 12080 = 12.8 */
 /* `cubin` receives machine code for "sm_XX". KILN_OK, KILN_ECOMPILE, ... */
