@@ -270,27 +270,38 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
   return st;
 }
 
-kiln__nvjitlink *kiln__runtime_link(kiln_runtime *rt)
+/* The newest NVRTC whose CUDA major the driver takes; NULL if there is none. */
+static const char *nvrtc_for_driver(kiln_runtime *rt, int newest_major)
 {
-  kiln__nvjitlink *link;
+  const kiln__nvrtc_id *ids;
+  size_t n;
+
+  if (kiln__nvrtc_list(rt->nvrtc, &ids, &n) != KILN_OK)
+    return NULL;
+  for (size_t i = 0; i < n; i++) {
+    if (newest_major == 0 || ids[i].info.version / 1000 <= newest_major)
+      return ids[i].info.path;
+  }
+  return NULL;
+}
+
+kiln_status kiln__runtime_link(kiln_runtime *rt, kiln__nvjitlink **out)
+{
+  kiln_status st = KILN_OK;
 
   pthread_mutex_lock(&rt->lock);
   if (!rt->link_tried) {
-    const kiln__nvrtc_id *ids;
     const char *env = rt->ignore_env ? NULL : kiln__env("KILN_NVJITLINK");
-    size_t n = 0;
+    const int major = rt->driver_ready ? rt->driver.version / 1000 : 0;
 
-    rt->link_tried = true;
-    if (kiln__nvrtc_list(rt->nvrtc, &ids, &n) != KILN_OK)
-      n = 0;
-    if (kiln__nvjitlink_open(&rt->link, &rt->alloc, rt->nvjitlink_path, env,
-                             n > 0 ? ids[0].info.path : NULL, rt->ignore_env,
-                             rt->trail) != KILN_OK)
-      rt->link = NULL;
+    st = kiln__nvjitlink_open(&rt->link, &rt->alloc, rt->nvjitlink_path, env,
+                              nvrtc_for_driver(rt, major), rt->ignore_env,
+                              major, rt->trail);
+    rt->link_tried = st != KILN_ENOMEM;
   }
-  link = rt->link;
+  *out = rt->link;
   pthread_mutex_unlock(&rt->lock);
-  return link;
+  return st == KILN_ENOMEM ? st : KILN_OK;
 }
 
 kiln_status kiln_runtime_driver(kiln_runtime *rt, kiln_driver_info *out)

@@ -32,7 +32,7 @@ struct kiln_runtime {
  * KILN_EDRIVER, KILN_EFORKED. */
 kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out);
 
-/* nvJitLink, or NULL if there is none (no failure). */
-kiln__nvjitlink *kiln__runtime_link(kiln_runtime *rt);
+/* nvJitLink, or NULL if there is none (no failure). KILN_OK, KILN_ENOMEM. */
+kiln_status kiln__runtime_link(kiln_runtime *rt, kiln__nvjitlink **out);
 
 #endif

@@ -142,9 +142,9 @@ static bool try_library(kiln__nvjitlink *link, const char *how,
 }
 
 /* The sonames through the system's loader, which also knows what is loaded. */
-static bool try_loader(kiln__nvjitlink *link, kiln__trail *trail)
+static bool try_loader(kiln__nvjitlink *link, int newest, kiln__trail *trail)
 {
-  for (int major = NEWEST_MAJOR; major >= OLDEST_MAJOR; major--) {
+  for (int major = newest; major >= OLDEST_MAJOR; major--) {
     char name[32];
 
     kiln__format(name, sizeof name, WHAT ".so.%d", major);
@@ -159,9 +159,9 @@ static bool try_loader(kiln__nvjitlink *link, kiln__trail *trail)
 }
 
 static bool try_folder(kiln__nvjitlink *link, const char *how,
-                       const char *folder, kiln__trail *trail)
+                       const char *folder, int newest, kiln__trail *trail)
 {
-  for (int major = NEWEST_MAJOR; major >= OLDEST_MAJOR; major--) {
+  for (int major = newest; major >= OLDEST_MAJOR; major--) {
     char path[PATH_MAX];
     struct stat info;
 
@@ -174,7 +174,7 @@ static bool try_folder(kiln__nvjitlink *link, const char *how,
 }
 
 /* The folder of an NVRTC, and where wheels of CUDA 12 keep nvJitLink. */
-static bool try_beside(kiln__nvjitlink *link, const char *nvrtc,
+static bool try_beside(kiln__nvjitlink *link, const char *nvrtc, int newest,
                        kiln__trail *trail)
 {
   const char *slash = nvrtc == NULL ? NULL : strrchr(nvrtc, '/');
@@ -183,14 +183,14 @@ static bool try_beside(kiln__nvjitlink *link, const char *nvrtc,
   if (nvrtc == NULL || nvrtc[0] != '/' || slash == NULL)
     return false;
   kiln__format(folder, sizeof folder, "%.*s", (int)(slash - nvrtc), nvrtc);
-  if (try_folder(link, "beside NVRTC", folder, trail))
+  if (try_folder(link, "beside NVRTC", folder, newest, trail))
     return true;
   kiln__format(folder, sizeof folder, "%.*s/../../nvjitlink/lib",
                (int)(slash - nvrtc), nvrtc);
-  return try_folder(link, "beside NVRTC", folder, trail);
+  return try_folder(link, "beside NVRTC", folder, newest, trail);
 }
 
-static bool try_toolkits(kiln__nvjitlink *link, bool ignore_env,
+static bool try_toolkits(kiln__nvjitlink *link, bool ignore_env, int newest,
                          kiln__trail *trail)
 {
   static const char *const variables[] = {"CUDA_PATH", "CUDA_HOME"};
@@ -201,10 +201,11 @@ static bool try_toolkits(kiln__nvjitlink *link, bool ignore_env,
 
     if (root != NULL && root[0] == '/' &&
         kiln__format(folder, sizeof folder, "%s/lib64", root) &&
-        try_folder(link, "CUDA toolkit", folder, trail))
+        try_folder(link, "CUDA toolkit", folder, newest, trail))
       return true;
   }
-  return try_folder(link, "CUDA toolkit", "/usr/local/cuda/lib64", trail);
+  return try_folder(link, "CUDA toolkit", "/usr/local/cuda/lib64", newest,
+                    trail);
 }
 
 static bool try_given(kiln__nvjitlink *link, const char *how, const char *given,
@@ -222,8 +223,12 @@ static bool try_given(kiln__nvjitlink *link, const char *how, const char *given,
 kiln_status kiln__nvjitlink_open(kiln__nvjitlink **out, const kiln_allocator *a,
                                  const char *explicit_path,
                                  const char *env_path, const char *beside,
-                                 bool ignore_env, kiln__trail *trail)
+                                 bool ignore_env, int newest_major,
+                                 kiln__trail *trail)
 {
+  const int newest = newest_major > 0 && newest_major < NEWEST_MAJOR
+                         ? newest_major
+                         : NEWEST_MAJOR;
   kiln__nvjitlink *link = kiln__calloc(a, 1, sizeof *link);
   char text[512];
   bool found;
@@ -237,8 +242,9 @@ kiln_status kiln__nvjitlink_open(kiln__nvjitlink **out, const kiln_allocator *a,
   else if (env_path != NULL)
     found = try_given(link, "environment KILN_NVJITLINK", env_path, trail);
   else
-    found = try_beside(link, beside, trail) || try_loader(link, trail) ||
-            try_toolkits(link, ignore_env, trail);
+    found = try_beside(link, beside, newest, trail) ||
+            try_loader(link, newest, trail) ||
+            try_toolkits(link, ignore_env, newest, trail);
   if (found) {
     *out = link;
     return KILN_OK;

@@ -103,8 +103,9 @@ kiln_status kiln__image_choose(kiln__image_request *req,
   KILN_TRY(best_rung(&o, &query, ladder, &index));
   if (ladder->rung > KILN_RUNG_PTX && o.n > 0) {
     /* Only now: finding nvJitLink loads it. */
-    kiln__nvjitlink *link = kiln__runtime_link(rt);
+    kiln__nvjitlink *link;
 
+    KILN_TRY(kiln__runtime_link(rt, &link));
     if (link != NULL) {
       query.nvjitlink_version = kiln__nvjitlink_version(link);
       KILN_TRY(best_rung(&o, &query, ladder, &index));

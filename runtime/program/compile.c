@@ -413,19 +413,40 @@ static kiln_status judge(const kiln__build *b, const kiln__nvrtc *nvrtc,
 
 /* ---- The entry ----------------------------------------------------------------------- */
 
-static kiln_status link_image(const kiln__build *b, output *o)
+/* What the linker has to say goes where the compiler's words went. */
+static void add_link_log(kiln__build *b)
 {
-  kiln__nvjitlink *link = kiln__runtime_link(b->rt);
+  const kiln_error *record = kiln_last_error();
+
+  if (record->log[0] == '\0')
+    return;
+  if (b->log.size > 0 && b->log.data[b->log.size - 1] != '\n')
+    kiln__buf_text(&b->log, "\n");
+  kiln__buf_text(&b->log, record->log);
+  if (!b->log.failed)
+    kiln__error_log(b->log.data, b->log.size);
+}
+
+static kiln_status link_image(kiln__build *b, output *o)
+{
   const kiln_target machine = {.cc = b->req->cc,
                                .suffix = b->req->target.suffix};
+  kiln_status st = KILN_OK;
+  kiln__nvjitlink *link;
   char arch[24];
 
+  KILN_TRY(kiln__runtime_link(b->rt, &link));
   if (link == NULL)
-    return kiln__fail(KILN_EUNSUPPORTED,
-                      "install nvJitLink, or set KILN_NVJITLINK to its path",
-                      "there is no nvJitLink to assemble the PTX with");
-  return kiln__nvjitlink_assemble(link, o->ptx.data, o->ptx.size,
-                                  kiln_target_text(&machine, arch), &o->cubin);
+    KILN_TRY(kiln__fail(KILN_EUNSUPPORTED,
+                        "install nvJitLink, or set KILN_NVJITLINK to its path",
+                        "there is no nvJitLink to assemble the PTX with"));
+  st = kiln__nvjitlink_assemble(link, o->ptx.data, o->ptx.size,
+                                kiln_target_text(&machine, arch), &o->cubin);
+  if (st == KILN_ECOMPILE)
+    add_link_log(b);
+
+done:
+  return st;
 }
 
 static void write_meta(const kiln__build *b, const kiln__nvrtc *nvrtc,

@@ -93,7 +93,7 @@ static kiln_status pending_key(kiln__pending *p, const kiln_traits *traits,
     id = &ids[req->nvrtc];
   }
   if (req->rung == KILN_RUNG_LINK)
-    link = kiln__runtime_link(p->rt);
+    KILN_TRY(kiln__runtime_link(p->rt, &link));
   kiln__plan_key(&p->plan, &p->key);
   kiln__local_key(&p->plan, &p->key, id, &p->traits, &p->req,
                   link == NULL ? 0 : kiln__nvjitlink_version(link));

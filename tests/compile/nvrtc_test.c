@@ -228,7 +228,7 @@ START_TEST(nvjitlink_assembles_its_ptx)
   ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
   ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
   if (kiln__nvjitlink_open(&link, &memory.alloc, NULL, NULL, ids[0].info.path,
-                           false, trail) != KILN_OK) {
+                           false, 0, trail) != KILN_OK) {
     printf("nvJitLink not checked: %s\n", kiln_last_error()->message);
   } else if (kiln__nvjitlink_version(link) < nvrtc->version) {
     printf("nvJitLink not checked: %d is older than NVRTC %d\n",

@@ -1263,7 +1263,7 @@ START_TEST(link_assembles)
   const char text[] = {'p', 't', 'x', '1'}; /* no NUL */
 
   ck_kiln_ok(kiln__nvjitlink_open(&link, &memory.alloc, FAKE_LINK,
-                                  "/nonexistent", NULL, false, trail));
+                                  "/nonexistent", NULL, false, 0, trail));
   ck_assert_int_eq(kiln__nvjitlink_version(link), 12040);
   kiln__buf_init(&cubin, &memory.alloc);
   ck_kiln_ok(kiln__nvjitlink_assemble(link, text, 4, "sm_90", &cubin));
@@ -1304,7 +1304,7 @@ START_TEST(link_is_found_beside_nvrtc)
   put(FAKE_LINK, "site/nvidia/nvjitlink/lib", "libnvJitLink.so.12", NULL);
   nvrtc = put(FAKE, "site/nvidia/cuda_nvrtc/lib", "libnvrtc.so.12", NULL);
   ck_kiln_ok(kiln__nvjitlink_open(&link, &memory.alloc, NULL, NULL, nvrtc, true,
-                                  trail));
+                                  0, trail));
   ck_assert(mapped("nvidia/nvjitlink/lib/libnvJitLink.so.12"));
   kiln__nvjitlink_free(link);
 }
@@ -1315,17 +1315,17 @@ START_TEST(link_path_that_fails)
   kiln__nvjitlink *link = (kiln__nvjitlink *)&places;
 
   ck_kiln_is(kiln__nvjitlink_open(&link, &memory.alloc, "/nonexistent",
-                                  FAKE_LINK, NULL, false, trail),
+                                  FAKE_LINK, NULL, false, 0, trail),
              KILN_ENOTFOUND);
   ck_assert_ptr_null(link);
   ck_contains(kiln_last_error()->message, "/nonexistent");
   ck_kiln_is(kiln__nvjitlink_open(&link, &memory.alloc, NULL, FAKE, NULL, false,
-                                  trail),
+                                  0, trail),
              KILN_ENOTFOUND);
   memory.calls = 0;
   memory.fail_at = 0;
   ck_kiln_is(kiln__nvjitlink_open(&link, &memory.alloc, FAKE_LINK, NULL, NULL,
-                                  false, trail),
+                                  false, 0, trail),
              KILN_ENOMEM);
   memory.fail_at = -1;
 }
