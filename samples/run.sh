@@ -43,7 +43,10 @@ for sample in hello device_query thread_ids timing streams errors symbols \
   build/samples/$sample --arch "$arch" >build/$sample.txt 2>&1 || result=$?
   case $result in
   0) printf '%-14s ok       %s\n' $sample "$(tail -n 1 build/$sample.txt)" ;;
-  77) printf '%-14s no GPU   %s\n' $sample "$(tail -n 1 build/$sample.txt)" ;;
+  77) # "no GPU: why; what was done": the why stands above already
+    printf '%-14s no GPU   %s\n' $sample \
+      "$(tail -n 1 build/$sample.txt | sed 's/^no GPU:.*; //')"
+    ;;
   *)
     printf '%-14s FAILED\n' $sample
     cat build/$sample.txt
