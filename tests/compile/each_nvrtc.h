@@ -54,7 +54,7 @@ static int each_find(void)
   return each_n;
 }
 
-static kiln_runtime *each_runtime(int i, const char *cache)
+static inline kiln_runtime *each_runtime(int i, const char *cache)
 {
   const kiln_runtime_opts opts = {
       .ignore_env = true, .nvrtc_path = each_path[i], .cache_dir = cache};

@@ -7,22 +7,37 @@ static bool is_cubin(const char *image)
   return memcmp(image, "\177ELF", 4) == 0;
 }
 
+/* The architecture of an image, false if it does not tell. Machine code of a real
+ * compiler has it in the ELF header's flags, since ABI 8 in the second byte. */
+static bool arch_of(const char *image, int *cc)
+{
+  enum { ABI_AT = 8, FLAGS_AT = 48 };
+  const char *arch;
+
+  if (is_cubin(image) && image[4] == 2) {
+    *cc = (unsigned char)image[FLAGS_AT + (image[ABI_AT] >= 8)];
+    return true;
+  }
+  arch = strstr(image, "sm_");
+  if (arch != NULL)
+    *cc = atoi(arch + 3);
+  return arch != NULL;
+}
+
 /* Machine code runs on its own major, from its own minor on. */
 static CUresult judge(const char *image)
 {
   const fake_cuda_device *d = &control.devices[current()->device];
   const int major = d->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR];
   const int minor = d->attributes[CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR];
-  const char *arch = strstr(image, "sm_");
   int cc;
 
   if (is_cubin(image) && control.cubin_rc != 0)
     return control.cubin_rc;
   if (!is_cubin(image) && control.ptx_rc != 0)
     return control.ptx_rc;
-  if (arch == NULL)
+  if (!arch_of(image, &cc))
     return CUDA_ERROR_INVALID_IMAGE;
-  cc = atoi(arch + 3);
   if (is_cubin(image) ? cc / 10 != major || cc % 10 > minor
                       : cc > major * 10 + minor)
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
