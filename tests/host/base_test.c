@@ -1,21 +1,15 @@
-/* base_test.c -- error record, memory, text, buffers, trail, files, fork guard,
- * thread pool. */
+/* base_test.c -- error record, memory, text, buffers, trail, files, fork guard. */
 #include "support.h"
 
 #include "base/os.h"
-#include "core/pool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
 #include <math.h>
-#include <semaphore.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -835,215 +829,6 @@ START_TEST(children_are_told_apart)
 }
 END_TEST
 
-/* ---- Thread pool ------------------------------------------------------------------------------ */
-
-typedef struct job {
-  kiln__task task; /* first: a task is a job */
-  atomic_int *running, *most, *done;
-  sem_t *gate;
-  pthread_t thread;
-} job;
-
-static void run_job(kiln__task *task)
-{
-  job *j = (job *)task;
-  int now, peak;
-
-  j->thread = pthread_self();
-  now = atomic_fetch_add(j->running, 1) + 1;
-  peak = atomic_load(j->most);
-  while (now > peak && !atomic_compare_exchange_weak(j->most, &peak, now))
-    continue;
-  if (j->gate != NULL)
-    sem_wait(j->gate);
-  atomic_fetch_sub(j->running, 1);
-  atomic_fetch_add(j->done, 1);
-}
-
-enum { JOBS = 200 };
-
-static job jobs[JOBS];
-static atomic_int running, most, done;
-
-static void prepare_jobs(sem_t *gate)
-{
-  running = most = done = 0;
-  for (int i = 0; i < JOBS; i++)
-    jobs[i] = (job){{NULL, run_job}, &running, &most, &done, gate, 0};
-}
-
-static void wait_for(atomic_int *what, int value)
-{
-  const uint64_t start = kiln__clock_ns();
-
-  while (atomic_load(what) != value) {
-    ck_assert_msg(kiln__clock_ns() - start < UINT64_C(20000000000),
-                  "%d instead of %d", atomic_load(what), value);
-    kiln__sleep_ns(100000);
-  }
-}
-
-START_TEST(pool_runs_everything_within_its_bound)
-{
-  static const unsigned limits[] = {0, 1, 3, 1000};
-  kiln__pool *pool;
-
-  prepare_jobs(NULL);
-  ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, limits[_i]));
-  for (int i = 0; i < JOBS; i++)
-    kiln__pool_add(pool, &jobs[i].task);
-  kiln__pool_free(pool); /* runs what is queued */
-  ck_assert_int_eq(done, JOBS);
-  ck_assert_int_le(most, limits[_i] == 0 ? 1 : (int)limits[_i]);
-  for (int i = 0; i < JOBS; i++)
-    ck_assert(!pthread_equal(jobs[i].thread, pthread_self()));
-}
-END_TEST
-
-/* A burst after a pause: the one idle thread is not all there is. */
-START_TEST(pool_wakes_enough_threads)
-{
-  kiln__pool *pool;
-  sem_t gate;
-
-  sem_init(&gate, 0, 0);
-  for (int round = 0; round < 50; round++) {
-    ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, 4));
-    prepare_jobs(&gate);
-    kiln__pool_add(pool, &jobs[0].task);
-    sem_post(&gate);
-    wait_for(&done, 1);
-    if (round % 5 != 0)
-      kiln__sleep_ns(500000); /* let it fall idle */
-    for (int i = 1; i <= 4; i++)
-      kiln__pool_add(pool, &jobs[i].task);
-    wait_for(&running, 4); /* all at once */
-    for (int i = 1; i <= 4; i++)
-      sem_post(&gate);
-    kiln__pool_free(pool);
-    ck_assert_int_eq(done, 5);
-  }
-  sem_destroy(&gate);
-}
-END_TEST
-
-START_TEST(pool_gives_tasks_back)
-{
-  kiln__pool *pool;
-  sem_t gate;
-
-  sem_init(&gate, 0, 0);
-  prepare_jobs(&gate);
-  ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, 1));
-  ck_assert(!kiln__pool_remove(pool, &jobs[0].task)); /* never added */
-  for (int i = 0; i < 5; i++)
-    kiln__pool_add(pool, &jobs[i].task);
-  wait_for(&running, 1);
-  ck_assert(!kiln__pool_remove(pool, &jobs[0].task)); /* runs already */
-  ck_assert(kiln__pool_remove(pool, &jobs[2].task));  /* middle */
-  ck_assert(kiln__pool_remove(pool, &jobs[4].task));  /* last */
-  ck_assert(kiln__pool_remove(pool, &jobs[1].task));  /* first */
-  ck_assert(!kiln__pool_remove(pool, &jobs[1].task));
-  kiln__pool_add(pool, &jobs[5].task); /* the queue is still in one piece */
-  for (int i = 0; i < 3; i++)
-    sem_post(&gate);
-  kiln__pool_free(pool);
-  ck_assert_int_eq(done, 3);
-  sem_destroy(&gate);
-}
-END_TEST
-
-/* No thread to be had: the work is done here. */
-START_TEST(pool_without_threads_works)
-{
-  struct rlimit before, none;
-  kiln__pool *pool;
-
-  prepare_jobs(NULL);
-  ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, 2));
-  if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) {
-    puts("cannot give up root: not tried");
-    kiln__pool_free(pool);
-    return;
-  }
-  ck_assert_int_eq(getrlimit(RLIMIT_NPROC, &before), 0);
-  none = (struct rlimit){0, before.rlim_max};
-  ck_assert_int_eq(setrlimit(RLIMIT_NPROC, &none), 0);
-  kiln__pool_add(pool, &jobs[0].task);
-  setrlimit(RLIMIT_NPROC, &before); /* leak checkers want a thread */
-  ck_assert_int_eq(done, 1);
-  ck_assert(pthread_equal(jobs[0].thread, pthread_self()));
-  kiln__pool_free(pool);
-}
-END_TEST
-
-START_TEST(pool_runs_no_signal_handlers)
-{
-  sem_t gate;
-  kiln__pool *pool;
-  sigset_t mask;
-
-  sem_init(&gate, 0, 0);
-  prepare_jobs(&gate);
-  ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, 1));
-  pthread_sigmask(SIG_SETMASK, NULL, &mask);
-  ck_assert(!sigismember(&mask, SIGUSR1));
-  kiln__pool_add(pool, &jobs[0].task);
-  pthread_sigmask(SIG_SETMASK, NULL, &mask);
-  ck_assert(!sigismember(&mask, SIGUSR1)); /* ours is as it was */
-  wait_for(&running, 1);
-  /* With the default action this would end the process if it got through. */
-  ck_assert_int_eq(pthread_kill(jobs[0].thread, SIGUSR1), 0);
-  sem_post(&gate);
-  kiln__pool_free(pool);
-  sem_destroy(&gate);
-}
-END_TEST
-
-/* In a child the threads are gone: work is done here, and free does not wait
- * for them. */
-START_TEST(pool_in_a_forked_child)
-{
-  kiln__pool *pool;
-  sem_t gate;
-  int status;
-  pid_t pid;
-
-  sem_init(&gate, 0, 0);
-  prepare_jobs(&gate);
-  ck_kiln_ok(kiln__pool_create(&pool, &memory.alloc, 1));
-  kiln__pool_add(pool, &jobs[0].task);
-  wait_for(&running, 1);
-  pid = fork();
-  if (pid == 0) {
-    alarm(20);
-    jobs[1].gate = NULL;
-    kiln__pool_add(pool, &jobs[1].task);
-    if (done != 1 || kiln__pool_remove(pool, &jobs[1].task))
-      _exit(1);
-    kiln__pool_free(pool);
-    _exit(memory.live == 0 ? 42 : 2);
-  }
-  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-  ck_assert(WIFEXITED(status));
-  ck_assert_int_eq(WEXITSTATUS(status), 42);
-  sem_post(&gate);
-  kiln__pool_free(pool);
-  sem_destroy(&gate);
-}
-END_TEST
-
-START_TEST(pool_needs_memory)
-{
-  kiln__pool *pool = (kiln__pool *)&memory;
-
-  memory.fail_at = 0;
-  ck_kiln_is(kiln__pool_create(&pool, &memory.alloc, 1), KILN_ENOMEM);
-  ck_assert_ptr_null(pool);
-  kiln__pool_free(NULL);
-}
-END_TEST
-
 static TCase *new_case(Suite *suite, const char *name)
 {
   TCase *c = tcase_create(name);
@@ -1058,7 +843,7 @@ static Suite *make(void)
 {
   Suite *suite = suite_create("base");
   TCase *text = new_case(suite, "text"), *record = new_case(suite, "record");
-  TCase *pool = new_case(suite, "pool"), *files = tcase_create("files");
+  TCase *files = tcase_create("files");
 
   tcase_add_test(text, text_is_cut_between_characters);
   tcase_add_test(text, other_bytes_survive_a_cut);
@@ -1087,13 +872,6 @@ static Suite *make(void)
   tcase_add_test(files, short_and_interrupted_calls);
   tcase_add_test(files, locks_exclude_other_descriptors);
   suite_add_tcase(suite, files);
-  tcase_add_loop_test(pool, pool_runs_everything_within_its_bound, 0, 4);
-  tcase_add_test(pool, pool_wakes_enough_threads);
-  tcase_add_test(pool, pool_gives_tasks_back);
-  tcase_add_test(pool, pool_without_threads_works);
-  tcase_add_test(pool, pool_runs_no_signal_handlers);
-  tcase_add_test(pool, pool_in_a_forked_child);
-  tcase_add_test(pool, pool_needs_memory);
   return suite;
 }
 

@@ -1,0 +1,560 @@
+/* nvrtc_memo_test.c -- what is remembered of NVRTC libraries between processes,
+ * and what identifies a file. */
+#include "nvrtc_fixture.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include <elf.h>
+
+/* ---- Memo -------------------------------------------------------------------------- */
+
+static int slow_steps;
+
+static void count_step(void *user, const kiln_trail_step *s)
+{
+  int *n = user;
+
+  ck_assert_str_eq(s->what, "libnvrtc");
+  (*n)++;
+}
+
+START_TEST(warm_start_loads_nothing)
+{
+  const char *path = put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc_id *ids;
+  const kiln__nvrtc *nvrtc;
+  kiln__trail *cold;
+  struct stat info;
+  uint64_t begin;
+  size_t n;
+  int steps = 0;
+
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  ck_assert_int_eq(stat(memo, &info), 0);
+  ck_assert_int_eq(info.st_mode & 0777, 0600);
+  ck_assert_int_eq(stat(below("cache/deep"), &info), 0);
+  ck_assert_int_eq(info.st_mode & 0777, 0700);
+
+  set = open_set();
+  begin = kiln__clock_ns();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  printf("warm list: %.0f us\n", (double)(kiln__clock_ns() - begin) / 1e3);
+  ck_assert_uint_lt(kiln__clock_ns() - begin, 20000000u);
+  ck_assert(!mapped(path));
+  ck_assert_uint_eq(n, 1);
+  ck_assert_int_eq(ids[0].info.version, 12080);
+  ck_assert_str_eq(ids[0].info.path, path);
+  ck_assert_uint_eq(ids[0].info.n_archs, 17);
+  ck_assert(!ids[0].info.loaded);
+  ck_assert_int_ne(ids[0].build[0], '\0');
+  ck_assert_int_eq(stat(path, &info), 0);
+  ck_assert_uint_eq(ids[0].size, (uint64_t)info.st_size);
+
+  /* The trail of the search is told again, as it was. */
+  kiln__trail_each(trail, count_step, &steps);
+  cold = trail;
+  trail = kiln__trail_create(&memory.alloc);
+  places.memo_path = NULL;
+  versions_here();
+  slow_steps = 0;
+  kiln__trail_each(trail, count_step, &slow_steps);
+  ck_assert_int_eq(steps, slow_steps);
+  kiln__trail_free(cold);
+
+  /* Used, it is loaded; what was handed out before stays valid. */
+  ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
+  ck_assert(mapped(path));
+  ck_assert(!ids[0].info.loaded);
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  ck_assert(ids[0].info.loaded);
+  kiln__nvrtc_set_free(set);
+}
+END_TEST
+
+START_TEST(memo_notices_changes)
+{
+  places.memo_path = memo;
+  setenv("CUDA_PATH", below("mine"), 1);
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "12080 ");
+
+  /* in a folder that was looked into */
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  ck_assert_str_eq(versions(), "13000 12080 ");
+  /* in one that was not there */
+  age();
+  list_elsewhere();
+  put(FAKE, "usr/lib/python3/dist-packages/nvidia/cu13/lib", "libnvrtc.so.13",
+      "version 13010\n");
+  ck_assert_str_eq(versions(), "13010 13000 12080 ");
+  age();
+  list_elsewhere();
+  put(FAKE, "usr/lib/python3/dist-packages/nvidia/cu14/lib", "libnvrtc.so.14",
+      "version 14000\n");
+  ck_assert_str_eq(versions(), "14000 13010 13000 12080 ");
+  age();
+  list_elsewhere();
+  put(FAKE, "mine/lib64", "libnvrtc.so.12", "version 12010\n");
+  ck_assert_str_eq(versions(), "14000 13010 13000 12080 12010 ");
+  /* gone */
+  age();
+  list_elsewhere();
+  ck_assert_int_eq(unlink(below("mine/lib64/libnvrtc.so.12")), 0);
+  ck_assert_str_eq(versions(), "14000 13010 13000 12080 ");
+}
+END_TEST
+
+START_TEST(memo_notices_a_replaced_library)
+{
+  const char *path = put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  char before[48], again[512];
+  kiln__nvrtc_set *set;
+  const kiln__nvrtc_id *ids;
+  size_t n;
+  FILE *f;
+
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  set = open_set();
+  ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+  memcpy(before, ids[0].build, sizeof before);
+  kiln__nvrtc_set_free(set);
+
+  /* in place: one byte longer, another version */
+  f = fopen(path, "ab");
+  ck_assert_ptr_nonnull(f);
+  fputc(0, f);
+  fclose(f);
+  snprintf(again, sizeof again, "%s.fake", path);
+  test_write_file(again, "version 12050\n", 14);
+  ck_assert_str_eq(versions(), "12050 ");
+}
+END_TEST
+
+START_TEST(memo_notices_a_turned_link)
+{
+  const char *one = put(FAKE, "one", "libnvrtc.so.12", "version 12010\n");
+  const char *two = put(FAKE, "two", "libnvrtc.so.12", "version 12020\n");
+
+  /* usr/local/cuda/lib64/libnvrtc.so.12 -> alternatives/nvrtc -> one/... */
+  below("alternatives/");
+  below("usr/local/cuda/lib64/");
+  ck_assert_int_eq(symlink(one, below("alternatives/nvrtc")), 0);
+  ck_assert_int_eq(symlink(below("alternatives/nvrtc"),
+                           below("usr/local/cuda/lib64/libnvrtc.so.12")),
+                   0);
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "12010 ");
+  ck_assert_int_eq(unlink(below("alternatives/nvrtc")), 0);
+  ck_assert_int_eq(symlink(two, below("alternatives/nvrtc")), 0);
+  ck_assert_str_eq(versions(), "12020 ");
+  /* the same with a path that is given */
+  places.explicit_path = below("alternatives/nvrtc");
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "12020 ");
+  ck_assert_int_eq(unlink(places.explicit_path), 0);
+  ck_assert_int_eq(symlink(one, places.explicit_path), 0);
+  ck_assert_str_eq(versions(), "12010 ");
+}
+END_TEST
+
+START_TEST(memo_keeps_several_answers)
+{
+  const char *path = put(FAKE, "x", "own.so", "version 12010\n");
+
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  places.explicit_path = path;
+  list_elsewhere();
+  ck_assert_str_eq(versions_here(), "12010 ");
+  places.explicit_path = NULL;
+  ck_assert_str_eq(versions_here(), "12080 ");
+  ck_assert(!mapped(root));
+  setenv("CUDA_HOME", below("elsewhere"), 1);
+  ck_assert_str_eq(versions_here(),
+                   "12080 "); /* libraries are known all the same */
+  ck_assert(!mapped(root));
+}
+END_TEST
+
+START_TEST(broken_library_is_not_loaded_again)
+{
+  const char *path =
+      put(FAKE_BROKEN, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  size_t size;
+  char *data;
+
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  data = test_read_file(memo, &size);
+  ck_contains(data, "libnvrtc.so.13");
+  free(data);
+  ck_assert_str_eq(versions_here(), "12080 ");
+  ck_assert(!mapped(root));
+  /* mended in place */
+  data = test_read_file(FAKE, &size);
+  test_write_file(path, data, size);
+  free(data);
+  ck_assert_str_eq(versions_here(), "13000 12080 ");
+}
+END_TEST
+
+static int answers_in_memo(void)
+{
+  size_t size;
+  char *data = test_read_file(memo, &size);
+  int n = 0;
+
+  for (const char *at = strstr(data, "\nfind\t"); at != NULL;
+       at = strstr(at + 1, "\nfind\t"))
+    n++;
+  free(data);
+  return n;
+}
+
+START_TEST(what_changed_just_now_is_not_remembered)
+{
+  places.memo_path = memo;
+  places.explicit_path =
+      put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  ck_assert_int_eq(utimensat(AT_FDCWD, places.explicit_path, NULL, 0), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  ck_assert_int_eq(answers_in_memo(), 0);
+  age();
+  ck_assert_str_eq(versions(), "12080 ");
+  ck_assert_int_eq(answers_in_memo(), 1);
+}
+END_TEST
+
+START_TEST(memo_has_one_answer_a_search)
+{
+  char name[64];
+
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  setenv("CUDA_HOME", below("elsewhere"), 1);
+  list_elsewhere();
+  ck_assert_int_eq(answers_in_memo(), 2);
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  age();
+  list_elsewhere();
+  ck_assert_int_eq(answers_in_memo(), 2);
+  for (int i = 0; i < 20; i++) { /* it does not grow for ever */
+    snprintf(name, sizeof name, "elsewhere%d", i);
+    setenv("CUDA_HOME", below(name), 1);
+    list_elsewhere();
+  }
+  ck_assert_int_eq(answers_in_memo(), 8);
+}
+END_TEST
+
+START_TEST(success_leaves_the_error_record_alone)
+{
+  put(FAKE_BROKEN, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  kiln__fail(KILN_EINVAL, NULL, "an earlier failure");
+  ck_assert_str_eq(versions_here(), "12080 ");
+  ck_assert_str_eq(kiln_last_error()->message, "an earlier failure");
+}
+END_TEST
+
+/* Write the memo again as `edit` leaves it, with a checksum that holds. */
+static void forge(const char *from, const char *to)
+{
+  char sum[32], *data, *at, *made;
+  size_t size, kept;
+
+  data = test_read_file(memo, &size);
+  made = malloc(size + strlen(to) + 32);
+  at = strstr(data, from);
+  ck_assert_ptr_nonnull(at);
+  kept = (size_t)(at - data);
+  memcpy(made, data, kept);
+  strcpy(made + kept, to);
+  strcat(made, at + strlen(from));
+  at = strstr(made, "\nsum\t") + 1;
+  snprintf(sum, sizeof sum, "sum\t%016llx\n",
+           (unsigned long long)XXH3_64bits(made, (size_t)(at - made)));
+  strcpy(at, sum);
+  test_write_file(memo, made, strlen(made));
+  free(made);
+  free(data);
+}
+
+START_TEST(memo_of_others_is_ignored)
+{
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  forge("\t12080\t", "\t12070\t");
+  ck_assert_str_eq(versions(), "12070 "); /* ours: believed */
+  ck_assert_int_eq(chmod(memo, 0620), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  list_elsewhere();
+  forge("\t12080\t", "\t12070\t");
+  ck_assert_int_eq(chmod(memo, 0602), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  forge("\t12080\t", "\t12070\t");
+  ck_assert_int_eq(rename(memo, below("moved")), 0);
+  ck_assert_int_eq(symlink(below("moved"), memo), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  if (geteuid() == 0) {
+    forge("\t12080\t", "\t12070\t");
+    ck_assert_int_eq(chown(memo, 1234, 1234), 0);
+    ck_assert_str_eq(versions(), "12080 ");
+  }
+}
+END_TEST
+
+START_TEST(memo_of_another_format_is_ignored)
+{
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  forge("\t12080\t", "\t12070\t");
+  forge("kiln-nvrtc 1\n", "kiln-nvrtc 2\n");
+  ck_assert_str_eq(versions(), "12080 ");
+}
+END_TEST
+
+START_TEST(memo_fields_out_of_range)
+{
+  static const char *const edits[][2] = {
+      {"\t12080\t", "\t99999999999999999999\t"},
+      {"\t12080\t", "\t-12080\t"},
+      {"\t12080\t", "\t\t"},
+      {"\t12080\t", "\t12080"},
+      {"\t50,52,", "\t50,,52,"},
+      {"\t50,52,", "\t0,52,"},
+      {"\t50,52,", "\tx,52,"},
+      {"\nend\n", "\n"},
+      {"\nhit\t", "\nhit\t/nonexistent"},
+      {"\nhit\t", "\nmiss\t"},
+      {"\nlib\t", "\nlib"},
+      {"\nwatch\t", "\nwatch\t\t"},
+  };
+
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
+    unlink(memo);
+    list_elsewhere();
+    forge(edits[i][0], edits[i][1]);
+    ck_assert_msg(strcmp(versions(), "12080 ") == 0, "edit %zu: %s", i,
+                  versions());
+  }
+}
+END_TEST
+
+START_TEST(memo_damaged_anywhere)
+{
+  char *data;
+  size_t size;
+
+  places.memo_path = memo;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  age();
+  list_elsewhere();
+  data = test_read_file(memo, &size);
+  for (size_t i = 0; i < size; i += 1 + size / 300) {
+    data[i] = (char)(data[i] ^ (1 << i % 8));
+    test_write_file(memo, data, size);
+    ck_assert_str_eq(versions(), "12080 ");
+    data[i] = (char)(data[i] ^ (1 << i % 8));
+  }
+  for (size_t n = 0; n < size; n += 1 + size / 60) {
+    test_write_file(memo, data, n);
+    ck_assert_str_eq(versions(), "12080 ");
+  }
+  free(data);
+}
+END_TEST
+
+START_TEST(memo_that_cannot_be_written)
+{
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  test_write_file(below("file"), "x", 1);
+  places.memo_path = below("file/nvrtc.memo"); /* its folder is a file */
+  kiln__fail(KILN_EINVAL, NULL, "an earlier failure");
+  ck_assert_str_eq(versions_here(), "12080 ");
+  /* A call that succeeds leaves the record alone. */
+  ck_assert_str_eq(kiln_last_error()->message, "an earlier failure");
+  places.memo_path = "/proc/nvrtc.memo";
+  ck_assert_str_eq(versions(), "12080 ");
+  places.memo_path = below("folder/");
+  ck_assert_str_eq(versions(), "12080 ");
+}
+END_TEST
+
+START_TEST(odd_characters_in_paths)
+{
+  put(FAKE, "odd\tname\nhere/lib64", "libnvrtc.so.12", NULL);
+  setenv("CUDA_PATH", below("odd\tname\nhere"), 1);
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "12080 ");
+  put(FAKE, "\xc3\xa4 b/lib64", "libnvrtc.so.13", NULL);
+  setenv("CUDA_PATH", below("\xc3\xa4 b"), 1);
+  age();
+  list_elsewhere();
+  ck_assert_str_eq(versions(), "13000 ");
+}
+END_TEST
+
+/* ---- Identity of a file --------------------------------------------------------------- */
+
+enum { ELF_SIZE = 300000 };
+
+/* An ELF file that is all notes: one of another kind, then a build id of
+ * `size` bytes. */
+static void make_elf(unsigned char *out, unsigned size)
+{
+  const Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64},
+                           .e_phoff = sizeof head,
+                           .e_phentsize = sizeof(Elf64_Phdr),
+                           .e_phnum = 2};
+  const Elf64_Nhdr other = {.n_namesz = 4, .n_descsz = 3, .n_type = 1};
+  const Elf64_Nhdr id = {
+      .n_namesz = 4, .n_descsz = size, .n_type = NT_GNU_BUILD_ID};
+  const Elf64_Phdr segments[2] = {
+      {.p_type = PT_LOAD},
+      {.p_type = PT_NOTE, .p_offset = 256, .p_filesz = 36 + size}};
+  unsigned char *at = out + 256;
+
+  memset(out, 0x55, ELF_SIZE);
+  memcpy(out, &head, sizeof head);
+  memcpy(out + sizeof head, segments, sizeof segments);
+  memcpy(at, &other, sizeof other);
+  memcpy(at + 12, "XYZ", 4);
+  memcpy(at + 20, &id, sizeof id);
+  memcpy(at + 32, "GNU", 4);
+  for (unsigned i = 0; i < size; i++)
+    at[36 + i] = (unsigned char)(i + 1);
+}
+
+static const char *build_of(const unsigned char *data, size_t size)
+{
+  static char out[2][48];
+  static int turn;
+  char *build = out[turn++ % 2];
+
+  test_write_file(below("lib.so"), data, size);
+  return kiln__library_build(below("lib.so"), build) ? build : "none";
+}
+
+START_TEST(build_id_identifies)
+{
+  unsigned char *data = malloc(ELF_SIZE);
+  char before[48];
+
+  make_elf(data, 20);
+  ck_assert_str_eq(build_of(data, ELF_SIZE),
+                   "id-0102030405060708090a0b0c0d0e0f1011121314");
+  data[ELF_SIZE - 1] ^= 1; /* the rest does not matter then */
+  ck_assert_str_eq(build_of(data, ELF_SIZE),
+                   "id-0102030405060708090a0b0c0d0e0f1011121314");
+  make_elf(data, 32); /* longer than fits: hashed */
+  strcpy(before, build_of(data, ELF_SIZE));
+  ck_assert_int_eq(strncmp(before, "id-", 3), 0);
+  ck_assert_uint_eq(strlen(before), 35);
+  data[256 + 36 + 31] ^= 1;
+  ck_assert_str_ne(build_of(data, ELF_SIZE), before);
+  make_elf(data, 4); /* too short to identify anything */
+  ck_assert_int_eq(strncmp(build_of(data, ELF_SIZE), "fx-", 3), 0);
+  free(data);
+}
+END_TEST
+
+START_TEST(without_build_id_pieces_identify)
+{
+  unsigned char *data = malloc(ELF_SIZE);
+  char before[48];
+
+  memset(data, 0x55, ELF_SIZE);
+  strcpy(before, build_of(data, ELF_SIZE));
+  ck_assert_int_eq(strncmp(before, "fx-", 3), 0);
+  ck_assert_str_eq(build_of(data, ELF_SIZE), before);
+  ck_assert_str_ne(build_of(data, ELF_SIZE - 1), before);
+  for (size_t at = 0; at < ELF_SIZE; at += ELF_SIZE - 1) { /* first, last */
+    data[at] ^= 1;
+    ck_assert_str_ne(build_of(data, ELF_SIZE), before);
+    data[at] ^= 1;
+  }
+  ck_assert_str_ne(build_of(data, 1), before);
+  ck_assert_str_eq(build_of(data, 0), "none");
+  ck_assert(!kiln__library_build(root, before));
+  ck_assert(!kiln__library_build("/nonexistent", before));
+  free(data);
+}
+END_TEST
+
+START_TEST(damaged_elf_does_no_harm)
+{
+  unsigned char *data = malloc(ELF_SIZE);
+  uint64_t seed = 88172645463325252u;
+
+  make_elf(data, 20);
+  for (size_t n = 1; n < 400; n++)
+    build_of(data, n);
+  for (int i = 0; i < 2000; i++) {
+    const size_t at = test_random(&seed) % 320;
+    const unsigned char was = data[at];
+
+    data[at] = (unsigned char)test_random(&seed);
+    build_of(data, 400);
+    data[at] = was;
+  }
+  free(data);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("nvrtc_memo");
+  TCase *note = tcase_create("memo");
+
+  tcase_add_checked_fixture(note, setup, teardown);
+  tcase_set_timeout(note, 60);
+  suite_add_tcase(s, note);
+  tcase_add_test(note, warm_start_loads_nothing);
+  tcase_add_test(note, memo_notices_changes);
+  tcase_add_test(note, memo_notices_a_replaced_library);
+  tcase_add_test(note, memo_notices_a_turned_link);
+  tcase_add_test(note, memo_keeps_several_answers);
+  tcase_add_test(note, broken_library_is_not_loaded_again);
+  tcase_add_test(note, what_changed_just_now_is_not_remembered);
+  tcase_add_test(note, memo_has_one_answer_a_search);
+  tcase_add_test(note, success_leaves_the_error_record_alone);
+  tcase_add_test(note, memo_of_others_is_ignored);
+  tcase_add_test(note, memo_of_another_format_is_ignored);
+  tcase_add_test(note, memo_fields_out_of_range);
+  tcase_add_test(note, memo_damaged_anywhere);
+  tcase_add_test(note, memo_that_cannot_be_written);
+  tcase_add_test(note, odd_characters_in_paths);
+  tcase_add_test(note, build_id_identifies);
+  tcase_add_test(note, without_build_id_pieces_identify);
+  tcase_add_test(note, damaged_elf_does_no_harm);
+  return s;
+}
+
+KILN_TEST_MAIN(suite)
