@@ -156,12 +156,15 @@ bool kiln__write_all(const kiln__fs *fs, int fd, const void *data, size_t n)
   return true;
 }
 
-bool kiln__read_all(const kiln__fs *fs, int fd, void *data, size_t n)
+/* From `at`, or where the file stands if that is NULL. */
+static bool read_whole(const kiln__fs *fs, int fd, char *to, size_t n,
+                       const uint64_t *at)
 {
-  char *to = data;
-
-  while (n > 0) {
-    const ssize_t done = fs->read(fs->user, fd, to, n);
+  for (size_t have = 0; have < n;) {
+    const ssize_t done =
+        at == NULL
+            ? fs->read(fs->user, fd, to + have, n - have)
+            : fs->pread(fs->user, fd, to + have, n - have, (off_t)(*at + have));
 
     if (done < 0 && errno == EINTR)
       continue;
@@ -170,32 +173,20 @@ bool kiln__read_all(const kiln__fs *fs, int fd, void *data, size_t n)
         errno = 0;
       return false;
     }
-    to += done;
-    n -= (size_t)done;
+    have += (size_t)done;
   }
   return true;
+}
+
+bool kiln__read_all(const kiln__fs *fs, int fd, void *data, size_t n)
+{
+  return read_whole(fs, fd, data, n, NULL);
 }
 
 bool kiln__pread_all(const kiln__fs *fs, int fd, void *data, size_t n,
                      uint64_t at)
 {
-  char *to = data;
-
-  while (n > 0) {
-    const ssize_t done = fs->pread(fs->user, fd, to, n, (off_t)at);
-
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done <= 0) {
-      if (done == 0)
-        errno = 0;
-      return false;
-    }
-    to += done;
-    at += (uint64_t)done;
-    n -= (size_t)done;
-  }
-  return true;
+  return read_whole(fs, fd, data, n, &at);
 }
 
 kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit)

@@ -11,6 +11,7 @@ static kiln_status need_device(const kiln_device *device, bool others)
 /* Allocating is forbidden to a thread while anything is captured in the
  * default mode; it disturbs no capture, hence relaxed. */
 typedef struct unit {
+  kiln_device *device;
   kiln__scope scope;
   kiln__relaxed relaxed;
 } unit;
@@ -19,15 +20,17 @@ static kiln_status begin(kiln_device *device, unit *u)
 {
   const kiln_status st = kiln__enter(device, &u->scope);
 
+  u->device = device;
   if (st == KILN_OK)
     kiln__relax(device->driver, &u->relaxed);
   return st;
 }
 
-static void end(unit *u)
+static kiln_status end(unit *u, CUresult rc, const char *call)
 {
   kiln__unrelax(&u->relaxed);
   kiln__leave(&u->scope);
+  return kiln__device_rc(u->device, rc, call);
 }
 
 kiln_status kiln_memory_alloc(CUdeviceptr *out, kiln_device *device,
@@ -43,11 +46,9 @@ kiln_status kiln_memory_alloc(CUdeviceptr *out, kiln_device *device,
   st = begin(device, &u);
   if (st != KILN_OK)
     return st;
-  st = kiln__device_rc(device, device->driver->memAlloc(out, size),
-                       "cuMemAlloc_v2");
+  st = end(&u, device->driver->memAlloc(out, size), "cuMemAlloc_v2");
   if (st != KILN_OK)
     *out = 0;
-  end(&u);
   return st;
 }
 
@@ -61,9 +62,7 @@ kiln_status kiln_memory_free(kiln_device *device, CUdeviceptr p)
   st = begin(device, &u);
   if (st != KILN_OK)
     return st;
-  st = kiln__device_rc(device, device->driver->memFree(p), "cuMemFree_v2");
-  end(&u);
-  return st;
+  return end(&u, device->driver->memFree(p), "cuMemFree_v2");
 }
 
 kiln_status kiln_memory_alloc_async(CUdeviceptr *out, kiln_stream *stream,
@@ -132,9 +131,7 @@ kiln_status kiln_memory_info(kiln_device *device, uint64_t *free_bytes,
   st = begin(device, &u);
   if (st != KILN_OK)
     return st;
-  st = kiln__device_rc(device, device->driver->memGetInfo(&unused, &total),
-                       "cuMemGetInfo_v2");
-  end(&u);
+  st = end(&u, device->driver->memGetInfo(&unused, &total), "cuMemGetInfo_v2");
   if (st != KILN_OK)
     return st;
   *free_bytes = unused;
@@ -155,12 +152,11 @@ kiln_status kiln_host_alloc(void **out, kiln_device *device, size_t size)
   st = begin(device, &u);
   if (st != KILN_OK)
     return st;
-  st = kiln__device_rc(
-      device, device->driver->memHostAlloc(out, size, CU_MEMHOSTALLOC_PORTABLE),
-      "cuMemHostAlloc");
+  st =
+      end(&u, device->driver->memHostAlloc(out, size, CU_MEMHOSTALLOC_PORTABLE),
+          "cuMemHostAlloc");
   if (st != KILN_OK)
     *out = NULL;
-  end(&u);
   return st;
 }
 
@@ -174,9 +170,7 @@ kiln_status kiln_host_free(kiln_device *device, void *p)
   st = begin(device, &u);
   if (st != KILN_OK)
     return st;
-  st = kiln__device_rc(device, device->driver->memFreeHost(p), "cuMemFreeHost");
-  end(&u);
-  return st;
+  return end(&u, device->driver->memFreeHost(p), "cuMemFreeHost");
 }
 
 kiln_status kiln_host_register(kiln_device *device, void *p, size_t size)
@@ -189,12 +183,9 @@ kiln_status kiln_host_register(kiln_device *device, void *p, size_t size)
   st = begin(device, &u);
   if (st != KILN_OK)
     return st;
-  st = kiln__device_rc(
-      device,
-      device->driver->memHostRegister(p, size, CU_MEMHOSTREGISTER_PORTABLE),
+  return end(
+      &u, device->driver->memHostRegister(p, size, CU_MEMHOSTREGISTER_PORTABLE),
       "cuMemHostRegister_v2");
-  end(&u);
-  return st;
 }
 
 kiln_status kiln_host_unregister(kiln_device *device, void *p)
@@ -207,8 +198,5 @@ kiln_status kiln_host_unregister(kiln_device *device, void *p)
   st = begin(device, &u);
   if (st != KILN_OK)
     return st;
-  st = kiln__device_rc(device, device->driver->memHostUnregister(p),
-                       "cuMemHostUnregister");
-  end(&u);
-  return st;
+  return end(&u, device->driver->memHostUnregister(p), "cuMemHostUnregister");
 }

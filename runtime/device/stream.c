@@ -125,43 +125,39 @@ static kiln_status need(const kiln_stream *stream, const void *other)
   return KILN_OK;
 }
 
-kiln_status kiln_stream_synchronize(kiln_stream *stream)
+/* `what` is the function that is refused within a capture. */
+static kiln_status ask(kiln_stream *stream,
+                       CUresult(KILN__CUDAAPI *fn)(CUstream stream),
+                       const char *call, const char *what)
 {
-  kiln_status st = need(stream, stream);
   kiln__scope scope;
+  kiln_status st = kiln__enter(stream->device, &scope);
 
   if (st != KILN_OK)
     return st;
-  st = kiln__enter(stream->device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__refuse_capture(stream->device, stream->handle, __func__);
+  st = kiln__refuse_capture(stream->device, stream->handle, what);
   if (st == KILN_OK)
-    st = kiln__device_rc(
-        stream->device,
-        stream->device->driver->streamSynchronize(stream->handle),
-        "cuStreamSynchronize");
+    st = kiln__device_rc(stream->device, fn(stream->handle), call);
   kiln__leave(&scope);
   return st;
 }
 
+kiln_status kiln_stream_synchronize(kiln_stream *stream)
+{
+  const kiln_status st = need(stream, stream);
+
+  return st != KILN_OK ? st
+                       : ask(stream, stream->device->driver->streamSynchronize,
+                             "cuStreamSynchronize", __func__);
+}
+
 kiln_status kiln_stream_query(kiln_stream *stream)
 {
-  kiln_status st = need(stream, stream);
-  kiln__scope scope;
+  const kiln_status st = need(stream, stream);
 
-  if (st != KILN_OK)
-    return st;
-  st = kiln__enter(stream->device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__refuse_capture(stream->device, stream->handle, __func__);
-  if (st == KILN_OK)
-    st = kiln__device_rc(stream->device,
-                         stream->device->driver->streamQuery(stream->handle),
-                         "cuStreamQuery");
-  kiln__leave(&scope);
-  return st;
+  return st != KILN_OK ? st
+                       : ask(stream, stream->device->driver->streamQuery,
+                             "cuStreamQuery", __func__);
 }
 
 kiln_status kiln_stream_wait(kiln_stream *stream, kiln_event *event)

@@ -258,9 +258,20 @@ static void each_child(kiln__search *s, const char *how, const char *folder,
   }
 }
 
-static void look_in_toolkit(kiln__search *s, const char *how, const char *root)
+static void look_in_targets(kiln__search *s, const char *how, const char *root)
 {
   char path[KILN__PATH_SIZE], below[64];
+
+  for (size_t i = 0; i < sizeof triples / sizeof triples[0]; i++) {
+    kiln__format(below, sizeof below, "targets/%s/lib", triples[i]);
+    if (join(path, root, below) && watch(s, path))
+      look_in(s, how, path);
+  }
+}
+
+static void look_in_toolkit(kiln__search *s, const char *how, const char *root)
+{
+  char path[KILN__PATH_SIZE];
 
   if (!watch(s, root)) {
     step(s, how, root, "no such folder");
@@ -268,11 +279,7 @@ static void look_in_toolkit(kiln__search *s, const char *how, const char *root)
   }
   if (join(path, root, "lib64"))
     look_in(s, how, path);
-  for (size_t i = 0; i < sizeof triples / sizeof triples[0]; i++) {
-    kiln__format(below, sizeof below, "targets/%s/lib", triples[i]);
-    if (join(path, root, below) && watch(s, path))
-      look_in(s, how, path);
-  }
+  look_in_targets(s, how, root);
   if (join(path, root, "lib") && watch(s, path))
     look_in(s, how, path);
 }
@@ -321,15 +328,11 @@ static void look_in_pythons(kiln__search *s, const char *how,
 
 static void look_in_conda(kiln__search *s, const char *how, const char *prefix)
 {
-  char path[KILN__PATH_SIZE], below[64];
+  char path[KILN__PATH_SIZE];
 
   if (join(path, prefix, "lib"))
     look_in(s, how, path);
-  for (size_t i = 0; i < sizeof triples / sizeof triples[0]; i++) {
-    kiln__format(below, sizeof below, "targets/%s/lib", triples[i]);
-    if (join(path, prefix, below) && watch(s, path))
-      look_in(s, how, path);
-  }
+  look_in_targets(s, how, prefix);
   look_in_pythons(s, how, prefix);
 }
 
