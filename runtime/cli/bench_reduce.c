@@ -285,7 +285,7 @@ static int time_rung(bench *b, const bench_rung *rung, uint64_t n,
   kiln__bench_unload(&shot);
   if (st != KILN_OK)
     return failed(rung->label);
-  *out = (row){.label = rung->label, .n = n, .ms = shot.ms};
+  *out = (row){.label = rung->label, .n = n, .ms = shot.ms[BENCH_IDLE]};
   *value = shot.value;
   out->error = relative_error((double)shot.value, reference);
   if (shot.counted < b->gpu.repeats)
@@ -294,7 +294,7 @@ static int time_rung(bench *b, const bench_rung *rung, uint64_t n,
 }
 
 /* The library, and CUB beside it in the same minute. */
-static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool queued)
+static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
 {
   bench_tuning tuning = kiln__bench_tuned(n);
   kiln_status st;
@@ -307,7 +307,7 @@ static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool queued)
     st = kiln__bench_load(&b->gpu, &shots[0]);
   }
   if (st == KILN_OK)
-    st = kiln__bench_time(&b->gpu, shots, b->has_peer ? 2 : 1, queued);
+    st = kiln__bench_time(&b->gpu, shots, b->has_peer ? 2 : 1, all);
   kiln__bench_unload(&shots[0]);
   shots[0].tuning = NULL;
   return st == KILN_OK ? 0 : failed("the library's reduction");
@@ -324,7 +324,7 @@ static int add_library(bench *b, row *rows, size_t *n_rows, uint64_t n,
   for (int i = 0; i < (b->has_peer ? 2 : 1); i++) {
     row *r = &rows[(*n_rows)++];
 
-    *r = (row){.label = labels[i], .n = n, .ms = shots[i].ms};
+    *r = (row){.label = labels[i], .n = n, .ms = shots[i].ms[BENCH_IDLE]};
     r->error = relative_error((double)shots[i].value, reference);
   }
   return 0;
@@ -406,36 +406,33 @@ static int ladder_small(bench *b)
 static void library_row(bench *b, const bench_shot *s, double error,
                         cJSON *list)
 {
+  static const char *const names[BENCH_STATES][3] = {
+      {"ms", "cub_ms", "speedup"},
+      {"queued_ms", "cub_queued_ms", "queued_speedup"},
+      {"cold_ms", "cub_cold_ms", "cold_speedup"}};
   cJSON *j = cJSON_CreateObject();
   const double bytes = (double)s[0].n * sizeof(float);
 
-  printf("  2^%-4.0f %5u", log2((double)s[0].n), s[0].grid);
-  print_time(s[0].ms);
-  printf(" %9.1f", bytes / (s[0].ms * 1e6));
-  if (b->has_peer) {
-    print_time(s[1].ms);
-    printf(" %6.2fx", s[1].ms / s[0].ms);
-  } else {
-    printf(" %13s %7s", "-", "-");
-  }
-  print_time(s[0].queued_ms);
-  if (b->has_peer) {
-    print_time(s[1].queued_ms);
-    printf(" %6.2fx", s[1].queued_ms / s[0].queued_ms);
-  } else {
-    printf(" %13s %7s", "-", "-");
-  }
-  printf(" %9.1e\n", error);
   cJSON_AddNumberToObject(j, "n", (double)s[0].n);
   cJSON_AddNumberToObject(j, "blocks", s[0].grid);
-  cJSON_AddNumberToObject(j, "ms", s[0].ms);
-  cJSON_AddNumberToObject(j, "queued_ms", s[0].queued_ms);
   cJSON_AddNumberToObject(j, "relative_error", error);
-  if (b->has_peer) {
-    cJSON_AddNumberToObject(j, "cub_ms", s[1].ms);
-    cJSON_AddNumberToObject(j, "cub_queued_ms", s[1].queued_ms);
-    cJSON_AddNumberToObject(j, "speedup", s[1].ms / s[0].ms);
+  printf("  2^%-4.0f %5u", log2((double)s[0].n), s[0].grid);
+  for (int state = 0; state < BENCH_STATES; state++) {
+    print_time(s[0].ms[state]);
+    if (state == BENCH_IDLE)
+      printf(" %9.1f", bytes / (s[0].ms[state] * 1e6));
+    cJSON_AddNumberToObject(j, names[state][0], s[0].ms[state]);
+    if (!b->has_peer) {
+      printf(" %13s %6s", "-", "-");
+      continue;
+    }
+    print_time(s[1].ms[state]);
+    printf(" %5.2fx", s[1].ms[state] / s[0].ms[state]);
+    cJSON_AddNumberToObject(j, names[state][1], s[1].ms[state]);
+    cJSON_AddNumberToObject(j, names[state][2],
+                            s[1].ms[state] / s[0].ms[state]);
   }
+  printf(" %9.1e\n", error);
   cJSON_AddItemToArray(list, j);
 }
 
@@ -445,11 +442,11 @@ static int library_table(bench *b)
   cJSON *list = cJSON_AddArrayToObject(b->json, "library");
   bool wrong = false;
 
-  printf(
-      "\nLibrary's reduction against CUB %s, same stream in turns, median of "
-      "%u\n  %-6s %5s %13s %9s %13s %7s %13s %13s %7s %9s\n",
-      b->has_peer ? b->peer.version : "(not here)", b->gpu.repeats, "n", "grid",
-      "library", "GB/s", "CUB", "", "lib, queued", "CUB, queued", "", "error");
+  printf("\nLibrary's reduction against CUB %s, in turns, median of %u\n"
+         "  %-6s %5s %13s %9s %13s %6s %13s %13s %6s %13s %13s %6s %9s\n",
+         b->has_peer ? b->peer.version : "(not here)", b->gpu.repeats, "n",
+         "grid", "library", "GB/s", "CUB", "", "lib, queued", "CUB, queued", "",
+         "lib, cold", "CUB, cold", "", "error");
   for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++) {
     const uint64_t n = UINT64_C(1) << bits[i];
     bench_shot shots[2];
@@ -464,8 +461,10 @@ static int library_table(bench *b)
     wrong |= !(error <= 1e-6);
     library_row(b, shots, error, list);
   }
-  printf("  queued: launched behind a running kernel, so that what the host "
-         "spends on the launch does not count\n");
+  printf("  queued: behind a running kernel, so that the host's part of the "
+         "launch does not count\n"
+         "  cold: other data in the second-level cache; else it holds what the "
+         "run before left\n");
   if (wrong)
     fprintf(stderr, "kiln bench reduce: the library's sum is off by more than "
                     "1e-6\n");
@@ -514,9 +513,9 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
         cJSON_Delete(j);
         return failed("sweep");
       }
-      least = shot.queued_ms < least ? shot.queued_ms : least;
-      if (shot.queued_ms < bests[s].ms)
-        bests[s] = (best){.tuning = tuning, .ms = shot.queued_ms};
+      least = shot.ms[BENCH_QUEUED] < least ? shot.ms[BENCH_QUEUED] : least;
+      if (shot.ms[BENCH_QUEUED] < bests[s].ms)
+        bests[s] = (best){.tuning = tuning, .ms = shot.ms[BENCH_QUEUED]};
       cJSON_AddNumberToObject(j, "block", tuning.block);
       cJSON_AddNumberToObject(j, "items", tuning.items);
       cJSON_AddNumberToObject(j, "threads", tuning.threads);
@@ -524,8 +523,8 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
       cJSON_AddNumberToObject(j, "keep", tuning.keep);
       cJSON_AddNumberToObject(j, "packs", tuning.packs);
       cJSON_AddNumberToObject(j, "n", (double)shot.n);
-      cJSON_AddNumberToObject(j, "ms", shot.ms);
-      cJSON_AddNumberToObject(j, "queued_ms", shot.queued_ms);
+      cJSON_AddNumberToObject(j, "ms", shot.ms[BENCH_IDLE]);
+      cJSON_AddNumberToObject(j, "queued_ms", shot.ms[BENCH_QUEUED]);
       cJSON_AddItemToArray(list, j);
     }
     printf(" %10.2f us", least * 1e3);

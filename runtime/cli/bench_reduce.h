@@ -101,7 +101,9 @@ typedef struct bench_gpu {
   uint64_t copy_n;       /* its floats */
   CUdeviceptr workspace; /* of the library's reduction */
   CUdeviceptr result;    /* one float */
-  CUdeviceptr temp;      /* the peer's */
+  CUdeviceptr other;     /* data that takes the second-level cache */
+  size_t other_bytes;
+  CUdeviceptr temp; /* the peer's */
   size_t temp_bytes;
   unsigned repeats;
   unsigned compiled, cached; /* programs so far, by origin */
@@ -112,6 +114,15 @@ kiln_status kiln__bench_gpu_open(bench_gpu *g, kiln_runtime *rt, int ordinal,
                                  uint64_t copy_n);
 void kiln__bench_gpu_close(bench_gpu *g);
 
+/* What a run finds when it starts. */
+typedef enum bench_state {
+  BENCH_IDLE = 0, /* an idle GPU, and in the second-level cache what the run
+                     before left there; the host's part of a launch counts */
+  BENCH_QUEUED,   /* a running kernel before it, which hides the host's part */
+  BENCH_COLD,     /* an idle GPU, and other data in the second-level cache */
+  BENCH_STATES
+} bench_state;
+
 /* One thing to time: a step, the library, or the peer. */
 typedef struct bench_shot {
   const bench_rung *rung;     /* or NULL */
@@ -120,21 +131,19 @@ typedef struct bench_shot {
   kiln_module *module;
   kiln_kernel *kernel;
   uint64_t n;
-  unsigned grid;    /* blocks of the last launch */
-  unsigned counted; /* repeats behind ms */
-  double ms;        /* median, launched into an idle stream */
-  double queued_ms; /* median, launched behind a running kernel; 0: not done */
-  float value;      /* what the last run gave */
+  unsigned grid;           /* blocks of the last launch */
+  unsigned counted;        /* repeats behind ms */
+  double ms[BENCH_STATES]; /* medians; 0: not timed */
+  float value;             /* what the last run gave */
 } bench_shot;
 
 /* Load the program of a shot; nothing to do for the peer. */
 kiln_status kiln__bench_load(bench_gpu *g, bench_shot *shot);
 void kiln__bench_unload(bench_shot *shot);
 
-/* Time the shots in turns, so that whatever drifts drifts for all of them.
- * `queued` also times them behind a running kernel, which hides what the host
- * spends on a launch. */
+/* Time the shots in turns, so that whatever drifts drifts for all of them; in
+ * the idle state, and in the others too if `all`. */
 kiln_status kiln__bench_time(bench_gpu *g, bench_shot *shots, size_t n_shots,
-                             bool queued);
+                             bool all);
 
 #endif

@@ -99,6 +99,8 @@ static kiln_status allocate(bench_gpu *g, const float *host)
   TRY(kiln_memory_alloc(&g->copy, g->device, g->copy_n * sizeof *host));
   TRY(kiln_memory_alloc(&g->workspace, g->device, WORKSPACE));
   TRY(kiln_memory_alloc(&g->result, g->device, 256));
+  g->other_bytes = 4 * (size_t)g->info.l2_bytes;
+  TRY(kiln_memory_alloc(&g->other, g->device, g->other_bytes));
   TRY(kiln_fill(g->device, g->workspace, 0, 4, WORKSPACE / 4));
   return kiln_copy_to_device(g->device, g->input, host, g->n * sizeof *host);
 }
@@ -122,8 +124,8 @@ kiln_status kiln__bench_gpu_open(bench_gpu *g, kiln_runtime *rt, int ordinal,
 
 void kiln__bench_gpu_close(bench_gpu *g)
 {
-  const CUdeviceptr blocks[] = {g->input, g->copy, g->workspace, g->result,
-                                g->temp};
+  const CUdeviceptr blocks[] = {g->input,  g->copy,  g->workspace,
+                                g->result, g->other, g->temp};
 
   if (g->device == NULL)
     return;
@@ -264,20 +266,28 @@ static kiln_status prepare(bench_gpu *g, const bench_shot *s)
   return kiln_fill_async(g->stream, g->result, 0, 4, 1);
 }
 
-static kiln_status run_once(bench_gpu *g, bench_shot *s, bool behind,
-                            double *ms)
+static kiln_status bring_about(bench_gpu *g, bench_state state)
 {
   const kiln_launch_config one = {
       .grid = {.x = 1}, .block = {.x = 32}, .stream = g->stream};
   const unsigned iterations = SLOW_ITERATIONS;
   const CUdeviceptr elsewhere = g->result + 128;
+
+  if (state == BENCH_QUEUED)
+    return KILN_LAUNCH(g->slow, &one, KILN_ARG(elsewhere),
+                       KILN_ARG(iterations));
+  if (state == BENCH_COLD)
+    TRY(kiln_fill_async(g->stream, g->other, 1, 4, g->other_bytes / 4));
+  return kiln_stream_synchronize(g->stream);
+}
+
+static kiln_status run_once(bench_gpu *g, bench_shot *s, bench_state state,
+                            double *ms)
+{
   float took;
 
   TRY(prepare(g, s));
-  if (behind)
-    TRY(KILN_LAUNCH(g->slow, &one, KILN_ARG(elsewhere), KILN_ARG(iterations)));
-  else
-    TRY(kiln_stream_synchronize(g->stream));
+  TRY(bring_about(g, state));
   TRY(kiln_event_record(g->from, g->stream));
   if (s->peer != NULL)
     TRY(fire_peer(g, s));
@@ -293,7 +303,7 @@ static kiln_status run_once(bench_gpu *g, bench_shot *s, bool behind,
 }
 
 static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
-                            unsigned repeats, bool behind, double *median)
+                            unsigned repeats, bench_state state)
 {
   enum { MOST = 8 };
   double ms[MOST][BENCH_MAX_REPEATS];
@@ -304,12 +314,13 @@ static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
     for (size_t i = 0; i < n_shots; i++) {
       /* Twice untimed, so that the second-level cache holds what this code
        * leaves in it and not what the other code did. */
-      for (int again = 0; again < (n_shots > 1 ? 2 : 0); again++)
-        TRY(run_once(g, &shots[i], behind, &ms[i][r]));
-      TRY(run_once(g, &shots[i], behind, &ms[i][r]));
+      for (int again = 0; again < (n_shots > 1 && state != BENCH_COLD ? 2 : 0);
+           again++)
+        TRY(run_once(g, &shots[i], state, &ms[i][r]));
+      TRY(run_once(g, &shots[i], state, &ms[i][r]));
     }
   for (size_t i = 0; i < n_shots; i++) {
-    median[i] = kiln__bench_median(ms[i], repeats);
+    shots[i].ms[state] = kiln__bench_median(ms[i], repeats);
     shots[i].counted = repeats;
   }
   return KILN_OK;
@@ -326,9 +337,9 @@ static unsigned repeats_for(const bench_gpu *g, double longest_ms)
 }
 
 kiln_status kiln__bench_time(bench_gpu *g, bench_shot *shots, size_t n_shots,
-                             bool queued)
+                             bool all)
 {
-  double median[8], longest = 0;
+  double longest = 0;
   unsigned repeats;
 
   for (size_t i = 0; i < n_shots; i++) {
@@ -336,22 +347,19 @@ kiln_status kiln__bench_time(bench_gpu *g, bench_shot *shots, size_t n_shots,
 
     if (shots[i].peer != NULL)
       TRY(peer_room(g, &shots[i]));
-    TRY(run_once(g, &shots[i], false, &ms)); /* the first launch is slower */
-    TRY(run_once(g, &shots[i], false, &ms));
+    TRY(run_once(g, &shots[i], BENCH_IDLE,
+                 &ms)); /* the first launch is slower */
+    TRY(run_once(g, &shots[i], BENCH_IDLE, &ms));
     for (int warm = 0; warm < 2 && ms < 50; warm++)
-      TRY(run_once(g, &shots[i], false, &ms));
+      TRY(run_once(g, &shots[i], BENCH_IDLE, &ms));
     longest = ms > longest ? ms : longest;
     TRY(kiln_copy_to_host(g->device, &shots[i].value, g->result,
                           sizeof shots[i].value));
   }
   repeats = repeats_for(g, longest);
-  if (queued) {
-    TRY(time_all(g, shots, n_shots, repeats, true, median));
-    for (size_t i = 0; i < n_shots; i++)
-      shots[i].queued_ms = median[i];
+  for (bench_state state = BENCH_IDLE; state < BENCH_STATES; state++) {
+    if (all || state == BENCH_IDLE)
+      TRY(time_all(g, shots, n_shots, repeats, state));
   }
-  TRY(time_all(g, shots, n_shots, repeats, false, median));
-  for (size_t i = 0; i < n_shots; i++)
-    shots[i].ms = median[i];
   return KILN_OK;
 }
