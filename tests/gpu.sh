@@ -82,14 +82,18 @@ part_reduce() {
 
 part_sanitizer() {
   local tool s
+  export CK_FORK=no # one process: the tools watch the one they start
   for tool in memcheck racecheck initcheck synccheck; do
-    for s in saxpy shared_memory symbols matrix_add; do
+    for s in saxpy shared_memory symbols matrix_add thread_ids; do
       record "${tool}_$s" compute-sanitizer --tool $tool --error-exitcode 1 \
         "$folder/samples/$s"
     done
-    record "${tool}_reduce" compute-sanitizer --tool $tool --error-exitcode 1 \
-      "$folder/samples/reduction" 1000003
+    record "${tool}_reduction" compute-sanitizer --tool $tool \
+      --error-exitcode 1 "$folder/samples/reduction" --bits 20
+    record "${tool}_kernels" compute-sanitizer --tool $tool \
+      --error-exitcode 1 "$folder/tests/device_kernels"
   done
+  unset CK_FORK
 }
 
 for part in "${parts[@]}"; do
