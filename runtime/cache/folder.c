@@ -109,7 +109,9 @@ static void explain(char why[256], int code)
                  "KILN_CACHE_DIR to a folder of yours");
     break;
   case ENOENT:
-    kiln__format(why, 256, "there is no such folder and none could be made");
+    kiln__format(why, 256,
+                 "there is no such folder and none could be made: set "
+                 "KILN_CACHE_DIR to a folder that you may write to");
     break;
   default:
     kiln__format(why, 256,

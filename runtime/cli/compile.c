@@ -85,25 +85,27 @@ static void show_log(const cli_unit *unit, const cli_unit *previous)
   }
 }
 
-/* "saxpy.cu for sm_90: message", log, next step. For a program that does not
- * compile the log is all there is to say. */
+/* "saxpy.cu for sm_90: message", log, next step. To correct the source needs no
+ * saying. */
 static void show_failure(const cli *c, const cli_unit *unit,
                          const cli_unit *previous)
 {
   const kiln_error *e = kiln_last_error();
   const bool log = unit->status == KILN_ECOMPILE && unit->log != NULL;
+  const bool plain = log && strncmp(e->hint, "correct the source", 18) == 0;
+  const bool again = log && same_log(unit, previous);
   char target[24];
 
   kiln_target_text(&unit->target, target);
   kiln__cli_say(c, NULL, "%s for %s: %s", unit->label, target,
-                !log                       ? e->message
-                : same_log(unit, previous) ? "does not compile either"
-                                           : "does not compile");
+                !log    ? e->message
+                : again ? "does not compile either"
+                        : "does not compile");
   if (unit->log != NULL)
     show_log(unit, previous);
   else if (e->log[0] != '\0')
     fprintf(stderr, "%s\n", e->log);
-  if (!log && e->hint[0] != '\0')
+  if (!plain && !again && e->hint[0] != '\0')
     fprintf(stderr, "next: %s\n", e->hint);
 }
 

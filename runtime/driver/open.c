@@ -275,7 +275,8 @@ static outcome attempt(kiln__driver *out, const char *how, const char *name,
 
 /* The one place that the caller or the environment named. */
 static kiln_status open_given(kiln__driver *out, const char *how,
-                              const char *given, kiln__trail *trail)
+                              const char *given, const char *hint,
+                              kiln__trail *trail)
 {
   char path[PATH_MAX], reason[512];
   kiln_status st = KILN_OK;
@@ -284,13 +285,13 @@ static kiln_status open_given(kiln__driver *out, const char *how,
   if (realpath(given, path) == NULL) {
     kiln__format(reason, sizeof reason, "%s", strerror(errno));
     kiln__trail_add(trail, WHAT, how, given, reason);
-    return kiln__fail(KILN_ENODRIVER, "correct the path, or leave it unset",
-                      "%s (%s) cannot be used: %s", given, how, reason);
+    return kiln__fail(KILN_ENODRIVER, hint, "%s (%s) cannot be used: %s", given,
+                      how, reason);
   }
   if (attempt(out, how, path, trail, &st) == ABSENT) {
     kiln__trail_text(trail, WHAT, reason, sizeof reason);
-    st = kiln__fail(KILN_ENODRIVER, "correct the path, or leave it unset",
-                    "%s (%s) cannot be used: tried %s", given, how, reason);
+    st = kiln__fail(KILN_ENODRIVER, hint, "%s (%s) cannot be used: tried %s",
+                    given, how, reason);
   }
   return st;
 }
@@ -304,9 +305,11 @@ kiln_status kiln__driver_open(kiln__driver *out, const char *explicit_path,
 
   memset(out, 0, sizeof *out);
   if (explicit_path != NULL)
-    return open_given(out, "option driver_path", explicit_path, trail);
+    return open_given(out, "option driver_path", explicit_path,
+                      "correct the path, or leave it NULL", trail);
   if (env_path != NULL)
-    return open_given(out, "environment KILN_DRIVER", env_path, trail);
+    return open_given(out, "environment KILN_DRIVER", env_path,
+                      "correct or unset KILN_DRIVER", trail);
   for (size_t i = 0; i < 2; i++) {
     if (attempt(out, "system loader", names[i], trail, &st) != ABSENT)
       return st;

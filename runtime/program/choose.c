@@ -170,22 +170,43 @@ static bool take_from_pack(const offer *o, kiln__image_request *req)
   return true;
 }
 
+/* What would mend it: another NVRTC, or code for another target that a GPU of
+ * this capability runs. */
+static void advise_target(const offer *o, const kiln_target *target,
+                          char hint[KILN_ERROR_HINT_SIZE])
+{
+  kiln_ladder_query query = {.cc = target->cc, .suffix = target->suffix};
+  kiln_ladder_result result;
+  char text[24];
+
+  kiln__copy_text(hint, KILN_ERROR_HINT_SIZE,
+                  "`kiln doctor --what-if` tells which NVRTC does");
+  if (ask(o, &o->ids[0], &query, &result) != KILN_OK)
+    return;
+  if (result.rung == KILN_RUNG_REFUSE)
+    kiln__copy_text(hint, KILN_ERROR_HINT_SIZE, result.hint);
+  else
+    kiln__format(hint, KILN_ERROR_HINT_SIZE,
+                 "compile for %s, which a GPU of %d.%d runs",
+                 kiln_target_text(&result.target, text), target->cc / 10,
+                 target->cc % 10);
+}
+
 static kiln_status refuse_target(const offer *o, const kiln_target *target)
 {
-  char text[24], list[256] = "";
+  char text[24], list[256] = "", hint[KILN_ERROR_HINT_SIZE];
   size_t used = 0;
 
   if (o->n == 0)
     return o->list_status; /* its record lists the places tried */
+  advise_target(o, target, hint);
   for (size_t i = 0; i < o->n && used + 16 < sizeof list; i++) {
     kiln__format(list + used, sizeof list - used, "%s%d.%d", i > 0 ? ", " : "",
                  o->ids[i].info.version / 1000,
                  o->ids[i].info.version % 1000 / 10);
     used = strlen(list);
   }
-  return kiln__fail(KILN_EUNSUPPORTED,
-                    "install an NVRTC that makes code for it: `kiln doctor "
-                    "--what-if` tells which",
+  return kiln__fail(KILN_EUNSUPPORTED, hint,
                     "none of the NVRTC found (%s) makes code for %s", list,
                     kiln_target_text(target, text));
 }

@@ -354,7 +354,7 @@ static kiln_status run_with_extras(const kiln__build *b,
 static const char *hint_for(const char *line, size_t size)
 {
   if (memmem(line, size, "open source file", 16) != NULL)
-    return "give the text in kiln_program_desc.headers, or its folder with -I";
+    return "give its folder with -I, or its text in kiln_program_desc.headers";
   if (memmem(line, size, "includes itself", 15) != NULL)
     return "put an include guard or #pragma once into the header";
   if (memmem(line, size, "Unresolved extern", 17) != NULL)

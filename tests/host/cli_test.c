@@ -439,9 +439,24 @@ START_TEST(compile_error_is_mapped)
   ck_has(run.err, "for sm_90: ");
   first = strstr(run.err, want); /* the same log is said once */
   ck_assert_ptr_null(strstr(first + 1, want));
+  ck_assert_ptr_null(strstr(run.err, "next: ")); /* it is in the log */
   run = test_kiln(NVRTC "compile %s --arch 90 --json", file);
   ck_run_rc(run, 1);
   ck_has(run.out, "KILN_ECOMPILE");
+}
+END_TEST
+
+START_TEST(missing_header_has_a_next_step)
+{
+  const char *file = write_source(
+      "needs.cu", "#include <nowhere.h>\n__global__ void k() {}\n");
+  test_run run = test_kiln(NVRTC "compile %s --arch 80,90", file);
+  const char *next;
+
+  ck_run_rc(run, 1);
+  next = strstr(run.err, "next: give its folder with -I");
+  ck_assert_msg(next != NULL, "%s", run.err);
+  ck_assert_ptr_null(strstr(next + 1, "next: "));
 }
 END_TEST
 
@@ -828,6 +843,7 @@ static Suite *make(void)
   tcase_add_test(t, compile_emits);
   tcase_add_test(t, compile_emits_into_a_folder);
   tcase_add_test(t, compile_error_is_mapped);
+  tcase_add_test(t, missing_header_has_a_next_step);
   tcase_add_test(t, compile_missing_things);
   tcase_add_test(t, compile_options_reach_nvrtc);
   tcase_add_test(t, compile_lists_builtins);

@@ -178,6 +178,7 @@ START_TEST(bad_paths_are_errors)
   ck_kiln_is(kiln__driver_open(&driver, NULL, "/nonexistent/y.so", trail),
              KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "KILN_DRIVER");
+  ck_contains(kiln_last_error()->hint, "unset KILN_DRIVER");
   ck_kiln_ok(kiln__driver_open(&driver, LEAST, "/nonexistent/y.so", trail));
 
   snprintf(path, sizeof path, "%s/text.so", dir);

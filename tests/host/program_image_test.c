@@ -438,6 +438,10 @@ START_TEST(the_newest_that_knows_the_target)
   kiln_image_free(image);
   ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_30), KILN_EUNSUPPORTED);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "13.0, 12.8, 11.8"));
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "3.5 or newer"));
+  ck_kiln_is(kiln_compile(&image, rt, &desc, &(kiln_target){.cc = 91}),
+             KILN_EUNSUPPORTED);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "compile for sm_90,"));
   kiln_runtime_free(rt);
 }
 END_TEST
