@@ -245,10 +245,10 @@ static int write_pack(pack_args *a, const cli_unit *units, size_t n)
   if (kiln_pack_write(a->c->rt, a->output, images, n) != KILN_OK)
     return kiln__cli_failure(a->c, NULL);
   stat(a->output, &info);
-  printf("%s: %zu images of %zu programs, %s; %zu compiled, %zu from the "
+  printf("%s: %zu image%s of %zu program%s, %s; %zu compiled, %zu from the "
          "cache\n",
-         a->output, n, a->n, kiln__cli_bytes(a->c, (uint64_t)info.st_size),
-         compiled, n - compiled);
+         a->output, n, n == 1 ? "" : "s", a->n, a->n == 1 ? "" : "s",
+         kiln__cli_bytes(a->c, (uint64_t)info.st_size), compiled, n - compiled);
   printf("next: KILN_PACKS=%s, or kiln_runtime_opts.packs\n", a->output);
   return CLI_OK;
 }

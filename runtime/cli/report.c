@@ -39,13 +39,21 @@ static void add_unknown(cli_table *t)
     kiln__cli_cell(t, "-");
 }
 
+/* A pack may serve a target with what was made for a lower one. */
+static char *made_for(const cli_unit *unit, char text[24])
+{
+  const kiln_target target = kiln_image_target(unit->image);
+
+  return kiln_target_text(&target, text);
+}
+
 static void add_kernel(cli_table *t, const cli_unit *unit,
                        const kiln_resources *r)
 {
   kiln_traits traits;
   char text[24];
 
-  kiln__cli_cell(t, "%s", kiln_target_text(&unit->target, text));
+  kiln__cli_cell(t, "%s", made_for(unit, text));
   kiln__cli_cell(t, "%s", shown_name(t->c, unit, r->name));
   if (r->registers == 0) {
     add_unknown(t);
@@ -79,7 +87,7 @@ static void add_empty(cli_table *t, const cli_unit *unit)
 {
   char text[24];
 
-  kiln__cli_cell(t, "%s", kiln_target_text(&unit->target, text));
+  kiln__cli_cell(t, "%s", made_for(unit, text));
   kiln__cli_cell(t, "none; a template needs --name");
   add_unknown(t);
 }
@@ -127,7 +135,7 @@ void kiln__cli_report(cli *c, const cli_unit *units, size_t n)
     const kiln_image *image = units[i].image;
     const char *hash = "";
     size_t ptx = 0, cubin = 0;
-    char text[24];
+    char text[24], asked[24];
 
     if (image == NULL)
       continue;
@@ -136,8 +144,13 @@ void kiln__cli_report(cli *c, const cli_unit *units, size_t n)
       cubin = 0;
     kiln_image_key(image, &hash);
     kiln__cli_cell(&t, "%s", units[i].label);
-    kiln__cli_cell(&t, "%s", kiln_target_text(&units[i].target, text));
-    kiln__cli_cell(&t, "%s", kiln_origin_name(kiln_image_origin(image)));
+    kiln__cli_cell(&t, "%s", made_for(&units[i], text));
+    kiln_target_text(&units[i].target, asked);
+    if (strcmp(text, asked) == 0)
+      kiln__cli_cell(&t, "%s", kiln_origin_name(kiln_image_origin(image)));
+    else
+      kiln__cli_cell(&t, "%s, to serve %s",
+                     kiln_origin_name(kiln_image_origin(image)), asked);
     kiln__cli_cell(&t, "%.1f ms", kiln_image_compile_ms(image));
     kiln__cli_cell(&t, "%s", kiln__cli_bytes(c, ptx));
     kiln__cli_cell(&t, "%s", cubin > 0 ? kiln__cli_bytes(c, cubin) : "-");
@@ -184,11 +197,13 @@ static void image_json(cli *c, cJSON *out, const cli_unit *unit)
   cJSON *kernels = cJSON_CreateArray();
   const char *hash = "";
   size_t ptx = 0, cubin = 0;
+  char text[24];
 
   kiln_image_ptx(image, &ptx);
   if (kiln_image_cubin(image, &cubin) == NULL)
     cubin = 0;
   kiln_image_key(image, &hash);
+  cJSON_AddStringToObject(out, "made_for", made_for(unit, text));
   cJSON_AddStringToObject(out, "from",
                           kiln_origin_name(kiln_image_origin(image)));
   cJSON_AddNumberToObject(out, "nvrtc", kiln_image_nvrtc(image));

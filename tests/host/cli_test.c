@@ -684,6 +684,12 @@ START_TEST(pack_serves_without_nvrtc)
   run = test_kiln("compile builtin:saxpy --arch 90");
   ck_run_rc(run, 0);
   ck_has(run.out, "pack");
+  run = test_kiln("compile builtin:saxpy --arch 86");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "sm_80   pack, to serve sm_86");
+  run = test_kiln(NVRTC "compile builtin:saxpy --arch 86");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "sm_86   compiled");
   run = test_kiln("compile builtin:saxpy --arch 75");
   ck_run_rc(run, 1);
   run = test_kiln("doctor");
