@@ -70,11 +70,14 @@ static kiln_status load_data(kiln_module *m, const void *data, CUresult *rc,
   return st;
 }
 
-static const void *best_data(const kiln_image *image)
+/* Machine code where there is some, but for a pack whose PTX alone serves. */
+static const void *best_data(const kiln_module *m)
 {
-  const void *cubin = kiln_image_cubin(image, NULL);
+  const void *cubin = kiln_image_cubin(m->image, NULL);
+  const bool only_ptx =
+      m->ladder.rung == KILN_RUNG_PACK && m->ladder.target.ptx;
 
-  return cubin != NULL ? cubin : kiln_image_ptx(image, NULL);
+  return cubin != NULL && !only_ptx ? cubin : kiln_image_ptx(m->image, NULL);
 }
 
 /* Forget the cached image and compile anew. Not being able to (no NVRTC) is no
@@ -102,7 +105,7 @@ static kiln_status refuse(kiln_module *m, CUresult first, CUresult last,
                           bool tried_ptx, const jit_log *log)
 {
   const kiln__driver *driver = m->device->driver;
-  const bool binary = kiln_image_cubin(m->image, NULL) != NULL;
+  const bool binary = best_data(m) != kiln_image_ptx(m->image, NULL);
   const kiln_target target = kiln_image_target(m->image);
   char a[48], b[48], text[24];
   kiln_status st;
@@ -141,54 +144,73 @@ static void note_ptx(kiln_module *m, CUresult rc)
 }
 
 /* The compiler failed, and a pack stepped in: so says the ladder. */
-static void note_pack(kiln_module *m)
+static void note_pack(kiln_module *m, const kiln_program_desc *desc)
 {
-  kiln_ladder_result *ladder = &m->ladder;
+  const kiln_traits *traits = &m->device->traits;
+  kiln_target held[2] = {kiln_image_target(m->image),
+                         kiln_image_target(m->image)};
+  const kiln_ladder_query query = {.cc = traits->cc,
+                                   .tegra = traits->tegra,
+                                   .suffix = desc->suffix,
+                                   .pack = held,
+                                   .n_pack = 2};
+  const kiln_rung rung = m->ladder.rung;
+  kiln_ladder_result result;
 
-  if (kiln_image_origin(m->image) != KILN_FROM_PACK ||
-      ladder->rung == KILN_RUNG_PACK ||
-      kiln_image_target(m->image).cc == ladder->target.cc)
+  if (kiln_image_origin(m->image) != KILN_FROM_PACK || rung == KILN_RUNG_PACK ||
+      held[0].cc == m->ladder.target.cc)
     return;
-  kiln__format(ladder->reason[ladder->rung], KILN_REASON_SIZE,
-               "the NVRTC that was found does not work");
-  ladder->rung = KILN_RUNG_PACK;
-  ladder->target = kiln_image_target(m->image);
-  kiln__format(ladder->reason[KILN_RUNG_PACK], KILN_REASON_SIZE,
-               "a pack has an image that this GPU runs");
+  held[1].ptx = true;
+  if (kiln_ladder(&query, &result) != KILN_OK || result.rung != KILN_RUNG_PACK)
+    return;
+  kiln__copy_text(result.reason[rung], KILN_REASON_SIZE,
+                  "the NVRTC that was found does not work");
+  m->ladder = result;
 }
 
-/* Load m->image; with a desc, an image that came from a cache and is refused is
- * made again once. */
+/* An image that came from a cache and was refused is made again once. */
+static kiln_status load_again(kiln_module *m, const kiln_program_desc *desc,
+                              const kiln__image_request *req, CUresult *rc,
+                              jit_log *log)
+{
+  kiln_runtime *rt = m->device->rt;
+  char buf[48];
+
+  kiln__logf(&rt->log, KILN_LOG_WARNING,
+             "the driver refused an image (%s); forgetting it",
+             rc_name(m->device->driver, *rc, buf));
+  kiln__cache_reject(rt->cache, kiln__image_entry(m->image));
+  if (kiln_image_origin(m->image) == KILN_FROM_COMPILER)
+    return KILN_OK;
+  rebuild(m, desc, req);
+  return load_data(m, best_data(m), rc, log);
+}
+
+/* Load m->image; desc and req are NULL for an image that the caller gave. What
+ * a pack alone can serve is forgotten only when nothing of it loads. */
 static kiln_status load(kiln_module *m, const kiln_program_desc *desc,
                         const kiln__image_request *req)
 {
-  kiln_runtime *rt = m->device->rt;
+  const bool from_pack = req != NULL && req->rung == KILN_RUNG_PACK;
   kiln_status st = KILN_OK;
   bool tried_ptx = false;
   CUresult first, rc;
+  const char *ptx;
   jit_log log;
-  char buf[48];
 
-  KILN_TRY(load_data(m, best_data(m->image), &rc, &log));
-  if (rc != CUDA_SUCCESS && desc != NULL) {
-    kiln__logf(&rt->log, KILN_LOG_WARNING,
-               "the driver refused an image (%s); forgetting it",
-               rc_name(m->device->driver, rc, buf));
-    kiln__cache_reject(rt->cache, kiln__image_entry(m->image));
-    if (kiln_image_origin(m->image) != KILN_FROM_COMPILER &&
-        req->rung != KILN_RUNG_PACK) {
-      rebuild(m, desc, req);
-      KILN_TRY(load_data(m, best_data(m->image), &rc, &log));
-    }
-  }
+  KILN_TRY(load_data(m, best_data(m), &rc, &log));
+  if (rc != CUDA_SUCCESS && desc != NULL && !from_pack)
+    KILN_TRY(load_again(m, desc, req, &rc, &log));
   first = rc;
-  if (rc != CUDA_SUCCESS && kiln_image_cubin(m->image, NULL) != NULL &&
-      kiln_image_ptx(m->image, NULL) != NULL) {
+  ptx = kiln_image_ptx(m->image, NULL);
+  if (rc != CUDA_SUCCESS && ptx != NULL && best_data(m) != ptx) {
     tried_ptx = true;
-    KILN_TRY(load_data(m, kiln_image_ptx(m->image, NULL), &rc, &log));
+    KILN_TRY(load_data(m, ptx, &rc, &log));
     if (rc == CUDA_SUCCESS)
       note_ptx(m, first);
   }
+  if (rc != CUDA_SUCCESS && from_pack)
+    kiln__cache_reject(m->device->rt->cache, kiln__image_entry(m->image));
   if (rc != CUDA_SUCCESS)
     KILN_TRY(refuse(m, first, rc, tried_ptx, &log));
 
@@ -263,7 +285,7 @@ kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
   if (m->ladder.rung == KILN_RUNG_REFUSE)
     KILN_TRY(kiln__image_refuse(device->rt, &m->ladder));
   KILN_TRY(make_image(m, desc, &req));
-  note_pack(m);
+  note_pack(m, desc);
   KILN_TRY(load(m, desc, &req));
   m->owned = true;
   kiln__logf(&device->rt->log, KILN_LOG_INFO, "loaded %s for %s (%s)",
