@@ -11,11 +11,14 @@
 #include <sys/stat.h>
 
 static char dir[256];
+static char nvrtc[4096]; /* for KILN_NVRTC; empty: discovery finds one */
 
 static void setup(void)
 {
   test_dir_make(dir);
   test_command_setup(dir);
+  if (nvrtc[0] != '\0')
+    setenv("KILN_NVRTC", nvrtc, 1);
 }
 
 static void teardown(void)
@@ -246,25 +249,28 @@ static Suite *make(void)
   return s;
 }
 
-/* Asks the library what discovery finds; the newest of KILN_TEST_NVRTC where
- * discovery alone finds none. */
+/* The newest of KILN_TEST_NVRTC, else what KILN_NVRTC names, else what
+ * discovery finds. */
 static bool find_nvrtc(void)
 {
-  const char *list = getenv("KILN_TEST_NVRTC");
+  const char *list = getenv("KILN_TEST_NVRTC"), *named = getenv("KILN_NVRTC");
   kiln_runtime *rt = NULL;
   size_t n = 0;
   bool found;
 
+  if (list != NULL && list[0] != '\0') {
+    const char *last = strrchr(list, ':');
+
+    named = last == NULL ? list : last + 1;
+  }
+  if (named != NULL)
+    snprintf(nvrtc, sizeof nvrtc, "%s", named);
+  if (nvrtc[0] != '\0')
+    return true;
   if (kiln_runtime_create(&rt, NULL) != KILN_OK)
     return false;
   found = kiln_runtime_nvrtc(rt, NULL, 0, &n) == KILN_OK && n > 0;
   kiln_runtime_free(rt);
-  if (!found && list != NULL && list[0] != '\0') {
-    const char *last = strrchr(list, ':');
-
-    setenv("KILN_NVRTC", last == NULL ? list : last + 1, 1);
-    found = true;
-  }
   return found;
 }
 
