@@ -10,15 +10,18 @@ enum { LINE = 64 }; /* bytes of a cache line */
 _Static_assert(offsetof(struct kiln_kernel, module) <= LINE,
                "what a launch reads fits one cache line");
 
-/* Sizes of the parameters. False: not known. */
+/* Sizes of the parameters by the driver; false: not known. There is no call for
+ * their number: without one from the PTX (SIZE_MAX) the driver is asked until it
+ * refuses, which debugging tools report as an error. */
 static bool params_by_driver(const kiln__driver *driver, CUfunction function,
-                             uint32_t sizes[KILN_MAX_PARAMS], size_t *n)
+                             size_t number, uint32_t sizes[KILN_MAX_PARAMS],
+                             size_t *n)
 {
   size_t i;
 
   if (driver->funcGetParamInfo == NULL)
     return false;
-  for (i = 0; i <= KILN_MAX_PARAMS; i++) {
+  for (i = 0; i < number && i <= KILN_MAX_PARAMS; i++) {
     size_t offset, size;
     const CUresult rc = driver->funcGetParamInfo(function, i, &offset, &size);
 
@@ -49,6 +52,17 @@ static bool params_by_ptx(const kiln_module *m, const char *lowered,
   return ptx != NULL &&
          kiln__ptx_params(ptx, size, lowered, sizes, KILN_MAX_PARAMS, n) &&
          *n <= KILN_MAX_PARAMS;
+}
+
+static bool find_params(const kiln_module *m, CUfunction function,
+                        const char *lowered, uint32_t sizes[KILN_MAX_PARAMS],
+                        size_t *n)
+{
+  const bool told = params_by_ptx(m, lowered, sizes, n);
+
+  return params_by_driver(m->device->driver, function, told ? *n : SIZE_MAX,
+                          sizes, n) ||
+         told;
 }
 
 static kiln_status read_attributes(kiln_kernel *k, int *dynamic)
@@ -136,8 +150,7 @@ static kiln_status make(kiln_kernel **out, kiln_module *m, CUfunction handle,
   kiln_kernel *k;
   size_t n = 0;
   int dynamic = 0;
-  const bool known = params_by_driver(m->device->driver, handle, sizes, &n) ||
-                     params_by_ptx(m, lowered, sizes, &n);
+  const bool known = find_params(m, handle, lowered, sizes, &n);
 
   k = allocate(a, lowered, sizes, known ? n : 0);
   if (k == NULL)
