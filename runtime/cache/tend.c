@@ -15,7 +15,7 @@ static int by_name(const void *left, const void *right)
 /* The folder for a request of the user's: -1 with KILN_OK if there is none. */
 static kiln_status open_for_user(kiln__cache *cache, int *dir)
 {
-  char why[256] = "";
+  char why[256] = "", *next;
 
   *dir = -1;
   if (cache->dir == NULL)
@@ -23,8 +23,12 @@ static kiln_status open_for_user(kiln__cache *cache, int *dir)
   *dir = kiln__folder_open(cache, false, why);
   if (*dir >= 0 || errno == ENOENT)
     return KILN_OK;
-  return kiln__fail_native(KILN_EIO, KILN_SOURCE_OS, errno, "open", why,
-                           "the cache folder %s cannot be used", cache->dir);
+  next = strstr(why, ": "); /* "what is wrong: what to do" */
+  if (next != NULL)
+    *next = '\0';
+  return kiln__fail_native(
+      KILN_EIO, KILN_SOURCE_OS, errno, "open", next == NULL ? NULL : next + 2,
+      "the cache folder %s cannot be used: %s", cache->dir, why);
 }
 
 static kiln_status scan_for_user(kiln__cache *cache, int dir, bool sweep,

@@ -66,12 +66,9 @@ static bool mapped(const char *what)
 
 static int fail(const char *what)
 {
-  const kiln_error *e = kiln_last_error();
+  const cli c = {.name = "bench start"};
 
-  fprintf(stderr, "kiln bench start: %s: %s\n", what, e->message);
-  if (e->hint[0] != '\0')
-    fprintf(stderr, "next: %s\n", e->hint);
-  return CLI_FAILED;
+  return kiln__cli_failure(&c, what);
 }
 
 static const kiln_program_desc saxpy_desc = {.builtin = "saxpy"};

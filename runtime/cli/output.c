@@ -329,9 +329,16 @@ int kiln__cli_failure(const cli *c, const char *what)
 {
   const kiln_error *e = kiln_last_error();
   const size_t n = strlen(e->log);
+  const char *places =
+      e->status == KILN_ENODRIVER ? strstr(e->message, ": tried ") : NULL;
 
-  kiln__cli_say(c, NULL, "%s%s%s", what != NULL ? what : "",
-                what != NULL ? ": " : "", e->message);
+  /* Without a driver the message names a dozen folders. */
+  kiln__cli_say(c, NULL, "%s%s%.*s%s", what != NULL ? what : "",
+                what != NULL ? ": " : "",
+                (int)(places == NULL ? strlen(e->message)
+                                     : (size_t)(places - e->message)),
+                e->message,
+                places == NULL ? "" : "; `kiln doctor` lists the places tried");
   if (n > 0)
     fprintf(stderr, "%s%s", e->log, e->log[n - 1] == '\n' ? "" : "\n");
   if (e->hint[0] != '\0')

@@ -367,6 +367,7 @@ static const char *hint_for(const char *line, size_t size)
 static kiln_status fail_option(const kiln__build *b, const char *line,
                                size_t size)
 {
+  static const char said[] = "nvrtc: error: ";
   char target[24];
 
   if (memmem(line, size, "gpu-architecture", 16) != NULL)
@@ -374,8 +375,13 @@ static kiln_status fail_option(const kiln__build *b, const char *line,
                       "use another NVRTC: kiln_runtime_nvrtc() lists them",
                       "this NVRTC does not know %s",
                       kiln_target_text(&b->req->target, target));
-  return kiln__fail(KILN_EINVAL, "correct kiln_program_desc.options",
-                    "%s: %.*s", b->plan->name, (int)size, line);
+  if (size > sizeof said && memcmp(line, said, sizeof said - 1) == 0) {
+    line += sizeof said - 1;
+    size -= sizeof said - 1;
+  }
+  return kiln__fail(
+      KILN_EINVAL, "correct the compiler options (kiln_program_desc.options)",
+      "NVRTC refuses the options of %s: %.*s", b->plan->name, (int)size, line);
 }
 
 /* The compiler's verdict as a status; b->log holds its mapped log. */
