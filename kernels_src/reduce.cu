@@ -16,11 +16,13 @@
  *                                  evicted first (8.0), so that an array above
  *                                  the cache's size does not sweep it empty.
  *                                  0: all as usual
+ *              KILN_LETTERS 9      letters a lane of the last block looks for at
+ *                                  once; 32 times as many are in one round
  *              KILN_SMALL   0      1: n is at most 2^30 and x is aligned to 16
  *                                  bytes; the first load is asked for sooner
- * Launch:      block KILN_BLOCK; grid of at least 1 block in one dimension, best
- *              as many as are resident at once, fewer for small n. No dynamic
- *              shared memory.
+ * Launch:      block KILN_BLOCK; grid of 1 block, or of several in one dimension,
+ *              of which the last only combines: best as many as are resident at
+ *              once, fewer for small n. No dynamic shared memory.
  *              x          n elements, aligned to the element only
  *              workspace  8 bytes a block, 16 where KILN_ACC has 8, aligned to 8;
  *                         all 0 before the first launch, every launch leaves
@@ -57,6 +59,9 @@
 #define KILN_KEEP 0
 #endif
 
+#ifndef KILN_LETTERS
+#define KILN_LETTERS (sizeof(KILN_ACC) == 8 ? 5 : 9)
+#endif
 #ifndef KILN_SMALL
 #define KILN_SMALL 0
 #endif
@@ -143,19 +148,25 @@ struct share {
   count begin, end;
 };
 
+/* Blocks that fold. */
+static __device__ __forceinline__ count workers()
+{
+  return gridDim.x == 1 ? 1 : gridDim.x - 1;
+}
+
 #if KILN_EVEN
 #define STRIDE KILN_BLOCK
 
 static __device__ __forceinline__ share share_of(count packs)
 {
   const count rows = (packs + KILN_BLOCK - 1) / KILN_BLOCK;
-  const count each = (rows + gridDim.x - 1) / gridDim.x * KILN_BLOCK;
+  const count each = (rows + workers() - 1) / workers() * KILN_BLOCK;
   const count end = each * (blockIdx.x + static_cast<count>(1));
 
   return {each * blockIdx.x + threadIdx.x, end < packs ? end : packs};
 }
 #else
-#define STRIDE (static_cast<count>(gridDim.x) * KILN_BLOCK)
+#define STRIDE (workers() * KILN_BLOCK)
 
 static __device__ __forceinline__ share share_of(count packs)
 {
@@ -216,6 +227,24 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
   return partial[0];
 }
 
+/* The last block only takes letters, with one warp: it looks for them from the
+ * start, so none waits for a block that still folds. It is the last to start:
+ * all that it waits for is under way. */
+static __device__ __forceinline__ void combine(kiln::letter<folded> *letters,
+                                               folded *result)
+{
+  const fold op{};
+  folded value;
+
+  if (kiln::warp() != 0)
+    return;
+  value = kiln::letters_take<KILN_LETTERS>(letters, gridDim.x - 1, op,
+                                           fold::identity<folded>());
+  value = kiln::warp_reduce(value, op);
+  if (threadIdx.x == 0)
+    *result = value;
+}
+
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                                              KILN_THREADS / KILN_BLOCK)
     reduce(const KILN_T *x, unsigned long long n, void *workspace,
@@ -235,9 +264,13 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 #endif
   kiln::letter<folded> *letters =
       static_cast<kiln::letter<folded> *>(workspace);
-  const bool is_last = blockIdx.x + 1 == gridDim.x;
   folded edge = fold::identity<folded>();
   folded value;
+
+  if (gridDim.x > 1 && blockIdx.x == gridDim.x - 1) {
+    combine(letters, result);
+    return;
+  }
 
   /* What whole packs do not cover; asked for first, needed last. */
 #if !KILN_SMALL
@@ -250,20 +283,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 
   value = op(fold_packs(reinterpret_cast<const pack *>(x + head), packs), edge);
   value = kiln::block_reduce_first<KILN_BLOCK>(value, op);
-  if (!is_last) {
-    if (threadIdx.x == 0)
-      kiln::letter_post(letters + blockIdx.x, value);
+  if (threadIdx.x != 0)
     return;
-  }
-  /* The last block is the last to start: all that it waits for is under way. */
-  if (gridDim.x > 1) {
-    if (threadIdx.x != 0)
-      value = fold::identity<folded>();
-    value = op(value, kiln::letters_take<KILN_BLOCK>(letters, gridDim.x - 1, op,
-                                                     fold::identity<folded>()));
-    __syncthreads();
-    value = kiln::block_reduce_first<KILN_BLOCK>(value, op);
-  }
-  if (threadIdx.x == 0)
+  if (gridDim.x == 1)
     *result = value;
+  else
+    kiln::letter_post(letters + blockIdx.x, value);
 }

@@ -686,11 +686,12 @@ template <class T> __device__ __forceinline__ T letter_open(letter<T> seen)
   return value;
 }
 
-/* For a whole block of `threads`: wait for `n` letters, clear their places, and
- * fold them in an order that depends on n and the block alone. Each thread gets
- * its share, which a block reduce completes. The blocks that post must be running
- * or finished, or be sure to run: wait for blocks of a lower index only. */
-template <unsigned threads, class T, class Op>
+/* For one whole warp: wait for `n` letters, clear their places, and fold them in
+ * an order that depends on n alone; `at_once` of them a lane are asked for, again
+ * and again, before any is needed. Each lane gets its share, which a warp reduce
+ * completes. The blocks that post must be running or finished, or be sure to
+ * run: wait for blocks of a lower index only. */
+template <unsigned at_once, class T, class Op>
 __device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
                                           T identity)
 {
@@ -698,28 +699,33 @@ __device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
   T value = identity;
 
 #pragma unroll 1
-  for (unsigned i = thread(); i < n; i += 2 * threads) {
-    const bool second = i + threads < n; /* two on their way at once */
-    letter<T> seen[2];
+  for (unsigned base = lane(); base < n; base += at_once * warp_size) {
+    letter<T> seen[at_once];
+    bool all_here;
 
-    seen[0] = letter_peek(from + i);
-    seen[1] = letter_peek(from + (second ? i + threads : i));
 #pragma unroll
-    for (unsigned k = 0; k < 2; ++k) {
-      letter<T> *place = from + (k == 0 || !second ? i : i + threads);
-
-      while (!letter_is_here(seen[k]))
-        seen[k] = letter_peek(place);
-    }
-    value = op(value, letter_open(seen[0]));
-    if (second)
-      value = op(value, letter_open(seen[1]));
-    for (unsigned w = 0; w < halves; ++w) {
-      word_store(&from[i].word[w], 0);
-      if (second)
-        word_store(&from[i + threads].word[w], 0);
-    }
+    for (unsigned k = 0; k < at_once; ++k)
+      for (unsigned h = 0; h < halves; ++h)
+        seen[k].word[h] = base + k * warp_size < n ? 0 : 1ull << 32;
+    do {
+      all_here = true;
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        if (!letter_is_here(seen[k]))
+          seen[k] = letter_peek(from + base + k * warp_size);
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        all_here = all_here && letter_is_here(seen[k]);
+    } while (!all_here);
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      if (base + k * warp_size < n) {
+        value = op(value, letter_open(seen[k]));
+        for (unsigned h = 0; h < halves; ++h)
+          word_store(&from[base + k * warp_size].word[h], 0);
+      }
   }
+  __syncwarp(); /* lanes have left the loop one by one */
   return value;
 }
 

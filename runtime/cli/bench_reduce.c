@@ -557,7 +557,8 @@ static int sweep(bench *b)
                             .threads = threads[i / 6 % 3],
                             .even = i / 18 % 2,
                             .keep = keeps[i / 36],
-                            .small = 1};
+                            .small = 1,
+                            .letters = 9};
 
     if (t.block <= t.threads && t.threads % t.block == 0 &&
         sweep_program(b, &t, bests, list) != 0)

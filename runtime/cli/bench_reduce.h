@@ -63,6 +63,7 @@ typedef struct bench_tuning {
   unsigned load;    /* KILN_LOAD */
   unsigned keep;    /* KILN_KEEP */
   unsigned small;   /* KILN_SMALL */
+  unsigned letters; /* KILN_LETTERS */
   unsigned packs;   /* fewest 16-byte packs a thread, which limits the grid */
 } bench_tuning;
 
@@ -77,8 +78,8 @@ bench_tuning kiln__bench_safe(const bench_tuning *tuning);
 
 /* Text of the defines for a program; `at` points into `text`. */
 typedef struct bench_defines {
-  char text[7][32];
-  const char *at[7];
+  char text[8][32];
+  const char *at[8];
 } bench_defines;
 kiln_program_desc kiln__bench_desc_rung(bench_defines *d,
                                         const bench_rung *rung);

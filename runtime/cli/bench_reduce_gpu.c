@@ -34,10 +34,10 @@ bench_tuning kiln__bench_tuned(uint64_t n)
     uint64_t most;
     bench_tuning tuning;
   } classes[] = {
-      {UINT64_C(1) << 18, {256, 4, 1024, 0, 0, 0, 1, 1}},
-      {UINT64_C(1) << 22, {256, 4, 1024, 0, 0, 0, 1, 4}},
-      {UINT64_C(1) << 26, {256, 8, 1024, 0, 0, 24, 1, 4}},
-      {UINT64_MAX, {512, 8, 1024, 0, 0, 24, 0, 4}},
+      {UINT64_C(1) << 18, {512, 2, 1024, 0, 0, 0, 1, 4, 2}},
+      {UINT64_C(1) << 22, {256, 8, 1024, 0, 0, 0, 1, 4, 8}},
+      {UINT64_C(1) << 26, {256, 8, 1024, 0, 0, 24, 1, 17, 8}},
+      {UINT64_MAX, {512, 8, 1024, 0, 0, 24, 0, 9, 8}},
   };
   size_t i = 0;
 
@@ -85,8 +85,9 @@ kiln_program_desc kiln__bench_desc_tuned(bench_defines *d,
   define(d, 4, "KILN_LOAD", tuning->load);
   define(d, 5, "KILN_KEEP", tuning->keep);
   define(d, 6, "KILN_SMALL", tuning->small);
+  define(d, 7, "KILN_LETTERS", tuning->letters);
   return (kiln_program_desc){
-      .builtin = "reduce", .defines = d->at, .n_defines = 7};
+      .builtin = "reduce", .defines = d->at, .n_defines = 8};
 }
 
 /* ---- Device ----------------------------------------------------------------- */
@@ -175,7 +176,8 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
   return (a + b - 1) / b;
 }
 
-/* As many blocks as are resident at once, fewer for small n. */
+/* As many blocks as are resident at once, fewer for small n. One more than fold:
+ * it combines. */
 static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
                            uint64_t n)
 {
@@ -184,7 +186,9 @@ static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
   const uint64_t wanted =
       divide_up(n, (uint64_t)t->block * t->packs * (16 / sizeof(float)));
 
-  return (unsigned)(wanted < 1 ? 1 : wanted < resident ? wanted : resident);
+  if (wanted <= 1)
+    return 1;
+  return (unsigned)(wanted < resident ? wanted + 1 : resident);
 }
 
 static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
