@@ -34,6 +34,7 @@ endforeach()
 kiln_packaging_test(headers headers.sh
   CUDA=$<$<BOOL:${KILN_CUDA_INCLUDE}>:${KILN_CUDA_INCLUDE}>)
 kiln_packaging_test(minimal minimal.sh)
+kiln_packaging_test(readme readme.sh)
 kiln_packaging_test(rebuild rebuild.sh)
 kiln_packaging_test(aarch64 minimal.sh
   CROSS=$<$<BOOL:${KILN_CROSS_CC}>:${KILN_CROSS_CC}> NEEDS_CROSS=1)

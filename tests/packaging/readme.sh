@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# The README's embedding example is the program that the other tests build.
+set -eu
+example=$(sed -n '/^```c$/,/^```$/p' "$SOURCE/README.md" | sed '1d;$d')
+[ "$example" = "$(cat "$SOURCE/samples/embed/main.c")" ] || {
+  echo "README.md shows another program than samples/embed/main.c" >&2
+  exit 1
+}
