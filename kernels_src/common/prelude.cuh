@@ -699,7 +699,8 @@ __device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
   T value = identity;
 
 #pragma unroll 1
-  for (unsigned base = lane(); base < n; base += at_once * warp_size) {
+  for (unsigned first = 0; first < n; first += at_once * warp_size) {
+    const unsigned base = first + lane();
     letter<T> seen[at_once];
     bool all_here;
 
@@ -716,7 +717,7 @@ __device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && letter_is_here(seen[k]);
-    } while (!all_here);
+    } while (!warp_all(all_here)); /* lanes leave together */
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
       if (base + k * warp_size < n) {
@@ -725,7 +726,6 @@ __device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
           word_store(&from[base + k * warp_size].word[h], 0);
       }
   }
-  __syncwarp(); /* lanes have left the loop one by one */
   return value;
 }
 
