@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # The README's embedding example is the program that the other tests build.
 set -eu
+# shellcheck disable=SC2016 # the backquotes are Markdown's
 example=$(sed -n '/^```c$/,/^```$/p' "$SOURCE/README.md" | sed '1d;$d')
 [ "$example" = "$(cat "$SOURCE/samples/embed/main.c")" ] || {
   echo "README.md shows another program than samples/embed/main.c" >&2
