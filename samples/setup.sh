@@ -35,16 +35,11 @@ need_packages() {
 build_packages=(gcc libc6-dev cmake make pkg-config libxxhash-dev libcjson-dev
   check)
 
-# fetch_nvrtc VERSION: NVRTC as a wheel into .deps/, printed as a library path.
-fetch_nvrtc() {
-  local version=$1 package target
-  case $version in
-  11.*) package=nvidia-cuda-nvrtc-cu11 ;;
-  12.*) package=nvidia-cuda-nvrtc-cu12 ;;
-  *) package=nvidia-cuda-nvrtc ;;
-  esac
-  target=.deps/nvrtc-$version
-  if ! find "$target" -name 'libnvrtc.so.*' 2>/dev/null | grep -q .; then
+# fetch_library PACKAGE VERSION FILE: a library from a wheel into .deps/, printed
+# as a path.
+fetch_library() {
+  local package=$1 version=$2 file=$3 target=.deps/$1-$2
+  if ! find "$target" -name "$file" 2>/dev/null | grep -q .; then
     need_packages python3 python3-pip ca-certificates >&2
     say "fetching $package $version into $target" >&2
     rm -rf "$target.part"
@@ -55,7 +50,17 @@ fetch_nvrtc() {
     rm -rf "$target"
     mv "$target.part" "$target"
   fi
-  find "$PWD/$target" -name 'libnvrtc.so.*' | head -n 1
+  find "$PWD/$target" -name "$file" | head -n 1
+}
+
+# fetch_nvrtc VERSION
+fetch_nvrtc() {
+  local package=nvidia-cuda-nvrtc
+  case $1 in
+  11.*) package=nvidia-cuda-nvrtc-cu11 ;;
+  12.*) package=nvidia-cuda-nvrtc-cu12 ;;
+  esac
+  fetch_library $package "$1" 'libnvrtc.so.*'
 }
 
 # The newest NVRTC that serves the driver and the GPU that are there.

@@ -40,6 +40,13 @@ if [ -z "${KILN_TEST_NVRTC:-}" ]; then
   done
 fi
 export KILN_TEST_NVRTC
+if [ -z "${KILN_TEST_NVJITLINK:-}" ]; then
+  # PTX that a driver is too old for: a compiler and a linker of one major.
+  KILN_TEST_LINK_NVRTC=$(fetch_nvrtc 12.6.85) || exit 1
+  KILN_TEST_NVJITLINK=$(fetch_library nvidia-nvjitlink-cu12 12.9.86 \
+    'libnvJitLink.so.*') || exit 1
+fi
+export KILN_TEST_NVJITLINK KILN_TEST_LINK_NVRTC
 build "$folder" all ${options[@]+"${options[@]}"}
 
 # Tests never read or write the user's own cache.

@@ -1,7 +1,9 @@
 /* link_test.c -- a driver that is older than the compiler: the real NVRTC's PTX
  * becomes machine code in the real nvJitLink, and goes to a fake driver.
  *
- * KILN_TEST_NVJITLINK: ':'-separated libraries; without it, what is found. */
+ * KILN_TEST_NVJITLINK: ':'-separated libraries; without it, what is found.
+ * KILN_TEST_LINK_NVRTC: a further NVRTC, between a driver of its CUDA major that
+ * is older and a nvJitLink that is newer: only such three go the whole way. */
 #include "each_nvrtc.h"
 
 #include "fake_cuda.h"
@@ -262,6 +264,14 @@ static Suite *make(void)
 
 int main(void)
 {
+  const char *further = getenv("KILN_TEST_LINK_NVRTC");
+  const char *list = getenv("KILN_TEST_NVRTC");
+  char both[4096];
+
+  if (further != NULL) {
+    snprintf(both, sizeof both, "%s:%s", list == NULL ? "" : list, further);
+    setenv("KILN_TEST_NVRTC", both, 1);
+  }
   if (each_find() == 0)
     return KILN_TEST_SKIP;
   find_pairs();
