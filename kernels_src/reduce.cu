@@ -9,8 +9,6 @@
  *                                  registers
  *              KILN_EVEN    0      1: each block reads one contiguous range;
  *                                  0: all blocks advance side by side
- *              KILN_LOAD    0      0: plain; 1: streaming; 2: past the first-
- *                                  level cache (7.0)
  *              KILN_KEEP    0      MiB at the front of x that compete for the
  *                                  second-level cache as usual; what follows is
  *                                  evicted first (8.0), so that an array above
@@ -51,9 +49,6 @@
 #endif
 #ifndef KILN_EVEN
 #define KILN_EVEN 0
-#endif
-#ifndef KILN_LOAD
-#define KILN_LOAD 0
 #endif
 #ifndef KILN_KEEP
 #define KILN_KEEP 0
@@ -130,12 +125,6 @@ static __device__ __forceinline__ pack load(const pack *from, rank how)
                "{%0, %1, %2, %3}, [%4], %5;"
                : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
                : "l"(from), "l"(how));
-#elif KILN_LOAD == 1
-  bits = __ldcs(reinterpret_cast<const uint4 *>(from));
-#elif KILN_LOAD == 2 && KILN_ARCH >= 70
-  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
-               : "l"(from));
 #else
   bits = __ldg(reinterpret_cast<const uint4 *>(from));
 #endif

@@ -46,7 +46,7 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
   c->name = kiln__cli_text(c, "bench %s", what);
   argv[1] = kiln__cli_text(c, "kiln bench %s", what);
   if (strcmp(what, "reduce") == 0)
-    return kiln__bench_reduce(c->rt, argc - 1, argv + 1);
+    return kiln__bench_reduce(c, argc - 1, argv + 1);
   if (strcmp(what, "launch") == 0)
     return kiln__cli_bench_launch(c, argc - 1, argv + 1);
   if (strcmp(what, "start") == 0)

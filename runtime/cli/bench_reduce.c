@@ -1,7 +1,7 @@
 /* bench_reduce.c -- the command: options, tables, JSON. */
 #include "bench_reduce.h"
 
-#include <errno.h>
+#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ typedef struct row {
 } row;
 
 typedef struct bench {
-  kiln_runtime *rt;
+  cli *c;
   options o;
   unsigned cores;
   float *host;
@@ -53,47 +53,66 @@ static const char usage_text[] =
     "            executable)\n"
     "  --json    write every figure to FILE\n";
 
-static int parse(options *o, int argc, char **argv)
+/* What `rc` gets on --help or wrong use; true: go on. */
+static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
 {
-  *o = (options){.arch = {.cc = 90}};
-  for (int i = 1; i < argc; i++) {
-    const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+  static const struct option known[] = {
+      {"quick", no_argument, NULL, 'q'},
+      {"full", no_argument, NULL, 'f'},
+      {"sweep", no_argument, NULL, 's'},
+      {"device", required_argument, NULL, 'd'},
+      {"arch", required_argument, NULL, 'a'},
+      {"peers", required_argument, NULL, 'p'},
+      {"json", required_argument, NULL, 'j'},
+      {"help", no_argument, NULL, 'h'},
+      {0}};
+  int opt;
 
-    if (strcmp(argv[i], "--quick") == 0)
+  *o = (options){.arch = {.cc = 90}};
+  *rc = CLI_OK;
+  while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+    switch (opt) {
+    case 'q':
       o->quick = true;
-    else if (strcmp(argv[i], "--full") == 0)
+      break;
+    case 'f':
       o->full = true;
-    else if (strcmp(argv[i], "--sweep") == 0)
+      break;
+    case 's':
       o->sweep = true;
-    else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-      return fputs(usage_text, stdout) < 0 ? 1 : -1;
-    else if (value != NULL && strcmp(argv[i], "--json") == 0)
-      o->json = argv[++i];
-    else if (value != NULL && strcmp(argv[i], "--peers") == 0)
-      o->peers = argv[++i];
-    else if (value != NULL && strcmp(argv[i], "--device") == 0)
-      o->device = atoi(argv[++i]);
-    else if (value != NULL && strcmp(argv[i], "--arch") == 0 &&
-             kiln_target_parse(&o->arch, value) == KILN_OK)
-      i++;
-    else {
-      fprintf(stderr, "kiln bench reduce: what is \"%s\"?\n%s", argv[i],
-              usage_text);
-      return 2;
+      break;
+    case 'd':
+      o->device = atoi(optarg);
+      break;
+    case 'a':
+      if (kiln_target_parse(&o->arch, optarg) == KILN_OK)
+        break;
+      *rc = kiln__cli_usage(c, "no architecture: %s", optarg);
+      return false;
+    case 'p':
+      o->peers = optarg;
+      break;
+    case 'j':
+      o->json = optarg;
+      break;
+    case 'h':
+      fputs(usage_text, stdout);
+      return false;
+    default:
+      *rc = kiln__cli_usage(c, NULL);
+      return false;
     }
   }
-  return 0;
+  if (optind < argc)
+    *rc = kiln__cli_usage(c, "takes no \"%s\"", argv[optind]);
+  return *rc == CLI_OK;
 }
 
-static int failed(const char *what)
+/* The record of a failure, behind what was printed so far. */
+static int failed(const bench *b, const char *what)
 {
-  const kiln_error *e = kiln_last_error();
-
   fflush(stdout);
-  fprintf(stderr, "kiln bench reduce: %s: %s\n", what, e->message);
-  if (e->hint[0] != '\0')
-    fprintf(stderr, "next: %s\n", e->hint);
-  return 1;
+  return kiln__cli_failure(b->c, what);
 }
 
 /* ---- Without a GPU ----------------------------------------------------------- */
@@ -110,13 +129,13 @@ static int show_resources(const bench *b, const char *label,
   kiln_traits traits;
   kiln_occupancy_result o = {0};
 
-  if (kiln_compile(&image, b->rt, desc, &b->o.arch) != KILN_OK ||
+  if (kiln_compile(&image, b->c->rt, desc, &b->o.arch) != KILN_OK ||
       kiln_image_resources(image, 0, &r) != KILN_OK ||
       kiln_arch_traits(b->o.arch.cc, &traits) != KILN_OK ||
       kiln_occupancy(&traits, block, r.registers, (size_t)r.shared_static,
                      &o) != KILN_OK) {
     kiln_image_free(image);
-    return failed(label);
+    return failed(b, label);
   }
   c->kernels++;
   if (kiln_image_origin(image) == KILN_FROM_COMPILER)
@@ -137,7 +156,7 @@ static int without_gpu(const bench *b, kiln_status missing)
                                        "library, 2^28"};
   census c = {0};
   char arch[24];
-  bench_defines d;
+  bench_defines d = {0};
   kiln_program_desc desc;
   int rc = 0;
 
@@ -284,7 +303,7 @@ static int time_rung(bench *b, const bench_rung *rung, uint64_t n,
     st = kiln__bench_time(&b->gpu, &shot, 1, false);
   kiln__bench_unload(&shot);
   if (st != KILN_OK)
-    return failed(rung->label);
+    return failed(b, rung->label);
   *out = (row){.label = rung->label, .n = n, .ms = shot.ms[BENCH_IDLE]};
   *value = shot.value;
   out->error = relative_error((double)shot.value, reference);
@@ -310,7 +329,7 @@ static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
     st = kiln__bench_time(&b->gpu, shots, b->has_peer ? 2 : 1, all);
   kiln__bench_unload(&shots[0]);
   shots[0].tuning = NULL;
-  return st == KILN_OK ? 0 : failed("the library's reduction");
+  return st == KILN_OK ? 0 : failed(b, "the library's reduction");
 }
 
 static int add_library(bench *b, row *rows, size_t *n_rows, uint64_t n,
@@ -345,11 +364,10 @@ static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
   if (time_rung(b, rung, n, reference, r, &value) != 0)
     return 1;
   if (value != same) {
-    fprintf(stderr,
-            "kiln bench reduce: one thread gave %.9g on the GPU and %.9g on "
-            "the CPU\n",
-            (double)value, (double)same);
-    return 1;
+    kiln__cli_say(b->c, NULL,
+                  "one thread gave %.9g on the GPU and %.9g on the CPU",
+                  (double)value, (double)same);
+    return CLI_FAILED;
   }
   r->error =
       relative_error((double)kiln__bench_sum_naive(b->host, b->n), reference);
@@ -466,8 +484,7 @@ static int library_table(bench *b)
          "  cold: other data in the second-level cache; else it holds what the "
          "run before left\n");
   if (wrong)
-    fprintf(stderr, "kiln bench reduce: the library's sum is off by more than "
-                    "1e-6\n");
+    kiln__cli_say(b->c, NULL, "the library's sum is off by more than 1e-6");
   return wrong ? 1 : 0;
 }
 
@@ -493,7 +510,7 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
   if (st == KILN_ESPILL)
     return 0;
   if (st != KILN_OK)
-    return failed("sweep");
+    return failed(b, "sweep");
   printf("  %5u %5u %7u %4u %4u", base->block, base->items, base->threads,
          base->even, base->keep);
   for (unsigned s = 0; s < SWEEP_SIZES; s++) {
@@ -511,7 +528,7 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
       if (kiln__bench_time(&b->gpu, &shot, 1, true) != KILN_OK) {
         kiln__bench_unload(&shot);
         cJSON_Delete(j);
-        return failed("sweep");
+        return failed(b, "sweep");
       }
       least = shot.ms[BENCH_QUEUED] < least ? shot.ms[BENCH_QUEUED] : least;
       if (shot.ms[BENCH_QUEUED] < bests[s].ms)
@@ -577,23 +594,6 @@ static int sweep(bench *b)
 
 /* ---- The command ------------------------------------------------------------------------ */
 
-static int write_json(const cJSON *json, const char *path)
-{
-  char *text = cJSON_Print(json);
-  FILE *f = strcmp(path, "-") == 0 ? stdout : fopen(path, "w");
-  bool good = text != NULL && f != NULL;
-
-  good = good && fprintf(f, "%s\n", text) > 0;
-  if (f != NULL && f != stdout)
-    good = fclose(f) == 0 && good;
-  cJSON_free(text);
-  if (good)
-    return 0;
-  fprintf(stderr, "kiln bench reduce: cannot write %s: %s\n", path,
-          strerror(errno));
-  return 1;
-}
-
 static void describe(bench *b)
 {
   cJSON_AddStringToObject(b->json, "device", b->gpu.info.name);
@@ -616,14 +616,14 @@ static int with_gpu(bench *b)
   b->gpu.repeats = b->o.quick ? 5 : 21;
   b->host = malloc(b->n * sizeof *b->host);
   if (b->host == NULL) {
-    fprintf(stderr, "kiln bench reduce: no host memory for 2^%.0f floats\n",
-            log2((double)b->n));
-    return 1;
+    kiln__cli_say(b->c, "try --quick", "no host memory for 2^%.0f floats",
+                  log2((double)b->n));
+    return CLI_FAILED;
   }
   kiln__bench_fill(b->host, b->n, b->cores);
-  if (kiln__bench_gpu_open(&b->gpu, b->rt, b->o.device, b->host, b->n,
+  if (kiln__bench_gpu_open(&b->gpu, b->c->rt, b->o.device, b->host, b->n,
                            LECTURE_N) != KILN_OK)
-    return failed("GPU");
+    return failed(b, "GPU");
   b->has_peer =
       kiln__bench_peer_open(&b->peer, b->o.peers, b->gpu.info.ordinal);
   describe(b);
@@ -640,32 +640,32 @@ static int with_gpu(bench *b)
   return rc;
 }
 
-int kiln__bench_reduce(kiln_runtime *rt, int argc, char **argv)
+int kiln__bench_reduce(cli *c, int argc, char **argv)
 {
-  bench b = {.rt = rt};
+  bench b = {.c = c};
   kiln_driver_info driver;
   kiln_status st;
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  int rc = parse(&b.o, argc, argv);
+  int rc;
 
-  if (rc != 0)
-    return rc < 0 ? 0 : rc;
+  if (!parse(c, &b.o, argc, argv, &rc))
+    return rc;
   b.cores = cores > 0 ? (unsigned)cores : 1;
   b.json = cJSON_CreateObject();
-  st = kiln_runtime_driver(rt, &driver);
+  st = kiln_runtime_driver(c->rt, &driver);
   if (st == KILN_OK && driver.n_devices == 0)
     st = KILN_ENODEVICE;
   if (st == KILN_ENODRIVER || st == KILN_ENODEVICE)
     rc = without_gpu(&b, st);
   else if (st != KILN_OK)
-    rc = failed("driver");
+    rc = failed(&b, "driver");
   else
     rc = with_gpu(&b);
   kiln__bench_peer_close(&b.peer);
   kiln__bench_gpu_close(&b.gpu);
   free(b.host);
-  if (rc == 0 && b.o.json != NULL)
-    rc = write_json(b.json, b.o.json);
+  if (rc == CLI_OK && b.o.json != NULL)
+    return kiln__cli_json(c, b.json, b.o.json);
   cJSON_Delete(b.json);
   return rc;
 }

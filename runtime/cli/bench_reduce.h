@@ -3,12 +3,10 @@
 #ifndef KILN_BENCH_REDUCE_H
 #define KILN_BENCH_REDUCE_H
 
-#include <kiln/kiln.h>
-
-#include <cjson/cJSON.h>
+#include "cli.h"
 
 /* The command; argv[0] is its name. @return an exit code. */
-int kiln__bench_reduce(kiln_runtime *rt, int argc, char **argv);
+int kiln__bench_reduce(cli *c, int argc, char **argv);
 
 /* ---- bench_reduce_host.c: input and the CPU's own sums --------------------- */
 
@@ -24,8 +22,6 @@ float kiln__bench_sum_naive(const float *x, uint64_t n);
 /* Median milliseconds of kiln__bench_sum_f32. */
 double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
                           unsigned repeats);
-/* Sorts in place; 0 of none. */
-double kiln__bench_median(double *values, size_t n);
 
 /* ---- bench_reduce_peer.c: CUB from a shared object ------------------------- */
 
@@ -60,7 +56,6 @@ typedef struct bench_tuning {
   unsigned items;   /* KILN_ITEMS */
   unsigned threads; /* KILN_THREADS: resident on an SM */
   unsigned even;    /* KILN_EVEN */
-  unsigned load;    /* KILN_LOAD */
   unsigned keep;    /* KILN_KEEP */
   unsigned small;   /* KILN_SMALL */
   unsigned letters; /* KILN_LETTERS */
@@ -78,8 +73,8 @@ bench_tuning kiln__bench_safe(const bench_tuning *tuning);
 
 /* Text of the defines for a program; `at` points into `text`. */
 typedef struct bench_defines {
-  char text[8][32];
-  const char *at[8];
+  char text[7][32];
+  const char *at[7];
 } bench_defines;
 kiln_program_desc kiln__bench_desc_rung(bench_defines *d,
                                         const bench_rung *rung);

@@ -34,10 +34,10 @@ bench_tuning kiln__bench_tuned(uint64_t n)
     uint64_t most;
     bench_tuning tuning;
   } classes[] = {
-      {UINT64_C(1) << 18, {512, 2, 1024, 0, 0, 0, 1, 4, 2}},
-      {UINT64_C(1) << 22, {256, 8, 1024, 0, 0, 0, 1, 4, 8}},
-      {UINT64_C(1) << 26, {256, 8, 1024, 0, 0, 24, 1, 17, 8}},
-      {UINT64_MAX, {512, 8, 1024, 0, 0, 24, 0, 9, 8}},
+      {UINT64_C(1) << 18, {512, 2, 1024, 0, 0, 1, 4, 2}},
+      {UINT64_C(1) << 22, {256, 8, 1024, 0, 0, 1, 4, 8}},
+      {UINT64_C(1) << 26, {256, 8, 1024, 0, 24, 1, 17, 8}},
+      {UINT64_MAX, {512, 8, 1024, 0, 24, 0, 9, 8}},
   };
   size_t i = 0;
 
@@ -82,12 +82,11 @@ kiln_program_desc kiln__bench_desc_tuned(bench_defines *d,
   define(d, 1, "KILN_ITEMS", tuning->items);
   define(d, 2, "KILN_THREADS", tuning->threads);
   define(d, 3, "KILN_EVEN", tuning->even);
-  define(d, 4, "KILN_LOAD", tuning->load);
-  define(d, 5, "KILN_KEEP", tuning->keep);
-  define(d, 6, "KILN_SMALL", tuning->small);
-  define(d, 7, "KILN_LETTERS", tuning->letters);
+  define(d, 4, "KILN_KEEP", tuning->keep);
+  define(d, 5, "KILN_SMALL", tuning->small);
+  define(d, 6, "KILN_LETTERS", tuning->letters);
   return (kiln_program_desc){
-      .builtin = "reduce", .defines = d->at, .n_defines = 8};
+      .builtin = "reduce", .defines = d->at, .n_defines = 7};
 }
 
 /* ---- Device ----------------------------------------------------------------- */
@@ -144,7 +143,7 @@ void kiln__bench_gpu_close(bench_gpu *g)
 
 kiln_status kiln__bench_load(bench_gpu *g, bench_shot *shot)
 {
-  bench_defines d;
+  bench_defines d = {0};
   kiln_program_desc desc;
   const char *name = "reduce";
 
@@ -324,7 +323,7 @@ static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
       TRY(run_once(g, &shots[i], state, &ms[i][r]));
     }
   for (size_t i = 0; i < n_shots; i++) {
-    shots[i].ms[state] = kiln__bench_median(ms[i], repeats);
+    shots[i].ms[state] = kiln__cli_median(ms[i], repeats);
     shots[i].counted = repeats;
   }
   return KILN_OK;

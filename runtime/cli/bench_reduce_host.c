@@ -155,21 +155,6 @@ float kiln__bench_sum_naive(const float *x, uint64_t n)
   return sum;
 }
 
-static int compare(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-
-  return (x > y) - (x < y);
-}
-
-double kiln__bench_median(double *values, size_t n)
-{
-  if (n == 0)
-    return 0;
-  qsort(values, n, sizeof *values, compare);
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
 double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
                           unsigned repeats)
 {
@@ -189,5 +174,5 @@ double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
             (double)(b.tv_nsec - a.tv_nsec) / 1e6;
   }
   (void)keep;
-  return kiln__bench_median(ms, repeats);
+  return kiln__cli_median(ms, repeats);
 }

@@ -157,6 +157,18 @@ START_TEST(ptx_only_target)
 }
 END_TEST
 
+START_TEST(bench_reduce_without_gpu)
+{
+  const test_run run = test_kiln("bench reduce --arch sm_80");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "Resources for sm_80");
+  ck_has(run.out, "atomic, global memory");
+  ck_has(run.out, "no GPU");
+  ck_has(run.out, "none launched");
+}
+END_TEST
+
 START_TEST(unknown_gpu_is_refused)
 {
   const test_run run = test_kiln("compile builtin:saxpy --arch sm_20");
@@ -242,6 +254,7 @@ static Suite *make(void)
   tcase_add_test(t, template_is_named);
   tcase_add_test(t, spill_gate);
   tcase_add_test(t, ptx_only_target);
+  tcase_add_test(t, bench_reduce_without_gpu);
   tcase_add_test(t, unknown_gpu_is_refused);
   tcase_add_test(t, doctor_compiles);
   tcase_add_test(t, pack_of_everything);

@@ -140,6 +140,9 @@ static const char *const misuses[] = {
     "bench",
     "bench nothing",
     "bench launch extra",
+    "bench reduce extra",
+    "bench reduce --nothing",
+    "bench reduce --arch sm_x",
     "bench start --runs 0",
 };
 
