@@ -418,12 +418,39 @@ static void write_entry(const char *name)
   kiln__key_free(&key);
 }
 
+enum { ENTRIES = 100000, PROBES = 2001 };
+
+/* Times look-ups that hit and that miss, sorted, in milliseconds. The 99th of
+ * 100 hits. */
+static double probe_all(double hit[PROBES], double miss[PROBES],
+                        uint64_t *random)
+{
+  char name[32];
+  uint64_t begun;
+
+  for (int i = 0; i < PROBES; i++) {
+    snprintf(name, sizeof name, "kernel %d",
+             (int)(test_random(random) % ENTRIES));
+    begun = kiln__clock_ns();
+    ck_assert(bench_has(&b, name, 0));
+    hit[i] = ms_since(begun);
+    snprintf(name, sizeof name, "missing %d", i);
+    begun = kiln__clock_ns();
+    ck_assert(!bench_has(&b, name, 0));
+    miss[i] = ms_since(begun);
+  }
+  qsort(hit, PROBES, sizeof hit[0], by_value);
+  qsort(miss, PROBES, sizeof miss[0], by_value);
+  return hit[PROBES * 99 / 100];
+}
+
 START_TEST(a_hundred_thousand_entries)
 {
-  enum { ENTRIES = 100000, PROBES = 2001 };
+  enum { ROUNDS = 5 };
   static double hit[PROBES], miss[PROBES];
   uint64_t begun = kiln__clock_ns(), random = 12345, removed;
-  double made, listed, evicted;
+  double made, listed, evicted, slowest;
+  int rounds = 0;
   kiln_cache_info info;
   char name[32];
 
@@ -436,19 +463,10 @@ START_TEST(a_hundred_thousand_entries)
     write_entry(name);
   }
   made = ms_since(begun);
-  for (int i = 0; i < PROBES; i++) {
-    snprintf(name, sizeof name, "kernel %d",
-             (int)(test_random(&random) % ENTRIES));
-    begun = kiln__clock_ns();
-    ck_assert(bench_has(&b, name, 0));
-    hit[i] = ms_since(begun);
-    snprintf(name, sizeof name, "missing %d", i);
-    begun = kiln__clock_ns();
-    ck_assert(!bench_has(&b, name, 0));
-    miss[i] = ms_since(begun);
-  }
-  qsort(hit, PROBES, sizeof hit[0], by_value);
-  qsort(miss, PROBES, sizeof miss[0], by_value);
+  /* What else the machine does can spoil a round, not all of them. */
+  do
+    slowest = probe_all(hit, miss, &random);
+  while (slowest >= 1.0 && ++rounds < ROUNDS);
   begun = kiln__clock_ns();
   kiln__cache_info_get(b.cache, &info);
   listed = ms_since(begun);
@@ -461,9 +479,9 @@ START_TEST(a_hundred_thousand_entries)
          ENTRIES, made, hit[PROBES / 2], hit[PROBES * 99 / 100],
          miss[PROBES / 2], miss[PROBES * 99 / 100], listed,
          (unsigned long long)removed, evicted);
-  /* Medians: the slowest of a hundred are other programs' doing. */
   ck_assert_double_lt(hit[PROBES / 2], 1.0);
   ck_assert_double_lt(miss[PROBES / 2], 1.0);
+  ck_assert_double_lt(slowest, 1.0);
   ck_assert_uint_ge(removed, ENTRIES / 10 - 1);
   ck_assert_double_lt(evicted, 5000);
 }

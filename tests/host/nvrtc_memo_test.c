@@ -27,7 +27,7 @@ START_TEST(warm_start_loads_nothing)
   const kiln__nvrtc *nvrtc;
   kiln__trail *cold;
   struct stat info;
-  uint64_t begin;
+  uint64_t begin, took;
   size_t n;
   int steps = 0;
 
@@ -42,8 +42,8 @@ START_TEST(warm_start_loads_nothing)
   set = open_set();
   begin = kiln__clock_ns();
   ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
-  printf("warm list: %.0f us\n", (double)(kiln__clock_ns() - begin) / 1e3);
-  ck_assert_uint_lt(kiln__clock_ns() - begin, 500000000u);
+  took = kiln__clock_ns() - begin;
+  printf("warm list: %.0f us\n", (double)took / 1e3);
   ck_assert(!mapped(path));
   ck_assert_uint_eq(n, 1);
   ck_assert_int_eq(ids[0].info.version, 12080);
@@ -72,6 +72,17 @@ START_TEST(warm_start_loads_nothing)
   ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
   ck_assert(ids[0].info.loaded);
   kiln__nvrtc_set_free(set);
+
+  /* What else the machine does can spoil one time, not all of them. */
+  places.memo_path = memo;
+  for (int again = 0; took >= 20000000u && again < 4; again++) {
+    set = open_set();
+    begin = kiln__clock_ns();
+    ck_kiln_ok(kiln__nvrtc_list(set, &ids, &n));
+    took = kiln__clock_ns() - begin;
+    kiln__nvrtc_set_free(set);
+  }
+  ck_assert_uint_lt(took, 20000000u);
 }
 END_TEST
 
