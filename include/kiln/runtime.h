@@ -49,6 +49,8 @@ typedef struct kiln_runtime_opts {
   void *log_user;                /**< handed to log */
   kiln_log_level log_level;      /**< most talkative level wanted */
   const char *driver_path;       /**< libcuda to load and no other */
+  const kiln_driver *driver;     /**< driver to use instead of libcuda, e.g.
+                                    kiln_cpu_driver(); must outlive the runtime */
   const char *nvrtc_path;        /**< libnvrtc to load and no other */
   const char *const *nvrtc_dirs; /**< folders searched before the system's */
   size_t n_nvrtc_dirs;           /**< entries of nvrtc_dirs */

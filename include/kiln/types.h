@@ -33,6 +33,10 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef unsigned long long CUdeviceptr;
 
+/** The CUDA driver API as a table of functions: Kiln finds libcuda's by itself;
+ * kiln_cpu_driver() of cpu.h gives another. Opaque. */
+typedef struct kiln__driver kiln_driver;
+
 /** Everything below hangs off a runtime; see runtime.h. */
 typedef struct kiln_runtime kiln_runtime;
 /** A GPU with one context; see device.h. */

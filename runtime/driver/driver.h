@@ -15,6 +15,8 @@ typedef struct kiln__driver {
   void *library; /* dlopen handle; never closed */
   char path[512];
   int version; /* cuDriverGetVersion */
+  int kiln_version; /* KILN_VERSION of what filled this table */
+  bool ptx_only; /* loads PTX alone, no machine code: the CPU device */
 } kiln__driver;
 
 /* Find libcuda, resolve every symbol, call cuInit.

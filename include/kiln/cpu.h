@@ -1,0 +1,162 @@
+/* cpu.h -- the CPU device: kernels run by an interpreter of their PTX.
+ *
+ * For test and study where there is no GPU, and for looking inside where there
+ * is one: memory, race, initialisation and synchronisation checks, and counters
+ * of divergence, coalescing and bank conflicts. It is a library of its own
+ * (kiln_cpu) that Kiln itself does not need:
+ *
+ *   kiln_cpu_opts cpu = {.arch = 90, .checks = KILN_CPU_CHECK_ALL};
+ *   kiln_cpu_configure(&cpu);
+ *   kiln_runtime_opts opts = {.driver = kiln_cpu_driver()};
+ *   kiln_runtime_create(&rt, &opts);
+ *
+ * From there on everything is as with a GPU. Like the driver that it stands
+ * for, it is one a process: its contexts, memory and settings are shared by
+ * everything that uses the table. It is no replacement for a GPU: 3 to 4 orders
+ * of magnitude slower, with a memory model that is stricter than a GPU's. */
+#ifndef KILN_CPU_H
+#define KILN_CPU_H
+
+#include <kiln/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How the lanes of a warp are scheduled. */
+typedef enum kiln_cpu_schedule {
+  KILN_CPU_BY_ARCH = 0, /**< lock-step below 7.0, independent from there on */
+  KILN_CPU_INDEPENDENT, /**< groups of lanes by program counter; each goes on */
+  KILN_CPU_LOCK_STEP    /**< one stack of masks, as before Volta */
+} kiln_cpu_schedule;
+
+/** Checks, to be or-ed. */
+enum {
+  KILN_CPU_CHECK_MEMORY = 1, /**< leaks at the context's end, beside the faults
+                                that are always found: out of bounds,
+                                misaligned, use after free */
+  KILN_CPU_CHECK_RACE = 2,   /**< conflicting accesses without order */
+  KILN_CPU_CHECK_INIT = 4,   /**< reads of memory that nobody wrote */
+  KILN_CPU_CHECK_SYNC = 8,   /**< divergent barriers, wrong masks */
+  KILN_CPU_CHECK_ALL = 15
+};
+
+/** Start from {0}: every zero means "default". */
+typedef struct kiln_cpu_opts {
+  int arch;    /**< compute capability to play, 90 = 9.0, from 30;
+                                 default: the newest for which every shipped
+                                 kernel runs */
+  int devices; /**< how many to play; default 1, at most 16 */
+  kiln_cpu_schedule schedule; /**< default: by arch */
+  unsigned threads;      /**< host threads that run blocks; default 1, which
+                                 makes every run the same */
+  uint64_t seed;         /**< other than 0: permutes the order of blocks,
+                                 warps, groups of lanes and atomics */
+  unsigned checks;       /**< KILN_CPU_CHECK_*; default none */
+  bool counters;         /**< keep counters of every launch */
+  uint64_t budget;       /**< most warp instructions of one launch; beyond:
+                                 CUDA_ERROR_LAUNCH_TIMEOUT; default none */
+  uint64_t memory_bytes; /**< of each device; default 8 GiB */
+  const char *isa;       /**< "base", "x86-64-v3", "x86-64-v4"; default: the
+                                 best of this processor */
+} kiln_cpu_opts;
+
+/**
+ * Settings for everything that follows. Strings are copied.
+ * @param opts  NULL for all defaults.
+ * @retval KILN_OK, KILN_EINVAL (unknown arch or isa), KILN_EUNSUPPORTED (a
+ *         context exists: arch, devices, memory_bytes and isa are fixed then;
+ *         the rest applies from the next launch).
+ * Threads: any. Blocks: never.
+ */
+KILN_API kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts);
+
+/** Settings from text: "cpu", "cpu:9.0", "cpu:6.1,threads=2,seed=7,
+ * check=mem+race,counters,budget=1000000,schedule=lock-step,devices=2".
+ * @retval KILN_OK, KILN_EINVAL (says what it did not understand). */
+KILN_API kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text);
+
+/** The driver table, for kiln_runtime_opts.driver. Never NULL; static. */
+KILN_API const kiln_driver *kiln_cpu_driver(void);
+
+/** What a check found. Texts are borrowed for the call. */
+typedef struct kiln_cpu_finding {
+  unsigned check;       /**< one of KILN_CPU_CHECK_* */
+  const char *kind;     /**< "out of bounds", "misaligned", "use after free",
+                           "leak", "race", "uninitialised read",
+                           "divergent barrier", "wrong mask", "deadlock" */
+  const char *kernel;   /**< entry that was launched; "" for leaks */
+  const char *function; /**< where it happened */
+  const char *file;     /**< source file of .loc, or "" (compile with
+                           -lineinfo) */
+  unsigned line;        /**< source line, 0 if not known */
+  unsigned ptx_line;    /**< line in the PTX text */
+  const char *insn;     /**< opcode */
+  unsigned block[3], thread[3];
+  const char *space; /**< "global", "shared", "local", ... */
+  uint64_t address;  /**< device address, or offset in shared memory */
+  unsigned bytes;    /**< of the access; leaks: size, saturated */
+  uint64_t allocation, allocation_size; /**< the one meant; 0: none near */
+  const char *other; /**< the other side of a race: "thread (3,0,0), line
+                           12", or "" */
+  uint64_t count;    /**< times it happened at this place */
+  const char *text;  /**< the whole finding as text for people, with what to
+                           look at */
+} kiln_cpu_finding;
+
+typedef void (*kiln_cpu_finding_fn)(void *user,
+                                    const kiln_cpu_finding *finding);
+
+/** Where findings go, from any thread; NULL: kept until taken. */
+KILN_API kiln_status kiln_cpu_on_finding(kiln_cpu_finding_fn fn, void *user);
+/** Hand out the findings kept so far and forget them. */
+KILN_API kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user);
+
+/** Classes of instructions that counters tell apart. */
+enum { KILN_CPU_N_CLASSES = 27 };
+
+/** Name of a class, "fp32"; NULL beyond. */
+KILN_API const char *kiln_cpu_class_name(unsigned klass);
+
+/** Counted of one kernel over all its launches, or of one source line. */
+typedef struct kiln_cpu_counters {
+  const char *kernel;                        /**< borrowed for the call */
+  const char *file;                          /**< lines only, else "" */
+  unsigned line;                             /**< lines only */
+  uint64_t launches;                         /**< 0 for lines */
+  uint64_t warp_insns, thread_insns;         /**< executed */
+  uint64_t warp_class[KILN_CPU_N_CLASSES];   /**< warp instructions by class */
+  uint64_t thread_class[KILN_CPU_N_CLASSES]; /**< thread instructions */
+  uint64_t branches, divergent_branches;     /**< of warps */
+  uint64_t global_load_requests, global_load_sectors;
+  uint64_t global_store_requests, global_store_sectors;
+  uint64_t shared_load_requests, shared_load_passes; /**< passes - requests =
+                                                          conflicts */
+  uint64_t shared_store_requests, shared_store_passes;
+  uint64_t local_load_requests, local_load_sectors;
+  uint64_t local_store_requests, local_store_sectors;
+  uint64_t atomics, atomic_conflicts; /**< warp instructions; lanes that met
+                                         another lane's word */
+  uint64_t barriers;                  /**< warps' arrivals */
+} kiln_cpu_counters;
+
+typedef void (*kiln_cpu_line_fn)(void *user, const kiln_cpu_counters *line);
+
+/** Hand out what was counted, kernel by kernel; `lines` may be NULL. */
+KILN_API kiln_status kiln_cpu_each_counters(kiln_cpu_line_fn kernels,
+                                            kiln_cpu_line_fn lines, void *user);
+KILN_API kiln_status kiln_cpu_reset_counters(void);
+
+/** Text of the last launch that failed: kernel, line, thread, address, and what
+ * to look at; "" if none did. Copied, cut to size. */
+KILN_API kiln_status kiln_cpu_last_fault(char *buf, size_t size);
+
+/** Where device printf goes; default (NULL): standard output, as with the
+ * driver. Called in whole lines' worth, from any thread. */
+typedef void (*kiln_cpu_print_fn)(void *user, const char *text, size_t size);
+KILN_API kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,170 @@
+/* machine.h -- inside of the CPU device's driver: what handles point to, and
+ * how work gets into streams.
+ *
+ * One machine a process, as with the driver: made by the first call, never
+ * freed. Handles are pointers with a magic number first; an argument that is
+ * no live handle gives CUDA_ERROR_INVALID_HANDLE (INVALID_CONTEXT for contexts)
+ * and is never dereferenced: live objects are kept in a set. */
+#ifndef KILN_CPU_MACHINE_H
+#define KILN_CPU_MACHINE_H
+
+#include "../../driver/driver.h"
+#include "../exec/isa.h"
+#include "../exec/texture.h"
+#include "../run/run.h"
+#include "../watch/watch.h"
+#include "more.h"
+
+#include <kiln/cpu.h>
+
+enum { KILN__MAX_DEVICES = 16, KILN__DRIVER_VERSION = 13000 };
+
+/* A function of the table: api.def's or more.def's short name. */
+#define KILN__CPU_FN(name) kiln__cpu_##name
+#define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
+  result KILN__CPU_FN(name) params;
+#include "../../driver/api.def"
+#include "more.def"
+#undef KILN__DRIVER_FN
+
+typedef struct kiln__machine {
+  pthread_mutex_t lock; /* contexts, primaries, live objects, settings */
+  bool initialised;     /* cuInit was called */
+  kiln_cpu_opts opts;   /* with the defaults filled in */
+  char isa_name[32];
+  const kiln__isa *isa;
+  kiln__memory *memory;
+  kiln__textures *textures;
+  kiln_allocator alloc; /* malloc */
+  int n_devices;
+  uint64_t used_bytes[KILN__MAX_DEVICES]; /* of opts.memory_bytes */
+  struct CUctx_st *primary[KILN__MAX_DEVICES];
+  uint64_t next_id; /* contexts, grids, streams */
+  /* findings and counters kept for kiln_cpu_take_findings and the like */
+  struct kiln__kept *kept;
+} kiln__machine;
+
+/* The process's machine; NULL: no memory. Any thread. */
+kiln__machine *kiln__the_machine(void);
+
+/* ---- Live handles ------------------------------------------------------------ */
+
+typedef enum kiln__handle {
+  KILN__HANDLE_CONTEXT = 1,
+  KILN__HANDLE_MODULE,
+  KILN__HANDLE_FUNCTION,
+  KILN__HANDLE_STREAM,
+  KILN__HANDLE_EVENT,
+  KILN__HANDLE_ARRAY,
+  KILN__HANDLE_MIPMAP,
+  KILN__HANDLE_POOL,
+  KILN__HANDLE_GRAPH,
+  KILN__HANDLE_GRAPH_EXEC,
+  KILN__HANDLE_GRAPH_NODE,
+  KILN__HANDLE_LINK,
+  KILN__HANDLE_LIBRARY,
+  KILN__HANDLE_KERNEL,
+  KILN__HANDLE_TEXREF
+} kiln__handle;
+
+/* Register, look up, forget. A pointer that was freed and given out again to an
+ * object of the same kind is live again, as with the driver. */
+bool kiln__live_add(const void *p, kiln__handle kind); /* false: no memory */
+bool kiln__live(const void *p, kiln__handle kind);
+void kiln__live_remove(const void *p);
+
+/* ---- Contexts ------------------------------------------------------------------ */
+
+struct CUctx_st {
+  int device;
+  unsigned flags;
+  uint64_t id;
+  bool is_primary;
+  unsigned retained;        /* primary: how often */
+  _Atomic(CUresult) sticky; /* a kernel failed: every later call gives this */
+  pthread_mutex_t lock;     /* the lists below */
+  struct CUstream_st *streams; /* created ones, newest first */
+  struct CUstream_st *legacy;  /* the default stream */
+  struct CUmod_st *modules;
+  size_t limit[16]; /* by CUlimit */
+  kiln__out *out;
+  uint64_t peers; /* bit set of devices whose memory it may use */
+  void *user;     /* api/'s further state */
+};
+
+/* What every call begins with: initialised, a current context, nothing sticky.
+ * CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT, or the
+ * context's sticky error. */
+CUresult kiln__current(CUcontext *out);
+/* Current context of this thread, NULL: none. */
+CUcontext kiln__current_or_null(void);
+/* The first failure of a kernel sticks. */
+void kiln__stick(CUcontext context, CUresult rc);
+
+/* ---- Work ----------------------------------------------------------------------- */
+
+/* One command of a stream or node of a graph. `run` is called by the stream's
+ * thread when everything before it is done, `free` when it is no longer needed
+ * (after running; graphs run it several times). What run returns other than
+ * success sticks to the context. */
+typedef struct kiln__work {
+  CUresult (*run)(struct kiln__work *work, CUstream stream);
+  void (*free)(struct kiln__work *work);
+  enum kiln__work_kind {
+    KILN__WORK_KERNEL,
+    KILN__WORK_COPY,
+    KILN__WORK_FILL,
+    KILN__WORK_HOST,
+    KILN__WORK_ALLOC,
+    KILN__WORK_FREE,
+    KILN__WORK_EMPTY
+  } kind;
+  struct kiln__work *next; /* stream's or graph's */
+} kiln__work;
+
+/* Put work at the end of `stream` (NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
+ * or a handle), or into the graph that it is capturing. Takes `work` over, also
+ * on failure. The legacy stream waits for, and holds up, all blocking streams. */
+CUresult kiln__enqueue(CUcontext context, CUstream stream, kiln__work *work);
+/* The same, then wait until it is done: synchronous copies and fills. Refuses
+ * as the driver does while a capture forbids it. */
+CUresult kiln__enqueue_and_wait(CUcontext context, CUstream stream,
+                                kiln__work *work);
+/* Wait for everything in the context. Flushes printf. */
+CUresult kiln__wait_context(CUcontext context);
+
+/* ---- Modules --------------------------------------------------------------------- */
+
+/* A function: a kernel of a loaded module. */
+struct CUfunc_st {
+  CUmodule module;
+  const kiln__code *code;
+  int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
+  int carveout;
+  struct CUfunc_st *next;
+};
+
+struct CUmod_st {
+  CUcontext context;
+  kiln__program *program; /* bound to the machine's isa */
+  uint64_t *globals;      /* address of each program global */
+  struct CUfunc_st *functions;
+  struct CUmod_st *next;
+};
+
+/* Parse, check and load PTX text; messages go to the JIT log buffers. */
+CUresult kiln__module_make(CUmodule *out, CUcontext context, const char *ptx,
+                           size_t size, kiln__buf *log);
+void kiln__module_free(CUmodule module);
+
+/* ---- Arrays ----------------------------------------------------------------------- */
+
+struct CUarray_st {
+  CUcontext context;
+  kiln__texels texels;
+  int format; /* CUarray_format */
+  unsigned flags;
+  struct CUmipmappedArray_st *parent; /* a level of it; NULL: stands alone */
+};
+
+#endif

@@ -1,0 +1,418 @@
+/* code.h -- checked PTX as something that runs: functions of instructions whose
+ * operands are slots of a warp's register frame.
+ *
+ * A slot holds one value for each of 32 lanes: 32 uint32_t (128 bytes) for
+ * predicates and everything up to 32 bits, 32 uint64_t (256 bytes) for 64 bits.
+ *   - a predicate lane is 0 or ~0u
+ *   - a lane of fewer than 32 bits has its upper bits zero
+ * Immediates and special registers that don't change during a block are slots
+ * too, filled when a frame is made (constants), so that no handler ever looks
+ * at the kind of an operand. Slots are reused when values die. */
+#ifndef KILN_CPU_CODE_H
+#define KILN_CPU_CODE_H
+
+#include "../ptx/ptx.h"
+
+enum { KILN__WARP = 32, KILN__NO_SLOT = -1 };
+
+typedef struct kiln__warp kiln__warp;
+typedef struct kiln__insn kiln__insn;
+typedef struct kiln__code kiln__code;
+typedef void kiln__handler(kiln__warp *w, const kiln__insn *in);
+
+/* One enumerator an ops.def row: KILN__OP_add_f32. */
+typedef enum kiln__op {
+#define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
+  KILN__OP_##name,
+#include "ops.def"
+#undef KILN__OP
+  KILN__N_OPS
+} kiln__op;
+
+/* What the schedulers do with an instruction. */
+typedef enum kiln__kind {
+  KILN__KIND_SIMPLE = 0, /* fn on the active lanes, then the next one */
+  KILN__KIND_WARP,       /* needs the lanes named by its mask operand to arrive
+                            (shfl.sync, vote.sync, match.sync, redux.sync,
+                            bar.warp.sync, barrier-like .aligned forms), then
+                            fn; mask operand: slot `e`, or -1 for the forms
+                            without .sync, which take who is there */
+  KILN__KIND_YIELD,      /* fn, then let others run (nanosleep, mbarrier tests,
+                            atom.cas, volatile and relaxed loads: see spin) */
+  KILN__KIND_BRANCH,     /* to `target` */
+  KILN__KIND_SWITCH,     /* brx.idx: index slot a, targets in vec */
+  KILN__KIND_CALL,       /* callee or, with slot a, a function's address */
+  KILN__KIND_RETURN,
+  KILN__KIND_EXIT,
+  KILN__KIND_TRAP,    /* trap, brkpt */
+  KILN__KIND_BARRIER, /* bar, barrier of the block: sub, a, b; see ops */
+  KILN__KIND_CLUSTER  /* barrier.cluster.arrive, .wait */
+} kiln__kind;
+
+/* Classes for counters. */
+#define KILN__CLASSES(X)                                                       \
+  X(MOVE, "move")                                                              \
+  X(INTEGER, "integer")                                                        \
+  X(LOGIC, "logic and shift")                                                  \
+  X(COMPARE, "compare and select")                                             \
+  X(CONVERT, "convert")                                                        \
+  X(FLOAT, "fp32")                                                             \
+  X(DOUBLE, "fp64")                                                            \
+  X(HALF, "fp16 and bf16")                                                     \
+  X(SPECIAL, "special function")                                               \
+  X(PARAM, "parameter")                                                        \
+  X(GLOBAL_LOAD, "global load")                                                \
+  X(GLOBAL_STORE, "global store")                                              \
+  X(GENERIC_LOAD, "generic load")                                              \
+  X(GENERIC_STORE, "generic store")                                            \
+  X(SHARED_LOAD, "shared load")                                                \
+  X(SHARED_STORE, "shared store")                                              \
+  X(LOCAL_LOAD, "local load")                                                  \
+  X(LOCAL_STORE, "local store")                                                \
+  X(CONST_LOAD, "constant load")                                               \
+  X(ATOMIC, "atomic")                                                          \
+  X(TEXTURE, "texture and surface")                                            \
+  X(WARP, "warp")                                                              \
+  X(BARRIER, "barrier")                                                        \
+  X(FENCE, "fence")                                                            \
+  X(BRANCH, "branch")                                                          \
+  X(CALL, "call and return")                                                   \
+  X(OTHER, "other")
+
+typedef enum kiln__class {
+#define KILN__CLASS(name, text) KILN__CLASS_##name,
+  KILN__CLASSES(KILN__CLASS)
+#undef KILN__CLASS
+      KILN__N_CLASSES
+} kiln__class;
+
+typedef enum kiln__round {
+  KILN__ROUND_NONE = 0, /* not written: .rn for arithmetic */
+  KILN__ROUND_N,
+  KILN__ROUND_Z,
+  KILN__ROUND_M,
+  KILN__ROUND_P,
+  KILN__ROUND_NA, /* .rna */
+  KILN__ROUND_NI, /* .rni: to an integral value */
+  KILN__ROUND_ZI,
+  KILN__ROUND_MI,
+  KILN__ROUND_PI
+} kiln__round;
+
+typedef enum kiln__cmp {
+  KILN__CMP_NONE = 0,
+  KILN__CMP_EQ,
+  KILN__CMP_NE,
+  KILN__CMP_LT,
+  KILN__CMP_LE,
+  KILN__CMP_GT,
+  KILN__CMP_GE,
+  KILN__CMP_LO,
+  KILN__CMP_LS,
+  KILN__CMP_HI,
+  KILN__CMP_HS,
+  KILN__CMP_EQU,
+  KILN__CMP_NEU,
+  KILN__CMP_LTU,
+  KILN__CMP_LEU,
+  KILN__CMP_GTU,
+  KILN__CMP_GEU,
+  KILN__CMP_NUM,
+  KILN__CMP_NAN
+} kiln__cmp;
+
+/* .and .or .xor of setp and set; also operations of atom, red, redux. */
+typedef enum kiln__bool {
+  KILN__BOOL_NONE = 0,
+  KILN__BOOL_AND,
+  KILN__BOOL_OR,
+  KILN__BOOL_XOR,
+  KILN__BOOL_POPC
+} kiln__bool;
+
+typedef enum kiln__sem {
+  KILN__SEM_WEAK = 0,
+  KILN__SEM_VOLATILE,
+  KILN__SEM_RELAXED,
+  KILN__SEM_ACQUIRE,
+  KILN__SEM_RELEASE,
+  KILN__SEM_ACQ_REL,
+  KILN__SEM_SC,
+  KILN__SEM_MMIO
+} kiln__sem;
+
+typedef enum kiln__scope_of {
+  KILN__SCOPE_NONE = 0,
+  KILN__SCOPE_CTA,
+  KILN__SCOPE_CLUSTER,
+  KILN__SCOPE_GPU,
+  KILN__SCOPE_SYS
+} kiln__scope_of;
+
+/* Flags of an instruction. */
+enum {
+  KILN__FTZ = 1 << 0,
+  KILN__SAT = 1 << 1,
+  KILN__APPROX = 1 << 2,
+  KILN__NAN = 1 << 3,     /* .NaN of min, max */
+  KILN__XORSIGN = 1 << 4, /* .xorsign.abs */
+  KILN__RELU = 1 << 5,
+  KILN__WIDE_A = 1 << 6,  /* address slot a is 64-bit */
+  KILN__SYNC = 1 << 7,    /* .sync */
+  KILN__ALIGNED = 1 << 8, /* .aligned */
+  KILN__UNI = 1 << 9,     /* .uni */
+  KILN__GUARD_NOT = 1 << 10,
+  KILN__NC = 1 << 11,       /* ld.global.nc */
+  KILN__CARRY = 1 << 12,    /* .cc: writes the carry flag */
+  KILN__NEGATE_B = 1 << 13, /* predicate source p is negated (!p): which one is
+                               said by the op; elsewhere a not is inserted */
+  KILN__OOB = 1 << 14,      /* .oob of fma */
+  KILN__NOINC = 1 << 15,
+  KILN__JOIN = 1 << 16 /* some branch's reconvergence point */
+};
+
+/* One instruction, ready to run. Read-only while running. */
+struct kiln__insn {
+  kiln__handler *fn;  /* of the instruction set that the launch uses */
+  int32_t d, d2;      /* written slots (byte offsets in the frame), or -1 */
+  int32_t a, b, c, e; /* read slots, or -1 */
+  int32_t guard;      /* predicate slot or -1 */
+  uint32_t flags;
+  const int32_t *vec;  /* data of .v2/.v4/.v8 and of pack and unpack; results
+                            of tex; -1 for `_` */
+  const int32_t *vec2; /* tex, tld4, surfaces: coordinates, then the rest */
+  int64_t imm;         /* address displacement, or the op's immediate */
+  uint32_t target;     /* branches: index; calls: index in the module's
+                            functions */
+  uint32_t join;       /* divergent branches: where paths meet again, or
+                            UINT32_MAX: never */
+  uint32_t index;      /* of this instruction in its function */
+  uint16_t op;         /* kiln__op */
+  uint8_t kind;        /* kiln__kind */
+  uint8_t klass;       /* kiln__class; memory: by the state space */
+  uint8_t n_vec, n_vec2;
+  uint8_t type, type2; /* kiln__ptx_type: the last type modifier, and the one
+                            before it: cvt.type2.type */
+  uint8_t bytes;       /* memory: of one element */
+  uint8_t round, cmp, boolop, space, sem, scope;
+  uint8_t sub;       /* the family's own modifier, see modifiers.def */
+  uint8_t sub2;      /* and a second one */
+  uint8_t reg_bytes; /* ld, cvt: bytes of the destination register, which
+                            may be wider than the type: 2, 4 or 8 */
+  uint8_t src_reg_bytes;
+};
+
+typedef enum kiln__const_kind {
+  KILN__CONST_VALUE,    /* value */
+  KILN__CONST_SPECIAL,  /* special register `value` (kiln__special) */
+  KILN__CONST_ADDRESS,  /* address of module variable number `value` + addend */
+  KILN__CONST_FUNCTION, /* address of function number `value` */
+  KILN__CONST_DYNAMIC   /* first byte of dynamic shared memory + addend: known
+                           when a kernel is chosen */
+} kiln__const_kind;
+
+/* A slot that a new frame is filled with. */
+typedef struct kiln__const {
+  int32_t slot;
+  uint8_t bytes; /* 4 or 8 */
+  kiln__const_kind kind;
+  uint64_t value;
+  int64_t addend;
+} kiln__const;
+
+/* Special registers that are constants of a warp within a block. */
+#define KILN__SPECIALS(X)                                                      \
+  X(TID_X, "tid.x")                                                            \
+  X(TID_Y, "tid.y") X(TID_Z, "tid.z") X(NTID_X, "ntid.x") X(                   \
+      NTID_Y,                                                                  \
+      "ntid.y") X(NTID_Z,                                                      \
+                  "ntid.z") X(CTAID_X,                                         \
+                              "ctaid.x") X(CTAID_Y,                            \
+                                           "ctaid.y") X(CTAID_Z,               \
+                                                        "ctaid.z") X(NCTAID_X, \
+                                                                     "nctaid." \
+                                                                     "x")      \
+      X(NCTAID_Y, "nctaid.y") X(NCTAID_Z, "nctaid.z") X(LANEID, "laneid") X(   \
+          WARPID,                                                              \
+          "warpid") X(NWARPID,                                                 \
+                      "nwarpid") X(SMID, "smid") X(NSMID, "nsmid") X(GRIDID,   \
+                                                                     "gridid") \
+          X(LANEMASK_EQ, "lanemask_eq") X(LANEMASK_LE, "lanemask_le") X(       \
+              LANEMASK_LT,                                                     \
+              "lanemask_lt") X(LANEMASK_GE,                                    \
+                               "lanemask_ge") X(LANEMASK_GT,                   \
+                                                "lanemask_gt") X(ENVREG1,      \
+                                                                 "envreg1")    \
+              X(ENVREG2, "envreg2") X(DYNAMIC_SMEM, "dynamic_smem_size") X(    \
+                  TOTAL_SMEM, "total_smem_size") X(AGGR_SMEM,                  \
+                                                   "aggr_smem_size")           \
+                  X(RESERVED_SMEM_BEGIN, "reserved_smem_offset_begin") X(      \
+                      RESERVED_SMEM_END,                                       \
+                      "reserved_smem_offset_end") X(RESERVED_SMEM_CAP,         \
+                                                    "reserved_smem_offset_"    \
+                                                    "cap") X(RESERVED_SMEM_0,  \
+                                                             "reserved_smem_"  \
+                                                             "offset_0")       \
+                      X(RESERVED_SMEM_1, "reserved_smem_offset_1") X(          \
+                          CLUSTERID_X,                                         \
+                          "clusterid.x") X(CLUSTERID_Y,                        \
+                                           "clusterid.y") X(CLUSTERID_Z,       \
+                                                            "clusterid.z")     \
+                          X(NCLUSTERID_X, "nclusterid.x") X(                   \
+                              NCLUSTERID_Y, "nclusterid.y") X(NCLUSTERID_Z,    \
+                                                              "nclusterid.z")  \
+                              X(CLUSTER_CTAID_X, "cluster_ctaid.x") X(         \
+                                  CLUSTER_CTAID_Y,                             \
+                                  "cluster_ctaid.y") X(CLUSTER_CTAID_Z,        \
+                                                       "cluster_ctaid.z")      \
+                                  X(CLUSTER_NCTAID_X, "cluster_nctaid.x") X(   \
+                                      CLUSTER_NCTAID_Y,                        \
+                                      "cluster_nctaid.y") X(CLUSTER_NCTAID_Z,  \
+                                                            "cluster_nctaid."  \
+                                                            "z")               \
+                                      X(CLUSTER_CTARANK, "cluster_ctarank") X( \
+                                          CLUSTER_NCTARANK,                    \
+                                          "cluster_nctarank")                  \
+                                          X(IS_EXPLICIT_CLUSTER, "is_"         \
+                                                                 "explicit_"   \
+                                                                 "cluster") X( \
+                                              ZERO32,                          \
+                                              "pm0") /* performance monitors and unused envregs read 0 */
+
+typedef enum kiln__special {
+#define KILN__SPECIAL(name, text) KILN__SPECIAL_##name,
+  KILN__SPECIALS(KILN__SPECIAL)
+#undef KILN__SPECIAL
+      KILN__N_SPECIALS
+} kiln__special;
+/* clock, clock_hi, clock64, globaltimer(_lo, _hi) change: op mov_clock. */
+
+/* A parameter in its function's parameter area. */
+typedef struct kiln__param {
+  uint32_t offset, size, align;
+  const char *name; /* NUL-terminated */
+} kiln__param;
+
+/* Where an instruction came from. */
+typedef struct kiln__line {
+  uint32_t ptx;        /* line of the PTX text */
+  uint32_t file, line; /* .loc; file 0: none */
+} kiln__line;
+
+/* A function. */
+struct kiln__code {
+  const char *name;
+  uint32_t number; /* in the module's functions */
+  bool entry;
+  bool defined; /* false: extern; calls of it are system calls or errors */
+  kiln__insn *insns;
+  kiln__line *lines; /* by instruction */
+  uint32_t n_insns;
+  uint32_t frame_bytes; /* registers and constants, a multiple of 64 */
+  const kiln__const *consts;
+  uint32_t n_consts;
+  /* Per-lane stack: .local variables, .param variables of calls made from
+   * here, parameters and results of this function. Offsets are from the start
+   * of the call's part of the stack. */
+  uint32_t local_bytes;
+  const kiln__param *params, *returns; /* entry: of the parameter buffer; else
+                                          within the callee's local part */
+  uint32_t n_params, n_returns, param_bytes;
+  /* Entries only, everything that it reaches counted in. */
+  uint32_t static_shared; /* bytes; dynamic shared memory starts at the next
+                             multiple of dynamic_align */
+  uint32_t dynamic_align;
+  uint32_t reach_local; /* bytes of stack without recursion */
+  bool recursive;       /* or indirect calls: reach_local is a lower bound */
+  uint32_t registers;   /* 32-bit ones alive at once, for occupancy */
+  uint32_t barriers;    /* highest named barrier + 1 */
+  bool uses_barrier, uses_grid_sync;
+  uint32_t max_threads; /* of .maxntid or .reqntid; 1024 without */
+  uint32_t req_ntid[3], cluster[3];
+  bool explicit_cluster;
+  /* Call sites: for KILN__KIND_CALL, in->imm is an index here. */
+  struct kiln__call *calls;
+  uint32_t n_calls;
+};
+
+/* A call: copies between parameter areas are done by the scheduler. Offsets
+ * `from` and `to` are in the per-lane stack parts of caller and callee. */
+typedef struct kiln__copy {
+  uint32_t from, to, size;
+} kiln__copy;
+
+typedef struct kiln__call {
+  uint32_t callee;       /* number, or UINT32_MAX: by address in slot a */
+  const kiln__copy *in;  /* caller -> callee, before */
+  const kiln__copy *out; /* callee -> caller, after */
+  uint32_t n_in, n_out;
+  uint32_t n_params; /* for indirect calls: what the prototype says, to
+                              be compared with the callee's own layout */
+} kiln__call;
+
+/* A variable of the module that needs memory: .global and .const. */
+typedef struct kiln__global {
+  const char *name;
+  bool visible; /* found by cuModuleGetGlobal */
+  bool constant, managed, external;
+  uint64_t size;
+  uint32_t align;
+  const uint8_t *init;
+  uint64_t init_size;
+  struct kiln__patch {
+    uint32_t offset;
+    uint8_t size, shift;
+    bool function; /* number of a function, else of a global */
+    uint32_t number;
+    int64_t addend;
+  } * patches;
+  uint32_t n_patches;
+  bool texture, surface; /* texref, surfref: cuModuleGetTexRef */
+} kiln__global;
+
+/* A module: code that no architecture or address is bound to yet. */
+typedef struct kiln__program {
+  kiln__code *functions;
+  uint32_t n_functions;
+  kiln__global *globals;
+  uint32_t n_globals;
+  uint32_t ptx_version, target;
+  char target_suffix;
+  bool debug;
+  const char **files;
+  uint32_t n_files;
+  kiln__ptx_module *ptx; /* owned */
+} kiln__program;
+
+/* Check every instruction and make the code.
+ *
+ * Takes `ptx` over, also on failure. Rejects what ptxas rejects: opcodes that
+ * do not exist, wrong operand counts, register classes that do not fit the
+ * instruction's types, immediates out of range, labels and functions missing,
+ * instructions above the module's .version or .target. KILN_OK, KILN_ECOMPILE
+ * (log as in kiln__ptx_parse), KILN_ENOMEM. */
+kiln_status kiln__program_make(kiln__program **out, const kiln_allocator *a,
+                               kiln__ptx_module *ptx);
+void kiln__program_free(kiln__program *program);
+
+/* The same from several PTX texts linked together (cuLink). */
+kiln_status kiln__program_link(kiln__program **out, const kiln_allocator *a,
+                               kiln__ptx_module *const *parts, size_t n);
+
+/* Find an entry or global by name; NULL: none. */
+const kiln__code *kiln__program_entry(const kiln__program *program,
+                                      const char *name);
+
+/* Set insn.fn of every function from a table indexed by kiln__op. */
+void kiln__program_bind(kiln__program *program,
+                        kiln__handler *const table[KILN__N_OPS]);
+
+/* Text of one instruction for messages and dumps: PTX opcode and slots. */
+void kiln__insn_text(const kiln__program *program, const kiln__code *code,
+                     uint32_t index, char *buf, size_t size);
+extern const char *const kiln__op_name[KILN__N_OPS];
+extern const char *const kiln__op_pattern[KILN__N_OPS];
+extern const char *const kiln__op_pseudo[KILN__N_OPS];
+extern const char *const kiln__class_text[KILN__N_CLASSES];
+
+#endif

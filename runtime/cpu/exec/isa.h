@@ -1,0 +1,35 @@
+/* isa.h -- the instruction sets that exec/ is built for.
+ *
+ * Every file of exec/ is compiled once for each: KILN__ISA is the suffix of
+ * its functions (base, v3, v4 on x86-64; base elsewhere). KILN__ISA_NAME(x) is
+ * how a file names what another file of exec/ calls. The only thing that leaves
+ * a build is its table. No target_clones: function pointers would go through
+ * ifuncs, which break comparisons and cost calls. */
+#ifndef KILN_CPU_ISA_H
+#define KILN_CPU_ISA_H
+
+#include "warp.h"
+
+typedef struct kiln__isa {
+  const char *name; /* "x86-64-v3" */
+  kiln__handler *handlers[KILN__N_OPS];
+  /* Run one warp until it ends, waits, faults or has issued `*left` warp
+   * instructions; subtracts what it issued. See run/run.h. */
+  int (*run_its)(kiln__warp *w, uint64_t *left);
+  int (*run_lock_step)(kiln__warp *w, uint64_t *left);
+  /* Make `mask` the active lanes. */
+  void (*set_mask)(kiln__warp *w, uint32_t mask);
+  /* Bits of a predicate slot. */
+  uint32_t (*predicate)(const kiln__warp *w, int32_t slot);
+} kiln__isa;
+
+extern const kiln__isa kiln__isa_base;
+#if defined(__x86_64__)
+extern const kiln__isa kiln__isa_v3, kiln__isa_v4;
+#endif
+
+/* The best that this processor has. `wanted` ("base", "x86-64-v3",
+ * "x86-64-v4") asks for that one; NULL if it cannot run here. */
+const kiln__isa *kiln__isa_best(const char *wanted);
+
+#endif

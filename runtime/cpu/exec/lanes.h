@@ -1,0 +1,90 @@
+/* lanes.h -- how handlers loop over the lanes of a warp. Only for exec/ files.
+ *
+ * One loop without conditions for a full warp, one blended loop otherwise: both
+ * vectorise. Handlers are named KILN__HANDLER(add_f32); slots are read by
+ * KILN__SLOT(type, offset). Results are computed for all lanes and kept for the
+ * active ones, so an expression must not trap on any lane's value. */
+#ifndef KILN_CPU_LANES_H
+#define KILN_CPU_LANES_H
+
+#include "isa.h"
+
+#include <string.h>
+
+#define KILN__PASTE2(a, b, c) kiln__##a##_##b##_##c
+#define KILN__PASTE(a, b, c) KILN__PASTE2(a, b, c)
+/* A function of this build of exec/. */
+#define KILN__ISA_NAME(name) KILN__PASTE(x, KILN__ISA, name)
+#define KILN__HANDLER(name)                                                    \
+  void KILN__ISA_NAME(op_##name)(kiln__warp * w, const kiln__insn *in)
+
+/* Prototypes of all handlers. */
+#define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
+  KILN__HANDLER(name);
+#include "../code/ops.def"
+#undef KILN__OP
+
+#define KILN__SLOT(T, offset)                                                  \
+  ((T *)__builtin_assume_aligned(w->regs + (offset), 64))
+
+#if defined(__clang__)
+#define KILN__VECTOR_LOOP                                                      \
+  _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
+#else
+#define KILN__VECTOR_LOOP _Pragma("GCC ivdep")
+#endif
+
+/* D[i] = expression, on active lanes; `expression` uses i. TD: element type of
+ * the destination slot (uint32_t, uint64_t, float, double, int32_t, int64_t). */
+#define KILN__LANES(TD, expression)                                            \
+  do {                                                                         \
+    TD *const kiln_d = KILN__SLOT(TD, in->d);                                  \
+    if (__builtin_expect(w->full, 1)) {                                        \
+      KILN__VECTOR_LOOP                                                        \
+      for (int i = 0; i < KILN__WARP; i++)                                     \
+        kiln_d[i] = (TD)(expression);                                          \
+    } else {                                                                   \
+      const uint32_t *const kiln_l = w->lane;                                  \
+      KILN__VECTOR_LOOP                                                        \
+      for (int i = 0; i < KILN__WARP; i++) {                                   \
+        const TD kiln_r = (TD)(expression);                                    \
+        kiln_d[i] = kiln_l[i] != 0 ? kiln_r : kiln_d[i];                       \
+      }                                                                        \
+    }                                                                          \
+  } while (0)
+
+/* The same for an expression that must only see active lanes (calls of libm,
+ * division by zero that would trap). */
+#define KILN__ACTIVE_LANES(TD, expression)                                     \
+  do {                                                                         \
+    TD *const kiln_d = KILN__SLOT(TD, in->d);                                  \
+    for (uint32_t kiln_m = w->mask; kiln_m != 0; kiln_m &= kiln_m - 1) {       \
+      const int i = __builtin_ctz(kiln_m);                                     \
+      kiln_d[i] = (TD)(expression);                                            \
+    }                                                                          \
+  } while (0)
+
+/* Handlers of one, two, three sources of type T; A, B, C are their lanes. */
+#define KILN__OP1(name, TD, T, expression)                                     \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const T *const A = KILN__SLOT(const T, in->a);                             \
+    KILN__LANES(TD, expression);                                               \
+  }
+#define KILN__OP2(name, TD, T, expression)                                     \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const T *const A = KILN__SLOT(const T, in->a);                             \
+    const T *const B = KILN__SLOT(const T, in->b);                             \
+    KILN__LANES(TD, expression);                                               \
+  }
+#define KILN__OP3(name, TD, T, expression)                                     \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const T *const A = KILN__SLOT(const T, in->a);                             \
+    const T *const B = KILN__SLOT(const T, in->b);                             \
+    const T *const C = KILN__SLOT(const T, in->c);                             \
+    KILN__LANES(TD, expression);                                               \
+  }
+
+#endif

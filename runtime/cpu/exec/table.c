@@ -1,0 +1,34 @@
+/* table.c -- what leaves this build of exec/: its table. */
+#include "isa.h"
+#include "lanes.h"
+#include "schedule.h"
+
+/* KILN__ISA as part of a name that is the same in every file. */
+#define KILN__TABLE2(isa) kiln__isa_##isa
+#define KILN__TABLE(isa) KILN__TABLE2(isa)
+
+#define KILN__ISA_TEXT_base "base"
+#define KILN__ISA_TEXT_v3 "x86-64-v3"
+#define KILN__ISA_TEXT_v4 "x86-64-v4"
+#define KILN__ISA_TEXT2(isa) KILN__ISA_TEXT_##isa
+#define KILN__ISA_TEXT(isa) KILN__ISA_TEXT2(isa)
+
+#define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
+  __attribute__((weak)) KILN__HANDLER(name);
+#include "../code/ops.def"
+#undef KILN__OP
+
+const kiln__isa KILN__TABLE(KILN__ISA) = {
+    .name = KILN__ISA_TEXT(KILN__ISA),
+    .handlers =
+        {
+#define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
+  KILN__ISA_NAME(op_##name),
+#include "../code/ops.def"
+#undef KILN__OP
+        },
+    .run_its = KILN__ISA_NAME(run_its),
+    .run_lock_step = KILN__ISA_NAME(run_lock_step),
+    .set_mask = KILN__ISA_NAME(set_mask),
+    .predicate = KILN__ISA_NAME(predicate),
+};

@@ -1,0 +1,78 @@
+/* texture.h -- arrays, texture and surface objects as the handlers see them;
+ * api/ makes them, exec/texture.c reads and writes them. */
+#ifndef KILN_CPU_TEXTURE_H
+#define KILN_CPU_TEXTURE_H
+
+#include "../../base/base.h"
+
+typedef enum kiln__texel {
+  KILN__TEXEL_U8,
+  KILN__TEXEL_U16,
+  KILN__TEXEL_U32,
+  KILN__TEXEL_S8,
+  KILN__TEXEL_S16,
+  KILN__TEXEL_S32,
+  KILN__TEXEL_F16,
+  KILN__TEXEL_F32
+} kiln__texel;
+
+/* Texels in rows, planes and layers. Arrays own their bytes; linear and pitched
+ * memory is borrowed from the device's. */
+typedef struct kiln__texels {
+  uint8_t *data;
+  uint64_t address; /* device address for linear and pitched memory, else 0 */
+  uint32_t width, height, depth; /* height 0: 1-D; depth 0: 1-D or 2-D */
+  uint32_t layers;               /* 0: not layered; cubes have 6 a cube */
+  bool cube;
+  size_t row_bytes,
+      plane_bytes; /* from one row, one plane or layer, to the next */
+  kiln__texel texel;
+  uint8_t channels;    /* 1, 2, 4 */
+  uint8_t texel_bytes; /* of all channels */
+} kiln__texels;
+
+typedef enum kiln__address_mode {
+  KILN__WRAP = 0,
+  KILN__CLAMP,
+  KILN__MIRROR,
+  KILN__BORDER
+} kiln__address_mode; /* values of CUaddress_mode */
+
+enum { KILN__MAX_LEVELS = 16 };
+
+typedef struct kiln__texture {
+  kiln__texels level[KILN__MAX_LEVELS]; /* mip levels; [0] without */
+  uint32_t n_levels;
+  kiln__address_mode mode[3];
+  bool linear_filter, linear_mipmap;
+  bool normalised; /* coordinates 0..1 */
+  bool as_integer; /* CU_TRSF_READ_AS_INTEGER; else 8 and 16 bit read as
+                          normalised floats */
+  bool srgb;
+  bool seamless_cube;
+  float border[4];
+  float level_bias, min_level, max_level;
+  uint32_t max_anisotropy; /* kept, not used: filtering is isotropic */
+} kiln__texture;
+
+typedef struct kiln__surface {
+  kiln__texels texels;
+} kiln__surface;
+
+/* Handles are numbers that look like the driver's; the table maps them. Any
+ * thread. */
+typedef struct kiln__textures kiln__textures;
+kiln_status kiln__textures_create(kiln__textures **out,
+                                  const kiln_allocator *a);
+void kiln__textures_free(kiln__textures *t);
+kiln_status kiln__texture_add(kiln__textures *t, const kiln__texture *texture,
+                              uint64_t *handle);
+kiln_status kiln__surface_add(kiln__textures *t, const kiln__surface *surface,
+                              uint64_t *handle);
+bool kiln__texture_remove(kiln__textures *t, uint64_t handle);
+bool kiln__surface_remove(kiln__textures *t, uint64_t handle);
+/* NULL: no such handle. Stays valid until removed. */
+const kiln__texture *kiln__texture_find(kiln__textures *t, uint64_t handle);
+const kiln__surface *kiln__surface_find(kiln__textures *t, uint64_t handle);
+
+#endif

@@ -1,0 +1,97 @@
+/* memory.h -- device memory: which addresses exist, whose they are, and where
+ * their bytes lie in this process.
+ *
+ * One such memory serves all devices that are played. Device addresses lie where no
+ * host mapping does, so that a stray host dereference faults; pinned host memory
+ * keeps its own address. Between allocations lie gaps of at least 256 bytes that
+ * belong to nobody, and freed addresses are not given out again soon. */
+#ifndef KILN_CPU_MEMORY_H
+#define KILN_CPU_MEMORY_H
+
+#include "../../base/base.h"
+
+/* Generic addresses of the other state spaces: window + offset. */
+#define KILN__WINDOW_SHARED UINT64_C(0x110000000000)
+#define KILN__WINDOW_LOCAL UINT64_C(0x120000000000)
+#define KILN__WINDOW_PARAM UINT64_C(0x130000000000)
+#define KILN__WINDOW_CODE UINT64_C(0x140000000000) /* + function number * 16 */
+#define KILN__WINDOW_BYTES (UINT64_C(1) << 32)
+#define KILN__DEVICE_BASE UINT64_C(0x200000000000)
+/* Offsets in shared memory of another block of the cluster, from mapa: (rank +
+ * 1) << 24 | offset. */
+enum { KILN__CLUSTER_SHIFT = 24 };
+
+typedef enum kiln__range_kind {
+  KILN__RANGE_DEVICE = 0, /* cuMemAlloc */
+  KILN__RANGE_POOL,       /* cuMemAllocAsync */
+  KILN__RANGE_GLOBAL,     /* a module's variable */
+  KILN__RANGE_CONST,
+  KILN__RANGE_HOST, /* cuMemHostAlloc, cuMemHostRegister */
+  KILN__RANGE_HEAP, /* malloc in a kernel */
+  KILN__RANGE_MANAGED,
+  KILN__RANGE_INTERNAL /* workspaces of grid-wide synchronisation */
+} kiln__range_kind;
+
+/* Addresses first <= a < last. */
+typedef struct kiln__range {
+  uint64_t first, last;
+  uint8_t *host;    /* bytes of `first` */
+  uint8_t *valid;   /* initialisation check: one bit a byte; NULL: not kept */
+  void *shadow;     /* race check's, owned by watch/; NULL: none */
+  void *owner;      /* the context, for cuPointerGetAttribute and peers */
+  const char *name; /* variable's name, or NULL; borrowed */
+  uint64_t number;  /* of the allocation, from 1, in order */
+  kiln__range_kind kind;
+  int device; /* ordinal; -1: host memory */
+} kiln__range;
+
+typedef struct kiln__memory kiln__memory;
+
+kiln_status kiln__memory_create(kiln__memory **out, const kiln_allocator *a);
+void kiln__memory_free(kiln__memory *memory);
+
+/* A new range, zero-filled by the kernel but, for checks, not `valid`.
+ * align: a power of two; device memory asks for 512. On KILN__RANGE_HOST with
+ * `host` given the range has that address and is not owned.
+ * KILN_OK, KILN_ENOMEM (host memory, or the device's bytes are used up). */
+kiln_status kiln__memory_add(kiln__memory *memory, kiln__range *wanted,
+                             uint64_t size, uint64_t align);
+/* Take it out; its bytes go back when no launch is running any more.
+ * False: no range starts there. */
+bool kiln__memory_remove(kiln__memory *memory, uint64_t first);
+
+/* The range that holds `address`, copied; false: none. Any thread. */
+bool kiln__memory_find(kiln__memory *memory, uint64_t address,
+                       kiln__range *out);
+/* For messages: the nearest range below and above; a freed range that held it
+ * (`freed`, kept for a while). */
+typedef struct kiln__nearby {
+  bool has_below, has_above, was_freed;
+  kiln__range below, above, freed;
+} kiln__nearby;
+void kiln__memory_near(kiln__memory *memory, uint64_t address,
+                       kiln__nearby *out);
+
+/* Host bytes of [address, address + size), or NULL if they do not all lie in
+ * one range. For copies and fills by the host. */
+uint8_t *kiln__memory_host(kiln__memory *memory, uint64_t address,
+                           uint64_t size);
+/* For the initialisation check: the host or a copy wrote these bytes. */
+void kiln__memory_written(kiln__memory *memory, uint64_t address,
+                          uint64_t size);
+/* A device-to-device copy carries validity along. */
+void kiln__memory_copied(kiln__memory *memory, uint64_t to, uint64_t from,
+                         uint64_t size);
+
+/* Call fn for each range, in order of address. */
+void kiln__memory_each(kiln__memory *memory,
+                       void (*fn)(void *user, const kiln__range *range),
+                       void *user);
+
+/* Launches hold the bytes of removed ranges alive. */
+void kiln__memory_enter(kiln__memory *memory);
+void kiln__memory_leave(kiln__memory *memory);
+/* Changes whenever a range is added or removed: caches compare it. */
+uint64_t kiln__memory_epoch(const kiln__memory *memory);
+
+#endif

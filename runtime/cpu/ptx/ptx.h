@@ -1,0 +1,259 @@
+/* ptx.h -- PTX text as a syntax tree, names resolved, nothing executed.
+ *
+ * kiln__ptx_parse() reads PTX 3.0 to 9.x, resolves every name in its scope
+ * (registers are declared anew in nested braces), flattens blocks, keeps
+ * positions and .loc lines, and skips debug sections. It knows no instruction:
+ * opcodes are text here, and code/ decides which exist. All nodes live in one
+ * arena of the module. */
+#ifndef KILN_CPU_PTX_H
+#define KILN_CPU_PTX_H
+
+#include "../../base/base.h"
+
+/* A slice of the module's own copy of the source. Not NUL-terminated. */
+typedef struct kiln__slice {
+  const char *data;
+  uint32_t size;
+} kiln__slice;
+
+typedef struct kiln__ptx_pos {
+  uint32_t line, column; /* from 1, of the PTX text */
+} kiln__ptx_pos;
+
+/* KILN__PTX_TYPE(name, text, bytes) */
+#define KILN__PTX_TYPES(X)                                                     \
+  X(NONE, "", 0)                                                               \
+  X(U8, "u8", 1)                                                               \
+  X(S8, "s8", 1)                                                               \
+  X(B8, "b8", 1)                                                               \
+  X(U16, "u16", 2)                                                             \
+  X(S16, "s16", 2)                                                             \
+  X(B16, "b16", 2)                                                             \
+  X(F16, "f16", 2)                                                             \
+  X(BF16, "bf16", 2)                                                           \
+  X(U32, "u32", 4)                                                             \
+  X(S32, "s32", 4)                                                             \
+  X(B32, "b32", 4)                                                             \
+  X(F32, "f32", 4)                                                             \
+  X(F16X2, "f16x2", 4)                                                         \
+  X(BF16X2, "bf16x2", 4)                                                       \
+  X(TF32, "tf32", 4)                                                           \
+  X(U64, "u64", 8)                                                             \
+  X(S64, "s64", 8)                                                             \
+  X(B64, "b64", 8)                                                             \
+  X(F64, "f64", 8)                                                             \
+  X(B128, "b128", 16)                                                          \
+  X(PRED, "pred", 0)                                                           \
+  X(TEXREF, "texref", 8)                                                       \
+  X(SAMPLERREF, "samplerref", 8)                                               \
+  X(SURFREF, "surfref", 8)
+
+typedef enum kiln__ptx_type {
+#define KILN__PTX_TYPE(name, text, bytes) KILN__##name,
+  KILN__PTX_TYPES(KILN__PTX_TYPE)
+#undef KILN__PTX_TYPE
+      KILN__N_PTX_TYPES
+} kiln__ptx_type;
+
+extern const uint8_t kiln__ptx_type_bytes[KILN__N_PTX_TYPES];
+extern const char *const kiln__ptx_type_text[KILN__N_PTX_TYPES];
+
+typedef enum kiln__space {
+  KILN__SPACE_GENERIC = 0, /* no state space given */
+  KILN__SPACE_REG,
+  KILN__SPACE_GLOBAL,
+  KILN__SPACE_CONST,
+  KILN__SPACE_SHARED,         /* also .shared::cta */
+  KILN__SPACE_SHARED_CLUSTER, /* .shared::cluster */
+  KILN__SPACE_LOCAL,
+  KILN__SPACE_PARAM, /* also .param::entry and .param::func */
+  KILN__SPACE_TEX    /* old-style .tex variables */
+} kiln__space;
+
+typedef enum kiln__linkage {
+  KILN__LINK_NONE = 0,
+  KILN__LINK_EXTERN,
+  KILN__LINK_VISIBLE,
+  KILN__LINK_WEAK,
+  KILN__LINK_COMMON
+} kiln__linkage;
+
+typedef struct kiln__ptx_symbol kiln__ptx_symbol;
+typedef struct kiln__ptx_function kiln__ptx_function;
+
+/* An address within a variable's initial bytes. */
+typedef struct kiln__ptx_reloc {
+  uint32_t offset;          /* into the bytes */
+  uint8_t size;             /* 4 or 8; 1 with `shift` for 0xFF0000(symbol) */
+  uint8_t shift;            /* bits the address is shifted right by */
+  bool generic;             /* generic(symbol) */
+  kiln__ptx_symbol *symbol; /* variable or function */
+  int64_t addend;
+} kiln__ptx_reloc;
+
+/* A variable of any state space, registers included. */
+typedef struct kiln__ptx_variable {
+  kiln__space space;
+  kiln__ptx_type type;
+  uint8_t vector;        /* 1, 2, 4 (8 for registers of PTX 8.8) */
+  uint32_t align;        /* bytes, a power of two, at least the natural one */
+  uint64_t size;         /* bytes; 0 for `x[]` without initialiser */
+  bool flexible;         /* `x[]` */
+  bool is_array;         /* `.b8 x[4]`, whatever the count */
+  bool managed, unified; /* .attribute */
+  kiln__linkage linkage;
+  const uint8_t *init; /* `init_size` bytes, the rest is zero; NULL: none */
+  uint64_t init_size;
+  const kiln__ptx_reloc *relocs;
+  uint32_t n_relocs;
+  uint32_t index;          /* registers: number within their function */
+  kiln__space pointee;     /* `.ptr .global .align 4` of kernel parameters */
+  uint32_t pointee_align;  /* 0 without .ptr */
+  bool has_ptr;            /* .ptr was there */
+  uint32_t array_elements; /* .texref t[4]; else product of dimensions */
+} kiln__ptx_variable;
+
+typedef enum kiln__symbol_kind {
+  KILN__SYMBOL_VARIABLE,
+  KILN__SYMBOL_FUNCTION,
+  KILN__SYMBOL_LABEL,
+  KILN__SYMBOL_PROTOTYPE, /* .callprototype */
+  KILN__SYMBOL_TARGETS    /* .branchtargets, .calltargets */
+} kiln__symbol_kind;
+
+struct kiln__ptx_symbol {
+  kiln__slice name;
+  kiln__symbol_kind kind;
+  kiln__ptx_pos pos;
+  union {
+    kiln__ptx_variable *variable;
+    kiln__ptx_function *function; /* also of a prototype: its parameters */
+    uint32_t label;               /* index of the statement it precedes */
+    struct {
+      kiln__ptx_symbol **items;
+      uint32_t n;
+    } targets;
+  } u;
+};
+
+typedef enum kiln__operand_kind {
+  KILN__OPERAND_NONE = 0,
+  KILN__OPERAND_SYMBOL,  /* register, variable, function, label: `symbol` */
+  KILN__OPERAND_SPECIAL, /* %tid.x and the like: `text`, without % */
+  KILN__OPERAND_INTEGER, /* `bits`; `negative` if written with a minus */
+  KILN__OPERAND_FLOAT,   /* `bits` of a double, from decimal or 0d text */
+  KILN__OPERAND_FLOAT32, /* `bits` of a float, from 0f text */
+  KILN__OPERAND_ADDRESS, /* [base + offset]: `base` and `offset` */
+  KILN__OPERAND_VECTOR,  /* {a, b, ...}: `items`; also {a,b} in addresses */
+  KILN__OPERAND_TEXTURE, /* [t, {x, y}] or [t, s, {x, y}]: `items` */
+  KILN__OPERAND_SINK,    /* _ */
+  KILN__OPERAND_LIST,    /* (a, b): arguments of a call: `items` */
+  KILN__OPERAND_PAIR     /* d|p: `items` of two */
+} kiln__operand_kind;
+
+typedef struct kiln__ptx_operand kiln__ptx_operand;
+struct kiln__ptx_operand {
+  kiln__operand_kind kind;
+  kiln__ptx_pos pos;
+  bool negated;             /* !p, or - before a symbol */
+  bool negative;            /* integer written with a minus sign */
+  bool is_unsigned;         /* integer written with a U suffix */
+  int8_t component;         /* .x .y .z .w of a vector register: 0-3; -1 */
+  kiln__ptx_symbol *symbol; /* SYMBOL */
+  kiln__slice text;         /* as written; SPECIAL: the name, "tid.x" */
+  uint64_t bits;
+  int64_t offset;                 /* ADDRESS; also SYMBOL+offset */
+  const kiln__ptx_operand *base;  /* ADDRESS: symbol or integer */
+  const kiln__ptx_operand *items; /* VECTOR, TEXTURE, LIST, PAIR */
+  uint32_t n_items;
+};
+
+/* Source lines from .loc, numbered by .file. */
+typedef struct kiln__ptx_loc {
+  uint32_t file, line, column;
+} kiln__ptx_loc;
+
+typedef struct kiln__ptx_insn {
+  kiln__ptx_pos pos;
+  kiln__ptx_loc loc;       /* file 0: none */
+  kiln__ptx_symbol *guard; /* predicate register, or NULL */
+  bool guard_negated;
+  kiln__slice opcode; /* "add.rn.f32": no white space within */
+  const kiln__ptx_operand *operands;
+  uint32_t n_operands;
+  /* The .pragma in force is not kept: it changes no meaning. */
+} kiln__ptx_insn;
+
+struct kiln__ptx_function {
+  kiln__slice name;
+  kiln__ptx_pos pos;
+  bool entry;
+  bool defined; /* has a body; else a declaration or a prototype */
+  bool noreturn;
+  kiln__linkage linkage;
+  kiln__ptx_symbol **returns; /* of space PARAM or REG */
+  uint32_t n_returns;
+  kiln__ptx_symbol **params;
+  uint32_t n_params;
+  bool variadic;                     /* last parameter is `.param .b8 x[]` */
+  uint32_t max_ntid[3], req_ntid[3]; /* 0: not given */
+  uint32_t min_ctas, max_nreg;
+  uint32_t cluster[3], max_cluster_rank;
+  bool explicit_cluster;
+  kiln__ptx_insn *insns;
+  uint32_t n_insns;
+  kiln__ptx_symbol **variables; /* declared inside, registers included */
+  uint32_t n_variables;
+  uint32_t n_registers;
+  kiln__ptx_symbol **labels; /* for messages, by statement */
+  uint32_t n_labels;
+};
+
+typedef struct kiln__ptx_module {
+  uint32_t version;   /* major * 10 + minor: 90 */
+  uint32_t target;    /* 90; the number of sm_90a too */
+  char target_suffix; /* 'a', 'f' or 0 */
+  bool debug, texmode_independent;
+  uint32_t address_size;        /* 64; 32-bit modules are refused */
+  kiln__ptx_symbol **variables; /* of module scope */
+  uint32_t n_variables;
+  kiln__ptx_function **functions; /* each name once: definition or, without
+                                     one, declaration */
+  uint32_t n_functions;
+  const char **files; /* by .file number; NULL where none */
+  uint32_t n_files;
+  void *arena;
+} kiln__ptx_module;
+
+/* Parse `size` bytes (a terminating NUL may be counted in or not).
+ *
+ * KILN_OK; KILN_ECOMPILE: the error's log is ptxas-like: one line for each
+ * mistake (at most 20), "ptx line 12, column 5: ...", followed by the text of
+ * the line and a caret; KILN_ENOMEM. Never crashes, whatever the bytes; depth
+ * of nesting, number of registers (2^20) and array sizes are bounded. Time is
+ * linear in the text. */
+kiln_status kiln__ptx_parse(kiln__ptx_module **out, const kiln_allocator *a,
+                            const char *text, size_t size);
+void kiln__ptx_free(kiln__ptx_module *module);
+
+/* Arena memory that lives as long as the module; zeroed; NULL: no memory. */
+void *kiln__ptx_alloc(kiln__ptx_module *module, size_t size);
+
+/* Messages about a module, for the parser and the checker: collects up to 20
+ * "ptx line L, column C: ..." with the source line and a caret. */
+typedef struct kiln__ptx_messages {
+  kiln__buf text;
+  const char *source;
+  size_t source_size;
+  uint32_t n; /* also those beyond 20 */
+} kiln__ptx_messages;
+
+void kiln__ptx_complain(kiln__ptx_messages *m, kiln__ptx_pos pos,
+                        const char *format, ...) KILN_PRINTF(3, 4);
+/* The source that a module was parsed from, for later messages. */
+void kiln__ptx_messages_init(kiln__ptx_messages *m, const kiln_allocator *a,
+                             const kiln__ptx_module *module);
+/* KILN_ECOMPILE with the texts as the error's log; frees. KILN_OK if n = 0. */
+kiln_status kiln__ptx_messages_end(kiln__ptx_messages *m, const char *what);
+
+#endif

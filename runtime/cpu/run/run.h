@@ -1,0 +1,71 @@
+/* run.h -- running a grid: blocks, warps, schedulers, barriers, calls.
+ *
+ * Blocks run on `threads` host threads, each with its own list of resident
+ * blocks, oldest first. A block that does not finish within its share of warp
+ * instructions stays resident and the next one starts beside it, up to what the
+ * device would hold at once: so blocks that wait for others (look-back,
+ * grid-wide synchronisation) get what they wait for. */
+#ifndef KILN_CPU_RUN_H
+#define KILN_CPU_RUN_H
+
+#include "../exec/isa.h"
+
+/* What kiln__isa.run_* say about a warp. */
+enum {
+  KILN__WARP_RUNNING = 0, /* used up its share */
+  KILN__WARP_WAITING,     /* at a barrier, or all groups wait for others */
+  KILN__WARP_DONE,
+  KILN__WARP_FAULT
+};
+
+typedef struct kiln__launch {
+  const kiln__program *program;
+  const kiln__code *code;
+  const kiln__isa *isa;
+  kiln__memory *memory;
+  const uint8_t *params; /* code->param_bytes, borrowed until the return */
+  uint32_t grid_dim[3], block_dim[3], cluster_dim[3]; /* cluster 1,1,1: none */
+  uint32_t dynamic_shared;
+  uint64_t number;
+  int device, arch, sm_count;
+  uint32_t max_resident; /* blocks of this kernel that the device holds */
+  bool lock_step, cooperative;
+  unsigned threads;     /* host threads; 1: fixed order */
+  uint64_t seed;        /* 0: blocks, warps, groups and atomics in order */
+  uint64_t budget;      /* warp instructions of the whole grid; 0: no limit */
+  uint32_t local_limit; /* bytes of stack a thread may use (CU_LIMIT_STACK_SIZE
+                           raised to what the kernel needs) */
+  uint64_t heap_limit;
+  const uint64_t *globals;
+  struct kiln__textures *textures;
+  struct kiln__watch *watch;
+  struct kiln__out *out;
+  const atomic_bool *cancel; /* set from another thread: stop; may be NULL */
+} kiln__launch;
+
+/* Run it to its end in the calling thread and `threads - 1` others.
+ * KILN_OK; KILN_ENOMEM; KILN_EDRIVER: it faulted, and *fault says how. */
+kiln_status kiln__grid_run(const kiln__launch *launch, const kiln_allocator *a,
+                           kiln__fault_info *fault);
+
+/* Human text of a fault: kernel, source line, block, thread, address and what
+ * lies there, and what to look at. */
+void kiln__fault_text(const kiln__launch *launch, const kiln__fault_info *fault,
+                      kiln__buf *out);
+
+/* Printf of kernels: lines collect here and are handed on at synchronisation,
+ * or when half full. */
+typedef struct kiln__out kiln__out;
+kiln_status
+kiln__out_create(kiln__out **out, const kiln_allocator *a, size_t capacity,
+                 void (*write)(void *user, const char *text, size_t size),
+                 void *user);
+void kiln__out_add(kiln__out *out, const char *text, size_t size);
+void kiln__out_flush(kiln__out *out);
+void kiln__out_free(kiln__out *out);
+/* Format as device printf does: `args` in 8-byte slots, %s strings read
+ * through `memory`. */
+void kiln__out_printf(kiln__out *out, kiln__warp *w, int lane, uint64_t format,
+                      uint64_t args);
+
+#endif

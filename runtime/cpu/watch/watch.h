@@ -1,0 +1,65 @@
+/* watch.h -- the checks (memory, race, initialisation, synchronisation) and
+ * the counters of launches. Both only look: results do not change. */
+#ifndef KILN_CPU_WATCH_H
+#define KILN_CPU_WATCH_H
+
+#include "../exec/warp.h"
+
+#include <kiln/cpu.h>
+
+typedef struct kiln__watch kiln__watch;
+
+/* One a launch; NULL checks and counters off means none is made. `sink` gets
+ * each finding once a (kernel, instruction, kind), with how often it occurred. */
+kiln_status kiln__watch_create(kiln__watch **out, const kiln_allocator *a,
+                               unsigned checks, bool counters,
+                               const kiln__program *program,
+                               const kiln__code *code);
+void kiln__watch_free(kiln__watch *watch);
+unsigned kiln__watch_checks(const kiln__watch *watch);
+
+/* ---- Called while a grid runs ---------------------------------------------- */
+
+typedef enum kiln__access {
+  KILN__ACCESS_READ,
+  KILN__ACCESS_WRITE,
+  KILN__ACCESS_ATOMIC
+} kiln__access;
+
+/* Block begins and ends; a barrier of the whole block was passed. Names what
+ * shared memory it has. False: no memory for shadows (checks go on without). */
+bool kiln__watch_block_begin(kiln__block *block);
+void kiln__watch_block_end(kiln__block *block);
+void kiln__watch_barrier(kiln__block *block);
+
+/* A memory access of the active lanes: addresses within `space` (global and
+ * generic-that-is-global: device addresses; shared: offsets), `bytes` each.
+ * Called before the bytes move, after bounds were found good. in->sem tells
+ * volatile, relaxed, acquire, release. */
+void kiln__watch_access(kiln__warp *w, const kiln__insn *in, kiln__space space,
+                        const uint64_t address[KILN__WARP], uint32_t mask,
+                        uint32_t bytes, kiln__access access);
+/* fence, membar; and the ordering that bar.warp.sync and shfl give lanes. */
+void kiln__watch_fence(kiln__warp *w, const kiln__insn *in);
+void kiln__watch_warp_sync(kiln__warp *w, const kiln__insn *in, uint32_t mask);
+
+/* A synchronisation mistake: text says which. */
+void kiln__watch_sync_misuse(kiln__warp *w, const kiln__insn *in, int lane,
+                             const char *format, ...) KILN_PRINTF(4, 5);
+/* The fault that ended the grid becomes a finding of the memory check. */
+void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid);
+
+/* Tallies of one host thread for a function: handed out at first use, added up
+ * at the end. NULL: no memory. */
+kiln__tally *kiln__watch_tally(kiln__watch *watch, unsigned thread,
+                               const kiln__code *code);
+
+/* ---- After it ran ------------------------------------------------------------ */
+
+void kiln__watch_findings(kiln__watch *watch, kiln_cpu_finding_fn fn,
+                          void *user);
+/* Fill what kiln_cpu_counters has for the kernel; lines through fn. */
+void kiln__watch_counters(const kiln__watch *watch, kiln_cpu_counters *out,
+                          kiln_cpu_line_fn fn, void *user);
+
+#endif
