@@ -113,6 +113,7 @@ typedef struct kiln_ladder_query {
   bool tegra;         /**< integrated GPU (also told by cc 32, 53, 62, 72, 87,
                          101 and 110). Set or not, 12.1 counts as a member
                          of its family: it runs 12.0 code */
+  bool ptx_only;      /**< the device takes no machine code: the CPU device */
   char suffix;        /**< 0, or 'a'/'f' if the kernel needs it */
   int driver_version; /**< 12020 = 12.2; 0 = no driver (compile only) */
   int nvrtc_version;  /**< 13000 = 13.0; 0 = no NVRTC */

@@ -90,6 +90,7 @@ typedef struct kiln_driver_info {
   int version;    /**< cuDriverGetVersion: 12020 = 12.2 */
   char path[512]; /**< file that was loaded */
   int n_devices;  /**< GPUs visible to this process */
+  bool ptx_only;  /**< it loads no machine code: the CPU device */
 } kiln_driver_info;
 
 /**

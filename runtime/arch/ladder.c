@@ -151,6 +151,11 @@ static bool nvrtc_out(const climb *c, char reason[KILN_REASON_SIZE])
 /* The same for machine code of this NVRTC on this driver. */
 static bool binary_out(const climb *c, char reason[KILN_REASON_SIZE])
 {
+  if (c->q->ptx_only) {
+    kiln__copy_text(reason, KILN_REASON_SIZE,
+                    "this device runs PTX and no machine code");
+    return true;
+  }
   if (nvrtc_out(c, reason))
     return true;
   if (c->q->driver_version == 0 ||
@@ -265,7 +270,9 @@ static bool try_ptx(climb *c)
                          "all that NVRTC %s makes is newer than %s", c->nvrtc,
                          c->gpu);
   choose(c, KILN_RUNG_PTX, best, true);
-  because(c, KILN_RUNG_PTX, "the driver assembles %s for %s",
+  because(c, KILN_RUNG_PTX,
+          c->q->ptx_only ? "the device runs %s as %s"
+                         : "the driver assembles %s for %s",
           kiln_target_text(&c->out->target, target), c->gpu);
   return true;
 }
@@ -287,6 +294,8 @@ static bool try_link(climb *c)
   char target[24];
   int best;
 
+  if (c->q->ptx_only)
+    return because(c, KILN_RUNG_LINK, "it would make machine code");
   if (nvrtc_out(c, c->out->reason[KILN_RUNG_LINK]))
     return false;
   if (driver_reads_ptx(c))
@@ -325,7 +334,8 @@ static bool has_suffix(char code, char needed)
 
 static bool pack_fits(const climb *c, const kiln_target *t)
 {
-  if (t->cc < 10 || !has_suffix(t->suffix, c->q->suffix))
+  if (t->cc < 10 || !has_suffix(t->suffix, c->q->suffix) ||
+      (c->q->ptx_only && !t->ptx))
     return false;
   return t->ptx ? ptx_runs(t->cc, t->suffix, c->q->cc, c->tegra)
                 : binary_runs(t->cc, t->suffix, c->q->cc, c->tegra);

@@ -152,6 +152,7 @@ static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
     info[i] = d->nvrtc[i].info;
   gpu->query = (kiln_ladder_query){.cc = traits->cc,
                                    .tegra = traits->tegra,
+                                   .ptx_only = d->driver.ptx_only,
                                    .driver_version = d->driver.version};
   if (!kiln__cli_ladder(&gpu->query, &gpu->ladder, info, d->n_nvrtc))
     gpu->ladder.rung = KILN_RUNG_REFUSE;

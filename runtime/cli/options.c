@@ -198,6 +198,7 @@ static bool device_target(cli *c, const kiln_nvrtc_info *nvrtc, size_t n,
   query.cc = kiln_device_traits(device)->cc;
   query.tegra = kiln_device_traits(device)->tegra;
   query.driver_version = driver.version;
+  query.ptx_only = driver.ptx_only;
   kiln_device_free(device);
   if (!kiln__cli_ladder(&query, result, nvrtc, n) ||
       result->rung == KILN_RUNG_REFUSE || result->rung == KILN_RUNG_PACK)

@@ -146,6 +146,9 @@ static kiln_status check_opts(const kiln_runtime_opts *opts)
   const char *const paths[] = {opts->driver_path, opts->nvrtc_path,
                                opts->nvjitlink_path, opts->cache_dir};
 
+  if (opts->driver != NULL && opts->driver_path != NULL)
+    return kiln__fail(KILN_EINVAL, "set one of the two",
+                      "both driver and driver_path are set");
   if (set != 0 && set != 3)
     return kiln__fail(KILN_EINVAL, "set alloc, resize and release, or none",
                       "the allocator is incomplete");
@@ -205,6 +208,7 @@ kiln_status kiln_runtime_create(kiln_runtime **out,
   rt->alloc = alloc;
   rt->log = (kiln__log){opts->log, opts->log_user, opts->log_level};
   rt->ignore_env = opts->ignore_env;
+  rt->given_driver = opts->driver;
   pthread_mutex_init(&rt->lock, NULL);
   kiln__fork_guard_init(&rt->fork);
 
@@ -258,7 +262,10 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
   } else if (!rt->driver_ready) {
     const char *env = rt->ignore_env ? NULL : kiln__env("KILN_DRIVER");
 
-    st = kiln__driver_open(&rt->driver, rt->driver_path, env, rt->trail);
+    if (rt->given_driver != NULL)
+      st = kiln__driver_take(&rt->driver, rt->given_driver, rt->trail);
+    else
+      st = kiln__driver_open(&rt->driver, rt->driver_path, env, rt->trail);
     rt->driver_ready = st == KILN_OK;
     rt->driver_missing = st == KILN_ENODRIVER;
     if (rt->driver_missing)
@@ -316,6 +323,7 @@ kiln_status kiln_runtime_driver(kiln_runtime *rt, kiln_driver_info *out)
   if (st != KILN_OK)
     return st;
   out->version = driver->version;
+  out->ptx_only = driver->ptx_only;
   kiln__copy_text(out->path, sizeof out->path, driver->path);
   st = kiln__cu(driver, driver->deviceGetCount(&out->n_devices),
                 "cuDeviceGetCount");

@@ -281,7 +281,7 @@ kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
   KILN_TRY(allocate(&m, device));
   KILN_TRY(kiln__image_choose(&req, &m->ladder, device->rt, desc,
                               device->traits.cc, device->traits.tegra,
-                              device->driver->version));
+                              device->driver));
   if (m->ladder.rung == KILN_RUNG_REFUSE)
     KILN_TRY(kiln__image_refuse(device->rt, &m->ladder));
   KILN_TRY(make_image(m, desc, &req));

@@ -25,6 +25,11 @@ typedef struct kiln__driver {
 kiln_status kiln__driver_open(kiln__driver *out, const char *explicit_path,
                               const char *env_path, kiln__trail *trail);
 
+/* The same from a table that the caller has. KILN_EINVAL if another version of
+ * Kiln made it. */
+kiln_status kiln__driver_take(kiln__driver *out, const kiln__driver *given,
+                              kiln__trail *trail);
+
 /* Turn a CUresult into a status: KILN_OK for 0, else the record is written
  * with the driver's name and text for the code and the next step. */
 kiln_status kiln__cu(const kiln__driver *driver, CUresult rc, const char *call);

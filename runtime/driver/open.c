@@ -243,6 +243,9 @@ static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
   if (driver->version == 0 &&
       driver->driverGetVersion(&driver->version) != CUDA_SUCCESS)
     driver->version = LEAST_DRIVER;
+  /* The CPU device's drop-in says by this symbol what it is. */
+  driver->ptx_only = dlsym(driver->library, "kiln_cpu_driver") != NULL;
+  driver->kiln_version = KILN_VERSION;
   return USABLE;
 }
 
@@ -332,4 +335,28 @@ kiln_status kiln__driver_open(kiln__driver *out, const char *explicit_path,
   kiln__trail_text(trail, WHAT, text, sizeof text);
   return kiln__fail(KILN_ENODRIVER, no_driver_hint,
                     "no NVIDIA driver library: tried %s", text);
+}
+
+kiln_status kiln__driver_take(kiln__driver *out, const kiln__driver *given,
+                              kiln__trail *trail)
+{
+  CUresult rc;
+
+  memset(out, 0, sizeof *out);
+  if (given->kiln_version != KILN_VERSION)
+    return kiln__fail(KILN_EINVAL, "build both from one version of Kiln",
+                      "the driver table is of Kiln version %d, and this is %d",
+                      given->kiln_version, KILN_VERSION);
+  *out = *given;
+  rc = out->init(0);
+  if (rc != CUDA_SUCCESS) {
+    const kiln_status st = init_failed(out, rc);
+
+    memset(out, 0, sizeof *out);
+    return st;
+  }
+  if (out->driverGetVersion(&out->version) != CUDA_SUCCESS)
+    out->version = LEAST_DRIVER;
+  kiln__trail_add(trail, WHAT, "option driver", out->path, NULL);
+  return KILN_OK;
 }

@@ -88,12 +88,13 @@ static kiln_status best_rung(const offer *o, kiln_ladder_query *query,
 kiln_status kiln__image_choose(kiln__image_request *req,
                                kiln_ladder_result *ladder, kiln_runtime *rt,
                                const kiln_program_desc *desc, int cc,
-                               bool tegra, int driver_version)
+                               bool tegra, const kiln__driver *driver)
 {
   kiln_ladder_query query = {.cc = cc,
                              .tegra = tegra,
+                             .ptx_only = driver->ptx_only,
                              .suffix = desc->suffix,
-                             .driver_version = driver_version};
+                             .driver_version = driver->version};
   kiln_status st = KILN_OK;
   size_t index;
   offer o;

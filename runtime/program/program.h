@@ -28,14 +28,14 @@ typedef struct kiln__image_request {
  * description is known; loads nvJitLink only if no better rung is left.
  *
  * desc             its suffix, and its key for the packs
- * driver_version   0: no driver, compile only
+ * driver           its version (0: compile only) and whether it takes PTX alone
  * KILN_OK (ladder->rung may be REFUSE: make that the caller's
  * KILN_EUNSUPPORTED or KILN_ENONVRTC with kiln__image_refuse), KILN_EINVAL and
  * KILN_ENOTFOUND for a bad desc, KILN_ENOMEM, KILN_EIO. */
 kiln_status kiln__image_choose(kiln__image_request *req,
                                kiln_ladder_result *ladder, kiln_runtime *rt,
                                const kiln_program_desc *desc, int cc,
-                               bool tegra, int driver_version);
+                               bool tegra, const kiln__driver *driver);
 
 /* The failure that a refusing ladder stands for: KILN_ENONVRTC with the places
  * tried if there is no NVRTC, else KILN_EUNSUPPORTED with the ladder's hint. */

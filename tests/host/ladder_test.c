@@ -263,6 +263,39 @@ START_TEST(rules_hold)
 }
 END_TEST
 
+START_TEST(a_device_of_ptx_gets_ptx)
+{
+  const kiln_target pack[] = {{.cc = 90}, {.cc = 80, .ptx = true}};
+  kiln_ladder_query q = {.cc = 90,
+                         .ptx_only = true,
+                         .driver_version = 13000,
+                         .nvrtc_version = 13000,
+                         .nvjitlink_version = 13000,
+                         .pack = pack,
+                         .n_pack = 2};
+  kiln_ladder_result r;
+
+  ck_kiln_ok(kiln_ladder(&q, &r));
+  ck_assert_int_eq(r.rung, KILN_RUNG_PTX);
+  ck_assert(r.target.ptx && r.target.cc == 90);
+  ck_assert_ptr_nonnull(strstr(r.reason[KILN_RUNG_EXACT], "no machine code"));
+  /* Lower PTX where the compiler has no code for the very capability; never
+   * machine code, also not from a pack. */
+  q.cc = 61;
+  q.nvrtc_version = 12090;
+  ck_kiln_ok(kiln_ladder(&q, &r));
+  ck_assert_int_eq(r.target.cc, 61);
+  q.cc = 90;
+  q.nvrtc_version = 0;
+  ck_kiln_ok(kiln_ladder(&q, &r));
+  ck_assert_int_eq(r.rung, KILN_RUNG_PACK);
+  ck_assert(r.target.ptx && r.target.cc == 80);
+  q.n_pack = 1;
+  ck_kiln_ok(kiln_ladder(&q, &r));
+  ck_assert_int_eq(r.rung, KILN_RUNG_REFUSE);
+}
+END_TEST
+
 START_TEST(wrong_queries_are_refused)
 {
   const int archs[] = {90};
@@ -548,6 +581,7 @@ static Suite *make(void)
 
   tcase_set_timeout(c, 120);
   tcase_add_loop_test(c, rules_hold, 0, sizeof rules / sizeof rules[0]);
+  tcase_add_test(c, a_device_of_ptx_gets_ptx);
   tcase_add_test(c, wrong_queries_are_refused);
   tcase_add_test(c, rungs_have_names);
   tcase_add_test(c, invariants_hold_everywhere);

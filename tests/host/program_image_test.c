@@ -472,8 +472,10 @@ START_TEST(the_newest_that_the_driver_takes)
     kiln__image_request req;
     kiln_ladder_result ladder;
 
+    const kiln__driver driver = {.version = rows[i].driver};
+
     ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, rows[i].cc, false,
-                                  rows[i].driver));
+                                  &driver));
     ck_assert_msg(ladder.rung == rows[i].rung, "row %zu: %s", i,
                   kiln_rung_name(ladder.rung));
     if (ladder.rung == KILN_RUNG_REFUSE) {
@@ -492,6 +494,7 @@ START_TEST(packs_serve_without_nvrtc)
 {
   kiln_program_desc desc = {.source = source, .name = "p.cu"};
   const kiln_target sm_80 = {.cc = 80}, sm_86 = {.cc = 86}, sm_75 = {.cc = 75};
+  const kiln__driver driver = {.version = 12000};
   char pack[300];
   const char *const packs[] = {pack};
   kiln_runtime *rt = make_runtime(NULL);
@@ -521,7 +524,7 @@ START_TEST(packs_serve_without_nvrtc)
   kiln_image_free(image);
   ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_75), KILN_ENONVRTC);
 
-  ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, 86, false, 12000));
+  ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, 86, false, &driver));
   ck_assert_int_eq(ladder.rung, KILN_RUNG_PACK);
   ck_kiln_ok(kiln_arch_traits(86, &traits));
   ck_kiln_ok(kiln__image_start(&pending, rt, &desc, &traits, &req));
@@ -532,7 +535,7 @@ START_TEST(packs_serve_without_nvrtc)
 
   desc.source = "int other;";
   ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_90), KILN_ENONVRTC);
-  ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, 86, false, 12000));
+  ck_kiln_ok(kiln__image_choose(&req, &ladder, rt, &desc, 86, false, &driver));
   ck_assert_int_eq(ladder.rung, KILN_RUNG_REFUSE);
   ck_kiln_is(kiln__image_refuse(rt, &ladder), KILN_ENONVRTC);
   kiln_runtime_free(rt);
