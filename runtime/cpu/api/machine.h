@@ -17,7 +17,13 @@
 
 #include <kiln/cpu.h>
 
-enum { KILN__MAX_DEVICES = 16, KILN__DRIVER_VERSION = 13000 };
+/* Multiprocessors of every device that is played: enough for programs that
+ * size grids by it, few enough for grids to stay small. */
+enum {
+  KILN__MAX_DEVICES = 16,
+  KILN__DRIVER_VERSION = 13000,
+  KILN__SM_COUNT = 16
+};
 
 /* A function of the table: api.def's or more.def's short name. */
 #define KILN__CPU_FN(name) kiln__cpu_##name
@@ -39,13 +45,32 @@ typedef struct kiln__machine {
   int n_devices;
   uint64_t used_bytes[KILN__MAX_DEVICES]; /* of opts.memory_bytes */
   struct CUctx_st *primary[KILN__MAX_DEVICES];
-  uint64_t next_id; /* contexts, grids, streams */
-  /* findings and counters kept for kiln_cpu_take_findings and the like */
+  uint64_t next_id;    /* contexts, grids, streams */
+  unsigned n_contexts; /* alive, primaries included: settings are fixed then */
+  /* findings, counters and the last fault, made at first use: api/keep.c */
   struct kiln__kept *kept;
+  kiln_cpu_print_fn print; /* of device printf; NULL: standard output */
+  void *print_user;
 } kiln__machine;
 
 /* The process's machine; NULL: no memory. Any thread. */
 kiln__machine *kiln__the_machine(void);
+
+/* Replace every zero that means "default"; api/configure.c. */
+void kiln__opts_fill(kiln_cpu_opts *opts);
+/* What context->out writes to: `user` is the machine; api/keep.c. */
+void kiln__print(void *user, const char *text, size_t size);
+
+/* Limits of a compute capability, bytes and counts; NULL: none such.
+ * api/occupancy.c. */
+typedef struct kiln__limits {
+  int arch;
+  const char *family; /* "Hopper" */
+  int block_threads, sm_threads, sm_blocks;
+  int sm_registers, block_registers, thread_registers, register_unit, warp_unit;
+  int sm_shared, block_shared, block_shared_optin, reserved_shared, shared_unit;
+} kiln__limits;
+const kiln__limits *kiln__limits_of(int arch);
 
 /* ---- Live handles ------------------------------------------------------------ */
 
