@@ -1,0 +1,830 @@
+/* cpu_handler.c -- see cpu_handler.h. */
+#include "cpu_handler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/* ---- Rows and modifiers ---------------------------------------------------- */
+
+typedef struct row {
+  const char *name, *pattern, *operands;
+} row;
+
+static const row rows[KILN__N_OPS] = {
+#define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
+  {#name, pattern, operands},
+#include "cpu/code/ops.def"
+#undef KILN__OP
+};
+
+static const struct type_text {
+  const char *text;
+  uint8_t type, bytes;
+} types[] = {
+#define TYPE(name, text, bytes) {text, KILN__##name, bytes},
+    KILN__PTX_TYPES(TYPE)
+#undef TYPE
+};
+
+/* Length of the alternative of (x|y) at `pattern` that `text` starts with and
+ * after which the rest matches; see match(). */
+static bool match(const char *pattern, const char *text);
+
+static bool match_group(const char *group, const char *text)
+{
+  const char *end = strchr(group, ')');
+  const char *rest = end + 1;
+  const char *one = group;
+
+  if (*rest == '?' && match(rest + 1, text))
+    return true;
+  rest += *rest == '?';
+  for (;;) {
+    const size_t n = strcspn(one, "|)");
+
+    if (strncmp(one, text, n) == 0 && match(rest, text + n))
+      return true;
+    if (one[n] == ')')
+      return false;
+    one += n + 1;
+  }
+}
+
+static bool match(const char *pattern, const char *text)
+{
+  for (; *pattern != 0; pattern++, text++) {
+    if (*pattern == '(')
+      return match_group(pattern + 1, text);
+    if (*pattern != *text)
+      return false;
+  }
+  return *text == 0;
+}
+
+static bool set_type(kiln__insn *in, const char *text)
+{
+  for (size_t i = 1; i < sizeof types / sizeof *types; i++) {
+    if (strcmp(types[i].text, text + 1) == 0) {
+      in->type2 = in->type;
+      in->type = types[i].type;
+      return true;
+    }
+  }
+  return false;
+}
+
+static void set_modifier(kiln__insn *in, const char *text)
+{
+  struct {
+    uint8_t unused;
+  } note;
+
+#define FIELD_flags(v) in->flags |= (uint32_t)(v)
+#define FIELD_round(v) in->round = (uint8_t)(v)
+#define FIELD_cmp(v) in->cmp = (uint8_t)(v)
+#define FIELD_boolop(v) in->boolop = (uint8_t)(v)
+#define FIELD_space(v) in->space = (uint8_t)(v)
+#define FIELD_sem(v) in->sem = (uint8_t)(v)
+#define FIELD_scope(v) in->scope = (uint8_t)(v)
+#define FIELD_sub(v) in->sub = (uint8_t)(v)
+#define FIELD_sub2(v) in->sub2 = (uint8_t)(v)
+#define FIELD_NOTE(v) note.unused = (v)
+  (void)note;
+#define KILN__MOD(mod, field, value)                                           \
+  if (strcmp(text, mod) == 0) {                                                \
+    FIELD_##field(value);                                                      \
+    return;                                                                    \
+  }
+#include "cpu/code/modifiers.def"
+#undef KILN__MOD
+  ck_abort_msg("modifier %s is in no list", text);
+}
+
+static uint8_t type_bytes(kiln__ptx_type type)
+{
+  return type == KILN__PRED ? 1 : types[type].bytes;
+}
+
+/* Bytes of the register that operand text `t` (u32, $1, pred, w) means. */
+static uint8_t operand_bytes(const kiln__insn *in, const char *t, size_t n)
+{
+  if (n == 2 && t[0] == '$')
+    return type_bytes((kiln__ptx_type)(t[1] == '1' ? in->type : in->type2));
+  if (n == 1 && t[0] == 'w')
+    return 8;
+  for (size_t i = 1; i < sizeof types / sizeof *types; i++) {
+    if (strlen(types[i].text) == n && strncmp(types[i].text, t, n) == 0)
+      return type_bytes((kiln__ptx_type)types[i].type);
+  }
+  ck_abort_msg("operand %.*s", (int)n, t);
+}
+
+/* One operand of the row, `n` characters at `t`. */
+static void set_operand(cpu_case *c, const char *t, size_t n, unsigned *written,
+                        unsigned *read)
+{
+  uint8_t *const sources[] = {&c->a, &c->b, &c->c, &c->e};
+  uint8_t *const results[] = {&c->d, &c->d2};
+  const bool is_result = *t == '=';
+  uint8_t bytes;
+
+  if (*t == '{' || *t == '[' || *t == '#')
+    return;
+  if (*t == '=' || *t == '!') {
+    t++;
+    n--;
+  }
+  if (n >= 2 && t[n - 2] == '|' && t[n - 1] == 'P') {
+    n -= 2;
+    c->d2 = 1;
+  }
+  while (t[n - 1] == '+' || t[n - 1] == '?')
+    n--;
+  if (n == 1 && *t == 'V') {
+    c->vec = type_bytes((kiln__ptx_type)c->in.type);
+    c->n_vec = c->in.sub2 > 1 ? c->in.sub2 : 1;
+    c->vec_written = is_result;
+    return;
+  }
+  bytes = operand_bytes(&c->in, t, n);
+  if (is_result) {
+    ck_assert_uint_lt(*written, 2);
+    *results[(*written)++] = bytes;
+  } else {
+    ck_assert_uint_lt(*read, 4);
+    *sources[(*read)++] = bytes;
+  }
+}
+
+static void set_shape(cpu_case *c, const char *operands)
+{
+  unsigned written = 0, read = 0;
+
+  for (const char *at = operands; *at != 0;) {
+    const size_t n = strcspn(at, " ");
+
+    if (n > 0)
+      set_operand(c, at, n, &written, &read);
+    at += n + (at[n] != 0);
+  }
+  c->in.reg_bytes = c->d < 2 ? 2 : c->d;
+  c->in.src_reg_bytes = c->a < 2 ? 2 : c->a;
+}
+
+bool cpu_case_find(cpu_case *c, const char *opcode)
+{
+  char text[96];
+  char *save = NULL;
+  int op = 0;
+
+  memset(c, 0, sizeof *c);
+  while (op < KILN__N_OPS && !match(rows[op].pattern, opcode))
+    op++;
+  if (op == KILN__N_OPS)
+    return false;
+  c->opcode = opcode;
+  c->in.op = (uint16_t)op;
+  snprintf(text, sizeof text, "%s", opcode);
+  strtok_r(text, ".", &save);
+  for (char *part; (part = strtok_r(NULL, ".", &save)) != NULL;) {
+    char dotted[98];
+
+    snprintf(dotted, sizeof dotted, ".%s", part);
+    if (!set_type(&c->in, dotted))
+      set_modifier(&c->in, dotted);
+  }
+  set_shape(c, rows[op].operands);
+  return true;
+}
+
+void cpu_case_init(cpu_case *c, const char *opcode)
+{
+  ck_assert_msg(cpu_case_find(c, opcode), "no row matches %s", opcode);
+}
+
+/* ---- Builds ----------------------------------------------------------------- */
+
+const kiln__isa *cpu_isas[3];
+
+unsigned cpu_isas_find(void)
+{
+  static const char *const names[] = {"base", "x86-64-v3", "x86-64-v4"};
+  unsigned n = 0;
+
+  for (unsigned i = 0; i < 3; i++) {
+    const kiln__isa *isa = kiln__isa_best(names[i]);
+
+    if (isa != NULL)
+      cpu_isas[n++] = isa;
+  }
+  ck_assert_uint_gt(n, 0);
+  return n;
+}
+
+/* Shared with the children that Check forks. */
+static volatile bool *seen;
+
+void cpu_seen_init(void)
+{
+  void *p = mmap(NULL, KILN__N_OPS, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+  seen = p == MAP_FAILED ? NULL : p;
+}
+
+bool cpu_seen(kiln__op op)
+{
+  return seen != NULL && seen[op];
+}
+
+/* ---- One run ---------------------------------------------------------------- */
+
+/* Slots lie apart, so that a write beyond one hits nothing that is read. */
+enum {
+  SLOT_BYTES = 320,
+  SLOT_D = 1,
+  SLOT_D2,
+  SLOT_A,
+  SLOT_B,
+  SLOT_C,
+  SLOT_E,
+  SLOT_VEC,
+  N_SLOTS = SLOT_VEC + CPU_MAX_VEC + 1
+};
+
+typedef struct frame {
+  _Alignas(64) uint8_t bytes[N_SLOTS * SLOT_BYTES];
+  uint32_t carry[KILN__WARP];
+} frame;
+
+static uint64_t slot_mask(uint8_t bytes)
+{
+  return bytes == 8 ? UINT64_MAX : bytes == 2 ? 0xffff : UINT32_MAX;
+}
+
+static void put(frame *f, int32_t slot, uint8_t bytes, int lane, uint64_t value)
+{
+  if (slot < 0)
+    return;
+  if (bytes == 8) {
+    memcpy(f->bytes + slot + lane * 8, &value, 8);
+  } else {
+    const uint32_t v = bytes == 1 ? (value != 0 ? UINT32_MAX : 0)
+                                  : (uint32_t)(value & slot_mask(bytes));
+
+    memcpy(f->bytes + slot + lane * 4, &v, 4);
+  }
+}
+
+static uint64_t get(const frame *f, int32_t slot, uint8_t bytes, int lane)
+{
+  uint64_t wide;
+  uint32_t v;
+
+  if (slot < 0)
+    return 0;
+  if (bytes == 8) {
+    memcpy(&wide, f->bytes + slot + lane * 8, 8);
+    return wide;
+  }
+  memcpy(&v, f->bytes + slot + lane * 4, 4);
+  if (bytes == 1 && v == UINT32_MAX)
+    return 1;
+  return v;
+}
+
+static int32_t slot_of(uint8_t bytes, int number)
+{
+  return bytes == 0 ? KILN__NO_SLOT : number * SLOT_BYTES;
+}
+
+static bool alias_slot(int32_t *to, uint8_t to_bytes, int32_t from,
+                       uint8_t from_bytes)
+{
+  if (to_bytes == 0 || from_bytes == 0 || from < 0 || *to < 0 ||
+      (to_bytes == 8) != (from_bytes == 8) ||
+      (to_bytes == 1) != (from_bytes == 1))
+    return false;
+  *to = from;
+  return true;
+}
+
+static bool set_slots(const cpu_case *c, kiln__insn *in, int32_t *vec,
+                      cpu_alias alias)
+{
+  *in = c->in;
+  in->d = slot_of(c->d, SLOT_D);
+  in->d2 = slot_of(c->d2, SLOT_D2);
+  in->a = slot_of(c->a, SLOT_A);
+  in->b = slot_of(c->b, SLOT_B);
+  in->c = slot_of(c->c, SLOT_C);
+  in->e = slot_of(c->e, SLOT_E);
+  in->guard = KILN__NO_SLOT;
+  for (int k = 0; k < c->n_vec; k++) {
+    vec[k] = (c->vec_sinks >> k & 1) != 0 ? KILN__NO_SLOT
+                                          : slot_of(c->vec, SLOT_VEC + k);
+  }
+  in->vec = c->n_vec > 0 ? vec : NULL;
+  in->n_vec = c->n_vec;
+  switch (alias) {
+  case CPU_ALIAS_D_A:
+    return alias_slot(&in->d, c->d, in->a, c->a);
+  case CPU_ALIAS_D_B:
+    return alias_slot(&in->d, c->d, in->b, c->b);
+  case CPU_ALIAS_D_C:
+    return alias_slot(&in->d, c->d, in->c, c->c);
+  case CPU_ALIAS_D_E:
+    return alias_slot(&in->d, c->d, in->e, c->e);
+  case CPU_ALIAS_D2_A:
+    return alias_slot(&in->d2, c->d2, in->a, c->a);
+  case CPU_ALIAS_D2_B:
+    return alias_slot(&in->d2, c->d2, in->b, c->b);
+  case CPU_ALIAS_VEC_A:
+    return c->vec_written && c->n_vec > 0 &&
+           alias_slot(&vec[0], c->vec, in->a, c->a);
+  case CPU_ALIAS_D_VEC:
+    return !c->vec_written && c->n_vec > 0 &&
+           alias_slot(&in->d, c->d, vec[0], c->vec);
+  default:
+    return true;
+  }
+}
+
+static void fill_frame(const cpu_case *c, const kiln__insn *in, frame *f,
+                       const cpu_lane lanes[KILN__WARP])
+{
+  uint64_t seed = 88172645463325252;
+
+  for (size_t i = 0; i < sizeof f->bytes; i += 8) {
+    const uint64_t r = test_random(&seed);
+
+    memcpy(f->bytes + i, &r, 8);
+  }
+  for (int i = 0; i < KILN__WARP; i++) {
+    put(f, in->d, c->d, i, lanes[i].d);
+    put(f, in->d2, c->d2, i, lanes[i].d2);
+    for (int k = 0; k < c->n_vec; k++)
+      put(f, in->vec[k], c->vec, i, lanes[i].vec[k]);
+    put(f, in->a, c->a, i, lanes[i].a);
+    put(f, in->b, c->b, i, lanes[i].b);
+    put(f, in->c, c->c, i, lanes[i].c);
+    put(f, in->e, c->e, i, lanes[i].e);
+    f->carry[i] = lanes[i].carry;
+  }
+}
+
+/* Everything but the results must be as it was. */
+static void check_rest(const cpu_case *c, const kiln__isa *isa,
+                       const kiln__insn *in, const frame *before,
+                       const frame *after, const cpu_lane out[KILN__WARP],
+                       uint32_t mask)
+{
+  frame *want = malloc(sizeof *want);
+
+  memcpy(want, before, sizeof *want);
+  for (int i = 0; i < KILN__WARP; i++) {
+    if ((mask >> i & 1) == 0)
+      continue;
+    put(want, in->d, c->d, i, out[i].d);
+    put(want, in->d2, c->d2, i, out[i].d2);
+    for (int k = 0; c->vec_written && k < c->n_vec; k++)
+      put(want, in->vec[k], c->vec, i, out[i].vec[k]);
+    want->carry[i] = after->carry[i];
+  }
+  for (size_t i = 0; i < sizeof want->bytes; i++) {
+    ck_assert_msg(want->bytes[i] == after->bytes[i],
+                  "%s (%s, mask %08x): byte %zu of slot %zu changed, or a "
+                  "register holds more bits than it has",
+                  c->opcode, isa->name, mask, i % SLOT_BYTES, i / SLOT_BYTES);
+  }
+  for (int i = 0; i < KILN__WARP; i++)
+    ck_assert_msg(want->carry[i] == after->carry[i], "%s: carry of lane %d",
+                  c->opcode, i);
+  free(want);
+}
+
+bool cpu_case_run(const cpu_case *c, const kiln__isa *isa,
+                  const cpu_lane in[KILN__WARP], uint32_t mask, cpu_alias alias,
+                  cpu_lane out[KILN__WARP])
+{
+  kiln__handler *const fn = isa->handlers[c->in.op];
+  int32_t vec[CPU_MAX_VEC];
+  frame *before, *after;
+  kiln__insn insn;
+  kiln__grid grid = {.arch = 90, .fault = {.kind = KILN__FAULT_NONE}};
+  kiln__block block = {.grid = &grid};
+  kiln__warp w = {.mask = mask,
+                  .full = mask == UINT32_MAX,
+                  .live = UINT32_MAX,
+                  .block = &block,
+                  .grid = &grid};
+
+  if (!set_slots(c, &insn, vec, alias))
+    return false;
+  ck_assert_msg(fn != NULL, "%s has no handler in %s", rows[c->in.op].name,
+                isa->name);
+  before = aligned_alloc(64, sizeof *before);
+  after = aligned_alloc(64, sizeof *after);
+  ck_assert(before != NULL && after != NULL);
+  fill_frame(c, &insn, before, in);
+  memcpy(after, before, sizeof *after);
+  for (int i = 0; i < KILN__WARP; i++)
+    w.lane[i] = (mask >> i & 1) != 0 ? UINT32_MAX : 0;
+  w.regs = after->bytes;
+  w.carry = after->carry;
+  if (c->prepare != NULL)
+    c->prepare(&w, c->user);
+  fn(&w, &insn);
+  if (seen != NULL)
+    seen[c->in.op] = true;
+  for (int i = 0; i < KILN__WARP; i++) {
+    out[i] = in[i];
+    out[i].d = get(after, insn.d, c->d, i);
+    out[i].d2 = get(after, insn.d2, c->d2, i);
+    for (int k = 0; c->vec_written && k < c->n_vec; k++)
+      out[i].vec[k] = get(after, insn.vec[k], c->vec, i);
+    out[i].carry = after->carry[i];
+  }
+  check_rest(c, isa, &insn, before, after, out, mask);
+  free(before);
+  free(after);
+  return true;
+}
+
+/* ---- Compare with a reference ------------------------------------------------ */
+
+static bool equal(const cpu_case *c, const cpu_lane *got, const cpu_lane *want)
+{
+  bool same = (c->d == 0 || got->d == want->d) &&
+              (c->d2 == 0 || got->d2 == want->d2) && got->carry == want->carry;
+
+  for (int k = 0; c->vec_written && k < c->n_vec; k++) {
+    same =
+        same && ((c->vec_sinks >> k & 1) != 0 || got->vec[k] == want->vec[k]);
+  }
+  return same;
+}
+
+static void complain(const cpu_case *c, const kiln__isa *isa, uint32_t mask,
+                     cpu_alias alias, int lane, const cpu_lane *source,
+                     const cpu_lane *got, const cpu_lane *want)
+{
+  ck_abort_msg(
+      "%s (%s, mask %08x, alias %d, lane %d) a=%llx b=%llx c=%llx e=%llx "
+      "imm=%llx carry=%x vec=%llx %llx: got d=%llx d2=%llx carry=%x vec=%llx "
+      "%llx, want d=%llx d2=%llx carry=%x vec=%llx %llx",
+      c->opcode, isa->name, mask, (int)alias, lane,
+      (unsigned long long)source->a, (unsigned long long)source->b,
+      (unsigned long long)source->c, (unsigned long long)source->e,
+      (unsigned long long)c->in.imm, source->carry,
+      (unsigned long long)source->vec[0], (unsigned long long)source->vec[1],
+      (unsigned long long)got->d, (unsigned long long)got->d2, got->carry,
+      (unsigned long long)got->vec[0], (unsigned long long)got->vec[1],
+      (unsigned long long)want->d, (unsigned long long)want->d2, want->carry,
+      (unsigned long long)want->vec[0], (unsigned long long)want->vec[1]);
+}
+
+static void compare(const cpu_case *c, const kiln__isa *isa,
+                    const cpu_lane in[KILN__WARP],
+                    const cpu_lane want[KILN__WARP], uint32_t mask,
+                    cpu_alias alias)
+{
+  cpu_lane got[KILN__WARP];
+
+  if (!cpu_case_run(c, isa, in, mask, alias, got))
+    return;
+  for (int i = 0; i < KILN__WARP; i++) {
+    if ((mask >> i & 1) == 0)
+      continue; /* the run itself saw that nothing changed */
+    if (!equal(c, &got[i], &want[i]) &&
+        (c->same == NULL || !c->same(&c->in, &in[i], &got[i], &want[i])))
+      complain(c, isa, mask, alias, i, &in[i], &got[i], &want[i]);
+  }
+}
+
+/* Sources as registers hold them: the reference sees what the handler sees. */
+static void cut(const cpu_case *c, cpu_lane *l)
+{
+  l->a &= c->a == 1 ? 1 : slot_mask(c->a);
+  l->b &= c->b == 1 ? 1 : slot_mask(c->b);
+  l->c &= c->c == 1 ? 1 : slot_mask(c->c);
+  l->e &= c->e == 1 ? 1 : slot_mask(c->e);
+  for (int k = 0; k < CPU_MAX_VEC; k++)
+    l->vec[k] &= c->vec == 1 ? 1 : slot_mask(c->vec);
+  l->d &= c->d == 1 ? 1 : slot_mask(c->d);
+  l->d2 &= c->d2 == 1 ? 1 : slot_mask(c->d2);
+  l->carry &= 1;
+}
+
+void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
+                    cpu_reference *reference)
+{
+  static const uint32_t masks[] = {0x1,        0x80000000, 0x55555555,
+                                   0xffff0000, 0x7fffffff, 0x12488421,
+                                   0xfffffffe};
+  enum { N_MASKS = sizeof masks / sizeof *masks };
+  const unsigned n_isas = cpu_isas_find();
+  const size_t n_warps = (n + KILN__WARP - 1) / KILN__WARP;
+  /* Few operands go round until every mask met every alias. */
+  const size_t rounds =
+      n_warps < N_MASKS * CPU_N_ALIASES ? N_MASKS * CPU_N_ALIASES : n_warps;
+
+  ck_assert_uint_gt(n, 0);
+  for (size_t r = 0; r < rounds; r++) {
+    const cpu_alias alias = (cpu_alias)(r % CPU_N_ALIASES);
+    cpu_lane in[KILN__WARP], want[KILN__WARP];
+
+    for (int i = 0; i < KILN__WARP; i++) {
+      in[i] = lanes[(r % n_warps * KILN__WARP + (size_t)i) % n];
+      cut(c, &in[i]);
+      want[i] = in[i];
+      reference(&c->in, &want[i]);
+    }
+    for (unsigned k = 0; k < n_isas; k++) {
+      if (r < n_warps)
+        compare(c, cpu_isas[k], in, want, UINT32_MAX, CPU_ALIAS_NONE);
+      if (r < 16 * N_MASKS * CPU_N_ALIASES) {
+        compare(c, cpu_isas[k], in, want, UINT32_MAX, alias);
+        compare(c, cpu_isas[k], in, want, masks[r % N_MASKS], alias);
+      }
+    }
+  }
+}
+
+/* ---- Operands ---------------------------------------------------------------- */
+
+static const uint64_t edges16[] = {
+    0,      1,      2,      3,      7,      8,     15,     16,
+    31,     32,     0x7f,   0x80,   0xff,   0x100, 0x7ffe, 0x7fff,
+    0x8000, 0x8001, 0xfffe, 0xffff, 0xff80, 0x5555};
+static const uint64_t edges32[] = {
+    0,          1,          2,          3,          7,          8,
+    15,         16,         17,         24,         31,         32,
+    33,         63,         64,         0x7f,       0x80,       0xff,
+    0x7fff,     0x8000,     0xffff,     0x10000,    0x7ffffffe, 0x7fffffff,
+    0x80000000, 0x80000001, 0xfffffffe, 0xffffffff, 0xffff8000, 0x00ffffff,
+    0x01000000, 0x55555555, 0xaaaaaaaa, 0xffffff80, 0x80808080, 0x7f7f7f7f};
+static const uint64_t edges64[] = {0,
+                                   1,
+                                   2,
+                                   3,
+                                   31,
+                                   32,
+                                   63,
+                                   64,
+                                   65,
+                                   0x7f,
+                                   0xff,
+                                   0x7fff,
+                                   0xffff,
+                                   0x7fffffff,
+                                   0x80000000,
+                                   0xffffffff,
+                                   UINT64_C(0x100000000),
+                                   UINT64_C(0x1ffffffff),
+                                   UINT64_C(0x7ffffffffffffffe),
+                                   UINT64_C(0x7fffffffffffffff),
+                                   UINT64_C(0x8000000000000000),
+                                   UINT64_C(0x8000000000000001),
+                                   UINT64_C(0xfffffffffffffffe),
+                                   UINT64_C(0xffffffffffffffff),
+                                   UINT64_C(0xffffffff80000000),
+                                   UINT64_C(0xffffffff00000000),
+                                   UINT64_C(0xaaaaaaaaaaaaaaaa),
+                                   UINT64_C(0x0123456789abcdef)};
+/* Zeros, denormals, ones, halfway cases, limits of integers, infinities, NaNs
+ * quiet and signalling; each with both signs where that matters. */
+static const uint64_t edges_f16[] = {
+    0,      0x8000, 1,      0x8001, 0x03ff, 0x83ff, 0x0400, 0x8400,
+    0x3800, 0xb800, 0x3c00, 0xbc00, 0x3e00, 0xbe00, 0x4100, 0x4000,
+    0x3bff, 0x3c01, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00, 0xfe00,
+    0x7c01, 0xfc01, 0x7fff, 0xffff, 0x5bf8, 0x5c00, 0x4248};
+static const uint64_t edges_bf16[] = {
+    0,      0x8000, 1,      0x8001, 0x007f, 0x807f, 0x0080, 0x8080,
+    0x3f00, 0xbf00, 0x3f80, 0xbf80, 0x3fc0, 0xbfc0, 0x4020, 0x4000,
+    0x3f7f, 0x3f81, 0x7f7f, 0xff7f, 0x7f80, 0xff80, 0x7fc0, 0xffc0,
+    0x7f81, 0xff81, 0x7fff, 0xffff, 0x4f00, 0x4f80, 0xcf00, 0x437f};
+static const uint64_t edges_f32[] = {
+    0,          0x80000000, 1,          0x80000001, 0x007fffff, 0x807fffff,
+    0x00800000, 0x80800000, 0x00800001, 0x3f000000, 0xbf000000, 0x3f800000,
+    0xbf800000, 0x3fc00000, 0xbfc00000, 0x40200000, 0xc0200000, 0x3effffff,
+    0x3f000001, 0x3f7fffff, 0x3f800001, 0x40000000, 0x40400000, 0x7f7fffff,
+    0xff7fffff, 0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000, 0x7f800001,
+    0xff800001, 0x7fffffff, 0xffffffff, 0x4b7fffff, 0x4b800000, 0x4effffff,
+    0x4f000000, 0xcf000000, 0xcf000001, 0x4f7fffff, 0x4f800000, 0x5f000000,
+    0x5effffff, 0xdf000000, 0xdf000001, 0x5f800000, 0x5f7fffff, 0x477fe000,
+    0x477ff000, 0x477fefff, 0x33800000, 0x33000000, 0x33000001, 0x387fc000,
+    0x3f802000, 0x3f801000, 0x3f803000, 0x42fe0000, 0x42ff0000, 0x437f8000,
+    0xc3000000, 0xc3008000, 0x46fffe00, 0x46ffff00, 0x40490fdb, 0x2f800000};
+static const uint64_t edges_f64[] = {0,
+                                     UINT64_C(0x8000000000000000),
+                                     1,
+                                     UINT64_C(0x8000000000000001),
+                                     UINT64_C(0x000fffffffffffff),
+                                     UINT64_C(0x800fffffffffffff),
+                                     UINT64_C(0x0010000000000000),
+                                     UINT64_C(0x8010000000000000),
+                                     UINT64_C(0x3fe0000000000000),
+                                     UINT64_C(0xbfe0000000000000),
+                                     UINT64_C(0x3ff0000000000000),
+                                     UINT64_C(0xbff0000000000000),
+                                     UINT64_C(0x3ff8000000000000),
+                                     UINT64_C(0xbff8000000000000),
+                                     UINT64_C(0x4004000000000000),
+                                     UINT64_C(0xc004000000000000),
+                                     UINT64_C(0x3fdfffffffffffff),
+                                     UINT64_C(0x3fe0000000000001),
+                                     UINT64_C(0x4000000000000000),
+                                     UINT64_C(0x7fefffffffffffff),
+                                     UINT64_C(0xffefffffffffffff),
+                                     UINT64_C(0x7ff0000000000000),
+                                     UINT64_C(0xfff0000000000000),
+                                     UINT64_C(0x7ff8000000000000),
+                                     UINT64_C(0xfff8000000000000),
+                                     UINT64_C(0x7ff0000000000001),
+                                     UINT64_C(0xfff0000000000001),
+                                     UINT64_C(0x7fffffffffffffff),
+                                     UINT64_C(0xffffffffffffffff),
+                                     UINT64_C(0x41dfffffffc00000),
+                                     UINT64_C(0x41dfffffffe00000),
+                                     UINT64_C(0x41dfffffffdfffff),
+                                     UINT64_C(0x41e0000000000000),
+                                     UINT64_C(0xc1e0000000000000),
+                                     UINT64_C(0xc1e0000000100000),
+                                     UINT64_C(0xc1e0000000200000),
+                                     UINT64_C(0x41efffffffe00000),
+                                     UINT64_C(0x41effffffff00000),
+                                     UINT64_C(0x41f0000000000000),
+                                     UINT64_C(0x43e0000000000000),
+                                     UINT64_C(0x43dfffffffffffff),
+                                     UINT64_C(0xc3e0000000000000),
+                                     UINT64_C(0xc3e0000000000001),
+                                     UINT64_C(0x43f0000000000000),
+                                     UINT64_C(0x43efffffffffffff),
+                                     UINT64_C(0x4330000000000001),
+                                     UINT64_C(0x4340000000000000),
+                                     UINT64_C(0x4320000000000001),
+                                     UINT64_C(0x47efffffe0000000),
+                                     UINT64_C(0x47effffff0000000),
+                                     UINT64_C(0x47efffffefffffff),
+                                     UINT64_C(0x47f0000000000000),
+                                     UINT64_C(0x36a0000000000000),
+                                     UINT64_C(0x3690000000000000),
+                                     UINT64_C(0x3690000000000001),
+                                     UINT64_C(0x380fffffffffffff),
+                                     UINT64_C(0x380fffffe0000000),
+                                     UINT64_C(0x380ffffff0000000),
+                                     UINT64_C(0x3810000000000000),
+                                     UINT64_C(0x3ff0000010000000),
+                                     UINT64_C(0x3ff0000030000000),
+                                     UINT64_C(0x3ff0000010000001),
+                                     UINT64_C(0x3ff0000020000000),
+                                     UINT64_C(0x40effe0000000000),
+                                     UINT64_C(0x40effdffffffffff),
+                                     UINT64_C(0x400921fb54442d18)};
+
+static const uint64_t *edges_of(kiln__ptx_type type, size_t *n)
+{
+#define EDGES(list) (*n = sizeof(list) / sizeof *(list), (list))
+  switch (type) {
+  case KILN__F16:
+  case KILN__F16X2:
+    return EDGES(edges_f16);
+  case KILN__BF16:
+  case KILN__BF16X2:
+    return EDGES(edges_bf16);
+  case KILN__F32:
+  case KILN__TF32:
+    return EDGES(edges_f32);
+  case KILN__F64:
+    return EDGES(edges_f64);
+  default:
+    break;
+  }
+  switch (types[type].bytes) {
+  case 8:
+    return EDGES(edges64);
+  case 4:
+    return EDGES(edges32);
+  default:
+    return EDGES(edges16);
+  }
+#undef EDGES
+}
+
+size_t cpu_n_edges(kiln__ptx_type type)
+{
+  size_t n;
+
+  if (type == KILN__PRED)
+    return 2;
+  edges_of(type, &n);
+  return n;
+}
+
+/* Random bits; half of them with few significant bits or a common exponent, so
+ * that small integers and floats near one another come up. */
+static uint64_t random_value(kiln__ptx_type type, uint64_t *seed)
+{
+  const uint64_t r = test_random(seed);
+  const uint64_t how = test_random(seed);
+
+  switch (how % 4) {
+  case 0:
+    if (type == KILN__F32)
+      return (r & 0x81ffffff) | 0x3e000000 | (r >> 32 & 0x3f) << 23;
+    if (type == KILN__F64)
+      return (r & UINT64_C(0x800fffffffffffff)) | (0x3c0 + (how >> 8 & 0x7f))
+                                                      << 52;
+    return r >> (how >> 8) % 64;
+  case 1:
+    if (type != KILN__F32 && type != KILN__F64)
+      return ~(r >> (how >> 8) % 64);
+    return r;
+  default:
+    return r;
+  }
+}
+
+uint64_t cpu_value(kiln__ptx_type type, size_t i, uint64_t *seed)
+{
+  const bool packed = type == KILN__F16X2 || type == KILN__BF16X2;
+  uint64_t v;
+  size_t n;
+
+  if (type == KILN__PRED)
+    return i < 2 ? i : test_random(seed) & 1;
+  if (type == KILN__NONE)
+    return test_random(seed);
+  {
+    const uint64_t *edges = edges_of(type, &n);
+
+    if (i < n)
+      v = packed ? edges[i] | edges[test_random(seed) % n] << 16 : edges[i];
+    else
+      v = random_value(type, seed);
+  }
+  switch (types[type].bytes) {
+  case 1:
+    return v & 0xff;
+  case 2:
+    return v & 0xffff;
+  case 4:
+    return v & UINT32_MAX;
+  default:
+    return v;
+  }
+}
+
+static size_t edges_or_one(kiln__ptx_type type)
+{
+  return type == KILN__NONE ? 1 : cpu_n_edges(type);
+}
+
+cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__ptx_type a, kiln__ptx_type b,
+                         kiln__ptx_type cc, size_t n_random, size_t *n)
+{
+  const size_t na = edges_or_one(a), nb = edges_or_one(b);
+  const size_t nc = edges_or_one(cc);
+  uint64_t seed = 0x9e3779b97f4a7c15;
+  cpu_lane *lanes;
+
+  *n = na * nb + n_random;
+  lanes = calloc(*n, sizeof *lanes);
+  ck_assert_ptr_nonnull(lanes);
+  for (size_t i = 0; i < *n; i++) {
+    cpu_lane *l = &lanes[i];
+    const bool random = i >= na * nb;
+
+    l->a = cpu_value(a, random ? SIZE_MAX : i % na, &seed);
+    l->b = cpu_value(b, random ? SIZE_MAX : i / na, &seed);
+    /* Mostly edges, in an order that has nothing to do with a's and b's. */
+    l->c =
+        cpu_value(cc, (size_t)(test_random(&seed) % (nc + nc / 4 + 1)), &seed);
+    l->e = test_random(&seed);
+    if (c->e == 1)
+      l->e &= 1;
+    l->d = test_random(&seed);
+    l->d2 = test_random(&seed);
+    l->carry = (uint32_t)(test_random(&seed) >> 40 & 1);
+    for (int k = 0; k < CPU_MAX_VEC; k++)
+      l->vec[k] = test_random(&seed);
+  }
+  return lanes;
+}
+
+/* ---- Faults, where run/ is not linked ----------------------------------------- */
+
+__attribute__((weak)) void kiln__fault(kiln__warp *w, const kiln__insn *in,
+                                       kiln__fault_kind kind, int lane,
+                                       uint64_t address, uint32_t bytes)
+{
+  (void)in;
+  w->fault = true;
+  w->grid->fault.kind = kind;
+  w->grid->fault.address = address;
+  w->grid->fault.bytes = bytes;
+  (void)lane;
+}
