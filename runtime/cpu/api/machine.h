@@ -8,6 +8,7 @@
 #ifndef KILN_CPU_MACHINE_H
 #define KILN_CPU_MACHINE_H
 
+#include "../../base/os.h"
 #include "../../driver/driver.h"
 #include "../exec/isa.h"
 #include "../exec/texture.h"
@@ -49,7 +50,16 @@ typedef struct kiln__machine {
   unsigned n_contexts; /* alive, primaries included: settings are fixed then */
   /* findings, counters and the last fault, made at first use: api/keep.c */
   struct kiln__kept *kept;
-  kiln_cpu_print_fn print; /* of device printf; NULL: standard output */
+  /* live handles: api/live.c */
+  pthread_mutex_t live_lock;
+  struct kiln__live_slot *live;
+  size_t live_used, live_gone, live_capacity;
+  /* all streams' queues: api/queue.c. Taken last, held for moments. */
+  pthread_mutex_t queue_lock;
+  pthread_cond_t queue_done;   /* a point that a host thread waits for */
+  kiln__fork_guard fork_guard; /* of cuInit: children are refused */
+  struct kiln__blocks *blocks; /* every allocation: api/memory.c */
+  kiln_cpu_print_fn print;     /* of device printf; NULL: standard output */
   void *print_user;
 } kiln__machine;
 
@@ -89,10 +99,11 @@ typedef enum kiln__handle {
   KILN__HANDLE_LINK,
   KILN__HANDLE_LIBRARY,
   KILN__HANDLE_KERNEL,
-  KILN__HANDLE_TEXREF
+  KILN__HANDLE_TEXREF,
+  KILN__HANDLE_USER_OBJECT
 } kiln__handle;
 
-/* Register, look up, forget. A pointer that was freed and given out again to an
+/* Register, look up, forget. Any pointer may be asked for, NULL too. A pointer that was freed and given out again to an
  * object of the same kind is live again, as with the driver. */
 bool kiln__live_add(const void *p, kiln__handle kind); /* false: no memory */
 bool kiln__live(const void *p, kiln__handle kind);
@@ -107,9 +118,12 @@ struct CUctx_st {
   bool is_primary;
   unsigned retained;        /* primary: how often */
   _Atomic(CUresult) sticky; /* a kernel failed: every later call gives this */
-  pthread_mutex_t lock;     /* the lists below */
-  struct CUstream_st *streams; /* created ones, newest first */
+  pthread_mutex_t lock;     /* modules, limits, peers */
+  struct CUstream_st *streams; /* all but legacy; under machine.queue_lock */
   struct CUstream_st *legacy;  /* the default stream */
+  struct CUevent_st *events;   /* under machine.queue_lock */
+  unsigned n_threads;          /* of streams; under machine.queue_lock */
+  atomic_bool dying;           /* being destroyed: waits in streams give up */
   struct CUmod_st *modules;
   size_t limit[16]; /* by CUlimit */
   kiln__out *out;
@@ -121,6 +135,16 @@ struct CUctx_st {
  * CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT, or the
  * context's sticky error. */
 CUresult kiln__current(CUcontext *out);
+/* The same for calls that a stream capture forbids (those that wait, allocate,
+ * free or load): CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture is
+ * invalidated. */
+CUresult kiln__current_unsafe(CUcontext *out);
+/* cuInit was called in this process: CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED
+ * (also in forked children, which must not touch any lock). */
+CUresult kiln__ready(void);
+/* Called for a context that ends or is reset, when nothing runs in it any more:
+ * api/module.c frees modules, arrays, texture references. */
+void kiln__context_end_modules(CUcontext context);
 /* Current context of this thread, NULL: none. */
 CUcontext kiln__current_or_null(void);
 /* The first failure of a kernel sticks. */
@@ -130,8 +154,9 @@ void kiln__stick(CUcontext context, CUresult rc);
 
 /* One command of a stream or node of a graph. `run` is called by the stream's
  * thread when everything before it is done, `free` when it is no longer needed
- * (after running; graphs run it several times). What run returns other than
- * success sticks to the context. */
+  * (after running; graphs run it several times, also at once from several
+ * threads: run does not change it). What run returns other than success sticks
+ * to the context; after that nothing is run but freed. */
 typedef struct kiln__work {
   CUresult (*run)(struct kiln__work *work, CUstream stream);
   void (*free)(struct kiln__work *work);
@@ -144,7 +169,7 @@ typedef struct kiln__work {
     KILN__WORK_FREE,
     KILN__WORK_EMPTY
   } kind;
-  struct kiln__work *next; /* stream's or graph's */
+  bool always; /* run even after the context failed: callbacks */
 } kiln__work;
 
 /* Put work at the end of `stream` (NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
@@ -155,6 +180,14 @@ CUresult kiln__enqueue(CUcontext context, CUstream stream, kiln__work *work);
  * as the driver does while a capture forbids it. */
 CUresult kiln__enqueue_and_wait(CUcontext context, CUstream stream,
                                 kiln__work *work);
+/* Kernel nodes of graphs: work from parameters (func, or kern and ctx), and the
+ * parameters back, pointing into the work; api/launch.c. The work's argument
+ * bytes are its own: kernelParams of the answer point at each of them. */
+CUresult kiln__kernel_work(CUcontext context,
+                           const CUDA_KERNEL_NODE_PARAMS *params,
+                           kiln__work **out);
+CUresult kiln__kernel_work_params(const kiln__work *work,
+                                  CUDA_KERNEL_NODE_PARAMS *out);
 /* Wait for everything in the context. Flushes printf. */
 CUresult kiln__wait_context(CUcontext context);
 

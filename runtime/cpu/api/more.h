@@ -6,4 +6,16 @@
 
 #include "../../driver/abi.h"
 
+typedef struct CUkern_st *CUkernel;
+
+typedef struct CUDA_KERNEL_NODE_PARAMS_st {
+  CUfunction func;
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  void **kernelParams, **extra;
+  CUkernel kern; /* from here on not in the functions without _v2 */
+  CUcontext ctx;
+} CUDA_KERNEL_NODE_PARAMS;
+
 #endif
