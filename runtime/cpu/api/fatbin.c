@@ -1,0 +1,228 @@
+/* fatbin.c -- the PTX inside fat binaries, compressed or not.
+ *
+ * A container is a header, then entries: each a header that says what follows
+ * (PTX, machine code, ...) and how it is packed. Toolkits up to 12.3 pack with
+ * LZ4 blocks, later ones with zstd, or with LZ4 when asked for speed. */
+#include "module.h"
+
+#include <string.h>
+
+#if defined(KILN__HAVE_LZ4)
+#include <lz4.h>
+#endif
+#if defined(KILN__HAVE_ZSTD)
+#include <zstd.h>
+#endif
+
+typedef struct container_head {
+  uint32_t magic;
+  uint16_t version, head_size;
+  uint64_t size; /* of all entries */
+} container_head;
+
+typedef struct entry_head {
+  uint16_t kind, version;
+  uint32_t head_size;
+  uint64_t size; /* of the payload, padding included */
+  uint32_t packed_size;
+  uint32_t options;
+  uint16_t minor, major;
+  uint32_t arch;
+  uint32_t name_at, name_size;
+  uint64_t flags;
+  uint64_t zero;
+  uint64_t unpacked_size;
+} entry_head;
+
+enum { KIND_PTX = 1, KIND_ELF = 2 };
+enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
+enum { TEXT_LIMIT = 1 << 30 };
+
+typedef struct best {
+  kiln__ptx_text text;
+  kiln__ptx_head head;
+  bool ptx, machine_code; /* seen at all */
+  int newest_version;     /* lowest .version that was too new */
+} best;
+
+#if defined(KILN__HAVE_LZ4)
+static bool unpack_lz4(char *to, size_t size, const uint8_t *from, size_t n)
+{
+  return LZ4_decompress_safe((const char *)from, to, (int)n, (int)size) ==
+         (int)size;
+}
+#endif
+
+#if defined(KILN__HAVE_ZSTD)
+static bool unpack_zstd(char *to, size_t size, const uint8_t *from, size_t n)
+{
+  return ZSTD_decompress(to, size, from, n) == size;
+}
+#endif
+
+/* CUDA_ERROR_INVALID_IMAGE for damaged data. */
+static CUresult unpack(char *to, const entry_head *e, const uint8_t *payload,
+                       kiln__buf *log)
+{
+  const size_t size = (size_t)e->unpacked_size, n = e->packed_size;
+  const bool zstd = (e->flags & FLAG_ZSTD) != 0;
+  bool known = false, ok = false;
+
+#if defined(KILN__HAVE_LZ4)
+  if (!zstd) {
+    known = true;
+    ok = unpack_lz4(to, size, payload, n);
+  }
+#endif
+#if defined(KILN__HAVE_ZSTD)
+  if (zstd) {
+    known = true;
+    ok = unpack_zstd(to, size, payload, n);
+  }
+#endif
+  (void)to, (void)payload, (void)size, (void)n;
+  if (!known)
+    kiln__buf_format(log,
+                     "PTX packed with %s, which this build leaves out: build "
+                     "with it, or pack with -compress-mode=%s\n",
+                     zstd ? "zstd" : "LZ4", zstd ? "speed" : "none");
+  else if (!ok)
+    kiln__buf_text(log, "damaged: packed PTX cannot be unpacked\n");
+  return ok      ? CUDA_SUCCESS
+         : known ? CUDA_ERROR_INVALID_IMAGE
+                 : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* The entry's text, NUL-terminated. */
+static CUresult text_of(kiln__ptx_text *out, const kiln_allocator *a,
+                        const entry_head *e, const uint8_t *payload,
+                        kiln__buf *log)
+{
+  const bool packed = (e->flags & (FLAG_LZ4 | FLAG_ZSTD)) != 0;
+  const uint64_t size = packed ? e->unpacked_size : e->size;
+  CUresult rc = CUDA_SUCCESS;
+
+  if (size > TEXT_LIMIT || (packed && e->packed_size > e->size))
+    return CUDA_ERROR_INVALID_IMAGE;
+  out->data = kiln__alloc(a, (size_t)size + 1);
+  if (out->data == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (packed)
+    rc = unpack(out->data, e, payload, log);
+  else
+    memcpy(out->data, payload, (size_t)size);
+  if (rc != CUDA_SUCCESS) {
+    kiln__free(a, out->data);
+    out->data = NULL;
+    return rc;
+  }
+  out->data[size] = '\0';
+  out->size = strlen(out->data);
+  return CUDA_SUCCESS;
+}
+
+/* The newest target that fits; the very one with a suffix before it without. */
+static bool better(const kiln__ptx_head *head, const best *b, int arch)
+{
+  if (!kiln__ptx_fits(head, arch))
+    return false;
+  if (b->text.data == NULL || head->target != b->head.target)
+    return b->text.data == NULL || head->target > b->head.target;
+  return head->suffix != 0 && b->head.suffix == 0;
+}
+
+static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
+                         const uint8_t *payload, int arch, kiln__buf *log)
+{
+  kiln__ptx_text text = {0};
+  kiln__ptx_head head;
+  CUresult rc;
+
+  b->machine_code |= e->kind == KIND_ELF;
+  if (e->kind != KIND_PTX)
+    return CUDA_SUCCESS;
+  b->ptx = true;
+  rc = text_of(&text, a, e, payload, log);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  head = kiln__ptx_head_of(text.data, text.size);
+  if (head.version > KILN__PTX_VERSION) {
+    b->newest_version = head.version;
+  } else if (better(&head, b, arch)) {
+    kiln__free(a, b->text.data);
+    b->text = text;
+    b->head = head;
+    text.data = NULL;
+  }
+  kiln__free(a, text.data);
+  return CUDA_SUCCESS;
+}
+
+static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
+                     size_t size, int arch, kiln__buf *log)
+{
+  container_head head;
+  uint64_t left;
+  const uint8_t *at;
+
+  if (size != 0 && size < sizeof head)
+    return CUDA_ERROR_INVALID_IMAGE;
+  memcpy(&head, bytes, sizeof head);
+  if (head.head_size < sizeof head ||
+      (size != 0 &&
+       (head.head_size > size || head.size > size - head.head_size)))
+    return CUDA_ERROR_INVALID_IMAGE;
+  at = bytes + head.head_size;
+  for (left = head.size; left >= sizeof(entry_head);) {
+    entry_head e;
+    CUresult rc;
+
+    memcpy(&e, at, sizeof e);
+    if (e.head_size < sizeof e || e.head_size > left ||
+        e.size > left - e.head_size)
+      return CUDA_ERROR_INVALID_IMAGE;
+    rc = consider(b, a, &e, at + e.head_size, arch, log);
+    if (rc != CUDA_SUCCESS)
+      return rc;
+    at += e.head_size + e.size;
+    left -= e.head_size + e.size;
+  }
+  return CUDA_SUCCESS;
+}
+
+/* Why nothing was taken. */
+static CUresult refuse(const best *b, int arch, kiln__buf *log)
+{
+  if (b->newest_version != 0) {
+    kiln__buf_format(log, "PTX .version %d.%d is newer than %d.%d\n",
+                     b->newest_version / 10, b->newest_version % 10,
+                     KILN__PTX_VERSION / 10, KILN__PTX_VERSION % 10);
+    return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+  }
+  if (b->ptx)
+    kiln__buf_format(log,
+                     "the fat binary's PTX is for later devices than the "
+                     "played %d.%d\n",
+                     arch / 10, arch % 10);
+  else
+    kiln__buf_format(log,
+                     "the fat binary holds %s; the CPU device runs PTX: "
+                     "compile with -gencode arch=compute_%d,code=compute_%d\n",
+                     b->machine_code ? "machine code alone" : "no PTX", arch,
+                     arch);
+  return CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+CUresult kiln__fatbin_read(kiln__image *out, const uint8_t *bytes, size_t size,
+                           int arch, kiln__buf *log)
+{
+  best b = {0};
+  CUresult rc = walk(&b, out->alloc, bytes, size, arch, log);
+
+  if (rc == CUDA_SUCCESS && b.text.data == NULL)
+    rc = refuse(&b, arch, log);
+  if (rc == CUDA_SUCCESS && !kiln__image_add(out, b.text.data, b.text.size))
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__free(out->alloc, b.text.data);
+  return rc;
+}

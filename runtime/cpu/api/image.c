@@ -1,0 +1,278 @@
+/* image.c -- recognise what cuModuleLoadData is given, and get at its PTX. */
+#include "module.h"
+
+#include "../../base/os.h"
+
+#include <string.h>
+
+/* Our own container for linked texts: what cuLinkComplete hands out. */
+static const char linked_magic[16] = "\177KILN PTX LINK\n";
+
+typedef struct linked_head {
+  char magic[16];
+  uint64_t size; /* of everything */
+  uint64_t n;    /* texts: each a uint64_t length, then its bytes and a NUL */
+} linked_head;
+
+enum { IMAGE_LIMIT = 1 << 30 };
+
+bool kiln__image_add(kiln__image *image, const char *data, size_t size)
+{
+  kiln__ptx_text *more =
+      kiln__resize(image->alloc, image->texts, (image->n + 1) * sizeof *more);
+  char *copy;
+
+  if (more == NULL)
+    return false;
+  image->texts = more;
+  /* A NUL within ends the text: containers pad with them. */
+  copy = kiln__strndup(image->alloc, data, strnlen(data, size));
+  if (copy == NULL)
+    return false;
+  more[image->n++] = (kiln__ptx_text){copy, strlen(copy)};
+  return true;
+}
+
+void kiln__image_free(kiln__image *image)
+{
+  for (size_t i = 0; i < image->n; i++)
+    kiln__free(image->alloc, image->texts[i].data);
+  kiln__free(image->alloc, image->texts);
+  image->texts = NULL;
+  image->n = 0;
+}
+
+void kiln__image_write(const kiln__image *image, kiln__buf *out)
+{
+  linked_head head = {.size = sizeof head, .n = image->n};
+
+  memcpy(head.magic, linked_magic, sizeof head.magic);
+  for (size_t i = 0; i < image->n; i++)
+    head.size += sizeof(uint64_t) + image->texts[i].size + 1;
+  kiln__buf_add(out, &head, sizeof head);
+  for (size_t i = 0; i < image->n; i++) {
+    const uint64_t size = image->texts[i].size;
+
+    kiln__buf_add(out, &size, sizeof size);
+    kiln__buf_add(out, image->texts[i].data, image->texts[i].size + 1);
+  }
+}
+
+/* ---- The head of a PTX text ---------------------------------------------------- */
+
+/* After white space and comments. */
+static const char *skip_blank(const char *p, const char *end)
+{
+  while (p < end) {
+    if (*p == ' ' || (*p >= '\t' && *p <= '\r')) {
+      p++;
+    } else if (end - p >= 2 && p[0] == '/' && p[1] == '/') {
+      const char *line = memchr(p, '\n', (size_t)(end - p));
+
+      p = line == NULL ? end : line;
+    } else if (end - p >= 2 && p[0] == '/' && p[1] == '*') {
+      for (p += 2; p < end && !(p[0] == '*' && end - p >= 2 && p[1] == '/');)
+        p++;
+      p = end - p >= 2 ? p + 2 : end;
+    } else {
+      break;
+    }
+  }
+  return p;
+}
+
+static const char *word(const char *p, const char *end, const char *text)
+{
+  const size_t n = strlen(text);
+
+  return (size_t)(end - p) >= n && memcmp(p, text, n) == 0 ? p + n : NULL;
+}
+
+static const char *number(const char *p, const char *end, int *out)
+{
+  *out = 0;
+  while (p < end && *p >= '0' && *p <= '9' && *out < 100000)
+    *out = *out * 10 + (*p++ - '0');
+  return p;
+}
+
+kiln__ptx_head kiln__ptx_head_of(const char *text, size_t size)
+{
+  const char *end = text + size, *p = skip_blank(text, end), *q;
+  kiln__ptx_head head = {0};
+  int minor = 0;
+
+  q = word(p, end, ".version");
+  if (q == NULL)
+    return head;
+  p = number(skip_blank(q, end), end, &head.version);
+  if (p < end && *p == '.')
+    p = number(p + 1, end, &minor);
+  head.version = head.version * 10 + minor;
+  q = word(skip_blank(p, end), end, ".target");
+  if (q == NULL)
+    return head;
+  q = word(skip_blank(q, end), end, "sm_");
+  if (q == NULL)
+    return head;
+  p = number(q, end, &head.target);
+  if (p < end && (*p == 'a' || *p == 'f'))
+    head.suffix = *p;
+  return head;
+}
+
+bool kiln__ptx_fits(const kiln__ptx_head *head, int arch)
+{
+  switch (head->suffix) {
+  case 'a':
+    return head->target == arch;
+  case 'f':
+    return head->target / 10 == arch / 10 && head->target <= arch;
+  default:
+    return head->target <= arch;
+  }
+}
+
+/* ---- Images ---------------------------------------------------------------------- */
+
+/* What can be said before parsing. An unreadable head is left to the parser. */
+static CUresult check_head(const kiln__ptx_head *head, int arch, kiln__buf *log)
+{
+  if (head->version > KILN__PTX_VERSION) {
+    kiln__buf_format(log,
+                     "PTX .version %d.%d is newer than %d.%d, which the CPU "
+                     "device knows\n",
+                     head->version / 10, head->version % 10,
+                     KILN__PTX_VERSION / 10, KILN__PTX_VERSION % 10);
+    return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+  }
+  if (!kiln__ptx_fits(head, arch)) {
+    kiln__buf_format(log,
+                     "PTX .target sm_%d%.1s does not run on the played %d.%d\n",
+                     head->target, head->suffix == 0 ? "" : &head->suffix,
+                     arch / 10, arch % 10);
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult read_text(kiln__image *out, const char *text, size_t size,
+                          int arch, kiln__buf *log)
+{
+  const kiln__ptx_head head = kiln__ptx_head_of(text, size);
+  const CUresult rc = check_head(&head, arch, log);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__image_add(out, text, size) ? CUDA_SUCCESS
+                                          : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult read_linked(kiln__image *out, const uint8_t *bytes, size_t size,
+                            int arch, kiln__buf *log)
+{
+  linked_head head;
+  size_t at = sizeof head;
+
+  memcpy(&head, bytes, sizeof head);
+  if (head.size < sizeof head || head.size > IMAGE_LIMIT ||
+      (size != 0 && head.size > size))
+    return CUDA_ERROR_INVALID_IMAGE;
+  for (uint64_t i = 0; i < head.n; i++) {
+    uint64_t length;
+    CUresult rc;
+
+    if (head.size - at < sizeof length)
+      return CUDA_ERROR_INVALID_IMAGE;
+    memcpy(&length, bytes + at, sizeof length);
+    at += sizeof length;
+    if (length >= head.size - at)
+      return CUDA_ERROR_INVALID_IMAGE;
+    rc = read_text(out, (const char *)bytes + at, (size_t)length, arch, log);
+    if (rc != CUDA_SUCCESS)
+      return rc;
+    at += (size_t)length + 1;
+  }
+  return out->n == 0 ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+}
+
+/* Does it begin with a directive, after comments? `size` 0: up to the NUL. */
+static bool is_text(const char *text, size_t size)
+{
+  const size_t n = size == 0 ? strlen(text) : strnlen(text, size);
+  const char *p = skip_blank(text, text + n);
+
+  return p < text + n && *p == '.';
+}
+
+static CUresult read_any(kiln__image *out, const uint8_t *bytes, size_t size,
+                         int arch, kiln__buf *log)
+{
+  static const uint8_t fatbin[] = {0x50, 0xed, 0x55, 0xba};
+  static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46};
+  /* Byte by byte: text without a known size may be shorter than a magic. */
+  const bool some = size == 0 || size >= sizeof(linked_head);
+
+  if (some && strncmp((const char *)bytes, "\177ELF", 4) == 0) {
+    kiln__buf_text(log, "machine code alone: the CPU device runs PTX; compile "
+                        "for compute_XX, or hand in the PTX\n");
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  }
+  if (some &&
+      strncmp((const char *)bytes, linked_magic, sizeof linked_magic - 1) == 0)
+    return read_linked(out, bytes, size, arch, log);
+  if (some && strncmp((const char *)bytes, (const char *)fatbin, 4) == 0)
+    return kiln__fatbin_read(out, bytes, size, arch, log);
+  /* It holds a pointer: never out of a file. */
+  if (size == 0 &&
+      strncmp((const char *)bytes, (const char *)wrapper, 4) == 0) {
+    const void *inner;
+
+    memcpy(&inner, bytes + 8, sizeof inner);
+    if (inner == NULL || memcmp(inner, fatbin, sizeof fatbin) != 0)
+      return CUDA_ERROR_INVALID_IMAGE;
+    return kiln__fatbin_read(out, inner, 0, arch, log);
+  }
+  if (is_text((const char *)bytes, size))
+    return read_text(out, (const char *)bytes,
+                     size == 0 ? strlen((const char *)bytes) : size, arch, log);
+  kiln__buf_text(log, "neither PTX nor a fat binary\n");
+  return CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult kiln__image_read(kiln__image *out, const kiln_allocator *a,
+                          const void *bytes, size_t size, int arch,
+                          kiln__buf *log)
+{
+  CUresult rc;
+
+  *out = (kiln__image){.alloc = a};
+  rc = read_any(out, bytes, size, arch, log);
+  if (rc != CUDA_SUCCESS)
+    kiln__image_free(out);
+  return rc;
+}
+
+CUresult kiln__image_file(kiln__image *out, const kiln_allocator *a,
+                          const char *path, int arch, kiln__buf *log)
+{
+  kiln__buf file;
+  CUresult rc;
+
+  *out = (kiln__image){.alloc = a};
+  kiln__buf_init(&file, a);
+  switch (kiln__read_file(&file, path, IMAGE_LIMIT)) {
+  case KILN_OK:
+    rc = file.size == 0
+             ? CUDA_ERROR_INVALID_IMAGE
+             : kiln__image_read(out, a, file.data, file.size, arch, log);
+    break;
+  case KILN_ENOMEM:
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+    break;
+  default:
+    rc = CUDA_ERROR_FILE_NOT_FOUND;
+  }
+  kiln__buf_free(&file);
+  return rc;
+}

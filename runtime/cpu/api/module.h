@@ -1,0 +1,113 @@
+/* module.h -- what modules, libraries, links and launches share inside api/. */
+#ifndef KILN_CPU_MODULE_H
+#define KILN_CPU_MODULE_H
+
+#include "machine.h"
+
+/* ---- Images: PTX texts, whatever they came wrapped in ----------------------- */
+
+typedef struct kiln__ptx_text {
+  char *data; /* NUL-terminated, owned */
+  size_t size;
+} kiln__ptx_text;
+
+/* Texts to be linked together; one, but for images made by cuLinkComplete. */
+typedef struct kiln__image {
+  const kiln_allocator *alloc;
+  kiln__ptx_text *texts;
+  size_t n;
+} kiln__image;
+
+enum { KILN__PTX_VERSION = 90 }; /* newest .version that is understood */
+
+/* Recognise and unwrap `bytes`: PTX text, fat binary, its wrapper, or a linked
+ * image. size 0: not known, as with cuModuleLoadData; then what the formats say
+ * of themselves is trusted. Out of a fat binary the best PTX for `arch` is
+ * taken. What is wrong goes to `log`. On failure `out` is empty.
+ *
+ * CUDA_SUCCESS, CUDA_ERROR_INVALID_IMAGE (nothing known),
+ * CUDA_ERROR_NO_BINARY_FOR_GPU (machine code alone, or PTX for later devices),
+ * CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult kiln__image_read(kiln__image *out, const kiln_allocator *a,
+                          const void *bytes, size_t size, int arch,
+                          kiln__buf *log);
+/* The same from a file; CUDA_ERROR_FILE_NOT_FOUND. */
+CUresult kiln__image_file(kiln__image *out, const kiln_allocator *a,
+                          const char *path, int arch, kiln__buf *log);
+void kiln__image_free(kiln__image *image);
+/* Append a copy of a text. False: no memory. */
+bool kiln__image_add(kiln__image *image, const char *data, size_t size);
+/* All texts as one image that kiln__image_read() takes. */
+void kiln__image_write(const kiln__image *image, kiln__buf *out);
+
+/* What the head of a PTX text says: .version and .target. */
+typedef struct kiln__ptx_head {
+  int version; /* 90 = 9.0; 0: not found */
+  int target;  /* 90 = sm_90; 0: not found */
+  char suffix; /* 'a', 'f' or 0 */
+} kiln__ptx_head;
+kiln__ptx_head kiln__ptx_head_of(const char *text, size_t size);
+/* Can a device of `arch` run what was made for this head's target? */
+bool kiln__ptx_fits(const kiln__ptx_head *head, int arch);
+
+/* fatbin.c: the best PTX of a fat binary container. */
+CUresult kiln__fatbin_read(kiln__image *out, const uint8_t *bytes, size_t size,
+                           int arch, kiln__buf *log);
+
+/* ---- JIT options ---------------------------------------------------------------- */
+
+/* The options of cuModuleLoadDataEx and cuLinkCreate: where logs go. */
+typedef struct kiln__jit {
+  char *info, *error;
+  size_t info_size, error_size;
+  void **info_out, **error_out, **time_out; /* values to be written back */
+  uint64_t started;
+} kiln__jit;
+
+/* CUDA_ERROR_INVALID_VALUE: NULL where something has to be. Options that
+ * change nothing here are taken. */
+CUresult kiln__jit_read(kiln__jit *jit, unsigned n, const CUjit_option *options,
+                        void **values);
+/* Fill the buffers. */
+void kiln__jit_write(const kiln__jit *jit, CUresult rc, const char *text);
+
+/* ---- Modules ------------------------------------------------------------------------ */
+
+/* Load texts into a context. */
+CUresult kiln__module_link(CUmodule *out, CUcontext context,
+                           const kiln__image *image, kiln__buf *log);
+/* Work in flight holds modules; the last one frees. */
+void kiln__module_hold(CUmodule module);
+void kiln__module_drop(CUmodule module);
+
+/* Program global by name, UINT32_MAX: none that can be found. */
+uint32_t kiln__module_global(const kiln__program *program, const char *name);
+
+/* A CUfunction or CUkernel as a function of the current context's module. */
+CUresult kiln__function_of(CUfunction handle, CUcontext context,
+                           CUfunction *out);
+/* Is it a CUkernel? Then its function in `context`, loaded if need be. */
+CUresult kiln__kernel_function(CUfunction handle, CUcontext context,
+                               CUfunction *out);
+
+int kiln__function_max_threads(const kiln__code *code, int arch);
+CUresult kiln__function_attribute(CUfunction f, CUfunction_attribute attribute,
+                                  int *value);
+CUresult kiln__function_set(CUfunction f, CUfunction_attribute attribute,
+                            int value);
+
+/* Resident blocks of one multiprocessor; 0: does not fit. */
+int kiln__resident_blocks(const kiln__limits *limits, const kiln__code *code,
+                          uint64_t threads, uint64_t dynamic_shared);
+
+/* ---- What is kept for people: keep.c --------------------------------------------------- */
+
+/* A name that stays valid for good: names of freed variables appear in
+ * messages. NULL: no memory. */
+const char *kiln__keep_name(const char *name);
+void kiln__keep_fault(const char *text, size_t size);
+void kiln__keep_finding(void *user, const kiln_cpu_finding *finding);
+/* Add what a launch counted. */
+void kiln__keep_counters(struct kiln__watch *watch);
+
+#endif
