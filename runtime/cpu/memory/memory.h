@@ -10,6 +10,8 @@
 
 #include "../../base/base.h"
 
+#include <stdatomic.h>
+
 /* Generic addresses of the other state spaces: window + offset. */
 #define KILN__WINDOW_SHARED UINT64_C(0x110000000000)
 #define KILN__WINDOW_LOCAL UINT64_C(0x120000000000)
@@ -45,15 +47,27 @@ typedef struct kiln__range {
   int device; /* ordinal; -1: host memory */
 } kiln__range;
 
-typedef struct kiln__memory kiln__memory;
+/* What look-ups by many threads share; the rest is memory.c's own. */
+typedef struct kiln__memory {
+  _Atomic uint64_t epoch;
+} kiln__memory;
 
 kiln_status kiln__memory_create(kiln__memory **out, const kiln_allocator *a);
 void kiln__memory_free(kiln__memory *memory);
 
-/* A new range, zero-filled by the kernel but, for checks, not `valid`.
- * align: a power of two; device memory asks for 512. On KILN__RANGE_HOST with
- * `host` given the range has that address and is not owned.
- * KILN_OK, KILN_ENOMEM (host memory, or the device's bytes are used up). */
+/* Keep an initialisation bitmap of every range, or stop: ranges that exist
+ * count as written. Bitmaps once made stay. KILN_OK, KILN_ENOMEM. */
+kiln_status kiln__memory_keep_valid(kiln__memory *memory, bool keep);
+
+/* A new range of `size` zero bytes. For checks only variables, constants, host
+ * and internal memory count as written from the start.
+ *
+ * Reads host, owner, name, shadow, kind and device of `wanted` and fills in the
+ * rest. align: a power of two; 0: 512. Host and managed memory has the same
+ * address here and on devices; with `host` given the bytes are the caller's and
+ * stay so.
+ * KILN_OK, KILN_EINVAL (no size, or `host` lies in a range), KILN_ENOMEM (also:
+ * no addresses left). */
 kiln_status kiln__memory_add(kiln__memory *memory, kiln__range *wanted,
                              uint64_t size, uint64_t align);
 /* Take it out; its bytes go back when no launch is running any more.
@@ -83,7 +97,7 @@ void kiln__memory_written(kiln__memory *memory, uint64_t address,
 void kiln__memory_copied(kiln__memory *memory, uint64_t to, uint64_t from,
                          uint64_t size);
 
-/* Call fn for each range, in order of address. */
+/* Call fn for each range, in order of address; it may add and remove. */
 void kiln__memory_each(kiln__memory *memory,
                        void (*fn)(void *user, const kiln__range *range),
                        void *user);
@@ -92,6 +106,14 @@ void kiln__memory_each(kiln__memory *memory,
 void kiln__memory_enter(kiln__memory *memory);
 void kiln__memory_leave(kiln__memory *memory);
 /* Changes whenever a range is added or removed: caches compare it. */
-uint64_t kiln__memory_epoch(const kiln__memory *memory);
+static inline uint64_t kiln__memory_epoch(const kiln__memory *memory)
+{
+  return atomic_load_explicit(&memory->epoch, memory_order_acquire);
+}
+
+/* Give a range its `shadow`, unless it has one. The one it has now; NULL: no
+ * such range. */
+void *kiln__memory_set_shadow(kiln__memory *memory, uint64_t first,
+                              void *shadow);
 
 #endif

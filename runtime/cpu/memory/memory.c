@@ -1,0 +1,592 @@
+/* memory.c -- the address map: a sorted list of ranges under a read-write lock.
+ *
+ * Addresses of a device are given out upwards and start again from the bottom
+ * at the end of its terabyte, so that a freed address comes back late. Bytes of
+ * removed ranges wait until no launch runs: what a warp has cached stays
+ * readable. */
+#include "memory.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum {
+  GUARD = 256,        /* bytes between ranges that belong to nobody */
+  MAPPED = 64 * 1024, /* from this size on bytes come from mmap */
+  HOST_ALIGN = 64,    /* of a range's bytes in this process */
+  N_FREED = 1024,     /* removed ranges kept for messages */
+  N_DEVICES = 16,     /* that have addresses of their own */
+  DEVICE_BITS = 40    /* of addresses of one device */
+};
+
+typedef struct region {
+  kiln__range range;
+  void *base;          /* of the bytes; NULL: the caller's */
+  size_t base_bytes;   /* not 0: mapped, else from the allocator */
+  struct region *next; /* in the list of the dead */
+} region;
+
+typedef struct map {
+  kiln__memory head;
+  kiln_allocator alloc;
+  pthread_rwlock_t lock;
+  region **regions; /* by address */
+  size_t n, capacity;
+  region *dead;
+  atomic_uint running; /* launches */
+  bool keep_valid;
+  uint64_t numbers;
+  uint64_t next[N_DEVICES];   /* where the search for addresses goes on */
+  kiln__range freed[N_FREED]; /* ring */
+  uint64_t n_freed;           /* ever */
+} map;
+
+static map *map_of(kiln__memory *memory)
+{
+  return (map *)(void *)memory;
+}
+
+/* ---- Bytes ------------------------------------------------------------------ */
+
+static bool bytes_make(map *m, region *r, uint64_t size)
+{
+  uintptr_t at;
+
+  if (size > SIZE_MAX / 2)
+    return false;
+  if (size >= MAPPED) {
+    void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+      return false;
+    r->base = p;
+    r->base_bytes = (size_t)size;
+    r->range.host = p;
+    return true;
+  }
+  /* Ranges that keep their host address need the gap there too. */
+  r->base = kiln__calloc(&m->alloc, 1, (size_t)size + HOST_ALIGN + 2 * GUARD);
+  if (r->base == NULL)
+    return false;
+  at = (uintptr_t)r->base + GUARD;
+  at = (at + HOST_ALIGN - 1) & ~(uintptr_t)(HOST_ALIGN - 1);
+  r->range.host = (uint8_t *)r->base + (at - (uintptr_t)r->base);
+  return true;
+}
+
+static void region_free(map *m, region *r)
+{
+  if (r->base_bytes != 0)
+    munmap(r->base, r->base_bytes);
+  else
+    kiln__free(&m->alloc, r->base);
+  kiln__free(&m->alloc, r->range.valid);
+  kiln__free(&m->alloc, r);
+}
+
+/* ---- Order of addresses ------------------------------------------------------ */
+
+/* Index of the first range that ends beyond `address`. */
+static size_t position(const map *m, uint64_t address)
+{
+  size_t low = 0, high = m->n;
+
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+
+    if (m->regions[middle]->range.last <= address)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static region *holder(const map *m, uint64_t address)
+{
+  const size_t at = position(m, address);
+
+  return at < m->n && m->regions[at]->range.first <= address ? m->regions[at]
+                                                             : NULL;
+}
+
+static bool insert(map *m, region *r)
+{
+  const size_t at = position(m, r->range.first);
+
+  if (m->n == m->capacity) {
+    const size_t capacity = m->capacity == 0 ? 64 : 2 * m->capacity;
+    region **grown =
+        kiln__resize(&m->alloc, m->regions, capacity * sizeof *grown);
+
+    if (grown == NULL)
+      return false;
+    m->regions = grown;
+    m->capacity = capacity;
+  }
+  memmove(m->regions + at + 1, m->regions + at,
+          (m->n - at) * sizeof *m->regions);
+  m->regions[at] = r;
+  m->n++;
+  return true;
+}
+
+/* A free place for `size` bytes in [low, high), from low upwards; 0: none. */
+static uint64_t gap(const map *m, uint64_t low, uint64_t high, uint64_t size,
+                    uint64_t align)
+{
+  size_t at = position(m, low);
+  uint64_t first = low;
+
+  for (;;) {
+    uint64_t end = at < m->n ? m->regions[at]->range.first : high;
+
+    first = (first + align - 1) & ~(align - 1);
+    if (end > high)
+      end = high;
+    if (first < end && end - first >= GUARD && size <= end - first - GUARD)
+      return first;
+    if (end == high)
+      return 0;
+    first = m->regions[at]->range.last + GUARD;
+    at++;
+  }
+}
+
+static uint64_t place(map *m, int device, uint64_t size, uint64_t align)
+{
+  const unsigned d = device < 0 || device >= N_DEVICES ? 0 : (unsigned)device;
+  const uint64_t low = KILN__DEVICE_BASE + ((uint64_t)d << DEVICE_BITS);
+  const uint64_t high = low + (UINT64_C(1) << DEVICE_BITS);
+  uint64_t from = m->next[d] == 0 ? low + GUARD : m->next[d];
+  uint64_t first = gap(m, from, high, size, align);
+
+  if (first == 0)
+    first = gap(m, low + GUARD, high, size, align);
+  if (first != 0)
+    m->next[d] = first + size + GUARD;
+  return first;
+}
+
+/* ---- Validity ----------------------------------------------------------------- */
+
+static uint8_t *bits_make(const map *m, const kiln__range *r, bool valid)
+{
+  const size_t n = (size_t)((r->last - r->first + 7) / 8);
+  uint8_t *bits = kiln__alloc(&m->alloc, n);
+
+  if (bits != NULL)
+    memset(bits, valid ? 0xff : 0, n);
+  return bits;
+}
+
+static bool valid_at_first(kiln__range_kind kind)
+{
+  switch (kind) {
+  case KILN__RANGE_GLOBAL:
+  case KILN__RANGE_CONST:
+  case KILN__RANGE_HOST: /* nobody sees what the host writes */
+  case KILN__RANGE_MANAGED:
+  case KILN__RANGE_INTERNAL:
+    return true;
+  case KILN__RANGE_DEVICE:
+  case KILN__RANGE_POOL:
+  case KILN__RANGE_HEAP:
+    break;
+  }
+  return false;
+}
+
+static void bits_or(uint8_t *byte, unsigned bits)
+{
+  __atomic_fetch_or(byte, (uint8_t)bits, __ATOMIC_RELAXED);
+}
+
+static void bits_set(uint8_t *bits, uint64_t at, uint64_t n)
+{
+  const uint64_t end = at + n, first = at / 8, last = end / 8;
+
+  if (n == 0)
+    return;
+  if (first == last) {
+    bits_or(bits + first, (0xffu << (at % 8)) & ((1u << (end % 8)) - 1));
+    return;
+  }
+  bits_or(bits + first, (0xffu << (at % 8)) & 0xff);
+  for (uint64_t i = first + 1; i < last; i++)
+    __atomic_store_n(bits + i, (uint8_t)0xff, __ATOMIC_RELAXED);
+  if (end % 8 != 0)
+    bits_or(bits + last, (1u << (end % 8)) - 1);
+}
+
+static bool bit(const uint8_t *bits, uint64_t at)
+{
+  return (__atomic_load_n(bits + at / 8, __ATOMIC_RELAXED) >> (at % 8) & 1) !=
+         0;
+}
+
+static void bit_put(uint8_t *bits, uint64_t at, bool on)
+{
+  const uint8_t mask = (uint8_t)(1u << (at % 8));
+
+  if (on)
+    __atomic_fetch_or(bits + at / 8, mask, __ATOMIC_RELAXED);
+  else
+    __atomic_fetch_and(bits + at / 8, (uint8_t)~mask, __ATOMIC_RELAXED);
+}
+
+/* ---- Life ---------------------------------------------------------------------- */
+
+kiln_status kiln__memory_create(kiln__memory **out, const kiln_allocator *a)
+{
+  map *m = kiln__calloc(a, 1, sizeof *m);
+
+  *out = NULL;
+  if (m == NULL)
+    return kiln__fail_memory("address map");
+  m->alloc = *a;
+  if (pthread_rwlock_init(&m->lock, NULL) != 0) {
+    kiln__free(a, m);
+    return kiln__fail_memory("address map's lock");
+  }
+  atomic_init(&m->head.epoch, 1);
+  atomic_init(&m->running, 0);
+  *out = &m->head;
+  return KILN_OK;
+}
+
+static void dead_free(map *m, region *dead)
+{
+  while (dead != NULL) {
+    region *next = dead->next;
+
+    region_free(m, dead);
+    dead = next;
+  }
+}
+
+void kiln__memory_free(kiln__memory *memory)
+{
+  map *m = map_of(memory);
+
+  if (m == NULL)
+    return;
+  for (size_t i = 0; i < m->n; i++)
+    region_free(m, m->regions[i]);
+  dead_free(m, m->dead);
+  kiln__free(&m->alloc, m->regions);
+  pthread_rwlock_destroy(&m->lock);
+  kiln__free(&m->alloc, m);
+}
+
+kiln_status kiln__memory_keep_valid(kiln__memory *memory, bool keep)
+{
+  map *m = map_of(memory);
+  kiln_status st = KILN_OK;
+
+  pthread_rwlock_wrlock(&m->lock);
+  for (size_t i = 0; keep && i < m->n && st == KILN_OK; i++) {
+    kiln__range *r = &m->regions[i]->range;
+
+    if (r->valid == NULL)
+      r->valid = bits_make(m, r, true);
+    if (r->valid == NULL)
+      st = kiln__fail_memory("initialisation bitmap");
+  }
+  m->keep_valid = keep && st == KILN_OK;
+  atomic_fetch_add(&m->head.epoch, 1);
+  pthread_rwlock_unlock(&m->lock);
+  return st;
+}
+
+static bool keeps_address(kiln__range_kind kind)
+{
+  return kind == KILN__RANGE_HOST || kind == KILN__RANGE_MANAGED;
+}
+
+/* Under the lock: addresses, bitmap, number, list. */
+static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
+{
+  kiln__range *range = &r->range;
+
+  if (keeps_address(range->kind))
+    range->first = (uint64_t)(uintptr_t)range->host;
+  else
+    range->first = place(m, range->device, size, align);
+  if (range->first == 0)
+    return kiln__fail(KILN_ENOMEM, NULL, "no %llu device addresses left",
+                      (unsigned long long)size);
+  range->last = range->first + size;
+  if (keeps_address(range->kind)) {
+    const size_t at = position(m, range->first);
+
+    if (at < m->n && m->regions[at]->range.first < range->last)
+      return kiln__fail(KILN_EINVAL, NULL,
+                        "%llu bytes at %p overlap memory that is known already",
+                        (unsigned long long)size, (void *)range->host);
+  }
+  if (m->keep_valid) {
+    range->valid = bits_make(m, range, valid_at_first(range->kind));
+    if (range->valid == NULL)
+      return kiln__fail_memory("initialisation bitmap");
+  }
+  if (!insert(m, r))
+    return kiln__fail_memory("address map");
+  range->number = ++m->numbers;
+  atomic_fetch_add(&m->head.epoch, 1);
+  return KILN_OK;
+}
+
+kiln_status kiln__memory_add(kiln__memory *memory, kiln__range *wanted,
+                             uint64_t size, uint64_t align)
+{
+  map *m = map_of(memory);
+  kiln_status st = KILN_OK;
+  region *r = NULL;
+
+  if (size == 0 || size > UINT64_MAX / 4)
+    return size == 0 ? kiln__fail(KILN_EINVAL, NULL, "a range of no bytes")
+                     : kiln__fail_memory("device memory");
+  r = kiln__calloc(&m->alloc, 1, sizeof *r);
+  if (r == NULL)
+    return kiln__fail_memory("address map");
+  r->range = *wanted;
+  r->range.valid = NULL;
+  if (wanted->host == NULL && !bytes_make(m, r, size)) {
+    kiln__free(&m->alloc, r);
+    return kiln__fail_memory("device memory");
+  }
+
+  pthread_rwlock_wrlock(&m->lock);
+  st = settle(m, r, size, align == 0 ? 512 : align);
+  if (st == KILN_OK)
+    *wanted = r->range;
+  pthread_rwlock_unlock(&m->lock);
+  if (st != KILN_OK)
+    region_free(m, r);
+  return st;
+}
+
+/* For messages only: what it pointed to may go. */
+static void remember_freed(map *m, const kiln__range *range)
+{
+  kiln__range *freed = &m->freed[m->n_freed++ % N_FREED];
+
+  *freed = *range;
+  freed->host = freed->valid = NULL;
+  freed->shadow = freed->owner = NULL;
+  freed->name = NULL;
+}
+
+bool kiln__memory_remove(kiln__memory *memory, uint64_t first)
+{
+  map *m = map_of(memory);
+  region *r = NULL;
+  size_t at;
+
+  pthread_rwlock_wrlock(&m->lock);
+  at = position(m, first);
+  if (at < m->n && m->regions[at]->range.first == first) {
+    r = m->regions[at];
+    memmove(m->regions + at, m->regions + at + 1,
+            (m->n - at - 1) * sizeof *m->regions);
+    m->n--;
+    remember_freed(m, &r->range);
+    atomic_fetch_add(&m->head.epoch, 1);
+  }
+  if (r == NULL) {
+    pthread_rwlock_unlock(&m->lock);
+    return false;
+  }
+  if (atomic_load(&m->running) != 0) {
+    r->next = m->dead;
+    m->dead = r;
+    r = NULL;
+  }
+  pthread_rwlock_unlock(&m->lock);
+  if (r != NULL)
+    region_free(m, r);
+  return true;
+}
+
+void kiln__memory_enter(kiln__memory *memory)
+{
+  map *m = map_of(memory);
+
+  pthread_rwlock_rdlock(&m->lock);
+  atomic_fetch_add(&m->running, 1);
+  pthread_rwlock_unlock(&m->lock);
+}
+
+void kiln__memory_leave(kiln__memory *memory)
+{
+  map *m = map_of(memory);
+  region *dead = NULL;
+
+  pthread_rwlock_wrlock(&m->lock);
+  if (atomic_fetch_sub(&m->running, 1) == 1) {
+    dead = m->dead;
+    m->dead = NULL;
+  }
+  pthread_rwlock_unlock(&m->lock);
+  dead_free(m, dead);
+}
+
+/* ---- Look-up -------------------------------------------------------------------- */
+
+bool kiln__memory_find(kiln__memory *memory, uint64_t address, kiln__range *out)
+{
+  map *m = map_of(memory);
+  const region *r;
+
+  pthread_rwlock_rdlock(&m->lock);
+  r = holder(m, address);
+  if (r != NULL)
+    *out = r->range;
+  pthread_rwlock_unlock(&m->lock);
+  return r != NULL;
+}
+
+void kiln__memory_near(kiln__memory *memory, uint64_t address,
+                       kiln__nearby *out)
+{
+  map *m = map_of(memory);
+  size_t at;
+
+  memset(out, 0, sizeof *out);
+  pthread_rwlock_rdlock(&m->lock);
+  at = position(m, address);
+  if (at > 0) {
+    out->has_below = true;
+    out->below = m->regions[at - 1]->range;
+  }
+  if (at < m->n && m->regions[at]->range.first <= address) {
+    out->has_below = true;
+    out->below = m->regions[at++]->range;
+  }
+  if (at < m->n) {
+    out->has_above = true;
+    out->above = m->regions[at]->range;
+  }
+  for (uint64_t i = m->n_freed; i-- > 0 && m->n_freed - i <= N_FREED;) {
+    const kiln__range *freed = &m->freed[i % N_FREED];
+
+    if (freed->first <= address && address < freed->last) {
+      out->was_freed = true;
+      out->freed = *freed;
+      break;
+    }
+  }
+  pthread_rwlock_unlock(&m->lock);
+}
+
+static bool holds(const kiln__range *r, uint64_t address, uint64_t size)
+{
+  return size <= r->last - address;
+}
+
+uint8_t *kiln__memory_host(kiln__memory *memory, uint64_t address,
+                           uint64_t size)
+{
+  kiln__range r;
+
+  if (!kiln__memory_find(memory, address, &r) || !holds(&r, address, size))
+    return NULL;
+  return r.host + (address - r.first);
+}
+
+void kiln__memory_written(kiln__memory *memory, uint64_t address, uint64_t size)
+{
+  map *m = map_of(memory);
+  const region *r;
+
+  pthread_rwlock_rdlock(&m->lock);
+  r = holder(m, address);
+  if (r != NULL && r->range.valid != NULL && holds(&r->range, address, size))
+    bits_set(r->range.valid, address - r->range.first, size);
+  pthread_rwlock_unlock(&m->lock);
+}
+
+/* `from` may overlap `to` in the same range: go the way memmove does. */
+static void bits_copy(const kiln__range *to, uint64_t at,
+                      const kiln__range *from, uint64_t source, uint64_t n)
+{
+  const bool down = to->valid == from->valid && at > source;
+  uint64_t done = 0;
+
+  if (!down && at % 8 == 0 && source % 8 == 0) {
+    for (; done + 8 <= n; done += 8)
+      __atomic_store_n(
+          to->valid + (at + done) / 8,
+          __atomic_load_n(from->valid + (source + done) / 8, __ATOMIC_RELAXED),
+          __ATOMIC_RELAXED);
+  }
+  for (uint64_t k = done; k < n; k++) {
+    const uint64_t i = down ? n - 1 - k : k;
+
+    bit_put(to->valid, at + i, bit(from->valid, source + i));
+  }
+}
+
+void kiln__memory_copied(kiln__memory *memory, uint64_t to, uint64_t from,
+                         uint64_t size)
+{
+  map *m = map_of(memory);
+  const region *d, *s;
+
+  pthread_rwlock_rdlock(&m->lock);
+  d = holder(m, to);
+  s = holder(m, from);
+  if (d != NULL && d->range.valid != NULL && holds(&d->range, to, size)) {
+    const uint64_t at = to - d->range.first;
+
+    if (s != NULL && s->range.valid != NULL && holds(&s->range, from, size))
+      bits_copy(&d->range, at, &s->range, from - s->range.first, size);
+    else
+      bits_set(d->range.valid, at, size);
+  }
+  pthread_rwlock_unlock(&m->lock);
+}
+
+void *kiln__memory_set_shadow(kiln__memory *memory, uint64_t first,
+                              void *shadow)
+{
+  map *m = map_of(memory);
+  region *r;
+
+  pthread_rwlock_wrlock(&m->lock);
+  r = holder(m, first);
+  if (r != NULL && r->range.first != first)
+    r = NULL;
+  if (r != NULL && r->range.shadow == NULL) {
+    r->range.shadow = shadow;
+    atomic_fetch_add(&m->head.epoch, 1);
+  }
+  shadow = r != NULL ? r->range.shadow : NULL;
+  pthread_rwlock_unlock(&m->lock);
+  return shadow;
+}
+
+void kiln__memory_each(kiln__memory *memory,
+                       void (*fn)(void *user, const kiln__range *range),
+                       void *user)
+{
+  map *m = map_of(memory);
+  uint64_t from = 0;
+  kiln__range range;
+  bool more;
+
+  do {
+    size_t at;
+
+    pthread_rwlock_rdlock(&m->lock);
+    at = position(m, from);
+    more = at < m->n;
+    if (more)
+      range = m->regions[at]->range;
+    pthread_rwlock_unlock(&m->lock);
+    if (more) {
+      fn(user, &range);
+      from = range.last;
+    }
+  } while (more);
+}
