@@ -111,6 +111,8 @@ typedef struct kiln__ptx_variable {
   uint32_t pointee_align;  /* 0 without .ptr */
   bool has_ptr;            /* .ptr was there */
   uint32_t array_elements; /* .texref t[4]; else product of dimensions */
+  uint32_t number;         /* for code/: in the program's globals */
+  uint64_t place;          /* for code/: offset in its state space */
 } kiln__ptx_variable;
 
 typedef enum kiln__symbol_kind {
@@ -207,6 +209,7 @@ struct kiln__ptx_function {
   uint32_t n_registers;
   kiln__ptx_symbol **labels; /* for messages, by statement */
   uint32_t n_labels;
+  uint32_t number; /* for code/: in the program's functions */
 };
 
 typedef struct kiln__ptx_module {
