@@ -26,11 +26,12 @@ typedef enum kiln__access {
   KILN__ACCESS_ATOMIC
 } kiln__access;
 
-/* Block begins and ends; a barrier of the whole block was passed. Names what
+/* Block begins and ends; a barrier was passed by these warps (bit set): all of
+ * the block, or those that a named barrier with a count had.
  * shared memory it has. False: no memory for shadows (checks go on without). */
 bool kiln__watch_block_begin(kiln__block *block);
 void kiln__watch_block_end(kiln__block *block);
-void kiln__watch_barrier(kiln__block *block);
+void kiln__watch_barrier(kiln__block *block, uint32_t warps);
 
 /* A memory access of the active lanes: addresses within `space` (global and
  * generic-that-is-global: device addresses; shared: offsets), `bytes` each.
