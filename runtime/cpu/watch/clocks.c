@@ -1,0 +1,93 @@
+/* clocks.c -- sets of block clocks, sorted by block. */
+#include "state.h"
+
+#include <string.h>
+
+/* Index of the first item at or above `block`. */
+static uint32_t find(const kiln__clocks *c, uint32_t block)
+{
+  uint32_t low = 0, high = c->n;
+
+  while (low < high) {
+    const uint32_t middle = low + (high - low) / 2;
+
+    if (c->items[middle].block < block)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static bool reserve(const kiln_allocator *a, kiln__clocks *c, uint32_t n)
+{
+  void *p;
+  uint32_t capacity = c->capacity == 0 ? 8 : c->capacity;
+
+  if (n <= c->capacity)
+    return true;
+  while (capacity < n)
+    capacity *= 2;
+  p = kiln__resize(a, c->items, (size_t)capacity * sizeof *c->items);
+  if (p == NULL)
+    return false;
+  c->items = p;
+  c->capacity = capacity;
+  return true;
+}
+
+uint32_t kiln__clocks_of(const kiln__clocks *c, uint32_t block)
+{
+  const uint32_t i = find(c, block);
+
+  return i < c->n && c->items[i].block == block ? c->items[i].time : 0;
+}
+
+bool kiln__clocks_raise(const kiln_allocator *a, kiln__clocks *c,
+                        uint32_t block, uint32_t time)
+{
+  const uint32_t i = find(c, block);
+
+  if (i < c->n && c->items[i].block == block) {
+    if (c->items[i].time < time)
+      c->items[i].time = time;
+    return true;
+  }
+  if (!reserve(a, c, c->n + 1))
+    return false;
+  memmove(c->items + i + 1, c->items + i, (c->n - i) * sizeof *c->items);
+  c->items[i].block = block;
+  c->items[i].time = time;
+  c->n++;
+  return true;
+}
+
+bool kiln__clocks_join(const kiln_allocator *a, kiln__clocks *to,
+                       const kiln__clocks *from)
+{
+  uint32_t i = to->n, j = from->n, missing = 0;
+
+  for (uint32_t x = 0, y = 0; y < from->n; y++) {
+    while (x < to->n && to->items[x].block < from->items[y].block)
+      x++;
+    missing += x == to->n || to->items[x].block != from->items[y].block;
+  }
+  if (!reserve(a, to, to->n + missing))
+    return false;
+  /* Merged from the end, so that nothing is overwritten before it is read. */
+  to->n += missing;
+  for (uint32_t k = to->n; j > 0; k--) {
+    if (i > 0 && to->items[i - 1].block > from->items[j - 1].block) {
+      to->items[k - 1] = to->items[--i];
+    } else if (i > 0 && to->items[i - 1].block == from->items[j - 1].block) {
+      i--;
+      j--;
+      to->items[k - 1] = to->items[i];
+      if (to->items[k - 1].time < from->items[j].time)
+        to->items[k - 1].time = from->items[j].time;
+    } else {
+      to->items[k - 1] = from->items[--j];
+    }
+  }
+  return true;
+}

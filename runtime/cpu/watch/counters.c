@@ -1,0 +1,150 @@
+/* counters.c -- tallies of instructions added up by kernel and source line. */
+#include "state.h"
+
+#include <string.h>
+
+_Static_assert((int)KILN__N_CLASSES == (int)KILN_CPU_N_CLASSES,
+               "<kiln/cpu.h> tells as many classes apart");
+
+kiln__tally *kiln__watch_tally(kiln__watch *watch, unsigned thread,
+                               const kiln__code *code)
+{
+  kiln__tallies *t;
+
+  pthread_mutex_lock(&watch->lock);
+  t = watch->tallies;
+  while (t != NULL && (t->thread != thread || t->code != code))
+    t = t->next;
+  if (t == NULL) {
+    t = kiln__calloc(&watch->alloc, 1, sizeof *t);
+    if (t != NULL) {
+      t->thread = thread;
+      t->code = code;
+      t->tally =
+          kiln__calloc(&watch->alloc, code->n_insns + 1u, sizeof *t->tally);
+      t->next = watch->tallies;
+      watch->tallies = t;
+    }
+  }
+  pthread_mutex_unlock(&watch->lock);
+  return t != NULL ? t->tally : NULL;
+}
+
+/* One instruction's tally into the counters that its class belongs to. */
+static void add(kiln_cpu_counters *c, const kiln__insn *in,
+                const kiln__tally *t)
+{
+  c->warp_insns += t->issued;
+  c->thread_insns += t->lanes;
+  c->warp_class[in->klass] += t->issued;
+  c->thread_class[in->klass] += t->lanes;
+  switch (in->klass) {
+  case KILN__CLASS_GLOBAL_LOAD:
+  case KILN__CLASS_GENERIC_LOAD:
+    c->global_load_requests += t->events;
+    c->global_load_sectors += t->cost;
+    break;
+  case KILN__CLASS_GLOBAL_STORE:
+  case KILN__CLASS_GENERIC_STORE:
+    c->global_store_requests += t->events;
+    c->global_store_sectors += t->cost;
+    break;
+  case KILN__CLASS_SHARED_LOAD:
+    c->shared_load_requests += t->events;
+    c->shared_load_passes += t->cost;
+    break;
+  case KILN__CLASS_SHARED_STORE:
+    c->shared_store_requests += t->events;
+    c->shared_store_passes += t->cost;
+    break;
+  case KILN__CLASS_LOCAL_LOAD:
+    c->local_load_requests += t->events;
+    c->local_load_sectors += t->cost;
+    break;
+  case KILN__CLASS_LOCAL_STORE:
+    c->local_store_requests += t->events;
+    c->local_store_sectors += t->cost;
+    break;
+  case KILN__CLASS_ATOMIC:
+    c->atomics += t->issued;
+    c->atomic_conflicts += t->cost;
+    break;
+  case KILN__CLASS_BARRIER:
+    c->barriers += t->issued;
+    break;
+  case KILN__CLASS_BRANCH:
+    if (in->kind == KILN__KIND_BRANCH || in->kind == KILN__KIND_SWITCH) {
+      c->branches += t->issued;
+      c->divergent_branches += t->events;
+    }
+    break;
+  default:
+    break;
+  }
+}
+
+/* Lines in order of first appearance in the code, found again by a linear look
+ * at the list: a kernel has some hundred lines at most. */
+typedef struct lines {
+  kiln_cpu_counters *items;
+  size_t n, capacity;
+} lines;
+
+static kiln_cpu_counters *line_at(const kiln_allocator *a, lines *l,
+                                  const char *kernel, const char *file,
+                                  unsigned line)
+{
+  for (size_t i = l->n; i > 0; i--) {
+    if (l->items[i - 1].line == line && strcmp(l->items[i - 1].file, file) == 0)
+      return &l->items[i - 1];
+  }
+  if (l->n == l->capacity) {
+    const size_t capacity = l->capacity == 0 ? 32 : 2 * l->capacity;
+    void *p = kiln__resize(a, l->items, capacity * sizeof *l->items);
+
+    if (p == NULL)
+      return NULL;
+    l->items = p;
+    l->capacity = capacity;
+  }
+  l->items[l->n] =
+      (kiln_cpu_counters){.kernel = kernel, .file = file, .line = line};
+  return &l->items[l->n++];
+}
+
+static void add_function(const kiln__watch *watch, const kiln__tallies *t,
+                         kiln_cpu_counters *out, lines *l)
+{
+  const kiln__program *p = watch->program;
+
+  for (uint32_t i = 0; i < t->code->n_insns && t->tally != NULL; i++) {
+    const kiln__line *at = &t->code->lines[i];
+    const bool known =
+        at->line != 0 && at->file < p->n_files && p->files[at->file] != NULL;
+    kiln_cpu_counters *line;
+
+    if (t->tally[i].issued == 0)
+      continue;
+    add(out, &t->code->insns[i], &t->tally[i]);
+    line = l != NULL
+               ? line_at(&watch->alloc, l, watch->code->name,
+                         known ? p->files[at->file] : "", known ? at->line : 0)
+               : NULL;
+    if (line != NULL)
+      add(line, &t->code->insns[i], &t->tally[i]);
+  }
+}
+
+void kiln__watch_counters(const kiln__watch *watch, kiln_cpu_counters *out,
+                          kiln_cpu_line_fn fn, void *user)
+{
+  lines l = {0};
+
+  *out = (kiln_cpu_counters){
+      .kernel = watch->code->name, .file = "", .launches = 1};
+  for (const kiln__tallies *t = watch->tallies; t != NULL; t = t->next)
+    add_function(watch, t, out, fn != NULL ? &l : NULL);
+  for (size_t i = 0; i < l.n; i++)
+    fn(user, &l.items[i]);
+  kiln__free(&watch->alloc, l.items);
+}

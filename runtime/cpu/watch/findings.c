@@ -1,0 +1,326 @@
+/* findings.c -- what the checks found, once a place, as data and as text. */
+#include "state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_FINDINGS = 1000, TEXT_SIZE = 2048 };
+
+static const char *const space_text[] = {"generic",  "register",  "global",
+                                         "constant", "shared",    "shared",
+                                         "local",    "parameter", "texture"};
+
+/* The function that an instruction belongs to. */
+static const kiln__code *code_of(const kiln__watch *watch, const kiln__insn *in)
+{
+  for (uint32_t i = 0; in != NULL && i < watch->program->n_functions; i++) {
+    const kiln__code *code = &watch->program->functions[i];
+
+    if (code->n_insns > 0 && in >= code->insns &&
+        in < code->insns + code->n_insns)
+      return code;
+  }
+  return watch->code;
+}
+
+static const kiln__line *line_of(const kiln__watch *watch, const kiln__insn *in)
+{
+  static const kiln__line none;
+  const kiln__code *code = code_of(watch, in);
+
+  return in != NULL && in->index < code->n_insns && code->lines != NULL
+             ? &code->lines[in->index]
+             : &none;
+}
+
+static const char *file_of(const kiln__watch *watch, const kiln__line *line)
+{
+  return line->file < watch->program->n_files &&
+                 watch->program->files[line->file] != NULL
+             ? watch->program->files[line->file]
+             : "";
+}
+
+void kiln__watch_line(const kiln__watch *watch, const kiln__insn *in, char *buf,
+                      size_t size)
+{
+  const kiln__line *line = line_of(watch, in);
+
+  if (line->line != 0)
+    kiln__format(buf, size, "line %u of %s", line->line, file_of(watch, line));
+  else
+    kiln__format(buf, size, "line %u of the PTX", line->ptx);
+}
+
+void kiln__watch_thread(const kiln__grid *grid, uint32_t warp, uint32_t lane,
+                        uint32_t thread[3])
+{
+  const uint32_t t = warp * KILN__WARP + lane;
+  const uint32_t *dim = grid->block_dim;
+
+  thread[0] = t % dim[0];
+  thread[1] = t / dim[0] % dim[1];
+  thread[2] = t / dim[0] / dim[1];
+}
+
+/* "at 0x200000000404, 4 bytes past the end of allocation 3 (1024 bytes)". */
+static void describe_address(kiln_cpu_finding *f, const kiln__grid *grid,
+                             char *buf, size_t size)
+{
+  kiln__nearby near;
+
+  if (strcmp(f->space, "shared") == 0) {
+    kiln__format(buf, size, "offset %" PRIu64 " of %u bytes of shared memory",
+                 f->address, grid->shared_size);
+    return;
+  }
+  kiln__memory_near(grid->memory, f->address, &near);
+  if (near.has_below && f->address < near.below.last) {
+    f->allocation = near.below.first;
+    f->allocation_size = near.below.last - near.below.first;
+    kiln__format(buf, size,
+                 "0x%" PRIx64 ", byte %" PRIu64 " of %s%s%s of %" PRIu64
+                 " bytes",
+                 f->address, f->address - near.below.first,
+                 near.below.name != NULL ? "variable " : "allocation ",
+                 near.below.name != NULL ? near.below.name : "",
+                 near.below.name != NULL ? "" : "0x", f->allocation_size);
+    if (near.below.name == NULL)
+      kiln__format(buf, size,
+                   "0x%" PRIx64 ", byte %" PRIu64 " of the %" PRIu64
+                   " bytes allocated at 0x%" PRIx64,
+                   f->address, f->address - near.below.first,
+                   f->allocation_size, near.below.first);
+    return;
+  }
+  if (near.was_freed) {
+    f->allocation = near.freed.first;
+    f->allocation_size = near.freed.last - near.freed.first;
+    kiln__format(buf, size,
+                 "0x%" PRIx64 ", in the %" PRIu64 " bytes at 0x%" PRIx64
+                 " that were freed",
+                 f->address, f->allocation_size, near.freed.first);
+    return;
+  }
+  if (near.has_below) {
+    f->allocation = near.below.first;
+    f->allocation_size = near.below.last - near.below.first;
+    kiln__format(buf, size,
+                 "0x%" PRIx64 ", %" PRIu64 " bytes past the end of the %" PRIu64
+                 " bytes allocated at 0x%" PRIx64,
+                 f->address, f->address - near.below.last, f->allocation_size,
+                 near.below.first);
+    return;
+  }
+  kiln__format(buf, size, "0x%" PRIx64 ", where nothing is allocated",
+               f->address);
+}
+
+static void write_text(kiln_cpu_finding *f, char *buf, const char *place,
+                       const char *what, const char *address,
+                       const char *advice)
+{
+  const char *sep = f->other[0] != '\0' ? " " : "";
+
+  kiln__format(buf, TEXT_SIZE,
+               "%s in %s, %s\n"
+               "  thread (%u,%u,%u) of block (%u,%u,%u) %s%s%s%s%s%s\n"
+               "  look at: %s",
+               f->kind, f->kernel, place, f->thread[0], f->thread[1],
+               f->thread[2], f->block[0], f->block[1], f->block[2], what, sep,
+               f->other, address[0] != '\0' ? "\n  address: " : "", address, "",
+               advice);
+}
+
+static kiln__found *known(const kiln__watch *watch, const kiln__insn *in,
+                          const char *kind)
+{
+  kiln__found *found = watch->found;
+
+  while (found != NULL &&
+         (found->in != in || strcmp(found->finding.kind, kind) != 0))
+    found = found->next;
+  return found;
+}
+
+/* Texts live in the same block of memory as the finding. */
+typedef struct record {
+  kiln__found found;
+  char other[512], text[TEXT_SIZE];
+} record;
+
+static record *add(kiln__watch *watch, const kiln__insn *in)
+{
+  record *r;
+
+  if (watch->n_found >= MOST_FINDINGS)
+    return NULL;
+  r = kiln__calloc(&watch->alloc, 1, sizeof *r);
+  if (r == NULL)
+    return NULL;
+  r->found.in = in;
+  *watch->last = &r->found;
+  watch->last = &r->found.next;
+  watch->n_found++;
+  return r;
+}
+
+void kiln__find(kiln__watch *watch, unsigned check, const char *kind,
+                const kiln__where *where, const char *other, const char *what,
+                const char *advice)
+{
+  const kiln__grid *grid = where->w->grid;
+  const kiln__line *line = line_of(watch, where->in);
+  kiln__found *old = known(watch, where->in, kind);
+  char place[320], address[320] = "";
+  kiln_cpu_finding *f;
+  record *r;
+
+  if (old != NULL) {
+    old->finding.count++;
+    return;
+  }
+  r = add(watch, where->in);
+  if (r == NULL)
+    return;
+  f = &r->found.finding;
+  kiln__copy_text(r->other, sizeof r->other, other);
+  *f = (kiln_cpu_finding){.check = check,
+                          .kind = kind,
+                          .kernel = watch->code->name,
+                          .function = code_of(watch, where->in)->name,
+                          .file = file_of(watch, line),
+                          .line = line->line,
+                          .ptx_line = line->ptx,
+                          .insn = kiln__op_name[where->in->op],
+                          .space = space_text[where->space],
+                          .address = where->address,
+                          .bytes = where->bytes,
+                          .other = r->other,
+                          .count = 1,
+                          .text = r->text};
+  memcpy(f->block, where->w->block->ctaid, sizeof f->block);
+  kiln__watch_thread(grid, where->w->index,
+                     (uint32_t)(where->lane < 0 ? 0 : where->lane), f->thread);
+  kiln__watch_line(watch, where->in, place, sizeof place);
+  if (where->bytes != 0)
+    describe_address(f, grid, address, sizeof address);
+  write_text(f, r->text, place, what, address, advice);
+}
+
+void kiln__watch_sync_misuse(kiln__warp *w, const kiln__insn *in, int lane,
+                             const char *format, ...)
+{
+  kiln__watch *watch = w->grid->watch;
+  const kiln__where where = {.w = w, .in = in, .lane = lane};
+  char what[512];
+  va_list args;
+
+  if (watch == NULL || (watch->checks & KILN_CPU_CHECK_SYNC) == 0)
+    return;
+  va_start(args, format);
+  vsnprintf(what, sizeof what, format, args);
+  va_end(args);
+  pthread_mutex_lock(&watch->lock);
+  kiln__find(watch, KILN_CPU_CHECK_SYNC,
+             in->kind == KILN__KIND_BARRIER ? "divergent barrier"
+                                            : "wrong mask",
+             &where, "", what,
+             in->kind == KILN__KIND_BARRIER
+                 ? "move the barrier to where all threads of the block pass"
+                 : "compute the mask where all lanes still agree "
+                   "(__ballot_sync), and let every lane that it names arrive");
+  pthread_mutex_unlock(&watch->lock);
+}
+
+/* ---- Faults ---------------------------------------------------------------------- */
+
+typedef struct fault_words {
+  kiln__fault_kind fault;
+  const char *kind, *what, *advice;
+} fault_words;
+
+static const fault_words words[] = {
+    {KILN__FAULT_ADDRESS, "out of bounds", "touches memory that is not its own",
+     "the index and its limit: is the last block's tail guarded by `if (i < "
+     "n)`?"},
+    {KILN__FAULT_MISALIGNED, "misaligned",
+     "uses an address that is no multiple of the access's size",
+     "the cast that made the pointer's type wider"},
+    {KILN__FAULT_SPACE, "out of bounds", "uses an address of no state space",
+     "the pointer: was it ever set?"},
+    {KILN__FAULT_DEADLOCK, "deadlock", "waits for ever",
+     "who should have released it: see the threads that wait"},
+    {KILN__FAULT_STACK, "out of bounds", "needs more stack than there is",
+     "the recursion's end, or CU_LIMIT_STACK_SIZE"},
+};
+
+static const fault_words *words_of(kiln__fault_kind kind)
+{
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    if (words[i].fault == kind)
+      return &words[i];
+  }
+  return NULL;
+}
+
+void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid)
+{
+  const kiln__fault_info *fault = &grid->fault;
+  const fault_words *word = words_of(fault->kind);
+  const kiln__insn *in =
+      fault->code != NULL && fault->insn < fault->code->n_insns
+          ? &fault->code->insns[fault->insn]
+          : NULL;
+  const unsigned check = fault->kind == KILN__FAULT_DEADLOCK
+                             ? KILN_CPU_CHECK_SYNC
+                             : KILN_CPU_CHECK_MEMORY;
+  char place[320], address[320] = "";
+  kiln__nearby near;
+  record *r;
+
+  if (word == NULL || in == NULL || (watch->checks & check) == 0)
+    return;
+  pthread_mutex_lock(&watch->lock);
+  r = add(watch, in);
+  if (r != NULL) {
+    const kiln__line *line = line_of(watch, in);
+    kiln_cpu_finding *f = &r->found.finding;
+
+    *f = (kiln_cpu_finding){.check = check,
+                            .kind = word->kind,
+                            .kernel = watch->code->name,
+                            .function = fault->code->name,
+                            .file = file_of(watch, line),
+                            .line = line->line,
+                            .ptx_line = line->ptx,
+                            .insn = kiln__op_name[in->op],
+                            .space = space_text[fault->space],
+                            .address = fault->address,
+                            .bytes = fault->bytes,
+                            .other = r->other,
+                            .count = 1,
+                            .text = r->text};
+    memcpy(f->block, fault->block, sizeof f->block);
+    memcpy(f->thread, fault->thread, sizeof f->thread);
+    if (fault->bytes != 0) {
+      describe_address(f, grid, address, sizeof address);
+      kiln__memory_near(grid->memory, fault->address, &near);
+      if (fault->kind == KILN__FAULT_ADDRESS && near.was_freed &&
+          strcmp(f->space, "shared") != 0)
+        f->kind = "use after free";
+    }
+    kiln__copy_text(r->other, sizeof r->other, fault->text);
+    kiln__watch_line(watch, in, place, sizeof place);
+    write_text(f, r->text, place, word->what, address, word->advice);
+  }
+  pthread_mutex_unlock(&watch->lock);
+}
+
+void kiln__watch_findings(kiln__watch *watch, kiln_cpu_finding_fn fn,
+                          void *user)
+{
+  for (const kiln__found *f = watch->found; f != NULL; f = f->next)
+    fn(user, &f->finding);
+}

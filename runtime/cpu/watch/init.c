@@ -1,0 +1,75 @@
+/* init.c -- reads of memory that nobody wrote: one bit a byte, set by writes of
+ * kernels, copies and fills. */
+#include "state.h"
+
+#include <string.h>
+
+static bool all_set(const uint8_t *bits, uint64_t from, uint32_t n)
+{
+  for (uint64_t i = from; i < from + n; i++) {
+    if ((bits[i / 8] >> (i % 8) & 1) == 0)
+      return false;
+  }
+  return true;
+}
+
+static void set(uint8_t *bits, uint64_t from, uint32_t n)
+{
+  for (uint64_t i = from; i < from + n; i++)
+    bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
+}
+
+static void report(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                   int lane, kiln__space space, uint64_t address,
+                   uint32_t bytes)
+{
+  const kiln__where where = {w, in, lane, space, address, bytes};
+
+  kiln__find(watch, KILN_CPU_CHECK_INIT, "uninitialised read", &where, "",
+             "reads what nobody wrote",
+             space == KILN__SPACE_SHARED
+                 ? "shared memory starts without values: write it first, and "
+                   "put __syncthreads() before the read"
+                 : "fill or copy to the allocation before the launch, or check "
+                   "the index");
+}
+
+/* Bits of `address` and its place in them; NULL: not kept. */
+static uint8_t *bits_of(kiln__warp *w, kiln__space space, uint64_t address,
+                        uint32_t bytes, uint64_t *at)
+{
+  const kiln__block_state *state = w->block->watch;
+  kiln__range range;
+
+  if (space == KILN__SPACE_SHARED) {
+    *at = address;
+    return state != NULL && address + bytes <= (uint64_t)state->n_words * 4
+               ? state->shared_valid
+               : NULL;
+  }
+  if (!kiln__memory_find(w->grid->memory, address, &range) ||
+      address + bytes > range.last)
+    return NULL;
+  *at = address - range.first;
+  return range.valid;
+}
+
+void kiln__init_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                       kiln__space space, const uint64_t *address,
+                       uint32_t mask, uint32_t bytes, kiln__access access)
+{
+  if (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL)
+    return;
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+    uint64_t at = 0;
+    uint8_t *bits = bits_of(w, space, address[lane], bytes, &at);
+
+    if (bits == NULL)
+      continue;
+    if (access != KILN__ACCESS_WRITE && !all_set(bits, at, bytes))
+      report(watch, w, in, lane, space, address[lane], bytes);
+    if (access != KILN__ACCESS_READ)
+      set(bits, at, bytes);
+  }
+}

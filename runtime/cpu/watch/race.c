@@ -1,0 +1,424 @@
+/* race.c -- conflicting accesses that nothing orders.
+ *
+ * Happens-before by clocks (Mattern 1989; epochs as in FastTrack, Flanagan and
+ * Freund 2009). Lanes of a warp are ordered by warp-level synchronisation, warps
+ * of a block by barriers, blocks by a fence followed by a strong store (atomic,
+ * volatile, relaxed) whose value another one reads. Strong accesses do not race
+ * with each other. In lock-step the lanes of a warp are ordered by their
+ * instructions.
+ *
+ * It errs on the quiet side: what one warp of a block learns of another block
+ * counts for the whole block, and a word remembers its last writer and two
+ * readers only. */
+#include "state.h"
+
+#include <string.h>
+
+static bool is_strong(const kiln__insn *in, kiln__access access)
+{
+  return access == KILN__ACCESS_ATOMIC || in->sem != KILN__SEM_WEAK;
+}
+
+/* ---- Shadow ------------------------------------------------------------------ */
+
+static kiln__cell *global_cell(kiln__watch *watch, uint64_t address)
+{
+  const uint64_t number = address / KILN__PAGE_BYTES;
+  kiln__page **bucket =
+      &watch->pages[(number ^ (number >> 12)) % KILN__N_BUCKETS];
+  kiln__page *page = *bucket;
+
+  while (page != NULL && page->number != number)
+    page = page->next;
+  if (page == NULL) {
+    page = kiln__calloc(&watch->alloc, 1, sizeof *page);
+    if (page == NULL)
+      return NULL;
+    page->cells =
+        kiln__calloc(&watch->alloc, KILN__PAGE_WORDS, sizeof *page->cells);
+    if (page->cells == NULL) {
+      kiln__free(&watch->alloc, page);
+      return NULL;
+    }
+    page->number = number;
+    page->next = *bucket;
+    *bucket = page;
+  }
+  return &page->cells[address % KILN__PAGE_BYTES / 4];
+}
+
+/* NULL: no memory, or beyond shared memory; the access goes unchecked. */
+static kiln__cell *cell_of(kiln__watch *watch, const kiln__block_state *state,
+                           kiln__space space, uint64_t address)
+{
+  if (space != KILN__SPACE_SHARED)
+    return global_cell(watch, address);
+  return state->shared != NULL && address / 4 < state->n_words
+             ? &state->shared[address / 4]
+             : NULL;
+}
+
+static uint64_t meeting_key(const kiln__block *block, kiln__space space,
+                            uint64_t address)
+{
+  if (space != KILN__SPACE_SHARED)
+    return address;
+  return (UINT64_C(1) << 63) | (block->number << 24) | address;
+}
+
+static kiln__meeting *find_meeting(kiln__watch *watch, uint64_t key, bool make)
+{
+  kiln__meeting **bucket =
+      &watch->meetings[(key ^ (key >> 13) ^ (key >> 27)) % KILN__N_BUCKETS];
+  kiln__meeting *m = *bucket;
+
+  while (m != NULL && m->key != key)
+    m = m->next;
+  if (m == NULL && make) {
+    m = kiln__calloc(&watch->alloc, 1, sizeof *m);
+    if (m == NULL)
+      return NULL;
+    m->key = key;
+    m->next = *bucket;
+    *bucket = m;
+  }
+  return m;
+}
+
+void kiln__race_free(kiln__watch *watch)
+{
+  const kiln_allocator *a = &watch->alloc;
+
+  for (int i = 0; i < KILN__N_BUCKETS; i++) {
+    while (watch->pages[i] != NULL) {
+      kiln__page *page = watch->pages[i];
+
+      watch->pages[i] = page->next;
+      kiln__free(a, page->cells);
+      kiln__free(a, page);
+    }
+    while (watch->meetings[i] != NULL) {
+      kiln__meeting *m = watch->meetings[i];
+
+      watch->meetings[i] = m->next;
+      kiln__free(a, m->known.items);
+      kiln__free(a, m);
+    }
+  }
+}
+
+/* ---- Order -------------------------------------------------------------------- */
+
+static void raise(uint32_t *to, const uint32_t *from, uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    if (to[i] < from[i])
+      to[i] = from[i];
+  }
+}
+
+static bool ordered(const kiln__block_state *state, const kiln__warp *w,
+                    uint32_t lane, const kiln__stamp *before)
+{
+  const kiln__warp_clocks *mine = &state->warps[w->index];
+
+  if (before->block != (uint32_t)w->block->number)
+    return kiln__clocks_of(&state->known, before->block) >= before->time;
+  if (before->warp != w->index)
+    return mine->warps[before->warp] >= before->warp_clock;
+  return before->lane == lane || w->grid->lock_step ||
+         mine->lanes[lane][before->lane] >= before->lane_clock;
+}
+
+static kiln__stamp stamp_of(const kiln__block_state *state, const kiln__warp *w,
+                            const kiln__insn *in, uint32_t lane, uint8_t bytes,
+                            bool strong)
+{
+  const kiln__warp_clocks *mine = &state->warps[w->index];
+
+  return (kiln__stamp){.in = in,
+                       .block = (uint32_t)w->block->number,
+                       .time = state->time,
+                       .warp_clock = mine->warps[w->index],
+                       .lane_clock = mine->lanes[lane][lane],
+                       .warp = (uint8_t)w->index,
+                       .lane = (uint8_t)lane,
+                       .bytes = bytes,
+                       .strong = strong};
+}
+
+/* ---- Meeting other warps and blocks --------------------------------------------- */
+
+/* What everything before the fence was stays visible to who reads `m`. */
+static void publish(kiln__watch *watch, kiln__block_state *state,
+                    const kiln__warp *w, uint32_t lane, kiln__meeting *m)
+{
+  kiln__warp_clocks *mine = &state->warps[w->index];
+  const uint32_t block = (uint32_t)w->block->number;
+
+  kiln__clocks_join(&watch->alloc, &m->known, &state->known);
+  if (mine->fenced_time > 0)
+    kiln__clocks_raise(&watch->alloc, &m->known, block, mine->fenced_time);
+  if (m->block != block)
+    memset(m->warps, 0, sizeof m->warps);
+  if (m->block != block || m->warp != w->index)
+    memset(m->lanes, 0, sizeof m->lanes);
+  m->block = block;
+  m->warp = (uint8_t)w->index;
+  raise(m->warps, mine->fenced, KILN__MAX_WARPS);
+  raise(m->lanes, mine->lanes[lane], KILN__WARP);
+  /* What this lane does from here on is not part of it. */
+  mine->lanes[lane][lane]++;
+}
+
+static void learn(kiln__watch *watch, kiln__block_state *state,
+                  const kiln__warp *w, uint32_t lane, const kiln__meeting *m)
+{
+  kiln__warp_clocks *mine = &state->warps[w->index];
+
+  kiln__clocks_join(&watch->alloc, &state->known, &m->known);
+  if (m->block != (uint32_t)w->block->number)
+    return;
+  raise(mine->warps, m->warps, KILN__MAX_WARPS);
+  if (m->warp == w->index)
+    raise(mine->lanes[lane], m->lanes, KILN__WARP);
+}
+
+static void fence(kiln__block_state *state, uint32_t warp)
+{
+  kiln__warp_clocks *mine = &state->warps[warp];
+
+  memcpy(mine->fenced, mine->warps, sizeof mine->fenced);
+  mine->warps[warp]++;
+  mine->fenced_time = state->time++;
+}
+
+static bool releases(const kiln__insn *in)
+{
+  return in->sem == KILN__SEM_RELEASE || in->sem == KILN__SEM_ACQ_REL ||
+         in->sem == KILN__SEM_SC;
+}
+
+static void meet(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                 kiln__space space, const uint64_t *address, uint32_t mask,
+                 kiln__access access)
+{
+  kiln__block_state *state = w->block->watch;
+
+  if (access != KILN__ACCESS_READ && releases(in))
+    fence(state, w->index);
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint32_t lane = (uint32_t)__builtin_ctz(m);
+    kiln__meeting *meeting =
+        find_meeting(watch, meeting_key(w->block, space, address[lane]),
+                     access != KILN__ACCESS_READ);
+
+    if (meeting == NULL)
+      continue;
+    if (access != KILN__ACCESS_WRITE)
+      learn(watch, state, w, lane, meeting);
+    if (access != KILN__ACCESS_READ)
+      publish(watch, state, w, lane, meeting);
+  }
+}
+
+/* ---- Accesses ------------------------------------------------------------------- */
+
+static void report(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                   uint32_t lane, kiln__space space, uint64_t address,
+                   uint32_t bytes, bool write, const kiln__stamp *before,
+                   bool before_wrote)
+{
+  const kiln__where where = {w, in, (int)lane, space, address, bytes};
+  const bool same_block = before->block == (uint32_t)w->block->number;
+  const bool same_warp = same_block && before->warp == w->index;
+  char line[256], other[512], what[160];
+  uint32_t thread[3], block[3];
+
+  kiln__watch_line(watch, before->in, line, sizeof line);
+  kiln__watch_thread(w->grid, before->warp, before->lane, thread);
+  block[0] = before->block % w->grid->grid_dim[0];
+  block[1] = before->block / w->grid->grid_dim[0] % w->grid->grid_dim[1];
+  block[2] = before->block / w->grid->grid_dim[0] / w->grid->grid_dim[1];
+  kiln__format(other, sizeof other,
+               "thread (%u,%u,%u) of block (%u,%u,%u), which %s it at %s",
+               thread[0], thread[1], thread[2], block[0], block[1], block[2],
+               before_wrote ? "wrote" : "read", line);
+  kiln__format(what, sizeof what, "%s without order after",
+               write ? "writes" : "reads");
+  kiln__find(watch, KILN_CPU_CHECK_RACE, "race", &where, other, what,
+             same_warp    ? "put __syncwarp() between the two"
+             : same_block ? "put __syncthreads() between the two, or make both "
+                            "atomic"
+                          : "blocks run in any order: use an atomic, or "
+                            "__threadfence() and an atomic flag, or two "
+                            "launches");
+}
+
+static void check_word(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                       uint32_t lane, kiln__space space, uint64_t address,
+                       uint32_t bytes, uint8_t which, kiln__access access)
+{
+  const kiln__block_state *state = w->block->watch;
+  const kiln__cell *cell = cell_of(watch, state, space, address);
+  const bool strong = is_strong(in, access);
+  const bool write = access != KILN__ACCESS_READ;
+
+  if (cell == NULL)
+    return;
+  if (cell->writer.in != NULL && (cell->writer.bytes & which) != 0 &&
+      !(strong && cell->writer.strong) &&
+      !ordered(state, w, lane, &cell->writer)) {
+    report(watch, w, in, lane, space, address, bytes, write, &cell->writer,
+           true);
+    return;
+  }
+  for (int i = 0; i < 2 && write; i++) {
+    const kiln__stamp *reader = &cell->reader[i];
+
+    if (reader->in != NULL && (reader->bytes & which) != 0 &&
+        !(strong && reader->strong) && !ordered(state, w, lane, reader)) {
+      report(watch, w, in, lane, space, address, bytes, write, reader, false);
+      return;
+    }
+  }
+}
+
+static bool same_warp(const kiln__stamp *a, const kiln__stamp *b)
+{
+  return a->block == b->block && a->warp == b->warp;
+}
+
+static void note_word(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                      uint32_t lane, kiln__space space, uint64_t address,
+                      uint8_t which, kiln__access access)
+{
+  const kiln__block_state *state = w->block->watch;
+  kiln__cell *cell = cell_of(watch, state, space, address);
+  const kiln__stamp stamp =
+      stamp_of(state, w, in, lane, which, is_strong(in, access));
+
+  if (cell == NULL)
+    return;
+  if (access != KILN__ACCESS_READ) {
+    cell->writer = stamp;
+    return;
+  }
+  if (cell->reader[0].in != NULL && !same_warp(&cell->reader[0], &stamp))
+    cell->reader[1] = cell->reader[0];
+  cell->reader[0] = stamp;
+}
+
+/* Each word of an access with the bytes of it that are meant. */
+typedef void word_fn(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                     uint32_t lane, kiln__space space, uint64_t address,
+                     uint32_t bytes, uint8_t which, kiln__access access);
+
+static void note_any(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                     uint32_t lane, kiln__space space, uint64_t address,
+                     uint32_t bytes, uint8_t which, kiln__access access)
+{
+  (void)bytes;
+  note_word(watch, w, in, lane, space, address, which, access);
+}
+
+static void each_word(word_fn *fn, kiln__watch *watch, kiln__warp *w,
+                      const kiln__insn *in, uint32_t lane, kiln__space space,
+                      uint64_t address, uint32_t bytes, kiln__access access)
+{
+  const uint64_t last = address + bytes;
+
+  for (uint64_t word = address & ~UINT64_C(3); word < last; word += 4) {
+    uint8_t which = 0;
+
+    for (uint64_t i = 0; i < 4; i++) {
+      if (word + i >= address && word + i < last)
+        which = (uint8_t)(which | 1u << i);
+    }
+    fn(watch, w, in, lane, space, word, bytes, which, access);
+  }
+}
+
+/* First all lanes are checked, then all noted: lanes of one instruction do not
+ * race with each other here. */
+void kiln__race_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
+                       kiln__space space, const uint64_t *address,
+                       uint32_t mask, uint32_t bytes, kiln__access access)
+{
+  if (w->block->watch == NULL ||
+      (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
+    return;
+  if (is_strong(in, access))
+    meet(watch, w, in, space, address, mask, access);
+  for (int pass = 0; pass < 2; pass++) {
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const uint32_t lane = (uint32_t)__builtin_ctz(m);
+
+      each_word(pass == 0 ? check_word : note_any, watch, w, in, lane, space,
+                address[lane], bytes, access);
+    }
+  }
+}
+
+/* ---- Synchronisation -------------------------------------------------------------- */
+
+void kiln__watch_fence(kiln__warp *w, const kiln__insn *in)
+{
+  kiln__watch *watch = w->grid->watch;
+
+  (void)in;
+  if (w->block->watch == NULL)
+    return;
+  pthread_mutex_lock(&watch->lock);
+  fence(w->block->watch, w->index);
+  pthread_mutex_unlock(&watch->lock);
+}
+
+/* All lanes of `mask` know from here on what each of them did. */
+static void join_lanes(kiln__warp_clocks *mine, uint32_t mask)
+{
+  uint32_t all[KILN__WARP] = {0};
+
+  for (uint32_t m = mask; m != 0; m &= m - 1)
+    raise(all, mine->lanes[__builtin_ctz(m)], KILN__WARP);
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const uint32_t lane = (uint32_t)__builtin_ctz(m);
+
+    memcpy(mine->lanes[lane], all, sizeof all);
+    mine->lanes[lane][lane]++;
+  }
+}
+
+void kiln__watch_warp_sync(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+{
+  kiln__watch *watch = w->grid->watch;
+  kiln__block_state *state = w->block->watch;
+
+  (void)in;
+  if (state == NULL)
+    return;
+  pthread_mutex_lock(&watch->lock);
+  join_lanes(&state->warps[w->index], mask);
+  pthread_mutex_unlock(&watch->lock);
+}
+
+void kiln__watch_barrier(kiln__block *block, uint32_t warps)
+{
+  kiln__watch *watch = block->grid->watch;
+  kiln__block_state *state = block->watch;
+  uint32_t all[KILN__MAX_WARPS] = {0};
+
+  if (state == NULL)
+    return;
+  pthread_mutex_lock(&watch->lock);
+  for (uint32_t m = warps; m != 0; m &= m - 1)
+    raise(all, state->warps[__builtin_ctz(m)].warps, KILN__MAX_WARPS);
+  for (uint32_t m = warps; m != 0; m &= m - 1) {
+    const uint32_t i = (uint32_t)__builtin_ctz(m);
+
+    memcpy(state->warps[i].warps, all, sizeof all);
+    state->warps[i].warps[i]++;
+    join_lanes(&state->warps[i], ~0u);
+  }
+  pthread_mutex_unlock(&watch->lock);
+}

@@ -1,0 +1,170 @@
+/* watch.c -- a launch's checks and counters: making, blocks, accesses. */
+#include "state.h"
+
+#include <string.h>
+
+kiln_status kiln__watch_create(kiln__watch **out, const kiln_allocator *a,
+                               unsigned checks, bool counters,
+                               const kiln__program *program,
+                               const kiln__code *code)
+{
+  kiln__watch *watch = kiln__calloc(a, 1, sizeof *watch);
+
+  *out = NULL;
+  if (watch == NULL)
+    return kiln__fail_memory("the checks of a launch");
+  watch->alloc = *a;
+  watch->checks = checks;
+  watch->counters = counters;
+  watch->program = program;
+  watch->code = code;
+  watch->last = &watch->found;
+  pthread_mutex_init(&watch->lock, NULL);
+  *out = watch;
+  return KILN_OK;
+}
+
+static void free_state(const kiln_allocator *a, kiln__block_state *state)
+{
+  kiln__free(a, state->shared);
+  kiln__free(a, state->shared_valid);
+  kiln__free(a, state->known.items);
+  kiln__free(a, state->warps);
+  kiln__free(a, state);
+}
+
+void kiln__watch_free(kiln__watch *watch)
+{
+  kiln_allocator a;
+
+  if (watch == NULL)
+    return;
+  a = watch->alloc;
+  kiln__race_free(watch);
+  while (watch->spare != NULL) {
+    kiln__block_state *state = watch->spare;
+
+    watch->spare = state->next;
+    free_state(&a, state);
+  }
+  while (watch->found != NULL) {
+    kiln__found *found = watch->found;
+
+    watch->found = found->next;
+    kiln__free(&a, found);
+  }
+  while (watch->tallies != NULL) {
+    kiln__tallies *t = watch->tallies;
+
+    watch->tallies = t->next;
+    kiln__free(&a, t->tally);
+    kiln__free(&a, t);
+  }
+  pthread_mutex_destroy(&watch->lock);
+  kiln__free(&a, watch);
+}
+
+unsigned kiln__watch_checks(const kiln__watch *watch)
+{
+  return watch != NULL ? watch->checks : 0;
+}
+
+/* ---- Blocks -------------------------------------------------------------------- */
+
+static kiln__block_state *make_state(const kiln__watch *watch,
+                                     const kiln__block *block)
+{
+  const kiln_allocator *a = &watch->alloc;
+  kiln__block_state *state = kiln__calloc(a, 1, sizeof *state);
+
+  if (state == NULL)
+    return NULL;
+  state->n_words = (block->shared_size + 3) / 4;
+  state->warps = kiln__alloc(a, KILN__MAX_WARPS * sizeof *state->warps);
+  if ((watch->checks & KILN_CPU_CHECK_RACE) != 0)
+    state->shared =
+        kiln__alloc(a, (state->n_words + 1u) * sizeof *state->shared);
+  if ((watch->checks & KILN_CPU_CHECK_INIT) != 0)
+    state->shared_valid = kiln__alloc(a, state->n_words + 1u);
+  if (state->warps == NULL ||
+      ((watch->checks & KILN_CPU_CHECK_RACE) != 0 && state->shared == NULL) ||
+      ((watch->checks & KILN_CPU_CHECK_INIT) != 0 &&
+       state->shared_valid == NULL)) {
+    free_state(a, state);
+    return NULL;
+  }
+  return state;
+}
+
+static void start_state(kiln__block_state *state)
+{
+  state->time = 1;
+  state->known.n = 0;
+  memset(state->warps, 0, KILN__MAX_WARPS * sizeof *state->warps);
+  for (uint32_t i = 0; i < KILN__MAX_WARPS; i++) {
+    state->warps[i].warps[i] = 1;
+    for (uint32_t lane = 0; lane < KILN__WARP; lane++)
+      state->warps[i].lanes[lane][lane] = 1;
+  }
+  if (state->shared != NULL)
+    memset(state->shared, 0, (state->n_words + 1u) * sizeof *state->shared);
+  if (state->shared_valid != NULL)
+    memset(state->shared_valid, 0, state->n_words + 1u);
+}
+
+bool kiln__watch_block_begin(kiln__block *block)
+{
+  kiln__watch *watch = block->grid->watch;
+  kiln__block_state *state;
+
+  block->watch = NULL;
+  if (watch == NULL ||
+      (watch->checks & (KILN_CPU_CHECK_RACE | KILN_CPU_CHECK_INIT)) == 0)
+    return true;
+  pthread_mutex_lock(&watch->lock);
+  state = watch->spare;
+  if (state != NULL)
+    watch->spare = state->next;
+  pthread_mutex_unlock(&watch->lock);
+  if (state == NULL)
+    state = make_state(watch, block);
+  if (state == NULL)
+    return false;
+  start_state(state);
+  block->watch = state;
+  return true;
+}
+
+void kiln__watch_block_end(kiln__block *block)
+{
+  kiln__watch *watch = block->grid->watch;
+  kiln__block_state *state = block->watch;
+
+  if (state == NULL)
+    return;
+  pthread_mutex_lock(&watch->lock);
+  state->next = watch->spare;
+  watch->spare = state;
+  pthread_mutex_unlock(&watch->lock);
+  block->watch = NULL;
+}
+
+/* ---- Accesses ------------------------------------------------------------------- */
+
+void kiln__watch_access(kiln__warp *w, const kiln__insn *in, kiln__space space,
+                        const uint64_t address[KILN__WARP], uint32_t mask,
+                        uint32_t bytes, kiln__access access)
+{
+  kiln__watch *watch = w->grid->watch;
+
+  if (space == KILN__SPACE_SHARED_CLUSTER)
+    return; /* another block's memory, under another block's clocks */
+  if (space == KILN__SPACE_GENERIC)
+    space = KILN__SPACE_GLOBAL;
+  pthread_mutex_lock(&watch->lock);
+  if ((watch->checks & KILN_CPU_CHECK_INIT) != 0)
+    kiln__init_access(watch, w, in, space, address, mask, bytes, access);
+  if ((watch->checks & KILN_CPU_CHECK_RACE) != 0)
+    kiln__race_access(watch, w, in, space, address, mask, bytes, access);
+  pthread_mutex_unlock(&watch->lock);
+}
