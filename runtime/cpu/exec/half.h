@@ -101,13 +101,26 @@ static inline double kiln__sum_to_odd(double a, double b)
   const double error = (a - (sum - b_part)) + (b - b_part);
   const uint64_t bits = kiln__bits_of_double(sum);
   /* Away from zero if the error has the sum's sign, else towards it. */
-  const uint64_t step =
-      ((kiln__bits_of_double(error) ^ bits) >> 63) != 0 ? UINT64_MAX : 1;
+  const uint64_t differ = (kiln__bits_of_double(error) ^ bits) >> 63;
+  const uint64_t step = (1 - (differ << 1)) & ((bits & 1) - 1);
   /* NaN and infinity give a NaN here, which is neither above nor below. */
-  const uint64_t inexact =
-      (error < 0 || error > 0) && (bits & 1) == 0 ? step : 0;
+  const uint64_t inexact = error < 0 || error > 0 ? step : 0;
 
   return kiln__double_of_bits(bits + inexact);
+}
+
+/* The same in float, for sums of f16 values and products of two. */
+static inline float kiln__sum_to_odd_f32(float a, float b)
+{
+  const float sum = a + b;
+  const float b_part = sum - a;
+  const float error = (a - (sum - b_part)) + (b - b_part);
+  const uint32_t bits = kiln__bits_of_float(sum);
+  const uint32_t differ = (kiln__bits_of_float(error) ^ bits) >> 31;
+  const uint32_t step = (1 - (differ << 1)) & ((bits & 1) - 1);
+  const uint32_t inexact = error < 0 || error > 0 ? step : 0;
+
+  return kiln__float_of_bits(bits + inexact);
 }
 
 static inline uint64_t kiln__double_magnitude(uint64_t bits)

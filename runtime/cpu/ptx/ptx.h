@@ -41,6 +41,7 @@ typedef struct kiln__ptx_pos {
   X(U64, "u64", 8)                                                             \
   X(S64, "s64", 8)                                                             \
   X(B64, "b64", 8)                                                             \
+  X(F32X2, "f32x2", 8)                                                       \
   X(F64, "f64", 8)                                                             \
   X(B128, "b128", 16)                                                          \
   X(PRED, "pred", 0)                                                           \

@@ -1,0 +1,113 @@
+/* approx.h -- elementary functions in double, as straight-line code that
+ * vectorises. Only for exec/ files.
+ *
+ * Good to at least 2^-32 relative, so that an f32 or narrower result is nearly
+ * always the correctly rounded one; far inside the bounds that the PTX manual
+ * gives for the .approx forms. */
+#ifndef KILN_CPU_APPROX_H
+#define KILN_CPU_APPROX_H
+
+#include "float.h"
+
+/* Adding it rounds to an integer, which is then in the low bits. */
+#define KILN__TO_INTEGER 0x1.8p52
+
+/* 2^x; x beyond +-300 counts as that, which is 0 or infinity in f32. */
+static inline double kiln__exp2(double x)
+{
+  const double low = x < -300 ? -300 : x;
+  const double in = low > 300 ? 300 : low;
+  const double shifted = in + KILN__TO_INTEGER;
+  const double z = (in - (shifted - KILN__TO_INTEGER)) * 0x1.62e42fefa39efp-1;
+  /* The integer modulo 4096, plus the bias, as an exponent. */
+  const uint64_t scale =
+      (kiln__bits_of_double(shifted) << 52) + ((uint64_t)1023 << 52);
+  double p = 1.0 / 40320;
+
+  p = p * z + 1.0 / 5040;
+  p = p * z + 1.0 / 720;
+  p = p * z + 1.0 / 120;
+  p = p * z + 1.0 / 24;
+  p = p * z + 1.0 / 6;
+  p = p * z + 0.5;
+  p = p * z + 1;
+  p = p * z + 1;
+  return p * kiln__double_of_bits(scale);
+}
+
+/* log2(x), x not subnormal as a double. */
+static inline double kiln__log2(double x)
+{
+  const uint64_t bits = kiln__bits_of_double(x);
+  /* Mantissas from sqrt(1/2) to sqrt(2). */
+  const uint32_t above = (uint32_t)(bits >> 32) - 0x3fe6a09e;
+  const int32_t exponent =
+      (int32_t)(above >> 20) - (above >> 31 != 0 ? 4096 : 0);
+  const double m =
+      kiln__double_of_bits(bits - ((uint64_t)(int64_t)exponent << 52));
+  const double s = (m - 1) / (m + 1), z = s * s;
+  double p = 1.0 / 15;
+
+  p = p * z + 1.0 / 13;
+  p = p * z + 1.0 / 11;
+  p = p * z + 1.0 / 9;
+  p = p * z + 1.0 / 7;
+  p = p * z + 1.0 / 5;
+  p = p * z + 1.0 / 3;
+  p = p * z + 1;
+  return (double)exponent + p * s * 0x1.71547652b82fep+1;
+}
+
+/* Of r in [-pi/4, pi/4]. */
+static inline double kiln__sin_near(double r)
+{
+  const double z = r * r;
+  double p = -1.0 / 39916800;
+
+  p = p * z + 1.0 / 362880;
+  p = p * z - 1.0 / 5040;
+  p = p * z + 1.0 / 120;
+  p = p * z - 1.0 / 6;
+  return r + r * (z * p);
+}
+
+static inline double kiln__cos_near(double r)
+{
+  const double z = r * r;
+  double p = 1.0 / 479001600;
+
+  p = p * z - 1.0 / 3628800;
+  p = p * z + 1.0 / 40320;
+  p = p * z - 1.0 / 720;
+  p = p * z + 1.0 / 24;
+  p = p * z - 0.5;
+  return 1 + z * p;
+}
+
+/* sin(x + quarters * pi / 2), |x| up to KILN__SIN_MAX. */
+#define KILN__SIN_MAX 0x1p19
+
+static inline double kiln__sin_shifted(double x, uint64_t quarters)
+{
+  const double shifted = x * 0x1.45f306dc9c883p-1 + KILN__TO_INTEGER;
+  const double n = shifted - KILN__TO_INTEGER;
+  /* pi / 2 in 33 bits, so that the product is exact, and the rest. */
+  const double r = (x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34;
+  const uint64_t quadrant = kiln__bits_of_double(shifted) + quarters;
+  const double value =
+      (quadrant & 1) != 0 ? kiln__cos_near(r) : kiln__sin_near(r);
+
+  return kiln__double_of_bits(kiln__bits_of_double(value) ^
+                              ((quadrant & 2) << 62));
+}
+
+static inline double kiln__tanh(double x)
+{
+  const double power = kiln__exp2(x * 0x1.71547652b82fep+1);
+  const double big = 1 - 2 / (power + 1);
+
+  /* Below 2^-12, x^3 / 3 is beyond an f32's last bit or nearly so. */
+  return fabs(x) < 0x1p-12 ? x : big;
+}
+
+#endif

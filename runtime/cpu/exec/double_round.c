@@ -1,0 +1,61 @@
+/* double_round.c -- f64 arithmetic with .rz, .rm, .rp, in the processor's own
+ * rounding modes. The caller's mode is put back. */
+#include "float.h"
+
+#include <fenv.h>
+
+#define X(v) kiln__double_of_bits(v[i])
+
+static int mode_of(const kiln__insn *in)
+{
+  switch (in->round) {
+  case KILN__ROUND_Z:
+    return FE_TOWARDZERO;
+  case KILN__ROUND_M:
+    return FE_DOWNWARD;
+  case KILN__ROUND_P:
+    return FE_UPWARD;
+  default:
+    return FE_TONEAREST;
+  }
+}
+
+/* Lanes are read after the mode was set and written before it is put back: the
+ * calls might read or write that memory, so neither can move across them. */
+#define ROUNDED(expression)                                                    \
+  do {                                                                         \
+    const int old = fegetround();                                              \
+    fesetround(mode_of(in));                                                   \
+    KILN__LANES(uint64_t, kiln__to_f64(expression));                           \
+    fesetround(old);                                                           \
+  } while (0)
+#define ROUNDED1(name, expression)                                             \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
+    ROUNDED(expression);                                                       \
+  }
+#define ROUNDED2(name, expression)                                             \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
+    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
+    ROUNDED(expression);                                                       \
+  }
+#define ROUNDED3(name, expression)                                             \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
+    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
+    const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);               \
+    ROUNDED(expression);                                                       \
+  }
+
+ROUNDED2(add_round_f64, X(A) + X(B))
+ROUNDED2(sub_round_f64, X(A) - X(B))
+ROUNDED2(mul_round_f64, X(A) * X(B))
+ROUNDED2(div_round_f64, X(A) / X(B))
+ROUNDED3(fma_round_f64, fma(X(A), X(B), X(C)))
+ROUNDED3(mad_round_f64, fma(X(A), X(B), X(C)))
+ROUNDED1(rcp_round_f64, 1 / X(A))
+ROUNDED1(sqrt_round_f64, sqrt(X(A)))

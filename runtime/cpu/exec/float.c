@@ -1,0 +1,187 @@
+/* float.c -- f32 arithmetic to nearest: the hot forms one loop each. */
+#include "float.h"
+
+#define X(v) kiln__float_of_bits(v[i])
+#define Z(v) kiln__from_ftz(v[i])
+
+KILN__F32_2(add_f32, kiln__to_f32(X(A) + X(B)))
+KILN__F32_2(sub_f32, kiln__to_f32(X(A) - X(B)))
+KILN__F32_2(mul_f32, kiln__to_f32(X(A) * X(B)))
+KILN__F32_2(div_f32, kiln__to_f32(X(A) / X(B)))
+KILN__F32_3(fma_f32, kiln__to_f32(kiln__fma_f32(X(A), X(B), X(C))))
+KILN__F32_3(mad_f32, kiln__to_f32(kiln__fma_f32(X(A), X(B), X(C))))
+KILN__F32_1(rcp_f32, kiln__to_f32(1 / X(A)))
+KILN__F32_1(sqrt_f32, kiln__to_f32(sqrtf(X(A))))
+
+KILN__F32_2(add_ftz_f32, kiln__to_ftz(Z(A) + Z(B)))
+KILN__F32_2(sub_ftz_f32, kiln__to_ftz(Z(A) - Z(B)))
+KILN__F32_2(mul_ftz_f32, kiln__to_ftz(Z(A) * Z(B)))
+KILN__F32_2(div_ftz_f32, kiln__to_ftz(Z(A) / Z(B)))
+KILN__F32_3(fma_ftz_f32, kiln__to_ftz(kiln__fma_f32(Z(A), Z(B), Z(C))))
+KILN__F32_3(mad_ftz_f32, kiln__to_ftz(kiln__fma_f32(Z(A), Z(B), Z(C))))
+KILN__F32_1(rcp_ftz_f32, kiln__to_ftz(1 / Z(A)))
+KILN__F32_1(sqrt_ftz_f32, kiln__to_ftz(sqrtf(Z(A))))
+
+/* A NaN's sign and payload do not survive these either. */
+KILN__F32_1(neg_f32, kiln__to_f32(-X(A)))
+KILN__F32_1(neg_ftz_f32, kiln__to_ftz(-Z(A)))
+KILN__F32_1(abs_f32, kiln__to_f32(fabsf(X(A))))
+KILN__F32_1(abs_ftz_f32, kiln__to_ftz(fabsf(Z(A))))
+KILN__F32_2(copysign_f32, (B[i] & ~KILN__F32_SIGN) | (A[i] & KILN__F32_SIGN))
+
+/* Any of .ftz: the masks are 0 or ~0. */
+#define M(v) kiln__float_of_bits(kiln__flush_if(v[i], ftz))
+#define FINISH(x) kiln__clamp_if(kiln__flush_if(kiln__to_f32(x), ftz), sat)
+#define MODIFIED2(name, expression)                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
+    const uint32_t sat = kiln__flag_mask(in, KILN__SAT);                       \
+    KILN__LANES(uint32_t, FINISH(expression));                                 \
+  }
+#define MODIFIED3(name, expression)                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
+    const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
+    const uint32_t sat = kiln__flag_mask(in, KILN__SAT);                       \
+    KILN__LANES(uint32_t, FINISH(expression));                                 \
+  }
+
+MODIFIED2(add_sat_f32, M(A) + M(B))
+MODIFIED2(sub_sat_f32, M(A) - M(B))
+MODIFIED2(mul_sat_f32, M(A) * M(B))
+MODIFIED3(fma_sat_f32, kiln__fma_f32(M(A), M(B), M(C)))
+MODIFIED3(mad_sat_f32, kiln__fma_f32(M(A), M(B), M(C)))
+MODIFIED2(div_full_f32, M(A) / M(B))
+
+/* A reciprocal of more than 2^126 is subnormal and counts as 0. */
+static inline float div_approx(float a, float b)
+{
+  const bool huge = fabsf(b) > 0x1p126f && fabsf(b) < INFINITY;
+  const float zero = copysignf(0, b);
+
+  return huge ? a * zero : a / b;
+}
+
+MODIFIED2(div_approx_f32, div_approx(M(A), M(B)))
+
+/* ---- Kinds of numbers ------------------------------------------------------ */
+
+enum { FINITE = 1, INFINITE, NUMBER, NOTANUMBER, NORMAL, SUBNORMAL };
+
+/* Magnitudes up to `last` from `first` on are of the kind; the complement if
+ * `first` is above. Zeros count as normal. */
+typedef struct range {
+  uint64_t first, last;
+  bool zero_too;
+} range;
+
+static range range_of(const kiln__insn *in, uint64_t least, uint64_t infinity)
+{
+  switch (in->sub) {
+  case FINITE:
+    return (range){0, infinity - 1, true};
+  case INFINITE:
+    return (range){infinity, infinity, false};
+  case NUMBER:
+    return (range){0, infinity, true};
+  case NOTANUMBER:
+    return (range){infinity + 1, UINT64_MAX, false};
+  case SUBNORMAL:
+    return (range){1, least - 1, false};
+  default:
+    return (range){least, infinity - 1, true};
+  }
+}
+
+static inline uint32_t in_range(range r, uint64_t magnitude)
+{
+  const bool is = (magnitude >= r.first && magnitude <= r.last) ||
+                  (magnitude == 0 && r.zero_too);
+
+  return is ? UINT32_MAX : 0;
+}
+
+KILN__HANDLER(testp_f32)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const range r = range_of(in, 0x00800000, 0x7f800000);
+
+  KILN__LANES(uint32_t, in_range(r, A[i] & 0x7fffffff));
+}
+
+/* d's slot is narrower than a's: where they share memory (they never do, the
+ * widths differ) nothing else would help. */
+KILN__HANDLER(testp_f64)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+  const range r = range_of(in, 0x0010000000000000, 0x7ff0000000000000);
+
+  KILN__LANES(uint32_t, in_range(r, A[i] & 0x7fffffffffffffff));
+}
+
+/* ---- Pairs in 64 bits ------------------------------------------------------- */
+
+static inline uint64_t pair(uint32_t low, uint32_t high)
+{
+  return (uint64_t)high << 32 | low;
+}
+
+#define LO(v) kiln__float_of_bits(kiln__flush_if((uint32_t)v[i], ftz))
+#define HI(v) kiln__float_of_bits(kiln__flush_if((uint32_t)(v[i] >> 32), ftz))
+#define END(x) kiln__flush_if(kiln__to_f32(x), ftz)
+#define PAIRS2(name, low, high)                                                \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
+    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
+    const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
+    KILN__LANES(uint64_t, pair(END(low), END(high)));                          \
+  }
+
+PAIRS2(add_f32x2, LO(A) + LO(B), HI(A) + HI(B))
+PAIRS2(sub_f32x2, LO(A) - LO(B), HI(A) - HI(B))
+PAIRS2(mul_f32x2, LO(A) * LO(B), HI(A) * HI(B))
+
+KILN__HANDLER(fma_f32x2)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+  const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
+  const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
+  const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);
+
+  KILN__LANES(uint64_t, pair(END(kiln__fma_f32(LO(A), LO(B), LO(C))),
+                             END(kiln__fma_f32(HI(A), HI(B), HI(C)))));
+}
+
+/* ---- f16 or bf16 with f32 ---------------------------------------------------- */
+
+#define MIXED2(name, expression)                                               \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t ftz = 0, sat = kiln__flag_mask(in, KILN__SAT);              \
+    const bool bf16 = in->type == KILN__BF16;                                  \
+    KILN__LANES(uint32_t, FINISH(expression));                                 \
+  }
+#define WIDE(v) (bf16 ? kiln__float_of_bf16(v[i]) : kiln__float_of_f16(v[i]))
+
+MIXED2(add_mixed, WIDE(A) + X(B))
+MIXED2(sub_mixed, WIDE(A) - X(B))
+
+KILN__HANDLER(fma_mixed)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  const uint32_t ftz = 0, sat = kiln__flag_mask(in, KILN__SAT);
+  const bool bf16 = in->type == KILN__BF16;
+
+  KILN__LANES(uint32_t, FINISH(kiln__fma_f32(WIDE(A), WIDE(B), X(C))));
+}

@@ -1,0 +1,146 @@
+/* float.h -- what the f32 and f64 handlers share: flushing, clamping, NaNs,
+ * directed rounding of f32. Only for exec/ files.
+ *
+ * Slots are read and written as integers throughout, so that no lane is ever
+ * accessed through two types. */
+#ifndef KILN_CPU_FLOAT_H
+#define KILN_CPU_FLOAT_H
+
+#include "half.h"
+#include "lanes.h"
+
+#include <math.h>
+
+#define KILN__F32_SIGN 0x80000000u
+#define KILN__F64_SIGN 0x8000000000000000u
+
+/* Handlers whose sources are all f32, f64 bits. */
+#define KILN__F32_1(name, expression)                                          \
+  KILN__OP1(name, uint32_t, uint32_t, expression)
+#define KILN__F32_2(name, expression)                                          \
+  KILN__OP2(name, uint32_t, uint32_t, expression)
+#define KILN__F32_3(name, expression)                                          \
+  KILN__OP3(name, uint32_t, uint32_t, expression)
+#define KILN__F64_1(name, expression)                                          \
+  KILN__OP1(name, uint64_t, uint64_t, expression)
+#define KILN__F64_2(name, expression)                                          \
+  KILN__OP2(name, uint64_t, uint64_t, expression)
+#define KILN__F64_3(name, expression)                                          \
+  KILN__OP3(name, uint64_t, uint64_t, expression)
+
+static inline bool kiln__is_nan_f32(uint32_t bits)
+{
+  return (bits & 0x7fffffff) > 0x7f800000;
+}
+
+static inline bool kiln__is_nan_f64(uint64_t bits)
+{
+  return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
+}
+
+/* Results: bits, with the canonical NaN. */
+static inline uint32_t kiln__to_f32(float x)
+{
+  return x != x ? KILN__NAN_F32 : kiln__bits_of_float(x);
+}
+
+static inline uint64_t kiln__to_f64(double x)
+{
+  return x != x ? KILN__NAN_F64 : kiln__bits_of_double(x);
+}
+
+/* .ftz where `all` is ~0, nothing where it is 0. */
+static inline uint32_t kiln__flush_if(uint32_t bits, uint32_t all)
+{
+  const uint32_t kept = bits & (KILN__F32_SIGN | ~all);
+
+  return (bits & 0x7f800000) == 0 ? kept : bits;
+}
+
+static inline uint32_t kiln__flush(uint32_t bits)
+{
+  return kiln__flush_if(bits, UINT32_MAX);
+}
+
+/* Sources and results of the .ftz forms. */
+static inline float kiln__from_ftz(uint32_t bits)
+{
+  return kiln__float_of_bits(kiln__flush(bits));
+}
+
+static inline uint32_t kiln__to_ftz(float x)
+{
+  return kiln__flush(kiln__to_f32(x));
+}
+
+/* .sat where `all` is ~0: into [+0, 1], NaN to +0. */
+static inline uint32_t kiln__clamp_if(uint32_t bits, uint32_t all)
+{
+  const float x = kiln__float_of_bits(bits);
+  const float top = x < 1 ? x : 1;
+  const uint32_t in = x > 0 ? kiln__bits_of_float(top) : 0;
+
+  return (in & all) | (bits & ~all);
+}
+
+static inline uint32_t kiln__flag_mask(const kiln__insn *in, uint32_t flag)
+{
+  return (in->flags & flag) != 0 ? UINT32_MAX : 0;
+}
+
+/* a * b + c, rounded once. Without the instruction, libm's function would be
+ * called for each lane: a product of floats is exact in double, so that only
+ * the sum needs care. */
+static inline float kiln__fma_f32(float a, float b, float c)
+{
+#if defined(__x86_64__) && !defined(__FMA__)
+  return (float)kiln__sum_to_odd((double)a * (double)b, c);
+#else
+  return fmaf(a, b, c);
+#endif
+}
+
+/* ---- Directed rounding of f32 ---------------------------------------------- */
+
+/* Which way a magnitude goes, by sign of the value; ~0 or 0 each. */
+typedef struct kiln__direction {
+  uint32_t down[2];  /* [1]: negative values */
+  uint32_t zero_sum; /* ~0: x - x is -0 */
+} kiln__direction;
+
+static inline kiln__direction kiln__direction_of(const kiln__insn *in)
+{
+  const uint32_t up = in->round == KILN__ROUND_P ? UINT32_MAX : 0;
+  const uint32_t down = in->round == KILN__ROUND_M ? UINT32_MAX : 0;
+
+  return (kiln__direction){{~up, ~down}, down};
+}
+
+/* x, a double that is exact or odd in its last bit if it is not (or a correctly
+ * rounded quotient or root of floats, which lies on the right side of every
+ * float), as a float rounded in that direction. */
+static inline uint32_t kiln__round_f32(double x, kiln__direction to)
+{
+  const float near = (float)x;
+  const double back = (double)near;
+  const uint32_t bits = kiln__bits_of_float(near);
+  const uint32_t negative = 0 - (bits >> 31);
+  const uint32_t down = (to.down[0] & ~negative) | (to.down[1] & negative);
+  const bool above = fabs(back) > fabs(x), below = fabs(back) < fabs(x);
+  const uint32_t less = above ? down & 1 : 0, more = below ? ~down & 1 : 0;
+
+  return x != x ? KILN__NAN_F32 : bits - less + more;
+}
+
+/* a + b for kiln__round_f32(). */
+static inline double kiln__sum_directed(double a, double b, kiln__direction to)
+{
+  const double sum = kiln__sum_to_odd(a, b);
+  const uint64_t sa = kiln__bits_of_double(a) >> 63;
+  const uint64_t sb = kiln__bits_of_double(b) >> 63;
+  const uint64_t sign = to.zero_sum != 0 ? sa | sb : sa & sb;
+
+  return sum == 0 ? kiln__double_of_bits(sign << 63) : sum;
+}
+
+#endif

@@ -1,0 +1,117 @@
+/* float_directed.c -- f32 arithmetic with .rz, .rm, .rp.
+ *
+ * Computed in double, exactly or with what is lost kept in the last bit, and
+ * rounded by hand: nothing depends on the processor's rounding mode. */
+#include "float.h"
+
+#define M(v) ((double)kiln__float_of_bits(kiln__flush_if(v[i], ftz)))
+#define FINISH(x)                                                              \
+  kiln__clamp_if(kiln__flush_if(kiln__round_f32(x, to), ftz), sat)
+#define MODES                                                                  \
+  const kiln__direction to = kiln__direction_of(in);                           \
+  const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                         \
+  const uint32_t sat = kiln__flag_mask(in, KILN__SAT)
+
+#define DIRECTED1(name, expression)                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    MODES;                                                                     \
+    KILN__LANES(uint32_t, FINISH(expression));                                 \
+  }
+#define DIRECTED2(name, expression)                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    MODES;                                                                     \
+    KILN__LANES(uint32_t, FINISH(expression));                                 \
+  }
+#define DIRECTED3(name, expression)                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
+    MODES;                                                                     \
+    KILN__LANES(uint32_t, FINISH(expression));                                 \
+  }
+
+DIRECTED2(add_round_f32, kiln__sum_directed(M(A), M(B), to))
+DIRECTED2(sub_round_f32, kiln__sum_directed(M(A), -M(B), to))
+DIRECTED2(mul_round_f32, M(A) * M(B))
+DIRECTED3(fma_round_f32, kiln__sum_directed(M(A) * M(B), M(C), to))
+DIRECTED3(mad_round_f32, kiln__sum_directed(M(A) * M(B), M(C), to))
+DIRECTED2(div_round_f32, M(A) / M(B))
+DIRECTED1(rcp_round_f32, 1 / M(A))
+DIRECTED1(sqrt_round_f32, sqrt(M(A)))
+
+/* ---- Pairs in 64 bits ------------------------------------------------------- */
+
+static inline uint64_t pair(uint32_t low, uint32_t high)
+{
+  return (uint64_t)high << 32 | low;
+}
+
+#define LO(v) ((double)kiln__float_of_bits(kiln__flush_if((uint32_t)v[i], ftz)))
+#define HI(v)                                                                  \
+  ((double)kiln__float_of_bits(kiln__flush_if((uint32_t)(v[i] >> 32), ftz)))
+#define END(x) kiln__flush_if(kiln__round_f32(x, to), ftz)
+#define PAIRS2(name, low, high)                                                \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
+    const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
+    const kiln__direction to = kiln__direction_of(in);                         \
+    const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
+    KILN__LANES(uint64_t, pair(END(low), END(high)));                          \
+  }
+
+PAIRS2(add_round_f32x2, kiln__sum_directed(LO(A), LO(B), to),
+       kiln__sum_directed(HI(A), HI(B), to))
+PAIRS2(sub_round_f32x2, kiln__sum_directed(LO(A), -LO(B), to),
+       kiln__sum_directed(HI(A), -HI(B), to))
+PAIRS2(mul_round_f32x2, LO(A) * LO(B), HI(A) * HI(B))
+
+KILN__HANDLER(fma_round_f32x2)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+  const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
+  const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
+  const kiln__direction to = kiln__direction_of(in);
+  const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);
+
+  KILN__LANES(uint64_t,
+              pair(END(kiln__sum_directed(LO(A) * LO(B), LO(C), to)),
+                   END(kiln__sum_directed(HI(A) * HI(B), HI(C), to))));
+}
+
+/* ---- f16 or bf16 with f32 ---------------------------------------------------- */
+
+#define WIDE(v)                                                                \
+  ((double)(bf16 ? kiln__float_of_bf16(v[i]) : kiln__float_of_f16(v[i])))
+#define X(v) ((double)kiln__float_of_bits(v[i]))
+#define MIXED2(name, expression)                                               \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const bool bf16 = in->type == KILN__BF16;                                  \
+    MODES;                                                                     \
+    KILN__LANES(uint32_t, FINISH(expression));                                 \
+  }
+
+MIXED2(add_round_mixed, kiln__sum_directed(WIDE(A), X(B), to))
+MIXED2(sub_round_mixed, kiln__sum_directed(WIDE(A), -X(B), to))
+
+KILN__HANDLER(fma_round_mixed)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  const bool bf16 = in->type == KILN__BF16;
+  MODES;
+
+  KILN__LANES(uint32_t,
+              FINISH(kiln__sum_directed(WIDE(A) * WIDE(B), X(C), to)));
+}

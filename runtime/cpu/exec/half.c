@@ -1,0 +1,274 @@
+/* half.c -- f16 and bf16 arithmetic, single and in pairs.
+ *
+ * Computed in float where that is exact or where rounding twice cannot show (a
+ * float has more than twice the bits), else with what is lost kept in the last
+ * bit; rounded to 16 bits once. */
+#include "approx.h"
+
+static inline uint32_t flush_f16(uint32_t h, uint32_t flags)
+{
+  return (flags & KILN__FTZ) != 0 && (h & 0x7c00) == 0 ? h & 0x8000 : h;
+}
+
+/* .ftz, .sat and .relu of a result. */
+static inline uint32_t finish_f16(uint32_t h, uint32_t flags)
+{
+  uint32_t r = flush_f16(h, flags);
+
+  if ((flags & KILN__RELU) != 0)
+    r = (r & 0x8000) != 0 ? 0 : r;
+  if ((flags & KILN__SAT) != 0)
+    r = (r & 0x8000) != 0 || r > 0x7c00 ? 0 : r > 0x3c00 ? 0x3c00 : r;
+  return r;
+}
+
+static inline float wide_f16(uint32_t h, uint32_t flags)
+{
+  return kiln__float_of_f16(flush_f16(h, flags));
+}
+
+static inline uint32_t add_f16(uint32_t a, uint32_t b, uint32_t flags)
+{
+  const float sum = wide_f16(a, flags) + wide_f16(b, flags);
+
+  return finish_f16(kiln__f16_of_float(sum), flags);
+}
+
+static inline uint32_t sub_f16(uint32_t a, uint32_t b, uint32_t flags)
+{
+  const float difference = wide_f16(a, flags) - wide_f16(b, flags);
+
+  return finish_f16(kiln__f16_of_float(difference), flags);
+}
+
+static inline uint32_t mul_f16(uint32_t a, uint32_t b, uint32_t flags)
+{
+  const float product = wide_f16(a, flags) * wide_f16(b, flags);
+
+  return finish_f16(kiln__f16_of_float(product), flags);
+}
+
+static inline uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c,
+                               uint32_t flags)
+{
+  const float product = wide_f16(a, flags) * wide_f16(b, flags);
+  const float sum = kiln__sum_to_odd_f32(product, wide_f16(c, flags));
+
+  return finish_f16(kiln__f16_of_float(sum), flags);
+}
+
+static inline uint32_t neg_f16(uint32_t a, uint32_t flags)
+{
+  return (a & 0x7fff) > 0x7c00 ? KILN__NAN_F16 : flush_f16(a, flags) ^ 0x8000;
+}
+
+static inline uint32_t abs_f16(uint32_t a, uint32_t flags)
+{
+  return (a & 0x7fff) > 0x7c00 ? KILN__NAN_F16 : flush_f16(a, flags) & 0x7fff;
+}
+
+static inline uint32_t ex2_f16(uint32_t a, uint32_t flags)
+{
+  return kiln__f16_of_double(kiln__exp2((double)wide_f16(a, flags)));
+}
+
+static inline uint32_t tanh_f16(uint32_t a, uint32_t flags)
+{
+  return kiln__f16_of_double(kiln__tanh((double)wide_f16(a, flags)));
+}
+
+static inline uint32_t add_bf16(uint32_t a, uint32_t b, uint32_t flags)
+{
+  (void)flags;
+  return kiln__bf16_of_float(kiln__float_of_bf16(a) + kiln__float_of_bf16(b));
+}
+
+static inline uint32_t sub_bf16(uint32_t a, uint32_t b, uint32_t flags)
+{
+  (void)flags;
+  return kiln__bf16_of_float(kiln__float_of_bf16(a) - kiln__float_of_bf16(b));
+}
+
+/* Products have 16 bits: exact also where they are subnormal, down to half of
+ * the least bf16. */
+static inline uint32_t mul_bf16(uint32_t a, uint32_t b, uint32_t flags)
+{
+  (void)flags;
+  return kiln__bf16_of_float(kiln__float_of_bf16(a) * kiln__float_of_bf16(b));
+}
+
+static inline uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c,
+                                uint32_t flags)
+{
+  const double product =
+      (double)kiln__float_of_bf16(a) * (double)kiln__float_of_bf16(b);
+  const double sum = kiln__sum_to_odd(product, (double)kiln__float_of_bf16(c));
+  const uint32_t r = kiln__bf16_of_double(sum);
+
+  return (flags & KILN__RELU) != 0 && (r & 0x8000) != 0 ? 0 : r;
+}
+
+static inline uint32_t neg_bf16(uint32_t a, uint32_t flags)
+{
+  (void)flags;
+  return (a & 0x7fff) > 0x7f80 ? KILN__NAN_BF16 : a ^ 0x8000;
+}
+
+static inline uint32_t abs_bf16(uint32_t a, uint32_t flags)
+{
+  (void)flags;
+  return (a & 0x7fff) > 0x7f80 ? KILN__NAN_BF16 : a & 0x7fff;
+}
+
+static inline uint32_t flush_bf16(uint32_t h)
+{
+  return (h & 0x7f80) == 0 ? h & 0x8000 : h;
+}
+
+/* ex2 of bf16 exists with .ftz only. */
+static inline uint32_t ex2_bf16(uint32_t a, uint32_t flags)
+{
+  const double x = (double)kiln__float_of_bf16(flush_bf16(a));
+
+  (void)flags;
+  return flush_bf16(kiln__bf16_of_double(kiln__exp2(x)));
+}
+
+static inline uint32_t tanh_bf16(uint32_t a, uint32_t flags)
+{
+  (void)flags;
+  return kiln__bf16_of_double(kiln__tanh((double)kiln__float_of_bf16(a)));
+}
+
+/* ---- min and max: as for f32, see minmax.c ----------------------------------- */
+
+/* `infinity`: the format's. Bits in the order of the values. */
+static inline uint32_t key(uint32_t h)
+{
+  return (h & 0x8000) != 0 ? 0xffff - h : h + 0x8000;
+}
+
+static inline uint32_t best(uint32_t a, uint32_t b, uint32_t infinity, bool max,
+                            uint32_t flags)
+{
+  const bool a_nan = (a & 0x7fff) > infinity, b_nan = (b & 0x7fff) > infinity;
+  const uint32_t number = (key(a) < key(b)) != max ? a : b;
+  const uint32_t other = a_nan ? b : b_nan ? a : number;
+  const bool nan = (flags & KILN__NAN) != 0 ? a_nan || b_nan : a_nan && b_nan;
+
+  return nan ? 0x7fff : other;
+}
+
+static inline uint32_t best_xorsign(uint32_t a, uint32_t b, uint32_t infinity,
+                                    bool max, uint32_t flags)
+{
+  const uint32_t r = best(a & 0x7fff, b & 0x7fff, infinity, max, flags);
+
+  return r > infinity ? r : r | ((a ^ b) & 0x8000);
+}
+
+#define BEST(name, kind, flush, infinity, is_max)                              \
+  static inline uint32_t name(uint32_t a, uint32_t b, uint32_t flags)          \
+  {                                                                            \
+    return kind(flush, infinity, is_max, flags);                               \
+  }
+#define FLUSHED flush_f16(a, flags), flush_f16(b, flags)
+#define PLAIN a, b
+BEST(min_f16, best, FLUSHED, 0x7c00, false)
+BEST(max_f16, best, FLUSHED, 0x7c00, true)
+BEST(min_xorsign_f16, best_xorsign, FLUSHED, 0x7c00, false)
+BEST(max_xorsign_f16, best_xorsign, FLUSHED, 0x7c00, true)
+BEST(min_bf16, best, PLAIN, 0x7f80, false)
+BEST(max_bf16, best, PLAIN, 0x7f80, true)
+BEST(min_xorsign_bf16, best_xorsign, PLAIN, 0x7f80, false)
+BEST(max_xorsign_bf16, best_xorsign, PLAIN, 0x7f80, true)
+
+/* ---- Handlers ------------------------------------------------------------------ */
+
+#define LOW(v) ((v)[i] & 0xffff)
+#define HIGH(v) ((v)[i] >> 16)
+
+/* A function of one, two, three halves as two handlers: of one and of a pair.
+ * `with`: the flags that the row knows. */
+#define HALF1(name, pairs, function, with)                                     \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t f = in->flags & (with);                                     \
+    KILN__LANES(uint32_t, function(LOW(A), f));                                \
+  }                                                                            \
+  KILN__HANDLER(pairs)                                                         \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t f = in->flags & (with);                                     \
+    KILN__LANES(uint32_t, function(LOW(A), f) | function(HIGH(A), f) << 16);   \
+  }
+#define HALF2(name, pairs, function, with)                                     \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t f = in->flags & (with);                                     \
+    KILN__LANES(uint32_t, function(LOW(A), LOW(B), f));                        \
+  }                                                                            \
+  KILN__HANDLER(pairs)                                                         \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t f = in->flags & (with);                                     \
+    KILN__LANES(uint32_t, function(LOW(A), LOW(B), f) |                        \
+                              function(HIGH(A), HIGH(B), f) << 16);            \
+  }
+#define HALF3(name, pairs, function, with)                                     \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
+    const uint32_t f = in->flags & (with);                                     \
+    KILN__LANES(uint32_t, function(LOW(A), LOW(B), LOW(C), f));                \
+  }                                                                            \
+  KILN__HANDLER(pairs)                                                         \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
+    const uint32_t f = in->flags & (with);                                     \
+    KILN__LANES(uint32_t, function(LOW(A), LOW(B), LOW(C), f) |                \
+                              function(HIGH(A), HIGH(B), HIGH(C), f) << 16);   \
+  }
+
+HALF2(add_f16, add_f16x2, add_f16, 0)
+HALF2(sub_f16, sub_f16x2, sub_f16, 0)
+HALF2(mul_f16, mul_f16x2, mul_f16, 0)
+HALF3(fma_f16, fma_f16x2, fma_f16, 0)
+HALF2(add_mod_f16, add_mod_f16x2, add_f16, KILN__FTZ | KILN__SAT)
+HALF2(sub_mod_f16, sub_mod_f16x2, sub_f16, KILN__FTZ | KILN__SAT)
+HALF2(mul_mod_f16, mul_mod_f16x2, mul_f16, KILN__FTZ | KILN__SAT)
+HALF3(fma_mod_f16, fma_mod_f16x2, fma_f16, KILN__FTZ | KILN__SAT)
+HALF3(fma_relu_f16, fma_relu_f16x2, fma_f16, KILN__FTZ | KILN__RELU)
+HALF3(fma_oob_f16, fma_oob_f16x2, fma_f16, KILN__RELU)
+HALF1(neg_f16, neg_f16x2, neg_f16, KILN__FTZ)
+HALF1(abs_f16, abs_f16x2, abs_f16, KILN__FTZ)
+HALF2(min_f16, min_f16x2, min_f16, KILN__FTZ | KILN__NAN)
+HALF2(max_f16, max_f16x2, max_f16, KILN__FTZ | KILN__NAN)
+HALF2(min_xorsign_f16, min_xorsign_f16x2, min_xorsign_f16,
+      KILN__FTZ | KILN__NAN)
+HALF2(max_xorsign_f16, max_xorsign_f16x2, max_xorsign_f16,
+      KILN__FTZ | KILN__NAN)
+HALF1(ex2_f16, ex2_f16x2, ex2_f16, 0)
+HALF1(tanh_f16, tanh_f16x2, tanh_f16, 0)
+
+HALF2(add_bf16, add_bf16x2, add_bf16, 0)
+HALF2(sub_bf16, sub_bf16x2, sub_bf16, 0)
+HALF2(mul_bf16, mul_bf16x2, mul_bf16, 0)
+HALF3(fma_bf16, fma_bf16x2, fma_bf16, KILN__RELU)
+HALF3(fma_oob_bf16, fma_oob_bf16x2, fma_bf16, KILN__RELU)
+HALF1(neg_bf16, neg_bf16x2, neg_bf16, 0)
+HALF1(abs_bf16, abs_bf16x2, abs_bf16, 0)
+HALF2(min_bf16, min_bf16x2, min_bf16, KILN__NAN)
+HALF2(max_bf16, max_bf16x2, max_bf16, KILN__NAN)
+HALF2(min_xorsign_bf16, min_xorsign_bf16x2, min_xorsign_bf16, KILN__NAN)
+HALF2(max_xorsign_bf16, max_xorsign_bf16x2, max_xorsign_bf16, KILN__NAN)
+HALF1(ex2_bf16, ex2_bf16x2, ex2_bf16, 0)
+HALF1(tanh_bf16, tanh_bf16x2, tanh_bf16, 0)

@@ -1,0 +1,102 @@
+/* minmax.c -- min and max of f32 and f64. -0 is less than +0; of a number and a
+ * NaN the number is taken, unless .NaN asks for the NaN. */
+#include "float.h"
+
+/* Signed integers in the order of the floats. */
+static inline int32_t key_f32(uint32_t bits)
+{
+  const uint32_t negative = 0 - (bits >> 31);
+
+  return (int32_t)(bits ^ (negative >> 1));
+}
+
+static inline int64_t key_f64(uint64_t bits)
+{
+  const uint64_t negative = 0 - (bits >> 63);
+
+  return (int64_t)(bits ^ (negative >> 1));
+}
+
+/* `nan`: ~0 with .NaN, else 0. */
+static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
+                                  uint32_t nan)
+{
+  const bool a_nan = kiln__is_nan_f32(a), b_nan = kiln__is_nan_f32(b);
+  const uint32_t other = a_nan ? b : b_nan ? a : best;
+  const uint32_t kept = kiln__is_nan_f32(other) ? KILN__NAN_F32 : other;
+
+  return ((a_nan || b_nan ? UINT32_MAX : 0) & nan) != 0 ? KILN__NAN_F32 : kept;
+}
+
+static inline uint32_t min_f32(uint32_t a, uint32_t b, uint32_t nan)
+{
+  return number_f32(a, b, key_f32(a) < key_f32(b) ? a : b, nan);
+}
+
+static inline uint32_t max_f32(uint32_t a, uint32_t b, uint32_t nan)
+{
+  return number_f32(a, b, key_f32(a) > key_f32(b) ? a : b, nan);
+}
+
+KILN__F32_2(min_f32, min_f32(A[i], B[i], 0))
+KILN__F32_2(max_f32, max_f32(A[i], B[i], 0))
+KILN__F32_2(min_ftz_f32, min_f32(kiln__flush(A[i]), kiln__flush(B[i]), 0))
+KILN__F32_2(max_ftz_f32, max_f32(kiln__flush(A[i]), kiln__flush(B[i]), 0))
+
+#define Z(v) kiln__flush_if(v[i], ftz)
+#define MAGNITUDE(v) (Z(v) & ~KILN__F32_SIGN)
+#define MODES                                                                  \
+  const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                         \
+  const uint32_t nan = kiln__flag_mask(in, KILN__NAN)
+#define MODIFIED2(name, expression)                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    MODES;                                                                     \
+    KILN__LANES(uint32_t, expression);                                         \
+  }
+#define MODIFIED3(name, expression)                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
+    MODES;                                                                     \
+    KILN__LANES(uint32_t, expression);                                         \
+  }
+
+/* The sign of the exclusive or, also on zeros; a NaN has none. */
+static inline uint32_t signed_f32(uint32_t a, uint32_t b, uint32_t magnitude)
+{
+  return kiln__is_nan_f32(magnitude) ? magnitude
+                                     : magnitude | ((a ^ b) & KILN__F32_SIGN);
+}
+
+MODIFIED2(min_nan_f32, min_f32(Z(A), Z(B), nan))
+MODIFIED2(max_nan_f32, max_f32(Z(A), Z(B), nan))
+MODIFIED2(min_xorsign_f32,
+          signed_f32(A[i], B[i], min_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
+MODIFIED2(max_xorsign_f32,
+          signed_f32(A[i], B[i], max_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
+/* A NaN from the first pair is a NaN to the second. */
+MODIFIED3(min3_f32, min_f32(min_f32(Z(A), Z(B), nan), Z(C), nan))
+MODIFIED3(max3_f32, max_f32(max_f32(Z(A), Z(B), nan), Z(C), nan))
+MODIFIED3(min3_abs_f32,
+          min_f32(min_f32(MAGNITUDE(A), MAGNITUDE(B), nan), MAGNITUDE(C), nan))
+MODIFIED3(max3_abs_f32,
+          max_f32(max_f32(MAGNITUDE(A), MAGNITUDE(B), nan), MAGNITUDE(C), nan))
+
+static inline uint64_t number_f64(uint64_t a, uint64_t b, uint64_t best)
+{
+  const uint64_t other = kiln__is_nan_f64(a)   ? b
+                         : kiln__is_nan_f64(b) ? a
+                                               : best;
+
+  return kiln__is_nan_f64(other) ? KILN__NAN_F64 : other;
+}
+
+KILN__F64_2(min_f64,
+            number_f64(A[i], B[i], key_f64(A[i]) < key_f64(B[i]) ? A[i] : B[i]))
+KILN__F64_2(max_f64,
+            number_f64(A[i], B[i], key_f64(A[i]) > key_f64(B[i]) ? A[i] : B[i]))
