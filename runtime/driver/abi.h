@@ -5,7 +5,7 @@
 #ifndef KILN_DRIVER_ABI_H
 #define KILN_DRIVER_ABI_H
 
-#include <kiln/types.h>
+#include "abi_texture.h"
 
 #define KILN__CUDAAPI /* no calling convention of its own on Linux */
 
@@ -55,6 +55,7 @@ typedef union CUlaunchAttributeValue {
   } clusterDim;
   int programmaticStreamSerializationAllowed;
   int priority;
+  int syncPolicy;
 } CUlaunchAttributeValue;
 
 typedef struct CUlaunchAttribute {

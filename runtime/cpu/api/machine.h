@@ -35,9 +35,9 @@ enum {
 #undef KILN__DRIVER_FN
 
 typedef struct kiln__machine {
-  pthread_mutex_t lock; /* contexts, primaries, live objects, settings */
-  bool initialised;     /* cuInit was called */
-  kiln_cpu_opts opts;   /* with the defaults filled in */
+  pthread_mutex_t lock;    /* contexts, primaries, live objects, settings */
+  atomic_bool initialised; /* cuInit was called */
+  kiln_cpu_opts opts;      /* with the defaults filled in */
   char isa_name[32];
   const kiln__isa *isa;
   kiln__memory *memory;
@@ -46,7 +46,8 @@ typedef struct kiln__machine {
   int n_devices;
   uint64_t used_bytes[KILN__MAX_DEVICES]; /* of opts.memory_bytes */
   struct CUctx_st *primary[KILN__MAX_DEVICES];
-  uint64_t next_id;    /* contexts, grids, streams */
+  unsigned primary_flags[KILN__MAX_DEVICES];
+  uint64_t next_id;    /* contexts, grids, streams; kiln__next_id() */
   unsigned n_contexts; /* alive, primaries included: settings are fixed then */
   /* findings, counters and the last fault, made at first use: api/keep.c */
   struct kiln__kept *kept;
@@ -128,7 +129,8 @@ struct CUctx_st {
   size_t limit[16]; /* by CUlimit */
   kiln__out *out;
   uint64_t peers; /* bit set of devices whose memory it may use */
-  void *user;     /* api/'s further state */
+  int cache_config, shared_config; /* kept, without effect */
+  void *user;                      /* api/'s further state */
 };
 
 /* What every call begins with: initialised, a current context, nothing sticky.
@@ -197,16 +199,23 @@ CUresult kiln__wait_context(CUcontext context);
 struct CUfunc_st {
   CUmodule module;
   const kiln__code *code;
-  int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
-  int carveout;
-  struct CUfunc_st *next;
+  atomic_int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_... */
+  atomic_int carveout, non_portable_cluster, cluster_policy;
+  atomic_int cluster[3];        /* set or compiled in; 0: none */
+  struct kiln__old_launch *old; /* cuFuncSetBlockShape, cuParamSet*: launch.c */
 };
 
 struct CUmod_st {
   CUcontext context;
-  kiln__program *program; /* bound to the machine's isa */
-  uint64_t *globals;      /* address of each program global */
-  struct CUfunc_st *functions;
+  uint64_t context_id;
+  int device;
+  atomic_uint refs;            /* the handle's, and work's in flight */
+  bool of_library;             /* cuModuleUnload does not take it */
+  kiln__program *program;      /* bound to the machine's isa */
+  uint64_t *globals;           /* address of each program global */
+  struct CUfunc_st *functions; /* array, entries in the program's order */
+  uint32_t n_functions;
+  struct CUtexref_st *texrefs; /* made by cuModuleGetTexRef and -SurfRef */
   struct CUmod_st *next;
 };
 
