@@ -44,4 +44,255 @@ enum {
 
 /* Arrays, textures, surfaces and CUDA_MEMCPY3D: driver/abi_texture.h. */
 
+/* ---- Devices and contexts ------------------------------------------------------ */
+
+typedef int CUdevice_P2PAttribute;
+typedef int CUexecAffinityType;
+typedef int CUcigDataType;
+typedef int CUflushGPUDirectRDMAWritesTarget;
+typedef int CUflushGPUDirectRDMAWritesScope;
+typedef struct CUgreenCtx_st *CUgreenCtx;
+
+typedef struct CUdevprop {
+  int maxThreadsPerBlock, maxThreadsDim[3], maxGridSize[3];
+  int sharedMemPerBlock, totalConstantMemory, SIMDWidth, memPitch;
+  int regsPerBlock, clockRate, textureAlign;
+} CUdevprop;
+
+typedef struct CUexecAffinityParam {
+  CUexecAffinityType type;
+  union {
+    struct {
+      unsigned int val;
+    } smCount;
+  } param;
+} CUexecAffinityParam;
+
+typedef struct CUctxCigParam {
+  CUcigDataType sharedDataType;
+  void *sharedData;
+} CUctxCigParam;
+
+typedef struct CUctxCreateParams {
+  CUexecAffinityParam *execAffinityParams;
+  int numExecAffinityParams;
+  CUctxCigParam *cigParams;
+} CUctxCreateParams;
+
+typedef struct CUipcEventHandle {
+  char reserved[64];
+} CUipcEventHandle;
+
+typedef struct CUipcMemHandle {
+  char reserved[64];
+} CUipcMemHandle;
+
+/* ---- Streams ---------------------------------------------------------------------- */
+
+typedef CUlaunchAttributeID CUstreamAttrID;
+typedef CUlaunchAttributeValue CUstreamAttrValue;
+typedef CUlaunchAttributeID CUkernelNodeAttrID;
+typedef CUlaunchAttributeValue CUkernelNodeAttrValue;
+typedef int CUstreamBatchMemOpType;
+typedef void(KILN__CUDAAPI *CUstreamCallback)(CUstream stream, CUresult status,
+                                              void *user);
+
+/* Waits and writes are laid out alike. */
+typedef union CUstreamBatchMemOpParams {
+  CUstreamBatchMemOpType operation;
+  struct {
+    CUstreamBatchMemOpType operation;
+    CUdeviceptr address;
+    union {
+      uint32_t value;
+      uint64_t value64;
+    };
+    unsigned int flags;
+    CUdeviceptr alias;
+  } waitValue, writeValue;
+  uint64_t pad[6];
+} CUstreamBatchMemOpParams;
+
+/* ---- Memory and copies --------------------------------------------------------------- */
+
+typedef int CUmem_advise;
+typedef int CUmem_range_attribute;
+typedef int CUmemLocationType;
+typedef int CUmemAllocationType;
+typedef int CUmemAllocationHandleType;
+typedef int CUmemAccess_flags;
+typedef int CUmemcpySrcAccessOrder;
+
+typedef struct CUmemLocation {
+  CUmemLocationType type;
+  int id;
+} CUmemLocation;
+
+typedef struct CUmemAccessDesc {
+  CUmemLocation location;
+  CUmemAccess_flags flags;
+} CUmemAccessDesc;
+
+typedef struct CUmemPoolProps {
+  CUmemAllocationType allocType;
+  CUmemAllocationHandleType handleTypes;
+  CUmemLocation location;
+  void *win32SecurityAttributes;
+  size_t maxSize;
+  unsigned short usage;
+  unsigned char reserved[54];
+} CUmemPoolProps;
+
+typedef struct CUmemPoolPtrExportData {
+  unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
+typedef struct CUmemcpyAttributes {
+  CUmemcpySrcAccessOrder srcAccessOrder;
+  CUmemLocation srcLocHint, dstLocHint;
+  unsigned int flags;
+} CUmemcpyAttributes;
+
+typedef struct CUDA_MEMCPY2D {
+  size_t srcXInBytes, srcY;
+  CUmemorytype srcMemoryType;
+  const void *srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  size_t srcPitch;
+  size_t dstXInBytes, dstY;
+  CUmemorytype dstMemoryType;
+  void *dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  size_t dstPitch;
+  size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
+/* CUDA_MEMCPY3D with contexts where that has reserved members. */
+typedef struct CUDA_MEMCPY3D_PEER {
+  size_t srcXInBytes, srcY, srcZ, srcLOD;
+  CUmemorytype srcMemoryType;
+  const void *srcHost;
+  CUdeviceptr srcDevice;
+  CUarray srcArray;
+  CUcontext srcContext;
+  size_t srcPitch, srcHeight;
+  size_t dstXInBytes, dstY, dstZ, dstLOD;
+  CUmemorytype dstMemoryType;
+  void *dstHost;
+  CUdeviceptr dstDevice;
+  CUarray dstArray;
+  CUcontext dstContext;
+  size_t dstPitch, dstHeight;
+  size_t WidthInBytes, Height, Depth;
+} CUDA_MEMCPY3D_PEER;
+
+/* ---- Graphs ----------------------------------------------------------------------------- */
+
+typedef int CUgraphNodeType;
+typedef int CUgraphExecUpdateResult;
+typedef int CUgraphInstantiateResult;
+typedef int CUgraphMem_attribute;
+typedef int CUgraphChildGraphNodeOwnership;
+typedef struct CUuserObject_st *CUuserObject;
+
+typedef struct CUgraphEdgeData {
+  unsigned char from_port, to_port, type, reserved[5];
+} CUgraphEdgeData;
+
+/* The first ten members of CUDA_KERNEL_NODE_PARAMS. */
+typedef struct CUDA_KERNEL_NODE_PARAMS_v1 {
+  CUfunction func;
+  unsigned int gridDimX, gridDimY, gridDimZ;
+  unsigned int blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  void **kernelParams, **extra;
+} CUDA_KERNEL_NODE_PARAMS_v1;
+
+typedef struct CUDA_MEMCPY_NODE_PARAMS {
+  int flags, reserved;
+  CUcontext copyCtx;
+  CUDA_MEMCPY3D copyParams;
+} CUDA_MEMCPY_NODE_PARAMS;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS {
+  CUdeviceptr dst;
+  size_t pitch;
+  unsigned int value, elementSize;
+  size_t width, height;
+} CUDA_MEMSET_NODE_PARAMS;
+
+typedef struct CUDA_MEMSET_NODE_PARAMS_v2 {
+  CUdeviceptr dst;
+  size_t pitch;
+  unsigned int value, elementSize;
+  size_t width, height;
+  CUcontext ctx;
+} CUDA_MEMSET_NODE_PARAMS_v2;
+
+typedef struct CUDA_HOST_NODE_PARAMS {
+  CUhostFn fn;
+  void *userData;
+} CUDA_HOST_NODE_PARAMS;
+
+typedef struct CUDA_CHILD_GRAPH_NODE_PARAMS {
+  CUgraph graph;
+  CUgraphChildGraphNodeOwnership ownership;
+} CUDA_CHILD_GRAPH_NODE_PARAMS;
+
+typedef struct CUDA_MEM_ALLOC_NODE_PARAMS {
+  CUmemPoolProps poolProps;
+  const CUmemAccessDesc *accessDescs;
+  size_t accessDescCount, bytesize;
+  CUdeviceptr dptr;
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+typedef struct CUDA_BATCH_MEM_OP_NODE_PARAMS {
+  CUcontext ctx;
+  unsigned int count;
+  CUstreamBatchMemOpParams *paramArray;
+  unsigned int flags;
+} CUDA_BATCH_MEM_OP_NODE_PARAMS;
+
+typedef struct CUgraphNodeParams {
+  CUgraphNodeType type;
+  int reserved0[3];
+  union {
+    long long reserved1[29];
+    CUDA_KERNEL_NODE_PARAMS kernel;
+    CUDA_MEMCPY_NODE_PARAMS memcpy;
+    CUDA_MEMSET_NODE_PARAMS_v2 memset;
+    CUDA_HOST_NODE_PARAMS host;
+    CUDA_CHILD_GRAPH_NODE_PARAMS graph;
+    struct {
+      CUevent event;
+    } eventWait, eventRecord;
+    CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+    struct {
+      CUdeviceptr dptr;
+    } free;
+    CUDA_BATCH_MEM_OP_NODE_PARAMS memOp;
+  };
+  long long reserved2;
+} CUgraphNodeParams;
+
+typedef struct CUDA_GRAPH_INSTANTIATE_PARAMS {
+  uint64_t flags;
+  CUstream hUploadStream;
+  CUgraphNode hErrNode_out;
+  CUgraphInstantiateResult result_out;
+} CUDA_GRAPH_INSTANTIATE_PARAMS;
+
+typedef struct CUgraphExecUpdateResultInfo {
+  CUgraphExecUpdateResult result;
+  CUgraphNode errorNode, errorFromNode;
+} CUgraphExecUpdateResultInfo;
+
+enum {
+#define KILN__MORE_CONSTANT(name, value) name = (value),
+#include "constants.def"
+#undef KILN__MORE_CONSTANT
+};
+
 #endif
