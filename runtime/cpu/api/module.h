@@ -80,6 +80,11 @@ CUresult kiln__module_link(CUmodule *out, CUcontext context,
 void kiln__module_hold(CUmodule module);
 void kiln__module_drop(CUmodule module);
 
+/* texref.c: a module's texture and surface references end with it. */
+void kiln__texrefs_free(struct CUtexref_st *list);
+/* array.c: a context's arrays end with it. */
+void kiln__context_end_arrays(CUcontext context);
+
 /* Program global by name, UINT32_MAX: none that can be found. */
 uint32_t kiln__module_global(const kiln__program *program, const char *name);
 
@@ -91,6 +96,9 @@ CUresult kiln__kernel_function(CUfunction handle, CUcontext context,
                                CUfunction *out);
 
 int kiln__function_max_threads(const kiln__code *code, int arch);
+int kiln__function_registers(const kiln__code *code, const kiln__limits *l);
+CUresult kiln__function_param(const kiln__code *code, size_t index,
+                              size_t *offset, size_t *size);
 CUresult kiln__function_attribute(CUfunction f, CUfunction_attribute attribute,
                                   int *value);
 CUresult kiln__function_set(CUfunction f, CUfunction_attribute attribute,

@@ -1,0 +1,264 @@
+/* function.c -- attributes and parameters of kernels. */
+#include "module.h"
+
+/* Registers a thread as ptxas would have it: what is alive at once, but never
+ * more than a thread may have or the largest block can be given. */
+int kiln__function_registers(const kiln__code *code, const kiln__limits *l)
+{
+  const int warps = ((int)code->max_threads + KILN__WARP - 1) / KILN__WARP;
+  const int slots = (warps + l->warp_unit - 1) / l->warp_unit * l->warp_unit;
+  const int fitting = l->block_registers / (slots > 0 ? slots : 1) /
+                      l->register_unit * l->register_unit / KILN__WARP;
+  const int fewest = 8;
+  int n = code->registers > (uint32_t)l->thread_registers
+              ? l->thread_registers
+              : (int)code->registers;
+
+  if (n > fitting)
+    n = fitting;
+  return n < fewest ? fewest : n;
+}
+
+int kiln__function_max_threads(const kiln__code *code, int arch)
+{
+  const kiln__limits *l = kiln__limits_of(arch);
+
+  return (int)code->max_threads < l->block_threads ? (int)code->max_threads
+                                                   : l->block_threads;
+}
+
+CUresult kiln__function_of(CUfunction handle, CUcontext context,
+                           CUfunction *out)
+{
+  if (kiln__live(handle, KILN__HANDLE_FUNCTION)) {
+    *out = handle;
+    return CUDA_SUCCESS;
+  }
+  if (kiln__live(handle, KILN__HANDLE_KERNEL))
+    return kiln__kernel_function(handle, context, out);
+  return CUDA_ERROR_INVALID_HANDLE;
+}
+
+static int const_bytes(const kiln__program *program)
+{
+  uint64_t sum = 0;
+
+  for (uint32_t i = 0; i < program->n_globals; i++) {
+    if (program->globals[i].constant)
+      sum += program->globals[i].size;
+  }
+  return sum > INT32_MAX ? INT32_MAX : (int)sum;
+}
+
+CUresult kiln__function_attribute(CUfunction f, CUfunction_attribute attribute,
+                                  int *value)
+{
+  const int arch = kiln__the_machine()->opts.arch;
+  const kiln__code *code = f->code;
+
+  switch (attribute) {
+  case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    *value = kiln__function_max_threads(code, arch);
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
+    *value = (int)code->static_shared;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES:
+    *value = const_bytes(f->module->program);
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES:
+    *value = (int)code->reach_local;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_NUM_REGS:
+    *value = kiln__function_registers(code, kiln__limits_of(arch));
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_PTX_VERSION:
+    *value = (int)f->module->program->target;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_BINARY_VERSION:
+    *value = arch;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
+    *value = 0;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+    *value = f->max_dynamic_shared;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    *value = f->carveout;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
+    *value = code->explicit_cluster && code->cluster[0] == 0;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    *value = f->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH];
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    *value = f->non_portable_cluster;
+    return CUDA_SUCCESS;
+  case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    *value = f->cluster_policy;
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+static CUresult set_within(atomic_int *where, int value, int low, int high)
+{
+  if (value < low || value > high)
+    return CUDA_ERROR_INVALID_VALUE;
+  *where = value;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__function_set(CUfunction f, CUfunction_attribute attribute,
+                            int value)
+{
+  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+
+  switch (attribute) {
+  case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
+    return set_within(&f->max_dynamic_shared, value, 0,
+                      l->block_shared_optin - (int)f->code->static_shared);
+  case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    return set_within(&f->carveout, value, -1, 100);
+  case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+    return set_within(&f->non_portable_cluster, value, 0, 1);
+  case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    return set_within(&f->cluster_policy, value, 0, 2);
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+  case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+    if (f->code->cluster[0] != 0)
+      return CUDA_ERROR_NOT_PERMITTED;
+    return set_within(
+        &f->cluster[attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH],
+        value, 0, 16);
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+/* What the functions below begin with. */
+static CUresult enter(CUfunction handle, CUfunction *out)
+{
+  CUcontext context;
+  const CUresult rc = kiln__current(&context);
+
+  return rc != CUDA_SUCCESS ? rc : kiln__function_of(handle, context, out);
+}
+
+CUresult kiln__cpu_funcGetAttribute(int *value, CUfunction_attribute attribute,
+                                    CUfunction function)
+{
+  CUfunction f;
+  const CUresult rc = enter(function, &f);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return value == NULL ? CUDA_ERROR_INVALID_VALUE
+                       : kiln__function_attribute(f, attribute, value);
+}
+
+CUresult kiln__cpu_funcSetAttribute(CUfunction function,
+                                    CUfunction_attribute attribute, int value)
+{
+  CUfunction f;
+  const CUresult rc = enter(function, &f);
+
+  return rc != CUDA_SUCCESS ? rc : kiln__function_set(f, attribute, value);
+}
+
+CUresult kiln__function_param(const kiln__code *code, size_t index,
+                              size_t *offset, size_t *size)
+{
+  if (offset == NULL || index >= code->n_params)
+    return CUDA_ERROR_INVALID_VALUE;
+  *offset = code->params[index].offset;
+  if (size != NULL)
+    *size = code->params[index].size;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_funcGetParamInfo(CUfunction function, size_t index,
+                                    size_t *offset, size_t *size)
+{
+  CUfunction f;
+  const CUresult rc = enter(function, &f);
+
+  return rc != CUDA_SUCCESS
+             ? rc
+             : kiln__function_param(f->code, index, offset, size);
+}
+
+CUresult kiln__cpu_funcGetName(const char **name, CUfunction function)
+{
+  CUfunction f;
+  const CUresult rc = enter(function, &f);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (name == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *name = f->code->name;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_funcGetModule(CUmodule *module, CUfunction function)
+{
+  CUfunction f;
+  const CUresult rc = enter(function, &f);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (module == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *module = f->module;
+  return CUDA_SUCCESS;
+}
+
+/* A preference, which changes nothing here. */
+CUresult kiln__cpu_funcSetCacheConfig(CUfunction function, CUfunc_cache config)
+{
+  CUfunction f;
+  const CUresult rc = enter(function, &f);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_funcSetSharedMemConfig(CUfunction function,
+                                          CUsharedconfig config)
+{
+  CUfunction f;
+  const CUresult rc = enter(function, &f);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return config < 0 || config > 2 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_funcIsLoaded(int *state, CUfunction function)
+{
+  CUfunction f;
+  const CUresult rc = enter(function, &f);
+  const int loaded = 1;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (state == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *state = loaded;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_funcLoad(CUfunction function)
+{
+  CUfunction f;
+
+  return enter(function, &f);
+}

@@ -1,0 +1,71 @@
+/* jit_log.c -- the JIT options of the driver: buffers for messages. */
+#include "module.h"
+
+#include "../../base/os.h"
+
+#include <string.h>
+
+/* Sizes come as the value itself, in its low 32 bits. */
+static size_t size_value(void *value)
+{
+  return (size_t)(uint32_t)(uintptr_t)value;
+}
+
+CUresult kiln__jit_read(kiln__jit *jit, unsigned n, const CUjit_option *options,
+                        void **values)
+{
+  *jit = (kiln__jit){.started = kiln__clock_ns()};
+  if (n > 0 && (options == NULL || values == NULL))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < n; i++) {
+    switch (options[i]) {
+    case CU_JIT_INFO_LOG_BUFFER:
+      jit->info = values[i];
+      break;
+    case CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES:
+      jit->info_size = size_value(values[i]);
+      jit->info_out = &values[i];
+      break;
+    case CU_JIT_ERROR_LOG_BUFFER:
+      jit->error = values[i];
+      break;
+    case CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES:
+      jit->error_size = size_value(values[i]);
+      jit->error_out = &values[i];
+      break;
+    case CU_JIT_WALL_TIME:
+      jit->time_out = &values[i];
+      break;
+    default:
+      if (options[i] < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+/* Fill one buffer; its size option then says how much of it is used. */
+static void fill(char *buf, size_t size, void **out, const char *text)
+{
+  size_t used = 0;
+
+  if (buf != NULL && size > 0) {
+    kiln__copy_text(buf, size, text);
+    used = strlen(buf);
+  }
+  if (out != NULL)
+    *out = (void *)(uintptr_t)used;
+}
+
+void kiln__jit_write(const kiln__jit *jit, CUresult rc, const char *text)
+{
+  const bool ok = rc == CUDA_SUCCESS;
+
+  fill(jit->info, jit->info_size, jit->info_out, ok ? text : "");
+  fill(jit->error, jit->error_size, jit->error_out, ok ? "" : text);
+  if (jit->time_out != NULL) {
+    const float ms = (float)(kiln__clock_ns() - jit->started) / 1e6F;
+
+    memcpy(jit->time_out, &ms, sizeof ms);
+  }
+}

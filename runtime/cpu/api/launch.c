@@ -1,0 +1,561 @@
+/* launch.c -- kernels as work of a stream or node of a graph. */
+#include "module.h"
+#include "streams.h"
+
+#include <string.h>
+
+/* A launch as asked for; grid, block and cluster are all set. */
+typedef struct shape {
+  uint32_t grid[3], block[3], cluster[3];
+  uint32_t dynamic_shared;
+  bool cooperative;
+} shape;
+
+typedef struct launch_work {
+  kiln__work base;
+  CUcontext context;
+  CUfunction function; /* its module is held */
+  CUkernel kernel;     /* as which it was given; NULL: as a function */
+  shape shape;
+  uint32_t max_resident;
+  void **pointers; /* at each argument, in params; NULL: function has none */
+  uint8_t *params;
+} launch_work;
+
+/* ---- Running ------------------------------------------------------------------- */
+
+static CUresult result_of(kiln__fault_kind kind)
+{
+  switch (kind) {
+  case KILN__FAULT_ADDRESS:
+    return CUDA_ERROR_ILLEGAL_ADDRESS;
+  case KILN__FAULT_MISALIGNED:
+    return CUDA_ERROR_MISALIGNED_ADDRESS;
+  case KILN__FAULT_SPACE:
+    return CUDA_ERROR_INVALID_ADDRESS_SPACE;
+  case KILN__FAULT_PC:
+    return CUDA_ERROR_INVALID_PC;
+  case KILN__FAULT_INSTRUCTION:
+    return CUDA_ERROR_ILLEGAL_INSTRUCTION;
+  case KILN__FAULT_ASSERT:
+    return CUDA_ERROR_ASSERT;
+  case KILN__FAULT_DEADLOCK:
+  case KILN__FAULT_BUDGET:
+    return CUDA_ERROR_LAUNCH_TIMEOUT;
+  case KILN__FAULT_MEMORY:
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  case KILN__FAULT_TRAP:
+  case KILN__FAULT_STACK:
+  case KILN__FAULT_NONE:
+    break;
+  }
+  return CUDA_ERROR_LAUNCH_FAILED;
+}
+
+static void keep_fault(const kiln__launch *launch,
+                       const kiln__fault_info *fault)
+{
+  kiln__buf text;
+
+  kiln__buf_init(&text, &kiln__the_machine()->alloc);
+  kiln__fault_text(launch, fault, &text);
+  if (text.data != NULL)
+    kiln__keep_fault(text.data, text.size);
+  kiln__buf_free(&text);
+}
+
+static void describe(kiln__launch *out, const launch_work *w,
+                     const kiln_cpu_opts *opts)
+{
+  kiln__machine *m = kiln__the_machine();
+  const struct CUmod_st *module = w->function->module;
+
+  *out = (kiln__launch){
+      .program = module->program,
+      .code = w->function->code,
+      .isa = m->isa,
+      .memory = m->memory,
+      .params = w->params,
+      .dynamic_shared = w->shape.dynamic_shared,
+      .number = kiln__next_id(),
+      .device = w->context->device,
+      .arch = opts->arch,
+      .sm_count = KILN__SM_COUNT,
+      .max_resident = w->max_resident,
+      .lock_step = opts->schedule == KILN_CPU_BY_ARCH
+                       ? opts->arch < 70
+                       : opts->schedule == KILN_CPU_LOCK_STEP,
+      .cooperative = w->shape.cooperative,
+      .threads = opts->threads,
+      .seed = opts->seed,
+      .budget = opts->budget,
+      .globals = module->globals,
+      .textures = m->textures,
+      .out = w->context->out,
+  };
+  for (int i = 0; i < 3; i++) {
+    out->grid_dim[i] = w->shape.grid[i];
+    out->block_dim[i] = w->shape.block[i];
+    out->cluster_dim[i] = w->shape.cluster[i];
+  }
+}
+
+/* Limits may change until it runs, as with the driver. */
+static void read_limits(kiln__launch *out, CUcontext context)
+{
+  size_t stack, heap;
+
+  pthread_mutex_lock(&context->lock);
+  stack = context->limit[CU_LIMIT_STACK_SIZE];
+  heap = context->limit[CU_LIMIT_MALLOC_HEAP_SIZE];
+  pthread_mutex_unlock(&context->lock);
+  out->local_limit = stack > UINT32_MAX / 2 ? UINT32_MAX / 2 : (uint32_t)stack;
+  if (out->local_limit < out->code->reach_local)
+    out->local_limit = out->code->reach_local;
+  out->heap_limit = heap;
+}
+
+static CUresult run(kiln__work *work, CUstream stream)
+{
+  const launch_work *w = (const launch_work *)work;
+  kiln__machine *m = kiln__the_machine();
+  kiln__fault_info fault = {0};
+  kiln__launch launch;
+  kiln_cpu_opts opts;
+  kiln_status st = KILN_OK;
+
+  (void)stream;
+  pthread_mutex_lock(&m->lock);
+  opts = m->opts;
+  pthread_mutex_unlock(&m->lock);
+  describe(&launch, w, &opts);
+  read_limits(&launch, w->context);
+  if (opts.checks != 0 || opts.counters)
+    st = kiln__watch_create(&launch.watch, &m->alloc, opts.checks,
+                            opts.counters, launch.program, launch.code);
+  if (st != KILN_OK)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__memory_enter(m->memory);
+  st = kiln__grid_run(&launch, &m->alloc, &fault);
+  if (st == KILN_EDRIVER)
+    keep_fault(&launch, &fault);
+  kiln__memory_leave(m->memory);
+  if (launch.watch != NULL) {
+    kiln__watch_findings(launch.watch, kiln__keep_finding, NULL);
+    if (opts.counters)
+      kiln__keep_counters(launch.watch);
+    kiln__watch_free(launch.watch);
+  }
+  return st == KILN_OK        ? CUDA_SUCCESS
+         : st == KILN_EDRIVER ? result_of(fault.kind)
+                              : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void release(kiln__work *work)
+{
+  launch_work *w = (launch_work *)work;
+
+  kiln__module_drop(w->function->module);
+  kiln__free(&kiln__the_machine()->alloc, w);
+}
+
+/* ---- Checking --------------------------------------------------------------------- */
+
+static bool within(const uint32_t dim[3], uint32_t x, uint32_t y, uint32_t z)
+{
+  return dim[0] - 1 < x && dim[1] - 1 < y && dim[2] - 1 < z;
+}
+
+static uint64_t product(const uint32_t dim[3])
+{
+  return (uint64_t)dim[0] * dim[1] * dim[2];
+}
+
+static CUresult check_block(const kiln__code *code, const kiln__limits *l,
+                            const uint32_t block[3])
+{
+  const uint64_t most = (uint64_t)l->block_threads;
+
+  if (!within(block, (uint32_t)most, (uint32_t)most, 64) ||
+      product(block) > most)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (product(block) > code->max_threads)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (code->req_ntid[0] != 0) {
+    for (int i = 0; i < 3; i++) {
+      const uint32_t wanted = code->req_ntid[i] == 0 ? 1 : code->req_ntid[i];
+
+      if (block[i] != wanted)
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+/* Fills in the cluster that the function itself asks for. */
+static CUresult check_cluster(CUfunction f, const kiln__limits *l, shape *s)
+{
+  const bool required = f->cluster[0] != 0;
+  uint64_t blocks;
+
+  for (int i = 0; i < 3; i++) {
+    const uint32_t own = f->cluster[i] == 0 ? 1 : (uint32_t)f->cluster[i];
+
+    if (s->cluster[i] == 0)
+      s->cluster[i] = required ? own : 1;
+    else if (required && s->cluster[i] != own)
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  blocks = product(s->cluster);
+  if (blocks == 1)
+    return CUDA_SUCCESS;
+  if (l->arch < 90)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (!within(s->cluster, 16, 16, 16) ||
+      blocks > (f->non_portable_cluster != 0 ? 16U : 8U))
+    return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  for (int i = 0; i < 3; i++) {
+    if (s->grid[i] % s->cluster[i] != 0)
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
+{
+  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+  uint64_t resident;
+  CUresult rc;
+
+  if (!within(s->grid, INT32_MAX, 65535, 65535))
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = check_block(f->code, l, s->block);
+  if (rc == CUDA_SUCCESS)
+    rc = check_cluster(f, l, s);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (s->dynamic_shared > (uint32_t)f->max_dynamic_shared)
+    return CUDA_ERROR_INVALID_VALUE;
+  resident = (uint64_t)kiln__resident_blocks(l, f->code, product(s->block),
+                                             s->dynamic_shared);
+  resident *= KILN__SM_COUNT;
+  if (resident == 0)
+    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+  if (s->cooperative && product(s->grid) > resident)
+    return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+  *max_resident = (uint32_t)resident;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Making ------------------------------------------------------------------------- */
+
+/* `extra`: one buffer that holds all parameters as the code lays them out. */
+static CUresult copy_buffer(launch_work *w, void **extra)
+{
+  const void *from = NULL;
+  const size_t *size = NULL;
+
+  for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      from = extra[i + 1];
+    else if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size = extra[i + 1];
+    else
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  if (from == NULL || size == NULL || *size < w->function->code->param_bytes)
+    return CUDA_ERROR_INVALID_VALUE;
+  memcpy(w->params, from, w->function->code->param_bytes);
+  return CUDA_SUCCESS;
+}
+
+static CUresult copy_params(launch_work *w, void **args, void **extra)
+{
+  const kiln__code *code = w->function->code;
+
+  if (args != NULL && extra != NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (uint32_t i = 0; i < code->n_params; i++)
+    w->pointers[i] = w->params + code->params[i].offset;
+  if (code->n_params == 0)
+    return CUDA_SUCCESS;
+  if (extra != NULL)
+    return copy_buffer(w, extra);
+  if (args == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (uint32_t i = 0; i < code->n_params; i++) {
+    if (args[i] == NULL)
+      return CUDA_ERROR_INVALID_VALUE;
+    memcpy(w->pointers[i], args[i], code->params[i].size);
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult make_work(CUcontext context, CUfunction handle, shape s,
+                          void **args, void **extra, kiln__work **out)
+{
+  kiln__machine *m = kiln__the_machine();
+  uint32_t max_resident;
+  CUfunction f;
+  launch_work *w;
+  size_t head;
+  CUresult rc = kiln__function_of(handle, context, &f);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (f->module->context != context)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  rc = check_shape(f, &s, &max_resident);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  head = sizeof *w + f->code->n_params * sizeof(void *);
+  head = (head + 63) / 64 * 64;
+  w = kiln__calloc(&m->alloc, 1, head + f->code->param_bytes);
+  if (w == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  *w = (launch_work){.base = {run, release, KILN__WORK_KERNEL, false},
+                     .context = context,
+                     .function = f,
+                     .kernel = f == handle ? NULL : (CUkernel)(void *)handle,
+                     .shape = s,
+                     .max_resident = max_resident,
+                     .pointers = (void **)(w + 1),
+                     .params = (uint8_t *)w + head};
+  kiln__module_hold(f->module);
+  rc = copy_params(w, args, extra);
+  if (rc != CUDA_SUCCESS) {
+    release(&w->base);
+    return rc;
+  }
+  *out = &w->base;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Kernel nodes of graphs ----------------------------------------------------------- */
+
+CUresult kiln__kernel_work(CUcontext context, const CUDA_KERNEL_NODE_PARAMS *p,
+                           kiln__work **out)
+{
+  const shape s = {.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
+                   .block = {p->blockDimX, p->blockDimY, p->blockDimZ},
+                   .dynamic_shared = p->sharedMemBytes};
+  const CUfunction f = p->func != NULL ? p->func : (CUfunction)(void *)p->kern;
+
+  return make_work(p->func == NULL && p->ctx != NULL ? p->ctx : context, f, s,
+                   p->kernelParams, p->extra, out);
+}
+
+CUresult kiln__kernel_work_params(const kiln__work *work,
+                                  CUDA_KERNEL_NODE_PARAMS *out)
+{
+  const launch_work *w = (const launch_work *)work;
+
+  *out = (CUDA_KERNEL_NODE_PARAMS){
+      .func = w->kernel == NULL ? w->function : NULL,
+      .gridDimX = w->shape.grid[0],
+      .gridDimY = w->shape.grid[1],
+      .gridDimZ = w->shape.grid[2],
+      .blockDimX = w->shape.block[0],
+      .blockDimY = w->shape.block[1],
+      .blockDimZ = w->shape.block[2],
+      .sharedMemBytes = w->shape.dynamic_shared,
+      .kernelParams = w->pointers,
+      .kern = w->kernel,
+      .ctx = w->kernel == NULL ? NULL : w->context,
+  };
+  return CUDA_SUCCESS;
+}
+
+/* ---- The driver's functions ----------------------------------------------------------- */
+
+static CUresult launch(CUfunction function, const shape *s, CUstream stream,
+                       void **args, void **extra)
+{
+  CUcontext context;
+  kiln__work *work;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = make_work(context, function, *s, args, extra, &work);
+  return rc == CUDA_SUCCESS ? kiln__enqueue(context, stream, work) : rc;
+}
+
+CUresult kiln__cpu_launchKernel(CUfunction function, unsigned int grid_x,
+                                unsigned int grid_y, unsigned int grid_z,
+                                unsigned int block_x, unsigned int block_y,
+                                unsigned int block_z, unsigned int smem,
+                                CUstream stream, void **args, void **extra)
+{
+  const shape s = {.grid = {grid_x, grid_y, grid_z},
+                   .block = {block_x, block_y, block_z},
+                   .dynamic_shared = smem};
+
+  return launch(function, &s, stream, args, extra);
+}
+
+CUresult kiln__cpu_launchCooperativeKernel(
+    CUfunction function, unsigned int grid_x, unsigned int grid_y,
+    unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+    unsigned int block_z, unsigned int smem, CUstream stream, void **args)
+{
+  const shape s = {.grid = {grid_x, grid_y, grid_z},
+                   .block = {block_x, block_y, block_z},
+                   .dynamic_shared = smem,
+                   .cooperative = true};
+
+  return launch(function, &s, stream, args, NULL);
+}
+
+CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
+                                  CUfunction function, void **args,
+                                  void **extra)
+{
+  shape s;
+
+  if (config == NULL || (config->attrs == NULL && config->numAttrs > 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  s = (shape){
+      .grid = {config->gridDimX, config->gridDimY, config->gridDimZ},
+      .block = {config->blockDimX, config->blockDimY, config->blockDimZ},
+      .dynamic_shared = config->sharedMemBytes};
+  for (unsigned i = 0; i < config->numAttrs; i++) {
+    const CUlaunchAttributeValue *v = &config->attrs[i].value;
+
+    switch (config->attrs[i].id) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+      s.cooperative = v->cooperative != 0;
+      break;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+      if (v->clusterDim.x == 0 || v->clusterDim.y == 0 || v->clusterDim.z == 0)
+        return CUDA_ERROR_INVALID_VALUE;
+      s.cluster[0] = v->clusterDim.x;
+      s.cluster[1] = v->clusterDim.y;
+      s.cluster[2] = v->clusterDim.z;
+      break;
+    default: /* preferences: priority, overlap with what comes before, ... */
+      break;
+    }
+  }
+  return launch(function, &s, config->hStream, args, extra);
+}
+
+/* ---- The launch functions before CUDA 4.0 ------------------------------------------ */
+
+enum { OLD_PARAM_BYTES = 4096 };
+
+struct kiln__old_launch {
+  uint32_t block[3], shared, size;
+  uint8_t params[OLD_PARAM_BYTES];
+};
+
+/* Its state is of the function, and no business of two threads at once. */
+static CUresult old_of(CUfunction handle, struct kiln__old_launch **out)
+{
+  CUcontext context;
+  CUfunction f;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__function_of(handle, context, &f);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (f->old == NULL)
+    f->old = kiln__calloc(&kiln__the_machine()->alloc, 1, sizeof *f->old);
+  *out = f->old;
+  return f->old == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_funcSetBlockShape(CUfunction function, int x, int y, int z)
+{
+  struct kiln__old_launch *old;
+  const CUresult rc = old_of(function, &old);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (x <= 0 || y <= 0 || z <= 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  old->block[0] = (uint32_t)x;
+  old->block[1] = (uint32_t)y;
+  old->block[2] = (uint32_t)z;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_funcSetSharedSize(CUfunction function, unsigned int bytes)
+{
+  struct kiln__old_launch *old;
+  const CUresult rc = old_of(function, &old);
+
+  if (rc == CUDA_SUCCESS)
+    old->shared = bytes;
+  return rc;
+}
+
+CUresult kiln__cpu_paramSetSize(CUfunction function, unsigned int bytes)
+{
+  struct kiln__old_launch *old;
+  const CUresult rc = old_of(function, &old);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (bytes > OLD_PARAM_BYTES)
+    return CUDA_ERROR_INVALID_VALUE;
+  old->size = bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_paramSetv(CUfunction function, int offset, void *data,
+                             unsigned int bytes)
+{
+  struct kiln__old_launch *old;
+  const CUresult rc = old_of(function, &old);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (data == NULL || offset < 0 || offset > OLD_PARAM_BYTES ||
+      bytes > (unsigned)(OLD_PARAM_BYTES - offset))
+    return CUDA_ERROR_INVALID_VALUE;
+  memcpy(old->params + offset, data, bytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_paramSeti(CUfunction function, int offset,
+                             unsigned int value)
+{
+  return kiln__cpu_paramSetv(function, offset, &value, sizeof value);
+}
+
+CUresult kiln__cpu_paramSetf(CUfunction function, int offset, float value)
+{
+  return kiln__cpu_paramSetv(function, offset, &value, sizeof value);
+}
+
+CUresult kiln__cpu_launchGridAsync(CUfunction function, int width, int height,
+                                   CUstream stream)
+{
+  struct kiln__old_launch *old;
+  const CUresult rc = old_of(function, &old);
+  size_t size = OLD_PARAM_BYTES;
+  shape s;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (width <= 0 || height <= 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  s = (shape){.grid = {(uint32_t)width, (uint32_t)height, 1},
+              .dynamic_shared = old->shared};
+  memcpy(s.block, old->block, sizeof s.block);
+  return launch(function, &s, stream, NULL,
+                (void *[]){CU_LAUNCH_PARAM_BUFFER_POINTER, old->params,
+                           CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                           CU_LAUNCH_PARAM_END});
+}
+
+CUresult kiln__cpu_launchGrid(CUfunction function, int width, int height)
+{
+  return kiln__cpu_launchGridAsync(function, width, height, NULL);
+}
+
+CUresult kiln__cpu_launch(CUfunction function)
+{
+  return kiln__cpu_launchGridAsync(function, 1, 1, NULL);
+}

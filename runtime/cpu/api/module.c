@@ -1,0 +1,494 @@
+/* module.c -- modules: PTX loaded into a context, its variables in memory. */
+#include "module.h"
+
+#include <string.h>
+
+/* ---- From text to a program ------------------------------------------------------ */
+
+static CUresult result_of(kiln_status st, kiln__buf *log)
+{
+  if (st == KILN_OK)
+    return CUDA_SUCCESS;
+  if (st == KILN_ENOMEM)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__buf_text(log, kiln_last_error()->log[0] != '\0'
+                          ? kiln_last_error()->log
+                          : kiln_last_error()->message);
+  return CUDA_ERROR_INVALID_PTX;
+}
+
+/* Nothing of it is kept on failure. */
+static CUresult parse_all(kiln__ptx_module **parts, const kiln_allocator *a,
+                          const kiln__image *image, kiln__buf *log)
+{
+  for (size_t i = 0; i < image->n; i++) {
+    const kiln_status st = kiln__ptx_parse(&parts[i], a, image->texts[i].data,
+                                           image->texts[i].size);
+
+    if (st == KILN_OK)
+      continue;
+    while (i > 0)
+      kiln__ptx_free(parts[--i]);
+    return result_of(st, log);
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult make_program(kiln__program **out, const kiln_allocator *a,
+                             const kiln__image *image, kiln__buf *log)
+{
+  kiln__ptx_module **parts =
+      kiln__calloc(a, image->n, sizeof(kiln__ptx_module *));
+  CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
+
+  *out = NULL;
+  if (parts == NULL)
+    return rc;
+  rc = parse_all(parts, a, image, log);
+  if (rc == CUDA_SUCCESS)
+    rc = result_of(image->n == 1 ? kiln__program_make(out, a, parts[0])
+                                 : kiln__program_link(out, a, parts, image->n),
+                   log);
+  kiln__free(a, parts);
+  return rc;
+}
+
+/* ---- Variables ---------------------------------------------------------------------- */
+
+static kiln__range_kind range_kind(const kiln__global *g)
+{
+  if (g->constant)
+    return KILN__RANGE_CONST;
+  return g->managed ? KILN__RANGE_MANAGED : KILN__RANGE_GLOBAL;
+}
+
+static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
+{
+  const kiln__machine *m = kiln__the_machine();
+  const kiln__global *g = &module->program->globals[number];
+  kiln__range range = {.kind = range_kind(g),
+                       .device = module->device,
+                       .owner = module->context,
+                       .name = kiln__keep_name(g->name)};
+  /* References are 8 bytes that hold the handle of what is bound to them. */
+  const uint64_t size = g->texture || g->surface ? 8 : g->size;
+
+  if (g->external) {
+    kiln__buf_format(log, "unresolved extern variable '%s'\n", g->name);
+    return CUDA_ERROR_INVALID_PTX;
+  }
+  if (range.name == NULL ||
+      kiln__memory_add(m->memory, &range, size == 0 ? 1 : size,
+                       g->align < 8 ? 8 : g->align) != KILN_OK)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  module->globals[number] = range.first;
+  if (g->init != NULL)
+    memcpy(range.host, g->init, (size_t)g->init_size);
+  kiln__memory_written(m->memory, range.first, size);
+  return CUDA_SUCCESS;
+}
+
+/* Write the addresses that a variable's initialiser names. */
+static void patch(CUmodule module, uint32_t number)
+{
+  const kiln__machine *m = kiln__the_machine();
+  const kiln__global *g = &module->program->globals[number];
+
+  for (uint32_t i = 0; i < g->n_patches; i++) {
+    const struct kiln__patch *p = &g->patches[i];
+    const uint64_t base = p->function
+                              ? KILN__WINDOW_CODE + (uint64_t)p->number * 16
+                              : module->globals[p->number];
+    const uint64_t value = (base + (uint64_t)p->addend) >> p->shift;
+    uint8_t *at = kiln__memory_host(
+        m->memory, module->globals[number] + p->offset, p->size);
+
+    if (at == NULL)
+      continue; /* beyond the variable: the checker refuses these */
+    for (unsigned k = 0; k < p->size; k++) /* the device is little-endian */
+      at[k] = (uint8_t)(value >> (8 * k));
+  }
+}
+
+static CUresult place_all(CUmodule module, kiln__buf *log)
+{
+  const uint32_t n = module->program->n_globals;
+
+  module->globals = kiln__calloc(&kiln__the_machine()->alloc, n == 0 ? 1 : n,
+                                 sizeof *module->globals);
+  if (module->globals == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  for (uint32_t i = 0; i < n; i++) {
+    const CUresult rc = place(module, i, log);
+
+    if (rc != CUDA_SUCCESS)
+      return rc;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    patch(module, i);
+  return CUDA_SUCCESS;
+}
+
+/* ---- Functions ----------------------------------------------------------------------- */
+
+static CUresult list_functions(CUmodule module)
+{
+  const kiln__program *p = module->program;
+  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+  uint32_t n = 0;
+
+  for (uint32_t i = 0; i < p->n_functions; i++)
+    n += p->functions[i].entry && p->functions[i].defined;
+  module->functions = kiln__calloc(&kiln__the_machine()->alloc, n == 0 ? 1 : n,
+                                   sizeof *module->functions);
+  if (module->functions == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  for (uint32_t i = 0; i < p->n_functions; i++) {
+    struct CUfunc_st *f = &module->functions[module->n_functions];
+    const kiln__code *code = &p->functions[i];
+
+    if (!code->entry || !code->defined)
+      continue;
+    *f = (struct CUfunc_st){.module = module, .code = code};
+    f->max_dynamic_shared = (int)code->static_shared < l->block_shared
+                                ? l->block_shared - (int)code->static_shared
+                                : 0;
+    f->carveout = -1;
+    for (int k = 0; k < 3; k++)
+      f->cluster[k] = (int)code->cluster[k];
+    if (!kiln__live_add(f, KILN__HANDLE_FUNCTION))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    module->n_functions++;
+  }
+  return CUDA_SUCCESS;
+}
+
+/* More shared memory than a block can have, ever: ptxas says so, and so does
+ * the driver when it loads. */
+static CUresult check_functions(CUmodule module, kiln__buf *log)
+{
+  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+
+  for (uint32_t i = 0; i < module->n_functions; i++) {
+    const kiln__code *code = module->functions[i].code;
+
+    if (code->static_shared <= (uint32_t)l->block_shared)
+      continue;
+    kiln__buf_format(log,
+                     "function '%s' uses too much shared data (0x%x bytes, "
+                     "0x%x max)\n",
+                     code->name, code->static_shared,
+                     (unsigned)l->block_shared);
+    return CUDA_ERROR_INVALID_PTX;
+  }
+  return CUDA_SUCCESS;
+}
+
+/* ---- Life -------------------------------------------------------------------------------- */
+
+static void destroy(CUmodule module)
+{
+  kiln__machine *m = kiln__the_machine();
+
+  for (uint32_t i = 0; module->globals != NULL && module->program != NULL &&
+                       i < module->program->n_globals;
+       i++) {
+    if (module->globals[i] != 0)
+      kiln__memory_remove(m->memory, module->globals[i]);
+  }
+  for (uint32_t i = 0; i < module->n_functions; i++)
+    kiln__free(&m->alloc, module->functions[i].old);
+  kiln__program_free(module->program);
+  kiln__free(&m->alloc, module->globals);
+  kiln__free(&m->alloc, module->functions);
+  kiln__free(&m->alloc, module);
+}
+
+void kiln__module_hold(CUmodule module)
+{
+  atomic_fetch_add(&module->refs, 1);
+}
+
+void kiln__module_drop(CUmodule module)
+{
+  if (atomic_fetch_sub(&module->refs, 1) == 1)
+    destroy(module);
+}
+
+/* Its handles are no more; work in flight goes on. */
+static void forget(CUmodule module)
+{
+  kiln__live_remove(module);
+  for (uint32_t i = 0; i < module->n_functions; i++)
+    kiln__live_remove(&module->functions[i]);
+  kiln__texrefs_free(module->texrefs);
+  module->texrefs = NULL;
+  kiln__module_drop(module);
+}
+
+static bool unlist(CUmodule module)
+{
+  CUcontext context = module->context;
+  bool found = false;
+
+  pthread_mutex_lock(&context->lock);
+  for (CUmodule *at = &context->modules; *at != NULL; at = &(*at)->next) {
+    if (*at == module) {
+      *at = module->next;
+      found = true;
+      break;
+    }
+  }
+  pthread_mutex_unlock(&context->lock);
+  return found;
+}
+
+void kiln__module_free(CUmodule module)
+{
+  if (unlist(module))
+    forget(module);
+}
+
+void kiln__context_end_modules(CUcontext context)
+{
+  for (;;) {
+    CUmodule module;
+
+    pthread_mutex_lock(&context->lock);
+    module = context->modules;
+    if (module != NULL)
+      context->modules = module->next;
+    pthread_mutex_unlock(&context->lock);
+    if (module == NULL)
+      break;
+    forget(module);
+  }
+  kiln__context_end_arrays(context);
+}
+
+static CUresult fill(CUmodule module, const kiln__image *image, kiln__buf *log)
+{
+  const kiln__machine *m = kiln__the_machine();
+  CUresult rc = make_program(&module->program, &m->alloc, image, log);
+
+  if (rc == CUDA_SUCCESS)
+    rc = place_all(module, log);
+  if (rc == CUDA_SUCCESS)
+    rc = list_functions(module);
+  if (rc == CUDA_SUCCESS)
+    rc = check_functions(module, log);
+  if (rc == CUDA_SUCCESS)
+    kiln__program_bind(module->program, m->isa->handlers);
+  if (rc == CUDA_SUCCESS && !kiln__live_add(module, KILN__HANDLE_MODULE))
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  return rc;
+}
+
+CUresult kiln__module_link(CUmodule *out, CUcontext context,
+                           const kiln__image *image, kiln__buf *log)
+{
+  CUmodule module =
+      kiln__calloc(&kiln__the_machine()->alloc, 1, sizeof *module);
+  CUresult rc;
+
+  if (module == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  module->context = context;
+  module->context_id = context->id;
+  module->device = context->device;
+  module->refs = 1;
+  rc = fill(module, image, log);
+  if (rc != CUDA_SUCCESS) {
+    forget(module);
+    return rc;
+  }
+  pthread_mutex_lock(&context->lock);
+  module->next = context->modules;
+  context->modules = module;
+  pthread_mutex_unlock(&context->lock);
+  *out = module;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__module_make(CUmodule *out, CUcontext context, const char *ptx,
+                           size_t size, kiln__buf *log)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__image image;
+  CUresult rc =
+      kiln__image_read(&image, &m->alloc, ptx, size, m->opts.arch, log);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = kiln__module_link(out, context, &image, log);
+  kiln__image_free(&image);
+  return rc;
+}
+
+/* ---- The driver's functions ------------------------------------------------------ */
+
+/* From memory, or from a file where `path` is given. */
+static CUresult load(CUmodule *out, const void *bytes, const char *path,
+                     unsigned n, const CUjit_option *options, void **values)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUcontext context;
+  kiln__jit jit;
+  kiln__image image;
+  kiln__buf log;
+  CUresult rc = kiln__current_unsafe(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (out == NULL || (bytes == NULL && path == NULL))
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__jit_read(&jit, n, options, values);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  kiln__buf_init(&log, &m->alloc);
+  rc = path != NULL
+           ? kiln__image_file(&image, &m->alloc, path, m->opts.arch, &log)
+           : kiln__image_read(&image, &m->alloc, bytes, 0, m->opts.arch, &log);
+  if (rc == CUDA_SUCCESS) {
+    rc = kiln__module_link(out, context, &image, &log);
+    kiln__image_free(&image);
+  }
+  kiln__jit_write(&jit, rc, log.data == NULL ? "" : log.data);
+  kiln__buf_free(&log);
+  return rc;
+}
+
+CUresult kiln__cpu_moduleLoadDataEx(CUmodule *module, const void *image,
+                                    unsigned int n, CUjit_option *options,
+                                    void **values)
+{
+  return load(module, image, NULL, n, options, values);
+}
+
+CUresult kiln__cpu_moduleLoadData(CUmodule *module, const void *image)
+{
+  return load(module, image, NULL, 0, NULL, NULL);
+}
+
+CUresult kiln__cpu_moduleLoadFatBinary(CUmodule *module, const void *image)
+{
+  return load(module, image, NULL, 0, NULL, NULL);
+}
+
+CUresult kiln__cpu_moduleLoad(CUmodule *module, const char *path)
+{
+  return load(module, NULL, path, 0, NULL, NULL);
+}
+
+/* A live module; every call needs a context first. */
+static CUresult check_module(CUmodule module)
+{
+  CUcontext context;
+  const CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(module, KILN__HANDLE_MODULE) ? CUDA_SUCCESS
+                                                 : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult kiln__cpu_moduleUnload(CUmodule module)
+{
+  CUcontext context;
+  const CUresult rc = kiln__current_unsafe(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(module, KILN__HANDLE_MODULE) || module->of_library)
+    return CUDA_ERROR_INVALID_HANDLE;
+  kiln__module_free(module);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_moduleGetFunction(CUfunction *function, CUmodule module,
+                                     const char *name)
+{
+  const CUresult rc = check_module(module);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (function == NULL || name == NULL || name[0] == '\0')
+    return CUDA_ERROR_INVALID_VALUE;
+  for (uint32_t i = 0; i < module->n_functions; i++) {
+    if (strcmp(module->functions[i].code->name, name) == 0) {
+      *function = &module->functions[i];
+      return CUDA_SUCCESS;
+    }
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+uint32_t kiln__module_global(const kiln__program *program, const char *name)
+{
+  for (uint32_t i = 0; i < program->n_globals; i++) {
+    const kiln__global *g = &program->globals[i];
+
+    if (g->visible && strcmp(g->name, name) == 0)
+      return i;
+  }
+  return UINT32_MAX;
+}
+
+CUresult kiln__cpu_moduleGetGlobal(CUdeviceptr *address, size_t *bytes,
+                                   CUmodule module, const char *name)
+{
+  const CUresult rc = check_module(module);
+  uint32_t i;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (name == NULL || (address == NULL && bytes == NULL))
+    return CUDA_ERROR_INVALID_VALUE;
+  i = kiln__module_global(module->program, name);
+  if (i == UINT32_MAX || module->program->globals[i].texture ||
+      module->program->globals[i].surface)
+    return CUDA_ERROR_NOT_FOUND;
+  if (address != NULL)
+    *address = module->globals[i];
+  if (bytes != NULL)
+    *bytes = (size_t)module->program->globals[i].size;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_moduleGetFunctionCount(unsigned int *count, CUmodule module)
+{
+  const CUresult rc = check_module(module);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (count == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *count = module->n_functions;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_moduleEnumerateFunctions(CUfunction *functions,
+                                            unsigned int n, CUmodule module)
+{
+  const CUresult rc = check_module(module);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (functions == NULL || n == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < n && i < module->n_functions; i++)
+    functions[i] = &module->functions[i];
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_moduleGetLoadingMode(CUmoduleLoadingMode *mode)
+{
+  const CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (mode == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *mode = CU_MODULE_EAGER_LOADING;
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,287 @@
+/* occupancy.c -- what a multiprocessor of the played architecture holds. */
+#include "module.h"
+
+#include <limits.h>
+
+/* The rows are in KiB and 1,024 registers, as the documentation has them. */
+static const kiln__limits all_limits[] = {
+#define KILN_TRAITS(cc, family, tegra, block_threads, sm_threads, sm_blocks,   \
+                    sm_regs, block_regs, thread_regs, reg_unit, warp_unit,     \
+                    sm_smem, block_smem, optin, reserved, smem_unit)           \
+  {cc,           family,          block_threads,     sm_threads,               \
+   sm_blocks,    (sm_regs)*1024,  (block_regs)*1024, thread_regs,              \
+   reg_unit,     warp_unit,       (sm_smem)*1024,    (block_smem)*1024,        \
+   (optin)*1024, (reserved)*1024, smem_unit},
+#include "../../arch/traits.def"
+};
+
+const kiln__limits *kiln__limits_of(int arch)
+{
+  for (size_t i = 0; i < sizeof all_limits / sizeof all_limits[0]; i++) {
+    if (all_limits[i].arch == arch)
+      return &all_limits[i];
+  }
+  return NULL;
+}
+
+static uint64_t round_up(uint64_t value, uint64_t unit)
+{
+  return (value + unit - 1) / unit * unit;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+  return a < b ? a : b;
+}
+
+/* Registers come in units a warp, out of the slice of the file that belongs to
+ * the warp's scheduler; a block may hold block_registers. */
+static uint64_t blocks_by_registers(const kiln__limits *l, uint64_t warps,
+                                    uint64_t registers)
+{
+  const uint64_t slices = (uint64_t)l->warp_unit;
+  const uint64_t each =
+      round_up(registers * KILN__WARP, (uint64_t)l->register_unit);
+
+  if (registers == 0)
+    return UINT64_MAX;
+  if (registers > (uint64_t)l->thread_registers ||
+      each * round_up(warps, slices) > (uint64_t)l->block_registers)
+    return 0;
+  /* 6.0 has two slices, but refuses what its siblings with four cannot run. */
+  if (l->arch == 60 &&
+      (each * round_up(warps, 4) > (uint64_t)l->block_registers ||
+       (uint64_t)l->sm_registers / 4 / each * 4 < warps))
+    return 0;
+  return (uint64_t)l->sm_registers / slices / each * slices / warps;
+}
+
+static uint64_t blocks_by_shared(const kiln__limits *l, uint64_t shared)
+{
+  const uint64_t each =
+      round_up(shared + (uint64_t)l->reserved_shared, (uint64_t)l->shared_unit);
+
+  if (shared > (uint64_t)l->block_shared_optin)
+    return 0;
+  return each == 0 ? UINT64_MAX : (uint64_t)l->sm_shared / each;
+}
+
+int kiln__resident_blocks(const kiln__limits *limits, const kiln__code *code,
+                          uint64_t threads, uint64_t dynamic_shared)
+{
+  const uint64_t warps = (threads + KILN__WARP - 1) / KILN__WARP;
+  uint64_t n;
+
+  if (threads == 0 || threads > (uint64_t)limits->block_threads ||
+      dynamic_shared > (uint64_t)INT_MAX)
+    return 0;
+  n = least((uint64_t)limits->sm_threads / KILN__WARP / warps,
+            (uint64_t)limits->sm_blocks);
+  n = least(
+      n, blocks_by_registers(limits, warps,
+                             (uint64_t)kiln__function_registers(code, limits)));
+  n = least(n, blocks_by_shared(limits, code->static_shared + dynamic_shared));
+  return (int)n;
+}
+
+/* ---- The driver's functions ------------------------------------------------------ */
+
+/* What all of them begin with. */
+typedef struct asked {
+  CUfunction function;
+  const kiln__code *code;
+  const kiln__limits *limits;
+  int max_threads; /* of a block of this function */
+} asked;
+
+static CUresult ask(asked *out, CUfunction function)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = kiln__function_of(function, context, &out->function);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  out->code = out->function->code;
+  out->limits = kiln__limits_of(kiln__the_machine()->opts.arch);
+  out->max_threads = kiln__function_max_threads(out->code, out->limits->arch);
+  return CUDA_SUCCESS;
+}
+
+static int blocks_of(const asked *q, int block, size_t smem)
+{
+  if (block > q->max_threads)
+    return 0;
+  return kiln__resident_blocks(q->limits, q->code, (uint64_t)block, smem);
+}
+
+CUresult kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+    int *blocks, CUfunction function, int block, size_t smem,
+    unsigned int flags)
+{
+  asked q;
+  const CUresult rc = ask(&q, function);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (blocks == NULL || block <= 0 ||
+      (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  *blocks = blocks_of(&q, block, smem);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(
+    int *blocks, CUfunction function, int block, size_t smem)
+{
+  return kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+      blocks, function, block, smem, 0);
+}
+
+/* The largest block among those with most threads resident. */
+CUresult kiln__cpu_occupancyMaxPotentialBlockSizeWithFlags(
+    int *least_grid, int *block, CUfunction function,
+    CUoccupancyB2DSize smem_of_block, size_t smem, int limit,
+    unsigned int flags)
+{
+  asked q;
+  CUresult rc = ask(&q, function);
+  int best = 0, best_blocks = 0, most;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (least_grid == NULL || block == NULL || limit < 0 ||
+      (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  most = limit == 0 || limit > q.max_threads ? q.max_threads : limit;
+  for (int top = (most + KILN__WARP - 1) / KILN__WARP * KILN__WARP; top > 0;
+       top -= KILN__WARP) {
+    const int size = top < most ? top : most;
+    const int n =
+        blocks_of(&q, size, smem_of_block == NULL ? smem : smem_of_block(size));
+
+    if (n * size > best * best_blocks) {
+      best = size;
+      best_blocks = n;
+    }
+  }
+  *block = best;
+  *least_grid = best_blocks * KILN__SM_COUNT;
+  return best == 0 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_occupancyMaxPotentialBlockSize(
+    int *least_grid, int *block, CUfunction function,
+    CUoccupancyB2DSize smem_of_block, size_t smem, int limit)
+{
+  return kiln__cpu_occupancyMaxPotentialBlockSizeWithFlags(
+      least_grid, block, function, smem_of_block, smem, limit, 0);
+}
+
+CUresult kiln__cpu_occupancyAvailableDynamicSMemPerBlock(size_t *bytes,
+                                                         CUfunction function,
+                                                         int blocks, int block)
+{
+  asked q;
+  const CUresult rc = ask(&q, function);
+  int64_t each;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (bytes == NULL || blocks <= 0 || block <= 0 ||
+      blocks_of(&q, block, 0) < blocks)
+    return CUDA_ERROR_INVALID_VALUE;
+  each = q.limits->sm_shared / blocks / q.limits->shared_unit *
+             q.limits->shared_unit -
+         q.limits->reserved_shared;
+  if (each > q.limits->block_shared_optin)
+    each = q.limits->block_shared_optin;
+  each -= q.code->static_shared;
+  *bytes = each < 0 ? 0 : (size_t)each;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Clusters -------------------------------------------------------------------------- */
+
+static const CUlaunchAttribute *attribute_of(const CUlaunchConfig *config,
+                                             CUlaunchAttributeID id)
+{
+  for (unsigned i = 0; config->attrs != NULL && i < config->numAttrs; i++) {
+    if (config->attrs[i].id == id)
+      return &config->attrs[i];
+  }
+  return NULL;
+}
+
+static uint64_t cluster_blocks(const asked *q, const CUlaunchConfig *config)
+{
+  const CUlaunchAttribute *a =
+      attribute_of(config, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+
+  if (a != NULL)
+    return (uint64_t)a->value.clusterDim.x * a->value.clusterDim.y *
+           a->value.clusterDim.z;
+  if (q->code->cluster[0] != 0)
+    return (uint64_t)q->code->cluster[0] * q->code->cluster[1] *
+           q->code->cluster[2];
+  return 1;
+}
+
+static CUresult ask_cluster(asked *q, CUfunction function,
+                            const CUlaunchConfig *config, int *resident)
+{
+  const CUresult rc = ask(q, function);
+  uint64_t threads;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (config == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
+  if (threads == 0 || threads > (uint64_t)q->max_threads)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (q->limits->arch < 90)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  *resident = kiln__resident_blocks(q->limits, q->code, threads,
+                                    config->sharedMemBytes);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_occupancyMaxActiveClusters(int *clusters,
+                                              CUfunction function,
+                                              const CUlaunchConfig *config)
+{
+  asked q;
+  int resident;
+  uint64_t blocks;
+  const CUresult rc = ask_cluster(&q, function, config, &resident);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  blocks = cluster_blocks(&q, config);
+  if (clusters == NULL || blocks == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  *clusters = (int)((uint64_t)resident * KILN__SM_COUNT / blocks);
+  return CUDA_SUCCESS;
+}
+
+CUresult
+kiln__cpu_occupancyMaxPotentialClusterSize(int *size, CUfunction function,
+                                           const CUlaunchConfig *config)
+{
+  asked q;
+  int resident;
+  const CUresult rc = ask_cluster(&q, function, config, &resident);
+  const int portable = 8;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (size == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *size = resident == 0                           ? 0
+          : q.function->non_portable_cluster != 0 ? 16
+                                                  : portable;
+  return CUDA_SUCCESS;
+}
