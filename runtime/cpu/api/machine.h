@@ -33,6 +33,8 @@ enum {
 #include "../../driver/api.def"
 #include "more.def"
 #undef KILN__DRIVER_FN
+/* What libcuda exports beyond these: not supported. */
+CUresult kiln__cpu_not_supported(void);
 
 typedef struct kiln__machine {
   pthread_mutex_t lock;    /* contexts, primaries, live objects, settings */

@@ -1,0 +1,18 @@
+/* table.c -- the CPU device as a driver table. */
+#include "machine.h"
+
+static const kiln__driver table = {
+#define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
+  .name = KILN__CPU_FN(name),
+#include "../../driver/api.def"
+#undef KILN__DRIVER_FN
+    .path = "CPU device",
+    .version = KILN__DRIVER_VERSION,
+    .kiln_version = KILN_VERSION,
+    .ptx_only = true,
+};
+
+const kiln_driver *kiln_cpu_driver(void)
+{
+  return &table;
+}
