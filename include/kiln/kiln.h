@@ -10,6 +10,7 @@
  *   stream.h    streams, events, timing
  *   memory.h    device and pinned memory, copies, fills
  *   launch.h    run kernels
+ *   texture.h   arrays, textures, surfaces
  *   timeline.h  what ran when
  *
  * Rules that hold everywhere:
@@ -31,6 +32,7 @@
 #include <kiln/runtime.h>
 #include <kiln/status.h>
 #include <kiln/stream.h>
+#include <kiln/texture.h>
 #include <kiln/timeline.h>
 #include <kiln/types.h>
 
