@@ -41,7 +41,7 @@ typedef struct kiln__ptx_pos {
   X(U64, "u64", 8)                                                             \
   X(S64, "s64", 8)                                                             \
   X(B64, "b64", 8)                                                             \
-  X(F32X2, "f32x2", 8)                                                       \
+  X(F32X2, "f32x2", 8)                                                         \
   X(F64, "f64", 8)                                                             \
   X(B128, "b128", 16)                                                          \
   X(PRED, "pred", 0)                                                           \
@@ -143,7 +143,7 @@ typedef enum kiln__operand_kind {
   KILN__OPERAND_NONE = 0,
   KILN__OPERAND_SYMBOL,  /* register, variable, function, label: `symbol` */
   KILN__OPERAND_SPECIAL, /* %tid.x and the like: `text`, without % */
-  KILN__OPERAND_INTEGER, /* `bits`; `negative` if written with a minus */
+  KILN__OPERAND_INTEGER, /* `bits`; `negative` if below 0 as .s64 */
   KILN__OPERAND_FLOAT,   /* `bits` of a double, from decimal or 0d text */
   KILN__OPERAND_FLOAT32, /* `bits` of a float, from 0f text */
   KILN__OPERAND_ADDRESS, /* [base + offset]: `base` and `offset` */
@@ -159,8 +159,8 @@ struct kiln__ptx_operand {
   kiln__operand_kind kind;
   kiln__ptx_pos pos;
   bool negated;             /* !p, or - before a symbol */
-  bool negative;            /* integer written with a minus sign */
-  bool is_unsigned;         /* integer written with a U suffix */
+  bool negative;            /* integer of type .s64 below 0 */
+  bool is_unsigned;         /* integer of type .u64: U suffix, or above 2^63 */
   int8_t component;         /* .x .y .z .w of a vector register: 0-3; -1 */
   kiln__ptx_symbol *symbol; /* SYMBOL */
   kiln__slice text;         /* as written; SPECIAL: the name, "tid.x" */
@@ -205,12 +205,17 @@ struct kiln__ptx_function {
   bool explicit_cluster;
   kiln__ptx_insn *insns;
   uint32_t n_insns;
-  kiln__ptx_symbol **variables; /* declared inside, registers included */
+  /* Declared inside, registers included: parameters that are registers too, of
+   * `%r<100>` those that are used. Parameters in .param are not. */
+  kiln__ptx_symbol **variables;
   uint32_t n_variables;
   uint32_t n_registers;
   kiln__ptx_symbol **labels; /* for messages, by statement */
   uint32_t n_labels;
   uint32_t number; /* for code/: in the program's functions */
+  /* `.alias g, f`: of g's declaration, which stays in the module's functions;
+   * symbols named g stand for f. NULL: no alias. */
+  const kiln__ptx_function *alias_of;
 };
 
 typedef struct kiln__ptx_module {

@@ -1,0 +1,409 @@
+/* expression.c -- constant expressions: integers of 64 bits, .s64 unless they
+ * say .u64, and floats in double. */
+#include "parse.h"
+
+#include <math.h>
+
+static bool ternary(kiln__parser *p, kiln__value *out);
+
+static double as_double(kiln__value v)
+{
+  double value;
+
+  memcpy(&value, &v.bits, sizeof value);
+  return value;
+}
+
+static kiln__value of_double(double value)
+{
+  kiln__value v = {.kind = KILN__OPERAND_FLOAT};
+
+  memcpy(&v.bits, &value, sizeof value);
+  return v;
+}
+
+static kiln__value of_integer(uint64_t bits, bool is_unsigned)
+{
+  return (kiln__value){KILN__OPERAND_INTEGER, is_unsigned, bits};
+}
+
+static bool need_integer(kiln__parser *p, const kiln__value *v,
+                         kiln__ptx_pos pos)
+{
+  if (v->kind == KILN__OPERAND_INTEGER)
+    return true;
+  kiln__ptx_complain(&p->messages, pos, "an integer constant is expected");
+  return false;
+}
+
+bool kiln__ptx_starts_constant(const kiln__parser *p)
+{
+  switch (p->tok.kind) {
+  case KILN__TOKEN_INTEGER:
+  case KILN__TOKEN_FLOAT:
+  case KILN__TOKEN_FLOAT32:
+  case KILN__TOKEN_FLOAT64:
+  case '-':
+  case '+':
+  case '~':
+  case '!':
+  case '(':
+    return true;
+  case KILN__TOKEN_NAME:
+    return kiln__ptx_is(p, "WARP_SZ");
+  default:
+    return false;
+  }
+}
+
+/* `(.s64) x` and `(expression)`, behind the parenthesis. */
+static bool parenthesis(kiln__parser *p, kiln__value *out, bool *cast)
+{
+  const bool is_unsigned = kiln__ptx_is(p, ".u64");
+
+  *cast = is_unsigned || kiln__ptx_is(p, ".s64");
+  if (*cast) {
+    kiln__ptx_next(p);
+    *out = of_integer(0, is_unsigned);
+    return kiln__ptx_expect(p, ')');
+  }
+  return ternary(p, out) && kiln__ptx_expect(p, ')');
+}
+
+static bool number(kiln__parser *p, kiln__value *out)
+{
+  const kiln__token tok = p->tok;
+
+  switch (tok.kind) {
+  case KILN__TOKEN_INTEGER:
+    *out = of_integer(tok.bits, tok.is_unsigned);
+    break;
+  case KILN__TOKEN_FLOAT:
+    *out = (kiln__value){KILN__OPERAND_FLOAT, false, tok.bits};
+    break;
+  default:
+    if (!kiln__ptx_is(p, "WARP_SZ"))
+      return kiln__ptx_unexpected(p, "a constant");
+    *out = of_integer(32, false);
+  }
+  kiln__ptx_next(p);
+  return true;
+}
+
+static bool unary_apply(kiln__parser *p, int mark, kiln__ptx_pos pos,
+                        kiln__value *v)
+{
+  if (v->kind == KILN__OPERAND_FLOAT && (mark == '-' || mark == '+')) {
+    if (mark == '-')
+      *v = of_double(-as_double(*v));
+    return true;
+  }
+  if (!need_integer(p, v, pos))
+    return false;
+  if (mark == '-')
+    v->bits = UINT64_C(0) - v->bits;
+  else if (mark == '~')
+    *v = of_integer(~v->bits, v->is_unsigned);
+  else if (mark == '!')
+    *v = of_integer(v->bits == 0, false);
+  return true;
+}
+
+/* Signs, complements, casts and parentheses. Iterates over what comes before
+ * and recurses only for parentheses and marks, both counted. */
+static bool unary(kiln__parser *p, kiln__value *out)
+{
+  const int mark = p->tok.kind;
+  const kiln__ptx_pos pos = p->tok.pos;
+  bool ok, cast = false;
+
+  if (mark != '-' && mark != '+' && mark != '~' && mark != '!' && mark != '(')
+    return number(p, out);
+  if (p->nesting >= KILN__PTX_MAX_NESTING) {
+    kiln__ptx_complain(&p->messages, pos, "expression nested too deeply");
+    return false;
+  }
+  p->nesting++;
+  kiln__ptx_next(p);
+  if (mark == '(') {
+    ok = parenthesis(p, out, &cast);
+    if (ok && cast) {
+      const bool is_unsigned = out->is_unsigned;
+
+      ok = unary(p, out) && need_integer(p, out, pos);
+      out->is_unsigned = is_unsigned;
+    }
+  } else {
+    ok = unary(p, out) && unary_apply(p, mark, pos, out);
+  }
+  p->nesting--;
+  return ok;
+}
+
+static int precedence(int kind)
+{
+  switch (kind) {
+  case KILN__TOKEN_OR:
+    return 1;
+  case KILN__TOKEN_AND:
+    return 2;
+  case '|':
+    return 3;
+  case '^':
+    return 4;
+  case '&':
+    return 5;
+  case KILN__TOKEN_EQ:
+  case KILN__TOKEN_NE:
+    return 6;
+  case '<':
+  case '>':
+  case KILN__TOKEN_LE:
+  case KILN__TOKEN_GE:
+    return 7;
+  case KILN__TOKEN_SHL:
+  case KILN__TOKEN_SHR:
+    return 8;
+  case '+':
+  case '-':
+    return 9;
+  case '*':
+  case '/':
+  case '%':
+    return 10;
+  default:
+    return 0;
+  }
+}
+
+static bool float_apply(kiln__parser *p, int op, kiln__ptx_pos pos,
+                        kiln__value *a, kiln__value b)
+{
+  const double x = as_double(*a), y = as_double(b);
+
+  switch (op) {
+  case '+':
+    *a = of_double(x + y);
+    break;
+  case '-':
+    *a = of_double(x - y);
+    break;
+  case '*':
+    *a = of_double(x * y);
+    break;
+  case '/':
+    if (y == 0) {
+      kiln__ptx_complain(&p->messages, pos, "division by zero");
+      return false;
+    }
+    *a = of_double(x / y);
+    break;
+  case '<':
+    *a = of_integer(x < y, false);
+    return true;
+  case '>':
+    *a = of_integer(x > y, false);
+    return true;
+  case KILN__TOKEN_LE:
+    *a = of_integer(x <= y, false);
+    return true;
+  case KILN__TOKEN_GE:
+    *a = of_integer(x >= y, false);
+    return true;
+  case KILN__TOKEN_EQ:
+    *a = of_integer(x == y, false);
+    return true;
+  case KILN__TOKEN_NE:
+    *a = of_integer(x != y, false);
+    return true;
+  default:
+    return need_integer(p, a, pos);
+  }
+  if (isfinite(as_double(*a)))
+    return true;
+  kiln__ptx_complain(&p->messages, pos, "constant too large");
+  return false;
+}
+
+static uint64_t shifted_right(uint64_t x, uint64_t by, bool is_unsigned)
+{
+  const bool minus = !is_unsigned && x >> 63 != 0;
+
+  if (by >= 64)
+    return minus ? UINT64_MAX : 0;
+  x = minus ? ~(~x >> by) : x >> by;
+  return x;
+}
+
+/* Quotient and remainder; INT64_MIN / -1 wraps. */
+static uint64_t divided(uint64_t x, uint64_t y, bool is_unsigned,
+                        bool remainder)
+{
+  const bool minus_x = !is_unsigned && x >> 63 != 0;
+  const bool minus_y = !is_unsigned && y >> 63 != 0;
+  const uint64_t a = minus_x ? UINT64_C(0) - x : x;
+  const uint64_t b = minus_y ? UINT64_C(0) - y : y;
+  const uint64_t r = remainder ? a % b : a / b;
+
+  return (remainder ? minus_x : minus_x != minus_y) ? UINT64_C(0) - r : r;
+}
+
+static bool below(uint64_t x, uint64_t y, bool is_unsigned)
+{
+  const uint64_t sign = is_unsigned ? 0 : UINT64_C(1) << 63;
+
+  return (x ^ sign) < (y ^ sign);
+}
+
+static bool integer_apply(kiln__parser *p, int op, kiln__ptx_pos pos,
+                          kiln__value *a, kiln__value b)
+{
+  const uint64_t x = a->bits, y = b.bits;
+  const bool either = a->is_unsigned || b.is_unsigned;
+
+  switch (op) {
+  case KILN__TOKEN_OR:
+    *a = of_integer(x != 0 || y != 0, false);
+    break;
+  case KILN__TOKEN_AND:
+    *a = of_integer(x != 0 && y != 0, false);
+    break;
+  case '|':
+    *a = of_integer(x | y, either);
+    break;
+  case '^':
+    *a = of_integer(x ^ y, either);
+    break;
+  case '&':
+    *a = of_integer(x & y, either);
+    break;
+  case KILN__TOKEN_EQ:
+    *a = of_integer(x == y, false);
+    break;
+  case KILN__TOKEN_NE:
+    *a = of_integer(x != y, false);
+    break;
+  case '<':
+    *a = of_integer(below(x, y, either), false);
+    break;
+  case '>':
+    *a = of_integer(below(y, x, either), false);
+    break;
+  case KILN__TOKEN_LE:
+    *a = of_integer(!below(y, x, either), false);
+    break;
+  case KILN__TOKEN_GE:
+    *a = of_integer(!below(x, y, either), false);
+    break;
+  case KILN__TOKEN_SHL:
+    a->bits = y >= 64 ? 0 : x << y;
+    break;
+  case KILN__TOKEN_SHR:
+    a->bits = shifted_right(x, y, a->is_unsigned);
+    break;
+  case '+':
+    *a = of_integer(x + y, either);
+    break;
+  case '-':
+    *a = of_integer(x - y, either);
+    break;
+  case '*':
+    *a = of_integer(x * y, either);
+    break;
+  default:
+    if (y == 0) {
+      kiln__ptx_complain(&p->messages, pos, "division by zero");
+      return false;
+    }
+    *a = of_integer(divided(x, y, either, op == '%'), either);
+  }
+  return true;
+}
+
+static bool apply(kiln__parser *p, int op, kiln__ptx_pos pos, kiln__value *a,
+                  kiln__value b)
+{
+  if (a->kind != b.kind) {
+    kiln__ptx_complain(&p->messages, pos,
+                       "an integer and a float in one expression");
+    return false;
+  }
+  return a->kind == KILN__OPERAND_FLOAT ? float_apply(p, op, pos, a, b)
+                                        : integer_apply(p, op, pos, a, b);
+}
+
+/* Operators that bind at least as `least`; they all group from the left. */
+static bool binary(kiln__parser *p, kiln__value *out, int least)
+{
+  if (!unary(p, out))
+    return false;
+  for (;;) {
+    const int op = p->tok.kind, binds = precedence(op);
+    const kiln__ptx_pos pos = p->tok.pos;
+    kiln__value right;
+
+    if (binds == 0 || binds < least)
+      return true;
+    kiln__ptx_next(p);
+    if (!binary(p, &right, binds + 1) || !apply(p, op, pos, out, right))
+      return false;
+  }
+}
+
+static bool ternary(kiln__parser *p, kiln__value *out)
+{
+  const kiln__ptx_pos pos = p->tok.pos;
+  kiln__value yes, no;
+  bool ok;
+
+  if (!binary(p, out, 1))
+    return false;
+  if (p->tok.kind != '?')
+    return true;
+  if (p->nesting >= KILN__PTX_MAX_NESTING) {
+    kiln__ptx_complain(&p->messages, pos, "expression nested too deeply");
+    return false;
+  }
+  p->nesting++;
+  kiln__ptx_next(p);
+  ok = ternary(p, &yes) && kiln__ptx_expect(p, ':') && ternary(p, &no) &&
+       need_integer(p, out, pos) && need_integer(p, &yes, pos) &&
+       need_integer(p, &no, pos);
+  p->nesting--;
+  if (!ok)
+    return false;
+  *out = out->bits != 0 ? yes : no;
+  out->is_unsigned = yes.is_unsigned || no.is_unsigned;
+  return true;
+}
+
+/* 0f and 0d numbers stand alone, in any number of parentheses. */
+static bool exact(kiln__parser *p, kiln__value *out)
+{
+  if (p->tok.kind == KILN__TOKEN_FLOAT32)
+    *out = (kiln__value){KILN__OPERAND_FLOAT32, false, p->tok.bits};
+  else if (p->tok.kind == KILN__TOKEN_FLOAT64)
+    *out = (kiln__value){KILN__OPERAND_FLOAT, false, p->tok.bits};
+  else
+    return false;
+  kiln__ptx_next(p);
+  return true;
+}
+
+bool kiln__ptx_constant(kiln__parser *p, kiln__value *out)
+{
+  if (exact(p, out))
+    return true;
+  return ternary(p, out);
+}
+
+bool kiln__ptx_offset(kiln__parser *p, int64_t *out)
+{
+  const kiln__ptx_pos pos = p->tok.pos;
+  kiln__value v;
+
+  if (!kiln__ptx_constant(p, &v) || !need_integer(p, &v, pos))
+    return false;
+  memcpy(out, &v.bits, sizeof *out);
+  return true;
+}

@@ -1,0 +1,360 @@
+/* function.c -- entries, functions and their declarations. */
+#include "parse.h"
+
+/* ---- Performance directives ----------------------------------------------- */
+
+/* One to three numbers; those left out are 1. */
+static bool triple(kiln__parser *p, uint32_t out[3])
+{
+  const kiln__ptx_pos pos = p->tok.pos;
+  uint64_t value;
+
+  out[0] = out[1] = out[2] = 1;
+  for (int i = 0; i < 3; i++) {
+    if (i > 0 && !kiln__ptx_accept(p, ','))
+      break;
+    if (!kiln__ptx_number(p, &value))
+      return false;
+    out[i] = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+  }
+  if (out[0] == 0 || out[1] == 0 || out[2] == 0)
+    kiln__ptx_complain(&p->messages, pos, "a number above 0 is expected");
+  return true;
+}
+
+static bool single(kiln__parser *p, uint32_t *out)
+{
+  uint64_t value;
+
+  if (!kiln__ptx_number(p, &value))
+    return false;
+  *out = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+  return true;
+}
+
+/* One directive of an entry; *known: there was one. */
+static bool entry_directive(kiln__parser *p, kiln__ptx_function *f,
+                            bool *blocks_are_clusters, bool *known)
+{
+  uint32_t ignored;
+
+  *known = true;
+  if (kiln__ptx_accept_word(p, ".maxntid"))
+    return triple(p, f->max_ntid);
+  if (kiln__ptx_accept_word(p, ".reqntid"))
+    return triple(p, f->req_ntid);
+  if (kiln__ptx_accept_word(p, ".minnctapersm"))
+    return single(p, &f->min_ctas);
+  if (kiln__ptx_accept_word(p, ".maxnreg"))
+    return single(p, &f->max_nreg);
+  if (kiln__ptx_accept_word(p, ".local_maxnreg"))
+    return single(p, &ignored);
+  if (kiln__ptx_accept_word(p, ".reqnctapercluster"))
+    return triple(p, f->cluster);
+  if (kiln__ptx_accept_word(p, ".maxclusterrank"))
+    return single(p, &f->max_cluster_rank);
+  if (kiln__ptx_accept_word(p, ".explicitcluster")) {
+    f->explicit_cluster = true;
+    return true;
+  }
+  if (kiln__ptx_accept_word(p, ".blocksareclusters")) {
+    *blocks_are_clusters = true;
+    return true;
+  }
+  if (kiln__ptx_accept_word(p, ".pragma"))
+    return kiln__ptx_pragma(p);
+  *known = false;
+  return true;
+}
+
+static bool entry_directives(kiln__parser *p, kiln__ptx_function *f)
+{
+  const kiln__ptx_pos pos = p->tok.pos;
+  bool blocks_are_clusters = false, known = true;
+  const char *wrong = NULL;
+
+  while (known) {
+    if (!entry_directive(p, f, &blocks_are_clusters, &known))
+      return false;
+  }
+  if (f->max_ntid[0] != 0 && f->req_ntid[0] != 0)
+    wrong = ".maxntid and .reqntid exclude each other";
+  else if (f->cluster[0] != 0 && f->max_cluster_rank != 0)
+    wrong = ".reqnctapercluster and .maxclusterrank exclude each other";
+  else if (blocks_are_clusters && (f->req_ntid[0] == 0 || f->cluster[0] == 0))
+    wrong = ".blocksareclusters needs .reqntid and .reqnctapercluster";
+  if (wrong != NULL)
+    kiln__ptx_complain(&p->messages, pos, "%s", wrong);
+  return true;
+}
+
+static bool function_directives(kiln__parser *p, kiln__ptx_function *f)
+{
+  uint32_t ignored;
+
+  for (;;) {
+    if (kiln__ptx_accept_word(p, ".noreturn")) {
+      f->noreturn = true;
+    } else if (kiln__ptx_accept_word(p, ".abi_preserve") ||
+               kiln__ptx_accept_word(p, ".abi_preserve_control")) {
+      if (!single(p, &ignored))
+        return false;
+    } else {
+      return true;
+    }
+  }
+}
+
+/* ---- Header --------------------------------------------------------------- */
+
+static void check_header(kiln__parser *p, const kiln__ptx_function *f)
+{
+  uint64_t bytes = 0;
+
+  if (f->n_returns > 1) {
+    for (uint32_t i = 0; i < f->n_returns; i++) {
+      if (f->returns[i]->u.variable->space == KILN__SPACE_REG)
+        continue;
+      kiln__ptx_complain(&p->messages, f->returns[i]->pos,
+                         "several results are registers");
+      break;
+    }
+  }
+  if (!f->entry)
+    return;
+  for (uint32_t i = 0; i < f->n_params; i++) {
+    const kiln__ptx_variable *v = f->params[i]->u.variable;
+    const uint64_t align = v->align == 0 ? 1 : v->align;
+
+    bytes = (bytes + align - 1) / align * align + v->size;
+    if (bytes > KILN__PTX_MAX_PARAM_BYTES) {
+      kiln__ptx_complain(&p->messages, f->params[i]->pos,
+                         "parameters of more than %d bytes",
+                         KILN__PTX_MAX_PARAM_BYTES);
+      return;
+    }
+  }
+}
+
+/* `(ret) name (params) .directives`. */
+static bool header(kiln__parser *p, kiln__ptx_function *f)
+{
+  bool ignored = false;
+
+  if (!f->entry && !kiln__ptx_attribute(p, &ignored, &ignored))
+    return false;
+  if (!f->entry && p->tok.kind == '(' &&
+      !kiln__ptx_params(p, KILN__PARAM_RETURN, &f->returns, &f->n_returns))
+    return false;
+  f->name = p->tok.text;
+  f->pos = p->tok.pos;
+  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+    return false;
+  if (p->tok.kind == '(' &&
+      !kiln__ptx_params(p, f->entry ? KILN__PARAM_ENTRY : KILN__PARAM_FUNC,
+                        &f->params, &f->n_params))
+    return false;
+  if (f->n_params > 0)
+    f->variadic = f->params[f->n_params - 1]->u.variable->flexible;
+  check_header(p, f);
+  return f->entry ? entry_directives(p, f) : function_directives(p, f);
+}
+
+/* ---- Declarations and definitions ----------------------------------------- */
+
+static bool same_params(kiln__ptx_symbol *const *a, uint32_t n_a,
+                        kiln__ptx_symbol *const *b, uint32_t n_b)
+{
+  if (n_a != n_b)
+    return false;
+  for (uint32_t i = 0; i < n_a; i++) {
+    const kiln__ptx_variable *x = a[i]->u.variable, *y = b[i]->u.variable;
+
+    if (x->space != y->space || x->type != y->type || x->size != y->size ||
+        x->align != y->align || x->is_array != y->is_array)
+      return false;
+  }
+  return true;
+}
+
+static bool same_function(const kiln__ptx_function *a,
+                          const kiln__ptx_function *b)
+{
+  return a->entry == b->entry && a->noreturn == b->noreturn &&
+         (a->linkage == b->linkage || (a->linkage == KILN__LINK_VISIBLE &&
+                                       b->linkage == KILN__LINK_NONE)) &&
+         same_params(a->returns, a->n_returns, b->returns, b->n_returns) &&
+         same_params(a->params, a->n_params, b->params, b->n_params);
+}
+
+/* The function that the name stands for from now on; NULL: taken by something
+ * else, or no memory. */
+static kiln__ptx_function *enter(kiln__parser *p, const kiln__ptx_function *f)
+{
+  kiln__ptx_symbol *symbol = kiln__ptx_lookup_here(p, f->name);
+  const int size = (int)(f->name.size > 200 ? 200 : f->name.size);
+  kiln__ptx_function *result;
+
+  if (symbol == NULL) {
+    result = kiln__ptx_new(p, sizeof *result);
+    symbol = kiln__ptx_symbol_new(p, f->name, f->pos, KILN__SYMBOL_FUNCTION);
+    if (result == NULL || symbol == NULL || !kiln__ptx_bind(p, symbol) ||
+        !kiln__ptx_push(p, &p->functions, result))
+      return NULL;
+    symbol->u.function = result;
+    *result = *f;
+    return result;
+  }
+  if (symbol->kind != KILN__SYMBOL_FUNCTION ||
+      symbol->u.function->alias_of != NULL || symbol->u.function->defined) {
+    kiln__ptx_complain(&p->messages, f->pos, "'%.*s' is declared twice", size,
+                       f->name.data);
+    return NULL;
+  }
+  result = symbol->u.function;
+  if (!same_function(result, f)) {
+    kiln__ptx_complain(&p->messages, f->pos,
+                       "'%.*s' was declared differently before", size,
+                       f->name.data);
+    return NULL;
+  }
+  /* The first one's linkage stays: `.visible` may be left out later. */
+  {
+    const kiln__linkage linkage = result->linkage;
+
+    *result = *f;
+    result->linkage = linkage;
+  }
+  return result;
+}
+
+static bool bind_params(kiln__parser *p, kiln__ptx_symbol *const *params,
+                        uint32_t n)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    kiln__ptx_variable *v = params[i]->u.variable;
+
+    if (!kiln__ptx_bind(p, params[i]))
+      return false;
+    if (v->space != KILN__SPACE_REG)
+      continue;
+    v->index = p->function->n_registers++;
+    if (!kiln__ptx_push(p, &p->variables, params[i]))
+      return false;
+  }
+  return true;
+}
+
+/* Hand what the body declared to the function. */
+static bool collect(kiln__parser *p, kiln__ptx_function *f)
+{
+  f->variables = kiln__ptx_take(p, &p->variables, 0, &f->n_variables);
+  f->labels = kiln__ptx_take(p, &p->function_labels, 0, &f->n_labels);
+  if (f->n_registers > KILN__PTX_MAX_REGISTERS)
+    kiln__ptx_complain(&p->messages, f->pos, "too many registers");
+  if (f->n_insns > 0) {
+    f->insns = kiln__ptx_new(p, f->n_insns * sizeof *f->insns);
+    if (f->insns != NULL)
+      memcpy(f->insns, p->insns, f->n_insns * sizeof *f->insns);
+  }
+  return !p->no_memory;
+}
+
+/* Behind the opening brace. */
+static bool definition(kiln__parser *p, kiln__ptx_function *f)
+{
+  bool ok;
+
+  p->function = f;
+  p->first_scope = p->next_scope;
+  p->loc = (kiln__ptx_loc){0};
+  p->n_uses = 0;
+  ok = kiln__ptx_scope_open(p) && bind_params(p, f->returns, f->n_returns) &&
+       bind_params(p, f->params, f->n_params) && kiln__ptx_body(p);
+  while (p->depth > 0)
+    kiln__ptx_scope_close(p);
+  if (ok) {
+    kiln__ptx_resolve_labels(p);
+    ok = collect(p, f);
+  }
+  p->variables.n = 0;
+  p->function_labels.n = 0;
+  p->function = NULL;
+  return ok;
+}
+
+bool kiln__ptx_function_parse(kiln__parser *p, kiln__linkage linkage,
+                              bool entry)
+{
+  kiln__ptx_function f = {.linkage = linkage, .entry = entry};
+  kiln__ptx_function *target, unnamed;
+
+  if (!header(p, &f))
+    return false;
+  f.defined = p->tok.kind == '{';
+  if (!f.defined && p->tok.kind != ';')
+    return kiln__ptx_unexpected(p, "'{' or ';'");
+  if (linkage == KILN__LINK_COMMON ||
+      (f.defined && linkage == KILN__LINK_EXTERN))
+    kiln__ptx_complain(&p->messages, f.pos,
+                       "a function that is defined is neither .extern nor "
+                       ".common");
+  target = enter(p, &f);
+  if (p->no_memory)
+    return false;
+  kiln__ptx_next(p);
+  if (!f.defined)
+    return true;
+  /* A name that is taken: read the body all the same, for its mistakes. */
+  unnamed = f;
+  return definition(p, target == NULL ? &unnamed : target);
+}
+
+/* ---- Aliases -------------------------------------------------------------- */
+
+static kiln__ptx_symbol *function_named(kiln__parser *p)
+{
+  const kiln__token name = p->tok;
+  kiln__ptx_symbol *symbol;
+
+  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+    return NULL;
+  symbol = kiln__ptx_lookup(p, name.text);
+  if (symbol != NULL && symbol->kind == KILN__SYMBOL_FUNCTION)
+    return symbol;
+  kiln__ptx_complain(&p->messages, name.pos, "'%.*s' is no function",
+                     (int)(name.text.size > 200 ? 200 : name.text.size),
+                     name.text.data);
+  return NULL;
+}
+
+bool kiln__ptx_alias(kiln__parser *p)
+{
+  const kiln__ptx_pos pos = p->tok.pos;
+  kiln__ptx_symbol *alias = function_named(p), *to;
+  const char *wrong = NULL;
+
+  if (alias == NULL || !kiln__ptx_expect(p, ','))
+    return false;
+  to = function_named(p);
+  if (to == NULL)
+    return false;
+  if (alias->u.function->defined || alias->u.function->alias_of != NULL)
+    wrong = "the alias is defined already";
+  else if (!to->u.function->defined || to->u.function->entry ||
+           to->u.function->linkage == KILN__LINK_WEAK)
+    wrong = "an alias stands for a defined function that is not .weak";
+  else if (!same_params(alias->u.function->returns,
+                        alias->u.function->n_returns, to->u.function->returns,
+                        to->u.function->n_returns) ||
+           !same_params(alias->u.function->params, alias->u.function->n_params,
+                        to->u.function->params, to->u.function->n_params))
+    wrong = "the alias has other parameters";
+  if (wrong != NULL) {
+    kiln__ptx_complain(&p->messages, pos, "%s", wrong);
+  } else {
+    alias->u.function->alias_of = to->u.function;
+    alias->u.function = to->u.function;
+  }
+  return kiln__ptx_expect(p, ';');
+}

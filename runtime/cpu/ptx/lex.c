@@ -1,0 +1,321 @@
+/* lex.c -- characters to tokens. */
+#include "parse.h"
+
+bool kiln__slice_is(kiln__slice s, const char *text)
+{
+  return strlen(text) == s.size && memcmp(s.data, text, s.size) == 0;
+}
+
+bool kiln__slice_equal(kiln__slice a, kiln__slice b)
+{
+  return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+bool kiln__ptx_goes_on(const kiln__parser *p)
+{
+  return !p->no_memory && p->messages.n < KILN__PTX_MAX_ERRORS;
+}
+
+static bool is_digit(char c)
+{
+  return c >= '0' && c <= '9';
+}
+
+static bool is_letter(char c)
+{
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_word(char c)
+{
+  return is_letter(c) || is_digit(c) || c == '_' || c == '$';
+}
+
+static kiln__ptx_pos here(const kiln__parser *p)
+{
+  return (kiln__ptx_pos){p->line, (uint32_t)(p->at - p->line_start) + 1};
+}
+
+static void new_line(kiln__parser *p)
+{
+  p->line++;
+  p->line_start = p->at;
+  p->line_has_token = false;
+}
+
+/* After the opening of a comment. */
+static bool skip_comment(kiln__parser *p, kiln__ptx_pos from)
+{
+  while (p->at < p->end) {
+    const char c = *p->at++;
+
+    if (c == '\n')
+      new_line(p);
+    if (c == '*' && *p->at == '/') {
+      p->at++;
+      return true;
+    }
+  }
+  kiln__ptx_complain(&p->messages, from, "comment without end");
+  return false;
+}
+
+static void skip_line(kiln__parser *p)
+{
+  const char *end = memchr(p->at, '\n', (size_t)(p->end - p->at));
+
+  p->at = end == NULL ? p->end : end;
+}
+
+/* `# 12 "file"` and `#line 12 "file"`, as a preprocessor leaves them. */
+static bool skip_line_marker(kiln__parser *p)
+{
+  const char *c = p->at + 1;
+
+  while (*c == ' ' || *c == '\t')
+    c++;
+  if (strncmp(c, "line", 4) == 0)
+    c += 4;
+  while (*c == ' ' || *c == '\t')
+    c++;
+  if (p->line_has_token || !is_digit(*c))
+    return false;
+  skip_line(p);
+  return true;
+}
+
+/* False: a comment without end, complained about. The text ends in a NUL, so
+ * that one character may always be looked at ahead. */
+static bool skip_space(kiln__parser *p)
+{
+  while (p->at < p->end) {
+    const char c = *p->at;
+
+    if (c == '\n') {
+      p->at++;
+      new_line(p);
+    } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
+      p->at++;
+    } else if (c == '/' && p->at[1] == '/') {
+      skip_line(p);
+    } else if (c == '/' && p->at[1] == '*') {
+      const kiln__ptx_pos from = here(p);
+
+      p->at += 2;
+      if (!skip_comment(p, from))
+        return false;
+    } else if (c != '#' || !skip_line_marker(p)) {
+      break;
+    }
+  }
+  return true;
+}
+
+static void lex_string(kiln__parser *p)
+{
+  const char *from = ++p->at;
+
+  while (p->at < p->end && *p->at != '"') {
+    if (*p->at++ == '\n')
+      new_line(p);
+  }
+  p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
+  if (p->at < p->end) {
+    p->at++;
+    p->tok.kind = KILN__TOKEN_STRING;
+  } else {
+    kiln__ptx_complain(&p->messages, p->tok.pos, "string without end");
+    p->tok.kind = KILN__TOKEN_BAD;
+  }
+}
+
+/* The longest run that may be a number: 12U 0x1f 1.5e-3 .5 */
+static void lex_number(kiln__parser *p)
+{
+  const char *from = p->at;
+  const bool prefixed =
+      from[0] == '0' && is_letter(from[1]) && from[1] != 'e' && from[1] != 'E';
+
+  while (is_word(*p->at) || (*p->at == '.' && !prefixed)) {
+    const char c = *p->at++;
+
+    if (!prefixed && (c == 'e' || c == 'E') && (*p->at == '+' || *p->at == '-'))
+      p->at++;
+  }
+  p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
+  if (!kiln__ptx_read_number(&p->tok)) {
+    kiln__ptx_complain(&p->messages, p->tok.pos, "malformed number '%.*s'",
+                       (int)p->tok.text.size, from);
+    p->tok.kind = KILN__TOKEN_BAD;
+  }
+}
+
+/* `.5` and `.5e3` are numbers, `.2d` and `.16x64b` are words. */
+static bool dot_is_number(const char *c)
+{
+  if (!is_digit(*++c))
+    return false;
+  while (is_digit(*c))
+    c++;
+  if ((*c == 'e' || *c == 'E') &&
+      (is_digit(c[1]) || ((c[1] == '+' || c[1] == '-') && is_digit(c[2])))) {
+    for (c += 2; is_digit(*c);)
+      c++;
+  }
+  return !is_word(*c);
+}
+
+static void lex_dot(kiln__parser *p)
+{
+  const char *from = p->at++;
+
+  while (is_word(*p->at) ||
+         (*p->at == ':' && p->at[1] == ':' && is_word(p->at[2])))
+    p->at += *p->at == ':' ? 2 : 1;
+  p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
+  p->tok.kind = p->tok.text.size > 1 ? KILN__TOKEN_DOT : '.';
+}
+
+static void lex_name(kiln__parser *p)
+{
+  const char *from = p->at++;
+
+  while (is_word(*p->at))
+    p->at++;
+  p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
+  p->tok.kind = KILN__TOKEN_NAME;
+  /* A name that begins so has at least two characters. */
+  if (p->tok.text.size == 1 && !is_letter(*from))
+    p->tok.kind = *from;
+}
+
+static const struct {
+  char text[3];
+  int kind;
+} pairs[] = {{"<<", KILN__TOKEN_SHL}, {">>", KILN__TOKEN_SHR},
+             {"<=", KILN__TOKEN_LE},  {">=", KILN__TOKEN_GE},
+             {"==", KILN__TOKEN_EQ},  {"!=", KILN__TOKEN_NE},
+             {"&&", KILN__TOKEN_AND}, {"||", KILN__TOKEN_OR}};
+
+static void lex_mark(kiln__parser *p)
+{
+  const char *from = p->at++;
+
+  p->tok.kind = (unsigned char)*from;
+  p->tok.text = (kiln__slice){from, 1};
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    if (from[0] == pairs[i].text[0] && from[1] == pairs[i].text[1]) {
+      p->at++;
+      p->tok.kind = pairs[i].kind;
+      p->tok.text.size = 2;
+      return;
+    }
+  }
+  if (*from <= ' ' || *from == 0x7f || strchr("`'\"\\#?", *from) != NULL) {
+    if (*from == '?')
+      return;
+    kiln__ptx_complain(&p->messages, p->tok.pos, "character %u has no meaning",
+                       (unsigned)(unsigned char)*from);
+    p->tok.kind = KILN__TOKEN_BAD;
+  }
+}
+
+void kiln__ptx_next(kiln__parser *p)
+{
+  const bool space = skip_space(p);
+  char c;
+
+  p->tok = (kiln__token){
+      .pos = here(p), .text = {p->at, 0}, .first = !p->line_has_token};
+  if (!space) {
+    p->tok.kind = KILN__TOKEN_BAD;
+    return;
+  }
+  if (p->at >= p->end)
+    return;
+  p->line_has_token = true;
+  c = *p->at;
+  if (is_letter(c) || c == '_' || c == '$' || c == '%')
+    lex_name(p);
+  else if (is_digit(c) || (c == '.' && dot_is_number(p->at)))
+    lex_number(p);
+  else if (c == '.')
+    lex_dot(p);
+  else if (c == '"')
+    lex_string(p);
+  else
+    lex_mark(p);
+}
+
+kiln__place kiln__ptx_place(const kiln__parser *p)
+{
+  return (kiln__place){p->at, p->line_start, p->line, p->line_has_token,
+                       p->tok};
+}
+
+void kiln__ptx_go_back(kiln__parser *p, const kiln__place *place)
+{
+  p->at = place->at;
+  p->line_start = place->line_start;
+  p->line = place->line;
+  p->line_has_token = place->line_has_token;
+  p->tok = place->tok;
+}
+
+bool kiln__ptx_is(const kiln__parser *p, const char *text)
+{
+  return (p->tok.kind == KILN__TOKEN_NAME || p->tok.kind == KILN__TOKEN_DOT) &&
+         kiln__slice_is(p->tok.text, text);
+}
+
+bool kiln__ptx_accept(kiln__parser *p, int kind)
+{
+  if (p->tok.kind != kind)
+    return false;
+  kiln__ptx_next(p);
+  return true;
+}
+
+bool kiln__ptx_accept_word(kiln__parser *p, const char *text)
+{
+  if (!kiln__ptx_is(p, text))
+    return false;
+  kiln__ptx_next(p);
+  return true;
+}
+
+bool kiln__ptx_unexpected(kiln__parser *p, const char *what)
+{
+  const int size = p->tok.text.size > 60 ? 60 : (int)p->tok.text.size;
+
+  if (p->tok.kind == KILN__TOKEN_BAD)
+    return false;
+  if (p->tok.kind == KILN__TOKEN_END)
+    kiln__ptx_complain(&p->messages, p->tok.pos,
+                       "unexpected end of the text, expected %s", what);
+  else
+    kiln__ptx_complain(&p->messages, p->tok.pos,
+                       "unexpected '%.*s', expected %s", size, p->tok.text.data,
+                       what);
+  return false;
+}
+
+bool kiln__ptx_expect(kiln__parser *p, int kind)
+{
+  const char mark[] = {'\'', (char)kind, '\'', '\0'};
+
+  if (kiln__ptx_accept(p, kind))
+    return true;
+  return kiln__ptx_unexpected(p, kind == KILN__TOKEN_NAME     ? "a name"
+                                 : kind == KILN__TOKEN_STRING ? "a string"
+                                                              : mark);
+}
+
+bool kiln__ptx_number(kiln__parser *p, uint64_t *value)
+{
+  *value = p->tok.bits;
+  if (kiln__ptx_accept(p, KILN__TOKEN_INTEGER))
+    return true;
+  *value = 0;
+  return kiln__ptx_unexpected(p, "a number");
+}

@@ -1,0 +1,401 @@
+/* names.c -- what names mean: scopes, %r<n> ranges, labels.
+ *
+ * Names of all open scopes are in one table whose chains have the innermost
+ * first; closing a scope takes its names off the heads of their chains. Members
+ * of a range come to be when they are first used, so that %r<100000> costs
+ * nothing. Labels may be named before they stand: uses wait for the function's
+ * end, and the labels' keys hold the number of their scope. */
+#include "parse.h"
+
+/* What `id` says of keys in `names`; labels and members have their own
+ * tables. */
+enum { ID_NAME = 1, ID_RANGE = 2 };
+
+static uint64_t hash_of(kiln__slice name, uint64_t id)
+{
+  uint64_t h = UINT64_C(0xcbf29ce484222325) ^ id;
+
+  for (uint32_t i = 0; i < name.size; i++)
+    h = (h ^ (unsigned char)name.data[i]) * UINT64_C(0x100000001b3);
+  h ^= h >> 32;
+  h *= UINT64_C(0x9e3779b97f4a7c15);
+  return h ^ (h >> 29);
+}
+
+static kiln__node *find(const kiln__table *t, kiln__slice name, uint64_t id)
+{
+  const uint64_t hash = hash_of(name, id);
+
+  if (t->n_buckets == 0)
+    return NULL;
+  for (kiln__node *n = t->buckets[hash & (t->n_buckets - 1)]; n != NULL;
+       n = n->chain) {
+    if (n->hash == hash && n->id == id && kiln__slice_equal(n->name, name))
+      return n;
+  }
+  return NULL;
+}
+
+/* Twice the buckets, chains in their old order. */
+static bool widen(kiln__parser *p, kiln__table *t)
+{
+  const uint32_t n = t->n_buckets == 0 ? 256 : t->n_buckets * 2;
+  kiln__node **buckets;
+
+  if (n < t->n_buckets || n > UINT32_MAX / 4) {
+    p->no_memory = true;
+    return false;
+  }
+  buckets = kiln__calloc(p->alloc, n, sizeof(kiln__node *));
+  if (buckets == NULL) {
+    p->no_memory = true;
+    return false;
+  }
+  for (uint32_t i = 0; i < t->n_buckets; i++) {
+    kiln__node **low = &buckets[i], **high = &buckets[i + t->n_buckets];
+
+    for (kiln__node *node = t->buckets[i]; node != NULL; node = node->chain) {
+      kiln__node ***tail = (node->hash & t->n_buckets) != 0 ? &high : &low;
+
+      **tail = node;
+      *tail = &node->chain;
+    }
+    *low = NULL;
+    *high = NULL;
+  }
+  kiln__free(p->alloc, t->buckets);
+  t->buckets = buckets;
+  t->n_buckets = n;
+  return true;
+}
+
+static kiln__node *insert(kiln__parser *p, kiln__table *t, kiln__slice name,
+                          uint64_t id)
+{
+  kiln__node *node, **bucket;
+
+  if (t->n >= t->n_buckets && !widen(p, t))
+    return NULL;
+  node = kiln__ptx_new(p, sizeof *node);
+  if (node == NULL)
+    return NULL;
+  node->hash = hash_of(name, id);
+  node->id = id;
+  node->name = name;
+  node->depth = p->depth;
+  bucket = &t->buckets[node->hash & (t->n_buckets - 1)];
+  node->chain = *bucket;
+  *bucket = node;
+  t->n++;
+  return node;
+}
+
+/* In the innermost scope's own list too. */
+static kiln__node *insert_here(kiln__parser *p, kiln__slice name, uint64_t id)
+{
+  kiln__scope *scope = &p->scopes[p->depth];
+  kiln__node *node = insert(p, &p->names, name, id);
+
+  if (node != NULL) {
+    node->before = scope->names;
+    scope->names = node;
+  }
+  return node;
+}
+
+bool kiln__ptx_scope_open(kiln__parser *p)
+{
+  const uint32_t number = p->next_scope++;
+
+  if (p->depth + 1 >= sizeof p->scopes / sizeof *p->scopes) {
+    kiln__ptx_complain(&p->messages, p->tok.pos, "braces nested too deeply");
+    return false;
+  }
+  if (!kiln__ptx_grow(p, &p->scope_parent, number - p->first_scope,
+                      &p->scope_parent_capacity, sizeof *p->scope_parent))
+    return false;
+  p->scope_parent[number - p->first_scope] = p->scopes[p->depth].number;
+  p->depth++;
+  p->scopes[p->depth] = (kiln__scope){.number = number};
+  return true;
+}
+
+void kiln__ptx_scope_close(kiln__parser *p)
+{
+  for (kiln__node *n = p->scopes[p->depth].names; n != NULL; n = n->before) {
+    p->names.buckets[n->hash & (p->names.n_buckets - 1)] = n->chain;
+    p->names.n--;
+  }
+  p->depth--;
+}
+
+/* ---- Ranges --------------------------------------------------------------- */
+
+/* The member `number` of a range, made when it is first asked for. */
+static kiln__ptx_symbol *member(kiln__parser *p, const kiln__node *range,
+                                kiln__slice name, uint32_t number)
+{
+  const uint64_t id = (uint64_t)range->number << 32 | number;
+  const kiln__slice none = {"", 0};
+  kiln__node *node = find(&p->members, none, id);
+  kiln__ptx_variable *v;
+  kiln__ptx_symbol *symbol;
+
+  if (node != NULL)
+    return node->symbol;
+  node = insert(p, &p->members, none, id);
+  symbol = kiln__ptx_symbol_new(p, name, range->pos, KILN__SYMBOL_VARIABLE);
+  v = kiln__ptx_new(p, sizeof *v);
+  if (node == NULL || symbol == NULL || v == NULL ||
+      !kiln__ptx_push(p, &p->variables, symbol))
+    return NULL;
+  *v = *range->pattern;
+  v->index = p->function != NULL ? p->function->n_registers++ : 0;
+  symbol->u.variable = v;
+  node->symbol = symbol;
+  return symbol;
+}
+
+/* The innermost range that has `name` as a member, at least `depth` deep. */
+static const kiln__node *find_range(const kiln__parser *p, kiln__slice name,
+                                    uint32_t depth, uint32_t *number)
+{
+  const kiln__node *best = NULL;
+  uint64_t value = 0, scale = 1;
+
+  for (uint32_t k = name.size; k > 1; k--) {
+    const char c = name.data[k - 1];
+    const kiln__node *node;
+
+    if (c < '0' || c > '9' || name.size - k > 12)
+      break;
+    value += (uint64_t)(c - '0') * scale;
+    scale *= 10;
+    node = find(&p->names, (kiln__slice){name.data, k - 1}, ID_RANGE);
+    if (node != NULL && value < node->count && node->depth >= depth &&
+        (best == NULL || node->depth > best->depth)) {
+      best = node;
+      *number = (uint32_t)value;
+    }
+  }
+  return best;
+}
+
+static bool ranges_from(const kiln__parser *p, uint32_t depth)
+{
+  for (uint32_t d = p->depth; d >= depth; d--) {
+    if (p->scopes[d].ranges)
+      return true;
+    if (d == 0)
+      break;
+  }
+  return false;
+}
+
+kiln__ptx_symbol *kiln__ptx_lookup(kiln__parser *p, kiln__slice name)
+{
+  const kiln__node *exact = find(&p->names, name, ID_NAME), *range;
+  const uint32_t depth = exact == NULL ? 0 : exact->depth + 1;
+  uint32_t number = 0;
+
+  if (depth > p->depth || !ranges_from(p, depth))
+    return exact == NULL ? NULL : exact->symbol;
+  range = find_range(p, name, depth, &number);
+  if (range != NULL)
+    return member(p, range, name, number);
+  return exact == NULL ? NULL : exact->symbol;
+}
+
+kiln__ptx_symbol *kiln__ptx_lookup_here(kiln__parser *p, kiln__slice name)
+{
+  const kiln__node *exact = find(&p->names, name, ID_NAME);
+
+  return exact != NULL && exact->depth == p->depth ? exact->symbol : NULL;
+}
+
+/* ---- Declarations --------------------------------------------------------- */
+
+static bool taken(kiln__parser *p, kiln__slice name)
+{
+  const kiln__node *exact = find(&p->names, name, ID_NAME);
+  uint32_t number;
+
+  return (exact != NULL && exact->depth == p->depth) ||
+         find(&p->labels, name, p->scopes[p->depth].number) != NULL ||
+         (p->scopes[p->depth].ranges &&
+          find_range(p, name, p->depth, &number) != NULL);
+}
+
+static void complain_taken(kiln__parser *p, kiln__slice name, kiln__ptx_pos pos)
+{
+  kiln__ptx_complain(&p->messages, pos, "'%.*s' is declared twice",
+                     (int)(name.size > 200 ? 200 : name.size), name.data);
+}
+
+kiln__ptx_symbol *kiln__ptx_symbol_new(kiln__parser *p, kiln__slice name,
+                                       kiln__ptx_pos pos,
+                                       kiln__symbol_kind kind)
+{
+  kiln__ptx_symbol *symbol = kiln__ptx_new(p, sizeof *symbol);
+
+  if (symbol != NULL)
+    *symbol = (kiln__ptx_symbol){.name = name, .kind = kind, .pos = pos};
+  return symbol;
+}
+
+bool kiln__ptx_bind(kiln__parser *p, kiln__ptx_symbol *symbol)
+{
+  kiln__node *node;
+
+  if (taken(p, symbol->name)) {
+    complain_taken(p, symbol->name, symbol->pos);
+    return true;
+  }
+  node = insert_here(p, symbol->name, ID_NAME);
+  if (node == NULL)
+    return false;
+  node->symbol = symbol;
+  return true;
+}
+
+/* Is `name` one of prefix0 ... prefix(count - 1)? */
+static bool is_member(kiln__slice name, kiln__slice prefix, uint32_t count)
+{
+  uint64_t value = 0;
+
+  if (name.size <= prefix.size || name.size - prefix.size > 12 ||
+      memcmp(name.data, prefix.data, prefix.size) != 0)
+    return false;
+  for (uint32_t i = prefix.size; i < name.size; i++) {
+    if (name.data[i] < '0' || name.data[i] > '9')
+      return false;
+    value = value * 10 + (uint64_t)(name.data[i] - '0');
+  }
+  return value < count;
+}
+
+/* Does something declared in this scope collide with the range? Short ranges
+ * look up each member, long ones (of which there are few) go over the names
+ * that are there. */
+static bool range_taken(kiln__parser *p, kiln__slice prefix, uint32_t count)
+{
+  enum { SHORT = 256, LONGEST = 4096 };
+  const kiln__node *same = find(&p->names, prefix, ID_RANGE);
+  char text[LONGEST + 12];
+
+  if (same != NULL && same->depth == p->depth)
+    return true;
+  if (count > SHORT || prefix.size > LONGEST) {
+    for (const kiln__node *n = p->scopes[p->depth].names; n != NULL;
+         n = n->before) {
+      if (n->id == ID_NAME && is_member(n->name, prefix, count))
+        return true;
+    }
+    return false;
+  }
+  memcpy(text, prefix.data, prefix.size);
+  for (uint32_t i = 0; i < count; i++) {
+    kiln__format(text + prefix.size, 12, "%u", i);
+    if (taken(p, (kiln__slice){text, (uint32_t)strlen(text)}))
+      return true;
+  }
+  return false;
+}
+
+bool kiln__ptx_declare_range(kiln__parser *p, kiln__slice prefix,
+                             kiln__ptx_pos pos, uint32_t count,
+                             const kiln__ptx_variable *pattern)
+{
+  kiln__node *node;
+
+  if (range_taken(p, prefix, count)) {
+    complain_taken(p, prefix, pos);
+    return true;
+  }
+  node = insert_here(p, prefix, ID_RANGE);
+  if (node == NULL)
+    return false;
+  node->pattern = kiln__ptx_new(p, sizeof *node->pattern);
+  if (node->pattern == NULL)
+    return false;
+  *node->pattern = *pattern;
+  node->pos = pos;
+  node->count = count;
+  node->number = p->next_range++;
+  p->scopes[p->depth].ranges = true;
+  return true;
+}
+
+/* ---- Labels --------------------------------------------------------------- */
+
+bool kiln__ptx_declare_label(kiln__parser *p, kiln__slice name,
+                             kiln__ptx_pos pos)
+{
+  const uint64_t id = p->scopes[p->depth].number;
+  kiln__ptx_symbol *symbol;
+  kiln__node *node;
+
+  if (kiln__ptx_lookup_here(p, name) != NULL ||
+      find(&p->labels, name, id) != NULL) {
+    complain_taken(p, name, pos);
+    return true;
+  }
+  node = insert(p, &p->labels, name, id);
+  symbol = kiln__ptx_symbol_new(p, name, pos, KILN__SYMBOL_LABEL);
+  if (node == NULL || symbol == NULL)
+    return false;
+  symbol->u.label = p->function->n_insns;
+  node->symbol = symbol;
+  return kiln__ptx_push(p, &p->function_labels, symbol);
+}
+
+bool kiln__ptx_use_label(kiln__parser *p, kiln__ptx_symbol **to,
+                         kiln__slice name, kiln__ptx_pos pos)
+{
+  if (!kiln__ptx_grow(p, &p->uses, p->n_uses, &p->uses_capacity,
+                      sizeof *p->uses))
+    return false;
+  p->uses[p->n_uses++] =
+      (kiln__label_use){to, name, pos, p->scopes[p->depth].number};
+  return true;
+}
+
+/* The label of the innermost scope around the use. */
+static kiln__ptx_symbol *find_label(const kiln__parser *p,
+                                    const kiln__label_use *use)
+{
+  uint32_t scope = use->scope;
+
+  for (;;) {
+    const kiln__node *node = find(&p->labels, use->name, scope);
+
+    if (node != NULL)
+      return node->symbol;
+    if (scope <= p->first_scope)
+      return NULL;
+    scope = p->scope_parent[scope - p->first_scope];
+  }
+}
+
+void kiln__ptx_resolve_labels(kiln__parser *p)
+{
+  for (uint32_t i = 0; i < p->n_uses; i++) {
+    const kiln__label_use *use = &p->uses[i];
+
+    *use->to = find_label(p, use);
+    if (*use->to == NULL)
+      kiln__ptx_complain(&p->messages, use->pos, "there is no label '%.*s'",
+                         (int)(use->name.size > 200 ? 200 : use->name.size),
+                         use->name.data);
+  }
+  p->n_uses = 0;
+}
+
+void kiln__ptx_names_free(kiln__parser *p)
+{
+  kiln__free(p->alloc, p->names.buckets);
+  kiln__free(p->alloc, p->labels.buckets);
+  kiln__free(p->alloc, p->members.buckets);
+  kiln__free(p->alloc, p->scope_parent);
+  kiln__free(p->alloc, p->uses);
+}

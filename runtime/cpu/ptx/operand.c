@@ -1,0 +1,434 @@
+/* operand.c -- instructions: opcode text and operands. */
+#include "parse.h"
+
+/* Special registers, and those of four components. */
+static const char *const scalars[] = {"laneid",
+                                      "warpid",
+                                      "nwarpid",
+                                      "smid",
+                                      "nsmid",
+                                      "gridid",
+                                      "lanemask_eq",
+                                      "lanemask_le",
+                                      "lanemask_lt",
+                                      "lanemask_ge",
+                                      "lanemask_gt",
+                                      "clock",
+                                      "clock_hi",
+                                      "clock64",
+                                      "globaltimer",
+                                      "globaltimer_lo",
+                                      "globaltimer_hi",
+                                      "total_smem_size",
+                                      "aggr_smem_size",
+                                      "dynamic_smem_size",
+                                      "is_explicit_cluster",
+                                      "cluster_ctarank",
+                                      "cluster_nctarank",
+                                      "current_graph_exec",
+                                      "reserved_smem_offset_begin",
+                                      "reserved_smem_offset_end",
+                                      "reserved_smem_offset_cap",
+                                      "reserved_smem_offset_0",
+                                      "reserved_smem_offset_1"};
+static const char *const vectors[] = {
+    "tid",       "ntid",       "ctaid",         "nctaid",
+    "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"};
+
+/* `pm0` ... `pm7_64`, `envreg0` ... `envreg31`. */
+static bool is_numbered(kiln__slice name)
+{
+  static const char *const stems[] = {"envreg", "pm", "pm"};
+  static const unsigned counts[] = {32, 8, 8};
+  static const char *const tails[] = {"", "", "_64"};
+
+  for (size_t i = 0; i < 3; i++) {
+    for (unsigned k = 0; k < counts[i]; k++) {
+      char text[16];
+
+      kiln__format(text, sizeof text, "%s%u%s", stems[i], k, tails[i]);
+      if (kiln__slice_is(name, text))
+        return true;
+    }
+  }
+  return false;
+}
+
+static bool is_vector_special(kiln__slice name)
+{
+  for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+    if (kiln__slice_is(name, vectors[i]))
+      return true;
+  }
+  return false;
+}
+
+bool kiln__ptx_is_special(kiln__slice name)
+{
+  for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
+    if (kiln__slice_is(name, scalars[i]))
+      return true;
+  }
+  return is_vector_special(name) || is_numbered(name);
+}
+
+static int component_of(kiln__slice text)
+{
+  static const char *const names[] = {".x", ".y", ".z", ".w",
+                                      ".r", ".g", ".b", ".a"};
+
+  for (int i = 0; i < 8; i++) {
+    if (kiln__slice_is(text, names[i]))
+      return i % 4;
+  }
+  return -1;
+}
+
+/* Text from one token to the end of another; joined where white space lies
+ * between. */
+static bool join(kiln__parser *p, kiln__slice *text, kiln__slice more)
+{
+  char *joined;
+
+  if (text->data + text->size == more.data) {
+    text->size += more.size;
+    return true;
+  }
+  joined = kiln__ptx_new(p, (size_t)text->size + more.size);
+  if (joined == NULL)
+    return false;
+  memcpy(joined, text->data, text->size);
+  memcpy(joined + text->size, more.data, more.size);
+  text->data = joined;
+  text->size += more.size;
+  return true;
+}
+
+static bool complain_unknown(kiln__parser *p, const kiln__token *name)
+{
+  kiln__ptx_complain(&p->messages, name->pos, "'%.*s' is not declared",
+                     (int)(name->text.size > 200 ? 200 : name->text.size),
+                     name->text.data);
+  return true;
+}
+
+/* %tid.x: `name` without its component yet. */
+static bool special(kiln__parser *p, const kiln__token *name,
+                    kiln__ptx_operand *out)
+{
+  out->kind = KILN__OPERAND_SPECIAL;
+  out->text = (kiln__slice){name->text.data + 1, name->text.size - 1};
+  if (!kiln__ptx_is_special(out->text))
+    return complain_unknown(p, name);
+  if (p->tok.kind != KILN__TOKEN_DOT)
+    return true;
+  if (!is_vector_special(out->text) || component_of(p->tok.text) < 0)
+    return kiln__ptx_unexpected(p, "no component here");
+  if (!join(p, &out->text, p->tok.text))
+    return false;
+  kiln__ptx_next(p);
+  return true;
+}
+
+static bool component(kiln__parser *p, kiln__ptx_operand *out)
+{
+  const kiln__ptx_symbol *s = out->symbol;
+  const int which = component_of(p->tok.text);
+
+  if (s->kind != KILN__SYMBOL_VARIABLE || which < 0 ||
+      s->u.variable->vector < 2 || s->u.variable->space != KILN__SPACE_REG)
+    return kiln__ptx_unexpected(p, "no component here");
+  if (which >= s->u.variable->vector)
+    kiln__ptx_complain(&p->messages, p->tok.pos, "the vector has %u components",
+                       s->u.variable->vector);
+  out->component = (int8_t)which;
+  kiln__ptx_next(p);
+  return true;
+}
+
+/* `a[3]`: the address of an element, counted in elements. */
+static bool subscript(kiln__parser *p, kiln__ptx_operand *out)
+{
+  const kiln__ptx_symbol *s = out->symbol;
+  const kiln__ptx_pos pos = p->tok.pos;
+  int64_t index;
+  uint64_t bytes;
+
+  kiln__ptx_next(p);
+  if (!kiln__ptx_offset(p, &index) || !kiln__ptx_expect(p, ']'))
+    return false;
+  if (s->kind != KILN__SYMBOL_VARIABLE || !s->u.variable->is_array ||
+      index > INT32_MAX || index < INT32_MIN) {
+    kiln__ptx_complain(&p->messages, pos, "this has no such element");
+    return true;
+  }
+  bytes = (uint64_t)kiln__ptx_type_bytes[s->u.variable->type] *
+          s->u.variable->vector;
+  out->offset = index * (int64_t)bytes;
+  return true;
+}
+
+/* A name with what may follow it. */
+static bool named(kiln__parser *p, kiln__ptx_operand *out)
+{
+  const kiln__token name = p->tok;
+
+  kiln__ptx_next(p);
+  out->kind = KILN__OPERAND_SYMBOL;
+  out->text = name.text;
+  out->symbol = kiln__ptx_lookup(p, name.text);
+  if (out->symbol == NULL) {
+    if (name.text.data[0] == '%')
+      return special(p, &name, out);
+    return complain_unknown(p, &name);
+  }
+  if (p->tok.kind == KILN__TOKEN_DOT)
+    return component(p, out);
+  if (p->tok.kind == '[')
+    return subscript(p, out);
+  if (kiln__ptx_accept(p, '+'))
+    return kiln__ptx_offset(p, &out->offset);
+  return true;
+}
+
+static bool constant(kiln__parser *p, kiln__ptx_operand *out)
+{
+  const char *from = p->tok.text.data;
+  kiln__value v;
+
+  if (!kiln__ptx_constant(p, &v))
+    return false;
+  out->kind = v.kind;
+  out->bits = v.bits;
+  out->text = (kiln__slice){from, (uint32_t)(p->tok.text.data - from)};
+  if (v.kind == KILN__OPERAND_INTEGER) {
+    out->is_unsigned = v.is_unsigned;
+    out->negative = !v.is_unsigned && v.bits >> 63 != 0;
+  }
+  while (out->text.size > 0 && out->text.data[out->text.size - 1] <= ' ')
+    out->text.size--;
+  return true;
+}
+
+/* Register, variable, constant or `_`; `!p` and `-r` too. */
+static bool simple(kiln__parser *p, kiln__ptx_operand *out)
+{
+  *out = (kiln__ptx_operand){.pos = p->tok.pos, .component = -1};
+  if (p->tok.kind == '!' || p->tok.kind == '-') {
+    const kiln__place place = kiln__ptx_place(p);
+
+    kiln__ptx_next(p);
+    if (p->tok.kind == KILN__TOKEN_NAME && !kiln__ptx_is(p, "WARP_SZ")) {
+      out->negated = true;
+      return named(p, out);
+    }
+    kiln__ptx_go_back(p, &place);
+  }
+  if (kiln__ptx_starts_constant(p))
+    return constant(p, out);
+  if (p->tok.kind == KILN__TOKEN_NAME)
+    return named(p, out);
+  if (p->tok.kind == '_') {
+    out->kind = KILN__OPERAND_SINK;
+    out->text = p->tok.text;
+    kiln__ptx_next(p);
+    return true;
+  }
+  return kiln__ptx_unexpected(p, "an operand");
+}
+
+static bool push(kiln__parser *p, const kiln__ptx_operand *operand)
+{
+  if (!kiln__ptx_grow(p, &p->operands, p->n_operands, &p->operands_capacity,
+                      sizeof *p->operands))
+    return false;
+  p->operands[p->n_operands++] = *operand;
+  return true;
+}
+
+/* What was pushed since `first`, as items in the arena. */
+static kiln__ptx_operand *take(kiln__parser *p, uint32_t first, uint32_t *n)
+{
+  const size_t size = (p->n_operands - first) * sizeof *p->operands;
+  kiln__ptx_operand *items = kiln__ptx_new(p, size);
+
+  *n = p->n_operands - first;
+  if (items != NULL && size > 0)
+    memcpy(items, p->operands + first, size);
+  p->n_operands = first;
+  return items;
+}
+
+static bool take_items(kiln__parser *p, uint32_t first, kiln__ptx_operand *out)
+{
+  out->items = take(p, first, &out->n_items);
+  return out->items != NULL;
+}
+
+/* Simple operands up to `close`, behind the opening mark. */
+static bool list(kiln__parser *p, int close, bool may_be_empty,
+                 kiln__ptx_operand *out)
+{
+  const uint32_t first = p->n_operands;
+  kiln__ptx_operand item;
+
+  if (may_be_empty && kiln__ptx_accept(p, close))
+    return take_items(p, first, out);
+  do {
+    if (p->n_operands - first >= KILN__PTX_MAX_ITEMS)
+      return kiln__ptx_unexpected(p, "fewer operands");
+    if (!simple(p, &item) || !push(p, &item))
+      return false;
+  } while (kiln__ptx_accept(p, ','));
+  return kiln__ptx_expect(p, close) && take_items(p, first, out);
+}
+
+/* [base], [base + offset], [texture, {x, y}]; behind the bracket. */
+static bool address(kiln__parser *p, kiln__ptx_operand *out)
+{
+  const uint32_t first = p->n_operands;
+  kiln__ptx_operand base, *kept;
+
+  out->kind = KILN__OPERAND_ADDRESS;
+  if (!simple(p, &base))
+    return false;
+  if (base.negated || base.kind == KILN__OPERAND_SINK ||
+      base.kind == KILN__OPERAND_SPECIAL || base.component >= 0)
+    kiln__ptx_complain(&p->messages, base.pos, "this is no address");
+  if (kiln__ptx_accept(p, ']')) {
+    kept = kiln__ptx_new(p, sizeof *kept);
+    if (kept == NULL)
+      return false;
+    out->offset = base.offset;
+    base.offset = 0;
+    *kept = base;
+    out->base = kept;
+    return true;
+  }
+  out->kind = KILN__OPERAND_TEXTURE;
+  if (p->tok.kind != ',')
+    return kiln__ptx_expect(p, ']');
+  if (!push(p, &base))
+    return false;
+  while (kiln__ptx_accept(p, ',')) {
+    kiln__ptx_operand item = {
+        .kind = KILN__OPERAND_VECTOR, .pos = p->tok.pos, .component = -1};
+
+    if (p->n_operands - first >= 8)
+      return kiln__ptx_unexpected(p, "']'");
+    if (!(kiln__ptx_accept(p, '{') ? list(p, '}', false, &item)
+                                   : simple(p, &item)) ||
+        !push(p, &item))
+      return false;
+  }
+  return kiln__ptx_expect(p, ']') && take_items(p, first, out);
+}
+
+/* `d|p`, the first of the two read already. */
+static bool pair(kiln__parser *p, kiln__ptx_operand *out)
+{
+  kiln__ptx_operand *items = kiln__ptx_new(p, 2 * sizeof *items);
+  const kiln__ptx_pos pos = out->pos;
+
+  if (items == NULL)
+    return false;
+  items[0] = *out;
+  if (!simple(p, &items[1]))
+    return false;
+  if (items[1].kind != KILN__OPERAND_SYMBOL &&
+      items[1].kind != KILN__OPERAND_SINK)
+    kiln__ptx_complain(&p->messages, items[1].pos, "a predicate is expected");
+  *out = (kiln__ptx_operand){.kind = KILN__OPERAND_PAIR,
+                             .pos = pos,
+                             .component = -1,
+                             .items = items,
+                             .n_items = 2};
+  return true;
+}
+
+static bool operand(kiln__parser *p, bool call, kiln__ptx_operand *out)
+{
+  *out = (kiln__ptx_operand){.pos = p->tok.pos, .component = -1};
+  if (kiln__ptx_accept(p, '['))
+    return address(p, out);
+  if (kiln__ptx_accept(p, '{')) {
+    out->kind = KILN__OPERAND_VECTOR;
+    return list(p, '}', false, out);
+  }
+  if (call && kiln__ptx_accept(p, '(')) {
+    out->kind = KILN__OPERAND_LIST;
+    return list(p, ')', true, out);
+  }
+  if (!simple(p, out))
+    return false;
+  if (p->tok.kind != '|' ||
+      (out->kind != KILN__OPERAND_SYMBOL && out->kind != KILN__OPERAND_SINK))
+    return true;
+  kiln__ptx_next(p);
+  return pair(p, out);
+}
+
+/* The operand of a branch: resolved when the function ends. */
+static bool label(kiln__parser *p, kiln__ptx_operand *out)
+{
+  *out = (kiln__ptx_operand){.kind = KILN__OPERAND_SYMBOL,
+                             .pos = p->tok.pos,
+                             .component = -1,
+                             .text = p->tok.text};
+  if (p->tok.kind != KILN__TOKEN_NAME)
+    return kiln__ptx_unexpected(p, "a label");
+  kiln__ptx_next(p);
+  return true;
+}
+
+static bool operand_list(kiln__parser *p, kiln__ptx_insn *insn, bool branch,
+                         bool call)
+{
+  const uint32_t first = p->n_operands;
+  kiln__ptx_operand item, *items;
+
+  if (p->tok.kind != ';') {
+    do {
+      if (p->n_operands - first >= KILN__PTX_MAX_ITEMS)
+        return kiln__ptx_unexpected(p, "fewer operands");
+      if (!(branch ? label(p, &item) : operand(p, call, &item)) ||
+          !push(p, &item))
+        return false;
+    } while (kiln__ptx_accept(p, ','));
+  }
+  items = take(p, first, &insn->n_operands);
+  if (items == NULL)
+    return false;
+  insn->operands = items;
+  for (uint32_t i = 0; branch && i < insn->n_operands; i++) {
+    if (!kiln__ptx_use_label(p, &items[i].symbol, items[i].text, items[i].pos))
+      return false;
+  }
+  return kiln__ptx_expect(p, ';');
+}
+
+bool kiln__ptx_instruction(kiln__parser *p, const kiln__token *word,
+                           kiln__ptx_symbol *guard, bool negated)
+{
+  kiln__ptx_function *f = p->function;
+  kiln__ptx_insn insn = {.pos = word->pos,
+                         .loc = p->loc,
+                         .guard = guard,
+                         .guard_negated = negated,
+                         .opcode = word->text};
+
+  while (p->tok.kind == KILN__TOKEN_DOT) {
+    if (!join(p, &insn.opcode, p->tok.text))
+      return false;
+    kiln__ptx_next(p);
+  }
+  p->n_operands = 0;
+  if (!operand_list(p, &insn, kiln__slice_is(word->text, "bra"),
+                    kiln__slice_is(word->text, "call")))
+    return false;
+  if (!kiln__ptx_grow(p, &p->insns, f->n_insns, &p->insns_capacity,
+                      sizeof *p->insns))
+    return false;
+  p->insns[f->n_insns++] = insn;
+  return true;
+}

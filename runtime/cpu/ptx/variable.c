@@ -1,0 +1,487 @@
+/* variable.c -- declarations of variables, registers and parameters. */
+#include "parse.h"
+
+const uint8_t kiln__ptx_type_bytes[KILN__N_PTX_TYPES] = {
+#define KILN__PTX_TYPE(name, text, bytes) bytes,
+    KILN__PTX_TYPES(KILN__PTX_TYPE)
+#undef KILN__PTX_TYPE
+};
+
+const char *const kiln__ptx_type_text[KILN__N_PTX_TYPES] = {
+#define KILN__PTX_TYPE(name, text, bytes) text,
+    KILN__PTX_TYPES(KILN__PTX_TYPE)
+#undef KILN__PTX_TYPE
+};
+
+bool kiln__ptx_type_named(kiln__slice text, kiln__ptx_type *out)
+{
+  const kiln__slice name = {text.data + 1, text.size > 0 ? text.size - 1 : 0};
+
+  if (name.size == 0 || text.data[0] != '.')
+    return false;
+  for (int i = 1; i < KILN__N_PTX_TYPES; i++) {
+    if (kiln__slice_is(name, kiln__ptx_type_text[i])) {
+      *out = (kiln__ptx_type)i;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool kiln__ptx_space_named(kiln__slice text, kiln__space *out)
+{
+  static const struct {
+    const char *text;
+    kiln__space space;
+  } spaces[] = {{".reg", KILN__SPACE_REG},     {".global", KILN__SPACE_GLOBAL},
+                {".const", KILN__SPACE_CONST}, {".shared", KILN__SPACE_SHARED},
+                {".local", KILN__SPACE_LOCAL}, {".param", KILN__SPACE_PARAM}};
+
+  for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+    if (kiln__slice_is(text, spaces[i].text)) {
+      *out = spaces[i].space;
+      return true;
+    }
+  }
+  return false;
+}
+
+bool kiln__ptx_linkage_named(kiln__slice text, kiln__linkage *out)
+{
+  static const struct {
+    const char *text;
+    kiln__linkage linkage;
+  } words[] = {{".extern", KILN__LINK_EXTERN},
+               {".visible", KILN__LINK_VISIBLE},
+               {".weak", KILN__LINK_WEAK},
+               {".common", KILN__LINK_COMMON}};
+
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (kiln__slice_is(text, words[i].text)) {
+      *out = words[i].linkage;
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool is_opaque(kiln__ptx_type type)
+{
+  return type == KILN__TEXREF || type == KILN__SAMPLERREF ||
+         type == KILN__SURFREF;
+}
+
+bool kiln__ptx_attribute(kiln__parser *p, bool *managed, bool *unified)
+{
+  uint64_t ignored;
+
+  if (!kiln__ptx_accept_word(p, ".attribute"))
+    return true;
+  if (!kiln__ptx_expect(p, '('))
+    return false;
+  do {
+    if (kiln__ptx_accept_word(p, ".managed")) {
+      *managed = true;
+    } else if (kiln__ptx_accept_word(p, ".unified")) {
+      *unified = true;
+      if (!kiln__ptx_expect(p, '(') || !kiln__ptx_number(p, &ignored) ||
+          !kiln__ptx_expect(p, ',') || !kiln__ptx_number(p, &ignored) ||
+          !kiln__ptx_expect(p, ')'))
+        return false;
+    } else {
+      return kiln__ptx_unexpected(p, ".managed or .unified");
+    }
+  } while (kiln__ptx_accept(p, ','));
+  return kiln__ptx_expect(p, ')');
+}
+
+/* `.align 8`, behind the word. */
+static bool alignment(kiln__parser *p, uint32_t *out)
+{
+  const kiln__ptx_pos pos = p->tok.pos;
+  uint64_t align;
+
+  if (!kiln__ptx_number(p, &align))
+    return false;
+  if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 30) {
+    kiln__ptx_complain(&p->messages, pos,
+                       "an alignment is a power of two up to 2^30");
+    align = 1;
+  }
+  *out = (uint32_t)align;
+  return true;
+}
+
+/* What must hold of space and type whatever the name. */
+static void check_type(kiln__parser *p, const kiln__declaration *d,
+                       kiln__ptx_pos pos)
+{
+  const kiln__ptx_variable *v = &d->v;
+  const char *wrong = NULL;
+
+  if (v->type == KILN__BF16 || v->type == KILN__BF16X2 ||
+      v->type == KILN__TF32 || v->type == KILN__F32X2)
+    wrong = "variables cannot have this type";
+  else if (v->type == KILN__PRED && v->space != KILN__SPACE_REG)
+    wrong = "predicates can only be registers";
+  else if (v->type == KILN__PRED && v->vector > 1)
+    wrong = "predicates do not come in vectors";
+  else if (v->vector * kiln__ptx_type_bytes[v->type] > 16)
+    wrong = "a vector has at most 128 bits";
+  else if (v->vector > 1 && v->space == KILN__SPACE_PARAM)
+    wrong = "parameters are no vectors";
+  else if (is_opaque(v->type) &&
+           ((v->space != KILN__SPACE_GLOBAL && v->space != KILN__SPACE_PARAM) ||
+            v->vector > 1 || p->depth > 0))
+    wrong = "textures, samplers and surfaces are global, or parameters of an "
+            "entry";
+  else if (v->type == KILN__SAMPLERREF && !p->module->texmode_independent)
+    wrong = "samplers need .target texmode_independent";
+  if (wrong != NULL)
+    kiln__ptx_complain(&p->messages, pos, "%s", wrong);
+}
+
+/* `.global .align 4 .v2 .f32`, from the state space on. */
+static bool specification(kiln__parser *p, kiln__declaration *d)
+{
+  kiln__ptx_pos pos;
+
+  d->pos = p->tok.pos;
+  d->v.vector = 1;
+  if (p->tok.kind != KILN__TOKEN_DOT ||
+      !kiln__ptx_space_named(p->tok.text, &d->v.space))
+    return kiln__ptx_unexpected(p, "a state space");
+  kiln__ptx_next(p);
+  for (;;) {
+    if (kiln__ptx_accept_word(p, ".align")) {
+      if (!alignment(p, &d->v.align))
+        return false;
+      d->aligned = true;
+    } else if (kiln__ptx_is(p, ".attribute")) {
+      if (!kiln__ptx_attribute(p, &d->v.managed, &d->v.unified))
+        return false;
+    } else {
+      break;
+    }
+  }
+  if (kiln__ptx_accept_word(p, ".v2"))
+    d->v.vector = 2;
+  else if (kiln__ptx_accept_word(p, ".v4"))
+    d->v.vector = 4;
+  pos = p->tok.pos;
+  if (p->tok.kind != KILN__TOKEN_DOT ||
+      !kiln__ptx_type_named(p->tok.text, &d->v.type))
+    return kiln__ptx_unexpected(p, "a type");
+  kiln__ptx_next(p);
+  check_type(p, d, pos);
+  return true;
+}
+
+/* `[2][3]`; dims[0] is 0 for `[]`. */
+static bool dimensions(kiln__parser *p, uint64_t *dims, uint32_t *n)
+{
+  *n = 0;
+  while (kiln__ptx_accept(p, '[')) {
+    if (*n == KILN__PTX_MAX_DIMENSIONS)
+      return kiln__ptx_unexpected(p, "fewer dimensions");
+    dims[*n] = 0;
+    if (*n == 0 && kiln__ptx_accept(p, ']')) {
+      *n = 1;
+      continue;
+    }
+    if (!kiln__ptx_number(p, &dims[*n]) || !kiln__ptx_expect(p, ']'))
+      return false;
+    if (*n > 0 && dims[*n] == 0) {
+      kiln__ptx_complain(&p->messages, p->tok.pos, "a dimension of 0");
+      dims[*n] = 1;
+    }
+    (*n)++;
+  }
+  return true;
+}
+
+/* Sizes from type, vector and dimensions. */
+static void measure(kiln__parser *p, kiln__declaration *d, kiln__ptx_pos pos,
+                    const uint64_t *dims, uint32_t n)
+{
+  kiln__ptx_variable *v = &d->v;
+  const uint64_t one =
+      v->type == KILN__PRED ? 1 : kiln__ptx_type_bytes[v->type] * v->vector;
+  uint64_t size = one;
+
+  for (uint32_t i = 0; i < n; i++) {
+    if (dims[i] != 0 && size > KILN__PTX_MAX_ARRAY / dims[i]) {
+      kiln__ptx_complain(&p->messages, pos, "the array is too large");
+      size = one;
+      break;
+    }
+    size *= dims[i];
+  }
+  v->is_array = n > 0;
+  v->flexible = n > 0 && dims[0] == 0;
+  v->size = size;
+  v->array_elements = 1;
+  if (n > 0)
+    v->array_elements =
+        size / one > UINT32_MAX ? UINT32_MAX : (uint32_t)(size / one);
+  if (v->align < one && one <= 16)
+    v->align = (uint32_t)one;
+}
+
+/* `%r<12>`, behind the `<`. */
+static bool range(kiln__parser *p, kiln__declaration *d,
+                  const kiln__token *name)
+{
+  uint64_t count;
+
+  if (!kiln__ptx_number(p, &count) || !kiln__ptx_expect(p, '>'))
+    return false;
+  if (d->v.space != KILN__SPACE_REG) {
+    kiln__ptx_complain(&p->messages, name->pos,
+                       "only registers are declared by number");
+    return true;
+  }
+  if (count > KILN__PTX_MAX_REGISTERS) {
+    kiln__ptx_complain(&p->messages, name->pos, "too many registers");
+    return true;
+  }
+  return kiln__ptx_declare_range(p, name->text, name->pos, (uint32_t)count,
+                                 &d->v);
+}
+
+/* Is this the same variable as an `.extern` one, or the other way round? */
+static bool agree(const kiln__ptx_variable *a, const kiln__ptx_variable *b)
+{
+  return a->space == b->space && a->type == b->type && a->vector == b->vector &&
+         a->is_array == b->is_array &&
+         (a->size == b->size || a->flexible || b->flexible);
+}
+
+/* At module scope an `.extern` declaration and one definition are one
+ * variable. */
+static bool redeclare(kiln__parser *p, kiln__ptx_symbol *old,
+                      const kiln__ptx_variable *v, const kiln__token *name)
+{
+  const bool variable = old->kind == KILN__SYMBOL_VARIABLE;
+  const bool was_extern =
+      variable && old->u.variable->linkage == KILN__LINK_EXTERN;
+  const bool is_extern = v->linkage == KILN__LINK_EXTERN;
+  const int size = (int)(name->text.size > 200 ? 200 : name->text.size);
+
+  if (!variable || !(was_extern || is_extern)) {
+    kiln__ptx_complain(&p->messages, name->pos, "'%.*s' is declared twice",
+                       size, name->text.data);
+  } else if (!agree(old->u.variable, v) ||
+             (was_extern && v->linkage == KILN__LINK_NONE) ||
+             (is_extern && old->u.variable->linkage == KILN__LINK_NONE)) {
+    kiln__ptx_complain(&p->messages, name->pos,
+                       "'%.*s' was declared differently before", size,
+                       name->text.data);
+  } else if (!is_extern || old->u.variable->flexible) {
+    *old->u.variable = *v;
+    old->pos = name->pos;
+  }
+  return true;
+}
+
+static bool declare(kiln__parser *p, const kiln__ptx_variable *v,
+                    const kiln__token *name)
+{
+  kiln__ptx_symbol *symbol =
+      p->depth == 0 ? kiln__ptx_lookup_here(p, name->text) : NULL;
+
+  if (symbol != NULL)
+    return redeclare(p, symbol, v, name);
+  symbol =
+      kiln__ptx_symbol_new(p, name->text, name->pos, KILN__SYMBOL_VARIABLE);
+  if (symbol == NULL)
+    return false;
+  symbol->u.variable = kiln__ptx_new(p, sizeof *v);
+  if (symbol->u.variable == NULL || !kiln__ptx_bind(p, symbol))
+    return false;
+  *symbol->u.variable = *v;
+  if (v->space == KILN__SPACE_REG && p->function != NULL)
+    symbol->u.variable->index = p->function->n_registers++;
+  return kiln__ptx_push(p, p->depth == 0 ? &p->module_variables : &p->variables,
+                        symbol);
+}
+
+static void check_one(kiln__parser *p, const kiln__declaration *d,
+                      const kiln__token *name, bool has_init)
+{
+  const kiln__ptx_variable *v = &d->v;
+  const bool external = v->linkage == KILN__LINK_EXTERN;
+  const char *wrong = NULL;
+
+  if (v->space == KILN__SPACE_REG && v->is_array)
+    wrong = "registers are no arrays";
+  else if (v->flexible && !external)
+    wrong = "the array has no size";
+  else if (has_init && external)
+    wrong = "an external variable has no initial value here";
+  else if (has_init && v->space != KILN__SPACE_GLOBAL &&
+           v->space != KILN__SPACE_CONST)
+    wrong = "only .global and .const variables have initial values";
+  else if (v->managed && v->space != KILN__SPACE_GLOBAL)
+    wrong = "only .global variables are managed";
+  if (wrong != NULL)
+    kiln__ptx_complain(&p->messages, name->pos, "%s", wrong);
+}
+
+/* One name with its dimensions and initial value. */
+static bool declarator(kiln__parser *p, const kiln__declaration *all)
+{
+  const kiln__token name = p->tok;
+  kiln__declaration d = *all;
+  uint64_t dims[KILN__PTX_MAX_DIMENSIONS + 1];
+  uint32_t n;
+  bool has_init;
+
+  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+    return false;
+  if (kiln__slice_is(name.text, "WARP_SZ"))
+    kiln__ptx_complain(&p->messages, name.pos, "WARP_SZ is a constant");
+  if (kiln__ptx_accept(p, '<')) {
+    measure(p, &d, name.pos, dims, 0);
+    return range(p, &d, &name);
+  }
+  if (!dimensions(p, dims, &n))
+    return false;
+  has_init = kiln__ptx_accept(p, '=');
+  measure(p, &d, name.pos, dims, n);
+  if (has_init) {
+    if (!kiln__ptx_initialiser(p, &d.v, dims, n))
+      return false;
+    measure(p, &d, name.pos, dims, n);
+  }
+  check_one(p, &d, &name, has_init);
+  return declare(p, &d.v, &name);
+}
+
+/* Where a state space may be declared. */
+static void check_space(kiln__parser *p, const kiln__declaration *d)
+{
+  const kiln__space space = d->v.space;
+  const char *wrong = NULL;
+
+  if (p->depth == 0 &&
+      (space == KILN__SPACE_REG || space == KILN__SPACE_LOCAL ||
+       space == KILN__SPACE_PARAM))
+    wrong = "registers, local variables and parameters belong to functions";
+  else if (d->v.linkage == KILN__LINK_COMMON && space != KILN__SPACE_GLOBAL)
+    wrong = ".common variables are global";
+  if (wrong != NULL)
+    kiln__ptx_complain(&p->messages, d->pos, "%s", wrong);
+}
+
+bool kiln__ptx_variables(kiln__parser *p, kiln__linkage linkage, bool managed,
+                         bool unified)
+{
+  kiln__declaration d = {.v.linkage = linkage};
+
+  if (!specification(p, &d))
+    return false;
+  d.v.managed |= managed;
+  d.v.unified |= unified;
+  check_space(p, &d);
+  do {
+    if (!declarator(p, &d))
+      return false;
+  } while (kiln__ptx_accept(p, ','));
+  return kiln__ptx_expect(p, ';');
+}
+
+/* ---- Parameters ----------------------------------------------------------- */
+
+/* `.ptr .global .align 4`, behind the first word. */
+static bool pointer(kiln__parser *p, kiln__ptx_variable *v)
+{
+  kiln__space space;
+
+  v->has_ptr = true;
+  v->pointee_align = 4;
+  if (p->tok.kind == KILN__TOKEN_DOT &&
+      kiln__ptx_space_named(p->tok.text, &space) && space != KILN__SPACE_REG &&
+      space != KILN__SPACE_PARAM) {
+    v->pointee = space;
+    kiln__ptx_next(p);
+  }
+  return !kiln__ptx_accept_word(p, ".align") || alignment(p, &v->pointee_align);
+}
+
+static void check_param(kiln__parser *p, const kiln__ptx_variable *v,
+                        kiln__param_use use, kiln__ptx_pos pos)
+{
+  const char *wrong = NULL;
+
+  if (v->space != KILN__SPACE_PARAM &&
+      (use == KILN__PARAM_ENTRY || v->space != KILN__SPACE_REG))
+    wrong = "parameters are of the .param state space";
+  else if (v->flexible && use != KILN__PARAM_FUNC &&
+           use != KILN__PARAM_PROTOTYPE)
+    wrong = "the array has no size";
+  else if (is_opaque(v->type) && use != KILN__PARAM_ENTRY)
+    wrong = "only entries have textures, samplers and surfaces as parameters";
+  else if (v->has_ptr && use != KILN__PARAM_ENTRY)
+    wrong = ".ptr is for parameters of entries";
+  else if (v->is_array && v->space == KILN__SPACE_REG)
+    wrong = "registers are no arrays";
+  if (wrong != NULL)
+    kiln__ptx_complain(&p->messages, pos, "%s", wrong);
+}
+
+static kiln__ptx_symbol *param(kiln__parser *p, kiln__param_use use)
+{
+  kiln__declaration d = {0};
+  uint64_t dims[KILN__PTX_MAX_DIMENSIONS];
+  uint32_t n;
+  kiln__token name;
+  kiln__ptx_symbol *symbol;
+
+  if (!specification(p, &d) ||
+      (kiln__ptx_accept_word(p, ".ptr") && !pointer(p, &d.v)))
+    return NULL;
+  name = p->tok;
+  if (use == KILN__PARAM_PROTOTYPE && name.kind == '_')
+    kiln__ptx_next(p);
+  else if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+    return NULL;
+  if (!dimensions(p, dims, &n))
+    return NULL;
+  measure(p, &d, name.pos, dims, n);
+  check_param(p, &d.v, use, name.pos);
+  symbol = kiln__ptx_symbol_new(p, name.text, name.pos, KILN__SYMBOL_VARIABLE);
+  if (symbol == NULL)
+    return NULL;
+  symbol->u.variable = kiln__ptx_new(p, sizeof d.v);
+  if (symbol->u.variable == NULL)
+    return NULL;
+  *symbol->u.variable = d.v;
+  return symbol;
+}
+
+bool kiln__ptx_params(kiln__parser *p, kiln__param_use use,
+                      kiln__ptx_symbol ***params, uint32_t *n)
+{
+  kiln__list list = {0};
+  bool ok = true, flexible = false;
+
+  if (!kiln__ptx_expect(p, '('))
+    return false;
+  if (kiln__ptx_accept(p, ')'))
+    return true;
+  do {
+    kiln__ptx_symbol *symbol = param(p, use);
+
+    ok = symbol != NULL && kiln__ptx_push(p, &list, symbol);
+    if (ok && flexible)
+      kiln__ptx_complain(&p->messages, symbol->pos,
+                         "only the last parameter may be an open array");
+    flexible = ok && symbol->u.variable->flexible;
+  } while (ok && kiln__ptx_accept(p, ','));
+  ok = ok && kiln__ptx_expect(p, ')');
+  if (ok)
+    *params = kiln__ptx_take(p, &list, 0, n);
+  kiln__free(p->alloc, list.items);
+  return ok && !p->no_memory;
+}
