@@ -59,10 +59,16 @@ typedef struct kiln__machine {
   size_t live_used, live_gone, live_capacity;
   /* all streams' queues: api/queue.c. Taken last, held for moments. */
   pthread_mutex_t queue_lock;
-  pthread_cond_t queue_done;   /* a point that a host thread waits for */
-  kiln__fork_guard fork_guard; /* of cuInit: children are refused */
-  struct kiln__blocks *blocks; /* every allocation: api/memory.c */
-  kiln_cpu_print_fn print;     /* of device printf; NULL: standard output */
+  pthread_cond_t queue_done;      /* a point that a host thread waits for */
+  kiln__fork_guard fork_guard;    /* of cuInit: children are refused */
+  struct kiln__blocks *blocks;    /* every allocation: api/memory.c */
+  struct kiln__capture *captures; /* those going on; under lock */
+  atomic_uint n_captures;
+  /* under lock */
+  struct CUarray_st *arrays;
+  struct CUmipmappedArray_st *mipmaps;
+  struct kiln__texture_object *texture_objects; /* surface objects too */
+  kiln_cpu_print_fn print; /* of device printf; NULL: standard output */
   void *print_user;
 } kiln__machine;
 
@@ -171,7 +177,8 @@ typedef struct kiln__work {
     KILN__WORK_HOST,
     KILN__WORK_ALLOC,
     KILN__WORK_FREE,
-    KILN__WORK_EMPTY
+    KILN__WORK_EMPTY,
+    KILN__WORK_MEM_OP
   } kind;
   bool always; /* run even after the context failed: callbacks */
 } kiln__work;
@@ -234,6 +241,7 @@ struct CUarray_st {
   int format; /* CUarray_format */
   unsigned flags;
   struct CUmipmappedArray_st *parent; /* a level of it; NULL: stands alone */
+  struct CUarray_st *next;            /* machine's, if it stands alone */
 };
 
 #endif

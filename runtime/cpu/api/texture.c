@@ -1,0 +1,437 @@
+/* texture.c -- texture and surface objects. */
+#include "texels.h"
+
+#include <string.h>
+
+typedef struct kiln__texture_object {
+  CUcontext context;
+  uint64_t handle;
+  bool surface;
+  bool has_view;
+  CUDA_RESOURCE_DESC resource;
+  CUDA_TEXTURE_DESC desc;
+  CUDA_RESOURCE_VIEW_DESC view;
+  struct kiln__texture_object *next;
+} kiln__texture_object;
+
+/* What the device attributes of the same names say. */
+enum {
+  TEXTURE_ALIGNMENT = 512,
+  PITCH_ALIGNMENT = 32,
+  MAX_LINEAR = 1 << 27,
+  MAX_PITCHED = 131072
+};
+
+/* ---- Resources as texels --------------------------------------------------------- */
+
+static CUresult linear_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
+{
+  const size_t bytes = r->res.linear.sizeInBytes;
+
+  *t = (kiln__texels){0};
+  if (!kiln__texel_format(r->res.linear.format, r->res.linear.numChannels, t) ||
+      r->res.linear.devPtr % TEXTURE_ALIGNMENT != 0 ||
+      bytes / t->texel_bytes == 0 || bytes / t->texel_bytes > MAX_LINEAR)
+    return CUDA_ERROR_INVALID_VALUE;
+  t->address = r->res.linear.devPtr;
+  t->data = kiln__memory_host(kiln__the_machine()->memory, t->address, bytes);
+  t->width = (uint32_t)(bytes / t->texel_bytes);
+  t->row_bytes = t->plane_bytes = bytes;
+  return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult pitched_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
+{
+  const size_t width = r->res.pitch2D.width, height = r->res.pitch2D.height;
+  const size_t pitch = r->res.pitch2D.pitchInBytes;
+
+  *t = (kiln__texels){0};
+  if (!kiln__texel_format(r->res.pitch2D.format, r->res.pitch2D.numChannels,
+                          t) ||
+      r->res.pitch2D.devPtr % TEXTURE_ALIGNMENT != 0 || width == 0 ||
+      height == 0 || width > MAX_PITCHED || height > MAX_PITCHED ||
+      pitch % PITCH_ALIGNMENT != 0 || pitch < width * t->texel_bytes ||
+      pitch > UINT32_MAX)
+    return CUDA_ERROR_INVALID_VALUE;
+  t->address = r->res.pitch2D.devPtr;
+  t->width = (uint32_t)width;
+  t->height = (uint32_t)height;
+  t->row_bytes = pitch;
+  t->plane_bytes = pitch * height;
+  t->data = kiln__memory_host(kiln__the_machine()->memory, t->address,
+                              pitch * (height - 1) + width * t->texel_bytes);
+  return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult resource(kiln__texture *out, const CUDA_RESOURCE_DESC *r)
+{
+  out->n_levels = 1;
+  switch (r->resType) {
+  case CU_RESOURCE_TYPE_ARRAY:
+    if (!kiln__live(r->res.array.hArray, KILN__HANDLE_ARRAY))
+      return CUDA_ERROR_INVALID_HANDLE;
+    out->level[0] = r->res.array.hArray->texels;
+    return CUDA_SUCCESS;
+  case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
+    if (!kiln__live(r->res.mipmap.hMipmappedArray, KILN__HANDLE_MIPMAP))
+      return CUDA_ERROR_INVALID_HANDLE;
+    out->n_levels = r->res.mipmap.hMipmappedArray->n_levels;
+    for (unsigned i = 0; i < out->n_levels; i++)
+      out->level[i] = r->res.mipmap.hMipmappedArray->levels[i]->texels;
+    return CUDA_SUCCESS;
+  case CU_RESOURCE_TYPE_LINEAR:
+    return linear_texels(&out->level[0], r);
+  case CU_RESOURCE_TYPE_PITCH2D:
+    return pitched_texels(&out->level[0], r);
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+/* ---- Views: the same bytes as another format, or a part of levels and layers */
+
+enum { VIEW_FORMATS = 24, VIEW_COMPRESSED_LAST = 34 };
+
+static bool view_format(CUresourceViewFormat format, kiln__texels *t)
+{
+  /* CU_RES_VIEW_FORMAT_UINT_1X8 = 1, then 2X8, 4X8, SINT_1X8, ... */
+  static const CUarray_format kinds[] = {
+      CU_AD_FORMAT_UNSIGNED_INT8,  CU_AD_FORMAT_SIGNED_INT8,
+      CU_AD_FORMAT_UNSIGNED_INT16, CU_AD_FORMAT_SIGNED_INT16,
+      CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32,
+      CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
+  const unsigned i = (unsigned)format - 1;
+  kiln__texels wanted = *t;
+
+  if (format < 1 || format > VIEW_FORMATS ||
+      !kiln__texel_format(kinds[i / 3], 1U << (i % 3), &wanted) ||
+      wanted.texel_bytes != t->texel_bytes)
+    return false;
+  *t = wanted;
+  return true;
+}
+
+static CUresult apply_view(kiln__texture *t, const CUDA_RESOURCE_VIEW_DESC *v)
+{
+  const uint32_t layers = t->level[0].layers;
+
+  if (v->format > VIEW_FORMATS && v->format <= VIEW_COMPRESSED_LAST)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (v->lastMipmapLevel >= t->n_levels ||
+      v->firstMipmapLevel > v->lastMipmapLevel ||
+      (layers != 0 && (v->lastLayer >= layers || v->firstLayer > v->lastLayer)))
+    return CUDA_ERROR_INVALID_VALUE;
+  t->n_levels = v->lastMipmapLevel - v->firstMipmapLevel + 1;
+  for (uint32_t i = 0; i < t->n_levels; i++) {
+    kiln__texels *l = &t->level[i];
+
+    *l = t->level[i + v->firstMipmapLevel];
+    if (v->format != 0 && !view_format(v->format, l))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (layers != 0) {
+      l->data += v->firstLayer * l->plane_bytes;
+      l->layers = v->lastLayer - v->firstLayer + 1;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+/* ---- Sampling --------------------------------------------------------------------------- */
+
+static bool integer_texels(const kiln__texels *t)
+{
+  return t->texel != KILN__TEXEL_F16 && t->texel != KILN__TEXEL_F32;
+}
+
+static CUresult sampling(kiln__texture *t, const CUDA_TEXTURE_DESC *d)
+{
+  const kiln__texels *l = &t->level[0];
+
+  t->linear_filter = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
+  t->linear_mipmap = d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
+  t->normalised = (d->flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
+  t->as_integer = (d->flags & CU_TRSF_READ_AS_INTEGER) != 0;
+  t->srgb = (d->flags & CU_TRSF_SRGB) != 0;
+  t->seamless_cube = (d->flags & CU_TRSF_SEAMLESS_CUBEMAP) != 0;
+  for (int i = 0; i < 3; i++) {
+    if (d->addressMode[i] < CU_TR_ADDRESS_MODE_WRAP ||
+        d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
+      return CUDA_ERROR_INVALID_VALUE;
+    t->mode[i] = (kiln__address_mode)d->addressMode[i];
+    /* Wrap and mirror count in whole textures: only 0..1 has them. */
+    if (!t->normalised &&
+        (t->mode[i] == KILN__WRAP || t->mode[i] == KILN__MIRROR))
+      t->mode[i] = KILN__CLAMP;
+  }
+  if (d->filterMode < CU_TR_FILTER_MODE_POINT ||
+      d->filterMode > CU_TR_FILTER_MODE_LINEAR ||
+      d->mipmapFilterMode < CU_TR_FILTER_MODE_POINT ||
+      d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
+    return CUDA_ERROR_INVALID_VALUE;
+  /* What stays integer cannot be blended. */
+  if (t->linear_filter && integer_texels(l) &&
+      (t->as_integer || l->texel == KILN__TEXEL_U32 ||
+       l->texel == KILN__TEXEL_S32))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (t->n_levels > 1 && !t->normalised)
+    return CUDA_ERROR_INVALID_VALUE;
+  memcpy(t->border, d->borderColor, sizeof t->border);
+  t->level_bias = d->mipmapLevelBias;
+  t->min_level = d->minMipmapLevelClamp;
+  t->max_level = d->maxMipmapLevelClamp;
+  t->max_anisotropy = d->maxAnisotropy;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
+                            const CUDA_TEXTURE_DESC *d,
+                            const CUDA_RESOURCE_VIEW_DESC *view)
+{
+  CUresult rc;
+
+  memset(out, 0, sizeof *out);
+  if (r->flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = resource(out, r);
+  if (rc == CUDA_SUCCESS && view != NULL) {
+    if (r->resType != CU_RESOURCE_TYPE_ARRAY &&
+        r->resType != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY)
+      return CUDA_ERROR_INVALID_VALUE;
+    rc = apply_view(out, view);
+  }
+  return rc == CUDA_SUCCESS ? sampling(out, d) : rc;
+}
+
+CUresult kiln__surface_make(kiln__surface *out, const CUDA_RESOURCE_DESC *r)
+{
+  if (r->resType != CU_RESOURCE_TYPE_ARRAY || r->flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__live(r->res.array.hArray, KILN__HANDLE_ARRAY))
+    return CUDA_ERROR_INVALID_HANDLE;
+  if ((r->res.array.hArray->flags & CUDA_ARRAY3D_SURFACE_LDST) == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  out->texels = r->res.array.hArray->texels;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Objects ------------------------------------------------------------------------------ */
+
+/* Takes the handle over: on failure it is gone. */
+static CUresult list_object(const kiln__texture_object *object)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__texture_object *o = kiln__alloc(&m->alloc, sizeof *o);
+
+  if (o == NULL) {
+    if (object->surface)
+      kiln__surface_remove(m->textures, object->handle);
+    else
+      kiln__texture_remove(m->textures, object->handle);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *o = *object;
+  pthread_mutex_lock(&m->lock);
+  o->next = m->texture_objects;
+  m->texture_objects = o;
+  pthread_mutex_unlock(&m->lock);
+  return CUDA_SUCCESS;
+}
+
+static kiln__texture_object **find_locked(kiln__machine *m, uint64_t handle,
+                                          bool surface)
+{
+  kiln__texture_object **at = &m->texture_objects;
+
+  while (*at != NULL && ((*at)->handle != handle || (*at)->surface != surface))
+    at = &(*at)->next;
+  return at;
+}
+
+/* A copy of what the object was made of. */
+static CUresult look_up(uint64_t handle, bool surface,
+                        kiln__texture_object *out)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__texture_object *o;
+  CUcontext context;
+  const CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  pthread_mutex_lock(&m->lock);
+  o = *find_locked(m, handle, surface);
+  if (o != NULL)
+    *out = *o;
+  pthread_mutex_unlock(&m->lock);
+  return o == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+static CUresult destroy(uint64_t handle, bool surface)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__texture_object **at, *o;
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = kiln__wait_context(context); /* kernels may still read through it */
+  pthread_mutex_lock(&m->lock);
+  at = find_locked(m, handle, surface);
+  o = *at;
+  if (o != NULL)
+    *at = o->next;
+  pthread_mutex_unlock(&m->lock);
+  if (o == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (surface)
+    kiln__surface_remove(m->textures, handle);
+  else
+    kiln__texture_remove(m->textures, handle);
+  kiln__free(&m->alloc, o);
+  return rc;
+}
+
+void kiln__context_end_textures(CUcontext context)
+{
+  kiln__machine *m = kiln__the_machine();
+
+  for (;;) {
+    kiln__texture_object **at = &m->texture_objects, *o;
+
+    pthread_mutex_lock(&m->lock);
+    while (*at != NULL && (*at)->context != context)
+      at = &(*at)->next;
+    o = *at;
+    if (o != NULL)
+      *at = o->next;
+    pthread_mutex_unlock(&m->lock);
+    if (o == NULL)
+      return;
+    if (o->surface)
+      kiln__surface_remove(m->textures, o->handle);
+    else
+      kiln__texture_remove(m->textures, o->handle);
+    kiln__free(&m->alloc, o);
+  }
+}
+
+CUresult kiln__cpu_texObjectCreate(CUtexObject *texture,
+                                   const CUDA_RESOURCE_DESC *r,
+                                   const CUDA_TEXTURE_DESC *desc,
+                                   const CUDA_RESOURCE_VIEW_DESC *view)
+{
+  kiln__texture_object o = {0};
+  kiln__texture t;
+  CUresult rc = kiln__current(&o.context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (texture == NULL || r == NULL || desc == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  o.resource = *r;
+  o.desc = *desc;
+  o.has_view = view != NULL;
+  if (view != NULL)
+    o.view = *view;
+  rc = kiln__texture_make(&t, r, desc, view);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (kiln__texture_add(kiln__the_machine()->textures, &t, &o.handle) !=
+      KILN_OK)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = list_object(&o);
+  if (rc == CUDA_SUCCESS)
+    *texture = o.handle;
+  return rc;
+}
+
+CUresult kiln__cpu_texObjectDestroy(CUtexObject texture)
+{
+  return destroy(texture, false);
+}
+
+CUresult kiln__cpu_texObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
+                                            CUtexObject texture)
+{
+  kiln__texture_object o;
+  const CUresult rc = look_up(texture, false, &o);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (desc == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *desc = o.resource;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_texObjectGetTextureDesc(CUDA_TEXTURE_DESC *desc,
+                                           CUtexObject texture)
+{
+  kiln__texture_object o;
+  const CUresult rc = look_up(texture, false, &o);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (desc == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *desc = o.desc;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_texObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *desc,
+                                                CUtexObject texture)
+{
+  kiln__texture_object o;
+  const CUresult rc = look_up(texture, false, &o);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (desc == NULL || !o.has_view)
+    return CUDA_ERROR_INVALID_VALUE;
+  *desc = o.view;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_surfObjectCreate(CUsurfObject *surface,
+                                    const CUDA_RESOURCE_DESC *r)
+{
+  kiln__texture_object o = {.surface = true};
+  kiln__surface s;
+  CUresult rc = kiln__current(&o.context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (surface == NULL || r == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  o.resource = *r;
+  rc = kiln__surface_make(&s, r);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (kiln__surface_add(kiln__the_machine()->textures, &s, &o.handle) !=
+      KILN_OK)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = list_object(&o);
+  if (rc == CUDA_SUCCESS)
+    *surface = o.handle;
+  return rc;
+}
+
+CUresult kiln__cpu_surfObjectDestroy(CUsurfObject surface)
+{
+  return destroy(surface, true);
+}
+
+CUresult kiln__cpu_surfObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
+                                             CUsurfObject surface)
+{
+  kiln__texture_object o;
+  const CUresult rc = look_up(surface, true, &o);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (desc == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *desc = o.resource;
+  return CUDA_SUCCESS;
+}
