@@ -28,6 +28,8 @@
   ((T *)__builtin_assume_aligned(w->regs + (offset), 64))
 
 #if defined(__clang__)
+/* Some loops cannot be vectorised on some processors: no news. */
+#pragma clang diagnostic ignored "-Wpass-failed"
 #define KILN__VECTOR_LOOP                                                      \
   _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
 #else

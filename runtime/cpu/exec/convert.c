@@ -1,0 +1,374 @@
+/* convert.c -- conversions that vectorise: among integers, and the common ones
+ * from and to floating point. Operands may lie in registers wider than their
+ * types; handlers for the usual widths leave the others to the general ones. */
+#include "convert.h"
+#include "half.h"
+
+/* ---- Integers ------------------------------------------------------------------ */
+
+typedef uint64_t wide_lanes[KILN__WARP];
+
+/* Operand a, sign- or zero-extended from its type to 64 bits. */
+static void load(kiln__warp *w, const kiln__insn *in, wide_lanes out)
+{
+  const unsigned up = 64 - kiln__type_bits(in->type);
+
+  if (in->src_reg_bytes == 8) {
+    memcpy(out, KILN__SLOT(const uint64_t, in->a), sizeof(wide_lanes));
+  } else {
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+
+    for (int i = 0; i < KILN__WARP; i++)
+      out[i] = A[i];
+  }
+  if (kiln__signed_type(in->type)) {
+    for (int i = 0; i < KILN__WARP; i++)
+      out[i] = (uint64_t)((int64_t)(out[i] << up) >> up);
+  } else {
+    for (int i = 0; i < KILN__WARP; i++)
+      out[i] = out[i] << up >> up;
+  }
+}
+
+/* Values extended to 64 bits, cut to the type and extended to the register. */
+static void store(kiln__warp *w, const kiln__insn *in, wide_lanes values)
+{
+  const unsigned up = 64 - kiln__type_bits(in->type2);
+  const uint32_t mask = in->reg_bytes == 1   ? 0xff
+                        : in->reg_bytes == 2 ? 0xffff
+                                             : UINT32_MAX;
+
+  if (kiln__signed_type(in->type2)) {
+    for (int i = 0; i < KILN__WARP; i++)
+      values[i] = (uint64_t)((int64_t)(values[i] << up) >> up);
+  } else {
+    for (int i = 0; i < KILN__WARP; i++)
+      values[i] = values[i] << up >> up;
+  }
+  if (in->reg_bytes == 8)
+    KILN__LANES(uint64_t, values[i]);
+  else
+    KILN__LANES(uint32_t, (uint32_t)values[i] & mask);
+}
+
+KILN__HANDLER(cvt_int)
+{
+  wide_lanes values;
+
+  load(w, in, values);
+  store(w, in, values);
+}
+
+/* Which row an integer conversion came by when its registers are unusual. */
+#define OR_GENERAL(usual)                                                      \
+  if (__builtin_expect(!(usual), 0)) {                                         \
+    KILN__ISA_NAME(op_cvt_int)(w, in);                                         \
+    return;                                                                    \
+  }
+
+KILN__HANDLER(cvt_64_u32)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+
+  OR_GENERAL(in->src_reg_bytes == 4)
+  KILN__LANES(uint64_t, A[i]);
+}
+
+KILN__HANDLER(cvt_64_s32)
+{
+  const int32_t *const A = KILN__SLOT(const int32_t, in->a);
+
+  OR_GENERAL(in->src_reg_bytes == 4)
+  KILN__LANES(uint64_t, (int64_t)A[i]);
+}
+
+KILN__HANDLER(cvt_32_64)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+
+  OR_GENERAL(in->reg_bytes == 4)
+  KILN__LANES(uint32_t, A[i]);
+}
+
+static void clamp_signed(wide_lanes values, int64_t low, int64_t high)
+{
+  for (int i = 0; i < KILN__WARP; i++) {
+    const int64_t x = (int64_t)values[i];
+    const int64_t y = x < low ? low : x;
+
+    values[i] = (uint64_t)(y > high ? high : y);
+  }
+}
+
+static void clamp_unsigned(wide_lanes values, uint64_t high)
+{
+  for (int i = 0; i < KILN__WARP; i++)
+    values[i] = values[i] > high ? high : values[i];
+}
+
+static void saturate(kiln__warp *w, const kiln__insn *in)
+{
+  const uint64_t ones = kiln__low_bits(kiln__type_bits(in->type2));
+  wide_lanes values;
+
+  load(w, in, values);
+  if (!kiln__signed_type(in->type)) {
+    clamp_unsigned(values, kiln__signed_type(in->type2) ? ones >> 1 : ones);
+  } else if (kiln__signed_type(in->type2)) {
+    clamp_signed(values, -(int64_t)(ones >> 1) - 1, (int64_t)(ones >> 1));
+  } else {
+    clamp_signed(values, 0, INT64_MAX);
+    clamp_unsigned(values, ones);
+  }
+  store(w, in, values);
+}
+
+#define SATURATE(name)                                                         \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    saturate(w, in);                                                           \
+  }
+
+SATURATE(cvt_sat_u8)
+SATURATE(cvt_sat_s8)
+SATURATE(cvt_sat_u16)
+SATURATE(cvt_sat_s16)
+SATURATE(cvt_sat_u32)
+SATURATE(cvt_sat_s32)
+SATURATE(cvt_sat_u64)
+SATURATE(cvt_sat_s64)
+
+/* ---- Registers as wide as their types -------------------------------------------- */
+
+/* Anything else goes the exact way. */
+#define USUAL(result, source)                                                  \
+  if (__builtin_expect(                                                        \
+          in->reg_bytes != (result) || in->src_reg_bytes != (source), 0)) {    \
+    KILN__ISA_NAME(convert_exactly)(w, in);                                    \
+    return;                                                                    \
+  }
+
+#define NATIVE(name, TD, T, expression)                                        \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const T *const A = KILN__SLOT(const T, in->a);                             \
+                                                                               \
+    USUAL(sizeof(TD), sizeof(T))                                               \
+    KILN__LANES(TD, expression);                                               \
+  }
+
+NATIVE(cvt_f32_s32, float, int32_t, (float)A[i])
+NATIVE(cvt_f64_s32, double, int32_t, (double)A[i])
+
+/* Two halves that are exact; the sum rounds once. */
+NATIVE(cvt_f32_u32, float, uint32_t,
+       (float)((double)(int32_t)(A[i] >> 16) * 65536.0 +
+               (double)(int32_t)(A[i] & 0xffff)))
+NATIVE(cvt_f64_u32, double, uint32_t,
+       (double)(int32_t)(A[i] >> 16) * 65536.0 +
+           (double)(int32_t)(A[i] & 0xffff))
+
+#define FROM_64(name, TD)                                                      \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    USUAL(sizeof(TD), 8)                                                       \
+    if (in->type == KILN__S64) {                                               \
+      const int64_t *const A = KILN__SLOT(const int64_t, in->a);               \
+      KILN__LANES(TD, A[i]);                                                   \
+    } else {                                                                   \
+      const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);             \
+      KILN__LANES(TD, A[i]);                                                   \
+    }                                                                          \
+  }
+
+FROM_64(cvt_f32_64, float)
+FROM_64(cvt_f64_64, double)
+
+static inline float nan_f32(float x)
+{
+  return x == x ? x : kiln__float_of_bits(KILN__NAN_F32);
+}
+
+static inline double nan_f64(double x)
+{
+  return x == x ? x : kiln__double_of_bits(KILN__NAN_F64);
+}
+
+NATIVE(cvt_f64_f32, double, float, nan_f64((double)A[i]))
+NATIVE(cvt_f32_f64, float, double, nan_f32((float)A[i]))
+
+KILN__HANDLER(cvt_f32_f16)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+
+  USUAL(4, 2)
+  KILN__LANES(float, nan_f32(kiln__float_of_f16(A[i])));
+}
+
+KILN__HANDLER(cvt_f16_f32)
+{
+  const float *const A = KILN__SLOT(const float, in->a);
+
+  USUAL(2, 4)
+  KILN__LANES(uint32_t, kiln__f16_of_float(A[i]));
+}
+
+/* The upper half of an f32: a NaN keeps its payload, as it is only moved. */
+KILN__HANDLER(cvt_f32_bf16)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+
+  if (in->src_reg_bytes == 8 || in->reg_bytes == 8) {
+    KILN__ISA_NAME(convert_exactly)(w, in);
+    return;
+  }
+  KILN__LANES(uint32_t, A[i] << 16);
+}
+
+KILN__HANDLER(cvt_bf16_f32)
+{
+  const float *const A = KILN__SLOT(const float, in->a);
+
+  USUAL(2, 4)
+  KILN__LANES(uint32_t, kiln__bf16_of_float(A[i]));
+}
+
+KILN__HANDLER(cvt_same)
+{
+  if (in->reg_bytes == 8 && in->src_reg_bytes == 8 && in->type == KILN__F64) {
+    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+
+    KILN__LANES(uint64_t, A[i]);
+  } else if (in->reg_bytes != 8 && in->src_reg_bytes != 8) {
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+    const uint32_t mask = in->type == KILN__F32 ? UINT32_MAX : 0xffff;
+
+    KILN__LANES(uint32_t, A[i] & mask);
+  } else {
+    KILN__ISA_NAME(convert_exactly)(w, in);
+  }
+}
+
+/* A NaN compares false and gives 0. */
+static inline float unit(float x)
+{
+  const float low = x > 0.0f ? x : 0.0f;
+
+  return low < 1.0f ? low : 1.0f;
+}
+
+NATIVE(cvt_sat_f32, float, float, unit(A[i]))
+
+/* ---- Rounding to integral values ---------------------------------------------------- */
+
+static inline float flushed(float x, uint32_t least)
+{
+  const uint32_t bits = kiln__bits_of_float(x);
+
+  return kiln__float_of_bits((bits & 0x7fffffff) < least ? bits & 0x80000000
+                                                         : bits);
+}
+
+/* One loop for each direction; W rounds a value to an integral one. */
+#define DIRECTIONS(TD, RESULT, RINT, TRUNC, FLOOR, CEIL, x)                    \
+  switch (in->round) {                                                         \
+  case KILN__ROUND_NI:                                                         \
+    KILN__LANES(TD, RESULT(RINT(x)));                                          \
+    break;                                                                     \
+  case KILN__ROUND_ZI:                                                         \
+    KILN__LANES(TD, RESULT(TRUNC(x)));                                         \
+    break;                                                                     \
+  case KILN__ROUND_MI:                                                         \
+    KILN__LANES(TD, RESULT(FLOOR(x)));                                         \
+    break;                                                                     \
+  default:                                                                     \
+    KILN__LANES(TD, RESULT(CEIL(x)));                                          \
+    break;                                                                     \
+  }
+
+#define DIRECTIONS_F32(TD, RESULT, x)                                          \
+  DIRECTIONS(TD, RESULT, __builtin_rintf, __builtin_truncf, __builtin_floorf,  \
+             __builtin_ceilf, x)
+#define DIRECTIONS_F64(TD, RESULT, x)                                          \
+  DIRECTIONS(TD, RESULT, __builtin_rint, __builtin_trunc, __builtin_floor,     \
+             __builtin_ceil, x)
+
+KILN__HANDLER(cvt_whole_f32)
+{
+  const float *const A = KILN__SLOT(const float, in->a);
+  const uint32_t least = (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;
+
+  USUAL(4, 4)
+  DIRECTIONS_F32(float, nan_f32, flushed(A[i], least))
+}
+
+KILN__HANDLER(cvt_whole_f64)
+{
+  const double *const A = KILN__SLOT(const double, in->a);
+
+  USUAL(8, 8)
+  DIRECTIONS_F64(double, nan_f64, A[i])
+}
+
+/* Integral values, clamped; a NaN gives 0 from an f32 and the highest bit from
+ * an f64. The conversion itself only ever sees what fits. */
+static inline int32_t s32_of_f32(float x)
+{
+  const bool fits = x >= -0x1p31f && x < 0x1p31f;
+  const int32_t r = (int32_t)(fits ? x : 0.0f);
+
+  return x >= 0x1p31f ? INT32_MAX : x < -0x1p31f ? INT32_MIN : r;
+}
+
+static inline uint32_t u32_of_f32(float x)
+{
+  const bool high = x >= 0x1p31f;
+  const float y = high ? x - 0x1p31f : x;
+  const bool fits = y >= 0.0f && y < 0x1p31f;
+  const uint32_t r = (uint32_t)(int32_t)(fits ? y : 0.0f);
+
+  return x >= 0x1p32f ? UINT32_MAX : r + (high ? 0x80000000 : 0);
+}
+
+static inline int32_t s32_of_f64(double x)
+{
+  const bool fits = x >= -0x1p31 && x < 0x1p31;
+  const int32_t r = (int32_t)(fits ? x : 0.0);
+
+  return x >= 0x1p31 ? INT32_MAX : x >= -0x1p31 ? r : INT32_MIN;
+}
+
+static inline uint32_t u32_of_f64(double x)
+{
+  const bool high = x >= 0x1p31;
+  const double y = high ? x - 0x1p31 : x;
+  const bool fits = y >= 0.0 && y < 0x1p31;
+  const uint32_t r = (uint32_t)(int32_t)(fits ? y : 0.0);
+
+  return x >= 0x1p32 ? UINT32_MAX
+         : x == x    ? r + (high ? 0x80000000 : 0)
+                     : 0x80000000;
+}
+
+#define WHOLE_F32(name, RESULT)                                                \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const float *const A = KILN__SLOT(const float, in->a);                     \
+    const uint32_t least = (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;      \
+                                                                               \
+    USUAL(4, 4)                                                                \
+    DIRECTIONS_F32(uint32_t, RESULT, flushed(A[i], least))                     \
+  }
+#define WHOLE_F64(name, RESULT)                                                \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const double *const A = KILN__SLOT(const double, in->a);                   \
+                                                                               \
+    USUAL(4, 8)                                                                \
+    DIRECTIONS_F64(uint32_t, RESULT, A[i])                                     \
+  }
+
+WHOLE_F32(cvt_s32_f32, s32_of_f32)
+WHOLE_F32(cvt_u32_f32, u32_of_f32)
+WHOLE_F64(cvt_s32_f64, s32_of_f64)
+WHOLE_F64(cvt_u32_f64, u32_of_f64)

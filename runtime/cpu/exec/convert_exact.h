@@ -1,0 +1,293 @@
+/* convert_exact.h -- any number of any type to any other, rounded once.
+ *
+ * Only for exec/ files. A value is taken apart into sign, 64 significant bits
+ * and an exponent, and put together again with one rounding in integers: no
+ * rounding mode of the processor is involved. Common conversions have faster
+ * handlers; these are for all others. */
+#ifndef KILN_CPU_CONVERT_EXACT_H
+#define KILN_CPU_CONVERT_EXACT_H
+
+#include "lanes.h"
+#include "nan.h"
+
+typedef enum kiln__number_kind {
+  KILN__ZERO,
+  KILN__FINITE,
+  KILN__INFINITE,
+  KILN__NOT_A_NUMBER
+} kiln__number_kind;
+
+/* Finite: bits * 2^exponent, the highest of the 64 bits set. */
+typedef struct kiln__number {
+  uint64_t bits;
+  int exponent;
+  kiln__number_kind kind;
+  bool negative;
+} kiln__number;
+
+/* An encoding: sign, exponent, fraction. */
+typedef struct kiln__encoding {
+  int precision;     /* bits of the significand, the hidden one included */
+  int least;         /* exponent of the smallest normal number */
+  uint32_t width;    /* bits in all */
+  uint64_t largest;  /* finite number */
+  uint64_t infinity; /* 0: has none */
+  uint64_t nan;
+  unsigned low; /* unused bits below the fraction */
+} kiln__encoding;
+
+static const kiln__encoding kiln__encoding_f16 = {
+    11, -14, 16, 0x7bff, 0x7c00, KILN__NAN_F16, 0};
+static const kiln__encoding kiln__encoding_bf16 = {
+    8, -126, 16, 0x7f7f, 0x7f80, KILN__NAN_BF16, 0};
+static const kiln__encoding kiln__encoding_f32 = {
+    24, -126, 32, 0x7f7fffff, 0x7f800000, KILN__NAN_F32, 0};
+static const kiln__encoding kiln__encoding_f64 = {
+    53, -1022, 64, 0x7fefffffffffffff, 0x7ff0000000000000, KILN__NAN_F64, 0};
+/* An f32 whose lowest 13 bits are zero. */
+static const kiln__encoding kiln__encoding_tf32 = {
+    11, -126, 19, 0x3fbff, 0x3fc00, 0x3ffff, 13};
+static const kiln__encoding kiln__encoding_e4m3 = {4, -6, 8, 0x7e, 0, 0x7f, 0};
+static const kiln__encoding kiln__encoding_e5m2 = {3,    -14,  8, 0x7b,
+                                                   0x7c, 0x7f, 0};
+
+/* NULL: no floating-point type. */
+static inline const kiln__encoding *kiln__encoding_of(uint8_t type)
+{
+  switch (type) {
+  case KILN__F16:
+  case KILN__F16X2:
+    return &kiln__encoding_f16;
+  case KILN__BF16:
+  case KILN__BF16X2:
+    return &kiln__encoding_bf16;
+  case KILN__F32:
+    return &kiln__encoding_f32;
+  case KILN__F64:
+    return &kiln__encoding_f64;
+  case KILN__TF32:
+    return &kiln__encoding_tf32;
+  default:
+    return NULL;
+  }
+}
+
+static inline bool kiln__signed_type(uint8_t type)
+{
+  return type == KILN__S8 || type == KILN__S16 || type == KILN__S32 ||
+         type == KILN__S64;
+}
+
+static inline unsigned kiln__type_bits(uint8_t type)
+{
+  switch (type) {
+  case KILN__U8:
+  case KILN__S8:
+  case KILN__B8:
+    return 8;
+  case KILN__U16:
+  case KILN__S16:
+  case KILN__B16:
+  case KILN__F16:
+  case KILN__BF16:
+    return 16;
+  case KILN__U64:
+  case KILN__S64:
+  case KILN__B64:
+  case KILN__F64:
+    return 64;
+  default:
+    return 32;
+  }
+}
+
+/* The lowest n bits, 1 to 64. */
+static inline uint64_t kiln__low_bits(unsigned n)
+{
+  return UINT64_MAX >> (64 - n);
+}
+
+static inline kiln__number kiln__number_of(bool negative, uint64_t bits,
+                                           int exponent)
+{
+  kiln__number x = {0, 0, KILN__ZERO, negative};
+  int shift;
+
+  if (bits == 0)
+    return x;
+  shift = __builtin_clzll(bits);
+  x.kind = KILN__FINITE;
+  x.bits = bits << shift;
+  x.exponent = exponent - shift;
+  return x;
+}
+
+static inline kiln__number kiln__number_of_float(const kiln__encoding *f,
+                                                 uint64_t raw)
+{
+  const uint64_t value = (raw & kiln__low_bits(f->width + f->low)) >> f->low;
+  const uint64_t magnitude = value & kiln__low_bits(f->width - 1);
+  const bool negative = value >> (f->width - 1) != 0;
+  const int fraction_bits = f->precision - 1;
+  const uint64_t fraction = magnitude & kiln__low_bits((unsigned)fraction_bits);
+  const int exponent = (int)(magnitude >> fraction_bits);
+  kiln__number x = {0, 0, KILN__NOT_A_NUMBER, negative};
+
+  if (f->infinity != 0 && magnitude == f->infinity)
+    x.kind = KILN__INFINITE;
+  else if (magnitude <= f->largest)
+    x = exponent == 0
+            ? kiln__number_of(negative, fraction, f->least - fraction_bits)
+            : kiln__number_of(negative, fraction | UINT64_C(1) << fraction_bits,
+                              f->least - fraction_bits + exponent - 1);
+  return x;
+}
+
+static inline kiln__number kiln__number_of_integer(uint8_t type, uint64_t raw)
+{
+  const unsigned bits = kiln__type_bits(type);
+  const uint64_t value = raw & kiln__low_bits(bits);
+  const bool negative = kiln__signed_type(type) && value >> (bits - 1) != 0;
+
+  return kiln__number_of(
+      negative, negative ? (0 - value) & kiln__low_bits(bits) : value, 0);
+}
+
+/* The directions of kiln__round, those to integers as the others. */
+static inline kiln__round kiln__direction(uint8_t round)
+{
+  switch (round) {
+  case KILN__ROUND_ZI:
+    return KILN__ROUND_Z;
+  case KILN__ROUND_MI:
+    return KILN__ROUND_M;
+  case KILN__ROUND_PI:
+    return KILN__ROUND_P;
+  case KILN__ROUND_NI:
+  case KILN__ROUND_NONE:
+    return KILN__ROUND_N;
+  default:
+    return (kiln__round)round;
+  }
+}
+
+/* bits / 2^shift as an integer; shift > 0. */
+static inline uint64_t kiln__shift_rounded(uint64_t bits, int shift,
+                                           bool negative, kiln__round round)
+{
+  const uint64_t kept = shift < 64 ? bits >> shift : 0;
+  /* What is lost, as a fraction of 2^64; beyond that only "a little". */
+  const uint64_t lost = shift < 64    ? bits << (64 - shift)
+                        : shift == 64 ? bits
+                                      : 1;
+  const uint64_t half = UINT64_C(1) << 63;
+  bool up = false;
+
+  if (round == KILN__ROUND_N)
+    up = lost > half || (lost == half && (kept & 1) != 0);
+  else if (round == KILN__ROUND_NA)
+    up = lost >= half;
+  else if (round == KILN__ROUND_M)
+    up = negative && lost != 0;
+  else if (round == KILN__ROUND_P)
+    up = !negative && lost != 0;
+  return kept + up;
+}
+
+/* A finite number as a whole number of the same kind of value. */
+static inline kiln__number kiln__to_whole(kiln__number x, kiln__round round)
+{
+  if (x.kind != KILN__FINITE || x.exponent >= 0)
+    return x;
+  return kiln__number_of(
+      x.negative, kiln__shift_rounded(x.bits, -x.exponent, x.negative, round),
+      0);
+}
+
+/* Rounded and clamped to the type's range. A NaN gives 0, or the highest bit
+ * alone where 64 bits are involved on either side (`wide`). */
+static inline uint64_t kiln__to_integer(kiln__number x, uint8_t type,
+                                        kiln__round round, bool wide)
+{
+  const unsigned bits = kiln__type_bits(type);
+  const bool is_signed = kiln__signed_type(type);
+  const uint64_t top = UINT64_C(1) << (bits - 1);
+  const uint64_t limit = !is_signed   ? (x.negative ? 0 : kiln__low_bits(bits))
+                         : x.negative ? top
+                                      : top - 1;
+  uint64_t magnitude;
+
+  if (x.kind == KILN__NOT_A_NUMBER)
+    return wide || bits == 64 ? top : 0;
+  if (x.kind == KILN__ZERO)
+    return 0;
+  if (x.kind == KILN__INFINITE || x.exponent > 0)
+    magnitude = limit;
+  else if (x.exponent == 0)
+    magnitude = x.bits;
+  else
+    magnitude = kiln__shift_rounded(x.bits, -x.exponent, x.negative, round);
+  if (magnitude > limit)
+    magnitude = limit;
+  return (x.negative ? 0 - magnitude : magnitude) & kiln__low_bits(bits);
+}
+
+/* The encoding of a magnitude too large: infinity or the largest number. */
+static inline uint64_t kiln__overflow(const kiln__encoding *f, bool negative,
+                                      kiln__round round, bool finite)
+{
+  const bool towards_zero = round == KILN__ROUND_Z ||
+                            (round == KILN__ROUND_M && !negative) ||
+                            (round == KILN__ROUND_P && negative);
+
+  return finite || towards_zero || f->infinity == 0 ? f->largest : f->infinity;
+}
+
+/* `finite`: .satfinite. */
+static inline uint64_t kiln__to_float(kiln__number x, const kiln__encoding *f,
+                                      kiln__round round, bool finite)
+{
+  const uint64_t sign = x.negative ? UINT64_C(1) << (f->width - 1) : 0;
+  const int lowest = f->least - (f->precision - 1);
+  const int wanted = x.exponent + 64 - f->precision;
+  const int unit = wanted > lowest ? wanted : lowest;
+  uint64_t encoded;
+
+  if (x.kind == KILN__NOT_A_NUMBER)
+    return f->nan << f->low;
+  if (x.kind == KILN__ZERO)
+    return sign << f->low;
+  if (x.kind == KILN__INFINITE) {
+    encoded = finite ? f->largest : f->infinity;
+  } else if (unit - lowest > 4096) {
+    encoded = kiln__overflow(f, x.negative, round, finite);
+  } else {
+    /* The hidden bit adds one to the exponent, and so does a carry. */
+    encoded = ((uint64_t)(unit - lowest) << (f->precision - 1)) +
+              kiln__shift_rounded(x.bits, unit - x.exponent, x.negative, round);
+    if (encoded > f->largest)
+      encoded = kiln__overflow(f, x.negative, round, finite);
+  }
+  return (encoded | sign) << f->low;
+}
+
+/* .sat of floating-point results: to 0 to 1, NaN to 0. */
+static inline kiln__number kiln__saturated(kiln__number x)
+{
+  const kiln__number zero = {0, 0, KILN__ZERO, false};
+  const kiln__number one = {UINT64_C(1) << 63, -63, KILN__FINITE, false};
+
+  if (x.negative || x.kind == KILN__NOT_A_NUMBER || x.kind == KILN__ZERO)
+    return zero;
+  return x.kind == KILN__INFINITE || x.exponent >= -63 ? one : x;
+}
+
+/* .relu: nothing below zero. */
+static inline kiln__number kiln__rectified(kiln__number x)
+{
+  const kiln__number zero = {0, 0, KILN__ZERO, false};
+
+  return x.negative && x.kind != KILN__NOT_A_NUMBER ? zero : x;
+}
+
+#endif

@@ -1,0 +1,218 @@
+/* convert_float.c -- conversions from and to floating point that go the exact
+ * way: directed rounding, saturation, 8-bit floats, packed results. */
+#include "convert.h"
+
+/* ---- One value -------------------------------------------------------------------- */
+
+static bool is_subnormal_f32(uint64_t bits)
+{
+  return (bits & 0x7f800000) == 0;
+}
+
+static bool to_integral(uint8_t round)
+{
+  return round == KILN__ROUND_NI || round == KILN__ROUND_ZI ||
+         round == KILN__ROUND_MI || round == KILN__ROUND_PI;
+}
+
+static uint64_t to_float(const kiln__insn *in, kiln__number x)
+{
+  const kiln__encoding *const f = kiln__encoding_of(in->type2);
+  const bool finite = (in->flags & KILN__SATFINITE) != 0;
+  uint64_t r;
+
+  if (to_integral(in->round))
+    x = kiln__to_whole(x, kiln__direction(in->round));
+  if ((in->flags & KILN__SAT) != 0)
+    x = kiln__saturated(x);
+  if ((in->flags & KILN__RELU) != 0)
+    x = kiln__rectified(x);
+  r = kiln__to_float(x, f, kiln__direction(in->round), finite);
+  if ((in->flags & KILN__FTZ) != 0 && in->type2 == KILN__F32 &&
+      is_subnormal_f32(r))
+    r &= 0x80000000;
+  return r;
+}
+
+static uint64_t convert(const kiln__insn *in, uint64_t raw)
+{
+  const kiln__encoding *const from = kiln__encoding_of(in->type);
+  kiln__number x;
+
+  if ((in->flags & KILN__FTZ) != 0 && in->type == KILN__F32 &&
+      is_subnormal_f32(raw))
+    raw &= 0x80000000;
+  x = from != NULL ? kiln__number_of_float(from, raw)
+                   : kiln__number_of_integer(in->type, raw);
+  if (kiln__encoding_of(in->type2) != NULL)
+    return to_float(in, x);
+  return kiln__to_integer(x, in->type2, kiln__direction(in->round),
+                          in->type == KILN__F64);
+}
+
+/* From the type's bits to the register's: signed integers keep their sign. */
+static uint64_t extend(uint8_t type, uint8_t reg_bytes, uint64_t value)
+{
+  const unsigned up = 64 - kiln__type_bits(type);
+  const uint64_t wide = kiln__signed_type(type)
+                            ? (uint64_t)((int64_t)(value << up) >> up)
+                            : value;
+
+  return wide & kiln__low_bits(reg_bytes >= 4 ? 64 : reg_bytes * 8u);
+}
+
+void KILN__ISA_NAME(convert_exactly)(kiln__warp *w, const kiln__insn *in)
+{
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const int i = __builtin_ctz(m);
+    const uint64_t raw = in->src_reg_bytes == 8
+                             ? KILN__SLOT(const uint64_t, in->a)[i]
+                             : KILN__SLOT(const uint32_t, in->a)[i];
+    const uint64_t r = extend(in->type2, in->reg_bytes, convert(in, raw));
+
+    if (in->reg_bytes == 8)
+      KILN__SLOT(uint64_t, in->d)[i] = r;
+    else
+      KILN__SLOT(uint32_t, in->d)[i] = (uint32_t)r;
+  }
+}
+
+#define EXACT(name)                                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    KILN__ISA_NAME(convert_exactly)(w, in);                                    \
+  }
+
+EXACT(cvt_f32_int)
+EXACT(cvt_f64_int)
+EXACT(cvt_f16_int)
+EXACT(cvt_bf16_int)
+EXACT(cvt_int_f32)
+EXACT(cvt_int_f64)
+EXACT(cvt_int_f16)
+EXACT(cvt_int_bf16)
+EXACT(cvt_f32_any32)
+EXACT(cvt_whole_sat_f32)
+EXACT(cvt_any_f64)
+EXACT(cvt_any_f16)
+EXACT(cvt_whole_bf16)
+EXACT(cvt_f64_any32)
+EXACT(cvt_f64_f16)
+EXACT(cvt_f32_any16)
+EXACT(cvt_f32_ftz_bf16)
+EXACT(cvt_bf16s)
+EXACT(cvt_f32_any64)
+EXACT(cvt_f16_f64)
+EXACT(cvt_bf16_f64)
+EXACT(cvt_f16_any32)
+EXACT(cvt_f16_relu)
+EXACT(cvt_bf16_rz)
+EXACT(cvt_bf16_relu)
+EXACT(cvt_bf16_ftz)
+EXACT(cvt_tf32)
+EXACT(cvt_tf32_finite)
+
+/* ---- Two values ---------------------------------------------------------------------- */
+
+static uint32_t to_part(const kiln__insn *in, const kiln__encoding *from,
+                        uint64_t raw, const kiln__encoding *to)
+{
+  kiln__number x = kiln__number_of_float(from, raw);
+
+  if ((in->flags & KILN__RELU) != 0)
+    x = kiln__rectified(x);
+  return (uint32_t)kiln__to_float(x, to, kiln__direction(in->round),
+                                  (in->flags & KILN__SATFINITE) != 0);
+}
+
+static const kiln__encoding *eight_bits(const kiln__insn *in)
+{
+  return in->sub == 1 ? &kiln__encoding_e4m3 : &kiln__encoding_e5m2;
+}
+
+/* a goes to the upper half. */
+KILN__HANDLER(cvt_f16x2)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  const kiln__encoding *const f32 = &kiln__encoding_f32;
+  const kiln__encoding *const to = kiln__encoding_of(in->type2);
+
+  KILN__ACTIVE_LANES(uint32_t, to_part(in, f32, B[i], to) |
+                                   to_part(in, f32, A[i], to) << 16);
+}
+
+KILN__HANDLER(cvt_f8x2_f32)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  const kiln__encoding *const f32 = &kiln__encoding_f32;
+  const kiln__encoding *const to = eight_bits(in);
+
+  KILN__ACTIVE_LANES(uint32_t, to_part(in, f32, B[i], to) |
+                                   to_part(in, f32, A[i], to) << 8);
+}
+
+KILN__HANDLER(cvt_f8x2_f16x2)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const kiln__encoding *const f16 = &kiln__encoding_f16;
+  const kiln__encoding *const to = eight_bits(in);
+
+  KILN__ACTIVE_LANES(uint32_t, to_part(in, f16, A[i], to) |
+                                   to_part(in, f16, A[i] >> 16, to) << 8);
+}
+
+KILN__HANDLER(cvt_f16x2_f8x2)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const kiln__encoding *const from = eight_bits(in);
+  const kiln__encoding *const f16 = &kiln__encoding_f16;
+
+  KILN__ACTIVE_LANES(uint32_t, to_part(in, from, A[i], f16) |
+                                   to_part(in, from, A[i] >> 8, f16) << 16);
+}
+
+/* ---- cvt.pack ------------------------------------------------------------------------ */
+
+/* Low `bits` bits of x clamped to low..high. */
+static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
+{
+  const int32_t y = x < low ? low : x > high ? high : x;
+
+  return (uint32_t)y & ((uint32_t)high - (uint32_t)low);
+}
+
+/* high - low is the mask of the type's bits. */
+static void pack(kiln__warp *w, const kiln__insn *in, unsigned bits,
+                 int32_t low, int32_t high)
+{
+  const int32_t *const A = KILN__SLOT(const int32_t, in->a);
+  const int32_t *const B = KILN__SLOT(const int32_t, in->b);
+
+  if (in->c < 0) {
+    KILN__LANES(uint32_t, clamp(B[i], low, high) | clamp(A[i], low, high)
+                                                       << bits);
+  } else {
+    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+
+    KILN__LANES(uint32_t, clamp(B[i], low, high) |
+                              clamp(A[i], low, high) << bits |
+                              C[i] << (2 * bits));
+  }
+}
+
+#define PACK(name, bits, low, high)                                            \
+  KILN__HANDLER(cvt_pack_##name)                                               \
+  {                                                                            \
+    pack(w, in, bits, low, high);                                              \
+  }
+
+PACK(u16, 16, 0, 0xffff)
+PACK(s16, 16, -0x8000, 0x7fff)
+PACK(u8, 8, 0, 0xff)
+PACK(s8, 8, -0x80, 0x7f)
+PACK(u4, 4, 0, 15)
+PACK(s4, 4, -8, 7)
+PACK(u2, 2, 0, 3)
+PACK(s2, 2, -2, 1)

@@ -1,0 +1,152 @@
+/* integer_carry.c -- sums and products that read or write the carry flag.
+ *
+ * The flag is a lane's own, 0 or 1: the carry of a sum, the borrow of a
+ * difference. */
+#include "lanes.h"
+
+__extension__ typedef unsigned __int128 u128;
+__extension__ typedef __int128 s128;
+
+/* d = x + y + carry, flag written if asked for; T is unsigned, and a carry out
+ * of `bits` bits is what the flag gets. */
+#define ADD(T, x, y, with, write)                                              \
+  do {                                                                         \
+    T *const D = KILN__SLOT(T, in->d);                                         \
+    const uint32_t use = (with) ? UINT32_MAX : 0;                              \
+                                                                               \
+    KILN__VECTOR_LOOP                                                          \
+    for (int i = 0; i < KILN__WARP; i++) {                                     \
+      const T a = (x), b = (y), c = w->carry[i] & use;                         \
+      const T half = a + b, sum = half + c;                                    \
+      const uint32_t flag = (uint32_t)((half < a) | (sum < half));             \
+                                                                               \
+      D[i] = w->lane[i] != 0 ? sum : D[i];                                     \
+      if (write)                                                               \
+        w->carry[i] = w->lane[i] != 0 ? flag : w->carry[i];                    \
+    }                                                                          \
+  } while (0)
+
+#define SUBTRACT(T, x, y, with, write)                                         \
+  do {                                                                         \
+    T *const D = KILN__SLOT(T, in->d);                                         \
+    const uint32_t use = (with) ? UINT32_MAX : 0;                              \
+                                                                               \
+    KILN__VECTOR_LOOP                                                          \
+    for (int i = 0; i < KILN__WARP; i++) {                                     \
+      const T a = (x), b = (y), c = w->carry[i] & use;                         \
+      const T half = a - b, rest = half - c;                                   \
+      const uint32_t flag = (uint32_t)((a < b) | (half < c));                  \
+                                                                               \
+      D[i] = w->lane[i] != 0 ? rest : D[i];                                    \
+      if (write)                                                               \
+        w->carry[i] = w->lane[i] != 0 ? flag : w->carry[i];                    \
+    }                                                                          \
+  } while (0)
+
+#define CARRY_OP(name, T, DO, with, write)                                     \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const T *const A = KILN__SLOT(const T, in->a);                             \
+    const T *const B = KILN__SLOT(const T, in->b);                             \
+    DO(T, A[i], B[i], with, write);                                            \
+  }
+
+#define WRITES ((in->flags & KILN__CARRY) != 0)
+
+CARRY_OP(add_cc_32, uint32_t, ADD, false, true)
+CARRY_OP(add_cc_64, uint64_t, ADD, false, true)
+CARRY_OP(addc_32, uint32_t, ADD, true, WRITES)
+CARRY_OP(addc_64, uint64_t, ADD, true, WRITES)
+CARRY_OP(sub_cc_32, uint32_t, SUBTRACT, false, true)
+CARRY_OP(sub_cc_64, uint64_t, SUBTRACT, false, true)
+CARRY_OP(subc_32, uint32_t, SUBTRACT, true, WRITES)
+CARRY_OP(subc_64, uint64_t, SUBTRACT, true, WRITES)
+
+KILN__OP2(addc_16, uint32_t, uint32_t, (A[i] + B[i] + w->carry[i]) & 0xffff)
+KILN__OP2(subc_16, uint32_t, uint32_t, (A[i] - B[i] - w->carry[i]) & 0xffff)
+
+/* ---- Multiply-add -------------------------------------------------------------- */
+
+static void half_products_32(kiln__warp *w, const kiln__insn *in,
+                             uint32_t out[KILN__WARP])
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+
+  for (int i = 0; i < KILN__WARP; i++) {
+    const int64_t wide = (int64_t)(int32_t)A[i] * (int32_t)B[i];
+
+    out[i] = in->cmp != KILN__CMP_HI ? A[i] * B[i]
+             : in->type == KILN__S32 ? (uint32_t)((uint64_t)wide >> 32)
+                                     : (uint32_t)((uint64_t)A[i] * B[i] >> 32);
+  }
+}
+
+static void half_products_64(kiln__warp *w, const kiln__insn *in,
+                             uint64_t out[KILN__WARP])
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+  const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
+
+  for (int i = 0; i < KILN__WARP; i++) {
+    const s128 wide = (s128)(int64_t)A[i] * (int64_t)B[i];
+
+    out[i] = in->cmp != KILN__CMP_HI ? A[i] * B[i]
+             : in->type == KILN__S64 ? (uint64_t)((u128)wide >> 64)
+                                     : (uint64_t)((u128)A[i] * B[i] >> 64);
+  }
+}
+
+static void mad_32(kiln__warp *w, const kiln__insn *in, bool with)
+{
+  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  const bool out = WRITES;
+  uint32_t product[KILN__WARP];
+
+  half_products_32(w, in, product);
+  ADD(uint32_t, product[i], C[i], with, out);
+}
+
+static void mad_64(kiln__warp *w, const kiln__insn *in, bool with)
+{
+  const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
+  const bool out = WRITES;
+  uint64_t product[KILN__WARP];
+
+  half_products_64(w, in, product);
+  ADD(uint64_t, product[i], C[i], with, out);
+}
+
+KILN__HANDLER(mad_cc_32)
+{
+  mad_32(w, in, false);
+}
+
+KILN__HANDLER(mad_cc_64)
+{
+  mad_64(w, in, false);
+}
+
+KILN__HANDLER(madc_32)
+{
+  mad_32(w, in, true);
+}
+
+KILN__HANDLER(madc_64)
+{
+  mad_64(w, in, true);
+}
+
+KILN__HANDLER(madc_16)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+  const uint32_t sign = in->type == KILN__S16 ? 0x8000 : 0;
+  const unsigned shift = in->cmp == KILN__CMP_HI ? 16 : 0;
+
+  KILN__LANES(uint32_t,
+              ((((A[i] ^ sign) - sign) * ((B[i] ^ sign) - sign) >> shift) +
+               C[i] + w->carry[i]) &
+                  0xffff);
+}
