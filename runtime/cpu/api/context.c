@@ -1,0 +1,389 @@
+/* context.c -- contexts: made, ended, and what every call begins with. */
+#include "context.h"
+
+#include <string.h>
+
+/* ---- The calling thread's stack ---------------------------------------------- */
+
+CUresult kiln__push(CUcontext context)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__thread *t = kiln__this_thread();
+
+  if (t == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (t->n == t->capacity) {
+    const size_t capacity = t->capacity == 0 ? 8 : t->capacity * 2;
+    void *stack =
+        kiln__resize(&m->alloc, t->stack, capacity * sizeof *t->stack);
+
+    if (stack == NULL)
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    t->stack = stack;
+    t->capacity = capacity;
+  }
+  t->stack[t->n].context = context;
+  t->stack[t->n++].id = context->id;
+  return CUDA_SUCCESS;
+}
+
+void kiln__pop(void)
+{
+  kiln__this_thread()->n--;
+}
+
+static CUresult check(CUcontext context, uint64_t id)
+{
+  if (!kiln__live(context, KILN__HANDLE_CONTEXT) || context->id != id)
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+  return CUDA_SUCCESS;
+}
+
+/* The top of the stack, whatever its state. */
+static CUresult top(CUcontext *out)
+{
+  const kiln__thread *t = kiln__this_thread();
+  CUresult rc = kiln__ready();
+
+  *out = NULL;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (t == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (t->n == 0)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  *out = t->stack[t->n - 1].context;
+  return check(*out, t->stack[t->n - 1].id);
+}
+
+CUcontext kiln__current_or_null(void)
+{
+  CUcontext context;
+
+  return top(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+CUresult kiln__current(CUcontext *out)
+{
+  CUresult rc = top(out);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (kiln__this_thread()->in_callback)
+    return CUDA_ERROR_NOT_PERMITTED;
+  return atomic_load(&(*out)->sticky);
+}
+
+CUresult kiln__context_of(CUcontext given, CUcontext *out)
+{
+  CUresult rc = kiln__ready();
+
+  if (given == NULL)
+    return top(out);
+  *out = given;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(given, KILN__HANDLE_CONTEXT) ? CUDA_SUCCESS
+                                                 : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+void kiln__stick(CUcontext context, CUresult rc)
+{
+  CUresult none = CUDA_SUCCESS;
+
+  atomic_compare_exchange_strong(&context->sticky, &none, rc);
+}
+
+/* ---- Life ------------------------------------------------------------------------ */
+
+bool kiln__device_exists(int device)
+{
+  return device >= 0 && device < kiln__the_machine()->n_devices;
+}
+
+bool kiln__context_flags_ok(unsigned flags)
+{
+  const unsigned schedule = flags & 7;
+
+  return (flags & ~0xffu) == 0 && (schedule & (schedule - 1)) == 0;
+}
+
+static void default_limits(CUcontext c)
+{
+  memset(c->limit, 0, sizeof c->limit);
+  c->limit[CU_LIMIT_STACK_SIZE] = 1024;
+  c->limit[CU_LIMIT_PRINTF_FIFO_SIZE] = (size_t)1 << 20;
+  c->limit[CU_LIMIT_MALLOC_HEAP_SIZE] = (size_t)8 << 20;
+  c->limit[CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH] = 2;
+  c->limit[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT] = 2048;
+  c->limit[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
+}
+
+/* What a context works with, from nothing. */
+CUresult kiln__context_begin(CUcontext context)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUresult rc;
+
+  default_limits(context);
+  context->peers = 0;
+  context->cache_config = context->shared_config = 0;
+  atomic_store(&context->dying, false);
+  if (kiln__out_create(&context->out, &m->alloc,
+                       context->limit[CU_LIMIT_PRINTF_FIFO_SIZE], kiln__print,
+                       m) != KILN_OK)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = kiln__stream_make(&context->legacy, context, 0, 0);
+  if (rc != CUDA_SUCCESS) {
+    kiln__out_free(context->out);
+    context->out = NULL;
+    return rc;
+  }
+  pthread_mutex_lock(&m->queue_lock);
+  context->streams = context->legacy->next; /* it was put first */
+  context->legacy->next = NULL;
+  context->legacy->legacy = true;
+  context->legacy->blocking = false;
+  pthread_mutex_unlock(&m->queue_lock);
+  atomic_store(&context->sticky, CUDA_SUCCESS);
+  return CUDA_SUCCESS;
+}
+
+void kiln__context_end(CUcontext context)
+{
+  atomic_store(&context->dying, true);
+  kiln__end_captures(context);
+  kiln__wait_context(context);
+  kiln__end_streams(context);
+  kiln__end_events(context);
+  kiln__context_end_modules(context);
+  kiln__end_memory(context);
+  kiln__out_free(context->out);
+  context->out = NULL;
+}
+
+static CUresult begin_live(CUcontext c)
+{
+  CUresult rc;
+
+  if (!kiln__live_add(c, KILN__HANDLE_CONTEXT))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = kiln__context_begin(c);
+  if (rc != CUDA_SUCCESS)
+    kiln__live_remove(c);
+  return rc;
+}
+
+CUresult kiln__context_make(CUcontext *out, int device, unsigned flags,
+                            bool primary)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUcontext c = kiln__calloc(&m->alloc, 1, sizeof *c);
+  CUresult rc;
+
+  *out = NULL;
+  if (c == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (pthread_mutex_init(&c->lock, NULL) != 0) {
+    kiln__free(&m->alloc, c);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  c->device = device;
+  c->flags = flags;
+  c->is_primary = primary;
+  c->retained = 1;
+  c->id = kiln__next_id();
+  rc = begin_live(c);
+  if (rc != CUDA_SUCCESS) {
+    kiln__context_free(c);
+    return rc;
+  }
+  *out = c;
+  return CUDA_SUCCESS;
+}
+
+void kiln__context_free(CUcontext context)
+{
+  pthread_mutex_destroy(&context->lock);
+  kiln__free(&kiln__the_machine()->alloc, context);
+}
+
+static void count_contexts(int change)
+{
+  kiln__machine *m = kiln__the_machine();
+
+  pthread_mutex_lock(&m->lock);
+  m->n_contexts += (unsigned)change;
+  pthread_mutex_unlock(&m->lock);
+}
+
+CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
+                             CUdevice device)
+{
+  CUresult rc = kiln__ready();
+  CUcontext made;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (context == NULL || !kiln__context_flags_ok(flags))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__device_exists(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  count_contexts(1); /* settings are fixed from here on */
+  rc = kiln__context_make(&made, device, flags, false);
+  if (rc == CUDA_SUCCESS) {
+    rc = kiln__push(made);
+    if (rc != CUDA_SUCCESS) {
+      kiln__live_remove(made);
+      kiln__context_end(made);
+      kiln__context_free(made);
+    }
+  }
+  if (rc == CUDA_SUCCESS)
+    *context = made;
+  else
+    count_contexts(-1);
+  return rc;
+}
+
+CUresult kiln__cpu_ctxDestroy(CUcontext context)
+{
+  CUresult rc = kiln__ready();
+  kiln__thread *t = kiln__this_thread();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(context, KILN__HANDLE_CONTEXT) || context->is_primary)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (t == NULL || t->in_callback)
+    return CUDA_ERROR_NOT_PERMITTED;
+  kiln__live_remove(context);
+  if (t->n > 0 && t->stack[t->n - 1].context == context)
+    kiln__pop();
+  kiln__context_end(context);
+  kiln__context_free(context);
+  count_contexts(-1);
+  return CUDA_SUCCESS;
+}
+
+/* ---- Primary contexts ------------------------------------------------------------- */
+
+CUresult kiln__cpu_devicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUresult rc = kiln__ready();
+  CUcontext c;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (context == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__device_exists(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  pthread_mutex_lock(&m->lock);
+  c = m->primary[device];
+  if (c == NULL) {
+    rc = kiln__context_make(&c, device, m->primary_flags[device], true);
+    if (rc == CUDA_SUCCESS) {
+      m->primary[device] = c;
+      m->n_contexts++;
+    }
+  } else if (c->retained > 0) {
+    c->retained++;
+  } else {
+    rc = begin_live(c);
+    if (rc == CUDA_SUCCESS) {
+      c->retained = 1;
+      c->flags = m->primary_flags[device];
+      m->n_contexts++;
+    }
+  }
+  pthread_mutex_unlock(&m->lock);
+  if (rc == CUDA_SUCCESS)
+    *context = c;
+  return rc;
+}
+
+CUresult kiln__cpu_devicePrimaryCtxRelease(CUdevice device)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUresult rc = kiln__ready();
+  CUcontext c, ended = NULL;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__device_exists(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  pthread_mutex_lock(&m->lock);
+  c = m->primary[device];
+  if (c == NULL || c->retained == 0) {
+    rc = CUDA_ERROR_INVALID_CONTEXT;
+  } else if (--c->retained == 0) {
+    kiln__live_remove(c);
+    m->n_contexts--;
+    ended = c;
+  }
+  pthread_mutex_unlock(&m->lock);
+  if (ended != NULL)
+    kiln__context_end(ended);
+  return rc;
+}
+
+CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUresult rc = kiln__ready();
+  CUcontext c;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__device_exists(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  pthread_mutex_lock(&m->lock);
+  c = m->primary[device];
+  if (c != NULL && c->retained == 0)
+    c = NULL;
+  pthread_mutex_unlock(&m->lock);
+  if (c == NULL)
+    return CUDA_SUCCESS;
+  kiln__context_end(c);
+  return kiln__context_begin(c);
+}
+
+CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,
+                                            unsigned int *flags, int *active)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags == NULL || active == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__device_exists(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  pthread_mutex_lock(&m->lock);
+  *flags = m->primary_flags[device];
+  *active = m->primary[device] != NULL && m->primary[device]->retained > 0;
+  pthread_mutex_unlock(&m->lock);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_devicePrimaryCtxSetFlags(CUdevice device, unsigned int flags)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__device_exists(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  if (!kiln__context_flags_ok(flags))
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&m->lock);
+  m->primary_flags[device] = flags;
+  if (m->primary[device] != NULL)
+    m->primary[device]->flags = flags;
+  pthread_mutex_unlock(&m->lock);
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,360 @@
+/* event.c -- events: the last mark that was recorded into each. */
+#include "context.h"
+#include "graph.h"
+
+kiln__mark *kiln__event_mark(CUevent event)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__mark *mark;
+
+  pthread_mutex_lock(&m->queue_lock);
+  mark = event->mark;
+  if (mark != NULL)
+    mark->refs++;
+  pthread_mutex_unlock(&m->queue_lock);
+  return mark;
+}
+
+void kiln__event_set(CUevent event, kiln__mark *mark)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__mark *old;
+
+  pthread_mutex_lock(&m->queue_lock);
+  old = event->mark;
+  event->mark = mark;
+  pthread_mutex_unlock(&m->queue_lock);
+  kiln__mark_drop(old);
+  pthread_mutex_lock(&m->lock);
+  event->capture_id = 0;
+  event->n_tips = 0;
+  pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- Life -------------------------------------------------------------------- */
+
+static void unlink_event(CUevent e)
+{
+  kiln__machine *m = kiln__the_machine();
+
+  pthread_mutex_lock(&m->queue_lock);
+  if (e->previous != NULL)
+    e->previous->next = e->next;
+  else
+    e->context->events = e->next;
+  if (e->next != NULL)
+    e->next->previous = e->previous;
+  pthread_mutex_unlock(&m->queue_lock);
+}
+
+static void free_event(CUevent e)
+{
+  kiln__machine *m = kiln__the_machine();
+
+  kiln__live_remove(e);
+  unlink_event(e);
+  kiln__mark_drop(e->mark);
+  kiln__free(&m->alloc, e->tips);
+  kiln__free(&m->alloc, e);
+}
+
+void kiln__end_events(CUcontext context)
+{
+  while (context->events != NULL)
+    free_event(context->events);
+}
+
+CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUcontext context;
+  CUevent e;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (event == NULL || (flags & ~7u) != 0 ||
+      ((flags & CU_EVENT_INTERPROCESS) != 0 &&
+       (flags & CU_EVENT_DISABLE_TIMING) == 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_EVENT_INTERPROCESS) != 0)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  e = kiln__calloc(&m->alloc, 1, sizeof *e);
+  if (e == NULL || !kiln__live_add(e, KILN__HANDLE_EVENT)) {
+    kiln__free(&m->alloc, e);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  e->context = context;
+  e->flags = flags;
+  pthread_mutex_lock(&m->queue_lock);
+  e->next = context->events;
+  if (e->next != NULL)
+    e->next->previous = e;
+  context->events = e;
+  pthread_mutex_unlock(&m->queue_lock);
+  *event = e;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_eventDestroy(CUevent event)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(event, KILN__HANDLE_EVENT))
+    return CUDA_ERROR_INVALID_HANDLE;
+  free_event(event);
+  return CUDA_SUCCESS;
+}
+
+/* ---- Record and wait ------------------------------------------------------------- */
+
+static CUresult record(CUevent event, CUstream handle, unsigned flags)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = kiln__current(&context);
+  kiln__mark *mark;
+  bool taken = false;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(event, KILN__HANDLE_EVENT))
+    return CUDA_ERROR_INVALID_HANDLE;
+  if ((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__stream_of(context, handle, &s);
+  if (rc == CUDA_SUCCESS && s->context != event->context)
+    rc = CUDA_ERROR_INVALID_HANDLE;
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__capture_record(event, s, flags, &taken);
+  if (rc != CUDA_SUCCESS || taken)
+    return rc;
+  if (flags != 0)
+    return CUDA_ERROR_INVALID_VALUE; /* external: only while capturing */
+  rc = kiln__queue_add(s, NULL, KILN__LATER, NULL, 0, &mark);
+  if (rc == CUDA_SUCCESS)
+    kiln__event_set(event, mark);
+  return rc;
+}
+
+CUresult kiln__cpu_eventRecord(CUevent event, CUstream stream)
+{
+  return record(event, stream, 0);
+}
+
+CUresult kiln__cpu_eventRecordWithFlags(CUevent event, CUstream stream,
+                                        unsigned int flags)
+{
+  return record(event, stream, flags);
+}
+
+CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
+                                   unsigned int flags)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = kiln__current(&context);
+  kiln__mark *mark;
+  bool taken = false;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = kiln__stream_of(context, stream, &s);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(event, KILN__HANDLE_EVENT))
+    return CUDA_ERROR_INVALID_HANDLE;
+  if ((flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__capture_wait(s, event, flags, &taken);
+  if (rc != CUDA_SUCCESS || taken)
+    return rc;
+  if (flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  mark = kiln__event_mark(event);
+  if (mark == NULL)
+    return CUDA_SUCCESS;
+  rc = kiln__queue_add(s, NULL, KILN__LATER, &mark, 1, NULL);
+  kiln__mark_drop(mark);
+  return rc;
+}
+
+/* ---- Questions --------------------------------------------------------------------- */
+
+/* The event's last record, held; NULL with success: never recorded. */
+static CUresult ask(CUevent event, kiln__mark **mark)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  *mark = NULL;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(event, KILN__HANDLE_EVENT))
+    return CUDA_ERROR_INVALID_HANDLE;
+  rc = kiln__capture_event(event);
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__current_unsafe(&context);
+  if (rc == CUDA_SUCCESS)
+    *mark = kiln__event_mark(event);
+  return rc;
+}
+
+CUresult kiln__cpu_eventQuery(CUevent event)
+{
+  kiln__mark *mark;
+  CUresult rc = ask(event, &mark);
+
+  if (mark == NULL)
+    return rc;
+  rc = kiln__mark_done(mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  kiln__mark_drop(mark);
+  if (atomic_load(&event->context->sticky) != CUDA_SUCCESS)
+    rc = atomic_load(&event->context->sticky);
+  return rc;
+}
+
+CUresult kiln__cpu_eventSynchronize(CUevent event)
+{
+  kiln__mark *mark;
+  CUcontext context;
+  CUresult rc = ask(event, &mark);
+
+  if (mark == NULL)
+    return rc;
+  context = event->context;
+  kiln__mark_wait(mark);
+  kiln__mark_drop(mark);
+  kiln__out_flush(context->out);
+  kiln__pools_settle(context);
+  return atomic_load(&context->sticky);
+}
+
+/* Both were recorded for timing and are done? */
+static CUresult timed(CUevent event, kiln__mark **mark)
+{
+  *mark = NULL;
+  if (!kiln__live(event, KILN__HANDLE_EVENT) ||
+      (event->flags & CU_EVENT_DISABLE_TIMING) != 0)
+    return CUDA_ERROR_INVALID_HANDLE;
+  *mark = kiln__event_mark(event);
+  return *mark == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
+{
+  CUcontext context;
+  kiln__mark *start = NULL, *end = NULL;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (ms == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = timed(from, &start);
+  if (rc == CUDA_SUCCESS)
+    rc = timed(to, &end);
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__capture_event(from);
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__capture_event(to);
+  if (rc == CUDA_SUCCESS && from->context != to->context)
+    rc = CUDA_ERROR_INVALID_HANDLE;
+  if (rc == CUDA_SUCCESS && (!kiln__mark_done(start) || !kiln__mark_done(end)))
+    rc = CUDA_ERROR_NOT_READY;
+  if (rc == CUDA_SUCCESS)
+    *ms = (float)((double)(int64_t)(end->time_ns - start->time_ns) / 1e6);
+  kiln__mark_drop(start);
+  kiln__mark_drop(end);
+  return rc;
+}
+
+CUresult kiln__cpu_eventElapsedTimeV2(float *ms, CUevent start, CUevent end)
+{
+  return kiln__cpu_eventElapsedTime(ms, start, end);
+}
+
+/* ---- All of a context ------------------------------------------------------------- */
+
+CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
+{
+  CUcontext c;
+  CUresult rc = kiln__context_of(context, &c);
+  kiln__mark **marks, *mark;
+  size_t n;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(event, KILN__HANDLE_EVENT) || event->context != c)
+    return CUDA_ERROR_INVALID_HANDLE;
+  rc = kiln__capture_sync_context(c);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  marks = kiln__marks_of_context(c, &n);
+  if (marks == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = kiln__queue_add(c->legacy, NULL, KILN__LATER, marks, n, &mark);
+  for (size_t i = 0; i < n; i++)
+    kiln__mark_drop(marks[i]);
+  kiln__free(&kiln__the_machine()->alloc, marks);
+  if (rc == CUDA_SUCCESS)
+    kiln__event_set(event, mark);
+  return rc;
+}
+
+/* Blocking streams wait for what the legacy stream waits for; the others are
+ * told one by one. */
+CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUcontext c;
+  CUresult rc = kiln__context_of(context, &c);
+  kiln__mark *mark;
+  CUstream s;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(event, KILN__HANDLE_EVENT))
+    return CUDA_ERROR_INVALID_HANDLE;
+  rc = kiln__capture_sync_context(c);
+  mark = rc == CUDA_SUCCESS ? kiln__event_mark(event) : NULL;
+  if (mark == NULL)
+    return rc;
+  rc = kiln__queue_add(c->legacy, NULL, KILN__LATER, &mark, 1, NULL);
+  pthread_mutex_lock(&m->queue_lock);
+  s = c->streams;
+  pthread_mutex_unlock(&m->queue_lock);
+  for (; s != NULL && rc == CUDA_SUCCESS; s = s->next) {
+    if (!s->blocking && !s->ending)
+      rc = kiln__queue_add(s, NULL, KILN__LATER, &mark, 1, NULL);
+  }
+  kiln__mark_drop(mark);
+  return rc;
+}
+
+/* ---- Other processes: not here ------------------------------------------------------ */
+
+CUresult kiln__cpu_ipcGetEventHandle(CUipcEventHandle *handle, CUevent event)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (handle == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  return kiln__live(event, KILN__HANDLE_EVENT) ? CUDA_ERROR_NOT_SUPPORTED
+                                               : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult kiln__cpu_ipcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
+{
+  CUresult rc = kiln__ready();
+
+  (void)handle;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return event == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,347 @@
+/* graph.c -- graphs as data: nodes, edges, copies, orders. */
+#include "graph.h"
+#include "graph_parts.h"
+
+#include <string.h>
+
+static const kiln_allocator *alloc(void)
+{
+  return &kiln__the_machine()->alloc;
+}
+
+/* ---- Shared work ------------------------------------------------------------ */
+
+kiln__shared *kiln__share(kiln__work *work)
+{
+  kiln__shared *s = kiln__calloc(alloc(), 1, sizeof *s);
+
+  if (s != NULL) {
+    atomic_init(&s->refs, 1);
+    s->work = work;
+  }
+  return s;
+}
+
+kiln__shared *kiln__share_hold(kiln__shared *shared)
+{
+  if (shared != NULL)
+    atomic_fetch_add(&shared->refs, 1);
+  return shared;
+}
+
+void kiln__share_drop(kiln__shared *shared)
+{
+  if (shared == NULL || atomic_fetch_sub(&shared->refs, 1) != 1)
+    return;
+  if (shared->work->free != NULL)
+    shared->work->free(shared->work);
+  kiln__free(alloc(), shared);
+}
+
+/* ---- Graphs and nodes --------------------------------------------------------- */
+
+CUgraph kiln__graph_new(bool is_exec)
+{
+  CUgraph g = kiln__calloc(alloc(), 1, sizeof *g);
+
+  if (g == NULL)
+    return NULL;
+  g->is_exec = is_exec;
+  g->id = kiln__next_id();
+  if (!is_exec && !kiln__live_add(g, KILN__HANDLE_GRAPH)) {
+    kiln__free(alloc(), g);
+    return NULL;
+  }
+  return g;
+}
+
+static void release(CUgraphNode node)
+{
+  if (!node->graph->is_exec)
+    kiln__live_remove(node);
+  kiln__share_drop(node->shared);
+  kiln__graph_memory_drop(node->memory);
+  if (node->child != NULL)
+    kiln__graph_free(node->child);
+  kiln__free(alloc(), node->after);
+  kiln__free(alloc(), node);
+}
+
+void kiln__graph_free(CUgraph graph)
+{
+  if (graph == NULL)
+    return;
+  while (graph->first != NULL) {
+    CUgraphNode node = graph->first;
+
+    graph->first = node->next;
+    release(node);
+  }
+  if (!graph->is_exec)
+    kiln__live_remove(graph);
+  kiln__held_drop_all(graph);
+  kiln__free(alloc(), graph);
+}
+
+bool kiln__node_depend(CUgraphNode node, CUgraphNode before)
+{
+  for (size_t i = 0; i < node->n_after; i++) {
+    if (node->after[i] == before)
+      return true;
+  }
+  if (node->n_after == node->capacity) {
+    const size_t capacity = node->capacity == 0 ? 2 : 2 * node->capacity;
+    CUgraphNode *after =
+        kiln__resize(alloc(), node->after, capacity * sizeof(CUgraphNode));
+
+    if (after == NULL)
+      return false;
+    node->after = after;
+    node->capacity = capacity;
+  }
+  node->after[node->n_after++] = before;
+  return true;
+}
+
+static void append(CUgraph graph, CUgraphNode node)
+{
+  node->graph = graph;
+  if (graph->last == NULL)
+    graph->first = node;
+  else
+    graph->last->next = node;
+  graph->last = node;
+  graph->n++;
+}
+
+CUgraphNode kiln__node_new(CUgraph graph, CUgraphNodeType type,
+                           const CUgraphNode *after, size_t n)
+{
+  CUgraphNode node = kiln__calloc(alloc(), 1, sizeof *node);
+
+  if (node == NULL)
+    return NULL;
+  node->graph = graph;
+  node->type = type;
+  node->enabled = true;
+  for (size_t i = 0; i < n; i++) {
+    if (!kiln__node_depend(node, after[i]))
+      goto failed;
+  }
+  if (!graph->is_exec && !kiln__live_add(node, KILN__HANDLE_GRAPH_NODE))
+    goto failed;
+  node->number = ++graph->numbers;
+  append(graph, node);
+  return node;
+
+failed:
+  kiln__free(alloc(), node->after);
+  kiln__free(alloc(), node);
+  return NULL;
+}
+
+static void forget_edge(CUgraphNode node, CUgraphNode before)
+{
+  size_t k = 0;
+
+  for (size_t i = 0; i < node->n_after; i++) {
+    if (node->after[i] != before)
+      node->after[k++] = node->after[i];
+  }
+  node->n_after = k;
+}
+
+bool kiln__node_undepend(CUgraphNode node, CUgraphNode before)
+{
+  const size_t n = node->n_after;
+
+  forget_edge(node, before);
+  return node->n_after < n;
+}
+
+void kiln__node_free(CUgraphNode node)
+{
+  CUgraph graph = node->graph;
+  CUgraphNode *at = &graph->first;
+  CUgraphNode previous = NULL;
+
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next)
+    forget_edge(o, node);
+  while (*at != node) {
+    previous = *at;
+    at = &(*at)->next;
+  }
+  *at = node->next;
+  if (graph->last == node)
+    graph->last = previous;
+  graph->n--;
+  release(node);
+}
+
+CUgraphNode kiln__node_numbered(CUgraph graph, uint64_t number)
+{
+  CUgraphNode node = graph->first;
+
+  while (node != NULL && node->number != number)
+    node = node->next;
+  return node;
+}
+
+/* ---- Copies --------------------------------------------------------------------- */
+
+static CUgraphNode copy_node(CUgraph to, const struct CUgraphNode_st *from)
+{
+  CUgraphNode node = kiln__node_new(to, from->type, NULL, 0);
+
+  if (node == NULL)
+    return NULL;
+  node->number = from->number;
+  node->context = from->context;
+  node->shared = kiln__share_hold(from->shared);
+  node->event = from->event;
+  node->memory = kiln__graph_memory_hold(from->memory);
+  node->enabled = from->enabled;
+  if (from->child != NULL) {
+    node->child = kiln__graph_copy(from->child, to->is_exec);
+    if (node->child == NULL)
+      return NULL;
+    node->child->parent = to;
+  }
+  return node;
+}
+
+CUgraph kiln__graph_copy(CUgraph graph, bool is_exec)
+{
+  CUgraph copy = kiln__graph_new(is_exec);
+  CUgraphNode *by_mark = NULL;
+  CUgraphNode at;
+  size_t n = 0;
+
+  if (copy == NULL)
+    return NULL;
+  by_mark = kiln__calloc(alloc(), graph->n + 1, sizeof(CUgraphNode));
+  if (by_mark == NULL)
+    goto failed;
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
+    o->mark = n;
+    by_mark[n] = copy_node(copy, o);
+    if (by_mark[n++] == NULL)
+      goto failed;
+  }
+  at = copy->first;
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next, at = at->next) {
+    for (size_t i = 0; i < o->n_after; i++) {
+      if (!kiln__node_depend(at, by_mark[o->after[i]->mark]))
+        goto failed;
+    }
+  }
+  copy->numbers = graph->numbers;
+  copy->cloned_from = graph->id;
+  kiln__free(alloc(), by_mark);
+  return copy;
+
+failed:
+  kiln__free(alloc(), by_mark);
+  kiln__graph_free(copy);
+  return NULL;
+}
+
+/* ---- Walks ------------------------------------------------------------------------- */
+
+bool kiln__node_reaches(CUgraph graph, CUgraphNode node, const CUgraphNode *of,
+                        size_t n)
+{
+  CUgraphNode *stack = kiln__calloc(alloc(), graph->n + 1, sizeof(CUgraphNode));
+  size_t top = 0;
+  bool found = false;
+
+  if (stack == NULL)
+    return false;
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next)
+    o->mark = 0;
+  for (size_t i = 0; i < n; i++) {
+    if (of[i]->mark == 0) {
+      of[i]->mark = 1;
+      stack[top++] = of[i];
+    }
+  }
+  while (top > 0 && !found) {
+    CUgraphNode o = stack[--top];
+
+    found = o == node;
+    for (size_t i = 0; i < o->n_after; i++) {
+      if (o->after[i]->mark == 0) {
+        o->after[i]->mark = 1;
+        stack[top++] = o->after[i];
+      }
+    }
+  }
+  kiln__free(alloc(), stack);
+  return found;
+}
+
+/* Dependents of each node, as slices of one array. */
+typedef struct slices {
+  CUgraphNode *dependents;
+  size_t *first; /* n + 1 */
+  size_t *unmet;
+} slices;
+
+static bool slices_make(slices *s, CUgraph graph)
+{
+  size_t n_edges = 0, n = 0;
+
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
+    o->mark = n++;
+    n_edges += o->n_after;
+  }
+  s->dependents = kiln__calloc(alloc(), n_edges + 1, sizeof(CUgraphNode));
+  s->first = kiln__calloc(alloc(), n + 2, sizeof *s->first);
+  s->unmet = kiln__calloc(alloc(), n + 1, sizeof *s->unmet);
+  if (s->dependents == NULL || s->first == NULL || s->unmet == NULL)
+    return false;
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
+    s->unmet[o->mark] = o->n_after;
+    for (size_t i = 0; i < o->n_after; i++)
+      s->first[o->after[i]->mark + 2]++;
+  }
+  for (size_t i = 2; i < n + 2; i++)
+    s->first[i] += s->first[i - 1];
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
+    for (size_t i = 0; i < o->n_after; i++)
+      s->dependents[s->first[o->after[i]->mark + 1]++] = o;
+  }
+  return true;
+}
+
+bool kiln__graph_order(CUgraph graph, CUgraphNode **order)
+{
+  slices s = {0};
+  CUgraphNode *list = kiln__calloc(alloc(), graph->n + 1, sizeof(CUgraphNode));
+  size_t n = 0;
+  bool ok = list != NULL && slices_make(&s, graph);
+
+  *order = NULL;
+  if (ok) {
+    for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
+      if (o->n_after == 0)
+        list[n++] = o;
+    }
+    for (size_t i = 0; i < n; i++) {
+      const size_t at = list[i]->mark;
+
+      for (size_t k = s.first[at]; k < s.first[at + 1]; k++) {
+        if (--s.unmet[s.dependents[k]->mark] == 0)
+          list[n++] = s.dependents[k];
+      }
+    }
+    *order = list;
+    ok = n == graph->n;
+  } else {
+    kiln__free(alloc(), list);
+  }
+  kiln__free(alloc(), s.dependents);
+  kiln__free(alloc(), s.first);
+  kiln__free(alloc(), s.unmet);
+  return ok;
+}

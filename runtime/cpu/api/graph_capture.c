@@ -1,0 +1,751 @@
+/* graph_capture.c -- stream capture: commands become nodes, events join streams.
+ *
+ * A capture has one graph and the streams that take part; each stream has tips,
+ * the nodes that its next one depends on. All under machine.lock. */
+#include "context.h"
+#include "graph.h"
+
+#include <string.h>
+
+typedef struct kiln__capture capture;
+
+struct kiln__capture {
+  uint64_t id;
+  uint64_t thread; /* that began it */
+  CUstreamCaptureMode mode;
+  CUstream origin, streams; /* linked by next_captured, origin included */
+  CUgraph graph;
+  bool given; /* the graph is the program's own */
+  bool invalid;
+  capture *next;
+};
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+static bool none(void)
+{
+  return atomic_load(&machine()->n_captures) == 0;
+}
+
+static void lock(void)
+{
+  pthread_mutex_lock(&machine()->lock);
+}
+
+static void unlock(void)
+{
+  pthread_mutex_unlock(&machine()->lock);
+}
+
+/* ---- Tips --------------------------------------------------------------------- */
+
+static bool tips_reserve(CUstream s, size_t n)
+{
+  CUgraphNode *tips;
+
+  if (n <= s->tips_capacity)
+    return true;
+  tips = kiln__resize(&machine()->alloc, s->tips, 2 * n * sizeof(CUgraphNode));
+  if (tips == NULL)
+    return false;
+  s->tips = tips;
+  s->tips_capacity = 2 * n;
+  return true;
+}
+
+static bool tips_add(CUstream s, const CUgraphNode *nodes, size_t n)
+{
+  if (!tips_reserve(s, s->n_tips + n))
+    return false;
+  for (size_t i = 0; i < n; i++) {
+    size_t k = 0;
+
+    while (k < s->n_tips && s->tips[k] != nodes[i])
+      k++;
+    if (k == s->n_tips)
+      s->tips[s->n_tips++] = nodes[i];
+  }
+  return true;
+}
+
+static bool tips_set(CUstream s, const CUgraphNode *nodes, size_t n)
+{
+  if (!tips_reserve(s, n == 0 ? 1 : n))
+    return false;
+  s->n_tips = 0;
+  return tips_add(s, nodes, n);
+}
+
+/* ---- Life ---------------------------------------------------------------------- */
+
+static void join(capture *c, CUstream s)
+{
+  s->capture = c;
+  s->next_captured = c->streams;
+  c->streams = s;
+}
+
+static void leave(capture *c, CUstream s)
+{
+  CUstream *at = &c->streams;
+
+  while (*at != NULL && *at != s)
+    at = &(*at)->next_captured;
+  if (*at == s)
+    *at = s->next_captured;
+  s->capture = NULL;
+  s->n_tips = 0;
+}
+
+/* The capture ends; its graph is handed out or freed. */
+static void end(capture *c, CUgraph *graph)
+{
+  kiln__machine *m = machine();
+  capture **at = &m->captures;
+
+  while (c->streams != NULL)
+    leave(c, c->streams);
+  while (*at != c)
+    at = &(*at)->next;
+  *at = c->next;
+  atomic_fetch_sub(&m->n_captures, 1);
+  if (graph != NULL)
+    *graph = c->graph;
+  else if (!c->given)
+    kiln__graph_free(c->graph);
+  kiln__free(&m->alloc, c);
+}
+
+static capture *find(uint64_t id)
+{
+  capture *c = machine()->captures;
+
+  while (c != NULL && c->id != id)
+    c = c->next;
+  return c;
+}
+
+static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
+                      const CUgraphNode *after, size_t n,
+                      CUstreamCaptureMode mode)
+{
+  kiln__machine *m = machine();
+  CUresult rc = CUDA_SUCCESS;
+  capture *c;
+  CUstream s;
+
+  if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
+      mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__stream_of(context, handle, &s);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (s->legacy)
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  c = kiln__calloc(&m->alloc, 1, sizeof *c);
+  if (c == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  c->id = kiln__next_id();
+  c->thread = kiln__this_thread()->id;
+  c->mode = mode;
+  c->origin = s;
+  c->given = graph != NULL;
+  lock();
+  if (s->capture != NULL)
+    rc = CUDA_ERROR_ILLEGAL_STATE;
+  if (rc == CUDA_SUCCESS && !tips_set(s, after, n))
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  if (rc == CUDA_SUCCESS) {
+    c->graph = graph != NULL ? graph : kiln__graph_new(false);
+    if (c->graph == NULL)
+      rc = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (rc == CUDA_SUCCESS) {
+    join(c, s);
+    c->next = m->captures;
+    m->captures = c;
+    atomic_fetch_add(&m->n_captures, 1);
+  }
+  unlock();
+  if (rc != CUDA_SUCCESS)
+    kiln__free(&m->alloc, c);
+  return rc;
+}
+
+CUresult kiln__cpu_streamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  return rc != CUDA_SUCCESS ? rc : begin(context, stream, NULL, NULL, 0, mode);
+}
+
+CUresult kiln__cpu_streamBeginCaptureV1(CUstream stream)
+{
+  return kiln__cpu_streamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+
+/* Nodes that exist and belong to the graph? */
+static bool nodes_of(CUgraph graph, const CUgraphNode *nodes, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (!kiln__live(nodes[i], KILN__HANDLE_GRAPH_NODE) ||
+        nodes[i]->graph != graph)
+      return false;
+  }
+  return true;
+}
+
+CUresult kiln__cpu_streamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+                                             const CUgraphNode *after,
+                                             const CUgraphEdgeData *edges,
+                                             size_t n, CUstreamCaptureMode mode)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  (void)edges;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0) ||
+      !nodes_of(graph, after, n))
+    return CUDA_ERROR_INVALID_VALUE;
+  return begin(context, stream, graph, after, n, mode);
+}
+
+/* Does every stream's work come before the origin's tips? */
+static bool joined(const capture *c)
+{
+  for (CUstream s = c->streams; s != NULL; s = s->next_captured) {
+    for (size_t i = 0; s != c->origin && i < s->n_tips; i++) {
+      if (!kiln__node_reaches(c->graph, s->tips[i], c->origin->tips,
+                              c->origin->n_tips))
+        return false;
+    }
+  }
+  return true;
+}
+
+CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = kiln__current(&context);
+  capture *c;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (graph == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__stream_of(context, stream, &s);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  lock();
+  c = s->capture;
+  if (c == NULL) {
+    rc = CUDA_ERROR_ILLEGAL_STATE;
+  } else if (c->origin != s) {
+    c->invalid = true;
+    rc = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+  } else if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+             c->thread != kiln__this_thread()->id) {
+    rc = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+  } else if (c->invalid || !joined(c)) {
+    rc = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                    : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    *graph = NULL;
+    end(c, NULL);
+  } else {
+    end(c, graph);
+  }
+  unlock();
+  return rc;
+}
+
+void kiln__capture_forget(CUstream stream)
+{
+  capture *c;
+
+  if (none())
+    return;
+  lock();
+  c = stream->capture;
+  if (c != NULL && c->origin == stream) {
+    end(c, NULL);
+  } else if (c != NULL) {
+    c->invalid = true;
+    leave(c, stream);
+  }
+  unlock();
+}
+
+static bool takes_part(const capture *c, CUcontext context, bool blocking_only)
+{
+  for (CUstream s = c->streams; s != NULL; s = s->next_captured) {
+    if (s->context == context && (s->blocking || !blocking_only))
+      return true;
+  }
+  return false;
+}
+
+void kiln__end_captures(CUcontext context)
+{
+  capture *next;
+
+  lock();
+  for (capture *c = machine()->captures; c != NULL; c = next) {
+    next = c->next;
+    if (takes_part(c, context, false))
+      end(c, NULL);
+  }
+  unlock();
+}
+
+/* ---- What a capture forbids -------------------------------------------------------- */
+
+/* Calls that wait, allocate or free. Under the lock. */
+static CUresult unsafe(void)
+{
+  const kiln__thread *t = kiln__this_thread();
+  CUresult rc = CUDA_SUCCESS;
+
+  if (t->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CUDA_SUCCESS;
+  for (capture *c = machine()->captures; c != NULL; c = c->next) {
+    const bool own =
+        c->thread == t->id && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    const bool other = t->mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+                       c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+
+    if (own || other) {
+      c->invalid = true;
+      rc = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+  }
+  return rc;
+}
+
+CUresult kiln__current_unsafe(CUcontext *out)
+{
+  CUresult rc = kiln__current(out);
+
+  if (rc != CUDA_SUCCESS || none())
+    return rc;
+  lock();
+  rc = unsafe();
+  unlock();
+  return rc;
+}
+
+/* The legacy stream would wait for blocking streams that capture. */
+static CUresult legacy_rule(CUstream s, bool invalidate)
+{
+  CUresult rc = CUDA_SUCCESS;
+
+  for (capture *c = machine()->captures; s->legacy && c != NULL; c = c->next) {
+    if (takes_part(c, s->context, true)) {
+      c->invalid = c->invalid || invalidate;
+      rc = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    }
+  }
+  return rc;
+}
+
+CUresult kiln__capture_sync(CUstream stream)
+{
+  CUresult rc;
+
+  if (none())
+    return CUDA_SUCCESS;
+  lock();
+  rc = legacy_rule(stream, true);
+  if (rc == CUDA_SUCCESS && stream->capture != NULL) {
+    rc = stream->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                                  : CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    stream->capture->invalid = true;
+  }
+  if (rc == CUDA_SUCCESS)
+    rc = unsafe();
+  unlock();
+  return rc;
+}
+
+CUresult kiln__capture_sync_context(CUcontext context)
+{
+  CUresult rc = CUDA_SUCCESS;
+
+  if (none())
+    return CUDA_SUCCESS;
+  lock();
+  for (capture *c = machine()->captures; c != NULL; c = c->next) {
+    if (takes_part(c, context, false)) {
+      c->invalid = true;
+      rc = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+    }
+  }
+  if (rc == CUDA_SUCCESS)
+    rc = unsafe();
+  unlock();
+  return rc;
+}
+
+CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
+{
+  kiln__thread *t = kiln__this_thread();
+  CUresult rc = kiln__ready();
+  CUstreamCaptureMode old;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (t == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (mode == NULL || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
+      *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+    return CUDA_ERROR_INVALID_VALUE;
+  old = t->mode;
+  t->mode = *mode;
+  *mode = old;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Commands become nodes ------------------------------------------------------------ */
+
+/* A node at the stream's tips, which it replaces. */
+static CUresult put_node(CUstream s, CUgraphNodeType type, CUgraphNode *node)
+{
+  capture *c = s->capture;
+
+  if (c->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  *node = kiln__node_new(c->graph, type, s->tips, s->n_tips);
+  if (*node == NULL || !tips_set(s, node, 1)) {
+    c->invalid = true;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  (*node)->context = s->context;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__capture_node(CUstream stream, CUgraphNodeType type,
+                            CUgraphNode *node)
+{
+  CUresult rc;
+
+  *node = NULL;
+  if (none())
+    return CUDA_SUCCESS;
+  lock();
+  rc = legacy_rule(stream, true);
+  if (rc == CUDA_SUCCESS && stream->capture != NULL)
+    rc = put_node(stream, type, node);
+  if (rc != CUDA_SUCCESS || *node == NULL) {
+    *node = NULL;
+    unlock();
+  }
+  return rc;
+}
+
+void kiln__capture_node_done(void)
+{
+  unlock();
+}
+
+static CUgraphNodeType node_type(const kiln__work *work)
+{
+  switch (work->kind) {
+  case KILN__WORK_KERNEL:
+    return CU_GRAPH_NODE_TYPE_KERNEL;
+  case KILN__WORK_COPY:
+    return CU_GRAPH_NODE_TYPE_MEMCPY;
+  case KILN__WORK_FILL:
+    return CU_GRAPH_NODE_TYPE_MEMSET;
+  case KILN__WORK_HOST:
+    return CU_GRAPH_NODE_TYPE_HOST;
+  case KILN__WORK_MEM_OP:
+    return CU_GRAPH_NODE_TYPE_BATCH_MEM_OP;
+  case KILN__WORK_ALLOC:
+  case KILN__WORK_FREE:
+  case KILN__WORK_EMPTY:
+    break;
+  }
+  return CU_GRAPH_NODE_TYPE_EMPTY;
+}
+
+static CUresult take(CUstream s, kiln__work *work, bool wait, bool *taken)
+{
+  kiln__shared *shared;
+  CUgraphNode node = NULL;
+  CUresult rc;
+
+  if (s->capture == NULL)
+    return wait ? unsafe() : CUDA_SUCCESS;
+  if (s->capture->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (wait || work->always) {
+    s->capture->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+  }
+  shared = kiln__share(work);
+  if (shared == NULL) {
+    s->capture->invalid = true;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  rc = put_node(s, node_type(work), &node);
+  if (rc == CUDA_SUCCESS) {
+    node->shared = shared;
+    *taken = true;
+  } else {
+    kiln__free(&machine()->alloc, shared); /* the work stays the caller's */
+  }
+  return rc;
+}
+
+CUresult kiln__capture_work(CUstream stream, kiln__work *work, bool wait,
+                            bool *taken)
+{
+  CUresult rc;
+
+  *taken = false;
+  if (none())
+    return CUDA_SUCCESS;
+  lock();
+  rc = legacy_rule(stream, true);
+  if (rc == CUDA_SUCCESS)
+    rc = take(stream, work, wait, taken);
+  unlock();
+  return rc;
+}
+
+/* ---- Events ------------------------------------------------------------------------------ */
+
+static CUresult record_captured(CUevent event, CUstream s)
+{
+  kiln__machine *m = machine();
+  CUgraphNode *tips;
+
+  if (s->capture->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  tips = kiln__resize(&m->alloc, event->tips,
+                      (s->n_tips + 1) * sizeof(CUgraphNode));
+  if (tips == NULL) {
+    s->capture->invalid = true;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (s->n_tips > 0)
+    memcpy(tips, s->tips, s->n_tips * sizeof(CUgraphNode));
+  event->tips = tips;
+  event->n_tips = s->n_tips;
+  event->capture_id = s->capture->id;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__capture_record(CUevent event, CUstream stream, unsigned flags,
+                              bool *taken)
+{
+  CUgraphNode node;
+  CUresult rc;
+
+  *taken = false;
+  if (none())
+    return CUDA_SUCCESS;
+  lock();
+  rc = legacy_rule(stream, true);
+  if (rc == CUDA_SUCCESS && stream->capture != NULL) {
+    *taken = true;
+    if ((flags & CU_EVENT_RECORD_EXTERNAL) == 0) {
+      rc = record_captured(event, stream);
+    } else {
+      rc = put_node(stream, CU_GRAPH_NODE_TYPE_EVENT_RECORD, &node);
+      if (rc == CUDA_SUCCESS)
+        node->event = event;
+    }
+  }
+  unlock();
+  return rc;
+}
+
+/* The event's capture, which the stream joins or is part of already. */
+static CUresult wait_captured(CUstream s, CUevent event, capture *of_event)
+{
+  capture *c = s->capture;
+
+  if (c != NULL && c != of_event) {
+    c->invalid = true;
+    if (of_event == NULL)
+      return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    of_event->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+  }
+  if (of_event == NULL)
+    return CUDA_ERROR_CAPTURED_EVENT; /* of a capture that has ended */
+  if (s->legacy) {
+    of_event->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+  }
+  if (of_event->invalid)
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  if (c == NULL) {
+    join(of_event, s);
+    s->n_tips = 0;
+  }
+  if (!tips_add(s, event->tips, event->n_tips)) {
+    of_event->invalid = true;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__capture_wait(CUstream stream, CUevent event, unsigned flags,
+                            bool *taken)
+{
+  CUgraphNode node;
+  CUresult rc = CUDA_SUCCESS;
+
+  lock();
+  *taken = stream->capture != NULL || event->capture_id != 0;
+  if (*taken && (flags & CU_EVENT_WAIT_EXTERNAL) != 0) {
+    if (stream->capture == NULL)
+      rc = CUDA_ERROR_INVALID_VALUE;
+    else
+      rc = put_node(stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT, &node);
+    if (rc == CUDA_SUCCESS)
+      node->event = event;
+  } else if (*taken) {
+    if (stream->capture != NULL && stream->capture->invalid)
+      rc = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    else
+      rc = wait_captured(stream, event,
+                         event->capture_id == 0 ? NULL
+                                                : find(event->capture_id));
+  } else {
+    rc = legacy_rule(stream, true);
+  }
+  unlock();
+  return rc;
+}
+
+CUresult kiln__capture_event(CUevent event)
+{
+  CUresult rc = CUDA_SUCCESS;
+  capture *c;
+
+  lock();
+  if (event->capture_id != 0) {
+    rc = CUDA_ERROR_CAPTURED_EVENT;
+    c = find(event->capture_id);
+    if (c != NULL)
+      c->invalid = true;
+  }
+  unlock();
+  return rc;
+}
+
+/* ---- Questions ---------------------------------------------------------------------------- */
+
+static CUresult current_stream(CUstream handle, CUstream *out)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(context, handle, out);
+}
+
+CUresult kiln__cpu_streamIsCapturing(CUstream stream,
+                                     CUstreamCaptureStatus *status)
+{
+  return kiln__cpu_streamGetCaptureInfoV3(stream, status, NULL, NULL, NULL,
+                                          NULL, NULL);
+}
+
+CUresult kiln__cpu_streamGetCaptureInfoV3(CUstream stream,
+                                          CUstreamCaptureStatus *status,
+                                          uint64_t *id, CUgraph *graph,
+                                          const CUgraphNode **after,
+                                          const CUgraphEdgeData **edges,
+                                          size_t *n)
+{
+  CUstream s;
+  CUresult rc = current_stream(stream, &s);
+  const capture *c;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (status == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  rc = legacy_rule(s, false);
+  c = s->capture;
+  *status = c == NULL    ? CU_STREAM_CAPTURE_STATUS_NONE
+            : c->invalid ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                         : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+  if (rc == CUDA_SUCCESS && *status == CU_STREAM_CAPTURE_STATUS_ACTIVE) {
+    if (id != NULL)
+      *id = c->id;
+    if (graph != NULL)
+      *graph = c->graph;
+    if (after != NULL)
+      *after = s->tips;
+    if (edges != NULL)
+      *edges = NULL; /* none has data of its own */
+    if (n != NULL)
+      *n = s->n_tips;
+  }
+  unlock();
+  return rc;
+}
+
+CUresult kiln__cpu_streamGetCaptureInfoV2(CUstream stream,
+                                          CUstreamCaptureStatus *status,
+                                          uint64_t *id, CUgraph *graph,
+                                          const CUgraphNode **after, size_t *n)
+{
+  return kiln__cpu_streamGetCaptureInfoV3(stream, status, id, graph, after,
+                                          NULL, n);
+}
+
+CUresult kiln__cpu_streamGetCaptureInfo(CUstream stream,
+                                        CUstreamCaptureStatus *status,
+                                        uint64_t *id)
+{
+  return kiln__cpu_streamGetCaptureInfoV3(stream, status, id, NULL, NULL, NULL,
+                                          NULL);
+}
+
+CUresult kiln__cpu_streamUpdateCaptureDependencies(CUstream stream,
+                                                   CUgraphNode *after, size_t n,
+                                                   unsigned int flags)
+{
+  CUstream s;
+  CUresult rc = current_stream(stream, &s);
+  bool ok;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (after == NULL && n > 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  if (s->capture == NULL) {
+    rc = CUDA_ERROR_ILLEGAL_STATE;
+  } else if (s->capture->invalid) {
+    rc = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+  } else if (!nodes_of(s->capture->graph, after, n)) {
+    rc = CUDA_ERROR_INVALID_VALUE;
+  } else {
+    ok = flags == CU_STREAM_SET_CAPTURE_DEPENDENCIES ? tips_set(s, after, n)
+                                                     : tips_add(s, after, n);
+    rc = ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  unlock();
+  return rc;
+}
+
+CUresult kiln__cpu_streamUpdateCaptureDependenciesV2(
+    CUstream stream, CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
+    unsigned int flags)
+{
+  (void)edges;
+  return kiln__cpu_streamUpdateCaptureDependencies(stream, after, n, flags);
+}

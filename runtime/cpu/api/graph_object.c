@@ -1,0 +1,238 @@
+/* graph_object.c -- user objects: counted references with a destructor, which
+ * graphs keep alive; and memory of alloc nodes. */
+#include "graph_parts.h"
+#include "memory.h"
+
+struct CUuserObject_st {
+  void *data;
+  CUhostFn destroy;
+  unsigned refs; /* under machine.lock */
+};
+
+typedef struct kiln__held {
+  CUuserObject object;
+  unsigned n;
+  struct kiln__held *next;
+} kiln__held;
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+/* True: that was the last, the caller destroys it outside of the lock. */
+static bool object_drop(CUuserObject object, unsigned n)
+{
+  object->refs -= n < object->refs ? n : object->refs;
+  if (object->refs > 0)
+    return false;
+  kiln__live_remove(object);
+  return true;
+}
+
+static void object_destroy(CUuserObject object)
+{
+  object->destroy(object->data);
+  kiln__free(&machine()->alloc, object);
+}
+
+/* Called under the lock: a destructor may not call the driver, so nothing it
+ * does can need it. */
+void kiln__held_drop_all(CUgraph graph)
+{
+  while (graph->held != NULL) {
+    kiln__held *h = graph->held;
+
+    graph->held = h->next;
+    if (object_drop(h->object, h->n))
+      object_destroy(h->object);
+    kiln__free(&machine()->alloc, h);
+  }
+}
+
+bool kiln__held_copy(CUgraph to, CUgraph from)
+{
+  for (const kiln__held *h = from->held; h != NULL; h = h->next) {
+    kiln__held *copy = kiln__calloc(&machine()->alloc, 1, sizeof *copy);
+
+    if (copy == NULL)
+      return false;
+    copy->object = h->object;
+    copy->n = h->n;
+    copy->object->refs += h->n;
+    copy->next = to->held;
+    to->held = copy;
+  }
+  return true;
+}
+
+CUresult kiln__cpu_userObjectCreate(CUuserObject *object, void *p,
+                                    CUhostFn destroy, unsigned int n,
+                                    unsigned int flags)
+{
+  CUresult rc = kiln__ready();
+  CUuserObject o;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (object == NULL || destroy == NULL || n == 0 || n > INT32_MAX ||
+      flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+    return CUDA_ERROR_INVALID_VALUE;
+  o = kiln__calloc(&machine()->alloc, 1, sizeof *o);
+  if (o == NULL || !kiln__live_add(o, KILN__HANDLE_USER_OBJECT)) {
+    kiln__free(&machine()->alloc, o);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  o->data = p;
+  o->destroy = destroy;
+  o->refs = n;
+  *object = o;
+  return CUDA_SUCCESS;
+}
+
+static CUresult valid(CUuserObject object, unsigned n)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return n > 0 && n <= INT32_MAX && kiln__live(object, KILN__HANDLE_USER_OBJECT)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult kiln__cpu_userObjectRetain(CUuserObject object, unsigned int n)
+{
+  CUresult rc = valid(object, n);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  pthread_mutex_lock(&machine()->lock);
+  object->refs += n;
+  pthread_mutex_unlock(&machine()->lock);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_userObjectRelease(CUuserObject object, unsigned int n)
+{
+  CUresult rc = valid(object, n);
+  bool last;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  pthread_mutex_lock(&machine()->lock);
+  last = object_drop(object, n);
+  pthread_mutex_unlock(&machine()->lock);
+  if (last)
+    object_destroy(object);
+  return CUDA_SUCCESS;
+}
+
+static kiln__held **held_of(CUgraph graph, CUuserObject object)
+{
+  kiln__held **at = &graph->held;
+
+  while (*at != NULL && (*at)->object != object)
+    at = &(*at)->next;
+  return at;
+}
+
+CUresult kiln__cpu_graphRetainUserObject(CUgraph graph, CUuserObject object,
+                                         unsigned int n, unsigned int flags)
+{
+  CUresult rc = valid(object, n);
+  kiln__held **at;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(graph, KILN__HANDLE_GRAPH) ||
+      (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&machine()->lock);
+  at = held_of(graph, object);
+  if (*at == NULL)
+    *at = kiln__calloc(&machine()->alloc, 1, sizeof **at);
+  if (*at != NULL) {
+    (*at)->object = object;
+    (*at)->n += n;
+    if ((flags & CU_GRAPH_USER_OBJECT_MOVE) == 0)
+      object->refs += n;
+  } else {
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  pthread_mutex_unlock(&machine()->lock);
+  return rc;
+}
+
+CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
+                                          unsigned int n)
+{
+  CUresult rc = valid(object, n);
+  kiln__held **at, *h;
+  bool last = false;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(graph, KILN__HANDLE_GRAPH))
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&machine()->lock);
+  at = held_of(graph, object);
+  h = *at;
+  if (h == NULL || h->n < n) {
+    rc = CUDA_ERROR_INVALID_VALUE;
+  } else {
+    h->n -= n;
+    if (h->n == 0) {
+      *at = h->next;
+      kiln__free(&machine()->alloc, h);
+    }
+    last = object_drop(object, n);
+  }
+  pthread_mutex_unlock(&machine()->lock);
+  if (last)
+    object_destroy(object);
+  return rc;
+}
+
+/* ---- Memory of alloc nodes ------------------------------------------------------ */
+
+CUresult kiln__graph_memory_new(kiln__graph_memory **out,
+                                const CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+  kiln__graph_memory *g = kiln__calloc(&machine()->alloc, 1, sizeof *g);
+  CUresult rc;
+
+  *out = NULL;
+  if (g == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = kiln__block_add(&g->address, KILN__RANGE_POOL,
+                       params->poolProps.location.id, NULL, params->bytesize);
+  if (rc != CUDA_SUCCESS) {
+    kiln__free(&machine()->alloc, g);
+    return rc;
+  }
+  atomic_init(&g->refs, 1);
+  atomic_init(&g->allocated, false);
+  g->params = *params;
+  g->params.accessDescs = NULL;
+  g->params.accessDescCount = 0;
+  g->params.dptr = g->address;
+  kiln__block_set_graph(g->address, g);
+  *out = g;
+  return CUDA_SUCCESS;
+}
+
+kiln__graph_memory *kiln__graph_memory_hold(kiln__graph_memory *memory)
+{
+  if (memory != NULL)
+    atomic_fetch_add(&memory->refs, 1);
+  return memory;
+}
+
+void kiln__graph_memory_drop(kiln__graph_memory *memory)
+{
+  if (memory == NULL || atomic_fetch_sub(&memory->refs, 1) != 1)
+    return;
+  kiln__block_remove(memory->address);
+  kiln__free(&machine()->alloc, memory);
+}

@@ -1,0 +1,44 @@
+/* init.c -- cuInit, versions, and whether anything may be called at all. */
+#include "streams.h"
+
+CUresult kiln__cpu_init(unsigned int flags)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUresult rc = CUDA_SUCCESS;
+
+  if (m == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (m->initialised && kiln__forked(&m->fork_guard))
+    return CUDA_ERROR_NOT_INITIALIZED;
+  if (flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&m->lock);
+  if (!m->initialised) {
+    if (m->isa == NULL)
+      m->isa = kiln__isa_best(m->opts.isa);
+    if (m->isa == NULL)
+      rc = CUDA_ERROR_SYSTEM_NOT_READY;
+    else
+      kiln__fork_guard_init(&m->fork_guard);
+    m->initialised = rc == CUDA_SUCCESS;
+  }
+  pthread_mutex_unlock(&m->lock);
+  return rc;
+}
+
+CUresult kiln__ready(void)
+{
+  kiln__machine *m = kiln__the_machine();
+
+  if (m == NULL || !m->initialised || kiln__forked(&m->fork_guard))
+    return CUDA_ERROR_NOT_INITIALIZED;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_driverGetVersion(int *version)
+{
+  if (version == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *version = KILN__DRIVER_VERSION;
+  return CUDA_SUCCESS;
+}

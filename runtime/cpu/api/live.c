@@ -1,0 +1,117 @@
+/* live.c -- the set of handles that exist. Open addressing, linear probing. */
+#include "machine.h"
+
+struct kiln__live_slot {
+  const void *p; /* NULL: never used; GONE: removed */
+  kiln__handle kind;
+};
+
+static const char gone_mark;
+#define GONE ((const void *)&gone_mark)
+
+static size_t start(const void *p, size_t capacity)
+{
+  uint64_t h = (uint64_t)(uintptr_t)p;
+
+  h = (h ^ (h >> 29)) * UINT64_C(0x9e3779b97f4a7c15);
+  return (size_t)(h >> 32) & (capacity - 1);
+}
+
+/* The slot of p, or the one where it would go. */
+static struct kiln__live_slot *slot_of(struct kiln__live_slot *slots,
+                                       size_t capacity, const void *p)
+{
+  struct kiln__live_slot *free_slot = NULL;
+
+  for (size_t i = start(p, capacity);; i = (i + 1) & (capacity - 1)) {
+    if (slots[i].p == p)
+      return &slots[i];
+    if (slots[i].p == GONE && free_slot == NULL)
+      free_slot = &slots[i];
+    if (slots[i].p == NULL)
+      return free_slot != NULL ? free_slot : &slots[i];
+  }
+}
+
+/* Keep at least half of the slots unused. */
+static bool make_room(kiln__machine *m)
+{
+  size_t capacity = 64;
+  struct kiln__live_slot *slots;
+
+  if ((m->live_used + m->live_gone + 1) * 2 <= m->live_capacity)
+    return true;
+  while (capacity < (m->live_used + 1) * 4)
+    capacity *= 2;
+  slots = kiln__calloc(&m->alloc, capacity, sizeof *slots);
+  if (slots == NULL)
+    return false;
+  for (size_t i = 0; i < m->live_capacity; i++) {
+    if (m->live[i].p != NULL && m->live[i].p != GONE)
+      *slot_of(slots, capacity, m->live[i].p) = m->live[i];
+  }
+  kiln__free(&m->alloc, m->live);
+  m->live = slots;
+  m->live_capacity = capacity;
+  m->live_gone = 0;
+  return true;
+}
+
+bool kiln__live_add(const void *p, kiln__handle kind)
+{
+  kiln__machine *m = kiln__the_machine();
+  struct kiln__live_slot *slot;
+  bool ok;
+
+  if (m == NULL || p == NULL)
+    return false;
+  pthread_mutex_lock(&m->live_lock);
+  ok = make_room(m);
+  if (ok) {
+    slot = slot_of(m->live, m->live_capacity, p);
+    if (slot->p == GONE)
+      m->live_gone--;
+    if (slot->p != p)
+      m->live_used++;
+    slot->p = p;
+    slot->kind = kind;
+  }
+  pthread_mutex_unlock(&m->live_lock);
+  return ok;
+}
+
+bool kiln__live(const void *p, kiln__handle kind)
+{
+  kiln__machine *m = kiln__the_machine();
+  bool live = false;
+
+  if (m == NULL || p == NULL || p == GONE)
+    return false;
+  pthread_mutex_lock(&m->live_lock);
+  if (m->live_capacity > 0) {
+    const struct kiln__live_slot *slot = slot_of(m->live, m->live_capacity, p);
+
+    live = slot->p == p && slot->kind == kind;
+  }
+  pthread_mutex_unlock(&m->live_lock);
+  return live;
+}
+
+void kiln__live_remove(const void *p)
+{
+  kiln__machine *m = kiln__the_machine();
+
+  if (m == NULL || p == NULL || p == GONE)
+    return;
+  pthread_mutex_lock(&m->live_lock);
+  if (m->live_capacity > 0) {
+    struct kiln__live_slot *slot = slot_of(m->live, m->live_capacity, p);
+
+    if (slot->p == p) {
+      slot->p = GONE;
+      m->live_used--;
+      m->live_gone++;
+    }
+  }
+  pthread_mutex_unlock(&m->live_lock);
+}

@@ -1,0 +1,87 @@
+/* machine.c -- the process's one machine, and what is known of its threads. */
+#include "streams.h"
+
+#include <stdlib.h>
+
+static kiln__machine the_machine;
+static pthread_once_t made = PTHREAD_ONCE_INIT;
+static pthread_key_t thread_key;
+static bool usable;
+
+static _Thread_local kiln__thread *this_thread;
+
+/* A thread ends: its default streams do when their work is done. */
+static void thread_gone(void *arg)
+{
+  kiln__thread *t = arg;
+
+  this_thread = NULL;
+  while (t->streams != NULL) {
+    kiln__thread_stream *own = t->streams;
+
+    t->streams = own->next;
+    if (kiln__ready() == CUDA_SUCCESS &&
+        kiln__live(own->stream, KILN__HANDLE_STREAM) &&
+        own->stream->context->id == own->context_id) {
+      kiln__live_remove(own->stream);
+      kiln__stream_end(own->stream);
+    }
+    kiln__free(&the_machine.alloc, own);
+  }
+  kiln__free(&the_machine.alloc, t->stack);
+  kiln__free(&the_machine.alloc, t);
+}
+
+static void make(void)
+{
+  kiln__machine *m = &the_machine;
+
+  kiln__allocator_default(&m->alloc);
+  kiln__opts_fill(&m->opts);
+  m->n_devices = m->opts.devices;
+  usable = pthread_mutex_init(&m->lock, NULL) == 0 &&
+           pthread_mutex_init(&m->live_lock, NULL) == 0 &&
+           pthread_mutex_init(&m->queue_lock, NULL) == 0 &&
+           pthread_cond_init(&m->queue_done, NULL) == 0 &&
+           pthread_key_create(&thread_key, thread_gone) == 0 &&
+           kiln__memory_create(&m->memory, &m->alloc) == KILN_OK &&
+           kiln__textures_create(&m->textures, &m->alloc) == KILN_OK;
+}
+
+kiln__machine *kiln__the_machine(void)
+{
+  pthread_once(&made, make);
+  return usable ? &the_machine : NULL;
+}
+
+uint64_t kiln__next_id(void)
+{
+  kiln__machine *m = &the_machine;
+  uint64_t id;
+
+  pthread_mutex_lock(&m->live_lock);
+  id = ++m->next_id;
+  pthread_mutex_unlock(&m->live_lock);
+  return id;
+}
+
+kiln__thread *kiln__this_thread(void)
+{
+  kiln__machine *m;
+  kiln__thread *t = this_thread;
+
+  if (t != NULL)
+    return t;
+  m = kiln__the_machine();
+  t = m != NULL ? kiln__calloc(&m->alloc, 1, sizeof *t) : NULL;
+  if (t == NULL)
+    return NULL;
+  t->mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+  t->id = kiln__next_id();
+  if (pthread_setspecific(thread_key, t) != 0) {
+    kiln__free(&m->alloc, t);
+    return NULL;
+  }
+  this_thread = t;
+  return t;
+}

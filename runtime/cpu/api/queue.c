@@ -1,0 +1,472 @@
+/* queue.c -- streams as queues of marks, each run by a host thread of its own.
+ *
+ * A mark may begin when it is the first of its stream, nothing of the stream
+ * runs, and every mark that it waits for is done. What a stream implies for
+ * others (the legacy stream) is expressed by such waits when work is added, so
+ * that nothing has to look at other streams later. */
+#include "streams.h"
+
+#include <signal.h>
+#include <stdlib.h>
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+/* ---- Marks ------------------------------------------------------------------- */
+
+static void drop_locked(kiln__mark *mark)
+{
+  if (mark == NULL || --mark->refs > 0)
+    return;
+  kiln__free(&machine()->alloc, mark->more);
+  kiln__free(&machine()->alloc, mark);
+}
+
+kiln__mark *kiln__mark_hold(kiln__mark *mark)
+{
+  if (mark != NULL) {
+    pthread_mutex_lock(&machine()->queue_lock);
+    mark->refs++;
+    pthread_mutex_unlock(&machine()->queue_lock);
+  }
+  return mark;
+}
+
+void kiln__mark_drop(kiln__mark *mark)
+{
+  if (mark == NULL)
+    return;
+  pthread_mutex_lock(&machine()->queue_lock);
+  drop_locked(mark);
+  pthread_mutex_unlock(&machine()->queue_lock);
+}
+
+bool kiln__mark_done(kiln__mark *mark)
+{
+  bool done;
+
+  pthread_mutex_lock(&machine()->queue_lock);
+  done = mark->done;
+  pthread_mutex_unlock(&machine()->queue_lock);
+  return done;
+}
+
+void kiln__mark_wait(kiln__mark *mark)
+{
+  kiln__machine *m = machine();
+
+  pthread_mutex_lock(&m->queue_lock);
+  mark->waiters++;
+  while (!mark->done)
+    pthread_cond_wait(&m->queue_done, &m->queue_lock);
+  mark->waiters--;
+  pthread_mutex_unlock(&m->queue_lock);
+}
+
+/* ---- Running --------------------------------------------------------------------- */
+
+static bool runnable(const struct CUstream_st *s)
+{
+  return s->first != NULL && !s->running && s->first->unmet == 0;
+}
+
+static void kick(CUstream s)
+{
+  if (runnable(s) || (s->ending && s->first == NULL))
+    pthread_cond_signal(&s->wake);
+}
+
+/* Free a stream that has ended; the caller may not touch it any more. */
+static void retire(CUstream s)
+{
+  CUcontext context = s->context;
+  CUstream *at = &context->streams;
+
+  if (!s->ending || s->first != NULL || s->running || s->has_thread)
+    return;
+  while (*at != NULL && *at != s)
+    at = &(*at)->next;
+  if (*at == s)
+    *at = s->next;
+  drop_locked(s->last);
+  pthread_cond_destroy(&s->wake);
+  kiln__free(&machine()->alloc, s->tips);
+  kiln__free(&machine()->alloc, s);
+  pthread_cond_broadcast(&machine()->queue_done);
+}
+
+static void run(kiln__mark *mark)
+{
+  kiln__work *work = mark->work;
+  CUcontext context = mark->stream->context;
+
+  if (work->always || atomic_load(&context->sticky) == CUDA_SUCCESS) {
+    CUresult rc = work->run(work, mark->stream);
+
+    if (rc != CUDA_SUCCESS)
+      kiln__stick(context, rc);
+  }
+  if (work->free != NULL)
+    work->free(work);
+}
+
+/* The mark is reached: tell those who wait. */
+static void reach(kiln__mark *mark)
+{
+  mark->done = true;
+  mark->time_ns = kiln__clock_ns();
+  for (kiln__edge *e = mark->edges; e != NULL; e = e->next) {
+    if (--e->later->unmet == 0)
+      kick(e->later->stream);
+  }
+  mark->edges = NULL;
+  if (mark->waiters > 0)
+    pthread_cond_broadcast(&machine()->queue_done);
+}
+
+kiln__mark *kiln__mark_new(void)
+{
+  kiln__mark *mark = kiln__calloc(&machine()->alloc, 1, sizeof *mark);
+
+  if (mark != NULL)
+    mark->refs = 1;
+  return mark;
+}
+
+void kiln__mark_reach(kiln__mark *mark)
+{
+  pthread_mutex_lock(&machine()->queue_lock);
+  if (!mark->done)
+    reach(mark);
+  pthread_mutex_unlock(&machine()->queue_lock);
+}
+
+/* The queue's mark is done. Its stream may be gone afterwards. */
+static void finish(kiln__mark *mark)
+{
+  CUstream s = mark->stream;
+
+  s->running = false;
+  mark->stream = NULL;
+  mark->work = NULL;
+  reach(mark);
+  drop_locked(mark);
+  kick(s);
+  retire(s);
+}
+
+static void *stream_thread(void *arg)
+{
+  CUstream s = arg;
+  kiln__machine *m = machine();
+  CUcontext context = s->context;
+
+  pthread_mutex_lock(&m->queue_lock);
+  for (;;) {
+    kiln__mark *mark;
+
+    while (!runnable(s) && !(s->ending && s->first == NULL && !s->running))
+      pthread_cond_wait(&s->wake, &m->queue_lock);
+    if (!runnable(s))
+      break;
+    mark = s->first;
+    s->first = mark->next;
+    s->running = true;
+    if (mark->work != NULL) {
+      pthread_mutex_unlock(&m->queue_lock);
+      run(mark);
+      pthread_mutex_lock(&m->queue_lock);
+    }
+    finish(mark); /* has_thread keeps the stream */
+  }
+  s->has_thread = false;
+  retire(s);
+  context->n_threads--;
+  pthread_cond_broadcast(&m->queue_done);
+  pthread_mutex_unlock(&m->queue_lock);
+  return NULL;
+}
+
+/* The program's signals are none of a stream thread's business. */
+static bool ensure_thread(CUstream s)
+{
+  pthread_attr_t attr;
+  pthread_t thread;
+  sigset_t all, old;
+  int rc;
+
+  if (s->has_thread)
+    return true;
+  if (pthread_attr_init(&attr) != 0)
+    return false;
+  pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+  sigfillset(&all);
+  pthread_sigmask(SIG_BLOCK, &all, &old);
+  rc = pthread_create(&thread, &attr, stream_thread, s);
+  pthread_sigmask(SIG_SETMASK, &old, NULL);
+  pthread_attr_destroy(&attr);
+  if (rc != 0)
+    return false;
+  s->has_thread = true;
+  s->context->n_threads++;
+  return true;
+}
+
+/* ---- Adding ---------------------------------------------------------------------- */
+
+/* Call fn for each mark of another stream that new work of `s` waits for. */
+static size_t each_implied(CUstream s, kiln__mark **out)
+{
+  CUcontext context = s->context;
+  size_t n = 0;
+
+  if (s->legacy) {
+    for (CUstream o = context->streams; o != NULL; o = o->next) {
+      if (o->blocking && o->last != NULL && !o->last->done) {
+        if (out != NULL)
+          out[n] = o->last;
+        n++;
+      }
+    }
+  } else if (s->blocking && context->legacy != NULL &&
+             context->legacy->last != NULL && !context->legacy->last->done) {
+    if (out != NULL)
+      out[n] = context->legacy->last;
+    n++;
+  }
+  return n;
+}
+
+static void link_after(kiln__mark *mark, kiln__mark *before)
+{
+  kiln__edge *e = mark->more != NULL ? &mark->more[mark->n_edges]
+                                     : &mark->own[mark->n_edges];
+
+  mark->n_edges++;
+  mark->unmet++;
+  e->later = mark;
+  e->next = before->edges;
+  before->edges = e;
+}
+
+/* Room for n edges, then the edges. */
+static bool link_all(kiln__mark *mark, CUstream s, kiln__mark *const *after,
+                     size_t n)
+{
+  const kiln_allocator *a = &machine()->alloc;
+  const size_t n_implied = each_implied(s, NULL);
+  kiln__mark *few[2], **implied = few;
+
+  if (n + n_implied > 2) {
+    mark->more = kiln__calloc(a, n + n_implied, sizeof *mark->more);
+    implied = kiln__calloc(a, n_implied + 1, sizeof *implied);
+    if (mark->more == NULL || implied == NULL) {
+      kiln__free(a, implied);
+      return false;
+    }
+  }
+  each_implied(s, implied);
+  for (size_t i = 0; i < n; i++) {
+    if (after[i] != NULL && !after[i]->done)
+      link_after(mark, after[i]);
+  }
+  for (size_t i = 0; i < n_implied; i++)
+    link_after(mark, implied[i]);
+  if (implied != few)
+    kiln__free(a, implied);
+  return true;
+}
+
+static bool must_wait(CUstream s, kiln__mark *const *after, size_t n)
+{
+  if (s->first != NULL || s->running || each_implied(s, NULL) > 0)
+    return true;
+  for (size_t i = 0; i < n; i++) {
+    if (after[i] != NULL && !after[i]->done)
+      return true;
+  }
+  return false;
+}
+
+static void become_last(CUstream s, kiln__mark *mark)
+{
+  drop_locked(s->last);
+  s->last = mark;
+  mark->refs++;
+}
+
+static void append(CUstream s, kiln__mark *mark)
+{
+  if (s->first == NULL)
+    s->first = mark;
+  else
+    s->tail->next = mark;
+  s->tail = mark;
+  kick(s);
+}
+
+/* Nothing is before it: run it in the caller's thread. */
+static void run_here(CUstream s, kiln__mark *mark)
+{
+  s->running = true;
+  if (mark->work != NULL) {
+    pthread_mutex_unlock(&machine()->queue_lock);
+    run(mark);
+    pthread_mutex_lock(&machine()->queue_lock);
+  }
+  finish(mark);
+}
+
+CUresult kiln__queue_add(CUstream stream, kiln__work *work, kiln__how how,
+                         kiln__mark *const *after, size_t n, kiln__mark **out)
+{
+  kiln__machine *m = machine();
+  kiln__mark *mark = kiln__calloc(&m->alloc, 1, sizeof *mark);
+  bool ok = mark != NULL, here;
+
+  if (ok) {
+    *mark = (kiln__mark){.refs = 1, .stream = stream, .work = work};
+    pthread_mutex_lock(&m->queue_lock);
+    here = (work == NULL || how == KILN__HERE) && !must_wait(stream, after, n);
+    ok = here || (ensure_thread(stream) && link_all(mark, stream, after, n));
+    if (ok) {
+      become_last(stream, mark);
+      if (out != NULL) {
+        mark->refs++;
+        *out = mark;
+      }
+      if (here)
+        run_here(stream, mark);
+      else
+        append(stream, mark);
+    } else {
+      drop_locked(mark);
+    }
+    pthread_mutex_unlock(&m->queue_lock);
+  }
+  if (!ok && work != NULL && work->free != NULL)
+    work->free(work);
+  return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* ---- Waiting for more than one ---------------------------------------------------- */
+
+kiln__mark **kiln__marks_of_context(CUcontext context, size_t *n)
+{
+  kiln__machine *m = machine();
+  kiln__mark **marks;
+  size_t most = 1;
+
+  *n = 0;
+  pthread_mutex_lock(&m->queue_lock);
+  for (CUstream s = context->streams; s != NULL; s = s->next)
+    most++;
+  marks = kiln__calloc(&m->alloc, most, sizeof *marks);
+  if (marks == NULL) {
+    *n = 1;
+  } else {
+    if (context->legacy != NULL && context->legacy->last != NULL)
+      marks[(*n)++] = context->legacy->last;
+    for (CUstream s = context->streams; s != NULL; s = s->next) {
+      if (s->last != NULL)
+        marks[(*n)++] = s->last;
+    }
+    for (size_t i = 0; i < *n; i++)
+      marks[i]->refs++;
+  }
+  pthread_mutex_unlock(&m->queue_lock);
+  return marks;
+}
+
+kiln__mark **kiln__marks_of_stream(CUstream stream, size_t *n)
+{
+  kiln__machine *m = machine();
+  kiln__mark **marks;
+
+  pthread_mutex_lock(&m->queue_lock);
+  *n = each_implied(stream, NULL);
+  marks = kiln__calloc(&m->alloc, *n + 1, sizeof *marks);
+  if (marks != NULL) {
+    each_implied(stream, marks);
+    if (stream->last != NULL)
+      marks[(*n)++] = stream->last;
+    for (size_t i = 0; i < *n; i++)
+      marks[i]->refs++;
+  } else {
+    *n = 1;
+  }
+  pthread_mutex_unlock(&m->queue_lock);
+  return marks;
+}
+
+void kiln__marks_wait(kiln__mark **marks, size_t n)
+{
+  for (size_t i = 0; marks != NULL && i < n; i++) {
+    kiln__mark_wait(marks[i]);
+    kiln__mark_drop(marks[i]);
+  }
+  kiln__free(&machine()->alloc, marks);
+}
+
+/* ---- Life -------------------------------------------------------------------------- */
+
+CUresult kiln__stream_make(CUstream *out, CUcontext context, unsigned flags,
+                           int priority)
+{
+  kiln__machine *m = machine();
+  CUstream s = kiln__calloc(&m->alloc, 1, sizeof *s);
+
+  *out = NULL;
+  if (s == NULL || pthread_cond_init(&s->wake, NULL) != 0) {
+    kiln__free(&m->alloc, s);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  s->context = context;
+  s->id = kiln__next_id();
+  s->flags = flags;
+  s->priority = priority;
+  s->blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
+  pthread_mutex_lock(&m->queue_lock);
+  s->next = context->streams;
+  context->streams = s;
+  pthread_mutex_unlock(&m->queue_lock);
+  *out = s;
+  return CUDA_SUCCESS;
+}
+
+void kiln__stream_end(CUstream stream)
+{
+  kiln__machine *m = machine();
+
+  pthread_mutex_lock(&m->queue_lock);
+  stream->ending = true;
+  kick(stream);
+  retire(stream);
+  pthread_mutex_unlock(&m->queue_lock);
+}
+
+void kiln__end_streams(CUcontext context)
+{
+  kiln__machine *m = machine();
+  CUstream next;
+
+  pthread_mutex_lock(&m->queue_lock);
+  if (context->legacy != NULL) {
+    context->legacy->next = context->streams;
+    context->streams = context->legacy;
+    context->legacy = NULL;
+  }
+  for (CUstream s = context->streams; s != NULL; s = next) {
+    next = s->next;
+    kiln__live_remove(s);
+    s->legacy = false;
+    s->ending = true;
+    kick(s);
+    retire(s);
+  }
+  while (context->n_threads > 0 || context->streams != NULL)
+    pthread_cond_wait(&m->queue_done, &m->queue_lock);
+  pthread_mutex_unlock(&m->queue_lock);
+}

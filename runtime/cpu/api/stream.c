@@ -1,0 +1,434 @@
+/* stream.c -- streams as the API shows them. */
+#include "context.h"
+#include "graph.h"
+
+/* ---- Handles -------------------------------------------------------------------- */
+
+/* The calling thread's own default stream in `context`, made at first use. */
+static CUresult own_stream(CUcontext context, CUstream *out)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__thread *t = kiln__this_thread();
+  kiln__thread_stream *own;
+  CUresult rc;
+
+  if (t == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  for (own = t->streams; own != NULL; own = own->next) {
+    if (own->context_id == context->id &&
+        kiln__live(own->stream, KILN__HANDLE_STREAM) &&
+        own->stream->context == context) {
+      *out = own->stream;
+      return CUDA_SUCCESS;
+    }
+  }
+  own = kiln__calloc(&m->alloc, 1, sizeof *own);
+  if (own == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = kiln__stream_make(&own->stream, context, 0, 0);
+  if (rc == CUDA_SUCCESS && !kiln__live_add(own->stream, KILN__HANDLE_STREAM)) {
+    kiln__stream_end(own->stream);
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (rc != CUDA_SUCCESS) {
+    kiln__free(&m->alloc, own);
+    return rc;
+  }
+  own->stream->per_thread = true;
+  own->context_id = context->id;
+  own->next = t->streams;
+  t->streams = own;
+  *out = own->stream;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__stream_of(CUcontext context, CUstream handle, CUstream *out)
+{
+  const kiln__thread *t = kiln__this_thread();
+
+  *out = NULL;
+  if (t == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (handle == NULL)
+    handle = t->per_thread > 0 ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+  if (handle == CU_STREAM_LEGACY) {
+    *out = context->legacy;
+    return CUDA_SUCCESS;
+  }
+  if (handle == CU_STREAM_PER_THREAD)
+    return own_stream(context, out);
+  if (!kiln__live(handle, KILN__HANDLE_STREAM))
+    return CUDA_ERROR_INVALID_HANDLE;
+  *out = handle;
+  return CUDA_SUCCESS;
+}
+
+/* Current context and a stream of the program. */
+static CUresult current_stream(CUstream handle, CUcontext *context,
+                               CUstream *out)
+{
+  CUresult rc = kiln__current(context);
+
+  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(*context, handle, out);
+}
+
+/* ---- Work ------------------------------------------------------------------------- */
+
+static void drop_work(kiln__work *work)
+{
+  if (work != NULL && work->free != NULL)
+    work->free(work);
+}
+
+static CUresult enqueue(CUcontext context, CUstream handle, kiln__work *work,
+                        bool wait)
+{
+  CUstream s;
+  CUresult rc = kiln__stream_of(context, handle, &s);
+  kiln__mark *mark = NULL;
+  bool taken = false;
+
+  if (rc == CUDA_SUCCESS && work->kind == KILN__WORK_KERNEL &&
+      s->context != context)
+    rc = CUDA_ERROR_INVALID_HANDLE;
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__capture_work(s, work, wait, &taken);
+  if (rc == CUDA_SUCCESS && !taken)
+    rc = atomic_load(&s->context->sticky);
+  if (rc != CUDA_SUCCESS)
+    drop_work(work);
+  if (rc != CUDA_SUCCESS || taken)
+    return rc;
+  rc = kiln__queue_add(s, work, wait ? KILN__HERE : KILN__LATER, NULL, 0,
+                       wait ? &mark : NULL);
+  if (mark == NULL)
+    return rc;
+  kiln__mark_wait(mark);
+  kiln__mark_drop(mark);
+  return atomic_load(&context->sticky);
+}
+
+CUresult kiln__enqueue(CUcontext context, CUstream stream, kiln__work *work)
+{
+  return enqueue(context, stream, work, false);
+}
+
+CUresult kiln__enqueue_and_wait(CUcontext context, CUstream stream,
+                                kiln__work *work)
+{
+  return enqueue(context, stream, work, true);
+}
+
+CUresult kiln__wait_context(CUcontext context)
+{
+  size_t n;
+  kiln__mark **marks = kiln__marks_of_context(context, &n);
+
+  if (marks == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__marks_wait(marks, n);
+  if (context->out != NULL)
+    kiln__out_flush(context->out);
+  return atomic_load(&context->sticky);
+}
+
+/* ---- Life ------------------------------------------------------------------------- */
+
+CUresult kiln__cpu_streamCreateWithPriority(CUstream *stream,
+                                            unsigned int flags, int priority)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (stream == NULL || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (priority > 0)
+    priority = 0;
+  if (priority < KILN__GREATEST_PRIORITY)
+    priority = KILN__GREATEST_PRIORITY;
+  rc = kiln__stream_make(&s, context, flags, priority);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live_add(s, KILN__HANDLE_STREAM)) {
+    kiln__stream_end(s);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *stream = s;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_streamCreate(CUstream *stream, unsigned int flags)
+{
+  return kiln__cpu_streamCreateWithPriority(stream, flags, 0);
+}
+
+CUresult kiln__cpu_streamDestroy(CUstream stream)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (stream == NULL || stream == CU_STREAM_LEGACY ||
+      stream == CU_STREAM_PER_THREAD ||
+      !kiln__live(stream, KILN__HANDLE_STREAM) || stream->per_thread)
+    return CUDA_ERROR_INVALID_HANDLE;
+  kiln__capture_forget(stream);
+  kiln__live_remove(stream);
+  kiln__stream_end(stream);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_streamSynchronize(CUstream stream)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = current_stream(stream, &context, &s);
+  kiln__mark **marks;
+  size_t n;
+
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__capture_sync(s);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  marks = kiln__marks_of_stream(s, &n);
+  if (marks == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__marks_wait(marks, n);
+  kiln__out_flush(s->context->out);
+  kiln__pools_settle(s->context);
+  return atomic_load(&s->context->sticky);
+}
+
+CUresult kiln__cpu_streamQuery(CUstream stream)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = current_stream(stream, &context, &s);
+  kiln__mark **marks;
+  bool done = true;
+  size_t n;
+
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__capture_sync(s);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  marks = kiln__marks_of_stream(s, &n);
+  if (marks == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  for (size_t i = 0; i < n; i++) {
+    done = done && kiln__mark_done(marks[i]);
+    kiln__mark_drop(marks[i]);
+  }
+  kiln__free(&kiln__the_machine()->alloc, marks);
+  rc = atomic_load(&s->context->sticky);
+  if (rc == CUDA_SUCCESS && !done)
+    return CUDA_ERROR_NOT_READY;
+  return rc;
+}
+
+CUresult kiln__cpu_ctxSynchronize(void)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__capture_sync_context(context);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = kiln__wait_context(context);
+  kiln__pools_settle(context);
+  return rc;
+}
+
+CUresult kiln__cpu_ctxSynchronizeV2(CUcontext context)
+{
+  CUcontext current, c;
+  CUresult rc = kiln__context_of(context, &c);
+
+  if (context == NULL)
+    return kiln__cpu_ctxSynchronize();
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = kiln__current(&current);
+  if (rc == CUDA_ERROR_NOT_PERMITTED)
+    return rc;
+  rc = kiln__capture_sync_context(c);
+  return rc != CUDA_SUCCESS ? rc : kiln__wait_context(c);
+}
+
+/* ---- Questions ---------------------------------------------------------------------- */
+
+CUresult kiln__cpu_streamGetCtx(CUstream stream, CUcontext *context)
+{
+  CUcontext current;
+  CUstream s;
+  CUresult rc = current_stream(stream, &current, &s);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (context == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *context = s->context;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_streamGetCtxV2(CUstream stream, CUcontext *context,
+                                  CUgreenCtx *green)
+{
+  CUresult rc;
+
+  if (context == NULL && green == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (context != NULL) {
+    rc = kiln__cpu_streamGetCtx(stream, context);
+    if (rc != CUDA_SUCCESS)
+      return rc;
+  }
+  if (green != NULL)
+    *green = NULL;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_streamGetDevice(CUstream stream, CUdevice *device)
+{
+  CUcontext context;
+  CUresult rc;
+
+  if (device == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__cpu_streamGetCtx(stream, &context);
+  if (rc == CUDA_SUCCESS)
+    *device = context->device;
+  return rc;
+}
+
+CUresult kiln__cpu_streamGetId(CUstream stream, unsigned long long *id)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = current_stream(stream, &context, &s);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (id == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *id = s->id;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_streamGetPriority(CUstream stream, int *priority)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = current_stream(stream, &context, &s);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (priority == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *priority = s->priority;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_streamGetFlags(CUstream stream, unsigned int *flags)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = current_stream(stream, &context, &s);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *flags = s->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (least != NULL)
+    *least = 0;
+  if (greatest != NULL)
+    *greatest = KILN__GREATEST_PRIORITY;
+  return CUDA_SUCCESS;
+}
+
+/* Only the synchronisation policy and the priority can be set, and neither
+ * changes anything here. */
+CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
+                                      const CUstreamAttrValue *value)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = current_stream(stream, &context, &s);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+  case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    return CUDA_SUCCESS;
+  case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    s->policy = value->syncPolicy;
+    return CUDA_SUCCESS;
+  case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    s->priority = value->priority;
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult kiln__cpu_streamGetAttribute(CUstream stream, CUstreamAttrID attribute,
+                                      CUstreamAttrValue *value)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = current_stream(stream, &context, &s);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *value = (CUstreamAttrValue){{0}};
+  switch (attribute) {
+  case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    return CUDA_SUCCESS;
+  case CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY:
+    value->syncPolicy = s->policy;
+    return CUDA_SUCCESS;
+  case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    value->priority = s->priority;
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult kiln__cpu_streamCopyAttributes(CUstream to, CUstream from)
+{
+  CUcontext context;
+  CUstream t, f;
+  CUresult rc = current_stream(to, &context, &t);
+
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__stream_of(context, from, &f);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  t->policy = f->policy;
+  return CUDA_SUCCESS;
+}
