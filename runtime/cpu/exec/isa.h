@@ -10,11 +10,19 @@
 
 #include "warp.h"
 
+/* What run_its and run_lock_step say about a warp. */
+enum {
+  KILN__WARP_RUNNING = 0, /* used up its share */
+  KILN__WARP_WAITING,     /* at a barrier, or all groups wait for others */
+  KILN__WARP_DONE,
+  KILN__WARP_FAULT
+};
+
 typedef struct kiln__isa {
   const char *name; /* "x86-64-v3" */
   kiln__handler *handlers[KILN__N_OPS];
   /* Run one warp until it ends, waits, faults or has issued `*left` warp
-   * instructions; subtracts what it issued. See run/run.h. */
+   * instructions; subtracts what it issued. KILN__WARP_*. */
   int (*run_its)(kiln__warp *w, uint64_t *left);
   int (*run_lock_step)(kiln__warp *w, uint64_t *left);
   /* Make `mask` the active lanes. */

@@ -1,4 +1,6 @@
-/* schedule.h -- the two inner loops, built for each instruction set. */
+/* schedule.h -- the two inner loops, built for each instruction set, and what
+ * they share with run/: frames of calls, groups of lanes, the lock-step stack,
+ * and the slow paths that need no instruction set. */
 #ifndef KILN_CPU_SCHEDULE_H
 #define KILN_CPU_SCHEDULE_H
 
@@ -8,5 +10,146 @@ int KILN__ISA_NAME(run_its)(kiln__warp *w, uint64_t *left);
 int KILN__ISA_NAME(run_lock_step)(kiln__warp *w, uint64_t *left);
 void KILN__ISA_NAME(set_mask)(kiln__warp *w, uint32_t mask);
 uint32_t KILN__ISA_NAME(predicate)(const kiln__warp *w, int32_t slot);
+/* exec/trace.c */
+void KILN__ISA_NAME(traced)(kiln__warp *w, const kiln__insn *in);
+
+typedef struct kiln__frame kiln__frame;
+
+/* in->sub of barriers of the block and of the cluster. */
+enum {
+  KILN__BAR_SYNC = 0,
+  KILN__BAR_ARRIVE,
+  KILN__BAR_POPC,
+  KILN__BAR_AND,
+  KILN__BAR_OR
+};
+enum { KILN__CLUSTER_ARRIVE = 0, KILN__CLUSTER_WAIT };
+
+/* Registers of one function for the lanes of a warp that are in one call of it.
+ * Lanes that call apart have a frame each. */
+struct kiln__frame {
+  uint8_t *regs; /* 64-byte aligned */
+  const kiln__code *code;
+  kiln__tally *tally;
+  kiln__frame *parent; /* NULL: the kernel's own */
+  kiln__frame *next;   /* of the free ones */
+  kiln__frame *made;   /* all of a worker, to be freed */
+  const kiln__call *call;
+  uint32_t resume; /* pc in the parent */
+  uint32_t lanes;  /* neither returned nor exited */
+  uint32_t depth;
+  uint32_t local_at;  /* part of the stack: from here */
+  uint32_t local_top; /* to here; alloca moves it */
+  uint32_t filled_warp;
+  uint64_t filled_block; /* number + 1 for which constants are filled in */
+};
+
+/* Why lanes do not run. */
+typedef enum kiln__wait {
+  KILN__READY = 0,
+  KILN__AT_SYNC,    /* for the members of a mask */
+  KILN__AT_BARRIER, /* of the block */
+  KILN__AT_CLUSTER
+} kiln__wait;
+
+/* Lanes with one pc in one frame. */
+typedef struct kiln__group {
+  kiln__frame *frame;
+  uint32_t pc, mask;
+  uint32_t wants; /* AT_SYNC: member mask; AT_BARRIER: its number */
+  uint32_t stamp; /* when it was chosen last */
+  kiln__wait wait;
+  bool ran; /* since the last look for livelocks */
+} kiln__group;
+
+/* An entry of the lock-step stack. */
+typedef struct kiln__entry {
+  kiln__frame *frame;
+  uint32_t pc, mask;
+  uint32_t join; /* pc at which it is popped; UINT32_MAX: never */
+} kiln__entry;
+
+enum { KILN__NO_JOIN = -1, KILN__MAX_YIELDS = 64, KILN__TURNS = 64 };
+
+typedef struct kiln__schedule {
+  kiln__frame *frame; /* of the running lanes */
+  kiln__frame *entry; /* kept from block to block */
+  uint8_t *stack;     /* lane 0's stack; stride as in the warp */
+  int status;         /* KILN__WARP_*: as the loop left it, or as a barrier
+                         changed it */
+  bool traced;        /* changes of memory are noted in `changed` */
+  bool changed;
+  bool check_sync;
+  uint32_t yields; /* since the start of its share */
+  uint32_t began;  /* lanes that ever existed */
+  uint64_t random; /* 0: no permutation */
+  /* independent lanes */
+  kiln__group group[KILN__WARP + 1];
+  uint32_t n_groups, current;
+  uint32_t meet;  /* next pc of another group ahead in the same frame */
+  uint32_t turns; /* back-branches until another group has its turn */
+  uint32_t stamps;
+  bool others; /* are ready */
+  bool fair;   /* the present group was chosen by age */
+  /* lock-step */
+  kiln__entry *stacked;
+  uint32_t n_stacked, max_stacked;
+  kiln__wait wait;
+  uint32_t wants;
+  /* cluster barrier: lanes that arrived and have not waited, and in which
+   * phase */
+  uint32_t cluster_in, cluster_odd;
+  /* livelocks: state when last saved, and whether it came again */
+  uint64_t saved;
+  bool repeats;
+} kiln__schedule;
+
+static inline kiln__schedule *kiln__schedule_of(const kiln__warp *w)
+{
+  return w->schedule;
+}
+
+/* ---- Slow paths, in run/ ------------------------------------------------------ */
+
+/* A call by `mask` of the lanes in `from`. *out: the callee's frame, or NULL if
+ * the call is done (the system's functions). False: fault. */
+bool kiln__call_enter(kiln__warp *w, kiln__frame *from, const kiln__insn *in,
+                      uint32_t callee, uint32_t mask, kiln__frame **out);
+/* Results of lanes that return; they leave `f`, which goes when empty. */
+void kiln__call_leave(kiln__warp *w, kiln__frame *f, uint32_t mask);
+/* Number of the function at an address; UINT32_MAX: none. */
+uint32_t kiln__call_number(const kiln__warp *w, uint64_t address);
+/* Lanes end: they leave all frames from `f` up, the block and its barriers. */
+void kiln__lanes_exit(kiln__warp *w, kiln__frame *f, uint32_t mask);
+/* Lanes of `f` come to a barrier; the caller has noted before that they wait.
+ * The last to come lets all go on: READY, one instruction further. */
+void kiln__barrier_arrive(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
+                          uint32_t number, uint32_t mask);
+/* barrier.cluster: false: they have to wait. */
+bool kiln__cluster_step(kiln__warp *w, const kiln__insn *in, uint32_t mask);
+/* Room for 2 * KILN__WARP + 2 more entries. False: no memory (faulted). */
+bool kiln__stack_room(kiln__warp *w, const kiln__insn *in);
+/* A .sync instruction was passed by `mask` of `wanted`. */
+void kiln__warp_synced(kiln__warp *w, const kiln__insn *in, uint32_t mask,
+                       uint32_t wanted);
+/* Make `f` the running frame. */
+static inline void kiln__frame_use(kiln__warp *w, kiln__frame *f)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+
+  s->frame = f;
+  w->regs = f->regs;
+  w->tally = f->tally;
+  w->local_at = f->local_at;
+  w->local = s->stack + f->local_at;
+}
+
+static inline uint64_t kiln__schedule_random(kiln__schedule *s)
+{
+  s->random ^= s->random << 13;
+  s->random ^= s->random >> 7;
+  s->random ^= s->random << 17;
+  return s->random;
+}
 
 #endif

@@ -10,14 +10,6 @@
 
 #include "../exec/isa.h"
 
-/* What kiln__isa.run_* say about a warp. */
-enum {
-  KILN__WARP_RUNNING = 0, /* used up its share */
-  KILN__WARP_WAITING,     /* at a barrier, or all groups wait for others */
-  KILN__WARP_DONE,
-  KILN__WARP_FAULT
-};
-
 typedef struct kiln__launch {
   const kiln__program *program;
   const kiln__code *code;
@@ -63,9 +55,9 @@ kiln__out_create(kiln__out **out, const kiln_allocator *a, size_t capacity,
 void kiln__out_add(kiln__out *out, const char *text, size_t size);
 void kiln__out_flush(kiln__out *out);
 void kiln__out_free(kiln__out *out);
-/* Format as device printf does: `args` in 8-byte slots, %s strings read
- * through `memory`. */
-void kiln__out_printf(kiln__out *out, kiln__warp *w, int lane, uint64_t format,
-                      uint64_t args);
+/* Format as device printf does: `args` lie as in a struct, strings are read
+ * through the grid's memory. Number of arguments; -1: no format. */
+int kiln__out_printf(kiln__out *out, kiln__warp *w, int lane, uint64_t format,
+                     uint64_t args);
 
 #endif

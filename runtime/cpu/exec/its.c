@@ -1,0 +1,697 @@
+/* its.c -- independent thread scheduling: groups of lanes by (frame, pc).
+ *
+ * The group at the lowest pc of the deepest call runs, so that lanes meet again
+ * as early as they can; a group that keeps branching backwards gives others
+ * their turn, so that all make progress. Groups wait at .sync instructions for
+ * the lanes that the member mask names. */
+#include "schedule.h"
+
+#define KILN__PREDICATE KILN__ISA_NAME(predicate)
+#define KILN__SET_MASK KILN__ISA_NAME(set_mask)
+
+static uint32_t guard_mask(const kiln__warp *w, const kiln__insn *in)
+{
+  uint32_t mask;
+
+  if (in->guard < 0)
+    return w->mask;
+  mask = KILN__PREDICATE(w, in->guard);
+  return ((in->flags & KILN__GUARD_NOT) != 0 ? ~mask : mask) & w->mask;
+}
+
+static void remove_group(kiln__schedule *s, uint32_t at)
+{
+  s->group[at] = s->group[--s->n_groups];
+}
+
+static void add_group(kiln__schedule *s, kiln__frame *f, uint32_t pc,
+                      uint32_t mask)
+{
+  s->group[s->n_groups++] =
+      (kiln__group){.frame = f, .pc = pc, .mask = mask, .stamp = s->stamps};
+}
+
+/* Ready groups of one frame and pc become one. */
+static void merge_groups(kiln__schedule *s)
+{
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    kiln__group *const g = &s->group[i];
+
+    for (uint32_t j = i + 1; j < s->n_groups; j++) {
+      const kiln__group *const other = &s->group[j];
+
+      if (other->frame != g->frame || other->pc != g->pc ||
+          other->wait != KILN__READY || g->wait != KILN__READY)
+        continue;
+      g->mask |= other->mask;
+      g->stamp =
+          other->stamp - g->stamp > UINT32_MAX / 2 ? other->stamp : g->stamp;
+      if (s->current == j)
+        s->current = i;
+      else if (s->current == s->n_groups - 1)
+        s->current = j;
+      remove_group(s, j--);
+    }
+  }
+}
+
+static bool before(const kiln__group *a, const kiln__group *b)
+{
+  if (a->frame != b->frame && a->frame->depth != b->frame->depth)
+    return a->frame->depth > b->frame->depth;
+  return a->pc < b->pc;
+}
+
+/* The ready group to run next, or n_groups. `aged`: the one that has waited
+ * longest, other than the present one. */
+static uint32_t choose(kiln__schedule *s, bool aged)
+{
+  uint32_t best = s->n_groups, ready = 0;
+
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    const kiln__group *const g = &s->group[i];
+
+    if (g->wait != KILN__READY)
+      continue;
+    ready++;
+    if (aged && i == s->current)
+      continue;
+    if (best == s->n_groups ||
+        (aged ? g->stamp - s->group[best].stamp > UINT32_MAX / 2
+              : before(g, &s->group[best])))
+      best = i;
+  }
+  s->others = ready > 1;
+  if (s->random != 0 && ready > 1) { /* any order is right */
+    uint32_t skip = (uint32_t)(kiln__schedule_random(s) >> 32) % ready;
+
+    for (best = 0; s->group[best].wait != KILN__READY || skip-- != 0; best++) {
+    }
+  }
+  return best;
+}
+
+/* The next pc at which other lanes of this frame wait to be met. */
+static uint32_t next_meeting(const kiln__schedule *s, uint32_t pc)
+{
+  const kiln__frame *const f = s->group[s->current].frame;
+  uint32_t meet = UINT32_MAX;
+
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    const kiln__group *const g = &s->group[i];
+
+    if (i != s->current && g->frame == f && g->wait == KILN__READY &&
+        g->pc >= pc && g->pc < meet)
+      meet = g->pc;
+  }
+  return meet;
+}
+
+static void use_group(kiln__warp *w, kiln__schedule *s, uint32_t at)
+{
+  kiln__group *const g = &s->group[at];
+
+  s->current = at;
+  g->stamp = ++s->stamps;
+  g->ran = true;
+  kiln__frame_use(w, g->frame);
+  KILN__SET_MASK(w, g->mask);
+  s->meet = s->others ? next_meeting(s, g->pc) : UINT32_MAX;
+}
+
+/* Choose who runs; false: nobody is ready. */
+static bool pick(kiln__warp *w, kiln__schedule *s)
+{
+  uint32_t at;
+
+  if (s->n_groups > 1) {
+    if (s->random == 0 || (kiln__schedule_random(s) & 3) != 0)
+      merge_groups(s);
+    if (s->fair && s->current < s->n_groups &&
+        s->group[s->current].wait == KILN__READY) {
+      at = s->current;
+      s->others = true; /* or so: costs a turn at most */
+    } else {
+      s->fair = false;
+      at = choose(s, false);
+    }
+  } else {
+    at = s->n_groups == 1 && s->group[0].wait == KILN__READY ? 0 : s->n_groups;
+    s->others = false;
+    s->fair = false;
+  }
+  if (at == s->n_groups)
+    return false;
+  use_group(w, s, at);
+  return true;
+}
+
+/* The present group's turns are over. */
+static void rotate(kiln__warp *w, kiln__schedule *s)
+{
+  uint32_t at = UINT32_MAX;
+
+  s->turns = KILN__TURNS;
+  if (s->random != 0)
+    s->turns = 1 + (uint32_t)(kiln__schedule_random(s) >> 32) % KILN__TURNS;
+  merge_groups(s);
+  if (!s->fair) {
+    at = choose(s, true);
+    s->fair = at < s->n_groups;
+  } else {
+    s->fair = false;
+  }
+  if (!s->fair)
+    at = choose(s, false);
+  use_group(w, s, at);
+}
+
+/* ---- Waiting for the members of a mask ----------------------------------------- */
+
+/* Both wait at what can let them go on together. */
+static bool same_sync(const kiln__group *a, const kiln__group *b)
+{
+  const kiln__code *const ca = a->frame->code, *const cb = b->frame->code;
+
+  if (ca == cb && a->pc == b->pc)
+    return true;
+  return ca->insns[a->pc].op == KILN__OP_bar_warp_sync &&
+         cb->insns[b->pc].op == KILN__OP_bar_warp_sync;
+}
+
+enum { SPARE_SLOTS = 7 };
+
+static void copy_lanes(uint8_t *to, const uint8_t *from, uint32_t mask,
+                       size_t bytes)
+{
+  for (; mask != 0; mask &= mask - 1) {
+    const size_t at = (size_t)__builtin_ctz(mask) * bytes;
+
+    memcpy(to + at, from + at, bytes);
+  }
+}
+
+/* Lanes of several frames execute one instruction: through a frame of operands
+ * only, gathered and given back. */
+static void run_across(kiln__warp *w, const kiln__insn *in,
+                       kiln__group *const *groups, uint32_t n, uint32_t mask)
+{
+  _Alignas(64) uint8_t spare[SPARE_SLOTS * 256];
+  const int32_t from[] = {in->a, in->b, in->c, in->e};
+  kiln__insn across = *in;
+  int32_t *const to[] = {&across.a, &across.b, &across.c, &across.e};
+  uint8_t *const regs = w->regs;
+
+  memset(spare, 0, sizeof spare);
+  for (int32_t i = 0; i < 4; i++) {
+    const size_t bytes =
+        i == 0 && (in->type == KILN__B64 || in->type == KILN__U64) ? 8 : 4;
+
+    if (from[i] < 0)
+      continue;
+    *to[i] = i * 256;
+    for (uint32_t k = 0; k < n; k++)
+      copy_lanes(spare + i * 256, groups[k]->frame->regs + from[i],
+                 groups[k]->mask, bytes);
+  }
+  across.d = in->d < 0 ? -1 : 4 * 256;
+  across.d2 = in->d2 < 0 ? -1 : 5 * 256;
+  w->regs = spare;
+  KILN__SET_MASK(w, mask);
+  in->fn(w, &across);
+  w->regs = regs;
+  for (uint32_t k = 0; k < n; k++) {
+    if (in->d >= 0)
+      copy_lanes(groups[k]->frame->regs + in->d, spare + across.d,
+                 groups[k]->mask, 4);
+    if (in->d2 >= 0)
+      copy_lanes(groups[k]->frame->regs + in->d2, spare + across.d2,
+                 groups[k]->mask, 4);
+  }
+}
+
+/* All are there: execute, and go on behind. */
+static void pass_sync(kiln__warp *w, kiln__schedule *s, kiln__group **groups,
+                      uint32_t n, uint32_t mask)
+{
+  const kiln__group *const first = groups[0];
+  const kiln__insn *const in = &first->frame->code->insns[first->pc];
+  bool one_frame = true;
+
+  for (uint32_t i = 1; i < n; i++)
+    one_frame = one_frame && groups[i]->frame == first->frame;
+  kiln__frame_use(w, first->frame);
+  if (w->tally != NULL) {
+    w->tally[in->index].issued++;
+    w->tally[in->index].lanes += (unsigned)__builtin_popcount(mask);
+  }
+  if (one_frame) {
+    KILN__SET_MASK(w, mask);
+    in->fn(w, in);
+  } else if (in->op != KILN__OP_bar_warp_sync) {
+    run_across(w, in, groups, n, mask);
+  }
+  if (w->watched || s->check_sync)
+    kiln__warp_synced(w, in, mask, first->wants);
+  for (uint32_t i = 0; i < n; i++) {
+    groups[i]->wait = KILN__READY;
+    groups[i]->pc++;
+  }
+}
+
+/* Let group `at` and its like go on if nobody is missing. */
+static bool try_sync(kiln__warp *w, kiln__schedule *s, uint32_t at)
+{
+  kiln__group *found[KILN__WARP + 1];
+  const kiln__group *const g = &s->group[at];
+  uint32_t n = 0, mask = 0;
+
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    kiln__group *const other = &s->group[i];
+
+    if (other->wait != KILN__AT_SYNC || other->wants != g->wants ||
+        !same_sync(g, other))
+      continue;
+    found[n++] = other;
+    mask |= other->mask;
+  }
+  if ((g->wants & w->live & ~mask) != 0)
+    return false;
+  pass_sync(w, s, found, n, mask);
+  return true;
+}
+
+static void try_all_syncs(kiln__warp *w, kiln__schedule *s)
+{
+  for (uint32_t i = 0; i < s->n_groups && !w->fault; i++) {
+    if (s->group[i].wait == KILN__AT_SYNC)
+      try_sync(w, s, i);
+  }
+}
+
+/* .aligned forms name no members: the whole warp. */
+static const uint32_t *members_of(const kiln__warp *w, const kiln__insn *in)
+{
+  static const _Alignas(64) uint32_t everybody[KILN__WARP] = {
+      ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u,
+      ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u,
+      ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u};
+
+  return in->e < 0 ? everybody : KILN__SLOT(const uint32_t, in->e);
+}
+
+/* The quick case: everybody named, and nobody else, is here. */
+static bool all_here(const kiln__warp *w, const kiln__schedule *s,
+                     const kiln__insn *in)
+{
+  const uint32_t *const e = members_of(w, in);
+  const uint32_t members = e[__builtin_ctz(w->mask)];
+  uint32_t differs = 0;
+
+  if (in->guard >= 0 || (members & w->live) != w->mask ||
+      (s->check_sync && (members & ~w->live & s->began) != 0))
+    return false;
+  for (int i = 0; i < KILN__WARP; i++)
+    differs |= (e[i] ^ members) & w->lane[i];
+  return differs == 0;
+}
+
+/* The present group is at a .sync instruction: one group a mask, then wait. */
+static void begin_sync(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  kiln__group *g = &s->group[s->current];
+  const uint32_t *const e = members_of(w, in);
+  const uint32_t here = guard_mask(w, in), skip = g->mask & ~here;
+  kiln__frame *const f = g->frame;
+  const uint32_t pc = g->pc;
+  uint32_t rest = here;
+
+  if (w->tally != NULL) { /* counted when it is executed */
+    w->tally[pc].issued--;
+    w->tally[pc].lanes -= (unsigned)__builtin_popcount(g->mask);
+  }
+  remove_group(s, s->current);
+  s->current = s->n_groups;
+  if (skip != 0)
+    add_group(s, f, pc + 1, skip);
+  while (rest != 0) {
+    const uint32_t members = e[__builtin_ctz(rest)];
+    uint32_t same = 0;
+
+    for (uint32_t m = rest; m != 0; m &= m - 1) {
+      const unsigned lane = (unsigned)__builtin_ctz(m);
+
+      same |= (e[lane] == members ? 1u : 0u) << lane;
+    }
+    rest &= ~same;
+    add_group(s, f, pc, same);
+    g = &s->group[s->n_groups - 1];
+    g->wait = KILN__AT_SYNC;
+    g->wants = members;
+  }
+  try_all_syncs(w, s);
+}
+
+/* ---- Branches, calls, ends ------------------------------------------------------- */
+
+/* Those that `in` does not concern go on; false: it concerns nobody. */
+static bool split_guard(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  kiln__group *const g = &s->group[s->current];
+  const uint32_t mask = guard_mask(w, in);
+
+  if (mask == 0) {
+    g->pc++;
+    return false;
+  }
+  if (mask != g->mask) {
+    add_group(s, g->frame, g->pc + 1, g->mask & ~mask);
+    g->mask = mask;
+    KILN__SET_MASK(w, mask);
+  }
+  return true;
+}
+
+static void do_exit(kiln__warp *w, kiln__schedule *s)
+{
+  const kiln__group g = s->group[s->current];
+
+  remove_group(s, s->current);
+  s->current = s->n_groups;
+  kiln__lanes_exit(w, g.frame, g.mask);
+  if (s->n_groups != 0)
+    try_all_syncs(w, s);
+}
+
+static void do_return(kiln__warp *w, kiln__schedule *s)
+{
+  kiln__group *const g = &s->group[s->current];
+  kiln__frame *const f = g->frame;
+
+  if (f->parent == NULL) {
+    do_exit(w, s);
+    return;
+  }
+  g->frame = f->parent;
+  g->pc = f->resume;
+  kiln__call_leave(w, f, g->mask);
+}
+
+static void do_call(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  kiln__group *g = &s->group[s->current];
+  kiln__frame *callee = NULL;
+  uint32_t number = in->target;
+
+  if (in->a >= 0) {
+    const uint64_t *const a = KILN__SLOT(const uint64_t, in->a);
+    const uint64_t first = a[__builtin_ctz(g->mask)];
+    uint32_t same = 0;
+
+    for (uint32_t m = g->mask; m != 0; m &= m - 1) {
+      const unsigned lane = (unsigned)__builtin_ctz(m);
+
+      same |= (a[lane] == first ? 1u : 0u) << lane;
+    }
+    if (same != g->mask) {
+      add_group(s, g->frame, g->pc, g->mask & ~same);
+      g->mask = same;
+      KILN__SET_MASK(w, same);
+    }
+    number = kiln__call_number(w, first);
+    if (number == UINT32_MAX) {
+      kiln__fault(w, in, KILN__FAULT_PC, -1, first, 0);
+      return;
+    }
+  }
+  if (!kiln__call_enter(w, g->frame, in, number, g->mask, &callee))
+    return;
+  if (callee == NULL) {
+    g->pc++;
+    return;
+  }
+  g->frame = callee;
+  g->pc = 0;
+}
+
+static void do_switch(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  const kiln__group g = s->group[s->current];
+  const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
+  uint32_t rest = g.mask;
+
+  for (uint32_t m = rest; m != 0; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+
+    if (index[lane] >= in->n_vec) {
+      kiln__fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
+      return;
+    }
+  }
+  remove_group(s, s->current);
+  s->current = s->n_groups;
+  while (rest != 0) {
+    const int32_t target = in->vec[index[__builtin_ctz(rest)]];
+    uint32_t same = 0;
+
+    for (uint32_t m = rest; m != 0; m &= m - 1) {
+      const unsigned lane = (unsigned)__builtin_ctz(m);
+
+      same |= (in->vec[index[lane]] == target ? 1u : 0u) << lane;
+    }
+    rest &= ~same;
+    if (rest != 0 && w->tally != NULL)
+      w->tally[in->index].events++;
+    add_group(s, g.frame, (uint32_t)target, same);
+  }
+}
+
+/* Lanes that name another barrier stay where they are, for the next time. */
+static void do_barrier(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  kiln__group *const g = &s->group[s->current];
+  const uint32_t *const number = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t wanted = number[__builtin_ctz(g->mask)];
+  uint32_t same = 0;
+
+  for (uint32_t m = g->mask; m != 0; m &= m - 1) {
+    const unsigned lane = (unsigned)__builtin_ctz(m);
+
+    same |= (number[lane] == wanted ? 1u : 0u) << lane;
+  }
+  if (same != g->mask)
+    add_group(s, g->frame, g->pc, g->mask & ~same);
+  g->mask = same;
+  if (in->sub == KILN__BAR_ARRIVE) {
+    g->pc++;
+  } else {
+    g->wait = KILN__AT_BARRIER;
+    g->wants = wanted;
+  }
+  kiln__barrier_arrive(w, g->frame, in, wanted, same);
+}
+
+static void do_cluster(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  kiln__group *const g = &s->group[s->current];
+
+  g->wait = KILN__AT_CLUSTER;
+  if (kiln__cluster_step(w, in, g->mask)) {
+    g->wait = KILN__READY;
+    g->pc++;
+  }
+}
+
+/* Everything but simple instructions and branches; the group's pc is stored. */
+static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  if (in->kind == KILN__KIND_WARP) {
+    begin_sync(w, s, in);
+    return;
+  }
+  if (!split_guard(w, s, in))
+    return;
+  switch ((kiln__kind)in->kind) {
+  case KILN__KIND_SWITCH:
+    do_switch(w, s, in);
+    break;
+  case KILN__KIND_CALL:
+    do_call(w, s, in);
+    break;
+  case KILN__KIND_RETURN:
+    do_return(w, s);
+    break;
+  case KILN__KIND_EXIT:
+    do_exit(w, s);
+    break;
+  case KILN__KIND_TRAP:
+    kiln__fault(w, in, KILN__FAULT_TRAP, -1, 0, 0);
+    break;
+  case KILN__KIND_BARRIER:
+    do_barrier(w, s, in);
+    break;
+  case KILN__KIND_CLUSTER:
+    do_cluster(w, s, in);
+    break;
+  default:
+    kiln__fault(w, in, KILN__FAULT_INSTRUCTION, -1, 0, 0);
+    break;
+  }
+}
+
+/* A guarded simple instruction. */
+static void run_guarded(kiln__warp *w, const kiln__insn *in, bool traced)
+{
+  const uint32_t keep = w->mask, mask = guard_mask(w, in);
+
+  if (w->tally != NULL)
+    w->tally[in->index].lanes -= (unsigned)__builtin_popcount(keep & ~mask);
+  if (mask == 0)
+    return;
+  if (mask != keep)
+    KILN__SET_MASK(w, mask);
+  if (traced)
+    KILN__ISA_NAME(traced)(w, in);
+  else
+    in->fn(w, in);
+  if (mask != keep)
+    KILN__SET_MASK(w, keep);
+}
+
+/* ---- The loop ------------------------------------------------------------------- */
+
+static inline __attribute__((always_inline)) void
+run_one(kiln__warp *w, const kiln__insn *in, bool traced)
+{
+  if (__builtin_expect(in->guard >= 0, 0))
+    run_guarded(w, in, traced);
+  else if (traced)
+    KILN__ISA_NAME(traced)(w, in);
+  else
+    in->fn(w, in);
+}
+
+/* Warp instructions that wait for nobody: done. */
+static inline __attribute__((always_inline)) bool
+run_warp_op(kiln__warp *w, const kiln__schedule *s, const kiln__insn *in)
+{
+  if (in->e < 0 && (in->flags & KILN__ALIGNED) == 0) {
+    run_one(w, in, false);
+    return true;
+  }
+  if (!all_here(w, s, in))
+    return false;
+  in->fn(w, in);
+  if (__builtin_expect(w->watched || s->check_sync, 0))
+    kiln__warp_synced(w, in, w->mask, w->mask);
+  return true;
+}
+
+/* After what others may wait for: true if this warp's share is over. */
+static bool yielded(kiln__schedule *s, const kiln__insn *in)
+{
+  s->yields += in->op == KILN__OP_nanosleep ? KILN__MAX_YIELDS : 1;
+  s->turns -= s->turns < 8 ? s->turns : 8;
+  return s->yields >= KILN__MAX_YIELDS;
+}
+
+static bool turn_is_over(kiln__schedule *s)
+{
+  s->turns -= s->turns != 0;
+  return s->turns == 0;
+}
+
+/* `counted`: there are tallies; `traced`: changes of memory are looked for.
+ * Within the inner loop the group's pc is `pc`; it is stored when left. */
+static inline __attribute__((always_inline)) int
+run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+  const uint64_t limit = *left;
+  uint64_t issued = 0;
+  int status = KILN__WARP_RUNNING;
+
+  while (status == KILN__WARP_RUNNING && issued < limit && pick(w, s)) {
+    const kiln__insn *const insns = s->frame->code->insns;
+    kiln__tally *const tally = w->tally;
+    const uint32_t mask = w->mask;
+    const uint32_t lanes = (uint32_t)__builtin_popcount(mask);
+    const kiln__insn *in;
+    uint32_t pc = s->group[s->current].pc, meet = s->meet, taken;
+
+    do {
+      in = insns + pc;
+      issued++;
+      if (counted) {
+        tally[pc].issued++;
+        tally[pc].lanes += lanes;
+      }
+      if (__builtin_expect(in->kind == KILN__KIND_SIMPLE, 1)) {
+        run_one(w, in, traced);
+        pc++;
+        if (__builtin_expect(w->fault, 0))
+          break;
+      } else if (in->kind == KILN__KIND_BRANCH) {
+        taken = guard_mask(w, in);
+        if (taken == 0) {
+          pc++;
+        } else if (taken == mask) {
+          pc = in->target;
+          if (s->others) {
+            if (pc > meet && !s->fair)
+              break;
+            meet = next_meeting(s, pc);
+          }
+          if (pc <= in->index &&
+              (issued >= limit || (s->others && turn_is_over(s))))
+            break;
+        } else {
+          if (counted)
+            tally[in->index].events++;
+          add_group(s, s->frame, pc + 1, mask & ~taken);
+          s->group[s->current].mask = taken;
+          pc = in->target;
+          break;
+        }
+      } else if (in->kind == KILN__KIND_WARP && run_warp_op(w, s, in)) {
+        pc++;
+        if (w->fault)
+          break;
+      } else if (in->kind == KILN__KIND_YIELD) {
+        run_one(w, in, traced);
+        pc++;
+        if (yielded(s, in) || w->fault || (s->others && s->turns == 0))
+          break;
+      } else {
+        s->group[s->current].pc = pc;
+        do_other(w, s, in);
+        goto stored;
+      }
+    } while (__builtin_expect(pc != meet, 1));
+    s->group[s->current].pc = pc;
+  stored:
+    if (w->fault) {
+      status = KILN__WARP_FAULT;
+    } else if (s->yields >= KILN__MAX_YIELDS) {
+      *left -= issued;
+      return KILN__WARP_RUNNING;
+    } else if (s->others && s->turns == 0 && s->n_groups > 1) {
+      rotate(w, s);
+    }
+  }
+  *left -= issued;
+  if (status == KILN__WARP_RUNNING && issued < limit)
+    status = w->live == 0 ? KILN__WARP_DONE : KILN__WARP_WAITING;
+  return status;
+}
+
+int KILN__ISA_NAME(run_its)(kiln__warp *w, uint64_t *left)
+{
+  const kiln__schedule *const s = kiln__schedule_of(w);
+
+  if (s->traced)
+    return s->entry->tally != NULL ? run_loop(w, left, true, true)
+                                   : run_loop(w, left, false, true);
+  return s->entry->tally != NULL ? run_loop(w, left, true, false)
+                                 : run_loop(w, left, false, false);
+}

@@ -1,0 +1,371 @@
+/* lock_step.c -- one stack of masks, as before Volta.
+ *
+ * An entry is a set of lanes, where it goes on, and the pc (its branch's
+ * immediate post-dominator) at which it joins the entry below. Only the top
+ * runs, so lanes that spin for others of their warp below them never get what
+ * they wait for. Calls push an entry with a frame of its own. */
+#include "schedule.h"
+
+#define KILN__PREDICATE KILN__ISA_NAME(predicate)
+#define KILN__SET_MASK KILN__ISA_NAME(set_mask)
+
+static uint32_t guard_mask(const kiln__warp *w, const kiln__insn *in)
+{
+  uint32_t mask;
+
+  if (in->guard < 0)
+    return w->mask;
+  mask = KILN__PREDICATE(w, in->guard);
+  return ((in->flags & KILN__GUARD_NOT) != 0 ? ~mask : mask) & w->mask;
+}
+
+static kiln__entry *top_of(kiln__schedule *s)
+{
+  return &s->stacked[s->n_stacked - 1];
+}
+
+static void push(kiln__schedule *s, kiln__frame *f, uint32_t pc, uint32_t mask,
+                 uint32_t join)
+{
+  s->stacked[s->n_stacked++] = (kiln__entry){f, pc, mask, join};
+}
+
+/* Remove entries that are empty or have reached their join; false: none is
+ * left. An entry that starts where it joins is gone too. */
+static bool settle(kiln__warp *w, kiln__schedule *s)
+{
+  while (s->n_stacked != 0) {
+    const kiln__entry *const top = top_of(s);
+
+    if (top->mask != 0 && top->pc != top->join) {
+      kiln__frame_use(w, top->frame);
+      KILN__SET_MASK(w, top->mask);
+      return true;
+    }
+    s->n_stacked--;
+  }
+  return false;
+}
+
+static bool before_random(kiln__schedule *s)
+{
+  return s->random != 0 && (kiln__schedule_random(s) & 1) != 0;
+}
+
+/* Lanes part: taken and not; both join at in->join. */
+static void diverge(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
+                    uint32_t taken)
+{
+  kiln__entry *const top = top_of(s);
+  kiln__frame *const f = top->frame;
+  const uint32_t join = in->join, rest = top->mask & ~taken;
+  const uint32_t behind = in->index + 1;
+
+  if (w->tally != NULL)
+    w->tally[in->index].events++;
+  if (join == UINT32_MAX) { /* one after the other, for good */
+    top->mask = rest;
+    top->pc = behind;
+    push(s, f, in->target, taken, top->join);
+    return;
+  }
+  if (top->join == join)
+    s->n_stacked--; /* what is below joins there as well */
+  else
+    top->pc = join;
+  if (before_random(s)) {
+    push(s, f, in->target, taken, join);
+    push(s, f, behind, rest, join);
+  } else {
+    push(s, f, behind, rest, join);
+    push(s, f, in->target, taken, join);
+  }
+}
+
+static void remove_lanes(kiln__schedule *s, const kiln__frame *f, uint32_t mask)
+{
+  for (uint32_t i = s->n_stacked; i-- != 0;) {
+    if (f == NULL || s->stacked[i].frame == f)
+      s->stacked[i].mask &= ~mask;
+    else
+      break;
+  }
+}
+
+static void do_exit(kiln__warp *w, kiln__schedule *s, uint32_t mask)
+{
+  kiln__frame *const f = top_of(s)->frame;
+
+  top_of(s)->pc++;
+  remove_lanes(s, NULL, mask);
+  kiln__lanes_exit(w, f, mask);
+}
+
+/* Entries of a frame lie together on the stack's top. */
+static void do_return(kiln__warp *w, kiln__schedule *s, uint32_t mask)
+{
+  kiln__frame *const f = top_of(s)->frame;
+
+  if (f->parent == NULL) {
+    do_exit(w, s, mask);
+    return;
+  }
+  top_of(s)->pc++;
+  remove_lanes(s, f, mask);
+  kiln__call_leave(w, f, mask);
+}
+
+static void do_call(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
+                    uint32_t mask)
+{
+  kiln__frame *const f = top_of(s)->frame, *callee = NULL;
+  uint32_t number = in->target, same = mask;
+
+  if (!kiln__stack_room(w, in))
+    return;
+  if (in->a >= 0) {
+    const uint64_t *const a = KILN__SLOT(const uint64_t, in->a);
+    const uint64_t first = a[__builtin_ctz(mask)];
+
+    same = 0;
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      const unsigned lane = (unsigned)__builtin_ctz(m);
+
+      same |= (a[lane] == first ? 1u : 0u) << lane;
+    }
+    number = kiln__call_number(w, first);
+    if (number == UINT32_MAX) {
+      kiln__fault(w, in, KILN__FAULT_PC, -1, first, 0);
+      return;
+    }
+  }
+  if (same != w->mask)
+    KILN__SET_MASK(w, same);
+  if (!kiln__call_enter(w, f, in, number, same, &callee))
+    return;
+  top_of(s)->pc = in->index + 1;
+  if (same != mask) /* others call something else afterwards */
+    push(s, f, in->index, mask & ~same, in->index + 1);
+  if (callee != NULL)
+    push(s, callee, 0, same, UINT32_MAX);
+}
+
+static void do_switch(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
+  kiln__entry *const top = top_of(s);
+  kiln__frame *const f = top->frame;
+  const uint32_t join = in->join, below = top->join;
+  uint32_t rest = guard_mask(w, in), parts = 0;
+
+  for (uint32_t m = rest; m != 0; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+
+    if (index[lane] >= in->n_vec) {
+      kiln__fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
+      return;
+    }
+  }
+  if (!kiln__stack_room(w, in))
+    return;
+  if (join == UINT32_MAX || below == join) {
+    s->n_stacked--;
+  } else {
+    top_of(s)->pc = join;
+  }
+  if (w->mask != rest)
+    push(s, f, in->index + 1, w->mask & ~rest,
+         join == UINT32_MAX ? below : join);
+  for (; rest != 0; parts++) {
+    const int32_t target = in->vec[index[__builtin_ctz(rest)]];
+    uint32_t same = 0;
+
+    for (uint32_t m = rest; m != 0; m &= m - 1) {
+      const unsigned lane = (unsigned)__builtin_ctz(m);
+
+      same |= (in->vec[index[lane]] == target ? 1u : 0u) << lane;
+    }
+    rest &= ~same;
+    push(s, f, (uint32_t)target, same, join == UINT32_MAX ? below : join);
+  }
+  if (parts > 1 && w->tally != NULL)
+    w->tally[in->index].events++;
+}
+
+/* A barrier counts whole warps here: one lane that comes brings all. */
+static void do_wait(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
+                    uint32_t mask)
+{
+  kiln__entry *const top = top_of(s);
+  const uint32_t number =
+      in->a < 0 ? 0 : KILN__SLOT(const uint32_t, in->a)[__builtin_ctz(mask)];
+
+  if (in->kind == KILN__KIND_CLUSTER) {
+    s->wait = KILN__AT_CLUSTER;
+    if (kiln__cluster_step(w, in, mask)) {
+      s->wait = KILN__READY;
+      top->pc++;
+    }
+    return;
+  }
+  if (in->sub == KILN__BAR_ARRIVE) {
+    top->pc++;
+  } else {
+    s->wait = KILN__AT_BARRIER;
+    s->wants = number;
+  }
+  kiln__barrier_arrive(w, top->frame, in, number, mask);
+}
+
+static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+{
+  const uint32_t mask = guard_mask(w, in);
+
+  if (mask == 0) {
+    top_of(s)->pc++;
+    return;
+  }
+  switch ((kiln__kind)in->kind) {
+  case KILN__KIND_SWITCH:
+    do_switch(w, s, in);
+    break;
+  case KILN__KIND_CALL:
+    do_call(w, s, in, mask);
+    break;
+  case KILN__KIND_RETURN:
+    do_return(w, s, mask);
+    break;
+  case KILN__KIND_EXIT:
+    do_exit(w, s, mask);
+    break;
+  case KILN__KIND_TRAP:
+    kiln__fault(w, in, KILN__FAULT_TRAP, __builtin_ctz(mask), 0, 0);
+    break;
+  case KILN__KIND_BARRIER:
+  case KILN__KIND_CLUSTER:
+    do_wait(w, s, in, mask);
+    break;
+  default:
+    kiln__fault(w, in, KILN__FAULT_INSTRUCTION, -1, 0, 0);
+    break;
+  }
+}
+
+static inline __attribute__((always_inline)) void
+run_one(kiln__warp *w, const kiln__insn *in, bool traced)
+{
+  const uint32_t keep = w->mask;
+  uint32_t mask = keep;
+
+  if (__builtin_expect(in->guard >= 0, 0)) {
+    mask = guard_mask(w, in);
+    if (w->tally != NULL)
+      w->tally[in->index].lanes -= (unsigned)__builtin_popcount(keep & ~mask);
+    if (mask == 0)
+      return;
+    if (mask != keep)
+      KILN__SET_MASK(w, mask);
+  }
+  if (traced)
+    KILN__ISA_NAME(traced)(w, in);
+  else
+    in->fn(w, in);
+  if (__builtin_expect(mask != keep, 0))
+    KILN__SET_MASK(w, keep);
+}
+
+/* Before Volta the members have to be there: nobody is waited for. */
+static void run_warp_op(kiln__warp *w, const kiln__schedule *s,
+                        const kiln__insn *in)
+{
+  const uint32_t mask = guard_mask(w, in);
+
+  run_one(w, in, false);
+  if (mask != 0 && (w->watched || s->check_sync) && in->e >= 0)
+    kiln__warp_synced(w, in, mask,
+                      KILN__SLOT(const uint32_t, in->e)[__builtin_ctz(mask)]);
+}
+
+/* `counted`: there are tallies; `traced`: changes of memory are looked for. */
+static inline __attribute__((always_inline)) int
+run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+  const uint64_t limit = *left;
+  uint64_t issued = 0;
+
+  while (issued < limit && s->wait == KILN__READY && settle(w, s)) {
+    const kiln__insn *const insns = s->frame->code->insns;
+    kiln__tally *const tally = w->tally;
+    const uint32_t mask = w->mask, join = top_of(s)->join;
+    const uint32_t lanes = (uint32_t)__builtin_popcount(mask);
+    const kiln__insn *in;
+    uint32_t pc = top_of(s)->pc, taken;
+
+    do {
+      in = insns + pc;
+      issued++;
+      if (counted) {
+        tally[pc].issued++;
+        tally[pc].lanes += lanes;
+      }
+      if (__builtin_expect(in->kind == KILN__KIND_SIMPLE, 1)) {
+        run_one(w, in, traced);
+        pc++;
+        if (__builtin_expect(w->fault, 0))
+          break;
+      } else if (in->kind == KILN__KIND_BRANCH) {
+        taken = guard_mask(w, in);
+        if (taken == mask) {
+          pc = in->target;
+          if (pc <= in->index && issued >= limit)
+            break;
+        } else if (taken == 0) {
+          pc++;
+        } else {
+          top_of(s)->pc = pc;
+          diverge(w, s, in, taken);
+          goto stored;
+        }
+      } else if (in->kind == KILN__KIND_WARP) {
+        run_warp_op(w, s, in);
+        pc++;
+      } else if (in->kind == KILN__KIND_YIELD) {
+        run_one(w, in, traced);
+        pc++;
+        s->yields += in->op == KILN__OP_nanosleep ? KILN__MAX_YIELDS : 1;
+        if (w->fault || s->yields >= KILN__MAX_YIELDS)
+          break;
+      } else {
+        top_of(s)->pc = pc;
+        do_other(w, s, in);
+        goto stored;
+      }
+    } while (__builtin_expect(pc != join, 1));
+    top_of(s)->pc = pc;
+  stored:
+    if (w->fault)
+      break;
+    if (s->yields >= KILN__MAX_YIELDS) {
+      *left -= issued;
+      return w->live == 0 ? KILN__WARP_DONE : KILN__WARP_RUNNING;
+    }
+  }
+  *left -= issued;
+  if (w->fault)
+    return KILN__WARP_FAULT;
+  if (w->live == 0)
+    return KILN__WARP_DONE;
+  return s->wait == KILN__READY ? KILN__WARP_RUNNING : KILN__WARP_WAITING;
+}
+
+int KILN__ISA_NAME(run_lock_step)(kiln__warp *w, uint64_t *left)
+{
+  const kiln__schedule *const s = kiln__schedule_of(w);
+
+  if (s->traced)
+    return s->entry->tally != NULL ? run_loop(w, left, true, true)
+                                   : run_loop(w, left, false, true);
+  return s->entry->tally != NULL ? run_loop(w, left, true, false)
+                                 : run_loop(w, left, false, false);
+}

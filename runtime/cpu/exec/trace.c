@@ -1,0 +1,74 @@
+/* trace.c -- notes whether an instruction changed memory that others see, while
+ * run/ looks for warps that can only spin. Local memory is not meant: it is part
+ * of a thread's own state. */
+#include "schedule.h"
+
+static uint64_t lane_of(const uint64_t saved[KILN__WARP], unsigned lane,
+                        unsigned bytes)
+{
+  if (bytes == 8)
+    return saved[lane];
+  return ((const uint32_t *)(const void *)saved)[lane];
+}
+
+/* Did this atomic leave every word as it was? */
+static bool changes(const kiln__insn *in, unsigned bytes, uint64_t old,
+                    uint64_t b)
+{
+  (void)bytes;
+  if (in->boolop == KILN__BOOL_AND)
+    return (old & ~b) != 0;
+  if (in->boolop == KILN__BOOL_OR)
+    return (b & ~old) != 0;
+  if (in->boolop == KILN__BOOL_XOR || in->sub == 3) /* .add */
+    return b != 0;
+  if (in->sub == 7) /* .cas: the comparison holds */
+    return old == b;
+  return old != b;
+}
+
+static void trace_atomic(kiln__warp *w, const kiln__insn *in)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+  const unsigned bytes = kiln__ptx_type_bytes[in->type] == 8 ? 8 : 4;
+  _Alignas(64) uint64_t b[KILN__WARP], d[KILN__WARP];
+
+  if (in->d < 0 || in->b < 0 || in->n_vec > 1) {
+    s->changed = true;
+    in->fn(w, in);
+    return;
+  }
+  memcpy(b, w->regs + in->b, bytes * (size_t)KILN__WARP);
+  in->fn(w, in);
+  memcpy(d, w->regs + in->d, bytes * (size_t)KILN__WARP);
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const unsigned lane = (unsigned)__builtin_ctz(m);
+
+    s->changed = s->changed || changes(in, bytes, lane_of(d, lane, bytes),
+                                       lane_of(b, lane, bytes));
+  }
+}
+
+void KILN__ISA_NAME(traced)(kiln__warp *w, const kiln__insn *in)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+
+  switch ((kiln__class)in->klass) {
+  case KILN__CLASS_ATOMIC:
+    trace_atomic(w, in);
+    return;
+  case KILN__CLASS_GLOBAL_STORE:
+  case KILN__CLASS_GENERIC_STORE:
+  case KILN__CLASS_SHARED_STORE:
+    s->changed = true;
+    break;
+  case KILN__CLASS_TEXTURE:
+  case KILN__CLASS_BARRIER:
+  case KILN__CLASS_OTHER:
+    s->changed = s->changed || (in->d < 0 && in->kind == KILN__KIND_SIMPLE);
+    break;
+  default:
+    break;
+  }
+  in->fn(w, in);
+}

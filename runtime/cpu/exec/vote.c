@@ -1,0 +1,335 @@
+/* vote.c -- vote, match, redux, activemask, elect, and what only the scheduler
+ * acts on. */
+#include "schedule.h"
+
+enum { ALL = 1, ANY = 2 };          /* vote: sub; 0: .uni */
+enum { MIN = 1, MAX = 2, ADD = 3 }; /* redux: sub */
+
+/* Active lanes whose predicate a holds. */
+static uint32_t trues(const kiln__warp *w, const kiln__insn *in)
+{
+  const uint32_t p = KILN__ISA_NAME(predicate)(w, in->a);
+
+  return ((in->flags & KILN__NEGATE_B) != 0 ? ~p : p) & w->mask;
+}
+
+static void give(kiln__warp *w, int32_t slot, uint32_t value)
+{
+  uint32_t *const d = KILN__SLOT(uint32_t, slot);
+
+  KILN__VECTOR_LOOP
+  for (int i = 0; i < KILN__WARP; i++)
+    d[i] = w->lane[i] != 0 ? value : d[i];
+}
+
+KILN__HANDLER(vote_sync)
+{
+  const uint32_t yes = trues(w, in);
+  bool result;
+
+  if (in->sub == ALL)
+    result = yes == w->mask;
+  else if (in->sub == ANY)
+    result = yes != 0;
+  else
+    result = yes == w->mask || yes == 0;
+  give(w, in->d, result ? UINT32_MAX : 0);
+}
+
+KILN__HANDLER(vote)
+{
+  KILN__ISA_NAME(op_vote_sync)(w, in);
+}
+
+KILN__HANDLER(vote_sync_ballot)
+{
+  give(w, in->d, trues(w, in));
+}
+
+KILN__HANDLER(vote_ballot)
+{
+  give(w, in->d, trues(w, in));
+}
+
+KILN__HANDLER(activemask)
+{
+  give(w, in->d, w->mask);
+}
+
+static uint64_t value64(const kiln__warp *w, const kiln__insn *in, int lane,
+                        bool wide)
+{
+  return wide ? KILN__SLOT(const uint64_t, in->a)[lane]
+              : KILN__SLOT(const uint32_t, in->a)[lane];
+}
+
+static void match_any(kiln__warp *w, const kiln__insn *in, bool wide)
+{
+  _Alignas(64) uint32_t same[KILN__WARP] = {0};
+
+  for (uint32_t rest = w->mask; rest != 0;) {
+    const uint64_t wanted = value64(w, in, __builtin_ctz(rest), wide);
+    uint32_t found = 0;
+
+    for (uint32_t m = rest; m != 0; m &= m - 1) {
+      const int lane = __builtin_ctz(m);
+
+      found |= (uint32_t)(value64(w, in, lane, wide) == wanted) << lane;
+    }
+    for (uint32_t m = found; m != 0; m &= m - 1)
+      same[__builtin_ctz(m)] = found;
+    rest &= ~found;
+  }
+  KILN__LANES(uint32_t, same[i]);
+}
+
+static void match_all(kiln__warp *w, const kiln__insn *in, bool wide)
+{
+  const uint64_t wanted = value64(w, in, __builtin_ctz(w->mask), wide);
+  bool all = true;
+
+  for (uint32_t m = w->mask; m != 0; m &= m - 1)
+    all = all && value64(w, in, __builtin_ctz(m), wide) == wanted;
+  if (in->d >= 0)
+    give(w, in->d, all ? w->mask : 0);
+  if (in->d2 >= 0)
+    give(w, in->d2, all ? UINT32_MAX : 0);
+}
+
+KILN__HANDLER(match_any_b32)
+{
+  match_any(w, in, false);
+}
+
+KILN__HANDLER(match_any_b64)
+{
+  match_any(w, in, true);
+}
+
+KILN__HANDLER(match_all_b32)
+{
+  match_all(w, in, false);
+}
+
+KILN__HANDLER(match_all_b64)
+{
+  match_all(w, in, true);
+}
+
+KILN__HANDLER(redux_u32)
+{
+  const uint32_t *const a = KILN__SLOT(const uint32_t, in->a);
+  uint32_t sum = 0, least = UINT32_MAX, most = 0;
+
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const uint32_t v = a[__builtin_ctz(m)];
+
+    sum += v;
+    least = v < least ? v : least;
+    most = v > most ? v : most;
+  }
+  give(w, in->d, in->sub == MIN ? least : in->sub == MAX ? most : sum);
+}
+
+KILN__HANDLER(redux_s32)
+{
+  const int32_t *const a = KILN__SLOT(const int32_t, in->a);
+  int32_t least = INT32_MAX, most = INT32_MIN;
+  uint32_t sum = 0;
+
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const int32_t v = a[__builtin_ctz(m)];
+
+    sum += (uint32_t)v;
+    least = v < least ? v : least;
+    most = v > most ? v : most;
+  }
+  give(w, in->d,
+       in->sub == MIN   ? (uint32_t)least
+       : in->sub == MAX ? (uint32_t)most
+                        : sum);
+}
+
+KILN__HANDLER(redux_b32)
+{
+  const uint32_t *const a = KILN__SLOT(const uint32_t, in->a);
+  uint32_t all = UINT32_MAX, any = 0, odd = 0;
+
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const uint32_t v = a[__builtin_ctz(m)];
+
+    all &= v;
+    any |= v;
+    odd ^= v;
+  }
+  give(w, in->d,
+       in->boolop == KILN__BOOL_AND  ? all
+       : in->boolop == KILN__BOOL_OR ? any
+                                     : odd);
+}
+
+/* Floats as integers that sort alike, -0 below +0. */
+static int32_t float_order(uint32_t bits)
+{
+  const int32_t value = (int32_t)(bits & 0x7fffffffu);
+
+  return bits >> 31 != 0 ? -value - 1 : value;
+}
+
+/* NaN loses to numbers, or with .NaN beats them; the result's is canonical. */
+static void redux_float(kiln__warp *w, const kiln__insn *in, uint32_t keep)
+{
+  const uint32_t *const a = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t canonical = 0x7fffffffu;
+  uint32_t best = canonical;
+  bool nan = false, found = false;
+
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const uint32_t v = a[__builtin_ctz(m)] & keep;
+    const bool less = float_order(v) < float_order(best);
+
+    if ((v & 0x7fffffffu) > 0x7f800000u) {
+      nan = true;
+    } else if (!found || (in->sub == MIN ? less : !less)) {
+      best = v;
+      found = true;
+    }
+  }
+  give(w, in->d, nan && (in->flags & KILN__NAN) != 0 ? canonical : best);
+}
+
+KILN__HANDLER(redux_f32)
+{
+  redux_float(w, in, UINT32_MAX);
+}
+
+KILN__HANDLER(redux_abs_f32)
+{
+  redux_float(w, in, 0x7fffffffu);
+}
+
+KILN__HANDLER(elect)
+{
+  const int lowest = __builtin_ctz(w->mask);
+
+  if (in->d >= 0)
+    give(w, in->d, (uint32_t)lowest);
+  if (in->d2 >= 0) {
+    give(w, in->d2, 0);
+    KILN__SLOT(uint32_t, in->d2)[lowest] = UINT32_MAX;
+  }
+}
+
+/* What the scheduler does, or nobody. */
+KILN__HANDLER(bar_warp_sync)
+{
+  (void)w;
+  (void)in;
+}
+
+KILN__HANDLER(nanosleep)
+{
+  (void)w;
+  (void)in;
+}
+
+KILN__HANDLER(pmevent)
+{
+  (void)w;
+  (void)in;
+}
+
+KILN__HANDLER(pmevent_mask)
+{
+  (void)w;
+  (void)in;
+}
+
+KILN__HANDLER(setmaxnreg)
+{
+  (void)w;
+  (void)in;
+}
+
+KILN__HANDLER(griddepcontrol)
+{
+  (void)w;
+  (void)in;
+}
+
+/* ---- The stack ------------------------------------------------------------------ */
+
+/* One top for all lanes in a call: as high as the highest needs. */
+static void stack_save(kiln__warp *w, const kiln__insn *in, bool wide)
+{
+  const uint32_t top = kiln__schedule_of(w)->frame->local_top;
+
+  if (wide)
+    KILN__LANES(uint64_t, (uint64_t)top);
+  else
+    KILN__LANES(uint32_t, top);
+}
+
+static void stack_restore(kiln__warp *w, const kiln__insn *in, bool wide)
+{
+  kiln__frame *const f = kiln__schedule_of(w)->frame;
+  const uint64_t top = value64(w, in, __builtin_ctz(w->mask), wide);
+
+  /* Others of the call may still use what lies above. */
+  if ((f->lanes & ~w->mask) == 0 && top <= f->local_top &&
+      top >= f->local_at + f->code->local_bytes)
+    f->local_top = (uint32_t)top;
+}
+
+static void stack_alloc(kiln__warp *w, const kiln__insn *in, bool wide)
+{
+  kiln__frame *const f = kiln__schedule_of(w)->frame;
+  const uint64_t align = in->imm > 16 ? (uint64_t)in->imm : 16;
+  const uint64_t at = (f->local_top + align - 1) / align * align;
+  uint64_t most = 0;
+
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const uint64_t size = value64(w, in, __builtin_ctz(m), wide);
+
+    most = size > most ? size : most;
+  }
+  if (most > w->local_size || at + most > w->local_size) {
+    kiln__fault(w, in, KILN__FAULT_STACK, -1, at + most, 0);
+    return;
+  }
+  f->local_top = (uint32_t)(at + most);
+  if (wide)
+    KILN__LANES(uint64_t, at);
+  else
+    KILN__LANES(uint32_t, (uint32_t)at);
+}
+
+KILN__HANDLER(stacksave_u32)
+{
+  stack_save(w, in, false);
+}
+
+KILN__HANDLER(stacksave_u64)
+{
+  stack_save(w, in, true);
+}
+
+KILN__HANDLER(stackrestore_u32)
+{
+  stack_restore(w, in, false);
+}
+
+KILN__HANDLER(stackrestore_u64)
+{
+  stack_restore(w, in, true);
+}
+
+KILN__HANDLER(alloca_u32)
+{
+  stack_alloc(w, in, false);
+}
+
+KILN__HANDLER(alloca_u64)
+{
+  stack_alloc(w, in, true);
+}

@@ -1,0 +1,290 @@
+/* barrier.c -- barriers of a block and of a cluster, and threads that leave.
+ *
+ * A barrier without a count is complete when every thread of the block that has
+ * not exited has come. With a count, threads are counted as they come; a warp
+ * all of whose lanes have come counts 32, whatever it has. In lock-step, and
+ * for bar and .aligned forms, a warp comes as a whole. */
+#include "inside.h"
+
+#include <string.h>
+
+static void misuse(kiln__warp *w, const kiln__insn *in, int lane,
+                   const char *text)
+{
+  if (kiln__schedule_of(w)->check_sync)
+    kiln__watch_sync_misuse(w, in, lane, "%s", text);
+}
+
+/* ---- Letting go ------------------------------------------------------------------ */
+
+static void give_result(const kiln__barrier *bar, const kiln__insn *in,
+                        uint8_t *regs, uint32_t mask)
+{
+  uint32_t value;
+
+  switch (in->sub) {
+  case KILN__BAR_POPC:
+    value = bar->trues;
+    break;
+  case KILN__BAR_AND:
+    value = bar->trues == bar->votes ? UINT32_MAX : 0;
+    break;
+  case KILN__BAR_OR:
+    value = bar->trues != 0 ? UINT32_MAX : 0;
+    break;
+  default:
+    return;
+  }
+  if (in->d < 0)
+    return;
+  for (; mask != 0; mask &= mask - 1)
+    ((uint32_t *)(void *)(regs + in->d))[__builtin_ctz(mask)] = value;
+}
+
+static void release_warp(kiln__warp *w, const kiln__barrier *bar,
+                         uint32_t number)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+
+  if (w->grid->lock_step) {
+    kiln__entry *const top = &s->stacked[s->n_stacked - 1];
+
+    if (s->wait != KILN__AT_BARRIER || s->wants != number)
+      return;
+    give_result(bar, &top->frame->code->insns[top->pc], top->frame->regs,
+                top->mask);
+    top->pc++;
+    s->wait = KILN__READY;
+  } else {
+    bool any = false;
+
+    for (uint32_t i = 0; i < s->n_groups; i++) {
+      kiln__group *const g = &s->group[i];
+
+      if (g->wait != KILN__AT_BARRIER || g->wants != number)
+        continue;
+      give_result(bar, &g->frame->code->insns[g->pc], g->frame->regs, g->mask);
+      g->wait = KILN__READY;
+      g->pc++;
+      any = true;
+    }
+    if (!any)
+      return;
+  }
+  if (s->status == KILN__WARP_WAITING)
+    s->status = KILN__WARP_RUNNING;
+}
+
+static void complete(kiln__block *block, uint32_t number)
+{
+  kiln__block_own *const own = kiln__own(block);
+  kiln__barrier *const bar = &own->barrier[number];
+  const uint32_t warps = bar->warps;
+
+  bar->open = false;
+  own->open &= ~(1u << number);
+  own->worker->event = true;
+  if (bar->expected == 0)
+    block->phase++;
+  for (uint32_t m = warps; m != 0; m &= m - 1)
+    release_warp(&block->warps[__builtin_ctz(m)], bar, number);
+  if (block->grid->watch != NULL)
+    kiln__watch_barrier(block, warps);
+}
+
+static bool is_complete(const kiln__block_own *own, const kiln__barrier *bar)
+{
+  return bar->counted >= (bar->expected != 0 ? bar->expected : own->live);
+}
+
+void kiln__barriers_recheck(kiln__block *block)
+{
+  kiln__block_own *const own = kiln__own(block);
+
+  for (uint32_t m = own->open; m != 0; m &= m - 1) {
+    const uint32_t number = (uint32_t)__builtin_ctz(m);
+
+    if (own->barrier[number].expected == 0 && own->live != 0 &&
+        is_complete(own, &own->barrier[number]))
+      complete(block, number);
+  }
+}
+
+/* ---- Coming ------------------------------------------------------------------------ */
+
+static kiln__barrier *opened(kiln__warp *w, const kiln__insn *in,
+                             uint32_t number, uint32_t expected)
+{
+  kiln__block_own *const own = kiln__own(w->block);
+  kiln__barrier *const bar = &own->barrier[number];
+
+  if (!bar->open) {
+    memset(bar, 0, sizeof *bar);
+    bar->open = true;
+    bar->expected = expected;
+    own->open |= 1u << number;
+  } else if (bar->expected != expected) {
+    misuse(w, in, -1,
+           "threads give different thread counts for the same barrier");
+  }
+  return bar;
+}
+
+/* How many threads this arrival counts for. */
+static uint32_t weight(const kiln__warp *w, const kiln__barrier *bar,
+                       uint32_t mask)
+{
+  const uint32_t before = bar->here[w->index];
+  const uint32_t after = before | mask;
+  const uint32_t live = w->live;
+
+  if (bar->expected == 0)
+    return (uint32_t)__builtin_popcount(after & live) -
+           (uint32_t)__builtin_popcount(before & live);
+  if ((after & live) == live) /* the rest of the warp came, or never will */
+    return KILN__WARP - (uint32_t)__builtin_popcount(before);
+  return (uint32_t)__builtin_popcount(mask & ~before);
+}
+
+static void take_vote(kiln__barrier *bar, const kiln__insn *in,
+                      const uint8_t *regs, uint32_t mask)
+{
+  const uint32_t flip = (in->flags & KILN__NEGATE_B) != 0 ? UINT32_MAX : 0;
+
+  if (in->sub < KILN__BAR_POPC || in->c < 0)
+    return;
+  for (; mask != 0; mask &= mask - 1) {
+    const uint32_t *const p = (const uint32_t *)(const void *)(regs + in->c);
+
+    bar->votes++;
+    bar->trues += (p[__builtin_ctz(mask)] ^ flip) != 0;
+  }
+}
+
+void kiln__barrier_arrive(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
+                          uint32_t number, uint32_t mask)
+{
+  kiln__block_own *const own = kiln__own(w->block);
+  const int lane = __builtin_ctz(mask);
+  uint32_t expected = 0, counted = mask;
+  kiln__barrier *bar;
+
+  if (in->b >= 0)
+    expected = ((const uint32_t *)(const void *)(f->regs + in->b))[lane];
+  if (number >= KILN__N_BARRIERS || expected % KILN__WARP != 0) {
+    kiln__fault(w, in, KILN__FAULT_INSTRUCTION, lane, number, 0);
+    return;
+  }
+  bar = opened(w, in, number, expected);
+  if ((in->flags & KILN__ALIGNED) != 0 && mask != w->live)
+    misuse(w, in, __builtin_ctz(w->live & ~mask),
+           "not all threads of the warp come to this barrier together");
+  if (w->grid->lock_step)
+    counted = w->live; /* one lane brings the warp */
+  take_vote(bar, in, f->regs, mask);
+  bar->counted += weight(w, bar, counted);
+  bar->here[w->index] |= counted;
+  bar->warps |= 1u << w->index;
+  if (w->tally != NULL && !is_complete(own, bar))
+    w->tally[in->index].events++;
+  if (is_complete(own, bar))
+    complete(w->block, number);
+}
+
+/* ---- Clusters ------------------------------------------------------------------------ */
+
+static void cluster_release(kiln__gang *gang)
+{
+  gang->cluster_phase ^= 1;
+  gang->cluster_arrived = 0;
+  gang->worker->event = true;
+  for (uint32_t i = 0; i < gang->n_warps; i++) {
+    kiln__schedule *const s = &gang->schedules[i];
+    bool any = s->wait == KILN__AT_CLUSTER;
+
+    if (s->status == KILN__WARP_DONE)
+      continue;
+    if (any) {
+      s->wait = KILN__READY;
+      s->stacked[s->n_stacked - 1].pc++;
+      s->cluster_in = 0;
+    }
+    for (uint32_t k = 0; !gang->worker->job->grid.lock_step && k < s->n_groups;
+         k++) {
+      kiln__group *const g = &s->group[k];
+
+      if (g->wait != KILN__AT_CLUSTER)
+        continue;
+      g->wait = KILN__READY;
+      g->pc++;
+      s->cluster_in &= ~g->mask;
+      any = true;
+    }
+    if (any && s->status == KILN__WARP_WAITING)
+      s->status = KILN__WARP_RUNNING;
+  }
+}
+
+static void cluster_recheck(kiln__gang *gang)
+{
+  if (gang->cluster_arrived != 0 && gang->cluster_arrived >= gang->live)
+    cluster_release(gang);
+}
+
+/* Lanes of one group have arrived in one and the same phase, or are of a
+ * program that mixes them up: then all wait for the later one. */
+bool kiln__cluster_step(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__gang *const gang = kiln__own(w->block)->gang;
+  uint32_t odd;
+
+  if (w->grid->lock_step)
+    mask = w->live;
+  odd = gang->cluster_phase != 0 ? mask : 0;
+  if (in->sub == KILN__CLUSTER_ARRIVE) {
+    if ((s->cluster_in & mask) != 0)
+      misuse(w, in, __builtin_ctz(s->cluster_in & mask),
+             "a second barrier.cluster.arrive without a wait");
+    gang->cluster_arrived += (uint32_t)__builtin_popcount(mask);
+    s->cluster_in |= mask;
+    s->cluster_odd = (s->cluster_odd & ~mask) | (odd & mask);
+    cluster_recheck(gang);
+    return true;
+  }
+  if ((s->cluster_in & mask) != mask)
+    misuse(w, in, __builtin_ctz(mask & ~s->cluster_in),
+           "barrier.cluster.wait without an arrive");
+  if ((s->cluster_in & mask & ~(s->cluster_odd ^ odd)) != 0)
+    return false; /* arrived in the phase that is still open */
+  s->cluster_in &= ~mask;
+  return true;
+}
+
+/* ---- Leaving -------------------------------------------------------------------------- */
+
+void kiln__lanes_exit(kiln__warp *w, kiln__frame *f, uint32_t mask)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__block_own *const own = kiln__own(w->block);
+  kiln__gang *const gang = own->gang;
+  const uint32_t n = (uint32_t)__builtin_popcount(mask);
+  const uint32_t odd = gang->cluster_phase != 0 ? mask : 0;
+  const uint32_t arrived = s->cluster_in & mask & ~(s->cluster_odd ^ odd);
+
+  w->live &= ~mask;
+  own->live -= n;
+  gang->live -= n;
+  gang->cluster_arrived -= (uint32_t)__builtin_popcount(arrived);
+  s->cluster_in &= ~mask;
+  for (kiln__frame *up; f != NULL; f = up) {
+    up = f->parent;
+    f->lanes &= ~mask;
+    if (f->lanes == 0 && up != NULL)
+      kiln__frame_give(w, f);
+  }
+  if (own->open != 0)
+    kiln__barriers_recheck(w->block);
+  if (gang->n_blocks > 1 || gang->cluster_arrived != 0)
+    cluster_recheck(gang);
+}

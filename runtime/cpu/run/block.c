@@ -1,0 +1,346 @@
+/* block.c -- gangs of blocks: set up from spare ones, run in turns. */
+#include "inside.h"
+
+#include <string.h>
+
+enum { ALIGN = 64 };
+
+static size_t rounded(size_t bytes)
+{
+  return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+}
+
+/* ---- Memory of a gang, made once ------------------------------------------------- */
+
+static void place_warps(kiln__gang *gang, kiln__job *job)
+{
+  uint32_t *carry =
+      (uint32_t *)(void *)(gang->stacks + (size_t)gang->n_warps * KILN__WARP *
+                                              job->local_stride);
+
+  for (uint32_t i = 0; i < gang->n_warps; i++) {
+    kiln__warp *const w = &gang->warps[i];
+    kiln__schedule *const s = &gang->schedules[i];
+    const uint32_t block = i / job->warps_per_block;
+
+    w->index = i % job->warps_per_block;
+    w->block = &gang->blocks[block];
+    w->grid = &job->grid;
+    w->schedule = s;
+    w->local_stride = job->local_stride;
+    w->local_size = job->local_stride;
+    w->carry = carry + (size_t)i * KILN__WARP;
+    s->stack = gang->stacks + (size_t)i * KILN__WARP * job->local_stride;
+  }
+}
+
+static void place_blocks(kiln__gang *gang, kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+
+  for (uint32_t i = 0; i < gang->n_blocks; i++) {
+    kiln__block *const b = &gang->blocks[i];
+
+    gang->owns[i].gang = gang;
+    gang->owns[i].worker = worker;
+    gang->ranks[i] = b;
+    b->grid = &job->grid;
+    b->schedule = &gang->owns[i];
+    b->shared = gang->shared + (size_t)i * job->shared_stride;
+    b->shared_size = job->grid.shared_size;
+    b->n_warps = job->warps_per_block;
+    b->n_threads = job->grid.block_dim[0] * job->grid.block_dim[1] *
+                   job->grid.block_dim[2];
+    b->warps = gang->warps + (size_t)i * job->warps_per_block;
+    b->cluster = gang->n_blocks > 1 ? gang->ranks : NULL;
+    b->cluster_rank = i;
+    b->cluster_size = gang->n_blocks;
+  }
+}
+
+static kiln__gang *gang_make(kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+  const size_t blocks = job->gang_blocks;
+  const size_t warps = blocks * job->warps_per_block;
+  const size_t at_blocks = rounded(sizeof(kiln__gang));
+  const size_t at_owns = at_blocks + rounded(blocks * sizeof(kiln__block));
+  const size_t at_ranks = at_owns + rounded(blocks * sizeof(kiln__block_own));
+  const size_t at_warps = at_ranks + rounded(blocks * sizeof(kiln__block *));
+  const size_t at_schedules = at_warps + warps * sizeof(kiln__warp);
+  const size_t at_shared =
+      at_schedules + rounded(warps * sizeof(kiln__schedule));
+  const size_t at_stacks = at_shared + blocks * job->shared_stride;
+  const size_t size =
+      at_stacks + warps * KILN__WARP * (job->local_stride + sizeof(uint32_t));
+  uint8_t *memory = kiln__calloc(&job->alloc, 1, size + ALIGN), *at = memory;
+  kiln__gang *gang;
+
+  if (memory == NULL)
+    return NULL;
+  at += -(uintptr_t)at & (ALIGN - 1);
+  gang = (kiln__gang *)(void *)at;
+  gang->memory = memory;
+  gang->worker = worker;
+  gang->blocks = (kiln__block *)(void *)(at + at_blocks);
+  gang->owns = (kiln__block_own *)(void *)(at + at_owns);
+  gang->ranks = (kiln__block **)(void *)(at + at_ranks);
+  gang->warps = (kiln__warp *)(void *)(at + at_warps);
+  gang->schedules = (kiln__schedule *)(void *)(at + at_schedules);
+  gang->shared = at + at_shared;
+  gang->stacks = at + at_stacks;
+  gang->n_blocks = (uint32_t)blocks;
+  gang->n_warps = (uint32_t)warps;
+  place_warps(gang, job);
+  place_blocks(gang, worker);
+  return gang;
+}
+
+void kiln__gang_free(kiln__gang *gang)
+{
+  kiln__job *const job = gang->worker->job;
+
+  for (uint32_t i = 0; i < gang->n_warps; i++)
+    kiln__free(&job->alloc, gang->schedules[i].stacked);
+  kiln__free(&job->alloc, gang->memory);
+}
+
+/* ---- A block begins and ends ------------------------------------------------------ */
+
+static bool warp_begin(kiln__warp *w, kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+  kiln__schedule *const s = kiln__schedule_of(w);
+  const uint32_t first = w->index * KILN__WARP;
+  const uint32_t n = w->block->n_threads - first;
+  const uint32_t mask = n >= KILN__WARP ? UINT32_MAX : (1u << n) - 1;
+
+  if (s->entry == NULL) {
+    s->entry = kiln__frame_take(w, job->grid.code);
+    if (s->entry == NULL)
+      return false;
+    s->entry->local_top = job->grid.code->local_bytes;
+    if (job->launch->watch != NULL) {
+      const unsigned checks = kiln__watch_checks(job->launch->watch);
+
+      w->watched = (checks & (KILN_CPU_CHECK_RACE | KILN_CPU_CHECK_INIT)) != 0;
+      w->counted = s->entry->tally != NULL;
+      s->check_sync = (checks & KILN_CPU_CHECK_SYNC) != 0;
+    }
+  } else {
+    kiln__frame_fill(w, s->entry);
+  }
+  s->entry->lanes = mask;
+  s->entry->local_top = job->grid.code->local_bytes;
+  s->status = KILN__WARP_RUNNING;
+  s->wait = KILN__READY;
+  s->began = mask;
+  s->traced = worker->recording;
+  s->yields = 0;
+  s->turns = KILN__TURNS;
+  s->fair = false;
+  s->others = false;
+  s->repeats = false;
+  s->saved = 0;
+  s->cluster_in = 0;
+  w->live = mask;
+  w->fault = false;
+  if (job->grid.seed != 0)
+    s->random =
+        (worker->random = worker->random * UINT64_C(6364136223846793005) +
+                          UINT64_C(1442695040888963407)) |
+        1;
+  if (job->grid.lock_step) {
+    s->n_stacked = 0;
+    job->launch->isa->set_mask(w, mask);
+    if (!kiln__stack_room(w, NULL))
+      return false;
+    s->stacked[s->n_stacked++] = (kiln__entry){s->entry, 0, mask, UINT32_MAX};
+  } else {
+    s->n_groups = 1;
+    s->current = 0;
+    s->group[0] = (kiln__group){.frame = s->entry, .mask = mask};
+  }
+  kiln__frame_use(w, s->entry);
+  return true;
+}
+
+/* Blocks of a gang lie next to each other along each axis of the cluster. */
+static void block_place(kiln__block *b, const kiln__grid *g, uint64_t gang,
+                        uint32_t rank)
+{
+  const uint32_t *const dim = g->cluster_dim, *const grid = g->grid_dim;
+  const uint64_t wide = grid[0] / dim[0], high = grid[1] / dim[1];
+
+  b->ctaid[0] = (uint32_t)(gang % wide) * dim[0] + rank % dim[0];
+  b->ctaid[1] =
+      (uint32_t)(gang / wide % high) * dim[1] + rank / dim[0] % dim[1];
+  b->ctaid[2] =
+      (uint32_t)(gang / wide / high) * dim[2] + rank / dim[0] / dim[1];
+  b->number =
+      b->ctaid[0] + (b->ctaid[1] + (uint64_t)b->ctaid[2] * grid[1]) * grid[0];
+}
+
+kiln__gang *kiln__gang_begin(kiln__worker *worker, uint64_t number)
+{
+  kiln__job *const job = worker->job;
+  kiln__gang *gang = worker->spare;
+  bool ok = true;
+
+  if (gang != NULL)
+    worker->spare = gang->next;
+  else
+    gang = gang_make(worker);
+  if (gang == NULL)
+    return NULL;
+  gang->next = NULL;
+  gang->number = number;
+  gang->done = 0;
+  gang->cluster_arrived = 0;
+  gang->cluster_phase = 0;
+  gang->live = 0;
+  for (uint32_t i = 0; i < gang->n_blocks; i++) {
+    kiln__block *const b = &gang->blocks[i];
+    kiln__block_own *const own = &gang->owns[i];
+
+    block_place(b, &job->grid, number, i);
+    b->phase = 0;
+    own->live = b->n_threads;
+    gang->live += b->n_threads;
+    for (; own->open != 0; own->open &= own->open - 1)
+      own->barrier[__builtin_ctz(own->open)].open = false;
+    for (uint32_t k = 0; k < b->n_warps; k++)
+      ok = ok && warp_begin(&b->warps[k], worker);
+    if (ok && job->launch->watch != NULL)
+      kiln__watch_block_begin(b);
+  }
+  if (!ok) {
+    gang->next = worker->spare;
+    worker->spare = gang;
+    return NULL;
+  }
+  return gang;
+}
+
+/* Frames of calls that lanes were in when the grid stopped stay with the
+ * worker's list of all frames. */
+void kiln__gang_end(kiln__gang *gang)
+{
+  kiln__worker *const worker = gang->worker;
+
+  if (worker->job->launch->watch != NULL) {
+    for (uint32_t i = 0; i < gang->n_blocks; i++)
+      kiln__watch_block_end(&gang->blocks[i]);
+  }
+  gang->next = worker->spare;
+  worker->spare = gang;
+}
+
+/* ---- Running ------------------------------------------------------------------------ */
+
+static uint64_t share_of(kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+  uint64_t share = KILN__SHARE;
+
+  if (job->grid.seed != 0) {
+    worker->random = worker->random * UINT64_C(6364136223846793005) +
+                     UINT64_C(1442695040888963407);
+    share = 1 + (worker->random >> 33) % 512;
+  }
+  if (job->launch->budget != 0) {
+    const uint64_t used =
+        atomic_load_explicit(&job->charged, memory_order_relaxed);
+    const uint64_t rest =
+        used < job->launch->budget ? job->launch->budget - used : 0;
+
+    if (share > rest)
+      share = rest;
+  }
+  return share;
+}
+
+/* Warp instructions issued; false: stop. */
+static bool charge(kiln__worker *worker, uint64_t issued)
+{
+  kiln__job *const job = worker->job;
+
+  worker->quiet += issued;
+  worker->clock += issued;
+  if (job->launch->budget != 0 &&
+      atomic_fetch_add(&job->charged, issued) + issued >= job->launch->budget) {
+    kiln__fault_grid(job, KILN__FAULT_BUDGET,
+                     "the launch used up its budget of warp instructions");
+    return false;
+  }
+  if (job->launch->cancel != NULL && atomic_load(job->launch->cancel))
+    kiln__fault_grid(job, KILN__FAULT_BUDGET, "the launch was cancelled");
+  return !atomic_load_explicit(&job->grid.stopped, memory_order_relaxed);
+}
+
+/* One share of a warp; false: the grid stops. */
+static bool run_warp(kiln__gang *gang, kiln__warp *w, uint64_t *used)
+{
+  kiln__worker *const worker = gang->worker;
+  kiln__job *const job = worker->job;
+  const kiln__isa *const isa = job->launch->isa;
+  kiln__schedule *const s = kiln__schedule_of(w);
+  const uint64_t share = share_of(worker);
+  uint64_t left = share;
+
+  s->yields = 0;
+  s->status = share == 0            ? KILN__WARP_RUNNING
+              : job->grid.lock_step ? isa->run_lock_step(w, &left)
+                                    : isa->run_its(w, &left);
+  *used += share - left;
+  if (s->status == KILN__WARP_DONE) {
+    gang->done++;
+    worker->event = true;
+  }
+  return s->status != KILN__WARP_FAULT && charge(worker, share - left);
+}
+
+/* Every warp that can once, in order or, with a seed, from anywhere. */
+static bool sweep(kiln__gang *gang, uint32_t *ran, bool *busy, uint64_t *used)
+{
+  kiln__worker *const worker = gang->worker;
+  uint32_t first = 0;
+
+  if (worker->job->grid.seed != 0)
+    first = (uint32_t)(worker->random >> 40) % gang->n_warps;
+  *ran = 0;
+  *busy = false;
+  for (uint32_t i = 0; i < gang->n_warps; i++) {
+    const uint32_t at = first + i;
+    kiln__warp *const w =
+        &gang->warps[at < gang->n_warps ? at : at - gang->n_warps];
+    kiln__schedule *const s = kiln__schedule_of(w);
+
+    if (s->status != KILN__WARP_RUNNING)
+      continue;
+    ++*ran;
+    if (!run_warp(gang, w, used))
+      return false;
+    if (s->status != KILN__WARP_RUNNING || s->yields < KILN__MAX_YIELDS)
+      *busy = true;
+  }
+  return true;
+}
+
+kiln__gang_state kiln__gang_run(kiln__gang *gang)
+{
+  const uint64_t share = gang->worker->recording ? 0 : KILN__GANG_SHARE;
+  uint64_t used = 0;
+  uint32_t ran;
+  bool busy;
+
+  do {
+    if (!sweep(gang, &ran, &busy, &used))
+      return KILN__GANG_BUSY;
+    if (gang->done == gang->n_warps)
+      return KILN__GANG_DONE;
+    if (ran == 0)
+      return KILN__GANG_STUCK;
+  } while (busy && used < share);
+  return busy ? KILN__GANG_BUSY : KILN__GANG_IDLE;
+}

@@ -1,0 +1,175 @@
+/* call.c -- calls: a frame, a part of the stack, and parameters copied. */
+#include "inside.h"
+
+#include <string.h>
+
+enum { STACK_ALIGN = 16 };
+
+static void copy_lanes(const kiln__warp *w, uint32_t mask, uint32_t to,
+                       uint32_t from, uint32_t size)
+{
+  uint8_t *const stack = kiln__schedule_of(w)->stack;
+
+  for (; mask != 0; mask &= mask - 1) {
+    uint8_t *const mine = stack + (size_t)__builtin_ctz(mask) * w->local_stride;
+
+    if (size == 4)
+      memcpy(mine + to, mine + from, 4);
+    else if (size == 8)
+      memcpy(mine + to, mine + from, 8);
+    else
+      memmove(mine + to, mine + from, size);
+  }
+}
+
+uint32_t kiln__call_number(const kiln__warp *w, uint64_t address)
+{
+  const kiln__grid *const g = w->grid;
+  const uint64_t at = address - KILN__WINDOW_CODE;
+
+  if (g->functions != NULL) {
+    for (uint32_t i = 0; i < g->program->n_functions; i++) {
+      if (g->functions[i] == address)
+        return i;
+    }
+    return UINT32_MAX;
+  }
+  if (address < KILN__WINDOW_CODE || at % 16 != 0 ||
+      at / 16 >= g->program->n_functions)
+    return UINT32_MAX;
+  return (uint32_t)(at / 16);
+}
+
+static bool fits(const kiln__warp *w, uint32_t at, uint32_t offset,
+                 uint32_t size)
+{
+  return (uint64_t)at + offset + size <= w->local_size;
+}
+
+static kiln__frame *enter(kiln__warp *w, kiln__frame *from,
+                          const kiln__insn *in, const kiln__code *code,
+                          uint32_t mask)
+{
+  const kiln__call *const call = &from->code->calls[in->imm];
+  const uint32_t at =
+      (from->local_top + STACK_ALIGN - 1) & ~(uint32_t)(STACK_ALIGN - 1);
+  kiln__frame *f;
+
+  if (!fits(w, at, 0, code->local_bytes)) {
+    kiln__fault(w, in, KILN__FAULT_STACK, -1, at + code->local_bytes, 0);
+    return NULL;
+  }
+  f = kiln__frame_take(w, code);
+  if (f == NULL) {
+    kiln__fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
+    return NULL;
+  }
+  f->parent = from;
+  f->call = call;
+  f->resume = in->index + 1;
+  f->depth = from->depth + 1;
+  f->lanes = mask;
+  f->local_at = at;
+  f->local_top = at + code->local_bytes;
+  for (uint32_t i = 0; i < call->n_in; i++) {
+    const kiln__copy *const c = &call->in[i];
+
+    if (!fits(w, at, c->to, c->size)) {
+      kiln__fault(w, in, KILN__FAULT_STACK, -1, at + c->to, c->size);
+      return NULL;
+    }
+    copy_lanes(w, mask, at + c->to, from->local_at + c->from, c->size);
+  }
+  return f;
+}
+
+bool kiln__call_enter(kiln__warp *w, kiln__frame *from, const kiln__insn *in,
+                      uint32_t callee, uint32_t mask, kiln__frame **out)
+{
+  const kiln__job *const job = kiln__job_of(w);
+  const kiln__code *code;
+
+  *out = NULL;
+  if (callee >= job->grid.program->n_functions) {
+    kiln__fault(w, in, KILN__FAULT_PC, -1, callee, 0);
+    return false;
+  }
+  code = &job->grid.program->functions[callee];
+  if (!code->defined) {
+    const kiln__system which = (kiln__system)job->system[callee];
+
+    if (which != KILN__SYSTEM_NONE)
+      return kiln__system_call(w, from, in, code, which, mask);
+    kiln__fault(w, in, KILN__FAULT_PC, -1, KILN__WINDOW_CODE + callee * 16, 0);
+    return false;
+  }
+  if (code->entry ||
+      (in->a >= 0 && from->code->calls[in->imm].n_params != code->n_params)) {
+    kiln__fault(w, in, KILN__FAULT_PC, -1,
+                KILN__WINDOW_CODE + callee * UINT64_C(16), 0);
+    return false;
+  }
+  *out = enter(w, from, in, code, mask);
+  return *out != NULL;
+}
+
+void kiln__call_leave(kiln__warp *w, kiln__frame *f, uint32_t mask)
+{
+  const kiln__call *const call = f->call;
+
+  for (uint32_t i = 0; i < call->n_out; i++) {
+    const kiln__copy *const c = &call->out[i];
+
+    if (fits(w, f->parent->local_at, c->to, c->size) &&
+        fits(w, f->local_at, c->from, c->size))
+      copy_lanes(w, mask, f->parent->local_at + c->to, f->local_at + c->from,
+                 c->size);
+  }
+  f->lanes &= ~mask;
+  if (f->lanes == 0)
+    kiln__frame_give(w, f);
+}
+
+bool kiln__stack_room(kiln__warp *w, const kiln__insn *in)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+  const uint32_t need = s->n_stacked + 2 * KILN__WARP + 2;
+  kiln__entry *bigger;
+
+  if (need <= s->max_stacked)
+    return true;
+  bigger = kiln__resize(&w->grid->alloc, s->stacked,
+                        2 * (size_t)need * sizeof *bigger);
+  if (bigger == NULL) {
+    if (in != NULL)
+      kiln__fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
+    return false;
+  }
+  s->stacked = bigger;
+  s->max_stacked = 2 * need;
+  return true;
+}
+
+void kiln__warp_synced(kiln__warp *w, const kiln__insn *in, uint32_t mask,
+                       uint32_t wanted)
+{
+  const kiln__schedule *const s = kiln__schedule_of(w);
+
+  if (s->check_sync && (mask & ~wanted) != 0)
+    kiln__watch_sync_misuse(w, in, __builtin_ctz(mask & ~wanted),
+                            "the thread is not in its own member mask "
+                            "0x%08x",
+                            wanted);
+  if (s->check_sync && (wanted & s->began & ~w->live) != 0)
+    kiln__watch_sync_misuse(w, in, -1,
+                            "member mask 0x%08x names lanes that have exited "
+                            "(0x%08x)",
+                            wanted, wanted & s->began & ~w->live);
+  else if (s->check_sync && (wanted & w->live & ~mask) != 0)
+    kiln__watch_sync_misuse(w, in, -1,
+                            "member mask 0x%08x names lanes that are "
+                            "elsewhere (0x%08x)",
+                            wanted, wanted & w->live & ~mask);
+  if (w->watched)
+    kiln__watch_warp_sync(w, in, mask);
+}

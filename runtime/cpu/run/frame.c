@@ -1,0 +1,289 @@
+/* frame.c -- frames: made once, kept by function, constants filled as needed. */
+#include "inside.h"
+
+enum { ALIGN = 64 };
+
+/* How often a constant has to be filled in. */
+typedef enum when {
+  ALWAYS_SAME,
+  BY_WARP, /* and by lane */
+  BY_BLOCK
+} when;
+
+static when changes(const kiln__const *c)
+{
+  if (c->kind != KILN__CONST_SPECIAL)
+    return ALWAYS_SAME;
+  switch ((kiln__special)c->value) {
+  case KILN__SPECIAL_TID_X:
+  case KILN__SPECIAL_TID_Y:
+  case KILN__SPECIAL_TID_Z:
+  case KILN__SPECIAL_WARPID:
+    return BY_WARP;
+  case KILN__SPECIAL_CTAID_X:
+  case KILN__SPECIAL_CTAID_Y:
+  case KILN__SPECIAL_CTAID_Z:
+  case KILN__SPECIAL_SMID:
+  case KILN__SPECIAL_CLUSTERID_X:
+  case KILN__SPECIAL_CLUSTERID_Y:
+  case KILN__SPECIAL_CLUSTERID_Z:
+  case KILN__SPECIAL_CLUSTER_CTAID_X:
+  case KILN__SPECIAL_CLUSTER_CTAID_Y:
+  case KILN__SPECIAL_CLUSTER_CTAID_Z:
+  case KILN__SPECIAL_CLUSTER_CTARANK:
+    return BY_BLOCK;
+  default:
+    return ALWAYS_SAME;
+  }
+}
+
+static uint32_t thread_of(const kiln__warp *w, uint32_t lane, unsigned axis)
+{
+  const uint32_t *const dim = w->grid->block_dim;
+  const uint32_t t = w->index * KILN__WARP + lane;
+
+  return axis == 0   ? t % dim[0]
+         : axis == 1 ? t / dim[0] % dim[1]
+                     : t / dim[0] / dim[1];
+}
+
+static uint64_t cluster_special(const kiln__block *b, kiln__special which)
+{
+  const kiln__grid *const g = b->grid;
+  const uint32_t *const dim = g->cluster_dim;
+  const uint32_t first = KILN__SPECIAL_CLUSTERID_X;
+  const uint32_t axis = ((uint32_t)which - first) % 3;
+
+  switch (which) {
+  case KILN__SPECIAL_CLUSTERID_X:
+  case KILN__SPECIAL_CLUSTERID_Y:
+  case KILN__SPECIAL_CLUSTERID_Z:
+    return b->ctaid[axis] / dim[axis];
+  case KILN__SPECIAL_NCLUSTERID_X:
+  case KILN__SPECIAL_NCLUSTERID_Y:
+  case KILN__SPECIAL_NCLUSTERID_Z:
+    return g->grid_dim[axis] / dim[axis];
+  case KILN__SPECIAL_CLUSTER_CTAID_X:
+  case KILN__SPECIAL_CLUSTER_CTAID_Y:
+  case KILN__SPECIAL_CLUSTER_CTAID_Z:
+    return b->ctaid[axis] % dim[axis];
+  case KILN__SPECIAL_CLUSTER_NCTAID_X:
+  case KILN__SPECIAL_CLUSTER_NCTAID_Y:
+  case KILN__SPECIAL_CLUSTER_NCTAID_Z:
+    return dim[axis];
+  case KILN__SPECIAL_CLUSTER_CTARANK:
+    return b->cluster_rank;
+  case KILN__SPECIAL_CLUSTER_NCTARANK:
+    return b->cluster_size;
+  default: /* IS_EXPLICIT_CLUSTER */
+    return b->cluster_size > 1 || g->code->explicit_cluster;
+  }
+}
+
+_Static_assert(KILN__SPECIAL_NCLUSTERID_X - KILN__SPECIAL_CLUSTERID_X == 3 &&
+                   KILN__SPECIAL_CLUSTER_CTAID_X - KILN__SPECIAL_CLUSTERID_X ==
+                       6 &&
+                   KILN__SPECIAL_CLUSTER_NCTAID_X - KILN__SPECIAL_CLUSTERID_X ==
+                       9,
+               "axes follow each other");
+
+static uint64_t special_of(const kiln__warp *w, kiln__special which,
+                           uint32_t lane)
+{
+  const kiln__grid *const g = w->grid;
+  const kiln__block *const b = w->block;
+
+  switch (which) {
+  case KILN__SPECIAL_TID_X:
+  case KILN__SPECIAL_TID_Y:
+  case KILN__SPECIAL_TID_Z:
+    return thread_of(w, lane, (unsigned)which - KILN__SPECIAL_TID_X);
+  case KILN__SPECIAL_NTID_X:
+  case KILN__SPECIAL_NTID_Y:
+  case KILN__SPECIAL_NTID_Z:
+    return g->block_dim[which - KILN__SPECIAL_NTID_X];
+  case KILN__SPECIAL_CTAID_X:
+  case KILN__SPECIAL_CTAID_Y:
+  case KILN__SPECIAL_CTAID_Z:
+    return b->ctaid[which - KILN__SPECIAL_CTAID_X];
+  case KILN__SPECIAL_NCTAID_X:
+  case KILN__SPECIAL_NCTAID_Y:
+  case KILN__SPECIAL_NCTAID_Z:
+    return g->grid_dim[which - KILN__SPECIAL_NCTAID_X];
+  case KILN__SPECIAL_LANEID:
+    return lane;
+  case KILN__SPECIAL_WARPID:
+    return w->index;
+  case KILN__SPECIAL_NWARPID:
+    return 64;
+  case KILN__SPECIAL_SMID:
+    return g->sm_count > 0 ? b->number % (uint64_t)g->sm_count : 0;
+  case KILN__SPECIAL_NSMID:
+    return (uint64_t)(g->sm_count > 0 ? g->sm_count : 1);
+  case KILN__SPECIAL_GRIDID:
+    return g->number;
+  case KILN__SPECIAL_LANEMASK_EQ:
+    return UINT64_C(1) << lane;
+  case KILN__SPECIAL_LANEMASK_LE:
+    return (UINT64_C(2) << lane) - 1;
+  case KILN__SPECIAL_LANEMASK_LT:
+    return (UINT64_C(1) << lane) - 1;
+  case KILN__SPECIAL_LANEMASK_GE:
+    return UINT32_MAX & ~((UINT64_C(1) << lane) - 1);
+  case KILN__SPECIAL_LANEMASK_GT:
+    return UINT32_MAX & ~((UINT64_C(2) << lane) - 1);
+  case KILN__SPECIAL_ENVREG1:
+    return g->envreg[0];
+  case KILN__SPECIAL_ENVREG2:
+    return g->envreg[1];
+  case KILN__SPECIAL_DYNAMIC_SMEM:
+    return g->dynamic_shared;
+  case KILN__SPECIAL_TOTAL_SMEM:
+  case KILN__SPECIAL_AGGR_SMEM:
+    return g->shared_size;
+  case KILN__SPECIAL_CLUSTERID_X:
+  case KILN__SPECIAL_CLUSTERID_Y:
+  case KILN__SPECIAL_CLUSTERID_Z:
+  case KILN__SPECIAL_NCLUSTERID_X:
+  case KILN__SPECIAL_NCLUSTERID_Y:
+  case KILN__SPECIAL_NCLUSTERID_Z:
+  case KILN__SPECIAL_CLUSTER_CTAID_X:
+  case KILN__SPECIAL_CLUSTER_CTAID_Y:
+  case KILN__SPECIAL_CLUSTER_CTAID_Z:
+  case KILN__SPECIAL_CLUSTER_NCTAID_X:
+  case KILN__SPECIAL_CLUSTER_NCTAID_Y:
+  case KILN__SPECIAL_CLUSTER_NCTAID_Z:
+  case KILN__SPECIAL_CLUSTER_CTARANK:
+  case KILN__SPECIAL_CLUSTER_NCTARANK:
+  case KILN__SPECIAL_IS_EXPLICIT_CLUSTER:
+    return cluster_special(b, which);
+  default: /* reserved shared memory: none; performance monitors */
+    return 0;
+  }
+}
+
+static bool by_lane(const kiln__const *c)
+{
+  return c->kind == KILN__CONST_SPECIAL &&
+         (c->value <= KILN__SPECIAL_TID_Z || c->value == KILN__SPECIAL_LANEID ||
+          (c->value >= KILN__SPECIAL_LANEMASK_EQ &&
+           c->value <= KILN__SPECIAL_LANEMASK_GT));
+}
+
+static uint64_t value_of(const kiln__warp *w, const kiln__const *c,
+                         uint32_t lane)
+{
+  const kiln__grid *const g = w->grid;
+
+  switch (c->kind) {
+  case KILN__CONST_SPECIAL:
+    return special_of(w, (kiln__special)c->value, lane);
+  case KILN__CONST_ADDRESS:
+    return (g->globals != NULL ? g->globals[c->value] : 0) +
+           (uint64_t)c->addend;
+  case KILN__CONST_FUNCTION:
+    return g->functions != NULL ? g->functions[c->value]
+                                : KILN__WINDOW_CODE + c->value * UINT64_C(16) +
+                                      (uint64_t)c->addend;
+  case KILN__CONST_DYNAMIC:
+    return g->shared_size - g->dynamic_shared + (uint64_t)c->addend;
+  default:
+    return c->value;
+  }
+}
+
+static void fill(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
+{
+  const bool each = by_lane(c);
+  uint64_t value = value_of(w, c, 0);
+
+  for (uint32_t i = 0; i < KILN__WARP; i++) {
+    if (each)
+      value = value_of(w, c, i);
+    if (c->bytes == 8)
+      ((uint64_t *)(void *)(regs + c->slot))[i] = value;
+    else
+      ((uint32_t *)(void *)(regs + c->slot))[i] = (uint32_t)value;
+  }
+}
+
+void kiln__frame_fill(kiln__warp *w, kiln__frame *f)
+{
+  const kiln__code *const code = f->code;
+  const uint64_t block = w->block->number + 1;
+  when least = ALWAYS_SAME;
+
+  if (f->filled_block != 0)
+    least = f->filled_warp != w->index ? BY_WARP : BY_BLOCK;
+  if (f->filled_block == block && f->filled_warp == w->index)
+    return;
+  for (uint32_t i = 0; i < code->n_consts; i++) {
+    if (changes(&code->consts[i]) >= least)
+      fill(w, f->regs, &code->consts[i]);
+  }
+  f->filled_block = block;
+  f->filled_warp = w->index;
+}
+
+static kiln__frame *make(kiln__warp *w, const kiln__code *code)
+{
+  kiln__worker *const worker = kiln__own(w->block)->worker;
+  const size_t head = (sizeof(kiln__frame) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  uint8_t *memory =
+      kiln__calloc(&worker->job->alloc, 1, head + ALIGN + code->frame_bytes);
+  kiln__frame *f = (kiln__frame *)(void *)memory;
+
+  if (memory == NULL)
+    return NULL;
+  f->code = code;
+  f->regs = memory + head;
+  f->regs += -(uintptr_t)f->regs & (ALIGN - 1);
+  f->made = worker->made;
+  worker->made = f;
+  if (worker->job->launch->watch != NULL) {
+    kiln__tally **const tally = &worker->tallies[code->number];
+
+    if (*tally == NULL)
+      *tally =
+          kiln__watch_tally(worker->job->launch->watch, worker->index, code);
+    f->tally = *tally;
+  }
+  return f;
+}
+
+kiln__frame *kiln__frame_take(kiln__warp *w, const kiln__code *code)
+{
+  kiln__worker *const worker = kiln__own(w->block)->worker;
+  kiln__frame *f = worker->free[code->number];
+
+  if (f != NULL)
+    worker->free[code->number] = f->next;
+  else
+    f = make(w, code);
+  if (f == NULL)
+    return NULL;
+  f->next = NULL;
+  f->parent = NULL;
+  f->call = NULL;
+  f->depth = 0;
+  f->local_at = 0;
+  kiln__frame_fill(w, f);
+  return f;
+}
+
+void kiln__frame_give(kiln__warp *w, kiln__frame *f)
+{
+  kiln__worker *const worker = kiln__own(w->block)->worker;
+
+  f->next = worker->free[f->code->number];
+  worker->free[f->code->number] = f;
+}
+
+void kiln__frames_free(kiln__worker *worker)
+{
+  for (kiln__frame *f = worker->made, *next; f != NULL; f = next) {
+    next = f->made;
+    kiln__free(&worker->job->alloc, f);
+  }
+  worker->made = NULL;
+}

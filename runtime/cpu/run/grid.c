@@ -1,0 +1,372 @@
+/* grid.c -- a launch: its blocks handed out to host threads. */
+#include "inside.h"
+
+#include <string.h>
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+  while (b != 0) {
+    const uint64_t rest = a % b;
+
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static uint64_t scrambled(uint64_t x)
+{
+  x += UINT64_C(0x9e3779b97f4a7c15);
+  x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+  x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+  return x ^ (x >> 31);
+}
+
+/* Every gang once, in an order that the seed says. */
+static void permute(kiln__job *job)
+{
+  job->step = 1;
+  job->offset = 0;
+  if (job->grid.seed == 0 || job->n_gangs < 2)
+    return;
+  job->offset = scrambled(job->grid.seed) % job->n_gangs;
+  job->step = scrambled(job->grid.seed + 1) % job->n_gangs;
+  while (job->step == 0 || common_divisor(job->step, job->n_gangs) != 1)
+    job->step = (job->step + 1) % job->n_gangs;
+}
+
+__extension__ typedef unsigned __int128 wide;
+
+static uint64_t gang_number(const kiln__job *job, uint64_t i)
+{
+  return (uint64_t)(((wide)i * job->step + job->offset) % job->n_gangs);
+}
+
+/* ---- A worker -------------------------------------------------------------------- */
+
+static bool may_start(const kiln__worker *worker)
+{
+  const kiln__job *const job = worker->job;
+
+  return worker->n_resident < job->max_gangs &&
+         atomic_load_explicit(&job->next_gang, memory_order_relaxed) <
+             job->n_gangs;
+}
+
+/* One more gang at the end of the list; NULL: none left, or no memory. */
+static kiln__gang *start_one(kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+  const uint64_t i = atomic_fetch_add(&job->next_gang, 1);
+  kiln__gang *gang;
+
+  if (i >= job->n_gangs)
+    return NULL;
+  gang = kiln__gang_begin(worker, gang_number(job, i));
+  if (gang == NULL) {
+    kiln__fault_grid(job, KILN__FAULT_MEMORY, "no memory for a block");
+    return NULL;
+  }
+  *worker->last = gang;
+  worker->last = &gang->next;
+  worker->n_resident++;
+  worker->event = true;
+  return gang;
+}
+
+static void end_gang(kiln__worker *worker, kiln__gang **link)
+{
+  kiln__gang *const gang = *link;
+
+  *link = gang->next;
+  if (worker->last == &gang->next)
+    worker->last = link;
+  worker->n_resident--;
+  worker->event = true;
+  kiln__gang_end(gang);
+}
+
+/* Once over the resident blocks, oldest first; those that end make room. */
+static void go_round(kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+  kiln__gang **link = &worker->resident;
+
+  while (!atomic_load_explicit(&job->grid.stopped, memory_order_relaxed)) {
+    if (*link == NULL && (!may_start(worker) || start_one(worker) == NULL))
+      break;
+    switch (kiln__gang_run(*link)) {
+    case KILN__GANG_DONE:
+      end_gang(worker, link);
+      break;
+    case KILN__GANG_STUCK:
+      kiln__fault_deadlock(job, *link, true, false);
+      break;
+    default:
+      link = &(*link)->next;
+      break;
+    }
+  }
+}
+
+static void work(kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+
+  while (!atomic_load(&job->grid.stopped) &&
+         (worker->resident != NULL || may_start(worker))) {
+    go_round(worker);
+    if (worker->resident != NULL)
+      kiln__stuck_step(worker);
+  }
+  kiln__stuck_leave(worker);
+}
+
+static void *work_thread(void *arg)
+{
+  work(arg);
+  return NULL;
+}
+
+static kiln_status worker_init(kiln__worker *worker, kiln__job *job,
+                               unsigned index)
+{
+  const size_t n = job->grid.program->n_functions;
+
+  worker->job = job;
+  worker->index = index;
+  worker->last = &worker->resident;
+  worker->patience = UINT64_C(1) << 20;
+  worker->random = scrambled(job->grid.seed + index);
+  worker->free = kiln__calloc(&job->alloc, n, sizeof *worker->free);
+  worker->tallies = kiln__calloc(&job->alloc, n, sizeof *worker->tallies);
+  return worker->free != NULL && worker->tallies != NULL
+             ? KILN_OK
+             : kiln__fail_memory("a launch");
+}
+
+static void worker_free(kiln__worker *worker)
+{
+  kiln__gang *gang, *next;
+
+  for (gang = worker->resident; gang != NULL; gang = next) {
+    next = gang->next;
+    kiln__gang_end(gang);
+  }
+  for (gang = worker->spare; gang != NULL; gang = next) {
+    next = gang->next;
+    kiln__gang_free(gang);
+  }
+  kiln__frames_free(worker);
+  kiln__free(&worker->job->alloc, worker->free);
+  kiln__free(&worker->job->alloc, worker->tallies);
+}
+
+/* ---- A job ------------------------------------------------------------------------ */
+
+static uint32_t rounded(uint32_t value, uint32_t to)
+{
+  return to < 2 ? value : (value + to - 1) / to * to;
+}
+
+static void set_sizes(kiln__job *job)
+{
+  const kiln__launch *const l = job->launch;
+  const kiln__code *const code = l->code;
+  kiln__grid *const g = &job->grid;
+  const uint64_t need = (uint64_t)code->reach_local + code->local_bytes +
+                        16 * ((uint64_t)l->program->n_functions + 1);
+  uint64_t blocks = 1, threads = 1, gang = 1;
+
+  for (int i = 0; i < 3; i++) {
+    g->cluster_dim[i] = l->cluster_dim[i] != 0 ? l->cluster_dim[i] : 1;
+    gang *= g->cluster_dim[i];
+    blocks *= l->grid_dim[i];
+    threads *= l->block_dim[i];
+  }
+  g->shared_size =
+      rounded(code->static_shared, code->dynamic_align) + l->dynamic_shared;
+  job->shared_stride = rounded(g->shared_size + 1, 64);
+  job->local_stride =
+      rounded(code->recursive || need > l->local_limit
+                  ? (l->local_limit > code->local_bytes ? l->local_limit
+                                                        : code->local_bytes)
+                  : (uint32_t)need,
+              64);
+  job->gang_blocks = (uint32_t)gang;
+  job->warps_per_block = (uint32_t)((threads + KILN__WARP - 1) / KILN__WARP);
+  job->n_gangs = blocks / gang;
+  job->n_workers = l->threads != 0 ? l->threads : 1;
+  if (job->n_workers > job->n_gangs)
+    job->n_workers = (unsigned)job->n_gangs;
+  job->max_gangs = (uint32_t)(l->max_resident / gang / job->n_workers);
+  if (job->max_gangs == 0)
+    job->max_gangs = 1;
+  if (l->cooperative)
+    job->max_gangs = UINT32_MAX;
+}
+
+static kiln_status check_launch(const kiln__launch *l)
+{
+  uint64_t threads = 1;
+
+  for (int i = 0; i < 3; i++) {
+    const uint32_t cluster = l->cluster_dim[i] != 0 ? l->cluster_dim[i] : 1;
+
+    if (l->grid_dim[i] == 0 || l->block_dim[i] == 0 ||
+        l->grid_dim[i] % cluster != 0)
+      return kiln__fail(KILN_EINVAL, NULL,
+                        "grid and block sizes must be at least 1, the grid a "
+                        "multiple of the cluster");
+    threads *= l->block_dim[i];
+  }
+  if (threads > KILN__MAX_WARPS * KILN__WARP)
+    return kiln__fail(KILN_EINVAL, NULL, "more than 1024 threads in a block");
+  return KILN_OK;
+}
+
+/* Grid-wide synchronisation counts arrivals in memory of its own: its size,
+ * then the counter. */
+static kiln_status make_workspace(kiln__job *job)
+{
+  kiln__range range = {.kind = KILN__RANGE_INTERNAL,
+                       .device = job->grid.device};
+  const uint32_t size = KILN__WORKSPACE;
+  uint8_t *host;
+  kiln_status st;
+
+  if (!job->launch->cooperative)
+    return KILN_OK;
+  st = kiln__memory_add(job->grid.memory, &range, KILN__WORKSPACE, 256);
+  if (st != KILN_OK)
+    return st;
+  host = kiln__memory_host(job->grid.memory, range.first, KILN__WORKSPACE);
+  memset(host, 0, KILN__WORKSPACE);
+  memcpy(host, &size, sizeof size);
+  kiln__memory_written(job->grid.memory, range.first, KILN__WORKSPACE);
+  job->workspace = range.first;
+  job->grid.envreg[0] = range.first >> 32;
+  job->grid.envreg[1] = range.first & UINT32_MAX;
+  return KILN_OK;
+}
+
+static void fill_grid(kiln__job *job)
+{
+  const kiln__launch *const l = job->launch;
+  kiln__grid *const g = &job->grid;
+
+  g->program = l->program;
+  g->code = l->code;
+  g->memory = l->memory;
+  g->params = l->params;
+  memcpy(g->grid_dim, l->grid_dim, sizeof g->grid_dim);
+  memcpy(g->block_dim, l->block_dim, sizeof g->block_dim);
+  g->dynamic_shared = l->dynamic_shared;
+  g->number = l->number;
+  g->device = l->device;
+  g->arch = l->arch;
+  g->sm_count = l->sm_count;
+  g->lock_step = l->lock_step;
+  g->cooperative = l->cooperative;
+  g->seed = l->seed;
+  g->globals = l->globals;
+  g->textures = l->textures;
+  g->watch = l->watch;
+  g->out = l->out;
+  g->alloc = job->alloc;
+  g->heap_limit = l->heap_limit;
+  set_sizes(job);
+  permute(job);
+}
+
+static kiln_status job_init(kiln__job *job, const kiln__launch *l,
+                            const kiln_allocator *a)
+{
+  const size_t n = l->program->n_functions;
+  kiln_status st = KILN_OK;
+
+  job->launch = l;
+  job->alloc = *a;
+  fill_grid(job);
+  job->system = kiln__calloc(a, n, 1);
+  job->workers = kiln__calloc(a, job->n_workers, sizeof *job->workers);
+  if (job->system == NULL || job->workers == NULL)
+    KILN_TRY(kiln__fail_memory("a launch"));
+  for (size_t i = 0; i < n; i++) {
+    if (!l->program->functions[i].defined)
+      job->system[i] =
+          (uint8_t)kiln__system_named(l->program->functions[i].name);
+  }
+  for (unsigned i = 0; i < job->n_workers; i++)
+    job->workers[i].job = job;
+  for (unsigned i = 0; i < job->n_workers; i++)
+    KILN_TRY(worker_init(&job->workers[i], job, i));
+  KILN_TRY(make_workspace(job));
+done:
+  return st;
+}
+
+/* The calling thread is the first worker; threads that cannot be made leave
+ * their share to the others. */
+static void run_workers(kiln__job *job)
+{
+  bool made[64] = {false};
+  const unsigned n = job->n_workers < 64 ? job->n_workers : 64;
+
+  job->n_active = n;
+  for (unsigned i = 1; i < n; i++) {
+    made[i] = pthread_create(&job->workers[i].thread, NULL, work_thread,
+                             &job->workers[i]) == 0;
+    if (!made[i])
+      kiln__stuck_leave(&job->workers[i]);
+  }
+  work(&job->workers[0]);
+  for (unsigned i = 1; i < n; i++) {
+    if (made[i])
+      pthread_join(job->workers[i].thread, NULL);
+  }
+}
+
+static void job_free(kiln__job *job)
+{
+  for (unsigned i = 0; job->workers != NULL && i < job->n_workers; i++)
+    worker_free(&job->workers[i]);
+  if (job->workspace != 0)
+    kiln__memory_remove(job->grid.memory, job->workspace);
+  kiln__free(&job->alloc, job->workers);
+  kiln__free(&job->alloc, job->system);
+  pthread_mutex_destroy(&job->grid.lock);
+  pthread_mutex_destroy(&job->stuck_lock);
+}
+
+kiln_status kiln__grid_run(const kiln__launch *launch, const kiln_allocator *a,
+                           kiln__fault_info *fault)
+{
+  kiln_status st = check_launch(launch);
+  kiln__job *job;
+
+  memset(fault, 0, sizeof *fault);
+  if (st != KILN_OK)
+    return st;
+  job = kiln__calloc(a, 1, sizeof *job);
+  if (job == NULL)
+    return kiln__fail_memory("a launch");
+  pthread_mutex_init(&job->grid.lock, NULL);
+  pthread_mutex_init(&job->stuck_lock, NULL);
+  kiln__memory_enter(launch->memory);
+  KILN_TRY(job_init(job, launch, a));
+  run_workers(job);
+  *fault = job->grid.fault;
+  if (fault->kind == KILN__FAULT_MEMORY)
+    st = kiln__fail_memory("blocks of a launch");
+  else if (fault->kind != KILN__FAULT_NONE)
+    st = kiln__fail(KILN_EDRIVER, NULL, "kernel `%s` failed",
+                    launch->code->name);
+  if (fault->kind != KILN__FAULT_NONE && launch->watch != NULL)
+    kiln__watch_fault(launch->watch, &job->grid);
+done:
+  kiln__memory_leave(launch->memory);
+  job_free(job);
+  kiln__free(a, job);
+  return st;
+}

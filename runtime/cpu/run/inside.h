@@ -1,0 +1,177 @@
+/* inside.h -- what the files of run/ share: a launch's job, host threads
+ * (workers), gangs of blocks, blocks. */
+#ifndef KILN_CPU_INSIDE_H
+#define KILN_CPU_INSIDE_H
+
+#include "../exec/schedule.h"
+#include "../watch/watch.h"
+#include "run.h"
+
+enum {
+  KILN__N_BARRIERS = 16,
+  KILN__MAX_WARPS = 32,
+  KILN__SHARE = 1 << 14,      /* warp instructions until the next warp */
+  KILN__GANG_SHARE = 1 << 22, /* ... until the next block */
+  KILN__WORKSPACE = 256       /* bytes for grid-wide synchronisation */
+};
+
+/* A barrier of a block. */
+typedef struct kiln__barrier {
+  uint32_t expected;              /* threads; 0: all of the block */
+  uint32_t counted;               /* threads that arrived */
+  uint32_t warps;                 /* bits: some of their lanes arrived */
+  uint32_t trues;                 /* red: threads with a true predicate */
+  uint32_t votes;                 /* red: threads with a predicate */
+  uint32_t here[KILN__MAX_WARPS]; /* lanes by warp */
+  bool open;                      /* somebody arrived */
+} kiln__barrier;
+
+typedef struct kiln__gang kiln__gang;
+typedef struct kiln__worker kiln__worker;
+typedef struct kiln__job kiln__job;
+
+/* block->schedule */
+typedef struct kiln__block_own {
+  kiln__gang *gang;
+  kiln__worker *worker;
+  uint32_t live; /* threads */
+  uint32_t open; /* barriers, by bit */
+  kiln__barrier barrier[KILN__N_BARRIERS];
+} kiln__block_own;
+
+/* Blocks that start together: a cluster, or one block alone. */
+struct kiln__gang {
+  kiln__gang *next;
+  kiln__worker *worker;
+  kiln__block *blocks;       /* n_blocks */
+  kiln__block_own *owns;     /* one a block */
+  kiln__warp *warps;         /* of all blocks */
+  kiln__schedule *schedules; /* one a warp */
+  kiln__block **ranks;       /* blocks by rank */
+  uint8_t *shared, *stacks;  /* aligned, within `memory` */
+  void *memory;
+  uint32_t n_blocks, n_warps; /* n_warps: of all blocks */
+  uint32_t live;              /* threads */
+  uint32_t done;              /* warps */
+  uint32_t cluster_arrived, cluster_phase;
+  uint64_t number;
+};
+
+/* One host thread's part. */
+struct kiln__worker {
+  kiln__job *job;
+  unsigned index;
+  pthread_t thread;
+  kiln__frame **free;    /* by function number */
+  kiln__tally **tallies; /* by function number */
+  kiln__frame *made;
+  kiln__gang *resident, **last, *spare;
+  uint32_t n_resident;
+  uint64_t issued;   /* not yet charged to the budget */
+  uint64_t quiet;    /* issued since something was finished */
+  uint64_t patience; /* quiet from which livelocks are looked for */
+  uint64_t random;
+  uint64_t clock;
+  /* livelock search */
+  uint32_t epoch, rounds;
+  bool recording, verdict, event, idle;
+};
+
+/* System functions, by function number. */
+typedef enum kiln__system {
+  KILN__SYSTEM_NONE = 0,
+  KILN__SYSTEM_VPRINTF,
+  KILN__SYSTEM_MALLOC,
+  KILN__SYSTEM_FREE,
+  KILN__SYSTEM_ASSERT,
+  KILN__SYSTEM_MEMCPY,
+  KILN__SYSTEM_MEMSET
+} kiln__system;
+
+struct kiln__job {
+  kiln__grid grid; /* first: a grid's job is found by its address */
+  const kiln__launch *launch;
+  kiln_allocator alloc;
+  kiln__worker *workers;
+  unsigned n_workers;
+  uint8_t *system; /* kiln__system by function number */
+  uint64_t n_gangs;
+  uint64_t step, offset; /* permutation of gangs */
+  atomic_uint_fast64_t next_gang, charged;
+  uint32_t warps_per_block, gang_blocks;
+  uint32_t local_stride, shared_stride;
+  uint32_t max_gangs; /* resident, of one worker */
+  bool failed_memory;
+  uint64_t workspace; /* device address, 0: none */
+  /* livelock search: see stuck.c */
+  pthread_mutex_t stuck_lock;
+  uint32_t epoch, phase, n_active, n_in, n_stuck;
+};
+
+static inline kiln__job *kiln__job_of(const kiln__warp *w)
+{
+  return (kiln__job *)(void *)w->grid;
+}
+
+static inline kiln__block_own *kiln__own(const kiln__block *block)
+{
+  return block->schedule;
+}
+
+/* ---- frame.c ------------------------------------------------------------------- */
+
+/* A frame of `code` for lanes of this warp, constants filled in; NULL: no
+ * memory. */
+kiln__frame *kiln__frame_take(kiln__warp *w, const kiln__code *code);
+void kiln__frame_give(kiln__warp *w, kiln__frame *f);
+/* Constants that change with the block and the warp. */
+void kiln__frame_fill(kiln__warp *w, kiln__frame *f);
+void kiln__frames_free(kiln__worker *worker);
+
+/* ---- block.c ------------------------------------------------------------------- */
+
+/* A gang ready to run number `number`; NULL: no memory. */
+kiln__gang *kiln__gang_begin(kiln__worker *worker, uint64_t number);
+void kiln__gang_end(kiln__gang *gang);
+void kiln__gang_free(kiln__gang *gang);
+
+typedef enum kiln__gang_state {
+  KILN__GANG_DONE,
+  KILN__GANG_BUSY, /* its share is used up */
+  KILN__GANG_IDLE, /* only waits for others */
+  KILN__GANG_STUCK /* all wait for each other */
+} kiln__gang_state;
+kiln__gang_state kiln__gang_run(kiln__gang *gang);
+
+/* ---- barrier.c ----------------------------------------------------------------- */
+
+/* Threads left: what waits for them may be complete. */
+void kiln__barriers_recheck(kiln__block *block);
+
+/* ---- stuck.c ------------------------------------------------------------------- */
+
+/* After each round over a worker's blocks. */
+void kiln__stuck_step(kiln__worker *worker);
+void kiln__stuck_leave(kiln__worker *worker);
+
+/* ---- fault.c ------------------------------------------------------------------- */
+
+/* Deadlock: the waiting threads of these gangs (linked by next; `one`: only the
+ * first). */
+void kiln__fault_deadlock(kiln__job *job, const kiln__gang *gangs, bool one,
+                          bool spinning);
+/* Stop the grid without a place. */
+void kiln__fault_grid(kiln__job *job, kiln__fault_kind kind, const char *text);
+
+/* ---- system.c ------------------------------------------------------------------- */
+
+kiln__system kiln__system_named(const char *name);
+/* False: fault. */
+bool kiln__system_call(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
+                       const kiln__code *callee, kiln__system which,
+                       uint32_t mask);
+/* Bytes of a generic address as one lane sees it; NULL: not all there. */
+uint8_t *kiln__lane_bytes(kiln__warp *w, int lane, uint64_t address,
+                          uint64_t size);
+
+#endif

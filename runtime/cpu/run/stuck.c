@@ -1,0 +1,226 @@
+/* stuck.c -- finding launches that can only spin.
+ *
+ * A worker that has run long without finishing anything asks all workers to
+ * watch: from when all have noticed, each notes changes of memory and saves a
+ * hash of every running warp's state. A warp whose state comes again while
+ * memory stayed as it was repeats itself for ever, unless somebody else changes
+ * memory; if that holds for every warp of every worker, nobody will. Loops that
+ * count while they wait never come to the same state: they are given up after
+ * MAX_ROUNDS rounds in which all did nothing but wait. */
+#include "inside.h"
+
+#include <string.h>
+
+enum { MAX_ROUNDS = 1 << 14, PATIENCE = 1 << 20 };
+
+enum { NOT_LOOKING = 0, GATHERING, RECORDING };
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+  hash = (hash ^ value) * UINT64_C(0x9e3779b97f4a7c15);
+  return hash ^ (hash >> 29);
+}
+
+static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, size_t size)
+{
+  uint64_t word;
+
+  for (; size >= 8; size -= 8, bytes += 8) {
+    memcpy(&word, bytes, 8);
+    hash = mix(hash, word);
+  }
+  for (; size != 0; size--)
+    hash = mix(hash, *bytes++);
+  return hash;
+}
+
+static uint64_t hash_frames(uint64_t hash, const kiln__warp *w,
+                            const kiln__frame *f)
+{
+  const uint8_t *const stack = kiln__schedule_of(w)->stack;
+
+  for (uint32_t lane = 0; lane < KILN__WARP; lane++)
+    hash =
+        mix_bytes(hash, stack + (size_t)lane * w->local_stride, f->local_top);
+  for (; f != NULL; f = f->parent) {
+    hash = mix(hash, (uintptr_t)f->code);
+    hash = mix_bytes(hash, f->regs, f->code->frame_bytes);
+  }
+  return hash;
+}
+
+static uint64_t state_of(const kiln__warp *w)
+{
+  const kiln__schedule *const s = kiln__schedule_of(w);
+  uint64_t hash = w->live;
+
+  if (w->grid->lock_step) {
+    const kiln__frame *last = NULL;
+
+    for (uint32_t i = 0; i < s->n_stacked; i++) {
+      hash = mix(mix(hash, s->stacked[i].pc), s->stacked[i].mask);
+      last = s->stacked[i].frame;
+    }
+    return last != NULL ? hash_frames(hash, w, last) : hash;
+  }
+  /* Groups change places: sum them up. */
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    const kiln__group *const g = &s->group[i];
+    const uint64_t one =
+        mix(mix(mix(1, g->pc), g->mask), (uint64_t)g->wait + 1);
+
+    hash += hash_frames(one, w, g->frame);
+  }
+  return hash;
+}
+
+/* Every group that can run has run since the state was saved. */
+static bool all_ran(const kiln__schedule *s)
+{
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    if (s->group[i].wait == KILN__READY && !s->group[i].ran)
+      return false;
+  }
+  return true;
+}
+
+static void save(kiln__warp *w)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+
+  s->saved = state_of(w);
+  s->repeats = false;
+  for (uint32_t i = 0; i < s->n_groups; i++)
+    s->group[i].ran = false;
+}
+
+static void set_traced(kiln__worker *worker, bool traced)
+{
+  worker->recording = traced;
+  for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
+    for (uint32_t i = 0; i < g->n_warps; i++) {
+      g->schedules[i].traced = traced;
+      g->schedules[i].changed = false;
+    }
+  }
+}
+
+static bool any_change(const kiln__worker *worker)
+{
+  for (const kiln__gang *g = worker->resident; g != NULL; g = g->next) {
+    for (uint32_t i = 0; i < g->n_warps; i++) {
+      if (g->schedules[i].changed)
+        return true;
+    }
+  }
+  return worker->event;
+}
+
+/* Does every warp repeat itself or wait? Looks at each again, and saves anew
+ * now and then, as a loop may only begin. */
+static bool all_repeat(kiln__worker *worker)
+{
+  const bool again = (worker->rounds & (worker->rounds - 1)) == 0;
+  bool all = true, waiting = true;
+
+  for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
+    for (uint32_t i = 0; i < g->n_warps; i++) {
+      kiln__warp *const w = &g->warps[i];
+      kiln__schedule *const s = &g->schedules[i];
+
+      if (s->status != KILN__WARP_RUNNING || s->repeats)
+        continue;
+      waiting = waiting && s->yields >= KILN__MAX_YIELDS;
+      s->repeats =
+          (w->grid->lock_step || all_ran(s)) && state_of(w) == s->saved;
+      all = all && s->repeats;
+      if (again && !s->repeats)
+        save(w);
+    }
+  }
+  return all || (waiting && worker->rounds >= MAX_ROUNDS);
+}
+
+static void stop_looking(kiln__job *job, kiln__worker *worker)
+{
+  job->phase = NOT_LOOKING;
+  worker->patience *= 2;
+  worker->quiet = 0;
+}
+
+static void conclude(kiln__job *job, kiln__worker *worker)
+{
+  if (job->phase == RECORDING && job->n_active != 0 &&
+      job->n_stuck >= job->n_active && worker->resident != NULL)
+    kiln__fault_deadlock(job, worker->resident, false, true);
+}
+
+static void record(kiln__job *job, kiln__worker *worker)
+{
+  if (!worker->recording) {
+    set_traced(worker, true);
+    worker->event = false;
+    worker->verdict = false;
+    worker->rounds = 0;
+    for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
+      for (uint32_t i = 0; i < g->n_warps; i++)
+        save(&g->warps[i]);
+    }
+    return;
+  }
+  worker->rounds++;
+  if (any_change(worker)) {
+    stop_looking(job, worker);
+    return;
+  }
+  if (!worker->verdict && all_repeat(worker)) {
+    worker->verdict = true;
+    job->n_stuck++;
+  }
+  if (!worker->verdict && worker->rounds > MAX_ROUNDS)
+    stop_looking(job, worker);
+  conclude(job, worker);
+}
+
+void kiln__stuck_step(kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+
+  if (worker->event && !worker->recording) {
+    worker->event = false;
+    worker->quiet = 0;
+  }
+  pthread_mutex_lock(&job->stuck_lock);
+  if (job->phase == NOT_LOOKING && worker->quiet > worker->patience) {
+    job->phase = GATHERING;
+    job->epoch++;
+    job->n_in = 0;
+    job->n_stuck = 0;
+  }
+  if (job->phase != NOT_LOOKING && worker->epoch != job->epoch) {
+    worker->epoch = job->epoch;
+    set_traced(worker, false);
+    job->n_in++;
+  }
+  if (job->phase == GATHERING && job->n_in >= job->n_active)
+    job->phase = RECORDING;
+  if (job->phase == RECORDING)
+    record(job, worker);
+  else if (worker->recording)
+    set_traced(worker, false);
+  if (job->phase == NOT_LOOKING && worker->recording)
+    set_traced(worker, false);
+  pthread_mutex_unlock(&job->stuck_lock);
+}
+
+/* A worker has no more blocks: the others decide. */
+void kiln__stuck_leave(kiln__worker *worker)
+{
+  kiln__job *const job = worker->job;
+
+  pthread_mutex_lock(&job->stuck_lock);
+  job->n_active--;
+  /* What it did last may have freed somebody: begin anew. */
+  job->phase = NOT_LOOKING;
+  pthread_mutex_unlock(&job->stuck_lock);
+}

@@ -1,0 +1,235 @@
+/* system.c -- functions that the device itself provides: vprintf, malloc, free,
+ * __assertfail, memcpy, memset. */
+#include "inside.h"
+
+#include <string.h>
+
+kiln__system kiln__system_named(const char *name)
+{
+  static const struct {
+    const char *name;
+    kiln__system which;
+  } all[] = {
+      {"vprintf", KILN__SYSTEM_VPRINTF}, {"malloc", KILN__SYSTEM_MALLOC},
+      {"free", KILN__SYSTEM_FREE},       {"__assertfail", KILN__SYSTEM_ASSERT},
+      {"memcpy", KILN__SYSTEM_MEMCPY},   {"memset", KILN__SYSTEM_MEMSET}};
+
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    if (strcmp(all[i].name, name) == 0)
+      return all[i].which;
+  }
+  return KILN__SYSTEM_NONE;
+}
+
+/* ---- Memory as a lane sees it ------------------------------------------------------ */
+
+static uint8_t *within(uint8_t *first, uint64_t bytes, uint64_t offset,
+                       uint64_t size)
+{
+  return offset <= bytes && size <= bytes - offset ? first + offset : NULL;
+}
+
+uint8_t *kiln__lane_bytes(kiln__warp *w, int lane, uint64_t address,
+                          uint64_t size)
+{
+  const uint64_t window = address & ~(KILN__WINDOW_BYTES - 1);
+  const uint64_t offset = address & (KILN__WINDOW_BYTES - 1);
+
+  if (window == KILN__WINDOW_SHARED)
+    return within(w->block->shared, w->block->shared_size, offset, size);
+  if (window == KILN__WINDOW_LOCAL)
+    return within(kiln__schedule_of(w)->stack + (size_t)lane * w->local_stride,
+                  w->local_size, offset, size);
+  return kiln__memory_host(w->grid->memory, address, size);
+}
+
+/* ---- Arguments and results ----------------------------------------------------------- */
+
+static uint64_t argument(const kiln__warp *w, const kiln__frame *f,
+                         const kiln__call *call, uint32_t i, int lane)
+{
+  const uint8_t *const mine = kiln__schedule_of(w)->stack + f->local_at +
+                              (size_t)lane * w->local_stride;
+  uint64_t value = 0;
+  uint32_t small;
+
+  if (i >= call->n_in)
+    return 0;
+  if (call->in[i].size == 8) {
+    memcpy(&value, mine + call->in[i].from, 8);
+  } else if (call->in[i].size == 4) {
+    memcpy(&small, mine + call->in[i].from, 4);
+    value = small;
+  }
+  return value;
+}
+
+static void result(const kiln__warp *w, const kiln__frame *f,
+                   const kiln__call *call, int lane, uint64_t value)
+{
+  uint8_t *const mine = kiln__schedule_of(w)->stack + f->local_at +
+                        (size_t)lane * w->local_stride;
+  const uint32_t small = (uint32_t)value;
+
+  if (call->n_out == 0)
+    return;
+  if (call->out[0].size == 8)
+    memcpy(mine + call->out[0].to, &value, 8);
+  else if (call->out[0].size == 4)
+    memcpy(mine + call->out[0].to, &small, 4);
+}
+
+/* ---- The functions ---------------------------------------------------------------------- */
+
+static uint64_t heap_alloc(kiln__warp *w, uint64_t size)
+{
+  kiln__grid *const g = w->grid;
+  kiln__range range = {.kind = KILN__RANGE_HEAP, .device = g->device};
+  uint64_t address = 0;
+
+  if (size == 0)
+    return 0;
+  pthread_mutex_lock(&g->lock);
+  if (size <= g->heap_limit - g->heap_bytes &&
+      kiln__memory_add(g->memory, &range, size, 16) == KILN_OK) {
+    g->heap_bytes += size;
+    address = range.first;
+  }
+  pthread_mutex_unlock(&g->lock);
+  return address;
+}
+
+static bool heap_free(kiln__warp *w, uint64_t address)
+{
+  kiln__grid *const g = w->grid;
+  kiln__range range;
+  bool ok;
+
+  if (address == 0)
+    return true;
+  pthread_mutex_lock(&g->lock);
+  ok = kiln__memory_find(g->memory, address, &range) &&
+       range.kind == KILN__RANGE_HEAP && range.first == address &&
+       kiln__memory_remove(g->memory, address);
+  if (ok) {
+    const uint64_t size = range.last - range.first;
+
+    g->heap_bytes -= size < g->heap_bytes ? size : g->heap_bytes;
+  }
+  pthread_mutex_unlock(&g->lock);
+  return ok;
+}
+
+/* Text of at most `size` - 1 bytes; what cannot be read is cut. */
+static void text_at(kiln__warp *w, int lane, uint64_t address, char *buf,
+                    size_t size)
+{
+  size_t n = 0;
+
+  while (n + 1 < size) {
+    const uint8_t *const c = kiln__lane_bytes(w, lane, address + n, 1);
+
+    if (c == NULL || *c == '\0')
+      break;
+    buf[n++] = (char)*c;
+  }
+  buf[n] = '\0';
+}
+
+static void assert_failed(kiln__warp *w, const kiln__frame *f,
+                          const kiln__insn *in, int lane)
+{
+  const kiln__call *const call = &f->code->calls[in->imm];
+  const uint32_t *const dim = w->grid->block_dim;
+  const uint32_t t = w->index * KILN__WARP + (uint32_t)lane;
+  const uint32_t *const b = w->block->ctaid;
+  char message[256], file[256], function[256], text[1024];
+
+  text_at(w, lane, argument(w, f, call, 0, lane), message, sizeof message);
+  text_at(w, lane, argument(w, f, call, 1, lane), file, sizeof file);
+  text_at(w, lane, argument(w, f, call, 3, lane), function, sizeof function);
+  kiln__format(text, sizeof text,
+               "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion "
+               "`%s` failed.",
+               file, (uint32_t)argument(w, f, call, 2, lane), function, b[0],
+               b[1], b[2], t % dim[0], t / dim[0] % dim[1], t / dim[0] / dim[1],
+               message);
+  if (w->grid->out != NULL) {
+    kiln__out_add(w->grid->out, text, strlen(text));
+    kiln__out_add(w->grid->out, "\n", 1);
+  }
+  kiln__fault(w, in, KILN__FAULT_ASSERT, lane, 0, 0);
+  pthread_mutex_lock(&w->grid->lock);
+  if (w->grid->fault.kind == KILN__FAULT_ASSERT &&
+      w->grid->fault.text[0] == '\0')
+    kiln__copy_text(w->grid->fault.text, sizeof w->grid->fault.text, text);
+  pthread_mutex_unlock(&w->grid->lock);
+}
+
+static bool move_bytes(kiln__warp *w, const kiln__frame *f,
+                       const kiln__insn *in, int lane, bool set)
+{
+  const kiln__call *const call = &f->code->calls[in->imm];
+  const uint64_t to = argument(w, f, call, 0, lane);
+  const uint64_t from = argument(w, f, call, 1, lane);
+  const uint64_t size = argument(w, f, call, 2, lane);
+  uint8_t *const d = kiln__lane_bytes(w, lane, to, size);
+  const uint8_t *const s = set ? d : kiln__lane_bytes(w, lane, from, size);
+
+  if (size != 0 && (d == NULL || s == NULL)) {
+    kiln__fault(w, in, KILN__FAULT_ADDRESS, lane, d == NULL ? to : from,
+                size > UINT32_MAX ? UINT32_MAX : (uint32_t)size);
+    return false;
+  }
+  if (size != 0 && set)
+    memset(d, (int)(from & 0xff), size);
+  else if (size != 0)
+    memmove(d, s, size);
+  result(w, f, call, lane, to);
+  return true;
+}
+
+static bool call_lane(kiln__warp *w, const kiln__frame *f, const kiln__insn *in,
+                      kiln__system which, int lane)
+{
+  const kiln__call *const call = &f->code->calls[in->imm];
+  const uint64_t first = argument(w, f, call, 0, lane);
+
+  switch (which) {
+  case KILN__SYSTEM_VPRINTF:
+    result(w, f, call, lane,
+           (uint64_t)(int64_t)kiln__out_printf(w->grid->out, w, lane, first,
+                                               argument(w, f, call, 1, lane)));
+    return true;
+  case KILN__SYSTEM_MALLOC:
+    result(w, f, call, lane, heap_alloc(w, first));
+    return true;
+  case KILN__SYSTEM_FREE:
+    if (!heap_free(w, first))
+      kiln__fault(w, in, KILN__FAULT_ADDRESS, lane, first, 0);
+    return !w->fault;
+  case KILN__SYSTEM_ASSERT:
+    assert_failed(w, f, in, lane);
+    return true; /* the others' texts too */
+  case KILN__SYSTEM_MEMCPY:
+  case KILN__SYSTEM_MEMSET:
+    return move_bytes(w, f, in, lane, which == KILN__SYSTEM_MEMSET);
+  default:
+    return false;
+  }
+}
+
+bool kiln__system_call(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
+                       const kiln__code *callee, kiln__system which,
+                       uint32_t mask)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+
+  (void)callee;
+  s->changed = true;
+  for (; mask != 0; mask &= mask - 1) {
+    if (!call_lane(w, f, in, which, __builtin_ctz(mask)))
+      break;
+  }
+  return !w->fault;
+}
