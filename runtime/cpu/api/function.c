@@ -19,6 +19,18 @@ int kiln__function_registers(const kiln__code *code, const kiln__limits *l)
   return n < fewest ? fewest : n;
 }
 
+void kiln__function_init(CUfunction f, CUmodule module, const kiln__code *code)
+{
+  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+
+  *f = (struct CUfunc_st){.module = module, .code = code, .carveout = -1};
+  f->max_dynamic_shared = (int)code->static_shared < l->block_shared
+                              ? l->block_shared - (int)code->static_shared
+                              : 0;
+  for (int i = 0; i < 3; i++)
+    f->cluster[i] = (int)code->cluster[i];
+}
+
 int kiln__function_max_threads(const kiln__code *code, int arch)
 {
   const kiln__limits *l = kiln__limits_of(arch);

@@ -34,8 +34,8 @@ static CUresult parse_all(kiln__ptx_module **parts, const kiln_allocator *a,
   return CUDA_SUCCESS;
 }
 
-static CUresult make_program(kiln__program **out, const kiln_allocator *a,
-                             const kiln__image *image, kiln__buf *log)
+CUresult kiln__module_program(kiln__program **out, const kiln_allocator *a,
+                              const kiln__image *image, kiln__buf *log)
 {
   kiln__ptx_module **parts =
       kiln__calloc(a, image->n, sizeof(kiln__ptx_module *));
@@ -134,7 +134,6 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
 static CUresult list_functions(CUmodule module)
 {
   const kiln__program *p = module->program;
-  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
   uint32_t n = 0;
 
   for (uint32_t i = 0; i < p->n_functions; i++)
@@ -149,13 +148,7 @@ static CUresult list_functions(CUmodule module)
 
     if (!code->entry || !code->defined)
       continue;
-    *f = (struct CUfunc_st){.module = module, .code = code};
-    f->max_dynamic_shared = (int)code->static_shared < l->block_shared
-                                ? l->block_shared - (int)code->static_shared
-                                : 0;
-    f->carveout = -1;
-    for (int k = 0; k < 3; k++)
-      f->cluster[k] = (int)code->cluster[k];
+    kiln__function_init(f, module, code);
     if (!kiln__live_add(f, KILN__HANDLE_FUNCTION))
       return CUDA_ERROR_OUT_OF_MEMORY;
     module->n_functions++;
@@ -269,7 +262,7 @@ void kiln__context_end_modules(CUcontext context)
 static CUresult fill(CUmodule module, const kiln__image *image, kiln__buf *log)
 {
   const kiln__machine *m = kiln__the_machine();
-  CUresult rc = make_program(&module->program, &m->alloc, image, log);
+  CUresult rc = kiln__module_program(&module->program, &m->alloc, image, log);
 
   if (rc == CUDA_SUCCESS)
     rc = place_all(module, log);

@@ -73,6 +73,9 @@ void kiln__jit_write(const kiln__jit *jit, CUresult rc, const char *text);
 
 /* ---- Modules ------------------------------------------------------------------------ */
 
+/* Texts as a program that is not bound to anything. */
+CUresult kiln__module_program(kiln__program **out, const kiln_allocator *a,
+                              const kiln__image *image, kiln__buf *log);
 /* Load texts into a context. */
 CUresult kiln__module_link(CUmodule *out, CUcontext context,
                            const kiln__image *image, kiln__buf *log);
@@ -95,6 +98,8 @@ CUresult kiln__function_of(CUfunction handle, CUcontext context,
 CUresult kiln__kernel_function(CUfunction handle, CUcontext context,
                                CUfunction *out);
 
+/* As it is after loading. */
+void kiln__function_init(CUfunction f, CUmodule module, const kiln__code *code);
 int kiln__function_max_threads(const kiln__code *code, int arch);
 int kiln__function_registers(const kiln__code *code, const kiln__limits *l);
 CUresult kiln__function_param(const kiln__code *code, size_t index,

@@ -1,0 +1,479 @@
+/* library.c -- libraries and their kernels: loaded once, into each context when
+ * it is first used there. */
+#include "module.h"
+
+#include <string.h>
+
+/* The library in one context. Stays when the context ends: its number tells it
+ * from a later one at the same address. */
+typedef struct loaded {
+  CUcontext context;
+  uint64_t context_id;
+  CUmodule module;
+  struct loaded *next;
+} loaded;
+
+struct CUkern_st {
+  CUlibrary library;
+  const char *name; /* of the library's program */
+  /* Set before it is loaded somewhere, applied to what is loaded then. */
+  int wanted[16];
+  bool set[16];
+};
+
+struct CUlib_st {
+  pthread_mutex_t lock; /* loaded, wanted */
+  kiln__image image;
+  kiln__program *program; /* as loaded first: names and layouts */
+  struct CUkern_st *kernels;
+  uint32_t n_kernels;
+  loaded *contexts;
+};
+
+/* ---- Loading ------------------------------------------------------------------------ */
+
+static CUresult parse(CUlibrary library, kiln__buf *log)
+{
+  const kiln_allocator *a = &kiln__the_machine()->alloc;
+  uint32_t n = 0;
+  CUresult rc =
+      kiln__module_program(&library->program, a, &library->image, log);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  for (uint32_t i = 0; i < library->program->n_functions; i++)
+    n += library->program->functions[i].entry &&
+         library->program->functions[i].defined;
+  library->kernels = kiln__calloc(a, n == 0 ? 1 : n, sizeof *library->kernels);
+  if (library->kernels == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  for (uint32_t i = 0; i < library->program->n_functions; i++) {
+    const kiln__code *code = &library->program->functions[i];
+    struct CUkern_st *k = &library->kernels[library->n_kernels];
+
+    if (!code->entry || !code->defined)
+      continue;
+    k->library = library;
+    k->name = code->name;
+    if (!kiln__live_add(k, KILN__HANDLE_KERNEL))
+      return CUDA_ERROR_OUT_OF_MEMORY;
+    library->n_kernels++;
+  }
+  return CUDA_SUCCESS;
+}
+
+static void free_library(CUlibrary library)
+{
+  const kiln_allocator *a = &kiln__the_machine()->alloc;
+
+  kiln__live_remove(library);
+  for (uint32_t i = 0; i < library->n_kernels; i++)
+    kiln__live_remove(&library->kernels[i]);
+  while (library->contexts != NULL) {
+    loaded *l = library->contexts;
+
+    library->contexts = l->next;
+    if (kiln__live(l->module, KILN__HANDLE_MODULE) &&
+        l->module->context_id == l->context_id)
+      kiln__module_free(l->module);
+    kiln__free(a, l);
+  }
+  kiln__program_free(library->program);
+  kiln__image_free(&library->image);
+  kiln__free(a, library->kernels);
+  pthread_mutex_destroy(&library->lock);
+  kiln__free(a, library);
+}
+
+static CUresult make(CUlibrary *out, const void *bytes, const char *path,
+                     kiln__buf *log)
+{
+  kiln__machine *m = kiln__the_machine();
+  CUlibrary library = kiln__calloc(&m->alloc, 1, sizeof *library);
+  CUresult rc;
+
+  if (library == NULL || pthread_mutex_init(&library->lock, NULL) != 0) {
+    kiln__free(&m->alloc, library);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  rc = path != NULL ? kiln__image_file(&library->image, &m->alloc, path,
+                                       m->opts.arch, log)
+                    : kiln__image_read(&library->image, &m->alloc, bytes, 0,
+                                       m->opts.arch, log);
+  if (rc == CUDA_SUCCESS)
+    rc = parse(library, log);
+  if (rc == CUDA_SUCCESS && !kiln__live_add(library, KILN__HANDLE_LIBRARY))
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  if (rc != CUDA_SUCCESS)
+    free_library(library);
+  else
+    *out = library;
+  return rc;
+}
+
+static CUresult load(CUlibrary *out, const void *bytes, const char *path,
+                     unsigned n, const CUjit_option *options, void **values)
+{
+  kiln__jit jit;
+  kiln__buf log;
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (out == NULL || (bytes == NULL && path == NULL))
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__jit_read(&jit, n, options, values);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  kiln__buf_init(&log, &kiln__the_machine()->alloc);
+  rc = make(out, bytes, path, &log);
+  kiln__jit_write(&jit, rc, log.data == NULL ? "" : log.data);
+  kiln__buf_free(&log);
+  return rc;
+}
+
+/* Library options say how long the image stays and when it is loaded: it is
+ * copied, and loaded when used. */
+CUresult kiln__cpu_libraryLoadData(CUlibrary *library, const void *image,
+                                   CUjit_option *options, void **values,
+                                   unsigned int n,
+                                   CUlibraryOption *library_options,
+                                   void **library_values,
+                                   unsigned int n_library)
+{
+  if (n_library > 0 && (library_options == NULL || library_values == NULL))
+    return CUDA_ERROR_INVALID_VALUE;
+  return load(library, image, NULL, n, options, values);
+}
+
+CUresult kiln__cpu_libraryLoadFromFile(CUlibrary *library, const char *path,
+                                       CUjit_option *options, void **values,
+                                       unsigned int n,
+                                       CUlibraryOption *library_options,
+                                       void **library_values,
+                                       unsigned int n_library)
+{
+  if (n_library > 0 && (library_options == NULL || library_values == NULL))
+    return CUDA_ERROR_INVALID_VALUE;
+  return load(library, NULL, path, n, options, values);
+}
+
+static CUresult check_library(CUlibrary library)
+{
+  const CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(library, KILN__HANDLE_LIBRARY) ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult kiln__cpu_libraryUnload(CUlibrary library)
+{
+  const CUresult rc = check_library(library);
+
+  if (rc == CUDA_SUCCESS)
+    free_library(library);
+  return rc;
+}
+
+/* ---- In a context -------------------------------------------------------------------- */
+
+static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
+{
+  const kiln_allocator *a = &kiln__the_machine()->alloc;
+  kiln__buf log;
+  loaded *l;
+  CUresult rc;
+
+  for (l = library->contexts; l != NULL; l = l->next) {
+    if (l->context == context && l->context_id == context->id) {
+      *out = l->module;
+      return CUDA_SUCCESS;
+    }
+  }
+  l = kiln__alloc(a, sizeof *l);
+  if (l == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__buf_init(&log, a);
+  rc = kiln__module_link(out, context, &library->image, &log);
+  kiln__buf_free(&log);
+  if (rc != CUDA_SUCCESS) {
+    kiln__free(a, l);
+    return rc;
+  }
+  (*out)->of_library = true;
+  *l = (loaded){context, context->id, *out, library->contexts};
+  library->contexts = l;
+  for (uint32_t i = 0; i < library->n_kernels; i++) {
+    for (int k = 0; k < 16; k++) {
+      if (library->kernels[i].set[k])
+        kiln__function_set(&(*out)->functions[i], k,
+                           library->kernels[i].wanted[k]);
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult module_in(CUlibrary library, CUcontext context, CUmodule *out)
+{
+  CUresult rc;
+
+  pthread_mutex_lock(&library->lock);
+  rc = load_locked(library, context, out);
+  pthread_mutex_unlock(&library->lock);
+  return rc;
+}
+
+/* Functions of a module are in the order of the library's kernels. */
+CUresult kiln__kernel_function(CUfunction handle, CUcontext context,
+                               CUfunction *out)
+{
+  CUkernel kernel = (CUkernel)(void *)handle;
+  CUmodule module;
+  const CUresult rc = module_in(kernel->library, context, &module);
+
+  if (rc == CUDA_SUCCESS)
+    *out = &module->functions[kernel - kernel->library->kernels];
+  return rc;
+}
+
+CUresult kiln__cpu_libraryGetModule(CUmodule *module, CUlibrary library)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = check_library(library);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return module == NULL ? CUDA_ERROR_INVALID_VALUE
+                        : module_in(library, context, module);
+}
+
+CUresult kiln__cpu_libraryGetGlobal(CUdeviceptr *address, size_t *bytes,
+                                    CUlibrary library, const char *name)
+{
+  CUmodule module;
+  const CUresult rc = kiln__cpu_libraryGetModule(&module, library);
+
+  return rc != CUDA_SUCCESS
+             ? rc
+             : kiln__cpu_moduleGetGlobal(address, bytes, module, name);
+}
+
+CUresult kiln__cpu_libraryGetManaged(CUdeviceptr *address, size_t *bytes,
+                                     CUlibrary library, const char *name)
+{
+  CUmodule module;
+  const CUresult rc = kiln__cpu_libraryGetModule(&module, library);
+  uint32_t i;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (name == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  i = kiln__module_global(module->program, name);
+  if (i == UINT32_MAX || !module->program->globals[i].managed)
+    return CUDA_ERROR_NOT_FOUND;
+  return kiln__cpu_moduleGetGlobal(address, bytes, module, name);
+}
+
+CUresult kiln__cpu_libraryGetUnifiedFunction(void **fn, CUlibrary library,
+                                             const char *name)
+{
+  const CUresult rc = check_library(library);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return fn == NULL || name == NULL ? CUDA_ERROR_INVALID_VALUE
+                                    : CUDA_ERROR_NOT_FOUND;
+}
+
+/* ---- Kernels ---------------------------------------------------------------------------- */
+
+CUresult kiln__cpu_libraryGetKernel(CUkernel *kernel, CUlibrary library,
+                                    const char *name)
+{
+  const CUresult rc = check_library(library);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (kernel == NULL || name == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (uint32_t i = 0; i < library->n_kernels; i++) {
+    if (strcmp(library->kernels[i].name, name) == 0) {
+      *kernel = &library->kernels[i];
+      return CUDA_SUCCESS;
+    }
+  }
+  return CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult kiln__cpu_libraryGetKernelCount(unsigned int *count, CUlibrary library)
+{
+  const CUresult rc = check_library(library);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (count == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *count = library->n_kernels;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_libraryEnumerateKernels(CUkernel *kernels, unsigned int n,
+                                           CUlibrary library)
+{
+  const CUresult rc = check_library(library);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (kernels == NULL || n == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (uint32_t i = 0; i < n && i < library->n_kernels; i++)
+    kernels[i] = &library->kernels[i];
+  return CUDA_SUCCESS;
+}
+
+static CUresult check_kernel(CUkernel kernel)
+{
+  const CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(kernel, KILN__HANDLE_KERNEL) ? CUDA_SUCCESS
+                                                 : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult kiln__cpu_kernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = check_kernel(kernel);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return function == NULL ? CUDA_ERROR_INVALID_VALUE
+                          : kiln__kernel_function((CUfunction)(void *)kernel,
+                                                  context, function);
+}
+
+CUresult kiln__cpu_kernelGetLibrary(CUlibrary *library, CUkernel kernel)
+{
+  const CUresult rc = check_kernel(kernel);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (library == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *library = kernel->library;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_kernelGetName(const char **name, CUkernel kernel)
+{
+  const CUresult rc = check_kernel(kernel);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (name == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *name = kernel->name;
+  return CUDA_SUCCESS;
+}
+
+static const kiln__code *code_of(CUkernel kernel)
+{
+  return kiln__program_entry(kernel->library->program, kernel->name);
+}
+
+CUresult kiln__cpu_kernelGetParamInfo(CUkernel kernel, size_t index,
+                                      size_t *offset, size_t *size)
+{
+  const CUresult rc = check_kernel(kernel);
+
+  return rc != CUDA_SUCCESS
+             ? rc
+             : kiln__function_param(code_of(kernel), index, offset, size);
+}
+
+static CUresult check_device(CUkernel kernel, CUdevice device)
+{
+  const CUresult rc = check_kernel(kernel);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return device < 0 || device >= kiln__the_machine()->n_devices
+             ? CUDA_ERROR_INVALID_DEVICE
+             : CUDA_SUCCESS;
+}
+
+/* A function of no context: attributes need no memory. */
+static void as_function(CUkernel kernel, struct CUmod_st *module,
+                        struct CUfunc_st *f)
+{
+  *module = (struct CUmod_st){.program = kernel->library->program};
+  kiln__function_init(f, module, code_of(kernel));
+  pthread_mutex_lock(&kernel->library->lock);
+  for (int k = 0; k < 16; k++) {
+    if (kernel->set[k])
+      kiln__function_set(f, k, kernel->wanted[k]);
+  }
+  pthread_mutex_unlock(&kernel->library->lock);
+}
+
+CUresult kiln__cpu_kernelGetAttribute(int *value,
+                                      CUfunction_attribute attribute,
+                                      CUkernel kernel, CUdevice device)
+{
+  const CUresult rc = check_device(kernel, device);
+  struct CUmod_st module;
+  struct CUfunc_st f;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  as_function(kernel, &module, &f);
+  return kiln__function_attribute(&f, attribute, value);
+}
+
+CUresult kiln__cpu_kernelSetAttribute(CUfunction_attribute attribute, int value,
+                                      CUkernel kernel, CUdevice device)
+{
+  CUresult rc = check_device(kernel, device);
+  CUlibrary library;
+  struct CUmod_st module;
+  struct CUfunc_st f;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  as_function(kernel, &module, &f);
+  rc = kiln__function_set(&f, attribute, value);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  library = kernel->library;
+  pthread_mutex_lock(&library->lock);
+  kernel->wanted[attribute] = value;
+  kernel->set[attribute] = true;
+  for (loaded *l = library->contexts; l != NULL; l = l->next) {
+    if (kiln__live(l->module, KILN__HANDLE_MODULE) &&
+        l->module->context_id == l->context_id && l->module->device == device)
+      kiln__function_set(&l->module->functions[kernel - library->kernels],
+                         attribute, value);
+  }
+  pthread_mutex_unlock(&library->lock);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_kernelSetCacheConfig(CUkernel kernel, CUfunc_cache config,
+                                        CUdevice device)
+{
+  const CUresult rc = check_device(kernel, device);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}

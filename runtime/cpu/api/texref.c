@@ -1,0 +1,594 @@
+/* texref.c -- texture and surface references, as used before objects: named
+ * variables of a module that hold the handle of what is bound to them. */
+#include "texels.h"
+
+#include <string.h>
+
+struct CUtexref_st {
+  CUcontext context;
+  CUmodule module; /* NULL: made by cuTexRefCreate */
+  uint32_t number; /* of the module's variable */
+  bool surface;    /* a CUsurfref */
+  bool bound;
+  uint64_t handle; /* of the texture or surface that is bound; 0: none */
+  CUarray_format format;
+  int channels;
+  CUDA_RESOURCE_DESC resource;
+  CUDA_TEXTURE_DESC desc;
+  struct CUtexref_st *next;
+};
+
+static void unbind(CUtexref r)
+{
+  kiln__machine *m = kiln__the_machine();
+
+  if (r->handle == 0)
+    return;
+  if (r->surface)
+    kiln__surface_remove(m->textures, r->handle);
+  else
+    kiln__texture_remove(m->textures, r->handle);
+  r->handle = 0;
+}
+
+/* Tell the module's variable what is bound. */
+static void publish(CUtexref r)
+{
+  uint8_t *at;
+
+  if (r->module == NULL)
+    return;
+  at = kiln__memory_host(kiln__the_machine()->memory,
+                         r->module->globals[r->number], sizeof r->handle);
+  if (at != NULL)
+    memcpy(at, &r->handle, sizeof r->handle);
+}
+
+/* Anew from what is set, after kernels that use the old binding. */
+static CUresult bind(CUtexref r)
+{
+  kiln__machine *m = kiln__the_machine();
+  kiln__texture t;
+  kiln__surface s;
+  kiln_status st;
+  uint64_t handle = 0;
+  CUresult rc;
+
+  if (!r->bound)
+    return CUDA_SUCCESS;
+  rc = r->surface ? kiln__surface_make(&s, &r->resource)
+                  : kiln__texture_make(&t, &r->resource, &r->desc, NULL);
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__wait_context(r->context);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  st = r->surface ? kiln__surface_add(m->textures, &s, &handle)
+                  : kiln__texture_add(m->textures, &t, &handle);
+  if (st != KILN_OK)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  unbind(r);
+  r->handle = handle;
+  publish(r);
+  return CUDA_SUCCESS;
+}
+
+static void free_ref(CUtexref r)
+{
+  kiln__live_remove(r);
+  unbind(r);
+  kiln__free(&kiln__the_machine()->alloc, r);
+}
+
+void kiln__texrefs_free(struct CUtexref_st *list)
+{
+  while (list != NULL) {
+    CUtexref next = list->next;
+
+    free_ref(list);
+    list = next;
+  }
+}
+
+static CUtexref make(CUcontext context)
+{
+  CUtexref r = kiln__calloc(&kiln__the_machine()->alloc, 1, sizeof *r);
+
+  if (r == NULL)
+    return NULL;
+  r->context = context;
+  r->format = CU_AD_FORMAT_FLOAT;
+  r->channels = 1;
+  for (int i = 0; i < 3; i++)
+    r->desc.addressMode[i] = CU_TR_ADDRESS_MODE_CLAMP;
+  if (!kiln__live_add(r, KILN__HANDLE_TEXREF)) {
+    kiln__free(&kiln__the_machine()->alloc, r);
+    return NULL;
+  }
+  return r;
+}
+
+/* ---- Of modules ------------------------------------------------------------------------ */
+
+static CUtexref find_locked(CUmodule module, uint32_t number, bool surface)
+{
+  CUtexref r = module->texrefs;
+
+  while (r != NULL && r->number != number)
+    r = r->next;
+  if (r != NULL)
+    return r;
+  r = make(module->context);
+  if (r == NULL)
+    return NULL;
+  r->module = module;
+  r->number = number;
+  r->surface = surface;
+  r->next = module->texrefs;
+  module->texrefs = r;
+  return r;
+}
+
+static CUresult find(CUtexref *out, CUmodule module, const char *name,
+                     bool surface)
+{
+  CUcontext context;
+  const CUresult rc = kiln__current(&context);
+  const kiln__global *g;
+  uint32_t i;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(module, KILN__HANDLE_MODULE))
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (out == NULL || name == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  i = kiln__module_global(module->program, name);
+  if (i == UINT32_MAX)
+    return CUDA_ERROR_NOT_FOUND;
+  g = &module->program->globals[i];
+  if (surface ? !g->surface : !g->texture)
+    return CUDA_ERROR_NOT_FOUND;
+  pthread_mutex_lock(&module->context->lock);
+  *out = find_locked(module, i, surface);
+  pthread_mutex_unlock(&module->context->lock);
+  return *out == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_moduleGetTexRef(CUtexref *texref, CUmodule module,
+                                   const char *name)
+{
+  return find(texref, module, name, false);
+}
+
+CUresult kiln__cpu_moduleGetSurfRef(CUsurfref *surfref, CUmodule module,
+                                    const char *name)
+{
+  CUtexref r;
+  CUresult rc;
+
+  if (surfref == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = find(&r, module, name, true);
+  if (rc == CUDA_SUCCESS)
+    *surfref = (CUsurfref)(void *)r;
+  return rc;
+}
+
+/* ---- Made by themselves --------------------------------------------------------------- */
+
+static CUresult check(const void *handle, bool surface)
+{
+  const struct CUtexref_st *r = handle;
+  CUcontext context;
+  const CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(handle, KILN__HANDLE_TEXREF) && r->surface == surface
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult kiln__cpu_texRefCreate(CUtexref *texref)
+{
+  CUcontext context;
+  const CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (texref == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *texref = make(context);
+  return *texref == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_texRefDestroy(CUtexref texref)
+{
+  const CUresult rc = check(texref, false);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (texref->module != NULL)
+    return CUDA_ERROR_INVALID_HANDLE;
+  free_ref(texref);
+  return CUDA_SUCCESS;
+}
+
+/* What is bound to a module's reference holds for all of its kernels. */
+CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
+                                  CUtexref texref)
+{
+  CUcontext context;
+  CUfunction f;
+  CUresult rc = check(texref, false);
+
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__current(&context);
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__function_of(function, context, &f);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return unit == CU_PARAM_TR_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- Binding ----------------------------------------------------------------------------- */
+
+/* Bind `resource`; what was bound stays on failure. */
+static CUresult bind_to(CUtexref r, const CUDA_RESOURCE_DESC *resource)
+{
+  const CUDA_RESOURCE_DESC old = r->resource;
+  const bool was_bound = r->bound;
+  CUresult rc;
+
+  r->resource = *resource;
+  r->bound = true;
+  rc = bind(r);
+  if (rc != CUDA_SUCCESS) {
+    r->resource = old;
+    r->bound = was_bound;
+  }
+  return rc;
+}
+
+CUresult kiln__cpu_texRefSetArray(CUtexref texref, CUarray array,
+                                  unsigned int flags)
+{
+  const CUresult rc = check(texref, false);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags != CU_TRSA_OVERRIDE_FORMAT)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__live(array, KILN__HANDLE_ARRAY))
+    return CUDA_ERROR_INVALID_HANDLE;
+  texref->format = array->format;
+  texref->channels = array->texels.channels;
+  return bind_to(texref,
+                 &(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_ARRAY,
+                                       .res.array.hArray = array});
+}
+
+CUresult kiln__cpu_texRefSetMipmappedArray(CUtexref texref,
+                                           CUmipmappedArray mipmap,
+                                           unsigned int flags)
+{
+  const CUresult rc = check(texref, false);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags != CU_TRSA_OVERRIDE_FORMAT)
+    return CUDA_ERROR_INVALID_VALUE;
+  return bind_to(
+      texref, &(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY,
+                                    .res.mipmap.hMipmappedArray = mipmap});
+}
+
+/* An address that is not aligned is bound where it may, and the texels from
+ * there to it are told. */
+CUresult kiln__cpu_texRefSetAddress(size_t *offset, CUtexref texref,
+                                    CUdeviceptr address, size_t bytes)
+{
+  const CUresult rc = check(texref, false);
+  const size_t beyond = (size_t)(address % 512);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (address == 0) {
+    texref->bound = false;
+    unbind(texref);
+    publish(texref);
+    return CUDA_SUCCESS;
+  }
+  if (offset == NULL && beyond != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (offset != NULL)
+    *offset = beyond;
+  return bind_to(
+      texref, &(CUDA_RESOURCE_DESC){
+                  .resType = CU_RESOURCE_TYPE_LINEAR,
+                  .res.linear = {address - beyond, texref->format,
+                                 (unsigned)texref->channels, bytes + beyond}});
+}
+
+CUresult kiln__cpu_texRefSetAddress2D(CUtexref texref,
+                                      const CUDA_ARRAY_DESCRIPTOR *desc,
+                                      CUdeviceptr address, size_t pitch)
+{
+  const CUresult rc = check(texref, false);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (desc == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  return bind_to(texref,
+                 &(CUDA_RESOURCE_DESC){
+                     .resType = CU_RESOURCE_TYPE_PITCH2D,
+                     .res.pitch2D = {address, desc->Format, desc->NumChannels,
+                                     desc->Width, desc->Height, pitch}});
+}
+
+CUresult kiln__cpu_surfRefSetArray(CUsurfref surfref, CUarray array,
+                                   unsigned int flags)
+{
+  const CUresult rc = check(surfref, true);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  return bind_to((CUtexref)(void *)surfref,
+                 &(CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_ARRAY,
+                                       .res.array.hArray = array});
+}
+
+CUresult kiln__cpu_surfRefGetArray(CUarray *array, CUsurfref surfref)
+{
+  const CUresult rc = check(surfref, true);
+  const CUtexref r = (CUtexref)(void *)surfref;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (array == NULL || !r->bound)
+    return CUDA_ERROR_INVALID_VALUE;
+  *array = r->resource.res.array.hArray;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Settings ---------------------------------------------------------------------------- */
+
+/* A changed description takes effect at once where something is bound. */
+static CUresult set_desc(CUtexref r, const CUDA_TEXTURE_DESC *desc)
+{
+  const CUDA_TEXTURE_DESC old = r->desc;
+  CUresult rc;
+
+  r->desc = *desc;
+  rc = bind(r);
+  /* Contradictions on the way to what is meant, as with filter and format:
+   * they are found again when something is bound. */
+  if (rc == CUDA_ERROR_OUT_OF_MEMORY)
+    r->desc = old;
+  return rc == CUDA_ERROR_OUT_OF_MEMORY ? rc : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_texRefSetFormat(CUtexref texref, CUarray_format format,
+                                   int channels)
+{
+  kiln__texels unused;
+  const CUresult rc = check(texref, false);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (channels < 1 || !kiln__texel_format(format, (unsigned)channels, &unused))
+    return CUDA_ERROR_INVALID_VALUE;
+  texref->format = format;
+  texref->channels = channels;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_texRefSetAddressMode(CUtexref texref, int dim,
+                                        CUaddress_mode mode)
+{
+  const CUresult rc = check(texref, false);
+  CUDA_TEXTURE_DESC d;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (dim < 0 || dim > 2 || mode < CU_TR_ADDRESS_MODE_WRAP ||
+      mode > CU_TR_ADDRESS_MODE_BORDER)
+    return CUDA_ERROR_INVALID_VALUE;
+  d = texref->desc;
+  d.addressMode[dim] = mode;
+  return set_desc(texref, &d);
+}
+
+static CUresult set_filter(CUtexref texref, CUfilter_mode mode, bool mipmap)
+{
+  const CUresult rc = check(texref, false);
+  CUDA_TEXTURE_DESC d;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (mode != CU_TR_FILTER_MODE_POINT && mode != CU_TR_FILTER_MODE_LINEAR)
+    return CUDA_ERROR_INVALID_VALUE;
+  d = texref->desc;
+  if (mipmap)
+    d.mipmapFilterMode = mode;
+  else
+    d.filterMode = mode;
+  return set_desc(texref, &d);
+}
+
+CUresult kiln__cpu_texRefSetFilterMode(CUtexref texref, CUfilter_mode mode)
+{
+  return set_filter(texref, mode, false);
+}
+
+CUresult kiln__cpu_texRefSetMipmapFilterMode(CUtexref texref,
+                                             CUfilter_mode mode)
+{
+  return set_filter(texref, mode, true);
+}
+
+CUresult kiln__cpu_texRefSetMipmapLevelBias(CUtexref texref, float bias)
+{
+  const CUresult rc = check(texref, false);
+  CUDA_TEXTURE_DESC d;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  d = texref->desc;
+  d.mipmapLevelBias = bias;
+  return set_desc(texref, &d);
+}
+
+CUresult kiln__cpu_texRefSetMipmapLevelClamp(CUtexref texref, float least,
+                                             float most)
+{
+  const CUresult rc = check(texref, false);
+  CUDA_TEXTURE_DESC d;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  d = texref->desc;
+  d.minMipmapLevelClamp = least;
+  d.maxMipmapLevelClamp = most;
+  return set_desc(texref, &d);
+}
+
+CUresult kiln__cpu_texRefSetMaxAnisotropy(CUtexref texref, unsigned int most)
+{
+  const CUresult rc = check(texref, false);
+  CUDA_TEXTURE_DESC d;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  d = texref->desc;
+  d.maxAnisotropy = most;
+  return set_desc(texref, &d);
+}
+
+CUresult kiln__cpu_texRefSetBorderColor(CUtexref texref, float *color)
+{
+  const CUresult rc = check(texref, false);
+  CUDA_TEXTURE_DESC d;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (color == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  d = texref->desc;
+  memcpy(d.borderColor, color, sizeof d.borderColor);
+  return set_desc(texref, &d);
+}
+
+CUresult kiln__cpu_texRefSetFlags(CUtexref texref, unsigned int flags)
+{
+  const CUresult rc = check(texref, false);
+  CUDA_TEXTURE_DESC d;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  d = texref->desc;
+  d.flags = flags;
+  return set_desc(texref, &d);
+}
+
+/* ---- Asking ------------------------------------------------------------------------------ */
+
+/* Get functions: check, then one assignment. `ok` says whether there is what is
+ * asked for. */
+#define GET(texref, ok, assignment)                                            \
+  do {                                                                         \
+    const CUresult rc = check(texref, false);                                  \
+                                                                               \
+    if (rc != CUDA_SUCCESS)                                                    \
+      return rc;                                                               \
+    if (!(ok))                                                                 \
+      return CUDA_ERROR_INVALID_VALUE;                                         \
+    assignment;                                                                \
+    return CUDA_SUCCESS;                                                       \
+  } while (0)
+
+static bool bound_as(CUtexref r, CUresourcetype type)
+{
+  return r->bound && r->resource.resType == type;
+}
+
+CUresult kiln__cpu_texRefGetAddress(CUdeviceptr *address, CUtexref texref)
+{
+  GET(texref,
+      address != NULL && (bound_as(texref, CU_RESOURCE_TYPE_LINEAR) ||
+                          bound_as(texref, CU_RESOURCE_TYPE_PITCH2D)),
+      *address = texref->resource.resType == CU_RESOURCE_TYPE_LINEAR
+                     ? texref->resource.res.linear.devPtr
+                     : texref->resource.res.pitch2D.devPtr);
+}
+
+CUresult kiln__cpu_texRefGetArray(CUarray *array, CUtexref texref)
+{
+  GET(texref, array != NULL && bound_as(texref, CU_RESOURCE_TYPE_ARRAY),
+      *array = texref->resource.res.array.hArray);
+}
+
+CUresult kiln__cpu_texRefGetMipmappedArray(CUmipmappedArray *mipmap,
+                                           CUtexref texref)
+{
+  GET(texref,
+      mipmap != NULL && bound_as(texref, CU_RESOURCE_TYPE_MIPMAPPED_ARRAY),
+      *mipmap = texref->resource.res.mipmap.hMipmappedArray);
+}
+
+CUresult kiln__cpu_texRefGetAddressMode(CUaddress_mode *mode, CUtexref texref,
+                                        int dim)
+{
+  GET(texref, mode != NULL && dim >= 0 && dim <= 2,
+      *mode = texref->desc.addressMode[dim]);
+}
+
+CUresult kiln__cpu_texRefGetFilterMode(CUfilter_mode *mode, CUtexref texref)
+{
+  GET(texref, mode != NULL, *mode = texref->desc.filterMode);
+}
+
+CUresult kiln__cpu_texRefGetFormat(CUarray_format *format, int *channels,
+                                   CUtexref texref)
+{
+  GET(texref, format != NULL && channels != NULL,
+      (*format = texref->format, *channels = texref->channels));
+}
+
+CUresult kiln__cpu_texRefGetMipmapFilterMode(CUfilter_mode *mode,
+                                             CUtexref texref)
+{
+  GET(texref, mode != NULL, *mode = texref->desc.mipmapFilterMode);
+}
+
+CUresult kiln__cpu_texRefGetMipmapLevelBias(float *bias, CUtexref texref)
+{
+  GET(texref, bias != NULL, *bias = texref->desc.mipmapLevelBias);
+}
+
+CUresult kiln__cpu_texRefGetMipmapLevelClamp(float *least, float *most,
+                                             CUtexref texref)
+{
+  GET(texref, least != NULL && most != NULL,
+      (*least = texref->desc.minMipmapLevelClamp,
+       *most = texref->desc.maxMipmapLevelClamp));
+}
+
+CUresult kiln__cpu_texRefGetMaxAnisotropy(int *most, CUtexref texref)
+{
+  GET(texref, most != NULL, *most = (int)texref->desc.maxAnisotropy);
+}
+
+CUresult kiln__cpu_texRefGetBorderColor(float *color, CUtexref texref)
+{
+  GET(texref, color != NULL,
+      memcpy(color, texref->desc.borderColor, sizeof texref->desc.borderColor));
+}
+
+CUresult kiln__cpu_texRefGetFlags(unsigned int *flags, CUtexref texref)
+{
+  GET(texref, flags != NULL, *flags = texref->desc.flags);
+}
