@@ -1,0 +1,287 @@
+/* calls.c -- calls: arguments and results as bytes of stack parts.
+ *
+ * A function's part of the stack begins with its parameters, then its results,
+ * then its own variables. A call copies from the caller's part to the callee's
+ * and back. Arguments and parameters in registers pass through bytes of the
+ * caller's part and of the callee's. */
+#include "build.h"
+
+#include <string.h>
+
+bool kiln__emit_local_copy(kiln__lower *l, bool load, kiln__ptx_type type,
+                           int32_t reg, uint64_t offset, bool guarded)
+{
+  const uint8_t bytes = kiln__ptx_type_bytes[type];
+  char opcode[32];
+  kiln__insn in;
+
+  (void)kiln__format(opcode, sizeof opcode, "%s.local.b%u", load ? "ld" : "st",
+                     bytes * 8u);
+  if (!kiln__fields_of(l, &in, opcode))
+    return false;
+  in.imm = (int64_t)offset;
+  in.reg_bytes = bytes;
+  in.src_reg_bytes = bytes;
+  if (load)
+    in.d = reg;
+  else
+    in.b = reg;
+  in.klass = load ? KILN__CLASS_LOCAL_LOAD : KILN__CLASS_LOCAL_STORE;
+  return kiln__emit(l, &in, guarded);
+}
+
+static bool formal_copies(kiln__lower *l, kiln__ptx_symbol **list, uint32_t n,
+                          bool load)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    const kiln__ptx_variable *v = list[i]->u.variable;
+
+    if (v->space != KILN__SPACE_REG)
+      continue;
+    if (v->type == KILN__PRED || v->vector > 1)
+      return kiln__complain(l, list[i]->pos,
+                            "parameters of this type are not supported");
+    if (!kiln__emit_local_copy(l, load, v->type, (int32_t)l->base[v->index],
+                               v->place, !load))
+      return false;
+  }
+  return true;
+}
+
+bool kiln__load_formals(kiln__lower *l)
+{
+  return l->fn->entry || formal_copies(l, l->fn->params, l->fn->n_params, true);
+}
+
+bool kiln__store_results(kiln__lower *l)
+{
+  return formal_copies(l, l->fn->returns, l->fn->n_returns, false);
+}
+
+/* ---- The call statement ---------------------------------------------------------- */
+
+typedef struct call {
+  const kiln__ptx_operand *results, *callee, *arguments, *proto;
+  const kiln__ptx_function *formals; /* of the callee or the prototype */
+  kiln__copy *in, *out;
+} call;
+
+static bool read_operands(kiln__lower *l, call *c)
+{
+  const kiln__ptx_insn *at = l->at;
+  uint32_t i = 0;
+
+  if (i < at->n_operands && at->operands[i].kind == KILN__OPERAND_LIST)
+    c->results = &at->operands[i++];
+  if (i < at->n_operands && at->operands[i].kind == KILN__OPERAND_SYMBOL)
+    c->callee = &at->operands[i++];
+  if (i < at->n_operands && at->operands[i].kind == KILN__OPERAND_LIST)
+    c->arguments = &at->operands[i++];
+  if (i < at->n_operands && at->operands[i].kind == KILN__OPERAND_SYMBOL)
+    c->proto = &at->operands[i++];
+  if (c->callee == NULL || i != at->n_operands)
+    return kiln__complain(l, at->pos, "this is no call that PTX has");
+  return true;
+}
+
+static bool indirect(kiln__lower *l, call *c, kiln__insn *in)
+{
+  const kiln__ptx_symbol *s = c->proto == NULL ? NULL : c->proto->symbol;
+
+  if (s == NULL)
+    return kiln__complain(l, l->at->pos,
+                          "an indirect call needs a prototype or targets");
+  if (!kiln__type_fits(KILN__U64, c->callee->symbol->u.variable->type, false))
+    return kiln__complain(l, c->callee->pos,
+                          "the address of a function must be in a 64-bit "
+                          "register");
+  if (s->kind == KILN__SYMBOL_PROTOTYPE)
+    c->formals = s->u.function;
+  else if (s->kind == KILN__SYMBOL_TARGETS && s->u.targets.n > 0 &&
+           s->u.targets.items[0] != NULL &&
+           s->u.targets.items[0]->kind == KILN__SYMBOL_FUNCTION)
+    c->formals = s->u.targets.items[0]->u.function;
+  else
+    return kiln__complain(l, c->proto->pos, "'%.*s' is no prototype",
+                          (int)s->name.size, s->name.data);
+  in->a = kiln__register_of(l, c->callee);
+  return true;
+}
+
+/* Functions that the device itself has: run/ finds them by name. */
+static bool is_system(kiln__slice name)
+{
+  static const char *const known[] = {"vprintf", "malloc", "free",
+                                      "__assertfail"};
+
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (name.size == strlen(known[i]) &&
+        memcmp(name.data, known[i], name.size) == 0)
+      return true;
+  }
+  return false;
+}
+
+static bool direct(kiln__lower *l, call *c, kiln__call *site)
+{
+  const kiln__ptx_function *fn = c->callee->symbol->u.function;
+  const kiln__ptx_function *body = l->b->functions[fn->number];
+
+  if (fn->entry)
+    return kiln__complain(l, c->callee->pos, "a kernel cannot be called");
+  if (c->proto != NULL)
+    return kiln__complain(l, c->proto->pos, "a direct call has no prototype");
+  if (!body->defined && !is_system(fn->name))
+    return kiln__complain(l, c->callee->pos, "undefined function '%.*s'",
+                          (int)fn->name.size, fn->name.data);
+  c->formals = fn;
+  site->callee = fn->number;
+  return true;
+}
+
+/* Bytes of the caller's part for an argument that is a register or a literal.
+ * They stay in use for the whole function: compilers do not emit such calls. */
+static uint64_t own_bytes(kiln__lower *l, uint8_t size)
+{
+  const uint32_t at = (l->code->local_bytes + 7u) & ~7u;
+
+  l->code->local_bytes = at + size;
+  return at;
+}
+
+static bool is_param(const kiln__ptx_operand *o)
+{
+  return o->kind == KILN__OPERAND_SYMBOL &&
+         o->symbol->kind == KILN__SYMBOL_VARIABLE &&
+         o->symbol->u.variable->space == KILN__SPACE_PARAM;
+}
+
+/* Whether an argument or result variable may stand for a formal one. */
+static bool same_layout(const kiln__ptx_variable *actual,
+                        const kiln__ptx_variable *formal)
+{
+  if (formal->flexible)
+    return true;
+  if (actual->is_array != formal->is_array || actual->size != formal->size)
+    return false;
+  return actual->is_array
+             ? actual->align >= formal->align
+             : kiln__type_fits(formal->type, actual->type, false) ||
+                   kiln__type_fits(actual->type, formal->type, false);
+}
+
+static bool pass_register(kiln__lower *l, const kiln__ptx_operand *o,
+                          const kiln__ptx_variable *formal, bool load,
+                          uint64_t offset, bool after)
+{
+  uint64_t bits;
+  int32_t id;
+
+  if (formal->is_array || kiln__ptx_type_bytes[formal->type] == 0 ||
+      kiln__ptx_type_bytes[formal->type] > 8)
+    return kiln__complain(l, o->pos, "argument mismatch in call");
+  if (kiln__is_register(o) && o->component < 0 && !o->negated &&
+      o->symbol->u.variable->vector <= 1 &&
+      kiln__type_fits(formal->type, o->symbol->u.variable->type, false)) {
+    id = kiln__register_of(l, o);
+  } else if (!load && kiln__literal(o, formal->type, &bits)) {
+    id = kiln__constant(l, kiln__ptx_type_bytes[formal->type],
+                        KILN__CONST_VALUE, bits, 0);
+    if (id < 0)
+      return false;
+  } else {
+    return kiln__complain(l, o->pos, "argument mismatch in call");
+  }
+  return load == after
+             ? kiln__emit_local_copy(l, load, formal->type, id, offset, true)
+             : true;
+}
+
+/* One argument or result: where it lies in the caller's part. */
+static bool place_actual(kiln__lower *l, const kiln__ptx_operand *o,
+                         const kiln__ptx_variable *formal, bool result,
+                         uint64_t *offset)
+{
+  if (is_param(o) && o->offset == 0 && !o->negated) {
+    const kiln__ptx_variable *v = o->symbol->u.variable;
+
+    if (!kiln__is_local(l, v) || !same_layout(v, formal))
+      return kiln__complain(l, o->pos, "argument mismatch in call");
+    *offset = v->place;
+    return true;
+  }
+  *offset = own_bytes(l, 8);
+  return pass_register(l, o, formal, result, *offset, false);
+}
+
+static bool make_copies(kiln__lower *l, const kiln__ptx_operand *actual,
+                        kiln__ptx_symbol **formals, uint32_t n, bool result,
+                        kiln__copy **out)
+{
+  const uint32_t n_actual = actual == NULL ? 0 : actual->n_items;
+
+  if (n_actual != n)
+    return kiln__complain(l, l->at->pos, "the call has %u %s, the function %u",
+                          n_actual, result ? "results" : "arguments", n);
+  *out = kiln__ptx_alloc(l->b->arena, (n + 1u) * sizeof **out);
+  if (*out == NULL)
+    return kiln__no_memory(l);
+  for (uint32_t i = 0; i < n; i++) {
+    const kiln__ptx_variable *formal = formals[i]->u.variable;
+    uint64_t mine;
+
+    if (!place_actual(l, &actual->items[i], formal, result, &mine))
+      return false;
+    (*out)[i] = (kiln__copy){(uint32_t)(result ? formal->place : mine),
+                             (uint32_t)(result ? mine : formal->place),
+                             (uint32_t)formal->size};
+    if (formal->flexible && is_param(&actual->items[i]))
+      (*out)[i].size = (uint32_t)actual->items[i].symbol->u.variable->size;
+  }
+  return true;
+}
+
+/* Results that go to registers are loaded behind the call. */
+static bool load_results(kiln__lower *l, const call *c)
+{
+  for (uint32_t i = 0; i < c->formals->n_returns; i++) {
+    const kiln__ptx_operand *o = &c->results->items[i];
+
+    if (!is_param(o) && !pass_register(l, o, c->formals->returns[i]->u.variable,
+                                       true, c->out[i].to, true))
+      return false;
+  }
+  return true;
+}
+
+bool kiln__lower_call(kiln__lower *l, kiln__insn *in)
+{
+  call c = {0};
+  kiln__call site = {.callee = UINT32_MAX}, *to;
+
+  if (!read_operands(l, &c))
+    return false;
+  if (kiln__is_register(c.callee) ? !indirect(l, &c, in)
+      : c.callee->symbol->kind != KILN__SYMBOL_FUNCTION
+          ? !kiln__complain(l, c.callee->pos, "'%.*s' is no function",
+                            (int)c.callee->text.size, c.callee->text.data)
+          : !direct(l, &c, &site))
+    return false;
+  if (!make_copies(l, c.arguments, c.formals->params, c.formals->n_params,
+                   false, &c.in) ||
+      !make_copies(l, c.results, c.formals->returns, c.formals->n_returns, true,
+                   &c.out))
+    return false;
+  site.in = c.in;
+  site.out = c.out;
+  site.n_in = c.formals->n_params;
+  site.n_out = c.formals->n_returns;
+  site.n_params = c.formals->n_params;
+  in->imm = l->calls.n;
+  to = kiln__array_add(&l->calls, l->b->a, 1, sizeof *to);
+  if (to == NULL)
+    return kiln__no_memory(l);
+  *to = site;
+  in->target = site.callee;
+  return kiln__emit(l, in, true) && load_results(l, &c);
+}

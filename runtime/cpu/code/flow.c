@@ -1,0 +1,343 @@
+/* flow.c -- basic blocks, and where divergent paths meet again.
+ *
+ * A branch's join is the first instruction that every path from it to the end
+ * of the function passes: its immediate post-dominator. Paths that never end
+ * say nothing about where the others meet, so they come second: blocks are
+ * ranked by how they end, 0 by ret or exit, 1 only by trap, 2 not at all (an
+ * endless loop), and a block looks only at its successors of the best rank.
+ * A guarded exit or ret takes its lanes away and is no path of its own. */
+#include "build.h"
+
+#include <string.h>
+
+static bool ends_block(const kiln__insn *in)
+{
+  switch ((kiln__kind)in->kind) {
+  case KILN__KIND_BRANCH:
+  case KILN__KIND_SWITCH:
+  case KILN__KIND_RETURN:
+  case KILN__KIND_EXIT:
+  case KILN__KIND_TRAP:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/* Whether the next instruction can follow. */
+static bool falls_through(const kiln__insn *in)
+{
+  return !ends_block(in) || in->guard >= 0;
+}
+
+static void mark_leaders(const kiln__insn *insns, uint32_t n, uint8_t *leader)
+{
+  leader[0] = 1;
+  for (uint32_t i = 0; i < n; i++) {
+    const kiln__insn *in = &insns[i];
+
+    if (in->kind == KILN__KIND_BRANCH)
+      leader[in->target] = 1;
+    if (in->kind == KILN__KIND_SWITCH) {
+      for (uint32_t k = 0; k < in->n_vec; k++)
+        leader[in->vec[k]] = 1;
+    }
+    if (ends_block(in) && i + 1 < n)
+      leader[i + 1] = 1;
+  }
+}
+
+/* Write the blocks that follow the one that `in` ends; returns how many. With
+ * `to` NULL only counts. */
+static uint32_t successors(const kiln__insn *in, bool last,
+                           const uint32_t *block_of, uint32_t index,
+                           uint32_t *to)
+{
+  uint32_t n = 0;
+
+  if (in->kind == KILN__KIND_BRANCH) {
+    if (to != NULL)
+      to[n] = block_of[in->target];
+    n++;
+  } else if (in->kind == KILN__KIND_SWITCH) {
+    for (uint32_t k = 0; k < in->n_vec; k++, n++) {
+      if (to != NULL)
+        to[n] = block_of[in->vec[k]];
+    }
+  }
+  if (falls_through(in) && !last) {
+    if (to != NULL)
+      to[n] = block_of[index + 1];
+    n++;
+  }
+  return n;
+}
+
+static void make_edges(kiln__blocks *b, const kiln__insn *insns, uint32_t n,
+                       const uint32_t *block_of)
+{
+  uint32_t at = 0;
+
+  for (uint32_t i = 0; i < b->n; i++) {
+    const uint32_t last = b->first[i + 1] - 1;
+
+    b->edges[i] = at;
+    at += successors(&insns[last], last + 1 == n, block_of, last,
+                     b->to == NULL ? NULL : b->to + at);
+  }
+  b->edges[b->n] = at;
+}
+
+kiln_status kiln__blocks_make(kiln__blocks *out, const kiln_allocator *a,
+                              const kiln__insn *insns, uint32_t n)
+{
+  uint8_t *leader = kiln__calloc(a, n + 1u, 1);
+  uint32_t *block_of = kiln__calloc(a, n + 1u, sizeof *block_of);
+  kiln_status st = KILN_OK;
+
+  *out = (kiln__blocks){0};
+  if (leader == NULL || block_of == NULL)
+    KILN_TRY(kiln__fail_memory("basic blocks"));
+  if (n > 0)
+    mark_leaders(insns, n, leader);
+  for (uint32_t i = 0; i < n; i++) {
+    out->n += leader[i];
+    block_of[i] = out->n - 1;
+  }
+  out->first = kiln__calloc(a, out->n + 1u, sizeof *out->first);
+  out->edges = kiln__calloc(a, out->n + 1u, sizeof *out->edges);
+  if (out->first == NULL || out->edges == NULL)
+    KILN_TRY(kiln__fail_memory("basic blocks"));
+  for (uint32_t i = n; i-- > 0;)
+    out->first[block_of[i]] = i;
+  out->first[out->n] = n;
+  make_edges(out, insns, n, block_of);
+  out->to = kiln__calloc(a, out->edges[out->n] + 1u, sizeof *out->to);
+  if (out->to == NULL)
+    KILN_TRY(kiln__fail_memory("basic blocks"));
+  make_edges(out, insns, n, block_of);
+
+done:
+  kiln__free(a, leader);
+  kiln__free(a, block_of);
+  if (st != KILN_OK)
+    kiln__blocks_free(out, a);
+  return st;
+}
+
+void kiln__blocks_free(kiln__blocks *blocks, const kiln_allocator *a)
+{
+  kiln__free(a, blocks->first);
+  kiln__free(a, blocks->edges);
+  kiln__free(a, blocks->to);
+  *blocks = (kiln__blocks){0};
+}
+
+/* ---- Post-dominators ------------------------------------------------------- */
+
+enum { RANK_END, RANK_TRAP, RANK_ENDLESS, RANK_NONE };
+
+typedef struct flow {
+  const kiln__blocks *b;
+  uint32_t *in_edges, *from; /* predecessors */
+  uint8_t *rank;             /* RANK_* */
+  uint8_t *last;             /* a path ends with this block */
+  uint32_t *order;           /* blocks, by depth-first from the end, post */
+  uint32_t *number;          /* position in order + 1; 0: not reached */
+  uint32_t *up;              /* immediate post-dominator; b->n: the end */
+  uint32_t *stack, *next;
+  uint32_t n_order;
+} flow;
+
+static void make_predecessors(flow *f)
+{
+  const kiln__blocks *b = f->b;
+
+  for (uint32_t i = 0; i < b->edges[b->n]; i++)
+    f->in_edges[b->to[i] + 1]++;
+  for (uint32_t i = 0; i < b->n; i++)
+    f->in_edges[i + 1] += f->in_edges[i];
+  memcpy(f->next, f->in_edges, sizeof *f->next * b->n);
+  for (uint32_t i = 0; i < b->n; i++) {
+    for (uint32_t k = b->edges[i]; k < b->edges[i + 1]; k++)
+      f->from[f->next[b->to[k]]++] = i;
+  }
+}
+
+/* Everything that reaches `block` and has no rank yet gets this one. */
+static void rank_from(flow *f, uint32_t block, uint8_t rank)
+{
+  uint32_t n = 0;
+
+  if (f->rank[block] != RANK_NONE)
+    return;
+  f->rank[block] = rank;
+  f->last[block] = 1;
+  f->stack[n++] = block;
+  while (n > 0) {
+    const uint32_t at = f->stack[--n];
+
+    for (uint32_t k = f->in_edges[at]; k < f->in_edges[at + 1]; k++) {
+      if (f->rank[f->from[k]] == RANK_NONE) {
+        f->rank[f->from[k]] = rank;
+        f->stack[n++] = f->from[k];
+      }
+    }
+  }
+}
+
+static void rank_blocks(flow *f, const kiln__insn *insns)
+{
+  const kiln__blocks *b = f->b;
+
+  memset(f->rank, RANK_NONE, b->n);
+  for (uint32_t i = 0; i < b->n; i++) {
+    const kiln__insn *in = &insns[b->first[i + 1] - 1];
+
+    if (b->edges[i] == b->edges[i + 1] && in->kind != KILN__KIND_TRAP)
+      rank_from(f, i, RANK_END);
+  }
+  for (uint32_t i = 0; i < b->n; i++) {
+    if (b->edges[i] == b->edges[i + 1])
+      rank_from(f, i, RANK_TRAP);
+  }
+  /* An endless loop: as if its last block ended. */
+  for (uint32_t i = b->n; i-- > 0;)
+    rank_from(f, i, RANK_ENDLESS);
+}
+
+/* Whether the edge counts: see the head of the file. */
+static bool counts(const flow *f, uint32_t from, uint32_t to)
+{
+  return f->rank[from] == f->rank[to];
+}
+
+/* Depth-first over predecessors from one end block; post-order. */
+static void visit(flow *f, uint32_t root)
+{
+  uint32_t n = 0;
+
+  if (f->number[root] != 0)
+    return;
+  f->number[root] = UINT32_MAX;
+  f->stack[n++] = root;
+  while (n > 0) {
+    const uint32_t at = f->stack[n - 1];
+    bool deeper = false;
+
+    while (f->next[at] < f->in_edges[at + 1] && !deeper) {
+      const uint32_t before = f->from[f->next[at]++];
+
+      if (f->number[before] == 0 && counts(f, before, at)) {
+        f->number[before] = UINT32_MAX;
+        f->stack[n++] = before;
+        deeper = true;
+      }
+    }
+    if (!deeper) {
+      n--;
+      f->order[f->n_order++] = at;
+      f->number[at] = f->n_order;
+    }
+  }
+}
+
+static uint32_t height(const flow *f, uint32_t block)
+{
+  return block == f->b->n ? UINT32_MAX : f->number[block];
+}
+
+static uint32_t meet(const flow *f, uint32_t x, uint32_t y)
+{
+  while (x != y) {
+    while (height(f, x) < height(f, y))
+      x = f->up[x];
+    while (height(f, y) < height(f, x))
+      y = f->up[y];
+  }
+  return x;
+}
+
+static bool improve(flow *f, uint32_t block)
+{
+  const kiln__blocks *b = f->b;
+  uint32_t best = f->last[block] ? b->n : UINT32_MAX;
+
+  for (uint32_t k = b->edges[block]; k < b->edges[block + 1]; k++) {
+    const uint32_t to = b->to[k];
+
+    if (counts(f, block, to) && f->up[to] != UINT32_MAX)
+      best = best == UINT32_MAX ? to : meet(f, best, to);
+  }
+  if (best == f->up[block])
+    return false;
+  f->up[block] = best;
+  return true;
+}
+
+static void post_dominators(flow *f)
+{
+  bool again = true;
+
+  memcpy(f->next, f->in_edges, sizeof *f->next * f->b->n);
+  for (uint32_t i = 0; i < f->b->n; i++) {
+    f->up[i] = UINT32_MAX;
+    if (f->last[i])
+      visit(f, i);
+  }
+  while (again) {
+    again = false;
+    for (uint32_t i = f->n_order; i-- > 0;)
+      again |= improve(f, f->order[i]);
+  }
+}
+
+static void set_joins(const flow *f, kiln__insn *insns)
+{
+  const kiln__blocks *b = f->b;
+
+  for (uint32_t i = 0; i < b->n; i++) {
+    kiln__insn *in = &insns[b->first[i + 1] - 1];
+
+    if (in->kind != KILN__KIND_BRANCH && in->kind != KILN__KIND_SWITCH)
+      continue;
+    in->join = UINT32_MAX;
+    if (f->up[i] < b->n && b->edges[i + 1] - b->edges[i] > 1) {
+      in->join = b->first[f->up[i]];
+      insns[in->join].flags |= KILN__JOIN;
+    }
+  }
+}
+
+kiln_status kiln__flow_join(const kiln__blocks *blocks, const kiln_allocator *a,
+                            kiln__insn *insns)
+{
+  const size_t n = blocks->n, edges = blocks->n == 0 ? 0 : blocks->edges[n];
+  uint32_t *words = kiln__calloc(a, 6 * n + edges + 2, sizeof *words);
+  uint8_t *bytes = kiln__calloc(a, 2 * n + 1, 1);
+  flow f = {.b = blocks};
+  kiln_status st = KILN_OK;
+
+  if (words == NULL || bytes == NULL)
+    KILN_TRY(kiln__fail_memory("control flow"));
+  if (n > 0) {
+    f.in_edges = words;
+    f.order = f.in_edges + n + 1;
+    f.number = f.order + n;
+    f.up = f.number + n;
+    f.stack = f.up + n;
+    f.next = f.stack + n;
+    f.from = f.next + n;
+    f.rank = bytes;
+    f.last = bytes + n;
+    make_predecessors(&f);
+    rank_blocks(&f, insns);
+    post_dominators(&f);
+    set_joins(&f, insns);
+  }
+
+done:
+  kiln__free(a, words);
+  kiln__free(a, bytes);
+  return st;
+}

@@ -1,0 +1,362 @@
+/* link.c -- names across the parts of a program.
+ *
+ * Each part has its own symbols; a function or variable of a part gets the
+ * number of the one definition that its name stands for in the program. Names
+ * without .visible, .extern, .weak or .common are their part's own. */
+#include "build.h"
+
+#include <string.h>
+
+/* A name that parts share. */
+typedef struct shared_name {
+  kiln__slice name;
+  uint32_t number; /* function, or global */
+  bool function;
+  bool used;
+  void *item;                /* kiln__ptx_function or kiln__ptx_variable */
+  kiln__ptx_variable *first; /* .shared: the one whose place counts */
+} shared_name;
+
+typedef struct names {
+  shared_name *table;
+  uint32_t size; /* a power of two */
+} names;
+
+static shared_name *find_name(const names *n, kiln__slice name)
+{
+  uint32_t h = 2166136261u;
+
+  for (uint32_t i = 0; i < name.size; i++)
+    h = (h ^ (uint8_t)name.data[i]) * 16777619u;
+  for (uint32_t i = h & (n->size - 1);; i = (i + 1) & (n->size - 1)) {
+    shared_name *s = &n->table[i];
+
+    if (!s->used || (s->name.size == name.size &&
+                     memcmp(s->name.data, name.data, name.size) == 0))
+      return s;
+  }
+}
+
+static const char *keep_text(kiln__build *b, kiln__slice s)
+{
+  char *text = kiln__ptx_alloc(b->arena, s.size + 1u);
+
+  if (text != NULL && s.size > 0)
+    memcpy(text, s.data, s.size);
+  return text;
+}
+
+/* ---- Functions ------------------------------------------------------------------ */
+
+static bool same_kind_of_function(const kiln__ptx_function *x,
+                                  const kiln__ptx_function *y)
+{
+  if (x->entry != y->entry || x->n_params != y->n_params ||
+      x->n_returns != y->n_returns)
+    return false;
+  for (uint32_t i = 0; i < x->n_params; i++) {
+    if (x->params[i]->u.variable->size != y->params[i]->u.variable->size)
+      return false;
+  }
+  for (uint32_t i = 0; i < x->n_returns; i++) {
+    if (x->returns[i]->u.variable->size != y->returns[i]->u.variable->size)
+      return false;
+  }
+  return true;
+}
+
+/* A second function of a name: keep the stronger one. */
+static void merge_function(kiln__build *b, uint32_t part, shared_name *s,
+                           kiln__ptx_function *fn)
+{
+  kiln__ptx_function *old = b->functions[s->number];
+  const bool weak = fn->linkage == KILN__LINK_WEAK,
+             old_weak = old->linkage == KILN__LINK_WEAK;
+
+  fn->number = s->number;
+  if (!same_kind_of_function(old, fn))
+    kiln__ptx_complain(&b->messages[part], fn->pos,
+                       "'%.*s' has other parameters in another module",
+                       (int)fn->name.size, fn->name.data);
+  else if (fn->defined && old->defined && !weak && !old_weak)
+    kiln__ptx_complain(&b->messages[part], fn->pos,
+                       "'%.*s' is defined in two modules", (int)fn->name.size,
+                       fn->name.data);
+  else if (fn->defined && (!old->defined || (old_weak && !weak))) {
+    b->functions[s->number] = fn;
+    b->part_of[s->number] = part;
+  }
+}
+
+static kiln_status number_function(kiln__build *b, const names *n,
+                                   uint32_t part, kiln__ptx_function *fn)
+{
+  kiln__program *p = b->program;
+  shared_name *s =
+      fn->linkage == KILN__LINK_NONE ? NULL : find_name(n, fn->name);
+
+  if (s != NULL && s->used) {
+    if (s->function)
+      merge_function(b, part, s, fn);
+    else
+      kiln__ptx_complain(&b->messages[part], fn->pos,
+                         "'%.*s' is a variable in another module",
+                         (int)fn->name.size, fn->name.data);
+    return KILN_OK;
+  }
+  fn->number = p->n_functions++;
+  b->functions[fn->number] = fn;
+  b->part_of[fn->number] = part;
+  if (s != NULL)
+    *s = (shared_name){fn->name, fn->number, true, true, fn, NULL};
+  return KILN_OK;
+}
+
+/* Another name for a function of the same part. */
+static void number_alias(kiln__build *b, const names *n, uint32_t part,
+                         kiln__ptx_function *fn)
+{
+  shared_name *s = find_name(n, fn->name);
+
+  fn->number = fn->alias_of->number;
+  if (!s->used)
+    *s = (shared_name){fn->name, fn->number, true, true, fn, NULL};
+  else if (!s->function || b->functions[s->number]->defined)
+    kiln__ptx_complain(&b->messages[part], fn->pos,
+                       "'%.*s' is defined in two modules", (int)fn->name.size,
+                       fn->name.data);
+}
+
+/* ---- Variables -------------------------------------------------------------------- */
+
+static bool needs_memory(const kiln__ptx_variable *v)
+{
+  return v->space == KILN__SPACE_GLOBAL || v->space == KILN__SPACE_CONST ||
+         v->space == KILN__SPACE_TEX;
+}
+
+static void describe(kiln__global *g, const kiln__ptx_variable *v)
+{
+  g->visible = true;
+  g->constant = v->space == KILN__SPACE_CONST;
+  g->managed = v->managed;
+  g->external = v->linkage == KILN__LINK_EXTERN;
+  g->size = v->size;
+  g->align = v->align;
+  g->init = v->init;
+  g->init_size = v->init_size;
+  g->texture = v->type == KILN__TEXREF;
+  g->surface = v->type == KILN__SURFREF;
+}
+
+/* How strong a definition is. */
+static int strength(const kiln__ptx_variable *v)
+{
+  switch (v->linkage) {
+  case KILN__LINK_EXTERN:
+    return 0;
+  case KILN__LINK_COMMON:
+    return 1;
+  case KILN__LINK_WEAK:
+    return 2;
+  default:
+    return 3;
+  }
+}
+
+static void merge_variable(kiln__build *b, uint32_t part, shared_name *s,
+                           const kiln__ptx_symbol *symbol)
+{
+  kiln__ptx_variable *v = symbol->u.variable, *old = s->item;
+
+  v->number = s->number;
+  if (old->space != v->space ||
+      (old->size != v->size && !old->flexible && !v->flexible &&
+       strength(old) != 1 && strength(v) != 1))
+    kiln__ptx_complain(&b->messages[part], symbol->pos,
+                       "'%.*s' is another variable in another module",
+                       (int)symbol->name.size, symbol->name.data);
+  else if (strength(v) == 3 && strength(old) == 3)
+    kiln__ptx_complain(&b->messages[part], symbol->pos,
+                       "'%.*s' is defined in two modules",
+                       (int)symbol->name.size, symbol->name.data);
+  else if (strength(v) > strength(old) ||
+           (strength(v) == 1 && v->size > old->size)) {
+    s->item = v;
+    if (needs_memory(v))
+      describe(&b->program->globals[s->number], v);
+  }
+}
+
+static kiln_status number_variable(kiln__build *b, const names *n,
+                                   uint32_t part, kiln__ptx_symbol *symbol)
+{
+  kiln__ptx_variable *v = symbol->u.variable;
+  shared_name *s =
+      v->linkage == KILN__LINK_NONE ? NULL : find_name(n, symbol->name);
+  kiln__global *g;
+
+  if (s != NULL && s->used) {
+    if (!s->function)
+      merge_variable(b, part, s, symbol);
+    else
+      kiln__ptx_complain(&b->messages[part], symbol->pos,
+                         "'%.*s' is a function in another module",
+                         (int)symbol->name.size, symbol->name.data);
+    return KILN_OK;
+  }
+  v->number = 0;
+  if (needs_memory(v)) {
+    v->number = b->program->n_globals++;
+    g = &b->program->globals[v->number];
+    g->name = keep_text(b, symbol->name);
+    if (g->name == NULL)
+      return kiln__fail_memory("variables");
+    describe(g, v);
+  }
+  if (s != NULL)
+    *s = (shared_name){symbol->name, v->number, false, true, v, v};
+  return KILN_OK;
+}
+
+/* ---- Addresses in initial values ---------------------------------------------------- */
+
+static kiln_status patch_variable(kiln__build *b, const kiln__ptx_variable *v)
+{
+  kiln__global *g = &b->program->globals[v->number];
+
+  if (v->n_relocs == 0 || g->init != v->init)
+    return KILN_OK;
+  g->patches = kiln__ptx_alloc(b->arena, v->n_relocs * sizeof *g->patches);
+  if (g->patches == NULL)
+    return kiln__fail_memory("variables");
+  g->n_patches = v->n_relocs;
+  for (uint32_t i = 0; i < v->n_relocs; i++) {
+    const kiln__ptx_reloc *r = &v->relocs[i];
+    const bool function = r->symbol->kind == KILN__SYMBOL_FUNCTION;
+
+    g->patches[i] =
+        (struct kiln__patch){r->offset,
+                             r->size,
+                             r->shift,
+                             function,
+                             function ? r->symbol->u.function->number
+                                      : r->symbol->u.variable->number,
+                             r->addend};
+  }
+  return KILN_OK;
+}
+
+static kiln_status patch_all(kiln__build *b)
+{
+  kiln_status st = KILN_OK;
+
+  for (uint32_t p = 0; p < b->n_parts; p++) {
+    for (uint32_t i = 0; i < b->parts[p]->n_variables; i++) {
+      const kiln__ptx_variable *v = b->parts[p]->variables[i]->u.variable;
+
+      if (needs_memory(v))
+        KILN_TRY(patch_variable(b, v));
+    }
+  }
+done:
+  return st;
+}
+
+/* ---- All ------------------------------------------------------------------------------ */
+
+/* Variables that functions declare inside and that need memory. */
+static kiln_status number_inner(kiln__build *b, const names *n, uint32_t part,
+                                const kiln__ptx_function *fn)
+{
+  kiln_status st = KILN_OK;
+
+  for (uint32_t i = 0; i < fn->n_variables; i++) {
+    kiln__ptx_symbol *s = fn->variables[i];
+
+    if (s->kind == KILN__SYMBOL_VARIABLE && needs_memory(s->u.variable))
+      KILN_TRY(number_variable(b, n, part, s));
+  }
+done:
+  return st;
+}
+
+static kiln_status number_part(kiln__build *b, const names *n, uint32_t part)
+{
+  kiln__ptx_module *m = b->parts[part];
+  kiln_status st = KILN_OK;
+
+  for (uint32_t i = 0; i < m->n_variables; i++)
+    KILN_TRY(number_variable(b, n, part, m->variables[i]));
+  for (uint32_t i = 0; i < m->n_functions; i++) {
+    if (m->functions[i]->alias_of == NULL)
+      KILN_TRY(number_function(b, n, part, m->functions[i]));
+    KILN_TRY(number_inner(b, n, part, m->functions[i]));
+  }
+  for (uint32_t i = 0; i < m->n_functions; i++) {
+    if (m->functions[i]->alias_of != NULL)
+      number_alias(b, n, part, m->functions[i]);
+  }
+done:
+  return st;
+}
+
+static kiln_status name_functions(kiln__build *b)
+{
+  for (uint32_t i = 0; i < b->program->n_functions; i++) {
+    kiln__code *code = &b->program->functions[i];
+
+    code->name = keep_text(b, b->functions[i]->name);
+    code->number = i;
+    code->entry = b->functions[i]->entry;
+    code->defined = b->functions[i]->defined;
+    if (code->name == NULL)
+      return kiln__fail_memory("functions");
+  }
+  return KILN_OK;
+}
+
+static void count(const kiln__build *b, uint32_t *functions, uint32_t *globals)
+{
+  for (uint32_t p = 0; p < b->n_parts; p++) {
+    const kiln__ptx_module *m = b->parts[p];
+
+    *functions += m->n_functions;
+    *globals += m->n_variables;
+    for (uint32_t i = 0; i < m->n_functions; i++) {
+      const kiln__ptx_function *fn = m->functions[i];
+
+      for (uint32_t k = 0; k < fn->n_variables; k++)
+        *globals += fn->variables[k]->kind == KILN__SYMBOL_VARIABLE &&
+                    needs_memory(fn->variables[k]->u.variable);
+    }
+  }
+}
+
+kiln_status kiln__link_symbols(kiln__build *b)
+{
+  uint32_t functions = 0, globals = 0;
+  names n = {NULL, 64};
+  kiln_status st = KILN_OK;
+
+  count(b, &functions, &globals);
+  while (n.size < 2 * (functions + globals + 1))
+    n.size *= 2;
+  n.table = kiln__calloc(b->a, n.size, sizeof *n.table);
+  b->functions = kiln__ptx_alloc(b->arena, (functions + 1u) * sizeof(void *));
+  b->part_of = kiln__ptx_alloc(b->arena, (functions + 1u) * sizeof(uint32_t));
+  b->program->functions =
+      kiln__ptx_alloc(b->arena, (functions + 1u) * sizeof(kiln__code));
+  b->program->globals =
+      kiln__ptx_alloc(b->arena, (globals + 1u) * sizeof(kiln__global));
+  if (n.table == NULL || b->functions == NULL || b->part_of == NULL ||
+      b->program->functions == NULL || b->program->globals == NULL)
+    KILN_TRY(kiln__fail_memory("symbols"));
+  for (uint32_t p = 0; p < b->n_parts; p++)
+    KILN_TRY(number_part(b, &n, p));
+  KILN_TRY(name_functions(b));
+  KILN_TRY(patch_all(b));
+done:
+  kiln__free(b->a, n.table);
+  return st;
+}

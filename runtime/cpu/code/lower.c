@@ -1,0 +1,582 @@
+/* lower.c -- a function's statements as instructions over virtual registers. */
+#include "build.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Small things every part needs ----------------------------------------- */
+
+void *kiln__array_add(kiln__array *list, const kiln_allocator *a, uint32_t more,
+                      size_t size)
+{
+  if (more > list->capacity - list->n) {
+    const uint64_t capacity = (uint64_t)list->capacity * 2 + more + 16;
+    void *data;
+
+    if (capacity > UINT32_MAX / 2)
+      return NULL;
+    data = kiln__resize(a, list->data, (size_t)capacity * size);
+    if (data == NULL)
+      return NULL;
+    list->data = data;
+    list->capacity = (uint32_t)capacity;
+  }
+  memset((char *)list->data + list->n * size, 0, more * size);
+  list->n += more;
+  return (char *)list->data + (list->n - more) * size;
+}
+
+bool kiln__complain(kiln__lower *l, kiln__ptx_pos pos, const char *format, ...)
+{
+  char text[256];
+  va_list args;
+
+  va_start(args, format);
+  (void)vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  kiln__ptx_complain(l->messages, pos, "%s", text);
+  return false;
+}
+
+bool kiln__no_memory(kiln__lower *l)
+{
+  l->out_of_memory = true;
+  return false;
+}
+
+int32_t kiln__new_register(kiln__lower *l, uint8_t bytes)
+{
+  uint8_t *width = kiln__array_add(&l->widths, l->b->a, 1, 1);
+
+  if (width == NULL || l->widths.n >= KILN__IS_CONST) {
+    (void)kiln__no_memory(l);
+    return -1;
+  }
+  *width = bytes == 8 ? 8 : 4;
+  return (int32_t)l->widths.n - 1;
+}
+
+static uint32_t hash_const(const kiln__const *c)
+{
+  uint64_t h = c->value * UINT64_C(0x9e3779b97f4a7c15);
+
+  h ^= (uint64_t)c->addend * UINT64_C(0xc2b2ae3d27d4eb4f);
+  h ^= (uint64_t)c->kind << 8 | c->bytes;
+  h *= UINT64_C(0x9e3779b97f4a7c15);
+  return (uint32_t)(h >> 32);
+}
+
+/* Where the hash table of constants has, or would have, this one. */
+static uint32_t *const_place(const kiln__lower *l, const kiln__const *c)
+{
+  const kiln__const *all = l->consts.data;
+  uint32_t *table = l->const_hash.data;
+  const uint32_t mask = l->const_hash.n - 1;
+
+  for (uint32_t i = hash_const(c) & mask;; i = (i + 1) & mask) {
+    const kiln__const *have = &all[table[i] - 1];
+
+    if (table[i] == 0 || (have->kind == c->kind && have->bytes == c->bytes &&
+                          have->value == c->value && have->addend == c->addend))
+      return &table[i];
+  }
+}
+
+static bool grow_consts(kiln__lower *l)
+{
+  const uint32_t n = l->const_hash.n == 0 ? 64 : l->const_hash.n * 2;
+
+  l->const_hash.n = 0;
+  if (kiln__array_add(&l->const_hash, l->b->a, n, sizeof(uint32_t)) == NULL)
+    return kiln__no_memory(l);
+  for (uint32_t i = 0; i < l->consts.n; i++)
+    *const_place(l, (const kiln__const *)l->consts.data + i) = i + 1;
+  return true;
+}
+
+int32_t kiln__constant(kiln__lower *l, uint8_t bytes, kiln__const_kind kind,
+                       uint64_t value, int64_t addend)
+{
+  const kiln__const c = {-1, bytes > 4 ? 8 : 4, kind, value, addend};
+  kiln__const *place;
+  uint32_t *number;
+
+  if (l->consts.n * 2 >= l->const_hash.n && !grow_consts(l))
+    return -1;
+  number = const_place(l, &c);
+  if (*number == 0) {
+    place = kiln__array_add(&l->consts, l->b->a, 1, sizeof c);
+    if (place == NULL) {
+      (void)kiln__no_memory(l);
+      return -1;
+    }
+    *place = c;
+    *number = l->consts.n;
+  }
+  return (int32_t)(*number - 1) | KILN__IS_CONST;
+}
+
+bool kiln__emit(kiln__lower *l, const kiln__insn *in, bool guarded)
+{
+  kiln__insn *to = kiln__array_add(&l->insns, l->b->a, 1, sizeof *to);
+  kiln__line *line = kiln__array_add(&l->lines, l->b->a, 1, sizeof *line);
+  const kiln__ptx_insn *at = l->at;
+
+  if (to == NULL || line == NULL)
+    return kiln__no_memory(l);
+  *to = *in;
+  to->index = l->insns.n - 1;
+  if (at != NULL) {
+    *line = (kiln__line){at->pos.line, at->loc.file, at->loc.line};
+    if (guarded && at->guard != NULL) {
+      to->guard = (int32_t)l->base[at->guard->u.variable->index];
+      to->flags |= at->guard_negated ? KILN__GUARD_NOT : 0u;
+    }
+  }
+  return true;
+}
+
+static void set_row(kiln__insn *in, const kiln__row *row, uint16_t op)
+{
+  in->op = op;
+  in->kind = row->kind;
+  in->klass = row->klass;
+}
+
+bool kiln__fields_of(kiln__lower *l, kiln__insn *out, const char *opcode)
+{
+  const kiln__matches *m =
+      kiln__matcher_find(&l->b->matcher, opcode, strlen(opcode));
+
+  if (m == NULL)
+    return kiln__no_memory(l);
+  if (m->n == 0)
+    return kiln__complain(l, l->at == NULL ? l->fn->pos : l->at->pos,
+                          "the CPU device lacks %s", opcode);
+  *out = m->fields;
+  set_row(out, &l->b->matcher.rows[m->ops[0]], m->ops[0]);
+  return true;
+}
+
+bool kiln__emit_local_address(kiln__lower *l, int32_t d, uint8_t bytes,
+                              int64_t offset)
+{
+  kiln__insn in = {.d = d,
+                   .d2 = -1,
+                   .a = -1,
+                   .b = -1,
+                   .c = -1,
+                   .e = -1,
+                   .guard = -1,
+                   .join = UINT32_MAX,
+                   .imm = offset,
+                   .type = bytes == 8 ? KILN__B64 : KILN__B32,
+                   .bytes = bytes,
+                   .reg_bytes = bytes};
+
+  set_row(&in, &l->b->matcher.rows[KILN__OP_mov_local], KILN__OP_mov_local);
+  return kiln__emit(l, &in, true);
+}
+
+/* ---- Classes by state space --------------------------------------------------- */
+
+static kiln__class class_of(const kiln__insn *in)
+{
+  static const uint8_t loads[] = {
+      [KILN__SPACE_GENERIC] = KILN__CLASS_GENERIC_LOAD,
+      [KILN__SPACE_GLOBAL] = KILN__CLASS_GLOBAL_LOAD,
+      [KILN__SPACE_CONST] = KILN__CLASS_CONST_LOAD,
+      [KILN__SPACE_SHARED] = KILN__CLASS_SHARED_LOAD,
+      [KILN__SPACE_SHARED_CLUSTER] = KILN__CLASS_SHARED_LOAD,
+      [KILN__SPACE_LOCAL] = KILN__CLASS_LOCAL_LOAD,
+      [KILN__SPACE_PARAM] = KILN__CLASS_PARAM,
+  };
+
+  switch ((kiln__class)in->klass) {
+  case KILN__CLASS_GLOBAL_LOAD:
+  case KILN__CLASS_GENERIC_LOAD:
+  case KILN__CLASS_SHARED_LOAD:
+  case KILN__CLASS_LOCAL_LOAD:
+  case KILN__CLASS_CONST_LOAD:
+  case KILN__CLASS_PARAM:
+    return in->space < sizeof loads && loads[in->space] != 0
+               ? (kiln__class)loads[in->space]
+               : (kiln__class)in->klass;
+  case KILN__CLASS_GLOBAL_STORE:
+  case KILN__CLASS_GENERIC_STORE:
+  case KILN__CLASS_SHARED_STORE:
+  case KILN__CLASS_LOCAL_STORE:
+    switch ((kiln__space)in->space) {
+    case KILN__SPACE_GLOBAL:
+      return KILN__CLASS_GLOBAL_STORE;
+    case KILN__SPACE_SHARED:
+    case KILN__SPACE_SHARED_CLUSTER:
+      return KILN__CLASS_SHARED_STORE;
+    case KILN__SPACE_LOCAL:
+      return KILN__CLASS_LOCAL_STORE;
+    default:
+      return KILN__CLASS_GENERIC_STORE;
+    }
+  default:
+    return (kiln__class)in->klass;
+  }
+}
+
+/* ---- One statement -------------------------------------------------------------- */
+
+static bool starts_with(kiln__slice s, const char *text)
+{
+  const size_t n = strlen(text);
+
+  return s.size >= n && memcmp(s.data, text, n) == 0;
+}
+
+bool kiln__is_local(const kiln__lower *l, const kiln__ptx_variable *v)
+{
+  if (v->space == KILN__SPACE_LOCAL)
+    return true;
+  if (v->space != KILN__SPACE_PARAM)
+    return false;
+  for (uint32_t i = 0; l->fn->entry && i < l->fn->n_params; i++) {
+    if (l->fn->params[i]->u.variable == v)
+      return false;
+  }
+  return true;
+}
+
+/* Whether a .param access of this statement goes to the stack: everything but
+ * a kernel's own parameters does. */
+static bool param_is_local(const kiln__lower *l)
+{
+  const kiln__ptx_insn *at = l->at;
+  bool local = !l->fn->entry;
+
+  if (memmem(at->opcode.data, at->opcode.size, "::func", 6) != NULL)
+    return true;
+  for (uint32_t i = 0; i < at->n_operands; i++) {
+    const kiln__ptx_operand *o = &at->operands[i];
+
+    if (o->kind == KILN__OPERAND_ADDRESS && o->base != NULL &&
+        o->base->kind == KILN__OPERAND_SYMBOL &&
+        o->base->symbol->kind == KILN__SYMBOL_VARIABLE &&
+        o->base->symbol->u.variable->space == KILN__SPACE_PARAM)
+      local = kiln__is_local(l, o->base->symbol->u.variable);
+  }
+  return local;
+}
+
+/* The opcode with .param, .param::func or .param::entry made .local. */
+static const kiln__matches *find_local(kiln__lower *l)
+{
+  const kiln__slice s = l->at->opcode;
+  const char *at = memmem(s.data, s.size, ".param", 6);
+  char text[128];
+  size_t before, after, n;
+
+  if (at == NULL || s.size + 8 > sizeof text)
+    return NULL;
+  before = (size_t)(at - s.data);
+  after = before + 6;
+  if (s.size >= after + 6 && memcmp(s.data + after, "::func", 6) == 0)
+    after += 6;
+  memcpy(text, s.data, before);
+  memcpy(text + before, ".local", 6);
+  n = before + 6;
+  memcpy(text + n, s.data + after, s.size - after);
+  return kiln__matcher_find(&l->b->matcher, text, n + s.size - after);
+}
+
+static const char *unsupported(kiln__slice opcode)
+{
+  static const char *const known[] = {"wmma.",         "mma.",
+                                      "wgmma.",        "tcgen05.",
+                                      "cp.async.bulk", "cp.reduce.async.bulk",
+                                      "tensormap."};
+
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (starts_with(opcode, known[i]))
+      return "the CPU device does not run matrix and tensor instructions: ";
+  }
+  return "unknown instruction ";
+}
+
+static const kiln__matches *find_matches(kiln__lower *l)
+{
+  const kiln__slice s = l->at->opcode;
+  const kiln__matches *m = kiln__matcher_find(&l->b->matcher, s.data, s.size);
+
+  if (m == NULL) {
+    (void)kiln__no_memory(l);
+    return NULL;
+  }
+  if (m->n == 0) {
+    (void)kiln__complain(l, l->at->pos, "%s'%.*s'", unsupported(s), (int)s.size,
+                         s.data);
+    return NULL;
+  }
+  if (m->fields.space == KILN__SPACE_PARAM && param_is_local(l) &&
+      (starts_with(s, "ld.") || starts_with(s, "st."))) {
+    m = find_local(l);
+    if (m == NULL || m->n == 0) {
+      (void)kiln__complain(l, l->at->pos, "'%.*s' cannot be used here",
+                           (int)s.size, s.data);
+      return NULL;
+    }
+  }
+  return m;
+}
+
+static bool check_version(kiln__lower *l, const kiln__row *row)
+{
+  const kiln__slice s = l->at->opcode;
+
+  if (row->ptx > l->part->version)
+    return kiln__complain(l, l->at->pos,
+                          "'%.*s' requires .version %u.%u or later",
+                          (int)s.size, s.data, row->ptx / 10u, row->ptx % 10u);
+  if (row->sm > l->part->target)
+    return kiln__complain(l, l->at->pos,
+                          "'%.*s' requires .target sm_%u or later", (int)s.size,
+                          s.data, row->sm);
+  return true;
+}
+
+static bool check_guard(kiln__lower *l)
+{
+  const kiln__ptx_symbol *guard = l->at->guard;
+
+  if (guard == NULL)
+    return true;
+  if (guard->kind != KILN__SYMBOL_VARIABLE ||
+      guard->u.variable->space != KILN__SPACE_REG ||
+      guard->u.variable->type != KILN__PRED || guard->u.variable->vector > 1)
+    return kiln__complain(l, l->at->pos, "the guard '%.*s' is no predicate",
+                          (int)guard->name.size, guard->name.data);
+  return true;
+}
+
+/* What kinds need beyond their operands. */
+static bool finish(kiln__lower *l, kiln__insn *in)
+{
+  const kiln__slice s = l->at->opcode;
+
+  in->klass = (uint8_t)class_of(in);
+  switch ((kiln__kind)in->kind) {
+  case KILN__KIND_BARRIER:
+    if (starts_with(s, "bar."))
+      in->flags |= KILN__ALIGNED;
+    in->sub = memmem(s.data, s.size, ".arrive", 7) != NULL ? 1
+              : in->boolop == KILN__BOOL_POPC              ? 2
+              : in->boolop == KILN__BOOL_AND               ? 3
+              : in->boolop == KILN__BOOL_OR                ? 4
+                                                           : 0;
+    break;
+  case KILN__KIND_CLUSTER:
+    in->sub = starts_with(s, "barrier.cluster.wait");
+    break;
+  case KILN__KIND_RETURN:
+    if (l->fn->entry)
+      in->kind = KILN__KIND_EXIT;
+    else if (!kiln__store_results(l))
+      return false;
+    break;
+  default:
+    break;
+  }
+  return true;
+}
+
+static bool lower_statement(kiln__lower *l)
+{
+  const kiln__matches *m = check_guard(l) ? find_matches(l) : NULL;
+  const kiln__row *row = NULL;
+  kiln__insn in;
+
+  if (m == NULL)
+    return false;
+  for (uint32_t i = 0; i < m->n && row == NULL; i++) {
+    const kiln__row *r = &l->b->matcher.rows[m->ops[i]];
+
+    in = m->fields;
+    if (kiln__shapes_fit(r, &in, l->at)) {
+      row = r;
+      set_row(&in, r, m->ops[i]);
+    }
+  }
+  if (row == NULL)
+    return kiln__complain(l, l->at->pos,
+                          "arguments mismatch for instruction '%.*s'",
+                          (int)l->at->opcode.size, l->at->opcode.data);
+  if (!check_version(l, row))
+    return false;
+  if (in.kind == KILN__KIND_CALL)
+    return kiln__lower_call(l, &in);
+  return kiln__bind_operands(l, row, &in) && finish(l, &in) &&
+         kiln__emit(l, &in, true);
+}
+
+/* ---- One function ---------------------------------------------------------------- */
+
+static bool number_registers(kiln__lower *l)
+{
+  const kiln__ptx_function *fn = l->fn;
+
+  l->base = kiln__calloc(l->b->a, fn->n_registers + 1u, sizeof *l->base);
+  if (l->base == NULL)
+    return kiln__no_memory(l);
+  for (uint32_t i = 0; i < fn->n_variables; i++) {
+    const kiln__ptx_variable *v =
+        fn->variables[i]->kind == KILN__SYMBOL_VARIABLE
+            ? fn->variables[i]->u.variable
+            : NULL;
+
+    if (v == NULL || v->space != KILN__SPACE_REG || v->index >= fn->n_registers)
+      continue;
+    l->base[v->index] = l->widths.n;
+    for (uint8_t k = 0; k < (v->vector == 0 ? 1 : v->vector); k++) {
+      if (kiln__new_register(l, kiln__ptx_type_bytes[v->type]) < 0)
+        return false;
+    }
+  }
+  return true;
+}
+
+/* Labels were statements; now they are instructions. */
+static void resolve_targets(kiln__lower *l)
+{
+  kiln__insn *insns = l->insns.data;
+
+  for (uint32_t i = 0; i < l->insns.n; i++) {
+    kiln__insn *in = &insns[i];
+
+    if (in->kind == KILN__KIND_BRANCH)
+      in->target = l->starts[in->target];
+    if (in->kind == KILN__KIND_SWITCH) {
+      int32_t *to = (int32_t *)(uintptr_t)in->vec;
+
+      for (uint32_t k = 0; k < in->n_vec; k++)
+        to[k] = (int32_t)l->starts[to[k]];
+    }
+  }
+}
+
+/* Running off the end returns. */
+static bool close_function(kiln__lower *l)
+{
+  kiln__insn in;
+
+  l->at = l->fn->n_insns == 0 ? NULL : &l->fn->insns[l->fn->n_insns - 1];
+  if (!l->fn->entry && !kiln__store_results(l))
+    return false;
+  if (!kiln__fields_of(l, &in, l->fn->entry ? "exit" : "ret"))
+    return false;
+  return kiln__emit(l, &in, false);
+}
+
+/* False only for lack of memory: other mistakes are messages. */
+static bool lower_statements(kiln__lower *l)
+{
+  const kiln__ptx_function *fn = l->fn;
+
+  l->starts = kiln__calloc(l->b->a, fn->n_insns + 1u, sizeof *l->starts);
+  if (l->starts == NULL)
+    return kiln__no_memory(l);
+  if (!number_registers(l))
+    return false;
+  if (!kiln__load_formals(l) && l->out_of_memory)
+    return false;
+  for (uint32_t i = 0; i < fn->n_insns; i++) {
+    l->at = &fn->insns[i];
+    l->starts[i] = l->insns.n;
+    if (!lower_statement(l) && l->out_of_memory)
+      return false;
+  }
+  l->starts[fn->n_insns] = l->insns.n;
+  return close_function(l) || !l->out_of_memory;
+}
+
+/* Copy what was collected to where it stays. */
+static void *keep(kiln__lower *l, const kiln__array *list, size_t size)
+{
+  void *p = kiln__ptx_alloc(l->b->arena, (list->n + 1u) * size);
+
+  if (p == NULL)
+    l->out_of_memory = true;
+  else if (list->n > 0)
+    memcpy(p, list->data, list->n * size);
+  return p;
+}
+
+static kiln_status finish_function(kiln__lower *l)
+{
+  kiln__blocks blocks = {0};
+  kiln__code *code = l->code;
+  kiln_status st = KILN_OK;
+
+  resolve_targets(l);
+  code->insns = keep(l, &l->insns, sizeof *code->insns);
+  code->lines = keep(l, &l->lines, sizeof *code->lines);
+  code->calls = keep(l, &l->calls, sizeof *code->calls);
+  kiln__const *consts = keep(l, &l->consts, sizeof *consts);
+  if (l->out_of_memory)
+    return kiln__fail_memory("instructions");
+  code->n_insns = l->insns.n;
+  code->n_calls = l->calls.n;
+  code->consts = consts;
+  code->n_consts = l->consts.n;
+  KILN_TRY(kiln__blocks_make(&blocks, l->b->a, code->insns, code->n_insns));
+  KILN_TRY(kiln__flow_join(&blocks, l->b->a, code->insns));
+  KILN_TRY(kiln__slots_assign(l->b->a, l->b->matcher.rows, &blocks, code->insns,
+                              code->n_insns, l->widths.data, l->widths.n,
+                              consts, code->n_consts, &code->frame_bytes,
+                              &code->registers));
+done:
+  kiln__blocks_free(&blocks, l->b->a);
+  return st;
+}
+
+static void free_lower(kiln__lower *l)
+{
+  const kiln_allocator *a = l->b->a;
+
+  kiln__free(a, l->base);
+  kiln__free(a, l->starts);
+  kiln__free(a, l->widths.data);
+  kiln__free(a, l->insns.data);
+  kiln__free(a, l->lines.data);
+  kiln__free(a, l->consts.data);
+  kiln__free(a, l->const_hash.data);
+  kiln__free(a, l->calls.data);
+}
+
+static kiln_status lower_function(kiln__build *b, uint32_t number)
+{
+  const uint32_t part = b->part_of[number];
+  kiln__lower l = {.b = b,
+                   .part = b->parts[part],
+                   .messages = &b->messages[part],
+                   .fn = b->functions[number],
+                   .code = &b->program->functions[number]};
+  const uint32_t complaints = l.messages->n;
+  kiln_status st = KILN_OK;
+
+  if (!lower_statements(&l))
+    KILN_TRY(kiln__fail_memory("instructions"));
+  if (l.messages->n == complaints)
+    KILN_TRY(finish_function(&l));
+done:
+  free_lower(&l);
+  return st;
+}
+
+kiln_status kiln__lower_all(kiln__build *b)
+{
+  kiln_status st = KILN_OK;
+
+  for (uint32_t i = 0; i < b->program->n_functions; i++) {
+    if (b->functions[i]->defined)
+      KILN_TRY(lower_function(b, i));
+  }
+done:
+  return st;
+}

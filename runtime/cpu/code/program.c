@@ -1,0 +1,180 @@
+/* program.c -- from parsed PTX to a program that can be run. */
+#include "build.h"
+
+#include <string.h>
+
+/* ---- Launch bounds ------------------------------------------------------------- */
+
+static void set_bounds(kiln__code *code, const kiln__ptx_function *fn)
+{
+  const uint32_t *limit = fn->req_ntid[0] != 0 ? fn->req_ntid : fn->max_ntid;
+  uint64_t threads = 1024;
+
+  if (limit[0] != 0) {
+    threads = (uint64_t)limit[0];
+    for (int i = 1; i < 3 && threads <= 1024; i++)
+      threads *= limit[i];
+  }
+  code->max_threads = threads < 1024 ? (uint32_t)threads : 1024;
+  memcpy(code->req_ntid, fn->req_ntid, sizeof code->req_ntid);
+  memcpy(code->cluster, fn->cluster, sizeof code->cluster);
+  code->explicit_cluster = fn->explicit_cluster;
+}
+
+/* ---- Making ---------------------------------------------------------------------- */
+
+static kiln_status build(kiln__build *b)
+{
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(kiln__matcher_init(&b->matcher, b->arena));
+  KILN_TRY(kiln__link_symbols(b));
+  KILN_TRY(kiln__scan_uses(b));
+  KILN_TRY(kiln__place_shared(b));
+  for (uint32_t i = 0; i < b->program->n_functions; i++) {
+    KILN_TRY(kiln__place_locals(b, i));
+    set_bounds(&b->program->functions[i], b->functions[i]);
+  }
+  /* Calls copy to the layout of a declaration; every part's is the same. */
+  for (uint32_t p = 0; p < b->n_parts; p++) {
+    for (uint32_t i = 0; i < b->parts[p]->n_functions; i++) {
+      kiln__ptx_function *fn = b->parts[p]->functions[i];
+
+      if (b->functions[fn->number] != fn)
+        (void)kiln__place_params(fn);
+    }
+  }
+  KILN_TRY(kiln__lower_all(b));
+  KILN_TRY(kiln__sum_reach(b));
+done:
+  return st;
+}
+
+static void describe(kiln__program *p)
+{
+  const kiln__ptx_module *first = p->parts[0];
+
+  p->ptx_version = first->version;
+  p->target = first->target;
+  p->target_suffix = first->target_suffix;
+  p->debug = first->debug;
+  p->files = first->files;
+  p->n_files = first->n_files;
+  for (uint32_t i = 1; i < p->n_parts; i++) {
+    if (p->parts[i]->target > p->target) {
+      p->target = p->parts[i]->target;
+      p->target_suffix = p->parts[i]->target_suffix;
+    }
+    if (p->parts[i]->version > p->ptx_version)
+      p->ptx_version = p->parts[i]->version;
+  }
+}
+
+static kiln_status end_messages(kiln__build *b, kiln_status st)
+{
+  for (uint32_t i = 0; i < b->n_parts; i++) {
+    if (st == KILN_OK)
+      st = kiln__ptx_messages_end(&b->messages[i], "PTX");
+    else
+      kiln__buf_free(&b->messages[i].text);
+  }
+  return st;
+}
+
+/* The program owns its parts from the first moment on. */
+static kiln__program *own_parts(const kiln_allocator *a,
+                                kiln__ptx_module *const *parts, size_t n)
+{
+  kiln__program *p = kiln__calloc(a, 1, sizeof *p);
+  kiln__ptx_module **copy = kiln__calloc(a, n + 1, sizeof *copy);
+
+  if (p == NULL || copy == NULL) {
+    for (size_t i = 0; i < n; i++)
+      kiln__ptx_free(parts[i]);
+    kiln__free(a, p);
+    kiln__free(a, copy);
+    return NULL;
+  }
+  memcpy(copy, parts, n * sizeof *copy);
+  p->alloc = *a;
+  p->parts = copy;
+  p->n_parts = (uint32_t)n;
+  return p;
+}
+
+kiln_status kiln__program_link(kiln__program **out, const kiln_allocator *a,
+                               kiln__ptx_module *const *parts, size_t n)
+{
+  kiln__program *p;
+  kiln__build b = {.a = a, .n_parts = (uint32_t)n};
+  kiln_status st = KILN_OK;
+
+  *out = NULL;
+  if (n == 0 || n > UINT16_MAX)
+    return kiln__fail(KILN_EINVAL, NULL, "%zu modules to link", n);
+  p = own_parts(a, parts, n);
+  if (p == NULL)
+    return kiln__fail_memory("a program");
+  b.program = p;
+  b.parts = p->parts;
+  b.arena = p->parts[0];
+  b.messages = kiln__ptx_alloc(b.arena, n * sizeof *b.messages);
+  if (b.messages == NULL)
+    KILN_TRY(kiln__fail_memory("messages"));
+  for (size_t i = 0; i < n; i++)
+    kiln__ptx_messages_init(&b.messages[i], a, p->parts[i]);
+  describe(p);
+  st = end_messages(&b, build(&b));
+done:
+  if (st != KILN_OK)
+    kiln__program_free(p);
+  else
+    *out = p;
+  return st;
+}
+
+kiln_status kiln__program_make(kiln__program **out, const kiln_allocator *a,
+                               kiln__ptx_module *ptx)
+{
+  kiln__ptx_module *const parts[] = {ptx};
+
+  return kiln__program_link(out, a, parts, 1);
+}
+
+void kiln__program_free(kiln__program *program)
+{
+  kiln_allocator a;
+
+  if (program == NULL)
+    return;
+  a = program->alloc;
+  for (uint32_t i = 0; i < program->n_parts; i++)
+    kiln__ptx_free(program->parts[i]);
+  kiln__free(&a, program->parts);
+  kiln__free(&a, program);
+}
+
+/* ---- Use ---------------------------------------------------------------------------- */
+
+const kiln__code *kiln__program_entry(const kiln__program *program,
+                                      const char *name)
+{
+  for (uint32_t i = 0; i < program->n_functions; i++) {
+    const kiln__code *code = &program->functions[i];
+
+    if (code->entry && code->defined && strcmp(code->name, name) == 0)
+      return code;
+  }
+  return NULL;
+}
+
+void kiln__program_bind(kiln__program *program,
+                        kiln__handler *const table[KILN__N_OPS])
+{
+  for (uint32_t f = 0; f < program->n_functions; f++) {
+    kiln__code *code = &program->functions[f];
+
+    for (uint32_t i = 0; i < code->n_insns; i++)
+      code->insns[i].fn = table[code->insns[i].op];
+  }
+}

@@ -1,0 +1,514 @@
+/* slots.c -- which registers may share a slot of the frame.
+ *
+ * A slot is 32 lanes, and a handler writes only the active ones. So a lane's
+ * part of a slot changes only when that lane executes, and what counts is
+ * whether two registers are alive at once for one thread: lanes elsewhere in
+ * the program do not matter. Instructions that read other lanes' registers
+ * (shfl, vote) read those of lanes at the same instruction.
+ *
+ * A register's life is the hull, in text order, of where it is alive; lives of
+ * registers that pass from block to block come from the usual data flow. A
+ * guarded write keeps the old value of the lanes left out, so it also reads.
+ * A result shares its slot with an operand that dies there only where the
+ * handler works lane by lane on slots of one size. */
+#include "build.h"
+
+#include <string.h>
+
+/* ---- What an instruction touches --------------------------------------------- */
+
+static bool touch(kiln__touched *t, const kiln_allocator *a, int32_t *field)
+{
+  if (*field < 0)
+    return true;
+  if (t->n == t->capacity) {
+    const uint32_t capacity = t->capacity * 2 + 32;
+    int32_t **at = kiln__resize(a, t->at, sizeof *at * capacity);
+
+    if (at == NULL)
+      return false;
+    t->at = at;
+    t->capacity = capacity;
+  }
+  t->at[t->n++] = field;
+  return true;
+}
+
+/* The data of vectors is the program's own, made by lower.c; const only for
+ * those who run it. */
+static bool touch_all(kiln__touched *t, const kiln_allocator *a,
+                      const int32_t *vec, uint32_t n)
+{
+  bool ok = true;
+
+  for (uint32_t i = 0; i < n; i++)
+    ok = ok && touch(t, a, (int32_t *)(uintptr_t)&vec[i]);
+  return ok;
+}
+
+kiln_status kiln__touch(kiln__touched *out, const kiln_allocator *a,
+                        const kiln__row *row, kiln__insn *in)
+{
+  const bool vec = in->kind != KILN__KIND_SWITCH;
+  bool ok;
+
+  out->n = 0;
+  ok = touch(out, a, &in->a) && touch(out, a, &in->b) &&
+       touch(out, a, &in->c) && touch(out, a, &in->e) &&
+       touch(out, a, &in->guard) && touch_all(out, a, in->vec2, in->n_vec2);
+  if (vec && !row->vec_written)
+    ok = ok && touch_all(out, a, in->vec, in->n_vec);
+  out->n_reads = out->n;
+  ok = ok && touch(out, a, &in->d) && touch(out, a, &in->d2);
+  if (vec && row->vec_written)
+    ok = ok && touch_all(out, a, in->vec, in->n_vec);
+  return ok ? KILN_OK : kiln__fail_memory("operands");
+}
+
+/* ---- Lives --------------------------------------------------------------------- */
+
+typedef struct life {
+  uint32_t first, last; /* 2 * instruction, + 1 for what it writes */
+  uint32_t reg;
+} life;
+
+typedef struct slots {
+  const kiln_allocator *a;
+  const kiln__row *rows;
+  const kiln__blocks *b;
+  kiln__insn *insns;
+  const uint8_t *widths;
+  uint32_t n_registers;
+  life *lives;           /* by register; first UINT32_MAX: never touched */
+  uint32_t *global;      /* by register: number among those that pass between
+                       blocks, + 1; 0: stays within one */
+  uint32_t *global_regs; /* the registers that have a number there */
+  uint32_t n_global, words;
+  uint64_t *in, *out, *gen, *kill; /* by block, `words` each */
+  uint32_t *seen;                  /* by register: block + 1 of last write */
+  kiln__touched touched;
+} slots;
+
+static bool is_register(int32_t id)
+{
+  return id >= 0 && (id & KILN__IS_CONST) == 0;
+}
+
+static bool keeps_old(const kiln__insn *in)
+{
+  return in->guard >= 0;
+}
+
+static void add_global(slots *s, uint32_t reg)
+{
+  s->global_regs[s->n_global] = reg;
+  s->global[reg] = ++s->n_global;
+}
+
+/* Find the registers that some block reads before it writes them. */
+static kiln_status find_global(slots *s)
+{
+  kiln_status st = KILN_OK;
+
+  for (uint32_t b = 0; b < s->b->n; b++) {
+    for (uint32_t i = s->b->first[b]; i < s->b->first[b + 1]; i++) {
+      kiln__insn *in = &s->insns[i];
+
+      KILN_TRY(kiln__touch(&s->touched, s->a, &s->rows[in->op], in));
+      for (uint32_t k = 0; k < s->touched.n; k++) {
+        const int32_t id = *s->touched.at[k];
+        const bool reads = k < s->touched.n_reads || keeps_old(in);
+
+        if (!is_register(id))
+          continue;
+        if (reads && s->seen[id] != b + 1 && s->global[id] == 0)
+          add_global(s, (uint32_t)id);
+        if (k >= s->touched.n_reads)
+          s->seen[id] = b + 1;
+      }
+    }
+  }
+done:
+  return st;
+}
+
+static void set_bit(uint64_t *set, uint32_t i)
+{
+  set[i / 64] |= UINT64_C(1) << (i % 64);
+}
+
+static bool has_bit(const uint64_t *set, uint32_t i)
+{
+  return (set[i / 64] >> (i % 64) & 1) != 0;
+}
+
+static void add_block(slots *s, uint32_t b, const kiln__insn *in)
+{
+  uint64_t *gen = s->gen + (size_t)b * s->words;
+  uint64_t *kill = s->kill + (size_t)b * s->words;
+
+  for (uint32_t k = 0; k < s->touched.n; k++) {
+    const int32_t id = *s->touched.at[k];
+    const uint32_t g = is_register(id) ? s->global[id] : 0;
+
+    if (g == 0)
+      continue;
+    if ((k < s->touched.n_reads || keeps_old(in)) && !has_bit(kill, g - 1))
+      set_bit(gen, g - 1);
+    if (k >= s->touched.n_reads)
+      set_bit(kill, g - 1);
+  }
+}
+
+static kiln_status find_gen_kill(slots *s)
+{
+  kiln_status st = KILN_OK;
+
+  for (uint32_t b = 0; b < s->b->n; b++) {
+    for (uint32_t i = s->b->first[b]; i < s->b->first[b + 1]; i++) {
+      KILN_TRY(kiln__touch(&s->touched, s->a, &s->rows[s->insns[i].op],
+                           &s->insns[i]));
+      add_block(s, b, &s->insns[i]);
+    }
+  }
+done:
+  return st;
+}
+
+static bool flow_block(slots *s, uint32_t b)
+{
+  const size_t at = (size_t)b * s->words;
+  bool changed = false;
+
+  for (uint32_t k = s->b->edges[b]; k < s->b->edges[b + 1]; k++) {
+    const uint64_t *next = s->in + (size_t)s->b->to[k] * s->words;
+
+    for (uint32_t w = 0; w < s->words; w++)
+      s->out[at + w] |= next[w];
+  }
+  for (uint32_t w = 0; w < s->words; w++) {
+    const uint64_t in = s->gen[at + w] | (s->out[at + w] & ~s->kill[at + w]);
+
+    changed |= in != s->in[at + w];
+    s->in[at + w] = in;
+  }
+  return changed;
+}
+
+static void extend(life *l, uint32_t at)
+{
+  if (l->first == UINT32_MAX) {
+    l->first = at;
+    l->last = at;
+  }
+  if (at < l->first)
+    l->first = at;
+  if (at > l->last)
+    l->last = at;
+}
+
+static void extend_set(slots *s, const uint64_t *set, uint32_t at)
+{
+  for (uint32_t w = 0; w < s->words; w++) {
+    for (uint64_t bits = set[w]; bits != 0; bits &= bits - 1) {
+      const uint32_t g = w * 64 + (uint32_t)__builtin_ctzll(bits);
+
+      extend(&s->lives[s->global_regs[g]], at);
+    }
+  }
+}
+
+/* Lives of registers that pass through a block's beginning or end. */
+static void extend_global(slots *s)
+{
+  for (uint32_t b = 0; b < s->b->n; b++) {
+    const size_t at = (size_t)b * s->words;
+
+    extend_set(s, s->in + at, 2 * s->b->first[b]);
+    extend_set(s, s->out + at, 2 * s->b->first[b + 1] - 1);
+  }
+}
+
+static kiln_status find_global_lives(slots *s)
+{
+  const size_t n = (size_t)s->b->n * ((s->n_global + 63) / 64);
+  uint64_t *sets = kiln__calloc(s->a, 4 * n + 1, sizeof *sets);
+  bool again = true;
+  kiln_status st = KILN_OK;
+
+  if (sets == NULL)
+    return kiln__fail_memory("live registers");
+  s->words = (s->n_global + 63) / 64;
+  s->in = sets;
+  s->out = sets + n;
+  s->gen = sets + 2 * n;
+  s->kill = sets + 3 * n;
+  KILN_TRY(find_gen_kill(s));
+  while (again) {
+    again = false;
+    for (uint32_t b = s->b->n; b-- > 0;)
+      again |= flow_block(s, b);
+  }
+  extend_global(s);
+done:
+  kiln__free(s->a, sets);
+  return st;
+}
+
+/* Whether a result may lie where an operand was that dies here. */
+static bool lane_by_lane(const slots *s, const kiln__insn *in)
+{
+  const kiln__class klass = (kiln__class)in->klass;
+
+  return in->kind == KILN__KIND_SIMPLE && in->n_vec == 0 && in->n_vec2 == 0 &&
+         in->d2 < 0 && s->rows[in->op].n_forms != 0 &&
+         (klass <= KILN__CLASS_SPECIAL);
+}
+
+static kiln_status find_local_lives(slots *s)
+{
+  kiln_status st = KILN_OK;
+
+  for (uint32_t i = 0; i < s->b->first[s->b->n]; i++) {
+    kiln__insn *in = &s->insns[i];
+    const uint32_t at = 2 * i;
+    const bool shares = lane_by_lane(s, in);
+
+    KILN_TRY(kiln__touch(&s->touched, s->a, &s->rows[in->op], in));
+    for (uint32_t k = 0; k < s->touched.n; k++) {
+      const int32_t id = *s->touched.at[k];
+
+      if (!is_register(id))
+        continue;
+      if (k < s->touched.n_reads || keeps_old(in) || !shares)
+        extend(&s->lives[id], at);
+      if (k >= s->touched.n_reads)
+        extend(&s->lives[id], at + 1);
+    }
+  }
+done:
+  return st;
+}
+
+/* ---- Slots ------------------------------------------------------------------------ */
+
+/* Registers by the start of their life. A radix sort: there may be a million. */
+static kiln_status sort_lives(slots *s, life **out, uint32_t *n)
+{
+  life *sorted = kiln__calloc(s->a, s->n_registers + 1u, sizeof *sorted);
+  uint32_t *count =
+      kiln__calloc(s->a, 2 * s->b->first[s->b->n] + 2u, sizeof *count);
+  uint32_t sum = 0;
+
+  *out = sorted;
+  if (sorted == NULL || count == NULL) {
+    kiln__free(s->a, count);
+    return kiln__fail_memory("live registers");
+  }
+  for (uint32_t r = 0; r < s->n_registers; r++) {
+    if (s->lives[r].first != UINT32_MAX)
+      count[s->lives[r].first]++;
+  }
+  for (uint32_t i = 0; i <= 2 * s->b->first[s->b->n]; i++) {
+    const uint32_t here = count[i];
+
+    count[i] = sum;
+    sum += here;
+  }
+  for (uint32_t r = 0; r < s->n_registers; r++) {
+    if (s->lives[r].first != UINT32_MAX) {
+      life *l = &sorted[count[s->lives[r].first]++];
+
+      *l = s->lives[r];
+      l->reg = r;
+    }
+  }
+  *n = sum;
+  kiln__free(s->a, count);
+  return KILN_OK;
+}
+
+/* Lives that have begun, as a heap by their end. */
+typedef struct heap {
+  struct ending {
+    uint32_t last, slot;
+    uint8_t width;
+  } * items;
+  uint32_t n;
+} heap;
+
+static void heap_push(heap *h, struct ending e)
+{
+  uint32_t i = h->n++;
+
+  while (i > 0 && h->items[(i - 1) / 2].last > e.last) {
+    h->items[i] = h->items[(i - 1) / 2];
+    i = (i - 1) / 2;
+  }
+  h->items[i] = e;
+}
+
+static struct ending heap_pop(heap *h)
+{
+  const struct ending top = h->items[0], e = h->items[--h->n];
+  uint32_t i = 0;
+
+  while (2 * i + 1 < h->n) {
+    uint32_t k = 2 * i + 1;
+
+    if (k + 1 < h->n && h->items[k + 1].last < h->items[k].last)
+      k++;
+    if (h->items[k].last >= e.last)
+      break;
+    h->items[i] = h->items[k];
+    i = k;
+  }
+  if (h->n > 0)
+    h->items[i] = e;
+  return top;
+}
+
+/* Slots of one width: numbers, and those free, last freed first. */
+typedef struct pool {
+  uint32_t *free, n_free, n;
+} pool;
+
+static uint32_t pool_take(pool *p)
+{
+  return p->n_free > 0 ? p->free[--p->n_free] : p->n++;
+}
+
+static void share_slots(const slots *s, const life *sorted, uint32_t n, heap *h,
+                        pool pools[2], uint32_t *slot_of, uint32_t *pressure)
+{
+  uint32_t alive = 0;
+
+  *pressure = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    const uint8_t width = s->widths[sorted[i].reg];
+    pool *p = &pools[width == 8];
+
+    while (h->n > 0 && h->items[0].last < sorted[i].first) {
+      const struct ending e = heap_pop(h);
+      pool *back = &pools[e.width == 8];
+
+      back->free[back->n_free++] = e.slot;
+      alive -= e.width / 4u;
+    }
+    slot_of[sorted[i].reg] = pool_take(p);
+    heap_push(h,
+              (struct ending){sorted[i].last, slot_of[sorted[i].reg], width});
+    alive += width / 4u;
+    if (alive > *pressure)
+      *pressure = alive;
+  }
+}
+
+enum { SLOT_32 = 4 * KILN__WARP, SLOT_64 = 8 * KILN__WARP };
+
+static int32_t byte_of(const slots *s, const pool pools[2],
+                       const uint32_t *slot_of, uint32_t reg)
+{
+  return s->widths[reg] == 8
+             ? (int32_t)(pools[0].n * SLOT_32 + slot_of[reg] * SLOT_64)
+             : (int32_t)(slot_of[reg] * SLOT_32);
+}
+
+static uint32_t place_consts(kiln__const *consts, uint32_t n, uint32_t at)
+{
+  for (uint32_t i = 0; i < n; i++) {
+    consts[i].slot = (int32_t)at;
+    at += consts[i].bytes == 8 ? SLOT_64 : SLOT_32;
+  }
+  return at;
+}
+
+static kiln_status rewrite(slots *s, const pool pools[2],
+                           const uint32_t *slot_of, const kiln__const *consts)
+{
+  kiln_status st = KILN_OK;
+
+  for (uint32_t i = 0; i < s->b->first[s->b->n]; i++) {
+    kiln__insn *in = &s->insns[i];
+
+    KILN_TRY(kiln__touch(&s->touched, s->a, &s->rows[in->op], in));
+    for (uint32_t k = 0; k < s->touched.n; k++) {
+      int32_t *id = s->touched.at[k];
+
+      *id = is_register(*id) ? byte_of(s, pools, slot_of, (uint32_t)*id)
+                             : consts[*id & ~KILN__IS_CONST].slot;
+    }
+  }
+done:
+  return st;
+}
+
+static kiln_status assign(slots *s, kiln__const *consts, uint32_t n_consts,
+                          uint32_t *frame_bytes, uint32_t *pressure)
+{
+  const size_t room = s->n_registers + 1u;
+  pool pools[2] = {{kiln__calloc(s->a, room, sizeof(uint32_t)), 0, 0},
+                   {kiln__calloc(s->a, room, sizeof(uint32_t)), 0, 0}};
+  uint32_t *slot_of = kiln__calloc(s->a, room, sizeof *slot_of);
+  heap h = {kiln__calloc(s->a, room, sizeof *h.items), 0};
+  life *sorted = NULL;
+  uint32_t n = 0;
+  kiln_status st = KILN_OK;
+
+  if (pools[0].free == NULL || pools[1].free == NULL || slot_of == NULL ||
+      h.items == NULL)
+    KILN_TRY(kiln__fail_memory("slots"));
+  KILN_TRY(sort_lives(s, &sorted, &n));
+  share_slots(s, sorted, n, &h, pools, slot_of, pressure);
+  *frame_bytes = place_consts(consts, n_consts,
+                              pools[0].n * SLOT_32 + pools[1].n * SLOT_64);
+  KILN_TRY(rewrite(s, pools, slot_of, consts));
+done:
+  kiln__free(s->a, pools[0].free);
+  kiln__free(s->a, pools[1].free);
+  kiln__free(s->a, slot_of);
+  kiln__free(s->a, h.items);
+  kiln__free(s->a, sorted);
+  return st;
+}
+
+kiln_status kiln__slots_assign(const kiln_allocator *a, const kiln__row *rows,
+                               const kiln__blocks *blocks, kiln__insn *insns,
+                               uint32_t n, const uint8_t *widths,
+                               uint32_t n_registers, kiln__const *consts,
+                               uint32_t n_consts, uint32_t *frame_bytes,
+                               uint32_t *pressure)
+{
+  slots s = {.a = a,
+             .rows = rows,
+             .b = blocks,
+             .insns = insns,
+             .widths = widths,
+             .n_registers = n_registers};
+  kiln_status st = KILN_OK;
+
+  *frame_bytes = 0;
+  *pressure = 0;
+  if (n == 0)
+    return KILN_OK;
+  s.lives = kiln__calloc(a, n_registers + 1u, sizeof *s.lives);
+  s.global = kiln__calloc(a, n_registers + 1u, sizeof *s.global);
+  s.global_regs = kiln__calloc(a, n_registers + 1u, sizeof *s.global_regs);
+  s.seen = kiln__calloc(a, n_registers + 1u, sizeof *s.seen);
+  if (s.lives == NULL || s.global == NULL || s.global_regs == NULL ||
+      s.seen == NULL)
+    KILN_TRY(kiln__fail_memory("live registers"));
+  for (uint32_t r = 0; r < n_registers; r++)
+    s.lives[r].first = UINT32_MAX;
+  KILN_TRY(find_global(&s));
+  KILN_TRY(find_global_lives(&s));
+  KILN_TRY(find_local_lives(&s));
+  KILN_TRY(assign(&s, consts, n_consts, frame_bytes, pressure));
+done:
+  kiln__free(a, s.lives);
+  kiln__free(a, s.global);
+  kiln__free(a, s.global_regs);
+  kiln__free(a, s.seen);
+  kiln__free(a, s.touched.at);
+  return st;
+}
