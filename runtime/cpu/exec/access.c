@@ -1,0 +1,323 @@
+/* access.c -- the bytes of lanes whose addresses follow no simple pattern. */
+#include "access.h"
+
+/* ---- Ranges ------------------------------------------------------------------ */
+
+const kiln__range *KILN__ISA_NAME(range_of)(kiln__warp *w, uint64_t address,
+                                            uint64_t n)
+{
+  kiln__memory *memory = w->grid->memory;
+  const uint64_t epoch = kiln__memory_epoch(memory);
+  kiln__range found;
+  kiln__range *r;
+
+  if (w->cached_epoch != epoch) {
+    memset(w->cached, 0, sizeof w->cached);
+    w->cached_epoch = epoch;
+  }
+  if (!kiln__memory_find(memory, address, &found) || n > found.last - address)
+    return NULL;
+  r = &w->cached[w->cached_next++ % KILN__N_CACHED];
+  *r = found;
+  return r;
+}
+
+/* Lanes of `mask` whose accesses all lie in range; host is set for those. */
+static uint32_t in_range(const kiln__range *range, uint32_t n, uint32_t mask,
+                         kiln__reach *r)
+{
+  const uint64_t first = range->first, limit = range->last - first - n;
+  const uintptr_t host = (uintptr_t)range->host;
+  uint32_t in = 0;
+
+  for (unsigned i = 0; i < KILN__WARP; i++) {
+    const uint64_t at = r->address[i] - first;
+    const bool ok = at <= limit && (mask >> i & 1) != 0;
+
+    r->host[i] = ok ? host + at : r->host[i];
+    in |= (uint32_t)ok << i;
+  }
+  return in;
+}
+
+/* These return the lanes that are out of bounds. */
+
+static uint32_t reach_global(kiln__warp *w, uint32_t mask, uint32_t n,
+                             kiln__reach *r)
+{
+  uint32_t bad = 0;
+
+  while (mask != 0) {
+    const int lane = __builtin_ctz(mask);
+    const kiln__range *range = kiln__range_of(w, r->address[lane], n);
+
+    if (range != NULL) {
+      mask &= ~in_range(range, n, mask, r);
+    } else {
+      bad |= 1u << lane;
+      mask &= mask - 1;
+    }
+  }
+  return bad;
+}
+
+/* Shared memory of the block that an offset names. */
+static uint8_t *shared_of(const kiln__warp *w, uint64_t offset, uint32_t n)
+{
+  const uint64_t rank = (offset >> KILN__CLUSTER_SHIFT) - 1;
+  const uint64_t within = offset & ((UINT64_C(1) << KILN__CLUSTER_SHIFT) - 1);
+  const kiln__block *b = w->block;
+
+  if (offset >> KILN__CLUSTER_SHIFT != 0) {
+    if (b->cluster != NULL && rank < b->cluster_size)
+      b = b->cluster[rank];
+    else if (b->cluster != NULL || rank != 0)
+      return NULL;
+  }
+  return within < b->shared_size && n <= b->shared_size - within
+             ? b->shared + within
+             : NULL;
+}
+
+static uint32_t reach_shared(const kiln__warp *w, uint64_t window,
+                             uint32_t mask, uint32_t n, kiln__reach *r)
+{
+  uint32_t bad = 0;
+
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+    const uint8_t *host = shared_of(w, r->address[lane] - window, n);
+
+    r->host[lane] = (uintptr_t)host;
+    bad |= (uint32_t)(host == NULL) << lane;
+  }
+  return bad;
+}
+
+static uint32_t reach_local(const kiln__warp *w, uint64_t window, uint32_t mask,
+                            uint32_t n, kiln__reach *r)
+{
+  const uintptr_t base = (uintptr_t)w->local - w->local_at;
+  uint32_t bad = 0;
+
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+    const uint64_t offset = r->address[lane] - window;
+
+    r->host[lane] = base + (uintptr_t)lane * w->local_stride + offset;
+    bad |= (uint32_t)(offset >= w->local_size || n > w->local_size - offset)
+           << lane;
+  }
+  return bad;
+}
+
+/* Kernel parameters; an address may be an offset or lie in the window. */
+static uint32_t reach_params(const kiln__warp *w, uint32_t mask, uint32_t n,
+                             kiln__reach *r)
+{
+  const uint32_t size = w->grid->code->param_bytes;
+  uint32_t bad = 0;
+
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+    const uint64_t at = r->address[lane];
+    const uint64_t offset =
+        kiln__in_space(at, KILN__WINDOW_PARAM) ? at - KILN__WINDOW_PARAM : at;
+
+    r->host[lane] = (uintptr_t)w->grid->params + offset;
+    bad |= (uint32_t)(offset >= size || n > size - offset) << lane;
+  }
+  return bad;
+}
+
+/* ---- Generic addresses --------------------------------------------------------- */
+
+/* Lanes by state space. */
+typedef struct spaces {
+  uint32_t global, shared, local, param;
+} spaces;
+
+static uint32_t in_window(const kiln__reach *r, uint32_t mask, uint64_t window)
+{
+  uint32_t in = 0;
+
+  for (unsigned i = 0; i < KILN__WARP; i++)
+    in |= (uint32_t)kiln__in_space(r->address[i], window) << i;
+  return in & mask;
+}
+
+static spaces split(const kiln__reach *r, kiln__space space, uint32_t mask)
+{
+  spaces s = {0, 0, 0, 0};
+
+  switch (space) {
+  case KILN__SPACE_GENERIC:
+    s.shared = in_window(r, mask, KILN__WINDOW_SHARED);
+    s.local = in_window(r, mask, KILN__WINDOW_LOCAL);
+    s.param = in_window(r, mask, KILN__WINDOW_PARAM);
+    s.global = mask & ~(s.shared | s.local | s.param);
+    break;
+  case KILN__SPACE_SHARED:
+  case KILN__SPACE_SHARED_CLUSTER:
+    s.shared = mask;
+    break;
+  case KILN__SPACE_LOCAL:
+    s.local = mask;
+    break;
+  case KILN__SPACE_PARAM:
+    s.param = mask;
+    break;
+  case KILN__SPACE_GLOBAL:
+  case KILN__SPACE_CONST:
+  case KILN__SPACE_REG:
+  case KILN__SPACE_TEX:
+    s.global = mask;
+    break;
+  }
+  return s;
+}
+
+kiln__space KILN__ISA_NAME(space_of)(const kiln__warp *w, uint64_t address)
+{
+  kiln__range r;
+
+  if (kiln__in_space(address, KILN__WINDOW_SHARED))
+    return KILN__SPACE_SHARED;
+  if (kiln__in_space(address, KILN__WINDOW_LOCAL))
+    return KILN__SPACE_LOCAL;
+  if (kiln__in_space(address, KILN__WINDOW_PARAM))
+    return KILN__SPACE_PARAM;
+  if (kiln__memory_find(w->grid->memory, address, &r) &&
+      r.kind == KILN__RANGE_CONST)
+    return KILN__SPACE_CONST;
+  return KILN__SPACE_GLOBAL;
+}
+
+/* ---- Counting and watching ------------------------------------------------------- */
+
+static void count(kiln__warp *w, const kiln__insn *in, const kiln__reach *r,
+                  const spaces *s, uint32_t n, kiln__counted counted)
+{
+  uint32_t cost = 0;
+
+  if (counted == KILN__COUNT_ATOMIC) {
+    cost = KILN__ISA_NAME(crowded)(r->address, w->mask, n);
+  } else {
+    if (s->global != 0)
+      cost += KILN__ISA_NAME(sectors)(r->address, s->global, n);
+    if (s->shared != 0)
+      cost += KILN__ISA_NAME(passes)(r->address, s->shared, n);
+    if (s->local != 0)
+      cost += KILN__ISA_NAME(local_sectors)(r->address, s->local, n);
+  }
+  kiln__tally_add(w, in, cost);
+}
+
+static void watch_within(kiln__warp *w, const kiln__insn *in, kiln__space space,
+                         const kiln__reach *r, uint64_t window, uint32_t mask,
+                         uint32_t n, kiln__access access)
+{
+  uint64_t at[KILN__WARP];
+
+  if (mask == 0)
+    return;
+  for (int i = 0; i < KILN__WARP; i++)
+    at[i] = r->address[i] - window;
+  kiln__watch_access(w, in, space, at, mask, n, access);
+}
+
+/* Shared memory of the own block may be named by its rank, too. */
+static void watch_shared(kiln__warp *w, const kiln__insn *in,
+                         const kiln__reach *r, uint64_t window, uint32_t mask,
+                         uint32_t n, kiln__access access)
+{
+  const uint64_t own = w->block->cluster_rank + UINT64_C(1);
+  uint64_t at[KILN__WARP] = {0};
+  uint32_t mine = 0;
+
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+    const uint64_t offset = r->address[lane] - window;
+    const uint64_t rank = offset >> KILN__CLUSTER_SHIFT;
+
+    if (rank == 0 || rank == own) {
+      at[lane] = offset & ((UINT64_C(1) << KILN__CLUSTER_SHIFT) - 1);
+      mine |= 1u << lane;
+    }
+  }
+  if (mine != 0)
+    kiln__watch_access(w, in, KILN__SPACE_SHARED, at, mine, n, access);
+  watch_within(w, in, KILN__SPACE_SHARED_CLUSTER, r, window, mask & ~mine, n,
+               access);
+}
+
+static void watch(kiln__warp *w, const kiln__insn *in, kiln__space space,
+                  const kiln__reach *r, const spaces *s, uint32_t n,
+                  kiln__access access)
+{
+  const bool generic = space == KILN__SPACE_GENERIC;
+
+  if (space == KILN__SPACE_PARAM)
+    return;
+  watch_within(w, in, space == KILN__SPACE_CONST ? space : KILN__SPACE_GLOBAL,
+               r, 0, s->global, n, access);
+  if (s->shared != 0)
+    watch_shared(w, in, r, generic ? KILN__WINDOW_SHARED : 0, s->shared, n,
+                 access);
+  watch_within(w, in, KILN__SPACE_LOCAL, r, generic ? KILN__WINDOW_LOCAL : 0,
+               s->local, n, access);
+}
+
+/* ---- All of it -------------------------------------------------------------------- */
+
+static bool fail(kiln__warp *w, const kiln__insn *in, kiln__fault_kind kind,
+                 const kiln__reach *r, uint32_t bad, uint32_t n)
+{
+  const int lane = __builtin_ctz(bad);
+
+  kiln__fault(w, in, kind, lane, r->address[lane], n);
+  return false;
+}
+
+static uint32_t misaligned(const kiln__reach *r, uint32_t mask, uint32_t n)
+{
+  uint32_t bad = 0;
+
+  for (unsigned i = 0; i < KILN__WARP; i++)
+    bad |= (uint32_t)((r->address[i] & (n - 1)) != 0) << i;
+  return bad & mask;
+}
+
+bool KILN__ISA_NAME(reach_at)(kiln__warp *w, const kiln__insn *in,
+                              kiln__space space, int32_t slot, bool wide,
+                              uint64_t offset, uint32_t n, kiln__access access,
+                              kiln__counted counted, kiln__reach *r)
+{
+  const bool generic = space == KILN__SPACE_GENERIC;
+  uint32_t bad;
+  spaces s;
+
+  if (slot < 0 && space == KILN__SPACE_LOCAL)
+    offset += w->local_at;
+  kiln__addresses(w, slot, wide, offset, r->address);
+  bad = misaligned(r, w->mask, n);
+  if (bad != 0)
+    return fail(w, in, KILN__FAULT_MISALIGNED, r, bad, n);
+
+  s = split(r, space, w->mask);
+  if (access == KILN__ACCESS_ATOMIC && (s.local | s.param) != 0)
+    return fail(w, in, KILN__FAULT_SPACE, r, s.local | s.param, n);
+  memset(r->host, 0, sizeof r->host);
+  bad = reach_global(w, s.global, n, r);
+  bad |= reach_shared(w, generic ? KILN__WINDOW_SHARED : 0, s.shared, n, r);
+  bad |= reach_local(w, generic ? KILN__WINDOW_LOCAL : 0, s.local, n, r);
+  bad |= reach_params(w, s.param, n, r);
+  if (bad != 0)
+    return fail(w, in, KILN__FAULT_ADDRESS, r, bad, n);
+
+  if (w->counted && counted != KILN__COUNT_NONE)
+    count(w, in, r, &s, n, counted);
+  if (w->watched)
+    watch(w, in, space, r, &s, n, access);
+  return true;
+}

@@ -1,0 +1,389 @@
+/* access.h -- how memory instructions get from addresses to bytes. Only for
+ * exec/ files.
+ *
+ * Most warps read or write consecutive elements, or all the same one: these two
+ * patterns are told apart by one pass over the address slot and need one bounds
+ * check. Everything else, and everything that is watched, goes through reach(),
+ * which finds the bytes of each lane. */
+#ifndef KILN_CPU_ACCESS_H
+#define KILN_CPU_ACCESS_H
+
+#include "../watch/watch.h"
+#include "lanes.h"
+
+#define KILN__INLINE static inline __attribute__((always_inline))
+
+/* What counters make of an access. */
+typedef enum kiln__counted {
+  KILN__COUNT_NONE,
+  KILN__COUNT_MEMORY, /* requests; sectors or passes, by the lanes' space */
+  KILN__COUNT_ATOMIC  /* warp instructions; lanes that share a word */
+} kiln__counted;
+
+typedef struct kiln__reach {
+  _Alignas(64) uint64_t address[KILN__WARP]; /* as computed */
+  uintptr_t host[KILN__WARP];                /* of active lanes */
+} kiln__reach;
+
+/* ---- Addresses -------------------------------------------------------------- */
+
+KILN__INLINE void kiln__addresses(const kiln__warp *w, int32_t slot, bool wide,
+                                  uint64_t offset, uint64_t at[KILN__WARP])
+{
+  if (slot < 0) {
+    for (int i = 0; i < KILN__WARP; i++)
+      at[i] = offset;
+  } else if (wide) {
+    const uint64_t *const a = KILN__SLOT(const uint64_t, slot);
+
+    KILN__VECTOR_LOOP
+    for (int i = 0; i < KILN__WARP; i++)
+      at[i] = a[i] + offset;
+  } else { /* 32-bit addresses wrap at 32 bits */
+    const uint32_t *const a = KILN__SLOT(const uint32_t, slot);
+
+    KILN__VECTOR_LOOP
+    for (int i = 0; i < KILN__WARP; i++)
+      at[i] = a[i] + (uint32_t)offset;
+  }
+}
+
+typedef enum kiln__pattern {
+  KILN__ANYWHERE,
+  KILN__IN_A_ROW, /* lane i at first + i * bytes */
+  KILN__AT_ONE    /* every lane at first */
+} kiln__pattern;
+
+KILN__INLINE kiln__pattern kiln__survey_wide(const kiln__warp *w,
+                                             const uint64_t *a, uint32_t n,
+                                             uint64_t *first)
+{
+  uint64_t off_row = 0, off_one = 0, row, one;
+
+  if (__builtin_expect(w->full, 1)) {
+    const uint64_t step = a[1] - a[0];
+
+    *first = one = a[0];
+    if (step != n && step != 0)
+      return KILN__ANYWHERE;
+    for (unsigned i = 0; i < KILN__WARP; i++)
+      off_row |= a[i] ^ (one + i * step);
+    return off_row != 0 ? KILN__ANYWHERE
+           : step == 0  ? KILN__AT_ONE
+                        : KILN__IN_A_ROW;
+  }
+  one = a[__builtin_ctz(w->mask)];
+  row = one - (uint64_t)n * (unsigned)__builtin_ctz(w->mask);
+  for (unsigned i = 0; i < KILN__WARP; i++) {
+    const uint64_t on = (uint64_t)(int64_t)(int32_t)w->lane[i];
+
+    off_row |= (a[i] ^ (row + i * n)) & on;
+    off_one |= (a[i] ^ one) & on;
+  }
+  *first = off_row == 0 ? row : one;
+  return off_row == 0   ? KILN__IN_A_ROW
+         : off_one == 0 ? KILN__AT_ONE
+                        : KILN__ANYWHERE;
+}
+
+KILN__INLINE kiln__pattern kiln__survey_narrow(const kiln__warp *w,
+                                               const uint32_t *a, uint32_t n,
+                                               uint32_t *first)
+{
+  uint32_t off_row = 0, off_one = 0, row, one;
+
+  if (__builtin_expect(w->full, 1)) {
+    const uint32_t step = a[1] - a[0];
+
+    *first = one = a[0];
+    if (step != n && step != 0)
+      return KILN__ANYWHERE;
+    for (unsigned i = 0; i < KILN__WARP; i++)
+      off_row |= a[i] ^ (one + i * step);
+    return off_row != 0 ? KILN__ANYWHERE
+           : step == 0  ? KILN__AT_ONE
+                        : KILN__IN_A_ROW;
+  }
+  one = a[__builtin_ctz(w->mask)];
+  row = one - n * (unsigned)__builtin_ctz(w->mask);
+  for (unsigned i = 0; i < KILN__WARP; i++) {
+    const uint32_t on = w->lane[i];
+
+    off_row |= (a[i] ^ (row + i * n)) & on;
+    off_one |= (a[i] ^ one) & on;
+  }
+  *first = off_row == 0 ? row : one;
+  return off_row == 0   ? KILN__IN_A_ROW
+         : off_one == 0 ? KILN__AT_ONE
+                        : KILN__ANYWHERE;
+}
+
+/* The pattern of an instruction's first address for elements of n bytes. In a
+ * row, *first is what lane 0 would have, active or not. */
+KILN__INLINE kiln__pattern kiln__survey(const kiln__warp *w,
+                                        const kiln__insn *in, uint32_t n,
+                                        uint64_t *first)
+{
+  kiln__pattern p = KILN__AT_ONE;
+  uint32_t narrow;
+
+  if (in->a < 0) {
+    *first = (uint64_t)in->imm;
+  } else if ((in->flags & KILN__WIDE_A) != 0) {
+    p = kiln__survey_wide(w, KILN__SLOT(const uint64_t, in->a), n, first);
+    *first += (uint64_t)in->imm;
+  } else {
+    p = kiln__survey_narrow(w, KILN__SLOT(const uint32_t, in->a), n, &narrow);
+    *first = (uint32_t)(narrow + (uint32_t)in->imm);
+  }
+  return p;
+}
+
+/* The bytes that the active lanes of a pattern touch: [*low, *low + result). */
+KILN__INLINE uint64_t kiln__extent(const kiln__warp *w, kiln__pattern p,
+                                   uint64_t first, uint32_t n, uint64_t *low)
+{
+  unsigned from, to;
+
+  *low = first;
+  if (p == KILN__AT_ONE)
+    return n;
+  if (w->full)
+    return (uint64_t)KILN__WARP * n;
+  from = (unsigned)__builtin_ctz(w->mask);
+  to = 31 - (unsigned)__builtin_clz(w->mask);
+  *low = first + (uint64_t)from * n;
+  return (uint64_t)(to - from + 1) * n;
+}
+
+/* ---- Bytes ------------------------------------------------------------------ */
+
+/* The range that holds [address, address + n); NULL: none. Remembered. */
+const kiln__range *KILN__ISA_NAME(range_of)(kiln__warp *w, uint64_t address,
+                                            uint64_t n);
+
+KILN__INLINE const kiln__range *kiln__range_of(kiln__warp *w, uint64_t address,
+                                               uint64_t n)
+{
+  if (__builtin_expect(w->cached_epoch == kiln__memory_epoch(w->grid->memory),
+                       1)) {
+    for (int k = 0; k < KILN__N_CACHED; k++) {
+      const kiln__range *r = &w->cached[k];
+
+      if (address - r->first < r->last - r->first && n <= r->last - address)
+        return r;
+    }
+  }
+  return KILN__ISA_NAME(range_of)(w, address, n);
+}
+
+/* Whether a generic address is one of the windows, not global memory. */
+KILN__INLINE bool kiln__in_window(uint64_t address)
+{
+  return address - KILN__WINDOW_SHARED <
+         KILN__WINDOW_CODE + KILN__WINDOW_BYTES - KILN__WINDOW_SHARED;
+}
+
+KILN__INLINE bool kiln__in_space(uint64_t address, uint64_t window)
+{
+  return address - window < KILN__WINDOW_BYTES;
+}
+
+/* Shared memory of this block at an offset; NULL: not all within it. */
+KILN__INLINE uint8_t *kiln__shared(const kiln__warp *w, uint64_t offset,
+                                   uint64_t n)
+{
+  const kiln__block *b = w->block;
+
+  return offset < b->shared_size && n <= b->shared_size - offset
+             ? b->shared + offset
+             : NULL;
+}
+
+/* The n bytes at an address of global (generic: or shared) memory; NULL: look
+ * closer. *shared: it is shared memory. */
+KILN__INLINE uint8_t *kiln__span(kiln__warp *w, kiln__space space,
+                                 uint64_t address, uint64_t n, bool *shared)
+{
+  const kiln__range *r;
+
+  *shared = false;
+  if (space == KILN__SPACE_GENERIC && kiln__in_window(address)) {
+    *shared = kiln__in_space(address, KILN__WINDOW_SHARED);
+    return *shared ? kiln__shared(w, address - KILN__WINDOW_SHARED, n) : NULL;
+  }
+  r = kiln__range_of(w, address, n);
+  return r != NULL ? r->host + (address - r->first) : NULL;
+}
+
+/* n bytes at one offset of every lane's stack. False: not allowed there. */
+KILN__INLINE bool kiln__local_row(const kiln__warp *w, uint32_t n,
+                                  uint64_t offset, uintptr_t host[KILN__WARP])
+{
+  const uintptr_t base = (uintptr_t)w->local - w->local_at;
+
+  if ((offset & (n - 1)) != 0 || offset >= w->local_size ||
+      n > w->local_size - offset)
+    return false;
+  for (unsigned i = 0; i < KILN__WARP; i++)
+    host[i] = base + offset + (uintptr_t)i * w->local_stride;
+  return true;
+}
+
+/* Find the bytes of each active lane's access of `n` bytes, check alignment and
+ * bounds, count and watch. False: it faulted, nothing may be written. `slot`,
+ * `wide` and `offset` are of the address operand. */
+bool KILN__ISA_NAME(reach_at)(kiln__warp *w, const kiln__insn *in,
+                              kiln__space space, int32_t slot, bool wide,
+                              uint64_t offset, uint32_t n, kiln__access access,
+                              kiln__counted counted, kiln__reach *r);
+
+/* The same for the first address operand. */
+KILN__INLINE bool kiln__reach_a(kiln__warp *w, const kiln__insn *in,
+                                kiln__space space, uint32_t n,
+                                kiln__access access, kiln__counted counted,
+                                kiln__reach *r)
+{
+  return KILN__ISA_NAME(reach_at)(w, in, space, in->a,
+                                  (in->flags & KILN__WIDE_A) != 0,
+                                  (uint64_t)in->imm, n, access, counted, r);
+}
+
+/* The state space that a generic address of the lane is in. */
+kiln__space KILN__ISA_NAME(space_of)(const kiln__warp *w, uint64_t address);
+
+/* In which order lanes do what only one can do at a time: k ^ order for k = 0,
+ * 1, ...; by number unless the launch has a seed. */
+KILN__INLINE unsigned kiln__lane_order(const kiln__warp *w,
+                                       const kiln__insn *in)
+{
+  uint64_t x = w->grid->seed;
+
+  if (x == 0)
+    return 0;
+  x ^= w->block->number * UINT64_C(0x9e3779b97f4a7c15);
+  x ^= ((uint64_t)w->index << 32 | in->index) * UINT64_C(0xd6e8feb86659fd93);
+  x ^= x >> 32;
+  x *= UINT64_C(0xff51afd7ed558ccd);
+  return (unsigned)(x >> 59);
+}
+
+/* ---- Counters ---------------------------------------------------------------- */
+
+/* Distinct 32-byte sectors of aligned accesses of n <= 32 bytes. */
+uint32_t KILN__ISA_NAME(sectors)(const uint64_t *address, uint32_t mask,
+                                 uint32_t n);
+/* Passes that shared memory of 32 banks of 4 bytes takes for n bytes a lane. */
+uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
+                                uint32_t n);
+/* Sectors of local memory, whose words lie interleaved by lane. */
+uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
+                                       uint32_t n);
+/* Lanes whose word another lane has, too. */
+uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
+                                 uint32_t n);
+
+KILN__INLINE void kiln__tally_add(kiln__warp *w, const kiln__insn *in,
+                                  uint64_t cost)
+{
+  kiln__tally *t = &w->tally[in->index];
+
+  t->events++;
+  t->cost += cost;
+}
+
+/* Cost of a pattern whose lanes have to be looked at. */
+uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__warp *w, kiln__pattern p,
+                                      uint64_t first, uint32_t n, bool shared);
+
+/* All lanes at one offset of their stacks. */
+KILN__INLINE void kiln__count_local(kiln__warp *w, const kiln__insn *in,
+                                    uint32_t n)
+{
+  const uint32_t m = w->mask;
+  const uint32_t octets = (uint32_t)((m & 0xff) != 0) + ((m & 0xff00) != 0) +
+                          ((m & 0xff0000) != 0) + ((m & 0xff000000) != 0);
+
+  if (w->counted)
+    kiln__tally_add(w, in, octets * (n <= 4 ? 1 : n / 4));
+}
+
+KILN__INLINE void kiln__count_pattern(kiln__warp *w, const kiln__insn *in,
+                                      kiln__pattern p, uint64_t first,
+                                      uint32_t n, bool shared)
+{
+  uint32_t cost;
+
+  if (!w->counted)
+    return;
+  if (shared ? n <= 4 : p == KILN__AT_ONE)
+    cost = 1;
+  else if (!w->full)
+    cost = KILN__ISA_NAME(pattern_cost)(w, p, first, n, shared);
+  else if (!shared)
+    cost = (uint32_t)(((first + KILN__WARP * n - 1) >> 5) - (first >> 5) + 1);
+  else /* see passes() */
+    cost = p == KILN__IN_A_ROW ? n / 4 : n / 8;
+  kiln__tally_add(w, in, cost);
+}
+
+/* ---- Scattered lanes ---------------------------------------------------------- */
+
+/* All active lanes' accesses of n bytes are aligned and lie within `size` bytes
+ * from address `first`, which are at `host`. */
+KILN__INLINE bool kiln__all_within(const kiln__warp *w, uint32_t n,
+                                   uint64_t first, uint64_t size,
+                                   uintptr_t host, kiln__reach *r)
+{
+  const uint64_t limit = size - n;
+  uint64_t stray = 0;
+
+  for (int i = 0; i < KILN__WARP; i++) {
+    const uint64_t at = r->address[i] - first;
+    const uint64_t off = (uint64_t)(at > limit) | (r->address[i] & (n - 1));
+
+    r->host[i] = host + at;
+    stray |= w->lane[i] != 0 ? off : 0;
+  }
+  return stray == 0;
+}
+
+/* Finds the lanes' bytes and counts if one range has them all. */
+KILN__INLINE bool kiln__all_global(kiln__warp *w, const kiln__insn *in,
+                                   uint32_t n, kiln__reach *r)
+{
+  const kiln__range *range;
+  uint64_t first;
+
+  kiln__addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0, (uint64_t)in->imm,
+                  r->address);
+  first = r->address[__builtin_ctz(w->mask)];
+  if (in->space == KILN__SPACE_GENERIC && kiln__in_window(first))
+    return false;
+  range = kiln__range_of(w, first, n);
+  if (range == NULL ||
+      !kiln__all_within(w, n, range->first, range->last - range->first,
+                        (uintptr_t)range->host, r))
+    return false;
+  if (w->counted)
+    kiln__tally_add(w, in, KILN__ISA_NAME(sectors)(r->address, w->mask, n));
+  return true;
+}
+
+/* The same for this block's shared memory. */
+KILN__INLINE bool kiln__all_shared(kiln__warp *w, const kiln__insn *in,
+                                   uint32_t n, kiln__reach *r)
+{
+  const kiln__block *b = w->block;
+
+  kiln__addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0, (uint64_t)in->imm,
+                  r->address);
+  if (b->shared_size < n ||
+      !kiln__all_within(w, n, 0, b->shared_size, (uintptr_t)b->shared, r))
+    return false;
+  if (w->counted)
+    kiln__tally_add(w, in, KILN__ISA_NAME(passes)(r->address, w->mask, n));
+  return true;
+}
+
+#endif

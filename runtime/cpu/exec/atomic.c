@@ -1,0 +1,393 @@
+/* atomic.c -- atom, red.
+ *
+ * Every lane's operation is a real atomic one, since other host threads may run
+ * blocks of this or another grid. Where all lanes want the same word, which is
+ * what counters and reductions do, the warp's operations are applied one after
+ * the other and take effect at once.
+ *
+ * Shared memory that no other block can reach belongs to one host thread. */
+#include "access.h"
+#include "half.h"
+
+/* ---- Operations ------------------------------------------------------------- */
+
+static uint32_t flushed(uint32_t x)
+{
+  return (x & 0x7f800000) == 0 ? x & 0x80000000 : x;
+}
+
+static uint32_t add_f32(uint32_t a, uint32_t b, bool flush)
+{
+  const float sum = kiln__float_of_bits(flush ? flushed(a) : a) +
+                    kiln__float_of_bits(flush ? flushed(b) : b);
+  const uint32_t bits = kiln__bits_of_float(sum);
+
+  return sum != sum ? KILN__NAN_F32 : flush ? flushed(bits) : bits;
+}
+
+static uint64_t add_f64(uint64_t a, uint64_t b)
+{
+  const double x = kiln__double_of_bits(a), y = kiln__double_of_bits(b);
+  const double sum = x + y;
+
+  return sum != sum ? KILN__NAN_F64 : kiln__bits_of_double(sum);
+}
+
+/* Single precision holds enough bits that rounding twice is rounding once. */
+static uint32_t add_f16(uint32_t a, uint32_t b)
+{
+  return kiln__f16_of_float(kiln__float_of_f16(a & 0xffff) +
+                            kiln__float_of_f16(b & 0xffff));
+}
+
+static uint32_t add_bf16(uint32_t a, uint32_t b)
+{
+  return kiln__bf16_of_float(kiln__float_of_bf16(a & 0xffff) +
+                             kiln__float_of_bf16(b & 0xffff));
+}
+
+static uint64_t add(const kiln__insn *in, uint64_t a, uint64_t b, bool flush)
+{
+  const uint32_t x = (uint32_t)a, y = (uint32_t)b;
+
+  switch ((kiln__ptx_type)in->type) {
+  case KILN__F32:
+    return add_f32(x, y, flush);
+  case KILN__F64:
+    return add_f64(a, b);
+  case KILN__F16:
+    return add_f16(x, y);
+  case KILN__BF16:
+    return add_bf16(x, y);
+  case KILN__F16X2:
+    return add_f16(x, y) | add_f16(x >> 16, y >> 16) << 16;
+  case KILN__BF16X2:
+    return add_bf16(x, y) | add_bf16(x >> 16, y >> 16) << 16;
+  default:
+    return a + b;
+  }
+}
+
+static bool less(const kiln__insn *in, uint64_t a, uint64_t b)
+{
+  switch ((kiln__ptx_type)in->type) {
+  case KILN__S32:
+    return (int32_t)(uint32_t)a < (int32_t)(uint32_t)b;
+  case KILN__S64:
+    return (int64_t)a < (int64_t)b;
+  default:
+    return a < b;
+  }
+}
+
+enum { MIN = 1, MAX, ADD, INC, DEC, EXCH, CAS }; /* sub, of modifiers.def */
+
+/* What a word holding `old` becomes; c only for cas. */
+static uint64_t apply(const kiln__insn *in, uint64_t old, uint64_t b,
+                      uint64_t c, bool flush)
+{
+  switch (in->boolop) {
+  case KILN__BOOL_AND:
+    return old & b;
+  case KILN__BOOL_OR:
+    return old | b;
+  case KILN__BOOL_XOR:
+    return old ^ b;
+  default:
+    break;
+  }
+  switch (in->sub) {
+  case MIN:
+    return less(in, b, old) ? b : old;
+  case MAX:
+    return less(in, old, b) ? b : old;
+  case ADD:
+    return add(in, old, b, flush);
+  case INC:
+    return old >= b ? 0 : old + 1;
+  case DEC:
+    return old == 0 || old > b ? b : old - 1;
+  case EXCH:
+    return b;
+  default:
+    return old == b ? c : old;
+  }
+}
+
+/* ---- Words -------------------------------------------------------------------- */
+
+static uint64_t word(uintptr_t at, unsigned bytes)
+{
+  return bytes == 2   ? __atomic_load_n((const uint16_t *)at, __ATOMIC_RELAXED)
+         : bytes == 4 ? __atomic_load_n((const uint32_t *)at, __ATOMIC_RELAXED)
+                      : __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
+}
+
+/* False: it was no longer *old, which is then what it is. */
+static bool swap(uintptr_t at, unsigned bytes, uint64_t *old, uint64_t new)
+{
+  uint16_t two = (uint16_t)*old;
+  uint32_t four = (uint32_t)*old;
+  bool done;
+
+  switch (bytes) {
+  case 2:
+    done =
+        __atomic_compare_exchange_n((uint16_t *)at, &two, (uint16_t) new, false,
+                                    __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    *old = two;
+    break;
+  case 4:
+    done =
+        __atomic_compare_exchange_n((uint32_t *)at, &four, (uint32_t) new,
+                                    false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+    *old = four;
+    break;
+  default:
+    done = __atomic_compare_exchange_n((uint64_t *)at, old, new, false,
+                                       __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+  }
+  return done;
+}
+
+static void put(uintptr_t at, unsigned bytes, uint64_t x)
+{
+  if (bytes == 2)
+    __atomic_store_n((uint16_t *)at, (uint16_t)x, __ATOMIC_RELAXED);
+  else if (bytes == 4)
+    __atomic_store_n((uint32_t *)at, (uint32_t)x, __ATOMIC_RELAXED);
+  else
+    __atomic_store_n((uint64_t *)at, x, __ATOMIC_RELAXED);
+}
+
+/* ---- Lanes ---------------------------------------------------------------------- */
+
+/* Operands of one instruction: values of lane i are at 4 or 8 bytes * i. */
+typedef struct operands {
+  const uint8_t *b, *c;
+  uint8_t *d;     /* NULL: result not wanted */
+  unsigned bytes; /* of the word */
+  unsigned step;  /* of a slot: 4 or 8 */
+  bool flush;     /* f32 subnormals, as global memory does */
+} operands;
+
+static uint64_t operand(const uint8_t *slot, unsigned step, unsigned i)
+{
+  uint32_t x;
+  uint64_t y;
+
+  if (slot == NULL)
+    return 0;
+  if (step == 8) {
+    memcpy(&y, slot + 8 * (size_t)i, 8);
+    return y;
+  }
+  memcpy(&x, slot + 4 * (size_t)i, 4);
+  return x;
+}
+
+static void result(const operands *o, unsigned i, uint64_t x)
+{
+  const uint32_t narrow = (uint32_t)x;
+
+  if (o->d == NULL)
+    return;
+  if (o->step == 8)
+    memcpy(o->d + 8 * (size_t)i, &x, 8);
+  else
+    memcpy(o->d + 4 * (size_t)i, &narrow, 4);
+}
+
+/* Many 32-bit integer additions have an instruction of their own. */
+static bool add_directly(const kiln__insn *in, const operands *o, uintptr_t at,
+                         unsigned i)
+{
+  const uint64_t b = operand(o->b, o->step, i);
+
+  if (in->sub != ADD || in->boolop != KILN__BOOL_NONE ||
+      (in->type != KILN__U32 && in->type != KILN__S32 && in->type != KILN__U64))
+    return false;
+  if (o->bytes == 4)
+    result(o, i,
+           __atomic_fetch_add((uint32_t *)at, (uint32_t)b, __ATOMIC_SEQ_CST));
+  else
+    result(o, i, __atomic_fetch_add((uint64_t *)at, b, __ATOMIC_SEQ_CST));
+  return true;
+}
+
+static void one_lane(const kiln__insn *in, const operands *o, uintptr_t at,
+                     unsigned i, bool alone)
+{
+  const uint64_t b = operand(o->b, o->step, i);
+  const uint64_t c = operand(o->c, o->step, i);
+  uint64_t old;
+
+  if (!alone && add_directly(in, o, at, i))
+    return;
+  old = word(at, o->bytes);
+  if (alone) {
+    put(at, o->bytes, apply(in, old, b, c, o->flush));
+  } else {
+    while (!swap(at, o->bytes, &old, apply(in, old, b, c, o->flush)))
+      ;
+  }
+  result(o, i, old);
+}
+
+/* All active lanes at one word: in order, then visible at once. Results go to
+ * `d` only when the swap has been done, as d may be b's slot. */
+static void together(const kiln__warp *w, const kiln__insn *in,
+                     const operands *o, uintptr_t at, unsigned order)
+{
+  uint64_t first = word(at, o->bytes), now, seen[KILN__WARP];
+
+  do {
+    now = first;
+    for (unsigned j = 0; j < KILN__WARP; j++) {
+      const unsigned i = j ^ order;
+
+      if ((w->mask >> i & 1) == 0)
+        continue;
+      seen[i] = now;
+      now = apply(in, now, operand(o->b, o->step, i), operand(o->c, o->step, i),
+                  o->flush);
+      if (o->bytes < 8) /* wrap as the word does */
+        now &= (UINT64_C(1) << (8 * o->bytes)) - 1;
+    }
+  } while (!swap(at, o->bytes, &first, now));
+  for (uint32_t m = w->mask; m != 0; m &= m - 1)
+    result(o, (unsigned)__builtin_ctz(m), seen[__builtin_ctz(m)]);
+}
+
+static bool all_at_one(const kiln__warp *w, const kiln__reach *r)
+{
+  const uint64_t one = r->address[__builtin_ctz(w->mask)];
+  uint64_t off = 0;
+
+  for (int i = 0; i < KILN__WARP; i++)
+    off |= w->lane[i] != 0 ? r->address[i] ^ one : 0;
+  return off == 0;
+}
+
+static unsigned type_bytes(kiln__ptx_type type)
+{
+  switch (type) {
+  case KILN__U64:
+  case KILN__S64:
+  case KILN__B64:
+  case KILN__F64:
+    return 8;
+  case KILN__B16:
+  case KILN__F16:
+  case KILN__BF16:
+    return 2;
+  default:
+    return 4;
+  }
+}
+
+/* Whether an address is shared memory, by instruction or window. */
+static bool is_shared(const kiln__insn *in, uint64_t address)
+{
+  return in->space == KILN__SPACE_SHARED ||
+         in->space == KILN__SPACE_SHARED_CLUSTER ||
+         (in->space == KILN__SPACE_GENERIC &&
+          kiln__in_space(address, KILN__WINDOW_SHARED));
+}
+
+static void atomic(kiln__warp *w, const kiln__insn *in, bool returns)
+{
+  const unsigned order = kiln__lane_order(w, in);
+  const unsigned bytes = type_bytes((kiln__ptx_type)in->type);
+  operands o = {.bytes = bytes, .step = bytes == 8 ? 8 : 4};
+  const bool alone =
+      in->space == KILN__SPACE_SHARED && w->block->cluster == NULL;
+  kiln__reach r;
+
+  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes, KILN__ACCESS_ATOMIC,
+                     KILN__COUNT_ATOMIC, &r))
+    return;
+  o.b = w->regs + in->b;
+  o.c = in->c >= 0 ? w->regs + in->c : NULL;
+  o.d = returns && in->d >= 0 ? w->regs + in->d : NULL;
+  if ((w->mask & (w->mask - 1)) != 0 && all_at_one(w, &r)) {
+    const int lane = __builtin_ctz(w->mask);
+
+    o.flush = !is_shared(in, r.address[lane]);
+    together(w, in, &o, r.host[lane], order);
+    return;
+  }
+  for (unsigned j = 0; j < KILN__WARP; j++) {
+    const unsigned i = j ^ order;
+
+    if ((w->mask >> i & 1) == 0)
+      continue;
+    o.flush = !is_shared(in, r.address[i]);
+    one_lane(in, &o, r.host[i], i, alone);
+  }
+}
+
+/* Elements one after the other, each atomic. */
+static void red_vector(kiln__warp *w, const kiln__insn *in)
+{
+  const unsigned order = kiln__lane_order(w, in);
+  operands o = {.bytes = 4, .step = 4, .flush = true};
+  kiln__reach r;
+
+  if (!kiln__reach_a(w, in, (kiln__space)in->space, 4u * in->n_vec,
+                     KILN__ACCESS_ATOMIC, KILN__COUNT_ATOMIC, &r))
+    return;
+  for (unsigned j = 0; j < KILN__WARP; j++) {
+    const unsigned i = j ^ order;
+
+    for (unsigned k = 0; k < in->n_vec && (w->mask >> i & 1) != 0; k++) {
+      o.b = w->regs + in->vec[k];
+      o.flush = !is_shared(in, r.address[i]);
+      one_lane(in, &o, r.host[i] + 4 * (uintptr_t)k, i, false);
+    }
+  }
+}
+
+/* ---- Handlers ------------------------------------------------------------------ */
+
+#define ONE(base, name, returns)                                               \
+  KILN__HANDLER(base##_##name)                                                 \
+  {                                                                            \
+    atomic(w, in, returns);                                                    \
+  }
+#define FORMS(base, name, returns)                                             \
+  ONE(base, name, returns)                                                     \
+  ONE(base, name##_scope, returns)                                             \
+  ONE(base, name##_sem, returns)                                               \
+  ONE(base, name##_after, returns)                                             \
+  ONE(base, name##_hint, returns)
+#define BOTH(name)                                                             \
+  FORMS(atom, name, true)                                                      \
+  FORMS(red, name, false)
+
+BOTH(add)
+BOTH(add_f64)
+BOTH(add_f16x2)
+BOTH(add_f16)
+BOTH(add_bf16)
+BOTH(min_max)
+BOTH(min_max_64)
+BOTH(bits)
+BOTH(bits_64)
+BOTH(inc_dec)
+FORMS(atom, exch, true)
+ONE(atom, cas, true)
+ONE(atom, cas_scope, true)
+ONE(atom, cas_16, true)
+ONE(atom, cas_sem, true)
+ONE(atom, cas_after, true)
+
+KILN__HANDLER(red_add_v)
+{
+  red_vector(w, in);
+}
+
+KILN__HANDLER(red_add_v_hint)
+{
+  red_vector(w, in);
+}

@@ -1,0 +1,474 @@
+/* load.c -- ld, ldu. */
+#include "access.h"
+
+/* ---- Into registers --------------------------------------------------------- */
+
+KILN__INLINE bool is_signed(const kiln__insn *in)
+{
+  return in->type == KILN__S8 || in->type == KILN__S16 || in->type == KILN__S32;
+}
+
+/* The destination is wider than the element in a way that raw zero-extended
+ * bits in 32-bit lanes don't do. */
+KILN__INLINE bool extends(const kiln__insn *in, unsigned bytes)
+{
+  return bytes < 8 &&
+         (in->reg_bytes > 4 || (is_signed(in) && in->reg_bytes > bytes));
+}
+
+/* From raw, zero-extended, to a register of reg_bytes; active lanes. */
+static void extend(const kiln__warp *w, const kiln__insn *in, int32_t slot,
+                   unsigned bytes, const uint32_t raw[KILN__WARP])
+{
+  const unsigned up = is_signed(in) ? 32 - 8 * bytes : 0;
+  const uint32_t keep = in->reg_bytes == 2 ? 0xffff : UINT32_MAX;
+
+  for (int i = 0; i < KILN__WARP; i++) {
+    const int32_t narrow =
+        is_signed(in) ? (int32_t)(raw[i] << up) >> up : (int32_t)raw[i];
+    const uint64_t wide = is_signed(in) ? (uint64_t)(int64_t)narrow : raw[i];
+
+    if (w->lane[i] == 0)
+      continue;
+    if (in->reg_bytes > 4)
+      KILN__SLOT(uint64_t, slot)[i] = wide;
+    else
+      KILN__SLOT(uint32_t, slot)[i] = (uint32_t)wide & keep;
+  }
+}
+
+/* These fill active lanes of `to` with zero-extended elements of sizeof(T)
+ * bytes: from `step` bytes apart, from one place, from anywhere. */
+#define FILLS(T, TD)                                                           \
+  KILN__INLINE void row_##T(const kiln__warp *w, const uint8_t *from,          \
+                            unsigned step, TD *to)                             \
+  {                                                                            \
+    if (__builtin_expect(w->full, 1)) {                                        \
+      if (sizeof(T) == sizeof(TD) && step == sizeof(T)) {                      \
+        memcpy(to, from, KILN__WARP * sizeof(T));                              \
+        return;                                                                \
+      }                                                                        \
+      for (unsigned i = 0; i < KILN__WARP; i++) {                              \
+        T x;                                                                   \
+        memcpy(&x, from + (size_t)i * step, sizeof x);                         \
+        to[i] = x;                                                             \
+      }                                                                        \
+      return;                                                                  \
+    }                                                                          \
+    for (uint32_t m = w->mask, f = (uint32_t)__builtin_ctz(m); m != 0;         \
+         m &= m - 1) {                                                         \
+      const unsigned i = (unsigned)__builtin_ctz(m);                           \
+      T x;                                                                     \
+      memcpy(&x, from + (size_t)(i - f) * step, sizeof x);                     \
+      to[i] = x;                                                               \
+    }                                                                          \
+  }                                                                            \
+                                                                               \
+  KILN__INLINE void one_##T(const kiln__warp *w, const uint8_t *from, TD *to)  \
+  {                                                                            \
+    T x;                                                                       \
+                                                                               \
+    memcpy(&x, from, sizeof x);                                                \
+    if (__builtin_expect(w->full, 1)) {                                        \
+      for (unsigned i = 0; i < KILN__WARP; i++)                                \
+        to[i] = x;                                                             \
+    } else {                                                                   \
+      for (unsigned i = 0; i < KILN__WARP; i++)                                \
+        to[i] = w->lane[i] != 0 ? x : to[i];                                   \
+    }                                                                          \
+  }                                                                            \
+                                                                               \
+  KILN__INLINE void any_##T(const kiln__warp *w, const uintptr_t *from,        \
+                            unsigned offset, TD *to)                           \
+  {                                                                            \
+    if (__builtin_expect(w->full, 1)) {                                        \
+      for (unsigned i = 0; i < KILN__WARP; i++) {                              \
+        T x;                                                                   \
+        memcpy(&x, (const void *)(from[i] + offset), sizeof x);                \
+        to[i] = x;                                                             \
+      }                                                                        \
+      return;                                                                  \
+    }                                                                          \
+    for (uint32_t m = w->mask; m != 0; m &= m - 1) {                           \
+      const unsigned i = (unsigned)__builtin_ctz(m);                           \
+      T x;                                                                     \
+      memcpy(&x, (const void *)(from[i] + offset), sizeof x);                  \
+      to[i] = x;                                                               \
+    }                                                                          \
+  }
+
+FILLS(uint8_t, uint32_t)
+FILLS(uint16_t, uint32_t)
+FILLS(uint32_t, uint32_t)
+FILLS(uint64_t, uint64_t)
+
+KILN__INLINE void fill_row(const kiln__warp *w, unsigned bytes,
+                           const uint8_t *from, unsigned step, void *to)
+{
+  switch (bytes) {
+  case 1:
+    row_uint8_t(w, from, step, to);
+    break;
+  case 2:
+    row_uint16_t(w, from, step, to);
+    break;
+  case 4:
+    row_uint32_t(w, from, step, to);
+    break;
+  default:
+    row_uint64_t(w, from, step, to);
+  }
+}
+
+KILN__INLINE void fill_one(const kiln__warp *w, unsigned bytes,
+                           const uint8_t *from, void *to)
+{
+  switch (bytes) {
+  case 1:
+    one_uint8_t(w, from, to);
+    break;
+  case 2:
+    one_uint16_t(w, from, to);
+    break;
+  case 4:
+    one_uint32_t(w, from, to);
+    break;
+  default:
+    one_uint64_t(w, from, to);
+  }
+}
+
+KILN__INLINE void fill_any(const kiln__warp *w, unsigned bytes,
+                           const uintptr_t *from, unsigned offset, void *to)
+{
+  switch (bytes) {
+  case 1:
+    any_uint8_t(w, from, offset, to);
+    break;
+  case 2:
+    any_uint16_t(w, from, offset, to);
+    break;
+  case 4:
+    any_uint32_t(w, from, offset, to);
+    break;
+  default:
+    any_uint64_t(w, from, offset, to);
+  }
+}
+
+/* ---- One instruction --------------------------------------------------------- */
+
+/* Element k of n, whose register is `slot`: from a pattern's low end, or from
+ * the lanes' own places. */
+KILN__INLINE void element(const kiln__warp *w, const kiln__insn *in,
+                          int32_t slot, unsigned bytes, unsigned k, unsigned n,
+                          kiln__pattern p, const uint8_t *low,
+                          const uintptr_t *host)
+{
+  uint32_t raw[KILN__WARP];
+  void *to;
+
+  if (slot < 0)
+    return;
+  if (__builtin_expect(extends(in, bytes), 0)) {
+    memset(raw, 0, sizeof raw);
+    to = raw;
+  } else {
+    to = w->regs + slot;
+  }
+  if (p == KILN__IN_A_ROW)
+    fill_row(w, bytes, low + (size_t)k * bytes, n * bytes, to);
+  else if (p == KILN__AT_ONE)
+    fill_one(w, bytes, low + (size_t)k * bytes, to);
+  else
+    fill_any(w, bytes, host, k * bytes, to);
+  if (__builtin_expect(to == raw, 0))
+    extend(w, in, slot, bytes, raw);
+}
+
+/* Every element. The loop is over a constant where n is one. */
+KILN__INLINE void elements(const kiln__warp *w, const kiln__insn *in,
+                           unsigned bytes, unsigned n, kiln__pattern p,
+                           const uint8_t *low, const uintptr_t *host)
+{
+  for (unsigned k = 0; k < n; k++)
+    element(w, in, n == 1 ? in->d : in->vec[k], bytes, k, n, p, low, host);
+}
+
+static __attribute__((noinline)) void
+load_slowly(kiln__warp *w, const kiln__insn *in, unsigned bytes, unsigned n)
+{
+  kiln__reach r;
+
+  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes * n,
+                     KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
+    return;
+  for (unsigned k = 0; k < n; k++)
+    element(w, in, n == 1 ? in->d : in->vec[k], bytes, k, n, KILN__ANYWHERE,
+            NULL, r.host);
+}
+
+/* No pattern, but all lanes within one range, or all in this block's shared
+ * memory. */
+KILN__INLINE bool scattered(kiln__warp *w, const kiln__insn *in, unsigned bytes,
+                            unsigned n, bool shared)
+{
+  kiln__reach r;
+
+  if (shared ? !kiln__all_shared(w, in, bytes * n, &r)
+             : !kiln__all_global(w, in, bytes * n, &r))
+    return false;
+  elements(w, in, bytes, n, KILN__ANYWHERE, NULL, r.host);
+  return true;
+}
+
+KILN__INLINE bool load_local_at(kiln__warp *w, const kiln__insn *in,
+                                unsigned bytes, unsigned n, uint64_t offset);
+
+KILN__INLINE void load_global(kiln__warp *w, const kiln__insn *in,
+                              unsigned bytes, unsigned n)
+{
+  uint64_t first, low, size;
+  kiln__pattern p;
+  uint8_t *host;
+  bool shared;
+
+  if (__builtin_expect(w->watched, 0)) {
+    load_slowly(w, in, bytes, n);
+    return;
+  }
+  p = kiln__survey(w, in, bytes * n, &first);
+  if (p == KILN__ANYWHERE) {
+    if (!scattered(w, in, bytes, n, false))
+      load_slowly(w, in, bytes, n);
+    return;
+  }
+  size = kiln__extent(w, p, first, bytes * n, &low);
+  host = (low & (bytes * n - 1)) != 0
+             ? NULL
+             : kiln__span(w, (kiln__space)in->space, low, size, &shared);
+  if (host != NULL) {
+    kiln__count_pattern(w, in, p, first, bytes * n, shared);
+    elements(w, in, bytes, n, p, host, NULL);
+  } else if (in->space != KILN__SPACE_GENERIC || p != KILN__AT_ONE ||
+             !kiln__in_space(low, KILN__WINDOW_LOCAL) ||
+             !load_local_at(w, in, bytes, n, low - KILN__WINDOW_LOCAL)) {
+    load_slowly(w, in, bytes, n);
+  }
+}
+
+KILN__INLINE void load_shared(kiln__warp *w, const kiln__insn *in,
+                              unsigned bytes, unsigned n)
+{
+  uint64_t first, low, size;
+  kiln__pattern p;
+  uint8_t *host;
+
+  if (__builtin_expect(w->watched, 0)) {
+    load_slowly(w, in, bytes, n);
+    return;
+  }
+  p = kiln__survey(w, in, bytes * n, &first);
+  if (p == KILN__ANYWHERE) {
+    if (!scattered(w, in, bytes, n, true))
+      load_slowly(w, in, bytes, n);
+    return;
+  }
+  size = kiln__extent(w, p, first, bytes * n, &low);
+  host = (low & (bytes * n - 1)) != 0 ? NULL : kiln__shared(w, low, size);
+  if (host == NULL) {
+    load_slowly(w, in, bytes, n);
+    return;
+  }
+  kiln__count_pattern(w, in, p, first, bytes * n, true);
+  elements(w, in, bytes, n, p, host, NULL);
+}
+
+/* Every lane at the same offset of its stack. False: not allowed there. */
+KILN__INLINE bool load_local_at(kiln__warp *w, const kiln__insn *in,
+                                unsigned bytes, unsigned n, uint64_t offset)
+{
+  uintptr_t host[KILN__WARP];
+
+  if (!kiln__local_row(w, bytes * n, offset, host))
+    return false;
+  kiln__count_local(w, in, bytes * n);
+  elements(w, in, bytes, n, KILN__ANYWHERE, NULL, host);
+  return true;
+}
+
+KILN__INLINE void load_local(kiln__warp *w, const kiln__insn *in,
+                             unsigned bytes, unsigned n)
+{
+  uint64_t first;
+
+  if (in->a < 0)
+    first = w->local_at + (uint64_t)in->imm;
+  else if (kiln__survey(w, in, 0, &first) == KILN__ANYWHERE)
+    first = UINT64_MAX;
+  if (w->watched || !load_local_at(w, in, bytes, n, first))
+    load_slowly(w, in, bytes, n);
+}
+
+/* Of a kernel: one place for all lanes; of a function: its stack. */
+KILN__INLINE void load_param(kiln__warp *w, const kiln__insn *in,
+                             unsigned bytes, unsigned n)
+{
+  const uint32_t size = w->grid->code->param_bytes;
+  const uint64_t at = (uint64_t)in->imm;
+
+  if (in->space == KILN__SPACE_LOCAL) {
+    load_local(w, in, bytes, n);
+  } else if (in->a >= 0 || at >= size || bytes * n > size - at ||
+             (at & (bytes * n - 1)) != 0) {
+    load_slowly(w, in, bytes, n);
+  } else {
+    if (w->counted)
+      kiln__tally_add(w, in, 0);
+    elements(w, in, bytes, n, KILN__AT_ONE, w->grid->params + at, NULL);
+  }
+}
+
+/* ---- Handlers ------------------------------------------------------------------ */
+
+/* Element size and count as constants, for the usual ones. */
+#define VECTORS(load)                                                          \
+  switch (in->bytes * 16 + in->n_vec) {                                        \
+  case 4 * 16 + 2:                                                             \
+    load(w, in, 4, 2);                                                         \
+    break;                                                                     \
+  case 4 * 16 + 4:                                                             \
+    load(w, in, 4, 4);                                                         \
+    break;                                                                     \
+  case 8 * 16 + 2:                                                             \
+    load(w, in, 8, 2);                                                         \
+    break;                                                                     \
+  default:                                                                     \
+    load_slowly(w, in, in->bytes, in->n_vec);                                  \
+  }
+
+#define LOADS(name, load)                                                      \
+  KILN__HANDLER(ld_##name##_1)                                                 \
+  {                                                                            \
+    load(w, in, 1, 1);                                                         \
+  }                                                                            \
+  KILN__HANDLER(ld_##name##_2)                                                 \
+  {                                                                            \
+    load(w, in, 2, 1);                                                         \
+  }                                                                            \
+  KILN__HANDLER(ld_##name##_4)                                                 \
+  {                                                                            \
+    load(w, in, 4, 1);                                                         \
+  }                                                                            \
+  KILN__HANDLER(ld_##name##_8)                                                 \
+  {                                                                            \
+    load(w, in, 8, 1);                                                         \
+  }                                                                            \
+  KILN__HANDLER(ld_##name##_v)                                                 \
+  {                                                                            \
+    VECTORS(load)                                                              \
+  }
+
+LOADS(global, load_global)
+LOADS(shared, load_shared)
+LOADS(local, load_local)
+LOADS(param, load_param)
+
+/* The rest of the forms differ in nothing that can be seen here. */
+#define SAME(name, as)                                                         \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    KILN__ISA_NAME(op_##as)(w, in);                                            \
+  }
+
+SAME(ld_const_1, ld_global_1)
+SAME(ld_const_2, ld_global_2)
+SAME(ld_const_4, ld_global_4)
+SAME(ld_const_8, ld_global_8)
+SAME(ld_const_v, ld_global_v)
+SAME(ld_nc_1, ld_global_1)
+SAME(ld_nc_2, ld_global_2)
+SAME(ld_nc_4, ld_global_4)
+SAME(ld_nc_8, ld_global_8)
+SAME(ld_nc_v, ld_global_v)
+
+/* Whatever size, one element or several: only weak global and generic loads. */
+KILN__HANDLER(ld_l1)
+{
+  if (in->n_vec > 1)
+    KILN__ISA_NAME(op_ld_global_v)(w, in);
+  else if (in->bytes == 4)
+    KILN__ISA_NAME(op_ld_global_4)(w, in);
+  else if (in->bytes == 8)
+    KILN__ISA_NAME(op_ld_global_8)(w, in);
+  else
+    load_slowly(w, in, in->bytes, 1);
+}
+SAME(ld_l2, ld_l1)
+SAME(ld_hint, ld_l1)
+SAME(ld_wide, ld_l1)
+SAME(ld_wide_hint, ld_l1)
+SAME(ldu, ld_l1)
+
+KILN__HANDLER(ld_cv_local)
+{
+  load_slowly(w, in, in->bytes, in->n_vec > 1 ? in->n_vec : 1);
+}
+
+/* ---- Strong loads ---------------------------------------------------------------- */
+
+/* One element as a single access, so that other host threads' atomics and it
+ * are in some order. */
+static uint64_t load_strong(uintptr_t from, unsigned bytes)
+{
+  switch (bytes) {
+  case 1:
+    return __atomic_load_n((const uint8_t *)from, __ATOMIC_ACQUIRE);
+  case 2:
+    return __atomic_load_n((const uint16_t *)from, __ATOMIC_ACQUIRE);
+  case 4:
+    return __atomic_load_n((const uint32_t *)from, __ATOMIC_ACQUIRE);
+  default:
+    return __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE);
+  }
+}
+
+KILN__HANDLER(ld_volatile)
+{
+  const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
+  kiln__reach r;
+
+  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes * n,
+                     KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
+    return;
+  for (unsigned k = 0; k < n; k++) {
+    const int32_t slot = n == 1 ? in->d : in->vec[k];
+    uint64_t raw[KILN__WARP] = {0};
+
+    if (slot < 0)
+      continue;
+    for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+      const int i = __builtin_ctz(m);
+
+      raw[i] = load_strong(r.host[i] + (uintptr_t)k * bytes, bytes);
+    }
+    if (bytes == 8) {
+      for (int i = 0; i < KILN__WARP; i++) {
+        if (w->lane[i] != 0)
+          KILN__SLOT(uint64_t, slot)[i] = raw[i];
+      }
+    } else {
+      uint32_t narrow[KILN__WARP];
+
+      for (int i = 0; i < KILN__WARP; i++)
+        narrow[i] = (uint32_t)raw[i];
+      extend(w, in, slot, bytes, narrow);
+    }
+  }
+}
+SAME(ld_volatile_l2, ld_volatile)
+SAME(ld_cv, ld_volatile)
+SAME(ld_strong, ld_volatile)
+SAME(ld_strong_l1, ld_volatile)
+SAME(ld_strong_hint, ld_volatile)
+SAME(ld_mmio, ld_volatile)

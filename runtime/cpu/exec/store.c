@@ -1,0 +1,408 @@
+/* store.c -- st. Where lanes write the same bytes, the last in lane order wins. */
+#include "access.h"
+
+/* ---- From registers --------------------------------------------------------- */
+
+/* The low sizeof(T) bytes of active lanes of `from`: to places `step` bytes
+ * apart, or anywhere. */
+#define SPILLS(T, TS, name)                                                    \
+  KILN__INLINE void row_##name(const kiln__warp *w, uint8_t *to,               \
+                               unsigned step, const TS *from)                  \
+  {                                                                            \
+    if (__builtin_expect(w->full, 1)) {                                        \
+      if (sizeof(T) == sizeof(TS) && step == sizeof(T)) {                      \
+        memcpy(to, from, KILN__WARP * sizeof(T));                              \
+        return;                                                                \
+      }                                                                        \
+      for (unsigned i = 0; i < KILN__WARP; i++) {                              \
+        const T x = (T)from[i];                                                \
+        memcpy(to + (size_t)i * step, &x, sizeof x);                           \
+      }                                                                        \
+      return;                                                                  \
+    }                                                                          \
+    for (uint32_t m = w->mask, f = (uint32_t)__builtin_ctz(m); m != 0;         \
+         m &= m - 1) {                                                         \
+      const unsigned i = (unsigned)__builtin_ctz(m);                           \
+      const T x = (T)from[i];                                                  \
+      memcpy(to + (size_t)(i - f) * step, &x, sizeof x);                       \
+    }                                                                          \
+  }                                                                            \
+                                                                               \
+  KILN__INLINE void any_##name(const kiln__warp *w, const uintptr_t *to,       \
+                               unsigned offset, const TS *from)                \
+  {                                                                            \
+    if (__builtin_expect(w->full, 1)) {                                        \
+      for (unsigned i = 0; i < KILN__WARP; i++) {                              \
+        const T x = (T)from[i];                                                \
+        memcpy((void *)(to[i] + offset), &x, sizeof x);                        \
+      }                                                                        \
+      return;                                                                  \
+    }                                                                          \
+    for (uint32_t m = w->mask; m != 0; m &= m - 1) {                           \
+      const unsigned i = (unsigned)__builtin_ctz(m);                           \
+      const T x = (T)from[i];                                                  \
+      memcpy((void *)(to[i] + offset), &x, sizeof x);                          \
+    }                                                                          \
+  }
+
+SPILLS(uint8_t, uint32_t, 1)
+SPILLS(uint16_t, uint32_t, 2)
+SPILLS(uint32_t, uint32_t, 4)
+SPILLS(uint64_t, uint64_t, 8)
+
+/* To one place for all: the last lane's. */
+KILN__INLINE void spill_one(const kiln__warp *w, unsigned bytes, uint8_t *to,
+                            const void *from)
+{
+  const unsigned last = 31 - (unsigned)__builtin_clz(w->mask);
+  const uint64_t wide = bytes == 8 ? ((const uint64_t *)from)[last] : 0;
+  const uint32_t x = bytes == 8 ? 0 : ((const uint32_t *)from)[last];
+  const uint16_t two = (uint16_t)x;
+
+  switch (bytes) {
+  case 1:
+    *to = (uint8_t)x;
+    break;
+  case 2:
+    memcpy(to, &two, 2);
+    break;
+  case 4:
+    memcpy(to, &x, 4);
+    break;
+  default:
+    memcpy(to, &wide, 8);
+  }
+}
+
+KILN__INLINE void spill(const kiln__warp *w, unsigned bytes, unsigned k,
+                        unsigned n, kiln__pattern p, uint8_t *low,
+                        const uintptr_t *host, const void *from)
+{
+  if (p == KILN__AT_ONE) {
+    spill_one(w, bytes, low + (size_t)k * bytes, from);
+    return;
+  }
+#define SPILL(size)                                                            \
+  case size:                                                                   \
+    if (p == KILN__IN_A_ROW)                                                   \
+      row_##size(w, low + (size_t)k * bytes, n * bytes, from);                 \
+    else                                                                       \
+      any_##size(w, host, k *bytes, from);                                     \
+    break;
+  switch (bytes) {
+    SPILL(1)
+    SPILL(2)
+    SPILL(4)
+    SPILL(8)
+  }
+#undef SPILL
+}
+
+/* ---- One instruction --------------------------------------------------------- */
+
+/* Lanes' values as the 32- or 64-bit ones that spill() wants: a register may be
+ * wider than what is stored of it. */
+KILN__INLINE const void *values(const kiln__warp *w, const kiln__insn *in,
+                                unsigned bytes, int32_t slot,
+                                uint32_t room[KILN__WARP])
+{
+  if (__builtin_expect(bytes == 8 || in->src_reg_bytes <= 4, 1))
+    return w->regs + slot;
+  for (int i = 0; i < KILN__WARP; i++)
+    room[i] = (uint32_t)KILN__SLOT(const uint64_t, slot)[i];
+  return room;
+}
+
+KILN__INLINE void elements(const kiln__warp *w, const kiln__insn *in,
+                           unsigned bytes, unsigned n, kiln__pattern p,
+                           uint8_t *low, const uintptr_t *host)
+{
+  for (unsigned k = 0; k < n; k++) {
+    uint32_t room[KILN__WARP];
+
+    spill(w, bytes, k, n, p, low, host,
+          values(w, in, bytes, n == 1 ? in->b : in->vec[k], room));
+  }
+}
+
+/* Lane by lane, in the order of the seed. */
+static void in_order(const kiln__warp *w, const kiln__insn *in, unsigned bytes,
+                     unsigned n, const uintptr_t *host)
+{
+  const unsigned order = kiln__lane_order(w, in);
+
+  for (unsigned j = 0; j < KILN__WARP; j++) {
+    const unsigned i = j ^ order;
+
+    if ((w->mask >> i & 1) == 0)
+      continue;
+    for (unsigned k = 0; k < n; k++) {
+      uint32_t room[KILN__WARP];
+      const uint8_t *from =
+          values(w, in, bytes, n == 1 ? in->b : in->vec[k], room);
+      uint64_t x = 0;
+
+      /* The low bytes, whichever end comes first. */
+      if (bytes == 8) {
+        memcpy(&x, from + 8 * (size_t)i, 8);
+        memcpy((void *)(host[i] + (uintptr_t)k * 8), &x, 8);
+      } else {
+        uint32_t y;
+        uint16_t two;
+        uint8_t one;
+
+        memcpy(&y, from + 4 * (size_t)i, 4);
+        two = (uint16_t)y;
+        one = (uint8_t)y;
+        memcpy((void *)(host[i] + (uintptr_t)k * bytes),
+               bytes == 4   ? (const void *)&y
+               : bytes == 2 ? (const void *)&two
+                            : (const void *)&one,
+               bytes);
+      }
+    }
+  }
+}
+
+static __attribute__((noinline)) void
+store_slowly(kiln__warp *w, const kiln__insn *in, unsigned bytes, unsigned n)
+{
+  kiln__reach r;
+
+  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes * n,
+                     KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
+    return;
+  in_order(w, in, bytes, n, r.host);
+}
+
+/* No pattern, but all lanes within one range, or all in this block's shared
+ * memory. */
+KILN__INLINE bool scattered(kiln__warp *w, const kiln__insn *in, unsigned bytes,
+                            unsigned n, bool shared)
+{
+  kiln__reach r;
+
+  if (w->grid->seed != 0)
+    return false;
+  if (shared ? !kiln__all_shared(w, in, bytes * n, &r)
+             : !kiln__all_global(w, in, bytes * n, &r))
+    return false;
+  elements(w, in, bytes, n, KILN__ANYWHERE, NULL, r.host);
+  return true;
+}
+
+/* Every lane at the same offset of its stack. False: not allowed there. */
+KILN__INLINE bool store_local_at(kiln__warp *w, const kiln__insn *in,
+                                 unsigned bytes, unsigned n, uint64_t offset)
+{
+  uintptr_t host[KILN__WARP];
+
+  if (!kiln__local_row(w, bytes * n, offset, host))
+    return false;
+  kiln__count_local(w, in, bytes * n);
+  elements(w, in, bytes, n, KILN__ANYWHERE, NULL, host);
+  return true;
+}
+
+KILN__INLINE void store_global(kiln__warp *w, const kiln__insn *in,
+                               unsigned bytes, unsigned n)
+{
+  uint64_t first, low, size;
+  kiln__pattern p;
+  uint8_t *host;
+  bool shared;
+
+  if (__builtin_expect(w->watched, 0)) {
+    store_slowly(w, in, bytes, n);
+    return;
+  }
+  p = kiln__survey(w, in, bytes * n, &first);
+  if (p == KILN__ANYWHERE) {
+    if (!scattered(w, in, bytes, n, false))
+      store_slowly(w, in, bytes, n);
+    return;
+  }
+  size = kiln__extent(w, p, first, bytes * n, &low);
+  host =
+      (low & (bytes * n - 1)) != 0 || (p == KILN__AT_ONE && w->grid->seed != 0)
+          ? NULL
+          : kiln__span(w, (kiln__space)in->space, low, size, &shared);
+  if (host != NULL) {
+    kiln__count_pattern(w, in, p, first, bytes * n, shared);
+    elements(w, in, bytes, n, p, host, NULL);
+  } else if (in->space != KILN__SPACE_GENERIC || p != KILN__AT_ONE ||
+             !kiln__in_space(low, KILN__WINDOW_LOCAL) ||
+             !store_local_at(w, in, bytes, n, low - KILN__WINDOW_LOCAL)) {
+    store_slowly(w, in, bytes, n);
+  }
+}
+
+KILN__INLINE void store_shared(kiln__warp *w, const kiln__insn *in,
+                               unsigned bytes, unsigned n)
+{
+  uint64_t first, low, size;
+  kiln__pattern p;
+  uint8_t *host;
+
+  if (__builtin_expect(w->watched, 0)) {
+    store_slowly(w, in, bytes, n);
+    return;
+  }
+  p = kiln__survey(w, in, bytes * n, &first);
+  if (p == KILN__ANYWHERE) {
+    if (!scattered(w, in, bytes, n, true))
+      store_slowly(w, in, bytes, n);
+    return;
+  }
+  size = kiln__extent(w, p, first, bytes * n, &low);
+  host =
+      (low & (bytes * n - 1)) != 0 || (p == KILN__AT_ONE && w->grid->seed != 0)
+          ? NULL
+          : kiln__shared(w, low, size);
+  if (host == NULL) {
+    store_slowly(w, in, bytes, n);
+    return;
+  }
+  kiln__count_pattern(w, in, p, first, bytes * n, true);
+  elements(w, in, bytes, n, p, host, NULL);
+}
+
+KILN__INLINE void store_local(kiln__warp *w, const kiln__insn *in,
+                              unsigned bytes, unsigned n)
+{
+  uint64_t first;
+
+  if (in->a < 0)
+    first = w->local_at + (uint64_t)in->imm;
+  else if (kiln__survey(w, in, 0, &first) == KILN__ANYWHERE)
+    first = UINT64_MAX;
+  if (w->watched || !store_local_at(w, in, bytes, n, first))
+    store_slowly(w, in, bytes, n);
+}
+
+/* ---- Handlers ------------------------------------------------------------------ */
+
+#define VECTORS(store)                                                         \
+  switch (in->bytes * 16 + in->n_vec) {                                        \
+  case 4 * 16 + 2:                                                             \
+    store(w, in, 4, 2);                                                        \
+    break;                                                                     \
+  case 4 * 16 + 4:                                                             \
+    store(w, in, 4, 4);                                                        \
+    break;                                                                     \
+  case 8 * 16 + 2:                                                             \
+    store(w, in, 8, 2);                                                        \
+    break;                                                                     \
+  default:                                                                     \
+    store_slowly(w, in, in->bytes, in->n_vec);                                 \
+  }
+
+#define STORES(name, store)                                                    \
+  KILN__HANDLER(st_##name##_1)                                                 \
+  {                                                                            \
+    store(w, in, 1, 1);                                                        \
+  }                                                                            \
+  KILN__HANDLER(st_##name##_2)                                                 \
+  {                                                                            \
+    store(w, in, 2, 1);                                                        \
+  }                                                                            \
+  KILN__HANDLER(st_##name##_4)                                                 \
+  {                                                                            \
+    store(w, in, 4, 1);                                                        \
+  }                                                                            \
+  KILN__HANDLER(st_##name##_8)                                                 \
+  {                                                                            \
+    store(w, in, 8, 1);                                                        \
+  }                                                                            \
+  KILN__HANDLER(st_##name##_v)                                                 \
+  {                                                                            \
+    VECTORS(store)                                                             \
+  }
+
+STORES(global, store_global)
+STORES(shared, store_shared)
+STORES(local, store_local)
+STORES(param, store_local)
+
+#define SAME(name, as)                                                         \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    KILN__ISA_NAME(op_##as)(w, in);                                            \
+  }
+
+/* Whatever size, one element or several: only weak global and generic stores. */
+KILN__HANDLER(st_l1)
+{
+  if (in->n_vec > 1)
+    KILN__ISA_NAME(op_st_global_v)(w, in);
+  else if (in->bytes == 4)
+    KILN__ISA_NAME(op_st_global_4)(w, in);
+  else if (in->bytes == 8)
+    KILN__ISA_NAME(op_st_global_8)(w, in);
+  else
+    store_slowly(w, in, in->bytes, 1);
+}
+SAME(st_wide, st_l1)
+SAME(st_wide_hint, st_l1)
+
+KILN__HANDLER(st_wt_local)
+{
+  store_slowly(w, in, in->bytes, in->n_vec > 1 ? in->n_vec : 1);
+}
+
+/* ---- Strong stores ---------------------------------------------------------------- */
+
+/* One element as a single access, after everything that this thread wrote. */
+static void store_strong(uintptr_t to, unsigned bytes, uint64_t x)
+{
+  switch (bytes) {
+  case 1:
+    __atomic_store_n((uint8_t *)to, (uint8_t)x, __ATOMIC_RELEASE);
+    break;
+  case 2:
+    __atomic_store_n((uint16_t *)to, (uint16_t)x, __ATOMIC_RELEASE);
+    break;
+  case 4:
+    __atomic_store_n((uint32_t *)to, (uint32_t)x, __ATOMIC_RELEASE);
+    break;
+  default:
+    __atomic_store_n((uint64_t *)to, x, __ATOMIC_RELEASE);
+  }
+}
+
+KILN__HANDLER(st_volatile)
+{
+  const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
+  const unsigned order = kiln__lane_order(w, in);
+  kiln__reach r;
+
+  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes * n,
+                     KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
+    return;
+  for (unsigned j = 0; j < KILN__WARP; j++) {
+    const unsigned i = j ^ order;
+
+    for (unsigned k = 0; k < n && (w->mask >> i & 1) != 0; k++) {
+      const int32_t slot = n == 1 ? in->b : in->vec[k];
+
+      store_strong(r.host[i] + (uintptr_t)k * bytes, bytes,
+                   bytes == 8 || in->src_reg_bytes > 4
+                       ? KILN__SLOT(const uint64_t, slot)[i]
+                       : KILN__SLOT(const uint32_t, slot)[i]);
+    }
+  }
+}
+SAME(st_wt, st_volatile)
+SAME(st_strong, st_volatile)
+SAME(st_strong_l1, st_volatile)
+SAME(st_strong_hint, st_volatile)
+SAME(st_mmio, st_volatile)
+
+/* May be written through, too. */
+KILN__HANDLER(st_hint)
+{
+  if (in->sem != KILN__SEM_WEAK)
+    KILN__ISA_NAME(op_st_volatile)(w, in);
+  else
+    KILN__ISA_NAME(op_st_l1)(w, in);
+}
