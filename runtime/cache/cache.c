@@ -95,7 +95,7 @@ void kiln__cache_close(kiln__cache *cache)
 {
   if (cache == NULL)
     return;
-  kiln__memory_clear(cache);
+  kiln__tier_clear(cache);
   kiln__packs_free(cache);
   if (!kiln__forked(&cache->fork)) {
     pthread_mutex_destroy(&cache->lock);
@@ -110,7 +110,7 @@ void kiln__cache_close(kiln__cache *cache)
 static kiln__entry *look_up(kiln__cache *cache, const kiln__fetch *fetch,
                             kiln_origin *origin)
 {
-  kiln__entry *entry = kiln__memory_find(cache, fetch->key);
+  kiln__entry *entry = kiln__tier_find(cache, fetch->key);
 
   if (entry != NULL) {
     kiln__count(&cache->stats.memory_hits, 1);
@@ -128,7 +128,7 @@ static kiln__entry *look_up(kiln__cache *cache, const kiln__fetch *fetch,
       kiln__count(&cache->stats.disk_hits, 1);
   }
   if (entry != NULL)
-    kiln__memory_put(cache, entry);
+    kiln__tier_put(cache, entry);
   return entry;
 }
 
@@ -153,7 +153,7 @@ kiln_status kiln__cache_fetch(kiln__cache *cache, const kiln__fetch *fetch,
 void kiln__cache_reject(kiln__cache *cache, kiln__entry *entry)
 {
   kiln__count(&cache->stats.rejected, 1);
-  kiln__memory_drop(cache, entry);
+  kiln__tier_drop(cache, entry);
   if (entry->pack_item != 0)
     kiln__packs_reject(cache, entry);
   else

@@ -45,7 +45,7 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
     return st;
   }
   if (!fetch->private_only) {
-    kiln__memory_put(cache, *out); /* first: flushing to disk takes time */
+    kiln__tier_put(cache, *out); /* first: flushing to disk takes time */
     kiln__disk_publish(cache, *out);
   }
   return KILN_OK;
@@ -143,7 +143,7 @@ static kiln_status produce(kiln__cache *cache, const kiln__fetch *fetch,
     *out = await_turn(cache, fetch->key, &t);
   if (*out != NULL) {
     *origin = KILN_FROM_OTHER_PROCESS;
-    kiln__memory_put(cache, *out);
+    kiln__tier_put(cache, *out);
   } else {
     *origin = KILN_FROM_COMPILER;
     st = kiln__make(cache, fetch, out);
@@ -294,7 +294,7 @@ static course join(kiln__cache *cache, const kiln__key *key, kiln__flight *mine,
   course c;
 
   pthread_mutex_lock(&cache->lock);
-  *out = kiln__memory_peek(cache, key);
+  *out = kiln__tier_peek(cache, key);
   *flight = *out == NULL ? find_flight(cache, key) : NULL;
   if (*out != NULL) {
     c = LANDED;

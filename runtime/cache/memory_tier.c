@@ -14,22 +14,22 @@ static size_t bucket_of(const char *hash)
   return h % KILN__MEMORY_BUCKETS;
 }
 
-static kiln__memory_node *find(const kiln__memory *m, const char *hash)
+static kiln__tier_node *find(const kiln__tier *m, const char *hash)
 {
-  kiln__memory_node *node = m->buckets[bucket_of(hash)];
+  kiln__tier_node *node = m->buckets[bucket_of(hash)];
 
   while (node != NULL && strcmp(node->entry->hash, hash) != 0)
     node = node->chain;
   return node;
 }
 
-static void lru_unlink(kiln__memory *m, kiln__memory_node *node)
+static void lru_unlink(kiln__tier *m, kiln__tier_node *node)
 {
   *(node->newer != NULL ? &node->newer->older : &m->newest) = node->older;
   *(node->older != NULL ? &node->older->newer : &m->oldest) = node->newer;
 }
 
-static void lru_push(kiln__memory *m, kiln__memory_node *node)
+static void lru_push(kiln__tier *m, kiln__tier_node *node)
 {
   node->newer = NULL;
   node->older = m->newest;
@@ -38,10 +38,10 @@ static void lru_push(kiln__memory *m, kiln__memory_node *node)
 }
 
 /* Out of the map and onto the list `gone`. */
-static void take_out(kiln__memory *m, kiln__memory_node *node,
-                     kiln__memory_node **gone)
+static void take_out(kiln__tier *m, kiln__tier_node *node,
+                     kiln__tier_node **gone)
 {
-  kiln__memory_node **slot = &m->buckets[bucket_of(node->entry->hash)];
+  kiln__tier_node **slot = &m->buckets[bucket_of(node->entry->hash)];
 
   while (*slot != node)
     slot = &(*slot)->chain;
@@ -53,12 +53,12 @@ static void take_out(kiln__memory *m, kiln__memory_node *node,
   *gone = node;
 }
 
-static uint64_t release(kiln__cache *cache, kiln__memory_node *gone)
+static uint64_t release(kiln__cache *cache, kiln__tier_node *gone)
 {
   uint64_t n = 0;
 
   while (gone != NULL) {
-    kiln__memory_node *next = gone->chain;
+    kiln__tier_node *next = gone->chain;
 
     kiln__entry_unref(gone->entry);
     kiln__free(cache->alloc, gone);
@@ -68,10 +68,10 @@ static uint64_t release(kiln__cache *cache, kiln__memory_node *gone)
   return n;
 }
 
-kiln__entry *kiln__memory_peek(kiln__cache *cache, const kiln__key *key)
+kiln__entry *kiln__tier_peek(kiln__cache *cache, const kiln__key *key)
 {
-  kiln__memory *m = &cache->memory;
-  kiln__memory_node *node = find(m, key->hash);
+  kiln__tier *m = &cache->memory;
+  kiln__tier_node *node = find(m, key->hash);
 
   if (node == NULL || !kiln__entry_has_key(node->entry, &key->text))
     return NULL;
@@ -80,22 +80,22 @@ kiln__entry *kiln__memory_peek(kiln__cache *cache, const kiln__key *key)
   return kiln__entry_ref(node->entry);
 }
 
-kiln__entry *kiln__memory_find(kiln__cache *cache, const kiln__key *key)
+kiln__entry *kiln__tier_find(kiln__cache *cache, const kiln__key *key)
 {
   kiln__entry *entry;
 
   if (kiln__forked(&cache->fork))
     return NULL;
   pthread_mutex_lock(&cache->lock);
-  entry = kiln__memory_peek(cache, key);
+  entry = kiln__tier_peek(cache, key);
   pthread_mutex_unlock(&cache->lock);
   return entry;
 }
 
-void kiln__memory_put(kiln__cache *cache, kiln__entry *entry)
+void kiln__tier_put(kiln__cache *cache, kiln__entry *entry)
 {
-  kiln__memory *m = &cache->memory;
-  kiln__memory_node *node, *old, *gone = NULL, **slot;
+  kiln__tier *m = &cache->memory;
+  kiln__tier_node *node, *old, *gone = NULL, **slot;
 
   if (entry->wire_size > m->cap || kiln__forked(&cache->fork))
     return;
@@ -120,9 +120,9 @@ void kiln__memory_put(kiln__cache *cache, kiln__entry *entry)
   release(cache, gone);
 }
 
-void kiln__memory_drop(kiln__cache *cache, const kiln__entry *entry)
+void kiln__tier_drop(kiln__cache *cache, const kiln__entry *entry)
 {
-  kiln__memory_node *node, *gone = NULL;
+  kiln__tier_node *node, *gone = NULL;
 
   if (kiln__forked(&cache->fork))
     return;
@@ -135,10 +135,10 @@ void kiln__memory_drop(kiln__cache *cache, const kiln__entry *entry)
   release(cache, gone);
 }
 
-uint64_t kiln__memory_clear(kiln__cache *cache)
+uint64_t kiln__tier_clear(kiln__cache *cache)
 {
-  kiln__memory *m = &cache->memory;
-  kiln__memory_node *gone = NULL;
+  kiln__tier *m = &cache->memory;
+  kiln__tier_node *gone = NULL;
 
   if (kiln__forked(&cache->fork))
     return 0;
@@ -149,9 +149,9 @@ uint64_t kiln__memory_clear(kiln__cache *cache)
   return release(cache, gone);
 }
 
-kiln_status kiln__memory_list(kiln__cache *cache, kiln__entry ***out, size_t *n)
+kiln_status kiln__tier_list(kiln__cache *cache, kiln__entry ***out, size_t *n)
 {
-  const kiln__memory *m = &cache->memory;
+  const kiln__tier *m = &cache->memory;
   size_t capacity;
 
   *out = NULL;
@@ -167,7 +167,7 @@ kiln_status kiln__memory_list(kiln__cache *cache, kiln__entry ***out, size_t *n)
   if (*out == NULL)
     return kiln__fail_memory("list of cache entries");
   pthread_mutex_lock(&cache->lock);
-  for (kiln__memory_node *node = m->newest; node != NULL && *n < capacity;
+  for (kiln__tier_node *node = m->newest; node != NULL && *n < capacity;
        node = node->older)
     (*out)[(*n)++] = kiln__entry_ref(node->entry);
   pthread_mutex_unlock(&cache->lock);

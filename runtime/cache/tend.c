@@ -71,7 +71,7 @@ kiln_status kiln__cache_wipe(kiln__cache *cache, uint64_t *removed)
   int dir = -1;
 
   *removed = 0;
-  kiln__memory_clear(cache);
+  kiln__tier_clear(cache);
   KILN_TRY(open_for_user(cache, &dir));
   if (dir < 0)
     goto done;
@@ -272,7 +272,7 @@ kiln_status kiln__cache_keys(kiln__cache *cache, kiln__key_fn fn, void *user)
   bool more = true;
   int dir = -1;
 
-  KILN_TRY(kiln__memory_list(cache, &entries, &n));
+  KILN_TRY(kiln__tier_list(cache, &entries, &n));
   for (size_t i = 0; i < n && more; i++)
     more = fn(user, entries[i]->hash, entries[i]->parts[0].data,
               entries[i]->parts[0].size);

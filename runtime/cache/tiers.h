@@ -56,16 +56,16 @@ void kiln__hash_text(char hex[33], const void *data, size_t size);
 
 /* ---- The cache -------------------------------------------------------------- */
 
-typedef struct kiln__memory_node {
-  struct kiln__memory_node *chain, *newer, *older;
+typedef struct kiln__tier_node {
+  struct kiln__tier_node *chain, *newer, *older;
   kiln__entry *entry;
-} kiln__memory_node;
+} kiln__tier_node;
 
-typedef struct kiln__memory {
-  kiln__memory_node *buckets[KILN__MEMORY_BUCKETS];
-  kiln__memory_node *newest, *oldest;
+typedef struct kiln__tier {
+  kiln__tier_node *buckets[KILN__MEMORY_BUCKETS];
+  kiln__tier_node *newest, *oldest;
   size_t bytes, cap, n;
-} kiln__memory;
+} kiln__tier;
 
 typedef struct kiln__pack_item {
   char hash[33]; /* of the portable key */
@@ -99,7 +99,7 @@ struct kiln__cache {
   uint32_t warned;        /* atomic: one bit a kiln__worry */
 
   pthread_mutex_t lock; /* guards memory, flights, waiters */
-  kiln__memory memory;
+  kiln__tier memory;
   kiln__flight *flights;
   kiln__waiter *waiters;
 
@@ -135,15 +135,14 @@ const char *kiln__errno_text(int code, char *buf, size_t size);
 /* ---- memory_tier.c ---------------------------------------------------------- */
 
 /* With cache->lock held: a reference or NULL. */
-kiln__entry *kiln__memory_peek(kiln__cache *cache, const kiln__key *key);
+kiln__entry *kiln__tier_peek(kiln__cache *cache, const kiln__key *key);
 /* These take the lock; all do nothing in a forked child. */
-kiln__entry *kiln__memory_find(kiln__cache *cache, const kiln__key *key);
-void kiln__memory_put(kiln__cache *cache, kiln__entry *entry);
-void kiln__memory_drop(kiln__cache *cache, const kiln__entry *entry);
-uint64_t kiln__memory_clear(kiln__cache *cache);
+kiln__entry *kiln__tier_find(kiln__cache *cache, const kiln__key *key);
+void kiln__tier_put(kiln__cache *cache, kiln__entry *entry);
+void kiln__tier_drop(kiln__cache *cache, const kiln__entry *entry);
+uint64_t kiln__tier_clear(kiln__cache *cache);
 /* References to all entries; free the array with kiln__free. KILN_ENOMEM. */
-kiln_status kiln__memory_list(kiln__cache *cache, kiln__entry ***out,
-                              size_t *n);
+kiln_status kiln__tier_list(kiln__cache *cache, kiln__entry ***out, size_t *n);
 
 /* ---- folder.c --------------------------------------------------------------- */
 

@@ -50,7 +50,8 @@ static bool params_by_ptx(const kiln_module *m, const char *lowered,
   const char *ptx = module_ptx(m, &size);
 
   return ptx != NULL &&
-         kiln__ptx_params(ptx, size, lowered, sizes, KILN_MAX_PARAMS, n) &&
+         kiln__image_ptx_params(ptx, size, lowered, sizes, KILN_MAX_PARAMS,
+                                n) &&
          *n <= KILN_MAX_PARAMS;
 }
 
@@ -178,12 +179,12 @@ done:
 /* "saxpy, scale<float>, ..." of the kernels there are. */
 static void list_kernels(const kiln_module *m, char *buf, size_t size)
 {
-  kiln__ptx_entry entry;
+  kiln__image_ptx_entry entry;
   size_t at = 0, used = 0, length;
   const char *ptx = module_ptx(m, &length);
 
   buf[0] = '\0';
-  while (ptx != NULL && kiln__ptx_next(ptx, length, &at, &entry) &&
+  while (ptx != NULL && kiln__image_ptx_next(ptx, length, &at, &entry) &&
          used + 8 < size) {
     kiln__format(buf + used, size - used, "%s%.*s", used > 0 ? ", " : "",
                  (int)entry.name_size, entry.name);

@@ -82,19 +82,19 @@ kiln__entry *kiln__image_entry(const kiln_image *image);
 /* Parameter sizes in bytes of entry `lowered`, from the .param lines of PTX
  * text that need not end in a NUL. Fills at most `capacity` of sizes and gives
  * the whole count in *n. False: no such entry, or text that is no PTX. */
-bool kiln__ptx_params(const char *ptx, size_t size, const char *lowered,
-                      uint32_t *sizes, size_t capacity, size_t *n);
+bool kiln__image_ptx_params(const char *ptx, size_t size, const char *lowered,
+                            uint32_t *sizes, size_t capacity, size_t *n);
 
 /* One .entry of a PTX text; `name` is not terminated. */
-typedef struct kiln__ptx_entry {
+typedef struct kiln__image_ptx_entry {
   const char *name;
   size_t name_size;
   size_t n_params;
   int max_threads; /* product of .maxntid or .reqntid, 0 = none */
-} kiln__ptx_entry;
+} kiln__image_ptx_entry;
 
 /* Walk the entries; start with *at = 0. False at the end. */
-bool kiln__ptx_next(const char *ptx, size_t size, size_t *at,
-                    kiln__ptx_entry *out);
+bool kiln__image_ptx_next(const char *ptx, size_t size, size_t *at,
+                          kiln__image_ptx_entry *out);
 
 #endif

@@ -194,14 +194,14 @@ static bool find_entry(cursor *c)
   return false;
 }
 
-static bool read_entry(cursor *c, kiln__ptx_entry *out, uint32_t *sizes,
+static bool read_entry(cursor *c, kiln__image_ptx_entry *out, uint32_t *sizes,
                        size_t capacity)
 {
   cursor before;
   const char *token;
   size_t size;
 
-  *out = (kiln__ptx_entry){0};
+  *out = (kiln__image_ptx_entry){0};
   if (!next_token(c, &token, &size) || !is_word(*token))
     return false;
   out->name = token;
@@ -217,8 +217,8 @@ static bool read_entry(cursor *c, kiln__ptx_entry *out, uint32_t *sizes,
   return true;
 }
 
-bool kiln__ptx_next(const char *ptx, size_t size, size_t *at,
-                    kiln__ptx_entry *out)
+bool kiln__image_ptx_next(const char *ptx, size_t size, size_t *at,
+                          kiln__image_ptx_entry *out)
 {
   cursor c = {ptx + *at, ptx + size};
   bool found = false;
@@ -229,11 +229,11 @@ bool kiln__ptx_next(const char *ptx, size_t size, size_t *at,
   return found;
 }
 
-bool kiln__ptx_params(const char *ptx, size_t size, const char *lowered,
-                      uint32_t *sizes, size_t capacity, size_t *n)
+bool kiln__image_ptx_params(const char *ptx, size_t size, const char *lowered,
+                            uint32_t *sizes, size_t capacity, size_t *n)
 {
   cursor c = {ptx, ptx + size};
-  kiln__ptx_entry entry;
+  kiln__image_ptx_entry entry;
 
   *n = 0;
   while (find_entry(&c)) {

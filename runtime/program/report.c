@@ -52,10 +52,10 @@ static record *find(const table *t, const char *name, size_t size)
 
 static void take_kernels(table *t, const char *ptx, size_t size)
 {
-  kiln__ptx_entry entry;
+  kiln__image_ptx_entry entry;
   size_t at = 0;
 
-  while (kiln__ptx_next(ptx, size, &at, &entry)) {
+  while (kiln__image_ptx_next(ptx, size, &at, &entry)) {
     record *r = add(t, entry.name, entry.name_size);
 
     if (r == NULL)

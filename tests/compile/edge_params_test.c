@@ -56,7 +56,7 @@ START_TEST(up_to_the_limit)
       size_t n, size;
       const char *ptx = kiln_image_ptx(image, &size);
 
-      ck_assert(kiln__ptx_params(ptx, size, "k", sizes, 4, &n));
+      ck_assert(kiln__image_ptx_params(ptx, size, "k", sizes, 4, &n));
       ck_assert_uint_eq(n, 2);
       ck_assert_uint_eq(sizes[0], rows[i].bytes - 8);
       ck_assert_uint_eq(sizes[1], 8);
@@ -91,7 +91,7 @@ START_TEST(sizes_of_all_kinds)
 
   ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_80));
   ptx = kiln_image_ptx(image, &size);
-  ck_assert(kiln__ptx_params(ptx, size, "k", sizes, N, &n));
+  ck_assert(kiln__image_ptx_params(ptx, size, "k", sizes, N, &n));
   ck_assert_uint_eq(n, N);
   for (size_t i = 0; i < N; i++)
     ck_assert_msg(sizes[i] == want[i], "parameter %zu: %u bytes, not %u", i,

@@ -44,10 +44,10 @@ START_TEST(entries_are_found_in_order)
               {"bare", 0, 0}};
   const size_t size = sizeof text - 1;
   char *ptx = exact(size);
-  kiln__ptx_entry e;
+  kiln__image_ptx_entry e;
   size_t at = 0, i = 0;
 
-  for (; kiln__ptx_next(ptx, size, &at, &e); i++) {
+  for (; kiln__image_ptx_next(ptx, size, &at, &e); i++) {
     ck_assert_uint_lt(i, sizeof want / sizeof want[0]);
     ck_assert_uint_eq(e.name_size, strlen(want[i].name));
     ck_assert_mem_eq(e.name, want[i].name, e.name_size);
@@ -55,7 +55,7 @@ START_TEST(entries_are_found_in_order)
     ck_assert_int_eq(e.max_threads, want[i].max_threads);
   }
   ck_assert_uint_eq(i, sizeof want / sizeof want[0]);
-  ck_assert(!kiln__ptx_next(ptx, size, &at, &e));
+  ck_assert(!kiln__image_ptx_next(ptx, size, &at, &e));
   free(ptx);
 }
 END_TEST
@@ -68,18 +68,20 @@ START_TEST(sizes_of_all_kinds_of_parameters)
   uint32_t sizes[6], two[2] = {0, 0};
   size_t n;
 
-  ck_assert(kiln__ptx_params(ptx, size, "_Z5scaleIfEvPT_S0_1P", sizes, 6, &n));
+  ck_assert(
+      kiln__image_ptx_params(ptx, size, "_Z5scaleIfEvPT_S0_1P", sizes, 6, &n));
   ck_assert_uint_eq(n, 6);
   for (size_t i = 0; i < 6; i++)
     ck_assert_uint_eq(sizes[i], want[i]);
 
   /* Too little room still counts all. */
-  ck_assert(kiln__ptx_params(ptx, size, "_Z5scaleIfEvPT_S0_1P", two, 2, &n));
+  ck_assert(
+      kiln__image_ptx_params(ptx, size, "_Z5scaleIfEvPT_S0_1P", two, 2, &n));
   ck_assert_uint_eq(n, 6);
   ck_assert_uint_eq(two[1], 4);
-  ck_assert(kiln__ptx_params(ptx, size, "none", NULL, 0, &n));
+  ck_assert(kiln__image_ptx_params(ptx, size, "none", NULL, 0, &n));
   ck_assert_uint_eq(n, 0);
-  ck_assert(kiln__ptx_params(ptx, size, "bare", NULL, 0, &n));
+  ck_assert(kiln__image_ptx_params(ptx, size, "bare", NULL, 0, &n));
   free(ptx);
 }
 END_TEST
@@ -88,12 +90,14 @@ START_TEST(unknown_names_and_other_texts)
 {
   size_t n = 7;
 
-  ck_assert(!kiln__ptx_params(text, sizeof text - 1, "scale", NULL, 0, &n));
   ck_assert(
-      !kiln__ptx_params(text, sizeof text - 1, "in_a_comment", NULL, 0, &n));
-  ck_assert(!kiln__ptx_params(text, sizeof text - 1, "", NULL, 0, &n));
-  ck_assert(!kiln__ptx_params("", 0, "plain", NULL, 0, &n));
-  ck_assert(!kiln__ptx_params("\177ELF\0\0.entry ", 13, "x", NULL, 0, &n));
+      !kiln__image_ptx_params(text, sizeof text - 1, "scale", NULL, 0, &n));
+  ck_assert(!kiln__image_ptx_params(text, sizeof text - 1, "in_a_comment", NULL,
+                                    0, &n));
+  ck_assert(!kiln__image_ptx_params(text, sizeof text - 1, "", NULL, 0, &n));
+  ck_assert(!kiln__image_ptx_params("", 0, "plain", NULL, 0, &n));
+  ck_assert(
+      !kiln__image_ptx_params("\177ELF\0\0.entry ", 13, "x", NULL, 0, &n));
 }
 END_TEST
 
@@ -102,12 +106,12 @@ START_TEST(every_truncation_stays_inside)
   for (size_t size = 0; size < sizeof text - 1; size++) {
     char *ptx = exact(size);
     uint32_t sizes[4];
-    kiln__ptx_entry e;
+    kiln__image_ptx_entry e;
     size_t at = 0, n, rounds = 0;
 
-    while (kiln__ptx_next(ptx, size, &at, &e))
+    while (kiln__image_ptx_next(ptx, size, &at, &e))
       ck_assert_uint_lt(rounds++, 6);
-    kiln__ptx_params(ptx, size, "bare", sizes, 4, &n);
+    kiln__image_ptx_params(ptx, size, "bare", sizes, 4, &n);
     free(ptx);
   }
 }
