@@ -45,20 +45,28 @@ typedef struct cpu_case {
   uint8_t d, d2, a, b, c, e;
   uint8_t vec, n_vec; /* bytes of each, and how many */
   bool vec_written;
-  uint8_t vec_sinks; /* bit k: vec[k] is `_` */
-  cpu_same *same;    /* NULL: to the bit */
+  uint8_t vec_sinks;   /* bit k: vec[k] is `_` */
+  bool vec_is_operand; /* ld and the like without .v2: insn.vec is d, or the
+                          last source */
+  cpu_same *same;      /* NULL: to the bit */
   /* Called on the warp before each run: memory, local_at, grid, ...; may be
    * NULL. */
   void (*prepare)(kiln__warp *w, void *user);
   void *user;
 } cpu_case;
 
+/* The k-th of all opcodes that a row's pattern matches, as "row opcode", and how
+ * many there are. Rows that code/ makes itself have one: their text. */
+size_t cpu_row_opcode(kiln__op op, size_t k, char *buf, size_t size);
+
 /* The builds of exec/ that run here; at least one. */
 extern const kiln__isa *cpu_isas[3];
 unsigned cpu_isas_find(void); /* fills cpu_isas, returns how many */
 
 /* Find the row that `opcode` matches and set the instruction's fields and the
- * shape. Fails the test if no row matches, unless the second form is used. */
+ * shape. Fails the test if no row matches, unless the second form is used.
+ * Where several rows match, "mov_pack mov.b32" names one. Operands that may be
+ * left out are there; set their bytes to 0 to leave them out. */
 void cpu_case_init(cpu_case *c, const char *opcode);
 bool cpu_case_find(cpu_case *c, const char *opcode);
 

@@ -1,0 +1,237 @@
+/* cpu_reference.c -- see cpu_reference.h. */
+#include "cpu_reference.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(LDBL_MANT_DIG >= 64, "references need 64 significant bits");
+
+ref_opcode ref_op;
+
+void ref_parse(const char *opcode)
+{
+  const char *const blank = strchr(opcode, ' ');
+  const char *at = blank != NULL ? blank + 1 : opcode;
+
+  memset(&ref_op, 0, sizeof ref_op);
+  while (*at != 0) {
+    size_t n = strcspn(at, ".");
+
+    ck_assert_uint_lt(ref_op.n, 10);
+    ck_assert_uint_lt(n, sizeof ref_op.part[0]);
+    memcpy(ref_op.part[ref_op.n++], at, n);
+    at += n + (at[n] == '.');
+  }
+}
+
+bool ref_is(const char *mnemonic)
+{
+  return strcmp(ref_op.part[0], mnemonic) == 0;
+}
+
+bool ref_has(const char *modifier)
+{
+  for (unsigned i = 1; i < ref_op.n; i++) {
+    if (strcmp(ref_op.part[i], modifier) == 0)
+      return true;
+  }
+  return false;
+}
+
+const char *ref_last(unsigned k)
+{
+  ck_assert_uint_lt(k, ref_op.n);
+  return ref_op.part[ref_op.n - 1 - k];
+}
+
+/* ---- Types ----------------------------------------------------------------- */
+
+unsigned ref_bits(const char *type)
+{
+  const size_t n = strlen(type);
+
+  if (strcmp(type, "pred") == 0)
+    return 1;
+  if (n > 2 && strcmp(type + n - 2, "x2") == 0)
+    return strstr(type, "16") != NULL ? 32 : 16;
+  if (strcmp(type, "tf32") == 0)
+    return 32;
+  if (strcmp(type, "e4m3") == 0 || strcmp(type, "e5m2") == 0)
+    return 8;
+  while (*type != 0 && (*type < '0' || *type > '9'))
+    type++;
+  return (unsigned)atoi(type);
+}
+
+bool ref_is_signed(const char *type)
+{
+  return type[0] == 's';
+}
+
+bool ref_is_float(const char *type)
+{
+  return ref_format_of(type) != NULL;
+}
+
+kiln__ptx_type ref_type(const char *type)
+{
+#define TYPE(name, text, bytes)                                                \
+  if (strcmp(type, text) == 0)                                                 \
+    return KILN__##name;
+  KILN__PTX_TYPES(TYPE)
+#undef TYPE
+  return ref_bits(type) == 16 ? KILN__B16 : KILN__B32;
+}
+
+ref_int ref_value(const char *type, uint64_t raw)
+{
+  const unsigned bits = ref_bits(type);
+  ref_int value = 0;
+
+  for (unsigned i = 0; i < bits; i++) {
+    if ((raw >> i & 1) != 0)
+      value += ref_is_signed(type) && i == bits - 1 ? -((ref_int)1 << i)
+                                                    : (ref_int)1 << i;
+  }
+  return value;
+}
+
+uint64_t ref_cut(const char *type, ref_int value)
+{
+  return (uint64_t)((ref_uint)value % ((ref_uint)1 << ref_bits(type)));
+}
+
+/* ---- Floating point ---------------------------------------------------------- */
+
+static const ref_format formats[] = {
+    {"f16", 5, 10, 0, 0x7bff, 0x7c00, 0x7fff},
+    {"bf16", 8, 7, 0, 0x7f7f, 0x7f80, 0x7fff},
+    {"f32", 8, 23, 0, 0x7f7fffff, 0x7f800000, 0x7fffffff},
+    {"f64", 11, 52, 0, 0x7fefffffffffffff, 0x7ff0000000000000,
+     0xfff8000000000000},
+    {"tf32", 8, 10, 13, 0x3fbff, 0x3fc00, 0x3ffff},
+    {"e4m3", 4, 3, 0, 0x7e, 0, 0x7f},
+    {"e5m2", 5, 2, 0, 0x7b, 0x7c, 0x7f},
+};
+
+const ref_format *ref_format_of(const char *type)
+{
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    if (strcmp(formats[i].name, type) == 0)
+      return &formats[i];
+  }
+  return NULL;
+}
+
+/* The magnitude that an encoding without sign stands for, infinity's own
+ * counted as the number that would follow the largest. */
+static long double magnitude(const ref_format *f, uint64_t encoded)
+{
+  const int bias = (1 << (f->exponent_bits - 1)) - 1;
+  const int exponent = (int)(encoded >> f->fraction_bits);
+  const uint64_t fraction = encoded & ((UINT64_C(1) << f->fraction_bits) - 1);
+
+  if (exponent == 0)
+    return ldexpl((long double)fraction, 1 - bias - f->fraction_bits);
+  return ldexpl((long double)(fraction | UINT64_C(1) << f->fraction_bits),
+                exponent - bias - f->fraction_bits);
+}
+
+long double ref_decode(const char *type, uint64_t raw, bool ftz)
+{
+  const ref_format *const f = ref_format_of(type);
+  const unsigned sign_at = (unsigned)(f->exponent_bits + f->fraction_bits);
+  const uint64_t value = raw >> f->shift;
+  const bool negative = (value >> sign_at & 1) != 0;
+  const uint64_t encoded = value & ((UINT64_C(1) << sign_at) - 1);
+  long double r;
+
+  if (f->infinity != 0 && encoded == f->infinity)
+    r = INFINITY;
+  else if (encoded > f->largest)
+    return NAN;
+  else if (ftz && encoded >> f->fraction_bits == 0)
+    r = 0;
+  else
+    r = magnitude(f, encoded);
+  return negative ? -r : r;
+}
+
+ref_round ref_rounding(void)
+{
+  static const struct {
+    const char *text;
+    ref_round round;
+  } all[] = {{"rna", REF_AWAY}, {"rz", REF_ZERO},  {"rzi", REF_ZERO},
+             {"rm", REF_DOWN},  {"rmi", REF_DOWN}, {"rp", REF_UP},
+             {"rpi", REF_UP}};
+
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    if (ref_has(all[i].text))
+      return all[i].round;
+  }
+  return REF_NEAREST;
+}
+
+/* Largest encoding whose magnitude is at most `value`. */
+static uint64_t below(const ref_format *f, long double value)
+{
+  uint64_t low = 0, high = f->largest;
+
+  while (low < high) {
+    const uint64_t middle = low + (high - low + 1) / 2;
+
+    if (magnitude(f, middle) <= value)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+static bool takes_upper(ref_round round, bool negative, uint64_t lower,
+                        long double value, long double middle)
+{
+  switch (round) {
+  case REF_NEAREST:
+    return value > middle || (value == middle && lower % 2 == 1);
+  case REF_AWAY:
+    return value >= middle;
+  case REF_DOWN:
+    return negative;
+  case REF_UP:
+    return !negative;
+  default:
+    return false;
+  }
+}
+
+uint64_t ref_encode(const char *type, long double value, ref_round round,
+                    bool finite)
+{
+  const ref_format *const f = ref_format_of(type);
+  const uint64_t sign =
+      signbit(value) ? UINT64_C(1) << (f->exponent_bits + f->fraction_bits) : 0;
+  const long double size = fabsl(value);
+  uint64_t encoded;
+
+  if (isnan(value))
+    return f->nan << f->shift;
+  if (isinf(value)) {
+    encoded = finite ? f->largest : f->infinity;
+  } else {
+    encoded = below(f, size);
+    if (magnitude(f, encoded) != size) {
+      const long double middle =
+          (magnitude(f, encoded) + magnitude(f, encoded + 1)) / 2;
+
+      encoded += takes_upper(round, sign != 0, encoded, size, middle);
+    }
+    if (encoded > f->largest)
+      encoded = finite ? f->largest : f->infinity;
+  }
+  return (encoded | sign) << f->shift;
+}
