@@ -1,0 +1,101 @@
+/* access_matrix.c -- ldmatrix, stmatrix, movmatrix: 8x8 matrices of 16-bit
+ * elements, spread over a warp.
+ *
+ * Lane l holds, of each matrix, row l / 4, columns 2 (l % 4) and the next, the
+ * lower one in the low half; transposed: column l / 4, rows 2 (l % 4) and the
+ * next. Lanes 8 m to 8 m + 7 give the addresses of matrix m's rows. */
+#include "access.h"
+
+enum { SIDE = 8, ROW_BYTES = 2 * SIDE };
+
+/* Rows' bytes of the matrices whose addresses the lanes give. */
+static bool reach_rows(kiln__warp *w, const kiln__insn *in, unsigned n,
+                       kiln__access access, kiln__reach *r)
+{
+  const uint32_t mask = w->mask;
+  bool ok;
+
+  /* The other lanes' addresses are not looked at. */
+  w->mask = n == 4 ? mask : mask & ((UINT32_C(1) << (SIDE * n)) - 1);
+  ok = w->mask == 0 || kiln__reach_a(w, in, (kiln__space)in->space, ROW_BYTES,
+                                     access, KILN__COUNT_MEMORY, r);
+  w->mask = mask;
+  return ok;
+}
+
+/* Element `half` of what a lane holds. */
+static void place(unsigned lane, unsigned half, bool transposed, unsigned *row,
+                  unsigned *column)
+{
+  const unsigned major = lane / 4, minor = 2 * (lane % 4) + half;
+
+  *row = transposed ? minor : major;
+  *column = transposed ? major : minor;
+}
+
+KILN__HANDLER(ldmatrix)
+{
+  const unsigned n = in->n_vec > 1 ? in->n_vec : 1;
+  kiln__reach r;
+
+  if (!reach_rows(w, in, n, KILN__ACCESS_READ, &r))
+    return;
+  for (unsigned m = 0; m < n; m++) {
+    const int32_t slot = in->n_vec > 0 ? in->vec[m] : in->d;
+
+    for (unsigned i = 0; i < KILN__WARP && slot >= 0; i++) {
+      uint16_t half[2] = {0, 0};
+
+      for (unsigned h = 0; h < 2; h++) {
+        unsigned row, column;
+
+        place(i, h, in->sub != 0, &row, &column);
+        if ((w->mask >> (m * SIDE + row) & 1) != 0)
+          memcpy(&half[h], (const void *)(r.host[m * SIDE + row] + 2 * column),
+                 2);
+      }
+      if ((w->mask >> i & 1) != 0)
+        KILN__SLOT(uint32_t, slot)[i] = half[0] | (uint32_t)half[1] << 16;
+    }
+  }
+}
+
+KILN__HANDLER(stmatrix)
+{
+  const unsigned n = in->n_vec > 1 ? in->n_vec : 1;
+  kiln__reach r;
+
+  if (!reach_rows(w, in, n, KILN__ACCESS_WRITE, &r))
+    return;
+  for (unsigned m = 0; m < n; m++) {
+    const int32_t slot = in->n_vec > 0 ? in->vec[m] : in->b;
+
+    for (uint32_t left = w->mask; left != 0; left &= left - 1) {
+      const unsigned i = (unsigned)__builtin_ctz(left);
+      const uint32_t both = KILN__SLOT(const uint32_t, slot)[i];
+
+      for (unsigned h = 0; h < 2; h++) {
+        const uint16_t half = (uint16_t)(both >> (16 * h));
+        unsigned row, column;
+
+        place(i, h, in->sub != 0, &row, &column);
+        if ((w->mask >> (m * SIDE + row) & 1) != 0)
+          memcpy((void *)(r.host[m * SIDE + row] + 2 * column), &half, 2);
+      }
+    }
+  }
+}
+
+KILN__HANDLER(movmatrix)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  uint16_t matrix[SIDE][SIDE];
+
+  for (unsigned i = 0; i < KILN__WARP; i++) {
+    matrix[i / 4][2 * (i % 4)] = (uint16_t)A[i];
+    matrix[i / 4][2 * (i % 4) + 1] = (uint16_t)(A[i] >> 16);
+  }
+  KILN__ACTIVE_LANES(uint32_t,
+                     matrix[2 * (i % 4)][i / 4] |
+                         (uint32_t)matrix[2 * (i % 4) + 1][i / 4] << 16);
+}

@@ -1,0 +1,154 @@
+/* address.c -- questions about addresses, fences, and hints that do nothing. */
+#include "access.h"
+
+/* ---- State spaces ------------------------------------------------------------- */
+
+static bool is_in(const kiln__warp *w, const kiln__insn *in, uint64_t address)
+{
+  const uint64_t offset = address - KILN__WINDOW_SHARED;
+  const uint64_t rank = offset >> KILN__CLUSTER_SHIFT;
+  const kiln__space space = KILN__ISA_NAME(space_of)(w, address);
+
+  if (in->space != KILN__SPACE_SHARED || space != KILN__SPACE_SHARED)
+    return in->space == KILN__SPACE_SHARED_CLUSTER
+               ? space == KILN__SPACE_SHARED
+               : space == (kiln__space)in->space;
+  return rank == 0 || rank == w->block->cluster_rank + UINT64_C(1);
+}
+
+KILN__HANDLER(isspacep)
+{
+  uint64_t at[KILN__WARP];
+
+  kiln__addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0, 0, at);
+  KILN__ACTIVE_LANES(uint32_t, is_in(w, in, at[i]) ? UINT32_MAX : 0);
+}
+
+KILN__HANDLER(isspacep_const)
+{
+  KILN__ISA_NAME(op_isspacep)(w, in);
+}
+
+KILN__HANDLER(isspacep_param)
+{
+  KILN__ISA_NAME(op_isspacep)(w, in);
+}
+
+KILN__HANDLER(isspacep_cluster)
+{
+  KILN__ISA_NAME(op_isspacep)(w, in);
+}
+
+/* ---- Clusters ------------------------------------------------------------------- */
+
+#define WITHIN ((UINT32_C(1) << KILN__CLUSTER_SHIFT) - 1)
+
+/* Offset in shared memory of this or another block -> of block `rank`. */
+static uint32_t mapped(uint32_t offset, uint32_t rank)
+{
+  return (offset & WITHIN) | (rank + 1) << KILN__CLUSTER_SHIFT;
+}
+
+static uint32_t rank_of(const kiln__warp *w, uint32_t offset)
+{
+  const uint32_t rank = offset >> KILN__CLUSTER_SHIFT;
+
+  return rank == 0 ? w->block->cluster_rank : rank - 1;
+}
+
+KILN__HANDLER(mapa_u32)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+
+  KILN__LANES(uint32_t, mapped(A[i], B[i]));
+}
+
+KILN__HANDLER(mapa_u64)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+
+  KILN__LANES(uint64_t, mapped((uint32_t)A[i], B[i]));
+}
+
+KILN__HANDLER(mapa_generic)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+
+  KILN__LANES(uint64_t,
+              KILN__WINDOW_SHARED +
+                  mapped((uint32_t)(A[i] - KILN__WINDOW_SHARED), B[i]));
+}
+
+KILN__HANDLER(getctarank_u32)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+
+  KILN__LANES(uint32_t, rank_of(w, A[i]));
+}
+
+KILN__HANDLER(getctarank_u64)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+
+  KILN__LANES(uint32_t, rank_of(w, (uint32_t)A[i]));
+}
+
+KILN__HANDLER(getctarank_generic)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+
+  KILN__LANES(uint32_t, rank_of(w, (uint32_t)(A[i] - KILN__WINDOW_SHARED)));
+}
+
+/* ---- Fences ---------------------------------------------------------------------- */
+
+/* Blocks may run on several host threads; within a block it is for the checks
+ * only. */
+static void fence(kiln__warp *w, const kiln__insn *in)
+{
+  if (in->scope != KILN__SCOPE_CTA)
+    atomic_thread_fence(memory_order_seq_cst);
+  if (w->watched)
+    kiln__watch_fence(w, in);
+}
+
+#define FENCE(name)                                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    fence(w, in);                                                              \
+  }
+FENCE(membar)
+FENCE(membar_proxy)
+FENCE(fence)
+FENCE(fence_acquire)
+FENCE(fence_alias)
+FENCE(fence_async)
+FENCE(fence_init)
+FENCE(fence_restrict)
+FENCE(fence_async_restrict)
+
+/* ---- Hints ------------------------------------------------------------------------ */
+
+#define NOTHING(name)                                                          \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    (void)w;                                                                   \
+    (void)in;                                                                  \
+  }
+NOTHING(prefetch)
+NOTHING(prefetch_evict)
+NOTHING(prefetchu)
+NOTHING(discard)
+NOTHING(applypriority)
+
+#define POLICY(name)                                                           \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    KILN__LANES(uint64_t, 0);                                                  \
+  }
+POLICY(createpolicy)
+POLICY(createpolicy_range)
+POLICY(createpolicy_cvt)

@@ -1,0 +1,166 @@
+/* async.c -- cp.async: copies from global to shared memory that take place when
+ * they are waited for. */
+#include "async.h"
+
+#include "../memory/copies.h"
+
+/* Bytes of lane i that are read: all, `c` of them, or, with a predicate that
+ * says so, none. */
+static uint32_t bytes_read(const kiln__warp *w, const kiln__insn *in,
+                           bool ignores, int i)
+{
+  const uint32_t bytes = in->bytes;
+  uint32_t c;
+
+  if (in->c < 0)
+    return bytes;
+  c = KILN__SLOT(const uint32_t, in->c)[i];
+  if (ignores)
+    return (c != 0) != ((in->flags & KILN__NEGATE_B) != 0) ? 0 : bytes;
+  return c < bytes ? c : bytes;
+}
+
+/* The destination is written later: the checks hear of it then. */
+static bool reach_destination(kiln__warp *w, const kiln__insn *in,
+                              kiln__reach *to)
+{
+  const bool watched = w->watched;
+  bool ok;
+
+  w->watched = false;
+  ok = KILN__ISA_NAME(reach_at)(
+      w, in, KILN__SPACE_SHARED, in->a, (in->flags & KILN__WIDE_A) != 0,
+      (uint64_t)in->imm, in->bytes, KILN__ACCESS_WRITE, KILN__COUNT_NONE, to);
+  w->watched = watched;
+  return ok;
+}
+
+/* Whole elements as any load; of the others only what is read has to be there.
+ * Where nothing is read the address may be anything. */
+static bool reach_source(kiln__warp *w, const kiln__insn *in,
+                         kiln__async_copy *c)
+{
+  const uint32_t mask = w->mask;
+  uint32_t whole = 0, part = 0;
+  kiln__reach from;
+  bool ok = true;
+
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int i = __builtin_ctz(m);
+
+    whole |= (uint32_t)(c->size[i] == in->bytes) << i;
+    part |= (uint32_t)(c->size[i] != in->bytes && c->size[i] != 0) << i;
+  }
+  w->mask = whole;
+  if (whole != 0)
+    ok = KILN__ISA_NAME(reach_at)(w, in, KILN__SPACE_GLOBAL, in->b,
+                                  (in->flags & KILN__WIDE_B) != 0,
+                                  (uint64_t)in->imm2, in->bytes,
+                                  KILN__ACCESS_READ, KILN__COUNT_MEMORY, &from);
+  w->mask = mask;
+  for (; ok && whole != 0; whole &= whole - 1)
+    c->from[__builtin_ctz(whole)] =
+        (const uint8_t *)from.host[__builtin_ctz(whole)];
+
+  kiln__addresses(w, in->b, (in->flags & KILN__WIDE_B) != 0, (uint64_t)in->imm2,
+                  from.address);
+  for (; ok && part != 0; part &= part - 1) {
+    const int i = __builtin_ctz(part);
+    const uint64_t at = from.address[i];
+    const kiln__range *r = kiln__range_of(w, at, c->size[i]);
+
+    ok = r != NULL && at % in->bytes == 0;
+    if (ok)
+      c->from[i] = r->host + (at - r->first);
+    else
+      kiln__fault(w, in,
+                  r == NULL ? KILN__FAULT_ADDRESS : KILN__FAULT_MISALIGNED, i,
+                  at, c->size[i]);
+  }
+  return ok;
+}
+
+static void copy(kiln__warp *w, const kiln__insn *in, bool ignores)
+{
+  kiln__async_copy c = {.mask = w->mask, .bytes = in->bytes, .insn = in};
+  kiln__reach to;
+
+  for (int i = 0; i < KILN__WARP; i++)
+    c.size[i] = (uint8_t)bytes_read(w, in, ignores, i);
+  if (!reach_destination(w, in, &to) || !reach_source(w, in, &c))
+    return;
+  for (int i = 0; i < KILN__WARP; i++) {
+    c.to[i] = (uint8_t *)to.host[i];
+    c.address[i] = to.address[i];
+  }
+  if (w->copies == NULL)
+    w->copies = kiln__copies_create(&w->grid->alloc);
+  if (w->copies == NULL || !kiln__copies_add(w->copies, &c))
+    kiln__fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
+}
+
+/* ---- Waiting ----------------------------------------------------------------- */
+
+static void tell(void *user, const kiln__async_copy *copy, uint32_t lanes)
+{
+  kiln__warp *w = user;
+
+  kiln__watch_access(w, copy->insn, KILN__SPACE_SHARED, copy->address, lanes,
+                     copy->bytes, KILN__ACCESS_WRITE);
+}
+
+void KILN__ISA_NAME(copies_wait)(kiln__warp *w, uint64_t keep, bool all)
+{
+  if (w->copies != NULL)
+    kiln__copies_wait(w->copies, w->mask, keep, all, w->watched ? tell : NULL,
+                      w);
+}
+
+KILN__HANDLER(cp_async_commit)
+{
+  (void)in;
+  if (w->copies != NULL)
+    kiln__copies_commit(w->copies, w->mask);
+}
+
+KILN__HANDLER(cp_async_wait)
+{
+  KILN__ISA_NAME(copies_wait)(w, (uint64_t)in->imm, false);
+}
+
+KILN__HANDLER(cp_async_wait_all)
+{
+  (void)in;
+  KILN__ISA_NAME(copies_wait)(w, 0, true);
+}
+
+/* ---- Asking -------------------------------------------------------------------- */
+
+#define COPIES(name)                                                           \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    copy(w, in, false);                                                        \
+  }                                                                            \
+  KILN__HANDLER(name##_size)                                                   \
+  {                                                                            \
+    copy(w, in, false);                                                        \
+  }                                                                            \
+  KILN__HANDLER(name##_ignore)                                                 \
+  {                                                                            \
+    copy(w, in, true);                                                         \
+  }                                                                            \
+  KILN__HANDLER(name##_hint)                                                   \
+  {                                                                            \
+    copy(w, in, false);                                                        \
+  }                                                                            \
+  KILN__HANDLER(name##_size_hint)                                              \
+  {                                                                            \
+    copy(w, in, false);                                                        \
+  }                                                                            \
+  KILN__HANDLER(name##_ignore_hint)                                            \
+  {                                                                            \
+    copy(w, in, true);                                                         \
+  }
+
+COPIES(cp_async_ca)
+COPIES(cp_async_cg)

@@ -1,0 +1,258 @@
+/* async_barrier.c -- mbarrier: a 64-bit word in shared memory that counts
+ * arrivals and bytes.
+ *
+ * From bit 0: arrivals still missing in this phase (20 bits), arrivals that a
+ * phase takes (20), bytes that are expected and have not come (21, signed), the
+ * phase (3). A phase is over when nothing is missing of either. Another block of
+ * the cluster may arrive from another host thread: all changes are swaps. */
+#include "async.h"
+
+enum {
+  COUNT_BITS = 20,
+  BYTES_BITS = 21,
+  EXPECTED_AT = COUNT_BITS,
+  BYTES_AT = 2 * COUNT_BITS,
+  PHASE_AT = BYTES_AT + BYTES_BITS
+};
+
+#define COUNT_MAX ((UINT64_C(1) << COUNT_BITS) - 1)
+#define BYTES_MAX ((UINT64_C(1) << BYTES_BITS) - 1)
+
+static uint64_t make(uint64_t missing, uint64_t expected, uint64_t bytes,
+                     uint64_t phase)
+{
+  return (missing & COUNT_MAX) | (expected & COUNT_MAX) << EXPECTED_AT |
+         (bytes & BYTES_MAX) << BYTES_AT | phase << PHASE_AT;
+}
+
+static uint64_t missing_of(uint64_t word)
+{
+  return word & COUNT_MAX;
+}
+
+static uint64_t expected_of(uint64_t word)
+{
+  return word >> EXPECTED_AT & COUNT_MAX;
+}
+
+static uint64_t bytes_of(uint64_t word)
+{
+  return word >> BYTES_AT & BYTES_MAX;
+}
+
+static uint64_t phase_of(uint64_t word)
+{
+  return word >> PHASE_AT;
+}
+
+typedef struct change {
+  uint32_t arrive; /* this many */
+  uint32_t drop;   /* and this many never again */
+  uint32_t expect; /* bytes more */
+  uint32_t come;   /* bytes fewer */
+} change;
+
+static uint64_t changed(uint64_t word, const change *c)
+{
+  uint64_t missing = missing_of(word) - c->arrive;
+  uint64_t expected = expected_of(word) - c->drop;
+  const uint64_t bytes = (bytes_of(word) + c->expect - c->come) & BYTES_MAX;
+  uint64_t phase = phase_of(word);
+
+  missing &= COUNT_MAX;
+  expected &= COUNT_MAX;
+  if (missing == 0 && bytes == 0 && (c->arrive != 0 || c->come != 0)) {
+    missing = expected;
+    phase = (phase + 1) & 7;
+  }
+  return make(missing, expected, bytes, phase);
+}
+
+/* The word before. */
+static uint64_t update(uintptr_t at, const change *c)
+{
+  uint64_t old = __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
+
+  while (!__atomic_compare_exchange_n((uint64_t *)at, &old, changed(old, c),
+                                      false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_RELAXED))
+    ;
+  return old;
+}
+
+/* Shared memory only, whatever the address says. */
+static bool reach(kiln__warp *w, const kiln__insn *in, kiln__reach *r)
+{
+  const kiln__space space = in->space == KILN__SPACE_GENERIC
+                                ? KILN__SPACE_GENERIC
+                                : KILN__SPACE_SHARED;
+
+  if (!kiln__reach_a(w, in, space, 8, KILN__ACCESS_ATOMIC, KILN__COUNT_ATOMIC,
+                     r))
+    return false;
+  for (uint32_t m = w->mask; m != 0 && space == KILN__SPACE_GENERIC;
+       m &= m - 1) {
+    const int i = __builtin_ctz(m);
+
+    if (!kiln__in_space(r->address[i], KILN__WINDOW_SHARED)) {
+      kiln__fault(w, in, KILN__FAULT_SPACE, i, r->address[i], 8);
+      return false;
+    }
+  }
+  return true;
+}
+
+static uint32_t count_of(const kiln__warp *w, const kiln__insn *in, unsigned i)
+{
+  return in->b < 0 ? 1 : KILN__SLOT(const uint32_t, in->b)[i];
+}
+
+static void change_each(kiln__warp *w, const kiln__insn *in,
+                        change (*of)(uint32_t count), bool returns)
+{
+  const unsigned order = kiln__lane_order(w, in);
+  kiln__reach r;
+
+  if (!reach(w, in, &r))
+    return;
+  for (unsigned j = 0; j < KILN__WARP; j++) {
+    const unsigned i = j ^ order;
+    change c;
+    uint64_t old;
+
+    if ((w->mask >> i & 1) == 0)
+      continue;
+    c = of(count_of(w, in, i));
+    old = update(r.host[i], &c);
+    if (returns && in->d >= 0)
+      KILN__SLOT(uint64_t, in->d)[i] = old;
+  }
+}
+
+/* ---- Life ---------------------------------------------------------------------- */
+
+KILN__HANDLER(mbarrier_init)
+{
+  kiln__reach r;
+
+  if (!reach(w, in, &r))
+    return;
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const unsigned i = (unsigned)__builtin_ctz(m);
+    const uint32_t count = count_of(w, in, i);
+
+    __atomic_store_n((uint64_t *)r.host[i], make(count, count, 0, 0),
+                     __ATOMIC_RELEASE);
+  }
+}
+
+KILN__HANDLER(mbarrier_inval)
+{
+  kiln__reach r;
+
+  (void)reach(w, in, &r);
+}
+
+/* ---- Arriving ------------------------------------------------------------------- */
+
+static change arrive(uint32_t count)
+{
+  return (change){.arrive = count};
+}
+
+static change arrive_drop(uint32_t count)
+{
+  return (change){.arrive = count, .drop = count};
+}
+
+static change arrive_expect(uint32_t bytes)
+{
+  return (change){.arrive = 1, .expect = bytes};
+}
+
+static change arrive_drop_expect(uint32_t bytes)
+{
+  return (change){.arrive = 1, .drop = 1, .expect = bytes};
+}
+
+static change expect(uint32_t bytes)
+{
+  return (change){.expect = bytes};
+}
+
+static change come(uint32_t bytes)
+{
+  return (change){.come = bytes};
+}
+
+#define CHANGE(name, of, returns)                                              \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    change_each(w, in, of, returns);                                           \
+  }
+CHANGE(mbarrier_expect_tx, expect, false)
+CHANGE(mbarrier_complete_tx, come, false)
+CHANGE(mbarrier_arrive, arrive, true)
+CHANGE(mbarrier_arrive_sem, arrive, true)
+CHANGE(mbarrier_arrive_no_complete, arrive, true)
+CHANGE(mbarrier_arrive_no_complete_sem, arrive, true)
+CHANGE(mbarrier_arrive_expect_tx, arrive_expect, true)
+CHANGE(mbarrier_arrive_drop, arrive_drop, true)
+CHANGE(mbarrier_arrive_drop_sem, arrive_drop, true)
+CHANGE(mbarrier_arrive_drop_no_complete, arrive_drop, true)
+CHANGE(mbarrier_arrive_drop_no_complete_sem, arrive_drop, true)
+CHANGE(mbarrier_arrive_drop_expect_tx, arrive_drop_expect, true)
+
+/* The copies are done here, so the arrival follows at once. Without .noinc one
+ * more arrival is expected first, which comes to nothing. */
+KILN__HANDLER(cp_async_arrive)
+{
+  kiln__reach r;
+
+  KILN__ISA_NAME(copies_wait)(w, 0, true);
+  if ((in->flags & KILN__NOINC) != 0)
+    change_each(w, in, arrive, false);
+  else
+    (void)reach(w, in, &r);
+}
+
+/* ---- Waiting --------------------------------------------------------------------- */
+
+static void test(kiln__warp *w, const kiln__insn *in, bool parity)
+{
+  kiln__reach r;
+
+  if (!reach(w, in, &r) || in->d < 0)
+    return;
+  for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+    const int i = __builtin_ctz(m);
+    const uint64_t word =
+        __atomic_load_n((const uint64_t *)r.host[i], __ATOMIC_ACQUIRE);
+    bool over;
+
+    if (parity)
+      over = (phase_of(word) & 1) != (KILN__SLOT(const uint32_t, in->b)[i] & 1);
+    else
+      over = phase_of(word) != phase_of(KILN__SLOT(const uint64_t, in->b)[i]);
+    KILN__SLOT(uint32_t, in->d)[i] = over ? UINT32_MAX : 0;
+  }
+}
+
+#define TEST(name, parity)                                                     \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    test(w, in, parity);                                                       \
+  }
+TEST(mbarrier_test_wait, false)
+TEST(mbarrier_test_wait_sem, false)
+TEST(mbarrier_try_wait, false)
+TEST(mbarrier_test_parity, true)
+TEST(mbarrier_test_parity_sem, true)
+TEST(mbarrier_try_parity, true)
+
+KILN__HANDLER(mbarrier_pending_count)
+{
+  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
+
+  KILN__LANES(uint32_t, missing_of(A[i]));
+}

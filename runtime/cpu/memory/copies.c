@@ -1,0 +1,130 @@
+/* copies.c -- a list of copies in the order in which they were asked for. */
+#include "copies.h"
+
+#include <string.h>
+
+typedef struct pending {
+  struct pending *next;
+  kiln__async_copy copy;
+  uint64_t group[KILN__COPY_LANES]; /* each lane's own number */
+} pending;
+
+struct kiln__copies {
+  kiln_allocator alloc;
+  pending *first, **end;
+  pending *spare;                   /* used before */
+  uint64_t group[KILN__COPY_LANES]; /* not committed yet */
+};
+
+kiln__copies *kiln__copies_create(const kiln_allocator *a)
+{
+  kiln__copies *c = kiln__calloc(a, 1, sizeof *c);
+
+  if (c != NULL) {
+    c->alloc = *a;
+    c->end = &c->first;
+  }
+  return c;
+}
+
+static void list_free(kiln__copies *c, pending *p)
+{
+  while (p != NULL) {
+    pending *next = p->next;
+
+    kiln__free(&c->alloc, p);
+    p = next;
+  }
+}
+
+void kiln__copies_free(kiln__copies *copies)
+{
+  kiln_allocator a;
+
+  if (copies == NULL)
+    return;
+  list_free(copies, copies->first);
+  list_free(copies, copies->spare);
+  a = copies->alloc;
+  kiln__free(&a, copies);
+}
+
+bool kiln__copies_add(kiln__copies *copies, const kiln__async_copy *copy)
+{
+  pending *p = copies->spare;
+
+  if (p != NULL)
+    copies->spare = p->next;
+  else
+    p = kiln__alloc(&copies->alloc, sizeof *p);
+  if (p == NULL)
+    return false;
+  p->next = NULL;
+  p->copy = *copy;
+  memcpy(p->group, copies->group, sizeof p->group);
+  *copies->end = p;
+  copies->end = &p->next;
+  return true;
+}
+
+void kiln__copies_commit(kiln__copies *copies, uint32_t mask)
+{
+  for (; mask != 0; mask &= mask - 1)
+    copies->group[__builtin_ctz(mask)]++;
+}
+
+/* Lanes of `mask` that have to wait for p. */
+static uint32_t due(const kiln__copies *c, const pending *p, uint32_t mask,
+                    uint64_t keep, bool all)
+{
+  uint32_t lanes = 0;
+
+  for (uint32_t m = mask & p->copy.mask; m != 0; m &= m - 1) {
+    const int i = __builtin_ctz(m);
+    const bool is_due =
+        all || (p->group[i] < c->group[i] && c->group[i] - p->group[i] > keep);
+
+    lanes |= (uint32_t)is_due << i;
+  }
+  return lanes;
+}
+
+static void perform(const kiln__async_copy *copy, uint32_t lanes)
+{
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int i = __builtin_ctz(lanes);
+    const uint32_t size = copy->size[i];
+
+    memcpy(copy->to[i], copy->from[i], size);
+    memset(copy->to[i] + size, 0, copy->bytes - size);
+  }
+}
+
+void kiln__copies_wait(kiln__copies *copies, uint32_t mask, uint64_t keep,
+                       bool all,
+                       void (*before)(void *user, const kiln__async_copy *copy,
+                                      uint32_t lanes),
+                       void *user)
+{
+  pending **at = &copies->first;
+
+  while (*at != NULL) {
+    pending *p = *at;
+    const uint32_t lanes = due(copies, p, mask, keep, all);
+
+    if (lanes != 0) {
+      if (before != NULL)
+        before(user, &p->copy, lanes);
+      perform(&p->copy, lanes);
+      p->copy.mask &= ~lanes;
+    }
+    if (p->copy.mask != 0) {
+      at = &p->next;
+      continue;
+    }
+    *at = p->next;
+    p->next = copies->spare;
+    copies->spare = p;
+  }
+  copies->end = at;
+}
