@@ -71,6 +71,10 @@ typedef struct kiln_cpu_opts {
  */
 KILN_API kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts);
 
+/** Record of the calling thread's last failure here. The shared library kiln_cpu
+ * has a record of its own; linked statically it is that of kiln_last_error(). */
+KILN_API const kiln_error *kiln_cpu_last_error(void);
+
 /** Settings from text: "cpu", "cpu:9.0", "cpu:6.1,threads=2,seed=7,
  * check=mem+race,counters,budget=1000000,schedule=lock-step,devices=2".
  * @retval KILN_OK, KILN_EINVAL (says what it did not understand). */

@@ -78,6 +78,11 @@ kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts)
   return st;
 }
 
+const kiln_error *kiln_cpu_last_error(void)
+{
+  return kiln_last_error();
+}
+
 /* ---- Text ------------------------------------------------------------------------ */
 
 static const struct check_name {

@@ -1,0 +1,113 @@
+/* nvrtc.c -- stands in front of the real NVRTC where a program runs on the CPU
+ * device: where it asks for machine code it gets the PTX, which NVRTC keeps for
+ * real targets too. All else is the real library's.
+ *
+ * KILN_EXEC_NVRTC  ':'-separated paths of real libraries; the one with the name
+ *                  that this shim was loaded by is taken, else the first. */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INVALID_INPUT = 3, INTERNAL_ERROR = 11 };
+
+/* What the version script keeps visible. */
+#define EXPORT __attribute__((visibility("default")))
+
+static struct real {
+#define KILN__NVRTC_FN(name, params, args) int(*name) params; /* NOLINT */
+#include "nvrtc.def"
+#undef KILN__NVRTC_FN
+  const char *(*nvrtcGetErrorString)(int result);
+} real;
+
+static pthread_once_t opened = PTHREAD_ONCE_INIT;
+
+static void *open_path(const char *path, size_t n)
+{
+  char copy[4096];
+  int flags = RTLD_NOW | RTLD_LOCAL;
+
+  if (n == 0 || n >= sizeof copy)
+    return NULL;
+  memcpy(copy, path, n);
+  copy[n] = '\0';
+#if !defined(__SANITIZE_ADDRESS__) && defined(RTLD_DEEPBIND)
+  flags |= RTLD_DEEPBIND; /* its calls of its own functions stay its own */
+#endif
+  return dlmopen(LM_ID_BASE, copy, flags); /* not dlopen: see preload.c */
+}
+
+static int has_own_name(const char *path, size_t n)
+{
+  static const char own[] = "/" KILN__NVRTC_NAME;
+
+  return n >= sizeof own - 1 &&
+         memcmp(path + n - (sizeof own - 1), own, sizeof own - 1) == 0;
+}
+
+static void *open_listed(const char *list, int own_name)
+{
+  while (*list != '\0') {
+    const size_t n = strcspn(list, ":");
+    void *library = NULL;
+
+    if (!own_name || has_own_name(list, n))
+      library = open_path(list, n);
+    if (library != NULL)
+      return library;
+    list += n + (list[n] == ':');
+  }
+  return NULL;
+}
+
+static void open_real(void)
+{
+  const char *list = getenv("KILN_EXEC_NVRTC");
+  void *library = list == NULL ? NULL : open_listed(list, 1);
+
+  if (library == NULL && list != NULL)
+    library = open_listed(list, 0);
+  if (library == NULL)
+    return;
+#define KILN__NVRTC_FN(name, params, args)                                     \
+  *(void **)&real.name = dlsym(library, #name);
+#include "nvrtc.def"
+#undef KILN__NVRTC_FN
+  *(void **)&real.nvrtcGetErrorString = dlsym(library, "nvrtcGetErrorString");
+}
+
+static const struct real *the_real(void)
+{
+  pthread_once(&opened, open_real);
+  return &real;
+}
+
+#define KILN__NVRTC_FN(name, params, args)                                     \
+  EXPORT int name params;                                                      \
+  int name params                                                              \
+  {                                                                            \
+    return the_real()->name == NULL ? INTERNAL_ERROR : real.name args;         \
+  }
+#include "nvrtc.def"
+#undef KILN__NVRTC_FN
+
+EXPORT const char *nvrtcGetErrorString(int result);
+const char *nvrtcGetErrorString(int result)
+{
+  return the_real()->nvrtcGetErrorString == NULL
+             ? "NVRTC_ERROR_INTERNAL_ERROR: no NVRTC behind Kiln's"
+             : real.nvrtcGetErrorString(result);
+}
+
+EXPORT int nvrtcGetCUBINSize(void *program, size_t *size);
+int nvrtcGetCUBINSize(void *program, size_t *size)
+{
+  return nvrtcGetPTXSize(program, size);
+}
+
+EXPORT int nvrtcGetCUBIN(void *program, char *cubin);
+int nvrtcGetCUBIN(void *program, char *cubin)
+{
+  return cubin == NULL ? INVALID_INPUT : nvrtcGetPTX(program, cubin);
+}
