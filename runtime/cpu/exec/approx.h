@@ -68,7 +68,7 @@ static inline double kiln__sin_near(double r)
   p = p * z - 1.0 / 5040;
   p = p * z + 1.0 / 120;
   p = p * z - 1.0 / 6;
-  return r + r * (z * p);
+  return r * (1 + z * p); /* -0 stays */
 }
 
 static inline double kiln__cos_near(double r)

@@ -1,0 +1,205 @@
+/* cpu_float_test.c -- f32 and f64 handlers against arithmetic on integers. */
+#include "cpu_soft.h"
+
+#include <stdio.h>
+
+static const soft_row rows[] = {
+#define KILN__OP SOFT_ROW
+#include "cpu/code/ops/float.def"
+#undef KILN__OP
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+/* What the reference is asked for; a handler's name means nothing to it. */
+static char what[16];
+static const soft_format *narrow, *wide;
+static bool pairs, three;
+
+/* ---- References ------------------------------------------------------------- */
+
+static void arithmetic(const kiln__insn *in, cpu_lane *l)
+{
+  if (!pairs) {
+    l->d = soft_arithmetic(in, what, narrow, wide, l->a, l->b, l->c);
+    return;
+  }
+  l->d =
+      soft_arithmetic(in, what, wide, wide, (uint32_t)l->a, (uint32_t)l->b,
+                      (uint32_t)l->c) |
+      soft_arithmetic(in, what, wide, wide, l->a >> 32, l->b >> 32, l->c >> 32)
+          << 32;
+}
+
+static uint64_t source(const kiln__insn *in, uint64_t bits)
+{
+  return (in->flags & KILN__FTZ) != 0 ? soft_flush(wide, bits) : bits;
+}
+
+/* Of f32 no NaN keeps its bits, of f64 each does. */
+static void sign(const kiln__insn *in, cpu_lane *l)
+{
+  const uint64_t a = source(in, l->a);
+
+  if (strcmp(what, "copysign") == 0)
+    l->d = (l->b | soft_sign(wide)) ^ (soft_sign(wide) & ~l->a);
+  else if (soft_is_nan(wide, a))
+    l->d = wide == &soft_f32 ? wide->nan : a;
+  else if (strcmp(what, "neg") == 0)
+    l->d = a ^ soft_sign(wide);
+  else
+    l->d = a & (soft_sign(wide) - 1);
+}
+
+/* Less than, with a sign for zero; neither is NaN. */
+static bool less(uint64_t a, uint64_t b)
+{
+  const bool a_minus = (a & soft_sign(wide)) != 0;
+  const bool b_minus = (b & soft_sign(wide)) != 0;
+
+  if (a_minus != b_minus)
+    return a_minus;
+  return a_minus ? a > b : a < b;
+}
+
+static uint64_t choose(const kiln__insn *in, uint64_t a, uint64_t b)
+{
+  const bool a_nan = soft_is_nan(wide, a), b_nan = soft_is_nan(wide, b);
+
+  if ((a_nan && b_nan) || ((a_nan || b_nan) && (in->flags & KILN__NAN) != 0))
+    return wide->nan;
+  if (a_nan || b_nan)
+    return a_nan ? b : a;
+  return less(a, b) == (strcmp(what, "min") == 0) ? a : b;
+}
+
+static bool magnitudes;
+
+static void extreme(const kiln__insn *in, cpu_lane *l)
+{
+  const uint64_t keep = magnitudes ? soft_sign(wide) - 1 : UINT64_MAX;
+  const uint64_t a = source(in, l->a) & keep, b = source(in, l->b) & keep;
+  uint64_t d = choose(in, a, b);
+
+  if (three)
+    d = choose(in, d, source(in, l->c) & keep);
+  if ((in->flags & KILN__XORSIGN) != 0 && !soft_is_nan(wide, d))
+    d |= (l->a ^ l->b) & soft_sign(wide);
+  l->d = d;
+}
+
+static void kind(const kiln__insn *in, cpu_lane *l)
+{
+  const soft x = soft_from(wide, l->a);
+  const bool subnormal = soft_is_subnormal(wide, l->a);
+  const bool is[] = {false,
+                     x.kind == SOFT_FINITE,
+                     x.kind == SOFT_INFINITE,
+                     x.kind != SOFT_NAN,
+                     x.kind == SOFT_NAN,
+                     x.kind == SOFT_FINITE && !subnormal,
+                     subnormal};
+
+  if (in->sub == 0 || in->sub >= sizeof is / sizeof *is)
+    ck_abort_msg("testp of kind %d", in->sub);
+  l->d = is[in->sub];
+}
+
+/* ---- Every opcode of every row ------------------------------------------------ */
+
+static cpu_reference *reference_of(const char *opcode)
+{
+  static const struct {
+    const char *what;
+    cpu_reference *reference;
+  } list[] = {{"add", arithmetic}, {"sub", arithmetic},  {"mul", arithmetic},
+              {"fma", arithmetic}, {"mad", arithmetic},  {"div", arithmetic},
+              {"rcp", arithmetic}, {"sqrt", arithmetic}, {"neg", sign},
+              {"abs", sign},       {"copysign", sign},   {"min", extreme},
+              {"max", extreme},    {"testp", kind}};
+
+  if (strstr(opcode, ".approx") != NULL || strstr(opcode, ".full") != NULL)
+    return NULL; /* cpu_approx_test.c */
+  soft_mnemonic(opcode, what);
+  for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
+    if (strcmp(list[i].what, what) == 0)
+      return list[i].reference;
+  }
+  ck_abort_msg("%s has no reference", opcode);
+}
+
+static kiln__ptx_type type_of(const char *operand)
+{
+  return strcmp(operand, "f16") == 0    ? KILN__F16
+         : strcmp(operand, "bf16") == 0 ? KILN__BF16
+         : strcmp(operand, "f64") == 0  ? KILN__F64
+         : strcmp(operand, "b64") == 0  ? KILN__F32X2
+                                        : KILN__F32;
+}
+
+/* Types of the sources, from the row's operands. */
+static void types_of(const soft_row *row, const char *opcode,
+                     kiln__ptx_type types[3])
+{
+  char text[64];
+  char *save = NULL, *part;
+  int n = -1;
+
+  types[0] = types[1] = types[2] = KILN__NONE;
+  snprintf(text, sizeof text, "%s", row->operands);
+  for (part = strtok_r(text, " ", &save); part != NULL;
+       part = strtok_r(NULL, " ", &save), n++) {
+    if (n >= 0)
+      types[n] =
+          type_of(strcmp(part, "$1") == 0 ? strrchr(opcode, '.') + 1 : part);
+  }
+}
+
+static void run_opcode(const soft_row *row, const char *opcode)
+{
+  cpu_reference *const reference = reference_of(opcode);
+  const bool plain =
+      strchr(row->pattern, '(') == NULL ||
+      (strstr(opcode, ".r") == NULL && strstr(opcode, "tz") == NULL &&
+       strstr(opcode, ".sat") == NULL);
+  kiln__ptx_type types[3];
+  cpu_lane *lanes;
+  cpu_case c;
+  size_t n;
+
+  if (reference == NULL)
+    return;
+  types_of(row, opcode, types);
+  cpu_case_init(&c, opcode);
+  c.in.op = (uint16_t)row->op;
+  wide = types[0] == KILN__F64 ? &soft_f64 : &soft_f32;
+  narrow = types[0] == KILN__F32X2 ? &soft_f32 : soft_format_of(types[0]);
+  pairs = types[0] == KILN__F32X2;
+  magnitudes = strstr(opcode, ".abs") != NULL;
+  three = reference == extreme && types[2] != KILN__NONE;
+  if (three)
+    c.c = 4; /* the matcher took the form with two sources */
+  lanes = soft_lanes(types[0], types[1], types[2], plain ? 100000 : 6000, &n);
+  cpu_case_check(&c, lanes, n, reference);
+  free(lanes);
+}
+
+START_TEST(row_is_as_computed_with_integers)
+{
+  char opcode[96];
+
+  ck_assert_uint_gt(
+      soft_expand(&rows[_i], rows[_i].pattern, opcode, 0, run_opcode), 0);
+}
+END_TEST
+
+static Suite *make(void)
+{
+  Suite *s = suite_create("cpu_float");
+  TCase *t = tcase_create("rows");
+
+  tcase_add_loop_test(t, row_is_as_computed_with_integers, 0, N_ROWS);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make)

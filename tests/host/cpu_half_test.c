@@ -1,0 +1,271 @@
+/* cpu_half_test.c -- f16 and bf16 handlers against arithmetic on integers; what
+ * has one source for all its values. */
+#include "cpu_soft.h"
+
+#include "cpu/exec/half.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const soft_row rows[] = {
+#define KILN__OP SOFT_ROW
+#include "cpu/code/ops/half.def"
+#undef KILN__OP
+};
+enum { N_ROWS = sizeof rows / sizeof *rows };
+
+static char what[16];
+static const soft_format *format;
+static bool pairs;
+static double worst; /* of approximations, in units of their bound */
+
+/* ---- Of one half ---------------------------------------------------------------- */
+
+static uint64_t source(const kiln__insn *in, uint64_t bits)
+{
+  return (in->flags & KILN__FTZ) != 0 ? soft_flush(format, bits) : bits;
+}
+
+/* Of halves that are not NaN. */
+static double number(uint64_t bits)
+{
+  const soft x = soft_from(format, bits);
+  const double m =
+      x.kind == SOFT_INFINITE ? INFINITY : ldexp((double)(uint64_t)x.m, x.e);
+
+  return x.negative ? -m : m;
+}
+
+static uint64_t extreme(const kiln__insn *in, uint64_t a, uint64_t b)
+{
+  const bool xorsign = (in->flags & KILN__XORSIGN) != 0;
+  const uint64_t keep = xorsign ? 0x7fff : 0xffff;
+  const uint64_t x = source(in, a) & keep, y = source(in, b) & keep;
+  const bool x_nan = soft_is_nan(format, x), y_nan = soft_is_nan(format, y);
+  uint64_t d;
+
+  if ((x_nan && y_nan) || ((in->flags & KILN__NAN) != 0 && (x_nan || y_nan)))
+    return 0x7fff;
+  if (x_nan || y_nan)
+    d = x_nan ? y : x;
+  else if (number(x) == number(y)) /* zeros may differ in sign */
+    d = what[1] == 'i' ? x | y : x & y;
+  else
+    d = (number(x) < number(y)) == (what[1] == 'i') ? x : y;
+  return xorsign ? d | ((a ^ b) & 0x8000) : d;
+}
+
+static uint64_t of_one(const kiln__insn *in, uint64_t a, uint64_t b, uint64_t c)
+{
+  const bool nan = soft_is_nan(format, a);
+
+  if (strcmp(what, "neg") == 0)
+    return nan ? 0x7fff : source(in, a) ^ 0x8000;
+  if (strcmp(what, "abs") == 0)
+    return nan ? 0x7fff : source(in, a) & 0x7fff;
+  if (what[0] == 'm' && what[2] != 'l')
+    return extreme(in, a, b);
+  return soft_arithmetic(in, what, format, format, a, b, c);
+}
+
+static void reference(const kiln__insn *in, cpu_lane *l)
+{
+  l->d = of_one(in, l->a & 0xffff, l->b & 0xffff, l->c & 0xffff);
+  if (pairs)
+    l->d |= of_one(in, l->a >> 16, l->b >> 16, l->c >> 16) << 16;
+}
+
+/* ---- Approximations --------------------------------------------------------------- */
+
+/* In units of the bound: ex2 relative, tanh absolute, as the PTX manual has
+ * them. A result below the least normal one may be off by one. */
+static double error_of(uint64_t a, uint64_t got)
+{
+  const bool f16 = format == &soft_f16, ex2 = what[0] == 'e';
+  const double x = number(!f16 && ex2 ? soft_flush(format, a) : a);
+  const double exact = ex2 ? exp2(x) : tanh(x);
+  const double bound =
+      ex2 ? (f16 ? 0x1.12p-10 : 0x1p-7) * exact : (f16 ? 0x1.02p-11 : 0x1p-8);
+  const double least = ldexp(1, f16 ? -14 : -126);
+
+  if (exact >= ldexp(1, f16 ? 16 : 128))
+    return got == soft_infinity(format) ? 0 : INFINITY;
+  if (exact >= 0 && exact < least)
+    return fabs(number(got) - exact) <= (f16 ? 0x1p-24 : least) ? 0 : INFINITY;
+  return fabs(number(got) - exact) / bound;
+}
+
+static bool near_enough(uint64_t a, uint64_t got)
+{
+  double error;
+
+  if (soft_is_nan(format, a))
+    return got == 0x7fff;
+  if (soft_is_nan(format, got))
+    return false;
+  /* Zeros, infinities: exact, with tanh's sign. */
+  if ((a & 0x7fff) == 0 || (a & 0x7fff) == soft_infinity(format)) {
+    const uint64_t unit = (uint64_t)soft_bias(format) << format->fraction;
+
+    if (what[0] == 'e' && (a & 0x7fff) == 0)
+      return got == unit;
+    if (what[0] == 'e')
+      return got == (a < 0x8000 ? a : 0);
+    return got == ((a & 0x7fff) == 0 ? a : unit | (a & 0x8000));
+  }
+  error = error_of(a, got);
+  worst = error > worst ? error : worst;
+  return error <= 1;
+}
+
+static bool same(const kiln__insn *in, const cpu_lane *src, const cpu_lane *got,
+                 const cpu_lane *want)
+{
+  (void)in;
+  (void)want;
+  return near_enough(src->a & 0xffff, got->d & 0xffff) &&
+         (!pairs || near_enough(src->a >> 16, got->d >> 16));
+}
+
+static void never(const kiln__insn *in, cpu_lane *l)
+{
+  (void)in;
+  l->d = UINT64_MAX; /* `same` decides */
+}
+
+/* ---- Every opcode of every row ------------------------------------------------------ */
+
+static cpu_lane *all_halves(size_t *n)
+{
+  cpu_lane *lanes = calloc(65536, sizeof *lanes);
+
+  if (lanes == NULL)
+    ck_abort_msg("no memory");
+  for (uint64_t i = 0; i < 65536; i++) {
+    lanes[i].a = i | (i * 40503 & 0xffff) << 16;
+    lanes[i].d = i * 2654435761;
+  }
+  *n = 65536;
+  return lanes;
+}
+
+static void run_opcode(const soft_row *row, const char *opcode)
+{
+  const bool approximate = strstr(opcode, ".approx") != NULL;
+  const bool plain = strstr(opcode, "tz") == NULL &&
+                     strstr(opcode, ".sat") == NULL &&
+                     strstr(opcode, ".x") == NULL && opcode[1] != 'a';
+  const kiln__ptx_type type = strstr(opcode, ".bf16x2") != NULL  ? KILN__BF16X2
+                              : strstr(opcode, ".bf16") != NULL  ? KILN__BF16
+                              : strstr(opcode, ".f16x2") != NULL ? KILN__F16X2
+                                                                 : KILN__F16;
+  cpu_lane *lanes;
+  cpu_case c;
+  size_t n;
+
+  cpu_case_init(&c, opcode);
+  c.in.op = (uint16_t)row->op;
+  soft_mnemonic(opcode, what);
+  format = soft_format_of(type);
+  pairs = type == KILN__F16X2 || type == KILN__BF16X2;
+  lanes = c.b == 0 ? all_halves(&n)
+                   : soft_lanes(type, type, c.c != 0 ? type : KILN__NONE,
+                                plain ? 50000 : 6000, &n);
+  if (approximate)
+    c.same = same;
+  cpu_case_check(&c, lanes, n, approximate ? never : reference);
+  free(lanes);
+}
+
+START_TEST(row_is_as_computed_with_integers)
+{
+  char opcode[96];
+
+  ck_assert_uint_gt(
+      soft_expand(&rows[_i], rows[_i].pattern, opcode, 0, run_opcode), 0);
+  if (worst > 0)
+    printf("%s: %.3f of its bound\n", rows[_i].name, worst);
+}
+END_TEST
+
+/* ---- Conversions of half.h --------------------------------------------------------- */
+
+START_TEST(halves_widen_exactly)
+{
+  for (uint32_t h = 0; h < 65536; h++) {
+    for (int k = 0; k < 2; k++) {
+      const soft_format *f = k == 0 ? &soft_f16 : &soft_bf16;
+      const uint32_t got = kiln__bits_of_float(k == 0 ? kiln__float_of_f16(h)
+                                                      : kiln__float_of_bf16(h));
+
+      if (soft_is_nan(f, h)
+              ? !soft_is_nan(&soft_f32, got)
+              : got != soft_to(&soft_f32, soft_from(f, h), SOFT_N))
+        ck_abort_msg("%s %04x: got %08x", k == 0 ? "f16" : "bf16", h, got);
+    }
+  }
+}
+END_TEST
+
+static void check_narrow(double x, bool is_float)
+{
+  const soft s = soft_from(&soft_f64, kiln__bits_of_double(x));
+  const uint32_t f16 = (uint32_t)soft_to(&soft_f16, s, SOFT_N);
+  const uint32_t bf16 = (uint32_t)soft_to(&soft_bf16, s, SOFT_N);
+
+  if (kiln__f16_of_double(x) != f16)
+    ck_abort_msg("%a: f16 %04x, want %04x", x, kiln__f16_of_double(x), f16);
+  if (kiln__bf16_of_double(x) != bf16)
+    ck_abort_msg("%a: bf16 %04x, want %04x", x, kiln__bf16_of_double(x), bf16);
+  if (is_float && kiln__f16_of_float((float)x) != f16)
+    ck_abort_msg("%a: float to f16, want %04x", x, f16);
+  if (is_float && kiln__bf16_of_float((float)x) != bf16)
+    ck_abort_msg("%a: float to bf16, want %04x", x, bf16);
+}
+
+/* All halves, the values halfway between two, and those next to these. */
+START_TEST(narrowing_rounds_once)
+{
+  for (uint32_t h = 0; h < 65536; h++) {
+    for (int k = 0; k < 2; k++) {
+      const soft_format *f = k == 0 ? &soft_f16 : &soft_bf16;
+      const uint64_t next = h + 1;
+      double low, high;
+
+      format = f;
+      if ((h & 0x7fff) >= soft_infinity(f) - 1)
+        continue;
+      low = number(h);
+      high = number(next);
+      check_narrow(low, true);
+      check_narrow((low + high) / 2, true);
+      check_narrow(nextafter((low + high) / 2, INFINITY), false);
+      check_narrow(nextafter((low + high) / 2, -INFINITY), false);
+    }
+  }
+  for (int e = -300; e < 300; e++) {
+    check_narrow(ldexp(1, e), e >= -149 && e < 128);
+    check_narrow(-ldexp(0x1.fffffffffffffp+0, e), false);
+  }
+  check_narrow(INFINITY, true);
+  check_narrow(-INFINITY, true);
+  check_narrow(-0.0, true);
+  check_narrow(65520, true);
+  check_narrow(nextafter(65520, 0), false);
+  check_narrow(NAN, true);
+}
+END_TEST
+
+static Suite *make(void)
+{
+  Suite *s = suite_create("cpu_half");
+  TCase *t = tcase_create("rows");
+
+  tcase_add_loop_test(t, row_is_as_computed_with_integers, 0, N_ROWS);
+  tcase_add_test(t, halves_widen_exactly);
+  tcase_add_test(t, narrowing_rounds_once);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make)
