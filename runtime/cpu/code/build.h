@@ -13,7 +13,7 @@
 
 typedef enum kiln__shape {
   KILN__SHAPE_DEST,      /* =T */
-  KILN__SHAPE_DEST_PAIR, /* =T|P */
+  KILN__SHAPE_DEST_PAIR, /* =T|P, =T||P */
   KILN__SHAPE_SOURCE,    /* T */
   KILN__SHAPE_NUMBER,    /* #T */
   KILN__SHAPE_PREDICATE, /* !T */
@@ -47,6 +47,7 @@ typedef struct kiln__form {
   uint8_t slot;  /* 0: the next free; 1 to 4: a, b, c, e */
   uint8_t count; /* of =V4; 0: what the opcode says; {4|8|16}: 4 + 8 + 16 */
   bool optional, wider;
+  bool paired; /* |p must be there */
 } kiln__form;
 
 typedef struct kiln__row {
@@ -75,6 +76,8 @@ typedef struct kiln__matches {
   kiln__slice opcode;
   uint32_t hash;
   kiln__insn fields; /* what the modifiers set */
+  uint16_t ptx, sm;  /* needed for its modifiers */
+  bool specific;     /* only for targets with a suffix */
   uint16_t ops[KILN__MAX_ROWS];
   uint16_t n;
 } kiln__matches;
@@ -89,6 +92,9 @@ typedef struct kiln__matcher {
 } kiln__matcher;
 
 enum { KILN__NO_ROW = 0xffff };
+
+/* What needs.def says about the opcode. */
+void kiln__needs_of(kiln__matches *m);
 
 kiln_status kiln__matcher_init(kiln__matcher *m, kiln__ptx_module *arena);
 /* NULL: no memory. `n` 0: no such opcode. `text` is copied when new. */

@@ -231,6 +231,11 @@ static bool starts_with(kiln__slice s, const char *text)
   return s.size >= n && memcmp(s.data, text, n) == 0;
 }
 
+static bool contains(kiln__slice s, const char *text)
+{
+  return memmem(s.data, s.size, text, strlen(text)) != NULL;
+}
+
 bool kiln__is_local(const kiln__lower *l, const kiln__ptx_variable *v)
 {
   if (v->space == KILN__SPACE_LOCAL)
@@ -251,7 +256,7 @@ static bool param_is_local(const kiln__lower *l)
   const kiln__ptx_insn *at = l->at;
   bool local = !l->fn->entry;
 
-  if (memmem(at->opcode.data, at->opcode.size, "::func", 6) != NULL)
+  if (contains(at->opcode, "::func"))
     return true;
   for (uint32_t i = 0; i < at->n_operands; i++) {
     const kiln__ptx_operand *o = &at->operands[i];
@@ -263,6 +268,29 @@ static bool param_is_local(const kiln__lower *l)
       local = kiln__is_local(l, o->base->symbol->u.variable);
   }
   return local;
+}
+
+/* A function's parameters are read only. */
+static bool check_store(kiln__lower *l)
+{
+  const kiln__ptx_operand *o = l->at->operands;
+  const kiln__ptx_symbol *s =
+      l->at->n_operands > 0 && o->kind == KILN__OPERAND_ADDRESS &&
+              o->base != NULL && o->base->kind == KILN__OPERAND_SYMBOL
+          ? o->base->symbol
+          : NULL;
+
+  for (uint32_t i = 0; s != NULL && i < l->fn->n_params; i++) {
+    if (l->fn->params[i] == s)
+      return kiln__complain(l, o->pos,
+                            "illegal to write to the parameter '%.*s'",
+                            (int)s->name.size, s->name.data);
+  }
+  if (l->fn->entry && (s == NULL || s->kind != KILN__SYMBOL_VARIABLE ||
+                       s->u.variable->space != KILN__SPACE_PARAM))
+    return kiln__complain(l, l->at->pos,
+                          "a kernel's parameters cannot be written");
+  return true;
 }
 
 /* The opcode with .param, .param::func or .param::entry made .local. */
@@ -314,6 +342,9 @@ static const kiln__matches *find_matches(kiln__lower *l)
                          s.data);
     return NULL;
   }
+  if (m->fields.space == KILN__SPACE_PARAM && starts_with(s, "st.") &&
+      !check_store(l))
+    return NULL;
   if (m->fields.space == KILN__SPACE_PARAM && param_is_local(l) &&
       (starts_with(s, "ld.") || starts_with(s, "st."))) {
     m = find_local(l);
@@ -326,18 +357,25 @@ static const kiln__matches *find_matches(kiln__lower *l)
   return m;
 }
 
-static bool check_version(kiln__lower *l, const kiln__row *row)
+static bool check_version(kiln__lower *l, const kiln__row *row,
+                          const kiln__matches *m)
 {
   const kiln__slice s = l->at->opcode;
+  const unsigned ptx = row->ptx > m->ptx ? row->ptx : m->ptx,
+                 sm = row->sm > m->sm ? row->sm : m->sm;
 
-  if (row->ptx > l->part->version)
+  if (ptx > l->part->version)
     return kiln__complain(l, l->at->pos,
                           "'%.*s' requires .version %u.%u or later",
-                          (int)s.size, s.data, row->ptx / 10u, row->ptx % 10u);
-  if (row->sm > l->part->target)
+                          (int)s.size, s.data, ptx / 10, ptx % 10);
+  if (sm > l->part->target)
     return kiln__complain(l, l->at->pos,
                           "'%.*s' requires .target sm_%u or later", (int)s.size,
-                          s.data, row->sm);
+                          s.data, sm);
+  if (m->specific && l->part->target_suffix == 0)
+    return kiln__complain(l, l->at->pos,
+                          "'%.*s' requires a target with a suffix, as sm_%ua",
+                          (int)s.size, s.data, sm < 90 ? 90 : sm);
   return true;
 }
 
@@ -355,21 +393,39 @@ static bool check_guard(kiln__lower *l)
   return true;
 }
 
+/* Arrivals: at another block's barrier there is no state to return, and a count
+ * came with sm_90. */
+static bool check_arrival(kiln__lower *l, const kiln__insn *in)
+{
+  const kiln__slice s = l->at->opcode;
+
+  if (in->space == KILN__SPACE_SHARED_CLUSTER && in->d >= 0)
+    return kiln__complain(l, l->at->pos, "'%.*s' has no result but '_'",
+                          (int)s.size, s.data);
+  if (in->b >= 0 && l->part->target < 90 && !contains(s, ".noComplete"))
+    return kiln__complain(l, l->at->pos,
+                          "'%.*s' with a count requires .target sm_90 or later",
+                          (int)s.size, s.data);
+  return true;
+}
+
 /* What kinds need beyond their operands. */
 static bool finish(kiln__lower *l, kiln__insn *in)
 {
   const kiln__slice s = l->at->opcode;
 
   in->klass = (uint8_t)class_of(in);
+  if (starts_with(s, "mbarrier.arrive") && !check_arrival(l, in))
+    return false;
   switch ((kiln__kind)in->kind) {
   case KILN__KIND_BARRIER:
     if (starts_with(s, "bar."))
       in->flags |= KILN__ALIGNED;
-    in->sub = memmem(s.data, s.size, ".arrive", 7) != NULL ? 1
-              : in->boolop == KILN__BOOL_POPC              ? 2
-              : in->boolop == KILN__BOOL_AND               ? 3
-              : in->boolop == KILN__BOOL_OR                ? 4
-                                                           : 0;
+    in->sub = contains(s, ".arrive")          ? 1
+              : in->boolop == KILN__BOOL_POPC ? 2
+              : in->boolop == KILN__BOOL_AND  ? 3
+              : in->boolop == KILN__BOOL_OR   ? 4
+                                              : 0;
     break;
   case KILN__KIND_CLUSTER:
     in->sub = starts_with(s, "barrier.cluster.wait");
@@ -407,7 +463,7 @@ static bool lower_statement(kiln__lower *l)
     return kiln__complain(l, l->at->pos,
                           "arguments mismatch for instruction '%.*s'",
                           (int)l->at->opcode.size, l->at->opcode.data);
-  if (!check_version(l, row))
+  if (!check_version(l, row, m))
     return false;
   if (in.kind == KILN__KIND_CALL)
     return kiln__lower_call(l, &in);

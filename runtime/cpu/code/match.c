@@ -295,6 +295,7 @@ static kiln__matches *match_new(kiln__matcher *m, const char *text, size_t size,
         kiln__pattern_matches(m->rows[i].pattern, copy, size))
       e->ops[e->n++] = i;
   }
+  kiln__needs_of(e);
   return e;
 }
 

@@ -48,7 +48,8 @@ static bool shape_fits(const kiln__form *f, const kiln__insn *in,
   case KILN__SHAPE_DEST_PAIR:
     if (o->kind == KILN__OPERAND_PAIR)
       return true;
-    return kiln__is_register(o) || o->kind == KILN__OPERAND_SINK;
+    return !f->paired &&
+           (kiln__is_register(o) || o->kind == KILN__OPERAND_SINK);
   case KILN__SHAPE_DEST:
     return kiln__is_register(o) || o->kind == KILN__OPERAND_SINK;
   case KILN__SHAPE_SOURCE:

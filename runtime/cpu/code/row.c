@@ -175,6 +175,7 @@ static bool read_form(word w, kiln__form *f)
     if (w.size > 2 && memcmp(w.text + w.size - 2, "|P", 2) == 0) {
       f->shape = KILN__SHAPE_DEST_PAIR;
       w.size -= 2;
+      f->paired = drop_last(&w, '|');
     }
   } else if (drop_first(&w, '#')) {
     f->shape = KILN__SHAPE_NUMBER;
