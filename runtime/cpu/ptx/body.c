@@ -5,6 +5,7 @@ void kiln__ptx_recover(kiln__parser *p)
 {
   p->nesting = 0;
   p->n_operands = 0;
+  p->in_vector = false;
   for (;;) {
     const int kind = p->tok.kind;
 
@@ -190,7 +191,8 @@ static bool statement(kiln__parser *p)
     return guarded(p);
   if (word.kind == KILN__TOKEN_DOT)
     return directive(p);
-  if (!kiln__ptx_accept(p, KILN__TOKEN_NAME))
+  if (kiln__slice_is(word.text, "WARP_SZ") ||
+      !kiln__ptx_accept(p, KILN__TOKEN_NAME))
     return kiln__ptx_unexpected(p, "a statement");
   if (kiln__ptx_accept(p, ':'))
     return labelled(p, &word);

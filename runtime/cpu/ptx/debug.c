@@ -69,11 +69,23 @@ bool kiln__ptx_file(kiln__parser *p)
   return true;
 }
 
+/* Remember that a place was named. */
+static bool mark_loc(kiln__parser *p, const kiln__ptx_loc *loc, bool *was)
+{
+  const uint64_t id =
+      (uint64_t)loc->file << 48 ^ (uint64_t)loc->line << 16 ^ loc->column;
+
+  return kiln__ptx_mark(p, (kiln__slice){"", 0}, id, was);
+}
+
 /* `, function_name $L_info, inlined_at 1 2 3`: the place of the innermost
  * source is what counts here. */
 static bool inlined_at(kiln__parser *p)
 {
+  const kiln__ptx_pos pos = p->tok.pos;
+  kiln__ptx_loc loc;
   uint32_t ignored;
+  bool was;
 
   if (!kiln__ptx_accept_word(p, "function_name"))
     return kiln__ptx_unexpected(p, "function_name");
@@ -85,16 +97,22 @@ static bool inlined_at(kiln__parser *p)
     return false;
   if (!kiln__ptx_accept_word(p, "inlined_at"))
     return kiln__ptx_unexpected(p, "inlined_at");
-  return small_number(p, &ignored) && small_number(p, &ignored) &&
-         small_number(p, &ignored);
+  if (!small_number(p, &loc.file) || !small_number(p, &loc.line) ||
+      !small_number(p, &loc.column) || !mark_loc(p, &loc, &was))
+    return false;
+  if (!was)
+    kiln__ptx_complain(&p->messages, pos,
+                       "inlined_at names a place that no .loc was at");
+  return true;
 }
 
 bool kiln__ptx_loc_parse(kiln__parser *p)
 {
   kiln__ptx_loc loc;
+  bool was;
 
   if (!small_number(p, &loc.file) || !small_number(p, &loc.line) ||
-      !small_number(p, &loc.column))
+      !small_number(p, &loc.column) || !mark_loc(p, &loc, &was))
     return false;
   p->loc = loc;
   return !kiln__ptx_accept(p, ',') || inlined_at(p);
@@ -102,16 +120,31 @@ bool kiln__ptx_loc_parse(kiln__parser *p)
 
 /* ---- Sections ------------------------------------------------------------- */
 
-/* -1, a, a+4, a-b, .debug_abbrev, .debug_str+4. Only numbers are bytes. */
-static bool datum(kiln__parser *p, bool byte)
+/* A number of `bytes`, with or without sign. */
+static bool plain_datum(kiln__parser *p, uint32_t bytes)
+{
+  const kiln__ptx_pos pos = p->tok.pos;
+  const bool minus = kiln__ptx_accept(p, '-');
+  const uint64_t most = UINT64_MAX >> (64 - 8 * bytes);
+  uint64_t value;
+
+  if (!kiln__ptx_number(p, &value))
+    return false;
+  if (bytes < 8 && value > (minus ? most / 2 + 1 : most))
+    kiln__ptx_complain(&p->messages, pos, "this does not fit %u bytes", bytes);
+  return true;
+}
+
+/* -1, a, a+4, a-b, .debug_abbrev, .debug_str+4. Names take at least 4 bytes. */
+static bool datum(kiln__parser *p, uint32_t bytes)
 {
   uint64_t ignored;
 
-  if (kiln__ptx_accept(p, '-') || p->tok.kind == KILN__TOKEN_INTEGER)
-    return kiln__ptx_number(p, &ignored);
+  if (p->tok.kind == '-' || p->tok.kind == KILN__TOKEN_INTEGER)
+    return plain_datum(p, bytes);
   if (p->tok.kind != KILN__TOKEN_NAME && p->tok.kind != KILN__TOKEN_DOT)
     return kiln__ptx_unexpected(p, "a value");
-  if (byte)
+  if (bytes < 4)
     return kiln__ptx_unexpected(p, "a number");
   kiln__ptx_next(p);
   if (kiln__ptx_accept(p, '+'))
@@ -129,20 +162,24 @@ bool kiln__ptx_section(kiln__parser *p)
   kiln__ptx_next(p);
   if (!kiln__ptx_expect(p, '{'))
     return false;
-  p->has_sections = true;
+  p->n_sections++;
   while (!kiln__ptx_accept(p, '}')) {
-    const bool byte = kiln__ptx_is(p, ".b8") || kiln__ptx_is(p, ".b16");
+    const uint32_t bytes = kiln__ptx_is(p, ".b8")    ? 1
+                           : kiln__ptx_is(p, ".b16") ? 2
+                           : kiln__ptx_is(p, ".b32") ? 4
+                           : kiln__ptx_is(p, ".b64") ? 8
+                                                     : 0;
 
-    if (kiln__ptx_accept(p, KILN__TOKEN_NAME)) {
-      if (!kiln__ptx_expect(p, ':'))
+    if (p->tok.kind == KILN__TOKEN_NAME) {
+      if (!section_label(p))
         return false;
       continue;
     }
-    if (!byte && !kiln__ptx_is(p, ".b32") && !kiln__ptx_is(p, ".b64"))
+    if (bytes == 0)
       return kiln__ptx_unexpected(p, ".b8, .b16, .b32 or .b64");
     kiln__ptx_next(p);
     do {
-      if (!datum(p, byte))
+      if (!datum(p, bytes))
         return false;
     } while (kiln__ptx_accept(p, ','));
   }

@@ -120,6 +120,8 @@ static void check_header(kiln__parser *p, const kiln__ptx_function *f)
       break;
     }
   }
+  if (f->noreturn && f->n_returns > 0)
+    kiln__ptx_complain(&p->messages, f->pos, ".noreturn, but it has a result");
   if (!f->entry)
     return;
   for (uint32_t i = 0; i < f->n_params; i++) {
@@ -156,8 +158,10 @@ static bool header(kiln__parser *p, kiln__ptx_function *f)
     return false;
   if (f->n_params > 0)
     f->variadic = f->params[f->n_params - 1]->u.variable->flexible;
+  if (!(f->entry ? entry_directives(p, f) : function_directives(p, f)))
+    return false;
   check_header(p, f);
-  return f->entry ? entry_directives(p, f) : function_directives(p, f);
+  return true;
 }
 
 /* ---- Declarations and definitions ----------------------------------------- */

@@ -8,7 +8,8 @@
 typedef struct filler {
   kiln__buf bytes;
   kiln__ptx_type type;
-  uint32_t n_dims;
+  uint32_t n_dims; /* a vector's components are the last one */
+  bool vector;
   uint64_t *dims;
   uint64_t stride[KILN__PTX_MAX_DIMENSIONS + 1]; /* bytes of one item */
 } filler;
@@ -229,7 +230,9 @@ static bool level_of(kiln__parser *p, filler *f, uint32_t level, uint64_t at)
       return mismatch(p, pos);
     f->dims[level] = n;
   }
-  return true;
+  /* A vector has all its components. */
+  return level + 1 < f->n_dims || !f->vector || n == f->dims[level] ||
+         mismatch(p, pos);
 }
 
 /* Keep what was filled in the module's arena. */
@@ -258,13 +261,14 @@ static bool keep(kiln__parser *p, filler *f, kiln__ptx_variable *v)
 bool kiln__ptx_initialiser(kiln__parser *p, kiln__ptx_variable *v,
                            uint64_t *dims, uint32_t n_dims)
 {
-  filler f = {.type = v->type, .dims = dims, .n_dims = n_dims};
+  filler f = {
+      .type = v->type, .dims = dims, .n_dims = n_dims, .vector = v->vector > 1};
   bool ok;
 
   if (v->type >= KILN__TEXREF || v->type == KILN__PRED)
     return mismatch(p, p->tok.pos);
   kiln__buf_init(&f.bytes, p->alloc);
-  if (v->vector > 1)
+  if (f.vector)
     dims[f.n_dims++] = v->vector;
   f.stride[f.n_dims] = kiln__ptx_type_bytes[v->type];
   for (uint32_t i = f.n_dims; i > 0; i--)

@@ -94,7 +94,7 @@ static bool skip_space(kiln__parser *p)
     if (c == '\n') {
       p->at++;
       new_line(p);
-    } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
+    } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f') {
       p->at++;
     } else if (c == '/' && p->at[1] == '/') {
       skip_line(p);

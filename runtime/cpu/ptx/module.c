@@ -228,7 +228,7 @@ static void parse(kiln__parser *p)
   if (!module_header(p))
     return;
   declarations(p);
-  if (p->module->debug && !p->has_sections)
+  if (p->module->debug && p->n_sections == 0)
     kiln__ptx_complain(&p->messages, (kiln__ptx_pos){1, 1},
                        ".target debug without debug sections");
 }
@@ -271,10 +271,11 @@ kiln_status kiln__ptx_parse(kiln__ptx_module **out, const kiln_allocator *a,
                       size);
   m = kiln__ptx_module_create(a, text, size);
   p = kiln__calloc(a, 1, sizeof *p);
+  if (p != NULL)
+    p->alloc = a;
   if (m == NULL || p == NULL)
     KILN_TRY(kiln__fail_memory(what));
   p->module = m;
-  p->alloc = a;
   p->at = p->line_start = kiln__ptx_source(m, &size);
   p->end = p->at + size;
   p->line = 1;

@@ -22,18 +22,33 @@ static uint64_t hash_of(kiln__slice name, uint64_t id)
   return h ^ (h >> 29);
 }
 
+static bool matches(const kiln__node *n, kiln__slice name, uint64_t id,
+                    uint64_t hash)
+{
+  return n->hash == hash && n->id == id && kiln__slice_equal(n->name, name);
+}
+
 static kiln__node *find(const kiln__table *t, kiln__slice name, uint64_t id)
 {
   const uint64_t hash = hash_of(name, id);
+  kiln__node *n;
 
   if (t->n_buckets == 0)
     return NULL;
-  for (kiln__node *n = t->buckets[hash & (t->n_buckets - 1)]; n != NULL;
-       n = n->chain) {
-    if (n->hash == hash && n->id == id && kiln__slice_equal(n->name, name))
-      return n;
-  }
-  return NULL;
+  n = t->buckets[hash & (t->n_buckets - 1)];
+  while (n != NULL && !matches(n, name, id, hash))
+    n = n->chain;
+  return n;
+}
+
+/* The next older one of the same key. */
+static kiln__node *find_next(const kiln__node *from)
+{
+  kiln__node *n = from->chain;
+
+  while (n != NULL && !matches(n, from->name, from->id, from->hash))
+    n = n->chain;
+  return n;
 }
 
 /* Twice the buckets, chains in their old order. */
@@ -165,14 +180,18 @@ static const kiln__node *find_range(const kiln__parser *p, kiln__slice name,
 
   for (uint32_t k = name.size; k > 1; k--) {
     const char c = name.data[k - 1];
+    const kiln__slice prefix = {name.data, k - 1};
     const kiln__node *node;
 
     if (c < '0' || c > '9' || name.size - k > 12)
       break;
     value += (uint64_t)(c - '0') * scale;
     scale *= 10;
-    node = find(&p->names, (kiln__slice){name.data, k - 1}, ID_RANGE);
-    if (node != NULL && value < node->count && node->depth >= depth &&
+    node = find(&p->names, prefix, ID_RANGE);
+    /* A shorter range of the same prefix does not hide the outer one's rest. */
+    while (node != NULL && value >= node->count)
+      node = find_next(node);
+    if (node != NULL && node->depth >= depth &&
         (best == NULL || node->depth > best->depth)) {
       best = node;
       *number = (uint32_t)value;
@@ -391,11 +410,18 @@ void kiln__ptx_resolve_labels(kiln__parser *p)
   p->n_uses = 0;
 }
 
+bool kiln__ptx_mark(kiln__parser *p, kiln__slice name, uint64_t id, bool *was)
+{
+  *was = find(&p->marks, name, id) != NULL;
+  return *was || insert(p, &p->marks, name, id) != NULL;
+}
+
 void kiln__ptx_names_free(kiln__parser *p)
 {
   kiln__free(p->alloc, p->names.buckets);
   kiln__free(p->alloc, p->labels.buckets);
   kiln__free(p->alloc, p->members.buckets);
+  kiln__free(p->alloc, p->marks.buckets);
   kiln__free(p->alloc, p->scope_parent);
   kiln__free(p->alloc, p->uses);
 }

@@ -184,9 +184,9 @@ static bool named(kiln__parser *p, kiln__ptx_operand *out)
   }
   if (p->tok.kind == KILN__TOKEN_DOT)
     return component(p, out);
-  if (p->tok.kind == '[')
+  if (p->tok.kind == '[' && !p->in_brackets)
     return subscript(p, out);
-  if (kiln__ptx_accept(p, '+'))
+  if (!p->in_vector && kiln__ptx_accept(p, '+'))
     return kiln__ptx_offset(p, &out->offset);
   return true;
 }
@@ -274,12 +274,14 @@ static bool list(kiln__parser *p, int close, bool may_be_empty,
 
   if (may_be_empty && kiln__ptx_accept(p, close))
     return take_items(p, first, out);
+  p->in_vector = true;
   do {
     if (p->n_operands - first >= KILN__PTX_MAX_ITEMS)
       return kiln__ptx_unexpected(p, "fewer operands");
     if (!simple(p, &item) || !push(p, &item))
       return false;
   } while (kiln__ptx_accept(p, ','));
+  p->in_vector = false;
   return kiln__ptx_expect(p, close) && take_items(p, first, out);
 }
 
@@ -288,9 +290,13 @@ static bool address(kiln__parser *p, kiln__ptx_operand *out)
 {
   const uint32_t first = p->n_operands;
   kiln__ptx_operand base, *kept;
+  bool ok, vector;
 
   out->kind = KILN__OPERAND_ADDRESS;
-  if (!simple(p, &base))
+  p->in_brackets = true;
+  ok = simple(p, &base);
+  p->in_brackets = false;
+  if (!ok)
     return false;
   if (base.negated || base.kind == KILN__OPERAND_SINK ||
       base.kind == KILN__OPERAND_SPECIAL || base.component >= 0)
@@ -308,19 +314,21 @@ static bool address(kiln__parser *p, kiln__ptx_operand *out)
   out->kind = KILN__OPERAND_TEXTURE;
   if (p->tok.kind != ',')
     return kiln__ptx_expect(p, ']');
+  if (base.offset != 0)
+    kiln__ptx_complain(&p->messages, base.pos, "an offset has no place here");
   if (!push(p, &base))
     return false;
-  while (kiln__ptx_accept(p, ',')) {
+  do {
     kiln__ptx_operand item = {
         .kind = KILN__OPERAND_VECTOR, .pos = p->tok.pos, .component = -1};
 
-    if (p->n_operands - first >= 8)
-      return kiln__ptx_unexpected(p, "']'");
-    if (!(kiln__ptx_accept(p, '{') ? list(p, '}', false, &item)
-                                   : simple(p, &item)) ||
+    kiln__ptx_next(p);
+    vector = kiln__ptx_accept(p, '{');
+    item.pos = p->tok.pos;
+    if (!(vector ? list(p, '}', false, &item) : simple(p, &item)) ||
         !push(p, &item))
       return false;
-  }
+  } while (!vector && p->tok.kind == ',' && p->n_operands - first < 3);
   return kiln__ptx_expect(p, ']') && take_items(p, first, out);
 }
 

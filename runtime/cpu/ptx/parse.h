@@ -105,11 +105,10 @@ typedef struct kiln__parser {
   const kiln_allocator *alloc;
   kiln__ptx_messages messages;
   bool no_memory;
-  bool has_sections;
   uint32_t nesting;
   uint64_t init_bytes; /* of all variables so far */
 
-  kiln__table names, labels, members;
+  kiln__table names, labels, members, marks;
   kiln__scope scopes[KILN__PTX_MAX_DEPTH + 3];
   uint32_t depth; /* of the innermost scope; 0: the module */
   uint32_t next_scope, next_range;
@@ -129,6 +128,9 @@ typedef struct kiln__parser {
   kiln__ptx_reloc *relocs;
   uint32_t n_relocs, relocs_capacity;
   kiln__ptx_loc loc; /* in force */
+  bool in_brackets;  /* reading an address */
+  bool in_vector;    /* reading items of {...} or (...) */
+  uint32_t n_sections;
 } kiln__parser;
 
 /* ---- memory.c ------------------------------------------------------------- */
@@ -204,6 +206,9 @@ bool kiln__ptx_declare_label(kiln__parser *p, kiln__slice name,
 bool kiln__ptx_use_label(kiln__parser *p, kiln__ptx_symbol **to,
                          kiln__slice name, kiln__ptx_pos pos);
 void kiln__ptx_resolve_labels(kiln__parser *p);
+/* Remember a name under a kind of one's own; *was: it was there already. False:
+ * no memory. */
+bool kiln__ptx_mark(kiln__parser *p, kiln__slice name, uint64_t id, bool *was);
 void kiln__ptx_names_free(kiln__parser *p);
 
 /* ---- expression.c --------------------------------------------------------- */

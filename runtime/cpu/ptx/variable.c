@@ -438,9 +438,15 @@ static kiln__ptx_symbol *param(kiln__parser *p, kiln__param_use use)
   kiln__token name;
   kiln__ptx_symbol *symbol;
 
-  if (!specification(p, &d) ||
-      (kiln__ptx_accept_word(p, ".ptr") && !pointer(p, &d.v)))
+  if (!specification(p, &d))
     return NULL;
+  if (kiln__ptx_accept_word(p, ".ptr")) {
+    if (!pointer(p, &d.v))
+      return NULL;
+  } else if (use == KILN__PARAM_ENTRY && kiln__ptx_accept_word(p, ".align") &&
+             !alignment(p, &d.v.pointee_align)) {
+    return NULL;
+  }
   name = p->tok;
   if (use == KILN__PARAM_PROTOTYPE && name.kind == '_')
     kiln__ptx_next(p);
