@@ -154,6 +154,22 @@ static bool datum(kiln__parser *p, uint32_t bytes)
   return true;
 }
 
+/* Sections share one space of names. */
+static bool section_label(kiln__parser *p)
+{
+  const kiln__token name = p->tok;
+  bool was;
+
+  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME) || !kiln__ptx_expect(p, ':') ||
+      !kiln__ptx_mark(p, name.text, 0, &was))
+    return false;
+  if (was)
+    kiln__ptx_complain(&p->messages, name.pos, "'%.*s' is declared twice",
+                       (int)(name.text.size > 200 ? 200 : name.text.size),
+                       name.text.data);
+  return true;
+}
+
 /* `.section .debug_info { .b32 1, 2 ... label: ... }` behind the word. */
 bool kiln__ptx_section(kiln__parser *p)
 {
