@@ -1,0 +1,620 @@
+/* statements.c -- PTX statements from the rows of ops.def, whole and broken. */
+#include "statements.h"
+
+#include "cpu/code/build.h"
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static unsigned below(uint64_t *random, unsigned n)
+{
+  return (unsigned)(test_random(random) >> 33) % n;
+}
+
+/* ---- The module around --------------------------------------------------------- */
+
+void statements_head(kiln__buf *out, unsigned version, unsigned target)
+{
+  kiln__buf_format(out, ".version %u.%u\n.target sm_%u\n.address_size 64\n",
+                   version / 10, version % 10, target);
+  kiln__buf_text(
+      out,
+      ".global .align 16 .b8 gv[64];\n"
+      ".const .align 16 .b8 cv[64];\n"
+      ".shared .align 16 .b8 sv[64];\n"
+      ".extern .shared .align 16 .b8 dynamic[];\n"
+      ".func (.param .b32 r) dv(.param .b32 a, .param .b64 b)\n{ ret; }\n"
+      ".visible .entry k(.param .u32 pu, .param .u64 pp, .param .align 8 .b8 "
+      "ps[24])\n{\n"
+      ".reg .pred %p<4>;\n.reg .b8 %bb<4>;\n.reg .u8 %ub<4>;\n"
+      ".reg .s8 %sb<4>;\n.reg .b16 %bs<4>;\n.reg .u16 %us<4>;\n"
+      ".reg .s16 %ss<4>;\n.reg .f16 %h<4>;\n.reg .b32 %bw<4>;\n"
+      ".reg .u32 %uw<4>;\n.reg .s32 %sw<4>;\n.reg .f32 %f<4>;\n"
+      ".reg .f16x2 %hh<4>;\n.reg .b64 %bd<4>;\n.reg .u64 %ud<4>;\n"
+      ".reg .s64 %sd<4>;\n.reg .f64 %d<4>;\n.reg .v4 .f32 %v;\n"
+      ".reg .v2 .u32 %vu;\n"
+      ".local .align 16 .b8 lv[64];\n.param .b32 cp;\n.param .b64 cq;\n"
+      "start:\n");
+}
+
+void statements_tail(kiln__buf *out)
+{
+  kiln__buf_text(out, "end:\nret;\n}\n");
+}
+
+/* ---- Statements of rows ---------------------------------------------------------- */
+
+typedef struct maker {
+  kiln__buf out;
+  uint64_t *random;
+  const kiln__insn *fields;
+  const char *opcode;
+} maker;
+
+/* The rows, read once; the test programs have one thread. */
+static kiln__matcher *all_rows(void)
+{
+  static kiln__matcher matcher;
+  static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
+  static kiln__ptx_module *arena;
+  kiln_allocator a = {0};
+
+  if (arena == NULL) {
+    kiln__allocator_default(&a);
+    if (kiln__ptx_parse(&arena, &a, text, sizeof text - 1) != KILN_OK ||
+        kiln__matcher_init(&matcher, arena) != KILN_OK) {
+      fprintf(stderr, "%s\n", kiln_last_error()->message);
+      exit(1);
+    }
+  }
+  return &matcher;
+}
+
+static void expand(maker *m, const char *p, char *out, size_t size)
+{
+  size_t n = 0;
+
+  while (*p != '\0') {
+    const char *close = *p == '(' ? strchr(p, ')') : NULL;
+    unsigned choices = 1, which;
+
+    if (close == NULL) {
+      if (n + 1 < size)
+        out[n++] = *p;
+      p++;
+      continue;
+    }
+    for (const char *q = p; q < close; q++)
+      choices += *q == '|';
+    which = below(m->random, choices + (close[1] == '?'));
+    if (which < choices) {
+      const char *q = p + 1;
+
+      for (; which > 0; q++)
+        which -= *q == '|';
+      for (; q < close && *q != '|' && n + 1 < size; q++)
+        out[n++] = *q;
+    }
+    p = close + 1 + (close[1] == '?');
+  }
+  out[n] = '\0';
+}
+
+static const char *stem_of(unsigned type)
+{
+  static const char *const stems[KILN__N_PTX_TYPES] = {
+      [KILN__PRED] = "%p",  [KILN__B8] = "%bb",    [KILN__U8] = "%ub",
+      [KILN__S8] = "%sb",   [KILN__B16] = "%bs",   [KILN__U16] = "%us",
+      [KILN__S16] = "%ss",  [KILN__F16] = "%h",    [KILN__BF16] = "%bs",
+      [KILN__B32] = "%bw",  [KILN__U32] = "%uw",   [KILN__S32] = "%sw",
+      [KILN__F32] = "%f",   [KILN__F16X2] = "%hh", [KILN__BF16X2] = "%bw",
+      [KILN__TF32] = "%bw", [KILN__B64] = "%bd",   [KILN__U64] = "%ud",
+      [KILN__S64] = "%sd",  [KILN__F64] = "%d",
+  };
+
+  return type < KILN__N_PTX_TYPES && stems[type] != NULL ? stems[type] : "%bw";
+}
+
+static unsigned resolve(const maker *m, unsigned type)
+{
+  switch (type) {
+  case KILN__TYPE_LAST:
+    return m->fields->type;
+  case KILN__TYPE_BEFORE:
+    return m->fields->type2;
+  case KILN__TYPE_TWICE:
+    return m->fields->type == KILN__U16   ? KILN__U32
+           : m->fields->type == KILN__S16 ? KILN__S32
+           : m->fields->type == KILN__U32 ? KILN__U64
+                                          : KILN__S64;
+  case KILN__TYPE_WORD:
+    return KILN__U64;
+  default:
+    return type;
+  }
+}
+
+static void put_register(maker *m, unsigned type)
+{
+  kiln__buf_format(&m->out, "%s%u", stem_of(type), below(m->random, 4));
+}
+
+static void put_list(maker *m, unsigned type, unsigned n)
+{
+  if (n == 1) {
+    put_register(m, type);
+    return;
+  }
+  for (unsigned i = 0; i < n; i++) {
+    kiln__buf_text(&m->out, i == 0 ? "{" : ", ");
+    put_register(m, type);
+  }
+  kiln__buf_text(&m->out, "}");
+}
+
+static bool opcode_has(const maker *m, const char *text)
+{
+  return strstr(m->opcode, text) != NULL;
+}
+
+static void put_address(maker *m, const kiln__form *f)
+{
+  const unsigned space =
+      f->space == KILN__SPACE_OF_OPCODE ? m->fields->space : f->space;
+
+  switch (space) {
+  case KILN__SPACE_PARAM:
+    kiln__buf_text(&m->out, opcode_has(m, "st.") ? "[cq]" : "[ps]");
+    break;
+  case KILN__SPACE_SHARED:
+  case KILN__SPACE_SHARED_CLUSTER:
+    kiln__buf_format(&m->out, "[%%uw%u+16]", below(m->random, 4));
+    break;
+  default:
+    kiln__buf_format(&m->out, "[%%ud%u+16]", below(m->random, 4));
+    break;
+  }
+}
+
+/* Coordinates or gradients of a texture. */
+static unsigned dimensions(const maker *m, bool gradient)
+{
+  const bool array =
+      opcode_has(m, ".a1d") || opcode_has(m, ".a2d") || opcode_has(m, ".acube");
+
+  if (opcode_has(m, ".3d") || opcode_has(m, "cube"))
+    return 4;
+  if (opcode_has(m, ".2d") || opcode_has(m, ".a2d"))
+    return array && !gradient ? 4 : 2;
+  return array && !gradient ? 2 : 1;
+}
+
+static void put_texture(maker *m)
+{
+  const bool none =
+      opcode_has(m, "txq") || opcode_has(m, "suq") || opcode_has(m, "istypep");
+  const bool array =
+      opcode_has(m, ".a1d") || opcode_has(m, ".a2d") || opcode_has(m, ".acube");
+  const unsigned type = strncmp(m->opcode, "tex", 3) == 0   ? m->fields->type
+                        : strncmp(m->opcode, "tld", 3) == 0 ? KILN__F32
+                                                            : KILN__B32;
+  const unsigned n = none ? 0 : dimensions(m, false);
+
+  kiln__buf_format(&m->out, "[%%ud%u", below(m->random, 4));
+  for (unsigned i = 0; i < n; i++) {
+    kiln__buf_text(&m->out, i == 0 ? ", {" : ", ");
+    put_register(m, i == 0 && array ? KILN__B32 : type);
+  }
+  kiln__buf_text(&m->out, n > 0 ? "}]" : "]");
+}
+
+/* False: not by itself. */
+static bool put_form(maker *m, const kiln__form *f)
+{
+  const unsigned type = resolve(m, f->type);
+  const unsigned sub2 = m->fields->sub2;
+  const unsigned n = f->count != 0                         ? f->count
+                     : sub2 == 2 || sub2 == 4 || sub2 == 8 ? sub2
+                                                           : 1;
+
+  switch ((kiln__shape)f->shape) {
+  case KILN__SHAPE_DEST:
+    if (m->fields->space == KILN__SPACE_SHARED_CLUSTER &&
+        opcode_has(m, "mbarrier.arrive"))
+      kiln__buf_text(&m->out, "_");
+    else
+      put_register(m, type);
+    return true;
+  case KILN__SHAPE_DEST_PAIR:
+    put_register(m, type);
+    if (f->paired || below(m->random, 2) == 0)
+      kiln__buf_text(&m->out, "|%p3");
+    return true;
+  case KILN__SHAPE_SOURCE:
+    put_register(m, type);
+    return true;
+  case KILN__SHAPE_NUMBER:
+    kiln__buf_text(&m->out, "1");
+    return true;
+  case KILN__SHAPE_CHOICE:
+    kiln__buf_format(&m->out, "%u", f->count & (0u - f->count));
+    return true;
+  case KILN__SHAPE_PREDICATE:
+    kiln__buf_text(&m->out, below(m->random, 2) == 0 ? "%p1" : "!%p2");
+    return true;
+  case KILN__SHAPE_ADDRESS:
+    put_address(m, f);
+    return true;
+  case KILN__SHAPE_TEXTURE:
+    put_texture(m);
+    return true;
+  case KILN__SHAPE_LIST:
+    put_list(m, type, dimensions(m, opcode_has(m, ".grad")));
+    return true;
+  case KILN__SHAPE_DATA_OUT:
+  case KILN__SHAPE_DATA_IN:
+    if (n == 1 && sub2 == 1)
+      kiln__buf_text(&m->out, "{%bw1}");
+    else
+      put_list(m, type, n);
+    return true;
+  case KILN__SHAPE_PACK:
+  case KILN__SHAPE_UNPACK:
+    put_list(m,
+             kiln__ptx_type_bytes[type] == 2   ? KILN__B8
+             : kiln__ptx_type_bytes[type] == 4 ? KILN__B16
+                                               : KILN__B32,
+             2);
+    return true;
+  case KILN__SHAPE_LABEL:
+    kiln__buf_text(&m->out, "end");
+    return true;
+  case KILN__SHAPE_TARGETS:
+  case KILN__SHAPE_CALL:
+    break;
+  }
+  return false;
+}
+
+static bool put_operands(maker *m, const kiln__row *row)
+{
+  bool any = false;
+
+  for (unsigned i = 0; i < row->n_forms; i++) {
+    const kiln__form *f = &row->forms[i];
+
+    if (f->optional && (f->shape == KILN__SHAPE_PREDICATE
+                            ? m->fields->boolop == KILN__BOOL_NONE
+                            : below(m->random, 2) == 0))
+      continue;
+    kiln__buf_text(&m->out, any ? ", " : " ");
+    any = true;
+    if (!put_form(m, f))
+      return false;
+  }
+  if (row->kind == KILN__KIND_WARP && (m->fields->flags & KILN__SYNC) != 0 &&
+      (m->fields->flags & KILN__ALIGNED) == 0)
+    kiln__buf_text(&m->out, any ? ", %bw3" : " %bw3");
+  return true;
+}
+
+bool statement_of_row(char *buf, size_t size, unsigned op, uint64_t *random,
+                      unsigned *ptx, unsigned *sm)
+{
+  kiln__matcher *rows = all_rows();
+  const kiln__row *row = &rows->rows[op];
+  const kiln__matches *matches;
+  kiln_allocator a = {0};
+  char opcode[256];
+  maker m = {.random = random, .opcode = opcode};
+  bool ok;
+
+  if (row->internal)
+    return false;
+  kiln__allocator_default(&a);
+  kiln__buf_init(&m.out, &a);
+  expand(&m, row->pattern, opcode, sizeof opcode);
+  matches = kiln__matcher_find(rows, opcode, strlen(opcode));
+  if (matches == NULL || matches->n == 0 || matches->specific)
+    return false;
+  m.fields = &matches->fields;
+  kiln__buf_text(&m.out, opcode);
+  ok = put_operands(&m, row);
+  kiln__buf_text(&m.out, ";");
+  *ptx = row->ptx > matches->ptx ? row->ptx : matches->ptx;
+  *sm = row->sm > matches->sm ? row->sm : matches->sm;
+  ok = ok && m.out.size < size && !m.out.failed;
+  if (ok)
+    memcpy(buf, m.out.data, m.out.size + 1);
+  kiln__buf_free(&m.out);
+  return ok;
+}
+
+void statement_make(char *buf, size_t size, uint64_t *random, unsigned *ptx,
+                    unsigned *sm)
+{
+  while (
+      !statement_of_row(buf, size, below(random, KILN__N_OPS), random, ptx, sm))
+    ;
+}
+
+/* ---- Broken statements --------------------------------------------------------------- */
+
+static const char *const modifiers[] = {
+#define KILN__MOD(text, field, value) text,
+#include "cpu/code/modifiers.def"
+#undef KILN__MOD
+    ".u8",
+    ".s8",
+    ".b8",
+    ".u16",
+    ".s16",
+    ".b16",
+    ".f16",
+    ".bf16",
+    ".u32",
+    ".s32",
+    ".b32",
+    ".f32",
+    ".u64",
+    ".s64",
+    ".b64",
+    ".f64",
+    ".b128",
+    ".f16x2",
+    ".bf16x2",
+    ".tf32",
+    ".pred",
+    ".u16x2",
+    ".s16x2",
+    ".2d",
+    ".m8n8",
+    ".x1",
+    ".trans",
+    ".parity",
+    ".L1::no_allocate"};
+
+static const char *const operands[] = {"%p1",
+                                       "%bb1",
+                                       "%ub1",
+                                       "%sb1",
+                                       "%bs1",
+                                       "%us1",
+                                       "%ss1",
+                                       "%h1",
+                                       "%bw1",
+                                       "%uw1",
+                                       "%sw1",
+                                       "%f1",
+                                       "%hh1",
+                                       "%bd1",
+                                       "%ud1",
+                                       "%sd1",
+                                       "%d1",
+                                       "%v",
+                                       "%v.x",
+                                       "%vu",
+                                       "%vu.y",
+                                       "!%p1",
+                                       "-%uw1",
+                                       "_",
+                                       "0",
+                                       "1",
+                                       "-1",
+                                       "31",
+                                       "255",
+                                       "256",
+                                       "4294967296",
+                                       "0x8000000000000000",
+                                       "0f3F800000",
+                                       "1.0",
+                                       "0d3FF0000000000000",
+                                       "%tid.x",
+                                       "%clock",
+                                       "%clock64",
+                                       "%laneid",
+                                       "%gridid",
+                                       "gv",
+                                       "cv",
+                                       "sv",
+                                       "lv",
+                                       "dynamic",
+                                       "pu",
+                                       "pp",
+                                       "cp",
+                                       "dv",
+                                       "k",
+                                       "start",
+                                       "gv+4",
+                                       "lv+4",
+                                       "{%uw1, %uw2}",
+                                       "{%bs1, %bs2}",
+                                       "{%f1, %f2}",
+                                       "{%uw1}",
+                                       "{%bw1, %bw2, %bw3, %bw0}",
+                                       "{%uw1, _}",
+                                       "{1, 2}",
+                                       "[%ud1]",
+                                       "[%ud1+4]",
+                                       "[%uw1]",
+                                       "[%f1]",
+                                       "[gv]",
+                                       "[sv]",
+                                       "[lv]",
+                                       "[cv+8]",
+                                       "[ps+8]",
+                                       "[cp]",
+                                       "[16]",
+                                       "[dynamic]",
+                                       "[pp]",
+                                       "%p1|%p2",
+                                       "%uw1|%p1",
+                                       "_|%p1",
+                                       "%p1|_",
+                                       "WARP_SZ",
+                                       "[dv]",
+                                       "[%us1]",
+                                       "[%ud1, {%f1, %f2}]"};
+
+enum { MAX_PIECES = 24, PIECE = 96 };
+
+/* A statement in pieces: modifiers of the opcode, operands. */
+typedef struct pieces {
+  char guard[16];
+  char parts[2][MAX_PIECES][PIECE]; /* opcode, operands */
+  unsigned n[2];
+} pieces;
+
+static void add_piece(pieces *p, int which, const char *text, size_t size)
+{
+  if (p->n[which] < MAX_PIECES && size < PIECE) {
+    memcpy(p->parts[which][p->n[which]], text, size);
+    p->parts[which][p->n[which]++][size] = '\0';
+  }
+}
+
+static void split(pieces *p, const char *text)
+{
+  const char *space = strpbrk(text, " ;"), *from = text;
+  int depth = 0;
+
+  *p = (pieces){0};
+  for (const char *c = text + 1; c <= space; c++) {
+    if (*c == '.' || c == space) {
+      add_piece(p, 0, from, (size_t)(c - from));
+      from = c;
+    }
+  }
+  from = *space == ' ' ? space + 1 : space;
+  for (const char *c = from; *c != '\0'; c++) {
+    depth += *c == '{' || *c == '[';
+    depth -= *c == '}' || *c == ']';
+    if ((*c == ',' && depth == 0) || *c == ';') {
+      if (c > from)
+        add_piece(p, 1, from, (size_t)(c - from));
+      from = c + 1 + (c[1] == ' ');
+    }
+  }
+}
+
+static void join(const pieces *p, char *buf, size_t size)
+{
+  int n = snprintf(buf, size, "%s", p->guard);
+
+  for (unsigned i = 0; i < p->n[0]; i++)
+    n += snprintf(buf + n, size - (size_t)n, "%s", p->parts[0][i]);
+  for (unsigned i = 0; i < p->n[1]; i++)
+    n += snprintf(buf + n, size - (size_t)n, "%s%s", i == 0 ? " " : ", ",
+                  p->parts[1][i]);
+  (void)snprintf(buf + n, size - (size_t)n, ";");
+}
+
+static void erase(pieces *p, int which, unsigned at)
+{
+  memmove(p->parts[which][at], p->parts[which][at + 1],
+          (p->n[which] - at - 1) * sizeof p->parts[which][0]);
+  p->n[which]--;
+}
+
+static void insert(pieces *p, int which, unsigned at, const char *text)
+{
+  if (p->n[which] == MAX_PIECES)
+    return;
+  memmove(p->parts[which][at + 1], p->parts[which][at],
+          (p->n[which] - at) * sizeof p->parts[which][0]);
+  (void)snprintf(p->parts[which][at], PIECE, "%s", text);
+  p->n[which]++;
+}
+
+static void exchange(pieces *p, int which, unsigned i, unsigned k)
+{
+  char text[PIECE];
+
+  memcpy(text, p->parts[which][i], PIECE);
+  memcpy(p->parts[which][i], p->parts[which][k], PIECE);
+  memcpy(p->parts[which][k], text, PIECE);
+}
+
+static const char *any_modifier(uint64_t *random)
+{
+  return modifiers[below(random, sizeof modifiers / sizeof *modifiers)];
+}
+
+static const char *any_operand(uint64_t *random)
+{
+  return operands[below(random, sizeof operands / sizeof *operands)];
+}
+
+/* The base mnemonic, piece 0, is left alone. */
+static void break_opcode(pieces *p, uint64_t *random)
+{
+  const unsigned n = p->n[0], at = n > 1 ? 1 + below(random, n - 1) : 0;
+
+  switch (below(random, 5)) {
+  case 0:
+    insert(p, 0, 1 + below(random, n), any_modifier(random));
+    break;
+  case 1:
+    if (at > 0)
+      erase(p, 0, at);
+    break;
+  case 2:
+    if (at > 0)
+      exchange(p, 0, at, 1 + below(random, n - 1));
+    break;
+  default:
+    if (at > 0)
+      (void)snprintf(p->parts[0][at], PIECE, "%s", any_modifier(random));
+    break;
+  }
+}
+
+static void break_operands(pieces *p, uint64_t *random)
+{
+  const unsigned n = p->n[1], at = n > 0 ? below(random, n) : 0;
+
+  switch (n == 0 ? 0 : below(random, 7)) {
+  case 0:
+    insert(p, 1, below(random, n + 1), any_operand(random));
+    break;
+  case 1:
+    erase(p, 1, at);
+    break;
+  case 2:
+    exchange(p, 1, at, below(random, n));
+    break;
+  case 3:
+    insert(p, 1, at, p->parts[1][at]);
+    break;
+  default:
+    (void)snprintf(p->parts[1][at], PIECE, "%s", any_operand(random));
+    break;
+  }
+}
+
+void statement_break(char *buf, size_t size, uint64_t *random)
+{
+  pieces p;
+
+  split(&p, buf);
+  for (unsigned i = 1 + below(random, 3); i > 0; i--) {
+    switch (below(random, 12)) {
+    case 0:
+      (void)snprintf(p.guard, sizeof p.guard, "%s",
+                     below(random, 2) == 0 ? "@%p1 " : "@!%p2 ");
+      break;
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+      break_opcode(&p, random);
+      break;
+    default:
+      break_operands(&p, random);
+      break;
+    }
+  }
+  join(&p, buf, size);
+}

@@ -1,0 +1,34 @@
+# libFuzzer targets of the PTX parser and the loader behind it. Clang only, with
+# -DKILN_FUZZ=ON: everything they run is compiled again with its instrumentation.
+#   fuzz_ptx -dict=tests/fuzz/ptx.dict -max_total_time=60 FOLDER
+option(KILN_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
+if(KILN_FUZZ)
+  if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "KILN_FUZZ needs clang")
+  endif()
+  file(GLOB fuzz_base CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/runtime/base/*.c)
+  file(GLOB fuzz_ptx CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/runtime/cpu/ptx/*.c)
+  file(GLOB fuzz_code CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/runtime/cpu/code/*.c)
+  foreach(name IN ITEMS ptx loader)
+    add_executable(fuzz_${name} ${CMAKE_CURRENT_LIST_DIR}/${name}_fuzz.c
+      ${fuzz_base} ${fuzz_ptx})
+    if(name STREQUAL "loader")
+      target_sources(fuzz_${name} PRIVATE ${fuzz_code})
+    endif()
+    target_include_directories(fuzz_${name} PRIVATE
+      ${PROJECT_SOURCE_DIR}/runtime ${PROJECT_SOURCE_DIR}/include
+      ${KILN_XXHASH_INCLUDE})
+    target_compile_definitions(fuzz_${name} PRIVATE KILN_BUILDING)
+    target_compile_options(fuzz_${name} PRIVATE -g -O1
+      -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
+    target_link_options(fuzz_${name} PRIVATE
+      -fsanitize=fuzzer,address,undefined)
+    target_link_libraries(fuzz_${name} PRIVATE kiln_flags Threads::Threads m)
+    add_test(NAME fuzz.${name} COMMAND fuzz_${name}
+      -dict=${CMAKE_CURRENT_LIST_DIR}/ptx.dict -max_total_time=30
+      -max_len=4096 -timeout=10 -rss_limit_mb=2048)
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+  endforeach()
+endif()
