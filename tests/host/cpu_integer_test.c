@@ -1,24 +1,891 @@
-/* cpu_integer_test.c -- moves and integer arithmetic of the CPU device. */
+/* cpu_integer_test.c -- moves, comparisons and integer instructions of the CPU
+ * device: every row of move.def and integer.def, in every build of exec/,
+ * against references that follow the PTX ISA bit by bit. */
 #include "cpu_handler.h"
+#include "cpu_reference.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static void ref_mov(const kiln__insn *in, cpu_lane *l)
+static uint64_t bit(uint64_t x, unsigned i)
 {
-  (void)in;
-  l->d = l->a;
+  return i < 64 ? x >> i & 1 : 0;
 }
 
-START_TEST(moves)
+static uint64_t ones(unsigned n)
 {
-  cpu_case c;
+  uint64_t r = 0;
+
+  for (unsigned i = 0; i < n && i < 64; i++)
+    r |= UINT64_C(1) << i;
+  return r;
+}
+
+static ref_int clamp_s32(ref_int x)
+{
+  const ref_int top = ((ref_int)1 << 31) - 1;
+
+  return x > top ? top : x < -top - 1 ? -top - 1 : x;
+}
+
+/* ---- Arithmetic ---------------------------------------------------------------- */
+
+static void ref_sum(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const bool adds = ref_op.part[0][0] == 'a';
+  const bool with = ref_op.part[0][3] == 'c';
+  const ref_int carry = with ? l->carry : 0;
+  const ref_int modulus = (ref_int)1 << ref_bits(t);
+  const ref_int a = (ref_int)ref_cut(t, (ref_int)l->a);
+  const ref_int b = (ref_int)ref_cut(t, (ref_int)l->b);
+  const ref_int plain = adds ? a + b + carry : a - b - carry;
+
+  (void)in;
+  if (ref_has("u16x2") || ref_has("s16x2")) {
+    l->d = ((l->a & 0xffff) + (l->b & 0xffff)) % 65536 +
+           ((l->a >> 16) + (l->b >> 16)) % 65536 * 65536;
+    return;
+  }
+  l->d = ref_cut(t, plain);
+  if (ref_has("sat"))
+    l->d = ref_cut(t, clamp_s32(ref_value(t, l->a) +
+                                (adds ? 1 : -1) * ref_value(t, l->b)));
+  if (ref_has("cc"))
+    l->carry = adds ? plain >= modulus : plain < 0;
+}
+
+/* The part of a product that .lo, .hi or .wide names. */
+static ref_uint part_of_product(const char *t, uint64_t a, uint64_t b)
+{
+  const unsigned bits = ref_bits(t);
+  const ref_uint product =
+      ref_is_signed(t) ? (ref_uint)(ref_value(t, a) * ref_value(t, b))
+                       : (ref_uint)ref_value(t, a) * (ref_uint)ref_value(t, b);
+
+  if (ref_has("hi"))
+    return ref_is_signed(t) ? (ref_uint)((ref_int)product >> bits)
+                            : product >> bits;
+  return product;
+}
+
+static void ref_product(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const unsigned bits = ref_bits(t) * (ref_has("wide") ? 2 : 1);
+  const ref_uint mask = bits == 64 ? UINT64_MAX : ((ref_uint)1 << bits) - 1;
+  const bool adds = ref_op.part[0][1] == 'a';
+  const ref_uint part = part_of_product(t, l->a, l->b) & mask;
+  ref_uint sum = part;
+
+  (void)in;
+  if (adds)
+    sum += (ref_uint)l->c + (ref_is("madc") ? l->carry : 0);
+  if (ref_has("cc"))
+    l->carry = (uint32_t)(sum >> bits & 1);
+  l->d = (uint64_t)(sum & mask);
+  if (ref_has("sat"))
+    l->d = ref_cut(
+        t, clamp_s32(ref_value(t, (uint64_t)part) + ref_value(t, l->c)));
+}
+
+static void ref_product24(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  ref_int a = (ref_int)(l->a % (1 << 24)), b = (ref_int)(l->b % (1 << 24));
+  ref_int part;
+
+  (void)in;
+  if (ref_is_signed(t)) {
+    a -= a >= 1 << 23 ? 1 << 24 : 0;
+    b -= b >= 1 << 23 ? 1 << 24 : 0;
+  }
+  part = ref_has("hi") ? a * b >> 16 : a * b;
+  l->d = ref_cut(t, part);
+  if (ref_is("mad24"))
+    l->d = ref_cut(t, part + (ref_int)l->c);
+  if (ref_has("sat"))
+    l->d = ref_cut(
+        t, clamp_s32(ref_value(t, (uint64_t)part) + ref_value(t, l->c)));
+}
+
+static void ref_divide(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const ref_int a = ref_value(t, l->a), b = ref_value(t, l->b);
+
+  (void)in;
+  if (b == 0)
+    l->d = ref_cut(t, -1);
+  else
+    l->d = ref_cut(t, ref_is("div") ? a / b : a % b);
+}
+
+static void ref_unary(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const ref_int a = ref_value(t, l->a);
+
+  (void)in;
+  l->d = ref_cut(t, ref_is("neg") || a < 0 ? -a : a);
+}
+
+static void ref_sad(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const ref_int gap = ref_value(t, l->a) - ref_value(t, l->b);
+
+  (void)in;
+  l->d = ref_cut(t, (gap < 0 ? -gap : gap) + ref_value(t, l->c));
+}
+
+static uint64_t extreme(const char *t, uint64_t a, uint64_t b)
+{
+  const ref_int x = ref_value(t, a), y = ref_value(t, b);
+  ref_int r = (x < y) == ref_is("min") ? x : y;
+
+  if (ref_has("relu") && r < 0)
+    r = 0;
+  return ref_cut(t, r);
+}
+
+static void ref_extreme(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const char half[] = {t[0], '1', '6', 0};
+
+  (void)in;
+  if (strstr(t, "x2") == NULL)
+    l->d = extreme(t, l->a, l->b);
+  else
+    l->d = extreme(half, l->a, l->b) | extreme(half, l->a >> 16, l->b >> 16)
+                                           << 16;
+}
+
+static void ref_dot(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const ta = ref_last(1), *const tb = ref_last(0);
+  const char a8[] = {ta[0], '8', 0}, a16[] = {ta[0], '1', '6', 0};
+  const char b8[] = {tb[0], '8', 0};
+  ref_int sum = (ref_int)l->c;
+
+  (void)in;
+  if (ref_is("dp4a")) {
+    for (unsigned k = 0; k < 4; k++)
+      sum += ref_value(a8, l->a >> 8 * k) * ref_value(b8, l->b >> 8 * k);
+  } else {
+    const uint64_t b = ref_has("hi") ? l->b >> 16 : l->b;
+
+    for (unsigned k = 0; k < 2; k++)
+      sum += ref_value(a16, l->a >> 16 * k) * ref_value(b8, b >> 8 * k);
+  }
+  l->d = ref_cut("u32", sum);
+}
+
+/* ---- Bits ------------------------------------------------------------------------ */
+
+static void ref_count(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const unsigned n = ref_bits(t);
+  uint64_t r = 0;
+
+  (void)in;
+  if (ref_is("popc")) {
+    for (unsigned i = 0; i < n; i++)
+      r += bit(l->a, i);
+  } else if (ref_is("clz")) {
+    while (r < n && bit(l->a, n - 1 - (unsigned)r) == 0)
+      r++;
+  } else {
+    for (unsigned i = 0; i < n; i++)
+      r |= bit(l->a, i) << (n - 1 - i);
+  }
+  l->d = r;
+}
+
+static void ref_bfind(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const int top = (int)ref_bits(t) - 1;
+  uint64_t a = l->a;
+
+  (void)in;
+  if (ref_is_signed(t) && bit(a, (unsigned)top) != 0)
+    a = ~a;
+  l->d = 0xffffffff;
+  for (int i = top; i >= 0; i--) {
+    if (bit(a, (unsigned)i) != 0) {
+      l->d = (uint64_t)i;
+      break;
+    }
+  }
+  if (ref_has("shiftamt") && l->d != 0xffffffff)
+    l->d = (uint64_t)top - l->d;
+}
+
+static void ref_bfe(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const unsigned top = ref_bits(t) - 1;
+  const unsigned pos = l->b & 0xff, len = l->c & 0xff;
+  const unsigned last = pos + len - 1 < top ? pos + len - 1 : top;
+  const uint64_t sign = !ref_is_signed(t) || len == 0 ? 0 : bit(l->a, last);
+  uint64_t d = 0;
+
+  (void)in;
+  for (unsigned i = 0; i <= top; i++)
+    d |= (i < len && pos + i <= top ? bit(l->a, pos + i) : sign) << i;
+  l->d = d;
+}
+
+static void ref_bfi(const kiln__insn *in, cpu_lane *l)
+{
+  const unsigned top = ref_bits(ref_last(0)) - 1;
+  const unsigned pos = l->c & 0xff, len = l->e & 0xff;
+  uint64_t d = l->b;
+
+  (void)in;
+  for (unsigned i = 0; i < len && pos + i <= top; i++) {
+    d &= ~(UINT64_C(1) << (pos + i));
+    d |= bit(l->a, i) << (pos + i);
+  }
+  l->d = d;
+}
+
+static void ref_bmsk(const kiln__insn *in, cpu_lane *l)
+{
+  const bool clamps = ref_has("clamp");
+  const uint64_t from = clamps ? l->a : l->a % 32;
+  const uint64_t width = clamps ? l->b : l->b % 32;
+
+  (void)in;
+  l->d = 0;
+  for (uint64_t i = from; i < 32 && i < from + width; i++)
+    l->d |= UINT64_C(1) << i;
+}
+
+static void ref_szext(const kiln__insn *in, cpu_lane *l)
+{
+  const uint64_t width = ref_has("clamp") ? l->b : l->b % 32;
+  const unsigned n = width < 32 ? (unsigned)width : 32;
+  const bool sign =
+      ref_is_signed(ref_last(0)) && n > 0 && bit(l->a, n - 1) != 0;
+
+  (void)in;
+  l->d = 0;
+  for (unsigned i = 0; i < 32; i++)
+    l->d |= (i < n ? bit(l->a, i) : sign) << i;
+}
+
+static void ref_fns(const kiln__insn *in, cpu_lane *l)
+{
+  const int offset = (int32_t)l->c;
+  int at = (int)l->b;
+  int64_t left = llabs((long long)offset);
+
+  (void)in;
+  l->d = 0xffffffff;
+  if (l->b > 31)
+    return;
+  if (offset == 0) {
+    if (bit(l->a, (unsigned)at) != 0)
+      l->d = (uint64_t)at;
+    return;
+  }
+  while (at >= 0 && at < 32) {
+    if (bit(l->a, (unsigned)at) != 0 && --left == 0) {
+      l->d = (uint64_t)at;
+      return;
+    }
+    at += offset > 0 ? 1 : -1;
+  }
+}
+
+static void ref_logic(const kiln__insn *in, cpu_lane *l)
+{
+  const uint64_t mask = ones(ref_bits(ref_last(0)));
+
+  (void)in;
+  if (ref_is("and"))
+    l->d = l->a & l->b;
+  else if (ref_is("or"))
+    l->d = l->a | l->b;
+  else if (ref_is("xor"))
+    l->d = (l->a | l->b) - (l->a & l->b);
+  else if (ref_is("not"))
+    l->d = mask - l->a;
+  else
+    l->d = l->a == 0 ? 1 : 0;
+}
+
+static void ref_lop3(const kiln__insn *in, cpu_lane *l)
+{
+  const bool p = (l->e != 0) != ((in->flags & KILN__NEGATE_B) != 0);
+
+  l->d = 0;
+  for (unsigned i = 0; i < 32; i++)
+    l->d |= bit((uint64_t)in->imm,
+                (unsigned)(bit(l->a, i) * 4 + bit(l->b, i) * 2 + bit(l->c, i)))
+            << i;
+  l->d2 = ref_has("and") ? l->d != 0 && p : l->d != 0 || p;
+}
+
+static void ref_shift(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const t = ref_last(0);
+  const unsigned n = ref_bits(t);
+  const unsigned by = l->b < n ? (unsigned)l->b : n;
+  const uint64_t sign = ref_is_signed(t) ? bit(l->a, n - 1) : 0;
+
+  (void)in;
+  l->d = 0;
+  for (unsigned i = 0; i < n; i++) {
+    if (ref_is("shl"))
+      l->d |= (i >= by ? bit(l->a, i - by) : 0) << i;
+    else
+      l->d |= (i + by < n ? bit(l->a, i + by) : sign) << i;
+  }
+}
+
+static void ref_funnel(const kiln__insn *in, cpu_lane *l)
+{
+  const uint64_t n = ref_has("wrap") ? l->c % 32 : l->c < 32 ? l->c : 32;
+  const ref_uint both = (ref_uint)l->b << 32 | l->a;
+
+  (void)in;
+  l->d = (uint64_t)(ref_has("l") ? both << n >> 32 : both >> n) & 0xffffffff;
+}
+
+/* Number of the byte that position k of the result comes from. */
+static unsigned mode_byte(const char *mode, unsigned c, unsigned k)
+{
+  if (strcmp(mode, "f4e") == 0)
+    return c + k;
+  if (strcmp(mode, "b4e") == 0)
+    return (c + 8 - k) % 8;
+  if (strcmp(mode, "rc8") == 0)
+    return c;
+  if (strcmp(mode, "ecl") == 0)
+    return k > c ? k : c;
+  if (strcmp(mode, "ecr") == 0)
+    return k < c ? k : c;
+  return c % 2 * 2 + k % 2; /* rc16 */
+}
+
+static void ref_prmt(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const mode = ref_op.n < 3 ? NULL
+                           : strcmp(ref_op.part[1], "b32") == 0
+                               ? ref_op.part[2]
+                               : ref_op.part[1];
+  uint8_t bytes[8];
+
+  (void)in;
+  for (unsigned k = 0; k < 4; k++) {
+    bytes[k] = (uint8_t)(l->a >> 8 * k);
+    bytes[k + 4] = (uint8_t)(l->b >> 8 * k);
+  }
+  l->d = 0;
+  for (unsigned k = 0; k < 4; k++) {
+    const unsigned s = mode != NULL ? mode_byte(mode, l->c % 4, k)
+                                    : (unsigned)(l->c >> 4 * k & 15);
+    const uint8_t byte = bytes[s % 8];
+
+    l->d |= (uint64_t)(s < 8 ? byte : byte >= 128 ? 255 : 0) << 8 * k;
+  }
+}
+
+/* ---- Moves ------------------------------------------------------------------------- */
+
+static void ref_move(const kiln__insn *in, cpu_lane *l)
+{
+  const bool negated = (in->flags & KILN__NEGATE_B) != 0;
+
+  if (ref_is("selp"))
+    l->d = (l->c != 0) != negated ? l->a : l->b;
+  else if (ref_has("pred"))
+    l->d = (l->a != 0) != negated;
+  else
+    l->d = l->a;
+}
+
+static void ref_slct(const kiln__insn *in, cpu_lane *l)
+{
+  (void)in;
+  if (strcmp(ref_last(0), "s32") == 0)
+    l->d = ref_value("s32", l->c) >= 0 ? l->a : l->b;
+  else
+    l->d = ref_decode("f32", l->c, ref_has("ftz")) >= 0 ? l->a : l->b;
+}
+
+static void ref_cvta(const kiln__insn *in, cpu_lane *l)
+{
+  const char *const space = ref_has("to") ? ref_op.part[2] : ref_op.part[1];
+  uint64_t window = 0;
+
+  (void)in;
+  if (strncmp(space, "shared", 6) == 0)
+    window = KILN__WINDOW_SHARED;
+  else if (strcmp(space, "local") == 0)
+    window = KILN__WINDOW_LOCAL;
+  else if (strncmp(space, "param", 5) == 0)
+    window = KILN__WINDOW_PARAM;
+  l->d = ref_has("to") ? l->a - window : l->a + window;
+}
+
+/* ---- Comparisons --------------------------------------------------------------------- */
+
+/* -1, 0, 1; 2: unordered. */
+static int order(const char *t, uint64_t a, uint64_t b)
+{
+  if (ref_is_float(t)) {
+    const long double x = ref_decode(t, a, ref_has("ftz"));
+    const long double y = ref_decode(t, b, ref_has("ftz"));
+
+    return isnan(x) || isnan(y) ? 2 : x < y ? -1 : x > y;
+  } else {
+    const ref_int x = ref_value(t, a), y = ref_value(t, b);
+
+    return x < y ? -1 : x > y;
+  }
+}
+
+static bool compares(const char *cmp, int how)
+{
+  const bool unordered = how == 2;
+
+  if (strcmp(cmp, "num") == 0)
+    return !unordered;
+  if (strcmp(cmp, "nan") == 0)
+    return unordered;
+  if (unordered)
+    return cmp[2] == 'u';
+  if (cmp[0] == 'e')
+    return how == 0;
+  if (cmp[0] == 'n')
+    return how != 0;
+  /* lt le gt ge, and lo ls hi hs for unsigned numbers. */
+  if (cmp[0] == 'l')
+    return how < 0 || (how == 0 && (cmp[1] == 'e' || cmp[1] == 's'));
+  return how > 0 || (how == 0 && (cmp[1] == 'e' || cmp[1] == 's'));
+}
+
+static bool combined(bool t, bool c)
+{
+  return ref_has("and")   ? t && c
+         : ref_has("or")  ? t || c
+         : ref_has("xor") ? t != c
+                          : t;
+}
+
+/* The type of one value of a packed one. */
+static void single(const char *t, char out[8])
+{
+  const size_t n = strlen(t);
+  const bool packed = n > 2 && strcmp(t + n - 2, "x2") == 0;
+
+  snprintf(out, 8, "%.*s", (int)(packed ? n - 2 : n), t);
+}
+
+static void ref_setp(const kiln__insn *in, cpu_lane *l)
+{
+  const bool c = (l->c != 0) != ((in->flags & KILN__NEGATE_B) != 0);
+  char t[8];
+  bool low;
+
+  single(ref_last(0), t);
+  low = compares(ref_op.part[1], order(t, l->a, l->b));
+  l->d = combined(low, c);
+  if (strcmp(t, ref_last(0)) == 0)
+    l->d2 = combined(!low, c);
+  else
+    l->d2 =
+        combined(compares(ref_op.part[1], order(t, l->a >> 16, l->b >> 16)), c);
+}
+
+static uint64_t truth(const char *t, bool value, unsigned bits)
+{
+  if (!value)
+    return 0;
+  if (ref_is_float(t))
+    return ref_encode(t, 1, REF_NEAREST, false);
+  return ones(bits);
+}
+
+static void ref_set(const kiln__insn *in, cpu_lane *l)
+{
+  const bool c = (l->c != 0) != ((in->flags & KILN__NEGATE_B) != 0);
+  char from[8], to[8];
+
+  single(ref_last(0), from);
+  single(ref_last(1), to);
+  if (strcmp(from, ref_last(0)) == 0) {
+    l->d = truth(to,
+                 combined(compares(ref_op.part[1], order(from, l->a, l->b)), c),
+                 ref_bits(to));
+    return;
+  }
+  l->d = 0;
+  for (unsigned k = 0; k < 32; k += 16)
+    l->d |= truth(to,
+                  combined(compares(ref_op.part[1],
+                                    order(from, l->a >> k, l->b >> k)),
+                           c),
+                  16)
+            << k;
+}
+
+/* ---- Every row ------------------------------------------------------------------------ */
+
+static cpu_reference *reference_of(void)
+{
+  static const struct {
+    const char *names;
+    cpu_reference *fn;
+  } all[] = {
+      {" add addc sub subc ", ref_sum},
+      {" mul mad madc ", ref_product},
+      {" mul24 mad24 ", ref_product24},
+      {" div rem ", ref_divide},
+      {" neg abs ", ref_unary},
+      {" sad ", ref_sad},
+      {" min max ", ref_extreme},
+      {" dp4a dp2a ", ref_dot},
+      {" popc clz brev ", ref_count},
+      {" bfind ", ref_bfind},
+      {" bfe ", ref_bfe},
+      {" bfi ", ref_bfi},
+      {" bmsk ", ref_bmsk},
+      {" szext ", ref_szext},
+      {" fns ", ref_fns},
+      {" and or xor not cnot ", ref_logic},
+      {" lop3 ", ref_lop3},
+      {" shl shr ", ref_shift},
+      {" shf ", ref_funnel},
+      {" prmt ", ref_prmt},
+      {" mov selp ", ref_move},
+      {" slct ", ref_slct},
+      {" cvta ", ref_cvta},
+      {" setp ", ref_setp},
+      {" set ", ref_set},
+  };
+  char name[24];
+
+  snprintf(name, sizeof name, " %s ", ref_op.part[0]);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    if (strstr(all[i].names, name) != NULL)
+      return all[i].fn;
+  }
+  ck_abort_msg("no reference for %s", ref_op.part[0]);
+}
+
+/* Type whose edges suit an operand of this many bytes; floats are asked for by
+ * the opcode's last type. */
+static kiln__ptx_type edges_for(uint8_t bytes, const char *type)
+{
+  const kiln__ptx_type own = ref_type(type);
+
+  switch (bytes) {
+  case 0:
+    return KILN__NONE;
+  case 1:
+    return KILN__PRED;
+  case 2:
+    return own == KILN__F16 || own == KILN__BF16 ? own : KILN__B16;
+  case 8:
+    return own == KILN__F64 ? own : KILN__B64;
+  default:
+    return own == KILN__F32 || own == KILN__F16X2 || own == KILN__BF16X2
+               ? own
+               : KILN__B32;
+  }
+}
+
+static void run(cpu_case *c)
+{
+  const char *const type = ref_is("prmt") ? "b32" : ref_last(0);
   cpu_lane *lanes;
   size_t n;
 
-  cpu_case_init(&c, "mov.b32");
-  lanes = cpu_lanes_make(&c, KILN__B32, KILN__NONE, KILN__NONE, 1000, &n);
-  cpu_case_check(&c, lanes, n, ref_mov);
+  lanes = cpu_lanes_make(c, edges_for(c->a, type), edges_for(c->b, type),
+                         edges_for(c->c, type), 256, &n);
+  /* Counts, positions and the like matter most where they are small; equal
+   * values where something is compared. */
+  for (size_t i = 0; i < n; i += 3) {
+    lanes[i].c %= i % 2 == 0 ? 70 : 1000000;
+    lanes[i].e %= 70;
+  }
+  for (size_t i = n - 200; i < n; i += 5)
+    lanes[i].b = lanes[i].a;
+  for (size_t i = n - 199; i < n; i += 5)
+    lanes[i].b %= 80;
+  cpu_case_check(c, lanes, n, reference_of());
   free(lanes);
+}
+
+/* Predicates may be negated, and left out; one of two results may be `_`. */
+static void run_forms(cpu_case *c, size_t k)
+{
+  const uint8_t d = c->d, d2 = c->d2, pred = c->c;
+
+  if (strstr(c->opcode, "setp") != NULL || strstr(c->opcode, "set.") != NULL) {
+    if (!ref_has("and") && !ref_has("or") && !ref_has("xor"))
+      c->c = 0;
+  }
+  run(c);
+  if (c->c == 1 || c->e == 1 || strstr(c->opcode, "mov.pred") != NULL) {
+    c->in.flags |= KILN__NEGATE_B;
+    run(c);
+  }
+  if (d2 == 1) {
+    if (strstr(c->opcode, "lop3") == NULL) {
+      c->d2 = 0;
+      run(c);
+    }
+    c->d2 = 1;
+    if (k % 4 == 0) {
+      c->d = 0;
+      run(c);
+    }
+  }
+  c->d = d;
+  c->c = pred;
+}
+
+static bool special(kiln__op op)
+{
+  return op == KILN__OP_mov_pack || op == KILN__OP_mov_unpack ||
+         op == KILN__OP_mov_local || op == KILN__OP_mov_clock;
+}
+
+/* All opcodes of a row, or, where there are very many, some spread over them. */
+static void run_row(kiln__op op)
+{
+  enum { MOST = 30 };
+  char opcode[200];
+  const size_t total = cpu_row_opcode(op, 0, opcode, sizeof opcode);
+  const size_t step = total > MOST ? total / MOST | 1 : 1;
+
+  if (special(op))
+    return;
+  for (size_t k = 0; k < total; k += step) {
+    cpu_case c;
+
+    cpu_row_opcode(op, k, opcode, sizeof opcode);
+    cpu_case_init(&c, opcode);
+    ref_parse(opcode);
+    c.in.imm = (int64_t)(0x96 + 0x1d * k); /* lop3 */
+    run_forms(&c, k);
+  }
+}
+
+static const kiln__op mine[] = {
+#define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
+  KILN__OP_##name,
+#include "cpu/code/ops/integer.def"
+#include "cpu/code/ops/move.def"
+#undef KILN__OP
+};
+enum { N_MINE = sizeof mine / sizeof *mine };
+
+START_TEST(rows_follow_the_reference)
+{
+  for (int i = _i; i < N_MINE; i += 8)
+    run_row(mine[i]);
+}
+END_TEST
+
+/* Exhaustive where 16 bits allow it: one operand all values, the other edges. */
+START_TEST(all_tables_of_lop3)
+{
+  cpu_case c;
+
+  cpu_case_init(&c, "lop3 lop3.b32");
+  ref_parse(c.opcode);
+  for (c.in.imm = 0; c.in.imm < 256; c.in.imm++) {
+    cpu_lane lanes[KILN__WARP] = {{0}};
+    uint64_t seed = (uint64_t)c.in.imm + 1;
+
+    for (int i = 0; i < KILN__WARP; i++) {
+      lanes[i].a = test_random(&seed);
+      lanes[i].b = test_random(&seed);
+      lanes[i].c = test_random(&seed);
+    }
+    cpu_case_check(&c, lanes, KILN__WARP, ref_lop3);
+  }
+}
+END_TEST
+
+/* Quotients next to whole numbers, where an inexact division would slip. */
+START_TEST(divisions_near_whole_quotients)
+{
+  static const char *const opcodes[] = {"div.u32", "rem.u32", "div.s32",
+                                        "rem.s32"};
+  enum { N = 60000 };
+  cpu_lane *lanes = calloc(N, sizeof *lanes);
+  uint64_t seed = 77;
+
+  ck_assert_ptr_nonnull(lanes);
+  for (size_t i = 0; i < N; i++) {
+    const uint32_t b =
+        (uint32_t)(test_random(&seed) >> (test_random(&seed) % 32));
+    const uint32_t q = (uint32_t)(test_random(&seed) >> 32) / (b | 1);
+
+    lanes[i].b = b;
+    lanes[i].a = (uint32_t)(b * q + (uint32_t)(i % 3) - 1);
+  }
+  for (size_t k = 0; k < 4; k++) {
+    cpu_case c;
+
+    cpu_case_init(&c, opcodes[k]);
+    ref_parse(opcodes[k]);
+    cpu_case_check(&c, lanes, N, ref_divide);
+  }
+  free(lanes);
+}
+END_TEST
+
+/* ---- Pack, unpack, addresses, clocks ------------------------------------------------------ */
+
+static void ref_pack(const kiln__insn *in, cpu_lane *l)
+{
+  l->d = 0;
+  for (unsigned k = 0; k < in->n_vec; k++)
+    l->d |= (l->vec[k] & ones(in->bytes * 8)) << k * in->bytes * 8;
+}
+
+static void ref_unpack(const kiln__insn *in, cpu_lane *l)
+{
+  for (unsigned k = 0; k < in->n_vec; k++)
+    l->vec[k] = l->a >> k * in->bytes * 8 & ones(in->bytes * 8);
+}
+
+static const struct shape {
+  const char *type;
+  uint8_t bytes, n;
+} shapes[] = {
+    {"b16", 1, 2}, {"b32", 2, 2}, {"b32", 1, 4}, {"b64", 4, 2}, {"b64", 2, 4}};
+
+static void random_lanes(cpu_lane *lanes, size_t n)
+{
+  uint64_t seed = 4711;
+
+  for (size_t i = 0; i < n; i++) {
+    lanes[i] = (cpu_lane){.a = test_random(&seed), .d = test_random(&seed)};
+    for (int k = 0; k < CPU_MAX_VEC; k++)
+      lanes[i].vec[k] = test_random(&seed);
+  }
+}
+
+START_TEST(pack_and_unpack)
+{
+  const struct shape *const s = &shapes[_i];
+  cpu_lane lanes[320];
+  char opcode[32];
+  cpu_case c;
+
+  random_lanes(lanes, 320);
+  snprintf(opcode, sizeof opcode, "mov_pack mov.%s", s->type);
+  cpu_case_init(&c, opcode);
+  c.vec = s->bytes == 1 ? 4 : s->bytes; /* 8 bits: whatever the rest holds */
+  c.n_vec = s->n;
+  c.in.bytes = s->bytes;
+  c.in.n_vec = s->n;
+  cpu_case_check(&c, lanes, 320, ref_pack);
+
+  snprintf(opcode, sizeof opcode, "mov_unpack mov.%s", s->type);
+  for (unsigned sinks = 0; sinks < 1u << s->n; sinks++) {
+    cpu_case_init(&c, opcode);
+    c.vec = s->bytes < 4 ? 2 : 4;
+    c.n_vec = s->n;
+    c.vec_written = true;
+    c.vec_sinks = (uint8_t)sinks;
+    c.in.bytes = s->bytes;
+    c.in.n_vec = s->n;
+    cpu_case_check(&c, lanes, 320, ref_unpack);
+  }
+}
+END_TEST
+
+static void at_1000(kiln__warp *w, void *user)
+{
+  (void)user;
+  w->local_at = 1000;
+}
+
+static void ref_local(const kiln__insn *in, cpu_lane *l)
+{
+  l->d = 1000 + (uint64_t)in->imm;
+}
+
+START_TEST(addresses_of_local_variables)
+{
+  cpu_lane lanes[KILN__WARP] = {{0}};
+  cpu_case c;
+
+  cpu_case_init(&c, "mov_local @mov.local");
+  c.prepare = at_1000;
+  c.in.imm = 24;
+  for (c.d = 4; c.d <= 8; c.d = (uint8_t)(c.d + 4)) {
+    c.in.type = c.d == 8 ? KILN__B64 : KILN__B32;
+    cpu_case_check(&c, lanes, KILN__WARP, ref_local);
+  }
+}
+END_TEST
+
+static uint64_t clock_now(uint8_t which, uint8_t bytes)
+{
+  cpu_lane lanes[KILN__WARP] = {{0}}, out[KILN__WARP];
+  cpu_case c;
+
+  cpu_case_init(&c, "mov_clock @mov.clock");
+  c.d = bytes;
+  c.in.type = bytes == 8 ? KILN__B64 : KILN__B32;
+  c.in.sub = which;
+  ck_assert(
+      cpu_case_run(&c, cpu_isas[0], lanes, 0xff00ff0f, CPU_ALIAS_NONE, out));
+  for (int i = 1; i < 4; i++)
+    ck_assert_uint_eq(out[i].d, out[0].d);
+  return out[0].d;
+}
+
+START_TEST(clocks_go_forward)
+{
+  cpu_isas_find();
+  for (uint8_t k = 0; k < 3; k++) {
+    const uint8_t first = k < 2 ? 2 : 3; /* clock64 or globaltimer */
+    const uint64_t before = clock_now(first, 8);
+    uint64_t after;
+
+    do
+      after = clock_now(first, 8);
+    while (after == before);
+    ck_assert_uint_gt(after, before);
+    ck_assert_uint_lt(after - before, 10000000000);
+  }
+  /* Halves: within 4 seconds of the whole, or the low one went round. */
+  ck_assert_uint_le(clock_now(1, 4) - (clock_now(2, 8) >> 32) + 1, 1);
+  ck_assert_uint_le(clock_now(5, 4) - (clock_now(3, 8) >> 32) + 1, 1);
+  ck_assert_uint_lt((uint32_t)(clock_now(0, 4) - (uint32_t)clock_now(2, 8)) +
+                        4000000000u,
+                    4000000001u);
+  ck_assert_uint_lt((uint32_t)(clock_now(4, 4) - (uint32_t)clock_now(3, 8)) +
+                        4000000000u,
+                    4000000001u);
+}
+END_TEST
+
+START_TEST(every_row_was_run)
+{
+  for (int i = 0; i < N_MINE; i++) {
+    char opcode[200];
+
+    cpu_row_opcode(mine[i], 0, opcode, sizeof opcode);
+    ck_assert_msg(cpu_seen(mine[i]), "%s was not run", opcode);
+  }
 }
 END_TEST
 
@@ -28,8 +895,15 @@ static Suite *make(void)
   TCase *t = tcase_create("integer");
 
   cpu_seen_init();
-  tcase_set_timeout(t, 120);
-  tcase_add_test(t, moves);
+  tcase_set_timeout(t, 300);
+  tcase_add_loop_test(t, rows_follow_the_reference, 0, 8);
+  tcase_add_test(t, all_tables_of_lop3);
+  tcase_add_test(t, divisions_near_whole_quotients);
+  tcase_add_loop_test(t, pack_and_unpack, 0,
+                      (int)(sizeof shapes / sizeof *shapes));
+  tcase_add_test(t, addresses_of_local_variables);
+  tcase_add_test(t, clocks_go_forward);
+  tcase_add_test(t, every_row_was_run);
   suite_add_tcase(s, t);
   return s;
 }

@@ -43,7 +43,8 @@ bool ref_has(const char *modifier)
 
 const char *ref_last(unsigned k)
 {
-  ck_assert_uint_lt(k, ref_op.n);
+  if (k >= ref_op.n)
+    ck_abort_msg("%s has no part %u", ref_op.part[0], k);
   return ref_op.part[ref_op.n - 1 - k];
 }
 
