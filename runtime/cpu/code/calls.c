@@ -95,11 +95,12 @@ static bool indirect(kiln__lower *l, call *c, kiln__insn *in)
     return kiln__complain(l, c->callee->pos,
                           "the address of a function must be in a 64-bit "
                           "register");
-  if (s->kind == KILN__SYMBOL_PROTOTYPE)
+  if (s->kind == KILN__SYMBOL_PROTOTYPE) {
+    (void)kiln__place_params(s->u.function); /* as its callees are */
     c->formals = s->u.function;
-  else if (s->kind == KILN__SYMBOL_TARGETS && s->u.targets.n > 0 &&
-           s->u.targets.items[0] != NULL &&
-           s->u.targets.items[0]->kind == KILN__SYMBOL_FUNCTION)
+  } else if (s->kind == KILN__SYMBOL_TARGETS && s->u.targets.n > 0 &&
+             s->u.targets.items[0] != NULL &&
+             s->u.targets.items[0]->kind == KILN__SYMBOL_FUNCTION)
     c->formals = s->u.targets.items[0]->u.function;
   else
     return kiln__complain(l, c->proto->pos, "'%.*s' is no prototype",
