@@ -103,9 +103,12 @@ static void set_modifier(kiln__insn *in, const char *text)
   /* Otherwise without effect. */
 }
 
+/* A register of 8 bits lies in a slot as one of 16 does; 1 is a predicate. */
 static uint8_t type_bytes(kiln__ptx_type type)
 {
-  return type == KILN__PRED ? 1 : types[type].bytes;
+  return type == KILN__PRED       ? 1
+         : types[type].bytes == 1 ? 2
+                                  : types[type].bytes;
 }
 
 /* Bytes of the register that operand text `t` (u32, $1, pred, w) means. */

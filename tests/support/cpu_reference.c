@@ -127,6 +127,19 @@ const ref_format *ref_format_of(const char *type)
   return NULL;
 }
 
+/* 2^k, as far as any encoding goes. */
+static long double power(int k)
+{
+  enum { FAR = 1100 };
+  static long double table[2 * FAR + 1];
+
+  if (table[FAR] == 0) {
+    for (int i = -FAR; i <= FAR; i++)
+      table[FAR + i] = ldexpl(1, i);
+  }
+  return table[FAR + k];
+}
+
 /* The magnitude that an encoding without sign stands for, infinity's own
  * counted as the number that would follow the largest. */
 static long double magnitude(const ref_format *f, uint64_t encoded)
@@ -136,9 +149,9 @@ static long double magnitude(const ref_format *f, uint64_t encoded)
   const uint64_t fraction = encoded & ((UINT64_C(1) << f->fraction_bits) - 1);
 
   if (exponent == 0)
-    return ldexpl((long double)fraction, 1 - bias - f->fraction_bits);
-  return ldexpl((long double)(fraction | UINT64_C(1) << f->fraction_bits),
-                exponent - bias - f->fraction_bits);
+    return (long double)fraction * power(1 - bias - f->fraction_bits);
+  return (long double)(fraction | UINT64_C(1) << f->fraction_bits) *
+         power(exponent - bias - f->fraction_bits);
 }
 
 long double ref_decode(const char *type, uint64_t raw, bool ftz)
@@ -182,6 +195,15 @@ static uint64_t below(const ref_format *f, long double value)
 {
   uint64_t low = 0, high = f->largest;
 
+  /* First the power of two, then the fraction. */
+  for (int b = f->exponent_bits - 1; b >= 0; b--) {
+    const uint64_t next = low + (UINT64_C(1) << (b + f->fraction_bits));
+
+    if (next <= high && magnitude(f, next) <= value)
+      low = next;
+  }
+  if (high - low > UINT64_C(1) << f->fraction_bits)
+    high = low + (UINT64_C(1) << f->fraction_bits);
   while (low < high) {
     const uint64_t middle = low + (high - low + 1) / 2;
 

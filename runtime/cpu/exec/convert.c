@@ -216,13 +216,12 @@ KILN__HANDLER(cvt_f16_f32)
 /* The upper half of an f32: a NaN keeps its payload, as it is only moved. */
 KILN__HANDLER(cvt_f32_bf16)
 {
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  wide_lanes values;
 
-  if (in->src_reg_bytes == 8 || in->reg_bytes == 8) {
-    KILN__ISA_NAME(convert_exactly)(w, in);
-    return;
-  }
-  KILN__LANES(uint32_t, A[i] << 16);
+  load(w, in, values);
+  for (int i = 0; i < KILN__WARP; i++)
+    values[i] <<= 16;
+  store(w, in, values);
 }
 
 KILN__HANDLER(cvt_bf16_f32)
@@ -235,18 +234,7 @@ KILN__HANDLER(cvt_bf16_f32)
 
 KILN__HANDLER(cvt_same)
 {
-  if (in->reg_bytes == 8 && in->src_reg_bytes == 8 && in->type == KILN__F64) {
-    const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-
-    KILN__LANES(uint64_t, A[i]);
-  } else if (in->reg_bytes != 8 && in->src_reg_bytes != 8) {
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-    const uint32_t mask = in->type == KILN__F32 ? UINT32_MAX : 0xffff;
-
-    KILN__LANES(uint32_t, A[i] & mask);
-  } else {
-    KILN__ISA_NAME(convert_exactly)(w, in);
-  }
+  KILN__ISA_NAME(op_cvt_int)(w, in);
 }
 
 /* A NaN compares false and gives 0. */
