@@ -8,8 +8,6 @@ KILN__F32_2(add_f32, kiln__to_f32(X(A) + X(B)))
 KILN__F32_2(sub_f32, kiln__to_f32(X(A) - X(B)))
 KILN__F32_2(mul_f32, kiln__to_f32(X(A) * X(B)))
 KILN__F32_2(div_f32, kiln__to_f32(X(A) / X(B)))
-KILN__F32_3(fma_f32, kiln__to_f32(kiln__fma_f32(X(A), X(B), X(C))))
-KILN__F32_3(mad_f32, kiln__to_f32(kiln__fma_f32(X(A), X(B), X(C))))
 KILN__F32_1(rcp_f32, kiln__to_f32(1 / X(A)))
 KILN__F32_1(sqrt_f32, kiln__to_f32(sqrtf(X(A))))
 
@@ -17,8 +15,6 @@ KILN__F32_2(add_ftz_f32, kiln__to_ftz(Z(A) + Z(B)))
 KILN__F32_2(sub_ftz_f32, kiln__to_ftz(Z(A) - Z(B)))
 KILN__F32_2(mul_ftz_f32, kiln__to_ftz(Z(A) * Z(B)))
 KILN__F32_2(div_ftz_f32, kiln__to_ftz(Z(A) / Z(B)))
-KILN__F32_3(fma_ftz_f32, kiln__to_ftz(kiln__fma_f32(Z(A), Z(B), Z(C))))
-KILN__F32_3(mad_ftz_f32, kiln__to_ftz(kiln__fma_f32(Z(A), Z(B), Z(C))))
 KILN__F32_1(rcp_ftz_f32, kiln__to_ftz(1 / Z(A)))
 KILN__F32_1(sqrt_ftz_f32, kiln__to_ftz(sqrtf(Z(A))))
 
@@ -28,6 +24,50 @@ KILN__F32_1(neg_ftz_f32, kiln__to_ftz(-Z(A)))
 KILN__F32_1(abs_f32, kiln__to_f32(fabsf(X(A))))
 KILN__F32_1(abs_ftz_f32, kiln__to_ftz(fabsf(Z(A))))
 KILN__F32_2(copysign_f32, (B[i] & ~KILN__F32_SIGN) | (A[i] & KILN__F32_SIGN))
+
+/* ---- Fused multiply-add ------------------------------------------------------ */
+
+#if defined(__x86_64__) && !defined(__FMA__)
+/* Whether rounding the double s again, to r, may differ from rounding once:
+ * only where s lies halfway between two floats, or r is subnormal. */
+static inline uint32_t doubtful(double s, float r)
+{
+  const uint32_t low = (uint32_t)kiln__bits_of_double(s) & 0x1fffffff;
+  const uint32_t tiny = kiln__bits_of_float(r) & 0x7f800000;
+
+  return (low == 0x10000000 ? 1u : 0u) | (tiny == 0 && s != 0 ? 1u : 0u);
+}
+
+#define FUSED(name, from, to)                                                  \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+    const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
+    const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
+    _Alignas(64) float near[KILN__WARP];                                       \
+    uint32_t doubt = 0;                                                        \
+    KILN__VECTOR_LOOP                                                          \
+    for (int i = 0; i < KILN__WARP; i++) {                                     \
+      const double s = (double)from(A) * (double)from(B) + (double)from(C);    \
+      near[i] = (float)s;                                                      \
+      doubt |= doubtful(s, near[i]);                                           \
+    }                                                                          \
+    if (doubt == 0)                                                            \
+      KILN__LANES(uint32_t, to(near[i]));                                      \
+    else                                                                       \
+      KILN__LANES(uint32_t, to(kiln__fma_f32(from(A), from(B), from(C))));     \
+  }
+#else
+#define FUSED(name, from, to)                                                  \
+  KILN__F32_3(name, to(kiln__fma_f32(from(A), from(B), from(C))))
+#endif
+
+FUSED(fma_f32, X, kiln__to_f32)
+FUSED(mad_f32, X, kiln__to_f32)
+FUSED(fma_ftz_f32, Z, kiln__to_ftz)
+FUSED(mad_ftz_f32, Z, kiln__to_ftz)
+
+/* ---- Other modifiers ----------------------------------------------------------- */
 
 /* Any of .ftz: the masks are 0 or ~0. */
 #define M(v) kiln__float_of_bits(kiln__flush_if(v[i], ftz))

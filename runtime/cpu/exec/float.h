@@ -52,9 +52,9 @@ static inline uint64_t kiln__to_f64(double x)
 /* .ftz where `all` is ~0, nothing where it is 0. */
 static inline uint32_t kiln__flush_if(uint32_t bits, uint32_t all)
 {
-  const uint32_t kept = bits & (KILN__F32_SIGN | ~all);
+  const uint32_t drop = (bits & 0x7f800000) == 0 ? 0x7fffffff : 0;
 
-  return (bits & 0x7f800000) == 0 ? kept : bits;
+  return bits & ~(drop & all);
 }
 
 static inline uint32_t kiln__flush(uint32_t bits)

@@ -142,21 +142,28 @@ static inline uint32_t tanh_bf16(uint32_t a, uint32_t flags)
 
 /* ---- min and max: as for f32, see minmax.c ----------------------------------- */
 
-/* `infinity`: the format's. Bits in the order of the values. */
+/* Integers in the order of the values, -0 below +0. */
 static inline uint32_t key(uint32_t h)
 {
-  return (h & 0x8000) != 0 ? 0xffff - h : h + 0x8000;
+  const uint32_t negative = 0 - (h >> 15);
+
+  return h ^ ((negative & 0xffff) | 0x8000);
 }
 
+/* `infinity`: the format's. */
 static inline uint32_t best(uint32_t a, uint32_t b, uint32_t infinity, bool max,
                             uint32_t flags)
 {
-  const bool a_nan = (a & 0x7fff) > infinity, b_nan = (b & 0x7fff) > infinity;
-  const uint32_t number = (key(a) < key(b)) != max ? a : b;
-  const uint32_t other = a_nan ? b : b_nan ? a : number;
-  const bool nan = (flags & KILN__NAN) != 0 ? a_nan || b_nan : a_nan && b_nan;
+  const uint32_t strict = (flags & KILN__NAN) != 0 ? UINT32_MAX : 0;
+  const uint32_t a_nan = (a & 0x7fff) > infinity ? UINT32_MAX : 0;
+  const uint32_t b_nan = (b & 0x7fff) > infinity ? UINT32_MAX : 0;
+  const uint32_t low = key(a) < key(b) ? a : b;
+  const uint32_t number = max ? a ^ b ^ low : low;
+  const uint32_t other =
+      (number & ~(a_nan | b_nan)) | (b & a_nan) | (a & b_nan & ~a_nan);
+  const uint32_t nan = (a_nan & b_nan) | ((a_nan | b_nan) & strict);
 
-  return nan ? 0x7fff : other;
+  return nan != 0 ? 0x7fff : other;
 }
 
 static inline uint32_t best_xorsign(uint32_t a, uint32_t b, uint32_t infinity,

@@ -22,8 +22,11 @@ const kiln__isa *kiln__isa_best(const char *wanted)
 #if defined(__x86_64__)
   const bool v3 =
       __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
-      __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt");
+      __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
+#if !defined(__clang__) /* does not know these; they came with the others */
+      && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt")
+#endif
+      ;
   const bool v4 = v3 && __builtin_cpu_supports("avx512f") &&
                   __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512cd") &&

@@ -3,13 +3,6 @@
 #include "float.h"
 
 /* Signed integers in the order of the floats. */
-static inline int32_t key_f32(uint32_t bits)
-{
-  const uint32_t negative = 0 - (bits >> 31);
-
-  return (int32_t)(bits ^ (negative >> 1));
-}
-
 static inline int64_t key_f64(uint64_t bits)
 {
   const uint64_t negative = 0 - (bits >> 63);
@@ -17,25 +10,33 @@ static inline int64_t key_f64(uint64_t bits)
   return (int64_t)(bits ^ (negative >> 1));
 }
 
-/* `nan`: ~0 with .NaN, else 0. */
+/* `best` is b where one of them is a NaN; `nan`: ~0 with .NaN, else 0. */
 static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
                                   uint32_t nan)
 {
-  const bool a_nan = kiln__is_nan_f32(a), b_nan = kiln__is_nan_f32(b);
-  const uint32_t other = a_nan ? b : b_nan ? a : best;
-  const uint32_t kept = kiln__is_nan_f32(other) ? KILN__NAN_F32 : other;
+  const uint32_t number = kiln__is_nan_f32(b) ? a : best;
+  const uint32_t kept = kiln__is_nan_f32(number) ? KILN__NAN_F32 : number;
+  const uint32_t a_nan = kiln__is_nan_f32(a) ? nan : 0;
+  const uint32_t b_nan = kiln__is_nan_f32(b) ? nan : 0;
 
-  return ((a_nan || b_nan ? UINT32_MAX : 0) & nan) != 0 ? KILN__NAN_F32 : kept;
+  return (a_nan | b_nan) != 0 ? KILN__NAN_F32 : kept;
 }
 
+/* Equal values differ at most in the sign of a zero. */
 static inline uint32_t min_f32(uint32_t a, uint32_t b, uint32_t nan)
 {
-  return number_f32(a, b, key_f32(a) < key_f32(b) ? a : b, nan);
+  const float x = kiln__float_of_bits(a), y = kiln__float_of_bits(b);
+  const uint32_t smaller = x < y ? a : b;
+
+  return number_f32(a, b, x == y ? a | b : smaller, nan);
 }
 
 static inline uint32_t max_f32(uint32_t a, uint32_t b, uint32_t nan)
 {
-  return number_f32(a, b, key_f32(a) > key_f32(b) ? a : b, nan);
+  const float x = kiln__float_of_bits(a), y = kiln__float_of_bits(b);
+  const uint32_t larger = x > y ? a : b;
+
+  return number_f32(a, b, x == y ? a & b : larger, nan);
 }
 
 KILN__F32_2(min_f32, min_f32(A[i], B[i], 0))
