@@ -1,7 +1,7 @@
 /* stuck.c -- finding launches that can only spin.
  *
  * A worker that has run long without finishing anything asks all workers to
- * watch: from when all have noticed, each notes changes of memory and saves a
+ * watch: each begins to note changes of memory; from when all do, each saves a
  * hash of every running warp's state. A warp whose state comes again while
  * memory stayed as it was repeats itself for ever, unless somebody else changes
  * memory; if that holds for every warp of every worker, nobody will. Loops that
@@ -157,20 +157,15 @@ static void conclude(kiln__job *job, kiln__worker *worker)
 
 static void record(kiln__job *job, kiln__worker *worker)
 {
-  if (!worker->recording) {
-    set_traced(worker, true);
-    worker->event = false;
-    worker->verdict = false;
-    worker->rounds = 0;
+  if (any_change(worker)) {
+    stop_looking(job, worker);
+    return;
+  }
+  if (worker->rounds++ == 0) {
     for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
       for (uint32_t i = 0; i < g->n_warps; i++)
         save(&g->warps[i]);
     }
-    return;
-  }
-  worker->rounds++;
-  if (any_change(worker)) {
-    stop_looking(job, worker);
     return;
   }
   if (!worker->verdict && all_repeat(worker)) {
@@ -199,15 +194,16 @@ void kiln__stuck_step(kiln__worker *worker)
   }
   if (job->phase != NOT_LOOKING && worker->epoch != job->epoch) {
     worker->epoch = job->epoch;
-    set_traced(worker, false);
+    worker->event = false;
+    worker->verdict = false;
+    worker->rounds = 0;
+    set_traced(worker, true);
     job->n_in++;
   }
   if (job->phase == GATHERING && job->n_in >= job->n_active)
     job->phase = RECORDING;
   if (job->phase == RECORDING)
     record(job, worker);
-  else if (worker->recording)
-    set_traced(worker, false);
   if (job->phase == NOT_LOOKING && worker->recording)
     set_traced(worker, false);
   pthread_mutex_unlock(&job->stuck_lock);
