@@ -15,7 +15,7 @@ kiln__mark *kiln__event_mark(CUevent event)
   return mark;
 }
 
-void kiln__event_set(CUevent event, kiln__mark *mark)
+void kiln__event_put(CUevent event, kiln__mark *mark)
 {
   kiln__machine *m = kiln__the_machine();
   kiln__mark *old;
@@ -25,10 +25,15 @@ void kiln__event_set(CUevent event, kiln__mark *mark)
   event->mark = mark;
   pthread_mutex_unlock(&m->queue_lock);
   kiln__mark_drop(old);
-  pthread_mutex_lock(&m->lock);
   event->capture_id = 0;
   event->n_tips = 0;
-  pthread_mutex_unlock(&m->lock);
+}
+
+void kiln__event_set(CUevent event, kiln__mark *mark)
+{
+  pthread_mutex_lock(&kiln__the_machine()->graph_lock);
+  kiln__event_put(event, mark);
+  pthread_mutex_unlock(&kiln__the_machine()->graph_lock);
 }
 
 /* ---- Life -------------------------------------------------------------------- */

@@ -235,6 +235,8 @@ CUgraph kiln__graph_copy(CUgraph graph, bool is_exec)
         goto failed;
     }
   }
+  if (!kiln__held_copy(copy, graph))
+    goto failed;
   copy->numbers = graph->numbers;
   copy->cloned_from = graph->id;
   kiln__free(alloc(), by_mark);

@@ -31,7 +31,7 @@ struct CUgraphNode_st {
   size_t mark;      /* for walks */
 };
 
-/* Under machine.lock, but for what an executable does while it runs. */
+/* Under machine.graph_lock, but for what an executable does while it runs. */
 struct CUgraph_st {
   CUgraphNode first, last;
   size_t n;
@@ -46,7 +46,7 @@ kiln__shared *kiln__share(kiln__work *work); /* takes it; NULL: no memory */
 kiln__shared *kiln__share_hold(kiln__shared *shared);
 void kiln__share_drop(kiln__shared *shared);
 
-/* All under machine.lock. */
+/* All under machine.graph_lock. */
 CUgraph kiln__graph_new(bool is_exec);
 void kiln__graph_free(CUgraph graph);
 CUgraph kiln__graph_copy(CUgraph graph, bool is_exec); /* NULL: no memory */
@@ -78,8 +78,7 @@ CUDA_HOST_NODE_PARAMS kiln__host_params(const kiln__work *work);
 CUresult kiln__mem_ops_work(CUcontext context, unsigned n,
                             const CUstreamBatchMemOpParams *ops,
                             kiln__work **out);
-const CUstreamBatchMemOpParams *kiln__mem_ops_params(const kiln__work *work,
-                                                     unsigned *n);
+CUstreamBatchMemOpParams *kiln__mem_ops_params(kiln__work *work, unsigned *n);
 
 /* ---- Captures ----------------------------------------------------------------------- */
 
@@ -92,6 +91,8 @@ CUresult kiln__capture_work(CUstream stream, kiln__work *work, bool wait,
 CUresult kiln__capture_node(CUstream stream, CUgraphNodeType type,
                             CUgraphNode *node);
 void kiln__capture_node_done(void);
+/* Does this stream capture? False for what is no stream. */
+bool kiln__is_capturing(CUcontext context, CUstream handle);
 /* Waiting for, or asking about, a stream or a context. */
 CUresult kiln__capture_sync(CUstream stream);
 CUresult kiln__capture_sync_context(CUcontext context);

@@ -1,9 +1,9 @@
 /* graph_capture.c -- stream capture: commands become nodes, events join streams.
  *
  * A capture has one graph and the streams that take part; each stream has tips,
- * the nodes that its next one depends on. All under machine.lock. */
+ * the nodes that its next one depends on. All under machine.graph_lock. */
 #include "context.h"
-#include "graph.h"
+#include "graph_parts.h"
 
 #include <string.h>
 
@@ -32,12 +32,12 @@ static bool none(void)
 
 static void lock(void)
 {
-  pthread_mutex_lock(&machine()->lock);
+  pthread_mutex_lock(&machine()->graph_lock);
 }
 
 static void unlock(void)
 {
-  pthread_mutex_unlock(&machine()->lock);
+  pthread_mutex_unlock(&machine()->graph_lock);
 }
 
 /* ---- Tips --------------------------------------------------------------------- */
@@ -282,6 +282,15 @@ void kiln__capture_forget(CUstream stream)
   unlock();
 }
 
+bool kiln__graph_in_capture(CUgraph graph)
+{
+  for (const capture *c = machine()->captures; c != NULL; c = c->next) {
+    if (c->graph == graph)
+      return true;
+  }
+  return false;
+}
+
 static bool takes_part(const capture *c, CUcontext context, bool blocking_only)
 {
   for (CUstream s = c->streams; s != NULL; s = s->next_captured) {
@@ -519,6 +528,19 @@ CUresult kiln__capture_work(CUstream stream, kiln__work *work, bool wait,
   return rc;
 }
 
+bool kiln__is_capturing(CUcontext context, CUstream handle)
+{
+  CUstream s;
+  bool yes;
+
+  if (none() || kiln__stream_of(context, handle, &s) != CUDA_SUCCESS)
+    return false;
+  lock();
+  yes = s->capture != NULL;
+  unlock();
+  return yes;
+}
+
 /* ---- Events ------------------------------------------------------------------------------ */
 
 static CUresult record_captured(CUevent event, CUstream s)
@@ -742,9 +764,10 @@ CUresult kiln__cpu_streamUpdateCaptureDependencies(CUstream stream,
   return rc;
 }
 
-CUresult kiln__cpu_streamUpdateCaptureDependenciesV2(
-    CUstream stream, CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
-    unsigned int flags)
+CUresult
+kiln__cpu_streamUpdateCaptureDependenciesV2(CUstream stream, CUgraphNode *after,
+                                            const CUgraphEdgeData *edges,
+                                            size_t n, unsigned int flags)
 {
   (void)edges;
   return kiln__cpu_streamUpdateCaptureDependencies(stream, after, n, flags);

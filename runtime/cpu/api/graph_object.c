@@ -6,7 +6,7 @@
 struct CUuserObject_st {
   void *data;
   CUhostFn destroy;
-  unsigned refs; /* under machine.lock */
+  unsigned refs; /* under machine.graph_lock */
 };
 
 typedef struct kiln__held {
@@ -107,9 +107,9 @@ CUresult kiln__cpu_userObjectRetain(CUuserObject object, unsigned int n)
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  pthread_mutex_lock(&machine()->lock);
+  pthread_mutex_lock(&machine()->graph_lock);
   object->refs += n;
-  pthread_mutex_unlock(&machine()->lock);
+  pthread_mutex_unlock(&machine()->graph_lock);
   return CUDA_SUCCESS;
 }
 
@@ -120,9 +120,9 @@ CUresult kiln__cpu_userObjectRelease(CUuserObject object, unsigned int n)
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  pthread_mutex_lock(&machine()->lock);
+  pthread_mutex_lock(&machine()->graph_lock);
   last = object_drop(object, n);
-  pthread_mutex_unlock(&machine()->lock);
+  pthread_mutex_unlock(&machine()->graph_lock);
   if (last)
     object_destroy(object);
   return CUDA_SUCCESS;
@@ -148,7 +148,7 @@ CUresult kiln__cpu_graphRetainUserObject(CUgraph graph, CUuserObject object,
   if (!kiln__live(graph, KILN__HANDLE_GRAPH) ||
       (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE) != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&machine()->lock);
+  pthread_mutex_lock(&machine()->graph_lock);
   at = held_of(graph, object);
   if (*at == NULL)
     *at = kiln__calloc(&machine()->alloc, 1, sizeof **at);
@@ -160,7 +160,7 @@ CUresult kiln__cpu_graphRetainUserObject(CUgraph graph, CUuserObject object,
   } else {
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  pthread_mutex_unlock(&machine()->lock);
+  pthread_mutex_unlock(&machine()->graph_lock);
   return rc;
 }
 
@@ -175,7 +175,7 @@ CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
     return rc;
   if (!kiln__live(graph, KILN__HANDLE_GRAPH))
     return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&machine()->lock);
+  pthread_mutex_lock(&machine()->graph_lock);
   at = held_of(graph, object);
   h = *at;
   if (h == NULL || h->n < n) {
@@ -188,7 +188,7 @@ CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
     }
     last = object_drop(object, n);
   }
-  pthread_mutex_unlock(&machine()->lock);
+  pthread_mutex_unlock(&machine()->graph_lock);
   if (last)
     object_destroy(object);
   return rc;

@@ -1,5 +1,5 @@
 /* machine.c -- the process's one machine, and what is known of its threads. */
-#include "streams.h"
+#include "memory.h"
 
 #include <stdlib.h>
 
@@ -41,10 +41,12 @@ static void make(void)
   m->n_devices = m->opts.devices;
   usable = pthread_mutex_init(&m->lock, NULL) == 0 &&
            pthread_mutex_init(&m->live_lock, NULL) == 0 &&
+           pthread_mutex_init(&m->graph_lock, NULL) == 0 &&
            pthread_mutex_init(&m->queue_lock, NULL) == 0 &&
            pthread_cond_init(&m->queue_done, NULL) == 0 &&
            pthread_key_create(&thread_key, thread_gone) == 0 &&
            kiln__memory_create(&m->memory, &m->alloc) == KILN_OK &&
+           kiln__ledger_make(m) &&
            kiln__textures_create(&m->textures, &m->alloc) == KILN_OK;
 }
 

@@ -59,11 +59,15 @@ typedef struct kiln__machine {
   size_t live_used, live_gone, live_capacity;
   /* all streams' queues: api/queue.c. Taken last, held for moments. */
   pthread_mutex_t queue_lock;
-  pthread_cond_t queue_done;      /* a point that a host thread waits for */
-  kiln__fork_guard fork_guard;    /* of cuInit: children are refused */
-  struct kiln__blocks *blocks;    /* every allocation: api/memory.c */
-  struct kiln__capture *captures; /* those going on; under lock */
+  pthread_cond_t queue_done;   /* a point that a host thread waits for */
+  kiln__fork_guard fork_guard; /* of cuInit: children are refused */
+  struct kiln__blocks *blocks; /* every allocation: api/memory.c */
+  /* Graphs, captures and their parts. Never taken with `lock` held: freeing a
+   * node may need that. */
+  pthread_mutex_t graph_lock;
+  struct kiln__capture *captures; /* those going on */
   atomic_uint n_captures;
+  CUmemoryPool pools, current_pool[KILN__MAX_DEVICES]; /* under lock */
   /* under lock */
   struct CUarray_st *arrays;
   struct CUmipmappedArray_st *mipmaps;

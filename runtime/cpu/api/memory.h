@@ -23,12 +23,18 @@ typedef struct kiln__block_info {
  * context NULL: lives on its own. CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult kiln__block_add(CUdeviceptr *out, kiln__range_kind kind, int device,
                          CUcontext context, size_t size);
+/* The program's own memory; CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED. */
+CUresult kiln__block_register(void *p, size_t size, CUcontext context,
+                              unsigned flags);
+bool kiln__ledger_make(kiln__machine *m);
 /* The allocation that starts at, or holds, the address. False: none. */
 bool kiln__block_at(CUdeviceptr first, kiln__block_info *out);
 bool kiln__block_of(CUdeviceptr address, kiln__block_info *out);
 void kiln__block_set_pool(CUdeviceptr first, CUmemoryPool pool);
 void kiln__block_set_graph(CUdeviceptr first, kiln__graph_memory *graph);
 void kiln__block_set_flags(CUdeviceptr first, unsigned flags, bool sync);
+/* Bytes of graphs' alloc nodes on a device. */
+uint64_t kiln__graph_bytes(int device);
 /* Claim it for freeing: false if it does not start there or is claimed. */
 bool kiln__block_claim(CUdeviceptr first, kiln__block_info *out);
 /* Take it out and give its bytes back. */
@@ -47,6 +53,5 @@ bool kiln__is_pageable(CUdeviceptr address);
 CUresult kiln__pool_of_device(int device, CUmemoryPool *out); /* current one */
 /* A free has happened: its bytes are the pool's again. */
 void kiln__pool_returned(CUmemoryPool pool, size_t size);
-void kiln__pools_of_context_end(CUcontext context);
 
 #endif

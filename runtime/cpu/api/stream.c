@@ -80,9 +80,10 @@ static void drop_work(kiln__work *work)
     work->free(work);
 }
 
-static CUresult enqueue(CUcontext context, CUstream handle, kiln__work *work,
-                        bool wait)
+CUresult kiln__enqueue_as(CUcontext context, CUstream handle, kiln__work *work,
+                          unsigned manner)
 {
+  const bool wait = (manner & KILN__WAIT) != 0;
   CUstream s;
   CUresult rc = kiln__stream_of(context, handle, &s);
   kiln__mark *mark = NULL;
@@ -92,31 +93,35 @@ static CUresult enqueue(CUcontext context, CUstream handle, kiln__work *work,
       s->context != context)
     rc = CUDA_ERROR_INVALID_HANDLE;
   if (rc == CUDA_SUCCESS)
-    rc = kiln__capture_work(s, work, wait, &taken);
+    rc = kiln__capture_work(s, work, (manner & KILN__SYNC_CALL) != 0, &taken);
   if (rc == CUDA_SUCCESS && !taken)
     rc = atomic_load(&s->context->sticky);
   if (rc != CUDA_SUCCESS)
     drop_work(work);
   if (rc != CUDA_SUCCESS || taken)
     return rc;
-  rc = kiln__queue_add(s, work, wait ? KILN__HERE : KILN__LATER, NULL, 0,
-                       wait ? &mark : NULL);
-  if (mark == NULL)
+  context = s->context;
+  rc = kiln__queue_add(
+      s, work, (manner & KILN__MAY_RUN_HERE) != 0 ? KILN__HERE : KILN__LATER,
+      NULL, 0, wait ? &mark : NULL);
+  if (rc != CUDA_SUCCESS || !wait)
     return rc;
   kiln__mark_wait(mark);
   kiln__mark_drop(mark);
+  kiln__out_flush(context->out);
   return atomic_load(&context->sticky);
 }
 
 CUresult kiln__enqueue(CUcontext context, CUstream stream, kiln__work *work)
 {
-  return enqueue(context, stream, work, false);
+  return kiln__enqueue_as(context, stream, work, 0);
 }
 
 CUresult kiln__enqueue_and_wait(CUcontext context, CUstream stream,
                                 kiln__work *work)
 {
-  return enqueue(context, stream, work, true);
+  return kiln__enqueue_as(context, stream, work,
+                          KILN__MAY_RUN_HERE | KILN__WAIT | KILN__SYNC_CALL);
 }
 
 CUresult kiln__wait_context(CUcontext context)

@@ -87,7 +87,7 @@ struct CUstream_st {
   bool running, has_thread, ending;
   pthread_cond_t wake;
   CUstream next;
-  /* capture.c's, under machine.lock */
+  /* capture.c's, under machine.graph_lock */
   struct kiln__capture *capture;
   CUgraphNode *tips; /* what the next node depends on */
   size_t n_tips, tips_capacity;
@@ -98,6 +98,15 @@ struct CUstream_st {
 /* How the caller's thread may help: run the work itself if nothing is before
  * it. */
 typedef enum kiln__how { KILN__LATER, KILN__HERE } kiln__how;
+
+/* How a call hands its work to a stream, or-ed. */
+enum {
+  KILN__MAY_RUN_HERE = 1, /* in the caller, if nothing is before it */
+  KILN__WAIT = 2,         /* return when it is done */
+  KILN__SYNC_CALL = 4     /* one that captures refuse */
+};
+CUresult kiln__enqueue_as(CUcontext context, CUstream handle, kiln__work *work,
+                          unsigned manner);
 
 /* A stream of `context`, known to it but not yet a live handle. */
 CUresult kiln__stream_make(CUstream *out, CUcontext context, unsigned flags,
@@ -128,7 +137,7 @@ struct CUevent_st {
   CUevent next, previous;
   kiln__mark *mark; /* last record; NULL: none. Under queue_lock. */
   /* last record was captured: by which capture (0: none) and after what.
-   * Under machine.lock. */
+   * Under machine.graph_lock. */
   uint64_t capture_id;
   CUgraphNode *tips;
   size_t n_tips;
@@ -136,6 +145,8 @@ struct CUevent_st {
 
 /* Make `mark` the event's last record; takes the reference over. */
 void kiln__event_set(CUevent event, kiln__mark *mark);
+/* The same for a caller that holds machine.graph_lock. */
+void kiln__event_put(CUevent event, kiln__mark *mark);
 /* The last record, held; NULL: none. */
 kiln__mark *kiln__event_mark(CUevent event);
 void kiln__end_events(CUcontext context);

@@ -1,0 +1,377 @@
+/* context_state.c -- the current context, and what can be asked and set of it. */
+#include "context.h"
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+/* ---- The calling thread's stack ------------------------------------------------- */
+
+static CUresult known(CUcontext context)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(context, KILN__HANDLE_CONTEXT) ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult kiln__cpu_ctxPushCurrent(CUcontext context)
+{
+  CUresult rc = known(context);
+
+  return rc != CUDA_SUCCESS ? rc : kiln__push(context);
+}
+
+CUresult kiln__cpu_ctxPopCurrent(CUcontext *context)
+{
+  CUresult rc = kiln__ready();
+  kiln__thread *t = kiln__this_thread();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (t == NULL || t->n == 0)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (context != NULL)
+    *context = t->stack[t->n - 1].context;
+  kiln__pop();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxGetCurrent(CUcontext *context)
+{
+  CUresult rc = kiln__ready();
+  const kiln__thread *t = kiln__this_thread();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (context == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *context = t != NULL && t->n > 0 ? t->stack[t->n - 1].context : NULL;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
+{
+  CUresult rc = context == NULL ? kiln__ready() : known(context);
+  kiln__thread *t = kiln__this_thread();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (t == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  if (context == NULL) {
+    if (t->n > 0)
+      kiln__pop();
+    return CUDA_SUCCESS;
+  }
+  if (t->n == 0)
+    return kiln__push(context);
+  t->stack[t->n - 1].context = context;
+  t->stack[t->n - 1].id = context->id;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Questions --------------------------------------------------------------------- */
+
+CUresult kiln__cpu_ctxGetDeviceV2(CUdevice *device, CUcontext context)
+{
+  CUcontext c;
+  CUresult rc = kiln__context_of(context, &c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (device == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *device = c->device;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxGetDevice(CUdevice *device)
+{
+  return kiln__cpu_ctxGetDeviceV2(device, NULL);
+}
+
+CUresult kiln__cpu_ctxGetId(CUcontext context, unsigned long long *id)
+{
+  CUcontext c;
+  CUresult rc = kiln__context_of(context, &c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (id == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *id = c->id;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxGetApiVersion(CUcontext context, unsigned int *version)
+{
+  CUcontext c;
+  CUresult rc = kiln__context_of(context, &c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (version == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *version = 3020;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxGetFlags(unsigned int *flags)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *flags = c->flags;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxSetFlags(unsigned int flags)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__context_flags_ok(flags))
+    return CUDA_ERROR_INVALID_VALUE;
+  c->flags = flags;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Limits -------------------------------------------------------------------------- */
+
+static bool known_limit(CUlimit limit)
+{
+  return limit >= CU_LIMIT_STACK_SIZE &&
+         limit <= CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
+}
+
+/* CUDA_ERROR_UNSUPPORTED_LIMIT: exists, but not for this architecture. */
+static CUresult supported(CUlimit limit)
+{
+  const int arch = machine()->opts.arch;
+
+  if (limit < CU_LIMIT_STACK_SIZE ||
+      limit > CU_LIMIT_CIG_SHMEM_FALLBACK_ENABLED)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!known_limit(limit) ||
+      (limit == CU_LIMIT_DEV_RUNTIME_SYNC_DEPTH && arch >= 90) ||
+      (limit == CU_LIMIT_PERSISTING_L2_CACHE_SIZE && arch < 80))
+    return CUDA_ERROR_UNSUPPORTED_LIMIT;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxGetLimit(size_t *value, CUlimit limit)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = supported(limit);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  pthread_mutex_lock(&c->lock);
+  *value = c->limit[limit];
+  pthread_mutex_unlock(&c->lock);
+  return CUDA_SUCCESS;
+}
+
+/* Rounded and bounded as the driver does: more stack than a thread can have is
+ * refused, more fetch granularity than there is becomes what there is. */
+static CUresult adjusted(CUlimit limit, size_t *value)
+{
+  switch (limit) {
+  case CU_LIMIT_STACK_SIZE:
+    if (*value > 512 * 1024)
+      return CUDA_ERROR_INVALID_VALUE;
+    *value = (*value + 15) & ~(size_t)15;
+    return CUDA_SUCCESS;
+  case CU_LIMIT_PRINTF_FIFO_SIZE:
+  case CU_LIMIT_MALLOC_HEAP_SIZE:
+    return *value > machine()->opts.memory_bytes ? CUDA_ERROR_OUT_OF_MEMORY
+                                                 : CUDA_SUCCESS;
+  case CU_LIMIT_MAX_L2_FETCH_GRANULARITY:
+    if (*value > 128)
+      *value = 128;
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_SUCCESS;
+  }
+}
+
+CUresult kiln__cpu_ctxSetLimit(CUlimit limit, size_t value)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc == CUDA_SUCCESS)
+    rc = supported(limit);
+  if (rc == CUDA_SUCCESS)
+    rc = adjusted(limit, &value);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  pthread_mutex_lock(&c->lock);
+  c->limit[limit] = value;
+  pthread_mutex_unlock(&c->lock);
+  return CUDA_SUCCESS;
+}
+
+/* ---- Settings without effect ------------------------------------------------------------ */
+
+CUresult kiln__cpu_ctxGetCacheConfig(CUfunc_cache *config)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (config == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *config = c->cache_config;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxSetCacheConfig(CUfunc_cache config)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (config < 0 || config > 3)
+    return CUDA_ERROR_INVALID_VALUE;
+  c->cache_config = config;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxGetSharedMemConfig(CUsharedconfig *config)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (config == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *config = c->shared_config == 0 ? 1 : c->shared_config;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxSetSharedMemConfig(CUsharedconfig config)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (config < 0 || config > 2)
+    return CUDA_ERROR_INVALID_VALUE;
+  c->shared_config = config;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxResetPersistingL2Cache(void)
+{
+  CUcontext c;
+
+  return kiln__current(&c);
+}
+
+CUresult kiln__cpu_ctxGetExecAffinity(CUexecAffinityParam *affinity,
+                                      CUexecAffinityType type)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (affinity == NULL || type != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  affinity->type = type;
+  affinity->param.smCount.val = KILN__SM_COUNT;
+  return CUDA_SUCCESS;
+}
+
+/* ---- Other ways to make and end one ------------------------------------------------------- */
+
+CUresult kiln__cpu_ctxCreateV3(CUcontext *context, CUexecAffinityParam *params,
+                               int n, unsigned int flags, CUdevice device)
+{
+  if (n < 0 || (params == NULL && n > 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (n > 0)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return kiln__cpu_ctxCreate(context, flags, device);
+}
+
+CUresult kiln__cpu_ctxCreateV4(CUcontext *context, CUctxCreateParams *params,
+                               unsigned int flags, CUdevice device)
+{
+  if (params != NULL && params->cigParams != NULL)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (params == NULL)
+    return kiln__cpu_ctxCreate(context, flags, device);
+  return kiln__cpu_ctxCreateV3(context, params->execAffinityParams,
+                               params->numExecAffinityParams, flags, device);
+}
+
+CUresult kiln__cpu_ctxAttach(CUcontext *context, unsigned int flags)
+{
+  CUcontext c;
+  CUresult rc = kiln__current(&c);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (context == NULL || flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&machine()->lock);
+  c->retained++;
+  pthread_mutex_unlock(&machine()->lock);
+  *context = c;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_ctxDetach(CUcontext context)
+{
+  CUcontext c;
+  CUresult rc = kiln__context_of(context, &c);
+  bool last;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (context == NULL)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  pthread_mutex_lock(&machine()->lock);
+  last = c->retained <= 1;
+  if (!last)
+    c->retained--;
+  pthread_mutex_unlock(&machine()->lock);
+  return last ? kiln__cpu_ctxDestroy(c) : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_devicePrimaryCtxReleaseV1(CUdevice device)
+{
+  return kiln__cpu_devicePrimaryCtxRelease(device);
+}
+
+CUresult kiln__cpu_devicePrimaryCtxResetV1(CUdevice device)
+{
+  return kiln__cpu_devicePrimaryCtxReset(device);
+}
+
+CUresult kiln__cpu_devicePrimaryCtxSetFlagsV1(CUdevice device,
+                                              unsigned int flags)
+{
+  return kiln__cpu_devicePrimaryCtxSetFlags(device, flags);
+}

@@ -1,0 +1,447 @@
+/* device.c -- the devices that are played: attributes of the architecture. */
+#include "context.h"
+#include "graph.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  PCI_DOMAIN = 0,
+  PCI_BUS = 0x6b, /* of the first device; the next ones follow */
+  PCI_DEVICE = 0
+};
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+static CUresult check(const void *out, CUdevice device)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (out == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  return kiln__device_exists(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* ---- Which there are --------------------------------------------------------------- */
+
+CUresult kiln__cpu_deviceGet(CUdevice *device, int ordinal)
+{
+  CUresult rc = check(device, ordinal);
+
+  if (rc == CUDA_SUCCESS)
+    *device = ordinal;
+  return rc;
+}
+
+CUresult kiln__cpu_deviceGetCount(int *n)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc == CUDA_SUCCESS && n == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc == CUDA_SUCCESS)
+    *n = machine()->n_devices;
+  return rc;
+}
+
+CUresult kiln__cpu_deviceGetName(char *name, int size, CUdevice device)
+{
+  CUresult rc = check(name, device);
+
+  if (rc == CUDA_SUCCESS && size <= 0)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc == CUDA_SUCCESS)
+    kiln__format(name, (size_t)size, "Kiln CPU device, compute %d.%d",
+                 machine()->opts.arch / 10, machine()->opts.arch % 10);
+  return rc;
+}
+
+/* The same in every process, so that programs can compare. */
+CUresult kiln__cpu_deviceGetUuid(CUuuid *uuid, CUdevice device)
+{
+  CUresult rc = check(uuid, device);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  memcpy(uuid->bytes, "kiln-cpu-device", 15);
+  uuid->bytes[15] = (char)device;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_deviceGetUuidV1(CUuuid *uuid, CUdevice device)
+{
+  return kiln__cpu_deviceGetUuid(uuid, device);
+}
+
+CUresult kiln__cpu_deviceGetLuid(char *luid, unsigned int *node_mask,
+                                 CUdevice device)
+{
+  CUresult rc = check(luid, device);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return node_mask == NULL ? CUDA_ERROR_INVALID_VALUE
+                           : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult kiln__cpu_deviceTotalMem(size_t *bytes, CUdevice device)
+{
+  CUresult rc = check(bytes, device);
+
+  if (rc == CUDA_SUCCESS)
+    *bytes = (size_t)machine()->opts.memory_bytes;
+  return rc;
+}
+
+CUresult kiln__cpu_deviceGetPCIBusId(char *text, int size, CUdevice device)
+{
+  CUresult rc = check(text, device);
+
+  if (rc == CUDA_SUCCESS && size < 13)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc == CUDA_SUCCESS)
+    kiln__format(text, (size_t)size, "%04X:%02X:%02X.0", PCI_DOMAIN,
+                 PCI_BUS + device, PCI_DEVICE);
+  return rc;
+}
+
+/* "domain:bus:device.function", "domain:bus:device" or "bus:device.function". */
+CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
+{
+  CUresult rc = kiln__ready();
+  unsigned long part[3] = {0};
+  const char *at = text;
+  int n = 0;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (device == NULL || text == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  while (n < 3) {
+    char *end;
+
+    part[n] = strtoul(at, &end, 16);
+    if (end == at)
+      return CUDA_ERROR_INVALID_VALUE;
+    n++;
+    at = end;
+    if (*at != ':')
+      break;
+    at++;
+  }
+  if (n < 2 || (*at != '\0' && *at != '.'))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (n == 2) {
+    part[2] = part[1];
+    part[1] = part[0];
+    part[0] = 0;
+  }
+  if (part[0] != PCI_DOMAIN || part[2] != PCI_DEVICE || part[1] < PCI_BUS ||
+      part[1] - PCI_BUS >= (unsigned long)machine()->n_devices)
+    return CUDA_ERROR_INVALID_DEVICE;
+  *device = (int)(part[1] - PCI_BUS);
+  return CUDA_SUCCESS;
+}
+
+/* ---- Attributes ----------------------------------------------------------------------- */
+
+/* Sizes of textures and surfaces: those of compute capability 3.0 and of 6.0. */
+static int texture_limit(CUdevice_attribute attribute, int arch)
+{
+  const bool big = arch >= 60;
+
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_WIDTH:
+    return big ? 131072 : 65536;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_HEIGHT:
+    return big ? 65536 : 65535;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH:
+    return big ? 16384 : 4096;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_WIDTH_ALTERNATE:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_HEIGHT_ALTERNATE:
+    return big ? 8192 : 2048;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE3D_DEPTH_ALTERNATE:
+    return big ? 32768 : 16384;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_HEIGHT:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_GATHER_HEIGHT:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_MIPMAPPED_HEIGHT:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_MIPMAPPED_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_HEIGHT:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_WIDTH:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_HEIGHT:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE3D_DEPTH:
+    return big ? 32768 : 16384;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_WIDTH:
+    return big ? 131072 : 65536;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_HEIGHT:
+    return big ? 65536 : 32768;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LAYERED_LAYERS:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LAYERED_LAYERS:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE1D_LAYERED_LAYERS:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACE2D_LAYERED_LAYERS:
+    return 2048;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS:
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS:
+    return 2046;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH:
+    return big ? 1 << 28 : 1 << 27;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_WIDTH:
+    return big ? 131072 : 65536;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_HEIGHT:
+    return 65000;
+  case CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE2D_LINEAR_PITCH:
+    return big ? 2097120 : 1048544;
+  default:
+    return -1;
+  }
+}
+
+/* Limits that the compute capability sets. */
+static int arch_limit(CUdevice_attribute attribute, const kiln__limits *l)
+{
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
+    return l->block_threads;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+    return l->block_shared;
+  case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_BLOCK:
+    return l->block_registers;
+  case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
+    return l->sm_threads;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+    return l->arch / 10;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+    return l->arch % 10;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
+    return l->sm_shared;
+  case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
+    return l->sm_registers;
+  case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+    return l->block_shared_optin;
+  case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
+    return l->sm_blocks;
+  case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
+    return l->reserved_shared;
+  case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
+    return l->arch >= 60;
+  case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED:
+    return l->arch >= 60;
+  case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH:
+  case CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS:
+    return l->arch >= 90;
+  case CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO:
+    return l->arch == 60 || l->arch == 70 || l->arch == 80 || l->arch == 90 ||
+                   l->arch == 100
+               ? 2
+           : l->arch >= 86 ? 64
+                           : 32;
+  case CU_DEVICE_ATTRIBUTE_MEM_SYNC_DOMAIN_COUNT:
+    return l->arch >= 90 ? 4 : 1;
+  case CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE:
+    return l->arch >= 80 ? 16 << 20 : 0;
+  case CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE:
+    return l->arch >= 80 ? 128 << 20 : 0;
+  default:
+    return -1;
+  }
+}
+
+/* The same for every device that is played. Rates and widths are those of a
+ * middling GPU: programs divide by them. */
+static int common(CUdevice_attribute attribute, int device)
+{
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
+  case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+    return 1024;
+  case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+    return 64;
+  case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+  case CU_DEVICE_ATTRIBUTE_MAX_PITCH:
+    return INT32_MAX;
+  case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
+  case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+    return 65535;
+  case CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY:
+    return 65536;
+  case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+    return KILN__WARP;
+  case CU_DEVICE_ATTRIBUTE_CLOCK_RATE:
+    return 1000 * 1000; /* kHz */
+  case CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE:
+    return 1000 * 1000;
+  case CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH:
+    return 256;
+  case CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE:
+    return 32 << 20;
+  case CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT:
+  case CU_DEVICE_ATTRIBUTE_SURFACE_ALIGNMENT:
+    return 512;
+  case CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT:
+    return 32;
+  case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+    return KILN__SM_COUNT;
+  case CU_DEVICE_ATTRIBUTE_PCI_BUS_ID:
+    return PCI_BUS + device;
+  case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+    return 2;
+  case CU_DEVICE_ATTRIBUTE_MULTI_GPU_BOARD_GROUP_ID:
+    return device;
+  case CU_DEVICE_ATTRIBUTE_NUMA_ID:
+  case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
+    return 0;
+  case CU_DEVICE_ATTRIBUTE_GPU_OVERLAP:
+  case CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY:
+  case CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS:
+  case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+  case CU_DEVICE_ATTRIBUTE_CAN_TEX2D_GATHER:
+  case CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_GLOBAL_L1_CACHE_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_LOCAL_L1_CACHE_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY:
+  case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS:
+  case CU_DEVICE_ATTRIBUTE_DIRECT_MANAGED_MEM_ACCESS_FROM_HOST:
+  case CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
+  case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1:
+  case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS_V1:
+  case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR_V1:
+  case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+  case CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR:
+  case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
+                                      CUdevice device)
+{
+  CUresult rc = check(value, device);
+  const kiln__limits *l;
+  int found;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (attribute < CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
+      attribute > CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)
+    return CUDA_ERROR_INVALID_VALUE;
+  l = kiln__limits_of(machine()->opts.arch);
+  found = l != NULL ? arch_limit(attribute, l) : -1;
+  if (found < 0)
+    found = texture_limit(attribute, machine()->opts.arch);
+  *value = found >= 0 ? found : common(attribute, device);
+  return CUDA_SUCCESS;
+}
+
+/* ---- Older and rarer questions ------------------------------------------------------------ */
+
+CUresult kiln__cpu_deviceComputeCapability(int *major, int *minor,
+                                           CUdevice device)
+{
+  CUresult rc = check(major, device);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (minor == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *major = machine()->opts.arch / 10;
+  *minor = machine()->opts.arch % 10;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_deviceGetProperties(CUdevprop *prop, CUdevice device)
+{
+  CUresult rc = check(prop, device);
+  const kiln__limits *l;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  l = kiln__limits_of(machine()->opts.arch);
+  *prop = (CUdevprop){.maxThreadsDim = {1024, 1024, 64},
+                      .maxGridSize = {INT32_MAX, 65535, 65535},
+                      .totalConstantMemory = 65536,
+                      .SIMDWidth = KILN__WARP,
+                      .memPitch = INT32_MAX,
+                      .clockRate = 1000 * 1000,
+                      .textureAlign = 512};
+  if (l != NULL) {
+    prop->maxThreadsPerBlock = l->block_threads;
+    prop->sharedMemPerBlock = l->block_shared;
+    prop->regsPerBlock = l->block_registers;
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_deviceGetTexture1DLinearMaxWidth(size_t *width,
+                                                    CUarray_format format,
+                                                    unsigned int channels,
+                                                    CUdevice device)
+{
+  CUresult rc = check(width, device);
+
+  (void)format;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (channels != 1 && channels != 2 && channels != 4)
+    return CUDA_ERROR_INVALID_VALUE;
+  *width = (size_t)texture_limit(
+      CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH, machine()->opts.arch);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_deviceGetExecAffinitySupport(int *value,
+                                                CUexecAffinityType type,
+                                                CUdevice device)
+{
+  CUresult rc = check(value, device);
+
+  if (rc == CUDA_SUCCESS && type != 0)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc == CUDA_SUCCESS)
+    *value = 0;
+  return rc;
+}
+
+CUresult kiln__cpu_deviceGetNvSciSyncAttributes(void *list, CUdevice device,
+                                                int flags)
+{
+  CUresult rc = check(list, device);
+
+  (void)flags;
+  return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult kiln__cpu_flushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget t,
+                                            CUflushGPUDirectRDMAWritesScope s)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  (void)t;
+  (void)s;
+  return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,214 @@
+/* fill.c -- memset of 8, 16 and 32 bits, in one and two dimensions. */
+#include "context.h"
+#include "memory.h"
+
+#include <string.h>
+
+typedef struct fill_work {
+  kiln__work base;
+  CUDA_MEMSET_NODE_PARAMS params;
+} fill_work;
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+/* Rows that touch are one row. */
+static CUDA_MEMSET_NODE_PARAMS joined(CUDA_MEMSET_NODE_PARAMS p)
+{
+  if (p.height > 1 && p.pitch == p.width * p.elementSize) {
+    p.width *= p.height;
+    p.height = 1;
+  }
+  return p;
+}
+
+static void fill_row(uint8_t *to, const CUDA_MEMSET_NODE_PARAMS *p)
+{
+  if (p->elementSize == 1) {
+    memset(to, (int)(p->value & 0xff), p->width);
+  } else if (p->elementSize == 2) {
+    const uint16_t value = (uint16_t)p->value;
+
+    for (size_t i = 0; i < p->width; i++)
+      memcpy(to + 2 * i, &value, 2);
+  } else {
+    for (size_t i = 0; i < p->width; i++)
+      memcpy(to + 4 * i, &p->value, 4);
+  }
+}
+
+/* All bytes from the first to the last, NULL if they are not of one range. */
+static uint8_t *bytes_of(const CUDA_MEMSET_NODE_PARAMS *p)
+{
+  size_t row, extent;
+
+  if (__builtin_mul_overflow(p->width, (size_t)p->elementSize, &row) ||
+      __builtin_mul_overflow(p->height - 1, p->pitch, &extent) ||
+      __builtin_add_overflow(extent, row, &extent))
+    return NULL;
+  return kiln__device_bytes(p->dst, extent);
+}
+
+static CUresult run(kiln__work *work, CUstream stream)
+{
+  const CUDA_MEMSET_NODE_PARAMS p = *kiln__fill_params(work);
+  uint8_t *to;
+
+  (void)stream;
+  if (p.width == 0 || p.height == 0)
+    return CUDA_SUCCESS;
+  kiln__memory_enter(machine()->memory);
+  to = bytes_of(&p);
+  for (size_t y = 0; to != NULL && y < p.height; y++) {
+    fill_row(to + y * p.pitch, &p);
+    kiln__memory_written(machine()->memory, p.dst + y * p.pitch,
+                         p.width * p.elementSize);
+  }
+  kiln__memory_leave(machine()->memory);
+  return to != NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+static void free_work(kiln__work *work)
+{
+  kiln__free(&machine()->alloc, work);
+}
+
+const CUDA_MEMSET_NODE_PARAMS *kiln__fill_params(const kiln__work *work)
+{
+  return &((const fill_work *)(const void *)work)->params;
+}
+
+CUresult kiln__fill_work(CUcontext context,
+                         const CUDA_MEMSET_NODE_PARAMS *params,
+                         kiln__work **out)
+{
+  const CUDA_MEMSET_NODE_PARAMS p = joined(*params);
+  const size_t size = p.elementSize;
+  fill_work *f;
+
+  (void)context;
+  *out = NULL;
+  if ((size != 1 && size != 2 && size != 4) || p.dst % size != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (p.height > 1 && (p.pitch % size != 0 || p.pitch / size < p.width))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (p.width > 0 && p.height > 0 && bytes_of(&p) == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  f = kiln__calloc(&machine()->alloc, 1, sizeof *f);
+  if (f == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  f->base.run = run;
+  f->base.free = free_work;
+  f->base.kind = KILN__WORK_FILL;
+  f->params = p;
+  *out = &f->base;
+  return CUDA_SUCCESS;
+}
+
+enum { SMALL = 64 * 1024 };
+
+static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
+                     unsigned size, size_t width, size_t height,
+                     CUstream stream, bool async)
+{
+  const CUDA_MEMSET_NODE_PARAMS p = {.dst = to,
+                                     .pitch = pitch,
+                                     .value = value,
+                                     .elementSize = size,
+                                     .width = width,
+                                     .height = height};
+  CUcontext context;
+  kiln__work *work;
+  kiln__range range;
+  unsigned manner = 0;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__fill_work(context, &p, &work);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!async) {
+    manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
+    if (kiln__memory_find(machine()->memory, to, &range) &&
+        (range.kind == KILN__RANGE_HOST || range.kind == KILN__RANGE_MANAGED))
+      manner |= KILN__WAIT; /* the host can see it */
+  } else if (width * size * height <= SMALL) {
+    manner = KILN__MAY_RUN_HERE;
+  }
+  return kiln__enqueue_as(context, stream, work, manner);
+}
+
+CUresult kiln__cpu_memsetD8(CUdeviceptr to, unsigned char value, size_t n)
+{
+  return fill(to, 0, value, 1, n, 1, NULL, false);
+}
+
+CUresult kiln__cpu_memsetD16(CUdeviceptr to, unsigned short value, size_t n)
+{
+  return fill(to, 0, value, 2, n, 1, NULL, false);
+}
+
+CUresult kiln__cpu_memsetD32(CUdeviceptr to, unsigned int value, size_t n)
+{
+  return fill(to, 0, value, 4, n, 1, NULL, false);
+}
+
+CUresult kiln__cpu_memsetD8Async(CUdeviceptr to, unsigned char value, size_t n,
+                                 CUstream stream)
+{
+  return fill(to, 0, value, 1, n, 1, stream, true);
+}
+
+CUresult kiln__cpu_memsetD16Async(CUdeviceptr to, unsigned short value,
+                                  size_t n, CUstream stream)
+{
+  return fill(to, 0, value, 2, n, 1, stream, true);
+}
+
+CUresult kiln__cpu_memsetD32Async(CUdeviceptr to, unsigned int value, size_t n,
+                                  CUstream stream)
+{
+  return fill(to, 0, value, 4, n, 1, stream, true);
+}
+
+CUresult kiln__cpu_memsetD2D8(CUdeviceptr to, size_t pitch, unsigned char value,
+                              size_t width, size_t height)
+{
+  return fill(to, pitch, value, 1, width, height, NULL, false);
+}
+
+CUresult kiln__cpu_memsetD2D16(CUdeviceptr to, size_t pitch,
+                               unsigned short value, size_t width,
+                               size_t height)
+{
+  return fill(to, pitch, value, 2, width, height, NULL, false);
+}
+
+CUresult kiln__cpu_memsetD2D32(CUdeviceptr to, size_t pitch, unsigned int value,
+                               size_t width, size_t height)
+{
+  return fill(to, pitch, value, 4, width, height, NULL, false);
+}
+
+CUresult kiln__cpu_memsetD2D8Async(CUdeviceptr to, size_t pitch,
+                                   unsigned char value, size_t width,
+                                   size_t height, CUstream stream)
+{
+  return fill(to, pitch, value, 1, width, height, stream, true);
+}
+
+CUresult kiln__cpu_memsetD2D16Async(CUdeviceptr to, size_t pitch,
+                                    unsigned short value, size_t width,
+                                    size_t height, CUstream stream)
+{
+  return fill(to, pitch, value, 2, width, height, stream, true);
+}
+
+CUresult kiln__cpu_memsetD2D32Async(CUdeviceptr to, size_t pitch,
+                                    unsigned int value, size_t width,
+                                    size_t height, CUstream stream)
+{
+  return fill(to, pitch, value, 4, width, height, stream, true);
+}

@@ -1,0 +1,567 @@
+/* graph_exec.c -- executables: instantiated, launched, changed. */
+#include "graph_exec.h"
+#include "context.h"
+
+#include <string.h>
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+static const kiln_allocator *alloc(void)
+{
+  return &machine()->alloc;
+}
+
+static void lock(void)
+{
+  pthread_mutex_lock(&machine()->graph_lock);
+}
+
+static void unlock(void)
+{
+  pthread_mutex_unlock(&machine()->graph_lock);
+}
+
+static CUresult known_exec(CUgraphExec exec)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(exec, KILN__HANDLE_GRAPH_EXEC) ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- Life --------------------------------------------------------------------------- */
+
+static void exec_free(CUgraphExec exec)
+{
+  kiln__graph_free(exec->graph);
+  kiln__free(alloc(), exec->order);
+  kiln__mark_drop(exec->last);
+  kiln__free(alloc(), exec);
+}
+
+/* No cycles, in child graphs neither. */
+static CUresult check_shape(CUgraph graph)
+{
+  CUgraphNode *order;
+  const bool ok = kiln__graph_order(graph, &order);
+  CUresult rc = ok              ? CUDA_SUCCESS
+                : order == NULL ? CUDA_ERROR_OUT_OF_MEMORY
+                                : CUDA_ERROR_INVALID_VALUE;
+
+  kiln__free(alloc(), order);
+  for (CUgraphNode n = graph->first; n != NULL && rc == CUDA_SUCCESS;
+       n = n->next) {
+    if (n->child != NULL)
+      rc = check_shape(n->child);
+  }
+  return rc;
+}
+
+static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
+{
+  CUgraphExec exec = kiln__calloc(alloc(), 1, sizeof *exec);
+  CUresult rc = exec != NULL ? check_shape(graph) : CUDA_ERROR_OUT_OF_MEMORY;
+
+  *out = NULL;
+  if (rc != CUDA_SUCCESS) {
+    kiln__free(alloc(), exec);
+    return rc;
+  }
+  exec->flags = flags;
+  exec->graph = kiln__graph_copy(graph, true);
+  if (exec->graph == NULL || !kiln__graph_order(exec->graph, &exec->order) ||
+      !kiln__live_add(exec, KILN__HANDLE_GRAPH_EXEC)) {
+    exec_free(exec);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  *out = exec;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                             unsigned long long flags)
+{
+  CUresult rc = kiln__ready();
+  CUgraphExec made;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (exec == NULL || !kiln__live(graph, KILN__HANDLE_GRAPH) || flags > 15)
+    return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  lock();
+  rc = exec_make(&made, graph, flags);
+  unlock();
+  if (rc == CUDA_SUCCESS)
+    *exec = made;
+  return rc;
+}
+
+CUresult kiln__cpu_graphInstantiate(CUgraphExec *exec, CUgraph graph,
+                                    CUgraphNode *culprit, char *log,
+                                    size_t size)
+{
+  if (culprit != NULL)
+    *culprit = NULL;
+  if (log != NULL && size > 0)
+    log[0] = '\0';
+  return kiln__cpu_graphInstantiateWithFlags(exec, graph, 0);
+}
+
+CUresult kiln__cpu_graphInstantiateV1(CUgraphExec *exec, CUgraph graph,
+                                      CUgraphNode *culprit, char *log,
+                                      size_t size)
+{
+  return kiln__cpu_graphInstantiate(exec, graph, culprit, log, size);
+}
+
+CUresult
+kiln__cpu_graphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
+                                     CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+  CUresult rc;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__cpu_graphInstantiateWithFlags(exec, graph, params->flags);
+  params->hErrNode_out = NULL;
+  params->result_out = rc == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS
+                       : rc == CUDA_ERROR_INVALID_VALUE
+                           ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
+                           : CUDA_GRAPH_INSTANTIATE_ERROR;
+  return rc;
+}
+
+CUresult kiln__cpu_graphExecDestroy(CUgraphExec exec)
+{
+  CUresult rc = known_exec(exec);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  lock();
+  kiln__live_remove(exec);
+  exec_free(exec);
+  unlock();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphExecGetFlags(CUgraphExec exec, uint64_t *flags)
+{
+  CUresult rc = known_exec(exec);
+
+  if (rc == CUDA_SUCCESS && flags == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc == CUDA_SUCCESS)
+    *flags = exec->flags;
+  return rc;
+}
+
+/* ---- A launch: the steps as they are now ---------------------------------------------- */
+
+typedef struct step {
+  kiln__shared *shared;
+  kiln__mark *mark; /* of an event: reached or waited for here */
+  bool record;
+  kiln__graph_memory *memory; /* kept while it is in use */
+} step;
+
+typedef struct launch_work {
+  kiln__work base;
+  step *steps;
+  size_t n, capacity;
+} launch_work;
+
+static bool put_step(launch_work *l, step s)
+{
+  if (l->n == l->capacity) {
+    const size_t capacity = l->capacity == 0 ? 16 : 2 * l->capacity;
+    step *steps = kiln__resize(alloc(), l->steps, capacity * sizeof *steps);
+
+    if (steps == NULL)
+      return false;
+    l->steps = steps;
+    l->capacity = capacity;
+  }
+  l->steps[l->n++] = s;
+  return true;
+}
+
+static void step_drop(step *s)
+{
+  kiln__share_drop(s->shared);
+  if (s->record)
+    kiln__mark_reach(s->mark);
+  kiln__mark_drop(s->mark);
+  kiln__graph_memory_drop(s->memory);
+}
+
+static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
+                        uint64_t flags);
+
+static CUresult collect_child(launch_work *l, CUgraph child, uint64_t flags)
+{
+  CUgraphNode *order;
+  CUresult rc = kiln__graph_order(child, &order) ? CUDA_SUCCESS
+                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+
+  if (rc == CUDA_SUCCESS)
+    rc = collect(l, child, order, flags);
+  kiln__free(alloc(), order);
+  return rc;
+}
+
+/* What the node does; CUDA_ERROR_INVALID_VALUE for memory that is still
+ * allocated from a launch before. */
+static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
+{
+  const bool again =
+      (flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+
+  switch (node->type) {
+  case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
+    s->mark = kiln__mark_new();
+    s->record = s->mark != NULL;
+    return s->record ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    if (kiln__live(node->event, KILN__HANDLE_EVENT))
+      s->mark = kiln__event_mark(node->event);
+    return CUDA_SUCCESS;
+  case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    if (atomic_exchange(&node->memory->allocated, true) && !again)
+      return CUDA_ERROR_INVALID_VALUE;
+    s->memory = kiln__graph_memory_hold(node->memory);
+    return CUDA_SUCCESS;
+  case CU_GRAPH_NODE_TYPE_MEM_FREE:
+    if (node->memory != NULL)
+      atomic_store(&node->memory->allocated, false);
+    return CUDA_SUCCESS;
+  default:
+    s->shared = kiln__share_hold(node->shared);
+    return CUDA_SUCCESS;
+  }
+}
+
+static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
+                        uint64_t flags)
+{
+  CUresult rc = CUDA_SUCCESS;
+
+  for (size_t i = 0; i < graph->n && rc == CUDA_SUCCESS; i++) {
+    CUgraphNode node = order[i];
+    step s = {0};
+
+    if (!node->enabled)
+      continue;
+    if (node->child != NULL) {
+      rc = collect_child(l, node->child, flags);
+      continue;
+    }
+    rc = step_of(node, &s, flags);
+    if (rc == CUDA_SUCCESS && !put_step(l, s)) {
+      step_drop(&s);
+      rc = CUDA_ERROR_OUT_OF_MEMORY;
+    } else if (rc == CUDA_SUCCESS && s.record &&
+               kiln__live(node->event, KILN__HANDLE_EVENT)) {
+      kiln__event_put(node->event, kiln__mark_hold(s.mark));
+    }
+  }
+  return rc;
+}
+
+static CUresult run_launch(kiln__work *work, CUstream stream)
+{
+  const launch_work *l = (const launch_work *)(void *)work;
+  CUresult rc = CUDA_SUCCESS;
+
+  for (size_t i = 0; i < l->n && rc == CUDA_SUCCESS; i++) {
+    const step *s = &l->steps[i];
+
+    if (s->record)
+      kiln__mark_reach(s->mark);
+    else if (s->mark != NULL)
+      kiln__mark_wait(s->mark);
+    if (s->shared != NULL)
+      rc = s->shared->work->run(s->shared->work, stream);
+    if (rc == CUDA_SUCCESS)
+      rc = atomic_load(&stream->context->sticky);
+  }
+  return rc;
+}
+
+static void free_launch(kiln__work *work)
+{
+  launch_work *l = (launch_work *)(void *)work;
+
+  for (size_t i = 0; i < l->n; i++)
+    step_drop(&l->steps[i]);
+  kiln__free(alloc(), l->steps);
+  kiln__free(alloc(), l);
+}
+
+static CUresult launch_make(CUgraphExec exec, kiln__work **out)
+{
+  launch_work *l = kiln__calloc(alloc(), 1, sizeof *l);
+  CUresult rc;
+
+  if (l == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  l->base.run = run_launch;
+  l->base.free = free_launch;
+  l->base.kind = KILN__WORK_EMPTY;
+  lock();
+  rc = collect(l, exec->graph, exec->order, exec->flags);
+  unlock();
+  if (rc != CUDA_SUCCESS) {
+    free_launch(&l->base);
+    return rc;
+  }
+  *out = &l->base;
+  return CUDA_SUCCESS;
+}
+
+/* A launch that is captured becomes a child graph. */
+static CUresult capture_launch(CUgraphExec exec, CUstream s, bool *taken)
+{
+  CUgraphNode node;
+  CUresult rc = kiln__capture_node(s, CU_GRAPH_NODE_TYPE_GRAPH, &node);
+
+  *taken = node != NULL;
+  if (node == NULL)
+    return rc;
+  node->child = kiln__graph_copy(exec->graph, false);
+  if (node->child != NULL)
+    node->child->parent = node->graph;
+  else
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  kiln__capture_node_done();
+  return rc;
+}
+
+CUresult kiln__cpu_graphLaunch(CUgraphExec exec, CUstream stream)
+{
+  CUcontext context;
+  CUstream s;
+  kiln__work *work = NULL;
+  kiln__mark *mark, *before;
+  bool taken = false;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = known_exec(exec);
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__stream_of(context, stream, &s);
+  if (rc == CUDA_SUCCESS)
+    rc = capture_launch(exec, s, &taken);
+  if (rc != CUDA_SUCCESS || taken)
+    return rc;
+  rc = launch_make(exec, &work);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  lock();
+  before = exec->last;
+  rc = kiln__queue_add(s, work, KILN__LATER, &before, 1, &mark);
+  if (rc == CUDA_SUCCESS)
+    exec->last = mark;
+  unlock();
+  if (rc == CUDA_SUCCESS)
+    kiln__mark_drop(before);
+  return rc;
+}
+
+CUresult kiln__cpu_graphUpload(CUgraphExec exec, CUstream stream)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = known_exec(exec);
+  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(context, stream, &s);
+}
+
+/* ---- Changes -------------------------------------------------------------------------- */
+
+/* The copy, at any depth, of the graph with this id. */
+static CUgraph copy_of(CUgraph graph, uint64_t id)
+{
+  CUgraph found = graph->cloned_from == id ? graph : NULL;
+
+  for (CUgraphNode n = graph->first; n != NULL && found == NULL; n = n->next) {
+    if (n->child != NULL)
+      found = copy_of(n->child, id);
+  }
+  return found;
+}
+
+static CUgraphNode node_in(CUgraphExec exec, CUgraphNode node)
+{
+  CUgraph graph = copy_of(exec->graph, node->graph->id);
+
+  return graph != NULL ? kiln__node_numbered(graph, node->number) : NULL;
+}
+
+CUresult kiln__exec_change(CUgraphExec exec, CUgraphNode node,
+                           kiln__node_parts *parts)
+{
+  CUgraphNode own = node_in(exec, node);
+
+  if (own == NULL || own->type != parts->type)
+    return CUDA_ERROR_INVALID_VALUE;
+  kiln__node_parts_swap(own, parts);
+  return CUDA_SUCCESS;
+}
+
+static CUresult enabled_node(CUgraphExec exec, CUgraphNode node,
+                             CUgraphNode *own)
+{
+  CUresult rc = known_exec(exec);
+
+  if (rc == CUDA_SUCCESS && !kiln__live(node, KILN__HANDLE_GRAPH_NODE))
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *own = node_in(exec, node);
+  return *own != NULL && (*own)->type <= CU_GRAPH_NODE_TYPE_MEMSET
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult kiln__cpu_graphNodeSetEnabled(CUgraphExec exec, CUgraphNode node,
+                                       unsigned int enabled)
+{
+  CUgraphNode own;
+  CUresult rc;
+
+  lock();
+  rc = enabled_node(exec, node, &own);
+  if (rc == CUDA_SUCCESS)
+    own->enabled = enabled != 0;
+  unlock();
+  return rc;
+}
+
+CUresult kiln__cpu_graphNodeGetEnabled(CUgraphExec exec, CUgraphNode node,
+                                       unsigned int *enabled)
+{
+  CUgraphNode own;
+  CUresult rc;
+
+  if (enabled == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  rc = enabled_node(exec, node, &own);
+  if (rc == CUDA_SUCCESS)
+    *enabled = own->enabled;
+  unlock();
+  return rc;
+}
+
+/* ---- Update from another graph of the same shape ---------------------------------------- */
+
+typedef struct difference {
+  CUgraphExecUpdateResult result;
+  CUgraphNode node; /* of the new graph */
+} difference;
+
+static bool same_edges(CUgraphNode a, CUgraphNode b)
+{
+  if (a->n_after != b->n_after)
+    return false;
+  for (size_t i = 0; i < a->n_after; i++) {
+    size_t k = 0;
+
+    while (k < b->n_after && b->after[k]->mark != a->after[i]->mark)
+      k++;
+    if (k == b->n_after)
+      return false;
+  }
+  return true;
+}
+
+/* Nodes are paired in the order of their creation. */
+static difference compare(CUgraph old, CUgraph now)
+{
+  CUgraphNode a = old->first, b = now->first;
+  size_t i = 0;
+
+  if (old->n != now->n)
+    return (difference){CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, NULL};
+  for (; a != NULL; a = a->next, b = b->next, i++)
+    a->mark = b->mark = i;
+  for (a = old->first, b = now->first; a != NULL; a = a->next, b = b->next) {
+    if (a->type != b->type)
+      return (difference){CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, b};
+    if (!same_edges(a, b))
+      return (difference){CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, b};
+    if (a->memory != b->memory)
+      return (difference){CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, b};
+  }
+  for (a = old->first, b = now->first; a != NULL; a = a->next, b = b->next) {
+    if (a->child != NULL) {
+      const difference d = compare(a->child, b->child);
+
+      if (d.result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+        return d;
+    }
+  }
+  return (difference){CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL};
+}
+
+static void update(CUgraph old, CUgraph now)
+{
+  CUgraphNode b = now->first;
+
+  for (CUgraphNode a = old->first; a != NULL; a = a->next, b = b->next) {
+    kiln__shared *shared = a->shared;
+
+    a->shared = kiln__share_hold(b->shared);
+    kiln__share_drop(shared);
+    a->context = b->context;
+    a->event = b->event;
+    if (a->child != NULL)
+      update(a->child, b->child);
+  }
+}
+
+CUresult kiln__cpu_graphExecUpdate(CUgraphExec exec, CUgraph graph,
+                                   CUgraphExecUpdateResultInfo *result)
+{
+  CUresult rc = known_exec(exec);
+  difference d;
+
+  if (rc == CUDA_SUCCESS &&
+      (result == NULL || !kiln__live(graph, KILN__HANDLE_GRAPH)))
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  lock();
+  d = compare(exec->graph, graph);
+  if (d.result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
+    update(exec->graph, graph);
+  unlock();
+  *result =
+      (CUgraphExecUpdateResultInfo){.result = d.result, .errorNode = d.node};
+  return d.result == CU_GRAPH_EXEC_UPDATE_SUCCESS
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
+}
+
+CUresult kiln__cpu_graphExecUpdateV1(CUgraphExec exec, CUgraph graph,
+                                     CUgraphNode *culprit,
+                                     CUgraphExecUpdateResult *result)
+{
+  CUgraphExecUpdateResultInfo info = {0};
+  CUresult rc = kiln__cpu_graphExecUpdate(exec, graph, &info);
+
+  if (culprit != NULL)
+    *culprit = info.errorNode;
+  if (result != NULL)
+    *result = info.result;
+  return rc;
+}

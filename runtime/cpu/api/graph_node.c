@@ -1,0 +1,288 @@
+/* graph_node.c -- nodes: what their parameters mean, added and changed. */
+#include "context.h"
+#include "graph_exec.h"
+#include "memory.h"
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+static void lock(void)
+{
+  pthread_mutex_lock(&machine()->graph_lock);
+}
+
+static void unlock(void)
+{
+  pthread_mutex_unlock(&machine()->graph_lock);
+}
+
+/* ---- Parts ---------------------------------------------------------------------- */
+
+static CUresult context_for(CUcontext given, CUcontext *out)
+{
+  *out = given != NULL ? given : kiln__current_or_null();
+  return kiln__live(*out, KILN__HANDLE_CONTEXT) ? CUDA_SUCCESS
+                                                : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
+                         kiln__work **work)
+{
+  CUresult rc;
+
+  switch (p->type) {
+  case CU_GRAPH_NODE_TYPE_KERNEL:
+    rc = context_for(p->kernel.ctx, context);
+    return rc != CUDA_SUCCESS ? rc
+                              : kiln__kernel_work(*context, &p->kernel, work);
+  case CU_GRAPH_NODE_TYPE_MEMCPY:
+    rc = context_for(p->memcpy.copyCtx, context);
+    return rc != CUDA_SUCCESS
+               ? rc
+               : kiln__copy_work(*context, &p->memcpy.copyParams, work);
+  case CU_GRAPH_NODE_TYPE_MEMSET: {
+    const CUDA_MEMSET_NODE_PARAMS m = {.dst = p->memset.dst,
+                                       .pitch = p->memset.pitch,
+                                       .value = p->memset.value,
+                                       .elementSize = p->memset.elementSize,
+                                       .width = p->memset.width,
+                                       .height = p->memset.height};
+
+    rc = context_for(p->memset.ctx, context);
+    return rc != CUDA_SUCCESS ? rc : kiln__fill_work(*context, &m, work);
+  }
+  case CU_GRAPH_NODE_TYPE_HOST:
+    return kiln__host_work(p->host.fn, p->host.userData, work);
+  case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
+    rc = context_for(p->memOp.ctx, context);
+    if (rc == CUDA_SUCCESS && p->memOp.flags != 0)
+      rc = CUDA_ERROR_INVALID_VALUE;
+    return rc != CUDA_SUCCESS ? rc
+                              : kiln__mem_ops_work(*context, p->memOp.count,
+                                                   p->memOp.paramArray, work);
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+static CUresult copy_child(kiln__node_parts *out, CUgraph child)
+{
+  if (!kiln__live(child, KILN__HANDLE_GRAPH))
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  out->child = kiln__graph_copy(child, false);
+  unlock();
+  return out->child != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult alloc_memory(kiln__node_parts *out,
+                             CUDA_MEM_ALLOC_NODE_PARAMS *p)
+{
+  CUresult rc;
+
+  if (p->bytesize == 0 ||
+      p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+      p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__device_exists(p->poolProps.location.id))
+    return CUDA_ERROR_INVALID_DEVICE;
+  rc = kiln__graph_memory_new(&out->memory, p);
+  if (rc == CUDA_SUCCESS)
+    p->dptr = out->memory->address;
+  return rc;
+}
+
+static CUresult memory_to_free(kiln__node_parts *out, CUdeviceptr address)
+{
+  kiln__block_info info;
+
+  if (!kiln__block_at(address, &info) || info.graph == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  out->memory = kiln__graph_memory_hold(info.graph);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__node_parts_make(kiln__node_parts *out, CUgraphNodeParams *params)
+{
+  kiln__work *work = NULL;
+  CUresult rc;
+
+  *out = (kiln__node_parts){.type = params->type};
+  switch (params->type) {
+  case CU_GRAPH_NODE_TYPE_EMPTY:
+    return CUDA_SUCCESS;
+  case CU_GRAPH_NODE_TYPE_GRAPH:
+    return copy_child(out, params->graph.graph);
+  case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+  case CU_GRAPH_NODE_TYPE_EVENT_RECORD: /* the same member */
+    out->event = params->eventWait.event;
+    return kiln__live(out->event, KILN__HANDLE_EVENT)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
+  case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+    return alloc_memory(out, &params->alloc);
+  case CU_GRAPH_NODE_TYPE_MEM_FREE:
+    return memory_to_free(out, params->free.dptr);
+  case CU_GRAPH_NODE_TYPE_EXT_SEMAS_SIGNAL:
+  case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
+  case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+    return CUDA_ERROR_NOT_SUPPORTED;
+  default:
+    break;
+  }
+  rc = work_for(params, &out->context, &work);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  out->shared = kiln__share(work);
+  if (out->shared == NULL) {
+    work->free(work);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return CUDA_SUCCESS;
+}
+
+void kiln__node_parts_drop(kiln__node_parts *parts)
+{
+  kiln__share_drop(parts->shared);
+  kiln__graph_memory_drop(parts->memory);
+  if (parts->child != NULL) {
+    lock();
+    kiln__graph_free(parts->child);
+    unlock();
+  }
+  *parts = (kiln__node_parts){0};
+}
+
+void kiln__node_parts_swap(CUgraphNode node, kiln__node_parts *parts)
+{
+  const kiln__node_parts old = {.type = node->type,
+                                .context = node->context,
+                                .shared = node->shared,
+                                .child = node->child,
+                                .event = node->event,
+                                .memory = node->memory};
+
+  node->context = parts->context;
+  node->shared = parts->shared;
+  node->child = parts->child;
+  node->event = parts->event;
+  node->memory = parts->memory;
+  if (node->child != NULL)
+    node->child->parent = node->graph;
+  *parts = old;
+}
+
+/* ---- Added ------------------------------------------------------------------------- */
+
+static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < n; i++) {
+    if (!kiln__live(after[i], KILN__HANDLE_GRAPH_NODE) ||
+        after[i]->graph != graph)
+      return CUDA_ERROR_INVALID_VALUE;
+    for (size_t k = 0; k < i; k++) {
+      if (after[k] == after[i])
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphAddNodeV1(CUgraphNode *node, CUgraph graph,
+                                  const CUgraphNode *after, size_t n,
+                                  CUgraphNodeParams *params)
+{
+  kiln__node_parts parts;
+  CUgraphNode made;
+  CUresult rc = check_after(graph, after, n);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (node == NULL || params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__node_parts_make(&parts, params);
+  if (rc == CUDA_SUCCESS) {
+    lock();
+    made = kiln__node_new(graph, params->type, after, n);
+    if (made != NULL) {
+      kiln__node_parts_swap(made, &parts);
+      *node = made;
+    } else {
+      rc = CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    unlock();
+  }
+  kiln__node_parts_drop(&parts);
+  return rc;
+}
+
+CUresult kiln__cpu_graphAddNode(CUgraphNode *node, CUgraph graph,
+                                const CUgraphNode *after,
+                                const CUgraphEdgeData *edges, size_t n,
+                                CUgraphNodeParams *params)
+{
+  (void)edges;
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, params);
+}
+
+/* ---- Changed -------------------------------------------------------------------------- */
+
+static bool can_change(CUgraphNodeType type)
+{
+  return type != CU_GRAPH_NODE_TYPE_MEM_ALLOC &&
+         type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
+         type != CU_GRAPH_NODE_TYPE_EMPTY;
+}
+
+/* `exec` NULL: the node itself, else what became of it in the executable. */
+static CUresult change(CUgraphExec exec, CUgraphNode node,
+                       CUgraphNodeParams *params)
+{
+  kiln__node_parts parts;
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (params == NULL || !kiln__live(node, KILN__HANDLE_GRAPH_NODE) ||
+      node->type != params->type || !can_change(params->type))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && exec == NULL)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  rc = kiln__node_parts_make(&parts, params);
+  if (rc == CUDA_SUCCESS) {
+    lock();
+    if (exec != NULL)
+      rc = kiln__exec_change(exec, node, &parts);
+    else
+      kiln__node_parts_swap(node, &parts);
+    unlock();
+  }
+  kiln__node_parts_drop(&parts);
+  return rc;
+}
+
+CUresult kiln__cpu_graphNodeSetParams(CUgraphNode node,
+                                      CUgraphNodeParams *params)
+{
+  return change(NULL, node, params);
+}
+
+CUresult kiln__cpu_graphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                          CUgraphNodeParams *params)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(exec, KILN__HANDLE_GRAPH_EXEC))
+    return CUDA_ERROR_INVALID_VALUE;
+  return change(exec, node, params);
+}

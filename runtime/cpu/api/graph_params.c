@@ -1,0 +1,635 @@
+/* graph_params.c -- the functions of each kind of node: all go through
+ * CUgraphNodeParams; and what they answer. */
+#include "graph_exec.h"
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+/* ---- Parameters of a node ----------------------------------------------------- */
+
+static CUgraphNodeParams kernel_params(const CUDA_KERNEL_NODE_PARAMS *p)
+{
+  return (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *p};
+}
+
+static CUDA_KERNEL_NODE_PARAMS
+kernel_from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+{
+  return (CUDA_KERNEL_NODE_PARAMS){.func = p->func,
+                                   .gridDimX = p->gridDimX,
+                                   .gridDimY = p->gridDimY,
+                                   .gridDimZ = p->gridDimZ,
+                                   .blockDimX = p->blockDimX,
+                                   .blockDimY = p->blockDimY,
+                                   .blockDimZ = p->blockDimZ,
+                                   .sharedMemBytes = p->sharedMemBytes,
+                                   .kernelParams = p->kernelParams,
+                                   .extra = p->extra};
+}
+
+static CUgraphNodeParams copy_params(const CUDA_MEMCPY3D *p, CUcontext context)
+{
+  return (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_MEMCPY,
+                             .memcpy = {.copyCtx = context, .copyParams = *p}};
+}
+
+static CUgraphNodeParams fill_params(const CUDA_MEMSET_NODE_PARAMS *p,
+                                     CUcontext context)
+{
+  return (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_MEMSET,
+                             .memset = {.dst = p->dst,
+                                        .pitch = p->pitch,
+                                        .value = p->value,
+                                        .elementSize = p->elementSize,
+                                        .width = p->width,
+                                        .height = p->height,
+                                        .ctx = context}};
+}
+
+static CUgraphNodeParams host_params(const CUDA_HOST_NODE_PARAMS *p)
+{
+  return (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_HOST, .host = *p};
+}
+
+static CUgraphNodeParams event_params(CUgraphNodeType type, CUevent event)
+{
+  return (CUgraphNodeParams){.type = type, .eventWait = {.event = event}};
+}
+
+static CUgraphNodeParams ops_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
+{
+  return (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+                             .memOp = *p};
+}
+
+/* A live node of that type, with machine.graph_lock held; else not held. */
+static CUresult open_node(CUgraphNode node, CUgraphNodeType type,
+                          const void *out)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (out == NULL || !kiln__live(node, KILN__HANDLE_GRAPH_NODE) ||
+      node->type != type)
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock(&machine()->graph_lock);
+  return CUDA_SUCCESS;
+}
+
+static void close_node(void)
+{
+  pthread_mutex_unlock(&machine()->graph_lock);
+}
+
+/* ---- Empty and child graphs -------------------------------------------------------- */
+
+CUresult kiln__cpu_graphAddEmptyNode(CUgraphNode *node, CUgraph graph,
+                                     const CUgraphNode *after, size_t n)
+{
+  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_EMPTY};
+
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
+                                          const CUgraphNode *after, size_t n,
+                                          CUgraph child)
+{
+  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH,
+                         .graph = {.graph = child}};
+
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
+{
+  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_GRAPH, graph);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *graph = node->child;
+  close_node();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphExecChildGraphNodeSetParams(CUgraphExec exec,
+                                                    CUgraphNode node,
+                                                    CUgraph child)
+{
+  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH,
+                         .graph = {.graph = child}};
+
+  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
+}
+
+/* ---- Kernels ------------------------------------------------------------------------- */
+
+CUresult kiln__cpu_graphAddKernelNode(CUgraphNode *node, CUgraph graph,
+                                      const CUgraphNode *after, size_t n,
+                                      const CUDA_KERNEL_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = kernel_params(params);
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult
+kiln__cpu_graphAddKernelNodeV1(CUgraphNode *node, CUgraph graph,
+                               const CUgraphNode *after, size_t n,
+                               const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+  CUDA_KERNEL_NODE_PARAMS p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = kernel_from_v1(params);
+  return kiln__cpu_graphAddKernelNode(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphKernelNodeGetParams(CUgraphNode node,
+                                            CUDA_KERNEL_NODE_PARAMS *params)
+{
+  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_KERNEL, params);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = kiln__kernel_work_params(node->shared->work, params);
+  if (rc == CUDA_SUCCESS)
+    params->ctx = node->context;
+  close_node();
+  return rc;
+}
+
+CUresult
+kiln__cpu_graphKernelNodeGetParamsV1(CUgraphNode node,
+                                     CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+  CUDA_KERNEL_NODE_PARAMS p = {0};
+  CUresult rc = params == NULL ? CUDA_ERROR_INVALID_VALUE
+                               : kiln__cpu_graphKernelNodeGetParams(node, &p);
+
+  if (rc == CUDA_SUCCESS)
+    *params = (CUDA_KERNEL_NODE_PARAMS_v1){.func = p.func,
+                                           .gridDimX = p.gridDimX,
+                                           .gridDimY = p.gridDimY,
+                                           .gridDimZ = p.gridDimZ,
+                                           .blockDimX = p.blockDimX,
+                                           .blockDimY = p.blockDimY,
+                                           .blockDimZ = p.blockDimZ,
+                                           .sharedMemBytes = p.sharedMemBytes,
+                                           .kernelParams = p.kernelParams,
+                                           .extra = p.extra};
+  return rc;
+}
+
+CUresult
+kiln__cpu_graphKernelNodeSetParams(CUgraphNode node,
+                                   const CUDA_KERNEL_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = kernel_params(params);
+  return kiln__cpu_graphNodeSetParams(node, &p);
+}
+
+CUresult
+kiln__cpu_graphKernelNodeSetParamsV1(CUgraphNode node,
+                                     const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+  CUDA_KERNEL_NODE_PARAMS p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = kernel_from_v1(params);
+  return kiln__cpu_graphKernelNodeSetParams(node, &p);
+}
+
+CUresult
+kiln__cpu_graphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                       const CUDA_KERNEL_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = kernel_params(params);
+  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
+}
+
+CUresult kiln__cpu_graphExecKernelNodeSetParamsV1(
+    CUgraphExec exec, CUgraphNode node,
+    const CUDA_KERNEL_NODE_PARAMS_v1 *params)
+{
+  CUDA_KERNEL_NODE_PARAMS p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = kernel_from_v1(params);
+  return kiln__cpu_graphExecKernelNodeSetParams(exec, node, &p);
+}
+
+/* Attributes other than the defaults come only with a captured launch, whose
+ * work has them; they are not shown. */
+static CUresult kernel_node(CUgraphNode node)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(node, KILN__HANDLE_GRAPH_NODE) &&
+                 node->type == CU_GRAPH_NODE_TYPE_KERNEL
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult kiln__cpu_graphKernelNodeCopyAttributes(CUgraphNode to,
+                                                 CUgraphNode from)
+{
+  CUresult rc = kernel_node(to);
+
+  return rc != CUDA_SUCCESS ? rc : kernel_node(from);
+}
+
+CUresult kiln__cpu_graphKernelNodeGetAttribute(CUgraphNode node,
+                                               CUkernelNodeAttrID attribute,
+                                               CUkernelNodeAttrValue *value)
+{
+  CUresult rc = kernel_node(node);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL || attribute <= CU_LAUNCH_ATTRIBUTE_IGNORE ||
+      attribute > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING)
+    return CUDA_ERROR_INVALID_VALUE;
+  *value = (CUkernelNodeAttrValue){{0}};
+  return CUDA_SUCCESS;
+}
+
+CUresult
+kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
+                                      CUkernelNodeAttrID attribute,
+                                      const CUkernelNodeAttrValue *value)
+{
+  CUresult rc = kernel_node(node);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+  case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+  case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+  case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+  case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    return CUDA_SUCCESS; /* hints */
+  case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
+    return value->cooperative == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+  case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+    return value->clusterDim.x * value->clusterDim.y * value->clusterDim.z <= 1
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_NOT_SUPPORTED;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+/* ---- Copies and fills ------------------------------------------------------------------ */
+
+CUresult kiln__cpu_graphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
+                                      const CUgraphNode *after, size_t n,
+                                      const CUDA_MEMCPY3D *params,
+                                      CUcontext context)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = copy_params(params, context);
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphMemcpyNodeGetParams(CUgraphNode node,
+                                            CUDA_MEMCPY3D *params)
+{
+  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_MEMCPY, params);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *params = *kiln__copy_params(node->shared->work);
+  close_node();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphMemcpyNodeSetParams(CUgraphNode node,
+                                            const CUDA_MEMCPY3D *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL || !kiln__live(node, KILN__HANDLE_GRAPH_NODE))
+    return CUDA_ERROR_INVALID_VALUE;
+  p = copy_params(params, node->context);
+  return kiln__cpu_graphNodeSetParams(node, &p);
+}
+
+CUresult kiln__cpu_graphExecMemcpyNodeSetParams(CUgraphExec exec,
+                                                CUgraphNode node,
+                                                const CUDA_MEMCPY3D *params,
+                                                CUcontext context)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = copy_params(params, context);
+  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
+}
+
+CUresult kiln__cpu_graphAddMemsetNode(CUgraphNode *node, CUgraph graph,
+                                      const CUgraphNode *after, size_t n,
+                                      const CUDA_MEMSET_NODE_PARAMS *params,
+                                      CUcontext context)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = fill_params(params, context);
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphMemsetNodeGetParams(CUgraphNode node,
+                                            CUDA_MEMSET_NODE_PARAMS *params)
+{
+  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_MEMSET, params);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *params = *kiln__fill_params(node->shared->work);
+  close_node();
+  return CUDA_SUCCESS;
+}
+
+CUresult
+kiln__cpu_graphMemsetNodeSetParams(CUgraphNode node,
+                                   const CUDA_MEMSET_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL || !kiln__live(node, KILN__HANDLE_GRAPH_NODE))
+    return CUDA_ERROR_INVALID_VALUE;
+  p = fill_params(params, node->context);
+  return kiln__cpu_graphNodeSetParams(node, &p);
+}
+
+CUresult
+kiln__cpu_graphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                       const CUDA_MEMSET_NODE_PARAMS *params,
+                                       CUcontext context)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = fill_params(params, context);
+  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
+}
+
+/* ---- Host functions ---------------------------------------------------------------------- */
+
+CUresult kiln__cpu_graphAddHostNode(CUgraphNode *node, CUgraph graph,
+                                    const CUgraphNode *after, size_t n,
+                                    const CUDA_HOST_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = host_params(params);
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphHostNodeGetParams(CUgraphNode node,
+                                          CUDA_HOST_NODE_PARAMS *params)
+{
+  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_HOST, params);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *params = kiln__host_params(node->shared->work);
+  close_node();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphHostNodeSetParams(CUgraphNode node,
+                                          const CUDA_HOST_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = host_params(params);
+  return kiln__cpu_graphNodeSetParams(node, &p);
+}
+
+CUresult
+kiln__cpu_graphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
+                                     const CUDA_HOST_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = host_params(params);
+  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
+}
+
+/* ---- Events ----------------------------------------------------------------------------------- */
+
+static CUresult get_event(CUgraphNode node, CUgraphNodeType type,
+                          CUevent *event)
+{
+  CUresult rc = open_node(node, type, event);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *event = node->event;
+  close_node();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphAddEventRecordNode(CUgraphNode *node, CUgraph graph,
+                                           const CUgraphNode *after, size_t n,
+                                           CUevent event)
+{
+  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphEventRecordNodeGetEvent(CUgraphNode node,
+                                                CUevent *event)
+{
+  return get_event(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+}
+
+CUresult kiln__cpu_graphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
+{
+  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+
+  return kiln__cpu_graphNodeSetParams(node, &p);
+}
+
+CUresult kiln__cpu_graphExecEventRecordNodeSetEvent(CUgraphExec exec,
+                                                    CUgraphNode node,
+                                                    CUevent event)
+{
+  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
+
+  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
+}
+
+CUresult kiln__cpu_graphAddEventWaitNode(CUgraphNode *node, CUgraph graph,
+                                         const CUgraphNode *after, size_t n,
+                                         CUevent event)
+{
+  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event)
+{
+  return get_event(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+}
+
+CUresult kiln__cpu_graphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
+{
+  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+
+  return kiln__cpu_graphNodeSetParams(node, &p);
+}
+
+CUresult kiln__cpu_graphExecEventWaitNodeSetEvent(CUgraphExec exec,
+                                                  CUgraphNode node,
+                                                  CUevent event)
+{
+  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
+
+  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
+}
+
+/* ---- Memory ------------------------------------------------------------------------------------- */
+
+CUresult kiln__cpu_graphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
+                                        const CUgraphNode *after, size_t n,
+                                        CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+  CUresult rc;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                          .alloc = *params};
+  rc = kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+  if (rc == CUDA_SUCCESS)
+    params->dptr = p.alloc.dptr;
+  return rc;
+}
+
+CUresult
+kiln__cpu_graphMemAllocNodeGetParams(CUgraphNode node,
+                                     CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *params = node->memory->params;
+  params->dptr = node->memory->address;
+  close_node();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphAddMemFreeNode(CUgraphNode *node, CUgraph graph,
+                                       const CUgraphNode *after, size_t n,
+                                       CUdeviceptr address)
+{
+  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE,
+                         .free = {.dptr = address}};
+
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult kiln__cpu_graphMemFreeNodeGetParams(CUgraphNode node,
+                                             CUdeviceptr *address)
+{
+  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_MEM_FREE, address);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *address = node->memory != NULL ? node->memory->address : 0;
+  close_node();
+  return CUDA_SUCCESS;
+}
+
+/* ---- Words of memory ------------------------------------------------------------------------------ */
+
+CUresult
+kiln__cpu_graphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph,
+                                 const CUgraphNode *after, size_t n,
+                                 const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = ops_params(params);
+  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
+}
+
+CUresult
+kiln__cpu_graphBatchMemOpNodeGetParams(CUgraphNode node,
+                                       CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, params);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  *params = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = node->context};
+  params->paramArray = kiln__mem_ops_params(node->shared->work, &params->count);
+  close_node();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphBatchMemOpNodeSetParams(
+    CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = ops_params(params);
+  return kiln__cpu_graphNodeSetParams(node, &p);
+}
+
+CUresult kiln__cpu_graphExecBatchMemOpNodeSetParams(
+    CUgraphExec exec, CUgraphNode node,
+    const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
+{
+  CUgraphNodeParams p;
+
+  if (params == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  p = ops_params(params);
+  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
+}

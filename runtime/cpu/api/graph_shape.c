@@ -1,0 +1,441 @@
+/* graph_shape.c -- graphs as the API shows them: made, copied, asked for nodes
+ * and edges. */
+#include "graph_parts.h"
+
+#include "../../base/os.h"
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+static void lock(void)
+{
+  pthread_mutex_lock(&machine()->graph_lock);
+}
+
+static void unlock(void)
+{
+  pthread_mutex_unlock(&machine()->graph_lock);
+}
+
+static CUresult known_graph(CUgraph graph)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(graph, KILN__HANDLE_GRAPH) ? CUDA_SUCCESS
+                                               : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult known_node(CUgraphNode node)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__live(node, KILN__HANDLE_GRAPH_NODE) ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* ---- Life ------------------------------------------------------------------------ */
+
+CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
+{
+  CUresult rc = kiln__ready();
+  CUgraph g;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (graph == NULL || flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  g = kiln__graph_new(false);
+  if (g == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  *graph = g;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphDestroy(CUgraph graph)
+{
+  CUresult rc = known_graph(graph);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  lock();
+  if (graph->parent != NULL || kiln__graph_in_capture(graph))
+    rc = CUDA_ERROR_INVALID_VALUE;
+  else
+    kiln__graph_free(graph);
+  unlock();
+  return rc;
+}
+
+static bool has_memory(CUgraph graph)
+{
+  for (CUgraphNode n = graph->first; n != NULL; n = n->next) {
+    if (n->memory != NULL || (n->child != NULL && has_memory(n->child)))
+      return true;
+  }
+  return false;
+}
+
+CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
+{
+  CUresult rc = known_graph(original);
+  CUgraph g = NULL;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (clone == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  if (has_memory(original))
+    rc = CUDA_ERROR_NOT_SUPPORTED; /* their addresses are one graph's */
+  else
+    g = kiln__graph_copy(original, false);
+  unlock();
+  if (rc == CUDA_SUCCESS && g == NULL)
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  if (rc == CUDA_SUCCESS)
+    *clone = g;
+  return rc;
+}
+
+CUresult kiln__cpu_graphNodeFindInClone(CUgraphNode *node, CUgraphNode original,
+                                        CUgraph clone)
+{
+  CUresult rc = known_node(original);
+
+  if (rc == CUDA_SUCCESS)
+    rc = known_graph(clone);
+  if (rc == CUDA_SUCCESS && node == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  lock();
+  *node = clone->cloned_from == original->graph->id
+              ? kiln__node_numbered(clone, original->number)
+              : NULL;
+  unlock();
+  return *node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult kiln__cpu_graphDestroyNode(CUgraphNode node)
+{
+  CUresult rc = known_node(node);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  lock();
+  if (kiln__graph_in_capture(node->graph))
+    rc = CUDA_ERROR_INVALID_VALUE;
+  else
+    kiln__node_free(node);
+  unlock();
+  return rc;
+}
+
+CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
+{
+  CUresult rc = known_node(node);
+
+  if (rc == CUDA_SUCCESS && type == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc == CUDA_SUCCESS)
+    *type = node->type;
+  return rc;
+}
+
+/* ---- Lists: as many as fit, the rest NULL, *n what there is or was written -------- */
+
+typedef struct list {
+  CUgraphNode *to, *from; /* NULL: only counted */
+  CUgraphEdgeData *edges;
+  size_t n, room;
+} list;
+
+static list list_of(CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges,
+                    const size_t *n)
+{
+  return (list){
+      .from = from, .to = to, .edges = edges, .room = from == NULL ? 0 : *n};
+}
+
+static void put(list *l, CUgraphNode from, CUgraphNode to)
+{
+  if (l->n < l->room) {
+    l->from[l->n] = from;
+    if (l->to != NULL)
+      l->to[l->n] = to;
+    if (l->edges != NULL)
+      l->edges[l->n] = (CUgraphEdgeData){0};
+  }
+  l->n++;
+}
+
+static void finish(const list *l, size_t *n)
+{
+  if (l->from == NULL) {
+    *n = l->n;
+    return;
+  }
+  for (size_t i = l->n; i < l->room; i++) {
+    l->from[i] = NULL;
+    if (l->to != NULL)
+      l->to[i] = NULL;
+  }
+  if (l->n < *n)
+    *n = l->n;
+}
+
+static CUresult nodes(CUgraph graph, CUgraphNode *out, size_t *n, bool roots)
+{
+  CUresult rc = known_graph(graph);
+  list l;
+
+  if (rc == CUDA_SUCCESS && n == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  l = list_of(out, NULL, NULL, n);
+  lock();
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
+    if (!roots || o->n_after == 0)
+      put(&l, o, NULL);
+  }
+  unlock();
+  finish(&l, n);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphGetNodes(CUgraph graph, CUgraphNode *out, size_t *n)
+{
+  return nodes(graph, out, n, false);
+}
+
+CUresult kiln__cpu_graphGetRootNodes(CUgraph graph, CUgraphNode *out, size_t *n)
+{
+  return nodes(graph, out, n, true);
+}
+
+CUresult kiln__cpu_graphGetEdgesV2(CUgraph graph, CUgraphNode *from,
+                                   CUgraphNode *to, CUgraphEdgeData *edges,
+                                   size_t *n)
+{
+  CUresult rc = known_graph(graph);
+  list l;
+
+  if (rc == CUDA_SUCCESS && (n == NULL || (from == NULL) != (to == NULL)))
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  l = list_of(from, to, edges, n);
+  lock();
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
+    for (size_t i = 0; i < o->n_after; i++)
+      put(&l, o->after[i], o);
+  }
+  unlock();
+  finish(&l, n);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphGetEdges(CUgraph graph, CUgraphNode *from,
+                                 CUgraphNode *to, size_t *n)
+{
+  return kiln__cpu_graphGetEdgesV2(graph, from, to, NULL, n);
+}
+
+CUresult kiln__cpu_graphNodeGetDependenciesV2(CUgraphNode node,
+                                              CUgraphNode *after,
+                                              CUgraphEdgeData *edges, size_t *n)
+{
+  CUresult rc = known_node(node);
+  list l;
+
+  if (rc == CUDA_SUCCESS && n == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  l = list_of(after, NULL, edges, n);
+  lock();
+  for (size_t i = 0; i < node->n_after; i++)
+    put(&l, node->after[i], node);
+  unlock();
+  finish(&l, n);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphNodeGetDependencies(CUgraphNode node,
+                                            CUgraphNode *after, size_t *n)
+{
+  return kiln__cpu_graphNodeGetDependenciesV2(node, after, NULL, n);
+}
+
+CUresult kiln__cpu_graphNodeGetDependentNodesV2(CUgraphNode node,
+                                                CUgraphNode *after,
+                                                CUgraphEdgeData *edges,
+                                                size_t *n)
+{
+  CUresult rc = known_node(node);
+  list l;
+
+  if (rc == CUDA_SUCCESS && n == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  l = list_of(after, NULL, edges, n);
+  lock();
+  for (CUgraphNode o = node->graph->first; o != NULL; o = o->next) {
+    for (size_t i = 0; i < o->n_after; i++) {
+      if (o->after[i] == node)
+        put(&l, o, node);
+    }
+  }
+  unlock();
+  finish(&l, n);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_graphNodeGetDependentNodes(CUgraphNode node,
+                                              CUgraphNode *after, size_t *n)
+{
+  return kiln__cpu_graphNodeGetDependentNodesV2(node, after, NULL, n);
+}
+
+/* ---- Edges ------------------------------------------------------------------------- */
+
+static bool has_edge(CUgraphNode node, CUgraphNode before)
+{
+  for (size_t i = 0; i < node->n_after; i++) {
+    if (node->after[i] == before)
+      return true;
+  }
+  return false;
+}
+
+/* All of them can be added, or are there to be removed. */
+static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
+                            const CUgraphNode *to, size_t n, bool exist)
+{
+  CUresult rc = known_graph(graph);
+
+  if (rc == CUDA_SUCCESS && n > 0 && (from == NULL || to == NULL))
+    rc = CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++) {
+    if (!kiln__live(from[i], KILN__HANDLE_GRAPH_NODE) ||
+        !kiln__live(to[i], KILN__HANDLE_GRAPH_NODE) ||
+        from[i]->graph != graph || to[i]->graph != graph || from[i] == to[i] ||
+        has_edge(to[i], from[i]) != exist)
+      rc = CUDA_ERROR_INVALID_VALUE;
+  }
+  return rc;
+}
+
+CUresult kiln__cpu_graphAddDependencies(CUgraph graph, const CUgraphNode *from,
+                                        const CUgraphNode *to, size_t n)
+{
+  CUresult rc;
+
+  lock();
+  rc = check_edges(graph, from, to, n, false);
+  for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++) {
+    if (!kiln__node_depend(to[i], from[i]))
+      rc = CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  unlock();
+  return rc;
+}
+
+CUresult kiln__cpu_graphAddDependenciesV2(CUgraph graph,
+                                          const CUgraphNode *from,
+                                          const CUgraphNode *to,
+                                          const CUgraphEdgeData *edges,
+                                          size_t n)
+{
+  (void)edges;
+  return kiln__cpu_graphAddDependencies(graph, from, to, n);
+}
+
+CUresult kiln__cpu_graphRemoveDependencies(CUgraph graph,
+                                           const CUgraphNode *from,
+                                           const CUgraphNode *to, size_t n)
+{
+  CUresult rc;
+
+  lock();
+  rc = check_edges(graph, from, to, n, true);
+  for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++)
+    kiln__node_undepend(to[i], from[i]);
+  unlock();
+  return rc;
+}
+
+CUresult kiln__cpu_graphRemoveDependenciesV2(CUgraph graph,
+                                             const CUgraphNode *from,
+                                             const CUgraphNode *to,
+                                             const CUgraphEdgeData *edges,
+                                             size_t n)
+{
+  (void)edges;
+  return kiln__cpu_graphRemoveDependencies(graph, from, to, n);
+}
+
+/* ---- For people ----------------------------------------------------------------------- */
+
+static const char *type_name(CUgraphNodeType type)
+{
+  static const char *const names[] = {
+      "kernel",       "memcpy",          "memset",         "host",
+      "graph",        "empty",           "wait for event", "record event",
+      "signal",       "wait for signal", "alloc",          "free",
+      "memory words", "conditional",
+  };
+
+  return type >= 0 && type < (int)(sizeof names / sizeof names[0]) ? names[type]
+                                                                   : "node";
+}
+
+static void draw(kiln__buf *b, CUgraph graph)
+{
+  for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
+    kiln__buf_format(b, "  g%llun%llu [label=\"%llu: %s\"];\n",
+                     (unsigned long long)graph->id,
+                     (unsigned long long)o->number,
+                     (unsigned long long)o->number, type_name(o->type));
+    for (size_t i = 0; i < o->n_after; i++)
+      kiln__buf_format(
+          b, "  g%llun%llu -> g%llun%llu;\n", (unsigned long long)graph->id,
+          (unsigned long long)o->after[i]->number,
+          (unsigned long long)graph->id, (unsigned long long)o->number);
+    if (o->child != NULL)
+      draw(b, o->child);
+  }
+}
+
+CUresult kiln__cpu_graphDebugDotPrint(CUgraph graph, const char *path,
+                                      unsigned int flags)
+{
+  CUresult rc = known_graph(graph);
+  kiln__buf b;
+
+  (void)flags;
+  if (rc == CUDA_SUCCESS && path == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  kiln__buf_init(&b, &machine()->alloc);
+  kiln__buf_text(&b, "digraph kiln {\n");
+  lock();
+  draw(&b, graph);
+  unlock();
+  kiln__buf_text(&b, "}\n");
+  if (b.failed)
+    rc = CUDA_ERROR_OUT_OF_MEMORY;
+  else if (kiln__replace_file(path, b.data, b.size, 0644) != KILN_OK)
+    rc = CUDA_ERROR_OPERATING_SYSTEM;
+  kiln__buf_free(&b);
+  return rc;
+}

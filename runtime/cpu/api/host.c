@@ -1,0 +1,386 @@
+/* host.c -- functions of the program that run in streams, and the memory
+ * operations of streams: write a word, wait for one. */
+#include "context.h"
+#include "memory.h"
+
+#include <string.h>
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+static void free_work(kiln__work *work)
+{
+  kiln__free(&machine()->alloc, work);
+}
+
+/* ---- Host functions ----------------------------------------------------------- */
+
+typedef struct host_work {
+  kiln__work base;
+  CUDA_HOST_NODE_PARAMS params;
+} host_work;
+
+/* Host functions may not call the driver: it says so instead of hanging. */
+static bool enter_callback(void)
+{
+  kiln__thread *t = kiln__this_thread();
+
+  if (t != NULL)
+    t->in_callback = true;
+  return t != NULL;
+}
+
+static void leave_callback(void)
+{
+  kiln__thread *t = kiln__this_thread();
+
+  if (t != NULL)
+    t->in_callback = false;
+}
+
+static CUresult run_host(kiln__work *work, CUstream stream)
+{
+  const host_work *h = (const host_work *)(void *)work;
+
+  (void)stream;
+  enter_callback();
+  h->params.fn(h->params.userData);
+  leave_callback();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__host_work(CUhostFn fn, void *user, kiln__work **out)
+{
+  host_work *h;
+
+  *out = NULL;
+  if (fn == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  h = kiln__calloc(&machine()->alloc, 1, sizeof *h);
+  if (h == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  h->base.run = run_host;
+  h->base.free = free_work;
+  h->base.kind = KILN__WORK_HOST;
+  h->params.fn = fn;
+  h->params.userData = user;
+  *out = &h->base;
+  return CUDA_SUCCESS;
+}
+
+CUDA_HOST_NODE_PARAMS kiln__host_params(const kiln__work *work)
+{
+  return ((const host_work *)(const void *)work)->params;
+}
+
+CUresult kiln__cpu_launchHostFunc(CUstream stream, CUhostFn fn, void *user)
+{
+  CUcontext context;
+  kiln__work *work;
+  CUresult rc = kiln__current(&context);
+
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__host_work(fn, user, &work);
+  return rc != CUDA_SUCCESS ? rc : kiln__enqueue(context, stream, work);
+}
+
+/* ---- Callbacks: called after failures too --------------------------------------- */
+
+typedef struct callback_work {
+  kiln__work base;
+  CUstreamCallback fn;
+  CUstream handle;
+  void *user;
+} callback_work;
+
+static CUresult run_callback(kiln__work *work, CUstream stream)
+{
+  const callback_work *c = (const callback_work *)(void *)work;
+
+  enter_callback();
+  c->fn(c->handle, atomic_load(&stream->context->sticky), c->user);
+  leave_callback();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_streamAddCallback(CUstream stream, CUstreamCallback callback,
+                                     void *user, unsigned int flags)
+{
+  CUcontext context;
+  callback_work *c;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (callback == NULL || flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  c = kiln__calloc(&machine()->alloc, 1, sizeof *c);
+  if (c == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  c->base.run = run_callback;
+  c->base.free = free_work;
+  c->base.kind = KILN__WORK_HOST;
+  c->base.always = true;
+  c->fn = callback;
+  c->handle = stream;
+  c->user = user;
+  return kiln__enqueue(context, stream, &c->base);
+}
+
+/* ---- Memory operations ------------------------------------------------------------ */
+
+typedef struct ops_work {
+  kiln__work base;
+  unsigned n;
+  CUstreamBatchMemOpParams ops[];
+} ops_work;
+
+static bool is_wait(const CUstreamBatchMemOpParams *op)
+{
+  return op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+         op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_64;
+}
+
+static bool is_write(const CUstreamBatchMemOpParams *op)
+{
+  return op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32 ||
+         op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_64;
+}
+
+static size_t width_of(const CUstreamBatchMemOpParams *op)
+{
+  return op->operation == CU_STREAM_MEM_OP_WAIT_VALUE_32 ||
+                 op->operation == CU_STREAM_MEM_OP_WRITE_VALUE_32
+             ? 4
+             : 8;
+}
+
+static bool met(uint64_t now, const CUstreamBatchMemOpParams *op)
+{
+  const bool wide = width_of(op) == 8;
+  const uint64_t value = wide ? op->waitValue.value64 : op->waitValue.value;
+
+  switch (op->waitValue.flags & 3) {
+  case CU_STREAM_WAIT_VALUE_GEQ: /* cyclic */
+    return wide ? (int64_t)(now - value) >= 0
+                : (int32_t)((uint32_t)now - (uint32_t)value) >= 0;
+  case CU_STREAM_WAIT_VALUE_EQ:
+    return now == value;
+  case CU_STREAM_WAIT_VALUE_AND:
+    return (now & value) != 0;
+  default:
+    return (~(now | value) & (wide ? UINT64_MAX : UINT32_MAX)) != 0;
+  }
+}
+
+/* Addresses are aligned: checked when the work was made, and ranges start at
+ * multiples of 8. */
+static uint64_t load(const uint8_t *p, size_t width)
+{
+  return width == 4 ? __atomic_load_n((const uint32_t *)(const void *)p,
+                                      __ATOMIC_ACQUIRE)
+                    : __atomic_load_n((const uint64_t *)(const void *)p,
+                                      __ATOMIC_ACQUIRE);
+}
+
+/* Looks again and again: kernels and the host write without saying so. Gives up
+ * when the context fails or ends. */
+static CUresult wait_value(const CUstreamBatchMemOpParams *op,
+                           CUcontext context)
+{
+  const uint64_t longest = 200 * 1000;
+  uint64_t nap = 1000;
+
+  for (;;) {
+    const size_t width = width_of(op);
+    uint8_t *p;
+    bool done = false;
+
+    kiln__memory_enter(machine()->memory);
+    p = kiln__device_bytes(op->waitValue.address, width);
+    if (p != NULL)
+      done = met(load(p, width), op);
+    kiln__memory_leave(machine()->memory);
+    if (p == NULL)
+      return CUDA_ERROR_ILLEGAL_ADDRESS;
+    if (done || atomic_load(&context->dying) ||
+        atomic_load(&context->sticky) != CUDA_SUCCESS)
+      return CUDA_SUCCESS;
+    kiln__sleep_ns(nap);
+    if (nap < longest)
+      nap *= 2;
+  }
+}
+
+static CUresult write_value(const CUstreamBatchMemOpParams *op)
+{
+  const size_t width = width_of(op);
+  uint8_t *p;
+
+  kiln__memory_enter(machine()->memory);
+  p = kiln__device_bytes(op->writeValue.address, width);
+  if (p != NULL && width == 4)
+    __atomic_store_n((uint32_t *)(void *)p, op->writeValue.value,
+                     __ATOMIC_RELEASE);
+  else if (p != NULL)
+    __atomic_store_n((uint64_t *)(void *)p, op->writeValue.value64,
+                     __ATOMIC_RELEASE);
+  if (p != NULL)
+    kiln__memory_written(machine()->memory, op->writeValue.address, width);
+  kiln__memory_leave(machine()->memory);
+  return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
+
+static CUresult run_ops(kiln__work *work, CUstream stream)
+{
+  const ops_work *o = (const ops_work *)(void *)work;
+  CUresult rc = CUDA_SUCCESS;
+
+  for (unsigned i = 0; i < o->n && rc == CUDA_SUCCESS; i++) {
+    if (is_wait(&o->ops[i]))
+      rc = wait_value(&o->ops[i], stream->context);
+    else if (is_write(&o->ops[i]))
+      rc = write_value(&o->ops[i]);
+  }
+  return rc;
+}
+
+static CUresult check_op(const CUstreamBatchMemOpParams *op)
+{
+  if (op->operation == CU_STREAM_MEM_OP_BARRIER ||
+      op->operation == CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES)
+    return CUDA_SUCCESS;
+  if (!is_wait(op) && !is_write(op))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (is_wait(op) ? (op->waitValue.flags &
+                     ~(3u | (unsigned)CU_STREAM_WAIT_VALUE_FLUSH)) != 0
+                  : (op->writeValue.flags & ~1u) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (op->waitValue.address % width_of(op) != 0 ||
+      kiln__device_bytes(op->waitValue.address, width_of(op)) == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__mem_ops_work(CUcontext context, unsigned n,
+                            const CUstreamBatchMemOpParams *ops,
+                            kiln__work **out)
+{
+  ops_work *o;
+
+  (void)context;
+  *out = NULL;
+  if (n == 0 || n > 256 || ops == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (unsigned i = 0; i < n; i++) {
+    if (check_op(&ops[i]) != CUDA_SUCCESS)
+      return CUDA_ERROR_INVALID_VALUE;
+  }
+  o = kiln__calloc(&machine()->alloc, 1, sizeof *o + n * sizeof *ops);
+  if (o == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  o->base.run = run_ops;
+  o->base.free = free_work;
+  o->base.kind = KILN__WORK_MEM_OP;
+  o->n = n;
+  memcpy(o->ops, ops, n * sizeof *ops);
+  *out = &o->base;
+  return CUDA_SUCCESS;
+}
+
+CUstreamBatchMemOpParams *kiln__mem_ops_params(kiln__work *work, unsigned *n)
+{
+  ops_work *o = (ops_work *)(void *)work;
+
+  *n = o->n;
+  return o->ops;
+}
+
+CUresult kiln__cpu_streamBatchMemOp(CUstream stream, unsigned int n,
+                                    CUstreamBatchMemOpParams *ops,
+                                    unsigned int flags)
+{
+  CUcontext context;
+  kiln__work *work;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__mem_ops_work(context, n, ops, &work);
+  return rc != CUDA_SUCCESS ? rc : kiln__enqueue(context, stream, work);
+}
+
+static CUresult one_op(CUstream stream, CUstreamBatchMemOpType operation,
+                       CUdeviceptr address, uint64_t value, unsigned flags)
+{
+  CUstreamBatchMemOpParams op = {.pad = {0}};
+
+  op.operation = operation;
+  op.waitValue.address = address;
+  op.waitValue.flags = flags;
+  if (width_of(&op) == 4)
+    op.waitValue.value = (uint32_t)value;
+  else
+    op.waitValue.value64 = value;
+  return kiln__cpu_streamBatchMemOp(stream, 1, &op, 0);
+}
+
+CUresult kiln__cpu_streamWaitValue32(CUstream stream, CUdeviceptr address,
+                                     uint32_t value, unsigned int flags)
+{
+  return one_op(stream, CU_STREAM_MEM_OP_WAIT_VALUE_32, address, value, flags);
+}
+
+CUresult kiln__cpu_streamWaitValue64(CUstream stream, CUdeviceptr address,
+                                     uint64_t value, unsigned int flags)
+{
+  return one_op(stream, CU_STREAM_MEM_OP_WAIT_VALUE_64, address, value, flags);
+}
+
+CUresult kiln__cpu_streamWriteValue32(CUstream stream, CUdeviceptr address,
+                                      uint32_t value, unsigned int flags)
+{
+  return one_op(stream, CU_STREAM_MEM_OP_WRITE_VALUE_32, address, value, flags);
+}
+
+CUresult kiln__cpu_streamWriteValue64(CUstream stream, CUdeviceptr address,
+                                      uint64_t value, unsigned int flags)
+{
+  return one_op(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
+}
+
+/* The first versions differ in nothing that shows here. */
+CUresult kiln__cpu_streamWaitValue32V1(CUstream stream, CUdeviceptr address,
+                                       uint32_t value, unsigned int flags)
+{
+  return kiln__cpu_streamWaitValue32(stream, address, value, flags);
+}
+
+CUresult kiln__cpu_streamWaitValue64V1(CUstream stream, CUdeviceptr address,
+                                       uint64_t value, unsigned int flags)
+{
+  return kiln__cpu_streamWaitValue64(stream, address, value, flags);
+}
+
+CUresult kiln__cpu_streamWriteValue32V1(CUstream stream, CUdeviceptr address,
+                                        uint32_t value, unsigned int flags)
+{
+  return kiln__cpu_streamWriteValue32(stream, address, value, flags);
+}
+
+CUresult kiln__cpu_streamWriteValue64V1(CUstream stream, CUdeviceptr address,
+                                        uint64_t value, unsigned int flags)
+{
+  return kiln__cpu_streamWriteValue64(stream, address, value, flags);
+}
+
+CUresult kiln__cpu_streamBatchMemOpV1(CUstream stream, unsigned int n,
+                                      CUstreamBatchMemOpParams *ops,
+                                      unsigned int flags)
+{
+  return kiln__cpu_streamBatchMemOp(stream, n, ops, flags);
+}

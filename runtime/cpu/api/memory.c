@@ -1,0 +1,489 @@
+/* memory.c -- allocations of the API: device, pitched and managed memory. */
+#include "memory.h"
+#include "context.h"
+#include "module.h"
+
+#include <string.h>
+
+enum { DEVICE_ALIGN = 512, HOST_ALIGN = 4096, PITCH_ALIGN = 512 };
+
+typedef struct block {
+  kiln__block_info info;
+  struct block *next; /* of the bucket */
+} block;
+
+/* By first address. */
+struct kiln__blocks {
+  pthread_mutex_t lock;
+  block *buckets[1024];
+};
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+/* ---- The table -------------------------------------------------------------- */
+
+static struct kiln__blocks *locked(void)
+{
+  struct kiln__blocks *b = machine()->blocks;
+
+  pthread_mutex_lock(&b->lock);
+  return b;
+}
+
+static void unlock(void)
+{
+  pthread_mutex_unlock(&machine()->blocks->lock);
+}
+
+static block **bucket_of(struct kiln__blocks *b, CUdeviceptr first)
+{
+  const uint64_t h = (uint64_t)first * UINT64_C(0x9e3779b97f4a7c15);
+
+  return &b->buckets[h >> 54];
+}
+
+static block **slot_of(struct kiln__blocks *b, CUdeviceptr first)
+{
+  block **at = bucket_of(b, first);
+
+  while (*at != NULL && (*at)->info.first != first)
+    at = &(*at)->next;
+  return at;
+}
+
+bool kiln__ledger_make(kiln__machine *m)
+{
+  m->blocks = kiln__calloc(&m->alloc, 1, sizeof *m->blocks);
+  return m->blocks != NULL && pthread_mutex_init(&m->blocks->lock, NULL) == 0;
+}
+
+static bool counted(kiln__range_kind kind)
+{
+  return kind != KILN__RANGE_HOST;
+}
+
+static uint64_t counted_size(size_t size)
+{
+  return ((uint64_t)size + DEVICE_ALIGN - 1) & ~(uint64_t)(DEVICE_ALIGN - 1);
+}
+
+static bool use_bytes(int device, size_t size)
+{
+  kiln__machine *m = machine();
+  bool ok = size <= m->opts.memory_bytes;
+
+  if (ok) {
+    locked();
+    ok = counted_size(size) <= m->opts.memory_bytes - m->used_bytes[device];
+    if (ok)
+      m->used_bytes[device] += counted_size(size);
+    unlock();
+  }
+  return ok;
+}
+
+static void unuse_bytes(int device, size_t size)
+{
+  locked();
+  machine()->used_bytes[device] -= counted_size(size);
+  unlock();
+}
+
+static CUresult add(CUdeviceptr *out, kiln__range *range, size_t size,
+                    const kiln__block_info *info)
+{
+  kiln__machine *m = machine();
+  block *b = kiln__calloc(&m->alloc, 1, sizeof *b);
+  struct kiln__blocks *table;
+  block **at;
+  kiln_status st;
+
+  if (b == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  st = kiln__memory_add(m->memory, range, size,
+                        counted(range->kind) ? DEVICE_ALIGN : HOST_ALIGN);
+  if (st != KILN_OK) {
+    kiln__free(&m->alloc, b);
+    return st == KILN_EINVAL ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+                             : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  b->info = *info;
+  b->info.first = range->first;
+  b->info.size = size;
+  b->info.kind = range->kind;
+  table = locked();
+  at = bucket_of(table, range->first);
+  b->next = *at;
+  *at = b;
+  unlock();
+  *out = range->first;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__block_add(CUdeviceptr *out, kiln__range_kind kind, int device,
+                         CUcontext context, size_t size)
+{
+  kiln__range range = {
+      .kind = kind, .owner = context, .device = counted(kind) ? device : -1};
+  const kiln__block_info info = {.device = device, .context = context};
+  CUresult rc;
+
+  *out = 0;
+  if (counted(kind) && !use_bytes(device, size))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = add(out, &range, size, &info);
+  if (rc != CUDA_SUCCESS && counted(kind))
+    unuse_bytes(device, size);
+  return rc;
+}
+
+CUresult kiln__block_register(void *p, size_t size, CUcontext context,
+                              unsigned flags)
+{
+  kiln__range range = {
+      .kind = KILN__RANGE_HOST, .host = p, .owner = context, .device = -1};
+  const kiln__block_info info = {.device = context->device,
+                                 .context = context,
+                                 .flags = flags,
+                                 .registered = true};
+  CUdeviceptr first;
+
+  return add(&first, &range, size, &info);
+}
+
+bool kiln__block_at(CUdeviceptr first, kiln__block_info *out)
+{
+  const block *b = *slot_of(locked(), first);
+
+  if (b != NULL)
+    *out = b->info;
+  unlock();
+  return b != NULL;
+}
+
+bool kiln__block_of(CUdeviceptr address, kiln__block_info *out)
+{
+  kiln__range range;
+
+  return kiln__memory_find(machine()->memory, address, &range) &&
+         kiln__block_at(range.first, out);
+}
+
+void kiln__block_set_pool(CUdeviceptr first, CUmemoryPool pool)
+{
+  block *b = *slot_of(locked(), first);
+
+  if (b != NULL)
+    b->info.pool = pool;
+  unlock();
+}
+
+void kiln__block_set_graph(CUdeviceptr first, kiln__graph_memory *graph)
+{
+  block *b = *slot_of(locked(), first);
+
+  if (b != NULL)
+    b->info.graph = graph;
+  unlock();
+}
+
+void kiln__block_set_flags(CUdeviceptr first, unsigned flags, bool sync)
+{
+  block *b = *slot_of(locked(), first);
+
+  if (b != NULL) {
+    b->info.flags = flags;
+    b->info.sync_memops = sync;
+  }
+  unlock();
+}
+
+bool kiln__block_claim(CUdeviceptr first, kiln__block_info *out)
+{
+  block *b = *slot_of(locked(), first);
+  const bool ok = b != NULL && !b->info.freed;
+
+  if (ok) {
+    *out = b->info;
+    b->info.freed = b->info.graph == NULL;
+  }
+  unlock();
+  return ok;
+}
+
+void kiln__block_remove(CUdeviceptr first)
+{
+  kiln__machine *m = machine();
+  block **at = slot_of(locked(), first);
+  block *b = *at;
+
+  if (b != NULL)
+    *at = b->next;
+  unlock();
+  if (b == NULL)
+    return;
+  kiln__memory_remove(m->memory, first);
+  if (counted(b->info.kind))
+    unuse_bytes(b->info.device, b->info.size);
+  kiln__free(&m->alloc, b);
+}
+
+uint64_t kiln__graph_bytes(int device)
+{
+  struct kiln__blocks *table = locked();
+  uint64_t bytes = 0;
+
+  for (size_t i = 0; i < sizeof table->buckets / sizeof(block *); i++) {
+    for (const block *b = table->buckets[i]; b != NULL; b = b->next) {
+      if (b->info.graph != NULL && b->info.device == device)
+        bytes += b->info.size;
+    }
+  }
+  unlock();
+  return bytes;
+}
+
+/* ---- A context's end ----------------------------------------------------------- */
+
+static void report_leak(const kiln__block_info *info)
+{
+  char text[200];
+  kiln__range range;
+  kiln_cpu_finding f = {.check = KILN_CPU_CHECK_MEMORY,
+                        .kind = "leak",
+                        .kernel = "",
+                        .function = "",
+                        .file = "",
+                        .insn = "",
+                        .space = "global",
+                        .other = "",
+                        .address = info->first,
+                        .bytes = info->size > UINT32_MAX ? UINT32_MAX
+                                                         : (unsigned)info->size,
+                        .allocation = info->first,
+                        .allocation_size = info->size,
+                        .count = 1,
+                        .text = text};
+  const char *call = info->kind == KILN__RANGE_HOST      ? "cuMemHostAlloc"
+                     : info->kind == KILN__RANGE_MANAGED ? "cuMemAllocManaged"
+                     : info->kind == KILN__RANGE_POOL    ? "cuMemAllocAsync"
+                                                         : "cuMemAlloc";
+
+  if (!kiln__memory_find(machine()->memory, info->first, &range))
+    return;
+  kiln__format(text, sizeof text,
+               "leak: %llu bytes at 0x%llx, allocation %llu, made by %s, were "
+               "not freed when the context ended",
+               (unsigned long long)info->size, (unsigned long long)info->first,
+               (unsigned long long)range.number, call);
+  kiln__keep_finding(NULL, &f);
+}
+
+static block *take_block_of(CUcontext context)
+{
+  struct kiln__blocks *table = locked();
+  block *found = NULL;
+
+  for (size_t i = 0;
+       found == NULL && i < sizeof table->buckets / sizeof(block *); i++) {
+    block **at = &table->buckets[i];
+
+    while (*at != NULL && (*at)->info.context != context)
+      at = &(*at)->next;
+    found = *at;
+    if (found != NULL)
+      *at = found->next;
+  }
+  unlock();
+  return found;
+}
+
+void kiln__end_memory(CUcontext context)
+{
+  kiln__machine *m = machine();
+  block *b;
+
+  while ((b = take_block_of(context)) != NULL) {
+    if ((m->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 && !b->info.registered)
+      report_leak(&b->info);
+    if (b->info.pool != NULL)
+      kiln__pool_returned(b->info.pool, b->info.size);
+    kiln__memory_remove(m->memory, b->info.first);
+    if (counted(b->info.kind))
+      unuse_bytes(b->info.device, b->info.size);
+    kiln__free(&m->alloc, b);
+  }
+}
+
+/* ---- Bytes for copies and fills --------------------------------------------------- */
+
+uint8_t *kiln__device_bytes(CUdeviceptr address, size_t size)
+{
+  return kiln__memory_host(machine()->memory, address, size);
+}
+
+/* Every address that the address map ever gives out, windows included. */
+static bool is_device_address(CUdeviceptr address)
+{
+  return (address >= KILN__WINDOW_SHARED &&
+          address < KILN__WINDOW_CODE + KILN__WINDOW_BYTES) ||
+         (address >= KILN__DEVICE_BASE &&
+          address < KILN__DEVICE_BASE + ((uint64_t)KILN__MAX_DEVICES << 40));
+}
+
+bool kiln__is_pageable(CUdeviceptr address)
+{
+  kiln__range range;
+
+  return !is_device_address(address) &&
+         !kiln__memory_find(machine()->memory, address, &range);
+}
+
+uint8_t *kiln__bytes_of(CUdeviceptr address, size_t size)
+{
+  kiln__range range;
+
+  if (address == 0 || address + size < address)
+    return NULL;
+  if (is_device_address(address))
+    return kiln__device_bytes(address, size);
+  /* Pinned host memory has an end, the program's own has none that is known. */
+  if (kiln__memory_find(machine()->memory, address, &range) &&
+      range.last - address < size)
+    return NULL;
+  return (uint8_t *)(uintptr_t)address;
+}
+
+/* ---- Calls ---------------------------------------------------------------------------- */
+
+static CUresult allocate(CUdeviceptr *address, size_t bytes,
+                         kiln__range_kind kind)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+  CUdeviceptr first;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (address == NULL || bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__current_unsafe(&context);
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__block_add(&first, kind, context->device, context, bytes);
+  if (rc == CUDA_SUCCESS)
+    *address = first;
+  return rc;
+}
+
+CUresult kiln__cpu_memAlloc(CUdeviceptr *address, size_t bytes)
+{
+  return allocate(address, bytes, KILN__RANGE_DEVICE);
+}
+
+CUresult kiln__cpu_memAllocManaged(CUdeviceptr *address, size_t bytes,
+                                   unsigned int flags)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = allocate(address, bytes, KILN__RANGE_MANAGED);
+  if (rc == CUDA_SUCCESS)
+    kiln__block_set_flags(*address, flags, false);
+  return rc;
+}
+
+CUresult kiln__cpu_memAllocPitch(CUdeviceptr *address, size_t *pitch,
+                                 size_t width, size_t height,
+                                 unsigned int element)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+  size_t row;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (address == NULL || pitch == NULL || width == 0 || height == 0 ||
+      (element != 4 && element != 8 && element != 16) ||
+      width > SIZE_MAX - PITCH_ALIGN)
+    return CUDA_ERROR_INVALID_VALUE;
+  row = (width + PITCH_ALIGN - 1) & ~(size_t)(PITCH_ALIGN - 1);
+  if (height > SIZE_MAX / row)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = allocate(address, row * height, KILN__RANGE_DEVICE);
+  if (rc == CUDA_SUCCESS)
+    *pitch = row;
+  return rc;
+}
+
+CUresult kiln__cpu_memFree(CUdeviceptr address)
+{
+  CUcontext context, owner;
+  kiln__block_info info;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS || address == 0)
+    return rc;
+  if (!kiln__block_at(address, &info) || info.kind == KILN__RANGE_HOST)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__current_unsafe(&context);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__block_claim(address, &info))
+    return CUDA_ERROR_INVALID_VALUE;
+  owner = info.context != NULL ? info.context : context;
+  rc = kiln__wait_context(owner);
+  if (info.graph != NULL) {
+    atomic_store(&info.graph->allocated, false);
+    return rc;
+  }
+  kiln__block_remove(address);
+  if (info.pool != NULL)
+    kiln__pool_returned(info.pool, info.size);
+  return rc;
+}
+
+CUresult kiln__cpu_memGetInfo(size_t *unused, size_t *total)
+{
+  kiln__machine *m = machine();
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (unused == NULL && total == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  locked();
+  if (unused != NULL)
+    *unused = (size_t)(m->opts.memory_bytes - m->used_bytes[context->device]);
+  unlock();
+  if (total != NULL)
+    *total = (size_t)m->opts.memory_bytes;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_memGetAddressRange(CUdeviceptr *base, size_t *bytes,
+                                      CUdeviceptr address)
+{
+  CUcontext context;
+  kiln__range range;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (base == NULL && bytes == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__memory_find(machine()->memory, address, &range))
+    return CUDA_ERROR_NOT_FOUND;
+  if (base != NULL)
+    *base = range.first;
+  if (bytes != NULL)
+    *bytes = (size_t)(range.last - range.first);
+  return CUDA_SUCCESS;
+}

@@ -1,0 +1,177 @@
+/* memory_host.c -- pinned host memory: its own address is its device address. */
+#include "context.h"
+#include "memory.h"
+
+static CUresult allocate(void **p, size_t bytes, unsigned flags)
+{
+  CUcontext context;
+  CUdeviceptr first;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (p == NULL || bytes == 0 || (flags & ~7u) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__current_unsafe(&context);
+  if (rc == CUDA_SUCCESS)
+    rc = kiln__block_add(&first, KILN__RANGE_HOST, context->device, context,
+                         bytes);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  kiln__block_set_flags(first, flags | CU_MEMHOSTALLOC_DEVICEMAP, false);
+  *p = (void *)(uintptr_t)first;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_memHostAlloc(void **p, size_t bytes, unsigned int flags)
+{
+  return allocate(p, bytes, flags);
+}
+
+CUresult kiln__cpu_memAllocHost(void **p, size_t bytes)
+{
+  return allocate(p, bytes, 0);
+}
+
+CUresult kiln__cpu_memFreeHost(void *p)
+{
+  const CUdeviceptr first = (CUdeviceptr)(uintptr_t)p;
+  CUcontext context;
+  kiln__block_info info;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS || p == NULL)
+    return rc;
+  if (!kiln__block_at(first, &info) || info.kind != KILN__RANGE_HOST ||
+      info.registered)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__current_unsafe(&context);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__block_claim(first, &info))
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__wait_context(info.context);
+  kiln__block_remove(first);
+  return rc;
+}
+
+CUresult kiln__cpu_memHostRegister(void *p, size_t bytes, unsigned int flags)
+{
+  const unsigned known = CU_MEMHOSTREGISTER_PORTABLE |
+                         CU_MEMHOSTREGISTER_DEVICEMAP |
+                         CU_MEMHOSTREGISTER_READ_ONLY;
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (p == NULL || bytes == 0 || (uintptr_t)p + bytes < (uintptr_t)p ||
+      (flags & ~(known | (unsigned)CU_MEMHOSTREGISTER_IOMEMORY)) != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  rc = kiln__current_unsafe(&context);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__block_register(p, bytes, context,
+                              flags | CU_MEMHOSTREGISTER_DEVICEMAP);
+}
+
+CUresult kiln__cpu_memHostUnregister(void *p)
+{
+  const CUdeviceptr first = (CUdeviceptr)(uintptr_t)p;
+  CUcontext context;
+  kiln__block_info info;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (p == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__block_at(first, &info) || !info.registered)
+    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  rc = kiln__current_unsafe(&context);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__block_claim(first, &info))
+    return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
+  rc = kiln__wait_context(info.context);
+  kiln__block_remove(first);
+  return rc;
+}
+
+/* Inside of pinned memory too, not only at its start. */
+static CUresult pinned(const void *p, kiln__block_info *info)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__block_of((CUdeviceptr)(uintptr_t)p, info) &&
+                 info->kind == KILN__RANGE_HOST
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult kiln__cpu_memHostGetDevicePointer(CUdeviceptr *address, void *p,
+                                           unsigned int flags)
+{
+  kiln__block_info info;
+  CUresult rc = pinned(p, &info);
+
+  if (rc == CUDA_SUCCESS && (address == NULL || flags != 0))
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc == CUDA_SUCCESS)
+    *address = (CUdeviceptr)(uintptr_t)p;
+  return rc;
+}
+
+CUresult kiln__cpu_memHostGetFlags(unsigned int *flags, void *p)
+{
+  kiln__block_info info;
+  CUresult rc = pinned(p, &info);
+
+  if (rc == CUDA_SUCCESS && flags == NULL)
+    rc = CUDA_ERROR_INVALID_VALUE;
+  if (rc == CUDA_SUCCESS)
+    *flags = info.flags;
+  return rc;
+}
+
+/* ---- Other processes: not here ------------------------------------------------- */
+
+CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
+{
+  CUcontext context;
+  kiln__block_info info;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return handle == NULL || !kiln__block_of(address, &info)
+             ? CUDA_ERROR_INVALID_VALUE
+             : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult kiln__cpu_ipcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle,
+                                    unsigned int flags)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  (void)handle;
+  (void)flags;
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return address == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+CUresult kiln__cpu_ipcCloseMemHandle(CUdeviceptr address)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  (void)address;
+  return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_VALUE;
+}

@@ -1,0 +1,403 @@
+/* memory_pointer.c -- what is known of an address; advice about it. */
+#include "context.h"
+#include "memory.h"
+
+#include <string.h>
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+/* ---- Attributes ---------------------------------------------------------------- */
+
+typedef struct subject {
+  CUdeviceptr address;
+  kiln__range range;
+  kiln__block_info info; /* zero: a module's variable and the like */
+  bool known;            /* in the address map */
+} subject;
+
+static subject subject_of(CUdeviceptr address)
+{
+  subject s = {.address = address};
+
+  s.known = kiln__memory_find(machine()->memory, address, &s.range);
+  if (s.known && !kiln__block_at(s.range.first, &s.info))
+    s.info =
+        (kiln__block_info){.device = s.range.device, .context = s.range.owner};
+  return s;
+}
+
+static bool host_can(const subject *s)
+{
+  return s->range.kind == KILN__RANGE_HOST ||
+         s->range.kind == KILN__RANGE_MANAGED;
+}
+
+static void put(void *data, const void *value, size_t size)
+{
+  memcpy(data, value, size);
+}
+
+static void put_int(void *data, int value)
+{
+  put(data, &value, sizeof value);
+}
+
+static void put_u64(void *data, uint64_t value)
+{
+  put(data, &value, sizeof value);
+}
+
+static void put_bool(void *data, bool value)
+{
+  const unsigned char b = value;
+
+  put(data, &b, sizeof b);
+}
+
+static CUresult attribute_of(const subject *s, CUpointer_attribute attribute,
+                             void *data)
+{
+  void *host = s->range.host + (s->address - s->range.first);
+  CUcontext context = s->info.context;
+
+  switch (attribute) {
+  case CU_POINTER_ATTRIBUTE_CONTEXT:
+    put(data, &context, sizeof context);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    put_int(data, s->range.kind == KILN__RANGE_HOST ? CU_MEMORYTYPE_HOST
+                                                    : CU_MEMORYTYPE_DEVICE);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    put_u64(data, s->address);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    if (!host_can(s))
+      return CUDA_ERROR_INVALID_VALUE;
+    put(data, &host, sizeof host);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+    put_int(data, s->info.sync_memops);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+    put_u64(data, s->range.number);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    put_int(data, s->range.kind == KILN__RANGE_MANAGED);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    put_int(data, s->info.device);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+  case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+  case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+    put_bool(data, false);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+  case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
+    put_u64(data, s->range.first);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+  case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
+    put_u64(data, s->range.last - s->range.first);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_MAPPED:
+    put_bool(data, true);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+    put_u64(data, 0);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    put_int(data, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    put(data, &s->info.pool, sizeof s->info.pool);
+    return CUDA_SUCCESS;
+  case CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID:
+    put_u64(data, s->range.number);
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult kiln__cpu_pointerGetAttribute(void *data,
+                                       CUpointer_attribute attribute,
+                                       CUdeviceptr address)
+{
+  CUresult rc = kiln__ready();
+  subject s;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (data == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  s = subject_of(address);
+  return s.known ? attribute_of(&s, attribute, data) : CUDA_ERROR_INVALID_VALUE;
+}
+
+static size_t size_of(CUpointer_attribute attribute)
+{
+  switch (attribute) {
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+  case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+  case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
+    return 4;
+  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+  case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+  case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE:
+  case CU_POINTER_ATTRIBUTE_MAPPED:
+    return 1;
+  default:
+    return 8;
+  }
+}
+
+/* Never fails because of the address: what is not known of it is 0. */
+CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
+                                        CUpointer_attribute *attributes,
+                                        void **data, CUdeviceptr address)
+{
+  CUresult rc = kiln__ready();
+  subject s;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (n == 0 || attributes == NULL || data == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  s = subject_of(address);
+  for (unsigned i = 0; i < n; i++) {
+    if (data[i] == NULL || attributes[i] < CU_POINTER_ATTRIBUTE_CONTEXT ||
+        attributes[i] > CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE ||
+        attributes[i] == CU_POINTER_ATTRIBUTE_P2P_TOKENS)
+      return CUDA_ERROR_INVALID_VALUE;
+    memset(data[i], 0, size_of(attributes[i]));
+    if (s.known)
+      (void)attribute_of(&s, attributes[i], data[i]);
+    else if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
+      put_int(data[i], -2); /* what the driver says of host memory */
+  }
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_pointerSetAttribute(const void *value,
+                                       CUpointer_attribute attribute,
+                                       CUdeviceptr address)
+{
+  CUresult rc = kiln__ready();
+  kiln__block_info info;
+  unsigned on;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
+      !kiln__block_of(address, &info))
+    return CUDA_ERROR_INVALID_VALUE;
+  memcpy(&on, value, sizeof on);
+  kiln__block_set_flags(info.first, info.flags, on != 0);
+  return CUDA_SUCCESS;
+}
+
+/* ---- Advice: checked, then without effect ------------------------------------------ */
+
+static CUresult managed(CUdeviceptr address, size_t size)
+{
+  CUcontext context;
+  kiln__range range;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return size > 0 && kiln__memory_find(machine()->memory, address, &range) &&
+                 range.kind == KILN__RANGE_MANAGED &&
+                 size <= range.last - address
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool place_exists(CUmemLocation where)
+{
+  return where.type == CU_MEM_LOCATION_TYPE_DEVICE
+             ? kiln__device_exists(where.id)
+             : where.type >= CU_MEM_LOCATION_TYPE_HOST &&
+                   where.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
+}
+
+static CUmemLocation place_of(CUdevice device)
+{
+  return device == -1 ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST}
+                      : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                        .id = device};
+}
+
+CUresult kiln__cpu_memAdvise(CUdeviceptr address, size_t n, CUmem_advise advice,
+                             CUmemLocation location)
+{
+  CUresult rc = managed(address, n);
+  const bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
+                      advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
+                      advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY ||
+      advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
+    return CUDA_ERROR_INVALID_VALUE;
+  return !placed || place_exists(location) ? CUDA_SUCCESS
+                                           : CUDA_ERROR_INVALID_DEVICE;
+}
+
+CUresult kiln__cpu_memAdviseV1(CUdeviceptr address, size_t n,
+                               CUmem_advise advice, CUdevice device)
+{
+  return kiln__cpu_memAdvise(address, n, advice, place_of(device));
+}
+
+CUresult kiln__cpu_memPrefetchAsync(CUdeviceptr address, size_t n,
+                                    CUmemLocation location, unsigned int flags,
+                                    CUstream stream)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = managed(address, n);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!place_exists(location))
+    return CUDA_ERROR_INVALID_DEVICE;
+  rc = kiln__current(&context);
+  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(context, stream, &s);
+}
+
+CUresult kiln__cpu_memPrefetchAsyncV1(CUdeviceptr address, size_t n,
+                                      CUdevice device, CUstream stream)
+{
+  return kiln__cpu_memPrefetchAsync(address, n, place_of(device), 0, stream);
+}
+
+CUresult kiln__cpu_memPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes,
+                                         size_t n, CUmemLocation *locations,
+                                         size_t *location_of,
+                                         size_t n_locations,
+                                         unsigned long long flags,
+                                         CUstream stream)
+{
+  CUresult rc = kiln__ready();
+  size_t at = 0;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (addresses == NULL || sizes == NULL || n == 0 || locations == NULL ||
+      location_of == NULL || n_locations == 0 || n_locations > n || flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++) {
+    while (at + 1 < n_locations && location_of[at + 1] <= i)
+      at++;
+    rc = kiln__cpu_memPrefetchAsync(addresses[i], sizes[i], locations[at], 0,
+                                    stream);
+  }
+  return rc;
+}
+
+CUresult kiln__cpu_memDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes,
+                                        size_t n, unsigned long long flags,
+                                        CUstream stream)
+{
+  CUcontext context;
+  CUstream s;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (addresses == NULL || sizes == NULL || n == 0 || flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++)
+    rc = managed(addresses[i], sizes[i]);
+  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(context, stream, &s);
+}
+
+CUresult kiln__cpu_memDiscardAndPrefetchBatchAsync(
+    CUdeviceptr *addresses, size_t *sizes, size_t n, CUmemLocation *locations,
+    size_t *location_of, size_t n_locations, unsigned long long flags,
+    CUstream stream)
+{
+  return kiln__cpu_memPrefetchBatchAsync(
+      addresses, sizes, n, locations, location_of, n_locations, flags, stream);
+}
+
+/* ---- What was advised: nothing is kept ----------------------------------------------- */
+
+CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
+                                        CUmem_range_attribute attribute,
+                                        CUdeviceptr address, size_t n)
+{
+  const int nowhere = -2; /* the driver's "no such device" */
+  CUresult rc = managed(address, n);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (data == NULL || size < 4 || size % 4 != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  switch (attribute) {
+  case CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY:
+  case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_TYPE:
+  case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_TYPE:
+  case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION_ID:
+  case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION_ID:
+    put_int(data, 0);
+    return CUDA_SUCCESS;
+  case CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION:
+  case CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION:
+  case CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY:
+    for (size_t i = 0; i < size; i += 4)
+      memcpy((char *)data + i, &nowhere, 4);
+    return CUDA_SUCCESS;
+  default:
+    return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+
+CUresult kiln__cpu_memRangeGetAttributes(void **data, size_t *sizes,
+                                         CUmem_range_attribute *attributes,
+                                         size_t n, CUdeviceptr address,
+                                         size_t bytes)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (data == NULL || sizes == NULL || attributes == NULL || n == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++)
+    rc = kiln__cpu_memRangeGetAttribute(data[i], sizes[i], attributes[i],
+                                        address, bytes);
+  return rc;
+}
+
+CUresult kiln__cpu_streamAttachMemAsync(CUstream stream, CUdeviceptr address,
+                                        size_t length, unsigned int flags)
+{
+  CUcontext context;
+  CUstream s;
+  kiln__block_info info;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  rc = kiln__stream_of(context, stream, &s);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__block_at(address, &info) || info.kind != KILN__RANGE_MANAGED ||
+      (length != 0 && length != info.size) ||
+      (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
+       flags != CU_MEM_ATTACH_SINGLE))
+    return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
+}

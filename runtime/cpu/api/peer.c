@@ -1,0 +1,78 @@
+/* peer.c -- devices that use each other's memory: all of them may. */
+#include "context.h"
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+CUresult kiln__cpu_deviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (can == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__device_exists(device) || !kiln__device_exists(peer))
+    return CUDA_ERROR_INVALID_DEVICE;
+  *can = device != peer;
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_deviceGetP2PAttribute(int *value,
+                                         CUdevice_P2PAttribute attribute,
+                                         CUdevice from, CUdevice to)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
+      attribute > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__device_exists(from) || !kiln__device_exists(to) || from == to)
+    return CUDA_ERROR_INVALID_DEVICE;
+  *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
+           attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED ||
+           attribute == CU_DEVICE_P2P_ATTRIBUTE_CUDA_ARRAY_ACCESS_SUPPORTED;
+  return CUDA_SUCCESS;
+}
+
+/* Change the current context's right to use memory of `peer`'s device. */
+static CUresult change(CUcontext peer, bool on)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+  uint64_t bit;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(peer, KILN__HANDLE_CONTEXT) || peer == context)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (peer->device == context->device)
+    return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+  bit = UINT64_C(1) << peer->device;
+  pthread_mutex_lock(&machine()->lock);
+  if (((context->peers & bit) != 0) == on)
+    rc = on ? CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED
+            : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+  else
+    context->peers ^= bit;
+  pthread_mutex_unlock(&machine()->lock);
+  return rc;
+}
+
+CUresult kiln__cpu_ctxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc == CUDA_SUCCESS && flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  return change(peer, true);
+}
+
+CUresult kiln__cpu_ctxDisablePeerAccess(CUcontext peer)
+{
+  return change(peer, false);
+}

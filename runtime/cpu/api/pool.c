@@ -1,0 +1,654 @@
+/* pool.c -- memory in the order of streams.
+ *
+ * An address is given out at the call, and goes back when the stream comes to
+ * the free. What a pool has "reserved" is kept as a number only: the bytes
+ * themselves go back at once, so that use after free is found. */
+#include "context.h"
+#include "memory.h"
+
+enum { N_FLAGS = 3 }; /* the reuse policies, kept without effect */
+
+struct CUmemPoolHandle_st {
+  int device; /* -1: host memory */
+  bool is_default;
+  bool destroyed; /* goes with its last allocation */
+  uint64_t max_size;
+  CUmemPoolProps props;
+  int policy[N_FLAGS];
+  uint64_t threshold;
+  uint64_t used, used_high, reserved, reserved_high;
+  unsigned n_blocks;
+  CUmemAccess_flags access[KILN__MAX_DEVICES];
+  CUmemoryPool next; /* all, under machine.lock as everything here */
+};
+
+static kiln__machine *machine(void)
+{
+  return kiln__the_machine();
+}
+
+static void lock(void)
+{
+  pthread_mutex_lock(&machine()->lock);
+}
+
+static void unlock(void)
+{
+  pthread_mutex_unlock(&machine()->lock);
+}
+
+/* ---- Life --------------------------------------------------------------------- */
+
+static CUmemoryPool pool_new(int device, const CUmemPoolProps *props)
+{
+  CUmemoryPool p = kiln__calloc(&machine()->alloc, 1, sizeof *p);
+
+  if (p == NULL || !kiln__live_add(p, KILN__HANDLE_POOL)) {
+    kiln__free(&machine()->alloc, p);
+    return NULL;
+  }
+  p->device = device;
+  if (props != NULL)
+    p->props = *props;
+  p->max_size = p->props.maxSize;
+  for (int i = 0; i < N_FLAGS; i++)
+    p->policy[i] = 1;
+  for (int i = 0; i < KILN__MAX_DEVICES; i++)
+    p->access[i] = i == device ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : 0;
+  p->next = machine()->pools;
+  machine()->pools = p;
+  return p;
+}
+
+static void pool_free(CUmemoryPool pool)
+{
+  CUmemoryPool *at = &machine()->pools;
+
+  while (*at != pool)
+    at = &(*at)->next;
+  *at = pool->next;
+  kiln__free(&machine()->alloc, pool);
+}
+
+static CUmemoryPool default_pool(int device)
+{
+  CUmemoryPool p = machine()->pools;
+
+  while (p != NULL && !(p->is_default && p->device == device))
+    p = p->next;
+  if (p == NULL) {
+    p = pool_new(device, NULL);
+    if (p != NULL)
+      p->is_default = true;
+  }
+  return p;
+}
+
+CUresult kiln__pool_of_device(int device, CUmemoryPool *out)
+{
+  lock();
+  *out = machine()->current_pool[device];
+  if (*out == NULL)
+    *out = default_pool(device);
+  unlock();
+  return *out == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+static CUresult device_pool(CUmemoryPool *pool, CUdevice device, bool current)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (pool == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (!kiln__device_exists(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  if (current)
+    return kiln__pool_of_device(device, pool);
+  lock();
+  *pool = default_pool(device);
+  unlock();
+  return *pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_deviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+  return device_pool(pool, device, false);
+}
+
+CUresult kiln__cpu_deviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+  return device_pool(pool, device, true);
+}
+
+CUresult kiln__cpu_deviceSetMemPool(CUdevice device, CUmemoryPool pool)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__device_exists(device))
+    return CUDA_ERROR_INVALID_DEVICE;
+  if (!kiln__live(pool, KILN__HANDLE_POOL) || pool->device != device)
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  machine()->current_pool[device] = pool;
+  unlock();
+  return CUDA_SUCCESS;
+}
+
+static bool on_device(const CUmemLocation *where, CUmemAllocationType type)
+{
+  return where != NULL && type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+         where->type == CU_MEM_LOCATION_TYPE_DEVICE;
+}
+
+CUresult kiln__cpu_memGetDefaultMemPool(CUmemoryPool *pool,
+                                        CUmemLocation *location,
+                                        CUmemAllocationType type)
+{
+  if (!on_device(location, type))
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return kiln__cpu_deviceGetDefaultMemPool(pool, location->id);
+}
+
+CUresult kiln__cpu_memGetMemPool(CUmemoryPool *pool, CUmemLocation *location,
+                                 CUmemAllocationType type)
+{
+  if (!on_device(location, type))
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return kiln__cpu_deviceGetMemPool(pool, location->id);
+}
+
+CUresult kiln__cpu_memSetMemPool(CUmemLocation *location,
+                                 CUmemAllocationType type, CUmemoryPool pool)
+{
+  if (!on_device(location, type))
+    return CUDA_ERROR_NOT_SUPPORTED;
+  return kiln__cpu_deviceSetMemPool(location->id, pool);
+}
+
+CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
+                                 const CUmemPoolProps *props)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (pool == NULL || props == NULL ||
+      props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (props->handleTypes != 0 ||
+      props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+    return props->location.type == 0 ? CUDA_ERROR_INVALID_VALUE
+                                     : CUDA_ERROR_NOT_SUPPORTED;
+  if (!kiln__device_exists(props->location.id))
+    return CUDA_ERROR_INVALID_DEVICE;
+  lock();
+  *pool = pool_new(props->location.id, props);
+  unlock();
+  return *pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_memPoolDestroy(CUmemoryPool pool)
+{
+  kiln__machine *m = machine();
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(pool, KILN__HANDLE_POOL) || pool->is_default)
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  kiln__live_remove(pool);
+  if (m->current_pool[pool->device] == pool)
+    m->current_pool[pool->device] = NULL;
+  pool->destroyed = true;
+  if (pool->n_blocks == 0)
+    pool_free(pool);
+  unlock();
+  return CUDA_SUCCESS;
+}
+
+/* ---- Numbers --------------------------------------------------------------------- */
+
+static void raise(uint64_t *high, uint64_t now)
+{
+  if (now > *high)
+    *high = now;
+}
+
+static void trim(CUmemoryPool p, uint64_t keep)
+{
+  if (p->reserved > keep)
+    p->reserved = keep > p->used ? keep : p->used;
+}
+
+void kiln__pools_settle(CUcontext context)
+{
+  lock();
+  for (CUmemoryPool p = machine()->pools; p != NULL; p = p->next) {
+    if (p->device == context->device)
+      trim(p, p->threshold);
+  }
+  unlock();
+}
+
+void kiln__pool_returned(CUmemoryPool pool, size_t size)
+{
+  lock();
+  pool->used -= size;
+  pool->n_blocks--;
+  if (pool->destroyed && pool->n_blocks == 0)
+    pool_free(pool);
+  unlock();
+}
+
+static bool take(CUmemoryPool p, size_t size)
+{
+  bool ok;
+
+  lock();
+  ok = p->max_size == 0 || size <= p->max_size - p->used;
+  if (ok) {
+    p->used += size;
+    p->n_blocks++;
+    if (p->used > p->reserved)
+      p->reserved = p->used;
+    raise(&p->used_high, p->used);
+    raise(&p->reserved_high, p->reserved);
+  }
+  unlock();
+  return ok;
+}
+
+CUresult kiln__cpu_memPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(pool, KILN__HANDLE_POOL))
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  trim(pool, keep);
+  unlock();
+  return CUDA_SUCCESS;
+}
+
+static CUresult number(CUmemoryPool p, CUmemPool_attribute attribute,
+                       uint64_t **out)
+{
+  uint64_t *const of[] = {&p->threshold, &p->reserved, &p->reserved_high,
+                          &p->used, &p->used_high};
+  const int i = attribute - CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+
+  if (i < 0 || i > 4)
+    return CUDA_ERROR_INVALID_VALUE;
+  *out = of[i];
+  return CUDA_SUCCESS;
+}
+
+static bool is_policy(CUmemPool_attribute attribute)
+{
+  return attribute >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
+         attribute <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES;
+}
+
+CUresult kiln__cpu_memPoolGetAttribute(CUmemoryPool pool,
+                                       CUmemPool_attribute attribute,
+                                       void *value)
+{
+  CUresult rc = kiln__ready();
+  uint64_t *from;
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(pool, KILN__HANDLE_POOL) || value == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  if (is_policy(attribute)) {
+    *(int *)value = pool->policy[attribute - 1];
+  } else {
+    rc = number(pool, attribute, &from);
+    if (rc == CUDA_SUCCESS)
+      *(uint64_t *)value = *from;
+  }
+  unlock();
+  return rc;
+}
+
+CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
+                                       CUmemPool_attribute attribute,
+                                       void *value)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(pool, KILN__HANDLE_POOL) || value == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  if (is_policy(attribute))
+    pool->policy[attribute - 1] = *(const int *)value != 0;
+  else if (attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD)
+    pool->threshold = *(const uint64_t *)value;
+  else if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH &&
+           *(const uint64_t *)value == 0)
+    pool->reserved_high = pool->reserved;
+  else if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH &&
+           *(const uint64_t *)value == 0)
+    pool->used_high = pool->used;
+  else
+    rc = CUDA_ERROR_INVALID_VALUE;
+  unlock();
+  return rc;
+}
+
+/* ---- Access ---------------------------------------------------------------------- */
+
+CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
+                                    const CUmemAccessDesc *access, size_t n)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__live(pool, KILN__HANDLE_POOL) || (access == NULL && n > 0))
+    return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < n; i++) {
+    const CUmemAccessDesc *a = &access[i];
+
+    if (a->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        (a->flags != 0 && a->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
+      return CUDA_ERROR_INVALID_VALUE;
+    if (!kiln__device_exists(a->location.id) ||
+        (a->location.id == pool->device && a->flags == 0))
+      return CUDA_ERROR_INVALID_DEVICE;
+  }
+  lock();
+  for (size_t i = 0; i < n; i++)
+    pool->access[access[i].location.id] = access[i].flags;
+  unlock();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_memPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
+                                    CUmemLocation *location)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (flags == NULL || location == NULL ||
+      !kiln__live(pool, KILN__HANDLE_POOL) ||
+      location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
+      !kiln__device_exists(location->id))
+    return CUDA_ERROR_INVALID_VALUE;
+  lock();
+  *flags = pool->access[location->id];
+  unlock();
+  return CUDA_SUCCESS;
+}
+
+/* ---- Allocations --------------------------------------------------------------------- */
+
+/* A node that gives the address whenever its graph runs. */
+static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
+                              CUdeviceptr *address, bool *taken)
+{
+  const CUDA_MEM_ALLOC_NODE_PARAMS params = {
+      .poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                    .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
+                                 .id = pool->device}},
+      .bytesize = bytes};
+  kiln__graph_memory *memory;
+  CUgraphNode node;
+  CUresult rc = kiln__capture_node(s, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
+
+  *taken = node != NULL;
+  if (node == NULL)
+    return rc;
+  rc = kiln__graph_memory_new(&memory, &params);
+  node->memory = memory;
+  if (rc == CUDA_SUCCESS)
+    *address = memory->address;
+  kiln__capture_node_done();
+  return rc;
+}
+
+static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
+                         CUcontext context, CUstream handle)
+{
+  CUstream s;
+  bool taken;
+  CUresult rc = kiln__stream_of(context, handle, &s);
+
+  if (rc == CUDA_SUCCESS)
+    rc = capture_alloc(s, pool, bytes, address, &taken);
+  if (rc != CUDA_SUCCESS || taken)
+    return rc;
+  if (!take(pool, bytes))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  rc = kiln__block_add(address, KILN__RANGE_POOL, pool->device, s->context,
+                       bytes);
+  if (rc == CUDA_ERROR_OUT_OF_MEMORY) { /* frees may be on their way */
+    kiln__wait_context(s->context);
+    rc = kiln__block_add(address, KILN__RANGE_POOL, pool->device, s->context,
+                         bytes);
+  }
+  if (rc == CUDA_SUCCESS)
+    kiln__block_set_pool(*address, pool);
+  else
+    kiln__pool_returned(pool, bytes);
+  return rc;
+}
+
+CUresult kiln__cpu_memAllocAsync(CUdeviceptr *address, size_t bytes,
+                                 CUstream stream)
+{
+  CUcontext context;
+  CUmemoryPool pool;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (address == NULL || bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = kiln__pool_of_device(context->device, &pool);
+  return rc != CUDA_SUCCESS ? rc
+                            : allocate(address, bytes, pool, context, stream);
+}
+
+CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
+                                         CUmemoryPool pool, CUstream stream)
+{
+  CUcontext context;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (address == NULL || bytes == 0 || !kiln__live(pool, KILN__HANDLE_POOL))
+    return CUDA_ERROR_INVALID_VALUE;
+  return allocate(address, bytes, pool, context, stream);
+}
+
+/* ---- Frees ------------------------------------------------------------------------------ */
+
+typedef struct free_work {
+  kiln__work base;
+  CUdeviceptr address;
+  size_t size;
+  CUmemoryPool pool;
+} free_work;
+
+/* In `free` and not in `run`: also when the context has failed. */
+static void drop_block(kiln__work *work)
+{
+  free_work *f = (free_work *)(void *)work;
+
+  kiln__block_remove(f->address);
+  if (f->pool != NULL)
+    kiln__pool_returned(f->pool, f->size);
+  kiln__free(&machine()->alloc, f);
+}
+
+static CUresult run_nothing(kiln__work *work, CUstream stream)
+{
+  (void)work;
+  (void)stream;
+  return CUDA_SUCCESS;
+}
+
+static CUresult free_in_stream(CUcontext context, CUstream handle,
+                               const kiln__block_info *info)
+{
+  free_work *f = kiln__calloc(&machine()->alloc, 1, sizeof *f);
+  CUstream s;
+  CUresult rc = kiln__stream_of(context, handle, &s);
+
+  if (f == NULL || rc != CUDA_SUCCESS) {
+    kiln__free(&machine()->alloc, f);
+    return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  f->base.run = run_nothing;
+  f->base.free = drop_block;
+  f->base.kind = KILN__WORK_FREE;
+  f->address = info->first;
+  f->size = info->size;
+  f->pool = info->pool;
+  return kiln__queue_add(s, &f->base, KILN__HERE, NULL, 0, NULL);
+}
+
+/* In a capture: a node that frees what an alloc node of a graph gave. */
+static CUresult capture_free(CUstream s, const kiln__block_info *info,
+                             bool *taken)
+{
+  CUgraphNode node;
+  CUresult rc = kiln__capture_node(s, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
+
+  *taken = node != NULL;
+  if (node == NULL)
+    return rc;
+  node->memory = kiln__graph_memory_hold(info->graph);
+  kiln__capture_node_done();
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
+{
+  CUcontext context;
+  CUstream s;
+  kiln__block_info info;
+  bool taken;
+  CUresult rc = kiln__current(&context);
+
+  if (rc != CUDA_SUCCESS || address == 0)
+    return rc;
+  rc = kiln__stream_of(context, stream, &s);
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (!kiln__block_at(address, &info) || info.kind != KILN__RANGE_POOL)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (kiln__is_capturing(context, stream) && info.graph == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  rc = capture_free(s, &info, &taken);
+  if (rc != CUDA_SUCCESS || taken)
+    return rc;
+  if (!kiln__block_claim(address, &info))
+    return CUDA_ERROR_INVALID_VALUE;
+  if (info.graph != NULL) {
+    atomic_store(&info.graph->allocated, false);
+    return CUDA_SUCCESS;
+  }
+  return free_in_stream(context, stream, &info);
+}
+
+/* ---- Other processes: not here ------------------------------------------------------- */
+
+static CUresult refuse(bool valid)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return valid ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult
+kiln__cpu_memPoolExportToShareableHandle(void *handle, CUmemoryPool pool,
+                                         CUmemAllocationHandleType type,
+                                         unsigned long long flags)
+{
+  (void)type;
+  (void)flags;
+  return refuse(handle != NULL && kiln__live(pool, KILN__HANDLE_POOL));
+}
+
+CUresult
+kiln__cpu_memPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle,
+                                           CUmemAllocationHandleType type,
+                                           unsigned long long flags)
+{
+  (void)handle;
+  (void)type;
+  (void)flags;
+  return refuse(pool != NULL);
+}
+
+CUresult kiln__cpu_memPoolExportPointer(CUmemPoolPtrExportData *data,
+                                        CUdeviceptr address)
+{
+  (void)address;
+  return refuse(data != NULL);
+}
+
+CUresult kiln__cpu_memPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool,
+                                        CUmemPoolPtrExportData *data)
+{
+  return refuse(address != NULL && data != NULL &&
+                kiln__live(pool, KILN__HANDLE_POOL));
+}
+
+/* ---- Memory of graphs ------------------------------------------------------------ */
+
+CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
+{
+  CUresult rc = kiln__ready();
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return kiln__device_exists(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+}
+
+/* It is there from the node's making on: used, reserved and highest are one. */
+CUresult kiln__cpu_deviceGetGraphMemAttribute(CUdevice device,
+                                              CUgraphMem_attribute attribute,
+                                              void *value)
+{
+  CUresult rc = kiln__cpu_deviceGraphMemTrim(device);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  if (value == NULL || attribute < CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ||
+      attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+    return CUDA_ERROR_INVALID_VALUE;
+  *(uint64_t *)value = kiln__graph_bytes(device);
+  return CUDA_SUCCESS;
+}
+
+CUresult kiln__cpu_deviceSetGraphMemAttribute(CUdevice device,
+                                              CUgraphMem_attribute attribute,
+                                              void *value)
+{
+  CUresult rc = kiln__cpu_deviceGraphMemTrim(device);
+
+  if (rc != CUDA_SUCCESS)
+    return rc;
+  return value != NULL && *(const uint64_t *)value == 0 &&
+                 (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ||
+                  attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
+}
