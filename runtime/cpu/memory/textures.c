@@ -1,0 +1,186 @@
+/* textures.c -- handles of texture and surface objects.
+ *
+ * A handle is a place in a table and the number of times the place was used, so
+ * that one of an object that is gone is not mistaken for another's. Objects do
+ * not move while they exist. */
+#include "../exec/texture.h"
+
+#include <string.h>
+
+enum { PLACES = 1 << 20 };
+
+typedef struct object {
+  uint32_t uses; /* of the place, from 1 */
+  bool taken, surface;
+  union {
+    kiln__texture texture;
+    kiln__surface surface;
+  } u;
+} object;
+
+struct kiln__textures {
+  kiln_allocator alloc;
+  pthread_rwlock_t lock;
+  object **places;
+  uint32_t n, capacity;
+  uint32_t first_free; /* no place below it is free */
+};
+
+kiln_status kiln__textures_create(kiln__textures **out, const kiln_allocator *a)
+{
+  kiln__textures *t = kiln__calloc(a, 1, sizeof *t);
+
+  *out = NULL;
+  if (t == NULL)
+    return kiln__fail_memory("the table of textures");
+  t->alloc = *a;
+  if (pthread_rwlock_init(&t->lock, NULL) != 0) {
+    kiln__free(a, t);
+    return kiln__fail_memory("a lock");
+  }
+  *out = t;
+  return KILN_OK;
+}
+
+void kiln__textures_free(kiln__textures *t)
+{
+  kiln_allocator alloc;
+
+  if (t == NULL)
+    return;
+  alloc = t->alloc;
+  for (uint32_t i = 0; i < t->n; i++)
+    kiln__free(&alloc, t->places[i]);
+  kiln__free(&alloc, t->places);
+  pthread_rwlock_destroy(&t->lock);
+  kiln__free(&alloc, t);
+}
+
+/* A free place, new if need be; NULL: no memory. Locked. */
+static object *take(kiln__textures *t, uint32_t *index)
+{
+  object **places = t->places;
+
+  for (uint32_t i = t->first_free; i < t->n; i++) {
+    if (!t->places[i]->taken) {
+      *index = i;
+      return t->places[i];
+    }
+  }
+  if (t->n == PLACES)
+    return NULL;
+  if (t->n == t->capacity) {
+    const uint32_t capacity = t->capacity == 0 ? 16 : t->capacity * 2;
+
+    places = kiln__resize(&t->alloc, t->places, capacity * sizeof(object *));
+    if (places == NULL)
+      return NULL;
+    t->places = places;
+    t->capacity = capacity;
+  }
+  places[t->n] = kiln__calloc(&t->alloc, 1, sizeof(object));
+  if (places[t->n] == NULL)
+    return NULL;
+  *index = t->n;
+  return places[t->n++];
+}
+
+static kiln_status add(kiln__textures *t, const kiln__texture *texture,
+                       const kiln__surface *surface, uint64_t *handle)
+{
+  object *o;
+  uint32_t index = 0;
+
+  *handle = 0;
+  pthread_rwlock_wrlock(&t->lock);
+  o = take(t, &index);
+  if (o != NULL) {
+    t->first_free = index + 1;
+    o->taken = true;
+    o->uses++;
+    o->surface = surface != NULL;
+    if (texture != NULL)
+      o->u.texture = *texture;
+    else
+      o->u.surface = *surface;
+    *handle = (uint64_t)o->uses << 20 | (index + 1);
+  }
+  pthread_rwlock_unlock(&t->lock);
+  return o == NULL ? kiln__fail_memory("a texture or surface object") : KILN_OK;
+}
+
+kiln_status kiln__texture_add(kiln__textures *t, const kiln__texture *texture,
+                              uint64_t *handle)
+{
+  return add(t, texture, NULL, handle);
+}
+
+kiln_status kiln__surface_add(kiln__textures *t, const kiln__surface *surface,
+                              uint64_t *handle)
+{
+  return add(t, NULL, surface, handle);
+}
+
+/* Locked. */
+static object *find(const kiln__textures *t, uint64_t handle, bool surface)
+{
+  const uint64_t index = (handle & (PLACES - 1)) - 1;
+  object *o;
+
+  if (index >= t->n)
+    return NULL;
+  o = t->places[index];
+  return o->taken && o->surface == surface && o->uses == handle >> 20 ? o
+                                                                      : NULL;
+}
+
+static object *find_locked(kiln__textures *t, uint64_t handle, bool surface)
+{
+  object *o;
+
+  pthread_rwlock_rdlock(&t->lock);
+  o = find(t, handle, surface);
+  pthread_rwlock_unlock(&t->lock);
+  return o;
+}
+
+static bool drop(kiln__textures *t, uint64_t handle, bool surface)
+{
+  object *o;
+
+  pthread_rwlock_wrlock(&t->lock);
+  o = find(t, handle, surface);
+  if (o != NULL) {
+    const uint32_t index = (uint32_t)(handle & (PLACES - 1)) - 1;
+
+    o->taken = false;
+    if (index < t->first_free)
+      t->first_free = index;
+  }
+  pthread_rwlock_unlock(&t->lock);
+  return o != NULL;
+}
+
+bool kiln__texture_remove(kiln__textures *t, uint64_t handle)
+{
+  return drop(t, handle, false);
+}
+
+bool kiln__surface_remove(kiln__textures *t, uint64_t handle)
+{
+  return drop(t, handle, true);
+}
+
+const kiln__texture *kiln__texture_find(kiln__textures *t, uint64_t handle)
+{
+  const object *o = find_locked(t, handle, false);
+
+  return o == NULL ? NULL : &o->u.texture;
+}
+
+const kiln__surface *kiln__surface_find(kiln__textures *t, uint64_t handle)
+{
+  const object *o = find_locked(t, handle, true);
+
+  return o == NULL ? NULL : &o->u.surface;
+}
