@@ -213,6 +213,30 @@ static bool mark(batch *b, const char *messages, unsigned first,
   return any;
 }
 
+/* Some mistakes end ptxas without a line: halve until one statement is left. */
+static void ask_each(batch *b, kiln__buf *text, unsigned from, unsigned to)
+{
+  static bool before[BATCH];
+  unsigned index[BATCH + 1] = {0}, first;
+  char *messages;
+
+  memcpy(before, b->gone, sizeof before);
+  for (unsigned i = 0; i < b->n; i++)
+    b->gone[i] |= i < from || i >= to;
+  compose(text, b, &first, index);
+  messages = ptxas_says(text->data, text->size, b->target);
+  memcpy(b->gone, before, sizeof before);
+  if (messages[0] != '\0' && to - from == 1) {
+    b->gone[from] = true;
+    (void)snprintf(b->reason[from], sizeof b->reason[from], "%.*s",
+                   (int)strcspn(messages, "\n"), messages);
+  } else if (messages[0] != '\0') {
+    ask_each(b, text, from, from + (to - from) / 2);
+    ask_each(b, text, from + (to - from) / 2, to);
+  }
+  free(messages);
+}
+
 static void ask_ptxas(batch *b, kiln__buf *text)
 {
   unsigned index[BATCH + 1] = {0}, first;
@@ -225,7 +249,7 @@ static void ask_ptxas(batch *b, kiln__buf *text)
     messages = ptxas_says(text->data, text->size, b->target);
     again = messages[0] != '\0' && mark(b, messages, first, index);
     if (!again && messages[0] != '\0')
-      {fprintf(run.out, "ptxas, of a whole batch: %.300s\n", messages); if(getenv("DBG")) write_file(getenv("DBG"),text->data,text->size);}
+      ask_each(b, text, 0, b->n);
     free(messages);
   }
 }

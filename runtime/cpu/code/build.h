@@ -48,6 +48,7 @@ typedef struct kiln__form {
   uint8_t count; /* of =V4; 0: what the opcode says; {4|8|16}: 4 + 8 + 16 */
   bool optional, wider;
   bool paired; /* |p must be there */
+  bool strict; /* %T */
 } kiln__form;
 
 typedef struct kiln__row {
@@ -174,6 +175,7 @@ typedef struct kiln__lower {
   kiln__array const_hash;   /* uint32_t: number + 1 */
   kiln__array calls;        /* kiln__call */
   uint32_t *starts;         /* first instruction of each statement */
+  bool param_as_local; /* this statement's .param is the stack */
   bool out_of_memory;
 } kiln__lower;
 

@@ -286,6 +286,8 @@ static bool check_store(kiln__lower *l)
                             "illegal to write to the parameter '%.*s'",
                             (int)s->name.size, s->name.data);
   }
+  if (l->at->guard != NULL)
+    return kiln__complain(l, o->pos, "an argument is stored without a guard");
   if (l->fn->entry && (s == NULL || s->kind != KILN__SYMBOL_VARIABLE ||
                        s->u.variable->space != KILN__SPACE_PARAM))
     return kiln__complain(l, l->at->pos,
@@ -328,6 +330,35 @@ static const char *unsupported(kiln__slice opcode)
   return "unknown instruction ";
 }
 
+/* Whether the part's .version and .target do. */
+static bool check_needs(kiln__lower *l, const kiln__matches *m, unsigned ptx,
+                        unsigned sm)
+{
+  const kiln__slice s = l->at->opcode;
+
+  ptx = m->ptx > ptx ? m->ptx : ptx;
+  sm = m->sm > sm ? m->sm : sm;
+  if (ptx > l->part->version)
+    return kiln__complain(l, l->at->pos,
+                          "'%.*s' requires .version %u.%u or later",
+                          (int)s.size, s.data, ptx / 10, ptx % 10);
+  if (sm > l->part->target)
+    return kiln__complain(l, l->at->pos,
+                          "'%.*s' requires .target sm_%u or later", (int)s.size,
+                          s.data, sm);
+  if (m->specific && l->part->target_suffix == 0)
+    return kiln__complain(l, l->at->pos,
+                          "'%.*s' requires a target with a suffix, as sm_%ua",
+                          (int)s.size, s.data, sm < 90 ? 90 : sm);
+  if (l->part->target >= 70 && l->part->version >= 64 &&
+      !contains(s, ".sync") &&
+      (starts_with(s, "shfl.") || starts_with(s, "vote.")))
+    return kiln__complain(l, l->at->pos,
+                          "'%.*s' without .sync ended with sm_70", (int)s.size,
+                          s.data);
+  return true;
+}
+
 static const kiln__matches *find_matches(kiln__lower *l)
 {
   const kiln__slice s = l->at->opcode;
@@ -345,8 +376,12 @@ static const kiln__matches *find_matches(kiln__lower *l)
   if (m->fields.space == KILN__SPACE_PARAM && starts_with(s, "st.") &&
       !check_store(l))
     return NULL;
+  l->param_as_local = false;
+  if (m->fields.space == KILN__SPACE_PARAM && !check_needs(l, m, 0, 0))
+    return NULL;
   if (m->fields.space == KILN__SPACE_PARAM && param_is_local(l) &&
       (starts_with(s, "ld.") || starts_with(s, "st."))) {
+    l->param_as_local = true;
     m = find_local(l);
     if (m == NULL || m->n == 0) {
       (void)kiln__complain(l, l->at->pos, "'%.*s' cannot be used here",
@@ -355,28 +390,6 @@ static const kiln__matches *find_matches(kiln__lower *l)
     }
   }
   return m;
-}
-
-static bool check_version(kiln__lower *l, const kiln__row *row,
-                          const kiln__matches *m)
-{
-  const kiln__slice s = l->at->opcode;
-  const unsigned ptx = row->ptx > m->ptx ? row->ptx : m->ptx,
-                 sm = row->sm > m->sm ? row->sm : m->sm;
-
-  if (ptx > l->part->version)
-    return kiln__complain(l, l->at->pos,
-                          "'%.*s' requires .version %u.%u or later",
-                          (int)s.size, s.data, ptx / 10, ptx % 10);
-  if (sm > l->part->target)
-    return kiln__complain(l, l->at->pos,
-                          "'%.*s' requires .target sm_%u or later", (int)s.size,
-                          s.data, sm);
-  if (m->specific && l->part->target_suffix == 0)
-    return kiln__complain(l, l->at->pos,
-                          "'%.*s' requires a target with a suffix, as sm_%ua",
-                          (int)s.size, s.data, sm < 90 ? 90 : sm);
-  return true;
 }
 
 static bool check_guard(kiln__lower *l)
@@ -409,6 +422,66 @@ static bool check_arrival(kiln__lower *l, const kiln__insn *in)
   return true;
 }
 
+/* Value of an operand that is a literal; false: it is none. */
+static bool literal_of(const kiln__lower *l, int32_t id, uint64_t *value)
+{
+  const kiln__const *all = l->consts.data;
+
+  if (id < 0 || (id & KILN__IS_CONST) == 0)
+    return false;
+  *value = all[id & ~KILN__IS_CONST].value;
+  return all[id & ~KILN__IS_CONST].kind == KILN__CONST_VALUE;
+}
+
+static bool check_barrier(kiln__lower *l, const kiln__insn *in)
+{
+  uint64_t value;
+
+  if (literal_of(l, in->a, &value) && value > 15)
+    return kiln__complain(l, l->at->pos, "barriers are numbered from 0 to 15");
+  if (literal_of(l, in->b, &value) &&
+      (value % KILN__WARP != 0 || (in->sub == 1 && value == 0)))
+    return kiln__complain(l, l->at->pos,
+                          "the number of threads at a barrier must be a "
+                          "multiple of 32");
+  return true;
+}
+
+/* The literals of some instructions, as they were written, have a range. */
+static bool check_literals(kiln__lower *l)
+{
+  static const struct {
+    const char *opcode, *modifier;
+    uint8_t first, last; /* operands */
+    uint64_t low, high;
+  } ranges[] = {
+      {"bfe.", ".", 2, 3, 0, 255},
+      {"bfi.", ".", 3, 4, 0, 255},
+      {"mbarrier.test_wait.", ".parity", 2, 2, 0, 1},
+      {"mbarrier.try_wait.", ".parity", 2, 2, 0, 1},
+      {"mbarrier.arrive", ".", 2, 2, 1, UINT64_MAX},
+      {"pmevent.", ".mask", 0, 0, 0, 0xffff},
+      {"pmevent", "t", 0, 0, 0, 15},
+      {"stackrestore.", ".", 0, 0, 1, 0},
+  };
+
+  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+    if (!starts_with(l->at->opcode, ranges[i].opcode) ||
+        !contains(l->at->opcode, ranges[i].modifier))
+      continue;
+    for (uint32_t k = ranges[i].first;
+         k <= ranges[i].last && k < l->at->n_operands; k++) {
+      const kiln__ptx_operand *o = &l->at->operands[k];
+
+      if (o->kind == KILN__OPERAND_INTEGER &&
+          (o->bits < ranges[i].low || o->bits > ranges[i].high))
+        return kiln__complain(l, o->pos, "the immediate is out of range");
+    }
+    return true;
+  }
+  return true;
+}
+
 /* What kinds need beyond their operands. */
 static bool finish(kiln__lower *l, kiln__insn *in)
 {
@@ -417,6 +490,14 @@ static bool finish(kiln__lower *l, kiln__insn *in)
   in->klass = (uint8_t)class_of(in);
   if (starts_with(s, "mbarrier.arrive") && !check_arrival(l, in))
     return false;
+  if (!check_literals(l))
+    return false;
+  if (starts_with(s, "cp.async.c") && l->at->n_operands > 3 &&
+      l->at->operands[3].kind == KILN__OPERAND_INTEGER &&
+      l->at->operands[3].bits > in->bytes)
+    return kiln__complain(l, l->at->pos, "more bytes to read than to write");
+  if (in->op == KILN__OP_alloca_u64 && (in->imm & (in->imm - 1)) != 0)
+    return kiln__complain(l, l->at->pos, "an alignment is a power of two");
   switch ((kiln__kind)in->kind) {
   case KILN__KIND_BARRIER:
     if (starts_with(s, "bar."))
@@ -426,7 +507,7 @@ static bool finish(kiln__lower *l, kiln__insn *in)
               : in->boolop == KILN__BOOL_AND  ? 3
               : in->boolop == KILN__BOOL_OR   ? 4
                                               : 0;
-    break;
+    return check_barrier(l, in);
   case KILN__KIND_CLUSTER:
     in->sub = starts_with(s, "barrier.cluster.wait");
     break;
@@ -463,7 +544,7 @@ static bool lower_statement(kiln__lower *l)
     return kiln__complain(l, l->at->pos,
                           "arguments mismatch for instruction '%.*s'",
                           (int)l->at->opcode.size, l->at->opcode.data);
-  if (!check_version(l, row, m))
+  if (!check_needs(l, m, row->ptx, row->sm))
     return false;
   if (in.kind == KILN__KIND_CALL)
     return kiln__lower_call(l, &in);

@@ -67,8 +67,8 @@ static bool shape_fits(const kiln__form *f, const kiln__insn *in,
     return vector || is_source(o);
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
-    if (data_count(f, in) == 1 && !vector)
-      return is_source(o) || o->kind == KILN__OPERAND_SINK;
+    if (data_count(f, in) == 1 && !vector) /* .x1: {r} */
+      return in->sub2 != 1 && (is_source(o) || o->kind == KILN__OPERAND_SINK);
     return vector || kiln__is_register(o);
   case KILN__SHAPE_PACK:
   case KILN__SHAPE_UNPACK:
@@ -98,6 +98,24 @@ static bool is_present(const kiln__form *f, const kiln__insn *in, uint32_t left)
   return left > 0;
 }
 
+/* %T: neither a literal nor a register of integer or float type. */
+static bool strict_fits(const kiln__form *f, const kiln__ptx_operand *o)
+{
+  if (!f->strict)
+    return true;
+  if (!kiln__is_register(o))
+    return false;
+  switch (o->symbol->u.variable->type) {
+  case KILN__B8:
+  case KILN__B16:
+  case KILN__B32:
+  case KILN__B64:
+    return true;
+  default:
+    return false;
+  }
+}
+
 bool kiln__shapes_fit(const kiln__row *row, const kiln__insn *fields,
                       const kiln__ptx_insn *statement)
 {
@@ -114,7 +132,8 @@ bool kiln__shapes_fit(const kiln__row *row, const kiln__insn *fields,
 
     if (!is_present(f, fields, n - mask - at))
       continue;
-    if (at >= n - mask || !shape_fits(f, fields, &statement->operands[at]))
+    if (at >= n - mask || !shape_fits(f, fields, &statement->operands[at]) ||
+        !strict_fits(f, &statement->operands[at]))
       return false;
     at++;
   }
@@ -183,10 +202,32 @@ static kiln__ptx_type type_of(const binder *k, uint8_t type)
   case KILN__TYPE_TWICE:
     return twice((kiln__ptx_type)k->in->type);
   case KILN__TYPE_WORD:
-    return KILN__B64;
+    return KILN__U64;
   default:
     return (kiln__ptx_type)type;
   }
+}
+
+static bool is_mnemonic(const binder *k, const char *text)
+{
+  const size_t n = strlen(text);
+
+  return k->l->at->opcode.size > n &&
+         memcmp(k->l->at->opcode.data, text, n) == 0;
+}
+
+/* ptxas has instructions whose expansion does not take %v.x. */
+static bool takes_components(const binder *k)
+{
+  static const char *const mnemonics[] = {"mov.", "add.", "sub.",  "mul.",
+                                          "mad.", "fma.", "setp.", "cvt.",
+                                          "st.",  "and.", "or."};
+
+  for (size_t i = 0; i < sizeof mnemonics / sizeof *mnemonics; i++) {
+    if (is_mnemonic(k, mnemonics[i]))
+      return true;
+  }
+  return false;
 }
 
 /* A scalar register operand of fitting type. Its type goes to *have. */
@@ -199,7 +240,8 @@ static bool check_register(binder *k, const kiln__ptx_operand *o, uint8_t want,
   if (v->type == KILN__B128)
     return kiln__complain(k->l, o->pos,
                           "the CPU device has no 128-bit registers");
-  if ((v->vector > 1) != (o->component >= 0) || o->component >= v->vector)
+  if ((v->vector > 1) != (o->component >= 0) || o->component >= v->vector ||
+      (o->component >= 0 && !takes_components(k)))
     return mismatch(k, o);
   if (want == KILN__TYPE_WORD) {
     if (!kiln__type_fits(KILN__U64, v->type, false) &&
@@ -207,6 +249,8 @@ static bool check_register(binder *k, const kiln__ptx_operand *o, uint8_t want,
       return mismatch(k, o);
     return true;
   }
+  if (k->in->type == KILN__BF16 || k->in->type2 == KILN__BF16)
+    wider = false;
   return kiln__type_fits(type_of(k, want), v->type, wider) || mismatch(k, o);
 }
 
@@ -219,14 +263,6 @@ static bool put_source(binder *k, const kiln__form *f, int32_t id)
     return kiln__complain(k->l, k->l->at->pos, "too many operands");
   *slots[at] = id;
   return !k->l->out_of_memory;
-}
-
-static bool is_mnemonic(const binder *k, const char *text)
-{
-  const size_t n = strlen(text);
-
-  return k->l->at->opcode.size > n &&
-         memcmp(k->l->at->opcode.data, text, n) == 0;
 }
 
 /* ---- Special registers -------------------------------------------------------------- */
@@ -285,7 +321,8 @@ static bool special_fits(kiln__slice s, kiln__ptx_type want)
 
   if (have == KILN__PRED || want == KILN__PRED)
     return have == want;
-  if (want == KILN__F32 || want == KILN__F64)
+  if (!kiln__type_fits(
+          want, kiln__ptx_type_bytes[want] == 8 ? KILN__U64 : KILN__U32, false))
     return false;
   return kiln__ptx_type_bytes[want] == kiln__ptx_type_bytes[have] ||
          (slice_is(s, "gridid") && kiln__ptx_type_bytes[want] == 4);
@@ -346,6 +383,15 @@ static bool is_reference(const kiln__ptx_variable *v)
          v->type == KILN__SAMPLERREF;
 }
 
+static bool is_formal(const kiln__lower *l, const kiln__ptx_variable *v)
+{
+  for (uint32_t i = 0; i < l->fn->n_params; i++) {
+    if (l->fn->params[i]->u.variable == v)
+      return true;
+  }
+  return false;
+}
+
 /* A symbol other than a register where mov or cvta reads a value. */
 static bool symbol_value(binder *k, const kiln__form *f,
                          const kiln__ptx_operand *o)
@@ -365,6 +411,8 @@ static bool symbol_value(binder *k, const kiln__form *f,
       !kiln__type_fits(want, bytes == 8 ? KILN__B64 : KILN__B32, false) ||
       want == KILN__F32 || want == KILN__F64)
     return mismatch(k, o);
+  if (bytes == 4 && v->space == KILN__SPACE_GLOBAL)
+    return kiln__complain(l, o->pos, "the address has 64 bits");
   if (!is_mnemonic(k, "mov.") && !is_mnemonic(k, "cvta."))
     return kiln__complain(l, o->pos,
                           "a variable's name must be in brackets, "
@@ -374,6 +422,9 @@ static bool symbol_value(binder *k, const kiln__form *f,
     return kiln__complain(l, o->pos, "state space mismatch");
   if (!kiln__is_local(l, v))
     return put_source(k, f, address_constant(l, v, bytes, o->offset));
+  if (v->space == KILN__SPACE_PARAM && !is_formal(l, v))
+    return kiln__complain(l, o->pos,
+                          "the address of an argument cannot be taken");
   if (is_mnemonic(k, "mov."))
     return become(k, KILN__OP_mov_local, (int64_t)v->place + o->offset);
   temporary = kiln__new_register(l, bytes);
@@ -441,8 +492,9 @@ static bool bind_predicate(binder *k, const kiln__form *f,
   int32_t id;
 
   if (is_literal(o)) {
-    if (!literal(k, KILN__PRED, o, &id))
-      return false;
+    if (k->in->type == KILN__BF16 || k->in->type == KILN__BF16X2 ||
+        !literal(k, KILN__PRED, o, &id))
+      return mismatch(k, o);
   } else {
     if (!check_register(k, o, KILN__PRED, false, &have))
       return false;
@@ -521,6 +573,7 @@ static bool bind_dest(binder *k, const kiln__form *f,
 static bool space_fits(kiln__space want, const kiln__ptx_variable *v,
                        bool local)
 {
+  /* Constant memory is no part of the generic window. */
   switch (want) {
   case KILN__SPACE_SHARED:
   case KILN__SPACE_SHARED_CLUSTER:
@@ -528,8 +581,8 @@ static bool space_fits(kiln__space want, const kiln__ptx_variable *v,
   case KILN__SPACE_LOCAL:
     return local;
   case KILN__SPACE_GENERIC:
-    return v->space == KILN__SPACE_GLOBAL || v->space == KILN__SPACE_CONST ||
-           v->space == KILN__SPACE_SHARED || v->space == KILN__SPACE_LOCAL;
+    return v->space == KILN__SPACE_GLOBAL || v->space == KILN__SPACE_SHARED ||
+           v->space == KILN__SPACE_LOCAL;
   default:
     return v->space == want;
   }
@@ -563,7 +616,12 @@ static bool address_of_variable(binder *k, const kiln__ptx_operand *o,
   const kiln__ptx_variable *v = o->base->symbol->u.variable;
   const bool local = kiln__is_local(k->l, v);
 
-  if (!space_fits(space, v, local) || is_reference(v))
+  if (!space_fits(space, v, local) || is_reference(v) ||
+      (space == KILN__SPACE_LOCAL &&
+       k->l->param_as_local != (v->space == KILN__SPACE_PARAM)) ||
+      (is_mnemonic(k, "mbarrier.") && v->space != KILN__SPACE_SHARED) ||
+      ((is_mnemonic(k, "prefetchu.") || is_mnemonic(k, "applypriority.")) &&
+       v->space != KILN__SPACE_GLOBAL))
     return kiln__complain(k->l, o->pos,
                           "state space mismatch between "
                           "instruction and address");
@@ -582,7 +640,7 @@ static bool address_of_variable(binder *k, const kiln__ptx_operand *o,
 }
 
 static bool address_of_register(binder *k, const kiln__ptx_operand *o,
-                                int32_t *id, bool *wide)
+                                kiln__space space, int32_t *id, bool *wide)
 {
   const kiln__ptx_variable *v = o->base->symbol->u.variable;
 
@@ -595,6 +653,10 @@ static bool address_of_register(binder *k, const kiln__ptx_operand *o,
                           "integer or bit type");
   *id = kiln__register_of(k->l, o->base);
   *wide = kiln__ptx_type_bytes[v->type] == 8;
+  if (!*wide && (space == KILN__SPACE_GENERIC || space == KILN__SPACE_GLOBAL))
+    return kiln__complain(k->l, o->pos,
+                          "an address in this space must be in a 64-bit "
+                          "register");
   return true;
 }
 
@@ -610,7 +672,7 @@ static bool bind_address(binder *k, const kiln__form *f,
   bool wide = false;
 
   if (o->base == NULL || o->base->kind == KILN__OPERAND_INTEGER) {
-    if (space != KILN__SPACE_LOCAL)
+    if (space != KILN__SPACE_LOCAL || k->l->param_as_local)
       return kiln__complain(k->l, o->pos,
                             "immediate addresses are allowed "
                             "only in the .local state space");
@@ -618,7 +680,7 @@ static bool bind_address(binder *k, const kiln__form *f,
     id = kiln__constant(k->l, 8, KILN__CONST_VALUE, 0, 0);
     wide = true;
   } else if (kiln__is_register(o->base)) {
-    if (!address_of_register(k, o, &id, &wide))
+    if (!address_of_register(k, o, space, &id, &wide))
       return false;
   } else if (variable_of(o->base) == NULL) {
     return mismatch(k, o);
@@ -655,7 +717,8 @@ static bool element_in(binder *k, uint8_t type, bool wider,
   kiln__ptx_type have;
 
   if (is_literal(o))
-    return literal(k, type, o, id);
+    return is_mnemonic(k, "stmatrix.") ? mismatch(k, o)
+                                       : literal(k, type, o, id);
   if (!kiln__is_register(o) || o->negated)
     return mismatch(k, o);
   if (!check_register(k, o, type, wider, &have))
@@ -816,11 +879,69 @@ static bool bind_handle(binder *k, const kiln__form *f,
       return mismatch(k, o);
     return put_source(k, f, kiln__register_of(k->l, o));
   }
-  if (!is_reference(v))
+  if (!is_reference(v) ||
+      (v->type == KILN__SURFREF) != (k->l->at->opcode.data[0] == 's'))
     return mismatch(k, o);
   if (v->space == KILN__SPACE_PARAM)
     return kiln__complain(k->l, o->pos, "texture parameters are not supported");
   return put_source(k, f, address_constant(k->l, v, 8, 0));
+}
+
+static bool opcode_has(const binder *k, const char *text)
+{
+  const kiln__slice op = k->l->at->opcode;
+
+  return memmem(op.data, op.size, text, strlen(text)) != NULL;
+}
+
+/* Elements of coordinates and gradients: vectors of three are written as four,
+ * and layers come first. */
+static uint32_t elements_of_shape(const binder *k, bool layer)
+{
+  if (opcode_has(k, ".1d"))
+    return 1;
+  if (opcode_has(k, ".a1d"))
+    return layer ? 2 : 1;
+  if (opcode_has(k, ".2d"))
+    return 2;
+  if (opcode_has(k, ".a2d"))
+    return layer ? 4 : 2;
+  return 4;
+}
+
+/* Surfaces count in integers; so do the layers of textures. */
+static bool add_coordinates(binder *k, const kiln__ptx_operand *o)
+{
+  const bool vector = o->kind == KILN__OPERAND_VECTOR;
+  const uint32_t n = vector ? o->n_items : 1;
+  const bool surface = k->l->at->opcode.data[0] == 's';
+  const bool layer = opcode_has(k, ".a1d") || opcode_has(k, ".a2d") ||
+                     opcode_has(k, ".acube");
+
+  if (n < elements_of_shape(k, true) || (n & (n - 1)) != 0)
+    return mismatch(k, o);
+  for (uint32_t i = 0; i < n; i++) {
+    const uint8_t type = surface           ? KILN__S32
+                         : layer && i == 0 ? KILN__U32
+                                           : KILN__TYPE_LAST;
+
+    if (!add_more(k, type, vector ? &o->items[i] : o))
+      return false;
+  }
+  return true;
+}
+
+/* A level, or one of two gradients. */
+static bool bind_list(binder *k, const kiln__form *f,
+                      const kiln__ptx_operand *o)
+{
+  const bool vector = o->kind == KILN__OPERAND_VECTOR;
+  const uint32_t n = vector ? o->n_items : 1;
+
+  if (opcode_has(k, ".grad.") ? !vector || n != elements_of_shape(k, false)
+                              : opcode_has(k, ".level.") && n != 1)
+    return mismatch(k, o);
+  return add_more(k, f->type, o);
 }
 
 static bool bind_texture(binder *k, const kiln__form *f,
@@ -834,7 +955,7 @@ static bool bind_texture(binder *k, const kiln__form *f,
     const bool last = i + 1 == o->n_items;
 
     if (i > 0 && last) {
-      if (!add_more(k, KILN__TYPE_LAST, item))
+      if (!add_coordinates(k, item))
         return false;
     } else if (!bind_handle(k, f, item)) {
       return false;
@@ -898,7 +1019,7 @@ static bool bind_one(binder *k, const kiln__form *f, const kiln__ptx_operand *o)
   case KILN__SHAPE_TEXTURE:
     return bind_texture(k, f, o);
   case KILN__SHAPE_LIST:
-    return add_more(k, f->type, o);
+    return bind_list(k, f, o);
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
     return bind_data(k, f, o);
@@ -918,7 +1039,7 @@ static bool bind_one(binder *k, const kiln__form *f, const kiln__ptx_operand *o)
 bool kiln__bind_operands(kiln__lower *l, const kiln__row *row, kiln__insn *in)
 {
   static const kiln__form mask = {
-      .shape = KILN__SHAPE_SOURCE, .type = KILN__B32, .slot = 4};
+      .shape = KILN__SHAPE_SOURCE, .type = KILN__U32, .slot = 4};
   const kiln__ptx_insn *at = l->at;
   const bool has_mask = wants_mask(row, in);
   const uint32_t n = at->n_operands - has_mask;

@@ -182,6 +182,7 @@ static bool read_form(word w, kiln__form *f)
   } else if (drop_first(&w, '!')) {
     f->shape = KILN__SHAPE_PREDICATE;
   }
+  f->strict = drop_first(&w, '%');
   return read_type(w, &f->type);
 }
 

@@ -46,13 +46,15 @@ bool kiln__type_fits(kiln__ptx_type want, kiln__ptx_type have, bool wider)
     return true;
   if (w == SORT_OTHER || h == SORT_OTHER)
     return false;
+  if (want == KILN__BF16 || want == KILN__BF16X2)
+    wider = false;
   if (size != need && !(wider && size > need))
     return false;
   switch (w) {
   case SORT_BITS:
     return true;
-  case SORT_INTEGER: /* registers of .f16x2 pass for bits here */
-    return h != SORT_FLOAT || (have == KILN__F16X2 && size == need);
+  case SORT_INTEGER:
+    return h != SORT_FLOAT;
   default:
     return h == SORT_BITS;
   }

@@ -304,29 +304,14 @@ static void stack_alloc(kiln__warp *w, const kiln__insn *in, bool wide)
     KILN__LANES(uint32_t, (uint32_t)at);
 }
 
-KILN__HANDLER(stacksave_u32)
-{
-  stack_save(w, in, false);
-}
-
 KILN__HANDLER(stacksave_u64)
 {
   stack_save(w, in, true);
 }
 
-KILN__HANDLER(stackrestore_u32)
-{
-  stack_restore(w, in, false);
-}
-
 KILN__HANDLER(stackrestore_u64)
 {
   stack_restore(w, in, true);
-}
-
-KILN__HANDLER(alloca_u32)
-{
-  stack_alloc(w, in, false);
 }
 
 KILN__HANDLER(alloca_u64)
