@@ -1,6 +1,7 @@
 /* cpu_float_test.c -- f32 and f64 handlers against arithmetic on integers. */
 #include "cpu_soft.h"
 
+#include <fenv.h>
 #include <stdio.h>
 
 static const soft_row rows[] = {
@@ -192,12 +193,40 @@ START_TEST(row_is_as_computed_with_integers)
 }
 END_TEST
 
+/* Nothing of a handler's rounding stays, whatever the caller's is. */
+START_TEST(rounding_mode_of_the_caller_stays)
+{
+  static const char *const opcodes[] = {"add.rp.f64", "fma.rz.f64",
+                                        "sqrt.rm.f64", "div.rp.f32"};
+  static const int modes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD,
+                              FE_TOWARDZERO};
+  const unsigned n_isas = cpu_isas_find();
+
+  for (unsigned k = 0; k < n_isas; k++) {
+    const cpu_lane in[KILN__WARP] = {{0}};
+    cpu_lane out[KILN__WARP];
+    int after;
+    cpu_case c;
+
+    cpu_case_init(&c, opcodes[_i]);
+    for (unsigned m = 0; m < sizeof modes / sizeof *modes; m++) {
+      fesetround(modes[m]);
+      cpu_case_run(&c, cpu_isas[k], in, UINT32_MAX, CPU_ALIAS_NONE, out);
+      after = fegetround();
+      fesetround(FE_TONEAREST);
+      ck_assert_int_eq(after, modes[m]);
+    }
+  }
+}
+END_TEST
+
 static Suite *make(void)
 {
   Suite *s = suite_create("cpu_float");
   TCase *t = tcase_create("rows");
 
   tcase_add_loop_test(t, row_is_as_computed_with_integers, 0, N_ROWS);
+  tcase_add_loop_test(t, rounding_mode_of_the_caller_stays, 0, 4);
   suite_add_tcase(s, t);
   return s;
 }
