@@ -263,8 +263,8 @@ KILN__INLINE unsigned kiln__lane_order(const kiln__warp *w,
     return 0;
   x ^= w->block->number * UINT64_C(0x9e3779b97f4a7c15);
   x ^= ((uint64_t)w->index << 32 | in->index) * UINT64_C(0xd6e8feb86659fd93);
-  x ^= x >> 32;
-  x *= UINT64_C(0xff51afd7ed558ccd);
+  x = (x ^ x >> 33) * UINT64_C(0xff51afd7ed558ccd);
+  x = (x ^ x >> 33) * UINT64_C(0xc4ceb9fe1a85ec53);
   return (unsigned)(x >> 59);
 }
 

@@ -1,0 +1,481 @@
+/* cpu_world.h -- a warp with all the memory that it can reach, and a copy of
+ * that memory in which tests do by hand what instructions should have done. */
+#ifndef KILN_TEST_CPU_WORLD_H
+#define KILN_TEST_CPU_WORLD_H
+
+#include "cpu_handler.h"
+
+#include "cpu/exec/schedule.h"
+#include "cpu/memory/copies.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  WORLD_RANGES = 6,
+  WORLD_SHARED = 2048,
+  WORLD_STACK = 256,  /* a lane may use */
+  WORLD_STRIDE = 272, /* from lane to lane */
+  WORLD_PARAMS = 96,
+  WORLD_FRAME = 48 * 256,
+  WORLD_CONST = 4 /* number of the constant range */
+};
+
+typedef struct world {
+  test_allocator memory;
+  kiln__memory *map;
+  kiln__range range[WORLD_RANGES];
+  uint8_t *model[WORLD_RANGES]; /* what the ranges should hold */
+  _Alignas(64) uint8_t shared[WORLD_SHARED], other[WORLD_SHARED];
+  uint8_t shared_model[WORLD_SHARED], other_model[WORLD_SHARED];
+  _Alignas(64) uint8_t stack[32 * WORLD_STRIDE];
+  uint8_t stack_model[32 * WORLD_STRIDE];
+  _Alignas(64) uint8_t params[WORLD_PARAMS];
+  _Alignas(64) uint8_t frame[WORLD_FRAME];
+  uint8_t frame_model[WORLD_FRAME];
+  kiln__tally tally[4];
+  kiln__code code;
+  kiln__frame call;
+  kiln__schedule schedule;
+  kiln__grid grid;
+  kiln__block block, neighbour;
+  kiln__block *cluster[2];
+  kiln__warp warp;
+  uint64_t seed;
+} world;
+
+/* Where run/ is not linked; there it does the same. */
+__attribute__((weak)) void kiln__fault(kiln__warp *w, const kiln__insn *in,
+                                       kiln__fault_kind kind, int lane,
+                                       uint64_t address, uint32_t bytes)
+{
+  kiln__fault_info *f = &w->grid->fault;
+
+  w->fault = true;
+  if (f->kind != KILN__FAULT_NONE)
+    return;
+  f->kind = kind;
+  f->insn = in->index;
+  f->thread[0] = lane >= 0 ? (uint32_t)lane : (uint32_t)__builtin_ctz(w->mask);
+  f->address = address;
+  f->bytes = bytes;
+}
+
+static inline void world_fill(world *w, uint8_t *to, uint8_t *model, size_t n)
+{
+  for (size_t i = 0; i < n; i += 8) {
+    const uint64_t x = test_random(&w->seed);
+
+    memcpy(to + i, &x, n - i < 8 ? n - i : 8);
+  }
+  if (model != NULL)
+    memcpy(model, to, n);
+}
+
+static inline void world_make(world *w)
+{
+  static const uint64_t size[WORLD_RANGES] = {4096, 1000, 33, 8192, 512, 70000};
+
+  memset(w, 0, sizeof *w);
+  w->seed = 88172645463325252u;
+  test_allocator_init(&w->memory);
+  ck_kiln_ok(kiln__memory_create(&w->map, &w->memory.alloc));
+  for (int i = 0; i < WORLD_RANGES; i++) {
+    w->range[i] = (kiln__range){.kind = i == WORLD_CONST ? KILN__RANGE_CONST
+                                        : i == 3         ? KILN__RANGE_HOST
+                                                         : KILN__RANGE_DEVICE};
+    ck_kiln_ok(kiln__memory_add(w->map, &w->range[i], size[i], 0));
+    w->model[i] = malloc(size[i]);
+    ck_assert_ptr_nonnull(w->model[i]);
+    world_fill(w, w->range[i].host, w->model[i], size[i]);
+  }
+  world_fill(w, w->shared, w->shared_model, sizeof w->shared);
+  world_fill(w, w->other, w->other_model, sizeof w->other);
+  world_fill(w, w->stack, w->stack_model, sizeof w->stack);
+  world_fill(w, w->params, NULL, sizeof w->params);
+
+  w->code.param_bytes = WORLD_PARAMS;
+  w->call.code = &w->code;
+  w->schedule.frame = &w->call;
+  w->schedule.stack = w->stack;
+  pthread_mutex_init(&w->grid.lock, NULL);
+  w->grid.code = &w->code;
+  w->grid.memory = w->map;
+  w->grid.params = w->params;
+  w->grid.alloc = w->memory.alloc;
+  for (int i = 0; i < 3; i++)
+    w->grid.block_dim[i] = w->grid.grid_dim[i] = 1;
+  w->grid.block_dim[0] = 32;
+  w->cluster[0] = &w->block;
+  w->cluster[1] = &w->neighbour;
+  w->block = (kiln__block){.grid = &w->grid,
+                           .shared = w->shared,
+                           .shared_size = WORLD_SHARED,
+                           .n_warps = 1,
+                           .n_threads = 32,
+                           .warps = &w->warp,
+                           .cluster = w->cluster,
+                           .cluster_size = 2};
+  w->neighbour = w->block;
+  w->neighbour.shared = w->other;
+  w->neighbour.cluster_rank = 1;
+  w->warp.regs = w->frame;
+  w->warp.local_at = 48;
+  w->warp.local = w->stack + 48;
+  w->warp.local_stride = WORLD_STRIDE;
+  w->warp.local_size = WORLD_STACK;
+  w->warp.live = UINT32_MAX;
+  w->warp.block = &w->block;
+  w->warp.grid = &w->grid;
+  w->warp.tally = w->tally;
+  w->warp.schedule = &w->schedule;
+}
+
+static inline void world_free(world *w)
+{
+  kiln__copies_free(w->warp.copies);
+  kiln__memory_free(w->map);
+  for (int i = 0; i < WORLD_RANGES; i++)
+    free(w->model[i]);
+  pthread_mutex_destroy(&w->grid.lock);
+  ck_assert_int_eq(w->memory.live, 0);
+}
+
+static inline void world_mask(world *w, uint32_t mask)
+{
+  w->warp.mask = mask;
+  w->warp.full = mask == UINT32_MAX;
+  for (int i = 0; i < 32; i++)
+    w->warp.lane[i] = (mask >> i & 1) != 0 ? UINT32_MAX : 0;
+}
+
+/* ---- Registers: slot n is 256 bytes wide ------------------------------------- */
+
+static inline int32_t world_slot(unsigned n)
+{
+  return (int32_t)(n * 256);
+}
+
+static inline void world_put(world *w, int32_t slot, unsigned bytes,
+                             unsigned lane, uint64_t x)
+{
+  const uint32_t narrow = (uint32_t)(bytes == 2 ? x & 0xffff : x);
+
+  if (bytes == 8)
+    memcpy(w->frame + slot + 8 * lane, &x, 8);
+  else
+    memcpy(w->frame + slot + 4 * lane, &narrow, 4);
+}
+
+static inline uint64_t world_read(const uint8_t *frame, int32_t slot,
+                                  unsigned bytes, unsigned lane)
+{
+  uint64_t x;
+  uint32_t narrow;
+
+  if (bytes == 8) {
+    memcpy(&x, frame + slot + 8 * lane, 8);
+    return x;
+  }
+  memcpy(&narrow, frame + slot + 4 * lane, 4);
+  return narrow;
+}
+
+static inline void world_expect(world *w, int32_t slot, unsigned bytes,
+                                unsigned lane, uint64_t x)
+{
+  const uint32_t narrow = (uint32_t)(bytes == 2 ? x & 0xffff : x);
+
+  if (bytes == 8)
+    memcpy(w->frame_model + slot + 8 * lane, &x, 8);
+  else
+    memcpy(w->frame_model + slot + 4 * lane, &narrow, 4);
+}
+
+/* ---- Memory, looked up byte by byte --------------------------------------------- */
+
+/* The state space that an address is in, once generic ones are resolved. */
+static inline kiln__space world_space(kiln__space space, uint64_t *address)
+{
+  static const struct {
+    uint64_t base;
+    kiln__space space;
+  } windows[] = {{KILN__WINDOW_SHARED, KILN__SPACE_SHARED},
+                 {KILN__WINDOW_LOCAL, KILN__SPACE_LOCAL},
+                 {KILN__WINDOW_PARAM, KILN__SPACE_PARAM}};
+
+  if (space == KILN__SPACE_CONST)
+    return KILN__SPACE_GLOBAL;
+  if (space == KILN__SPACE_SHARED_CLUSTER)
+    return KILN__SPACE_SHARED;
+  if (space != KILN__SPACE_GENERIC)
+    return space;
+  for (int i = 0; i < 3; i++) {
+    if (*address >= windows[i].base &&
+        *address < windows[i].base + KILN__WINDOW_BYTES) {
+      *address -= windows[i].base;
+      return windows[i].space;
+    }
+  }
+  return KILN__SPACE_GLOBAL;
+}
+
+/* Where the model keeps one byte; NULL: there is none. */
+static inline uint8_t *world_byte(world *w, kiln__space space, unsigned lane,
+                                  uint64_t address)
+{
+  switch (world_space(space, &address)) {
+  case KILN__SPACE_SHARED:
+    if (address < WORLD_SHARED)
+      return w->shared_model + address;
+    if (address >> 24 == 1 && (address & 0xffffff) < WORLD_SHARED)
+      return w->shared_model + (address & 0xffffff);
+    if (address >> 24 == 2 && (address & 0xffffff) < WORLD_SHARED)
+      return w->other_model + (address & 0xffffff);
+    return NULL;
+  case KILN__SPACE_LOCAL:
+    return address < WORLD_STACK
+               ? w->stack_model + lane * WORLD_STRIDE + address
+               : NULL;
+  case KILN__SPACE_PARAM:
+    return address < WORLD_PARAMS ? w->params + address : NULL;
+  default:
+    for (int i = 0; i < WORLD_RANGES; i++) {
+      if (address >= w->range[i].first && address < w->range[i].last)
+        return w->model[i] + (address - w->range[i].first);
+    }
+    return NULL;
+  }
+}
+
+/* Little-endian value of `bytes` bytes in the model. */
+static inline uint64_t world_get(world *w, kiln__space space, unsigned lane,
+                                 uint64_t address, unsigned bytes)
+{
+  uint64_t x = 0;
+
+  for (unsigned k = 0; k < bytes; k++)
+    x |= (uint64_t)*world_byte(w, space, lane, address + k) << (8 * k);
+  return x;
+}
+
+static inline void world_set(world *w, kiln__space space, unsigned lane,
+                             uint64_t address, unsigned bytes, uint64_t x)
+{
+  for (unsigned k = 0; k < bytes; k++)
+    *world_byte(w, space, lane, address + k) = (uint8_t)(x >> (8 * k));
+}
+
+static inline bool world_holds(world *w, kiln__space space, unsigned lane,
+                               uint64_t address, unsigned bytes)
+{
+  for (unsigned k = 0; k < bytes; k++) {
+    if (world_byte(w, space, lane, address + k) == NULL)
+      return false;
+  }
+  return true;
+}
+
+/* What the instruction should fault with; *lane: the first that does. */
+static inline kiln__fault_kind world_fault(world *w, kiln__space space,
+                                           const uint64_t address[32],
+                                           uint32_t mask, unsigned bytes,
+                                           bool atomic, unsigned *lane)
+{
+  for (*lane = 0; *lane < 32; ++*lane) {
+    if ((mask >> *lane & 1) != 0 && address[*lane] % bytes != 0)
+      return KILN__FAULT_MISALIGNED;
+  }
+  for (*lane = 0; atomic && *lane < 32; ++*lane) {
+    uint64_t at = address[*lane];
+    const kiln__space is = world_space(space, &at);
+
+    if ((mask >> *lane & 1) != 0 &&
+        (is == KILN__SPACE_LOCAL || is == KILN__SPACE_PARAM))
+      return KILN__FAULT_SPACE;
+  }
+  for (*lane = 0; *lane < 32; ++*lane) {
+    if ((mask >> *lane & 1) != 0 &&
+        !world_holds(w, space, *lane, address[*lane], bytes))
+      return KILN__FAULT_ADDRESS;
+  }
+  return KILN__FAULT_NONE;
+}
+
+/* Everything is as the model says. */
+static inline void world_compare(world *w, const char *what)
+{
+  for (int i = 0; i < WORLD_RANGES; i++) {
+    const size_t n = (size_t)(w->range[i].last - w->range[i].first);
+
+    if (memcmp(w->range[i].host, w->model[i], n) != 0)
+      ck_abort_msg("%s: bytes of range %d", what, i);
+  }
+  if (memcmp(w->shared, w->shared_model, WORLD_SHARED) != 0)
+    ck_abort_msg("%s: shared memory", what);
+  if (memcmp(w->other, w->other_model, WORLD_SHARED) != 0)
+    ck_abort_msg("%s: the neighbour's shared memory", what);
+  if (memcmp(w->stack, w->stack_model, sizeof w->stack) != 0)
+    ck_abort_msg("%s: stacks", what);
+  /* An assertion that holds costs a system call: one for all. */
+  for (unsigned i = 0; memcmp(w->frame, w->frame_model, WORLD_FRAME) != 0 &&
+                       i < WORLD_FRAME / 4;
+       i++) {
+    uint32_t got, want;
+
+    memcpy(&got, w->frame + 4 * i, 4);
+    memcpy(&want, w->frame_model + 4 * i, 4);
+    if (got != want)
+      ck_abort_msg("%s: slot %u, word %u: got %x, want %x", what, i / 64,
+                   i % 64, got, want);
+  }
+}
+
+/* Run, and check the fault that should come. */
+static inline void world_run(world *w, const kiln__isa *isa,
+                             const kiln__insn *in, kiln__fault_kind want,
+                             unsigned lane, uint64_t address, const char *what)
+{
+  kiln__fault_info *f = &w->grid.fault;
+
+  memset(f, 0, sizeof *f);
+  memset(w->tally, 0, sizeof w->tally);
+  w->warp.fault = false;
+  isa->handlers[in->op](&w->warp, in);
+  ck_assert_msg(f->kind == want, "%s: fault %d, want %d at %llx of lane %u",
+                what, (int)f->kind, (int)want, (unsigned long long)address,
+                lane);
+  ck_assert_int_eq(w->warp.fault, want != KILN__FAULT_NONE);
+  if (want != KILN__FAULT_NONE) {
+    ck_assert_msg(f->address == address, "%s: address %llx, want %llx", what,
+                  (unsigned long long)f->address, (unsigned long long)address);
+    ck_assert_uint_eq(f->thread[0], lane);
+  }
+}
+
+/* ---- Addresses to try -------------------------------------------------------------- */
+
+enum { WORLD_PATTERNS = 14 };
+
+static inline uint64_t world_base(world *w, kiln__space space, unsigned kind,
+                                  uint64_t *size)
+{
+  const kiln__range *r = &w->range[test_random(&w->seed) % WORLD_RANGES];
+
+  switch (space) {
+  case KILN__SPACE_SHARED:
+    *size = WORLD_SHARED;
+    return 0;
+  case KILN__SPACE_SHARED_CLUSTER:
+    *size = WORLD_SHARED;
+    return (uint64_t)(kind % 3) << 24;
+  case KILN__SPACE_LOCAL:
+    *size = WORLD_STACK;
+    return 0;
+  case KILN__SPACE_PARAM:
+    *size = WORLD_PARAMS;
+    return 0;
+  case KILN__SPACE_CONST:
+    r = &w->range[WORLD_CONST];
+    break;
+  case KILN__SPACE_GENERIC:
+    if (kind % 5 == 1)
+      return *size = WORLD_SHARED, KILN__WINDOW_SHARED;
+    if (kind % 5 == 2)
+      return *size = WORLD_STACK, KILN__WINDOW_LOCAL;
+    if (kind % 10 == 3)
+      return *size = WORLD_PARAMS, KILN__WINDOW_PARAM;
+    break;
+  default:
+    break;
+  }
+  *size = r->last - r->first;
+  return r->first;
+}
+
+/* Addresses of 32 lanes for accesses of `bytes`, which may be wrong in ways that
+ * the pattern's number says. */
+static inline void world_addresses(world *w, kiln__space space,
+                                   unsigned pattern, unsigned bytes,
+                                   uint64_t address[32])
+{
+  const unsigned kind = (unsigned)test_random(&w->seed) % 100;
+  uint64_t size, base = world_base(w, space, kind, &size);
+  uint64_t span = (uint64_t)bytes * 32, at;
+
+  if (size < span && pattern != 4)
+    pattern = pattern == 0 ? 1 : pattern;
+  at = size > span ? test_random(&w->seed) % (size - span) / bytes * bytes : 0;
+  for (unsigned i = 0; i < 32; i++) {
+    const uint64_t any =
+        size >= bytes
+            ? test_random(&w->seed) % ((size - bytes) / bytes + 1) * bytes
+            : 0;
+
+    switch (pattern) {
+    case 0: /* in a row */
+    case 5: /* one byte off */
+    case 6: /* one lane one off the end */
+      address[i] = base + at + (uint64_t)i * bytes + (pattern == 5);
+      break;
+    case 1: /* all at one */
+      address[i] = base + at;
+      break;
+    case 2: /* apart */
+      address[i] =
+          base + at / 4 + (uint64_t)i * bytes * 3 % size / bytes * bytes;
+      break;
+    case 3: /* anywhere */
+      address[i] = base + any;
+      break;
+    case 4: /* ends at the very end */
+      address[i] = base + size / bytes * bytes - (uint64_t)(32 - i) * bytes;
+      break;
+    case 7: /* backwards */
+      address[i] = base + at + (uint64_t)(31 - i) * bytes;
+      break;
+    case 8: /* another space or range for each lane */
+      base = world_base(w, space, (unsigned)test_random(&w->seed), &size);
+      address[i] =
+          base +
+          (size >= bytes ? test_random(&w->seed) % (size / bytes) * bytes : 0);
+      break;
+    case 9: /* nobody's */
+      address[i] = test_random(&w->seed) >> (test_random(&w->seed) % 60);
+      break;
+    case 10: /* a few places, mixed */
+      address[i] = base + at + (i * 7 % 5) * (uint64_t)bytes;
+      break;
+    case 11: /* rows of eight, far apart */
+      address[i] = base + at + i / 8 * 64 % (size / 4 + 1) / bytes * bytes +
+                   (uint64_t)(i % 8) * bytes;
+      break;
+    case 12: /* 128 bytes apart: one bank */
+      address[i] = base + (uint64_t)i * 128 % size / bytes * bytes;
+      break;
+    default: /* pairs */
+      address[i] = base + at + (uint64_t)(i / 2) * bytes;
+    }
+  }
+  if (pattern == 6)
+    address[test_random(&w->seed) % 32] = base + size - bytes + 1;
+}
+
+static inline uint32_t world_random_mask(world *w)
+{
+  const uint32_t m = (uint32_t)test_random(&w->seed);
+
+  switch (test_random(&w->seed) % 6) {
+  case 0:
+    return m != 0 ? m : 1;
+  case 1:
+    return UINT32_C(1) << (m % 32);
+  case 2: /* lanes from one on up to another */
+    return UINT32_MAX >> (m % 16) & (UINT32_MAX << (m / 16 % 16));
+  default:
+    return UINT32_MAX;
+  }
+}
+
+#endif
