@@ -251,7 +251,12 @@ static bool put_form(maker *m, const kiln__form *f)
     put_texture(m);
     return true;
   case KILN__SHAPE_LIST:
-    put_list(m, type, dimensions(m, opcode_has(m, ".grad")));
+    if (!opcode_has(m, ".grad"))
+      put_register(m, type);
+    else if (dimensions(m, true) == 1)
+      kiln__buf_text(&m->out, "{%f1}");
+    else
+      put_list(m, type, dimensions(m, true));
     return true;
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:

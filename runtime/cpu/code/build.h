@@ -94,6 +94,16 @@ typedef struct kiln__matcher {
 
 enum { KILN__NO_ROW = 0xffff };
 
+/* Coordinates of a texture or surface instruction. */
+typedef struct kiln__geometry {
+  uint8_t coordinates; /* elements of their vector; 0: none */
+  uint8_t gradient;    /* elements of each of the two vectors of .grad */
+  uint8_t type;        /* of a coordinate: kiln__ptx_type or KILN__TYPE_LAST */
+  bool array;          /* the first one is a layer, .u32 */
+} kiln__geometry;
+
+kiln__geometry kiln__geometry_of(kiln__slice opcode);
+
 /* What needs.def says about the opcode. */
 void kiln__needs_of(kiln__matches *m);
 
@@ -175,7 +185,7 @@ typedef struct kiln__lower {
   kiln__array const_hash;   /* uint32_t: number + 1 */
   kiln__array calls;        /* kiln__call */
   uint32_t *starts;         /* first instruction of each statement */
-  bool param_as_local; /* this statement's .param is the stack */
+  bool param_as_local;      /* this statement's .param is the stack */
   bool out_of_memory;
 } kiln__lower;
 

@@ -459,7 +459,7 @@ static bool check_literals(kiln__lower *l)
       {"bfi.", ".", 3, 4, 0, 255},
       {"mbarrier.test_wait.", ".parity", 2, 2, 0, 1},
       {"mbarrier.try_wait.", ".parity", 2, 2, 0, 1},
-      {"mbarrier.arrive", ".", 2, 2, 1, UINT64_MAX},
+      {"mbarrier.arrive", ".", 2, 2, 1, INT64_MAX},
       {"pmevent.", ".mask", 0, 0, 0, 0xffff},
       {"pmevent", "t", 0, 0, 0, 15},
       {"stackrestore.", ".", 0, 0, 1, 0},

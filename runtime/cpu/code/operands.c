@@ -849,21 +849,43 @@ static bool bind_pack(binder *k, const kiln__form *f,
 
 /* ---- Textures ------------------------------------------------------------------------------ */
 
-static bool add_more(binder *k, uint8_t type, const kiln__ptx_operand *o)
+static bool add_one(binder *k, uint8_t type, const kiln__ptx_operand *o)
 {
-  const bool vector = o->kind == KILN__OPERAND_VECTOR;
-  const uint32_t n = vector ? o->n_items : 1;
+  if (k->n_more == sizeof k->more / sizeof *k->more)
+    return mismatch(k, o);
+  return element_in(k, type, false, o, &k->more[k->n_more++]);
+}
 
+/* A vector of exactly `n` elements, of which the first may be a layer; or a
+ * scalar register for one. */
+static bool add_vector(binder *k, const kiln__ptx_operand *o, uint8_t n,
+                       uint8_t type, bool layer)
+{
+  if (o->kind != KILN__OPERAND_VECTOR)
+    return n == 1 && kiln__is_register(o) ? add_one(k, type, o)
+                                          : mismatch(k, o);
+  if (o->n_items != n)
+    return kiln__complain(k->l, o->pos, "%u coordinates where %u are expected",
+                          o->n_items, n);
   for (uint32_t i = 0; i < n; i++) {
-    const kiln__ptx_operand *item = vector ? &o->items[i] : o;
-    const size_t room = sizeof k->more / sizeof *k->more;
-
-    if (k->n_more == room)
-      return mismatch(k, o);
-    if (!element_in(k, type, false, item, &k->more[k->n_more++]))
+    if (!add_one(k, i == 0 && layer ? (uint8_t)KILN__U32 : type, &o->items[i]))
       return false;
   }
   return true;
+}
+
+/* A level, or one of two gradients. */
+static bool bind_list(binder *k, const kiln__form *f,
+                      const kiln__ptx_operand *o)
+{
+  const kiln__geometry g = kiln__geometry_of(k->l->at->opcode);
+
+  if (g.gradient == 0)
+    return o->kind == KILN__OPERAND_VECTOR ? mismatch(k, o)
+                                           : add_one(k, f->type, o);
+  return o->kind == KILN__OPERAND_VECTOR
+             ? add_vector(k, o, g.gradient, f->type, false)
+             : mismatch(k, o);
 }
 
 /* A texture, sampler or surface: a variable, or a 64-bit register. */
@@ -887,81 +909,23 @@ static bool bind_handle(binder *k, const kiln__form *f,
   return put_source(k, f, address_constant(k->l, v, 8, 0));
 }
 
-static bool opcode_has(const binder *k, const char *text)
-{
-  const kiln__slice op = k->l->at->opcode;
-
-  return memmem(op.data, op.size, text, strlen(text)) != NULL;
-}
-
-/* Elements of coordinates and gradients: vectors of three are written as four,
- * and layers come first. */
-static uint32_t elements_of_shape(const binder *k, bool layer)
-{
-  if (opcode_has(k, ".1d"))
-    return 1;
-  if (opcode_has(k, ".a1d"))
-    return layer ? 2 : 1;
-  if (opcode_has(k, ".2d"))
-    return 2;
-  if (opcode_has(k, ".a2d"))
-    return layer ? 4 : 2;
-  return 4;
-}
-
-/* Surfaces count in integers; so do the layers of textures. */
-static bool add_coordinates(binder *k, const kiln__ptx_operand *o)
-{
-  const bool vector = o->kind == KILN__OPERAND_VECTOR;
-  const uint32_t n = vector ? o->n_items : 1;
-  const bool surface = k->l->at->opcode.data[0] == 's';
-  const bool layer = opcode_has(k, ".a1d") || opcode_has(k, ".a2d") ||
-                     opcode_has(k, ".acube");
-
-  if (n < elements_of_shape(k, true) || (n & (n - 1)) != 0)
-    return mismatch(k, o);
-  for (uint32_t i = 0; i < n; i++) {
-    const uint8_t type = surface           ? KILN__S32
-                         : layer && i == 0 ? KILN__U32
-                                           : KILN__TYPE_LAST;
-
-    if (!add_more(k, type, vector ? &o->items[i] : o))
-      return false;
-  }
-  return true;
-}
-
-/* A level, or one of two gradients. */
-static bool bind_list(binder *k, const kiln__form *f,
-                      const kiln__ptx_operand *o)
-{
-  const bool vector = o->kind == KILN__OPERAND_VECTOR;
-  const uint32_t n = vector ? o->n_items : 1;
-
-  if (opcode_has(k, ".grad.") ? !vector || n != elements_of_shape(k, false)
-                              : opcode_has(k, ".level.") && n != 1)
-    return mismatch(k, o);
-  return add_more(k, f->type, o);
-}
-
 static bool bind_texture(binder *k, const kiln__form *f,
                          const kiln__ptx_operand *o)
 {
-  if (o->kind == KILN__OPERAND_ADDRESS)
-    return o->base != NULL && o->offset == 0 ? bind_handle(k, f, o->base)
-                                             : mismatch(k, o);
-  for (uint32_t i = 0; i < o->n_items; i++) {
-    const kiln__ptx_operand *item = &o->items[i];
-    const bool last = i + 1 == o->n_items;
+  const kiln__geometry g = kiln__geometry_of(k->l->at->opcode);
 
-    if (i > 0 && last) {
-      if (!add_coordinates(k, item))
-        return false;
-    } else if (!bind_handle(k, f, item)) {
+  if (o->kind == KILN__OPERAND_ADDRESS)
+    return o->base != NULL && o->offset == 0 && g.coordinates == 0
+               ? bind_handle(k, f, o->base)
+               : mismatch(k, o);
+  if (g.coordinates == 0 || o->n_items < 2 || o->n_items > 3)
+    return mismatch(k, o);
+  for (uint32_t i = 0; i + 1 < o->n_items; i++) {
+    if (!bind_handle(k, f, &o->items[i]))
       return false;
-    }
   }
-  return true;
+  return add_vector(k, &o->items[o->n_items - 1], g.coordinates, g.type,
+                    g.array);
 }
 
 /* ---- Branches -------------------------------------------------------------------------------- */
