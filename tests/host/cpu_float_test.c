@@ -149,6 +149,7 @@ static void types_of(const soft_row *row, const char *opcode,
   snprintf(text, sizeof text, "%s", row->operands);
   for (part = strtok_r(text, " ", &save); part != NULL;
        part = strtok_r(NULL, " ", &save), n++) {
+    part += strspn(part, "=%");
     if (n >= 0)
       types[n] =
           type_of(strcmp(part, "$1") == 0 ? strrchr(opcode, '.') + 1 : part);

@@ -153,7 +153,7 @@ static void set_operand(cpu_case *c, const char *t, size_t n, unsigned *written,
 
   if (*t == '{' || *t == '[' || *t == '#')
     return;
-  if (*t == '=' || *t == '!') {
+  while (*t == '=' || *t == '!' || *t == '%') {
     t++;
     n--;
   }
