@@ -1,0 +1,200 @@
+/* cpu_exec_test.c -- unmodified programs under `kiln exec`. */
+#include "command.h"
+
+#include <stdio.h>
+
+#ifdef KILN_TEST_CLI
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define DRIVER KILN_TEST_BUILD "/tests/exec_driver"
+#define OPENS KILN_TEST_BUILD "/tests/exec_opens"
+
+static char dir[256];
+/* What is preloaded comes before a sanitizer, which wants to be first. */
+static const char *const plain = KILN_TEST_SANITIZED ? "--no-preload" : "";
+
+static void setup(void)
+{
+  test_dir_make(dir);
+  test_command_setup(dir);
+  unsetenv("KILN_DRIVER");
+  unsetenv("KILN_DEVICE");
+}
+
+static void teardown(void)
+{
+  test_dir_remove(dir);
+}
+
+START_TEST(linked_programs_run)
+{
+  test_run run = test_kiln("exec %s -- %s add", plain, DRIVER);
+
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+  ck_assert_str_eq(run.err, "");
+  run = test_kiln("exec %s --device cpu:6.1 --threads 2 --seed 5 -- %s add",
+                  plain, DRIVER);
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+}
+END_TEST
+
+START_TEST(the_exit_code_is_the_programs)
+{
+  test_run run = test_kiln("exec %s -- %s exit 42", plain, DRIVER);
+
+  ck_run_rc(run, 42);
+  run = test_kiln("exec %s --check all -- %s exit 5", plain, DRIVER);
+  ck_run_rc(run, 5);
+  run = test_kiln("exec %s -- /no/such/program", plain);
+  ck_run_rc(run, 127);
+  ck_has(run.err, "/no/such/program");
+}
+END_TEST
+
+START_TEST(device_printf_comes_out)
+{
+  const test_run run = test_kiln("exec %s -- %s print", plain, DRIVER);
+
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "hello 0\nhello 1\nhello 2\n");
+}
+END_TEST
+
+START_TEST(faults_are_explained)
+{
+  test_run run = test_kiln("exec %s -- %s bad", plain, DRIVER);
+
+  ck_run_rc(run, 7);
+  ck_assert_str_eq(run.out, "CUDA_ERROR_ILLEGAL_ADDRESS\n");
+  ck_has(run.err, "add");
+  ck_has(run.err, "0x123400");
+}
+END_TEST
+
+START_TEST(findings_are_reported)
+{
+  char path[300];
+  test_run run = test_kiln("exec %s -- %s race", plain, DRIVER);
+  size_t size = 0;
+  char *report;
+
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.err, "");
+  snprintf(path, sizeof path, "%s/report", dir);
+  run = test_kiln("exec %s --check mem,race --report %s -- %s race", plain,
+                  path, DRIVER);
+  ck_run_rc(run, 1);
+  ck_assert_str_eq(run.out, "done\n");
+  ck_has(run.err, "same");
+  ck_has(run.err, "1 finding");
+  report = test_read_file(path, &size);
+  ck_has(report, "\"type\":\"finding\"");
+  ck_has(report, "\"kind\":\"race\"");
+  free(report);
+}
+END_TEST
+
+START_TEST(counters_are_shown)
+{
+  const test_run run = test_kiln("exec %s --counters -- %s add", plain, DRIVER);
+
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+  ck_has(run.err, "warp insns");
+  ck_has(run.err, "add");
+  ck_has(run.err, "1 of 32"); /* branches of 32 warps; one diverges */
+}
+END_TEST
+
+START_TEST(wrong_use_is_told)
+{
+  test_run run = test_kiln("exec");
+
+  ck_run_rc(run, 2);
+  run = test_kiln("exec --check men -- %s add", DRIVER);
+  ck_run_rc(run, 2);
+  ck_has(run.err, "men");
+  run = test_kiln("exec --device gpu -- %s add", DRIVER);
+  ck_run_rc(run, 2);
+  run = test_kiln("exec --device cpu:1.0 -- %s add", DRIVER);
+  ck_run_rc(run, 1);
+  ck_has(run.err, "1.0");
+  run = test_kiln("exec --help");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "--check");
+}
+END_TEST
+
+/* Newest NVRTC that is found, or NULL. */
+static const char *find_nvrtc(int *version)
+{
+  static kiln_nvrtc_info info[8];
+  kiln_runtime *rt;
+  size_t n = 0;
+
+  ck_kiln_ok(kiln_runtime_create(&rt, NULL));
+  if (kiln_runtime_nvrtc(rt, info, 8, &n) != KILN_OK)
+    n = 0;
+  kiln_runtime_free(rt);
+  *version = info[0].version;
+  return n == 0 ? NULL : info[0].path;
+}
+
+START_TEST(programs_that_open_libraries_run)
+{
+  int version = 0;
+  const char *nvrtc = find_nvrtc(&version);
+  const char *name = version >= 13000   ? "libnvrtc.so.13"
+                     : version >= 12000 ? "libnvrtc.so.12"
+                                        : "libnvrtc.so.11.2";
+  test_run run;
+
+  if (nvrtc == NULL)
+    return; /* nothing to stand in front of */
+  run = test_kiln("exec %s -- %s libcuda.so.1 %s sm_80", plain, OPENS, name);
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+  if (KILN_TEST_SANITIZED)
+    return;
+  /* By path: the preloaded part sees to it. */
+  run = test_kiln("exec -- %s /usr/lib/libcuda.so %s sm_80", OPENS, nvrtc);
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+  Suite *s = suite_create("cpu_exec");
+  TCase *t = tcase_create("exec");
+
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, linked_programs_run);
+  tcase_add_test(t, the_exit_code_is_the_programs);
+  tcase_add_test(t, device_printf_comes_out);
+  tcase_add_test(t, faults_are_explained);
+  tcase_add_test(t, findings_are_reported);
+  tcase_add_test(t, counters_are_shown);
+  tcase_add_test(t, wrong_use_is_told);
+  tcase_add_test(t, programs_that_open_libraries_run);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make_suite)
+
+#else
+
+int main(void)
+{
+  puts("the command was not built");
+  return KILN_TEST_SKIP;
+}
+
+#endif

@@ -1,0 +1,30 @@
+# Programs for `kiln exec`: built like anybody's, linked to libcuda.so.1 or
+# opening it, and with no trace of where Kiln's lies.
+if(TARGET kiln_cpu_dropin AND KILN_CLI)
+  foreach(name driver opens)
+    add_executable(exec_${name} exec/${name}.c)
+    target_include_directories(exec_${name} PRIVATE ../runtime ../include)
+    target_link_libraries(exec_${name} PRIVATE kiln_flags ${CMAKE_DL_LIBS})
+    target_compile_options(exec_${name} PRIVATE -std=gnu11)
+    set_target_properties(exec_${name} PROPERTIES SKIP_BUILD_RPATH ON)
+  endforeach()
+  target_link_libraries(exec_driver PRIVATE kiln_cpu_dropin)
+  add_dependencies(device_cpu_exec kiln_cli kiln_exec_libraries exec_driver
+    exec_opens)
+  target_compile_definitions(device_cpu_exec PRIVATE KILN_TEST_CLI)
+endif()
+if(TARGET device_cpu_exec)
+  target_compile_definitions(device_cpu_exec PRIVATE
+    KILN_TEST_SANITIZED=$<BOOL:${KILN_SANITIZE}>)
+endif()
+
+# The drop-in exports what NVIDIA's does, where there is one to compare with.
+if(TARGET kiln_cpu_dropin AND NOT KILN_SANITIZE)
+  add_test(NAME host.cpu_symbols COMMAND ${CMAKE_COMMAND} -E env
+    NM=${CMAKE_NM} DROPIN=$<TARGET_FILE:kiln_cpu_dropin>
+    SHARED=$<TARGET_FILE:kiln_cpu>
+    DEF=${PROJECT_SOURCE_DIR}/runtime/cpu/api/exports.def
+    "STUB=${KILN_CUDA_INCLUDE}/../lib64/stubs/libcuda.so"
+    bash ${CMAKE_CURRENT_LIST_DIR}/symbols.sh)
+  set_tests_properties(host.cpu_symbols PROPERTIES LABELS host)
+endif()
