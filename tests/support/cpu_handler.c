@@ -114,6 +114,10 @@ static uint8_t type_bytes(kiln__ptx_type type)
 /* Bytes of the register that operand text `t` (u32, $1, pred, w) means. */
 static uint8_t operand_bytes(const kiln__insn *in, const char *t, size_t n)
 {
+  if (t[0] == '%') {
+    t++;
+    n--;
+  }
   if (n == 2 && t[0] == '$' && t[1] != 'W')
     return type_bytes((kiln__ptx_type)(t[1] == '1' ? in->type : in->type2));
   if (n == 2 && t[0] == '$' && t[1] == 'W')
