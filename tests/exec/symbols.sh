@@ -6,23 +6,34 @@ fail() {
   echo "$*" >&2
   exit 1
 }
-names() { "$NM" -D --defined-only "$1" | awk '{ print $NF }' | sed 's/@.*//' | sort -u; }
+names() {
+  [ -e "$1" ] || fail "no $1"
+  "$NM" -D --defined-only "$1" | awk '{ print $NF }' | sed 's/@.*//' | sort -u
+}
 
-names "$DROPIN" >"${TMPDIR:-/tmp}/exported.$$"
-trap 'rm -f "${TMPDIR:-/tmp}"/{exported,listed}.$$' EXIT
-sed -n 's/^KILN__EXPORT(\([^,]*\),.*/\1/p' "$DEF" | sort -u \
-  >"${TMPDIR:-/tmp}/listed.$$"
-[ "$(wc -l <"${TMPDIR:-/tmp}/listed.$$")" -ge 600 ] || fail "few functions are listed"
-missing=$(comm -13 "${TMPDIR:-/tmp}/exported.$$" "${TMPDIR:-/tmp}/listed.$$")
-[ -z "$missing" ] || fail "listed but not exported: $missing"
-more=$(comm -23 "${TMPDIR:-/tmp}/exported.$$" "${TMPDIR:-/tmp}/listed.$$" |
-  grep -v '^kiln_cpu_' || true)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+names "$DROPIN" >"$work/dropin"
+names "$SHARED" >"$work/shared"
+sed -n 's/^KILN__EXPORT(\([^,]*\),.*/\1/p' "$DEF" | sort -u >"$work/listed"
+[ "$(wc -l <"$work/listed")" -ge 600 ] || fail "few functions are listed"
+more=$(comm -13 "$work/dropin" "$work/listed")
+[ -z "$more" ] || fail "listed but not exported: $more"
+more=$(comm -23 "$work/dropin" "$work/listed" | grep -v '^kiln_cpu_' || true)
 [ -z "$more" ] || fail "exported but not listed: $more"
-grep -q '^kiln_cpu_configure$' "${TMPDIR:-/tmp}/exported.$$" || fail "no kiln_cpu_configure"
-more=$(names "$SHARED" | grep -v '^kiln_cpu_' || true)
+for file in dropin shared; do
+  grep -q '^kiln_cpu_configure$' "$work/$file" || fail "$file: no kiln_cpu_configure"
+done
+more=$(grep -v '^kiln_cpu_' "$work/shared" || true)
 [ -z "$more" ] || fail "the shared library exports $more"
-if [ -e "$STUB" ] && names "$STUB" | grep -q '^cuCtxCreate_v4$' &&
-  ! names "$STUB" | grep -q '_v13010$'; then
-  more=$(names "$STUB" | comm -13 "${TMPDIR:-/tmp}/listed.$$" -)
-  [ -z "$more" ] || echo "a newer libcuda also has: $more"
-fi
+
+# NVIDIA's own list, where a toolkit is: newer ones may have more.
+[ -n "${CUDA:-}" ] || exit 0
+cuda=$(dirname "$(realpath "$CUDA/cuda.h")")
+stub=$cuda/../lib64/stubs/libcuda.so
+[ -e "$stub" ] || exit 0
+names "$stub" >"$work/stub"
+more=$(comm -23 "$work/stub" "$work/listed")
+[ -z "$more" ] || ! grep -q 'define CUDA_VERSION 1[0-2]...\|define CUDA_VERSION 13000' \
+  "$cuda/cuda.h" || fail "libcuda also has: $more"
+echo "$(wc -l <"$work/listed") functions, as in $stub"

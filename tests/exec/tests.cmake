@@ -24,7 +24,7 @@ if(TARGET kiln_cpu_dropin AND NOT KILN_SANITIZE)
     NM=${CMAKE_NM} DROPIN=$<TARGET_FILE:kiln_cpu_dropin>
     SHARED=$<TARGET_FILE:kiln_cpu>
     DEF=${PROJECT_SOURCE_DIR}/runtime/cpu/api/exports.def
-    "STUB=${KILN_CUDA_INCLUDE}/../lib64/stubs/libcuda.so"
+    CUDA=$<$<BOOL:${KILN_CUDA_INCLUDE}>:${KILN_CUDA_INCLUDE}>
     bash ${CMAKE_CURRENT_LIST_DIR}/symbols.sh)
   set_tests_properties(host.cpu_symbols PROPERTIES LABELS host)
 endif()
