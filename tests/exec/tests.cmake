@@ -14,8 +14,12 @@ if(TARGET kiln_cpu_dropin AND KILN_CLI)
   target_compile_definitions(device_cpu_exec PRIVATE KILN_TEST_CLI)
 endif()
 if(TARGET device_cpu_exec)
+  set(sanitized 0)
+  if(KILN_SANITIZE)
+    set(sanitized 1)
+  endif()
   target_compile_definitions(device_cpu_exec PRIVATE
-    KILN_TEST_SANITIZED=$<BOOL:${KILN_SANITIZE}>)
+    KILN_TEST_SANITIZED=${sanitized})
 endif()
 
 # The drop-in exports what NVIDIA's does, where there is one to compare with.
