@@ -123,11 +123,6 @@ int main(int argc, char **argv)
 
   sample_open(&s, argc, argv);
   good = print_generations();
-  if (s.device == NULL && good)
-    return sample_skip(&s);
-  if (s.device == NULL)
-    return sample_end(&s, false);
-
   SAMPLE_TRY(kiln_device_count(s.rt, &n));
   for (int i = 0; i < n; i++) {
     kiln_device *device;

@@ -73,6 +73,17 @@ static double launch_ms(kiln_device *device, kiln_kernel *vadd,
   return sample_now_ms() - begin;
 }
 
+/* A runtime that finds the same device. */
+static kiln_runtime *make_runtime(const sample *s, const char *folder)
+{
+  const kiln_runtime_opts opts = {
+      .cache_dir = folder, .driver = s->on_cpu ? kiln_cpu_driver() : NULL};
+  kiln_runtime *rt;
+
+  SAMPLE_TRY(kiln_runtime_create(&rt, &opts));
+  return rt;
+}
+
 /* Step 4, and a look at the sums. */
 static void launch(life *l, kiln_runtime *rt)
 {
@@ -122,7 +133,7 @@ static void ignore(void *user, const char *field, const char *wanted,
 
 /* Two runtimes: asking already brings an entry from the disk into memory. */
 static life live(kiln_runtime *asked, kiln_runtime *rt,
-                 const kiln_target *target, bool gpu)
+                 const kiln_target *target)
 {
   life l = {.good = true};
   double begin = sample_now_ms();
@@ -135,13 +146,12 @@ static life live(kiln_runtime *asked, kiln_runtime *rt,
   begin = sample_now_ms();
   SAMPLE_TRY(kiln_compile(&l.image, rt, &program, target));
   l.image_ms = sample_now_ms() - begin;
-  if (gpu)
-    launch(&l, rt);
+  launch(&l, rt);
   return l;
 }
 
 static void print_lives(const life *cold, const life *disk, const life *memory,
-                        double front, double back, bool gpu)
+                        double front, double back)
 {
   const double compiler = kiln_image_compile_ms(cold->image);
 
@@ -157,9 +167,7 @@ static void print_lives(const life *cold, const life *disk, const life *memory,
          back);
   printf("    keep it, or fetch it      %6.3f       %6.3f       %6.3f\n",
          cold->image_ms - compiler, disk->image_ms, memory->image_ms);
-  if (!gpu)
-    return;
-  printf("  4 load into the GPU         %6.3f       %6.3f       %6.3f\n",
+  printf("  4 load into the device      %6.3f       %6.3f       %6.3f\n",
          cold->load, disk->load, memory->load);
   printf("    first launch              %6.3f       %6.3f       %6.3f\n",
          cold->first, disk->first, memory->first);
@@ -181,9 +189,9 @@ static bool check(const life *cold, const life *disk, const life *memory)
          strcmp(ptx, kiln_image_ptx(memory->image, NULL)) == 0;
 }
 
-static bool three_lives(const char *folder, const kiln_target *target, bool gpu)
+static bool three_lives(const sample *s, const char *folder,
+                        const kiln_target *target)
 {
-  const kiln_runtime_opts opts = {.cache_dir = folder};
   kiln_target ptx = *target;
   kiln_runtime *one, *two, *three;
   life cold, disk, memory;
@@ -191,7 +199,7 @@ static bool three_lives(const char *folder, const kiln_target *target, bool gpu)
   bool good;
 
   ptx.ptx = true;
-  SAMPLE_TRY(kiln_runtime_create(&one, &opts));
+  one = make_runtime(s, folder);
   begin = sample_now_ms();
   compiler_ms(one, &ptx);
   printf("  find and start the compiler, compile %d times: %.1f ms\n", REPEATS,
@@ -199,12 +207,12 @@ static bool three_lives(const char *folder, const kiln_target *target, bool gpu)
   front = compiler_ms(one, &ptx);
   back = compiler_ms(one, target) - front;
 
-  cold = live(one, one, target, gpu);
-  memory = live(one, one, target, gpu);
-  SAMPLE_TRY(kiln_runtime_create(&two, &opts)); /* knows the folder only */
-  SAMPLE_TRY(kiln_runtime_create(&three, &opts));
-  disk = live(two, three, target, gpu);
-  print_lives(&cold, &disk, &memory, front, back, gpu);
+  cold = live(one, one, target);
+  memory = live(one, one, target);
+  two = make_runtime(s, folder); /* knows the folder only */
+  three = make_runtime(s, folder);
+  disk = live(two, three, target);
+  print_lives(&cold, &disk, &memory, front, back);
   good = check(&cold, &disk, &memory);
 
   kiln_image_free(cold.image);
@@ -216,18 +224,15 @@ static bool three_lives(const char *folder, const kiln_target *target, bool gpu)
   return good;
 }
 
-/* What to compile for: the GPU's own code, or what was asked for without one.
- * Also makes the context, which none of the steps is to pay for. */
+/* What to compile for: the GPU's own code; the CPU device takes PTX. Also makes
+ * the context, which none of the steps is to pay for. */
 static kiln_target choose_target(sample *s)
 {
-  kiln_target target = s->target;
+  const kiln_target target = {.cc = kiln_device_traits(s->device)->cc,
+                              .ptx = s->on_cpu};
+  const double begin = sample_now_ms();
   CUcontext context;
-  double begin;
 
-  if (s->device == NULL)
-    return target;
-  target = (kiln_target){.cc = kiln_device_traits(s->device)->cc};
-  begin = sample_now_ms();
   SAMPLE_TRY(kiln_device_context(s->device, &context));
   printf("  make a context: %.1f ms\n", sample_now_ms() - begin);
   return target;
@@ -251,9 +256,7 @@ int main(int argc, char **argv)
     perror(folder);
     return 1;
   }
-  good = three_lives(folder, &target, s.device != NULL);
+  good = three_lives(&s, folder, &target);
   nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
-  if (s.device == NULL && good)
-    return sample_skip(&s);
   return sample_end(&s, good);
 }

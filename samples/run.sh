@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
 # Install what is missing, build, and run the main job: kernels that travel as
 # strings are compiled for the device that is there, cached, launched, and their
-# results verified. Without a GPU everything up to the launch.
-#   samples/run.sh [--arch sm_90]   --arch: what to compile for without a GPU
+# results verified; on the GPU, or else on the CPU device.
+#   samples/run.sh [--device gpu|cpu|cpu:9.0]
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=samples/setup.sh
 . samples/setup.sh
 
-arch=sm_90
 while [ $# -gt 0 ]; do
   case $1 in
-  --arch)
-    [ $# -ge 2 ] || die "--arch needs a value, for example sm_90"
-    arch=$2
+  --device)
+    [ $# -ge 2 ] || die "--device needs a value: gpu, cpu or cpu:9.0"
+    export KILN_DEVICE=$2
     shift 2
     ;;
   *)
-    say "usage: samples/run.sh [--arch sm_90]" >&2
+    say "usage: samples/run.sh [--device gpu|cpu|cpu:9.0]" >&2
     exit 2
     ;;
   esac
@@ -33,23 +32,22 @@ step "what is here"
 build/kiln doctor --brief
 
 step "reduction ladder"
-build/samples/reduction --arch "$arch"
+build/samples/reduction
 
 step "the other samples"
 status=0
-for sample in hello device_query thread_ids timing streams errors symbols \
-  shared_memory jit_life saxpy matrix_add transfers; do
+for source in samples/*.c; do
+  sample=$(basename "$source" .c)
+  [ "$sample" != reduction ] || continue
   result=0
-  build/samples/$sample --arch "$arch" >build/$sample.txt 2>&1 || result=$?
+  build/samples/"$sample" >build/"$sample".txt 2>&1 || result=$?
   case $result in
-  0) printf '%-14s ok       %s\n' $sample "$(tail -n 1 build/$sample.txt)" ;;
-  77) # "no GPU: why; what was done": the why stands above already
-    printf '%-14s no GPU   %s\n' $sample \
-      "$(tail -n 1 build/$sample.txt | sed 's/^no GPU:.*; //')"
-    ;;
+  0) printf '%-16s ok       %s\n' "$sample" "$(tail -n 1 build/"$sample".txt)" ;;
+  77) printf '%-16s skipped  %s\n' "$sample" \
+    "$(tail -n 1 build/"$sample".txt)" ;;
   *)
-    printf '%-14s FAILED\n' $sample
-    cat build/$sample.txt
+    printf '%-16s FAILED\n' "$sample"
+    cat build/"$sample".txt
     status=1
     ;;
   esac

@@ -1,10 +1,12 @@
-/* sample.h -- what the samples share: report a failure and stop, find the GPU,
- * get a program for it, and say in one line what is missing without one.
+/* sample.h -- what the samples share: report a failure and stop, open the GPU or
+ * else the CPU device, get a program for it.
  *
- * Exit status of every sample: 0 verified, 1 failed, 2 wrong use, 77 no GPU. */
+ * Exit status of every sample: 0 verified, 1 failed, 2 wrong use, 77 nothing to
+ * compile with. */
 #ifndef KILN_SAMPLE_H
 #define KILN_SAMPLE_H
 
+#include <kiln/cpu.h>
 #include <kiln/kiln.h>
 
 #include <stdio.h>
@@ -38,52 +40,100 @@ static inline void sample_fail(const char *call, const char *file, int line)
 typedef struct sample {
   const char *name;
   kiln_runtime *rt;
-  kiln_device *device; /* NULL: there is no GPU */
-  kiln_status missing; /* why not */
-  kiln_target target;  /* what to compile for then */
-  int compiled;        /* programs that the compiler made */
-  int cached;          /* programs that a cache had */
+  kiln_device *device;
+  bool on_cpu;       /* `device` is the CPU device */
+  kiln_cpu_opts cpu; /* its settings then */
+  int compiled;      /* programs that the compiler made */
+  int cached;        /* programs that a cache had */
 } sample;
 
 static inline void sample_usage(const char *name)
 {
   fprintf(stderr,
-          "usage: %s [--arch sm_90]\n"
-          "  --arch  what to compile for where there is no GPU\n",
+          "usage: %s [--device gpu|cpu|cpu:9.0]\n"
+          "  --device  where to run; default: the GPU, else the CPU device\n"
+          "            (KILN_DEVICE says it, too)\n",
           name);
   exit(2);
 }
 
-static inline void sample_arguments(sample *s, int argc, char **argv)
+static inline const char *sample_arguments(sample *s, int argc, char **argv)
 {
   const char *slash = strrchr(argv[0], '/');
+  const char *device = getenv("KILN_DEVICE");
 
   s->name = slash != NULL ? slash + 1 : argv[0];
-  s->target = (kiln_target){.cc = 90};
   for (int i = 1; i < argc; i += 2) {
-    if (strcmp(argv[i], "--arch") != 0 || i + 1 == argc ||
-        kiln_target_parse(&s->target, argv[i + 1]) != KILN_OK)
+    if (strcmp(argv[i], "--device") != 0 || i + 1 == argc)
       sample_usage(s->name);
+    device = argv[i + 1];
   }
+  if (device != NULL && device[0] != '\0' && strcmp(device, "gpu") != 0 &&
+      strncmp(device, "cpu", 3) != 0)
+    sample_usage(s->name);
+  return device != NULL && device[0] != '\0' ? device : NULL;
 }
 
-/* Find the first GPU. Neither a driver nor a GPU is no failure; a driver that
- * fails is, or one that KILN_DRIVER names and that is not there. */
-static inline void sample_open(sample *s, int argc, char **argv)
+static inline void sample_open_cpu(sample *s, const char *which)
+{
+  const kiln_runtime_opts opts = {.driver = kiln_cpu_driver()};
+
+  SAMPLE_TRY(kiln_cpu_parse(&s->cpu, which));
+  SAMPLE_TRY(kiln_cpu_configure(&s->cpu));
+  SAMPLE_TRY(kiln_runtime_create(&s->rt, &opts));
+  s->on_cpu = true;
+}
+
+/* Is there neither a driver nor a GPU? A driver that fails is another matter,
+ * and so is one that KILN_DRIVER names and that is not there. */
+static inline bool sample_no_gpu(sample *s)
 {
   kiln_driver_info driver;
+  const kiln_status st = kiln_runtime_driver(s->rt, &driver);
+
+  if (st == KILN_ENODEVICE ||
+      (st == KILN_ENODRIVER && getenv("KILN_DRIVER") == NULL))
+    return true;
+  SAMPLE_TRY(st);
+  return driver.n_devices == 0;
+}
+
+/* Open the device that the arguments name: the first GPU, or else the CPU
+ * device, which one line says. */
+static inline void sample_open(sample *s, int argc, char **argv)
+{
+  const char *which;
 
   memset(s, 0, sizeof *s);
-  sample_arguments(s, argc, argv);
-  SAMPLE_TRY(kiln_runtime_create(&s->rt, NULL));
-  s->missing = kiln_runtime_driver(s->rt, &driver);
-  if (s->missing == KILN_OK && driver.n_devices == 0)
-    s->missing = KILN_ENODEVICE;
-  if (s->missing == KILN_ENODEVICE ||
-      (s->missing == KILN_ENODRIVER && getenv("KILN_DRIVER") == NULL))
-    return;
-  SAMPLE_TRY(s->missing);
+  which = sample_arguments(s, argc, argv);
+  if (which != NULL && strncmp(which, "cpu", 3) == 0) {
+    sample_open_cpu(s, which);
+  } else {
+    SAMPLE_TRY(kiln_runtime_create(&s->rt, NULL));
+    if (which == NULL && sample_no_gpu(s)) {
+      kiln_runtime_free(s->rt);
+      sample_open_cpu(s, "cpu");
+      printf("no GPU: running on the CPU device\n");
+    }
+  }
   SAMPLE_TRY(kiln_device_open(&s->device, s->rt, 0, NULL));
+}
+
+/* The CPU device with these settings, whatever `s` runs on: for what only it can
+ * show (schedulers, checks, counters). It is one a process: a change of the
+ * architecture needs everything else on it to be closed. */
+static inline void sample_cpu(sample *out, const sample *s,
+                              const kiln_cpu_opts *settings)
+{
+  const kiln_runtime_opts opts = {.driver = kiln_cpu_driver()};
+
+  memset(out, 0, sizeof *out);
+  out->name = s->name;
+  out->on_cpu = true;
+  out->cpu = *settings;
+  SAMPLE_TRY(kiln_cpu_configure(settings));
+  SAMPLE_TRY(kiln_runtime_create(&out->rt, &opts));
+  SAMPLE_TRY(kiln_device_open(&out->device, out->rt, 0, NULL));
 }
 
 /* Say and count where a program came from. */
@@ -107,52 +157,26 @@ static inline void sample_report(sample *s, const kiln_program_desc *desc,
   fflush(stdout);
 }
 
-/* The program, loaded; NULL after compiling it if there is no GPU. */
+/* The program, loaded. */
 static inline kiln_module *sample_module(sample *s,
                                          const kiln_program_desc *desc)
 {
   kiln_module *module = NULL;
-  kiln_image *image = NULL;
-  kiln_status st;
+  const kiln_status st = kiln_module_load(&module, s->device, desc);
 
-  if (s->device != NULL) {
-    SAMPLE_TRY(kiln_module_load(&module, s->device, desc));
-    sample_report(s, desc, kiln_module_image(module));
-    return module;
-  }
-  st = kiln_compile(&image, s->rt, desc, &s->target);
   if (st == KILN_ENONVRTC) {
-    printf("no GPU and no NVRTC: nothing to run on; %s\n",
-           kiln_last_error()->hint);
+    printf("no NVRTC: nothing to compile with; %s\n", kiln_last_error()->hint);
     exit(SAMPLE_SKIP);
   }
   SAMPLE_TRY(st);
-  sample_report(s, desc, image);
-  kiln_image_free(image);
-  return NULL;
+  sample_report(s, desc, kiln_module_image(module));
+  return module;
 }
 
 static inline void sample_close(sample *s)
 {
   kiln_device_free(s->device);
   kiln_runtime_free(s->rt);
-}
-
-/* There is no GPU: say so in one line. Return its value from main. */
-static inline int sample_skip(sample *s)
-{
-  char text[24];
-
-  kiln_target_text(&s->target, text);
-  printf("no GPU: %s; ", kiln_status_text(s->missing));
-  if (s->compiled > 0)
-    printf("compiled for %s, not launched\n", text);
-  else if (s->cached > 0)
-    printf("taken from the cache for %s, not launched\n", text);
-  else
-    printf("nothing was launched\n");
-  sample_close(s);
-  return SAMPLE_SKIP;
 }
 
 /* Return its value from main. Free what belongs to the device before. */

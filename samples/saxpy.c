@@ -96,8 +96,6 @@ int main(int argc, char **argv)
 
   sample_open(&s, argc, argv);
   module = sample_module(&s, &program);
-  if (module == NULL)
-    return sample_skip(&s);
   SAMPLE_TRY(kiln_module_kernel(&saxpy, module, "saxpy"));
   v.x = sample_alloc(size);
   v.y = sample_alloc(size);

@@ -78,8 +78,6 @@ int main(int argc, char **argv)
 
   sample_open(&s, argc, argv);
   module = sample_module(&s, &program);
-  if (module == NULL)
-    return sample_skip(&s);
   SAMPLE_TRY(kiln_module_kernel(&slow, module, "slow"));
   SAMPLE_TRY(kiln_memory_alloc(&out, s.device, sizeof(float)));
 

@@ -62,8 +62,6 @@ int main(int argc, char **argv)
   sample s;
 
   sample_open(&s, argc, argv);
-  if (s.device == NULL)
-    return sample_skip(&s);
   pageable = sample_alloc(largest);
   SAMPLE_TRY(kiln_host_alloc(&pinned, s.device, largest));
   SAMPLE_TRY(kiln_memory_alloc(&d, s.device, largest));

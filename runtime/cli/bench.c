@@ -12,8 +12,9 @@ static void help(FILE *out)
         "  reduce    the lectures' reduction ladder and the library's best\n"
         "  launch    host cost of a launch beside a bare cuLaunchKernel\n"
         "  start     process start to verified saxpy, cold and warm, beside a\n"
-        "            bare program on the driver API\n\n"
-        "Each has --help and --json FILE; each needs a GPU.\n",
+        "            bare program on the driver API\n"
+        "  cpu       how fast the CPU device interprets six kernels\n\n"
+        "Each has --help and --json FILE; all but cpu need a GPU.\n",
         out);
 }
 
@@ -42,7 +43,7 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
     return CLI_OK;
   }
   if (what == NULL)
-    return kiln__cli_usage(c, "bench what: reduce, launch or start?");
+    return kiln__cli_usage(c, "bench what: reduce, launch, start or cpu?");
   c->name = kiln__cli_text(c, "bench %s", what);
   argv[1] = kiln__cli_text(c, "kiln bench %s", what);
   if (strcmp(what, "reduce") == 0)
@@ -51,6 +52,8 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
     return kiln__cli_bench_launch(c, argc - 1, argv + 1);
   if (strcmp(what, "start") == 0)
     return kiln__cli_bench_start(c, argc - 1, argv + 1);
+  if (strcmp(what, "cpu") == 0)
+    return kiln__cli_bench_cpu(c, argc - 1, argv + 1);
   c->name = "bench";
   return kiln__cli_usage(c, "no benchmark \"%s\"", what);
 }

@@ -196,7 +196,8 @@ static kiln_status time_compiler(kiln_runtime *rt, int cc)
   return KILN_OK;
 }
 
-static int write_cubin(const kiln_image *image, const char *path)
+/* The image as the bare driver loads it: a device of PTX has no other. */
+static int write_image(const kiln_image *image, const char *path)
 {
   size_t size = 0;
   const void *cubin = kiln_image_cubin(image, &size);
@@ -236,7 +237,7 @@ static int prepare_child(const char *path)
     st = time_compiler(rt, kiln_device_traits(device)->cc);
   if (st == KILN_OK) {
     printf("device %s\ndriver %s\n", info.name, driver.path);
-    rc = write_cubin(kiln_module_image(module), path);
+    rc = write_image(kiln_module_image(module), path);
   } else {
     rc = fail("preparing");
   }

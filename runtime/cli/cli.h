@@ -3,6 +3,7 @@
 #ifndef KILN_CLI_H
 #define KILN_CLI_H
 
+#include <kiln/cpu.h>
 #include <kiln/kiln.h>
 
 #include <cjson/cJSON.h>
@@ -22,6 +23,10 @@ typedef struct cli {
   const char *cache_dir; /* global options, or NULL */
   const char *nvrtc;
   const char *driver;
+  const char *device; /* "gpu", "cpu:9.0,...", or NULL: as the command likes */
+  kiln_runtime_opts opts; /* what rt was made with */
+  bool on_cpu;            /* rt uses the CPU device */
+  kiln_cpu_opts cpu;      /* its settings then */
   bool verbose;
   bool keep_warnings;     /* gather instead of print: doctor shows them */
   char *warnings;         /* gathered, a line each */
@@ -36,6 +41,23 @@ int kiln__cli_compile(cli *c, int argc, char **argv);
 int kiln__cli_cache(cli *c, int argc, char **argv);
 int kiln__cli_pack(cli *c, int argc, char **argv);
 int kiln__cli_bench(cli *c, int argc, char **argv);
+int kiln__cli_run(cli *c, int argc, char **argv);
+int kiln__cli_check(cli *c, int argc, char **argv);
+int kiln__cli_exec(cli *c, int argc, char **argv);
+
+/* ---- device.c: GPU or CPU device ---------------------------------------- */
+
+typedef enum cli_device_use {
+  CLI_DEVICE_GIVEN = 0, /* the CPU device only if asked for */
+  CLI_DEVICE_NEEDED     /* the CPU device where there is no GPU */
+} cli_device_use;
+
+/* Make c->rt with --device or KILN_DEVICE. Says in one line that it fell back.
+ * @return CLI_OK, CLI_FAILED or CLI_USAGE, having said why. */
+int kiln__cli_open(cli *c, const kiln_runtime_opts *opts, cli_device_use use);
+/* From a GPU to the CPU device, for what only that can do; the runtime is made
+ * anew. */
+int kiln__cli_to_cpu(cli *c);
 
 /* ---- output.c: memory, text, tables, errors, JSON ----------------------- */
 
@@ -184,6 +206,7 @@ char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
 
 int kiln__cli_bench_launch(cli *c, int argc, char **argv);
 int kiln__cli_bench_start(cli *c, int argc, char **argv);
+int kiln__cli_bench_cpu(cli *c, int argc, char **argv);
 /* A child of `bench start`; runs before anything else is set up. */
 int kiln__cli_start_child(int argc, char **argv);
 /* Sorts in place. @return the median, 0 of none. */

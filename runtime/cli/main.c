@@ -7,15 +7,26 @@
 static const struct {
   const char *name;
   cli_command_fn run;
+  cli_device_use device;
   const char *what;
 } commands[] = {
-    {"doctor", kiln__cli_doctor,
+    {"doctor", kiln__cli_doctor, CLI_DEVICE_GIVEN,
      "what was found where, what would be chosen, what is wrong"},
-    {"devices", kiln__cli_devices, "each GPU and its traits; table of all"},
-    {"compile", kiln__cli_compile, "PTX, CUBIN, SASS and resource report"},
-    {"cache", kiln__cli_cache, "look at and tend the compile cache"},
-    {"pack", kiln__cli_pack, "pre-built kernels in one file"},
-    {"bench", kiln__cli_bench, "reduce, launch, start: measured here"},
+    {"devices", kiln__cli_devices, CLI_DEVICE_GIVEN,
+     "each GPU and its traits; table of all"},
+    {"compile", kiln__cli_compile, CLI_DEVICE_GIVEN,
+     "PTX, CUBIN, SASS and resource report"},
+    {"cache", kiln__cli_cache, CLI_DEVICE_GIVEN,
+     "look at and tend the compile cache"},
+    {"pack", kiln__cli_pack, CLI_DEVICE_GIVEN, "pre-built kernels in one file"},
+    {"run", kiln__cli_run, CLI_DEVICE_NEEDED,
+     "launch any kernel; counters, checks, times"},
+    {"check", kiln__cli_check, CLI_DEVICE_NEEDED,
+     "memory, race, initialisation and synchronisation checks"},
+    {"exec", kiln__cli_exec, CLI_DEVICE_GIVEN,
+     "an unmodified CUDA driver program on the CPU device"},
+    {"bench", kiln__cli_bench, CLI_DEVICE_GIVEN,
+     "reduce, launch, start: measured here"},
 };
 
 static const size_t n_commands = sizeof commands / sizeof commands[0];
@@ -33,6 +44,9 @@ static void help(FILE *out)
         "user's)\n"
         "  --nvrtc FILE      libnvrtc to use and no other (else KILN_NVRTC)\n"
         "  --driver FILE     libcuda to use and no other (else KILN_DRIVER)\n"
+        "  --device WHICH    gpu, or the CPU device: cpu, cpu:9.0, "
+        "cpu:6.1,seed=3\n"
+        "                    (else KILN_DEVICE)\n"
         "  --verbose         say on stderr what the library does\n"
         "  --version\n\n"
         "Exit codes: 0 done, 1 the work failed, 2 wrong use.\n",
@@ -65,6 +79,19 @@ static void log_line(void *user, kiln_log_level level, const char *text)
   funlockfile(stderr);
 }
 
+/* `--device 1` is a GPU's number, for the command itself. */
+static bool is_ordinal(char **argv, int i)
+{
+  const char *value = NULL;
+
+  if (strcmp(argv[i], "--device") == 0)
+    value = argv[i + 1];
+  else if (strncmp(argv[i], "--device=", 9) == 0)
+    value = argv[i] + 9;
+  return value != NULL && strncmp(value, "cpu", 3) != 0 &&
+         strcmp(value, "gpu") != 0;
+}
+
 /* Takes the global options out of argv, wherever they stand, so that commands
  * see only their own. The word after --option is NVRTC's, whatever it is.
  * @return the new argc, or -1 having said what is wrong. */
@@ -75,11 +102,22 @@ static int take_globals(cli *c, int argc, char **argv)
     const char **value;
   } known[] = {{"--cache-dir", &c->cache_dir},
                {"--nvrtc", &c->nvrtc},
-               {"--driver", &c->driver}};
+               {"--driver", &c->driver},
+               {"--device", &c->device}};
   int kept = 1;
 
   for (int i = 1; i < argc; i++) {
     size_t k = 0;
+
+    if (strcmp(argv[i], "--") == 0) { /* what follows is a program's own */
+      while (i < argc)
+        argv[kept++] = argv[i++];
+      break;
+    }
+    if (is_ordinal(argv, i)) {
+      argv[kept++] = argv[i];
+      continue;
+    }
 
     if (strcmp(argv[i], "--option") == 0 && i + 1 < argc) {
       argv[kept++] = argv[i++];
@@ -127,8 +165,9 @@ static int run_command(cli *c, size_t which, int argc, char **argv)
   int rc;
 
   c->name = commands[which].name;
-  if (kiln_runtime_create(&c->rt, &opts) != KILN_OK)
-    return kiln__cli_failure(c, NULL);
+  rc = kiln__cli_open(c, &opts, commands[which].device);
+  if (rc != CLI_OK)
+    return rc;
   /* getopt puts argv[0] before its messages. */
   argv[0] = kiln__cli_text(c, "kiln %s", c->name);
   rc = commands[which].run(c, argc, argv);

@@ -31,9 +31,13 @@ static const char *const none[] = {NULL};
   }
 
 static const kiln_variant variants[] = {
+    PLAIN("convolution"),
     PLAIN("hello"),
     PLAIN("ids"),
+    PLAIN("julia"),
+    PLAIN("matmul"),
     PLAIN("matrix_add"),
+    PLAIN("nbody"),
     PLAIN("saxpy"),
     PLAIN("shared_memory"),
     PLAIN("slow"),

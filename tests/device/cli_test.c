@@ -1,23 +1,55 @@
-/* The command on a GPU, as a child process. */
+/* The command on a device, as a child process. */
 #include "command.h"
 
 #include <stdio.h>
 
 #ifdef KILN_TEST_CLI
 
+#include "test_device.h"
 #include <cjson/cJSON.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static char dir[256];
+
+/* The library in KILN_TEST_NVRTC that compiles for what the CPU device plays. */
+static void choose_nvrtc(void)
+{
+  const char *list = getenv("KILN_TEST_NVRTC");
+  const char *name = "libnvrtc.so.13";
+  char text[4096];
+  kiln_cpu_opts cpu;
+
+  ck_kiln_ok(kiln_cpu_parse(&cpu, test_cpu));
+  if (list == NULL || strlen(list) >= sizeof text || cpu.arch == 0)
+    return;
+  if (cpu.arch < 75)
+    name = cpu.arch < 50 ? "libnvrtc.so.11" : "libnvrtc.so.12";
+  strcpy(text, list);
+  for (char *rest = text, *path; (path = strsep(&rest, ":"));) {
+    if (strstr(path, name) != NULL)
+      setenv("KILN_NVRTC", path, 1);
+  }
+}
 
 static void setup(void)
 {
   test_dir_make(dir);
   test_command_setup(dir);
   unsetenv("KILN_DRIVER");
+  if (on_cpu()) {
+    setenv("KILN_DEVICE", test_cpu, 1);
+    choose_nvrtc();
+  }
+}
+
+/* Some benchmarks compare with bare calls of a driver library, so there has to
+ * be one: the CPU device's is the drop-in. */
+static void use_driver_library(void)
+{
+  if (!on_cpu())
+    return;
+  setenv("KILN_DRIVER", KILN_TEST_BUILD "/cpu/libcuda.so.1", 1);
+  setenv("KILN_CPU", test_cpu, 1);
+  unsetenv("KILN_DEVICE");
 }
 
 static void teardown(void)
@@ -81,9 +113,11 @@ END_TEST
 
 START_TEST(bench_launch)
 {
-  const test_run run = test_kiln("bench launch --json %s/launch.json", dir);
+  test_run run;
   cJSON *json;
 
+  use_driver_library();
+  run = test_kiln("bench launch --json %s/launch.json", dir);
   ck_run_rc(run, 0);
   json = read_json("launch.json");
   ck_assert(cJSON_GetObjectItem(json, "bare_ns")->valuedouble > 100);
@@ -96,10 +130,11 @@ END_TEST
  * of a warm start. */
 START_TEST(bench_start)
 {
-  const test_run run =
-      test_kiln("bench start --runs 2 --json %s/start.json", dir);
+  test_run run;
   cJSON *json;
 
+  use_driver_library();
+  run = test_kiln("bench start --runs 2 --json %s/start.json", dir);
   ck_run_rc(run, 0);
   ck_has(run.out, "libnvrtc was mapped in no warm start");
   json = read_json("start.json");
@@ -111,7 +146,7 @@ END_TEST
 
 static Suite *make(void)
 {
-  Suite *s = suite_create("command on a GPU");
+  Suite *s = suite_create("command on a device");
   TCase *t = tcase_create("command");
 
   tcase_set_timeout(t, 120);
@@ -125,32 +160,7 @@ static Suite *make(void)
   return s;
 }
 
-/* Asked in a child: the test process itself never touches the driver, so that
- * its forked tests may. */
-static bool has_gpu(void)
-{
-  const pid_t pid = fork();
-  int status = 1;
-
-  if (pid == 0) {
-    kiln_runtime *rt = NULL;
-    int n = 0;
-
-    if (kiln_runtime_create(&rt, NULL) != KILN_OK ||
-        kiln_device_count(rt, &n) != KILN_OK)
-      printf("skipped: %s\n", kiln_last_error()->message);
-    else if (n == 0)
-      printf("skipped: the driver sees no GPU\n");
-    fflush(stdout);
-    _exit(n > 0 ? 0 : 1);
-  }
-  return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
-}
-
-int main(void)
-{
-  return has_gpu() ? kiln_test_run(make()) : KILN_TEST_SKIP;
-}
+DEVICE_TEST_MAIN(make)
 
 #else
 

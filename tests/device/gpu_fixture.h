@@ -2,7 +2,7 @@
 #ifndef GPU_FIXTURE_H
 #define GPU_FIXTURE_H
 
-#include "has_gpu.h"
+#include "test_device.h"
 
 #include "device/device.h"
 
@@ -28,7 +28,7 @@ static inline CUcontext current_context(void)
 static inline void gpu_set_up(void)
 {
   memset(&g, 0, sizeof g);
-  ck_kiln_ok(kiln_runtime_create(&g.rt, NULL));
+  ck_kiln_ok(test_runtime(&g.rt, NULL));
   ck_kiln_ok(kiln_device_open(&g.device, g.rt, 0, NULL));
 }
 

@@ -1,6 +1,6 @@
 /* kernels_test.c -- the prelude's collectives on a GPU, every body of them,
  * against the same folds on the host. */
-#include "has_gpu.h"
+#include "test_device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,7 +292,7 @@ static kiln_device *device;
 
 static void setup(void)
 {
-  ck_kiln_ok(kiln_runtime_create(&rt, NULL));
+  ck_kiln_ok(test_runtime(&rt, NULL));
   ck_kiln_ok(kiln_device_open(&device, rt, 0, NULL));
 }
 

@@ -1,7 +1,7 @@
 /* reduce_test.c -- the library's reduction and the lectures' steps on a GPU:
  * any length, alignment, type and operation; special values; same bits; nothing
  * read or written beyond the arguments. */
-#include "has_gpu.h"
+#include "test_device.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ static kiln_device *device;
 
 static void setup(void)
 {
-  ck_kiln_ok(kiln_runtime_create(&rt, NULL));
+  ck_kiln_ok(test_runtime(&rt, NULL));
   ck_kiln_ok(kiln_device_open(&device, rt, 0, NULL));
 }
 

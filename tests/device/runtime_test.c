@@ -79,7 +79,7 @@ START_TEST(machine_code_loads_and_kernels_are_known)
   ck_assert_int_gt(info.registers, 0);
   ck_assert_int_eq(info.binary_version, kiln_device_traits(g.device)->cc);
   /* The PTX tells the same as the driver. */
-  ck_assert(kiln__ptx_params(ptx, size, "add", sizes, 8, &n));
+  ck_assert(kiln__image_ptx_params(ptx, size, "add", sizes, 8, &n));
   ck_assert_uint_eq(n, 3);
   ck_assert_mem_eq(sizes, info.sizes, 3 * sizeof sizes[0]);
   ck_assert_ptr_eq(gpu_kernel(module, "fill<double>"),

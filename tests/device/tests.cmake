@@ -1,5 +1,5 @@
-# Each sample checks its own result, so each is a test; without a GPU it does
-# everything up to the launch and skips. One at a time: some measure.
+# Each sample checks its own result, so each is a test, on the GPU or else on the
+# CPU device. One at a time: some measure.
 if(KILN_SAMPLES)
   file(GLOB samples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/samples/*.c)
   foreach(source IN LISTS samples)

@@ -1,0 +1,38 @@
+/* nbody.cu -- accelerations of n bodies by all pairs, positions in shared memory
+ * block by block (lecture row B15).
+ *
+ * Specialise:  KILN_BLOCK  256  threads a block: a multiple of 32, <= 1024
+ * Launch:      block KILN_BLOCK, grid n / KILN_BLOCK; n a multiple of KILN_BLOCK.
+ * Result:      a[i] = sum of m[j] * d / (|d|^2 + softening)^(3/2), d from i to j
+ */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    nbody(float4 *a, const float4 *body, unsigned n, float softening)
+{
+  __shared__ float4 tile[KILN_BLOCK];
+  const unsigned i = blockIdx.x * KILN_BLOCK + threadIdx.x;
+  const float4 mine = body[i];
+  float ax = 0, ay = 0, az = 0;
+
+  for (unsigned first = 0; first < n; first += KILN_BLOCK) {
+    tile[threadIdx.x] = body[first + threadIdx.x];
+    __syncthreads();
+#pragma unroll 8
+    for (unsigned k = 0; k < KILN_BLOCK; k++) {
+      const float dx = tile[k].x - mine.x;
+      const float dy = tile[k].y - mine.y;
+      const float dz = tile[k].z - mine.z;
+      const float inverse = rsqrtf(dx * dx + dy * dy + dz * dz + softening);
+      const float s = tile[k].w * inverse * inverse * inverse;
+
+      ax += s * dx;
+      ay += s * dy;
+      az += s * dz;
+    }
+    __syncthreads();
+  }
+  a[i] = make_float4(ax, ay, az, 0);
+}

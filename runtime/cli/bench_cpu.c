@@ -1,0 +1,424 @@
+/* bench_cpu.c -- `kiln bench cpu`: thread instructions a second of the CPU
+ * device, with bounds checks and counters on, by instruction set and number of
+ * host threads. Each result is verified against C. */
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { N = 1 << 20, BODIES = 2048, SIDE = 512, MATRIX = 256, REPEATS = 5 };
+
+typedef struct bench {
+  cli *c;
+  kiln_device *device;
+  float *a, *b, *out; /* host */
+  CUdeviceptr da, db, dout;
+  double seconds; /* of the launches since the counters were reset */
+} bench;
+
+static double now(void)
+{
+  struct timespec t;
+
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Launch and wait. */
+static kiln_status go(bench *b, kiln_kernel *kernel,
+                      const kiln_launch_config *config, const kiln_arg *args,
+                      size_t n)
+{
+  const double begin = now();
+  kiln_status st = kiln_launch(kernel, config, args, n);
+
+  if (st == KILN_OK)
+    st = kiln_device_synchronize(b->device);
+  b->seconds += now() - begin;
+  return st;
+}
+
+#define GO(b, kernel, config, ...)                                             \
+  go((b), (kernel), (config), (const kiln_arg[]){__VA_ARGS__},                 \
+     sizeof((const kiln_arg[]){__VA_ARGS__}) / sizeof(kiln_arg))
+
+/* ---- The kernels: launch, then compare ------------------------------------------ */
+
+static kiln_status launch_saxpy(bench *b, kiln_kernel *k)
+{
+  const kiln_launch_config config = kiln_launch_1d(N, 256);
+  const float factor = 2.5f;
+  const uint32_t n = N;
+
+  return GO(b, k, &config, KILN_ARG(factor), KILN_ARG(b->da), KILN_ARG(b->dout),
+            KILN_ARG(n));
+}
+
+static bool check_saxpy(const bench *b)
+{
+  bool good = true;
+
+  for (int i = 0; i < N; i++)
+    good = good && b->out[i] == fmaf(2.5f, b->a[i], b->b[i]);
+  return good;
+}
+
+static kiln_status launch_convolution(bench *b, kiln_kernel *k)
+{
+  const kiln_launch_config config = kiln_launch_1d(N, 256);
+  const float x = 1, y = 2, z = 4;
+  const uint32_t n = N;
+
+  return GO(b, k, &config, KILN_ARG(b->dout), KILN_ARG(b->da), KILN_ARG(n),
+            KILN_ARG(x), KILN_ARG(y), KILN_ARG(z));
+}
+
+static bool check_convolution(const bench *b)
+{
+  bool good = true;
+
+  for (int i = 0; i < N; i++) {
+    const float left = i > 0 ? b->a[i - 1] : 0;
+    const float right = i + 1 < N ? b->a[i + 1] : 0;
+
+    good = good && b->out[i] == left + 2 * b->a[i] + 4 * right;
+  }
+  return good;
+}
+
+static kiln_status launch_reduce(bench *b, kiln_kernel *k)
+{
+  const kiln_launch_config config = kiln_launch_1d(N, 256);
+  const uint32_t n = N;
+
+  return GO(b, k, &config, KILN_ARG(b->da), KILN_ARG(n), KILN_ARG(b->dout));
+}
+
+/* All values and sums are small multiples of 1/8: exact. */
+static bool check_reduce(const bench *b)
+{
+  double sum = 0;
+
+  for (int i = 0; i < N; i++)
+    sum += (double)b->a[i];
+  return fabs((double)b->out[0] - (double)b->b[0] - sum) <= 1e-5 * sum;
+}
+
+static kiln_status launch_nbody(bench *b, kiln_kernel *k)
+{
+  const kiln_launch_config config = kiln_launch_1d(BODIES, 256);
+  const uint32_t n = BODIES;
+  const float softening = 0.01f;
+
+  return GO(b, k, &config, KILN_ARG(b->dout), KILN_ARG(b->da), KILN_ARG(n),
+            KILN_ARG(softening));
+}
+
+static bool check_nbody(const bench *b)
+{
+  bool good = true;
+
+  for (int i = 0; i < BODIES; i += 511) {
+    double sum = 0, size = 0;
+
+    for (int j = 0; j < BODIES; j++) {
+      double d[3], r = 0.01;
+
+      for (int x = 0; x < 3; x++) {
+        d[x] = (double)b->a[4 * j + x] - (double)b->a[4 * i + x];
+        r += d[x] * d[x];
+      }
+      sum += (double)b->a[4 * j + 3] * d[0] / (r * sqrt(r));
+      size += fabs((double)b->a[4 * j + 3] * d[0] / (r * sqrt(r)));
+    }
+    good = good && fabs((double)b->out[4 * i] - sum) < 1e-4 * size;
+  }
+  return good;
+}
+
+static kiln_status launch_matmul(bench *b, kiln_kernel *k)
+{
+  const kiln_launch_config config = {.grid = {MATRIX / 128, MATRIX / 128, 1},
+                                     .block = {.x = 256}};
+  const uint32_t n = MATRIX, depth = MATRIX;
+
+  return GO(b, k, &config, KILN_ARG(b->dout), KILN_ARG(b->da), KILN_ARG(b->db),
+            KILN_ARG(n), KILN_ARG(depth));
+}
+
+static bool check_matmul(const bench *b)
+{
+  bool good = true;
+
+  for (int i = 0; i < MATRIX; i += 7) {
+    for (int j = 0; j < MATRIX; j++) {
+      float sum = 0;
+
+      for (int k = 0; k < MATRIX; k++)
+        sum = fmaf(b->a[i * MATRIX + k], b->b[k * MATRIX + j], sum);
+      good = good && b->out[i * MATRIX + j] == sum;
+    }
+  }
+  return good;
+}
+
+static kiln_status launch_julia(bench *b, kiln_kernel *k)
+{
+  const kiln_launch_config config = kiln_launch_2d(SIDE, SIDE, 16, 16);
+  const uint32_t side = SIDE;
+  const float x = -0.79f, y = 0.15f;
+
+  return GO(b, k, &config, KILN_ARG(b->dout), KILN_ARG(side), KILN_ARG(side),
+            KILN_ARG(x), KILN_ARG(y));
+}
+
+/* The compiler fuses some products, so pixels at the edge may differ. */
+static bool check_julia(const bench *b)
+{
+  const unsigned char *steps = (const unsigned char *)b->out;
+  const float scale = 3.0f / SIDE;
+  int wrong = 0;
+
+  for (int y = 0; y < SIDE; y++) {
+    for (int x = 0; x < SIDE; x++) {
+      float zx = ((float)x - 0.5f * SIDE) * scale;
+      float zy = ((float)y - 0.5f * SIDE) * scale;
+      int i = 0;
+
+      for (; i < 255 && zx * zx + zy * zy < 4; i++) {
+        const float next = zx * zx - zy * zy - 0.79f;
+
+        zy = 2 * zx * zy + 0.15f;
+        zx = next;
+      }
+      wrong += steps[y * SIDE + x] != i;
+    }
+  }
+  return wrong < SIDE * SIDE / 50;
+}
+
+static const struct kernel {
+  const char *builtin, *entry, *label;
+  kiln_status (*launch)(bench *b, kiln_kernel *k);
+  bool (*check)(const bench *b);
+  double wanted; /* 1e9 thread instructions a second, one core, x86-64-v3 */
+} kernels[] = {
+    {"saxpy", "saxpy", "saxpy", launch_saxpy, check_saxpy, 3},
+    {"convolution", "convolve3", "convolution", launch_convolution,
+     check_convolution, 3},
+    {"ladder/reduce_shared", "reduce_shared", "tree reduction", launch_reduce,
+     check_reduce, 3},
+    {"nbody", "nbody", "n-body", launch_nbody, check_nbody, 3},
+    {"matmul", "matmul", "matrix product", launch_matmul, check_matmul, 2},
+    {"julia", "julia", "Julia set", launch_julia, check_julia, 2},
+};
+
+enum { N_KERNELS = sizeof kernels / sizeof kernels[0] };
+
+/* ---- Runs --------------------------------------------------------------------------- */
+
+static void add_up(void *user, const kiln_cpu_counters *k)
+{
+  *(uint64_t *)user += k->thread_insns;
+}
+
+static void fill(bench *b)
+{
+  for (int i = 0; i < N; i++) {
+    b->a[i] = (float)(i * 7919 % 1009) * 0.125f;
+    b->b[i] = (float)(i % 13) * 0.25f;
+  }
+}
+
+static kiln_status allocate(bench *b)
+{
+  const size_t bytes = N * sizeof(float);
+  kiln_status st = kiln_memory_alloc(&b->da, b->device, bytes);
+
+  if (st == KILN_OK)
+    st = kiln_memory_alloc(&b->db, b->device, bytes);
+  if (st == KILN_OK)
+    st = kiln_memory_alloc(&b->dout, b->device, bytes);
+  if (st == KILN_OK)
+    st = kiln_copy_to_device(b->device, b->da, b->a, bytes);
+  if (st == KILN_OK)
+    st = kiln_copy_to_device(b->device, b->db, b->b, bytes);
+  return st;
+}
+
+/* One launch that is verified, then the timed ones. Thread instructions a
+ * second, 0 for a wrong result. */
+static kiln_status measure(bench *b, const struct kernel *k, double *rate)
+{
+  const kiln_program_desc desc = {.builtin = k->builtin};
+  const size_t bytes = N * sizeof(float);
+  kiln_module *module = NULL;
+  kiln_kernel *kernel = NULL;
+  double rates[REPEATS];
+  uint64_t insns = 0;
+  bool good;
+  kiln_status st = kiln_module_load(&module, b->device, &desc);
+
+  *rate = 0;
+  if (st == KILN_OK)
+    st = kiln_module_kernel(&kernel, module, k->entry);
+  if (st == KILN_OK)
+    st = kiln_copy_to_device(b->device, b->dout, b->b, bytes);
+  if (st == KILN_OK)
+    st = k->launch(b, kernel);
+  if (st == KILN_OK)
+    st = kiln_copy_to_host(b->device, b->out, b->dout, bytes);
+  good = st == KILN_OK && k->check(b);
+  for (int i = 0; i < REPEATS && st == KILN_OK && good; i++) {
+    insns = 0;
+    b->seconds = 0;
+    st = kiln_cpu_reset_counters();
+    while (st == KILN_OK && b->seconds < 0.1)
+      st = k->launch(b, kernel);
+    if (st == KILN_OK)
+      st = kiln_cpu_each_counters(add_up, NULL, &insns);
+    rates[i] = (double)insns / b->seconds;
+  }
+  if (st == KILN_OK && good)
+    *rate = kiln__cli_median(rates, REPEATS);
+  kiln_module_free(module);
+  return st;
+}
+
+/* All kernels with one setting. */
+static int run_setting(cli *c, bench *b, const kiln_cpu_opts *cpu,
+                       double rates[N_KERNELS])
+{
+  kiln_runtime_opts opts = c->opts;
+  kiln_runtime *rt = NULL;
+  kiln_status st = kiln_cpu_configure(cpu);
+
+  opts.driver_path = NULL;
+  opts.driver = kiln_cpu_driver();
+  if (st == KILN_OK)
+    st = kiln_runtime_create(&rt, &opts);
+  if (st == KILN_OK)
+    st = kiln_device_open(&b->device, rt, 0, NULL);
+  if (st == KILN_OK)
+    st = allocate(b);
+  for (int i = 0; i < N_KERNELS && st == KILN_OK; i++) {
+    kiln__cli_progress(c, "measured", (size_t)i, N_KERNELS);
+    st = measure(b, &kernels[i], &rates[i]);
+  }
+  if (st != KILN_OK)
+    kiln__cli_failure(c, NULL);
+  if (b->device != NULL) {
+    (void)kiln_memory_free(b->device, b->da);
+    (void)kiln_memory_free(b->device, b->db);
+    (void)kiln_memory_free(b->device, b->dout);
+  }
+  kiln_device_free(b->device);
+  b->device = NULL;
+  kiln_runtime_free(rt);
+  return st == KILN_OK ? CLI_OK : CLI_FAILED;
+}
+
+static const struct setting {
+  const char *label, *isa;
+  unsigned threads;
+  kiln_cpu_schedule schedule;
+} settings[] = {
+    {"base", "base", 1, KILN_CPU_BY_ARCH},
+    {"v3", "x86-64-v3", 1, KILN_CPU_BY_ARCH},
+    {"v3 lock-step", "x86-64-v3", 1, KILN_CPU_LOCK_STEP},
+    {"v3 two threads", "x86-64-v3", 2, KILN_CPU_BY_ARCH},
+    {"v4", "x86-64-v4", 1, KILN_CPU_BY_ARCH},
+};
+
+enum { N_SETTINGS = sizeof settings / sizeof settings[0] };
+
+static void show(cli *c, double rates[N_SETTINGS][N_KERNELS], bool *good)
+{
+  static const char *const heads[] = {"kernel",        ">base",        ">v3",
+                                      ">v3 lock-step", ">v3 two thr.", ">v4",
+                                      ">two thr./one", ">wanted v3",   NULL};
+  cli_table t;
+
+  kiln__cli_table(&t, c, heads);
+  for (int k = 0; k < N_KERNELS; k++) {
+    kiln__cli_cell(&t, "%s", kernels[k].label);
+    for (int s = 0; s < N_SETTINGS; s++) {
+      if (rates[s][k] < 0)
+        kiln__cli_cell(&t, "-");
+      else if (rates[s][k] == 0)
+        kiln__cli_cell(&t, "WRONG");
+      else
+        kiln__cli_cell(&t, "%.2f", rates[s][k] * 1e-9);
+      *good = *good && rates[s][k] != 0;
+    }
+    kiln__cli_cell(&t, "%.2fx", rates[3][k] / rates[1][k]);
+    kiln__cli_cell(&t, "%.0f", kernels[k].wanted);
+  }
+  printf("\n10^9 thread instructions a second, bounds checks and counters on, "
+         "medians of %d\n",
+         REPEATS);
+  kiln__cli_table_print(&t, 2);
+}
+
+static int write_json(cli *c, double rates[N_SETTINGS][N_KERNELS],
+                      const char *path)
+{
+  cJSON *json = cJSON_CreateObject();
+
+  for (int k = 0; k < N_KERNELS; k++) {
+    cJSON *o = cJSON_AddObjectToObject(json, kernels[k].label);
+
+    for (int s = 0; s < N_SETTINGS; s++) {
+      if (rates[s][k] >= 0)
+        cJSON_AddNumberToObject(o, settings[s].label, rates[s][k]);
+    }
+  }
+  return kiln__cli_json(c, json, path);
+}
+
+int kiln__cli_bench_cpu(cli *c, int argc, char **argv)
+{
+  static const struct option known[] = {{"json", required_argument, NULL, 'j'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {0}};
+  double rates[N_SETTINGS][N_KERNELS];
+  const char *json = NULL;
+  bool good = true;
+  bench b = {.c = c};
+  int opt, rc = CLI_OK;
+
+  while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+    if (opt == 'h') {
+      puts("usage: kiln bench cpu [--json FILE]\n"
+           "How fast the CPU device interprets six kernels, each verified.");
+      return CLI_OK;
+    }
+    if (opt != 'j')
+      return kiln__cli_usage(c, NULL);
+    json = optarg;
+  }
+  kiln_runtime_free(c->rt); /* other settings need the device to themselves */
+  c->rt = NULL;
+  b.a = kiln__cli_alloc(c, N, sizeof *b.a);
+  b.b = kiln__cli_alloc(c, N, sizeof *b.b);
+  b.out = kiln__cli_alloc(c, N, sizeof *b.out);
+  fill(&b);
+  for (int s = 0; s < N_SETTINGS && rc == CLI_OK; s++) {
+    const kiln_cpu_opts cpu = {.isa = settings[s].isa,
+                               .threads = settings[s].threads,
+                               .schedule = settings[s].schedule,
+                               .counters = true};
+
+    for (int k = 0; k < N_KERNELS; k++)
+      rates[s][k] = -1;
+    if (kiln_cpu_configure(&cpu) == KILN_OK) /* else: not on this processor */
+      rc = run_setting(c, &b, &cpu, rates[s]);
+  }
+  if (rc != CLI_OK)
+    return rc;
+  show(c, rates, &good);
+  rc = json != NULL ? write_json(c, rates, json) : CLI_OK;
+  return good ? rc : CLI_FAILED;
+}

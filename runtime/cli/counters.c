@@ -1,0 +1,176 @@
+/* counters.c -- what the CPU device counted and found, as tables. */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Findings -------------------------------------------------------------- */
+
+typedef struct listing {
+  cli *c;
+  unsigned n;
+} listing;
+
+static void print_finding(void *user, const kiln_cpu_finding *f)
+{
+  listing *l = user;
+
+  printf("%s%s\n", l->n == 0 ? "" : "\n", f->text);
+  if (f->count > 1)
+    printf("  so %llu times\n", (unsigned long long)f->count);
+  l->n++;
+}
+
+unsigned kiln__cli_findings(cli *c)
+{
+  listing l = {c, 0};
+
+  (void)kiln_cpu_take_findings(print_finding, &l);
+  if (l.n > 0)
+    printf("\n%u finding%s\n", l.n, l.n == 1 ? "" : "s");
+  return l.n;
+}
+
+/* ---- Counters ---------------------------------------------------------------- */
+
+static double ratio(uint64_t a, uint64_t b)
+{
+  return b == 0 ? 0 : (double)a / (double)b;
+}
+
+static void print_classes(cli *c, const kiln_cpu_counters *k)
+{
+  static const char *const heads[] = {"instructions", ">warp", ">thread", NULL};
+  cli_table t;
+
+  kiln__cli_table(&t, c, heads);
+  for (unsigned i = 0; i < KILN_CPU_N_CLASSES; i++) {
+    if (k->warp_class[i] == 0)
+      continue;
+    kiln__cli_cell(&t, "%s", kiln_cpu_class_name(i));
+    kiln__cli_cell(&t, "%llu", (unsigned long long)k->warp_class[i]);
+    kiln__cli_cell(&t, "%llu", (unsigned long long)k->thread_class[i]);
+  }
+  kiln__cli_cell(&t, "all");
+  kiln__cli_cell(&t, "%llu", (unsigned long long)k->warp_insns);
+  kiln__cli_cell(&t, "%llu", (unsigned long long)k->thread_insns);
+  kiln__cli_table_print(&t, 2);
+}
+
+static void memory_row(cli_table *t, const char *name, uint64_t requests,
+                       uint64_t units, const char *unit)
+{
+  if (requests == 0)
+    return;
+  kiln__cli_cell(t, "%s", name);
+  kiln__cli_cell(t, "%llu", (unsigned long long)requests);
+  kiln__cli_cell(t, "%llu %s", (unsigned long long)units, unit);
+  kiln__cli_cell(t, "%.2f", ratio(units, requests));
+}
+
+static void print_memory(cli *c, const kiln_cpu_counters *k)
+{
+  static const char *const heads[] = {"memory", ">requests", ">moved",
+                                      ">each request", NULL};
+  cli_table t;
+
+  kiln__cli_table(&t, c, heads);
+  memory_row(&t, "global loads", k->global_load_requests,
+             k->global_load_sectors, "sectors");
+  memory_row(&t, "global stores", k->global_store_requests,
+             k->global_store_sectors, "sectors");
+  memory_row(&t, "local loads", k->local_load_requests, k->local_load_sectors,
+             "sectors");
+  memory_row(&t, "local stores", k->local_store_requests,
+             k->local_store_sectors, "sectors");
+  memory_row(&t, "shared loads", k->shared_load_requests, k->shared_load_passes,
+             "passes");
+  memory_row(&t, "shared stores", k->shared_store_requests,
+             k->shared_store_passes, "passes");
+  if (t.n > 0)
+    kiln__cli_table_print(&t, 2);
+}
+
+static void print_kernel(void *user, const kiln_cpu_counters *k)
+{
+  cli *c = user;
+
+  printf("\n%s: %llu launch%s, %.1f of 32 lanes active\n",
+         kiln__cli_plain_name(c, k->kernel), (unsigned long long)k->launches,
+         k->launches == 1 ? "" : "es", ratio(k->thread_insns, k->warp_insns));
+  print_classes(c, k);
+  print_memory(c, k);
+  printf("  branches %llu, divergent %llu; barriers %llu; atomics %llu, lanes "
+         "that met another %llu\n",
+         (unsigned long long)k->branches,
+         (unsigned long long)k->divergent_branches,
+         (unsigned long long)k->barriers, (unsigned long long)k->atomics,
+         (unsigned long long)k->atomic_conflicts);
+}
+
+/* Text of a source line without leading blanks, "" if the file is not here. */
+static const char *source_line(cli *c, const char *path, unsigned line)
+{
+  FILE *f = fopen(path, "re");
+  char *text = NULL;
+  size_t room = 0;
+  const char *out = "";
+
+  for (unsigned i = 1; f != NULL && i <= line && getline(&text, &room, f) > 0;
+       i++) {
+    if (i == line) {
+      text[strcspn(text, "\r\n")] = '\0';
+      out = kiln__cli_text(c, "%.60s", text + strspn(text, " \t"));
+    }
+  }
+  if (f != NULL)
+    fclose(f);
+  free(text);
+  return out;
+}
+
+static void add_line(void *user, const kiln_cpu_counters *k)
+{
+  cli_table *t = user;
+  const uint64_t requests = k->global_load_requests + k->global_store_requests;
+  const uint64_t sectors = k->global_load_sectors + k->global_store_sectors;
+  const uint64_t shared = k->shared_load_requests + k->shared_store_requests;
+  const uint64_t passes = k->shared_load_passes + k->shared_store_passes;
+
+  if (k->line == 0)
+    return;
+  kiln__cli_cell(t, "%u", k->line);
+  kiln__cli_cell(t, "%llu", (unsigned long long)k->warp_insns);
+  kiln__cli_cell(t, "%.1f", ratio(k->thread_insns, k->warp_insns));
+  kiln__cli_cell(t, "%llu", (unsigned long long)k->divergent_branches);
+  kiln__cli_cell(t, requests == 0 ? "" : "%.2f", ratio(sectors, requests));
+  kiln__cli_cell(t, shared == 0 ? "" : "%.2f", ratio(passes, shared));
+  kiln__cli_cell(t, "%s", source_line(t->c, k->file, k->line));
+}
+
+static int by_line(const void *a, const void *b)
+{
+  const char *const *x = a, *const *y = b;
+  const long l = strtol(x[0], NULL, 10), r = strtol(y[0], NULL, 10);
+
+  return (l > r) - (l < r);
+}
+
+int kiln__cli_counters(cli *c)
+{
+  static const char *const heads[] = {">line",    ">warp insns", ">lanes",
+                                      ">diverge", ">sectors",    ">passes",
+                                      "source",   NULL};
+  cli_table t;
+
+  kiln__cli_table(&t, c, heads);
+  if (kiln_cpu_each_counters(print_kernel, NULL, c) != KILN_OK ||
+      kiln_cpu_each_counters(NULL, add_line, &t) != KILN_OK)
+    return kiln__cli_failure(c, NULL);
+  if (t.n > 0) {
+    qsort(t.cells, t.n / t.columns, t.columns * sizeof *t.cells, by_line);
+    printf("\n");
+    kiln__cli_table_print(&t, 2);
+  }
+  return CLI_OK;
+}

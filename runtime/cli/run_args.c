@@ -1,0 +1,408 @@
+/* run_args.c -- grids and kernel arguments as words of the command line. */
+#include "run.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char kiln__cli_run_help[] =
+    "  --kernel NAME       which kernel; default: the only one\n"
+    "  --grid X[,Y[,Z]]    blocks; default 1\n"
+    "  --block X[,Y[,Z]]   threads a block; default 1\n"
+    "  --shared BYTES      dynamic shared memory\n"
+    "  --cooperative       all blocks resident, for grid-wide synchronisation\n"
+    "  --arg VALUE         the next argument: a number, 5 or 2.5, as wide as\n"
+    "                      the parameter; with its type, u64=5; or an array "
+    "in\n"
+    "                      device memory, f32[1000] or f32[1000]=START with\n"
+    "                      START zero, none, ramp, random, @FILE or a number.\n"
+    "                      Types: i8 u8 i16 u16 i32 u32 i64 u64 f32 f64\n"
+    "  --save I=FILE       write array argument I (from 0) to a file "
+    "afterwards\n";
+
+static const struct {
+  const char *name;
+  size_t size;
+} types[RUN_N_TYPES] = {{"i8", 1},  {"u8", 1},  {"i16", 2}, {"u16", 2},
+                        {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8},
+                        {"f32", 4}, {"f64", 8}};
+
+/* Length of the type's name that `text` begins with; 0: none. */
+static size_t take_type(const char *text, run_type *out)
+{
+  for (int i = 0; i < RUN_N_TYPES; i++) {
+    const size_t n = strlen(types[i].name);
+
+    if (strncmp(text, types[i].name, n) == 0 &&
+        (text[n] == '=' || text[n] == '[')) {
+      *out = (run_type)i;
+      return n;
+    }
+  }
+  return 0;
+}
+
+/* A number as `type`; false if it is none. */
+static bool store_number(run_type type, const char *text, unsigned char *out)
+{
+  char *end;
+
+  errno = 0;
+  if (type == RUN_F32 || type == RUN_F64) {
+    const double d = strtod(text, &end);
+    const float f = (float)d;
+
+    memcpy(out, type == RUN_F32 ? (const void *)&f : (const void *)&d,
+           types[type].size);
+  } else {
+    const uint64_t v = text[0] == '-' ? (uint64_t)strtoll(text, &end, 0)
+                                      : strtoull(text, &end, 0);
+
+    memcpy(out, &v, types[type].size); /* little-endian */
+  }
+  return end != text && *end == '\0' && errno != ERANGE;
+}
+
+static bool is_float_text(const char *text)
+{
+  return strncmp(text, "0x", 2) != 0 && strpbrk(text, ".eEin") != NULL;
+}
+
+static int bad_arg(cli *c, const char *text)
+{
+  return kiln__cli_usage(c,
+                         "--arg \"%s\": write 5, 2.5, u64=5, f32[1000] or "
+                         "f32[1000]=ramp",
+                         text);
+}
+
+static int take_array(cli *c, run_arg *a, const char *text)
+{
+  char *end;
+
+  a->array = true;
+  errno = 0;
+  a->n = strtoull(text, &end, 0);
+  if (end == text || *end != ']' || errno != 0 || a->n == 0 ||
+      a->n > UINT64_MAX / 16)
+    return bad_arg(c, a->text);
+  if (end[1] != '\0' && end[1] != '=')
+    return bad_arg(c, a->text);
+  a->init = end[1] == '=' ? end + 2 : "zero";
+  return CLI_OK;
+}
+
+static int take_arg(cli *c, run_spec *spec, const char *text)
+{
+  run_arg *a = &spec->args[spec->n_args];
+  size_t n;
+
+  if (spec->n_args == RUN_MOST_ARGS)
+    return kiln__cli_usage(c, "more than %d arguments", RUN_MOST_ARGS);
+  *a = (run_arg){.text = text};
+  spec->n_args++;
+  n = take_type(text, &a->type);
+  if (n > 0 && text[n] == '[')
+    return take_array(c, a, text + n + 1);
+  a->typed = n > 0;
+  if (!a->typed)
+    a->type = is_float_text(text) ? RUN_F64 : RUN_I64;
+  a->size = types[a->type].size;
+  return store_number(a->type, n > 0 ? text + n + 1 : text, a->value)
+             ? CLI_OK
+             : bad_arg(c, text);
+}
+
+static int take_dim(cli *c, const char *what, const char *text, kiln_dim3 *out)
+{
+  uint32_t v[3] = {1, 1, 1};
+  const char *at = text;
+
+  for (int i = 0; i < 3; i++) {
+    char *end;
+    const unsigned long value = strtoul(at, &end, 0);
+
+    if (end == at || value == 0 || value > UINT32_MAX)
+      break;
+    v[i] = (uint32_t)value;
+    if (*end == '\0') {
+      *out = (kiln_dim3){v[0], v[1], v[2]};
+      return CLI_OK;
+    }
+    if (*end != ',' && *end != 'x')
+      break;
+    at = end + 1;
+  }
+  return kiln__cli_usage(c, "--%s \"%s\": write 4, 4,2 or 4,2,1", what, text);
+}
+
+static int take_save(cli *c, run_spec *spec, const char *text)
+{
+  char *end;
+  const unsigned long i = strtoul(text, &end, 10);
+
+  if (end == text || *end != '=' || end[1] == '\0' || i >= spec->n_args ||
+      !spec->args[i].array)
+    return kiln__cli_usage(c, "--save \"%s\": write I=FILE after array --arg I",
+                           text);
+  spec->args[i].save = end + 1;
+  return CLI_OK;
+}
+
+bool kiln__cli_run_option(cli *c, run_spec *spec, int opt, const char *arg,
+                          int *rc)
+{
+  uint64_t bytes;
+
+  *rc = CLI_OK;
+  switch (opt) {
+  case 'k':
+    spec->kernel = arg;
+    return true;
+  case 'g':
+    *rc = take_dim(c, "grid", arg, &spec->grid);
+    return true;
+  case 'b':
+    *rc = take_dim(c, "block", arg, &spec->block);
+    return true;
+  case 's':
+    if (kiln__cli_parse_bytes(arg, &bytes) && bytes <= UINT32_MAX)
+      spec->shared = (uint32_t)bytes;
+    else
+      *rc = kiln__cli_usage(c, "--shared \"%s\" is no size", arg);
+    return true;
+  case 'C':
+    spec->cooperative = true;
+    return true;
+  case 'a':
+    *rc = take_arg(c, spec, arg);
+    return true;
+  case 'S':
+    *rc = take_save(c, spec, arg);
+    return true;
+  default:
+    return false;
+  }
+}
+
+int kiln__cli_run_words(cli *c, run_spec *spec, int argc, char **argv)
+{
+  static const struct option known[] = {RUN_OPTIONS, {0}};
+  int opt, rc = CLI_OK;
+
+  optind = 0; /* start over: glibc's way */
+  while (rc == CLI_OK &&
+         (opt = getopt_long(argc, argv, "", known, NULL)) != -1) {
+    if (!kiln__cli_run_option(c, spec, opt, optarg, &rc))
+      rc = kiln__cli_usage(c, NULL);
+  }
+  if (rc == CLI_OK && optind < argc)
+    rc = kiln__cli_usage(c, "what is \"%s\"?", argv[optind]);
+  return rc;
+}
+
+/* ---- Device memory ----------------------------------------------------------- */
+
+static void store_index(run_type type, uint64_t i, unsigned char *out)
+{
+  const float f = (float)i;
+  const double d = (double)i;
+
+  if (type == RUN_F32)
+    memcpy(out, &f, sizeof f);
+  else if (type == RUN_F64)
+    memcpy(out, &d, sizeof d);
+  else
+    memcpy(out, &i, types[type].size);
+}
+
+/* Numbers from [-1, 1), or any bits of an integer. Always the same ones. */
+static void store_random(run_type type, uint64_t *state, unsigned char *out)
+{
+  uint64_t v;
+  float f;
+  double d;
+
+  *state ^= *state << 13;
+  *state ^= *state >> 7;
+  *state ^= *state << 17;
+  v = *state;
+  d = (double)(v >> 11) * 0x1p-52 - 1;
+  f = (float)(v >> 40) * 0x1p-23f - 1;
+  if (type == RUN_F32)
+    memcpy(out, &f, sizeof f);
+  else if (type == RUN_F64)
+    memcpy(out, &d, sizeof d);
+  else
+    memcpy(out, &v, types[type].size);
+}
+
+static int fill_from_file(cli *c, const run_arg *a)
+{
+  const size_t bytes = (size_t)a->n * types[a->type].size;
+  size_t size;
+  const char *data = kiln__cli_read(c, a->init + 1, &size);
+
+  if (data == NULL)
+    return CLI_FAILED;
+  if (size != bytes) {
+    kiln__cli_say(c, NULL, "--arg \"%s\": the file has %zu bytes, not %zu",
+                  a->text, size, bytes);
+    return CLI_FAILED;
+  }
+  memcpy(a->host, data, bytes);
+  return CLI_OK;
+}
+
+static int fill(cli *c, const run_arg *a)
+{
+  const size_t size = types[a->type].size;
+  uint64_t state = UINT64_C(88172645463325252);
+  unsigned char number[8] = {0};
+  const bool ramp = strcmp(a->init, "ramp") == 0;
+  const bool random = strcmp(a->init, "random") == 0;
+
+  if (a->init[0] == '@')
+    return fill_from_file(c, a);
+  if (!ramp && !random && strcmp(a->init, "zero") != 0 &&
+      strcmp(a->init, "none") != 0 && !store_number(a->type, a->init, number))
+    return bad_arg(c, a->text);
+  for (uint64_t i = 0; i < a->n; i++) {
+    unsigned char *out = a->host + i * size;
+
+    if (ramp)
+      store_index(a->type, i, out);
+    else if (random)
+      store_random(a->type, &state, out);
+    else
+      memcpy(out, number, size);
+  }
+  return CLI_OK;
+}
+
+static int prepare_array(cli *c, kiln_device *device, run_arg *a)
+{
+  const size_t bytes = (size_t)a->n * types[a->type].size;
+  int rc;
+
+  a->size = sizeof a->device;
+  a->host = kiln__cli_alloc(c, 1, bytes);
+  a->before = kiln__cli_alloc(c, 1, bytes);
+  rc = fill(c, a);
+  if (rc != CLI_OK)
+    return rc;
+  memcpy(a->before, a->host, bytes);
+  if (kiln_memory_alloc(&a->device, device, bytes) != KILN_OK)
+    return kiln__cli_failure(c, a->text);
+  memcpy(a->value, &a->device, sizeof a->device);
+  if (strcmp(a->init, "none") != 0 &&
+      kiln_copy_to_device(device, a->device, a->host, bytes) != KILN_OK)
+    return kiln__cli_failure(c, a->text);
+  return CLI_OK;
+}
+
+/* A number without a type is as wide as the parameter. */
+static void fit_number(run_arg *a, uint32_t size)
+{
+  double d;
+  float f;
+
+  if (a->typed || a->size == size)
+    return;
+  if (a->type == RUN_F64 && size == 4) {
+    memcpy(&d, a->value, sizeof d);
+    f = (float)d;
+    memcpy(a->value, &f, sizeof f);
+    a->size = 4;
+  } else if (a->type == RUN_I64 && size < 8) {
+    a->size = size;
+  }
+}
+
+int kiln__cli_run_prepare(cli *c, kiln_device *device, run_spec *spec,
+                          const kiln_kernel_info *info)
+{
+  int rc = CLI_OK;
+
+  for (unsigned i = 0; i < spec->n_args && rc == CLI_OK; i++) {
+    run_arg *a = &spec->args[i];
+
+    if (a->array)
+      rc = prepare_array(c, device, a);
+    else if (info->params_known && (int)i < info->n_params)
+      fit_number(a, info->sizes[i]);
+  }
+  return rc;
+}
+
+void kiln__cli_run_release(kiln_device *device, run_spec *spec)
+{
+  for (unsigned i = 0; i < spec->n_args; i++) {
+    if (spec->args[i].device != 0)
+      (void)kiln_memory_free(device, spec->args[i].device);
+    spec->args[i].device = 0;
+  }
+}
+
+/* ---- Showing --------------------------------------------------------------------- */
+
+static void print_element(run_type type, const unsigned char *at)
+{
+  uint64_t u = 0;
+  int64_t i;
+  const unsigned bits = (unsigned)types[type].size * 8;
+  float f;
+  double d;
+
+  memcpy(&u, at, types[type].size);
+  i = (int64_t)(u << (64 - bits)) >> (64 - bits);
+  switch (type) {
+  case RUN_F32:
+    memcpy(&f, at, sizeof f);
+    printf(" %.7g", (double)f);
+    break;
+  case RUN_F64:
+    memcpy(&d, at, sizeof d);
+    printf(" %.15g", d);
+    break;
+  case RUN_I8:
+  case RUN_I16:
+  case RUN_I32:
+  case RUN_I64:
+    printf(" %lld", (long long)i);
+    break;
+  default:
+    printf(" %llu", (unsigned long long)u);
+    break;
+  }
+}
+
+static int show_array(cli *c, kiln_device *device, const run_arg *a,
+                      unsigned index, unsigned elements)
+{
+  const size_t size = types[a->type].size, bytes = (size_t)a->n * size;
+  uint64_t changed = 0;
+
+  if (kiln_copy_to_host(device, a->host, a->device, bytes) != KILN_OK)
+    return kiln__cli_failure(c, a->text);
+  for (uint64_t i = 0; i < a->n; i++)
+    changed += memcmp(a->host + i * size, a->before + i * size, size) != 0;
+  printf("  argument %u  %s[%llu]: %llu changed:", index, types[a->type].name,
+         (unsigned long long)a->n, (unsigned long long)changed);
+  for (uint64_t i = 0; i < a->n && i < elements; i++)
+    print_element(a->type, a->host + i * size);
+  printf("%s\n", a->n > elements ? " ..." : "");
+  return a->save != NULL ? kiln__cli_write(c, a->save, a->host, bytes) : CLI_OK;
+}
+
+int kiln__cli_run_show(cli *c, kiln_device *device, run_spec *spec,
+                       unsigned elements)
+{
+  int rc = CLI_OK;
+
+  for (unsigned i = 0; i < spec->n_args && rc == CLI_OK; i++) {
+    if (spec->args[i].array)
+      rc = show_array(c, device, &spec->args[i], i, elements);
+  }
+  return rc;
+}

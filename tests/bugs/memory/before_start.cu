@@ -1,0 +1,8 @@
+// kiln run: --grid 1 --block 64 --arg f32[64] --arg f32[64]=ramp
+// A stencil that forgets the first element has no left neighbour.
+extern "C" __global__ void before_start(float *y, const float *x)
+{
+  const int i = threadIdx.x;
+  const float left = x[i - 1]; // BUG out of bounds
+  y[i] = x[i] - left;
+}

@@ -1,0 +1,9 @@
+// kiln run: --grid 4 --block 64 --arg f32[256]=ramp
+// In place, so a block reads what its neighbour writes.
+extern "C" __global__ void neighbour_block(float *x)
+{
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  const float right = i + 1 < 256 ? x[i + 1] : 0;
+  __syncthreads();
+  x[i] = x[i] + right; // BUG race
+}

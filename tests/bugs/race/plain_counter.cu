@@ -1,0 +1,7 @@
+// kiln run: --grid 8 --block 32 --arg i32[1]
+// Blocks add to one word without an atomic.
+extern "C" __global__ void plain_counter(int *n)
+{
+  if (threadIdx.x == 0)
+    *n = *n + 1; // BUG race
+}

@@ -1,0 +1,160 @@
+/* bugs_test.c -- planted bugs of every kind, found and located to the line by
+ * `kiln check`; and programs without one, in which nothing is found.
+ *
+ * Each file of tests/bugs/ says in a comment how it is run, and marks its bug:
+ * "// BUG race". The folder is the check that has to find it. */
+#include "command.h"
+
+#include <stdio.h>
+
+#ifdef KILN_TEST_CLI
+
+#include "test_device.h"
+
+#include <glob.h>
+
+static char dir[256];
+
+static void setup(void)
+{
+  test_dir_make(dir);
+  test_command_setup(dir);
+}
+
+static void teardown(void)
+{
+  test_dir_remove(dir);
+}
+
+/* Line and kind of the mark; 0: there is none. */
+static unsigned marked(const char *path, char kind[64])
+{
+  size_t size;
+  char *text = test_read_file(path, &size);
+  const char *mark = strstr(text, "// BUG ");
+  unsigned line = 1;
+
+  kind[0] = '\0';
+  for (const char *p = text; mark != NULL && p < mark; p++)
+    line += *p == '\n';
+  if (mark != NULL)
+    snprintf(kind, 64, "%.*s", (int)strcspn(mark + 7, "\n"), mark + 7);
+  free(text);
+  return mark != NULL ? line : 0;
+}
+
+/* Findings "KIND in KERNEL, line N of FILE" in the output: those at the mark, and
+ * those of other kinds. A bug may well show at a second line, too. */
+static void count_findings(const char *out, const char *kind, unsigned line,
+                           int *right, int *wrong)
+{
+  *right = *wrong = 0;
+  for (const char *p = out; p != NULL && *p != '\0';) {
+    const size_t n = strcspn(p, "\n");
+    const char *in = memmem(p, n, " in ", 4);
+    const char *at = memmem(p, n, ", line ", 7);
+
+    if (p[0] != ' ' && in != NULL && at != NULL && in < at) {
+      const bool same =
+          strncmp(p, kind, strlen(kind)) == 0 && in == p + strlen(kind);
+
+      *right += same && strtoul(at + 7, NULL, 10) == line;
+      *wrong += !same;
+    }
+    p += n;
+    p += *p == '\n';
+  }
+}
+
+static void check_file(const char *path, const char *checks)
+{
+  char kind[64];
+  const unsigned line = marked(path, kind);
+  const test_run run = test_kiln("check --check %s %s", checks, path);
+  int right, wrong;
+
+  count_findings(run.out, kind, line, &right, &wrong);
+  if (line == 0) {
+    ck_assert_msg(
+        run.rc == 0 && right + wrong == 0,
+        "%s: found something, exit code %d\n" CK_RUN_SHOWN CK_RUN_SHOWN, path,
+        run.rc, run.out, run.err);
+    return;
+  }
+  ck_assert_msg(run.rc == 1 && right > 0 && wrong == 0,
+                "%s: %d findings of \"%s\" at line %u, %d others, exit code "
+                "%d\n" CK_RUN_SHOWN CK_RUN_SHOWN,
+                path, right, kind, line, wrong, run.rc, run.out, run.err);
+}
+
+static void check_folder(const char *folder, const char *checks, size_t least)
+{
+  char pattern[512];
+  glob_t files;
+
+  snprintf(pattern, sizeof pattern, KILN_TEST_SOURCE "/tests/bugs/%s/*.cu",
+           folder);
+  ck_assert_int_eq(glob(pattern, 0, NULL, &files), 0);
+  ck_assert_uint_ge(files.gl_pathc, least);
+  for (size_t i = 0; i < files.gl_pathc; i++)
+    check_file(files.gl_pathv[i], checks);
+  globfree(&files);
+}
+
+START_TEST(memory_bugs_are_found)
+{
+  check_folder("memory", "memory", 6);
+}
+END_TEST
+
+START_TEST(races_are_found)
+{
+  check_folder("race", "race", 6);
+}
+END_TEST
+
+START_TEST(uninitialised_reads_are_found)
+{
+  check_folder("init", "init", 6);
+}
+END_TEST
+
+START_TEST(synchronisation_bugs_are_found)
+{
+  check_folder("sync", "sync", 6);
+}
+END_TEST
+
+START_TEST(nothing_is_found_where_nothing_is_wrong)
+{
+  check_folder("clean", "all", 6);
+}
+END_TEST
+
+static Suite *make(void)
+{
+  Suite *s = suite_create("planted bugs");
+  TCase *t = tcase_create("check");
+
+  tcase_set_timeout(t, 120);
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, memory_bugs_are_found);
+  tcase_add_test(t, races_are_found);
+  tcase_add_test(t, uninitialised_reads_are_found);
+  tcase_add_test(t, synchronisation_bugs_are_found);
+  tcase_add_test(t, nothing_is_found_where_nothing_is_wrong);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make)
+
+#else
+
+int main(void)
+{
+  puts("skipped: built without the command (KILN_CLI)");
+  return KILN_TEST_SKIP;
+}
+
+#endif

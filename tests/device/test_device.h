@@ -1,0 +1,117 @@
+/* test_device.h -- the device under test: a GPU, or the CPU device.
+ *
+ * KILN_DEVICE chooses: "gpu", "cpu", "cpu:6.1,seed=3"; unset: the GPU if there is
+ * one, else the CPU device. A machine always has one of them, so no test is
+ * skipped for want of a device. */
+#ifndef KILN_TEST_DEVICE_H
+#define KILN_TEST_DEVICE_H
+
+#include "support.h"
+
+#include <kiln/cpu.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Set by DEVICE_TEST_MAIN before any test runs. */
+static const char *test_cpu; /* settings of the CPU device; NULL: the GPU */
+
+static inline bool on_cpu(void)
+{
+  return test_cpu != NULL;
+}
+
+/* Folders of the libraries in KILN_TEST_NVRTC, so that the ladder finds the one
+ * that knows the architecture which the CPU device plays. */
+static inline size_t test_nvrtc_dirs(const char *dirs[8])
+{
+  static char text[4096];
+  const char *list = getenv("KILN_TEST_NVRTC");
+  size_t n = 0;
+
+  if (list == NULL || strlen(list) >= sizeof text)
+    return 0;
+  strcpy(text, list);
+  for (char *rest = text, *path; n < 8 && (path = strsep(&rest, ":"));) {
+    char *slash = strrchr(path, '/');
+
+    if (slash != NULL) {
+      *slash = '\0';
+      dirs[n++] = path;
+    }
+  }
+  return n;
+}
+
+/* kiln_runtime_create() for the device under test; `wanted` NULL: defaults. */
+static inline kiln_status test_runtime(kiln_runtime **out,
+                                       const kiln_runtime_opts *wanted)
+{
+  kiln_runtime_opts opts = {0};
+  const char *dirs[8];
+  kiln_cpu_opts cpu;
+
+  if (wanted != NULL)
+    opts = *wanted;
+  if (on_cpu()) {
+    kiln_status st = kiln_cpu_parse(&cpu, test_cpu);
+
+    if (st == KILN_OK)
+      st = kiln_cpu_configure(&cpu);
+    if (st != KILN_OK && st != KILN_EUNSUPPORTED) /* the same as before */
+      return st;
+    opts.driver = kiln_cpu_driver();
+    if (opts.nvrtc_path == NULL && opts.nvrtc_dirs == NULL) {
+      opts.n_nvrtc_dirs = test_nvrtc_dirs(dirs);
+      opts.nvrtc_dirs = opts.n_nvrtc_dirs > 0 ? dirs : NULL;
+    }
+  }
+  return kiln_runtime_create(out, &opts);
+}
+
+/* Asked in a child: a process that has initialised CUDA must not fork, and
+ * Check forks for every test. */
+static inline bool has_gpu(void)
+{
+  const pid_t child = fork();
+  int status = 1;
+
+  if (child == 0) {
+    kiln_runtime *rt = NULL;
+    kiln_driver_info driver = {0};
+    kiln_status st = kiln_runtime_create(&rt, NULL);
+
+    if (st == KILN_OK)
+      st = kiln_runtime_driver(rt, &driver);
+    if (st != KILN_OK)
+      printf("no GPU: %s\n", kiln_last_error()->message);
+    fflush(stdout);
+    _exit(st == KILN_OK && driver.n_devices > 0 ? 0 : 1);
+  }
+  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
+static inline void choose_test_device(void)
+{
+  const char *which = getenv("KILN_DEVICE");
+
+  if (which != NULL && strncmp(which, "cpu", 3) == 0)
+    test_cpu = which;
+  else if ((which == NULL || which[0] == '\0') && !has_gpu())
+    test_cpu = "cpu";
+  printf("device: %s\n", test_cpu != NULL ? test_cpu : "gpu");
+  fflush(stdout);
+}
+
+/* Defines main of a test that runs on a device. */
+#define DEVICE_TEST_MAIN(make)                                                 \
+  int main(void)                                                               \
+  {                                                                            \
+    choose_test_device();                                                      \
+    return kiln_test_run(make());                                              \
+  }
+
+#endif
