@@ -1,0 +1,103 @@
+/* cpu_api_fixture.h -- what the tests of the CPU device's driver share: calls
+ * that have to give a certain code, gates that hold up streams. */
+#ifndef CPU_API_FIXTURE_H
+#define CPU_API_FIXTURE_H
+
+#include "cpu/api/machine.h"
+
+#include <check.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define cu(name) kiln__cpu_##name
+
+#define is(call, want)                                                         \
+  do {                                                                         \
+    const CUresult is_rc_ = (call);                                            \
+    ck_assert_msg(is_rc_ == (want), "%s:%d: %s gave %d, not %d", __FILE__,     \
+                  __LINE__, #call, is_rc_, (want));                            \
+  } while (0)
+#define ok(call) is(call, CUDA_SUCCESS)
+
+/* A host function that waits until it is let through. */
+typedef struct gate {
+  atomic_bool reached, open;
+} gate;
+
+static inline void gate_fn(void *user)
+{
+  gate *g = user;
+
+  atomic_store(&g->reached, true);
+  while (!atomic_load(&g->open))
+    sched_yield();
+}
+
+static inline void gate_wait(gate *g)
+{
+  while (!atomic_load(&g->reached))
+    sched_yield();
+}
+
+static inline void count_fn(void *user)
+{
+  atomic_fetch_add((atomic_int *)user, 1);
+}
+
+/* Work as modules make it, that fails. */
+typedef struct failing {
+  kiln__work base;
+  CUresult rc;
+} failing;
+
+static inline CUresult failing_run(kiln__work *work, CUstream stream)
+{
+  (void)stream;
+  return ((failing *)(void *)work)->rc;
+}
+
+static inline void failing_free(kiln__work *work)
+{
+  free(work);
+}
+
+static inline kiln__work *failing_work(CUresult rc)
+{
+  failing *f = calloc(1, sizeof *f);
+
+  ck_assert_ptr_nonnull(f);
+  f->base.run = failing_run;
+  f->base.free = failing_free;
+  f->base.kind = KILN__WORK_KERNEL;
+  f->rc = rc;
+  return &f->base;
+}
+
+static inline CUcontext make_context(void)
+{
+  CUcontext c;
+
+  ok(cu(init)(0));
+  ok(cu(ctxCreate)(&c, 0, 0));
+  return c;
+}
+
+static inline CUstream make_stream(unsigned flags)
+{
+  CUstream s;
+
+  ok(cu(streamCreate)(&s, flags));
+  return s;
+}
+
+static inline CUevent make_event(void)
+{
+  CUevent e;
+
+  ok(cu(eventCreate)(&e, 0));
+  return e;
+}
+
+#endif
