@@ -426,7 +426,7 @@ START_TEST(matrices_are_spread_over_the_warp)
     world_fill(w, w->frame, NULL, WORLD_FRAME);
     /* Lines that do not overlap. */
     for (unsigned i = 0; i < 32; i++)
-      address[i] = ((i * 37 + t) % 128) * 16;
+      address[i] = ((i * 37 + t) % 127) * 16;
     put_addresses(&s, address);
     for (unsigned i = 8 * n; i < 32; i++) /* nobody looks at these */
       world_put(w, s.in.a, (s.in.flags & KILN__WIDE_A) != 0 ? 8 : 4, i, 12345);

@@ -14,10 +14,10 @@
 
 enum {
   WORLD_RANGES = 6,
-  WORLD_SHARED = 2048,
-  WORLD_STACK = 256,  /* a lane may use */
-  WORLD_STRIDE = 272, /* from lane to lane */
-  WORLD_PARAMS = 96,
+  WORLD_SHARED = 2037, /* odd ends: accesses may begin before and end after */
+  WORLD_STACK = 253,   /* a lane may use */
+  WORLD_STRIDE = 272,  /* from lane to lane */
+  WORLD_PARAMS = 93,
   WORLD_FRAME = 48 * 256,
   WORLD_CONST = 4 /* number of the constant range */
 };
@@ -27,11 +27,11 @@ typedef struct world {
   kiln__memory *map;
   kiln__range range[WORLD_RANGES];
   uint8_t *model[WORLD_RANGES]; /* what the ranges should hold */
-  _Alignas(64) uint8_t shared[WORLD_SHARED], other[WORLD_SHARED];
-  uint8_t shared_model[WORLD_SHARED], other_model[WORLD_SHARED];
+  _Alignas(64) uint8_t shared[2048], other[2048];
+  uint8_t shared_model[2048], other_model[2048];
   _Alignas(64) uint8_t stack[32 * WORLD_STRIDE];
   uint8_t stack_model[32 * WORLD_STRIDE];
-  _Alignas(64) uint8_t params[WORLD_PARAMS];
+  _Alignas(64) uint8_t params[96];
   _Alignas(64) uint8_t frame[WORLD_FRAME];
   uint8_t frame_model[WORLD_FRAME];
   kiln__tally tally[4];
@@ -42,6 +42,7 @@ typedef struct world {
   kiln__block block, neighbour;
   kiln__block *cluster[2];
   kiln__warp warp;
+  bool alone; /* in its cluster: the neighbour cannot be named */
   uint64_t seed;
 } world;
 
@@ -231,7 +232,7 @@ static inline uint8_t *world_byte(world *w, kiln__space space, unsigned lane,
       return w->shared_model + address;
     if (address >> 24 == 1 && (address & 0xffffff) < WORLD_SHARED)
       return w->shared_model + (address & 0xffffff);
-    if (address >> 24 == 2 && (address & 0xffffff) < WORLD_SHARED)
+    if (!w->alone && address >> 24 == 2 && (address & 0xffffff) < WORLD_SHARED)
       return w->other_model + (address & 0xffffff);
     return NULL;
   case KILN__SPACE_LOCAL:
@@ -312,9 +313,9 @@ static inline void world_compare(world *w, const char *what)
     if (memcmp(w->range[i].host, w->model[i], n) != 0)
       ck_abort_msg("%s: bytes of range %d", what, i);
   }
-  if (memcmp(w->shared, w->shared_model, WORLD_SHARED) != 0)
+  if (memcmp(w->shared, w->shared_model, sizeof w->shared) != 0)
     ck_abort_msg("%s: shared memory", what);
-  if (memcmp(w->other, w->other_model, WORLD_SHARED) != 0)
+  if (memcmp(w->other, w->other_model, sizeof w->other) != 0)
     ck_abort_msg("%s: the neighbour's shared memory", what);
   if (memcmp(w->stack, w->stack_model, sizeof w->stack) != 0)
     ck_abort_msg("%s: stacks", what);
@@ -356,7 +357,7 @@ static inline void world_run(world *w, const kiln__isa *isa,
 
 /* ---- Addresses to try -------------------------------------------------------------- */
 
-enum { WORLD_PATTERNS = 14 };
+enum { WORLD_PATTERNS = 15 };
 
 static inline uint64_t world_base(world *w, kiln__space space, unsigned kind,
                                   uint64_t *size)
@@ -453,6 +454,9 @@ static inline void world_addresses(world *w, kiln__space space,
       break;
     case 12: /* 128 bytes apart: one bank */
       address[i] = base + (uint64_t)i * 128 % size / bytes * bytes;
+      break;
+    case 13: /* the last lane ends beyond the end */
+      address[i] = base + size / bytes * bytes - (uint64_t)(31 - i) * bytes;
       break;
     default: /* pairs */
       address[i] = base + at + (uint64_t)(i / 2) * bytes;

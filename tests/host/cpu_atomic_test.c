@@ -1,0 +1,509 @@
+/* cpu_atomic_test.c -- atom and red: each row against operations written as
+ * plain arithmetic, lane after lane, and many threads on a few words. */
+#include "cpu_world.h"
+
+#include <math.h>
+#include <pthread.h>
+
+static world *w;
+static unsigned n_isas;
+
+static void setup(void)
+{
+  n_isas = cpu_isas_find();
+  w = aligned_alloc(64, (sizeof *w + 63) / 64 * 64);
+  ck_assert_ptr_nonnull(w);
+  world_make(w);
+}
+
+static void teardown(void)
+{
+  world_free(w);
+  free(w);
+}
+
+/* ---- Floating point by way of double ------------------------------------------------ */
+
+static double value_of(uint32_t bits, int digits, int exponents)
+{
+  const int bias = (1 << (exponents - 1)) - 1;
+  const int e = (int)(bits >> digits) & ((1 << exponents) - 1);
+  const double m = bits & ((1u << digits) - 1);
+  const double sign = (bits >> (digits + exponents) & 1) != 0 ? -1 : 1;
+
+  if (e == (1 << exponents) - 1)
+    return m != 0 ? (double)NAN : sign * (double)INFINITY;
+  return sign * (e == 0 ? ldexp(m, 1 - bias - digits)
+                        : ldexp(m + ldexp(1, digits), e - bias - digits));
+}
+
+/* Nearest, ties to even; found by halving the interval. */
+static uint32_t bits_of(double x, int digits, int exponents)
+{
+  const uint32_t sign = signbit(x) ? 1u << (digits + exponents) : 0;
+  const uint32_t infinite = ((1u << exponents) - 1) << digits;
+  uint32_t low = 0, high = infinite;
+  double a, b;
+
+  if (isnan(x))
+    return digits == 23 ? 0x7fffffff : 0x7fff;
+  x = fabs(x);
+  if (isinf(x))
+    return sign | infinite;
+  while (high - low > 1) {
+    const uint32_t middle = (low + high) / 2;
+
+    if (value_of(middle, digits, exponents) <= x)
+      low = middle;
+    else
+      high = middle;
+  }
+  a = value_of(low, digits, exponents);
+  /* The first value that is too large counts as the next finite one would. */
+  b = high == infinite ? 2 * value_of(high - 1, digits, exponents) -
+                             value_of(high - 2, digits, exponents)
+                       : value_of(high, digits, exponents);
+  if (x - a < b - x || (x - a <= b - x && low % 2 == 0))
+    return sign | low;
+  return sign | high;
+}
+
+static double flushed(double x, bool flush)
+{
+  return flush && fabs(x) < 0x1p-126 ? copysign(0, x) : x;
+}
+
+static uint32_t sum_f32(uint32_t a, uint32_t b, bool flush)
+{
+  const double x =
+      flushed(value_of(a, 23, 8), flush) + flushed(value_of(b, 23, 8), flush);
+
+  return bits_of(flushed(value_of(bits_of(x, 23, 8), 23, 8), flush), 23, 8);
+}
+
+static uint32_t sum_small(uint32_t a, uint32_t b, bool brain)
+{
+  const int digits = brain ? 7 : 10, exponents = brain ? 8 : 5;
+
+  return bits_of(value_of(a & 0xffff, digits, exponents) +
+                     value_of(b & 0xffff, digits, exponents),
+                 digits, exponents);
+}
+
+static uint64_t sum_f64(uint64_t a, uint64_t b)
+{
+  double x, y;
+  volatile double sum;
+  uint64_t bits;
+
+  memcpy(&x, &a, 8);
+  memcpy(&y, &b, 8);
+  sum = x + y;
+  x = sum;
+  memcpy(&bits, &x, 8);
+  return isnan(x) ? UINT64_C(0xfff8000000000000) : bits;
+}
+
+/* ---- One instruction ------------------------------------------------------------------ */
+
+enum { SLOT_A = 1, SLOT_B = 2, SLOT_C = 3, SLOT_D = 4, SLOT_VEC = 8 };
+
+typedef struct shape {
+  kiln__insn in;
+  int32_t vec[4];
+  char name[160];
+  const char *opcode;
+  unsigned bytes, n;
+  bool returns;
+} shape;
+
+static bool has(const shape *s, const char *modifier)
+{
+  const char *at = strstr(s->opcode, modifier);
+
+  return at != NULL &&
+         (at[strlen(modifier)] == '.' || at[strlen(modifier)] == 0);
+}
+
+static uint64_t cut(uint64_t x, unsigned bytes)
+{
+  return bytes == 8 ? x : x & ((UINT64_C(1) << (8 * bytes)) - 1);
+}
+
+static int64_t as_signed(uint64_t x, unsigned bytes)
+{
+  return (int64_t)(x << (64 - 8 * bytes)) >> (64 - 8 * bytes);
+}
+
+/* By the text of the opcode. */
+static uint64_t after(const shape *s, uint64_t old, uint64_t b, uint64_t c,
+                      bool shared)
+{
+  const bool is_signed = has(s, ".s32") || has(s, ".s64");
+  const bool above =
+      is_signed ? as_signed(old, s->bytes) > as_signed(b, s->bytes) : old > b;
+
+  if (has(s, ".cas"))
+    return old == b ? c : old;
+  if (has(s, ".exch"))
+    return b;
+  if (has(s, ".and"))
+    return old & b;
+  if (has(s, ".or"))
+    return old | b;
+  if (has(s, ".xor"))
+    return old ^ b;
+  if (has(s, ".min"))
+    return above ? b : old;
+  if (has(s, ".max"))
+    return above ? old : b;
+  if (has(s, ".inc"))
+    return old >= b ? 0 : old + 1;
+  if (has(s, ".dec"))
+    return old == 0 || old > b ? b : old - 1;
+  if (has(s, ".f32"))
+    return sum_f32((uint32_t)old, (uint32_t)b, !shared);
+  if (has(s, ".f64"))
+    return sum_f64(old, b);
+  if (has(s, ".f16") || has(s, ".bf16"))
+    return sum_small((uint32_t)old, (uint32_t)b, has(s, ".bf16"));
+  if (has(s, ".f16x2") || has(s, ".bf16x2"))
+    return sum_small((uint32_t)old, (uint32_t)b, has(s, ".bf16x2")) |
+           (uint64_t)sum_small((uint32_t)old >> 16, (uint32_t)b >> 16,
+                               has(s, ".bf16x2"))
+               << 16;
+  return cut(old + b, s->bytes);
+}
+
+static void make_shape(shape *s, kiln__op op, size_t k)
+{
+  cpu_case c;
+
+  (void)cpu_row_opcode(op, k, s->name, sizeof s->name);
+  ck_assert(cpu_case_find(&c, s->name));
+  s->opcode = strchr(s->name, ' ') + 1;
+  s->in = c.in;
+  s->returns = strncmp(s->opcode, "atom", 4) == 0;
+  s->bytes =
+      has(s, ".b64") || has(s, ".u64") || has(s, ".s64") || has(s, ".f64") ? 8
+      : has(s, ".b16") || has(s, ".f16") || has(s, ".bf16")                ? 2
+                                                                           : 4;
+  s->n = has(s, ".v4") ? 4 : has(s, ".v2") ? 2 : 1;
+  s->in.n_vec = (uint8_t)s->n;
+  s->in.vec = s->vec;
+  for (unsigned i = 0; i < 4; i++)
+    s->vec[i] = world_slot(SLOT_VEC + i);
+  s->in.bytes = (uint8_t)s->bytes;
+  s->in.index = 1;
+  s->in.a = world_slot(SLOT_A);
+  s->in.b = s->n > 1 ? s->vec[0] : world_slot(SLOT_B);
+  s->in.c = has(s, ".cas") ? world_slot(SLOT_C) : -1;
+  s->in.d = s->returns ? world_slot(SLOT_D) : -1;
+  s->in.d2 = s->in.e = s->in.guard = -1;
+  if (s->returns && test_random(&w->seed) % 8 == 0)
+    s->in.d = -1;
+  else if (s->returns && test_random(&w->seed) % 8 == 0)
+    s->in.d = s->in.b;
+  s->in.flags |= KILN__WIDE_A;
+}
+
+static uint64_t random_operand(const shape *s)
+{
+  const uint64_t x = test_random(&w->seed);
+  static const uint32_t edges[] = {0,          0x80000000, 0x3f800000,
+                                   0x00000001, 0x7f800000, 0xff800000,
+                                   0x00400000, 0x3c003c00, 0x00010001};
+
+  if (x % 4 == 0)
+    return cut(x >> 60, s->bytes);
+  if (x % 4 == 1)
+    return cut(edges[x / 4 % 9] | (uint64_t)edges[x / 64 % 9] << 32, s->bytes);
+  return cut(x, s->bytes);
+}
+
+static bool is_shared(const shape *s, uint64_t address)
+{
+  return world_space((kiln__space)s->in.space, &address) == KILN__SPACE_SHARED;
+}
+
+static void model(const shape *s, const uint64_t *address, uint32_t mask)
+{
+  for (unsigned i = 0; i < 32; i++) {
+    for (unsigned k = 0; k < s->n && (mask >> i & 1) != 0; k++) {
+      const uint64_t at = address[i] + (uint64_t)k * s->bytes;
+      const kiln__space space = (kiln__space)s->in.space;
+      const uint64_t old = world_get(w, space, i, at, s->bytes);
+      const uint64_t b =
+          world_read(w->frame, s->n > 1 ? s->vec[k] : s->in.b, s->bytes, i);
+      const uint64_t c =
+          s->in.c >= 0 ? world_read(w->frame, s->in.c, s->bytes, i) : 0;
+
+      world_set(w, space, i, at, s->bytes,
+                after(s, old, b, c, is_shared(s, at)));
+      if (s->returns && s->in.d >= 0)
+        world_expect(w, s->in.d, s->bytes, i, old);
+    }
+  }
+}
+
+/* Lanes that share a word with another one. */
+static unsigned crowd(const uint64_t *address, uint32_t mask, unsigned bytes)
+{
+  const unsigned size = bytes < 4 ? 4 : bytes;
+  unsigned n = 0;
+
+  for (unsigned i = 0; i < 32; i++) {
+    bool shared = false;
+
+    for (unsigned j = 0; j < 32; j++)
+      shared |= i != j && (mask >> j & 1) != 0 &&
+                address[i] / size == address[j] / size;
+    n += shared && (mask >> i & 1) != 0;
+  }
+  return n;
+}
+
+static void try(shape *s, unsigned pattern)
+{
+  const kiln__space space = (kiln__space)s->in.space;
+  const unsigned bytes = s->bytes * s->n;
+  const uint32_t mask = world_random_mask(w);
+  static uint8_t before[WORLD_FRAME], bytes_before[6][8192 * 9],
+      shared_before[2][2048];
+  kiln__fault_kind fault;
+  uint64_t address[32];
+  unsigned lane, cost;
+  char what[256];
+
+  world_fill(w, w->frame, NULL, WORLD_FRAME);
+  world_addresses(w, space, pattern, bytes, address);
+  for (unsigned i = 0; i < 32; i++) {
+    world_put(w, s->in.a, 8, i, address[i] - 8);
+    for (unsigned k = 0; k < s->n; k++)
+      world_put(w, s->n > 1 ? s->vec[k] : s->in.b, s->bytes, i,
+                random_operand(s));
+    if (s->in.c >= 0)
+      world_put(w, s->in.c, s->bytes, i, random_operand(s));
+    /* Half the comparisons should come true. */
+    if (s->in.c >= 0 && test_random(&w->seed) % 2 == 0 &&
+        world_holds(w, space, i, address[i], s->bytes))
+      world_put(w, s->in.b, s->bytes, i,
+                world_get(w, space, i, address[i], s->bytes));
+  }
+  s->in.imm = 8;
+  world_mask(w, mask);
+  snprintf(what, sizeof what, "%s pattern %u mask %08x", s->name, pattern,
+           mask);
+  fault = world_fault(w, space, address, mask, bytes, true, &lane);
+  cost = fault == KILN__FAULT_NONE ? crowd(address, mask, bytes) : 0;
+  w->warp.counted = true;
+  memcpy(before, w->frame, WORLD_FRAME);
+  memcpy(w->frame_model, w->frame, WORLD_FRAME);
+  for (int i = 0; i < WORLD_RANGES; i++)
+    memcpy(bytes_before[i], w->range[i].host,
+           (size_t)(w->range[i].last - w->range[i].first));
+  memcpy(shared_before[0], w->shared, 2048);
+  memcpy(shared_before[1], w->other, 2048);
+  if (fault == KILN__FAULT_NONE)
+    model(s, address, mask);
+  for (unsigned n = 0; n < n_isas; n++) {
+    memcpy(w->frame, before, WORLD_FRAME);
+    for (int i = 0; i < WORLD_RANGES; i++)
+      memcpy(w->range[i].host, bytes_before[i],
+             (size_t)(w->range[i].last - w->range[i].first));
+    memcpy(w->shared, shared_before[0], 2048);
+    memcpy(w->other, shared_before[1], 2048);
+    world_run(w, cpu_isas[n], &s->in, fault, lane, address[lane % 32], what);
+    world_compare(w, what);
+    if (w->tally[1].cost != cost ||
+        w->tally[1].events != (fault == KILN__FAULT_NONE))
+      ck_abort_msg("%s: cost %u, want %u", what, (unsigned)w->tally[1].cost,
+                   cost);
+  }
+}
+
+static void try_rows(const char *name, unsigned times)
+{
+  unsigned rows = 0;
+
+  for (int op = 0; op < KILN__N_OPS; op++) {
+    char text[160];
+    const size_t n = cpu_row_opcode((kiln__op)op, 0, text, sizeof text);
+
+    if (strncmp(text, name, strlen(name)) != 0)
+      continue;
+    rows++;
+    for (unsigned t = 0; t < times * WORLD_PATTERNS; t++) {
+      shape s;
+
+      make_shape(&s, (kiln__op)op, test_random(&w->seed) % n);
+      try(&s, t % WORLD_PATTERNS);
+    }
+  }
+  ck_assert_uint_gt(rows, 40);
+}
+
+START_TEST(atoms_are_plain_operations_in_lane_order)
+{
+  w->block.cluster = _i != 0 ? w->cluster : NULL;
+  if (_i == 0) { /* then nobody can name the neighbour */
+    w->block.cluster_size = 1;
+    memset(w->other, 0, sizeof w->other);
+    memset(w->other_model, 0, sizeof w->other_model);
+    w->alone = true;
+  }
+  try_rows("atom_", 3);
+}
+END_TEST
+
+START_TEST(reds_are_atoms_without_results)
+{
+  try_rows("red_", 3);
+}
+END_TEST
+
+/* ---- Order ---------------------------------------------------------------------------- */
+
+START_TEST(a_seed_permutes_lanes)
+{
+  unsigned different = 0;
+  shape s;
+
+  make_shape(&s, KILN__OP_atom_add, 0);
+  s.in.type = KILN__U32;
+  s.in.space = KILN__SPACE_GLOBAL;
+  s.in.d = world_slot(SLOT_D);
+  s.in.b = world_slot(SLOT_B);
+  s.in.a = -1;
+  s.in.imm = (int64_t)w->range[0].first;
+  world_mask(w, UINT32_MAX);
+  for (unsigned seed = 0; seed < 64; seed++) {
+    uint32_t seen = 0;
+    bool in_order = true;
+
+    memset(w->range[0].host, 0, 4);
+    w->grid.seed = seed;
+    for (unsigned i = 0; i < 32; i++)
+      world_put(w, s.in.b, 4, i, 1);
+    world_run(w, cpu_isas[seed % n_isas], &s.in, KILN__FAULT_NONE, 0, 0, "add");
+    for (unsigned i = 0; i < 32; i++) {
+      const uint64_t old = world_read(w->frame, s.in.d, 4, i);
+
+      ck_assert_uint_lt(old, 32);
+      seen |= UINT32_C(1) << old;
+      in_order &= old == i;
+    }
+    ck_assert_uint_eq(seen, UINT32_MAX);
+    ck_assert(in_order || seed != 0);
+    different += !in_order;
+  }
+  ck_assert_uint_gt(different, 50);
+}
+END_TEST
+
+/* ---- Threads ---------------------------------------------------------------------------- */
+
+enum { N_THREADS = 4, N_TIMES = 3000 };
+
+typedef struct hammer {
+  pthread_t thread;
+  world *own; /* warp and registers; memory is the common one's */
+  const kiln__isa *isa;
+  kiln__insn in;
+  uint64_t sum; /* of what exchanges brought back */
+} hammer;
+
+static void *strike(void *user)
+{
+  hammer *h = user;
+  world *const own = h->own;
+
+  for (unsigned t = 0; t < N_TIMES; t++) {
+    for (unsigned i = 0; i < 32; i++) {
+      /* All lanes at one word in every other round, else at four. */
+      world_put(own, h->in.a, 8, i,
+                w->range[0].first + (t % 2 == 0 ? 0 : (i % 4) * 8));
+      world_put(own, h->in.b, 8, i,
+                h->in.sub == 6 ? t * UINT64_C(32) + i : i + 1);
+    }
+    h->isa->handlers[h->in.op](&own->warp, &h->in);
+    for (unsigned i = 0; h->in.d >= 0 && i < 32; i++)
+      h->sum += world_read(own->frame, h->in.d, 8, i);
+  }
+  return NULL;
+}
+
+static uint64_t strike_together(kiln__op op, kiln__ptx_type type, uint8_t sub)
+{
+  hammer h[N_THREADS];
+  uint64_t sum = 0;
+
+  memset(w->range[0].host, 0, 64);
+  for (unsigned k = 0; k < N_THREADS; k++) {
+    h[k] = (hammer){.isa = cpu_isas[k % n_isas],
+                    .in = {.op = (uint16_t)op,
+                           .type = (uint8_t)type,
+                           .sub = sub,
+                           .space = KILN__SPACE_GLOBAL,
+                           .flags = KILN__WIDE_A,
+                           .a = world_slot(SLOT_A),
+                           .b = world_slot(SLOT_B),
+                           .c = -1,
+                           .d = sub == 6 ? world_slot(SLOT_D) : -1}};
+    h[k].own = aligned_alloc(64, (sizeof *w + 63) / 64 * 64);
+    ck_assert_ptr_nonnull(h[k].own);
+    memcpy(h[k].own, w, sizeof *w);
+    h[k].own->warp.regs = h[k].own->frame;
+    h[k].own->warp.tally = h[k].own->tally;
+    world_mask(h[k].own, UINT32_MAX);
+    ck_assert_int_eq(pthread_create(&h[k].thread, NULL, strike, &h[k]), 0);
+  }
+  for (unsigned k = 0; k < N_THREADS; k++) {
+    pthread_join(h[k].thread, NULL);
+    sum += h[k].sum;
+    free(h[k].own);
+  }
+  return sum;
+}
+
+START_TEST(threads_lose_nothing)
+{
+  const uint64_t rounds = (uint64_t)N_THREADS * N_TIMES;
+  uint64_t word[4];
+  double real[4];
+  uint64_t sum;
+
+  (void)strike_together(KILN__OP_red_add, KILN__U64, 3);
+  memcpy(word, w->range[0].host, sizeof word);
+  ck_assert_uint_eq(word[0] + word[1] + word[2] + word[3],
+                    rounds * (32 * 33 / 2));
+  (void)strike_together(KILN__OP_red_add_f64, KILN__F64, 3);
+  memcpy(real, w->range[0].host, sizeof real);
+  /* The bits of 1 to 32 as doubles: multiples of 2^-1074, so sums are exact. */
+  ck_assert(real[0] + real[1] + real[2] + real[3] ==
+            (double)(rounds * (32 * 33 / 2)) * 0x1p-1074);
+  /* What went in came out or is still there. */
+  sum = strike_together(KILN__OP_atom_exch, KILN__B64, 6);
+  memcpy(word, w->range[0].host, sizeof word);
+  sum += word[0] + word[1] + word[2] + word[3];
+  ck_assert_uint_eq(sum, (uint64_t)N_THREADS * (N_TIMES * UINT64_C(32)) *
+                             (N_TIMES * UINT64_C(32) - 1) / 2);
+}
+END_TEST
+
+static Suite *make(void)
+{
+  Suite *s = suite_create("cpu_atomic");
+  TCase *t = tcase_create("atomic");
+
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, atoms_are_plain_operations_in_lane_order, 0, 2);
+  tcase_add_test(t, reds_are_atoms_without_results);
+  tcase_add_test(t, a_seed_permutes_lanes);
+  tcase_add_test(t, threads_lose_nothing);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make)
