@@ -210,14 +210,15 @@ static void make_shape(shape *s, kiln__op op, size_t k)
 static uint64_t random_operand(const shape *s)
 {
   const uint64_t x = test_random(&w->seed);
-  static const uint32_t edges[] = {0,          0x80000000, 0x3f800000,
-                                   0x00000001, 0x7f800000, 0xff800000,
-                                   0x00400000, 0x3c003c00, 0x00010001};
+  static const uint32_t edges[] = {
+      0,          0x80000000, 0x3f800000, 0x00000001, 0x7f800000, 0xff800000,
+      0x00400000, 0x3c003c00, 0x00010001, 0x00800000, 0x80800001, 0x01000000};
 
   if (x % 4 == 0)
     return cut(x >> 60, s->bytes);
   if (x % 4 == 1)
-    return cut(edges[x / 4 % 9] | (uint64_t)edges[x / 64 % 9] << 32, s->bytes);
+    return cut(edges[x / 4 % 12] | (uint64_t)edges[x / 64 % 12] << 32,
+               s->bytes);
   return cut(x, s->bytes);
 }
 
@@ -279,6 +280,8 @@ static void try(shape *s, unsigned pattern)
   world_addresses(w, space, pattern, bytes, address);
   for (unsigned i = 0; i < 32; i++) {
     world_put(w, s->in.a, 8, i, address[i] - 8);
+    if (world_holds(w, space, i, address[i], s->bytes))
+      world_set(w, space, i, address[i], s->bytes, random_operand(s));
     for (unsigned k = 0; k < s->n; k++)
       world_put(w, s->n > 1 ? s->vec[k] : s->in.b, s->bytes, i,
                 random_operand(s));
@@ -300,10 +303,11 @@ static void try(shape *s, unsigned pattern)
   memcpy(before, w->frame, WORLD_FRAME);
   memcpy(w->frame_model, w->frame, WORLD_FRAME);
   for (int i = 0; i < WORLD_RANGES; i++)
-    memcpy(bytes_before[i], w->range[i].host,
+    memcpy(bytes_before[i], w->model[i],
            (size_t)(w->range[i].last - w->range[i].first));
-  memcpy(shared_before[0], w->shared, 2048);
-  memcpy(shared_before[1], w->other, 2048);
+  memcpy(shared_before[0], w->shared_model, 2048);
+  memcpy(shared_before[1], w->other_model, 2048);
+  memcpy(w->stack, w->stack_model, sizeof w->stack);
   if (fault == KILN__FAULT_NONE)
     model(s, address, mask);
   for (unsigned n = 0; n < n_isas; n++) {
@@ -403,10 +407,11 @@ END_TEST
 
 /* ---- Threads ---------------------------------------------------------------------------- */
 
-enum { N_THREADS = 4, N_TIMES = 3000 };
+enum { N_THREADS = 4, N_TIMES = 40000 };
 
 typedef struct hammer {
   pthread_t thread;
+  pthread_barrier_t *start;
   world *own; /* warp and registers; memory is the common one's */
   const kiln__isa *isa;
   kiln__insn in;
@@ -418,6 +423,7 @@ static void *strike(void *user)
   hammer *h = user;
   world *const own = h->own;
 
+  (void)pthread_barrier_wait(h->start);
   for (unsigned t = 0; t < N_TIMES; t++) {
     for (unsigned i = 0; i < 32; i++) {
       /* All lanes at one word in every other round, else at four. */
@@ -435,12 +441,16 @@ static void *strike(void *user)
 
 static uint64_t strike_together(kiln__op op, kiln__ptx_type type, uint8_t sub)
 {
+  pthread_barrier_t start;
   hammer h[N_THREADS];
   uint64_t sum = 0;
 
+  ck_assert_int_eq(pthread_barrier_init(&start, NULL, N_THREADS), 0);
+
   memset(w->range[0].host, 0, 64);
   for (unsigned k = 0; k < N_THREADS; k++) {
-    h[k] = (hammer){.isa = cpu_isas[k % n_isas],
+    h[k] = (hammer){.start = &start,
+                    .isa = cpu_isas[k % n_isas],
                     .in = {.op = (uint16_t)op,
                            .type = (uint8_t)type,
                            .sub = sub,
@@ -463,6 +473,7 @@ static uint64_t strike_together(kiln__op op, kiln__ptx_type type, uint8_t sub)
     sum += h[k].sum;
     free(h[k].own);
   }
+  pthread_barrier_destroy(&start);
   return sum;
 }
 
