@@ -226,12 +226,15 @@ static void setp(kiln__warp *w, const kiln__insn *in)
   truth t, other;
 
   compare(w, in, 0, t);
-  for (int i = 0; i < KILN__WARP; i++)
-    other[i] = ~t[i];
+  if (in->d2 >= 0) {
+    for (int i = 0; i < KILN__WARP; i++)
+      other[i] = ~t[i];
+    combine(w, in, other);
+  }
   combine(w, in, t);
-  combine(w, in, other);
   store(w, in->d, t);
-  store(w, in->d2, other);
+  if (in->d2 >= 0)
+    store(w, in->d2, other);
 }
 
 /* d is of the low halves, d2 of the high ones. */

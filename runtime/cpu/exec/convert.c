@@ -51,9 +51,40 @@ static void store(kiln__warp *w, const kiln__insn *in, wide_lanes values)
     KILN__LANES(uint32_t, (uint32_t)values[i] & mask);
 }
 
+/* The same where nothing is wider than 32 bits: half the work. */
+static void narrow(kiln__warp *w, const kiln__insn *in)
+{
+  const unsigned up = 32 - kiln__type_bits(in->type);
+  const unsigned down = 32 - kiln__type_bits(in->type2);
+  const uint32_t mask = in->reg_bytes == 1   ? 0xff
+                        : in->reg_bytes == 2 ? 0xffff
+                                             : UINT32_MAX;
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  uint32_t values[KILN__WARP];
+
+  if (kiln__signed_type(in->type)) {
+    for (int i = 0; i < KILN__WARP; i++)
+      values[i] = (uint32_t)((int32_t)(A[i] << up) >> up);
+  } else {
+    for (int i = 0; i < KILN__WARP; i++)
+      values[i] = A[i] << up >> up;
+  }
+  if (kiln__signed_type(in->type2))
+    KILN__LANES(uint32_t,
+                (uint32_t)((int32_t)(values[i] << down) >> down) & mask);
+  else
+    KILN__LANES(uint32_t, (values[i] << down >> down) & mask);
+}
+
 KILN__HANDLER(cvt_int)
 {
   wide_lanes values;
+
+  if (in->src_reg_bytes != 8 && in->reg_bytes != 8 &&
+      kiln__type_bits(in->type2) <= 32) {
+    narrow(w, in);
+    return;
+  }
 
   load(w, in, values);
   store(w, in, values);
@@ -194,8 +225,57 @@ static inline double nan_f64(double x)
   return x == x ? x : kiln__double_of_bits(KILN__NAN_F64);
 }
 
-NATIVE(cvt_f64_f32, double, float, nan_f64((double)A[i]))
-NATIVE(cvt_f32_f64, float, double, nan_f32((float)A[i]))
+/* Subnormals become zeros of their sign where `least` is the smallest normal. */
+static inline float flushed(float x, uint32_t least)
+{
+  const uint32_t bits = kiln__bits_of_float(x);
+
+  return kiln__float_of_bits((bits & 0x7fffffff) < least ? bits & 0x80000000
+                                                         : bits);
+}
+
+static inline uint32_t least_of(const kiln__insn *in)
+{
+  return (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;
+}
+
+KILN__HANDLER(cvt_f64_f32)
+{
+  const float *const A = KILN__SLOT(const float, in->a);
+  const uint32_t least = least_of(in);
+
+  USUAL(8, 4)
+  KILN__LANES(double, nan_f64((double)flushed(A[i], least)));
+}
+
+KILN__HANDLER(cvt_f32_f64)
+{
+  const double *const A = KILN__SLOT(const double, in->a);
+  const uint32_t least = least_of(in);
+
+  USUAL(4, 8)
+  KILN__LANES(float, flushed(nan_f32((float)A[i]), least));
+}
+
+/* Integers of up to 16 bits are exact, whatever the rounding. */
+#define FROM_SMALL(name, TD)                                                   \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    const unsigned bits = kiln__type_bits(in->type), up = (32 - bits) & 31;    \
+    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
+                                                                               \
+    if (bits > 16 || in->reg_bytes != sizeof(TD) || in->src_reg_bytes == 8 ||  \
+        (in->flags & KILN__SAT) != 0) {                                        \
+      KILN__ISA_NAME(convert_exactly)(w, in);                                  \
+    } else if (kiln__signed_type(in->type)) {                                  \
+      KILN__LANES(TD, (int32_t)(A[i] << up) >> up);                            \
+    } else {                                                                   \
+      KILN__LANES(TD, (int32_t)(A[i] << up >> up));                            \
+    }                                                                          \
+  }
+
+FROM_SMALL(cvt_f32_int, float)
+FROM_SMALL(cvt_f64_int, double)
 
 KILN__HANDLER(cvt_f32_f16)
 {
@@ -249,14 +329,6 @@ NATIVE(cvt_sat_f32, float, float, unit(A[i]))
 
 /* ---- Rounding to integral values ---------------------------------------------------- */
 
-static inline float flushed(float x, uint32_t least)
-{
-  const uint32_t bits = kiln__bits_of_float(x);
-
-  return kiln__float_of_bits((bits & 0x7fffffff) < least ? bits & 0x80000000
-                                                         : bits);
-}
-
 /* One loop for each direction; W rounds a value to an integral one. */
 #define DIRECTIONS(TD, RESULT, RINT, TRUNC, FLOOR, CEIL, x)                    \
   switch (in->round) {                                                         \
@@ -284,7 +356,7 @@ static inline float flushed(float x, uint32_t least)
 KILN__HANDLER(cvt_whole_f32)
 {
   const float *const A = KILN__SLOT(const float, in->a);
-  const uint32_t least = (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;
+  const uint32_t least = least_of(in);
 
   USUAL(4, 4)
   DIRECTIONS_F32(float, nan_f32, flushed(A[i], least))
@@ -342,7 +414,7 @@ static inline uint32_t u32_of_f64(double x)
   KILN__HANDLER(name)                                                          \
   {                                                                            \
     const float *const A = KILN__SLOT(const float, in->a);                     \
-    const uint32_t least = (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;      \
+    const uint32_t least = least_of(in);                                       \
                                                                                \
     USUAL(4, 4)                                                                \
     DIRECTIONS_F32(uint32_t, RESULT, flushed(A[i], least))                     \
@@ -360,3 +432,46 @@ WHOLE_F32(cvt_s32_f32, s32_of_f32)
 WHOLE_F32(cvt_u32_f32, u32_of_f32)
 WHOLE_F64(cvt_s32_f64, s32_of_f64)
 WHOLE_F64(cvt_u32_f64, u32_of_f64)
+
+/* A NaN gives the highest bit, as all comparisons with it are false. */
+static inline uint64_t s64_of(double x)
+{
+  const bool fits = x >= -0x1p63 && x < 0x1p63;
+  const int64_t r = (int64_t)(fits ? x : 0.0);
+
+  return x >= 0x1p63 ? INT64_MAX : fits ? (uint64_t)r : UINT64_C(1) << 63;
+}
+
+static inline uint64_t u64_of(double x)
+{
+  const bool high = x >= 0x1p63;
+  const double y = high ? x - 0x1p63 : x;
+  const bool fits = y >= 0.0 && y < 0x1p63;
+  const uint64_t r = (uint64_t)(int64_t)(fits ? y : 0.0);
+  const uint64_t top = UINT64_C(1) << 63;
+
+  return x >= 0x1p64 ? UINT64_MAX : x == x ? r + (high ? top : 0) : top;
+}
+
+KILN__HANDLER(cvt_64_f32)
+{
+  const float *const A = KILN__SLOT(const float, in->a);
+  const uint32_t least = least_of(in);
+
+  USUAL(8, 4)
+  if (in->type2 == KILN__S64)
+    DIRECTIONS_F32(uint64_t, s64_of, flushed(A[i], least))
+  else
+    DIRECTIONS_F32(uint64_t, u64_of, flushed(A[i], least))
+}
+
+KILN__HANDLER(cvt_64_f64)
+{
+  const double *const A = KILN__SLOT(const double, in->a);
+
+  USUAL(8, 8)
+  if (in->type2 == KILN__S64)
+    DIRECTIONS_F64(uint64_t, s64_of, A[i])
+  else
+    DIRECTIONS_F64(uint64_t, u64_of, A[i])
+}

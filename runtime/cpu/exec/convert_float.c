@@ -1,6 +1,7 @@
 /* convert_float.c -- conversions from and to floating point that go the exact
  * way: directed rounding, saturation, 8-bit floats, packed results. */
 #include "convert.h"
+#include "half.h"
 
 /* ---- One value -------------------------------------------------------------------- */
 
@@ -83,8 +84,6 @@ void KILN__ISA_NAME(convert_exactly)(kiln__warp *w, const kiln__insn *in)
     KILN__ISA_NAME(convert_exactly)(w, in);                                    \
   }
 
-EXACT(cvt_f32_int)
-EXACT(cvt_f64_int)
 EXACT(cvt_f16_int)
 EXACT(cvt_bf16_int)
 EXACT(cvt_int_f32)
@@ -130,6 +129,19 @@ static const kiln__encoding *eight_bits(const kiln__insn *in)
   return in->sub == 1 ? &kiln__encoding_e4m3 : &kiln__encoding_e5m2;
 }
 
+static void pack_nearest(kiln__warp *w, const kiln__insn *in)
+{
+  const float *const A = KILN__SLOT(const float, in->a);
+  const float *const B = KILN__SLOT(const float, in->b);
+
+  if (in->type2 == KILN__F16X2)
+    KILN__LANES(uint32_t, kiln__f16_of_float(B[i]) | kiln__f16_of_float(A[i])
+                                                         << 16);
+  else
+    KILN__LANES(uint32_t, kiln__bf16_of_float(B[i]) | kiln__bf16_of_float(A[i])
+                                                          << 16);
+}
+
 /* a goes to the upper half. */
 KILN__HANDLER(cvt_f16x2)
 {
@@ -138,6 +150,11 @@ KILN__HANDLER(cvt_f16x2)
   const kiln__encoding *const f32 = &kiln__encoding_f32;
   const kiln__encoding *const to = kiln__encoding_of(in->type2);
 
+  if (in->round == KILN__ROUND_N &&
+      (in->flags & (KILN__RELU | KILN__SATFINITE)) == 0) {
+    pack_nearest(w, in);
+    return;
+  }
   KILN__ACTIVE_LANES(uint32_t, to_part(in, f32, B[i], to) |
                                    to_part(in, f32, A[i], to) << 16);
 }
