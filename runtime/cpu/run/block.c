@@ -1,6 +1,8 @@
 /* block.c -- gangs of blocks: set up from spare ones, run in turns. */
 #include "inside.h"
 
+#include "../memory/copies.h"
+
 #include <string.h>
 
 enum { ALIGN = 64 };
@@ -100,8 +102,10 @@ void kiln__gang_free(kiln__gang *gang)
 {
   kiln__job *const job = gang->worker->job;
 
-  for (uint32_t i = 0; i < gang->n_warps; i++)
+  for (uint32_t i = 0; i < gang->n_warps; i++) {
+    kiln__copies_free(gang->warps[i].copies);
     kiln__free(&job->alloc, gang->schedules[i].stacked);
+  }
   kiln__free(&job->alloc, gang->memory);
 }
 
@@ -145,6 +149,8 @@ static bool warp_begin(kiln__warp *w, kiln__worker *worker)
   s->cluster_in = 0;
   w->live = mask;
   w->fault = false;
+  kiln__copies_free(w->copies); /* nobody waited for these */
+  w->copies = NULL;
   if (job->grid.seed != 0)
     s->random =
         (worker->random = worker->random * UINT64_C(6364136223846793005) +
