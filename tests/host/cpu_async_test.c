@@ -280,6 +280,12 @@ START_TEST(who_drops_out_is_not_waited_for)
     ck_assert(!over());
     arrive(2);
     ck_assert(over()); /* two were enough */
+    arrive(1);
+    with_count("mbarrier_arrive_drop mbarrier.arrive_drop.shared.b64", STATE, 1,
+               1);
+    ck_assert(over());
+    arrive(1);
+    ck_assert(over()); /* now one is */
   }
 }
 END_TEST
