@@ -201,14 +201,15 @@ static int write_image(const kiln_image *image, const char *path)
 {
   size_t size = 0;
   const void *cubin = kiln_image_cubin(image, &size);
+  const void *code = cubin != NULL ? cubin : kiln_image_ptx(image, &size);
   const char *lowered = kiln_image_lowered(image, "saxpy");
-  FILE *f = cubin == NULL ? NULL : fopen(path, "wbe");
-  bool good = f != NULL && fwrite(cubin, 1, size, f) == size;
+  FILE *f = code == NULL ? NULL : fopen(path, "wbe");
+  bool good = f != NULL && fwrite(code, 1, size, f) == size;
 
   if (f != NULL && fclose(f) != 0)
     good = false;
   if (!good) {
-    fprintf(stderr, "kiln bench start: cannot write a CUBIN to %s\n", path);
+    fprintf(stderr, "kiln bench start: cannot write the image to %s\n", path);
     return CLI_FAILED;
   }
   printf("kernel %s\n", lowered == NULL ? "saxpy" : lowered);

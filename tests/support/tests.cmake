@@ -1,5 +1,5 @@
 # Tests of the command run it as a child and read its JSON.
-foreach(target host_cli compile_cli device_cli)
+foreach(target host_cli compile_cli device_cli device_bugs)
   if(TARGET ${target} AND KILN_CLI)
     target_include_directories(${target} PRIVATE ${KILN_CJSON_INCLUDE})
     target_link_libraries(${target} PRIVATE ${KILN_CJSON_LIBRARY})
