@@ -235,6 +235,28 @@ START_TEST(named_barriers_hand_over)
 }
 END_TEST
 
+/* 40 threads at a barrier of 64: the second warp counts as a whole. */
+static const char partial[] =
+    ".visible .entry k(.param .u64 out) {\n"
+    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
+    "mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 39; @%q1 exit;\n"
+    "barrier.sync 1, 64; bar.sync 2, 64; ld.param.u64 %a1, [out];\n"
+    "atom.global.add.u32 %r2, [%a1], 1; ret; }\n";
+
+START_TEST(short_warps_count_as_whole)
+{
+  uint64_t out;
+
+  cpu_ptx_load(&p, partial);
+  use_way(_i);
+  out = cpu_ptx_buffer(&p, NULL, 4);
+  sizes(2, 40);
+  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
+  ck_assert_uint_eq(*(uint32_t *)cpu_ptx_at(&p, out, 4), 78);
+  cpu_ptx_free(&p);
+}
+END_TEST
+
 /* Half of a warp at a barrier of its own: independent lanes count as threads. */
 static const char half[] =
     ".visible .entry k(.param .u64 out) {\n"
@@ -964,6 +986,7 @@ static Suite *make(void)
   tcase_add_loop_test(barriers, blocks_meet_at_barriers, 0, N_WAYS);
   tcase_add_loop_test(barriers, barriers_count_predicates, 0, N_WAYS);
   tcase_add_loop_test(barriers, named_barriers_hand_over, 0, N_WAYS);
+  tcase_add_loop_test(barriers, short_warps_count_as_whole, 0, N_WAYS);
   tcase_add_test(barriers, threads_count_one_by_one);
   tcase_add_loop_test(barriers, clusters_meet, 0, N_WAYS);
   tcase_add_loop_test(barriers, grids_synchronise, 0, N_WAYS);

@@ -6,18 +6,7 @@
  * the lanes that the member mask names. */
 #include "schedule.h"
 
-#define KILN__PREDICATE KILN__ISA_NAME(predicate)
 #define KILN__SET_MASK KILN__ISA_NAME(set_mask)
-
-static uint32_t guard_mask(const kiln__warp *w, const kiln__insn *in)
-{
-  uint32_t mask;
-
-  if (in->guard < 0)
-    return w->mask;
-  mask = KILN__PREDICATE(w, in->guard);
-  return ((in->flags & KILN__GUARD_NOT) != 0 ? ~mask : mask) & w->mask;
-}
 
 static void remove_group(kiln__schedule *s, uint32_t at)
 {
@@ -115,7 +104,8 @@ static void use_group(kiln__warp *w, kiln__schedule *s, uint32_t at)
   g->stamp = ++s->stamps;
   g->ran = true;
   kiln__frame_use(w, g->frame);
-  KILN__SET_MASK(w, g->mask);
+  if (w->mask != g->mask)
+    KILN__SET_MASK(w, g->mask);
   s->meet = s->others ? next_meeting(s, g->pc) : UINT32_MAX;
 }
 
@@ -306,14 +296,11 @@ static bool all_here(const kiln__warp *w, const kiln__schedule *s,
 {
   const uint32_t *const e = members_of(w, in);
   const uint32_t members = e[__builtin_ctz(w->mask)];
-  uint32_t differs = 0;
 
   if (in->guard >= 0 || (members & w->live) != w->mask ||
       (s->check_sync && (members & ~w->live & s->began) != 0))
     return false;
-  for (int i = 0; i < KILN__WARP; i++)
-    differs |= (e[i] ^ members) & w->lane[i];
-  return differs == 0;
+  return kiln__same_lanes(e, w->mask) == w->mask;
 }
 
 /* The present group is at a .sync instruction: one group a mask, then wait. */
@@ -321,7 +308,7 @@ static void begin_sync(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 {
   kiln__group *g = &s->group[s->current];
   const uint32_t *const e = members_of(w, in);
-  const uint32_t here = guard_mask(w, in), skip = g->mask & ~here;
+  const uint32_t here = kiln__guard_mask(w, in), skip = g->mask & ~here;
   kiln__frame *const f = g->frame;
   const uint32_t pc = g->pc;
   uint32_t rest = here;
@@ -336,13 +323,8 @@ static void begin_sync(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
     add_group(s, f, pc + 1, skip);
   while (rest != 0) {
     const uint32_t members = e[__builtin_ctz(rest)];
-    uint32_t same = 0;
+    const uint32_t same = kiln__same_lanes(e, rest);
 
-    for (uint32_t m = rest; m != 0; m &= m - 1) {
-      const unsigned lane = (unsigned)__builtin_ctz(m);
-
-      same |= (e[lane] == members ? 1u : 0u) << lane;
-    }
     rest &= ~same;
     add_group(s, f, pc, same);
     g = &s->group[s->n_groups - 1];
@@ -358,7 +340,7 @@ static void begin_sync(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 static bool split_guard(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 {
   kiln__group *const g = &s->group[s->current];
-  const uint32_t mask = guard_mask(w, in);
+  const uint32_t mask = kiln__guard_mask(w, in);
 
   if (mask == 0) {
     g->pc++;
@@ -472,13 +454,8 @@ static void do_barrier(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
   kiln__group *const g = &s->group[s->current];
   const uint32_t *const number = KILN__SLOT(const uint32_t, in->a);
   const uint32_t wanted = number[__builtin_ctz(g->mask)];
-  uint32_t same = 0;
+  const uint32_t same = kiln__same_lanes(number, g->mask);
 
-  for (uint32_t m = g->mask; m != 0; m &= m - 1) {
-    const unsigned lane = (unsigned)__builtin_ctz(m);
-
-    same |= (number[lane] == wanted ? 1u : 0u) << lane;
-  }
   if (same != g->mask)
     add_group(s, g->frame, g->pc, g->mask & ~same);
   g->mask = same;
@@ -542,7 +519,7 @@ static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 /* A guarded simple instruction. */
 static void run_guarded(kiln__warp *w, const kiln__insn *in, bool traced)
 {
-  const uint32_t keep = w->mask, mask = guard_mask(w, in);
+  const uint32_t keep = w->mask, mask = kiln__guard_mask(w, in);
 
   if (w->tally != NULL)
     w->tally[in->index].lanes -= (unsigned)__builtin_popcount(keep & ~mask);
@@ -632,7 +609,7 @@ run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
         if (__builtin_expect(w->fault, 0))
           break;
       } else if (in->kind == KILN__KIND_BRANCH) {
-        taken = guard_mask(w, in);
+        taken = kiln__guard_mask(w, in);
         if (taken == 0) {
           pc++;
         } else if (taken == mask) {

@@ -6,18 +6,7 @@
  * they wait for. Calls push an entry with a frame of its own. */
 #include "schedule.h"
 
-#define KILN__PREDICATE KILN__ISA_NAME(predicate)
 #define KILN__SET_MASK KILN__ISA_NAME(set_mask)
-
-static uint32_t guard_mask(const kiln__warp *w, const kiln__insn *in)
-{
-  uint32_t mask;
-
-  if (in->guard < 0)
-    return w->mask;
-  mask = KILN__PREDICATE(w, in->guard);
-  return ((in->flags & KILN__GUARD_NOT) != 0 ? ~mask : mask) & w->mask;
-}
 
 static kiln__entry *top_of(kiln__schedule *s)
 {
@@ -39,7 +28,8 @@ static bool settle(kiln__warp *w, kiln__schedule *s)
 
     if (top->mask != 0 && top->pc != top->join) {
       kiln__frame_use(w, top->frame);
-      KILN__SET_MASK(w, top->mask);
+      if (w->mask != top->mask)
+        KILN__SET_MASK(w, top->mask);
       return true;
     }
     s->n_stacked--;
@@ -156,7 +146,7 @@ static void do_switch(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
   kiln__entry *const top = top_of(s);
   kiln__frame *const f = top->frame;
   const uint32_t join = in->join, below = top->join;
-  uint32_t rest = guard_mask(w, in), parts = 0;
+  uint32_t rest = kiln__guard_mask(w, in), parts = 0;
 
   for (uint32_t m = rest; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
@@ -219,7 +209,7 @@ static void do_wait(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
 
 static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 {
-  const uint32_t mask = guard_mask(w, in);
+  const uint32_t mask = kiln__guard_mask(w, in);
 
   if (mask == 0) {
     top_of(s)->pc++;
@@ -258,7 +248,7 @@ run_one(kiln__warp *w, const kiln__insn *in, bool traced)
   uint32_t mask = keep;
 
   if (__builtin_expect(in->guard >= 0, 0)) {
-    mask = guard_mask(w, in);
+    mask = kiln__guard_mask(w, in);
     if (w->tally != NULL)
       w->tally[in->index].lanes -= (unsigned)__builtin_popcount(keep & ~mask);
     if (mask == 0)
@@ -278,7 +268,7 @@ run_one(kiln__warp *w, const kiln__insn *in, bool traced)
 static void run_warp_op(kiln__warp *w, const kiln__schedule *s,
                         const kiln__insn *in)
 {
-  const uint32_t mask = guard_mask(w, in);
+  const uint32_t mask = kiln__guard_mask(w, in);
 
   run_one(w, in, false);
   if (mask != 0 && (w->watched || s->check_sync) && in->e >= 0)
@@ -315,7 +305,7 @@ run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
         if (__builtin_expect(w->fault, 0))
           break;
       } else if (in->kind == KILN__KIND_BRANCH) {
-        taken = guard_mask(w, in);
+        taken = kiln__guard_mask(w, in);
         if (taken == mask) {
           pc = in->target;
           if (pc <= in->index && issued >= limit)

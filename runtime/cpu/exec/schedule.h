@@ -6,12 +6,40 @@
 
 #include "lanes.h"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 int KILN__ISA_NAME(run_its)(kiln__warp *w, uint64_t *left);
 int KILN__ISA_NAME(run_lock_step)(kiln__warp *w, uint64_t *left);
 void KILN__ISA_NAME(set_mask)(kiln__warp *w, uint32_t mask);
 uint32_t KILN__ISA_NAME(predicate)(const kiln__warp *w, int32_t slot);
 /* exec/trace.c */
 void KILN__ISA_NAME(traced)(kiln__warp *w, const kiln__insn *in);
+
+/* Bits of 32 words that are 0 or ~0. */
+static inline uint32_t kiln__predicate_bits(const uint32_t *p)
+{
+  uint32_t mask = 0;
+
+#if defined(__AVX2__)
+  for (unsigned i = 0; i < 4; i++) {
+    const __m256i v = _mm256_load_si256((const __m256i *)(const void *)p + i);
+
+    mask |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(v)) << (8 * i);
+  }
+#elif defined(__SSE2__)
+  for (unsigned i = 0; i < 8; i++) {
+    const __m128i v = _mm_load_si128((const __m128i *)(const void *)p + i);
+
+    mask |= (uint32_t)_mm_movemask_ps(_mm_castsi128_ps(v)) << (4 * i);
+  }
+#else
+  for (uint32_t i = 0; i < KILN__WARP; i++)
+    mask |= p[i] & (1u << i);
+#endif
+  return mask;
+}
 
 typedef struct kiln__frame kiln__frame;
 
@@ -24,6 +52,8 @@ enum {
   KILN__BAR_OR
 };
 enum { KILN__CLUSTER_ARRIVE = 0, KILN__CLUSTER_WAIT };
+
+enum { KILN__N_CHANGING = 8 };
 
 /* Registers of one function for the lanes of a warp that are in one call of it.
  * Lanes that call apart have a frame each. */
@@ -42,6 +72,8 @@ struct kiln__frame {
   uint32_t local_top; /* to here; alloca moves it */
   uint32_t filled_warp;
   uint64_t filled_block; /* number + 1 for which constants are filled in */
+  uint32_t n_changing;   /* constants that change with the block */
+  uint32_t changing[KILN__N_CHANGING]; /* the first of them */
 };
 
 /* Why lanes do not run. */
@@ -107,6 +139,30 @@ typedef struct kiln__schedule {
 static inline kiln__schedule *kiln__schedule_of(const kiln__warp *w)
 {
   return w->schedule;
+}
+
+/* Lanes that execute `in`. */
+static inline uint32_t kiln__guard_mask(const kiln__warp *w,
+                                        const kiln__insn *in)
+{
+  uint32_t mask;
+
+  if (in->guard < 0)
+    return w->mask;
+  mask = kiln__predicate_bits(KILN__SLOT(const uint32_t, in->guard));
+  return ((in->flags & KILN__GUARD_NOT) != 0 ? ~mask : mask) & w->mask;
+}
+
+/* Lanes of `mask` whose word is that of its lowest lane. */
+static inline uint32_t kiln__same_lanes(const uint32_t *word, uint32_t mask)
+{
+  const uint32_t first = word[__builtin_ctz(mask)];
+  _Alignas(64) uint32_t same[KILN__WARP];
+
+  KILN__VECTOR_LOOP
+  for (int i = 0; i < KILN__WARP; i++)
+    same[i] = word[i] == first ? UINT32_MAX : 0;
+  return kiln__predicate_bits(same) & mask;
 }
 
 /* ---- Slow paths, in run/ ------------------------------------------------------ */

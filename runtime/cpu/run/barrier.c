@@ -6,6 +6,7 @@
  * for bar and .aligned forms, a warp comes as a whole. */
 #include "inside.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static void misuse(kiln__warp *w, const kiln__insn *in, int lane,
@@ -119,7 +120,8 @@ static kiln__barrier *opened(kiln__warp *w, const kiln__insn *in,
   kiln__barrier *const bar = &own->barrier[number];
 
   if (!bar->open) {
-    memset(bar, 0, sizeof *bar);
+    memset(bar, 0, offsetof(kiln__barrier, here));
+    memset(bar->here, 0, w->block->n_warps * sizeof *bar->here);
     bar->open = true;
     bar->expected = expected;
     own->open |= 1u << number;
@@ -130,18 +132,16 @@ static kiln__barrier *opened(kiln__warp *w, const kiln__insn *in,
   return bar;
 }
 
-/* How many threads this arrival counts for. */
+/* How many threads this arrival counts for: each once; of a barrier with a
+ * count, 32 in all of a warp whose rest has come or never will. */
 static uint32_t weight(const kiln__warp *w, const kiln__barrier *bar,
                        uint32_t mask)
 {
   const uint32_t before = bar->here[w->index];
-  const uint32_t after = before | mask;
-  const uint32_t live = w->live;
 
-  if (bar->expected == 0)
-    return (uint32_t)__builtin_popcount(after & live) -
-           (uint32_t)__builtin_popcount(before & live);
-  if ((after & live) == live) /* the rest of the warp came, or never will */
+  if (before == 0 && mask == UINT32_MAX)
+    return KILN__WARP;
+  if (bar->expected != 0 && (w->live & ~(before | mask)) == 0)
     return KILN__WARP - (uint32_t)__builtin_popcount(before);
   return (uint32_t)__builtin_popcount(mask & ~before);
 }

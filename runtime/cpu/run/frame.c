@@ -192,14 +192,11 @@ static uint64_t value_of(const kiln__warp *w, const kiln__const *c,
   }
 }
 
-static void fill(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
+static void fill_lanes(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
 {
-  const bool each = by_lane(c);
-  uint64_t value = value_of(w, c, 0);
-
   for (uint32_t i = 0; i < KILN__WARP; i++) {
-    if (each)
-      value = value_of(w, c, i);
+    const uint64_t value = value_of(w, c, i);
+
     if (c->bytes == 8)
       ((uint64_t *)(void *)(regs + c->slot))[i] = value;
     else
@@ -207,22 +204,59 @@ static void fill(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
   }
 }
 
-void kiln__frame_fill(kiln__warp *w, kiln__frame *f)
+static void fill(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
+{
+  const uint64_t value = value_of(w, c, 0);
+  uint64_t *const wide = __builtin_assume_aligned(regs + c->slot, ALIGN);
+  uint32_t *const narrow = __builtin_assume_aligned(regs + c->slot, ALIGN);
+
+  if (by_lane(c)) {
+    fill_lanes(w, regs, c);
+  } else if (c->bytes == 8) {
+    for (uint32_t i = 0; i < KILN__WARP; i++)
+      wide[i] = value;
+  } else {
+    for (uint32_t i = 0; i < KILN__WARP; i++)
+      narrow[i] = (uint32_t)value;
+  }
+}
+
+static void fill_from(kiln__warp *w, kiln__frame *f, when least)
 {
   const kiln__code *const code = f->code;
-  const uint64_t block = w->block->number + 1;
-  when least = ALWAYS_SAME;
 
-  if (f->filled_block != 0)
-    least = f->filled_warp != w->index ? BY_WARP : BY_BLOCK;
-  if (f->filled_block == block && f->filled_warp == w->index)
-    return;
   for (uint32_t i = 0; i < code->n_consts; i++) {
     if (changes(&code->consts[i]) >= least)
       fill(w, f->regs, &code->consts[i]);
   }
+}
+
+void kiln__frame_fill(kiln__warp *w, kiln__frame *f)
+{
+  const uint64_t block = w->block->number + 1;
+
+  if (f->filled_block == 0)
+    fill_from(w, f, ALWAYS_SAME);
+  else if (f->filled_warp != w->index)
+    fill_from(w, f, BY_WARP);
+  else if (f->filled_block != block && f->n_changing > KILN__N_CHANGING)
+    fill_from(w, f, BY_BLOCK);
+  else if (f->filled_block != block)
+    for (uint32_t i = 0; i < f->n_changing; i++)
+      fill(w, f->regs, &f->code->consts[f->changing[i]]);
   f->filled_block = block;
   f->filled_warp = w->index;
+}
+
+static void find_changing(kiln__frame *f)
+{
+  for (uint32_t i = 0; i < f->code->n_consts; i++) {
+    if (changes(&f->code->consts[i]) != BY_BLOCK)
+      continue;
+    if (f->n_changing < KILN__N_CHANGING)
+      f->changing[f->n_changing] = i;
+    f->n_changing++;
+  }
 }
 
 static kiln__frame *make(kiln__warp *w, const kiln__code *code)
@@ -240,6 +274,7 @@ static kiln__frame *make(kiln__warp *w, const kiln__code *code)
   f->regs += -(uintptr_t)f->regs & (ALIGN - 1);
   f->made = worker->made;
   worker->made = f;
+  find_changing(f);
   if (worker->job->launch->watch != NULL) {
     kiln__tally **const tally = &worker->tallies[code->number];
 
