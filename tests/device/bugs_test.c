@@ -59,7 +59,7 @@ static void count_findings(const char *out, const char *kind, unsigned line,
           strncmp(p, kind, strlen(kind)) == 0 && in == p + strlen(kind);
 
       *right += same && strtoul(at + 7, NULL, 10) == line;
-      *wrong += !same;
+      *wrong += !same && strncmp(p, "deadlock", 8) != 0;
     }
     p += n;
     p += *p == '\n';

@@ -66,7 +66,9 @@ kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts)
                     "configure it before the first context is made",
                     "the CPU device is in use: its architecture, number, "
                     "memory and instruction set are fixed");
-  } else {
+  } else if ((st = kiln__memory_keep_valid(
+                  m->memory, (wanted.checks & KILN_CPU_CHECK_INIT) != 0)) ==
+             KILN_OK) {
     m->isa = kiln__isa_best(wanted.isa);
     kiln__copy_text(m->isa_name, sizeof m->isa_name,
                     wanted.isa == NULL ? "" : wanted.isa);

@@ -304,10 +304,13 @@ static block *take_block_of(CUcontext context)
 void kiln__end_memory(CUcontext context)
 {
   kiln__machine *m = machine();
+  /* In a context that a kernel broke nobody could free anything. */
+  const bool leaks = (m->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 &&
+                     atomic_load(&context->sticky) == CUDA_SUCCESS;
   block *b;
 
   while ((b = take_block_of(context)) != NULL) {
-    if ((m->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 && !b->info.registered)
+    if (leaks && !b->info.registered)
       report_leak(&b->info);
     if (b->info.pool != NULL)
       kiln__pool_returned(b->info.pool, b->info.size);

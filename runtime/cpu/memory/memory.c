@@ -287,6 +287,8 @@ kiln_status kiln__memory_keep_valid(kiln__memory *memory, bool keep)
   for (size_t i = 0; keep && i < m->n && st == KILN_OK; i++) {
     kiln__range *r = &m->regions[i]->range;
 
+    if (r->valid != NULL && !m->keep_valid) /* nobody kept them meanwhile */
+      memset(r->valid, 0xff, (r->last - r->first + 7) / 8);
     if (r->valid == NULL)
       r->valid = bits_make(m, r, true);
     if (r->valid == NULL)
