@@ -324,6 +324,8 @@ static bool address(kiln__parser *p, kiln__ptx_operand *out)
 
     kiln__ptx_next(p);
     vector = kiln__ptx_accept(p, '{');
+    if (!vector && p->tok.kind != KILN__TOKEN_NAME)
+      return kiln__ptx_unexpected(p, "a name or '{'");
     item.pos = p->tok.pos;
     if (!(vector ? list(p, '}', false, &item) : simple(p, &item)) ||
         !push(p, &item))
