@@ -12,3 +12,10 @@ if(kiln_cuda_version GREATER_EQUAL 12080)
   target_compile_definitions(compile_abi PRIVATE KILN_TEST_CUDA_H
     KILN_TEST_CUDA_STUB="${KILN_CUDA_H}/../lib64/stubs/libcuda.so")
 endif()
+# What the drop-in exports is of CUDA 13.0.
+if(kiln_cuda_version GREATER_EQUAL 13000)
+  target_sources(compile_cpu_abi PRIVATE compile/cpu_abi_nvidia.c)
+  target_include_directories(compile_cpu_abi SYSTEM PRIVATE ${KILN_CUDA_H})
+  target_compile_definitions(compile_cpu_abi PRIVATE KILN_TEST_CUDA_H
+    KILN_TEST_CUDA_STUB="${KILN_CUDA_H}/../lib64/stubs/libcuda.so")
+endif()

@@ -23,6 +23,8 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
 typedef int CUfunc_cache;
 typedef int CUsharedconfig;
 typedef int CUmoduleLoadingMode;
+typedef int CUfunctionLoadingState;
+typedef int CUoutput_mode;
 typedef int CUlibraryOption;
 typedef struct CUlib_st *CUlibrary;
 

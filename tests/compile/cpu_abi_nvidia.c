@@ -1,0 +1,27 @@
+/* cpu_abi_nvidia.c -- what the drop-in exports, held against cuda.h while
+ * compiling: numbers, and the type of every function. Built where CUDA's
+ * headers are; see cpu_abi in tests.cmake. */
+#define __CUDA_API_VERSION_INTERNAL /* declares every variant of a function */
+#include <cuda.h>
+#include <cudaProfiler.h>
+#undef __CUDA_API_VERSION_INTERNAL
+
+#include "cpu_abi_layout.h"
+
+#include <stdint.h>
+
+#define KILN__MORE_CONSTANT(name, value)                                       \
+  _Static_assert((int)(name) == (value), #name);
+#include "cpu/api/constants.def"
+
+#define KILN__CPU_ERROR(name, value, text)                                     \
+  _Static_assert((int)(name) == (value), #name);
+#include "cpu/api/errors.def"
+
+#define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
+  _Static_assert(                                                              \
+      __builtin_types_compatible_p(__typeof__(symbol), result params),         \
+      #symbol);
+#include "cpu/api/more.def"
+
+const cpu_abi_row cpu_abi_nvidia[] = {CPU_ABI_LAYOUT};
