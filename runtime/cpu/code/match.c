@@ -65,6 +65,135 @@ bool kiln__pattern_matches(const char *pattern, const char *text, size_t size)
   return matches_from(pattern, text, text + size);
 }
 
+/* ---- Modifiers in another order ---------------------------------------------
+ * ptxas takes most modifiers in any order, only types must keep theirs. Where
+ * no pattern matches as written, patterns are tried so. */
+
+enum { MAX_MODIFIERS = 16 };
+
+typedef struct modifier_text {
+  const char *at;
+  size_t size;
+  bool type;
+} modifier_text;
+
+typedef struct unordered {
+  modifier_text mods[MAX_MODIFIERS];
+  unsigned n;
+} unordered;
+
+static kiln__ptx_type type_named(const char *text, size_t size);
+
+/* Modifiers that are not yet used, as bits, without the one that reads `text`;
+ * the same bits if there is none. A type can only be the first type left. */
+static unsigned use_one(const unordered *u, unsigned left, const char *text,
+                        size_t size)
+{
+  bool type_before = false;
+
+  for (unsigned i = 0; i < u->n; i++) {
+    const modifier_text *m = &u->mods[i];
+
+    if ((left >> i & 1) == 0)
+      continue;
+    if (m->size == size && memcmp(m->at, text, size) == 0 &&
+        !(m->type && type_before))
+      return left & ~(1u << i);
+    type_before |= m->type;
+  }
+  return left;
+}
+
+/* The same for `.a.b.c`; false: not all are there. */
+static bool use_all(const unordered *u, unsigned *left, const char *text,
+                    const char *end)
+{
+  while (text < end) {
+    const char *next = text + 1;
+    unsigned now;
+
+    while (next < end && *next != '.')
+      next++;
+    now = use_one(u, *left, text, (size_t)(next - text));
+    if (now == *left)
+      return false;
+    *left = now;
+    text = next;
+  }
+  return true;
+}
+
+static bool unordered_from(const unordered *u, const char *p, unsigned left)
+{
+  while (*p == '.') {
+    const char *end = p + strcspn(p, "(");
+
+    if (!use_all(u, &left, p, end))
+      return false;
+    p = end;
+  }
+  if (*p == '(') {
+    const char *close = strchr(p, ')');
+    const bool optional = close != NULL && close[1] == '?';
+
+    if (close == NULL)
+      return false;
+    for (const char *alt = p + 1; alt < close;) {
+      const char *end = alt + strcspn(alt, "|)");
+      unsigned now = left;
+
+      if (use_all(u, &now, alt, end) &&
+          unordered_from(u, close + 1 + optional, now))
+        return true;
+      alt = end + 1;
+    }
+    return optional && unordered_from(u, close + 2, left);
+  }
+  return *p == '\0' && left == 0;
+}
+
+/* Also those that only some instructions have: .e4m3x2. */
+static bool is_type(const char *text, size_t size)
+{
+  return type_named(text, size) != KILN__NONE ||
+         (size > 2 && memcmp(text + size - 2, "x2", 2) == 0);
+}
+
+static bool split_opcode(unordered *u, const char *text, size_t size)
+{
+  const char *end = text + size;
+
+  text = memchr(text, '.', size);
+  for (u->n = 0; text != NULL && text < end; u->n++) {
+    const char *next = memchr(text + 1, '.', (size_t)(end - text - 1));
+    const size_t n = (size_t)((next == NULL ? end : next) - text);
+
+    if (u->n == MAX_MODIFIERS)
+      return false;
+    u->mods[u->n] = (modifier_text){text, n, is_type(text + 1, n - 1)};
+    if (n == 5 && memcmp(text, ".pack", n) == 0)
+      return false;
+    text = next;
+  }
+  return u->n > 0;
+}
+
+/* Instructions whose first modifiers are part of their name. */
+static bool may_reorder(const char *text, size_t size)
+{
+  static const char *const fixed[] = {
+      "cp",  "mbarrier", "bar",   "barrier", "tex",  "tld4",         "txq",
+      "suq", "suld",     "sust",  "sured",   "cvta", "fence",        "membar",
+      "mov", "bra",      "brx",   "call",    "ret",  "createpolicy", "mul",
+      "mad", "madc",     "mul24", "mad24",   "shf",  "dp2a",         "div"};
+
+  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
+    if (strlen(fixed[i]) == size && memcmp(fixed[i], text, size) == 0)
+      return false;
+  }
+  return true;
+}
+
 /* ---- Modifiers -------------------------------------------------------------- */
 
 typedef enum kiln__field {
@@ -277,6 +406,25 @@ static bool grow_seen(kiln__matcher *m)
   return true;
 }
 
+static void match_unordered(const kiln__matcher *m, kiln__matches *e,
+                            uint16_t first)
+{
+  const kiln__slice s = e->opcode;
+  const size_t n = mnemonic(s.data, s.size);
+  unordered u;
+
+  if (!may_reorder(s.data, n) || !split_opcode(&u, s.data, s.size))
+    return;
+  for (uint16_t i = first; i != KILN__NO_ROW; i = m->rows[i].next) {
+    const char *p = m->rows[i].pattern;
+
+    if (!m->rows[i].internal && e->n < KILN__MAX_ROWS &&
+        strncmp(p, s.data, n) == 0 && mnemonic(p, strlen(p)) == n &&
+        unordered_from(&u, p + n, (1u << u.n) - 1))
+      e->ops[e->n++] = i;
+  }
+}
+
 static kiln__matches *match_new(kiln__matcher *m, const char *text, size_t size,
                                 uint32_t hash)
 {
@@ -295,6 +443,8 @@ static kiln__matches *match_new(kiln__matcher *m, const char *text, size_t size,
         kiln__pattern_matches(m->rows[i].pattern, copy, size))
       e->ops[e->n++] = i;
   }
+  if (e->n == 0)
+    match_unordered(m, e, m->heads[key]);
   kiln__needs_of(e);
   return e;
 }
