@@ -308,16 +308,27 @@ KILN__INLINE void kiln__count_local(kiln__warp *w, const kiln__insn *in,
     kiln__tally_add(w, in, octets * (n <= 4 ? 1 : n / 4));
 }
 
+KILN__INLINE bool kiln__has_holes(uint32_t mask)
+{
+  const uint32_t low = mask & -mask;
+
+  return (mask & (mask + low)) != 0;
+}
+
 KILN__INLINE void kiln__count_pattern(kiln__warp *w, const kiln__insn *in,
                                       kiln__pattern p, uint64_t first,
                                       uint32_t n, bool shared)
 {
+  uint64_t low = first;
   uint32_t cost;
 
   if (!w->counted)
     return;
   if (shared ? n <= 4 : p == KILN__AT_ONE)
     cost = 1;
+  else if (!w->full && !shared && !kiln__has_holes(w->mask))
+    cost = (uint32_t)(((low + kiln__extent(w, p, first, n, &low) - 1) >> 5) -
+                      (low >> 5) + 1);
   else if (!w->full)
     cost = KILN__ISA_NAME(pattern_cost)(w, p, first, n, shared);
   else if (!shared)

@@ -113,86 +113,196 @@ uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
   return pack(at, mask, 0, key) == 0 ? 0 : distinct(key) * (n <= 4 ? 1 : n / 4);
 }
 
+/* The same lanes' low 32 bits, each other lane with a key of its own; false: they
+ * don't tell keys apart. */
+static bool narrow_keys(const uint64_t *address, uint32_t mask, unsigned shift,
+                        uint32_t key[KILN__WARP])
+{
+  const uint64_t one = address[__builtin_ctz(mask)] >> shift;
+  uint64_t far = 0;
+
+  for (unsigned i = 0; i < KILN__WARP; i++) {
+    const bool on = (mask >> i & 1) != 0;
+    const uint64_t from = (address[i] >> shift) - one + (UINT32_C(1) << 30);
+
+    far |= on ? from : 0;
+    key[i] = on ? (uint32_t)from : UINT32_MAX - i;
+  }
+  return far >> 31 == 0;
+}
+
 uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
                                  uint32_t n)
 {
   const unsigned shift = n <= 4 ? 2 : (unsigned)__builtin_ctz(n);
-  uint64_t key[KILN__WARP];
-  const unsigned lanes = pack(address, mask, shift, key);
+  uint32_t twice[2 * KILN__WARP], key[KILN__WARP], again[KILN__WARP] = {0};
   uint32_t crowd = 0;
 
-  for (unsigned i = 0; i < lanes; i++) {
-    uint32_t same = 0;
+  if (!narrow_keys(address, mask, shift, key)) {
+    for (uint32_t m = mask; m != 0; m &= m - 1) {
+      uint32_t same = 0;
 
-    for (unsigned j = 0; j < lanes; j++)
-      same += key[j] == key[i];
-    crowd += same > 1;
+      for (uint32_t o = mask; o != 0; o &= o - 1)
+        same += address[__builtin_ctz(o)] >> shift ==
+                address[__builtin_ctz(m)] >> shift;
+      crowd += same > 1;
+    }
+    return crowd;
   }
+  for (unsigned i = 0; i < KILN__WARP; i++)
+    twice[i] = twice[i + KILN__WARP] = key[i];
+  for (unsigned d = 1; d < KILN__WARP; d++) {
+    for (unsigned i = 0; i < KILN__WARP; i++)
+      again[i] |= (uint32_t)(twice[i + d] == key[i]);
+  }
+  for (unsigned i = 0; i < KILN__WARP; i++)
+    crowd += again[i];
   return crowd;
 }
 
 /* ---- Passes -------------------------------------------------------------------- */
 
-/* Units of one group, with banks as wide as a unit. Each round takes one unit
- * of every bank, and all lanes that want it. */
-static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned banks)
+/* How often the bit that is set most often is set. Adders for all 32 positions
+ * at once: three words of one weight become one, and a carry of twice that. */
+static uint32_t most_often(uint32_t word[KILN__WARP])
 {
-  uint64_t left[KILN__WARP], taken[KILN__WARP], apart = 0;
-  uint32_t rounds = 0;
+  uint32_t counter[6] = {0}, left = UINT32_MAX, most = 0;
+  unsigned n = KILN__WARP;
 
-  for (unsigned i = 1; i < n; i++)
-    apart |= (unit[i] ^ unit[0]) / banks;
-  if (apart == 0) /* one row of banks: no bank has two */
-    return n != 0;
-  memcpy(left, unit, n * sizeof *left);
-  for (; n != 0; rounds++) {
-    unsigned more = 0;
+  for (unsigned k = 0; k < 6 && n != 0; k++) {
+    uint32_t sum = word[0];
+    unsigned carries = 0, i = 1;
 
-    for (unsigned i = 0; i < n; i++)
-      taken[left[i] % banks] = left[i];
-    for (unsigned i = 0; i < n; i++) {
-      const uint64_t u = left[i];
+    for (; i + 1 < n; i += 2) {
+      const uint32_t a = word[i], b = word[i + 1], either = a ^ b;
 
-      left[more] = u;
-      more += taken[u % banks] != u;
+      word[carries++] = (a & b) | (either & sum);
+      sum ^= either;
     }
-    n = more;
+    if (i < n) {
+      const uint32_t a = word[i];
+
+      word[carries++] = a & sum;
+      sum ^= a;
+    }
+    counter[k] = sum;
+    n = carries;
   }
-  return rounds;
+  for (unsigned k = 6; k-- > 0;) {
+    if ((left & counter[k]) != 0) {
+      left &= counter[k];
+      most |= 1u << k;
+    }
+  }
+  return most;
+}
+
+/* again[i]: an earlier lane has the same unit. */
+static void find_again(const uint64_t *unit, unsigned n,
+                       uint32_t again[KILN__WARP])
+{
+  uint32_t before[2 * KILN__WARP];
+  uint64_t up = 0, down = 0;
+
+  memset(again, 0, KILN__WARP * sizeof *again);
+  for (unsigned i = 0; i + 1 < n; i++) {
+    up |= unit[i + 1] - unit[i] - 1;
+    down |= unit[i] - unit[i + 1] - 1;
+  }
+  if (up >> 63 == 0 || down >> 63 == 0) /* sorted: all different */
+    return;
+  for (unsigned i = 0; i < KILN__WARP; i++) {
+    before[i] = UINT32_MAX;
+    before[KILN__WARP + i] = (uint32_t)unit[i < n ? i : 0];
+  }
+  for (unsigned d = 1; d < n; d++) {
+    for (unsigned i = 0; i < KILN__WARP; i++)
+      again[i] |=
+          (uint32_t)(before[KILN__WARP + i - d] == before[KILN__WARP + i]);
+  }
+}
+
+/* Passes of one group of n lanes, with 2^bits banks as wide as a unit. */
+static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
+{
+  const uint32_t bank = (UINT32_C(1) << bits) - 1;
+  uint32_t again[KILN__WARP], hot[KILN__WARP] = {0};
+  uint64_t apart = 0;
+  uint32_t used = 0;
+
+  for (unsigned i = 0; i < n; i++) {
+    apart |= unit[i] ^ unit[0];
+    used |= UINT32_C(1) << (unit[i] & bank);
+  }
+  /* One row of banks, or a bank for each. */
+  if (apart >> bits == 0 || (unsigned)__builtin_popcount(used) == n)
+    return n != 0;
+  find_again(unit, n, again);
+  for (unsigned i = 0; i < n; i++)
+    hot[i] = again[i] == 0 ? UINT32_C(1) << (unit[i] & bank) : 0;
+  return most_often(hot);
 }
 
 static bool pairs_agree(const uint64_t *address, uint32_t mask, unsigned apart)
 {
-  bool agree = true;
+  uint64_t differ = 0;
 
   for (unsigned i = 0; i < KILN__WARP; i++) {
-    const bool both = (mask >> i & 1) != 0 && (mask >> (i ^ apart) & 1) != 0;
+    const uint64_t both = 0 - (uint64_t)(mask >> i & mask >> (i ^ apart) & 1);
 
-    agree &= !both || address[i] == address[i ^ apart];
+    differ |= (address[i] ^ address[i ^ apart]) & both;
   }
-  return agree;
+  return differ == 0;
+}
+
+/* Every group of the full warp wants one row of banks. */
+KILN__INLINE bool rows_agree_of(const uint64_t *address, unsigned lanes)
+{
+  uint64_t apart = 0;
+
+  for (unsigned from = 0; from < KILN__WARP; from += lanes) {
+    for (unsigned i = from; i < from + lanes; i++)
+      apart |= address[i] ^ address[from];
+  }
+  return apart >> 7 == 0;
+}
+
+static bool rows_agree(const uint64_t *address, unsigned lanes)
+{
+  return lanes == 8    ? rows_agree_of(address, 8)
+         : lanes == 16 ? rows_agree_of(address, 16)
+                       : rows_agree_of(address, KILN__WARP);
 }
 
 uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
                                 uint32_t n)
 {
   const unsigned bytes = n <= 4 ? 4 : n;
-  const unsigned shift = (unsigned)__builtin_ctz(bytes), banks = 128 / bytes;
+  const unsigned shift = (unsigned)__builtin_ctz(bytes);
   unsigned lanes = 128 / bytes; /* of a group */
+  uint64_t unit[KILN__WARP];
   uint32_t sum = 0;
 
   if (bytes > 4 &&
       (pairs_agree(address, mask, 1) || pairs_agree(address, mask, 2)))
     lanes *= 2;
+  if (mask == UINT32_MAX) {
+    if (lanes >= 8 && rows_agree(address, lanes))
+      return KILN__WARP / lanes;
+    for (unsigned i = 0; i < KILN__WARP; i++)
+      unit[i] = address[i] >> shift;
+    for (unsigned from = 0; from < KILN__WARP; from += lanes)
+      sum += group_passes(unit + from, lanes, 7 - shift);
+    return sum;
+  }
   for (unsigned from = 0; from < KILN__WARP; from += lanes) {
-    uint64_t unit[KILN__WARP];
     unsigned k = 0;
 
     for (unsigned i = from; i < from + lanes; i++) {
       unit[k] = address[i] >> shift;
       k += mask >> i & 1;
     }
-    sum += group_passes(unit, k, banks);
+    sum += group_passes(unit, k, 7 - shift);
   }
   return sum;
 }

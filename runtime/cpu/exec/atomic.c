@@ -234,28 +234,94 @@ static void one_lane(const kiln__insn *in, const operands *o, uintptr_t at,
   result(o, i, old);
 }
 
+/* What the word is after all lanes; seen[i]: before lane i. */
+static uint64_t in_turn(const kiln__warp *w, const kiln__insn *in,
+                        const operands *o, uint64_t now, unsigned order,
+                        uint64_t seen[KILN__WARP])
+{
+  for (unsigned j = 0; j < KILN__WARP; j++) {
+    const unsigned i = j ^ order;
+
+    if ((w->mask >> i & 1) == 0)
+      continue;
+    seen[i] = now;
+    now = apply(in, now, operand(o->b, o->step, i), operand(o->c, o->step, i),
+                o->flush);
+    if (o->bytes < 8) /* wrap as the word does */
+      now &= (UINT64_C(1) << (8 * o->bytes)) - 1;
+  }
+  return now;
+}
+
+/* The same for 32-bit additions, which many kernels do. */
+static uint64_t add_in_turn(const kiln__warp *w, const operands *o,
+                            uint64_t before, unsigned order,
+                            uint64_t seen[KILN__WARP])
+{
+  const uint32_t *const b = (const uint32_t *)(const void *)o->b;
+  uint32_t now = (uint32_t)before;
+
+  for (unsigned j = 0; j < KILN__WARP; j++) {
+    const unsigned i = j ^ order;
+
+    seen[i] = now;
+    now += b[i] & w->lane[i];
+  }
+  return now;
+}
+
+static float flushed_float(float x)
+{
+  return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
+}
+
+/* And for those of global memory's floats. The chain stays in floats: bits and
+ * the canonical NaN come afterwards. */
+static uint64_t sum_in_turn(const kiln__warp *w, const operands *o,
+                            uint64_t before, unsigned order,
+                            uint64_t seen[KILN__WARP])
+{
+  const uint32_t *const bits = (const uint32_t *)(const void *)o->b;
+  float b[KILN__WARP], was[KILN__WARP];
+  float now = flushed_float(kiln__float_of_bits((uint32_t)before));
+  bool first = true;
+
+  for (unsigned i = 0; i < KILN__WARP; i++)
+    b[i] = flushed_float(kiln__float_of_bits(bits[i]));
+  for (unsigned j = 0; j < KILN__WARP; j++) {
+    const unsigned i = j ^ order;
+
+    was[i] = now;
+    if (w->lane[i] != 0)
+      now = flushed_float(now + b[i]);
+  }
+  for (unsigned i = 0; i < KILN__WARP; i++)
+    seen[i] = was[i] != was[i] ? KILN__NAN_F32 : kiln__bits_of_float(was[i]);
+  for (unsigned j = 0; j < KILN__WARP && first; j++) {
+    first = w->lane[j ^ order] == 0;
+    if (!first)
+      seen[j ^ order] = before;
+  }
+  return now != now ? KILN__NAN_F32 : kiln__bits_of_float(now);
+}
+
 /* All active lanes at one word: in order, then visible at once. Results go to
  * `d` only when the swap has been done, as d may be b's slot. */
 static void together(const kiln__warp *w, const kiln__insn *in,
                      const operands *o, uintptr_t at, unsigned order)
 {
+  const bool adds = in->sub == ADD && in->boolop == KILN__BOOL_NONE;
   uint64_t first = word(at, o->bytes), now, seen[KILN__WARP];
 
   do {
-    now = first;
-    for (unsigned j = 0; j < KILN__WARP; j++) {
-      const unsigned i = j ^ order;
-
-      if ((w->mask >> i & 1) == 0)
-        continue;
-      seen[i] = now;
-      now = apply(in, now, operand(o->b, o->step, i), operand(o->c, o->step, i),
-                  o->flush);
-      if (o->bytes < 8) /* wrap as the word does */
-        now &= (UINT64_C(1) << (8 * o->bytes)) - 1;
-    }
+    if (adds && (in->type == KILN__U32 || in->type == KILN__S32))
+      now = add_in_turn(w, o, first, order, seen);
+    else if (adds && in->type == KILN__F32 && o->flush)
+      now = sum_in_turn(w, o, first, order, seen);
+    else
+      now = in_turn(w, in, o, first, order, seen);
   } while (!swap(at, o->bytes, &first, now));
-  for (uint32_t m = w->mask; m != 0; m &= m - 1)
+  for (uint32_t m = o->d != NULL ? w->mask : 0; m != 0; m &= m - 1)
     result(o, (unsigned)__builtin_ctz(m), seen[__builtin_ctz(m)]);
 }
 
@@ -305,7 +371,7 @@ static void atomic(kiln__warp *w, const kiln__insn *in, bool returns)
   kiln__reach r;
 
   if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes, KILN__ACCESS_ATOMIC,
-                     KILN__COUNT_ATOMIC, &r))
+                     KILN__COUNT_NONE, &r))
     return;
   o.b = w->regs + in->b;
   o.c = in->c >= 0 ? w->regs + in->c : NULL;
@@ -313,10 +379,14 @@ static void atomic(kiln__warp *w, const kiln__insn *in, bool returns)
   if ((w->mask & (w->mask - 1)) != 0 && all_at_one(w, &r)) {
     const int lane = __builtin_ctz(w->mask);
 
+    if (w->counted)
+      kiln__tally_add(w, in, (uint32_t)__builtin_popcount(w->mask));
     o.flush = !is_shared(in, r.address[lane]);
     together(w, in, &o, r.host[lane], order);
     return;
   }
+  if (w->counted)
+    kiln__tally_add(w, in, KILN__ISA_NAME(crowded)(r.address, w->mask, bytes));
   for (unsigned j = 0; j < KILN__WARP; j++) {
     const unsigned i = j ^ order;
 
