@@ -359,10 +359,23 @@ START_TEST(events_inside_graphs)
 }
 END_TEST
 
+static atomic_int inside, most_inside;
+
+static void busy_fn(void *user)
+{
+  const int now = atomic_fetch_add(&inside, 1) + 1;
+
+  (void)user;
+  if (now > atomic_load(&most_inside))
+    atomic_store(&most_inside, now);
+  usleep(2000);
+  atomic_fetch_sub(&inside, 1);
+}
+
 START_TEST(launches_of_one_executable_do_not_overlap)
 {
   CUcontext c = make_context();
-  CUstream s = make_stream(1), t = make_stream(1);
+  CUstream s[4];
   gate g = {0};
   atomic_int n = 0;
   CUgraph graph;
@@ -371,20 +384,22 @@ START_TEST(launches_of_one_executable_do_not_overlap)
 
   ok(cu(graphCreate)(&graph, 0));
   node = host_node(graph, NULL, 0, gate_fn, &g);
+  node = host_node(graph, &node, 1, busy_fn, NULL);
   host_node(graph, &node, 1, count_fn, &n);
   x = instance(graph);
-  ok(cu(graphLaunch)(x, s));
-  ok(cu(graphLaunch)(x, t));
-  ok(cu(launchHostFunc)(t, count_fn, &n));
+  for (int i = 0; i < 4; i++) {
+    s[i] = make_stream(1);
+    ok(cu(graphLaunch)(x, s[i]));
+  }
   gate_wait(&g);
-  usleep(2000);
-  is(cu(streamQuery)(t), CUDA_ERROR_NOT_READY);
+  is(cu(streamQuery)(s[3]), CUDA_ERROR_NOT_READY);
   ck_assert_int_eq(atomic_load(&n), 0);
   ok(cu(graphExecDestroy)(x)); /* while it runs */
   ok(cu(graphDestroy)(graph));
   atomic_store(&g.open, true);
   ok(cu(ctxSynchronize)());
-  ck_assert_int_eq(atomic_load(&n), 3);
+  ck_assert_int_eq(atomic_load(&n), 4);
+  ck_assert_int_eq(atomic_load(&most_inside), 1);
   ok(cu(ctxDestroy)(c));
 }
 END_TEST

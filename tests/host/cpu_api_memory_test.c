@@ -358,9 +358,10 @@ START_TEST(copies_beyond_the_end_write_nothing)
   CUcontext c = make_context();
   CUstream s = make_stream(0);
   CUdeviceptr p, q;
-  uint8_t host[200], before[100];
+  uint8_t host[200], before[100], *pinned;
   const CUresult bad = CUDA_ERROR_INVALID_VALUE;
 
+  ok(cu(memHostAlloc)((void **)&pinned, 100, 0));
   ok(cu(memAlloc)(&p, 100));
   ok(cu(memAlloc)(&q, 100));
   ok(cu(memsetD8)(p, 0x55, 100));
@@ -373,6 +374,8 @@ START_TEST(copies_beyond_the_end_write_nothing)
   is(cu(memcpyHtoD)(p, NULL, 1), bad);
   is(cu(memcpyHtoD)((CUdeviceptr)(uintptr_t)host, host + 50, 4), bad);
   is(cu(memcpyHtoD)(p, (void *)(uintptr_t)(q + 50), 51), bad);
+  is(cu(memcpyHtoD)(p, pinned + 96, 5), bad);
+  is(cu(memcpyDtoH)(pinned + 1, p, 100), bad);
   is(cu(memcpyDtoH)(host, p, 101), bad);
   is(cu(memcpyDtoH)(host, (CUdeviceptr)(uintptr_t)host, 4), bad);
   is(cu(memcpyDtoH)(NULL, p, 4), bad);
