@@ -107,7 +107,8 @@ START_TEST(compile_takes_this_gpu)
   const test_run run = test_kiln("compile builtin:saxpy");
 
   ck_run_rc(run, 0);
-  ck_assert_str_eq(run.err, "");
+  /* Of older architectures NVRTC itself says that they are deprecated. */
+  ck_assert(run.err[0] == '\0' || strstr(run.err, "deprecated") != NULL);
 }
 END_TEST
 

@@ -224,6 +224,11 @@ START_TEST(cooperative_blocks_meet)
   int each;
 
   ck_kiln_ok(kiln_device_describe(g.device, &info));
+  if (!info.cooperative) {
+    c.grid.x = 1;
+    ck_kiln_is(KILN_LAUNCH(kernel, &c, KILN_ARG(p)), KILN_EUNSUPPORTED);
+    return;
+  }
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 0, &each));
   ck_assert_int_gt(each, 0);
   c.grid = (kiln_dim3){(uint32_t)(each * info.sm_count), 1, 1};

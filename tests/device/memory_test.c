@@ -218,6 +218,8 @@ static bool has_room(uint64_t device_bytes, uint64_t host_bytes)
       (uint64_t)sysconf(_SC_AVPHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
   uint64_t unused;
 
+  if (on_cpu()) /* whose memory is the host's */
+    host_bytes += device_bytes;
   ck_kiln_ok(kiln_memory_info(g.device, &unused, NULL));
   if (unused >= device_bytes && host >= host_bytes)
     return true;

@@ -162,9 +162,17 @@ static void run_image(const kiln_target *target, kiln_rung want)
   ck_kiln_ok(kiln_memory_free(g.device, out));
 }
 
+/* 7.5, which every NVRTC here knows; the device's own where that is older. */
+static int older_cc(void)
+{
+  const int cc = kiln_device_traits(g.device)->cc;
+
+  return cc < 75 ? cc : 75;
+}
+
 START_TEST(ptx_is_assembled_by_the_driver)
 {
-  const kiln_target target = {.cc = 75, .ptx = true};
+  const kiln_target target = {.cc = older_cc(), .ptx = true};
 
   run_image(&target, KILN_RUNG_PTX);
 }
@@ -172,9 +180,9 @@ END_TEST
 
 START_TEST(machine_code_of_another_gpu_falls_back_to_its_ptx)
 {
-  const kiln_target target = {.cc = 75};
+  const kiln_target target = {.cc = older_cc()};
 
-  if (kiln_device_traits(g.device)->cc / 10 == 7) {
+  if (kiln_device_traits(g.device)->cc / 10 == 7 && !on_cpu()) {
     printf("skipped: the GPU is itself of major 7\n");
     return;
   }
