@@ -74,10 +74,13 @@ static uint32_t *const_place(const kiln__lower *l, const kiln__const *c)
   const uint32_t mask = l->const_hash.n - 1;
 
   for (uint32_t i = hash_const(c) & mask;; i = (i + 1) & mask) {
-    const kiln__const *have = &all[table[i] - 1];
+    const kiln__const *have;
 
-    if (table[i] == 0 || (have->kind == c->kind && have->bytes == c->bytes &&
-                          have->value == c->value && have->addend == c->addend))
+    if (table[i] == 0)
+      return &table[i];
+    have = &all[table[i] - 1];
+    if (have->kind == c->kind && have->bytes == c->bytes &&
+        have->value == c->value && have->addend == c->addend)
       return &table[i];
   }
 }
