@@ -1,27 +1,39 @@
 #!/usr/bin/env bash
 # Install what is missing, build, and run every test.
-#   tests/run.sh [--tier host|compile|device] [--device gpu] [--build FOLDER]
+#   tests/run.sh [--tier host|compile|device|schedules]
+#                [--device gpu|cpu|cpu:6.1] [--build FOLDER]
 #                [--cmake OPTION]... [--quick]
-# --device gpu  a GPU must be there: a device test that skips is a failure
-# --quick       leave out torture and packaging tests
-# Skips are counted and printed as skips.
+# --device      where the device tests run; default: the GPU, else the CPU
+#               device. With gpu, a device test that skips is a failure
+# --quick       leave out torture, packaging and the other schedules
+# The tier `schedules` runs the device tests again on the CPU device: with 8
+# seeds, and in lock-step as 6.1 and 3.5. Skips are counted and printed as skips.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=samples/setup.sh
 . samples/setup.sh
 
-tiers=(host compile device)
+tiers=(host compile device schedules)
 folder=build
 require_gpu=
+quick=
 options=()
 select=()
 while [ $# -gt 0 ]; do
   case $1 in
   --tier) tiers=("${2:?}") && shift 2 ;;
-  --device) require_gpu=${2:?} && shift 2 ;;
+  --device)
+    export KILN_DEVICE=${2:?}
+    [ "$KILN_DEVICE" != gpu ] || require_gpu=yes
+    shift 2
+    ;;
   --build) folder=${2:?} && shift 2 ;;
   --cmake) options+=("${2:?}") && shift 2 ;;
-  --quick) select=(-LE 'torture|packaging') && shift ;;
+  --quick)
+    quick=yes
+    select=(-LE 'torture|packaging')
+    shift
+    ;;
   *)
     sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
     exit 2
@@ -57,26 +69,44 @@ trap 'rm -rf "$KILN_CACHE_DIR"' EXIT
 passed=0
 failed=0
 skipped=0
-for tier in "${tiers[@]}"; do
-  step "$tier tests"
-  log=$folder/tests-$tier.log
-  started=$SECONDS
-  ctest --test-dir "$folder" -L "^$tier\$" ${select[@]+"${select[@]}"} \
-    --output-on-failure --no-tests=ignore -j 2 2>&1 | tee "$log"
+# run_tests TITLE LOG CTEST_OPTION...: run, show, count.
+run_tests() {
+  local title=$1 log=$folder/$2 started=$SECONDS rc run skips bad
+  shift 2
+  step "$title"
+  ctest --test-dir "$folder" "$@" --output-on-failure --no-tests=ignore -j 2 \
+    2>&1 | tee "$log"
   rc=${PIPESTATUS[0]}
   run=$(grep -cE '^ *[0-9]+/[0-9]+ Test +#' "$log" || true)
   skips=$(grep -cE '\*\*\*Skipped' "$log" || true)
   bad=$(grep -cE '\*\*\*(Failed|Timeout|Exception|Not Run)' "$log" || true)
   # Whatever the lines above did not match: ctest itself says that it failed.
   [ "$rc" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-  if [ "$tier" = device ] && [ -n "$require_gpu" ] && [ "$skips" -gt 0 ]; then
+  if [ -n "$require_gpu" ] && [ "$title" = "device tests" ]; then
     bad=$((bad + skips))
     skips=0
   fi
-  say "$tier: $((SECONDS - started)) s"
+  say "$title: $((SECONDS - started)) s"
   passed=$((passed + (run > skips + bad ? run - skips - bad : 0)))
   failed=$((failed + bad))
   skipped=$((skipped + skips))
+}
+
+# The device tests on other settings of the CPU device: what `schedule` marks.
+run_schedules() {
+  local setting
+  for setting in cpu:9.0,seed={1..8} cpu:6.1 cpu:3.5; do
+    KILN_DEVICE=$setting run_tests "device tests on $setting" \
+      "tests-${setting//[^a-z0-9]/-}.log" -L '^schedules$'
+  done
+}
+
+for tier in "${tiers[@]}"; do
+  case $tier in
+  schedules) [ -n "$quick$require_gpu" ] || run_schedules ;;
+  *) run_tests "$tier tests" "tests-$tier.log" -L "^$tier\$" \
+    ${select[@]+"${select[@]}"} ;;
+  esac
 done
 
 say

@@ -9,3 +9,9 @@ if(KILN_SAMPLES)
       SKIP_RETURN_CODE 77 TIMEOUT 300 RUN_SERIAL TRUE)
   endforeach()
 endif()
+
+# What also runs with other seeds and architectures of the CPU device: all that
+# depends on how lanes, warps and blocks take turns.
+foreach(name capture cli cycles errors kernels launch reduce runtime timeline)
+  set_property(TEST device.${name} PROPERTY LABELS device schedules)
+endforeach()
