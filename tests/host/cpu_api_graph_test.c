@@ -658,10 +658,11 @@ START_TEST(all_kinds_of_work_are_captured)
   CUgraphNode nodes[16];
   size_t n = 16;
   int kinds[14] = {0};
+  atomic_int calls = 0;
 
   ok(cu(memAlloc)(&p, 64));
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
-  ok(cu(launchHostFunc)(s, count_fn, &(atomic_int){0}));
+  ok(cu(launchHostFunc)(s, count_fn, &calls));
   ok(cu(streamEndCapture)(s, &inner));
   y = instance(inner);
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
