@@ -7,7 +7,7 @@
  * Those that load are given to ptxas, if one is named; what it rejects is listed
  * with its reason, and the exit status is 1. -a also lists what ptxas accepts
  * and the CPU device does not. Without ptxas: nothing may crash. */
-#include "statements.h"
+#include "cpu_statements.h"
 
 #include "cpu/code/code.h"
 #include "support.h"
@@ -194,7 +194,7 @@ static bool mark(batch *b, const char *messages, unsigned first,
     if (line != NULL && what != NULL &&
         (next == NULL || (line < next && what < next))) {
       const unsigned number = (unsigned)strtoul(line + 5, NULL, 10);
-      const int size = (int)(next == NULL ? strlen(what) : next - what) - 10;
+      const int size = (int)strcspn(what, "\n") - 10;
 
       if (number >= first && number - first < BATCH &&
           index[number - first] < b->n) {

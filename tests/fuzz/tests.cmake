@@ -32,3 +32,17 @@ if(KILN_FUZZ)
     set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
   endforeach()
 endif()
+
+# fuzz_mutate: changed PTX must not crash the loader; with KILN_PTXAS what loads
+# is given to ptxas too, see mutate.c.
+set(KILN_PTXAS "" CACHE FILEPATH "ptxas to compare the CPU device's loader with")
+add_executable(fuzz_mutate ${CMAKE_CURRENT_LIST_DIR}/mutate.c)
+target_link_libraries(fuzz_mutate PRIVATE kiln_test_support)
+add_test(NAME host.cpu_mutate COMMAND fuzz_mutate -n 3000)
+set_tests_properties(host.cpu_mutate PROPERTIES LABELS host TIMEOUT 900)
+if(KILN_PTXAS)
+  add_test(NAME compile.cpu_mutate COMMAND fuzz_mutate -n 20000
+    -p ${KILN_PTXAS})
+  set_tests_properties(compile.cpu_mutate PROPERTIES LABELS compile
+    TIMEOUT 1800)
+endif()

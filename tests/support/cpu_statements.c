@@ -1,5 +1,5 @@
-/* statements.c -- PTX statements from the rows of ops.def, whole and broken. */
-#include "statements.h"
+/* cpu_statements.c -- PTX statements from the rows of ops.def, whole and broken. */
+#include "cpu_statements.h"
 
 #include "cpu/code/build.h"
 #include "support.h"

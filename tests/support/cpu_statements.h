@@ -1,7 +1,7 @@
-/* statements.h -- PTX statements from the rows of ops.def, whole and broken,
+/* cpu_statements.h -- PTX statements from the rows of ops.def, whole and broken,
  * and the module around them. */
-#ifndef KILN_FUZZ_STATEMENTS_H
-#define KILN_FUZZ_STATEMENTS_H
+#ifndef KILN_TEST_CPU_STATEMENTS_H
+#define KILN_TEST_CPU_STATEMENTS_H
 
 #include "base/base.h"
 
