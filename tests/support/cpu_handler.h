@@ -48,7 +48,8 @@ typedef struct cpu_case {
   uint8_t vec_sinks;   /* bit k: vec[k] is `_` */
   bool vec_is_operand; /* ld and the like without .v2: insn.vec is d, or the
                           last source */
-  cpu_same *same;      /* NULL: to the bit */
+  bool brief;     /* few masks and aliases: a variant of what was checked */
+  cpu_same *same; /* NULL: to the bit */
   /* Called on the warp before each run: memory, local_at, grid, ...; may be
    * NULL. */
   void (*prepare)(kiln__warp *w, void *user);

@@ -245,7 +245,10 @@ KILN__HANDLER(cvt_f64_f32)
   const uint32_t least = least_of(in);
 
   USUAL(8, 4)
-  KILN__LANES(double, nan_f64((double)flushed(A[i], least)));
+  if (least == 0)
+    KILN__LANES(double, nan_f64((double)A[i]));
+  else
+    KILN__LANES(double, nan_f64((double)flushed(A[i], least)));
 }
 
 KILN__HANDLER(cvt_f32_f64)
@@ -254,7 +257,10 @@ KILN__HANDLER(cvt_f32_f64)
   const uint32_t least = least_of(in);
 
   USUAL(4, 8)
-  KILN__LANES(float, flushed(nan_f32((float)A[i]), least));
+  if (least == 0)
+    KILN__LANES(float, nan_f32((float)A[i]));
+  else
+    KILN__LANES(float, flushed(nan_f32((float)A[i]), least));
 }
 
 /* Integers of up to 16 bits are exact, whatever the rounding. */
