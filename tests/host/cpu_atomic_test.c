@@ -106,11 +106,18 @@ static uint64_t sum_f64(uint64_t a, uint64_t b)
 
 /* ---- One instruction ------------------------------------------------------------------ */
 
-enum { SLOT_A = 1, SLOT_B = 2, SLOT_C = 3, SLOT_D = 4, SLOT_VEC = 8 };
+enum {
+  SLOT_A = 1,
+  SLOT_B = 2,
+  SLOT_C = 3,
+  SLOT_D = 4,
+  SLOT_VEC = 8,
+  SLOT_TO = 12
+};
 
 typedef struct shape {
   kiln__insn in;
-  int32_t vec[4];
+  int32_t vec[4], to[4]; /* read, and of vector atoms written */
   char name[160];
   const char *opcode;
   unsigned bytes, n;
@@ -190,9 +197,14 @@ static void make_shape(shape *s, kiln__op op, size_t k)
                                                                            : 4;
   s->n = has(s, ".v4") ? 4 : has(s, ".v2") ? 2 : 1;
   s->in.n_vec = (uint8_t)s->n;
-  s->in.vec = s->vec;
-  for (unsigned i = 0; i < 4; i++)
+  for (unsigned i = 0; i < 4; i++) {
     s->vec[i] = world_slot(SLOT_VEC + i);
+    s->to[i] = test_random(&w->seed) % 8 == 0 ? -1 : world_slot(SLOT_TO + i);
+  }
+  if (s->returns && test_random(&w->seed) % 4 == 0)
+    s->to[0] = s->vec[1];
+  s->in.vec = s->returns && s->n > 1 ? s->to : s->vec;
+  s->in.vec2 = s->vec;
   s->in.bytes = (uint8_t)s->bytes;
   s->in.index = 1;
   s->in.a = world_slot(SLOT_A);
@@ -241,8 +253,8 @@ static void model(const shape *s, const uint64_t *address, uint32_t mask)
 
       world_set(w, space, i, at, s->bytes,
                 after(s, old, b, c, is_shared(s, at)));
-      if (s->returns && s->in.d >= 0)
-        world_expect(w, s->in.d, s->bytes, i, old);
+      if (s->returns && (s->n > 1 ? s->to[k] : s->in.d) >= 0)
+        world_expect(w, s->n > 1 ? s->to[k] : s->in.d, s->bytes, i, old);
     }
   }
 }

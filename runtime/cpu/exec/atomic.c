@@ -398,10 +398,12 @@ static void atomic(kiln__warp *w, const kiln__insn *in, bool returns)
 }
 
 /* Elements one after the other, each atomic. */
-static void red_vector(kiln__warp *w, const kiln__insn *in)
+static void add_vector(kiln__warp *w, const kiln__insn *in, const int32_t *from,
+                       const int32_t *to)
 {
   const unsigned order = kiln__lane_order(w, in);
-  operands o = {.bytes = 4, .step = 4, .flush = true};
+  operands o = {.bytes = 4, .step = 4};
+  uint32_t old[4][KILN__WARP];
   kiln__reach r;
 
   if (!kiln__reach_a(w, in, (kiln__space)in->space, 4u * in->n_vec,
@@ -411,9 +413,16 @@ static void red_vector(kiln__warp *w, const kiln__insn *in)
     const unsigned i = j ^ order;
 
     for (unsigned k = 0; k < in->n_vec && (w->mask >> i & 1) != 0; k++) {
-      o.b = w->regs + in->vec[k];
+      o.b = w->regs + from[k];
+      o.d = (uint8_t *)old[k];
       o.flush = !is_shared(in, r.address[i]);
       one_lane(in, &o, r.host[i] + 4 * (uintptr_t)k, i, false);
+    }
+  }
+  for (unsigned k = 0; to != NULL && k < in->n_vec; k++) {
+    for (int i = 0; i < KILN__WARP && to[k] >= 0; i++) {
+      if (w->lane[i] != 0)
+        KILN__SLOT(uint32_t, to[k])[i] = old[k][i];
     }
   }
 }
@@ -452,12 +461,22 @@ ONE(atom, cas_16, true)
 ONE(atom, cas_sem, true)
 ONE(atom, cas_after, true)
 
+KILN__HANDLER(atom_add_v)
+{
+  add_vector(w, in, in->vec2, in->vec);
+}
+
+KILN__HANDLER(atom_add_v_hint)
+{
+  add_vector(w, in, in->vec2, in->vec);
+}
+
 KILN__HANDLER(red_add_v)
 {
-  red_vector(w, in);
+  add_vector(w, in, in->vec, NULL);
 }
 
 KILN__HANDLER(red_add_v_hint)
 {
-  red_vector(w, in);
+  add_vector(w, in, in->vec, NULL);
 }
