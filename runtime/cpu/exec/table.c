@@ -13,17 +13,25 @@
 #define KILN__ISA_TEXT2(isa) KILN__ISA_TEXT_##isa
 #define KILN__ISA_TEXT(isa) KILN__ISA_TEXT2(isa)
 
-#define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
-  __attribute__((weak)) KILN__HANDLER(name);
-#include "../code/ops.def"
-#undef KILN__OP
+/* By kind: what the schedulers execute themselves has no handler. */
+#define KILN__BY_SIMPLE(name) KILN__ISA_NAME(op_##name)
+#define KILN__BY_WARP(name) KILN__ISA_NAME(op_##name)
+#define KILN__BY_YIELD(name) KILN__ISA_NAME(op_##name)
+#define KILN__BY_BRANCH(name) NULL
+#define KILN__BY_SWITCH(name) NULL
+#define KILN__BY_CALL(name) NULL
+#define KILN__BY_RETURN(name) NULL
+#define KILN__BY_EXIT(name) NULL
+#define KILN__BY_TRAP(name) NULL
+#define KILN__BY_BARRIER(name) NULL
+#define KILN__BY_CLUSTER(name) NULL
 
 const kiln__isa KILN__TABLE(KILN__ISA) = {
     .name = KILN__ISA_TEXT(KILN__ISA),
     .handlers =
         {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
-  KILN__ISA_NAME(op_##name),
+  KILN__BY_##kind(name),
 #include "../code/ops.def"
 #undef KILN__OP
         },
