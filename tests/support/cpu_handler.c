@@ -935,17 +935,3 @@ cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__ptx_type a, kiln__ptx_type b,
   }
   return lanes;
 }
-
-/* ---- Faults, where run/ is not linked ----------------------------------------- */
-
-__attribute__((weak)) void kiln__fault(kiln__warp *w, const kiln__insn *in,
-                                       kiln__fault_kind kind, int lane,
-                                       uint64_t address, uint32_t bytes)
-{
-  (void)in;
-  w->fault = true;
-  w->grid->fault.kind = kind;
-  w->grid->fault.address = address;
-  w->grid->fault.bytes = bytes;
-  (void)lane;
-}
