@@ -360,11 +360,11 @@ static void emit_leave(const node *n, int function)
 
 static void emit_call(const node *n)
 {
-  emit("{ .param .b64 o; .param .b64 c; .param .b32 a; .param .b32 b;\n"
-       ".param .b32 i; .param .b32 r; st.param.b64 [o], %%out;\n"
-       "st.param.b64 [c], %%cells; st.param.b32 [a], %%v%d;\n"
-       "st.param.b32 [b], %%v%d; st.param.b32 [i], %u;\n"
-       "call (r), f%d, (o, c, a, b, i); ld.param.b32 %%v%d, [r]; }\n",
+  emit("{ .param .b64 to; .param .b64 count; .param .b32 p0; .param .b32 p1;\n"
+       ".param .b32 p2; .param .b32 r; st.param.b64 [to], %%out;\n"
+       "st.param.b64 [count], %%cells; st.param.b32 [p0], %%v%d;\n"
+       "st.param.b32 [p1], %%v%d; st.param.b32 [p2], %u;\n"
+       "call (r), f%d, (to, count, p0, p1, p2); ld.param.b32 %%v%d, [r]; }\n",
        n->a, n->b, n->imm, n->function, n->d);
 }
 
