@@ -1,541 +1,496 @@
-/* cpu_flow_test.c -- random programs of nested loops, breaks, early ends, jump
- * tables and calls: the same memory under lock-step, independent lanes and any
- * seed as a plain interpreter of the same syntax tree gives, thread by thread.
- *
- * KILN_TEST_FLOW_PROGRAMS: how many programs, default 300. */
-#include "cpu_ptx.h"
+/* cpu_flow_test.c -- blocks, joins and slots against what they mean: joins
+ * against reachability with a block taken out, slots against a machine that
+ * never shares them. */
+#include "support.h"
 
-#include <stdio.h>
+#include "cpu/code/build.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-  N_VARIABLES = 4,
-  N_FUNCTIONS = 4, /* number 0: the kernel; each calls only later ones */
-  N_CELLS = 8,     /* added to by all threads */
-  THREADS = 80,
-  BLOCKS = 2,
-  MAX_NODES = 400,
-  MAX_TEXT = 200000,
-  MOST_STEPS = 40000 /* of one thread; larger programs are made anew */
-};
+static const char head[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
+static kiln_allocator heap;
+static kiln__ptx_module *arena;
+static kiln__matcher matcher;
 
-typedef enum kind {
-  ASSIGN,
-  BRANCH, /* if, else */
-  SWITCH, /* four ways */
-  LOOP,
-  BREAK,
-  CONTINUE,
-  LEAVE, /* return, in the kernel exit */
-  END,   /* exit, anywhere */
-  CALL,
-  COUNT, /* add to a cell */
-  N_KINDS
-} kind;
-
-typedef struct node {
-  kind kind;
-  int id;
-  int d, a, b;            /* variables */
-  unsigned op, imm;       /* of the assignment */
-  unsigned shift, wanted; /* condition: (a >> shift & 3) == wanted */
-  bool guarded;           /* written with a guard instead of a branch */
-  int function;
-  struct node *body[4];
-  struct node *next;
-  struct node *loop; /* of break and continue: which */
-} node;
-
-static struct program {
-  node nodes[MAX_NODES];
-  int n_nodes;
-  node *functions[N_FUNCTIONS];
-  uint64_t random;
-} g;
-
-static unsigned draw(unsigned n)
+static void setup(void)
 {
-  return (unsigned)(test_random(&g.random) >> 16) % n;
+  kiln__allocator_default(&heap);
+  ck_kiln_ok(kiln__ptx_parse(&arena, &heap, head, sizeof head - 1));
+  ck_kiln_ok(kiln__matcher_init(&matcher, arena));
 }
 
-/* ---- Making -------------------------------------------------------------------- */
-
-static node *make_list(int function, int depth, node *loop, node *outer);
-
-static void make_body(node *n, int function, int depth, node *loop, node *outer)
+static void teardown(void)
 {
-  switch (n->kind) {
-  case BRANCH:
-    n->body[0] = make_list(function, depth + 1, loop, outer);
-    if (draw(2) == 0)
-      n->body[1] = make_list(function, depth + 1, loop, outer);
-    break;
-  case SWITCH:
-    for (int i = 0; i < 4; i++)
-      n->body[i] = i == 2 ? NULL : make_list(function, depth + 1, loop, outer);
-    break;
-  case LOOP:
-    n->body[0] = make_list(function, depth + 1, n, loop);
-    break;
-  default:
-    break;
-  }
+  kiln__ptx_free(arena);
 }
 
-static kind draw_kind(int function, int depth, const node *loop)
+static unsigned below(uint64_t *random, unsigned n)
 {
-  for (;;) {
-    const kind k = (kind)draw(N_KINDS);
-
-    if ((k == BREAK || k == CONTINUE) && loop == NULL)
-      continue;
-    if ((k == BRANCH || k == SWITCH || k == LOOP) && depth > 3)
-      continue;
-    if (k == CALL && function == N_FUNCTIONS - 1)
-      continue;
-    if ((k == END || k == LEAVE || k == SWITCH) && draw(3) != 0)
-      continue;
-    return k;
-  }
+  return (unsigned)(test_random(random) >> 33) % n;
 }
 
-static node *make_node(int function, int depth, node *loop, node *outer)
+static kiln__insn make(kiln__op op)
 {
-  node *n = &g.nodes[g.n_nodes];
-
-  *n = (node){.kind = draw_kind(function, depth, loop), .id = g.n_nodes++};
-  n->d = (int)draw(N_VARIABLES);
-  n->a = (int)draw(N_VARIABLES);
-  n->b = (int)draw(N_VARIABLES);
-  n->op = draw(5);
-  n->imm = draw(1000);
-  n->shift = draw(20);
-  n->wanted = draw(4);
-  n->guarded = draw(2) == 0;
-  n->loop = outer != NULL && draw(3) == 0 ? outer : loop;
-  if (n->kind == CALL)
-    n->function =
-        function + 1 + (int)draw((unsigned)(N_FUNCTIONS - 1 - function));
-  make_body(n, function, depth, loop, outer);
-  return n;
+  return (kiln__insn){.op = (uint16_t)op,
+                      .kind = matcher.rows[op].kind,
+                      .klass = matcher.rows[op].klass,
+                      .d = -1,
+                      .d2 = -1,
+                      .a = -1,
+                      .b = -1,
+                      .c = -1,
+                      .e = -1,
+                      .guard = -1,
+                      .join = UINT32_MAX};
 }
 
-static node *make_list(int function, int depth, node *loop, node *outer)
+/* ---- Joins ------------------------------------------------------------------- */
+
+enum { MOST = 24 };
+
+/* A graph of one-instruction blocks, by hand. */
+typedef struct graph {
+  kiln__insn insns[MOST];
+  uint32_t n;
+} graph;
+
+static graph random_graph(uint64_t *random)
 {
-  node *first = NULL, **last = &first;
+  graph g = {.n = 3 + below(random, MOST - 3)};
 
-  for (unsigned n = 1 + draw(4); n > 0 && g.n_nodes + 20 < MAX_NODES; n--) {
-    *last = make_node(function, depth, loop, outer);
-    last = &(*last)->next;
-  }
-  return first;
-}
+  for (uint32_t i = 0; i < g.n; i++) {
+    const unsigned kind = below(random, 12);
 
-/* ---- Interpreting, one thread ----------------------------------------------------- */
-
-typedef enum outcome { NEXT, BROKE, CONTINUED, LEFT, ENDED } outcome;
-
-typedef struct thread {
-  uint32_t *out, *cells;
-  long steps;
-  const node *to; /* loop that is broken out of or continued */
-} thread;
-
-static uint32_t compute(const node *n, const uint32_t *v)
-{
-  switch (n->op) {
-  case 0:
-    return v[n->a] + v[n->b];
-  case 1:
-    return v[n->a] * 5 + n->imm;
-  case 2:
-    return v[n->a] ^ (v[n->b] >> 3);
-  case 3:
-    return v[n->a] - n->imm;
-  default:
-    return v[n->a] * v[n->b] + 1;
-  }
-}
-
-static bool holds(const node *n, const uint32_t *v)
-{
-  return (v[n->a] >> n->shift & 3) == n->wanted;
-}
-
-static outcome run_list(const node *n, uint32_t *v, thread *t);
-
-static outcome run_loop(const node *n, uint32_t *v, thread *t)
-{
-  for (uint32_t left = v[n->a] >> n->shift & 7; left != 0; left--) {
-    const outcome o = run_list(n->body[0], v, t);
-
-    if ((o == BROKE || o == CONTINUED) && t->to == n) {
-      if (o == BROKE)
-        break;
-      continue;
-    }
-    if (o != NEXT)
-      return o;
-  }
-  return NEXT;
-}
-
-static outcome run_call(const node *n, uint32_t *v, thread *t)
-{
-  uint32_t mine[N_VARIABLES] = {v[n->a], v[n->b], n->imm, 1};
-
-  if (run_list(g.functions[n->function], mine, t) == ENDED)
-    return ENDED;
-  v[n->d] = mine[0];
-  return NEXT;
-}
-
-static outcome run_node(const node *n, uint32_t *v, thread *t)
-{
-  switch (n->kind) {
-  case ASSIGN:
-    v[n->d] = compute(n, v);
-    return NEXT;
-  case BRANCH:
-    return run_list(n->body[holds(n, v) ? 0 : 1], v, t);
-  case SWITCH:
-    return run_list(n->body[v[n->a] >> n->shift & 3], v, t);
-  case LOOP:
-    return run_loop(n, v, t);
-  case BREAK:
-  case CONTINUE:
-    t->to = n->loop;
-    return !holds(n, v) ? NEXT : n->kind == BREAK ? BROKE : CONTINUED;
-  case LEAVE:
-    return holds(n, v) ? LEFT : NEXT;
-  case END:
-    if (!holds(n, v))
-      return NEXT;
-    memcpy(t->out, v, sizeof(uint32_t) * N_VARIABLES);
-    return ENDED;
-  case CALL:
-    return run_call(n, v, t);
-  default:
-    t->cells[n->imm % N_CELLS] += v[n->a];
-    return NEXT;
-  }
-}
-
-static outcome run_list(const node *n, uint32_t *v, thread *t)
-{
-  for (; n != NULL; n = n->next) {
-    outcome o = NEXT;
-
-    if (++t->steps > MOST_STEPS)
-      return ENDED;
-    o = run_node(n, v, t);
-    if (o != NEXT)
-      return o;
-  }
-  return NEXT;
-}
-
-/* False: too long. */
-static bool interpret(uint32_t *out, uint32_t *cells)
-{
-  for (uint32_t i = 0; i < THREADS * BLOCKS; i++) {
-    uint32_t v[N_VARIABLES] = {i, i * 2654435761u, 7, i / THREADS};
-    thread t = {out + N_VARIABLES * i, cells, 0, NULL};
-
-    if (run_list(g.functions[0], v, &t) != ENDED)
-      memcpy(t.out, v, sizeof v);
-    if (t.steps > MOST_STEPS)
-      return false;
-  }
-  return true;
-}
-
-/* ---- Writing as PTX ----------------------------------------------------------------- */
-
-static char text[MAX_TEXT];
-static size_t used;
-
-static void emit(const char *format, ...) KILN_PRINTF(1, 2);
-
-static void emit(const char *format, ...)
-{
-  va_list args;
-
-  va_start(args, format);
-  used += (size_t)vsnprintf(text + used, MAX_TEXT - used, format, args);
-  va_end(args);
-  ck_assert_uint_lt(used, MAX_TEXT - 1);
-}
-
-static void emit_condition(const node *n)
-{
-  emit("shr.u32 %%t, %%v%d, %u; and.b32 %%t, %%t, 3;\n"
-       "setp.eq.u32 %%p, %%t, %u;\n",
-       n->a, n->shift, n->wanted);
-}
-
-static void emit_list(const node *n, int function);
-
-static void emit_assign(const node *n)
-{
-  switch (n->op) {
-  case 0:
-    emit("add.u32 %%v%d, %%v%d, %%v%d;\n", n->d, n->a, n->b);
-    break;
-  case 1:
-    emit("mad.lo.u32 %%v%d, %%v%d, 5, %u;\n", n->d, n->a, n->imm);
-    break;
-  case 2:
-    emit("shr.u32 %%t, %%v%d, 3; xor.b32 %%v%d, %%v%d, %%t;\n", n->b, n->d,
-         n->a);
-    break;
-  case 3:
-    emit("sub.u32 %%v%d, %%v%d, %u;\n", n->d, n->a, n->imm);
-    break;
-  default:
-    emit("mad.lo.u32 %%v%d, %%v%d, %%v%d, 1;\n", n->d, n->a, n->b);
-    break;
-  }
-}
-
-static void emit_switch(const node *n, int function)
-{
-  emit("shr.u32 %%t, %%v%d, %u; and.b32 %%t, %%t, 3;\n"
-       "J%d: .branchtargets S%d_0, S%d_1, E%d, S%d_3;\n"
-       "brx.idx %%t, J%d;\n",
-       n->a, n->shift, n->id, n->id, n->id, n->id, n->id, n->id);
-  for (int i = 0; i < 4; i++) {
-    if (i == 2)
-      continue;
-    emit("S%d_%d:\n", n->id, i);
-    emit_list(n->body[i], function);
-    emit("bra E%d;\n", n->id);
-  }
-  emit("E%d:\n", n->id);
-}
-
-static void emit_branch(const node *n, int function)
-{
-  emit_condition(n);
-  emit("@!%%p bra O%d;\n", n->id);
-  emit_list(n->body[0], function);
-  if (n->body[1] != NULL)
-    emit("bra E%d;\n", n->id);
-  emit("O%d:\n", n->id);
-  emit_list(n->body[1], function);
-  emit("E%d:\n", n->id);
-}
-
-static void emit_loop(const node *n, int function)
-{
-  emit("{ .reg .b32 %%c%d;\n"
-       "shr.u32 %%c%d, %%v%d, %u; and.b32 %%c%d, %%c%d, 7;\n"
-       "L%d: setp.eq.u32 %%p, %%c%d, 0; @%%p bra B%d;\n",
-       n->id, n->id, n->a, n->shift, n->id, n->id, n->id, n->id, n->id);
-  emit_list(n->body[0], function);
-  emit("C%d: sub.u32 %%c%d, %%c%d, 1; bra L%d; }\nB%d:\n", n->id, n->id, n->id,
-       n->id, n->id);
-}
-
-static void emit_stores(void)
-{
-  for (int i = 0; i < N_VARIABLES; i++)
-    emit("st.global.u32 [%%out+%d], %%v%d;\n", 4 * i, i);
-}
-
-static void emit_leave(const node *n, int function)
-{
-  emit_condition(n);
-  if (n->guarded && n->kind == LEAVE && function != 0) {
-    emit("st.param.b32 [ret], %%v0; @%%p ret;\n");
-    return;
-  }
-  emit("@!%%p bra E%d;\n", n->id);
-  if (n->kind == LEAVE && function != 0) {
-    emit("st.param.b32 [ret], %%v0; ret;\n");
-  } else {
-    emit_stores();
-    emit("%s;\n", function == 0 && n->guarded ? "ret" : "exit");
-  }
-  emit("E%d:\n", n->id);
-}
-
-static void emit_call(const node *n)
-{
-  emit("{ .param .b64 o; .param .b64 c; .param .b32 a; .param .b32 b;\n"
-       ".param .b32 i; .param .b32 r; st.param.b64 [o], %%out;\n"
-       "st.param.b64 [c], %%cells; st.param.b32 [a], %%v%d;\n"
-       "st.param.b32 [b], %%v%d; st.param.b32 [i], %u;\n"
-       "call (r), f%d, (o, c, a, b, i); ld.param.b32 %%v%d, [r]; }\n",
-       n->a, n->b, n->imm, n->function, n->d);
-}
-
-static void emit_jump(const node *n)
-{
-  const char to = n->kind == BREAK ? 'B' : 'C';
-
-  emit_condition(n);
-  if (n->guarded)
-    emit("@%%p bra %c%d;\n", to, n->loop->id);
-  else
-    emit("@!%%p bra E%d; bra %c%d;\nE%d:\n", n->id, to, n->loop->id, n->id);
-}
-
-static void emit_list(const node *n, int function)
-{
-  for (; n != NULL; n = n->next) {
-    switch (n->kind) {
-    case ASSIGN:
-      emit_assign(n);
-      break;
-    case BRANCH:
-      emit_branch(n, function);
-      break;
-    case SWITCH:
-      emit_switch(n, function);
-      break;
-    case LOOP:
-      emit_loop(n, function);
-      break;
-    case BREAK:
-    case CONTINUE:
-      emit_jump(n);
-      break;
-    case LEAVE:
-    case END:
-      emit_leave(n, function);
-      break;
-    case CALL:
-      emit_call(n);
-      break;
-    default:
-      emit("red.global.add.u32 [%%cells+%u], %%v%d;\n", n->imm % N_CELLS * 4,
-           n->a);
-      break;
+    g.insns[i] = make(KILN__OP_add_b32);
+    if (kind < 6) {
+      g.insns[i] = make(KILN__OP_bra);
+      g.insns[i].target = below(random, g.n);
+      g.insns[i].guard = kind < 5 ? 0 : -1;
+    } else if (kind == 6) {
+      g.insns[i] = make(KILN__OP_exit);
+      g.insns[i].guard = below(random, 2) == 0 ? 0 : -1;
+    } else if (kind == 7 && below(random, 2) == 0) {
+      g.insns[i] = make(KILN__OP_trap);
     }
   }
+  g.insns[g.n - 1] = make(KILN__OP_exit);
+  return g;
 }
 
-static void emit_registers(void)
+/* Instructions that may follow; UINT32_MAX: none there. */
+static void next_of(const graph *g, uint32_t i, uint32_t next[2])
 {
-  emit(".reg .b32 %%v<%d>; .reg .b32 %%t; .reg .pred %%p;\n"
-       ".reg .b64 %%out; .reg .b64 %%cells; .reg .b64 %%x;\n",
-       N_VARIABLES);
+  const kiln__insn *in = &g->insns[i];
+  const bool through = in->guard >= 0 || in->kind == KILN__KIND_SIMPLE;
+
+  next[0] = in->kind == KILN__KIND_BRANCH ? in->target : UINT32_MAX;
+  next[1] = through && i + 1 < g->n ? i + 1 : UINT32_MAX;
 }
 
-static void emit_function(int k)
+/* Whether `from` reaches an end of that sort without passing `without`. */
+static bool reaches(const graph *g, uint32_t from, uint32_t without,
+                    kiln__kind end)
 {
-  emit(".func (.param .b32 ret) f%d(.param .b64 o, .param .b64 c,\n"
-       " .param .b32 a, .param .b32 b, .param .b32 i) {\n",
-       k);
-  emit_registers();
-  emit("ld.param.u64 %%out, [o]; ld.param.u64 %%cells, [c];\n"
-       "ld.param.u32 %%v0, [a]; ld.param.u32 %%v1, [b];\n"
-       "ld.param.u32 %%v2, [i]; mov.u32 %%v3, 1;\n");
-  emit_list(g.functions[k], k);
-  emit("st.param.b32 [ret], %%v0; ret; }\n");
+  bool seen[MOST] = {false};
+  uint32_t stack[2 * MOST + 1], n = 0;
+
+  if (from == without)
+    return false;
+  stack[n++] = from;
+  while (n > 0) {
+    const uint32_t at = stack[--n];
+    uint32_t next[2];
+
+    if (seen[at])
+      continue;
+    seen[at] = true;
+    if (g->insns[at].kind == end && g->insns[at].guard < 0)
+      return true;
+    next_of(g, at, next);
+    for (int k = 0; k < 2; k++) {
+      if (next[k] != UINT32_MAX && next[k] != without)
+        stack[n++] = next[k];
+    }
+  }
+  return false;
 }
 
-static void emit_kernel(void)
+/* The first instruction that all paths from `branch` to an exit pass. */
+static uint32_t join_of(const graph *g, uint32_t branch)
 {
-  emit(".visible .entry k(.param .u64 out, .param .u64 cells) {\n");
-  emit_registers();
-  emit("mov.u32 %%v0, %%tid.x; mov.u32 %%v1, %%ctaid.x;\n"
-       "mov.u32 %%v3, %%v1; mad.lo.u32 %%v0, %%v1, %d, %%v0;\n"
-       "mul.lo.u32 %%v1, %%v0, -1640531535; mov.u32 %%v2, 7;\n"
-       "ld.param.u64 %%out, [out]; mul.wide.u32 %%x, %%v0, %d;\n"
-       "add.u64 %%out, %%out, %%x; ld.param.u64 %%cells, [cells];\n",
-       THREADS, 4 * N_VARIABLES);
-  emit_list(g.functions[0], 0);
-  emit_stores();
-  emit("ret; }\n");
+  for (uint32_t x = 0; x < g->n; x++) {
+    bool nearest = true;
+
+    if (x == branch || reaches(g, branch, x, KILN__KIND_EXIT))
+      continue;
+    if (!reaches(g, x, UINT32_MAX, KILN__KIND_EXIT))
+      continue;
+    for (uint32_t y = 0; y < g->n && nearest; y++) {
+      if (y != x && y != branch && reaches(g, y, UINT32_MAX, KILN__KIND_EXIT) &&
+          !reaches(g, branch, y, KILN__KIND_EXIT))
+        nearest = !reaches(g, x, y, KILN__KIND_EXIT); /* y is behind x */
+    }
+    if (nearest)
+      return x;
+  }
+  return UINT32_MAX;
 }
 
-/* ---- Comparing ------------------------------------------------------------------------ */
-
-static struct results {
-  uint32_t out[THREADS * BLOCKS * N_VARIABLES];
-  uint32_t cells[N_CELLS];
-} want;
-
-/* A program that ends soon, and what it does. */
-static void make_program(uint64_t seed)
+static uint32_t first_of_block(const kiln__blocks *b, uint32_t insn)
 {
-  g.random = seed * 2 + 1;
-  do {
-    g.n_nodes = 0;
-    for (int k = 0; k < N_FUNCTIONS; k++)
-      g.functions[k] = make_list(k, 0, NULL, NULL);
-    memset(&want, 0, sizeof want);
-  } while (!interpret(want.out, want.cells));
-  used = 0;
-  for (int k = N_FUNCTIONS - 1; k > 0; k--)
-    emit_function(k);
-  emit_kernel();
+  for (uint32_t i = 0; i < b->n; i++) {
+    if (insn >= b->first[i] && insn < b->first[i + 1])
+      return b->first[i];
+  }
+  return UINT32_MAX;
 }
 
-static void compare(cpu_ptx *p, uint64_t program, const char *way)
+static void check_graph(graph *g)
 {
-  const uint64_t out = cpu_ptx_buffer(p, NULL, sizeof want.out);
-  const uint64_t cells = cpu_ptx_buffer(p, NULL, sizeof want.cells);
-  const uint32_t *got;
+  kiln__blocks b;
 
-  cpu_ptx_ok(p, "k", (uint64_t[]){out, cells});
-  got = cpu_ptx_at(p, out, sizeof want.out);
-  for (unsigned i = 0; i < THREADS * BLOCKS * N_VARIABLES; i++)
-    ck_assert_msg(got[i] == want.out[i],
-                  "program %llu, %s: thread %u variable %u: %08x, not %08x\n%s",
-                  (unsigned long long)program, way, i / N_VARIABLES,
-                  i % N_VARIABLES, got[i], want.out[i], text);
-  ck_assert_msg(memcmp(cpu_ptx_at(p, cells, sizeof want.cells), want.cells,
-                       sizeof want.cells) == 0,
-                "program %llu, %s: other counts\n%s",
-                (unsigned long long)program, way, text);
-  kiln__memory_remove(p->memory, out);
-  kiln__memory_remove(p->memory, cells);
+  ck_kiln_ok(kiln__blocks_make(&b, &heap, g->insns, g->n));
+  ck_kiln_ok(kiln__flow_join(&b, &heap, g->insns));
+  for (uint32_t i = 0; i < g->n; i++) {
+    const kiln__insn *in = &g->insns[i];
+    uint32_t want, next[2];
+
+    if (in->kind != KILN__KIND_BRANCH)
+      continue;
+    next_of(g, i, next);
+    if (next[0] == UINT32_MAX || next[1] == UINT32_MAX ||
+        !reaches(g, i, UINT32_MAX, KILN__KIND_EXIT))
+      continue;
+    want = join_of(g, i);
+    ck_assert_msg(in->join == want || (want != UINT32_MAX &&
+                                       in->join == first_of_block(&b, want)),
+                  "branch %u joins at %u, not %u", i, in->join, want);
+    if (in->join != UINT32_MAX)
+      ck_assert((g->insns[in->join].flags & KILN__JOIN) != 0);
+  }
+  kiln__blocks_free(&b, &heap);
 }
 
-enum { PARTS = 10 };
-
-START_TEST(programs_give_the_same_everywhere)
+START_TEST(joins_are_nearest_post_dominators)
 {
-  const char *const asked = getenv("KILN_TEST_FLOW_PROGRAMS");
-  const long n = asked != NULL ? strtol(asked, NULL, 10) : 300;
+  uint64_t random = 0x9e3779b97f4a7c15u;
 
-  for (long i = _i; i < n; i += PARTS) {
-    cpu_ptx p;
+  for (int i = 0; i < 5000; i++) {
+    graph g = random_graph(&random);
 
-    make_program((uint64_t)i);
-    cpu_ptx_load(&p, text);
-    p.launch.local_limit = 4096;
-    p.launch.grid_dim[0] = BLOCKS;
-    p.launch.block_dim[0] = THREADS;
-    compare(&p, (uint64_t)i, "independent");
-    p.launch.seed = (uint64_t)i + 1;
-    compare(&p, (uint64_t)i, "a seed");
-    p.launch.seed = (uint64_t)i * 77 + 5;
-    p.launch.threads = 2;
-    compare(&p, (uint64_t)i, "another seed, two threads");
-    p.launch.lock_step = true;
-    compare(&p, (uint64_t)i, "lock-step, a seed, two threads");
-    p.launch.seed = 0;
-    p.launch.threads = 1;
-    compare(&p, (uint64_t)i, "lock-step");
-    cpu_ptx_free(&p);
+    check_graph(&g);
   }
 }
 END_TEST
 
-static Suite *make(void)
+/* 0: bra 3 (guarded); 1: trap or bra 1; 2: -; 3: exit. */
+static uint32_t join_beside(kiln__op op)
 {
-  Suite *suite = suite_create("cpu flow");
-  TCase *flow = tcase_create("flow");
+  kiln__insn insns[4] = {make(KILN__OP_bra), make(op), make(KILN__OP_add_b32),
+                         make(KILN__OP_exit)};
+  kiln__blocks b;
 
-  tcase_set_timeout(flow, 3600);
-  tcase_add_loop_test(flow, programs_give_the_same_everywhere, 0, PARTS);
-  suite_add_tcase(suite, flow);
-  return suite;
+  insns[0].target = 3;
+  insns[0].guard = 0;
+  insns[1].target = 1;
+  ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, 4));
+  ck_kiln_ok(kiln__flow_join(&b, &heap, insns));
+  kiln__blocks_free(&b, &heap);
+  return insns[0].join;
 }
 
-KILN_TEST_MAIN(make)
+START_TEST(paths_that_never_end_move_no_join)
+{
+  ck_assert_uint_eq(join_beside(KILN__OP_add_b32), 3);
+  ck_assert_uint_eq(join_beside(KILN__OP_trap), 3);
+  ck_assert_uint_eq(join_beside(KILN__OP_bra), 3);
+}
+END_TEST
+
+START_TEST(branches_within_endless_loops_join)
+{
+  /* 0: @p bra 2; 1: add; 2: bra 0; 3: exit, not reached */
+  kiln__insn insns[4] = {make(KILN__OP_bra), make(KILN__OP_add_b32),
+                         make(KILN__OP_bra), make(KILN__OP_exit)};
+  kiln__blocks b;
+
+  insns[0].target = 2;
+  insns[0].guard = 0;
+  insns[2].target = 0;
+  ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, 4));
+  ck_kiln_ok(kiln__flow_join(&b, &heap, insns));
+  ck_assert_uint_eq(insns[0].join, 2);
+  kiln__blocks_free(&b, &heap);
+}
+END_TEST
+
+/* ---- Slots --------------------------------------------------------------------------- */
+
+enum { LENGTH = 60, REGISTERS = 24, STEPS = 400 };
+
+/* A random function over registers; kept, to compare with its slots. */
+typedef struct function {
+  kiln__insn before[LENGTH], after[LENGTH];
+  int32_t vec[LENGTH][4], kept[LENGTH][4];
+  uint8_t widths[REGISTERS];
+  uint32_t n, frame;
+} function;
+
+/* A register of the wanted width. */
+static int32_t pick(uint64_t *random, const function *f, uint8_t width)
+{
+  int32_t r;
+
+  do
+    r = (int32_t)below(random, REGISTERS);
+  while (f->widths[r] != width);
+  return r;
+}
+
+static void random_insn(uint64_t *random, function *f, uint32_t i)
+{
+  kiln__insn *in = &f->before[i];
+
+  switch (below(random, 9)) {
+  case 0:
+  case 1:
+    *in = make(KILN__OP_bra);
+    in->target = below(random, f->n);
+    in->guard = pick(random, f, 4);
+    return;
+  case 2:
+    *in = make(KILN__OP_mul_wide_u32);
+    in->d = pick(random, f, 8);
+    in->a = pick(random, f, 4);
+    in->b = pick(random, f, 4);
+    break;
+  case 3:
+    *in = make(KILN__OP_shfl_sync);
+    in->d = pick(random, f, 4);
+    in->d2 = pick(random, f, 4);
+    in->a = pick(random, f, 4);
+    in->b = pick(random, f, 4);
+    in->c = pick(random, f, 4);
+    in->e = pick(random, f, 4);
+    if (in->d2 == in->d)
+      in->d2 = -1;
+    break;
+  case 4:
+    *in = make(KILN__OP_mov_unpack);
+    in->a = pick(random, f, 8);
+    in->n_vec = 2;
+    in->vec = f->vec[i];
+    f->vec[i][0] = pick(random, f, 4);
+    do
+      f->vec[i][1] = pick(random, f, 4);
+    while (f->vec[i][1] == f->vec[i][0]);
+    break;
+  case 5:
+    *in = make(KILN__OP_mov_pack);
+    in->d = pick(random, f, 8);
+    in->n_vec = 2;
+    in->vec = f->vec[i];
+    f->vec[i][0] = pick(random, f, 4);
+    f->vec[i][1] = pick(random, f, 4);
+    break;
+  default:
+    *in = make(KILN__OP_add_b32);
+    in->d = pick(random, f, 4);
+    in->a = pick(random, f, 4);
+    in->b = pick(random, f, 4);
+    break;
+  }
+  if (below(random, 6) == 0)
+    in->guard = pick(random, f, 4);
+}
+
+static void random_function(uint64_t *random, function *f)
+{
+  kiln__blocks b;
+  uint32_t pressure;
+
+  memset(f, 0, sizeof *f);
+  f->n = 8 + below(random, LENGTH - 8);
+  for (int r = 0; r < REGISTERS; r++)
+    f->widths[r] = r < 2 ? (uint8_t)(4 + 4 * r) : below(random, 3) == 0 ? 8 : 4;
+  for (uint32_t i = 0; i + 1 < f->n; i++)
+    random_insn(random, f, i);
+  f->before[f->n - 1] = make(KILN__OP_exit);
+  memcpy(f->after, f->before, sizeof f->after);
+  memcpy(f->kept, f->vec, sizeof f->kept);
+  ck_kiln_ok(kiln__blocks_make(&b, &heap, f->after, f->n));
+  ck_kiln_ok(kiln__slots_assign(&heap, matcher.rows, &b, f->after, f->n,
+                                f->widths, REGISTERS, NULL, 0, &f->frame,
+                                &pressure));
+  kiln__blocks_free(&b, &heap);
+}
+
+/* The operands of instruction i as registers (kept) and as slots. */
+static uint32_t operands(const function *f, uint32_t i, int32_t regs[16],
+                         int32_t slots[16], uint32_t *n_reads)
+{
+  kiln__insn before = f->before[i], after = f->after[i];
+  kiln__touched x = {0}, y = {0};
+  uint32_t n;
+
+  before.vec = f->kept[i];
+  after.vec = f->vec[i];
+  ck_kiln_ok(kiln__touch(&x, &heap, &matcher.rows[before.op], &before));
+  ck_kiln_ok(kiln__touch(&y, &heap, &matcher.rows[after.op], &after));
+  ck_assert_uint_eq(x.n, y.n);
+  ck_assert_uint_le(x.n, 16);
+  n = x.n;
+  *n_reads = x.n_reads;
+  for (uint32_t k = 0; k < n; k++) {
+    regs[k] = *x.at[k];
+    slots[k] = *y.at[k];
+  }
+  kiln__free(&heap, x.at);
+  kiln__free(&heap, y.at);
+  return n;
+}
+
+/* One thread on a random path: what it reads from slots is what it wrote to the
+ * register. Bytes of one lane stand for a slot. */
+static void walk(uint64_t *random, const function *f)
+{
+  uint64_t value[REGISTERS] = {0}, written[REGISTERS] = {0}, next = 1;
+  uint64_t *frame = calloc(f->frame / 4 + 2, sizeof *frame);
+  uint32_t at = 0;
+
+  ck_assert_ptr_nonnull(frame);
+  for (int step = 0; step < STEPS && at < f->n; step++) {
+    const kiln__insn *in = &f->before[at];
+    const bool skip = in->guard >= 0 && below(random, 2) == 0;
+    int32_t regs[16], slots[16];
+    uint32_t n_reads;
+    const uint32_t n = operands(f, at, regs, slots, &n_reads);
+
+    for (uint32_t k = 0; k < n_reads; k++) {
+      if (written[regs[k]])
+        ck_assert_uint_eq(frame[slots[k] / 128], value[regs[k]]);
+    }
+    for (uint32_t k = n_reads; k < n && !skip; k++) {
+      value[regs[k]] = next;
+      written[regs[k]] = 1;
+      frame[slots[k] / 128] = next;
+      if (f->widths[regs[k]] == 8)
+        frame[slots[k] / 128 + 1] = ~next;
+      next++;
+    }
+    if (in->kind == KILN__KIND_EXIT)
+      break;
+    at = in->kind == KILN__KIND_BRANCH && !skip ? in->target : at + 1;
+  }
+  free(frame);
+}
+
+/* Results beside operands that are not worked on lane by lane. */
+static void check_overlap(const function *f)
+{
+  for (uint32_t i = 0; i < f->n; i++) {
+    const bool simple = f->before[i].op == KILN__OP_add_b32;
+    int32_t regs[16], slots[16];
+    uint32_t n_reads;
+    const uint32_t n = operands(f, i, regs, slots, &n_reads);
+
+    for (uint32_t k = 0; k < n; k++) {
+      ck_assert_int_eq(slots[k] % 128, 0);
+      ck_assert_int_ge(slots[k], 0);
+      ck_assert_int_le(slots[k] + (f->widths[regs[k]] == 8 ? 256 : 128),
+                       (int)f->frame);
+      for (uint32_t m = n_reads; m < n; m++) {
+        if (regs[m] != regs[k] && !(simple && k < n_reads))
+          ck_assert_int_ne(slots[m], slots[k]);
+      }
+    }
+  }
+}
+
+START_TEST(slots_keep_what_registers_held)
+{
+  static function f;
+  uint64_t random = 77;
+
+  for (int i = 0; i < 800; i++) {
+    random_function(&random, &f);
+    check_overlap(&f);
+    for (int k = 0; k < 4; k++)
+      walk(&random, &f);
+  }
+}
+END_TEST
+
+START_TEST(dead_values_give_their_slots_back)
+{
+  enum { N = 1000 };
+  static kiln__insn insns[N + 1];
+  static uint8_t widths[N + 1];
+  kiln__blocks b;
+  uint32_t frame, pressure;
+
+  memset(widths, 4, sizeof widths);
+  for (int i = 0; i < N; i++) {
+    insns[i] = make(KILN__OP_add_b32);
+    insns[i].d = i + 1;
+    insns[i].a = i;
+    insns[i].b = i;
+  }
+  insns[N] = make(KILN__OP_exit);
+  ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, N + 1));
+  ck_kiln_ok(kiln__slots_assign(&heap, matcher.rows, &b, insns, N + 1, widths,
+                                N + 1, NULL, 0, &frame, &pressure));
+  kiln__blocks_free(&b, &heap);
+  ck_assert_uint_eq(frame, 128);
+  ck_assert_uint_eq(pressure, 1);
+}
+END_TEST
+
+START_TEST(constants_have_slots_of_their_own)
+{
+  kiln__insn insns[3] = {make(KILN__OP_add_b32), make(KILN__OP_add_b32),
+                         make(KILN__OP_exit)};
+  kiln__const consts[2] = {{.bytes = 4, .value = 1}, {.bytes = 8, .value = 2}};
+  const uint8_t widths[2] = {4, 4};
+  kiln__blocks b;
+  uint32_t frame, pressure;
+
+  insns[0].d = 0;
+  insns[0].a = KILN__IS_CONST;
+  insns[0].b = KILN__IS_CONST | 1;
+  insns[1].d = 1;
+  insns[1].a = 0;
+  insns[1].b = KILN__IS_CONST;
+  ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, 3));
+  ck_kiln_ok(kiln__slots_assign(&heap, matcher.rows, &b, insns, 3, widths, 2,
+                                consts, 2, &frame, &pressure));
+  kiln__blocks_free(&b, &heap);
+  ck_assert_uint_eq(frame, 128 + 128 + 256);
+  ck_assert_int_eq(insns[0].a, consts[0].slot);
+  ck_assert_int_eq(insns[0].b, consts[1].slot);
+  ck_assert_int_eq(insns[1].b, consts[0].slot);
+  ck_assert_int_ne(insns[0].d, consts[0].slot);
+  ck_assert_int_ne(insns[0].d, consts[1].slot);
+  ck_assert_int_eq(consts[1].slot % 64, 0);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+  Suite *s = suite_create("cpu_flow");
+  TCase *t = tcase_create("flow and slots");
+
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, 120);
+  tcase_add_test(t, joins_are_nearest_post_dominators);
+  tcase_add_test(t, paths_that_never_end_move_no_join);
+  tcase_add_test(t, branches_within_endless_loops_join);
+  tcase_add_test(t, slots_keep_what_registers_held);
+  tcase_add_test(t, dead_values_give_their_slots_back);
+  tcase_add_test(t, constants_have_slots_of_their_own);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make_suite)
