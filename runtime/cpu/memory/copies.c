@@ -95,7 +95,8 @@ static void perform(const kiln__async_copy *copy, uint32_t lanes)
     const int i = __builtin_ctz(lanes);
     const uint32_t size = copy->size[i];
 
-    memcpy(copy->to[i], copy->from[i], size);
+    if (size != 0) /* else there is no `from` */
+      memcpy(copy->to[i], copy->from[i], size);
     memset(copy->to[i] + size, 0, copy->bytes - size);
   }
 }

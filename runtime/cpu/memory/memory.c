@@ -359,7 +359,10 @@ kiln_status kiln__memory_add(kiln__memory *memory, kiln__range *wanted,
   }
 
   pthread_rwlock_wrlock(&m->lock);
-  st = settle(m, r, size, align == 0 ? 512 : align);
+  /* Aligned addresses must be aligned bytes here, too: for atomics. */
+  if (align < HOST_ALIGN)
+    align = align == 0 ? 512 : HOST_ALIGN;
+  st = settle(m, r, size, align);
   if (st == KILN_OK)
     *wanted = r->range;
   pthread_rwlock_unlock(&m->lock);
