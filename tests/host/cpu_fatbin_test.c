@@ -231,7 +231,7 @@ START_TEST(damage_is_survived)
 
     ck_assert_msg(rc != CUDA_SUCCESS, "cut to %zu", n);
   }
-  for (int round = 0; round < 3000; round++) {
+  for (int round = 0; round < 2000; round++) {
     memcpy(copy, all[_i].bytes, size);
     for (int k = 0; k < 1 + round % 3; k++)
       copy[test_random(&state) % (round % 2 == 0 ? 100 : size)] =
@@ -239,7 +239,7 @@ START_TEST(damage_is_survived)
     refused += read_copy(&image, copy, size, 90) != CUDA_SUCCESS;
     kiln__image_free(&image);
   }
-  ck_assert_uint_gt(refused, 300);
+  ck_assert_uint_gt(refused, 200);
   free(copy);
 }
 END_TEST

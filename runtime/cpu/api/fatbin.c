@@ -60,6 +60,21 @@ static bool unpack_zstd(char *to, size_t size, const uint8_t *from, size_t n)
 }
 #endif
 
+/* Can that many bytes come out of it? Asked before memory is. */
+static bool plausible(const entry_head *e, const uint8_t *payload)
+{
+  const uint64_t most_lz4 = 255;
+
+#if defined(KILN__HAVE_ZSTD)
+  if ((e->flags & FLAG_ZSTD) != 0)
+    return ZSTD_getFrameContentSize(payload, e->packed_size) ==
+           e->unpacked_size;
+#endif
+  (void)payload;
+  return (e->flags & FLAG_ZSTD) != 0 ||
+         e->unpacked_size <= most_lz4 * e->packed_size;
+}
+
 /* CUDA_ERROR_INVALID_IMAGE for damaged data. */
 static CUresult unpack(char *to, const entry_head *e, const uint8_t *payload,
                        kiln__buf *log)
@@ -102,7 +117,8 @@ static CUresult text_of(kiln__ptx_text *out, const kiln_allocator *a,
   const uint64_t size = packed ? e->unpacked_size : e->size;
   CUresult rc = CUDA_SUCCESS;
 
-  if (size > TEXT_LIMIT || (packed && e->packed_size > e->size))
+  if (size > TEXT_LIMIT ||
+      (packed && (e->packed_size > e->size || !plausible(e, payload))))
     return CUDA_ERROR_INVALID_IMAGE;
   out->data = kiln__alloc(a, (size_t)size + 1);
   if (out->data == NULL)
