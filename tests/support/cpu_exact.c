@@ -249,8 +249,8 @@ static bool funnel(const uint64_t *in, uint64_t *out)
   uint64_t by = in[2] & UINT32_MAX;
 
   by = ref_has("wrap") ? by % 32 : by > 32 ? 32 : by;
-  *out = (ref_has("l") ? by == 0 ? all >> 32 : (ref_uint)all << by >> 32
-                       : all >> by) &
+  *out = (uint64_t)(ref_has("l") ? (ref_uint)all << by >> 32
+                                 : (ref_uint)all >> by) &
          UINT32_MAX;
   return true;
 }
