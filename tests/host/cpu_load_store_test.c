@@ -350,7 +350,7 @@ START_TEST(function_parameters_are_on_the_stack)
 {
   for (unsigned t = 0; t < 200; t++) {
     shape s;
-    const kiln__op op = t % 2 == 0 ? KILN__OP_ld_param_4 : KILN__OP_st_param_8;
+    const kiln__op op = t % 2 == 0 ? KILN__OP_ld_param_4 : KILN__OP_st_local_8;
 
     ck_assert(make_shape(&s, op, t));
     s.in.space = KILN__SPACE_LOCAL;

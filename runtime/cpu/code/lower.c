@@ -257,10 +257,8 @@ bool kiln__is_local(const kiln__lower *l, const kiln__ptx_variable *v)
 static bool param_is_local(const kiln__lower *l)
 {
   const kiln__ptx_insn *at = l->at;
-  bool local = !l->fn->entry;
+  bool local = !l->fn->entry || contains(at->opcode, "::func");
 
-  if (contains(at->opcode, "::func"))
-    return true;
   for (uint32_t i = 0; i < at->n_operands; i++) {
     const kiln__ptx_operand *o = &at->operands[i];
 
@@ -362,35 +360,44 @@ static bool check_needs(kiln__lower *l, const kiln__matches *m, unsigned ptx,
   return true;
 }
 
+/* Rows of a .param access: a store is always to the stack, so that st.param has
+ * no rows of its own. */
+static const kiln__matches *find_param(kiln__lower *l, const kiln__matches *m)
+{
+  const kiln__slice s = m->opcode;
+  const bool store = starts_with(s, "st.");
+
+  if ((store && !check_store(l)) || !check_needs(l, m, 0, 0))
+    return NULL;
+  if (store || param_is_local(l)) {
+    l->param_as_local = true;
+    m = find_local(l);
+  }
+  if (m == NULL || m->n == 0) {
+    (void)kiln__complain(l, l->at->pos, "'%.*s' cannot be used here",
+                         (int)s.size, s.data);
+    return NULL;
+  }
+  return m;
+}
+
 static const kiln__matches *find_matches(kiln__lower *l)
 {
   const kiln__slice s = l->at->opcode;
   const kiln__matches *m = kiln__matcher_find(&l->b->matcher, s.data, s.size);
 
+  l->param_as_local = false;
   if (m == NULL) {
     (void)kiln__no_memory(l);
     return NULL;
   }
+  if (m->fields.space == KILN__SPACE_PARAM &&
+      (starts_with(s, "ld.") || starts_with(s, "st.")))
+    return find_param(l, m);
   if (m->n == 0) {
     (void)kiln__complain(l, l->at->pos, "%s'%.*s'", unsupported(s), (int)s.size,
                          s.data);
     return NULL;
-  }
-  if (m->fields.space == KILN__SPACE_PARAM && starts_with(s, "st.") &&
-      !check_store(l))
-    return NULL;
-  l->param_as_local = false;
-  if (m->fields.space == KILN__SPACE_PARAM && !check_needs(l, m, 0, 0))
-    return NULL;
-  if (m->fields.space == KILN__SPACE_PARAM && param_is_local(l) &&
-      (starts_with(s, "ld.") || starts_with(s, "st."))) {
-    l->param_as_local = true;
-    m = find_local(l);
-    if (m == NULL || m->n == 0) {
-      (void)kiln__complain(l, l->at->pos, "'%.*s' cannot be used here",
-                           (int)s.size, s.data);
-      return NULL;
-    }
   }
   return m;
 }

@@ -53,12 +53,17 @@ static bool shape_fits(const kiln__form *f, const kiln__insn *in,
   case KILN__SHAPE_DEST:
     return kiln__is_register(o) || o->kind == KILN__OPERAND_SINK;
   case KILN__SHAPE_SOURCE:
-    return is_source(o);
+    return is_source(o) &&
+           (!kiln__is_register(o) || f->type >= KILN__N_PTX_TYPES ||
+            (o->symbol->u.variable->type == KILN__PRED) ==
+                (f->type == KILN__PRED));
   case KILN__SHAPE_NUMBER:
   case KILN__SHAPE_CHOICE:
     return o->kind == KILN__OPERAND_INTEGER;
   case KILN__SHAPE_PREDICATE:
-    return kiln__is_register(o) || o->kind == KILN__OPERAND_INTEGER;
+    return (kiln__is_register(o) &&
+            o->symbol->u.variable->type == KILN__PRED) ||
+           o->kind == KILN__OPERAND_INTEGER;
   case KILN__SHAPE_ADDRESS:
     return o->kind == KILN__OPERAND_ADDRESS;
   case KILN__SHAPE_TEXTURE:

@@ -232,7 +232,8 @@ static bool symbol_value(kiln__binder *k, const kiln__form *f,
   int32_t temporary;
 
   if (o->symbol->kind == KILN__SYMBOL_FUNCTION &&
-      kiln__is_mnemonic(k, "mov.") && bytes >= 4)
+      kiln__is_mnemonic(k, "mov.") && bytes >= 4 &&
+      kiln__type_fits(want, bytes == 8 ? KILN__U64 : KILN__U32, false))
     return kiln__put_source(k, f,
                             kiln__constant(l, bytes, KILN__CONST_FUNCTION,
                                            o->symbol->u.function->number, 0));

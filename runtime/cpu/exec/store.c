@@ -322,7 +322,6 @@ KILN__INLINE void store_local(kiln__warp *w, const kiln__insn *in,
 STORES(global, store_global)
 STORES(shared, store_shared)
 STORES(local, store_local)
-STORES(param, store_local)
 
 #define SAME(name, as)                                                         \
   KILN__HANDLER(name)                                                          \

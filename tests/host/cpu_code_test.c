@@ -1,0 +1,913 @@
+/* cpu_code_test.c -- from PTX to code: rows and their language, each check with
+ * a text that passes and one that does not, layout, calls, linking. What is
+ * accepted and rejected is what ptxas accepts and rejects. */
+#include "cpu_statements.h"
+#include "support.h"
+
+#include "cpu/code/build.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static test_allocator memory;
+static kiln__program *program;
+
+static void setup(void)
+{
+  test_allocator_init(&memory);
+  program = NULL;
+}
+
+static void teardown(void)
+{
+  kiln__program_free(program);
+  ck_assert_int_eq(memory.live, 0);
+}
+
+static kiln_status load(const char *text)
+{
+  kiln__ptx_module *module = NULL;
+  kiln_status st;
+
+  kiln__program_free(program);
+  program = NULL;
+  st = kiln__ptx_parse(&module, &memory.alloc, text, strlen(text));
+  return st == KILN_OK ? kiln__program_make(&program, &memory.alloc, module)
+                       : st;
+}
+
+#define HEAD(version, target)                                                  \
+  ".version " version "\n.target " target "\n.address_size 64\n"
+
+/* One statement in the module that cpu_statements.c builds. */
+static kiln_status load_statement(const char *statement, unsigned version,
+                                  unsigned target)
+{
+  kiln_allocator a = {0};
+  kiln__buf text;
+  kiln_status st;
+
+  kiln__allocator_default(&a);
+  kiln__buf_init(&text, &a);
+  statements_head(&text, version, target);
+  kiln__buf_format(&text, "%s\n", statement);
+  statements_tail(&text);
+  ck_assert(!text.failed);
+  st = load(text.data);
+  kiln__buf_free(&text);
+  return st;
+}
+
+static const kiln__code *function(const char *name)
+{
+  for (uint32_t i = 0; i < program->n_functions; i++) {
+    if (strcmp(program->functions[i].name, name) == 0)
+      return &program->functions[i];
+  }
+  ck_abort_msg("no function %s", name);
+  return NULL;
+}
+
+/* ---- Patterns and rows --------------------------------------------------------- */
+
+static const struct {
+  const char *pattern, *text;
+  bool matches;
+} patterns[] = {
+    {"add(.rn)?.f32", "add.f32", true},
+    {"add(.rn)?.f32", "add.rn.f32", true},
+    {"add(.rn)?.f32", "add.rn.f3", false},
+    {"add(.rn)?.f32", "add.rn.f32x2", false},
+    {"add(.rn)?.f32", "add.rn.rn.f32", false},
+    {"add(.rn)?.f32", "add", false},
+    {"add(.rn)?.f32", "addc.f32", false},
+    {"ld(.a|.b|.c)(.d)?", "ld.b", true},
+    {"ld(.a|.b|.c)(.d)?", "ld.c.d", true},
+    {"ld(.a|.b|.c)(.d)?", "ld.d", false},
+    {"ld(.a|.b|.c)(.d)?", "ld", false},
+    {"x(.a|.a.b)(.c)?.b", "x.a.b", true},
+    {"x(.a|.a.b)(.c)?.b", "x.a.b.b", true},
+    {"x(.a|.a.b)(.c)?.b", "x.a.b.c.b", true},
+    {"s(.shared|.shared::cta).b32", "s.shared::cta.b32", true},
+    {"s(.shared).b32", "s.shared::cta.b32", false},
+    {"ret", "ret", true},
+    {"ret", "ret.uni", false},
+    {"m(.x)?(.y)?(.z)?", "m.x.z", true},
+    {"m(.x)?(.y)?(.z)?", "m.z.x", false},
+};
+
+START_TEST(pattern_matches)
+{
+  const char *text = patterns[_i].text;
+
+  ck_assert_msg(kiln__pattern_matches(patterns[_i].pattern, text,
+                                      strlen(text)) == patterns[_i].matches,
+                "%s %s", patterns[_i].pattern, text);
+}
+END_TEST
+
+START_TEST(row_language)
+{
+  static const char *const good[] = {"",
+                                     "=f32 f32 f32",
+                                     "=pred|P $1 $1 !pred?",
+                                     "=b32||P",
+                                     "=$W $2 w #u32",
+                                     "[*] V+ u64@e",
+                                     "=V4$2 [tex] {list} {list}",
+                                     "{unpack} $1",
+                                     "[shared] [global] {4|8|16} !pred@c",
+                                     "=%b64 %b64"};
+  static const char *const bad[] = {
+      "f33",    "[space]",
+      "{what}", "f32@d",
+      "=f32|Q", "#",
+      "{3}",    "{4|5}",
+      "=",      "f32 f32 f32 f32 f32 f32 f32 f32 f32"};
+  kiln__row row;
+
+  for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+    ck_assert_msg(kiln__row_read(&row, good[i]), "%s", good[i]);
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    ck_assert_msg(!kiln__row_read(&row, bad[i]), "%s", bad[i]);
+}
+END_TEST
+
+static bool has_op(unsigned op)
+{
+  const kiln__code *k = function("k");
+
+  for (uint32_t i = 0; i < k->n_insns; i++) {
+    if (k->insns[i].op == op)
+      return true;
+  }
+  return false;
+}
+
+/* What takes more than one statement, or a target with a suffix. */
+static const char *statement_by_hand(unsigned op)
+{
+  switch (op) {
+  case KILN__OP_brx:
+    return "ts: .branchtargets start, end;\nbrx.idx %uw1, ts;";
+  case KILN__OP_call:
+    return "call dv2;";
+  default:
+    return NULL;
+  }
+}
+
+/* Every row can be reached: some text of its pattern becomes it. */
+START_TEST(every_row_is_reachable)
+{
+  static const char *const others[] = {"setmaxnreg", "redux_f32",
+                                       "redux_abs_f32"}; /* sm_90a, sm_100a */
+  uint64_t random = 3;
+
+  for (unsigned op = 0; op < KILN__N_OPS; op++) {
+    bool found = kiln__op_pattern[op][0] == '@';
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+      found |= strcmp(kiln__op_name[op], others[i]) == 0;
+    if (op == KILN__OP_call)
+      continue; /* in the tests of calls */
+    for (int i = 0; i < 60 && !found; i++) {
+      char text[512];
+      unsigned ptx = 0, sm = 0;
+      const char *by_hand = statement_by_hand(op);
+
+      if (by_hand == NULL &&
+          !statement_of_row(text, sizeof text, op, &random, &ptx, &sm))
+        continue;
+      if (by_hand == NULL && strstr(text, ".sync") == NULL &&
+          (strncmp(text, "shfl.", 5) == 0 || strncmp(text, "vote.", 5) == 0))
+        ck_kiln_ok(load_statement(text, 63, 62));
+      else
+        ck_kiln_ok(load_statement(by_hand != NULL ? by_hand : text, 90, 120));
+      found = has_op(op);
+    }
+    ck_assert_msg(found, "%s: \"%s\"", kiln__op_name[op], kiln__op_pattern[op]);
+  }
+}
+END_TEST
+
+START_TEST(rows_for_suffixed_targets)
+{
+  ck_kiln_ok(load(HEAD(
+      "8.0",
+      "sm_90a") ".entry k() { setmaxnreg.inc.sync.aligned.u32 32; ret; }"));
+  ck_assert(has_op(KILN__OP_setmaxnreg));
+  ck_kiln_is(
+      load(HEAD(
+          "8.0",
+          "sm_90") ".entry k() { setmaxnreg.inc.sync.aligned.u32 32; ret; }"),
+      KILN_ECOMPILE);
+  ck_kiln_ok(load(HEAD(
+      "8.6",
+      "sm_100a") ".entry k() { .reg .f32 f; .reg .b32 m;"
+                 "redux.sync.min.f32 f, f, m; redux.sync.max.abs.f32 f, f, m;"
+                 "ret; }"));
+  ck_assert(has_op(KILN__OP_redux_f32));
+  ck_assert(has_op(KILN__OP_redux_abs_f32));
+}
+END_TEST
+
+/* A modifier that is named in a pattern means something, or is listed here as
+ * one that may be without effect. */
+START_TEST(modifiers_are_known_or_listed)
+{
+  kiln__insn in = {0};
+
+  ck_assert(kiln__modifier_apply(&in, ".f32", 4));
+  ck_assert_uint_eq(in.type, KILN__F32);
+  ck_assert(kiln__modifier_apply(&in, ".s32", 4));
+  ck_assert_uint_eq(in.type, KILN__S32);
+  ck_assert_uint_eq(in.type2, KILN__F32);
+  ck_assert(kiln__modifier_apply(&in, ".ftz", 4));
+  ck_assert(kiln__modifier_apply(&in, ".rz", 3));
+  ck_assert(kiln__modifier_apply(&in, ".shared::cta", 12));
+  ck_assert_uint_eq(in.space, KILN__SPACE_SHARED);
+  ck_assert_uint_eq(in.flags, KILN__FTZ);
+  ck_assert_uint_eq(in.round, KILN__ROUND_Z);
+  ck_assert(!kiln__modifier_apply(&in, ".nonsense", 9));
+}
+END_TEST
+
+/* ---- Checks ------------------------------------------------------------------------- */
+
+/* PTX 8.0, sm_90; registers as in cpu_statements.c. */
+static const struct {
+  const char *good, *bad;
+} checks[] = {
+    /* opcodes */
+    {"add.s32 %sw1, %sw2, %sw3;", "add.s33 %sw1, %sw2, %sw3;"},
+    {"add.f32 %f1, %f2, %f3;", "plus.f32 %f1, %f2, %f3;"},
+    {"add.rn.ftz.f32 %f1, %f2, %f3;", "add.rn.rz.f32 %f1, %f2, %f3;"},
+    {"add.f32.ftz %f1, %f2, %f3;", "add.s32.ftz %sw1, %sw2, %sw3;"},
+    {"mul.lo.s32 %sw1, %sw2, 3;", "mul.s32.lo %sw1, %sw2, 3;"},
+    {"ld.volatile.global.u32 %uw1, [%ud1];",
+     "ld.volatile.nc.u32 %uw1, [%ud1];"},
+    {"ld.global.nc.u32 %uw1, [%ud1];", "ld.nc.u32 %uw1, [%ud1];"},
+    /* counts and shapes */
+    {"add.s32 %sw1, %sw2, %sw3;", "add.s32 %sw1, %sw2;"},
+    {"neg.s32 %sw1, %sw2;", "neg.s32 %sw1, %sw2, %sw3;"},
+    {"mov.u32 %uw1, 4;", "mov.u32 4, %uw1;"},
+    {"ret;", "ret %uw1;"},
+    {"ld.global.u32 %uw1, [%ud1];", "ld.global.u32 %uw1, %ud1;"},
+    {"st.global.u32 [%ud1], %uw1;", "st.global.u32 %uw1, [%ud1];"},
+    {"setp.eq.s32 %p1|%p2, %sw1, %sw2;", "add.s32 %sw1|%p2, %sw1, %sw2;"},
+    {"shfl.sync.up.b32 %bw1|%p1, %bw2, 1, 0, -1;",
+     "shfl.sync.up.b32 %bw1|%bw2, %bw2, 1, 0, -1;"},
+    {"shfl.sync.up.b32 %bw1, %bw2, 1, 0, -1;",
+     "shfl.sync.up.b32 %bw1, %bw2, 1, 0;"},
+    {"elect.sync %bw1|%p1, -1;", "elect.sync %bw1, -1;"},
+    {"bar.sync 0, 64;", "bar.sync 0, 64, 32;"},
+    {"setp.lt.and.s32 %p1, %sw1, %sw2, !%p2;",
+     "setp.lt.and.s32 %p1, %sw1, %sw2;"},
+    {"setp.lt.s32 %p1, %sw1, %sw2;", "setp.lt.s32 %p1, %sw1, %sw2, %p2;"},
+    {"ld.global.v2.u32 {%uw1, %uw2}, [%ud1];",
+     "ld.global.v2.u32 {%uw1}, [%ud1];"},
+    {"ld.global.v2.u32 {%uw1, _}, [%ud1];", "ld.global.v2.u32 {_, _}, [%ud1];"},
+    {"st.global.v2.u32 [%ud1], {%uw1, 1};",
+     "st.global.v2.u32 [%ud1], {%uw1, _};"},
+    {"atom.global.add.u32 _, [%ud1], 1;", "add.u32 _, %uw1, 1;"},
+    {"setp.eq.f32 _, %f1, %f2;", "shfl.sync.up.b32 _, %bw2, 1, 0, -1;"},
+    /* registers against types */
+    {"add.s32 %sw1, %uw1, %bw1;", "add.s32 %sw1, %f1, %bw1;"},
+    {"add.f32 %f1, %bw1, %f2;", "add.f32 %f1, %uw1, %f2;"},
+    {"and.b32 %f1, %sw1, %bw2;", "and.b32 %bw1, %bd1, %bw2;"},
+    {"add.f16 %h1, %bs1, %h2;", "add.f16 %h1, %us1, %h2;"},
+    {"fma.rn.bf16 %bs1, %bs1, %bs2, %bs3;",
+     "fma.rn.bf16 %bs1, %h1, %bs2, %bs3;"},
+    {"add.f16x2 %hh1, %bw1, %hh2;", "add.f16x2 %hh1, %uw1, %hh2;"},
+    {"mov.b32 %f1, %bw1;", "mov.u32 %f1, %uw1;"},
+    {"selp.b32 %bw1, %bw2, %bw3, %p1;", "selp.b32 %bw1, %bw2, %bw3, %bw1;"},
+    {"and.pred %p1, %p2, !%p3;", "and.pred %p1, %p2, %bw1;"},
+    {"shl.b64 %bd1, %bd2, %uw1;", "shl.b64 %bd1, %bd2, %ud1;"},
+    {"mul.wide.u32 %ud1, %uw1, %uw2;", "mul.wide.u32 %uw1, %uw1, %uw2;"},
+    {"add.s32 %sw1, %sw2, %sw3;", "add.s32 %sw1, -%sw2, %sw3;"},
+    {"@%p1 add.s32 %sw1, %sw2, %sw3;", "@%bw1 add.s32 %sw1, %sw2, %sw3;"},
+    /* wider registers */
+    {"ld.global.u8 %uw1, [%ud1];", "ld.global.u32 %us1, [%ud1];"},
+    {"ld.global.b8 %f1, [%ud1];", "ld.global.u8 %f1, [%ud1];"},
+    {"ld.global.f32 %bd1, [%ud1];", "ld.global.f32 %d1, [%ud1];"},
+    {"st.global.u8 [%ud1], %ud1;", "st.global.u8 [%ud1], %f1;"},
+    {"cvt.u16.u32 %uw1, %ud1;", "cvt.u32.u16 %us1, %us1;"},
+    {"cvt.f32.f16 %f1, %bw1;", "cvt.f32.bf16 %f1, %bw1;"},
+    {"ld.global.v2.u8 {%us1, %us2}, [%ud1];",
+     "ld.global.v2.u8 {%us1, %uw2}, [%ud1];"},
+    /* literals */
+    {"add.f32 %f1, %f2, 1.0;", "add.f32 %f1, %f2, 1;"},
+    {"add.f64 %d1, %d2, 0f3F800000;", "add.s32 %sw1, %sw2, 1.0;"},
+    {"mov.b32 %bw1, 0f3F800000;", "mov.b32 %bw1, 1.0;"},
+    {"mov.b64 %bd1, 1.0;", "mov.b64 %bd1, 0f3F800000;"},
+    {"mov.u16 %us1, 70000;", "mov.b16 %bs1, 1.0;"},
+    {"and.pred %p1, %p2, 1;", "and.pred %p1, %p2, 1.0;"},
+    {"lop3.b32 %bw1, %bw1, %bw2, %bw3, 255;",
+     "lop3.b32 %bw1, %bw1, %bw2, %bw3, %bw1;"},
+    {"bfe.u32 %uw1, %uw2, 255, 1;", "bfe.u32 %uw1, %uw2, 256, 1;"},
+    {"bar.sync 15;", "bar.sync 16;"},
+    {"bar.sync 0, 64;", "bar.sync 0, 33;"},
+    {"bar.arrive 0, 32;", "bar.arrive 0, 0;"},
+    {"pmevent 15;", "pmevent 16;"},
+    {"cp.async.ca.shared.global [%uw1], [%ud1], 8;",
+     "cp.async.ca.shared.global [%uw1], [%ud1], 6;"},
+    {"cp.async.ca.shared.global [%uw1], [%ud1], 8, 4;",
+     "cp.async.ca.shared.global [%uw1], [%ud1], 8, 9;"},
+    {"mbarrier.test_wait.parity.shared.b64 %p1, [%uw1], 1;",
+     "mbarrier.test_wait.parity.shared.b64 %p1, [%uw1], 2;"},
+    /* special registers and names */
+    {"mov.u32 %uw1, %tid.x;", "add.u32 %uw1, %tid.x, 1;"},
+    {"mov.u64 %ud1, %clock64;", "mov.u32 %uw1, %clock64;"},
+    {"mov.u32 %uw1, %tid.x;", "mov.f32 %f1, %tid.x;"},
+    {"mov.u64 %ud1, gv;", "add.u64 %ud1, %ud2, gv;"},
+    {"mov.u64 %ud1, gv+8;", "mov.u32 %uw1, gv;"},
+    {"mov.u64 %ud1, lv;", "mov.u64 %ud1, cp;"},
+    {"mov.u64 %ud1, dv;", "mov.f64 %d1, dv;"},
+    {"cvta.global.u64 %ud1, gv;", "cvta.shared.u64 %ud1, gv;"},
+    {"mov.f32 %f1, %v.x;", "mov.f32 %f1, %v;"},
+    {"ld.global.v4.f32 %v, [%ud1];", "ld.global.v2.f32 %v, [%ud1];"},
+    {"mov.b64 {%bw1, _}, %bd1;", "mov.b64 {%bw1, %bs1}, %bd1;"},
+    {"mov.b64 %bd1, {%bw1, %bw2};", "mov.u64 %ud1, {%uw1, %uw2};"},
+    /* addresses */
+    {"ld.shared.u32 %uw1, [%uw2];", "ld.global.u32 %uw1, [%uw2];"},
+    {"ld.global.u32 %uw1, [%ud2];", "ld.global.u32 %uw1, [%d2];"},
+    {"ld.global.u32 %uw1, [gv+4];", "ld.global.u32 %uw1, [sv+4];"},
+    {"ld.u32 %uw1, [sv];", "ld.u32 %uw1, [cv];"},
+    {"ld.const.u32 %uw1, [cv];", "st.const.u32 [cv], %uw1;"},
+    {"ld.local.u32 %uw1, [16];", "ld.global.u32 %uw1, [16];"},
+    {"ld.param.u32 %uw1, [pu];", "st.param.u32 [pu], %uw1;"},
+    {"st.param.b32 [cp], %bw1;", "@%p1 st.param.b32 [cp], %bw1;"},
+    {"ld.param.b32 %bw1, [cp];", "ld.local.b32 %bw1, [cp];"},
+    {"atom.add.u32 %uw1, [sv], 1;", "atom.add.u32 %uw1, [cv], 1;"},
+    /* textures */
+    {"tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f0}, [%ud1, {%f1}];",
+     "tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f0}, [%ud1, {%f1, %f2}];"},
+    {"tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f0}, [%ud1, {%sw1, %sw2}];",
+     "tex.2d.v4.f32.s32 {%f1, %f2, %f3, %f0}, [%ud1, {%f1, %f2}];"},
+    {"suld.b.2d.b32.trap {%bw1}, [%ud1, {%bw1, %bw2}];",
+     "suld.b.2d.b32.trap {%bw1}, [gv, {%bw1, %bw2}];"},
+    /* calls and branches */
+    {"bra end;", "bra nowhere;"},
+    {"bra.uni start;", "bra dv;"},
+    {"call (cp), dv, (cp, cq);", "call (cp), dv, (cp);"},
+    {"call (cp), dv, (cp, cq);", "call dv, (cp, cq);"},
+    {"call (cp), dv, (cp, cq);", "call (cq), dv, (cp, cq);"},
+    {"call (cp), dv, (cp, cq);", "call (cp), dv, (cq, cp);"},
+    {"call (%bw1), dv, (%bw2, 7);", "call (%f1), dv, (%bw2, %bw1);"},
+    {"call (cp), dv, (cp, cq);", "call k, (cp, cq);"},
+    {"call (cp), dv, (cp, cq);", "call gv;"},
+    {"pr: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b64 _);\n"
+     "call (cp), %ud1, (cp, cq), pr;",
+     "call (cp), %ud1, (cp, cq);"},
+    {"ts: .branchtargets start, end;\nbrx.idx %uw1, ts;",
+     "ts: .branchtargets start, end;\nbrx.idx %f1, ts;"},
+};
+
+START_TEST(check)
+{
+  const kiln_status bad = load_statement(checks[_i].bad, 80, 90);
+
+  ck_assert_msg(bad == KILN_ECOMPILE, "accepted: %s", checks[_i].bad);
+  ck_assert_msg(strstr(kiln_last_error()->log, "ptx line ") != NULL, "%s",
+                kiln_last_error()->log);
+  ck_kiln_ok(load_statement(checks[_i].good, 80, 90));
+}
+END_TEST
+
+/* .version and .target */
+static const struct {
+  const char *text;
+  unsigned version, target;         /* enough */
+  unsigned low_version, low_target; /* too low, one of the two */
+} needs[] = {
+    {"redux.sync.add.u32 %uw1, %uw2, -1;", 70, 80, 70, 75},
+    {"ld.shared::cta.u32 %uw1, [%uw2];", 78, 80, 77, 80},
+    {"ld.shared::cluster.u32 %uw1, [%uw2];", 78, 90, 78, 80},
+    {"atom.cluster.global.add.u32 %uw1, [%ud2], 1;", 78, 90, 78, 80},
+    {"st.param::func.b32 [cp], %bw1;", 83, 90, 82, 90},
+    {"ld.global.v8.u32 {%uw0, %uw1, %uw2, %uw3, %uw0, %uw1, %uw2, %uw3}, "
+     "[%ud1];",
+     88, 100, 88, 90},
+    {"activemask.b32 %bw1;", 62, 70, 61, 70},
+};
+
+START_TEST(need)
+{
+  ck_kiln_ok(
+      load_statement(needs[_i].text, needs[_i].version, needs[_i].target));
+  ck_kiln_is(load_statement(needs[_i].text, needs[_i].low_version,
+                            needs[_i].low_target),
+             KILN_ECOMPILE);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "requires"));
+}
+END_TEST
+
+START_TEST(forms_without_sync_ended)
+{
+  ck_kiln_ok(load_statement("vote.all.pred %p1, %p2;", 63, 70));
+  ck_kiln_ok(load_statement("vote.all.pred %p1, %p2;", 64, 62));
+  ck_kiln_is(load_statement("vote.all.pred %p1, %p2;", 64, 70), KILN_ECOMPILE);
+}
+END_TEST
+
+START_TEST(matrices_are_named_as_missing)
+{
+  ck_kiln_is(load_statement("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
+                            " {%f0,%f1,%f2,%f3}, {%bw0,%bw1,%bw2,%bw3},"
+                            " {%bw0,%bw1}, {%f0,%f1,%f2,%f3};",
+                            80, 90),
+             KILN_ECOMPILE);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "matrix"));
+}
+END_TEST
+
+START_TEST(mistakes_are_listed_with_their_lines)
+{
+  ck_kiln_is(load(HEAD("8.0", "sm_90") ".entry k()\n{\n.reg .b32 r<4>;\n"
+                                       "foo.b32 r1, r2;\n"
+                                       "add.s32 r1, r2;\n"
+                                       "add.s32 r1, r2, r3;\n}\n"),
+             KILN_ECOMPILE);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "ptx line 7, column 1"));
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "ptx line 8, column 1"));
+  ck_assert_ptr_null(strstr(kiln_last_error()->log, "ptx line 9"));
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "foo.b32 r1, r2;"));
+}
+END_TEST
+
+/* ---- Instructions --------------------------------------------------------------------- */
+
+static const kiln__insn *insn(uint32_t i)
+{
+  ck_assert_uint_lt(i, function("k")->n_insns);
+  return &function("k")->insns[i];
+}
+
+static const kiln__const *const_of(int32_t slot)
+{
+  const kiln__code *k = function("k");
+
+  for (uint32_t i = 0; i < k->n_consts; i++) {
+    if (k->consts[i].slot == slot)
+      return &k->consts[i];
+  }
+  ck_abort_msg("slot %d is no constant", slot);
+  return NULL;
+}
+
+static const kiln__insn *only(const char *statement)
+{
+  ck_kiln_ok(load_statement(statement, 80, 90));
+  return insn(0);
+}
+
+START_TEST(operands_become_slots_and_fields)
+{
+  const kiln__insn *in = only("@!%p1 sub.rz.ftz.f32 %f1, %f2, 1.5;");
+
+  ck_assert_uint_eq(in->round, KILN__ROUND_Z);
+  ck_assert((in->flags & KILN__FTZ) != 0);
+  ck_assert((in->flags & KILN__GUARD_NOT) != 0);
+  ck_assert_int_ge(in->guard, 0);
+  ck_assert_uint_eq(const_of(in->b)->value, 0x3fc00000);
+  ck_assert_uint_eq(const_of(in->b)->bytes, 4);
+  in = only("setp.ge.s32 %p1|%p2, %sw1, -1;");
+  ck_assert_int_ne(in->d, in->d2);
+  ck_assert_uint_eq(const_of(in->b)->value, 0xffffffff);
+  in = only("mov.u16 %us1, -2;");
+  ck_assert_uint_eq(const_of(in->a)->value, 0xfffe);
+  in = only("vote.sync.any.pred %p1, !%p2, 7;");
+  ck_assert((in->flags & KILN__NEGATE_B) != 0);
+  ck_assert_uint_eq(const_of(in->e)->value, 7);
+  in = only("shfl.sync.bfly.b32 %bw1, %bw2, 4, 31, -1;");
+  ck_assert_int_eq(in->d2, -1);
+  ck_assert_uint_eq(const_of(in->b)->value, 4);
+  ck_assert_uint_eq(const_of(in->c)->value, 31);
+  ck_assert_uint_eq(const_of(in->e)->value, 0xffffffff);
+  in = only("bar.red.popc.u32 %uw1, 3, !%p1;");
+  ck_assert_uint_eq(in->sub, 2);
+  ck_assert_int_eq(in->b, -1);
+  ck_assert_int_ge(in->c, 0);
+  ck_assert((in->flags & KILN__ALIGNED) != 0);
+  ck_assert_uint_eq(function("k")->barriers, 4);
+  in = only("cvt.s64.s8 %sd1, %sw1;");
+  ck_assert_uint_eq(in->type2, KILN__S64);
+  ck_assert_uint_eq(in->type, KILN__S8);
+  ck_assert_uint_eq(in->reg_bytes, 8);
+  ck_assert_uint_eq(in->src_reg_bytes, 4);
+}
+END_TEST
+
+START_TEST(addresses_become_slots_and_offsets)
+{
+  const kiln__insn *in = only("ld.global.v2.u32 {%uw1, _}, [%ud1+-8];");
+
+  ck_assert_uint_eq(in->klass, KILN__CLASS_GLOBAL_LOAD);
+  ck_assert_int_eq(in->imm, -8);
+  ck_assert((in->flags & KILN__WIDE_A) != 0);
+  ck_assert_uint_eq(in->n_vec, 2);
+  ck_assert_int_ge(in->vec[0], 0);
+  ck_assert_int_eq(in->vec[1], -1);
+  in = only("ld.shared.u32 %uw1, [%uw2+12];");
+  ck_assert_uint_eq(in->klass, KILN__CLASS_SHARED_LOAD);
+  ck_assert((in->flags & KILN__WIDE_A) == 0);
+  ck_assert_int_eq(in->imm, 12);
+  in = only("st.shared.u32 [sv+4], %uw1;");
+  ck_assert_uint_eq(const_of(in->a)->kind, KILN__CONST_VALUE);
+  ck_assert_uint_eq(const_of(in->a)->value, 0);
+  ck_assert_int_eq(in->imm, 4);
+  in = only("st.shared.u32 [dynamic+4], %uw1;");
+  ck_assert_uint_eq(const_of(in->a)->kind, KILN__CONST_DYNAMIC);
+  in = only("ld.global.u32 %uw1, [gv+8];");
+  ck_assert_uint_eq(const_of(in->a)->kind, KILN__CONST_ADDRESS);
+  ck_assert_str_eq(program->globals[const_of(in->a)->value].name, "gv");
+  in = only("mov.u64 %ud1, gv+8;");
+  ck_assert_int_eq(const_of(in->a)->addend, 8);
+  in = only("ld.param.u64 %ud1, [pp];");
+  ck_assert_int_eq(in->a, -1);
+  ck_assert_int_eq(in->imm, 8);
+  ck_assert_uint_eq(in->klass, KILN__CLASS_PARAM);
+  in = only("ld.local.u32 %uw1, [lv+4];");
+  ck_assert_int_eq(in->a, -1);
+  ck_assert_int_eq(in->imm, 4);
+  in = only("cp.async.ca.shared.global [%uw1+4], [%ud1+8], 16;");
+  ck_assert_int_eq(in->imm, 4);
+  ck_assert_int_eq(in->imm2, 8);
+  ck_assert_uint_eq(in->bytes, 16);
+  ck_assert((in->flags & KILN__WIDE_A) == 0);
+  ck_assert((in->flags & KILN__WIDE_B) != 0);
+}
+END_TEST
+
+START_TEST(moves_of_addresses_and_clocks)
+{
+  const kiln__insn *in = only("mov.u64 %ud1, lv+4;");
+
+  ck_assert_uint_eq(in->op, KILN__OP_mov_local);
+  ck_assert_int_eq(in->imm, 4);
+  in = only("mov.u32 %uw1, %globaltimer_lo;");
+  ck_assert_uint_eq(in->op, KILN__OP_mov_clock);
+  ck_assert_uint_eq(in->sub, 4);
+  in = only("mov.u32 %uw1, %ctaid.z;");
+  ck_assert_uint_eq(const_of(in->a)->kind, KILN__CONST_SPECIAL);
+  ck_assert_uint_eq(const_of(in->a)->value, KILN__SPECIAL_CTAID_Z);
+  in = only("mov.u32 %uw1, %envreg7;");
+  ck_assert_uint_eq(const_of(in->a)->kind, KILN__CONST_VALUE);
+  in = only("mov.u64 %ud1, dv;");
+  ck_assert_uint_eq(const_of(in->a)->kind, KILN__CONST_FUNCTION);
+  ck_assert_str_eq(program->functions[const_of(in->a)->value].name, "dv");
+  in = only("ld.u32 %uw1, [lv];");
+  ck_assert_uint_eq(in->op, KILN__OP_mov_local);
+  ck_assert_uint_eq(insn(1)->op, KILN__OP_cvta);
+  ck_assert_int_eq(insn(2)->a, insn(1)->d);
+  in = only("and.pred %p1, %p2, !%p3;");
+  ck_assert_int_eq(insn(1)->b, insn(0)->d); /* not, then and */
+}
+END_TEST
+
+START_TEST(constants_are_shared)
+{
+  ck_kiln_ok(load_statement("add.s32 %sw1, %sw2, 77;\nadd.s32 %sw2, %sw1, 77;\n"
+                            "add.s64 %sd1, %sd2, 77;",
+                            80, 90));
+  ck_assert_int_eq(insn(0)->b, insn(1)->b);
+  ck_assert_int_ne(insn(0)->b, insn(2)->b);
+  ck_assert_uint_eq(function("k")->n_consts, 2);
+}
+END_TEST
+
+START_TEST(branches_have_targets_and_joins)
+{
+  ck_kiln_ok(load(HEAD("8.0", "sm_90") ".entry k()\n{\n.reg .pred p;\n"
+                                       ".reg .b32 r<3>;\n"
+                                       "@p bra other;\nadd.s32 r1, r1, 1;\n"
+                                       "bra done;\n"
+                                       "other: add.s32 r1, r1, 2;\n"
+                                       "done: ret;\n}\n"));
+  ck_assert_uint_eq(insn(0)->target, 3);
+  ck_assert_uint_eq(insn(0)->join, 4);
+  ck_assert((insn(4)->flags & KILN__JOIN) != 0);
+  ck_assert_uint_eq(insn(4)->kind, KILN__KIND_EXIT);
+  ck_assert_uint_eq(function("k")->lines[3].ptx, 11);
+}
+END_TEST
+
+/* ---- Layout ------------------------------------------------------------------------------ */
+
+START_TEST(parameters_are_laid_out)
+{
+  const kiln__code *k;
+
+  ck_kiln_ok(load(HEAD(
+      "8.0",
+      "sm_90") ".visible .entry k(.param .u8 a, .param .u64 b, .param .align "
+               "16 .b8 c[20], .param .u16 d) .maxntid 8, 4, 2 { ret; }"));
+  k = function("k");
+  ck_assert_uint_eq(k->n_params, 4);
+  ck_assert_uint_eq(k->params[1].offset, 8);
+  ck_assert_uint_eq(k->params[2].offset, 16);
+  ck_assert_uint_eq(k->params[3].offset, 36);
+  ck_assert_uint_eq(k->params[2].size, 20);
+  ck_assert_str_eq(k->params[3].name, "d");
+  ck_assert_uint_eq(k->param_bytes, 38);
+  ck_assert_uint_eq(k->max_threads, 64);
+  ck_assert_ptr_eq(kiln__program_entry(program, "k"), k);
+  ck_assert_ptr_null(kiln__program_entry(program, "j"));
+}
+END_TEST
+
+#define SHARED_MODULE                                                          \
+  HEAD("8.0", "sm_90")                                                         \
+  ".shared .align 4 .b8 both[100];\n.shared .align 16 .b8 first[1000];\n"      \
+  ".shared .align 8 .b8 second[40000];\n.shared .b8 unused[40000];\n"          \
+  ".extern .shared .align 64 .b8 dyn[];\n"                                     \
+  ".func f() { .reg .b32 r; ld.shared.b32 r, [both]; ret; }\n"                 \
+  ".entry one() { .reg .b32 r; ld.shared.b32 r, [first]; call f; ret; }\n"     \
+  ".entry two() { .reg .b32 r; ld.shared.b32 r, [second]; call f; "            \
+  "ld.shared.b32 r, [dyn]; ret; }\n"                                           \
+  ".entry three() { ret; }\n"
+
+START_TEST(shared_memory_is_by_kernel)
+{
+  ck_kiln_ok(load(SHARED_MODULE));
+  ck_assert_uint_eq(function("one")->static_shared, 112 + 1000);
+  ck_assert_uint_eq(function("two")->static_shared, 104 + 40000);
+  ck_assert_uint_eq(function("three")->static_shared, 0);
+  ck_assert_uint_eq(function("two")->dynamic_align, 64);
+  ck_assert_uint_eq(function("one")->dynamic_align, 16);
+}
+END_TEST
+
+START_TEST(too_much_memory_is_refused)
+{
+  ck_kiln_is(load(HEAD("8.0", "sm_90") ".shared .b8 s[49153];\n.entry k() { "
+                                       ".reg .b32 r; ld.shared.b32 r, [s]; }"),
+             KILN_ECOMPILE);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "shared"));
+  ck_kiln_is(load(HEAD("8.0", "sm_90") ".entry k() { .local .b8 l[524289]; }"),
+             KILN_ECOMPILE);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "local"));
+}
+END_TEST
+
+#define CALLS                                                                  \
+  HEAD("8.0", "sm_90")                                                         \
+  ".func (.param .b64 r) g(.param .b32 a, .param .align 8 .b8 s[24]);\n"       \
+  ".func (.param .b64 r) f(.param .b32 a, .param .align 8 .b8 s[24])\n"        \
+  "{ .reg .b64 x; .local .align 8 .b8 l[40]; ld.param.b64 x, [s+8];\n"         \
+  "st.param.b64 [r], x; ret; }\n"                                              \
+  ".func (.param .b64 r) g(.param .b32 a, .param .align 8 .b8 s[24])\n"        \
+  "{ { .param .b32 a1; .param .align 8 .b8 s1[24]; .param .b64 r1;\n"          \
+  "call (r1), f, (a1, s1); }\n"                                                \
+  "{ .param .b32 a2; .param .align 8 .b8 s2[24]; .param .b64 r2;\n"            \
+  "call (r2), f, (a2, s2); } ret; }\n"                                         \
+  ".entry k() { .param .b32 a1; .param .align 8 .b8 s1[24]; .param .b64 r1;\n" \
+  "call (r1), g, (a1, s1); ret; }\n"
+
+START_TEST(calls_copy_arguments_and_results)
+{
+  const kiln__code *f, *g;
+  const kiln__call *call;
+
+  ck_kiln_ok(load(CALLS));
+  f = function("f");
+  g = function("g");
+  ck_assert_uint_eq(f->params[0].offset, 0);
+  ck_assert_uint_eq(f->params[1].offset, 8);
+  ck_assert_uint_eq(f->returns[0].offset, 32);
+  ck_assert_uint_eq(f->local_bytes, 80); /* 40 of formals, 40 of its own */
+  ck_assert_uint_eq(g->n_calls, 2);
+  call = &g->calls[g->insns[0].imm];
+  ck_assert_uint_eq(call->callee, f->number);
+  ck_assert_uint_eq(call->n_in, 2);
+  ck_assert_uint_eq(call->n_out, 1);
+  ck_assert_uint_eq(call->in[1].to, 8);
+  ck_assert_uint_eq(call->in[1].size, 24);
+  ck_assert_uint_eq(call->out[0].from, 32);
+  ck_assert_uint_ge(call->in[0].from, 40); /* behind g's own formals */
+  /* the second call's arguments lie where the first one's were */
+  ck_assert_uint_eq(g->calls[1].in[1].from, call->in[1].from);
+  ck_assert_uint_eq(g->local_bytes, 80);
+  ck_assert_uint_eq(f->insns[0].op, KILN__OP_ld_local_8);
+  ck_assert_int_eq(f->insns[0].imm, 16);
+  ck_assert_uint_eq(f->insns[1].op, KILN__OP_st_local_8);
+  ck_assert_int_eq(f->insns[1].imm, 32);
+  ck_assert_uint_eq(function("k")->reach_local,
+                    function("k")->local_bytes + 80 + 80);
+  ck_assert(!function("k")->recursive);
+}
+END_TEST
+
+START_TEST(recursion_and_indirect_calls_are_seen)
+{
+  ck_kiln_ok(load(
+      HEAD("8.0", "sm_90") ".func a();\n.func b() { call a; ret; }\n"
+                           ".func a() { call b; ret; }\n"
+                           ".func c() { .local .b8 l[1000]; ret; }\n"
+                           ".global .u64 table[1] = {c};\n"
+                           ".entry k() { call a; ret; }\n"
+                           ".entry i() { .reg .b64 x; p: .callprototype _ ();\n"
+                           "call x, (), p; ret; }\n.entry n() { ret; }"));
+  ck_assert(function("k")->recursive);
+  ck_assert(function("i")->recursive);
+  ck_assert(!function("n")->recursive);
+  ck_assert_uint_ge(function("i")->reach_local, 1000);
+  ck_assert_uint_eq(program->globals[0].n_patches, 1);
+  ck_assert(program->globals[0].patches[0].function);
+  ck_assert_uint_eq(program->globals[0].patches[0].number,
+                    function("c")->number);
+}
+END_TEST
+
+START_TEST(system_functions_and_missing_ones)
+{
+  static const char text[] = HEAD(
+      "8.0",
+      "sm_90") ".extern .func (.param .b32 r) %s(.param .b64 f, .param .b64 "
+               "a);\n"
+               ".entry k() { .param .b64 x; .param .b64 y; .param .b32 z;\n"
+               "call (z), %s, (x, y); ret; }";
+  char buf[512];
+
+  snprintf(buf, sizeof buf, text, "vprintf", "vprintf");
+  ck_kiln_ok(load(buf));
+  ck_assert(!function("vprintf")->defined);
+  ck_assert_uint_eq(function("vprintf")->params[1].offset, 8);
+  snprintf(buf, sizeof buf, text, "nowhere", "nowhere");
+  ck_kiln_is(load(buf), KILN_ECOMPILE);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "nowhere"));
+}
+END_TEST
+
+/* ---- Linking ------------------------------------------------------------------------------- */
+
+static kiln_status link_two(const char *x, const char *y)
+{
+  kiln__ptx_module *parts[2] = {NULL, NULL};
+
+  kiln__program_free(program);
+  program = NULL;
+  ck_kiln_ok(kiln__ptx_parse(&parts[0], &memory.alloc, x, strlen(x)));
+  ck_kiln_ok(kiln__ptx_parse(&parts[1], &memory.alloc, y, strlen(y)));
+  return kiln__program_link(&program, &memory.alloc, parts, 2);
+}
+
+#define PART HEAD("8.0", "sm_90")
+
+START_TEST(parts_find_each_other)
+{
+  const kiln__code *k;
+
+  ck_kiln_ok(link_two(
+      PART ".extern .func f(.param .b32 a);\n.extern .global .u32 g;\n"
+           ".func own() { ret; }\n"
+           ".entry k() { .reg .u32 r; .param .b32 a; ld.global.u32 r, [g];\n"
+           "call f, (a); call own; ret; }",
+      PART ".visible .func f(.param .b32 a) { ret; }\n.func own() { trap; }\n"
+           ".visible .global .u32 g = 7;\n"));
+  k = function("k");
+  ck_assert_uint_eq(program->n_functions, 4); /* f once, own twice */
+  ck_assert_uint_eq(program->n_globals, 1);
+  ck_assert_uint_eq(program->globals[0].init_size, 4);
+  ck_assert(!program->globals[0].external);
+  ck_assert_str_eq(program->functions[k->calls[0].callee].name, "f");
+  ck_assert(program->functions[k->calls[0].callee].defined);
+  ck_assert_uint_eq(program->functions[k->calls[1].callee].insns[0].kind,
+                    KILN__KIND_RETURN);
+}
+END_TEST
+
+START_TEST(weak_common_and_double_definitions)
+{
+  ck_kiln_ok(link_two(PART
+                      ".weak .func f() { trap; }\n.common .global .b8 c[4];",
+                      PART ".visible .func f() { ret; }\n"
+                           ".common .global .b8 c[16];"));
+  ck_assert_uint_eq(program->n_functions, 1);
+  ck_assert_uint_eq(function("f")->insns[0].kind, KILN__KIND_RETURN);
+  ck_assert_uint_eq(program->globals[0].size, 16);
+  ck_kiln_is(link_two(PART ".visible .func f() { ret; }",
+                      PART ".visible .func f() { ret; }"),
+             KILN_ECOMPILE);
+  ck_kiln_is(link_two(PART ".visible .global .u32 g;",
+                      PART ".visible .global .u32 g;"),
+             KILN_ECOMPILE);
+  ck_kiln_is(link_two(PART ".visible .global .u32 f;",
+                      PART ".visible .func f() { ret; }"),
+             KILN_ECOMPILE);
+  ck_kiln_is(link_two(PART ".visible .func f(.param .b32 a) { ret; }",
+                      PART ".extern .func f(.param .b64 a);"),
+             KILN_ECOMPILE);
+}
+END_TEST
+
+/* ---- Text, memory, size ---------------------------------------------------------------------- */
+
+START_TEST(instructions_as_text)
+{
+  char text[128];
+
+  ck_kiln_ok(load(CALLS));
+  kiln__insn_text(program, function("k"), 0, text, sizeof text);
+  ck_assert_str_eq(text, "call g");
+  (void)only("@%p1 add.s32 %sw1, %sw2, 5;");
+  kiln__insn_text(program, function("k"), 0, text, sizeof text);
+  ck_assert_ptr_nonnull(strstr(text, "add_b32 d="));
+  ck_assert_int_eq(text[1], '@');
+  kiln__insn_text(program, function("k"), 0, text, 8);
+  ck_assert_uint_le(strlen(text), 7);
+  for (int i = 0; i < KILN__N_OPS; i++) {
+    ck_assert_uint_gt(strlen(kiln__op_name[i]), 0);
+    ck_assert_uint_gt(strlen(kiln__op_pseudo[i]), 0);
+  }
+}
+END_TEST
+
+START_TEST(memory_may_run_out_anywhere)
+{
+  for (long at = 0;; at++) {
+    kiln_status st;
+
+    memory.calls = 0;
+    memory.fail_at = at;
+    st = load(CALLS);
+    if (st == KILN_OK && memory.calls <= at)
+      break;
+    if (st != KILN_OK)
+      ck_assert_int_eq(st, KILN_ENOMEM);
+    memory.fail_at = -1;
+  }
+  memory.fail_at = -1;
+}
+END_TEST
+
+/* 100,000 instructions, as long chains, loops and many registers. */
+START_TEST(large_modules_load_quickly)
+{
+  kiln_allocator a = {0};
+  kiln__buf text;
+  clock_t begin;
+
+  kiln__allocator_default(&a);
+  kiln__buf_init(&text, &a);
+  kiln__buf_text(&text, HEAD("8.0", "sm_90") ".entry k() {\n.reg .b32 r<50001>;"
+                                             "\n.reg .pred p;\n");
+  for (unsigned i = 1; i <= 50000; i++) {
+    kiln__buf_format(&text, "add.s32 r%u, r%u, %u;\n", i, i - 1, i);
+    if (i % 100 == 0)
+      kiln__buf_format(&text, "L%u:\nsetp.eq.s32 p, r%u, r%u;\n@p bra L%u;\n",
+                       i, i, i - 99, i);
+    else
+      kiln__buf_format(&text, "mov.b32 r%u, r%u;\n", i, i / 2);
+  }
+  kiln__buf_text(&text, "}\n");
+  begin = clock();
+  ck_kiln_ok(load(text.data));
+  ck_assert_uint_gt(function("k")->n_insns, 100000);
+  ck_assert_int_lt((clock() - begin) / CLOCKS_PER_SEC, 5);
+  kiln__buf_free(&text);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+  Suite *s = suite_create("cpu_code");
+  TCase *t = tcase_create("code");
+
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, pattern_matches, 0,
+                      sizeof patterns / sizeof *patterns);
+  tcase_add_test(t, row_language);
+  tcase_add_test(t, every_row_is_reachable);
+  tcase_add_test(t, rows_for_suffixed_targets);
+  tcase_add_test(t, modifiers_are_known_or_listed);
+  tcase_add_loop_test(t, check, 0, sizeof checks / sizeof *checks);
+  tcase_add_loop_test(t, need, 0, sizeof needs / sizeof *needs);
+  tcase_add_test(t, forms_without_sync_ended);
+  tcase_add_test(t, matrices_are_named_as_missing);
+  tcase_add_test(t, mistakes_are_listed_with_their_lines);
+  tcase_add_test(t, operands_become_slots_and_fields);
+  tcase_add_test(t, addresses_become_slots_and_offsets);
+  tcase_add_test(t, moves_of_addresses_and_clocks);
+  tcase_add_test(t, constants_are_shared);
+  tcase_add_test(t, branches_have_targets_and_joins);
+  tcase_add_test(t, parameters_are_laid_out);
+  tcase_add_test(t, shared_memory_is_by_kernel);
+  tcase_add_test(t, too_much_memory_is_refused);
+  tcase_add_test(t, calls_copy_arguments_and_results);
+  tcase_add_test(t, recursion_and_indirect_calls_are_seen);
+  tcase_add_test(t, system_functions_and_missing_ones);
+  tcase_add_test(t, parts_find_each_other);
+  tcase_add_test(t, weak_common_and_double_definitions);
+  tcase_add_test(t, instructions_as_text);
+  tcase_add_test(t, memory_may_run_out_anywhere);
+  tcase_add_test(t, large_modules_load_quickly);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make_suite)
