@@ -133,7 +133,6 @@ static kiln_status worker_init(kiln__worker *worker, kiln__job *job,
 {
   const size_t n = job->grid.program->n_functions;
 
-  worker->job = job;
   worker->index = index;
   worker->last = &worker->resident;
   worker->patience = UINT64_C(1) << 20;
@@ -290,6 +289,8 @@ static kiln_status job_init(kiln__job *job, const kiln__launch *l,
   fill_grid(job);
   job->system = kiln__calloc(a, n, 1);
   job->workers = kiln__calloc(a, job->n_workers, sizeof *job->workers);
+  for (unsigned i = 0; job->workers != NULL && i < job->n_workers; i++)
+    job->workers[i].job = job;
   if (job->system == NULL || job->workers == NULL)
     KILN_TRY(kiln__fail_memory("a launch"));
   for (size_t i = 0; i < n; i++) {
@@ -297,8 +298,6 @@ static kiln_status job_init(kiln__job *job, const kiln__launch *l,
       job->system[i] =
           (uint8_t)kiln__system_named(l->program->functions[i].name);
   }
-  for (unsigned i = 0; i < job->n_workers; i++)
-    job->workers[i].job = job;
   for (unsigned i = 0; i < job->n_workers; i++)
     KILN_TRY(worker_init(&job->workers[i], job, i));
   KILN_TRY(make_workspace(job));

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { MAX_ROUNDS = 1 << 14, PATIENCE = 1 << 20 };
+enum { MAX_ROUNDS = 1 << 13, CLOSE_ROUNDS = 64, LOOK_EVERY = 16 };
 
 enum { NOT_LOOKING = 0, GATHERING, RECORDING };
 
@@ -121,6 +121,8 @@ static bool any_change(const kiln__worker *worker)
 static bool all_repeat(kiln__worker *worker)
 {
   const bool again = (worker->rounds & (worker->rounds - 1)) == 0;
+  const bool look =
+      worker->rounds <= CLOSE_ROUNDS || worker->rounds % LOOK_EVERY == 0;
   bool all = true, waiting = true;
 
   for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
@@ -132,7 +134,7 @@ static bool all_repeat(kiln__worker *worker)
         continue;
       waiting = waiting && s->yields >= KILN__MAX_YIELDS;
       s->repeats =
-          (w->grid->lock_step || all_ran(s)) && state_of(w) == s->saved;
+          look && (w->grid->lock_step || all_ran(s)) && state_of(w) == s->saved;
       all = all && s->repeats;
       if (again && !s->repeats)
         save(w);
