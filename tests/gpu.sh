@@ -2,8 +2,11 @@
 # What needs a GPU, from a folder that is built already; builds nothing, so the
 # folder can have been made on another machine.
 #   tests/gpu.sh [--build FOLDER] [--out FOLDER] [tests] [samples] [start]
-#                [launch] [reduce] [sanitizer]
-# Without a list: all of them. Prints a short table last; logs go to --out.
+#                [launch] [reduce] [sanitizer] [ops] [golden] [flow]
+# ops: every opcode of registers, 2^20 operands each, on the GPU and the CPU
+# device; golden: on the GPU alone. Both leave ops.txt in --out, to be kept as
+# tests/golden/ops.txt. flow: 200 random programs on both. Without a list: the
+# first six. Prints a short table last; logs go to --out.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -99,6 +102,26 @@ part_sanitizer() {
       --error-exitcode 1 "$folder/tests/device_kernels"
   done
   unset CK_FORK KILN_TEST_NO_LOCK_STEP
+}
+
+part_ops() {
+  export KILN_TEST_OPS=full KILN_TEST_OPS_OUT=$out
+  record ops "$folder/tests/device_ops"
+  record approx "$folder/tests/device_approx"
+  unset KILN_TEST_OPS KILN_TEST_OPS_OUT
+  head -n 120 "$out/ops.log"
+  cat "$out/approx.log"
+}
+
+part_golden() {
+  KILN_TEST_OPS=golden KILN_TEST_OPS_OUT=$out \
+    record golden "$folder/tests/device_ops"
+  wc -lc "$out/ops.txt"
+}
+
+part_flow() {
+  KILN_TEST_FLOW_PROGRAMS=200 record flow "$folder/tests/device_flow"
+  tail -n 2 "$out/flow.log"
 }
 
 for part in "${parts[@]}"; do

@@ -6,8 +6,10 @@
  * both schedulers and in each of its builds against itself, against references
  * in plain C, and against what a GPU gave once (tests/golden/ops.txt).
  *
- * KILN_TEST_OPS       "full": 2^20 operands of each opcode on the GPU instead of
- *                     the first 2^14; "golden": the GPU alone
+ * KILN_TEST_OPS       "full": 2^20 operands of each opcode instead of the first
+ *                     2^14, on the GPU and the CPU device, or on the CPU device
+ *                     against golden results; "golden": on the GPU alone
+ * KILN_TEST_GOLDEN    another file than tests/golden/ops.txt
  * KILN_TEST_OPS_OUT   folder for ops.txt (then to be kept as tests/golden/
  *                     ops.txt), mismatches.tsv and approximate.tsv
  * KILN_TEST_OPS_ONLY  only opcodes that begin so */
@@ -307,11 +309,11 @@ static unsigned report(const char *against)
 /* ---- GPU and CPU device -------------------------------------------------------------- */
 
 static struct {
-  size_t n;       /* operands of each opcode */
-  bool cpu;       /* the CPU device too */
-  size_t *next;   /* chunk; shared */
-  char name[96];  /* of the GPU */
-  unsigned width; /* children */
+  size_t n;      /* operands of each opcode */
+  bool gpu;      /* false: the CPU device in its place */
+  bool cpu;      /* the CPU device too */
+  size_t *next;  /* chunk; shared */
+  char name[96]; /* of the GPU */
 } job;
 
 typedef struct pair {
@@ -380,7 +382,10 @@ static void pair_work(void *user, unsigned k)
 
   (void)user;
   (void)k;
-  ck_assert(differ_open_gpu(&p.gpu));
+  if (job.gpu)
+    ck_assert(differ_open_gpu(&p.gpu));
+  else
+    differ_open_cpu(&p.gpu, &(kiln_cpu_opts){.arch = 90});
   if (job.cpu)
     differ_open_cpu(&p.cpu, &(kiln_cpu_opts){.arch = 90});
   for (int i = 0; i < 2; i++) {
@@ -467,10 +472,28 @@ static void name_gpu(void *user, unsigned k)
   snprintf(user, 96, "%.70s, driver %d", d.name, d.api.version);
 }
 
-START_TEST(gpu_and_cpu_device_agree)
+/* All cases, by children. */
+static void run_all(bool gpu, bool cpu, size_t n)
+{
+  job.n = n;
+  job.gpu = gpu;
+  job.cpu = cpu;
+  job.next = differ_shared(sizeof *job.next);
+  ck_assert_uint_eq(
+      differ_fork(differ_cores() > 2 ? differ_cores() / 2 : 2, pair_work, NULL),
+      0);
+}
+
+static bool asked_for(const char *what)
 {
   const char *const how = getenv("KILN_TEST_OPS");
-  const bool golden = how != NULL && strcmp(how, "golden") == 0;
+
+  return how != NULL && strcmp(how, what) == 0;
+}
+
+START_TEST(gpu_and_cpu_device_agree)
+{
+  const bool golden = asked_for("golden");
   char *name = differ_shared(96);
 
   if (on_cpu()) {
@@ -478,17 +501,12 @@ START_TEST(gpu_and_cpu_device_agree)
     return;
   }
   make_list(0, 90);
-  job.n = how == NULL ? PREFIX : FULL;
-  job.cpu = !golden;
-  job.next = differ_shared(sizeof *job.next);
-  job.width = differ_cores() > 2 ? differ_cores() / 2 : 2;
   ck_assert_uint_eq(differ_fork(1, name_gpu, name), 0);
   memcpy(job.name, name, sizeof job.name);
-  ck_assert_uint_eq(differ_fork(job.width, pair_work, NULL), 0);
-  if (golden) {
-    write_golden();
+  run_all(true, !golden, golden || asked_for("full") ? FULL : PREFIX);
+  write_golden();
+  if (golden)
     return;
-  }
   write_approximate();
   ck_assert_uint_eq(report("on the GPU"), 0);
 }
@@ -498,7 +516,7 @@ END_TEST
 
 typedef struct golden_line {
   char name[112];
-  uint64_t prefix;
+  uint64_t prefix, full;
 } golden_line;
 
 static golden_line *golden;
@@ -512,8 +530,10 @@ static int by_name(const void *a, const void *b)
 /* False: there are none. */
 static bool read_golden(void)
 {
-  FILE *f = fopen(KILN_TEST_SOURCE "/tests/golden/ops.txt", "r");
-  char line[512];
+  const char *const path = getenv("KILN_TEST_GOLDEN");
+  FILE *f = fopen(
+      path != NULL ? path : KILN_TEST_SOURCE "/tests/golden/ops.txt", "r");
+  char line[512], *rest;
 
   if (f == NULL)
     return false;
@@ -527,7 +547,8 @@ static bool read_golden(void)
       continue;
     *tab = '\0';
     snprintf(g->name, sizeof g->name, "%.111s", line);
-    g->prefix = strtoull(tab + 1, NULL, 16);
+    g->prefix = strtoull(tab + 1, &rest, 16);
+    g->full = strtoull(rest, NULL, 16);
     n_golden++;
   }
   fclose(f);
@@ -544,7 +565,7 @@ static const golden_line *find_golden(const char *name)
 }
 
 /* How many are not as on the GPU; operands that changed since fail at once. */
-static unsigned check_golden(void)
+static unsigned check_golden(bool full)
 {
   unsigned wrong = 0, checked = 0;
 
@@ -567,11 +588,13 @@ static unsigned check_golden(void)
     if (g == NULL || c->approx)
       continue;
     checked++;
-    if (g->prefix != records[i].prefix && wrong++ < 40)
+    if ((full ? g->full != records[i].full : g->prefix != records[i].prefix) &&
+        wrong++ < 40)
       printf("%s: not as on the GPU\n", c->name);
   }
   printf("%u opcodes compared with a GPU's results, %u wrong\n", checked,
          wrong);
+  fflush(stdout);
   return wrong;
 }
 
@@ -697,9 +720,23 @@ START_TEST(cpu_device_agrees_with_itself_and_references)
   if (!read_golden())
     printf("no tests/golden/ops.txt: not compared with a GPU's results\n");
   else
-    ck_assert_uint_eq(check_golden(), 0);
+    ck_assert_uint_eq(check_golden(false), 0);
   opcode_list_free(&list);
   free(first_run);
+}
+END_TEST
+
+START_TEST(cpu_device_gives_all_golden_results)
+{
+  if (!on_cpu())
+    return;
+  if (!read_golden()) {
+    printf("no tests/golden/ops.txt: nothing to compare with\n");
+    return;
+  }
+  make_list(0, 90);
+  run_all(false, false, FULL);
+  ck_assert_uint_eq(check_golden(true), 0);
 }
 END_TEST
 
@@ -768,6 +805,8 @@ static Suite *make(void)
   if (getenv("KILN_TEST_OPS") == NULL) {
     tcase_add_test(ops, cpu_device_agrees_with_itself_and_references);
     tcase_add_test(ops, opcodes_of_newer_targets_agree);
+  } else if (asked_for("full")) {
+    tcase_add_test(ops, cpu_device_gives_all_golden_results);
   }
   suite_add_tcase(suite, ops);
   return suite;
