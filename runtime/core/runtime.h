@@ -25,7 +25,7 @@ struct kiln_runtime {
   kiln__nvjitlink *link;
 
   bool ignore_env;
-  const kiln__driver *given_driver; /* the caller's table, or NULL */
+  const kiln__driver *given_driver;   /* the caller's table, or NULL */
   char *driver_path, *nvjitlink_path; /* as the caller gave them, or NULL */
 };
 

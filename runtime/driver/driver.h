@@ -14,9 +14,9 @@ typedef struct kiln__driver {
 #undef KILN__DRIVER_FN
   void *library; /* dlopen handle; never closed */
   char path[512];
-  int version; /* cuDriverGetVersion */
+  int version;      /* cuDriverGetVersion */
   int kiln_version; /* KILN_VERSION of what filled this table */
-  bool ptx_only; /* loads PTX alone, no machine code: the CPU device */
+  bool ptx_only;    /* loads PTX alone, no machine code: the CPU device */
 } kiln__driver;
 
 /* Find libcuda, resolve every symbol, call cuInit.

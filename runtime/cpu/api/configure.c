@@ -50,10 +50,12 @@ static bool fixed_differs(const kiln__machine *m, const kiln_cpu_opts *o)
 
 kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts)
 {
-  kiln_cpu_opts wanted = opts == NULL ? (kiln_cpu_opts){0} : *opts;
+  kiln_cpu_opts wanted = {0};
   kiln__machine *m = kiln__the_machine();
   kiln_status st;
 
+  if (opts != NULL)
+    wanted = *opts;
   if (m == NULL)
     return kiln__fail_memory("the CPU device");
   kiln__opts_fill(&wanted);

@@ -7,6 +7,6 @@
 /* The call's own checks, then into the stream. `async`: a call that returns at
  * once, unless pageable host memory is what it writes. */
 CUresult kiln__issue_copy(CUcontext context, CUstream stream,
-                    const CUDA_MEMCPY3D *params, bool async);
+                          const CUDA_MEMCPY3D *params, bool async);
 
 #endif

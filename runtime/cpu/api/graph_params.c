@@ -98,9 +98,9 @@ CUresult kiln__cpu_graphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
                                           const CUgraphNode *after, size_t n,
                                           CUgraph child)
 {
-  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH,
-                         .graph = {.graph = child}};
+  CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH};
 
+  p.graph.graph = child;
   return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
 }
 

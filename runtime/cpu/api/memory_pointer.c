@@ -230,9 +230,11 @@ static bool place_exists(CUmemLocation where)
 
 static CUmemLocation place_of(CUdevice device)
 {
-  return device == -1 ? (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST}
-                      : (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_DEVICE,
-                                        .id = device};
+  CUmemLocation place = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device};
+
+  if (device == -1)
+    place = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST};
+  return place;
 }
 
 CUresult kiln__cpu_memAdvise(CUdeviceptr address, size_t n, CUmem_advise advice,

@@ -422,7 +422,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                          CUcontext context, CUstream handle)
 {
   CUstream s;
-  bool taken;
+  bool taken = false;
   CUresult rc = kiln__stream_of(context, handle, &s);
 
   if (rc == CUDA_SUCCESS)

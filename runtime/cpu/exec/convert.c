@@ -380,6 +380,7 @@ KILN__HANDLER(cvt_whole_f64)
  * an f64. The conversion itself only ever sees what fits. */
 static inline int32_t s32_of_f32(float x)
 {
+  // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats
   const bool fits = x >= -0x1p31f && x < 0x1p31f;
   const int32_t r = (int32_t)(fits ? x : 0.0f);
 
@@ -398,6 +399,7 @@ static inline uint32_t u32_of_f32(float x)
 
 static inline int32_t s32_of_f64(double x)
 {
+  // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats
   const bool fits = x >= -0x1p31 && x < 0x1p31;
   const int32_t r = (int32_t)(fits ? x : 0.0);
 
@@ -442,6 +444,7 @@ WHOLE_F64(cvt_u32_f64, u32_of_f64)
 /* A NaN gives the highest bit, as all comparisons with it are false. */
 static inline uint64_t s64_of(double x)
 {
+  // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats
   const bool fits = x >= -0x1p63 && x < 0x1p63;
   const int64_t r = (int64_t)(fits ? x : 0.0);
 

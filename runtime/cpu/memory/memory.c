@@ -55,6 +55,7 @@ static bool bytes_make(map *m, region *r, uint64_t size)
     return false;
   if (size >= MAPPED) {
     void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+                   // cppcheck-suppress invalidFunctionArg // -1: anonymous
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
       return false;
