@@ -227,7 +227,7 @@ static void add_up(void *user, const kiln_cpu_counters *k)
 static void fill(bench *b)
 {
   for (int i = 0; i < N; i++) {
-    b->a[i] = (float)(i * 7919 % 1009) * 0.125f;
+    b->a[i] = (float)((uint32_t)i * 7919u % 1009u) * 0.125f;
     b->b[i] = (float)(i % 13) * 0.25f;
   }
 }
