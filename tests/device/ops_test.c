@@ -106,6 +106,13 @@ static uint64_t operand_at(const operands *o, unsigned k, size_t i)
                                           : ((const uint32_t *)o->arrays[k])[i];
 }
 
+static void values_at(const operands *o, size_t i,
+                      uint64_t values[OPCODE_SOURCES])
+{
+  for (unsigned k = 0; k < OPCODE_SOURCES; k++)
+    values[k] = k < o->of->n_in ? operand_at(o, k, i) : 0;
+}
+
 static uint64_t result_at(const opcode_case *c, const void *results, size_t i)
 {
   return c->out_bytes == 8 ? ((const uint64_t *)results)[i]
@@ -201,11 +208,10 @@ static void measure(const opcode_case *c, record *r, const operands *o,
 {
   for (size_t i = 0; i < o->n; i++) {
     const uint64_t got = result_at(c, results, i);
-    uint64_t values[OPCODE_SOURCES] = {0};
+    uint64_t values[OPCODE_SOURCES];
     double error;
 
-    for (unsigned k = 0; k < c->n_in; k++)
-      values[k] = operand_at(o, k, i);
+    values_at(o, i, values);
     error = bounds_error(c, values, got);
     if (error < 0) {
       r->special[which]++;
@@ -652,6 +658,24 @@ static void alone(const kiln_cpu_opts *opts, bool first)
     free(o.arrays[k]);
 }
 
+static bool check_warps(const opcode_case *c, record *r, const operands *o,
+                        const unsigned char *results)
+{
+  for (size_t k = 0; k < PREFIX; k += 3 * KILN__WARP) {
+    uint64_t values[KILN__WARP][OPCODE_SOURCES], want[KILN__WARP];
+
+    for (size_t i = 0; i < KILN__WARP; i++)
+      values_at(o, k + i, values[i]);
+    if (!exact_warp(c, values, want))
+      return false;
+    for (size_t i = 0; i < KILN__WARP; i++) {
+      if (want[i] != result_at(c, results, k + i))
+        note(r, o, k + i, want[i], result_at(c, results, k + i));
+    }
+  }
+  return true;
+}
+
 /* Some elements of each case against plain C. */
 static unsigned check_references(void)
 {
@@ -661,14 +685,14 @@ static unsigned check_references(void)
   for (size_t i = 0; i < list.n; i++) {
     const opcode_case *c = &list.cases[i];
     const unsigned char *results = first_run + 8 * PREFIX * i;
-    bool any = false;
+    bool any;
 
     operands_set(&o, c, PREFIX);
+    any = check_warps(c, &records[i], &o, results);
     for (size_t k = 0; k < PREFIX; k += 13) {
-      uint64_t values[OPCODE_SOURCES] = {0}, want;
+      uint64_t values[OPCODE_SOURCES], want;
 
-      for (unsigned s = 0; s < c->n_in; s++)
-        values[s] = operand_at(&o, s, k);
+      values_at(&o, k, values);
       if (!exact_result(c, values, &want))
         continue;
       any = true;

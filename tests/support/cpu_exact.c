@@ -409,6 +409,78 @@ static bool float_arithmetic(const uint64_t *in, uint64_t *out)
          half(in, out);
 }
 
+/* Of values; which of two zeros is told by their signs. */
+static bool smaller_or_larger(const uint64_t *in, uint64_t *out)
+{
+  const uint64_t sign = UINT64_C(1) << (op.bits - 1);
+  const bool magnitudes = ref_has("xorsign");
+  const uint64_t drop = magnitudes ? ~sign : ~UINT64_C(0);
+  long double a = ref_decode(op.type, in[0] & drop, op.ftz);
+  long double b = ref_decode(op.type, in[1] & drop, op.ftz), r;
+
+  if (isnan(a) && isnan(b)) {
+    *out = nan_of(op.type);
+    return true;
+  }
+  if (isnan(a) || isnan(b)) {
+    if (magnitudes)
+      return false;
+    r = ref_has("NaN") ? (long double)NAN : isnan(a) ? b : a;
+  } else if (a == b) {
+    r = (signbit(a) != 0) == ref_is("min") ? a : b;
+  } else {
+    r = (a < b) == ref_is("min") ? a : b;
+  }
+  if (magnitudes && ((in[0] ^ in[1]) & sign) != 0)
+    r = -r;
+  *out =
+      isnan(r) ? nan_of(op.type) : ref_encode(op.type, r, REF_NEAREST, false);
+  return true;
+}
+
+/* The opcode's halves as opcodes of their own. */
+static bool halves(const uint64_t *in, uint64_t *out)
+{
+  const char *const type = op.type;
+  const unsigned bits = strcmp(type, "f32x2") == 0 ? 32 : 16;
+  const uint64_t mask = (UINT64_C(1) << bits) - 1;
+  uint64_t part[2][OPCODE_SOURCES], results[2];
+  bool ok;
+
+  for (unsigned k = 0; k < OPCODE_SOURCES; k++) {
+    part[0][k] = k < op.of->n_in ? in[k] & mask : 0;
+    part[1][k] = k < op.of->n_in ? in[k] >> bits & mask : 0;
+  }
+  op.type = bits == 32 ? "f32" : type[0] == 'b' ? "bf16" : "f16";
+  op.bits = bits;
+  if (ref_is("min") || ref_is("max"))
+    ok = smaller_or_larger(part[0], &results[0]) &&
+         smaller_or_larger(part[1], &results[1]);
+  else
+    ok = (bits == 32 ? single : half)(part[0], &results[0]) &&
+         (bits == 32 ? single : half)(part[1], &results[1]);
+  op.type = type;
+  if (ok)
+    *out = results[1] << bits | results[0];
+  return ok;
+}
+
+static bool pick(const uint64_t *in, uint64_t *out)
+{
+  const bool negated = strstr(op.of->text, "!%p2") != NULL;
+  const char *const type = ref_is("slct") ? op.before : op.type;
+  const bool first =
+      ref_is("slct") ? (int32_t)in[2] >= 0 : (in[2] != 0) != negated;
+  const unsigned bits = ref_bits(type);
+
+  if (ref_is("slct") && strcmp(op.type, "s32") != 0)
+    return false;
+  *out = in[first ? 0 : 1];
+  if (bits < 64)
+    *out &= (UINT64_C(1) << bits) - 1;
+  return true;
+}
+
 /* ---- Comparisons ------------------------------------------------------------------------- */
 
 static bool holds(const char *how, bool less, bool equal, bool unordered)
@@ -569,14 +641,129 @@ bool exact_result(const opcode_case *c, const uint64_t *operands,
     return comparisons(operands, result);
   if (ref_is("cvt"))
     return convert(operands, result);
+  if (ref_is("selp") || ref_is("slct"))
+    return pick(operands, result);
   if (ref_is("prmt") && ref_op.n > 2)
     return false;
   if (ref_is("lop3") && (ref_has("and") || ref_has("or")))
     return false;
   if (is_integer(op.type))
     return of_integers(operands, result);
+  if ((ref_is("min") || ref_is("max")) && c->n_in == 2 &&
+      is_plain_float(op.type))
+    return smaller_or_larger(operands, result);
+  if ((ref_is("add") || ref_is("sub") || ref_is("mul") || ref_is("fma") ||
+       ref_is("min") || ref_is("max")) &&
+      (strcmp(op.type, "f32x2") == 0 || strcmp(op.type, "f16x2") == 0 ||
+       strcmp(op.type, "bf16x2") == 0))
+    return halves(operands, result);
   if (ref_is("add") || ref_is("sub") || ref_is("mul") || ref_is("fma") ||
       ref_is("mad") || ref_is("div") || ref_is("rcp") || ref_is("sqrt"))
     return !ref_is_float(op.before) && float_arithmetic(operands, result);
   return false;
+}
+
+/* ---- Warps ---------------------------------------------------------------------------------- */
+
+/* Lane that a shuffle reads, or -1: out of range. */
+static int shuffled(int lane, uint32_t b, uint32_t c)
+{
+  const int by = (int)(b & 31);
+  const uint32_t segment = c >> 8 & 31;
+  const int last = (int)(((uint32_t)lane & segment) | (c & 31 & ~segment));
+  const int first = (int)((uint32_t)lane & segment);
+
+  if (ref_has("up"))
+    return lane - by >= last ? lane - by : -1;
+  if (ref_has("down"))
+    return lane + by <= last ? lane + by : -1;
+  if (ref_has("bfly"))
+    return (lane ^ by) <= last ? lane ^ by : -1;
+  return (first | (by & ~(int)segment)) <= last ? first | (by & ~(int)segment)
+                                                : -1;
+}
+
+static uint64_t reduced(uint64_t (*in)[OPCODE_SOURCES], uint32_t members)
+{
+  bool any = false;
+  ref_int r = 0;
+
+  for (int i = 0; i < KILN__WARP; i++) {
+    const ref_int v = ref_value(op.type, in[i][0]);
+
+    if ((members >> i & 1) == 0)
+      continue;
+    if (!any)
+      r = v;
+    else if (ref_has("add"))
+      r += v;
+    else if (ref_has("min"))
+      r = v < r ? v : r;
+    else if (ref_has("max"))
+      r = v > r ? v : r;
+    else
+      r = ref_has("and") ? (r & v) : ref_has("or") ? (r | v) : r ^ v;
+    any = true;
+  }
+  return ref_cut(op.type, r);
+}
+
+static uint64_t voted(uint64_t (*in)[OPCODE_SOURCES], uint32_t members)
+{
+  const bool negated = strstr(op.of->text, "!%p0") != NULL;
+  uint32_t yes = 0;
+
+  for (int i = 0; i < KILN__WARP; i++)
+    yes |= (uint32_t)((in[i][0] != 0) != negated) << i;
+  yes &= members;
+  return ref_has("ballot") ? yes
+         : ref_has("all")  ? yes == members
+         : ref_has("any")  ? yes != 0
+                           : yes == 0 || yes == members;
+}
+
+static uint64_t matched(uint64_t (*in)[OPCODE_SOURCES], uint32_t members,
+                        int lane)
+{
+  uint32_t same = 0;
+
+  for (int i = 0; i < KILN__WARP; i++) {
+    if (ref_cut(op.type, (ref_int)in[i][0]) ==
+        ref_cut(op.type, (ref_int)in[lane][0]))
+      same |= 1u << i;
+  }
+  same &= members;
+  if (ref_has("any"))
+    return same;
+  return same == members ? (UINT64_C(1) << 32 | members) : 0;
+}
+
+bool exact_warp(const opcode_case *c,
+                uint64_t operands[KILN__WARP][OPCODE_SOURCES],
+                uint64_t results[KILN__WARP])
+{
+  look(c);
+  if (c->in[c->n_in - 1] != OPERAND_MEMBERS || ref_is("elect"))
+    return false;
+  for (int i = 0; i < KILN__WARP; i++) {
+    const uint32_t members = (uint32_t)operands[i][c->n_in - 1];
+
+    results[i] = 0;
+    if ((members >> i & 1) == 0)
+      continue;
+    if (ref_is("shfl")) {
+      const int from =
+          shuffled(i, (uint32_t)operands[i][1], (uint32_t)operands[i][2]);
+
+      results[i] = operands[from < 0 ? i : from][0] & UINT32_MAX;
+      results[i] |= (uint64_t)(from >= 0) << 32;
+    } else if (ref_is("vote")) {
+      results[i] = voted(operands, members);
+    } else if (ref_is("match")) {
+      results[i] = matched(operands, members, i);
+    } else {
+      results[i] = reduced(operands, members);
+    }
+  }
+  return true;
 }

@@ -399,6 +399,17 @@ static uint32_t members_of(size_t i)
   return mask != 0 ? mask : width == 32 ? UINT32_MAX : (1u << width) - 1;
 }
 
+/* Where some are no members, a butterfly stays within its segment. */
+static uint32_t lane_of(size_t i)
+{
+  const uint64_t r = draw(i / KILN__WARP, 7);
+  const uint32_t lane = (uint32_t)draw(i, 11);
+
+  if (i / KILN__WARP % 2 != 0)
+    return lane % (1u << (r & 7) % 6);
+  return draw(i, 10) % 4 == 0 ? lane : lane % KILN__WARP;
+}
+
 /* Lanes of a shuffle stay within segments of members. */
 static uint32_t segment_of(size_t i, bool up)
 {
@@ -442,7 +453,7 @@ static uint64_t draw_one(unsigned operand, size_t i, unsigned k)
   case OPERAND_SOME:
     return draw_some(i);
   case OPERAND_LANE:
-    return draw(i, 10) % 4 == 0 ? draw(i, 11) : draw(i, 11) % KILN__WARP;
+    return lane_of(i);
   case OPERAND_SEGMENT:
     return segment_of(i, false);
   case OPERAND_SEGMENT_UP:
