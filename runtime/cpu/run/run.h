@@ -24,7 +24,8 @@ typedef struct kiln__launch {
   bool lock_step, cooperative;
   unsigned threads;     /* host threads; 1: fixed order */
   uint64_t seed;        /* 0: blocks, warps, groups and atomics in order */
-  uint64_t budget;      /* warp instructions of the whole grid; 0: no limit */
+  uint64_t budget;      /* warp instructions of the whole grid, give or take
+                           16384 for each further host thread; 0: no limit */
   uint32_t local_limit; /* bytes of stack a thread may use (CU_LIMIT_STACK_SIZE
                            raised to what the kernel needs) */
   uint64_t heap_limit;
