@@ -246,6 +246,7 @@ static const struct {
     {"add.f32 %f1, %f2, %f3;", "plus.f32 %f1, %f2, %f3;"},
     {"add.rn.ftz.f32 %f1, %f2, %f3;", "add.rn.rz.f32 %f1, %f2, %f3;"},
     {"add.f32.ftz %f1, %f2, %f3;", "add.s32.ftz %sw1, %sw2, %sw3;"},
+    {"cvt.f32.rn.s32 %f1, %sw1;", "cvt.s32.rn.f32 %f1, %sw1;"},
     {"mul.lo.s32 %sw1, %sw2, 3;", "mul.s32.lo %sw1, %sw2, 3;"},
     {"ld.volatile.global.u32 %uw1, [%ud1];",
      "ld.volatile.nc.u32 %uw1, [%ud1];"},
@@ -592,6 +593,19 @@ START_TEST(branches_have_targets_and_joins)
   ck_assert((insn(4)->flags & KILN__JOIN) != 0);
   ck_assert_uint_eq(insn(4)->kind, KILN__KIND_EXIT);
   ck_assert_uint_eq(function("k")->lines[3].ptx, 11);
+  /* a statement that becomes two instructions */
+  ck_kiln_ok(load_statement("bra there;\nand.pred %p1, %p2, !%p3;\n"
+                            "there: add.s32 %sw1, %sw1, 1;",
+                            80, 90));
+  ck_assert_uint_eq(insn(0)->target, 3);
+  ck_assert_uint_eq(insn(3)->op, KILN__OP_add_b32);
+  ck_kiln_ok(load_statement("ts: .branchtargets there, start;\n"
+                            "brx.idx %uw1, ts;\nand.pred %p1, %p2, !%p3;\n"
+                            "there: add.s32 %sw1, %sw1, 1;",
+                            80, 90));
+  ck_assert_uint_eq(insn(0)->n_vec, 2);
+  ck_assert_int_eq(insn(0)->vec[0], 3);
+  ck_assert_int_eq(insn(0)->vec[1], 0);
 }
 END_TEST
 

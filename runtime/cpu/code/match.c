@@ -3,13 +3,8 @@
 
 #include <string.h>
 
-/* ---- Patterns ------------------------------------------------------------- */
-
-/* A pattern's piece must end where a modifier of the text ends. */
-static bool at_boundary(const char *text, const char *end)
-{
-  return text == end || *text == '.';
-}
+/* ---- Patterns ---------------------------------------------------------------
+ * Every piece begins with a dot, so that none can end within a modifier. */
 
 static bool matches_from(const char *p, const char *text, const char *end);
 
@@ -25,7 +20,7 @@ static bool matches_group(const char *p, const char *close, const char *rest,
       bar++;
     n = (size_t)(bar - p);
     if (n <= (size_t)(end - text) && memcmp(p, text, n) == 0 &&
-        at_boundary(text + n, end) && matches_from(rest, text + n, end))
+        matches_from(rest, text + n, end))
       return true;
     p = bar + 1;
   }
@@ -50,8 +45,7 @@ static bool matches_from(const char *p, const char *text, const char *end)
     } else {
       const size_t n = strcspn(p, "(");
 
-      if (n > (size_t)(end - text) || memcmp(p, text, n) != 0 ||
-          !at_boundary(text + n, end))
+      if (n > (size_t)(end - text) || memcmp(p, text, n) != 0)
         return false;
       p += n;
       text += n;
@@ -299,13 +293,10 @@ static void read_opcode(kiln__insn *in, const char *text, size_t size)
                      .guard = -1,
                      .join = UINT32_MAX};
   text = memchr(text, '.', size);
-  while (text != NULL && text < end) {
-    const char *next = memchr(text + 1, '.', (size_t)(end - text - 1));
-
-    if (next == NULL)
-      next = end;
-    (void)kiln__modifier_apply(in, text, (size_t)(next - text));
-    text = next;
+  for (const char *next; text != NULL; text = next) {
+    next = memchr(text + 1, '.', (size_t)(end - text - 1));
+    (void)kiln__modifier_apply(
+        in, text, (size_t)((next != NULL ? next : end) - text));
   }
   in->bytes = kiln__ptx_type_bytes[in->type];
 }

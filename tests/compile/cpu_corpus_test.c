@@ -1,0 +1,214 @@
+/* cpu_corpus_test.c -- the CPU device loads what each NVRTC emits: every shipped
+ * kernel in every specialisation for every architecture, plain, with -G, with
+ * line numbers and with fast math; and the sources in compile/corpus/.
+ *
+ * KILN_TEST_NVRTC: ':'-separated libraries; without it, what is found. */
+#include "each_nvrtc.h"
+
+#include "base/os.h"
+#include "cpu/code/code.h"
+
+#include <dirent.h>
+
+enum { OLDEST = 35 };
+
+static size_t length(const char *const *list)
+{
+  size_t n = 0;
+
+  while (list != NULL && list[n] != NULL)
+    n++;
+  return n;
+}
+
+/* Instructions of all functions; fails the test if the text does not load. */
+static unsigned load(const char *ptx, size_t size, const char *what,
+                     const char *target)
+{
+  kiln_allocator a = {0};
+  kiln__ptx_module *module = NULL;
+  kiln__program *program = NULL;
+  kiln_status st;
+  unsigned n = 0;
+
+  kiln__allocator_default(&a);
+  st = kiln__ptx_parse(&module, &a, ptx, size);
+  if (st == KILN_OK)
+    st = kiln__program_make(&program, &a, module);
+  ck_assert_msg(st == KILN_OK, "%s for %s: %s\n%s", what, target,
+                kiln_last_error()->message, kiln_last_error()->log);
+  for (uint32_t i = 0; i < program->n_functions; i++)
+    n += program->functions[i].n_insns;
+  ck_assert_uint_gt(n, 0);
+  kiln__program_free(program);
+  return n;
+}
+
+/* The four ways in which people compile. */
+static void set_mode(kiln_program_desc *d, int mode)
+{
+  d->debug = mode == 1;
+  d->lineinfo = mode == 2;
+  d->fast_math = mode == 3;
+}
+
+typedef struct batch {
+  kiln_program_desc *desc;
+  kiln_target *target;
+  const char **what;
+  size_t n, room;
+} batch;
+
+static void add(batch *b, const kiln_program_desc *d, int cc, const char *what)
+{
+  if (b->n == b->room) {
+    b->room = b->room == 0 ? 256 : 2 * b->room;
+    b->desc = realloc(b->desc, b->room * sizeof *b->desc);
+    b->target = realloc(b->target, b->room * sizeof *b->target);
+    b->what = realloc(b->what, b->room * sizeof *b->what);
+    ck_assert(b->desc != NULL && b->target != NULL && b->what != NULL);
+  }
+  b->desc[b->n] = *d;
+  b->target[b->n] = (kiln_target){.cc = cc, .ptx = true};
+  b->what[b->n++] = what;
+}
+
+static void run(batch *b, kiln_runtime *rt)
+{
+  kiln_job *job = NULL;
+  unsigned long insns = 0;
+
+  ck_kiln_ok(kiln_job_start(&job, rt, b->desc, b->target, b->n, NULL, NULL));
+  ck_kiln_ok(kiln_job_wait(job, UINT64_MAX));
+  for (size_t i = 0; i < b->n; i++) {
+    kiln_image *image = NULL;
+    char target[24];
+    const char *ptx;
+    size_t size;
+
+    ck_kiln_ok(kiln_job_image(job, i, &image));
+    kiln_target_text(&b->target[i], target);
+    ptx = kiln_image_ptx(image, &size);
+    ck_assert_msg(ptx != NULL, "%s for %s: no PTX", b->what[i], target);
+    insns += load(ptx, size, b->what[i], target);
+    kiln_image_free(image);
+  }
+  printf("%zu programs, %lu instructions\n", b->n, insns);
+  kiln_job_free(job);
+  free(b->desc);
+  free(b->target);
+  free(b->what);
+}
+
+/* Architectures that this NVRTC compiles for. */
+static size_t archs_of(kiln_runtime *rt, int out[64])
+{
+  kiln_nvrtc_info info;
+  size_t n, found = 0;
+
+  ck_kiln_ok(kiln_runtime_nvrtc(rt, &info, 1, &n));
+  ck_assert_uint_ge(n, 1);
+  for (size_t i = 0; i < info.n_archs && found < 64; i++) {
+    if (info.archs[i] >= OLDEST)
+      out[found++] = info.archs[i];
+  }
+  ck_assert_uint_gt(found, 5);
+  return found;
+}
+
+START_TEST(shipped_kernels)
+{
+  kiln_runtime *rt = each_runtime(_i, NULL);
+  size_t n_variants;
+  const kiln_variant *variants = kiln_variant_list(&n_variants);
+  int archs[64];
+  const size_t n = archs_of(rt, archs);
+  batch b = {0};
+
+  for (size_t a = 0; a < n; a++) {
+    for (size_t v = 0; v < n_variants; v++) {
+      kiln_program_desc d = {.builtin = variants[v].builtin,
+                             .defines = variants[v].defines,
+                             .n_defines = length(variants[v].defines),
+                             .traits = variants[v].traits,
+                             .n_traits = length(variants[v].traits),
+                             .names = variants[v].names,
+                             .n_names = length(variants[v].names),
+                             .no_cache = true};
+
+      if (archs[a] < variants[v].min_cc)
+        continue;
+      add(&b, &d, archs[a], variants[v].label);
+      /* the other modes with a part of the architectures */
+      if ((a + v) % 4 != 0)
+        continue;
+      set_mode(&d, 1 + (int)((a + v) / 4 % 3));
+      add(&b, &d, archs[a], variants[v].label);
+    }
+  }
+  run(&b, rt);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+/* Sources of a folder; all for the newest five architectures. */
+START_TEST(corpus)
+{
+  static const char folder[] = KILN_TEST_SOURCE "/tests/compile/corpus";
+  static char *text[128], name[128][256];
+  kiln_runtime *rt = each_runtime(_i, NULL);
+  DIR *dir = opendir(folder);
+  struct dirent *entry;
+  int archs[64], n_texts = 0;
+  const size_t n = archs_of(rt, archs);
+  batch b = {0};
+
+  while (dir != NULL && (entry = readdir(dir)) != NULL && n_texts < 128) {
+    char path[1024];
+    size_t size;
+
+    if (strstr(entry->d_name, ".cu") == NULL)
+      continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    snprintf(name[n_texts], sizeof name[0], "%s", entry->d_name);
+    text[n_texts++] = test_read_file(path, &size);
+  }
+  if (dir != NULL)
+    closedir(dir);
+  for (int t = 0; t < n_texts; t++) {
+    for (size_t a = n > 5 ? n - 5 : 0; a < n; a++) {
+      for (int mode = 0; mode < 4; mode++) {
+        kiln_program_desc d = {
+            .source = text[t], .name = name[t], .no_cache = true};
+
+        set_mode(&d, mode);
+        add(&b, &d, archs[a], name[t]);
+      }
+    }
+  }
+  if (b.n > 0)
+    run(&b, rt);
+  for (int t = 0; t < n_texts; t++)
+    free(text[t]);
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+  Suite *s = suite_create("cpu_corpus");
+  TCase *t = tcase_create("nvrtc");
+
+  tcase_set_timeout(t, 900);
+  tcase_add_loop_test(t, shipped_kernels, 0, each_n);
+  tcase_add_loop_test(t, corpus, 0, each_n);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+int main(void)
+{
+  if (each_find() == 0)
+    return KILN_TEST_SKIP;
+  return kiln_test_run(make_suite());
+}
