@@ -579,6 +579,8 @@ static bool to_float(const uint64_t *in, uint64_t *out)
   if (strcmp(op.before, op.type) == 0 || op.sat || op.ftz || ref_has("relu") ||
       ref_has("satfinite"))
     return false;
+  if (isnan(x) && strcmp(op.type, "bf16") == 0)
+    return false; /* moved to f32, so its payload stays */
   if (isnan(x)) {
     *out = nan_of(op.before);
     return true;
