@@ -20,5 +20,5 @@ extern "C" __global__ void bits(const unsigned *in, unsigned *out, int n)
   o[12] = __usad(a, b, 3u);
   o[13] = (unsigned)((int)a >> 5) ^ b << t % 32;
   o[14] = (unsigned)min((int)a, (int)b) ^ max(a, b);
-  o[15] = __vadd4(a, b);
+  o[15] = __vadd4(a, b) ^ __vabsdiffu4(a, b) ^ __vsadu4(a, b);
 }

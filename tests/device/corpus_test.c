@@ -328,7 +328,7 @@ static unsigned byte_of(unsigned v, unsigned i)
 static void byte_wise(unsigned a, unsigned b, unsigned o[16])
 {
   static const unsigned pick[4] = {4, 7, 1, 6};
-  unsigned sums = 0;
+  unsigned sums = 0, differences = 0, total = 0;
   int dot = 7;
 
   for (unsigned i = 0; i < 4; i++) {
@@ -337,12 +337,14 @@ static void byte_wise(unsigned a, unsigned b, unsigned o[16])
     o[4] |= (pick[i] < 4 ? byte_of(a, pick[i]) : byte_of(b, pick[i] - 4))
             << 8 * i;
     sums |= ((x + y) & 255) << 8 * i;
+    differences |= (x > y ? x - y : y - x) << 8 * i;
+    total += x > y ? x - y : y - x;
     dot += (int)(x * y);
   }
   for (int i = 0; i < 32; i++)
     o[2] |= (a >> i & 1) << (31 - i);
   o[11] = (unsigned)dot;
-  o[15] = sums;
+  o[15] = sums ^ differences ^ total;
 }
 
 static void bits(const word *in, word *out, int n)

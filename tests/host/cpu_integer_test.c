@@ -164,6 +164,24 @@ static void ref_extreme(const kiln__insn *in, cpu_lane *l)
                                            << 16;
 }
 
+/* Lane by lane, merged into d or summed up. */
+static void ref_apart(const kiln__insn *in, cpu_lane *l)
+{
+  const unsigned parts = ref_is("vabsdiff4") ? 4 : 2, bits = 32 / parts;
+  ref_int sum = (ref_int)l->c, lanes = 0;
+
+  (void)in;
+  for (unsigned k = 0; k < parts; k++) {
+    const char *const type = parts == 4 ? "u8" : "u16";
+    const ref_int v = ref_value(type, l->a >> bits * k) -
+                      ref_value(type, l->b >> bits * k);
+
+    sum += v < 0 ? -v : v;
+    lanes += (v < 0 ? -v : v) * ((ref_int)1 << bits * k);
+  }
+  l->d = ref_cut("u32", ref_has("add") ? sum : lanes);
+}
+
 static void ref_dot(const kiln__insn *in, cpu_lane *l)
 {
   const char *const ta = ref_last(1), *const tb = ref_last(0);
@@ -554,6 +572,7 @@ static cpu_reference *reference_of(void)
       {" sad ", ref_sad},
       {" min max ", ref_extreme},
       {" dp4a dp2a ", ref_dot},
+      {" vabsdiff2 vabsdiff4 ", ref_apart},
       {" popc clz brev ", ref_count},
       {" bfind ", ref_bfind},
       {" bfe ", ref_bfe},

@@ -219,6 +219,54 @@ KILN__HANDLER(dp2a)
                   part(A[i], 1, 16, sa) * part(B[i], first + 1, 8, sb));
 }
 
+/* Number k of a's and b's parts, apart. */
+static inline uint32_t apart(uint32_t a, uint32_t b, unsigned k, unsigned bits)
+{
+  const uint32_t x = part(a, k, bits, 0), y = part(b, k, bits, 0);
+
+  return x > y ? x - y : y - x;
+}
+
+KILN__HANDLER(vabsdiff2)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+
+  KILN__LANES(uint32_t, apart(A[i], B[i], 0, 16) | apart(A[i], B[i], 1, 16)
+                                                       << 16);
+}
+
+KILN__HANDLER(vabsdiff2_add)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+
+  KILN__LANES(uint32_t,
+              C[i] + apart(A[i], B[i], 0, 16) + apart(A[i], B[i], 1, 16));
+}
+
+KILN__HANDLER(vabsdiff4)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+
+  KILN__LANES(uint32_t, apart(A[i], B[i], 0, 8) | apart(A[i], B[i], 1, 8) << 8 |
+                            apart(A[i], B[i], 2, 8) << 16 |
+                            apart(A[i], B[i], 3, 8) << 24);
+}
+
+KILN__HANDLER(vabsdiff4_add)
+{
+  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+
+  KILN__LANES(uint32_t, C[i] + apart(A[i], B[i], 0, 8) +
+                            apart(A[i], B[i], 1, 8) + apart(A[i], B[i], 2, 8) +
+                            apart(A[i], B[i], 3, 8));
+}
+
 /* ---- Minimum and maximum ------------------------------------------------------------ */
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
