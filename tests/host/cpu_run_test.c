@@ -3,8 +3,10 @@
 #include "cpu_ptx.h"
 
 #include "base/os.h"
+#include "cpu/watch/watch.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -928,6 +930,116 @@ START_TEST(grids_synchronise)
 }
 END_TEST
 
+/* ---- Misuse of synchronisation ------------------------------------------------------------------ */
+
+static const char misused[] =
+    /* lanes 16 and up go past the barrier */
+    ".visible .entry past(.param .u64 out) {\n"
+    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
+    "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra SKIP;\n"
+    "bar.sync 0;\n"
+    "SKIP: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; }\n"
+    /* two barriers, one for each half */
+    ".visible .entry two(.param .u64 out) {\n"
+    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
+    "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra HIGH;\n"
+    "bar.sync 0; bra.uni END;\n"
+    "HIGH: bar.sync 0;\n"
+    "END: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; }\n"
+    /* members that do not name the lane itself, or one that left */
+    ".visible .entry self(.param .u64 out) {\n"
+    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
+    "mov.u32 %r1, %tid.x; shfl.sync.idx.b32 %r2, %r1, 0, 31, 0xffff;\n"
+    "ret; }\n"
+    ".visible .entry gone(.param .u64 out) {\n"
+    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
+    "mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 3; @%q1 exit;\n"
+    "bar.warp.sync -1; ret; }\n"
+    /* right: some leave early; a loop is left at different times */
+    ".visible .entry early(.param .u64 out) {\n"
+    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
+    "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 45; @%q1 bra END;\n"
+    "and.b32 %r2, %r1, 7;\n"
+    "LOOP: setp.eq.u32 %q2, %r2, 0; @%q2 bra OUT; sub.u32 %r2, %r2, 1;\n"
+    "bra.uni LOOP; OUT: bar.sync 0;\n"
+    "ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1;\n"
+    "END: ret; }\n";
+
+typedef struct found {
+  unsigned n, line;
+  char kind[40], text[2000];
+} found;
+
+static void keep_finding(void *user, const kiln_cpu_finding *f)
+{
+  found *const all = user;
+
+  all->n++;
+  all->line = f->ptx_line;
+  snprintf(all->kind, sizeof all->kind, "%s", f->kind);
+  snprintf(all->text, sizeof all->text, "%s", f->text);
+}
+
+static const struct misuse {
+  const char *kernel, *kind; /* NULL: nothing is wrong */
+  unsigned line;
+} misuses[] = {{"past", "divergent barrier", 7},
+               {"two", "divergent barrier", 12},
+               {"self", "wrong mask", 17},
+               {"gone", "wrong mask", 22},
+               {"early", NULL, 0}};
+
+static void check_misuse(const struct misuse *m, bool lock_step)
+{
+  found all = {0};
+  uint64_t out;
+
+  cpu_ptx_load(&p, misused);
+  p.launch.lock_step = lock_step;
+  out = cpu_ptx_buffer(&p, NULL, 4);
+  sizes(1, m->kind == NULL ? 64 : 32);
+  ck_kiln_ok(kiln__watch_create(&p.launch.watch, &p.memory_of.alloc,
+                                KILN_CPU_CHECK_SYNC, false, p.program,
+                                kiln__program_entry(p.program, m->kernel)));
+  cpu_ptx_ok(&p, m->kernel, (uint64_t[]){out});
+  kiln__watch_findings(p.launch.watch, keep_finding, &all);
+  kiln__watch_free(p.launch.watch);
+  if (m->kind == NULL) {
+    ck_assert_msg(all.n == 0, "%s", all.text);
+  } else {
+    ck_assert_uint_ge(all.n, 1);
+    ck_assert_str_eq(all.kind, m->kind);
+    ck_assert_msg(all.line == m->line || (lock_step && all.n > 0),
+                  "line %u: %s", all.line, all.text);
+  }
+  cpu_ptx_free(&p);
+}
+
+START_TEST(misuse_is_found)
+{
+  check_misuse(&misuses[_i / 2], _i % 2 != 0);
+}
+END_TEST
+
+/* Copies that nobody waits for go with their warp. */
+START_TEST(copies_in_flight_are_dropped)
+{
+  static const char text[] =
+      ".visible .entry k(.param .u64 in) {\n"
+      ".reg .b64 %a<4>; .shared .align 16 .b8 to[16];\n"
+      "ld.param.u64 %a1, [in];\n"
+      "cp.async.ca.shared.global [to], [%a1], 16; ret; }\n";
+  uint64_t in;
+
+  cpu_ptx_load(&p, text);
+  use_way(_i);
+  in = cpu_ptx_buffer(&p, NULL, 16);
+  sizes(8, 64);
+  cpu_ptx_ok(&p, "k", (uint64_t[]){in});
+  cpu_ptx_free(&p);
+}
+END_TEST
+
 START_TEST(launches_are_checked)
 {
   cpu_ptx_load(&p, ends);
@@ -981,6 +1093,9 @@ static Suite *make(void)
   tcase_add_loop_test(blocks, every_thread_of_every_block, 0, N_WAYS);
   tcase_add_loop_test(blocks, threads_diverge_and_leave, 0, N_WAYS);
   tcase_add_test(blocks, launches_are_checked);
+  tcase_add_loop_test(blocks, copies_in_flight_are_dropped, 0, N_WAYS);
+  tcase_add_loop_test(barriers, misuse_is_found, 0,
+                      2 * (int)(sizeof misuses / sizeof *misuses));
   tcase_add_loop_test(blocks, launches_survive_without_memory, 0, 2);
   suite_add_tcase(suite, blocks);
   tcase_add_loop_test(barriers, blocks_meet_at_barriers, 0, N_WAYS);

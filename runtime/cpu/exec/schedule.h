@@ -114,6 +114,9 @@ typedef struct kiln__schedule {
   bool check_sync;
   uint32_t yields; /* since the start of its share */
   uint32_t began;  /* lanes that ever existed */
+  /* Lanes that went elsewhere while others of the warp wait at this barrier. */
+  uint32_t strayed;
+  const kiln__insn *strayed_from;
   uint64_t random; /* 0: no permutation */
   /* independent lanes */
   kiln__group group[KILN__WARP + 1];

@@ -16,6 +16,95 @@ static void misuse(kiln__warp *w, const kiln__insn *in, int lane,
     kiln__watch_sync_misuse(w, in, lane, "%s", text);
 }
 
+/* ---- Barriers in divergent code ----------------------------------------------- */
+
+/* The lanes at this pc end there: they left early, which is allowed. */
+static bool ends_here(const kiln__frame *f, uint32_t pc)
+{
+  const kiln__insn *in = &f->code->insns[pc];
+
+  for (unsigned i = 0; i < 4 && in->kind == KILN__KIND_BRANCH && in->guard < 0;
+       i++)
+    in = &f->code->insns[in->target];
+  return in->kind == KILN__KIND_EXIT ||
+         (in->kind == KILN__KIND_RETURN && f->parent == NULL);
+}
+
+/* Part of a warp comes to a barrier that all are to come to together. Lanes that
+ * are elsewhere may yet come; if they end instead, that is a mistake. Only where
+ * the lowest pc runs first are they known to have passed. */
+static void note_strays(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+
+  if (s->random != 0 || s->fair)
+    return;
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    const kiln__group *const g = &s->group[i];
+
+    if (g->wait == KILN__READY && (g->mask & mask) == 0 &&
+        !ends_here(g->frame, g->pc)) {
+      s->strayed |= g->mask;
+      s->strayed_from = in;
+    }
+  }
+}
+
+/* In lock-step the barrier lies before the place where the warp joins. */
+static void check_whole(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+{
+  const kiln__schedule *const s = kiln__schedule_of(w);
+  uint32_t seen = mask;
+
+  for (uint32_t i = s->n_stacked; i-- != 0;) {
+    const kiln__entry *const e = &s->stacked[i];
+    const uint32_t lanes = e->mask & w->live & ~seen;
+
+    if (lanes != 0 && !ends_here(e->frame, e->pc)) {
+      misuse(w, in, __builtin_ctz(lanes),
+             "only a part of the warp comes to this barrier; this thread is "
+             "elsewhere");
+      return;
+    }
+    seen |= lanes;
+  }
+}
+
+static void check_aligned(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+{
+  if ((in->flags & KILN__ALIGNED) == 0 || mask == w->live ||
+      !kiln__schedule_of(w)->check_sync)
+    return;
+  if (w->grid->lock_step)
+    check_whole(w, in, mask);
+  else
+    note_strays(w, in, mask);
+}
+
+static void check_strays(kiln__warp *w, uint32_t leaving)
+{
+  kiln__schedule *const s = kiln__schedule_of(w);
+
+  if ((s->strayed & leaving) == 0)
+    return;
+  misuse(w, s->strayed_from, __builtin_ctz(s->strayed & leaving),
+         "this thread ends without coming to the barrier that others of its "
+         "warp wait at");
+  s->strayed = 0;
+}
+
+/* Lanes of one warp came to one barrier by different instructions. */
+static void check_places(kiln__warp *w, const kiln__group *a,
+                         const kiln__group *b)
+{
+  const kiln__insn *const in = &b->frame->code->insns[b->pc];
+
+  if ((in->flags & KILN__ALIGNED) != 0 &&
+      (a->frame->code != b->frame->code || a->pc != b->pc))
+    misuse(w, in, __builtin_ctz(b->mask),
+           "threads of one warp meet at a barrier from different places");
+}
+
 /* ---- Letting go ------------------------------------------------------------------ */
 
 static void give_result(const kiln__barrier *bar, const kiln__insn *in,
@@ -57,19 +146,25 @@ static void release_warp(kiln__warp *w, const kiln__barrier *bar,
     top->pc++;
     s->wait = KILN__READY;
   } else {
-    bool any = false;
+    const kiln__group *any = NULL;
 
+    s->strayed = 0;
     for (uint32_t i = 0; i < s->n_groups; i++) {
       kiln__group *const g = &s->group[i];
 
       if (g->wait != KILN__AT_BARRIER || g->wants != number)
         continue;
+      if (any != NULL && s->check_sync) {
+        const kiln__group before = {.frame = any->frame, .pc = any->pc - 1};
+
+        check_places(w, &before, g);
+      }
       give_result(bar, &g->frame->code->insns[g->pc], g->frame->regs, g->mask);
       g->wait = KILN__READY;
       g->pc++;
-      any = true;
+      any = g;
     }
-    if (!any)
+    if (any == NULL)
       return;
   }
   if (s->status == KILN__WARP_WAITING)
@@ -176,9 +271,7 @@ void kiln__barrier_arrive(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
     return;
   }
   bar = opened(w, in, number, expected);
-  if ((in->flags & KILN__ALIGNED) != 0 && mask != w->live)
-    misuse(w, in, __builtin_ctz(w->live & ~mask),
-           "not all threads of the warp come to this barrier together");
+  check_aligned(w, in, mask);
   if (w->grid->lock_step)
     counted = w->live; /* one lane brings the warp */
   take_vote(bar, in, f->regs, mask);
@@ -272,6 +365,7 @@ void kiln__lanes_exit(kiln__warp *w, kiln__frame *f, uint32_t mask)
   const uint32_t odd = gang->cluster_phase != 0 ? mask : 0;
   const uint32_t arrived = s->cluster_in & mask & ~(s->cluster_odd ^ odd);
 
+  check_strays(w, mask);
   w->live &= ~mask;
   own->live -= n;
   gang->live -= n;

@@ -1,4 +1,5 @@
 /* block.c -- gangs of blocks: set up from spare ones, run in turns. */
+#include "../memory/copies.h"
 #include "inside.h"
 
 #include "../memory/copies.h"
@@ -147,6 +148,7 @@ static bool warp_begin(kiln__warp *w, kiln__worker *worker)
   s->repeats = false;
   s->saved = 0;
   s->cluster_in = 0;
+  s->strayed = 0;
   w->live = mask;
   w->fault = false;
   kiln__copies_free(w->copies); /* nobody waited for these */
@@ -234,6 +236,11 @@ void kiln__gang_end(kiln__gang *gang)
 {
   kiln__worker *const worker = gang->worker;
 
+  for (uint32_t i = 0; i < gang->n_warps; i++) {
+    if (gang->warps[i].copies != NULL) /* that nobody waited for */
+      kiln__copies_free(gang->warps[i].copies);
+    gang->warps[i].copies = NULL;
+  }
   if (worker->job->launch->watch != NULL) {
     for (uint32_t i = 0; i < gang->n_blocks; i++)
       kiln__watch_block_end(&gang->blocks[i]);
