@@ -227,6 +227,9 @@ bool kiln__shapes_fit(const kiln__row *row, const kiln__insn *fields,
                       const kiln__ptx_insn *statement);
 /* Fill `in` from the operands; emits what has to come before it. */
 bool kiln__bind_operands(kiln__lower *l, const kiln__row *row, kiln__insn *in);
+/* cp.async.bulk that tells a barrier: two instructions. */
+bool kiln__is_bulk(kiln__slice opcode);
+bool kiln__lower_bulk(kiln__lower *l);
 bool kiln__lower_call(kiln__lower *l, kiln__insn *in);
 /* Formal parameters and results in registers. */
 bool kiln__load_formals(kiln__lower *l);

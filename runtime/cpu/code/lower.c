@@ -502,7 +502,12 @@ static bool finish(kiln__lower *l, kiln__insn *in)
     return false;
   if (!check_literals(l))
     return false;
-  if (starts_with(s, "cp.async.c") && l->at->n_operands > 3 &&
+  if (in->op == KILN__OP_cp_async_bulk_out &&
+      l->at->operands[2].kind == KILN__OPERAND_INTEGER &&
+      l->at->operands[2].bits % 16 != 0)
+    return kiln__complain(l, l->at->pos, "the bytes are a multiple of 16");
+  if ((starts_with(s, "cp.async.ca.") || starts_with(s, "cp.async.cg.")) &&
+      l->at->n_operands > 3 &&
       l->at->operands[3].kind == KILN__OPERAND_INTEGER &&
       l->at->operands[3].bits > in->bytes)
     return kiln__complain(l, l->at->pos, "more bytes to read than to write");
@@ -535,12 +540,13 @@ static bool finish(kiln__lower *l, kiln__insn *in)
 
 static bool lower_statement(kiln__lower *l)
 {
-  const kiln__matches *m = check_guard(l) ? find_matches(l) : NULL;
+  const bool bulk = kiln__is_bulk(l->at->opcode);
+  const kiln__matches *m = check_guard(l) && !bulk ? find_matches(l) : NULL;
   const kiln__row *row = NULL;
   kiln__insn in;
 
   if (m == NULL)
-    return false;
+    return bulk && kiln__lower_bulk(l);
   for (uint32_t i = 0; i < m->n && row == NULL; i++) {
     const kiln__row *r = &l->b->matcher.rows[m->ops[i]];
 

@@ -1,0 +1,69 @@
+/* async_bulk.c -- cp.async.bulk: blocks of bytes, copied at once. */
+#include "access.h"
+
+/* Copy in[c] bytes of each active lane, 16 at a time; all lanes together as long
+ * as they have some left. */
+static void copy(kiln__warp *w, const kiln__insn *in, kiln__space to_space,
+                 kiln__space from_space)
+{
+  const uint32_t *const size = KILN__SLOT(const uint32_t, in->c);
+  const uint32_t mask = w->mask;
+  bool ok = true;
+
+  for (uint32_t m = mask; m != 0 && ok; m &= m - 1) {
+    const int i = __builtin_ctz(m);
+
+    ok = size[i] % 16 == 0;
+    if (!ok)
+      kiln__fault(w, in, KILN__FAULT_INSTRUCTION, i, size[i], 0);
+  }
+  for (uint64_t at = 0; ok && w->mask != 0; at += 16) {
+    uint32_t left = 0;
+    kiln__reach to, from;
+
+    for (uint32_t m = w->mask; m != 0; m &= m - 1) {
+      const int i = __builtin_ctz(m);
+
+      left |= (uint32_t)(size[i] > at) << i;
+    }
+    w->mask = left;
+    if (left == 0)
+      break;
+    ok = KILN__ISA_NAME(reach_at)(w, in, from_space, in->b,
+                                  (in->flags & KILN__WIDE_B) != 0,
+                                  (uint64_t)in->imm2 + at, 16,
+                                  KILN__ACCESS_READ, KILN__COUNT_NONE, &from) &&
+         KILN__ISA_NAME(reach_at)(w, in, to_space, in->a,
+                                  (in->flags & KILN__WIDE_A) != 0,
+                                  (uint64_t)in->imm + at, 16,
+                                  KILN__ACCESS_WRITE, KILN__COUNT_NONE, &to);
+    for (uint32_t m = left; m != 0 && ok; m &= m - 1) {
+      const int i = __builtin_ctz(m);
+
+      memmove((void *)to.host[i], (const void *)from.host[i], 16);
+    }
+  }
+  w->mask = mask;
+}
+
+KILN__HANDLER(cp_async_bulk)
+{
+  copy(w, in, KILN__SPACE_SHARED_CLUSTER, KILN__SPACE_GLOBAL);
+}
+
+KILN__HANDLER(cp_async_bulk_out)
+{
+  copy(w, in, KILN__SPACE_GLOBAL, KILN__SPACE_SHARED);
+}
+
+KILN__HANDLER(cp_async_bulk_commit)
+{
+  (void)w;
+  (void)in;
+}
+
+KILN__HANDLER(cp_async_bulk_wait)
+{
+  (void)w;
+  (void)in;
+}
