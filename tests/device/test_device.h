@@ -24,6 +24,16 @@ static inline bool on_cpu(void)
   return test_cpu != NULL;
 }
 
+/* The bodies for lock-step (KILN_HAS_ITS=0) have no barriers between the lanes of
+ * a warp, on purpose. A GPU of today happens to run them right; the CPU device
+ * lets lanes run apart as they may, so they are for its lock-step only.
+ * KILN_TEST_NO_LOCK_STEP leaves them out, too: tools report them. */
+static inline bool lock_step_bodies_run(const kiln_traits *traits)
+{
+  return getenv("KILN_TEST_NO_LOCK_STEP") == NULL &&
+         !(on_cpu() && traits->has_its);
+}
+
 /* Folders of the libraries in KILN_TEST_NVRTC, so that the ladder finds the one
  * that knows the architecture which the CPU device plays. */
 static inline size_t test_nvrtc_dirs(const char *dirs[8])
