@@ -20,16 +20,20 @@ static uint32_t bytes_read(const kiln__warp *w, const kiln__insn *in,
   return c < bytes ? c : bytes;
 }
 
-/* The destination is written later: the checks hear of it then. */
+/* The destination is written later: the checks hear of it then. A fault there is
+ * one of a store to shared memory, not of the load that the instruction is. */
 static bool reach_destination(kiln__warp *w, const kiln__insn *in,
                               kiln__reach *to)
 {
   const bool watched = w->watched;
+  kiln__insn store = *in;
   bool ok;
 
+  store.klass = KILN__CLASS_SHARED_STORE;
+  store.space = KILN__SPACE_SHARED;
   w->watched = false;
   ok = KILN__ISA_NAME(reach_at)(
-      w, in, KILN__SPACE_SHARED, in->a, (in->flags & KILN__WIDE_A) != 0,
+      w, &store, KILN__SPACE_SHARED, in->a, (in->flags & KILN__WIDE_A) != 0,
       (uint64_t)in->imm, in->bytes, KILN__ACCESS_WRITE, KILN__COUNT_NONE, to);
   w->watched = watched;
   return ok;

@@ -81,14 +81,14 @@ static uint64_t update(uintptr_t at, const change *c)
 }
 
 /* Shared memory only, whatever the address says. */
-static bool reach(kiln__warp *w, const kiln__insn *in, kiln__reach *r)
+static bool reach_for(kiln__warp *w, const kiln__insn *in, kiln__access access,
+                      kiln__reach *r)
 {
   const kiln__space space = in->space == KILN__SPACE_GENERIC
                                 ? KILN__SPACE_GENERIC
                                 : KILN__SPACE_SHARED;
 
-  if (!kiln__reach_a(w, in, space, 8, KILN__ACCESS_ATOMIC, KILN__COUNT_ATOMIC,
-                     r))
+  if (!kiln__reach_a(w, in, space, 8, access, KILN__COUNT_ATOMIC, r))
     return false;
   for (uint32_t m = w->mask; m != 0 && space == KILN__SPACE_GENERIC;
        m &= m - 1) {
@@ -100,6 +100,11 @@ static bool reach(kiln__warp *w, const kiln__insn *in, kiln__reach *r)
     }
   }
   return true;
+}
+
+static bool reach(kiln__warp *w, const kiln__insn *in, kiln__reach *r)
+{
+  return reach_for(w, in, KILN__ACCESS_ATOMIC, r);
 }
 
 static uint32_t count_of(const kiln__warp *w, const kiln__insn *in, unsigned i)
@@ -135,7 +140,7 @@ KILN__HANDLER(mbarrier_init)
 {
   kiln__reach r;
 
-  if (!reach(w, in, &r))
+  if (!reach_for(w, in, KILN__ACCESS_WRITE, &r)) /* gives it its value */
     return;
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const unsigned i = (unsigned)__builtin_ctz(m);
