@@ -324,6 +324,8 @@ static unsigned byte_of(unsigned v, unsigned i)
   return v >> 8 * i & 255;
 }
 
+__extension__ typedef unsigned __int128 wide;
+
 /* What goes byte by byte, and the reversed one. */
 static void byte_wise(unsigned a, unsigned b, unsigned o[16])
 {
@@ -362,7 +364,7 @@ static void bits(const word *in, word *out, int n)
     o[5] = (unsigned)((((uint64_t)b << 32 | a) << s) >> 32);
     o[6] = (unsigned)((uint64_t)a * b >> 32);
     o[7] = (unsigned)((uint64_t)((int64_t)x * y) >> 32);
-    o[8] = (unsigned)(((unsigned __int128)w * ~w >> 64) >> 16);
+    o[8] = (unsigned)(((wide)w * ~w >> 64) >> 16);
     o[9] = a / (b % 1000 + 1) + a % (b % 777 + 1);
     o[10] = (unsigned)(w / (a % 99991 + 1)) + (unsigned)(w % (b | 1));
     o[12] = (a > b ? a - b : b - a) + 3;

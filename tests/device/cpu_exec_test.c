@@ -168,6 +168,28 @@ START_TEST(programs_that_open_libraries_run)
 }
 END_TEST
 
+#ifdef KILN_TEST_STRANGER
+START_TEST(programs_of_the_header_run)
+{
+  static const char *const jobs[] = {"link",  "library", "reference",
+                                     "graph", "buffer",  "peer"};
+  const char *const program = KILN_TEST_BUILD "/tests/exec_stranger";
+
+  for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+    const test_run run =
+        test_kiln("exec %s --device cpu:9.0,devices=2 --check all -- %s %s",
+                  plain, program, jobs[i]);
+
+    ck_assert_msg(run.rc == 0 && strcmp(run.out, "right\n") == 0,
+                  "%s: %d: %s%s", jobs[i], run.rc, run.out, run.err);
+    ck_assert_str_eq(run.err, "");
+  }
+  ck_assert_str_eq(test_kiln("exec %s -- %s mistakes", plain, program).out,
+                   "right\n");
+}
+END_TEST
+#endif
+
 static Suite *make_suite(void)
 {
   Suite *s = suite_create("cpu_exec");
@@ -183,6 +205,9 @@ static Suite *make_suite(void)
   tcase_add_test(t, counters_are_shown);
   tcase_add_test(t, wrong_use_is_told);
   tcase_add_test(t, programs_that_open_libraries_run);
+#ifdef KILN_TEST_STRANGER
+  tcase_add_test(t, programs_of_the_header_run);
+#endif
   suite_add_tcase(s, t);
   return s;
 }
