@@ -523,13 +523,17 @@ static void erase(pieces *p, int which, unsigned at)
   p->n[which]--;
 }
 
+/* `text` may be the piece that is at `at`. */
 static void insert(pieces *p, int which, unsigned at, const char *text)
 {
+  const size_t size = strnlen(text, PIECE - 1);
+
   if (p->n[which] == MAX_PIECES)
     return;
   memmove(p->parts[which][at + 1], p->parts[which][at],
           (p->n[which] - at) * sizeof p->parts[which][0]);
-  (void)snprintf(p->parts[which][at], PIECE, "%s", text);
+  memmove(p->parts[which][at], text, size);
+  p->parts[which][at][size] = '\0';
   p->n[which]++;
 }
 
