@@ -715,6 +715,35 @@ START_TEST(calls_copy_arguments_and_results)
 }
 END_TEST
 
+/* By prototype: as the callee lays out its own. */
+START_TEST(indirect_calls_copy_to_the_same_places)
+{
+  const kiln__code *k;
+  const kiln__call *call;
+
+  ck_kiln_ok(load(HEAD(
+      "8.0",
+      "sm_90") ".func (.param .b64 r) f(.param .b32 a, .param .b64 b, .param "
+               ".b16 c) { ret; }\n"
+               ".entry k() { .reg .b64 x; .param .b32 a; .param .b64 b;\n"
+               ".param .b16 c; .param .b64 r; mov.u64 x, f;\n"
+               "p: .callprototype (.param .b64 _) _ (.param .b32 _, .param "
+               ".b64 _, .param .b16 _);\n"
+               "call (r), x, (a, b, c), p; ret; }"));
+  k = function("k");
+  call = &k->calls[0];
+  ck_assert_uint_eq(call->callee, UINT32_MAX);
+  ck_assert_uint_eq(call->n_params, 3);
+  for (int i = 0; i < 3; i++)
+    ck_assert_uint_eq(call->in[i].to, function("f")->params[i].offset);
+  ck_assert_uint_eq(call->in[1].to, 8);
+  ck_assert_uint_eq(call->in[2].size, 2);
+  ck_assert_uint_eq(call->out[0].from, function("f")->returns[0].offset);
+  ck_assert_int_eq(k->insns[1].kind, KILN__KIND_CALL);
+  ck_assert_int_ge(k->insns[1].a, 0);
+}
+END_TEST
+
 START_TEST(recursion_and_indirect_calls_are_seen)
 {
   ck_kiln_ok(load(
@@ -913,6 +942,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, shared_memory_is_by_kernel);
   tcase_add_test(t, too_much_memory_is_refused);
   tcase_add_test(t, calls_copy_arguments_and_results);
+  tcase_add_test(t, indirect_calls_copy_to_the_same_places);
   tcase_add_test(t, recursion_and_indirect_calls_are_seen);
   tcase_add_test(t, system_functions_and_missing_ones);
   tcase_add_test(t, parts_find_each_other);

@@ -74,7 +74,7 @@ static bool address_of_variable(kiln__binder *k, const kiln__ptx_operand *o,
                                 bool *wide)
 {
   const kiln__ptx_variable *v = o->base->symbol->u.variable;
-  const bool local = kiln__is_local(k->l, v);
+  const bool local = kiln__is_local(v);
 
   if (!space_fits(space, v, local) || kiln__is_reference(v) ||
       (space == KILN__SPACE_LOCAL &&

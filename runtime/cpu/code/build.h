@@ -142,6 +142,13 @@ typedef struct kiln__build {
  * after complaints. */
 kiln_status kiln__link_symbols(kiln__build *b);
 
+/* `number` of parameters and results; other .param variables count from 0. */
+enum {
+  KILN__RESULT = INT32_MAX - 2,
+  KILN__FUNCTION_PARAM,
+  KILN__KERNEL_PARAM
+};
+
 /* What a function refers to, found before anything is lowered. */
 typedef struct kiln__uses {
   uint32_t *calls; /* numbers of functions, called or address taken */
@@ -220,7 +227,7 @@ bool kiln__type_fits(kiln__ptx_type want, kiln__ptx_type have, bool wider);
 /* Bits of a literal as `want`. False: not a literal of that kind. */
 bool kiln__literal(const kiln__ptx_operand *o, kiln__ptx_type want,
                    uint64_t *bits);
-bool kiln__is_local(const kiln__lower *l, const kiln__ptx_variable *v);
+bool kiln__is_local(const kiln__ptx_variable *v);
 
 /* Whether the operands of the statement have the number and shapes of `row`. */
 bool kiln__shapes_fit(const kiln__row *row, const kiln__insn *fields,

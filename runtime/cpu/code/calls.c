@@ -206,7 +206,7 @@ static bool place_actual(kiln__lower *l, const kiln__ptx_operand *o,
   if (is_param(o) && o->offset == 0 && !o->negated) {
     const kiln__ptx_variable *v = o->symbol->u.variable;
 
-    if (!kiln__is_local(l, v) || !same_layout(v, formal))
+    if (!kiln__is_local(v) || !same_layout(v, formal))
       return kiln__complain(l, o->pos, "argument mismatch in call");
     *offset = v->place;
     return true;

@@ -230,14 +230,14 @@ typedef struct kiln__const {
   X(TID_Z, "tid.z")                                                            \
   X(NTID_X, "ntid.x")                                                          \
   X(NTID_Y, "ntid.y")                                                          \
-  X(NTID_Z, "ntid.z") X(                                                       \
-      CTAID_X,                                                                 \
-      "cta"                                                                    \
-      "id."                                                                    \
-      "x") X(CTAID_Y, "ctaid.y") X(CTAID_Z, "ctaid.z") X(NCTAID_X,             \
-                                                         "nctaid."             \
-                                                         "x") X(NCTAID_Y,      \
-                                                                "nctaid.y")    \
+  X(NTID_Z, "ntid.z")                                                          \
+  X(CTAID_X,                                                                   \
+    "cta"                                                                      \
+    "id."                                                                      \
+    "x") X(CTAID_Y, "ctaid.y") X(CTAID_Z, "ctaid.z") X(NCTAID_X,               \
+                                                       "nctaid."               \
+                                                       "x") X(NCTAID_Y,        \
+                                                              "nctaid.y")      \
       X(NCTAID_Z, "nctaid.z") X(LANEID, "laneid") X(WARPID, "warpid") X(       \
           NWARPID, "nwarpid") X(SMID, "smid") X(NSMID, "nsmid") X(GRIDID,      \
                                                                   "gridid")    \

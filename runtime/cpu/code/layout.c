@@ -22,7 +22,8 @@ static uint64_t bytes_of(const kiln__ptx_variable *v)
   return v->space == KILN__SPACE_REG ? kiln__ptx_type_bytes[v->type] : v->size;
 }
 
-static uint64_t place_list(kiln__ptx_symbol **list, uint32_t n, uint64_t at)
+static uint64_t place_list(kiln__ptx_symbol **list, uint32_t n, uint32_t number,
+                           uint64_t at)
 {
   for (uint32_t i = 0; i < n; i++) {
     kiln__ptx_variable *v = list[i]->u.variable;
@@ -31,6 +32,7 @@ static uint64_t place_list(kiln__ptx_symbol **list, uint32_t n, uint64_t at)
     at = align_up(at, v->align != 0 ? v->align : size);
     v->place = at;
     v->size = size;
+    v->number = number;
     at += size;
   }
   return at;
@@ -38,8 +40,11 @@ static uint64_t place_list(kiln__ptx_symbol **list, uint32_t n, uint64_t at)
 
 uint64_t kiln__place_params(kiln__ptx_function *fn)
 {
-  return place_list(fn->returns, fn->n_returns,
-                    place_list(fn->params, fn->n_params, 0));
+  const uint32_t number =
+      fn->entry ? (uint32_t)KILN__KERNEL_PARAM : (uint32_t)KILN__FUNCTION_PARAM;
+
+  return place_list(fn->returns, fn->n_returns, (uint32_t)KILN__RESULT,
+                    place_list(fn->params, fn->n_params, number, 0));
 }
 
 /* From the first to the last statement that names a .param variable. */

@@ -239,17 +239,10 @@ static bool contains(kiln__slice s, const char *text)
   return memmem(s.data, s.size, text, strlen(text)) != NULL;
 }
 
-bool kiln__is_local(const kiln__lower *l, const kiln__ptx_variable *v)
+bool kiln__is_local(const kiln__ptx_variable *v)
 {
-  if (v->space == KILN__SPACE_LOCAL)
-    return true;
-  if (v->space != KILN__SPACE_PARAM)
-    return false;
-  for (uint32_t i = 0; l->fn->entry && i < l->fn->n_params; i++) {
-    if (l->fn->params[i]->u.variable == v)
-      return false;
-  }
-  return true;
+  return v->space == KILN__SPACE_LOCAL ||
+         (v->space == KILN__SPACE_PARAM && v->number != KILN__KERNEL_PARAM);
 }
 
 /* Whether a .param access of this statement goes to the stack: everything but
@@ -266,7 +259,7 @@ static bool param_is_local(const kiln__lower *l)
         o->base->kind == KILN__OPERAND_SYMBOL &&
         o->base->symbol->kind == KILN__SYMBOL_VARIABLE &&
         o->base->symbol->u.variable->space == KILN__SPACE_PARAM)
-      local = kiln__is_local(l, o->base->symbol->u.variable);
+      local = kiln__is_local(o->base->symbol->u.variable);
   }
   return local;
 }
@@ -281,12 +274,12 @@ static bool check_store(kiln__lower *l)
           ? o->base->symbol
           : NULL;
 
-  for (uint32_t i = 0; s != NULL && i < l->fn->n_params; i++) {
-    if (l->fn->params[i] == s)
-      return kiln__complain(l, o->pos,
-                            "illegal to write to the parameter '%.*s'",
-                            (int)s->name.size, s->name.data);
-  }
+  if (s != NULL && s->kind == KILN__SYMBOL_VARIABLE &&
+      s->u.variable->space == KILN__SPACE_PARAM &&
+      (s->u.variable->number == KILN__KERNEL_PARAM ||
+       s->u.variable->number == KILN__FUNCTION_PARAM))
+    return kiln__complain(l, o->pos, "illegal to write to the parameter '%.*s'",
+                          (int)s->name.size, s->name.data);
   if (l->at->guard != NULL)
     return kiln__complain(l, o->pos, "an argument is stored without a guard");
   if (l->fn->entry && (s == NULL || s->kind != KILN__SYMBOL_VARIABLE ||

@@ -295,8 +295,8 @@ static void read_opcode(kiln__insn *in, const char *text, size_t size)
   text = memchr(text, '.', size);
   for (const char *next; text != NULL; text = next) {
     next = memchr(text + 1, '.', (size_t)(end - text - 1));
-    (void)kiln__modifier_apply(
-        in, text, (size_t)((next != NULL ? next : end) - text));
+    (void)kiln__modifier_apply(in, text,
+                               (size_t)((next != NULL ? next : end) - text));
   }
   in->bytes = kiln__ptx_type_bytes[in->type];
 }

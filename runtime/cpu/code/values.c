@@ -212,15 +212,6 @@ static bool special(kiln__binder *k, const kiln__form *f,
 
 /* ---- Addresses of variables and functions as values ----------------------------- */
 
-static bool is_formal(const kiln__lower *l, const kiln__ptx_variable *v)
-{
-  for (uint32_t i = 0; i < l->fn->n_params; i++) {
-    if (l->fn->params[i]->u.variable == v)
-      return true;
-  }
-  return false;
-}
-
 /* A symbol other than a register where mov or cvta reads a value. */
 static bool symbol_value(kiln__binder *k, const kiln__form *f,
                          const kiln__ptx_operand *o)
@@ -250,10 +241,10 @@ static bool symbol_value(kiln__binder *k, const kiln__form *f,
   if (kiln__is_mnemonic(k, "cvta.") &&
       (kiln__is_mnemonic(k, "cvta.to.") || k->in->space != v->space))
     return kiln__complain(l, o->pos, "state space mismatch");
-  if (!kiln__is_local(l, v))
+  if (!kiln__is_local(v))
     return kiln__put_source(k, f,
                             kiln__address_constant(l, v, bytes, o->offset));
-  if (v->space == KILN__SPACE_PARAM && !is_formal(l, v))
+  if (v->space == KILN__SPACE_PARAM && v->number != KILN__FUNCTION_PARAM)
     return kiln__complain(l, o->pos,
                           "the address of an argument cannot be taken");
   if (kiln__is_mnemonic(k, "mov."))
