@@ -52,16 +52,15 @@ static ref_int clamp_to(const char *type, ref_int v)
   return v < low ? low : v > high ? high : v;
 }
 
-/* a * b may need 128 bits, so parts of it are taken by hand. */
+/* The part of a * b that the opcode names; 128 bits hold the product's. */
 static ref_int part_of_product(ref_int a, ref_int b)
 {
-  const ref_int product = a * b; /* wraps nowhere: 64 bits each */
+  const ref_uint product = (ref_uint)a * (ref_uint)b;
 
-  if (ref_has("hi"))
-    return op.bits == 64 && !ref_is_signed(op.type)
-               ? (ref_int)((ref_uint)a * (ref_uint)b >> 64)
-               : product >> op.bits;
-  return product;
+  if (!ref_has("hi"))
+    return (ref_int)product;
+  return op.bits == 64 && !ref_is_signed(op.type) ? (ref_int)(product >> 64)
+                                                  : (ref_int)product >> op.bits;
 }
 
 static bool arithmetic(const uint64_t *in, uint64_t *out)
