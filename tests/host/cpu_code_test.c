@@ -690,27 +690,27 @@ START_TEST(calls_copy_arguments_and_results)
   f = function("f");
   g = function("g");
   ck_assert_uint_eq(f->params[0].offset, 0);
-  ck_assert_uint_eq(f->params[1].offset, 8);
-  ck_assert_uint_eq(f->returns[0].offset, 32);
-  ck_assert_uint_eq(f->local_bytes, 80); /* 40 of formals, 40 of its own */
+  ck_assert_uint_eq(f->params[1].offset, 16); /* may be accessed as vectors */
+  ck_assert_uint_eq(f->returns[0].offset, 40);
+  ck_assert_uint_eq(f->local_bytes, 96); /* 48 of formals, 40 of its own */
   ck_assert_uint_eq(g->n_calls, 2);
   call = &g->calls[g->insns[0].imm];
   ck_assert_uint_eq(call->callee, f->number);
   ck_assert_uint_eq(call->n_in, 2);
   ck_assert_uint_eq(call->n_out, 1);
-  ck_assert_uint_eq(call->in[1].to, 8);
+  ck_assert_uint_eq(call->in[1].to, 16);
   ck_assert_uint_eq(call->in[1].size, 24);
-  ck_assert_uint_eq(call->out[0].from, 32);
-  ck_assert_uint_ge(call->in[0].from, 40); /* behind g's own formals */
+  ck_assert_uint_eq(call->out[0].from, 40);
+  ck_assert_uint_ge(call->in[0].from, 48); /* behind g's own formals */
   /* the second call's arguments lie where the first one's were */
   ck_assert_uint_eq(g->calls[1].in[1].from, call->in[1].from);
-  ck_assert_uint_eq(g->local_bytes, 80);
+  ck_assert_uint_eq(g->local_bytes, 96);
   ck_assert_uint_eq(f->insns[0].op, KILN__OP_ld_local_8);
-  ck_assert_int_eq(f->insns[0].imm, 16);
+  ck_assert_int_eq(f->insns[0].imm, 24);
   ck_assert_uint_eq(f->insns[1].op, KILN__OP_st_local_8);
-  ck_assert_int_eq(f->insns[1].imm, 32);
+  ck_assert_int_eq(f->insns[1].imm, 40);
   ck_assert_uint_eq(function("k")->reach_local,
-                    function("k")->local_bytes + 80 + 80);
+                    function("k")->local_bytes + 96 + 96);
   ck_assert(!function("k")->recursive);
 }
 END_TEST

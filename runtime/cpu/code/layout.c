@@ -22,6 +22,15 @@ static uint64_t bytes_of(const kiln__ptx_variable *v)
   return v->space == KILN__SPACE_REG ? kiln__ptx_type_bytes[v->type] : v->size;
 }
 
+/* Arguments are accessed as vectors whatever their .align: on a GPU they lie in
+ * registers. A kernel's own lie as the driver lays them out. */
+static uint64_t argument_align(const kiln__ptx_variable *v, uint64_t size)
+{
+  const uint64_t align = v->align != 0 ? v->align : size;
+
+  return size >= 16 && align < 16 ? 16 : align;
+}
+
 static uint64_t place_list(kiln__ptx_symbol **list, uint32_t n, uint32_t number,
                            uint64_t at)
 {
@@ -29,7 +38,8 @@ static uint64_t place_list(kiln__ptx_symbol **list, uint32_t n, uint32_t number,
     kiln__ptx_variable *v = list[i]->u.variable;
     const uint64_t size = bytes_of(v);
 
-    at = align_up(at, v->align != 0 ? v->align : size);
+    at = align_up(at, number == KILN__KERNEL_PARAM ? v->align
+                                                   : argument_align(v, size));
     v->place = at;
     v->size = size;
     v->number = number;
@@ -115,7 +125,7 @@ static uint64_t place_spans(spans *s, uint64_t base)
       continue;
     if (p->first > busy)
       at = base;
-    at = align_up(at, p->v->align);
+    at = align_up(at, argument_align(p->v, p->v->size));
     p->v->place = at;
     at += p->v->size;
     busy = p->last > busy ? p->last : busy;
