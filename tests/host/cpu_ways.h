@@ -1,0 +1,37 @@
+/* cpu_ways.h -- what tests of running grids share: one program, and the ways in
+ * which it has to give the same results. */
+#ifndef KILN_TEST_CPU_WAYS_H
+#define KILN_TEST_CPU_WAYS_H
+
+#include "cpu_ptx.h"
+
+static cpu_ptx p;
+
+/* What every test of results runs under: schedule, seed, host threads. */
+static const struct way {
+  bool lock_step;
+  uint64_t seed;
+  unsigned threads;
+} ways[] = {{false, 0, 1},  {true, 0, 1}, {false, 1, 1},
+            {false, 77, 2}, {true, 5, 3}, {false, 9, 4}};
+enum { N_WAYS = sizeof ways / sizeof *ways };
+
+static inline void use_way(int i)
+{
+  p.launch.lock_step = ways[i].lock_step;
+  p.launch.seed = ways[i].seed;
+  p.launch.threads = ways[i].threads;
+}
+
+static inline void sizes(uint32_t grid, uint32_t block)
+{
+  p.launch.grid_dim[0] = grid;
+  p.launch.block_dim[0] = block;
+}
+
+static inline uint32_t word(uint64_t address)
+{
+  return *(uint32_t *)cpu_ptx_at(&p, address, 4);
+}
+
+#endif
