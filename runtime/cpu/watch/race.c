@@ -14,9 +14,21 @@
 
 #include <string.h>
 
+static bool named(const kiln__insn *in, const char *prefix)
+{
+  return kiln__starts_with(kiln__op_name[in->op], prefix);
+}
+
+/* Arriving at an mbarrier releases, testing it acquires. */
+static bool is_mbarrier(const kiln__insn *in)
+{
+  return named(in, "mbarrier_") || named(in, "cp_async_mbarrier");
+}
+
 static bool is_strong(const kiln__insn *in, kiln__access access)
 {
-  return access == KILN__ACCESS_ATOMIC || in->sem != KILN__SEM_WEAK;
+  return access == KILN__ACCESS_ATOMIC || in->sem != KILN__SEM_WEAK ||
+         is_mbarrier(in);
 }
 
 /* ---- Shadow ------------------------------------------------------------------ */
@@ -195,8 +207,8 @@ static void fence(kiln__block_state *state, uint32_t warp)
 
 static bool releases(const kiln__insn *in)
 {
-  return in->sem == KILN__SEM_RELEASE || in->sem == KILN__SEM_ACQ_REL ||
-         in->sem == KILN__SEM_SC;
+  return is_mbarrier(in) || in->sem == KILN__SEM_RELEASE ||
+         in->sem == KILN__SEM_ACQ_REL || in->sem == KILN__SEM_SC;
 }
 
 static void meet(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
@@ -345,7 +357,8 @@ void kiln__race_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
                        kiln__space space, const uint64_t *address,
                        uint32_t mask, uint32_t bytes, kiln__access access)
 {
-  if (w->block->watch == NULL ||
+  /* A bulk copy is the copy engine's, which the mbarrier orders. */
+  if (w->block->watch == NULL || named(in, "cp_async_bulk") ||
       (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
     return;
   if (is_strong(in, access))
