@@ -5,7 +5,7 @@ extern "C" __global__ void spin_in_lane(int *lock)
   if (threadIdx.x == 0) {
     while (atomicAdd(lock, 0) == 0) { }
   }
-  __syncthreads(); // BUG divergent barrier
+  __syncthreads(); // BUG deadlock
   if (threadIdx.x == 1)
     atomicExch(lock, 1);
 }
