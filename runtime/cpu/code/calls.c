@@ -229,7 +229,7 @@ static bool make_copies(kiln__lower *l, const kiln__ptx_operand *actual,
     return kiln__no_memory(l);
   for (uint32_t i = 0; i < n; i++) {
     const kiln__ptx_variable *formal = formals[i]->u.variable;
-    uint64_t mine;
+    uint64_t mine = 0;
 
     if (!place_actual(l, &actual->items[i], formal, result, &mine))
       return false;
