@@ -274,6 +274,8 @@ static const struct {
     {"st.global.v2.u32 [%ud1], {%uw1, 1};",
      "st.global.v2.u32 [%ud1], {%uw1, _};"},
     {"atom.global.add.u32 _, [%ud1], 1;", "add.u32 _, %uw1, 1;"},
+    {"mbarrier.test_wait.shared.b64 %p1, [%uw1], %ud1;",
+     "mbarrier.test_wait.shared.b64 _, [%uw1], %ud1;"},
     {"setp.eq.f32 _, %f1, %f2;", "shfl.sync.up.b32 _, %bw2, 1, 0, -1;"},
     /* registers against types */
     {"add.s32 %sw1, %uw1, %bw1;", "add.s32 %sw1, %f1, %bw1;"},

@@ -384,7 +384,8 @@ bool kiln__bind_dest(kiln__binder *k, const kiln__form *f,
     return kiln__bind_dest_to(k, f->type, f->wider, &o->items[0], to) &&
            kiln__bind_dest_to(k, KILN__PRED, false, &o->items[1], &k->in->d2);
   }
-  if (o->kind == KILN__OPERAND_SINK && k->in->klass != KILN__CLASS_ATOMIC &&
+  if (o->kind == KILN__OPERAND_SINK && !kiln__is_mnemonic(k, "atom.") &&
+      !kiln__is_mnemonic(k, "mbarrier.arrive") &&
       !kiln__is_mnemonic(k, "setp."))
     return kiln__complain(k->l, o->pos,
                           "result discard mode is not allowed here");
