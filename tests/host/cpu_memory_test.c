@@ -69,13 +69,15 @@ END_TEST
 
 START_TEST(host_memory_keeps_its_address)
 {
-  static uint8_t mine[1000];
+  enum { MINE = 1000 };
+  static uint8_t memory[1 + MINE];
+  uint8_t *const mine = memory + 1;
   kiln__range r = {.kind = KILN__RANGE_HOST, .device = -1, .host = mine};
   kiln__range again = {
-      .kind = KILN__RANGE_HOST, .device = -1, .host = mine + 999};
+      .kind = KILN__RANGE_HOST, .device = -1, .host = mine + MINE - 1};
   kiln__range own;
 
-  ck_kiln_ok(kiln__memory_add(map, &r, sizeof mine, 0));
+  ck_kiln_ok(kiln__memory_add(map, &r, MINE, 0));
   ck_assert_uint_eq(r.first, (uint64_t)(uintptr_t)mine);
   ck_kiln_is(kiln__memory_add(map, &again, 1, 0), KILN_EINVAL);
   again.host = mine - 1;
