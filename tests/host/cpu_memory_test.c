@@ -70,8 +70,8 @@ END_TEST
 START_TEST(host_memory_keeps_its_address)
 {
   enum { MINE = 1000 };
-  static uint8_t memory[1 + MINE];
-  uint8_t *const mine = memory + 1;
+  static uint8_t bytes[1 + MINE];
+  uint8_t *const mine = bytes + 1;
   kiln__range r = {.kind = KILN__RANGE_HOST, .device = -1, .host = mine};
   kiln__range again = {
       .kind = KILN__RANGE_HOST, .device = -1, .host = mine + MINE - 1};
