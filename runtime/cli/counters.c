@@ -129,6 +129,13 @@ static const char *source_line(cli *c, const char *path, unsigned line)
   return out;
 }
 
+/* Empty where there is nothing to divide by. */
+static void ratio_cell(cli_table *t, uint64_t a, uint64_t b)
+{
+  kiln__cli_cell(t, "%s",
+                 b == 0 ? "" : kiln__cli_text(t->c, "%.2f", ratio(a, b)));
+}
+
 static void add_line(void *user, const kiln_cpu_counters *k)
 {
   cli_table *t = user;
@@ -143,8 +150,8 @@ static void add_line(void *user, const kiln_cpu_counters *k)
   kiln__cli_cell(t, "%llu", (unsigned long long)k->warp_insns);
   kiln__cli_cell(t, "%.1f", ratio(k->thread_insns, k->warp_insns));
   kiln__cli_cell(t, "%llu", (unsigned long long)k->divergent_branches);
-  kiln__cli_cell(t, requests == 0 ? "" : "%.2f", ratio(sectors, requests));
-  kiln__cli_cell(t, shared == 0 ? "" : "%.2f", ratio(passes, shared));
+  ratio_cell(t, sectors, requests);
+  ratio_cell(t, passes, shared);
   kiln__cli_cell(t, "%s", source_line(t->c, k->file, k->line));
 }
 
