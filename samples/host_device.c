@@ -127,13 +127,17 @@ static bool other_paths(const sample *s)
   for (size_t i = 0; i < sizeof archs / sizeof archs[0]; i++) {
     const kiln_cpu_opts cpu = {.arch = archs[i]};
     const kiln_target target = {.cc = archs[i], .ptx = true};
-    const kiln_program_desc probe = {.source = "int x;", .name = "probe.cu"};
+    const kiln_program_desc probe = {.source = "__device__ int x;",
+                                     .name = "probe.cu"};
     kiln_image *image;
     kiln_module *module;
+    kiln_status st;
     sample played;
 
     sample_cpu(&played, s, &cpu);
-    if (kiln_compile(&image, played.rt, &probe, &target) == KILN_OK) {
+    st = kiln_compile(&image, played.rt, &probe, &target);
+    if (st != KILN_EUNSUPPORTED) {
+      SAMPLE_TRY(st);
       kiln_image_free(image);
       module = load(&played);
       good = path_taken(&played, module) && good;
