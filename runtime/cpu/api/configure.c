@@ -276,7 +276,6 @@ kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text)
     rest.at++;
     rest.n--;
     part = cut(&rest, ",");
-    key = part;
     key = cut(&part, "=");
     if (part.n > 0) {
       part.at++;

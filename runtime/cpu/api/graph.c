@@ -167,7 +167,7 @@ void kiln__node_free(CUgraphNode node)
 
   for (CUgraphNode o = graph->first; o != NULL; o = o->next)
     forget_edge(o, node);
-  while (*at != node) {
+  while (*at != NULL && *at != node) {
     previous = *at;
     at = &(*at)->next;
   }

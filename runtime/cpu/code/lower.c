@@ -26,6 +26,9 @@ void *kiln__array_add(kiln__array *list, const kiln_allocator *a, uint32_t more,
   return (char *)list->data + (list->n - more) * size;
 }
 
+#undef kiln__complain
+#undef kiln__no_memory
+
 bool kiln__complain(kiln__lower *l, kiln__ptx_pos pos, const char *format, ...)
 {
   char text[256];
@@ -579,7 +582,7 @@ static bool number_registers(kiln__lower *l)
     if (v == NULL || v->space != KILN__SPACE_REG || v->index >= fn->n_registers)
       continue;
     l->base[v->index] = l->widths.n;
-    for (uint8_t k = 0; k < (v->vector == 0 ? 1 : v->vector); k++) {
+    for (unsigned k = 0; k < (v->vector == 0 ? 1u : v->vector); k++) {
       if (kiln__new_register(l, kiln__ptx_type_bytes[v->type]) < 0)
         return false;
     }

@@ -47,9 +47,9 @@ static bool read_type(word w, uint8_t *type)
       return true;
     }
   }
-  for (uint8_t i = 1; i < KILN__N_PTX_TYPES; i++) {
+  for (unsigned i = 1; i < KILN__N_PTX_TYPES; i++) {
     if (word_is(w, kiln__ptx_type_text[i])) {
-      *type = i;
+      *type = (uint8_t)i;
       return true;
     }
   }

@@ -191,9 +191,9 @@ static bool special(kiln__binder *k, const kiln__form *f,
                           "special register argument not allowed here");
   if (!special_fits(o->text, want))
     return kiln__mismatch(k, o);
-  for (uint8_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
+  for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
     if (slice_is(o->text, clocks[i])) {
-      k->in->sub = i;
+      k->in->sub = (uint8_t)i;
       return become(k, KILN__OP_mov_clock, 0);
     }
   }

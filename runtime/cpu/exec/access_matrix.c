@@ -51,8 +51,8 @@ KILN__HANDLER(ldmatrix)
 
         place(i, h, in->sub != 0, &row, &column);
         if ((w->mask >> (m * SIDE + row) & 1) != 0)
-          memcpy(&half[h], (const void *)(r.host[m * SIDE + row] + 2 * column),
-                 2);
+          memcpy(&half[h], /* NOLINTNEXTLINE: reach_rows() filled r */
+                 (const void *)(r.host[m * SIDE + row] + 2 * column), 2);
       }
       if ((w->mask >> i & 1) != 0)
         KILN__SLOT(uint32_t, slot)[i] = half[0] | (uint32_t)half[1] << 16;

@@ -216,7 +216,7 @@ static void store(kiln__warp *w, int32_t slot, const truth t)
   D = KILN__SLOT(uint32_t, slot);
   KILN__VECTOR_LOOP
   for (int i = 0; i < KILN__WARP; i++)
-    D[i] = (t[i] & w->lane[i]) | (D[i] & ~w->lane[i]);
+    D[i] = (t[i] & w->lane[i]) | (D[i] & ~w->lane[i]); /* NOLINT: filled */
 }
 
 /* ---- setp ----------------------------------------------------------------------- */

@@ -101,7 +101,7 @@ static kiln_status add(kiln__textures *t, const kiln__texture *texture,
     o->surface = surface != NULL;
     if (texture != NULL)
       o->u.texture = *texture;
-    else
+    else if (surface != NULL)
       o->u.surface = *surface;
     *handle = (uint64_t)o->uses << 20 | (index + 1);
   }

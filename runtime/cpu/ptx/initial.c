@@ -174,7 +174,7 @@ static bool scalar(kiln__parser *p, filler *f, uint64_t at)
 {
   const kiln__place place = kiln__ptx_place(p);
   const kiln__token first = p->tok;
-  kiln__value v;
+  kiln__value v = {0};
   uint64_t bits;
 
   if (at + 16 > UINT32_MAX) {

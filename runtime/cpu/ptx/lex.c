@@ -186,7 +186,7 @@ static void lex_name(kiln__parser *p)
   p->tok.kind = KILN__TOKEN_NAME;
   /* A name that begins so has at least two characters. */
   if (p->tok.text.size == 1 && !is_letter(*from))
-    p->tok.kind = *from;
+    p->tok.kind = (unsigned char)*from;
 }
 
 static const struct {

@@ -15,7 +15,7 @@ static bool version(kiln__parser *p)
   for (uint32_t i = 0; i < text.size; i++) {
     const char c = text.data[i];
 
-    if (c == '.' && i > 0 && i + 1 < text.size)
+    if (c == '.' && i > 0 && i + 1 < text.size && part == 0)
       part++;
     else if (c >= '0' && c <= '9' && parts[part] < 1000)
       parts[part] = parts[part] * 10 + (unsigned)(c - '0');
