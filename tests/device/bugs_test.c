@@ -19,6 +19,7 @@ static void setup(void)
 {
   test_dir_make(dir);
   test_command_setup(dir);
+  test_use_nvrtc();
 }
 
 static void teardown(void)

@@ -10,26 +10,6 @@
 
 static char dir[256];
 
-/* The library in KILN_TEST_NVRTC that compiles for what the CPU device plays. */
-static void choose_nvrtc(void)
-{
-  const char *list = getenv("KILN_TEST_NVRTC");
-  const char *name = "libnvrtc.so.13";
-  char text[4096];
-  kiln_cpu_opts cpu;
-
-  ck_kiln_ok(kiln_cpu_parse(&cpu, test_cpu));
-  if (list == NULL || strlen(list) >= sizeof text || cpu.arch == 0)
-    return;
-  if (cpu.arch < 75)
-    name = cpu.arch < 50 ? "libnvrtc.so.11" : "libnvrtc.so.12";
-  strcpy(text, list);
-  for (char *rest = text, *path; (path = strsep(&rest, ":"));) {
-    if (strstr(path, name) != NULL)
-      setenv("KILN_NVRTC", path, 1);
-  }
-}
-
 static void setup(void)
 {
   test_dir_make(dir);
@@ -37,7 +17,7 @@ static void setup(void)
   unsetenv("KILN_DRIVER");
   if (on_cpu()) {
     setenv("KILN_DEVICE", test_cpu, 1);
-    choose_nvrtc();
+    test_use_nvrtc();
   }
 }
 

@@ -56,6 +56,27 @@ static inline size_t test_nvrtc_dirs(const char *dirs[8])
   return n;
 }
 
+/* For commands that a test starts with a bare environment: KILN_NVRTC becomes the
+ * library in KILN_TEST_NVRTC that compiles for what the CPU device plays. */
+static inline void test_use_nvrtc(void)
+{
+  const char *list = getenv("KILN_TEST_NVRTC");
+  const char *name = "libnvrtc.so.13";
+  char text[4096];
+  kiln_cpu_opts cpu;
+
+  ck_kiln_ok(kiln_cpu_parse(&cpu, test_cpu != NULL ? test_cpu : "cpu"));
+  if (list == NULL || strlen(list) >= sizeof text)
+    return;
+  if (cpu.arch != 0 && cpu.arch < 75)
+    name = cpu.arch < 50 ? "libnvrtc.so.11" : "libnvrtc.so.12";
+  strcpy(text, list);
+  for (char *rest = text, *path; (path = strsep(&rest, ":"));) {
+    if (strstr(path, name) != NULL)
+      setenv("KILN_NVRTC", path, 1);
+  }
+}
+
 /* kiln_runtime_create() for the device under test; `wanted` NULL: defaults. */
 static inline kiln_status test_runtime(kiln_runtime **out,
                                        const kiln_runtime_opts *wanted)
