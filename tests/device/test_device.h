@@ -98,6 +98,8 @@ static inline kiln_status test_runtime(kiln_runtime **out,
     if (opts.nvrtc_path == NULL && opts.nvrtc_dirs == NULL) {
       opts.n_nvrtc_dirs = test_nvrtc_dirs(dirs);
       opts.nvrtc_dirs = opts.n_nvrtc_dirs > 0 ? dirs : NULL;
+      if (opts.n_nvrtc_dirs > 0)
+        unsetenv("KILN_NVRTC"); /* it would be the only one to be tried */
     }
   }
   return kiln_runtime_create(out, &opts);
