@@ -57,6 +57,10 @@ struct kiln__gang {
   uint64_t number;
 };
 
+/* Between what different host threads write all the time: a cache line and its
+ * neighbour, which processors fetch along. */
+enum { KILN__APART = 128 };
+
 /* One host thread's part. */
 struct kiln__worker {
   kiln__job *job;
@@ -75,6 +79,7 @@ struct kiln__worker {
   /* livelock search */
   uint32_t epoch, rounds;
   bool recording, verdict, event, idle;
+  char apart[KILN__APART];
 };
 
 /* System functions, by function number. */
@@ -97,7 +102,9 @@ struct kiln__job {
   uint8_t *system; /* kiln__system by function number */
   uint64_t n_gangs;
   uint64_t step, offset; /* permutation of gangs */
+  char before[KILN__APART];
   atomic_uint_fast64_t next_gang, charged;
+  char after[KILN__APART];
   uint32_t warps_per_block, gang_blocks;
   uint32_t local_stride, shared_stride;
   uint32_t max_gangs; /* resident, of one worker */
