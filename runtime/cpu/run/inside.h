@@ -71,9 +71,10 @@ struct kiln__worker {
   kiln__frame *made;
   kiln__gang *resident, **last, *spare;
   uint32_t n_resident;
-  uint64_t issued;   /* not yet charged to the budget */
-  uint64_t quiet;    /* issued since something was finished */
-  uint64_t patience; /* quiet from which livelocks are looked for */
+  uint64_t next, end; /* gangs taken and not yet started */
+  uint64_t issued;    /* not yet charged to the budget */
+  uint64_t quiet;     /* issued since something was finished */
+  uint64_t patience;  /* quiet from which livelocks are looked for */
   uint64_t random;
   uint64_t clock;
   /* livelock search */
