@@ -173,8 +173,8 @@ static void ref_apart(const kiln__insn *in, cpu_lane *l)
   (void)in;
   for (unsigned k = 0; k < parts; k++) {
     const char *const type = parts == 4 ? "u8" : "u16";
-    const ref_int v = ref_value(type, l->a >> bits * k) -
-                      ref_value(type, l->b >> bits * k);
+    const ref_int v =
+        ref_value(type, l->a >> bits * k) - ref_value(type, l->b >> bits * k);
 
     sum += v < 0 ? -v : v;
     lanes += (v < 0 ? -v : v) * ((ref_int)1 << bits * k);
