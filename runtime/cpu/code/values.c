@@ -311,7 +311,7 @@ bool kiln__bind_predicate(kiln__binder *k, const kiln__form *f,
                           const kiln__ptx_operand *o)
 {
   kiln__ptx_type have;
-  int32_t id;
+  int32_t id = 0;
 
   if (kiln__is_literal(o)) {
     if (k->in->type == KILN__BF16 || k->in->type2 == KILN__BF16 ||
