@@ -44,9 +44,10 @@ static times measure(kiln_kernel *slow, kiln_event *from, kiln_event *to,
 }
 
 static times median(kiln_device *device, kiln_kernel *slow, CUdeviceptr out,
-                    uint32_t iterations)
+                    uint32_t iterations, times *quickest)
 {
   double launch[REPEATS], synchronised[REPEATS], events[REPEATS];
+  times middle;
   kiln_event *from, *to;
 
   SAMPLE_TRY(kiln_event_create(&from, device, true));
@@ -61,9 +62,12 @@ static times median(kiln_device *device, kiln_kernel *slow, CUdeviceptr out,
   }
   kiln_event_free(from);
   kiln_event_free(to);
-  return (times){sample_median(launch, REPEATS),
-                 sample_median(synchronised, REPEATS),
-                 sample_median(events, REPEATS)};
+  middle = (times){sample_median(launch, REPEATS),
+                   sample_median(synchronised, REPEATS),
+                   sample_median(events, REPEATS)};
+  /* sorted by now: what the machine does beside makes no time shorter */
+  *quickest = (times){launch[0], synchronised[0], events[0]};
+  return middle;
 }
 
 int main(int argc, char **argv)
@@ -85,14 +89,15 @@ int main(int argc, char **argv)
          "host - events\n");
   for (size_t i = 0; i < sizeof wanted_ms / sizeof wanted_ms[0]; i++) {
     const uint32_t iterations = sample_slow(s.device, slow, out, wanted_ms[i]);
-    const times t = median(s.device, slow, out, iterations);
+    times best;
+    const times t = median(s.device, slow, out, iterations, &best);
 
     printf("  %14.4f ms  %15.4f ms  %8.4f ms   %7.1f us\n", t.launch,
            t.synchronised, t.events, (t.synchronised - t.events) * 1e3);
     good = good && t.events > 0;
     if (wanted_ms[i] >= 2) /* long enough to tell, however slow the host */
-      good =
-          good && t.synchronised > 0.98 * t.events && t.launch < 0.5 * t.events;
+      good = good && best.synchronised > 0.98 * best.events &&
+             best.launch < 0.5 * best.events;
   }
   printf("The launch costs the same for every kernel. Waiting adds a fixed "
          "time to each,\nwhich events leave out: it matters for short kernels "
