@@ -27,7 +27,9 @@
 #include <kiln/cache.h>
 #include <kiln/device.h>
 #include <kiln/launch.h>
+#include <kiln/map.h>
 #include <kiln/memory.h>
+#include <kiln/ops.h>
 #include <kiln/program.h>
 #include <kiln/runtime.h>
 #include <kiln/status.h>

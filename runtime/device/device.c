@@ -321,6 +321,8 @@ void kiln_device_free(kiln_device *device)
 {
   if (device == NULL)
     return;
+  if (device->ops_free != NULL)
+    device->ops_free(device);
   release_context(device);
   pthread_mutex_destroy(&device->lock);
   kiln__free(&device->rt->alloc, device);

@@ -23,6 +23,8 @@ struct kiln_device {
   pthread_mutex_t lock; /* guards making the context */
   kiln_traits traits;   /* the table's, with this GPU's own limits */
   kiln_device_info info;
+  _Atomic(void *) ops; /* specialised operations, NULL until the first */
+  void (*ops_free)(kiln_device *device);
 };
 
 /* The device's context is current between enter and leave; leave puts back
@@ -64,6 +66,8 @@ struct kiln_stream {
   CUstream handle;
   bool owned;
   kiln_timeline *timeline; /* records launches and copies, or NULL */
+  _Atomic(void *) ops; /* memory that operations keep, NULL until the first */
+  void (*ops_free)(kiln_stream *stream);
 };
 
 /* Is work in the stream being recorded into a graph? false also on failure. */

@@ -101,6 +101,8 @@ void kiln_stream_free(kiln_stream *stream)
 
   if (stream == NULL)
     return;
+  if (stream->ops_free != NULL)
+    stream->ops_free(stream);
   if (stream->owned && kiln__enter_to_free(stream->device, &scope)) {
     stream->device->driver->streamDestroy(stream->handle);
     kiln__leave(&scope);

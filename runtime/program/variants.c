@@ -35,6 +35,7 @@ static const kiln_variant variants[] = {
     PLAIN("hello"),
     PLAIN("ids"),
     PLAIN("julia"),
+    PLAIN("map"),
     PLAIN("matmul"),
     PLAIN("matrix_add"),
     PLAIN("nbody"),

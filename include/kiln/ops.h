@@ -1,0 +1,137 @@
+/* ops.h -- what all data-parallel operations share.
+ *
+ *   kiln_reduce_desc sum = {.x = {.in = {{x, KILN_F32}}}, .n = n,
+ *                           .out = {total, KILN_F32}};
+ *   st = kiln_reduce(stream, &sum, NULL);
+ *
+ * Every operation is a function kiln_NAME(stream, &desc, workspace) and comes
+ * with kiln_NAME_workspace(stream, &desc, &bytes). A desc starts from {0}; every
+ * zero means "default". It is borrowed for the call.
+ *
+ * - The call queues work in `stream` and returns; nothing waits for the GPU
+ *   unless a function says so. Results are in device memory.
+ * - The first call with new types, texts, constants or size class compiles
+ *   (from the disk cache where it can) and blocks for that; the kernels stay
+ *   with the device until kiln_device_free(). Later calls look them up, a
+ *   matter of nanoseconds.
+ * - Counts are elements, 64-bit. n = 0 is valid everywhere. Arrays need the
+ *   alignment of their element only; 16 bytes is faster.
+ * - Inputs and outputs must not overlap, unless a function allows it.
+ * - Temporary memory: the caller's workspace, or the stream's own, which is kept
+ *   up to a few MiB and else taken from the device's stream-ordered pool.
+ * - Streams may be captured into a graph, also on the first call (compiling and
+ *   loading do not disturb a capture).
+ * - Threads: any, also at once on one stream.
+ *
+ * Statuses of all: KILN_OK, KILN_EINVAL (the record names the field),
+ * KILN_ECOMPILE (the user's text, line and caret in the log), KILN_ENONVRTC,
+ * KILN_EUNSUPPORTED, KILN_EDRIVER, KILN_EDEVMEM, KILN_ENOMEM, KILN_ESTICKY,
+ * KILN_EFORKED. After a failure nothing has been written and nothing queued.
+ *
+ * Texts are CUDA C++ expressions. They see
+ *   in a map:        x, y, z, w or x0 .. x7 (element i of each input), i (its
+ *                    index, unsigned 64-bit)
+ *   in an operation: a and b, of the accumulator's type
+ *   everywhere:      the parameters of kiln_code by name, its preamble,
+ *                    INFINITY, NAN and CUDA's device functions
+ * Elements of f16 and bf16 arrive as float and are rounded when stored; all
+ * other types are what they are in C (u8 is unsigned char and computes as int).
+ */
+#ifndef KILN_OPS_H
+#define KILN_OPS_H
+
+#include <kiln/stream.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Element types. */
+typedef enum kiln_dtype {
+  KILN_DTYPE_NONE = 0, /**< not given: the default, where there is one */
+  KILN_I8,
+  KILN_U8,
+  KILN_I16,
+  KILN_U16,
+  KILN_I32,
+  KILN_U32,
+  KILN_I64,
+  KILN_U64,
+  KILN_F16,  /**< IEEE half; computed in float */
+  KILN_BF16, /**< bfloat16; computed in float */
+  KILN_F32,
+  KILN_F64
+} kiln_dtype;
+
+/** Bytes of an element: 1, 2, 4 or 8; 0 for no type. */
+KILN_API size_t kiln_dtype_size(kiln_dtype type);
+/** "f32" and so on; "none", "?" for a value that is none. Static text. */
+KILN_API const char *kiln_dtype_name(kiln_dtype type);
+
+/** An array in device memory, aligned to its element. */
+typedef struct kiln_array {
+  CUdeviceptr data;
+  kiln_dtype type;
+} kiln_array;
+
+/** Most arrays that one operation reads, and writes. */
+enum { KILN_MAX_INPUTS = 8, KILN_MAX_OUTPUTS = 4 };
+
+/** What an operation reads: the elements of an array as they are, or an
+ * expression over up to eight arrays, computed on the way. */
+typedef struct kiln_input {
+  kiln_array in[KILN_MAX_INPUTS]; /**< the first without a type ends the list */
+  const char *map; /**< NULL: element i of in[0]; else for each i an
+                      expression, e.g. "x * y". Without any array it may use
+                      the index alone */
+  kiln_dtype type; /**< of the expression's value; default in[0].type */
+} kiln_input;
+
+/** Operations by name. Integer sums and products wrap. Minimum and maximum give
+ * NaN if an element is NaN, and -0 is below +0. */
+typedef enum kiln_op_name {
+  KILN_SUM = 0,
+  KILN_PROD,
+  KILN_MIN,
+  KILN_MAX,
+  KILN_AND, /**< bitwise; integers only, as are the next two */
+  KILN_OR,
+  KILN_XOR
+} kiln_op_name;
+
+/** An associative operation: by name, `{KILN_MAX}`, or the user's own,
+ * `{.expr = "a > b ? a : b", .identity = "-INFINITY"}`. It need not commute. */
+typedef struct kiln_op {
+  kiln_op_name name;    /**< if expr is NULL */
+  const char *expr;     /**< over a and b */
+  const char *identity; /**< the value that changes nothing; needed with expr */
+} kiln_op;
+
+/** A value that texts see under a name. */
+typedef struct kiln_param {
+  const char *name;  /**< a C identifier */
+  kiln_dtype type;   /**< f16 and bf16 arrive as float */
+  const void *value; /**< one element in host memory, copied */
+  bool constant;     /**< compiled in: faster, and compiled anew for each
+                        value; else passed at each call */
+} kiln_param;
+
+/** What texts may use beside their own names. */
+typedef struct kiln_code {
+  const char *preamble;     /**< device functions and types, or NULL */
+  const kiln_param *params; /**< n_params of them */
+  size_t n_params;          /**< at most 16 */
+  bool fast_math;           /**< --use_fast_math */
+} kiln_code;
+
+/** Device memory that an operation may use while it runs; its contents do not
+ * matter before and after. */
+typedef struct kiln_workspace {
+  CUdeviceptr data; /**< aligned to 256 bytes */
+  size_t size;      /**< bytes, at least what kiln_NAME_workspace() says */
+} kiln_workspace;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

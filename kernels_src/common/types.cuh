@@ -1,0 +1,218 @@
+/* types.cuh -- element types: how they lie in memory and what they compute as;
+ * loads and stores of single elements and of packs.
+ *
+ * f16 and bf16 compute in float; every other type computes as itself. The
+ * caller's texts see computed values only. */
+#ifndef KILN_TYPES_CUH
+#define KILN_TYPES_CUH
+
+#ifdef __CUDACC_RTC__
+#include <kiln/prelude.cuh>
+#else
+#include "prelude.cuh"
+#endif
+
+/* 1: what is loaded is not written while the kernel runs, and may go through the
+ * read-only path. Programs that allow work in place define it 0. */
+#ifndef KILN_READ_ONLY
+#define KILN_READ_ONLY 1
+#endif
+
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#endif
+#ifndef NAN
+#define NAN __int_as_float(0x7fffffff)
+#endif
+
+namespace kiln
+{
+
+typedef unsigned long long index;
+
+struct f16 {
+  unsigned short bits;
+};
+
+struct bf16 {
+  unsigned short bits;
+};
+
+template <class T> struct compute {
+  typedef T type;
+};
+template <> struct compute<f16> {
+  typedef float type;
+};
+template <> struct compute<bf16> {
+  typedef float type;
+};
+
+template <class T> using compute_t = typename compute<T>::type;
+
+/* ---- From memory to value, and back ---------------------------------------- */
+
+template <class T> __device__ __forceinline__ T widen(T v)
+{
+  return v;
+}
+
+__device__ __forceinline__ float widen(f16 v)
+{
+  float f;
+
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(v.bits));
+  return f;
+}
+
+__device__ __forceinline__ float widen(bf16 v)
+{
+  return __uint_as_float(static_cast<unsigned>(v.bits) << 16);
+}
+
+/* To storage type T: rounds to nearest even; other types as a C cast. */
+template <class T> struct narrower {
+  template <class V> static __device__ __forceinline__ T from(V v)
+  {
+    return static_cast<T>(v);
+  }
+};
+
+template <> struct narrower<f16> {
+  static __device__ __forceinline__ f16 from(float v)
+  {
+    f16 h;
+
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h.bits) : "f"(v));
+    return h;
+  }
+};
+
+template <> struct narrower<bf16> {
+  static __device__ __forceinline__ bf16 from(float v)
+  {
+    bf16 h;
+#if KILN_ARCH >= 80
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h.bits) : "f"(v));
+#else
+    const unsigned bits = __float_as_uint(v);
+    const unsigned even = bits >> 16 & 1u;
+
+    h.bits = static_cast<unsigned short>(
+        v != v ? 0x7fffu : (bits + 0x7fffu + even) >> 16);
+#endif
+    return h;
+  }
+};
+
+template <class T, class V> __device__ __forceinline__ T narrow(V v)
+{
+  return narrower<T>::from(v);
+}
+
+/* A value from its bits in memory, the low bytes of the word. */
+template <class T>
+__device__ __forceinline__ compute_t<T> from_bits(unsigned long long bits)
+{
+  T v;
+
+  memcpy(&v, &bits, sizeof v);
+  return widen(v);
+}
+
+/* ---- Words: what one load or store moves --------------------------------------- */
+
+template <unsigned bytes> struct word;
+template <> struct word<1> {
+  typedef unsigned char type;
+};
+template <> struct word<2> {
+  typedef unsigned short type;
+};
+template <> struct word<4> {
+  typedef unsigned type;
+};
+template <> struct word<8> {
+  typedef uint2 type;
+};
+template <> struct word<16> {
+  typedef uint4 type;
+};
+
+/* How loads rank in the caches. */
+enum class cached { usual, once };
+
+template <cached how, class W>
+__device__ __forceinline__ W load_word(const W *from)
+{
+#if KILN_READ_ONLY
+  return how == cached::once ? __ldcs(from) : __ldg(from);
+#else
+  return how == cached::once ? __ldcs(from) : *from;
+#endif
+}
+
+template <class T> __device__ __forceinline__ compute_t<T> load(const T *from)
+{
+  typedef typename word<sizeof(T)>::type bits;
+  const bits w = load_word<cached::usual>(reinterpret_cast<const bits *>(from));
+  T v;
+
+  memcpy(&v, &w, sizeof v);
+  return widen(v);
+}
+
+template <class T, class V> __device__ __forceinline__ void store(T *to, V v)
+{
+  *to = narrow<T>(v);
+}
+
+__device__ constexpr unsigned least(unsigned a, unsigned b)
+{
+  return a < b ? a : b;
+}
+
+/* n neighbours, n a power of two. `aligned`: `from` lies on a multiple of 16
+ * bytes, or of the pack's size where that is less; else element by element. */
+template <unsigned n, bool aligned, cached how = cached::usual, class T>
+__device__ __forceinline__ void load_pack(const T *from, compute_t<T> (&to)[n])
+{
+  constexpr unsigned wide = aligned ? least(16, n * sizeof(T)) : sizeof(T);
+  constexpr unsigned each = wide / sizeof(T);
+  typedef typename word<wide>::type bits;
+  T raw[n];
+
+#pragma unroll
+  for (unsigned k = 0; k < n / each; ++k) {
+    const bits w = load_word<how>(reinterpret_cast<const bits *>(from) + k);
+
+    memcpy(raw + k * each, &w, sizeof w);
+  }
+#pragma unroll
+  for (unsigned k = 0; k < n; ++k)
+    to[k] = widen(raw[k]);
+}
+
+template <unsigned n, bool aligned, class T, class V>
+__device__ __forceinline__ void store_pack(T *to, const V (&from)[n])
+{
+  constexpr unsigned wide = aligned ? least(16, n * sizeof(T)) : sizeof(T);
+  constexpr unsigned each = wide / sizeof(T);
+  typedef typename word<wide>::type bits;
+  T raw[n];
+
+#pragma unroll
+  for (unsigned k = 0; k < n; ++k)
+    raw[k] = narrow<T>(from[k]);
+#pragma unroll
+  for (unsigned k = 0; k < n / each; ++k) {
+    bits w;
+
+    memcpy(&w, raw + k * each, sizeof w);
+    reinterpret_cast<bits *>(to)[k] = w;
+  }
+}
+
+} // namespace kiln
+
+#endif

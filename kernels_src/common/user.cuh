@@ -1,0 +1,89 @@
+/* user.cuh -- what an operation's caller decides: inputs, map, operation and
+ * further functions, in namespace user. The library generates it for each call;
+ * the defaults here let a kernel be compiled by itself (one float array, its sum).
+ *
+ *   index        unsigned long long
+ *   args         a kernel parameter by value: addresses and parameters
+ *   stored       type of a mapped element in memory
+ *   value        the same as it computes
+ *   pack<n>, load_inputs(s, i, p)   n neighbours of each array, from i on, before
+ *                                   any map; i is a multiple of n, a power of two
+ *   map_at(s, p, e, i)       element e of such a pack, mapped
+ *   load(s, i)               element i, mapped
+ *   load_pack<n>(s, i, to)   n neighbours from i on, mapped
+ *   acc, op, make_op(s), identity(s)   the operation, op(a, b) on acc
+ *   and what the kernel's head names beside, as f(s, ...) */
+#ifndef KILN_USER_CUH
+#define KILN_USER_CUH
+
+#ifdef __CUDACC_RTC__
+#include <kiln/types.cuh>
+#else
+#include "types.cuh"
+#endif
+
+#ifndef KILN_GENERATED
+#define KILN_GENERATED 0
+#endif
+
+#if KILN_GENERATED
+#include <kiln/generated.cuh>
+#else
+
+namespace user
+{
+
+typedef unsigned long long index;
+typedef float stored;
+typedef float value;
+typedef float acc;
+typedef kiln::sum op;
+
+struct alignas(8) args {
+  const float *x0;
+};
+
+template <unsigned n> struct pack {
+  float x0[n];
+};
+
+template <unsigned n>
+static __device__ __forceinline__ void load_inputs(const args &s, index i,
+                                                   pack<n> &p)
+{
+  kiln::load_pack<n, true>(s.x0 + i, p.x0);
+}
+
+template <unsigned n>
+static __device__ __forceinline__ value map_at(const args &, const pack<n> &p,
+                                               unsigned e, index)
+{
+  return p.x0[e];
+}
+
+static __device__ __forceinline__ value load(const args &s, index i)
+{
+  return kiln::load(s.x0 + i);
+}
+
+template <unsigned n>
+static __device__ __forceinline__ void load_pack(const args &s, index i,
+                                                 value (&to)[n])
+{
+  kiln::load_pack<n, true>(s.x0 + i, to);
+}
+
+static __device__ __forceinline__ op make_op(const args &)
+{
+  return {};
+}
+
+static __device__ __forceinline__ acc identity(const args &)
+{
+  return op::identity<acc>();
+}
+
+} // namespace user
+
+#endif
+#endif

@@ -1,0 +1,143 @@
+/* map.c -- host side of map.cu. */
+#include "ops.h"
+
+#include <kiln/map.h>
+
+enum { BLOCK, ITEMS, PACK, OUTPUTS, ALIGNED, T0 };
+
+static const char *const kernels[] = {"map", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false},   {"KILN_ITEMS", false},
+    {"KILN_PACK", false},    {"KILN_OUTPUTS", false},
+    {"KILN_ALIGNED", false}, {"KILN_T0", true},
+    {"KILN_T1", true},       {"KILN_T2", true},
+    {"KILN_T3", true},       {NULL, false}};
+static const kiln__family family = {"map", kernels, defines};
+
+static size_t n_outputs(const kiln_map_desc *desc)
+{
+  size_t n = 0;
+
+  while (n < KILN_MAX_OUTPUTS && desc->out[n].type != KILN_DTYPE_NONE)
+    n++;
+  return n;
+}
+
+static kiln_input input_of(const kiln_map_desc *desc)
+{
+  kiln_input x = {.map = desc->expr[0], .type = desc->out[0].type};
+
+  for (size_t k = 0; k < KILN_MAX_INPUTS; k++)
+    x.in[k] = desc->in[k];
+  return x;
+}
+
+static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
+{
+  static const char *const in[] = {"in[0]", "in[1]", "in[2]", "in[3]",
+                                   "in[4]", "in[5]", "in[6]", "in[7]"};
+  static const char *const out[] = {"out[0]", "out[1]", "out[2]", "out[3]"};
+  kiln__checker c;
+  size_t n;
+
+  if (kiln__check_begin(&c, "kiln_map", stream, desc) != KILN_OK)
+    return c.st;
+  n = n_outputs(desc);
+  kiln__check_that(&c, n > 0, "out[0] has no type");
+  for (size_t k = 0; k < KILN_MAX_INPUTS; k++)
+    if (desc->in[k].type == KILN_DTYPE_NONE)
+      break;
+    else
+      kiln__check_read(&c, in[k], desc->in[k], desc->n);
+  for (size_t k = 0; k < n; k++) {
+    kiln__check_in_place(&c, out[k], desc->out[k], desc->n);
+    kiln__check_that(
+        &c, desc->expr[k] != NULL || desc->in[0].type != KILN_DTYPE_NONE,
+        "expr[%zu] is NULL, and there is no in[0] to copy", k);
+  }
+  return kiln__check_end(&c);
+}
+
+/* Elements of 16 bytes of the widest array: no array then needs more than one
+ * wide load a pack. */
+static unsigned pack_of(const kiln_map_desc *desc)
+{
+  size_t widest = 1;
+
+  for (size_t k = 0; k < KILN_MAX_INPUTS; k++)
+    if (kiln_dtype_size(desc->in[k].type) > widest)
+      widest = kiln_dtype_size(desc->in[k].type);
+  for (size_t k = 0; k < KILN_MAX_OUTPUTS; k++)
+    if (kiln_dtype_size(desc->out[k].type) > widest)
+      widest = kiln_dtype_size(desc->out[k].type);
+  return (unsigned)(16 / widest);
+}
+
+static void specify(kiln__spec *spec, const kiln_map_desc *desc,
+                    const kiln__tuning *t)
+{
+  static const kiln__function others[] = {
+      {"out1", "expr[1]", NULL, "kiln::compute_t<KILN_T1>", NULL},
+      {"out2", "expr[2]", NULL, "kiln::compute_t<KILN_T2>", NULL},
+      {"out3", "expr[3]", NULL, "kiln::compute_t<KILN_T3>", NULL}};
+  const size_t n = n_outputs(desc);
+
+  spec->value[BLOCK] = t->block;
+  spec->value[ITEMS] = t->items;
+  spec->value[PACK] = pack_of(desc);
+  spec->value[OUTPUTS] = (uint32_t)n;
+  for (size_t k = 0; k < KILN_MAX_OUTPUTS; k++) {
+    const bool used = k < n;
+
+    spec->value[ALIGNED] |= (uint32_t)(used && desc->out[k].data % 16 == 0)
+                            << k;
+    spec->value[T0 + k] = used ? desc->out[k].type : KILN_F32;
+    if (k > 0 && used) {
+      spec->function[k - 1] = others[k - 1];
+      spec->function[k - 1].expr = desc->expr[k] != NULL ? desc->expr[k] : "x0";
+    }
+  }
+}
+
+kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
+                     const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &family};
+  const kiln__special *special;
+  kiln_launch_config config;
+  kiln_status st = KILN_OK;
+  kiln__tuning t;
+  kiln_input x;
+  kiln__args args;
+
+  (void)workspace;
+  KILN_TRY(check(stream, desc));
+  if (desc->n == 0)
+    goto done;
+  t = kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / pack_of(desc), desc->n);
+  x = input_of(desc);
+  spec.input = &x;
+  spec.code = &desc->code;
+  specify(&spec, desc, &t);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  kiln__user_args(&args, &spec);
+  config = kiln_launch_1d(
+      kiln__divide_up(desc->n, (uint64_t)t.items * spec.value[PACK]), t.block);
+  config.stream = stream;
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(desc->n), KILN_ARG(desc->out[0].data),
+                   KILN_ARG(desc->out[1].data), KILN_ARG(desc->out[2].data),
+                   KILN_ARG(desc->out[3].data));
+
+done:
+  return st;
+}
+
+kiln_status kiln_map_workspace(kiln_stream *stream, const kiln_map_desc *desc,
+                               size_t *bytes)
+{
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "kiln_map_workspace: bytes is NULL");
+  *bytes = 0;
+  return check(stream, desc);
+}

@@ -1,0 +1,222 @@
+/* ops.h -- what the families of operations are built on: types, the user's texts
+ * as device functions, specialised kernels, temporary memory, checks, tuning.
+ *
+ *   desc -> checks -> kiln__spec -> kiln__specialise() -> kernels
+ *        -> kiln__room_open() -> launches -> kiln__room_close() */
+#ifndef KILN_OPS_INTERNAL_H
+#define KILN_OPS_INTERNAL_H
+
+#include "../device/device.h"
+
+#include <kiln/ops.h>
+
+/* ---- Types ------------------------------------------------------------------ */
+
+typedef struct kiln__dtype {
+  const char *name;    /* "f16" */
+  const char *storage; /* in C++, as it lies in memory: "kiln::f16" */
+  const char *compute; /* in C++, as texts see it: "float" */
+  uint8_t size;        /* bytes */
+  bool is_float, is_signed;
+  kiln_dtype computed; /* the type that `compute` is */
+} kiln__dtype;
+
+/* NULL for no type. */
+const kiln__dtype *kiln__dtype_of(kiln_dtype type);
+
+/* Type of an input's elements after its map. */
+kiln_dtype kiln__input_type(const kiln_input *x);
+/* Arrays of an input. */
+size_t kiln__input_arrays(const kiln_input *x);
+
+/* ---- What a family asks for --------------------------------------------------- */
+
+enum {
+  KILN__MAX_VALUES = 24,
+  KILN__MAX_FUNCTIONS = 6,
+  KILN__MAX_KERNELS = 8,
+  KILN__MAX_PARAMS = 16
+};
+
+/* A macro of the kernel source: a number, or the C++ type of a kiln_dtype as it
+ * lies in memory (KILN_T). */
+typedef struct kiln__define {
+  const char *name;
+  bool is_type;
+} kiln__define;
+
+typedef struct kiln__family {
+  const char *builtin;         /* "scan": kernels_src/scan.cu */
+  const char *const *kernels;  /* extern "C" names, NULL-terminated */
+  const kiln__define *defines; /* ended by one without a name */
+} kiln__family;
+
+/* A user's text that becomes a device function in namespace user:
+ * `result name(const args &s, ARGS)`, with the parameters in sight. */
+typedef struct kiln__function {
+  const char *name;   /* "predicate" */
+  const char *what;   /* in messages: "the predicate" */
+  const char *expr;   /* NULL: not made; the kernel is told by a define */
+  const char *result; /* C++ type: "bool"; user's types are `value` (what the
+                         input's map gives), `acc` */
+  const char *args;   /* "value x, index i"; NULL: it sees what a map sees, and
+                         is called as NAME_at(s, pack, e, i) */
+} kiln__function;
+
+/* One specialisation. Everything in it belongs to the key. Start from {0}. */
+typedef struct kiln__spec {
+  const kiln__family *family;
+  uint32_t value[KILN__MAX_VALUES]; /* of family->defines, in order */
+  const kiln_input *input;          /* NULL: none */
+  bool unaligned;    /* the kernel reads the input in packs at places that need
+                     not be aligned: element loads only */
+  const kiln_op *op; /* NULL: none */
+  kiln_dtype acc;    /* the operation's type; f16 and bf16 mean float. Needed
+                        with op, else optional */
+  kiln__function function[KILN__MAX_FUNCTIONS]; /* first without name ends */
+  const kiln_code *code;                        /* NULL: none */
+} kiln__spec;
+
+/* The kernels of a specialisation, in the family's order. The device's, valid
+ * until it is freed. */
+typedef struct kiln__special {
+  kiln_kernel *kernel[KILN__MAX_KERNELS];
+  kiln_module *module;
+} kiln__special;
+
+/* From the device's table, else compiled. Any thread. Statuses of kiln/ops.h.
+ * Fields of the spec that users gave (texts, parameters, input types) are
+ * checked here, on a miss. */
+kiln_status kiln__specialise(const kiln__special **out, kiln_device *device,
+                             const kiln__spec *spec);
+
+/* The argument `user::args` of a kernel: addresses of the input's arrays, then
+ * the parameters that are not constant, 8 bytes each; never empty. */
+typedef struct kiln__args {
+  uint64_t slot[KILN_MAX_INPUTS + KILN__MAX_PARAMS];
+  size_t size; /* bytes */
+} kiln__args;
+
+void kiln__user_args(kiln__args *out, const kiln__spec *spec);
+
+/* In a list of kiln_arg. */
+#define KILN__USER_ARG(args)                                                   \
+  {                                                                            \
+    (args).slot, (args).size                                                   \
+  }
+
+/* Write the header <kiln/generated.cuh> of a spec (see common/user.cuh for what
+ * it must define). KILN_OK, KILN_ENOMEM. */
+kiln_status kiln__generate(kiln__buf *out, const kiln__spec *spec,
+                           uint32_t aligned);
+
+/* Is a text one C++ expression as far as brackets, quotes and comments go?
+ * Otherwise KILN_ECOMPILE with line and caret. `what`: "the map expression". */
+kiln_status kiln__check_text(const char *what, const char *text);
+/* KILN_EINVAL for a parameter without name, value or type, or a bad name. */
+kiln_status kiln__check_code(const kiln_code *code);
+
+/* ---- Temporary memory of a call ------------------------------------------------ */
+
+/* Mark words: 64 bits each, of which kernels use the upper half for a mark
+ * (epoch << 2 | state, never 0) and the lower for 32 bits of payload
+ * (common/lookback.cuh). Words of former calls hold other epochs and so count as
+ * empty: nothing is cleared between calls. */
+typedef struct kiln__need {
+  size_t temp;  /* bytes, contents undefined */
+  size_t words; /* mark words */
+} kiln__need;
+
+typedef struct kiln__room {
+  kiln_stream *stream;
+  CUdeviceptr temp;  /* aligned to 256 bytes */
+  CUdeviceptr words; /* aligned to 256 bytes */
+  uint32_t epoch;    /* last one given out */
+  bool from_pool;    /* to be freed in the stream */
+  bool locked;
+} kiln__room;
+
+/* Bytes of workspace that a need takes; what kiln_NAME_workspace() answers. */
+size_t kiln__need_bytes(kiln__need need);
+/* Add a piece of temporary memory, aligned to 256 bytes: its offset in temp. */
+size_t kiln__need_temp(kiln__need *need, size_t bytes);
+
+/* From here to close, no other call uses what the stream keeps. The workspace is
+ * used if its data is not 0. KILN_EINVAL: a workspace too small (says how much)
+ * or misaligned. */
+kiln_status kiln__room_open(kiln__room *room, kiln_stream *stream,
+                            const kiln_workspace *workspace, kiln__need need);
+/* The epoch for the next kernel that uses the words. */
+uint32_t kiln__room_epoch(kiln__room *room);
+void kiln__room_close(kiln__room *room);
+
+/* ---- Checks -------------------------------------------------------------------- */
+
+enum { KILN__MAX_RANGES = 2 * (KILN_MAX_INPUTS + KILN_MAX_OUTPUTS) };
+
+/* Collects the arrays of a call; the first complaint stays. */
+typedef struct kiln__checker {
+  const char *call; /* "kiln_scan" */
+  kiln_status st;
+  struct {
+    uint64_t begin, end;
+    const char *name;
+    bool written, may_equal;
+  } range[KILN__MAX_RANGES];
+  size_t n;
+} kiln__checker;
+
+/* No stream or desc: KILN_EINVAL. */
+kiln_status kiln__check_begin(kiln__checker *c, const char *call,
+                              const kiln_stream *stream, const void *desc);
+void kiln__check_read(kiln__checker *c, const char *name, kiln_array a,
+                      uint64_t n);
+void kiln__check_write(kiln__checker *c, const char *name, kiln_array a,
+                       uint64_t n);
+/* Written in place: may be the same array as one that is read, from its first
+ * element on. */
+void kiln__check_in_place(kiln__checker *c, const char *name, kiln_array a,
+                          uint64_t n);
+/* All arrays of an input. */
+void kiln__check_input(kiln__checker *c, const char *name, const kiln_input *x,
+                       uint64_t n);
+void kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
+/* Any other condition; false: KILN_EINVAL with this text. */
+void kiln__check_that(kiln__checker *c, bool holds, const char *format, ...)
+    KILN_PRINTF(3, 4);
+/* Overlaps, then the verdict. */
+kiln_status kiln__check_end(kiln__checker *c);
+
+/* Does a named operation fit the type; has a user's one an identity? */
+void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
+
+/* ---- Tuning ---------------------------------------------------------------------- */
+
+typedef enum kiln__tuned_family {
+#define KILN_TUNED_FAMILY(id, name) KILN__TUNED_##id,
+#include "tuning.def"
+  KILN__TUNED_COUNT
+} kiln__tuned_family;
+
+typedef struct kiln__tuning {
+  uint16_t block; /* threads */
+  uint16_t items; /* elements or packs a thread: the family says */
+  uint16_t
+      per_sm;     /* resident blocks on an SM that registers are limited for, 0:
+                      not limited */
+  uint16_t extra; /* the family's own */
+} kiln__tuning;
+
+/* By what was measured on this GPU (kiln tune), else by the table, else by the
+ * model: most specific row first. `size`: bytes of an element. */
+kiln__tuning kiln__tuned(const kiln_device *device, kiln__tuned_family family,
+                         unsigned size, uint64_t n);
+
+/* ---- Launch ------------------------------------------------------------------------ */
+
+static inline uint64_t kiln__divide_up(uint64_t a, uint64_t b)
+{
+  return a / b + (a % b != 0);
+}
+
+#endif

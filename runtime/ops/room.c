@@ -1,0 +1,256 @@
+/* room.c -- temporary memory of a call. A stream keeps a few MiB of it between
+ * calls, so that small operations allocate nothing. */
+#include "ops.h"
+
+enum {
+  ALIGN = 256,
+  KEPT_TEMP = 8 << 20,  /* bytes of temporary memory that a stream may keep */
+  KEPT_WORDS = 1 << 20, /* mark words that it may keep */
+  LEAST_TEMP = 64 << 10,
+  LEAST_WORDS = 4096,
+  LAST_EPOCH = (1 << 30) - 1
+};
+
+/* What a stream keeps. Only one call at a time uses it: the lock is held from
+ * open to close, that is until its kernels are queued. */
+typedef struct kept {
+  pthread_mutex_t lock;
+  CUdeviceptr temp, words;
+  size_t temp_size, n_words;
+  uint32_t epoch; /* the last one used */
+} kept;
+
+static size_t round_up(size_t n)
+{
+  return (n + ALIGN - 1) / ALIGN * ALIGN;
+}
+
+size_t kiln__need_bytes(kiln__need need)
+{
+  return round_up(need.temp) + round_up(8 * need.words);
+}
+
+size_t kiln__need_temp(kiln__need *need, size_t bytes)
+{
+  const size_t offset = need->temp;
+
+  need->temp += round_up(bytes);
+  return offset;
+}
+
+/* ---- What a stream keeps -------------------------------------------------------------- */
+
+/* Work that uses it may still be under way: it is freed in the stream's order. */
+static void free_kept(kiln_stream *stream)
+{
+  kept *k = stream->ops;
+  kiln_error record;
+
+  kiln__error_get(&record);
+  kiln_memory_free_async(stream, k->temp);
+  kiln_memory_free_async(stream, k->words);
+  kiln__error_set(&record);
+  pthread_mutex_destroy(&k->lock);
+  kiln__free(&stream->device->rt->alloc, k);
+}
+
+static kiln_status make_kept(kiln_stream *stream)
+{
+  kiln_status st = KILN_OK;
+
+  pthread_mutex_lock(&stream->device->lock);
+  if (atomic_load(&stream->ops) == NULL) {
+    kept *k = kiln__calloc(&stream->device->rt->alloc, 1, sizeof *k);
+
+    if (k == NULL || pthread_mutex_init(&k->lock, NULL) != 0) {
+      kiln__free(&stream->device->rt->alloc, k);
+      st = kiln__fail_memory("a stream's workspace");
+    } else {
+      stream->ops_free = free_kept;
+      atomic_store(&stream->ops, k);
+    }
+  }
+  pthread_mutex_unlock(&stream->device->lock);
+  return st;
+}
+
+static size_t grown(size_t have, size_t wanted, size_t least, size_t most)
+{
+  size_t size = have < least ? least : have;
+
+  while (size < wanted)
+    size *= 2;
+  return size < most ? size : most;
+}
+
+/* The new piece is there before the old one goes. */
+static kiln_status keep_temp(kept *k, kiln_stream *stream, size_t wanted)
+{
+  const size_t size = grown(k->temp_size, wanted, LEAST_TEMP, KEPT_TEMP);
+  kiln_status st = KILN_OK;
+  CUdeviceptr made = 0;
+
+  if (wanted <= k->temp_size)
+    return KILN_OK;
+  KILN_TRY(kiln_memory_alloc_async(&made, stream, size));
+  KILN_TRY(kiln_memory_free_async(stream, k->temp));
+  k->temp = made;
+  k->temp_size = size;
+  made = 0;
+
+done:
+  kiln_memory_free_async(stream, made);
+  return st;
+}
+
+static kiln_status keep_words(kept *k, kiln_stream *stream, size_t wanted)
+{
+  const size_t n = grown(k->n_words, wanted, LEAST_WORDS, KEPT_WORDS);
+  kiln_status st = KILN_OK;
+  CUdeviceptr made = 0;
+
+  if (wanted <= k->n_words)
+    return KILN_OK;
+  KILN_TRY(kiln_memory_alloc_async(&made, stream, 8 * n));
+  KILN_TRY(kiln_fill_async(stream, made, 0, 4, 2 * n));
+  KILN_TRY(kiln_memory_free_async(stream, k->words));
+  k->words = made;
+  k->n_words = n;
+  made = 0;
+
+done:
+  kiln_memory_free_async(stream, made);
+  return st;
+}
+
+/* Epochs that were used before must not come again: start over with cleared
+ * words when few are left (a call takes far fewer than this). */
+static kiln_status renew_epochs(kept *k, kiln_stream *stream)
+{
+  kiln_status st = KILN_OK;
+
+  if (k->epoch < LAST_EPOCH - 1000000)
+    return KILN_OK;
+  KILN_TRY(kiln_fill_async(stream, k->words, 0, 4, 2 * k->n_words));
+  k->epoch = 0;
+
+done:
+  return st;
+}
+
+static kiln_status open_kept(kiln__room *room, kiln__need need)
+{
+  kiln_stream *stream = room->stream;
+  kiln_status st = KILN_OK;
+  kept *k;
+
+  if (atomic_load(&stream->ops) == NULL)
+    KILN_TRY(make_kept(stream));
+  k = stream->ops;
+  pthread_mutex_lock(&k->lock);
+  room->locked = true;
+  KILN_TRY(keep_temp(k, stream, need.temp));
+  KILN_TRY(keep_words(k, stream, need.words));
+  KILN_TRY(renew_epochs(k, stream));
+  room->temp = k->temp;
+  room->words = k->words;
+  room->epoch = k->epoch;
+
+done:
+  return st;
+}
+
+/* ---- Memory of one call ------------------------------------------------------------------ */
+
+/* One piece: temp, then the words, cleared. */
+static kiln_status split_piece(kiln__room *room, CUdeviceptr piece,
+                               kiln__need need)
+{
+  room->temp = piece;
+  room->words = piece + round_up(need.temp);
+  room->epoch = 0;
+  return kiln_fill_async(room->stream, room->words, 0, 4, 2 * need.words);
+}
+
+static kiln_status open_given(kiln__room *room, const kiln_workspace *w,
+                              kiln__need need)
+{
+  if (w->data % ALIGN != 0)
+    return kiln__fail(KILN_EINVAL, "align it to 256 bytes",
+                      "the workspace is not aligned");
+  if (w->size < kiln__need_bytes(need))
+    return kiln__fail(
+        KILN_EINVAL,
+        "ask the operation's ..._workspace() function for the size",
+        "the workspace has %zu bytes, %zu are needed", w->size,
+        kiln__need_bytes(need));
+  return split_piece(room, w->data, need);
+}
+
+static kiln_status open_pool(kiln__room *room, kiln__need need)
+{
+  kiln_status st = KILN_OK;
+  CUdeviceptr piece;
+
+  KILN_TRY(
+      kiln_memory_alloc_async(&piece, room->stream, kiln__need_bytes(need)));
+  room->from_pool = true;
+  KILN_TRY(split_piece(room, piece, need));
+
+done:
+  return st;
+}
+
+/* A captured launch runs whenever its graph does: it gets memory of its own. */
+static bool may_keep(const kiln_stream *stream, kiln__need need)
+{
+  return need.temp <= KEPT_TEMP && need.words <= KEPT_WORDS &&
+         !kiln__capturing(stream->device->driver, stream->handle);
+}
+
+static kiln_status open_room(kiln__room *room, const kiln_workspace *workspace,
+                             kiln__need need)
+{
+  if (workspace != NULL && workspace->data != 0)
+    return open_given(room, workspace, need);
+  if (kiln__need_bytes(need) == 0)
+    return KILN_OK;
+  return may_keep(room->stream, need) ? open_kept(room, need)
+                                      : open_pool(room, need);
+}
+
+kiln_status kiln__room_open(kiln__room *room, kiln_stream *stream,
+                            const kiln_workspace *workspace, kiln__need need)
+{
+  kiln_status st;
+
+  *room = (kiln__room){.stream = stream};
+  st = open_room(room, workspace, need);
+  if (st != KILN_OK)
+    kiln__room_close(room);
+  return st;
+}
+
+uint32_t kiln__room_epoch(kiln__room *room)
+{
+  return ++room->epoch;
+}
+
+void kiln__room_close(kiln__room *room)
+{
+  kiln_error record;
+
+  if (room->locked) {
+    kept *k = room->stream->ops;
+
+    if (room->epoch > k->epoch)
+      k->epoch = room->epoch;
+    pthread_mutex_unlock(&k->lock);
+  }
+  if (room->from_pool) {
+    kiln__error_get(&record);
+    kiln_memory_free_async(room->stream, room->temp);
+    kiln__error_set(&record);
+  }
+  *room = (kiln__room){.stream = room->stream};
+}

@@ -1,0 +1,422 @@
+/* special.c -- specialised kernels, made once and kept with the device. */
+#include "ops.h"
+
+#define XXH_INLINE_ALL
+#include <string.h>
+#include <xxhash.h>
+
+/* ---- Keys: everything that decides on the code, as bytes ---------------------------------- */
+
+enum { KEY_ON_STACK = 2048 };
+
+/* A key under construction: on the stack as long as it fits. */
+typedef struct key {
+  unsigned char local[KEY_ON_STACK];
+  unsigned char *data;
+  size_t size, capacity;
+  const kiln_allocator *alloc;
+  bool failed;
+} key;
+
+static void key_init(key *k, const kiln_allocator *alloc)
+{
+  k->data = k->local;
+  k->size = 0;
+  k->capacity = sizeof k->local;
+  k->alloc = alloc;
+  k->failed = false;
+}
+
+static void key_free(key *k)
+{
+  if (k->data != k->local)
+    kiln__free(k->alloc, k->data);
+}
+
+static bool key_grow(key *k, size_t more)
+{
+  const size_t wanted = 2 * (k->size + more);
+  unsigned char *data = kiln__alloc(k->alloc, wanted);
+
+  if (data == NULL) {
+    k->failed = true;
+    return false;
+  }
+  memcpy(data, k->data, k->size);
+  key_free(k);
+  k->data = data;
+  k->capacity = wanted;
+  return true;
+}
+
+static void key_add(key *k, const void *data, size_t size)
+{
+  if (k->failed || (size > k->capacity - k->size && !key_grow(k, size)))
+    return;
+  memcpy(k->data + k->size, data, size);
+  k->size += size;
+}
+
+/* With its NUL, and told apart from no text. */
+static void key_text(key *k, const char *text)
+{
+  if (text == NULL)
+    key_add(k, "\1", 1);
+  else
+    key_add(k, text, strlen(text) + 1);
+}
+
+static void key_code(key *k, const kiln_code *code)
+{
+  key_text(k, code->preamble);
+  key_add(k, &code->fast_math, sizeof code->fast_math);
+  key_add(k, &code->n_params, sizeof code->n_params);
+  for (size_t i = 0; i < code->n_params && code->params != NULL; i++) {
+    const kiln_param *p = &code->params[i];
+
+    key_text(k, p->name);
+    key_add(k, &p->type, sizeof p->type);
+    key_add(k, &p->constant, sizeof p->constant);
+    if (p->constant && p->value != NULL)
+      key_add(k, p->value, kiln_dtype_size(p->type));
+  }
+}
+
+static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
+{
+  key_add(k, &spec->family, sizeof spec->family);
+  key_add(k, spec->value, sizeof spec->value);
+  key_add(k, &aligned, sizeof aligned);
+  key_add(k, &spec->acc, sizeof spec->acc);
+  if (spec->input != NULL) {
+    for (size_t i = 0; i < kiln__input_arrays(spec->input); i++)
+      key_add(k, &spec->input->in[i].type, sizeof(kiln_dtype));
+    key_add(k, "", 1);
+    key_text(k, spec->input->map);
+    key_add(k, &spec->input->type, sizeof spec->input->type);
+  }
+  if (spec->op != NULL) {
+    key_add(k, &spec->op->name, sizeof spec->op->name);
+    key_text(k, spec->op->expr);
+    key_text(k, spec->op->identity);
+  }
+  for (size_t i = 0; i < KILN__MAX_FUNCTIONS && spec->function[i].name != NULL;
+       i++)
+    key_text(k, spec->function[i].expr);
+  if (spec->code != NULL)
+    key_code(k, spec->code);
+}
+
+/* Bit i: array i can be read in packs of 16 bytes. */
+static uint32_t aligned_arrays(const kiln__spec *spec)
+{
+  uint32_t mask = 0;
+
+  if (spec->input == NULL || spec->unaligned)
+    return 0;
+  for (size_t i = 0; i < kiln__input_arrays(spec->input); i++)
+    mask |= (uint32_t)(spec->input->in[i].data % 16 == 0) << i;
+  return mask;
+}
+
+/* ---- The device's table --------------------------------------------------------------------- */
+
+typedef struct entry {
+  kiln__special special;
+  uint64_t hash;
+  size_t key_size;
+  unsigned char key[];
+} entry;
+
+typedef struct table {
+  pthread_rwlock_t lock;
+  entry **slot; /* open addressing; NULL: empty */
+  size_t capacity, used;
+} table;
+
+static void entry_free(const kiln_allocator *alloc, entry *e)
+{
+  if (e == NULL)
+    return;
+  kiln_module_free(e->special.module);
+  kiln__free(alloc, e);
+}
+
+static void table_free(kiln_device *device)
+{
+  table *t = device->ops;
+
+  for (size_t i = 0; i < t->capacity; i++)
+    entry_free(&device->rt->alloc, t->slot[i]);
+  pthread_rwlock_destroy(&t->lock);
+  kiln__free(&device->rt->alloc, t->slot);
+  kiln__free(&device->rt->alloc, t);
+}
+
+static kiln_status make_table(kiln_device *device)
+{
+  kiln_status st = KILN_OK;
+
+  pthread_mutex_lock(&device->lock);
+  if (atomic_load(&device->ops) == NULL) {
+    table *t = kiln__calloc(&device->rt->alloc, 1, sizeof *t);
+
+    if (t == NULL || pthread_rwlock_init(&t->lock, NULL) != 0) {
+      kiln__free(&device->rt->alloc, t);
+      st = kiln__fail_memory("the table of operations");
+    } else {
+      device->ops_free = table_free;
+      atomic_store(&device->ops, t);
+    }
+  }
+  pthread_mutex_unlock(&device->lock);
+  return st;
+}
+
+/* The slot of a key: its entry's, or the empty one where it belongs. */
+static entry **slot_of(const table *t, const key *k, uint64_t hash)
+{
+  size_t i = (size_t)hash & (t->capacity - 1);
+
+  for (;; i = (i + 1) & (t->capacity - 1)) {
+    const entry *e = t->slot[i];
+
+    if (e == NULL || (e->hash == hash && e->key_size == k->size &&
+                      memcmp(e->key, k->data, k->size) == 0))
+      return &t->slot[i];
+  }
+}
+
+static const kiln__special *find(table *t, const key *k, uint64_t hash)
+{
+  const kiln__special *found = NULL;
+
+  pthread_rwlock_rdlock(&t->lock);
+  if (t->capacity > 0) {
+    entry *const *slot = slot_of(t, k, hash);
+
+    found = *slot == NULL ? NULL : &(*slot)->special;
+  }
+  pthread_rwlock_unlock(&t->lock);
+  return found;
+}
+
+static bool grow(table *t, const kiln_allocator *alloc)
+{
+  const size_t capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
+  entry **slot = kiln__calloc(alloc, capacity, sizeof(entry *));
+
+  if (slot == NULL)
+    return false;
+  for (size_t i = 0; i < t->capacity; i++) {
+    size_t to;
+
+    if (t->slot[i] == NULL)
+      continue;
+    to = (size_t)t->slot[i]->hash & (capacity - 1);
+    while (slot[to] != NULL)
+      to = (to + 1) & (capacity - 1);
+    slot[to] = t->slot[i];
+  }
+  kiln__free(alloc, t->slot);
+  t->slot = slot;
+  t->capacity = capacity;
+  return true;
+}
+
+/* Takes `made`; if another thread was first, its entry is the one. */
+static kiln_status insert(const kiln__special **out, kiln_device *device,
+                          const key *k, entry *made)
+{
+  table *t = device->ops;
+  kiln_status st = KILN_OK;
+  entry **slot;
+
+  pthread_rwlock_wrlock(&t->lock);
+  if (2 * t->used >= t->capacity && !grow(t, &device->rt->alloc)) {
+    st = kiln__fail_memory("the table of operations");
+  } else {
+    slot = slot_of(t, k, made->hash);
+    if (*slot == NULL) {
+      *slot = made;
+      made = NULL;
+      t->used++;
+    }
+    *out = &(*slot)->special;
+  }
+  pthread_rwlock_unlock(&t->lock);
+  entry_free(&device->rt->alloc, made);
+  return st;
+}
+
+/* ---- Making one ------------------------------------------------------------------------------- */
+
+enum { DEFINE_SIZE = 64 };
+
+static void write_define(char text[DEFINE_SIZE], const kiln__define *define,
+                         uint32_t value)
+{
+  const kiln__dtype *type = kiln__dtype_of((kiln_dtype)value);
+
+  if (define->is_type)
+    kiln__format(text, DEFINE_SIZE, "%s=%s", define->name,
+                 type == NULL ? "void" : type->storage);
+  else
+    kiln__format(text, DEFINE_SIZE, "%s=%u", define->name, value);
+}
+
+/* The message names the text that is wrong, not the program around it. */
+static void name_the_text(void)
+{
+  static const char mark[] = "): error: ";
+  kiln_error record;
+  const char *end, *found;
+  int what;
+
+  kiln__error_get(&record);
+  found = strstr(record.log, mark);
+  if (found == NULL)
+    return;
+  what = (int)strcspn(record.log, "(");
+  if (memchr(record.log, '.', (size_t)what) != NULL)
+    return; /* a file: not the user's text */
+  end = found + strlen(mark) + strcspn(found + strlen(mark), "\n");
+  kiln__format(record.message, sizeof record.message,
+               "%.*s does not compile: line %.*s: %.*s", what, record.log,
+               (int)(found - record.log) - what - 1, record.log + what + 1,
+               (int)(end - found - (int)strlen(mark)), found + strlen(mark));
+  kiln__copy_text(record.hint, sizeof record.hint,
+                  "mend the text; the log shows the place");
+  kiln__error_set(&record);
+}
+
+static kiln_status load(entry *made, kiln_device *device,
+                        const kiln__spec *spec, const char *header)
+{
+  char text[KILN__MAX_VALUES + 1][DEFINE_SIZE] = {"KILN_GENERATED=1"};
+  const char *define[KILN__MAX_VALUES + 1] = {text[0]};
+  const kiln_header generated = {"kiln/generated.cuh", header};
+  kiln_program_desc desc = {.builtin = spec->family->builtin,
+                            .headers = &generated,
+                            .n_headers = 1,
+                            .defines = define,
+                            .n_defines = 1,
+                            .fast_math =
+                                spec->code != NULL && spec->code->fast_math};
+  kiln_status st = KILN_OK;
+
+  for (size_t i = 0; spec->family->defines[i].name != NULL; i++) {
+    write_define(text[i + 1], &spec->family->defines[i], spec->value[i]);
+    define[desc.n_defines++] = text[i + 1];
+  }
+  KILN_TRY(kiln_module_load(&made->special.module, device, &desc));
+  for (size_t i = 0; spec->family->kernels[i] != NULL; i++)
+    KILN_TRY(kiln_module_kernel(&made->special.kernel[i], made->special.module,
+                                spec->family->kernels[i]));
+
+done:
+  if (st == KILN_ECOMPILE)
+    name_the_text();
+  return st;
+}
+
+static kiln_status check_texts(const kiln__spec *spec)
+{
+  kiln_status st = KILN_OK;
+
+  if (spec->code != NULL)
+    KILN_TRY(kiln__check_code(spec->code));
+  if (spec->input != NULL && spec->input->map != NULL)
+    KILN_TRY(kiln__check_text("the map expression", spec->input->map));
+  if (spec->op != NULL && spec->op->expr != NULL) {
+    KILN_TRY(kiln__check_text("the operation", spec->op->expr));
+    KILN_TRY(kiln__check_text("the operation's identity", spec->op->identity));
+  }
+  for (size_t i = 0; i < KILN__MAX_FUNCTIONS && spec->function[i].name != NULL;
+       i++)
+    if (spec->function[i].expr != NULL)
+      KILN_TRY(
+          kiln__check_text(spec->function[i].what, spec->function[i].expr));
+
+done:
+  return st;
+}
+
+static kiln_status make(const kiln__special **out, kiln_device *device,
+                        const kiln__spec *spec, uint32_t aligned, const key *k,
+                        uint64_t hash)
+{
+  const kiln_allocator *alloc = &device->rt->alloc;
+  kiln_status st = KILN_OK;
+  entry *made = NULL;
+  kiln__buf header;
+
+  kiln__buf_init(&header, alloc);
+  KILN_TRY(check_texts(spec));
+  KILN_TRY(kiln__generate(&header, spec, aligned));
+  made = kiln__calloc(alloc, 1, sizeof *made + k->size);
+  if (made == NULL) {
+    st = kiln__fail_memory("an operation");
+    goto done;
+  }
+  made->hash = hash;
+  made->key_size = k->size;
+  memcpy(made->key, k->data, k->size);
+  KILN_TRY(load(made, device, spec, header.data));
+  st = insert(out, device, k, made);
+  made = NULL;
+
+done:
+  kiln__buf_free(&header);
+  entry_free(alloc, made);
+  return st;
+}
+
+kiln_status kiln__specialise(const kiln__special **out, kiln_device *device,
+                             const kiln__spec *spec)
+{
+  const uint32_t aligned = aligned_arrays(spec);
+  kiln_status st = KILN_OK;
+  uint64_t hash;
+  key k;
+
+  *out = NULL;
+  key_init(&k, &device->rt->alloc);
+  if (atomic_load(&device->ops) == NULL)
+    KILN_TRY(make_table(device));
+  key_of(&k, spec, aligned);
+  if (k.failed) {
+    st = kiln__fail_memory("the key of an operation");
+    goto done;
+  }
+  hash = XXH3_64bits(k.data, k.size);
+  *out = find(device->ops, &k, hash);
+  if (*out == NULL)
+    st = make(out, device, spec, aligned, &k, hash);
+
+done:
+  key_free(&k);
+  return st;
+}
+
+void kiln__user_args(kiln__args *out, const kiln__spec *spec)
+{
+  size_t n = 0;
+
+  if (spec->input != NULL)
+    for (; n < KILN_MAX_INPUTS && spec->input->in[n].type != KILN_DTYPE_NONE;
+         n++)
+      out->slot[n] = spec->input->in[n].data;
+  if (spec->code != NULL)
+    for (size_t i = 0; i < spec->code->n_params; i++) {
+      const kiln_param *p = &spec->code->params[i];
+
+      if (p->constant)
+        continue;
+      out->slot[n] = 0;
+      memcpy(&out->slot[n++], p->value, kiln_dtype_size(p->type));
+    }
+  if (n == 0)
+    out->slot[n++] = 0;
+  out->size = n * sizeof out->slot[0];
+}

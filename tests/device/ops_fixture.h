@@ -1,0 +1,233 @@
+/* ops_fixture.h -- what tests of the operations share: a device with a stream,
+ * arrays between guard zones at any alignment, values of every type. */
+#ifndef KILN_OPS_FIXTURE_H
+#define KILN_OPS_FIXTURE_H
+
+#include "test_device.h"
+
+#include <kiln/kiln.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static kiln_runtime *rt;
+static kiln_device *device;
+static kiln_stream *stream;
+
+static inline void setup(void)
+{
+  ck_kiln_ok(test_runtime(&rt, NULL));
+  ck_kiln_ok(kiln_device_open(&device, rt, 0, NULL));
+  ck_kiln_ok(kiln_stream_create(&stream, device, NULL));
+}
+
+static inline void teardown(void)
+{
+  kiln_stream_free(stream);
+  kiln_device_free(device);
+  kiln_runtime_free(rt);
+}
+
+/* ---- Arrays ------------------------------------------------------------------------ */
+
+enum { GUARD = 256, GUARD_BYTE = 0xa5 };
+
+/* n elements in device memory, `shift` elements behind an aligned address, guard
+ * zones around them. */
+typedef struct test_array {
+  CUdeviceptr block;
+  size_t n, width, before;
+  kiln_array array;
+} test_array;
+
+/* `data` NULL: filled with `poison`. */
+static inline test_array array_make(kiln_dtype type, size_t n, size_t shift,
+                                    const void *data, unsigned char poison)
+{
+  test_array a = {.n = n, .width = kiln_dtype_size(type)};
+  const size_t bytes = n * a.width;
+
+  a.before = GUARD + shift * a.width;
+  ck_kiln_ok(kiln_memory_alloc(&a.block, device, a.before + bytes + GUARD));
+  ck_kiln_ok(
+      kiln_fill(device, a.block, GUARD_BYTE, 1, a.before + bytes + GUARD));
+  a.array = (kiln_array){a.block + a.before, type};
+  if (data != NULL)
+    ck_kiln_ok(kiln_copy_to_device(device, a.array.data, data, bytes));
+  else
+    ck_kiln_ok(kiln_fill(device, a.array.data, poison, 1, bytes));
+  return a;
+}
+
+/* The elements, after everything queued is done; yours to free(). Fails if a
+ * guard zone was written. */
+static inline void *array_read(const test_array *a)
+{
+  const size_t bytes = a->n * a->width, whole = a->before + bytes + GUARD;
+  unsigned char *copy = malloc(whole + 1);
+
+  ck_assert_ptr_nonnull(copy);
+  ck_kiln_ok(kiln_device_synchronize(device));
+  ck_kiln_ok(kiln_copy_to_host(device, copy, a->block, whole));
+  for (size_t i = 0; i < whole; i++)
+    if (i < a->before || i >= a->before + bytes)
+      ck_assert_msg(copy[i] == GUARD_BYTE, "guard byte %zd was written",
+                    (ssize_t)i - (ssize_t)a->before);
+  memmove(copy, copy + a->before, bytes);
+  return copy;
+}
+
+static inline void array_free(test_array *a)
+{
+  ck_kiln_ok(kiln_memory_free(device, a->block));
+}
+
+/* ---- Values ------------------------------------------------------------------------- */
+
+static const kiln_dtype all_types[] = {KILN_I8,  KILN_U8,   KILN_I16, KILN_U16,
+                                       KILN_I32, KILN_U32,  KILN_I64, KILN_U64,
+                                       KILN_F16, KILN_BF16, KILN_F32, KILN_F64};
+
+enum { N_ALL_TYPES = sizeof all_types / sizeof all_types[0] };
+
+static inline bool type_is_float(kiln_dtype type)
+{
+  return type >= KILN_F16;
+}
+
+static inline bool type_is_signed(kiln_dtype type)
+{
+  return type_is_float(type) || type == KILN_I8 || type == KILN_I16 ||
+         type == KILN_I32 || type == KILN_I64;
+}
+
+/* IEEE half to double, from its definition. */
+static inline double half_value(uint16_t bits)
+{
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  double v;
+
+  if (exponent == 31)
+    v = fraction != 0 ? (double)NAN : (double)INFINITY;
+  else if (exponent == 0)
+    v = ldexp(fraction, -24);
+  else
+    v = ldexp(1024 + fraction, exponent - 25);
+  return bits >> 15 ? -v : v;
+}
+
+static inline double bfloat_value(uint16_t bits)
+{
+  const uint32_t wide = (uint32_t)bits << 16;
+  float f;
+
+  memcpy(&f, &wide, sizeof f);
+  return (double)f;
+}
+
+/* Element i of an array in host memory; 64-bit integers lose bits. */
+static inline double value_at(kiln_dtype type, const void *data, size_t i)
+{
+  switch (type) {
+  case KILN_I8:
+    return ((const int8_t *)data)[i];
+  case KILN_U8:
+    return ((const uint8_t *)data)[i];
+  case KILN_I16:
+    return ((const int16_t *)data)[i];
+  case KILN_U16:
+    return ((const uint16_t *)data)[i];
+  case KILN_I32:
+    return ((const int32_t *)data)[i];
+  case KILN_U32:
+    return ((const uint32_t *)data)[i];
+  case KILN_I64:
+    return (double)((const int64_t *)data)[i];
+  case KILN_U64:
+    return (double)((const uint64_t *)data)[i];
+  case KILN_F16:
+    return half_value(((const uint16_t *)data)[i]);
+  case KILN_BF16:
+    return bfloat_value(((const uint16_t *)data)[i]);
+  case KILN_F32:
+    return (double)((const float *)data)[i];
+  default:
+    return ((const double *)data)[i];
+  }
+}
+
+/* A small whole number as an element: exact in every type for |v| <= 100, which
+ * unsigned types take modulo their size. */
+static inline void set_whole(kiln_dtype type, void *data, size_t i, int64_t v)
+{
+  const float f = (float)v;
+  uint32_t bits;
+
+  memcpy(&bits, &f, sizeof bits);
+  switch (type) {
+  case KILN_I8:
+  case KILN_U8:
+    ((uint8_t *)data)[i] = (uint8_t)v;
+    break;
+  case KILN_I16:
+  case KILN_U16:
+    ((uint16_t *)data)[i] = (uint16_t)v;
+    break;
+  case KILN_I32:
+  case KILN_U32:
+    ((uint32_t *)data)[i] = (uint32_t)v;
+    break;
+  case KILN_I64:
+  case KILN_U64:
+    ((uint64_t *)data)[i] = (uint64_t)v;
+    break;
+  case KILN_F16: /* 1.f * 2^e: the fraction of a float, cut to 10 bits */
+    ((uint16_t *)data)[i] =
+        v == 0 ? 0
+               : (uint16_t)((bits >> 16 & 0x8000u) |
+                            (((bits >> 23 & 255u) - 112u) << 10) |
+                            (bits >> 13 & 1023u));
+    break;
+  case KILN_BF16:
+    ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);
+    break;
+  case KILN_F32:
+    ((float *)data)[i] = f;
+    break;
+  default:
+    ((double *)data)[i] = (double)v;
+    break;
+  }
+}
+
+/* Random whole numbers from `least` to `most`, as elements; yours to free(). */
+static inline void *random_wholes(kiln_dtype type, size_t n, int64_t least,
+                                  int64_t most, uint64_t *state)
+{
+  void *data = malloc(n * kiln_dtype_size(type) + 1);
+
+  ck_assert_ptr_nonnull(data);
+  for (size_t i = 0; i < n; i++)
+    set_whole(type, data, i,
+              least +
+                  (int64_t)(test_random(state) % (uint64_t)(most - least + 1)));
+  return data;
+}
+
+/* Random bits; yours to free(). */
+static inline void *random_bits(size_t bytes, uint64_t *state)
+{
+  unsigned char *data = malloc(bytes + 8);
+
+  ck_assert_ptr_nonnull(data);
+  for (size_t i = 0; i < bytes; i += 8) {
+    const uint64_t r = test_random(state);
+
+    memcpy(data + i, &r, 8);
+  }
+  return data;
+}
+
+#endif
