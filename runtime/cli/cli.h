@@ -58,6 +58,9 @@ int kiln__cli_open(cli *c, const kiln_runtime_opts *opts, cli_device_use use);
 /* From a GPU to the CPU device, for what only that can do; the runtime is made
  * anew. */
 int kiln__cli_to_cpu(cli *c);
+/* Print and forget what the CPU device's checks found (counters.c). @return how
+ * many. */
+unsigned kiln__cli_findings(void);
 
 /* ---- output.c: memory, text, tables, errors, JSON ----------------------- */
 

@@ -1,34 +1,30 @@
 /* counters.c -- what the CPU device counted and found, as tables. */
 #include "run.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- Findings -------------------------------------------------------------- */
 
-typedef struct listing {
-  cli *c;
-  unsigned n;
-} listing;
-
 static void print_finding(void *user, const kiln_cpu_finding *f)
 {
-  listing *l = user;
+  unsigned *n = user;
 
-  printf("%s%s\n", l->n == 0 ? "" : "\n", f->text);
+  printf("%s%s\n", *n == 0 ? "" : "\n", f->text);
   if (f->count > 1)
     printf("  so %llu times\n", (unsigned long long)f->count);
-  l->n++;
+  ++*n;
 }
 
-unsigned kiln__cli_findings(cli *c)
+unsigned kiln__cli_findings(void)
 {
-  listing l = {c, 0};
+  unsigned n = 0;
 
-  (void)kiln_cpu_take_findings(print_finding, &l);
-  if (l.n > 0)
-    printf("\n%u finding%s\n", l.n, l.n == 1 ? "" : "s");
-  return l.n;
+  (void)kiln_cpu_take_findings(print_finding, &n);
+  if (n > 0)
+    printf("\n%u finding%s\n", n, n == 1 ? "" : "s");
+  return n;
 }
 
 /* ---- Counters ---------------------------------------------------------------- */
@@ -163,7 +159,92 @@ static int by_line(const void *a, const void *b)
   return (l > r) - (l < r);
 }
 
-int kiln__cli_counters(cli *c)
+/* ---- JSON -------------------------------------------------------------------- */
+
+static const struct {
+  const char *name;
+  size_t at; /* of a uint64_t in kiln_cpu_counters */
+} fields[] = {
+#define FIELD(name)                                                            \
+  {                                                                            \
+#name, offsetof(kiln_cpu_counters, name)                                   \
+  }
+    FIELD(warp_insns),
+    FIELD(thread_insns),
+    FIELD(branches),
+    FIELD(divergent_branches),
+    FIELD(global_load_requests),
+    FIELD(global_load_sectors),
+    FIELD(global_store_requests),
+    FIELD(global_store_sectors),
+    FIELD(shared_load_requests),
+    FIELD(shared_load_passes),
+    FIELD(shared_store_requests),
+    FIELD(shared_store_passes),
+    FIELD(local_load_requests),
+    FIELD(local_load_sectors),
+    FIELD(local_store_requests),
+    FIELD(local_store_sectors),
+    FIELD(atomics),
+    FIELD(atomic_conflicts),
+    FIELD(barriers),
+#undef FIELD
+};
+
+static void add_fields(cJSON *o, const kiln_cpu_counters *k)
+{
+  for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+    uint64_t value;
+
+    memcpy(&value, (const char *)k + fields[i].at, sizeof value);
+    cJSON_AddNumberToObject(o, fields[i].name, (double)value);
+  }
+}
+
+static void add_classes(cJSON *o, const char *key, const uint64_t *counts)
+{
+  cJSON *list = cJSON_AddObjectToObject(o, key);
+
+  for (unsigned i = 0; i < KILN_CPU_N_CLASSES; i++)
+    if (counts[i] != 0)
+      cJSON_AddNumberToObject(list, kiln_cpu_class_name(i), (double)counts[i]);
+}
+
+static void kernel_json(void *user, const kiln_cpu_counters *k)
+{
+  cJSON *o = cJSON_CreateObject();
+
+  cJSON_AddStringToObject(o, "kernel", k->kernel);
+  cJSON_AddNumberToObject(o, "launches", (double)k->launches);
+  add_fields(o, k);
+  add_classes(o, "warp_class", k->warp_class);
+  add_classes(o, "thread_class", k->thread_class);
+  cJSON_AddItemToArray(user, o);
+}
+
+static void line_json(void *user, const kiln_cpu_counters *k)
+{
+  cJSON *o = cJSON_CreateObject();
+
+  cJSON_AddStringToObject(o, "kernel", k->kernel);
+  cJSON_AddStringToObject(o, "file", k->file);
+  cJSON_AddNumberToObject(o, "line", k->line);
+  add_fields(o, k);
+  cJSON_AddItemToArray(user, o);
+}
+
+static int write_json(cli *c, const char *path)
+{
+  cJSON *json = cJSON_CreateObject();
+
+  (void)kiln_cpu_each_counters(kernel_json, NULL,
+                               cJSON_AddArrayToObject(json, "kernels"));
+  (void)kiln_cpu_each_counters(NULL, line_json,
+                               cJSON_AddArrayToObject(json, "lines"));
+  return kiln__cli_json(c, json, path);
+}
+
+int kiln__cli_counters(cli *c, const char *json)
 {
   static const char *const heads[] = {">line",    ">warp insns", ">lanes",
                                       ">diverge", ">sectors",    ">passes",
@@ -179,5 +260,5 @@ int kiln__cli_counters(cli *c)
     printf("\n");
     kiln__cli_table_print(&t, 2);
   }
-  return CLI_OK;
+  return json != NULL ? write_json(c, json) : CLI_OK;
 }

@@ -172,6 +172,9 @@ static int run_command(cli *c, size_t which, int argc, char **argv)
   argv[0] = kiln__cli_text(c, "kiln %s", c->name);
   rc = commands[which].run(c, argc, argv);
   kiln_runtime_free(c->rt);
+  /* Of --device cpu,check=all: no command may overlook what it found. */
+  if (c->on_cpu && kiln__cli_findings() > 0 && rc == CLI_OK)
+    rc = CLI_FAILED;
   return rc;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_CHECK = CLI_OPT_OWN, OPT_COUNTERS, OPT_TIME, OPT_PRINT };
+enum { OPT_CHECK = CLI_OPT_OWN, OPT_COUNTERS, OPT_TIME, OPT_PRINT, OPT_JSON };
 enum { MOST_RUNS = 64, REPEATS = 15, MOST_WORDS = 200 };
 
 typedef struct request {
@@ -15,6 +15,7 @@ typedef struct request {
   unsigned checks;
   bool checking; /* `kiln check` */
   bool counters, time;
+  const char *json; /* where the counters go, too */
   unsigned print;
 } request;
 
@@ -34,7 +35,8 @@ static void run_help(void)
         "  --check LIST        mem,race,init,sync or all: on the CPU device\n"
         "  --counters          divergence, coalescing, bank conflicts, by "
         "source line:\n"
-        "                      on the CPU device\n",
+        "                      on the CPU device\n"
+        "  --json FILE         the counters as JSON, too\n",
         stdout);
   fputs(kiln__cli_program_help, stdout);
 }
@@ -96,6 +98,7 @@ static int parse(cli *c, request *r, int argc, char **argv)
       {"counters", no_argument, NULL, OPT_COUNTERS},
       {"time", no_argument, NULL, OPT_TIME},
       {"print", required_argument, NULL, OPT_PRINT},
+      {"json", required_argument, NULL, OPT_JSON},
       {"help", no_argument, NULL, 'h'},
       {0}};
   int opt, rc = CLI_OK;
@@ -115,6 +118,10 @@ static int parse(cli *c, request *r, int argc, char **argv)
       break;
     case OPT_COUNTERS:
       r->counters = true;
+      break;
+    case OPT_JSON:
+      r->counters = true;
+      r->json = optarg;
       break;
     case OPT_TIME:
       r->time = true;
@@ -350,6 +357,9 @@ static int configure(cli *c, request *r)
 {
   int rc;
 
+  if (r->checks == 0 && c->on_cpu) /* the device's own settings may ask */
+    r->checks = c->cpu.checks;
+  r->counters = r->counters || (c->on_cpu && c->cpu.counters);
   if (r->checking && r->checks == 0)
     r->checks = KILN_CPU_CHECK_ALL;
   if (r->checks == 0 && !r->counters)
@@ -380,13 +390,13 @@ static int run_all(cli *c, request *r, int argc, char **argv)
     rc = rc == CLI_OK ? one : rc;
   }
   if (r->checks != 0) {
-    findings = kiln__cli_findings(c);
+    findings = kiln__cli_findings();
     if (findings == 0 && rc == CLI_OK)
       printf("nothing found\n");
     else if (findings > 0)
       rc = rc == CLI_USAGE ? rc : CLI_FAILED;
   }
-  if (r->counters && kiln__cli_counters(c) != CLI_OK)
+  if (r->counters && kiln__cli_counters(c, r->json) != CLI_OK)
     rc = CLI_FAILED;
   return rc;
 }

@@ -76,9 +76,8 @@ void kiln__cli_run_release(kiln_device *device, run_spec *spec);
 
 /* ---- counters.c ---------------------------------------------------------- */
 
-/* Print what the CPU device counted, and its lines beside the source. */
-int kiln__cli_counters(cli *c);
-/* Print and forget its findings. @return how many. */
-unsigned kiln__cli_findings(cli *c);
+/* Print what the CPU device counted, and its lines beside the source; and write
+ * it to a file, unless `json` is NULL. */
+int kiln__cli_counters(cli *c, const char *json);
 
 #endif
