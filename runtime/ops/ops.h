@@ -134,6 +134,9 @@ typedef struct kiln__room {
   uint32_t epoch;    /* last one given out */
   bool from_pool;    /* to be freed in the stream */
   bool locked;
+  bool entered; /* the context is current until close: each launch in between
+                   finds it so */
+  kiln__scope scope;
 } kiln__room;
 
 /* Bytes of workspace that a need takes; what kiln_NAME_workspace() answers. */

@@ -201,7 +201,8 @@ done:
   return st;
 }
 
-/* A captured launch runs whenever its graph does: it gets memory of its own. */
+/* A captured launch runs whenever its graph does: it gets memory of its own. In a
+ * scope: a driver asked without a context says that nothing is captured. */
 static bool may_keep(const kiln_stream *stream, kiln__need need)
 {
   return need.temp <= KEPT_TEMP && need.words <= KEPT_WORDS &&
@@ -225,6 +226,10 @@ kiln_status kiln__room_open(kiln__room *room, kiln_stream *stream,
   kiln_status st;
 
   *room = (kiln__room){.stream = stream};
+  st = kiln__enter(stream->device, &room->scope);
+  if (st != KILN_OK)
+    return st;
+  room->entered = true;
   st = open_room(room, workspace, need);
   if (st != KILN_OK)
     kiln__room_close(room);
@@ -252,5 +257,7 @@ void kiln__room_close(kiln__room *room)
     kiln_memory_free_async(room->stream, room->temp);
     kiln__error_set(&record);
   }
+  if (room->entered)
+    kiln__leave(&room->scope);
   *room = (kiln__room){.stream = room->stream};
 }

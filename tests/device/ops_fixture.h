@@ -5,6 +5,8 @@
 
 #include "test_device.h"
 
+#include "device/device.h"
+
 #include <kiln/kiln.h>
 
 #include <math.h>
@@ -27,6 +29,61 @@ static inline void teardown(void)
   kiln_stream_free(stream);
   kiln_device_free(device);
   kiln_runtime_free(rt);
+}
+
+/* ---- Captures ---------------------------------------------------------------------- */
+
+/* From here on the stream's work goes into a graph. */
+static inline void capture_begin(void)
+{
+  kiln__scope scope;
+
+  ck_kiln_ok(kiln__enter(device, &scope));
+  ck_assert_int_eq(
+      device->driver->streamBeginCapture(kiln_stream_handle(stream),
+                                         CU_STREAM_CAPTURE_MODE_GLOBAL),
+      0);
+  kiln__leave(&scope);
+}
+
+/* The graph, ready to run; capture_free() it. */
+static inline CUgraphExec capture_end(void)
+{
+  const kiln__driver *driver = device->driver;
+  kiln__scope scope;
+  CUgraph graph = NULL;
+  CUgraphExec exec = NULL;
+
+  ck_kiln_ok(kiln__enter(device, &scope));
+  ck_assert_int_eq(driver->streamEndCapture(kiln_stream_handle(stream), &graph),
+                   0);
+  if (driver->graphInstantiateWithFlags != NULL)
+    ck_assert_int_eq(driver->graphInstantiateWithFlags(&exec, graph, 0), 0);
+  else
+    ck_assert_int_eq(driver->graphInstantiate(&exec, graph, NULL, NULL, 0), 0);
+  ck_assert_int_eq(driver->graphDestroy(graph), 0);
+  kiln__leave(&scope);
+  return exec;
+}
+
+/* Run it once more, in the stream. */
+static inline void capture_replay(CUgraphExec exec)
+{
+  kiln__scope scope;
+
+  ck_kiln_ok(kiln__enter(device, &scope));
+  ck_assert_int_eq(
+      device->driver->graphLaunch(exec, kiln_stream_handle(stream)), 0);
+  kiln__leave(&scope);
+}
+
+static inline void capture_free(CUgraphExec exec)
+{
+  kiln__scope scope;
+
+  ck_kiln_ok(kiln__enter(device, &scope));
+  ck_assert_int_eq(device->driver->graphExecDestroy(exec), 0);
+  kiln__leave(&scope);
 }
 
 /* ---- Arrays ------------------------------------------------------------------------ */

@@ -1,0 +1,298 @@
+/* operations_test.c -- what the operations are built on: memory that a stream keeps and
+ * marks that need no clearing, specialised kernels, captures, threads. */
+#include "ops_fixture.h"
+
+#include "ops/ops.h"
+
+#include <pthread.h>
+
+/* ---- Marks: a look-back over blocks ----------------------------------------------- */
+
+/* out[b] = scale * (1 + ... + (b + 1)); blocks wait for lower ones only. */
+static const char source[] =
+    "#include <kiln/lookback.cuh>\n"
+    "extern \"C\" __global__ void chain(unsigned long long *words,\n"
+    "                                   unsigned epoch, double scale,\n"
+    "                                   double *out)\n"
+    "{\n"
+    "  const double mine = scale * (blockIdx.x + 1.0);\n"
+    "  double before = 0;\n"
+    "  const kiln::sum op{};\n"
+    "  if (threadIdx.x == 0)\n"
+    "    kiln::tile_publish(words, blockIdx.x, mine,\n"
+    "        kiln::mark_of(epoch, blockIdx.x == 0 ? kiln::mark_prefix\n"
+    "                                             : kiln::mark_partial));\n"
+    "  if (blockIdx.x > 0) {\n"
+    "    before = kiln::tile_look_back(words, blockIdx.x, epoch, op, 0.0);\n"
+    "    if (threadIdx.x == 0)\n"
+    "      kiln::tile_publish(words, blockIdx.x, before + mine,\n"
+    "                         kiln::mark_of(epoch, kiln::mark_prefix));\n"
+    "  }\n"
+    "  if (threadIdx.x == 0)\n"
+    "    out[blockIdx.x] = before + mine;\n"
+    "}\n";
+
+static kiln_module *module;
+static kiln_kernel *chain;
+
+static void setup_chain(void)
+{
+  const kiln_program_desc desc = {.source = source};
+
+  setup();
+  ck_kiln_ok(kiln_module_load(&module, device, &desc));
+  ck_kiln_ok(kiln_module_kernel(&chain, module, "chain"));
+}
+
+static void teardown_chain(void)
+{
+  kiln_module_free(module);
+  teardown();
+}
+
+/* As an operation would: room, launch, close. */
+static kiln_status run_chain(kiln_stream *in, uint32_t blocks, double scale,
+                             CUdeviceptr out, const kiln_workspace *workspace,
+                             size_t temp)
+{
+  const kiln__need need = {.temp = temp, .words = 2 * (size_t)blocks};
+  const kiln_launch_config config = {
+      .grid = {blocks, 1, 1}, .block = {32, 1, 1}, .stream = in};
+  kiln__room room;
+  kiln_status st = kiln__room_open(&room, in, workspace, need);
+  uint32_t epoch;
+
+  if (st != KILN_OK)
+    return st;
+  epoch = kiln__room_epoch(&room);
+  st = KILN_LAUNCH(chain, &config, KILN_ARG(room.words), KILN_ARG(epoch),
+                   KILN_ARG(scale), KILN_ARG(out));
+  kiln__room_close(&room);
+  return st;
+}
+
+static void check_chain(const double *got, uint32_t blocks, double scale)
+{
+  for (uint32_t b = 0; b < blocks; b++)
+    ck_assert_double_eq(got[b], scale * (b + 1.0) * (b + 2.0) / 2);
+}
+
+START_TEST(test_marks)
+{
+  static const uint32_t sizes[] = {1, 2, 31, 32, 33, 100, 64, 3000, 65, 7};
+  test_array out = array_make(KILN_F64, 3000, 0, NULL, 0x11);
+
+  for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+    double *got;
+
+    ck_kiln_ok(run_chain(stream, sizes[k], (double)k + 1, out.array.data, NULL,
+                         k % 3 == 0 ? 100000 : 0));
+    got = array_read(&out);
+    check_chain(got, sizes[k], (double)k + 1);
+    free(got);
+  }
+  array_free(&out);
+}
+END_TEST
+
+/* Whatever is in a caller's workspace, and however large it must be. */
+START_TEST(test_given_workspace)
+{
+  enum { BLOCKS = 70 };
+  const size_t bytes =
+      kiln__need_bytes((kiln__need){.temp = 1000, .words = 2 * BLOCKS});
+  test_array out = array_make(KILN_F64, BLOCKS, 0, NULL, 0x11);
+  test_array room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
+  kiln_workspace given = {room.array.data, bytes};
+  double *got;
+
+  ck_kiln_ok(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000));
+  got = array_read(&out);
+  check_chain(got, BLOCKS, 2);
+  free(got);
+  free(array_read(&room));
+  given.size = bytes - 1;
+  ck_assert_int_eq(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000),
+                   KILN_EINVAL);
+  given = (kiln_workspace){room.array.data + 8, bytes};
+  ck_assert_int_eq(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000),
+                   KILN_EINVAL);
+  array_free(&out);
+  array_free(&room);
+}
+END_TEST
+
+/* More than a stream keeps comes from the pool and goes back. */
+START_TEST(test_large_room)
+{
+  enum { BLOCKS = 40 };
+  test_array out = array_make(KILN_F64, BLOCKS, 0, NULL, 0x11);
+  double *got;
+
+  for (int i = 0; i < 3; i++)
+    ck_kiln_ok(
+        run_chain(stream, BLOCKS, 3, out.array.data, NULL, (size_t)16 << 20));
+  got = array_read(&out);
+  check_chain(got, BLOCKS, 3);
+  free(got);
+  array_free(&out);
+}
+END_TEST
+
+/* ---- Threads ------------------------------------------------------------------------- */
+
+enum { THREADS = 4, CALLS = 25, CHAIN = 37 };
+
+typedef struct worker {
+  kiln_stream *stream;
+  CUdeviceptr out; /* CALLS * CHAIN values */
+  double scale;
+  kiln_status st;
+} worker;
+
+static void *work(void *user)
+{
+  worker *w = user;
+
+  for (int i = 0; i < CALLS && w->st == KILN_OK; i++)
+    w->st = run_chain(w->stream, CHAIN, w->scale + i,
+                      w->out + 8 * (CUdeviceptr)(i * CHAIN), NULL, 0);
+  return NULL;
+}
+
+static void many_threads(bool one_stream)
+{
+  pthread_t thread[THREADS];
+  test_array out = array_make(KILN_F64, THREADS * CALLS * CHAIN, 0, NULL, 1);
+  worker w[THREADS];
+  double *got;
+
+  for (int i = 0; i < THREADS; i++) {
+    w[i] =
+        (worker){stream, out.array.data + 8 * (CUdeviceptr)(i * CALLS * CHAIN),
+                 100.0 * (i + 1), KILN_OK};
+    if (!one_stream)
+      ck_kiln_ok(kiln_stream_create(&w[i].stream, device, NULL));
+    ck_assert_int_eq(pthread_create(&thread[i], NULL, work, &w[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) {
+    ck_assert_int_eq(pthread_join(thread[i], NULL), 0);
+    ck_assert_int_eq(w[i].st, KILN_OK);
+  }
+  got = array_read(&out);
+  for (int i = 0; i < THREADS; i++)
+    for (int k = 0; k < CALLS; k++)
+      check_chain(got + (i * CALLS + k) * CHAIN, CHAIN, w[i].scale + k);
+  for (int i = 0; i < THREADS && !one_stream; i++)
+    kiln_stream_free(w[i].stream);
+  free(got);
+  array_free(&out);
+}
+
+START_TEST(test_threads_one_stream)
+{
+  many_threads(true);
+}
+END_TEST
+
+START_TEST(test_threads_own_streams)
+{
+  many_threads(false);
+}
+END_TEST
+
+/* ---- Captures -------------------------------------------------------------------------- */
+
+/* A captured call runs again and again, also beside calls of its stream. */
+START_TEST(test_capture)
+{
+  enum { BLOCKS = 50 };
+  test_array out = array_make(KILN_F64, BLOCKS, 0, NULL, 0x11);
+  test_array other = array_make(KILN_F64, BLOCKS, 0, NULL, 0x11);
+  const kiln_map_desc desc = {.in = {out.array},
+                              .out = {out.array},
+                              .expr = {"x * 2 + 0.5"},
+                              .n = BLOCKS};
+  CUgraphExec exec;
+  double *got;
+
+  capture_begin();
+  ck_kiln_ok(run_chain(stream, BLOCKS, 5, out.array.data, NULL, 0));
+  ck_kiln_ok(kiln_map(stream, &desc, NULL)); /* the first: it compiles */
+  exec = capture_end();
+  for (int i = 0; i < 3; i++) {
+    ck_kiln_ok(run_chain(stream, BLOCKS, 7, other.array.data, NULL, 0));
+    capture_replay(exec);
+    got = array_read(&out);
+    for (int b = 0; b < BLOCKS; b++)
+      ck_assert_double_eq(got[b], 5 * (b + 1.0) * (b + 2.0) + 0.5);
+    free(got);
+    got = array_read(&other);
+    check_chain(got, BLOCKS, 7);
+    free(got);
+  }
+  capture_free(exec);
+  array_free(&out);
+  array_free(&other);
+}
+END_TEST
+
+/* ---- Specialised kernels ------------------------------------------------------------------ */
+
+/* The same text, types and constants: the same kernels; else others. */
+START_TEST(test_specials)
+{
+  static const char *const kernels[] = {"map", NULL};
+  static const kiln__define defines[] = {{"KILN_BLOCK", false}, {NULL, false}};
+  static const kiln__family family = {"map", kernels, defines};
+  const float one = 1, two = 2;
+  kiln_param param = {"p", KILN_F32, &one, false};
+  kiln_code code = {.params = &param, .n_params = 1};
+  kiln_input x = {.in = {{256, KILN_F32}}, .map = "x + p"};
+  kiln__spec spec = {
+      .family = &family, .value = {64}, .input = &x, .code = &code};
+  const kiln__special *first, *again, *constant, *other;
+  char same[8];
+
+  ck_kiln_ok(kiln__specialise(&first, device, &spec));
+  strcpy(same, "x + p");
+  x.map = same;
+  param.value = &two; /* passed at each call: not part of the key */
+  ck_kiln_ok(kiln__specialise(&again, device, &spec));
+  ck_assert_ptr_eq(first, again);
+  param.constant = true;
+  ck_kiln_ok(kiln__specialise(&constant, device, &spec));
+  ck_assert_ptr_ne(first, constant);
+  param.value = &one;
+  ck_kiln_ok(kiln__specialise(&other, device, &spec));
+  ck_assert_ptr_ne(constant, other);
+  param.constant = false;
+  x.in[0].data = 260; /* no longer on 16 bytes */
+  ck_kiln_ok(kiln__specialise(&other, device, &spec));
+  ck_assert_ptr_ne(first, other);
+  x.in[0].data = 512;
+  spec.value[0] = 128;
+  ck_kiln_ok(kiln__specialise(&other, device, &spec));
+  ck_assert_ptr_ne(first, other);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("operations");
+  TCase *t = tcase_create("operations");
+
+  tcase_add_checked_fixture(t, setup_chain, teardown_chain);
+  tcase_set_timeout(t, 60);
+  tcase_add_test(t, test_marks);
+  tcase_add_test(t, test_given_workspace);
+  tcase_add_test(t, test_large_room);
+  tcase_add_test(t, test_threads_one_stream);
+  tcase_add_test(t, test_threads_own_streams);
+  tcase_add_test(t, test_capture);
+  tcase_add_test(t, test_specials);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+DEVICE_TEST_MAIN(suite)
