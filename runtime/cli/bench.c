@@ -1,20 +1,25 @@
 /* bench.c -- `kiln bench`: which benchmark. */
 #include "cli.h"
 
+#include "bench_ops.h"
 #include "bench_reduce.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void help(FILE *out)
+static void help(cli *c, FILE *out)
 {
   fputs("usage: kiln bench WHAT [options]\n\n"
         "  reduce    the lectures' reduction ladder and the library's best\n"
         "  launch    host cost of a launch beside a bare cuLaunchKernel\n"
         "  start     process start to verified saxpy, cold and warm, beside a\n"
         "            bare program on the driver API\n"
-        "  cpu       how fast the CPU device interprets six kernels\n\n"
-        "Each has --help and --json FILE; all but cpu need a GPU.\n",
+        "  cpu       how fast the CPU device interprets six kernels\n"
+        "  ops       every operation beside CUB, Thrust and cuBLAS, or one "
+        "family:\n",
+        out);
+  fprintf(out, "            %s\n\n", kiln__bench_ops_list(c));
+  fputs("Each has --help and --json FILE; all but cpu are meant for a GPU.\n",
         out);
 }
 
@@ -39,11 +44,13 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
 
   if (what != NULL &&
       (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)) {
-    help(stdout);
+    help(c, stdout);
     return CLI_OK;
   }
   if (what == NULL)
-    return kiln__cli_usage(c, "bench what: reduce, launch, start or cpu?");
+    return kiln__cli_usage(c,
+                           "bench what: reduce, launch, start, cpu, ops or %s?",
+                           kiln__bench_ops_list(c));
   c->name = kiln__cli_text(c, "bench %s", what);
   argv[1] = kiln__cli_text(c, "kiln bench %s", what);
   if (strcmp(what, "reduce") == 0)
@@ -54,6 +61,8 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
     return kiln__cli_bench_start(c, argc - 1, argv + 1);
   if (strcmp(what, "cpu") == 0)
     return kiln__cli_bench_cpu(c, argc - 1, argv + 1);
+  if (kiln__bench_ops_has(what))
+    return kiln__bench_ops(c, what, argc - 1, argv + 1);
   c->name = "bench";
   return kiln__cli_usage(c, "no benchmark \"%s\"", what);
 }

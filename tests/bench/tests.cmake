@@ -1,14 +1,26 @@
-# CUB's twin of the library's reduction, for machines with nvcc. It is a shared
-# object of its own, loaded by the command: neither depends on the other.
+# The peers of the benchmarks, for machines with nvcc: a shared object of its
+# own, loaded by the command. Neither depends on the other.
 if(KILN_PEERS)
   find_program(KILN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME
     PATHS /usr/local/cuda PATH_SUFFIXES bin REQUIRED)
-  set(KILN_PEER_ARCH sm_90 CACHE STRING "Architecture of the CUB twins")
-  set(peers_source ${PROJECT_SOURCE_DIR}/tests/bench/peers/reduce.cu)
+  set(KILN_PEER_ARCH sm_90 CACHE STRING "Architecture of the peers")
+  file(GLOB peers_sources CONFIGURE_DEPENDS
+    ${PROJECT_SOURCE_DIR}/tests/bench/peers/*.cu)
   set(peers_library ${PROJECT_BINARY_DIR}/libkiln_peers.so)
+  set(peers_objects "")
+  foreach(source IN LISTS peers_sources)
+    get_filename_component(name ${source} NAME_WE)
+    set(object ${PROJECT_BINARY_DIR}/peers/${name}.o)
+    add_custom_command(OUTPUT ${object} VERBATIM
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/peers
+      COMMAND ${KILN_NVCC} -O3 -arch=${KILN_PEER_ARCH} -std=c++17
+        -Xcompiler -fPIC,-fvisibility=hidden -c -o ${object} ${source}
+      DEPENDS ${source})
+    list(APPEND peers_objects ${object})
+  endforeach()
   add_custom_command(OUTPUT ${peers_library} VERBATIM
-    COMMAND ${KILN_NVCC} -O3 -arch=${KILN_PEER_ARCH} -std=c++17 -shared
-      -Xcompiler -fPIC,-fvisibility=hidden -o ${peers_library} ${peers_source}
-    DEPENDS ${peers_source})
+    COMMAND ${KILN_NVCC} -arch=${KILN_PEER_ARCH} -shared -o ${peers_library}
+      ${peers_objects} -lcublas
+    DEPENDS ${peers_objects})
   add_custom_target(kiln_peers ALL DEPENDS ${peers_library})
 endif()

@@ -1,0 +1,77 @@
+/* bench_ops.h -- `kiln bench map`, `scan`, ...: the library's operations beside
+ * CUB, Thrust and cuBLAS, in turns in one process. A family is a table of cases
+ * in bench_FAMILY.c; bench_ops.c runs them. */
+#ifndef KILN_BENCH_OPS_H
+#define KILN_BENCH_OPS_H
+
+#include "cli.h"
+
+enum { BENCH_OPS_BUFFERS = 3, BENCH_OPS_SIZES = 4 };
+
+typedef struct bench_case bench_case;
+
+/* What a case works with: device memory, filled and sized for `n`. */
+typedef struct bench_ops {
+  cli *c;
+  kiln_device *device;
+  kiln_stream *stream;
+  kiln_event *from, *to;
+  kiln_device_info info;
+  kiln_module *slow_module;
+  kiln_kernel *slow;
+  CUdeviceptr slow_out;
+  void *peers; /* libkiln_peers.so, or NULL */
+  char peers_place[512];
+  const bench_case *now;
+  uint64_t n;                              /* elements */
+  CUdeviceptr in[BENCH_OPS_BUFFERS];       /* 8 bytes an element of most_n */
+  CUdeviceptr out[BENCH_OPS_BUFFERS];      /* the library's results */
+  CUdeviceptr peer_out[BENCH_OPS_BUFFERS]; /* the peer's */
+  CUdeviceptr temp;                        /* the peer's */
+  size_t temp_bytes;
+  unsigned repeats;
+} bench_ops;
+
+/* One line of a table. */
+struct bench_case {
+  const char *label; /* "exclusive sum"; NULL ends a table */
+  kiln_dtype type;
+  double bytes;       /* that must be moved, an element */
+  const char *peer;   /* "CUB" */
+  const char *symbol; /* of the peer in libkiln_peers.so; NULL: none */
+  double wanted[BENCH_OPS_SIZES]; /* ratio to the peer at 2^28, 2^24, 2^20 and
+                                     2^16 elements of 4 bytes (half as many of
+                                     8); 0: none is asked for */
+  kiln_status (*prepare)(bench_ops *b); /* fill the inputs; not timed */
+  kiln_status (*own)(bench_ops *b);     /* queue the library's call */
+  /* Queue the peer's. With temp NULL it only sets *temp_bytes. @return 0 or
+   * CUDA's code. */
+  int (*call)(bench_ops *b, void *symbol, void *temp, size_t *temp_bytes);
+  kiln_dtype compared; /* type of out[0]; none: the results are not compared */
+  bool one;            /* out[0] is a single element, else n of them */
+  double tolerance;    /* relative to the largest magnitude; 0: same bits */
+};
+
+/* The tables. */
+extern const bench_case kiln__bench_map[];
+
+/* Buffer `k`'s elements from their index, by a kiln_map: `expr` over i, with
+ * `hash(i)`, 64 well mixed bits, in sight. */
+kiln_status kiln__bench_fill_with(bench_ops *b, CUdeviceptr to, kiln_dtype type,
+                                  uint64_t n, const char *expr);
+
+/* A pointer for a peer. */
+static inline void *kiln__bench_pointer(CUdeviceptr p)
+{
+  return (void *)(uintptr_t)p;
+}
+
+/* The command for one family, or for all. argv[0] is its name. @return an exit
+ * code. */
+int kiln__bench_ops(cli *c, const char *family, int argc, char **argv);
+/* Is there such a family? "ops": all of them. */
+bool kiln__bench_ops_has(const char *family);
+/* "map, scan, ...": for messages. */
+const char *kiln__bench_ops_list(cli *c);
+
+#endif
