@@ -179,14 +179,23 @@ static inline void sample_close(sample *s)
   kiln_runtime_free(s->rt);
 }
 
-/* Return its value from main. Free what belongs to the device before. */
+static inline void sample_finding(void *user, const kiln_cpu_finding *finding)
+{
+  printf("%s\n", finding->text);
+  *(bool *)user = false;
+}
+
+/* Return its value from main. Free what belongs to the device before. With
+ * checks on (KILN_DEVICE=cpu,check=all) what they found is wrong, too. */
 static inline int sample_end(sample *s, bool good)
 {
+  sample_close(s);
+  if (s->on_cpu)
+    SAMPLE_TRY(kiln_cpu_take_findings(sample_finding, &good));
   printf("%s: %s%s\n", s->name, good ? "verified" : "WRONG RESULT",
          s->compiled > 0 ? " (compiled)"
          : s->cached > 0 ? " (from the cache)"
                          : "");
-  sample_close(s);
   return good ? 0 : 1;
 }
 

@@ -140,6 +140,12 @@ static bool grid(sample *s, kiln_module *module)
   return say("cooperative launch: the grid waits", good);
 }
 
+static void deadlocks(void *user, const kiln_cpu_finding *f)
+{
+  if (strcmp(f->kind, "deadlock") == 0 && strcmp(f->kernel, "half") == 0)
+    ++*(int *)user;
+}
+
 /* On a GPU this hangs until somebody ends it; the CPU device says why. */
 static bool misuse(const sample *s)
 {
@@ -152,6 +158,7 @@ static bool misuse(const sample *s)
   kiln_kernel *half;
   kiln_status st;
   sample checked;
+  int found = 0;
   CUdeviceptr d;
 
   desc.lineinfo = true;
@@ -165,7 +172,8 @@ static bool misuse(const sample *s)
   printf("a barrier that half of the block never reaches:\n%s\n", text);
   kiln_module_free(module);
   sample_close(&checked);
-  return st == KILN_ESTICKY && strstr(text, "half") != NULL;
+  SAMPLE_TRY(kiln_cpu_take_findings(deadlocks, &found));
+  return st == KILN_ESTICKY && strstr(text, "half") != NULL && found == 1;
 }
 
 int main(int argc, char **argv)

@@ -7,7 +7,8 @@
 #               device. With gpu, a device test that skips is a failure
 # --quick       leave out torture, packaging and the other schedules
 # The tier `schedules` runs the device tests again on the CPU device: with 8
-# seeds, and in lock-step as 6.1 and 3.5. Skips are counted and printed as skips.
+# seeds, in lock-step as 6.1 and 3.5, and under all checks. Skips are counted and
+# printed as skips.
 set -eu
 cd "$(dirname "$0")/.."
 # shellcheck source=samples/setup.sh
@@ -35,7 +36,7 @@ while [ $# -gt 0 ]; do
     shift
     ;;
   *)
-    sed -n '2,8s/^# \{0,1\}//p' "$0" >&2
+    sed -n '2,11s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
   esac
@@ -92,13 +93,16 @@ run_tests() {
   skipped=$((skipped + skips))
 }
 
-# The device tests on other settings of the CPU device: what `schedule` marks.
+# The device tests on other settings of the CPU device: what `schedules` marks;
+# and, with the samples, under all of its checks, whose findings are failures.
 run_schedules() {
   local setting
   for setting in cpu:9.0,seed={1..8} cpu:6.1 cpu:3.5; do
     KILN_DEVICE=$setting run_tests "device tests on $setting" \
       "tests-${setting//[^a-z0-9]/-}.log" -L '^schedules$'
   done
+  KILN_DEVICE=cpu:9.0,check=all run_tests "device tests under all checks" \
+    tests-checks.log -L '^checks$'
 }
 
 for tier in "${tiers[@]}"; do

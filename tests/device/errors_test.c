@@ -27,6 +27,7 @@ static CUdeviceptr good;
 
 static void set_up(void)
 {
+  findings_wanted = true;
   gpu_set_up();
   module = gpu_load(g.device, source);
   ck_kiln_ok(kiln_stream_create(&stream, g.device, NULL));

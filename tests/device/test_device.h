@@ -127,6 +127,43 @@ static inline bool has_gpu(void)
   return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
+/* ---- Checks ------------------------------------------------------------------ */
+
+/* With checks on (KILN_DEVICE=cpu,check=all) whatever they find fails the test,
+ * unless its kernels are wrong on purpose and it says so here. */
+static bool findings_wanted;
+static unsigned n_findings;
+
+/* From any thread. */
+static void note_finding(void *user, const kiln_cpu_finding *finding)
+{
+  (void)user;
+  printf("%s\n", finding->text);
+  __atomic_fetch_add(&n_findings, 1, __ATOMIC_RELAXED);
+}
+
+/* Runs when a test's process ends, so leaks at a context's end count, too.
+ * Check sees a test that exits by itself, and with what. */
+static void fail_on_findings(void)
+{
+  if (n_findings == 0 || findings_wanted)
+    return;
+  printf("%u findings of the checks: see above\n", n_findings);
+  fflush(stdout);
+  _exit(EXIT_FAILURE);
+}
+
+static inline void watch_test_device(void)
+{
+  kiln_cpu_opts cpu;
+
+  if (kiln_cpu_parse(&cpu, test_cpu) != KILN_OK || cpu.checks == 0)
+    return;
+  if (kiln_cpu_on_finding(note_finding, NULL) != KILN_OK ||
+      atexit(fail_on_findings) != 0)
+    exit(EXIT_FAILURE);
+}
+
 static inline void choose_test_device(void)
 {
   const char *which = getenv("KILN_DEVICE");
@@ -135,6 +172,8 @@ static inline void choose_test_device(void)
     test_cpu = which;
   else if ((which == NULL || which[0] == '\0') && !has_gpu())
     test_cpu = "cpu";
+  if (test_cpu != NULL)
+    watch_test_device();
   printf("device: %s\n", test_cpu != NULL ? test_cpu : "gpu");
   fflush(stdout);
 }

@@ -5,13 +5,23 @@ if(KILN_SAMPLES)
   foreach(source IN LISTS samples)
     get_filename_component(name ${source} NAME_WE)
     add_test(NAME sample.${name} COMMAND sample_${name})
-    set_tests_properties(sample.${name} PROPERTIES LABELS device
+    set_tests_properties(sample.${name} PROPERTIES LABELS "device;checks"
       SKIP_RETURN_CODE 77 TIMEOUT 300 RUN_SERIAL TRUE)
+  endforeach()
+  # Under the checks their largest arrays take minutes, and 12 GB of shadow.
+  foreach(name saxpy matrix_add)
+    set_property(TEST sample.${name} PROPERTY LABELS device)
   endforeach()
 endif()
 
 # What also runs with other seeds and architectures of the CPU device: all that
 # depends on how lanes, warps and blocks take turns.
 foreach(name capture cli cycles errors kernels launch reduce runtime timeline)
-  set_property(TEST device.${name} PROPERTY LABELS device schedules)
+  set_property(TEST device.${name} PROPERTY LABELS device schedules checks)
+endforeach()
+
+# What runs again with every check of the CPU device on: all but what works in
+# registers alone. A finding fails the test.
+foreach(name approx corpus flow memory)
+  set_property(TEST device.${name} PROPERTY LABELS device checks)
 endforeach()

@@ -4,8 +4,21 @@
 
 #include <string.h>
 
+/* Nearly all accesses are of a few bytes whose bits lie in one byte. */
+static bool in_one(uint64_t from, uint32_t n)
+{
+  return from % 8 + n <= 8;
+}
+
+static unsigned mask_of(uint64_t from, uint32_t n)
+{
+  return ((1u << n) - 1) << (from % 8);
+}
+
 static bool all_set(const uint8_t *bits, uint64_t from, uint32_t n)
 {
+  if (in_one(from, n))
+    return (~bits[from / 8] & mask_of(from, n)) == 0;
   for (uint64_t i = from; i < from + n; i++) {
     if ((bits[i / 8] >> (i % 8) & 1) == 0)
       return false;
@@ -15,6 +28,10 @@ static bool all_set(const uint8_t *bits, uint64_t from, uint32_t n)
 
 static void set(uint8_t *bits, uint64_t from, uint32_t n)
 {
+  if (in_one(from, n)) {
+    bits[from / 8] = (uint8_t)(bits[from / 8] | mask_of(from, n));
+    return;
+  }
   for (uint64_t i = from; i < from + n; i++)
     bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
 }
@@ -34,12 +51,12 @@ static void report(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
                    "the index");
 }
 
-/* Bits of `address` and its place in them; NULL: not kept. */
+/* Bits of `address` and its place in them; NULL: not kept. `range` is the last
+ * one found: neighbouring lanes mostly touch one allocation. */
 static uint8_t *bits_of(kiln__warp *w, kiln__space space, uint64_t address,
-                        uint32_t bytes, uint64_t *at)
+                        uint32_t bytes, kiln__range *range, uint64_t *at)
 {
   const kiln__block_state *state = w->block->watch;
-  kiln__range range;
 
   if (space == KILN__SPACE_SHARED) {
     *at = address;
@@ -47,23 +64,26 @@ static uint8_t *bits_of(kiln__warp *w, kiln__space space, uint64_t address,
                ? state->shared_valid
                : NULL;
   }
-  if (!kiln__memory_find(w->grid->memory, address, &range) ||
-      address + bytes > range.last)
+  if ((address < range->first || address + bytes > range->last) &&
+      (!kiln__memory_find(w->grid->memory, address, range) ||
+       address + bytes > range->last))
     return NULL;
-  *at = address - range.first;
-  return range.valid;
+  *at = address - range->first;
+  return range->valid;
 }
 
 void kiln__init_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
                        kiln__space space, const uint64_t *address,
                        uint32_t mask, uint32_t bytes, kiln__access access)
 {
+  kiln__range range = {0};
+
   if (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL)
     return;
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
     uint64_t at = 0;
-    uint8_t *bits = bits_of(w, space, address[lane], bytes, &at);
+    uint8_t *bits = bits_of(w, space, address[lane], bytes, &range, &at);
 
     if (bits == NULL)
       continue;

@@ -38,9 +38,11 @@ static kiln__cell *global_cell(kiln__watch *watch, uint64_t address)
   const uint64_t number = address / KILN__PAGE_BYTES;
   kiln__page **bucket =
       &watch->pages[(number ^ (number >> 12)) % KILN__N_BUCKETS];
-  kiln__page *page = *bucket;
+  kiln__page *page = watch->last_page;
 
-  while (page != NULL && page->number != number)
+  if (page != NULL && page->number == number)
+    return &page->cells[address % KILN__PAGE_BYTES / 4];
+  for (page = *bucket; page != NULL && page->number != number;)
     page = page->next;
   if (page == NULL) {
     page = kiln__calloc(&watch->alloc, 1, sizeof *page);
@@ -56,6 +58,7 @@ static kiln__cell *global_cell(kiln__watch *watch, uint64_t address)
     page->next = *bucket;
     *bucket = page;
   }
+  watch->last_page = page;
   return &page->cells[address % KILN__PAGE_BYTES / 4];
 }
 
@@ -267,30 +270,35 @@ static void report(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
                             "launches");
 }
 
-static void check_word(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                       uint32_t lane, kiln__space space, uint64_t address,
-                       uint32_t bytes, uint8_t which, kiln__access access)
-{
-  const kiln__block_state *state = w->block->watch;
-  const kiln__cell *cell = cell_of(watch, state, space, address);
-  const bool strong = is_strong(in, access);
-  const bool write = access != KILN__ACCESS_READ;
+/* One access of a warp. */
+typedef struct touch {
+  kiln__watch *watch;
+  kiln__warp *w;
+  const kiln__insn *in;
+  kiln__space space;
+  uint32_t bytes; /* of a lane */
+  bool strong, write;
+} touch;
 
-  if (cell == NULL)
-    return;
-  if (cell->writer.in != NULL && (cell->writer.bytes & which) != 0 &&
-      !(strong && cell->writer.strong) &&
-      !ordered(state, w, lane, &cell->writer)) {
-    report(watch, w, in, lane, space, address, bytes, write, &cell->writer,
-           true);
+static void check_word(const touch *t, uint32_t lane, uint64_t address,
+                       uint8_t which, kiln__cell *cell)
+{
+  const kiln__block_state *state = t->w->block->watch;
+  const kiln__stamp *writer = &cell->writer;
+
+  if (writer->in != NULL && (writer->bytes & which) != 0 &&
+      !(t->strong && writer->strong) && !ordered(state, t->w, lane, writer)) {
+    report(t->watch, t->w, t->in, lane, t->space, address, t->bytes, t->write,
+           writer, true);
     return;
   }
-  for (int i = 0; i < 2 && write; i++) {
+  for (int i = 0; i < 2 && t->write; i++) {
     const kiln__stamp *reader = &cell->reader[i];
 
     if (reader->in != NULL && (reader->bytes & which) != 0 &&
-        !(strong && reader->strong) && !ordered(state, w, lane, reader)) {
-      report(watch, w, in, lane, space, address, bytes, write, reader, false);
+        !(t->strong && reader->strong) && !ordered(state, t->w, lane, reader)) {
+      report(t->watch, t->w, t->in, lane, t->space, address, t->bytes, t->write,
+             reader, false);
       return;
     }
   }
@@ -301,18 +309,14 @@ static bool same_warp(const kiln__stamp *a, const kiln__stamp *b)
   return a->block == b->block && a->warp == b->warp;
 }
 
-static void note_word(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                      uint32_t lane, kiln__space space, uint64_t address,
-                      uint8_t which, kiln__access access)
+static void note_word(const touch *t, uint32_t lane, uint64_t address,
+                      uint8_t which, kiln__cell *cell)
 {
-  const kiln__block_state *state = w->block->watch;
-  kiln__cell *cell = cell_of(watch, state, space, address);
   const kiln__stamp stamp =
-      stamp_of(state, w, in, lane, which, is_strong(in, access));
+      stamp_of(t->w->block->watch, t->w, t->in, lane, which, t->strong);
 
-  if (cell == NULL)
-    return;
-  if (access != KILN__ACCESS_READ) {
+  (void)address;
+  if (t->write) {
     cell->writer = stamp;
     return;
   }
@@ -321,33 +325,22 @@ static void note_word(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
   cell->reader[0] = stamp;
 }
 
-/* Each word of an access with the bytes of it that are meant. */
-typedef void word_fn(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                     uint32_t lane, kiln__space space, uint64_t address,
-                     uint32_t bytes, uint8_t which, kiln__access access);
+/* Each word of a lane's access with the bytes of it that are meant. */
+typedef void word_fn(const touch *t, uint32_t lane, uint64_t address,
+                     uint8_t which, kiln__cell *cell);
 
-static void note_any(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                     uint32_t lane, kiln__space space, uint64_t address,
-                     uint32_t bytes, uint8_t which, kiln__access access)
+static void each_word(word_fn *fn, const touch *t, uint32_t lane,
+                      uint64_t address)
 {
-  (void)bytes;
-  note_word(watch, w, in, lane, space, address, which, access);
-}
-
-static void each_word(word_fn *fn, kiln__watch *watch, kiln__warp *w,
-                      const kiln__insn *in, uint32_t lane, kiln__space space,
-                      uint64_t address, uint32_t bytes, kiln__access access)
-{
-  const uint64_t last = address + bytes;
+  const uint64_t last = address + t->bytes;
 
   for (uint64_t word = address & ~UINT64_C(3); word < last; word += 4) {
-    uint8_t which = 0;
+    const unsigned from = word < address ? (unsigned)(address - word) : 0;
+    const unsigned to = last - word < 4 ? (unsigned)(last - word) : 4;
+    kiln__cell *cell = cell_of(t->watch, t->w->block->watch, t->space, word);
 
-    for (uint64_t i = 0; i < 4; i++) {
-      if (word + i >= address && word + i < last)
-        which = (uint8_t)(which | 1u << i);
-    }
-    fn(watch, w, in, lane, space, word, bytes, which, access);
+    if (cell != NULL)
+      fn(t, lane, word, (uint8_t)((1u << to) - (1u << from)), cell);
   }
 }
 
@@ -357,20 +350,26 @@ void kiln__race_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
                        kiln__space space, const uint64_t *address,
                        uint32_t mask, uint32_t bytes, kiln__access access)
 {
+  const touch t = {.watch = watch,
+                   .w = w,
+                   .in = in,
+                   .space = space,
+                   .bytes = bytes,
+                   .strong = is_strong(in, access),
+                   .write = access != KILN__ACCESS_READ};
+
   /* A bulk copy is the copy engine's, which the mbarrier orders. */
   if (w->block->watch == NULL || named(in, "cp_async_bulk") ||
       (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
     return;
-  if (is_strong(in, access))
+  if (t.strong)
     meet(watch, w, in, space, address, mask, access);
-  for (int pass = 0; pass < 2; pass++) {
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const uint32_t lane = (uint32_t)__builtin_ctz(m);
-
-      each_word(pass == 0 ? check_word : note_any, watch, w, in, lane, space,
-                address[lane], bytes, access);
-    }
-  }
+  for (uint32_t m = mask; m != 0; m &= m - 1)
+    each_word(check_word, &t, (uint32_t)__builtin_ctz(m),
+              address[__builtin_ctz(m)]);
+  for (uint32_t m = mask; m != 0; m &= m - 1)
+    each_word(note_word, &t, (uint32_t)__builtin_ctz(m),
+              address[__builtin_ctz(m)]);
 }
 
 /* ---- Synchronisation -------------------------------------------------------------- */

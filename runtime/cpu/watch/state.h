@@ -93,7 +93,7 @@ struct kiln__watch {
   kiln__tallies *tallies;
   kiln__found *found, **last;
   unsigned n_found;
-  kiln__page *pages[KILN__N_BUCKETS];
+  kiln__page *pages[KILN__N_BUCKETS], *last_page;
   kiln__meeting *meetings[KILN__N_BUCKETS];
   kiln__block_state *spare; /* of blocks that ended */
 };
