@@ -1,0 +1,249 @@
+/* compact.cuh -- what select, partition and run_length are built on: a tile's
+ * elements in registers, their ranks among those that are kept, the counts of the
+ * tiles before, and coalesced stores of what shared memory has in order.
+ *
+ * A tile has block * packs * width elements. Each warp owns one stretch of it and
+ * reads packs of `width` neighbours side by side: element e of pack k of a lane
+ * is at place (k * 32 + lane) * width + e of the stretch. A thread's elements are
+ * numbered slot = k * width + e, at most 32 of them: one bit of a mask each.
+ *
+ * Ranks cost a warp scan a word, not an element: the number of kept elements of a
+ * pack fits a few bits, so that several packs are scanned in one word. */
+#ifndef KILN_COMPACT_CUH
+#define KILN_COMPACT_CUH
+
+#ifdef __CUDACC_RTC__
+#include <kiln/lookback.cuh>
+#include <kiln/user.cuh>
+#else
+#include "lookback.cuh"
+#include "user.cuh"
+#endif
+
+namespace kiln
+{
+
+/* ---- A tile --------------------------------------------------------------------- */
+
+template <unsigned block, unsigned packs, unsigned width> struct tile_shape {
+  enum : unsigned {
+    items = packs * width,
+    warps = block / warp_size,
+    size = block * items
+  };
+  static_assert(items <= 32, "a thread has 32 elements at most");
+
+  /* Place in the tile of the first element of pack k. */
+  static __device__ __forceinline__ unsigned place(unsigned k)
+  {
+    return warp() * (warp_size * items) + (k * warp_size + lane()) * width;
+  }
+};
+
+/* take(slot, p, e, i) for each of the thread's elements that exist: p holds it as
+ * its element e, and p's element 0 is element i of the input. All loads of a whole
+ * tile are under way before the first is taken. `there`: elements from `first` on,
+ * at least one. */
+template <class Shape, unsigned packs, unsigned width, class F>
+__device__ __forceinline__ void tile_load(const user::args &in, index first,
+                                          unsigned there, F take)
+{
+  if (there >= Shape::size) {
+    user::pack<width> p[packs];
+
+#pragma unroll
+    for (unsigned k = 0; k < packs; ++k)
+      user::load_inputs(in, first + Shape::place(k), p[k]);
+#pragma unroll
+    for (unsigned k = 0; k < packs; ++k)
+#pragma unroll
+      for (unsigned e = 0; e < width; ++e)
+        take(k * width + e, p[k], e, first + Shape::place(k));
+    return;
+  }
+#pragma unroll
+  for (unsigned k = 0; k < packs; ++k)
+#pragma unroll
+    for (unsigned e = 0; e < width; ++e)
+      if (Shape::place(k) + e < there) {
+        user::pack<1> one;
+
+        user::load_inputs(in, first + Shape::place(k) + e, one);
+        take(k * width + e, one, 0, first + Shape::place(k) + e);
+      }
+}
+
+/* ---- Ranks ------------------------------------------------------------------------ */
+
+__device__ constexpr unsigned bits_for(unsigned most)
+{
+  return most == 0 ? 0 : 1 + bits_for(most / 2);
+}
+
+/* before[k]: marked elements of the warp's stretch in front of my pack k, for a
+ * mask with one bit a slot. Returns those of the whole stretch, in every lane. */
+template <unsigned packs, unsigned width>
+__device__ __forceinline__ unsigned warp_ranks(unsigned mask,
+                                               unsigned (&before)[packs])
+{
+  constexpr unsigned bits = bits_for(warp_size * width);
+  constexpr unsigned per_word = 32 / bits;
+  constexpr unsigned words = (packs + per_word - 1) / per_word;
+  constexpr unsigned field = (1u << bits) - 1, pack_field = (1u << width) - 1;
+  unsigned total = 0;
+
+#pragma unroll
+  for (unsigned w = 0; w < words; ++w) {
+    unsigned mine = 0, upto, all;
+
+#pragma unroll
+    for (unsigned f = 0; f < per_word; ++f)
+      if (w * per_word + f < packs)
+        mine |= static_cast<unsigned>(
+                    __popc(mask >> (w * per_word + f) * width & pack_field))
+                << f * bits;
+    upto = warp_scan_inclusive(mine, sum{});
+    all = warp_broadcast(upto, warp_size - 1);
+    upto -= mine;
+#pragma unroll
+    for (unsigned f = 0; f < per_word; ++f)
+      if (w * per_word + f < packs) {
+        before[w * per_word + f] = total + (upto >> f * bits & field);
+        total += all >> f * bits & field;
+      }
+  }
+  return total;
+}
+
+/* Of one count a warp: the sum over the warps before mine, and over all. One
+ * barrier; `room` is in shared memory and not used again without another. */
+template <unsigned warps>
+__device__ __forceinline__ unsigned
+warps_before(unsigned count, unsigned (&room)[warps], unsigned &total)
+{
+  unsigned other;
+
+  if (lane() == 0)
+    room[warp()] = count;
+  __syncthreads();
+  other = lane() < warps ? room[lane()] : 0;
+  total = warp_reduce(other, sum{});
+  return warp_reduce(lane() < warp() ? other : 0u, sum{});
+}
+
+/* ---- Counts of the tiles before ------------------------------------------------------ */
+
+/* The sum over all tiles before `tile` (> 0), in every lane; by one whole warp.
+ * Each turn asks for window * 32 tiles at once, the nearest in lane 0, and waits
+ * only for those up to the first that knows its prefix. */
+template <unsigned window, class T>
+__device__ __forceinline__ T count_look_back(const unsigned long long *words,
+                                             index tile, unsigned epoch)
+{
+  T before = 0;
+
+  for (index end = tile;; end -= window * warp_size) {
+    unsigned state[window];
+    T value[window];
+
+#pragma unroll
+    for (unsigned w = 0; w < window; ++w) {
+      const index distance = w * warp_size + lane() + 1;
+
+      value[w] = 0;
+      state[w] = end < distance
+                     ? static_cast<unsigned>(mark_prefix)
+                     : tile_peek(words, end - distance, epoch, &value[w]);
+    }
+#pragma unroll
+    for (unsigned w = 0; w < window; ++w) {
+      unsigned known, wanted;
+
+      for (;;) {
+        known = warp_ballot(state[w] == mark_prefix);
+        wanted = known ^ (known - 1); /* up to the lowest bit; all if none */
+        if ((warp_ballot(state[w] == 0) & wanted) == 0)
+          break;
+        if (state[w] == 0)
+          state[w] = tile_peek(words, end - (w * warp_size + lane() + 1), epoch,
+                               &value[w]);
+      }
+      before +=
+          warp_reduce((wanted >> lane() & 1u) != 0 ? value[w] : T(0), sum{});
+      if (known != 0)
+        return before;
+    }
+  }
+}
+
+/* ---- Stores --------------------------------------------------------------------------- */
+
+/* f(j) for j < n, over the block, so that each warp writes whole lines of 128
+ * bytes where element 0 is at `to`. */
+template <unsigned block, class T, class F>
+__device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
+{
+  const unsigned skew =
+      static_cast<unsigned>(reinterpret_cast<size_t>(to) / sizeof(T)) %
+      (128 / sizeof(T));
+
+#pragma unroll 4
+  for (unsigned j = thread(); j < n + skew; j += block)
+    if (j >= skew)
+      f(j - skew);
+}
+
+/* Copies n elements from shared memory, where they lie on 16 bytes with 4 bytes to
+ * spare behind them. Small elements travel in words of 4 bytes. */
+template <unsigned block, unsigned size> struct run_copier {
+  template <class T>
+  static __device__ __forceinline__ void copy(T *to, const T *from, unsigned n)
+  {
+    const unsigned past =
+        static_cast<unsigned>(reinterpret_cast<size_t>(to) % 4);
+    unsigned *words = reinterpret_cast<unsigned *>(
+        reinterpret_cast<unsigned char *>(to) - past);
+    const unsigned *source = reinterpret_cast<const unsigned *>(from);
+    const unsigned end = past + n * size; /* bytes from `words` on */
+
+    along_lines<block>(words, (end + 3) / 4, [&](unsigned w) {
+      if (w * 4 >= past && w * 4 + 4 <= end) {
+        const unsigned at = w * 4 - past; /* its first byte in `from` */
+
+        words[w] = past == 0 ? source[w]
+                             : __funnelshift_r(source[at / 4],
+                                               source[at / 4 + 1], at % 4 * 8);
+        return;
+      }
+      for (unsigned b = w * 4; b < w * 4 + 4; b += size)
+        if (b >= past && b < end)
+          to[(b - past) / size] = from[(b - past) / size];
+    });
+  }
+};
+
+template <unsigned block> struct run_copier<block, 4> {
+  template <class T>
+  static __device__ __forceinline__ void copy(T *to, const T *from, unsigned n)
+  {
+    along_lines<block>(to, n, [&](unsigned j) { to[j] = from[j]; });
+  }
+};
+
+template <unsigned block> struct run_copier<block, 8> {
+  template <class T>
+  static __device__ __forceinline__ void copy(T *to, const T *from, unsigned n)
+  {
+    along_lines<block>(to, n, [&](unsigned j) { to[j] = from[j]; });
+  }
+};
+
+template <unsigned block, class T>
+__device__ __forceinline__ void copy_run(T *to, const T *from, unsigned n)
+{
+  run_copier<block, sizeof(T)>::copy(to, from, n);
+}
+
+} // namespace kiln
+
+#endif

@@ -1,0 +1,297 @@
+/* select.cu -- keep the elements for which a predicate holds, in their order, in
+ * one launch that reads and writes each element once.
+ *
+ * A tile is loaded into registers, ranked, and its count published; while one warp
+ * adds up the counts of the tiles before, the others put what is kept into shared
+ * memory in order, from where it goes out in whole lines.
+ *
+ * Specialise:  KILN_BLOCK   512  threads a block
+ *              KILN_PACK    4    elements of a pack: 16 bytes of the widest array
+ *              KILN_ITEMS   16   elements a thread, a multiple of KILN_PACK, at
+ *                                most 32
+ *              KILN_PER_SM  0    blocks on an SM to limit registers for
+ *              KILN_WINDOW  2    tiles a lane asks for at once when looking back
+ *              KILN_UNIQUE  0    1: the predicate is "the first, or not equal to
+ *                                the element before"
+ *              KILN_VALUES  1    1: write the elements
+ *              KILN_INDEX   0    bytes of an index to write: 0 (none), 4, 8
+ *              KILN_PAYLOAD 0    bytes of an element of a further array: 0 (none),
+ *                                1, 2, 4, 8
+ *              KILN_COUNT   unsigned  type of the count
+ *              KILN_WIDE    0    1: n is 2^32 or more
+ *              user.cuh          the map gives the elements;
+ *                                predicate: of the same inputs, bool; or
+ *                                equal(s, a, b) of two elements, bool
+ * Launch:      one block a tile, tiles in the order of blocks.
+ *              n          elements, at least 1
+ *              out, out_index, out_payload   room for all that is kept; out_payload
+ *                         from payload's elements, moved as bits
+ *              kept       number of elements kept
+ *              words      one mark word a tile, two if KILN_WIDE; not used by a
+ *                         single tile
+ * Result:      the same for any device. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 512
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 16
+#endif
+#ifndef KILN_PER_SM
+#define KILN_PER_SM 0
+#endif
+#ifndef KILN_WINDOW
+#define KILN_WINDOW 2
+#endif
+#ifndef KILN_UNIQUE
+#define KILN_UNIQUE 0
+#endif
+#ifndef KILN_VALUES
+#define KILN_VALUES 1
+#endif
+#ifndef KILN_INDEX
+#define KILN_INDEX 0
+#endif
+#ifndef KILN_PAYLOAD
+#define KILN_PAYLOAD 0
+#endif
+#ifndef KILN_COUNT
+#define KILN_COUNT unsigned
+#endif
+#ifndef KILN_WIDE
+#define KILN_WIDE 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/compact.cuh>
+#else
+#include "common/compact.cuh"
+#endif
+
+#if !KILN_GENERATED
+namespace user
+{
+template <unsigned n>
+static __device__ __forceinline__ bool
+predicate_at(const args &, const pack<n> &p, unsigned e, user::index)
+{
+  return p.x0[e] > 0;
+}
+static __device__ __forceinline__ bool equal(const args &, value a, value b)
+{
+  return a == b;
+}
+} // namespace user
+#endif
+
+static_assert(KILN_ITEMS % KILN_PACK == 0, "KILN_ITEMS: whole packs");
+
+enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
+
+#define KEEPS_PLACES (KILN_INDEX != 0 || KILN_PAYLOAD != 0)
+#if KILN_PER_SM > 0
+#define BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+#else
+#define BOUNDS __launch_bounds__(KILN_BLOCK)
+#endif
+
+typedef kiln::tile_shape<KILN_BLOCK, packs, KILN_PACK> shape;
+typedef unsigned long long count;
+#if KILN_WIDE
+typedef unsigned long long position;
+#else
+typedef unsigned position;
+#endif
+#if KILN_INDEX == 8
+typedef unsigned long long place_out;
+#else
+typedef unsigned place_out;
+#endif
+#if KILN_PAYLOAD != 0
+typedef kiln::word<KILN_PAYLOAD>::type moved;
+#else
+typedef unsigned char moved;
+#endif
+
+struct outputs {
+  user::stored *out;
+  place_out *out_index;
+  const moved *payload;
+  moved *out_payload;
+};
+
+/* What a block has in shared memory. */
+struct room {
+#if KILN_VALUES
+  alignas(16) user::stored value[shape::size];
+  unsigned spare;
+#endif
+#if KEEPS_PLACES
+  unsigned short place[shape::size];
+#endif
+  unsigned warp_count[shape::warps];
+  position before;
+};
+
+struct tile {
+  user::value value[KILN_ITEMS];
+  unsigned mask; /* bit by slot: kept */
+};
+
+/* Elements on their way into registers. */
+struct taker {
+  const user::args &in;
+  tile &t;
+
+  template <unsigned n>
+  __device__ __forceinline__ void
+  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  {
+#if KILN_VALUES || KILN_UNIQUE
+    t.value[slot] = user::map_at(in, p, e, i);
+#endif
+#if !KILN_UNIQUE
+    t.mask |= static_cast<unsigned>(user::predicate_at(in, p, e, i)) << slot;
+#endif
+  }
+};
+
+#if KILN_UNIQUE
+/* The element before a pack is the last of the lane below. */
+static __device__ __forceinline__ void mark(const user::args &in, count first,
+                                            unsigned there, tile &t)
+{
+#pragma unroll
+  for (unsigned k = 0; k < packs; ++k) {
+    const unsigned place = shape::place(k);
+    user::value left =
+        kiln::shuffle_up(t.value[k * KILN_PACK + KILN_PACK - 1], 1);
+    const bool starts = first + place == 0;
+
+    if (kiln::lane() == 0 && !starts && place < there)
+      left = user::load(in, first + place - 1);
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e) {
+      const user::value mine = t.value[k * KILN_PACK + e];
+
+      if (place + e < there &&
+          ((e == 0 && starts) || !user::equal(in, left, mine)))
+        t.mask |= 1u << (k * KILN_PACK + e);
+      left = mine;
+    }
+  }
+}
+#endif
+
+static __device__ __forceinline__ void load(const user::args &in, count first,
+                                            unsigned there, tile &t)
+{
+  t.mask = 0;
+#if KILN_UNIQUE
+#pragma unroll
+  for (unsigned slot = 0; slot < KILN_ITEMS; ++slot)
+    t.value[slot] = user::value();
+#endif
+  kiln::tile_load<shape, packs, KILN_PACK>(in, first, there, taker{in, t});
+#if KILN_UNIQUE
+  mark(in, first, there, t);
+#endif
+}
+
+/* What is kept goes to its rank in the tile; `from`: the warp's first rank. */
+static __device__ __forceinline__ void
+compact(room &r, const tile &t, const unsigned (&rank)[packs], unsigned from)
+{
+#pragma unroll
+  for (unsigned k = 0; k < packs; ++k) {
+    unsigned to = from + rank[k];
+
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e)
+      if ((t.mask >> (k * KILN_PACK + e) & 1u) != 0) {
+#if KILN_VALUES
+        r.value[to] = kiln::narrow<user::stored>(t.value[k * KILN_PACK + e]);
+#endif
+#if KEEPS_PLACES
+        r.place[to] = static_cast<unsigned short>(shape::place(k) + e);
+#endif
+        ++to;
+      }
+  }
+}
+
+static __device__ __forceinline__ void write(const room &r, count first,
+                                             unsigned n, const outputs &to)
+{
+#if KILN_VALUES
+  kiln::copy_run<KILN_BLOCK>(to.out + r.before, r.value, n);
+#endif
+#if KILN_INDEX != 0
+  place_out *out_index = to.out_index + r.before;
+
+  kiln::along_lines<KILN_BLOCK>(out_index, n, [&](unsigned j) {
+    out_index[j] = static_cast<place_out>(first + r.place[j]);
+  });
+#endif
+#if KILN_PAYLOAD != 0
+  moved *out_payload = to.out_payload + r.before;
+
+  kiln::along_lines<KILN_BLOCK>(out_payload, n, [&](unsigned j) {
+    out_payload[j] =
+        kiln::load_word<kiln::cached::usual>(to.payload + first + r.place[j]);
+  });
+#endif
+}
+
+/* By the first warp: what the tiles before keep. */
+static __device__ __forceinline__ position
+before_tile(unsigned long long *words, unsigned epoch, position mine)
+{
+  const count tile = blockIdx.x;
+  const position before =
+      kiln::count_look_back<KILN_WINDOW, position>(words, tile, epoch);
+
+  if (kiln::lane() == 0 && tile + 1 < gridDim.x)
+    kiln::tile_publish(words, tile, before + mine,
+                       kiln::mark_of(epoch, kiln::mark_prefix));
+  return before;
+}
+
+extern "C" __global__ void BOUNDS
+select_elements(const user::args in, unsigned long long n, user::stored *out,
+                place_out *out_index, const moved *payload, moved *out_payload,
+                KILN_COUNT *kept, unsigned long long *words, unsigned epoch)
+{
+  __shared__ room r;
+  const outputs to = {out, out_index, payload, out_payload};
+  const count first = static_cast<count>(blockIdx.x) * shape::size;
+  const unsigned there =
+      static_cast<unsigned>(n - first < shape::size ? n - first : shape::size);
+  unsigned rank[packs], from, mine;
+  tile t;
+
+  load(in, first, there, t);
+  from = kiln::warp_ranks<packs, KILN_PACK>(t.mask, rank);
+  from = kiln::warps_before(from, r.warp_count, mine);
+  if (threadIdx.x == 0 && gridDim.x > 1)
+    kiln::tile_publish(words, blockIdx.x, static_cast<position>(mine),
+                       kiln::mark_of(epoch, blockIdx.x == 0
+                                                ? kiln::mark_prefix
+                                                : kiln::mark_partial));
+  compact(r, t, rank, from);
+  if (kiln::warp() == 0) {
+    const position before =
+        blockIdx.x == 0 ? 0 : before_tile(words, epoch, mine);
+
+    if (kiln::lane() == 0) {
+      r.before = before;
+      if (blockIdx.x == gridDim.x - 1)
+        *kept = static_cast<KILN_COUNT>(before + mine);
+    }
+  }
+  __syncthreads();
+  write(r, first, mine, to);
+}

@@ -1,0 +1,126 @@
+/* compact.h -- what the host sides of select, partition, split, run_length and
+ * find share. */
+#ifndef KILN_OPS_COMPACT_H
+#define KILN_OPS_COMPACT_H
+
+#include "ops.h"
+
+/* Static shared memory that every architecture grants a block, less what a kernel
+ * has beside its elements. */
+enum { KILN__TILE_SHARED = 46 * 1024 };
+
+/* "x0" to "x7". */
+static inline const char *kiln__element_text(size_t k)
+{
+  static const char *const text[] = {"x0", "x1", "x2", "x3",
+                                     "x4", "x5", "x6", "x7"};
+
+  return text[k];
+}
+
+/* Flags become one more array of the input; the text that is their value, or NULL
+ * where there is no room for them. */
+static inline const char *kiln__add_flags(kiln_input *x, kiln_array flags)
+{
+  const size_t k = kiln__input_arrays(x);
+
+  if (k == KILN_MAX_INPUTS)
+    return NULL;
+  if (x->type == KILN_DTYPE_NONE)
+    x->type = kiln__input_type(x); /* not that of the flags */
+  x->in[k] = flags;
+  return kiln__element_text(k);
+}
+
+static inline bool kiln__is_half(kiln_dtype type)
+{
+  return type == KILN_F16 || type == KILN_BF16;
+}
+
+/* Elements are moved: halves without a map are read as u16 for that, since the
+ * way through float would change NaNs. Their own array stays, for the predicate.
+ * `input` is the caller's `x`, perhaps with flags behind its arrays. */
+static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
+{
+  const size_t k = kiln__input_arrays(input);
+
+  if (x->map != NULL || k == 0 || k == KILN_MAX_INPUTS ||
+      !kiln__is_half(x->in[0].type) || kiln__input_type(x) != x->in[0].type)
+    return;
+  input->in[k] = (kiln_array){x->in[0].data, KILN_U16};
+  input->map = kiln__element_text(k);
+  input->type = KILN_U16;
+}
+
+/* Elements of 16 bytes of the widest array that is read. */
+static inline unsigned kiln__input_pack(const kiln_input *x)
+{
+  const size_t arrays = kiln__input_arrays(x);
+  size_t widest = arrays == 0 ? 4 : 1;
+
+  for (size_t k = 0; k < arrays; k++)
+    if (kiln_dtype_size(x->in[k].type) > widest)
+      widest = kiln_dtype_size(x->in[k].type);
+  return (unsigned)(16 / widest);
+}
+
+/* A thread's elements: what was tuned, in whole packs, at most 32, and no more
+ * than shared memory holds of `bytes` each. */
+static inline unsigned kiln__tile_items(const kiln__tuning *t, unsigned pack,
+                                        size_t bytes)
+{
+  unsigned packs = t->items > pack ? t->items / pack : 1;
+
+  while (packs > 1 &&
+         (packs * pack > 32 ||
+          (size_t)packs * pack * t->block * bytes > KILN__TILE_SHARED))
+    packs--;
+  return packs * pack;
+}
+
+static inline bool kiln__is_count(kiln_dtype type)
+{
+  return type == KILN_U32 || type == KILN_U64;
+}
+
+/* A count, index or offset: u32 or u64, and wide enough for n. */
+static inline void kiln__check_count(kiln__checker *c, const char *name,
+                                     kiln_array a, uint64_t values, uint64_t n)
+{
+  kiln__check_that(c, kiln__is_count(a.type), "%s is neither u32 nor u64",
+                   name);
+  kiln__check_that(c, a.type != KILN_U32 || n <= UINT32_MAX,
+                   "%s is u32, too small for 2^32 elements and more", name);
+  kiln__check_write(c, name, a, values);
+}
+
+/* Elements as they come out of an input. */
+static inline void kiln__check_elements(kiln__checker *c, const char *name,
+                                        kiln_array a, const kiln_input *x,
+                                        uint64_t n)
+{
+  kiln__check_that(c, c->st != KILN_OK || a.type == kiln__input_type(x),
+                   "%s is %s, but its elements are %s", name,
+                   kiln_dtype_name(a.type),
+                   kiln_dtype_name(kiln__input_type(x)));
+  kiln__check_write(c, name, a, n);
+}
+
+/* Zeros where there is nothing to count. */
+static inline kiln_status kiln__zero_counts(kiln_stream *stream, kiln_array a,
+                                            size_t values)
+{
+  return kiln_fill_async(stream, a.data, 0, 4,
+                         values * kiln_dtype_size(a.type) / 4);
+}
+
+/* For the calls that answer how much temporary memory is needed. */
+static inline kiln_status kiln__zero_answer(const char *call, size_t *bytes)
+{
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "%s: bytes is NULL", call);
+  *bytes = 0;
+  return KILN_OK;
+}
+
+#endif

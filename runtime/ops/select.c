@@ -1,0 +1,250 @@
+/* select.c -- host side of select.cu: select and unique. */
+#include "compact.h"
+
+#include <kiln/select.h>
+
+/* clang-format off */
+enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, UNIQUE, VALUES, INDEX, PAYLOAD, COUNT,
+       WIDE };
+/* clang-format on */
+
+static const char *const kernels[] = {"select_elements", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false},  {"KILN_PACK", false},   {"KILN_ITEMS", false},
+    {"KILN_PER_SM", false}, {"KILN_WINDOW", false}, {"KILN_UNIQUE", false},
+    {"KILN_VALUES", false}, {"KILN_INDEX", false},  {"KILN_PAYLOAD", false},
+    {"KILN_COUNT", true},   {"KILN_WIDE", false},   {NULL, false}};
+static const kiln__family family = {"select", kernels, defines};
+
+/* What both calls come to. */
+typedef struct request {
+  const kiln_input *x; /* the caller's */
+  kiln_input input;    /* the kernel's */
+  kiln__function function;
+  bool unique;
+  uint64_t n;
+  kiln_array out, out_index, payload, out_payload, count;
+  const kiln_code *code;
+} request;
+
+/* How it runs. */
+typedef struct plan {
+  kiln__spec spec;
+  kiln__tuning tuning;
+  uint64_t tiles;
+  kiln__need need;
+} plan;
+
+/* ---- Checks ------------------------------------------------------------------- */
+
+static void check_arrays(kiln__checker *c, const request *r)
+{
+  const uint64_t n = r->n;
+
+  kiln__check_input(c, "x", r->x, n);
+  if (r->out.type != KILN_DTYPE_NONE)
+    kiln__check_elements(c, "out", r->out, r->x, n);
+  if (r->out_index.type != KILN_DTYPE_NONE)
+    kiln__check_count(c, "out_index", r->out_index, n, n);
+  kiln__check_that(c, r->payload.type == r->out_payload.type,
+                   "payload and out_payload have different types");
+  if (r->payload.type != KILN_DTYPE_NONE) {
+    kiln__check_read(c, "payload", r->payload, n);
+    kiln__check_write(c, "out_payload", r->out_payload, n);
+  }
+  kiln__check_count(c, "count", r->count, 1, n);
+}
+
+static void request_flags(kiln__checker *c, request *r, kiln_array flags)
+{
+  kiln__check_that(
+      c, (r->function.expr != NULL) != (flags.type != KILN_DTYPE_NONE),
+      "give either a predicate or flags");
+  if (flags.type == KILN_DTYPE_NONE)
+    return;
+  kiln__check_read(c, "flags", flags, r->n);
+  r->function.expr = kiln__add_flags(&r->input, flags);
+  kiln__check_that(c, r->function.expr != NULL,
+                   "7 arrays at most beside flags");
+}
+
+static kiln_status request_select(request *r, const kiln_stream *stream,
+                                  const kiln_select_desc *desc,
+                                  const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_select", stream, desc) != KILN_OK)
+    return c.st;
+  *r = (request){
+      .x = &desc->x,
+      .input = desc->x,
+      .function = {"predicate", "the predicate", desc->predicate, "bool", NULL},
+      .n = desc->n,
+      .out = desc->out,
+      .out_index = desc->out_index,
+      .payload = desc->payload,
+      .out_payload = desc->out_payload,
+      .count = desc->count,
+      .code = &desc->code};
+  request_flags(&c, r, desc->flags);
+  kiln__move_bits(&r->input, r->x);
+  check_arrays(&c, r);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+static kiln_status request_unique(request *r, const kiln_stream *stream,
+                                  const kiln_unique_desc *desc,
+                                  const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_unique", stream, desc) != KILN_OK)
+    return c.st;
+  *r = (request){.x = &desc->x,
+                 .input = desc->x,
+                 .function = {"equal", "the equality",
+                              desc->equal != NULL ? desc->equal : "a == b",
+                              "bool", "const value a, const value b"},
+                 .unique = true,
+                 .n = desc->n,
+                 .out = desc->out,
+                 .out_index = desc->out_index,
+                 .payload = desc->payload,
+                 .out_payload = desc->out_payload,
+                 .count = desc->count,
+                 .code = &desc->code};
+  check_arrays(&c, r);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* ---- Plan ------------------------------------------------------------------------ */
+
+static void make_plan(plan *p, const kiln_stream *stream, const request *r)
+{
+  const unsigned pack = kiln__input_pack(&r->input);
+  const bool values = r->out.type != KILN_DTYPE_NONE;
+  const bool places = r->out_index.type != KILN_DTYPE_NONE ||
+                      r->payload.type != KILN_DTYPE_NONE;
+  uint32_t *const value = p->spec.value;
+
+  *p = (plan){.spec = {.family = &family,
+                       .input = &r->input,
+                       .function = {r->function},
+                       .code = r->code}};
+  p->tuning = kiln__tuned(stream->device, KILN__TUNED_SELECT, 16 / pack, r->n);
+  value[BLOCK] = p->tuning.block;
+  value[PACK] = pack;
+  value[ITEMS] = kiln__tile_items(
+      &p->tuning, pack,
+      (values ? kiln_dtype_size(kiln__input_type(&r->input)) : 0) +
+          (places ? 2 : 0));
+  value[PER_SM] = p->tuning.per_sm;
+  value[WINDOW] = p->tuning.extra > 0 ? p->tuning.extra : 1;
+  value[UNIQUE] = r->unique;
+  value[VALUES] = values;
+  value[INDEX] = (uint32_t)kiln_dtype_size(r->out_index.type);
+  value[PAYLOAD] = (uint32_t)kiln_dtype_size(r->payload.type);
+  value[COUNT] = r->count.type;
+  value[WIDE] = r->n > UINT32_MAX;
+  p->tiles =
+      kiln__divide_up(r->n, (uint64_t)value[BLOCK] * (uint64_t)value[ITEMS]);
+  p->need.words = p->tiles > 1 ? p->tiles << value[WIDE] : 0;
+}
+
+static kiln_status launch(kiln_stream *stream, const request *r, const plan *p,
+                          const kiln_workspace *workspace)
+{
+  const kiln_launch_config config = {.grid = {.x = (uint32_t)p->tiles},
+                                     .block = {.x = p->tuning.block},
+                                     .stream = stream};
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+  kiln__args args;
+  uint32_t epoch;
+
+  KILN_TRY(kiln__specialise(&special, stream->device, &p->spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  kiln__user_args(&args, &p->spec);
+  epoch = kiln__room_epoch(&room);
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(r->n), KILN_ARG(r->out.data),
+                   KILN_ARG(r->out_index.data), KILN_ARG(r->payload.data),
+                   KILN_ARG(r->out_payload.data), KILN_ARG(r->count.data),
+                   KILN_ARG(room.words), KILN_ARG(epoch));
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+static kiln_status run(kiln_stream *stream, const request *r,
+                       const kiln_workspace *workspace)
+{
+  plan p;
+
+  if (r->n == 0)
+    return kiln__zero_counts(stream, r->count, 1);
+  make_plan(&p, stream, r);
+  return launch(stream, r, &p, workspace);
+}
+
+static kiln_status answer(kiln_stream *stream, const request *r, size_t *bytes)
+{
+  plan p;
+
+  make_plan(&p, stream, r);
+  *bytes = kiln__need_bytes(p.need);
+  return KILN_OK;
+}
+
+/* ---- Calls ------------------------------------------------------------------------ */
+
+kiln_status kiln_select(kiln_stream *stream, const kiln_select_desc *desc,
+                        const kiln_workspace *workspace)
+{
+  request r;
+  const kiln_status st = request_select(&r, stream, desc, workspace);
+
+  return st == KILN_OK ? run(stream, &r, workspace) : st;
+}
+
+kiln_status kiln_select_workspace(kiln_stream *stream,
+                                  const kiln_select_desc *desc, size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  request r;
+
+  KILN_TRY(kiln__zero_answer("kiln_select_workspace", bytes));
+  KILN_TRY(request_select(&r, stream, desc, NULL));
+  st = answer(stream, &r, bytes);
+
+done:
+  return st;
+}
+
+kiln_status kiln_unique(kiln_stream *stream, const kiln_unique_desc *desc,
+                        const kiln_workspace *workspace)
+{
+  request r;
+  const kiln_status st = request_unique(&r, stream, desc, workspace);
+
+  return st == KILN_OK ? run(stream, &r, workspace) : st;
+}
+
+kiln_status kiln_unique_workspace(kiln_stream *stream,
+                                  const kiln_unique_desc *desc, size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  request r;
+
+  KILN_TRY(kiln__zero_answer("kiln_unique_workspace", bytes));
+  KILN_TRY(request_unique(&r, stream, desc, NULL));
+  st = answer(stream, &r, bytes);
+
+done:
+  return st;
+}
