@@ -2,11 +2,14 @@
 # What needs a GPU, from a folder that is built already; builds nothing, so the
 # folder can have been made on another machine.
 #   tests/gpu.sh [--build FOLDER] [--out FOLDER] [tests] [samples] [start]
-#                [launch] [reduce] [sanitizer] [ops] [golden] [flow]
+#                [launch] [reduce] [sanitizer] [ops] [golden] [flow] [bugs]
+#                [counters]
 # ops: every opcode of registers, 2^20 operands each, on the GPU and the CPU
 # device; golden: on the GPU alone. Both leave ops.txt in --out, to be kept as
-# tests/golden/ops.txt. flow: 200 random programs on both. Without a list: the
-# first six. Prints a short table last; logs go to --out.
+# tests/golden/ops.txt. flow: 200 random programs on both. bugs: the planted bugs
+# under compute-sanitizer and on the CPU device. counters: those of the CPU device
+# against Nsight Compute's. Without a list: the first six. Prints a short table
+# last; logs go to --out.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -122,6 +125,16 @@ part_golden() {
 part_flow() {
   KILN_TEST_FLOW_PROGRAMS=200 record flow "$folder/tests/device_flow"
   tail -n 2 "$out/flow.log"
+}
+
+part_bugs() {
+  record bugs tests/gpu/bugs.sh "$folder/kiln" "$out"
+  cat "$out/bugs.log"
+}
+
+part_counters() {
+  record counters tests/gpu/counters.sh "$folder/kiln" "$out"
+  cat "$out/counters.log"
 }
 
 for part in "${parts[@]}"; do

@@ -1,0 +1,14 @@
+// kiln run: --grid 4,4 --block 32,8 --arg f32[16384] --arg f32[16384]=ramp
+// A tile whose columns lie in one bank: stores conflict 1 way, loads 32.
+extern "C" __global__ void transpose(float *y, const float *x)
+{
+  __shared__ float tile[32][32];
+  const unsigned n = 128;
+  const unsigned bx = blockIdx.x * 32, by = blockIdx.y * 32;
+
+  for (unsigned r = threadIdx.y; r < 32; r += 8)
+    tile[r][threadIdx.x] = x[(by + r) * n + bx + threadIdx.x];
+  __syncthreads();
+  for (unsigned r = threadIdx.y; r < 32; r += 8)
+    y[(bx + r) * n + by + threadIdx.x] = tile[threadIdx.x][r];
+}
