@@ -37,6 +37,7 @@
 #include <kiln/stream.h>
 #include <kiln/texture.h>
 #include <kiln/timeline.h>
+#include <kiln/tune.h>
 #include <kiln/types.h>
 
 #endif

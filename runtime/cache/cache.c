@@ -217,6 +217,11 @@ static void describe_open(kiln__cache *cache, int dir, kiln_cache_info *out)
                  kiln__errno_text(code, text, sizeof text));
 }
 
+const char *kiln__cache_dir(const kiln__cache *cache)
+{
+  return cache->dir;
+}
+
 void kiln__cache_info_get(kiln__cache *cache, kiln_cache_info *out)
 {
   int dir;

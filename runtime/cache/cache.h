@@ -126,6 +126,9 @@ size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
  * if another one is there by now), and offer it from no pack again. */
 void kiln__cache_reject(kiln__cache *cache, kiln__entry *entry);
 
+/* The folder, as a path; NULL if there is to be none. Touches no file. */
+const char *kiln__cache_dir(const kiln__cache *cache);
+
 /* Behind the public functions of <kiln/cache.h>. */
 void kiln__cache_stats_get(kiln__cache *cache, kiln_cache_stats *out);
 void kiln__cache_info_get(kiln__cache *cache, kiln_cache_info *out);

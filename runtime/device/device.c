@@ -323,6 +323,8 @@ void kiln_device_free(kiln_device *device)
     return;
   if (device->ops_free != NULL)
     device->ops_free(device);
+  if (device->tuned_free != NULL)
+    device->tuned_free(device);
   release_context(device);
   pthread_mutex_destroy(&device->lock);
   kiln__free(&device->rt->alloc, device);

@@ -25,6 +25,9 @@ struct kiln_device {
   kiln_device_info info;
   _Atomic(void *) ops; /* specialised operations, NULL until the first */
   void (*ops_free)(kiln_device *device);
+  _Atomic(void *) tuned; /* parameters of operations measured on it, or NULL */
+  _Atomic bool tuned_read; /* the file of them was looked for */
+  void (*tuned_free)(kiln_device *device);
 };
 
 /* The device's context is current between enter and leave; leave puts back

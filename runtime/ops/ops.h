@@ -9,6 +9,7 @@
 #include "../device/device.h"
 
 #include <kiln/ops.h>
+#include <kiln/tune.h>
 
 /* ---- Types ------------------------------------------------------------------ */
 
@@ -70,6 +71,8 @@ typedef struct kiln__spec {
   const kiln_input *input;          /* NULL: none */
   bool unaligned;    /* the kernel reads the input in packs at places that need
                      not be aligned: element loads only */
+  uint32_t first;    /* element at which the kernel's packs start; not part of
+                        the key: it only decides which arrays are aligned */
   const kiln_op *op; /* NULL: none */
   kiln_dtype acc;    /* the operation's type; f16 and bf16 mean float. Needed
                         with op, else optional */
@@ -113,6 +116,8 @@ kiln_status kiln__generate(kiln__buf *out, const kiln__spec *spec,
 /* Is a text one C++ expression as far as brackets, quotes and comments go?
  * Otherwise KILN_ECOMPILE with line and caret. `what`: "the map expression". */
 kiln_status kiln__check_text(const char *what, const char *text);
+/* Does a map's text use x_at(j) or one of its like? NULL: no. */
+bool kiln__reads_neighbours(const char *text);
 /* KILN_EINVAL for a parameter without name, value or type, or a bad name. */
 kiln_status kiln__check_code(const kiln_code *code);
 
@@ -201,18 +206,11 @@ typedef enum kiln__tuned_family {
   KILN__TUNED_COUNT
 } kiln__tuned_family;
 
-typedef struct kiln__tuning {
-  uint16_t block; /* threads */
-  uint16_t items; /* elements or packs a thread: the family says */
-  uint16_t
-      per_sm;     /* resident blocks on an SM that registers are limited for, 0:
-                      not limited */
-  uint16_t extra; /* the family's own */
-} kiln__tuning;
+typedef kiln_tuning kiln__tuning;
 
 /* By what was measured on this GPU (kiln tune), else by the table, else by the
  * model: most specific row first. `size`: bytes of an element. */
-kiln__tuning kiln__tuned(const kiln_device *device, kiln__tuned_family family,
+kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
                          unsigned size, uint64_t n);
 
 /* ---- Launch ------------------------------------------------------------------------ */
