@@ -6,12 +6,18 @@
  *                                the widest array
  *              KILN_OUTPUTS 1    arrays written, 1 to 4, of types KILN_T0 to
  *                                KILN_T3
- *              KILN_ALIGNED 15   bit k: output k lies on 16 bytes
+ *              KILN_ALIGNED 15   bit k: packs of output k lie on 16 bytes
+ *              KILN_HEAD    0    1: packs start at element `head`, not at 0
+ *              KILN_SMALL   0    1: n is below 2^31
+ *              KILN_READ_ONLY 0  1: no output is an input
  *              user.cuh          the map is output 0; out1 to out3 are functions
  *                                of the same inputs
- * Launch:      block KILN_BLOCK; grid of any size: blocks stride over the tiles.
+ * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK * KILN_ITEMS packs,
+ *              one at least.
  *              n          elements
  *              out0..3    n elements each; those not in use are NULL
+ *              head       elements before the first pack, below KILN_PACK and at
+ *                         most n
  * Result:      element i of each output from element i of each input; an output
  *              may be one of the inputs. */
 #ifndef KILN_BLOCK
@@ -29,6 +35,15 @@
 #ifndef KILN_ALIGNED
 #define KILN_ALIGNED 15
 #endif
+#ifndef KILN_HEAD
+#define KILN_HEAD 0
+#endif
+#ifndef KILN_SMALL
+#define KILN_SMALL 0
+#endif
+#ifndef KILN_READ_ONLY
+#define KILN_READ_ONLY 0
+#endif
 #ifndef KILN_T0
 #define KILN_T0 float
 #endif
@@ -43,14 +58,19 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#define KILN_READ_ONLY 0 /* work in place is allowed */
 #ifdef __CUDACC_RTC__
 #include <kiln/user.cuh>
 #else
 #include "common/user.cuh"
 #endif
 
+static_assert(KILN_BLOCK >= 2 * KILN_PACK, "KILN_BLOCK: two packs at least");
+
+#if KILN_SMALL
+typedef unsigned count;
+#else
 typedef unsigned long long count;
+#endif
 
 /* One pack of one output: f gives its element e. */
 template <unsigned bit, class T, class F>
@@ -108,49 +128,55 @@ static __device__ __forceinline__ void write_one(const user::args &in, count i,
 #endif
 }
 
-/* Loads of a whole tile are under way before the first store. */
+/* All loads of a thread are under way before its first store. `first` is the
+ * first pack of this thread; `head` the element where packs start. */
 static __device__ __forceinline__ void
-whole_tile(const user::args &in, count first, const outputs &to)
+whole_tile(const user::args &in, count first, count head, const outputs &to)
 {
   user::pack<KILN_PACK> p[KILN_ITEMS];
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    user::load_inputs(in, (first + k * KILN_BLOCK) * KILN_PACK, p[k]);
+    user::load_inputs(in, head + (first + k * KILN_BLOCK) * KILN_PACK, p[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    write_pack(in, p[k], (first + k * KILN_BLOCK) * KILN_PACK, to);
+    write_pack(in, p[k], head + (first + k * KILN_BLOCK) * KILN_PACK, to);
 }
 
-static __device__ __forceinline__ void
-part_tile(const user::args &in, count first, count packs, const outputs &to)
+static __device__ __forceinline__ void part_tile(const user::args &in,
+                                                 count first, count packs,
+                                                 count head, const outputs &to)
 {
   user::pack<KILN_PACK> p;
 
 #pragma unroll 1
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     if (first + k * KILN_BLOCK < packs) {
-      user::load_inputs(in, (first + k * KILN_BLOCK) * KILN_PACK, p);
-      write_pack(in, p, (first + k * KILN_BLOCK) * KILN_PACK, to);
+      user::load_inputs(in, head + (first + k * KILN_BLOCK) * KILN_PACK, p);
+      write_pack(in, p, head + (first + k * KILN_BLOCK) * KILN_PACK, to);
     }
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     map(const user::args in, unsigned long long n, KILN_T0 *out0, KILN_T1 *out1,
-        KILN_T2 *out2, KILN_T3 *out3)
+        KILN_T2 *out2, KILN_T3 *out3, unsigned head)
 {
   constexpr count tile = static_cast<count>(KILN_BLOCK) * KILN_ITEMS;
   const outputs to = {out0, out1, out2, out3};
-  const count packs = n / KILN_PACK;
-  const unsigned rest = static_cast<unsigned>(n % KILN_PACK);
+  const count before = KILN_HEAD ? head : 0;
+  const count inside = static_cast<count>(n) - before;
+  const count packs = inside / KILN_PACK;
+  const unsigned rest = static_cast<unsigned>(inside % KILN_PACK);
+  const count first = blockIdx.x * tile;
 
-  for (count first = blockIdx.x * tile; first < packs;
-       first += gridDim.x * tile) {
-    if (first + tile <= packs)
-      whole_tile(in, first + threadIdx.x, to);
-    else
-      part_tile(in, first + threadIdx.x, packs, to);
-  }
-  if (blockIdx.x == 0 && threadIdx.x < rest)
-    write_one(in, n - rest + threadIdx.x, to);
+  if (first + tile <= packs)
+    whole_tile(in, first + threadIdx.x, before, to);
+  else
+    part_tile(in, first + threadIdx.x, packs, before, to);
+  if (blockIdx.x != 0)
+    return;
+  if (threadIdx.x < rest)
+    write_one(in, static_cast<count>(n) - rest + threadIdx.x, to);
+  if (KILN_HEAD && threadIdx.x - KILN_PACK < head)
+    write_one(in, threadIdx.x - KILN_PACK, to);
 }

@@ -1,4 +1,9 @@
-/* map.h -- outputs from inputs, element by element (lecture rows B8, C2). */
+/* map.h -- outputs from inputs, element by element (lecture rows B8, C2).
+ *
+ *   kiln_map_desc smooth = {.in = {{x, KILN_F32}}, .out = {{y, KILN_F32}}, .n = n,
+ *       .expr = {"i > 0 && i + 1 < 1000 ? (x_at(i - 1) + x + x_at(i + 1)) / 3"
+ *                " : x"}};
+ *   st = kiln_map(stream, &smooth, NULL); */
 #ifndef KILN_MAP_H
 #define KILN_MAP_H
 
@@ -15,19 +20,26 @@ typedef struct kiln_map_desc {
   kiln_array out[KILN_MAX_OUTPUTS];   /**< n elements each, one at least; may be
                                        one of the inputs */
   const char *expr[KILN_MAX_OUTPUTS]; /**< for each output: over x, y, z, w (or
-                                         x0 ... x7) and the index i; converted to
-                                         the output's type. NULL: in[0]'s
-                                         element */
+                                         x0 ... x7), the index i, and other
+                                         elements by x_at(j) and its like, for
+                                         which borders are the text's matter;
+                                         converted to the output's type. NULL:
+                                         in[0]'s element */
   uint64_t n;                         /**< elements */
   kiln_code code;
 } kiln_map_desc;
 
 /**
- * Compute the outputs. Each input is read once, each output written once.
+ * Compute the outputs. Each input is read once, each output written once, by
+ * accesses of 16 bytes: also where arrays are views shifted alike, whose first
+ * few elements are then done apart.
  *
  * @param workspace  not used; NULL.
- * @retval see ops.h; KILN_EINVAL also for two outputs that overlap and for an
- *         output that overlaps an input without being the same array.
+ * @retval see ops.h; KILN_EINVAL also for two outputs that overlap, for an
+ *         output that overlaps an input without being the same array, and for
+ *         an output that is an input while a text reads other elements
+ *         (x_at()).
+ * Order: elements in any order. In place: yes, without x_at() and its like.
  * Threads: any. Blocks: only to compile. One launch.
  */
 KILN_API kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,

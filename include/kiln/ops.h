@@ -30,7 +30,10 @@
  *
  * Texts are CUDA C++ expressions. They see
  *   in a map:        x, y, z, w or x0 .. x7 (element i of each input), i (its
- *                    index, unsigned 64-bit)
+ *                    index, unsigned 64-bit); x_at(j), y_at(j), z_at(j), w_at(j)
+ *                    or x0_at(j) .. x7_at(j): element j of that input, which
+ *                    has to exist. A text that reads others than its own
+ *                    elements must not work in place
  *   in an operation: a and b, of the accumulator's type
  *   everywhere:      the parameters of kiln_code by name, its preamble,
  *                    INFINITY, NAN and CUDA's device functions

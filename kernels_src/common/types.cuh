@@ -139,12 +139,78 @@ template <> struct word<16> {
   typedef uint4 type;
 };
 
-/* How loads rank in the caches. */
-enum class cached { usual, once };
+/* How accesses rank in the caches. once: nobody needs it again, it goes first.
+ * scattered: at places all over; no room in the first-level cache, the second is
+ * what it lives on. */
+enum class cached { usual, once, scattered };
+
+#if KILN_READ_ONLY && KILN_ARCH >= 70
+__device__ __forceinline__ unsigned char load_scattered(const unsigned char *p)
+{
+  unsigned v;
+
+  asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];"
+      : "=r"(v)
+      : "l"(__cvta_generic_to_global(p)));
+  return static_cast<unsigned char>(v);
+}
+
+__device__ __forceinline__ unsigned short
+load_scattered(const unsigned short *p)
+{
+  unsigned short v;
+
+  asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];"
+      : "=h"(v)
+      : "l"(__cvta_generic_to_global(p)));
+  return v;
+}
+
+__device__ __forceinline__ unsigned load_scattered(const unsigned *p)
+{
+  unsigned v;
+
+  asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];"
+      : "=r"(v)
+      : "l"(__cvta_generic_to_global(p)));
+  return v;
+}
+
+__device__ __forceinline__ uint2 load_scattered(const uint2 *p)
+{
+  uint2 v;
+
+  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
+      : "=r"(v.x), "=r"(v.y)
+      : "l"(__cvta_generic_to_global(p)));
+  return v;
+}
+
+__device__ __forceinline__ uint4 load_scattered(const uint4 *p)
+{
+  uint4 v;
+
+  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(__cvta_generic_to_global(p)));
+  return v;
+}
+#else
+template <class W> __device__ __forceinline__ W load_scattered(const W *p)
+{
+#if KILN_READ_ONLY
+  return __ldg(p);
+#else
+  return *p;
+#endif
+}
+#endif
 
 template <cached how, class W>
 __device__ __forceinline__ W load_word(const W *from)
 {
+  if (how == cached::scattered)
+    return load_scattered(from);
 #if KILN_READ_ONLY
   return how == cached::once ? __ldcs(from) : __ldg(from);
 #else
@@ -152,14 +218,29 @@ __device__ __forceinline__ W load_word(const W *from)
 #endif
 }
 
-template <class T> __device__ __forceinline__ compute_t<T> load(const T *from)
+template <cached how, class W>
+__device__ __forceinline__ void store_word(W *to, W w)
+{
+  if (how == cached::once)
+    __stcs(to, w);
+  else
+    *to = w;
+}
+
+template <cached how, class T>
+__device__ __forceinline__ compute_t<T> load_as(const T *from)
 {
   typedef typename word<sizeof(T)>::type bits;
-  const bits w = load_word<cached::usual>(reinterpret_cast<const bits *>(from));
+  const bits w = load_word<how>(reinterpret_cast<const bits *>(from));
   T v;
 
   memcpy(&v, &w, sizeof v);
   return widen(v);
+}
+
+template <class T> __device__ __forceinline__ compute_t<T> load(const T *from)
+{
+  return load_as<cached::usual>(from);
 }
 
 template <class T, class V> __device__ __forceinline__ void store(T *to, V v)
@@ -193,7 +274,8 @@ __device__ __forceinline__ void load_pack(const T *from, compute_t<T> (&to)[n])
     to[k] = widen(raw[k]);
 }
 
-template <unsigned n, bool aligned, class T, class V>
+template <unsigned n, bool aligned, cached how = cached::usual, class T,
+          class V>
 __device__ __forceinline__ void store_pack(T *to, const V (&from)[n])
 {
   constexpr unsigned wide = aligned ? least(16, n * sizeof(T)) : sizeof(T);
@@ -209,7 +291,7 @@ __device__ __forceinline__ void store_pack(T *to, const V (&from)[n])
     bits w;
 
     memcpy(&w, raw + k * each, sizeof w);
-    reinterpret_cast<bits *>(to)[k] = w;
+    store_word<how>(reinterpret_cast<bits *>(to) + k, w);
   }
 }
 

@@ -10,9 +10,14 @@
  *                                   any map; i is a multiple of n, a power of two
  *   map_at(s, p, e, i)       element e of such a pack, mapped
  *   load(s, i)               element i, mapped
- *   load_pack<n>(s, i, to)   n neighbours from i on, mapped
+ *   load_as<how>(s, i)       the same; how it ranks in the caches (types.cuh)
+ *   load_pack<n>(s, i, to)   n neighbours from i on, mapped; this and
+ *                            load_inputs() take `how` as well, behind n
  *   acc, op, make_op(s), identity(s)   the operation, op(a, b) on acc
- *   and what the kernel's head names beside, as f(s, ...) */
+ *   and what the kernel's head names beside, as f(s, ...)
+ *
+ * Texts of a map may also call x0_at(j) to x7_at(j), or x_at, y_at, z_at, w_at:
+ * element j of an array, loaded one by one. They exist in texts that name them. */
 #ifndef KILN_USER_CUH
 #define KILN_USER_CUH
 
@@ -47,11 +52,11 @@ template <unsigned n> struct pack {
   float x0[n];
 };
 
-template <unsigned n>
+template <unsigned n, kiln::cached how = kiln::cached::usual>
 static __device__ __forceinline__ void load_inputs(const args &s, index i,
                                                    pack<n> &p)
 {
-  kiln::load_pack<n, true>(s.x0 + i, p.x0);
+  kiln::load_pack<n, true, how>(s.x0 + i, p.x0);
 }
 
 template <unsigned n>
@@ -61,16 +66,22 @@ static __device__ __forceinline__ value map_at(const args &, const pack<n> &p,
   return p.x0[e];
 }
 
+template <kiln::cached how>
+static __device__ __forceinline__ value load_as(const args &s, index i)
+{
+  return kiln::load_as<how>(s.x0 + i);
+}
+
 static __device__ __forceinline__ value load(const args &s, index i)
 {
   return kiln::load(s.x0 + i);
 }
 
-template <unsigned n>
+template <unsigned n, kiln::cached how = kiln::cached::usual>
 static __device__ __forceinline__ void load_pack(const args &s, index i,
                                                  value (&to)[n])
 {
-  kiln::load_pack<n, true>(s.x0 + i, to);
+  kiln::load_pack<n, true, how>(s.x0 + i, to);
 }
 
 static __device__ __forceinline__ op make_op(const args &)

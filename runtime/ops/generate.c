@@ -103,6 +103,20 @@ static void add_function(kiln__buf *out, const kiln__spec *spec,
 
 static const char short_names[] = "xyzw";
 
+/* x_at(j) and its like, in texts that use them: element j of an array. */
+static void add_neighbours(kiln__buf *out, const kiln__spec *spec)
+{
+  for (size_t k = 0; k < n_arrays(spec); k++) {
+    kiln__buf_format(out,
+                     "  const auto x%zu_at = [&s](const index j) "
+                     "{ return kiln::load(s.x%zu + j); }; (void)x%zu_at;\n",
+                     k, k, k);
+    if (k < sizeof short_names - 1)
+      kiln__buf_format(out, "  const auto &%c_at = x%zu_at; (void)%c_at;\n",
+                       short_names[k], k, short_names[k]);
+  }
+}
+
 /* NAME(s, x0, ..., i): an expression over one element of each array; and
  * NAME_at(), the same for element e of a pack that starts at i. */
 static void add_element_function(kiln__buf *out, const kiln__spec *spec,
@@ -123,6 +137,8 @@ static void add_element_function(kiln__buf *out, const kiln__spec *spec,
                        short_names[k]);
     kiln__buf_text(out, "\n");
   }
+  if (kiln__reads_neighbours(f->expr))
+    add_neighbours(out, spec);
   if (f->expr == NULL)
     kiln__buf_text(out, "  return x0;\n}\n");
   else
@@ -146,29 +162,36 @@ static void add_pack(kiln__buf *out, const kiln__spec *spec, uint32_t aligned)
   for (size_t k = 0; k < n; k++)
     kiln__buf_format(out, "  %s x%zu[n];\n", compute(spec->input->in[k].type),
                      k);
-  kiln__buf_text(out, "};\ntemplate <unsigned n>\n" INLINE
+  kiln__buf_text(out, "};\ntemplate <unsigned n, kiln::cached how = "
+                      "kiln::cached::usual>\n" INLINE
                       "void load_inputs(const args &s, index i, pack<n> &p)\n"
                       "{\n  (void)s; (void)i; (void)p;\n");
   for (size_t k = 0; k < n; k++)
-    kiln__buf_format(out, "  kiln::load_pack<n, %s>(s.x%zu + i, p.x%zu);\n",
+    kiln__buf_format(out,
+                     "  kiln::load_pack<n, %s, how>(s.x%zu + i, p.x%zu);\n",
                      aligned >> k & 1 ? "true" : "false", k, k);
   kiln__buf_text(out, "}\n");
 }
 
-/* load(s, i): one element. load_pack<n>(s, i, to): n neighbours, i a multiple of
- * n; arrays that are aligned to 16 bytes are read by wide loads. */
+/* load(s, i): one element; load_as<how>(s, i) says how it is cached.
+ * load_pack<n>(s, i, to): n neighbours, i a multiple of n; arrays that are aligned
+ * to 16 bytes are read by wide loads. */
 static void add_loads(kiln__buf *out, const kiln__spec *spec)
 {
-  kiln__buf_text(out, INLINE "value load(const args &s, index i)\n{\n"
-                             "  return map(s");
+  kiln__buf_text(out, "template <kiln::cached how>\n" INLINE
+                      "value load_as(const args &s, index i)\n{\n"
+                      "  return map(s");
   for (size_t k = 0; k < n_arrays(spec); k++)
-    kiln__buf_format(out, ", kiln::load(s.x%zu + i)", k);
-  kiln__buf_text(out, ", i);\n}\n"
-                      "template <unsigned n>\n" INLINE
-                      "void load_pack(const args &s, index i, value (&to)[n])\n"
-                      "{\n  pack<n> p;\n  load_inputs(s, i, p);\n"
-                      "#pragma unroll\n  for (unsigned e = 0; e < n; ++e)\n"
-                      "    to[e] = map_at(s, p, e, i);\n}\n");
+    kiln__buf_format(out, ", kiln::load_as<how>(s.x%zu + i)", k);
+  kiln__buf_text(out,
+                 ", i);\n}\n" INLINE "value load(const args &s, index i)\n{\n"
+                 "  return load_as<kiln::cached::usual>(s, i);\n}\n"
+                 "template <unsigned n, kiln::cached how = "
+                 "kiln::cached::usual>\n" INLINE
+                 "void load_pack(const args &s, index i, value (&to)[n])\n"
+                 "{\n  pack<n> p;\n  load_inputs<n, how>(s, i, p);\n"
+                 "#pragma unroll\n  for (unsigned e = 0; e < n; ++e)\n"
+                 "    to[e] = map_at(s, p, e, i);\n}\n");
 }
 
 static void add_input(kiln__buf *out, const kiln__spec *spec, uint32_t aligned)

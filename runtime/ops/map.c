@@ -3,15 +3,22 @@
 
 #include <kiln/map.h>
 
-enum { BLOCK, ITEMS, PACK, OUTPUTS, ALIGNED, T0 };
+enum { BLOCK, ITEMS, PACK, OUTPUTS, ALIGNED, HEAD, SMALL, READ_ONLY, T0 };
 
 static const char *const kernels[] = {"map", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},   {"KILN_ITEMS", false},
-    {"KILN_PACK", false},    {"KILN_OUTPUTS", false},
-    {"KILN_ALIGNED", false}, {"KILN_T0", true},
-    {"KILN_T1", true},       {"KILN_T2", true},
-    {"KILN_T3", true},       {NULL, false}};
+static const kiln__define defines[] = {{"KILN_BLOCK", false},
+                                       {"KILN_ITEMS", false},
+                                       {"KILN_PACK", false},
+                                       {"KILN_OUTPUTS", false},
+                                       {"KILN_ALIGNED", false},
+                                       {"KILN_HEAD", false},
+                                       {"KILN_SMALL", false},
+                                       {"KILN_READ_ONLY", false},
+                                       {"KILN_T0", true},
+                                       {"KILN_T1", true},
+                                       {"KILN_T2", true},
+                                       {"KILN_T3", true},
+                                       {NULL, false}};
 static const kiln__family family = {"map", kernels, defines};
 
 static size_t n_outputs(const kiln_map_desc *desc)
@@ -23,6 +30,15 @@ static size_t n_outputs(const kiln_map_desc *desc)
   return n;
 }
 
+static size_t n_inputs(const kiln_map_desc *desc)
+{
+  size_t n = 0;
+
+  while (n < KILN_MAX_INPUTS && desc->in[n].type != KILN_DTYPE_NONE)
+    n++;
+  return n;
+}
+
 static kiln_input input_of(const kiln_map_desc *desc)
 {
   kiln_input x = {.map = desc->expr[0], .type = desc->out[0].type};
@@ -30,6 +46,25 @@ static kiln_input input_of(const kiln_map_desc *desc)
   for (size_t k = 0; k < KILN_MAX_INPUTS; k++)
     x.in[k] = desc->in[k];
   return x;
+}
+
+static bool in_place(const kiln_map_desc *desc)
+{
+  for (size_t k = 0; k < n_outputs(desc); k++)
+    for (size_t i = 0; i < KILN_MAX_INPUTS; i++)
+      if (desc->in[i].type == KILN_DTYPE_NONE)
+        break;
+      else if (desc->in[i].data == desc->out[k].data)
+        return true;
+  return false;
+}
+
+static bool reads_neighbours(const kiln_map_desc *desc)
+{
+  for (size_t k = 0; k < n_outputs(desc); k++)
+    if (kiln__reads_neighbours(desc->expr[k]))
+      return true;
+  return false;
 }
 
 static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
@@ -55,6 +90,9 @@ static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
         &c, desc->expr[k] != NULL || desc->in[0].type != KILN_DTYPE_NONE,
         "expr[%zu] is NULL, and there is no in[0] to copy", k);
   }
+  kiln__check_that(&c, !in_place(desc) || !reads_neighbours(desc),
+                   "an expression reads other elements (x_at() or its like) of "
+                   "arrays that are written");
   return kiln__check_end(&c);
 }
 
@@ -73,6 +111,49 @@ static unsigned pack_of(const kiln_map_desc *desc)
   return (unsigned)(16 / widest);
 }
 
+/* How many arrays start a pack at element `head` on 16 bytes. */
+static unsigned n_aligned(const kiln_array *a, size_t most, unsigned head)
+{
+  unsigned n = 0;
+
+  for (size_t k = 0; k < most && a[k].type != KILN_DTYPE_NONE; k++)
+    n += (a[k].data + head * kiln_dtype_size(a[k].type)) % 16 == 0;
+  return n;
+}
+
+/* Where packs start: at 0, unless more arrays are aligned elsewhere, as they are
+ * where all are views of the same shift. */
+static unsigned head_of(const kiln_map_desc *desc)
+{
+  const unsigned pack = pack_of(desc);
+  unsigned best = 0, most = 0;
+
+  for (unsigned head = 0; head < pack && head <= desc->n; head++) {
+    const unsigned n = n_aligned(desc->in, KILN_MAX_INPUTS, head) +
+                       n_aligned(desc->out, KILN_MAX_OUTPUTS, head);
+
+    if (n > most) {
+      most = n;
+      best = head;
+    }
+    if (head == 0 && n == n_outputs(desc) + n_inputs(desc))
+      break;
+  }
+  return best;
+}
+
+/* Packs that a thread has in flight, of all inputs together, made packs a
+ * thread. */
+static unsigned items_of(const kiln_map_desc *desc, const kiln__tuning *t)
+{
+  const unsigned pack = pack_of(desc);
+  unsigned bytes = 0;
+
+  for (size_t k = 0; k < n_inputs(desc); k++)
+    bytes += pack * (unsigned)kiln_dtype_size(desc->in[k].type);
+  return bytes <= 16 ? t->items : (16u * t->items + bytes - 1) / bytes;
+}
+
 static void specify(kiln__spec *spec, const kiln_map_desc *desc,
                     const kiln__tuning *t)
 {
@@ -83,14 +164,17 @@ static void specify(kiln__spec *spec, const kiln_map_desc *desc,
   const size_t n = n_outputs(desc);
 
   spec->value[BLOCK] = t->block;
-  spec->value[ITEMS] = t->items;
+  spec->value[ITEMS] = items_of(desc, t);
   spec->value[PACK] = pack_of(desc);
   spec->value[OUTPUTS] = (uint32_t)n;
+  spec->value[HEAD] = spec->first > 0;
+  spec->value[SMALL] = desc->n < UINT32_C(1) << 31;
+  spec->value[READ_ONLY] = !in_place(desc);
   for (size_t k = 0; k < KILN_MAX_OUTPUTS; k++) {
     const bool used = k < n;
 
-    spec->value[ALIGNED] |= (uint32_t)(used && desc->out[k].data % 16 == 0)
-                            << k;
+    spec->value[ALIGNED] |=
+        (uint32_t)(used && n_aligned(&desc->out[k], 1, spec->first) == 1) << k;
     spec->value[T0 + k] = used ? desc->out[k].type : KILN_F32;
     if (k > 0 && used) {
       spec->function[k - 1] = others[k - 1];
@@ -118,16 +202,17 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
   x = input_of(desc);
   spec.input = &x;
   spec.code = &desc->code;
+  spec.first = head_of(desc);
   specify(&spec, desc, &t);
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   kiln__user_args(&args, &spec);
   config = kiln_launch_1d(
-      kiln__divide_up(desc->n, (uint64_t)t.items * spec.value[PACK]), t.block);
+      kiln__divide_up(desc->n, spec.value[ITEMS] * spec.value[PACK]), t.block);
   config.stream = stream;
   st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->n), KILN_ARG(desc->out[0].data),
                    KILN_ARG(desc->out[1].data), KILN_ARG(desc->out[2].data),
-                   KILN_ARG(desc->out[3].data));
+                   KILN_ARG(desc->out[3].data), KILN_ARG(spec.first));
 
 done:
   return st;

@@ -114,8 +114,12 @@ static uint32_t aligned_arrays(const kiln__spec *spec)
 
   if (spec->input == NULL || spec->unaligned)
     return 0;
-  for (size_t i = 0; i < kiln__input_arrays(spec->input); i++)
-    mask |= (uint32_t)(spec->input->in[i].data % 16 == 0) << i;
+  for (size_t i = 0; i < kiln__input_arrays(spec->input); i++) {
+    const kiln_array *a = &spec->input->in[i];
+    const uint64_t from = a->data + spec->first * kiln_dtype_size(a->type);
+
+    mask |= (uint32_t)(from % 16 == 0) << i;
+  }
   return mask;
 }
 

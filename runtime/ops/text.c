@@ -138,14 +138,49 @@ static bool is_letter(char c)
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
+static bool is_name(char c)
+{
+  return is_letter(c) || (c >= '0' && c <= '9');
+}
+
 static bool is_identifier(const char *name)
 {
   if (!is_letter(*name))
     return false;
   for (; *name != '\0'; name++)
-    if (!is_letter(*name) && !(*name >= '0' && *name <= '9'))
+    if (!is_name(*name))
       return false;
   return true;
+}
+
+/* Do the characters before `end` spell x, y, z, w or x0 ... x7? */
+static bool names_array(const char *text, const char *end)
+{
+  const char *start = end;
+
+  while (start > text && is_name(start[-1]))
+    start--;
+  if (end - start == 1)
+    return strchr("xyzw", *start) != NULL;
+  return end - start == 2 && start[0] == 'x' && start[1] >= '0' &&
+         start[1] <= '7';
+}
+
+bool kiln__reads_neighbours(const char *text)
+{
+  static const char suffix[] = "_at";
+  const char *p = text;
+
+  if (text == NULL)
+    return false;
+  while ((p = strstr(p, suffix)) != NULL) {
+    const char *const end = p + sizeof suffix - 1;
+
+    if (!is_name(*end) && p > text && names_array(text, p))
+      return true;
+    p = end;
+  }
+  return false;
 }
 
 /* Names that texts have anyway. */
@@ -158,7 +193,7 @@ static bool is_taken(const char *name)
   for (size_t k = 0; k < sizeof taken / sizeof taken[0]; k++)
     if (strcmp(name, taken[k]) == 0)
       return true;
-  return false;
+  return kiln__reads_neighbours(name);
 }
 
 kiln_status kiln__check_code(const kiln_code *code)
