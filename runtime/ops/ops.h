@@ -73,8 +73,6 @@ typedef struct kiln__spec {
                      not be aligned: element loads only */
   uint32_t first;    /* element at which the kernel's packs start; not part of
                         the key: it only decides which arrays are aligned */
-  uint32_t first;    /* element at which the kernel's packs start; not part of
-                        the key: it only decides which arrays are aligned */
   const kiln_op *op; /* NULL: none */
   kiln_dtype acc;    /* the operation's type; f16 and bf16 mean float. Needed
                         with op, else optional */
@@ -118,8 +116,6 @@ kiln_status kiln__generate(kiln__buf *out, const kiln__spec *spec,
 /* Is a text one C++ expression as far as brackets, quotes and comments go?
  * Otherwise KILN_ECOMPILE with line and caret. `what`: "the map expression". */
 kiln_status kiln__check_text(const char *what, const char *text);
-/* Does a map's text use x_at(j) or one of its like? NULL: no. */
-bool kiln__reads_neighbours(const char *text);
 /* Does a map's text use x_at(j) or one of its like? NULL: no. */
 bool kiln__reads_neighbours(const char *text);
 /* KILN_EINVAL for a parameter without name, value or type, or a bad name. */
