@@ -14,33 +14,31 @@
       return st_;                                                              \
   } while (0)
 
-static const struct {
-  const char *name;
-  const bench_case *cases;
-} families[] = {
-    {"map", kiln__bench_map},
+const bench_family kiln__bench_families[] = {
+    {"map", kiln__bench_map, "map"},
+    {NULL, NULL, NULL},
 };
 
 enum {
-  N_FAMILIES = sizeof families / sizeof families[0],
   MAX_REPEATS = 64,
   SLOW_ITERATIONS = 40000 /* longer than the host takes to queue a call */
 };
 
 bool kiln__bench_ops_has(const char *family)
 {
-  for (size_t i = 0; i < N_FAMILIES; i++)
-    if (strcmp(family, families[i].name) == 0)
+  for (const bench_family *f = kiln__bench_families; f->name != NULL; f++)
+    if (strcmp(family, f->name) == 0)
       return true;
   return strcmp(family, "ops") == 0;
 }
 
 const char *kiln__bench_ops_list(cli *c)
 {
-  const char *list = families[0].name;
+  const bench_family *f = kiln__bench_families;
+  const char *list = f->name;
 
-  for (size_t i = 1; i < N_FAMILIES; i++)
-    list = kiln__cli_text(c, "%s, %s", list, families[i].name);
+  while ((++f)->name != NULL)
+    list = kiln__cli_text(c, "%s, %s", list, f->name);
   return list;
 }
 
@@ -169,15 +167,12 @@ static void open_peers(bench_ops *b, const char *path)
     b->peers = NULL; /* not closed: the CUDA runtime in it stays */
 }
 
-static kiln_status open_device(bench_ops *b, const options *o)
+kiln_status kiln__bench_open(bench_ops *b, int ordinal, unsigned most_bits)
 {
   const kiln_program_desc slow = {.builtin = "slow"};
-  uint64_t most = 0;
+  const uint64_t most = UINT64_C(1) << most_bits;
 
-  for (size_t i = 0; i < o->n_bits; i++)
-    if (UINT64_C(1) << o->bits[i] > most)
-      most = UINT64_C(1) << o->bits[i];
-  TRY(kiln_device_open(&b->device, b->c->rt, o->device, NULL));
+  TRY(kiln_device_open(&b->device, b->c->rt, ordinal, NULL));
   TRY(kiln_device_describe(b->device, &b->info));
   TRY(kiln_stream_create(&b->stream, b->device, NULL));
   TRY(kiln_event_create(&b->from, b->device, true));
@@ -193,7 +188,7 @@ static kiln_status open_device(bench_ops *b, const options *o)
   return KILN_OK;
 }
 
-static void close_device(bench_ops *b)
+void kiln__bench_close(bench_ops *b)
 {
   if (b->device == NULL)
     return;
@@ -271,6 +266,17 @@ static kiln_status run_once(bench_ops *b, bool is_peer, bool queued, double *ms)
   TRY(kiln_event_synchronize(b->to));
   TRY(kiln_event_elapsed(&took, b->from, b->to));
   *ms = (double)took;
+  return KILN_OK;
+}
+
+kiln_status kiln__bench_time_own(bench_ops *b, double *ms)
+{
+  double all[MAX_REPEATS];
+
+  TRY(run_once(b, false, false, ms)); /* compiles */
+  for (unsigned r = 0; r < b->repeats; r++)
+    TRY(run_once(b, false, true, &all[r]));
+  *ms = kiln__cli_median(all, b->repeats);
   return KILN_OK;
 }
 
@@ -382,7 +388,7 @@ static kiln_status run_case(bench_ops *b, outcome *out)
 
 /* ---- The table ---------------------------------------------------------------------------------------- */
 
-static uint64_t elements(const bench_case *c, unsigned bits)
+uint64_t kiln__bench_elements(const bench_case *c, unsigned bits)
 {
   return UINT64_C(1) << (kiln_dtype_size(c->type) == 8 ? bits - 1 : bits);
 }
@@ -465,8 +471,8 @@ static void count(tally *t, const outcome *o)
   }
 }
 
-static kiln_status run_family(bench_ops *b, size_t family, const options *o,
-                              cJSON *list, tally *sum)
+static kiln_status run_family(bench_ops *b, const bench_family *family,
+                              const options *o, cJSON *list, tally *sum)
 {
   static const char *const heads[] = {"operation", "type",  ">n",     ">time",
                                       ">GB/s",     ">peer", ">ratio", ">queued",
@@ -474,21 +480,21 @@ static kiln_status run_family(bench_ops *b, size_t family, const options *o,
   cli_table table;
 
   kiln__cli_table(&table, b->c, heads);
-  for (const bench_case *c = families[family].cases; c->label != NULL; c++) {
+  for (const bench_case *c = family->cases; c->label != NULL; c++) {
     if (o->only != NULL && strstr(c->label, o->only) == NULL)
       continue;
     for (size_t i = 0; i < o->n_bits; i++) {
       outcome out = {.wanted = wanted_at(c, o->bits[i])};
 
       b->now = c;
-      b->n = elements(c, o->bits[i]);
+      b->n = kiln__bench_elements(c, o->bits[i]);
       TRY(run_case(b, &out));
       count(sum, &out);
       print_outcome(&table, b, &out);
-      cJSON_AddItemToArray(list, outcome_json(b, families[family].name, &out));
+      cJSON_AddItemToArray(list, outcome_json(b, family->name, &out));
     }
   }
-  printf("\n%s\n", families[family].name);
+  printf("\n%s\n", family->name);
   kiln__cli_table_print(&table, 2);
   return KILN_OK;
 }
@@ -515,9 +521,9 @@ static int run_all(bench_ops *b, const char *family, const options *o,
   tally sum = {0};
 
   describe(b, json);
-  for (size_t i = 0; i < N_FAMILIES; i++)
-    if (strcmp(family, "ops") == 0 || strcmp(family, families[i].name) == 0)
-      if (run_family(b, i, o, list, &sum) != KILN_OK) {
+  for (const bench_family *f = kiln__bench_families; f->name != NULL; f++)
+    if (strcmp(family, "ops") == 0 || strcmp(family, f->name) == 0)
+      if (run_family(b, f, o, list, &sum) != KILN_OK) {
         fflush(stdout);
         return kiln__cli_failure(b->c, b->now->label);
       }
@@ -531,6 +537,7 @@ static int run_all(bench_ops *b, const char *family, const options *o,
 int kiln__bench_ops(cli *c, const char *family, int argc, char **argv)
 {
   bench_ops b = {.c = c};
+  unsigned most = 0;
   cJSON *json;
   options o;
   int rc;
@@ -538,14 +545,16 @@ int kiln__bench_ops(cli *c, const char *family, int argc, char **argv)
   if (!parse(c, &o, argc, argv, &rc))
     return rc;
   b.repeats = o.repeats;
-  if (open_device(&b, &o) != KILN_OK) {
-    close_device(&b);
+  for (size_t i = 0; i < o.n_bits; i++)
+    most = o.bits[i] > most ? o.bits[i] : most;
+  if (kiln__bench_open(&b, o.device, most) != KILN_OK) {
+    kiln__bench_close(&b);
     return kiln__cli_failure(c, "device");
   }
   open_peers(&b, o.peers);
   json = cJSON_CreateObject();
   rc = run_all(&b, family, &o, json);
-  close_device(&b);
+  kiln__bench_close(&b);
   if (o.json != NULL)
     return kiln__cli_json(c, json, o.json) != CLI_OK ? CLI_FAILED : rc;
   cJSON_Delete(json);

@@ -52,8 +52,28 @@ struct bench_case {
   double tolerance;    /* relative to the largest magnitude; 0: same bits */
 };
 
-/* The tables. */
+/* The tables. `tuning`: the family of kiln/tune.h that the cases run with, and
+ * whose candidates they can time; NULL: none. */
 extern const bench_case kiln__bench_map[];
+
+typedef struct bench_family {
+  const char *name;
+  const bench_case *cases;
+  const char *tuning;
+} bench_family;
+
+extern const bench_family kiln__bench_families[]; /* ends in a NULL name */
+
+/* ---- Running cases, for this command and `kiln tune` ------------------------- */
+
+/* The device, with buffers for 2^most_bits elements of 4 bytes. */
+kiln_status kiln__bench_open(bench_ops *b, int ordinal, unsigned most_bits);
+void kiln__bench_close(bench_ops *b);
+/* Elements of a case at a size: half as many of 8 bytes. */
+uint64_t kiln__bench_elements(const bench_case *c, unsigned bits);
+/* Median of b->repeats runs of the library's call behind a running kernel, in
+ * milliseconds; b->now and b->n are set and its inputs prepared. */
+kiln_status kiln__bench_time_own(bench_ops *b, double *ms);
 
 /* Buffer `k`'s elements from their index, by a kiln_map: `expr` over i, with
  * `hash(i)`, 64 well mixed bits, in sight. */

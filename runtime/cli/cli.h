@@ -41,6 +41,7 @@ int kiln__cli_compile(cli *c, int argc, char **argv);
 int kiln__cli_cache(cli *c, int argc, char **argv);
 int kiln__cli_pack(cli *c, int argc, char **argv);
 int kiln__cli_bench(cli *c, int argc, char **argv);
+int kiln__cli_tune(cli *c, int argc, char **argv);
 int kiln__cli_run(cli *c, int argc, char **argv);
 int kiln__cli_check(cli *c, int argc, char **argv);
 int kiln__cli_exec(cli *c, int argc, char **argv);

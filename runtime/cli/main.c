@@ -26,7 +26,9 @@ static const struct {
     {"exec", kiln__cli_exec, CLI_DEVICE_GIVEN,
      "an unmodified CUDA driver program on the CPU device"},
     {"bench", kiln__cli_bench, CLI_DEVICE_GIVEN,
-     "reduce, launch, start: measured here"},
+     "reduce, launch, start, every operation: measured here"},
+    {"tune", kiln__cli_tune, CLI_DEVICE_GIVEN,
+     "the operations' best parameters on this GPU"},
 };
 
 static const size_t n_commands = sizeof commands / sizeof commands[0];

@@ -80,8 +80,8 @@ static const char *text_of(const cJSON *object, const char *key)
 
 /* ---- Use and wrong use -------------------------------------------------- */
 
-static const char *const command_names[] = {"doctor", "devices", "compile",
-                                            "cache",  "pack",    "bench"};
+static const char *const command_names[] = {
+    "doctor", "devices", "compile", "cache", "pack", "bench", "tune"};
 
 START_TEST(help_is_there)
 {
@@ -139,6 +139,11 @@ static const char *const misuses[] = {
     "pack -o x.kpack",
     "bench",
     "bench nothing",
+    "tune nothing",
+    "tune --sizes 99",
+    "tune map --arch sm_x",
+    "bench map --sizes x",
+    "bench map --repeats 0",
     "bench launch extra",
     "bench reduce extra",
     "bench reduce --nothing",

@@ -1,0 +1,346 @@
+/* tune.c -- `kiln tune`: which parameters are best on this GPU; without one, which
+ * of them make sense for an architecture. */
+#include "bench_ops.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRY(expression)                                                        \
+  do {                                                                         \
+    const kiln_status st_ = (expression);                                      \
+    if (st_ != KILN_OK)                                                        \
+      return st_;                                                              \
+  } while (0)
+
+typedef struct options {
+  const char *arch;
+  unsigned bits[8];
+  size_t n_bits;
+  unsigned repeats;
+  int device;
+  bool keep; /* write the file */
+  char **families;
+  size_t n_families; /* 0: all */
+} options;
+
+static const char usage_text[] =
+    "usage: kiln tune [FAMILY]... [--sizes 28,24,20,16] [--repeats N]\n"
+    "                 [--device N] [--dry-run]\n"
+    "       kiln tune [FAMILY]... --arch sm_90\n"
+    "Time every candidate on this GPU and keep the best beside the cache, "
+    "where\n"
+    "programs find them; or, with --arch, compile every candidate and show "
+    "what\n"
+    "each takes, no GPU needed.\n"
+    "  --sizes    log2 of the elements of 4 bytes: the size classes\n"
+    "  --repeats  timed runs of each, 9 by default\n"
+    "  --device   GPU to use, default 0\n"
+    "  --dry-run  show the best, keep nothing\n";
+
+static bool parse_sizes(options *o, const char *text)
+{
+  char *end;
+
+  o->n_bits = 0;
+  do {
+    const unsigned long bits = strtoul(text, &end, 10);
+
+    if (end == text || bits > 32 ||
+        o->n_bits == sizeof o->bits / sizeof o->bits[0])
+      return false;
+    o->bits[o->n_bits++] = (unsigned)bits;
+    text = end + 1;
+  } while (*end == ',');
+  return *end == '\0';
+}
+
+static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
+{
+  static const struct option known[] = {
+      {"arch", required_argument, NULL, 'a'},
+      {"sizes", required_argument, NULL, 's'},
+      {"repeats", required_argument, NULL, 'r'},
+      {"device", required_argument, NULL, 'd'},
+      {"dry-run", no_argument, NULL, 'n'},
+      {"help", no_argument, NULL, 'h'},
+      {0}};
+  int opt;
+
+  *o = (options){
+      .bits = {28, 24, 20, 16}, .n_bits = 4, .repeats = 9, .keep = true};
+  *rc = CLI_OK;
+  while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
+    switch (opt) {
+    case 'a':
+      o->arch = optarg;
+      break;
+    case 's':
+      if (parse_sizes(o, optarg))
+        break;
+      *rc = kiln__cli_usage(c, "--sizes takes up to eight numbers below 33");
+      return false;
+    case 'r':
+      o->repeats = (unsigned)atoi(optarg);
+      if (o->repeats >= 1 && o->repeats <= 64)
+        break;
+      *rc = kiln__cli_usage(c, "--repeats takes 1 to 64");
+      return false;
+    case 'd':
+      o->device = atoi(optarg);
+      break;
+    case 'n':
+      o->keep = false;
+      break;
+    case 'h':
+      fputs(usage_text, stdout);
+      return false;
+    default:
+      *rc = kiln__cli_usage(c, NULL);
+      return false;
+    }
+  }
+  o->families = argv + optind;
+  o->n_families = (size_t)(argc - optind);
+  return true;
+}
+
+static bool is_wanted(const options *o, const char *family)
+{
+  for (size_t i = 0; i < o->n_families; i++)
+    if (strcmp(o->families[i], family) == 0)
+      return true;
+  return o->n_families == 0;
+}
+
+static int check_families(cli *c, const options *o)
+{
+  size_t n;
+  const kiln_tuning_family *f = kiln_tuning_families(&n);
+
+  for (size_t i = 0; i < o->n_families; i++) {
+    size_t k = 0;
+
+    while (k < n && strcmp(f[k].name, o->families[i]) != 0)
+      k++;
+    if (k < n)
+      continue;
+    for (k = 0; k < n; k++)
+      printf("  %-10s %s\n", f[k].name, f[k].items);
+    return kiln__cli_usage(c, "no family \"%s\": those above have parameters",
+                           o->families[i]);
+  }
+  return CLI_OK;
+}
+
+/* ---- Without a GPU: what each candidate takes --------------------------------------- */
+
+static const char *verdict(const kiln_resources *r,
+                           const kiln_occupancy_result *o)
+{
+  if (r->spill_stores + r->spill_loads > 0)
+    return "spills";
+  return o->share < 0.25 ? "few warps" : "";
+}
+
+static void compile_candidate(cli *c, const kiln_target *target,
+                              const kiln_tuning_family *f, const kiln_tuning *t,
+                              cli_table *table)
+{
+  const char *const defines[] = {kiln__cli_text(c, "KILN_BLOCK=%u", t->block),
+                                 kiln__cli_text(c, "KILN_ITEMS=%u", t->items)};
+  const kiln_program_desc desc = {
+      .builtin = f->builtin, .defines = defines, .n_defines = 2};
+  kiln_occupancy_result o = {0};
+  kiln_image *image = NULL;
+  kiln_resources r = {0};
+  kiln_traits traits;
+  size_t bytes = 0;
+
+  kiln__cli_cell(table, "%s", f->name);
+  kiln__cli_cell(table, "%u", t->block);
+  kiln__cli_cell(table, "%u", t->items);
+  if (kiln_compile(&image, c->rt, &desc, target) != KILN_OK ||
+      kiln_image_resources(image, 0, &r) != KILN_OK ||
+      kiln_arch_traits(target->cc, &traits) != KILN_OK ||
+      kiln_occupancy(&traits, t->block, r.registers, (size_t)r.shared_static,
+                     &o) != KILN_OK) {
+    for (int k = 0; k < 5; k++)
+      kiln__cli_cell(table, "-");
+    kiln__cli_cell(table, "%s", kiln__cli_headline(c));
+  } else {
+    kiln_image_cubin(image, &bytes);
+    kiln__cli_cell(table, "%d", r.registers);
+    kiln__cli_cell(table, "%d", r.spill_stores + r.spill_loads);
+    kiln__cli_cell(table, "%d", r.shared_static);
+    kiln__cli_cell(table, "%.0f %%", 100 * o.share);
+    kiln__cli_cell(table, "%zu", bytes);
+    kiln__cli_cell(table, "%s", verdict(&r, &o));
+  }
+  kiln_image_free(image);
+}
+
+static int without_device(cli *c, const options *o)
+{
+  static const char *const heads[] = {
+      "family",  ">block", ">items", ">registers", ">spills",
+      ">shared", ">warps", ">bytes", "pruned for", NULL};
+  kiln_target target;
+  cli_table table;
+  size_t n, k, done = 0;
+  const kiln_tuning_family *f = kiln_tuning_families(&n);
+
+  if (kiln_target_parse(&target, o->arch) != KILN_OK)
+    return kiln__cli_usage(c, "no architecture: %s", o->arch);
+  kiln__cli_table(&table, c, heads);
+  for (size_t i = 0; i < n; i++) {
+    const kiln_tuning *t = kiln_tuning_candidates(f[i].name, &k);
+
+    if (!is_wanted(o, f[i].name))
+      continue;
+    for (size_t at = 0; at < k; at++) {
+      compile_candidate(c, &target, &f[i], &t[at], &table);
+      kiln__cli_progress(c, f[i].name, at + 1, k);
+      done++;
+    }
+  }
+  kiln__cli_table_print(&table, 0);
+  printf("%zu candidates, with the kernels' default types\n", done);
+  return CLI_OK;
+}
+
+/* ---- On a device: how long each takes -------------------------------------------------- */
+
+typedef struct best {
+  kiln_tuning tuning;
+  double ms, table_ms;
+  size_t tried, failed;
+} best;
+
+/* Ends with the best one set. A candidate that does not compile is none. */
+static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
+                             best *out)
+{
+  const unsigned size = (unsigned)kiln_dtype_size(b->now->type);
+  size_t n;
+  const kiln_tuning *t = kiln_tuning_candidates(family, &n);
+  const unsigned log2_n = size == 8 ? bits - 1 : bits;
+
+  *out = (best){.ms = INFINITY};
+  TRY(kiln_tuning_get(b->device, family, size, b->n, &out->tuning, NULL));
+  TRY(b->now->prepare(b));
+  TRY(kiln__bench_time_own(b, &out->table_ms));
+  out->ms = out->table_ms;
+  for (size_t i = 0; i < n; i++, out->tried++) {
+    double ms;
+
+    TRY(kiln_tuning_set(b->device, family, size, log2_n, &t[i]));
+    kiln__cli_progress(b->c, b->now->label, i + 1, n);
+    if (kiln__bench_time_own(b, &ms) != KILN_OK) {
+      if (kiln_last_error()->status == KILN_ESTICKY)
+        return KILN_ESTICKY;
+      out->failed++;
+    } else if (ms < out->ms) {
+      out->ms = ms;
+      out->tuning = t[i];
+    }
+  }
+  return kiln_tuning_set(b->device, family, size, log2_n, &out->tuning);
+}
+
+static void print_best(cli_table *t, const bench_ops *b, const char *family,
+                       const best *found)
+{
+  kiln__cli_cell(t, "%s", family);
+  kiln__cli_cell(t, "%s", b->now->label);
+  kiln__cli_cell(t, "%s", kiln_dtype_name(b->now->type));
+  kiln__cli_cell(t, "%llu", (unsigned long long)b->n);
+  kiln__cli_cell(t, "%u", found->tuning.block);
+  kiln__cli_cell(t, "%u", found->tuning.items);
+  kiln__cli_cell(t, "%u", found->tuning.per_sm);
+  kiln__cli_cell(t, "%u", found->tuning.extra);
+  kiln__cli_cell(t, "%.2f us", found->ms * 1e3);
+  kiln__cli_cell(t, "%.2fx", found->table_ms / found->ms);
+  kiln__cli_cell(t, "%zu of %zu", found->tried - found->failed, found->tried);
+}
+
+/* The first case of each element size decides for its class. */
+static bool is_first_of_size(const bench_case *cases, const bench_case *c)
+{
+  for (const bench_case *k = cases; k < c; k++)
+    if (kiln_dtype_size(k->type) == kiln_dtype_size(c->type))
+      return false;
+  return true;
+}
+
+static kiln_status tune_family(bench_ops *b, const bench_family *f,
+                               const options *o, cli_table *table)
+{
+  for (const bench_case *c = f->cases; c->label != NULL; c++) {
+    if (!is_first_of_size(f->cases, c))
+      continue;
+    for (size_t i = 0; i < o->n_bits; i++) {
+      best found;
+
+      b->now = c;
+      b->n = kiln__bench_elements(c, o->bits[i]);
+      TRY(tune_case(b, f->tuning, o->bits[i], &found));
+      print_best(table, b, f->tuning, &found);
+    }
+  }
+  return KILN_OK;
+}
+
+static kiln_status keep(bench_ops *b, const options *o)
+{
+  char path[1024];
+
+  if (!o->keep) {
+    printf("nothing kept (--dry-run)\n");
+    return KILN_OK;
+  }
+  TRY(kiln_tuning_path(b->device, path, sizeof path));
+  TRY(kiln_tuning_save(b->device, NULL));
+  printf("kept in %s\n", path);
+  return KILN_OK;
+}
+
+static int with_device(cli *c, const options *o)
+{
+  static const char *const heads[] = {
+      "family", "case",   "type",  ">n",    ">block",      ">items",
+      ">an SM", ">extra", ">time", ">gain", ">candidates", NULL};
+  bench_ops b = {.c = c, .repeats = o->repeats};
+  kiln_status st = KILN_OK;
+  cli_table table;
+  unsigned most = 0;
+
+  for (size_t i = 0; i < o->n_bits; i++)
+    most = o->bits[i] > most ? o->bits[i] : most;
+  kiln__cli_table(&table, c, heads);
+  st = kiln__bench_open(&b, o->device, most);
+  for (const bench_family *f = kiln__bench_families;
+       st == KILN_OK && f->name != NULL; f++)
+    if (f->tuning != NULL && is_wanted(o, f->tuning))
+      st = tune_family(&b, f, o, &table);
+  if (st == KILN_OK) {
+    printf("%s: gain over the table's parameters\n", b.info.name);
+    kiln__cli_table_print(&table, 0);
+    st = keep(&b, o);
+  }
+  kiln__bench_close(&b);
+  return st == KILN_OK ? CLI_OK : kiln__cli_failure(c, "tuning");
+}
+
+int kiln__cli_tune(cli *c, int argc, char **argv)
+{
+  options o;
+  int rc;
+
+  if (!parse(c, &o, argc, argv, &rc))
+    return rc;
+  rc = check_families(c, &o);
+  if (rc != CLI_OK)
+    return rc;
+  return o.arch != NULL ? without_device(c, &o) : with_device(c, &o);
+}

@@ -1,0 +1,161 @@
+/* tuning_test.c -- parameters of the operations: table, set, kept in a file. */
+#include "ops_fixture.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/kiln-tuning-XXXXXX";
+static char path[512];
+
+static void setup_folder(void)
+{
+  strcpy(folder, "/tmp/kiln-tuning-XXXXXX");
+  ck_assert_ptr_nonnull(mkdtemp(folder));
+  setenv("KILN_CACHE_DIR", folder, 1);
+  setup();
+  ck_kiln_ok(kiln_tuning_path(device, path, sizeof path));
+}
+
+static void teardown_folder(void)
+{
+  char command[600];
+
+  teardown();
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  ck_assert_int_eq(system(command), 0);
+}
+
+static kiln_tuning get(const char *family, unsigned size, uint64_t n, bool own)
+{
+  kiln_tuning t;
+  bool measured;
+
+  ck_kiln_ok(kiln_tuning_get(device, family, size, n, &t, &measured));
+  ck_assert_int_eq(measured, own);
+  return t;
+}
+
+/* Every family has parameters, a program, and something to try. */
+START_TEST(test_families)
+{
+  size_t n, n_candidates;
+  const kiln_tuning_family *f = kiln_tuning_families(&n);
+
+  ck_assert_uint_ge(n, 12);
+  for (size_t i = 0; i < n; i++) {
+    const kiln_tuning *c = kiln_tuning_candidates(f[i].name, &n_candidates);
+
+    ck_assert_uint_gt(get(f[i].name, 4, 1000, false).block, 0);
+    ck_assert_ptr_nonnull(c);
+    ck_assert_uint_ge(n_candidates, 3);
+    for (size_t k = 0; k < n_candidates; k++)
+      ck_assert(c[k].block % 32 == 0 && c[k].items > 0);
+  }
+  ck_assert_ptr_null(kiln_tuning_candidates("none", &n_candidates));
+}
+END_TEST
+
+/* Of the classes that fit the smallest counts; others are left alone. */
+START_TEST(test_set)
+{
+  const kiln_tuning large = {512, 8, 0, 0}, small = {128, 1, 0, 0};
+  const kiln_tuning table = get("map", 8, 1000, false);
+  kiln_tuning t;
+
+  ck_kiln_ok(kiln_tuning_set(device, "map", 4, 24, &large));
+  ck_kiln_ok(kiln_tuning_set(device, "map", 4, 16, &small));
+  ck_assert_uint_eq(get("map", 4, 1 << 16, true).block, 128);
+  ck_assert_uint_eq(get("map", 4, (1 << 16) + 1, true).block, 512);
+  ck_assert_uint_eq(get("map", 8, 1000, false).block, table.block);
+  get("map", 4, (1 << 24) + 1, false);
+  ck_kiln_ok(kiln_tuning_set(device, "map", 4, 16, &large));
+  ck_assert_uint_eq(get("map", 4, 10, true).block, 512);
+  ck_kiln_ok(kiln_tuning_reset(device));
+  get("map", 4, 10, false);
+  ck_assert_int_eq(kiln_tuning_set(device, "nomap", 4, 16, &large),
+                   KILN_ENOTFOUND);
+  t = (kiln_tuning){100, 1, 0, 0};
+  ck_assert_int_eq(kiln_tuning_set(device, "map", 4, 16, &t), KILN_EINVAL);
+  ck_assert_int_eq(kiln_tuning_set(device, "map", 3, 16, &large), KILN_EINVAL);
+}
+END_TEST
+
+/* A set row is what the operation runs with, with the same results. */
+START_TEST(test_used)
+{
+  enum { N = 10000 };
+  const kiln_tuning odd = {512, 8, 0, 0};
+  test_array out = array_make(KILN_F32, N, 0, NULL, 1);
+  const kiln_map_desc desc = {.out = {out.array}, .expr = {"i * 0.5f"}, .n = N};
+  float *got;
+
+  ck_kiln_ok(kiln_tuning_set(device, "map", 4, 64, &odd));
+  ck_kiln_ok(kiln_map(stream, &desc, NULL));
+  got = array_read(&out);
+  for (int i = 0; i < N; i++)
+    ck_assert_float_eq(got[i], (float)i * 0.5f);
+  free(got);
+  array_free(&out);
+}
+END_TEST
+
+/* Saved beside the cache it is read by the next device by itself. */
+START_TEST(test_file)
+{
+  const kiln_tuning set = {512, 8, 0, 0};
+
+  ck_kiln_ok(kiln_tuning_set(device, "map", 4, 20, &set));
+  ck_kiln_ok(kiln_tuning_save(device, NULL));
+  teardown();
+  setup();
+  ck_assert_uint_eq(get("map", 4, 1000, true).block, 512);
+  ck_assert_uint_eq(get("map", 4, 1000, true).items, 8);
+}
+END_TEST
+
+/* A wrong line: nothing of the file counts, and operations go on. */
+START_TEST(test_bad_files)
+{
+  static const char *const texts[] = {
+      "",
+      "something else\n",
+      "kiln tuning 1\nmap 4 20 512 8 0\n",
+      "kiln tuning 1\nmap 4 20 512 8 0 0 7\n",
+      "kiln tuning 1\nmap 4 20 512 8 0 0\nnothing 4 20 512 8 0 0\n",
+      "kiln tuning 1\nmap 4 20 512 63 0 0\n", /* never tried */
+      "kiln tuning 1\nmap 99999999999999999999 20 512 8 0 0\n",
+  };
+
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    FILE *f = fopen(path, "w");
+
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_ge(fputs(texts[i], f), 0);
+    ck_assert_int_eq(fclose(f), 0);
+    ck_assert_int_eq(kiln_tuning_load(device, path), KILN_ECORRUPT);
+    get("map", 4, 1000, false);
+    teardown();
+    setup();
+    get("map", 4, 1000, false);
+  }
+  ck_assert_int_eq(kiln_tuning_load(device, "/nonexistent"), KILN_EIO);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("tuning");
+  TCase *t = tcase_create("tuning");
+
+  tcase_add_checked_fixture(t, setup_folder, teardown_folder);
+  tcase_set_timeout(t, 60);
+  tcase_add_test(t, test_families);
+  tcase_add_test(t, test_set);
+  tcase_add_test(t, test_used);
+  tcase_add_test(t, test_file);
+  tcase_add_test(t, test_bad_files);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+DEVICE_TEST_MAIN(suite)
