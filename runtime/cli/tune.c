@@ -113,23 +113,25 @@ static bool is_wanted(const options *o, const char *family)
   return o->n_families == 0;
 }
 
-static int check_families(cli *c, const options *o)
+static const char *family_list(cli *c)
 {
   size_t n;
   const kiln_tuning_family *f = kiln_tuning_families(&n);
+  const char *list = f[0].name;
 
-  for (size_t i = 0; i < o->n_families; i++) {
-    size_t k = 0;
+  for (size_t i = 1; i < n; i++)
+    list = kiln__cli_text(c, "%s, %s", list, f[i].name);
+  return list;
+}
 
-    while (k < n && strcmp(f[k].name, o->families[i]) != 0)
-      k++;
-    if (k < n)
-      continue;
-    for (k = 0; k < n; k++)
-      printf("  %-10s %s\n", f[k].name, f[k].items);
-    return kiln__cli_usage(c, "no family \"%s\": those above have parameters",
-                           o->families[i]);
-  }
+static int check_families(cli *c, const options *o)
+{
+  size_t n;
+
+  for (size_t i = 0; i < o->n_families; i++)
+    if (kiln_tuning_candidates(o->families[i], &n) == NULL)
+      return kiln__cli_usage(c, "no family \"%s\"; there are %s",
+                             o->families[i], family_list(c));
   return CLI_OK;
 }
 
