@@ -32,6 +32,7 @@
 #include <kiln/ops.h>
 #include <kiln/program.h>
 #include <kiln/runtime.h>
+#include <kiln/scan.h>
 #include <kiln/select.h>
 #include <kiln/status.h>
 #include <kiln/stream.h>

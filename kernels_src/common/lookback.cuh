@@ -2,6 +2,11 @@
  * before it have published, instead of waiting for a pass of its own (Merrill and
  * Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016).
  *
+ * Two orders of adding up. tile_look_back() takes the nearest prefix there is:
+ * for operations whose result does not depend on the order (integers, minimum,
+ * maximum). tile_chain_before() has one fixed order for each tile, whatever was
+ * published when: for floating point and for what the caller wrote.
+ *
  * A tile's value travels in mark words, one for each 32 bits of it: the mark,
  * epoch and state, in the upper half, payload in the lower. A 64-bit word arrives
  * whole, so neither fences nor flags are needed. Words that hold another epoch
@@ -21,8 +26,22 @@ namespace kiln
 
 enum : unsigned {
   mark_partial = 1, /* the tile's own total */
-  mark_prefix = 2   /* the total of all tiles up to this one */
+  mark_prefix = 2,  /* the total of all tiles up to this one */
+  mark_reset = 3    /* the tile's own total, and nothing before it matters: a
+                       segment begins inside it */
 };
+
+/* Nanoseconds to sleep between two looks at words that are not there yet. */
+#ifndef KILN_BACKOFF
+#define KILN_BACKOFF 0
+#endif
+
+__device__ __forceinline__ void tile_pause()
+{
+#if KILN_BACKOFF > 0 && KILN_ARCH >= 70
+  __nanosleep(KILN_BACKOFF);
+#endif
+}
 
 __device__ __forceinline__ unsigned mark_of(unsigned epoch, unsigned state)
 {
@@ -49,30 +68,51 @@ __device__ __forceinline__ void tile_publish(unsigned long long *words,
                static_cast<unsigned long long>(mark) << 32 | part[k]);
 }
 
-/* What a tile has published: its state, and the value if there is one. A value
- * of several words counts only when all carry the same mark. */
+/* A tile's words as they were found. */
+template <class T> struct tile_seen {
+  unsigned long long word[tile_words<T>::count];
+};
+
+template <class T>
+__device__ __forceinline__ tile_seen<T>
+tile_look(const unsigned long long *words, unsigned long long tile)
+{
+  constexpr unsigned n = tile_words<T>::count;
+  tile_seen<T> seen;
+
+#pragma unroll
+  for (unsigned k = 0; k < n; ++k)
+    seen.word[k] = word_load(words + tile * n + k);
+  return seen;
+}
+
+/* Their state, and the value if there is one. A value of several words counts
+ * only when all carry the same mark. */
+template <class T>
+__device__ __forceinline__ unsigned tile_read(tile_seen<T> seen, unsigned epoch,
+                                              T *value)
+{
+  constexpr unsigned n = tile_words<T>::count;
+  const unsigned mark = static_cast<unsigned>(seen.word[0] >> 32);
+  unsigned part[n];
+  bool whole = true;
+
+#pragma unroll
+  for (unsigned k = 0; k < n; ++k) {
+    part[k] = static_cast<unsigned>(seen.word[k]);
+    whole = whole && seen.word[k] >> 32 == mark;
+  }
+  memcpy(value, part, sizeof *value);
+  return whole && mark >> 2 == epoch ? mark & 3u : 0;
+}
+
+/* What a tile has published, at once. */
 template <class T>
 __device__ __forceinline__ unsigned tile_peek(const unsigned long long *words,
                                               unsigned long long tile,
                                               unsigned epoch, T *value)
 {
-  constexpr unsigned n = tile_words<T>::count;
-  unsigned long long seen[n];
-  unsigned part[n];
-  bool whole = true;
-
-#pragma unroll
-  for (unsigned k = 0; k < n; ++k)
-    seen[k] = word_load(words + tile * n + k);
-#pragma unroll
-  for (unsigned k = 0; k < n; ++k) {
-    part[k] = static_cast<unsigned>(seen[k]);
-    whole = whole && seen[k] >> 32 == seen[0] >> 32;
-  }
-  memcpy(value, part, sizeof *value);
-  return whole && seen[0] >> 34 == epoch
-             ? static_cast<unsigned>(seen[0] >> 32) & 3u
-             : 0;
+  return tile_read(tile_look<T>(words, tile), epoch, value);
 }
 
 /* The fold over all tiles before `tile` (> 0), in every lane; by one whole warp.
@@ -106,6 +146,171 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
       return before;
     end -= warp_size;
   }
+}
+
+/* ---- The fixed order -------------------------------------------------------------
+ * Tiles form groups of 32 * each. A group's total is one fold of its tiles: each
+ * lane's own, then a tree over the lanes. The prefix at its start is the chain of
+ * the totals before it, from the left, and a tile's prefix is its group's with
+ * the fold of the group's tiles before it. Only the last tile of a group
+ * publishes a prefix, the next group's; until it has, others get the same bits
+ * from the totals.
+ *
+ * For one whole warp, which needs no part in the tiles themselves: what it looks
+ * for does not depend on its own tile, so it may start before that is loaded.
+ *
+ *   each    tiles that a lane looks at at once: 1, 2, 4 or 8
+ *   resets  whether tiles may publish mark_reset */
+template <unsigned each, bool resets, class T, class Op> struct tile_chain {
+  enum : unsigned { size = 32 * each }; /* tiles of a group */
+
+  unsigned long long *words;
+  unsigned epoch;
+  Op op;
+  T neutral;
+  unsigned long long known; /* the group up to which `prefix` goes */
+  T prefix;
+
+  /* `start` is what everything begins with. */
+  __device__ __forceinline__ tile_chain(unsigned long long *all,
+                                        unsigned launch, Op fold, T nothing,
+                                        T start)
+      : words(all), epoch(launch), op(fold), neutral(nothing), known(0),
+        prefix(start)
+  {
+  }
+
+  /* The fold over the first n tiles of a group, as soon as they are there; or the
+   * prefix behind the group (n is `size` then), if that is there first or
+   * `only_prefix`. Tells which: mark_partial, mark_reset (from the last reset
+   * on) or mark_prefix. */
+  __device__ __forceinline__ unsigned row(unsigned long long group, unsigned n,
+                                          bool only_prefix, T *out) const
+  {
+    const unsigned long long first = group * size + lane() * each;
+    tile_seen<T> seen[each];
+    unsigned state[each], heads = 0;
+    T value[each], sum;
+    bool reset = false;
+
+#pragma unroll
+    for (unsigned k = 0; k < each; ++k) {
+      value[k] = neutral;
+      state[k] =
+          lane() * each + k < n ? 0u : static_cast<unsigned>(mark_partial);
+    }
+    for (;;) {
+      bool ready = true;
+
+#pragma unroll
+      for (unsigned k = 0; k < each; ++k)
+        if (state[k] == 0)
+          seen[k] = tile_look<T>(words, first + k);
+#pragma unroll
+      for (unsigned k = 0; k < each; ++k)
+        if (state[k] == 0)
+          state[k] = tile_read(seen[k], epoch, &value[k]);
+#pragma unroll
+      for (unsigned k = 0; k < each; ++k)
+        ready = ready && state[k] != 0;
+      if (warp_ballot(state[each - 1] == mark_prefix) >> 31 != 0) {
+        *out = warp_broadcast(value[each - 1], 31);
+        return mark_prefix;
+      }
+      if (only_prefix && state[each - 1] == mark_partial)
+        state[each - 1] = 0; /* look again */
+      if (warp_all(ready) && !only_prefix)
+        break;
+      tile_pause();
+    }
+    sum = value[0];
+    if (resets)
+      reset = state[0] == mark_reset;
+#pragma unroll
+    for (unsigned k = 1; k < each; ++k) {
+      const bool here = resets && state[k] == mark_reset;
+
+      sum = here ? value[k] : op(sum, value[k]);
+      reset = reset || here;
+    }
+    if (resets) {
+      heads = warp_ballot(reset);
+      if (heads != 0 && lane() < 31 - static_cast<unsigned>(__clz(heads)))
+        sum = neutral;
+    }
+    *out = warp_reduce(sum, op);
+    return heads != 0 ? mark_reset : mark_partial;
+  }
+
+  /* The fold over what everything starts with and all tiles before `tile`, in
+   * every lane. Tiles must come in ascending order. For the last tile of a group
+   * it waits for that tile's own total and publishes the next group's prefix:
+   * whoever publishes the total must not wait for this. */
+  __device__ __forceinline__ T before(unsigned long long tile)
+  {
+    const unsigned long long group = tile / size;
+    const unsigned place = static_cast<unsigned>(tile % size);
+    unsigned long long g = group;
+    unsigned n_links = 0;
+    T link = neutral; /* lane k: total of group (group - 1 - k) */
+    T result = prefix, found;
+    enum { links, part, whole } stage = g > known ? links : part;
+
+    if (stage == part && place == 0)
+      return result; /* size is 32 at least: a first tile is not a last */
+    for (;;) {
+      const unsigned n = stage == part ? place : static_cast<unsigned>(size);
+      const unsigned what = row(stage == links ? --g : group, n,
+                                stage == links && n_links == warp_size, &found);
+
+      if (stage == whole) {
+        if (lane() == 0)
+          tile_publish(words, tile,
+                       what == mark_reset ? found : op(prefix, found),
+                       mark_of(epoch, mark_prefix));
+        return result;
+      }
+      if (stage == part) {
+        result = what == mark_reset ? found : op(prefix, found);
+        if (place != size - 1)
+          return result;
+        stage = whole;
+        continue;
+      }
+      if (what == mark_partial) {
+        if (lane() == n_links)
+          link = found;
+        ++n_links;
+        if (g > known)
+          continue;
+      } else {
+        prefix = found;
+      }
+#pragma unroll 1
+      while (n_links > 0)
+        prefix = op(prefix, warp_broadcast(link, --n_links));
+      known = group;
+      result = prefix;
+      if (place == 0)
+        return result;
+      stage = part;
+    }
+  }
+};
+
+/* ---- Tickets -------------------------------------------------------------------------
+ * For blocks that take tiles one after the other: whoever has a ticket runs, so
+ * tiles of lower tickets may be waited for. By one thread. */
+__device__ __forceinline__ unsigned tile_ticket(unsigned long long *word,
+                                                unsigned epoch)
+{
+  const unsigned long long none =
+      static_cast<unsigned long long>(mark_of(epoch, mark_partial)) << 32;
+  const unsigned long long seen = word_load(word);
+
+  if (seen >> 34 != epoch && atomicCAS(word, seen, none + 1) == seen)
+    return 0;
+  return static_cast<unsigned>(atomicAdd(word, 1ull));
 }
 
 } // namespace kiln

@@ -1,0 +1,151 @@
+/* scan.c -- host side of scan.cu. */
+#include "scan_common.h"
+
+#include <kiln/scan.h>
+
+enum {
+  BLOCK,
+  PACK,
+  ROWS,
+  PER_SM,
+  T,
+  PLAIN,
+  IN_ALIGNED,
+  ALIGNED,
+  EXCLUSIVE,
+  INIT,
+  AHEAD,
+  WINDOW
+};
+
+static const char *const kernels[] = {"scan", NULL};
+static const kiln__define defines[] = {{"KILN_BLOCK", false},
+                                       {"KILN_PACK", false},
+                                       {"KILN_ROWS", false},
+                                       {"KILN_PER_SM", false},
+                                       {"KILN_T", true},
+                                       {"KILN_PLAIN", false},
+                                       {"KILN_IN_ALIGNED", false},
+                                       {"KILN_ALIGNED", false},
+                                       {"KILN_EXCLUSIVE", false},
+                                       {"KILN_INIT", false},
+                                       {"KILN_AHEAD", false},
+                                       {"KILN_WINDOW", false},
+                                       {NULL, false}};
+static const kiln__family family = {"scan", kernels, defines};
+
+static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+  kiln_array out;
+
+  if (kiln__check_begin(&c, "kiln_scan", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  out = kiln__out_of(desc->out, &desc->x);
+  kiln__check_out(&c, out, &desc->x, desc->n);
+  kiln__check_op(&c, &desc->op, out.type);
+  if (desc->total != 0)
+    kiln__check_write(&c, "total", (kiln_array){desc->total, out.type}, 1);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
+                     const kiln_scan_desc *desc, kiln_dtype acc)
+{
+  const size_t widest = kiln__widest(&desc->x, kiln_dtype_size(acc));
+  const kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, desc->n);
+
+  kiln__scan_shape_of(out, &t, widest, desc->x.map == NULL, desc->n);
+}
+
+static void specify(kiln__spec *spec, const kiln_scan_desc *desc,
+                    const kiln__scan_shape *shape)
+{
+  spec->input = &desc->x;
+  spec->op = &desc->op;
+  spec->code = &desc->code;
+  spec->value[BLOCK] = shape->block;
+  spec->value[PACK] = shape->pack;
+  spec->value[ROWS] = shape->rows;
+  spec->value[PER_SM] = shape->per_sm;
+  spec->value[T] = spec->acc;
+  spec->value[PLAIN] = desc->x.map == NULL;
+  spec->value[IN_ALIGNED] = desc->x.in[0].data % 16 == 0;
+  spec->value[ALIGNED] = desc->out.data % 16 == 0;
+  spec->value[EXCLUSIVE] = desc->exclusive;
+  spec->value[INIT] = desc->init != NULL;
+  spec->value[AHEAD] = shape->ahead;
+  spec->value[WINDOW] = shape->window;
+}
+
+static uint64_t grid_of(const kiln_stream *stream,
+                        const kiln__scan_shape *shape)
+{
+  const uint64_t resident =
+      (uint64_t)stream->device->info.sm_count * shape->per_sm;
+
+  if (shape->tiles == 0)
+    return 1;
+  return shape->ahead && resident < shape->tiles ? resident : shape->tiles;
+}
+
+kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
+                      const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &family};
+  kiln__room room = {.stream = stream};
+  const kiln__special *special;
+  kiln_launch_config config;
+  kiln__scan_shape shape;
+  kiln_status st = KILN_OK;
+  kiln__args args;
+  uint64_t init;
+  uint32_t epoch;
+
+  KILN_TRY(check(stream, desc, workspace));
+  if (desc->n == 0 && desc->total == 0)
+    goto done;
+  spec.acc = kiln__out_of(desc->out, &desc->x).type;
+  shape_of(&shape, stream, desc, spec.acc);
+  specify(&spec, desc, &shape);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace,
+                           kiln__scan_need(shape.tiles, spec.acc)));
+  kiln__user_args(&args, &spec);
+  init = kiln__element_bits(desc->init, spec.acc);
+  epoch = kiln__room_epoch(&room);
+  config = kiln_launch_1d(grid_of(stream, &shape), 1);
+  config.block.x = shape.block + 32;
+  config.stream = stream;
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(desc->n), KILN_ARG(desc->out.data),
+                   KILN_ARG(desc->total), KILN_ARG(init), KILN_ARG(room.words),
+                   KILN_ARG(epoch));
+
+done:
+  kiln__room_close(&room);
+  return st;
+}
+
+kiln_status kiln_scan_workspace(kiln_stream *stream, const kiln_scan_desc *desc,
+                                size_t *bytes)
+{
+  kiln__scan_shape shape;
+  kiln_status st = KILN_OK;
+  kiln_dtype acc;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "kiln_scan_workspace: bytes is NULL");
+  *bytes = 0;
+  KILN_TRY(check(stream, desc, NULL));
+  acc = kiln__out_of(desc->out, &desc->x).type;
+  shape_of(&shape, stream, desc, acc);
+  *bytes = kiln__need_bytes(kiln__scan_need(shape.tiles, acc));
+
+done:
+  return st;
+}

@@ -1,0 +1,93 @@
+/* scan_common.h -- what the host sides of the scans share. */
+#ifndef KILN_OPS_SCAN_COMMON_H
+#define KILN_OPS_SCAN_COMMON_H
+
+#include "ops.h"
+
+#include <string.h>
+
+/* How a tuning row is meant: `block` counts the warp that looks back, `extra` is
+ * the number of tiles that a lane of it looks at at once, and KILN__SCAN_AHEAD
+ * for blocks that stay and take one tile after the other. */
+enum { KILN__SCAN_AHEAD = 16 };
+
+typedef struct kiln__scan_shape {
+  uint32_t block, pack, rows, per_sm, window;
+  bool ahead;
+  uint64_t tiles;
+} kiln__scan_shape;
+
+/* `widest`: bytes of the widest element that is read or written. `plain`: a
+ * thread holds elements as they lie in memory, not as registers of 4 or 8
+ * bytes. */
+static inline void kiln__scan_shape_of(kiln__scan_shape *out,
+                                       const kiln__tuning *t, size_t widest,
+                                       bool plain, uint64_t n)
+{
+  const uint32_t held = widest == 8 ? 8 : 16; /* registers: 16 of 32 bits */
+
+  out->block = t->block - 32u;
+  out->pack = (uint32_t)(16 / widest);
+  out->rows = t->items > out->pack ? t->items / out->pack : 1;
+  if (!plain && out->rows * out->pack > held)
+    out->rows = held / out->pack;
+  out->per_sm = t->per_sm;
+  out->ahead = (t->extra & KILN__SCAN_AHEAD) != 0 && t->per_sm > 0;
+  out->window = t->extra % KILN__SCAN_AHEAD;
+  if (out->window == 0)
+    out->window = 1;
+  out->tiles = kiln__divide_up(n, (uint64_t)out->block * out->pack * out->rows);
+}
+
+/* Bytes of the widest of an input's arrays, and `least`. */
+static inline size_t kiln__widest(const kiln_input *x, size_t least)
+{
+  const size_t arrays = kiln__input_arrays(x);
+
+  for (size_t k = 0; k < arrays; k++)
+    if (kiln_dtype_size(x->in[k].type) > least)
+      least = kiln_dtype_size(x->in[k].type);
+  return least;
+}
+
+/* Type: the input's, if there is none. */
+static inline kiln_array kiln__out_of(kiln_array out, const kiln_input *x)
+{
+  if (out.type == KILN_DTYPE_NONE)
+    out.type = kiln__input_type(x);
+  return out;
+}
+
+/* The output of a scan, in place or not. */
+static inline void kiln__check_out(kiln__checker *c, kiln_array out,
+                                   const kiln_input *x, uint64_t n)
+{
+  const size_t arrays = kiln__input_arrays(x);
+
+  kiln__check_in_place(c, "out", out, n);
+  for (size_t k = 0; k < arrays; k++)
+    kiln__check_that(c,
+                     n == 0 || x->in[k].data != out.data ||
+                         kiln_dtype_size(x->in[k].type) ==
+                             kiln_dtype_size(out.type),
+                     "in place, but the elements of out are of another size");
+}
+
+/* Marks for tiles of `acc`: 32 bits of payload in a word. */
+static inline kiln__need kiln__scan_need(uint64_t tiles, kiln_dtype acc)
+{
+  return (kiln__need){
+      .words = (size_t)(tiles * (kiln_dtype_size(acc) == 8 ? 2 : 1) + 1)};
+}
+
+/* An element in host memory as the bits of an argument. */
+static inline uint64_t kiln__element_bits(const void *value, kiln_dtype type)
+{
+  uint64_t bits = 0;
+
+  if (value != NULL)
+    memcpy(&bits, value, kiln_dtype_size(type));
+  return bits;
+}
+
+#endif
