@@ -87,6 +87,15 @@ static const char *bracket(brackets *b, const char *p)
   return closing(*b->open[b->depth]) == *p ? NULL : "the wrong bracket";
 }
 
+/* Within braces statements may stand: the body of a lambda. */
+static bool within_braces(const brackets *b)
+{
+  for (size_t i = 0; i < b->depth; i++)
+    if (*b->open[i] == '{')
+      return true;
+  return false;
+}
+
 /* Something that the generated function around a text would not survive. */
 static const char *stray(const brackets *b, const char *p)
 {
@@ -94,7 +103,7 @@ static const char *stray(const brackets *b, const char *p)
     return "directives cannot stand in an expression";
   if (*p == '\\' && (p[1] == '\n' || p[1] == '\r' || p[1] == '\0'))
     return "lines are joined by themselves: leave the backslash out";
-  if (*p == ';' && (b->depth == 0 || *b->open[b->depth - 1] != '{'))
+  if (*p == ';' && !within_braces(b))
     return "an expression has no semicolon";
   return NULL;
 }

@@ -1,0 +1,217 @@
+/* ops_checks_test.c -- what operations refuse: texts that would reach beyond their
+ * place, parameters, arrays that overlap. */
+#include "support.h"
+
+#include "ops/ops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Texts --------------------------------------------------------------------- */
+
+START_TEST(test_good_texts)
+{
+  static const char *const good[] = {
+      "x",
+      "a > b ? a : b",
+      "(x + y) * z[3]",
+      "f(x, \")\") + ')'",
+      "'\\'' + \"\\\"(\"[0]",
+      "x /* ) ( */ + 1",
+      "x // trailing (\n + 1",
+      "[&] { int k = 0; for (int i = 0; i < 3; ++i) { k += i; } return k; }()",
+      " \n x \n",
+      "sqrtf(x)\r\n+ 1",
+  };
+
+  for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+    ck_assert_msg(kiln__check_text("the map", good[i]) == KILN_OK, "%s: %s",
+                  good[i], kiln_last_error()->message);
+}
+END_TEST
+
+/* Line and column of the caret, both from 1. */
+static void caret(const char *text, unsigned line, unsigned column)
+{
+  char want[64], number[64];
+  const char *log, *last;
+
+  ck_assert_msg(kiln__check_text("the map", text) == KILN_ECOMPILE, "%s", text);
+  log = kiln_last_error()->log;
+  snprintf(number, sizeof number, "the map(%u): error: ", line);
+  ck_assert_msg(strncmp(log, number, strlen(number)) == 0, "%s: %s", text, log);
+  snprintf(want, sizeof want, "\n  %*s^\n", (int)column - 1, "");
+  last = strstr(log, want);
+  ck_assert_msg(last != NULL && last[strlen(want)] == '\0', "%s: %s", text,
+                log);
+  ck_assert(kiln_last_error()->hint[0] != '\0');
+}
+
+START_TEST(test_bad_texts)
+{
+  caret("", 1, 1);
+  caret("  \n ", 1, 1);
+  caret("/* nothing */", 1, 1);
+  caret("x)", 1, 2);
+  caret("(x", 1, 1);
+  caret("((x)\n + [1)", 2, 6);
+  caret("x } { y", 1, 3);
+  caret("x; y", 1, 2);
+  caret("f(x; y)", 1, 4);
+  caret("x +\n  \"abc", 2, 3);
+  caret("'x", 1, 1);
+  caret("\"a\nb\"", 1, 1);
+  caret("x /* y", 1, 3);
+  caret("x\n#define y", 2, 1);
+  caret("x \\\n + y", 1, 3);
+}
+END_TEST
+
+/* Whatever comes: a verdict, within the record's bounds. */
+START_TEST(test_random_texts)
+{
+  static const char letters[] = "x1 +()[]{};\"'\\/*\n\r#ab,?:\t\xff";
+  uint64_t state = 11;
+  char text[200];
+
+  for (int k = 0; k < 200000; k++) {
+    const size_t n = test_random(&state) % (sizeof text - 1);
+
+    for (size_t i = 0; i < n; i++)
+      text[i] = letters[test_random(&state) % (sizeof letters - 1)];
+    text[n] = '\0';
+    if (kiln__check_text("the map", text) != KILN_OK)
+      ck_assert_int_eq(kiln_last_error()->status, KILN_ECOMPILE);
+  }
+}
+END_TEST
+
+START_TEST(test_long_text)
+{
+  const size_t n = 100000;
+  char *text = malloc(n + 1);
+
+  ck_assert_ptr_nonnull(text);
+  memset(text, '(', n);
+  text[n] = '\0';
+  ck_assert_int_eq(kiln__check_text("the map", text), KILN_ECOMPILE);
+  memset(text, 'x', n);
+  text[n - 1] = ')';
+  ck_assert_int_eq(kiln__check_text("the map", text), KILN_ECOMPILE);
+  text[n - 1] = 'x';
+  ck_assert_int_eq(kiln__check_text("the map", text), KILN_OK);
+  free(text);
+}
+END_TEST
+
+/* ---- Parameters ------------------------------------------------------------------ */
+
+START_TEST(test_params)
+{
+  static const int value = 1;
+  static const struct {
+    kiln_param param;
+    kiln_status want;
+  } cases[] = {
+      {{"alpha", KILN_I32, &value, false}, KILN_OK},
+      {{"_a1", KILN_I32, &value, true}, KILN_OK},
+      {{NULL, KILN_I32, &value, false}, KILN_EINVAL},
+      {{"", KILN_I32, &value, false}, KILN_EINVAL},
+      {{"1a", KILN_I32, &value, false}, KILN_EINVAL},
+      {{"a b", KILN_I32, &value, false}, KILN_EINVAL},
+      {{"a;b", KILN_I32, &value, false}, KILN_EINVAL},
+      {{"x", KILN_I32, &value, false}, KILN_EINVAL},
+      {{"x7", KILN_I32, &value, false}, KILN_EINVAL},
+      {{"i", KILN_I32, &value, false}, KILN_EINVAL},
+      {{"alpha", KILN_DTYPE_NONE, &value, false}, KILN_EINVAL},
+      {{"alpha", (kiln_dtype)99, &value, false}, KILN_EINVAL},
+      {{"alpha", KILN_I32, NULL, false}, KILN_EINVAL},
+  };
+
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const kiln_code code = {.params = &cases[i].param, .n_params = 1};
+
+    ck_assert_msg(kiln__check_code(&code) == cases[i].want, "%zu", i);
+  }
+  ck_assert_int_eq(kiln__check_code(&(kiln_code){.n_params = 1}), KILN_EINVAL);
+  ck_assert_int_eq(
+      kiln__check_code(&(kiln_code){.params = &cases[0].param, .n_params = 17}),
+      KILN_EINVAL);
+}
+END_TEST
+
+/* ---- Arrays ------------------------------------------------------------------------ */
+
+enum { HOW_READ, HOW_WRITE, HOW_IN_PLACE };
+
+static kiln_status two(int how1, uint64_t at1, uint64_t n1, int how2,
+                       uint64_t at2, uint64_t n2)
+{
+  static void (*const add[])(kiln__checker *, const char *, kiln_array,
+                             uint64_t) = {kiln__check_read, kiln__check_write,
+                                          kiln__check_in_place};
+  const kiln_array a = {at1, KILN_F32}, b = {at2, KILN_F32};
+  kiln__checker c;
+  int stream = 0; /* its address is all that counts */
+
+  ck_assert_int_eq(kiln__check_begin(&c, "kiln_test",
+                                     (const kiln_stream *)(void *)&stream, "x"),
+                   KILN_OK);
+  add[how1](&c, "one", a, n1);
+  add[how2](&c, "two", b, n2);
+  return kiln__check_end(&c);
+}
+
+START_TEST(test_overlaps)
+{
+  ck_assert_int_eq(two(HOW_READ, 256, 10, HOW_READ, 260, 10), KILN_OK);
+  ck_assert_int_eq(two(HOW_READ, 256, 10, HOW_WRITE, 296, 10), KILN_OK);
+  ck_assert_int_eq(two(HOW_READ, 256, 10, HOW_WRITE, 292, 10), KILN_EINVAL);
+  ck_assert_int_eq(two(HOW_WRITE, 292, 10, HOW_READ, 256, 10), KILN_EINVAL);
+  ck_assert_int_eq(two(HOW_WRITE, 256, 10, HOW_WRITE, 256, 10), KILN_EINVAL);
+  ck_assert_int_eq(two(HOW_READ, 256, 10, HOW_WRITE, 256, 10), KILN_EINVAL);
+  ck_assert_int_eq(two(HOW_READ, 256, 10, HOW_IN_PLACE, 256, 10), KILN_OK);
+  ck_assert_int_eq(two(HOW_READ, 256, 10, HOW_IN_PLACE, 260, 10), KILN_EINVAL);
+  ck_assert_int_eq(two(HOW_IN_PLACE, 256, 10, HOW_IN_PLACE, 256, 10),
+                   KILN_EINVAL);
+  ck_assert_int_eq(two(HOW_READ, 256, 0, HOW_WRITE, 256, 0), KILN_OK);
+  ck_assert_int_eq(two(HOW_READ, 0, 0, HOW_WRITE, 256, 1), KILN_OK);
+  ck_assert_int_eq(two(HOW_READ, 0, 1, HOW_WRITE, 256, 1), KILN_EINVAL);
+  ck_assert_int_eq(two(HOW_READ, 257, 1, HOW_WRITE, 512, 1), KILN_EINVAL);
+  ck_assert_int_eq(two(HOW_READ, UINT64_MAX - 7, 2, HOW_WRITE, 512, 1),
+                   KILN_EINVAL);
+}
+END_TEST
+
+START_TEST(test_types)
+{
+  static const size_t sizes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
+
+  for (int t = 0; t < 13; t++)
+    ck_assert_uint_eq(kiln_dtype_size((kiln_dtype)t), sizes[t]);
+  ck_assert_uint_eq(kiln_dtype_size((kiln_dtype)13), 0);
+  ck_assert_uint_eq(kiln_dtype_size((kiln_dtype)-1), 0);
+  ck_assert_str_eq(kiln_dtype_name(KILN_BF16), "bf16");
+  ck_assert_str_eq(kiln_dtype_name(KILN_DTYPE_NONE), "none");
+  ck_assert_str_eq(kiln_dtype_name((kiln_dtype)-1), "?");
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("ops_checks");
+  TCase *t = tcase_create("ops_checks");
+
+  tcase_add_test(t, test_good_texts);
+  tcase_add_test(t, test_bad_texts);
+  tcase_add_test(t, test_random_texts);
+  tcase_add_test(t, test_long_text);
+  tcase_add_test(t, test_params);
+  tcase_add_test(t, test_overlaps);
+  tcase_add_test(t, test_types);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(suite)
