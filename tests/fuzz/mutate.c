@@ -1,21 +1,24 @@
 /* mutate.c -- does the CPU device accept PTX that ptxas rejects?
  *
- *   mutate [-n COUNT] [-s SEED] [-p PTXAS] [-o FILE] [-a] [PTX ...]
+ *   mutate [-n COUNT] [-s SEED] [-p PTXAS | -P] [-o FILE] [-a] [FILE ...]
  *
  * Without files: statements made from the rows of ops.def, each broken in one
- * to three places. With files: whole modules with a byte, word or line changed.
- * Those that load are given to ptxas, if one is named; what it rejects is listed
- * with its reason, and the exit status is 1. -a also lists what ptxas accepts
- * and the CPU device does not. Without ptxas: nothing may crash. */
+ * to three places. With files: whole modules with a byte, word or line changed;
+ * a .cu file is compiled first, in several ways. Those that load are given to
+ * ptxas, if one is named: what it rejects is listed with its reason, and the
+ * exit status is 1 unless all of it is in ptxas_differences.def. -P looks for
+ * the ptxas which that file is about; none: a skip, 77. -a also lists what ptxas
+ * accepts and the CPU device does not. Without ptxas: nothing may crash. */
 #include "cpu_statements.h"
+#include "ptxas.h"
 
 #include "cpu/code/code.h"
 #include "support.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum { LINE = 512, BATCH = 400 };
@@ -26,7 +29,7 @@ static struct {
   const char *ptxas;
   FILE *out;
   bool also_stricter;
-  unsigned long tried, accepted, looser, stricter;
+  unsigned long tried, accepted, looser, stricter, listed;
 } run = {.count = 20000, .random = 1};
 
 static unsigned below(unsigned n)
@@ -49,101 +52,54 @@ static bool loads(const char *text, size_t size)
   return true;
 }
 
-/* ---- Files ------------------------------------------------------------------
- * (Check's assertions only work within its tests.) */
+/* ---- What is known ------------------------------------------------------------- */
 
-static char *read_all(FILE *in, size_t *size)
+static struct {
+  const char *statement, *message, *why; /* message NULL: stricter */
+  unsigned long met;
+  char example[LINE];
+} known[] = {
+#define KILN__LOOSER(statement, message, why) {statement, message, why, 0, ""},
+#define KILN__STRICTER(statement, why) {statement, NULL, why, 0, ""},
+#include "ptxas_differences.def"
+#undef KILN__LOOSER
+#undef KILN__STRICTER
+};
+
+/* A disagreement; message: ptxas's, NULL: it accepts the text. */
+static void disagree(const char *where, const char *statement,
+                     const char *message)
 {
-  size_t capacity = 1 << 16, n;
-  char *data = malloc(capacity);
+  const char *text = statement[0] == '@' && strchr(statement, ' ') != NULL
+                         ? strchr(statement, ' ') + 1
+                         : statement;
 
-  *size = 0;
-  while (data != NULL &&
-         (n = fread(data + *size, 1, capacity - *size - 1, in)) > 0) {
-    *size += n;
-    if (capacity - *size < 2) {
-      capacity *= 2;
-      data = realloc(data, capacity);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if ((known[i].message == NULL) == (message == NULL) &&
+        fnmatch(known[i].statement, text, 0) == 0 &&
+        (message == NULL || fnmatch(known[i].message, message, 0) == 0)) {
+      if (known[i].met++ == 0)
+        (void)snprintf(known[i].example, LINE, "%s%s", where, statement);
+      run.listed++;
+      return;
     }
   }
-  if (data == NULL)
-    exit(1);
-  data[*size] = '\0';
-  return data;
+  run.looser += message != NULL;
+  run.stricter += message == NULL;
+  fprintf(run.out, "%s %s| %s%s%s\n", message != NULL ? "looser  " : "stricter",
+          where, statement, message != NULL ? " | " : "",
+          message != NULL ? message : "");
+  (void)fflush(run.out);
 }
 
-static char *read_file(const char *path, size_t *size)
+static void show_known(void)
 {
-  FILE *in = fopen(path, "rb");
-  char *data;
-
-  if (in == NULL) {
-    perror(path);
-    exit(2);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (known[i].met > 0)
+      fprintf(run.out, "known: %lu %s, %s; such as: %s\n", known[i].met,
+              known[i].message == NULL ? "stricter" : "looser", known[i].why,
+              known[i].example);
   }
-  data = read_all(in, size);
-  (void)fclose(in);
-  return data;
-}
-
-static void write_file(const char *path, const char *data, size_t size)
-{
-  FILE *out = fopen(path, "wb");
-
-  if (out == NULL || fwrite(data, 1, size, out) != size || fclose(out) != 0) {
-    perror(path);
-    exit(2);
-  }
-}
-
-/* ---- ptxas --------------------------------------------------------------------- */
-
-static char folder[256];
-
-static void remove_folder(void)
-{
-  static const char *const names[] = {"x.ptx", "x.o"};
-  char path[300];
-
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-    (void)snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-    (void)unlink(path);
-  }
-  (void)rmdir(folder);
-}
-
-/* Its messages; malloc. Empty: it accepts the text. */
-static char *ptxas_says(const char *text, size_t size, unsigned target)
-{
-  char path[300], result[300], arch[32], *messages;
-  size_t n;
-  int pipes[2], status = 0;
-  pid_t child;
-  FILE *in;
-
-  (void)snprintf(path, sizeof path, "%s/x.ptx", folder);
-  (void)snprintf(result, sizeof result, "%s/x.o", folder);
-  (void)snprintf(arch, sizeof arch, "sm_%u", target);
-  write_file(path, text, size);
-  if (pipe(pipes) != 0)
-    exit(1);
-  child = fork();
-  if (child == 0) {
-    (void)dup2(pipes[1], 1);
-    (void)dup2(pipes[1], 2);
-    (void)close(pipes[0]);
-    (void)execl(run.ptxas, "ptxas", "-arch", arch, "-O0", "-c", "-w", path,
-                "-o", result, (char *)NULL);
-    _exit(127);
-  }
-  (void)close(pipes[1]);
-  in = fdopen(pipes[0], "r");
-  messages = read_all(in, &n);
-  (void)fclose(in);
-  (void)waitpid(child, &status, 0);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-    messages[0] = '\0';
-  return messages;
 }
 
 /* ---- Statements ------------------------------------------------------------------ */
@@ -224,7 +180,7 @@ static void ask_each(batch *b, kiln__buf *text, unsigned from, unsigned to)
   for (unsigned i = 0; i < b->n; i++)
     b->gone[i] |= i < from || i >= to;
   compose(text, b, &first, index);
-  messages = ptxas_says(text->data, text->size, b->target);
+  messages = ptxas_says(run.ptxas, text->data, text->size, b->target);
   memcpy(b->gone, before, sizeof before);
   if (messages[0] != '\0' && to - from == 1) {
     b->gone[from] = true;
@@ -246,7 +202,7 @@ static void ask_ptxas(batch *b, kiln__buf *text)
     char *messages;
 
     compose(text, b, &first, index);
-    messages = ptxas_says(text->data, text->size, b->target);
+    messages = ptxas_says(run.ptxas, text->data, text->size, b->target);
     again = messages[0] != '\0' && mark(b, messages, first, index);
     if (!again && messages[0] != '\0')
       ask_each(b, text, 0, b->n);
@@ -256,6 +212,8 @@ static void ask_ptxas(batch *b, kiln__buf *text)
 
 static void judge(batch *b, kiln__buf *text)
 {
+  char where[32];
+
   for (unsigned i = 0; i < b->n; i++) {
     kiln__buf_clear(text);
     statements_head(text, b->version, b->target);
@@ -269,17 +227,11 @@ static void judge(batch *b, kiln__buf *text)
   if (run.ptxas == NULL)
     return;
   ask_ptxas(b, text);
+  (void)snprintf(where, sizeof where, "sm_%u %u.%u ", b->target,
+                 b->version / 10, b->version % 10);
   for (unsigned i = 0; i < b->n; i++) {
-    if (b->accepted[i] && b->gone[i]) {
-      run.looser++;
-      fprintf(run.out, "looser   sm_%u %u.%u | %s | %s\n", b->target,
-              b->version / 10, b->version % 10, b->line[i], b->reason[i]);
-    }
-    if (!b->accepted[i] && !b->gone[i]) {
-      run.stricter++;
-      fprintf(run.out, "stricter sm_%u %u.%u | %s\n", b->target,
-              b->version / 10, b->version % 10, b->line[i]);
-    }
+    if (b->accepted[i] == b->gone[i])
+      disagree(where, b->line[i], b->accepted[i] ? b->reason[i] : NULL);
   }
 }
 
@@ -398,10 +350,10 @@ static void change(kiln__buf *out, const text *t)
   kiln__buf_add(out, t->data + to, t->size - to);
 }
 
-static void show_change(const text *t, const kiln__buf *changed,
-                        const char *says)
+static void show_change(const text *t, const kiln__buf *changed, char *says)
 {
   size_t first = 0, from, to;
+  char line[LINE];
 
   while (first < t->size && first < changed->size &&
          t->data[first] == changed->data[first])
@@ -412,8 +364,10 @@ static void show_change(const text *t, const kiln__buf *changed,
   to = first;
   while (to < changed->size && changed->data[to] != '\n')
     to++;
-  fprintf(run.out, "looser   | %.*s | %.*s\n", (int)(to - from),
-          changed->data + from, (int)strcspn(says, "\n"), says);
+  (void)snprintf(line, sizeof line, "%.*s", (int)(to - from),
+                 changed->data + from);
+  says[strcspn(says, "\n")] = '\0';
+  disagree("", line, says);
 }
 
 static unsigned target_of(const char *data)
@@ -423,77 +377,187 @@ static unsigned target_of(const char *data)
   return at == NULL ? 0 : (unsigned)strtoul(at + 11, NULL, 10);
 }
 
-static void modules(char **paths, int n)
+typedef struct texts {
+  text *items;
+  unsigned n;
+} texts;
+
+/* Takes `data` over. */
+static void add_text(texts *all, char *data, size_t size)
 {
-  text *texts = calloc((size_t)n, sizeof *texts);
+  all->items = realloc(all->items, (all->n + 1) * sizeof *all->items);
+  if (all->items == NULL)
+    exit(2);
+  all->items[all->n++] = (text){data, size, target_of(data)};
+}
+
+/* As people compile: plain, with line numbers, with fast math; -G takes a text
+ * of debug sections, which nearly all mutations would fall into. */
+static void add_source(texts *all, kiln_runtime *rt, const char *path)
+{
+  static const int archs[] = {75, 90, 120};
+  size_t size;
+  char *source = fuzz_read_file(path, &size);
+
+  for (unsigned i = 0; i < 3; i++) {
+    const kiln_program_desc d = {.source = source,
+                                 .name = path,
+                                 .lineinfo = i == 1,
+                                 .fast_math = i == 2,
+                                 .no_cache = true};
+    const kiln_target target = {.cc = archs[i], .ptx = true};
+    kiln_image *image = NULL;
+    const char *ptx;
+    char *copy;
+
+    if (kiln_compile(&image, rt, &d, &target) != KILN_OK)
+      continue; /* it needs headers that are not here */
+    ptx = kiln_image_ptx(image, &size);
+    copy = calloc(1, size + 1);
+    if (copy != NULL)
+      memcpy(copy, ptx, size);
+    if (copy != NULL)
+      add_text(all, copy, strlen(copy));
+    kiln_image_free(image);
+  }
+  free(source);
+}
+
+/* Sources with the newest NVRTC at hand. False: there is none. */
+static bool add_sources(texts *all, char **paths, int n)
+{
+  const char *list = getenv("KILN_TEST_NVRTC");
+  const char *last = list == NULL ? NULL : strrchr(list, ':');
+  kiln_runtime_opts opts = {.cache_off = true};
+  kiln_runtime *rt = NULL;
+
+  if (list != NULL && list[0] != '\0')
+    opts.nvrtc_path = last == NULL ? list : last + 1;
+  if (kiln_runtime_create(&rt, &opts) != KILN_OK)
+    return false;
+  for (int i = 0; i < n; i++) {
+    if (strstr(paths[i], ".cu") != NULL)
+      add_source(all, rt, paths[i]);
+  }
+  kiln_runtime_free(rt);
+  return true;
+}
+
+static void mutate_one(const text *t, kiln__buf *out)
+{
+  char *says;
+
+  change(out, t);
+  run.tried++;
+  if (!loads(out->data, out->size))
+    return;
+  run.accepted++;
+  if (run.ptxas == NULL)
+    return;
+  says = ptxas_says(run.ptxas, out->data, out->size, t->target);
+  if (says[0] != '\0')
+    show_change(t, out, says);
+  free(says);
+}
+
+/* False: nothing to mutate. */
+static bool modules(char **paths, int n)
+{
+  texts all = {0};
   kiln_allocator a = {0};
   kiln__buf out;
+  bool ok;
 
   kiln__allocator_default(&a);
   kiln__buf_init(&out, &a);
+  (void)add_sources(&all, paths, n);
   for (int i = 0; i < n; i++) {
-    texts[i].data = read_file(paths[i], &texts[i].size);
-    texts[i].target = target_of(texts[i].data);
-  }
-  for (; run.tried < run.count; run.tried++) {
-    const text *t = &texts[below((unsigned)n)];
-    char *says;
+    size_t size;
 
-    change(&out, t);
-    if (!loads(out.data, out.size))
+    if (strstr(paths[i], ".cu") != NULL)
       continue;
-    run.accepted++;
-    if (run.ptxas == NULL)
-      continue;
-    says = ptxas_says(out.data, out.size, t->target);
-    /* "Attempted to": ptxas gave up on debug sections that make no sense */
-    if (says[0] != '\0' && strstr(says, "fatal   : Attempted") == NULL) {
-      run.looser++;
-      show_change(t, &out, says);
-    }
-    free(says);
+    add_text(&all, fuzz_read_file(paths[i], &size), 0);
+    all.items[all.n - 1].size = size;
   }
-  for (int i = 0; i < n; i++)
-    free(texts[i].data);
-  free(texts);
+  ok = all.n > 0;
+  if (ok)
+    printf("%u modules\n", all.n);
+  while (ok && run.tried < run.count)
+    mutate_one(&all.items[below(all.n)], &out);
+  for (unsigned i = 0; i < all.n; i++)
+    free(all.items[i].data);
+  free(all.items);
   kiln__buf_free(&out);
+  return ok;
 }
 
-int main(int argc, char **argv)
+/* ---- Main ---------------------------------------------------------------------------- */
+
+enum { SKIP = KILN_TEST_SKIP };
+
+/* The ptxas that ptxas_differences.def is about; NULL after saying why not. */
+static const char *reference(void)
+{
+  static const char release[] = "13.0";
+  const char *path = ptxas_find();
+
+  if (path == NULL)
+    printf("skipped: no ptxas found; set KILN_TEST_PTXAS\n");
+  else if (strcmp(ptxas_release(path), release) != 0)
+    printf("skipped: %s is of release %s, the comparison is with %s\n", path,
+           ptxas_release(path), release);
+  else
+    return path;
+  return NULL;
+}
+
+static bool read_options(int argc, char **argv, bool *look)
 {
   int option;
 
-  run.out = stdout;
-  while ((option = getopt(argc, argv, "n:s:p:o:a")) != -1) {
+  while ((option = getopt(argc, argv, "n:s:p:Po:a")) != -1) {
     if (option == 'n')
       run.count = strtoul(optarg, NULL, 10);
     else if (option == 's')
       run.random = strtoull(optarg, NULL, 10) * 2 + 1;
     else if (option == 'p')
       run.ptxas = optarg;
+    else if (option == 'P')
+      *look = true;
     else if (option == 'o')
       run.out = fopen(optarg, "w");
     else if (option == 'a')
       run.also_stricter = true;
     else
-      return 2;
+      return false;
   }
-  if (run.out == NULL)
+  return run.out != NULL;
+}
+
+int main(int argc, char **argv)
+{
+  bool look = false;
+
+  run.out = stdout;
+  if (!read_options(argc, argv, &look))
     return 2;
-  (void)snprintf(folder, sizeof folder, "%s/mutate.XXXXXX",
-                 getenv("TMPDIR") == NULL ? P_tmpdir : getenv("TMPDIR"));
-  if (mkdtemp(folder) == NULL)
-    return 2;
-  if (optind < argc)
-    modules(argv + optind, argc - optind);
-  else
+  if (look && (run.ptxas = reference()) == NULL)
+    return SKIP;
+  if (optind == argc) {
     statements();
-  remove_folder();
+  } else if (!modules(argv + optind, argc - optind)) {
+    printf("skipped: no NVRTC found, or none of the files compiles\n");
+    return SKIP;
+  }
+  ptxas_end();
+  show_known();
   printf("%lu changed texts, %lu load", run.tried, run.accepted);
   if (run.ptxas != NULL)
     printf(", %lu of them ptxas rejects", run.looser);
   if (run.also_stricter)
     printf("; %lu that ptxas accepts do not load", run.stricter);
+  if (run.ptxas != NULL)
+    printf("; %lu more are known differences", run.listed);
   printf("\n");
-  return run.looser != 0;
+  return run.looser + run.stricter != 0;
 }

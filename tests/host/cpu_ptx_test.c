@@ -675,7 +675,7 @@ static const struct {
     {"", "# 1\n", "", true},
     {"", ".file 1 \"a\"\n", "", false},
     {".file 99999999 \"a\"\n", "", "", false},
-    {"", ".target sm_90\n", "", true},
+    {"", ".target sm_90\n", "", false},
     {".entry x(.param .b32 a", ",.param .b32 b", ") { ret; }", false},
 };
 

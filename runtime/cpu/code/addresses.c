@@ -9,6 +9,7 @@ int32_t kiln__address_constant(kiln__lower *l, const kiln__ptx_variable *v,
 {
   switch (v->space) {
   case KILN__SPACE_SHARED:
+    v = v->same != NULL ? v->same : v;
     if (v->flexible || v->size == 0)
       return kiln__constant(l, bytes, KILN__CONST_DYNAMIC, 0, offset);
     return kiln__constant(l, bytes, KILN__CONST_VALUE,

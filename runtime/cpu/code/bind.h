@@ -40,8 +40,8 @@ int32_t kiln__address_constant(kiln__lower *l, const kiln__ptx_variable *v,
                                uint8_t bytes, int64_t offset);
 /* texref, surfref, samplerref. */
 bool kiln__is_reference(const kiln__ptx_variable *v);
-/* A literal as a constant. */
-bool kiln__bind_literal(kiln__binder *k, uint8_t type,
+/* A literal as a constant of at least `room` bytes. */
+bool kiln__bind_literal(kiln__binder *k, uint8_t type, uint8_t room,
                         const kiln__ptx_operand *o, int32_t *id);
 bool kiln__bind_source(kiln__binder *k, const kiln__form *f,
                        const kiln__ptx_operand *o);

@@ -79,6 +79,7 @@ typedef struct kiln__matches {
   kiln__insn fields; /* what the modifiers set */
   uint16_t ptx, sm;  /* needed for its modifiers */
   bool specific;     /* only for targets with a suffix */
+  bool exact;        /* no result register wider than its type */
   uint16_t ops[KILN__MAX_ROWS];
   uint16_t n;
 } kiln__matches;
@@ -189,6 +190,7 @@ typedef struct kiln__lower {
   kiln__array calls;        /* kiln__call */
   uint32_t *starts;         /* first instruction of each statement */
   bool param_as_local;      /* this statement's .param is the stack */
+  bool exact;               /* its results are not widened */
   bool out_of_memory;
 } kiln__lower;
 
@@ -229,6 +231,8 @@ bool kiln__type_fits(kiln__ptx_type want, kiln__ptx_type have, bool wider);
 bool kiln__literal(const kiln__ptx_operand *o, kiln__ptx_type want,
                    uint64_t *bits);
 bool kiln__is_local(const kiln__ptx_variable *v);
+/* Declared, not .extern, and defined nowhere: it has no address. */
+bool kiln__is_missing(const kiln__build *b, const kiln__ptx_function *fn);
 
 /* Whether the operands of the statement have the number and shapes of `row`. */
 bool kiln__shapes_fit(const kiln__row *row, const kiln__insn *fields,

@@ -112,8 +112,8 @@ static bool indirect(kiln__lower *l, call *c, kiln__insn *in)
 /* Functions that the device itself has: run/ finds them by name. */
 static bool is_system(kiln__slice name)
 {
-  static const char *const known[] = {"vprintf", "malloc", "free",
-                                      "__assertfail"};
+  static const char *const known[] = {"vprintf",      "malloc", "free",
+                                      "__assertfail", "memcpy", "memset"};
 
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     if (name.size == strlen(known[i]) &&

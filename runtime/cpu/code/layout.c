@@ -242,7 +242,8 @@ static void scan_symbol(scan *s, const kiln__ptx_symbol *symbol, bool called)
 
     s->failed |= to == NULL;
     if (to != NULL)
-      *to = symbol->u.variable;
+      *to = symbol->u.variable->same != NULL ? symbol->u.variable->same
+                                             : symbol->u.variable;
   }
 }
 

@@ -164,6 +164,15 @@ static int strength(const kiln__ptx_variable *v)
   }
 }
 
+/* .shared: one variable, as large and as aligned as any part has it. */
+static void merge_shared(kiln__ptx_variable *first, kiln__ptx_variable *v)
+{
+  v->same = first;
+  first->size = v->size > first->size ? v->size : first->size;
+  first->align = v->align > first->align ? v->align : first->align;
+  first->flexible &= v->flexible;
+}
+
 static void merge_variable(kiln__build *b, uint32_t part, shared_name *s,
                            const kiln__ptx_symbol *symbol)
 {
@@ -180,11 +189,15 @@ static void merge_variable(kiln__build *b, uint32_t part, shared_name *s,
     kiln__ptx_complain(&b->messages[part], symbol->pos,
                        "'%.*s' is defined in two modules",
                        (int)symbol->name.size, symbol->name.data);
-  else if (strength(v) > strength(old) ||
-           (strength(v) == 1 && v->size > old->size)) {
-    s->item = v;
-    if (needs_memory(v))
-      describe(&b->program->globals[s->number], v);
+  else {
+    if (v->space == KILN__SPACE_SHARED)
+      merge_shared(s->first, v);
+    if (strength(v) > strength(old) ||
+        (strength(v) == 1 && v->size > old->size)) {
+      s->item = v;
+      if (needs_memory(v))
+        describe(&b->program->globals[s->number], v);
+    }
   }
 }
 
@@ -221,8 +234,28 @@ static kiln_status number_variable(kiln__build *b, const names *n,
 
 /* ---- Addresses in initial values ---------------------------------------------------- */
 
-static kiln_status patch_variable(kiln__build *b, const kiln__ptx_variable *v)
+bool kiln__is_missing(const kiln__build *b, const kiln__ptx_function *fn)
 {
+  return fn->linkage != KILN__LINK_EXTERN && !b->functions[fn->number]->defined;
+}
+
+static void check_reloc(kiln__build *b, uint32_t part,
+                        const kiln__ptx_symbol *variable,
+                        const kiln__ptx_reloc *r)
+{
+  const kiln__slice name = r->symbol->name;
+
+  if (r->symbol->kind == KILN__SYMBOL_FUNCTION &&
+      kiln__is_missing(b, r->symbol->u.function))
+    kiln__ptx_complain(&b->messages[part], variable->pos,
+                       "the function '%.*s' is not defined", (int)name.size,
+                       name.data);
+}
+
+static kiln_status patch_variable(kiln__build *b, uint32_t part,
+                                  const kiln__ptx_symbol *symbol)
+{
+  const kiln__ptx_variable *v = symbol->u.variable;
   kiln__global *g = &b->program->globals[v->number];
 
   if (v->n_relocs == 0 || g->init != v->init)
@@ -235,6 +268,7 @@ static kiln_status patch_variable(kiln__build *b, const kiln__ptx_variable *v)
     const kiln__ptx_reloc *r = &v->relocs[i];
     const bool function = r->symbol->kind == KILN__SYMBOL_FUNCTION;
 
+    check_reloc(b, part, symbol, r);
     g->patches[i] =
         (struct kiln__patch){r->offset,
                              r->size,
@@ -253,10 +287,10 @@ static kiln_status patch_all(kiln__build *b)
 
   for (uint32_t p = 0; p < b->n_parts; p++) {
     for (uint32_t i = 0; i < b->parts[p]->n_variables; i++) {
-      const kiln__ptx_variable *v = b->parts[p]->variables[i]->u.variable;
+      const kiln__ptx_symbol *symbol = b->parts[p]->variables[i];
 
-      if (needs_memory(v))
-        KILN_TRY(patch_variable(b, v));
+      if (needs_memory(symbol->u.variable))
+        KILN_TRY(patch_variable(b, p, symbol));
     }
   }
 done:

@@ -267,20 +267,56 @@ static bool param_is_local(const kiln__lower *l)
   return local;
 }
 
-/* A function's parameters are read only. */
+/* The symbol that an operand [symbol] or [symbol+4] names; NULL: none. */
+static const kiln__ptx_symbol *addressed(const kiln__lower *l, uint32_t i)
+{
+  const kiln__ptx_operand *o;
+
+  if (i >= l->at->n_operands)
+    return NULL;
+  o = &l->at->operands[i];
+  return o->kind == KILN__OPERAND_ADDRESS && o->base != NULL &&
+                 o->base->kind == KILN__OPERAND_SYMBOL
+             ? o->base->symbol
+             : NULL;
+}
+
+/* Results are not read before the call that has them, arguments and results of
+ * calls not under a guard. */
+static bool check_load(kiln__lower *l)
+{
+  const kiln__ptx_symbol *s = addressed(l, 1);
+  const kiln__ptx_variable *v =
+      s != NULL && s->kind == KILN__SYMBOL_VARIABLE ? s->u.variable : NULL;
+
+  if (v == NULL || v->space != KILN__SPACE_PARAM ||
+      v->number == KILN__KERNEL_PARAM || v->number == KILN__FUNCTION_PARAM)
+    return true;
+  if (v->number == KILN__RESULT)
+    return kiln__complain(l, l->at->operands[1].pos,
+                          "illegal to read the result '%.*s'",
+                          (int)s->name.size, s->name.data);
+  return l->at->guard == NULL ||
+         kiln__complain(l, l->at->pos,
+                        "'%.*s' of a call is loaded without a guard",
+                        (int)s->name.size, s->name.data);
+}
+
+/* A function's parameters are read only; ptxas goes by the name, also where a
+ * variable of a call hides it. */
 static bool check_store(kiln__lower *l)
 {
   const kiln__ptx_operand *o = l->at->operands;
-  const kiln__ptx_symbol *s =
-      l->at->n_operands > 0 && o->kind == KILN__OPERAND_ADDRESS &&
-              o->base != NULL && o->base->kind == KILN__OPERAND_SYMBOL
-          ? o->base->symbol
-          : NULL;
+  const kiln__ptx_symbol *s = addressed(l, 0);
+  bool formal = false;
 
-  if (s != NULL && s->kind == KILN__SYMBOL_VARIABLE &&
-      s->u.variable->space == KILN__SPACE_PARAM &&
-      (s->u.variable->number == KILN__KERNEL_PARAM ||
-       s->u.variable->number == KILN__FUNCTION_PARAM))
+  for (uint32_t i = 0; s != NULL && i < l->fn->n_params; i++) {
+    const kiln__slice name = l->fn->params[i]->name;
+
+    formal |= name.size == s->name.size &&
+              memcmp(name.data, s->name.data, name.size) == 0;
+  }
+  if (formal)
     return kiln__complain(l, o->pos, "illegal to write to the parameter '%.*s'",
                           (int)s->name.size, s->name.data);
   if (l->at->guard != NULL)
@@ -363,7 +399,7 @@ static const kiln__matches *find_param(kiln__lower *l, const kiln__matches *m)
   const kiln__slice s = m->opcode;
   const bool store = starts_with(s, "st.");
 
-  if ((store && !check_store(l)) || !check_needs(l, m, 0, 0))
+  if (!(store ? check_store(l) : check_load(l)) || !check_needs(l, m, 0, 0))
     return NULL;
   if (store || param_is_local(l)) {
     l->param_as_local = true;
@@ -558,6 +594,7 @@ static bool lower_statement(kiln__lower *l)
                           (int)l->at->opcode.size, l->at->opcode.data);
   if (!check_needs(l, m, row->ptx, row->sm))
     return false;
+  l->exact = m->exact;
   if (in.kind == KILN__KIND_CALL)
     return kiln__lower_call(l, &in);
   return kiln__bind_operands(l, row, &in) && finish(l, &in) &&

@@ -16,6 +16,7 @@ typedef struct two {
 #define KILN__CLASH(a, b)
 #define KILN__WITH(a, b)
 #define KILN__SPECIFIC(opcode, modifier)
+#define KILN__EXACT(opcode, modifier)
 
 #undef KILN__NEED
 #define KILN__NEED(opcode, modifier, ptx, sm) {opcode, modifier, ptx, sm},
@@ -46,6 +47,14 @@ static const two withs[] = {
 static const two specifics[] = {
 #include "needs.def"
 };
+#undef KILN__SPECIFIC
+#define KILN__SPECIFIC(opcode, modifier)
+
+#undef KILN__EXACT
+#define KILN__EXACT(opcode, modifier) {opcode, modifier},
+static const two exacts[] = {
+#include "needs.def"
+};
 
 static bool begins(kiln__slice s, const char *text)
 {
@@ -54,9 +63,8 @@ static bool begins(kiln__slice s, const char *text)
   return s.size >= n && memcmp(s.data, text, n) == 0;
 }
 
-static bool has(kiln__slice s, const char *modifier)
+static bool has_one(kiln__slice s, const char *modifier, size_t n)
 {
-  const size_t n = strlen(modifier);
   const bool any = modifier[n - 1] == '*';
 
   for (uint32_t i = 0; i < s.size; i++) {
@@ -70,6 +78,19 @@ static bool has(kiln__slice s, const char *modifier)
       return true;
   }
   return false;
+}
+
+/* All of `.a.b.c`. */
+static bool has(kiln__slice s, const char *modifiers)
+{
+  while (*modifiers != '\0') {
+    const size_t n = 1 + strcspn(modifiers + 1, ".");
+
+    if (!has_one(s, modifiers, n))
+      return false;
+    modifiers += n;
+  }
+  return true;
 }
 
 void kiln__needs_of(kiln__matches *m)
@@ -92,4 +113,6 @@ void kiln__needs_of(kiln__matches *m)
   }
   for (size_t i = 0; i < sizeof specifics / sizeof *specifics; i++)
     m->specific |= begins(s, specifics[i].a) && has(s, specifics[i].b);
+  for (size_t i = 0; i < sizeof exacts / sizeof *exacts; i++)
+    m->exact |= begins(s, exacts[i].a) && has(s, exacts[i].b);
 }

@@ -223,6 +223,10 @@ static bool symbol_value(kiln__binder *k, const kiln__form *f,
   int32_t temporary;
 
   if (o->symbol->kind == KILN__SYMBOL_FUNCTION &&
+      kiln__is_missing(l->b, o->symbol->u.function))
+    return kiln__complain(l, o->pos, "the function '%.*s' is not defined",
+                          (int)o->text.size, o->text.data);
+  if (o->symbol->kind == KILN__SYMBOL_FUNCTION &&
       kiln__is_mnemonic(k, "mov.") && bytes >= 4 &&
       kiln__type_fits(want, bytes == 8 ? KILN__U64 : KILN__U32, false))
     return kiln__put_source(k, f,
@@ -271,15 +275,16 @@ static bool negate(kiln__binder *k, int32_t *id)
   return kiln__emit(k->l, &in, false);
 }
 
-bool kiln__bind_literal(kiln__binder *k, uint8_t type,
+bool kiln__bind_literal(kiln__binder *k, uint8_t type, uint8_t room,
                         const kiln__ptx_operand *o, int32_t *id)
 {
   kiln__ptx_type want = kiln__type_of(k, type);
+  const uint8_t bytes = kiln__ptx_type_bytes[want];
   uint64_t bits;
 
   if (!kiln__literal(o, want, &bits))
     return kiln__mismatch(k, o);
-  *id = kiln__constant(k->l, kiln__ptx_type_bytes[want], KILN__CONST_VALUE,
+  *id = kiln__constant(k->l, bytes > room ? bytes : room, KILN__CONST_VALUE,
                        bits, 0);
   return *id >= 0;
 }
@@ -293,7 +298,8 @@ bool kiln__bind_source(kiln__binder *k, const kiln__form *f,
   if (o->kind == KILN__OPERAND_SPECIAL)
     return special(k, f, o);
   if (kiln__is_literal(o))
-    return kiln__bind_literal(k, f->type, o, &id) && kiln__put_source(k, f, id);
+    return kiln__bind_literal(k, f->type, 0, o, &id) &&
+           kiln__put_source(k, f, id);
   if (!kiln__is_register(o))
     return symbol_value(k, f, o);
   if (!kiln__check_register(k, o, f->type, f->wider, &have))
@@ -316,7 +322,7 @@ bool kiln__bind_predicate(kiln__binder *k, const kiln__form *f,
   if (kiln__is_literal(o)) {
     if (k->in->type == KILN__BF16 || k->in->type2 == KILN__BF16 ||
         k->in->type == KILN__BF16X2 ||
-        !kiln__bind_literal(k, KILN__PRED, o, &id))
+        !kiln__bind_literal(k, KILN__PRED, 0, o, &id))
       return kiln__mismatch(k, o);
   } else {
     if (!kiln__check_register(k, o, KILN__PRED, false, &have))
@@ -365,12 +371,25 @@ bool kiln__bind_dest_to(kiln__binder *k, uint8_t type, bool wider,
     return true;
   if (!kiln__is_register(o) || o->negated)
     return kiln__mismatch(k, o);
-  if (!kiln__check_register(k, o, type, wider, &have))
+  if (!kiln__check_register(k, o, type, wider && !k->l->exact, &have))
     return false;
   *to = kiln__register_of(k->l, o);
   if (have != KILN__PRED)
     k->in->reg_bytes = kiln__ptx_type_bytes[have];
   return true;
+}
+
+/* Of a|p either may be thrown away, not both; shfl has a, elect has p. */
+static bool check_pair(kiln__binder *k, const kiln__form *f,
+                       const kiln__ptx_operand *o)
+{
+  const bool first = o->items[0].kind == KILN__OPERAND_SINK;
+  const bool second = o->items[1].kind == KILN__OPERAND_SINK;
+
+  return !((first && (second || kiln__is_mnemonic(k, "shfl."))) ||
+           (second && f->paired)) ||
+         kiln__complain(k->l, o->pos,
+                        "result discard mode is not allowed here");
 }
 
 bool kiln__bind_dest(kiln__binder *k, const kiln__form *f,
@@ -381,7 +400,8 @@ bool kiln__bind_dest(kiln__binder *k, const kiln__form *f,
   if (o->kind == KILN__OPERAND_PAIR) {
     if (o->n_items != 2)
       return kiln__mismatch(k, o);
-    return kiln__bind_dest_to(k, f->type, f->wider, &o->items[0], to) &&
+    return check_pair(k, f, o) &&
+           kiln__bind_dest_to(k, f->type, f->wider, &o->items[0], to) &&
            kiln__bind_dest_to(k, KILN__PRED, false, &o->items[1], &k->in->d2);
   }
   if (o->kind == KILN__OPERAND_SINK && !kiln__is_mnemonic(k, "atom.") &&

@@ -18,7 +18,8 @@ const int32_t *kiln__keep_vector(kiln__binder *k, const int32_t *ids,
   return vec;
 }
 
-/* One element that is read: a register or a literal. */
+/* One element that is read: a register or a literal, as wide as the registers
+ * beside it are. */
 static bool element_in(kiln__binder *k, uint8_t type, bool wider,
                        const kiln__ptx_operand *o, int32_t *id)
 {
@@ -27,7 +28,7 @@ static bool element_in(kiln__binder *k, uint8_t type, bool wider,
   if (kiln__is_literal(o))
     return kiln__is_mnemonic(k, "stmatrix.")
                ? kiln__mismatch(k, o)
-               : kiln__bind_literal(k, type, o, id);
+               : kiln__bind_literal(k, type, k->in->src_reg_bytes, o, id);
   if (!kiln__is_register(o) || o->negated)
     return kiln__mismatch(k, o);
   if (!kiln__check_register(k, o, type, wider, &have))
@@ -77,6 +78,16 @@ static bool whole_register(kiln__binder *k, const kiln__form *f,
   return true;
 }
 
+/* Bytes of the first register among them. */
+static uint8_t register_bytes(const kiln__ptx_operand *o)
+{
+  for (uint32_t i = 0; i < o->n_items; i++) {
+    if (kiln__is_register(&o->items[i]))
+      return kiln__ptx_type_bytes[o->items[i].symbol->u.variable->type];
+  }
+  return 0;
+}
+
 static bool elements(kiln__binder *k, const kiln__form *f,
                      const kiln__ptx_operand *o, uint8_t n, bool written,
                      int32_t *ids)
@@ -87,6 +98,8 @@ static bool elements(kiln__binder *k, const kiln__form *f,
     return whole_register(k, f, o, n, ids);
   if (vector && (o->n_items != n || !same_types(k, o)))
     return o->n_items != n ? kiln__mismatch(k, o) : false;
+  if (vector && !written)
+    k->in->src_reg_bytes = register_bytes(o);
   for (uint8_t i = 0; i < n; i++) {
     const kiln__ptx_operand *item = vector ? &o->items[i] : o;
 

@@ -1,6 +1,9 @@
 /* debug.c -- source positions; debug sections, which are checked and skipped. */
 #include "parse.h"
 
+/* Kinds of names that are remembered; places, by their numbers, have none. */
+enum { ID_LABEL = 0, ID_USED_LABEL = 1 };
+
 static bool small_number(kiln__parser *p, uint32_t *out)
 {
   uint64_t value;
@@ -78,6 +81,39 @@ static bool mark_loc(kiln__parser *p, const kiln__ptx_loc *loc, bool *was)
   return kiln__ptx_mark(p, (kiln__slice){"", 0}, id, was);
 }
 
+/* Remember that the name must be a label of a section: those mostly come later.
+ */
+static bool use_section_label(kiln__parser *p)
+{
+  const kiln__token name = p->tok;
+  kiln__token *copy;
+  bool was;
+
+  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME) ||
+      !kiln__ptx_mark(p, name.text, ID_USED_LABEL, &was))
+    return false;
+  if (was)
+    return true;
+  copy = kiln__ptx_new(p, sizeof *copy);
+  if (copy == NULL)
+    return false;
+  *copy = name;
+  return kiln__ptx_push(p, &p->section_uses, copy);
+}
+
+void kiln__ptx_resolve_sections(kiln__parser *p)
+{
+  for (uint32_t i = 0; i < p->section_uses.n; i++) {
+    const kiln__token *name = p->section_uses.items[i];
+
+    if (!kiln__ptx_is_marked(p, name->text, ID_LABEL))
+      kiln__ptx_complain(&p->messages, name->pos,
+                         "no section has the label '%.*s'",
+                         (int)(name->text.size > 200 ? 200 : name->text.size),
+                         name->text.data);
+  }
+}
+
 /* `, function_name $L_info, inlined_at 1 2 3`: the place of the innermost
  * source is what counts here. */
 static bool inlined_at(kiln__parser *p)
@@ -89,7 +125,7 @@ static bool inlined_at(kiln__parser *p)
 
   if (!kiln__ptx_accept_word(p, "function_name"))
     return kiln__ptx_unexpected(p, "function_name");
-  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+  if (!use_section_label(p))
     return false;
   if (kiln__ptx_accept(p, '+') && !small_number(p, &ignored))
     return false;
@@ -161,7 +197,7 @@ static bool section_label(kiln__parser *p)
   bool was;
 
   if (!kiln__ptx_expect(p, KILN__TOKEN_NAME) || !kiln__ptx_expect(p, ':') ||
-      !kiln__ptx_mark(p, name.text, 0, &was))
+      !kiln__ptx_mark(p, name.text, ID_LABEL, &was))
     return false;
   if (was)
     kiln__ptx_complain(&p->messages, name.pos, "'%.*s' is declared twice",
@@ -170,10 +206,25 @@ static bool section_label(kiln__parser *p)
   return true;
 }
 
+/* Only debug information has sections. */
+static bool names_section(const kiln__token *tok)
+{
+  static const char *const stems[] = {".debug_", ".nv_debug_"};
+
+  for (size_t i = 0; i < sizeof stems / sizeof *stems; i++) {
+    const size_t n = strlen(stems[i]);
+
+    if (tok->kind == KILN__TOKEN_DOT && tok->text.size > n &&
+        memcmp(tok->text.data, stems[i], n) == 0)
+      return true;
+  }
+  return false;
+}
+
 /* `.section .debug_info { .b32 1, 2 ... label: ... }` behind the word. */
 bool kiln__ptx_section(kiln__parser *p)
 {
-  if (p->tok.kind != KILN__TOKEN_DOT)
+  if (!names_section(&p->tok))
     return kiln__ptx_unexpected(p, "a section's name");
   kiln__ptx_next(p);
   if (!kiln__ptx_expect(p, '{'))

@@ -183,7 +183,10 @@ static void lex_name(kiln__parser *p)
   while (is_word(*p->at))
     p->at++;
   p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
-  p->tok.kind = KILN__TOKEN_NAME;
+  p->tok.kind = kiln__slice_is(p->tok.text, "function_name") ||
+                        kiln__slice_is(p->tok.text, "inlined_at")
+                    ? KILN__TOKEN_WORD
+                    : KILN__TOKEN_NAME;
   /* A name that begins so has at least two characters. */
   if (p->tok.text.size == 1 && !is_letter(*from))
     p->tok.kind = (unsigned char)*from;
@@ -264,7 +267,8 @@ void kiln__ptx_go_back(kiln__parser *p, const kiln__place *place)
 
 bool kiln__ptx_is(const kiln__parser *p, const char *text)
 {
-  return (p->tok.kind == KILN__TOKEN_NAME || p->tok.kind == KILN__TOKEN_DOT) &&
+  return (p->tok.kind == KILN__TOKEN_NAME || p->tok.kind == KILN__TOKEN_WORD ||
+          p->tok.kind == KILN__TOKEN_DOT) &&
          kiln__slice_is(p->tok.text, text);
 }
 

@@ -133,8 +133,10 @@ static bool module_header(kiln__parser *p)
     return false;
   if (!kiln__ptx_accept_word(p, ".target"))
     return kiln__ptx_unexpected(p, ".target");
-  if (!target(p))
-    return false;
+  do {
+    if (!target(p))
+      return false;
+  } while (kiln__ptx_accept_word(p, ".target"));
   p->module->address_size = 64;
   return !kiln__ptx_accept_word(p, ".address_size") || address_size(p);
 }
@@ -154,8 +156,6 @@ static bool declaration(kiln__parser *p)
     return kiln__ptx_pragma(p);
   if (kiln__ptx_accept_word(p, ".alias"))
     return kiln__ptx_alias(p);
-  if (kiln__ptx_accept_word(p, ".target"))
-    return target(p);
   if (p->tok.kind == KILN__TOKEN_DOT &&
       kiln__ptx_linkage_named(p->tok.text, &linkage))
     kiln__ptx_next(p);
@@ -228,6 +228,7 @@ static void parse(kiln__parser *p)
   if (!module_header(p))
     return;
   declarations(p);
+  kiln__ptx_resolve_sections(p);
   if (p->module->debug && p->n_sections == 0)
     kiln__ptx_complain(&p->messages, (kiln__ptx_pos){1, 1},
                        ".target debug without debug sections");
@@ -241,6 +242,7 @@ static void parser_free(kiln__parser *p)
   kiln__free(p->alloc, p->function_labels.items);
   kiln__free(p->alloc, p->module_variables.items);
   kiln__free(p->alloc, p->functions.items);
+  kiln__free(p->alloc, p->section_uses.items);
   kiln__free(p->alloc, p->operands);
   kiln__free(p->alloc, p->relocs);
   kiln__free(p->alloc, p);

@@ -10,6 +10,10 @@
 /* What `id` says of keys in `names`; labels and members have their own
  * tables. */
 enum { ID_NAME = 1, ID_RANGE = 2 };
+/* In `labels`, beside the scopes' own numbers: something of the name was jumped
+ * to; something else of the name was declared in the scope after that. */
+#define ID_USED (UINT64_C(1) << 32)
+#define ID_HIDDEN (UINT64_C(1) << 33)
 
 static uint64_t hash_of(kiln__slice name, uint64_t id)
 {
@@ -274,7 +278,9 @@ bool kiln__ptx_bind(kiln__parser *p, kiln__ptx_symbol *symbol)
   if (node == NULL)
     return false;
   node->symbol = symbol;
-  return true;
+  return find(&p->labels, symbol->name, ID_USED) == NULL ||
+         insert(p, &p->labels, symbol->name,
+                ID_HIDDEN | p->scopes[p->depth].number) != NULL;
 }
 
 /* Is `name` one of prefix0 ... prefix(count - 1)? */
@@ -368,9 +374,41 @@ bool kiln__ptx_declare_label(kiln__parser *p, kiln__slice name,
   return kiln__ptx_push(p, &p->function_labels, symbol);
 }
 
+/* Is the innermost thing of this name that is seen here no label? */
+static bool is_hidden(kiln__parser *p, kiln__slice name)
+{
+  const kiln__node *exact = find(&p->names, name, ID_NAME), *range = NULL;
+  uint32_t depth = exact == NULL ? 0 : exact->depth, number;
+
+  if (ranges_from(p, depth))
+    range = find_range(p, name, depth, &number);
+  if (exact == NULL && range == NULL)
+    return false;
+  depth = range == NULL ? depth : range->depth;
+  for (uint32_t d = p->depth; d > depth; d--) {
+    if (find(&p->labels, name, p->scopes[d].number) != NULL)
+      return false;
+  }
+  return true;
+}
+
+static void complain_label(kiln__parser *p, kiln__slice name, kiln__ptx_pos pos,
+                           const char *what)
+{
+  kiln__ptx_complain(&p->messages, pos, "%s '%.*s'", what,
+                     (int)(name.size > 200 ? 200 : name.size), name.data);
+}
+
 bool kiln__ptx_use_label(kiln__parser *p, kiln__ptx_symbol **to,
                          kiln__slice name, kiln__ptx_pos pos)
 {
+  if (is_hidden(p, name)) {
+    complain_label(p, name, pos, "a label is expected, no");
+    return true;
+  }
+  if (find(&p->labels, name, ID_USED) == NULL &&
+      insert(p, &p->labels, name, ID_USED) == NULL)
+    return false;
   if (!kiln__ptx_grow(p, &p->uses, p->n_uses, &p->uses_capacity,
                       sizeof *p->uses))
     return false;
@@ -379,7 +417,8 @@ bool kiln__ptx_use_label(kiln__parser *p, kiln__ptx_symbol **to,
   return true;
 }
 
-/* The label of the innermost scope around the use. */
+/* The label of the innermost scope around the use, unless something else of its
+ * name is declared on the way. */
 static kiln__ptx_symbol *find_label(const kiln__parser *p,
                                     const kiln__label_use *use)
 {
@@ -390,7 +429,8 @@ static kiln__ptx_symbol *find_label(const kiln__parser *p,
 
     if (node != NULL)
       return node->symbol;
-    if (scope <= p->first_scope)
+    if (scope <= p->first_scope ||
+        find(&p->labels, use->name, ID_HIDDEN | scope) != NULL)
       return NULL;
     scope = p->scope_parent[scope - p->first_scope];
   }
@@ -403,9 +443,7 @@ void kiln__ptx_resolve_labels(kiln__parser *p)
 
     *use->to = find_label(p, use);
     if (*use->to == NULL)
-      kiln__ptx_complain(&p->messages, use->pos, "there is no label '%.*s'",
-                         (int)(use->name.size > 200 ? 200 : use->name.size),
-                         use->name.data);
+      complain_label(p, use->name, use->pos, "there is no label");
   }
   p->n_uses = 0;
 }
@@ -414,6 +452,11 @@ bool kiln__ptx_mark(kiln__parser *p, kiln__slice name, uint64_t id, bool *was)
 {
   *was = find(&p->marks, name, id) != NULL;
   return *was || insert(p, &p->marks, name, id) != NULL;
+}
+
+bool kiln__ptx_is_marked(const kiln__parser *p, kiln__slice name, uint64_t id)
+{
+  return find(&p->marks, name, id) != NULL;
 }
 
 void kiln__ptx_names_free(kiln__parser *p)

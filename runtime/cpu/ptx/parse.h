@@ -29,6 +29,7 @@ enum {
 typedef enum kiln__token_kind {
   KILN__TOKEN_END = 0,
   KILN__TOKEN_NAME = 256, /* identifier, also %name */
+  KILN__TOKEN_WORD,       /* function_name, inlined_at: nothing is named so */
   KILN__TOKEN_DOT,        /* .name, .2d, .shared::cta: text with the dot */
   KILN__TOKEN_INTEGER,
   KILN__TOKEN_FLOAT,   /* decimal */
@@ -121,6 +122,7 @@ typedef struct kiln__parser {
   uint32_t insns_capacity;
   kiln__list variables, function_labels; /* of the running function */
   kiln__list module_variables, functions;
+  kiln__list section_uses; /* kiln__token: names of labels in sections */
   kiln__label_use *uses;
   uint32_t n_uses, uses_capacity;
   kiln__ptx_operand *operands; /* stack of operands being read */
@@ -209,6 +211,7 @@ void kiln__ptx_resolve_labels(kiln__parser *p);
 /* Remember a name under a kind of one's own; *was: it was there already. False:
  * no memory. */
 bool kiln__ptx_mark(kiln__parser *p, kiln__slice name, uint64_t id, bool *was);
+bool kiln__ptx_is_marked(const kiln__parser *p, kiln__slice name, uint64_t id);
 void kiln__ptx_names_free(kiln__parser *p);
 
 /* ---- expression.c --------------------------------------------------------- */
@@ -284,5 +287,7 @@ void kiln__ptx_recover(kiln__parser *p);
 bool kiln__ptx_file(kiln__parser *p);
 bool kiln__ptx_loc_parse(kiln__parser *p);
 bool kiln__ptx_section(kiln__parser *p);
+/* Behind the last section: is every function_name there? */
+void kiln__ptx_resolve_sections(kiln__parser *p);
 
 #endif

@@ -114,6 +114,8 @@ typedef struct kiln__ptx_variable {
   uint32_t array_elements; /* .texref t[4]; else product of dimensions */
   uint32_t number;         /* for code/: in the program's globals */
   uint64_t place;          /* for code/: offset in its state space */
+  /* For code/: the .shared variable of another module that this one is. */
+  struct kiln__ptx_variable *same;
 } kiln__ptx_variable;
 
 typedef enum kiln__symbol_kind {

@@ -1,0 +1,252 @@
+/* cpu_strict_test.c -- what only mutations of PTX found: modules that ptxas
+ * rejects, each beside its nearest neighbour that is right; and right ones whose
+ * values went astray. */
+#include "cpu_ptx.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static test_allocator memory;
+static kiln__program *program;
+
+static void setup(void)
+{
+  test_allocator_init(&memory);
+  program = NULL;
+}
+
+static void teardown(void)
+{
+  kiln__program_free(program);
+  ck_assert_int_eq(memory.live, 0);
+}
+
+static kiln_status link_parts(const char *const *texts, size_t n)
+{
+  kiln__ptx_module *parts[2] = {NULL, NULL};
+
+  kiln__program_free(program);
+  program = NULL;
+  for (size_t i = 0; i < n; i++) {
+    const kiln_status st =
+        kiln__ptx_parse(&parts[i], &memory.alloc, texts[i], strlen(texts[i]));
+
+    if (st != KILN_OK)
+      return st;
+  }
+  return kiln__program_link(&program, &memory.alloc, parts, n);
+}
+
+static kiln_status load(const char *body, unsigned version, unsigned target)
+{
+  char text[2048];
+  const char *const part = text;
+
+  snprintf(text, sizeof text,
+           ".version %u.%u\n.target sm_%u\n.address_size 64\n%s", version / 10,
+           version % 10, target, body);
+  return link_parts(&part, 1);
+}
+
+/* ---- Modules, right and wrong -------------------------------------------------- */
+
+#define G ".func g(.param .b32 q) { ret; }\n"
+#define R ".func (.param .b32 q) g() { ret; }\n"
+#define ENTRY(body)                                                            \
+  ".entry k(.param .u64 pp) { .reg .pred %p<4>; .reg .b32 %r<4>;\n"            \
+  ".reg .f32 %f<4>; .reg .b64 %rd<4>; .reg .f64 %fd<4>;\n" body " ret; }"
+
+static const struct {
+  const char *good, *bad;
+} pairs[] = {
+    /* parameters of the function are not written, whatever hides them */
+    {G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 b;\n"
+       "st.param.b32 [b], x; call g, (b); } ret; }",
+     G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 a;\n"
+       "st.param.b32 [a], x; call g, (a); } ret; }"},
+    {G ".func (.param .b32 a) f() { .reg .b32 x; { .param .b32 a;\n"
+       "st.param.b32 [a], x; call g, (a); } ret; }",
+     G ".entry f(.param .b32 a) { .reg .b32 x; { .param .b32 a;\n"
+       "st.param.b32 [a], x; call g, (a); } ret; }"},
+    /* results are read behind the call, by all threads */
+    {R ".func f(.param .b32 a) { .reg .b32 x; .reg .pred p; { .param .b32 b;\n"
+       "call (b), g; ld.param.b32 x, [b]; } @p ld.param.b32 x, [a]; ret; }",
+     R ".func f(.param .b32 a) { .reg .b32 x; .reg .pred p; { .param .b32 b;\n"
+       "call (b), g; @p ld.param.b32 x, [b]; } ret; }"},
+    {".func (.param .b32 a) f(.param .b32 b) { .reg .b32 x;\n"
+     "ld.param.b32 x, [b]; st.param.b32 [a], x; ret; }",
+     ".func (.param .b32 a) f(.param .b32 b) { .reg .b32 x;\n"
+     "ld.param.b32 x, [a]; st.param.b32 [a], x; ret; }"},
+    /* a function has an address if it is defined, here or elsewhere */
+    {".extern .func f();\n" ENTRY("mov.u64 %rd1, f;"),
+     ".func f();\n" ENTRY("mov.u64 %rd1, f;")},
+    {".func f();\n.global .u64 t[1] = {f};\n.func f() { ret; }\n" ENTRY(""),
+     ".func f();\n.global .u64 t[1] = {f};\n" ENTRY("")},
+    /* results that are thrown away */
+    {ENTRY("shfl.sync.up.b32 %r1|_, %r2, 1, 0, -1;"),
+     ENTRY("shfl.sync.up.b32 _|%p1, %r2, 1, 0, -1;")},
+    {ENTRY("elect.sync _|%p1, -1;"), ENTRY("elect.sync %r1|_, -1;")},
+    {ENTRY("setp.eq.u32 _|%p1, %r1, 3;"), ENTRY("setp.eq.u32 _|_, %r1, 3;")},
+    {ENTRY("match.all.sync.b32 _|%p1, %r1, -1;"),
+     ENTRY("match.all.sync.b32 _|_, %r1, -1;")},
+    /* conversions that do not widen, modifiers in whatever order */
+    {ENTRY("cvt.rz.ftz.f32.f64 %f1, %fd2;"),
+     ENTRY("cvt.rz.ftz.f32.f64 %rd1, %fd2;")},
+    {ENTRY("cvt.rp.f32.f64 %rd1, %fd2;"),
+     ENTRY("cvt.rp.sat.ftz.f32.f64 %rd1, %fd2;")},
+    {ENTRY("cvt.rn.ftz.f32.f64 %rd1, %fd2;"),
+     ENTRY("cvt.ftz.rm.f32.f64 %rd1, %fd2;")},
+};
+
+START_TEST(right_and_wrong)
+{
+  ck_kiln_ok(load(pairs[_i].good, 83, 90));
+  ck_assert_msg(load(pairs[_i].bad, 83, 90) == KILN_ECOMPILE, "accepted: %s",
+                pairs[_i].bad);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "ptx line "));
+}
+END_TEST
+
+START_TEST(needs_of_modifiers_in_any_order)
+{
+  static const char text[] = ENTRY("cvt.relu.rn.tf32.f32 %r1, %f2;");
+  static const char away[] = ENTRY("cvt.rna.tf32.f32 %r1, %f2;");
+
+  ck_kiln_is(load(text, 70, 80), KILN_ECOMPILE);
+  ck_kiln_ok(load(away, 70, 80));
+  ck_kiln_ok(load(text, 78, 90));
+}
+END_TEST
+
+/* ---- Parts -------------------------------------------------------------------- */
+
+static const kiln__const *only_const(const char *function)
+{
+  for (uint32_t i = 0; i < program->n_functions; i++) {
+    if (strcmp(program->functions[i].name, function) == 0) {
+      ck_assert_uint_eq(program->functions[i].n_consts, 1);
+      return program->functions[i].consts;
+    }
+  }
+  ck_abort_msg("no function %s", function);
+  return NULL;
+}
+
+#define HEAD ".version 8.0\n.target sm_90\n.address_size 64\n"
+#define USES(name, what)                                                       \
+  ".visible .func " name "() { .reg .b32 r; mov.u32 r, " what "; ret; }\n"
+
+/* .shared of one name is one variable, as large and aligned as any has it. */
+START_TEST(shared_variables_are_one)
+{
+  static const char *const sized[] = {
+      HEAD ".extern .shared .align 4 .b8 s[64];\n.extern .func f();\n"
+           ".extern .func h();\n" USES("g", "s") ".entry k() { call f; call g; "
+                                                 "call h; ret; }",
+      HEAD ".shared .align 4 .b8 pad[24];\n.visible .shared .align 16 .b8 "
+           "s[64];\n" USES("f", "s") USES("h", "pad")};
+  static const char *const dynamic[] = {
+      HEAD ".extern .shared .align 4 .b8 s[];\n.extern .func f();\n" USES(
+          "g", "s") ".entry k() { call f; call g; ret; }",
+      HEAD ".extern .shared .align 64 .b8 s[];\n" USES("f", "s")};
+  const kiln__code *k;
+
+  ck_kiln_ok(link_parts(sized, 2));
+  ck_assert_uint_eq(only_const("f")->value, only_const("g")->value);
+  ck_assert_uint_ne(only_const("f")->value, only_const("h")->value);
+  ck_assert_uint_eq(only_const("f")->value % 16, 0);
+  k = kiln__program_entry(program, "k");
+  ck_assert_ptr_nonnull(k);
+  ck_assert_uint_le(k->static_shared, 64 + 24 + 8);
+  ck_kiln_ok(link_parts(dynamic, 2));
+  ck_assert_int_eq(only_const("g")->kind, KILN__CONST_DYNAMIC);
+  ck_assert_uint_eq(kiln__program_entry(program, "k")->dynamic_align, 64);
+}
+END_TEST
+
+/* ---- Values ------------------------------------------------------------------- */
+
+enum { LANES = 32 };
+
+/* A literal beside a register that is wider than what is stored. */
+START_TEST(literals_beside_wide_registers)
+{
+  static const char text[] =
+      ".visible .entry k(.param .u64 out)\n{\n.reg .b64 o, w;\n"
+      ".reg .b32 v;\n.reg .b16 h;\nmov.u32 v, %tid.x;\n"
+      "ld.param.u64 o, [out];\nmad.wide.u32 o, v, 64, o;\n"
+      "mov.u64 w, 0x1122334455667788;\nmov.u32 v, 0xaabbccdd;\n"
+      "mov.u16 h, 0x1234;\n"
+      "st.global.v2.u32 [o], {w, 5};\nst.global.v2.u32 [o+8], {6, w};\n"
+      "st.global.v4.u16 [o+16], {w, -2, 3, w};\n"
+      "st.global.v4.u8 [o+24], {v, 0x1ff, v, 9};\n"
+      "st.global.v4.u8 [o+28], {1, 2, 3, h};\n"
+      "st.volatile.global.v2.u32 [o+32], {7, w};\n"
+      "st.global.v2.u64 [o+48], {w, 8};\n"
+      "st.global.v2.f32 [o+40], {v, 1.0};\nret;\n}\n";
+  static const uint32_t want[16] = {
+      0x55667788, 5,          6, 0x55667788, 0xfffe7788, 0x77880003,
+      0x09ddffdd, 0x34030201, 7, 0x55667788, 0xaabbccdd, 0x3f800000,
+      0x55667788, 0x11223344, 8, 0};
+  const uint32_t *got;
+  cpu_ptx p;
+  uint64_t out;
+
+  cpu_ptx_load(&p, text);
+  out = cpu_ptx_buffer(&p, NULL, LANES * sizeof want);
+  p.launch.block_dim[0] = LANES;
+  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
+  got = cpu_ptx_at(&p, out, LANES * sizeof want);
+  for (int i = 0; i < LANES * 16; i++)
+    ck_assert_msg(got[i] == want[i % 16], "lane %d, word %d: 0x%x, not 0x%x",
+                  i / 16, i % 16, got[i], want[i % 16]);
+  cpu_ptx_free(&p);
+}
+END_TEST
+
+START_TEST(memory_functions_of_the_device)
+{
+  static const char text[] =
+      ".extern .func (.param .b64 r) memcpy(.param .b64 d, .param .b64 s, "
+      ".param .b64 n);\n"
+      ".extern .func (.param .b64 r) memset(.param .b64 d, .param .b32 c, "
+      ".param .b64 n);\n"
+      ".visible .entry k(.param .u64 to, .param .u64 from)\n{\n"
+      ".reg .b64 t, f, r;\nld.param.u64 t, [to];\nld.param.u64 f, [from];\n"
+      "call (r), memcpy, (t, f, 5);\nadd.u64 r, r, 8;\n"
+      "call (r), memset, (r, 0x1ee, 3);\nret;\n}\n";
+  static const uint8_t from[16] = "abcdefghijklmno";
+  static const uint8_t want[16] = {'a', 'b', 'c',  'd',  'e', 0,
+                                   0,   0,   0xee, 0xee, 0xee};
+  cpu_ptx p;
+  uint64_t out, in;
+
+  cpu_ptx_load(&p, text);
+  out = cpu_ptx_buffer(&p, NULL, sizeof want);
+  in = cpu_ptx_buffer(&p, from, sizeof from);
+  p.launch.block_dim[0] = 1;
+  cpu_ptx_ok(&p, "k", (uint64_t[]){out, in});
+  ck_assert_mem_eq(cpu_ptx_at(&p, out, sizeof want), want, sizeof want);
+  cpu_ptx_free(&p);
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+  Suite *s = suite_create("cpu_strict");
+  TCase *texts = tcase_create("texts"), *values = tcase_create("values");
+
+  tcase_add_checked_fixture(texts, setup, teardown);
+  tcase_add_loop_test(texts, right_and_wrong, 0,
+                      (int)(sizeof pairs / sizeof *pairs));
+  tcase_add_test(texts, needs_of_modifiers_in_any_order);
+  tcase_add_test(texts, shared_variables_are_one);
+  suite_add_tcase(s, texts);
+  tcase_add_test(values, literals_beside_wide_registers);
+  tcase_add_test(values, memory_functions_of_the_device);
+  suite_add_tcase(s, values);
+  return s;
+}
+
+KILN_TEST_MAIN(make_suite)
