@@ -108,6 +108,8 @@ typedef struct kiln_op {
   kiln_op_name name;    /**< if expr is NULL */
   const char *expr;     /**< over a and b */
   const char *identity; /**< the value that changes nothing; needed with expr */
+  bool commutative;     /**< of expr: a and b may change places, which lets a
+                           reduction read in a faster order */
 } kiln_op;
 
 /** A value that texts see under a name. */

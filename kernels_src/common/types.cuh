@@ -141,8 +141,9 @@ template <> struct word<16> {
 
 /* How accesses rank in the caches. once: nobody needs it again, it goes first.
  * scattered: at places all over; no room in the first-level cache, the second is
- * what it lives on. */
-enum class cached { usual, once, scattered };
+ * what it lives on. swept: read once and more than the second-level cache holds;
+ * it leaves that cache first (8.0), and no room in the first level. */
+enum class cached { usual, once, scattered, swept };
 
 #if KILN_READ_ONLY && KILN_ARCH >= 70
 __device__ __forceinline__ unsigned char load_scattered(const unsigned char *p)
@@ -206,11 +207,33 @@ template <class W> __device__ __forceinline__ W load_scattered(const W *p)
 }
 #endif
 
+template <class W> __device__ __forceinline__ W load_swept(const W *p)
+{
+  return load_scattered(p);
+}
+
+#if KILN_READ_ONLY && KILN_ARCH >= 80
+__device__ __forceinline__ uint4 load_swept(const uint4 *p)
+{
+  unsigned long long rank;
+  uint4 v;
+
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(rank));
+  asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 "
+      "{%0, %1, %2, %3}, [%4], %5;"
+      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+      : "l"(__cvta_generic_to_global(p)), "l"(rank));
+  return v;
+}
+#endif
+
 template <cached how, class W>
 __device__ __forceinline__ W load_word(const W *from)
 {
   if (how == cached::scattered)
     return load_scattered(from);
+  if (how == cached::swept)
+    return load_swept(from);
 #if KILN_READ_ONLY
   return how == cached::once ? __ldcs(from) : __ldg(from);
 #else

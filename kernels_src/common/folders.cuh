@@ -1,0 +1,383 @@
+/* folders.cuh -- what a thread keeps while it folds elements, and how such results
+ * are put together: an operation, the place of an extreme value, mean and
+ * variance, the Euclidean norm.
+ *
+ * A folder F for packs of `pack` elements at positions of type C:
+ *   F::result                what threads and blocks exchange
+ *   F(merge, neutral)        merge(a, b) on results; neutral changes nothing
+ *   begin(i, any)            the first pack will be i, if there is any
+ *   look(v)                  one of the values to come, before each round
+ *   take(v, e, i)            element e of pack i
+ *   close(first)             the result; pack 0 starts at element `first`
+ *   single(v, i)             the result of one element with index i
+ * Several chains stay apart until close(), which keeps dependences short. */
+#ifndef KILN_FOLDERS_CUH
+#define KILN_FOLDERS_CUH
+
+#ifdef __CUDACC_RTC__
+#include <kiln/types.cuh>
+#else
+#include "types.cuh"
+#endif
+
+namespace kiln
+{
+
+/* The fold of an array of results, neighbours first. */
+template <unsigned n, class T, class Op>
+__device__ __forceinline__ T fold_array(T (&v)[n], Op op)
+{
+#pragma unroll
+  for (unsigned step = 1; step < n; step *= 2)
+#pragma unroll
+    for (unsigned k = 0; k + step < n; k += 2 * step)
+      v[k] = op(v[k], v[k + step]);
+  return v[0];
+}
+
+/* ---- An operation ---------------------------------------------------------------- */
+
+template <class V, class T, class Op, class C, unsigned pack>
+struct plain_folder {
+  typedef T result;
+  enum : unsigned { chains = pack < 4 ? pack : 4 };
+
+  Op merge;
+  T chain[chains];
+
+  __device__ __forceinline__ plain_folder(Op op, T neutral) : merge(op)
+  {
+#pragma unroll
+    for (unsigned k = 0; k < chains; ++k)
+      chain[k] = neutral;
+  }
+  __device__ __forceinline__ void begin(C, bool)
+  {
+  }
+  __device__ __forceinline__ void look(V)
+  {
+  }
+  __device__ __forceinline__ void take(V v, unsigned e, C)
+  {
+    chain[e % chains] = merge(chain[e % chains], static_cast<T>(v));
+  }
+  __device__ __forceinline__ T close(index)
+  {
+    return fold_array(chain, merge);
+  }
+  static __device__ __forceinline__ T single(V v, index)
+  {
+    return static_cast<T>(v);
+  }
+};
+
+/* ---- The place of the least or the greatest value -------------------------------------
+ * As NumPy has it: the first of equal values; a NaN is more extreme than any
+ * number, and the first NaN counts; -0 equals +0. */
+
+template <class V> struct placed {
+  V value;
+  index at; /* all ones: of no element */
+};
+
+/* Is v beyond `best`? */
+template <bool greatest, class V>
+__device__ __forceinline__ bool is_beyond(V v, V best)
+{
+  return greatest ? !(v <= best) && best == best : !(v >= best) && best == best;
+}
+
+template <bool greatest, class V> struct place_merge {
+  __device__ __forceinline__ placed<V> operator()(placed<V> a,
+                                                  placed<V> b) const
+  {
+    const bool first_in_a = a.at <= b.at;
+    const placed<V> first = {first_in_a ? a.value : b.value,
+                             first_in_a ? a.at : b.at};
+    const placed<V> second = {first_in_a ? b.value : a.value,
+                              first_in_a ? b.at : a.at};
+    const bool beyond = is_beyond<greatest>(second.value, first.value);
+
+    return {beyond ? second.value : first.value, beyond ? second.at : first.at};
+  }
+  static __device__ __forceinline__ placed<V> neutral()
+  {
+    return {greatest ? limits<V>::bottom() : limits<V>::top(), ~0ull};
+  }
+};
+
+template <class V, bool greatest, class C, unsigned pack> struct place_folder {
+  typedef placed<V> result;
+  typedef place_merge<greatest, V> op;
+
+  op merge;
+  V best[pack];
+  C at[pack];
+  bool some;
+
+  __device__ __forceinline__ place_folder(op, result neutral)
+      : merge(), some(false)
+  {
+#pragma unroll
+    for (unsigned k = 0; k < pack; ++k)
+      best[k] = neutral.value;
+  }
+  /* An element that equals the neutral value is never beyond it: the first one
+   * counts from the start. */
+  __device__ __forceinline__ void begin(C i, bool any)
+  {
+    some = any;
+#pragma unroll
+    for (unsigned k = 0; k < pack; ++k)
+      at[k] = i;
+  }
+  __device__ __forceinline__ void look(V)
+  {
+  }
+  __device__ __forceinline__ void take(V v, unsigned e, C i)
+  {
+    const bool beyond = is_beyond<greatest>(v, best[e]);
+
+    best[e] = beyond ? v : best[e];
+    at[e] = beyond ? i : at[e];
+  }
+  __device__ __forceinline__ result close(index first)
+  {
+    result all = op::neutral();
+
+#pragma unroll
+    for (unsigned k = 0; k < pack; ++k) {
+      const result one = {best[k],
+                          first + static_cast<index>(at[k]) * pack + k};
+
+      all = merge(all, some ? one : op::neutral());
+    }
+    return all;
+  }
+  static __device__ __forceinline__ result single(V v, index i)
+  {
+    return {v, i};
+  }
+};
+
+/* ---- Mean and variance -------------------------------------------------------------------
+ * One pass in f64. Each thread adds up differences from its own first value, so
+ * that a large mean does not swallow a small variance; results are put together
+ * by Chan, Golub and LeVeque's formula (Updating Formulae and a Pairwise
+ * Algorithm for Computing Sample Variances, 1979). */
+
+struct moments {
+  double mean, squares, n; /* squares: sum of squared deviations from mean */
+};
+
+__device__ __forceinline__ bool is_number(double v)
+{
+  return v - v == 0.0;
+}
+
+struct moments_merge {
+  __device__ __forceinline__ moments operator()(moments a, moments b) const
+  {
+    const double n = a.n + b.n;
+    const double delta = b.mean - a.mean;
+    const double part = b.n / n;
+
+    if (a.n == 0.0)
+      return b;
+    if (b.n == 0.0)
+      return a;
+    return {is_number(delta) ? a.mean + delta * part : a.mean + b.mean,
+            a.squares + b.squares + delta * delta * (a.n * part), n};
+  }
+};
+
+template <class V, class C, unsigned pack> struct moments_folder {
+  typedef moments result;
+  typedef moments_merge op;
+  enum : unsigned { chains = pack < 2 ? pack : 2 };
+
+  op merge;
+  double shift, sum[chains], squares[chains];
+  C n;
+
+  __device__ __forceinline__ moments_folder(op, result)
+      : merge(), shift(0.0), n(0)
+  {
+#pragma unroll
+    for (unsigned k = 0; k < chains; ++k)
+      sum[k] = squares[k] = 0.0;
+  }
+  __device__ __forceinline__ void begin(C, bool)
+  {
+  }
+  __device__ __forceinline__ void look(V v)
+  {
+    if (n == 0)
+      shift = is_number(static_cast<double>(v)) ? static_cast<double>(v) : 0.0;
+  }
+  __device__ __forceinline__ void take(V v, unsigned e, C)
+  {
+    const double d = static_cast<double>(v) - shift;
+
+    sum[e % chains] += d;
+    squares[e % chains] = fma(d, d, squares[e % chains]);
+    ++n;
+  }
+  __device__ __forceinline__ result close(index)
+  {
+    const double count = static_cast<double>(n);
+    double s = sum[0], q = squares[0];
+
+#pragma unroll
+    for (unsigned k = 1; k < chains; ++k) {
+      s += sum[k];
+      q += squares[k];
+    }
+    if (n == 0)
+      return {0.0, 0.0, 0.0};
+    q -= s * (s / count);
+    return {shift + s / count, q < 0.0 ? 0.0 : q, count};
+  }
+  static __device__ __forceinline__ result single(V v, index)
+  {
+    const double d = static_cast<double>(v);
+
+    return {d, is_number(d) ? 0.0 : d - d, 1.0};
+  }
+};
+
+/* ---- The Euclidean norm ----------------------------------------------------------------------
+ * Squares of all types but f64 stay within f64's range. For f64, three sums of
+ * squares: of tiny values scaled up, of huge ones scaled down, and of the rest
+ * (Blue, A Portable Fortran Program to Find the Euclidean Norm of a Vector, 1978). */
+
+struct square_sums {
+  double tiny, usual, huge;
+};
+
+struct square_merge {
+  __device__ __forceinline__ square_sums operator()(square_sums a,
+                                                    square_sums b) const
+  {
+    return {a.tiny + b.tiny, a.usual + b.usual, a.huge + b.huge};
+  }
+};
+
+__device__ __forceinline__ double norm_of(double squares)
+{
+  return sqrt(squares);
+}
+
+__device__ __forceinline__ double norm_of(square_sums s)
+{
+  const double up = 0x1p537, down = 0x1p-538;
+  double less, more;
+
+  if (s.huge > 0.0)
+    return sqrt(s.huge + (s.usual * down) * down) / down;
+  if (!(s.tiny > 0.0))
+    return sqrt(s.usual);
+  less = sqrt(s.tiny) / up;
+  more = sqrt(s.usual);
+  if (more < less) {
+    const double t = less;
+
+    less = more;
+    more = t;
+  }
+  return more != more ? more : more * sqrt(1.0 + (less / more) * (less / more));
+}
+
+/* Types whose squares f64 holds. */
+template <class V, class C, unsigned pack> struct norm_folder {
+  typedef double result;
+  typedef sum op;
+  enum : unsigned { chains = pack < 4 ? pack : 4 };
+
+  op merge;
+  double chain[chains];
+
+  __device__ __forceinline__ norm_folder(op, double) : merge()
+  {
+#pragma unroll
+    for (unsigned k = 0; k < chains; ++k)
+      chain[k] = 0.0;
+  }
+  static __device__ __forceinline__ double neutral()
+  {
+    return 0.0;
+  }
+  __device__ __forceinline__ void begin(C, bool)
+  {
+  }
+  __device__ __forceinline__ void look(V)
+  {
+  }
+  __device__ __forceinline__ void take(V v, unsigned e, C)
+  {
+    const double d = static_cast<double>(v);
+
+    chain[e % chains] = fma(d, d, chain[e % chains]);
+  }
+  __device__ __forceinline__ double close(index)
+  {
+    return fold_array(chain, merge);
+  }
+  static __device__ __forceinline__ double single(V v, index)
+  {
+    return static_cast<double>(v) * static_cast<double>(v);
+  }
+};
+
+template <class C, unsigned pack> struct norm_folder<double, C, pack> {
+  typedef square_sums result;
+  typedef square_merge op;
+
+  op merge;
+  square_sums s;
+
+  __device__ __forceinline__ norm_folder(op, square_sums)
+      : merge(), s{0.0, 0.0, 0.0}
+  {
+  }
+  static __device__ __forceinline__ square_sums neutral()
+  {
+    return {0.0, 0.0, 0.0};
+  }
+  static __device__ __forceinline__ void add(square_sums &to, double v)
+  {
+    const double a = fabs(v);
+    const bool huge = a > 0x1p486, tiny = a < 0x1p-511;
+    const double scaled = huge ? v * 0x1p-538 : tiny ? v * 0x1p537 : v;
+
+    to.huge = fma(huge ? scaled : 0.0, huge ? scaled : 0.0, to.huge);
+    to.tiny = fma(tiny ? scaled : 0.0, tiny ? scaled : 0.0, to.tiny);
+    to.usual =
+        fma(huge || tiny ? 0.0 : scaled, huge || tiny ? 0.0 : scaled, to.usual);
+  }
+  __device__ __forceinline__ void begin(C, bool)
+  {
+  }
+  __device__ __forceinline__ void look(double)
+  {
+  }
+  __device__ __forceinline__ void take(double v, unsigned, C)
+  {
+    add(s, v);
+  }
+  __device__ __forceinline__ square_sums close(index)
+  {
+    return s;
+  }
+  static __device__ __forceinline__ square_sums single(double v, index)
+  {
+    square_sums one = neutral();
+
+    add(one, v);
+    return one;
+  }
+};
+
+} // namespace kiln
+
+#endif

@@ -1,0 +1,512 @@
+/* reduce_any.cu -- fold what an input gives into one value, or each row of a
+ * matrix into one, in one launch at every size.
+ *
+ * Specialise:  KILN_KIND     0    0 an operation, 1 the place of the least value,
+ *                                 2 of the greatest, 3 mean and variance,
+ *                                 4 the Euclidean norm
+ *              KILN_OUT      float  element of out
+ *              KILN_OUT2     double of out2 (KILN_KIND 1 to 3)
+ *              KILN_BLOCK    512  threads a block
+ *              KILN_PACK     4    elements of a pack, a power of two: 16 bytes of
+ *                                 the widest array
+ *              KILN_ITEMS    4    packs a thread has in flight
+ *              KILN_THREADS  1024 threads to keep resident on an SM
+ *              KILN_KEEP     0    packs / 2^12 at the front that compete for the
+ *                                 second-level cache as usual; what follows
+ *                                 leaves it first, so that an array above its
+ *                                 size does not sweep it empty. 0: all as usual
+ *              KILN_LETTERS  9    results a lane of the last block looks for at
+ *                                 once
+ *              KILN_ORDERED  0    1: operands keep the order of the elements, and
+ *                                 each block and warp reads one contiguous part
+ *              KILN_CHUNKS   0    1: the order of operands follows from n, chunk
+ *                                 and types alone, not from the grid
+ *              KILN_HEAD     0    1: packs start behind `head` elements
+ *              KILN_ROWS     0    1: one result a row
+ *              KILN_SMALL    0    1: fewer than 2^31 elements in all
+ *              user.cuh           KILN_KIND 0 needs acc and op
+ * Launch:      block KILN_BLOCK; grid.x 1, or several of which the last only
+ *              combines; grid.y 1, or with KILN_ROWS any number if grid.x is 1,
+ *              else the number of rows.
+ *              n       elements (of a row)
+ *              rows    1, or the rows; `leading` elements from one to the next
+ *              head    elements before the first pack; with KILN_ROWS the
+ *                      elements from a pack's boundary to element 0
+ *              chunk   packs of a chunk (KILN_CHUNKS)
+ *              words   results on their way: one for each block but the last,
+ *                      or for each chunk, of each row; mark words (lookback.cuh)
+ *              extra   KILN_KIND 3: what is taken off n in the variance
+ *              out     KILN_KIND 1, 2: value; 3: mean. May be NULL there, as out2
+ *              out2    index; variance
+ * Result:      same bits for same n, specialisation and grid. */
+#ifndef KILN_KIND
+#define KILN_KIND 0
+#endif
+#ifndef KILN_OUT
+#define KILN_OUT float
+#endif
+#ifndef KILN_OUT2
+#define KILN_OUT2 double
+#endif
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 512
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 4
+#endif
+#ifndef KILN_THREADS
+#define KILN_THREADS 1024
+#endif
+#ifndef KILN_KEEP
+#define KILN_KEEP 0
+#endif
+#ifndef KILN_LETTERS
+#define KILN_LETTERS 9
+#endif
+#ifndef KILN_ORDERED
+#define KILN_ORDERED 0
+#endif
+#ifndef KILN_CHUNKS
+#define KILN_CHUNKS 0
+#endif
+#ifndef KILN_HEAD
+#define KILN_HEAD 0
+#endif
+#ifndef KILN_ROWS
+#define KILN_ROWS 0
+#endif
+#ifndef KILN_SMALL
+#define KILN_SMALL 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/fold.cuh>
+#include <kiln/folders.cuh>
+#include <kiln/user.cuh>
+#else
+#include "common/fold.cuh"
+#include "common/folders.cuh"
+#include "common/user.cuh"
+#endif
+
+static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
+              "KILN_BLOCK: a multiple of 32, at most 1024");
+static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
+
+#if KILN_SMALL
+typedef unsigned count; /* of packs, with room for a round past the end */
+#else
+typedef unsigned long long count;
+#endif
+
+#if KILN_KIND == 0
+typedef kiln::plain_folder<user::value, user::acc, user::op, count, KILN_PACK>
+    folder;
+typedef user::op merge;
+#elif KILN_KIND == 1 || KILN_KIND == 2
+typedef kiln::place_folder<user::value, KILN_KIND == 2, count, KILN_PACK>
+    folder;
+typedef folder::op merge;
+#elif KILN_KIND == 3
+typedef kiln::moments_folder<user::value, count, KILN_PACK> folder;
+typedef folder::op merge;
+#else
+typedef kiln::norm_folder<user::value, count, KILN_PACK> folder;
+typedef folder::op merge;
+#endif
+typedef folder::result folded;
+
+static __device__ __forceinline__ merge make_merge(const user::args &in)
+{
+#if KILN_KIND == 0
+  return user::make_op(in);
+#else
+  (void)in;
+  return merge();
+#endif
+}
+
+static __device__ __forceinline__ folded neutral(const user::args &in)
+{
+#if KILN_KIND == 0
+  return user::identity(in);
+#elif KILN_KIND == 1 || KILN_KIND == 2
+  (void)in;
+  return merge::neutral();
+#elif KILN_KIND == 3
+  (void)in;
+  return {0.0, 0.0, 0.0};
+#else
+  (void)in;
+  return folder::neutral();
+#endif
+}
+
+/* What a launch computes, and for which rows. */
+struct job {
+  user::index first;    /* element that pack 0 starts with */
+  count packs;          /* whole ones */
+  user::index origin;   /* first element of the row */
+  unsigned long long n; /* elements of it */
+  unsigned head, tail;  /* elements before and behind the packs */
+};
+
+/* Blocks that fold. */
+static __device__ __forceinline__ unsigned workers()
+{
+  return gridDim.x == 1 ? 1 : gridDim.x - 1;
+}
+
+/* The packs begin, begin + stride, ... below end. */
+struct share {
+  count begin, end, stride;
+};
+
+static __device__ __forceinline__ user::index element_of(const job &j, count i)
+{
+  return j.first + static_cast<user::index>(i) * KILN_PACK;
+}
+
+#if !KILN_ORDERED
+/* ---- Operands in any order ---------------------------------------------------------
+ * Every round has all its loads under way before the first value is used. */
+
+template <kiln::cached how>
+static __device__ __forceinline__ void whole_round(const user::args &in,
+                                                   const job &j, count i,
+                                                   count stride, folder &f)
+{
+  user::pack<KILN_PACK> p[KILN_ITEMS];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    user::load_inputs<KILN_PACK, how>(in, element_of(j, i + k * stride), p[k]);
+  f.look(user::map_at(in, p[0], 0, element_of(j, i)));
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e)
+      f.take(user::map_at(in, p[k], e, element_of(j, i + k * stride)), e,
+             i + k * stride);
+}
+
+template <kiln::cached how>
+static __device__ __forceinline__ void last_round(const user::args &in,
+                                                  const job &j, count i,
+                                                  const share &s, folder &f)
+{
+  user::pack<KILN_PACK> p[KILN_ITEMS];
+
+#pragma unroll
+  for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
+    if (i + k * s.stride < s.end)
+      user::load_inputs<KILN_PACK, how>(in, element_of(j, i + k * s.stride),
+                                        p[k]);
+#pragma unroll
+  for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
+    if (i + k * s.stride < s.end) {
+      if (k == 0)
+        f.look(user::map_at(in, p[0], 0, element_of(j, i)));
+#pragma unroll
+      for (unsigned e = 0; e < KILN_PACK; ++e)
+        f.take(user::map_at(in, p[k], e, element_of(j, i + k * s.stride)), e,
+               i + k * s.stride);
+    }
+}
+
+static __device__ __forceinline__ folded fold_share(const user::args &in,
+                                                    const job &j,
+                                                    const share &s)
+{
+  const count reach = (KILN_ITEMS - 1) * s.stride;
+  folder f(make_merge(in), neutral(in));
+  count i = s.begin;
+
+  f.begin(i, i < s.end);
+#if KILN_KEEP > 0
+  constexpr count kept = static_cast<count>(KILN_KEEP) << 12;
+  const count usual_end = s.end < kept ? s.end : kept;
+
+#pragma unroll 1
+  for (; i + reach < usual_end; i += KILN_ITEMS * s.stride)
+    whole_round<kiln::cached::scattered>(in, j, i, s.stride, f);
+#pragma unroll 1
+  for (; i + reach < s.end; i += KILN_ITEMS * s.stride)
+    whole_round<kiln::cached::swept>(in, j, i, s.stride, f);
+  last_round<kiln::cached::swept>(in, j, i, s, f);
+#else
+#pragma unroll 1
+  for (; i + reach < s.end; i += KILN_ITEMS * s.stride)
+    whole_round<kiln::cached::usual>(in, j, i, s.stride, f);
+  last_round<kiln::cached::usual>(in, j, i, s, f);
+#endif
+  return f.close(j.first);
+}
+
+#else
+/* ---- Operands in the order of the elements --------------------------------------------
+ * A warp reads rows of 32 packs; each row is folded over the lanes at once, many
+ * rows side by side. In lane 0. */
+
+static __device__ __forceinline__ folded fold_pack(const user::args &in,
+                                                   const job &j,
+                                                   user::pack<KILN_PACK> &p,
+                                                   count i)
+{
+  folded v[KILN_PACK];
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    v[e] = folder::single(user::map_at(in, p, e, element_of(j, i)),
+                          element_of(j, i) + e);
+  return kiln::fold_array(v, make_merge(in));
+}
+
+static __device__ __forceinline__ folded fold_in_order(const user::args &in,
+                                                       const job &j,
+                                                       const share &s)
+{
+  const merge op = make_merge(in);
+  folded total = neutral(in);
+
+#pragma unroll 1
+  for (count base = s.begin; base < s.end;
+       base += KILN_ITEMS * kiln::warp_size) {
+    const count i = base + kiln::lane();
+    user::pack<KILN_PACK> p[KILN_ITEMS];
+    folded row[KILN_ITEMS];
+
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      if (i + k * kiln::warp_size < s.end)
+        user::load_inputs(in, element_of(j, i + k * kiln::warp_size), p[k]);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+      row[k] = neutral(in);
+      if (i + k * kiln::warp_size < s.end)
+        row[k] = fold_pack(in, j, p[k], i + k * kiln::warp_size);
+    }
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      row[k] = kiln::group_fold<kiln::warp_size>(row[k], op);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      total = op(total, row[k]);
+  }
+  return total;
+}
+
+#endif
+
+/* ---- Which packs ------------------------------------------------------------------------ */
+
+#if KILN_ORDERED || KILN_CHUNKS
+static __device__ __forceinline__ count at_most(count a, count b)
+{
+  return a < b ? a : b;
+}
+#endif
+
+#if KILN_ORDERED
+static __device__ __forceinline__ count part_of(count n, count parts,
+                                                count unit)
+{
+  return ((n + unit - 1) / unit + parts - 1) / parts * unit;
+}
+
+/* This warp's part of the contiguous packs from begin on. */
+static __device__ __forceinline__ share warp_share(count begin, count end)
+{
+  constexpr unsigned warps = KILN_BLOCK / kiln::warp_size;
+  const count each = part_of(end - begin, warps, kiln::warp_size);
+  const count from = at_most(begin + each * kiln::warp(), end);
+
+  return {from, at_most(from + each, end), kiln::warp_size};
+}
+
+#endif
+
+/* Unit: a chunk, or what belongs to this block. */
+static __device__ __forceinline__ share unit_share(const job &j, count unit,
+                                                   count chunk)
+{
+#if KILN_CHUNKS
+  const count begin = unit * chunk, end = at_most(begin + chunk, j.packs);
+#if KILN_ORDERED
+  return warp_share(begin, end);
+#else
+  return {begin + threadIdx.x, end, KILN_BLOCK};
+#endif
+#elif KILN_ORDERED
+  const count each = part_of(j.packs, workers(), KILN_BLOCK);
+  const count begin = at_most(unit * each, j.packs);
+
+  (void)chunk;
+  return warp_share(begin, at_most(begin + each, j.packs));
+#else
+  (void)chunk;
+  return {unit * KILN_BLOCK + threadIdx.x, j.packs,
+          static_cast<count>(workers()) * KILN_BLOCK};
+#endif
+}
+
+/* ---- A unit, with what whole packs do not cover at either end ---------------------------- */
+
+static __device__ __forceinline__ folded edge_of(const user::args &in,
+                                                 const job &j, unsigned which,
+                                                 unsigned n, user::index from)
+{
+  if (which >= n)
+    return neutral(in);
+  return folder::single(user::load(in, from + which), from + which);
+}
+
+/* The result in thread 0. */
+static __device__ __forceinline__ folded fold_unit(const user::args &in,
+                                                   const job &j, count unit,
+                                                   count last, count chunk)
+{
+  const merge op = make_merge(in);
+  const user::index behind = j.origin + (j.n - j.tail);
+  folded value, head = neutral(in), tail = neutral(in);
+
+  /* Asked for first, needed last. */
+  if (KILN_HEAD && unit == 0)
+    head = edge_of(in, j, threadIdx.x, j.head, j.origin);
+  if (unit == last)
+    tail = edge_of(in, j, threadIdx.x, j.tail, behind);
+#if KILN_ORDERED
+  value = fold_in_order(in, j, unit_share(j, unit, chunk));
+  if (kiln::lane() != 0)
+    value = neutral(in);
+  value = kiln::fold_block<KILN_BLOCK>(value, op);
+  if (kiln::warp() == 0) {
+    if (KILN_HEAD)
+      value = op(kiln::group_fold<kiln::warp_size>(head, op), value);
+    value = op(value, kiln::group_fold<kiln::warp_size>(tail, op));
+  }
+  return value;
+#else
+  value = fold_share(in, j, unit_share(j, unit, chunk));
+  if (KILN_HEAD)
+    value = op(value, head);
+  return kiln::fold_block<KILN_BLOCK>(op(value, tail), op);
+#endif
+}
+
+/* ---- Results ------------------------------------------------------------------------------- */
+
+static __device__ __forceinline__ void
+write(folded v, unsigned row, KILN_OUT *out, KILN_OUT2 *out2, double extra)
+{
+#if KILN_KIND == 0
+  kiln::store(out + row, v);
+#elif KILN_KIND == 1 || KILN_KIND == 2
+  if (out != nullptr)
+    kiln::store(out + row, v.value);
+  if (out2 != nullptr)
+    kiln::store(out2 + row, v.at);
+#elif KILN_KIND == 3
+  const double divisor = v.n - extra > 0.0 ? v.n - extra : 0.0;
+
+  if (out != nullptr)
+    kiln::store(out + row, v.n > 0.0 ? v.mean : 0.0 / v.n);
+  if (out2 != nullptr)
+    kiln::store(out2 + row, v.squares / divisor);
+#else
+  kiln::store(out + row, kiln::norm_of(v));
+#endif
+}
+
+static __device__ __forceinline__ job job_of(unsigned long long n,
+                                             user::index origin, unsigned head)
+{
+  job j;
+
+  j.origin = origin;
+  j.n = n;
+#if !KILN_HEAD
+  j.head = 0;
+#elif KILN_ROWS
+  j.head = static_cast<unsigned>((head + origin) % KILN_PACK);
+  j.head = j.head == 0 ? 0 : KILN_PACK - j.head;
+#else
+  j.head = head;
+#endif
+  if (j.head > n)
+    j.head = static_cast<unsigned>(n);
+  j.first = origin + j.head;
+  j.packs = static_cast<count>(n - j.head) / KILN_PACK;
+  j.tail = static_cast<unsigned>(n - j.head) % KILN_PACK;
+  return j;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
+                                             KILN_THREADS / KILN_BLOCK)
+    reduce_any(const user::args in, unsigned long long n, unsigned rows,
+               unsigned head, unsigned long long leading,
+               unsigned long long chunk, unsigned long long *words,
+               unsigned epoch, double extra, KILN_OUT *out, KILN_OUT2 *out2)
+{
+  const merge op = make_merge(in);
+
+#if KILN_ROWS
+#pragma unroll 1
+  for (unsigned row = blockIdx.y; row < rows; row += gridDim.y) {
+#else
+  const unsigned row = 0;
+  {
+#endif
+    const job j = job_of(n, row * leading, head);
+#if KILN_CHUNKS
+    const count size = static_cast<count>(chunk);
+    const unsigned units =
+        static_cast<unsigned>(j.packs == 0 ? 1 : (j.packs + size - 1) / size);
+#else
+    const count size = 0;
+    const unsigned units = workers();
+#endif
+    unsigned long long *slots =
+        words + row * kiln::tile_words<folded>::count *
+                    static_cast<unsigned long long>(units);
+    folded value;
+
+    /* The last to start: all that it waits for is under way. One warp looks for
+     * results from the start, so none waits for a block that still folds. */
+    if (gridDim.x > 1 && blockIdx.x == gridDim.x - 1) {
+      if (kiln::warp() != 0)
+        return;
+      value = kiln::results_take<kiln::results_at_once<folded>(KILN_LETTERS),
+                                 KILN_ORDERED != 0>(slots, units, epoch, op,
+                                                    neutral(in));
+      if (threadIdx.x == 0)
+        write(value, row, out, out2, extra);
+      return;
+    }
+
+#if KILN_CHUNKS
+#pragma unroll 1
+    for (unsigned unit = blockIdx.x; unit < units; unit += workers()) {
+#else
+    {
+      const unsigned unit = blockIdx.x;
+#endif
+      value = fold_unit(in, j, unit, units - 1, size);
+      if (threadIdx.x == 0) {
+        if (gridDim.x == 1 && units == 1)
+          write(value, row, out, out2, extra);
+        else
+          kiln::tile_publish(slots, unit, value,
+                             kiln::mark_of(epoch, kiln::mark_partial));
+      }
+#if KILN_CHUNKS || KILN_ROWS
+      __syncthreads(); /* the block's scratch is used again */
+#endif
+    }
+  }
+  (void)leading, (void)chunk, (void)rows, (void)head;
+}
