@@ -60,6 +60,12 @@ if [ -z "${KILN_TEST_NVJITLINK:-}" ]; then
     'libnvJitLink.so.*') || exit 1
 fi
 export KILN_TEST_NVJITLINK KILN_TEST_LINK_NVRTC
+if [ -z "${KILN_TEST_PTXAS:-}" ] && [[ " ${tiers[*]} " == *" compile "* ]]; then
+  # What the CPU device accepts is compared with this release; without it, a skip.
+  KILN_TEST_PTXAS=$(fetch_library nvidia-cuda-nvcc 13.0.88 ptxas) ||
+    KILN_TEST_PTXAS=
+  export KILN_TEST_PTXAS
+fi
 build "$folder" all ${options[@]+"${options[@]}"}
 
 # Tests never read or write the user's own cache.
