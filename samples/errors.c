@@ -165,12 +165,14 @@ static bool run_sticky_process(char *name)
 {
   char flag[] = "--sticky";
   char *const arguments[] = {name, flag, NULL};
+  char path[4096]; /* not the link: under valgrind it leads to valgrind */
+  const ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
   pid_t child;
   int status;
 
+  path[n > 0 ? n : 0] = '\0';
   fflush(stdout);
-  if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ) !=
-          0 ||
+  if (posix_spawn(&child, path, NULL, NULL, arguments, environ) != 0 ||
       waitpid(child, &status, 0) != child) {
     perror("errors: second process");
     return false;

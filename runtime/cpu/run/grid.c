@@ -56,15 +56,24 @@ static bool may_start(const kiln__worker *worker)
 
 /* Number of the next gang in order, at or above n_gangs at the end. Threads take
  * several neighbours at once, so that they seldom meet at the counter and write
- * apart. Each starts its own in order: the lowest unfinished gang can always be
- * started, whoever waits for it. */
+ * apart; fewer towards the end, so that none is left with many. Each starts its
+ * own in order: the lowest unfinished gang can always be started, whoever waits
+ * for it. */
 static uint64_t next_gang(kiln__worker *worker)
 {
   kiln__job *const job = worker->job;
-  const uint64_t run =
-      job->n_workers > 1 && job->n_gangs / job->n_workers >= 512 ? 64 : 1;
 
   if (worker->next == worker->end) {
+    uint64_t run = 1;
+
+    if (job->n_workers > 1 && job->n_gangs / job->n_workers >= 512) {
+      const uint64_t given =
+          atomic_load_explicit(&job->next_gang, memory_order_relaxed);
+
+      run = given < job->n_gangs ? (job->n_gangs - given) / (4 * job->n_workers)
+                                 : 0;
+      run = run < 1 ? 1 : run > 64 ? 64 : run;
+    }
     worker->next = atomic_fetch_add(&job->next_gang, run);
     worker->end = worker->next + run;
   }
