@@ -10,8 +10,9 @@
  *                                  limited for; 0: not limited
  *              KILN_T         float  type of `out` in memory, of which user::acc
  *                                  is the computed one
- *              KILN_PLAIN     1    1: the input is one array as it is; 0: it has a
- *                                  map
+ *              KILN_PLAIN     1    1: elements are held as they lie in memory; the
+ *                                  input is one array, of type KILN_T, which can
+ *                                  hold the operation's identity
  *              KILN_IN_ALIGNED 1   it lies on 16 bytes
  *              KILN_ALIGNED   1    `out` lies on 16 bytes
  *              KILN_EXCLUSIVE 0    1: element i gets the fold of those before it
@@ -126,22 +127,34 @@ static __device__ __forceinline__ void load_pack(const user::args &in, count i,
   memcpy(p.word, part, sizeof part);
 }
 
-static __device__ __forceinline__ void hold(const user::args &, count,
-                                            const loaded &p, held &h)
+static __device__ __forceinline__ void hold(const user::args &, count, bool,
+                                            const loaded &p, acc, held &h)
 {
   h = p;
 }
 
-/* The elements below n, loaded one by one. */
-static __device__ __forceinline__ void hold_part(const user::args &in, count i,
-                                                 count n, held &h)
+static __device__ __forceinline__ void fill(acc neutral, loaded &p)
 {
-  user::stored v[KILN_PACK] = {};
+  user::stored v[KILN_PACK];
 
 #pragma unroll
   for (unsigned e = 0; e < KILN_PACK; ++e)
+    v[e] = kiln::narrow<user::stored>(neutral);
+  memcpy(p.word, v, sizeof v);
+}
+
+/* The elements below n, loaded one by one; beyond, `neutral`. */
+static __device__ __forceinline__ void hold_part(const user::args &in, count i,
+                                                 count n, acc neutral, held &h)
+{
+  user::stored v[KILN_PACK];
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e) {
+    v[e] = kiln::narrow<user::stored>(neutral);
     if (i + e < n)
       v[e] = in.x0[i + e];
+  }
   memcpy(h.word, v, sizeof v);
 }
 
@@ -175,20 +188,27 @@ static __device__ __forceinline__ void load_pack(const user::args &in, count i,
 }
 
 static __device__ __forceinline__ void hold(const user::args &in, count i,
-                                            const loaded &p, held &h)
+                                            bool exists, const loaded &p,
+                                            acc neutral, held &h)
 {
 #pragma unroll
   for (unsigned e = 0; e < KILN_PACK; ++e)
-    h.value[e] = static_cast<acc>(user::map_at(in, p, e, i));
+    h.value[e] = exists ? static_cast<acc>(user::map_at(in, p, e, i)) : neutral;
+}
+
+static __device__ __forceinline__ void fill(acc, loaded &)
+{
 }
 
 static __device__ __forceinline__ void hold_part(const user::args &in, count i,
-                                                 count n, held &h)
+                                                 count n, acc neutral, held &h)
 {
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_PACK; ++e) {
+    h.value[e] = neutral;
     if (i + e < n)
       h.value[e] = static_cast<acc>(user::load(in, i + e));
+  }
 }
 
 static __device__ __forceinline__ acc at(const held &h, unsigned e)
@@ -237,30 +257,20 @@ struct scanner {
   {
   }
 
-  /* The fold over a pack that begins at i. */
-  template <bool whole>
-  __device__ __forceinline__ acc fold_pack(const held &h, count i) const
-  {
-    acc sum = whole ? at(h, 0) : neutral;
-
-#pragma unroll
-    for (unsigned e = whole ? 1 : 0; e < KILN_PACK; ++e)
-      if (whole || i + e < n)
-        sum = op(sum, at(h, e));
-    return sum;
-  }
-
-  /* before[r]: the fold over the warp's elements before my pack of row r, in
-   * the first place `neutral`. Returns the fold over the warp. */
-  template <bool whole>
-  __device__ __forceinline__ acc fold_warp(const held (&h)[KILN_ROWS], count i,
+  /* before[r]: the fold over the warp's elements before my pack of row r; in the
+   * first place `neutral`. Returns the fold over the warp. */
+  __device__ __forceinline__ acc fold_warp(const held (&h)[KILN_ROWS],
                                            acc (&before)[KILN_ROWS]) const
   {
     acc sum[KILN_ROWS], chain;
 
 #pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r)
-      sum[r] = fold_pack<whole>(h[r], i + r * row);
+    for (unsigned r = 0; r < KILN_ROWS; ++r) {
+      sum[r] = at(h[r], 0);
+#pragma unroll
+      for (unsigned e = 1; e < KILN_PACK; ++e)
+        sum[r] = op(sum[r], at(h[r], e));
+    }
 #pragma unroll
     for (unsigned step = 1; step < 32; step *= 2) {
 #pragma unroll
@@ -287,30 +297,105 @@ struct scanner {
     return chain;
   }
 
-  /* Results of the pack that begins at i; `sum` is the fold over all before. */
-  template <bool whole>
-  __device__ __forceinline__ void write_pack(const held &h, acc sum,
-                                             count i) const
+  /* Results of a pack; `sum` is the fold over all before it. */
+  __device__ __forceinline__ void results(const held &h, acc sum,
+                                          acc (&to)[KILN_PACK]) const
   {
-    acc result[KILN_PACK];
-
 #pragma unroll
     for (unsigned e = 0; e < KILN_PACK; ++e) {
       const acc next = op(sum, at(h, e));
 
-      result[e] = KILN_EXCLUSIVE ? sum : next;
+      to[e] = KILN_EXCLUSIVE ? sum : next;
       sum = next;
-    }
-    if (whole) {
-      kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(out + i, result);
-    } else {
-#pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
-        if (i + e < n)
-          kiln::store(out + i + e, result[e]);
     }
   }
 };
+
+/* ---- Which elements are mine ------------------------------------------------------------ */
+
+/* One tile, seen by one thread: pack r begins at begin + r * row. Only the first
+ * `size` elements exist; the pack that they end in, if they do in one, is `tail`
+ * of the thread that has it. */
+struct tile_view {
+  count first;    /* of the tile, in the array */
+  unsigned begin; /* my first pack, in the tile, as are all others */
+  unsigned size, tail, tail_row;
+
+  __device__ __forceinline__ tile_view(count tile, count n)
+  {
+    first = tile * tile_size;
+    begin = kiln::warp() * warp_tile + kiln::lane() * KILN_PACK;
+    size = first + tile_size <= n ? static_cast<unsigned>(tile_size)
+                                  : static_cast<unsigned>(n - first);
+    tail = size - size % KILN_PACK;
+    tail_row = (tail - begin) % row == 0 && size > tail ? (tail - begin) / row
+                                                        : KILN_ROWS;
+  }
+  __device__ __forceinline__ bool has(unsigned r) const
+  {
+    return begin + r * row + KILN_PACK <= size;
+  }
+  __device__ __forceinline__ bool has_tail() const
+  {
+    return tail_row < KILN_ROWS;
+  }
+  __device__ __forceinline__ count at(unsigned r) const
+  {
+    return first + begin + r * row;
+  }
+};
+
+static __device__ __forceinline__ void
+load_tile(const scanner &s, const tile_view &v, loaded (&p)[KILN_ROWS])
+{
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    fill(s.neutral, p[r]);
+    if (v.has(r))
+      load_pack(s.in, v.at(r), p[r]);
+  }
+}
+
+/* What is not there becomes neutral. */
+static __device__ __forceinline__ void hold_tile(const scanner &s,
+                                                 const tile_view &v,
+                                                 const loaded (&p)[KILN_ROWS],
+                                                 held (&h)[KILN_ROWS])
+{
+  held tail;
+
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r)
+    hold(s.in, v.at(r), v.has(r), p[r], s.neutral, h[r]);
+  if (!v.has_tail())
+    return;
+  hold_part(s.in, v.first + v.tail, s.n, s.neutral, tail);
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r)
+    if (r == v.tail_row)
+      h[r] = tail;
+}
+
+static __device__ __forceinline__ void
+write_tile(const scanner &s, const tile_view &v, const held (&h)[KILN_ROWS],
+           const acc (&before)[KILN_ROWS], acc base)
+{
+  acc result[KILN_PACK], tail[KILN_PACK];
+
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    s.results(h[r], s.op(base, before[r]), result);
+    if (v.has(r))
+      kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(s.out + v.at(r), result);
+    else if (r == v.tail_row)
+      memcpy(tail, result, sizeof tail);
+  }
+  if (v.has_tail())
+#pragma unroll
+    for (unsigned e = 0; e + 1 < KILN_PACK; ++e)
+      if (v.tail + e < v.size)
+        kiln::store(s.out + v.first + v.tail + e, tail[e]);
+}
 
 /* ---- Between the warps, and between the tiles ------------------------------------------ */
 
@@ -356,32 +441,6 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
     room.warp[lane] = lane == 0 ? s.neutral : before;
 }
 
-template <bool whole>
-static __device__ __forceinline__ void
-write_tile(const scanner &s, const shared_room &room,
-           const held (&h)[KILN_ROWS], const acc (&before)[KILN_ROWS], count i)
-{
-  const acc base = s.op(room.prefix, room.warp[kiln::warp()]);
-
-#pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r)
-    s.write_pack<whole>(h[r], s.op(base, before[r]), i + r * row);
-}
-
-/* My first element of a tile. */
-static __device__ __forceinline__ count first_of(count tile)
-{
-  return tile * tile_size + kiln::warp() * warp_tile + kiln::lane() * KILN_PACK;
-}
-
-static __device__ __forceinline__ void load_tile(const user::args &in, count i,
-                                                 loaded (&p)[KILN_ROWS])
-{
-#pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r)
-    load_pack(in, i + r * row, p[r]);
-}
-
 /* The last warp: which tiles come, and the folds over those before them. */
 static __device__ __forceinline__ void
 look_back(const scanner &s, tile_chain chain, shared_room *rooms, count tile,
@@ -408,49 +467,39 @@ look_back(const scanner &s, tile_chain chain, shared_room *rooms, count tile,
   }
 }
 
-/* The other warps. */
+/* The other warps. `warp` is mine, in a form that the compiler knows to be the
+ * same in all lanes: else it would provide for shuffles in diverged warps. */
 static __device__ __forceinline__ void
 scan_tiles(const scanner &s, shared_room *rooms, count tile, count next,
            count tiles, unsigned long long *words, unsigned epoch,
-           KILN_T *out_total)
+           KILN_T *out_total, unsigned warp)
 {
   loaded p[KILN_ROWS];
   held h[KILN_ROWS];
   acc before[KILN_ROWS];
 
-  if ((tile + 1) * tile_size <= s.n)
-    load_tile(s.in, first_of(tile), p);
+  load_tile(s, tile_view(tile, s.n), p);
 #pragma unroll 1
   for (unsigned turn = 0;; turn ^= 1) {
-    const bool whole = (tile + 1) * tile_size <= s.n;
-    const count i = first_of(tile);
+    const tile_view view(tile, s.n);
     shared_room &room = rooms[turn];
     acc sum;
 
-#pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r)
-      if (whole)
-        hold(s.in, i + r * row, p[r], h[r]);
-      else
-        hold_part(s.in, i + r * row, s.n, h[r]);
-    sum = whole ? s.fold_warp<true>(h, i, before)
-                : s.fold_warp<false>(h, i, before);
+    hold_tile(s, view, p, h);
+    sum = s.fold_warp(h, before);
     if (kiln::lane() == 31)
       room.warp[kiln::warp()] = sum;
     holders_meet();
-    if (kiln::warp() == 0)
+    if (warp == 0)
       publish_total(room, s, words, tile, epoch);
 #pragma unroll
     for (unsigned r = 0; r < KILN_ROWS; ++r)
       hide(h[r]);
-    if (KILN_AHEAD && (next + 1) * tile_size <= s.n)
-      load_tile(s.in, first_of(next), p);
+    if (KILN_AHEAD && next < tiles)
+      load_tile(s, tile_view(next, s.n), p);
     __syncthreads();
 
-    if (whole)
-      write_tile<true>(s, room, h, before, i);
-    else
-      write_tile<false>(s, room, h, before, i);
+    write_tile(s, view, h, before, s.op(room.prefix, room.warp[kiln::warp()]));
     if (tile + 1 >= tiles && threadIdx.x == 0 && out_total != nullptr)
       kiln::store(out_total, s.n == 0 && !KILN_INIT
                                  ? user::identity(s.in)
@@ -478,6 +527,7 @@ __launch_bounds__(KILN_BLOCK + 32)
   const acc start = KILN_INIT ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
                     : KILN_EXCLUSIVE ? user::identity(in)
                                      : s.neutral;
+  const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
   count tile = blockIdx.x, next = tiles;
 
   if (KILN_AHEAD) {
@@ -492,9 +542,9 @@ __launch_bounds__(KILN_BLOCK + 32)
       return;
     __syncthreads(); /* rooms are free again */
   }
-  if (kiln::warp() == warps)
+  if (warp == warps)
     look_back(s, tile_chain(words, epoch, s.op, s.neutral, start), rooms, tile,
               next, tiles, tickets);
   else
-    scan_tiles(s, rooms, tile, next, tiles, words, epoch, total);
+    scan_tiles(s, rooms, tile, next, tiles, words, epoch, total, warp);
 }

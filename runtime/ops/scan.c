@@ -52,6 +52,14 @@ static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
   return kiln__check_end(&c);
 }
 
+/* Can elements be held as they lie in memory, the operation's identity among
+ * them? A user's identity for halves is a float. */
+static bool is_plain(const kiln_scan_desc *desc, kiln_dtype acc)
+{
+  return desc->x.map == NULL && desc->x.in[0].type == acc &&
+         (desc->op.expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
+}
+
 static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                      const kiln_scan_desc *desc, kiln_dtype acc)
 {
@@ -59,7 +67,7 @@ static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
   const kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, desc->n);
 
-  kiln__scan_shape_of(out, &t, widest, desc->x.map == NULL, desc->n);
+  kiln__scan_shape_of(out, &t, widest, is_plain(desc, acc), desc->n);
 }
 
 static void specify(kiln__spec *spec, const kiln_scan_desc *desc,
@@ -73,7 +81,7 @@ static void specify(kiln__spec *spec, const kiln_scan_desc *desc,
   spec->value[ROWS] = shape->rows;
   spec->value[PER_SM] = shape->per_sm;
   spec->value[T] = spec->acc;
-  spec->value[PLAIN] = desc->x.map == NULL;
+  spec->value[PLAIN] = is_plain(desc, spec->acc);
   spec->value[IN_ALIGNED] = desc->x.in[0].data % 16 == 0;
   spec->value[ALIGNED] = desc->out.data % 16 == 0;
   spec->value[EXCLUSIVE] = desc->exclusive;
