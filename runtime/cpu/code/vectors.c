@@ -119,7 +119,7 @@ bool kiln__bind_data(kiln__binder *k, const kiln__form *f,
   const bool written = f->shape == KILN__SHAPE_DATA_OUT;
   const uint8_t n = kiln__data_count(f, k->in);
   const int32_t *vec;
-  int32_t ids[8];
+  int32_t ids[8] = {0};
 
   if (!elements(k, f, o, n, written, ids))
     return false;
