@@ -31,9 +31,11 @@
 #include <kiln/memory.h>
 #include <kiln/ops.h>
 #include <kiln/program.h>
+#include <kiln/reduce.h>
 #include <kiln/runtime.h>
 #include <kiln/scan.h>
 #include <kiln/select.h>
+#include <kiln/sort.h>
 #include <kiln/status.h>
 #include <kiln/stream.h>
 #include <kiln/texture.h>

@@ -1,0 +1,328 @@
+/* radix.cuh -- what radix sorts are built from: keys as unsigned words in sorting
+ * order, the lanes of a warp that share a digit, ranks within a block, prefix
+ * over tiles for all digits at once.
+ *
+ *   KILN_RADIX_MATCH  how lanes with equal digits find each other
+ *                     0  a vote for each bit of the digit
+ *                     1  the match instruction (7.0); where there is none, 0
+ *   KILN_BLOCK        threads a block, a multiple of 32, at least 256
+ *   KILN_PDL          1: launches may overlap (9.0) */
+#ifndef KILN_RADIX_CUH
+#define KILN_RADIX_CUH
+
+#ifdef __CUDACC_RTC__
+#include <kiln/lookback.cuh>
+#else
+#include "lookback.cuh"
+#endif
+
+#ifndef KILN_RADIX_MATCH
+#define KILN_RADIX_MATCH 0
+#endif
+#ifndef KILN_PDL
+#define KILN_PDL (KILN_ARCH >= 90)
+#endif
+
+namespace kiln
+{
+
+enum : unsigned { radix_bits = 8, radix_digits = 256 };
+
+/* ---- Keys -------------------------------------------------------------------- */
+
+template <unsigned bytes> struct radix_word;
+template <> struct radix_word<1> {
+  typedef unsigned char type;
+};
+template <> struct radix_word<2> {
+  typedef unsigned short type;
+};
+template <> struct radix_word<4> {
+  typedef unsigned type;
+};
+template <> struct radix_word<8> {
+  typedef unsigned long long type;
+};
+
+/* How keys become words that sort as unsigned integers, and back.
+ *   turn  floats: subtracted from the word in IEEE total order, which moves what
+ *         is below -infinity, NaNs with a sign, behind the others; 0: not
+ *   flip  at last: the sign bit of signed integers, everything if descending */
+struct radix_order {
+  unsigned long long flip, turn;
+};
+
+template <bool is_float, class U>
+__device__ __forceinline__ U radix_encode(U raw, radix_order order)
+{
+  if (is_float) {
+    const U top = static_cast<U>(static_cast<U>(1) << (8 * sizeof(U) - 1));
+
+    raw =
+        static_cast<U>(raw ^ ((raw & top) != 0 ? static_cast<U>(~U(0)) : top));
+    raw = static_cast<U>(raw - static_cast<U>(order.turn));
+  }
+  return static_cast<U>(raw ^ static_cast<U>(order.flip));
+}
+
+template <bool is_float, class U>
+__device__ __forceinline__ U radix_decode(U word, radix_order order)
+{
+  word = static_cast<U>(word ^ static_cast<U>(order.flip));
+  if (is_float) {
+    const U top = static_cast<U>(static_cast<U>(1) << (8 * sizeof(U) - 1));
+
+    word = static_cast<U>(word + static_cast<U>(order.turn));
+    word = static_cast<U>(word ^
+                          ((word & top) != 0 ? top : static_cast<U>(~U(0))));
+  }
+  return word;
+}
+
+template <class U>
+__device__ __forceinline__ unsigned radix_digit(U word, unsigned shift,
+                                                unsigned mask)
+{
+  return static_cast<unsigned>(word >> shift) & mask;
+}
+
+/* ---- Warps --------------------------------------------------------------------- */
+
+/* What lanes wrote to shared memory before is seen by all lanes after. */
+__device__ __forceinline__ void warp_meet()
+{
+#if KILN_HAS_ITS
+  __syncwarp();
+#endif
+}
+
+/* The lanes whose bit of the digit equals mine. Spelt out, so that one predicate
+ * serves for the vote and for what is made of it. */
+template <unsigned bit>
+__device__ __forceinline__ unsigned radix_same_bit(unsigned digit)
+{
+#if KILN_HAS_VOTE
+  unsigned same;
+
+  asm volatile("{\n"
+               "  .reg .pred set;\n"
+               "  .reg .b32 v;\n"
+               "  and.b32 v, %1, %2;\n"
+               "  setp.ne.u32 set, v, 0;\n"
+               "  vote.sync.ballot.b32 v, set, 0xffffffff;\n"
+               "  @!set not.b32 v, v;\n"
+               "  mov.b32 %0, v;\n"
+               "}"
+               : "=r"(same)
+               : "r"(digit), "n"(1u << bit));
+  return same;
+#else
+  const bool set = (digit >> bit & 1u) != 0;
+  const unsigned votes = warp_ballot(set);
+
+  return set ? votes : ~votes;
+#endif
+}
+
+__device__ __forceinline__ unsigned radix_and(unsigned a, unsigned b,
+                                              unsigned c)
+{
+#if KILN_ARCH >= 50 /* one instruction, which compilers miss behind the votes */
+  unsigned all;
+
+  asm("lop3.b32 %0, %1, %2, %3, 0x80;" : "=r"(all) : "r"(a), "r"(b), "r"(c));
+  return all;
+#else
+  return a & b & c;
+#endif
+}
+
+/* The lanes whose digit equals mine. */
+__device__ __forceinline__ unsigned radix_match(unsigned digit)
+{
+#if KILN_RADIX_MATCH && KILN_HAS_MATCH
+  return warp_match(digit);
+#else
+  unsigned same = radix_same_bit<0>(digit);
+
+  same = radix_and(same, radix_same_bit<1>(digit), radix_same_bit<2>(digit));
+  same = radix_and(same, radix_same_bit<3>(digit), radix_same_bit<4>(digit));
+  same = radix_and(same, radix_same_bit<5>(digit), radix_same_bit<6>(digit));
+  return same & radix_same_bit<7>(digit);
+#endif
+}
+
+/* Ranks of a warp's keys among those of equal digit, in the order of items, then
+ * lanes. `row`: the warp's counters in shared memory, one a digit, 0 at first,
+ * the number of keys afterwards. The highest lane of each group counts for all of
+ * them: its rank is the group's last. */
+template <unsigned items, class Digit>
+__device__ __forceinline__ void radix_rank_warp(unsigned *row, Digit digit_of,
+                                                unsigned (&rank)[items])
+{
+  const unsigned below = (1u << lane()) - 1;
+  const unsigned above = ~below << 1;
+  volatile unsigned *counters = row;
+
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k) {
+    const unsigned digit = digit_of(k);
+    const unsigned same = radix_match(digit);
+    const unsigned before = counters[digit];
+
+    warp_meet();
+    rank[k] = before + static_cast<unsigned>(__popc(same & below));
+    if ((same & above) == 0)
+      counters[digit] = rank[k] + 1;
+    warp_meet();
+  }
+}
+
+/* ---- Blocks --------------------------------------------------------------------- */
+
+template <unsigned block> struct radix_counters {
+  static_assert(block % 32 == 0 && block >= radix_digits,
+                "KILN_BLOCK: a multiple of 32, at least 256");
+  enum : unsigned { warps = block / warp_size };
+  unsigned row[warps][radix_digits]; /* of each warp */
+  unsigned sum[radix_digits / warp_size];
+
+  /* All counters to 0. No barrier: a warp clears its own. */
+  __device__ __forceinline__ void clear()
+  {
+    uint4 *mine = reinterpret_cast<uint4 *>(row[warp()]);
+
+#pragma unroll
+    for (unsigned k = 0; k < radix_digits / 4 / warp_size; ++k)
+      mine[k * warp_size + lane()] = make_uint4(0, 0, 0, 0);
+    warp_meet();
+  }
+
+  /* From counts to places: afterwards row[w][d] + a key's rank in warp w is its
+   * place in the sorted tile. All threads call it, after a barrier, and a barrier
+   * has to follow. publish(total) is called with the tile's count of digit
+   * thread() as soon as that is known. Threads below 256 get the place of the
+   * first key of their digit. */
+  template <class Publish>
+  __device__ __forceinline__ unsigned places(unsigned &total, Publish publish)
+  {
+    const bool mine = thread() < radix_digits; /* whole warps */
+    unsigned start = 0;
+
+    total = 0;
+    if (mine) {
+#pragma unroll
+      for (unsigned w = 0; w < warps; ++w)
+        total += row[w][thread()];
+      publish(total);
+      start = warp_scan_inclusive(total, kiln::sum());
+      if (lane() == warp_size - 1)
+        this->sum[warp()] = start;
+      start -= total;
+    }
+    __syncthreads();
+    if (mine) {
+      const unsigned other =
+          lane() < radix_digits / warp_size ? this->sum[lane()] : 0;
+      unsigned next;
+
+      start += warp_reduce(lane() < warp() ? other : 0, kiln::sum());
+      next = start;
+#pragma unroll
+      for (unsigned w = 0; w < warps;
+           ++w) { /* read again: registers are dear */
+        const unsigned count = row[w][thread()];
+
+        row[w][thread()] = next;
+        next += count;
+      }
+    }
+    return start;
+  }
+};
+
+/* Place of each key in the tile in the order of one digit, stable; the tile is
+ * warp-striped. Ends with a barrier, and so must what happens between two calls
+ * with the same counters. */
+template <unsigned block, unsigned items, class Digit>
+__device__ __forceinline__ void
+radix_rank_block(radix_counters<block> &counters, Digit digit_of,
+                 unsigned (&rank)[items])
+{
+  unsigned total;
+
+  counters.clear();
+  radix_rank_warp(counters.row[warp()], digit_of, rank);
+  __syncthreads();
+  counters.places(total, [](unsigned) {});
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k)
+    rank[k] += counters.row[warp()][digit_of(k)];
+}
+
+/* ---- Tiles ------------------------------------------------------------------------ */
+
+/* Mark words of a tile lie side by side, one a digit: the count of that digit in
+ * the tile, then in all tiles up to it. The sum over all tiles before `tile` for
+ * one digit; `words` is that digit's in tile 0. Several words are asked for at
+ * once: what was not there yet is asked for again. */
+template <unsigned window>
+__device__ __forceinline__ unsigned
+radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
+{
+  const unsigned partial = mark_of(epoch, mark_partial);
+  const unsigned prefix = mark_of(epoch, mark_prefix);
+  unsigned before = 0;
+  unsigned end = tile; /* tiles below it are still to be added */
+
+  while (end > 0) {
+    unsigned long long seen[window];
+    unsigned taken = 0;
+    bool here = true;
+
+#pragma unroll
+    for (unsigned k = 0; k < window; ++k)
+      seen[k] =
+          k < end
+              ? word_load(words + static_cast<unsigned long long>(end - 1 - k) *
+                                      radix_digits)
+              : static_cast<unsigned long long>(prefix) << 32;
+#pragma unroll
+    for (unsigned k = 0; k < window; ++k) {
+      const unsigned mark = static_cast<unsigned>(seen[k] >> 32);
+
+      here = here && (mark == partial || mark == prefix);
+      if (here) {
+        before += static_cast<unsigned>(seen[k]);
+        taken = mark == prefix ? end : taken + 1;
+        here = mark == partial;
+      }
+    }
+    end -= taken;
+  }
+  return before;
+}
+
+/* ---- Launches that overlap ---------------------------------------------------------- */
+
+/* Nothing that an earlier launch of the stream writes may be read, and nothing
+ * that it reads may be written, before this. */
+__device__ __forceinline__ void launch_wait()
+{
+#if KILN_PDL
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The next launch may start as soon as all blocks have. */
+__device__ __forceinline__ void launch_next()
+{
+#if KILN_PDL
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+} // namespace kiln
+
+#endif

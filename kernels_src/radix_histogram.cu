@@ -1,0 +1,223 @@
+/* radix_histogram.cu -- how often each digit occurs, for all passes of a radix
+ * sort at once, in one launch that reads the keys once; and from that where each
+ * pass puts the keys of each digit.
+ *
+ * Specialise:  KILN_BLOCK   1024 threads a block: a multiple of 256
+ *              KILN_ITEMS   4    packs of 16 bytes a thread has in flight
+ *              KILN_KEY     4    bytes of a key: 1, 2, 4, 8
+ *              KILN_FLOAT   0    1: keys are floats
+ *              KILN_ALIGNED 1    1: the keys lie on 16 bytes
+ *              KILN_PASSES  4    digits of a key
+ *              KILN_COPIES  8    of every counter, a power of two up to 32: lanes
+ *                                with equal digits count in different words, and
+ *                                with 32 no two lanes meet in a bank
+ * Launch:      block KILN_BLOCK; grid of some blocks that count, then one more for
+ *              each pass, which takes what they counted; shared memory: 1024 *
+ *              KILN_COPIES bytes a pass.
+ *              words   256 mark words for each pass and block that counts
+ *              base    for each pass 256 places, those of the first portion
+ *              single  for each step: do all keys share its digit? Steps behind
+ *                      the passes do */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 1024
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 4
+#endif
+#ifndef KILN_KEY
+#define KILN_KEY 4
+#endif
+#ifndef KILN_FLOAT
+#define KILN_FLOAT 0
+#endif
+#ifndef KILN_ALIGNED
+#define KILN_ALIGNED 1
+#endif
+#ifndef KILN_PASSES
+#define KILN_PASSES 4
+#endif
+#ifndef KILN_COPIES
+#define KILN_COPIES 8
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/radix.cuh>
+#include <kiln/types.cuh>
+#else
+#include "common/radix.cuh"
+#include "common/types.cuh"
+#endif
+
+static_assert(KILN_BLOCK % 256 == 0, "KILN_BLOCK: a multiple of 256");
+
+typedef kiln::radix_word<KILN_KEY>::type key;
+typedef unsigned long long count;
+
+enum : unsigned {
+  pack = 16 / KILN_KEY,
+  tile_packs = KILN_BLOCK * KILN_ITEMS,
+  counters = KILN_PASSES * kiln::radix_digits,
+  parts = KILN_BLOCK / kiln::radix_digits
+};
+
+struct histogram_args {
+  const key *in;
+  count *words;
+  count *base;
+  unsigned *single;
+  count n;
+  kiln::radix_order order;
+  unsigned epoch;
+  unsigned steps;
+  unsigned begin_bit;
+  unsigned long long mask; /* as many ones as there are bits to sort by */
+};
+
+extern __shared__ unsigned shared[];
+
+static __device__ __forceinline__ void count_key(const histogram_args &s,
+                                                 unsigned copy, key raw)
+{
+  const key word = static_cast<key>(
+      kiln::radix_encode<KILN_FLOAT != 0>(raw, s.order) >> s.begin_bit &
+      s.mask);
+
+#pragma unroll
+  for (unsigned p = 0; p < KILN_PASSES; ++p) {
+    const unsigned digit =
+        kiln::radix_digit(word, p * kiln::radix_bits, kiln::radix_digits - 1);
+
+    atomicAdd(&shared[(p * kiln::radix_digits + digit) * KILN_COPIES + copy],
+              1u);
+  }
+}
+
+/* Every block that counts takes every so-manieth tile. */
+static __device__ __forceinline__ void count_keys(const histogram_args &s,
+                                                  unsigned workers)
+{
+  const unsigned copy = kiln::lane() % KILN_COPIES;
+  const count packs = s.n / pack;
+  count first = static_cast<count>(blockIdx.x) * tile_packs + threadIdx.x;
+
+  for (; first < packs; first += static_cast<count>(workers) * tile_packs) {
+    key keys[KILN_ITEMS][pack];
+
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      if (first + k * KILN_BLOCK < packs)
+        kiln::load_pack<pack, KILN_ALIGNED != 0>(
+            s.in + (first + k * KILN_BLOCK) * pack, keys[k]);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      if (first + k * KILN_BLOCK < packs) {
+#pragma unroll
+        for (unsigned e = 0; e < pack; ++e)
+          count_key(s, copy, keys[k][e]);
+      }
+  }
+  if (blockIdx.x == 0 && threadIdx.x < s.n % pack)
+    count_key(s, copy, s.in[packs * pack + threadIdx.x]);
+}
+
+/* Sum up the copies and hand them to the block that takes them. */
+static __device__ __forceinline__ void post_counts(const histogram_args &s)
+{
+#pragma unroll 1
+  for (unsigned i = threadIdx.x; i < counters; i += KILN_BLOCK) {
+    unsigned total = 0;
+
+#pragma unroll
+    for (unsigned c = 0; c < KILN_COPIES; ++c) /* each lane its own bank */
+      total += shared[i * KILN_COPIES + (c + kiln::lane()) % KILN_COPIES];
+    kiln::word_store(
+        s.words + static_cast<count>(blockIdx.x) * counters + i,
+        static_cast<count>(kiln::mark_of(s.epoch, kiln::mark_prefix)) << 32 |
+            total);
+  }
+}
+
+/* The count of one digit in every part-th of the blocks from `part` on. */
+static __device__ __forceinline__ count take_counts(const histogram_args &s,
+                                                    unsigned workers,
+                                                    unsigned i, unsigned part)
+{
+  constexpr unsigned at_once = 8;
+  const unsigned mark = kiln::mark_of(s.epoch, kiln::mark_prefix);
+  count total = 0;
+
+#pragma unroll 1
+  for (unsigned b = part; b < workers; b += at_once * parts) {
+    count seen[at_once];
+    bool all_here;
+
+    do {
+      all_here = true;
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        seen[k] = b + k * parts < workers
+                      ? kiln::word_load(
+                            s.words +
+                            static_cast<count>(b + k * parts) * counters + i)
+                      : static_cast<count>(mark) << 32;
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        all_here = all_here && seen[k] >> 32 == mark;
+    } while (!all_here);
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      total += static_cast<unsigned>(seen[k]);
+  }
+  return total;
+}
+
+static __device__ __forceinline__ void
+take_pass(const histogram_args &s, unsigned workers, unsigned pass)
+{
+  count *part = reinterpret_cast<count *>(shared);
+  const unsigned digit = threadIdx.x % kiln::radix_digits;
+  const bool first = threadIdx.x < kiln::radix_digits;
+  count total, start;
+  bool single;
+
+  part[threadIdx.x] = take_counts(s, workers, pass * kiln::radix_digits + digit,
+                                  threadIdx.x / kiln::radix_digits);
+  __syncthreads();
+  total = 0;
+  if (first) {
+#pragma unroll
+    for (unsigned k = 0; k < parts; ++k)
+      total += part[k * kiln::radix_digits + digit];
+  }
+  start = kiln::block_scan_exclusive(total, kiln::sum(), count(0));
+  single = kiln::block_any(first && total == s.n);
+  if (first)
+    s.base[pass * kiln::radix_digits + digit] = start;
+  if (threadIdx.x == 0)
+    s.single[pass] = single ? 1 : 0;
+  if (pass == 0 && threadIdx.x >= KILN_PASSES && threadIdx.x < s.steps)
+    s.single[threadIdx.x] = 1;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    radix_histogram(const histogram_args s)
+{
+  const unsigned workers = gridDim.x - KILN_PASSES;
+
+  if (blockIdx.x < workers) {
+#pragma unroll 1
+    for (unsigned i = threadIdx.x; i < counters * KILN_COPIES; i += KILN_BLOCK)
+      shared[i] = 0;
+    __syncthreads();
+    kiln::launch_wait();
+    kiln::launch_next();
+    count_keys(s, workers);
+    __syncthreads();
+    post_counts(s);
+  } else {
+    kiln::launch_wait();
+    kiln::launch_next();
+    take_pass(s, workers, blockIdx.x - workers);
+  }
+}

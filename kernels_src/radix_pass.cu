@@ -1,0 +1,394 @@
+/* radix_pass.cu -- one pass of a radix sort: keys, with values or without, into
+ * the order of one digit of up to 8 bits, stable, each read once and written once
+ * (Adinets and Merrill, Onesweep, 2022).
+ *
+ * Specialise:  KILN_BLOCK   384  threads a block: a multiple of 32, >= 256
+ *              KILN_ITEMS   16   keys a thread
+ *              KILN_PER_SM  0    resident blocks that registers are limited for
+ *              KILN_KEY     4    bytes of a key: 1, 2, 4, 8
+ *              KILN_VALUE   0    bytes of a value: 0 (none), 1, 2, 4, 8
+ *              KILN_FLOAT   0    1: keys are floats
+ *              KILN_WIDE    0    1: more than 2^31 keys
+ *              KILN_WINDOW  4    tiles a look-back looks at at once
+ * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_ITEMS
+ *              keys of a portion of up to 2^31 keys; shared memory: `room` below.
+ * Result:      what `step` of all steps has to do, which the counts decide: a
+ *              step in which all keys share one digit is left out. The data go
+ *              from `in` to one of `out` and `other`, and then between these two,
+ *              so that the last step that does something writes `out`. Where
+ *              that cannot come out even, a step to be left out copies. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 384
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 16
+#endif
+#ifndef KILN_PER_SM
+#define KILN_PER_SM 0
+#endif
+#ifndef KILN_KEY
+#define KILN_KEY 4
+#endif
+#ifndef KILN_VALUE
+#define KILN_VALUE 0
+#endif
+#ifndef KILN_FLOAT
+#define KILN_FLOAT 0
+#endif
+#ifndef KILN_WIDE
+#define KILN_WIDE 0
+#endif
+#ifndef KILN_WINDOW
+#define KILN_WINDOW 4
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/radix.cuh>
+#else
+#include "common/radix.cuh"
+#endif
+
+#define PAIRS (KILN_VALUE > 0)
+
+typedef kiln::radix_word<KILN_KEY>::type key;
+typedef kiln::radix_word<PAIRS ? KILN_VALUE : 1>::type value;
+typedef unsigned long long count;
+#if KILN_WIDE
+typedef unsigned long long place;
+#else
+typedef unsigned place;
+#endif
+
+enum : unsigned {
+  tile_size = KILN_BLOCK * KILN_ITEMS,
+  item_bytes = KILN_KEY > KILN_VALUE ? KILN_KEY : KILN_VALUE
+};
+
+/* Flags of a sort. */
+enum : unsigned {
+  in_place = 1,   /* some `in` is its `out`: an odd number of steps would write
+                     what is still to be read */
+  make_index = 2, /* the first step makes the values: each key's index */
+  no_keys = 4,    /* the last step writes values only */
+  must_write = 8  /* something is not in place: one step at least has to act */
+};
+
+struct sort_args {
+  const key *in;
+  key *out, *other;
+  const value *values_in;
+  value *values_out, *values_other;
+  const count *base;      /* where each digit's keys of this portion go */
+  count *next_base;       /* where those of the next go; NULL: no next */
+  const unsigned *single; /* for each step: do all keys share its digit? */
+  count *words;           /* 256 mark words a tile */
+  count n;                /* keys in all */
+  count first;            /* of this portion */
+  kiln::radix_order order;
+  unsigned epoch;
+  unsigned step, steps;
+  unsigned shift, mask; /* the digit */
+  unsigned flags;
+};
+
+/* What a launch has to do. */
+struct task {
+  bool nothing, copy, first, last, to_other;
+};
+
+static __device__ __forceinline__ task task_of(const sort_args &s)
+{
+  const unsigned lane = kiln::lane();
+  const unsigned left_out =
+      kiln::warp_ballot(lane < s.steps && s.single[lane] != 0);
+  unsigned active = ~left_out & ((1u << s.steps) - 1);
+  const unsigned n = static_cast<unsigned>(__popc(active));
+  unsigned later;
+
+  if (n == 0 ? (s.flags & must_write) != 0
+             : n % 2 != 0 && (s.flags & in_place) != 0)
+    active |= 0x80000000u >> __clz(left_out);
+  later = static_cast<unsigned>(__popc(active >> s.step >> 1));
+  return {(active >> s.step & 1) == 0, (left_out >> s.step & 1) != 0,
+          (active & ((1u << s.step) - 1)) == 0, later == 0, later % 2 != 0};
+}
+
+/* Shared memory: counters, then where each digit goes, then the tile. */
+struct alignas(16) room {
+  kiln::radix_counters<KILN_BLOCK> counters;
+  place to[kiln::radix_digits]; /* place in the output less place in the tile */
+};
+
+extern __shared__ uint4 shared[];
+
+template <class T> static __device__ __forceinline__ T *tile_room()
+{
+  return reinterpret_cast<T *>(shared + (sizeof(room) + 15) / 16);
+}
+
+/* Where the tile of this block begins, and how many keys it has. */
+struct span {
+  count begin;
+  unsigned n;
+};
+
+static __device__ __forceinline__ span tile_of(const sort_args &s)
+{
+  const count begin = s.first + static_cast<count>(blockIdx.x) * tile_size;
+  const count rest = s.n - begin;
+
+  return {begin, rest < tile_size ? static_cast<unsigned>(rest) : tile_size};
+}
+
+/* First item of this thread in a warp-striped tile. */
+static __device__ __forceinline__ unsigned own_first()
+{
+  return kiln::warp() * (KILN_ITEMS * kiln::warp_size) + kiln::lane();
+}
+
+/* Warp-striped; what lies behind the end becomes `fill`. */
+template <class T>
+static __device__ __forceinline__ void load_tile(const T *from, unsigned n,
+                                                 T fill, T (&to)[KILN_ITEMS])
+{
+  const unsigned own = own_first();
+
+  from += own;
+  if (n == tile_size) {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      to[k] = from[k * kiln::warp_size];
+  } else {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      to[k] = own + k * kiln::warp_size < n ? from[k * kiln::warp_size] : fill;
+  }
+}
+
+static __device__ __forceinline__ void load_keys(const sort_args &s,
+                                                 const task &t,
+                                                 const span &tile,
+                                                 key (&keys)[KILN_ITEMS])
+{
+  const key *from = t.first ? s.in : t.to_other ? s.out : s.other;
+  const unsigned own = own_first();
+
+  load_tile(from + tile.begin, tile.n, static_cast<key>(~key(0)), keys);
+  if (t.first) { /* keys behind the end stay behind all others */
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      if (tile.n == tile_size || own + k * kiln::warp_size < tile.n)
+        keys[k] = kiln::radix_encode<KILN_FLOAT != 0>(keys[k], s.order);
+  }
+}
+
+static __device__ __forceinline__ void load_values(const sort_args &s,
+                                                   const task &t,
+                                                   const span &tile,
+                                                   value (&values)[KILN_ITEMS])
+{
+  const value *from = t.first      ? s.values_in
+                      : t.to_other ? s.values_out
+                                   : s.values_other;
+
+  if (t.first && (s.flags & make_index) != 0) {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      values[k] =
+          static_cast<value>(tile.begin + own_first() + k * kiln::warp_size);
+  } else {
+    load_tile(from + tile.begin, tile.n, value(0), values);
+  }
+}
+
+/* Keys as they are, from one array to the next. */
+static __device__ __forceinline__ void copy_tile(const sort_args &s,
+                                                 const task &t)
+{
+  const span tile = tile_of(s);
+  const key *from = t.first ? s.in : t.to_other ? s.out : s.other;
+  key *to = t.to_other ? s.other : s.out;
+#if PAIRS
+  const value *values_from = t.first      ? s.values_in
+                             : t.to_other ? s.values_out
+                                          : s.values_other;
+  value *values_to = t.to_other ? s.values_other : s.values_out;
+#endif
+
+#pragma unroll 1
+  for (unsigned k = threadIdx.x; k < tile.n; k += KILN_BLOCK) {
+    const count i = tile.begin + k;
+
+    if (!t.last || (s.flags & no_keys) == 0) {
+      key word = from[i];
+
+      if (t.first)
+        word = kiln::radix_encode<KILN_FLOAT != 0>(word, s.order);
+      if (t.last)
+        word = kiln::radix_decode<KILN_FLOAT != 0>(word, s.order);
+      to[i] = word;
+    }
+#if PAIRS
+    values_to[i] = t.first && (s.flags & make_index) != 0
+                       ? static_cast<value>(i)
+                       : values_from[i];
+#endif
+  }
+}
+
+/* Where the keys of digit thread() go: after those of lower digits and those of
+ * the same digit in tiles before. */
+static __device__ __forceinline__ void find_places(const sort_args &s, room &r,
+                                                   unsigned start,
+                                                   unsigned total, count base)
+{
+  const unsigned d = kiln::thread();
+  const unsigned tile = blockIdx.x;
+  unsigned before = 0;
+
+  if (tile > 0) {
+    before = kiln::radix_look_back<KILN_WINDOW>(s.words + d, tile, s.epoch);
+    kiln::word_store(
+        s.words + static_cast<count>(tile) * kiln::radix_digits + d,
+        static_cast<count>(kiln::mark_of(s.epoch, kiln::mark_prefix)) << 32 |
+            (before + total));
+  }
+  r.to[d] = static_cast<place>(base + before - start);
+  if (tile == gridDim.x - 1 && s.next_base != nullptr)
+    s.next_base[d] = base + before + total;
+}
+
+/* From the tile in shared memory, which is in order. What has the same digit goes
+ * to neighbouring places. A few keys at a time are under way together. */
+static __device__ __forceinline__ void
+store_keys(const sort_args &s, const task &t, const room &r, unsigned n,
+           unsigned (&digits)[(KILN_ITEMS + 3) / 4])
+{
+  const key *tile = tile_room<key>();
+  key *to = t.to_other ? s.other : s.out;
+  const unsigned stored =
+      t.last && (s.flags & no_keys) != 0 ? 0 : n; /* so many of them */
+
+#pragma unroll
+  for (unsigned g = 0; g < KILN_ITEMS; g += 4) {
+    constexpr unsigned most = 4;
+    key word[most];
+    place where[most];
+
+    if (PAIRS)
+      digits[g / 4] = 0;
+#pragma unroll
+    for (unsigned e = 0; e < most && g + e < KILN_ITEMS; ++e) {
+      const unsigned i = (g + e) * KILN_BLOCK + threadIdx.x;
+      unsigned digit;
+
+      word[e] = tile[i];
+      digit = kiln::radix_digit(word[e], s.shift, s.mask);
+      if (PAIRS)
+        digits[g / 4] |= digit << e * 8;
+      where[e] = static_cast<place>(r.to[digit] + i);
+    }
+    if (t.last) {
+#pragma unroll
+      for (unsigned e = 0; e < most && g + e < KILN_ITEMS; ++e)
+        word[e] = kiln::radix_decode<KILN_FLOAT != 0>(word[e], s.order);
+    }
+#pragma unroll
+    for (unsigned e = 0; e < most && g + e < KILN_ITEMS; ++e)
+      if ((g + e) * KILN_BLOCK + threadIdx.x < stored)
+        to[where[e]] = word[e];
+  }
+}
+
+#if PAIRS
+static __device__ __forceinline__ void
+store_values(const sort_args &s, const task &t, const room &r, unsigned n,
+             const unsigned (&digits)[(KILN_ITEMS + 3) / 4])
+{
+  const value *tile = tile_room<value>();
+  value *to = t.to_other ? s.values_other : s.values_out;
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const unsigned i = k * KILN_BLOCK + threadIdx.x;
+    const unsigned digit = digits[k / 4] >> k % 4 * 8 & 255u;
+
+    if (n == tile_size || i < n)
+      to[static_cast<place>(r.to[digit] + i)] = tile[i];
+  }
+}
+#endif
+
+static __device__ __forceinline__ void sort_tile(const sort_args &s,
+                                                 const task &t)
+{
+  room &r = *reinterpret_cast<room *>(shared);
+  const span tile = tile_of(s);
+  key keys[KILN_ITEMS];
+  unsigned rank[KILN_ITEMS];
+  unsigned digits[(KILN_ITEMS + 3) / 4];
+  unsigned start, total;
+  count base = 0;
+  unsigned shift = s.shift;
+  const auto digit_of = [&](unsigned k) {
+    return kiln::radix_digit(keys[k], shift, s.mask);
+  };
+
+  load_keys(s, t, tile, keys);
+  if (kiln::thread() < kiln::radix_digits)
+    base = s.base[kiln::thread()]; /* needed much later */
+  kiln::radix_rank_warp(r.counters.row[kiln::warp()], digit_of, rank);
+  __syncthreads();
+  start = r.counters.places(total, [&](unsigned own) {
+    const unsigned state =
+        blockIdx.x == 0 ? kiln::mark_prefix : kiln::mark_partial;
+
+    kiln::word_store(
+        s.words + static_cast<count>(blockIdx.x) * kiln::radix_digits +
+            kiln::thread(),
+        static_cast<count>(kiln::mark_of(s.epoch, state)) << 32 | own);
+  });
+  __syncthreads();
+  asm volatile("" : "+r"(shift)); /* rather than keep all digits in registers */
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    rank[k] += r.counters.row[kiln::warp()][digit_of(k)];
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    tile_room<key>()[rank[k]] = keys[k];
+#if PAIRS
+  value values[KILN_ITEMS];
+
+  load_values(s, t, tile, values);
+#endif
+  if (kiln::thread() < kiln::radix_digits)
+    find_places(s, r, start, total, base);
+  __syncthreads();
+  store_keys(s, t, r, tile.n, digits);
+#if PAIRS
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    tile_room<value>()[rank[k]] = values[k];
+  __syncthreads();
+  store_values(s, t, r, tile.n, digits);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+    radix_pass(const sort_args s)
+{
+  reinterpret_cast<room *>(shared)->counters.clear();
+  kiln::launch_wait();
+  kiln::launch_next();
+
+  const task t = task_of(s);
+
+  if (t.nothing)
+    return;
+  if (t.copy)
+    copy_tile(s, t);
+  else
+    sort_tile(s, t);
+}

@@ -1,0 +1,166 @@
+/* radix_small.cu -- sort keys, with values or without, that fit into the shared
+ * memory of one block: all passes in one launch.
+ *
+ * Specialise:  KILN_BLOCK   256  threads: a multiple of 32, >= 256
+ *              KILN_ITEMS   8    keys a thread
+ *              KILN_KEY     4    bytes of a key: 1, 2, 4, 8
+ *              KILN_VALUE   0    bytes of a value: 0 (none), 1, 2, 4, 8
+ *              KILN_FLOAT   0    1: keys are floats
+ * Launch:      one block; n up to KILN_BLOCK * KILN_ITEMS; shared memory: the
+ *              counters, a tile of keys and, with values, one of 16-bit indices.
+ *              In place is fine. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 8
+#endif
+#ifndef KILN_KEY
+#define KILN_KEY 4
+#endif
+#ifndef KILN_VALUE
+#define KILN_VALUE 0
+#endif
+#ifndef KILN_FLOAT
+#define KILN_FLOAT 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/radix.cuh>
+#else
+#include "common/radix.cuh"
+#endif
+
+#define PAIRS (KILN_VALUE > 0)
+
+typedef kiln::radix_word<KILN_KEY>::type key;
+typedef kiln::radix_word<PAIRS ? KILN_VALUE : 1>::type value;
+
+enum : unsigned { tile_size = KILN_BLOCK * KILN_ITEMS };
+
+static_assert(tile_size <= 65536, "indices have 16 bits");
+
+enum : unsigned { make_index = 2, no_keys = 4 };
+
+struct small_args {
+  const key *in;
+  key *out;
+  const value *values_in;
+  value *values_out;
+  kiln::radix_order order;
+  unsigned n;
+  unsigned begin_bit, end_bit;
+  unsigned flags;
+};
+
+extern __shared__ uint4 shared[];
+
+struct alignas(16) room {
+  kiln::radix_counters<KILN_BLOCK> counters;
+  key keys[tile_size];
+#if PAIRS
+  unsigned short index[tile_size];
+#endif
+};
+
+static __device__ __forceinline__ unsigned place_of(unsigned k)
+{
+  return kiln::warp() * (KILN_ITEMS * kiln::warp_size) + k * kiln::warp_size +
+         kiln::lane();
+}
+
+static __device__ __forceinline__ void load_keys(const small_args &s,
+                                                 key (&keys)[KILN_ITEMS])
+{
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) { /* none: behind all others */
+    const unsigned i = place_of(k);
+
+    keys[k] = i < s.n ? kiln::radix_encode<KILN_FLOAT != 0>(s.in[i], s.order)
+                      : static_cast<key>(~key(0));
+  }
+}
+
+static __device__ __forceinline__ void store_keys(const small_args &s,
+                                                  const key (&keys)[KILN_ITEMS])
+{
+  if ((s.flags & no_keys) != 0)
+    return;
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const unsigned i = place_of(k);
+
+    if (i < s.n)
+      s.out[i] = kiln::radix_decode<KILN_FLOAT != 0>(keys[k], s.order);
+  }
+}
+
+#if PAIRS
+/* All values are read before the first is written: in place is fine. */
+static __device__ __forceinline__ void
+move_values(const small_args &s, const unsigned (&index)[KILN_ITEMS])
+{
+  const bool make = (s.flags & make_index) != 0;
+  value values[KILN_ITEMS];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (place_of(k) < s.n)
+      values[k] = make ? static_cast<value>(index[k]) : s.values_in[index[k]];
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (place_of(k) < s.n)
+      s.values_out[place_of(k)] = values[k];
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    radix_small(const small_args s)
+{
+  room &r = *reinterpret_cast<room *>(shared);
+  key keys[KILN_ITEMS];
+  unsigned rank[KILN_ITEMS];
+#if PAIRS
+  unsigned index[KILN_ITEMS];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    index[k] = place_of(k);
+#endif
+
+  kiln::launch_wait();
+  kiln::launch_next();
+  load_keys(s, keys);
+#pragma unroll 1
+  for (unsigned bit = s.begin_bit; bit < s.end_bit; bit += kiln::radix_bits) {
+    const unsigned width =
+        s.end_bit - bit < kiln::radix_bits ? s.end_bit - bit : kiln::radix_bits;
+    const unsigned mask = (1u << width) - 1;
+
+    kiln::radix_rank_block(
+        r.counters,
+        [&](unsigned k) { return kiln::radix_digit(keys[k], bit, mask); },
+        rank);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+      r.keys[rank[k]] = keys[k];
+#if PAIRS
+      r.index[rank[k]] = static_cast<unsigned short>(index[k]);
+#endif
+    }
+    __syncthreads();
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+      keys[k] = r.keys[place_of(k)];
+#if PAIRS
+      index[k] = r.index[place_of(k)];
+#endif
+    }
+  }
+  store_keys(s, keys);
+#if PAIRS
+  move_values(s, index);
+#endif
+}

@@ -1,0 +1,518 @@
+/* sort.c -- host side of radix_small.cu, radix_histogram.cu and radix_pass.cu. */
+#include "sort.h"
+
+/* ---- Kernels ------------------------------------------------------------------------- */
+
+enum {
+  FLAG_IN_PLACE = 1,
+  FLAG_MAKE_INDEX = 2,
+  FLAG_NO_KEYS = 4,
+  FLAG_MUST = 8
+};
+
+enum { SMALL_BLOCK, SMALL_ITEMS, SMALL_KEY, SMALL_VALUE, SMALL_FLOAT };
+
+static const char *const small_kernels[] = {"radix_small", NULL};
+static const kiln__define small_defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_KEY", false},
+    {"KILN_VALUE", false}, {"KILN_FLOAT", false}, {NULL, false}};
+static const kiln__family small_family = {"radix_small", small_kernels,
+                                          small_defines};
+
+enum {
+  COUNT_BLOCK,
+  COUNT_ITEMS,
+  COUNT_KEY,
+  COUNT_FLOAT,
+  COUNT_ALIGNED,
+  COUNT_PASSES,
+  COUNT_COPIES
+};
+
+static const char *const count_kernels[] = {"radix_histogram", NULL};
+static const kiln__define count_defines[] = {
+    {"KILN_BLOCK", false},   {"KILN_ITEMS", false},
+    {"KILN_KEY", false},     {"KILN_FLOAT", false},
+    {"KILN_ALIGNED", false}, {"KILN_PASSES", false},
+    {"KILN_COPIES", false},  {NULL, false}};
+static const kiln__family count_family = {"radix_histogram", count_kernels,
+                                          count_defines};
+
+enum {
+  PASS_BLOCK,
+  PASS_ITEMS,
+  PASS_PER_SM,
+  PASS_KEY,
+  PASS_VALUE,
+  PASS_FLOAT,
+  PASS_WIDE,
+  PASS_WINDOW
+};
+
+static const char *const pass_kernels[] = {"radix_pass", NULL};
+static const kiln__define pass_defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},  {"KILN_PER_SM", false},
+    {"KILN_KEY", false},   {"KILN_VALUE", false},  {"KILN_FLOAT", false},
+    {"KILN_WIDE", false},  {"KILN_WINDOW", false}, {NULL, false}};
+static const kiln__family pass_family = {"radix_pass", pass_kernels,
+                                         pass_defines};
+
+/* The kernels' parameters, as they declare them. */
+typedef struct small_args {
+  CUdeviceptr in, out, values_in, values_out;
+  kiln__sort_order order;
+  uint32_t n, begin_bit, end_bit, flags;
+} small_args;
+
+typedef struct count_args {
+  CUdeviceptr in, words, base, single;
+  uint64_t n;
+  kiln__sort_order order;
+  uint32_t epoch, steps, begin_bit;
+  uint64_t mask;
+} count_args;
+
+typedef struct pass_args {
+  CUdeviceptr in, out, other;
+  CUdeviceptr values_in, values_out, values_other;
+  CUdeviceptr base, next_base, single, words;
+  uint64_t n, first;
+  kiln__sort_order order;
+  uint32_t epoch, step, steps, shift, mask, flags;
+} pass_args;
+
+static uint32_t flags_of(const kiln__sort_call *call)
+{
+  return (call->shape.in_place ? FLAG_IN_PLACE : 0u) |
+         (call->nothing_in_place ? 0u : FLAG_MUST) |
+         (call->shape.argsort ? FLAG_MAKE_INDEX | FLAG_NO_KEYS : 0u);
+}
+
+/* Launches may overlap if the kernel was made for a GPU where it waits for the
+ * one before. */
+static kiln_launch_config launch_of(kiln_stream *stream,
+                                    const kiln__special *special,
+                                    uint64_t blocks, unsigned threads,
+                                    size_t smem)
+{
+  kiln_kernel_info info = {0};
+
+  kiln_kernel_describe(special->kernel[0], &info);
+  return (kiln_launch_config){.grid = {.x = (uint32_t)blocks},
+                              .block = {.x = threads},
+                              .smem = (uint32_t)smem,
+                              .stream = stream,
+                              .overlap_prior = info.ptx_version >= 90};
+}
+
+/* ---- One block --------------------------------------------------------------------------- */
+
+static kiln_status run_one_block(kiln_stream *stream,
+                                 const kiln__sort_call *call,
+                                 const kiln__sort_plan *plan)
+{
+  const kiln__sort_shape *shape = &call->shape;
+  const small_args args = {
+      call->in,         call->out,      call->values_in,
+      call->values_out, call->order,    (uint32_t)shape->n,
+      shape->begin_bit, shape->end_bit, flags_of(call),
+  };
+  kiln__spec spec = {.family = &small_family};
+  const kiln__special *special;
+  kiln_launch_config config;
+  kiln_status st = KILN_OK;
+
+  spec.value[SMALL_BLOCK] = plan->block;
+  spec.value[SMALL_ITEMS] = plan->items;
+  spec.value[SMALL_KEY] = shape->key_size;
+  spec.value[SMALL_VALUE] = shape->value_size;
+  spec.value[SMALL_FLOAT] = call->is_float;
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  config = launch_of(stream, special, 1, plan->block, plan->smem);
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args));
+
+done:
+  return st;
+}
+
+/* ---- Passes ---------------------------------------------------------------------------------- */
+
+static kiln_status special_count(const kiln__special **out, kiln_device *device,
+                                 const kiln__sort_call *call,
+                                 const kiln__sort_plan *plan)
+{
+  kiln__spec spec = {.family = &count_family};
+
+  spec.value[COUNT_BLOCK] = plan->histogram.block;
+  spec.value[COUNT_ITEMS] = plan->histogram.items;
+  spec.value[COUNT_KEY] = call->shape.key_size;
+  spec.value[COUNT_FLOAT] = call->is_float;
+  spec.value[COUNT_ALIGNED] = call->in % 16 == 0;
+  spec.value[COUNT_PASSES] = plan->passes;
+  spec.value[COUNT_COPIES] = plan->histogram.copies;
+  return kiln__specialise(out, device, &spec);
+}
+
+static kiln_status special_pass(const kiln__special **out, kiln_device *device,
+                                const kiln__sort_call *call,
+                                const kiln__sort_plan *plan)
+{
+  kiln__spec spec = {.family = &pass_family};
+
+  spec.value[PASS_BLOCK] = plan->block;
+  spec.value[PASS_ITEMS] = plan->items;
+  spec.value[PASS_PER_SM] = plan->per_sm;
+  spec.value[PASS_KEY] = call->shape.key_size;
+  spec.value[PASS_VALUE] = call->shape.value_size;
+  spec.value[PASS_FLOAT] = call->is_float;
+  spec.value[PASS_WIDE] = plan->wide;
+  spec.value[PASS_WINDOW] = plan->window;
+  return kiln__specialise(out, device, &spec);
+}
+
+static kiln_status launch_count(kiln__room *room, const kiln__special *special,
+                                const kiln__sort_call *call,
+                                const kiln__sort_plan *plan)
+{
+  const unsigned bits = call->shape.end_bit - call->shape.begin_bit;
+  const count_args args = {
+      .in = call->in,
+      .words = room->words,
+      .base = room->temp + plan->base,
+      .single = room->temp + plan->single,
+      .n = call->shape.n,
+      .order = call->order,
+      .epoch = kiln__room_epoch(room),
+      .steps = plan->steps,
+      .begin_bit = call->shape.begin_bit,
+      .mask = ~UINT64_C(0) >> (64 - bits),
+  };
+  const kiln_launch_config config = launch_of(
+      room->stream, special, (uint64_t)plan->histogram.workers + plan->passes,
+      plan->histogram.block, plan->histogram.smem);
+
+  return KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args));
+}
+
+/* Where the keys of a pass and portion go. */
+static CUdeviceptr base_of(const kiln__room *room, const kiln__sort_plan *plan,
+                           unsigned portion, unsigned pass)
+{
+  return room->temp + plan->base +
+         8 * (uint64_t)KILN__RADIX_DIGITS *
+             ((uint64_t)portion * plan->passes + pass);
+}
+
+static kiln_status launch_pass(kiln__room *room, const kiln__special *special,
+                               const kiln__sort_plan *plan, pass_args *args,
+                               unsigned portion)
+{
+  const uint64_t tile = (uint64_t)plan->block * plan->items;
+  const uint64_t rest = args->n - portion * plan->portion;
+  const uint64_t keys = rest < plan->portion ? rest : plan->portion;
+  const kiln_launch_config config =
+      launch_of(room->stream, special, kiln__divide_up(keys, tile), plan->block,
+                plan->smem);
+
+  args->first = portion * plan->portion;
+  args->epoch = kiln__room_epoch(room);
+  if (args->step < plan->passes) {
+    args->base = base_of(room, plan, portion, args->step);
+    args->next_base = portion + 1 < plan->portions
+                          ? base_of(room, plan, portion + 1, args->step)
+                          : 0;
+  }
+  return KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(*args));
+}
+
+static kiln_status launch_passes(kiln__room *room, const kiln__special *special,
+                                 const kiln__sort_call *call,
+                                 const kiln__sort_plan *plan)
+{
+  const kiln__sort_shape *shape = &call->shape;
+  kiln_status st = KILN_OK;
+  pass_args args = {
+      .in = call->in,
+      .out = shape->argsort ? room->temp + plan->more_keys : call->out,
+      .other = room->temp + plan->keys,
+      .values_in = call->values_in,
+      .values_out = call->values_out,
+      .values_other = room->temp + plan->values,
+      .single = room->temp + plan->single,
+      .words = room->words,
+      .n = shape->n,
+      .order = call->order,
+      .steps = plan->steps,
+      .flags = flags_of(call),
+  };
+
+  for (unsigned step = 0; step < plan->steps; step++) {
+    args.step = step;
+    if (step < plan->passes) {
+      args.shift = kiln__sort_shift(shape, step);
+      args.mask = (1u << kiln__sort_width(shape, step)) - 1;
+    }
+    for (unsigned portion = 0; portion < plan->portions; portion++)
+      KILN_TRY(launch_pass(room, special, plan, &args, portion));
+  }
+
+done:
+  return st;
+}
+
+static kiln_status run_passes(kiln_stream *stream, const kiln__sort_call *call,
+                              const kiln__sort_plan *plan,
+                              const kiln_workspace *workspace)
+{
+  const kiln__special *count, *pass;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+
+  KILN_TRY(special_count(&count, stream->device, call, plan));
+  KILN_TRY(special_pass(&pass, stream->device, call, plan));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, plan->need));
+  st = launch_count(&room, count, call, plan);
+  if (st == KILN_OK)
+    st = launch_passes(&room, pass, call, plan);
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+/* ---- Any sort ----------------------------------------------------------------------------------- */
+
+kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
+                                     const kiln__sort_shape *shape)
+{
+  const unsigned widest =
+      shape->key_size > shape->value_size ? shape->key_size : shape->value_size;
+
+  return (kiln__sort_facts){.sm_count = (unsigned)device->info.sm_count,
+                            .smem = (size_t)device->traits.smem_per_block_optin,
+                            .tuning = kiln__tuned(device,
+                                                  shape->value_size > 0
+                                                      ? KILN__TUNED_SORT_PAIRS
+                                                      : KILN__TUNED_SORT,
+                                                  widest, shape->n)};
+}
+
+kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
+                           const kiln_workspace *workspace,
+                           const kiln__sort_facts *facts)
+{
+  kiln__sort_facts own;
+  kiln__sort_plan plan;
+
+  if (call->shape.n == 0)
+    return KILN_OK;
+  if (facts == NULL) {
+    own = kiln__sort_facts_of(stream->device, &call->shape);
+    facts = &own;
+  }
+  kiln__sort_plan_make(&plan, &call->shape, facts);
+  return plan.one_block ? run_one_block(stream, call, &plan)
+                        : run_passes(stream, call, &plan, workspace);
+}
+
+static kiln_status workspace_of(const kiln_stream *stream,
+                                const kiln__sort_call *call, size_t *bytes)
+{
+  const kiln__sort_facts facts =
+      kiln__sort_facts_of(stream->device, &call->shape);
+  kiln__sort_plan plan;
+
+  kiln__sort_plan_make(&plan, &call->shape, &facts);
+  *bytes = kiln__need_bytes(plan.need);
+  return KILN_OK;
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------------- */
+
+static bool has_values(const kiln_sort_desc *desc)
+{
+  return desc->values_in.type != KILN_DTYPE_NONE ||
+         desc->values_out.type != KILN_DTYPE_NONE;
+}
+
+static unsigned key_bits(kiln_array keys)
+{
+  return 8u * (unsigned)kiln_dtype_size(keys.type);
+}
+
+static void check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
+                       unsigned end)
+{
+  const unsigned bits = key_bits(keys);
+
+  kiln__check_that(c, end <= bits, "end_bit is %u; a key has %u bits", end,
+                   bits);
+  kiln__check_that(c, begin < (end == 0 ? bits : end),
+                   "no bits from begin_bit %u to end_bit %u", begin,
+                   end == 0 ? bits : end);
+}
+
+static kiln_status check_sort(const kiln_stream *stream,
+                              const kiln_sort_desc *desc,
+                              const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_sort", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_read(&c, "keys_in", desc->keys_in, desc->n);
+  kiln__check_in_place(&c, "keys_out", desc->keys_out, desc->n);
+  kiln__check_that(&c, desc->keys_in.type == desc->keys_out.type,
+                   "keys_in and keys_out differ in type");
+  if (has_values(desc)) {
+    kiln__check_read(&c, "values_in", desc->values_in, desc->n);
+    kiln__check_in_place(&c, "values_out", desc->values_out, desc->n);
+    kiln__check_that(&c, desc->values_in.type == desc->values_out.type,
+                     "values_in and values_out differ in type");
+    kiln__check_that(&c,
+                     desc->n == 0 ||
+                         (desc->keys_out.data != desc->values_in.data &&
+                          desc->values_out.data != desc->keys_in.data),
+                     "keys and values overlap");
+  }
+  check_bits(&c, desc->keys_in, desc->begin_bit, desc->end_bit);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+static kiln__sort_call sort_call(const kiln_sort_desc *desc)
+{
+  const bool pairs = has_values(desc);
+  const unsigned end =
+      desc->end_bit == 0 ? key_bits(desc->keys_in) : desc->end_bit;
+  const bool all = desc->begin_bit == 0 && end == key_bits(desc->keys_in);
+  const bool keys_in_place = desc->keys_in.data == desc->keys_out.data;
+  const bool values_in_place =
+      pairs && desc->values_in.data == desc->values_out.data;
+
+  return (kiln__sort_call){
+      .shape = {.n = desc->n,
+                .key_size = (unsigned)kiln_dtype_size(desc->keys_in.type),
+                .value_size =
+                    pairs ? (unsigned)kiln_dtype_size(desc->values_in.type) : 0,
+                .begin_bit = desc->begin_bit,
+                .end_bit = end,
+                .in_place = keys_in_place || values_in_place},
+      .is_float = kiln__dtype_of(desc->keys_in.type)->is_float,
+      .nothing_in_place = keys_in_place && (!pairs || values_in_place),
+      .order = kiln__sort_order_of(desc->keys_in.type, desc->descending, all),
+      .in = desc->keys_in.data,
+      .out = desc->keys_out.data,
+      .values_in = pairs ? desc->values_in.data : 0,
+      .values_out = pairs ? desc->values_out.data : 0};
+}
+
+kiln_status kiln_sort(kiln_stream *stream, const kiln_sort_desc *desc,
+                      const kiln_workspace *workspace)
+{
+  kiln_status st = KILN_OK;
+  kiln__sort_call call;
+
+  KILN_TRY(check_sort(stream, desc, workspace));
+  call = sort_call(desc);
+  st = kiln__sort_run(stream, &call, workspace, NULL);
+
+done:
+  return st;
+}
+
+kiln_status kiln_sort_workspace(kiln_stream *stream, const kiln_sort_desc *desc,
+                                size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  kiln__sort_call call;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "kiln_sort_workspace: bytes is NULL");
+  *bytes = 0;
+  KILN_TRY(check_sort(stream, desc, NULL));
+  call = sort_call(desc);
+  st = workspace_of(stream, &call, bytes);
+
+done:
+  return st;
+}
+
+/* ---- Argsort --------------------------------------------------------------------------------------- */
+
+static kiln_status check_argsort(const kiln_stream *stream,
+                                 const kiln_argsort_desc *desc,
+                                 const kiln_workspace *workspace)
+{
+  kiln_dtype type;
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_argsort", stream, desc) != KILN_OK)
+    return c.st;
+  type = desc->indices.type;
+  kiln__check_read(&c, "keys", desc->keys, desc->n);
+  kiln__check_write(&c, "indices", desc->indices, desc->n);
+  kiln__check_that(&c,
+                   type == KILN_I32 || type == KILN_U32 || type == KILN_I64 ||
+                       type == KILN_U64,
+                   "indices are of type %s; i32, u32, i64 or u64 will do",
+                   kiln_dtype_name(type));
+  kiln__check_that(&c,
+                   (type != KILN_I32 || desc->n <= UINT64_C(1) << 31) &&
+                       (type != KILN_U32 || desc->n <= UINT64_C(1) << 32),
+                   "indices of type %s cannot count n", kiln_dtype_name(type));
+  check_bits(&c, desc->keys, desc->begin_bit, desc->end_bit);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+static kiln__sort_call argsort_call(const kiln_argsort_desc *desc)
+{
+  const unsigned end =
+      desc->end_bit == 0 ? key_bits(desc->keys) : desc->end_bit;
+  const bool all = desc->begin_bit == 0 && end == key_bits(desc->keys);
+
+  return (kiln__sort_call){
+      .shape = {.n = desc->n,
+                .key_size = (unsigned)kiln_dtype_size(desc->keys.type),
+                .value_size = (unsigned)kiln_dtype_size(desc->indices.type),
+                .begin_bit = desc->begin_bit,
+                .end_bit = end,
+                .argsort = true},
+      .is_float = kiln__dtype_of(desc->keys.type)->is_float,
+      .order = kiln__sort_order_of(desc->keys.type, desc->descending, all),
+      .in = desc->keys.data,
+      .values_out = desc->indices.data};
+}
+
+kiln_status kiln_argsort(kiln_stream *stream, const kiln_argsort_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln_status st = KILN_OK;
+  kiln__sort_call call;
+
+  KILN_TRY(check_argsort(stream, desc, workspace));
+  call = argsort_call(desc);
+  st = kiln__sort_run(stream, &call, workspace, NULL);
+
+done:
+  return st;
+}
+
+kiln_status kiln_argsort_workspace(kiln_stream *stream,
+                                   const kiln_argsort_desc *desc, size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  kiln__sort_call call;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_argsort_workspace: bytes is NULL");
+  *bytes = 0;
+  KILN_TRY(check_argsort(stream, desc, NULL));
+  call = argsort_call(desc);
+  st = workspace_of(stream, &call, bytes);
+
+done:
+  return st;
+}

@@ -1,0 +1,86 @@
+/* sort.h -- what a sort does, decided before anything is queued. */
+#ifndef KILN_OPS_SORT_INTERNAL_H
+#define KILN_OPS_SORT_INTERNAL_H
+
+#include "ops.h"
+
+#include <kiln/sort.h>
+
+enum {
+  KILN__RADIX_BITS = 8,
+  KILN__RADIX_DIGITS = 256,
+  KILN__SORT_MAX_STEPS = 9 /* 8 passes and one that only copies */
+};
+
+/* A sort without addresses. */
+typedef struct kiln__sort_shape {
+  uint64_t n;
+  unsigned key_size, value_size; /* bytes; value_size 0: no values */
+  unsigned begin_bit, end_bit;
+  bool in_place; /* some output is its input */
+  bool argsort;  /* values are made, keys are not wanted */
+} kiln__sort_shape;
+
+/* What it runs on, and with. */
+typedef struct kiln__sort_facts {
+  unsigned sm_count;
+  size_t smem;         /* bytes a block may have */
+  kiln__tuning tuning; /* extra: tiles that a look-back looks at at once */
+  uint64_t small;      /* most keys for one block; 0: as many as fit */
+  uint64_t portion;    /* most keys of a launch; 0: 2^31 */
+} kiln__sort_facts;
+
+/* One launch of one block, or one that counts and then `steps` for each portion. */
+typedef struct kiln__sort_plan {
+  bool one_block;
+  bool wide; /* 64-bit places */
+  unsigned block, items, per_sm, window;
+  size_t smem;
+  unsigned passes; /* digits */
+  unsigned
+      steps; /* passes, and a copy where it is needed to end in the output */
+  uint64_t portion; /* keys, whole tiles */
+  unsigned portions;
+  struct {
+    unsigned block, items, copies, workers;
+    size_t smem;
+  } histogram;
+  /* Offsets in temporary memory. */
+  size_t base;   /* [portion][pass][256] places */
+  size_t single; /* [step] */
+  size_t keys, more_keys, values;
+  kiln__need need;
+} kiln__sort_plan;
+
+void kiln__sort_plan_make(kiln__sort_plan *plan, const kiln__sort_shape *shape,
+                          const kiln__sort_facts *facts);
+/* Bit of the lowest digit's first, and width, of a pass. */
+unsigned kiln__sort_shift(const kiln__sort_shape *shape, unsigned pass);
+unsigned kiln__sort_width(const kiln__sort_shape *shape, unsigned pass);
+
+/* How keys of a type become words that sort as unsigned integers; as
+ * kiln::radix_order. */
+typedef struct kiln__sort_order {
+  uint64_t flip, turn;
+} kiln__sort_order;
+
+kiln__sort_order kiln__sort_order_of(kiln_dtype key, bool descending,
+                                     bool all_bits);
+
+/* A sort with addresses. No checks. */
+typedef struct kiln__sort_call {
+  kiln__sort_shape shape;
+  bool is_float;
+  bool nothing_in_place; /* see task_of() in radix_pass.cu */
+  kiln__sort_order order;
+  CUdeviceptr in, out, values_in, values_out;
+} kiln__sort_call;
+
+/* `facts` NULL: those of the device. */
+kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
+                           const kiln_workspace *workspace,
+                           const kiln__sort_facts *facts);
+kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
+                                     const kiln__sort_shape *shape);
+
+#endif

@@ -1,0 +1,736 @@
+/* sort_test.c -- kiln_sort and kiln_argsort: every type, order, range of bits and
+ * kind of input against a stable sort on the host; in place, misaligned, with
+ * values; tiles, passes and portions of any size; what is wrong with a call. */
+#include "ops/sort.h"
+
+#include "ops_fixture.h"
+
+/* ---- The reference: what comes first, from the values themselves -------------------- */
+
+typedef struct order {
+  kiln_dtype type;
+  bool descending;
+  unsigned begin_bit, end_bit; /* 0, 0: by value */
+} order;
+
+static uint64_t bits_at(kiln_dtype type, const void *data, size_t i)
+{
+  const size_t size = kiln_dtype_size(type);
+  uint64_t v = 0;
+
+  memcpy(&v, (const unsigned char *)data + i * size, size);
+  return v;
+}
+
+/* -1, 0, 1: integers exactly, floats by value, then by sign of zero, NaN last. */
+static int compare_values(kiln_dtype type, const void *data, size_t a, size_t b)
+{
+  const uint64_t x = bits_at(type, data, a), y = bits_at(type, data, b);
+  const unsigned bits = 8u * (unsigned)kiln_dtype_size(type);
+  double f, g;
+
+  if (!type_is_float(type)) {
+    const uint64_t sign =
+        type_is_signed(type) ? UINT64_C(1) << (bits - 1) : UINT64_C(0);
+
+    return ((x ^ sign) > (y ^ sign)) - ((x ^ sign) < (y ^ sign));
+  }
+  f = value_at(type, data, a);
+  g = value_at(type, data, b);
+  if (isnan(f) || isnan(g)) {
+    if (!isnan(f) || !isnan(g))
+      return isnan(f) - isnan(g);
+    /* no sign, then by payload; with it, the largest payload first */
+    if (x >> (bits - 1) != y >> (bits - 1))
+      return x >> (bits - 1) ? 1 : -1;
+    return x >> (bits - 1) ? (x < y) - (x > y) : (x > y) - (x < y);
+  }
+  if (f < g || f > g)
+    return f < g ? -1 : 1;
+  return (signbit(g) != 0) - (signbit(f) != 0);
+}
+
+/* The key's ordered form, of which a range of bits is taken. */
+static uint64_t ordered_bits(kiln_dtype type, uint64_t x)
+{
+  const unsigned bits = 8u * (unsigned)kiln_dtype_size(type);
+  const uint64_t sign = UINT64_C(1) << (bits - 1);
+  const uint64_t ones = ~UINT64_C(0) >> (64 - bits);
+
+  if (type_is_float(type))
+    return x & sign ? ~x & ones : x | sign;
+  return type_is_signed(type) ? x ^ sign : x;
+}
+
+static int compare(const order *o, const void *data, size_t a, size_t b)
+{
+  int c;
+
+  if (o->end_bit == 0) {
+    c = compare_values(o->type, data, a, b);
+  } else {
+    const unsigned width = o->end_bit - o->begin_bit;
+    const uint64_t mask = ~UINT64_C(0) >> (64 - width);
+    const uint64_t x =
+        ordered_bits(o->type, bits_at(o->type, data, a)) >> o->begin_bit & mask;
+    const uint64_t y =
+        ordered_bits(o->type, bits_at(o->type, data, b)) >> o->begin_bit & mask;
+
+    c = (x > y) - (x < y);
+  }
+  return o->descending ? -c : c;
+}
+
+/* Merge sort of indices, from the bottom up: stable. Yours to free(). */
+static size_t *reference(const order *o, const void *data, size_t n)
+{
+  size_t *from = malloc((n + 1) * sizeof *from);
+  size_t *to = malloc((n + 1) * sizeof *to);
+
+  ck_assert(from != NULL && to != NULL);
+  for (size_t i = 0; i < n; i++)
+    from[i] = i;
+  for (size_t width = 1; width < n; width *= 2) {
+    size_t *swap;
+
+    for (size_t begin = 0; begin < n; begin += 2 * width) {
+      const size_t middle = begin + width < n ? begin + width : n;
+      const size_t end = begin + 2 * width < n ? begin + 2 * width : n;
+      size_t a = begin, b = middle;
+
+      for (size_t k = begin; k < end; k++)
+        to[k] =
+            b == end || (a < middle && compare(o, data, from[a], from[b]) <= 0)
+                ? from[a++]
+                : from[b++];
+    }
+    swap = from;
+    from = to;
+    to = swap;
+  }
+  free(to);
+  return from;
+}
+
+/* ---- Inputs ----------------------------------------------------------------------------- */
+
+typedef enum input_kind {
+  RANDOM,
+  CONSTANT,
+  SORTED,
+  REVERSED,
+  FEW,
+  LOW_BYTE,  /* only the lowest digit differs */
+  SPECIAL,   /* zeros, infinities, NaNs, denormals, extremes */
+  BLOCKWISE, /* long runs of one digit after another, against the look-back */
+  N_KINDS
+} input_kind;
+
+static uint64_t special_bits(kiln_dtype type, uint64_t r)
+{
+  const unsigned bits = 8u * (unsigned)kiln_dtype_size(type);
+  const uint64_t sign = UINT64_C(1) << (bits - 1);
+  const unsigned fraction = type == KILN_F16    ? 10
+                            : type == KILN_BF16 ? 7
+                            : type == KILN_F32  ? 23
+                                                : 52;
+  const uint64_t infinity = (sign - 1) >> fraction << fraction;
+  const uint64_t list[] = {0,
+                           1,
+                           sign - 1,
+                           infinity,
+                           infinity + 1,
+                           infinity - 1,
+                           2,
+                           (infinity | 1) + (r >> 8 & 3)};
+
+  return list[r % 8] | (r >> 16 & 1 ? sign : 0);
+}
+
+static uint64_t element(kiln_dtype type, input_kind kind, size_t i, size_t n,
+                        uint64_t r)
+{
+  const unsigned bits = 8u * (unsigned)kiln_dtype_size(type);
+  const uint64_t step =
+      n > 1 ? (~UINT64_C(0) >> (64 - bits)) / (n - 1) : UINT64_C(0);
+
+  switch (kind) {
+  case CONSTANT:
+    return 0x4145434748454342u;
+  case SORTED:
+    return i * (step > 0 ? step : 1);
+  case REVERSED:
+    return (n - i) * (step > 0 ? step : 1);
+  case FEW:
+    return (r % 5) * 0x0123456789abcdefu;
+  case LOW_BYTE:
+    return 0x4145434748454300u | (r & 255);
+  case SPECIAL:
+    return special_bits(type, r);
+  case BLOCKWISE:
+    return (i / 700 * 37 % 256) * 0x0101010101010101u;
+  default:
+    return r;
+  }
+}
+
+/* Yours to free(). */
+static void *make_keys(kiln_dtype type, input_kind kind, size_t n,
+                       uint64_t *state)
+{
+  const size_t size = kiln_dtype_size(type);
+  unsigned char *data = malloc(n * size + 8);
+
+  ck_assert_ptr_nonnull(data);
+  for (size_t i = 0; i < n; i++) {
+    const uint64_t v = element(type, kind, i, n, test_random(state));
+
+    memcpy(data + i * size, &v, size);
+  }
+  return data;
+}
+
+/* ---- One sort, checked ------------------------------------------------------------------- */
+
+typedef struct test_case {
+  kiln_dtype key, value; /* value 0: keys only */
+  input_kind kind;
+  size_t n, shift;
+  bool descending, keys_in_place, values_in_place;
+  unsigned begin_bit, end_bit;
+  kiln__tuning tuning; /* block 0: the library's choice */
+  uint64_t small, portion;
+} test_case;
+
+static const char *describe(const test_case *c)
+{
+  static char text[256];
+
+  snprintf(text, sizeof text,
+           "%s with %s, input %d, n %zu + %zu, %s, in place %d %d, bits %u to "
+           "%u, %u x %u, portion %u",
+           kiln_dtype_name(c->key), kiln_dtype_name(c->value), (int)c->kind,
+           c->n, c->shift, c->descending ? "descending" : "ascending",
+           c->keys_in_place, c->values_in_place, c->begin_bit, c->end_bit,
+           c->tuning.block, c->tuning.items, (unsigned)c->portion);
+  return text;
+}
+
+static order order_of(const test_case *c)
+{
+  const unsigned bits = 8u * (unsigned)kiln_dtype_size(c->key);
+  order o = {c->key, c->descending, c->begin_bit, c->end_bit};
+
+  if (o.begin_bit == 0 && o.end_bit == bits)
+    o.end_bit = 0;
+  if (o.begin_bit != 0 && o.end_bit == 0)
+    o.end_bit = bits;
+  return o;
+}
+
+/* With the library's choices, or the test's through the door that all sorts use. */
+static void queue_sort(const test_case *c, const kiln_sort_desc *d)
+{
+  const unsigned key = (unsigned)kiln_dtype_size(c->key);
+  const bool values_in_place =
+      c->value == KILN_DTYPE_NONE || d->values_in.data == d->values_out.data;
+  kiln__sort_call call = {
+      .shape = {.n = d->n,
+                .key_size = key,
+                .value_size = (unsigned)kiln_dtype_size(c->value),
+                .begin_bit = d->begin_bit,
+                .end_bit = d->end_bit != 0 ? d->end_bit : 8 * key,
+                .in_place = c->keys_in_place || c->values_in_place},
+      .is_float = type_is_float(c->key),
+      .nothing_in_place =
+          d->keys_in.data == d->keys_out.data && values_in_place,
+      .in = d->keys_in.data,
+      .out = d->keys_out.data,
+      .values_in = d->values_in.data,
+      .values_out = d->values_out.data};
+  kiln__sort_facts facts;
+
+  if (c->tuning.block == 0) {
+    ck_kiln_ok(kiln_sort(stream, d, NULL));
+    return;
+  }
+  call.order =
+      kiln__sort_order_of(c->key, c->descending,
+                          d->begin_bit == 0 && call.shape.end_bit == 8 * key);
+  facts = kiln__sort_facts_of(device, &call.shape);
+  facts.tuning = c->tuning;
+  facts.small = c->small;
+  facts.portion = c->portion;
+  ck_kiln_ok(kiln__sort_run(stream, &call, NULL, &facts));
+}
+
+static void check_order(const test_case *c, const void *keys,
+                        const void *values, const test_array *keys_out,
+                        const test_array *values_out)
+{
+  const order o = order_of(c);
+  const size_t ks = kiln_dtype_size(c->key), vs = kiln_dtype_size(c->value);
+  size_t *want = reference(&o, keys, c->n);
+  unsigned char *got = array_read(keys_out);
+  unsigned char *got_values = vs > 0 ? array_read(values_out) : NULL;
+
+  for (size_t i = 0; i < c->n; i++) {
+    ck_assert_msg(memcmp(got + i * ks,
+                         (const unsigned char *)keys + want[i] * ks, ks) == 0,
+                  "key %zu of %s", i, describe(c));
+    if (vs > 0)
+      ck_assert_msg(memcmp(got_values + i * vs,
+                           (const unsigned char *)values + want[i] * vs,
+                           vs) == 0,
+                    "value %zu of %s", i, describe(c));
+  }
+  free(want);
+  free(got);
+  free(got_values);
+}
+
+static void check_sort(const test_case *c, uint64_t *state)
+{
+  const bool pairs = c->value != KILN_DTYPE_NONE;
+  void *keys = make_keys(c->key, c->kind, c->n, state);
+  void *values = pairs ? make_keys(c->value, RANDOM, c->n, state) : NULL;
+  test_array in = array_make(c->key, c->n, c->shift, keys, 0);
+  test_array out = array_make(c->key, c->n, c->shift / 2, NULL, 0x5a);
+  test_array v_in = {0}, v_out = {0};
+  kiln_sort_desc d = {.keys_in = in.array,
+                      .keys_out = c->keys_in_place ? in.array : out.array,
+                      .n = c->n,
+                      .descending = c->descending,
+                      .begin_bit = c->begin_bit,
+                      .end_bit = c->end_bit};
+
+  if (pairs) {
+    v_in = array_make(c->value, c->n, c->shift, values, 0);
+    v_out = array_make(c->value, c->n, 0, NULL, 0x3c);
+    d.values_in = v_in.array;
+    d.values_out = c->values_in_place ? v_in.array : v_out.array;
+  }
+  queue_sort(c, &d);
+  check_order(c, keys, values, c->keys_in_place ? &in : &out,
+              c->values_in_place ? &v_in : &v_out);
+  if (!c->keys_in_place) { /* the input stays */
+    unsigned char *still = array_read(&in);
+
+    ck_assert_int_eq(memcmp(still, keys, c->n * in.width), 0);
+    free(still);
+  }
+  array_free(&in);
+  array_free(&out);
+  if (pairs) {
+    array_free(&v_in);
+    array_free(&v_out);
+  }
+  free(keys);
+  free(values);
+}
+
+/* ---- Tests ---------------------------------------------------------------------------------- */
+
+static const kiln__tuning small_tiles = {256, 3, 0, 2};
+
+START_TEST(test_types)
+{
+  static const size_t lengths[] = {0,   1,   31,   32,   33,   767,
+                                   768, 769, 2048, 2049, 10007};
+  const kiln_dtype type = all_types[_i];
+  uint64_t state = 11 + (uint64_t)_i;
+
+  for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+    const test_case one = {.key = type,
+                           .kind = k % 3 == 2 ? SPECIAL : RANDOM,
+                           .n = lengths[k],
+                           .shift = k % 3,
+                           .descending = k % 2 != 0};
+    test_case passes = one;
+
+    check_sort(&one, &state);
+    passes.tuning = small_tiles;
+    passes.small = 1;
+    passes.value = all_types[(k + (size_t)_i) % N_ALL_TYPES];
+    check_sort(&passes, &state);
+  }
+}
+END_TEST
+
+START_TEST(test_inputs)
+{
+  static const kiln_dtype types[] = {KILN_U8, KILN_I16, KILN_U32, KILN_F32,
+                                     KILN_F64};
+  uint64_t state = 5;
+
+  for (size_t k = 0; k < sizeof types / sizeof types[0]; k++) {
+    test_case c = {.key = types[k],
+                   .kind = (input_kind)_i,
+                   .n = 5003,
+                   .value = k % 2 ? KILN_U32 : KILN_DTYPE_NONE,
+                   .descending = k % 3 == 1};
+
+    check_sort(&c, &state);
+    c.tuning = small_tiles;
+    c.small = 1;
+    check_sort(&c, &state);
+    c.keys_in_place = c.values_in_place = true;
+    check_sort(&c, &state);
+  }
+}
+END_TEST
+
+/* Passes are left out as the keys have it; whatever is left, in place or not, the
+ * result is where it belongs. */
+START_TEST(test_in_place)
+{
+  static const unsigned ends[] = {8, 16, 20, 32};
+  uint64_t state = 17;
+
+  for (int places = 0; places < 4; places++)
+    for (size_t e = 0; e < 4; e++)
+      for (int kind = 0; kind < 3; kind++) {
+        static const input_kind kinds[] = {RANDOM, CONSTANT, LOW_BYTE};
+        const test_case c = {.key = KILN_U32,
+                             .value = KILN_U16,
+                             .kind = kinds[kind],
+                             .n = 3001,
+                             .end_bit = ends[e],
+                             .keys_in_place = places % 2 != 0,
+                             .values_in_place = places / 2 != 0,
+                             .tuning = small_tiles,
+                             .small = 1};
+
+        check_sort(&c, &state);
+      }
+}
+END_TEST
+
+START_TEST(test_bits)
+{
+  static const unsigned range[][2] = {{0, 1},   {0, 7},  {3, 12}, {8, 24},
+                                      {31, 32}, {5, 32}, {0, 16}};
+  static const kiln_dtype types[] = {KILN_U32, KILN_I32, KILN_F32, KILN_U64};
+  uint64_t state = 23;
+
+  for (size_t k = 0; k < sizeof range / sizeof range[0]; k++)
+    for (size_t t = 0; t < 4; t++) {
+      test_case c = {.key = types[t],
+                     .value = KILN_U32,
+                     .kind = RANDOM,
+                     .n = 2500,
+                     .descending = (k + t) % 2 != 0,
+                     .begin_bit = range[k][0],
+                     .end_bit = range[k][1]};
+
+      check_sort(&c, &state); /* several tiles, or one block */
+      c.tuning = small_tiles;
+      c.small = 1;
+      check_sort(&c, &state);
+    }
+}
+END_TEST
+
+/* Every tuning that the table names, with several tiles of it, and portions. */
+START_TEST(test_tiles)
+{
+  static const struct {
+    kiln__tuning t;
+    kiln_dtype key, value;
+  } list[] = {{{384, 16, 0, 4}, KILN_U32, 0},
+              {{256, 12, 0, 4}, KILN_F64, 0},
+              {{256, 8, 0, 16}, KILN_I16, 0},
+              {{512, 20, 2, 4}, KILN_F32, 0},
+              {{384, 12, 0, 8}, KILN_U8, 0},
+              {{512, 16, 2, 4}, KILN_U32, KILN_U32},
+              {{384, 10, 2, 4}, KILN_U64, KILN_I64},
+              {{512, 10, 2, 1}, KILN_I64, 0}};
+  uint64_t state = 31;
+  test_case c = {.key = list[_i].key,
+                 .value = list[_i].value,
+                 .tuning = list[_i].t,
+                 .small = 1};
+  const size_t tile = (size_t)c.tuning.block * c.tuning.items;
+  const size_t lengths[] = {tile - 1, tile, tile + 1, 3 * tile + 17};
+
+  for (size_t k = 0; k < 4; k++) {
+    c.n = lengths[k];
+    check_sort(&c, &state);
+  }
+  c.portion = tile + 5; /* one tile a launch */
+  c.keys_in_place = true;
+  check_sort(&c, &state);
+}
+END_TEST
+
+START_TEST(test_portions)
+{
+  uint64_t state = 37;
+
+  for (int kind = 0; kind < N_KINDS; kind++) {
+    const test_case c = {.key = KILN_U16,
+                         .value = KILN_U32,
+                         .kind = (input_kind)kind,
+                         .n = 12345,
+                         .keys_in_place = kind % 2 != 0,
+                         .tuning = small_tiles,
+                         .small = 1,
+                         .portion = 2000};
+
+    check_sort(&c, &state);
+  }
+}
+END_TEST
+
+START_TEST(test_large)
+{
+  uint64_t state = 41;
+  const test_case c = {.key = KILN_U32, .value = KILN_U32, .n = 100003};
+  const test_case d = {.key = KILN_F32, .n = 300007, .end_bit = 16};
+
+  check_sort(&c, &state);
+  check_sort(&d, &state);
+}
+END_TEST
+
+/* ---- Argsort ---------------------------------------------------------------------------------- */
+
+static void check_argsort(kiln_dtype key, kiln_dtype index, input_kind kind,
+                          size_t n, bool descending, unsigned end_bit,
+                          uint64_t *state)
+{
+  const order o = {key, descending, 0, end_bit};
+  void *keys = make_keys(key, kind, n, state);
+  test_array in = array_make(key, n, 1, keys, 0);
+  test_array out = array_make(index, n, 1, NULL, 0x77);
+  size_t *want = reference(&o, keys, n);
+  const kiln_argsort_desc d = {.keys = in.array,
+                               .indices = out.array,
+                               .n = n,
+                               .descending = descending,
+                               .end_bit = end_bit};
+  void *got, *still;
+
+  ck_kiln_ok(kiln_argsort(stream, &d, NULL));
+  got = array_read(&out);
+  still = array_read(&in);
+  ck_assert_int_eq(memcmp(still, keys, n * in.width), 0);
+  for (size_t i = 0; i < n; i++)
+    ck_assert_msg(bits_at(index, got, i) == want[i], "%s, n %zu, kind %d: %zu",
+                  kiln_dtype_name(key), n, (int)kind, i);
+  free(got);
+  free(still);
+  free(want);
+  free(keys);
+  array_free(&in);
+  array_free(&out);
+}
+
+START_TEST(test_argsort)
+{
+  static const kiln_dtype types[] = {KILN_F32, KILN_U8, KILN_I16, KILN_F64};
+  static const kiln_dtype indices[] = {KILN_U32, KILN_I32, KILN_I64, KILN_U64};
+  static const input_kind kinds[] = {RANDOM, CONSTANT, LOW_BYTE, SPECIAL};
+  uint64_t state = 43;
+
+  for (size_t k = 0; k < 4; k++)
+    for (size_t t = 0; t < 4; t++) {
+      check_argsort(types[t], indices[k], kinds[(k + t) % 4], 1000 + k, k % 2,
+                    0, &state);
+      check_argsort(types[t], indices[k], kinds[(k + t) % 4], 9001 + k, k % 2,
+                    0, &state);
+    }
+  check_argsort(KILN_U32, KILN_U32, RANDOM, 9000, false, 24, &state);
+  check_argsort(KILN_U32, KILN_U32, RANDOM, 9000, true, 8, &state);
+}
+END_TEST
+
+/* ---- Calls ------------------------------------------------------------------------------------- */
+
+START_TEST(test_random_calls)
+{
+  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
+  const int calls = wanted != NULL ? atoi(wanted) : 150;
+  uint64_t state = 47;
+
+  for (int k = 0; k < calls; k++) {
+    static const kiln_dtype keys[] = {KILN_U32, KILN_F32, KILN_I16, KILN_F64};
+    const unsigned r = (unsigned)test_random(&state);
+    const kiln_dtype key = keys[r % 4];
+    const unsigned bits = 8u * (unsigned)kiln_dtype_size(key);
+    const unsigned begin = r >> 8 & 1 ? r >> 9 & 7 : 0;
+    const test_case c = {
+        .key = key,
+        .value =
+            r >> 2 & 1 ? (r >> 3 & 1 ? KILN_U8 : KILN_U32) : KILN_DTYPE_NONE,
+        .kind = (input_kind)((r >> 4) % N_KINDS),
+        .n = (size_t)(test_random(&state) % (r >> 7 & 1 ? 6000 : 2000)),
+        .shift = r >> 12 & 3,
+        .descending = r >> 14 & 1,
+        .keys_in_place = r >> 15 & 1,
+        .values_in_place = (r >> 16 & 1) && (r >> 2 & 1),
+        .begin_bit = begin,
+        .end_bit = r >> 17 & 1 ? begin + 1 + (r >> 18) % (bits - begin) : 0,
+        .tuning = r >> 7 & 1 ? small_tiles : (kiln__tuning){0, 0, 0, 0},
+        .small = 1,
+        .portion = r >> 24 & 1 ? 1600 : 0};
+
+    check_sort(&c, &state);
+  }
+}
+END_TEST
+
+START_TEST(test_workspace)
+{
+  enum { N = 20000 };
+  uint64_t state = 53;
+  void *x = make_keys(KILN_U32, RANDOM, N, &state);
+  test_array a = array_make(KILN_U32, N, 0, x, 0);
+  test_array room = array_make(KILN_U8, 1 << 20, 0, NULL, 0xee);
+  const kiln_sort_desc d = {.keys_in = a.array, .keys_out = a.array, .n = N};
+  const order o = {KILN_U32, false, 0, 0};
+  size_t *want = reference(&o, x, N);
+  kiln_workspace w = {room.array.data, 0};
+  size_t bytes;
+  uint32_t *got;
+
+  ck_kiln_ok(kiln_sort_workspace(stream, &d, &bytes));
+  ck_assert_uint_ge(bytes, 4 * N);
+  ck_assert_uint_lt(bytes, 1 << 20);
+  w.size = bytes - 1;
+  ck_assert_int_eq(kiln_sort(stream, &d, &w), KILN_EINVAL);
+  got = array_read(&a);
+  ck_assert_int_eq(memcmp(got, x, 4 * N), 0);
+  free(got);
+  w.size = bytes;
+  ck_kiln_ok(kiln_sort(stream, &d, &w));
+  got = array_read(&a);
+  for (size_t i = 0; i < N; i++)
+    ck_assert_uint_eq(got[i], ((uint32_t *)x)[want[i]]);
+  free(got);
+  got = array_read(&room);
+  for (size_t i = (bytes + 3) / 4; i < (1 << 20) / 4; i++)
+    ck_assert_uint_eq(got[i], 0xeeeeeeee);
+  free(got);
+  free(want);
+  free(x);
+  array_free(&a);
+  array_free(&room);
+}
+END_TEST
+
+START_TEST(test_capture)
+{
+  enum { N = 9001 };
+  uint64_t state = 59;
+  void *x = make_keys(KILN_I32, RANDOM, N, &state);
+  test_array in = array_make(KILN_I32, N, 0, x, 0);
+  test_array out = array_make(KILN_I32, N, 0, NULL, 1);
+  const kiln_sort_desc d = {.keys_in = in.array, .keys_out = out.array, .n = N};
+  const order o = {KILN_I32, false, 0, 0};
+  size_t *want = reference(&o, x, N);
+  CUgraphExec run;
+
+  ck_kiln_ok(kiln_sort(stream, &d, NULL));
+  capture_begin();
+  ck_kiln_ok(kiln_sort(stream, &d, NULL));
+  run = capture_end();
+  for (int turn = 0; turn < 2; turn++) {
+    int32_t *got;
+
+    ck_kiln_ok(kiln_fill(device, out.array.data, 7, 1, 4 * N));
+    capture_replay(run);
+    got = array_read(&out);
+    for (size_t i = 0; i < N; i++)
+      ck_assert_int_eq(got[i], ((int32_t *)x)[want[i]]);
+    free(got);
+  }
+  capture_free(run);
+  free(want);
+  free(x);
+  array_free(&in);
+  array_free(&out);
+}
+END_TEST
+
+START_TEST(test_bad_arguments)
+{
+  test_array a = array_make(KILN_U32, 100, 0, NULL, 1);
+  test_array b = array_make(KILN_U32, 100, 0, NULL, 1);
+  const kiln_array next = {a.array.data + 4, KILN_U32};
+  const kiln_array odd = {a.array.data + 2, KILN_U32};
+  const kiln_array null = {0, KILN_U32};
+  const kiln_array other = {b.array.data, KILN_I32};
+  const kiln_array ka = a.array, kb = b.array;
+  const kiln_sort_desc bad[] = {
+      {.keys_in = ka, .n = 10},
+      {.keys_in = ka, .keys_out = next, .n = 10},
+      {.keys_in = ka, .keys_out = other, .n = 10},
+      {.keys_in = odd, .keys_out = kb, .n = 10},
+      {.keys_in = null, .keys_out = kb, .n = 10},
+      {.keys_in = ka, .keys_out = kb, .n = UINT64_MAX / 2},
+      {.keys_in = ka, .keys_out = kb, .n = 9, .begin_bit = 32},
+      {.keys_in = ka, .keys_out = kb, .n = 9, .begin_bit = 8, .end_bit = 8},
+      {.keys_in = ka, .keys_out = kb, .n = 9, .end_bit = 33},
+      {.keys_in = ka, .keys_out = ka, .values_in = kb, .n = 9},
+      {.keys_in = ka,
+       .keys_out = ka,
+       .values_in = kb,
+       .values_out = ka,
+       .n = 9},
+      {.keys_in = ka,
+       .keys_out = kb,
+       .values_in = kb,
+       .values_out = kb,
+       .n = 9},
+  };
+  const kiln_argsort_desc worse[] = {
+      {.keys = ka, .indices = ka, .n = 9},
+      {.keys = ka, .indices = {b.array.data, KILN_F32}, .n = 9},
+      {.keys = ka, .indices = kb, .n = UINT64_C(1) << 33},
+      {.keys = ka, .indices = kb, .n = 9, .end_bit = 40},
+  };
+  uint8_t *got;
+
+  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++)
+    ck_assert_msg(kiln_sort(stream, &bad[k], NULL) == KILN_EINVAL, "%zu", k);
+  for (size_t k = 0; k < sizeof worse / sizeof worse[0]; k++)
+    ck_assert_msg(kiln_argsort(stream, &worse[k], NULL) == KILN_EINVAL, "%zu",
+                  k);
+  ck_assert_int_eq(kiln_sort(NULL, &bad[0], NULL), KILN_EINVAL);
+  ck_assert_int_eq(kiln_sort(stream, NULL, NULL), KILN_EINVAL);
+  ck_assert_int_eq(kiln_argsort(stream, NULL, NULL), KILN_EINVAL);
+  ck_assert_int_eq(kiln_sort_workspace(stream, &bad[0], NULL), KILN_EINVAL);
+  got = array_read(&b);
+  for (size_t i = 0; i < 400; i++)
+    ck_assert_uint_eq(got[i], 1);
+  free(got);
+  array_free(&a);
+  array_free(&b);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("sort");
+  TCase *t = tcase_create("sort");
+
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, 600);
+  tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
+  tcase_add_loop_test(t, test_inputs, 0, N_KINDS);
+  tcase_add_test(t, test_in_place);
+  tcase_add_test(t, test_bits);
+  tcase_add_loop_test(t, test_tiles, 0, 8);
+  tcase_add_test(t, test_portions);
+  tcase_add_test(t, test_large);
+  tcase_add_test(t, test_argsort);
+  tcase_add_test(t, test_random_calls);
+  tcase_add_test(t, test_workspace);
+  tcase_add_test(t, test_capture);
+  tcase_add_test(t, test_bad_arguments);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+DEVICE_TEST_MAIN(suite)
