@@ -11,6 +11,7 @@
 
 #include "test_device.h"
 
+#include <cjson/cJSON.h>
 #include <glob.h>
 
 static char dir[256];
@@ -132,6 +133,75 @@ START_TEST(nothing_is_found_where_nothing_is_wrong)
 }
 END_TEST
 
+/* Checks that the device's own settings ask for are no less heard. */
+START_TEST(findings_fail_a_plain_run)
+{
+  static const char *const file =
+      KILN_TEST_SOURCE "/tests/bugs/race/plain_counter.cu";
+  test_run run = test_kiln("run --device cpu %s", file);
+
+  ck_run_rc(run, 0);
+  run = test_kiln("run --device cpu,check=race %s", file);
+  ck_run_rc(run, 1);
+  ck_has(run.out, "race in plain_counter, line 6 of ");
+  run = test_kiln("doctor --device cpu,check=all");
+  ck_run_rc(run, 0);
+}
+END_TEST
+
+static double counted(const cJSON *kernel, const char *key)
+{
+  const cJSON *value = cJSON_GetObjectItem(kernel, key);
+
+  ck_assert_msg(cJSON_IsNumber(value), "no number \"%s\"", key);
+  return value->valuedouble;
+}
+
+static cJSON *counters_of(const char *name)
+{
+  char path[512];
+  size_t size;
+  char *text;
+  cJSON *json;
+  const test_run run =
+      test_kiln("run --device cpu --json %s/counters.json " KILN_TEST_SOURCE
+                "/tests/gpu/kernels/%s.cu",
+                dir, name);
+
+  ck_run_rc(run, 0);
+  snprintf(path, sizeof path, "%s/counters.json", dir);
+  text = test_read_file(path, &size);
+  json = cJSON_Parse(text);
+  ck_assert_msg(json != NULL, "not JSON: %s", text);
+  free(text);
+  return json;
+}
+
+/* What the comparison with Nsight Compute reads: every seventh of 32 elements
+ * lies in 28 sectors; a column of a 32 x 32 tile in one bank. */
+START_TEST(counters_come_as_json)
+{
+  cJSON *json = counters_of("strides");
+  const cJSON *kernel =
+      cJSON_GetArrayItem(cJSON_GetObjectItem(json, "kernels"), 0);
+
+  ck_assert(counted(kernel, "launches") == 1);
+  ck_assert(counted(kernel, "global_load_requests") == 64);
+  ck_assert(counted(kernel, "global_load_sectors") == 64 * 28);
+  ck_assert(counted(kernel, "global_store_sectors") == 64 * 4);
+  ck_assert(counted(cJSON_GetObjectItem(kernel, "warp_class"), "global load") ==
+            64);
+  ck_assert_int_gt(cJSON_GetArraySize(cJSON_GetObjectItem(json, "lines")), 0);
+  cJSON_Delete(json);
+  json = counters_of("transpose");
+  kernel = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "kernels"), 0);
+  ck_assert(counted(kernel, "shared_load_requests") == 512);
+  ck_assert(counted(kernel, "shared_load_passes") == 512 * 32);
+  ck_assert(counted(kernel, "shared_store_passes") == 512);
+  cJSON_Delete(json);
+}
+END_TEST
+
 static Suite *make(void)
 {
   Suite *s = suite_create("planted bugs");
@@ -144,6 +214,8 @@ static Suite *make(void)
   tcase_add_test(t, uninitialised_reads_are_found);
   tcase_add_test(t, synchronisation_bugs_are_found);
   tcase_add_test(t, nothing_is_found_where_nothing_is_wrong);
+  tcase_add_test(t, findings_fail_a_plain_run);
+  tcase_add_test(t, counters_come_as_json);
   suite_add_tcase(s, t);
   return s;
 }
