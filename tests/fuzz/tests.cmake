@@ -43,7 +43,7 @@ add_test(NAME host.cpu_mutate COMMAND fuzz_mutate -n 3000)
 set_tests_properties(host.cpu_mutate PROPERTIES LABELS host TIMEOUT 900)
 file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/corpus/*.cu)
 add_test(NAME compile.cpu_mutate COMMAND fuzz_mutate -P -n 20000)
-add_test(NAME compile.cpu_mutate_modules COMMAND fuzz_mutate -P -n 500
+add_test(NAME compile.cpu_mutate_modules COMMAND fuzz_mutate -P -n 1500
   ${fuzz_sources})
 set_tests_properties(compile.cpu_mutate compile.cpu_mutate_modules PROPERTIES
   LABELS compile SKIP_RETURN_CODE 77 TIMEOUT 1800)
