@@ -72,329 +72,66 @@
 #define KILN_WINDOW 4
 #endif
 
-#define KILN_FLAT_BLOCK 1
-#define KILN_MAX_BLOCK (KILN_BLOCK + 32)
-#define KILN_READ_ONLY 0 /* work in place is allowed */
 #ifdef __CUDACC_RTC__
-#include <kiln/lookback.cuh>
-#include <kiln/user.cuh>
+#include <kiln/scan_tile.cuh>
 #else
-#include "common/lookback.cuh"
-#include "common/user.cuh"
-#endif
-
-typedef unsigned long long count;
-typedef user::acc acc;
-
-enum : unsigned {
-  warps = KILN_BLOCK / 32,
-  row = 32 * KILN_PACK,        /* elements that a warp has side by side */
-  warp_tile = row * KILN_ROWS, /* elements of a warp */
-  tile_size = warps * warp_tile
-};
-
-/* ---- The tile in registers -------------------------------------------------------
- * A warp's elements are neighbours: rows, and in a row a pack for each lane. So
- * each load and store of a warp is one piece of memory, and nothing has to be
- * transposed. `loaded` is a pack on its way, `held` what is worked with. */
-
-#if KILN_PLAIN
-/* As it lies in memory: small types share registers. */
-struct loaded {
-  enum : unsigned {
-    bytes = KILN_PACK * sizeof(user::stored),
-    wide = !KILN_IN_ALIGNED ? sizeof(user::stored)
-           : bytes < 16     ? bytes
-                            : 16,
-    parts = bytes / wide,
-    words = (bytes + 3) / 4
-  };
-  unsigned word[words];
-};
-
-typedef loaded held;
-
-static __device__ __forceinline__ void load_pack(const user::args &in, count i,
-                                                 loaded &p)
-{
-  typedef typename kiln::word<loaded::wide>::type bits;
-  bits part[loaded::parts];
-
-#pragma unroll
-  for (unsigned k = 0; k < loaded::parts; ++k)
-    part[k] = kiln::load_word<kiln::cached::usual>(
-        reinterpret_cast<const bits *>(in.x0 + i) + k);
-  memcpy(p.word, part, sizeof part);
-}
-
-static __device__ __forceinline__ void hold(const user::args &, count, bool,
-                                            const loaded &p, acc, held &h)
-{
-  h = p;
-}
-
-static __device__ __forceinline__ void fill(acc neutral, loaded &p)
-{
-  user::stored v[KILN_PACK];
-
-#pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
-    v[e] = kiln::narrow<user::stored>(neutral);
-  memcpy(p.word, v, sizeof v);
-}
-
-/* The elements below n, loaded one by one; beyond, `neutral`. */
-static __device__ __forceinline__ void hold_part(const user::args &in, count i,
-                                                 count n, acc neutral, held &h)
-{
-  user::stored v[KILN_PACK];
-
-#pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e) {
-    v[e] = kiln::narrow<user::stored>(neutral);
-    if (i + e < n)
-      v[e] = in.x0[i + e];
-  }
-  memcpy(h.word, v, sizeof v);
-}
-
-static __device__ __forceinline__ acc at(const held &h, unsigned e)
-{
-  user::stored v[KILN_PACK];
-
-  memcpy(v, h.word, sizeof v);
-  return static_cast<acc>(kiln::widen(v[e]));
-}
-
-/* From here on elements are taken out of their words anew; else the compiler
- * would keep each in a register of its own. */
-static __device__ __forceinline__ void hide(held &h)
-{
-  if (sizeof(user::stored) < 4)
-    for (unsigned k = 0; k < loaded::words; ++k)
-      asm volatile("" : "+r"(h.word[k]));
-}
-#else
-typedef user::pack<KILN_PACK> loaded;
-
-struct held {
-  acc value[KILN_PACK];
-};
-
-static __device__ __forceinline__ void load_pack(const user::args &in, count i,
-                                                 loaded &p)
-{
-  user::load_inputs(in, i, p);
-}
-
-static __device__ __forceinline__ void hold(const user::args &in, count i,
-                                            bool exists, const loaded &p,
-                                            acc neutral, held &h)
-{
-#pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
-    h.value[e] = exists ? static_cast<acc>(user::map_at(in, p, e, i)) : neutral;
-}
-
-static __device__ __forceinline__ void fill(acc, loaded &)
-{
-}
-
-static __device__ __forceinline__ void hold_part(const user::args &in, count i,
-                                                 count n, acc neutral, held &h)
-{
-#pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e) {
-    h.value[e] = neutral;
-    if (i + e < n)
-      h.value[e] = static_cast<acc>(user::load(in, i + e));
-  }
-}
-
-static __device__ __forceinline__ acc at(const held &h, unsigned e)
-{
-  return h.value[e];
-}
-
-static __device__ __forceinline__ void hide(held &)
-{
-}
+#include "common/scan_tile.cuh"
 #endif
 
 /* ---- Folding ------------------------------------------------------------------------ */
 
-/* What leaves any value as it is. 0 does not: -0 + 0 is +0. */
-template <class Op, class T> struct neutral_value {
-  static __device__ __forceinline__ T of(const user::args &in)
-  {
-    return user::identity(in);
-  }
-};
-template <> struct neutral_value<kiln::sum, float> {
-  static __device__ __forceinline__ float of(const user::args &)
-  {
-    return -0.0f;
-  }
-};
-template <> struct neutral_value<kiln::sum, double> {
-  static __device__ __forceinline__ double of(const user::args &)
-  {
-    return -0.0;
-  }
-};
-
-struct scanner {
-  const user::args &in;
-  const user::op op;
-  const acc neutral;
-  const count n;
-  KILN_T *const out;
-
-  __device__ __forceinline__ explicit scanner(const user::args &from,
-                                              count size, KILN_T *to)
-      : in(from), op(user::make_op(from)),
-        neutral(neutral_value<user::op, acc>::of(from)), n(size), out(to)
-  {
-  }
-
-  /* before[r]: the fold over the warp's elements before my pack of row r; in the
-   * first place `neutral`. Returns the fold over the warp. */
-  __device__ __forceinline__ acc fold_warp(const held (&h)[KILN_ROWS],
-                                           acc (&before)[KILN_ROWS]) const
-  {
-    acc sum[KILN_ROWS], chain;
-
-#pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r) {
-      sum[r] = at(h[r], 0);
-#pragma unroll
-      for (unsigned e = 1; e < KILN_PACK; ++e)
-        sum[r] = op(sum[r], at(h[r], e));
-    }
-#pragma unroll
-    for (unsigned step = 1; step < 32; step *= 2) {
-#pragma unroll
-      for (unsigned r = 0; r < KILN_ROWS; ++r) /* all on their way at once */
-        before[r] = kiln::shuffle_up(sum[r], step);
-#pragma unroll
-      for (unsigned r = 0; r < KILN_ROWS; ++r)
-        if (kiln::lane() >= step)
-          sum[r] = op(before[r], sum[r]);
-    }
-#pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r) {
-      before[r] = kiln::shuffle_up(sum[r], 1);
-      if (kiln::lane() == 0)
-        before[r] = neutral;
-      sum[r] = kiln::warp_broadcast(sum[r], 31);
-    }
-    chain = sum[0];
-#pragma unroll
-    for (unsigned r = 1; r < KILN_ROWS; ++r) {
-      before[r] = op(chain, before[r]);
-      chain = op(chain, sum[r]);
-    }
-    return chain;
-  }
-
-  /* Results of a pack; `sum` is the fold over all before it. */
-  __device__ __forceinline__ void results(const held &h, acc sum,
-                                          acc (&to)[KILN_PACK]) const
-  {
-#pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e) {
-      const acc next = op(sum, at(h, e));
-
-      to[e] = KILN_EXCLUSIVE ? sum : next;
-      sum = next;
-    }
-  }
-};
-
-/* ---- Which elements are mine ------------------------------------------------------------ */
-
-/* One tile, seen by one thread: pack r begins at begin + r * row. Only the first
- * `size` elements exist; the pack that they end in, if they do in one, is `tail`
- * of the thread that has it. */
-struct tile_view {
-  count first;    /* of the tile, in the array */
-  unsigned begin; /* my first pack, in the tile, as are all others */
-  unsigned size, tail, tail_row;
-
-  __device__ __forceinline__ tile_view(count tile, count n)
-  {
-    first = tile * tile_size;
-    begin = kiln::warp() * warp_tile + kiln::lane() * KILN_PACK;
-    size = first + tile_size <= n ? static_cast<unsigned>(tile_size)
-                                  : static_cast<unsigned>(n - first);
-    tail = size - size % KILN_PACK;
-    tail_row = (tail - begin) % row == 0 && size > tail ? (tail - begin) / row
-                                                        : KILN_ROWS;
-  }
-  __device__ __forceinline__ bool has(unsigned r) const
-  {
-    return begin + r * row + KILN_PACK <= size;
-  }
-  __device__ __forceinline__ bool has_tail() const
-  {
-    return tail_row < KILN_ROWS;
-  }
-  __device__ __forceinline__ count at(unsigned r) const
-  {
-    return first + begin + r * row;
-  }
-};
-
-static __device__ __forceinline__ void
-load_tile(const scanner &s, const tile_view &v, loaded (&p)[KILN_ROWS])
+/* before[r]: the fold over the warp's elements before my pack of row r; in the
+ * first place `neutral`. Returns the fold over the warp. */
+static __device__ __forceinline__ acc fold_warp(const source &s,
+                                                const held (&h)[KILN_ROWS],
+                                                acc (&before)[KILN_ROWS])
 {
-#pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
-    fill(s.neutral, p[r]);
-    if (v.has(r))
-      load_pack(s.in, v.at(r), p[r]);
-  }
-}
-
-/* What is not there becomes neutral. */
-static __device__ __forceinline__ void hold_tile(const scanner &s,
-                                                 const tile_view &v,
-                                                 const loaded (&p)[KILN_ROWS],
-                                                 held (&h)[KILN_ROWS])
-{
-  held tail;
-
-#pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r)
-    hold(s.in, v.at(r), v.has(r), p[r], s.neutral, h[r]);
-  if (!v.has_tail())
-    return;
-  hold_part(s.in, v.first + v.tail, s.n, s.neutral, tail);
-#pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r)
-    if (r == v.tail_row)
-      h[r] = tail;
-}
-
-static __device__ __forceinline__ void
-write_tile(const scanner &s, const tile_view &v, const held (&h)[KILN_ROWS],
-           const acc (&before)[KILN_ROWS], acc base)
-{
-  acc result[KILN_PACK], tail[KILN_PACK];
+  acc sum[KILN_ROWS], chain;
 
 #pragma unroll
   for (unsigned r = 0; r < KILN_ROWS; ++r) {
-    s.results(h[r], s.op(base, before[r]), result);
-    if (v.has(r))
-      kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(s.out + v.at(r), result);
-    else if (r == v.tail_row)
-      memcpy(tail, result, sizeof tail);
-  }
-  if (v.has_tail())
+    sum[r] = at(h[r], 0);
 #pragma unroll
-    for (unsigned e = 0; e + 1 < KILN_PACK; ++e)
-      if (v.tail + e < v.size)
-        kiln::store(s.out + v.first + v.tail + e, tail[e]);
+    for (unsigned e = 1; e < KILN_PACK; ++e)
+      sum[r] = s.op(sum[r], at(h[r], e));
+  }
+#pragma unroll
+  for (unsigned step = 1; step < 32; step *= 2) {
+#pragma unroll
+    for (unsigned r = 0; r < KILN_ROWS; ++r) /* all on their way at once */
+      before[r] = kiln::shuffle_up(sum[r], step);
+#pragma unroll
+    for (unsigned r = 0; r < KILN_ROWS; ++r)
+      if (kiln::lane() >= step)
+        sum[r] = s.op(before[r], sum[r]);
+  }
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    before[r] = kiln::shuffle_up(sum[r], 1);
+    if (kiln::lane() == 0)
+      before[r] = s.neutral;
+    sum[r] = kiln::warp_broadcast(sum[r], 31);
+  }
+  chain = sum[0];
+#pragma unroll
+  for (unsigned r = 1; r < KILN_ROWS; ++r) {
+    before[r] = s.op(chain, before[r]);
+    chain = s.op(chain, sum[r]);
+  }
+  return chain;
+}
+
+/* Results of a pack; `sum` is the fold over all before it. */
+static __device__ __forceinline__ void results(const source &s, const held &h,
+                                               acc sum, acc (&to)[KILN_PACK])
+{
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e) {
+    const acc next = s.op(sum, at(h, e));
+
+    to[e] = KILN_EXCLUSIVE ? sum : next;
+    sum = next;
+  }
 }
 
 /* ---- Between the warps, and between the tiles ------------------------------------------ */
@@ -409,16 +146,10 @@ struct shared_room {
   unsigned next; /* the tile after the next one */
 };
 
-/* A barrier for the threads that hold elements. */
-static __device__ __forceinline__ void holders_meet()
-{
-  asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK) : "memory");
-}
-
 /* The warps' folds become a tile's total, which is published before anything
  * else is done, and the folds of the warps before. By warp 0. */
 static __device__ __forceinline__ void publish_total(shared_room &room,
-                                                     const scanner &s,
+                                                     const source &s,
                                                      unsigned long long *words,
                                                      count tile, unsigned epoch)
 {
@@ -443,7 +174,7 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
 
 /* The last warp: which tiles come, and the folds over those before them. */
 static __device__ __forceinline__ void
-look_back(const scanner &s, tile_chain chain, shared_room *rooms, count tile,
+look_back(const source &s, tile_chain chain, shared_room *rooms, count tile,
           count next, count tiles, unsigned long long *tickets)
 {
 #pragma unroll 1
@@ -470,8 +201,8 @@ look_back(const scanner &s, tile_chain chain, shared_room *rooms, count tile,
 /* The other warps. `warp` is mine, in a form that the compiler knows to be the
  * same in all lanes: else it would provide for shuffles in diverged warps. */
 static __device__ __forceinline__ void
-scan_tiles(const scanner &s, shared_room *rooms, count tile, count next,
-           count tiles, unsigned long long *words, unsigned epoch,
+scan_tiles(const source &s, shared_room *rooms, count tile, count next,
+           count tiles, unsigned long long *words, unsigned epoch, KILN_T *out,
            KILN_T *out_total, unsigned warp)
 {
   loaded p[KILN_ROWS];
@@ -486,7 +217,7 @@ scan_tiles(const scanner &s, shared_room *rooms, count tile, count next,
     acc sum;
 
     hold_tile(s, view, p, h);
-    sum = s.fold_warp(h, before);
+    sum = fold_warp(s, h, before);
     if (kiln::lane() == 31)
       room.warp[kiln::warp()] = sum;
     holders_meet();
@@ -499,7 +230,10 @@ scan_tiles(const scanner &s, shared_room *rooms, count tile, count next,
       load_tile(s, tile_view(next, s.n), p);
     __syncthreads();
 
-    write_tile(s, view, h, before, s.op(room.prefix, room.warp[kiln::warp()]));
+    sum = s.op(room.prefix, room.warp[kiln::warp()]);
+    store_tile(out, view, [&](unsigned r, acc(&to)[KILN_PACK]) {
+      results(s, h[r], s.op(sum, before[r]), to);
+    });
     if (tile + 1 >= tiles && threadIdx.x == 0 && out_total != nullptr)
       kiln::store(out_total, s.n == 0 && !KILN_INIT
                                  ? user::identity(s.in)
@@ -521,7 +255,7 @@ __launch_bounds__(KILN_BLOCK + 32)
          unsigned long long init, unsigned long long *words, unsigned epoch)
 {
   __shared__ shared_room rooms[KILN_AHEAD ? 2 : 1];
-  const scanner s(in, n, out);
+  const source s(in, n);
   const count tiles = n / tile_size + (n % tile_size != 0);
   unsigned long long *tickets = words + tiles * kiln::tile_words<acc>::count;
   const acc start = KILN_INIT ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
@@ -546,5 +280,5 @@ __launch_bounds__(KILN_BLOCK + 32)
     look_back(s, tile_chain(words, epoch, s.op, s.neutral, start), rooms, tile,
               next, tiles, tickets);
   else
-    scan_tiles(s, rooms, tile, next, tiles, words, epoch, total, warp);
+    scan_tiles(s, rooms, tile, next, tiles, words, epoch, out, total, warp);
 }

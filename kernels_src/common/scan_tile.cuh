@@ -1,0 +1,286 @@
+/* scan_tile.cuh -- what the kernels of the scans share: a tile in registers, and
+ * the warps that hold it beside the one that looks back. A program includes it
+ * after its macros: KILN_BLOCK, KILN_PACK, KILN_ROWS, KILN_PLAIN, KILN_IN_ALIGNED,
+ * KILN_ALIGNED, KILN_T as in scan.cu. */
+#ifndef KILN_SCAN_TILE_CUH
+#define KILN_SCAN_TILE_CUH
+
+#define KILN_FLAT_BLOCK 1
+#define KILN_MAX_BLOCK (KILN_BLOCK + 32)
+#define KILN_READ_ONLY 0 /* work in place is allowed */
+#ifdef __CUDACC_RTC__
+#include <kiln/lookback.cuh>
+#include <kiln/user.cuh>
+#else
+#include "lookback.cuh"
+#include "user.cuh"
+#endif
+
+typedef unsigned long long count;
+typedef user::acc acc;
+
+enum : unsigned {
+  warps = KILN_BLOCK / 32,
+  row = 32 * KILN_PACK,        /* elements that a warp has side by side */
+  warp_tile = row * KILN_ROWS, /* elements of a warp */
+  tile_size = warps * warp_tile
+};
+
+/* ---- The tile in registers -------------------------------------------------------
+ * A warp's elements are neighbours: rows, and in a row a pack for each lane. So
+ * each load and store of a warp is one piece of memory, and nothing has to be
+ * transposed. `loaded` is a pack on its way, `held` what is worked with. */
+
+#if KILN_PLAIN
+/* As it lies in memory: small types share registers. */
+struct loaded {
+  enum : unsigned {
+    bytes = KILN_PACK * sizeof(user::stored),
+    wide = !KILN_IN_ALIGNED ? sizeof(user::stored)
+           : bytes < 16     ? bytes
+                            : 16,
+    parts = bytes / wide,
+    words = (bytes + 3) / 4
+  };
+  unsigned word[words];
+};
+
+typedef loaded held;
+
+static __device__ __forceinline__ void load_pack(const user::args &in, count i,
+                                                 loaded &p)
+{
+  typedef typename kiln::word<loaded::wide>::type bits;
+  bits part[loaded::parts];
+
+#pragma unroll
+  for (unsigned k = 0; k < loaded::parts; ++k)
+    part[k] = kiln::load_word<kiln::cached::usual>(
+        reinterpret_cast<const bits *>(in.x0 + i) + k);
+  memcpy(p.word, part, sizeof part);
+}
+
+static __device__ __forceinline__ void hold(const user::args &, count, bool,
+                                            const loaded &p, acc, held &h)
+{
+  h = p;
+}
+
+static __device__ __forceinline__ void fill(acc neutral, loaded &p)
+{
+  user::stored v[KILN_PACK];
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    v[e] = kiln::narrow<user::stored>(neutral);
+  memcpy(p.word, v, sizeof v);
+}
+
+/* The elements below n, loaded one by one; beyond, `neutral`. */
+static __device__ __forceinline__ void hold_part(const user::args &in, count i,
+                                                 count n, acc neutral, held &h)
+{
+  user::stored v[KILN_PACK];
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e) {
+    v[e] = kiln::narrow<user::stored>(neutral);
+    if (i + e < n)
+      v[e] = in.x0[i + e];
+  }
+  memcpy(h.word, v, sizeof v);
+}
+
+static __device__ __forceinline__ acc at(const held &h, unsigned e)
+{
+  user::stored v[KILN_PACK];
+
+  memcpy(v, h.word, sizeof v);
+  return static_cast<acc>(kiln::widen(v[e]));
+}
+
+/* From here on elements are taken out of their words anew; else the compiler
+ * would keep each in a register of its own. */
+static __device__ __forceinline__ void hide(held &h)
+{
+  if (sizeof(user::stored) < 4)
+    for (unsigned k = 0; k < loaded::words; ++k)
+      asm volatile("" : "+r"(h.word[k]));
+}
+#else
+typedef user::pack<KILN_PACK> loaded;
+
+struct held {
+  acc value[KILN_PACK];
+};
+
+static __device__ __forceinline__ void load_pack(const user::args &in, count i,
+                                                 loaded &p)
+{
+  user::load_inputs(in, i, p);
+}
+
+static __device__ __forceinline__ void hold(const user::args &in, count i,
+                                            bool exists, const loaded &p,
+                                            acc neutral, held &h)
+{
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    h.value[e] = exists ? static_cast<acc>(user::map_at(in, p, e, i)) : neutral;
+}
+
+static __device__ __forceinline__ void fill(acc, loaded &)
+{
+}
+
+static __device__ __forceinline__ void hold_part(const user::args &in, count i,
+                                                 count n, acc neutral, held &h)
+{
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e) {
+    h.value[e] = neutral;
+    if (i + e < n)
+      h.value[e] = static_cast<acc>(user::load(in, i + e));
+  }
+}
+
+static __device__ __forceinline__ acc at(const held &h, unsigned e)
+{
+  return h.value[e];
+}
+
+static __device__ __forceinline__ void hide(held &)
+{
+}
+#endif
+
+/* ---- The operation --------------------------------------------------------------------- */
+
+/* What leaves any value as it is. 0 does not: -0 + 0 is +0. */
+template <class Op, class T> struct neutral_value {
+  static __device__ __forceinline__ T of(const user::args &in)
+  {
+    return user::identity(in);
+  }
+};
+template <> struct neutral_value<kiln::sum, float> {
+  static __device__ __forceinline__ float of(const user::args &)
+  {
+    return -0.0f;
+  }
+};
+template <> struct neutral_value<kiln::sum, double> {
+  static __device__ __forceinline__ double of(const user::args &)
+  {
+    return -0.0;
+  }
+};
+
+/* What is scanned. */
+struct source {
+  const user::args &in;
+  const user::op op;
+  const acc neutral;
+  const count n;
+
+  __device__ __forceinline__ source(const user::args &from, count size)
+      : in(from), op(user::make_op(from)),
+        neutral(neutral_value<user::op, acc>::of(from)), n(size)
+  {
+  }
+};
+
+/* A barrier for the threads that hold elements. */
+static __device__ __forceinline__ void holders_meet()
+{
+  asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK) : "memory");
+}
+
+/* ---- Which elements are mine ------------------------------------------------------------ */
+
+/* One tile, seen by one thread: pack r begins at begin + r * row. Only the first
+ * `size` elements exist; the pack that they end in, if they do in one, is `tail`
+ * of the thread that has it. */
+struct tile_view {
+  count first;    /* of the tile, in the array */
+  unsigned begin; /* my first pack, in the tile, as are all others */
+  unsigned size, tail, tail_row;
+
+  __device__ __forceinline__ tile_view(count tile, count n)
+  {
+    first = tile * tile_size;
+    begin = kiln::warp() * warp_tile + kiln::lane() * KILN_PACK;
+    size = first + tile_size <= n ? static_cast<unsigned>(tile_size)
+                                  : static_cast<unsigned>(n - first);
+    tail = size - size % KILN_PACK;
+    tail_row = (tail - begin) % row == 0 && size > tail ? (tail - begin) / row
+                                                        : KILN_ROWS;
+  }
+  __device__ __forceinline__ bool has(unsigned r) const
+  {
+    return begin + r * row + KILN_PACK <= size;
+  }
+  __device__ __forceinline__ bool has_tail() const
+  {
+    return tail_row < KILN_ROWS;
+  }
+  __device__ __forceinline__ count at(unsigned r) const
+  {
+    return first + begin + r * row;
+  }
+};
+
+static __device__ __forceinline__ void
+load_tile(const source &s, const tile_view &v, loaded (&p)[KILN_ROWS])
+{
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    fill(s.neutral, p[r]);
+    if (v.has(r))
+      load_pack(s.in, v.at(r), p[r]);
+  }
+}
+
+/* What is not there becomes neutral. */
+static __device__ __forceinline__ void hold_tile(const source &s,
+                                                 const tile_view &v,
+                                                 const loaded (&p)[KILN_ROWS],
+                                                 held (&h)[KILN_ROWS])
+{
+  held tail;
+
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r)
+    hold(s.in, v.at(r), v.has(r), p[r], s.neutral, h[r]);
+  if (!v.has_tail())
+    return;
+  hold_part(s.in, v.first + v.tail, s.n, s.neutral, tail);
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r)
+    if (r == v.tail_row)
+      h[r] = tail;
+}
+
+/* f(r, result) gives the results of my pack r. */
+template <class F>
+static __device__ __forceinline__ void store_tile(KILN_T *out,
+                                                  const tile_view &v, F f)
+{
+  acc result[KILN_PACK], tail[KILN_PACK];
+
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    f(r, result);
+    if (v.has(r))
+      kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(out + v.at(r), result);
+    else if (r == v.tail_row)
+      memcpy(tail, result, sizeof tail);
+  }
+  if (v.has_tail())
+#pragma unroll
+    for (unsigned e = 0; e + 1 < KILN_PACK; ++e)
+      if (v.tail + e < v.size)
+        kiln::store(out + v.first + v.tail + e, tail[e]);
+}
+
+#endif

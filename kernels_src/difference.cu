@@ -1,0 +1,195 @@
+/* difference.cu -- each element with its neighbour, in one launch that reads each
+ * element once.
+ *
+ * Specialise:  KILN_BLOCK     256  threads a block
+ *              KILN_PACK      4    elements that a thread has side by side, a
+ *                                  power of two, 1 to 16
+ *              KILN_ROWS      4    packs of a thread
+ *              KILN_T         float  type of `out` in memory
+ *              KILN_ALIGNED   1    `out` lies on 16 bytes
+ *              KILN_RIGHT     0    the neighbour is 0: the element before; 1: the
+ *                                  one behind
+ *              KILN_IN_PLACE  0    1: `out` is one of the inputs: what a tile needs
+ *                                  of the one next to it comes by a mark word, as
+ *                                  it may be overwritten already
+ *              user.cuh            input; difference(s, a, b) of an element a and
+ *                                  its neighbour b
+ * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_PACK *
+ *              KILN_ROWS elements. Blocks with KILN_RIGHT take them from the back,
+ *              so that a block waits for blocks that start before it.
+ *              n       elements, at least 1
+ *              out     n elements
+ *              words   KILN_IN_PLACE: for each tile one mark word, two where
+ *                      user::value has 8 bytes, without a mark of this epoch
+ *              epoch   of this launch
+ * Result:      out[i] = difference(x[i], neighbour); where there is none x[i]. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ROWS
+#define KILN_ROWS 4
+#endif
+#ifndef KILN_T
+#define KILN_T float
+#endif
+#ifndef KILN_ALIGNED
+#define KILN_ALIGNED 1
+#endif
+#ifndef KILN_RIGHT
+#define KILN_RIGHT 0
+#endif
+#ifndef KILN_IN_PLACE
+#define KILN_IN_PLACE 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#define KILN_READ_ONLY (!KILN_IN_PLACE)
+#ifdef __CUDACC_RTC__
+#include <kiln/lookback.cuh>
+#include <kiln/user.cuh>
+#else
+#include "common/lookback.cuh"
+#include "common/user.cuh"
+#endif
+
+#if !KILN_GENERATED
+namespace user
+{
+static __device__ __forceinline__ kiln::compute_t<KILN_T>
+difference(const args &, value a, value b)
+{
+  return a - b;
+}
+} // namespace user
+#endif
+
+typedef unsigned long long count;
+typedef user::value value;
+
+enum : unsigned {
+  warps = KILN_BLOCK / 32,
+  row = 32 * KILN_PACK,        /* elements that a warp has side by side */
+  warp_tile = row * KILN_ROWS, /* elements of a warp */
+  tile_size = warps * warp_tile
+};
+
+/* The elements of my packs that exist; others keep what they have. */
+static __device__ __forceinline__ void
+load_tile(const user::args &in, count first, count n,
+          value (&x)[KILN_ROWS][KILN_PACK])
+{
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    const count i = first + r * row;
+
+    if (i + KILN_PACK <= n) {
+      user::load_pack<KILN_PACK>(in, i, x[r]);
+    } else {
+#pragma unroll
+      for (unsigned e = 0; e < KILN_PACK; ++e)
+        if (i + e < n)
+          x[r][e] = user::load(in, i + e);
+    }
+  }
+}
+
+static __device__ __forceinline__ void
+store_tile(KILN_T *out, count first, count n,
+           const kiln::compute_t<KILN_T> (&y)[KILN_PACK])
+{
+  if (first + KILN_PACK <= n) {
+    kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(out + first, y);
+    return;
+  }
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    if (first + e < n)
+      kiln::store(out + first + e, y[e]);
+}
+
+/* The element next to the tile, which belongs to another block. */
+static __device__ __forceinline__ value outside(const user::args &in, count i,
+                                                unsigned long long *words,
+                                                count tile, unsigned epoch)
+{
+#if KILN_IN_PLACE
+  value v;
+
+  while (kiln::tile_peek(words, tile, epoch, &v) == 0)
+    kiln::tile_pause();
+  return v;
+#else
+  (void)words;
+  (void)tile;
+  (void)epoch;
+  return user::load(in, i);
+#endif
+}
+
+/* The elements at the warps' edges that others need: the last one of each, or the
+ * first if the neighbour is the one behind. */
+struct edges {
+  value at[warps];
+};
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    difference(const user::args in, unsigned long long n, KILN_T *out,
+               unsigned long long *words, unsigned epoch)
+{
+  __shared__ edges edge;
+  const count tiles = (n + (tile_size - 1)) / tile_size;
+  const count tile = KILN_RIGHT ? tiles - 1 - blockIdx.x : blockIdx.x;
+  const count begin = tile * tile_size, end = begin + tile_size;
+  const count first =
+      begin + kiln::warp() * warp_tile + kiln::lane() * KILN_PACK;
+  constexpr unsigned near = KILN_RIGHT ? 0 : KILN_PACK - 1;
+  constexpr unsigned near_row = KILN_RIGHT ? 0 : KILN_ROWS - 1;
+  constexpr unsigned near_lane = KILN_RIGHT ? 0 : 31;
+  constexpr unsigned far_lane = 31 - near_lane;
+  constexpr unsigned first_warp = KILN_RIGHT ? warps - 1 : 0;
+  value x[KILN_ROWS][KILN_PACK] = {};
+  value beyond = {}; /* of the far lane: the neighbour of its last element */
+
+  load_tile(in, first, n, x);
+  if (kiln::lane() == near_lane) {
+    edge.at[kiln::warp()] = x[near_row][near];
+    if (KILN_IN_PLACE && kiln::warp() == warps - 1 - first_warp &&
+        (KILN_RIGHT || end < n))
+      kiln::tile_publish(words, tile, x[near_row][near],
+                         kiln::mark_of(epoch, kiln::mark_partial));
+  }
+  if (kiln::warp() == first_warp && kiln::lane() == far_lane &&
+      (KILN_RIGHT ? end < n : tile > 0))
+    beyond = outside(in, KILN_RIGHT ? end : begin - 1, words,
+                     KILN_RIGHT ? tile + 1 : tile - 1, epoch);
+  __syncthreads();
+  if (kiln::warp() != first_warp)
+    beyond = edge.at[KILN_RIGHT ? kiln::warp() + 1 : kiln::warp() - 1];
+
+    /* Rows from the far end on: `beyond` moves on with them. */
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ROWS; ++k) {
+    const unsigned r = KILN_RIGHT ? KILN_ROWS - 1 - k : k;
+    const count i = first + r * row;
+    kiln::compute_t<KILN_T> y[KILN_PACK];
+    value next = KILN_RIGHT ? kiln::shuffle_down(x[r][near], 1)
+                            : kiln::shuffle_up(x[r][near], 1);
+
+    if (kiln::lane() == far_lane)
+      next = beyond;
+    beyond = kiln::warp_broadcast(x[r][near], near_lane);
+#pragma unroll
+    for (unsigned m = 0; m < KILN_PACK; ++m) {
+      const unsigned e = KILN_RIGHT ? KILN_PACK - 1 - m : m;
+      const bool alone = KILN_RIGHT ? i + e + 1 == n : i + e == 0;
+
+      y[e] = alone ? static_cast<kiln::compute_t<KILN_T>>(x[r][e])
+                   : user::difference(in, x[r][e], next);
+      next = x[r][e];
+    }
+    store_tile(out, i, n, y);
+  }
+}

@@ -1,0 +1,413 @@
+/* scan_by_key.cu -- running folds that begin anew at every segment, in one launch
+ * that reads each element once and writes it once. As scan.cu; a tile in which a
+ * segment begins tells those behind it that nothing before it matters.
+ *
+ * Specialise:  KILN_BLOCK, KILN_PACK, KILN_ROWS, KILN_PER_SM, KILN_T, KILN_PLAIN,
+ *              KILN_IN_ALIGNED, KILN_ALIGNED, KILN_EXCLUSIVE, KILN_INIT,
+ *              KILN_WINDOW as in scan.cu; and
+ *              KILN_HEADS   0    where segments begin: 0: where two neighbours of
+ *                                `heads` are not the same; 1: where `heads` is
+ *                                not 0; 2: at the indices `heads`
+ *              KILN_KEY     unsigned  type of `heads` in memory
+ *              KILN_KEY_ALIGNED 1  `heads` lies on 16 bytes
+ *              user.cuh          input, operation; for KILN_HEADS 0
+ *                                same(s, a, b) of two neighbours
+ * Launch:      block KILN_BLOCK + 32, of which the last warp looks back; a block
+ *              for each tile, at least one.
+ *              n        elements
+ *              heads    n elements; KILN_HEADS 2: n_heads ascending indices
+ *              out      n elements; may be one of the inputs, not `heads`
+ *              init     the bits of an element of `out`
+ *              words, epoch   as for scan.cu, without the word for tickets
+ * Result:      the same bits whatever runs when and where. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 224
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ROWS
+#define KILN_ROWS 4
+#endif
+#ifndef KILN_PER_SM
+#define KILN_PER_SM 0
+#endif
+#ifndef KILN_T
+#define KILN_T float
+#endif
+#ifndef KILN_PLAIN
+#define KILN_PLAIN 1
+#endif
+#ifndef KILN_IN_ALIGNED
+#define KILN_IN_ALIGNED 1
+#endif
+#ifndef KILN_ALIGNED
+#define KILN_ALIGNED 1
+#endif
+#ifndef KILN_EXCLUSIVE
+#define KILN_EXCLUSIVE 0
+#endif
+#ifndef KILN_INIT
+#define KILN_INIT 0
+#endif
+#ifndef KILN_WINDOW
+#define KILN_WINDOW 4
+#endif
+#ifndef KILN_HEADS
+#define KILN_HEADS 0
+#endif
+#ifndef KILN_KEY
+#define KILN_KEY unsigned
+#endif
+#ifndef KILN_KEY_ALIGNED
+#define KILN_KEY_ALIGNED 1
+#endif
+
+#ifdef __CUDACC_RTC__
+#include <kiln/scan_tile.cuh>
+#else
+#include "common/scan_tile.cuh"
+#endif
+
+typedef kiln::compute_t<KILN_KEY> key;
+
+#if KILN_HEADS == 0 && !KILN_GENERATED
+namespace user
+{
+static __device__ __forceinline__ bool same(const args &, key a, key b)
+{
+  return a == b;
+}
+} // namespace user
+#endif
+
+/* What warps tell each other. */
+struct shared_room {
+  acc warp[warps]; /* first the warps' folds, then those of the warps before */
+  bool cut[warps]; /* first: does a segment begin in it? then: in one before? */
+  acc prefix;      /* the fold over the tiles before */
+#if KILN_HEADS == 2
+  unsigned long long first_head; /* the first index in the tile or behind it */
+  unsigned begins[tile_size / 32];
+#endif
+};
+
+/* ---- Where segments begin: bit e of heads[r] for element e of pack r -------------------- */
+
+#if KILN_HEADS < 2
+/* The keys of a tile; what does not exist is left as it is, which is no harm:
+ * nothing comes behind it. */
+static __device__ __forceinline__ void load_keys(const KILN_KEY *from,
+                                                 const tile_view &v,
+                                                 key (&k)[KILN_ROWS][KILN_PACK])
+{
+  key tail[KILN_PACK] = {};
+
+#pragma unroll
+  for (unsigned e = 0; e + 1 < KILN_PACK; ++e)
+    if (v.has_tail() && v.tail + e < v.size)
+      tail[e] = kiln::load(from + v.first + v.tail + e);
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e)
+      k[r][e] = tail[e];
+    if (v.has(r))
+      kiln::load_pack<KILN_PACK, KILN_KEY_ALIGNED != 0>(from + v.at(r), k[r]);
+  }
+}
+#endif
+
+#if KILN_HEADS == 0
+static __device__ __forceinline__ void
+find_heads(const source &s, const KILN_KEY *keys, count, const tile_view &v,
+           shared_room &, unsigned (&heads)[KILN_ROWS])
+{
+  key k[KILN_ROWS][KILN_PACK];
+  /* The last key before the warp's. */
+  key last = {};
+
+  load_keys(keys, v, k);
+  if (kiln::lane() == 0 && v.at(0) > 0 && v.at(0) <= s.n)
+    last = kiln::load(keys + v.at(0) - 1);
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    const key below = kiln::shuffle_up(k[r][KILN_PACK - 1], 1);
+    key previous = kiln::lane() == 0 ? last : below;
+
+    heads[r] = 0;
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e) {
+      if (!user::same(s.in, previous, k[r][e]))
+        heads[r] |= 1u << e;
+      previous = k[r][e];
+    }
+    last = kiln::warp_broadcast(k[r][KILN_PACK - 1], 31);
+  }
+  if (v.at(0) == 0)
+    heads[0] |= 1u;
+}
+#elif KILN_HEADS == 1
+static __device__ __forceinline__ void
+find_heads(const source &, const KILN_KEY *flags, count, const tile_view &v,
+           shared_room &, unsigned (&heads)[KILN_ROWS])
+{
+  key k[KILN_ROWS][KILN_PACK];
+
+  load_keys(flags, v, k);
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    heads[r] = 0;
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e)
+      if (k[r][e] != 0)
+        heads[r] |= 1u << e;
+  }
+  if (v.at(0) == 0)
+    heads[0] |= 1u;
+}
+#else
+/* How many of n ascending indices are below `limit`; by one warp, which looks at
+ * 32 places at once. */
+static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
+                                                    count n, count limit)
+{
+  count begin = 0; /* those before it are below */
+
+#pragma unroll 1
+  while (n > 0) {
+    const count step = (n + 31) / 32;
+    const count at = step * kiln::lane() + (step - 1);
+    const bool below =
+        at < n && static_cast<count>(indices[begin + at]) < limit;
+    const unsigned steps =
+        static_cast<unsigned>(__popc(kiln::warp_ballot(below)));
+    const count passed = steps * step;
+
+    begin += passed;
+    n = n - passed < step - 1 ? n - passed : step - 1;
+  }
+  return begin;
+}
+
+static __device__ __forceinline__ void
+find_heads(const source &, const KILN_KEY *indices, count n_heads,
+           const tile_view &v, shared_room &room, unsigned (&heads)[KILN_ROWS])
+{
+  const count end = v.first + v.size;
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_PACK * KILN_ROWS; k += 32)
+    if (threadIdx.x + k / 32 * KILN_BLOCK < tile_size / 32)
+      room.begins[threadIdx.x + k / 32 * KILN_BLOCK] = 0;
+  if (kiln::warp() == 0) {
+    const count before = count_below(indices, n_heads, v.first);
+
+    if (kiln::lane() == 0)
+      room.first_head = before;
+  }
+  holders_meet();
+#pragma unroll 1
+  for (count j = room.first_head + threadIdx.x; j < n_heads; j += KILN_BLOCK) {
+    const count head = static_cast<count>(indices[j]);
+
+    if (head >= end || head < v.first)
+      break;
+    atomicOr(&room.begins[(head - v.first) / 32], 1u << (head - v.first) % 32);
+  }
+  holders_meet();
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    const unsigned place = v.begin + r * row;
+
+    heads[r] = room.begins[place / 32] >> place % 32 & ((1u << KILN_PACK) - 1);
+  }
+  if (v.at(0) == 0)
+    heads[0] |= 1u;
+}
+#endif
+
+/* ---- Folding ------------------------------------------------------------------------------ */
+
+/* Lanes below mine. */
+static __device__ __forceinline__ unsigned lanes_below()
+{
+  return (1u << kiln::lane()) - 1;
+}
+
+/* The last lane up to mine in which a segment begins, 0 if there is none. */
+static __device__ __forceinline__ unsigned segment_lane(unsigned begins)
+{
+  const unsigned mine = begins & (lanes_below() << 1 | 1u);
+
+  return mine == 0 ? 0 : 31 - static_cast<unsigned>(__clz(mine));
+}
+
+/* What a segment's first element counts as. */
+static __device__ __forceinline__ acc first_value(const source &s, acc start,
+                                                  acc v)
+{
+  return KILN_INIT || KILN_EXCLUSIVE ? s.op(start, v) : v;
+}
+
+/* before[r]: the fold over the warp's elements before my pack of row r, since the
+ * last segment began; bit r of `cut`: one did. Returns the fold over the warp
+ * since then, and in `begins` whether a segment begins in it. */
+static __device__ __forceinline__ acc
+fold_warp(const source &s, acc start, const held (&h)[KILN_ROWS],
+          const unsigned (&heads)[KILN_ROWS], acc (&before)[KILN_ROWS],
+          unsigned *cut, bool *begins)
+{
+  unsigned lanes[KILN_ROWS];
+  acc sum[KILN_ROWS], chain = s.neutral;
+  bool any = false;
+
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    lanes[r] = kiln::warp_ballot(heads[r] != 0);
+    sum[r] = s.neutral;
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e) {
+      const acc v = at(h[r], e);
+
+      sum[r] = heads[r] >> e & 1u ? first_value(s, start, v)
+               : e == 0           ? v
+                                  : s.op(sum[r], v);
+    }
+  }
+#pragma unroll
+  for (unsigned step = 1; step < 32; step *= 2) {
+#pragma unroll
+    for (unsigned r = 0; r < KILN_ROWS; ++r)
+      before[r] = kiln::shuffle_up(sum[r], step);
+#pragma unroll
+    for (unsigned r = 0; r < KILN_ROWS; ++r)
+      if (kiln::lane() >= step + segment_lane(lanes[r]))
+        sum[r] = s.op(before[r], sum[r]);
+  }
+  *cut = 0;
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    const acc whole = kiln::warp_broadcast(sum[r], 31);
+    const bool below = (lanes[r] & lanes_below()) != 0;
+
+    before[r] = kiln::shuffle_up(sum[r], 1);
+    if (kiln::lane() == 0)
+      before[r] = s.neutral;
+    if (r > 0 && !below)
+      before[r] = s.op(chain, before[r]);
+    if (any || below)
+      *cut |= 1u << r;
+    chain = r == 0 || lanes[r] != 0 ? whole : s.op(chain, whole);
+    any = any || lanes[r] != 0;
+  }
+  *begins = any;
+  return chain;
+}
+
+/* Results of a pack; `sum` is the fold over the segment before it. */
+static __device__ __forceinline__ void results(const source &s, acc start,
+                                               const held &h, unsigned heads,
+                                               acc sum, acc (&to)[KILN_PACK])
+{
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e) {
+    const bool head = (heads >> e & 1u) != 0;
+    const acc v = at(h, e);
+    const acc next = head ? first_value(s, start, v) : s.op(sum, v);
+
+    to[e] = !KILN_EXCLUSIVE ? next : head ? start : sum;
+    sum = next;
+  }
+}
+
+/* ---- Between the warps, and between the tiles ------------------------------------------------ */
+
+typedef kiln::tile_chain<KILN_WINDOW, true, acc, user::op> tile_chain;
+
+/* By warp 0. */
+static __device__ __forceinline__ void publish_total(shared_room &room,
+                                                     const source &s,
+                                                     unsigned long long *words,
+                                                     count tile, unsigned epoch)
+{
+  const unsigned lane = kiln::lane();
+  const unsigned begins = kiln::warp_ballot(lane < warps && room.cut[lane]);
+  acc sum = lane < warps ? room.warp[lane] : s.neutral, before;
+
+#pragma unroll
+  for (unsigned step = 1; step < warps; step *= 2) {
+    before = kiln::shuffle_up(sum, step);
+    if (lane >= step + segment_lane(begins))
+      sum = s.op(before, sum);
+  }
+  if (lane == warps - 1)
+    kiln::tile_publish(words, tile, sum,
+                       kiln::mark_of(epoch, begins != 0 ? kiln::mark_reset
+                                                        : kiln::mark_partial));
+  before = kiln::shuffle_up(sum, 1);
+  if (lane < warps) {
+    room.warp[lane] = lane == 0 ? s.neutral : before;
+    room.cut[lane] = (begins & lanes_below()) != 0;
+  }
+}
+
+extern "C" __global__ void
+#if KILN_PER_SM > 0
+__launch_bounds__(KILN_BLOCK + 32, KILN_PER_SM)
+#else
+__launch_bounds__(KILN_BLOCK + 32)
+#endif
+    scan_by_key(const user::args in, unsigned long long n, const KILN_KEY *keys,
+                unsigned long long n_heads, KILN_T *out,
+                unsigned long long init, unsigned long long *words,
+                unsigned epoch)
+{
+  __shared__ shared_room room;
+  const source s(in, n);
+  const acc start = KILN_INIT ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
+                              : user::identity(in);
+  /* In a form that the compiler knows to be the same in all lanes. */
+  const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
+
+  if (warp == warps) {
+    const acc prefix =
+        tile_chain(words, epoch, s.op, s.neutral, s.neutral).before(blockIdx.x);
+
+    if (kiln::lane() == 0)
+      room.prefix = prefix;
+    __syncthreads();
+    return;
+  }
+
+  const tile_view view(blockIdx.x, n);
+  loaded p[KILN_ROWS];
+  held h[KILN_ROWS];
+  unsigned heads[KILN_ROWS], cut;
+  acc before[KILN_ROWS], base;
+  bool begins;
+
+  load_tile(s, view, p);
+  find_heads(s, keys, n_heads, view, room, heads);
+  hold_tile(s, view, p, h);
+  base = fold_warp(s, start, h, heads, before, &cut, &begins);
+  if (kiln::lane() == 31) {
+    room.warp[kiln::warp()] = base;
+    room.cut[kiln::warp()] = begins;
+  }
+  holders_meet();
+  if (warp == 0)
+    publish_total(room, s, words, blockIdx.x, epoch);
+#pragma unroll
+  for (unsigned r = 0; r < KILN_ROWS; ++r)
+    hide(h[r]);
+  __syncthreads();
+
+  base = room.warp[kiln::warp()];
+  if (!room.cut[kiln::warp()])
+    base = s.op(room.prefix, base);
+  store_tile(out, view, [&](unsigned r, acc(&to)[KILN_PACK]) {
+    results(s, start, h[r], heads[r],
+            cut >> r & 1u ? before[r] : s.op(base, before[r]), to);
+  });
+}

@@ -1,0 +1,133 @@
+/* difference.c -- host side of difference.cu. */
+#include "scan_common.h"
+
+#include <kiln/scan.h>
+
+enum { BLOCK, PACK, ROWS, T, ALIGNED, RIGHT, IN_PLACE };
+
+static const char *const kernels[] = {"difference", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false},    {"KILN_PACK", false},
+    {"KILN_ROWS", false},     {"KILN_T", true},
+    {"KILN_ALIGNED", false},  {"KILN_RIGHT", false},
+    {"KILN_IN_PLACE", false}, {NULL, false}};
+static const kiln__family family = {"difference", kernels, defines};
+
+enum { THREADS = 256 };
+
+/* How a call runs. */
+typedef struct plan {
+  kiln_array out;
+  uint32_t pack, rows;
+  bool in_place;
+  uint64_t tiles;
+  kiln__need need;
+} plan;
+
+static kiln_status check(const kiln_stream *stream,
+                         const kiln_adjacent_difference_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_adjacent_difference", stream, desc) !=
+      KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_out(&c, kiln__out_of(desc->out, &desc->x), &desc->x, desc->n);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* One pack a thread until every SM has enough threads, then more in flight. */
+static uint32_t rows_of(uint64_t packs)
+{
+  return packs <= UINT64_C(1) << 17 ? 1 : packs <= UINT64_C(1) << 20 ? 2 : 4;
+}
+
+static void make_plan(plan *p, const kiln_adjacent_difference_desc *desc)
+{
+  const size_t arrays = kiln__input_arrays(&desc->x);
+  const kiln__dtype *value = kiln__dtype_of(kiln__input_type(&desc->x));
+
+  *p = (plan){.out = kiln__out_of(desc->out, &desc->x)};
+  p->pack =
+      (uint32_t)(16 / kiln__widest(&desc->x, kiln_dtype_size(p->out.type)));
+  p->rows = rows_of(desc->n / p->pack);
+  p->tiles = kiln__divide_up(desc->n, (uint64_t)THREADS * p->pack * p->rows);
+  for (size_t k = 0; k < arrays; k++)
+    p->in_place = p->in_place || desc->x.in[k].data == p->out.data;
+  if (p->in_place)
+    p->need.words = (size_t)p->tiles * (value->size == 8 ? 2 : 1);
+}
+
+static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
+                    const plan *p)
+{
+  spec->input = &desc->x;
+  spec->code = &desc->code;
+  spec->value[BLOCK] = THREADS;
+  spec->value[PACK] = p->pack;
+  spec->value[ROWS] = p->rows;
+  spec->value[T] = p->out.type;
+  spec->value[ALIGNED] = p->out.data % 16 == 0;
+  spec->value[RIGHT] = desc->right;
+  spec->value[IN_PLACE] = p->in_place;
+  spec->function[0] = (kiln__function){
+      "difference", "the difference", desc->expr != NULL ? desc->expr : "a - b",
+      "kiln::compute_t<KILN_T>", "const value a, const value b"};
+}
+
+kiln_status kiln_adjacent_difference(kiln_stream *stream,
+                                     const kiln_adjacent_difference_desc *desc,
+                                     const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &family};
+  kiln__room room = {.stream = stream};
+  const kiln__special *special;
+  kiln_launch_config config;
+  kiln_status st = KILN_OK;
+  kiln__args args;
+  uint32_t epoch;
+  plan p;
+
+  KILN_TRY(check(stream, desc, workspace));
+  if (desc->n == 0)
+    goto done;
+  make_plan(&p, desc);
+  specify(&spec, desc, &p);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
+  kiln__user_args(&args, &spec);
+  epoch = kiln__room_epoch(&room);
+  config = kiln_launch_1d(p.tiles, 1);
+  config.block.x = THREADS;
+  config.stream = stream;
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(desc->n), KILN_ARG(p.out.data),
+                   KILN_ARG(room.words), KILN_ARG(epoch));
+
+done:
+  kiln__room_close(&room);
+  return st;
+}
+
+kiln_status
+kiln_adjacent_difference_workspace(kiln_stream *stream,
+                                   const kiln_adjacent_difference_desc *desc,
+                                   size_t *bytes)
+{
+  kiln_status st;
+  plan p;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_adjacent_difference_workspace: bytes is NULL");
+  *bytes = 0;
+  st = check(stream, desc, NULL);
+  if (st != KILN_OK)
+    return st;
+  make_plan(&p, desc);
+  *bytes = kiln__need_bytes(p.need);
+  return KILN_OK;
+}

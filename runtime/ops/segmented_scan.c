@@ -1,0 +1,284 @@
+/* segmented_scan.c -- host side of scan_by_key.cu: segments by keys, by offsets
+ * and by flags. */
+#include "scan_common.h"
+
+#include <kiln/scan.h>
+
+enum {
+  BLOCK,
+  PACK,
+  ROWS,
+  PER_SM,
+  T,
+  PLAIN,
+  IN_ALIGNED,
+  ALIGNED,
+  EXCLUSIVE,
+  INIT,
+  WINDOW,
+  HEADS,
+  KEY,
+  KEY_ALIGNED
+};
+
+static const char *const kernels[] = {"scan_by_key", NULL};
+static const kiln__define defines[] = {{"KILN_BLOCK", false},
+                                       {"KILN_PACK", false},
+                                       {"KILN_ROWS", false},
+                                       {"KILN_PER_SM", false},
+                                       {"KILN_T", true},
+                                       {"KILN_PLAIN", false},
+                                       {"KILN_IN_ALIGNED", false},
+                                       {"KILN_ALIGNED", false},
+                                       {"KILN_EXCLUSIVE", false},
+                                       {"KILN_INIT", false},
+                                       {"KILN_WINDOW", false},
+                                       {"KILN_HEADS", false},
+                                       {"KILN_KEY", true},
+                                       {"KILN_KEY_ALIGNED", false},
+                                       {NULL, false}};
+static const kiln__family family = {"scan_by_key", kernels, defines};
+
+/* KILN_HEADS */
+enum { BY_KEYS, BY_FLAGS, BY_OFFSETS };
+
+/* What both calls come to. */
+typedef struct request {
+  const kiln_input *x;
+  uint64_t n;
+  const kiln_op *op;
+  kiln_array out;
+  bool exclusive;
+  const void *init;
+  const kiln_code *code;
+  kiln_array heads;
+  uint64_t n_heads;
+  uint32_t by;
+  const char *same;
+} request;
+
+/* ---- Checks ---------------------------------------------------------------------- */
+
+static kiln_status check(kiln__checker *c, const request *r, const char *heads,
+                         const kiln_workspace *workspace)
+{
+  kiln__check_read(c, heads, r->heads, r->n_heads);
+  kiln__check_input(c, "x", r->x, r->n);
+  kiln__check_out(c, r->out, r->x, r->n);
+  kiln__check_that(c, r->n == 0 || r->out.data != r->heads.data,
+                   "out and %s overlap", heads);
+  kiln__check_op(c, r->op, r->out.type);
+  kiln__check_workspace(c, workspace);
+  return kiln__check_end(c);
+}
+
+static kiln_status by_key(request *r, const kiln_stream *stream,
+                          const kiln_scan_by_key_desc *desc,
+                          const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_scan_by_key", stream, desc) != KILN_OK)
+    return c.st;
+  *r = (request){.x = &desc->x,
+                 .n = desc->n,
+                 .op = &desc->op,
+                 .out = kiln__out_of(desc->out, &desc->x),
+                 .exclusive = desc->exclusive,
+                 .init = desc->init,
+                 .code = &desc->code,
+                 .heads = desc->keys,
+                 .n_heads = desc->n,
+                 .by = BY_KEYS,
+                 .same = desc->same != NULL ? desc->same : "a == b"};
+  return check(&c, r, "keys", workspace);
+}
+
+static bool is_integer(kiln_dtype type)
+{
+  const kiln__dtype *t = kiln__dtype_of(type);
+
+  return t != NULL && !t->is_float;
+}
+
+static kiln_status by_segments(request *r, const kiln_stream *stream,
+                               const kiln_segmented_scan_desc *desc,
+                               const kiln_workspace *workspace)
+{
+  const bool flags = desc != NULL && desc->flags.type != KILN_DTYPE_NONE;
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_segmented_scan", stream, desc) != KILN_OK)
+    return c.st;
+  *r = (request){.x = &desc->x,
+                 .n = desc->n,
+                 .op = &desc->op,
+                 .out = kiln__out_of(desc->out, &desc->x),
+                 .exclusive = desc->exclusive,
+                 .init = desc->init,
+                 .code = &desc->code,
+                 .heads = flags ? desc->flags : desc->offsets,
+                 .n_heads = flags ? desc->n : desc->n_segments,
+                 .by = flags ? BY_FLAGS : BY_OFFSETS};
+  kiln__check_that(&c, flags != (desc->offsets.type != KILN_DTYPE_NONE),
+                   "give either offsets or flags");
+  kiln__check_that(&c, is_integer(r->heads.type), "%s are no integers",
+                   flags ? "flags" : "offsets");
+  kiln__check_that(&c, flags || kiln_dtype_size(r->heads.type) >= 4,
+                   "offsets have 4 or 8 bytes");
+  return check(&c, r, flags ? "flags" : "offsets", workspace);
+}
+
+/* ---- Both ---------------------------------------------------------------------------- */
+
+static bool is_plain(const request *r)
+{
+  const kiln_dtype acc = r->out.type;
+
+  return r->x->map == NULL && r->x->in[0].type == acc &&
+         (r->op->expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
+}
+
+/* Blocks do not stay here, and one register in three is for where segments begin:
+ * no limit on them. */
+static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
+                     const request *r)
+{
+  const size_t widest = kiln__widest(r->x, kiln_dtype_size(r->out.type));
+  kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, r->n);
+
+  t.per_sm = 0;
+  if (t.items > 32)
+    t.items = 32;
+  kiln__scan_shape_of(out, &t, widest, is_plain(r), r->n);
+}
+
+static void specify(kiln__spec *spec, const request *r,
+                    const kiln__scan_shape *shape)
+{
+  spec->input = r->x;
+  spec->op = r->op;
+  spec->acc = r->out.type;
+  spec->code = r->code;
+  spec->value[BLOCK] = shape->block;
+  spec->value[PACK] = shape->pack;
+  spec->value[ROWS] = shape->rows;
+  spec->value[PER_SM] = shape->per_sm;
+  spec->value[T] = r->out.type;
+  spec->value[PLAIN] = is_plain(r);
+  spec->value[IN_ALIGNED] = r->x->in[0].data % 16 == 0;
+  spec->value[ALIGNED] = r->out.data % 16 == 0;
+  spec->value[EXCLUSIVE] = r->exclusive;
+  spec->value[INIT] = r->init != NULL;
+  spec->value[WINDOW] = shape->window;
+  spec->value[HEADS] = r->by;
+  spec->value[KEY] = r->heads.type;
+  spec->value[KEY_ALIGNED] = r->heads.data % 16 == 0;
+  if (r->by == BY_KEYS)
+    spec->function[0] = (kiln__function){
+        "same", "the comparison of keys", r->same, "bool",
+        "const kiln::compute_t<KILN_KEY> a, const kiln::compute_t<KILN_KEY> b"};
+}
+
+static kiln_status run(kiln_stream *stream, const request *r,
+                       const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &family};
+  kiln__room room = {.stream = stream};
+  const kiln__special *special;
+  kiln_launch_config config;
+  kiln__scan_shape shape;
+  kiln_status st = KILN_OK;
+  kiln__args args;
+  uint64_t init;
+  uint32_t epoch;
+
+  if (r->n == 0)
+    goto done;
+  shape_of(&shape, stream, r);
+  specify(&spec, r, &shape);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace,
+                           kiln__scan_need(shape.tiles, spec.acc)));
+  kiln__user_args(&args, &spec);
+  init = kiln__element_bits(r->init, spec.acc);
+  epoch = kiln__room_epoch(&room);
+  config = kiln_launch_1d(shape.tiles, 1);
+  config.block.x = shape.block + 32;
+  config.stream = stream;
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(r->n), KILN_ARG(r->heads.data),
+                   KILN_ARG(r->n_heads), KILN_ARG(r->out.data), KILN_ARG(init),
+                   KILN_ARG(room.words), KILN_ARG(epoch));
+
+done:
+  kiln__room_close(&room);
+  return st;
+}
+
+static size_t workspace_of(const kiln_stream *stream, const request *r)
+{
+  kiln__scan_shape shape;
+
+  shape_of(&shape, stream, r);
+  return kiln__need_bytes(kiln__scan_need(shape.tiles, r->out.type));
+}
+
+/* ---- The calls --------------------------------------------------------------------------- */
+
+kiln_status kiln_scan_by_key(kiln_stream *stream,
+                             const kiln_scan_by_key_desc *desc,
+                             const kiln_workspace *workspace)
+{
+  kiln_status st;
+  request r;
+
+  st = by_key(&r, stream, desc, workspace);
+  return st != KILN_OK ? st : run(stream, &r, workspace);
+}
+
+kiln_status kiln_scan_by_key_workspace(kiln_stream *stream,
+                                       const kiln_scan_by_key_desc *desc,
+                                       size_t *bytes)
+{
+  kiln_status st;
+  request r;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_scan_by_key_workspace: bytes is NULL");
+  *bytes = 0;
+  st = by_key(&r, stream, desc, NULL);
+  if (st == KILN_OK)
+    *bytes = workspace_of(stream, &r);
+  return st;
+}
+
+kiln_status kiln_segmented_scan(kiln_stream *stream,
+                                const kiln_segmented_scan_desc *desc,
+                                const kiln_workspace *workspace)
+{
+  kiln_status st;
+  request r;
+
+  st = by_segments(&r, stream, desc, workspace);
+  return st != KILN_OK ? st : run(stream, &r, workspace);
+}
+
+kiln_status kiln_segmented_scan_workspace(kiln_stream *stream,
+                                          const kiln_segmented_scan_desc *desc,
+                                          size_t *bytes)
+{
+  kiln_status st;
+  request r;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_segmented_scan_workspace: bytes is NULL");
+  *bytes = 0;
+  st = by_segments(&r, stream, desc, NULL);
+  if (st == KILN_OK)
+    *bytes = workspace_of(stream, &r);
+  return st;
+}
