@@ -26,6 +26,7 @@
 #include <kiln/arch.h>
 #include <kiln/cache.h>
 #include <kiln/device.h>
+#include <kiln/gather.h>
 #include <kiln/launch.h>
 #include <kiln/map.h>
 #include <kiln/memory.h>

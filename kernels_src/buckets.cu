@@ -1,0 +1,437 @@
+/* buckets.cu -- bring elements into the order of the parts of the target that their
+ * indices fall into, its buckets, so that a scatter or gather then works on one
+ * part at a time, which the cache holds.
+ *
+ * Within a bucket the order is any: places are given out by atomic additions, in
+ * shared memory within a tile and in global memory from tile to tile. Nothing waits
+ * for another block. A tile's elements are sorted by bucket in shared memory, so
+ * that each bucket's run leaves the tile as one piece.
+ *
+ * Specialise:  KILN_BLOCK   256  threads a block
+ *              KILN_ITEMS   4    packs of 4 elements a thread has in flight
+ *              KILN_BUCKETS 128  a power of two, at most 1024
+ *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
+ *                                long long
+ *              KILN_STORED  unsigned  type it is stored as
+ *              KILN_PLACE   unsigned  counts up to n
+ *              KILN_VALUE   unsigned  an element: of out, as bits where it only
+ *                                moves
+ *              KILN_SCATTER 1    1: split moves values with the indices; 0: it
+ *                                notes where each element went, for join
+ *              KILN_ALIGNED 3    bit 0: index, bit 1: join's out lie on 16 bytes
+ *              user.cuh          for a scatter: the values and their map
+ * Launch:      block KILN_BLOCK. Tiles of KILN_BLOCK * KILN_ITEMS * 4 elements.
+ *   bucket_count  grid of any size. Adds to count[KILN_BUCKETS], which is 0 before.
+ *              Bucket of an index: index >> shift, or the last one if above.
+ *   bucket_begin  one block. The counts become where each bucket begins.
+ *   bucket_split  a block a tile. stored, and values for a scatter: the elements by
+ *              buckets. For a gather: slot[i], where element i stands in its sorted
+ *              tile; begin and delta, KILN_BUCKETS of each a tile: where a bucket's
+ *              run begins in the tile, and what to add to get a place in stored.
+ *   bucket_join  a block a tile. out[i] = what stands in values at the place of
+ *              element i. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 4
+#endif
+#ifndef KILN_BUCKETS
+#define KILN_BUCKETS 128
+#endif
+#ifndef KILN_INDEX
+#define KILN_INDEX unsigned
+#endif
+#ifndef KILN_STORED
+#define KILN_STORED unsigned
+#endif
+#ifndef KILN_PLACE
+#define KILN_PLACE unsigned
+#endif
+#ifndef KILN_VALUE
+#define KILN_VALUE unsigned
+#endif
+#ifndef KILN_SCATTER
+#define KILN_SCATTER 1
+#endif
+#ifndef KILN_ALIGNED
+#define KILN_ALIGNED 3
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/user.cuh>
+#else
+#include "common/user.cuh"
+#endif
+
+typedef unsigned long long count;
+
+enum : unsigned {
+  pack_size = 4,
+  each = KILN_ITEMS * pack_size, /* elements a thread */
+  tile_size = KILN_BLOCK * each,
+  buckets_each = (KILN_BUCKETS + KILN_BLOCK - 1) / KILN_BLOCK
+};
+
+static_assert(KILN_BUCKETS <= 1024, "KILN_BUCKETS: at most 1024");
+static_assert((KILN_BUCKETS & (KILN_BUCKETS - 1)) == 0,
+              "KILN_BUCKETS: a power of two");
+static_assert(tile_size <= 65536, "a slot has 16 bits");
+
+static __device__ __forceinline__ unsigned bucket_of(KILN_STORED at,
+                                                     unsigned shift)
+{
+  const KILN_STORED bucket = at >> shift;
+
+  return bucket < KILN_BUCKETS ? static_cast<unsigned>(bucket)
+                               : KILN_BUCKETS - 1;
+}
+
+/* Element e of pack k of this thread, within its tile. */
+static __device__ __forceinline__ unsigned element(unsigned k, unsigned e)
+{
+  return (k * KILN_BLOCK + threadIdx.x) * pack_size + e;
+}
+
+/* The tile's `here` elements; what is missing at its end is a copy of the last. */
+static __device__ __forceinline__ void
+load_indices(const KILN_INDEX *index, unsigned here,
+             KILN_STORED (&at)[KILN_ITEMS][pack_size])
+{
+  KILN_INDEX wide[KILN_ITEMS][pack_size];
+
+  if (here == tile_size) {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      kiln::load_pack<pack_size, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
+          index + element(k, 0), wide[k]);
+  } else {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+      for (unsigned e = 0; e < pack_size; ++e)
+        wide[k][e] = kiln::load(index + kiln::least(element(k, e), here - 1));
+  }
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+    for (unsigned e = 0; e < pack_size; ++e)
+      at[k][e] = static_cast<KILN_STORED>(wide[k][e]);
+}
+
+/* The bucket of element e of pack k. What is missing gets one of its own, behind
+ * all others. */
+static __device__ __forceinline__ unsigned
+bucket_in_tile(KILN_STORED at, unsigned shift, unsigned k, unsigned e,
+               unsigned here)
+{
+  return element(k, e) < here ? bucket_of(at, shift)
+                              : static_cast<unsigned>(KILN_BUCKETS);
+}
+
+/* ---- Count ------------------------------------------------------------------ */
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_count(const KILN_INDEX *index, count n, unsigned shift,
+                 count *counts)
+{
+  __shared__ unsigned seen[KILN_BUCKETS];
+  const count stride = static_cast<count>(gridDim.x) * tile_size;
+
+  for (unsigned b = threadIdx.x; b < KILN_BUCKETS; b += KILN_BLOCK)
+    seen[b] = 0;
+  __syncthreads();
+#pragma unroll 1
+  for (count first = static_cast<count>(blockIdx.x) * tile_size; first < n;
+       first += stride) {
+    const unsigned here =
+        n - first < tile_size ? static_cast<unsigned>(n - first) : tile_size;
+    KILN_STORED at[KILN_ITEMS][pack_size];
+
+    load_indices(index + first, here, at);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+      for (unsigned e = 0; e < pack_size; ++e)
+        if (element(k, e) < here)
+          atomicAdd(seen + bucket_of(at[k][e], shift), 1u);
+  }
+  __syncthreads();
+  for (unsigned b = threadIdx.x; b < KILN_BUCKETS; b += KILN_BLOCK)
+    if (seen[b] != 0)
+      atomicAdd(counts + b, static_cast<count>(seen[b]));
+}
+
+/* ---- Where buckets begin ------------------------------------------------------ */
+
+/* Of this thread's buckets: counts become the sums of all counts before. */
+template <class T>
+static __device__ __forceinline__ void scan_buckets(T (&here)[buckets_each])
+{
+  T total = 0, before;
+
+#pragma unroll
+  for (unsigned k = 0; k < buckets_each; ++k)
+    total += here[k];
+  before = kiln::block_scan_exclusive(total, kiln::sum{}, static_cast<T>(0));
+#pragma unroll
+  for (unsigned k = 0; k < buckets_each; ++k) {
+    const T own = here[k];
+
+    here[k] = before;
+    before += own;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_begin(count *counts)
+{
+  const unsigned first = threadIdx.x * buckets_each;
+  count here[buckets_each];
+
+#pragma unroll
+  for (unsigned k = 0; k < buckets_each; ++k)
+    here[k] = first + k < KILN_BUCKETS ? counts[first + k] : 0;
+  scan_buckets(here);
+#pragma unroll
+  for (unsigned k = 0; k < buckets_each; ++k)
+    if (first + k < KILN_BUCKETS)
+      counts[first + k] = here[k];
+}
+
+/* ---- Split -------------------------------------------------------------------- */
+
+/* A tile, sorted by bucket. */
+struct sorted_tile {
+  KILN_STORED at[tile_size];
+#if KILN_SCATTER
+  KILN_VALUE value[tile_size];
+#endif
+};
+
+struct shared_tables {
+  unsigned begin[KILN_BUCKETS + 1]; /* first counts */
+  KILN_PLACE delta[KILN_BUCKETS];
+};
+
+/* Each bucket's run gets its place in the tile and its room in the whole. */
+static __device__ __forceinline__ void place_runs(shared_tables &t,
+                                                  unsigned here, count *cursor)
+{
+  const unsigned first = threadIdx.x * buckets_each;
+  unsigned own[buckets_each], begin[buckets_each];
+
+#pragma unroll
+  for (unsigned k = 0; k < buckets_each; ++k)
+    begin[k] = own[k] = first + k < KILN_BUCKETS ? t.begin[first + k] : 0;
+  scan_buckets(begin);
+#pragma unroll
+  for (unsigned k = 0; k < buckets_each; ++k)
+    if (first + k < KILN_BUCKETS) {
+      count base = 0;
+
+      if (own[k] != 0)
+        base = atomicAdd(cursor + first + k, static_cast<count>(own[k]));
+      t.begin[first + k] = begin[k];
+      t.delta[first + k] = static_cast<KILN_PLACE>(base - begin[k]);
+    }
+  if (threadIdx.x == 0)
+    t.begin[KILN_BUCKETS] = here;
+}
+
+struct split_arrays {
+  const KILN_INDEX *index;
+  count *cursor;
+  KILN_STORED *stored;
+#if KILN_SCATTER
+  KILN_VALUE *values;
+#else
+  unsigned short *slot, *begin;
+  KILN_PLACE *delta;
+#endif
+};
+
+/* Each run in one piece. */
+static __device__ __forceinline__ void store_tile(const split_arrays &a,
+                                                  const sorted_tile &r,
+                                                  const shared_tables &t,
+                                                  unsigned here, unsigned shift)
+{
+#pragma unroll
+  for (unsigned k = 0; k < each; ++k) {
+    const unsigned p = k * KILN_BLOCK + threadIdx.x;
+
+    if (p < here) {
+      const KILN_STORED at = r.at[p];
+      const KILN_PLACE place = t.delta[bucket_of(at, shift)] + p;
+
+      a.stored[place] = at;
+#if KILN_SCATTER
+      a.values[place] = r.value[p];
+#endif
+    }
+  }
+}
+
+#if KILN_SCATTER
+static __device__ __forceinline__ void
+load_values(const user::args &in, count first, unsigned here,
+            KILN_VALUE (&value)[KILN_ITEMS][pack_size])
+{
+  user::value wide[KILN_ITEMS][pack_size];
+
+  if (here == tile_size) {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      user::load_pack<pack_size, kiln::cached::once>(in, first + element(k, 0),
+                                                     wide[k]);
+  } else {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+      for (unsigned e = 0; e < pack_size; ++e)
+        wide[k][e] =
+            user::load(in, first + kiln::least(element(k, e), here - 1));
+  }
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+    for (unsigned e = 0; e < pack_size; ++e)
+      value[k][e] = kiln::narrow<KILN_VALUE>(wide[k][e]);
+}
+#else
+static __device__ __forceinline__ void
+store_slots(const split_arrays &a, count first, unsigned here,
+            const shared_tables &t,
+            const unsigned (&slot)[KILN_ITEMS][pack_size])
+{
+  const count row = static_cast<count>(blockIdx.x) * KILN_BUCKETS;
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (element(k, 0) < here) /* slots have room for whole tiles */
+      kiln::store_pack<pack_size, true, kiln::cached::once>(
+          a.slot + first + element(k, 0), slot[k]);
+  for (unsigned b = threadIdx.x; b < KILN_BUCKETS; b += KILN_BLOCK) {
+    a.begin[row + b] = static_cast<unsigned short>(t.begin[b]);
+    a.delta[row + b] = t.delta[b];
+  }
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_split(const user::args in, const split_arrays a, count n,
+                 unsigned shift)
+{
+  __shared__ sorted_tile r;
+  __shared__ shared_tables t;
+  const count first = static_cast<count>(blockIdx.x) * tile_size;
+  const unsigned here =
+      n - first < tile_size ? static_cast<unsigned>(n - first) : tile_size;
+  KILN_STORED at[KILN_ITEMS][pack_size];
+  unsigned slot[KILN_ITEMS][pack_size];
+#if KILN_SCATTER
+  KILN_VALUE value[KILN_ITEMS][pack_size];
+#endif
+
+  load_indices(a.index + first, here, at);
+#if KILN_SCATTER
+  load_values(in, first, here, value);
+#else
+  (void)in;
+#endif
+  for (unsigned b = threadIdx.x; b <= KILN_BUCKETS; b += KILN_BLOCK)
+    t.begin[b] = 0;
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+    for (unsigned e = 0; e < pack_size; ++e)
+      slot[k][e] =
+          atomicAdd(t.begin + bucket_in_tile(at[k][e], shift, k, e, here), 1u);
+  __syncthreads();
+  place_runs(t, here, a.cursor);
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+    for (unsigned e = 0; e < pack_size; ++e) {
+      slot[k][e] += t.begin[bucket_in_tile(at[k][e], shift, k, e, here)];
+      r.at[slot[k][e]] = at[k][e];
+#if KILN_SCATTER
+      r.value[slot[k][e]] = value[k][e];
+#endif
+    }
+  __syncthreads();
+  store_tile(a, r, t, here, shift);
+#if !KILN_SCATTER
+  store_slots(a, first, here, t, slot);
+#endif
+}
+
+/* ---- Join --------------------------------------------------------------------- */
+
+#if !KILN_SCATTER
+/* Threads that fetch a run together: about as many as it has elements. */
+enum : unsigned {
+  run_size = tile_size / KILN_BUCKETS,
+  team = run_size >= 32  ? 32
+         : run_size >= 4 ? run_size
+                         : 4
+};
+
+static __device__ __forceinline__ void
+fetch_runs(const KILN_VALUE *values, const unsigned short *begins,
+           const KILN_PLACE *deltas, unsigned here, KILN_VALUE *sorted)
+{
+  const unsigned lane = threadIdx.x % team;
+
+#pragma unroll 2
+  for (unsigned b = threadIdx.x / team; b < KILN_BUCKETS;
+       b += KILN_BLOCK / team) {
+    const unsigned begin = begins[b];
+    const unsigned end = b + 1 < KILN_BUCKETS ? begins[b + 1] : here;
+    const KILN_VALUE *const from =
+        values + static_cast<KILN_PLACE>(deltas[b] + begin);
+
+#pragma unroll 1
+    for (unsigned j = lane; j < end - begin; j += team)
+      sorted[begin + j] = kiln::load_as<kiln::cached::once>(from + j);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_join(const KILN_VALUE *values, const unsigned short *slot,
+                const unsigned short *begin, const KILN_PLACE *delta,
+                KILN_VALUE *out, count n)
+{
+  __shared__ KILN_VALUE sorted[tile_size];
+  const count first = static_cast<count>(blockIdx.x) * tile_size;
+  const count row = static_cast<count>(blockIdx.x) * KILN_BUCKETS;
+  const unsigned here =
+      n - first < tile_size ? static_cast<unsigned>(n - first) : tile_size;
+
+  fetch_runs(values, begin + row, delta + row, here, sorted);
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const unsigned i = element(k, 0);
+    unsigned short from[pack_size];
+    KILN_VALUE value[pack_size];
+
+    if (i + pack_size <= here) {
+      kiln::load_pack<pack_size, true, kiln::cached::once>(slot + first + i,
+                                                           from);
+#pragma unroll
+      for (unsigned e = 0; e < pack_size; ++e)
+        value[e] = sorted[from[e]];
+      kiln::store_pack<pack_size, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+          out + first + i, value);
+    } else {
+      for (unsigned e = 0; i + e < here; ++e)
+        out[first + i + e] = sorted[slot[first + i + e]];
+    }
+  }
+}
+#endif

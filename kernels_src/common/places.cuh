@@ -1,0 +1,56 @@
+/* places.cuh -- what gather.cu and scatter.cu share: the part of the target that
+ * a pass is for. */
+#ifndef KILN_PLACES_CUH
+#define KILN_PLACES_CUH
+
+#ifdef __CUDACC_RTC__
+#include <kiln/user.cuh>
+#else
+#include "user.cuh"
+#endif
+
+static_assert(KILN_BLOCK >= KILN_PACK, "KILN_BLOCK: a pack at least");
+
+#if KILN_SMALL
+typedef unsigned count;
+#else
+typedef unsigned long long count;
+#endif
+
+#if KILN_WINDOWS
+/* Places from begin to begin + last. */
+struct part {
+  KILN_INDEX begin, last;
+
+  __device__ __forceinline__ bool has(KILN_INDEX at) const
+  {
+    return at - begin <= last;
+  }
+};
+
+/* The last row of the grid takes everything from its begin on, so that every
+ * place belongs to one part, also one beyond the end. */
+static __device__ __forceinline__ part part_of(unsigned long long window)
+{
+  const KILN_INDEX begin = static_cast<KILN_INDEX>(blockIdx.y * window);
+
+  if (blockIdx.y + 1 == gridDim.y)
+    return {begin,
+            static_cast<KILN_INDEX>(~static_cast<KILN_INDEX>(0) - begin)};
+  return {begin, static_cast<KILN_INDEX>(window - 1)};
+}
+#else
+struct part {
+  __device__ __forceinline__ bool has(KILN_INDEX) const
+  {
+    return true;
+  }
+};
+
+static __device__ __forceinline__ part part_of(unsigned long long)
+{
+  return {};
+}
+#endif
+
+#endif

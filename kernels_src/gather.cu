@@ -1,0 +1,127 @@
+/* gather.cu -- out[i] = X[index[i]]: read where an array says.
+ *
+ * Specialise:  KILN_BLOCK   256  threads a block
+ *              KILN_ITEMS   2    packs a thread has in flight
+ *              KILN_PACK    4    elements of a pack, a power of two, at most 16
+ *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
+ *                                long long
+ *              KILN_OUT     float  element of out
+ *              KILN_ALIGNED 3    bit 0: index, bit 1: out lie on 16 bytes
+ *              KILN_SMALL   0    1: n is below 2^31
+ *              KILN_WINDOWS 0    1: blocks of row y of the grid do what falls into
+ *                                [y * window, (y + 1) * window), the last row all
+ *                                that is above; rows start one after the other, so
+ *                                the window of the moment stays in the cache
+ *              user.cuh          X: the input and its map
+ * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK * KILN_ITEMS packs,
+ *              one at least; rows as said, else one.
+ *              index      n elements
+ *              out        n elements
+ *              window     elements of the target
+ * Result:      each element of out is written once.
+ *
+ * Indices and results pass through the caches as what goes first: what they hold
+ * is the target. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 2
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_INDEX
+#define KILN_INDEX unsigned
+#endif
+#ifndef KILN_OUT
+#define KILN_OUT float
+#endif
+#ifndef KILN_ALIGNED
+#define KILN_ALIGNED 3
+#endif
+#ifndef KILN_SMALL
+#define KILN_SMALL 0
+#endif
+#ifndef KILN_WINDOWS
+#define KILN_WINDOWS 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/places.cuh>
+#else
+#include "common/places.cuh"
+#endif
+
+struct arrays {
+  const KILN_INDEX *index;
+  KILN_OUT *out;
+};
+
+static __device__ __forceinline__ void one(const user::args &in, count i,
+                                           const arrays &a, const part &mine)
+{
+  const KILN_INDEX at = kiln::load(a.index + i);
+
+  if (mine.has(at))
+    kiln::store(a.out + i, user::load_as<kiln::cached::scattered>(in, at));
+}
+
+/* All loads of a thread are under way before its first store. Packs at `packs`
+ * and above are not there. */
+template <bool whole>
+static __device__ __forceinline__ void tile(const user::args &in, count first,
+                                            count packs, const arrays &a,
+                                            const part &mine)
+{
+  KILN_INDEX at[KILN_ITEMS][KILN_PACK];
+  user::value value[KILN_ITEMS][KILN_PACK];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (whole || first + k * KILN_BLOCK < packs)
+      kiln::load_pack<KILN_PACK, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
+          a.index + (first + k * KILN_BLOCK) * KILN_PACK, at[k]);
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (whole || first + k * KILN_BLOCK < packs)
+#pragma unroll
+      for (unsigned e = 0; e < KILN_PACK; ++e)
+        if (mine.has(at[k][e]))
+          value[k][e] = user::load_as<kiln::cached::scattered>(in, at[k][e]);
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (whole || first + k * KILN_BLOCK < packs) {
+      KILN_OUT *const to = a.out + (first + k * KILN_BLOCK) * KILN_PACK;
+
+#if KILN_WINDOWS
+#pragma unroll
+      for (unsigned e = 0; e < KILN_PACK; ++e)
+        if (mine.has(at[k][e]))
+          kiln::store(to + e, value[k][e]);
+#else
+      kiln::store_pack<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+          to, value[k]);
+#endif
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    gather(const user::args in, const KILN_INDEX *index, KILN_OUT *out,
+           unsigned long long n, unsigned long long window)
+{
+  const arrays a = {index, out};
+  const part mine = part_of(window);
+  const count packs = static_cast<count>(n) / KILN_PACK;
+  const unsigned rest = static_cast<unsigned>(n % KILN_PACK);
+  const count begin =
+      blockIdx.x * (static_cast<count>(KILN_BLOCK) * KILN_ITEMS);
+
+  if (begin + KILN_BLOCK * KILN_ITEMS <= packs)
+    tile<true>(in, begin + threadIdx.x, packs, a, mine);
+  else
+    tile<false>(in, begin + threadIdx.x, packs, a, mine);
+  if (blockIdx.x == 0 && threadIdx.x < rest)
+    one(in, static_cast<count>(n) - rest + threadIdx.x, a, mine);
+}

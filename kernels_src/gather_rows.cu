@@ -1,0 +1,101 @@
+/* gather_rows.cu -- row r of out = row index[r] of in.
+ *
+ * Specialise:  KILN_BLOCK   256  threads a block
+ *              KILN_LANES   8    threads that share a row: a power of two, at most
+ *                                32
+ *              KILN_ITEMS   4    rows that they have in flight
+ *              KILN_WORD    16   bytes of a word: 1, 2, 4, 8 or 16
+ *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
+ *                                long long
+ *              KILN_PIECES  0    1: long rows are cut into pieces, each done as a
+ *                                row of its own
+ * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK / KILN_LANES *
+ *              KILN_ITEMS rows or pieces.
+ *              in, out    rows of words
+ *              index      one a row
+ *              rows       n, or n * pieces where rows are cut
+ *              words      of a row
+ *              in_stride, out_stride   words from row to row
+ *              piece      words of a piece; pieces: of a row
+ * Result:      every word of out's rows is written once; what lies between rows
+ *              is left alone. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_LANES
+#define KILN_LANES 8
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 4
+#endif
+#ifndef KILN_WORD
+#define KILN_WORD 16
+#endif
+#ifndef KILN_INDEX
+#define KILN_INDEX unsigned
+#endif
+#ifndef KILN_PIECES
+#define KILN_PIECES 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/types.cuh>
+#else
+#include "common/types.cuh"
+#endif
+
+static_assert(KILN_BLOCK % KILN_LANES == 0 && KILN_LANES <= 32,
+              "KILN_LANES: a power of two, at most 32");
+
+typedef kiln::word<KILN_WORD>::type word;
+typedef unsigned long long count;
+
+struct row {
+  const word *from;
+  word *to;
+  count words;
+};
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    gather_rows(const word *in, const KILN_INDEX *index, word *out, count rows,
+                count words, count in_stride, count out_stride, count piece,
+                unsigned pieces)
+{
+  constexpr unsigned teams = KILN_BLOCK / KILN_LANES;
+  const unsigned lane = threadIdx.x % KILN_LANES;
+  const count first = blockIdx.x * (static_cast<count>(teams) * KILN_ITEMS) +
+                      threadIdx.x / KILN_LANES;
+  row mine[KILN_ITEMS];
+  count longest = 0;
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const count r = first + k * teams;
+    const count whole = KILN_PIECES ? r / pieces : r;
+    const count begin = KILN_PIECES ? r % pieces * piece : 0;
+
+    mine[k] = {in, out, 0};
+    if (r >= rows)
+      continue;
+    mine[k].from = in + kiln::load(index + whole) * in_stride + begin;
+    mine[k].to = out + whole * out_stride + begin;
+    mine[k].words =
+        KILN_PIECES && words - begin > piece ? piece : words - begin;
+    longest = longest < mine[k].words ? mine[k].words : longest;
+  }
+
+#pragma unroll 1
+  for (count w = lane; w < longest; w += KILN_LANES) {
+    word moved[KILN_ITEMS];
+
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      if (w < mine[k].words)
+        moved[k] = kiln::load_word<kiln::cached::scattered>(mine[k].from + w);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      if (w < mine[k].words)
+        kiln::store_word<kiln::cached::once>(mine[k].to + w, moved[k]);
+  }
+}

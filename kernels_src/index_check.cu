@@ -1,0 +1,51 @@
+/* index_check.cu -- is every index one of the target's?
+ *
+ * Specialise:  KILN_BLOCK   256  threads a block
+ *              KILN_INDEX   unsigned  type of an index, signed or not
+ * Launch:      block KILN_BLOCK, grid of any size: blocks stride over the array.
+ *              index      n elements
+ *              target     elements of the target
+ *              first      all bits 1 before the launch
+ * Result:      *first is the least i whose index is not in 0 <= index < target;
+ *              else it stays. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_INDEX
+#define KILN_INDEX unsigned
+#endif
+
+#ifdef __CUDACC_RTC__
+#include <kiln/types.cuh>
+#else
+#include "common/types.cuh"
+#endif
+
+typedef unsigned long long count;
+
+/* Negative ones become large: no target has so many elements. */
+static __device__ __forceinline__ bool outside(KILN_INDEX at, count target)
+{
+  return static_cast<count>(static_cast<long long>(at)) >= target;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    index_check(const KILN_INDEX *index, count n, count target, count *first)
+{
+  enum : unsigned { at_once = 4 };
+  const count stride = static_cast<count>(gridDim.x) * KILN_BLOCK;
+
+#pragma unroll 1
+  for (count i = static_cast<count>(blockIdx.x) * KILN_BLOCK + threadIdx.x;
+       i < n; i += at_once * stride) {
+    KILN_INDEX at[at_once];
+
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      at[k] = kiln::load(index + (i + k * stride < n ? i + k * stride : i));
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      if (outside(at[k], target))
+        atomicMin(first, i + k * stride < n ? i + k * stride : i);
+  }
+}

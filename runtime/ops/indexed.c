@@ -1,0 +1,339 @@
+/* indexed.c -- host side of index_check.cu and buckets.cu. */
+#include "indexed.h"
+
+kiln_dtype kiln__raw_type(unsigned size)
+{
+  switch (size) {
+  case 1:
+    return KILN_U8;
+  case 2:
+    return KILN_U16;
+  case 4:
+    return KILN_U32;
+  case 8:
+    return KILN_U64;
+  default:
+    return KILN_DTYPE_NONE;
+  }
+}
+
+bool kiln__as_bits(kiln_input *x, kiln_dtype *out)
+{
+  if (x->map != NULL || x->in[0].type != *out)
+    return false;
+  *out = kiln__raw_type((unsigned)kiln_dtype_size(*out));
+  x->in[0].type = *out;
+  x->in[1].type = KILN_DTYPE_NONE;
+  return true;
+}
+
+unsigned kiln__input_bytes(const kiln_input *x)
+{
+  unsigned bytes = 0;
+
+  for (size_t k = 0; k < kiln__input_arrays(x); k++)
+    bytes += (unsigned)kiln_dtype_size(x->in[k].type);
+  return bytes > 0 ? bytes : 1;
+}
+
+/* Where a window begins must fit an index. */
+uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
+                      uint32_t windows)
+{
+  const uint64_t all = n_target != 0 ? n_target : n;
+  const uint64_t most =
+      kiln_dtype_size(index.type) == 4 ? UINT64_C(1) << 32 : UINT64_MAX;
+
+  return kiln__divide_up(all < most ? all : most, windows);
+}
+
+void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n)
+{
+  kiln__check_that(c,
+                   index.type == KILN_I32 || index.type == KILN_U32 ||
+                       index.type == KILN_I64 || index.type == KILN_U64,
+                   "index: of type %s; i32, u32, i64 or u64 are possible",
+                   kiln_dtype_name(index.type));
+  kiln__check_read(c, "index", index, n);
+}
+
+void kiln__check_method(kiln__checker *c, kiln_index_method method,
+                        uint32_t passes, bool checked, uint64_t n_target)
+{
+  kiln__check_that(c, (unsigned)method <= KILN_INDEX_PARTITION,
+                   "method %d is none", (int)method);
+  kiln__check_that(c, method != KILN_INDEX_WINDOWS || passes <= 65535,
+                   "%u passes; 65,535 at most", passes);
+  kiln__check_that(
+      c, method != KILN_INDEX_PARTITION || passes <= KILN__MAX_BUCKETS,
+      "%u parts; 1,024 at most", passes);
+  kiln__check_that(c, !checked || n_target > 0,
+                   ".checked needs n_target, the elements that the indices "
+                   "point into");
+}
+
+/* ---- Range check ------------------------------------------------------------------ */
+
+enum { CHECK_BLOCK = 256, CHECK_BYTES = 256 };
+
+static const char *const check_kernels[] = {"index_check", NULL};
+static const kiln__define check_defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_INDEX", true}, {NULL, false}};
+static const kiln__family check_family = {"index_check", check_kernels,
+                                          check_defines};
+
+kiln__need kiln__range_need(void)
+{
+  return (kiln__need){.temp = CHECK_BYTES};
+}
+
+/* The element, as a number to print. */
+static kiln_status complain(kiln_stream *stream, const char *call,
+                            kiln_array index, uint64_t i, uint64_t n_target)
+{
+  const size_t size = kiln_dtype_size(index.type);
+  uint32_t narrow = 0;
+  uint64_t wide = 0;
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(kiln_copy_to_host_async(stream, size == 4 ? (void *)&narrow : &wide,
+                                   index.data + i * size, size));
+  KILN_TRY(kiln_stream_synchronize(stream));
+  if (size == 4)
+    wide = index.type == KILN_I32 ? (uint64_t)(int64_t)(int32_t)narrow : narrow;
+  if ((index.type == KILN_I32 || index.type == KILN_I64) && (int64_t)wide < 0)
+    st = kiln__fail(KILN_EINVAL, "nothing was written",
+                    "%s: index[%llu] is %lld", call, (unsigned long long)i,
+                    (long long)wide);
+  else
+    st = kiln__fail(KILN_EINVAL, "nothing was written",
+                    "%s: index[%llu] is %llu, and there are %llu elements",
+                    call, (unsigned long long)i, (unsigned long long)wide,
+                    (unsigned long long)n_target);
+
+done:
+  return st;
+}
+
+static kiln_status first_outside(uint64_t *first, const kiln__special *special,
+                                 const kiln__room *room, kiln_array index,
+                                 uint64_t n, uint64_t n_target)
+{
+  const kiln_device *device = room->stream->device;
+  const uint64_t most =
+      8 * (uint64_t)(device->info.sm_count > 0 ? device->info.sm_count : 16);
+  kiln_launch_config config = kiln_launch_1d(n, CHECK_BLOCK);
+  kiln_status st = KILN_OK;
+
+  if (config.grid.x > most)
+    config.grid.x = (uint32_t)most;
+  config.stream = room->stream;
+  KILN_TRY(kiln_fill_async(room->stream, room->temp, UINT32_MAX, 4, 2));
+  KILN_TRY(KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(index.data),
+                       KILN_ARG(n), KILN_ARG(n_target), KILN_ARG(room->temp)));
+  KILN_TRY(
+      kiln_copy_to_host_async(room->stream, first, room->temp, sizeof *first));
+  KILN_TRY(kiln_stream_synchronize(room->stream));
+
+done:
+  return st;
+}
+
+kiln_status kiln__indices_in_range(kiln_stream *stream, const char *call,
+                                   kiln_array index, uint64_t n,
+                                   uint64_t n_target,
+                                   const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &check_family,
+                     .value = {CHECK_BLOCK, index.type}};
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room = {.stream = stream};
+  uint64_t first = UINT64_MAX;
+
+  if (kiln__capturing(stream->device->driver, stream->handle))
+    return kiln__fail(KILN_ECAPTURE,
+                      "check the indices before the capture begins",
+                      "%s: .checked waits for the GPU, which a capture does "
+                      "not allow",
+                      call);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, kiln__range_need()));
+  st = first_outside(&first, special, &room, index, n, n_target);
+  kiln__room_close(&room);
+  if (st == KILN_OK && first != UINT64_MAX)
+    st = complain(stream, call, index, first, n_target);
+
+done:
+  return st;
+}
+
+/* ---- Partition ---------------------------------------------------------------------- */
+
+enum { BLOCK, ITEMS, BUCKETS, INDEX, STORED, PLACE, VALUE, SCATTER, ALIGNED };
+
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_BUCKETS", false},
+    {"KILN_INDEX", true},  {"KILN_STORED", true},   {"KILN_PLACE", true},
+    {"KILN_VALUE", true},  {"KILN_SCATTER", false}, {"KILN_ALIGNED", false},
+    {NULL, false}};
+static const char *const scatter_kernels[] = {"bucket_count", "bucket_begin",
+                                              "bucket_split", NULL};
+static const char *const gather_kernels[] = {
+    "bucket_count", "bucket_begin", "bucket_split", "bucket_join", NULL};
+static const kiln__family scatter_family = {"buckets", scatter_kernels,
+                                            defines};
+static const kiln__family gather_family = {"buckets", gather_kernels, defines};
+
+static uint64_t padded(const kiln__partition *p)
+{
+  return p->tiles * p->block * p->items * 4;
+}
+
+/* A tile takes at most 32 KiB of shared memory, so that older GPUs have room for
+ * it and newer ones for several. */
+static void lay_out(kiln__partition *p)
+{
+  const size_t place = kiln_dtype_size(p->place);
+  const uint64_t n = p->n, runs = p->tiles * p->buckets;
+
+  p->need = (kiln__need){0};
+  p->cursor = kiln__need_temp(&p->need, 8 * (size_t)p->buckets);
+  p->at = kiln__need_temp(&p->need, n * kiln_dtype_size(p->stored));
+  p->values = kiln__need_temp(&p->need, n * kiln_dtype_size(p->value));
+  if (p->scatter)
+    return;
+  p->slot = kiln__need_temp(&p->need, 2 * padded(p));
+  p->begin = kiln__need_temp(&p->need, 2 * runs);
+  p->delta = kiln__need_temp(&p->need, place * runs);
+}
+
+void kiln__partition_plan(kiln__partition *p, kiln_array index, uint64_t n,
+                          uint64_t n_target, kiln_array out, uint32_t parts,
+                          bool scatter)
+{
+  const uint64_t target = n_target != 0 ? n_target : n;
+  const bool narrow = n_target != 0 && n_target <= UINT64_C(1) << 32;
+  size_t bytes;
+
+  *p = (kiln__partition){.buckets = 1,
+                         .block = 256,
+                         .n = n,
+                         .scatter = scatter,
+                         .out = scatter ? 0 : out.data,
+                         .place = n <= UINT32_MAX ? KILN_U32 : KILN_U64};
+  p->value =
+      scatter ? out.type : kiln__raw_type((unsigned)kiln_dtype_size(out.type));
+  p->index.data = index.data;
+  p->index.type = kiln__raw_type((unsigned)kiln_dtype_size(index.type));
+  p->stored = narrow ? KILN_U32 : p->index.type;
+  while (p->buckets < parts)
+    p->buckets *= 2;
+  while (p->shift < 63 && (target - 1) >> p->shift >= p->buckets)
+    p->shift++;
+  if (p->stored == KILN_U32 && p->shift > 31)
+    p->shift = 31;
+  bytes =
+      kiln_dtype_size(p->stored) + (scatter ? kiln_dtype_size(out.type) : 0);
+  p->items = bytes <= 8 ? 4 : 2;
+  p->tiles = kiln__divide_up(n, (uint64_t)p->block * p->items * 4);
+  lay_out(p);
+}
+
+kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
+                                    const kiln_input *x, const kiln_code *code)
+{
+  const kiln__spec spec = {
+      .family = p->scatter ? &scatter_family : &gather_family,
+      .value = {[BLOCK] = p->block,
+                [ITEMS] = p->items,
+                [BUCKETS] = p->buckets,
+                [INDEX] = p->index.type,
+                [STORED] = p->stored,
+                [PLACE] = p->place,
+                [VALUE] = p->value,
+                [SCATTER] = p->scatter,
+                [ALIGNED] = (p->index.data % 16 == 0) |
+                            (uint32_t)(p->out % 16 == 0) << 1},
+      .input = p->scatter ? x : NULL,
+      .code = p->scatter ? code : NULL};
+
+  kiln__user_args(&p->args, &spec);
+  return kiln__specialise(&p->special, device, &spec);
+}
+
+static kiln_launch_config grid_of(const kiln__partition *p,
+                                  const kiln__room *room, uint64_t blocks)
+{
+  kiln_launch_config c = kiln_launch_1d(blocks, 1);
+
+  c.block.x = p->block;
+  c.stream = room->stream;
+  return c;
+}
+
+/* Blocks of the count: all that are resident at once. */
+static uint64_t counting_blocks(const kiln__partition *p,
+                                const kiln_device *device)
+{
+  const uint64_t most =
+      8 * (uint64_t)(device->info.sm_count > 0 ? device->info.sm_count : 16);
+
+  return p->tiles < most ? p->tiles : most;
+}
+
+/* As buckets.cu declares it. */
+typedef struct split_arrays {
+  CUdeviceptr index, cursor, stored, more[3];
+} split_arrays;
+
+static split_arrays arrays_of(const kiln__partition *p, CUdeviceptr temp)
+{
+  split_arrays a = {
+      p->index.data, temp + p->cursor, temp + p->at, {temp + p->values, 0, 0}};
+
+  if (!p->scatter) {
+    a.more[0] = temp + p->slot;
+    a.more[1] = temp + p->begin;
+    a.more[2] = temp + p->delta;
+  }
+  return a;
+}
+
+kiln_status kiln__partition_split(const kiln__partition *p,
+                                  const kiln__room *room)
+{
+  const split_arrays a = arrays_of(p, room->temp);
+  const kiln_arg arrays = {&a, p->scatter ? 4 * sizeof(CUdeviceptr) : sizeof a};
+  kiln_kernel *const *kernel = p->special->kernel;
+  kiln_launch_config config;
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(
+      kiln_fill_async(room->stream, a.cursor, 0, 4, 2 * (size_t)p->buckets));
+  config = grid_of(p, room, counting_blocks(p, room->stream->device));
+  KILN_TRY(KILN_LAUNCH(kernel[0], &config, KILN_ARG(a.index), KILN_ARG(p->n),
+                       KILN_ARG(p->shift), KILN_ARG(a.cursor)));
+  config = grid_of(p, room, 1);
+  KILN_TRY(KILN_LAUNCH(kernel[1], &config, KILN_ARG(a.cursor)));
+  config = grid_of(p, room, p->tiles);
+  KILN_TRY(KILN_LAUNCH(kernel[2], &config, KILN__USER_ARG(p->args), arrays,
+                       KILN_ARG(p->n), KILN_ARG(p->shift)));
+
+done:
+  return st;
+}
+
+kiln_status kiln__partition_join(const kiln__partition *p,
+                                 const kiln__room *room)
+{
+  const CUdeviceptr values = room->temp + p->values;
+  const CUdeviceptr slot = room->temp + p->slot;
+  const CUdeviceptr begin = room->temp + p->begin;
+  const CUdeviceptr delta = room->temp + p->delta;
+  const kiln_launch_config config = grid_of(p, room, p->tiles);
+
+  return KILN_LAUNCH(p->special->kernel[3], &config, KILN_ARG(values),
+                     KILN_ARG(slot), KILN_ARG(begin), KILN_ARG(delta),
+                     KILN_ARG(p->out), KILN_ARG(p->n));
+}

@@ -1,0 +1,76 @@
+/* indexed.h -- what gather and scatter share: indices, their range check, and the
+ * partition by parts of the target (buckets.cu). */
+#ifndef KILN_INDEXED_H
+#define KILN_INDEXED_H
+
+#include "ops.h"
+
+#include <kiln/gather.h>
+
+enum {
+  KILN__MAX_BUCKETS = 1024,
+  KILN__PLACES_PACK = 4 /* elements of a pack in gather.cu and scatter.cu */
+};
+
+/* Unsigned type of the same size: indices are no negative ones, and elements that
+ * only move are bits. NONE for no such type. */
+kiln_dtype kiln__raw_type(unsigned size);
+/* An input whose elements go to an array of `out` as they are, as bits; true if
+ * that changed anything. */
+bool kiln__as_bits(kiln_input *x, kiln_dtype *out);
+
+/* Bytes that an element costs: one of each of the input's arrays, 1 at least. */
+unsigned kiln__input_bytes(const kiln_input *x);
+/* Elements of the target that each of `windows` windows takes. */
+uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
+                      uint32_t windows);
+
+/* The array of indices: type and memory. */
+void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n);
+/* method, passes, checked against each other and n_target. */
+void kiln__check_method(kiln__checker *c, kiln_index_method method,
+                        uint32_t passes, bool checked, uint64_t n_target);
+
+/* Memory of kiln__indices_in_range(). */
+kiln__need kiln__range_need(void);
+/* Waits for the GPU. KILN_EINVAL if an index is out of range, KILN_ECAPTURE. */
+kiln_status kiln__indices_in_range(kiln_stream *stream, const char *call,
+                                   kiln_array index, uint64_t n,
+                                   uint64_t n_target,
+                                   const kiln_workspace *workspace);
+
+/* ---- The partition -------------------------------------------------------------- */
+
+typedef struct kiln__partition {
+  uint32_t buckets; /* a power of two */
+  uint32_t shift;   /* bucket of an index: index >> shift */
+  uint32_t block, items;
+  uint64_t n, tiles;
+  kiln_array index; /* of the call, unsigned */
+  kiln_dtype stored, place;
+  kiln_dtype value; /* an element of out, for a gather its bits */
+  bool scatter;
+  CUdeviceptr out; /* of a gather: what join writes */
+  /* offsets in temporary memory */
+  size_t cursor, at, values, slot, begin, delta;
+  kiln__need need;
+  /* once it is prepared */
+  const kiln__special *special;
+  kiln__args args;
+} kiln__partition;
+
+/* `out`: of the call; only a gather's address is used. */
+void kiln__partition_plan(kiln__partition *p, kiln_array index, uint64_t n,
+                          uint64_t n_target, kiln_array out, uint32_t parts,
+                          bool scatter);
+/* Compile, or look up. For a scatter: x and code give the values. */
+kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
+                                    const kiln_input *x, const kiln_code *code);
+/* Queue everything up to the elements in the order of buckets. */
+kiln_status kiln__partition_split(const kiln__partition *p,
+                                  const kiln__room *room);
+/* For a gather: from `values` to out. */
+kiln_status kiln__partition_join(const kiln__partition *p,
+                                 const kiln__room *room);
+
+#endif

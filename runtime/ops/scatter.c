@@ -1,0 +1,225 @@
+/* scatter.c -- host side of scatter.cu. */
+#include "indexed.h"
+
+/* ---- One pass, or one a window ------------------------------------------------- */
+
+enum { BLOCK, ITEMS, PACK, INDEX, OUT, ALIGNED, SMALL, WINDOWS };
+
+static const char *const kernels[] = {"scatter", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_PACK", false},
+    {"KILN_INDEX", true},  {"KILN_OUT", true},      {"KILN_ALIGNED", false},
+    {"KILN_SMALL", false}, {"KILN_WINDOWS", false}, {NULL, false}};
+static const kiln__family family = {"scatter", kernels, defines};
+
+/* A scatter whose arguments are in order. */
+typedef struct request {
+  kiln_stream *stream;
+  kiln_input x;
+  const kiln_code *code;
+  kiln_array index; /* unsigned */
+  kiln_array out;
+  uint64_t n, n_target;
+} request;
+
+/* Ready to be launched: nothing that could be wrong with a text is left. */
+typedef struct job {
+  const kiln__special *special;
+  kiln_launch_config config;
+  kiln__args args;
+  uint64_t window;
+} job;
+
+static kiln_status prepare(job *j, const request *r, uint32_t windows)
+{
+  const kiln__tuning t =
+      kiln__tuned(r->stream->device, KILN__TUNED_SCATTER,
+                  (unsigned)kiln_dtype_size(r->out.type), r->n);
+  const uint32_t items = t.items / KILN__PLACES_PACK;
+  const kiln__spec spec = {
+      .family = &family,
+      .value = {[BLOCK] = t.block,
+                [ITEMS] = items > 0 ? items : 1,
+                [PACK] = KILN__PLACES_PACK,
+                [INDEX] = r->index.type,
+                [OUT] = r->out.type,
+                [ALIGNED] = r->index.data % 16 == 0,
+                [SMALL] = r->n<UINT32_C(1) << 31, [WINDOWS] = windows> 1},
+      .input = &r->x,
+      .code = r->code};
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(kiln__specialise(&j->special, r->stream->device, &spec));
+  kiln__user_args(&j->args, &spec);
+  j->window = kiln__window(r->index, r->n_target, r->n, windows);
+  j->config = kiln_launch_1d(
+      kiln__divide_up(r->n, spec.value[ITEMS] * KILN__PLACES_PACK), t.block);
+  j->config.grid.y = windows;
+  j->config.stream = r->stream;
+
+done:
+  return st;
+}
+
+static kiln_status launch(const job *j, const request *r)
+{
+  return KILN_LAUNCH(j->special->kernel[0], &j->config, KILN__USER_ARG(j->args),
+                     KILN_ARG(r->index.data), KILN_ARG(r->out.data),
+                     KILN_ARG(r->n), KILN_ARG(j->window));
+}
+
+static kiln_status run(const request *r, uint32_t windows)
+{
+  kiln_status st = KILN_OK;
+  job j;
+
+  KILN_TRY(prepare(&j, r, windows));
+  st = launch(&j, r);
+
+done:
+  return st;
+}
+
+/* ---- By parts ------------------------------------------------------------------- */
+
+static kiln_status run_partition(const request *r, uint32_t parts,
+                                 const kiln_workspace *workspace)
+{
+  static const kiln_code no_code = {0};
+  request inner = {.stream = r->stream,
+                   .code = &no_code,
+                   .out = r->out,
+                   .n = r->n,
+                   .n_target = r->n_target};
+  kiln_status st = KILN_OK;
+  kiln__partition p;
+  kiln__room room;
+  job j;
+
+  kiln__partition_plan(&p, r->index, r->n, r->n_target, r->out, parts, true);
+  st = kiln__room_open(&room, r->stream, workspace, p.need);
+  if (st != KILN_OK)
+    return st;
+  inner.index = (kiln_array){room.temp + p.at, p.stored};
+  inner.x.in[0] = (kiln_array){room.temp + p.values, r->out.type};
+  kiln__as_bits(&inner.x, &inner.out.type);
+  KILN_TRY(kiln__partition_prepare(&p, r->stream->device, &r->x, r->code));
+  KILN_TRY(prepare(&j, &inner, 1));
+  KILN_TRY(kiln__partition_split(&p, &room));
+  KILN_TRY(launch(&j, &inner));
+
+done:
+  kiln__room_close(&room);
+  return st;
+}
+
+/* ---- The call ------------------------------------------------------------------- */
+
+static kiln_status check(const kiln_stream *stream,
+                         const kiln_scatter_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_scatter", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_index(&c, desc->index, desc->n);
+  /* How long out is may be known to its owner alone: one element is sure. */
+  kiln__check_write(&c, "out", desc->out,
+                    desc->n == 0          ? 0
+                    : desc->n_target == 0 ? 1
+                                          : desc->n_target);
+  kiln__check_method(&c, desc->method, desc->passes, desc->checked,
+                     desc->n_target);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+static request request_of(kiln_stream *stream, const kiln_scatter_desc *desc)
+{
+  request r = {
+      .stream = stream,
+      .x = desc->x,
+      .code = &desc->code,
+      .index = {desc->index.data,
+                kiln__raw_type((unsigned)kiln_dtype_size(desc->index.type))},
+      .out = desc->out,
+      .n = desc->n,
+      .n_target = desc->n_target};
+
+  kiln__as_bits(&r.x, &r.out.type);
+  return r;
+}
+
+static kiln_status plan(kiln_index_plan *p, const kiln_stream *stream,
+                        const kiln_scatter_desc *desc)
+{
+  const kiln_index_shape shape = {
+      .n = desc->n,
+      .n_target = desc->n_target,
+      .element_size = (unsigned)kiln_dtype_size(desc->out.type),
+      .index_size = (unsigned)kiln_dtype_size(desc->index.type)};
+
+  *p = (kiln_index_plan){.method = desc->method, .passes = desc->passes};
+  if (p->method == KILN_INDEX_DIRECT ||
+      (p->method != KILN_INDEX_AUTO && p->passes != 0))
+    return KILN_OK;
+  return kiln_scatter_plan(&stream->device->info, &shape, p);
+}
+
+kiln_status kiln_scatter(kiln_stream *stream, const kiln_scatter_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln_status st = KILN_OK;
+  kiln_index_plan p;
+  request r;
+
+  KILN_TRY(check(stream, desc, workspace));
+  if (desc->n == 0)
+    goto done;
+  KILN_TRY(plan(&p, stream, desc));
+  if (desc->checked)
+    KILN_TRY(kiln__indices_in_range(stream, "kiln_scatter", desc->index,
+                                    desc->n, desc->n_target, workspace));
+  r = request_of(stream, desc);
+  if (p.method == KILN_INDEX_PARTITION) {
+    st = run_partition(&r, p.passes, workspace);
+    if (st != KILN_EDEVMEM || desc->method != KILN_INDEX_AUTO)
+      goto done;
+    p.method = KILN_INDEX_DIRECT;
+  }
+  st = run(&r, p.method == KILN_INDEX_WINDOWS ? p.passes : 1);
+
+done:
+  return st;
+}
+
+kiln_status kiln_scatter_workspace(kiln_stream *stream,
+                                   const kiln_scatter_desc *desc, size_t *bytes)
+{
+  kiln__need need = {0};
+  kiln_status st = KILN_OK;
+  kiln_index_plan p;
+  kiln__partition parts;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_scatter_workspace: bytes is NULL");
+  *bytes = 0;
+  KILN_TRY(check(stream, desc, NULL));
+  if (desc->n == 0)
+    goto done;
+  KILN_TRY(plan(&p, stream, desc));
+  if (desc->checked)
+    need = kiln__range_need();
+  if (p.method == KILN_INDEX_PARTITION) {
+    kiln__partition_plan(&parts, desc->index, desc->n, desc->n_target,
+                         desc->out, p.passes, true);
+    need = parts.need; /* one after the other: not both at once */
+  }
+  *bytes = kiln__need_bytes(need);
+
+done:
+  return st;
+}

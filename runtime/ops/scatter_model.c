@@ -1,0 +1,390 @@
+/* scatter_model.c -- what a gather or scatter costs, by bytes and accesses; and
+ * the lecture's machine that counts misses. Pure functions.
+ *
+ * The constants are what one-pass gathers and scatters of a random permutation of
+ * f32 took on an H200 (4.33 TB/s of streaming, 132 SMs at 1.98 GHz, 60 MB of
+ * cache): 25.6 and 62.4 ps an element at 2^28, 15.6 and 47.9 at 2^24, 8.2 and 13.3
+ * at 2^20, where the target is in the cache. */
+#include "indexed.h"
+
+#include <string.h>
+
+enum {
+  SECTOR = 32, /* bytes that one access of the cache moves at least */
+  MAX_WINDOWS = 65535
+};
+
+/* What depends on the direction. */
+typedef struct kind {
+  double share; /* of the cache, that holds the target beside all else */
+  double miss;  /* bytes of streaming that a missed element costs as much as */
+  double rate;  /* elements through the cache, a multiprocessor and cycle */
+  double partial; /* bytes moved for a sector that is touched in part */
+  double count, split, join; /* work of a partition, in accesses an element */
+  bool scatter;
+} kind;
+
+static const kind gather = {.share = 0.48,
+                            .miss = 107,
+                            .rate = 0.47,
+                            .partial = SECTOR,
+                            .count = 0.1,
+                            .split = 0.5,
+                            .join = 0.43,
+                            .scatter = false};
+static const kind scatter = {.share = 0.28,
+                             .miss = 270,
+                             .rate = 0.29,
+                             .partial = 2 * SECTOR, /* read, then written */
+                             .count = 0.06,
+                             .split = 0.34,
+                             .join = 0,
+                             .scatter = true};
+
+typedef struct rates {
+  double bandwidth; /* bytes of streaming a second */
+  double accesses;  /* elements through the cache a second */
+  double cache;     /* bytes of the target that it holds */
+} rates;
+
+static double or_guess(double value, double guess)
+{
+  return value > 0 ? value : guess;
+}
+
+static rates rates_of(const kiln_device_info *gpu, const kind *k)
+{
+  const double peak =
+      2e3 * gpu->memory_clock_khz * (gpu->memory_bus_bits / 8.0);
+  const double cycles =
+      1e3 * or_guess(gpu->clock_khz, 1.5e6) * or_guess(gpu->sm_count, 16);
+
+  return (rates){.bandwidth = 0.88 * or_guess(peak, 300e9),
+                 .accesses = k->rate * cycles,
+                 .cache = k->share * or_guess(gpu->l2_bytes, 4 << 20)};
+}
+
+/* A call, in numbers that all ways share. */
+typedef struct call {
+  const kind *k;
+  rates r;
+  double n, target; /* elements */
+  double element, index,
+      stored;     /* bytes; `stored`: of an index in temp memory */
+  double touched; /* bytes of target that have to move once, whatever the way */
+} call;
+
+static double target_bytes(const call *c)
+{
+  return c->target * c->element;
+}
+
+/* 1 - exp(-x) for x >= 0, to three digits; the library does without libm. */
+static double one_minus_exp(double x)
+{
+  double y;
+
+  if (x > 20)
+    return 1;
+  x /= 1024;
+  y = 1 - x + x * x / 2;
+  for (int i = 0; i < 10; i++)
+    y *= y;
+  return 1 - y;
+}
+
+/* Sectors that are named at least once, when n indices fall anywhere. Those that
+ * are named alone cost what any miss does. */
+static double touched_bytes(const call *c)
+{
+  const double sectors = target_bytes(c) / SECTOR + 1;
+  const double each = c->n / sectors;
+  const double touched = sectors * one_minus_exp(each);
+
+  if (each < 1)
+    return touched * c->k->miss;
+  return touched * (each * c->element < SECTOR ? c->k->partial : SECTOR);
+}
+
+static call call_of(const kind *k, const kiln_device_info *gpu,
+                    const kiln_index_shape *shape)
+{
+  call c = {.k = k,
+            .r = rates_of(gpu, k),
+            .n = (double)shape->n,
+            .target =
+                (double)(shape->n_target != 0 ? shape->n_target : shape->n),
+            .element = shape->element_size,
+            .index = shape->index_size};
+
+  c.stored = shape->n_target <= UINT64_C(1) << 32 ? 4 : c.index;
+  c.touched = touched_bytes(&c);
+  return c;
+}
+
+/* ---- Ways ---------------------------------------------------------------------- */
+
+static void add_pass(kiln_index_plan *p, const call *c, double stream,
+                     double missed, double accesses)
+{
+  const double memory = (stream + missed) / c->r.bandwidth;
+  const double cache = accesses / c->r.accesses;
+
+  p->stream_bytes += stream;
+  p->missed_bytes += missed;
+  p->cached_accesses += accesses;
+  p->ms += 2.5e-3 + 1e3 * (memory > cache ? memory : cache);
+}
+
+/* Bytes that misses cost when the target is worked on in pieces of this size. */
+static double missed_in(const call *c, double piece)
+{
+  const double held = piece <= c->r.cache ? 1 : c->r.cache / piece;
+
+  return c->n * (1 - held) * c->k->miss + held * c->touched;
+}
+
+/* Of an array beside the target, read or written by each pass where it has to:
+ * the share of its sectors that a pass touches, all passes together. */
+static double passes_over(const call *c, double passes)
+{
+  double untouched = 1;
+
+  for (double i = c->element; i <= SECTOR; i += c->element)
+    untouched *= 1 - 1 / passes;
+  return passes * (1 - untouched);
+}
+
+static void rate_direct(kiln_index_plan *p, const call *c)
+{
+  p->passes = 1;
+  add_pass(p, c, c->n * (c->index + c->element), missed_in(c, target_bytes(c)),
+           c->n);
+}
+
+static void rate_windows(kiln_index_plan *p, const call *c)
+{
+  const double passes = p->passes;
+  const double others = p->passes == 1 ? 1
+                        : c->k->scatter
+                            ? passes_over(c, passes)
+                            : 2 * passes_over(c, passes); /* read, written */
+
+  add_pass(p, c, c->n * (passes * c->index + others * c->element),
+           missed_in(c, target_bytes(c) / passes), c->n);
+}
+
+static void rate_partition(kiln_index_plan *p, const call *c)
+{
+  const kind *k = c->k;
+  const double moved =
+      c->index + c->stored + (k->scatter ? 2 * c->element : 2 /* a slot */);
+
+  add_pass(p, c, 0, 0, 0); /* the fill of the counters */
+  add_pass(p, c, c->n * c->index, 0, k->count * c->n);
+  add_pass(p, c, 0, 0, 0); /* where buckets begin */
+  add_pass(p, c, c->n * moved, 0, k->split * c->n);
+  add_pass(p, c, c->n * (c->stored + c->element),
+           missed_in(c, target_bytes(c) / p->passes), c->n);
+  if (!k->scatter)
+    add_pass(p, c, c->n * (2 * c->element + 2), 0, k->join * c->n);
+}
+
+static void rate(kiln_index_plan *p, const call *c)
+{
+  p->stream_bytes = p->missed_bytes = p->cached_accesses = p->ms = 0;
+  if (p->method == KILN_INDEX_WINDOWS)
+    rate_windows(p, c);
+  else if (p->method == KILN_INDEX_PARTITION)
+    rate_partition(p, c);
+  else
+    rate_direct(p, c);
+}
+
+/* ---- Choices ------------------------------------------------------------------- */
+
+/* Parts that fit the cache with those before and after; a power of two, for which
+ * shared memory has counters. */
+static uint32_t parts_for(const call *c)
+{
+  uint32_t parts = 1;
+
+  while (parts < KILN__MAX_BUCKETS &&
+         target_bytes(c) / parts > 0.75 * c->r.cache)
+    parts *= 2;
+  return parts;
+}
+
+static void try_plan(kiln_index_plan *best, const call *c,
+                     kiln_index_method method, uint32_t passes)
+{
+  kiln_index_plan p = {.method = method, .passes = passes};
+
+  rate(&p, c);
+  if (best->method == KILN_INDEX_AUTO || p.ms < best->ms)
+    *best = p;
+}
+
+static void best_windows(kiln_index_plan *best, const call *c)
+{
+  static const uint16_t passes[] = {2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64};
+
+  for (size_t i = 0; i < sizeof passes / sizeof passes[0]; i++)
+    try_plan(best, c, KILN_INDEX_WINDOWS, passes[i]);
+}
+
+/* Another way than the plain one has to promise a gain that the model's errors do
+ * not eat up. */
+static void choose(kiln_index_plan *plan, const call *c)
+{
+  kiln_index_plan direct = {0}, other = {0};
+
+  try_plan(&direct, c, KILN_INDEX_DIRECT, 1);
+  *plan = direct;
+  if (target_bytes(c) <= c->r.cache)
+    return; /* nothing to gain: the cache holds it all */
+  best_windows(&other, c);
+  try_plan(&other, c, KILN_INDEX_PARTITION, parts_for(c));
+  if (other.ms < 0.85 * direct.ms)
+    *plan = other;
+}
+
+static kiln_status plan_for(const kind *k, const kiln_device_info *gpu,
+                            const kiln_index_shape *shape,
+                            kiln_index_plan *plan)
+{
+  call c;
+
+  if (gpu == NULL || shape == NULL || plan == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "gpu, shape or plan is NULL");
+  if (shape->element_size == 0 ||
+      (shape->index_size != 4 && shape->index_size != 8))
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "elements of %u bytes and indices of %u",
+                      shape->element_size, shape->index_size);
+  if ((unsigned)plan->method > KILN_INDEX_PARTITION)
+    return kiln__fail(KILN_EINVAL, NULL, "method %d is none",
+                      (int)plan->method);
+  if (plan->method == KILN_INDEX_WINDOWS && plan->passes > MAX_WINDOWS)
+    return kiln__fail(KILN_EINVAL, NULL, "%u passes; 65,535 at most",
+                      plan->passes);
+  if (plan->method == KILN_INDEX_PARTITION && plan->passes > KILN__MAX_BUCKETS)
+    return kiln__fail(KILN_EINVAL, NULL, "%u parts; 1,024 at most",
+                      plan->passes);
+  c = call_of(k, gpu, shape);
+  if (plan->method == KILN_INDEX_AUTO) {
+    choose(plan, &c);
+  } else if (plan->method == KILN_INDEX_WINDOWS && plan->passes == 0) {
+    *plan = (kiln_index_plan){0};
+    best_windows(plan, &c);
+  } else {
+    uint32_t parts = 1;
+
+    while (parts < plan->passes)
+      parts *= 2;
+    if (plan->method == KILN_INDEX_PARTITION)
+      plan->passes = plan->passes == 0 ? parts_for(&c) : parts;
+    rate(plan, &c);
+  }
+  return KILN_OK;
+}
+
+kiln_status kiln_scatter_plan(const kiln_device_info *gpu,
+                              const kiln_index_shape *shape,
+                              kiln_index_plan *plan)
+{
+  return plan_for(&scatter, gpu, shape, plan);
+}
+
+kiln_status kiln_gather_plan(const kiln_device_info *gpu,
+                             const kiln_index_shape *shape,
+                             kiln_index_plan *plan)
+{
+  return plan_for(&gather, gpu, shape, plan);
+}
+
+/* ---- The lecture's machine ------------------------------------------------------ */
+
+enum { MOST = 64 };
+
+typedef struct cache {
+  uint64_t line[MOST]; /* the one used last comes first */
+  size_t used, size;
+} cache;
+
+/* Is it there? Then it is the one used last. */
+static bool touch(cache *c, uint64_t line)
+{
+  for (size_t i = 0; i < c->used; i++)
+    if (c->line[i] == line) {
+      memmove(c->line + 1, c->line, i * sizeof c->line[0]);
+      c->line[0] = line;
+      return true;
+    }
+  return false;
+}
+
+static void bring(cache *c, uint64_t line)
+{
+  if (c->used < c->size)
+    c->used++;
+  memmove(c->line + 1, c->line, (c->used - 1) * sizeof c->line[0]);
+  c->line[0] = line;
+}
+
+/* Accesses at the same time: those that hit come first, then the rest in the
+ * order of their lines; one line is fetched once for all of them. */
+static uint64_t access_lines(cache *c, uint64_t *line, size_t n)
+{
+  uint64_t misses = 0;
+  size_t rest = 0;
+
+  for (size_t i = 0; i < n; i++)
+    if (!touch(c, line[i]))
+      line[rest++] = line[i];
+  for (size_t i = 1; i < rest; i++)
+    for (size_t k = i; k > 0 && line[k - 1] > line[k]; k--) {
+      const uint64_t swap = line[k];
+
+      line[k] = line[k - 1];
+      line[k - 1] = swap;
+    }
+  for (size_t i = 0; i < rest; i++)
+    if (i == 0 || line[i] != line[i - 1]) {
+      bring(c, line[i]);
+      misses++;
+    }
+  return misses;
+}
+
+kiln_status kiln_scatter_misses(const kiln_cache_model *model,
+                                const uint32_t *index, size_t n,
+                                uint64_t n_target, uint32_t passes,
+                                uint64_t *misses)
+{
+  cache c = {.used = 0};
+  uint64_t window;
+
+  if (misses == NULL || model == NULL || (index == NULL && n > 0))
+    return kiln__fail(KILN_EINVAL, NULL, "cache, index or misses is NULL");
+  *misses = 0;
+  if (model->line == 0 || model->lines == 0 || model->lines > MOST ||
+      model->threads == 0 || model->threads > MOST || passes == 0)
+    return kiln__fail(KILN_EINVAL,
+                      "elements a line, lines and threads (1 to 64) and passes "
+                      "have to be given",
+                      "not a machine that could be looked at");
+  c.size = model->lines;
+  window = kiln__divide_up(n_target, passes);
+  for (uint32_t pass = 0; pass < passes; pass++)
+    for (size_t i = 0; i < n; i += model->threads) {
+      uint64_t line[MOST];
+      size_t here = 0;
+
+      for (size_t k = i; k < n && k < i + model->threads; k++)
+        if (window == 0 || index[k] / window == pass)
+          line[here++] = index[k] / model->line;
+      *misses += access_lines(&c, line, here);
+    }
+  return KILN_OK;
+}
