@@ -133,14 +133,15 @@ warps_before(unsigned count, unsigned (&room)[warps], unsigned &total)
 
 /* ---- Counts of the tiles before ------------------------------------------------------ */
 
-/* The sum over all tiles before `tile` (> 0), in every lane; by one whole warp.
- * Each turn asks for window * 32 tiles at once, the nearest in lane 0, and waits
- * only for those up to the first that knows its prefix. */
+/* The sum over all tiles before `tile` (> 0), in every lane; by one whole warp. T:
+ * anything with a +, T{} being 0. Each turn asks for window * 32 tiles at once, the
+ * nearest in lane 0, and waits only for those up to the first that knows its
+ * prefix. */
 template <unsigned window, class T>
 __device__ __forceinline__ T count_look_back(const unsigned long long *words,
                                              index tile, unsigned epoch)
 {
-  T before = 0;
+  T before{};
 
   for (index end = tile;; end -= window * warp_size) {
     unsigned state[window];
@@ -150,7 +151,7 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
     for (unsigned w = 0; w < window; ++w) {
       const index distance = w * warp_size + lane() + 1;
 
-      value[w] = 0;
+      value[w] = T{};
       state[w] = end < distance
                      ? static_cast<unsigned>(mark_prefix)
                      : tile_peek(words, end - distance, epoch, &value[w]);
@@ -168,13 +169,46 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
           state[w] = tile_peek(words, end - (w * warp_size + lane() + 1), epoch,
                                &value[w]);
       }
-      before +=
-          warp_reduce((wanted >> lane() & 1u) != 0 ? value[w] : T(0), sum{});
+      before =
+          before +
+          warp_reduce((wanted >> lane() & 1u) != 0 ? value[w] : T{}, sum{});
       if (known != 0)
         return before;
     }
   }
 }
+
+/* The sum over `n` blocks' counts, in every lane; by one whole warp. */
+template <class T>
+__device__ __forceinline__ T count_gather(const unsigned long long *words,
+                                          index from, unsigned n,
+                                          unsigned epoch)
+{
+  T total{};
+
+  for (unsigned k = lane(); k < n + lane(); k += warp_size) {
+    unsigned state = k < n ? 0 : static_cast<unsigned>(mark_prefix);
+    T value{};
+
+    do {
+      if (state == 0)
+        state = tile_peek(words, from + k, epoch, &value);
+    } while (!warp_all(state != 0)); /* lanes leave together */
+    if (k < n)
+      total = total + value;
+  }
+  return warp_reduce(total, sum{});
+}
+
+/* Two counts at once. */
+template <class T> struct count_pair {
+  T first, second;
+
+  __device__ __forceinline__ count_pair operator+(const count_pair &b) const
+  {
+    return {static_cast<T>(first + b.first), static_cast<T>(second + b.second)};
+  }
+};
 
 /* ---- Stores --------------------------------------------------------------------------- */
 
@@ -193,8 +227,8 @@ __device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
       f(j - skew);
 }
 
-/* Copies n elements from shared memory, where they lie on 16 bytes with 4 bytes to
- * spare behind them. Small elements travel in words of 4 bytes. */
+/* Copies n elements from shared memory, where 4 bytes before and behind may be read
+ * up to the next multiple of 4. Small elements travel in words of 4 bytes. */
 template <unsigned block, unsigned size> struct run_copier {
   template <class T>
   static __device__ __forceinline__ void copy(T *to, const T *from, unsigned n)
@@ -203,16 +237,20 @@ template <unsigned block, unsigned size> struct run_copier {
         static_cast<unsigned>(reinterpret_cast<size_t>(to) % 4);
     unsigned *words = reinterpret_cast<unsigned *>(
         reinterpret_cast<unsigned char *>(to) - past);
-    const unsigned *source = reinterpret_cast<const unsigned *>(from);
+    const unsigned skip =
+        static_cast<unsigned>(reinterpret_cast<size_t>(from) % 4);
+    const unsigned *source = reinterpret_cast<const unsigned *>(
+        reinterpret_cast<const unsigned char *>(from) - skip);
     const unsigned end = past + n * size; /* bytes from `words` on */
 
     along_lines<block>(words, (end + 3) / 4, [&](unsigned w) {
       if (w * 4 >= past && w * 4 + 4 <= end) {
-        const unsigned at = w * 4 - past; /* its first byte in `from` */
+        const unsigned at = w * 4 - past + skip; /* its first byte in source */
 
-        words[w] = past == 0 ? source[w]
-                             : __funnelshift_r(source[at / 4],
-                                               source[at / 4 + 1], at % 4 * 8);
+        words[w] = at % 4 == 0
+                       ? source[at / 4]
+                       : __funnelshift_r(source[at / 4], source[at / 4 + 1],
+                                         at % 4 * 8);
         return;
       }
       for (unsigned b = w * 4; b < w * 4 + 4; b += size)

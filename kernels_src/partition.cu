@@ -1,0 +1,385 @@
+/* partition.cu -- divide elements into two or three parts, each in its order, in one
+ * launch.
+ *
+ * As in select.cu, but everything is kept: shared memory holds a tile's parts one
+ * after the other. Parts that follow each other in one array (KILN_LAYOUT 0) need
+ * the totals of all tiles before the first element of the second part can be
+ * placed: the first blocks of the launch only count, the last of them adds up.
+ *
+ * Specialise:  KILN_BLOCK   512  threads a block
+ *              KILN_PACK    4    elements of a pack: 16 bytes of the widest array
+ *              KILN_ITEMS   16   elements a thread, a multiple of KILN_PACK, at
+ *                                most 32
+ *              KILN_PER_SM  0    blocks on an SM to limit registers for
+ *              KILN_WINDOW  2    tiles a lane asks for at once when looking back
+ *              KILN_PARTS   2    2 or 3
+ *              KILN_LAYOUT  0    0: parts follow each other in out; 1: each in an
+ *                                array of its own; 2: two parts, the second from
+ *                                out's end backwards
+ *              KILN_COUNT   unsigned  type of the counts
+ *              KILN_WIDE    0    1: n is 2^32 or more
+ *              user.cuh          the map gives the elements; first and, with three
+ *                                parts, second: of the same inputs, bool
+ * Launch:      `counters` blocks that count, 0 unless KILN_LAYOUT is 0 and there is
+ *              more than one tile; then one block a tile.
+ *              n          elements, at least 1
+ *              out, out_second, out_rest   for the parts
+ *              counts     elements of the first part, and with three parts of the
+ *                         second
+ *              words      (tiles + counters + 1) values of 1 mark word, twice that
+ *                         with three parts, twice that if KILN_WIDE
+ * Result:      the same for any device. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 512
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 16
+#endif
+#ifndef KILN_PER_SM
+#define KILN_PER_SM 0
+#endif
+#ifndef KILN_WINDOW
+#define KILN_WINDOW 2
+#endif
+#ifndef KILN_PARTS
+#define KILN_PARTS 2
+#endif
+#ifndef KILN_LAYOUT
+#define KILN_LAYOUT 0
+#endif
+#ifndef KILN_COUNT
+#define KILN_COUNT unsigned
+#endif
+#ifndef KILN_WIDE
+#define KILN_WIDE 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/compact.cuh>
+#else
+#include "common/compact.cuh"
+#endif
+
+#if !KILN_GENERATED
+namespace user
+{
+template <unsigned n>
+static __device__ __forceinline__ bool first_at(const args &, const pack<n> &p,
+                                                unsigned e, index)
+{
+  return p.x0[e] > 0;
+}
+template <unsigned n>
+static __device__ __forceinline__ bool second_at(const args &, const pack<n> &p,
+                                                 unsigned e, index)
+{
+  return p.x0[e] < 0;
+}
+} // namespace user
+#endif
+
+static_assert(KILN_ITEMS % KILN_PACK == 0, "KILN_ITEMS: whole packs");
+static_assert(KILN_PARTS == 2 || KILN_LAYOUT != 2, "KILN_LAYOUT: two parts");
+
+enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
+
+#if KILN_PER_SM > 0
+#define BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+#else
+#define BOUNDS __launch_bounds__(KILN_BLOCK)
+#endif
+
+typedef kiln::tile_shape<KILN_BLOCK, packs, KILN_PACK> shape;
+typedef unsigned long long count;
+#if KILN_WIDE
+typedef unsigned long long position;
+#else
+typedef unsigned position;
+#endif
+
+/* Elements of the parts but the last. In a warp or tile they fit 16 bits each, and
+ * both travel in one word. */
+enum : unsigned { second_shift = 16 };
+#if KILN_PARTS == 3
+typedef kiln::count_pair<position> totals;
+#else
+typedef position totals;
+#endif
+
+static __device__ __forceinline__ totals totals_of(unsigned both)
+{
+#if KILN_PARTS == 3
+  return {both % (1u << second_shift), both >> second_shift};
+#else
+  return both;
+#endif
+}
+
+static __device__ __forceinline__ position first_of(const totals &t)
+{
+#if KILN_PARTS == 3
+  return t.first;
+#else
+  return t;
+#endif
+}
+
+static __device__ __forceinline__ position second_of(const totals &t)
+{
+#if KILN_PARTS == 3
+  return t.second;
+#else
+  return 0;
+#endif
+}
+
+static_assert(shape::size < 1u << second_shift, "a tile's counts: 16 bits");
+
+struct room {
+  alignas(16) user::stored value[shape::size];
+  unsigned spare;
+  unsigned warp_count[shape::warps];
+  totals before, all;
+};
+
+struct tile {
+  user::value value[KILN_ITEMS];
+  unsigned first, second; /* bit by slot: to which part */
+};
+
+/* Elements on their way into registers. */
+template <bool values> struct taker {
+  const user::args &in;
+  tile &t;
+
+  template <unsigned n>
+  __device__ __forceinline__ void
+  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  {
+    const bool first = user::first_at(in, p, e, i);
+
+    if (values)
+      t.value[slot] = user::map_at(in, p, e, i);
+    t.first |= static_cast<unsigned>(first) << slot;
+#if KILN_PARTS == 3
+    t.second |= static_cast<unsigned>(!first && user::second_at(in, p, e, i))
+                << slot;
+#endif
+  }
+};
+
+template <bool values>
+static __device__ __forceinline__ void load(const user::args &in, count first,
+                                            unsigned there, tile &t)
+{
+  t.first = 0;
+  t.second = 0;
+  kiln::tile_load<shape, packs, KILN_PACK>(in, first, there,
+                                           taker<values>{in, t});
+}
+
+static __device__ __forceinline__ unsigned elements_of(count tile, count n)
+{
+  const count first = tile * shape::size;
+
+  return static_cast<unsigned>(n - first < shape::size ? n - first
+                                                       : shape::size);
+}
+
+/* ---- Blocks that count ------------------------------------------------------------ */
+
+#if KILN_LAYOUT == 0
+static __device__ __forceinline__ totals add(const totals &a, const totals &b)
+{
+  return a + b;
+}
+
+/* Tiles from the last one on, so that the first ones are the freshest in the
+ * second-level cache when they are needed again. */
+static __device__ __forceinline__ void
+count_tiles(const user::args &in, count n, count tiles, unsigned counters,
+            unsigned long long *words, unsigned epoch)
+{
+  totals mine{};
+
+#pragma unroll 1
+  for (count k = blockIdx.x; k < tiles; k += counters) {
+    const count which = tiles - 1 - k;
+    tile t;
+
+    load<false>(in, which * shape::size, elements_of(which, n), t);
+    mine = add(mine, totals_of(static_cast<unsigned>(__popc(t.first)) |
+                               static_cast<unsigned>(__popc(t.second))
+                                   << second_shift));
+  }
+  mine = kiln::block_reduce_first<KILN_BLOCK>(mine, kiln::sum{});
+  if (threadIdx.x == 0)
+    kiln::tile_publish(words, tiles + blockIdx.x, mine,
+                       kiln::mark_of(epoch, kiln::mark_partial));
+  if (blockIdx.x == counters - 1 && kiln::warp() == 0) {
+    const totals all =
+        kiln::count_gather<totals>(words, tiles, counters, epoch);
+
+    if (kiln::lane() == 0)
+      kiln::tile_publish(words, tiles + counters, all,
+                         kiln::mark_of(epoch, kiln::mark_prefix));
+  }
+}
+#endif
+
+/* ---- Blocks that move ---------------------------------------------------------------- */
+
+/* Each element goes to its place among the tile's parts. `from`: of the warp,
+ * `mine`: of the tile, both halves. */
+static __device__ __forceinline__ void arrange(room &r, const tile &t,
+                                               const unsigned (&rank1)[packs],
+                                               const unsigned (&rank2)[packs],
+                                               unsigned from, unsigned mine,
+                                               unsigned there)
+{
+  constexpr unsigned half = (1u << second_shift) - 1;
+  const unsigned start2 = mine & half, start3 = start2 + (mine >> second_shift);
+
+#pragma unroll
+  for (unsigned k = 0; k < packs; ++k) {
+    unsigned before1 = (from & half) + rank1[k];
+    unsigned before2 = KILN_PARTS == 3 ? (from >> second_shift) + rank2[k] : 0;
+
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e) {
+      const unsigned slot = k * KILN_PACK + e;
+      const unsigned place = shape::place(k) + e;
+      unsigned to = start3 + place - before1 - before2;
+
+      if ((t.first >> slot & 1u) != 0)
+        to = before1++;
+      else if (KILN_PARTS == 3 && (t.second >> slot & 1u) != 0)
+        to = start2 + before2++;
+      if (place < there)
+        r.value[to] = kiln::narrow<user::stored>(t.value[slot]);
+    }
+  }
+}
+
+/* By the first warp: the parts' elements in the tiles before. */
+static __device__ __forceinline__ totals before_tile(unsigned long long *words,
+                                                     count which, count tiles,
+                                                     unsigned epoch,
+                                                     const totals &mine)
+{
+  const totals before =
+      kiln::count_look_back<KILN_WINDOW, totals>(words, which, epoch);
+
+  if (kiln::lane() == 0 && which + 1 < tiles)
+    kiln::tile_publish(words, which, static_cast<totals>(before + mine),
+                       kiln::mark_of(epoch, kiln::mark_prefix));
+  return before;
+}
+
+/* By the first warp: the parts' elements in all tiles, where they are needed. */
+static __device__ __forceinline__ totals
+in_all_tiles(const unsigned long long *words, count tiles, unsigned counters,
+             unsigned epoch, const totals &mine)
+{
+  if (KILN_LAYOUT != 0)
+    return totals{};
+  if (counters == 0) /* a single tile */
+    return mine;
+  return kiln::count_gather<totals>(words, tiles + counters, 1, epoch);
+}
+
+static __device__ __forceinline__ void
+write(const room &r, count first, unsigned there, const totals &mine, count n,
+      user::stored *out, user::stored *out_second, user::stored *out_rest)
+{
+  const unsigned n1 = static_cast<unsigned>(first_of(mine));
+  const unsigned n2 = static_cast<unsigned>(second_of(mine));
+  const count rest = first - first_of(r.before) - second_of(r.before);
+  const user::stored *const from = r.value + n1 + n2;
+
+  kiln::copy_run<KILN_BLOCK>(out + first_of(r.before), r.value, n1);
+#if KILN_LAYOUT == 2
+  user::stored *const end = out + (n - rest); /* the rest goes in front of it */
+  const unsigned n3 = there - n1;
+
+  kiln::along_lines<KILN_BLOCK>(end - n3, n3, [&](unsigned j) {
+    end[static_cast<long long>(j) - n3] = from[n3 - 1 - j];
+  });
+#else
+#if KILN_LAYOUT == 0
+  out_second = out + first_of(r.all);
+  out_rest = out_second + second_of(r.all);
+#endif
+#if KILN_PARTS == 3
+  kiln::copy_run<KILN_BLOCK>(out_second + second_of(r.before), r.value + n1,
+                             n2);
+#endif
+  kiln::copy_run<KILN_BLOCK>(out_rest + rest, from, there - n1 - n2);
+#endif
+}
+
+static __device__ __forceinline__ void
+move_tile(const user::args &in, count n, count which, count tiles,
+          user::stored *out, user::stored *out_second, user::stored *out_rest,
+          KILN_COUNT *counts, unsigned long long *words, unsigned counters,
+          unsigned epoch)
+{
+  __shared__ room r;
+  const unsigned there = elements_of(which, n);
+  unsigned rank1[packs], rank2[packs], from, both;
+  totals mine;
+  tile t;
+
+  load<true>(in, which * shape::size, there, t);
+  from = kiln::warp_ranks<packs, KILN_PACK>(t.first, rank1);
+#if KILN_PARTS == 3
+  from |= kiln::warp_ranks<packs, KILN_PACK>(t.second, rank2) << second_shift;
+#endif
+  from = kiln::warps_before(from, r.warp_count, both);
+  mine = totals_of(both);
+  if (threadIdx.x == 0 && tiles > 1)
+    kiln::tile_publish(words, which, mine,
+                       kiln::mark_of(epoch, which == 0 ? kiln::mark_prefix
+                                                       : kiln::mark_partial));
+  arrange(r, t, rank1, rank2, from, both, there);
+  if (kiln::warp() == 0) {
+    const totals before =
+        which == 0 ? totals{} : before_tile(words, which, tiles, epoch, mine);
+    const totals all = in_all_tiles(words, tiles, counters, epoch, mine);
+
+    if (kiln::lane() == 0) {
+      r.before = before;
+      r.all = all;
+      if (which == tiles - 1) {
+        counts[0] = static_cast<KILN_COUNT>(first_of(before) + first_of(mine));
+#if KILN_PARTS == 3
+        counts[1] =
+            static_cast<KILN_COUNT>(second_of(before) + second_of(mine));
+#endif
+      }
+    }
+  }
+  __syncthreads();
+  write(r, which * shape::size, there, mine, n, out, out_second, out_rest);
+}
+
+extern "C" __global__ void BOUNDS
+partition(const user::args in, unsigned long long n, user::stored *out,
+          user::stored *out_second, user::stored *out_rest, KILN_COUNT *counts,
+          unsigned long long *words, unsigned counters, unsigned epoch)
+{
+  const count tiles = gridDim.x - counters;
+
+#if KILN_LAYOUT == 0
+  if (blockIdx.x < counters) {
+    count_tiles(in, n, tiles, counters, words, epoch);
+    return;
+  }
+#endif
+  move_tile(in, n, blockIdx.x - counters, tiles, out, out_second, out_rest,
+            counts, words, counters, epoch);
+}

@@ -1,0 +1,384 @@
+/* split.cu -- elements into partitions by a key (lecture row B12): count, prefix
+ * sum, scatter, without locks or atomics. Stable.
+ *
+ * Each block owns a contiguous range of tiles. split_count counts the range's
+ * elements by partition, split_scan turns the counts into places, split_move goes
+ * through the range again and moves each tile, ordered by partition in shared
+ * memory first, so that neighbours in a partition are stored together. A single
+ * tile needs split_move alone. More partitions than 256 take two rounds, by the low
+ * and by the high bits of the key.
+ *
+ * Specialise:  KILN_BLOCK   256  threads a block, at least KILN_BINS
+ *              KILN_ITEMS   16   elements a thread
+ *              KILN_PARTS   256  partitions, at most 65536; keys beyond count as
+ *                                the last
+ *              KILN_SHIFT   0    this round goes by (key >> KILN_SHIFT) % KILN_BINS
+ *              KILN_BINS    256  at most 256; a power of two if KILN_SHIFT is 0 and
+ *                                the keys have more bits
+ *              KILN_KEYS    0    1: keys are written, too
+ *              KILN_MATCH   KILN_BINS > 16   1: lanes with equal bins are found by
+ *                                the match instruction; 0: by a vote a bit
+ *              KILN_PLACE   unsigned  type of the offsets
+ *              KILN_WIDE    0    1: n is 2^32 or more
+ *              user.cuh          the map gives the elements; key: of the same
+ *                                inputs, long long
+ * Launch:      split_count and split_move: the same grid of `blocks`, at most one a
+ *              tile, and `each` tiles a block; split_scan: KILN_BINS blocks.
+ *              n          elements, at least 1
+ *              table      counts, then places, bin by bin a row of one position a
+ *                         block; behind the rows one position a bin: its total.
+ *                         NULL: there is a single tile
+ *              out, out_keys   n elements, n keys
+ *              offsets    KILN_BINS + 1 places, or NULL
+ *              split_offsets, for more than one round, one thread a partition and
+ *              one more: from keys in order
+ * Result:      the same for any device. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 16
+#endif
+#ifndef KILN_PARTS
+#define KILN_PARTS 256
+#endif
+#ifndef KILN_SHIFT
+#define KILN_SHIFT 0
+#endif
+#ifndef KILN_BINS
+#define KILN_BINS 256
+#endif
+#ifndef KILN_KEYS
+#define KILN_KEYS 0
+#endif
+#ifndef KILN_PLACE
+#define KILN_PLACE unsigned
+#endif
+#ifndef KILN_WIDE
+#define KILN_WIDE 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/compact.cuh>
+#else
+#include "common/compact.cuh"
+#endif
+
+#ifndef KILN_MATCH
+#define KILN_MATCH (KILN_HAS_MATCH && KILN_BINS > 16)
+#endif
+
+#if !KILN_GENERATED
+namespace user
+{
+template <unsigned n>
+static __device__ __forceinline__ long long
+key_at(const args &, const pack<n> &p, unsigned e, index)
+{
+  return static_cast<long long>(p.x0[e]);
+}
+} // namespace user
+#endif
+
+static_assert(KILN_BINS <= KILN_BLOCK, "KILN_BINS: a thread each");
+static_assert(KILN_BINS <= 256, "KILN_BINS: at most 256");
+
+typedef kiln::tile_shape<KILN_BLOCK, KILN_ITEMS, 1> shape;
+typedef unsigned long long count;
+#if KILN_WIDE
+typedef unsigned long long position;
+#else
+typedef unsigned position;
+#endif
+
+/* ---- Keys ------------------------------------------------------------------------ */
+
+struct tile {
+  user::value value[KILN_ITEMS];
+  unsigned short key[KILN_ITEMS];
+};
+
+template <bool values> struct taker {
+  const user::args &in;
+  tile &t;
+
+  template <unsigned n>
+  __device__ __forceinline__ void
+  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  {
+    const count key = static_cast<count>(user::key_at(in, p, e, i));
+
+    if (values)
+      t.value[slot] = user::map_at(in, p, e, i);
+    t.key[slot] = static_cast<unsigned short>(
+        key < KILN_PARTS ? key : static_cast<count>(KILN_PARTS - 1));
+  }
+};
+
+static __device__ __forceinline__ unsigned bin_of(unsigned key)
+{
+  return (key >> KILN_SHIFT) % KILN_BINS;
+}
+
+static __device__ __forceinline__ unsigned elements_of(count tile, count n)
+{
+  const count first = tile * shape::size;
+
+  return static_cast<unsigned>(n - first < shape::size ? n - first
+                                                       : shape::size);
+}
+
+/* ---- Counting by warps -------------------------------------------------------------- */
+
+/* The lanes whose elements exist and have my bin. */
+static __device__ __forceinline__ unsigned same_bin(unsigned bin, bool exists)
+{
+  unsigned same = kiln::warp_ballot(exists);
+
+#if KILN_MATCH
+  same &= kiln::warp_match(bin);
+#else
+#pragma unroll
+  for (unsigned bit = 1; bit < KILN_BINS; bit *= 2) {
+    const unsigned set = kiln::warp_ballot((bin & bit) != 0);
+
+    same &= (bin & bit) != 0 ? set : ~set;
+  }
+#endif
+  return same;
+}
+
+static __device__ __forceinline__ void meet()
+{
+#if KILN_HAS_ITS
+  __syncwarp();
+#endif
+}
+
+/* A row of counts a warp. */
+struct counters {
+  unsigned bin[shape::warps][KILN_BINS];
+};
+
+static __device__ __forceinline__ void clear(counters &c)
+{
+  for (unsigned b = threadIdx.x; b < shape::warps * KILN_BINS; b += KILN_BLOCK)
+    c.bin[b / KILN_BINS][b % KILN_BINS] = 0;
+}
+
+/* Counts the warp's elements of one slot; how many of my bin the warp had before
+ * mine. */
+static __device__ __forceinline__ unsigned take_rank(volatile unsigned *row,
+                                                     unsigned bin, bool exists)
+{
+  const unsigned same = same_bin(bin, exists);
+  const unsigned below =
+      static_cast<unsigned>(__popc(same & ((1u << kiln::lane()) - 1)));
+  const unsigned before = exists ? row[bin] : 0;
+
+  meet();
+  if (exists && below == 0)
+    row[bin] = before + static_cast<unsigned>(__popc(same));
+  meet();
+  return before + below;
+}
+
+/* ---- Count ---------------------------------------------------------------------------- */
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    split_count(const user::args in, unsigned long long n, unsigned each,
+                position *table)
+{
+  __shared__ counters c;
+  const count tiles = (n + shape::size - 1) / shape::size;
+  const count begin = blockIdx.x * static_cast<count>(each);
+  const count end = begin + each < tiles ? begin + each : tiles;
+
+  clear(c);
+  __syncthreads();
+#pragma unroll 1
+  for (count which = begin; which < end; ++which) {
+    const unsigned there = elements_of(which, n);
+    tile t;
+
+    kiln::tile_load<shape, KILN_ITEMS, 1>(in, which * shape::size, there,
+                                          taker<false>{in, t});
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      take_rank(c.bin[kiln::warp()], bin_of(t.key[k]), shape::place(k) < there);
+  }
+  __syncthreads();
+  if (threadIdx.x < KILN_BINS) {
+    position sum = 0;
+
+    for (unsigned w = 0; w < shape::warps; ++w)
+      sum += c.bin[w][threadIdx.x];
+    table[static_cast<count>(threadIdx.x) * gridDim.x + blockIdx.x] = sum;
+  }
+}
+
+/* ---- Prefix sum -------------------------------------------------------------------------- */
+
+/* Each block one bin's row. */
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    split_scan(position *table, unsigned blocks)
+{
+  position *row = table + static_cast<count>(blockIdx.x) * blocks;
+  position before = 0;
+
+  for (unsigned first = 0; first < blocks; first += KILN_BLOCK) {
+    const unsigned k = first + threadIdx.x;
+    const position mine = k < blocks ? row[k] : 0;
+    const position upto = kiln::block_scan_inclusive(mine, kiln::sum{});
+
+    if (k < blocks)
+      row[k] = before + upto - mine;
+    before += kiln::block_broadcast(upto, KILN_BLOCK - 1);
+  }
+  if (threadIdx.x == 0)
+    table[static_cast<count>(gridDim.x) * blocks + blockIdx.x] = before;
+}
+
+/* ---- Scatter ------------------------------------------------------------------------------- */
+
+struct room {
+  counters c;
+  user::stored value[shape::size];
+  unsigned short key[shape::size];
+  position next[KILN_BINS];  /* where the bin's next element goes */
+  position shift[KILN_BINS]; /* from a place in the tile to one in out */
+};
+
+/* By all threads: where this block's elements of each bin start. */
+static __device__ __forceinline__ void start(room &r, const position *table,
+                                             count n, KILN_PLACE *offsets)
+{
+  const unsigned b = threadIdx.x;
+  position total = 0, bin_start;
+
+  if (table != 0 && b < KILN_BINS)
+    total = table[static_cast<count>(KILN_BINS) * gridDim.x + b];
+  bin_start = kiln::block_scan_exclusive(total, kiln::sum{}, position(0));
+  if (b >= KILN_BINS)
+    return;
+  r.next[b] = bin_start;
+  if (table == 0)
+    return;
+  r.next[b] += table[static_cast<count>(b) * gridDim.x + blockIdx.x];
+  if (offsets == 0 || blockIdx.x != 0)
+    return;
+  offsets[b] = static_cast<KILN_PLACE>(bin_start);
+  if (b == KILN_BINS - 1)
+    offsets[KILN_BINS] = static_cast<KILN_PLACE>(n);
+}
+
+/* By all threads: the warps' counts become places in the tile. */
+static __device__ __forceinline__ void place_bins(room &r, bool only_tile,
+                                                  count n, KILN_PLACE *offsets)
+{
+  const unsigned b = threadIdx.x;
+  unsigned sum = 0, start;
+
+  if (b < KILN_BINS)
+    for (unsigned w = 0; w < shape::warps; ++w)
+      sum += r.c.bin[w][b];
+  start = kiln::block_scan_exclusive(sum, kiln::sum{}, 0u);
+  if (b >= KILN_BINS)
+    return;
+  if (only_tile) {
+    r.next[b] = start;
+    if (offsets != 0) {
+      offsets[b] = static_cast<KILN_PLACE>(start);
+      if (b == KILN_BINS - 1)
+        offsets[KILN_BINS] = static_cast<KILN_PLACE>(n);
+    }
+  }
+  r.shift[b] = r.next[b] - start;
+  r.next[b] += sum;
+  for (unsigned w = 0; w < shape::warps; ++w) {
+    const unsigned mine = r.c.bin[w][b];
+
+    r.c.bin[w][b] = start;
+    start += mine;
+  }
+}
+
+static __device__ __forceinline__ void
+move_tile(room &r, const user::args &in, count n, count which, bool only_tile,
+          user::stored *out, unsigned short *out_keys, KILN_PLACE *offsets)
+{
+  const unsigned there = elements_of(which, n);
+  unsigned short rank[KILN_ITEMS];
+  tile t;
+
+  kiln::tile_load<shape, KILN_ITEMS, 1>(in, which * shape::size, there,
+                                        taker<true>{in, t});
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    rank[k] = static_cast<unsigned short>(take_rank(
+        r.c.bin[kiln::warp()], bin_of(t.key[k]), shape::place(k) < there));
+  __syncthreads();
+  place_bins(r, only_tile, n, offsets);
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (shape::place(k) < there) {
+      const unsigned to = r.c.bin[kiln::warp()][bin_of(t.key[k])] + rank[k];
+
+      r.value[to] = kiln::narrow<user::stored>(t.value[k]);
+      r.key[to] = t.key[k];
+    }
+  __syncthreads();
+  clear(r.c);
+#pragma unroll 4
+  for (unsigned j = threadIdx.x; j < there; j += KILN_BLOCK) {
+    const position to = r.shift[bin_of(r.key[j])] + j;
+
+    out[to] = r.value[j];
+#if KILN_KEYS
+    out_keys[to] = r.key[j];
+#endif
+  }
+  __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    split_move(const user::args in, unsigned long long n, unsigned each,
+               const position *table, user::stored *out,
+               unsigned short *out_keys, KILN_PLACE *offsets)
+{
+  __shared__ room r;
+  const count tiles = (n + shape::size - 1) / shape::size;
+  const count begin = blockIdx.x * static_cast<count>(each);
+  const count end = begin + each < tiles ? begin + each : tiles;
+
+  start(r, table, n, offsets);
+  clear(r.c);
+  __syncthreads();
+#pragma unroll 1
+  for (count which = begin; which < end; ++which)
+    move_tile(r, in, n, which, table == 0, out, out_keys, offsets);
+}
+
+/* ---- Offsets from keys in order ------------------------------------------------------------- */
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    split_offsets(const unsigned short *keys, unsigned long long n,
+                  KILN_PLACE *offsets)
+{
+  const unsigned part = blockIdx.x * KILN_BLOCK + threadIdx.x;
+  count low = 0, high = n; /* the first key of `part` or above is in there */
+
+  if (part > KILN_PARTS)
+    return;
+  while (low < high) {
+    const count middle = low + (high - low) / 2;
+
+    if (keys[middle] < part)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  offsets[part] = static_cast<KILN_PLACE>(low);
+}

@@ -1,0 +1,214 @@
+/* partition.c -- host side of partition.cu. */
+#include "compact.h"
+
+#include <kiln/select.h>
+
+/* clang-format off */
+enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, PARTS, LAYOUT, COUNT, WIDE };
+/* clang-format on */
+
+/* Of parts in the output. */
+enum { JOINED, APART, REVERSED };
+
+static const char *const kernels[] = {"partition", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false},  {"KILN_PACK", false},   {"KILN_ITEMS", false},
+    {"KILN_PER_SM", false}, {"KILN_WINDOW", false}, {"KILN_PARTS", false},
+    {"KILN_LAYOUT", false}, {"KILN_COUNT", true},   {"KILN_WIDE", false},
+    {NULL, false}};
+static const kiln__family family = {"partition", kernels, defines};
+
+typedef struct plan {
+  kiln__spec spec;
+  kiln_input input;
+  uint64_t tiles;
+  uint32_t counters; /* blocks that only count */
+  kiln__need need;
+} plan;
+
+/* ---- Checks ------------------------------------------------------------------- */
+
+static bool given(kiln_array a)
+{
+  return a.type != KILN_DTYPE_NONE;
+}
+
+static unsigned layout_of(const kiln_partition_desc *desc)
+{
+  if (desc->rest_reversed)
+    return REVERSED;
+  return given(desc->out_rest) ? APART : JOINED;
+}
+
+static void check_outputs(kiln__checker *c, const kiln_partition_desc *desc)
+{
+  const bool three = desc->second != NULL;
+  const uint64_t n = desc->n;
+
+  kiln__check_elements(c, "out", desc->out, &desc->x, n);
+  if (given(desc->out_second))
+    kiln__check_elements(c, "out_second", desc->out_second, &desc->x, n);
+  if (given(desc->out_rest))
+    kiln__check_elements(c, "out_rest", desc->out_rest, &desc->x, n);
+  kiln__check_that(c, three || !given(desc->out_second),
+                   "out_second, but there are two parts");
+  kiln__check_that(c,
+                   !three || given(desc->out_second) == given(desc->out_rest),
+                   "out_second and out_rest go together");
+  kiln__check_that(c,
+                   !desc->rest_reversed || (!three && !given(desc->out_rest)),
+                   "rest_reversed is for two parts in out");
+  kiln__check_count(c, "count", desc->count, three ? 2 : 1, n);
+}
+
+static kiln_status check(const kiln_stream *stream,
+                         const kiln_partition_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_partition", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_that(&c, (desc->first != NULL) != given(desc->flags),
+                   "give either the predicate first or flags");
+  if (given(desc->flags)) {
+    kiln__check_read(&c, "flags", desc->flags, desc->n);
+    kiln__check_that(&c, kiln__input_arrays(&desc->x) < KILN_MAX_INPUTS,
+                     "7 arrays at most beside flags");
+  }
+  check_outputs(&c, desc);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* ---- Plan ------------------------------------------------------------------------ */
+
+/* Registers for fewer blocks where a thread has more to keep. */
+static uint32_t limited_blocks(const kiln__tuning *t, unsigned parts)
+{
+  return t->per_sm > 1 && parts == 3 ? t->per_sm - 1u : t->per_sm;
+}
+
+static void specify(plan *p, const kiln_stream *stream,
+                    const kiln_partition_desc *desc)
+{
+  const unsigned pack = kiln__input_pack(&p->input);
+  const kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_PARTITION, 16 / pack, desc->n);
+  uint32_t *const value = p->spec.value;
+
+  value[BLOCK] = t.block;
+  value[PACK] = pack;
+  value[ITEMS] =
+      kiln__tile_items(&t, pack, kiln_dtype_size(kiln__input_type(&p->input)));
+  value[PARTS] = desc->second != NULL ? 3 : 2;
+  value[PER_SM] = limited_blocks(&t, value[PARTS]);
+  value[WINDOW] = t.extra > 0 ? t.extra : 1;
+  value[LAYOUT] = layout_of(desc);
+  value[COUNT] = desc->count.type;
+  value[WIDE] = desc->n > UINT32_MAX;
+}
+
+/* As many as are resident at once, at most one a tile. */
+static uint32_t counters_for(const kiln_stream *stream, const plan *p)
+{
+  const uint64_t resident =
+      (uint64_t)(stream->device->info.sm_count > 0
+                     ? stream->device->info.sm_count
+                     : 16) *
+      (p->spec.value[PER_SM] > 0 ? p->spec.value[PER_SM] : 2);
+
+  if (p->spec.value[LAYOUT] != JOINED || p->tiles < 2)
+    return 0;
+  return (uint32_t)(p->tiles < resident ? p->tiles : resident);
+}
+
+static void make_plan(plan *p, const kiln_stream *stream,
+                      const kiln_partition_desc *desc)
+{
+  const char *first = desc->first;
+
+  *p = (plan){.spec = {.family = &family, .code = &desc->code},
+              .input = desc->x};
+  if (given(desc->flags))
+    first = kiln__add_flags(&p->input, desc->flags);
+  kiln__move_bits(&p->input, &desc->x);
+  p->spec.input = &p->input;
+  p->spec.function[0] =
+      (kiln__function){"first", "the predicate first", first, "bool", NULL};
+  if (desc->second != NULL)
+    p->spec.function[1] = (kiln__function){"second", "the predicate second",
+                                           desc->second, "bool", NULL};
+  specify(p, stream, desc);
+  p->tiles = kiln__divide_up(desc->n, (uint64_t)p->spec.value[BLOCK] *
+                                          p->spec.value[ITEMS]);
+  p->counters = counters_for(stream, p);
+  if (p->tiles > 1)
+    p->need.words = (p->tiles + p->counters + 1)
+                    << (p->spec.value[WIDE] + (desc->second != NULL));
+}
+
+/* ---- Calls ------------------------------------------------------------------------ */
+
+static kiln_status launch(kiln_stream *stream, const kiln_partition_desc *desc,
+                          const plan *p, const kiln_workspace *workspace)
+{
+  const kiln_launch_config config = {
+      .grid = {.x = (uint32_t)p->tiles + p->counters},
+      .block = {.x = p->spec.value[BLOCK]},
+      .stream = stream};
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+  kiln__args args;
+  uint32_t epoch;
+
+  KILN_TRY(kiln__specialise(&special, stream->device, &p->spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  kiln__user_args(&args, &p->spec);
+  epoch = kiln__room_epoch(&room);
+  st = KILN_LAUNCH(
+      special->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(desc->n),
+      KILN_ARG(desc->out.data), KILN_ARG(desc->out_second.data),
+      KILN_ARG(desc->out_rest.data), KILN_ARG(desc->count.data),
+      KILN_ARG(room.words), KILN_ARG(p->counters), KILN_ARG(epoch));
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+kiln_status kiln_partition(kiln_stream *stream, const kiln_partition_desc *desc,
+                           const kiln_workspace *workspace)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  KILN_TRY(check(stream, desc, workspace));
+  if (desc->n == 0) {
+    st = kiln__zero_counts(stream, desc->count, desc->second != NULL ? 2 : 1);
+    goto done;
+  }
+  make_plan(&p, stream, desc);
+  st = launch(stream, desc, &p, workspace);
+
+done:
+  return st;
+}
+
+kiln_status kiln_partition_workspace(kiln_stream *stream,
+                                     const kiln_partition_desc *desc,
+                                     size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  KILN_TRY(kiln__zero_answer("kiln_partition_workspace", bytes));
+  KILN_TRY(check(stream, desc, NULL));
+  make_plan(&p, stream, desc);
+  *bytes = kiln__need_bytes(p.need);
+
+done:
+  return st;
+}
