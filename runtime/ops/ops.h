@@ -195,6 +195,19 @@ void kiln__check_that(kiln__checker *c, bool holds, const char *format, ...)
 /* Overlaps, then the verdict. */
 kiln_status kiln__check_end(kiln__checker *c);
 
+#ifdef __clang_analyzer__
+/* It looks at one file at a time: tell it what a check that holds means. */
+#define kiln__check_begin(c, call, stream, desc)                               \
+  (kiln__check_begin(c, call, stream, desc),                                   \
+   (c)->st = (stream) == NULL || (desc) == NULL ? KILN_EINVAL : KILN_OK)
+#define kiln__check_that(c, holds, ...)                                        \
+  do {                                                                         \
+    if (!(holds) && (c)->st == KILN_OK)                                        \
+      (c)->st = KILN_EINVAL;                                                   \
+  } while (0)
+#define kiln__check_end(c) (kiln__check_end(c), (c)->st)
+#endif
+
 /* Does a named operation fit the type; has a user's one an identity? */
 void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
 
@@ -217,7 +230,7 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
 
 static inline uint64_t kiln__divide_up(uint64_t a, uint64_t b)
 {
-  return a / b + (a % b != 0);
+  return b == 0 ? 0 : a / b + (a % b != 0);
 }
 
 #endif
