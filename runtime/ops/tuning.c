@@ -23,18 +23,6 @@ static const row table[] = {
 #include "tuning.def"
 };
 
-/* What tuning.def calls a family, by id. */
-enum {
-#define KILN_TUNED_DETAIL(id, name, builtin, items, extra) DETAIL_##id,
-#include "candidates.def"
-  N_DETAILS
-};
-
-#define KILN_TUNED_FAMILY(id, name)                                            \
-  _Static_assert((int)DETAIL_##id == (int)KILN__TUNED_##id,                    \
-                 "candidates.def keeps the order of tuning.def");
-#include "tuning.def"
-
 static const char *const names[] = {
 #define KILN_TUNED_FAMILY(id, name) name,
 #include "tuning.def"
@@ -326,9 +314,9 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
 
 const kiln_tuning_family *kiln_tuning_families(size_t *n)
 {
-  static const kiln_tuning_family families[] = {
+  static const kiln_tuning_family families[KILN__TUNED_COUNT] = {
 #define KILN_TUNED_DETAIL(id, name, builtin, items, extra)                     \
-  {name, items, extra, builtin},
+  [KILN__TUNED_##id] = {name, items, extra, builtin},
 #include "candidates.def"
   };
 
