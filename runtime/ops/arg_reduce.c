@@ -1,0 +1,63 @@
+/* arg_reduce.c -- where the least or the greatest element is. */
+#include "reduce.h"
+
+static kiln_status check(kiln__fold *f, const kiln_stream *stream,
+                         const kiln_arg_reduce_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  const bool value = desc != NULL && desc->value.type != KILN_DTYPE_NONE;
+  const bool index = desc != NULL && desc->index.type != KILN_DTYPE_NONE;
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_arg_reduce", stream, desc) != KILN_OK)
+    return c.st;
+  *f = (kiln__fold){.kind = desc->op == KILN_MIN ? KILN__FOLD_ARG_MIN
+                                                 : KILN__FOLD_ARG_MAX,
+                    .x = &desc->x,
+                    .n = desc->n,
+                    .rows = 1,
+                    .out = desc->value,
+                    .out2 = desc->index,
+                    .code = &desc->code};
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_that(&c, desc->op == KILN_MIN || desc->op == KILN_MAX,
+                   "op must be KILN_MIN or KILN_MAX");
+  kiln__check_that(&c, value || index, "neither value nor index has a type");
+  if (value)
+    kiln__check_write(&c, "value", desc->value, 1);
+  else
+    f->out.data = 0;
+  if (index) {
+    kiln__check_write(&c, "index", desc->index, 1);
+    kiln__check_index_type(&c, "index", desc->index);
+  } else {
+    f->out2.data = 0;
+  }
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+kiln_status kiln_arg_reduce(kiln_stream *stream,
+                            const kiln_arg_reduce_desc *desc,
+                            const kiln_workspace *workspace)
+{
+  kiln__fold f;
+  kiln_status st = check(&f, stream, desc, workspace);
+
+  return st != KILN_OK ? st : kiln__fold_run(stream, &f, workspace);
+}
+
+kiln_status kiln_arg_reduce_workspace(kiln_stream *stream,
+                                      const kiln_arg_reduce_desc *desc,
+                                      size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  kiln__fold f;
+
+  KILN_TRY(kiln__check_bytes("kiln_arg_reduce_workspace", bytes));
+  KILN_TRY(check(&f, stream, desc, NULL));
+  *bytes = kiln__fold_bytes(stream, &f);
+
+done:
+  return st;
+}

@@ -1,0 +1,390 @@
+/* reduce.c -- host side of reduce_any.cu, and the reduction of a whole array. */
+#include "reduce.h"
+
+enum {
+  KIND,
+  OUT,
+  OUT2,
+  BLOCK,
+  PACK,
+  ITEMS,
+  THREADS,
+  KEEP,
+  LETTERS,
+  ORDERED,
+  CHUNKS,
+  HEAD,
+  ROWS,
+  SMALL
+};
+
+static const char *const kernels[] = {"reduce_any", NULL};
+static const kiln__define defines[] = {
+    {"KILN_KIND", false},    {"KILN_OUT", true},     {"KILN_OUT2", true},
+    {"KILN_BLOCK", false},   {"KILN_PACK", false},   {"KILN_ITEMS", false},
+    {"KILN_THREADS", false}, {"KILN_KEEP", false},   {"KILN_LETTERS", false},
+    {"KILN_ORDERED", false}, {"KILN_CHUNKS", false}, {"KILN_HEAD", false},
+    {"KILN_ROWS", false},    {"KILN_SMALL", false},  {NULL, false}};
+static const kiln__family family = {"reduce_any", kernels, defines};
+
+/* Portable results: what decides on the order of operands is fixed. */
+enum {
+  PORTABLE_BLOCK = 256,
+  PORTABLE_ITEMS = 4,
+  PORTABLE_PER_SM = 4,
+  PORTABLE_LETTERS = 8,
+  PORTABLE_LEAST = 1 << 14, /* elements of a chunk */
+  PORTABLE_MOST = 2048      /* chunks */
+};
+
+/* ---- Small questions ------------------------------------------------------------- */
+
+kiln_array kiln__or_type(kiln_array a, kiln_dtype type)
+{
+  if (a.type == KILN_DTYPE_NONE)
+    a.type = type;
+  return a;
+}
+
+bool kiln__op_ordered(const kiln_op *op)
+{
+  return op->expr != NULL && !op->commutative;
+}
+
+kiln_dtype kiln__op_type(kiln_dtype out)
+{
+  const kiln__dtype *type = kiln__dtype_of(out);
+
+  return type == NULL ? KILN_DTYPE_NONE : type->computed;
+}
+
+unsigned kiln__acc_words(kiln_dtype type)
+{
+  return kiln_dtype_size(kiln__op_type(type)) > 4 ? 2 : 1;
+}
+
+unsigned kiln__input_pack(const kiln_input *x)
+{
+  size_t widest = 0;
+
+  for (size_t k = 0; k < kiln__input_arrays(x); k++)
+    if (kiln_dtype_size(x->in[k].type) > widest)
+      widest = kiln_dtype_size(x->in[k].type);
+  return widest == 0 ? 4 : (unsigned)(16 / widest);
+}
+
+unsigned kiln__input_bytes(const kiln_input *x)
+{
+  size_t bytes = 0;
+
+  for (size_t k = 0; k < kiln__input_arrays(x); k++)
+    bytes += kiln_dtype_size(x->in[k].type);
+  return bytes == 0 ? 4 : (unsigned)bytes;
+}
+
+unsigned kiln__input_phase(const kiln_input *x)
+{
+  const kiln_array *widest = &x->in[0];
+
+  if (kiln__input_arrays(x) == 0)
+    return 0;
+  for (size_t k = 1; k < kiln__input_arrays(x); k++)
+    if (kiln_dtype_size(x->in[k].type) > kiln_dtype_size(widest->type))
+      widest = &x->in[k];
+  return (unsigned)(widest->data % 16 / kiln_dtype_size(widest->type));
+}
+
+bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned pack)
+{
+  for (size_t k = 0; k < kiln__input_arrays(x); k++) {
+    const size_t size = kiln_dtype_size(x->in[k].type);
+
+    if ((x->in[k].data + (pack - phase) * size) % 16 != 0)
+      return false;
+  }
+  return true;
+}
+
+uint64_t kiln__resident(const kiln_device *device, const kiln__tuning *t)
+{
+  const unsigned per_sm = t->per_sm != 0 ? t->per_sm : 1024u / t->block;
+
+  return (uint64_t)device->info.sm_count * (per_sm == 0 ? 1 : per_sm);
+}
+
+void kiln__check_fold_op(kiln__checker *c, const kiln_op *op, kiln_dtype out)
+{
+  kiln__check_that(c, kiln__dtype_of(out) != NULL, "out has no type");
+  kiln__check_op(c, op, kiln__op_type(out));
+}
+
+void kiln__check_floating(kiln__checker *c, const char *name, kiln_array a)
+{
+  const kiln__dtype *type = kiln__dtype_of(a.type);
+
+  kiln__check_that(c, type != NULL && type->is_float,
+                   "%s must be of a floating type", name);
+}
+
+void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a)
+{
+  kiln__check_that(c, a.type >= KILN_I32 && a.type <= KILN_U64,
+                   "%s must be of i32, u32, i64 or u64", name);
+}
+
+kiln_status kiln__check_bytes(const char *call, const size_t *bytes)
+{
+  return bytes != NULL
+             ? KILN_OK
+             : kiln__fail(KILN_EINVAL, NULL, "%s: bytes is NULL", call);
+}
+
+/* ---- The plan of a launch ----------------------------------------------------------- */
+
+typedef struct plan {
+  kiln__spec spec;
+  uint64_t chunk; /* packs */
+  uint64_t slots; /* results on their way */
+  uint32_t head;
+  kiln_dim3 grid;
+} plan;
+
+static unsigned result_words(const kiln__fold *f)
+{
+  const kiln_dtype in = kiln__op_type(kiln__input_type(f->x));
+
+  switch (f->kind) {
+  case KILN__FOLD_OP:
+    return kiln__acc_words(f->out.type);
+  case KILN__FOLD_MOMENTS:
+    return 6;
+  case KILN__FOLD_NORM:
+    return in == KILN_F64 ? 6 : 2;
+  default:
+    return 4;
+  }
+}
+
+/* What a table by bytes goes by: elements of 4 bytes. */
+static uint64_t in_words(const kiln__fold *f)
+{
+  const uint64_t bytes = kiln__input_bytes(f->x);
+  const uint64_t n = f->rows > 1 ? f->n * f->rows : f->n;
+
+  return n > UINT64_MAX / bytes ? n : n * bytes / 4;
+}
+
+static kiln__tuning tuning_of(kiln_device *device, const kiln__fold *f)
+{
+  const size_t arrays = kiln__input_arrays(f->x);
+  const unsigned pack = kiln__input_pack(f->x);
+  const unsigned most = f->kind == KILN__FOLD_OP ? 64 : 32;
+  kiln__tuning t = kiln__tuned(device, KILN__TUNED_REDUCE, 4, in_words(f));
+
+  if (f->portable)
+    t = (kiln__tuning){PORTABLE_BLOCK, PORTABLE_ITEMS, PORTABLE_PER_SM,
+                       t.extra};
+  if (arrays > 1)
+    t.items = (uint16_t)(t.items / arrays);
+  if ((unsigned)t.items * pack > most)
+    t.items = (uint16_t)(most / pack);
+  if (t.items == 0)
+    t.items = 1;
+  if (t.extra == 0)
+    t.extra = 1;
+  return t;
+}
+
+/* Packs in units of 2^12 that fill two fifths of the second-level cache; 0 where
+ * everything fits. */
+static uint32_t keep_of(const kiln_device *device, const kiln__fold *f)
+{
+  const uint64_t pack =
+      (uint64_t)kiln__input_pack(f->x) * kiln__input_bytes(f->x);
+  const uint64_t kept = (uint64_t)device->info.l2_bytes * 2 / 5;
+
+  if (device->traits.cc < 80 || f->rows > 1 || in_words(f) <= 1u << 22 ||
+      f->portable)
+    return 0;
+  return (uint32_t)(kept / pack >> 12);
+}
+
+static bool plan_head(plan *p, const kiln__fold *f)
+{
+  const unsigned pack = p->spec.value[PACK];
+  const unsigned phase = kiln__input_phase(f->x);
+
+  p->spec.first = phase == 0 ? 0 : pack - phase;
+  if (f->rows <= 1) {
+    p->head = p->spec.first;
+    return p->head != 0;
+  }
+  p->head = phase;
+  return phase != 0 || f->leading % pack != 0;
+}
+
+/* Blocks: as many as are resident at once, fewer for small n. One more than fold
+ * a row: it combines. */
+static void plan_grid(plan *p, const kiln__fold *f, uint64_t resident,
+                      uint64_t wanted)
+{
+  uint64_t workers = wanted, per_row = resident;
+
+  if (f->rows > 1)
+    per_row = resident / f->rows;
+  if (workers + 1 > per_row)
+    workers = per_row > 1 ? per_row - 1 : 1;
+  p->grid = (kiln_dim3){(uint32_t)(workers > 1 ? workers + 1 : 1),
+                        (uint32_t)(f->rows < 65535 ? f->rows : 65535), 1};
+  p->slots = workers > 1 ? workers * f->rows : 0;
+}
+
+static void plan_chunks(plan *p, const kiln__fold *f, uint64_t resident)
+{
+  const unsigned pack = p->spec.value[PACK];
+  uint64_t size = PORTABLE_LEAST, units, workers;
+
+  while (f->n / size >= PORTABLE_MOST)
+    size *= 2;
+  p->chunk = size / pack;
+  units = kiln__divide_up(f->n / pack, p->chunk);
+  workers = units < resident ? units : resident - 1;
+  if (workers == 0)
+    workers = 1;
+  p->grid = (kiln_dim3){(uint32_t)(units > 1 ? workers + 1 : 1), 1, 1};
+  p->slots = units > 1 ? units : 0;
+}
+
+static void plan_fold(plan *p, kiln_device *device, const kiln__fold *f)
+{
+  const kiln__tuning t = tuning_of(device, f);
+  const uint64_t resident = kiln__resident(device, &t);
+  const unsigned pack = kiln__input_pack(f->x);
+  uint32_t *value = p->spec.value;
+
+  *p = (plan){.spec = {.family = &family, .input = f->x, .code = f->code}};
+  value[KIND] = f->kind;
+  value[OUT] = f->out.type != KILN_DTYPE_NONE ? f->out.type : KILN_F32;
+  value[OUT2] = f->out2.type != KILN_DTYPE_NONE ? f->out2.type : KILN_F64;
+  value[BLOCK] = t.block;
+  value[PACK] = pack;
+  value[ITEMS] = t.items;
+  value[THREADS] = (uint32_t)t.block * (t.per_sm != 0 ? t.per_sm : 1);
+  value[KEEP] = keep_of(device, f);
+  value[LETTERS] = f->portable ? PORTABLE_LETTERS
+                   : in_words(f) <= 1u << 22
+                       ? 4
+                       : (uint32_t)kiln__divide_up(resident - 1, 32);
+  value[CHUNKS] = f->portable;
+  value[ROWS] = f->rows > 1;
+  value[SMALL] = f->n + (f->rows - 1) * f->leading < UINT32_C(1) << 31;
+  if (f->kind == KILN__FOLD_OP) {
+    p->spec.op = f->op;
+    p->spec.acc = kiln__op_type(f->out.type);
+    value[ORDERED] = kiln__op_ordered(f->op);
+    if (value[ORDERED])
+      value[KEEP] = 0;
+  }
+  if (f->portable) {
+    plan_chunks(p, f, resident);
+  } else {
+    value[HEAD] = plan_head(p, f);
+    plan_grid(p, f, resident,
+              kiln__divide_up(f->n / pack, (uint64_t)t.block * t.extra));
+  }
+  if (value[LETTERS] == 0)
+    value[LETTERS] = 1;
+}
+
+static kiln__need need_of(const plan *p, const kiln__fold *f)
+{
+  return (kiln__need){.words = p->slots * result_words(f)};
+}
+
+size_t kiln__fold_bytes(const kiln_stream *stream, const kiln__fold *f)
+{
+  plan p;
+
+  plan_fold(&p, stream->device, f);
+  return kiln__need_bytes(need_of(&p, f));
+}
+
+kiln_status kiln__fold_run(kiln_stream *stream, const kiln__fold *f,
+                           const kiln_workspace *workspace)
+{
+  const kiln__special *special;
+  kiln_launch_config config = {.stream = stream};
+  kiln_status st = KILN_OK;
+  unsigned long long n = f->n, leading = f->leading, chunk;
+  unsigned rows = (unsigned)f->rows;
+  kiln__args args;
+  kiln__room room;
+  uint32_t epoch;
+  plan p;
+
+  plan_fold(&p, stream->device, f);
+  KILN_TRY(kiln__specialise(&special, stream->device, &p.spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, need_of(&p, f)));
+  kiln__user_args(&args, &p.spec);
+  epoch = kiln__room_epoch(&room);
+  chunk = p.chunk;
+  config.grid = p.grid;
+  config.block.x = p.spec.value[BLOCK];
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(n), KILN_ARG(rows), KILN_ARG(p.head),
+                   KILN_ARG(leading), KILN_ARG(chunk), KILN_ARG(room.words),
+                   KILN_ARG(epoch), KILN_ARG(f->extra), KILN_ARG(f->out.data),
+                   KILN_ARG(f->out2.data));
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+/* ---- A whole array -------------------------------------------------------------------- */
+
+static kiln_status check(kiln__fold *f, const kiln_stream *stream,
+                         const kiln_reduce_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_reduce", stream, desc) != KILN_OK)
+    return c.st;
+  *f = (kiln__fold){.kind = KILN__FOLD_OP,
+                    .x = &desc->x,
+                    .n = desc->n,
+                    .rows = 1,
+                    .op = &desc->op,
+                    .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
+                    .portable = desc->portable,
+                    .code = &desc->code};
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_write(&c, "out", f->out, 1);
+  kiln__check_fold_op(&c, &desc->op, f->out.type);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+kiln_status kiln_reduce(kiln_stream *stream, const kiln_reduce_desc *desc,
+                        const kiln_workspace *workspace)
+{
+  kiln__fold f;
+  kiln_status st = check(&f, stream, desc, workspace);
+
+  return st != KILN_OK ? st : kiln__fold_run(stream, &f, workspace);
+}
+
+kiln_status kiln_reduce_workspace(kiln_stream *stream,
+                                  const kiln_reduce_desc *desc, size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  kiln__fold f;
+
+  KILN_TRY(kiln__check_bytes("kiln_reduce_workspace", bytes));
+  KILN_TRY(check(&f, stream, desc, NULL));
+  *bytes = kiln__fold_bytes(stream, &f);
+
+done:
+  return st;
+}

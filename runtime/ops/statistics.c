@@ -1,0 +1,256 @@
+/* statistics.c -- dot product, norm, distance, mean and variance: each one fold
+ * over a map. */
+#include "reduce.h"
+
+/* A fold, with what it points to. */
+typedef struct statistic {
+  kiln__fold fold;
+  kiln_input x;
+  kiln_op op;
+} statistic;
+
+static void start(statistic *s, kiln__fold_kind kind, uint64_t n, bool portable)
+{
+  *s = (statistic){
+      .fold = {.kind = kind, .n = n, .rows = 1, .portable = portable}};
+}
+
+/* After the last assignment: the statistic no longer moves. */
+static kiln_status run(kiln_stream *stream, statistic *s,
+                       const kiln_workspace *workspace)
+{
+  s->fold.x = &s->x;
+  s->fold.op = &s->op;
+  return kiln__fold_run(stream, &s->fold, workspace);
+}
+
+static void size(const kiln_stream *stream, statistic *s, size_t *bytes)
+{
+  s->fold.x = &s->x;
+  s->fold.op = &s->op;
+  *bytes = kiln__fold_bytes(stream, &s->fold);
+}
+
+static void check_pair(kiln__checker *c, statistic *s, kiln_array x,
+                       kiln_array y, uint64_t n)
+{
+  kiln__check_read(c, "x", x, n);
+  kiln__check_read(c, "y", y, n);
+  s->x.in[0] = x;
+  s->x.in[1] = y;
+}
+
+/* ---- Dot product ------------------------------------------------------------------ */
+
+static kiln_status check_dot(statistic *s, const kiln_stream *stream,
+                             const kiln_dot_desc *desc,
+                             const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_dot", stream, desc) != KILN_OK)
+    return c.st;
+  start(s, KILN__FOLD_OP, desc->n, desc->portable);
+  check_pair(&c, s, desc->x, desc->y, desc->n);
+  s->fold.out = kiln__or_type(desc->out, desc->x.type);
+  s->x.map = "static_cast<acc>(x) * static_cast<acc>(y)";
+  s->x.type = s->fold.out.type;
+  kiln__check_write(&c, "out", s->fold.out, 1);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
+                     const kiln_workspace *workspace)
+{
+  statistic s;
+  kiln_status st = check_dot(&s, stream, desc, workspace);
+
+  return st != KILN_OK ? st : run(stream, &s, workspace);
+}
+
+kiln_status kiln_dot_workspace(kiln_stream *stream, const kiln_dot_desc *desc,
+                               size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  statistic s;
+
+  KILN_TRY(kiln__check_bytes("kiln_dot_workspace", bytes));
+  KILN_TRY(check_dot(&s, stream, desc, NULL));
+  size(stream, &s, bytes);
+
+done:
+  return st;
+}
+
+/* ---- Norm ------------------------------------------------------------------------------ */
+
+static kiln_dtype floating(kiln_dtype type)
+{
+  const kiln__dtype *t = kiln__dtype_of(type);
+
+  return t != NULL && t->is_float ? type : KILN_F64;
+}
+
+static kiln_status check_norm(statistic *s, const kiln_stream *stream,
+                              const kiln_norm_desc *desc,
+                              const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_norm", stream, desc) != KILN_OK)
+    return c.st;
+  start(s, KILN__FOLD_NORM, desc->n, desc->portable);
+  s->x = desc->x;
+  s->fold.code = &desc->code;
+  s->fold.out = kiln__or_type(desc->out, floating(kiln__input_type(&desc->x)));
+  kiln__check_input(&c, "x", &s->x, desc->n);
+  kiln__check_write(&c, "out", s->fold.out, 1);
+  kiln__check_floating(&c, "out", s->fold.out);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+kiln_status kiln_norm(kiln_stream *stream, const kiln_norm_desc *desc,
+                      const kiln_workspace *workspace)
+{
+  statistic s;
+  kiln_status st = check_norm(&s, stream, desc, workspace);
+
+  return st != KILN_OK ? st : run(stream, &s, workspace);
+}
+
+kiln_status kiln_norm_workspace(kiln_stream *stream, const kiln_norm_desc *desc,
+                                size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  statistic s;
+
+  KILN_TRY(kiln__check_bytes("kiln_norm_workspace", bytes));
+  KILN_TRY(check_norm(&s, stream, desc, NULL));
+  size(stream, &s, bytes);
+
+done:
+  return st;
+}
+
+/* ---- Distance ------------------------------------------------------------------------------ */
+
+/* f32 holds every element of the type. */
+static bool fits_f32(kiln_dtype type)
+{
+  return type == KILN_F32 || kiln_dtype_size(type) <= 2;
+}
+
+static kiln_status check_distance(statistic *s, const kiln_stream *stream,
+                                  const kiln_distance_desc *desc,
+                                  const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_distance", stream, desc) != KILN_OK)
+    return c.st;
+  start(s, desc->metric == KILN_L2 ? KILN__FOLD_NORM : KILN__FOLD_OP, desc->n,
+        desc->portable);
+  check_pair(&c, s, desc->x, desc->y, desc->n);
+  s->x.type =
+      fits_f32(desc->x.type) && fits_f32(desc->y.type) ? KILN_F32 : KILN_F64;
+  s->x.map = desc->metric == KILN_L2
+                 ? "static_cast<value>(x) - static_cast<value>(y)"
+                 : "fabs(static_cast<value>(x) - static_cast<value>(y))";
+  s->op.name = desc->metric == KILN_LINF ? KILN_MAX : KILN_SUM;
+  s->fold.out = kiln__or_type(desc->out, s->x.type);
+  kiln__check_that(&c, (unsigned)desc->metric <= KILN_LINF,
+                   "metric is none of kiln_metric");
+  kiln__check_write(&c, "out", s->fold.out, 1);
+  kiln__check_floating(&c, "out", s->fold.out);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+kiln_status kiln_distance(kiln_stream *stream, const kiln_distance_desc *desc,
+                          const kiln_workspace *workspace)
+{
+  statistic s;
+  kiln_status st = check_distance(&s, stream, desc, workspace);
+
+  return st != KILN_OK ? st : run(stream, &s, workspace);
+}
+
+kiln_status kiln_distance_workspace(kiln_stream *stream,
+                                    const kiln_distance_desc *desc,
+                                    size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  statistic s;
+
+  KILN_TRY(kiln__check_bytes("kiln_distance_workspace", bytes));
+  KILN_TRY(check_distance(&s, stream, desc, NULL));
+  size(stream, &s, bytes);
+
+done:
+  return st;
+}
+
+/* ---- Mean and variance ----------------------------------------------------------------------- */
+
+static void check_moment(kiln__checker *c, const char *name, kiln_array *a)
+{
+  if (a->type == KILN_DTYPE_NONE) {
+    a->data = 0;
+    return;
+  }
+  kiln__check_write(c, name, *a, 1);
+  kiln__check_floating(c, name, *a);
+}
+
+static kiln_status check_moments(statistic *s, const kiln_stream *stream,
+                                 const kiln_mean_variance_desc *desc,
+                                 const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_mean_variance", stream, desc) != KILN_OK)
+    return c.st;
+  start(s, KILN__FOLD_MOMENTS, desc->n, desc->portable);
+  s->x = desc->x;
+  s->fold.code = &desc->code;
+  s->fold.out = desc->mean;
+  s->fold.out2 = desc->variance;
+  s->fold.extra = desc->correction;
+  kiln__check_input(&c, "x", &s->x, desc->n);
+  kiln__check_that(&c,
+                   desc->mean.type != KILN_DTYPE_NONE ||
+                       desc->variance.type != KILN_DTYPE_NONE,
+                   "neither mean nor variance has a type");
+  check_moment(&c, "mean", &s->fold.out);
+  check_moment(&c, "variance", &s->fold.out2);
+  kiln__check_that(&c, desc->correction >= 0.0, "correction is below 0");
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+kiln_status kiln_mean_variance(kiln_stream *stream,
+                               const kiln_mean_variance_desc *desc,
+                               const kiln_workspace *workspace)
+{
+  statistic s;
+  kiln_status st = check_moments(&s, stream, desc, workspace);
+
+  return st != KILN_OK ? st : run(stream, &s, workspace);
+}
+
+kiln_status kiln_mean_variance_workspace(kiln_stream *stream,
+                                         const kiln_mean_variance_desc *desc,
+                                         size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  statistic s;
+
+  KILN_TRY(kiln__check_bytes("kiln_mean_variance_workspace", bytes));
+  KILN_TRY(check_moments(&s, stream, desc, NULL));
+  size(stream, &s, bytes);
+
+done:
+  return st;
+}
