@@ -118,7 +118,7 @@ template <bool values> struct taker {
 
 static __device__ __forceinline__ unsigned bin_of(unsigned key)
 {
-  return (key >> KILN_SHIFT) % KILN_BINS;
+  return KILN_BINS == KILN_PARTS ? key : (key >> KILN_SHIFT) % KILN_BINS;
 }
 
 static __device__ __forceinline__ unsigned elements_of(count tile, count n)

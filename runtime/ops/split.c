@@ -1,0 +1,273 @@
+/* split.c -- host side of split.cu: one round up to 256 partitions, else two, by
+ * the low and by the high bits of the key. */
+#include "compact.h"
+
+#include <kiln/select.h>
+
+/* clang-format off */
+enum { BLOCK, ITEMS, PARTS, SHIFT, BINS, KEYS, PLACE, WIDE };
+enum { SPLIT_COUNT, SPLIT_SCAN, SPLIT_MOVE, SPLIT_OFFSETS };
+/* clang-format on */
+
+static const char *const kernels[] = {"split_count", "split_scan", "split_move",
+                                      "split_offsets", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_PARTS", false},
+    {"KILN_SHIFT", false}, {"KILN_BINS", false},  {"KILN_KEYS", false},
+    {"KILN_PLACE", true},  {"KILN_WIDE", false},  {NULL, false}};
+static const kiln__family family = {"split", kernels, defines};
+
+enum { ONE_ROUND = 256 }; /* partitions */
+
+/* One round: count, prefix sum, scatter. */
+typedef struct round {
+  kiln_input input;
+  kiln__spec spec;
+  CUdeviceptr out, out_keys, offsets;
+} round;
+
+typedef struct plan {
+  unsigned rounds;
+  round round[2];
+  uint64_t tiles;
+  uint32_t blocks, each;
+  size_t table, values, keys, sorted_keys; /* offsets in temp */
+  kiln__need need;
+} plan;
+
+/* ---- Checks ------------------------------------------------------------------- */
+
+static kiln_status check(const kiln_stream *stream, const kiln_split_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_split", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_that(&c, desc->key != NULL, "key is NULL");
+  kiln__check_that(&c, desc->parts >= 1 && desc->parts <= KILN_MAX_PARTS,
+                   "%u parts: 1 to %u are possible", (unsigned)desc->parts,
+                   (unsigned)KILN_MAX_PARTS);
+  kiln__check_elements(&c, "out", desc->out, &desc->x, desc->n);
+  if (desc->offsets.type != KILN_DTYPE_NONE)
+    kiln__check_count(&c, "offsets", desc->offsets, (uint64_t)desc->parts + 1,
+                      desc->n);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* ---- Plan ------------------------------------------------------------------------ */
+
+static unsigned bits_for(uint32_t values)
+{
+  unsigned bits = 0;
+
+  while (bits < 32 && values > UINT32_C(1) << bits)
+    bits++;
+  return bits;
+}
+
+static void specify(round *r, const kiln_split_desc *desc, const char *key,
+                    unsigned shift, uint32_t bins, bool keys)
+{
+  uint32_t *const value = r->spec.value;
+
+  r->spec.family = &family;
+  r->spec.input = &r->input;
+  r->spec.unaligned = true; /* element by element: the same for any alignment */
+  r->spec.code = &desc->code;
+  r->spec.function[0] =
+      (kiln__function){"key", "the key", key, "long long", NULL};
+  value[PARTS] = desc->parts;
+  value[SHIFT] = shift;
+  value[BINS] = bins;
+  value[KEYS] = keys;
+  value[PLACE] =
+      desc->offsets.type != KILN_DTYPE_NONE ? desc->offsets.type : KILN_U32;
+  value[WIDE] = desc->n > UINT32_MAX;
+}
+
+static void plan_rounds(plan *p, const kiln_split_desc *desc)
+{
+  const unsigned bits = bits_for(desc->parts), low = bits / 2;
+  const bool offsets = desc->offsets.type != KILN_DTYPE_NONE;
+
+  p->round[0].input = desc->x;
+  kiln__move_bits(&p->round[0].input, &desc->x);
+  p->rounds = desc->parts > ONE_ROUND ? 2 : 1;
+  if (p->rounds == 1) {
+    specify(&p->round[0], desc, desc->key, 0, desc->parts, false);
+    return;
+  }
+  specify(&p->round[0], desc, desc->key, 0, UINT32_C(1) << low, true);
+  p->round[1].input = (kiln_input){
+      .in = {{0, kiln__input_type(&p->round[0].input)}, {0, KILN_U16}}};
+  specify(&p->round[1], desc, "x1", low, UINT32_C(1) << (bits - low), offsets);
+}
+
+/* Both rounds use the same tiles: of elements as wide as the widest array of
+ * either. */
+static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
+{
+  const kiln_input *x = &p->round[0].input;
+  const size_t size = kiln_dtype_size(kiln__input_type(x));
+  const kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_SPLIT, (unsigned)size, n);
+  const uint64_t sms = stream->device->info.sm_count > 0
+                           ? (uint64_t)stream->device->info.sm_count
+                           : 16;
+  uint64_t blocks;
+
+  for (unsigned k = 0; k < p->rounds; k++) {
+    p->round[k].spec.value[BLOCK] = t.block;
+    p->round[k].spec.value[ITEMS] = size == 8 && t.items > 8 ? 8 : t.items;
+  }
+  p->tiles =
+      kiln__divide_up(n, (uint64_t)t.block * p->round[0].spec.value[ITEMS]);
+  blocks = sms * (t.extra > 0 ? t.extra : 2);
+  blocks = p->tiles < blocks ? p->tiles : blocks;
+  p->each = blocks > 0 ? (uint32_t)kiln__divide_up(p->tiles, blocks) : 0;
+  p->blocks = p->each > 0 ? (uint32_t)kiln__divide_up(p->tiles, p->each) : 0;
+}
+
+static void make_plan(plan *p, const kiln_stream *stream,
+                      const kiln_split_desc *desc)
+{
+  const size_t n = (size_t)desc->n;
+  uint32_t bins;
+
+  *p = (plan){0};
+  plan_rounds(p, desc);
+  plan_tiles(p, stream, desc->n);
+  bins = p->round[0].spec.value[BINS];
+  if (p->rounds == 2 && p->round[1].spec.value[BINS] > bins)
+    bins = p->round[1].spec.value[BINS];
+  if (p->tiles > 1)
+    p->table = kiln__need_temp(&p->need, ((size_t)p->blocks + 1) * bins *
+                                             (desc->n > UINT32_MAX ? 8 : 4));
+  if (p->rounds == 1)
+    return;
+  p->values = kiln__need_temp(
+      &p->need, n * kiln_dtype_size(kiln__input_type(&p->round[0].input)));
+  p->keys = kiln__need_temp(&p->need, 2 * n);
+  if (desc->offsets.type != KILN_DTYPE_NONE)
+    p->sorted_keys = kiln__need_temp(&p->need, 2 * n);
+}
+
+/* Where the rounds read and write, once the memory is there. */
+static void connect(plan *p, const kiln_split_desc *desc, CUdeviceptr temp)
+{
+  const bool offsets = desc->offsets.type != KILN_DTYPE_NONE;
+
+  p->round[p->rounds - 1].out = desc->out.data;
+  if (p->rounds == 1) {
+    p->round[0].offsets = offsets ? desc->offsets.data : 0;
+    return;
+  }
+  p->round[0].out = temp + p->values;
+  p->round[0].out_keys = temp + p->keys;
+  p->round[1].input.in[0].data = temp + p->values;
+  p->round[1].input.in[1].data = temp + p->keys;
+  p->round[1].out_keys = offsets ? temp + p->sorted_keys : 0;
+}
+
+/* ---- Launches ----------------------------------------------------------------------- */
+
+static kiln_status run_round(kiln_stream *stream, const plan *p, const round *r,
+                             const kiln__special *special, uint64_t n,
+                             CUdeviceptr table)
+{
+  const uint32_t threads = r->spec.value[BLOCK];
+  kiln_launch_config config = {
+      .grid = {.x = p->blocks}, .block = {.x = threads}, .stream = stream};
+  kiln_launch_config scan = config;
+  kiln_status st = KILN_OK;
+  kiln__args args;
+
+  scan.grid.x = r->spec.value[BINS];
+  kiln__user_args(&args, &r->spec);
+  if (p->tiles > 1) {
+    KILN_TRY(KILN_LAUNCH(special->kernel[SPLIT_COUNT], &config,
+                         KILN__USER_ARG(args), KILN_ARG(n), KILN_ARG(p->each),
+                         KILN_ARG(table)));
+    KILN_TRY(KILN_LAUNCH(special->kernel[SPLIT_SCAN], &scan, KILN_ARG(table),
+                         KILN_ARG(p->blocks)));
+  }
+  KILN_TRY(KILN_LAUNCH(special->kernel[SPLIT_MOVE], &config,
+                       KILN__USER_ARG(args), KILN_ARG(n), KILN_ARG(p->each),
+                       KILN_ARG(table), KILN_ARG(r->out), KILN_ARG(r->out_keys),
+                       KILN_ARG(r->offsets)));
+
+done:
+  return st;
+}
+
+static kiln_status launch(kiln_stream *stream, const kiln_split_desc *desc,
+                          plan *p, const kiln_workspace *workspace)
+{
+  const kiln__special *special[2] = {NULL, NULL};
+  kiln_status st = KILN_OK;
+  kiln__room room = {0};
+  CUdeviceptr table, keys;
+
+  for (unsigned k = 0; k < p->rounds; k++) {
+    KILN_TRY(kiln__specialise(&special[k], stream->device, &p->round[k].spec));
+  }
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  connect(p, desc, room.temp);
+  table = p->tiles > 1 ? room.temp + p->table : 0;
+  for (unsigned k = 0; k < p->rounds; k++)
+    KILN_TRY(run_round(stream, p, &p->round[k], special[k], desc->n, table));
+  if (p->rounds == 2 && desc->offsets.type != KILN_DTYPE_NONE) {
+    kiln_launch_config config = kiln_launch_1d((uint64_t)desc->parts + 1,
+                                               p->round[1].spec.value[BLOCK]);
+
+    config.stream = stream;
+    keys = room.temp + p->sorted_keys;
+    KILN_TRY(KILN_LAUNCH(special[1]->kernel[SPLIT_OFFSETS], &config,
+                         KILN_ARG(keys), KILN_ARG(desc->n),
+                         KILN_ARG(desc->offsets.data)));
+  }
+
+done:
+  if (room.stream != NULL)
+    kiln__room_close(&room);
+  return st;
+}
+
+/* ---- Calls ------------------------------------------------------------------------ */
+
+kiln_status kiln_split(kiln_stream *stream, const kiln_split_desc *desc,
+                       const kiln_workspace *workspace)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  KILN_TRY(check(stream, desc, workspace));
+  if (desc->n == 0) {
+    if (desc->offsets.type != KILN_DTYPE_NONE)
+      st = kiln__zero_counts(stream, desc->offsets, (size_t)desc->parts + 1);
+    goto done;
+  }
+  make_plan(&p, stream, desc);
+  st = launch(stream, desc, &p, workspace);
+
+done:
+  return st;
+}
+
+kiln_status kiln_split_workspace(kiln_stream *stream,
+                                 const kiln_split_desc *desc, size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  KILN_TRY(kiln__zero_answer("kiln_split_workspace", bytes));
+  KILN_TRY(check(stream, desc, NULL));
+  make_plan(&p, stream, desc);
+  *bytes = kiln__need_bytes(p.need);
+
+done:
+  return st;
+}
