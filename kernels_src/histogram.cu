@@ -1,0 +1,455 @@
+/* histogram.cu -- count the samples of each bin.
+ *
+ * Counters live in shared memory, KILN_COPIES of each bin side by side, one for
+ * each residue of the lane: with 32, no two lanes of a warp ever meet in a bank,
+ * whatever the samples are.
+ *
+ * Specialise:  KILN_BLOCK   1024  threads a block
+ *              KILN_ITEMS   4     packs a thread has in flight
+ *              KILN_PACK    4     samples of a pack, a power of two
+ *              KILN_COPIES  32    counters of a bin: a power of two, at most 32
+ *              KILN_RUNS    0     1: a thread adds equal neighbours up before it
+ *                                 counts them: for few copies
+ *              KILN_MODE    0     how a sample finds its bin, see mode_ below
+ *              KILN_PLAIN   1     1: with mode 0, lower and shift are 0
+ *              KILN_ALL     0     1: no sample falls outside
+ *              KILN_WIDE    0     1: sample - lower needs 64 bits
+ *              KILN_SHARED  1     1: the levels of mode 4 fit in shared memory
+ *              KILN_FOLD    0     1: blocks send their counts to others that add
+ *                                 them up, through words; 0: by atomics, counts
+ *                                 are cleared before
+ *              KILN_KEEP    0     1: add to what the counts hold
+ *              KILN_SMALL   0     1: n is below 2^31
+ *              KILN_COUNT   unsigned  or unsigned long long
+ *              user.cuh           the samples
+ * Launch:      block KILN_BLOCK; grid.x: `workers`, and with KILN_FOLD, if they are
+ *              more than one, any number of blocks that add up; grid.y: slices of
+ *              the bins, one with KILN_FOLD. No block counts more than 2^32 - 1.
+ *              Dynamic shared memory: 4 bytes a counter of the slice, rounded up
+ *              to 16, then the levels; at least 4 bytes a thread.
+ *              n        samples
+ *              to       where bins lie
+ *              levels   of mode 4
+ *              counts   bins of them
+ *              words    with KILN_FOLD, workers * bins mark words; epoch: theirs
+ * Result:      counts. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 1024
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 4
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_COPIES
+#define KILN_COPIES 32
+#endif
+#ifndef KILN_RUNS
+#define KILN_RUNS 0
+#endif
+#ifndef KILN_MODE
+#define KILN_MODE 3
+#endif
+#ifndef KILN_PLAIN
+#define KILN_PLAIN 0
+#endif
+#ifndef KILN_ALL
+#define KILN_ALL 0
+#endif
+#ifndef KILN_WIDE
+#define KILN_WIDE 0
+#endif
+#ifndef KILN_SHARED
+#define KILN_SHARED 1
+#endif
+#ifndef KILN_FOLD
+#define KILN_FOLD 0
+#endif
+#ifndef KILN_KEEP
+#define KILN_KEEP 0
+#endif
+#ifndef KILN_SMALL
+#define KILN_SMALL 0
+#endif
+#ifndef KILN_COUNT
+#define KILN_COUNT unsigned
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/lookback.cuh>
+#include <kiln/user.cuh>
+#else
+#include "common/lookback.cuh"
+#include "common/user.cuh"
+#endif
+
+enum : unsigned {
+  mode_shift = 0, /* (sample - lower) >> shift */
+  mode_scale = 1, /* (sample - lower) * bins / range, range at most 2^32 */
+  mode_wide = 2,  /* the same for any range */
+  mode_float = 3, /* (sample - lower) * scale */
+  mode_levels = 4 /* by search */
+};
+
+/* Set by the host; each mode uses some of it. */
+struct bounds {
+  unsigned long long lower; /* integer */
+  unsigned long long last;  /* range - 1 */
+  unsigned long long low; /* 2^64 * bins / range rounded up, or the lower and */
+  unsigned long long high;   /* upper half of 2^128 * (bins % range) / range */
+  double from, below, scale; /* of floats */
+  unsigned shift;
+  unsigned times; /* bins / range */
+  unsigned bins;
+  unsigned slice; /* bins that a block counts, those of blockIdx.y */
+};
+
+#if KILN_SMALL
+typedef unsigned count;
+#else
+typedef unsigned long long count;
+#endif
+#if KILN_WIDE
+typedef unsigned long long distance;
+#else
+typedef unsigned distance;
+#endif
+
+static constexpr unsigned nowhere = ~0u;
+
+/* ---- Where a sample belongs -------------------------------------------------- */
+
+/* d * 2^128-scaled (high, low), upper 64 bits: exact for all d within range. */
+static __device__ __forceinline__ unsigned scale_wide(unsigned long long d,
+                                                      unsigned long long low,
+                                                      unsigned long long high)
+{
+  const unsigned long long carry = __umul64hi(d, low);
+  const unsigned long long sum = d * high + carry;
+
+  return static_cast<unsigned>(__umul64hi(d, high) + (sum < carry ? 1 : 0));
+}
+
+static __device__ __forceinline__ unsigned scale_narrow(unsigned d,
+                                                        unsigned long long by)
+{
+  const unsigned low = static_cast<unsigned>(by);
+  const unsigned high = static_cast<unsigned>(by >> 32);
+
+  return static_cast<unsigned>(
+      (static_cast<unsigned long long>(d) * high + __umulhi(d, low)) >> 32);
+}
+
+/* How many of the levels are not above the sample; NaN is above none. */
+template <class T>
+static __device__ __forceinline__ unsigned
+count_levels(const T *levels, unsigned n, kiln::compute_t<T> sample)
+{
+  unsigned below = 0;
+
+  for (unsigned step = 1u << (31 - __clz(static_cast<int>(n))); step > 0;
+       step /= 2)
+    if (below + step <= n &&
+        !(sample < (KILN_SHARED ? kiln::widen(levels[below + step - 1])
+                                : kiln::load(levels + below + step - 1))))
+      below += step;
+  return below;
+}
+
+/* Bin of a sample; nowhere, or anything else from bins on, outside. */
+template <unsigned mode> struct finder {
+  template <class V>
+  static __device__ __forceinline__ unsigned bin(V sample, const bounds &to,
+                                                 const user::stored *)
+  {
+    const distance d = static_cast<distance>(sample) -
+                       static_cast<distance>(KILN_PLAIN ? 0 : to.lower);
+
+    if (mode == mode_shift) {
+      const distance at = KILN_PLAIN ? d : d >> to.shift;
+
+      return sizeof at > 4 && !KILN_ALL && at > static_cast<distance>(nowhere)
+                 ? nowhere
+                 : static_cast<unsigned>(at);
+    }
+    if (!KILN_ALL && d > static_cast<distance>(to.last))
+      return nowhere;
+    return mode == mode_scale ? scale_narrow(static_cast<unsigned>(d), to.low)
+                              : static_cast<unsigned>(d) * to.times +
+                                    scale_wide(d, to.low, to.high);
+  }
+};
+
+template <> struct finder<mode_float> {
+  template <class V>
+  static __device__ __forceinline__ unsigned bin(V sample, const bounds &to,
+                                                 const user::stored *)
+  {
+    const V from = static_cast<V>(to.from);
+    unsigned at;
+
+    if (!(sample >= from && sample < static_cast<V>(to.below)))
+      return nowhere;
+    at = static_cast<unsigned>((sample - from) * static_cast<V>(to.scale));
+    return at < to.bins ? at : to.bins - 1; /* the product may round up */
+  }
+};
+
+template <> struct finder<mode_levels> {
+  template <class V>
+  static __device__ __forceinline__ unsigned bin(V sample, const bounds &to,
+                                                 const user::stored *levels)
+  {
+    return count_levels(levels, to.bins + 1, sample) - 1;
+  }
+};
+
+/* ---- Counting in shared memory --------------------------------------------------- */
+
+extern __shared__ uint4 room[];
+
+struct tally {
+  unsigned *mine; /* my copy of the slice's first counter */
+  unsigned first, width;
+  const user::stored *levels;
+  unsigned bin, run; /* not counted yet */
+
+  __device__ __forceinline__ void count_them(unsigned at, unsigned times)
+  {
+    if (KILN_ALL || at < width)
+      atomicAdd(mine + at * KILN_COPIES, times);
+  }
+
+  __device__ __forceinline__ void add(user::value sample, const bounds &to)
+  {
+    const unsigned at =
+        finder<KILN_MODE>::bin(sample, to, levels) - (KILN_ALL ? 0 : first);
+
+#if KILN_RUNS
+    if (at != bin) {
+      if (run != 0)
+        count_them(bin, run);
+      run = 0;
+    }
+    bin = at;
+    ++run;
+#else
+    count_them(at, 1);
+#endif
+  }
+
+  __device__ __forceinline__ void end()
+  {
+#if KILN_RUNS
+    if (run != 0)
+      count_them(bin, run);
+#endif
+  }
+};
+
+static __device__ __forceinline__ void add_pack(tally &t, const user::args &in,
+                                                const user::pack<KILN_PACK> &p,
+                                                unsigned long long i,
+                                                const bounds &to)
+{
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    t.add(user::map_at(in, p, e, i), to);
+}
+
+/* Blocks advance side by side, a row of packs at a time; loads of a whole round
+ * are under way before the first sample is counted. */
+static __device__ __forceinline__ void
+count_share(tally &t, const user::args &in, count packs, unsigned workers,
+            const bounds &to)
+{
+  typedef unsigned long long index;
+  const count stride = static_cast<count>(workers) * KILN_BLOCK;
+  count i = static_cast<count>(blockIdx.x) * KILN_BLOCK + threadIdx.x;
+  user::pack<KILN_PACK> p[KILN_ITEMS];
+
+#pragma unroll 1
+  for (; i + (KILN_ITEMS - 1) * stride < packs; i += KILN_ITEMS * stride) {
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      user::load_inputs(in, static_cast<index>(i + k * stride) * KILN_PACK,
+                        p[k]);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      add_pack(t, in, p[k], static_cast<index>(i + k * stride) * KILN_PACK, to);
+  }
+#pragma unroll
+  for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
+    if (i + k * stride < packs)
+      user::load_inputs(in, static_cast<index>(i + k * stride) * KILN_PACK,
+                        p[k]);
+#pragma unroll
+  for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
+    if (i + k * stride < packs)
+      add_pack(t, in, p[k], static_cast<index>(i + k * stride) * KILN_PACK, to);
+}
+
+static __device__ __forceinline__ user::stored *room_for_levels(unsigned width)
+{
+  return reinterpret_cast<user::stored *>(room + (width * KILN_COPIES + 3) / 4);
+}
+
+/* Counters to zero, levels to shared memory. */
+static __device__ __forceinline__ const user::stored *
+prepare(const user::stored *levels, unsigned width, unsigned bins)
+{
+  const unsigned wide = (width * KILN_COPIES + 3) / 4;
+
+  for (unsigned k = threadIdx.x; k < wide; k += KILN_BLOCK)
+    room[k] = make_uint4(0, 0, 0, 0);
+#if KILN_MODE == 4 && KILN_SHARED
+  for (unsigned k = threadIdx.x; k <= bins; k += KILN_BLOCK)
+    room_for_levels(width)[k] = levels[k];
+  levels = room_for_levels(width);
+#endif
+  __syncthreads();
+  return levels;
+}
+
+/* Neighbouring threads start at different copies: fewer meet in a bank. */
+static __device__ __forceinline__ unsigned sum_of_copies(unsigned bin)
+{
+  const unsigned *counters = reinterpret_cast<const unsigned *>(room);
+  unsigned sum = 0;
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_COPIES; ++k)
+    sum += counters[bin * KILN_COPIES + (threadIdx.x + k) % KILN_COPIES];
+  return sum;
+}
+
+/* ---- What blocks have counted, together --------------------------------------------- */
+
+static __device__ __forceinline__ void put(KILN_COUNT *to, KILN_COUNT sum)
+{
+#if KILN_KEEP
+  *to += sum;
+#else
+  *to = sum;
+#endif
+}
+
+/* The bins of one row, a lane each, over all workers: my warp's share. */
+static __device__ __forceinline__ KILN_COUNT
+gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
+           unsigned workers, unsigned mark)
+{
+  enum : unsigned { warps = KILN_BLOCK / 32, at_once = 4 };
+  KILN_COUNT sum = 0;
+
+#pragma unroll 1
+  for (unsigned w = kiln::warp(); w < workers; w += at_once * warps) {
+    unsigned long long seen[at_once];
+    bool all_here;
+
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      seen[k] = bin < bins && w + k * warps < workers
+                    ? 0
+                    : static_cast<unsigned long long>(mark) << 32;
+    do { /* lanes leave together */
+      all_here = true;
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        if (static_cast<unsigned>(seen[k] >> 32) != mark)
+          seen[k] = kiln::word_load(
+              words + static_cast<unsigned long long>(w + k * warps) * bins +
+              bin);
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        all_here = all_here && static_cast<unsigned>(seen[k] >> 32) == mark;
+    } while (!kiln::warp_all(all_here));
+#pragma unroll
+    for (unsigned k = 0; k < at_once; ++k)
+      sum += static_cast<unsigned>(seen[k]);
+  }
+  return sum;
+}
+
+/* Blocks behind the workers take a row of 32 bins each. All that they wait for
+ * has a lower index. */
+static __device__ __forceinline__ void add_up(KILN_COUNT *counts,
+                                              const unsigned long long *words,
+                                              unsigned bins, unsigned workers,
+                                              unsigned mark)
+{
+  __shared__ KILN_COUNT row[KILN_BLOCK];
+  const unsigned adders = gridDim.x - workers;
+
+  for (unsigned first = (blockIdx.x - workers) * 32; first < bins;
+       first += adders * 32) {
+    const unsigned bin = first + kiln::lane();
+    KILN_COUNT sum = gather_row(words, bin, bins, workers, mark);
+
+    row[threadIdx.x] = sum;
+    __syncthreads();
+    if (kiln::warp() == 0 && bin < bins) {
+      for (unsigned w = 1; w < KILN_BLOCK / 32; ++w)
+        sum += row[w * 32 + kiln::lane()];
+      put(counts + bin, sum);
+    }
+    __syncthreads();
+  }
+}
+
+static __device__ __forceinline__ void deliver(KILN_COUNT *counts,
+                                               unsigned long long *words,
+                                               const tally &t, unsigned bins,
+                                               unsigned mark)
+{
+  for (unsigned bin = threadIdx.x; bin < t.width; bin += KILN_BLOCK) {
+    const unsigned sum = sum_of_copies(bin);
+
+#if KILN_FOLD
+    if (gridDim.x == 1)
+      put(counts + bin, sum);
+    else
+      kiln::word_store(
+          words + static_cast<unsigned long long>(blockIdx.x) * bins + bin,
+          static_cast<unsigned long long>(mark) << 32 | sum);
+#else
+    if (sum != 0)
+      atomicAdd(counts + t.first + bin, static_cast<KILN_COUNT>(sum));
+#endif
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    histogram(const user::args in, unsigned long long n, const bounds to,
+              const user::stored *levels, KILN_COUNT *counts,
+              unsigned long long *words, unsigned epoch, unsigned workers)
+{
+  const unsigned mark = kiln::mark_of(epoch, kiln::mark_partial);
+  const count packs = static_cast<count>(n / KILN_PACK);
+  const unsigned rest = static_cast<unsigned>(n % KILN_PACK);
+  const unsigned first = blockIdx.y * to.slice;
+  const unsigned width =
+      to.bins - first < to.slice ? to.bins - first : to.slice;
+  tally t = {reinterpret_cast<unsigned *>(room) + threadIdx.x % KILN_COPIES,
+             first,
+             width,
+             levels,
+             nowhere,
+             0};
+
+#if KILN_FOLD
+  if (blockIdx.x >= workers) {
+    add_up(counts, words, to.bins, workers, mark);
+    return;
+  }
+#endif
+  t.levels = prepare(levels, width, to.bins);
+  count_share(t, in, packs, workers, to);
+  if (blockIdx.x == 0 && threadIdx.x < rest)
+    t.add(user::load(in, n - rest + threadIdx.x), to);
+  t.end();
+  __syncthreads();
+  deliver(counts, words, t, to.bins, mark);
+}

@@ -1,0 +1,418 @@
+/* histogram.c -- host side of histogram.cu. */
+#include "ops.h"
+
+#include <kiln/histogram.h>
+
+#include <math.h>
+
+/* Of the kernel's macros, in order. */
+enum {
+  BLOCK,
+  ITEMS,
+  PACK,
+  COPIES,
+  RUNS,
+  MODE,
+  PLAIN,
+  ALL,
+  WIDE,
+  SHARED,
+  FOLD,
+  KEEP,
+  SMALL,
+  COUNT
+};
+
+static const char *const kernels[] = {"histogram", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false},  {"KILN_ITEMS", false}, {"KILN_PACK", false},
+    {"KILN_COPIES", false}, {"KILN_RUNS", false},  {"KILN_MODE", false},
+    {"KILN_PLAIN", false},  {"KILN_ALL", false},   {"KILN_WIDE", false},
+    {"KILN_SHARED", false}, {"KILN_FOLD", false},  {"KILN_KEEP", false},
+    {"KILN_SMALL", false},  {"KILN_COUNT", true},  {NULL, false}};
+static const kiln__family family = {"histogram", kernels, defines};
+
+enum { MODE_SHIFT, MODE_SCALE, MODE_WIDE, MODE_FLOAT, MODE_LEVELS };
+
+enum {
+  FOLD_WORDS = 1 << 18, /* blocks send counts up to so many words */
+  MOST_ADDERS = 32,     /* blocks that add them up; at most one for two SMs, so
+                           that whoever starts first, there is room for those
+                           they wait for */
+  LEAST_COPIES = 4      /* with fewer, threads add equal neighbours up first:
+                           else 32 lanes with one value would queue for a bin */
+};
+
+/* As in histogram.cu. */
+typedef struct bounds {
+  uint64_t lower, last, low, high;
+  double from, below, scale;
+  uint32_t shift, times, bins, slice;
+} bounds;
+
+__extension__ typedef __int128 wide;
+
+/* ---- Bins ------------------------------------------------------------------------ */
+
+/* What decides on the program, and what is handed to it. */
+typedef struct layout {
+  uint32_t mode;
+  bool plain, all, wide;
+  bounds to;
+} layout;
+
+static wide two_to(unsigned power)
+{
+  return (wide)1 << power;
+}
+
+static wide least_of(const kiln__dtype *type)
+{
+  return type->is_signed ? -two_to(8u * type->size - 1) : 0;
+}
+
+static wide most_of(const kiln__dtype *type)
+{
+  return two_to(8u * type->size - type->is_signed) - 1;
+}
+
+/* Is every distance sample - lower told apart from those outside in `bits`? */
+static bool fits(const kiln__dtype *type, wide lower, wide range, unsigned bits)
+{
+  return most_of(type) - lower < two_to(bits) &&
+         lower - least_of(type) + range <= two_to(bits);
+}
+
+/* (times, high, low): bins / range, and 2^128 * (bins % range) / range rounded
+ * up. */
+static void set_scale(bounds *to, uint32_t bins, wide range)
+{
+  const wide rest = (wide)bins % range;
+  const wide high = (rest << 64) / range, high_rest = (rest << 64) % range;
+  __extension__ typedef unsigned __int128 unsigned_wide;
+  const unsigned_wide dividend = (unsigned_wide)high_rest << 64;
+  const unsigned_wide divisor = (unsigned_wide)range;
+  const uint64_t low = (uint64_t)(dividend / divisor);
+  const bool up = dividend % divisor != 0;
+
+  to->times = (uint32_t)(bins / range);
+  to->low = low + up;
+  to->high = (uint64_t)high + (up && to->low == 0);
+}
+
+static void set_integer(layout *l, const kiln__dtype *type, wide lower,
+                        wide range, uint32_t bins)
+{
+  const wide width = range / bins;
+  uint32_t shift = 0;
+
+  l->all = lower <= least_of(type) && most_of(type) < lower + range;
+  l->wide = type->size == 8 || !fits(type, lower, range, 32);
+  l->to.lower = (uint64_t)lower;
+  l->to.last = (uint64_t)(range - 1);
+  while (shift < 64 && two_to(shift) < width)
+    shift++;
+  if (range % bins == 0 && width == two_to(shift) &&
+      shift < (l->wide ? 64 : 32)) {
+    l->mode = MODE_SHIFT;
+    l->to.shift = shift;
+    l->plain = lower == 0 && shift == 0;
+  } else if (range <= two_to(32) && (wide)bins < range) {
+    l->mode = MODE_SCALE;
+    set_scale(&l->to, bins, range);
+    l->to.low = l->to.high + (l->to.low != 0); /* 2^64 * bins / range */
+  } else {
+    l->mode = MODE_WIDE;
+    set_scale(&l->to, bins, range);
+  }
+}
+
+static layout lay_out(const kiln_histogram_desc *desc)
+{
+  const kiln__dtype *type = kiln__dtype_of(kiln__input_type(&desc->x));
+  const double span = desc->upper - desc->lower;
+  layout l = {.to = {.bins = desc->bins}};
+
+  if (desc->levels.type != KILN_DTYPE_NONE) {
+    l.mode = MODE_LEVELS;
+  } else if (type->is_float) {
+    l.mode = MODE_FLOAT;
+    l.to.from = desc->lower;
+    l.to.below = desc->upper;
+    l.to.scale = desc->bins / span;
+  } else if (span > 0) {
+    set_integer(&l, type, (wide)desc->lower,
+                (wide)desc->upper - (wide)desc->lower, desc->bins);
+  } else {
+    set_integer(&l, type, 0, desc->bins, desc->bins);
+  }
+  return l;
+}
+
+/* ---- Checks ------------------------------------------------------------------------ */
+
+static bool is_whole(double v)
+{
+  return v >= -0x1p63 && v <= 0x1p64 && floor(v) >= v;
+}
+
+static void check_even(kiln__checker *c, const kiln_histogram_desc *desc)
+{
+  const kiln__dtype *type = kiln__dtype_of(kiln__input_type(&desc->x));
+  const double lower = desc->lower, upper = desc->upper;
+  const bool given = lower < 0 || lower > 0 || upper < 0 || upper > 0;
+
+  if (c->st != KILN_OK)
+    return;
+  kiln__check_that(c, isfinite(lower) && isfinite(upper),
+                   "lower and upper must be finite");
+  if (!given) {
+    kiln__check_that(c, !type->is_float,
+                     "samples of %s need lower and upper, or levels",
+                     type->name);
+    return;
+  }
+  kiln__check_that(c, lower < upper, "lower must be below upper");
+  if (type->is_float) {
+    kiln__check_that(c,
+                     isfinite(upper - lower) &&
+                         (type->size == 8 || isfinite((float)(upper - lower))),
+                     "lower and upper are too far apart for %s", type->name);
+    return;
+  }
+  kiln__check_that(c, is_whole(lower) && is_whole(upper),
+                   "samples of %s need whole numbers from -2^63 to 2^64 as "
+                   "lower and upper",
+                   type->name);
+  if (c->st == KILN_OK)
+    kiln__check_that(c, fits(type, (wide)lower, (wide)upper - (wide)lower, 64),
+                     "lower and upper are too far outside of %s", type->name);
+}
+
+static kiln_status check(const kiln_stream *stream,
+                         const kiln_histogram_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_histogram", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  kiln__check_that(&c, desc->bins > 0 && desc->bins <= KILN_MAX_BINS,
+                   "bins is %u, must be 1 to %d", desc->bins, KILN_MAX_BINS);
+  if (desc->levels.type != KILN_DTYPE_NONE) {
+    kiln__check_read(&c, "levels", desc->levels, (uint64_t)desc->bins + 1);
+    kiln__check_that(&c, desc->levels.type == kiln__input_type(&desc->x),
+                     "levels are %s, the samples are %s",
+                     kiln_dtype_name(desc->levels.type),
+                     kiln_dtype_name(kiln__input_type(&desc->x)));
+  } else {
+    check_even(&c, desc);
+  }
+  kiln__check_that(
+      &c, desc->counts.type == KILN_U32 || desc->counts.type == KILN_U64,
+      "counts are %s, must be u32 or u64", kiln_dtype_name(desc->counts.type));
+  kiln__check_write(&c, "counts", desc->counts, desc->bins);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* ---- Plan ---------------------------------------------------------------------------- */
+
+typedef struct plan {
+  uint32_t block, items, pack, copies;
+  uint32_t slices, slice; /* of the bins */
+  uint32_t workers, adders;
+  uint32_t smem;
+  bool shared; /* levels in shared memory */
+  bool fold;
+} plan;
+
+static uint32_t smem_of(uint32_t bins, uint32_t copies, uint32_t levels)
+{
+  return (4 * bins * copies + 15) / 16 * 16 + levels;
+}
+
+/* As many copies as a block's part of the SM's memory holds. Where not even one
+ * fits: one block an SM; then levels stay outside; then the bins are sliced. */
+static void plan_memory(plan *p, kiln_device *device,
+                        const kiln_histogram_desc *desc, const kiln__tuning *t)
+{
+  enum { RESERVE = 1024, LEAST_COPIES_SMEM = 16 << 10 };
+  const kiln_traits *traits = &device->traits;
+  const uint32_t most =
+      (uint32_t)(traits->smem_per_block_optin > 0 ? traits->smem_per_block_optin
+                                                  : traits->smem_per_block);
+  const uint32_t per_sm = t->per_sm > 0 ? t->per_sm : 1;
+  const uint32_t part = (uint32_t)traits->smem_per_sm / per_sm - RESERVE;
+  const uint32_t room = part < most ? part : most;
+  uint32_t levels =
+      desc->levels.type == KILN_DTYPE_NONE
+          ? 0
+          : (desc->bins + 1) * (uint32_t)kiln_dtype_size(desc->levels.type);
+
+  p->copies = t->extra > 0 ? t->extra : 1;
+  while (p->copies > 1 && smem_of(desc->bins, p->copies, levels) > room)
+    p->copies /= 2;
+  p->shared = smem_of(desc->bins, 1, levels) <= most;
+  if (!p->shared)
+    levels = 0;
+  p->slices = (uint32_t)kiln__divide_up(desc->bins, most / 4 - 4);
+  p->slice = (uint32_t)kiln__divide_up(desc->bins, p->slices);
+  p->smem = smem_of(p->slice, p->copies, levels);
+  if (p->smem < 4 * p->block)
+    p->smem = 4 * p->block;
+}
+
+/* Blocks that count: as many as are resident at once, fewer for small n, so that
+ * each thread has two packs, and enough that none counts past 32 bits. */
+static void plan_blocks(plan *p, kiln_device *device, uint64_t n,
+                        unsigned per_sm)
+{
+  const uint64_t most_counts = UINT64_C(1) << 31;
+  const uint32_t fit = (uint32_t)device->traits.smem_per_sm / (p->smem + 1024);
+  uint64_t resident = (uint64_t)device->info.sm_count *
+                      (fit == 0       ? 1
+                       : fit < per_sm ? fit
+                       : per_sm == 0  ? 1
+                                      : per_sm) /
+                      p->slices;
+  uint64_t workers = kiln__divide_up(n, 2 * (uint64_t)p->block * p->pack);
+
+  if (resident == 0)
+    resident = 1;
+  if (workers > resident)
+    workers = resident;
+  if (workers < kiln__divide_up(n, most_counts))
+    workers = kiln__divide_up(n, most_counts);
+  p->workers = workers == 0 ? 1 : (uint32_t)workers;
+}
+
+static unsigned pack_of(const kiln_input *x)
+{
+  size_t widest = x->in[0].type == KILN_DTYPE_NONE ? 4 : 1;
+
+  for (size_t k = 0; k < kiln__input_arrays(x); k++)
+    if (kiln_dtype_size(x->in[k].type) > widest)
+      widest = kiln_dtype_size(x->in[k].type);
+  return (unsigned)(16 / widest);
+}
+
+static plan make_plan(kiln_device *device, const kiln_histogram_desc *desc)
+{
+  plan p = {.pack = pack_of(&desc->x)};
+  const kiln__tuning t =
+      kiln__tuned(device, KILN__TUNED_HISTOGRAM, 16 / p.pack, desc->n);
+  const uint32_t half = (uint32_t)device->info.sm_count / 2;
+  const uint32_t most_adders = half < MOST_ADDERS ? half : MOST_ADDERS;
+
+  p.block = t.block;
+  p.items = t.items;
+  plan_memory(&p, device, desc, &t);
+  plan_blocks(&p, device, desc->n, t.per_sm);
+  p.fold = p.slices == 1 &&
+           (p.workers == 1 || (most_adders > 0 &&
+                               (uint64_t)p.workers * desc->bins <= FOLD_WORDS));
+  if (p.fold && p.workers > 1) {
+    p.adders = (uint32_t)kiln__divide_up(desc->bins, 32);
+    if (p.adders > most_adders)
+      p.adders = most_adders;
+  }
+  return p;
+}
+
+static kiln__need need_of(const plan *p, const kiln_histogram_desc *desc)
+{
+  return (kiln__need){.words =
+                          p->adders > 0 ? (size_t)p->workers * desc->bins : 0};
+}
+
+/* ---- The call --------------------------------------------------------------------------- */
+
+static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
+                    const plan *p, const layout *l)
+{
+  spec->input = &desc->x;
+  spec->code = &desc->code;
+  spec->value[BLOCK] = p->block;
+  spec->value[ITEMS] = p->items;
+  spec->value[PACK] = p->pack;
+  spec->value[COPIES] = p->copies;
+  spec->value[RUNS] = p->copies < LEAST_COPIES;
+  spec->value[MODE] = l->mode;
+  spec->value[PLAIN] = l->plain;
+  spec->value[ALL] = l->all && p->slices == 1;
+  spec->value[WIDE] = l->wide;
+  spec->value[SHARED] = l->mode == MODE_LEVELS && p->shared;
+  spec->value[FOLD] = p->fold;
+  spec->value[KEEP] = p->fold && desc->accumulate;
+  spec->value[SMALL] = desc->n < UINT64_C(1) << 31;
+  spec->value[COUNT] = desc->counts.type;
+}
+
+static kiln_status launch(kiln_stream *stream, const kiln_histogram_desc *desc,
+                          const kiln__special *special, const kiln__spec *spec,
+                          const plan *p, const layout *l, kiln__room *room)
+{
+  const uint32_t epoch = p->adders > 0 ? kiln__room_epoch(room) : 0;
+  kiln_launch_config config = {.grid = {p->workers + p->adders, p->slices, 1},
+                               .block = {p->block, 1, 1},
+                               .smem = p->smem,
+                               .stream = stream};
+  bounds to = l->to;
+  kiln__args args;
+
+  to.slice = p->slice;
+  kiln__user_args(&args, spec);
+  return KILN_LAUNCH(
+      special->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(desc->n),
+      KILN_ARG(to), KILN_ARG(desc->levels.data), KILN_ARG(desc->counts.data),
+      KILN_ARG(room->words), KILN_ARG(epoch), KILN_ARG(p->workers));
+}
+
+kiln_status kiln_histogram(kiln_stream *stream, const kiln_histogram_desc *desc,
+                           const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &family};
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+  layout l;
+  plan p;
+
+  KILN_TRY(check(stream, desc, workspace));
+  p = make_plan(stream->device, desc);
+  l = lay_out(desc);
+  specify(&spec, desc, &p, &l);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, need_of(&p, desc)));
+  if (!p.fold && !desc->accumulate)
+    st = kiln_fill_async(stream, desc->counts.data, 0, 4,
+                         (size_t)desc->bins *
+                             kiln_dtype_size(desc->counts.type) / 4);
+  if (st == KILN_OK)
+    st = launch(stream, desc, special, &spec, &p, &l, &room);
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+kiln_status kiln_histogram_workspace(kiln_stream *stream,
+                                     const kiln_histogram_desc *desc,
+                                     size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_histogram_workspace: bytes is NULL");
+  *bytes = 0;
+  KILN_TRY(check(stream, desc, NULL));
+  p = make_plan(stream->device, desc);
+  *bytes = kiln__need_bytes(need_of(&p, desc));
+
+done:
+  return st;
+}
