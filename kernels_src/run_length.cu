@@ -1,0 +1,314 @@
+/* run_length.cu -- runs of equal elements, in one launch: first element, start and
+ * length of each.
+ *
+ * Starts of runs are kept as select.cu keeps elements, and so are their ends: the
+ * rank of an end is that of the last start up to it. What travels from tile to tile
+ * is the number of starts and the place of the last one, since a run may have begun
+ * in a tile before.
+ *
+ * Specialise:  KILN_BLOCK   256  threads a block
+ *              KILN_PACK    4    elements of a pack: 16 bytes of the widest array
+ *              KILN_ITEMS   16   elements a thread, a multiple of KILN_PACK, at
+ *                                most 32
+ *              KILN_LONG    0    1: only runs of two elements and more
+ *              KILN_VALUES  1    1: write the runs' first elements
+ *              KILN_OFFSET  unsigned  type of the starts
+ *              KILN_OFFSETS 1    1: write them
+ *              KILN_LENGTH  unsigned  type of the lengths
+ *              KILN_LENGTHS 1    1: write them
+ *              KILN_COUNT   unsigned  type of the count
+ *              KILN_WIDE    0    1: n is 2^32 or more
+ *              user.cuh          the map gives the elements; equal(s, a, b) of an
+ *                                element and the next, bool
+ * Launch:      one block a tile.
+ *              n          elements, at least 1
+ *              values, offsets, lengths   room for all runs
+ *              runs       their number
+ *              words      two mark words a tile, four if KILN_WIDE; not used by a
+ *                         single tile
+ * Result:      the same for any device. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 16
+#endif
+#ifndef KILN_LONG
+#define KILN_LONG 0
+#endif
+#ifndef KILN_VALUES
+#define KILN_VALUES 1
+#endif
+#ifndef KILN_OFFSET
+#define KILN_OFFSET unsigned
+#endif
+#ifndef KILN_OFFSETS
+#define KILN_OFFSETS 1
+#endif
+#ifndef KILN_LENGTH
+#define KILN_LENGTH unsigned
+#endif
+#ifndef KILN_LENGTHS
+#define KILN_LENGTHS 1
+#endif
+#ifndef KILN_COUNT
+#define KILN_COUNT unsigned
+#endif
+#ifndef KILN_WIDE
+#define KILN_WIDE 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/compact.cuh>
+#else
+#include "common/compact.cuh"
+#endif
+
+#if !KILN_GENERATED
+namespace user
+{
+static __device__ __forceinline__ bool equal(const args &, value a, value b)
+{
+  return a == b;
+}
+} // namespace user
+#endif
+
+static_assert(KILN_ITEMS % KILN_PACK == 0, "KILN_ITEMS: whole packs");
+
+enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
+
+typedef kiln::tile_shape<KILN_BLOCK, packs, KILN_PACK> shape;
+typedef unsigned long long count;
+#if KILN_WIDE
+typedef unsigned long long position;
+#else
+typedef unsigned position;
+#endif
+
+/* What is known of all elements up to a place. */
+struct state {
+  position starts; /* runs that have begun */
+  position last;   /* where the last of them did, if there is one */
+};
+
+struct later_start {
+  __device__ __forceinline__ state operator()(const state &a,
+                                              const state &b) const
+  {
+    return {a.starts + b.starts, b.starts > 0 ? b.last : a.last};
+  }
+};
+
+struct room {
+#if KILN_VALUES
+  alignas(16) user::stored value[shape::size];
+  unsigned spare;
+#endif
+  unsigned short start[shape::size];
+  unsigned short
+      end[shape::size + 1]; /* place of a run's last element; one more
+                                          for the run that began before */
+  unsigned warp_count[shape::warps];
+  unsigned still_open; /* the tile's last run goes on behind it */
+  state before;
+};
+
+struct tile {
+  user::value value[KILN_ITEMS];
+  unsigned head;       /* bit by slot: not equal to the element before */
+  unsigned tail;       /* not equal to the element behind */
+  unsigned start, end; /* of the runs that count */
+};
+
+struct taker {
+  const user::args &in;
+  tile &t;
+
+  template <unsigned n>
+  __device__ __forceinline__ void
+  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  {
+    t.value[slot] = user::map_at(in, p, e, i);
+  }
+};
+
+/* Heads and tails of one pack; its neighbours are those of the lanes beside. */
+static __device__ __forceinline__ void mark_pack(const user::args &in, count n,
+                                                 count first, unsigned there,
+                                                 unsigned k, tile &t)
+{
+  const unsigned place = shape::place(k);
+  const count i = first + place;
+  const unsigned last = k * KILN_PACK + KILN_PACK - 1;
+  user::value left = kiln::shuffle_up(t.value[last], 1);
+  user::value right = kiln::shuffle_down(t.value[k * KILN_PACK], 1);
+  bool head;
+
+  if (place < there && i > 0 && kiln::lane() == 0)
+    left = user::load(in, i - 1);
+  if (i + KILN_PACK < n && kiln::lane() == kiln::warp_size - 1)
+    right = user::load(in, i + KILN_PACK);
+  head = i == 0 || !user::equal(in, left, t.value[k * KILN_PACK]);
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e) {
+    const unsigned slot = k * KILN_PACK + e;
+    const user::value next = e + 1 < KILN_PACK
+                                 ? t.value[e + 1 < KILN_PACK ? slot + 1 : slot]
+                                 : right;
+    const bool tail = i + e + 1 >= n || !user::equal(in, t.value[slot], next);
+
+    if (place + e < there) {
+      t.head |= static_cast<unsigned>(head) << slot;
+      t.tail |= static_cast<unsigned>(tail) << slot;
+    }
+    head = tail;
+  }
+}
+
+static __device__ __forceinline__ void
+load(const user::args &in, count n, count first, unsigned there, tile &t)
+{
+#pragma unroll
+  for (unsigned slot = 0; slot < KILN_ITEMS; ++slot)
+    t.value[slot] = user::value();
+  t.head = 0;
+  t.tail = 0;
+  kiln::tile_load<shape, packs, KILN_PACK>(in, first, there, taker{in, t});
+#pragma unroll
+  for (unsigned k = 0; k < packs; ++k)
+    mark_pack(in, n, first, there, k, t);
+#if KILN_LONG
+  t.start = t.head & ~t.tail;
+  t.end = t.tail & ~t.head;
+#else
+  t.start = t.head;
+  t.end = t.tail;
+#endif
+}
+
+/* Starts and ends go to their ranks. `open`: 1 if a run goes on from the tile
+ * before; then the first end is that run's. */
+static __device__ __forceinline__ void compact(room &r, const tile &t,
+                                               const unsigned (&rank)[packs],
+                                               unsigned from, unsigned open,
+                                               unsigned there)
+{
+#pragma unroll
+  for (unsigned k = 0; k < packs; ++k) {
+    unsigned next = from + rank[k]; /* rank of the next start */
+
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e) {
+      const unsigned slot = k * KILN_PACK + e;
+      const unsigned place = shape::place(k) + e;
+
+      if ((t.start >> slot & 1u) != 0) {
+#if KILN_VALUES
+        r.value[next] = kiln::narrow<user::stored>(t.value[slot]);
+#endif
+        r.start[next++] = static_cast<unsigned short>(place);
+      }
+      if ((t.end >> slot & 1u) != 0)
+        r.end[next - 1 + open] = static_cast<unsigned short>(place);
+      if (place + 1 == there)
+        r.still_open = (t.tail >> slot & 1u) == 0;
+    }
+  }
+}
+
+/* Does a run that counts go on from the tile before? */
+static __device__ __forceinline__ bool goes_on(const user::args &in,
+                                               count first)
+{
+  return first > 0 &&
+         user::equal(in, user::load(in, first - 1), user::load(in, first));
+}
+
+static __device__ __forceinline__ void
+write(const room &r, count first, unsigned starts, unsigned open,
+      user::stored *values, KILN_OFFSET *offsets, KILN_LENGTH *lengths)
+{
+  const unsigned ends = starts + open - r.still_open;
+
+#if KILN_VALUES
+  kiln::copy_run<KILN_BLOCK>(values + r.before.starts, r.value, starts);
+#endif
+#if KILN_OFFSETS
+  KILN_OFFSET *offset = offsets + r.before.starts;
+
+  kiln::along_lines<KILN_BLOCK>(offset, starts, [&](unsigned j) {
+    offset[j] = static_cast<KILN_OFFSET>(first + r.start[j]);
+  });
+#endif
+#if KILN_LENGTHS
+  KILN_LENGTH *length = lengths + r.before.starts - open;
+
+  kiln::along_lines<KILN_BLOCK>(length, ends, [&](unsigned j) {
+    const count start = j < open ? static_cast<count>(r.before.last)
+                                 : first + r.start[j - open];
+
+    length[j] = static_cast<KILN_LENGTH>(first + r.end[j] + 1 - start);
+  });
+#endif
+}
+
+/* By the first warp: what is known up to the tile, made known for those behind. */
+static __device__ __forceinline__ state before_tile(unsigned long long *words,
+                                                    unsigned epoch,
+                                                    const state &mine)
+{
+  const count which = blockIdx.x;
+  const state before =
+      kiln::tile_look_back(words, which, epoch, later_start{}, state{0, 0});
+
+  if (kiln::lane() == 0 && which + 1 < gridDim.x)
+    kiln::tile_publish(words, which, later_start{}(before, mine),
+                       kiln::mark_of(epoch, kiln::mark_prefix));
+  return before;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    run_length(const user::args in, unsigned long long n, user::stored *values,
+               KILN_OFFSET *offsets, KILN_LENGTH *lengths, KILN_COUNT *runs,
+               unsigned long long *words, unsigned epoch)
+{
+  __shared__ room r;
+  const count first = static_cast<count>(blockIdx.x) * shape::size;
+  const unsigned there =
+      static_cast<unsigned>(n - first < shape::size ? n - first : shape::size);
+  const unsigned open = goes_on(in, first) ? 1 : 0;
+  unsigned rank[packs], from, starts;
+  tile t;
+
+  load(in, n, first, there, t);
+  from = kiln::warp_ranks<packs, KILN_PACK>(t.start, rank);
+  from = kiln::warps_before(from, r.warp_count, starts);
+  compact(r, t, rank, from, open, there);
+  __syncthreads();
+  if (kiln::warp() == 0) {
+    const state mine = {
+        starts,
+        starts > 0 ? static_cast<position>(first + r.start[starts - 1]) : 0};
+    state before = {0, 0};
+
+    if (kiln::lane() == 0 && gridDim.x > 1)
+      kiln::tile_publish(words, blockIdx.x, mine,
+                         kiln::mark_of(epoch, blockIdx.x == 0
+                                                  ? kiln::mark_prefix
+                                                  : kiln::mark_partial));
+    if (blockIdx.x > 0)
+      before = before_tile(words, epoch, mine);
+    if (kiln::lane() == 0) {
+      r.before = before;
+      if (blockIdx.x == gridDim.x - 1)
+        *runs = static_cast<KILN_COUNT>(before.starts + starts);
+    }
+  }
+  __syncthreads();
+  write(r, first, starts, open, values, offsets, lengths);
+}

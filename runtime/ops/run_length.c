@@ -1,0 +1,172 @@
+/* run_length.c -- host side of run_length.cu. */
+#include "compact.h"
+
+#include <kiln/select.h>
+
+/* clang-format off */
+enum { BLOCK, PACK, ITEMS, LONG, VALUES, OFFSET, OFFSETS, LENGTH, LENGTHS, COUNT,
+       WIDE };
+/* clang-format on */
+
+static const char *const kernels[] = {"run_length", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false},   {"KILN_PACK", false},   {"KILN_ITEMS", false},
+    {"KILN_LONG", false},    {"KILN_VALUES", false}, {"KILN_OFFSET", true},
+    {"KILN_OFFSETS", false}, {"KILN_LENGTH", true},  {"KILN_LENGTHS", false},
+    {"KILN_COUNT", true},    {"KILN_WIDE", false},   {NULL, false}};
+static const kiln__family family = {"run_length", kernels, defines};
+
+typedef struct plan {
+  kiln__spec spec;
+  uint64_t tiles;
+  kiln__need need;
+} plan;
+
+static bool given(kiln_array a)
+{
+  return a.type != KILN_DTYPE_NONE;
+}
+
+static kiln_status check(const char *call, const kiln_stream *stream,
+                         const kiln_run_length_desc *desc,
+                         const kiln_workspace *workspace, bool only_long)
+{
+  kiln__checker c;
+  uint64_t most;
+
+  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
+    return c.st;
+  most = only_long ? desc->n / 2 : desc->n;
+  kiln__check_input(&c, "x", &desc->x, desc->n);
+  if (given(desc->values))
+    kiln__check_elements(&c, "values", desc->values, &desc->x, most);
+  if (given(desc->offsets))
+    kiln__check_count(&c, "offsets", desc->offsets, most, desc->n);
+  if (given(desc->lengths))
+    kiln__check_count(&c, "lengths", desc->lengths, most, desc->n);
+  kiln__check_count(&c, "count", desc->count, 1, desc->n);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+static void make_plan(plan *p, const kiln_stream *stream,
+                      const kiln_run_length_desc *desc, bool only_long)
+{
+  const unsigned pack = kiln__input_pack(&desc->x);
+  const kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_RUN_LENGTH, 16 / pack, desc->n);
+  const char *equal = desc->equal != NULL ? desc->equal : "a == b";
+  uint32_t *const value = p->spec.value;
+
+  *p = (plan){.spec = {.family = &family,
+                       .input = &desc->x,
+                       .function = {{"equal", "the equality", equal, "bool",
+                                     "const value a, const value b"}},
+                       .code = &desc->code}};
+  value[BLOCK] = t.block;
+  value[PACK] = pack;
+  value[ITEMS] = kiln__tile_items(
+      &t, pack,
+      4 + (given(desc->values) ? kiln_dtype_size(kiln__input_type(&desc->x))
+                               : 0));
+  value[LONG] = only_long;
+  value[VALUES] = given(desc->values);
+  value[OFFSET] = given(desc->offsets) ? desc->offsets.type : KILN_U32;
+  value[OFFSETS] = given(desc->offsets);
+  value[LENGTH] = given(desc->lengths) ? desc->lengths.type : KILN_U32;
+  value[LENGTHS] = given(desc->lengths);
+  value[COUNT] = desc->count.type;
+  value[WIDE] = desc->n > UINT32_MAX;
+  p->tiles = kiln__divide_up(desc->n, (uint64_t)t.block * value[ITEMS]);
+  p->need.words = p->tiles > 1 ? p->tiles << (1 + value[WIDE]) : 0;
+}
+
+static kiln_status launch(kiln_stream *stream, const kiln_run_length_desc *desc,
+                          const plan *p, const kiln_workspace *workspace)
+{
+  const kiln_launch_config config = {.grid = {.x = (uint32_t)p->tiles},
+                                     .block = {.x = p->spec.value[BLOCK]},
+                                     .stream = stream};
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+  kiln__args args;
+  uint32_t epoch;
+
+  KILN_TRY(kiln__specialise(&special, stream->device, &p->spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  kiln__user_args(&args, &p->spec);
+  epoch = kiln__room_epoch(&room);
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(desc->n), KILN_ARG(desc->values.data),
+                   KILN_ARG(desc->offsets.data), KILN_ARG(desc->lengths.data),
+                   KILN_ARG(desc->count.data), KILN_ARG(room.words),
+                   KILN_ARG(epoch));
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+static kiln_status run(const char *call, kiln_stream *stream,
+                       const kiln_run_length_desc *desc,
+                       const kiln_workspace *workspace, bool only_long)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  KILN_TRY(check(call, stream, desc, workspace, only_long));
+  if (desc->n == 0) {
+    st = kiln__zero_counts(stream, desc->count, 1);
+    goto done;
+  }
+  make_plan(&p, stream, desc, only_long);
+  st = launch(stream, desc, &p, workspace);
+
+done:
+  return st;
+}
+
+static kiln_status answer(const char *call, const kiln_stream *stream,
+                          const kiln_run_length_desc *desc, size_t *bytes,
+                          bool only_long)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  KILN_TRY(kiln__zero_answer(call, bytes));
+  KILN_TRY(check(call, stream, desc, NULL, only_long));
+  make_plan(&p, stream, desc, only_long);
+  *bytes = kiln__need_bytes(p.need);
+
+done:
+  return st;
+}
+
+kiln_status kiln_run_length_encode(kiln_stream *stream,
+                                   const kiln_run_length_desc *desc,
+                                   const kiln_workspace *workspace)
+{
+  return run("kiln_run_length_encode", stream, desc, workspace, false);
+}
+
+kiln_status kiln_run_length_encode_workspace(kiln_stream *stream,
+                                             const kiln_run_length_desc *desc,
+                                             size_t *bytes)
+{
+  return answer("kiln_run_length_encode_workspace", stream, desc, bytes, false);
+}
+
+kiln_status kiln_run_length_non_trivial(kiln_stream *stream,
+                                        const kiln_run_length_desc *desc,
+                                        const kiln_workspace *workspace)
+{
+  return run("kiln_run_length_non_trivial", stream, desc, workspace, true);
+}
+
+kiln_status kiln_run_length_non_trivial_workspace(
+    kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes)
+{
+  return answer("kiln_run_length_non_trivial_workspace", stream, desc, bytes,
+                true);
+}
