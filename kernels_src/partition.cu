@@ -221,8 +221,8 @@ count_tiles(const user::args &in, count n, count tiles, unsigned counters,
     kiln::tile_publish(words, tiles + blockIdx.x, mine,
                        kiln::mark_of(epoch, kiln::mark_partial));
   if (blockIdx.x == counters - 1 && kiln::warp() == 0) {
-    const totals all =
-        kiln::count_gather<totals>(words, tiles, counters, epoch);
+    const totals all = kiln::count_gather(words, tiles, counters, epoch,
+                                          kiln::sum{}, totals{});
 
     if (kiln::lane() == 0)
       kiln::tile_publish(words, tiles + counters, all,
@@ -289,7 +289,8 @@ in_all_tiles(const unsigned long long *words, count tiles, unsigned counters,
     return totals{};
   if (counters == 0) /* a single tile */
     return mine;
-  return kiln::count_gather<totals>(words, tiles + counters, 1, epoch);
+  return kiln::count_gather(words, tiles + counters, 1, epoch, kiln::sum{},
+                            totals{});
 }
 
 static __device__ __forceinline__ void

@@ -178,26 +178,27 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
   }
 }
 
-/* The sum over `n` blocks' counts, in every lane; by one whole warp. */
-template <class T>
+/* The fold over what n blocks have published, in every lane; by one whole warp.
+ * op commutes. */
+template <class T, class Op>
 __device__ __forceinline__ T count_gather(const unsigned long long *words,
                                           index from, unsigned n,
-                                          unsigned epoch)
+                                          unsigned epoch, Op op, T identity)
 {
-  T total{};
+  T total = identity;
 
-  for (unsigned k = lane(); k < n + lane(); k += warp_size) {
+  for (unsigned first = 0; first < n; first += warp_size) {
+    const unsigned k = first + lane();
     unsigned state = k < n ? 0 : static_cast<unsigned>(mark_prefix);
-    T value{};
+    T value = identity;
 
     do {
       if (state == 0)
         state = tile_peek(words, from + k, epoch, &value);
     } while (!warp_all(state != 0)); /* lanes leave together */
-    if (k < n)
-      total = total + value;
+    total = op(total, value);
   }
-  return warp_reduce(total, sum{});
+  return warp_reduce(total, op);
 }
 
 /* Two counts at once. */

@@ -1,0 +1,218 @@
+/* find.cu -- the first element for which a predicate holds, or how many there are,
+ * in one launch.
+ *
+ * Blocks advance side by side through the tiles; each warp goes its own way through
+ * its part of them, without barriers. A warp that finds something says so in one
+ * word for all, and stops; the others stop once they are behind it. The last block
+ * only collects.
+ *
+ * Specialise:  KILN_BLOCK  256  threads a block
+ *              KILN_PACK   4    elements of a pack: 16 bytes of the widest array
+ *              KILN_ITEMS  16   elements a thread has in flight, a multiple of
+ *                               KILN_PACK, at most 32
+ *              KILN_WHAT   0    0: the first index, n if there is none; 1: how
+ *                               many; 2: 1 if there is one, else 0; 3: 1 if the
+ *                               predicate holds for all, else 0
+ *              KILN_OUT    unsigned  type of the result
+ *              KILN_WIDE   0    1: n is 2^32 or more
+ *              user.cuh         predicate: of the inputs, bool
+ * Launch:      one block, or at least two, of which the last collects.
+ *              n          elements, at least 1
+ *              words      1 mark word, and one for each block, two if KILN_WIDE; not
+ *                         used by a single block
+ * Result:      the same for any grid. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 16
+#endif
+#ifndef KILN_WHAT
+#define KILN_WHAT 0
+#endif
+#ifndef KILN_OUT
+#define KILN_OUT unsigned
+#endif
+#ifndef KILN_WIDE
+#define KILN_WIDE 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/compact.cuh>
+#else
+#include "common/compact.cuh"
+#endif
+
+#if !KILN_GENERATED
+namespace user
+{
+template <unsigned n>
+static __device__ __forceinline__ bool
+predicate_at(const args &, const pack<n> &p, unsigned e, index)
+{
+  return p.x0[e] > 0;
+}
+} // namespace user
+#endif
+
+static_assert(KILN_ITEMS % KILN_PACK == 0, "KILN_ITEMS: whole packs");
+
+enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
+
+typedef kiln::tile_shape<KILN_BLOCK, packs, KILN_PACK> shape;
+typedef unsigned long long count;
+#if KILN_WIDE
+typedef unsigned long long position;
+#else
+typedef unsigned position;
+#endif
+#if KILN_WHAT == 1
+typedef kiln::sum fold;
+#else
+typedef kiln::min fold;
+#endif
+
+struct taker {
+  const user::args &in;
+  unsigned &mask;
+
+  template <unsigned n>
+  __device__ __forceinline__ void
+  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  {
+    const bool holds = user::predicate_at(in, p, e, i);
+
+    mask |= static_cast<unsigned>(holds != (KILN_WHAT == 3)) << slot;
+  }
+};
+
+static __device__ __forceinline__ unsigned load(const user::args &in, count n,
+                                                count tile)
+{
+  const count first = tile * shape::size;
+  unsigned mask = 0;
+
+  kiln::tile_load<shape, packs, KILN_PACK>(
+      in, first,
+      static_cast<unsigned>(n - first < shape::size ? n - first : shape::size),
+      taker{in, mask});
+  return mask;
+}
+
+#if KILN_WHAT == 1
+/* A thread's share. */
+static __device__ __forceinline__ position work(const user::args &in, count n,
+                                                count tiles, unsigned workers,
+                                                unsigned long long *, unsigned)
+{
+  position found = 0;
+
+#pragma unroll 1
+  for (count tile = blockIdx.x; tile < tiles; tile += workers)
+    found += static_cast<unsigned>(__popc(load(in, n, tile)));
+  return found;
+}
+#else
+/* The word for all: what is found first counts most, what a former launch left
+ * counts less than anything. A stretch is what a warp has of a tile. */
+static __device__ __forceinline__ unsigned long long news_of(count stretch,
+                                                             unsigned epoch)
+{
+  constexpr unsigned bits = 34;
+
+  return static_cast<unsigned long long>(epoch) << bits |
+         ((1ull << bits) - 1 - stretch);
+}
+
+/* The place in the tile of the warp's first hit; in every lane. */
+static __device__ __forceinline__ unsigned first_hit(unsigned mask)
+{
+  unsigned place = 0;
+  bool found = false;
+
+#pragma unroll
+  for (unsigned k = 0; k < packs; ++k) {
+    const unsigned mine = mask >> k * KILN_PACK & ((1u << KILN_PACK) - 1);
+    const unsigned lanes = kiln::warp_ballot(mine != 0);
+    const unsigned here =
+        shape::place(k) + static_cast<unsigned>(__ffs(mine)) - 1;
+    const unsigned first = kiln::shuffle(
+        here, lanes == 0 ? 0 : static_cast<unsigned>(__ffs(lanes)) - 1);
+
+    if (!found && lanes != 0) {
+      place = first;
+      found = true;
+    }
+  }
+  return place;
+}
+
+static __device__ __forceinline__ position work(const user::args &in, count n,
+                                                count tiles, unsigned workers,
+                                                unsigned long long *words,
+                                                unsigned epoch)
+{
+#pragma unroll 1
+  for (count tile = blockIdx.x; tile < tiles; tile += workers) {
+    const count stretch = tile * shape::warps + kiln::warp();
+    const unsigned mask = load(in, n, tile);
+    const unsigned long long news = gridDim.x > 1 ? kiln::word_load(words) : 0;
+
+    if (kiln::warp_any(mask != 0)) {
+      const unsigned place = first_hit(mask);
+
+      if (gridDim.x > 1 && kiln::lane() == 0)
+        atomicMax(words, news_of(stretch, epoch));
+      return static_cast<position>(tile * shape::size + place);
+    }
+    if (kiln::warp_any(news > news_of(stretch, epoch)))
+      break;
+  }
+  return static_cast<position>(n);
+}
+#endif
+
+static __device__ __forceinline__ void finish(position value, count n,
+                                              KILN_OUT *out)
+{
+#if KILN_WHAT == 2
+  *out = static_cast<KILN_OUT>(value < n ? 1 : 0);
+#elif KILN_WHAT == 3
+  *out = static_cast<KILN_OUT>(value < n ? 0 : 1);
+#else
+  (void)n;
+  *out = static_cast<KILN_OUT>(value);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    find(const user::args in, unsigned long long n, KILN_OUT *out,
+         unsigned long long *words, unsigned epoch)
+{
+  const count tiles = (n + shape::size - 1) / shape::size;
+  const unsigned workers = gridDim.x == 1 ? 1 : gridDim.x - 1;
+  const position nothing = KILN_WHAT == 1 ? 0 : static_cast<position>(n);
+  position value;
+
+  if (gridDim.x > 1 && blockIdx.x == workers) {
+    if (kiln::warp() != 0)
+      return;
+    value = kiln::count_gather(words + 1, 0, workers, epoch, fold{}, nothing);
+    if (kiln::lane() == 0)
+      finish(value, n, out);
+    return;
+  }
+  value = work(in, n, tiles, workers, words, epoch);
+  value = kiln::block_reduce_first<KILN_BLOCK>(value, fold{});
+  if (threadIdx.x != 0)
+    return;
+  if (gridDim.x == 1)
+    finish(value, n, out);
+  else
+    kiln::tile_publish(words + 1, blockIdx.x, value,
+                       kiln::mark_of(epoch, kiln::mark_partial));
+}

@@ -1,0 +1,191 @@
+/* find.c -- host side of find.cu: find, count, any, all. */
+#include "compact.h"
+
+#include <kiln/select.h>
+
+/* clang-format off */
+enum { BLOCK, PACK, ITEMS, WHAT, OUT, WIDE };
+/* clang-format on */
+
+typedef enum what { FIND, COUNT, ANY, ALL } what;
+
+static const char *const kernels[] = {"find", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_PACK", false}, {"KILN_ITEMS", false},
+    {"KILN_WHAT", false},  {"KILN_OUT", true},   {"KILN_WIDE", false},
+    {NULL, false}};
+static const kiln__family family = {"find", kernels, defines};
+
+typedef struct plan {
+  kiln__spec spec;
+  kiln_input input;
+  uint32_t blocks;
+  kiln__need need;
+} plan;
+
+static bool is_integer(kiln_dtype type)
+{
+  return type >= KILN_I8 && type <= KILN_U64;
+}
+
+static kiln_status check(const char *call, what which,
+                         const kiln_stream *stream, const kiln_find_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_that(&c,
+                   desc->predicate != NULL || kiln__input_arrays(&desc->x) > 0,
+                   "neither an array nor a predicate");
+  for (size_t k = 0; k < kiln__input_arrays(&desc->x); k++)
+    kiln__check_read(&c, "x", desc->x.in[k], desc->n);
+  if (which == FIND || which == COUNT) {
+    kiln__check_count(&c, "out", desc->out, 1, desc->n);
+  } else {
+    kiln__check_that(&c, is_integer(desc->out.type), "out is no integer");
+    kiln__check_write(&c, "out", desc->out, 1);
+  }
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* One block for little; else as many as are resident, and one that collects. */
+static uint32_t blocks_for(const kiln_stream *stream, const kiln__tuning *t,
+                           uint64_t tiles)
+{
+  const uint64_t sms = stream->device->info.sm_count > 0
+                           ? (uint64_t)stream->device->info.sm_count
+                           : 16;
+  const uint64_t resident = sms * (t->extra > 0 ? t->extra : 4);
+
+  if (tiles <= 1)
+    return 1;
+  return (uint32_t)(tiles < resident ? tiles : resident) + 1;
+}
+
+static void make_plan(plan *p, const kiln_stream *stream,
+                      const kiln_find_desc *desc, what which)
+{
+  const unsigned pack = kiln__input_pack(&desc->x);
+  const kiln__tuning t =
+      kiln__tuned(stream->device, KILN__TUNED_FIND, 16 / pack, desc->n);
+  const unsigned packs = t.items * pack > 32 ? 32 / pack : t.items;
+  uint32_t *const value = p->spec.value;
+
+  *p = (plan){
+      .spec = {.family = &family,
+               .function = {{"predicate", "the predicate",
+                             desc->predicate != NULL ? desc->predicate : "x0",
+                             "bool", NULL}},
+               .code = &desc->code},
+      .input = desc->x};
+  p->input.map = kiln__input_arrays(&desc->x) == 0 ? "0" : NULL;
+  p->input.type =
+      kiln__input_arrays(&desc->x) == 0 ? KILN_U32 : KILN_DTYPE_NONE;
+  p->spec.input = &p->input;
+  value[BLOCK] = t.block;
+  value[PACK] = pack;
+  value[ITEMS] = packs * pack;
+  value[WHAT] = (uint32_t)which;
+  value[OUT] = desc->out.type;
+  value[WIDE] = desc->n > UINT32_MAX;
+  p->blocks = blocks_for(
+      stream, &t, kiln__divide_up(desc->n, (uint64_t)t.block * value[ITEMS]));
+  p->need.words = p->blocks > 1 ? 1 + ((size_t)p->blocks << value[WIDE]) : 0;
+}
+
+static kiln_status launch(kiln_stream *stream, const kiln_find_desc *desc,
+                          const plan *p, const kiln_workspace *workspace)
+{
+  const kiln_launch_config config = {.grid = {.x = p->blocks},
+                                     .block = {.x = p->spec.value[BLOCK]},
+                                     .stream = stream};
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+  kiln__args args;
+  uint32_t epoch;
+
+  KILN_TRY(kiln__specialise(&special, stream->device, &p->spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  kiln__user_args(&args, &p->spec);
+  epoch = kiln__room_epoch(&room);
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(desc->n), KILN_ARG(desc->out.data),
+                   KILN_ARG(room.words), KILN_ARG(epoch));
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+/* Of nothing: index 0, which is n; none; no; yes. */
+static kiln_status empty(kiln_stream *stream, const kiln_find_desc *desc,
+                         what which)
+{
+  const size_t size = kiln_dtype_size(desc->out.type);
+  const int width = size < 4 ? (int)size : 4;
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(
+      kiln_fill_async(stream, desc->out.data, 0, width, size / (size_t)width));
+  if (which == ALL)
+    st = kiln_fill_async(stream, desc->out.data, 1, width, 1);
+
+done:
+  return st;
+}
+
+static kiln_status run(const char *call, what which, kiln_stream *stream,
+                       const kiln_find_desc *desc,
+                       const kiln_workspace *workspace)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  KILN_TRY(check(call, which, stream, desc, workspace));
+  if (desc->n == 0) {
+    st = empty(stream, desc, which);
+    goto done;
+  }
+  make_plan(&p, stream, desc, which);
+  st = launch(stream, desc, &p, workspace);
+
+done:
+  return st;
+}
+
+static kiln_status answer(const char *call, what which,
+                          const kiln_stream *stream, const kiln_find_desc *desc,
+                          size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  KILN_TRY(kiln__zero_answer(call, bytes));
+  KILN_TRY(check(call, which, stream, desc, NULL));
+  make_plan(&p, stream, desc, which);
+  *bytes = kiln__need_bytes(p.need);
+
+done:
+  return st;
+}
+
+#define CALL(name, which)                                                      \
+  kiln_status name(kiln_stream *stream, const kiln_find_desc *desc,            \
+                   const kiln_workspace *workspace)                            \
+  {                                                                            \
+    return run(#name, which, stream, desc, workspace);                         \
+  }                                                                            \
+  kiln_status name##_workspace(kiln_stream *stream,                            \
+                               const kiln_find_desc *desc, size_t *bytes)      \
+  {                                                                            \
+    return answer(#name "_workspace", which, stream, desc, bytes);             \
+  }
+
+CALL(kiln_find, FIND)
+CALL(kiln_count, COUNT)
+CALL(kiln_any, ANY)
+CALL(kiln_all, ALL)
