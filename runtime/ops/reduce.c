@@ -73,7 +73,7 @@ unsigned kiln__input_pack(const kiln_input *x)
   return widest == 0 ? 4 : (unsigned)(16 / widest);
 }
 
-unsigned kiln__input_bytes(const kiln_input *x)
+unsigned kiln__input_width(const kiln_input *x)
 {
   size_t bytes = 0;
 
@@ -99,7 +99,7 @@ bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned pack)
   for (size_t k = 0; k < kiln__input_arrays(x); k++) {
     const size_t size = kiln_dtype_size(x->in[k].type);
 
-    if ((x->in[k].data + (pack - phase) * size) % 16 != 0)
+    if ((x->in[k].data + (pack - phase) % pack * size) % 16 != 0)
       return false;
   }
   return true;
@@ -168,7 +168,7 @@ static unsigned result_words(const kiln__fold *f)
 /* What a table by bytes goes by: elements of 4 bytes. */
 static uint64_t in_words(const kiln__fold *f)
 {
-  const uint64_t bytes = kiln__input_bytes(f->x);
+  const uint64_t bytes = kiln__input_width(f->x);
   const uint64_t n = f->rows > 1 ? f->n * f->rows : f->n;
 
   return n > UINT64_MAX / bytes ? n : n * bytes / 4;
@@ -200,7 +200,7 @@ static kiln__tuning tuning_of(kiln_device *device, const kiln__fold *f)
 static uint32_t keep_of(const kiln_device *device, const kiln__fold *f)
 {
   const uint64_t pack =
-      (uint64_t)kiln__input_pack(f->x) * kiln__input_bytes(f->x);
+      (uint64_t)kiln__input_pack(f->x) * kiln__input_width(f->x);
   const uint64_t kept = (uint64_t)device->info.l2_bytes * 2 / 5;
 
   if (device->traits.cc < 80 || f->rows > 1 || in_words(f) <= 1u << 22 ||

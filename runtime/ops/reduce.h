@@ -57,7 +57,7 @@ unsigned kiln__acc_words(kiln_dtype type);
 /* Elements of 16 bytes of the widest array; 4 without any. */
 unsigned kiln__input_pack(const kiln_input *x);
 /* Bytes of one element of all arrays; 4 without any. */
-unsigned kiln__input_bytes(const kiln_input *x);
+unsigned kiln__input_width(const kiln_input *x);
 /* Elements from a multiple of 16 bytes to the widest array's first one. */
 unsigned kiln__input_phase(const kiln_input *x);
 /* Is every array that far from a boundary, counted in packs? */
