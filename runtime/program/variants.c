@@ -32,6 +32,7 @@ static const char *const none[] = {NULL};
 
 static const kiln_variant variants[] = {
     PLAIN("convolution"),
+    PLAIN("find"),
     PLAIN("hello"),
     PLAIN("ids"),
     PLAIN("julia"),
@@ -39,11 +40,18 @@ static const kiln_variant variants[] = {
     PLAIN("matmul"),
     PLAIN("matrix_add"),
     PLAIN("nbody"),
+    PLAIN("partition"),
+    PLAIN("run_length"),
     PLAIN("saxpy"),
+    PLAIN("select"),
     PLAIN("shared_memory"),
     PLAIN("slow"),
+    PLAIN("split"),
     PLAIN("symbols"),
 
+    PLAIN("ladder/split_count"),
+    PLAIN("ladder/split_prefix"),
+    PLAIN("ladder/split_scatter"),
     PLAIN("ladder/reduce_one_thread"),
     PLAIN("ladder/reduce_atomic_global"),
     PLAIN("ladder/reduce_atomic_shared"),
