@@ -93,11 +93,12 @@ static double one_minus_exp(double x)
   return 1 - y;
 }
 
-/* Sectors that are named at least once, when n indices fall anywhere. Those that
- * are named alone cost what any miss does. */
+/* What sectors cost that are named at least once, when n indices fall anywhere:
+ * those named alone what any miss does, those that are filled their bytes. */
 static double touched_bytes(const call *c)
 {
-  const double sectors = target_bytes(c) / SECTOR + 1;
+  const double all = target_bytes(c) / SECTOR;
+  const double sectors = all > 1 ? all : 1;
   const double each = c->n / sectors;
   const double touched = sectors * one_minus_exp(each);
 
