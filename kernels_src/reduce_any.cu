@@ -130,19 +130,24 @@ static __device__ __forceinline__ merge make_merge(const user::args &in)
 #endif
 }
 
-static __device__ __forceinline__ folded neutral(const user::args &in)
+/* What changes nothing. Means count from the row's first element. */
+static __device__ __forceinline__ folded neutral_of(const user::args &in,
+                                                    unsigned long long n,
+                                                    user::index origin)
 {
+#if KILN_KIND == 3
+  const double base = n > 0 ? static_cast<double>(user::load(in, origin)) : 0.0;
+
+  return {kiln::is_number(base) ? base : 0.0, 0.0, 0.0};
+#else
+  (void)in, (void)n, (void)origin;
 #if KILN_KIND == 0
   return user::identity(in);
-#elif KILN_KIND == 1 || KILN_KIND == 2
-  (void)in;
-  return merge::neutral();
-#elif KILN_KIND == 3
-  (void)in;
-  return {0.0, 0.0, 0.0};
-#else
-  (void)in;
+#elif KILN_KIND == 4
   return folder::neutral();
+#else
+  return merge::neutral();
+#endif
 #endif
 }
 
@@ -152,7 +157,8 @@ struct job {
   count packs;          /* whole ones */
   user::index origin;   /* first element of the row */
   unsigned long long n; /* elements of it */
-  unsigned head, tail;  /* elements before and behind the packs */
+  folded neutral;
+  unsigned head, tail; /* elements before and behind the packs */
 };
 
 /* Blocks that fold. */
@@ -223,7 +229,7 @@ static __device__ __forceinline__ folded fold_share(const user::args &in,
                                                     const share &s)
 {
   const count reach = (KILN_ITEMS - 1) * s.stride;
-  folder f(make_merge(in), neutral(in));
+  folder f(make_merge(in), j.neutral);
   count i = s.begin;
 
   f.begin(i, i < s.end);
@@ -262,7 +268,7 @@ static __device__ __forceinline__ folded fold_pack(const user::args &in,
 #pragma unroll
   for (unsigned e = 0; e < KILN_PACK; ++e)
     v[e] = folder::single(user::map_at(in, p, e, element_of(j, i)),
-                          element_of(j, i) + e);
+                          element_of(j, i) + e, j.neutral);
   return kiln::fold_array(v, make_merge(in));
 }
 
@@ -271,7 +277,7 @@ static __device__ __forceinline__ folded fold_in_order(const user::args &in,
                                                        const share &s)
 {
   const merge op = make_merge(in);
-  folded total = neutral(in);
+  folded total = j.neutral;
 
 #pragma unroll 1
   for (count base = s.begin; base < s.end;
@@ -286,7 +292,7 @@ static __device__ __forceinline__ folded fold_in_order(const user::args &in,
         user::load_inputs(in, element_of(j, i + k * kiln::warp_size), p[k]);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-      row[k] = neutral(in);
+      row[k] = j.neutral;
       if (i + k * kiln::warp_size < s.end)
         row[k] = fold_pack(in, j, p[k], i + k * kiln::warp_size);
     }
@@ -361,8 +367,8 @@ static __device__ __forceinline__ folded edge_of(const user::args &in,
                                                  unsigned n, user::index from)
 {
   if (which >= n)
-    return neutral(in);
-  return folder::single(user::load(in, from + which), from + which);
+    return j.neutral;
+  return folder::single(user::load(in, from + which), from + which, j.neutral);
 }
 
 /* The result in thread 0. */
@@ -372,7 +378,7 @@ static __device__ __forceinline__ folded fold_unit(const user::args &in,
 {
   const merge op = make_merge(in);
   const user::index behind = j.origin + (j.n - j.tail);
-  folded value, head = neutral(in), tail = neutral(in);
+  folded value, head = j.neutral, tail = j.neutral;
 
   /* Asked for first, needed last. */
   if (KILN_HEAD && unit == 0)
@@ -382,7 +388,7 @@ static __device__ __forceinline__ folded fold_unit(const user::args &in,
 #if KILN_ORDERED
   value = fold_in_order(in, j, unit_share(j, unit, chunk));
   if (kiln::lane() != 0)
-    value = neutral(in);
+    value = j.neutral;
   value = kiln::fold_block<KILN_BLOCK>(value, op);
   if (kiln::warp() == 0) {
     if (KILN_HEAD)
@@ -400,9 +406,11 @@ static __device__ __forceinline__ folded fold_unit(const user::args &in,
 
 /* ---- Results ------------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ void
-write(folded v, unsigned row, KILN_OUT *out, KILN_OUT2 *out2, double extra)
+static __device__ __forceinline__ void write(folded v, folded neutral,
+                                             unsigned row, KILN_OUT *out,
+                                             KILN_OUT2 *out2, double extra)
 {
+  (void)neutral;
 #if KILN_KIND == 0
   kiln::store(out + row, v);
 #elif KILN_KIND == 1 || KILN_KIND == 2
@@ -414,7 +422,7 @@ write(folded v, unsigned row, KILN_OUT *out, KILN_OUT2 *out2, double extra)
   const double divisor = v.n - extra > 0.0 ? v.n - extra : 0.0;
 
   if (out != nullptr)
-    kiln::store(out + row, v.n > 0.0 ? v.mean : 0.0 / v.n);
+    kiln::store(out + row, v.n > 0.0 ? neutral.mean + v.mean : 0.0 / v.n);
   if (out2 != nullptr)
     kiln::store(out2 + row, v.squares / divisor);
 #else
@@ -422,11 +430,13 @@ write(folded v, unsigned row, KILN_OUT *out, KILN_OUT2 *out2, double extra)
 #endif
 }
 
-static __device__ __forceinline__ job job_of(unsigned long long n,
+static __device__ __forceinline__ job job_of(const user::args &in,
+                                             unsigned long long n,
                                              user::index origin, unsigned head)
 {
   job j;
 
+  j.neutral = neutral_of(in, n, origin);
   j.origin = origin;
   j.n = n;
 #if !KILN_HEAD
@@ -461,7 +471,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   const unsigned row = 0;
   {
 #endif
-    const job j = job_of(n, row * leading, head);
+    const job j = job_of(in, n, row * leading, head);
 #if KILN_CHUNKS
     const count size = static_cast<count>(chunk);
     const unsigned units =
@@ -482,9 +492,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
         return;
       value = kiln::results_take<kiln::results_at_once<folded>(KILN_LETTERS),
                                  KILN_ORDERED != 0>(slots, units, epoch, op,
-                                                    neutral(in));
+                                                    j.neutral);
       if (threadIdx.x == 0)
-        write(value, row, out, out2, extra);
+        write(value, j.neutral, row, out, out2, extra);
       return;
     }
 
@@ -498,7 +508,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
       value = fold_unit(in, j, unit, units - 1, size);
       if (threadIdx.x == 0) {
         if (gridDim.x == 1 && units == 1)
-          write(value, row, out, out2, extra);
+          write(value, j.neutral, row, out, out2, extra);
         else
           kiln::tile_publish(slots, unit, value,
                              kiln::mark_of(epoch, kiln::mark_partial));

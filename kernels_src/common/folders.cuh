@@ -4,12 +4,13 @@
  *
  * A folder F for packs of `pack` elements at positions of type C:
  *   F::result                what threads and blocks exchange
- *   F(merge, neutral)        merge(a, b) on results; neutral changes nothing
+ *   F(merge, neutral)        merge(a, b) on results; neutral changes nothing.
+ *                            That of moments brings what all means count from
  *   begin(i, any)            the first pack will be i, if there is any
  *   look(v)                  one of the values to come, before each round
  *   take(v, e, i)            element e of pack i
  *   close(first)             the result; pack 0 starts at element `first`
- *   single(v, i)             the result of one element with index i
+ *   single(v, i, neutral)    the result of one element with index i
  * Several chains stay apart until close(), which keeps dependences short. */
 #ifndef KILN_FOLDERS_CUH
 #define KILN_FOLDERS_CUH
@@ -65,7 +66,7 @@ struct plain_folder {
   {
     return fold_array(chain, merge);
   }
-  static __device__ __forceinline__ T single(V v, index)
+  static __device__ __forceinline__ T single(V v, index, T)
   {
     return static_cast<T>(v);
   }
@@ -154,20 +155,21 @@ template <class V, bool greatest, class C, unsigned pack> struct place_folder {
     }
     return all;
   }
-  static __device__ __forceinline__ result single(V v, index i)
+  static __device__ __forceinline__ result single(V v, index i, result)
   {
     return {v, i};
   }
 };
 
 /* ---- Mean and variance -------------------------------------------------------------------
- * One pass in f64. Each thread adds up differences from its own first value, so
- * that a large mean does not swallow a small variance; results are put together
- * by Chan, Golub and LeVeque's formula (Updating Formulae and a Pairwise
+ * One pass in f64. Each thread adds up differences from its own first value, and
+ * means count from element 0, so that neither a large mean nor an outlier in front
+ * swallows a small variance; results are put together by Chan, Golub and LeVeque's formula (Updating Formulae and a Pairwise
  * Algorithm for Computing Sample Variances, 1979). */
 
 struct moments {
-  double mean, squares, n; /* squares: sum of squared deviations from mean */
+  double mean;       /* from what all means count from */
+  double squares, n; /* squares: sum of squared deviations from mean */
 };
 
 __device__ __forceinline__ bool is_number(double v)
@@ -197,11 +199,11 @@ template <class V, class C, unsigned pack> struct moments_folder {
   enum : unsigned { chains = pack < 2 ? pack : 2 };
 
   op merge;
-  double shift, sum[chains], squares[chains];
+  double base, shift, sum[chains], squares[chains];
   C n;
 
-  __device__ __forceinline__ moments_folder(op, result)
-      : merge(), shift(0.0), n(0)
+  __device__ __forceinline__ moments_folder(op, result neutral)
+      : merge(), base(neutral.mean), shift(0.0), n(0)
   {
 #pragma unroll
     for (unsigned k = 0; k < chains; ++k)
@@ -236,11 +238,11 @@ template <class V, class C, unsigned pack> struct moments_folder {
     if (n == 0)
       return {0.0, 0.0, 0.0};
     q -= s * (s / count);
-    return {shift + s / count, q < 0.0 ? 0.0 : q, count};
+    return {(shift - base) + s / count, q < 0.0 ? 0.0 : q, count};
   }
-  static __device__ __forceinline__ result single(V v, index)
+  static __device__ __forceinline__ result single(V v, index, result neutral)
   {
-    const double d = static_cast<double>(v);
+    const double d = static_cast<double>(v) - neutral.mean;
 
     return {d, is_number(d) ? 0.0 : d - d, 1.0};
   }
@@ -323,7 +325,7 @@ template <class V, class C, unsigned pack> struct norm_folder {
   {
     return fold_array(chain, merge);
   }
-  static __device__ __forceinline__ double single(V v, index)
+  static __device__ __forceinline__ double single(V v, index, double)
   {
     return static_cast<double>(v) * static_cast<double>(v);
   }
@@ -369,7 +371,8 @@ template <class C, unsigned pack> struct norm_folder<double, C, pack> {
   {
     return s;
   }
-  static __device__ __forceinline__ square_sums single(double v, index)
+  static __device__ __forceinline__ square_sums single(double v, index,
+                                                       square_sums)
   {
     square_sums one = neutral();
 

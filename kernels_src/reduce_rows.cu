@@ -1,0 +1,224 @@
+/* reduce_rows.cu -- fold each row of a matrix, by a group of lanes a row.
+ *
+ * Specialise:  KILN_OUT     float  element of out
+ *              KILN_BLOCK   256  threads a block
+ *              KILN_GROUP   4    lanes of a row: a power of two up to 32
+ *              KILN_PACK    4    elements of a pack, a power of two
+ *              KILN_ITEMS   1    packs of a row that a lane has in flight
+ *              KILN_DEPTH   4    rows that a group has in flight
+ *              KILN_THREADS 1024 threads to keep resident on an SM
+ *              KILN_EXACT   1    1: a row is KILN_GROUP * KILN_ITEMS packs
+ *              KILN_HEAD    0    1: rows start and end inside packs (KILN_GROUP 32,
+ *                                KILN_DEPTH 1 and not KILN_EXACT)
+ *              KILN_ORDERED 0    1: operands keep the order of the elements
+ *              KILN_SMALL   0    1: fewer than 2^31 elements from first to last
+ *              user.cuh          acc and op
+ * Launch:      block KILN_BLOCK; grid of any size: blocks stride over the tiles of
+ *              KILN_BLOCK / KILN_GROUP * KILN_DEPTH rows.
+ *              n        elements of a row; without KILN_HEAD whole packs
+ *              rows     and `leading` elements from one to the next
+ *              phase    elements from a pack's boundary to element 0 (KILN_HEAD)
+ * Result:      out[r], the fold of row r. */
+#ifndef KILN_OUT
+#define KILN_OUT float
+#endif
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_GROUP
+#define KILN_GROUP 4
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 1
+#endif
+#ifndef KILN_DEPTH
+#define KILN_DEPTH 4
+#endif
+#ifndef KILN_THREADS
+#define KILN_THREADS 1024
+#endif
+#ifndef KILN_EXACT
+#define KILN_EXACT 1
+#endif
+#ifndef KILN_HEAD
+#define KILN_HEAD 0
+#endif
+#ifndef KILN_ORDERED
+#define KILN_ORDERED 0
+#endif
+#ifndef KILN_SMALL
+#define KILN_SMALL 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/fold.cuh>
+#include <kiln/folders.cuh>
+#include <kiln/user.cuh>
+#else
+#include "common/fold.cuh"
+#include "common/folders.cuh"
+#include "common/user.cuh"
+#endif
+
+static_assert(!KILN_HEAD || (KILN_GROUP == 32 && KILN_DEPTH == 1 &&
+                             !KILN_EXACT && KILN_PACK <= 32),
+              "KILN_HEAD: for a warp a row");
+
+#if KILN_SMALL
+typedef unsigned count;
+#else
+typedef unsigned long long count;
+#endif
+
+typedef user::acc folded;
+typedef user::pack<KILN_PACK> pack;
+
+enum : unsigned { groups = KILN_BLOCK / KILN_GROUP };
+
+/* A row's packs, and what lies before and behind them. */
+struct extent {
+  count first, packs;
+  unsigned head, tail;
+};
+
+static __device__ __forceinline__ extent extent_of(count origin, count n,
+                                                   unsigned phase)
+{
+#if KILN_HEAD
+  const unsigned past = static_cast<unsigned>((origin + phase) % KILN_PACK);
+  const count to_boundary = past == 0 ? 0 : KILN_PACK - past;
+  const count head = to_boundary < n ? to_boundary : n;
+
+  return {origin + head, (n - head) / KILN_PACK, static_cast<unsigned>(head),
+          static_cast<unsigned>((n - head) % KILN_PACK)};
+#else
+  (void)phase;
+  return {origin, n / KILN_PACK, 0, 0};
+#endif
+}
+
+static __device__ __forceinline__ folded fold_pack(const user::args &in,
+                                                   const pack &p, count i,
+                                                   user::op op)
+{
+  folded v[KILN_PACK];
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    v[e] = static_cast<folded>(user::map_at(in, p, e, i));
+  return kiln::fold_array(v, op);
+}
+
+/* All lanes' packs of one step, onto `value`: in each lane, or in order in the
+ * group's first. */
+static __device__ __forceinline__ folded add(folded value, folded step,
+                                             user::op op)
+{
+#if KILN_ORDERED
+  step = kiln::group_fold<KILN_GROUP>(step, op);
+#endif
+  return op(value, step);
+}
+
+#if KILN_HEAD
+static __device__ __forceinline__ folded edge_of(const user::args &in,
+                                                 count first, unsigned n,
+                                                 folded neutral)
+{
+  if (kiln::lane() >= n)
+    return neutral;
+  return static_cast<folded>(user::load(in, first + kiln::lane()));
+}
+#endif
+
+/* Rows first + d * groups, of which those below `rows` exist. Every lane of the
+ * warp goes through the same rounds. */
+static __device__ __forceinline__ void
+fold_rows(const user::args &in, count first, count rows, count n, count leading,
+          unsigned phase, folded (&value)[KILN_DEPTH])
+{
+  const user::op op = user::make_op(in);
+  const folded neutral = user::identity(in);
+  const unsigned lane = threadIdx.x % KILN_GROUP;
+  const count most = n / KILN_PACK;
+  pack p[KILN_DEPTH][KILN_ITEMS];
+  extent x[KILN_DEPTH];
+
+#pragma unroll
+  for (unsigned d = 0; d < KILN_DEPTH; ++d) {
+    const count row = first + d * groups;
+
+    x[d] = extent_of(row * leading, row < rows ? n : 0, phase);
+    value[d] = neutral;
+  }
+#if KILN_HEAD
+  value[0] =
+      add(neutral, edge_of(in, x[0].first - x[0].head, x[0].head, neutral), op);
+#endif
+#if KILN_EXACT
+  (void)most;
+  {
+    const count base = lane;
+#else
+#pragma unroll 1
+  for (count base = lane; base - lane < most; base += KILN_GROUP * KILN_ITEMS) {
+#endif
+#pragma unroll
+    for (unsigned d = 0; d < KILN_DEPTH; ++d)
+#pragma unroll
+      for (unsigned k = 0; k < KILN_ITEMS; ++k)
+        if (KILN_EXACT ? x[d].packs != 0 : base + k * KILN_GROUP < x[d].packs)
+          user::load_inputs(
+              in, x[d].first + (base + k * KILN_GROUP) * KILN_PACK, p[d][k]);
+#pragma unroll
+    for (unsigned d = 0; d < KILN_DEPTH; ++d)
+#pragma unroll
+      for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+        folded step = neutral;
+
+        if (KILN_EXACT ? x[d].packs != 0 : base + k * KILN_GROUP < x[d].packs)
+          step =
+              fold_pack(in, p[d][k],
+                        x[d].first + (base + k * KILN_GROUP) * KILN_PACK, op);
+        value[d] = add(value[d], step, op);
+      }
+  }
+#if KILN_HEAD
+  value[0] = add(
+      value[0],
+      edge_of(in, x[0].first + x[0].packs * KILN_PACK, x[0].tail, neutral), op);
+#endif
+#if !KILN_ORDERED
+#pragma unroll
+  for (unsigned d = 0; d < KILN_DEPTH; ++d)
+    value[d] = kiln::group_fold<KILN_GROUP>(value[d], op);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
+                                             KILN_THREADS / KILN_BLOCK)
+    reduce_rows(const user::args in, unsigned long long n,
+                unsigned long long rows, unsigned long long leading,
+                unsigned phase, KILN_OUT *out)
+{
+  constexpr count tile = groups * KILN_DEPTH;
+  const unsigned group = threadIdx.x / KILN_GROUP;
+
+#pragma unroll 1
+  for (count start = blockIdx.x * tile; start < rows;
+       start += gridDim.x * tile) {
+    const count first = start + group;
+    folded value[KILN_DEPTH];
+
+    fold_rows(in, first, static_cast<count>(rows), static_cast<count>(n),
+              static_cast<count>(leading), phase, value);
+#pragma unroll
+    for (unsigned d = 0; d < KILN_DEPTH; ++d)
+      if (threadIdx.x % KILN_GROUP == 0 && first + d * groups < rows)
+        kiln::store(out + (first + d * groups), value[d]);
+  }
+}

@@ -1,0 +1,314 @@
+/* segmented.cu -- fold each segment of an array, of any mix of lengths, in one
+ * launch: every block takes an equal part of segments and elements together.
+ *
+ * Specialise:  KILN_OUT     float    element of out
+ *              KILN_OFFSET  unsigned element of offsets
+ *              KILN_INDEX   unsigned element of index
+ *              KILN_GATHER  0        1: index says which elements
+ *              KILN_BLOCK   256      threads a block, at least 64
+ *              KILN_ITEMS   7        ends and elements of a thread and tile; odd:
+ *                                    no bank conflicts
+ *              KILN_THREADS 1024     threads to keep resident on an SM
+ *              KILN_ORDERED 0        0: inside of long segments elements may be
+ *                                    combined in another order
+ *              KILN_SMALL   0        1: fewer than 2^31 ends and elements
+ *              user.cuh              acc and op
+ * Launch:      block KILN_BLOCK; one-dimensional grid that covers all of them.
+ *              per      ends and elements of a block, a multiple of
+ *                       KILN_BLOCK * KILN_ITEMS
+ *              words    a result a block; mark words (lookback.cuh)
+ * Result:      out[s], the fold of segment s; same bits for same offsets, grid and
+ *              specialisation. */
+#ifndef KILN_OUT
+#define KILN_OUT float
+#endif
+#ifndef KILN_OFFSET
+#define KILN_OFFSET unsigned
+#endif
+#ifndef KILN_INDEX
+#define KILN_INDEX unsigned
+#endif
+#ifndef KILN_GATHER
+#define KILN_GATHER 0
+#endif
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 7
+#endif
+#ifndef KILN_THREADS
+#define KILN_THREADS 1024
+#endif
+#ifndef KILN_ORDERED
+#define KILN_ORDERED 0
+#endif
+#ifndef KILN_SMALL
+#define KILN_SMALL 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/fold.cuh>
+#include <kiln/segments.cuh>
+#include <kiln/user.cuh>
+#else
+#include "common/fold.cuh"
+#include "common/segments.cuh"
+#include "common/user.cuh"
+#endif
+
+#if KILN_SMALL
+typedef unsigned count;
+#else
+typedef unsigned long long count;
+#endif
+
+typedef user::acc folded;
+typedef kiln::segments<KILN_OFFSET, count> segments;
+
+enum : unsigned { tile = KILN_BLOCK * KILN_ITEMS, warps = KILN_BLOCK / 32 };
+
+/* What is open at the end of a stretch, and whether a segment ended in it. */
+struct open_end {
+  folded value;
+  unsigned ended;
+};
+
+struct follow {
+  user::op op;
+  __device__ __forceinline__ open_end operator()(open_end a, open_end b) const
+  {
+    return {b.ended ? b.value : op(a.value, b.value), a.ended | b.ended};
+  }
+};
+
+struct room {
+  folded value[tile];
+  unsigned end[tile + 1]; /* elements of the tile before it */
+  open_end last[warps];   /* of a warp and all before it */
+};
+
+/* A block's first end is written last: what is open before the block is not known
+ * until then. */
+struct deferred {
+  folded value;
+  count segment;
+};
+
+static __device__ __forceinline__ folded load_element(const user::args &in,
+                                                      const KILN_INDEX *index,
+                                                      count i)
+{
+#if KILN_GATHER
+  return static_cast<folded>(
+      user::load(in, static_cast<user::index>(__ldg(index + i))));
+#else
+  (void)index;
+  return static_cast<folded>(user::load(in, i));
+#endif
+}
+
+/* The ends that stand in the tile at segment s and element e, to the room; how
+ * many. Ends with a barrier. */
+static __device__ __forceinline__ unsigned
+load_ends(const segments &all, count s, count e, unsigned length, room &r)
+{
+  unsigned n = 0, found;
+
+#pragma unroll 1
+  do {
+    const unsigned i = n + threadIdx.x;
+    const bool exists = i < length && s + i < all.n;
+    const count before = exists ? all.end(s + i) - e : 0;
+    const bool inside = exists && before + i < length;
+
+    if (inside)
+      r.end[i] = static_cast<unsigned>(before);
+    found = kiln::block_count(inside);
+    n += found;
+  } while (found == KILN_BLOCK);
+  return n;
+}
+
+/* Ends before place p of the tile. */
+static __device__ __forceinline__ unsigned
+tile_ends_before(const unsigned *end, unsigned n, unsigned p)
+{
+  unsigned low = 0, high = n < p ? n : p;
+
+  while (low < high) {
+    const unsigned middle = (low + high) / 2;
+
+    if (end[middle] + middle < p)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* The tile's segments; `open` is what the block has open. By the whole block, with
+ * values and ends in the room and a barrier passed. */
+static __device__ __forceinline__ open_end
+fold_tile(const user::args &in, room &r, deferred &first, count s,
+          unsigned ends, unsigned length, open_end open, KILN_OUT *out)
+{
+  const follow then = {user::make_op(in)};
+  const folded neutral = user::identity(in);
+  const unsigned begin = threadIdx.x * KILN_ITEMS;
+  unsigned p = begin < length ? begin : length;
+  const unsigned stop =
+      begin + KILN_ITEMS < length ? begin + KILN_ITEMS : length;
+  unsigned i = tile_ends_before(r.end, ends, p), j = p - i, head_at = 0;
+  open_end mine = {neutral, 0}, before;
+  folded head = neutral;
+
+#pragma unroll 1
+  for (; p < stop; ++p) {
+    if (i < ends && r.end[i] == j) {
+      if (mine.ended) {
+        kiln::store(out + (s + i), mine.value);
+      } else {
+        head = mine.value;
+        head_at = i;
+      }
+      mine.value = neutral;
+      mine.ended = 1;
+      ++i;
+    } else {
+      mine.value = then.op(mine.value, r.value[j]);
+      ++j;
+    }
+  }
+  {
+    const open_end upto = kiln::block_scan_inclusive(mine, then);
+
+    if (kiln::lane() == kiln::warp_size - 1)
+      r.last[kiln::warp()] = upto;
+    before = kiln::shuffle_up(upto, 1);
+  }
+  __syncthreads();
+  if (kiln::lane() == 0 && kiln::warp() > 0)
+    before = r.last[kiln::warp() - 1];
+  before = threadIdx.x == 0 ? open : then(open, before);
+  if (mine.ended) {
+    head = then.op(before.value, head);
+    if (before.ended)
+      kiln::store(out + (s + head_at), head);
+    else
+      first = {head, s + head_at};
+  }
+  return then(open, r.last[warps - 1]);
+}
+
+#if !KILN_ORDERED
+/* Put what the threads hold of one segment onto what the block has open. */
+static __device__ __forceinline__ open_end gather_loose(open_end open,
+                                                        folded loose,
+                                                        user::op op)
+{
+  __syncthreads();
+  loose = kiln::fold_block<KILN_BLOCK>(loose, op);
+  __syncthreads();
+  open.value = op(open.value, kiln::block_broadcast(loose, 0));
+  return open;
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
+                                             KILN_THREADS / KILN_BLOCK)
+    segmented(const user::args in, const KILN_OFFSET *offsets,
+              unsigned long long n_segments, const KILN_INDEX *index,
+              unsigned long long per, unsigned long long *words, unsigned epoch,
+              KILN_OUT *out)
+{
+  __shared__ room r;
+  __shared__ deferred first;
+  __shared__ count found;
+  const user::op op = user::make_op(in);
+  const folded neutral = user::identity(in);
+  const segments all(offsets, static_cast<count>(n_segments));
+  const count total = all.length();
+  count place = static_cast<count>(blockIdx.x) * static_cast<count>(per);
+  const count stop = total - place < per ? total : place + per;
+  open_end open = {neutral, 0};
+  bool continues;
+  count s;
+#if !KILN_ORDERED
+  folded loose = neutral;
+  bool is_loose = false;
+#endif
+
+  if (place >= total)
+    return;
+  if (kiln::warp() == 0) {
+    s = kiln::ends_before<32>(all, place);
+    if (threadIdx.x == 0)
+      found = s;
+  }
+  __syncthreads();
+  s = found;
+  continues = s < all.n && place - s > all.start(s);
+
+#pragma unroll 1
+  for (; place < stop; place += tile) {
+    const unsigned length =
+        stop - place < tile ? static_cast<unsigned>(stop - place) : tile;
+    const count e = place - s, left = total - all.n - e;
+    folded value[KILN_ITEMS];
+    unsigned ends;
+
+    /* Ends take places of some: a few elements too many are asked for, which the
+     * next tile finds in the cache. */
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+      const unsigned i = k * KILN_BLOCK + threadIdx.x;
+
+      value[k] = neutral;
+      if (i < length && i < left)
+        value[k] = load_element(in, index, all.base + e + i);
+    }
+    ends = load_ends(all, s, e, length, r);
+#if !KILN_ORDERED
+    if (ends == 0) {
+#pragma unroll
+      for (unsigned k = 0; k < KILN_ITEMS; ++k)
+        if (k * KILN_BLOCK + threadIdx.x < length)
+          loose = op(loose, value[k]);
+      is_loose = true;
+      continue;
+    }
+    if (is_loose)
+      open = gather_loose(open, loose, op);
+    loose = neutral;
+    is_loose = false;
+#endif
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      r.value[k * KILN_BLOCK + threadIdx.x] = value[k];
+    __syncthreads();
+    open = fold_tile(in, r, first, s, ends, length, open, out);
+    __syncthreads();
+    s += ends;
+  }
+#if !KILN_ORDERED
+  if (is_loose)
+    open = gather_loose(open, loose, op);
+#endif
+  if (kiln::warp() != 0)
+    return;
+  if (threadIdx.x == 0)
+    kiln::tile_publish(words, blockIdx.x, open.value,
+                       kiln::mark_of(epoch, open.ended ? kiln::mark_prefix
+                                                       : kiln::mark_partial));
+  if (open.ended) {
+    folded value = first.value;
+
+    if (continues)
+      value = op(kiln::tile_look_back(words, blockIdx.x, epoch, op, neutral),
+                 value);
+    if (threadIdx.x == 0)
+      kiln::store(out + first.segment, value);
+  }
+}

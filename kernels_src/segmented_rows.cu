@@ -1,0 +1,390 @@
+/* segmented_rows.cu -- fold the rows of each segment, column by column: bags of
+ * rows of a matrix. Groups of lanes take equal parts of segments and rows
+ * together.
+ *
+ * Specialise:  KILN_OUT     float    element of out
+ *              KILN_OFFSET  unsigned element of offsets
+ *              KILN_OFFSETS 1        0: every segment has `length` rows
+ *              KILN_INDEX   unsigned element of index
+ *              KILN_GATHER  0        1: index says which rows
+ *              KILN_BLOCK   256      threads a block
+ *              KILN_GROUP   32       lanes side by side: a power of two up to 32
+ *              KILN_PACK    4        columns of a lane, a power of two that
+ *                                    divides width and leading
+ *              KILN_ITEMS   4        rows that a lane has in flight
+ *              KILN_ALIGNED 1        rows of out lie on 16 bytes, or a pack's size
+ *              KILN_THREADS 1024     threads to keep resident on an SM
+ *              KILN_SMALL   0        1: fewer than 2^31 ends and rows
+ *              user.cuh              acc and op
+ * Launch:      block KILN_BLOCK; grid.x that covers ends and rows, grid.y of
+ *              KILN_GROUP * KILN_PACK columns each.
+ *              per      ends and rows of a group
+ *              words    grid.x * width results; mark words (lookback.cuh)
+ * Result:      out[s * width + c], the fold over the rows of segment s, in order;
+ *              same bits for same offsets and grid. */
+#ifndef KILN_OUT
+#define KILN_OUT float
+#endif
+#ifndef KILN_OFFSET
+#define KILN_OFFSET unsigned
+#endif
+#ifndef KILN_OFFSETS
+#define KILN_OFFSETS 1
+#endif
+#ifndef KILN_INDEX
+#define KILN_INDEX unsigned
+#endif
+#ifndef KILN_GATHER
+#define KILN_GATHER 0
+#endif
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_GROUP
+#define KILN_GROUP 32
+#endif
+#ifndef KILN_PACK
+#define KILN_PACK 4
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 4
+#endif
+#ifndef KILN_ALIGNED
+#define KILN_ALIGNED 1
+#endif
+#ifndef KILN_THREADS
+#define KILN_THREADS 1024
+#endif
+#ifndef KILN_SMALL
+#define KILN_SMALL 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/fold.cuh>
+#include <kiln/segments.cuh>
+#include <kiln/user.cuh>
+#else
+#include "common/fold.cuh"
+#include "common/segments.cuh"
+#include "common/user.cuh"
+#endif
+
+#if KILN_SMALL
+typedef unsigned count;
+#else
+typedef unsigned long long count;
+#endif
+
+typedef user::acc folded;
+#if KILN_OFFSETS
+typedef kiln::segments<KILN_OFFSET, count> segments;
+#else
+typedef kiln::equal_segments<count> segments;
+#endif
+
+enum : unsigned {
+  groups = KILN_BLOCK / KILN_GROUP,
+  warps = KILN_BLOCK / 32,
+  look_at = KILN_PACK < 4 ? 8 : 4 /* blocks that a lane looks back at at once */
+};
+
+/* What is open at the end of a stretch of rows, and whether a segment ended. */
+struct open_end {
+  folded value[KILN_PACK];
+  bool ended;
+};
+
+/* a, then b. */
+static __device__ __forceinline__ open_end follow(const open_end &a,
+                                                  const open_end &b,
+                                                  user::op op)
+{
+  open_end both;
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    both.value[e] = b.ended ? b.value[e] : op(a.value[e], b.value[e]);
+  both.ended = a.ended || b.ended;
+  return both;
+}
+
+static __device__ __forceinline__ open_end from_below(const open_end &a,
+                                                      unsigned distance)
+{
+  open_end other;
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    other.value[e] = kiln::shuffle_up(a.value[e], distance);
+  other.ended = kiln::shuffle_up(a.ended ? 1u : 0u, distance) != 0;
+  return other;
+}
+
+struct job {
+  const KILN_INDEX *index;
+  count base; /* first row, or place in index */
+  user::index leading, width, column;
+  KILN_OUT *out;
+};
+
+static __device__ __forceinline__ void write(const job &j, count segment,
+                                             const folded (&v)[KILN_PACK])
+{
+  kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(
+      j.out + (static_cast<user::index>(segment) * j.width + j.column), v);
+}
+
+static __device__ __forceinline__ user::index place_of(const job &j, count row)
+{
+#if KILN_GATHER
+  return static_cast<user::index>(__ldg(j.index + (j.base + row))) * j.leading +
+         j.column;
+#else
+  return static_cast<user::index>(j.base + row) * j.leading + j.column;
+#endif
+}
+
+/* A group's part: segment s and row e to segment s_end and row e_end. Its first
+ * end goes to `head`: what is open before the group is not known yet. */
+static __device__ __forceinline__ open_end
+fold_part(const user::args &in, const segments &all, const job &j, count s,
+          count e, count s_end, count e_end, folded (&head)[KILN_PACK])
+{
+  const user::op op = user::make_op(in);
+  const folded neutral = user::identity(in);
+  open_end mine;
+  count end = s < s_end ? all.end(s) : ~static_cast<count>(0);
+
+  mine.ended = false;
+#pragma unroll
+  for (unsigned k = 0; k < KILN_PACK; ++k)
+    mine.value[k] = head[k] = neutral;
+
+  const auto finish = [&]() {
+    if (mine.ended) {
+      write(j, s, mine.value);
+    } else {
+#pragma unroll
+      for (unsigned k = 0; k < KILN_PACK; ++k)
+        head[k] = mine.value[k];
+    }
+    mine.ended = true;
+#pragma unroll
+    for (unsigned k = 0; k < KILN_PACK; ++k)
+      mine.value[k] = neutral;
+    ++s;
+    end = s < s_end ? all.end(s) : ~static_cast<count>(0);
+  };
+
+#pragma unroll 1
+  for (; e < e_end; e += KILN_ITEMS) {
+    user::pack<KILN_PACK> p[KILN_ITEMS];
+    user::index at[KILN_ITEMS];
+
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      at[k] = e + k < e_end ? place_of(j, e + k) : 0;
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      if (e + k < e_end)
+        user::load_inputs(in, at[k], p[k]);
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      if (e + k < e_end) {
+#pragma unroll 1
+        while (e + k == end)
+          finish();
+#pragma unroll
+        for (unsigned c = 0; c < KILN_PACK; ++c)
+          mine.value[c] =
+              op(mine.value[c],
+                 static_cast<folded>(user::map_at(in, p[k], c, at[k])));
+      }
+  }
+#pragma unroll 1
+  while (s < s_end)
+    finish();
+  return mine;
+}
+
+/* What is open before this block, onto `value`, by each lane for its columns. */
+static __device__ __forceinline__ void
+look_back(const unsigned long long *words, const job &j, unsigned epoch,
+          user::op op, folded neutral, folded (&value)[KILN_PACK])
+{
+  unsigned block = blockIdx.x; /* those below it are still to come */
+  bool done = false;
+
+#pragma unroll 1
+  while (!done && block > 0) {
+    folded seen[look_at][KILN_PACK];
+    unsigned state[look_at];
+    bool ready;
+
+#pragma unroll
+    for (unsigned k = 0; k < look_at; ++k)
+      state[k] = k < block ? 0u : static_cast<unsigned>(kiln::mark_partial);
+    do {
+      ready = true;
+#pragma unroll
+      for (unsigned k = 0; k < look_at; ++k)
+        if (state[k] == 0) {
+          unsigned least = 3;
+
+#pragma unroll
+          for (unsigned c = 0; c < KILN_PACK; ++c) {
+            const unsigned found = kiln::tile_peek(
+                words,
+                static_cast<unsigned long long>(block - 1 - k) * j.width +
+                    j.column + c,
+                epoch, &seen[k][c]);
+
+            least = found < least ? found : least;
+          }
+          state[k] = least;
+          ready = ready && least != 0;
+        }
+    } while (!ready);
+#pragma unroll
+    for (unsigned k = 0; k < look_at; ++k)
+      if (!done && k < block) {
+#pragma unroll
+        for (unsigned c = 0; c < KILN_PACK; ++c)
+          value[c] = op(seen[k][c], value[c]);
+        done = state[k] == kiln::mark_prefix;
+      }
+    block = block > look_at ? block - look_at : 0;
+  }
+  (void)neutral;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
+                                             KILN_THREADS / KILN_BLOCK)
+    segmented_rows(const user::args in, const KILN_OFFSET *offsets,
+                   unsigned long long n_segments, unsigned long long length,
+                   const KILN_INDEX *index, unsigned long long width,
+                   unsigned long long leading, unsigned long long per,
+                   unsigned long long *words, unsigned epoch, KILN_OUT *out)
+{
+  __shared__ folded room[warps][KILN_GROUP * KILN_PACK];
+  __shared__ bool ended[warps];
+  const user::op op = user::make_op(in);
+  const folded neutral = user::identity(in);
+  const unsigned lane = threadIdx.x % KILN_GROUP;
+  const count number =
+      static_cast<count>(blockIdx.x) * groups + threadIdx.x / KILN_GROUP;
+#if KILN_OFFSETS
+  const segments all(offsets, static_cast<count>(n_segments));
+  const count base = all.base;
+#else
+  const segments all = {static_cast<count>(n_segments),
+                        static_cast<count>(length)};
+  const count base = 0;
+#endif
+  const count total = all.length();
+  const count first =
+      static_cast<count>(blockIdx.x) * groups * static_cast<count>(per);
+  const count from = number * static_cast<count>(per) < total
+                         ? number * static_cast<count>(per)
+                         : total;
+  const count to = total - from < per ? total : from + static_cast<count>(per);
+  const job j = {index,
+                 base,
+                 leading,
+                 width,
+                 static_cast<user::index>(blockIdx.y) * KILN_GROUP * KILN_PACK +
+                     lane * KILN_PACK,
+                 out};
+  const bool active = j.column < width;
+  folded head[KILN_PACK];
+  open_end mine, before, block_end;
+  count s, s_end, segment;
+  bool continues;
+
+  if (first >= total)
+    return;
+  s = kiln::ends_before<KILN_GROUP>(all, from);
+  s_end = kiln::ends_before<KILN_GROUP>(all, to);
+  segment = s;
+  mine.ended = false;
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    mine.value[e] = head[e] = neutral;
+  if (active)
+    mine = fold_part(in, all, j, s, from - s, s_end, to - s_end, head);
+
+  /* Inside of the warp: what is open before each group. */
+  {
+    open_end upto = mine;
+
+#pragma unroll
+    for (unsigned step = KILN_GROUP; step < 32; step *= 2) {
+      const open_end below = from_below(upto, step);
+
+      if (kiln::lane() >= step)
+        upto = follow(below, upto, op);
+    }
+    before = from_below(upto, KILN_GROUP % 32);
+    if (kiln::lane() < KILN_GROUP) {
+#pragma unroll
+      for (unsigned e = 0; e < KILN_PACK; ++e)
+        before.value[e] = neutral;
+      before.ended = false;
+    }
+    if (kiln::lane() + KILN_GROUP >= 32) {
+#pragma unroll
+      for (unsigned e = 0; e < KILN_PACK; ++e)
+        room[kiln::warp()][lane * KILN_PACK + e] = upto.value[e];
+      if (lane == 0)
+        ended[kiln::warp()] = upto.ended;
+    }
+  }
+  __syncthreads();
+
+  /* Over the warps before, and the block. */
+  {
+    open_end past;
+
+    past.ended = false;
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e)
+      past.value[e] = neutral;
+    block_end = past;
+#pragma unroll 1
+    for (unsigned w = 0; w < warps; ++w) {
+      open_end one;
+
+      one.ended = ended[w];
+#pragma unroll
+      for (unsigned e = 0; e < KILN_PACK; ++e)
+        one.value[e] = room[w][lane * KILN_PACK + e];
+      if (w == kiln::warp())
+        past = block_end;
+      block_end = follow(block_end, one, op);
+    }
+    before = follow(past, before, op);
+  }
+  if (!active)
+    return;
+  if (threadIdx.x < KILN_GROUP)
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e)
+      kiln::tile_publish(
+          words,
+          static_cast<unsigned long long>(blockIdx.x) * width + j.column + e,
+          block_end.value[e],
+          kiln::mark_of(epoch, block_end.ended ? kiln::mark_prefix
+                                               : kiln::mark_partial));
+  if (!mine.ended)
+    return;
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    head[e] = op(before.value[e], head[e]);
+  /* The block's first end: does its segment begin before the block? */
+  continues =
+      !before.ended && blockIdx.x > 0 && all.start(segment) + segment < first;
+  if (continues)
+    look_back(words, j, epoch, op, neutral, head);
+  write(j, segment, head);
+}

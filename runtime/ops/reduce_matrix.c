@@ -1,0 +1,410 @@
+/* reduce_matrix.c -- host side of reduce_rows.cu and reduce_columns.cu. */
+#include "reduce.h"
+
+enum {
+  MATRIX_BLOCK = 256,
+  MATRIX_THREADS = 1024, /* resident on an SM */
+  FLIGHT = 64,           /* bytes that a thread has in flight, about */
+  WIDE = 2048,           /* packs from which a row gets blocks of its own */
+  RATHER_WIDE = 256      /* the same where rows are too few for all warps */
+};
+
+/* ---- What both share ------------------------------------------------------------ */
+
+typedef struct matrix {
+  const char *call;
+  const kiln_input *x;
+  uint64_t rows, columns, leading;
+  const kiln_op *op;
+  kiln_array out;
+  const kiln_code *code;
+} matrix;
+
+static kiln_status check(matrix *m, const char *call, bool by_row,
+                         const kiln_stream *stream,
+                         const kiln_reduce_matrix_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  uint64_t rows, columns, n = 0;
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, call, stream, desc) != KILN_OK)
+    return c.st;
+  rows = desc->rows;
+  columns = desc->columns;
+  *m = (matrix){.call = call,
+                .x = &desc->x,
+                .rows = rows,
+                .columns = columns,
+                .leading = desc->leading != 0 ? desc->leading : columns,
+                .op = &desc->op,
+                .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
+                .code = &desc->code};
+  kiln__check_that(&c, m->leading >= columns,
+                   "leading is below the number of columns");
+  if (rows > 0 && columns > 0) {
+    kiln__check_that(&c, rows - 1 <= (UINT64_MAX - columns) / m->leading,
+                     "more elements than 64 bits count");
+    n = (rows - 1) * m->leading + columns;
+  }
+  if (c.st != KILN_OK)
+    return c.st;
+  kiln__check_input(&c, "x", &desc->x, n);
+  kiln__check_write(&c, "out", m->out, by_row ? rows : columns);
+  kiln__check_fold_op(&c, &desc->op, m->out.type);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+static bool is_small(const matrix *m)
+{
+  /* Kernels count a round past the end. */
+  return m->rows == 0 || m->leading == 0 ||
+         (m->rows + 4096) <= (UINT64_C(1) << 31) / m->leading;
+}
+
+/* Elements of the widest loads for packs that start at a column that is a
+ * multiple of it; `limit` is a power of two. */
+static unsigned pack_of(const matrix *m, unsigned limit)
+{
+  unsigned pack = kiln__input_pack(m->x);
+
+  if (!kiln__input_in_phase(m->x, 0, pack))
+    return 1;
+  while (pack > 1 &&
+         (pack > limit || m->columns % pack != 0 || m->leading % pack != 0))
+    pack /= 2;
+  return pack;
+}
+
+static unsigned power_of_two(uint64_t n, unsigned most)
+{
+  unsigned p = 1;
+
+  while (p < n && p < most)
+    p *= 2;
+  return p;
+}
+
+/* Packs of `bytes` in flight a thread. */
+static unsigned in_flight(unsigned bytes, unsigned pack)
+{
+  unsigned n = FLIGHT / (bytes < 4 ? 4 : bytes);
+
+  if (n * pack > 64)
+    n = 64 / pack;
+  return n == 0 ? 1 : n;
+}
+
+/* ---- Rows ------------------------------------------------------------------------- */
+
+enum {
+  R_OUT,
+  R_BLOCK,
+  R_GROUP,
+  R_PACK,
+  R_ITEMS,
+  R_DEPTH,
+  R_THREADS,
+  R_EXACT,
+  R_HEAD,
+  R_ORDERED,
+  R_SMALL
+};
+
+static const char *const row_kernels[] = {"reduce_rows", NULL};
+static const kiln__define row_defines[] = {
+    {"KILN_OUT", true},      {"KILN_BLOCK", false}, {"KILN_GROUP", false},
+    {"KILN_PACK", false},    {"KILN_ITEMS", false}, {"KILN_DEPTH", false},
+    {"KILN_THREADS", false}, {"KILN_EXACT", false}, {"KILN_HEAD", false},
+    {"KILN_ORDERED", false}, {"KILN_SMALL", false}, {NULL, false}};
+static const kiln__family row_family = {"reduce_rows", row_kernels,
+                                        row_defines};
+
+/* Rows of many packs go to blocks, by reduce_any.cu. */
+static bool is_wide(const matrix *m, const kiln_device *device)
+{
+  const uint64_t packs = m->columns / kiln__input_pack(m->x);
+
+  return m->rows < UINT32_MAX && m->rows > 0 &&
+         (packs >= WIDE || (packs >= RATHER_WIDE &&
+                            m->rows < 32 * (uint64_t)device->info.sm_count));
+}
+
+static kiln__fold wide_fold(const matrix *m)
+{
+  return (kiln__fold){.kind = KILN__FOLD_OP,
+                      .x = m->x,
+                      .n = m->columns,
+                      .rows = m->rows,
+                      .leading = m->leading,
+                      .op = m->op,
+                      .out = m->out,
+                      .code = m->code};
+}
+
+/* A warp a row whose packs start anywhere, where that spares narrow loads. */
+static bool wants_head(const matrix *m, unsigned pack)
+{
+  const unsigned full = kiln__input_pack(m->x);
+
+  return pack < full && m->columns >= 64 * (uint64_t)full &&
+         kiln__input_in_phase(m->x, kiln__input_phase(m->x), full);
+}
+
+static void specify_rows(kiln__spec *spec, const matrix *m, uint32_t *phase)
+{
+  unsigned pack = pack_of(m, 16), items, depth, flight;
+  const bool head = wants_head(m, pack);
+  uint32_t *value = spec->value;
+  uint64_t packs, each;
+  unsigned group;
+
+  *phase = 0;
+  if (head) {
+    pack = kiln__input_pack(m->x);
+    *phase = kiln__input_phase(m->x);
+    spec->first = *phase == 0 ? 0 : pack - *phase;
+  }
+  packs = kiln__divide_up(m->columns, pack);
+  group = head ? 32 : power_of_two(packs, 32);
+  each = kiln__divide_up(packs, group);
+  flight = in_flight(pack * kiln__input_width(m->x), pack);
+  items = each < flight ? (unsigned)each : flight;
+  if (items == 0)
+    items = 1;
+  depth = head ? 1 : flight / items;
+  value[R_OUT] = m->out.type;
+  value[R_BLOCK] = MATRIX_BLOCK;
+  value[R_GROUP] = group;
+  value[R_PACK] = pack;
+  value[R_ITEMS] = items;
+  value[R_DEPTH] = depth == 0 ? 1 : depth;
+  value[R_THREADS] = MATRIX_THREADS;
+  value[R_EXACT] = !head && packs == (uint64_t)group * items;
+  value[R_HEAD] = head;
+  value[R_ORDERED] = kiln__op_ordered(m->op);
+  value[R_SMALL] = is_small(m);
+}
+
+static kiln_status run_rows(kiln_stream *stream, const matrix *m)
+{
+  kiln__spec spec = {.family = &row_family,
+                     .input = m->x,
+                     .op = m->op,
+                     .acc = kiln__op_type(m->out.type),
+                     .code = m->code};
+  const kiln__special *special;
+  kiln_launch_config config = {.stream = stream};
+  kiln_status st = KILN_OK;
+  unsigned long long n = m->columns, rows = m->rows, leading = m->leading;
+  uint32_t phase;
+  kiln__args args;
+  uint64_t tiles;
+
+  specify_rows(&spec, m, &phase);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  kiln__user_args(&args, &spec);
+  tiles = kiln__divide_up(rows, (uint64_t)MATRIX_BLOCK / spec.value[R_GROUP] *
+                                    spec.value[R_DEPTH]);
+  config.grid.x = (uint32_t)(tiles < INT32_MAX ? tiles : INT32_MAX);
+  config.block.x = MATRIX_BLOCK;
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(n), KILN_ARG(rows), KILN_ARG(leading),
+                   KILN_ARG(phase), KILN_ARG(m->out.data));
+
+done:
+  return st;
+}
+
+kiln_status kiln__reduce_rows(kiln_stream *stream, const kiln_input *x,
+                              uint64_t rows, uint64_t columns, uint64_t leading,
+                              const kiln_op *op, kiln_array out,
+                              const kiln_code *code,
+                              const kiln_workspace *workspace)
+{
+  const matrix m = {"", x, rows, columns, leading, op, out, code};
+  kiln__fold f;
+
+  if (rows == 0)
+    return KILN_OK;
+  if (!is_wide(&m, stream->device))
+    return run_rows(stream, &m);
+  f = wide_fold(&m);
+  return kiln__fold_run(stream, &f, workspace);
+}
+
+size_t kiln__reduce_rows_bytes(const kiln_stream *stream, const kiln_input *x,
+                               uint64_t rows, uint64_t columns,
+                               uint64_t leading, const kiln_op *op,
+                               kiln_array out)
+{
+  const matrix m = {"", x, rows, columns, leading, op, out, NULL};
+  kiln__fold f;
+
+  if (rows == 0 || !is_wide(&m, stream->device))
+    return 0;
+  f = wide_fold(&m);
+  return kiln__fold_bytes(stream, &f);
+}
+
+kiln_status kiln_reduce_rows(kiln_stream *stream,
+                             const kiln_reduce_matrix_desc *desc,
+                             const kiln_workspace *workspace)
+{
+  matrix m;
+  kiln_status st = check(&m, "kiln_reduce_rows", true, stream, desc, workspace);
+
+  return st != KILN_OK
+             ? st
+             : kiln__reduce_rows(stream, m.x, m.rows, m.columns, m.leading,
+                                 m.op, m.out, m.code, workspace);
+}
+
+kiln_status kiln_reduce_rows_workspace(kiln_stream *stream,
+                                       const kiln_reduce_matrix_desc *desc,
+                                       size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  matrix m;
+
+  KILN_TRY(kiln__check_bytes("kiln_reduce_rows_workspace", bytes));
+  KILN_TRY(check(&m, "kiln_reduce_rows", true, stream, desc, NULL));
+  *bytes = kiln__reduce_rows_bytes(stream, m.x, m.rows, m.columns, m.leading,
+                                   m.op, m.out);
+
+done:
+  return st;
+}
+
+/* ---- Columns ------------------------------------------------------------------------- */
+
+enum {
+  C_OUT,
+  C_BLOCK,
+  C_LANES,
+  C_PACK,
+  C_ITEMS,
+  C_THREADS,
+  C_ORDERED,
+  C_SMALL
+};
+
+static const char *const column_kernels[] = {"reduce_columns", NULL};
+static const kiln__define column_defines[] = {
+    {"KILN_OUT", true},      {"KILN_BLOCK", false}, {"KILN_LANES", false},
+    {"KILN_PACK", false},    {"KILN_ITEMS", false}, {"KILN_THREADS", false},
+    {"KILN_ORDERED", false}, {"KILN_SMALL", false}, {NULL, false}};
+static const kiln__family column_family = {"reduce_columns", column_kernels,
+                                           column_defines};
+
+typedef struct column_plan {
+  kiln__spec spec;
+  uint64_t strips, parts;
+} column_plan;
+
+/* As many parts of the rows as it takes to fill the device, each of several
+ * rounds. */
+static void plan_columns(column_plan *p, const kiln_device *device,
+                         const matrix *m)
+{
+  const kiln__tuning t = {MATRIX_BLOCK, 0, MATRIX_THREADS / MATRIX_BLOCK, 0};
+  const size_t acc = kiln_dtype_size(kiln__op_type(m->out.type));
+  const unsigned pack = pack_of(m, acc >= 8 ? 4 : 8);
+  const unsigned lanes = power_of_two(kiln__divide_up(m->columns, pack), 32);
+  const unsigned items = in_flight(pack * kiln__input_width(m->x), pack);
+  const uint64_t round = (uint64_t)MATRIX_BLOCK / lanes * items;
+  uint32_t *value = p->spec.value;
+  uint64_t most;
+
+  *p = (column_plan){.spec = {.family = &column_family,
+                              .input = m->x,
+                              .op = m->op,
+                              .acc = kiln__op_type(m->out.type),
+                              .code = m->code}};
+  value[C_OUT] = m->out.type;
+  value[C_BLOCK] = MATRIX_BLOCK;
+  value[C_LANES] = lanes;
+  value[C_PACK] = pack;
+  value[C_ITEMS] = items;
+  value[C_THREADS] = MATRIX_THREADS;
+  value[C_ORDERED] = kiln__op_ordered(m->op);
+  value[C_SMALL] = is_small(m);
+  p->strips = kiln__divide_up(m->columns, (uint64_t)lanes * pack);
+  p->parts = kiln__resident(device, &t) / (p->strips == 0 ? 1 : p->strips);
+  most = m->rows / (2 * round);
+  if (p->parts > most)
+    p->parts = most;
+  if (p->parts == 0)
+    p->parts = 1;
+}
+
+static kiln__need column_need(const column_plan *p, const matrix *m)
+{
+  return (kiln__need){.words = p->parts == 1
+                                   ? 0
+                                   : p->parts * m->columns *
+                                         kiln__acc_words(m->out.type)};
+}
+
+static kiln_status run_columns(kiln_stream *stream, const matrix *m,
+                               const kiln_workspace *workspace)
+{
+  const kiln__special *special;
+  kiln_launch_config config = {.stream = stream};
+  kiln_status st = KILN_OK;
+  unsigned long long columns = m->columns, rows = m->rows, leading = m->leading;
+  kiln__args args;
+  kiln__room room;
+  column_plan p;
+  uint32_t epoch;
+
+  plan_columns(&p, stream->device, m);
+  if (p.strips > INT32_MAX)
+    return kiln__fail(KILN_EINVAL, "reduce parts of the columns",
+                      "%s: more columns than a grid has blocks for", m->call);
+  KILN_TRY(kiln__specialise(&special, stream->device, &p.spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, column_need(&p, m)));
+  kiln__user_args(&args, &p.spec);
+  epoch = kiln__room_epoch(&room);
+  config.grid.x = (uint32_t)p.strips;
+  config.grid.y = (uint32_t)p.parts;
+  config.block.x = MATRIX_BLOCK;
+  st =
+      KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                  KILN_ARG(rows), KILN_ARG(columns), KILN_ARG(leading),
+                  KILN_ARG(room.words), KILN_ARG(epoch), KILN_ARG(m->out.data));
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+kiln_status kiln_reduce_columns(kiln_stream *stream,
+                                const kiln_reduce_matrix_desc *desc,
+                                const kiln_workspace *workspace)
+{
+  matrix m;
+  kiln_status st =
+      check(&m, "kiln_reduce_columns", false, stream, desc, workspace);
+
+  return st != KILN_OK || m.columns == 0 ? st
+                                         : run_columns(stream, &m, workspace);
+}
+
+kiln_status kiln_reduce_columns_workspace(kiln_stream *stream,
+                                          const kiln_reduce_matrix_desc *desc,
+                                          size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  column_plan p;
+  matrix m;
+
+  KILN_TRY(kiln__check_bytes("kiln_reduce_columns_workspace", bytes));
+  KILN_TRY(check(&m, "kiln_reduce_columns", false, stream, desc, NULL));
+  plan_columns(&p, stream->device, &m);
+  *bytes = kiln__need_bytes(column_need(&p, &m));
+
+done:
+  return st;
+}

@@ -1,0 +1,359 @@
+/* segmented.c -- host side of segmented.cu and segmented_rows.cu. */
+#include "reduce.h"
+
+enum {
+  SEGMENT_THREADS = 1024, /* resident on an SM */
+  LEAST_ROWS = 8,         /* ends and rows of a group, at least */
+  ROWS_FLIGHT = 64        /* bytes of rows that a lane has in flight */
+};
+
+typedef struct bags {
+  const kiln_segmented_reduce_desc *desc;
+  kiln_array out;
+  uint64_t width, leading;
+  uint64_t items; /* elements (rows) that segments hold, at most */
+} bags;
+
+static bool has_offsets(const kiln_segmented_reduce_desc *desc)
+{
+  return desc->offsets.type != KILN_DTYPE_NONE;
+}
+
+static bool has_index(const kiln_segmented_reduce_desc *desc)
+{
+  return desc->index.type != KILN_DTYPE_NONE;
+}
+
+/* n rows of `width`, `leading` apart; UINT64_MAX: too many. */
+static uint64_t extent(uint64_t n, uint64_t width, uint64_t leading)
+{
+  if (n == 0 || width == 0)
+    return 0;
+  if (n - 1 > (UINT64_MAX - width) / leading)
+    return UINT64_MAX;
+  return (n - 1) * leading + width;
+}
+
+static uint64_t product(uint64_t a, uint64_t b)
+{
+  return b != 0 && a > UINT64_MAX / b ? UINT64_MAX : a * b;
+}
+
+static void check_layout(kiln__checker *c, bags *b)
+{
+  const kiln_segmented_reduce_desc *desc = b->desc;
+
+  if (has_offsets(desc)) {
+    kiln__check_index_type(c, "offsets", desc->offsets);
+    kiln__check_that(c, desc->n_segments < UINT64_MAX, "too many segments");
+    kiln__check_read(c, "offsets", desc->offsets, desc->n_segments + 1);
+    b->items = desc->n;
+  } else {
+    kiln__check_that(c, !has_index(desc), "index needs offsets");
+    b->items = product(desc->n_segments, desc->length);
+    kiln__check_that(c, b->items <= desc->n, "n_segments * length is above n");
+  }
+  if (has_index(desc)) {
+    kiln__check_index_type(c, "index", desc->index);
+    kiln__check_read(c, "index", desc->index, desc->n_index);
+    b->items = desc->n_index;
+  }
+  kiln__check_that(c, b->leading >= b->width, "leading is below width");
+  kiln__check_that(c, desc->n_segments <= INT64_MAX && b->items <= INT64_MAX,
+                   "more ends and elements than 64 bits count");
+}
+
+static kiln_status check(bags *b, const kiln_stream *stream,
+                         const kiln_segmented_reduce_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+  uint64_t n;
+
+  if (kiln__check_begin(&c, "kiln_segmented_reduce", stream, desc) != KILN_OK)
+    return c.st;
+  *b = (bags){.desc = desc,
+              .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
+              .width = desc->width != 0 ? desc->width : 1};
+  b->leading = desc->leading != 0 ? desc->leading : b->width;
+  check_layout(&c, b);
+  if (c.st != KILN_OK)
+    return c.st;
+  n = extent(desc->n, b->width, b->leading);
+  kiln__check_that(&c, n < UINT64_MAX, "more elements than 64 bits count");
+  kiln__check_input(&c, "x", &desc->x, n);
+  kiln__check_write(&c, "out", b->out, product(desc->n_segments, b->width));
+  kiln__check_fold_op(&c, &desc->op, b->out.type);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* Ends and elements, a round past the end included, in 32 bits. */
+static bool is_small(const bags *b)
+{
+  return b->desc->n_segments < UINT32_C(1) << 30 &&
+         b->items < UINT32_C(1) << 30 && b->desc->n < UINT32_C(1) << 30;
+}
+
+/* One element a segment and row, every segment as long: rows of a matrix. */
+static bool is_matrix(const bags *b)
+{
+  return !has_offsets(b->desc) && b->width == 1 && b->leading == 1;
+}
+
+static kiln_dtype or_u32(kiln_dtype type)
+{
+  return type != KILN_DTYPE_NONE ? type : KILN_U32;
+}
+
+/* ---- Elements ------------------------------------------------------------------------ */
+
+enum {
+  S_OUT,
+  S_OFFSET,
+  S_INDEX,
+  S_GATHER,
+  S_BLOCK,
+  S_ITEMS,
+  S_THREADS,
+  S_ORDERED,
+  S_SMALL
+};
+
+static const char *const element_kernels[] = {"segmented", NULL};
+static const kiln__define element_defines[] = {
+    {"KILN_OUT", true},      {"KILN_OFFSET", true},
+    {"KILN_INDEX", true},    {"KILN_GATHER", false},
+    {"KILN_BLOCK", false},   {"KILN_ITEMS", false},
+    {"KILN_THREADS", false}, {"KILN_ORDERED", false},
+    {"KILN_SMALL", false},   {NULL, false}};
+static const kiln__family element_family = {"segmented", element_kernels,
+                                            element_defines};
+
+/* ---- Rows ------------------------------------------------------------------------------ */
+
+enum {
+  R_OUT,
+  R_OFFSET,
+  R_OFFSETS,
+  R_INDEX,
+  R_GATHER,
+  R_BLOCK,
+  R_GROUP,
+  R_PACK,
+  R_ITEMS,
+  R_ALIGNED,
+  R_THREADS,
+  R_SMALL
+};
+
+static const char *const row_kernels[] = {"segmented_rows", NULL};
+static const kiln__define row_defines[] = {{"KILN_OUT", true},
+                                           {"KILN_OFFSET", true},
+                                           {"KILN_OFFSETS", false},
+                                           {"KILN_INDEX", true},
+                                           {"KILN_GATHER", false},
+                                           {"KILN_BLOCK", false},
+                                           {"KILN_GROUP", false},
+                                           {"KILN_PACK", false},
+                                           {"KILN_ITEMS", false},
+                                           {"KILN_ALIGNED", false},
+                                           {"KILN_THREADS", false},
+                                           {"KILN_SMALL", false},
+                                           {NULL, false}};
+static const kiln__family row_family = {"segmented_rows", row_kernels,
+                                        row_defines};
+
+/* ---- Plan --------------------------------------------------------------------------------- */
+
+typedef struct plan {
+  kiln__spec spec;
+  uint64_t blocks, strips, per;
+  kiln__need need;
+  bool by_rows;
+} plan;
+
+static void start(plan *p, const bags *b, const kiln__family *family)
+{
+  *p = (plan){.spec = {.family = family,
+                       .input = &b->desc->x,
+                       .op = &b->desc->op,
+                       .acc = kiln__op_type(b->out.type),
+                       .code = &b->desc->code},
+              .strips = 1};
+}
+
+static void plan_elements(plan *p, kiln_device *device, const bags *b)
+{
+  const kiln_segmented_reduce_desc *desc = b->desc;
+  const uint64_t total = b->items + desc->n_segments;
+  kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEGMENTED,
+                               (unsigned)kiln_dtype_size(b->out.type), total);
+  uint32_t *value = p->spec.value;
+  uint64_t tile, tiles;
+
+  start(p, b, &element_family);
+  p->spec.unaligned = true;
+  value[S_OUT] = b->out.type;
+  value[S_OFFSET] = or_u32(desc->offsets.type);
+  value[S_INDEX] = or_u32(desc->index.type);
+  value[S_GATHER] = has_index(desc);
+  value[S_BLOCK] = t.block;
+  value[S_ITEMS] = t.items;
+  value[S_THREADS] = t.per_sm != 0 ? (uint32_t)t.block * t.per_sm : t.block;
+  value[S_ORDERED] = kiln__op_ordered(&desc->op);
+  value[S_SMALL] = is_small(b);
+  tile = (uint64_t)t.block * t.items;
+  tiles = kiln__divide_up(total, tile);
+  p->per = kiln__divide_up(tiles, kiln__resident(device, &t)) * tile;
+  p->blocks = kiln__divide_up(total, p->per);
+  p->need.words = p->blocks * kiln__acc_words(b->out.type);
+}
+
+static unsigned row_pack(const bags *b)
+{
+  const size_t acc = kiln_dtype_size(kiln__op_type(b->out.type));
+  unsigned pack = kiln__input_pack(&b->desc->x);
+
+  if (!kiln__input_in_phase(&b->desc->x, 0, pack))
+    return 1;
+  while (pack > 1 &&
+         (pack * acc > 16 || b->width % pack != 0 || b->leading % pack != 0))
+    pack /= 2;
+  return pack;
+}
+
+static void plan_rows(plan *p, const kiln_device *device, const bags *b)
+{
+  const kiln_segmented_reduce_desc *desc = b->desc;
+  const kiln__tuning t = {256, 0, SEGMENT_THREADS / 256, 0};
+  const uint64_t total = b->items + desc->n_segments;
+  const unsigned pack = row_pack(b);
+  const unsigned bytes = pack * kiln__input_width(&desc->x);
+  uint64_t lanes = kiln__divide_up(b->width, pack), blocks;
+  uint32_t *value = p->spec.value;
+  unsigned group = 1;
+
+  start(p, b, &row_family);
+  while (group < 32 && group < lanes)
+    group *= 2;
+  p->strips = kiln__divide_up(lanes, group);
+  value[R_OUT] = b->out.type;
+  value[R_OFFSET] = or_u32(desc->offsets.type);
+  value[R_OFFSETS] = has_offsets(desc);
+  value[R_INDEX] = or_u32(desc->index.type);
+  value[R_GATHER] = has_index(desc);
+  value[R_BLOCK] = t.block;
+  value[R_GROUP] = group;
+  value[R_PACK] = pack;
+  value[R_ITEMS] = bytes >= ROWS_FLIGHT      ? 1
+                   : bytes < ROWS_FLIGHT / 8 ? 8
+                                             : ROWS_FLIGHT / bytes;
+  value[R_ALIGNED] = b->out.data % 16 == 0;
+  value[R_THREADS] = SEGMENT_THREADS;
+  value[R_SMALL] = is_small(b);
+  blocks = kiln__resident(device, &t) / p->strips;
+  if (blocks == 0)
+    blocks = 1;
+  p->per = kiln__divide_up(total, blocks * (t.block / group));
+  if (p->per < LEAST_ROWS)
+    p->per = LEAST_ROWS;
+  p->blocks = kiln__divide_up(total, p->per * (t.block / group));
+  p->need.words = p->blocks * b->width * kiln__acc_words(b->out.type);
+  p->by_rows = true;
+}
+
+static void plan_bags(plan *p, kiln_device *device, const bags *b)
+{
+  if (has_offsets(b->desc) && b->width == 1 && b->leading == 1)
+    plan_elements(p, device, b);
+  else
+    plan_rows(p, device, b);
+}
+
+/* ---- Launch ----------------------------------------------------------------------------------- */
+
+static kiln_status launch(kiln_stream *stream, const bags *b, const plan *p,
+                          kiln_kernel *kernel, kiln__room *room)
+{
+  const kiln_segmented_reduce_desc *desc = b->desc;
+  const kiln_launch_config config = {
+      .stream = stream,
+      .grid = {(uint32_t)p->blocks, (uint32_t)p->strips, 1},
+      .block = {p->spec.value[p->by_rows ? (int)R_BLOCK : (int)S_BLOCK], 1, 1}};
+  unsigned long long segments = desc->n_segments, length = desc->length,
+                     width = b->width, leading = b->leading, per = p->per;
+  uint32_t epoch = kiln__room_epoch(room);
+  kiln__args args;
+
+  kiln__user_args(&args, &p->spec);
+  if (!p->by_rows)
+    return KILN_LAUNCH(
+        kernel, &config, KILN__USER_ARG(args), KILN_ARG(desc->offsets.data),
+        KILN_ARG(segments), KILN_ARG(desc->index.data), KILN_ARG(per),
+        KILN_ARG(room->words), KILN_ARG(epoch), KILN_ARG(b->out.data));
+  return KILN_LAUNCH(
+      kernel, &config, KILN__USER_ARG(args), KILN_ARG(desc->offsets.data),
+      KILN_ARG(segments), KILN_ARG(length), KILN_ARG(desc->index.data),
+      KILN_ARG(width), KILN_ARG(leading), KILN_ARG(per), KILN_ARG(room->words),
+      KILN_ARG(epoch), KILN_ARG(b->out.data));
+}
+
+static kiln_status run(kiln_stream *stream, const bags *b,
+                       const kiln_workspace *workspace)
+{
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+  plan p;
+
+  plan_bags(&p, stream->device, b);
+  if (p.strips > 65535)
+    return kiln__fail(KILN_EINVAL, "reduce parts of the columns",
+                      "kiln_segmented_reduce: width is too large");
+  KILN_TRY(kiln__specialise(&special, stream->device, &p.spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
+  st = launch(stream, b, &p, special->kernel[0], &room);
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+kiln_status kiln_segmented_reduce(kiln_stream *stream,
+                                  const kiln_segmented_reduce_desc *desc,
+                                  const kiln_workspace *workspace)
+{
+  bags b;
+  kiln_status st = check(&b, stream, desc, workspace);
+
+  if (st != KILN_OK || desc->n_segments == 0)
+    return st;
+  if (is_matrix(&b))
+    return kiln__reduce_rows(stream, &desc->x, desc->n_segments, desc->length,
+                             desc->length, &desc->op, b.out, &desc->code,
+                             workspace);
+  return run(stream, &b, workspace);
+}
+
+kiln_status kiln_segmented_reduce_workspace(
+    kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  bags b;
+  plan p;
+
+  KILN_TRY(kiln__check_bytes("kiln_segmented_reduce_workspace", bytes));
+  KILN_TRY(check(&b, stream, desc, NULL));
+  if (is_matrix(&b)) {
+    *bytes =
+        kiln__reduce_rows_bytes(stream, &desc->x, desc->n_segments,
+                                desc->length, desc->length, &desc->op, b.out);
+  } else {
+    plan_bags(&p, stream->device, &b);
+    *bytes = desc->n_segments == 0 ? 0 : kiln__need_bytes(p.need);
+  }
+
+done:
+  return st;
+}

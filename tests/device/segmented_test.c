@@ -1,0 +1,483 @@
+/* segmented_test.c -- kiln_segmented_reduce: every mix of lengths, offsets and
+ * indices of every type, bags of rows, order, memory, bad calls. */
+#include "ops_fixture.h"
+
+static const char then_text[] = "(a >> 16) * (b >> 16) << 16 | "
+                                "(((b >> 16) * (a & 0xffff) + (b & 0xffff)) & "
+                                "0xffff)";
+
+static uint32_t then(uint32_t a, uint32_t b)
+{
+  const uint32_t high = (a >> 16) * (b >> 16);
+  const uint32_t low = (b >> 16) * (a & 0xffff) + (b & 0xffff);
+
+  return high << 16 | (low & 0xffff);
+}
+
+/* ---- Mixes of lengths ------------------------------------------------------------------ */
+
+typedef enum mix {
+  EQUAL,
+  EMPTY,  /* all of them */
+  SPARSE, /* one element in a few */
+  BAGS,   /* many short, some long, few very long */
+  GIANT,  /* one with nearly everything */
+  SINGLE,
+  N_MIXES
+} mix;
+
+typedef struct bags {
+  size_t n_segments, n; /* n: elements, or rows */
+  uint64_t *offset;     /* from `first` on */
+} bags;
+
+static size_t length_of(mix m, size_t s, size_t n_segments, uint64_t *state)
+{
+  const uint64_t r = test_random(state);
+
+  switch (m) {
+  case EQUAL:
+    return 5;
+  case EMPTY:
+    return 0;
+  case SPARSE:
+    return r % 7 == 0;
+  case BAGS:
+    return s % 111 < 100 ? r % 10 + 1 : s % 111 < 110 ? r % 90 + 11 : r % 900;
+  case GIANT:
+    return s == n_segments / 2 ? 20 * n_segments : r % 3;
+  default:
+    return 12345;
+  }
+}
+
+static bags make_bags(mix m, size_t n_segments, uint64_t first, uint64_t *state)
+{
+  bags b = {.n_segments = m == SINGLE ? 1 : n_segments};
+
+  b.offset = malloc((b.n_segments + 1) * sizeof *b.offset);
+  ck_assert_ptr_nonnull(b.offset);
+  b.offset[0] = first;
+  for (size_t s = 0; s < b.n_segments; s++)
+    b.offset[s + 1] = b.offset[s] + length_of(m, s, b.n_segments, state);
+  b.n = b.offset[b.n_segments];
+  return b;
+}
+
+/* Numbers as elements of an integer type. */
+static test_array upload(kiln_dtype type, const uint64_t *v, size_t n,
+                         size_t shift)
+{
+  unsigned char *data = malloc(n * kiln_dtype_size(type) + 1);
+  test_array a;
+
+  ck_assert_ptr_nonnull(data);
+  for (size_t i = 0; i < n; i++)
+    if (kiln_dtype_size(type) == 4)
+      ((uint32_t *)data)[i] = (uint32_t)v[i];
+    else
+      ((uint64_t *)data)[i] = v[i];
+  a = array_make(type, n, shift, data, 0);
+  free(data);
+  return a;
+}
+
+/* ---- One call against the loop that defines it ------------------------------------------- */
+
+typedef struct call {
+  mix m;
+  size_t n_segments, width, leading, shift;
+  uint64_t first; /* of the offsets */
+  kiln_dtype type, offsets, index;
+  bool ordered; /* then the type is u32 */
+} call;
+
+static void check(const call *c, const kiln_workspace *w)
+{
+  uint64_t state = 77 + c->n_segments + c->width;
+  bags b = make_bags(c->m, c->n_segments, c->first, &state);
+  const bool gather = c->index != KILN_DTYPE_NONE;
+  const size_t rows = gather ? 500 : b.n;
+  const size_t elements = rows == 0 ? 0 : (rows - 1) * c->leading + c->width;
+  const kiln_dtype out_type = c->ordered               ? KILN_U32
+                              : c->type == KILN_F32    ? KILN_F32
+                              : type_is_float(c->type) ? KILN_F64
+                                                       : KILN_I64;
+  void *x = c->ordered ? random_bits(4 * elements, &state)
+                       : random_wholes(c->type, elements, 0, 9, &state);
+  uint64_t *at = malloc((b.n + 1) * sizeof *at);
+  test_array in = array_make(c->type, elements, c->shift, x, 0);
+  test_array offsets = upload(c->offsets, b.offset, b.n_segments + 1, c->shift);
+  test_array out =
+      array_make(out_type, b.n_segments * c->width, c->shift, NULL, 0x5a);
+  test_array index = {0};
+  kiln_segmented_reduce_desc desc = {
+      .x = {.in = {in.array},
+            .map = c->ordered ? "x | 65536" : NULL,
+            .type = c->ordered ? KILN_U32 : KILN_DTYPE_NONE},
+      .n = rows,
+      .n_segments = b.n_segments,
+      .offsets = offsets.array,
+      .width = c->width == 1 ? 0 : c->width,
+      .leading = c->leading == c->width ? 0 : c->leading,
+      .out = out.array};
+  void *got;
+
+  ck_assert_ptr_nonnull(at);
+  for (size_t i = 0; i < b.n; i++)
+    at[i] = gather ? test_random(&state) % rows : i;
+  if (gather) {
+    index = upload(c->index, at, b.n, 0);
+    desc.index = index.array;
+    desc.n_index = b.n;
+  }
+  if (c->ordered)
+    desc.op = (kiln_op){.expr = then_text, .identity = "65536"};
+  ck_kiln_ok(kiln_segmented_reduce(stream, &desc, w));
+  got = array_read(&out);
+  for (size_t s = 0; s < b.n_segments; s++)
+    for (size_t k = 0; k < c->width; k++) {
+      double want = 0, found = value_at(out_type, got, s * c->width + k);
+      uint32_t chain = 65536;
+
+      for (size_t i = b.offset[s]; i < b.offset[s + 1]; i++)
+        if (c->ordered)
+          chain = then(chain,
+                       ((const uint32_t *)x)[at[i] * c->leading + k] | 65536);
+        else
+          want += value_at(c->type, x, at[i] * c->leading + k);
+      if (c->ordered)
+        want = chain;
+      ck_assert_msg(found == want,
+                    "mix %d, %zu segments, width %zu (%zu), %s: [%zu][%zu] is "
+                    "%g, not %g",
+                    (int)c->m, b.n_segments, c->width, c->leading,
+                    kiln_dtype_name(c->type), s, k, found, want);
+    }
+  free(got);
+  free(x);
+  free(at);
+  free(b.offset);
+  array_free(&in);
+  array_free(&offsets);
+  array_free(&out);
+  if (gather)
+    array_free(&index);
+}
+
+static const size_t counts[] = {1, 2, 31, 33, 300, 1793, 5003};
+
+START_TEST(test_mixes)
+{
+  for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+    const call c = {.m = (mix)_i,
+                    .n_segments = counts[k],
+                    .width = 1,
+                    .leading = 1,
+                    .shift = k % 2,
+                    .first = k % 3,
+                    .type = KILN_F32,
+                    .offsets = KILN_U32};
+
+    check(&c, NULL);
+  }
+}
+END_TEST
+
+START_TEST(test_order)
+{
+  for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+    const call c = {.m = (mix)_i,
+                    .n_segments = counts[k],
+                    .width = k % 2 ? 1 : 3,
+                    .leading = k % 2 ? 1 : 3,
+                    .first = k % 3,
+                    .type = KILN_U32,
+                    .offsets = KILN_U32,
+                    .ordered = true};
+
+    check(&c, NULL);
+  }
+}
+END_TEST
+
+START_TEST(test_types)
+{
+  static const kiln_dtype offsets[] = {KILN_U32, KILN_I32, KILN_U64, KILN_I64};
+  const call c = {.m = BAGS,
+                  .n_segments = 700,
+                  .width = 1,
+                  .leading = 1,
+                  .shift = 1,
+                  .type = all_types[_i],
+                  .offsets = offsets[_i % 4],
+                  .index = _i % 3 == 2 ? offsets[_i / 3] : KILN_DTYPE_NONE};
+
+  check(&c, NULL);
+}
+END_TEST
+
+START_TEST(test_rows)
+{
+  static const struct {
+    size_t width, leading;
+  } shape[] = {{2, 2},   {3, 3},     {4, 8},    {8, 8},
+               {20, 20}, {128, 128}, {300, 304}};
+
+  for (size_t k = 0; k < sizeof shape / sizeof shape[0]; k++) {
+    const call c = {.m = (mix)_i,
+                    .n_segments = k % 2 ? 40 : 333,
+                    .width = shape[k].width,
+                    .leading = shape[k].leading,
+                    .shift = k == 3,
+                    .first = k % 3,
+                    .type = KILN_F32,
+                    .offsets = k % 2 ? KILN_I64 : KILN_U32,
+                    .index = k % 3 == 1 ? KILN_I32 : KILN_DTYPE_NONE};
+
+    if ((mix)_i != SINGLE || k < 5)
+      check(&c, NULL);
+  }
+}
+END_TEST
+
+START_TEST(test_row_types)
+{
+  const call c = {.m = BAGS,
+                  .n_segments = 120,
+                  .width = 8,
+                  .leading = 8,
+                  .type = all_types[_i],
+                  .offsets = KILN_U32,
+                  .index = _i % 2 ? KILN_U64 : KILN_DTYPE_NONE};
+
+  check(&c, NULL);
+}
+END_TEST
+
+/* Segments of one length, of elements and of rows. */
+START_TEST(test_fixed)
+{
+  static const size_t lengths[] = {0, 1, 3, 16, 33, 512, 5000};
+
+  for (size_t k = 0; k < 2 * sizeof lengths / sizeof lengths[0]; k++) {
+    const size_t length = lengths[k / 2], width = k % 2 ? 6 : 1;
+    const size_t n_segments = length > 100 ? 5 : 211;
+    const size_t n = n_segments * length;
+    uint64_t state = 5;
+    float *x = random_wholes(KILN_F32, n * width, -9, 9, &state), *got;
+    test_array in = array_make(KILN_F32, n * width, 0, x, 0);
+    test_array out = array_make(KILN_F32, n_segments * width, 0, NULL, 1);
+    const kiln_segmented_reduce_desc desc = {.x = {.in = {in.array}},
+                                             .n = n,
+                                             .n_segments = n_segments,
+                                             .length = length,
+                                             .width = width,
+                                             .out = out.array};
+
+    ck_kiln_ok(kiln_segmented_reduce(stream, &desc, NULL));
+    got = array_read(&out);
+    for (size_t s = 0; s < n_segments; s++)
+      for (size_t c = 0; c < width; c++) {
+        float want = 0;
+
+        for (size_t i = 0; i < length; i++)
+          want += x[(s * length + i) * width + c];
+        ck_assert_msg(got[s * width + c] == want, "%zu x %zu: [%zu][%zu]",
+                      length, width, s, c);
+      }
+    free(got);
+    free(x);
+    array_free(&in);
+    array_free(&out);
+  }
+}
+END_TEST
+
+/* n may be above what the offsets cover. */
+START_TEST(test_loose_n)
+{
+  enum { N = 30000 };
+  uint64_t offset[] = {5, 5, 900, 7000};
+  uint64_t state = 5;
+  uint32_t *x = random_bits(4 * N, &state), *got;
+  test_array in = array_make(KILN_U32, N, 0, x, 0);
+  test_array offsets = upload(KILN_U64, offset, 4, 0);
+  test_array out = array_make(KILN_U32, 3, 0, NULL, 1);
+  const kiln_segmented_reduce_desc desc = {.x = {.in = {in.array}},
+                                           .n = N,
+                                           .n_segments = 3,
+                                           .offsets = offsets.array,
+                                           .op = {.name = KILN_MAX},
+                                           .out = out.array};
+
+  ck_kiln_ok(kiln_segmented_reduce(stream, &desc, NULL));
+  got = array_read(&out);
+  for (size_t s = 0; s < 3; s++) {
+    uint32_t want = 0;
+
+    for (size_t i = offset[s]; i < offset[s + 1]; i++)
+      want = x[i] > want ? x[i] : want;
+    ck_assert_uint_eq(got[s], want);
+  }
+  free(got);
+  free(x);
+  array_free(&in);
+  array_free(&offsets);
+  array_free(&out);
+}
+END_TEST
+
+/* ---- Memory and bad calls ------------------------------------------------------------------- */
+
+START_TEST(test_memory)
+{
+  for (size_t width = 1; width <= 4; width += 3) {
+    const call c = {.m = GIANT,
+                    .n_segments = 2000,
+                    .width = width,
+                    .leading = width,
+                    .type = KILN_F32,
+                    .offsets = KILN_U32};
+    kiln_workspace w = {.size = 1 << 20};
+    test_array room = array_make(KILN_U8, w.size, 0, NULL, 0xff);
+
+    w.data = room.array.data;
+    check(&c, &w);
+    check(&c, &w);
+    free(array_read(&room));
+    array_free(&room);
+  }
+}
+END_TEST
+
+START_TEST(test_capture)
+{
+  uint64_t offset[] = {0, 20000, 20000, 30000}, state = 5;
+  uint32_t *x = random_bits(4 * 30000, &state), *got;
+  test_array in = array_make(KILN_U32, 30000, 0, x, 0);
+  test_array offsets = upload(KILN_U64, offset, 4, 0);
+  test_array out = array_make(KILN_U32, 3, 0, NULL, 1);
+  const kiln_segmented_reduce_desc desc = {.x = {.in = {in.array}},
+                                           .n = 30000,
+                                           .n_segments = 3,
+                                           .offsets = offsets.array,
+                                           .out = out.array};
+  CUgraphExec exec;
+
+  capture_begin();
+  ck_kiln_ok(kiln_segmented_reduce(stream, &desc, NULL));
+  exec = capture_end();
+  for (int turn = 0; turn < 2; turn++) {
+    ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 12));
+    capture_replay(exec);
+    got = array_read(&out);
+    for (size_t s = 0; s < 3; s++) {
+      uint32_t want = 0;
+
+      for (size_t i = offset[s]; i < offset[s + 1]; i++)
+        want += x[i];
+      ck_assert_uint_eq(got[s], want);
+    }
+    free(got);
+  }
+  capture_free(exec);
+  free(x);
+  array_free(&in);
+  array_free(&offsets);
+  array_free(&out);
+}
+END_TEST
+
+START_TEST(test_bad)
+{
+  test_array a = array_make(KILN_F32, 100, 0, NULL, 1);
+  test_array o = array_make(KILN_F32, 10, 0, NULL, 0x5a);
+  test_array offsets = array_make(KILN_U32, 11, 0, NULL, 0);
+  const kiln_segmented_reduce_desc good = {.x = {.in = {a.array}},
+                                           .n = 100,
+                                           .n_segments = 10,
+                                           .offsets = offsets.array,
+                                           .out = o.array};
+  kiln_segmented_reduce_desc bad[8];
+  kiln_workspace w = {offsets.array.data & ~(CUdeviceptr)255, 1};
+  size_t bytes;
+  unsigned char *got;
+
+  for (size_t k = 0; k < 8; k++)
+    bad[k] = good;
+  bad[0].offsets.type = KILN_F32;
+  bad[1].offsets.data = 0;
+  bad[2].offsets = (kiln_array){0};
+  bad[2].length = 11;
+  bad[3].leading = 1;
+  bad[3].width = 2;
+  bad[4].out.data = offsets.array.data;
+  bad[5].index = (kiln_array){a.array.data, KILN_U8};
+  bad[6].offsets = (kiln_array){0};
+  bad[6].index = (kiln_array){offsets.array.data, KILN_U32};
+  bad[7].n_segments = UINT64_MAX;
+  for (size_t k = 0; k < 8; k++) {
+    ck_assert_msg(kiln_segmented_reduce(stream, &bad[k], NULL) == KILN_EINVAL,
+                  "%zu", k);
+    ck_assert_int_eq(kiln_segmented_reduce_workspace(stream, &bad[k], &bytes),
+                     KILN_EINVAL);
+  }
+  ck_assert_int_eq(kiln_segmented_reduce(stream, &good, &w), KILN_EINVAL);
+  ck_assert_int_eq(kiln_segmented_reduce(stream, NULL, NULL), KILN_EINVAL);
+  got = array_read(&o);
+  for (size_t i = 0; i < 40; i++)
+    ck_assert_int_eq(got[i], 0x5a);
+  free(got);
+  array_free(&a);
+  array_free(&o);
+  array_free(&offsets);
+}
+END_TEST
+
+START_TEST(test_random_calls)
+{
+  const char *wish = getenv("KILN_TEST_RANDOM_CALLS");
+  const long calls = wish != NULL ? atol(wish) : 150;
+  uint64_t state = 4711;
+
+  for (long k = 0; k < calls; k++) {
+    const size_t width =
+        k % 3 == 0 ? UINT64_C(1) << test_random(&state) % 6 : 1;
+    const call c = {.m = (mix)(test_random(&state) % SINGLE),
+                    .n_segments = test_random(&state) % 500 + 1,
+                    .width = width,
+                    .leading = width,
+                    .first = test_random(&state) % 50,
+                    .type = KILN_F32,
+                    .offsets = KILN_U32,
+                    .index = k % 4 == 0 ? KILN_U32 : KILN_DTYPE_NONE};
+
+    check(&c, NULL);
+  }
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("segmented");
+  TCase *t = tcase_create("segmented");
+
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, test_mixes, 0, N_MIXES);
+  tcase_add_loop_test(t, test_order, 0, N_MIXES);
+  tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
+  tcase_add_loop_test(t, test_rows, 0, N_MIXES);
+  tcase_add_loop_test(t, test_row_types, 0, N_ALL_TYPES);
+  tcase_add_test(t, test_fixed);
+  tcase_add_test(t, test_loose_n);
+  tcase_add_test(t, test_memory);
+  tcase_add_test(t, test_capture);
+  tcase_add_test(t, test_bad);
+  tcase_add_test(t, test_random_calls);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+DEVICE_TEST_MAIN(suite)
