@@ -27,6 +27,7 @@
 #include <kiln/cache.h>
 #include <kiln/device.h>
 #include <kiln/gather.h>
+#include <kiln/histogram.h>
 #include <kiln/launch.h>
 #include <kiln/map.h>
 #include <kiln/memory.h>

@@ -1,8 +1,6 @@
 /* bench_map.c -- cases of kiln_map (lecture row B8). */
 #include "bench_ops.h"
 
-#include <string.h>
-
 static kiln_status prepare(bench_ops *b)
 {
   const kiln_dtype type = b->now->type;
@@ -39,7 +37,7 @@ static kiln_status own_binary(bench_ops *b)
 static kiln_status own_saxpy(bench_ops *b)
 {
   static const float a = 0;
-  static const kiln_param param = {"alpha", KILN_F32, &a, false};
+  static const kiln_param param = {"alpha", KILN_F32, &a, 0};
   const kiln_map_desc desc = {
       .in = {{b->in[0], KILN_F32}, {b->in[1], KILN_F32}},
       .out = {{b->in[1], KILN_F32}},
@@ -50,60 +48,22 @@ static kiln_status own_saxpy(bench_ops *b)
   return kiln_map(b->stream, &desc, NULL);
 }
 
-static int call_unary(bench_ops *b, void *symbol, void *temp, size_t *bytes)
-{
-  int (*run)(const void *, size_t, void *, void *);
-
-  *bytes = 0;
-  if (temp == NULL)
-    return 0;
-  memcpy(&run, &symbol, sizeof run);
-  return run(kiln__bench_pointer(b->in[0]), b->n,
-             kiln__bench_pointer(b->peer_out[0]),
-             kiln_stream_handle(b->stream));
-}
-
-static int call_binary(bench_ops *b, void *symbol, void *temp, size_t *bytes)
-{
-  int (*run)(const void *, const void *, size_t, void *, void *);
-
-  *bytes = 0;
-  if (temp == NULL)
-    return 0;
-  memcpy(&run, &symbol, sizeof run);
-  return run(kiln__bench_pointer(b->in[0]), kiln__bench_pointer(b->in[1]), b->n,
-             kiln__bench_pointer(b->peer_out[0]),
-             kiln_stream_handle(b->stream));
-}
-
-static int call_saxpy(bench_ops *b, void *symbol, void *temp, size_t *bytes)
-{
-  int (*run)(float, const void *, size_t, void *, void *);
-
-  *bytes = 0;
-  if (temp == NULL)
-    return 0;
-  memcpy(&run, &symbol, sizeof run);
-  return run(0, kiln__bench_pointer(b->in[0]), b->n,
-             kiln__bench_pointer(b->in[1]), kiln_stream_handle(b->stream));
-}
-
 /* clang-format off */
 const bench_case kiln__bench_map[] = {
     {"unary", KILN_F32, 8, "CUB", "kiln_peer_map_unary_f32", {1, 1, 1, 1},
-     prepare, own_unary, call_unary, KILN_F32, false, 0},
+     prepare, own_unary, KILN_F32, 0, 0, 0},
     {"binary", KILN_F32, 12, "CUB", "kiln_peer_map_binary_f32", {1, 1, 1, 1},
-     prepare, own_binary, call_binary, KILN_F32, false, 0},
+     prepare, own_binary, KILN_F32, 0, 0, 0},
     {"saxpy", KILN_F32, 12, "cuBLAS", "kiln_peer_saxpy_f32", {1.3, 1.2, 1, 1},
-     prepare, own_saxpy, call_saxpy, KILN_DTYPE_NONE, false, 0},
+     prepare, own_saxpy, KILN_DTYPE_NONE, 0, 0, 0},
     {"unary", KILN_U8, 2, "CUB", "kiln_peer_map_unary_u8", {1.1, 0, 0, 0},
-     prepare, own_unary, call_unary, KILN_U8, false, 0},
+     prepare, own_unary, KILN_DTYPE_NONE, 0, 0, 0},
     {"binary", KILN_U8, 3, "CUB", "kiln_peer_map_binary_u8", {1.1, 0, 0, 0},
-     prepare, own_binary, call_binary, KILN_U8, false, 0},
+     prepare, own_binary, KILN_DTYPE_NONE, 0, 0, 0},
     {"unary", KILN_I16, 4, "CUB", "kiln_peer_map_unary_i16", {1.1, 0, 0, 0},
-     prepare, own_unary, call_unary, KILN_I16, false, 0},
+     prepare, own_unary, KILN_DTYPE_NONE, 0, 0, 0},
     {"binary", KILN_I16, 6, "CUB", "kiln_peer_map_binary_i16", {1.1, 0, 0, 0},
-     prepare, own_binary, call_binary, KILN_I16, false, 0},
+     prepare, own_binary, KILN_DTYPE_NONE, 0, 0, 0},
     {.label = NULL},
 };
 /* clang-format on */

@@ -16,6 +16,16 @@
 
 const bench_family kiln__bench_families[] = {
     {"map", kiln__bench_map, "map"},
+    {"fold", kiln__bench_fold, "reduce"},
+    {"segmented", kiln__bench_segmented, "segmented"},
+    {"scan", kiln__bench_scan, "scan"},
+    {"select", kiln__bench_select, "select"},
+    {"partition", kiln__bench_partition, "partition"},
+    {"histogram", kiln__bench_histogram, "histogram"},
+    {"sort", kiln__bench_sort, "sort"},
+    {"sort_pairs", kiln__bench_sort_pairs, "sort_pairs"},
+    {"gather", kiln__bench_gather, "gather"},
+    {"scatter", kiln__bench_scatter, "scatter"},
     {NULL, NULL, NULL},
 };
 
@@ -231,6 +241,24 @@ typedef struct shot {
   double idle_ms, queued_ms; /* medians */
 } shot;
 
+/* dlsym gives a data pointer; a function pointer has to be copied from it. */
+static int call_peer(bench_ops *b, CUdeviceptr temp, size_t *bytes)
+{
+  int (*peer)(const kiln_peer_call *) = NULL;
+  void *symbol = dlsym(b->peers, b->now->symbol);
+  kiln_peer_call call = {.n = (size_t)b->n,
+                         .temp = (void *)(uintptr_t)temp,
+                         .temp_bytes = bytes,
+                         .stream = kiln_stream_handle(b->stream)};
+
+  memcpy(&peer, &symbol, sizeof peer);
+  for (int k = 0; k < BENCH_OPS_BUFFERS; k++) {
+    call.in[k] = (const void *)(uintptr_t)b->in[k];
+    call.out[k] = (void *)(uintptr_t)b->peer_out[k];
+  }
+  return peer(&call);
+}
+
 static kiln_status fire(bench_ops *b, bool is_peer)
 {
   size_t bytes = b->temp_bytes;
@@ -238,8 +266,7 @@ static kiln_status fire(bench_ops *b, bool is_peer)
 
   if (!is_peer)
     return b->now->own(b);
-  code = b->now->call(b, dlsym(b->peers, b->now->symbol),
-                      kiln__bench_pointer(b->temp), &bytes);
+  code = call_peer(b, b->temp, &bytes);
   if (code == 0)
     return KILN_OK;
   kiln__cli_say(b->c, NULL, "%s, %s: CUDA error %d", b->now->label,
@@ -304,8 +331,7 @@ static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
 static kiln_status peer_room(bench_ops *b)
 {
   size_t bytes = 0;
-  const int code =
-      b->now->call(b, dlsym(b->peers, b->now->symbol), NULL, &bytes);
+  const int code = call_peer(b, 0, &bytes);
 
   if (code != 0)
     return KILN_EDRIVER;
@@ -324,7 +350,7 @@ static kiln_status difference(bench_ops *b, double *out)
 {
   const kiln_dtype type = b->now->compared;
   const bool bits = b->now->tolerance == 0;
-  const uint64_t n = b->now->one ? 1 : b->n;
+  const uint64_t n = b->now->results != 0 ? b->now->results : b->n;
   const kiln_map_desc desc = {
       .in = {{b->out[0], type}, {b->peer_out[0], type}},
       .out = {{b->peer_out[0], type == KILN_F64 ? KILN_F64 : KILN_F32}},
@@ -471,6 +497,13 @@ static void count(tally *t, const outcome *o)
   }
 }
 
+static size_t sizes_of(const bench_case *c, const options *o)
+{
+  if (c->own_size == 0)
+    return o->n_bits;
+  return o->bits[0] >= c->own_size ? 1 : 0;
+}
+
 static kiln_status run_family(bench_ops *b, const bench_family *family,
                               const options *o, cJSON *list, tally *sum)
 {
@@ -483,8 +516,8 @@ static kiln_status run_family(bench_ops *b, const bench_family *family,
   for (const bench_case *c = family->cases; c->label != NULL; c++) {
     if (o->only != NULL && strstr(c->label, o->only) == NULL)
       continue;
-    for (size_t i = 0; i < o->n_bits; i++) {
-      outcome out = {.wanted = wanted_at(c, o->bits[i])};
+    for (size_t i = 0; i < sizes_of(c, o); i++) {
+      outcome out = {.wanted = wanted_at(c, c->own_size ? 28 : o->bits[i])};
 
       b->now = c;
       b->n = kiln__bench_elements(c, o->bits[i]);

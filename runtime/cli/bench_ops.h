@@ -44,17 +44,37 @@ struct bench_case {
                                      8); 0: none is asked for */
   kiln_status (*prepare)(bench_ops *b); /* fill the inputs; not timed */
   kiln_status (*own)(bench_ops *b);     /* queue the library's call */
-  /* Queue the peer's. With temp NULL it only sets *temp_bytes. @return 0 or
-   * CUDA's code. */
-  int (*call)(bench_ops *b, void *symbol, void *temp, size_t *temp_bytes);
   kiln_dtype compared; /* type of out[0]; none: the results are not compared */
-  bool one;            /* out[0] is a single element, else n of them */
-  double tolerance;    /* relative to the largest magnitude; 0: same bits */
+  uint64_t results;    /* elements of out[0] to compare; 0: n */
+  double tolerance;    /* largest difference; 0: same bits */
+  unsigned own_size;   /* its size is its own and fits in 2^own_size: at the
+                        first size only; 0: any size */
 };
+
+/* How a peer is called; tests/bench/peers/peer.h has the same lines. With temp
+ * NULL only *temp_bytes is set. */
+typedef struct kiln_peer_call {
+  const void *in[BENCH_OPS_BUFFERS];
+  void *out[BENCH_OPS_BUFFERS];
+  size_t n;
+  void *temp;
+  size_t *temp_bytes;
+  void *stream;
+} kiln_peer_call;
 
 /* The tables. `tuning`: the family of kiln/tune.h that the cases run with, and
  * whose candidates they can time; NULL: none. */
 extern const bench_case kiln__bench_map[];
+extern const bench_case kiln__bench_fold[]; /* reduce */
+extern const bench_case kiln__bench_segmented[];
+extern const bench_case kiln__bench_scan[];
+extern const bench_case kiln__bench_select[];
+extern const bench_case kiln__bench_partition[];
+extern const bench_case kiln__bench_histogram[];
+extern const bench_case kiln__bench_sort[];
+extern const bench_case kiln__bench_sort_pairs[];
+extern const bench_case kiln__bench_gather[];
+extern const bench_case kiln__bench_scatter[];
 
 typedef struct bench_family {
   const char *name;
@@ -79,12 +99,6 @@ kiln_status kiln__bench_time_own(bench_ops *b, double *ms);
  * `hash(i)`, 64 well mixed bits, in sight. */
 kiln_status kiln__bench_fill_with(bench_ops *b, CUdeviceptr to, kiln_dtype type,
                                   uint64_t n, const char *expr);
-
-/* A pointer for a peer. */
-static inline void *kiln__bench_pointer(CUdeviceptr p)
-{
-  return (void *)(uintptr_t)p;
-}
 
 /* The command for one family, or for all. argv[0] is its name. @return an exit
  * code. */

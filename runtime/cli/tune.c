@@ -270,7 +270,8 @@ static void print_best(cli_table *t, const bench_ops *b, const char *family,
 static bool is_first_of_size(const bench_case *cases, const bench_case *c)
 {
   for (const bench_case *k = cases; k < c; k++)
-    if (kiln_dtype_size(k->type) == kiln_dtype_size(c->type))
+    if (k->own_size == 0 &&
+        kiln_dtype_size(k->type) == kiln_dtype_size(c->type))
       return false;
   return true;
 }
@@ -279,7 +280,7 @@ static kiln_status tune_family(bench_ops *b, const bench_family *f,
                                const options *o, cli_table *table)
 {
   for (const bench_case *c = f->cases; c->label != NULL; c++) {
-    if (!is_first_of_size(f->cases, c))
+    if (!is_first_of_size(f->cases, c) || c->own_size != 0)
       continue;
     for (size_t i = 0; i < o->n_bits; i++) {
       best found;

@@ -1,10 +1,9 @@
-/* map.cu -- CUB's transformations and cuBLAS' saxpy: the peers of `kiln bench map`.
- * Device pointers, the caller's stream; 0 or a code. */
+/* map.cu -- CUB's transformations and cuBLAS' saxpy. */
+#include "peer.h"
+
 #include <cub/device/device_transform.cuh>
 #include <cublas_v2.h>
 #include <cuda/std/tuple>
-
-#define PEER extern "C" __attribute__((visibility("default")))
 
 template <class T> struct scaled {
   __host__ __device__ T operator()(T x) const
@@ -20,36 +19,31 @@ template <class T> struct added {
   }
 };
 
-template <class T>
-static int unary(const void *x, size_t n, void *out, void *stream)
+template <class T> static int unary(const kiln_peer_call *c)
 {
-  return cub::DeviceTransform::Transform(static_cast<const T *>(x),
-                                         static_cast<T *>(out),
-                                         static_cast<long long>(n), scaled<T>{},
-                                         static_cast<cudaStream_t>(stream));
+  if (needs_nothing(c))
+    return 0;
+  return cub::DeviceTransform::Transform(in<T>(c), out<T>(c), count(c),
+                                         scaled<T>{}, stream(c));
 }
 
-template <class T>
-static int binary(const void *x, const void *y, size_t n, void *out,
-                  void *stream)
+template <class T> static int binary(const kiln_peer_call *c)
 {
+  if (needs_nothing(c))
+    return 0;
   return cub::DeviceTransform::Transform(
-      cuda::std::make_tuple(static_cast<const T *>(x),
-                            static_cast<const T *>(y)),
-      static_cast<T *>(out), static_cast<long long>(n), added<T>{},
-      static_cast<cudaStream_t>(stream));
+      cuda::std::make_tuple(in<T>(c, 0), in<T>(c, 1)), out<T>(c), count(c),
+      added<T>{}, stream(c));
 }
 
 #define BOTH(name, type)                                                       \
-  PEER int kiln_peer_map_unary_##name(const void *x, size_t n, void *out,      \
-                                      void *stream)                            \
+  PEER(map_unary_##name)                                                       \
   {                                                                            \
-    return unary<type>(x, n, out, stream);                                     \
+    return unary<type>(c);                                                     \
   }                                                                            \
-  PEER int kiln_peer_map_binary_##name(const void *x, const void *y, size_t n, \
-                                       void *out, void *stream)                \
+  PEER(map_binary_##name)                                                      \
   {                                                                            \
-    return binary<type>(x, y, n, out, stream);                                 \
+    return binary<type>(c);                                                    \
   }
 
 BOTH(f32, float)
@@ -57,19 +51,35 @@ BOTH(u8, unsigned char)
 BOTH(i16, short)
 
 /* One handle for the process, made at the first call, which is not timed. */
-PEER int kiln_peer_saxpy_f32(float a, const void *x, size_t n, void *y,
-                             void *stream)
+static cublasHandle_t handle(const kiln_peer_call *c)
 {
-  static cublasHandle_t handle;
-  cublasStatus_t st = CUBLAS_STATUS_SUCCESS;
+  static cublasHandle_t made;
 
-  if (handle == nullptr)
-    st = cublasCreate(&handle);
-  if (st == CUBLAS_STATUS_SUCCESS)
-    st = cublasSetStream(handle, static_cast<cudaStream_t>(stream));
-  if (st == CUBLAS_STATUS_SUCCESS)
-    st = cublasSaxpy_64(handle, static_cast<int64_t>(n), &a,
-                        static_cast<const float *>(x), 1,
-                        static_cast<float *>(y), 1);
+  if (made == nullptr)
+    cublasCreate(&made);
+  cublasSetStream(made, stream(c));
+  return made;
+}
+
+/* y = 0 x + y: repeated runs leave what they found. */
+PEER(saxpy_f32)
+{
+  const float a = 0;
+
+  if (needs_nothing(c))
+    return 0;
+  return cublasSaxpy_64(handle(c), static_cast<int64_t>(c->n), &a, in<float>(c),
+                        1, const_cast<float *>(in<float>(c, 1)), 1);
+}
+
+PEER(dot_f32)
+{
+  if (needs_nothing(c))
+    return 0;
+  cublasSetPointerMode(handle(c), CUBLAS_POINTER_MODE_DEVICE);
+  const int st =
+      cublasSdot_64(handle(c), static_cast<int64_t>(c->n), in<float>(c, 0), 1,
+                    in<float>(c, 1), 1, out<float>(c));
+  cublasSetPointerMode(handle(c), CUBLAS_POINTER_MODE_HOST);
   return st;
 }

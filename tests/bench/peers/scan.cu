@@ -1,0 +1,79 @@
+/* scan.cu -- CUB's scans. */
+#include "peer.h"
+
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_transform.cuh>
+
+template <class T> static int inclusive_sum(const kiln_peer_call *c)
+{
+  return cub::DeviceScan::InclusiveSum(c->temp, *c->temp_bytes, in<T>(c),
+                                       out<T>(c), count(c), stream(c));
+}
+
+template <class T> static int exclusive_sum(const kiln_peer_call *c)
+{
+  return cub::DeviceScan::ExclusiveSum(c->temp, *c->temp_bytes, in<T>(c),
+                                       out<T>(c), count(c), stream(c));
+}
+
+struct greater {
+  __device__ unsigned operator()(unsigned a, unsigned b) const
+  {
+    return a < b ? b : a;
+  }
+};
+
+struct scaled {
+  __host__ __device__ unsigned operator()(unsigned x) const
+  {
+    return x * 3 + 1;
+  }
+};
+
+PEER(scan_inclusive_u32)
+{
+  return inclusive_sum<unsigned>(c);
+}
+
+PEER(scan_exclusive_f32)
+{
+  return exclusive_sum<float>(c);
+}
+
+PEER(scan_exclusive_f64)
+{
+  return exclusive_sum<double>(c);
+}
+
+PEER(scan_exclusive_u8)
+{
+  return exclusive_sum<unsigned char>(c);
+}
+
+PEER(scan_exclusive_u16)
+{
+  return exclusive_sum<unsigned short>(c);
+}
+
+PEER(scan_max_u32)
+{
+  return cub::DeviceScan::InclusiveScan(c->temp, *c->temp_bytes,
+                                        in<unsigned>(c), out<unsigned>(c),
+                                        greater{}, count(c), stream(c));
+}
+
+/* Two calls: mapped into out[1], then scanned. */
+PEER(map_then_scan_u32)
+{
+  if (c->temp != nullptr) {
+    const int st = cub::DeviceTransform::Transform(
+        in<unsigned>(c), out<unsigned>(c, 1), count(c), scaled{}, stream(c));
+
+    if (st != 0)
+      return st;
+  }
+  return cub::DeviceScan::InclusiveSum(
+      c->temp, *c->temp_bytes,
+      static_cast<const unsigned *>(out<unsigned>(c, 1)), out<unsigned>(c),
+      count(c), stream(c));
+}
