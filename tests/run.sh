@@ -53,6 +53,8 @@ if [ -z "${KILN_TEST_NVRTC:-}" ]; then
   done
 fi
 export KILN_TEST_NVRTC
+# A busy machine is slow, not stuck.
+export CK_TIMEOUT_MULTIPLIER=${CK_TIMEOUT_MULTIPLIER:-3}
 if [ -z "${KILN_TEST_NVJITLINK:-}" ]; then
   # PTX that a driver is too old for: a compiler and a linker of one major.
   KILN_TEST_LINK_NVRTC=$(fetch_nvrtc 12.6.85) || exit 1
