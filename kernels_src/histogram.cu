@@ -211,15 +211,27 @@ template <> struct finder<mode_levels> {
 extern __shared__ uint4 room[];
 
 struct tally {
-  unsigned *mine; /* my copy of the slice's first counter */
+  unsigned mine; /* address of my copy of the slice's first counter */
   unsigned first, width;
   const user::stored *levels;
   unsigned bin, run; /* not counted yet */
 
+  /* Written out, so that lanes outside are predicated: left to the compiler,
+   * every sample would be a branch. */
   __device__ __forceinline__ void count_them(unsigned at, unsigned times)
   {
-    if (KILN_ALL || at < width)
-      atomicAdd(mine + at * KILN_COPIES, times);
+    const unsigned to = mine + at * (4 * KILN_COPIES);
+
+#if KILN_ALL
+    asm volatile("red.shared.add.u32 [%0], %1;" ::"r"(to), "r"(times)
+                 : "memory");
+#else
+    asm volatile("{\n\t.reg .pred inside;\n\t"
+                 "setp.lt.u32 inside, %0, %1;\n\t"
+                 "@inside red.shared.add.u32 [%2], %3;\n\t}" ::"r"(at),
+                 "r"(width), "r"(to), "r"(times)
+                 : "memory");
+#endif
   }
 
   __device__ __forceinline__ void add(user::value sample, const bounds &to)
@@ -432,7 +444,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const unsigned first = blockIdx.y * to.slice;
   const unsigned width =
       to.bins - first < to.slice ? to.bins - first : to.slice;
-  tally t = {reinterpret_cast<unsigned *>(room) + threadIdx.x % KILN_COPIES,
+  tally t = {static_cast<unsigned>(__cvta_generic_to_shared(room)) +
+                 threadIdx.x % KILN_COPIES * 4,
              first,
              width,
              levels,

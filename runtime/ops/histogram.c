@@ -260,6 +260,8 @@ static void plan_memory(plan *p, kiln_device *device,
   p->slices = (uint32_t)kiln__divide_up(desc->bins, most / 4 - 4);
   p->slice = (uint32_t)kiln__divide_up(desc->bins, p->slices);
   p->smem = smem_of(p->slice, p->copies, levels);
+  if (p->smem > part && p->block <= 512) /* alone on its SM */
+    p->block *= 2;
   if (p->smem < 4 * p->block)
     p->smem = 4 * p->block;
 }
