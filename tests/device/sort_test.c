@@ -485,8 +485,12 @@ END_TEST
 START_TEST(test_large)
 {
   uint64_t state = 41;
-  const test_case c = {.key = KILN_U32, .value = KILN_U32, .n = 100003};
-  const test_case d = {.key = KILN_F32, .n = 300007, .end_bit = 16};
+  /* A seed starts blocks in any order: few enough then to be there at once. */
+  const bool any_order = on_cpu() && strstr(test_cpu, "seed") != NULL;
+  const test_case c = {
+      .key = KILN_U32, .value = KILN_U32, .n = any_order ? 50003 : 100003};
+  const test_case d = {
+      .key = KILN_F32, .n = any_order ? 60007 : 300007, .end_bit = 16};
 
   check_sort(&c, &state);
   check_sort(&d, &state);
