@@ -55,7 +55,7 @@ const char *kiln__bench_ops_list(cli *c)
 /* ---- Options -------------------------------------------------------------------- */
 
 typedef struct options {
-  const char *json, *peers, *only;
+  const char *json, *plot, *peers, *only;
   unsigned bits[BENCH_OPS_SIZES]; /* log2 of the sizes, largest first */
   size_t n_bits;
   unsigned repeats;
@@ -66,6 +66,7 @@ static const char usage_text[] =
     "usage: kiln bench FAMILY [--sizes 28,24,20,16] [--repeats N] [--only "
     "TEXT]\n"
     "                         [--device N] [--peers FILE] [--json FILE]\n"
+    "                         [--plot FILE]\n"
     "  --sizes    log2 of the elements of 4 bytes, four at most (8 bytes: "
     "half\n"
     "             as many elements)\n"
@@ -75,7 +76,8 @@ static const char usage_text[] =
     "  --peers    shared object with the peers (default: libkiln_peers.so "
     "beside\n"
     "             this executable)\n"
-    "  --json     write every figure to FILE\n";
+    "  --json     write every figure to FILE\n"
+    "  --plot     draw the rates by size as SVG (needs gnuplot)\n";
 
 static bool parse_sizes(options *o, const char *text)
 {
@@ -103,6 +105,7 @@ static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
       {"device", required_argument, NULL, 'd'},
       {"peers", required_argument, NULL, 'p'},
       {"json", required_argument, NULL, 'j'},
+      {"plot", required_argument, NULL, 'g'},
       {"help", no_argument, NULL, 'h'},
       {0}};
   int opt;
@@ -133,6 +136,9 @@ static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
       break;
     case 'j':
       o->json = optarg;
+      break;
+    case 'g':
+      o->plot = optarg;
       break;
     case 'h':
       fputs(usage_text, stdout);
@@ -588,6 +594,8 @@ int kiln__bench_ops(cli *c, const char *family, int argc, char **argv)
   json = cJSON_CreateObject();
   rc = run_all(&b, family, &o, json);
   kiln__bench_close(&b);
+  if (rc == CLI_OK && o.plot != NULL)
+    rc = kiln__bench_plot(c, json, o.plot);
   if (o.json != NULL)
     return kiln__cli_json(c, json, o.json) != CLI_OK ? CLI_FAILED : rc;
   cJSON_Delete(json);

@@ -100,6 +100,10 @@ kiln_status kiln__bench_time_own(bench_ops *b, double *ms);
 kiln_status kiln__bench_fill_with(bench_ops *b, CUdeviceptr to, kiln_dtype type,
                                   uint64_t n, const char *expr);
 
+/* Rates by size as an SVG file, by gnuplot (bench_plot.c). @return an exit code,
+ * having said what is wrong. */
+int kiln__bench_plot(cli *c, const cJSON *json, const char *path);
+
 /* The command for one family, or for all. argv[0] is its name. @return an exit
  * code. */
 int kiln__bench_ops(cli *c, const char *family, int argc, char **argv);
