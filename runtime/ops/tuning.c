@@ -312,6 +312,15 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
 
 /* ---- Public functions ------------------------------------------------------------------------ */
 
+enum {
+  N_DETAILS = 0
+#define KILN_TUNED_DETAIL(id, name, builtin, items, extra) +1
+#include "candidates.def"
+};
+
+_Static_assert((int)N_DETAILS == (int)KILN__TUNED_COUNT,
+               "candidates.def: a KILN_TUNED_DETAIL for every family");
+
 const kiln_tuning_family *kiln_tuning_families(size_t *n)
 {
   static const kiln_tuning_family families[KILN__TUNED_COUNT] = {

@@ -133,6 +133,52 @@ START_TEST(bench_start)
 }
 END_TEST
 
+/* A family beside its peers, or alone where there are none. */
+START_TEST(operations_are_measured)
+{
+  const test_run run =
+      test_kiln("bench map --sizes 14,10 --repeats 2 --json %s/map.json", dir);
+  const cJSON *cases, *one;
+  cJSON *json;
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "saxpy");
+  json = read_json("map.json");
+  cases = cJSON_GetObjectItem(json, "cases");
+  ck_assert_int_eq(cJSON_GetArraySize(cases), 2 * 7);
+  cJSON_ArrayForEach(one, cases)
+  {
+    ck_assert_double_gt(cJSON_GetObjectItem(one, "ms")->valuedouble, 0);
+  }
+  cJSON_Delete(json);
+}
+END_TEST
+
+/* What is found is kept beside the cache, and only if it is to be. */
+START_TEST(parameters_are_tuned)
+{
+  test_run run = test_kiln("tune map --sizes 12 --repeats 1 --dry-run");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "nothing kept");
+  run = test_kiln("tune map --sizes 12 --repeats 1");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "kept in ");
+  ck_has(run.out, "tuning-");
+}
+END_TEST
+
+/* Candidates for an architecture, without a device. */
+START_TEST(candidates_are_compiled)
+{
+  const test_run run = test_kiln("tune map --arch sm_90");
+
+  ck_run_rc(run, 0);
+  ck_has(run.out, "registers");
+  ck_has(run.out, "12 candidates");
+}
+END_TEST
+
 static Suite *make(void)
 {
   Suite *s = suite_create("command on a device");
@@ -145,6 +191,9 @@ static Suite *make(void)
   tcase_add_test(t, compile_takes_this_gpu);
   tcase_add_test(t, bench_launch);
   tcase_add_test(t, bench_start);
+  tcase_add_test(t, operations_are_measured);
+  tcase_add_test(t, parameters_are_tuned);
+  tcase_add_test(t, candidates_are_compiled);
   suite_add_tcase(s, t);
   return s;
 }
