@@ -31,9 +31,10 @@ enum : unsigned {
                        segment begins inside it */
 };
 
-/* Nanoseconds to sleep between two looks at words that are not there yet. */
+/* Nanoseconds to sleep between two looks at words that are not there yet: a small
+ * part of the way to them and back. */
 #ifndef KILN_BACKOFF
-#define KILN_BACKOFF 0
+#define KILN_BACKOFF 20
 #endif
 
 __device__ __forceinline__ void tile_pause()
@@ -133,10 +134,13 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
     unsigned state = exists ? 0 : static_cast<unsigned>(mark_prefix);
     unsigned ready, first;
 
-    do {
+    for (;;) {
       if (state == 0)
         state = tile_peek(words, end - distance, epoch, &value);
-    } while (!warp_all(state != 0));
+      if (warp_all(state != 0))
+        break;
+      tile_pause();
+    }
     ready = warp_ballot(state == mark_prefix);
     first = ready == 0 ? 0 : 31 - static_cast<unsigned>(__clz(ready));
     if (!exists || lane() < first)
