@@ -510,8 +510,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
         if (gridDim.x == 1 && units == 1)
           write(value, j.neutral, row, out, out2, extra);
         else
-          kiln::tile_publish(slots, unit, value,
-                             kiln::mark_of(epoch, kiln::mark_partial));
+          kiln::result_post(slots, unit, value, epoch);
       }
 #if KILN_CHUNKS || KILN_ROWS
       __syncthreads(); /* the block's scratch is used again */

@@ -98,50 +98,96 @@ __device__ constexpr unsigned results_at_once(unsigned wanted)
                                              : 1;
 }
 
+template <class T>
+__device__ __forceinline__ tile_seen<T> result_words(T value, unsigned mark)
+{
+  tile_seen<T> seen;
+  unsigned part[tile_words<T>::count] = {};
+
+  memcpy(part, &value, sizeof value);
+#pragma unroll
+  for (unsigned k = 0; k < tile_words<T>::count; ++k)
+    seen.word[k] = static_cast<unsigned long long>(mark) << 32 | part[k];
+  return seen;
+}
+
+template <class T>
+__device__ __forceinline__ bool result_is_here(const tile_seen<T> &seen,
+                                               unsigned mark)
+{
+  bool here = true;
+
+#pragma unroll
+  for (unsigned k = 0; k < tile_words<T>::count; ++k)
+    here = here && static_cast<unsigned>(seen.word[k] >> 32) == mark;
+  return here;
+}
+
+template <class T>
+__device__ __forceinline__ T result_value(const tile_seen<T> &seen)
+{
+  unsigned part[tile_words<T>::count];
+  T value;
+
+#pragma unroll
+  for (unsigned k = 0; k < tile_words<T>::count; ++k)
+    part[k] = static_cast<unsigned>(seen.word[k]);
+  memcpy(&value, part, sizeof value);
+  return value;
+}
+
+/* For one thread: a block's result, for results_take(). */
+template <class T>
+__device__ __forceinline__ void result_post(unsigned long long *words,
+                                            unsigned long long slot, T value,
+                                            unsigned epoch)
+{
+  tile_publish(words, slot, value, mark_of(epoch, mark_partial));
+}
+
 /* The fold over results 0 to n - 1, in lane 0; by one whole warp. Each lane looks
  * for `at_once` of them, again and again, before any is needed. The order of the
  * operands is that of the slots if `ordered`, else it depends on n alone. Those
- * who publish must be blocks of a lower index. */
+ * who post must be blocks of a lower index. */
 template <unsigned at_once, bool ordered, class T, class Op>
 __device__ __forceinline__ T results_take(const unsigned long long *words,
                                           unsigned n, unsigned epoch, Op op,
                                           T identity)
 {
   constexpr unsigned stride = ordered ? 1 : warp_size;
+  const unsigned mark = mark_of(epoch, mark_partial);
   T total = identity;
 
 #pragma unroll 1
   for (unsigned first = 0; first < n; first += at_once * warp_size) {
     const unsigned base = first + lane() * (ordered ? at_once : 1);
-    T value[at_once];
-    unsigned missing = 0;
+    tile_seen<T> seen[at_once];
+    bool all_here;
 
 #pragma unroll
-    for (unsigned k = 0; k < at_once; ++k) {
-      value[k] = identity;
-      missing |= (base + k * stride < n ? 1u : 0u) << k;
-    }
+    for (unsigned k = 0; k < at_once; ++k)
+      seen[k] = result_words(identity, base + k * stride < n ? 0 : mark);
     do {
+      all_here = true;
 #pragma unroll
-      for (unsigned k = 0; k < at_once; ++k) {
-        T seen;
-
-        if ((missing >> k & 1u) != 0 &&
-            tile_peek(words, base + k * stride, epoch, &seen) != 0) {
-          value[k] = seen;
-          missing &= ~(1u << k);
-        }
-      }
-    } while (!warp_all(missing == 0)); /* lanes leave together */
+      for (unsigned k = 0; k < at_once; ++k)
+        if (!result_is_here(seen[k], mark))
+          seen[k] = tile_look<T>(words, base + k * stride);
+#pragma unroll
+      for (unsigned k = 0; k < at_once; ++k)
+        all_here = all_here && result_is_here(seen[k], mark);
+    } while (!warp_all(all_here)); /* lanes leave together */
     if (ordered) {
+      T mine = result_value(seen[0]);
+
 #pragma unroll
       for (unsigned k = 1; k < at_once; ++k)
-        value[0] = op(value[0], value[k]);
-      total = op(total, group_fold<warp_size>(value[0], op));
+        mine = op(mine, result_value(seen[k]));
+      total = op(total, group_fold<warp_size>(mine, op));
     } else {
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        total = op(total, value[k]);
+        total = op(total, result_value(seen[k]));
     }
   }
   return ordered ? total : group_fold<warp_size>(total, op);
