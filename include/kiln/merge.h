@@ -1,0 +1,55 @@
+/* merge.h -- two sorted sequences into one.
+ *
+ *   kiln_merge_desc m = {.a = {a, KILN_U32}, .n_a = n_a,
+ *                        .b = {b, KILN_U32}, .n_b = n_b,
+ *                        .out = {out, KILN_U32}};
+ *   st = kiln_merge(stream, &m, NULL); */
+#ifndef KILN_MERGE_H
+#define KILN_MERGE_H
+
+#include <kiln/ops.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Keys, alone or with a value each. */
+typedef struct kiln_merge_desc {
+  kiln_array a, b;       /**< keys of one type, each sequence sorted */
+  uint64_t n_a, n_b;     /**< keys */
+  kiln_array out;        /**< n_a + n_b keys of that type */
+  kiln_array a_values;   /**< n_a values of any type, or none (no type) */
+  kiln_array b_values;   /**< n_b of the same type */
+  kiln_array out_values; /**< n_a + n_b of the same type */
+  const char *less;      /**< the order both are sorted by: an expression over
+                            keys a and b, true if a has to come before b. NULL:
+                            ascending, as kiln_sort() leaves them (floats: -0
+                            before +0, NaN last) */
+  kiln_code code;
+} kiln_merge_desc;
+
+/**
+ * Merge. Stable: of equal keys those of a come first, each sequence's in their
+ * order. Sequences that are not sorted give some order of the same keys.
+ *
+ * In place: no. Launches: one up to 2^21 keys, above two. Memory: 8 bytes for
+ * some 4,000 keys, none up to 2^21. Every key and value is read and written once.
+ * Source: merge path (Odeh, Green et al., Merge Path - Parallel Merging Made
+ * Simple, 2012).
+ *
+ * @retval see ops.h; KILN_EINVAL also for types that differ, and values that are
+ *         given only in part.
+ * Threads: any. Blocks: only to compile.
+ */
+KILN_API kiln_status kiln_merge(kiln_stream *stream,
+                                const kiln_merge_desc *desc,
+                                const kiln_workspace *workspace);
+/** Bytes of workspace that the same call needs. */
+KILN_API kiln_status kiln_merge_workspace(kiln_stream *stream,
+                                          const kiln_merge_desc *desc,
+                                          size_t *bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,50 @@
+/* order.cuh -- which of two keys comes first in a sorted sequence, where the
+ * caller does not say it: as kiln_sort() leaves them. Integers as usual; floats in
+ * IEEE total order, but every NaN behind +infinity, all alike; -0 before +0. */
+#ifndef KILN_ORDER_CUH
+#define KILN_ORDER_CUH
+
+#ifdef __CUDACC_RTC__
+#include <kiln/types.cuh>
+#else
+#include "types.cuh"
+#endif
+
+namespace kiln
+{
+
+/* Unsigned numbers in the order of the floats. */
+__device__ __forceinline__ unsigned order_bits(float v)
+{
+  const unsigned bits = __float_as_uint(v);
+
+  return v != v ? ~0u : bits ^ ((bits >> 31) != 0 ? ~0u : 0x80000000u);
+}
+
+__device__ __forceinline__ unsigned long long order_bits(double v)
+{
+  const unsigned long long bits =
+      static_cast<unsigned long long>(__double_as_longlong(v));
+
+  return v != v ? ~0ull
+                : bits ^ ((bits >> 63) != 0 ? ~0ull : 0x8000000000000000ull);
+}
+
+template <class V> __device__ __forceinline__ bool comes_before(V a, V b)
+{
+  return a < b;
+}
+
+__device__ __forceinline__ bool comes_before(float a, float b)
+{
+  return order_bits(a) < order_bits(b);
+}
+
+__device__ __forceinline__ bool comes_before(double a, double b)
+{
+  return order_bits(a) < order_bits(b);
+}
+
+} // namespace kiln
+
+#endif

@@ -1,0 +1,260 @@
+/* merge.cu -- two sorted sequences into one, stable.
+ *
+ * Output d consists of the first i elements of a and the first d - i of b, for one
+ * i, which a binary search along diagonal d finds (merge path: Odeh, Green et
+ * al., Merge Path - Parallel Merging Made Simple, 2012). Blocks merge tiles of
+ * outputs, threads pieces of a tile, each with two such searches.
+ *
+ * Specialise:  KILN_BLOCK   256    threads a block, at least 64
+ *              KILN_ITEMS   15     outputs of a thread: odd numbers of 4-byte keys
+ *                                  meet in no bank
+ *              KILN_T       float  keys
+ *              KILN_PAIRS   0      1: with values
+ *              KILN_V       float  values
+ *              KILN_LESS    0      1: user::less(s, a, b) is the order
+ *              KILN_SPLIT   0      1: tiles begin at split[0 ... tiles], which
+ *                                  merge_split has found; 0: blocks search
+ * Launch:      merge_split: blocks of KILN_BLOCK, a warp for each of tiles + 1.
+ *              merge: block KILN_BLOCK, a block for each tile.
+ *              a, m; b, n     the sequences
+ *              split          tiles + 1 numbers, or NULL
+ * Result:      out, m + n keys: of equal keys those of a come first. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 15
+#endif
+#ifndef KILN_T
+#define KILN_T float
+#endif
+#ifndef KILN_PAIRS
+#define KILN_PAIRS 0
+#endif
+#ifndef KILN_V
+#define KILN_V float
+#endif
+#ifndef KILN_LESS
+#define KILN_LESS 0
+#endif
+#ifndef KILN_SPLIT
+#define KILN_SPLIT 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/order.cuh>
+#include <kiln/user.cuh>
+#else
+#include "common/order.cuh"
+#include "common/user.cuh"
+#endif
+
+static_assert(KILN_BLOCK >= 64, "KILN_BLOCK: a warp for each end of the tile");
+static_assert(KILN_BLOCK * KILN_ITEMS <= 65536, "places of a tile: 16 bits");
+
+typedef unsigned long long count;
+typedef kiln::compute_t<KILN_T> key;
+
+enum : unsigned { tile_size = KILN_BLOCK * KILN_ITEMS };
+
+static __device__ __forceinline__ bool precedes(const user::args &s, key a,
+                                                key b)
+{
+#if KILN_LESS
+  return user::less(s, a, b);
+#else
+  (void)s;
+  return kiln::comes_before(a, b);
+#endif
+}
+
+static __device__ __forceinline__ count least(count a, count b)
+{
+  return a < b ? a : b;
+}
+
+/* How many of the first d outputs are from a; by one whole warp. Each turn tests
+ * 32 places at once: there are few turns, for each waits for memory. */
+static __device__ __forceinline__ count split_at(const user::args &s,
+                                                 const KILN_T *a, count m,
+                                                 const KILN_T *b, count n,
+                                                 count d)
+{
+  count low = d > n ? d - n : 0, high = least(d, m);
+
+  while (low < high) {
+    const count chunk = (high - low + 31) / 32;
+    const count at = low + (kiln::lane() + 1) * chunk - 1;
+    const bool taken = at < high && !precedes(s, kiln::load(b + (d - 1 - at)),
+                                              kiln::load(a + at));
+    const unsigned chunks =
+        static_cast<unsigned>(__popc(kiln::warp_ballot(taken)));
+
+    low += chunks * chunk;
+    high = least(high, low + chunk - 1);
+  }
+  return low;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    merge_split(const user::args s, const KILN_T *a, unsigned long long m,
+                const KILN_T *b, unsigned long long n,
+                unsigned long long *split)
+{
+  const count tiles = (m + n + tile_size - 1) / tile_size;
+  const count tile =
+      static_cast<count>(blockIdx.x) * (KILN_BLOCK / 32) + kiln::warp();
+  count at;
+
+  if (tile > tiles)
+    return;
+  at = split_at(s, a, m, b, n, least(tile * tile_size, m + n));
+  if (kiln::lane() == 0)
+    split[tile] = at;
+}
+
+/* A tile: what it takes of both sequences lies in shared memory, a's first. */
+struct piece {
+  count a, b;          /* first element of each */
+  unsigned of_a, of_b; /* elements */
+};
+
+static __device__ __forceinline__ piece find_piece(const user::args &s,
+                                                   const KILN_T *a, count m,
+                                                   const KILN_T *b, count n,
+                                                   const count *split)
+{
+  const count first = static_cast<count>(blockIdx.x) * tile_size;
+  const count end = least(first + tile_size, m + n);
+  count from, to;
+
+#if KILN_SPLIT
+  from = split[blockIdx.x];
+  to = split[blockIdx.x + 1];
+#else
+  __shared__ count found[2];
+
+  (void)split;
+  if (kiln::warp() < 2) {
+    const count at = split_at(s, a, m, b, n, kiln::warp() == 0 ? first : end);
+
+    if (kiln::lane() == 0)
+      found[kiln::warp()] = at;
+  }
+  __syncthreads();
+  from = found[0];
+  to = found[1];
+#endif
+  return {from, first - from, static_cast<unsigned>(to - from),
+          static_cast<unsigned>(end - first - (to - from))};
+}
+
+__shared__ KILN_T keys[tile_size];
+#if KILN_PAIRS
+__shared__ unsigned short places[tile_size]; /* in the tile as loaded */
+#endif
+
+static __device__ __forceinline__ void
+load_tile(const KILN_T *a, const KILN_T *b, const piece &p)
+{
+  const unsigned n = p.of_a + p.of_b;
+  KILN_T loaded[KILN_ITEMS];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const unsigned i = k * KILN_BLOCK + threadIdx.x;
+
+    if (i < n)
+      loaded[k] = i < p.of_a ? a[p.a + i] : b[p.b + (i - p.of_a)];
+  }
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const unsigned i = k * KILN_BLOCK + threadIdx.x;
+
+    if (i < n)
+      keys[i] = loaded[k];
+  }
+  __syncthreads();
+}
+
+/* The same as split_at(), in the tile, by one thread. */
+static __device__ __forceinline__ unsigned
+split_tile(const user::args &s, const piece &p, unsigned d)
+{
+  unsigned low = d > p.of_b ? d - p.of_b : 0;
+  unsigned high = d < p.of_a ? d : p.of_a;
+
+  while (low < high) {
+    const unsigned middle = (low + high) / 2;
+
+    if (precedes(s, kiln::widen(keys[p.of_a + d - 1 - middle]),
+                 kiln::widen(keys[middle])))
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* My outputs, in registers. */
+static __device__ __forceinline__ void
+merge_mine(const user::args &s, const piece &p, unsigned d,
+           KILN_T (&merged)[KILN_ITEMS], unsigned short (&from)[KILN_ITEMS])
+{
+  const unsigned n = p.of_a + p.of_b;
+  unsigned i = split_tile(s, p, d < n ? d : n);
+  unsigned j = p.of_a + (d < n ? d : n) - i;
+  KILN_T x = keys[i < n ? i : 0], y = keys[j < n ? j : 0];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const bool first =
+        j >= n || (i < p.of_a && !precedes(s, kiln::widen(y), kiln::widen(x)));
+
+    merged[k] = first ? x : y;
+    from[k] = static_cast<unsigned short>(first ? i : j);
+    if (first)
+      x = keys[++i < n ? i : 0];
+    else
+      y = keys[++j < n ? j : 0];
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    merge(const user::args s, const KILN_T *a, unsigned long long m,
+          const KILN_T *b, unsigned long long n, KILN_T *out,
+          const KILN_V *a_values, const KILN_V *b_values, KILN_V *out_values,
+          const unsigned long long *split)
+{
+  const piece p = find_piece(s, a, m, b, n, split);
+  const count first = static_cast<count>(blockIdx.x) * tile_size;
+  const unsigned here = p.of_a + p.of_b, mine = threadIdx.x * KILN_ITEMS;
+  KILN_T merged[KILN_ITEMS];
+  unsigned short from[KILN_ITEMS];
+
+  load_tile(a, b, p);
+  merge_mine(s, p, mine, merged, from);
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    keys[mine + k] = merged[k];
+#if KILN_PAIRS
+    places[mine + k] = from[k];
+#endif
+  }
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const unsigned i = k * KILN_BLOCK + threadIdx.x;
+
+    if (i < here) {
+      out[first + i] = keys[i];
+#if KILN_PAIRS
+      out_values[first + i] = places[i] < p.of_a
+                                  ? a_values[p.a + places[i]]
+                                  : b_values[p.b + (places[i] - p.of_a)];
+#endif
+    }
+  }
+}

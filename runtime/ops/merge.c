@@ -1,0 +1,175 @@
+/* merge.c -- host side of merge.cu. */
+#include "ops.h"
+
+#include <kiln/merge.h>
+
+/* Of the kernel's macros, in order. */
+enum { BLOCK, ITEMS, PAIRS, LESS, SPLIT, KEY, VALUE };
+
+enum { MERGE, MERGE_SPLIT };
+
+static const char *const kernels[] = {"merge", "merge_split", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_PAIRS", false},
+    {"KILN_LESS", false},  {"KILN_SPLIT", false}, {"KILN_T", true},
+    {"KILN_V", true},      {NULL, false}};
+static const kiln__family family = {"merge", kernels, defines};
+
+/* Up to here blocks search for their ends themselves: few, and one launch. */
+static const uint64_t most_unsplit = UINT64_C(1) << 21;
+
+static bool has_values(const kiln_merge_desc *desc)
+{
+  return desc->out_values.type != KILN_DTYPE_NONE;
+}
+
+static void check_values(kiln__checker *c, const kiln_merge_desc *desc)
+{
+  const kiln_dtype type = desc->out_values.type;
+
+  kiln__check_that(c,
+                   desc->a_values.type == type && desc->b_values.type == type,
+                   "a_values are %s, b_values %s, out_values %s; all three "
+                   "must be one type, or none",
+                   kiln_dtype_name(desc->a_values.type),
+                   kiln_dtype_name(desc->b_values.type), kiln_dtype_name(type));
+  if (!has_values(desc))
+    return;
+  kiln__check_read(c, "a_values", desc->a_values, desc->n_a);
+  kiln__check_read(c, "b_values", desc->b_values, desc->n_b);
+  kiln__check_write(c, "out_values", desc->out_values, desc->n_a + desc->n_b);
+}
+
+static kiln_status check(const kiln_stream *stream, const kiln_merge_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_merge", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_that(&c, desc->n_a <= UINT64_MAX - desc->n_b,
+                   "n_a + n_b does not fit 64 bits");
+  kiln__check_that(
+      &c, desc->a.type == desc->b.type && desc->a.type == desc->out.type,
+      "a is %s, b %s, out %s; all three must be one type",
+      kiln_dtype_name(desc->a.type), kiln_dtype_name(desc->b.type),
+      kiln_dtype_name(desc->out.type));
+  kiln__check_read(&c, "a", desc->a, desc->n_a);
+  kiln__check_read(&c, "b", desc->b, desc->n_b);
+  kiln__check_write(&c, "out", desc->out, desc->n_a + desc->n_b);
+  check_values(&c, desc);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* ---- Plan ---------------------------------------------------------------------- */
+
+typedef struct plan {
+  uint32_t block, items;
+  uint64_t tiles;
+  bool split;
+} plan;
+
+static plan make_plan(kiln_device *device, const kiln_merge_desc *desc)
+{
+  const uint64_t n = desc->n_a + desc->n_b;
+  const kiln__tuning t = kiln__tuned(
+      device, KILN__TUNED_MERGE, (unsigned)kiln_dtype_size(desc->a.type), n);
+
+  return (plan){.block = t.block,
+                .items = t.items,
+                .tiles = kiln__divide_up(n, (uint64_t)t.block * t.items),
+                .split = n > most_unsplit};
+}
+
+static kiln__need need_of(const plan *p)
+{
+  return (kiln__need){.temp = p->split ? 8 * (size_t)(p->tiles + 1) : 0};
+}
+
+static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
+                    const plan *p)
+{
+  spec->code = &desc->code;
+  spec->acc = desc->a.type;
+  spec->value[BLOCK] = p->block;
+  spec->value[ITEMS] = p->items;
+  spec->value[PAIRS] = has_values(desc);
+  spec->value[LESS] = desc->less != NULL;
+  spec->value[SPLIT] = p->split;
+  spec->value[KEY] = desc->a.type;
+  spec->value[VALUE] = has_values(desc) ? desc->out_values.type : KILN_U32;
+  if (desc->less != NULL)
+    spec->function[0] = (kiln__function){"less", "the comparison", desc->less,
+                                         "bool", "const acc a, const acc b"};
+}
+
+/* ---- The call --------------------------------------------------------------------- */
+
+static kiln_status launch(kiln_stream *stream, const kiln_merge_desc *desc,
+                          const kiln__special *special, const kiln__spec *spec,
+                          const plan *p, const kiln__room *room)
+{
+  kiln_launch_config config = {.block = {p->block, 1, 1}, .stream = stream};
+  kiln_status st = KILN_OK;
+  kiln__args args;
+
+  kiln__user_args(&args, spec);
+  if (p->split) {
+    config.grid.x = (uint32_t)kiln__divide_up(p->tiles + 1, p->block / 32);
+    KILN_TRY(KILN_LAUNCH(special->kernel[MERGE_SPLIT], &config,
+                         KILN__USER_ARG(args), KILN_ARG(desc->a.data),
+                         KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
+                         KILN_ARG(desc->n_b), KILN_ARG(room->temp)));
+  }
+  config.grid.x = (uint32_t)p->tiles;
+  KILN_TRY(KILN_LAUNCH(special->kernel[MERGE], &config, KILN__USER_ARG(args),
+                       KILN_ARG(desc->a.data), KILN_ARG(desc->n_a),
+                       KILN_ARG(desc->b.data), KILN_ARG(desc->n_b),
+                       KILN_ARG(desc->out.data), KILN_ARG(desc->a_values.data),
+                       KILN_ARG(desc->b_values.data),
+                       KILN_ARG(desc->out_values.data), KILN_ARG(room->temp)));
+
+done:
+  return st;
+}
+
+kiln_status kiln_merge(kiln_stream *stream, const kiln_merge_desc *desc,
+                       const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &family};
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+  plan p;
+
+  KILN_TRY(check(stream, desc, workspace));
+  if (desc->n_a + desc->n_b == 0)
+    goto done;
+  p = make_plan(stream->device, desc);
+  specify(&spec, desc, &p);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, need_of(&p)));
+  st = launch(stream, desc, special, &spec, &p, &room);
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+kiln_status kiln_merge_workspace(kiln_stream *stream,
+                                 const kiln_merge_desc *desc, size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "kiln_merge_workspace: bytes is NULL");
+  *bytes = 0;
+  KILN_TRY(check(stream, desc, NULL));
+  p = make_plan(stream->device, desc);
+  *bytes = kiln__need_bytes(need_of(&p));
+
+done:
+  return st;
+}

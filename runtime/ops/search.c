@@ -1,0 +1,129 @@
+/* search.c -- host side of search.cu. */
+#include "ops.h"
+
+#include <kiln/search.h>
+
+/* Of the kernel's macros, in order. */
+enum { BLOCK, ITEMS, SAMPLES, UPPER, LESS, WIDE, INDEX };
+
+static const char *const kernels[] = {"search", NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_SAMPLES", false},
+    {"KILN_UPPER", false}, {"KILN_LESS", false},  {"KILN_WIDE", false},
+    {"KILN_INDEX", true},  {NULL, false}};
+static const kiln__family family = {"search", kernels, defines};
+
+enum {
+  SAMPLE_BYTES = 16 << 10, /* of shared memory for the upper levels */
+  NEEDLES_A_SAMPLE = 2     /* a block looks for at least, to be worth it */
+};
+
+static kiln_status check(const kiln_stream *stream,
+                         const kiln_search_desc *desc)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_search", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_read(&c, "sorted", desc->sorted, desc->m);
+  kiln__check_input(&c, "needles", &desc->needles, desc->n);
+  kiln__check_that(&c, desc->sorted.type == kiln__input_type(&desc->needles),
+                   "sorted is %s, the needles are %s",
+                   kiln_dtype_name(desc->sorted.type),
+                   kiln_dtype_name(kiln__input_type(&desc->needles)));
+  kiln__check_that(&c, desc->out.type == KILN_U32 || desc->out.type == KILN_U64,
+                   "out is %s, must be u32 or u64",
+                   kiln_dtype_name(desc->out.type));
+  kiln__check_that(&c, desc->out.type == KILN_U64 || desc->m <= UINT32_MAX,
+                   "places up to m = %llu do not fit u32",
+                   (unsigned long long)desc->m);
+  kiln__check_write(&c, "out", desc->out, desc->n);
+  return kiln__check_end(&c);
+}
+
+typedef struct plan {
+  uint32_t block, items, samples, grid;
+  uint64_t stride;
+} plan;
+
+/* Blocks stay and take tile after tile, so that each fills its samples once. */
+static plan make_plan(kiln_device *device, const kiln_search_desc *desc)
+{
+  const unsigned size = (unsigned)kiln_dtype_size(desc->sorted.type);
+  const kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEARCH, size, desc->n);
+  const uint64_t tiles = kiln__divide_up(desc->n, (uint64_t)t.block * t.items);
+  const uint64_t resident = (uint64_t)device->info.sm_count *
+                            (uint64_t)device->traits.max_threads_per_sm /
+                            t.block;
+  const uint64_t grid = tiles < resident ? tiles : resident;
+  plan p = {.block = t.block,
+            .items = t.items,
+            .grid = (uint32_t)grid,
+            .samples = SAMPLE_BYTES / (size < 4 ? 4 : size),
+            .stride = 1};
+
+  while (desc->m / p.stride > p.samples)
+    p.stride *= 2;
+  if (desc->m == 0 || desc->n / (grid == 0 ? 1 : grid) <
+                          NEEDLES_A_SAMPLE * (desc->m / p.stride))
+    p.samples = 0;
+  return p;
+}
+
+static void specify(kiln__spec *spec, const kiln_search_desc *desc,
+                    const plan *p)
+{
+  spec->input = &desc->needles;
+  spec->unaligned = true; /* read one by one: one program for any alignment */
+  spec->code = &desc->code;
+  spec->acc = desc->sorted.type;
+  spec->value[BLOCK] = p->block;
+  spec->value[ITEMS] = p->items;
+  spec->value[SAMPLES] = p->samples;
+  spec->value[UPPER] = desc->upper;
+  spec->value[LESS] = desc->less != NULL;
+  spec->value[WIDE] = desc->m >= UINT64_C(1) << 31;
+  spec->value[INDEX] = desc->out.type;
+  if (desc->less != NULL)
+    spec->function[0] = (kiln__function){"less", "the comparison", desc->less,
+                                         "bool", "const acc a, const acc b"};
+}
+
+kiln_status kiln_search(kiln_stream *stream, const kiln_search_desc *desc,
+                        const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &family};
+  const kiln__special *special;
+  kiln_launch_config config;
+  kiln_status st = KILN_OK;
+  kiln__args args;
+  plan p;
+
+  (void)workspace;
+  KILN_TRY(check(stream, desc));
+  if (desc->n == 0)
+    goto done;
+  p = make_plan(stream->device, desc);
+  specify(&spec, desc, &p);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  kiln__user_args(&args, &spec);
+  config = (kiln_launch_config){
+      .grid = {p.grid, 1, 1}, .block = {p.block, 1, 1}, .stream = stream};
+  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(desc->sorted.data), KILN_ARG(desc->m),
+                   KILN_ARG(p.stride), KILN_ARG(desc->n),
+                   KILN_ARG(desc->out.data));
+
+done:
+  return st;
+}
+
+kiln_status kiln_search_workspace(kiln_stream *stream,
+                                  const kiln_search_desc *desc, size_t *bytes)
+{
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_search_workspace: bytes is NULL");
+  *bytes = 0;
+  return check(stream, desc);
+}
