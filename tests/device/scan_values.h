@@ -1,0 +1,116 @@
+/* scan_values.h -- inputs of the scans' tests whose results are exact, and what
+ * must come out. */
+#ifndef KILN_SCAN_VALUES_H
+#define KILN_SCAN_VALUES_H
+
+#include "ops_fixture.h"
+
+#include <kiln/scan.h>
+
+typedef int64_t (*fold)(int64_t a, int64_t b);
+
+static inline int64_t add(int64_t a, int64_t b)
+{
+  return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
+/* A whole number as an element of a type. */
+static inline double as_element(kiln_dtype type, int64_t v)
+{
+  unsigned char bits[8];
+
+  set_whole(type, bits, 0, v);
+  return value_at(type, bits, 0);
+}
+
+static inline void *room_for(size_t n, size_t width)
+{
+  void *p = calloc(n + 1, width);
+
+  ck_assert_ptr_nonnull(p);
+  return p;
+}
+
+/* Random, with all sums of neighbours from the start within 100: exact in bf16
+ * and f16, too. */
+static inline int64_t *small_wholes(size_t n, uint64_t *state)
+{
+  int64_t *v = room_for(n, sizeof *v), sum = 0;
+
+  for (size_t i = 0; i < n; i++) {
+    v[i] = (int64_t)(test_random(state) % 41) - 20;
+    if (sum + v[i] > 50 || sum + v[i] < -50)
+      v[i] = -v[i];
+    sum += v[i];
+  }
+  return v;
+}
+
+static inline void *elements(kiln_dtype type, const int64_t *v, size_t n)
+{
+  void *x = room_for(n, 8);
+
+  for (size_t i = 0; i < n; i++)
+    set_whole(type, x, i, v[i]);
+  return x;
+}
+
+/* A scan of x as it has to be: anew at every head (NULL: one segment); each
+ * segment begins with *init, or with nothing. `identity` is what an exclusive
+ * one without init begins with. */
+static inline int64_t *scanned(const int64_t *x, const uint8_t *heads, size_t n,
+                               fold op, int64_t identity, const int64_t *init,
+                               bool exclusive)
+{
+  int64_t *want = room_for(n, sizeof *want), sum = 0;
+  bool begun = false;
+
+  for (size_t i = 0; i < n; i++) {
+    if (i == 0 || (heads != NULL && heads[i])) {
+      begun = init != NULL || exclusive;
+      sum = init != NULL ? *init : identity;
+    }
+    if (exclusive)
+      want[i] = sum;
+    sum = begun ? op(sum, x[i]) : x[i];
+    begun = true;
+    if (!exclusive)
+      want[i] = sum;
+  }
+  return want;
+}
+
+static inline void ck_elements(const char *what, kiln_dtype type,
+                               const void *got, const int64_t *want, size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    const double w = as_element(type, want[i]);
+
+    ck_assert_msg(value_at(type, got, i) == w,
+                  "%s, %s: [%zu] of %zu is %g, "
+                  "not %g",
+                  what, kiln_dtype_name(type), i, n, value_at(type, got, i), w);
+  }
+}
+
+/* The same for 64-bit integers, all bits. */
+static inline void ck_bits64(const char *what, const test_array *out,
+                             const uint64_t *want)
+{
+  uint64_t *got = array_read(out);
+
+  for (size_t i = 0; i < out->n; i++)
+    ck_assert_msg(got[i] == want[i], "%s: [%zu] is %llx, not %llx", what, i,
+                  (unsigned long long)got[i], (unsigned long long)want[i]);
+  free(got);
+}
+
+/* How many random calls to make. */
+static inline unsigned long random_calls(unsigned long few)
+{
+  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
+
+  return wanted == NULL ? few : strtoul(wanted, NULL, 10);
+}
+
+#endif
