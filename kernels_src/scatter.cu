@@ -64,9 +64,20 @@ static __device__ __forceinline__ void one(const user::args &in, count i,
     kiln::store(out + at, user::load(in, i));
 }
 
+/* A window leaves out packs of which it stores nothing. */
+static __device__ __forceinline__ bool any_of(const KILN_INDEX (&at)[KILN_PACK],
+                                              const part &mine)
+{
+  bool any = false;
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    any = any || mine.has(at[e]);
+  return any;
+}
+
 /* All loads of a thread are under way before its first store. Packs at `packs`
- * and above are not there. A window loads only the values that it stores: the
- * rest is another pass's. */
+ * and above are not there. */
 template <bool whole>
 static __device__ __forceinline__ void
 tile(const user::args &in, count first, count packs, const KILN_INDEX *index,
@@ -77,25 +88,14 @@ tile(const user::args &in, count first, count packs, const KILN_INDEX *index,
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs) {
-      const count i = (first + k * KILN_BLOCK) * KILN_PACK;
-
+    if (whole || first + k * KILN_BLOCK < packs)
       kiln::load_pack<KILN_PACK, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
-          index + i, at[k]);
-#if !KILN_WINDOWS
-      user::load_pack<KILN_PACK, kiln::cached::once>(in, i, value[k]);
-#endif
-    }
-#if KILN_WINDOWS
+          index + (first + k * KILN_BLOCK) * KILN_PACK, at[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs)
-#pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
-        if (mine.has(at[k][e]))
-          value[k][e] = user::load_as<kiln::cached::once>(
-              in, (first + k * KILN_BLOCK) * KILN_PACK + e);
-#endif
+    if ((whole || first + k * KILN_BLOCK < packs) && any_of(at[k], mine))
+      user::load_pack<KILN_PACK, kiln::cached::once>(
+          in, (first + k * KILN_BLOCK) * KILN_PACK, value[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     if (whole || first + k * KILN_BLOCK < packs)

@@ -37,6 +37,20 @@ static inline void sample_fail(const char *call, const char *file, int line)
   exit(1);
 }
 
+/* The same for an operation, which may have to compile: without NVRTC there is
+ * nothing to show. */
+#define SAMPLE_OP(call)                                                        \
+  do {                                                                         \
+    const kiln_status sample_st_ = (call);                                     \
+    if (sample_st_ == KILN_ENONVRTC) {                                         \
+      printf("no NVRTC: nothing to compile with; %s\n",                        \
+             kiln_last_error()->hint);                                         \
+      exit(SAMPLE_SKIP);                                                       \
+    }                                                                          \
+    if (sample_st_ != KILN_OK)                                                 \
+      sample_fail(#call, __FILE__, __LINE__);                                  \
+  } while (0)
+
 typedef struct sample {
   const char *name;
   kiln_runtime *rt;

@@ -31,11 +31,15 @@ static const char *const none[] = {NULL};
   }
 
 static const kiln_variant variants[] = {
+    PLAIN("buckets"),
     PLAIN("convolution"),
+    PLAIN("gather"),
+    PLAIN("gather_rows"),
     PLAIN("find"),
     PLAIN("hello"),
     PLAIN("ids"),
     PLAIN("julia"),
+    PLAIN("index_check"),
     PLAIN("map"),
     PLAIN("matmul"),
     PLAIN("matrix_add"),
@@ -43,6 +47,7 @@ static const kiln_variant variants[] = {
     PLAIN("partition"),
     PLAIN("run_length"),
     PLAIN("saxpy"),
+    PLAIN("scatter"),
     PLAIN("select"),
     PLAIN("shared_memory"),
     PLAIN("slow"),
@@ -62,10 +67,15 @@ static const kiln_variant variants[] = {
     PLAIN("ladder/reduce_grid_atomic"),
     PLAIN("ladder/reduce_grid_local"),
     PLAIN("ladder/reduce_warp"),
+    PLAIN("ladder/scatter_single"),
+    PLAIN("ladder/scatter_passes"),
     WITH_TRAITS("ladder/reduce_shared_shuffle", "no shuffle", NO_SHUFFLE),
     WITH_TRAITS("ladder/reduce_shared_shuffle", "lock-step", LOCK_STEP),
     WITH_TRAITS("ladder/reduce_warp", "no shuffle", NO_SHUFFLE),
     WITH_TRAITS("ladder/reduce_warp", "lock-step", LOCK_STEP),
+
+    {"buckets", "of a gather", LIST("KILN_SCATTER=0"), none, none, 35, false},
+    {"scatter", "windows", LIST("KILN_WINDOWS=1"), none, none, 35, false},
 
     REDUCE_TYPE("f32", "float", sum),
     REDUCE_TYPE("f32", "float", min),
