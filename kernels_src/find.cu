@@ -86,7 +86,7 @@ struct taker {
   {
     const bool holds = user::predicate_at(in, p, e, i);
 
-    mask |= static_cast<unsigned>(holds != (KILN_WHAT == 3)) << slot;
+    mask |= kiln::slot_bit(slot, holds != (KILN_WHAT == 3));
   }
 };
 

@@ -141,7 +141,6 @@ static_assert(shape::size < 1u << second_shift, "a tile's counts: 16 bits");
 
 struct room {
   alignas(16) user::stored value[shape::size];
-  unsigned spare;
   unsigned warp_count[shape::warps];
   totals before, all;
 };
@@ -164,10 +163,9 @@ template <bool values> struct taker {
 
     if (values)
       t.value[slot] = user::map_at(in, p, e, i);
-    t.first |= static_cast<unsigned>(first) << slot;
+    t.first |= kiln::slot_bit(slot, first);
 #if KILN_PARTS == 3
-    t.second |= static_cast<unsigned>(!first && user::second_at(in, p, e, i))
-                << slot;
+    t.second |= kiln::slot_bit(slot, !first && user::second_at(in, p, e, i));
 #endif
   }
 };
@@ -176,6 +174,9 @@ template <bool values>
 static __device__ __forceinline__ void load(const user::args &in, count first,
                                             unsigned there, tile &t)
 {
+  if (values)
+    for (unsigned slot = 0; slot < KILN_ITEMS; ++slot)
+      t.value[slot] = user::value();
   t.first = 0;
   t.second = 0;
   kiln::tile_load<shape, packs, KILN_PACK>(in, first, there,
@@ -233,13 +234,13 @@ count_tiles(const user::args &in, count n, count tiles, unsigned counters,
 
 /* ---- Blocks that move ---------------------------------------------------------------- */
 
-/* Each element goes to its place among the tile's parts. `from`: of the warp,
- * `mine`: of the tile, both halves. */
+/* Each element goes to its place among the tile's parts; what is not there stays
+ * where it is, behind them. `from`: of the warp, `mine`: of the tile, both
+ * halves. */
 static __device__ __forceinline__ void arrange(room &r, const tile &t,
                                                const unsigned (&rank1)[packs],
                                                const unsigned (&rank2)[packs],
-                                               unsigned from, unsigned mine,
-                                               unsigned there)
+                                               unsigned from, unsigned mine)
 {
   constexpr unsigned half = (1u << second_shift) - 1;
   const unsigned start2 = mine & half, start3 = start2 + (mine >> second_shift);
@@ -259,8 +260,7 @@ static __device__ __forceinline__ void arrange(room &r, const tile &t,
         to = before1++;
       else if (KILN_PARTS == 3 && (t.second >> slot & 1u) != 0)
         to = start2 + before2++;
-      if (place < there)
-        r.value[to] = kiln::narrow<user::stored>(t.value[slot]);
+      r.value[to] = kiln::narrow<user::stored>(t.value[slot]);
     }
   }
 }
@@ -346,7 +346,7 @@ move_tile(const user::args &in, count n, count which, count tiles,
     kiln::tile_publish(words, which, mine,
                        kiln::mark_of(epoch, which == 0 ? kiln::mark_prefix
                                                        : kiln::mark_partial));
-  arrange(r, t, rank1, rank2, from, both, there);
+  arrange(r, t, rank1, rank2, from, both);
   if (kiln::warp() == 0) {
     const totals before =
         which == 0 ? totals{} : before_tile(words, which, tiles, epoch, mine);

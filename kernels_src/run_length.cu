@@ -107,7 +107,6 @@ struct later_start {
 struct room {
 #if KILN_VALUES
   alignas(16) user::stored value[shape::size];
-  unsigned spare;
 #endif
   unsigned short start[shape::size];
   unsigned short

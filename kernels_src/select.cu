@@ -74,16 +74,19 @@
 #if !KILN_GENERATED
 namespace user
 {
-template <unsigned n>
-static __device__ __forceinline__ bool
-predicate_at(const args &, const pack<n> &p, unsigned e, user::index)
-{
-  return p.x0[e] > 0;
-}
+#if KILN_UNIQUE
 static __device__ __forceinline__ bool equal(const args &, value a, value b)
 {
   return a == b;
 }
+#else
+template <unsigned n>
+static __device__ __forceinline__ bool
+predicate_at(const args &, const pack<n> &p, unsigned e, index)
+{
+  return p.x0[e] > 0;
+}
+#endif
 } // namespace user
 #endif
 
@@ -127,7 +130,6 @@ struct outputs {
 struct room {
 #if KILN_VALUES
   alignas(16) user::stored value[shape::size];
-  unsigned spare;
 #endif
 #if KEEPS_PLACES
   unsigned short place[shape::size];
@@ -154,7 +156,7 @@ struct taker {
     t.value[slot] = user::map_at(in, p, e, i);
 #endif
 #if !KILN_UNIQUE
-    t.mask |= static_cast<unsigned>(user::predicate_at(in, p, e, i)) << slot;
+    t.mask |= kiln::slot_bit(slot, user::predicate_at(in, p, e, i));
 #endif
   }
 };

@@ -73,6 +73,12 @@ __device__ __forceinline__ void tile_load(const user::args &in, index first,
       }
 }
 
+/* A slot's bit of a mask, or 0. */
+__device__ __forceinline__ unsigned slot_bit(unsigned slot, bool set)
+{
+  return set ? 1u << slot : 0u;
+}
+
 /* ---- Ranks ------------------------------------------------------------------------ */
 
 __device__ constexpr unsigned bits_for(unsigned most)
@@ -228,8 +234,8 @@ __device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
       f(j - skew);
 }
 
-/* Copies n elements from shared memory, where 4 bytes before and behind may be read
- * up to the next multiple of 4. Small elements travel in words of 4 bytes. */
+/* Copies n elements from shared memory, where what lies before them in the same 4
+ * bytes may be read, too. Small elements travel in words of 4 bytes. */
 template <unsigned block, unsigned size> struct run_copier {
   template <class T>
   static __device__ __forceinline__ void copy(T *to, const T *from, unsigned n)
@@ -245,9 +251,10 @@ template <unsigned block, unsigned size> struct run_copier {
     const unsigned end = past + n * size; /* bytes from `words` on */
 
     along_lines<block>(words, (end + 3) / 4, [&](unsigned w) {
-      if (w * 4 >= past && w * 4 + 4 <= end) {
-        const unsigned at = w * 4 - past + skip; /* its first byte in source */
+      const unsigned at = w * 4 - past + skip; /* its first byte in source */
 
+      if (w * 4 >= past && w * 4 + 4 <= end &&
+          (at % 4 == 0 || (at | 3u) + 5 <= skip + n * size)) {
         words[w] = at % 4 == 0
                        ? source[at / 4]
                        : __funnelshift_r(source[at / 4], source[at / 4 + 1],

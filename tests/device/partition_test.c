@@ -131,15 +131,19 @@ START_TEST(test_two)
 {
   for (size_t k = 0; k < N_LENGTHS; k++)
     for (int how = JOINED; how <= REVERSED; how++)
-      by_predicate(all_types[_i], lengths[k], k % 2, (layout)how, 2, 60, 0);
+      by_predicate(all_types[_i], lengths[k], (size_t)how % 2, (layout)how, 2,
+                   60, 0);
 }
 END_TEST
 
 START_TEST(test_three)
 {
+  static const kiln_dtype types[] = {KILN_I8, KILN_F16, KILN_U32, KILN_F64};
+
   for (size_t k = 0; k < N_LENGTHS; k++)
     for (int how = JOINED; how <= APART; how++)
-      by_predicate(all_types[_i], lengths[k], k % 2, (layout)how, 3, 70, 20);
+      by_predicate(types[_i], lengths[k], (size_t)how % 2, (layout)how, 3, 70,
+                   20);
 }
 END_TEST
 
@@ -244,11 +248,11 @@ START_TEST(test_random_calls)
 {
   const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
   const long calls = wanted != NULL ? atol(wanted) : 150;
-  static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F64};
+  static const kiln_dtype types[] = {KILN_U8, KILN_I32};
   uint64_t state = 12;
 
   for (long k = 0; k < calls; k++) {
-    const kiln_dtype type = types[test_random(&state) % 3];
+    const kiln_dtype type = types[test_random(&state) % 2];
     const size_t n = (size_t)(test_random(&state) % 12000);
     const layout how = (layout)(test_random(&state) % 3);
     const size_t parts =
@@ -336,7 +340,7 @@ static Suite *suite(void)
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, test_two, 0, N_ALL_TYPES);
-  tcase_add_loop_test(t, test_three, 0, N_ALL_TYPES);
+  tcase_add_loop_test(t, test_three, 0, 4);
   tcase_add_test(t, test_shares);
   tcase_add_test(t, test_flags);
   tcase_add_test(t, test_workspace_and_capture);

@@ -129,7 +129,7 @@ static void select_if(kiln_dtype type, size_t n, size_t shift, int64_t above,
 START_TEST(test_types)
 {
   for (size_t k = 0; k < N_LENGTHS; k++)
-    select_if(all_types[_i], lengths[k], k % 4, 49, k % 3 == 0);
+    select_if(all_types[_i], lengths[k], k % 2, 49, k % 2 == 0);
 }
 END_TEST
 
@@ -286,7 +286,7 @@ static void unique(kiln_dtype type, size_t n, size_t shift, int64_t values,
 START_TEST(test_unique)
 {
   for (size_t k = 0; k < N_LENGTHS; k++)
-    unique(all_types[_i], lengths[k], k % 4, (int64_t)(k % 3 + 1), k % 3 == 1);
+    unique(all_types[_i], lengths[k], k % 2, (int64_t)(k % 3 + 1), k % 2 == 1);
 }
 END_TEST
 
@@ -398,11 +398,11 @@ START_TEST(test_random_calls)
 {
   const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
   const long calls = wanted != NULL ? atol(wanted) : 200;
-  static const kiln_dtype types[] = {KILN_U8, KILN_F16, KILN_I32, KILN_F64};
+  static const kiln_dtype types[] = {KILN_U8, KILN_I32};
   uint64_t state = 11;
 
   for (long k = 0; k < calls; k++) {
-    const kiln_dtype type = types[test_random(&state) % 4];
+    const kiln_dtype type = types[test_random(&state) % 2];
     const size_t n = (size_t)(test_random(&state) % 6000);
     const size_t shift = (size_t)(test_random(&state) % 2);
     const bool more = type == KILN_I32 && test_random(&state) % 2 == 0;
