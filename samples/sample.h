@@ -257,6 +257,39 @@ static inline uint32_t sample_slow(kiln_device *device, kiln_kernel *slow,
   }
 }
 
+/* An operation of the library on a stream. */
+typedef kiln_status (*sample_op_fn)(kiln_stream *stream, const void *desc);
+
+/* Median milliseconds of an operation, by events; a first call compiles. */
+static inline double sample_op_ms(kiln_stream *stream, sample_op_fn op,
+                                  const void *desc, int repeats)
+{
+  kiln_device *device = kiln_stream_device(stream);
+  const kiln_status st = op(stream, desc);
+  kiln_event *from, *to;
+  double ms[32];
+  float one;
+
+  if (st == KILN_ENONVRTC) {
+    printf("no NVRTC: nothing to compile with; %s\n", kiln_last_error()->hint);
+    exit(SAMPLE_SKIP);
+  }
+  SAMPLE_TRY(st);
+  SAMPLE_TRY(kiln_event_create(&from, device, true));
+  SAMPLE_TRY(kiln_event_create(&to, device, true));
+  for (int i = 0; i < repeats && i < 32; i++) {
+    SAMPLE_TRY(kiln_event_record(from, stream));
+    SAMPLE_TRY(op(stream, desc));
+    SAMPLE_TRY(kiln_event_record(to, stream));
+    SAMPLE_TRY(kiln_event_synchronize(to));
+    SAMPLE_TRY(kiln_event_elapsed(&one, from, to));
+    ms[i] = (double)one;
+  }
+  kiln_event_free(from);
+  kiln_event_free(to);
+  return sample_median(ms, (size_t)(repeats < 32 ? repeats : 32));
+}
+
 /* Host memory that has to be there. */
 static inline void *sample_alloc(size_t size)
 {
