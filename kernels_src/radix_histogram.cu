@@ -43,10 +43,8 @@
 #define KILN_FLAT_BLOCK 1
 #ifdef __CUDACC_RTC__
 #include <kiln/radix.cuh>
-#include <kiln/types.cuh>
 #else
 #include "common/radix.cuh"
-#include "common/types.cuh"
 #endif
 
 static_assert(KILN_BLOCK % 256 == 0, "KILN_BLOCK: a multiple of 256");

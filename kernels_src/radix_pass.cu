@@ -10,6 +10,8 @@
  *              KILN_FLOAT   0    1: keys are floats
  *              KILN_WIDE    0    1: more than 2^31 keys
  *              KILN_WINDOW  4    tiles a look-back looks at at once
+ *              KILN_SEGMENTED 0  1: each segment of a list by itself; the blocks'
+ *                                tiles are in a table (segmented_sort.cu)
  * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_ITEMS
  *              keys of a portion of up to 2^31 keys; shared memory: `room` below.
  * Result:      what `step` of all steps has to do, which the counts decide: a
@@ -40,6 +42,9 @@
 #endif
 #ifndef KILN_WINDOW
 #define KILN_WINDOW 4
+#endif
+#ifndef KILN_SEGMENTED
+#define KILN_SEGMENTED 0
 #endif
 
 #define KILN_FLAT_BLOCK 1
@@ -74,6 +79,22 @@ enum : unsigned {
   must_write = 8  /* something is not in place: one step at least has to act */
 };
 
+#if KILN_SEGMENTED
+/* A segment of several tiles. */
+struct segment {
+  count begin;
+  unsigned n, first_tile;
+};
+
+struct segments {
+  const segment *list;
+  const unsigned *tile; /* for each tile the segment that it belongs to */
+  const unsigned *n_tiles;
+  const unsigned *counts; /* [segment][pass][256] keys of each digit */
+  unsigned passes, reserved;
+};
+#endif
+
 struct sort_args {
   const key *in;
   key *out, *other;
@@ -99,9 +120,13 @@ struct task {
 
 static __device__ __forceinline__ task task_of(const sort_args &s)
 {
+#if KILN_SEGMENTED /* what one segment could leave out another may need */
+  const unsigned left_out = s.single == nullptr ? 0 : 1u << (s.steps - 1);
+#else
   const unsigned lane = kiln::lane();
   const unsigned left_out =
       kiln::warp_ballot(lane < s.steps && s.single[lane] != 0);
+#endif
   unsigned active = ~left_out & ((1u << s.steps) - 1);
   const unsigned n = static_cast<unsigned>(__popc(active));
   unsigned later;
@@ -127,19 +152,41 @@ template <class T> static __device__ __forceinline__ T *tile_room()
   return reinterpret_cast<T *>(shared + (sizeof(room) + 15) / 16);
 }
 
-/* Where the tile of this block begins, and how many keys it has. */
+/* The tile of this block. */
 struct span {
   count begin;
-  unsigned n;
+  unsigned n;     /* keys */
+  unsigned index; /* among those that look back at each other */
+  count end;      /* of all of these */
 };
 
+/* Segments that overlap change under each other's hands: their counts are wrong,
+ * but nothing is written behind their ends. */
+static __device__ __forceinline__ bool inside(place to, const span &tile)
+{
+  return !KILN_SEGMENTED || to < tile.end;
+}
+
+#if !KILN_SEGMENTED
 static __device__ __forceinline__ span tile_of(const sort_args &s)
 {
   const count begin = s.first + static_cast<count>(blockIdx.x) * tile_size;
   const count rest = s.n - begin;
 
-  return {begin, rest < tile_size ? static_cast<unsigned>(rest) : tile_size};
+  return {begin, rest < tile_size ? static_cast<unsigned>(rest) : tile_size,
+          blockIdx.x, s.n};
 }
+#else
+static __device__ __forceinline__ span tile_of(const segments &g)
+{
+  const segment own = g.list[g.tile[blockIdx.x]];
+  const unsigned index = blockIdx.x - own.first_tile;
+  const unsigned rest = own.n - index * tile_size;
+
+  return {own.begin + static_cast<count>(index) * tile_size,
+          rest < tile_size ? rest : tile_size, index, own.begin + own.n};
+}
+#endif
 
 /* First item of this thread in a warp-striped tile. */
 static __device__ __forceinline__ unsigned own_first()
@@ -203,10 +250,9 @@ static __device__ __forceinline__ void load_values(const sort_args &s,
 }
 
 /* Keys as they are, from one array to the next. */
-static __device__ __forceinline__ void copy_tile(const sort_args &s,
-                                                 const task &t)
+static __device__ __forceinline__ void
+copy_tile(const sort_args &s, const task &t, const span &tile)
 {
-  const span tile = tile_of(s);
   const key *from = t.first ? s.in : t.to_other ? s.out : s.other;
   key *to = t.to_other ? s.other : s.out;
 #if PAIRS
@@ -240,35 +286,40 @@ static __device__ __forceinline__ void copy_tile(const sort_args &s,
 /* Where the keys of digit thread() go: after those of lower digits and those of
  * the same digit in tiles before. */
 static __device__ __forceinline__ void find_places(const sort_args &s, room &r,
+                                                   const span &tile,
                                                    unsigned start,
                                                    unsigned total, count base)
 {
   const unsigned d = kiln::thread();
-  const unsigned tile = blockIdx.x;
   unsigned before = 0;
 
-  if (tile > 0) {
-    before = kiln::radix_look_back<KILN_WINDOW>(s.words + d, tile, s.epoch);
+  if (tile.index > 0) {
+    count *own =
+        s.words + static_cast<count>(blockIdx.x) * kiln::radix_digits + d;
+
+    before = kiln::radix_look_back<KILN_WINDOW>(
+        own - static_cast<count>(tile.index) * kiln::radix_digits, tile.index,
+        s.epoch);
     kiln::word_store(
-        s.words + static_cast<count>(tile) * kiln::radix_digits + d,
-        static_cast<count>(kiln::mark_of(s.epoch, kiln::mark_prefix)) << 32 |
-            (before + total));
+        own, static_cast<count>(kiln::mark_of(s.epoch, kiln::mark_prefix))
+                     << 32 |
+                 (before + total));
   }
   r.to[d] = static_cast<place>(base + before - start);
-  if (tile == gridDim.x - 1 && s.next_base != nullptr)
+  if (blockIdx.x == gridDim.x - 1 && s.next_base != nullptr)
     s.next_base[d] = base + before + total;
 }
 
 /* From the tile in shared memory, which is in order. What has the same digit goes
  * to neighbouring places. A few keys at a time are under way together. */
 static __device__ __forceinline__ void
-store_keys(const sort_args &s, const task &t, const room &r, unsigned n,
+store_keys(const sort_args &s, const task &t, const room &r, const span &in,
            unsigned (&digits)[(KILN_ITEMS + 3) / 4])
 {
   const key *tile = tile_room<key>();
   key *to = t.to_other ? s.other : s.out;
   const unsigned stored =
-      t.last && (s.flags & no_keys) != 0 ? 0 : n; /* so many of them */
+      t.last && (s.flags & no_keys) != 0 ? 0 : in.n; /* so many of them */
 
 #pragma unroll
   for (unsigned g = 0; g < KILN_ITEMS; g += 4) {
@@ -296,14 +347,14 @@ store_keys(const sort_args &s, const task &t, const room &r, unsigned n,
     }
 #pragma unroll
     for (unsigned e = 0; e < most && g + e < KILN_ITEMS; ++e)
-      if ((g + e) * KILN_BLOCK + threadIdx.x < stored)
+      if ((g + e) * KILN_BLOCK + threadIdx.x < stored && inside(where[e], in))
         to[where[e]] = word[e];
   }
 }
 
 #if PAIRS
 static __device__ __forceinline__ void
-store_values(const sort_args &s, const task &t, const room &r, unsigned n,
+store_values(const sort_args &s, const task &t, const room &r, const span &in,
              const unsigned (&digits)[(KILN_ITEMS + 3) / 4])
 {
   const value *tile = tile_room<value>();
@@ -314,35 +365,33 @@ store_values(const sort_args &s, const task &t, const room &r, unsigned n,
     const unsigned i = k * KILN_BLOCK + threadIdx.x;
     const unsigned digit = digits[k / 4] >> k % 4 * 8 & 255u;
 
-    if (n == tile_size || i < n)
-      to[static_cast<place>(r.to[digit] + i)] = tile[i];
+    const place where = static_cast<place>(r.to[digit] + i);
+
+    if (i < in.n && inside(where, in))
+      to[where] = tile[i];
   }
 }
 #endif
 
-static __device__ __forceinline__ void sort_tile(const sort_args &s,
-                                                 const task &t)
+static __device__ __forceinline__ void
+sort_tile(const sort_args &s, const task &t, const span &tile, count base)
 {
   room &r = *reinterpret_cast<room *>(shared);
-  const span tile = tile_of(s);
   key keys[KILN_ITEMS];
   unsigned rank[KILN_ITEMS];
   unsigned digits[(KILN_ITEMS + 3) / 4];
   unsigned start, total;
-  count base = 0;
   unsigned shift = s.shift;
   const auto digit_of = [&](unsigned k) {
     return kiln::radix_digit(keys[k], shift, s.mask);
   };
 
   load_keys(s, t, tile, keys);
-  if (kiln::thread() < kiln::radix_digits)
-    base = s.base[kiln::thread()]; /* needed much later */
   kiln::radix_rank_warp(r.counters.row[kiln::warp()], digit_of, rank);
   __syncthreads();
   start = r.counters.places(total, [&](unsigned own) {
     const unsigned state =
-        blockIdx.x == 0 ? kiln::mark_prefix : kiln::mark_partial;
+        tile.index == 0 ? kiln::mark_prefix : kiln::mark_partial;
 
     kiln::word_store(
         s.words + static_cast<count>(blockIdx.x) * kiln::radix_digits +
@@ -363,19 +412,20 @@ static __device__ __forceinline__ void sort_tile(const sort_args &s,
   load_values(s, t, tile, values);
 #endif
   if (kiln::thread() < kiln::radix_digits)
-    find_places(s, r, start, total, base);
+    find_places(s, r, tile, start, total, base);
   __syncthreads();
-  store_keys(s, t, r, tile.n, digits);
+  store_keys(s, t, r, tile, digits);
 #if PAIRS
   __syncthreads();
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     tile_room<value>()[rank[k]] = values[k];
   __syncthreads();
-  store_values(s, t, r, tile.n, digits);
+  store_values(s, t, r, tile, digits);
 #endif
 }
 
+#if !KILN_SEGMENTED
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     radix_pass(const sort_args s)
 {
@@ -384,11 +434,49 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
   kiln::launch_next();
 
   const task t = task_of(s);
+  count base = 0;
 
   if (t.nothing)
     return;
-  if (t.copy)
-    copy_tile(s, t);
-  else
-    sort_tile(s, t);
+  if (t.copy) {
+    copy_tile(s, t, tile_of(s));
+    return;
+  }
+  if (kiln::thread() < kiln::radix_digits)
+    base = s.base[kiln::thread()]; /* needed much later */
+  sort_tile(s, t, tile_of(s), base);
 }
+#else
+/* Where this segment's keys of digit thread() go. */
+static __device__ __forceinline__ count segment_base(const sort_args &s,
+                                                     const segments &g)
+{
+  const unsigned own = g.tile[blockIdx.x];
+  const unsigned d = kiln::thread();
+  const unsigned n =
+      d < kiln::radix_digits
+          ? g.counts[(static_cast<count>(own) * g.passes + s.step) *
+                         kiln::radix_digits +
+                     d]
+          : 0;
+
+  return g.list[own].begin + kiln::block_scan_exclusive(n, kiln::sum(), 0u);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+    radix_pass(const sort_args s, const segments g)
+{
+  reinterpret_cast<room *>(shared)->counters.clear();
+  kiln::launch_wait();
+  kiln::launch_next();
+
+  const task t = task_of(s);
+
+  if (blockIdx.x >= *g.n_tiles || t.nothing)
+    return;
+  if (t.copy)
+    copy_tile(s, t, tile_of(g));
+  else
+    sort_tile(s, t, tile_of(g), segment_base(s, g));
+}
+#endif

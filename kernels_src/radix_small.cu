@@ -59,9 +59,7 @@ extern __shared__ uint4 shared[];
 struct alignas(16) room {
   kiln::radix_counters<KILN_BLOCK> counters;
   key keys[tile_size];
-#if PAIRS
-  unsigned short index[tile_size];
-#endif
+  unsigned short index[PAIRS ? tile_size : 1];
 };
 
 static __device__ __forceinline__ unsigned place_of(unsigned k)
@@ -121,44 +119,17 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 {
   room &r = *reinterpret_cast<room *>(shared);
   key keys[KILN_ITEMS];
-  unsigned rank[KILN_ITEMS];
-#if PAIRS
   unsigned index[KILN_ITEMS];
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     index[k] = place_of(k);
-#endif
 
   kiln::launch_wait();
   kiln::launch_next();
   load_keys(s, keys);
-#pragma unroll 1
-  for (unsigned bit = s.begin_bit; bit < s.end_bit; bit += kiln::radix_bits) {
-    const unsigned width =
-        s.end_bit - bit < kiln::radix_bits ? s.end_bit - bit : kiln::radix_bits;
-    const unsigned mask = (1u << width) - 1;
-
-    kiln::radix_rank_block(
-        r.counters,
-        [&](unsigned k) { return kiln::radix_digit(keys[k], bit, mask); },
-        rank);
-#pragma unroll
-    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-      r.keys[rank[k]] = keys[k];
-#if PAIRS
-      r.index[rank[k]] = static_cast<unsigned short>(index[k]);
-#endif
-    }
-    __syncthreads();
-#pragma unroll
-    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-      keys[k] = r.keys[place_of(k)];
-#if PAIRS
-      index[k] = r.index[place_of(k)];
-#endif
-    }
-  }
+  kiln::radix_sort_block<KILN_BLOCK, KILN_ITEMS, PAIRS>(
+      r.counters, r.keys, r.index, keys, index, s.begin_bit, s.end_bit);
   store_keys(s, keys);
 #if PAIRS
   move_values(s, index);

@@ -81,6 +81,38 @@ KILN_API kiln_status kiln_argsort_workspace(kiln_stream *stream,
                                             const kiln_argsort_desc *desc,
                                             size_t *bytes);
 
+typedef struct kiln_segmented_sort_desc {
+  kiln_array keys_in;    /**< n keys of any type */
+  kiln_array keys_out;   /**< n, of the same type; may be keys_in */
+  kiln_array values_in;  /**< n elements of any type; without a type: none */
+  kiln_array values_out; /**< n, of the same type; may be values_in */
+  kiln_array offsets;    /**< n_segments + 1, rising, up to n, of type i32, u32,
+                            i64 or u64: segment k is from offsets[k] to
+                            offsets[k + 1] */
+  uint64_t n;            /**< at most 2^31 */
+  uint64_t n_segments;
+  bool descending;
+  unsigned begin_bit, end_bit; /**< as for kiln_sort() */
+} kiln_segmented_sort_desc;
+
+/**
+ * Sort each segment by itself, whatever mix of lengths they have: up to 128 keys
+ * by a warp, up to 3,072 by a block, longer ones by as many blocks as they have
+ * tiles. What lies in no segment is not written. Offsets that fall or exceed n
+ * make no segment; segments that overlap get unspecified contents.
+ *
+ * Memory: for n above 3,072 as kiln_sort(), and up to 2 bytes a key beside.
+ * @retval see ops.h; KILN_EINVAL also as kiln_sort(), and for n above 2^31.
+ * Threads: any. Blocks: only to compile. Launches: a fill and one for n up to 128,
+ * two up to 3,072, else three and one for each 8 bits; one more in place with an
+ * odd number of passes.
+ */
+KILN_API kiln_status kiln_segmented_sort(kiln_stream *stream,
+                                         const kiln_segmented_sort_desc *desc,
+                                         const kiln_workspace *workspace);
+KILN_API kiln_status kiln_segmented_sort_workspace(
+    kiln_stream *stream, const kiln_segmented_sort_desc *desc, size_t *bytes);
+
 #ifdef __cplusplus
 }
 #endif

@@ -12,8 +12,10 @@
 
 #ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
+#include <kiln/types.cuh>
 #else
 #include "lookback.cuh"
+#include "types.cuh"
 #endif
 
 #ifndef KILN_RADIX_MATCH
@@ -259,6 +261,41 @@ radix_rank_block(radix_counters<block> &counters, Digit digit_of,
 #pragma unroll
   for (unsigned k = 0; k < items; ++k)
     rank[k] += counters.row[warp()][digit_of(k)];
+}
+
+/* Sort a tile that is in registers, warp-striped, by bits `begin` to `end`, in
+ * shared memory; where each came from along with it, if `indexed`. All threads of
+ * the block; a barrier has to come between two calls with the same memory. */
+template <unsigned block, unsigned items, bool indexed, class U>
+__device__ __forceinline__ void
+radix_sort_block(radix_counters<block> &counters, U *tile,
+                 unsigned short *tile_index, U (&keys)[items],
+                 unsigned (&index)[items], unsigned begin, unsigned end)
+{
+  const unsigned own = warp() * (items * warp_size) + lane();
+
+#pragma unroll 1
+  for (unsigned bit = begin; bit < end; bit += radix_bits) {
+    const unsigned mask = (1u << least(end - bit, radix_bits)) - 1;
+    unsigned rank[items];
+
+    radix_rank_block(
+        counters, [&](unsigned k) { return radix_digit(keys[k], bit, mask); },
+        rank);
+#pragma unroll
+    for (unsigned k = 0; k < items; ++k) {
+      tile[rank[k]] = keys[k];
+      if (indexed)
+        tile_index[rank[k]] = static_cast<unsigned short>(index[k]);
+    }
+    __syncthreads();
+#pragma unroll
+    for (unsigned k = 0; k < items; ++k) {
+      keys[k] = tile[own + k * warp_size];
+      if (indexed)
+        index[k] = tile_index[own + k * warp_size];
+    }
+  }
 }
 
 /* ---- Tiles ------------------------------------------------------------------------ */

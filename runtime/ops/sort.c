@@ -3,13 +3,6 @@
 
 /* ---- Kernels ------------------------------------------------------------------------- */
 
-enum {
-  FLAG_IN_PLACE = 1,
-  FLAG_MAKE_INDEX = 2,
-  FLAG_NO_KEYS = 4,
-  FLAG_MUST = 8
-};
-
 enum { SMALL_BLOCK, SMALL_ITEMS, SMALL_KEY, SMALL_VALUE, SMALL_FLOAT };
 
 static const char *const small_kernels[] = {"radix_small", NULL};
@@ -72,32 +65,21 @@ typedef struct count_args {
   uint64_t mask;
 } count_args;
 
-typedef struct pass_args {
-  CUdeviceptr in, out, other;
-  CUdeviceptr values_in, values_out, values_other;
-  CUdeviceptr base, next_base, single, words;
-  uint64_t n, first;
-  kiln__sort_order order;
-  uint32_t epoch, step, steps, shift, mask, flags;
-} pass_args;
-
 static uint32_t flags_of(const kiln__sort_call *call)
 {
-  return (call->shape.in_place ? FLAG_IN_PLACE : 0u) |
-         (call->nothing_in_place ? 0u : FLAG_MUST) |
-         (call->shape.argsort ? FLAG_MAKE_INDEX | FLAG_NO_KEYS : 0u);
+  return (call->shape.in_place ? KILN__SORT_IN_PLACE : 0u) |
+         (call->nothing_in_place ? 0u : KILN__SORT_MUST_WRITE) |
+         (call->shape.argsort ? KILN__SORT_MAKE_INDEX | KILN__SORT_NO_KEYS
+                              : 0u);
 }
 
-/* Launches may overlap if the kernel was made for a GPU where it waits for the
- * one before. */
-static kiln_launch_config launch_of(kiln_stream *stream,
-                                    const kiln__special *special,
-                                    uint64_t blocks, unsigned threads,
-                                    size_t smem)
+kiln_launch_config kiln__sort_launch(kiln_stream *stream,
+                                     const kiln_kernel *kernel, uint64_t blocks,
+                                     unsigned threads, size_t smem)
 {
   kiln_kernel_info info = {0};
 
-  kiln_kernel_describe(special->kernel[0], &info);
+  kiln_kernel_describe(kernel, &info);
   return (kiln_launch_config){.grid = {.x = (uint32_t)blocks},
                               .block = {.x = threads},
                               .smem = (uint32_t)smem,
@@ -128,7 +110,8 @@ static kiln_status run_one_block(kiln_stream *stream,
   spec.value[SMALL_VALUE] = shape->value_size;
   spec.value[SMALL_FLOAT] = call->is_float;
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
-  config = launch_of(stream, special, 1, plan->block, plan->smem);
+  config =
+      kiln__sort_launch(stream, special->kernel[0], 1, plan->block, plan->smem);
   st = KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args));
 
 done:
@@ -187,9 +170,10 @@ static kiln_status launch_count(kiln__room *room, const kiln__special *special,
       .begin_bit = call->shape.begin_bit,
       .mask = ~UINT64_C(0) >> (64 - bits),
   };
-  const kiln_launch_config config = launch_of(
-      room->stream, special, (uint64_t)plan->histogram.workers + plan->passes,
-      plan->histogram.block, plan->histogram.smem);
+  const kiln_launch_config config =
+      kiln__sort_launch(room->stream, special->kernel[0],
+                        (uint64_t)plan->histogram.workers + plan->passes,
+                        plan->histogram.block, plan->histogram.smem);
 
   return KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args));
 }
@@ -204,15 +188,15 @@ static CUdeviceptr base_of(const kiln__room *room, const kiln__sort_plan *plan,
 }
 
 static kiln_status launch_pass(kiln__room *room, const kiln__special *special,
-                               const kiln__sort_plan *plan, pass_args *args,
-                               unsigned portion)
+                               const kiln__sort_plan *plan,
+                               kiln__sort_pass_args *args, unsigned portion)
 {
   const uint64_t tile = (uint64_t)plan->block * plan->items;
   const uint64_t rest = args->n - portion * plan->portion;
   const uint64_t keys = rest < plan->portion ? rest : plan->portion;
   const kiln_launch_config config =
-      launch_of(room->stream, special, kiln__divide_up(keys, tile), plan->block,
-                plan->smem);
+      kiln__sort_launch(room->stream, special->kernel[0],
+                        kiln__divide_up(keys, tile), plan->block, plan->smem);
 
   args->first = portion * plan->portion;
   args->epoch = kiln__room_epoch(room);
@@ -231,7 +215,7 @@ static kiln_status launch_passes(kiln__room *room, const kiln__special *special,
 {
   const kiln__sort_shape *shape = &call->shape;
   kiln_status st = KILN_OK;
-  pass_args args = {
+  kiln__sort_pass_args args = {
       .in = call->in,
       .out = shape->argsort ? room->temp + plan->more_keys : call->out,
       .other = room->temp + plan->keys,
@@ -340,8 +324,8 @@ static unsigned key_bits(kiln_array keys)
   return 8u * (unsigned)kiln_dtype_size(keys.type);
 }
 
-static void check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
-                       unsigned end)
+void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
+                           unsigned end)
 {
   const unsigned bits = key_bits(keys);
 
@@ -375,7 +359,7 @@ static kiln_status check_sort(const kiln_stream *stream,
                           desc->values_out.data != desc->keys_in.data),
                      "keys and values overlap");
   }
-  check_bits(&c, desc->keys_in, desc->begin_bit, desc->end_bit);
+  kiln__sort_check_bits(&c, desc->keys_in, desc->begin_bit, desc->end_bit);
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
@@ -461,7 +445,7 @@ static kiln_status check_argsort(const kiln_stream *stream,
                    (type != KILN_I32 || desc->n <= UINT64_C(1) << 31) &&
                        (type != KILN_U32 || desc->n <= UINT64_C(1) << 32),
                    "indices of type %s cannot count n", kiln_dtype_name(type));
-  check_bits(&c, desc->keys, desc->begin_bit, desc->end_bit);
+  kiln__sort_check_bits(&c, desc->keys, desc->begin_bit, desc->end_bit);
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }

@@ -76,6 +76,36 @@ typedef struct kiln__sort_call {
   CUdeviceptr in, out, values_in, values_out;
 } kiln__sort_call;
 
+/* The parameter of radix_pass.cu, as it declares it. */
+typedef struct kiln__sort_pass_args {
+  CUdeviceptr in, out, other;
+  CUdeviceptr values_in, values_out, values_other;
+  CUdeviceptr base, next_base, single, words;
+  uint64_t n, first;
+  kiln__sort_order order;
+  uint32_t epoch, step, steps, shift, mask, flags;
+} kiln__sort_pass_args;
+
+/* Its flags, and those of radix_small.cu. */
+enum {
+  KILN__SORT_IN_PLACE = 1,
+  KILN__SORT_MAKE_INDEX = 2,
+  KILN__SORT_NO_KEYS = 4,
+  KILN__SORT_MUST_WRITE = 8
+};
+
+/* A launch that may overlap with the one before if its kernel was made for a GPU
+ * where it waits for that one's results. */
+kiln_launch_config kiln__sort_launch(kiln_stream *stream,
+                                     const kiln_kernel *kernel, uint64_t blocks,
+                                     unsigned threads, size_t smem);
+size_t kiln__sort_counters_size(unsigned block);
+/* Shared memory of a pass. */
+size_t kiln__sort_pass_smem(unsigned block, unsigned items, unsigned key_size,
+                            unsigned value_size, bool wide);
+void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
+                           unsigned end);
+
 /* `facts` NULL: those of the device. */
 kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
                            const kiln_workspace *workspace,

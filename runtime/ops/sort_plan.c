@@ -31,7 +31,7 @@ unsigned kiln__sort_width(const kiln__sort_shape *shape, unsigned pass)
 }
 
 /* kiln::radix_counters */
-static size_t counters_size(unsigned block)
+size_t kiln__sort_counters_size(unsigned block)
 {
   return (size_t)block / 32 * KILN__RADIX_DIGITS * 4 + 32;
 }
@@ -43,8 +43,9 @@ static size_t one_block_smem(unsigned block, const kiln__sort_shape *shape)
   const size_t tile = (size_t)block * SMALL_ITEMS;
   const size_t index = shape->value_size > 0 ? 2 * tile : 0;
 
-  return round_up(
-      round_up(counters_size(block), 8) + tile * shape->key_size + index, 16);
+  return round_up(round_up(kiln__sort_counters_size(block), 8) +
+                      tile * shape->key_size + index,
+                  16);
 }
 
 static bool plan_one_block(kiln__sort_plan *plan, const kiln__sort_shape *shape,
@@ -66,15 +67,21 @@ static bool plan_one_block(kiln__sort_plan *plan, const kiln__sort_shape *shape,
 
 /* ---- Passes ---------------------------------------------------------------------------- */
 
+size_t kiln__sort_pass_smem(unsigned block, unsigned items, unsigned key_size,
+                            unsigned value_size, bool wide)
+{
+  const size_t widest = key_size > value_size ? key_size : value_size;
+  const size_t places = KILN__RADIX_DIGITS * (size_t)(wide ? 8 : 4);
+
+  return round_up(kiln__sort_counters_size(block) + places, 16) +
+         round_up((size_t)block * items * widest, 16);
+}
+
 static size_t pass_smem(const kiln__sort_plan *plan,
                         const kiln__sort_shape *shape)
 {
-  const size_t widest =
-      shape->key_size > shape->value_size ? shape->key_size : shape->value_size;
-  const size_t places = KILN__RADIX_DIGITS * (size_t)(plan->wide ? 8 : 4);
-
-  return round_up(counters_size(plan->block) + places, 16) +
-         round_up((size_t)plan->block * plan->items * widest, 16);
+  return kiln__sort_pass_smem(plan->block, plan->items, shape->key_size,
+                              shape->value_size, plan->wide);
 }
 
 static void plan_tiles(kiln__sort_plan *plan, const kiln__sort_shape *shape,

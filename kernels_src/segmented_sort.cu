@@ -1,0 +1,328 @@
+/* segmented_sort.cu -- sort segments by their length: short ones by a warp each,
+ * middle ones by a block each, and lists of those and of the long ones, which
+ * radix_pass.cu then sorts tile by tile.
+ *
+ * Specialise:  KILN_BLOCK   256  threads: a multiple of 32, >= 256
+ *              KILN_ITEMS   12   keys a thread of segments that a block sorts
+ *              KILN_SHORT   4    keys a lane of segments that a warp sorts
+ *              KILN_KEY     4    bytes of a key: 1, 2, 4, 8
+ *              KILN_VALUE   0    bytes of a value: 0 (none), 1, 2, 4, 8
+ *              KILN_FLOAT   0    1: keys are floats
+ *              KILN_OFFSET  unsigned   type of the offsets
+ *              KILN_TILE    4096 keys of a tile of long segments
+ *              KILN_PASSES  4    digits of a key
+ * Launch:      segments_short  any grid; a warp takes every so-manieth segment
+ *              segments_middle any grid; a block takes every so-manieth of the
+ *                              list; shared memory: `room` below
+ *              segments_count  a block for each tile there may be
+ *              counts[3] are 0 before: middle segments, long ones, tiles. Lists
+ *              are in no particular order, which the result does not show.
+ *              Offsets that fall or lie beyond n make no segment; however they
+ *              lie, nothing else is read or written. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 12
+#endif
+#ifndef KILN_SHORT
+#define KILN_SHORT 4
+#endif
+#ifndef KILN_KEY
+#define KILN_KEY 4
+#endif
+#ifndef KILN_VALUE
+#define KILN_VALUE 0
+#endif
+#ifndef KILN_FLOAT
+#define KILN_FLOAT 0
+#endif
+#ifndef KILN_OFFSET
+#define KILN_OFFSET unsigned
+#endif
+#ifndef KILN_TILE
+#define KILN_TILE 4096
+#endif
+#ifndef KILN_PASSES
+#define KILN_PASSES 4
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#define KILN_READ_ONLY 0 /* work in place is allowed */
+#ifdef __CUDACC_RTC__
+#include <kiln/radix.cuh>
+#else
+#include "common/radix.cuh"
+#endif
+
+#define PAIRS (KILN_VALUE > 0)
+
+typedef kiln::radix_word<KILN_KEY>::type key;
+typedef kiln::radix_word<PAIRS ? KILN_VALUE : 1>::type value;
+typedef unsigned long long count;
+
+enum : unsigned {
+  short_most = KILN_SHORT * kiln::warp_size,
+  middle_most = KILN_BLOCK * KILN_ITEMS,
+  warps = KILN_BLOCK / kiln::warp_size,
+  counters = KILN_PASSES * kiln::radix_digits
+};
+
+static_assert(middle_most <= 65536, "indices have 16 bits");
+
+enum : unsigned { n_middle, n_long, n_tiles };
+
+/* As in radix_pass.cu. */
+struct segment {
+  count begin;
+  unsigned n, first_tile;
+};
+
+struct sort_args {
+  const key *in;
+  key *out;
+  const value *values_in;
+  value *values_out;
+  const KILN_OFFSET *offsets; /* n_segments + 1, rising */
+  count n_segments, n;
+  kiln::radix_order order;
+  count mask; /* bits from begin_bit on that count */
+  unsigned begin_bit, end_bit;
+  unsigned *counts;
+  count *middle;    /* segments that blocks sort */
+  segment *list;    /* those of several tiles */
+  unsigned *tile;   /* for each tile the segment in the list */
+  unsigned *digits; /* [segment in the list][pass][256] keys */
+  unsigned most[3]; /* what there is room for of each of counts */
+  unsigned reserved;
+};
+
+/* ---- Short: a warp ------------------------------------------------------------ */
+
+/* Each lane counts for its keys how many of the segment come before them. */
+template <unsigned items>
+static __device__ __forceinline__ void sort_short(const sort_args &s,
+                                                  count begin, unsigned n)
+{
+  const unsigned lane = kiln::lane();
+  key raw[items], word[items];
+  unsigned rank[items] = {};
+
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k) {
+    const unsigned i = k * kiln::warp_size + lane;
+
+    raw[k] = i < n ? s.in[begin + i] : key(0);
+    word[k] = static_cast<key>(
+        kiln::radix_encode<KILN_FLOAT != 0>(raw[k], s.order) >> s.begin_bit &
+        s.mask);
+  }
+#pragma unroll
+  for (unsigned from = 0; from < items; ++from) {
+    const unsigned first = from * kiln::warp_size;
+
+#pragma unroll 4
+    for (unsigned l = 0; l < kiln::warp_size; ++l) {
+      const key other = kiln::shuffle(word[from], l);
+
+      if (first + l >= n)
+        break;
+#pragma unroll
+      for (unsigned k = 0; k < items; ++k)
+        rank[k] += other < word[k] || (other == word[k] &&
+                                       first + l < k * kiln::warp_size + lane)
+                       ? 1
+                       : 0;
+    }
+  }
+#if PAIRS
+  value values[items];
+
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k)
+    if (k * kiln::warp_size + lane < n)
+      values[k] = s.values_in[begin + k * kiln::warp_size + lane];
+#endif
+  kiln::warp_meet(); /* in place: all is read before anything is written */
+#pragma unroll
+  for (unsigned k = 0; k < items; ++k)
+    if (k * kiln::warp_size + lane < n) {
+      s.out[begin + rank[k]] = raw[k];
+#if PAIRS
+      s.values_out[begin + rank[k]] = values[k];
+#endif
+    }
+}
+
+/* For later launches; by one warp. */
+static __device__ __forceinline__ void list_long(const sort_args &s,
+                                                 count begin, unsigned n)
+{
+  const unsigned tiles = (n + KILN_TILE - 1) / KILN_TILE;
+  unsigned own = 0, first = 0;
+
+  if (kiln::lane() == 0)
+    own = atomicAdd(&s.counts[n_long], 1u);
+  own = kiln::warp_broadcast(own, 0);
+  if (own >= s.most[n_long])
+    return;
+  if (kiln::lane() == 0) {
+    first = atomicAdd(&s.counts[n_tiles], tiles);
+    s.list[own] = {begin, n, first};
+  }
+  first = kiln::warp_broadcast(first, 0);
+  for (unsigned k = kiln::lane(); k < tiles; k += kiln::warp_size)
+    if (first + k < s.most[n_tiles])
+      s.tile[first + k] = own;
+  for (unsigned k = kiln::lane(); k < counters; k += kiln::warp_size)
+    s.digits[static_cast<count>(own) * counters + k] = 0;
+}
+
+/* For a later launch; by one lane. */
+static __device__ __forceinline__ void list_middle(const sort_args &s, count i)
+{
+  const unsigned own = atomicAdd(&s.counts[n_middle], 1u);
+
+  if (own < s.most[n_middle])
+    s.middle[own] = i;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    segments_short(const sort_args s)
+{
+  const count stride = static_cast<count>(gridDim.x) * warps;
+  count i = static_cast<count>(blockIdx.x) * warps + kiln::warp();
+
+  kiln::launch_wait();
+  kiln::launch_next();
+#pragma unroll 1
+  for (; i < s.n_segments; i += stride) {
+    const count begin = static_cast<count>(s.offsets[i]);
+    const count end = static_cast<count>(s.offsets[i + 1]);
+    const unsigned n =
+        end > begin && end <= s.n ? static_cast<unsigned>(end - begin) : 0;
+
+    if (n == 0)
+      continue;
+    if (n <= kiln::warp_size)
+      sort_short<1>(s, begin, n);
+    else if (n <= short_most)
+      sort_short<KILN_SHORT>(s, begin, n);
+    else if (n > middle_most)
+      list_long(s, begin, n);
+    else if (kiln::lane() == 0)
+      list_middle(s, i);
+  }
+}
+
+/* ---- Middle: a block ------------------------------------------------------------- */
+
+extern __shared__ uint4 shared[];
+
+struct alignas(16) room {
+  kiln::radix_counters<KILN_BLOCK> counters;
+  key keys[middle_most];
+  unsigned short index[PAIRS ? middle_most : 1];
+};
+
+static __device__ __forceinline__ unsigned place_of(unsigned k)
+{
+  return kiln::warp() * (KILN_ITEMS * kiln::warp_size) + k * kiln::warp_size +
+         kiln::lane();
+}
+
+static __device__ __forceinline__ void sort_middle(const sort_args &s,
+                                                   count begin, unsigned n)
+{
+  room &r = *reinterpret_cast<room *>(shared);
+  key keys[KILN_ITEMS];
+  unsigned index[KILN_ITEMS];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    index[k] = place_of(k);
+    keys[k] = index[k] < n ? kiln::radix_encode<KILN_FLOAT != 0>(
+                                 s.in[begin + index[k]], s.order)
+                           : static_cast<key>(~key(0));
+  }
+  kiln::radix_sort_block<KILN_BLOCK, KILN_ITEMS, PAIRS>(
+      r.counters, r.keys, r.index, keys, index, s.begin_bit, s.end_bit);
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (place_of(k) < n)
+      s.out[begin + place_of(k)] =
+          kiln::radix_decode<KILN_FLOAT != 0>(keys[k], s.order);
+#if PAIRS
+  value values[KILN_ITEMS];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (place_of(k) < n)
+      values[k] = s.values_in[begin + index[k]];
+  __syncthreads();
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+    if (place_of(k) < n)
+      s.values_out[begin + place_of(k)] = values[k];
+#endif
+  __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    segments_middle(const sort_args s)
+{
+  kiln::launch_wait();
+  kiln::launch_next();
+
+  const unsigned n = kiln::least(s.counts[n_middle], s.most[n_middle]);
+
+#pragma unroll 1
+  for (unsigned k = blockIdx.x; k < n; k += gridDim.x) {
+    const count i = s.middle[k];
+    const count begin = static_cast<count>(s.offsets[i]);
+
+    sort_middle(
+        s, begin,
+        static_cast<unsigned>(static_cast<count>(s.offsets[i + 1]) - begin));
+  }
+}
+
+/* ---- Long: what radix_pass.cu has to know ------------------------------------------- */
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    segments_count(const sort_args s)
+{
+  __shared__ unsigned tally[counters];
+
+  kiln::launch_wait();
+  kiln::launch_next();
+  if (blockIdx.x >= s.counts[n_tiles])
+    return;
+
+  const unsigned own = s.tile[blockIdx.x];
+  const segment g = s.list[own];
+  const unsigned first = (blockIdx.x - g.first_tile) * KILN_TILE;
+  const unsigned end = kiln::least(g.n, first + KILN_TILE);
+
+  for (unsigned k = threadIdx.x; k < counters; k += KILN_BLOCK)
+    tally[k] = 0;
+  __syncthreads();
+#pragma unroll 4
+  for (unsigned k = first + threadIdx.x; k < end; k += KILN_BLOCK) {
+    const key word = static_cast<key>(
+        kiln::radix_encode<KILN_FLOAT != 0>(s.in[g.begin + k], s.order) >>
+            s.begin_bit &
+        s.mask);
+
+#pragma unroll
+    for (unsigned p = 0; p < KILN_PASSES; ++p)
+      atomicAdd(&tally[p * kiln::radix_digits +
+                       kiln::radix_digit(word, p * kiln::radix_bits,
+                                         kiln::radix_digits - 1)],
+                1u);
+  }
+  __syncthreads();
+  for (unsigned k = threadIdx.x; k < counters; k += KILN_BLOCK)
+    if (tally[k] != 0)
+      atomicAdd(&s.digits[static_cast<count>(own) * counters + k], tally[k]);
+}

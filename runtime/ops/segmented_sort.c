@@ -1,0 +1,410 @@
+/* segmented_sort.c -- host side of segmented_sort.cu, and of radix_pass.cu where it
+ * sorts segments. */
+#include "sort.h"
+
+enum { BLOCK = 256, ITEMS = 12, SHORT = 4, MIDDLE = BLOCK * ITEMS };
+
+enum { N_MIDDLE, N_LONG, N_TILES };
+
+/* ---- Kernels --------------------------------------------------------------------------- */
+
+enum {
+  CLASS_KEY,
+  CLASS_VALUE,
+  CLASS_FLOAT,
+  CLASS_TILE,
+  CLASS_PASSES,
+  CLASS_OFFSET
+};
+enum { SORT_SHORT, SORT_MIDDLE, COUNT_LONG };
+
+static const char *const class_kernels[] = {"segments_short", "segments_middle",
+                                            "segments_count", NULL};
+static const kiln__define class_defines[] = {
+    {"KILN_KEY", false},  {"KILN_VALUE", false},  {"KILN_FLOAT", false},
+    {"KILN_TILE", false}, {"KILN_PASSES", false}, {"KILN_OFFSET", true},
+    {NULL, false}};
+static const kiln__family class_family = {"segmented_sort", class_kernels,
+                                          class_defines};
+
+enum {
+  PASS_BLOCK,
+  PASS_ITEMS,
+  PASS_PER_SM,
+  PASS_KEY,
+  PASS_VALUE,
+  PASS_FLOAT,
+  PASS_WINDOW,
+  PASS_SEGMENTED
+};
+
+static const char *const pass_kernels[] = {"radix_pass", NULL};
+static const kiln__define pass_defines[] = {
+    {"KILN_BLOCK", false},  {"KILN_ITEMS", false},     {"KILN_PER_SM", false},
+    {"KILN_KEY", false},    {"KILN_VALUE", false},     {"KILN_FLOAT", false},
+    {"KILN_WINDOW", false}, {"KILN_SEGMENTED", false}, {NULL, false}};
+static const kiln__family pass_family = {"radix_pass", pass_kernels,
+                                         pass_defines};
+
+/* The kernels' parameters, as they declare them. */
+typedef struct class_args {
+  CUdeviceptr in, out, values_in, values_out, offsets;
+  uint64_t n_segments, n;
+  kiln__sort_order order;
+  uint64_t mask;
+  uint32_t begin_bit, end_bit;
+  CUdeviceptr counts, middle, list, tile, digits;
+  uint32_t most[3], reserved;
+} class_args;
+
+typedef struct long_args {
+  CUdeviceptr list, tile, n_tiles, counts;
+  uint32_t passes, reserved;
+} long_args;
+
+/* ---- Plan ------------------------------------------------------------------------------------ */
+
+typedef struct segments_plan {
+  kiln__sort_shape shape;
+  kiln__tuning tuning;
+  bool is_float;
+  kiln__sort_order order;
+  unsigned passes, steps, tile;
+  uint32_t most[3];
+  size_t smem, middle_smem;
+  size_t counts, middle, list, tiles, digits, keys, values;
+  kiln__need need;
+} segments_plan;
+
+static bool has_values(const kiln_segmented_sort_desc *desc)
+{
+  return desc->values_in.type != KILN_DTYPE_NONE ||
+         desc->values_out.type != KILN_DTYPE_NONE;
+}
+
+static unsigned key_bits(const kiln_segmented_sort_desc *desc)
+{
+  return 8u * (unsigned)kiln_dtype_size(desc->keys_in.type);
+}
+
+static void plan_sort(segments_plan *p, kiln_device *device,
+                      const kiln_segmented_sort_desc *desc)
+{
+  const bool pairs = has_values(desc);
+  const unsigned end = desc->end_bit == 0 ? key_bits(desc) : desc->end_bit;
+  const bool in_place =
+      desc->keys_in.data == desc->keys_out.data ||
+      (pairs && desc->values_in.data == desc->values_out.data);
+
+  *p = (segments_plan){
+      .shape = {.n = desc->n,
+                .key_size = (unsigned)kiln_dtype_size(desc->keys_in.type),
+                .value_size =
+                    pairs ? (unsigned)kiln_dtype_size(desc->values_in.type) : 0,
+                .begin_bit = desc->begin_bit,
+                .end_bit = end,
+                .in_place = in_place},
+      .is_float = kiln__dtype_of(desc->keys_in.type)->is_float,
+      .order =
+          kiln__sort_order_of(desc->keys_in.type, desc->descending,
+                              desc->begin_bit == 0 && end == key_bits(desc)),
+      .passes =
+          (end - desc->begin_bit + KILN__RADIX_BITS - 1) / KILN__RADIX_BITS};
+  p->steps = p->passes + (in_place && p->passes % 2 != 0);
+  p->tuning = kiln__sort_facts_of(device, &p->shape).tuning;
+}
+
+static void plan_tiles(segments_plan *p, const kiln_device *device)
+{
+  const kiln__sort_shape *s = &p->shape;
+  const size_t smem = (size_t)device->traits.smem_per_block_optin;
+  const size_t index = s->value_size > 0 ? 2 * MIDDLE : 0;
+
+  if (p->tuning.block < KILN__RADIX_DIGITS)
+    p->tuning.block = KILN__RADIX_DIGITS;
+  while (p->tuning.items > 1 &&
+         kiln__sort_pass_smem(p->tuning.block, p->tuning.items, s->key_size,
+                              s->value_size, false) > smem)
+    p->tuning.items--;
+  p->smem = kiln__sort_pass_smem(p->tuning.block, p->tuning.items, s->key_size,
+                                 s->value_size, false);
+  p->tile = (unsigned)p->tuning.block * p->tuning.items;
+  p->middle_smem = kiln__sort_counters_size(BLOCK) +
+                   (size_t)MIDDLE * s->key_size + index + 16;
+}
+
+/* How many segments of a class n keys can make. */
+static void plan_memory(segments_plan *p, uint64_t n_segments)
+{
+  const uint64_t n = p->shape.n;
+  const uint64_t middle = n / (SHORT * 32 + 1), many = n / (MIDDLE + 1);
+
+  p->most[N_MIDDLE] = (uint32_t)(middle < n_segments ? middle : n_segments);
+  p->most[N_LONG] = (uint32_t)(many < n_segments ? many : n_segments);
+  p->most[N_TILES] =
+      p->most[N_LONG] == 0 ? 0 : (uint32_t)(n / p->tile + p->most[N_LONG]);
+  p->counts = kiln__need_temp(&p->need, 3 * 4);
+  p->middle = kiln__need_temp(&p->need, (size_t)p->most[N_MIDDLE] * 8);
+  if (p->most[N_LONG] == 0)
+    return;
+  p->list = kiln__need_temp(&p->need, (size_t)p->most[N_LONG] * 16);
+  p->tiles = kiln__need_temp(&p->need, (size_t)p->most[N_TILES] * 4);
+  p->digits = kiln__need_temp(&p->need, (size_t)p->most[N_LONG] * p->passes *
+                                            KILN__RADIX_DIGITS * 4);
+  p->need.words = (size_t)p->most[N_TILES] * KILN__RADIX_DIGITS;
+  if (p->steps == 1)
+    return;
+  p->keys = kiln__need_temp(&p->need, (size_t)n * p->shape.key_size);
+  p->values = kiln__need_temp(&p->need, (size_t)n * p->shape.value_size);
+}
+
+static void plan(segments_plan *p, kiln_device *device,
+                 const kiln_segmented_sort_desc *desc)
+{
+  plan_sort(p, device, desc);
+  plan_tiles(p, device);
+  if (desc->n > 0 && desc->n_segments > 0)
+    plan_memory(p, desc->n_segments);
+}
+
+/* ---- Launches ---------------------------------------------------------------------------------- */
+
+static kiln_status special_class(const kiln__special **out, kiln_device *device,
+                                 const segments_plan *p, kiln_dtype offset)
+{
+  kiln__spec spec = {.family = &class_family};
+
+  spec.value[CLASS_KEY] = p->shape.key_size;
+  spec.value[CLASS_VALUE] = p->shape.value_size;
+  spec.value[CLASS_FLOAT] = p->is_float;
+  spec.value[CLASS_TILE] = p->tile;
+  spec.value[CLASS_PASSES] = p->passes;
+  spec.value[CLASS_OFFSET] = offset;
+  return kiln__specialise(out, device, &spec);
+}
+
+static kiln_status special_pass(const kiln__special **out, kiln_device *device,
+                                const segments_plan *p)
+{
+  kiln__spec spec = {.family = &pass_family};
+
+  spec.value[PASS_BLOCK] = p->tuning.block;
+  spec.value[PASS_ITEMS] = p->tuning.items;
+  spec.value[PASS_PER_SM] = p->tuning.per_sm;
+  spec.value[PASS_KEY] = p->shape.key_size;
+  spec.value[PASS_VALUE] = p->shape.value_size;
+  spec.value[PASS_FLOAT] = p->is_float;
+  spec.value[PASS_WINDOW] = p->tuning.extra == 0 ? 1 : p->tuning.extra;
+  spec.value[PASS_SEGMENTED] = 1;
+  return kiln__specialise(out, device, &spec);
+}
+
+static class_args class_args_of(const kiln_segmented_sort_desc *desc,
+                                const segments_plan *p, const kiln__room *room)
+{
+  const unsigned bits = p->shape.end_bit - p->shape.begin_bit;
+
+  return (class_args){
+      .in = desc->keys_in.data,
+      .out = desc->keys_out.data,
+      .values_in = desc->values_in.data,
+      .values_out = desc->values_out.data,
+      .offsets = desc->offsets.data,
+      .n_segments = desc->n_segments,
+      .n = desc->n,
+      .order = p->order,
+      .mask = ~UINT64_C(0) >> (64 - bits),
+      .begin_bit = p->shape.begin_bit,
+      .end_bit = p->shape.end_bit,
+      .counts = room->temp + p->counts,
+      .middle = room->temp + p->middle,
+      .list = room->temp + p->list,
+      .tile = room->temp + p->tiles,
+      .digits = room->temp + p->digits,
+      .most = {p->most[N_MIDDLE], p->most[N_LONG], p->most[N_TILES]}};
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+  return a < b ? a : b;
+}
+
+static kiln_status launch_classes(kiln__room *room,
+                                  const kiln__special *special,
+                                  const segments_plan *p,
+                                  const class_args *args)
+{
+  kiln_stream *stream = room->stream;
+  const uint64_t resident = 32 * (uint64_t)stream->device->info.sm_count;
+  kiln_launch_config config = kiln__sort_launch(
+      stream, special->kernel[SORT_SHORT],
+      least(kiln__divide_up(args->n_segments, BLOCK / 32), resident), BLOCK, 0);
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(kiln_fill_async(stream, args->counts, 0, 4, 3));
+  KILN_TRY(KILN_LAUNCH(special->kernel[SORT_SHORT], &config, KILN_ARG(*args)));
+  if (p->most[N_MIDDLE] > 0) {
+    config = kiln__sort_launch(stream, special->kernel[SORT_MIDDLE],
+                               least(p->most[N_MIDDLE], resident), BLOCK,
+                               p->middle_smem);
+    KILN_TRY(
+        KILN_LAUNCH(special->kernel[SORT_MIDDLE], &config, KILN_ARG(*args)));
+  }
+  if (p->most[N_LONG] > 0) {
+    config = kiln__sort_launch(stream, special->kernel[COUNT_LONG],
+                               p->most[N_TILES], BLOCK, 0);
+    KILN_TRY(
+        KILN_LAUNCH(special->kernel[COUNT_LONG], &config, KILN_ARG(*args)));
+  }
+
+done:
+  return st;
+}
+
+static kiln_status launch_long(kiln__room *room, const kiln__special *special,
+                               const segments_plan *p, const class_args *c)
+{
+  const long_args segments = {c->list,   c->tile,   c->counts + 4 * N_TILES,
+                              c->digits, p->passes, 0};
+  const kiln_launch_config config =
+      kiln__sort_launch(room->stream, special->kernel[0], p->most[N_TILES],
+                        p->tuning.block, p->smem);
+  kiln__sort_pass_args args = {
+      .in = c->in,
+      .out = c->out,
+      .other = room->temp + p->keys,
+      .values_in = c->values_in,
+      .values_out = c->values_out,
+      .values_other = room->temp + p->values,
+      .single = p->steps > p->passes ? c->counts : 0, /* not NULL: a copy */
+      .words = room->words,
+      .n = p->shape.n,
+      .order = p->order,
+      .steps = p->steps,
+      .flags = KILN__SORT_MUST_WRITE |
+               (p->shape.in_place ? KILN__SORT_IN_PLACE : 0u)};
+  kiln_status st = KILN_OK;
+
+  for (unsigned step = 0; step < p->steps; step++) {
+    args.step = step;
+    args.epoch = kiln__room_epoch(room);
+    if (step < p->passes) {
+      args.shift = kiln__sort_shift(&p->shape, step);
+      args.mask = (1u << kiln__sort_width(&p->shape, step)) - 1;
+    }
+    KILN_TRY(KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args),
+                         KILN_ARG(segments)));
+  }
+
+done:
+  return st;
+}
+
+static kiln_status run(kiln_stream *stream,
+                       const kiln_segmented_sort_desc *desc,
+                       const kiln_workspace *workspace)
+{
+  const kiln__special *classes, *pass = NULL;
+  kiln_status st = KILN_OK;
+  segments_plan p;
+  kiln__room room;
+  class_args args;
+
+  plan(&p, stream->device, desc);
+  KILN_TRY(special_class(&classes, stream->device, &p, desc->offsets.type));
+  if (p.most[N_LONG] > 0)
+    KILN_TRY(special_pass(&pass, stream->device, &p));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
+  args = class_args_of(desc, &p, &room);
+  st = launch_classes(&room, classes, &p, &args);
+  if (st == KILN_OK && p.most[N_LONG] > 0)
+    st = launch_long(&room, pass, &p, &args);
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+/* ---- Checks ---------------------------------------------------------------------------------------- */
+
+static void check_arrays(kiln__checker *c, const kiln_segmented_sort_desc *desc)
+{
+  kiln__check_read(c, "keys_in", desc->keys_in, desc->n);
+  kiln__check_in_place(c, "keys_out", desc->keys_out, desc->n);
+  kiln__check_that(c, desc->keys_in.type == desc->keys_out.type,
+                   "keys_in and keys_out differ in type");
+  if (has_values(desc)) {
+    kiln__check_read(c, "values_in", desc->values_in, desc->n);
+    kiln__check_in_place(c, "values_out", desc->values_out, desc->n);
+    kiln__check_that(c, desc->values_in.type == desc->values_out.type,
+                     "values_in and values_out differ in type");
+    kiln__check_that(c,
+                     desc->n == 0 ||
+                         (desc->keys_out.data != desc->values_in.data &&
+                          desc->values_out.data != desc->keys_in.data),
+                     "keys and values overlap");
+  }
+}
+
+static kiln_status check(const kiln_stream *stream,
+                         const kiln_segmented_sort_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln_dtype offset;
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_segmented_sort", stream, desc) != KILN_OK)
+    return c.st;
+  offset = desc->offsets.type;
+  check_arrays(&c, desc);
+  kiln__check_that(&c, desc->n_segments < UINT64_MAX, "too many segments");
+  kiln__check_read(&c, "offsets", desc->offsets,
+                   desc->n_segments == 0 ? 0 : desc->n_segments + 1);
+  kiln__check_that(&c,
+                   offset == KILN_I32 || offset == KILN_U32 ||
+                       offset == KILN_I64 || offset == KILN_U64,
+                   "offsets are of type %s; i32, u32, i64 or u64 will do",
+                   kiln_dtype_name(offset));
+  kiln__check_that(&c, desc->n <= UINT64_C(1) << 31, "n is above 2^31");
+  kiln__check_that(&c,
+                   desc->n == 0 || desc->n_segments == 0 ||
+                       (desc->offsets.data != desc->keys_out.data &&
+                        desc->offsets.data != desc->values_out.data),
+                   "offsets and an output overlap");
+  kiln__sort_check_bits(&c, desc->keys_in, desc->begin_bit, desc->end_bit);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+kiln_status kiln_segmented_sort(kiln_stream *stream,
+                                const kiln_segmented_sort_desc *desc,
+                                const kiln_workspace *workspace)
+{
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(check(stream, desc, workspace));
+  if (desc->n > 0 && desc->n_segments > 0)
+    st = run(stream, desc, workspace);
+
+done:
+  return st;
+}
+
+kiln_status kiln_segmented_sort_workspace(kiln_stream *stream,
+                                          const kiln_segmented_sort_desc *desc,
+                                          size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  segments_plan p;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_segmented_sort_workspace: bytes is NULL");
+  *bytes = 0;
+  KILN_TRY(check(stream, desc, NULL));
+  plan(&p, stream->device, desc);
+  *bytes = kiln__need_bytes(p.need);
+
+done:
+  return st;
+}
