@@ -27,7 +27,6 @@ static void relax(kiln_stream *stream, CUdeviceptr value,
   SAMPLE_OP(kiln_map(stream, &step, NULL));
 }
 
-/* Sums in the order of the text, so that the results are the same to the bit. */
 static void relax_host(const float *value, float *neighbours, float *diff)
 {
   for (int y = 0; y < NY; y++)

@@ -67,8 +67,9 @@ typedef struct kiln_gather_desc {
  * Gather elements.
  *
  * @param workspace  what kiln_gather_workspace() says: 0 bytes unless the method
- *                   is PARTITION (about 2 + 4 bytes an element beside its own)
- *                   or .checked (256 bytes).
+ *                   is PARTITION (for each of n an index of 4 or 8 bytes, an
+ *                   element of out and 2 bytes, and a little) or .checked (256
+ *                   bytes).
  * @retval see ops.h; KILN_EINVAL also for an index out of range in checked mode
  *         (the record says which); KILN_ECAPTURE for checked mode in a capture.
  * In place: no. Order: any. Launches: 1; PARTITION 5 and a fill; .checked one

@@ -18,7 +18,8 @@ typedef struct kiln_map_desc {
   kiln_array in[KILN_MAX_INPUTS]; /**< n elements each; the first without a type
                                      ends the list; none is fine */
   kiln_array out[KILN_MAX_OUTPUTS];   /**< n elements each, one at least; may be
-                                       one of the inputs */
+                                       one of the inputs whose elements have
+                                       the same size */
   const char *expr[KILN_MAX_OUTPUTS]; /**< for each output: over x, y, z, w (or
                                          x0 ... x7), the index i, and other
                                          elements by x_at(j) and its like, for

@@ -59,6 +59,19 @@ static bool in_place(const kiln_map_desc *desc)
   return false;
 }
 
+/* In place means element by element: of one size. */
+static void check_sizes(kiln__checker *c, const kiln_map_desc *desc)
+{
+  for (size_t k = 0; k < n_outputs(desc); k++)
+    for (size_t i = 0; i < n_inputs(desc); i++)
+      kiln__check_that(
+          c,
+          desc->n == 0 || desc->out[k].data != desc->in[i].data ||
+              kiln_dtype_size(desc->out[k].type) ==
+                  kiln_dtype_size(desc->in[i].type),
+          "out[%zu] is in[%zu], but its elements have another size", k, i);
+}
+
 static bool reads_neighbours(const kiln_map_desc *desc)
 {
   for (size_t k = 0; k < n_outputs(desc); k++)
@@ -90,6 +103,7 @@ static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
         &c, desc->expr[k] != NULL || desc->in[0].type != KILN_DTYPE_NONE,
         "expr[%zu] is NULL, and there is no in[0] to copy", k);
   }
+  check_sizes(&c, desc);
   kiln__check_that(&c, !in_place(desc) || !reads_neighbours(desc),
                    "an expression reads other elements (x_at() or its like) of "
                    "arrays that are written");

@@ -132,6 +132,8 @@ START_TEST(test_bad_arguments)
       {.in = {a.array}, .n = 10},
       {.in = {a.array}, .out = {next}, .n = 10},
       {.in = {odd}, .out = {a.array}, .n = 10},
+      {.in = {{a.array.data, KILN_F16}}, .out = {a.array}, .n = 10},
+      {.in = {{a.array.data, KILN_F64}}, .out = {a.array}, .n = 10},
       {.in = {null}, .out = {a.array}, .n = 10},
       {.out = {a.array}, .n = 10},
       {.in = {a.array}, .out = {a.array}, .n = UINT64_MAX / 2},

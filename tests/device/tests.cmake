@@ -16,7 +16,8 @@ endif()
 
 # What also runs with other seeds and architectures of the CPU device: all that
 # depends on how lanes, warps and blocks take turns.
-foreach(name capture cli cycles errors kernels launch reduce runtime timeline)
+foreach(name capture cli cycles errors gather kernels launch map reduce
+    runtime scatter timeline)
   set_property(TEST device.${name} PROPERTY LABELS device schedules checks)
 endforeach()
 
