@@ -153,7 +153,8 @@ typedef struct kiln_split_desc {
  * Split by a key function (lecture row B12): count, prefix sum, scatter, without
  * locks or atomics. Stable.
  *
- * Up to 256 partitions: three launches, elements read twice and written once.
+ * Up to 256 partitions: three launches, elements read twice and written once; a
+ * few thousand elements: one launch.
  * More: two such rounds, on the low and the high half of the key's bits, and one
  * launch more for the offsets; temporary memory for n elements and 2 * n keys of
  * 2 bytes. Also 4 bytes for each partition of a round and each resident block.
