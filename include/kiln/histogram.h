@@ -76,8 +76,8 @@ typedef struct kiln_counting_sort_desc {
                             none (no type) */
   kiln_array values_out; /**< n, of the values' type */
   uint64_t n;            /**< keys */
-  int64_t lowest;        /**< the least possible key. Taken by the type if
-                            `range` is 0 */
+  int64_t lowest;        /**< the least possible key, within 2^53 of 0. Taken
+                            from the type if `range` is 0 */
   uint32_t range;        /**< possible keys: lowest, lowest + 1, ...; at most
                             65,536. 0: all of an 8-bit or 16-bit type */
   kiln_array offsets;    /**< range + 1 numbers, u32 or u64, or none (no type):
@@ -92,7 +92,7 @@ typedef struct kiln_counting_sort_desc {
  * Keys alone: histogram, prefix sum, and a fill, which reads nothing but the
  * sums. With values: for each digit of 8 bits that the range needs, one or two,
  * histograms of blocks, their prefix sum and a scatter. In place: keys alone only
- * (keys_out the same array as keys). Launches: 3 or 4 for keys alone, 3 a digit
+ * (keys_out the same array as keys). Launches: 3 to 5 for keys alone, 3 a digit
  * with values. Memory: 16 bytes for each possible key; with values some 1 KiB
  * for each block, and with two digits a copy of keys and values.
  * Source: lecture row B13; Knuth, The Art of Computer Programming 3, 5.2 D.

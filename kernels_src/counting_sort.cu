@@ -1,0 +1,350 @@
+/* counting_sort.cu -- integers of few possible values, sorted by counting them
+ * (lecture row B13).
+ *
+ * Keys alone: where each key's run starts (sort_prefix, from the counts of
+ * histogram.cu) says all; sort_fill writes the runs. With values, for each digit
+ * of 8 bits, lowest first: sort_count counts the digits of each block's part,
+ * sort_prefix_blocks adds up, digit by digit and block by block, sort_scatter
+ * moves elements to their places, in order within a digit.
+ *
+ * Specialise:  KILN_BLOCK   256  threads a block, at least 256
+ *              KILN_ITEMS   16   elements a thread has of a tile
+ *              KILN_T       unsigned  keys
+ *              KILN_V       unsigned  values
+ *              KILN_COUNT   unsigned  counts of keys, or unsigned long long
+ *              KILN_OFFSET  unsigned  offsets for the caller, or unsigned long long
+ *              KILN_ALIGNED 1    the keys that sort_fill writes lie on 16 bytes
+ * Launch:      sort_prefix, sort_prefix_blocks: one block of 1,024 threads.
+ *              sort_fill: any grid of blocks of KILN_BLOCK.
+ *              sort_count, sort_scatter: the same grid for both, each block takes
+ *              `part` elements, a multiple of KILN_BLOCK * KILN_ITEMS.
+ *              range    possible keys, lowest to lowest + range - 1
+ *              n        elements, fewer if limit says so (not NULL)
+ *              shift    of the digit within key - lowest */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 16
+#endif
+#ifndef KILN_T
+#define KILN_T unsigned
+#endif
+#ifndef KILN_V
+#define KILN_V unsigned
+#endif
+#ifndef KILN_COUNT
+#define KILN_COUNT unsigned
+#endif
+#ifndef KILN_OFFSET
+#define KILN_OFFSET unsigned
+#endif
+#ifndef KILN_ALIGNED
+#define KILN_ALIGNED 1
+#endif
+
+#define KILN_READ_ONLY 0    /* work in place is allowed */
+#define KILN_MAX_BLOCK 1024 /* of sort_prefix */
+#ifdef __CUDACC_RTC__
+#include <kiln/types.cuh>
+#else
+#include "common/types.cuh"
+#endif
+
+static_assert(KILN_BLOCK >= 256, "KILN_BLOCK: a thread for each digit");
+
+typedef unsigned long long count;
+
+enum : unsigned {
+  digits = 256,
+  none = digits, /* the digit of a key outside the range */
+  tile_size = KILN_BLOCK * KILN_ITEMS,
+  warps = KILN_BLOCK / 32,
+  pack_size = 16 / sizeof(KILN_T),
+  fill_size = KILN_BLOCK * 4 * pack_size, /* keys that a block fills at once */
+  nearby_size = 1024
+};
+
+/* ---- Prefix sums, by one block -------------------------------------------------- */
+
+/* start[k] = count[0] + ... + count[k - 1], for k <= n; the same to `also`. */
+template <class C>
+static __device__ __forceinline__ void add_up(const C *counts, unsigned n,
+                                              count *start, KILN_OFFSET *also)
+{
+  const unsigned each = (n + blockDim.x - 1) / blockDim.x;
+  const unsigned first = threadIdx.x * each;
+  const unsigned end = first + each < n ? first + each : n;
+  count sum = 0;
+
+  for (unsigned k = first; k < end; ++k)
+    sum += counts[k];
+  sum = kiln::block_scan_exclusive(sum, kiln::sum(), static_cast<count>(0));
+  for (unsigned k = first; k < end; ++k) {
+    start[k] = sum;
+    if (also != nullptr)
+      also[k] = static_cast<KILN_OFFSET>(sum);
+    sum += counts[k];
+  }
+  if (threadIdx.x == blockDim.x - 1) {
+    start[n] = sum;
+    if (also != nullptr)
+      also[n] = static_cast<KILN_OFFSET>(sum);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+    sort_prefix(const KILN_COUNT *counts, unsigned range,
+                unsigned long long *start, KILN_OFFSET *also)
+{
+  add_up(counts, range, start, also);
+}
+
+extern "C" __global__ void __launch_bounds__(1024)
+    sort_prefix_blocks(const unsigned *counts, unsigned n,
+                       unsigned long long *start)
+{
+  add_up(counts, n, start, static_cast<KILN_OFFSET *>(nullptr));
+}
+
+/* ---- Keys alone ------------------------------------------------------------------ */
+
+/* The last k of low ... high with start[k] <= i; start[low] <= i. */
+template <class P>
+static __device__ __forceinline__ unsigned key_of(P start, unsigned low,
+                                                  unsigned high, count i)
+{
+  while (low < high) {
+    const unsigned middle = low + (high - low + 1) / 2;
+
+    if (start[middle] <= i)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  return low;
+}
+
+/* The same by one whole warp, 32 probes at a time: few turns, each of which waits
+ * for memory. */
+static __device__ __forceinline__ unsigned warp_key_of(const count *start,
+                                                       unsigned high, count i)
+{
+  unsigned low = 0;
+
+  while (low < high) {
+    const unsigned chunk = (high - low + 31) / 32;
+    const unsigned at = low + (kiln::lane() + 1) * chunk;
+    const bool before = at <= high && start[at] <= i;
+    const unsigned chunks =
+        static_cast<unsigned>(__popc(kiln::warp_ballot(before)));
+
+    low += chunks * chunk;
+    high = low + chunk - 1 < high ? low + chunk - 1 : high;
+  }
+  return low;
+}
+
+/* One pack from i on; its first element has key k at least. */
+template <class P>
+static __device__ __forceinline__ void fill_pack(KILN_T *out, count i, P start,
+                                                 unsigned low, unsigned high,
+                                                 count lowest)
+{
+  unsigned k = key_of(start, low, high, i);
+  count next = start[k + 1];
+  KILN_T value[pack_size];
+
+#pragma unroll
+  for (unsigned e = 0; e < pack_size; ++e) {
+    while (i + e >= next)
+      next = start[++k + 1];
+    value[e] = static_cast<KILN_T>(lowest + k);
+  }
+  kiln::store_pack<pack_size, KILN_ALIGNED != 0>(out + i, value);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    sort_fill(const unsigned long long *start, unsigned range,
+              unsigned long long lowest, KILN_T *out)
+{
+  __shared__ count nearby[nearby_size];
+  __shared__ unsigned ends[2];
+  const count total = start[range];
+
+  for (count first = static_cast<count>(blockIdx.x) * fill_size; first < total;
+       first += static_cast<count>(gridDim.x) * fill_size) {
+    const count past = first + fill_size < total ? first + fill_size : total;
+    unsigned low, high;
+
+    if (kiln::warp() < 2) {
+      const unsigned k =
+          warp_key_of(start, range - 1, kiln::warp() == 0 ? first : past - 1);
+
+      if (kiln::lane() == 0)
+        ends[kiln::warp()] = k;
+    }
+    __syncthreads();
+    low = ends[0];
+    high = ends[1];
+    if (high - low + 2 <= nearby_size)
+      for (unsigned k = threadIdx.x; k < high - low + 2; k += KILN_BLOCK)
+        nearby[k] = start[low + k];
+    __syncthreads();
+#pragma unroll 1
+    for (count i = first + threadIdx.x * pack_size; i < past;
+         i += KILN_BLOCK * pack_size) {
+      if (i + pack_size > past) {
+        for (; i < past; ++i)
+          out[i] = static_cast<KILN_T>(lowest + key_of(start, low, high, i));
+      } else if (high - low + 2 <= nearby_size) {
+        fill_pack(out, i, nearby, 0, high - low, lowest + low);
+      } else {
+        fill_pack(out, i, start, low, high, lowest);
+      }
+    }
+    __syncthreads(); /* before the next tile's ends */
+  }
+}
+
+/* ---- With values ------------------------------------------------------------------ */
+
+/* What a block reads. */
+struct part {
+  count first, end;
+};
+
+static __device__ __forceinline__ part part_of(count n, const count *limit,
+                                               count each)
+{
+  const count all = limit != nullptr && *limit < n ? *limit : n;
+  const count first = blockIdx.x * each;
+
+  return {first < all ? first : all, first + each < all ? first + each : all};
+}
+
+static __device__ __forceinline__ unsigned
+digit_of(KILN_T key, count lowest, unsigned range, unsigned shift)
+{
+  const count distance = static_cast<count>(key) - lowest;
+
+  return distance < range
+             ? static_cast<unsigned>(distance) >> shift & (digits - 1)
+             : static_cast<unsigned>(none);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    sort_count(const KILN_T *keys, unsigned long long n,
+               const unsigned long long *limit, unsigned long long each,
+               unsigned long long lowest, unsigned range, unsigned shift,
+               unsigned *counts)
+{
+  __shared__ unsigned tally[digits];
+  const part p = part_of(n, limit, each);
+
+  if (threadIdx.x < digits)
+    tally[threadIdx.x] = 0;
+  __syncthreads();
+#pragma unroll 4
+  for (count i = p.first + threadIdx.x; i < p.end; i += KILN_BLOCK) {
+    const unsigned digit = digit_of(keys[i], lowest, range, shift);
+
+    if (digit != none)
+      atomicAdd(&tally[digit], 1u);
+  }
+  __syncthreads();
+  if (threadIdx.x < digits)
+    counts[threadIdx.x * gridDim.x + blockIdx.x] = tally[threadIdx.x];
+}
+
+__shared__ unsigned seen[warps][digits]; /* of a tile, by my warp */
+__shared__ count place[digits];          /* of the tile's first */
+
+/* Elements of my warp's part of the tile with my digit before mine: item k of
+ * lane l is element 32 k + l. All counted so far is in `seen`. */
+static __device__ __forceinline__ unsigned rank_item(unsigned digit)
+{
+  const unsigned same = kiln::warp_match(digit);
+  const unsigned lower = same & ((1u << kiln::lane()) - 1);
+  unsigned before = 0;
+
+  if (digit != none)
+    before = seen[kiln::warp()][digit];
+  __syncwarp();
+  if (digit != none && lower == 0)
+    seen[kiln::warp()][digit] = before + static_cast<unsigned>(__popc(same));
+  __syncwarp();
+  return before + static_cast<unsigned>(__popc(lower));
+}
+
+/* Each warp's first place among the tile's elements of a digit; the digit's count
+ * in the tile. */
+static __device__ __forceinline__ unsigned add_warps(unsigned digit)
+{
+  unsigned sum = 0;
+
+#pragma unroll
+  for (unsigned w = 0; w < warps; ++w) {
+    const unsigned here = seen[w][digit];
+
+    seen[w][digit] = sum;
+    sum += here;
+  }
+  return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 3)
+    sort_scatter(const KILN_T *keys, const KILN_V *values, unsigned long long n,
+                 const unsigned long long *limit, unsigned long long each,
+                 unsigned long long lowest, unsigned range, unsigned shift,
+                 const unsigned long long *start, KILN_T *keys_out,
+                 KILN_V *values_out)
+{
+  const part p = part_of(n, limit, each);
+  count next = 0; /* place of my digit's next element */
+
+  if (threadIdx.x < digits)
+    next = start[threadIdx.x * gridDim.x + blockIdx.x];
+#pragma unroll 1
+  for (count first = p.first; first < p.end; first += tile_size) {
+    const count mine = first + kiln::warp() * (32 * KILN_ITEMS) + kiln::lane();
+    KILN_T key[KILN_ITEMS];
+    unsigned rank[KILN_ITEMS]; /* and the digit above 16 bits */
+
+    for (unsigned d = threadIdx.x; d < warps * digits; d += KILN_BLOCK)
+      (&seen[0][0])[d] = 0;
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k)
+      key[k] =
+          mine + k * 32 < p.end ? keys[mine + k * 32] : static_cast<KILN_T>(0);
+    __syncthreads();
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+      const unsigned digit = mine + k * 32 < p.end
+                                 ? digit_of(key[k], lowest, range, shift)
+                                 : static_cast<unsigned>(none);
+
+      rank[k] = digit << 16 | rank_item(digit);
+    }
+    __syncthreads();
+    if (threadIdx.x < digits) {
+      place[threadIdx.x] = next;
+      next += add_warps(threadIdx.x);
+    }
+    __syncthreads();
+#pragma unroll
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+      const unsigned digit = rank[k] >> 16;
+
+      if (digit != none) {
+        const count to =
+            place[digit] + seen[kiln::warp()][digit] + (rank[k] & 0xffffu);
+
+        if (keys_out != nullptr)
+          keys_out[to] = key[k];
+        values_out[to] = values[mine + k * 32];
+      }
+    }
+    __syncthreads(); /* before the next tile's counts */
+  }
+}

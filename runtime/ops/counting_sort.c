@@ -1,0 +1,391 @@
+/* counting_sort.c -- host side of counting_sort.cu. */
+#include "ops.h"
+
+#include <kiln/histogram.h>
+
+/* Of the kernels' macros, in order. */
+enum { BLOCK, ITEMS, ALIGNED, KEY, VALUE, COUNT, OFFSET };
+
+enum { PREFIX, FILL, PREFIX_BLOCKS, DIGITS_COUNT, SCATTER };
+
+static const char *const kernels[] = {"sort_prefix",        "sort_fill",
+                                      "sort_prefix_blocks", "sort_count",
+                                      "sort_scatter",       NULL};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_ALIGNED", false},
+    {"KILN_T", true},      {"KILN_V", true},      {"KILN_COUNT", true},
+    {"KILN_OFFSET", true}, {NULL, false}};
+static const kiln__family family = {"counting_sort", kernels, defines};
+
+enum {
+  MOST_KEYS = 65536,
+  DIGIT_KEYS = 256,
+  BLOCK_SIZE = 256,
+  PREFIX_BLOCK = 1024,
+  BLOCKS_PER_SM = 4 /* that scatter */
+};
+
+/* ---- The keys ----------------------------------------------------------------------- */
+
+static bool has(kiln_array a)
+{
+  return a.type != KILN_DTYPE_NONE;
+}
+
+/* Possible keys; 0 if the call does not say. */
+static uint32_t range_of(const kiln_counting_sort_desc *desc)
+{
+  const size_t size = kiln_dtype_size(desc->keys.type);
+
+  if (desc->range != 0)
+    return desc->range;
+  return size == 1 ? 256 : size == 2 ? 65536 : 0;
+}
+
+static int64_t lowest_of(const kiln_counting_sort_desc *desc)
+{
+  const kiln__dtype *type = kiln__dtype_of(desc->keys.type);
+
+  if (desc->range != 0)
+    return desc->lowest;
+  return type->is_signed ? -(INT64_C(1) << (8 * type->size - 1)) : 0;
+}
+
+/* Are all possible keys values of the type, and of double? */
+static bool within_type(const kiln_counting_sort_desc *desc)
+{
+  const kiln__dtype *type = kiln__dtype_of(desc->keys.type);
+  const unsigned bits = 8u * type->size - type->is_signed;
+  const int64_t most = bits >= 63 ? INT64_MAX : (INT64_C(1) << bits) - 1;
+  const int64_t least = !type->is_signed ? 0
+                        : bits == 63     ? INT64_MIN
+                                         : -(INT64_C(1) << bits);
+  const int64_t lowest = lowest_of(desc), exact = INT64_C(1) << 53;
+
+  return lowest >= least && lowest <= most && lowest >= -exact &&
+         lowest <= exact - MOST_KEYS &&
+         (uint64_t)(range_of(desc) - 1) <= (uint64_t)most - (uint64_t)lowest;
+}
+
+static bool is_integer(kiln_dtype type)
+{
+  const kiln__dtype *t = kiln__dtype_of(type);
+
+  return t != NULL && !t->is_float;
+}
+
+/* ---- Checks ---------------------------------------------------------------------------- */
+
+static void check_outputs(kiln__checker *c, const kiln_counting_sort_desc *desc)
+{
+  const bool pairs = has(desc->values);
+
+  kiln__check_that(c, desc->values.type == desc->values_out.type,
+                   "values are %s, values_out %s",
+                   kiln_dtype_name(desc->values.type),
+                   kiln_dtype_name(desc->values_out.type));
+  kiln__check_that(c, pairs || has(desc->keys_out),
+                   "neither keys_out nor values_out is given");
+  kiln__check_that(
+      c, !has(desc->keys_out) || desc->keys.type == desc->keys_out.type,
+      "keys are %s, keys_out %s", kiln_dtype_name(desc->keys.type),
+      kiln_dtype_name(desc->keys_out.type));
+  if (pairs) {
+    kiln__check_read(c, "values", desc->values, desc->n);
+    kiln__check_write(c, "values_out", desc->values_out, desc->n);
+    if (has(desc->keys_out))
+      kiln__check_write(c, "keys_out", desc->keys_out, desc->n);
+  } else if (has(desc->keys_out)) {
+    kiln__check_in_place(c, "keys_out", desc->keys_out, desc->n);
+  }
+  if (!has(desc->offsets))
+    return;
+  kiln__check_that(
+      c,
+      desc->offsets.type == KILN_U64 ||
+          (desc->offsets.type == KILN_U32 && desc->n <= UINT32_MAX),
+      "offsets are %s, must be u64, or u32 with n below 2^32",
+      kiln_dtype_name(desc->offsets.type));
+  kiln__check_write(c, "offsets", desc->offsets, (uint64_t)range_of(desc) + 1);
+}
+
+static kiln_status check(const kiln_stream *stream,
+                         const kiln_counting_sort_desc *desc,
+                         const kiln_workspace *workspace)
+{
+  kiln__checker c;
+
+  if (kiln__check_begin(&c, "kiln_counting_sort", stream, desc) != KILN_OK)
+    return c.st;
+  kiln__check_that(&c, is_integer(desc->keys.type),
+                   "keys are %s, must be integers",
+                   kiln_dtype_name(desc->keys.type));
+  if (c.st != KILN_OK)
+    return c.st;
+  kiln__check_that(&c, range_of(desc) > 0 && range_of(desc) <= MOST_KEYS,
+                   "range is %u, must be 1 to %d for keys of %s", desc->range,
+                   MOST_KEYS, kiln_dtype_name(desc->keys.type));
+  if (c.st == KILN_OK)
+    kiln__check_that(&c, within_type(desc),
+                     "not all keys from lowest = %lld on are values of %s, and "
+                     "below 2^53",
+                     (long long)lowest_of(desc),
+                     kiln_dtype_name(desc->keys.type));
+  kiln__check_read(&c, "keys", desc->keys, desc->n);
+  check_outputs(&c, desc);
+  kiln__check_workspace(&c, workspace);
+  return kiln__check_end(&c);
+}
+
+/* ---- Plan ------------------------------------------------------------------------------- */
+
+/* Pieces of temporary memory, by their offsets. */
+typedef struct plan {
+  uint32_t range;
+  uint64_t lowest;
+  bool runs; /* the keys' counts and starts are needed */
+  bool pairs;
+  uint32_t passes; /* digits */
+  uint32_t items;
+  uint32_t blocks; /* that scatter */
+  uint64_t part;   /* elements of each */
+  kiln_histogram_desc histogram;
+  size_t histogram_bytes;
+  size_t counts, starts, histogram_room;           /* of runs */
+  size_t block_counts, block_starts, keys, values; /* of pairs */
+  kiln__need need;
+} plan;
+
+/* Unsigned keys are counted as they are; signed ones from the lowest on. */
+static kiln_status plan_runs(plan *p, kiln_stream *stream,
+                             const kiln_counting_sort_desc *desc)
+{
+  const kiln_dtype type = desc->n <= UINT32_MAX ? KILN_U32 : KILN_U64;
+
+  p->counts = kiln__need_temp(&p->need, p->range * kiln_dtype_size(type));
+  p->starts = kiln__need_temp(&p->need, 8 * ((size_t)p->range + 1));
+  p->histogram = (kiln_histogram_desc){
+      .x = {.in = {desc->keys}},
+      .n = desc->n,
+      .bins = p->range,
+      .lower = (double)lowest_of(desc),
+      .upper = (double)lowest_of(desc) + p->range,
+      .counts = {256, type}}; /* the address comes later */
+  return kiln_histogram_workspace(stream, &p->histogram, &p->histogram_bytes);
+}
+
+static void plan_pairs(plan *p, const kiln_device *device,
+                       const kiln_counting_sort_desc *desc)
+{
+  const uint64_t tile = (uint64_t)BLOCK_SIZE * p->items;
+  const uint64_t tiles = kiln__divide_up(desc->n, tile);
+  const uint64_t most = (uint64_t)device->info.sm_count * BLOCKS_PER_SM;
+  const uint64_t blocks = tiles < most ? tiles : most;
+
+  p->passes = p->range > DIGIT_KEYS ? 2 : 1;
+  p->part = blocks == 0 ? 0 : kiln__divide_up(tiles, blocks) * tile;
+  p->blocks = p->part == 0 ? 0 : (uint32_t)kiln__divide_up(desc->n, p->part);
+  p->block_counts =
+      kiln__need_temp(&p->need, 4 * (size_t)DIGIT_KEYS * p->blocks);
+  p->block_starts =
+      kiln__need_temp(&p->need, 8 * ((size_t)DIGIT_KEYS * p->blocks + 1));
+  if (p->passes == 1)
+    return;
+  p->keys =
+      kiln__need_temp(&p->need, desc->n * kiln_dtype_size(desc->keys.type));
+  p->values =
+      kiln__need_temp(&p->need, desc->n * kiln_dtype_size(desc->values.type));
+}
+
+static kiln_status make_plan(plan *p, kiln_stream *stream,
+                             const kiln_counting_sort_desc *desc)
+{
+  kiln_status st = KILN_OK;
+
+  *p = (plan){.range = range_of(desc),
+              .lowest = (uint64_t)lowest_of(desc),
+              .pairs = has(desc->values),
+              .items = kiln_dtype_size(desc->keys.type) == 8 ? 8 : 16};
+  p->runs = !p->pairs || has(desc->offsets);
+  if (p->runs)
+    KILN_TRY(plan_runs(p, stream, desc));
+  p->histogram_room = kiln__need_temp(&p->need, p->histogram_bytes);
+  if (p->pairs)
+    plan_pairs(p, stream->device, desc);
+
+done:
+  return st;
+}
+
+static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
+                    const plan *p)
+{
+  spec->value[BLOCK] = BLOCK_SIZE;
+  spec->value[ITEMS] = p->items;
+  spec->value[ALIGNED] = p->pairs || desc->keys_out.data % 16 == 0;
+  spec->value[KEY] = desc->keys.type;
+  spec->value[VALUE] = p->pairs ? desc->values.type : KILN_U32;
+  spec->value[COUNT] = desc->n <= UINT32_MAX ? KILN_U32 : KILN_U64;
+  spec->value[OFFSET] = has(desc->offsets) ? desc->offsets.type : KILN_U32;
+}
+
+/* ---- The call --------------------------------------------------------------------------------- */
+
+/* Counts of the keys, and where their runs start. */
+static kiln_status find_runs(kiln_stream *stream,
+                             const kiln_counting_sort_desc *desc, plan *p,
+                             const kiln__special *special,
+                             const kiln__room *room)
+{
+  const kiln_workspace inner = {
+      p->histogram_bytes > 0 ? room->temp + p->histogram_room : 0,
+      p->histogram_bytes};
+  const CUdeviceptr counts = room->temp + p->counts;
+  const CUdeviceptr starts = room->temp + p->starts;
+  const kiln_launch_config config = {
+      .grid = {1, 1, 1}, .block = {PREFIX_BLOCK, 1, 1}, .stream = stream};
+  kiln_status st = KILN_OK;
+
+  p->histogram.counts.data = counts;
+  KILN_TRY(kiln_histogram(stream, &p->histogram, &inner));
+  KILN_TRY(KILN_LAUNCH(special->kernel[PREFIX], &config, KILN_ARG(counts),
+                       KILN_ARG(p->range), KILN_ARG(starts),
+                       KILN_ARG(desc->offsets.data)));
+
+done:
+  return st;
+}
+
+static kiln_status fill(kiln_stream *stream,
+                        const kiln_counting_sort_desc *desc, const plan *p,
+                        const kiln__special *special, const kiln__room *room)
+{
+  const CUdeviceptr starts = room->temp + p->starts;
+  kiln_launch_config config =
+      kiln_launch_1d(kiln__divide_up(desc->n, p->items / 2), BLOCK_SIZE);
+
+  config.stream = stream;
+  return KILN_LAUNCH(special->kernel[FILL], &config, KILN_ARG(starts),
+                     KILN_ARG(p->range), KILN_ARG(p->lowest),
+                     KILN_ARG(desc->keys_out.data));
+}
+
+/* What a pass moves. */
+typedef struct move {
+  CUdeviceptr keys, values, keys_out, values_out;
+  CUdeviceptr limit; /* where the number of elements is; 0: all */
+  uint32_t shift;
+} move;
+
+static kiln_status run_pass(kiln_stream *stream, uint64_t n, const plan *p,
+                            const kiln__special *special,
+                            const kiln__room *room, const move *m)
+{
+  const CUdeviceptr counts = room->temp + p->block_counts;
+  const CUdeviceptr starts = room->temp + p->block_starts;
+  const uint32_t n_counts = DIGIT_KEYS * p->blocks;
+  const kiln_launch_config config = {
+      .grid = {p->blocks, 1, 1}, .block = {BLOCK_SIZE, 1, 1}, .stream = stream};
+  const kiln_launch_config one = {
+      .grid = {1, 1, 1}, .block = {PREFIX_BLOCK, 1, 1}, .stream = stream};
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(KILN_LAUNCH(
+      special->kernel[DIGITS_COUNT], &config, KILN_ARG(m->keys), KILN_ARG(n),
+      KILN_ARG(m->limit), KILN_ARG(p->part), KILN_ARG(p->lowest),
+      KILN_ARG(p->range), KILN_ARG(m->shift), KILN_ARG(counts)));
+  KILN_TRY(KILN_LAUNCH(special->kernel[PREFIX_BLOCKS], &one, KILN_ARG(counts),
+                       KILN_ARG(n_counts), KILN_ARG(starts)));
+  KILN_TRY(KILN_LAUNCH(special->kernel[SCATTER], &config, KILN_ARG(m->keys),
+                       KILN_ARG(m->values), KILN_ARG(n), KILN_ARG(m->limit),
+                       KILN_ARG(p->part), KILN_ARG(p->lowest),
+                       KILN_ARG(p->range), KILN_ARG(m->shift), KILN_ARG(starts),
+                       KILN_ARG(m->keys_out), KILN_ARG(m->values_out)));
+
+done:
+  return st;
+}
+
+/* Two digits: the lower one's pass leaves out the keys outside the range, so the
+ * higher one's has as many as the first has counted: the last start. That place is
+ * read in the second pass before it is written again, with the same number. */
+static kiln_status move_pairs(kiln_stream *stream,
+                              const kiln_counting_sort_desc *desc,
+                              const plan *p, const kiln__special *special,
+                              const kiln__room *room)
+{
+  const CUdeviceptr keys = room->temp + p->keys;
+  const CUdeviceptr values = room->temp + p->values;
+  const move whole = {desc->keys.data,
+                      desc->values.data,
+                      desc->keys_out.data,
+                      desc->values_out.data,
+                      0,
+                      0};
+  const move low = {desc->keys.data, desc->values.data, keys, values, 0, 0};
+  const move high = {keys,
+                     values,
+                     desc->keys_out.data,
+                     desc->values_out.data,
+                     room->temp + p->block_starts +
+                         8 * (uint64_t)DIGIT_KEYS * p->blocks,
+                     8};
+  kiln_status st = KILN_OK;
+
+  if (p->passes == 1)
+    return run_pass(stream, desc->n, p, special, room, &whole);
+  KILN_TRY(run_pass(stream, desc->n, p, special, room, &low));
+  KILN_TRY(run_pass(stream, desc->n, p, special, room, &high));
+
+done:
+  return st;
+}
+
+kiln_status kiln_counting_sort(kiln_stream *stream,
+                               const kiln_counting_sort_desc *desc,
+                               const kiln_workspace *workspace)
+{
+  kiln__spec spec = {.family = &family};
+  const kiln__special *special;
+  kiln_status st = KILN_OK;
+  kiln__room room;
+  plan p;
+
+  KILN_TRY(check(stream, desc, workspace));
+  if (desc->n == 0 && !has(desc->offsets))
+    goto done;
+  KILN_TRY(make_plan(&p, stream, desc));
+  specify(&spec, desc, &p);
+  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
+  if (p.runs)
+    st = find_runs(stream, desc, &p, special, &room);
+  if (st == KILN_OK && desc->n > 0)
+    st = p.pairs ? move_pairs(stream, desc, &p, special, &room)
+                 : fill(stream, desc, &p, special, &room);
+  kiln__room_close(&room);
+
+done:
+  return st;
+}
+
+kiln_status kiln_counting_sort_workspace(kiln_stream *stream,
+                                         const kiln_counting_sort_desc *desc,
+                                         size_t *bytes)
+{
+  kiln_status st = KILN_OK;
+  plan p;
+
+  if (bytes == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "kiln_counting_sort_workspace: bytes is NULL");
+  *bytes = 0;
+  KILN_TRY(check(stream, desc, NULL));
+  if (desc->n == 0 && !has(desc->offsets))
+    goto done;
+  KILN_TRY(make_plan(&p, stream, desc));
+  *bytes = kiln__need_bytes(p.need);
+
+done:
+  return st;
+}
