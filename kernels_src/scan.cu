@@ -1,11 +1,12 @@
 /* scan.cu -- running folds over an array, in one launch that reads each element
  * once and writes it once (decoupled look-back: Merrill and Garland 2016).
  *
- * Specialise:  KILN_BLOCK     256  threads that hold elements
+ * Specialise:  KILN_BLOCK     256  threads a block, of which the last warp looks
+ *                                  back and the others hold elements
  *              KILN_PACK      4    elements that a thread has side by side, a
  *                                  power of two, 1 to 16: best 16 bytes of the
  *                                  widest array
- *              KILN_ROWS      4    packs of a thread
+ *              KILN_ROWS      4    packs of a thread (or KILN_ITEMS elements)
  *              KILN_PER_SM    0    resident blocks on an SM that registers are
  *                                  limited for; 0: not limited
  *              KILN_T         float  type of `out` in memory, of which user::acc
@@ -22,9 +23,9 @@
  *              KILN_WINDOW    4    tiles that a lane looks back at at once: 1, 2,
  *                                  4 or 8
  *              user.cuh            input, operation
- * Launch:      block KILN_BLOCK + 32: the last warp looks back. KILN_AHEAD 0: a
- *              block for each tile of KILN_BLOCK * KILN_PACK * KILN_ROWS
- *              elements, one at least; 1: any number.
+ * Launch:      block KILN_BLOCK. KILN_AHEAD 0: a block for each tile of
+ *              (KILN_BLOCK - 32) * KILN_PACK * KILN_ROWS elements, one at least;
+ *              1: any number.
  *              n       elements
  *              out     n elements; may be one of the inputs
  *              total   NULL, or one element: the fold of all, after `init`
@@ -42,7 +43,11 @@
 #define KILN_PACK 4
 #endif
 #ifndef KILN_ROWS
+#ifdef KILN_ITEMS
+#define KILN_ROWS ((KILN_ITEMS + KILN_PACK - 1) / KILN_PACK)
+#else
 #define KILN_ROWS 4
+#endif
 #endif
 #ifndef KILN_PER_SM
 #define KILN_PER_SM 0
@@ -184,7 +189,7 @@ look_back(const source &s, tile_chain chain, shared_room *rooms, count tile,
     acc prefix;
 
     if (KILN_AHEAD && kiln::lane() == 0)
-      ticket = kiln::tile_ticket(tickets, chain.epoch);
+      ticket = kiln::tile_next_ticket(tickets);
     prefix = chain.before(tile);
     if (kiln::lane() == 0) {
       room.prefix = prefix;
@@ -247,9 +252,9 @@ scan_tiles(const source &s, shared_room *rooms, count tile, count next,
 
 extern "C" __global__ void
 #if KILN_PER_SM > 0
-__launch_bounds__(KILN_BLOCK + 32, KILN_PER_SM)
+__launch_bounds__(KILN_BLOCK, KILN_PER_SM)
 #else
-__launch_bounds__(KILN_BLOCK + 32)
+__launch_bounds__(KILN_BLOCK)
 #endif
     scan(const user::args in, unsigned long long n, KILN_T *out, KILN_T *total,
          unsigned long long init, unsigned long long *words, unsigned epoch)
@@ -265,13 +270,11 @@ __launch_bounds__(KILN_BLOCK + 32)
   count tile = blockIdx.x, next = tiles;
 
   if (KILN_AHEAD) {
-    if (threadIdx.x == 0) {
-      rooms[0].next = kiln::tile_ticket(tickets, epoch);
-      rooms[1].next = kiln::tile_ticket(tickets, epoch);
-    }
+    if (kiln::lane() == 0 && warp < 2)
+      rooms[warp].next = kiln::tile_ticket(tickets, epoch);
     __syncthreads();
-    tile = rooms[0].next;
-    next = rooms[1].next;
+    tile = rooms[0].next < rooms[1].next ? rooms[0].next : rooms[1].next;
+    next = rooms[0].next < rooms[1].next ? rooms[1].next : rooms[0].next;
     if (tile >= tiles && tile > 0)
       return;
     __syncthreads(); /* rooms are free again */

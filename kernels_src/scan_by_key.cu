@@ -12,8 +12,7 @@
  *              KILN_KEY_ALIGNED 1  `heads` lies on 16 bytes
  *              user.cuh          input, operation; for KILN_HEADS 0
  *                                same(s, a, b) of two neighbours
- * Launch:      block KILN_BLOCK + 32, of which the last warp looks back; a block
- *              for each tile, at least one.
+ * Launch:      block KILN_BLOCK; a block for each tile, one at least.
  *              n        elements
  *              heads    n elements; KILN_HEADS 2: n_heads ascending indices
  *              out      n elements; may be one of the inputs, not `heads`
@@ -21,7 +20,7 @@
  *              words, epoch   as for scan.cu, without the word for tickets
  * Result:      the same bits whatever runs when and where. */
 #ifndef KILN_BLOCK
-#define KILN_BLOCK 224
+#define KILN_BLOCK 256
 #endif
 #ifndef KILN_PACK
 #define KILN_PACK 4
@@ -197,9 +196,9 @@ find_heads(const source &, const KILN_KEY *indices, count n_heads,
   const count end = v.first + v.size;
 
 #pragma unroll
-  for (unsigned k = 0; k < KILN_PACK * KILN_ROWS; k += 32)
-    if (threadIdx.x + k / 32 * KILN_BLOCK < tile_size / 32)
-      room.begins[threadIdx.x + k / 32 * KILN_BLOCK] = 0;
+  for (unsigned k = 0; k < tile_size / 32; k += holders)
+    if (threadIdx.x + k < tile_size / 32)
+      room.begins[threadIdx.x + k] = 0;
   if (kiln::warp() == 0) {
     const count before = count_below(indices, n_heads, v.first);
 
@@ -208,7 +207,7 @@ find_heads(const source &, const KILN_KEY *indices, count n_heads,
   }
   holders_meet();
 #pragma unroll 1
-  for (count j = room.first_head + threadIdx.x; j < n_heads; j += KILN_BLOCK) {
+  for (count j = room.first_head + threadIdx.x; j < n_heads; j += holders) {
     const count head = static_cast<count>(indices[j]);
 
     if (head >= end || head < v.first)
@@ -354,9 +353,9 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
 
 extern "C" __global__ void
 #if KILN_PER_SM > 0
-__launch_bounds__(KILN_BLOCK + 32, KILN_PER_SM)
+__launch_bounds__(KILN_BLOCK, KILN_PER_SM)
 #else
-__launch_bounds__(KILN_BLOCK + 32)
+__launch_bounds__(KILN_BLOCK)
 #endif
     scan_by_key(const user::args in, unsigned long long n, const KILN_KEY *keys,
                 unsigned long long n_heads, KILN_T *out,

@@ -317,6 +317,12 @@ __device__ __forceinline__ unsigned tile_ticket(unsigned long long *word,
   return static_cast<unsigned>(atomicAdd(word, 1ull));
 }
 
+/* The same for a block that has had one. */
+__device__ __forceinline__ unsigned tile_next_ticket(unsigned long long *word)
+{
+  return static_cast<unsigned>(atomicAdd(word, 1ull));
+}
+
 } // namespace kiln
 
 #endif

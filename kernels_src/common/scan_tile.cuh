@@ -6,7 +6,7 @@
 #define KILN_SCAN_TILE_CUH
 
 #define KILN_FLAT_BLOCK 1
-#define KILN_MAX_BLOCK (KILN_BLOCK + 32)
+#define KILN_MAX_BLOCK KILN_BLOCK
 #define KILN_READ_ONLY 0 /* work in place is allowed */
 #ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
@@ -19,8 +19,12 @@
 typedef unsigned long long count;
 typedef user::acc acc;
 
+static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK >= 64,
+              "KILN_BLOCK: a multiple of 32, at least 64");
+
 enum : unsigned {
-  warps = KILN_BLOCK / 32,
+  holders = KILN_BLOCK - 32,   /* threads */
+  warps = holders / 32,        /* theirs; the one behind them looks back */
   row = 32 * KILN_PACK,        /* elements that a warp has side by side */
   warp_tile = row * KILN_ROWS, /* elements of a warp */
   tile_size = warps * warp_tile
@@ -193,7 +197,7 @@ struct source {
 /* A barrier for the threads that hold elements. */
 static __device__ __forceinline__ void holders_meet()
 {
-  asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK) : "memory");
+  asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK - 32) : "memory");
 }
 
 /* ---- Which elements are mine ------------------------------------------------------------ */

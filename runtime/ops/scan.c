@@ -127,7 +127,7 @@ kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
   init = kiln__element_bits(desc->init, spec.acc);
   epoch = kiln__room_epoch(&room);
   config = kiln_launch_1d(grid_of(stream, &shape), 1);
-  config.block.x = shape.block + 32;
+  config.block.x = shape.block;
   config.stream = stream;
   st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->n), KILN_ARG(desc->out.data),

@@ -26,7 +26,7 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
 {
   const uint32_t held = widest == 8 ? 8 : 16; /* registers: 16 of 32 bits */
 
-  out->block = t->block - 32u;
+  out->block = t->block > 64 ? t->block : 64u;
   out->pack = (uint32_t)(16 / widest);
   out->rows = t->items > out->pack ? t->items / out->pack : 1;
   if (!plain && out->rows * out->pack > held)
@@ -36,7 +36,8 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
   out->window = t->extra % KILN__SCAN_AHEAD;
   if (out->window == 0)
     out->window = 1;
-  out->tiles = kiln__divide_up(n, (uint64_t)out->block * out->pack * out->rows);
+  out->tiles =
+      kiln__divide_up(n, (uint64_t)(out->block - 32) * out->pack * out->rows);
 }
 
 /* Bytes of the widest of an input's arrays, and `least`. */

@@ -205,7 +205,7 @@ static kiln_status run(kiln_stream *stream, const request *r,
   init = kiln__element_bits(r->init, spec.acc);
   epoch = kiln__room_epoch(&room);
   config = kiln_launch_1d(shape.tiles, 1);
-  config.block.x = shape.block + 32;
+  config.block.x = shape.block;
   config.stream = stream;
   st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(r->n), KILN_ARG(r->heads.data),

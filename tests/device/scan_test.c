@@ -58,8 +58,8 @@ START_TEST(test_long)
 {
   uint64_t state = 3;
 
-  run_one(KILN_U32, 300007, 0, 0, false, &state);
-  run_one(KILN_F64, 100003, 0, 0, true, &state);
+  run_one(KILN_U32, resident(300007, RESIDENT), 0, 0, false, &state);
+  run_one(KILN_F64, resident(100003, RESIDENT), 0, 0, true, &state);
 }
 END_TEST
 
@@ -174,19 +174,19 @@ static uint64_t affine_of(uint64_t a, uint64_t b)
 
 START_TEST(test_does_not_commute)
 {
-  enum { N = 60013 };
+  const size_t n = resident(60013, RESIDENT);
   uint64_t state = 11, sum;
-  uint64_t *x = random_bits(8 * N, &state), *want = room_for(N, 8);
-  test_array in = array_make(KILN_U64, N, 0, x, 0);
-  test_array out = array_make(KILN_U64, N, (size_t)_i, NULL, 0x5a);
+  uint64_t *x = random_bits(8 * n, &state), *want = room_for(n, 8);
+  test_array in = array_make(KILN_U64, n, 0, x, 0);
+  test_array out = array_make(KILN_U64, n, (size_t)_i, NULL, 0x5a);
   const kiln_scan_desc desc = {.x = {.in = {in.array}},
-                               .n = N,
+                               .n = n,
                                .op = {.expr = affine, .identity = "1ull << 32"},
                                .out = out.array,
                                .exclusive = _i == 1};
 
   sum = UINT64_C(1) << 32;
-  for (size_t i = 0; i < N; i++) {
+  for (size_t i = 0; i < n; i++) {
     const uint64_t next = affine_of(sum, x[i]);
 
     want[i] = _i == 1 ? sum : next;
@@ -280,25 +280,25 @@ END_TEST
 /* No array at all: the index. Bytes into 64-bit sums. */
 START_TEST(test_widening)
 {
-  enum { N = 70001 };
-  uint64_t state = 4, *want = room_for(N, 8), sum = 0;
-  uint8_t *x = random_bits(N, &state);
-  test_array in = array_make(KILN_U8, N, 0, x, 0);
-  test_array out = array_make(KILN_U64, N, 0, NULL, 0x5a);
+  const size_t n = resident(70001, RESIDENT);
+  uint64_t state = 4, *want = room_for(n, 8), sum = 0;
+  uint8_t *x = random_bits(n, &state);
+  test_array in = array_make(KILN_U8, n, 0, x, 0);
+  test_array out = array_make(KILN_U64, n, 0, NULL, 0x5a);
 
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < n; i++)
     want[i] = i * (i + 1) / 2;
   ck_kiln_ok(kiln_scan(stream,
                        &(kiln_scan_desc){.x = {.map = "i", .type = KILN_U64},
-                                         .n = N,
+                                         .n = n,
                                          .out = out.array},
                        NULL));
   ck_bits64("sums of indices", &out, want);
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < n; i++)
     want[i] = sum += x[i];
   ck_kiln_ok(kiln_scan(
       stream,
-      &(kiln_scan_desc){.x = {.in = {in.array}}, .n = N, .out = out.array},
+      &(kiln_scan_desc){.x = {.in = {in.array}}, .n = n, .out = out.array},
       NULL));
   ck_bits64("sums of bytes", &out, want);
   free(x);
@@ -498,24 +498,24 @@ END_TEST
 /* Close to the sum in double, and the same bits every time. */
 START_TEST(test_float_sums)
 {
-  enum { N = 100003 };
-  float *x = room_for(N, 4), *first = room_for(N, 4), *again = room_for(N, 4);
+  const size_t n = resident(100003, RESIDENT);
+  float *x = room_for(n, 4), *first = room_for(n, 4), *again = room_for(n, 4);
   uint64_t state = 5;
   double sum = 0, size = 0;
 
-  for (size_t i = 0; i < N; i++)
+  for (size_t i = 0; i < n; i++)
     x[i] = ldexpf((float)(int32_t)test_random(&state),
                   -(int)(test_random(&state) % 40));
-  scan_floats(x, first, N, (kiln_op){.name = KILN_SUM}, false);
-  for (size_t i = 0; i < N; i++) {
+  scan_floats(x, first, n, (kiln_op){.name = KILN_SUM}, false);
+  for (size_t i = 0; i < n; i++) {
     sum += (double)x[i];
     size += fabs((double)x[i]);
     ck_assert_msg(fabs((double)first[i] - sum) <= size * 64 * 0x1p-24,
                   "[%zu] is %g, not %g", i, (double)first[i], sum);
   }
   for (int k = 0; k < 3; k++) {
-    scan_floats(x, again, N, (kiln_op){.name = KILN_SUM}, false);
-    ck_assert_mem_eq(first, again, N * sizeof *x);
+    scan_floats(x, again, n, (kiln_op){.name = KILN_SUM}, false);
+    ck_assert_mem_eq(first, again, n * sizeof *x);
   }
   free(x);
   free(first);
@@ -545,7 +545,7 @@ static void run_made(const char *const *defines, size_t n_defines,
 
   ck_kiln_ok(kiln_module_load(&module, device, &program));
   ck_kiln_ok(kiln_module_kernel(&kernel, module, "scan"));
-  config.block.x = block + 32;
+  config.block.x = block;
   config.stream = stream;
   for (uint32_t epoch = 1; epoch < 4; epoch++) {
     const uint64_t size = n;
@@ -573,14 +573,14 @@ START_TEST(test_variants)
 {
   static const char *const window[] = {"KILN_WINDOW=1", "KILN_WINDOW=2",
                                        "KILN_WINDOW=8", "KILN_WINDOW=4"};
-  const char *const small[] = {window[_i], "KILN_BLOCK=32", "KILN_ROWS=1"};
-  const char *const stays[] = {window[_i], "KILN_BLOCK=64", "KILN_ROWS=2",
+  const char *const small[] = {window[_i], "KILN_BLOCK=64", "KILN_ROWS=1"};
+  const char *const stays[] = {window[_i], "KILN_BLOCK=96", "KILN_ROWS=2",
                                "KILN_AHEAD=1"};
 
-  run_made(small, 3, 32, 128, 0, 40000);
-  run_made(stays, 4, 64, 512, 1, 5000);
-  run_made(stays, 4, 64, 512, 7, 60001);
-  run_made(stays, 4, 64, 512, 300, 51200);
+  run_made(small, 3, 64, 128, 0, resident(40000, 5000));
+  run_made(stays, 4, 96, 512, 1, 5000);
+  run_made(stays, 4, 96, 512, 7, 60001);
+  run_made(stays, 4, 96, 512, 300, 51200);
 }
 END_TEST
 
@@ -702,7 +702,8 @@ START_TEST(test_random_calls)
 
   for (unsigned long k = 0; k < calls; k++) {
     const kiln_dtype type = types[test_random(&state) % 3];
-    const size_t n = test_random(&state) % (k % 16 == 0 ? 40000 : 3000);
+    const size_t n =
+        test_random(&state) % (k % 16 == 0 ? resident(40000, RESIDENT) : 3000);
 
     if (test_random(&state) % 2 == 0)
       run_one(type, n, 0, 0, test_random(&state) % 2, &state);
