@@ -269,6 +269,21 @@ static void write_define(char text[DEFINE_SIZE], const kiln__define *define,
     kiln__format(text, DEFINE_SIZE, "%s=%u", define->name, value);
 }
 
+/* The compiler's last line counts errors, and names a program that is none of the
+ * user's. */
+static void drop_count(char *log)
+{
+  char *at = strstr(log, " detected in the compilation of");
+
+  if (at == NULL)
+    return;
+  while (at > log && at[-1] != '\n')
+    at--;
+  while (at - log > 1 && at[-2] == '\n')
+    at--;
+  *at = '\0';
+}
+
 /* The message names the text that is wrong, not the program around it. */
 static void name_the_text(void)
 {
@@ -291,6 +306,7 @@ static void name_the_text(void)
                (int)(end - found - (int)strlen(mark)), found + strlen(mark));
   kiln__copy_text(record.hint, sizeof record.hint,
                   "mend the text; the log shows the place");
+  drop_count(record.log);
   kiln__error_set(&record);
 }
 

@@ -113,6 +113,7 @@ START_TEST(test_bad_text)
       ck_assert_msg(strstr(kiln_last_error()->log, bad[k].caret) != NULL,
                     "%zu: %s", k, kiln_last_error()->log);
     ck_assert_ptr_null(strstr(kiln_last_error()->log, "user"));
+    ck_assert_ptr_null(strstr(kiln_last_error()->log, ".cu"));
   }
   free(array_read(&b));
   array_free(&a);
