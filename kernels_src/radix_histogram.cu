@@ -141,7 +141,7 @@ static __device__ __forceinline__ count take_counts(const histogram_args &s,
                                                     unsigned workers,
                                                     unsigned i, unsigned part)
 {
-  constexpr unsigned at_once = 8;
+  constexpr unsigned at_once = 4;
   const unsigned mark = kiln::mark_of(s.epoch, kiln::mark_prefix);
   count total = 0;
 

@@ -230,6 +230,7 @@ static __device__ __forceinline__ void load_keys(const sort_args &s,
   }
 }
 
+#if PAIRS
 static __device__ __forceinline__ void load_values(const sort_args &s,
                                                    const task &t,
                                                    const span &tile,
@@ -248,6 +249,7 @@ static __device__ __forceinline__ void load_values(const sort_args &s,
     load_tile(from + tile.begin, tile.n, value(0), values);
   }
 }
+#endif
 
 /* Keys as they are, from one array to the next. */
 static __device__ __forceinline__ void
@@ -382,11 +384,13 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
   unsigned digits[(KILN_ITEMS + 3) / 4];
   unsigned start, total;
   unsigned shift = s.shift;
+
+  load_keys(s, t, tile, keys);
+
   const auto digit_of = [&](unsigned k) {
     return kiln::radix_digit(keys[k], shift, s.mask);
   };
 
-  load_keys(s, t, tile, keys);
   kiln::radix_rank_warp(r.counters.row[kiln::warp()], digit_of, rank);
   __syncthreads();
   start = r.counters.places(total, [&](unsigned own) {

@@ -1,0 +1,93 @@
+/* sort_one_bit.cu -- radix sort as the lecture builds it: one pass a bit, each a
+ * stable split into keys whose bit is 0 and keys whose bit is 1 (lecture row B14).
+ * With b the bit and e = 1 - b:
+ *   f            = exclusive scan of e: where a key with b = 0 goes
+ *   total_falses = sum of e
+ *   t            = i - f + total_falses: where a key with b = 1 goes
+ *
+ * Specialise:  KILN_BLOCK  256  threads a block: a multiple of 32, <= 1024
+ * Launch:      one thread a key, block KILN_BLOCK, three launches a bit:
+ *              split_count    counts[block] = keys of the block with b = 0
+ *              split_scan     one block: counts become their exclusive scan,
+ *                             counts[blocks] the sum
+ *              split_scatter  `to` = `from`, split
+ *              and to look at: split_show, one block of n keys or more; rows of n
+ *              words: b, e, f, t, d = b ? t : f, then total_falses
+ * Result:      after bits 0 to 31 the keys are in order. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/prelude.cuh>
+#else
+#include "../common/prelude.cuh"
+#endif
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    split_count(const unsigned *from, unsigned n, unsigned bit,
+                unsigned *counts)
+{
+  const unsigned i = blockIdx.x * KILN_BLOCK + threadIdx.x;
+  const bool e = i < n && (from[i] >> bit & 1) == 0;
+  const unsigned falses = kiln::block_count(e);
+
+  if (threadIdx.x == 0)
+    counts[blockIdx.x] = falses;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    split_scan(unsigned *counts, unsigned blocks)
+{
+  unsigned before = 0;
+
+  for (unsigned first = 0; first < blocks; first += KILN_BLOCK) {
+    const unsigned i = first + threadIdx.x;
+    const unsigned mine = i < blocks ? counts[i] : 0;
+    const unsigned up_to = kiln::block_scan_inclusive(mine, kiln::sum());
+
+    if (i < blocks)
+      counts[i] = before + up_to - mine;
+    before += kiln::block_broadcast(up_to, KILN_BLOCK - 1);
+  }
+  if (threadIdx.x == 0)
+    counts[blocks] = before;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    split_scatter(const unsigned *from, unsigned *to, unsigned n, unsigned bit,
+                  const unsigned *counts)
+{
+  const unsigned i = blockIdx.x * KILN_BLOCK + threadIdx.x;
+  const unsigned key = i < n ? from[i] : 0;
+  const unsigned b = key >> bit & 1;
+  const unsigned e = i < n ? 1 - b : 0;
+  const unsigned f =
+      counts[blockIdx.x] + kiln::block_scan_exclusive(e, kiln::sum(), 0u);
+  const unsigned total_falses = counts[gridDim.x];
+
+  if (i < n)
+    to[b != 0 ? i - f + total_falses : f] = key;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    split_show(const unsigned *keys, unsigned n, unsigned bit, unsigned *rows)
+{
+  const unsigned i = threadIdx.x;
+  const unsigned b = i < n ? keys[i] >> bit & 1 : 1;
+  const unsigned e = 1 - b;
+  const unsigned f = kiln::block_scan_exclusive(e, kiln::sum(), 0u);
+  const unsigned total_falses = kiln::block_count(e != 0);
+  const unsigned t = i - f + total_falses;
+
+  if (i < n) {
+    rows[i] = b;
+    rows[n + i] = e;
+    rows[2 * n + i] = f;
+    rows[3 * n + i] = t;
+    rows[4 * n + i] = b != 0 ? t : f;
+  }
+  if (i == 0)
+    rows[5 * n] = total_falses;
+}

@@ -1,0 +1,124 @@
+/* sort_tile_bitonic.cu -- tiles sorted in shared memory by one-bit splits, then
+ * merged pair by pair by bitonic merges until one is left (lecture row B14).
+ *
+ * To merge two sorted runs of `run` keys that follow each other, key i of the first
+ * is compared with key i from the end of the second (merge_flip), after which
+ * every key of the first half belongs there; each half is bitonic, and comparing
+ * keys run / 2, run / 4, ... 1 apart sorts it (merge_step; the last distances,
+ * inside a tile, merge_tile does in shared memory in one go). Keys behind the end
+ * count as larger than all others: n may be anything.
+ *
+ * Specialise:  KILN_BLOCK  512  threads a block: a power of two, 32 to 1024. A tile
+ *                               has 2 * KILN_BLOCK keys
+ * Launch:      block KILN_BLOCK; sort_tile, merge_tile: a block for each tile;
+ *              merge_flip, merge_step: a thread for each pair of keys, of
+ *              2 * KILN_BLOCK keys a block; in place.
+ *              sort_tile; then for run = tile, 2 tile, ... below n:
+ *              merge_flip(run), merge_step(run / 2) ... merge_step(tile),
+ *              merge_tile */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 512
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/prelude.cuh>
+#else
+#include "../common/prelude.cuh"
+#endif
+
+static_assert((KILN_BLOCK & (KILN_BLOCK - 1)) == 0,
+              "KILN_BLOCK: a power of two");
+
+enum : unsigned { tile_size = 2 * KILN_BLOCK, none = 0xffffffffu };
+
+static __device__ __forceinline__ void load(const unsigned *keys, unsigned n,
+                                            unsigned *tile)
+{
+  const unsigned first = blockIdx.x * tile_size;
+
+  for (unsigned k = threadIdx.x; k < tile_size; k += KILN_BLOCK)
+    tile[k] = first + k < n ? keys[first + k] : none;
+  __syncthreads();
+}
+
+static __device__ __forceinline__ void store(unsigned *keys, unsigned n,
+                                             const unsigned *tile)
+{
+  const unsigned first = blockIdx.x * tile_size;
+
+  for (unsigned k = threadIdx.x; k < tile_size; k += KILN_BLOCK)
+    if (first + k < n)
+      keys[first + k] = tile[k];
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    sort_tile(unsigned *keys, unsigned n)
+{
+  __shared__ unsigned tile[tile_size];
+
+  load(keys, n, tile);
+  for (unsigned bit = 0; bit < 32; ++bit) { /* two neighbours a thread */
+    const unsigned i = 2 * threadIdx.x;
+    const unsigned x = tile[i], y = tile[i + 1];
+    const unsigned ex = (x >> bit & 1) == 0, ey = (y >> bit & 1) == 0;
+    const unsigned up_to = kiln::block_scan_inclusive(ex + ey, kiln::sum());
+    const unsigned total = kiln::block_broadcast(up_to, KILN_BLOCK - 1);
+    const unsigned fx = up_to - ex - ey, fy = up_to - ey;
+
+    tile[ex ? fx : i - fx + total] = x;
+    tile[ey ? fy : i + 1 - fy + total] = y;
+    __syncthreads();
+  }
+  store(keys, n, tile);
+}
+
+/* The smaller one in front. */
+static __device__ __forceinline__ void order(unsigned *keys, unsigned n,
+                                             unsigned low, unsigned high)
+{
+  if (high >= n)
+    return;
+
+  const unsigned a = keys[low], b = keys[high];
+
+  if (b < a) {
+    keys[low] = b;
+    keys[high] = a;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    merge_flip(unsigned *keys, unsigned n, unsigned run)
+{
+  const unsigned i = blockIdx.x * KILN_BLOCK + threadIdx.x;
+  const unsigned first = i / run * 2 * run;
+
+  order(keys, n, first + i % run, first + 2 * run - 1 - i % run);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    merge_step(unsigned *keys, unsigned n, unsigned distance)
+{
+  const unsigned i = blockIdx.x * KILN_BLOCK + threadIdx.x;
+  const unsigned low = i / distance * 2 * distance + i % distance;
+
+  order(keys, n, low, low + distance);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    merge_tile(unsigned *keys, unsigned n)
+{
+  __shared__ unsigned tile[tile_size];
+
+  load(keys, n, tile);
+#pragma unroll 1
+  for (unsigned distance = KILN_BLOCK; distance > 0; distance /= 2) {
+    const unsigned i = threadIdx.x;
+    const unsigned low = i / distance * 2 * distance + i % distance;
+
+    order(tile, tile_size, low, low + distance);
+    __syncthreads();
+  }
+  store(keys, n, tile);
+}
