@@ -31,11 +31,13 @@
 #include <kiln/launch.h>
 #include <kiln/map.h>
 #include <kiln/memory.h>
+#include <kiln/merge.h>
 #include <kiln/ops.h>
 #include <kiln/program.h>
 #include <kiln/reduce.h>
 #include <kiln/runtime.h>
 #include <kiln/scan.h>
+#include <kiln/search.h>
 #include <kiln/select.h>
 #include <kiln/sort.h>
 #include <kiln/status.h>
