@@ -8,7 +8,7 @@
  * moves elements to their places, in order within a digit.
  *
  * Specialise:  KILN_BLOCK   256  threads a block, at least 256
- *              KILN_ITEMS   16   elements a thread has of a tile
+ *              KILN_ITEMS   12   elements a thread has of a tile
  *              KILN_T       unsigned  keys
  *              KILN_V       unsigned  values
  *              KILN_COUNT   unsigned  counts of keys, or unsigned long long
@@ -25,7 +25,7 @@
 #define KILN_BLOCK 256
 #endif
 #ifndef KILN_ITEMS
-#define KILN_ITEMS 16
+#define KILN_ITEMS 12
 #endif
 #ifndef KILN_T
 #define KILN_T unsigned

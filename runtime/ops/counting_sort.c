@@ -205,7 +205,7 @@ static kiln_status make_plan(plan *p, kiln_stream *stream,
   *p = (plan){.range = range_of(desc),
               .lowest = (uint64_t)lowest_of(desc),
               .pairs = has(desc->values),
-              .items = kiln_dtype_size(desc->keys.type) == 8 ? 8 : 16};
+              .items = kiln_dtype_size(desc->keys.type) == 8 ? 8 : 12};
   p->runs = !p->pairs || has(desc->offsets);
   if (p->runs)
     KILN_TRY(plan_runs(p, stream, desc));

@@ -1,0 +1,13 @@
+/* histogram_global.cu -- every sample an atomic in global memory.
+ *
+ * Launch:  any grid; counts are 0 before.
+ * Result:  counts[x[i]] for all samples below bins. */
+extern "C" __global__ void histogram_global(const unsigned *x, unsigned n,
+                                            unsigned *counts, unsigned bins)
+{
+  const unsigned stride = gridDim.x * blockDim.x;
+
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+    if (x[i] < bins)
+      atomicAdd(&counts[x[i]], 1u);
+}

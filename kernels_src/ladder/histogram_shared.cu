@@ -1,0 +1,22 @@
+/* histogram_shared.cu -- each block counts in shared memory, and adds its counts
+ * up in global memory at its end.
+ *
+ * Launch:  any grid; 4 bytes of dynamic shared memory a bin; counts are 0 before.
+ * Result:  counts[x[i]] for all samples below bins. */
+extern "C" __global__ void histogram_shared(const unsigned *x, unsigned n,
+                                            unsigned *counts, unsigned bins)
+{
+  extern __shared__ unsigned mine[];
+  const unsigned stride = gridDim.x * blockDim.x;
+
+  for (unsigned k = threadIdx.x; k < bins; k += blockDim.x)
+    mine[k] = 0;
+  __syncthreads();
+  for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += stride)
+    if (x[i] < bins)
+      atomicAdd(&mine[x[i]], 1u);
+  __syncthreads();
+  for (unsigned k = threadIdx.x; k < bins; k += blockDim.x)
+    if (mine[k] != 0)
+      atomicAdd(&counts[k], mine[k]);
+}
