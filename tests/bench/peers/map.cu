@@ -71,15 +71,3 @@ PEER(saxpy_f32)
   return cublasSaxpy_64(handle(c), static_cast<int64_t>(c->n), &a, in<float>(c),
                         1, const_cast<float *>(in<float>(c, 1)), 1);
 }
-
-PEER(dot_f32)
-{
-  if (needs_nothing(c))
-    return 0;
-  cublasSetPointerMode(handle(c), CUBLAS_POINTER_MODE_DEVICE);
-  const int st =
-      cublasSdot_64(handle(c), static_cast<int64_t>(c->n), in<float>(c, 0), 1,
-                    in<float>(c, 1), 1, out<float>(c));
-  cublasSetPointerMode(handle(c), CUBLAS_POINTER_MODE_HOST);
-  return st;
-}
