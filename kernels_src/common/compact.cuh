@@ -171,6 +171,7 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
         wanted = known ^ (known - 1); /* up to the lowest bit; all if none */
         if ((warp_ballot(state[w] == 0) & wanted) == 0)
           break;
+        tile_pause();
         if (state[w] == 0)
           state[w] = tile_peek(words, end - (w * warp_size + lane() + 1), epoch,
                                &value[w]);
@@ -198,10 +199,13 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
     unsigned state = k < n ? 0 : static_cast<unsigned>(mark_prefix);
     T value = identity;
 
-    do {
+    for (;;) {
       if (state == 0)
         state = tile_peek(words, from + k, epoch, &value);
-    } while (!warp_all(state != 0)); /* lanes leave together */
+      if (warp_all(state != 0)) /* lanes leave together */
+        break;
+      tile_pause();
+    }
     total = op(total, value);
   }
   return warp_reduce(total, op);
