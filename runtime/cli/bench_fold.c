@@ -134,21 +134,9 @@ static kiln_status prepare_bags(bench_ops *b)
                                                "hash(i) & 15");
 }
 
-static kiln_status prepare_width(bench_ops *b, const char *offset,
-                                 uint64_t width)
+static kiln_status prepare_small(bench_ops *b)
 {
-  TRY(kiln__bench_fill_with(b, b->in[0], KILN_F32, b->n, "hash(i) & 15"));
-  return kiln__bench_fill_with(b, b->in[1], KILN_U32, b->n / width + 1, offset);
-}
-
-static kiln_status prepare_16(bench_ops *b)
-{
-  return prepare_width(b, "i * 16", 16);
-}
-
-static kiln_status prepare_512(bench_ops *b)
-{
-  return prepare_width(b, "i * 512", 512);
+  return kiln__bench_fill_with(b, b->in[0], KILN_F32, b->n, "hash(i) & 15");
 }
 
 static kiln_status segmented(bench_ops *b, uint64_t segments, uint64_t length)
@@ -185,9 +173,9 @@ const bench_case kiln__bench_segmented[] = {
     {"bags x 1000", KILN_F32, 4.3, "CUB", "kiln_peer_segmented_bags_f32",
      {15, 0, 0, 0}, prepare_bags, own_bags, KILN_F32, BAGS, 1e-3, 25},
     {"width 16", KILN_F32, 4.25, "CUB", "kiln_peer_segmented_16_f32",
-     {25, 0, 0, 0}, prepare_16, own_16, KILN_F32, 4096, 1e-3, 0},
+     {25, 0, 0, 0}, prepare_small, own_16, KILN_F32, 4096, 1e-3, 0},
     {"width 512", KILN_F32, 4.01, "CUB", "kiln_peer_segmented_512_f32",
-     {1.9, 0, 0, 0}, prepare_512, own_512, KILN_F32, 128, 1e-3, 0},
+     {1.9, 0, 0, 0}, prepare_small, own_512, KILN_F32, 128, 1e-3, 0},
     {.label = NULL},
 };
 /* clang-format on */

@@ -26,6 +26,8 @@ const bench_family kiln__bench_families[] = {
     {"sort_pairs", kiln__bench_sort_pairs, "sort_pairs"},
     {"gather", kiln__bench_gather, "gather"},
     {"scatter", kiln__bench_scatter, "scatter"},
+    {"merge", kiln__bench_merge, "merge"},
+    {"search", kiln__bench_search, "search"},
     {NULL, NULL, NULL},
 };
 

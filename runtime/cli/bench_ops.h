@@ -75,6 +75,8 @@ extern const bench_case kiln__bench_sort[];
 extern const bench_case kiln__bench_sort_pairs[];
 extern const bench_case kiln__bench_gather[];
 extern const bench_case kiln__bench_scatter[];
+extern const bench_case kiln__bench_merge[];
+extern const bench_case kiln__bench_search[];
 
 typedef struct bench_family {
   const char *name;

@@ -318,3 +318,56 @@ const bench_case kiln__bench_scatter[] = {
     {.label = NULL},
 };
 /* clang-format on */
+
+/* ---- Merge and search ------------------------------------------------------------------------ */
+
+/* Two ascending sequences. */
+static kiln_status prepare_ascending(bench_ops *b)
+{
+  TRY(kiln__bench_fill_with(b, b->in[0], KILN_U32, b->n,
+                            "i * 3 + (hash(i) & 1)"));
+  return kiln__bench_fill_with(b, b->in[1], KILN_U32, b->n,
+                               "i * 3 + (hash(i + 5) & 1)");
+}
+
+static kiln_status own_merge(bench_ops *b)
+{
+  const kiln_merge_desc desc = {.a = {b->in[0], KILN_U32},
+                                .n_a = b->n / 2,
+                                .b = {b->in[1], KILN_U32},
+                                .n_b = b->n / 2,
+                                .out = {b->out[0], KILN_U32}};
+
+  return kiln_merge(b->stream, &desc, NULL);
+}
+
+static kiln_status prepare_needles(bench_ops *b)
+{
+  TRY(kiln__bench_fill_with(b, b->in[0], KILN_U32, b->n, "i * 3"));
+  return kiln__bench_fill_with(b, b->in[1], KILN_U32, b->n, "hash(i) >> 34");
+}
+
+static kiln_status own_search(bench_ops *b)
+{
+  const kiln_search_desc desc = {.sorted = {b->in[0], KILN_U32},
+                                 .m = b->n,
+                                 .needles = {.in = {{b->in[1], KILN_U32}}},
+                                 .n = b->n,
+                                 .out = {b->out[0], KILN_U32}};
+
+  return kiln_search(b->stream, &desc, NULL);
+}
+
+/* clang-format off */
+const bench_case kiln__bench_merge[] = {
+    {"two halves", KILN_U32, 8, "CUB", "kiln_peer_merge_u32", {0, 0, 0, 0},
+     prepare_ascending, own_merge, KILN_U32, 0, 0, 0},
+    {.label = NULL},
+};
+
+const bench_case kiln__bench_search[] = {
+    {"random needles", KILN_U32, 8, "Thrust", "kiln_peer_lower_bound_u32",
+     {0, 0, 0, 0}, prepare_needles, own_search, KILN_U32, 0, 0, 0},
+    {.label = NULL},
+};
+/* clang-format on */

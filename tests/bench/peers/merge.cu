@@ -1,58 +1,28 @@
-/* merge.cu -- CUB's merges and Thrust's searches behind plain C functions. Device
- * pointers, the caller's stream; every function returns a cudaError_t. With temp
- * NULL only *temp_bytes is set. */
+/* merge.cu -- CUB's merge and Thrust's search. */
+#include "peer.h"
+
 #include <cub/device/device_merge.cuh>
 #include <thrust/binary_search.h>
-#include <thrust/system/cuda/execution_policy.h>
+#include <thrust/execution_policy.h>
 
-#define PEER extern "C" __attribute__((visibility("default")))
-
-namespace
+/* Halves of n keys each: in[0] and in[1]. */
+PEER(merge_u32)
 {
+  const long long half = count(c) / 2;
 
-auto queued(void *stream)
-{
-  return thrust::cuda::par_nosync.on(static_cast<cudaStream_t>(stream));
-}
-
-} // namespace
-
-PEER int kiln_peer_merge_u32(const unsigned *a, size_t n_a, const unsigned *b,
-                             size_t n_b, unsigned *out, void *temp,
-                             size_t *temp_bytes, void *stream)
-{
   return cub::DeviceMerge::MergeKeys(
-      temp, *temp_bytes, a, static_cast<long long>(n_a), b,
-      static_cast<long long>(n_b), out, cuda::std::less<unsigned>{},
-      static_cast<cudaStream_t>(stream));
+      c->temp, *c->temp_bytes, in<unsigned>(c, 0), half, in<unsigned>(c, 1),
+      half, out<unsigned>(c), cuda::std::less<unsigned>{}, stream(c));
 }
 
-PEER int kiln_peer_merge_pairs_u32(const unsigned *a, const unsigned *a_values,
-                                   size_t n_a, const unsigned *b,
-                                   const unsigned *b_values, size_t n_b,
-                                   unsigned *out, unsigned *out_values,
-                                   void *temp, size_t *temp_bytes, void *stream)
+/* n needles of in[1] in the n elements of in[0]. */
+PEER(lower_bound_u32)
 {
-  return cub::DeviceMerge::MergePairs(
-      temp, *temp_bytes, a, a_values, static_cast<long long>(n_a), b, b_values,
-      static_cast<long long>(n_b), out, out_values, cuda::std::less<unsigned>{},
-      static_cast<cudaStream_t>(stream));
-}
+  const unsigned *sorted = in<unsigned>(c, 0), *needles = in<unsigned>(c, 1);
 
-PEER int kiln_peer_lower_bound_u32(const unsigned *sorted, size_t m,
-                                   const unsigned *needles, size_t n,
-                                   unsigned *out, void *stream)
-{
-  thrust::lower_bound(queued(stream), sorted, sorted + m, needles, needles + n,
-                      out);
-  return cudaPeekAtLastError();
-}
-
-PEER int kiln_peer_upper_bound_u32(const unsigned *sorted, size_t m,
-                                   const unsigned *needles, size_t n,
-                                   unsigned *out, void *stream)
-{
-  thrust::upper_bound(queued(stream), sorted, sorted + m, needles, needles + n,
-                      out);
+  if (needs_nothing(c))
+    return 0;
+  thrust::lower_bound(thrust::cuda::par_nosync.on(stream(c)), sorted,
+                      sorted + c->n, needles, needles + c->n, out<unsigned>(c));
   return cudaPeekAtLastError();
 }

@@ -1,173 +1,136 @@
-/* reduce_ops.cu -- CUB's and cuBLAS' reductions: the peers of `kiln bench reduce`,
- * dot and segmented. Device pointers, the caller's stream; 0 or a code. With temp
- * NULL only *temp_bytes is set. */
+/* reduce_ops.cu -- CUB's reductions, whole and by segment. */
+#include "peer.h"
+
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
+#include <cub/device/device_transform.cuh>
 #include <cublas_v2.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 
-#define PEER extern "C" __attribute__((visibility("default")))
+template <class T> static int sum(const kiln_peer_call *c)
+{
+  return cub::DeviceReduce::Sum(c->temp, *c->temp_bytes, in<T>(c), out<T>(c),
+                                count(c), stream(c));
+}
 
-typedef long long count;
+template <class T> static int max(const kiln_peer_call *c)
+{
+  return cub::DeviceReduce::Max(c->temp, *c->temp_bytes, in<T>(c), out<T>(c),
+                                count(c), stream(c));
+}
 
-/* The user's operation of the benchmark: a maximum spelled out. */
-template <class T> struct larger {
-  __host__ __device__ T operator()(T a, T b) const
+PEER(reduce_sum_u32)
+{
+  return sum<unsigned>(c);
+}
+
+PEER(reduce_sum_float)
+{
+  return sum<float>(c);
+}
+
+PEER(reduce_sum_f64)
+{
+  return sum<double>(c);
+}
+
+PEER(reduce_max_f32)
+{
+  return max<float>(c);
+}
+
+PEER(reduce_max_u32)
+{
+  return max<unsigned>(c);
+}
+
+struct greater_magnitude {
+  __device__ float operator()(float a, float b) const
   {
-    return a > b ? a : b;
+    return fabsf(a) < fabsf(b) ? b : a;
   }
 };
 
-template <class T> struct squared {
-  __host__ __device__ T operator()(T x) const
+PEER(reduce_user_f32)
+{
+  return cub::DeviceReduce::Reduce(c->temp, *c->temp_bytes, in<float>(c),
+                                   out<float>(c), count(c), greater_magnitude{},
+                                   0.0f, stream(c));
+}
+
+struct squared {
+  __host__ __device__ float operator()(float x) const
   {
     return x * x;
   }
 };
 
-template <class T>
-static int sum(const void *x, size_t n, void *out, void *temp, size_t *bytes,
-               void *stream)
+/* Two calls: squares into out[1], then their sum. */
+PEER(map_then_reduce_f32)
 {
-  return cub::DeviceReduce::Sum(temp, *bytes, static_cast<const T *>(x),
-                                static_cast<T *>(out), static_cast<count>(n),
-                                static_cast<cudaStream_t>(stream));
-}
+  if (c->temp != nullptr) {
+    const int st = cub::DeviceTransform::Transform(
+        in<float>(c), out<float>(c, 1), count(c), squared{}, stream(c));
 
-template <class T>
-static int max(const void *x, size_t n, void *out, void *temp, size_t *bytes,
-               void *stream)
-{
-  return cub::DeviceReduce::Max(temp, *bytes, static_cast<const T *>(x),
-                                static_cast<T *>(out), static_cast<count>(n),
-                                static_cast<cudaStream_t>(stream));
-}
-
-template <class T>
-static int user(const void *x, size_t n, void *out, void *temp, size_t *bytes,
-                void *stream)
-{
-  return cub::DeviceReduce::Reduce(temp, *bytes, static_cast<const T *>(x),
-                                   static_cast<T *>(out), static_cast<count>(n),
-                                   larger<T>{}, T(0),
-                                   static_cast<cudaStream_t>(stream));
-}
-
-/* Map then reduce: squares, summed. */
-template <class T>
-static int transform(const void *x, size_t n, void *out, void *temp,
-                     size_t *bytes, void *stream)
-{
-  return cub::DeviceReduce::TransformReduce(
-      temp, *bytes, static_cast<const T *>(x), static_cast<T *>(out),
-      static_cast<count>(n), cuda::std::plus<T>{}, squared<T>{}, T(0),
-      static_cast<cudaStream_t>(stream));
-}
-
-#define EACH(operation, name, type)                                            \
-  PEER int kiln_peer_reduce_##operation##_##name(                              \
-      const void *x, size_t n, void *out, void *temp, size_t *temp_bytes,      \
-      void *stream)                                                            \
-  {                                                                            \
-    return operation<type>(x, n, out, temp, temp_bytes, stream);               \
+    if (st != 0)
+      return st;
   }
-#define ALL(name, type)                                                        \
-  EACH(max, name, type)                                                        \
-  EACH(user, name, type)                                                       \
-  EACH(transform, name, type)
-
-/* The sum of f32 stands in reduce.cu. */
-EACH(sum, u32, unsigned)
-EACH(sum, f64, double)
-ALL(f32, float)
-ALL(u32, unsigned)
-ALL(f64, double)
-
-/* Value and index of the greatest: out[0] and index[0]. */
-PEER int kiln_peer_arg_max_f32(const void *x, size_t n, void *out, void *index,
-                               void *temp, size_t *temp_bytes, void *stream)
-{
-  return cub::DeviceReduce::ArgMax(
-      temp, *temp_bytes, static_cast<const float *>(x),
-      static_cast<float *>(out), static_cast<count *>(index),
-      static_cast<count>(n), static_cast<cudaStream_t>(stream));
+  return cub::DeviceReduce::Sum(c->temp, *c->temp_bytes,
+                                static_cast<const float *>(out<float>(c, 1)),
+                                out<float>(c), count(c), stream(c));
 }
 
-/* One handle for the process, made at the first call, which is not timed. The
- * result goes to device memory. */
-static int cublas(cublasHandle_t *out, void *stream)
+PEER(dot_f32)
 {
-  static cublasHandle_t handle;
-  cublasStatus_t st = CUBLAS_STATUS_SUCCESS;
+  static cublasHandle_t handle; /* made at the first call, which is not timed */
 
+  if (needs_nothing(c))
+    return 0;
   if (handle == nullptr) {
-    st = cublasCreate(&handle);
-    if (st == CUBLAS_STATUS_SUCCESS)
-      st = cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE);
+    cublasCreate(&handle);
+    cublasSetPointerMode(handle, CUBLAS_POINTER_MODE_DEVICE);
   }
-  if (st == CUBLAS_STATUS_SUCCESS)
-    st = cublasSetStream(handle, static_cast<cudaStream_t>(stream));
-  *out = handle;
-  return st;
+  cublasSetStream(handle, stream(c));
+  return cublasSdot_64(handle, static_cast<int64_t>(c->n), in<float>(c, 0), 1,
+                       in<float>(c, 1), 1, out<float>(c));
 }
 
-PEER int kiln_peer_dot_f32(const void *x, const void *y, size_t n, void *out,
-                           void *stream)
+/* in[1]: offsets, one more than segments. */
+PEER(segmented_bags_f32)
 {
-  cublasHandle_t handle;
-  const int st = cublas(&handle, stream);
+  const unsigned *offsets = in<unsigned>(c, 1);
 
-  return st != 0 ? st
-                 : cublasSdot_64(handle, static_cast<int64_t>(n),
-                                 static_cast<const float *>(x), 1,
-                                 static_cast<const float *>(y), 1,
-                                 static_cast<float *>(out));
+  return cub::DeviceSegmentedReduce::Sum(c->temp, *c->temp_bytes, in<float>(c),
+                                         out<float>(c), 1110000, offsets,
+                                         offsets + 1, stream(c));
 }
 
-PEER int kiln_peer_norm_f32(const void *x, size_t n, void *out, void *stream)
-{
-  cublasHandle_t handle;
-  const int st = cublas(&handle, stream);
-
-  return st != 0 ? st
-                 : cublasSnrm2_64(handle, static_cast<int64_t>(n),
-                                  static_cast<const float *>(x), 1,
-                                  static_cast<float *>(out));
-}
-
-/* Segments by offsets, n_segments + 1 of 32 bits. */
-PEER int kiln_peer_segmented_sum_f32(const void *x, const void *offsets,
-                                     size_t n_segments, void *out, void *temp,
-                                     size_t *temp_bytes, void *stream)
-{
-  const unsigned *begin = static_cast<const unsigned *>(offsets);
-
-  return cub::DeviceSegmentedReduce::Sum(
-      temp, *temp_bytes, static_cast<const float *>(x),
-      static_cast<float *>(out), static_cast<count>(n_segments), begin,
-      begin + 1, static_cast<cudaStream_t>(stream));
-}
-
-/* Segments of one width, as CUB had it before it knew them: computed offsets. */
 struct times {
-  count width;
-  __host__ __device__ count operator()(count i) const
+  long long width;
+  __host__ __device__ long long operator()(long long i) const
   {
     return i * width;
   }
 };
 
-PEER int kiln_peer_segmented_width_f32(const void *x, size_t width,
-                                       size_t n_segments, void *out, void *temp,
-                                       size_t *temp_bytes, void *stream)
+/* Offsets that are computed cost the peer no memory traffic. */
+static int fixed_width(const kiln_peer_call *c, long long width)
 {
-  const auto begin =
-      thrust::make_transform_iterator(thrust::make_counting_iterator<count>(0),
-                                      times{static_cast<count>(width)});
+  const auto offsets = thrust::make_transform_iterator(
+      thrust::make_counting_iterator(0ll), times{width});
 
-  return cub::DeviceSegmentedReduce::Sum(
-      temp, *temp_bytes, static_cast<const float *>(x),
-      static_cast<float *>(out), static_cast<count>(n_segments), begin,
-      begin + 1, static_cast<cudaStream_t>(stream));
+  return cub::DeviceSegmentedReduce::Sum(c->temp, *c->temp_bytes, in<float>(c),
+                                         out<float>(c), count(c) / width,
+                                         offsets, offsets + 1, stream(c));
+}
+
+PEER(segmented_16_f32)
+{
+  return fixed_width(c, 16);
+}
+
+PEER(segmented_512_f32)
+{
+  return fixed_width(c, 512);
 }
