@@ -30,7 +30,7 @@
  *              out     n elements; may be one of the inputs
  *              total   NULL, or one element: the fold of all, after `init`
  *              init    the bits of an element of `out`
- *              words   mark words: for each tile one, two where user::acc has 8
+ *              words   mark words: for each tile one, two where `out` has 8
  *                      bytes; behind them one more for KILN_AHEAD. They hold no
  *                      mark of this epoch.
  *              epoch   of this launch, 1 to 2^30 - 1
@@ -147,8 +147,9 @@ typedef kiln::tile_chain<KILN_WINDOW, false, acc, user::op> tile_chain;
 struct shared_room {
   acc warp[warps]; /* first the warps' folds, then those of the warps before */
   acc total;
-  acc prefix;    /* the fold over the tiles before */
-  unsigned next; /* the tile after the next one */
+  acc prefix;       /* the fold over the tiles before */
+  unsigned next;    /* the tile after the next one */
+  unsigned nothing; /* 0 */
 };
 
 /* The warps' folds become a tile's total, which is published before anything
@@ -171,6 +172,7 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
     kiln::tile_publish(words, tile, sum,
                        kiln::mark_of(epoch, kiln::mark_partial));
     room.total = sum;
+    room.nothing = 0;
   }
   before = kiln::shuffle_up(sum, 1);
   if (lane < warps)
@@ -228,20 +230,20 @@ scan_tiles(const source &s, shared_room *rooms, count tile, count next,
     holders_meet();
     if (warp == 0)
       publish_total(room, s, words, tile, epoch);
-#pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r)
-      hide(h[r]);
     if (KILN_AHEAD && next < tiles)
       load_tile(s, tile_view(next, s.n), p);
     __syncthreads();
 
     sum = s.op(room.prefix, room.warp[kiln::warp()]);
+#pragma unroll
+    for (unsigned r = 0; r < KILN_ROWS; ++r)
+      hide(h[r], room.nothing);
     store_tile(out, view, [&](unsigned r, acc(&to)[KILN_PACK]) {
       results(s, h[r], s.op(sum, before[r]), to);
     });
     if (tile + 1 >= tiles && threadIdx.x == 0 && out_total != nullptr)
       kiln::store(out_total, s.n == 0 && !KILN_INIT
-                                 ? user::identity(s.in)
+                                 ? static_cast<acc>(user::identity(s.in))
                                  : s.op(room.prefix, room.total));
     if (!KILN_AHEAD || next >= tiles)
       return;
@@ -264,7 +266,7 @@ __launch_bounds__(KILN_BLOCK)
   const count tiles = n / tile_size + (n % tile_size != 0);
   unsigned long long *tickets = words + tiles * kiln::tile_words<acc>::count;
   const acc start = KILN_INIT ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
-                    : KILN_EXCLUSIVE ? user::identity(in)
+                    : KILN_EXCLUSIVE ? static_cast<acc>(user::identity(in))
                                      : s.neutral;
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
   count tile = blockIdx.x, next = tiles;

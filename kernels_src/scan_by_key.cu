@@ -85,6 +85,7 @@ struct shared_room {
   acc warp[warps]; /* first the warps' folds, then those of the warps before */
   bool cut[warps]; /* first: does a segment begin in it? then: in one before? */
   acc prefix;      /* the fold over the tiles before */
+  unsigned nothing; /* 0 */
 #if KILN_HEADS == 2
   unsigned long long first_head; /* the first index in the tile or behind it */
   unsigned begins[tile_size / 32];
@@ -340,6 +341,8 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
     if (lane >= step + segment_lane(begins))
       sum = s.op(before, sum);
   }
+  if (lane == 0)
+    room.nothing = 0;
   if (lane == warps - 1)
     kiln::tile_publish(words, tile, sum,
                        kiln::mark_of(epoch, begins != 0 ? kiln::mark_reset
@@ -365,7 +368,7 @@ __launch_bounds__(KILN_BLOCK)
   __shared__ shared_room room;
   const source s(in, n);
   const acc start = KILN_INIT ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
-                              : user::identity(in);
+                              : static_cast<acc>(user::identity(in));
   /* In a form that the compiler knows to be the same in all lanes. */
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
@@ -397,10 +400,11 @@ __launch_bounds__(KILN_BLOCK)
   holders_meet();
   if (warp == 0)
     publish_total(room, s, words, blockIdx.x, epoch);
+  __syncthreads();
+
 #pragma unroll
   for (unsigned r = 0; r < KILN_ROWS; ++r)
-    hide(h[r]);
-  __syncthreads();
+    hide(h[r], room.nothing);
 
   base = room.warp[kiln::warp()];
   if (!room.cut[kiln::warp()])

@@ -17,7 +17,42 @@
 #endif
 
 typedef unsigned long long count;
-typedef user::acc acc;
+
+/* What is computed with. Operations by name take small integers as 32 bits, which
+ * gives the same low bits and spares cutting each result to size; texts of the
+ * user's see the type that they expect. */
+template <class T, class Op> struct working {
+  typedef T type;
+};
+#define KILN_WORKS_IN(small, wide)                                             \
+  template <> struct working<small, kiln::sum> {                               \
+    typedef wide type;                                                         \
+  };                                                                           \
+  template <> struct working<small, kiln::prod> {                              \
+    typedef wide type;                                                         \
+  };                                                                           \
+  template <> struct working<small, kiln::min> {                               \
+    typedef wide type;                                                         \
+  };                                                                           \
+  template <> struct working<small, kiln::max> {                               \
+    typedef wide type;                                                         \
+  };                                                                           \
+  template <> struct working<small, kiln::bit_and> {                           \
+    typedef wide type;                                                         \
+  };                                                                           \
+  template <> struct working<small, kiln::bit_or> {                            \
+    typedef wide type;                                                         \
+  };                                                                           \
+  template <> struct working<small, kiln::bit_xor> {                           \
+    typedef wide type;                                                         \
+  };
+KILN_WORKS_IN(signed char, int)
+KILN_WORKS_IN(short, int)
+KILN_WORKS_IN(unsigned char, unsigned)
+KILN_WORKS_IN(unsigned short, unsigned)
+#undef KILN_WORKS_IN
+
+typedef working<user::acc, user::op>::type acc;
 
 static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK >= 64,
               "KILN_BLOCK: a multiple of 32, at least 64");
@@ -103,16 +138,24 @@ static __device__ __forceinline__ acc at(const held &h, unsigned e)
   return static_cast<acc>(kiln::widen(v[e]));
 }
 
-/* From here on elements are taken out of their words anew; else the compiler
- * would keep each in a register of its own. */
-static __device__ __forceinline__ void hide(held &h)
+/* From here on small elements are taken out of their words anew; else the compiler
+ * would keep each in a register of its own, and spill. `nothing` is 0, which it
+ * cannot know. */
+static __device__ __forceinline__ void hide(held &h, unsigned nothing)
 {
   if (sizeof(user::stored) < 4)
+#pragma unroll
     for (unsigned k = 0; k < loaded::words; ++k)
-      asm volatile("" : "+r"(h.word[k]));
+      h.word[k] ^= nothing;
 }
 #else
 typedef user::pack<KILN_PACK> loaded;
+
+/* A mapped value as an element of the result, in the type that is computed with. */
+static __device__ __forceinline__ acc from_value(user::value v)
+{
+  return static_cast<acc>(static_cast<user::acc>(v));
+}
 
 struct held {
   acc value[KILN_PACK];
@@ -130,7 +173,7 @@ static __device__ __forceinline__ void hold(const user::args &in, count i,
 {
 #pragma unroll
   for (unsigned e = 0; e < KILN_PACK; ++e)
-    h.value[e] = exists ? static_cast<acc>(user::map_at(in, p, e, i)) : neutral;
+    h.value[e] = exists ? from_value(user::map_at(in, p, e, i)) : neutral;
 }
 
 static __device__ __forceinline__ void fill(acc, loaded &)
@@ -144,7 +187,7 @@ static __device__ __forceinline__ void hold_part(const user::args &in, count i,
   for (unsigned e = 0; e < KILN_PACK; ++e) {
     h.value[e] = neutral;
     if (i + e < n)
-      h.value[e] = static_cast<acc>(user::load(in, i + e));
+      h.value[e] = from_value(user::load(in, i + e));
   }
 }
 
@@ -153,7 +196,7 @@ static __device__ __forceinline__ acc at(const held &h, unsigned e)
   return h.value[e];
 }
 
-static __device__ __forceinline__ void hide(held &)
+static __device__ __forceinline__ void hide(held &, unsigned)
 {
 }
 #endif
@@ -265,26 +308,69 @@ static __device__ __forceinline__ void hold_tile(const source &s,
       h[r] = tail;
 }
 
+/* Results as they go to memory: small types share registers. */
+struct packed {
+  enum : unsigned {
+    bytes = KILN_PACK * sizeof(KILN_T),
+    wide = !KILN_ALIGNED ? sizeof(KILN_T)
+           : bytes < 16  ? bytes
+                         : 16
+  };
+  unsigned word[(bytes + 3) / 4];
+
+  __device__ __forceinline__ void set(const acc (&v)[KILN_PACK])
+  {
+    KILN_T raw[KILN_PACK];
+
+#pragma unroll
+    for (unsigned e = 0; e < KILN_PACK; ++e)
+      raw[e] = kiln::narrow<KILN_T>(v[e]);
+    memcpy(word, raw, sizeof raw);
+  }
+  __device__ __forceinline__ void store(KILN_T *to) const
+  {
+    typedef typename kiln::word<wide>::type bits;
+    bits part[bytes / wide];
+
+    memcpy(part, word, sizeof part);
+#pragma unroll
+    for (unsigned k = 0; k < bytes / wide; ++k)
+      reinterpret_cast<bits *>(to)[k] = part[k];
+  }
+  /* The first n, less than all. */
+  __device__ __forceinline__ void store_some(KILN_T *to, unsigned n) const
+  {
+    KILN_T raw[KILN_PACK];
+
+    memcpy(raw, word, sizeof raw);
+#pragma unroll
+    for (unsigned e = 0; e + 1 < KILN_PACK; ++e)
+      if (e < n)
+        to[e] = raw[e];
+  }
+};
+
 /* f(r, result) gives the results of my pack r. */
 template <class F>
 static __device__ __forceinline__ void store_tile(KILN_T *out,
                                                   const tile_view &v, F f)
 {
-  acc result[KILN_PACK], tail[KILN_PACK];
+  packed tail;
 
 #pragma unroll
   for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    acc result[KILN_PACK];
+    packed p;
+
     f(r, result);
+    p.set(result);
     if (v.has(r))
-      kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(out + v.at(r), result);
+      p.store(out + v.at(r));
     else if (r == v.tail_row)
-      memcpy(tail, result, sizeof tail);
+      tail = p;
   }
   if (v.has_tail())
-#pragma unroll
-    for (unsigned e = 0; e + 1 < KILN_PACK; ++e)
-      if (v.tail + e < v.size)
-        kiln::store(out + v.first + v.tail + e, tail[e]);
+    tail.store_some(out + v.first + v.tail, v.size - v.tail);
 }
 
 #endif

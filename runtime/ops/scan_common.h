@@ -32,7 +32,10 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
   if (!plain && out->rows * out->pack > held)
     out->rows = held / out->pack;
   out->per_sm = t->per_sm;
-  out->ahead = (t->extra & KILN__SCAN_AHEAD) != 0 && t->per_sm > 0;
+  /* a map's inputs would take twice the registers */
+  out->ahead = plain && (t->extra & KILN__SCAN_AHEAD) != 0 && t->per_sm > 0;
+  if (!plain)
+    out->per_sm = 0;
   out->window = t->extra % KILN__SCAN_AHEAD;
   if (out->window == 0)
     out->window = 1;
