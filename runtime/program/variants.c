@@ -33,6 +33,7 @@ static const char *const none[] = {NULL};
 static const kiln_variant variants[] = {
     PLAIN("buckets"),
     PLAIN("convolution"),
+    PLAIN("difference"),
     PLAIN("counting_sort"),
     PLAIN("gather"),
     PLAIN("gather_rows"),
@@ -56,6 +57,8 @@ static const kiln_variant variants[] = {
     PLAIN("radix_pass"),
     PLAIN("radix_small"),
     PLAIN("saxpy"),
+    PLAIN("scan"),
+    PLAIN("scan_by_key"),
     PLAIN("segmented_sort"),
     PLAIN("scatter"),
     PLAIN("search"),
@@ -84,6 +87,10 @@ static const kiln_variant variants[] = {
     PLAIN("ladder/reduce_grid_atomic"),
     PLAIN("ladder/reduce_grid_local"),
     PLAIN("ladder/reduce_warp"),
+    PLAIN("ladder/scan_naive"),
+    PLAIN("ladder/scan_hillis_steele"),
+    PLAIN("ladder/scan_brent_kung"),
+    PLAIN("ladder/scan_add"),
     PLAIN("ladder/scatter_single"),
     PLAIN("ladder/scatter_passes"),
     PLAIN("ladder/sort_one_bit"),
@@ -94,6 +101,10 @@ static const kiln_variant variants[] = {
     WITH_TRAITS("ladder/reduce_warp", "no shuffle", NO_SHUFFLE),
     WITH_TRAITS("ladder/reduce_warp", "lock-step", LOCK_STEP),
 
+    {"scan", "loading ahead",
+     LIST("KILN_BLOCK=512", "KILN_PER_SM=2", "KILN_AHEAD=1"), none, none, 35,
+     false},
+    {"scan_by_key", "by offsets", LIST("KILN_HEADS=2"), none, none, 35, false},
     {"buckets", "of a gather", LIST("KILN_SCATTER=0"), none, none, 35, false},
     {"scatter", "windows", LIST("KILN_WINDOWS=1"), none, none, 35, false},
 
