@@ -200,6 +200,8 @@ static __device__ __forceinline__ void whole_round(const user::args &in,
              i + k * stride);
 }
 
+/* Packs that don't exist are read as the first once more: without a branch between
+ * a load and its use, what is loaded stays packed. */
 template <kiln::cached how>
 static __device__ __forceinline__ void last_round(const user::args &in,
                                                   const job &j, count i,
@@ -207,16 +209,19 @@ static __device__ __forceinline__ void last_round(const user::args &in,
 {
   user::pack<KILN_PACK> p[KILN_ITEMS];
 
+  if (KILN_ITEMS == 1 || i >= s.end)
+    return;
 #pragma unroll
-  for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
-    if (i + k * s.stride < s.end)
-      user::load_inputs<KILN_PACK, how>(in, element_of(j, i + k * s.stride),
-                                        p[k]);
+  for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k) {
+    const count at = i + k * s.stride;
+
+    user::load_inputs<KILN_PACK, how>(in, element_of(j, at < s.end ? at : i),
+                                      p[k]);
+  }
+  f.look(user::map_at(in, p[0], 0, element_of(j, i)));
 #pragma unroll
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
     if (i + k * s.stride < s.end) {
-      if (k == 0)
-        f.look(user::map_at(in, p[0], 0, element_of(j, i)));
 #pragma unroll
       for (unsigned e = 0; e < KILN_PACK; ++e)
         f.take(user::map_at(in, p[k], e, element_of(j, i + k * s.stride)), e,
@@ -287,9 +292,11 @@ static __device__ __forceinline__ folded fold_in_order(const user::args &in,
     folded row[KILN_ITEMS];
 
 #pragma unroll
-    for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      if (i + k * kiln::warp_size < s.end)
-        user::load_inputs(in, element_of(j, i + k * kiln::warp_size), p[k]);
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+      const count at = i + k * kiln::warp_size;
+
+      user::load_inputs(in, element_of(j, at < s.end ? at : base), p[k]);
+    }
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
       row[k] = j.neutral;

@@ -135,10 +135,10 @@ static __device__ __forceinline__ folded edge_of(const user::args &in,
 }
 #endif
 
-/* Rows first + d * groups, of which those below `rows` exist. Every lane of the
- * warp goes through the same rounds. */
+/* Rows start + d * groups + my group's number, of which those below `rows` exist.
+ * Every lane of the warp goes through the same rounds. */
 static __device__ __forceinline__ void
-fold_rows(const user::args &in, count first, count rows, count n, count leading,
+fold_rows(const user::args &in, count start, count rows, count n, count leading,
           unsigned phase, folded (&value)[KILN_DEPTH])
 {
   const user::op op = user::make_op(in);
@@ -150,9 +150,11 @@ fold_rows(const user::args &in, count first, count rows, count n, count leading,
 
 #pragma unroll
   for (unsigned d = 0; d < KILN_DEPTH; ++d) {
-    const count row = first + d * groups;
+    const count row = start + threadIdx.x / KILN_GROUP + d * groups;
 
-    x[d] = extent_of(row * leading, row < rows ? n : 0, phase);
+    /* A row that doesn't exist is read as the tile's first: without a branch
+     * between a load and its use, what is loaded stays packed. */
+    x[d] = extent_of((row < rows ? row : start) * leading, n, phase);
     value[d] = neutral;
   }
 #if KILN_HEAD
@@ -170,20 +172,23 @@ fold_rows(const user::args &in, count first, count rows, count n, count leading,
 #pragma unroll
     for (unsigned d = 0; d < KILN_DEPTH; ++d)
 #pragma unroll
-      for (unsigned k = 0; k < KILN_ITEMS; ++k)
-        if (KILN_EXACT ? x[d].packs != 0 : base + k * KILN_GROUP < x[d].packs)
-          user::load_inputs(
-              in, x[d].first + (base + k * KILN_GROUP) * KILN_PACK, p[d][k]);
+      for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+        const count at = base + k * KILN_GROUP;
+
+        user::load_inputs(
+            in,
+            x[d].first + (KILN_EXACT || at < x[d].packs ? at : 0) * KILN_PACK,
+            p[d][k]);
+      }
 #pragma unroll
     for (unsigned d = 0; d < KILN_DEPTH; ++d)
 #pragma unroll
       for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+        const count at = base + k * KILN_GROUP;
         folded step = neutral;
 
-        if (KILN_EXACT ? x[d].packs != 0 : base + k * KILN_GROUP < x[d].packs)
-          step =
-              fold_pack(in, p[d][k],
-                        x[d].first + (base + k * KILN_GROUP) * KILN_PACK, op);
+        if (KILN_EXACT || at < x[d].packs)
+          step = fold_pack(in, p[d][k], x[d].first + at * KILN_PACK, op);
         value[d] = add(value[d], step, op);
       }
   }
@@ -214,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     const count first = start + group;
     folded value[KILN_DEPTH];
 
-    fold_rows(in, first, static_cast<count>(rows), static_cast<count>(n),
+    fold_rows(in, start, static_cast<count>(rows), static_cast<count>(n),
               static_cast<count>(leading), phase, value);
 #pragma unroll
     for (unsigned d = 0; d < KILN_DEPTH; ++d)

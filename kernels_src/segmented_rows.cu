@@ -86,7 +86,8 @@ typedef kiln::equal_segments<count> segments;
 enum : unsigned {
   groups = KILN_BLOCK / KILN_GROUP,
   warps = KILN_BLOCK / 32,
-  look_at = KILN_PACK < 4 ? 8 : 4 /* blocks that a lane looks back at at once */
+  /* blocks that a lane looks back at at once */
+  look_at = kiln::least(4, 16 / (KILN_PACK * kiln::tile_words<folded>::count))
 };
 
 /* What is open at the end of a stretch of rows, and whether a segment ended. */
@@ -184,11 +185,10 @@ fold_part(const user::args &in, const segments &all, const job &j, count s,
 
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      at[k] = e + k < e_end ? place_of(j, e + k) : 0;
+      at[k] = place_of(j, e + k < e_end ? e + k : e);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      if (e + k < e_end)
-        user::load_inputs(in, at[k], p[k]);
+      user::load_inputs(in, at[k], p[k]);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       if (e + k < e_end) {
