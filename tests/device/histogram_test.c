@@ -104,14 +104,16 @@ START_TEST(test_integers)
   check_even(type, x, 2999, 1, 1, least, past, KILN_U32);   /* one bin */
   check_even(type, small, 3001, 0, 64, 0, 0, KILN_U32);     /* keys */
   check_even(type, small, 3001, 3, 7, 10, 80, KILN_U32);    /* width 10 */
-  check_even(type, small, 3001, 3, 7, 10, 83, KILN_U32);    /* uneven */
-  check_even(type, small, 3001, 0, 300, 5, 64, KILN_U32);   /* empty bins */
-  if (type != KILN_U64)
-    check_even(type, small, 3001, 0, 12, -6, 42, KILN_U32); /* width 4 */
-  if (type != KILN_U64)
-    check_even(type, small, 3001, 0, 1000, -500, 500, KILN_U64);
-  check_even(type, x, 3001, 0, 5, least - (bits == 64 ? 0 : 1000),
-             least + two_to(bits - 1) + 77, KILN_U32);
+  if (_i % 2 == 0 || type == KILN_U64) {
+    check_even(type, small, 3001, 3, 7, 10, 83, KILN_U32);  /* uneven */
+    check_even(type, small, 3001, 0, 300, 5, 64, KILN_U32); /* empty bins */
+    if (type != KILN_U64)
+      check_even(type, small, 3001, 0, 12, -6, 42, KILN_U32); /* width 4 */
+    if (type != KILN_U64)
+      check_even(type, small, 3001, 0, 1000, -500, 500, KILN_U64);
+    check_even(type, x, 3001, 0, 5, least - (bits == 64 ? 0 : 1000),
+               least + two_to(bits - 1) + 77, KILN_U32);
+  }
   free(x);
   free(small);
 }
@@ -402,6 +404,41 @@ START_TEST(test_workspace)
 }
 END_TEST
 
+/* In a graph, run again and again over other samples; first call of its kind. */
+START_TEST(test_capture)
+{
+  enum { N = 50000, BINS = 170 };
+  test_array in = array_make(KILN_U16, N, 0, NULL, 0);
+  test_array counts = array_make(KILN_U32, BINS, 0, NULL, 9);
+  const kiln_histogram_desc desc = {
+      .x = {.in = {in.array}}, .n = N, .bins = BINS, .counts = counts.array};
+  uint64_t state = 81;
+  CUgraphExec exec;
+
+  capture_begin();
+  ck_kiln_ok(kiln_histogram(stream, &desc, NULL));
+  exec = capture_end();
+  for (int turn = 0; turn < 3; turn++) {
+    uint16_t *x = random_wholes(KILN_U16, N, 0, 50 * turn + 50, &state);
+    uint32_t *got, expected[BINS] = {0};
+
+    for (size_t i = 0; i < N; i++)
+      if (x[i] < BINS)
+        expected[x[i]]++;
+    ck_kiln_ok(kiln_copy_to_device(device, in.array.data, x, N * sizeof *x));
+    capture_replay(exec);
+    got = array_read(&counts);
+    for (size_t b = 0; b < BINS; b++)
+      ck_assert_uint_eq(got[b], expected[b]);
+    free(x);
+    free(got);
+  }
+  capture_free(exec);
+  array_free(&in);
+  array_free(&counts);
+}
+END_TEST
+
 START_TEST(test_random_calls)
 {
   const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
@@ -409,7 +446,8 @@ START_TEST(test_random_calls)
   uint64_t state = 71;
 
   for (unsigned long k = 0; k < calls; k++) {
-    const kiln_dtype type = integers[test_random(&state) % 8];
+    static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_U64};
+    const kiln_dtype type = types[test_random(&state) % 3];
     const size_t n = test_random(&state) % 3000;
     const uint32_t bins = 1 + (uint32_t)(test_random(&state) % 400);
     const int64_t lower =
@@ -496,6 +534,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_key_expression);
   tcase_add_loop_test(t, test_accumulate, 0, 2);
   tcase_add_test(t, test_workspace);
+  tcase_add_test(t, test_capture);
   tcase_add_test(t, test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   suite_add_tcase(s, t);
