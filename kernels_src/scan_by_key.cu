@@ -29,7 +29,7 @@
 #define KILN_ROWS 4
 #endif
 #ifndef KILN_PER_SM
-#define KILN_PER_SM 0
+#define KILN_PER_SM (1024 / KILN_BLOCK)
 #endif
 #ifndef KILN_T
 #define KILN_T float

@@ -139,8 +139,8 @@ static bool is_plain(const request *r)
          (r->op->expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
 }
 
-/* Blocks do not stay here, and one register in three is for where segments begin:
- * no limit on them. */
+/* Blocks do not stay here. A thread has up to 64 registers: some are for where
+ * segments begin. */
 static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                      const request *r)
 {
@@ -148,10 +148,10 @@ static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
   kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, r->n);
 
-  t.per_sm = 0;
   if (t.items > 32)
     t.items = 32;
   kiln__scan_shape_of(out, &t, widest, is_plain(r), r->n);
+  out->per_sm = out->block < 1024 ? 1024 / out->block : 1;
 }
 
 static void specify(kiln__spec *spec, const request *r,
