@@ -284,7 +284,7 @@ static Suite *suite(void)
   TCase *t = tcase_create("run_length");
 
   tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, 60);
+  tcase_set_timeout(t, getenv("KILN_TEST_RANDOM_CALLS") != NULL ? 3600 : 60);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_shapes);
   tcase_add_test(t, test_equality);
