@@ -70,15 +70,30 @@ typedef struct plan {
   bool split;
 } plan;
 
+/* Elements a thread: what was tuned for, or what a tile's shared memory holds. */
+static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
+{
+  enum { MOST = 46 << 10 };
+  const uint32_t each = (uint32_t)kiln_dtype_size(desc->a.type) +
+                        (has_values(desc) ? (uint32_t)sizeof(uint16_t) : 0);
+  uint32_t items = t->items;
+
+  while (items > 1 && t->block * items * each > MOST)
+    items--;
+  return items;
+}
+
 static plan make_plan(kiln_device *device, const kiln_merge_desc *desc)
 {
   const uint64_t n = desc->n_a + desc->n_b;
   const kiln__tuning t = kiln__tuned(
       device, KILN__TUNED_MERGE, (unsigned)kiln_dtype_size(desc->a.type), n);
 
+  const uint32_t items = items_of(desc, &t);
+
   return (plan){.block = t.block,
-                .items = t.items,
-                .tiles = kiln__divide_up(n, (uint64_t)t.block * t.items),
+                .items = items,
+                .tiles = kiln__divide_up(n, (uint64_t)t.block * items),
                 .split = n > most_unsplit};
 }
 
