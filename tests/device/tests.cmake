@@ -16,9 +16,17 @@ endif()
 
 # What also runs with other seeds and architectures of the CPU device: all that
 # depends on how lanes, warps and blocks take turns.
-foreach(name capture cli cycles errors gather kernels launch map reduce
-    runtime scatter timeline)
+foreach(name capture cli cycles errors kernels launch reduce runtime timeline)
   set_property(TEST device.${name} PROPERTY LABELS device schedules checks)
+endforeach()
+
+# The operations: the same with fewer seeds, since there are many of them.
+set(operations counting_sort difference find gather histogram map merge
+  operations partition reduce_matrix reduce_op run_length scan_by_key
+  scan_ladder scan scatter search segmented_sort segmented select sort_ladder
+  sort split)
+foreach(name IN LISTS operations)
+  set_property(TEST device.${name} PROPERTY LABELS device operations checks)
 endforeach()
 
 # What runs again with every check of the CPU device on: all but what works in
