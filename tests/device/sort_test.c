@@ -482,6 +482,35 @@ START_TEST(test_portions)
 }
 END_TEST
 
+/* Blocks in the order of their index find all of the tile before. In any other
+ * they meet tiles that know their own counts only, and tiles that know nothing
+ * yet: there a look-back has to add up and to ask again. */
+START_TEST(test_look_back)
+{
+  static const uint16_t windows[] = {1, 2, 4, 16};
+  uint64_t state = 61;
+
+  for (uint64_t seed = 1; seed <= 3; seed++) {
+    test_case c = {.key = KILN_U16,
+                   .value = KILN_U32,
+                   .kind = seed == 2 ? BLOCKWISE : RANDOM,
+                   .n = 12 * 768 - 5,
+                   .tuning = small_tiles,
+                   .small = 1};
+
+    if (on_cpu()) {
+      kiln_cpu_opts cpu;
+
+      ck_kiln_ok(kiln_cpu_parse(&cpu, test_cpu));
+      cpu.seed = seed;
+      ck_kiln_ok(kiln_cpu_configure(&cpu));
+    }
+    c.tuning.extra = windows[_i];
+    check_sort(&c, &state);
+  }
+}
+END_TEST
+
 START_TEST(test_large)
 {
   uint64_t state = 41;
@@ -727,6 +756,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_bits);
   tcase_add_loop_test(t, test_tiles, 0, 8);
   tcase_add_test(t, test_portions);
+  tcase_add_loop_test(t, test_look_back, 0, 4);
   tcase_add_test(t, test_large);
   tcase_add_test(t, test_argsort);
   tcase_add_test(t, test_random_calls);
