@@ -76,10 +76,13 @@ static void add_args(kiln__buf *out, const kiln__spec *spec)
 
 /* ---- Functions from texts ------------------------------------------------------------------ */
 
-static void add_text(kiln__buf *out, const char *what, const char *text)
+/* What follows the text closes what is around it; until then the name stays, so
+ * that a text which ends too soon is blamed itself. */
+static void add_text(kiln__buf *out, const char *what, const char *text,
+                     const char *closing)
 {
-  kiln__buf_format(out, "#line 1 \"%s\"\n%s\n#line 1 \"generated\"\n", what,
-                   text);
+  kiln__buf_format(out, "#line 1 \"%s\"\n%s\n%s\n#line 1 \"generated\"\n", what,
+                   text, closing);
 }
 
 static void add_body(kiln__buf *out, const kiln__spec *spec, const char *result,
@@ -87,8 +90,8 @@ static void add_body(kiln__buf *out, const kiln__spec *spec, const char *result,
 {
   add_params_in_sight(out, spec);
   kiln__buf_format(out, "  return static_cast<%s>(\n", result);
-  add_text(out, what, text);
-  kiln__buf_text(out, "  );\n}\n");
+  add_text(out, what, text, ");");
+  kiln__buf_text(out, "}\n");
 }
 
 static void add_function(kiln__buf *out, const kiln__spec *spec,
@@ -250,7 +253,7 @@ kiln_status kiln__generate(kiln__buf *out, const kiln__spec *spec,
                            uint32_t aligned)
 {
   if (spec->code != NULL && spec->code->preamble != NULL)
-    add_text(out, "the preamble", spec->code->preamble);
+    add_text(out, "the preamble", spec->code->preamble, "");
   kiln__buf_text(out, "namespace user\n{\ntypedef unsigned long long index;\n");
   add_types(out, spec);
   add_args(out, spec);

@@ -278,7 +278,7 @@ static void plan_blocks(plan *p, kiln_device *device, uint64_t n,
                        : fit < per_sm ? fit
                        : per_sm == 0  ? 1
                                       : per_sm) /
-                      p->slices;
+                      (p->slices > 0 ? p->slices : 1);
   uint64_t workers = kiln__divide_up(n, 2 * (uint64_t)p->block * p->pack);
 
   if (resident == 0)

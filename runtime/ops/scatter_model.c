@@ -149,9 +149,10 @@ static double missed_in(const call *c, double piece)
  * the share of its sectors that a pass touches, all passes together. */
 static double passes_over(const call *c, double passes)
 {
+  const int elements = (int)(SECTOR / c->element);
   double untouched = 1;
 
-  for (double i = c->element; i <= SECTOR; i += c->element)
+  for (int i = 0; i < elements; i++)
     untouched *= 1 - 1 / passes;
   return passes * (1 - untouched);
 }

@@ -252,7 +252,7 @@ static void plan_rows(plan *p, const kiln_device *device, const bags *b)
   value[R_ALIGNED] = b->out.data % 16 == 0;
   value[R_THREADS] = SEGMENT_THREADS;
   value[R_SMALL] = is_small(b);
-  blocks = kiln__resident(device, &t) / p->strips;
+  blocks = kiln__resident(device, &t) / (p->strips > 0 ? p->strips : 1);
   if (blocks == 0)
     blocks = 1;
   p->per = kiln__divide_up(total, blocks * (t.block / group));

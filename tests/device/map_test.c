@@ -97,6 +97,7 @@ START_TEST(test_bad_text)
       {"x /* a", "the map expression does not compile: line 1", "  ^"},
       {"  ", "the map expression does not compile: line 1", "^"},
       {"x\n# if 1", "the map expression does not compile: line 2", "^"},
+      {"x +", "the map expression does not compile: line 2", ""},
   };
   test_array a = array_make(KILN_F32, 10, 0, NULL, 1);
   test_array b = array_make(KILN_F32, 10, 0, NULL, 2);
