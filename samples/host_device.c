@@ -71,8 +71,11 @@ static bool same_function(sample *s, kiln_module *module)
   CUdeviceptr dx, dy;
   float worst = 0;
 
-  for (int i = 0; i < N; i++)
-    x[i] = (float)(i - N / 2) / 100;
+  for (int i = 0; i < N; i++) {
+    const int from_middle = i - N / 2;
+
+    x[i] = (float)from_middle / 100;
+  }
   SAMPLE_TRY(kiln_module_kernel(&evaluate, module, "evaluate"));
   SAMPLE_TRY(kiln_memory_alloc(&dx, s->device, sizeof x));
   SAMPLE_TRY(kiln_memory_alloc(&dy, s->device, sizeof y));

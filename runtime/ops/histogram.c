@@ -153,7 +153,8 @@ static layout lay_out(const kiln_histogram_desc *desc)
 
 static bool is_whole(double v)
 {
-  return v >= -0x1p63 && v <= 0x1p64 && floor(v) >= v;
+  return v >= -9223372036854775808.0 && v <= 18446744073709551616.0 &&
+         floor(v) >= v;
 }
 
 static void check_even(kiln__checker *c, const kiln_histogram_desc *desc)

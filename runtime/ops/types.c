@@ -23,8 +23,9 @@ enum { N_TYPES = sizeof types / sizeof types[0] };
 
 const kiln__dtype *kiln__dtype_of(kiln_dtype type)
 {
-  return type > KILN_DTYPE_NONE && (unsigned)type < N_TYPES ? &types[type]
-                                                            : NULL;
+  const unsigned at = (unsigned)type;
+
+  return at > 0 && at < N_TYPES ? &types[at] : NULL;
 }
 
 size_t kiln_dtype_size(kiln_dtype type)
