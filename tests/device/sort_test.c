@@ -494,7 +494,7 @@ START_TEST(test_look_back)
     test_case c = {.key = KILN_U16,
                    .value = KILN_U32,
                    .kind = seed == 2 ? BLOCKWISE : RANDOM,
-                   .n = 12 * 768 - 5,
+                   .n = 6 * 768 - 5,
                    .tuning = small_tiles,
                    .small = 1};
 
