@@ -56,9 +56,11 @@ static kiln_status own_max(bench_ops *b)
 
 static kiln_status own_user(bench_ops *b)
 {
-  return reduce(
-      b, (kiln_op){.expr = "fabsf(a) < fabsf(b) ? b : a", .identity = "0.0f"},
-      NULL);
+  return reduce(b,
+                (kiln_op){.expr = "a > b ? a : b",
+                          .identity = "-INFINITY",
+                          .commutative = true},
+                NULL);
 }
 
 static kiln_status own_map_reduce(bench_ops *b)
@@ -88,8 +90,8 @@ const bench_case kiln__bench_fold[] = {
      prepare_floats, own_max, KILN_F32, 1, 0, 0},
     {"max", KILN_U32, 4, "CUB", "kiln_peer_reduce_max_u32", {1, 1.15, 1.4, 1.4},
      prepare_bits, own_max, KILN_U32, 1, 0, 0},
-    {"user's: greater magnitude", KILN_F32, 4, "CUB", "kiln_peer_reduce_user_f32",
-     {1, 1.15, 1.4, 1.4}, prepare_floats, own_user, KILN_DTYPE_NONE, 1, 0, 0},
+    {"user's: a > b ? a : b", KILN_F32, 4, "CUB", "kiln_peer_reduce_user_f32",
+     {1, 1.15, 1.4, 1.4}, prepare_floats, own_user, KILN_F32, 1, 0, 0},
     {"dot", KILN_F32, 8, "cuBLAS", "kiln_peer_dot_f32", {1, 1.15, 1.2, 0},
      prepare, own_dot, KILN_F32, 1, 4096, 0},
     {"squares, then sum", KILN_F32, 4, "CUB, two calls",

@@ -45,18 +45,18 @@ PEER(reduce_max_u32)
   return max<unsigned>(c);
 }
 
-struct greater_magnitude {
+struct larger {
   __device__ float operator()(float a, float b) const
   {
-    return fabsf(a) < fabsf(b) ? b : a;
+    return a > b ? a : b;
   }
 };
 
 PEER(reduce_user_f32)
 {
   return cub::DeviceReduce::Reduce(c->temp, *c->temp_bytes, in<float>(c),
-                                   out<float>(c), count(c), greater_magnitude{},
-                                   0.0f, stream(c));
+                                   out<float>(c), count(c), larger{}, -INFINITY,
+                                   stream(c));
 }
 
 struct squared {
