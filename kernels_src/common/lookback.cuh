@@ -268,7 +268,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
                                 stage == links && n_links == warp_size, &found);
 
       if (stage == whole) {
-        if (lane() == 0)
+        if (lane() == 0 && what != mark_prefix)
           tile_publish(words, tile,
                        what == mark_reset ? found : op(prefix, found),
                        mark_of(epoch, mark_prefix));

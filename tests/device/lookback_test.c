@@ -1,0 +1,287 @@
+/* lookback_test.c -- what a tile finds of the tiles before it, whatever they have
+ * published: common/lookback.cuh by itself. */
+#include "scan_values.h"
+
+/* Affine maps modulo 2^32, which do not commute; or sums of floats, of which every
+ * order has bits of its own. Block b looks for the tiles before tile b, or from
+ * the last one down, where no prefixes are there yet. */
+static const char source[] =
+    "#include <kiln/lookback.cuh>\n"
+    "#if FLOATS\n"
+    "typedef float value;\n"
+    "#define NEUTRAL -0.0f\n"
+    "struct then {\n"
+    "  __device__ value operator()(value a, value b) const { return a + b; }\n"
+    "};\n"
+    "#else\n"
+    "typedef unsigned long long value;\n"
+    "#define NEUTRAL (1ull << 32)\n"
+    "struct then {\n"
+    "  __device__ value operator()(value a, value b) const {\n"
+    "    return (a >> 32) * (b >> 32) << 32 |\n"
+    "           (unsigned)((unsigned)(b >> 32) * (unsigned)a + (unsigned)b);\n"
+    "  }\n"
+    "};\n"
+    "#endif\n"
+    "extern \"C\" __global__ void chain(unsigned long long *words,\n"
+    "    unsigned epoch, value start, unsigned down, unsigned step, value "
+    "*out)\n"
+    "{\n"
+    "  const unsigned tile = down ? gridDim.x - 1 - blockIdx.x : blockIdx.x;\n"
+    "  kiln::tile_chain<EACH, RESETS != 0, value, then> chain(\n"
+    "      words, epoch, then(), NEUTRAL, start);\n"
+    "  value v = start;\n"
+    "  if (step != 0)\n"
+    "    for (unsigned t = tile % step; t <= tile; t += step)\n"
+    "      v = chain.before(t);\n"
+    "  else\n"
+    "    v = chain.before(tile);\n"
+    "  if (threadIdx.x == 0)\n"
+    "    out[tile] = v;\n"
+    "}\n"
+    "extern \"C\" __global__ void nearest(unsigned long long *words,\n"
+    "    unsigned epoch, value *out)\n"
+    "{\n"
+    "  const unsigned tile = blockIdx.x + 1;\n"
+    "  const value v = kiln::tile_look_back(words, tile, epoch, then(),\n"
+    "                                       (value)NEUTRAL);\n"
+    "  if (threadIdx.x == 0)\n"
+    "    out[tile] = v;\n"
+    "}\n"
+    "extern \"C\" __global__ void tickets(unsigned long long *word,\n"
+    "                                    unsigned epoch, unsigned *taken)\n"
+    "{\n"
+    "  taken[kiln::tile_ticket(word, epoch)] += 1;\n"
+    "  taken[kiln::tile_next_ticket(word)] += 1;\n"
+    "}\n";
+
+enum { EPOCH = 77, PARTIAL = 1, PREFIX = 2, RESET = 3 };
+
+static kiln_module *module;
+
+static kiln_kernel *load(unsigned each, bool resets, bool floats,
+                         const char *name)
+{
+  char text[3][32];
+  const char *const defines[] = {text[0], text[1], text[2]};
+  const kiln_program_desc desc = {
+      .name = "lookback", .source = source, .defines = defines, .n_defines = 3};
+  kiln_kernel *kernel;
+
+  snprintf(text[0], sizeof text[0], "EACH=%u", each);
+  snprintf(text[1], sizeof text[1], "RESETS=%d", resets);
+  snprintf(text[2], sizeof text[2], "FLOATS=%d", floats);
+  ck_kiln_ok(kiln_module_load(&module, device, &desc));
+  ck_kiln_ok(kiln_module_kernel(&kernel, module, name));
+  return kernel;
+}
+
+static uint64_t then(uint64_t a, uint64_t b)
+{
+  return (a >> 32) * (b >> 32) << 32 |
+         (uint32_t)((uint32_t)(b >> 32) * (uint32_t)a + (uint32_t)b);
+}
+
+/* Two words: halves of the value under one mark. */
+static void publish(uint64_t *words, size_t tile, uint64_t value,
+                    uint64_t state)
+{
+  const uint64_t mark = (uint64_t)EPOCH << 34 | state << 32;
+
+  words[2 * tile] = mark | (uint32_t)value;
+  words[2 * tile + 1] = mark | value >> 32;
+}
+
+/* Totals of tiles, with what comes before each. */
+typedef struct tiles {
+  size_t n;
+  uint64_t start, *total, *before;
+  uint8_t *reset;
+} tiles;
+
+static tiles make_tiles(size_t n, bool resets, uint64_t *state)
+{
+  tiles t = {.n = n,
+             .start = test_random(state),
+             .total = random_bits(8 * n, state),
+             .before = room_for(n, 8),
+             .reset = room_for(n, 1)};
+  uint64_t sum = t.start;
+
+  for (size_t i = 0; i < n; i++) {
+    t.total[i] |= UINT64_C(1) << 32; /* an odd factor: nothing gets lost */
+    t.reset[i] = resets && test_random(state) % 40 == 0;
+    t.before[i] = sum;
+    sum = t.reset[i] ? t.total[i] : then(sum, t.total[i]);
+  }
+  return t;
+}
+
+static void free_tiles(tiles *t)
+{
+  free(t->total);
+  free(t->before);
+  free(t->reset);
+}
+
+/* ---- The fixed order ----------------------------------------------------------------- */
+
+static void run_chain(kiln_kernel *kernel, const tiles *t, uint32_t down,
+                      uint32_t step)
+{
+  uint64_t *words = room_for(2 * t->n, 8);
+  const uint32_t epoch = EPOCH;
+  kiln_launch_config config = kiln_launch_1d(t->n, 1);
+  test_array w, out = array_make(KILN_U64, t->n, 0, NULL, 0x5a);
+
+  for (size_t i = 0; i < t->n; i++)
+    publish(words, i, t->total[i], t->reset[i] ? RESET : PARTIAL);
+  w = array_make(KILN_U64, 2 * t->n, 0, words, 0);
+  config.block.x = 32;
+  config.stream = stream;
+  ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data),
+                         KILN_ARG(epoch), KILN_ARG(t->start), KILN_ARG(down),
+                         KILN_ARG(step), KILN_ARG(out.array.data)));
+  ck_bits64(step != 0 ? "known" : down ? "down" : "up", &out, t->before);
+  free(array_read(&w));
+  free(words);
+  array_free(&w);
+  array_free(&out);
+}
+
+START_TEST(test_chain)
+{
+  static const unsigned each[] = {1, 2, 4, 8};
+  const bool resets = _i >= 4;
+  kiln_kernel *kernel = load(each[_i % 4], resets, false, "chain");
+  uint64_t state = (uint64_t)_i + 1;
+  tiles t = make_tiles(700, resets, &state);
+
+  run_chain(kernel, &t, 0, 0);
+  run_chain(kernel, &t, 1, 0);
+  run_chain(kernel, &t, 1, 50); /* from what it knows already */
+  free_tiles(&t);
+  kiln_module_free(module);
+}
+END_TEST
+
+/* The same bits from the totals as from the prefixes. */
+START_TEST(test_same_bits)
+{
+  enum { N = 600 };
+  kiln_kernel *kernel = load(1, false, true, "chain");
+  kiln_launch_config config = kiln_launch_1d(N, 1);
+  const uint32_t epoch = EPOCH;
+  const float start = 0.1f;
+  uint64_t words[N], state = 4;
+  void *got[3];
+
+  config.block.x = 32;
+  config.stream = stream;
+  for (size_t i = 0; i < N; i++) {
+    const float total = ldexpf((float)(test_random(&state) % 1000003), -10);
+    uint32_t bits;
+
+    memcpy(&bits, &total, 4);
+    words[i] = (uint64_t)EPOCH << 34 | (uint64_t)PARTIAL << 32 | bits;
+  }
+  for (uint32_t how = 0; how < 3; how++) {
+    const uint32_t down = how == 1, step = how == 2 ? 37 : 0;
+    test_array w = array_make(KILN_U64, N, 0, words, 0);
+    test_array out = array_make(KILN_F32, N, 0, NULL, 0x5a);
+
+    ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data),
+                           KILN_ARG(epoch), KILN_ARG(start), KILN_ARG(down),
+                           KILN_ARG(step), KILN_ARG(out.array.data)));
+    got[how] = array_read(&out);
+    ck_assert_mem_eq(got[0], got[how], 4 * N);
+    array_free(&w);
+    array_free(&out);
+  }
+  for (int k = 0; k < 3; k++)
+    free(got[k]);
+  kiln_module_free(module);
+}
+END_TEST
+
+/* ---- The nearest prefix, tickets -------------------------------------------------------- */
+
+START_TEST(test_nearest)
+{
+  kiln_kernel *kernel = load(1, false, false, "nearest");
+  uint64_t state = 12;
+  tiles t = make_tiles(400, false, &state);
+  uint64_t *words = room_for(2 * t.n, 8);
+  kiln_launch_config config = kiln_launch_1d(t.n - 1, 1);
+  const uint32_t epoch = EPOCH;
+  test_array w, out;
+
+  config.block.x = 32;
+  config.stream = stream;
+  t.before[0] = UINT64_C(0x5a5a5a5a5a5a5a5a);
+  for (size_t i = 0; i < t.n; i++) {
+    const bool prefix = i == 0 || test_random(&state) % 60 == 0;
+    const uint64_t before = i == 0 ? UINT64_C(1) << 32 : t.before[i];
+    const uint64_t upto = then(before, t.total[i]);
+
+    publish(words, i, prefix ? upto : t.total[i], prefix ? PREFIX : PARTIAL);
+    if (i + 1 < t.n)
+      t.before[i + 1] = upto;
+  }
+  w = array_make(KILN_U64, 2 * t.n, 0, words, 0);
+  out = array_make(KILN_U64, t.n, 0, NULL, 0x5a);
+  ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data),
+                         KILN_ARG(epoch), KILN_ARG(out.array.data)));
+  ck_bits64("before each tile", &out, t.before);
+  free(words);
+  free_tiles(&t);
+  array_free(&w);
+  array_free(&out);
+  kiln_module_free(module);
+}
+END_TEST
+
+/* Each from 0 on, once, also where other epochs have been. */
+START_TEST(test_tickets)
+{
+  enum { N = 40 };
+  kiln_kernel *kernel = load(1, false, false, "tickets");
+  kiln_launch_config config = kiln_launch_1d(N, 1);
+  const uint64_t old = UINT64_C(0x3ffffff500000007);
+  test_array word = array_make(KILN_U64, 1, 0, &old, 0);
+
+  config.block.x = 1;
+  config.stream = stream;
+  for (uint32_t epoch = 1; epoch < 4; epoch++) {
+    test_array taken = array_make(KILN_U32, 2 * N, 0, NULL, 0);
+    uint32_t *got;
+
+    ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(word.array.data),
+                           KILN_ARG(epoch), KILN_ARG(taken.array.data)));
+    got = array_read(&taken);
+    for (size_t i = 0; i < 2 * N; i++)
+      ck_assert_msg(got[i] == 1, "ticket %zu: %u times", i, got[i]);
+    free(got);
+    array_free(&taken);
+  }
+  array_free(&word);
+  kiln_module_free(module);
+}
+END_TEST
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("lookback");
+  TCase *t = tcase_create("lookback");
+
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, 120);
+  tcase_add_loop_test(t, test_chain, 0, 8);
+  tcase_add_test(t, test_same_bits);
+  tcase_add_test(t, test_nearest);
+  tcase_add_test(t, test_tickets);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+DEVICE_TEST_MAIN(suite)
