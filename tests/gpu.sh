@@ -3,13 +3,14 @@
 # folder can have been made on another machine.
 #   tests/gpu.sh [--build FOLDER] [--out FOLDER] [tests] [samples] [start]
 #                [launch] [reduce] [sanitizer] [ops] [golden] [flow] [bugs]
-#                [counters]
+#                [counters] [operations]
 # ops: every opcode of registers, 2^20 operands each, on the GPU and the CPU
 # device; golden: on the GPU alone. Both leave ops.txt in --out, to be kept as
 # tests/golden/ops.txt. flow: 200 random programs on both. bugs: the planted bugs
 # under compute-sanitizer and on the CPU device. counters: those of the CPU device
-# against Nsight Compute's. Without a list: the first six. Prints a short table
-# last; logs go to --out.
+# against Nsight Compute's. operations: each beside its peers, before and after
+# tuning. Without a list: the first six. Prints a short table last; logs go to
+# --out.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -84,6 +85,18 @@ part_reduce() {
   record sample_reduction "$folder/samples/reduction"
   record bench_reduce "$folder/kiln" bench reduce --json "$out/reduce.json"
   cat "$out/bench_reduce.log"
+}
+
+# Every operation beside its peers (libkiln_peers.so in the folder), as the table
+# has its parameters and again as they are tuned here.
+part_operations() {
+  record bench_operations "$folder/kiln" bench ops \
+    --json "$out/operations.json"
+  cat "$out/bench_operations.log"
+  record tune "$folder/kiln" tune
+  cat "$out/tune.log"
+  record bench_tuned "$folder/kiln" bench ops --json "$out/tuned.json"
+  cat "$out/bench_tuned.log"
 }
 
 part_sanitizer() {
