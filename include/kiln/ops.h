@@ -18,7 +18,9 @@
  *   alignment of their element only; 16 bytes is faster.
  * - Inputs and outputs must not overlap, unless a function allows it.
  * - Temporary memory: the caller's workspace, or the stream's own, which is kept
- *   up to a few MiB and else taken from the device's stream-ordered pool.
+ *   up to 8 MiB and else taken from the device's stream-ordered pool. By default
+ *   a driver gives a pool's memory back at each wait: for large calls again and
+ *   again give a workspace, or raise the pool's release threshold.
  * - Streams may be captured into a graph, also on the first call (compiling and
  *   loading do not disturb a capture).
  * - Threads: any, also at once on one stream.

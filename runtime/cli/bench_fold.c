@@ -11,6 +11,11 @@
       return st_;                                                              \
   } while (0)
 
+BENCH_RUN(dot, kiln_dot_desc)
+BENCH_RUN(reduce, kiln_reduce_desc)
+BENCH_RUN(scan, kiln_scan_desc)
+BENCH_RUN(segmented_reduce, kiln_segmented_reduce_desc)
+
 /* Small whole numbers: sums of floats are exact up to 2^24 of them. */
 static kiln_status prepare(bench_ops *b)
 {
@@ -41,7 +46,7 @@ static kiln_status reduce(bench_ops *b, kiln_op op, const char *map)
       .op = op,
       .out = {b->out[0], b->now->type}};
 
-  return kiln_reduce(b->stream, &desc, NULL);
+  return run_reduce(b, &desc);
 }
 
 static kiln_status own_sum(bench_ops *b)
@@ -75,7 +80,7 @@ static kiln_status own_dot(bench_ops *b)
                               .n = b->n,
                               .out = {b->out[0], KILN_F32}};
 
-  return kiln_dot(b->stream, &desc, NULL);
+  return run_dot(b, &desc);
 }
 
 /* clang-format off */
@@ -152,7 +157,7 @@ static kiln_status segmented(bench_ops *b, uint64_t segments, uint64_t length)
       .length = length,
       .out = {b->out[0], KILN_F32}};
 
-  return kiln_segmented_reduce(b->stream, &desc, NULL);
+  return run_segmented_reduce(b, &desc);
 }
 
 static kiln_status own_bags(bench_ops *b)
@@ -194,7 +199,7 @@ static kiln_status scan(bench_ops *b, kiln_op_name op, bool exclusive,
       .exclusive = exclusive,
       .out = {b->out[0], b->now->type}};
 
-  return kiln_scan(b->stream, &desc, NULL);
+  return run_scan(b, &desc);
 }
 
 static kiln_status own_inclusive(bench_ops *b)

@@ -216,6 +216,7 @@ void kiln__bench_close(bench_ops *b)
     kiln_memory_free(b->device, b->peer_out[k]);
   }
   kiln_memory_free(b->device, b->temp);
+  kiln_memory_free(b->device, b->room.data);
   kiln_memory_free(b->device, b->slow_out);
   kiln_module_free(b->slow_module);
   kiln_event_free(b->from);
@@ -240,6 +241,20 @@ kiln_status kiln__bench_fill_with(bench_ops *b, CUdeviceptr to, kiln_dtype type,
                    "}\n"}};
 
   return kiln_map(b->stream, &desc, NULL);
+}
+
+kiln_status kiln__bench_room(bench_ops *b, size_t bytes)
+{
+  enum { KEPT = 8 << 20 };
+
+  TRY(kiln_memory_free(b->device, b->room.data));
+  b->room = (kiln_workspace){0, 0};
+  b->room_known = true;
+  if (bytes <= KEPT)
+    return KILN_OK;
+  TRY(kiln_memory_alloc(&b->room.data, b->device, bytes));
+  b->room.size = bytes;
+  return KILN_OK;
 }
 
 /* ---- Timing --------------------------------------------------------------------------------- */
@@ -402,6 +417,7 @@ static kiln_status run_case(bench_ops *b, outcome *out)
   shot shots[2] = {{.is_peer = false}, {.is_peer = true}};
   double ms, worst = 0;
 
+  b->room_known = false;
   TRY(b->now->prepare(b));
   out->has_peer = b->peers != NULL && b->now->symbol != NULL &&
                   dlsym(b->peers, b->now->symbol) != NULL;

@@ -29,8 +29,32 @@ typedef struct bench_ops {
   CUdeviceptr peer_out[BENCH_OPS_BUFFERS]; /* the peer's */
   CUdeviceptr temp;                        /* the peer's */
   size_t temp_bytes;
+  kiln_workspace room; /* the library's, for what a stream would not keep */
+  bool room_known;     /* for this case and size */
   unsigned repeats;
 } bench_ops;
+
+/* Large temporary memory from the driver's pool would be given back at each wait,
+ * and got anew within the time: as the peer, the library gets it beforehand. Up
+ * to what a stream keeps, it is left to the stream. */
+kiln_status kiln__bench_room(bench_ops *b, size_t bytes);
+
+/* run_NAME(b, &desc): kiln_NAME() with that memory. */
+#define BENCH_RUN(name, desc_type)                                             \
+  static kiln_status run_##name(bench_ops *b, const desc_type *desc)           \
+  {                                                                            \
+    size_t bytes = 0;                                                          \
+    kiln_status st = KILN_OK;                                                  \
+                                                                               \
+    if (!b->room_known) {                                                      \
+      st = kiln_##name##_workspace(b->stream, desc, &bytes);                   \
+      if (st == KILN_OK)                                                       \
+        st = kiln__bench_room(b, bytes);                                       \
+    }                                                                          \
+    if (st != KILN_OK)                                                         \
+      return st;                                                               \
+    return kiln_##name(b->stream, desc, b->room.data != 0 ? &b->room : NULL);  \
+  }
 
 /* One line of a table. */
 struct bench_case {

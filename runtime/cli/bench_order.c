@@ -9,6 +9,17 @@
       return st_;                                                              \
   } while (0)
 
+BENCH_RUN(gather, kiln_gather_desc)
+BENCH_RUN(histogram, kiln_histogram_desc)
+BENCH_RUN(merge, kiln_merge_desc)
+BENCH_RUN(partition, kiln_partition_desc)
+BENCH_RUN(run_length_encode, kiln_run_length_desc)
+BENCH_RUN(scatter, kiln_scatter_desc)
+BENCH_RUN(search, kiln_search_desc)
+BENCH_RUN(select, kiln_select_desc)
+BENCH_RUN(sort, kiln_sort_desc)
+BENCH_RUN(unique, kiln_unique_desc)
+
 static kiln_status prepare_bits(bench_ops *b)
 {
   TRY(kiln__bench_fill_with(b, b->in[0], b->now->type, b->n, "hash(i)"));
@@ -25,7 +36,7 @@ static kiln_status own_select(bench_ops *b)
                                  .out = {b->out[0], KILN_U32},
                                  .count = {b->out[1], KILN_U32}};
 
-  return kiln_select(b->stream, &desc, NULL);
+  return run_select(b, &desc);
 }
 
 static kiln_status own_partition(bench_ops *b)
@@ -37,7 +48,7 @@ static kiln_status own_partition(bench_ops *b)
                                     .rest_reversed = true,
                                     .count = {b->out[1], KILN_U32}};
 
-  return kiln_partition(b->stream, &desc, NULL);
+  return run_partition(b, &desc);
 }
 
 static kiln_status own_partition_stable(bench_ops *b)
@@ -48,7 +59,7 @@ static kiln_status own_partition_stable(bench_ops *b)
                                     .out = {b->out[0], KILN_U32},
                                     .count = {b->out[1], KILN_U32}};
 
-  return kiln_partition(b->stream, &desc, NULL);
+  return run_partition(b, &desc);
 }
 
 /* Runs of four. */
@@ -64,7 +75,7 @@ static kiln_status own_unique(bench_ops *b)
                                  .out = {b->out[0], KILN_U32},
                                  .count = {b->out[1], KILN_U32}};
 
-  return kiln_unique(b->stream, &desc, NULL);
+  return run_unique(b, &desc);
 }
 
 static kiln_status own_run_length(bench_ops *b)
@@ -75,7 +86,7 @@ static kiln_status own_run_length(bench_ops *b)
                                      .lengths = {b->out[2], KILN_U32},
                                      .count = {b->out[1], KILN_U32}};
 
-  return kiln_run_length_encode(b->stream, &desc, NULL);
+  return run_run_length_encode(b, &desc);
 }
 
 /* A quarter of the outputs at least is there to be compared. */
@@ -111,7 +122,7 @@ static kiln_status histogram(bench_ops *b, uint32_t bins)
                                     .upper = bins,
                                     .counts = {b->out[0], KILN_U32}};
 
-  return kiln_histogram(b->stream, &desc, NULL);
+  return run_histogram(b, &desc);
 }
 
 static kiln_status own_256(bench_ops *b)
@@ -186,7 +197,7 @@ static kiln_status sort(bench_ops *b, bool pairs, unsigned end_bit)
       .n = b->n,
       .end_bit = end_bit};
 
-  return kiln_sort(b->stream, &desc, NULL);
+  return run_sort(b, &desc);
 }
 
 static kiln_status own_keys(bench_ops *b)
@@ -291,7 +302,7 @@ static kiln_status own_gather(bench_ops *b)
                                  .n = b->n,
                                  .n_target = b->n};
 
-  return kiln_gather(b->stream, &desc, NULL);
+  return run_gather(b, &desc);
 }
 
 static kiln_status own_scatter(bench_ops *b)
@@ -302,7 +313,7 @@ static kiln_status own_scatter(bench_ops *b)
                                   .n = b->n,
                                   .n_target = b->n};
 
-  return kiln_scatter(b->stream, &desc, NULL);
+  return run_scatter(b, &desc);
 }
 
 /* clang-format off */
@@ -338,7 +349,7 @@ static kiln_status own_merge(bench_ops *b)
                                 .n_b = b->n / 2,
                                 .out = {b->out[0], KILN_U32}};
 
-  return kiln_merge(b->stream, &desc, NULL);
+  return run_merge(b, &desc);
 }
 
 static kiln_status prepare_needles(bench_ops *b)
@@ -355,7 +366,7 @@ static kiln_status own_search(bench_ops *b)
                                  .n = b->n,
                                  .out = {b->out[0], KILN_U32}};
 
-  return kiln_search(b->stream, &desc, NULL);
+  return run_search(b, &desc);
 }
 
 /* clang-format off */

@@ -230,6 +230,7 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
 
   *out = (best){.ms = INFINITY};
   TRY(kiln_tuning_get(b->device, family, size, b->n, &out->tuning, NULL));
+  b->room_known = false;
   TRY(b->now->prepare(b));
   TRY(kiln__bench_time_own(b, &out->table_ms));
   out->ms = out->table_ms;
@@ -238,6 +239,7 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
 
     TRY(kiln_tuning_set(b->device, family, size, log2_n, &t[i]));
     kiln__cli_progress(b->c, b->now->label, i + 1, n);
+    b->room_known = false; /* other tiles, another need */
     if (kiln__bench_time_own(b, &ms) != KILN_OK) {
       if (kiln_last_error()->status == KILN_ESTICKY)
         return KILN_ESTICKY;
