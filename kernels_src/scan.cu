@@ -148,7 +148,7 @@ struct shared_room {
   acc warp[warps]; /* first the warps' folds, then those of the warps before */
   acc total;
   acc prefix;       /* the fold over the tiles before */
-  unsigned next;    /* the tile after the next one */
+  unsigned next;    /* the next tile */
   unsigned nothing; /* 0 */
 };
 
@@ -179,37 +179,53 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
     room.warp[lane] = lane == 0 ? s.neutral : before;
 }
 
-/* The last warp: which tiles come, and the folds over those before them. */
-static __device__ __forceinline__ void
-look_back(const source &s, tile_chain chain, shared_room *rooms, count tile,
-          count next, count tiles, unsigned long long *tickets)
+/* The last warp: which tiles come, and the folds over those before them.
+ *
+ * A tile is waited for by those behind it, and its block gets to it only after the
+ * ones it has already: so a block takes one ticket a turn, and the second one when
+ * all others that start now have had a first. */
+static __device__ __forceinline__ void look_back(tile_chain chain,
+                                                 shared_room *rooms, count tile,
+                                                 count tiles,
+                                                 unsigned long long *tickets)
 {
+  bool first = true;
+
 #pragma unroll 1
   for (unsigned turn = 0;; turn ^= 1) {
     shared_room &room = rooms[turn];
-    unsigned ticket = 0;
+    unsigned next = 0;
     acc prefix;
 
-    if (KILN_AHEAD && kiln::lane() == 0)
-      ticket = kiln::tile_next_ticket(tickets);
-    prefix = chain.before(tile);
-    if (kiln::lane() == 0) {
-      room.prefix = prefix;
-      room.next = ticket;
+    if (KILN_AHEAD) {
+#if KILN_ARCH >= 70
+      if (first)
+        __nanosleep(1000);
+#endif
+      if (kiln::lane() == 0) {
+        next = kiln::tile_next_ticket(tickets);
+        room.next = next;
+      }
+      all_arrive();
+      first = false;
     }
+    prefix = chain.before(tile);
+    if (kiln::lane() == 0)
+      room.prefix = prefix;
     __syncthreads();
-    if (!KILN_AHEAD || next >= tiles)
+    if (!KILN_AHEAD)
       return;
-    tile = next;
-    next = kiln::warp_broadcast(ticket, 0);
+    tile = kiln::warp_broadcast(next, 0);
+    if (tile >= tiles)
+      return;
   }
 }
 
 /* The other warps. `warp` is mine, in a form that the compiler knows to be the
  * same in all lanes: else it would provide for shuffles in diverged warps. */
 static __device__ __forceinline__ void
-scan_tiles(const source &s, shared_room *rooms, count tile, count next,
-           count tiles, unsigned long long *words, unsigned epoch, KILN_T *out,
+scan_tiles(const source &s, shared_room *rooms, count tile, count tiles,
+           unsigned long long *words, unsigned epoch, KILN_T *out,
            KILN_T *out_total, unsigned warp)
 {
   loaded p[KILN_ROWS];
@@ -221,17 +237,21 @@ scan_tiles(const source &s, shared_room *rooms, count tile, count next,
   for (unsigned turn = 0;; turn ^= 1) {
     const tile_view view(tile, s.n);
     shared_room &room = rooms[turn];
+    count next = tiles;
     acc sum;
 
     hold_tile(s, view, p, h);
     sum = fold_warp(s, h, before);
     if (kiln::lane() == 31)
       room.warp[kiln::warp()] = sum;
-    holders_meet();
+    holders_meet<KILN_AHEAD != 0>();
     if (warp == 0)
       publish_total(room, s, words, tile, epoch);
-    if (KILN_AHEAD && next < tiles)
-      load_tile(s, tile_view(next, s.n), p);
+    if (KILN_AHEAD) {
+      next = room.next;
+      if (next < tiles) /* under way until the next turn */
+        load_tile(s, tile_view(next, s.n), p);
+    }
     __syncthreads();
 
     sum = s.op(room.prefix, room.warp[kiln::warp()]);
@@ -245,10 +265,9 @@ scan_tiles(const source &s, shared_room *rooms, count tile, count next,
       kiln::store(out_total, s.n == 0 && !KILN_INIT
                                  ? static_cast<acc>(user::identity(s.in))
                                  : s.op(room.prefix, room.total));
-    if (!KILN_AHEAD || next >= tiles)
+    if (next >= tiles)
       return;
     tile = next;
-    next = room.next;
   }
 }
 
@@ -269,21 +288,19 @@ __launch_bounds__(KILN_BLOCK)
                     : KILN_EXCLUSIVE ? static_cast<acc>(user::identity(in))
                                      : s.neutral;
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
-  count tile = blockIdx.x, next = tiles;
+  count tile = blockIdx.x;
 
   if (KILN_AHEAD) {
-    if (kiln::lane() == 0 && warp < 2)
-      rooms[warp].next = kiln::tile_ticket(tickets, epoch);
+    if (threadIdx.x == 0)
+      rooms[1].next = kiln::tile_ticket(tickets, epoch);
     __syncthreads();
-    tile = rooms[0].next < rooms[1].next ? rooms[0].next : rooms[1].next;
-    next = rooms[0].next < rooms[1].next ? rooms[1].next : rooms[0].next;
+    tile = rooms[1].next;
     if (tile >= tiles && tile > 0)
       return;
-    __syncthreads(); /* rooms are free again */
   }
   if (warp == warps)
-    look_back(s, tile_chain(words, epoch, s.op, s.neutral, start), rooms, tile,
-              next, tiles, tickets);
+    look_back(tile_chain(words, epoch, s.op, s.neutral, start), rooms, tile,
+              tiles, tickets);
   else
-    scan_tiles(s, rooms, tile, next, tiles, words, epoch, out, total, warp);
+    scan_tiles(s, rooms, tile, tiles, words, epoch, out, total, warp);
 }

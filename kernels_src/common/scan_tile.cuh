@@ -237,10 +237,22 @@ struct source {
   }
 };
 
-/* A barrier for the threads that hold elements. */
+/* A barrier for the threads that hold elements; `with_all`: the others have said
+ * by all_arrive() that what they wrote is there. */
+template <bool with_all = false>
 static __device__ __forceinline__ void holders_meet()
 {
-  asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK - 32) : "memory");
+  if (with_all)
+    asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK) : "memory");
+  else
+    asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK - 32) : "memory");
+}
+
+/* By the warp that looks back; it does not wait. */
+static __device__ __forceinline__ void all_arrive()
+{
+  __threadfence_block();
+  asm volatile("bar.arrive 1, %0;" ::"n"(KILN_BLOCK) : "memory");
 }
 
 /* ---- Which elements are mine ------------------------------------------------------------ */

@@ -114,7 +114,7 @@ static inline size_t resident(size_t n, size_t most)
   return any_order && n > most ? most : n;
 }
 
-enum { RESIDENT = 28000 }; /* of the smallest tiles */
+enum { RESIDENT = 14000 }; /* of the smallest tiles */
 
 /* How many random calls to make. */
 static inline unsigned long random_calls(unsigned long few)
