@@ -163,6 +163,7 @@ static bool additions(state *t)
 {
   bool good = true;
 
+  SAMPLE_TRY(kiln_fill(t->s.device, t->x, 0, 4, THREADS));
   printf("\nadditions       n   naive  Hillis-Steele  n log n - (n - 1)  "
          "Brent-Kung  2 (n - 1)\n");
   for (uint32_t n = 8, log_n = 3; n <= THREADS; n *= 4, log_n += 2) {
