@@ -164,7 +164,7 @@ static __device__ __forceinline__ void fill_pack(KILN_T *out, count i, P start,
   kiln::store_pack<pack_size, KILN_ALIGNED != 0>(out + i, value);
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
     sort_fill(const unsigned long long *start, unsigned range,
               unsigned long long lowest, KILN_T *out)
 {
@@ -293,7 +293,9 @@ static __device__ __forceinline__ unsigned add_warps(unsigned digit)
   return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 3)
+/* Three blocks on an SM, where ranks take few registers. */
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
+                                             KILN_ARCH >= 80 ? 3 : 1)
     sort_scatter(const KILN_T *keys, const KILN_V *values, unsigned long long n,
                  const unsigned long long *limit, unsigned long long each,
                  unsigned long long lowest, unsigned range, unsigned shift,

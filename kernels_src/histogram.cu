@@ -34,7 +34,11 @@
  *              words    with KILN_FOLD, workers * bins mark words; epoch: theirs
  * Result:      counts. */
 #ifndef KILN_BLOCK
+#if defined(KILN_ARCH) && KILN_ARCH < 80
+#define KILN_BLOCK 256 /* 5.3 has half as many registers */
+#else
 #define KILN_BLOCK 1024
+#endif
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 4
@@ -122,9 +126,12 @@ static constexpr unsigned nowhere = ~0u;
 /* ---- Where a sample belongs -------------------------------------------------- */
 
 /* d * 2^128-scaled (high, low), upper 64 bits: exact for all d within range. */
-static __device__ __forceinline__ unsigned scale_wide(unsigned long long d,
-                                                      unsigned long long low,
-                                                      unsigned long long high)
+/* What the defaults do not call; nvcc warns otherwise. */
+#define MAY_BE_UNUSED __attribute__((unused))
+
+static __device__ __forceinline__ MAY_BE_UNUSED unsigned
+scale_wide(unsigned long long d, unsigned long long low,
+           unsigned long long high)
 {
   const unsigned long long carry = __umul64hi(d, low);
   const unsigned long long sum = d * high + carry;
@@ -132,8 +139,8 @@ static __device__ __forceinline__ unsigned scale_wide(unsigned long long d,
   return static_cast<unsigned>(__umul64hi(d, high) + (sum < carry ? 1 : 0));
 }
 
-static __device__ __forceinline__ unsigned scale_narrow(unsigned d,
-                                                        unsigned long long by)
+static __device__ __forceinline__ MAY_BE_UNUSED unsigned
+scale_narrow(unsigned d, unsigned long long by)
 {
   const unsigned low = static_cast<unsigned>(by);
   const unsigned high = static_cast<unsigned>(by >> 32);
@@ -303,7 +310,8 @@ count_share(tally &t, const user::args &in, count packs, unsigned workers,
       add_pack(t, in, p[k], static_cast<index>(i + k * stride) * KILN_PACK, to);
 }
 
-static __device__ __forceinline__ user::stored *room_for_levels(unsigned width)
+static __device__ __forceinline__ MAY_BE_UNUSED user::stored *
+room_for_levels(unsigned width)
 {
   return reinterpret_cast<user::stored *>(room + (width * KILN_COPIES + 3) / 4);
 }
@@ -387,10 +395,9 @@ gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
 
 /* Blocks behind the workers take a row of 32 bins each. All that they wait for
  * has a lower index. */
-static __device__ __forceinline__ void add_up(KILN_COUNT *counts,
-                                              const unsigned long long *words,
-                                              unsigned bins, unsigned workers,
-                                              unsigned mark)
+static __device__ __forceinline__ MAY_BE_UNUSED void
+add_up(KILN_COUNT *counts, const unsigned long long *words, unsigned bins,
+       unsigned workers, unsigned mark)
 {
   __shared__ KILN_COUNT row[KILN_BLOCK];
   const unsigned adders = gridDim.x - workers;

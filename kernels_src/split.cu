@@ -37,7 +37,11 @@
 #define KILN_BLOCK 256
 #endif
 #ifndef KILN_ITEMS
+#if defined(KILN_ARCH) && KILN_ARCH < 70
+#define KILN_ITEMS 8 /* ranks by votes take more registers */
+#else
 #define KILN_ITEMS 16
+#endif
 #endif
 #ifndef KILN_PARTS
 #define KILN_PARTS 256

@@ -19,3 +19,8 @@ if(kiln_cuda_version GREATER_EQUAL 13000)
   target_compile_definitions(compile_cpu_abi PRIVATE KILN_TEST_CUDA_H
     KILN_TEST_CUDA_STUB="${KILN_CUDA_H}/../lib64/stubs/libcuda.so")
 endif()
+
+# Every specialisation that ships, for every architecture of every NVRTC: minutes.
+add_test(NAME compile.kernels_all COMMAND compile_kernels)
+set_tests_properties(compile.kernels_all PROPERTIES LABELS "compile;torture"
+  ENVIRONMENT KILN_TEST_ALL_VARIANTS=1 SKIP_RETURN_CODE 77 TIMEOUT 1800)

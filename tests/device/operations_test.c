@@ -79,7 +79,11 @@ static void check_chain(const double *got, uint32_t blocks, double scale)
 
 START_TEST(test_marks)
 {
-  static const uint32_t sizes[] = {1, 2, 31, 32, 33, 100, 64, 3000, 65, 7};
+  /* With a seed the CPU device starts blocks in any order, where GPUs keep
+   * theirs: then all have to be resident. */
+  const bool any_order = on_cpu() && strstr(test_cpu, "seed") != NULL;
+  const uint32_t sizes[] = {1,  2, 31, 32, 33, 100, 64, any_order ? 200 : 3000,
+                            65, 7};
   test_array out = array_make(KILN_F64, 3000, 0, NULL, 0x11);
 
   for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
