@@ -59,6 +59,7 @@ static void add(kiln__checker *c, const char *name, kiln_array a, uint64_t n,
   c->range[c->n].begin = a.data;
   c->range[c->n].end = a.data + n * size;
   c->range[c->n].name = name;
+  c->range[c->n].size = (uint32_t)size;
   c->range[c->n].written = written;
   c->range[c->n].may_equal = may_equal;
   c->n++;
@@ -124,7 +125,8 @@ void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc)
 
 static bool apart(const kiln__checker *c, size_t i, size_t k)
 {
-  const bool same = c->range[i].begin == c->range[k].begin;
+  const bool same = c->range[i].begin == c->range[k].begin &&
+                    c->range[i].size == c->range[k].size;
 
   if (!c->range[i].written && !c->range[k].written)
     return true;

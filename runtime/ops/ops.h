@@ -169,6 +169,7 @@ typedef struct kiln__checker {
   struct {
     uint64_t begin, end;
     const char *name;
+    uint32_t size; /* bytes of an element */
     bool written, may_equal;
   } range[KILN__MAX_RANGES];
   size_t n;
@@ -182,7 +183,7 @@ void kiln__check_read(kiln__checker *c, const char *name, kiln_array a,
 void kiln__check_write(kiln__checker *c, const char *name, kiln_array a,
                        uint64_t n);
 /* Written in place: may be the same array as one that is read, from its first
- * element on. */
+ * element on and with elements of the same size. */
 void kiln__check_in_place(kiln__checker *c, const char *name, kiln_array a,
                           uint64_t n);
 /* All arrays of an input. */

@@ -184,6 +184,26 @@ START_TEST(test_overlaps)
 }
 END_TEST
 
+/* In place means elements of the same size: else one is written where the next
+ * is still to be read. */
+START_TEST(test_in_place_of_another_size)
+{
+  const kiln_array from = {256, KILN_F32}, same = {256, KILN_I32},
+                   wide = {256, KILN_F64};
+  kiln__checker c;
+  int stream = 0;
+
+  kiln__check_begin(&c, "kiln_test", (const kiln_stream *)(void *)&stream, "x");
+  kiln__check_read(&c, "one", from, 10);
+  kiln__check_in_place(&c, "two", same, 10);
+  ck_assert_int_eq(kiln__check_end(&c), KILN_OK);
+  kiln__check_begin(&c, "kiln_test", (const kiln_stream *)(void *)&stream, "x");
+  kiln__check_read(&c, "one", from, 10);
+  kiln__check_in_place(&c, "two", wide, 10);
+  ck_assert_int_eq(kiln__check_end(&c), KILN_EINVAL);
+}
+END_TEST
+
 START_TEST(test_types)
 {
   static const size_t sizes[] = {0, 1, 1, 2, 2, 4, 4, 8, 8, 2, 2, 4, 8};
@@ -209,6 +229,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_long_text);
   tcase_add_test(t, test_params);
   tcase_add_test(t, test_overlaps);
+  tcase_add_test(t, test_in_place_of_another_size);
   tcase_add_test(t, test_types);
   suite_add_tcase(s, t);
   return s;
