@@ -177,7 +177,7 @@ START_TEST(test_map)
       .rows = ROWS,
       .columns = COLUMNS,
       .leading = LEADING,
-      .out = {by_row.array.data}};
+      .out = {.data = by_row.array.data}};
   float want_row[ROWS] = {0}, want_column[COLUMNS] = {0}, *got;
 
   for (size_t r = 0; r < ROWS; r++)

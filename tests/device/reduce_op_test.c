@@ -235,7 +235,7 @@ START_TEST(test_index_only)
   test_array out = array_make(KILN_U64, 1, 0, NULL, 1);
   const kiln_reduce_desc desc = {.x = {.map = "i * i", .type = KILN_U64},
                                  .n = 12345,
-                                 .out = {out.array.data}};
+                                 .out = {.data = out.array.data}};
   uint64_t *got, want = 0;
 
   for (uint64_t i = 0; i < 12345; i++)
@@ -667,7 +667,7 @@ START_TEST(test_norm)
   test_array in = array_make(KILN_F64, N, 1, NULL, 0);
   test_array out = array_make(KILN_F64, 1, 0, NULL, 1);
   kiln_norm_desc desc = {
-      .x = {.in = {in.array}}, .n = N, .out = {out.array.data}};
+      .x = {.in = {in.array}}, .n = N, .out = {.data = out.array.data}};
 
   for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
     x[1] = cases[k].a;
