@@ -81,24 +81,23 @@ static uint64_t next_gang(kiln__worker *worker)
 }
 
 /* One more gang at the end of the list; NULL: none left, or no memory. */
-static kiln__gang *start_one(kiln__worker *worker)
+static void start_one(kiln__worker *worker)
 {
   kiln__job *const job = worker->job;
   const uint64_t i = next_gang(worker);
   kiln__gang *gang;
 
   if (i >= job->n_gangs)
-    return NULL;
+    return;
   gang = kiln__gang_begin(worker, gang_number(job, i));
   if (gang == NULL) {
     kiln__fault_grid(job, KILN__FAULT_MEMORY, "no memory for a block");
-    return NULL;
+    return;
   }
   *worker->last = gang;
   worker->last = &gang->next;
   worker->n_resident++;
   worker->event = true;
-  return gang;
 }
 
 static void end_gang(kiln__worker *worker, kiln__gang **link)
@@ -120,7 +119,9 @@ static void go_round(kiln__worker *worker)
   kiln__gang **link = &worker->resident;
 
   while (!atomic_load_explicit(&job->grid.stopped, memory_order_relaxed)) {
-    if (*link == NULL && (!may_start(worker) || start_one(worker) == NULL))
+    if (*link == NULL && may_start(worker))
+      start_one(worker); /* at the end of the list, where link is */
+    if (*link == NULL)
       break;
     switch (kiln__gang_run(*link)) {
     case KILN__GANG_DONE:
@@ -224,7 +225,7 @@ static void set_sizes(kiln__job *job)
   job->n_gangs = blocks / gang;
   job->n_workers = l->threads != 0 ? l->threads : 1;
   if (job->n_workers > job->n_gangs)
-    job->n_workers = (unsigned)job->n_gangs;
+    job->n_workers = job->n_gangs > 0 ? (unsigned)job->n_gangs : 1;
   job->max_gangs = (uint32_t)(l->max_resident / gang / job->n_workers);
   if (job->max_gangs == 0)
     job->max_gangs = 1;
