@@ -265,7 +265,7 @@ static bool try_sync(kiln__warp *w, kiln__schedule *s, uint32_t at)
     found[n++] = other;
     mask |= other->mask;
   }
-  if ((g->wants & w->live & ~mask) != 0)
+  if (n == 0 || (g->wants & w->live & ~mask) != 0)
     return false;
   pass_sync(w, s, found, n, mask);
   return true;

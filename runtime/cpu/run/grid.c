@@ -80,7 +80,7 @@ static uint64_t next_gang(kiln__worker *worker)
   return worker->next++;
 }
 
-/* One more gang at the end of the list; NULL: none left, or no memory. */
+/* One more gang at the end of the list, if any is left, and memory for it. */
 static void start_one(kiln__worker *worker)
 {
   kiln__job *const job = worker->job;
