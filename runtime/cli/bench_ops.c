@@ -32,6 +32,7 @@ const bench_family kiln__bench_families[] = {
 };
 
 enum {
+  ROOM = 1 << 16, /* beside the elements: results of small inputs */
   MAX_REPEATS = 64,
   SLOW_ITERATIONS = 40000 /* longer than the host takes to queue a call */
 };
@@ -199,9 +200,9 @@ kiln_status kiln__bench_open(bench_ops *b, int ordinal, unsigned most_bits)
   TRY(kiln_module_kernel(&b->slow, b->slow_module, "slow"));
   TRY(kiln_memory_alloc(&b->slow_out, b->device, 256));
   for (int k = 0; k < BENCH_OPS_BUFFERS; k++) {
-    TRY(kiln_memory_alloc(&b->in[k], b->device, 4 * most + 4096));
-    TRY(kiln_memory_alloc(&b->out[k], b->device, 4 * most + 4096));
-    TRY(kiln_memory_alloc(&b->peer_out[k], b->device, 4 * most + 4096));
+    TRY(kiln_memory_alloc(&b->in[k], b->device, 4 * most + ROOM));
+    TRY(kiln_memory_alloc(&b->out[k], b->device, 4 * most + ROOM));
+    TRY(kiln_memory_alloc(&b->peer_out[k], b->device, 4 * most + ROOM));
   }
   return KILN_OK;
 }
@@ -369,7 +370,7 @@ static kiln_status peer_room(bench_ops *b)
 /* ---- Are the results the same? ------------------------------------------------------------------ */
 
 /* The largest difference, by the library itself, in double; NaN where one is. */
-static kiln_status difference(bench_ops *b, double *out)
+static kiln_status difference(bench_ops *b, double *out, bool *compared)
 {
   const kiln_dtype type = b->now->compared;
   const bool bits = b->now->tolerance == 0;
@@ -383,6 +384,7 @@ static kiln_status difference(bench_ops *b, double *out)
   float *copy;
 
   *out = 0;
+  *compared = false;
   if (desc.n == 0)
     return KILN_OK;
   TRY(kiln_map(b->stream, &desc, NULL));
@@ -396,11 +398,14 @@ static kiln_status difference(bench_ops *b, double *out)
     const double d =
         type == KILN_F64 ? ((double *)(void *)copy)[i] : (double)copy[i];
 
+    if (isnan(worst))
+      break;
     if (!(d <= worst))
       worst = d;
   }
   free(copy);
   *out = worst;
+  *compared = true;
   return KILN_OK;
 }
 
@@ -408,7 +413,7 @@ static kiln_status difference(bench_ops *b, double *out)
 
 typedef struct outcome {
   shot own, peer;
-  bool has_peer, same;
+  bool has_peer, compared, same;
   double wanted;
 } outcome;
 
@@ -427,7 +432,7 @@ static kiln_status run_case(bench_ops *b, outcome *out)
   if (out->has_peer) {
     TRY(run_once(b, true, false, &ms));
     if (b->now->compared != KILN_DTYPE_NONE)
-      TRY(difference(b, &worst));
+      TRY(difference(b, &worst, &out->compared));
   }
   out->same = worst <= b->now->tolerance;
   TRY(time_shots(b, shots, out->has_peer ? 2 : 1));
@@ -475,10 +480,7 @@ static void print_outcome(cli_table *t, const bench_ops *b, const outcome *o)
     else
       kiln__cli_cell(t, "-");
   }
-  kiln__cli_cell(t, "%s",
-                 !o->has_peer || b->now->compared == KILN_DTYPE_NONE ? "-"
-                 : o->same                                           ? "yes"
-                                                                     : "NO");
+  kiln__cli_cell(t, "%s", !o->compared ? "-" : o->same ? "yes" : "NO");
 }
 
 static cJSON *outcome_json(const bench_ops *b, const char *family,
@@ -499,7 +501,8 @@ static cJSON *outcome_json(const bench_ops *b, const char *family,
     cJSON_AddNumberToObject(j, "peer_ms", o->peer.idle_ms);
     cJSON_AddNumberToObject(j, "peer_queued_ms", o->peer.queued_ms);
     cJSON_AddNumberToObject(j, "ratio", o->peer.idle_ms / o->own.idle_ms);
-    kiln__cli_json_flag(j, "same_result", o->same);
+    if (o->compared)
+      kiln__cli_json_flag(j, "same_result", o->same);
   }
   if (o->wanted > 0)
     cJSON_AddNumberToObject(j, "wanted", o->wanted);
