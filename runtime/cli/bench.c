@@ -15,6 +15,7 @@ static void help(cli *c, FILE *out)
         "  start     process start to verified saxpy, cold and warm, beside a\n"
         "            bare program on the driver API\n"
         "  cpu       how fast the CPU device interprets six kernels\n"
+        "  passes    ways to gather and scatter beside their cost model\n"
         "  ops       every operation beside CUB, Thrust and cuBLAS, or one "
         "family:\n",
         out);
@@ -61,6 +62,8 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
     return kiln__cli_bench_start(c, argc - 1, argv + 1);
   if (strcmp(what, "cpu") == 0)
     return kiln__cli_bench_cpu(c, argc - 1, argv + 1);
+  if (strcmp(what, "passes") == 0)
+    return kiln__cli_bench_passes(c, argc - 1, argv + 1);
   if (kiln__bench_ops_has(what))
     return kiln__bench_ops(c, what, argc - 1, argv + 1);
   c->name = "bench";

@@ -32,6 +32,7 @@ typedef struct bench_ops {
   kiln_workspace room; /* the library's, for what a stream would not keep */
   bool room_known;     /* for this case and size */
   unsigned repeats;
+  kiln_index_plan plan; /* of gathers and scatters; {0}: the model's */
 } bench_ops;
 
 /* Large temporary memory from the driver's pool would be given back at each wait,

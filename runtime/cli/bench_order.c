@@ -300,7 +300,9 @@ static kiln_status own_gather(bench_ops *b)
                                  .index = {b->in[1], KILN_U32},
                                  .out = {b->out[0], KILN_F32},
                                  .n = b->n,
-                                 .n_target = b->n};
+                                 .n_target = b->n,
+                                 .method = b->plan.method,
+                                 .passes = b->plan.passes};
 
   return run_gather(b, &desc);
 }
@@ -311,7 +313,9 @@ static kiln_status own_scatter(bench_ops *b)
                                   .index = {b->in[1], KILN_U32},
                                   .out = {b->out[0], KILN_F32},
                                   .n = b->n,
-                                  .n_target = b->n};
+                                  .n_target = b->n,
+                                  .method = b->plan.method,
+                                  .passes = b->plan.passes};
 
   return run_scatter(b, &desc);
 }

@@ -211,6 +211,7 @@ char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
 int kiln__cli_bench_launch(cli *c, int argc, char **argv);
 int kiln__cli_bench_start(cli *c, int argc, char **argv);
 int kiln__cli_bench_cpu(cli *c, int argc, char **argv);
+int kiln__cli_bench_passes(cli *c, int argc, char **argv);
 /* A child of `bench start`; runs before anything else is set up. */
 int kiln__cli_start_child(int argc, char **argv);
 /* Sorts in place. @return the median, 0 of none. */

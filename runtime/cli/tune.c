@@ -20,13 +20,14 @@ typedef struct options {
   unsigned repeats;
   int device;
   bool keep; /* write the file */
+  bool all;  /* a line for each candidate */
   char **families;
   size_t n_families; /* 0: all */
 } options;
 
 static const char usage_text[] =
     "usage: kiln tune [FAMILY]... [--sizes 28,24,20,16] [--repeats N]\n"
-    "                 [--device N] [--dry-run]\n"
+    "                 [--device N] [--dry-run] [--all]\n"
     "       kiln tune [FAMILY]... --arch sm_90\n"
     "Time every candidate on this GPU and keep the best beside the cache, "
     "where\n"
@@ -36,7 +37,8 @@ static const char usage_text[] =
     "  --sizes    log2 of the elements of 4 bytes: the size classes\n"
     "  --repeats  timed runs of each, 9 by default\n"
     "  --device   GPU to use, default 0\n"
-    "  --dry-run  show the best, keep nothing\n";
+    "  --dry-run  show the best, keep nothing\n"
+    "  --all      show every candidate's time, in the order of these\n";
 
 static bool parse_sizes(options *o, const char *text)
 {
@@ -63,6 +65,7 @@ static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
       {"repeats", required_argument, NULL, 'r'},
       {"device", required_argument, NULL, 'd'},
       {"dry-run", no_argument, NULL, 'n'},
+      {"all", no_argument, NULL, 'A'},
       {"help", no_argument, NULL, 'h'},
       {0}};
   int opt;
@@ -91,6 +94,9 @@ static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
       break;
     case 'n':
       o->keep = false;
+      break;
+    case 'A':
+      o->all = true;
       break;
     case 'h':
       fputs(usage_text, stdout);
@@ -219,9 +225,32 @@ typedef struct best {
   size_t tried, failed;
 } best;
 
-/* Ends with the best one set. A candidate that does not compile is none. */
+static void print_row(cli_table *t, const bench_ops *b, const char *family,
+                      const kiln_tuning *tuning, double ms, double table_ms)
+{
+  kiln__cli_cell(t, "%s", family);
+  kiln__cli_cell(t, "%s", b->now->label);
+  kiln__cli_cell(t, "%s", kiln_dtype_name(b->now->type));
+  kiln__cli_cell(t, "%llu", (unsigned long long)b->n);
+  kiln__cli_cell(t, "%u", tuning->block);
+  kiln__cli_cell(t, "%u", tuning->items);
+  kiln__cli_cell(t, "%u", tuning->per_sm);
+  kiln__cli_cell(t, "%u", tuning->extra);
+  kiln__cli_cell(t, "%.2f us", ms * 1e3);
+  kiln__cli_cell(t, "%.2fx", table_ms / ms);
+}
+
+static void print_best(cli_table *t, const bench_ops *b, const char *family,
+                       const best *found)
+{
+  print_row(t, b, family, &found->tuning, found->ms, found->table_ms);
+  kiln__cli_cell(t, "%zu of %zu", found->tried - found->failed, found->tried);
+}
+
+/* Ends with the best one set. A candidate that does not compile is none.
+ * @param all  NULL, or the table that each is shown in */
 static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
-                             best *out)
+                             best *out, cli_table *all)
 {
   const unsigned size = (unsigned)kiln_dtype_size(b->now->type);
   size_t n;
@@ -234,6 +263,10 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
   TRY(b->now->prepare(b));
   TRY(kiln__bench_time_own(b, &out->table_ms));
   out->ms = out->table_ms;
+  if (all != NULL) {
+    print_row(all, b, family, &out->tuning, out->ms, out->ms);
+    kiln__cli_cell(all, "in use");
+  }
   for (size_t i = 0; i < n; i++, out->tried++) {
     double ms;
 
@@ -244,28 +277,18 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
       if (kiln_last_error()->status == KILN_ESTICKY)
         return KILN_ESTICKY;
       out->failed++;
-    } else if (ms < out->ms) {
+      continue;
+    }
+    if (all != NULL) {
+      print_row(all, b, family, &t[i], ms, out->table_ms);
+      kiln__cli_cell(all, "%zu", i + 1);
+    }
+    if (ms < out->ms) {
       out->ms = ms;
       out->tuning = t[i];
     }
   }
   return kiln_tuning_set(b->device, family, size, log2_n, &out->tuning);
-}
-
-static void print_best(cli_table *t, const bench_ops *b, const char *family,
-                       const best *found)
-{
-  kiln__cli_cell(t, "%s", family);
-  kiln__cli_cell(t, "%s", b->now->label);
-  kiln__cli_cell(t, "%s", kiln_dtype_name(b->now->type));
-  kiln__cli_cell(t, "%llu", (unsigned long long)b->n);
-  kiln__cli_cell(t, "%u", found->tuning.block);
-  kiln__cli_cell(t, "%u", found->tuning.items);
-  kiln__cli_cell(t, "%u", found->tuning.per_sm);
-  kiln__cli_cell(t, "%u", found->tuning.extra);
-  kiln__cli_cell(t, "%.2f us", found->ms * 1e3);
-  kiln__cli_cell(t, "%.2fx", found->table_ms / found->ms);
-  kiln__cli_cell(t, "%zu of %zu", found->tried - found->failed, found->tried);
 }
 
 /* The first case of each element size decides for its class. */
@@ -289,7 +312,7 @@ static kiln_status tune_family(bench_ops *b, const bench_family *f,
 
       b->now = c;
       b->n = kiln__bench_elements(c, o->bits[i]);
-      TRY(tune_case(b, f->tuning, o->bits[i], &found));
+      TRY(tune_case(b, f->tuning, o->bits[i], &found, o->all ? table : NULL));
       print_best(table, b, f->tuning, &found);
     }
   }

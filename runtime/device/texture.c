@@ -199,8 +199,12 @@ kiln_status kiln_array_read(kiln_array *array, void *dst)
 
 /* ---- Textures ------------------------------------------------------------------- */
 
+/* @param dims  the texture's. On an H200 a linear fetch in one dimension mixes in
+ *              the border colour if the second is set to it, so what is not there
+ *              is clamped. */
 static kiln_status describe(CUDA_TEXTURE_DESC *out,
-                            const kiln_texture_desc *desc, kiln_texel texel)
+                            const kiln_texture_desc *desc, kiln_texel texel,
+                            int dims)
 {
   const bool integer =
       desc->as_integer || texel == KILN_TEXEL_U32 || texel == KILN_TEXEL_S32;
@@ -215,7 +219,8 @@ static kiln_status describe(CUDA_TEXTURE_DESC *out,
     if ((unsigned)desc->address[i] > KILN_ADDRESS_BORDER)
       return kiln__fail(KILN_EINVAL, NULL, "no address mode %d",
                         (int)desc->address[i]);
-    out->addressMode[i] = (CUaddress_mode)desc->address[i];
+    out->addressMode[i] =
+        i < dims ? (CUaddress_mode)desc->address[i] : CU_TR_ADDRESS_MODE_CLAMP;
   }
   for (int i = 0; i < 4; i++)
     out->borderColor[i] = desc->border[i];
@@ -229,13 +234,13 @@ static kiln_status describe(CUDA_TEXTURE_DESC *out,
 
 static kiln_status make(uint64_t *out, kiln_device *device,
                         const CUDA_RESOURCE_DESC *resource, kiln_texel texel,
-                        const kiln_texture_desc *desc)
+                        const kiln_texture_desc *desc, int dims)
 {
   CUDA_TEXTURE_DESC d;
   CUtexObject handle = 0;
   kiln__scope scope;
   CUresult rc;
-  kiln_status st = describe(&d, desc, texel);
+  kiln_status st = describe(&d, desc, texel, dims);
 
   if (st != KILN_OK)
     return st;
@@ -251,6 +256,12 @@ static kiln_status make(uint64_t *out, kiln_device *device,
   return st;
 }
 
+/* That are addressed: a layer is not. */
+static int dimensions(const kiln_array_desc *desc)
+{
+  return desc->height == 0 ? 1 : desc->depth == 0 ? 2 : 3;
+}
+
 kiln_status kiln_texture_create(uint64_t *out, kiln_array *array,
                                 const kiln_texture_desc *desc)
 {
@@ -262,7 +273,8 @@ kiln_status kiln_texture_create(uint64_t *out, kiln_array *array,
   if (array == NULL || desc == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "array or desc is NULL");
   resource.res.array.hArray = array->handle;
-  return make(out, array->device, &resource, array->desc.texel, desc);
+  return make(out, array->device, &resource, array->desc.texel, desc,
+              dimensions(&array->desc));
 }
 
 kiln_status kiln_texture_of_memory(uint64_t *out, kiln_device *device,
@@ -295,7 +307,7 @@ kiln_status kiln_texture_of_memory(uint64_t *out, kiln_device *device,
     r.res.pitch2D.height = height;
     r.res.pitch2D.pitchInBytes = pitch;
   }
-  return make(out, device, &r, texel, desc);
+  return make(out, device, &r, texel, desc, height == 0 ? 1 : 2);
 }
 
 kiln_status kiln_texture_free(kiln_device *device, uint64_t texture)

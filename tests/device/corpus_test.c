@@ -773,13 +773,17 @@ static void run_image(size_t file, int mode, const kiln_image *image)
 
 static void run_all(void)
 {
-  static const char *const options[] = {"-I" KILN_TEST_CUDA_INCLUDE,
-                                        "-I" KILN_TEST_CUDA_INCLUDE "/cccl",
-                                        "-std=c++17"};
+  const char *const elsewhere = getenv("KILN_TEST_CUDA_INCLUDE");
+  char toolkit[512], cccl[512];
+  const char *const options[] = {toolkit, cccl, "-std=c++17"};
   kiln_program_desc descs[N_FILES * N_MODES] = {{0}};
   kiln_target targets[N_FILES * N_MODES] = {{0}};
   size_t which[N_FILES * N_MODES], n = 0;
   kiln_job *job;
+
+  snprintf(toolkit, sizeof toolkit, "-I%.400s",
+           elsewhere != NULL ? elsewhere : KILN_TEST_CUDA_INCLUDE);
+  snprintf(cccl, sizeof cccl, "%.500s/cccl", toolkit);
 
   for (size_t i = 0; i < N_FILES * N_MODES; i++) {
     const int mode = (int)(i % N_MODES);
