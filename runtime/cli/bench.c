@@ -11,6 +11,7 @@ static void help(cli *c, FILE *out)
 {
   fputs("usage: kiln bench WHAT [options]\n\n"
         "  reduce    the lectures' reduction ladder and the library's best\n"
+        "  calls     first and later calls of every operation, on the host\n"
         "  launch    host cost of a launch beside a bare cuLaunchKernel\n"
         "  start     process start to verified saxpy, cold and warm, beside a\n"
         "            bare program on the driver API\n"
@@ -50,7 +51,8 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
   }
   if (what == NULL)
     return kiln__cli_usage(c,
-                           "bench what: reduce, launch, start, cpu, ops or %s?",
+                           "bench what: reduce, calls, launch, start, cpu, "
+                           "passes, ops or %s?",
                            kiln__bench_ops_list(c));
   c->name = kiln__cli_text(c, "bench %s", what);
   argv[1] = kiln__cli_text(c, "kiln bench %s", what);
@@ -58,6 +60,8 @@ int kiln__cli_bench(cli *c, int argc, char **argv)
     return kiln__bench_reduce(c, argc - 1, argv + 1);
   if (strcmp(what, "launch") == 0)
     return kiln__cli_bench_launch(c, argc - 1, argv + 1);
+  if (strcmp(what, "calls") == 0)
+    return kiln__cli_bench_calls(c, argc - 1, argv + 1);
   if (strcmp(what, "start") == 0)
     return kiln__cli_bench_start(c, argc - 1, argv + 1);
   if (strcmp(what, "cpu") == 0)

@@ -209,6 +209,7 @@ char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
 /* ---- bench -------------------------------------------------------------- */
 
 int kiln__cli_bench_launch(cli *c, int argc, char **argv);
+int kiln__cli_bench_calls(cli *c, int argc, char **argv);
 int kiln__cli_bench_start(cli *c, int argc, char **argv);
 int kiln__cli_bench_cpu(cli *c, int argc, char **argv);
 int kiln__cli_bench_passes(cli *c, int argc, char **argv);

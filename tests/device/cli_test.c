@@ -133,6 +133,32 @@ START_TEST(bench_start)
 }
 END_TEST
 
+/* Compiled, from disk, and once it is there. */
+START_TEST(bench_calls)
+{
+  const cJSON *calls, *one;
+  test_run run;
+  cJSON *json;
+
+  use_driver_library();
+  run = test_kiln("bench calls --sizes 12 --repeats 1 --only gather, "
+                  "--json %s/calls.json",
+                  dir);
+  ck_run_rc(run, 0);
+  ck_has(run.out, "hold what is wanted");
+  json = read_json("calls.json");
+  calls = cJSON_GetObjectItem(json, "calls");
+  ck_assert_int_eq(cJSON_GetArraySize(calls), 1);
+  one = cJSON_GetArrayItem(calls, 0);
+  ck_assert(cJSON_GetObjectItem(one, "launches")->valuedouble >= 5);
+  ck_assert(cJSON_GetObjectItem(one, "cold_ms")->valuedouble >
+            cJSON_GetObjectItem(one, "disk_ms")->valuedouble);
+  ck_assert(cJSON_GetObjectItem(one, "call_us")->valuedouble > 0);
+  ck_assert(cJSON_GetObjectItem(one, "bare_us")->valuedouble > 0);
+  cJSON_Delete(json);
+}
+END_TEST
+
 /* A family beside its peers, or alone where there are none. */
 START_TEST(operations_are_measured)
 {
@@ -191,6 +217,7 @@ static Suite *make(void)
   tcase_add_test(t, compile_takes_this_gpu);
   tcase_add_test(t, bench_launch);
   tcase_add_test(t, bench_start);
+  tcase_add_test(t, bench_calls);
   tcase_add_test(t, operations_are_measured);
   tcase_add_test(t, parameters_are_tuned);
   tcase_add_test(t, candidates_are_compiled);

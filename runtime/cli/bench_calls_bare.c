@@ -1,0 +1,263 @@
+/* bench_calls_bare.c -- what a call's launches cost by themselves: the call is
+ * captured into a graph, whose kernels tell their grids and parameters, and the
+ * same number of kernels with the same grids and parameters, but without a body,
+ * are launched by cuLaunchKernel. The call's own kernels would need new marks in
+ * their temporary memory each time. */
+#include "bench_calls.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The driver's own signatures; the command includes no CUDA header. */
+typedef struct kernel_node {
+  CUfunction function;
+  unsigned gx, gy, gz, bx, by, bz, shared;
+  void **params, **extra;
+} kernel_node;
+
+typedef int (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned,
+                         unsigned, unsigned, unsigned, CUstream, void **,
+                         void **);
+typedef int (*set_current_fn)(CUcontext);
+typedef int (*begin_fn)(CUstream, int);
+typedef int (*end_fn)(CUstream, void **);
+typedef int (*nodes_fn)(void *, void **, size_t *);
+typedef int (*type_fn)(void *, int *);
+typedef int (*params_fn)(void *, kernel_node *);
+typedef int (*destroy_fn)(void *);
+typedef int (*param_info_fn)(CUfunction, size_t, size_t *, size_t *);
+
+enum {
+  MOST_LAUNCHES = 32,
+  MOST_PARAMS = 32,
+  NODES = 64,
+  KERNEL_NODE = 0, /* CU_GRAPH_NODE_TYPE_KERNEL */
+  RELAXED = 2      /* CU_STREAM_CAPTURE_MODE_RELAXED */
+};
+
+typedef struct bare_launch {
+  unsigned gx, gy, gz, bx, by, bz;
+  size_t n_params, size[MOST_PARAMS];
+  void *values[MOST_PARAMS];
+  kiln_kernel *kernel;
+} bare_launch;
+
+struct calls_bare {
+  cli *c;
+  kiln_stream *stream;
+  CUcontext context;
+  launch_fn launch;
+  set_current_fn set_current;
+  begin_fn begin;
+  end_fn end;
+  nodes_fn nodes;
+  type_fn type;
+  params_fn params;
+  destroy_fn destroy;
+  param_info_fn param_info; /* NULL before CUDA 12.4: 8 bytes each */
+  kiln_module *module;
+  size_t n;
+  bare_launch list[MOST_LAUNCHES];
+  _Alignas(16) unsigned char value[4096]; /* every parameter's: kernels have at
+                                             most so many bytes of them */
+};
+
+/* dlsym gives an object pointer; POSIX promises that it holds a function. */
+static bool find_entries(calls_bare *b, void *library)
+{
+  const struct {
+    const char *name, *newer;
+    void *to;
+  } entries[] = {
+      {"cuLaunchKernel", NULL, &b->launch},
+      {"cuCtxSetCurrent", NULL, &b->set_current},
+      {"cuStreamBeginCapture", "cuStreamBeginCapture_v2", &b->begin},
+      {"cuStreamEndCapture", NULL, &b->end},
+      {"cuGraphGetNodes", NULL, &b->nodes},
+      {"cuGraphNodeGetType", NULL, &b->type},
+      {"cuGraphKernelNodeGetParams", NULL, &b->params},
+      {"cuGraphDestroy", NULL, &b->destroy},
+  };
+  void *found;
+
+  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
+    found = dlsym(library, entries[i].newer != NULL ? entries[i].newer
+                                                    : entries[i].name);
+    if (found == NULL)
+      return false;
+    memcpy(entries[i].to, &found, sizeof found);
+  }
+  found = dlsym(library, "cuFuncGetParamInfo");
+  memcpy(&b->param_info, &found, sizeof found);
+  return true;
+}
+
+calls_bare *kiln__bench_bare_open(cli *c, kiln_stream *stream, const char **why)
+{
+  calls_bare *b = kiln__cli_alloc(c, 1, sizeof *b);
+  kiln_driver_info driver;
+  void *library = NULL;
+  bool found;
+
+  b->c = c;
+  b->stream = stream;
+  *why = "the CPU device in this command is no libcuda";
+  if (c->on_cpu)
+    return NULL;
+  *why = "libcuda cannot be opened";
+  if (kiln_runtime_driver(c->rt, &driver) == KILN_OK &&
+      kiln_device_context(kiln_stream_device(stream), &b->context) == KILN_OK)
+    library = dlopen(driver.path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL)
+    return NULL;
+  *why = "libcuda has no graphs";
+  found = find_entries(b, library);
+  dlclose(library); /* the runtime keeps it open */
+  return found ? b : NULL;
+}
+
+void kiln__bench_bare_current(const calls_bare *b, bool current)
+{
+  if (b != NULL)
+    b->set_current(current ? b->context : NULL);
+}
+
+/* ---- What a call launches ---------------------------------------------------- */
+
+static void take_kernel(calls_bare *b, const kernel_node *node)
+{
+  bare_launch *l = &b->list[b->n];
+  size_t offset;
+
+  *l = (bare_launch){node->gx, node->gy, node->gz, node->bx, node->by,
+                     node->bz, 0,        {0},      {0},      NULL};
+  if (b->param_info == NULL)
+    for (; l->n_params < 8; l->n_params++)
+      l->size[l->n_params] = 8;
+  else
+    while (l->n_params < MOST_PARAMS &&
+           b->param_info(node->function, l->n_params, &offset,
+                         &l->size[l->n_params]) == 0)
+      l->n_params++;
+  for (size_t i = 0; i < l->n_params; i++)
+    l->values[i] = b->value;
+  b->n++;
+}
+
+static kiln_status take_graph(calls_bare *b, void *graph)
+{
+  void *node[NODES];
+  size_t n = NODES;
+
+  b->n = 0;
+  if (b->nodes(graph, node, &n) != 0)
+    return KILN_EDRIVER;
+  for (size_t i = 0; i < n && i < NODES && b->n < MOST_LAUNCHES; i++) {
+    kernel_node params = {0};
+    int type;
+
+    if (b->type(node[i], &type) != 0)
+      return KILN_EDRIVER;
+    if (type != KERNEL_NODE)
+      continue;
+    if (b->params(node[i], &params) != 0)
+      return KILN_EDRIVER;
+    take_kernel(b, &params);
+  }
+  return KILN_OK;
+}
+
+/* With a workspace, so that the graph holds no allocation. */
+static kiln_status capture(calls_bare *b, const calls_case *call,
+                           const calls_data *d, void **graph)
+{
+  kiln_device *device = kiln_stream_device(b->stream);
+  kiln_workspace room = {0};
+  CUstream handle = kiln_stream_handle(b->stream);
+  kiln_status st = call->call(b->stream, d, NULL, &room.size);
+
+  if (st == KILN_OK && room.size > 0)
+    st = kiln_memory_alloc(&room.data, device, room.size);
+  kiln__bench_bare_current(b, true);
+  if (st == KILN_OK && b->begin(handle, RELAXED) != 0)
+    st = KILN_EDRIVER;
+  if (st == KILN_OK) {
+    st = call->call(b->stream, d, room.data != 0 ? &room : NULL, NULL);
+    if (b->end(handle, graph) != 0)
+      st = KILN_EDRIVER;
+  }
+  kiln__bench_bare_current(b, false);
+  kiln_memory_free(device, room.data);
+  return st;
+}
+
+/* ---- Kernels that take the same and do nothing ---------------------------------- */
+
+static kiln_status make_kernels(calls_bare *b)
+{
+  const char *source =
+      "template <unsigned n> struct alignas(n % 8 == 0 ? 8 : n "
+      "% 4 == 0 ? 4 : 1) p\n{\n  unsigned char byte[n];\n};\n";
+  kiln_program_desc desc = {.name = "bare.cu"};
+  kiln_status st;
+
+  for (size_t k = 0; k < b->n; k++) {
+    source = kiln__cli_text(b->c, "%sextern \"C\" __global__ void bare%zu(",
+                            source, k);
+    for (size_t i = 0; i < b->list[k].n_params; i++)
+      source = kiln__cli_text(b->c, "%s%sp<%zu>", source, i == 0 ? "" : ", ",
+                              b->list[k].size[i]);
+    source = kiln__cli_text(b->c, "%s) {}\n", source);
+  }
+  desc.source = source;
+  kiln_module_free(b->module);
+  b->module = NULL;
+  st = kiln_module_load(&b->module, kiln_stream_device(b->stream), &desc);
+  for (size_t k = 0; st == KILN_OK && k < b->n; k++)
+    st = kiln_module_kernel(&b->list[k].kernel, b->module,
+                            kiln__cli_text(b->c, "bare%zu", k));
+  return st;
+}
+
+kiln_status kiln__bench_bare_record(calls_bare *b, const calls_case *call,
+                                    const calls_data *d)
+{
+  void *graph = NULL;
+  kiln_status st = capture(b, call, d, &graph);
+
+  if (st == KILN_OK) {
+    kiln__bench_bare_current(b, true);
+    st = take_graph(b, graph);
+    kiln__bench_bare_current(b, false);
+  }
+  if (graph != NULL)
+    b->destroy(graph);
+  return st == KILN_OK ? make_kernels(b) : st;
+}
+
+size_t kiln__bench_bare_launches(const calls_bare *b)
+{
+  return b->n;
+}
+
+bool kiln__bench_bare_fire(const calls_bare *b)
+{
+  CUstream stream = kiln_stream_handle(b->stream);
+  int rc = 0;
+
+  for (size_t k = 0; k < b->n; k++) {
+    const bare_launch *l = &b->list[k];
+
+    rc |=
+        b->launch(kiln_kernel_handle(l->kernel), l->gx, l->gy, l->gz, l->bx,
+                  l->by, l->bz, 0, stream, (void **)(uintptr_t)l->values, NULL);
+  }
+  return rc == 0;
+}
+
+void kiln__bench_bare_close(calls_bare *b)
+{
+  if (b != NULL)
+    kiln_module_free(b->module);
+}
