@@ -34,10 +34,10 @@ static kiln_input keys(const calls_data *d)
 DEFINE(map)
 {
   const float a = 2.5F;
-  const kiln_param p = {"a", KILN_F32, &a, false};
+  const kiln_param p = {"alpha", KILN_F32, &a, false};
   const kiln_map_desc desc = {.in = {f32(d->keys), f32(d->small)},
                               .out = {f32(d->out[0])},
-                              .expr = {"a * x + y"},
+                              .expr = {"alpha * x + y"},
                               .n = d->n,
                               .code = {.params = &p, .n_params = 1}};
 
