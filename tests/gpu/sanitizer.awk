@@ -4,7 +4,8 @@
 # its "wrong mask".
 #   awk -v file=race.cu -f sanitizer.awk LOG
 # The place is on the line "at KERNEL+0x70 in PATH/race.cu:7", or, for what was
-# inlined from a header, on a "Device Frame:" that follows.
+# inlined from a header, on a "Device Frame:" that follows. A finding may begin
+# behind what the program itself has printed of a line.
 
 function place(text, n, part)
 {
@@ -25,7 +26,7 @@ function found(what, line)
 
 {
   text = $0
-  sub(/^=========[ \t]*/, "", text)
+  sub(/^.*=========[ \t]*/, "", text)
 }
 text ~ /^(Error|Warning|Info): Race reported between/ || text ~ /^Race reported between/ {
   kind = "race"
