@@ -152,6 +152,7 @@ START_TEST(programs_that_open_libraries_run)
   const char *name = version >= 13000   ? "libnvrtc.so.13"
                      : version >= 12000 ? "libnvrtc.so.12"
                                         : "libnvrtc.so.11.2";
+  char path[512];
   test_run run;
 
   if (nvrtc == NULL)
@@ -163,6 +164,17 @@ START_TEST(programs_that_open_libraries_run)
     return;
   /* By path: the preloaded part sees to it. */
   run = test_kiln("exec -- %s /usr/lib/libcuda.so %s sm_80", OPENS, nvrtc);
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+  /* The names of the file itself and of the link that compilers are given. */
+  snprintf(path, sizeof path, "%s/%s.0.88", dir, name);
+  ck_assert_int_eq(symlink(nvrtc, path), 0);
+  run = test_kiln("exec -- %s libcuda.so %s sm_80", OPENS, path);
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "right\n");
+  snprintf(path, sizeof path, "%s/libnvrtc.so", dir);
+  ck_assert_int_eq(symlink(nvrtc, path), 0);
+  run = test_kiln("exec -- %s libcuda.so %s sm_80", OPENS, path);
   ck_run_rc(run, 0);
   ck_assert_str_eq(run.out, "right\n");
 }

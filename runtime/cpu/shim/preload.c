@@ -13,23 +13,67 @@
 
 typedef void *open_fn(const char *path, int flags);
 
-static int is_ours(const char *name, const char *dir, char *path, size_t size)
+/* Whether a file's name is that of a library, with or without a version. */
+static int names(const char *name, const char *library)
 {
-  static const char *const prefixes[] = {"libcuda.so", "libnvrtc.so"};
+  const size_t n = strlen(library);
 
-  for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
-    const size_t n = strlen(prefixes[i]);
+  return strncmp(name, library, n) == 0 && (name[n] == '\0' || name[n] == '.');
+}
 
-    if (strncmp(name, prefixes[i], n) != 0 ||
-        (name[n] != '\0' && name[n] != '.'))
-      continue;
-    snprintf(path, size, "%s/%s", dir, i == 0 ? "libcuda.so.1" : name);
-    if (access(path, R_OK) == 0)
+static const char *last_part(const char *path)
+{
+  const char *slash = strrchr(path, '/');
+
+  return slash == NULL ? path : slash + 1;
+}
+
+/* The shim of a library with this version or a shorter one: NVRTC's file is
+ * libnvrtc.so.13.0.88, its name libnvrtc.so.13. */
+static int with_version(const char *name, const char *dir, char *path,
+                        size_t size)
+{
+  const size_t bare = strlen(dir) + sizeof "/libnvrtc.so" - 1;
+
+  if (snprintf(path, size, "%s/%s", dir, name) >= (int)size)
+    return 0;
+  while (access(path, R_OK) != 0) {
+    if (strlen(path) <= bare)
+      return 0;
+    *strrchr(path, '.') = '\0';
+  }
+  return 1;
+}
+
+/* NVRTC's shim for a path: by its name, or by what a link without a version
+ * points to, else the newest. */
+static int nvrtc_shim(const char *asked, const char *dir, char *path,
+                      size_t size)
+{
+  static const char *const newest[] = {"libnvrtc.so.13", "libnvrtc.so.12",
+                                       "libnvrtc.so.11.2"};
+  char whole[PATH_MAX];
+
+  if (with_version(last_part(asked), dir, path, size))
+    return 1;
+  if (strchr(asked, '/') != NULL && realpath(asked, whole) != NULL &&
+      names(last_part(whole), "libnvrtc.so") &&
+      with_version(last_part(whole), dir, path, size))
+    return 1;
+  for (size_t i = 0; i < sizeof newest / sizeof newest[0]; i++) {
+    if (with_version(newest[i], dir, path, size))
       return 1;
-    snprintf(path, size, "%s/libnvrtc.so", dir);
-    return i == 1 && access(path, R_OK) == 0;
   }
   return 0;
+}
+
+static int is_ours(const char *asked, const char *dir, char *path, size_t size)
+{
+  if (names(last_part(asked), "libnvrtc.so"))
+    return nvrtc_shim(asked, dir, path, size);
+  return names(last_part(asked), "libcuda.so") &&
+         snprintf(path, size, "%s/libcuda.so.1", dir) < (int)size &&
+         access(path, R_OK) == 0;
 }
 
 __attribute__((visibility("default"))) void *dlopen(const char *path,
@@ -41,12 +85,7 @@ void *dlopen(const char *path, int flags)
   open_fn *next;
 
   *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
-  if (path != NULL && dir != NULL) {
-    const char *slash = strrchr(path, '/');
-    const char *name = slash == NULL ? path : slash + 1;
-
-    if (is_ours(name, dir, ours, sizeof ours))
-      path = ours;
-  }
+  if (path != NULL && dir != NULL && is_ours(path, dir, ours, sizeof ours))
+    path = ours;
   return next(path, flags);
 }
