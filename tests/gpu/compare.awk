@@ -1,6 +1,9 @@
 # compare.awk -- a table of one kernel: metric, ncu, CPU device, difference.
 #   awk -v kernel=NAME -f compare.awk NCU KILN, each "KEY<tab>VALUE" a line.
-# "equal" and "DIFFERS" end the rows that have to be equal.
+# "equal", "explained" and "DIFFERS" end the rows that have to be equal;
+# KNOWN, a third file, says what else a row may be, and why:
+#   KERNEL<tab>ROW<tab>N/M<tab>WHY     the GPU counts N where PTX has M
+#   KERNEL<tab>ROW<tab>+P%<tab>WHY     up to P % more on the GPU, run by run
 
 BEGIN {
   FS = "\t"
@@ -12,8 +15,26 @@ files == 1 {
   ncu[$1] = $2
   next
 }
-{
+files == 2 {
   kiln[$1] = $2
+  next
+}
+/^#/ {
+  next
+}
+$1 == kernel {
+  how[$2] = $3
+  why[$2] = $4
+}
+
+# Whether the difference is the one that is known.
+function known(name, theirs, ours, part)
+{
+  if (how[name] ~ /\//) {
+    split(how[name], part, "/")
+    return theirs * part[2] == ours * part[1]
+  }
+  return name in how && theirs > ours && theirs <= ours * (1 + how[name] / 100)
 }
 
 function row(name, metric, ours, must, theirs, word)
@@ -26,11 +47,14 @@ function row(name, metric, ours, must, theirs, word)
   if (theirs == 0 && ours == 0 && !must)
     return
   if (must)
-    word = theirs == ours ? "equal" : "DIFFERS"
+    word = theirs == ours ? "equal" : \
+      known(name, theirs, ours) ? "explained" : "DIFFERS"
   else
     word = "shown"
   printf "  %-26s %12.0f %12.0f %+9.1f%%  %s\n", name, theirs, ours,
     theirs == 0 ? (ours == 0 ? 0 : 100) : 100 * (ours - theirs) / theirs, word
+  if (word == "explained")
+    printf "    %s\n", why[name]
 }
 
 END {
@@ -57,6 +81,9 @@ END {
     kiln["shared_load_passes"] - kiln["shared_load_requests"], 0)
   row("shared store conflicts", conflicts "st.sum",
     kiln["shared_store_passes"] - kiln["shared_store_requests"], 0)
+  row("shared store, addresses",
+    "smsp__sass_l1tex_data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
+    kiln["shared_store_passes"], 0)
   row("branch targets", "smsp__sass_branch_targets.sum", kiln["branches"], 0)
   row("divergent branches", "smsp__sass_branch_targets_threads_divergent.sum",
     kiln["divergent_branches"], 0)

@@ -28,4 +28,6 @@ expect ncu awk -f ncu.awk recorded/ncu.txt
 expect kiln_json awk -f kiln_json.awk recorded/kiln.json
 expect compare awk -v kernel=saxpy -f compare.awk recorded/ncu.expected \
   recorded/kiln_json.expected
+expect explained awk -v kernel=saxpy -f compare.awk recorded/ncu.expected \
+  recorded/kiln_json.expected recorded/explained.tsv
 exit $failed
