@@ -767,6 +767,27 @@ START_TEST(recursion_and_indirect_calls_are_seen)
 }
 END_TEST
 
+START_TEST(formal_parameters_are_no_arguments)
+{
+  static const char text[] =
+      HEAD("8.0", "sm_90") ".func (.param .b32 r) g(.param .b32 p) { ret; }\n"
+                           ".func (.param .b32 r) f(.param .b32 p)\n"
+                           "{ .param .b32 x; .param .b32 y;\n"
+                           "call (%s), g, (%s); ret; }";
+  static const char *const bad[][2] = {
+      {"r", "y"}, {"x", "p"}, {"p", "y"}, {"x", "r"}};
+  char buf[512];
+
+  snprintf(buf, sizeof buf, text, "x", "y");
+  ck_kiln_ok(load(buf));
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    snprintf(buf, sizeof buf, text, bad[i][0], bad[i][1]);
+    ck_kiln_is(load(buf), KILN_ECOMPILE);
+    ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "formal"));
+  }
+}
+END_TEST
+
 START_TEST(system_functions_and_missing_ones)
 {
   static const char text[] = HEAD(
@@ -946,6 +967,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, calls_copy_arguments_and_results);
   tcase_add_test(t, indirect_calls_copy_to_the_same_places);
   tcase_add_test(t, recursion_and_indirect_calls_are_seen);
+  tcase_add_test(t, formal_parameters_are_no_arguments);
   tcase_add_test(t, system_functions_and_missing_ones);
   tcase_add_test(t, parts_find_each_other);
   tcase_add_test(t, weak_common_and_double_definitions);

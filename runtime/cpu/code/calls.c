@@ -198,6 +198,18 @@ static bool pass_register(kiln__lower *l, const kiln__ptx_operand *o,
              : true;
 }
 
+static bool is_formal(const kiln__ptx_function *fn, const kiln__ptx_variable *v)
+{
+  for (uint32_t i = 0; i < fn->n_params + fn->n_returns; i++) {
+    const kiln__ptx_symbol *const s =
+        i < fn->n_params ? fn->params[i] : fn->returns[i - fn->n_params];
+
+    if (s->u.variable == v)
+      return true;
+  }
+  return false;
+}
+
 /* One argument or result: where it lies in the caller's part. */
 static bool place_actual(kiln__lower *l, const kiln__ptx_operand *o,
                          const kiln__ptx_variable *formal, bool result,
@@ -206,6 +218,11 @@ static bool place_actual(kiln__lower *l, const kiln__ptx_operand *o,
   if (is_param(o) && o->offset == 0 && !o->negated) {
     const kiln__ptx_variable *v = o->symbol->u.variable;
 
+    if (is_formal(l->fn, v))
+      return kiln__complain(l, o->pos,
+                            "formal parameter '%.*s' cannot be used as "
+                            "argument to call",
+                            (int)o->symbol->name.size, o->symbol->name.data);
     if (!kiln__is_local(v) || !same_layout(v, formal))
       return kiln__complain(l, o->pos, "argument mismatch in call");
     *offset = v->place;
