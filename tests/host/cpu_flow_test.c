@@ -52,6 +52,7 @@ enum { MOST = 24 };
 /* A graph of one-instruction blocks, by hand. */
 typedef struct graph {
   kiln__insn insns[MOST];
+  kiln__place places[MOST];
   uint32_t n;
 } graph;
 
@@ -146,12 +147,60 @@ static uint32_t first_of_block(const kiln__blocks *b, uint32_t insn)
   return UINT32_MAX;
 }
 
+/* What lies between a branch and its join, and is no dead end, is deeper than
+ * the join; dead ends are deeper than all that is not. */
+static void check_depths(const graph *g, uint32_t branch)
+{
+  const uint32_t join = g->insns[branch].join;
+  bool seen[MOST] = {false};
+  uint32_t stack[2 * MOST + 1], n = 0;
+
+  stack[n++] = branch;
+  while (n > 0) {
+    const uint32_t at = stack[--n];
+    uint32_t next[2];
+
+    if (seen[at] || at == join)
+      continue;
+    seen[at] = true;
+    ck_assert_msg(g->places[at].depth > g->places[join].depth,
+                  "%u between %u and its join %u is not deeper", at, branch,
+                  join);
+    next_of(g, at, next);
+    for (int k = 0; k < 2; k++) {
+      if (next[k] != UINT32_MAX &&
+          (reaches(g, next[k], UINT32_MAX, KILN__KIND_EXIT) ||
+           reaches(g, next[k], UINT32_MAX, KILN__KIND_TRAP)))
+        stack[n++] = next[k];
+    }
+  }
+}
+
+static void check_places(const graph *g)
+{
+  for (uint32_t i = 0; i < g->n; i++) {
+    uint32_t next[2], at = i, rise = UINT32_MAX;
+
+    for (next_of(g, at, next); next[1] != UINT32_MAX && rise == UINT32_MAX;
+         next_of(g, at, next)) {
+      at = next[1];
+      if (g->places[at].depth < g->places[i].depth)
+        rise = at;
+    }
+    ck_assert_uint_eq(g->places[i].rise, rise);
+    if (g->insns[i].kind == KILN__KIND_BRANCH &&
+        g->insns[i].join != UINT32_MAX &&
+        reaches(g, i, UINT32_MAX, KILN__KIND_EXIT))
+      check_depths(g, i);
+  }
+}
+
 static void check_graph(graph *g)
 {
   kiln__blocks b;
 
   ck_kiln_ok(kiln__blocks_make(&b, &heap, g->insns, g->n));
-  ck_kiln_ok(kiln__flow_join(&b, &heap, g->insns));
+  ck_kiln_ok(kiln__flow_join(&b, &heap, g->insns, g->places));
   for (uint32_t i = 0; i < g->n; i++) {
     const kiln__insn *in = &g->insns[i];
     uint32_t want, next[2];
@@ -169,6 +218,7 @@ static void check_graph(graph *g)
     if (in->join != UINT32_MAX)
       ck_assert((g->insns[in->join].flags & KILN__JOIN) != 0);
   }
+  check_places(g);
   kiln__blocks_free(&b, &heap);
 }
 
@@ -189,13 +239,14 @@ static uint32_t join_beside(kiln__op op)
 {
   kiln__insn insns[4] = {make(KILN__OP_bra), make(op), make(KILN__OP_add_b32),
                          make(KILN__OP_exit)};
+  kiln__place places[4];
   kiln__blocks b;
 
   insns[0].target = 3;
   insns[0].guard = 0;
   insns[1].target = 1;
   ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, 4));
-  ck_kiln_ok(kiln__flow_join(&b, &heap, insns));
+  ck_kiln_ok(kiln__flow_join(&b, &heap, insns, places));
   kiln__blocks_free(&b, &heap);
   return insns[0].join;
 }
@@ -213,13 +264,14 @@ START_TEST(branches_within_endless_loops_join)
   /* 0: @p bra 2; 1: add; 2: bra 0; 3: exit, not reached */
   kiln__insn insns[4] = {make(KILN__OP_bra), make(KILN__OP_add_b32),
                          make(KILN__OP_bra), make(KILN__OP_exit)};
+  kiln__place places[4];
   kiln__blocks b;
 
   insns[0].target = 2;
   insns[0].guard = 0;
   insns[2].target = 0;
   ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, 4));
-  ck_kiln_ok(kiln__flow_join(&b, &heap, insns));
+  ck_kiln_ok(kiln__flow_join(&b, &heap, insns, places));
   ck_assert_uint_eq(insns[0].join, 2);
   kiln__blocks_free(&b, &heap);
 }

@@ -94,6 +94,71 @@ START_TEST(lanes_wait_for_lanes)
 }
 END_TEST
 
+/* ---- Where lanes meet ---------------------------------------------------------------- */
+
+#define REGISTERS                                                              \
+  "(.param .u64 out) {\n"                                                      \
+  ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"                      \
+  "ld.param.u64 %a1, [out]; mov.u32 %r1, %tid.x;\n"                            \
+  "mad.wide.u32 %a1, %r1, 4, %a1; and.b32 %r2, %r1, 1;\n"                      \
+  "setp.eq.u32 %q1, %r2, 0; mov.u32 %r3, 0;\n"
+
+/* Each lane stores who is with it at a branch's immediate post-dominator. */
+static const char meetings[] =
+    /* behind a loop that some lanes leave thousands of turns before others */
+    ".visible .entry loop" REGISTERS
+    "mul.lo.u32 %r2, %r1, 200; add.u32 %r2, %r2, 1;\n"
+    "MORE: add.u32 %r3, %r3, 1; setp.lt.u32 %q2, %r3, %r2; @%q2 bra MORE;\n"
+    "activemask.b32 %r4; st.global.u32 [%a1], %r4; ret; }\n"
+    /* one side lies behind the join */
+    ".visible .entry aside" REGISTERS "@%q1 bra ASIDE; add.u32 %r3, %r3, 1;\n"
+    "BACK: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
+    "ASIDE: add.u32 %r3, %r3, 2; bra.uni BACK; }\n"
+    /* both do, and the join is before the branch */
+    ".visible .entry before" REGISTERS "bra.uni START;\n"
+    "END: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
+    "START: @%q1 bra OTHER; add.u32 %r3, %r3, 1; bra.uni END;\n"
+    "OTHER: add.u32 %r3, %r3, 2; bra.uni END; }\n"
+    /* in a loop that is left from its middle, the rest of it elsewhere */
+    ".visible .entry middle" REGISTERS
+    "AGAIN: add.u32 %r3, %r3, 1; setp.gt.u32 %q2, %r3, %r1;\n"
+    "@!%q2 bra REST;\n"
+    "activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
+    "REST: @%q1 bra AGAIN; add.u32 %r5, %r3, 1; bra.uni AGAIN; }\n"
+    /* who does not come is not waited for */
+    ".visible .entry gone" REGISTERS "@%q1 bra OUT; setp.eq.u32 %q2, %r1, 1;\n"
+    "@%q2 exit;\n"
+    "OUT: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret; }\n";
+
+START_TEST(lanes_meet_at_post_dominators)
+{
+  static const struct {
+    const char *kernel;
+    uint32_t mask;
+  } cases[] = {{"loop", ~0u},
+               {"aside", ~0u},
+               {"before", ~0u},
+               {"middle", ~0u},
+               {"gone", ~2u}};
+  uint64_t out;
+
+  cpu_ptx_load(&p, meetings);
+  out = cpu_ptx_buffer(&p, NULL, 32 * 4);
+  sizes(1, 32);
+  p.launch.lock_step = _i != 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cpu_ptx_ok(&p, cases[i].kernel, (uint64_t[]){out});
+    for (uint32_t lane = 0; lane < 32; lane++) {
+      if ((cases[i].mask >> lane & 1) != 0)
+        ck_assert_msg(word(out + 4 * lane) == cases[i].mask,
+                      "%s: lane %u is with %08x", cases[i].kernel, lane,
+                      word(out + 4 * lane));
+    }
+  }
+  cpu_ptx_free(&p);
+}
+END_TEST
+
 START_TEST(lock_step_says_who_spins)
 {
   static const char *const kernels[] = {"flag", "lock", "turns"};
@@ -335,6 +400,7 @@ static Suite *make(void)
 
   tcase_set_timeout(progress, 120);
   tcase_add_loop_test(progress, lanes_wait_for_lanes, 0, 8);
+  tcase_add_loop_test(progress, lanes_meet_at_post_dominators, 0, 2);
   tcase_add_loop_test(progress, lock_step_says_who_spins, 0, 3);
   tcase_add_loop_test(progress, endless_waits_are_found, 0, N_WAYS);
   tcase_add_test(progress, long_loops_are_no_deadlock);

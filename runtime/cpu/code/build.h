@@ -260,9 +260,9 @@ typedef struct kiln__blocks {
 kiln_status kiln__blocks_make(kiln__blocks *out, const kiln_allocator *a,
                               const kiln__insn *insns, uint32_t n);
 void kiln__blocks_free(kiln__blocks *blocks, const kiln_allocator *a);
-/* Set join and KILN__JOIN. */
+/* Set join and KILN__JOIN, and the places of all instructions. */
 kiln_status kiln__flow_join(const kiln__blocks *blocks, const kiln_allocator *a,
-                            kiln__insn *insns);
+                            kiln__insn *insns, kiln__place *places);
 
 /* The registers that an instruction reads and writes: pointers to its fields. */
 typedef struct kiln__touched {

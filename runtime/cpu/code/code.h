@@ -297,6 +297,14 @@ typedef struct kiln__line {
   uint32_t file, line; /* .loc; file 0: none */
 } kiln__line;
 
+/* Where an instruction is in the control flow. */
+typedef struct kiln__place {
+  uint32_t depth; /* blocks that every path from here to the end passes; paths
+                     to a trap are deeper than all others */
+  uint32_t rise;  /* the next instruction of less depth if no branch is taken;
+                     UINT32_MAX: none before one that always is */
+} kiln__place;
+
 /* A function. */
 struct kiln__code {
   const char *name;
@@ -304,7 +312,8 @@ struct kiln__code {
   bool entry;
   bool defined; /* false: extern; calls of it are system calls or errors */
   kiln__insn *insns;
-  kiln__line *lines; /* by instruction */
+  kiln__line *lines;   /* by instruction */
+  kiln__place *places; /* likewise */
   uint32_t n_insns;
   uint32_t frame_bytes; /* registers and constants, a multiple of 64 */
   const kiln__const *consts;

@@ -309,8 +309,42 @@ static void set_joins(const flow *f, kiln__insn *insns)
   }
 }
 
+/* How deep each block is below the end, in f->stack. What comes to a join is
+ * deeper than the join. Lanes that go to a trap need not wait for the others. */
+static void measure(flow *f)
+{
+  for (uint32_t i = f->n_order; i-- > 0;) {
+    const uint32_t block = f->order[i], up = f->up[block];
+    const uint32_t end = f->rank[block] == RANK_TRAP ? f->b->n : 0;
+
+    f->stack[block] = 1 + (up == f->b->n ? end : f->stack[up]);
+  }
+}
+
+static void set_places(flow *f, const kiln__insn *insns, kiln__place *places)
+{
+  const kiln__blocks *b = f->b;
+  const uint32_t *const depth = f->stack;
+  uint32_t *const rise = f->next;
+
+  measure(f);
+  for (uint32_t i = b->n; i-- > 0;) {
+    uint32_t behind = i + 1; /* the block that may be where it gets less deep */
+
+    rise[i] = UINT32_MAX;
+    if (behind == b->n || !falls_through(&insns[b->first[behind] - 1]))
+      behind = UINT32_MAX;
+    while (behind != UINT32_MAX && depth[behind] >= depth[i])
+      behind = rise[behind];
+    rise[i] = behind;
+    for (uint32_t k = b->first[i]; k < b->first[i + 1]; k++)
+      places[k] = (kiln__place){
+          depth[i], behind == UINT32_MAX ? UINT32_MAX : b->first[behind]};
+  }
+}
+
 kiln_status kiln__flow_join(const kiln__blocks *blocks, const kiln_allocator *a,
-                            kiln__insn *insns)
+                            kiln__insn *insns, kiln__place *places)
 {
   const size_t n = blocks->n, edges = blocks->n == 0 ? 0 : blocks->edges[n];
   uint32_t *words = kiln__calloc(a, 6 * n + edges + 2, sizeof *words);
@@ -334,6 +368,7 @@ kiln_status kiln__flow_join(const kiln__blocks *blocks, const kiln_allocator *a,
     rank_blocks(&f, insns);
     post_dominators(&f);
     set_joins(&f, insns);
+    set_places(&f, insns, places);
   }
 
 done:

@@ -704,14 +704,16 @@ static kiln_status finish_function(kiln__lower *l)
   code->lines = keep(l, &l->lines, sizeof *code->lines);
   code->calls = keep(l, &l->calls, sizeof *code->calls);
   kiln__const *consts = keep(l, &l->consts, sizeof *consts);
-  if (l->out_of_memory)
+  code->places =
+      kiln__ptx_alloc(l->b->arena, (l->insns.n + 1u) * sizeof *code->places);
+  if (l->out_of_memory || code->places == NULL)
     return kiln__fail_memory("instructions");
   code->n_insns = l->insns.n;
   code->n_calls = l->calls.n;
   code->consts = consts;
   code->n_consts = l->consts.n;
   KILN_TRY(kiln__blocks_make(&blocks, l->b->a, code->insns, code->n_insns));
-  KILN_TRY(kiln__flow_join(&blocks, l->b->a, code->insns));
+  KILN_TRY(kiln__flow_join(&blocks, l->b->a, code->insns, code->places));
   KILN_TRY(kiln__slots_assign(l->b->a, l->b->matcher.rows, &blocks, code->insns,
                               code->n_insns, l->widths.data, l->widths.n,
                               consts, code->n_consts, &code->frame_bytes,

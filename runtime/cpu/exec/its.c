@@ -1,9 +1,13 @@
 /* its.c -- independent thread scheduling: groups of lanes by (frame, pc).
  *
- * The group at the lowest pc of the deepest call runs, so that lanes meet again
- * as early as they can; a group that keeps branching backwards gives others
- * their turn, so that all make progress. Groups wait at .sync instructions for
- * the lanes that the member mask names. */
+ * Lanes that part at a branch meet again at its immediate post-dominator, as on
+ * the GPU: what comes to a join is deeper below the function's end than the join
+ * itself, so the deepest group of the deepest call runs; of equals the one at
+ * the lowest pc, so that others are met on the way. A group that keeps branching
+ * backwards gives the others their turn, so that all make progress: soon if it
+ * looks at what others may write, else only after so many turns that few loops
+ * of honest work take them. Groups wait at .sync instructions for the lanes that
+ * the member mask names. */
 #include "schedule.h"
 
 #define KILN__SET_MASK KILN__ISA_NAME(set_mask)
@@ -44,11 +48,20 @@ static void merge_groups(kiln__schedule *s)
   }
 }
 
+static uint32_t depth_of(const kiln__group *g)
+{
+  return g->frame->code->places[g->pc].depth;
+}
+
 static bool before(const kiln__group *a, const kiln__group *b)
 {
+  uint32_t deep_a, deep_b;
+
   if (a->frame != b->frame && a->frame->depth != b->frame->depth)
     return a->frame->depth > b->frame->depth;
-  return a->pc < b->pc;
+  deep_a = depth_of(a);
+  deep_b = depth_of(b);
+  return deep_a != deep_b ? deep_a > deep_b : a->pc < b->pc;
 }
 
 /* The ready group to run next, or n_groups. `aged`: the one that has waited
@@ -80,11 +93,47 @@ static uint32_t choose(kiln__schedule *s, bool aged)
   return best;
 }
 
-/* The next pc at which other lanes of this frame wait to be met. */
+/* Who else would run first: see gives_way(). */
+static void find_rival(kiln__schedule *s)
+{
+  const kiln__group *const g = &s->group[s->current], *rival = NULL;
+
+  for (uint32_t i = 0; i < s->n_groups; i++) {
+    const kiln__group *const other = &s->group[i];
+
+    if (i != s->current && other->wait == KILN__READY &&
+        other->frame->depth == g->frame->depth &&
+        (rival == NULL || before(other, rival)))
+      rival = other;
+  }
+  s->rival_depth = rival == NULL ? 0 : depth_of(rival);
+  s->rival_pc = rival == NULL ? 0 : rival->pc;
+}
+
+/* The present group has branched to `pc`: is it another's turn? */
+static inline bool gives_way(const kiln__schedule *s, uint32_t pc,
+                             uint32_t meet)
+{
+  uint32_t depth;
+
+  if (s->fair)
+    return false;
+  if (s->random != 0)
+    return pc > meet;
+  depth = s->frame->code->places[pc].depth;
+  return depth < s->rival_depth ||
+         (depth == s->rival_depth && pc > s->rival_pc);
+}
+
+/* The next pc at which other lanes of this frame wait to be met, or may have to
+ * run first, if no branch is taken. */
 static uint32_t next_meeting(const kiln__schedule *s, uint32_t pc)
 {
   const kiln__frame *const f = s->group[s->current].frame;
   uint32_t meet = UINT32_MAX;
+
+  if (!s->fair && s->random == 0)
+    meet = f->code->places[pc].rise;
 
   for (uint32_t i = 0; i < s->n_groups; i++) {
     const kiln__group *const g = &s->group[i];
@@ -106,7 +155,12 @@ static void use_group(kiln__warp *w, kiln__schedule *s, uint32_t at)
   kiln__frame_use(w, g->frame);
   if (w->mask != g->mask)
     KILN__SET_MASK(w, g->mask);
-  s->meet = s->others ? next_meeting(s, g->pc) : UINT32_MAX;
+  s->meet = UINT32_MAX;
+  if (s->others) {
+    s->meet = next_meeting(s, g->pc);
+    if (!s->fair && s->random == 0)
+      find_rival(s);
+  }
 }
 
 /* Choose who runs; false: nobody is ready. */
@@ -141,7 +195,7 @@ static void rotate(kiln__warp *w, kiln__schedule *s)
 {
   uint32_t at = UINT32_MAX;
 
-  s->turns = KILN__TURNS;
+  s->turns = KILN__PATIENCE;
   if (s->random != 0)
     s->turns = 1 + (uint32_t)(kiln__schedule_random(s) >> 32) % KILN__TURNS;
   merge_groups(s);
@@ -567,8 +621,10 @@ run_warp_op(kiln__warp *w, const kiln__schedule *s, const kiln__insn *in)
 /* After what others may wait for: true if this warp's share is over. */
 static bool yielded(kiln__schedule *s, const kiln__insn *in)
 {
+  const uint32_t cost = s->random != 0 ? KILN__YIELD_TURNS : KILN__YIELD_COST;
+
   s->yields += in->op == KILN__OP_nanosleep ? KILN__MAX_YIELDS : 1;
-  s->turns -= s->turns < 8 ? s->turns : 8;
+  s->turns -= s->turns < cost ? s->turns : cost;
   return s->yields >= KILN__MAX_YIELDS;
 }
 
@@ -614,14 +670,14 @@ run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
           pc++;
         } else if (taken == mask) {
           pc = in->target;
-          if (s->others) {
-            if (pc > meet && !s->fair)
-              break;
-            meet = next_meeting(s, pc);
-          }
           if (pc <= in->index &&
               (issued >= limit || (s->others && turn_is_over(s))))
             break;
+          if (s->others) {
+            if (gives_way(s, pc, meet))
+              break;
+            meet = next_meeting(s, pc);
+          }
         } else {
           if (counted)
             tally[in->index].events++;

@@ -101,7 +101,16 @@ typedef struct kiln__entry {
   uint32_t join; /* pc at which it is popped; UINT32_MAX: never */
 } kiln__entry;
 
-enum { KILN__NO_JOIN = -1, KILN__MAX_YIELDS = 64, KILN__TURNS = 64 };
+enum {
+  KILN__NO_JOIN = -1,
+  KILN__MAX_YIELDS = 64,
+  /* Backward branches until another group has its turn, and with a seed. */
+  KILN__PATIENCE = 1 << 14,
+  KILN__TURNS = 64,
+  /* As many as one look at what others may wait for counts. */
+  KILN__YIELD_COST = KILN__PATIENCE / 64,
+  KILN__YIELD_TURNS = KILN__TURNS / 8
+};
 
 typedef struct kiln__schedule {
   kiln__frame *frame; /* of the running lanes */
@@ -121,7 +130,9 @@ typedef struct kiln__schedule {
   /* independent lanes */
   kiln__group group[KILN__WARP + 1];
   uint32_t n_groups, current;
-  uint32_t meet;  /* next pc of another group ahead in the same frame */
+  uint32_t meet; /* next pc of another group ahead in the same frame, or where
+                    it may be another's turn */
+  uint32_t rival_depth, rival_pc; /* of the first among the others */
   uint32_t turns; /* back-branches until another group has its turn */
   uint32_t stamps;
   bool others; /* are ready */

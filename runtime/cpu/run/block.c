@@ -142,7 +142,7 @@ static bool warp_begin(kiln__warp *w, kiln__worker *worker)
   s->began = mask;
   s->traced = worker->recording;
   s->yields = 0;
-  s->turns = KILN__TURNS;
+  s->turns = job->grid.seed != 0 ? KILN__TURNS : KILN__PATIENCE;
   s->fair = false;
   s->others = false;
   s->repeats = false;
