@@ -85,6 +85,8 @@ struct shared_room {
   acc warp[warps]; /* first the warps' folds, then those of the warps before */
   bool cut[warps]; /* first: does a segment begin in it? then: in one before? */
   acc prefix;      /* the fold over the tiles before */
+  acc total;       /* of the tile, from the last beginning of a segment on */
+  bool resets;     /* does one begin in it? */
   unsigned nothing; /* 0 */
 #if KILN_HEADS == 2
   unsigned long long first_head; /* the first index in the tile or behind it */
@@ -343,10 +345,14 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
   }
   if (lane == 0)
     room.nothing = 0;
-  if (lane == warps - 1)
+  if (lane == warps - 1) {
     kiln::tile_publish(words, tile, sum,
                        kiln::mark_of(epoch, begins != 0 ? kiln::mark_reset
                                                         : kiln::mark_partial));
+    room.total = sum;
+    room.resets = begins != 0;
+  }
+  total_published();
   before = kiln::shuffle_up(sum, 1);
   if (lane < warps) {
     room.warp[lane] = lane == 0 ? s.neutral : before;
@@ -373,9 +379,11 @@ __launch_bounds__(KILN_BLOCK)
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
   if (warp == warps) {
-    const acc prefix =
-        tile_chain(words, epoch, s.op, s.neutral, s.neutral).before(blockIdx.x);
+    const tile_chain chain(words, epoch, s.op, s.neutral, s.neutral);
+    acc prefix;
 
+    await_total();
+    prefix = chain.before(blockIdx.x, room.total, room.resets);
     if (kiln::lane() == 0)
       room.prefix = prefix;
     __syncthreads();

@@ -18,7 +18,7 @@ extern "C" {
  * family; kiln_tuning_family() tells. */
 typedef struct kiln_tuning {
   uint16_t block;  /**< threads a block: a multiple of 32, 1,024 at most */
-  uint16_t items;  /**< a thread's share, at least 1 */
+  uint16_t items;  /**< a thread's share, 1 to 256 */
   uint16_t per_sm; /**< resident blocks on an SM that registers are limited for,
                       0: not limited */
   uint16_t extra;  /**< the family's own */

@@ -2,10 +2,10 @@
  * before it have published, instead of waiting for a pass of its own (Merrill and
  * Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016).
  *
- * Two orders of adding up. tile_look_back() takes the nearest prefix there is:
- * for operations whose result does not depend on the order (integers, minimum,
- * maximum). tile_chain_before() has one fixed order for each tile, whatever was
- * published when: for floating point and for what the caller wrote.
+ * Two orders of adding up. tile_look_back() takes the nearest prefix there is
+ * and what was published behind it as it comes: for operations whose result does
+ * not depend on the order (integers, minimum, maximum). tile_chain has one fixed
+ * order for each tile: for floating point and for what the caller wrote.
  *
  * A tile's value travels in mark words, one for each 32 bits of it: the mark,
  * epoch and state, in the upper half, payload in the lower. A 64-bit word arrives
@@ -153,175 +153,229 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
 }
 
 /* ---- The fixed order -------------------------------------------------------------
- * Tiles form groups of 32 * each. A group's total is one fold of its tiles: each
- * lane's own, then a tree over the lanes. The prefix at its start is the chain of
- * the totals before it, from the left, and a tile's prefix is its group's with
- * the fold of the group's tiles before it. Only the last tile of a group
- * publishes a prefix, the next group's; until it has, others get the same bits
- * from the totals.
+ * Tiles form groups of `each`. What is published of a group is its fold from the
+ * left; what comes before a group is the fold of the groups before it from the
+ * left. The last tile of a group publishes that, as the prefix of the next one.
+ * So it does not matter which prefix is found: the groups behind it are added up
+ * in the same order as its owner did, to the same bits.
  *
- * For one whole warp, which needs no part in the tiles themselves: what it looks
- * for does not depend on its own tile, so it may start before that is loaded.
+ * For one whole warp, once its own tile's total is published: before that the
+ * tiles before it are not there either, and looks at what is not there take the
+ * memory system's time. The last lane looks at the tile's own group, the others
+ * at one each before it: prefixes go 31 groups at a step, as fast as a word is
+ * written and seen.
  *
  *   each    tiles that a lane looks at at once: 1, 2, 4 or 8
  *   resets  whether tiles may publish mark_reset */
-template <unsigned each, bool resets, class T, class Op> struct tile_chain {
-  enum : unsigned { size = 32 * each }; /* tiles of a group */
 
-  unsigned long long *words;
+/* Operations whose result does not depend on the order of the operands. */
+template <class Op, class T> struct any_order {
+  enum : bool { value = false };
+};
+#define KILN_ANY_ORDER(T)                                                      \
+  template <> struct any_order<sum, T> {                                       \
+    enum : bool { value = true };                                              \
+  };                                                                           \
+  template <> struct any_order<min, T> {                                       \
+    enum : bool { value = true };                                              \
+  };                                                                           \
+  template <> struct any_order<max, T> {                                       \
+    enum : bool { value = true };                                              \
+  };
+KILN_ANY_ORDER(int)
+KILN_ANY_ORDER(unsigned)
+KILN_ANY_ORDER(long long)
+KILN_ANY_ORDER(unsigned long long)
+#undef KILN_ANY_ORDER
+
+/* n neighbours, two at a time if n is even: `from` lies on n words then. */
+template <unsigned n>
+__device__ __forceinline__ void words_load(const unsigned long long *from,
+                                           unsigned long long (&to)[n])
+{
+#if KILN_ARCH >= 70
+  if (n % 2 == 0) {
+#pragma unroll
+    for (unsigned k = 0; k + 1 < n; k += 2)
+      asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
+                   : "=l"(to[k]), "=l"(to[k + 1])
+                   : "l"(__cvta_generic_to_global(from + k))
+                   : "memory");
+    return;
+  }
+#endif
+#pragma unroll
+  for (unsigned k = 0; k < n; ++k)
+    to[k] = word_load(from + k);
+}
+
+template <unsigned each, bool resets, class T, class Op> struct tile_chain {
+  enum : unsigned { own_lane = warp_size - 1, n_words = tile_words<T>::count };
+
+  unsigned long long *words; /* on 16 bytes */
   unsigned epoch;
   Op op;
-  T neutral;
-  unsigned long long known; /* the group up to which `prefix` goes */
-  T prefix;
+  T neutral, start; /* `start` is what everything begins with */
 
-  /* `start` is what everything begins with. */
   __device__ __forceinline__ tile_chain(unsigned long long *all,
                                         unsigned launch, Op fold, T nothing,
-                                        T start)
-      : words(all), epoch(launch), op(fold), neutral(nothing), known(0),
-        prefix(start)
+                                        T first)
+      : words(all), epoch(launch), op(fold), neutral(nothing), start(first)
   {
   }
 
-  /* The fold over the first n tiles of a group, as soon as they are there; or the
-   * prefix behind the group (n is `size` then), if that is there first or
-   * `only_prefix`. Tells which: mark_partial, mark_reset (from the last reset
-   * on) or mark_prefix. */
-  __device__ __forceinline__ unsigned row(unsigned long long group, unsigned n,
-                                          bool only_prefix, T *out) const
+  /* A lane's group as far as it is known. */
+  struct view {
+    unsigned state[each];
+    T value[each];
+    unsigned n; /* tiles of it that count: those before mine */
+
+    __device__ __forceinline__ bool is_prefix() const
+    {
+      return state[each - 1] == mark_prefix;
+    }
+    __device__ __forceinline__ bool is_there() const
+    {
+      bool there = true;
+
+#pragma unroll
+      for (unsigned k = 0; k < each; ++k)
+        there = there && state[k] != 0;
+      return there || is_prefix();
+    }
+  };
+
+  /* The fold over the tiles that count, from the last reset on if there is one. */
+  __device__ __forceinline__ T fold(const view &v, bool *reset) const
   {
-    const unsigned long long first = group * size + lane() * each;
-    tile_seen<T> seen[each];
-    unsigned state[each], heads = 0;
-    T value[each], sum;
-    bool reset = false;
+    T all = v.value[0];
+
+    *reset = resets && v.n > 0 && v.state[0] == mark_reset;
+#pragma unroll
+    for (unsigned k = 1; k < each; ++k)
+      if (k < v.n) {
+        const bool here = resets && v.state[k] == mark_reset;
+
+        all = here ? v.value[k] : op(all, v.value[k]);
+        *reset = *reset || here;
+      }
+    return all;
+  }
+
+  /* `x`, then lanes from `first` up to the one before my own group's. */
+  __device__ __forceinline__ T behind(T x, T mine, unsigned first) const
+  {
+    enum { batch = 4 }; /* shuffles on their way at once */
+
+    if (any_order<Op, T>::value) {
+      const bool counts = lane() >= first && lane() < own_lane;
+
+      return op(x, warp_reduce(counts ? mine : neutral, op));
+    }
+#pragma unroll 1
+    for (unsigned i = first; i < own_lane; i += batch) {
+      T value[batch];
+
+#pragma unroll
+      for (unsigned k = 0; k < batch; ++k)
+        value[k] = warp_broadcast(mine, (i + k) % warp_size);
+#pragma unroll
+      for (unsigned k = 0; k < batch; ++k)
+        if (i + k < own_lane)
+          x = op(x, value[k]);
+    }
+    return x;
+  }
+
+  __device__ __forceinline__ void load(view &v, unsigned long long first) const
+  {
+    unsigned long long word[each * n_words];
+
+    words_load(words + first * n_words, word);
+#pragma unroll
+    for (unsigned k = 0; k < each; ++k) {
+      tile_seen<T> seen;
+
+#pragma unroll
+      for (unsigned i = 0; i < n_words; ++i)
+        seen.word[i] = word[k * n_words + i];
+      if (k < v.n)
+        v.state[k] = tile_read(seen, epoch, &v.value[k]);
+    }
+  }
+
+  /* Waits for what is needed of the groups in sight. Returns the last lane that
+   * knows all before or at its group. */
+  __device__ __forceinline__ unsigned look(view &v, long long group) const
+  {
+    unsigned known = 0;
 
 #pragma unroll
     for (unsigned k = 0; k < each; ++k) {
-      value[k] = neutral;
-      state[k] =
-          lane() * each + k < n ? 0u : static_cast<unsigned>(mark_partial);
+      v.value[k] = neutral;
+      v.state[k] = k < v.n ? 0u : static_cast<unsigned>(mark_partial);
     }
     for (;;) {
-      bool ready = true;
+      bool reset = false;
 
+      if (v.n > 0 &&
+          (!v.is_there() || (known == 0 && v.n == each && !v.is_prefix())))
+        load(v, static_cast<unsigned long long>(group) * each);
+      if (resets)
 #pragma unroll
-      for (unsigned k = 0; k < each; ++k)
-        if (state[k] == 0)
-          seen[k] = tile_look<T>(words, first + k);
-#pragma unroll
-      for (unsigned k = 0; k < each; ++k)
-        if (state[k] == 0)
-          state[k] = tile_read(seen[k], epoch, &value[k]);
-#pragma unroll
-      for (unsigned k = 0; k < each; ++k)
-        ready = ready && state[k] != 0;
-      if (warp_ballot(state[each - 1] == mark_prefix) >> 31 != 0) {
-        *out = warp_broadcast(value[each - 1], 31);
-        return mark_prefix;
+        for (unsigned k = 0; k < each; ++k)
+          reset = reset || (k < v.n && v.state[k] == mark_reset);
+      known =
+          warp_ballot(group == -1 || v.is_prefix() || (reset && v.is_there()));
+      if (known != 0) {
+        const unsigned last = 31 - static_cast<unsigned>(__clz(known));
+
+        if (warp_all(lane() < last || v.is_there()))
+          return last;
       }
-      if (only_prefix && state[each - 1] == mark_partial)
-        state[each - 1] = 0; /* look again */
-      if (warp_all(ready) && !only_prefix)
-        break;
       tile_pause();
     }
-    sum = value[0];
-    if (resets)
-      reset = state[0] == mark_reset;
-#pragma unroll
-    for (unsigned k = 1; k < each; ++k) {
-      const bool here = resets && state[k] == mark_reset;
-
-      sum = here ? value[k] : op(sum, value[k]);
-      reset = reset || here;
-    }
-    if (resets) {
-      heads = warp_ballot(reset);
-      if (heads != 0 && lane() < 31 - static_cast<unsigned>(__clz(heads)))
-        sum = neutral;
-    }
-    *out = warp_reduce(sum, op);
-    return heads != 0 ? mark_reset : mark_partial;
   }
 
   /* The fold over what everything starts with and all tiles before `tile`, in
-   * every lane. Tiles must come in ascending order. For the last tile of a group
-   * it waits for that tile's own total and publishes the next group's prefix:
-   * whoever publishes the total must not wait for this. */
-  __device__ __forceinline__ T before(unsigned long long tile)
+   * every lane; `own` is the total of `tile`, `own_reset` whether it was published
+   * as a reset. For the last tile of a group it publishes the next one's prefix. */
+  __device__ __forceinline__ T before(unsigned long long tile, T own,
+                                      bool own_reset) const
   {
-    const unsigned long long group = tile / size;
-    const unsigned place = static_cast<unsigned>(tile % size);
-    unsigned long long g = group;
-    unsigned n_links = 0;
-    T link = neutral; /* lane k: total of group (group - 1 - k) */
-    T result = prefix, found;
-    enum { links, part, whole } stage = g > known ? links : part;
+    const unsigned place = static_cast<unsigned>(tile % each);
+    const long long group =
+        static_cast<long long>(tile / each) - own_lane + lane();
+    unsigned last;
+    bool reset;
+    T mine, x;
+    view v;
 
-    if (stage == part && place == 0)
-      return result; /* size is 32 at least: a first tile is not a last */
-    for (;;) {
-      const unsigned n = stage == part ? place : static_cast<unsigned>(size);
-      const unsigned what = row(stage == links ? --g : group, n,
-                                stage == links && n_links == warp_size, &found);
+    v.n = group < 0 ? 0 : lane() == own_lane ? place : each;
+    last = look(v, group);
+    mine = fold(v, &reset);
+    x = warp_broadcast(group == -1     ? start
+                       : v.is_prefix() ? v.value[each - 1]
+                                       : mine,
+                       last);
+    x = behind(x, mine, last + 1);
+    if (lane() == own_lane) {
+      /* as others add up my group: first by itself, then to what is before it */
+      const bool alone = last == own_lane; /* begins with a reset of its own */
 
-      if (stage == whole) {
-        if (lane() == 0 && what != mark_prefix)
-          tile_publish(words, tile,
-                       what == mark_reset ? found : op(prefix, found),
-                       mark_of(epoch, mark_prefix));
-        return result;
+      if (place == each - 1) {
+        const T group_total = own_reset || v.n == 0 ? own : op(mine, own);
+
+        tile_publish(words, tile,
+                     own_reset || alone ? group_total : op(x, group_total),
+                     mark_of(epoch, mark_prefix));
       }
-      if (stage == part) {
-        result = what == mark_reset ? found : op(prefix, found);
-        if (place != size - 1)
-          return result;
-        stage = whole;
-        continue;
-      }
-      if (what == mark_partial) {
-        if (lane() == n_links)
-          link = found;
-        ++n_links;
-        if (g > known)
-          continue;
-      } else {
-        prefix = found;
-      }
-#pragma unroll 1
-      while (n_links > 0)
-        prefix = op(prefix, warp_broadcast(link, --n_links));
-      known = group;
-      result = prefix;
-      if (place == 0)
-        return result;
-      stage = part;
+      if (v.n > 0 && !alone)
+        x = op(x, mine);
     }
+    return warp_broadcast(x, own_lane);
   }
 };
-
-/* ---- Tickets -------------------------------------------------------------------------
- * For blocks that take tiles one after the other: whoever has a ticket runs, so
- * tiles of lower tickets may be waited for. By one thread. */
-__device__ __forceinline__ unsigned tile_ticket(unsigned long long *word,
-                                                unsigned epoch)
-{
-  const unsigned long long none =
-      static_cast<unsigned long long>(mark_of(epoch, mark_partial)) << 32;
-  const unsigned long long seen = word_load(word);
-
-  if (seen >> 34 != epoch && atomicCAS(word, seen, none + 1) == seen)
-    return 0;
-  return static_cast<unsigned>(atomicAdd(word, 1ull));
-}
-
-/* The same for a block that has had one. */
-__device__ __forceinline__ unsigned tile_next_ticket(unsigned long long *word)
-{
-  return static_cast<unsigned>(atomicAdd(word, 1ull));
-}
 
 } // namespace kiln
 

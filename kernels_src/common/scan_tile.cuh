@@ -237,22 +237,23 @@ struct source {
   }
 };
 
-/* A barrier for the threads that hold elements; `with_all`: the others have said
- * by all_arrive() that what they wrote is there. */
-template <bool with_all = false>
+/* A barrier for the threads that hold elements. */
 static __device__ __forceinline__ void holders_meet()
 {
-  if (with_all)
-    asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK) : "memory");
-  else
-    asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK - 32) : "memory");
+  asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK - 32) : "memory");
 }
 
-/* By the warp that looks back; it does not wait. */
-static __device__ __forceinline__ void all_arrive()
+/* The warp that looks back waits until the first one has published the tile's
+ * total, which does not wait. */
+static __device__ __forceinline__ void total_published()
 {
   __threadfence_block();
-  asm volatile("bar.arrive 1, %0;" ::"n"(KILN_BLOCK) : "memory");
+  asm volatile("bar.arrive 2, 64;" ::: "memory");
+}
+
+static __device__ __forceinline__ void await_total()
+{
+  asm volatile("bar.sync 2, 64;" ::: "memory");
 }
 
 /* ---- Which elements are mine ------------------------------------------------------------ */

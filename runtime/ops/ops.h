@@ -68,7 +68,10 @@ typedef struct kiln__function {
 typedef struct kiln__spec {
   const kiln__family *family;
   uint32_t value[KILN__MAX_VALUES]; /* of family->defines, in order */
-  const kiln_input *input;          /* NULL: none */
+  uint32_t kernels; /* bit k: kernel k is wanted, as a program of its own, which
+                        says KILN_MAKES(name) around it: they are compiled side by
+                        side. 0: all, in one program */
+  const kiln_input *input; /* NULL: none */
   bool unaligned;    /* the kernel reads the input in packs at places that need
                      not be aligned: element loads only */
   uint32_t first;    /* element at which the kernel's packs start; not part of
@@ -80,11 +83,11 @@ typedef struct kiln__spec {
   const kiln_code *code;                        /* NULL: none */
 } kiln__spec;
 
-/* The kernels of a specialisation, in the family's order. The device's, valid
- * until it is freed. */
+/* The kernels of a specialisation, in the family's order; NULL: not wanted. The
+ * device's, valid until it is freed. */
 typedef struct kiln__special {
   kiln_kernel *kernel[KILN__MAX_KERNELS];
-  kiln_module *module;
+  kiln_module *module[KILN__MAX_KERNELS]; /* the first alone, or one a kernel */
 } kiln__special;
 
 /* From the device's table, else compiled. Any thread. Statuses of kiln/ops.h.
@@ -92,6 +95,11 @@ typedef struct kiln__special {
  * checked here, on a miss. */
 kiln_status kiln__specialise(const kiln__special **out, kiln_device *device,
                              const kiln__spec *spec);
+/* Several for one call: what has to be compiled is compiled side by side. All or
+ * none: after a failure out[] are NULL. */
+kiln_status kiln__specialise_all(const kiln__special *out[],
+                                 kiln_device *device,
+                                 const kiln__spec *const spec[], size_t n);
 
 /* The argument `user::args` of a kernel: addresses of the input's arrays, then
  * the parameters that are not constant, 8 bytes each; never empty. */

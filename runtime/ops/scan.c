@@ -14,7 +14,7 @@ enum {
   ALIGNED,
   EXCLUSIVE,
   INIT,
-  AHEAD,
+  STAGED,
   WINDOW
 };
 
@@ -29,7 +29,7 @@ static const kiln__define defines[] = {{"KILN_BLOCK", false},
                                        {"KILN_ALIGNED", false},
                                        {"KILN_EXCLUSIVE", false},
                                        {"KILN_INIT", false},
-                                       {"KILN_AHEAD", false},
+                                       {"KILN_STAGED", false},
                                        {"KILN_WINDOW", false},
                                        {NULL, false}};
 static const kiln__family family = {"scan", kernels, defines};
@@ -52,6 +52,15 @@ static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
   return kiln__check_end(&c);
 }
 
+/* Can a tile wait in shared memory, in the result's type, 16 bytes a pack? Values
+ * of halves are computed in floats, and would lose digits. */
+static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
+                         size_t widest)
+{
+  return desc->out.data % 16 == 0 && kiln_dtype_size(acc) == widest &&
+         (desc->x.map == NULL || (acc != KILN_F16 && acc != KILN_BF16));
+}
+
 /* Can elements be held as they lie in memory, the operation's identity among
  * them? A user's identity for halves is a float. */
 static bool is_plain(const kiln_scan_desc *desc, kiln_dtype acc)
@@ -67,7 +76,8 @@ static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
   const kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, desc->n);
 
-  kiln__scan_shape_of(out, &t, widest, is_plain(desc, acc), desc->n);
+  kiln__scan_shape_of(out, &t, widest, is_plain(desc, acc),
+                      is_stageable(desc, acc, widest), desc->n);
 }
 
 static void specify(kiln__spec *spec, const kiln_scan_desc *desc,
@@ -86,19 +96,8 @@ static void specify(kiln__spec *spec, const kiln_scan_desc *desc,
   spec->value[ALIGNED] = desc->out.data % 16 == 0;
   spec->value[EXCLUSIVE] = desc->exclusive;
   spec->value[INIT] = desc->init != NULL;
-  spec->value[AHEAD] = shape->ahead;
+  spec->value[STAGED] = shape->staged;
   spec->value[WINDOW] = shape->window;
-}
-
-static uint64_t grid_of(const kiln_stream *stream,
-                        const kiln__scan_shape *shape)
-{
-  const uint64_t resident =
-      (uint64_t)stream->device->info.sm_count * shape->per_sm;
-
-  if (shape->tiles == 0)
-    return 1;
-  return shape->ahead && resident < shape->tiles ? resident : shape->tiles;
 }
 
 kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
@@ -126,7 +125,7 @@ kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
   kiln__user_args(&args, &spec);
   init = kiln__element_bits(desc->init, spec.acc);
   epoch = kiln__room_epoch(&room);
-  config = kiln_launch_1d(grid_of(stream, &shape), 1);
+  config = kiln_launch_1d(shape.tiles > 0 ? shape.tiles : 1, 1);
   config.block.x = shape.block;
   config.stream = stream;
   st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),

@@ -7,36 +7,41 @@
 #include <string.h>
 
 /* How a tuning row is meant: `block` counts the warp that looks back, `extra` is
- * the number of tiles that a lane of it looks at at once, and KILN__SCAN_AHEAD
- * for blocks that stay and take one tile after the other. */
-enum { KILN__SCAN_AHEAD = 16 };
+ * the number of tiles that a lane of it looks at at once, and KILN__SCAN_STAGED
+ * for tiles that wait in shared memory. */
+enum { KILN__SCAN_STAGED = 16, KILN__SCAN_STAGE = 44 << 10 /* bytes */ };
 
 typedef struct kiln__scan_shape {
   uint32_t block, pack, rows, per_sm, window;
-  bool ahead;
+  bool staged;
   uint64_t tiles;
 } kiln__scan_shape;
 
 /* `widest`: bytes of the widest element that is read or written. `plain`: a
  * thread holds elements as they lie in memory, not as registers of 4 or 8
- * bytes. */
+ * bytes. `stageable`: tiles may wait in shared memory; where they may not, a row
+ * that is meant for it says nothing, and other numbers are taken. */
 static inline void kiln__scan_shape_of(kiln__scan_shape *out,
                                        const kiln__tuning *t, size_t widest,
-                                       bool plain, uint64_t n)
+                                       bool plain, bool stageable, uint64_t n)
 {
+  static const kiln__tuning instead = {.block = 512, .items = 16, .extra = 2};
   const uint32_t held = widest == 8 ? 8 : 16; /* registers: 16 of 32 bits */
 
+  out->staged = stageable && (t->extra & KILN__SCAN_STAGED) != 0;
+  if (!out->staged && (t->extra & KILN__SCAN_STAGED) != 0)
+    t = &instead;
   out->block = t->block > 64 ? t->block : 64u;
   out->pack = (uint32_t)(16 / widest);
   out->rows = t->items > out->pack ? t->items / out->pack : 1;
-  if (!plain && out->rows * out->pack > held)
+  if (out->staged)
+    while (out->rows > KILN__SCAN_STAGE / (16 * (out->block - 32)) ||
+           (out->rows & (out->rows - 1)) != 0)
+      out->rows--;
+  else if (!plain && out->rows * out->pack > held)
     out->rows = held / out->pack;
-  out->per_sm = t->per_sm;
-  /* a map's inputs would take twice the registers */
-  out->ahead = plain && (t->extra & KILN__SCAN_AHEAD) != 0 && t->per_sm > 0;
-  if (!plain)
-    out->per_sm = 0;
-  out->window = t->extra % KILN__SCAN_AHEAD;
+  out->per_sm = plain ? t->per_sm : 0; /* a map's inputs take more registers */
+  out->window = t->extra % KILN__SCAN_STAGED;
   if (out->window == 0)
     out->window = 1;
   out->tiles =
@@ -80,8 +85,10 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
 /* Marks for tiles of `acc`: 32 bits of payload in a word. */
 static inline kiln__need kiln__scan_need(uint64_t tiles, kiln_dtype acc)
 {
+  const uint64_t whole = tiles / 8 * 8 + 8; /* looked at together */
+
   return (kiln__need){
-      .words = (size_t)(tiles * (kiln_dtype_size(acc) == 8 ? 2 : 1) + 1)};
+      .words = (size_t)(whole * (kiln_dtype_size(acc) == 8 ? 2 : 1))};
 }
 
 /* An element in host memory as the bits of an argument. */

@@ -150,7 +150,7 @@ static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
 
   if (t.items > 32)
     t.items = 32;
-  kiln__scan_shape_of(out, &t, widest, is_plain(r), r->n);
+  kiln__scan_shape_of(out, &t, widest, is_plain(r), false, r->n);
   out->per_sm = out->block < 1024 ? 1024 / out->block : 1;
 }
 

@@ -86,6 +86,7 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
 {
   key_add(k, &spec->family, sizeof spec->family);
   key_add(k, spec->value, sizeof spec->value);
+  key_add(k, &spec->kernels, sizeof spec->kernels);
   key_add(k, &aligned, sizeof aligned);
   key_add(k, &spec->acc, sizeof spec->acc);
   if (spec->input != NULL) {
@@ -142,7 +143,8 @@ static void entry_free(const kiln_allocator *alloc, entry *e)
 {
   if (e == NULL)
     return;
-  kiln_module_free(e->special.module);
+  for (size_t i = 0; i < KILN__MAX_KERNELS; i++)
+    kiln_module_free(e->special.module[i]);
   kiln__free(alloc, e);
 }
 
@@ -178,15 +180,16 @@ static kiln_status make_table(kiln_device *device)
 }
 
 /* The slot of a key: its entry's, or the empty one where it belongs. */
-static entry **slot_of(const table *t, const key *k, uint64_t hash)
+static entry **slot_of(const table *t, const unsigned char *data, size_t size,
+                       uint64_t hash)
 {
   size_t i = (size_t)hash & (t->capacity - 1);
 
   for (;; i = (i + 1) & (t->capacity - 1)) {
     const entry *e = t->slot[i];
 
-    if (e == NULL || (e->hash == hash && e->key_size == k->size &&
-                      memcmp(e->key, k->data, k->size) == 0))
+    if (e == NULL || (e->hash == hash && e->key_size == size &&
+                      memcmp(e->key, data, size) == 0))
       return &t->slot[i];
   }
 }
@@ -197,7 +200,7 @@ static const kiln__special *find(table *t, const key *k, uint64_t hash)
 
   pthread_rwlock_rdlock(&t->lock);
   if (t->capacity > 0) {
-    entry *const *slot = slot_of(t, k, hash);
+    entry *const *slot = slot_of(t, k->data, k->size, hash);
 
     found = *slot == NULL ? NULL : &(*slot)->special;
   }
@@ -230,7 +233,7 @@ static bool grow(table *t, const kiln_allocator *alloc)
 
 /* Takes `made`; if another thread was first, its entry is the one. */
 static kiln_status insert(const kiln__special **out, kiln_device *device,
-                          const key *k, entry *made)
+                          entry *made)
 {
   table *t = device->ops;
   kiln_status st = KILN_OK;
@@ -240,7 +243,7 @@ static kiln_status insert(const kiln__special **out, kiln_device *device,
   if (2 * t->used >= t->capacity && !grow(t, &device->rt->alloc)) {
     st = kiln__fail_memory("the table of operations");
   } else {
-    slot = slot_of(t, k, made->hash);
+    slot = slot_of(t, made->key, made->key_size, made->hash);
     if (*slot == NULL) {
       *slot = made;
       made = NULL;
@@ -255,7 +258,7 @@ static kiln_status insert(const kiln__special **out, kiln_device *device,
 
 /* ---- Making one ------------------------------------------------------------------------------- */
 
-enum { DEFINE_SIZE = 64 };
+enum { DEFINE_SIZE = 64, MORE_DEFINES = 3 };
 
 static void write_define(char text[DEFINE_SIZE], const kiln__define *define,
                          uint32_t value)
@@ -310,33 +313,130 @@ static void name_the_text(void)
   kiln__error_set(&record);
 }
 
-static kiln_status load(entry *made, kiln_device *device,
-                        const kiln__spec *spec, const char *header)
+/* A program of a specialisation: all kernels, or one of them. */
+typedef struct part {
+  char text[KILN__MAX_VALUES + MORE_DEFINES][DEFINE_SIZE];
+  const char *define[KILN__MAX_VALUES + MORE_DEFINES];
+  kiln_program_desc desc;
+  kiln__loading loading;
+  bool started;
+} part;
+
+/* A specialisation that the table does not have. */
+typedef struct making {
+  struct making *next;
+  const kiln__spec *spec;
+  const kiln__special **out;
+  entry *made;
+  kiln__buf header;
+  kiln_header generated;
+  size_t n;
+  part part[KILN__MAX_KERNELS];
+} making;
+
+static void making_free(making *m, const kiln_allocator *alloc)
 {
-  char text[KILN__MAX_VALUES + 1][DEFINE_SIZE] = {"KILN_GENERATED=1"};
-  const char *define[KILN__MAX_VALUES + 1] = {text[0]};
-  const kiln_header generated = {"kiln/generated.cuh", header};
-  kiln_program_desc desc = {.builtin = spec->family->builtin,
-                            .headers = &generated,
-                            .n_headers = 1,
-                            .defines = define,
-                            .n_defines = 1,
-                            .fast_math =
-                                spec->code != NULL && spec->code->fast_math};
+  kiln__buf_free(&m->header);
+  entry_free(alloc, m->made);
+  kiln__free(alloc, m);
+}
+
+static bool wanted(const kiln__spec *spec, size_t kernel)
+{
+  return (spec->kernels >> kernel & 1) != 0;
+}
+
+static char *next_define(part *p)
+{
+  char *text = p->text[p->desc.n_defines];
+
+  p->define[p->desc.n_defines++] = text;
+  return text;
+}
+
+/* `kernel`: the only one; NULL: all. */
+static void add_part(making *m, const char *kernel)
+{
+  const kiln__spec *spec = m->spec;
+  const kiln__define *define = spec->family->defines;
+  part *p = &m->part[m->n++];
+
+  p->desc = (kiln_program_desc){.builtin = spec->family->builtin,
+                                .headers = &m->generated,
+                                .n_headers = 1,
+                                .defines = p->define,
+                                .fast_math = spec->code != NULL &&
+                                             spec->code->fast_math};
+  kiln__copy_text(next_define(p), DEFINE_SIZE, "KILN_GENERATED=1");
+  if (kernel != NULL) {
+    kiln__copy_text(next_define(p), DEFINE_SIZE, "KILN_APART=1");
+    kiln__format(next_define(p), DEFINE_SIZE, "KILN_ONLY_%s=1", kernel);
+  }
+  for (size_t k = 0; define[k].name != NULL; k++)
+    write_define(next_define(p), &define[k], spec->value[k]);
+}
+
+static void add_parts(making *m)
+{
+  const kiln__family *family = m->spec->family;
+
+  m->generated = (kiln_header){"kiln/generated.cuh", m->header.data};
+  if (m->spec->kernels == 0)
+    add_part(m, NULL);
+  for (size_t k = 0; family->kernels[k] != NULL; k++)
+    if (wanted(m->spec, k))
+      add_part(m, family->kernels[k]);
+}
+
+static kiln_status start_parts(making *m, kiln_device *device)
+{
   kiln_status st = KILN_OK;
 
-  for (size_t i = 0; spec->family->defines[i].name != NULL; i++) {
-    write_define(text[i + 1], &spec->family->defines[i], spec->value[i]);
-    define[desc.n_defines++] = text[i + 1];
+  for (size_t i = 0; i < m->n; i++) {
+    KILN_TRY(kiln__module_start(&m->part[i].loading, device, &m->part[i].desc));
+    m->part[i].started = true;
   }
-  KILN_TRY(kiln_module_load(&made->special.module, device, &desc));
-  for (size_t i = 0; spec->family->kernels[i] != NULL; i++)
-    KILN_TRY(kiln_module_kernel(&made->special.kernel[i], made->special.module,
-                                spec->family->kernels[i]));
 
 done:
-  if (st == KILN_ECOMPILE)
-    name_the_text();
+  return st;
+}
+
+/* Every part that was started, also after a failure. */
+static kiln_status finish_parts(making *m)
+{
+  kiln__special *special = &m->made->special;
+  kiln_status first = KILN_OK;
+  kiln_error record;
+
+  for (size_t i = 0; i < m->n; i++) {
+    kiln_status st = KILN_OK;
+
+    if (m->part[i].started)
+      st = kiln__module_finish(&m->part[i].loading, &special->module[i]);
+    if (st == KILN_OK || first != KILN_OK)
+      continue;
+    first = st;
+    kiln__error_get(&record);
+  }
+  if (first != KILN_OK)
+    kiln__error_set(&record);
+  return first;
+}
+
+static kiln_status find_kernels(making *m)
+{
+  const char *const *name = m->spec->family->kernels;
+  const bool apart = m->spec->kernels != 0;
+  kiln__special *special = &m->made->special;
+  kiln_status st = KILN_OK;
+  size_t i = 0;
+
+  for (size_t k = 0; name[k] != NULL; k++)
+    if (!apart || wanted(m->spec, k))
+      KILN_TRY(kiln_module_kernel(&special->kernel[k],
+                                  special->module[apart ? i++ : 0], name[k]));
+
+done:
   return st;
 }
 
@@ -362,48 +462,48 @@ done:
   return st;
 }
 
-static kiln_status make(const kiln__special **out, kiln_device *device,
-                        const kiln__spec *spec, uint32_t aligned, const key *k,
-                        uint64_t hash)
+static kiln_status prepare(making **out, kiln_device *device,
+                           const kiln__spec *spec, uint32_t aligned,
+                           const key *k, uint64_t hash)
 {
   const kiln_allocator *alloc = &device->rt->alloc;
   kiln_status st = KILN_OK;
-  entry *made = NULL;
-  kiln__buf header;
+  making *m = kiln__calloc(alloc, 1, sizeof *m);
 
-  kiln__buf_init(&header, alloc);
+  if (m == NULL)
+    return kiln__fail_memory("an operation");
+  m->spec = spec;
+  kiln__buf_init(&m->header, alloc);
   KILN_TRY(check_texts(spec));
-  KILN_TRY(kiln__generate(&header, spec, aligned));
-  made = kiln__calloc(alloc, 1, sizeof *made + k->size);
-  if (made == NULL) {
+  KILN_TRY(kiln__generate(&m->header, spec, aligned));
+  m->made = kiln__calloc(alloc, 1, sizeof *m->made + k->size);
+  if (m->made == NULL) {
     st = kiln__fail_memory("an operation");
     goto done;
   }
-  made->hash = hash;
-  made->key_size = k->size;
-  memcpy(made->key, k->data, k->size);
-  KILN_TRY(load(made, device, spec, header.data));
-  st = insert(out, device, k, made);
-  made = NULL;
+  m->made->hash = hash;
+  m->made->key_size = k->size;
+  memcpy(m->made->key, k->data, k->size);
+  add_parts(m);
+  *out = m;
+  m = NULL;
 
 done:
-  kiln__buf_free(&header);
-  entry_free(alloc, made);
+  if (m != NULL)
+    making_free(m, alloc);
   return st;
 }
 
-kiln_status kiln__specialise(const kiln__special **out, kiln_device *device,
-                             const kiln__spec *spec)
+/* From the table, or prepared to be made: *missing then. */
+static kiln_status look_up(const kiln__special **out, making **missing,
+                           kiln_device *device, const kiln__spec *spec)
 {
   const uint32_t aligned = aligned_arrays(spec);
   kiln_status st = KILN_OK;
   uint64_t hash;
   key k;
 
-  *out = NULL;
   key_init(&k, &device->rt->alloc);
-  if (atomic_load(&device->ops) == NULL)
-    KILN_TRY(make_table(device));
   key_of(&k, spec, aligned);
   if (k.failed) {
     st = kiln__fail_memory("the key of an operation");
@@ -412,11 +512,80 @@ kiln_status kiln__specialise(const kiln__special **out, kiln_device *device,
   hash = XXH3_64bits(k.data, k.size);
   *out = find(device->ops, &k, hash);
   if (*out == NULL)
-    st = make(out, device, spec, aligned, &k, hash);
+    st = prepare(missing, device, spec, aligned, &k, hash);
 
 done:
   key_free(&k);
   return st;
+}
+
+/* Everything is started before the first is waited for; what was started is
+ * finished also after a failure, the first of which stays. */
+static kiln_status make_all(making *list, kiln_device *device)
+{
+  kiln_status st = KILN_OK;
+  kiln_error record;
+
+  for (making *m = list; m != NULL && st == KILN_OK; m = m->next)
+    st = start_parts(m, device);
+  if (st != KILN_OK)
+    kiln__error_get(&record);
+  for (making *m = list; m != NULL; m = m->next) {
+    kiln_status own = finish_parts(m);
+
+    if (own == KILN_OK && st == KILN_OK)
+      own = find_kernels(m);
+    if (st != KILN_OK || own == KILN_OK)
+      continue;
+    st = own;
+    kiln__error_get(&record);
+  }
+  if (st != KILN_OK)
+    kiln__error_set(&record);
+  if (st == KILN_ECOMPILE)
+    name_the_text();
+  for (making *m = list; m != NULL && st == KILN_OK; m = m->next) {
+    st = insert(m->out, device, m->made);
+    m->made = NULL;
+  }
+  return st;
+}
+
+kiln_status kiln__specialise_all(const kiln__special *out[],
+                                 kiln_device *device,
+                                 const kiln__spec *const spec[], size_t n)
+{
+  making *list = NULL, **end = &list;
+  kiln_status st = KILN_OK;
+
+  if (atomic_load(&device->ops) == NULL)
+    KILN_TRY(make_table(device));
+  for (size_t i = 0; i < n; i++) {
+    KILN_TRY(look_up(&out[i], end, device, spec[i]));
+    if (*end != NULL) {
+      (*end)->out = &out[i];
+      end = &(*end)->next;
+    }
+  }
+  if (list != NULL)
+    st = make_all(list, device);
+
+done:
+  while (list != NULL) {
+    making *next = list->next;
+
+    making_free(list, &device->rt->alloc);
+    list = next;
+  }
+  if (st != KILN_OK)
+    memset(out, 0, n * sizeof *out);
+  return st;
+}
+
+kiln_status kiln__specialise(const kiln__special **out, kiln_device *device,
+                             const kiln__spec *spec)
+{
+  return kiln__specialise_all(out, device, &spec, 1);
 }
 
 void kiln__user_args(kiln__args *out, const kiln__spec *spec)

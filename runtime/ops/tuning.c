@@ -394,8 +394,8 @@ static kiln_status check_tuning(const kiln_tuning *t, unsigned size,
   if (t->block == 0 || t->block % 32 != 0 || t->block > 1024)
     return kiln__fail(KILN_EINVAL, "give a multiple of 32 up to 1,024",
                       "a block of %u threads", t->block);
-  if (t->items == 0 || t->items > 64)
-    return kiln__fail(KILN_EINVAL, "give 1 to 64", "%u items", t->items);
+  if (t->items == 0 || t->items > 256)
+    return kiln__fail(KILN_EINVAL, "give 1 to 256", "%u items", t->items);
   if ((size != 0 && size != 1 && size != 2 && size != 4 && size != 8) ||
       log2_n > 64)
     return kiln__fail(KILN_EINVAL, "sizes are 1, 2, 4, 8 or 0 for any",

@@ -101,9 +101,8 @@ static const kiln_variant variants[] = {
     WITH_TRAITS("ladder/reduce_warp", "no shuffle", NO_SHUFFLE),
     WITH_TRAITS("ladder/reduce_warp", "lock-step", LOCK_STEP),
 
-    {"scan", "loading ahead",
-     LIST("KILN_BLOCK=512", "KILN_PER_SM=2", "KILN_AHEAD=1"), none, none, 35,
-     false},
+    {"scan", "staged", LIST("KILN_BLOCK=160", "KILN_ROWS=16", "KILN_STAGED=1"),
+     none, none, 35, false},
     {"scan_by_key", "by offsets", LIST("KILN_HEADS=2"), none, none, 35, false},
     {"buckets", "of a gather", LIST("KILN_SCATTER=0"), none, none, 35, false},
     {"scatter", "windows", LIST("KILN_WINDOWS=1"), none, none, 35, false},

@@ -3,8 +3,7 @@
 #include "scan_values.h"
 
 /* Affine maps modulo 2^32, which do not commute; or sums of floats, of which every
- * order has bits of its own. Block b looks for the tiles before tile b, or from
- * the last one down, where no prefixes are there yet. */
+ * order has bits of its own. Block b looks for the tiles before tile b. */
 static const char source[] =
     "#include <kiln/lookback.cuh>\n"
     "#if FLOATS\n"
@@ -24,18 +23,13 @@ static const char source[] =
     "};\n"
     "#endif\n"
     "extern \"C\" __global__ void chain(unsigned long long *words,\n"
-    "    unsigned epoch, value start, unsigned down, unsigned step, value "
-    "*out)\n"
+    "    unsigned epoch, value start, const value *totals,\n"
+    "    const unsigned char *resets, value *out)\n"
     "{\n"
-    "  const unsigned tile = down ? gridDim.x - 1 - blockIdx.x : blockIdx.x;\n"
-    "  kiln::tile_chain<EACH, RESETS != 0, value, then> chain(\n"
+    "  const unsigned tile = blockIdx.x;\n"
+    "  const kiln::tile_chain<EACH, RESETS != 0, value, then> chain(\n"
     "      words, epoch, then(), NEUTRAL, start);\n"
-    "  value v = start;\n"
-    "  if (step != 0)\n"
-    "    for (unsigned t = tile % step; t <= tile; t += step)\n"
-    "      v = chain.before(t);\n"
-    "  else\n"
-    "    v = chain.before(tile);\n"
+    "  const value v = chain.before(tile, totals[tile], resets[tile] != 0);\n"
     "  if (threadIdx.x == 0)\n"
     "    out[tile] = v;\n"
     "}\n"
@@ -47,12 +41,6 @@ static const char source[] =
     "                                       (value)NEUTRAL);\n"
     "  if (threadIdx.x == 0)\n"
     "    out[tile] = v;\n"
-    "}\n"
-    "extern \"C\" __global__ void tickets(unsigned long long *word,\n"
-    "                                    unsigned epoch, unsigned *taken)\n"
-    "{\n"
-    "  taken[kiln::tile_ticket(word, epoch)] += 1;\n"
-    "  taken[kiln::tile_next_ticket(word)] += 1;\n"
     "}\n";
 
 enum { EPOCH = 77, PARTIAL = 1, PREFIX = 2, RESET = 3 };
@@ -126,85 +114,117 @@ static void free_tiles(tiles *t)
 
 /* ---- The fixed order ----------------------------------------------------------------- */
 
-static void run_chain(kiln_kernel *kernel, const tiles *t, uint32_t down,
-                      uint32_t step)
+/* Prefixes of groups that are there already, and should be used. */
+static void publish_some(uint64_t *words, const tiles *t, unsigned each,
+                         uint64_t *state)
 {
-  uint64_t *words = room_for(2 * t->n, 8);
+  for (size_t i = each - 1; i + 1 < t->n; i += each)
+    if (test_random(state) % 50 == 0)
+      publish(words, i, t->before[i + 1], PREFIX);
+}
+
+static void run_chain(kiln_kernel *kernel, const tiles *t, uint64_t *words)
+{
   const uint32_t epoch = EPOCH;
   kiln_launch_config config = kiln_launch_1d(t->n, 1);
-  test_array w, out = array_make(KILN_U64, t->n, 0, NULL, 0x5a);
+  test_array w = array_make(KILN_U64, 2 * (t->n + 8), 0, words, 0);
+  test_array totals = array_make(KILN_U64, t->n, 0, t->total, 0);
+  test_array resets = array_make(KILN_U8, t->n, 0, t->reset, 0);
+  test_array out = array_make(KILN_U64, t->n, 0, NULL, 0x5a);
 
-  for (size_t i = 0; i < t->n; i++)
-    publish(words, i, t->total[i], t->reset[i] ? RESET : PARTIAL);
-  w = array_make(KILN_U64, 2 * t->n, 0, words, 0);
   config.block.x = 32;
   config.stream = stream;
-  ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data),
-                         KILN_ARG(epoch), KILN_ARG(t->start), KILN_ARG(down),
-                         KILN_ARG(step), KILN_ARG(out.array.data)));
-  ck_bits64(step != 0 ? "known" : down ? "down" : "up", &out, t->before);
-  free(array_read(&w));
-  free(words);
+  ck_kiln_ok(
+      KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data), KILN_ARG(epoch),
+                  KILN_ARG(t->start), KILN_ARG(totals.array.data),
+                  KILN_ARG(resets.array.data), KILN_ARG(out.array.data)));
+  ck_bits64("before", &out, t->before);
   array_free(&w);
+  array_free(&totals);
+  array_free(&resets);
   array_free(&out);
 }
 
 START_TEST(test_chain)
 {
-  static const unsigned each[] = {1, 2, 4, 8};
-  const bool resets = _i >= 4;
-  kiln_kernel *kernel = load(each[_i % 4], resets, false, "chain");
+  static const unsigned sizes[] = {1, 2, 4, 8};
+  const bool with_resets = _i >= 4;
+  const unsigned each = sizes[_i % 4];
+  kiln_kernel *kernel = load(each, with_resets, false, "chain");
   uint64_t state = (uint64_t)_i + 1;
-  tiles t = make_tiles(700, resets, &state);
+  tiles t = make_tiles(700, with_resets, &state);
+  uint64_t *words = room_for(2 * (t.n + 8), 8);
 
-  run_chain(kernel, &t, 0, 0);
-  run_chain(kernel, &t, 1, 0);
-  run_chain(kernel, &t, 1, 50); /* from what it knows already */
+  for (size_t i = 0; i < t.n; i++)
+    publish(words, i, t.total[i], t.reset[i] ? RESET : PARTIAL);
+  run_chain(kernel, &t, words);
+  publish_some(words, &t, each, &state);
+  run_chain(kernel, &t, words);
+  free(words);
   free_tiles(&t);
   kiln_module_free(module);
 }
 END_TEST
 
-/* The same bits from the totals as from the prefixes. */
+static void float_words(uint64_t *words, const float *total, size_t n,
+                        uint64_t state)
+{
+  for (size_t i = 0; i < n; i++) {
+    uint32_t bits;
+
+    memcpy(&bits, &total[i], 4);
+    words[i] = (uint64_t)EPOCH << 34 | state << 32 | bits;
+  }
+}
+
+/* The same bits from the totals as from the prefixes, wherever one is found. */
 START_TEST(test_same_bits)
 {
   enum { N = 600 };
-  kiln_kernel *kernel = load(1, false, true, "chain");
+  static const unsigned sizes[] = {1, 2, 4, 8};
+  const unsigned each = sizes[_i];
+  kiln_kernel *kernel = load(each, false, true, "chain");
   kiln_launch_config config = kiln_launch_1d(N, 1);
   const uint32_t epoch = EPOCH;
   const float start = 0.1f;
-  uint64_t words[N], state = 4;
-  void *got[3];
+  uint64_t words[N + 8] = {0}, state = 4;
+  static const uint8_t none[N];
+  float total[N], *got[4] = {NULL};
+  test_array totals, resets;
 
   config.block.x = 32;
   config.stream = stream;
-  for (size_t i = 0; i < N; i++) {
-    const float total = ldexpf((float)(test_random(&state) % 1000003), -10);
-    uint32_t bits;
+  for (size_t i = 0; i < N; i++)
+    total[i] = ldexpf((float)(test_random(&state) % 1000003), -10);
+  float_words(words, total, N, PARTIAL);
+  totals = array_make(KILN_F32, N, 0, total, 0);
+  resets = array_make(KILN_U8, N, 0, none, 0);
+  for (size_t how = 0; how < 4; how++) {
+    test_array w, out = array_make(KILN_F32, N, 0, NULL, 0x5a);
 
-    memcpy(&bits, &total, 4);
-    words[i] = (uint64_t)EPOCH << 34 | (uint64_t)PARTIAL << 32 | bits;
-  }
-  for (uint32_t how = 0; how < 3; how++) {
-    const uint32_t down = how == 1, step = how == 2 ? 37 : 0;
-    test_array w = array_make(KILN_U64, N, 0, words, 0);
-    test_array out = array_make(KILN_F32, N, 0, NULL, 0x5a);
-
-    ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data),
-                           KILN_ARG(epoch), KILN_ARG(start), KILN_ARG(down),
-                           KILN_ARG(step), KILN_ARG(out.array.data)));
+    if (how > 0) /* every one, or one of many, is known beforehand */
+      for (size_t i = each - 1; i + 1 < N; i += each * (2 * how - 1))
+        float_words(words + i, got[0] + i + 1, 1, PREFIX);
+    w = array_make(KILN_U64, N + 8, 0, words, 0);
+    ck_kiln_ok(
+        KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data), KILN_ARG(epoch),
+                    KILN_ARG(start), KILN_ARG(totals.array.data),
+                    KILN_ARG(resets.array.data), KILN_ARG(out.array.data)));
     got[how] = array_read(&out);
     ck_assert_mem_eq(got[0], got[how], 4 * N);
+    float_words(words, total, N, PARTIAL);
     array_free(&w);
     array_free(&out);
   }
-  for (int k = 0; k < 3; k++)
-    free(got[k]);
+  for (size_t how = 0; how < 4; how++)
+    free(got[how]);
+  array_free(&totals);
+  array_free(&resets);
   kiln_module_free(module);
 }
 END_TEST
 
-/* ---- The nearest prefix, tickets -------------------------------------------------------- */
+/* ---- The nearest prefix -------------------------------------------------------- */
 
 START_TEST(test_nearest)
 {
@@ -241,34 +261,6 @@ START_TEST(test_nearest)
 }
 END_TEST
 
-/* Each from 0 on, once, also where other epochs have been. */
-START_TEST(test_tickets)
-{
-  enum { N = 40 };
-  kiln_kernel *kernel = load(1, false, false, "tickets");
-  kiln_launch_config config = kiln_launch_1d(N, 1);
-  const uint64_t old = UINT64_C(0x3ffffff500000007);
-  test_array word = array_make(KILN_U64, 1, 0, &old, 0);
-
-  config.block.x = 1;
-  config.stream = stream;
-  for (uint32_t epoch = 1; epoch < 4; epoch++) {
-    test_array taken = array_make(KILN_U32, 2 * N, 0, NULL, 0);
-    uint32_t *got;
-
-    ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(word.array.data),
-                           KILN_ARG(epoch), KILN_ARG(taken.array.data)));
-    got = array_read(&taken);
-    for (size_t i = 0; i < 2 * N; i++)
-      ck_assert_msg(got[i] == 1, "ticket %zu: %u times", i, got[i]);
-    free(got);
-    array_free(&taken);
-  }
-  array_free(&word);
-  kiln_module_free(module);
-}
-END_TEST
-
 static Suite *suite(void)
 {
   Suite *s = suite_create("lookback");
@@ -277,9 +269,8 @@ static Suite *suite(void)
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, test_chain, 0, 8);
-  tcase_add_test(t, test_same_bits);
+  tcase_add_loop_test(t, test_same_bits, 0, 4);
   tcase_add_test(t, test_nearest);
-  tcase_add_test(t, test_tickets);
   suite_add_tcase(s, t);
   return s;
 }

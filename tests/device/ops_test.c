@@ -163,6 +163,13 @@ static bool load(differ *d, CUmodule *out, const opcode_case *cases, size_t n,
   return ok;
 }
 
+/* What of the results counts. */
+static void cut_results(const opcode_case *c, void *results, size_t n)
+{
+  for (size_t i = 0; c->half && i < n; i++)
+    ((uint32_t *)results)[i] &= 0xffff;
+}
+
 /* ---- Comparing --------------------------------------------------------------------- */
 
 static void note(record *r, const operands *o, size_t i, uint64_t want,
@@ -236,7 +243,7 @@ static void compare_near(const opcode_case *c, record *r, const operands *o,
     r->equal += x == y;
     if (far < 1u << 31 && far > r->apart)
       r->apart = far;
-    if (far >= 1u << 24)
+    if (far >= 1u << 24 && !bounds_near(c, x, y))
       note(r, o, i, x, y);
   }
 }
@@ -338,12 +345,14 @@ static void pair_kernel(pair *p, CUmodule gpu, CUmodule cpu, size_t number,
   if (job.cpu)
     run_kernel(&p->cpu, cpu, number, cases, n, &p->operands, p->results[1]);
   for (size_t i = 0; i < n; i++) {
-    const unsigned char *want = p->results[0] + 8 * job.n * i;
-    const unsigned char *got = p->results[1] + 8 * job.n * i;
+    unsigned char *want = p->results[0] + 8 * job.n * i;
+    unsigned char *got = p->results[1] + 8 * job.n * i;
 
+    cut_results(&cases[i], want, job.n);
     hash(&cases[i], &r[i], &p->operands, want);
     if (!job.cpu)
       continue;
+    cut_results(&cases[i], got, job.n);
     if (cases[i].approx)
       compare_near(&cases[i], &r[i], &p->operands, want, got);
     else
@@ -425,7 +434,7 @@ static void write_golden(void)
     return;
   fprintf(f,
           "# results of %s: opcode, XXH3 of the results of the first %d, "
-          "and of %zu operands\n",
+          "and of %zu operands (of set with 16 bits: of its lower 16)\n",
           job.name, PREFIX, job.n);
   for (size_t i = 0; i < list.n; i++) {
     const opcode_case *c = &list.cases[i];

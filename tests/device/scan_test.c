@@ -536,21 +536,21 @@ END_TEST
 
 /* ---- Every way that the kernel can be made ---------------------------------------------------------- */
 
-/* Small tiles and blocks that stay: many groups of tiles, many turns. */
+/* Small tiles: many groups of them. */
 static void run_made(const char *const *defines, size_t n_defines,
-                     unsigned block, unsigned tile, unsigned grid, size_t n)
+                     unsigned block, unsigned tile, size_t n)
 {
   const kiln_program_desc program = {
       .builtin = "scan", .defines = defines, .n_defines = n_defines};
   const size_t tiles = (n + tile - 1) / tile;
-  uint64_t state = grid, zero = 0;
+  uint64_t state = n, zero = 0;
   int64_t *v = small_wholes(n, &state);
   int64_t *want = scanned(v, NULL, n, add, 0, NULL, false);
   float *x = elements(KILN_F32, v, n), *got;
   test_array in = array_make(KILN_F32, n, 0, x, 0);
   test_array out = array_make(KILN_F32, n, 0, NULL, 0x5a);
-  test_array words = array_make(KILN_U64, tiles + 1, 0, NULL, 0);
-  kiln_launch_config config = kiln_launch_1d(grid == 0 ? tiles : grid, 1);
+  test_array words = array_make(KILN_U64, tiles + 8, 0, NULL, 0);
+  kiln_launch_config config = kiln_launch_1d(tiles, 1);
   kiln_module *module;
   kiln_kernel *kernel;
 
@@ -584,14 +584,19 @@ START_TEST(test_variants)
 {
   static const char *const window[] = {"KILN_WINDOW=1", "KILN_WINDOW=2",
                                        "KILN_WINDOW=8", "KILN_WINDOW=4"};
+  static const char *const rows[] = {"KILN_ROWS=1", "KILN_ROWS=2",
+                                     "KILN_ROWS=4", "KILN_ROWS=16"};
+  static const unsigned n_rows[] = {1, 2, 4, 16};
   const char *const small[] = {window[_i], "KILN_BLOCK=64", "KILN_ROWS=1"};
-  const char *const stays[] = {window[_i], "KILN_BLOCK=96", "KILN_ROWS=2",
-                               "KILN_AHEAD=1"};
+  const char *const staged[] = {window[_i], "KILN_BLOCK=96", rows[_i],
+                                "KILN_STAGED=1"};
+  const unsigned tile = 256 * n_rows[_i];
 
-  run_made(small, 3, 64, 128, 0, resident(40000, 5000));
-  run_made(stays, 4, 96, 512, 1, 5000);
-  run_made(stays, 4, 96, 512, 7, 60001);
-  run_made(stays, 4, 96, 512, 300, 51200);
+  run_made(small, 3, 64, 128, resident(40000, 5000));
+  run_made(staged, 4, 96, tile, tile);
+  run_made(staged, 4, 96, tile, tile + 1);
+  run_made(staged, 4, 96, tile, 3 * tile - 3);
+  run_made(staged, 4, 96, tile, resident(60001, 8191));
 }
 END_TEST
 

@@ -1,0 +1,71 @@
+/* scan_registers.cuh -- a tile of scan.cu that is held in registers: any input, any
+ * alignment. After scan_tile.cuh. */
+#ifndef KILN_SCAN_REGISTERS_CUH
+#define KILN_SCAN_REGISTERS_CUH
+
+struct register_tile {
+  held h[KILN_ROWS];
+  acc before[KILN_ROWS]; /* the fold over the warp's elements before my pack */
+
+  __device__ __forceinline__ void load(const source &s, const tile_view &view)
+  {
+    loaded p[KILN_ROWS];
+
+    load_tile(s, view, p);
+    hold_tile(s, view, p, h);
+  }
+
+  /* The fold over the warp. */
+  __device__ __forceinline__ acc fold(const source &s)
+  {
+    acc sum[KILN_ROWS], chain;
+
+#pragma unroll
+    for (unsigned r = 0; r < KILN_ROWS; ++r) {
+      sum[r] = at(h[r], 0);
+#pragma unroll
+      for (unsigned e = 1; e < KILN_PACK; ++e)
+        sum[r] = s.op(sum[r], at(h[r], e));
+    }
+#pragma unroll
+    for (unsigned step = 1; step < 32; step *= 2) {
+#pragma unroll
+      for (unsigned r = 0; r < KILN_ROWS; ++r) /* all on their way at once */
+        before[r] = kiln::shuffle_up(sum[r], step);
+#pragma unroll
+      for (unsigned r = 0; r < KILN_ROWS; ++r)
+        if (kiln::lane() >= step)
+          sum[r] = s.op(before[r], sum[r]);
+    }
+#pragma unroll
+    for (unsigned r = 0; r < KILN_ROWS; ++r) {
+      before[r] = kiln::shuffle_up(sum[r], 1);
+      if (kiln::lane() == 0)
+        before[r] = s.neutral;
+      sum[r] = kiln::warp_broadcast(sum[r], 31);
+    }
+    chain = sum[0];
+#pragma unroll
+    for (unsigned r = 1; r < KILN_ROWS; ++r) {
+      before[r] = s.op(chain, before[r]);
+      chain = s.op(chain, sum[r]);
+    }
+    return chain;
+  }
+
+  /* `sum`: the fold over all before the warp's elements; `nothing`: 0. */
+  __device__ __forceinline__ void store(const source &s, const tile_view &view,
+                                        acc sum, unsigned nothing, KILN_T *out)
+  {
+#pragma unroll
+    for (unsigned r = 0; r < KILN_ROWS; ++r)
+      hide(h[r], nothing);
+    store_tile(out, view, [&](unsigned r, acc(&to)[KILN_PACK]) {
+      acc upto = s.op(sum, before[r]);
+
+      results(s, h[r], upto, to);
+    });
+  }
+};
+
+#endif
