@@ -31,32 +31,20 @@ KILN__F32_1(lg2_approx_ftz_f32, kiln__to_ftz(log2_of(Z(A))))
 
 KILN__F32_1(tanh_approx_f32, kiln__to_f32((float)kiln__tanh((double)X(A))))
 
-/* Whether a lane that counts needs libm's reduction. */
-static bool any_far(const kiln__warp *w, const uint32_t *a)
+static inline float sine(float x)
 {
-  uint32_t far = 0;
+  const float value = (float)kiln__sin_turns(kiln__turns((double)x), 0);
+  const uint32_t sign = kiln__bits_of_float(x) & KILN__F32_SIGN;
 
-  KILN__VECTOR_LOOP
-  for (int i = 0; i < KILN__WARP; i++) {
-    const float x = fabsf(kiln__float_of_bits(a[i]));
-
-    far |= x > (float)KILN__SIN_MAX ? w->lane[i] : 0;
-  }
-  return far != 0;
+  return kiln__float_of_bits(kiln__bits_of_float(value) ^ sign);
 }
 
-#define SINE(name, from, to, quarters, libm)                                   \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
-    if (any_far(w, A))                                                         \
-      KILN__ACTIVE_LANES(uint32_t, to((float)libm((double)from(A))));          \
-    else                                                                       \
-      KILN__LANES(uint32_t,                                                    \
-                  to((float)kiln__sin_shifted((double)from(A), quarters)));    \
-  }
+static inline float cosine(float x)
+{
+  return (float)kiln__sin_turns(kiln__turns((double)x), 1);
+}
 
-SINE(sin_approx_f32, X, kiln__to_f32, 0, sin)
-SINE(sin_approx_ftz_f32, Z, kiln__to_ftz, 0, sin)
-SINE(cos_approx_f32, X, kiln__to_f32, 1, cos)
-SINE(cos_approx_ftz_f32, Z, kiln__to_ftz, 1, cos)
+KILN__F32_1(sin_approx_f32, kiln__to_f32(sine(X(A))))
+KILN__F32_1(sin_approx_ftz_f32, kiln__to_ftz(sine(Z(A))))
+KILN__F32_1(cos_approx_f32, kiln__to_f32(cosine(X(A))))
+KILN__F32_1(cos_approx_ftz_f32, kiln__to_ftz(cosine(Z(A))))

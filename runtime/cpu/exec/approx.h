@@ -84,15 +84,24 @@ static inline double kiln__cos_near(double r)
   return 1 + z * p;
 }
 
-/* sin(x + quarters * pi / 2), |x| up to KILN__SIN_MAX. */
-#define KILN__SIN_MAX 0x1p19
-
-static inline double kiln__sin_shifted(double x, uint64_t quarters)
+/* GPUs take sines of turns: x times 1 / (2 pi), an f32 too, cut to an f32. So
+ * the angle is off by up to 2^-22.5 of itself, and whole turns from 2^25.7 on. Signs are
+ * left to the caller. */
+static inline double kiln__turns(double x)
 {
-  const double shifted = x * 0x1.45f306dc9c883p-1 + KILN__TO_INTEGER;
+  const uint64_t product = kiln__bits_of_double(fabs(x) * 0x1.45f306p-3);
+  const double turns = kiln__double_of_bits(product & 0xffffffffe0000000);
+
+  /* What is infinite or a NaN is a NaN then. */
+  return turns < 0x1p23 ? turns : turns - turns;
+}
+
+/* sin((turns + quarters / 4) * 2 pi) of turns from 0 to 2^23. */
+static inline double kiln__sin_turns(double turns, uint64_t quarters)
+{
+  const double shifted = turns * 4 + KILN__TO_INTEGER;
   const double n = shifted - KILN__TO_INTEGER;
-  /* pi / 2 in 33 bits, so that the product is exact, and the rest. */
-  const double r = (x - n * 0x1.921fb544p+0) - n * 0x1.0b4611a626331p-34;
+  const double r = (turns * 4 - n) * 0x1.921fb54442d18p+0;
   const uint64_t quadrant = kiln__bits_of_double(shifted) + quarters;
   const double value =
       (quadrant & 1) != 0 ? kiln__cos_near(r) : kiln__sin_near(r);

@@ -218,6 +218,8 @@ static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
   const int step = offset < 0 ? -1 : 1;
   int64_t count = offset < 0 ? -(int64_t)offset : offset;
 
+  if (offset == INT32_MIN) /* as GPUs do */
+    return 0;
   if (base > 31)
     return UINT32_MAX;
   if (offset == 0)
@@ -251,7 +253,7 @@ static inline uint64_t low_ones64(uint64_t n)
   return n < 64 ? (UINT64_C(1) << (n & 63)) - 1 : UINT64_MAX;
 }
 
-/* Position and length are bytes. */
+/* Position and length are bytes, but whole words for 64 bits: as GPUs do. */
 static inline uint32_t extract_u32(uint32_t a, uint32_t at, uint32_t length)
 {
   return RIGHT(a, at & 0xff, 32) & low_ones32(length & 0xff);
@@ -259,7 +261,7 @@ static inline uint32_t extract_u32(uint32_t a, uint32_t at, uint32_t length)
 
 static inline uint64_t extract_u64(uint64_t a, uint64_t at, uint64_t length)
 {
-  return RIGHT(a, at & 0xff, 64) & low_ones64(length & 0xff);
+  return RIGHT(a, at, 64) & low_ones64(length);
 }
 
 /* Bits beyond the top are the sign; so is everything above the field, whose own
@@ -275,8 +277,8 @@ static inline uint32_t extract_s32(uint32_t a, uint32_t at, uint32_t length)
 
 static inline uint64_t extract_s64(uint64_t a, uint64_t at, uint64_t length)
 {
-  const uint64_t n = (length & 0xff) < 64 ? length & 0xff : 64;
-  const uint64_t moved = (uint64_t)RIGHT_S((int64_t)a, at & 0xff, 64);
+  const uint64_t n = length < 64 ? length : 64;
+  const uint64_t moved = (uint64_t)RIGHT_S((int64_t)a, at, 64);
   const uint64_t up = (64 - n) & 63;
 
   return n == 0 ? 0 : (uint64_t)((int64_t)(moved << up) >> up);
@@ -293,9 +295,9 @@ static inline uint32_t insert32(uint32_t a, uint32_t b, uint32_t at,
 static inline uint64_t insert64(uint64_t a, uint64_t b, uint64_t at,
                                 uint64_t length)
 {
-  const uint64_t field = LEFT(low_ones64(length & 0xff), at & 0xff, 64);
+  const uint64_t field = LEFT(low_ones64(length), at, 64);
 
-  return (b & ~field) | (LEFT(a, at & 0xff, 64) & field);
+  return (b & ~field) | (LEFT(a, at, 64) & field);
 }
 
 #define FIELD(name, T, expression)                                             \

@@ -4,6 +4,8 @@
 #include "convert.h"
 #include "half.h"
 
+#include <math.h>
+
 /* ---- Integers ------------------------------------------------------------------ */
 
 typedef uint64_t wide_lanes[KILN__WARP];
@@ -220,9 +222,11 @@ static inline float nan_f32(float x)
   return x == x ? x : kiln__float_of_bits(KILN__NAN_F32);
 }
 
-static inline double nan_f64(double x)
+static inline double quiet_f64(double x)
 {
-  return x == x ? x : kiln__double_of_bits(KILN__NAN_F64);
+  const uint64_t bits = kiln__bits_of_double(x);
+
+  return x == x ? x : kiln__double_of_bits(bits | KILN__QUIET_F64);
 }
 
 /* Subnormals become zeros of their sign where `least` is the smallest normal. */
@@ -239,6 +243,26 @@ static inline uint32_t least_of(const kiln__insn *in)
   return (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;
 }
 
+/* A NaN keeps its sign and what fits of its payload, and is made quiet. */
+static inline uint64_t widened(float x)
+{
+  const uint32_t bits = kiln__bits_of_float(x);
+  const uint64_t payload = (uint64_t)(bits & 0x003fffff) << 29;
+  const uint64_t sign = (uint64_t)(bits & 0x80000000) << 32;
+
+  return x == x ? kiln__bits_of_double((double)x)
+                : sign | 0x7ff8000000000000 | payload;
+}
+
+static inline uint32_t narrowed(double x)
+{
+  const uint64_t bits = kiln__bits_of_double(x);
+  const uint32_t payload = (uint32_t)(bits >> 29) & 0x003fffff;
+  const uint32_t sign = (uint32_t)(bits >> 32) & 0x80000000;
+
+  return x == x ? kiln__bits_of_float((float)x) : sign | 0x7fc00000 | payload;
+}
+
 KILN__HANDLER(cvt_f64_f32)
 {
   const float *const A = KILN__SLOT(const float, in->a);
@@ -246,21 +270,22 @@ KILN__HANDLER(cvt_f64_f32)
 
   USUAL(8, 4)
   if (least == 0)
-    KILN__LANES(double, nan_f64((double)A[i]));
+    KILN__LANES(uint64_t, widened(A[i]));
   else
-    KILN__LANES(double, nan_f64((double)flushed(A[i], least)));
+    KILN__LANES(uint64_t, widened(nan_f32(flushed(A[i], least))));
 }
 
 KILN__HANDLER(cvt_f32_f64)
 {
   const double *const A = KILN__SLOT(const double, in->a);
-  const uint32_t least = least_of(in);
 
   USUAL(4, 8)
-  if (least == 0)
-    KILN__LANES(float, nan_f32((float)A[i]));
+  if ((in->flags & KILN__FTZ) == 0)
+    KILN__LANES(uint32_t, narrowed(A[i]));
   else
-    KILN__LANES(float, flushed(nan_f32((float)A[i]), least));
+    KILN__LANES(uint32_t,
+                narrowed(A[i]) &
+                    (fabs(A[i]) < 0x1.ffffffp-127 ? 0x80000000 : UINT32_MAX));
 }
 
 /* Integers of up to 16 bits are exact, whatever the rounding. */
@@ -318,9 +343,13 @@ KILN__HANDLER(cvt_bf16_f32)
   KILN__LANES(uint32_t, kiln__bf16_of_float(A[i]));
 }
 
+/* f32 and f64 are moved as they are. */
 KILN__HANDLER(cvt_same)
 {
-  KILN__ISA_NAME(op_cvt_int)(w, in);
+  if (in->type == KILN__F16 || in->type == KILN__BF16)
+    KILN__ISA_NAME(convert_exactly)(w, in);
+  else
+    KILN__ISA_NAME(op_cvt_int)(w, in);
 }
 
 /* A NaN compares false and gives 0. */
@@ -373,7 +402,7 @@ KILN__HANDLER(cvt_whole_f64)
   const double *const A = KILN__SLOT(const double, in->a);
 
   USUAL(8, 8)
-  DIRECTIONS_F64(double, nan_f64, A[i])
+  DIRECTIONS_F64(double, quiet_f64, A[i])
 }
 
 /* Integral values, clamped; a NaN gives 0 from an f32 and the highest bit from

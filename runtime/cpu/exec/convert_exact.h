@@ -17,7 +17,8 @@ typedef enum kiln__number_kind {
   KILN__NOT_A_NUMBER
 } kiln__number_kind;
 
-/* Finite: bits * 2^exponent, the highest of the 64 bits set. */
+/* Finite: bits * 2^exponent, the highest of the 64 bits set. A NaN: its fraction
+ * in the highest of the bits. */
 typedef struct kiln__number {
   uint64_t bits;
   int exponent;
@@ -135,7 +136,9 @@ static inline kiln__number kiln__number_of_float(const kiln__encoding *f,
 
   if (f->infinity != 0 && magnitude == f->infinity)
     x.kind = KILN__INFINITE;
-  else if (magnitude <= f->largest)
+  else if (magnitude > f->largest)
+    x.bits = fraction << (64 - fraction_bits);
+  else
     x = exponent == 0
             ? kiln__number_of(negative, fraction, f->least - fraction_bits)
             : kiln__number_of(negative, fraction | UINT64_C(1) << fraction_bits,
@@ -241,6 +244,30 @@ static inline uint64_t kiln__overflow(const kiln__encoding *f, bool negative,
                             (round == KILN__ROUND_P && negative);
 
   return finite || towards_zero || f->infinity == 0 ? f->largest : f->infinity;
+}
+
+/* A NaN from or to f64: the sign and what fits of the payload stay. */
+static inline uint64_t kiln__same_nan(kiln__number x, const kiln__encoding *f)
+{
+  const uint64_t sign = x.negative ? UINT64_C(1) << (f->width - 1) : 0;
+  const uint64_t quiet = UINT64_C(1) << 63;
+
+  return sign | f->infinity | (x.bits | quiet) >> (65 - f->precision);
+}
+
+/* Whether x is below the normal numbers when rounded to the precision of one:
+ * what .ftz flushes. */
+static inline bool kiln__is_tiny(kiln__number x, const kiln__encoding *f,
+                                 kiln__round round)
+{
+  const int top = x.exponent + 63;
+  const uint64_t carried = UINT64_C(1) << f->precision;
+
+  if (x.kind != KILN__FINITE || top >= f->least)
+    return false;
+  return top < f->least - 1 ||
+         kiln__shift_rounded(x.bits, 64 - f->precision, x.negative, round) !=
+             carried;
 }
 
 /* `finite`: .satfinite. */

@@ -5,9 +5,15 @@
 
 /* ---- One value -------------------------------------------------------------------- */
 
-static bool is_subnormal_f32(uint64_t bits)
+/* .ftz of an f32. GPUs let subnormals pass where the result is f16, and a NaN
+ * loses its payload. */
+static uint64_t flushed(const kiln__insn *in, uint64_t raw)
 {
-  return (bits & 0x7f800000) == 0;
+  const uint64_t size = raw & 0x7fffffff;
+
+  if (size < 0x00800000 && in->type2 != KILN__F16)
+    return raw & 0x80000000;
+  return size > 0x7f800000 ? KILN__NAN_F32 : raw;
 }
 
 static bool to_integral(uint8_t round)
@@ -19,20 +25,35 @@ static bool to_integral(uint8_t round)
 static uint64_t to_float(const kiln__insn *in, kiln__number x)
 {
   const kiln__encoding *const f = kiln__encoding_of(in->type2);
+  const kiln__round round = kiln__direction(in->round);
   const bool finite = (in->flags & KILN__SATFINITE) != 0;
-  uint64_t r;
+  const bool ftz = (in->flags & KILN__FTZ) != 0 && in->type2 == KILN__F32;
 
   if (to_integral(in->round))
-    x = kiln__to_whole(x, kiln__direction(in->round));
+    x = kiln__to_whole(x, round);
   if ((in->flags & KILN__SAT) != 0)
     x = kiln__saturated(x);
   if ((in->flags & KILN__RELU) != 0)
     x = kiln__rectified(x);
-  r = kiln__to_float(x, f, kiln__direction(in->round), finite);
-  if ((in->flags & KILN__FTZ) != 0 && in->type2 == KILN__F32 &&
-      is_subnormal_f32(r))
-    r &= 0x80000000;
-  return r;
+  if (x.kind == KILN__NOT_A_NUMBER &&
+      (in->type == KILN__F64 || in->type2 == KILN__F64))
+    return kiln__same_nan(x, f);
+  if (ftz && kiln__is_tiny(x, f, round))
+    return x.negative ? 0x80000000 : 0;
+  return kiln__to_float(x, f, round, finite);
+}
+
+/* A GPU adds half of the 13 bits that go and cuts them off, of an infinity or a
+ * NaN cuts them off alone; .satfinite then takes one step back from those. */
+static uint64_t to_tf32_away(const kiln__insn *in, uint32_t bits)
+{
+  const uint32_t special = 0x7f800000, step = 0x2000;
+  const bool finite = (bits & special) != special;
+  const uint32_t r = (finite ? bits + step / 2 : bits) & ~(step - 1);
+  const bool back =
+      (in->flags & KILN__SATFINITE) != 0 && (r & special) == special;
+
+  return back ? r - step : r;
 }
 
 static uint64_t convert(const kiln__insn *in, uint64_t raw)
@@ -40,9 +61,10 @@ static uint64_t convert(const kiln__insn *in, uint64_t raw)
   const kiln__encoding *const from = kiln__encoding_of(in->type);
   kiln__number x;
 
-  if ((in->flags & KILN__FTZ) != 0 && in->type == KILN__F32 &&
-      is_subnormal_f32(raw))
-    raw &= 0x80000000;
+  if (in->type2 == KILN__TF32 && in->round == KILN__ROUND_NA)
+    return to_tf32_away(in, (uint32_t)raw);
+  if ((in->flags & KILN__FTZ) != 0 && in->type == KILN__F32)
+    raw = flushed(in, raw);
   x = from != NULL ? kiln__number_of_float(from, raw)
                    : kiln__number_of_integer(in->type, raw);
   if (kiln__encoding_of(in->type2) != NULL)

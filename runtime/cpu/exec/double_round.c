@@ -26,7 +26,7 @@ static int mode_of(const kiln__insn *in)
   do {                                                                         \
     const int old = fegetround();                                              \
     fesetround(mode_of(in));                                                   \
-    KILN__LANES(uint64_t, kiln__to_f64(expression));                           \
+    KILN__LANES(uint64_t, expression);                                         \
     fesetround(old);                                                           \
   } while (0)
 #define ROUNDED1(name, expression)                                             \
@@ -51,11 +51,11 @@ static int mode_of(const kiln__insn *in)
     ROUNDED(expression);                                                       \
   }
 
-ROUNDED2(add_round_f64, X(A) + X(B))
-ROUNDED2(sub_round_f64, X(A) - X(B))
-ROUNDED2(mul_round_f64, X(A) * X(B))
-ROUNDED2(div_round_f64, X(A) / X(B))
-ROUNDED3(fma_round_f64, fma(X(A), X(B), X(C)))
-ROUNDED3(mad_round_f64, fma(X(A), X(B), X(C)))
-ROUNDED1(rcp_round_f64, 1 / X(A))
-ROUNDED1(sqrt_round_f64, sqrt(X(A)))
+ROUNDED2(add_round_f64, kiln__to_f64_2(X(A) + X(B), A[i], B[i]))
+ROUNDED2(sub_round_f64, kiln__to_f64_2(X(A) - X(B), A[i], B[i]))
+ROUNDED2(mul_round_f64, kiln__to_f64_2(X(A) * X(B), A[i], B[i]))
+ROUNDED2(div_round_f64, kiln__to_f64_2(X(A) / X(B), B[i], A[i]))
+ROUNDED3(fma_round_f64, kiln__to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
+ROUNDED3(mad_round_f64, kiln__to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
+ROUNDED1(rcp_round_f64, kiln__to_f64_1(1 / X(A), A[i]))
+ROUNDED1(sqrt_round_f64, kiln__to_f64_1(sqrt(X(A)), A[i]))

@@ -13,9 +13,11 @@ KILN__F32_1(sqrt_f32, kiln__to_f32(sqrtf(X(A))))
 
 KILN__F32_2(add_ftz_f32, kiln__to_ftz(Z(A) + Z(B)))
 KILN__F32_2(sub_ftz_f32, kiln__to_ftz(Z(A) - Z(B)))
-KILN__F32_2(mul_ftz_f32, kiln__to_ftz(Z(A) * Z(B)))
-KILN__F32_2(div_ftz_f32, kiln__to_ftz(Z(A) / Z(B)))
-KILN__F32_1(rcp_ftz_f32, kiln__to_ftz(1 / Z(A)))
+KILN__F32_2(mul_ftz_f32,
+            kiln__to_ftz_scaled(Z(A) * Z(B), Z(A) * KILN__FTZ_SCALE * Z(B)))
+KILN__F32_2(div_ftz_f32,
+            kiln__to_ftz_scaled(Z(A) / Z(B), Z(A) * KILN__FTZ_SCALE / Z(B)))
+KILN__F32_1(rcp_ftz_f32, kiln__to_ftz_scaled(1 / Z(A), KILN__FTZ_SCALE / Z(A)))
 KILN__F32_1(sqrt_ftz_f32, kiln__to_ftz(sqrtf(Z(A))))
 
 /* A NaN's sign and payload do not survive these either. */
@@ -29,16 +31,17 @@ KILN__F32_2(copysign_f32, (B[i] & ~KILN__F32_SIGN) | (A[i] & KILN__F32_SIGN))
 
 #if defined(__x86_64__) && !defined(__FMA__)
 /* Whether rounding the double s again, to r, may differ from rounding once:
- * only where s lies halfway between two floats, or r is subnormal. */
+ * only where s lies halfway between two floats, or r is subnormal. The smallest
+ * normal number counts as one, for .ftz. */
 static inline uint32_t doubtful(double s, float r)
 {
   const uint32_t low = (uint32_t)kiln__bits_of_double(s) & 0x1fffffff;
-  const uint32_t tiny = kiln__bits_of_float(r) & 0x7f800000;
+  const bool tiny = fabsf(r) <= 0x1p-126f && s != 0;
 
-  return (low == 0x10000000 ? 1u : 0u) | (tiny == 0 && s != 0 ? 1u : 0u);
+  return (low == 0x10000000 ? 1u : 0u) | (tiny ? 1u : 0u);
 }
 
-#define FUSED(name, from, to)                                                  \
+#define FUSED(name, from, to, exact)                                           \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
     const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
@@ -55,23 +58,36 @@ static inline uint32_t doubtful(double s, float r)
     if (doubt == 0)                                                            \
       KILN__LANES(uint32_t, to(near[i]));                                      \
     else                                                                       \
-      KILN__LANES(uint32_t, to(kiln__fma_f32(from(A), from(B), from(C))));     \
+      KILN__LANES(uint32_t, exact);                                            \
   }
 #else
-#define FUSED(name, from, to)                                                  \
-  KILN__F32_3(name, to(kiln__fma_f32(from(A), from(B), from(C))))
+#define FUSED(name, from, to, exact) KILN__F32_3(name, exact)
 #endif
 
-FUSED(fma_f32, X, kiln__to_f32)
-FUSED(mad_f32, X, kiln__to_f32)
-FUSED(fma_ftz_f32, Z, kiln__to_ftz)
-FUSED(mad_ftz_f32, Z, kiln__to_ftz)
+/* fma() KILN__FTZ_SCALE times as large. Where the factor or the addend exceed a
+ * float, the result is not tiny, as it is a multiple of their last bits. */
+static inline float fma_scaled(float a, float b, float c)
+{
+  return kiln__fma_f32(a * KILN__FTZ_SCALE, b, c * KILN__FTZ_SCALE);
+}
+
+#define FMA kiln__to_f32(kiln__fma_f32(X(A), X(B), X(C)))
+#define FMA_FTZ                                                                \
+  kiln__to_ftz_scaled(kiln__fma_f32(Z(A), Z(B), Z(C)),                         \
+                      fma_scaled(Z(A), Z(B), Z(C)))
+
+FUSED(fma_f32, X, kiln__to_f32, FMA)
+FUSED(mad_f32, X, kiln__to_f32, FMA)
+FUSED(fma_ftz_f32, Z, kiln__to_ftz, FMA_FTZ)
+FUSED(mad_ftz_f32, Z, kiln__to_ftz, FMA_FTZ)
 
 /* ---- Other modifiers ----------------------------------------------------------- */
 
 /* Any of .ftz: the masks are 0 or ~0. */
 #define M(v) kiln__float_of_bits(kiln__flush_if(v[i], ftz))
 #define FINISH(x) kiln__clamp_if(kiln__flush_if(kiln__to_f32(x), ftz), sat)
+#define FINISH_SCALED(x, scaled)                                               \
+  kiln__clamp_if(kiln__flush_tiny_if(kiln__to_f32(x), scaled, ftz), sat)
 #define MODIFIED2(name, expression)                                            \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -79,7 +95,7 @@ FUSED(mad_ftz_f32, Z, kiln__to_ftz)
     const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
     const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
     const uint32_t sat = kiln__flag_mask(in, KILN__SAT);                       \
-    KILN__LANES(uint32_t, FINISH(expression));                                 \
+    KILN__LANES(uint32_t, expression);                                         \
   }
 #define MODIFIED3(name, expression)                                            \
   KILN__HANDLER(name)                                                          \
@@ -89,15 +105,19 @@ FUSED(mad_ftz_f32, Z, kiln__to_ftz)
     const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
     const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
     const uint32_t sat = kiln__flag_mask(in, KILN__SAT);                       \
-    KILN__LANES(uint32_t, FINISH(expression));                                 \
+    KILN__LANES(uint32_t, expression);                                         \
   }
 
-MODIFIED2(add_sat_f32, M(A) + M(B))
-MODIFIED2(sub_sat_f32, M(A) - M(B))
-MODIFIED2(mul_sat_f32, M(A) * M(B))
-MODIFIED3(fma_sat_f32, kiln__fma_f32(M(A), M(B), M(C)))
-MODIFIED3(mad_sat_f32, kiln__fma_f32(M(A), M(B), M(C)))
-MODIFIED2(div_full_f32, M(A) / M(B))
+#define UP(v) (M(v) * KILN__FTZ_SCALE)
+#define FMA_MODIFIED                                                           \
+  FINISH_SCALED(kiln__fma_f32(M(A), M(B), M(C)), fma_scaled(M(A), M(B), M(C)))
+
+MODIFIED2(add_sat_f32, FINISH(M(A) + M(B)))
+MODIFIED2(sub_sat_f32, FINISH(M(A) - M(B)))
+MODIFIED2(mul_sat_f32, FINISH_SCALED(M(A) * M(B), UP(A) * M(B)))
+MODIFIED3(fma_sat_f32, FMA_MODIFIED)
+MODIFIED3(mad_sat_f32, FMA_MODIFIED)
+MODIFIED2(div_full_f32, FINISH_SCALED(M(A) / M(B), UP(A) / M(B)))
 
 /* A reciprocal of more than 2^126 is subnormal and counts as 0. */
 static inline float div_approx(float a, float b)
@@ -108,7 +128,8 @@ static inline float div_approx(float a, float b)
   return huge ? a * zero : a / b;
 }
 
-MODIFIED2(div_approx_f32, div_approx(M(A), M(B)))
+MODIFIED2(div_approx_f32,
+          FINISH_SCALED(div_approx(M(A), M(B)), div_approx(UP(A), M(B))))
 
 /* ---- Kinds of numbers ------------------------------------------------------ */
 
@@ -175,18 +196,20 @@ static inline uint64_t pair(uint32_t low, uint32_t high)
 #define LO(v) kiln__float_of_bits(kiln__flush_if((uint32_t)v[i], ftz))
 #define HI(v) kiln__float_of_bits(kiln__flush_if((uint32_t)(v[i] >> 32), ftz))
 #define END(x) kiln__flush_if(kiln__to_f32(x), ftz)
+#define END_SCALED(x, scaled) kiln__flush_tiny_if(kiln__to_f32(x), scaled, ftz)
 #define PAIRS2(name, low, high)                                                \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
     const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
     const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
     const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
-    KILN__LANES(uint64_t, pair(END(low), END(high)));                          \
+    KILN__LANES(uint64_t, pair(low, high));                                    \
   }
 
-PAIRS2(add_f32x2, LO(A) + LO(B), HI(A) + HI(B))
-PAIRS2(sub_f32x2, LO(A) - LO(B), HI(A) - HI(B))
-PAIRS2(mul_f32x2, LO(A) * LO(B), HI(A) * HI(B))
+PAIRS2(add_f32x2, END(LO(A) + LO(B)), END(HI(A) + HI(B)))
+PAIRS2(sub_f32x2, END(LO(A) - LO(B)), END(HI(A) - HI(B)))
+PAIRS2(mul_f32x2, END_SCALED(LO(A) * LO(B), LO(A) * KILN__FTZ_SCALE * LO(B)),
+       END_SCALED(HI(A) * HI(B), HI(A) * KILN__FTZ_SCALE * HI(B)))
 
 KILN__HANDLER(fma_f32x2)
 {
@@ -195,8 +218,10 @@ KILN__HANDLER(fma_f32x2)
   const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
   const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);
 
-  KILN__LANES(uint64_t, pair(END(kiln__fma_f32(LO(A), LO(B), LO(C))),
-                             END(kiln__fma_f32(HI(A), HI(B), HI(C)))));
+  KILN__LANES(uint64_t, pair(END_SCALED(kiln__fma_f32(LO(A), LO(B), LO(C)),
+                                        fma_scaled(LO(A), LO(B), LO(C))),
+                             END_SCALED(kiln__fma_f32(HI(A), HI(B), HI(C)),
+                                        fma_scaled(HI(A), HI(B), HI(C)))));
 }
 
 /* ---- f16 or bf16 with f32 ---------------------------------------------------- */

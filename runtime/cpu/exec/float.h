@@ -44,9 +44,28 @@ static inline uint32_t kiln__to_f32(float x)
   return x != x ? KILN__NAN_F32 : kiln__bits_of_float(x);
 }
 
-static inline uint64_t kiln__to_f64(double x)
+/* Of f64 operations on a; a, b; a, b, c. */
+static inline uint64_t kiln__to_f64_1(double x, uint64_t a)
 {
-  return x != x ? KILN__NAN_F64 : kiln__bits_of_double(x);
+  const double p = kiln__double_of_bits(a);
+  const uint64_t nan = p != p ? a | KILN__QUIET_F64 : KILN__NAN_F64;
+
+  return x != x ? nan : kiln__bits_of_double(x);
+}
+
+static inline uint64_t kiln__to_f64_2(double x, uint64_t a, uint64_t b)
+{
+  const double q = kiln__double_of_bits(b);
+
+  return x != x && q != q ? b | KILN__QUIET_F64 : kiln__to_f64_1(x, a);
+}
+
+static inline uint64_t kiln__to_f64_3(double x, uint64_t a, uint64_t b,
+                                      uint64_t c)
+{
+  const double q = kiln__double_of_bits(b);
+
+  return x != x && q != q ? b | KILN__QUIET_F64 : kiln__to_f64_2(x, a, c);
 }
 
 /* .ftz where `all` is ~0, nothing where it is 0. */
@@ -71,6 +90,26 @@ static inline float kiln__from_ftz(uint32_t bits)
 static inline uint32_t kiln__to_ftz(float x)
 {
   return kiln__flush(kiln__to_f32(x));
+}
+
+/* GPUs flush what is below 2^-126 when rounded to 24 bits, not to the fewer bits
+ * of a subnormal: 2^-126 - 2^-150 becomes 0, though its nearest float is 2^-126.
+ * `scaled`: the result computed KILN__FTZ_SCALE times as large, which rounds it
+ * to 24 bits. Sums need no such care, as tiny ones are exact. */
+#define KILN__FTZ_SCALE 0x1p24f
+
+static inline uint32_t kiln__flush_tiny_if(uint32_t bits, float scaled,
+                                           uint32_t all)
+{
+  const bool tiny = fabsf(scaled) < 0x1p-126f * KILN__FTZ_SCALE;
+  const uint32_t drop = tiny ? 0x7fffffff : 0;
+
+  return bits & ~(drop & all);
+}
+
+static inline uint32_t kiln__to_ftz_scaled(float x, float scaled)
+{
+  return kiln__flush_tiny_if(kiln__to_f32(x), scaled, UINT32_MAX);
 }
 
 /* .sat where `all` is ~0: into [+0, 1], NaN to +0. */
@@ -130,6 +169,18 @@ static inline uint32_t kiln__round_f32(double x, kiln__direction to)
   const uint32_t less = above ? down & 1 : 0, more = below ? ~down & 1 : 0;
 
   return x != x ? KILN__NAN_F32 : bits - less + more;
+}
+
+/* kiln__round_f32() with .ftz where `all` is ~0: see kiln__flush_tiny_if(). */
+static inline uint32_t kiln__round_ftz(double x, kiln__direction to,
+                                       uint32_t all)
+{
+  const double size = fabs(x);
+  const uint32_t negative = 0 - (uint32_t)(kiln__bits_of_double(x) >> 63);
+  const uint32_t down = (to.down[0] & ~negative) | (to.down[1] & negative);
+  const double limit = down != 0 ? 0x1p-126 : 0x1.fffffe0000001p-127;
+
+  return kiln__round_f32(x, to) & ~((size < limit ? 0x7fffffff : 0) & all);
 }
 
 /* a + b for kiln__round_f32(). */

@@ -5,8 +5,7 @@
 #include "float.h"
 
 #define M(v) ((double)kiln__float_of_bits(kiln__flush_if(v[i], ftz)))
-#define FINISH(x)                                                              \
-  kiln__clamp_if(kiln__flush_if(kiln__round_f32(x, to), ftz), sat)
+#define FINISH(x) kiln__clamp_if(kiln__round_ftz(x, to, ftz), sat)
 #define MODES                                                                  \
   const kiln__direction to = kiln__direction_of(in);                           \
   const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                         \
@@ -56,7 +55,7 @@ static inline uint64_t pair(uint32_t low, uint32_t high)
 #define LO(v) ((double)kiln__float_of_bits(kiln__flush_if((uint32_t)v[i], ftz)))
 #define HI(v)                                                                  \
   ((double)kiln__float_of_bits(kiln__flush_if((uint32_t)(v[i] >> 32), ftz)))
-#define END(x) kiln__flush_if(kiln__round_f32(x, to), ftz)
+#define END(x) kiln__round_ftz(x, to, ftz)
 #define PAIRS2(name, low, high)                                                \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

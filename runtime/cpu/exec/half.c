@@ -10,10 +10,13 @@ static inline uint32_t flush_f16(uint32_t h, uint32_t flags)
   return (flags & KILN__FTZ) != 0 && (h & 0x7c00) == 0 ? h & 0x8000 : h;
 }
 
-/* .ftz, .sat and .relu of a result. */
-static inline uint32_t finish_f16(uint32_t h, uint32_t flags)
+/* x, rounded, with .ftz, .sat and .relu. Flushed is what is below 2^-14 when
+ * rounded to 11 bits, as for f32 (see float.h). */
+static inline uint32_t finish_f16(float x, uint32_t flags)
 {
-  uint32_t r = flush_f16(h, flags);
+  const bool tiny = (flags & KILN__FTZ) != 0 && fabsf(x) < 0x1.ffep-15f;
+  const uint32_t h = kiln__f16_of_float(x);
+  uint32_t r = tiny ? h & 0x8000 : h;
 
   if ((flags & KILN__RELU) != 0)
     r = (r & 0x8000) != 0 ? 0 : r;
@@ -31,21 +34,21 @@ static inline uint32_t add_f16(uint32_t a, uint32_t b, uint32_t flags)
 {
   const float sum = wide_f16(a, flags) + wide_f16(b, flags);
 
-  return finish_f16(kiln__f16_of_float(sum), flags);
+  return finish_f16(sum, flags);
 }
 
 static inline uint32_t sub_f16(uint32_t a, uint32_t b, uint32_t flags)
 {
   const float difference = wide_f16(a, flags) - wide_f16(b, flags);
 
-  return finish_f16(kiln__f16_of_float(difference), flags);
+  return finish_f16(difference, flags);
 }
 
 static inline uint32_t mul_f16(uint32_t a, uint32_t b, uint32_t flags)
 {
   const float product = wide_f16(a, flags) * wide_f16(b, flags);
 
-  return finish_f16(kiln__f16_of_float(product), flags);
+  return finish_f16(product, flags);
 }
 
 static inline uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c,
@@ -54,7 +57,19 @@ static inline uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c,
   const float product = wide_f16(a, flags) * wide_f16(b, flags);
   const float sum = kiln__sum_to_odd_f32(product, wide_f16(c, flags));
 
-  return finish_f16(kiln__f16_of_float(sum), flags);
+  return finish_f16(sum, flags);
+}
+
+/* The NaN that stands for elements beyond a tensor's bounds: the result is 0. */
+static inline bool out_of_bounds(uint32_t a, uint32_t b)
+{
+  return (a & 0x7fff) == 0x7ff7 || (b & 0x7fff) == 0x7ff7;
+}
+
+static inline uint32_t fma_oob_f16(uint32_t a, uint32_t b, uint32_t c,
+                                   uint32_t flags)
+{
+  return out_of_bounds(a, b) ? 0 : fma_f16(a, b, c, flags);
 }
 
 static inline uint32_t neg_f16(uint32_t a, uint32_t flags)
@@ -106,6 +121,12 @@ static inline uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c,
   const uint32_t r = kiln__bf16_of_double(sum);
 
   return (flags & KILN__RELU) != 0 && (r & 0x8000) != 0 ? 0 : r;
+}
+
+static inline uint32_t fma_oob_bf16(uint32_t a, uint32_t b, uint32_t c,
+                                    uint32_t flags)
+{
+  return out_of_bounds(a, b) ? 0 : fma_bf16(a, b, c, flags);
 }
 
 static inline uint32_t neg_bf16(uint32_t a, uint32_t flags)
@@ -254,7 +275,7 @@ HALF2(sub_mod_f16, sub_mod_f16x2, sub_f16, KILN__FTZ | KILN__SAT)
 HALF2(mul_mod_f16, mul_mod_f16x2, mul_f16, KILN__FTZ | KILN__SAT)
 HALF3(fma_mod_f16, fma_mod_f16x2, fma_f16, KILN__FTZ | KILN__SAT)
 HALF3(fma_relu_f16, fma_relu_f16x2, fma_f16, KILN__FTZ | KILN__RELU)
-HALF3(fma_oob_f16, fma_oob_f16x2, fma_f16, KILN__RELU)
+HALF3(fma_oob_f16, fma_oob_f16x2, fma_oob_f16, KILN__RELU)
 HALF1(neg_f16, neg_f16x2, neg_f16, KILN__FTZ)
 HALF1(abs_f16, abs_f16x2, abs_f16, KILN__FTZ)
 HALF2(min_f16, min_f16x2, min_f16, KILN__FTZ | KILN__NAN)
@@ -270,7 +291,7 @@ HALF2(add_bf16, add_bf16x2, add_bf16, 0)
 HALF2(sub_bf16, sub_bf16x2, sub_bf16, 0)
 HALF2(mul_bf16, mul_bf16x2, mul_bf16, 0)
 HALF3(fma_bf16, fma_bf16x2, fma_bf16, KILN__RELU)
-HALF3(fma_oob_bf16, fma_oob_bf16x2, fma_bf16, KILN__RELU)
+HALF3(fma_oob_bf16, fma_oob_bf16x2, fma_oob_bf16, KILN__RELU)
 HALF1(neg_bf16, neg_bf16x2, neg_bf16, 0)
 HALF1(abs_bf16, abs_bf16x2, abs_bf16, 0)
 HALF2(min_bf16, min_bf16x2, min_bf16, KILN__NAN)

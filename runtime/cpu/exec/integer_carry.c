@@ -1,7 +1,7 @@
 /* integer_carry.c -- sums and products that read or write the carry flag.
  *
- * The flag is a lane's own, 0 or 1: the carry of a sum, the borrow of a
- * difference. */
+ * The flag is a lane's own, 0 or 1. As on GPUs a difference is the sum with the
+ * complement: 1 says that there was no borrow. */
 #include "lanes.h"
 
 __extension__ typedef unsigned __int128 u128;
@@ -29,13 +29,13 @@ __extension__ typedef __int128 s128;
 #define SUBTRACT(T, x, y, with, write)                                         \
   do {                                                                         \
     T *const D = KILN__SLOT(T, in->d);                                         \
-    const uint32_t use = (with) ? UINT32_MAX : 0;                              \
+    const uint32_t use = (with) ? 1 : 0;                                       \
                                                                                \
     KILN__VECTOR_LOOP                                                          \
     for (int i = 0; i < KILN__WARP; i++) {                                     \
-      const T a = (x), b = (y), c = w->carry[i] & use;                         \
+      const T a = (x), b = (y), c = (w->carry[i] ^ 1) & use;                   \
       const T half = a - b, rest = half - c;                                   \
-      const uint32_t flag = (uint32_t)((a < b) | (half < c));                  \
+      const uint32_t flag = (uint32_t)((a >= b) & (half >= c));                \
                                                                                \
       D[i] = w->lane[i] != 0 ? rest : D[i];                                    \
       if (write)                                                               \
@@ -63,7 +63,8 @@ CARRY_OP(subc_32, uint32_t, SUBTRACT, true, WRITES)
 CARRY_OP(subc_64, uint64_t, SUBTRACT, true, WRITES)
 
 KILN__OP2(addc_16, uint32_t, uint32_t, (A[i] + B[i] + w->carry[i]) & 0xffff)
-KILN__OP2(subc_16, uint32_t, uint32_t, (A[i] - B[i] - w->carry[i]) & 0xffff)
+KILN__OP2(subc_16, uint32_t, uint32_t,
+          (A[i] - B[i] - (w->carry[i] ^ 1)) & 0xffff)
 
 /* ---- Multiply-add -------------------------------------------------------------- */
 
@@ -137,16 +138,20 @@ KILN__HANDLER(madc_64)
   mad_64(w, in, true);
 }
 
+/* .hi: GPUs multiply 32 bits and take the upper 32, of which only the sign is
+ * left. */
 KILN__HANDLER(madc_16)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
   const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
   const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
   const uint32_t sign = in->type == KILN__S16 ? 0x8000 : 0;
-  const unsigned shift = in->cmp == KILN__CMP_HI ? 16 : 0;
 
-  KILN__LANES(uint32_t,
-              ((((A[i] ^ sign) - sign) * ((B[i] ^ sign) - sign) >> shift) +
-               C[i] + w->carry[i]) &
-                  0xffff);
+  if (in->cmp != KILN__CMP_HI)
+    KILN__LANES(uint32_t, (A[i] * B[i] + C[i] + w->carry[i]) & 0xffff);
+  else
+    KILN__LANES(uint32_t, (((A[i] ^ B[i]) & sign) != 0 && A[i] != 0 && B[i] != 0
+                               ? C[i] + w->carry[i] - 1
+                               : C[i] + w->carry[i]) &
+                              0xffff);
 }

@@ -94,7 +94,7 @@ static inline uint64_t number_f64(uint64_t a, uint64_t b, uint64_t best)
                          : kiln__is_nan_f64(b) ? a
                                                : best;
 
-  return kiln__is_nan_f64(other) ? KILN__NAN_F64 : other;
+  return kiln__is_nan_f64(other) ? other | KILN__QUIET_F64 : other;
 }
 
 KILN__F64_2(min_f64,
