@@ -83,6 +83,17 @@ static uint32_t flush32(bool ftz, uint32_t bits)
   return (uint32_t)(ftz ? soft_flush(&soft_f32, bits) : bits);
 }
 
+/* Beyond the range of a bound: the angle as GPUs take it, turns of 24 bits. */
+static long double angle_of(float x)
+{
+  const long double turns = (long double)x * 0x1.45f306p-3L;
+  int exponent;
+  const long double m = frexpl(turns, &exponent);
+
+  return fmodl(ldexpl(truncl(m * 0x1p24L), exponent - 24), 1) *
+         0x1.921fb54442d1846ap+2L;
+}
+
 /* How far `got` is from right, in units of the bound. */
 static double error32(const function *f, bool ftz, uint32_t a, uint32_t got)
 {
@@ -113,10 +124,11 @@ static double error32(const function *f, bool ftz, uint32_t a, uint32_t got)
                    (signbit(f32(got)) != 0) == (exact < 0)
                ? 0
                : INFINITY;
-  if (fabsf(x) > f->last) /* the manual has no bound: ours is the result's */
-    bound = 0x1p-23L * fabsl(exact);
-  else
-    bound = f->absolute + f->relative * fabsl(exact);
+  bound = f->absolute + f->relative * fabsl(exact);
+  if (fabsf(x) > f->last) {
+    exact = f->exact(angle_of(x));
+    bound = 0x1p-23L * fabsl(exact) + 0x1p-50L;
+  }
   if (bound < tiny)
     bound = tiny;
   return (double)(fabsl((long double)f32(got) - exact) / bound);
@@ -300,8 +312,10 @@ static bool same64(const kiln__insn *in, const cpu_lane *src,
   (void)want;
   if (seeds && (got->d & ~high) != 0)
     return false;
-  if (soft_is_nan(&soft_f64, src->a) || isnan(exact))
-    return got->d == UINT64_C(0xfff8000000000000);
+  if (isnan(x) || isnan(exact))
+    return got->d == (seeds      ? UINT64_C(0x7fffffff00000000)
+                      : isnan(x) ? src->a | UINT64_C(1) << 51
+                                 : UINT64_C(0xfff8000000000000));
   if (x == 0) /* also 1 / sqrt(-0) */
     return isinf(d) && (signbit(d) != 0) == (signbit(f64(used)) != 0);
   if (isinf(x))

@@ -42,6 +42,15 @@ static uint64_t to_integer(const char *type, const char *from, long double x)
   return ref_cut(type, x <= (long double)low ? low : (ref_int)x);
 }
 
+/* Whether x, an f32 then, is below 2^-126 when rounded to 24 bits. */
+static bool is_tiny(long double x)
+{
+  const uint64_t scaled =
+      ref_encode("f32", x * 0x1p64L, ref_rounding(), false) & 0x7fffffff;
+
+  return fabsl(x) < 0x1p-126L && scaled < UINT64_C(65) << 23;
+}
+
 static uint64_t to_float(const char *type, long double x, bool rounds_whole)
 {
   uint64_t r;
@@ -53,9 +62,35 @@ static uint64_t to_float(const char *type, long double x, bool rounds_whole)
   if (ref_has("relu") && signbit(x) && !isnan(x))
     x = 0;
   r = ref_encode(type, x, ref_rounding(), ref_has("satfinite"));
-  if (ref_has("ftz") && strcmp(type, "f32") == 0 && (r & 0x7f800000) == 0)
+  if (ref_has("ftz") && strcmp(type, "f32") == 0 && is_tiny(x))
     r &= 0x80000000;
   return r;
+}
+
+/* A NaN from or to f64: sign and what fits of the payload, quiet. */
+static uint64_t nan_to(const char *to, const char *from, uint64_t raw)
+{
+  const ref_format *const f = ref_format_of(from), *const g = ref_format_of(to);
+  const uint64_t sign = raw >> (f->exponent_bits + f->fraction_bits) & 1;
+  const uint64_t fraction = raw << (64 - f->fraction_bits) | UINT64_C(1) << 63;
+
+  if (ref_has("sat"))
+    return 0;
+  if (ref_has("ftz") && strcmp(from, "f32") == 0)
+    return UINT64_C(0x7fffffffe0000000);
+  return sign << (g->exponent_bits + g->fraction_bits) | g->infinity |
+         fraction >> (64 - g->fraction_bits);
+}
+
+/* cvt.rna.tf32: rounded as an integer, the special values only cut. */
+static uint64_t to_tf32_away(uint64_t raw)
+{
+  const bool special = (raw >> 23 & 255) == 255;
+  uint64_t r = (special ? raw : raw + 0x1000) / 0x2000 * 0x2000;
+
+  if (ref_has("satfinite") && (r >> 23 & 255) == 255)
+    r -= 0x2000;
+  return r & 0xffffffff;
 }
 
 /* Whether a conversion changes nothing, so that a NaN is kept as it is. */
@@ -64,7 +99,8 @@ static bool only_moves(const char *to, const char *from)
   const bool shifts =
       strcmp(to, "f32") == 0 && strcmp(from, "bf16") == 0 && !ref_has("ftz");
 
-  return shifts || (strcmp(to, from) == 0 && ref_op.n == 3);
+  return shifts ||
+         (strcmp(to, from) == 0 && ref_op.n == 3 && strstr(to, "16") == NULL);
 }
 
 static uint64_t converted(const char *to, const char *from, uint64_t raw)
@@ -74,10 +110,17 @@ static uint64_t converted(const char *to, const char *from, uint64_t raw)
   ref_int value;
 
   if (ref_is_float(from)) {
-    const bool ftz = ref_has("ftz") && strcmp(from, "f32") == 0;
+    /* GPUs let subnormals pass to f16. */
+    const bool ftz =
+        ref_has("ftz") && strcmp(from, "f32") == 0 && strcmp(to, "f16") != 0;
     const uint64_t mask = ref_cut(from, -1);
     const long double x = ref_decode(from, raw & mask, ftz);
 
+    if (strcmp(to, "tf32") == 0 && ref_has("rna"))
+      return to_tf32_away(raw & mask);
+    if (isnan(x) && ref_is_float(to) && !only_moves(to, from) &&
+        (strcmp(to, "f64") == 0 || strcmp(from, "f64") == 0))
+      return nan_to(to, from, raw);
     if (only_moves(to, from))
       return (raw & mask) << (ref_bits(to) - ref_bits(from));
     return ref_is_float(to) ? to_float(to, x, rounds_whole)

@@ -36,7 +36,7 @@ static uint64_t source(const kiln__insn *in, uint64_t bits)
   return (in->flags & KILN__FTZ) != 0 ? soft_flush(wide, bits) : bits;
 }
 
-/* Of f32 no NaN keeps its bits, of f64 each does. */
+/* Of f32 no NaN keeps its bits; of f64 each does, made quiet. */
 static void sign(const kiln__insn *in, cpu_lane *l)
 {
   const uint64_t a = source(in, l->a);
@@ -44,7 +44,7 @@ static void sign(const kiln__insn *in, cpu_lane *l)
   if (strcmp(what, "copysign") == 0)
     l->d = (l->b | soft_sign(wide)) ^ (soft_sign(wide) & ~l->a);
   else if (soft_is_nan(wide, a))
-    l->d = wide == &soft_f32 ? wide->nan : a;
+    l->d = wide == &soft_f32 ? wide->nan : soft_nan_of(what, a, 0, 0);
   else if (strcmp(what, "neg") == 0)
     l->d = a ^ soft_sign(wide);
   else
@@ -67,7 +67,7 @@ static uint64_t choose(const kiln__insn *in, uint64_t a, uint64_t b)
   const bool a_nan = soft_is_nan(wide, a), b_nan = soft_is_nan(wide, b);
 
   if ((a_nan && b_nan) || ((a_nan || b_nan) && (in->flags & KILN__NAN) != 0))
-    return wide->nan;
+    return wide == &soft_f64 ? soft_nan_of(what, a, b, 0) : wide->nan;
   if (a_nan || b_nan)
     return a_nan ? b : a;
   return less(a, b) == (strcmp(what, "min") == 0) ? a : b;

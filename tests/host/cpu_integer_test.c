@@ -37,7 +37,8 @@ static void ref_sum(const kiln__insn *in, cpu_lane *l)
   const char *const t = ref_last(0);
   const bool adds = ref_op.part[0][0] == 'a';
   const bool with = ref_op.part[0][3] == 'c';
-  const ref_int carry = with ? l->carry : 0;
+  /* A difference leaves 1 where there is no borrow. */
+  const ref_int carry = !with ? 0 : adds ? l->carry : !l->carry;
   const ref_int modulus = (ref_int)1 << ref_bits(t);
   const ref_int a = (ref_int)ref_cut(t, (ref_int)l->a);
   const ref_int b = (ref_int)ref_cut(t, (ref_int)l->b);
@@ -54,7 +55,7 @@ static void ref_sum(const kiln__insn *in, cpu_lane *l)
     l->d = ref_cut(t, clamp_s32(ref_value(t, l->a) +
                                 (adds ? 1 : -1) * ref_value(t, l->b)));
   if (ref_has("cc"))
-    l->carry = adds ? plain >= modulus : plain < 0;
+    l->carry = adds ? plain >= modulus : plain >= 0;
 }
 
 /* The part of a product that .lo, .hi or .wide names. */
@@ -81,6 +82,8 @@ static void ref_product(const kiln__insn *in, cpu_lane *l)
   ref_uint sum = part;
 
   (void)in;
+  if (ref_is("madc") && bits == 16 && ref_has("hi")) /* of 64 bits */
+    sum = (ref_uint)(ref_value(t, l->a) * ref_value(t, l->b) < 0) * mask;
   if (adds)
     sum += (ref_uint)l->c + (ref_is("madc") ? l->carry : 0);
   if (ref_has("cc"))
@@ -244,25 +247,32 @@ static void ref_bfind(const kiln__insn *in, cpu_lane *l)
     l->d = (uint64_t)top - l->d;
 }
 
+/* A position or a length: a byte, but where 64 bits are meant a word. */
+static uint64_t place(const char *type, uint64_t raw)
+{
+  return raw & (ref_bits(type) == 64 ? UINT32_MAX : 0xff);
+}
+
 static void ref_bfe(const kiln__insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned top = ref_bits(t) - 1;
-  const unsigned pos = l->b & 0xff, len = l->c & 0xff;
-  const unsigned last = pos + len - 1 < top ? pos + len - 1 : top;
-  const uint64_t sign = !ref_is_signed(t) || len == 0 ? 0 : bit(l->a, last);
+  const uint64_t pos = place(t, l->b), len = place(t, l->c);
+  const uint64_t last = pos + len - 1 < top ? pos + len - 1 : top;
+  const uint64_t sign =
+      !ref_is_signed(t) || len == 0 ? 0 : bit(l->a, (unsigned)last);
   uint64_t d = 0;
 
   (void)in;
   for (unsigned i = 0; i <= top; i++)
-    d |= (i < len && pos + i <= top ? bit(l->a, pos + i) : sign) << i;
+    d |= (i < len && pos + i <= top ? bit(l->a, (unsigned)pos + i) : sign) << i;
   l->d = d;
 }
 
 static void ref_bfi(const kiln__insn *in, cpu_lane *l)
 {
   const unsigned top = ref_bits(ref_last(0)) - 1;
-  const unsigned pos = l->c & 0xff, len = l->e & 0xff;
+  const uint64_t pos = place(ref_last(0), l->c), len = place(ref_last(0), l->e);
   uint64_t d = l->b;
 
   (void)in;
@@ -305,8 +315,8 @@ static void ref_fns(const kiln__insn *in, cpu_lane *l)
   int64_t left = llabs((long long)offset);
 
   (void)in;
-  l->d = 0xffffffff;
-  if (l->b > 31)
+  l->d = offset == INT32_MIN ? 0 : 0xffffffff;
+  if (l->b > 31 || offset == INT32_MIN)
     return;
   if (offset == 0) {
     if (bit(l->a, (unsigned)at) != 0)

@@ -7,6 +7,7 @@
 
 #include "cpu_handler.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,6 +288,45 @@ static inline soft_mode soft_mode_of(const kiln__insn *in)
 
 /* ---- Reference of arithmetic, modifiers included ------------------------------ */
 
+static inline bool soft_is(const char *what, const char *list)
+{
+  char name[20];
+
+  snprintf(name, sizeof name, " %s ", what);
+  return strstr(list, name) != NULL;
+}
+
+/* Of f64: the first operand in a GPU's order that is a NaN, made quiet. */
+static inline uint64_t soft_nan_of(const char *what, uint64_t a, uint64_t b,
+                                   uint64_t c)
+{
+  const bool one = soft_is(what, " rcp sqrt neg abs ");
+  const bool three = soft_is(what, " fma mad ");
+  const bool div = soft_is(what, " div ");
+  const uint64_t order[] = {div ? a : one ? a : b, three ? c : a, div ? b : a};
+
+  for (int i = 0; i < 3; i++) {
+    if (soft_is_nan(&soft_f64, order[i]))
+      return order[i] | UINT64_C(1) << 51;
+  }
+  return soft_f64.nan;
+}
+
+/* Below the normal numbers once rounded to a normal number's precision. */
+static inline bool soft_is_tiny(const soft_format *f, soft x, soft_mode mode)
+{
+  const int up = f->fraction + 8; /* no longer subnormal */
+  const soft scaled = {x.kind, x.negative, x.m, x.e + up};
+
+  if (x.kind != SOFT_FINITE || x.m == 0 ||
+      soft_top(x.m) + x.e >= 1 - soft_bias(f))
+    return false;
+  if (soft_top(x.m) + x.e < 1 - soft_bias(f) - 8)
+    return true;
+  return (soft_to(f, scaled, mode) & (soft_sign(f) - 1)) < (uint64_t)(up + 1)
+                                                               << f->fraction;
+}
+
 /* One operation on bits: `wide` is the format of the addend and the result,
  * `narrow` of the other sources (the same, but for mixed precision). */
 static inline uint64_t soft_arithmetic(const kiln__insn *in, const char *what,
@@ -321,8 +361,13 @@ static inline uint64_t soft_arithmetic(const kiln__insn *in, const char *what,
     r = soft_add(soft_mul(x, y), z, mode);
   }
   bits = soft_to(wide, r, mode);
-  if (ftz)
-    bits = soft_flush(wide, bits);
+  if (wide == &soft_f64 && r.kind == SOFT_NAN)
+    return soft_nan_of(what, a, b, c);
+  if (ftz && soft_is_tiny(wide, r, mode))
+    bits &= soft_sign(wide);
+  if ((in->flags & KILN__OOB) != 0 &&
+      ((a & 0x7fff) == 0x7ff7 || (b & 0x7fff) == 0x7ff7))
+    bits = 0;
   if ((in->flags & (KILN__SAT | KILN__RELU)) != 0) {
     const bool nan = soft_is_nan(wide, bits);
     const uint64_t unit = (uint64_t)soft_bias(wide) << wide->fraction;

@@ -11,4 +11,8 @@
 double bounds_error(const opcode_case *c, const uint64_t *operands,
                     uint64_t got);
 
+/* Whether two f32 results can both be right only because of the bound's absolute
+ * part, however many steps they are apart. */
+bool bounds_near(const opcode_case *c, uint64_t a, uint64_t b);
+
 #endif

@@ -59,6 +59,8 @@ static ref_int part_of_product(ref_int a, ref_int b)
 
   if (!ref_has("hi"))
     return (ref_int)product;
+  if (ref_is("madc") && op.bits == 16) /* GPUs take the upper half of 64 bits */
+    return (ref_int)product >> 32;
   return op.bits == 64 && !ref_is_signed(op.type) ? (ref_int)(product >> 64)
                                                   : (ref_int)product >> op.bits;
 }
@@ -184,24 +186,26 @@ static bool counts(const uint64_t *in, uint64_t *out)
   return true;
 }
 
+/* Positions and lengths are bytes, but words for 64 bits. */
 static bool fields(const uint64_t *in, uint64_t *out)
 {
+  const uint64_t mask = op.bits == 64 ? UINT32_MAX : 255;
   const uint64_t a = ref_cut(op.type, (ref_int)in[0]);
   uint64_t at, n, v = 0;
 
   if (ref_is("bfi")) {
     const uint64_t b = ref_cut(op.type, (ref_int)in[1]);
 
-    at = in[2] & 255;
-    n = in[3] & 255;
+    at = in[2] & mask;
+    n = in[3] & mask;
     v = b;
     for (uint64_t i = at; i < op.bits && i < at + n; i++)
       v = (v & ~(UINT64_C(1) << i)) | (a >> (i - at) & 1) << i;
     *out = v;
     return true;
   }
-  at = in[1] & 255;
-  n = in[2] & 255;
+  at = in[1] & mask;
+  n = in[2] & mask;
   for (uint64_t i = 0; i < op.bits; i++) {
     const uint64_t last = at + n - 1 < op.bits ? at + n - 1 : op.bits - 1;
     const uint64_t from = i < n ? at + i : last;
@@ -304,6 +308,27 @@ static double double_of(uint64_t raw)
   return x;
 }
 
+static bool is_nan64(uint64_t raw)
+{
+  return (raw & INT64_MAX) > UINT64_C(0x7ff0000000000000);
+}
+
+/* What an f64 operation without a number as result gives: the operand that is a
+ * NaN, made quiet, in a GPU's order. */
+static uint64_t nan64(const uint64_t *in)
+{
+  static const unsigned orders[][3] = {
+      {0, 0, 0}, {1, 0, 0}, {0, 1, 1}, {1, 2, 0}};
+  const unsigned n = op.of->n_in;
+  const unsigned *const order = orders[ref_is("div") ? 2 : n == 2 ? 1 : n];
+
+  for (unsigned i = 0; i < 3; i++) {
+    if (is_nan64(in[n == 1 ? 0 : order[i]]))
+      return in[n == 1 ? 0 : order[i]] | UINT64_C(1) << 51;
+  }
+  return UINT64_C(0xfff8000000000000);
+}
+
 /* The host's own arithmetic in the direction asked for. */
 static bool single(const uint64_t *in, uint64_t *out)
 {
@@ -361,7 +386,7 @@ static bool twice(const uint64_t *in, uint64_t *out)
   else
     r = fma(a, b, c);
   fesetround(FE_TONEAREST);
-  *out = nan_of("f64");
+  *out = nan64(in);
   if (!isnan(r))
     memcpy(out, (double[]){r}, sizeof *out);
   return true;
@@ -418,7 +443,7 @@ static bool smaller_or_larger(const uint64_t *in, uint64_t *out)
   long double b = ref_decode(op.type, in[1] & drop, op.ftz), r;
 
   if (isnan(a) && isnan(b)) {
-    *out = nan_of(op.type);
+    *out = op.bits == 64 ? nan64(in) : nan_of(op.type);
     return true;
   }
   if (isnan(a) || isnan(b)) {
@@ -569,6 +594,18 @@ static bool to_integer(const uint64_t *in, uint64_t *out)
   return true;
 }
 
+/* From or to f64: sign, and what fits of the fraction behind its highest bit. */
+static uint64_t converted_nan(uint64_t raw)
+{
+  const ref_format *const from = ref_format_of(op.type);
+  const ref_format *const to = ref_format_of(op.before);
+  const uint64_t fraction = raw << (64 - from->fraction_bits);
+  const uint64_t negative = raw >> (ref_bits(op.type) - 1) & 1;
+
+  return negative << (ref_bits(op.before) - 1) | to->infinity |
+         (fraction | UINT64_C(1) << 63) >> (64 - to->fraction_bits);
+}
+
 static bool to_float(const uint64_t *in, uint64_t *out)
 {
   const bool real = ref_is_float(op.type);
@@ -578,8 +615,12 @@ static bool to_float(const uint64_t *in, uint64_t *out)
   if (strcmp(op.before, op.type) == 0 || op.sat || op.ftz || ref_has("relu") ||
       ref_has("satfinite"))
     return false;
-  if (isnan(x) && strcmp(op.type, "bf16") == 0)
+  if (isnan(x) && strcmp(op.type, "bf16") == 0 && strcmp(op.before, "f64") != 0)
     return false; /* moved to f32, so its payload stays */
+  if (isnan(x) && (op.bits == 64 || ref_bits(op.before) == 64)) {
+    *out = converted_nan(in[0]);
+    return true;
+  }
   if (isnan(x)) {
     *out = nan_of(op.before);
     return true;

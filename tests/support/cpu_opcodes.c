@@ -207,6 +207,9 @@ static void put_result(maker *m)
     put(m, "selp.u32 %%r, 1, 0, %%e;\n");
   else if (first == 2)
     put(m, "cvt.u32.u16 %%r, %%o;\n");
+  /* ptxas 13.0 has two comparisons share an instruction and then leaves one's
+   * result in the upper half of the other's, which the cvt should clear. */
+  m->c.half = first == 2 && begins(m, "set");
   if (m->destinations < 2)
     return;
   put(m, "selp.u32 %%r2, 1, 0, %%e2;\n");

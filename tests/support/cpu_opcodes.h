@@ -30,6 +30,7 @@ typedef struct opcode_case {
   uint8_t n_in, in[OPCODE_SOURCES];
   uint8_t out_bytes; /* 4 or 8 */
   bool approx;       /* not determined to the bit */
+  bool half;         /* only the lower 16 bits are compared */
   char text[480];    /* reads %s, %h, %d, %p and its number; writes %r or %q */
 } opcode_case;
 
