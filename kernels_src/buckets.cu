@@ -132,6 +132,7 @@ bucket_in_tile(KILN_STORED at, unsigned shift, unsigned k, unsigned e,
 
 /* ---- Count ------------------------------------------------------------------ */
 
+#if KILN_MAKES(bucket_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_count(const KILN_INDEX *index, count n, unsigned shift,
                  count *counts)
@@ -162,6 +163,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     if (seen[b] != 0)
       atomicAdd(counts + b, static_cast<count>(seen[b]));
 }
+#endif
 
 /* ---- Where buckets begin ------------------------------------------------------ */
 
@@ -184,6 +186,7 @@ static __device__ __forceinline__ void scan_buckets(T (&here)[buckets_each])
   }
 }
 
+#if KILN_MAKES(bucket_begin)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_begin(count *counts)
 {
@@ -199,6 +202,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     if (first + k < KILN_BUCKETS)
       counts[first + k] = here[k];
 }
+#endif
 
 /* ---- Split -------------------------------------------------------------------- */
 
@@ -320,6 +324,7 @@ store_slots(const split_arrays &a, count first, unsigned here,
 }
 #endif
 
+#if KILN_MAKES(bucket_split)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_split(const user::args in, const split_arrays a, count n,
                  unsigned shift)
@@ -369,6 +374,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   store_slots(a, first, here, t, slot);
 #endif
 }
+#endif
 
 /* ---- Join --------------------------------------------------------------------- */
 
@@ -401,6 +407,7 @@ fetch_runs(const KILN_VALUE *values, const unsigned short *begins,
   }
 }
 
+#if KILN_MAKES(bucket_join)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_join(const KILN_VALUE *values, const unsigned short *slot,
                 const unsigned short *begin, const KILN_PLACE *delta,
@@ -434,4 +441,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     }
   }
 }
+#endif
 #endif

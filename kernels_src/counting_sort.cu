@@ -93,19 +93,23 @@ static __device__ __forceinline__ void add_up(const C *counts, unsigned n,
   }
 }
 
+#if KILN_MAKES(sort_prefix)
 extern "C" __global__ void __launch_bounds__(1024)
     sort_prefix(const KILN_COUNT *counts, unsigned range,
                 unsigned long long *start, KILN_OFFSET *also)
 {
   add_up(counts, range, start, also);
 }
+#endif
 
+#if KILN_MAKES(sort_prefix_blocks)
 extern "C" __global__ void __launch_bounds__(1024)
     sort_prefix_blocks(const unsigned *counts, unsigned n,
                        unsigned long long *start)
 {
   add_up(counts, n, start, static_cast<KILN_OFFSET *>(nullptr));
 }
+#endif
 
 /* ---- Keys alone ------------------------------------------------------------------ */
 
@@ -164,6 +168,7 @@ static __device__ __forceinline__ void fill_pack(KILN_T *out, count i, P start,
   kiln::store_pack<pack_size, KILN_ALIGNED != 0>(out + i, value);
 }
 
+#if KILN_MAKES(sort_fill)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
     sort_fill(const unsigned long long *start, unsigned range,
               unsigned long long lowest, KILN_T *out)
@@ -206,6 +211,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
     __syncthreads(); /* before the next tile's ends */
   }
 }
+#endif
 
 /* ---- With values ------------------------------------------------------------------ */
 
@@ -233,6 +239,7 @@ digit_of(KILN_T key, count lowest, unsigned range, unsigned shift)
              : static_cast<unsigned>(none);
 }
 
+#if KILN_MAKES(sort_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     sort_count(const KILN_T *keys, unsigned long long n,
                const unsigned long long *limit, unsigned long long each,
@@ -256,6 +263,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   if (threadIdx.x < digits)
     counts[threadIdx.x * gridDim.x + blockIdx.x] = tally[threadIdx.x];
 }
+#endif
 
 __shared__ unsigned seen[warps][digits]; /* of a tile, by my warp */
 __shared__ count place[digits];          /* of the tile's first */
@@ -294,6 +302,7 @@ static __device__ __forceinline__ unsigned add_warps(unsigned digit)
 }
 
 /* Three blocks on an SM, where ranks take few registers. */
+#if KILN_MAKES(sort_scatter)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                                              KILN_ARCH >= 80 ? 3 : 1)
     sort_scatter(const KILN_T *keys, const KILN_V *values, unsigned long long n,
@@ -350,3 +359,4 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     __syncthreads(); /* before the next tile's counts */
   }
 }
+#endif

@@ -97,6 +97,7 @@ static __device__ __forceinline__ count split_at(const user::args &s,
   return low;
 }
 
+#if KILN_MAKES(merge_split)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     merge_split(const user::args s, const KILN_T *a, unsigned long long m,
                 const KILN_T *b, unsigned long long n,
@@ -113,6 +114,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   if (kiln::lane() == 0)
     split[tile] = at;
 }
+#endif
 
 /* A tile: what it takes of both sequences lies in shared memory, a's first. */
 struct piece {
@@ -221,6 +223,7 @@ merge_mine(const user::args &s, const piece &p, unsigned d,
   }
 }
 
+#if KILN_MAKES(merge)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     merge(const user::args s, const KILN_T *a, unsigned long long m,
           const KILN_T *b, unsigned long long n, KILN_T *out,
@@ -258,3 +261,4 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     }
   }
 }
+#endif

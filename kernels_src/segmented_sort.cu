@@ -187,6 +187,7 @@ static __device__ __forceinline__ void list_middle(const sort_args &s, count i)
     s.middle[own] = i;
 }
 
+#if KILN_MAKES(segments_short)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     segments_short(const sort_args s)
 {
@@ -214,6 +215,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
       list_middle(s, i);
   }
 }
+#endif
 
 /* ---- Middle: a block ------------------------------------------------------------- */
 
@@ -268,6 +270,7 @@ static __device__ __forceinline__ void sort_middle(const sort_args &s,
   __syncthreads();
 }
 
+#if KILN_MAKES(segments_middle)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     segments_middle(const sort_args s)
 {
@@ -286,9 +289,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
         static_cast<unsigned>(static_cast<count>(s.offsets[i + 1]) - begin));
   }
 }
+#endif
 
 /* ---- Long: what radix_pass.cu has to know ------------------------------------------- */
 
+#if KILN_MAKES(segments_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     segments_count(const sort_args s)
 {
@@ -326,3 +331,4 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     if (tally[k] != 0)
       atomicAdd(&s.digits[static_cast<count>(own) * counters + k], tally[k]);
 }
+#endif

@@ -190,6 +190,7 @@ static __device__ __forceinline__ unsigned take_rank(volatile unsigned *row,
 
 /* ---- Count ---------------------------------------------------------------------------- */
 
+#if KILN_MAKES(split_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     split_count(const user::args in, unsigned long long n, unsigned each,
                 position *table)
@@ -221,10 +222,12 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     table[static_cast<count>(threadIdx.x) * gridDim.x + blockIdx.x] = sum;
   }
 }
+#endif
 
 /* ---- Prefix sum -------------------------------------------------------------------------- */
 
 /* Each block one bin's row. */
+#if KILN_MAKES(split_scan)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     split_scan(position *table, unsigned blocks)
 {
@@ -243,6 +246,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   if (threadIdx.x == 0)
     table[static_cast<count>(gridDim.x) * blocks + blockIdx.x] = before;
 }
+#endif
 
 /* ---- Scatter ------------------------------------------------------------------------------- */
 
@@ -347,6 +351,7 @@ move_tile(room &r, const user::args &in, count n, count which, bool only_tile,
   __syncthreads();
 }
 
+#if KILN_MAKES(split_move)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     split_move(const user::args in, unsigned long long n, unsigned each,
                const position *table, user::stored *out,
@@ -364,9 +369,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   for (count which = begin; which < end; ++which)
     move_tile(r, in, n, which, table == 0, out, out_keys, offsets);
 }
+#endif
 
 /* ---- Offsets from keys in order ------------------------------------------------------------- */
 
+#if KILN_MAKES(split_offsets)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     split_offsets(const unsigned short *keys, unsigned long long n,
                   KILN_PLACE *offsets)
@@ -386,3 +393,4 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   }
   offsets[part] = static_cast<KILN_PLACE>(low);
 }
+#endif

@@ -36,6 +36,15 @@
 #define KILN_ARCH 90 /* nvcc's pass over the host code */
 #endif
 #endif
+/* A program may be made with only some of its kernels, KILN_APART and
+ * KILN_ONLY_name=1 for each: #if KILN_MAKES(name) stands around each kernel. */
+#ifndef KILN_APART
+#define KILN_APART 0
+#endif
+#define KILN_MAKES(kernel) (!KILN_APART || KILN_ONLY_##kernel)
+#if KILN_APART
+#pragma nv_diag_suppress 177 /* functions that only the others need */
+#endif
 #ifndef KILN_WARP_SIZE
 #define KILN_WARP_SIZE 32
 #endif

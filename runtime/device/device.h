@@ -3,6 +3,7 @@
 #define KILN_DEVICE_INTERNAL_H
 
 #include "../core/runtime.h"
+#include "../program/program.h"
 
 #include <kiln/device.h>
 #include <kiln/launch.h>
@@ -95,6 +96,20 @@ struct kiln_module {
   pthread_mutex_t lock; /* guards the list */
   kiln_kernel *kernels;
 };
+
+/* kiln_module_load() in two steps: several programs compile at once if all are
+ * started before the first is finished. desc stays valid until then; whatever
+ * start returned KILN_OK for is finished exactly once. */
+typedef struct kiln__loading {
+  kiln_module *module;
+  const kiln_program_desc *desc;
+  kiln__image_request req;
+  kiln__pending *pending;
+} kiln__loading;
+
+kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
+                               const kiln_program_desc *desc);
+kiln_status kiln__module_finish(kiln__loading *loading, kiln_module **out);
 
 /* What a launch reads comes first and fills one cache line. */
 struct kiln_kernel {

@@ -218,26 +218,21 @@ done:
   return st;
 }
 
-/* The cache is asked first; while a compile thread is at work, this one makes
- * the context. */
-static kiln_status make_image(kiln_module *m, const kiln_program_desc *desc,
-                              const kiln__image_request *req)
+/* While a compile thread is at work, this one makes the context. */
+static kiln_status wait_for_image(kiln__loading *l)
 {
-  kiln_device *device = m->device;
-  kiln__pending *pending;
-  kiln_error record;
+  kiln_module *m = l->module;
   kiln_status made = KILN_OK, st;
   CUcontext context;
+  kiln_error record;
 
-  st = kiln__image_start(&pending, device->rt, desc, &device->traits, req);
-  if (st != KILN_OK)
-    return st;
-  if (!kiln__image_ready(pending)) {
-    made = kiln_device_context(device, &context);
+  if (!kiln__image_ready(l->pending)) {
+    made = kiln_device_context(m->device, &context);
     if (made != KILN_OK)
       kiln__error_get(&record);
   }
-  st = kiln__image_finish(pending, &m->image);
+  st = kiln__image_finish(l->pending, &m->image);
+  l->pending = NULL;
   if (st == KILN_OK && made != KILN_OK) {
     kiln__error_set(&record);
     st = made;
@@ -268,27 +263,42 @@ static kiln_status check(kiln_module **out, kiln_device *device,
   return kiln__fork_check(&device->rt->fork);
 }
 
-kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
-                             const kiln_program_desc *desc)
+/* The cache is asked here; what it does not have is queued to be compiled. */
+kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
+                               const kiln_program_desc *desc)
 {
-  kiln_status st = check(out, device, desc);
-  kiln__image_request req = {0};
+  kiln_status st = KILN_OK;
   kiln_module *m = NULL;
-  char target[24];
 
-  if (st != KILN_OK)
-    return st;
+  *out = (kiln__loading){.desc = desc};
   KILN_TRY(allocate(&m, device));
-  KILN_TRY(kiln__image_choose(&req, &m->ladder, device->rt, desc,
+  KILN_TRY(kiln__image_choose(&out->req, &m->ladder, device->rt, desc,
                               device->traits.cc, device->traits.tegra,
                               device->driver));
   if (m->ladder.rung == KILN_RUNG_REFUSE)
     KILN_TRY(kiln__image_refuse(device->rt, &m->ladder));
-  KILN_TRY(make_image(m, desc, &req));
+  KILN_TRY(kiln__image_start(&out->pending, device->rt, desc, &device->traits,
+                             &out->req));
+  out->module = m;
+  m = NULL;
+
+done:
+  kiln_module_free(m);
+  return st;
+}
+
+kiln_status kiln__module_finish(kiln__loading *l, kiln_module **out)
+{
+  const kiln_program_desc *desc = l->desc;
+  kiln_module *m = l->module;
+  kiln_status st = KILN_OK;
+  char target[24];
+
+  KILN_TRY(wait_for_image(l));
   note_pack(m, desc);
-  KILN_TRY(load(m, desc, &req));
+  KILN_TRY(load(m, desc, &l->req));
   m->owned = true;
-  kiln__logf(&device->rt->log, KILN_LOG_INFO, "loaded %s for %s (%s)",
+  kiln__logf(&m->device->rt->log, KILN_LOG_INFO, "loaded %s for %s (%s)",
              desc->builtin != NULL ? desc->builtin
              : desc->name != NULL  ? desc->name
                                    : "program.cu",
@@ -299,7 +309,19 @@ kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
 
 done:
   kiln_module_free(m);
+  l->module = NULL;
   return st;
+}
+
+kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
+                             const kiln_program_desc *desc)
+{
+  kiln_status st = check(out, device, desc);
+  kiln__loading loading;
+
+  if (st == KILN_OK)
+    st = kiln__module_start(&loading, device, desc);
+  return st == KILN_OK ? kiln__module_finish(&loading, out) : st;
 }
 
 /* The rung that a given image stands on; what did not happen says so. */

@@ -220,6 +220,11 @@ done:
 static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
                     const plan *p)
 {
+  spec->kernels = p->runs ? 1u << PREFIX : 0;
+  if (desc->n > 0)
+    spec->kernels |=
+        p->pairs ? 1u << PREFIX_BLOCKS | 1u << DIGITS_COUNT | 1u << SCATTER
+                 : 1u << FILL;
   spec->value[BLOCK] = BLOCK_SIZE;
   spec->value[ITEMS] = p->items;
   spec->value[ALIGNED] = p->pairs || desc->keys_out.data % 16 == 0;
@@ -345,8 +350,9 @@ kiln_status kiln_counting_sort(kiln_stream *stream,
                                const kiln_counting_sort_desc *desc,
                                const kiln_workspace *workspace)
 {
-  kiln__spec spec = {.family = &family};
-  const kiln__special *special;
+  kiln__spec spec = {.family = &family}, histogram;
+  const kiln__spec *const specs[] = {&spec, &histogram};
+  const kiln__special *special[2];
   kiln_status st = KILN_OK;
   kiln__room room;
   plan p;
@@ -356,13 +362,16 @@ kiln_status kiln_counting_sort(kiln_stream *stream,
     goto done;
   KILN_TRY(make_plan(&p, stream, desc));
   specify(&spec, desc, &p);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  if (p.runs)
+    histogram = kiln__histogram_spec(stream, &p.histogram);
+  KILN_TRY(
+      kiln__specialise_all(special, stream->device, specs, p.runs ? 2 : 1));
   KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
   if (p.runs)
-    st = find_runs(stream, desc, &p, special, &room);
+    st = find_runs(stream, desc, &p, special[0], &room);
   if (st == KILN_OK && desc->n > 0)
-    st = p.pairs ? move_pairs(stream, desc, &p, special, &room)
-                 : fill(stream, desc, &p, special, &room);
+    st = p.pairs ? move_pairs(stream, desc, &p, special[0], &room)
+                 : fill(stream, desc, &p, special[0], &room);
   kiln__room_close(&room);
 
 done:

@@ -353,6 +353,17 @@ static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
   spec->value[COUNT] = desc->counts.type;
 }
 
+kiln__spec kiln__histogram_spec(const kiln_stream *stream,
+                                const kiln_histogram_desc *desc)
+{
+  const plan p = make_plan(stream->device, desc);
+  const layout l = lay_out(desc);
+  kiln__spec spec = {.family = &family};
+
+  specify(&spec, desc, &p, &l);
+  return spec;
+}
+
 static kiln_status launch(kiln_stream *stream, const kiln_histogram_desc *desc,
                           const kiln__special *special, const kiln__spec *spec,
                           const plan *p, const layout *l, kiln__room *room)

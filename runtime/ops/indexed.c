@@ -255,6 +255,7 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
                 [SCATTER] = p->scatter,
                 [ALIGNED] = (p->index.data % 16 == 0) |
                             (uint32_t)(p->out % 16 == 0) << 1},
+      .kernels = p->scatter ? 7 : 15, /* all, side by side */
       .input = p->scatter ? x : NULL,
       .code = p->scatter ? code : NULL};
 

@@ -163,6 +163,7 @@ kiln_status kiln_merge(kiln_stream *stream, const kiln_merge_desc *desc,
     goto done;
   p = make_plan(stream->device, desc);
   specify(&spec, desc, &p);
+  spec.kernels = 1u << MERGE | (p.split ? 1u << MERGE_SPLIT : 0);
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   KILN_TRY(kiln__room_open(&room, stream, workspace, need_of(&p)));
   st = launch(stream, desc, special, &spec, &p, &room);

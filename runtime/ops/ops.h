@@ -8,6 +8,7 @@
 
 #include "../device/device.h"
 
+#include <kiln/histogram.h>
 #include <kiln/ops.h>
 #include <kiln/tune.h>
 
@@ -219,6 +220,13 @@ kiln_status kiln__check_end(kiln__checker *c);
 
 /* Does a named operation fit the type; has a user's one an identity? */
 void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
+
+/* ---- Calls within calls ------------------------------------------------------------ */
+
+/* What kiln_histogram() will ask for: a call that is going to make it has its own
+ * kernels compiled beside. desc is valid. */
+kiln__spec kiln__histogram_spec(const kiln_stream *stream,
+                                const kiln_histogram_desc *desc);
 
 /* ---- Tuning ---------------------------------------------------------------------- */
 

@@ -169,22 +169,23 @@ static void plan(segments_plan *p, kiln_device *device,
 
 /* ---- Launches ---------------------------------------------------------------------------------- */
 
-static kiln_status special_class(const kiln__special **out, kiln_device *device,
-                                 const segments_plan *p, kiln_dtype offset)
+static kiln__spec class_spec(const segments_plan *p, kiln_dtype offset)
 {
   kiln__spec spec = {.family = &class_family};
 
+  spec.kernels = 1u << SORT_SHORT |
+                 (p->most[N_MIDDLE] > 0 ? 1u << SORT_MIDDLE : 0) |
+                 (p->most[N_LONG] > 0 ? 1u << COUNT_LONG : 0);
   spec.value[CLASS_KEY] = p->shape.key_size;
   spec.value[CLASS_VALUE] = p->shape.value_size;
   spec.value[CLASS_FLOAT] = p->is_float;
   spec.value[CLASS_TILE] = p->tile;
   spec.value[CLASS_PASSES] = p->passes;
   spec.value[CLASS_OFFSET] = offset;
-  return kiln__specialise(out, device, &spec);
+  return spec;
 }
 
-static kiln_status special_pass(const kiln__special **out, kiln_device *device,
-                                const segments_plan *p)
+static kiln__spec pass_spec(const segments_plan *p)
 {
   kiln__spec spec = {.family = &pass_family};
 
@@ -196,7 +197,7 @@ static kiln_status special_pass(const kiln__special **out, kiln_device *device,
   spec.value[PASS_FLOAT] = p->is_float;
   spec.value[PASS_WINDOW] = p->tuning.extra == 0 ? 1 : p->tuning.extra;
   spec.value[PASS_SEGMENTED] = 1;
-  return kiln__specialise(out, device, &spec);
+  return spec;
 }
 
 static class_args class_args_of(const kiln_segmented_sort_desc *desc,
@@ -304,21 +305,24 @@ static kiln_status run(kiln_stream *stream,
                        const kiln_segmented_sort_desc *desc,
                        const kiln_workspace *workspace)
 {
-  const kiln__special *classes, *pass = NULL;
+  const kiln__special *special[2]; /* of classes, of passes */
   kiln_status st = KILN_OK;
+  kiln__spec classes, pass;
+  const kiln__spec *const specs[] = {&classes, &pass};
   segments_plan p;
   kiln__room room;
   class_args args;
 
   plan(&p, stream->device, desc);
-  KILN_TRY(special_class(&classes, stream->device, &p, desc->offsets.type));
-  if (p.most[N_LONG] > 0)
-    KILN_TRY(special_pass(&pass, stream->device, &p));
+  classes = class_spec(&p, desc->offsets.type);
+  pass = pass_spec(&p);
+  KILN_TRY(kiln__specialise_all(special, stream->device, specs,
+                                p.most[N_LONG] > 0 ? 2 : 1));
   KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
   args = class_args_of(desc, &p, &room);
-  st = launch_classes(&room, classes, &p, &args);
+  st = launch_classes(&room, special[0], &p, &args);
   if (st == KILN_OK && p.most[N_LONG] > 0)
-    st = launch_long(&room, pass, &p, &args);
+    st = launch_long(&room, special[1], &p, &args);
   kiln__room_close(&room);
 
 done:

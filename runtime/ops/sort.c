@@ -120,9 +120,8 @@ done:
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
 
-static kiln_status special_count(const kiln__special **out, kiln_device *device,
-                                 const kiln__sort_call *call,
-                                 const kiln__sort_plan *plan)
+static kiln__spec count_spec(const kiln__sort_call *call,
+                             const kiln__sort_plan *plan)
 {
   kiln__spec spec = {.family = &count_family};
 
@@ -133,12 +132,11 @@ static kiln_status special_count(const kiln__special **out, kiln_device *device,
   spec.value[COUNT_ALIGNED] = call->in % 16 == 0;
   spec.value[COUNT_PASSES] = plan->passes;
   spec.value[COUNT_COPIES] = plan->histogram.copies;
-  return kiln__specialise(out, device, &spec);
+  return spec;
 }
 
-static kiln_status special_pass(const kiln__special **out, kiln_device *device,
-                                const kiln__sort_call *call,
-                                const kiln__sort_plan *plan)
+static kiln__spec pass_spec(const kiln__sort_call *call,
+                            const kiln__sort_plan *plan)
 {
   kiln__spec spec = {.family = &pass_family};
 
@@ -150,7 +148,7 @@ static kiln_status special_pass(const kiln__special **out, kiln_device *device,
   spec.value[PASS_FLOAT] = call->is_float;
   spec.value[PASS_WIDE] = plan->wide;
   spec.value[PASS_WINDOW] = plan->window;
-  return kiln__specialise(out, device, &spec);
+  return spec;
 }
 
 static kiln_status launch_count(kiln__room *room, const kiln__special *special,
@@ -248,16 +246,18 @@ static kiln_status run_passes(kiln_stream *stream, const kiln__sort_call *call,
                               const kiln__sort_plan *plan,
                               const kiln_workspace *workspace)
 {
-  const kiln__special *count, *pass;
+  const kiln__spec count = count_spec(call, plan);
+  const kiln__spec pass = pass_spec(call, plan);
+  const kiln__spec *const specs[] = {&pass, &count}; /* the slower one first */
+  const kiln__special *special[2];
   kiln_status st = KILN_OK;
   kiln__room room;
 
-  KILN_TRY(special_count(&count, stream->device, call, plan));
-  KILN_TRY(special_pass(&pass, stream->device, call, plan));
+  KILN_TRY(kiln__specialise_all(special, stream->device, specs, 2));
   KILN_TRY(kiln__room_open(&room, stream, workspace, plan->need));
-  st = launch_count(&room, count, call, plan);
+  st = launch_count(&room, special[1], call, plan);
   if (st == KILN_OK)
-    st = launch_passes(&room, pass, call, plan);
+    st = launch_passes(&room, special[0], call, plan);
   kiln__room_close(&room);
 
 done:

@@ -106,6 +106,19 @@ static void plan_rounds(plan *p, const kiln_split_desc *desc)
   specify(&p->round[1], desc, "x1", low, UINT32_C(1) << (bits - low), offsets);
 }
 
+/* Only what is launched is compiled. */
+static void choose_kernels(plan *p, const kiln_split_desc *desc)
+{
+  const uint32_t each =
+      1u << SPLIT_MOVE |
+      (p->tiles > 1 ? 1u << SPLIT_COUNT | 1u << SPLIT_SCAN : 0);
+
+  for (unsigned k = 0; k < p->rounds; k++)
+    p->round[k].spec.kernels = each;
+  if (p->rounds == 2 && desc->offsets.type != KILN_DTYPE_NONE)
+    p->round[1].spec.kernels |= 1u << SPLIT_OFFSETS;
+}
+
 /* Both rounds use the same tiles: of elements as wide as the widest array of
  * either. */
 static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
@@ -140,6 +153,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
   *p = (plan){0};
   plan_rounds(p, desc);
   plan_tiles(p, stream, desc->n);
+  choose_kernels(p, desc);
   bins = p->round[0].spec.value[BINS];
   if (p->rounds == 2 && p->round[1].spec.value[BINS] > bins)
     bins = p->round[1].spec.value[BINS];
@@ -206,14 +220,13 @@ done:
 static kiln_status launch(kiln_stream *stream, const kiln_split_desc *desc,
                           plan *p, const kiln_workspace *workspace)
 {
+  const kiln__spec *const spec[] = {&p->round[0].spec, &p->round[1].spec};
   const kiln__special *special[2] = {NULL, NULL};
   kiln_status st = KILN_OK;
   kiln__room room = {0};
   CUdeviceptr table, keys;
 
-  for (unsigned k = 0; k < p->rounds; k++) {
-    KILN_TRY(kiln__specialise(&special[k], stream->device, &p->round[k].spec));
-  }
+  KILN_TRY(kiln__specialise_all(special, stream->device, spec, p->rounds));
   KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
   connect(p, desc, room.temp);
   table = p->tiles > 1 ? room.temp + p->table : 0;
