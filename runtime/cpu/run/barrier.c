@@ -32,7 +32,7 @@ static bool ends_here(const kiln__frame *f, uint32_t pc)
 
 /* Part of a warp comes to a barrier that all are to come to together. Lanes that
  * are elsewhere may yet come; if they end instead, that is a mistake. Only where
- * the lowest pc runs first are they known to have passed. */
+ * those before a join run first are they known to have passed. */
 static void note_strays(kiln__warp *w, const kiln__insn *in, uint32_t mask)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
