@@ -122,6 +122,9 @@ kiln__entry *kiln__cache_pack(kiln__cache *cache, const kiln__key *key,
 size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
                                 kiln_target *out, size_t capacity);
 
+/* Were any packs given? Without, nobody need know their key. */
+bool kiln__cache_has_packs(const kiln__cache *cache);
+
 /* The driver refused this entry's image: forget it in memory and on disk (not
  * if another one is there by now), and offer it from no pack again. */
 void kiln__cache_reject(kiln__cache *cache, kiln__entry *entry);

@@ -431,6 +431,11 @@ static void add_target(kiln_target *out, size_t capacity, size_t *n,
   ++*n;
 }
 
+bool kiln__cache_has_packs(const kiln__cache *cache)
+{
+  return cache->n_packs > 0;
+}
+
 size_t kiln__cache_pack_targets(kiln__cache *cache, const kiln__key *key,
                                 kiln_target *out, size_t capacity)
 {

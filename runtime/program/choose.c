@@ -18,12 +18,16 @@ typedef struct offer {
 static kiln_status pack_targets(offer *o, const kiln_program_desc *desc)
 {
   const kiln_allocator *a = &o->rt->alloc;
+  const bool packs = kiln__cache_has_packs(o->rt->cache);
   kiln_status st = KILN_OK;
   kiln__plan plan;
   kiln__key key;
 
   kiln__key_init(&key, a);
-  KILN_TRY(kiln__plan_make(&plan, a, desc));
+  KILN_TRY(kiln__plan_check(&plan, a, desc));
+  if (!packs)
+    goto done;
+  KILN_TRY(kiln__plan_includes(&plan));
   if (desc->no_cache || desc->refresh || plan.untracked != NULL)
     goto done;
   kiln__plan_key(&plan, &key);

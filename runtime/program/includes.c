@@ -20,6 +20,7 @@ typedef struct text_job {
   const char *text;
   size_t size;
   const char *dir; /* of the file that holds it, "" or ending in '/' */
+  bool embedded;   /* one of Kiln's own */
 } text_job;
 
 /* A set of texts: paths looked at, header names taken. */
@@ -98,7 +99,8 @@ static const char *folder_of(kiln__arena *arena, const char *path)
   return dir == NULL ? "" : dir;
 }
 
-static void queue(scan *s, const char *text, size_t size, const char *path)
+static void queue(scan *s, const char *text, size_t size, const char *path,
+                  bool embedded)
 {
   text_job *job = kiln__arena_alloc(&s->plan->arena, sizeof *job);
 
@@ -107,6 +109,7 @@ static void queue(scan *s, const char *text, size_t size, const char *path)
   job->text = text;
   job->size = size;
   job->dir = folder_of(&s->plan->arena, path);
+  job->embedded = embedded;
   if (s->last == NULL)
     s->first = job;
   else
@@ -138,6 +141,17 @@ static const kiln_header *virtual_header(const kiln__plan *plan,
   return h != NULL ? h : find_header(embedded, n, name);
 }
 
+static bool is_embedded(const kiln_header *h)
+{
+  size_t n;
+  const kiln_header *embedded = kiln__builtin_headers(&n);
+
+  for (size_t i = 0; i < n; i++)
+    if (h == &embedded[i])
+      return true;
+  return false;
+}
+
 /* Hand a header to the compiler, and look through it. */
 static void take_header(scan *s, const kiln_header *h)
 {
@@ -151,7 +165,7 @@ static void take_header(scan *s, const kiln_header *h)
     text += 3;
   kiln__list_add(&plan->arena, &plan->header_names, h->name);
   kiln__list_add(&plan->arena, &plan->header_texts, text);
-  queue(s, text, strlen(text), h->name);
+  queue(s, text, strlen(text), h->name, is_embedded(h));
 }
 
 static void take_all_headers(scan *s)
@@ -238,7 +252,7 @@ static kiln_status try_file(scan *s)
   KILN_TRY(add_file(s, s->include.name, &data));
   text = kiln__arena_copy(arena, data.data == NULL ? "" : data.data, data.size);
   if (text != NULL)
-    queue(s, text, data.size, s->path);
+    queue(s, text, data.size, s->path, false);
 
 done:
   kiln__buf_free(&data);
@@ -286,6 +300,31 @@ done:
   return st;
 }
 
+/* Kiln's own texts are large, and looked through at every first call: they
+ * include each other in one way only, by a line `#include <name>`. */
+static kiln_status walk_embedded(scan *s, const text_job *job)
+{
+  static const char line[] = "\n#include <";
+  const char *at = job->text, *const end = job->text + job->size;
+  kiln_status st = KILN_OK;
+
+  while ((at = memmem(at, (size_t)(end - at), line, sizeof line - 1)) != NULL) {
+    const char *name = at + sizeof line - 1;
+    const char *stop = memchr(name, '>', (size_t)(end - name));
+
+    at = name;
+    if (stop == NULL || (size_t)(stop - name) >= sizeof s->include.name)
+      continue;
+    s->include.form = KILN__ANGLED;
+    memcpy(s->include.name, name, (size_t)(stop - name));
+    s->include.name[stop - name] = '\0';
+    KILN_TRY(resolve(s, job->dir));
+  }
+
+done:
+  return st;
+}
+
 static kiln_status walk(scan *s)
 {
   kiln_status st = KILN_OK;
@@ -293,6 +332,10 @@ static kiln_status walk(scan *s)
   for (; s->first != NULL; s->first = s->first->next) {
     kiln__lexer lexer;
 
+    if (s->first->embedded) {
+      KILN_TRY(walk_embedded(s, s->first));
+      continue;
+    }
     kiln__lexer_init(&lexer, s->first->text, s->first->size);
     while (kiln__lexer_next(&lexer, &s->include))
       KILN_TRY(resolve(s, s->first->dir));
@@ -325,7 +368,8 @@ kiln_status kiln__plan_includes(kiln__plan *plan)
   if (s == NULL)
     return kiln__fail_memory("the program");
   *s = (scan){.plan = plan};
-  queue(s, plan->source, plan->source_size, plan->name);
+  queue(s, plan->source, plan->source_size, plan->name,
+        plan->desc->builtin != NULL);
   for (size_t i = 0; i < plan->preludes.n; i++)
     KILN_TRY(resolve_prelude(s, plan->preludes.items[i]));
   KILN_TRY(walk(s));

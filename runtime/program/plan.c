@@ -280,8 +280,8 @@ static kiln_status plan_names(kiln__plan *plan)
   return KILN_OK;
 }
 
-kiln_status kiln__plan_make(kiln__plan *plan, const kiln_allocator *a,
-                            const kiln_program_desc *desc)
+kiln_status kiln__plan_check(kiln__plan *plan, const kiln_allocator *a,
+                             const kiln_program_desc *desc)
 {
   kiln_status st = KILN_OK;
 
@@ -295,12 +295,20 @@ kiln_status kiln__plan_make(kiln__plan *plan, const kiln_allocator *a,
   KILN_TRY(plan_traits(plan));
   KILN_TRY(plan_names(plan));
   KILN_TRY(kiln__plan_options(plan));
-  KILN_TRY(kiln__arena_status(&plan->arena, "the program"));
-  KILN_TRY(kiln__plan_includes(plan));
   st = kiln__arena_status(&plan->arena, "the program");
 
 done:
   return st;
+}
+
+kiln_status kiln__plan_make(kiln__plan *plan, const kiln_allocator *a,
+                            const kiln_program_desc *desc)
+{
+  kiln_status st = kiln__plan_check(plan, a, desc);
+
+  if (st == KILN_OK)
+    st = kiln__plan_includes(plan);
+  return st == KILN_OK ? kiln__arena_status(&plan->arena, "the program") : st;
 }
 
 void kiln__plan_free(kiln__plan *plan)

@@ -33,6 +33,9 @@ typedef struct kiln__plan {
  * whatever it returns. */
 kiln_status kiln__plan_make(kiln__plan *plan, const kiln_allocator *a,
                             const kiln_program_desc *desc);
+/* All but what it includes: is the desc right? As kiln__plan_make. */
+kiln_status kiln__plan_check(kiln__plan *plan, const kiln_allocator *a,
+                             const kiln_program_desc *desc);
 void kiln__plan_free(kiln__plan *plan);
 
 /* Steps of kiln__plan_make. */

@@ -2,6 +2,7 @@
  * that every text they lead to is part of the key. */
 #include "support.h"
 
+#include "program/builtin.h"
 #include "program/lexer.h"
 #include "program/plan.h"
 
@@ -362,6 +363,47 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
+/* They are not lexed: each include has to stand where a plain search sees it, or
+ * to be one for other compilers, in quotes. */
+static void check_embedded(const char *name, const char *text, size_t size)
+{
+  kiln__include found;
+  kiln__lexer lexer;
+  char line[KILN__INCLUDE_SIZE + 16];
+
+  kiln__lexer_init(&lexer, text, size);
+  while (kiln__lexer_next(&lexer, &found)) {
+    ck_assert_msg(found.form != KILN__COMPUTED, "%s: %s", name, found.name);
+    if (found.form == KILN__QUOTED)
+      continue;
+    snprintf(line, sizeof line, "\n#include <%s>", found.name);
+    ck_assert_msg(strstr(text, line) != NULL, "%s: %s", name, found.name);
+  }
+}
+
+START_TEST(embedded_texts_include_plainly)
+{
+  const kiln_program_desc desc = {.builtin = "segmented_sort"};
+  const kiln_builtin *programs;
+  const kiln_header *headers;
+  kiln__plan plan;
+  bool far = false;
+  size_t n;
+
+  programs = kiln_builtin_list(&n);
+  for (size_t i = 0; i < n; i++)
+    check_embedded(programs[i].name, programs[i].source, programs[i].size);
+  headers = kiln__builtin_headers(&n);
+  for (size_t i = 0; i < n; i++)
+    check_embedded(headers[i].name, headers[i].text, strlen(headers[i].text));
+  ck_kiln_ok(kiln__plan_make(&plan, &heap, &desc));
+  for (size_t i = 0; i < plan.header_names.n; i++)
+    far |= strcmp(plan.header_names.items[i], "kiln/lookback.cuh") == 0;
+  ck_assert(far); /* by way of others */
+  kiln__plan_free(&plan);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("program_include");
@@ -379,6 +421,7 @@ static Suite *suite(void)
   tcase_add_test(t, beside_the_program);
   tcase_add_test(t, absolute_names_and_preludes);
   tcase_add_test(t, what_cannot_be_known_is_not_cached);
+  tcase_add_test(t, embedded_texts_include_plainly);
   tcase_add_test(t, out_of_memory);
   suite_add_tcase(s, t);
   return s;
