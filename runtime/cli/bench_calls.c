@@ -63,8 +63,8 @@ static const char usage_text[] =
     "What a call of each operation costs the host: the first one, compile "
     "included\n(a runtime with an empty cache folder); the first one of a "
     "runtime whose cache\nfolder has the code; and any later one, beside the "
-    "same launches by bare\ncuLaunchKernel. What is above 60 ms, 1 ms and 1.5 "
-    "times is marked.\n"
+    "same launches by bare\ncuLaunchKernel (and fills, \"1 + 1\", by "
+    "cuMemsetD32Async). What is above 60 ms, 1 ms\nand 1.5 times is marked.\n"
     "  --sizes    log2 of the elements, 12 to 24, four at most\n"
     "  --repeats  first calls of each kind, 5 by default\n"
     "  --only     operations whose name holds TEXT\n"
@@ -348,7 +348,7 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
   double times[2][BATCHES];
 
   TRY(call->call(b->stream, &b->data, NULL, NULL));
-  TRY(kiln__bench_bare_record(b->bare, call, &b->data));
+  TRY(kiln__bench_bare_record(b->bare, call, &b->data, out->others));
   for (int i = -WARM_UP; i < BATCHES; i++)
     for (int w = 0; w < 2; w++) {
       /* There and back: nobody always follows the same one. */

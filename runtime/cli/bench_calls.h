@@ -30,7 +30,7 @@ typedef struct calls_case {
 
 extern const calls_case kiln__bench_calls_table[];
 
-/* The same launches by bare cuLaunchKernel: kernels of the same grid, block and
+/* The same launches by bare cuLaunchKernel and cuMemsetD32Async: kernels of the same grid, block and
  * parameters that do nothing. */
 typedef struct calls_bare calls_bare;
 
@@ -39,11 +39,11 @@ typedef struct calls_bare calls_bare;
 calls_bare *kiln__bench_bare_open(cli *c, kiln_stream *stream,
                                   const char **why);
 /* What a call launches: it is captured into a graph, which is looked at and
- * thrown away. */
+ * thrown away. `fills`: those of a call that is not captured, which has memory
+ * of the stream. */
 kiln_status kiln__bench_bare_record(calls_bare *b, const calls_case *call,
-                                    const calls_data *d);
-size_t kiln__bench_bare_launches(const calls_bare *b);
-/* Launch all of them once. False: cuLaunchKernel failed. */
+                                    const calls_data *d, size_t fills);
+/* Launch all of them once. False: a launch failed. */
 bool kiln__bench_bare_fire(const calls_bare *b);
 /* Make the device's context current, as a caller with a context of its own has
  * it, or none. */

@@ -19,6 +19,7 @@ typedef struct kernel_node {
 typedef int (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned,
                          unsigned, unsigned, unsigned, CUstream, void **,
                          void **);
+typedef int (*fill_fn)(CUdeviceptr, unsigned, size_t, CUstream);
 typedef int (*set_current_fn)(CUcontext);
 typedef int (*begin_fn)(CUstream, int);
 typedef int (*end_fn)(CUstream, void **);
@@ -48,6 +49,7 @@ struct calls_bare {
   kiln_stream *stream;
   CUcontext context;
   launch_fn launch;
+  fill_fn fill;
   set_current_fn set_current;
   begin_fn begin;
   end_fn end;
@@ -57,6 +59,8 @@ struct calls_bare {
   destroy_fn destroy;
   param_info_fn param_info; /* NULL before CUDA 12.4: 8 bytes each */
   kiln_module *module;
+  size_t n_fills;
+  CUdeviceptr filled;
   size_t n;
   bare_launch list[MOST_LAUNCHES];
   _Alignas(16) unsigned char value[4096]; /* every parameter's: kernels have at
@@ -71,6 +75,7 @@ static bool find_entries(calls_bare *b, void *library)
     void *to;
   } entries[] = {
       {"cuLaunchKernel", NULL, &b->launch},
+      {"cuMemsetD32Async", NULL, &b->fill},
       {"cuCtxSetCurrent", NULL, &b->set_current},
       {"cuStreamBeginCapture", "cuStreamBeginCapture_v2", &b->begin},
       {"cuStreamEndCapture", NULL, &b->end},
@@ -221,11 +226,13 @@ static kiln_status make_kernels(calls_bare *b)
 }
 
 kiln_status kiln__bench_bare_record(calls_bare *b, const calls_case *call,
-                                    const calls_data *d)
+                                    const calls_data *d, size_t fills)
 {
   void *graph = NULL;
   kiln_status st = capture(b, call, d, &graph);
 
+  b->n_fills = fills;
+  b->filled = d->one[1];
   if (st == KILN_OK) {
     kiln__bench_bare_current(b, true);
     st = take_graph(b, graph);
@@ -236,16 +243,13 @@ kiln_status kiln__bench_bare_record(calls_bare *b, const calls_case *call,
   return st == KILN_OK ? make_kernels(b) : st;
 }
 
-size_t kiln__bench_bare_launches(const calls_bare *b)
-{
-  return b->n;
-}
-
 bool kiln__bench_bare_fire(const calls_bare *b)
 {
   CUstream stream = kiln_stream_handle(b->stream);
   int rc = 0;
 
+  for (size_t k = 0; k < b->n_fills; k++)
+    rc |= b->fill(b->filled, 0, 1, stream);
   for (size_t k = 0; k < b->n; k++) {
     const bare_launch *l = &b->list[k];
 
