@@ -111,8 +111,7 @@ static void find_rival(kiln__schedule *s)
 }
 
 /* The present group has branched to `pc`: is it another's turn? */
-static inline bool gives_way(const kiln__schedule *s, uint32_t pc,
-                             uint32_t meet)
+static bool gives_way(const kiln__schedule *s, uint32_t pc, uint32_t meet)
 {
   uint32_t depth;
 
@@ -143,6 +142,13 @@ static uint32_t next_meeting(const kiln__schedule *s, uint32_t pc)
       meet = g->pc;
   }
   return meet;
+}
+
+/* Out of line: the loop needs its registers. */
+static __attribute__((noinline)) uint32_t
+after_branch(const kiln__schedule *s, uint32_t pc, uint32_t meet)
+{
+  return gives_way(s, pc, meet) ? pc : next_meeting(s, pc);
 }
 
 static void use_group(kiln__warp *w, kiln__schedule *s, uint32_t at)
@@ -673,11 +679,8 @@ run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
           if (pc <= in->index &&
               (issued >= limit || (s->others && turn_is_over(s))))
             break;
-          if (s->others) {
-            if (gives_way(s, pc, meet))
-              break;
-            meet = next_meeting(s, pc);
-          }
+          if (s->others)
+            meet = after_branch(s, pc, meet); /* pc: stop here */
         } else {
           if (counted)
             tally[in->index].events++;
