@@ -12,6 +12,7 @@
  *                                most 32
  *              KILN_PER_SM  0    blocks on an SM to limit registers for
  *              KILN_WINDOW  2    tiles a lane asks for at once when looking back
+ *              KILN_PREFETCH 0   tiles ahead of which the input is asked for
  *              KILN_PARTS   2    2 or 3
  *              KILN_LAYOUT  0    0: parts follow each other in out; 1: each in an
  *                                array of its own; 2: two parts, the second from
@@ -43,6 +44,9 @@
 #endif
 #ifndef KILN_WINDOW
 #define KILN_WINDOW 2
+#endif
+#ifndef KILN_PREFETCH
+#define KILN_PREFETCH 0
 #endif
 #ifndef KILN_PARTS
 #define KILN_PARTS 2
@@ -335,6 +339,13 @@ move_tile(const user::args &in, count n, count which, count tiles,
   totals mine;
   tile t;
 
+#if KILN_PREFETCH > 0
+  if (which + KILN_PREFETCH + 1 < tiles)
+    user::prefetch_inputs(in,
+                          (which + KILN_PREFETCH) * shape::size +
+                              kiln::warp() * (shape::size / shape::warps),
+                          shape::size / shape::warps);
+#endif
   load<true>(in, which * shape::size, there, t);
   from = kiln::warp_ranks<packs, KILN_PACK>(t.first, rank1);
 #if KILN_PARTS == 3

@@ -22,6 +22,7 @@
  *                                  registers; `out` lies on 16 bytes, KILN_PACK
  *                                  of its elements, and as many of each input at
  *                                  most, have 16, KILN_ROWS is a power of two
+ *              KILN_PREFETCH  0    tiles ahead of which the input is asked for
  *              KILN_WINDOW    2    tiles that a lane looks back at at once: 1, 2,
  *                                  4 or 8
  *              user.cuh            input, operation
@@ -73,6 +74,9 @@
 #endif
 #ifndef KILN_STAGED
 #define KILN_STAGED 0
+#endif
+#ifndef KILN_PREFETCH
+#define KILN_PREFETCH 0
 #endif
 #ifndef KILN_WINDOW
 #define KILN_WINDOW 2
@@ -187,6 +191,11 @@ __launch_bounds__(KILN_BLOCK)
   my_tile mine;
   acc sum;
 
+#if KILN_PREFETCH > 0
+  if (tile + KILN_PREFETCH + 1 < gridDim.x)
+    user::prefetch_inputs(
+        in, (tile + KILN_PREFETCH) * tile_size + warp * warp_tile, warp_tile);
+#endif
   mine.load(s, view);
   sum = mine.fold(s);
   if (kiln::lane() == 31)

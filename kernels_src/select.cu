@@ -11,6 +11,7 @@
  *                                most 32
  *              KILN_PER_SM  0    blocks on an SM to limit registers for
  *              KILN_WINDOW  2    tiles a lane asks for at once when looking back
+ *              KILN_PREFETCH 0   tiles ahead of which the input is asked for
  *              KILN_UNIQUE  0    1: the predicate is "the first, or not equal to
  *                                the element before"
  *              KILN_VALUES  1    1: write the elements
@@ -44,6 +45,9 @@
 #endif
 #ifndef KILN_WINDOW
 #define KILN_WINDOW 2
+#endif
+#ifndef KILN_PREFETCH
+#define KILN_PREFETCH 0
 #endif
 #ifndef KILN_UNIQUE
 #define KILN_UNIQUE 0
@@ -275,6 +279,14 @@ select_elements(const user::args in, unsigned long long n, user::stored *out,
   unsigned rank[packs], from, mine;
   tile t;
 
+#if KILN_PREFETCH > 0
+  if (blockIdx.x + KILN_PREFETCH + 1 < gridDim.x)
+    user::prefetch_inputs(in,
+                          first +
+                              static_cast<count>(KILN_PREFETCH) * shape::size +
+                              kiln::warp() * (shape::size / shape::warps),
+                          shape::size / shape::warps);
+#endif
   load(in, first, there, t);
   from = kiln::warp_ranks<packs, KILN_PACK>(t.mask, rank);
   from = kiln::warps_before(from, r.warp_count, mine);

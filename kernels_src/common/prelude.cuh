@@ -640,6 +640,30 @@ word_load(const unsigned long long *from)
 #endif
 }
 
+/* Asks for memory to be brought to the second-level cache; by one whole warp.
+ * Behind a look-back every block waits for the slowest of those before it, and
+ * then all load at once: what is there already keeps the memory busy meanwhile. */
+__device__ __forceinline__ void prefetch(const void *from, unsigned bytes)
+{
+#if KILN_ARCH >= 90 && __CUDACC_VER_MAJOR__ >= 12
+  const size_t at = static_cast<size_t>(__cvta_generic_to_global(from));
+  const size_t first = at & ~static_cast<size_t>(15);
+
+  if (lane() == 0)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(first),
+                 "r"((bytes + static_cast<unsigned>(at - first)) & ~15u)
+                 : "memory");
+#else
+  const char *const line = static_cast<const char *>(from);
+
+#pragma unroll 1
+  for (unsigned i = lane() * 128; i < bytes; i += warp_size * 128)
+    asm volatile(
+        "prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(line + i))
+        : "memory");
+#endif
+}
+
 __device__ __forceinline__ void word_store(unsigned long long *to,
                                            unsigned long long value)
 {

@@ -8,6 +8,8 @@
  *   value        the same as it computes
  *   pack<n>, load_inputs(s, i, p)   n neighbours of each array, from i on, before
  *                                   any map; i is a multiple of n, a power of two
+ *   prefetch_inputs(s, i, n) asks for n elements of each array from i on to be
+ *                            brought to the second-level cache; by a whole warp
  *   map_at(s, p, e, i)       element e of such a pack, mapped
  *   load(s, i)               element i, mapped
  *   load_as<how>(s, i)       the same; how it ranks in the caches (types.cuh)
@@ -57,6 +59,12 @@ static __device__ __forceinline__ void load_inputs(const args &s, index i,
                                                    pack<n> &p)
 {
   kiln::load_pack<n, true, how>(s.x0 + i, p.x0);
+}
+
+static __device__ __forceinline__ void prefetch_inputs(const args &s, index i,
+                                                       unsigned n)
+{
+  kiln::prefetch(s.x0 + i, n * static_cast<unsigned>(sizeof *s.x0));
 }
 
 template <unsigned n>

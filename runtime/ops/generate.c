@@ -173,6 +173,12 @@ static void add_pack(kiln__buf *out, const kiln__spec *spec, uint32_t aligned)
     kiln__buf_format(out,
                      "  kiln::load_pack<n, %s, how>(s.x%zu + i, p.x%zu);\n",
                      aligned >> k & 1 ? "true" : "false", k, k);
+  kiln__buf_text(out,
+                 "}\n" INLINE "void prefetch_inputs(const args &s, index i, "
+                 "unsigned n)\n{\n  (void)s; (void)i; (void)n;\n");
+  for (size_t k = 0; k < n; k++)
+    kiln__buf_format(out, "  kiln::prefetch(s.x%zu + i, n * %uu);\n", k,
+                     (unsigned)kiln_dtype_size(spec->input->in[k].type));
   kiln__buf_text(out, "}\n");
 }
 

@@ -4,7 +4,7 @@
 #include <kiln/select.h>
 
 /* clang-format off */
-enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, PARTS, LAYOUT, COUNT, WIDE };
+enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, PREFETCH, PARTS, LAYOUT, COUNT, WIDE };
 /* clang-format on */
 
 /* Of parts in the output. */
@@ -13,9 +13,9 @@ enum { JOINED, APART, REVERSED };
 static const char *const kernels[] = {"partition", NULL};
 static const kiln__define defines[] = {
     {"KILN_BLOCK", false},  {"KILN_PACK", false},   {"KILN_ITEMS", false},
-    {"KILN_PER_SM", false}, {"KILN_WINDOW", false}, {"KILN_PARTS", false},
-    {"KILN_LAYOUT", false}, {"KILN_COUNT", true},   {"KILN_WIDE", false},
-    {NULL, false}};
+    {"KILN_PER_SM", false}, {"KILN_WINDOW", false}, {"KILN_PREFETCH", false},
+    {"KILN_PARTS", false},  {"KILN_LAYOUT", false}, {"KILN_COUNT", true},
+    {"KILN_WIDE", false},   {NULL, false}};
 static const kiln__family family = {"partition", kernels, defines};
 
 typedef struct plan {
@@ -143,6 +143,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
   specify(p, stream, desc);
   p->tiles = kiln__divide_up(desc->n, (uint64_t)p->spec.value[BLOCK] *
                                           p->spec.value[ITEMS]);
+  p->spec.value[PREFETCH] =
+      kiln__prefetch_tiles(stream->device, &p->input, desc->n, p->tiles);
   p->counters = counters_for(stream, p);
   if (p->tiles > 1)
     p->need.words = (p->tiles + p->counters + 1)

@@ -15,23 +15,19 @@ enum {
   EXCLUSIVE,
   INIT,
   STAGED,
+  PREFETCH,
   WINDOW
 };
 
 static const char *const kernels[] = {"scan", NULL};
-static const kiln__define defines[] = {{"KILN_BLOCK", false},
-                                       {"KILN_PACK", false},
-                                       {"KILN_ROWS", false},
-                                       {"KILN_PER_SM", false},
-                                       {"KILN_T", true},
-                                       {"KILN_PLAIN", false},
-                                       {"KILN_IN_ALIGNED", false},
-                                       {"KILN_ALIGNED", false},
-                                       {"KILN_EXCLUSIVE", false},
-                                       {"KILN_INIT", false},
-                                       {"KILN_STAGED", false},
-                                       {"KILN_WINDOW", false},
-                                       {NULL, false}};
+static const kiln__define defines[] = {
+    {"KILN_BLOCK", false},      {"KILN_PACK", false},
+    {"KILN_ROWS", false},       {"KILN_PER_SM", false},
+    {"KILN_T", true},           {"KILN_PLAIN", false},
+    {"KILN_IN_ALIGNED", false}, {"KILN_ALIGNED", false},
+    {"KILN_EXCLUSIVE", false},  {"KILN_INIT", false},
+    {"KILN_STAGED", false},     {"KILN_PREFETCH", false},
+    {"KILN_WINDOW", false},     {NULL, false}};
 static const kiln__family family = {"scan", kernels, defines};
 
 static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
@@ -80,8 +76,8 @@ static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                       is_stageable(desc, acc, widest), desc->n);
 }
 
-static void specify(kiln__spec *spec, const kiln_scan_desc *desc,
-                    const kiln__scan_shape *shape)
+static void specify(kiln__spec *spec, const kiln_stream *stream,
+                    const kiln_scan_desc *desc, const kiln__scan_shape *shape)
 {
   spec->input = &desc->x;
   spec->op = &desc->op;
@@ -97,6 +93,8 @@ static void specify(kiln__spec *spec, const kiln_scan_desc *desc,
   spec->value[EXCLUSIVE] = desc->exclusive;
   spec->value[INIT] = desc->init != NULL;
   spec->value[STAGED] = shape->staged;
+  spec->value[PREFETCH] =
+      kiln__prefetch_tiles(stream->device, &desc->x, desc->n, shape->tiles);
   spec->value[WINDOW] = shape->window;
 }
 
@@ -118,7 +116,7 @@ kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
     goto done;
   spec.acc = kiln__out_of(desc->out, &desc->x).type;
   shape_of(&shape, stream, desc, spec.acc);
-  specify(&spec, desc, &shape);
+  specify(&spec, stream, desc, &shape);
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   KILN_TRY(kiln__room_open(&room, stream, workspace,
                            kiln__scan_need(shape.tiles, spec.acc)));

@@ -4,16 +4,19 @@
 #include <kiln/select.h>
 
 /* clang-format off */
-enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, UNIQUE, VALUES, INDEX, PAYLOAD, COUNT,
+enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, PREFETCH, UNIQUE, VALUES, INDEX, PAYLOAD, COUNT,
        WIDE };
 /* clang-format on */
 
 static const char *const kernels[] = {"select_elements", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},  {"KILN_PACK", false},   {"KILN_ITEMS", false},
-    {"KILN_PER_SM", false}, {"KILN_WINDOW", false}, {"KILN_UNIQUE", false},
-    {"KILN_VALUES", false}, {"KILN_INDEX", false},  {"KILN_PAYLOAD", false},
-    {"KILN_COUNT", true},   {"KILN_WIDE", false},   {NULL, false}};
+    {"KILN_BLOCK", false},  {"KILN_PACK", false},
+    {"KILN_ITEMS", false},  {"KILN_PER_SM", false},
+    {"KILN_WINDOW", false}, {"KILN_PREFETCH", false},
+    {"KILN_UNIQUE", false}, {"KILN_VALUES", false},
+    {"KILN_INDEX", false},  {"KILN_PAYLOAD", false},
+    {"KILN_COUNT", true},   {"KILN_WIDE", false},
+    {NULL, false}};
 static const kiln__family family = {"select", kernels, defines};
 
 /* What both calls come to. */
@@ -151,6 +154,8 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
   value[WIDE] = r->n > UINT32_MAX;
   p->tiles =
       kiln__divide_up(r->n, (uint64_t)value[BLOCK] * (uint64_t)value[ITEMS]);
+  value[PREFETCH] =
+      kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
   p->need.words = p->tiles > 1 ? p->tiles << value[WIDE] : 0;
 }
 

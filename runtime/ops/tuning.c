@@ -310,6 +310,21 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
   return choose(device, family, size, n, &measured);
 }
 
+uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
+                              uint64_t n, uint64_t tiles)
+{
+  const uint64_t cache =
+      device->info.l2_bytes > 0 ? (uint64_t)device->info.l2_bytes : 0;
+  uint64_t bytes = 0, ahead;
+
+  for (size_t k = 0; k < kiln__input_arrays(x); k++)
+    bytes += n * kiln_dtype_size(x->in[k].type);
+  if (cache == 0 || bytes < 4 * cache || tiles == 0)
+    return 0;
+  ahead = cache / 7 / (bytes / tiles);
+  return ahead < 4096 ? (uint32_t)ahead : 4096;
+}
+
 /* ---- Public functions ------------------------------------------------------------------------ */
 
 enum {

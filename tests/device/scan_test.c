@@ -589,14 +589,14 @@ START_TEST(test_variants)
   static const unsigned n_rows[] = {1, 2, 4, 16};
   const char *const small[] = {window[_i], "KILN_BLOCK=64", "KILN_ROWS=1"};
   const char *const staged[] = {window[_i], "KILN_BLOCK=96", rows[_i],
-                                "KILN_STAGED=1"};
+                                "KILN_STAGED=1", "KILN_PREFETCH=5"};
   const unsigned tile = 256 * n_rows[_i];
 
   run_made(small, 3, 64, 128, resident(40000, 5000));
-  run_made(staged, 4, 96, tile, tile);
-  run_made(staged, 4, 96, tile, tile + 1);
-  run_made(staged, 4, 96, tile, 3 * tile - 3);
-  run_made(staged, 4, 96, tile, resident(60001, 8191));
+  run_made(staged, 5, 96, tile, tile);
+  run_made(staged, 5, 96, tile, tile + 1);
+  run_made(staged, 5, 96, tile, 3 * tile - 3);
+  run_made(staged, 5, 96, tile, resident(60001, 8191));
 }
 END_TEST
 

@@ -26,6 +26,7 @@ static const char text[] =
     "shl.b32 v, t, 2;\nadd.u32 s, s, v;\n"
     "ld.shared.u32 v, [s];\nadd.u32 v, v, 1;\nst.shared.u32 [s], v;\n"
     "bar.sync 0;\n@p bra done;\n"
+    "cp.async.bulk.prefetch.L2.global [o], n;\n"
     "cp.async.bulk.global.shared::cta.bulk_group [o], [tile], n;\n"
     "cp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;\n"
     "done: ret;\n}\n";

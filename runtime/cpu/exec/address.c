@@ -140,6 +140,7 @@ FENCE(fence_async_restrict)
   }
 NOTHING(prefetch)
 NOTHING(prefetch_evict)
+NOTHING(prefetch_bulk)
 NOTHING(prefetchu)
 NOTHING(discard)
 NOTHING(applypriority)
