@@ -42,12 +42,6 @@ static int posix_close(void *user, int fd)
   return close(fd);
 }
 
-static int posix_fsync(void *user, int fd)
-{
-  (void)user;
-  return fsync(fd);
-}
-
 static int posix_fstat(void *user, int fd, struct stat *out)
 {
   (void)user;
@@ -123,7 +117,6 @@ const kiln__fs kiln__fs_posix = {
     .pread = posix_pread,
     .write = posix_write,
     .close = posix_close,
-    .fsync = posix_fsync,
     .fstat = posix_fstat,
     .fstatat = posix_fstatat,
     .mkdirat = posix_mkdirat,

@@ -16,7 +16,6 @@ typedef struct kiln__fs {
   ssize_t (*pread)(void *user, int fd, void *buf, size_t n, off_t at);
   ssize_t (*write)(void *user, int fd, const void *buf, size_t n);
   int (*close)(void *user, int fd);
-  int (*fsync)(void *user, int fd);
   int (*fstat)(void *user, int fd, struct stat *out);
   int (*fstatat)(void *user, int dir, const char *name, struct stat *out);
   int (*mkdirat)(void *user, int dir, const char *name, mode_t mode);

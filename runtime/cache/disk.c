@@ -246,19 +246,9 @@ static bool write_parts(kiln__cache *cache, int fd, const kiln__entry *entry)
   return true;
 }
 
-static bool flush(kiln__cache *cache, int fd)
-{
-  while (cache->fs->fsync(cache->fs->user, fd) != 0) {
-    if (errno == EINVAL || errno == ENOSYS)
-      return true; /* a file system that has no such thing */
-    if (errno != EINTR)
-      return false;
-  }
-  return true;
-}
-
-/* Write, flush and close the temporary file; false with errno. The eviction
- * lock is let go as soon as the bytes can be counted. */
+/* Write and close the temporary file; false with errno. The eviction lock is let
+ * go as soon as the bytes can be counted. No fsync: somebody waits for the image,
+ * for 2 to 50 ms more, and what a power failure tears its checksums tell. */
 static bool fill_temp(kiln__cache *cache, int fd, const kiln__entry *entry,
                       int *room)
 {
@@ -271,16 +261,13 @@ static bool fill_temp(kiln__cache *cache, int fd, const kiln__entry *entry,
     *room = -1;
     errno = code;
   }
-  if (good) {
-    set_time(cache, fd, kiln__time_ns());
-    good = flush(cache, fd);
-  }
   if (!good) {
     kiln__file_close(cache, fd);
     return false;
   }
+  set_time(cache, fd, kiln__time_ns());
   /* close tells of a full disk or quota on network file systems. After EINTR
-   * the descriptor is gone and the data was flushed. */
+   * the descriptor is gone. */
   return cache->fs->close(cache->fs->user, fd) == 0 || errno == EINTR;
 }
 

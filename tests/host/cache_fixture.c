@@ -178,13 +178,6 @@ static int f_close(void *user, int fd)
   return fail ? -1 : 0;
 }
 
-static int f_fsync(void *user, int fd)
-{
-  if (fails(user) || interrupted(user))
-    return -1;
-  return ((faulty_fs *)user)->no_sync ? 0 : kiln__fs_posix.fsync(NULL, fd);
-}
-
 static int f_fstat(void *user, int fd, struct stat *out)
 {
   return fails(user) ? -1 : kiln__fs_posix.fstat(NULL, fd, out);
@@ -251,14 +244,13 @@ static struct dirent *f_readdir(void *user, DIR *dir)
 
 void faulty_fs_init(faulty_fs *f)
 {
-  *f = (faulty_fs){.fail_at = -1, .no_sync = true};
+  *f = (faulty_fs){.fail_at = -1};
   f->fs = (kiln__fs){
       .openat = f_openat,
       .read = f_read,
       .pread = f_pread,
       .write = f_write,
       .close = f_close,
-      .fsync = f_fsync,
       .fstat = f_fstat,
       .fstatat = f_fstatat,
       .mkdirat = f_mkdirat,

@@ -39,7 +39,6 @@ typedef struct faulty_fs {
   long fail_at; /* -1: none */
   bool sticky;
   int code;
-  bool no_sync;       /* fsync does nothing: speed */
   size_t most;        /* read and write at most so many bytes; 0: all */
   const char *vanish; /* instead of failing, remove this folder, go on */
   bool lock_fails;    /* each lock fails with `code` */
