@@ -102,6 +102,17 @@ static __device__ __forceinline__ void results(const source &s, const H &h,
   }
 }
 
+/* The warp's share of a tile some way ahead. */
+static __device__ __forceinline__ void ask_ahead(const source &s, count tile)
+{
+#if KILN_PREFETCH > 0
+  if (tile + KILN_PREFETCH + 1 < gridDim.x)
+    user::prefetch_inputs(
+        s.in, (tile + KILN_PREFETCH) * tile_size + kiln::warp() * warp_tile,
+        warp_tile);
+#endif
+}
+
 #if KILN_STAGED
 #ifdef __CUDACC_RTC__
 #include <kiln/scan_stage.cuh>
@@ -191,11 +202,6 @@ __launch_bounds__(KILN_BLOCK)
   my_tile mine;
   acc sum;
 
-#if KILN_PREFETCH > 0
-  if (tile + KILN_PREFETCH + 1 < gridDim.x)
-    user::prefetch_inputs(
-        in, (tile + KILN_PREFETCH) * tile_size + warp * warp_tile, warp_tile);
-#endif
   mine.load(s, view);
   sum = mine.fold(s);
   if (kiln::lane() == 31)

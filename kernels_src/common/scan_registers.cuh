@@ -12,6 +12,7 @@ struct register_tile {
     loaded p[KILN_ROWS];
 
     load_tile(s, view, p);
+    ask_ahead(s, blockIdx.x);
     hold_tile(s, view, p, h);
   }
 

@@ -59,7 +59,7 @@ START_TEST(test_choice)
       {true, 10, KILN_INDEX_DIRECT},    {true, 20, KILN_INDEX_DIRECT},
       {true, 22, KILN_INDEX_DIRECT},    {true, 24, KILN_INDEX_WINDOWS},
       {true, 28, KILN_INDEX_PARTITION}, {true, 30, KILN_INDEX_PARTITION},
-      {false, 20, KILN_INDEX_DIRECT},   {false, 24, KILN_INDEX_WINDOWS},
+      {false, 20, KILN_INDEX_DIRECT},   {false, 24, KILN_INDEX_DIRECT},
       {false, 28, KILN_INDEX_PARTITION}};
   const uint64_t n = UINT64_C(1) << wanted[_i].log2_n;
   const kiln_index_plan p = plan(wanted[_i].scatter, n, KILN_INDEX_AUTO, 0);

@@ -221,7 +221,7 @@ static void measure(kiln__parser *p, kiln__declaration *d, kiln__ptx_pos pos,
   v->flexible = n > 0 && dims[0] == 0;
   v->size = size;
   v->array_elements = 1;
-  if (n > 0)
+  if (n > 0 && one > 0)
     v->array_elements =
         size / one > UINT32_MAX ? UINT32_MAX : (uint32_t)(size / one);
   if (v->align < one && one <= 16)

@@ -230,7 +230,7 @@ static void print_integer(printing *p, const conversion *v)
     if (v->narrow == 2)
       value = (int16_t)(uint16_t)bits;
     else if (v->narrow == 1)
-      value = (int8_t)(uint8_t)bits;
+      value = (int64_t)(bits & 0x7f) - (int64_t)(bits & 0x80);
     snprintf(piece, sizeof piece, format, (long long)value);
   } else {
     if (v->narrow == 2)
