@@ -29,6 +29,9 @@ foreach(name IN LISTS operations)
   set_property(TEST device.${name} PROPERTY LABELS device operations checks)
 endforeach()
 
+# Its sizes are for a GPU (tests/gpu.sh large); here the same code on few elements.
+set_tests_properties(device.large PROPERTIES ENVIRONMENT KILN_TEST_LARGE=small)
+
 # What runs again with every check of the CPU device on: all but what works in
 # registers alone. A finding fails the test.
 foreach(name approx corpus flow memory)

@@ -1,0 +1,935 @@
+/* large_test.c -- the operations on more than 2^32 elements of one byte, and on
+ * 2^28 of four and 2^27 of eight.
+ *
+ * KILN_TEST_LARGE=1 runs it as that, on a GPU with 64 GB free;
+ * KILN_TEST_LARGE=small runs the same code on few elements, anywhere. Every case
+ * prints a line with its time, and the others go on after one that failed. */
+#include "large_reference.h"
+#include "ops_fixture.h"
+
+#include <stdarg.h>
+#include <time.h>
+
+static bool small;
+static unsigned failures;
+static unsigned char *host; /* room for the largest output */
+
+static const kiln_dtype dtypes[] = {KILN_U8, KILN_U32, KILN_F32, KILN_U64,
+                                    KILN_F64};
+static const char *const predicates[] = {"x >= 100", "x > 0x7fffffffu", "x > 0",
+                                         "x >> 63", "x > 0"};
+
+/* What the cases work on. */
+static int type;
+static kiln_dtype dtype;
+static uint64_t n;
+static kiln_module *kernels;
+static test_array x; /* n + 1 elements: whole(type, i) */
+static totals known; /* of the first n */
+
+/* ---- Cases ------------------------------------------------------------------------ */
+
+static const char *case_name;
+static struct timespec case_start;
+static bool case_good;
+
+static void begin(const char *name)
+{
+  case_name = name;
+  case_good = true;
+  clock_gettime(CLOCK_MONOTONIC, &case_start);
+}
+
+/* The case is wrong; says how. */
+static void wrong(const char *format, ...)
+{
+  va_list list;
+
+  case_good = false;
+  printf("  %s %s: ", kiln_dtype_name(dtype), case_name);
+  va_start(list, format);
+  vprintf(format, list);
+  va_end(list);
+  printf("\n");
+}
+
+static void end(void)
+{
+  struct timespec now;
+
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  failures += !case_good;
+  printf("%-6s %-3s %10llu %-26s %8.3f s\n", case_good ? "ok" : "FAILED",
+         kiln_dtype_name(dtype), (unsigned long long)n, case_name,
+         (double)(now.tv_sec - case_start.tv_sec) +
+             1e-9 * (double)(now.tv_nsec - case_start.tv_nsec));
+  fflush(stdout);
+}
+
+/* Whether the operation was queued and ran to its end. */
+static bool ran(kiln_status st)
+{
+  if (st == KILN_OK)
+    st = kiln_stream_synchronize(stream);
+  if (st == KILN_OK)
+    return true;
+  wrong("%s: %s | %s | %s", kiln_status_name(st), kiln_last_error()->message,
+        kiln_last_error()->hint, kiln_last_error()->log);
+  if (st == KILN_ESTICKY || kiln_last_error()->status == KILN_ESTICKY)
+    ck_abort_msg("the context is lost");
+  return false;
+}
+
+static void expect_equal(const char *what, uint64_t got, uint64_t want)
+{
+  if (got != want)
+    wrong("%s is %llu, not %llu", what, (unsigned long long)got,
+          (unsigned long long)want);
+}
+
+/* ---- Arrays ------------------------------------------------------------------------ */
+
+static test_array poisoned(kiln_dtype t, uint64_t count)
+{
+  return array_make(t, count, 0, NULL, 0xee);
+}
+
+/* Both guard zones are as they were; frees. */
+static void drop(test_array *a)
+{
+  unsigned char guards[2 * GUARD];
+  const CUdeviceptr behind = a->block + a->before + a->n * a->width;
+
+  ck_kiln_ok(kiln_copy_to_host(device, guards, a->array.data - GUARD, GUARD));
+  ck_kiln_ok(kiln_copy_to_host(device, guards + GUARD, behind, GUARD));
+  for (int i = 0; i < 2 * GUARD; i++)
+    if (guards[i] != GUARD_BYTE) {
+      wrong("guard zone was written %s the array",
+            i < GUARD ? "before" : "behind");
+      break;
+    }
+  array_free(a);
+}
+
+static uint64_t word_of(const test_array *a, uint64_t i)
+{
+  uint64_t bits = 0;
+
+  ck_kiln_ok(
+      kiln_copy_to_host(device, &bits, a->array.data + i * a->width, a->width));
+  return bits;
+}
+
+/* ---- The test's own kernels ---------------------------------------------------------- */
+
+static void load_kernels(void)
+{
+  static const char *const names[] = {"unsigned char", "unsigned", "float",
+                                      "unsigned long long", "double"};
+  static char text[sizeof both_text + sizeof fills_text + sizeof checks_text];
+  char define[2][64];
+  const char *const defines[] = {define[0], define[1]};
+  const kiln_program_desc desc = {
+      .source = text, .name = "large.cu", .defines = defines, .n_defines = 2};
+
+  snprintf(text, sizeof text, "%s%s%s", both_text, fills_text, checks_text);
+  snprintf(define[0], sizeof define[0], "ELEMENT=%s", names[type]);
+  snprintf(define[1], sizeof define[1], "TYPE=%d", type);
+  if (kiln_module_load(&kernels, device, &desc) == KILN_OK)
+    return;
+  printf("%s\n%s\n", kiln_last_error()->message, kiln_last_error()->log);
+  ck_abort_msg("no kernels");
+}
+
+/* Runs to its end. */
+static void own(const char *name, uint64_t threads, const kiln_arg *args,
+                size_t n_args)
+{
+  const uint64_t blocks = (threads + 255) / 256;
+  const kiln_launch_config config = {
+      .grid = {.x = (uint32_t)(blocks < 16384 ? blocks : 16384)},
+      .block = {.x = 256},
+      .stream = stream};
+  kiln_kernel *kernel;
+
+  ck_kiln_ok(kiln_module_kernel(&kernel, kernels, name));
+  ck_kiln_ok(kiln_launch(kernel, &config, args, n_args));
+  ck_kiln_ok(kiln_stream_synchronize(stream));
+}
+
+#define OWN(name, threads, ...)                                                \
+  own(name, threads, (const kiln_arg[]){__VA_ARGS__},                          \
+      sizeof((const kiln_arg[]){__VA_ARGS__}) / sizeof(kiln_arg))
+
+/* A checking kernel's report, its last argument. */
+static test_array report_make(void)
+{
+  const uint64_t none[3] = {0, UINT64_MAX, 0};
+
+  return array_make(KILN_U64, 3, 0, none, 0);
+}
+
+/* What it says; its sum. */
+static uint64_t report_end(test_array *report, const char *what)
+{
+  const uint64_t count = word_of(report, 0), sum = word_of(report, 2);
+
+  if (count != 0)
+    wrong("%s: %llu wrong, the first is %llu", what, (unsigned long long)count,
+          (unsigned long long)word_of(report, 1));
+  array_free(report);
+  return sum;
+}
+
+/* An output array against the host's walk, which walk_begin() has begun. */
+static void walk_end(walk *k)
+{
+  in_shares(walk_compare, k);
+  if (k->wrong != 0)
+    wrong("%llu wrong, the first is %llu", (unsigned long long)k->wrong,
+          (unsigned long long)k->first);
+}
+
+/* The first `count` elements, `at` bytes into the host's memory. */
+static const unsigned char *to_host(size_t at, const test_array *a,
+                                    uint64_t count)
+{
+  ck_kiln_ok(
+      kiln_copy_to_host(device, host + at, a->array.data, count * a->width));
+  return host + at;
+}
+
+/* ---- Any type --------------------------------------------------------------------------- */
+
+/* The second input is a view one element on: another alignment. */
+static void case_map(void)
+{
+  test_array y = poisoned(dtype, n), report = report_make();
+  const kiln_map_desc d = {.in = {x.array, {x.array.data + x.width, dtype}},
+                           .out = {y.array},
+                           .expr = {"x + y + (i & 1023)"},
+                           .n = n};
+
+  begin("map");
+  if (ran(kiln_map(stream, &d, NULL)))
+    OWN("check_map", n, KILN_ARG(y.array.data), KILN_ARG(n),
+        KILN_ARG(report.array.data));
+  report_end(&report, "map");
+  drop(&y);
+  end();
+}
+
+static void reduce_to(const char *name, kiln_op_name op, const char *map,
+                      kiln_dtype out, uint64_t want)
+{
+  test_array y = poisoned(out, 1);
+  const kiln_reduce_desc d = {
+      .x = {.in = {x.array}, .map = map, .type = map != NULL ? out : 0},
+      .n = n,
+      .op = {op},
+      .out = y.array};
+
+  begin(name);
+  if (ran(kiln_reduce(stream, &d, NULL)))
+    expect_equal("the result", word_of(&y, 0), want);
+  drop(&y);
+  end();
+}
+
+static void case_reduce(void)
+{
+  char map[64];
+
+  snprintf(map, sizeof map, "%s ? 3 : -1", predicates[type]);
+  reduce_to("map and sum", KILN_SUM, map, KILN_I64, 4 * known.chosen - known.n);
+  if (type == 2) /* exact: 2^28 times 2^23 */
+    reduce_to("sum", KILN_SUM, NULL, KILN_F64, bits_of(4, (int64_t)known.sum));
+  else if (type != 4)
+    reduce_to("sum", KILN_SUM, NULL, KILN_U64, known.sum);
+  reduce_to("min", KILN_MIN, NULL, dtype,
+            bits_of(type, order_of(type, known.least[SHARES])));
+  reduce_to("max", KILN_MAX, NULL, dtype,
+            bits_of(type, order_of(type, known.most[SHARES])));
+}
+
+static void case_arg_max(uint64_t value, uint64_t at)
+{
+  test_array y = poisoned(dtype, 1), where = poisoned(KILN_U64, 1);
+  const kiln_arg_reduce_desc d = {.x = {.in = {x.array}},
+                                  .n = n,
+                                  .op = KILN_MAX,
+                                  .value = y.array,
+                                  .index = where.array};
+
+  begin("arg_max");
+  if (ran(kiln_arg_reduce(stream, &d, NULL))) {
+    expect_equal("the greatest", word_of(&y, 0), value);
+    expect_equal("its index", word_of(&where, 0), at);
+  }
+  drop(&y);
+  drop(&where);
+  end();
+}
+
+static void case_scan(void)
+{
+  walk k = {.rule = WALK_SCAN, .type = type, .n = n, .divisor = 1};
+  test_array y = poisoned(dtype, n);
+  const bool floats = type == 2 || type == 4;
+  kiln_scan_desc d = {.x = {.in = {x.array}}, .n = n, .out = y.array};
+
+  if (floats)
+    d.x.map = "x > 0 ? 1 : -1";
+  begin("scan");
+  if (ran(kiln_scan(stream, &d, NULL))) {
+    k.out = to_host(0, &y, n);
+    walk_begin(&k);
+    walk_end(&k);
+  }
+  drop(&y);
+  end();
+}
+
+static void case_select(void)
+{
+  walk k = {.rule = WALK_SELECT, .type = type, .n = n, .divisor = 1};
+  test_array y = poisoned(dtype, n);
+  test_array count = poisoned(KILN_U64, 1);
+  const kiln_select_desc d = {.x = {.in = {x.array}},
+                              .predicate = predicates[type],
+                              .n = n,
+                              .out = y.array,
+                              .count = count.array};
+
+  begin("select");
+  if (ran(kiln_select(stream, &d, NULL))) {
+    expect_equal("the count", word_of(&count, 0), known.chosen);
+    k.out = to_host(0, &y, known.chosen);
+    walk_begin(&k);
+    walk_end(&k);
+  }
+  drop(&y);
+  drop(&count);
+  end();
+}
+
+static void case_partition(void)
+{
+  walk k = {.rule = WALK_PARTITION, .type = type, .n = n, .divisor = 1};
+  test_array y = poisoned(dtype, n), count = poisoned(KILN_U64, 1);
+  const kiln_partition_desc d = {.x = {.in = {x.array}},
+                                 .first = predicates[type],
+                                 .n = n,
+                                 .out = y.array,
+                                 .count = count.array};
+
+  begin("partition");
+  if (ran(kiln_partition(stream, &d, NULL))) {
+    expect_equal("the count", word_of(&count, 0), known.chosen);
+    k.out = to_host(0, &y, n);
+    walk_begin(&k);
+    walk_end(&k);
+  }
+  drop(&y);
+  drop(&count);
+  end();
+}
+
+static void case_split(void)
+{
+  walk k = {.rule = WALK_PARTITION, .type = type, .n = n, .divisor = 1};
+  test_array y = poisoned(dtype, n), offsets = poisoned(KILN_U64, 3);
+  char key[64];
+  const kiln_split_desc d = {.x = {.in = {x.array}},
+                             .key = key,
+                             .parts = 2,
+                             .n = n,
+                             .out = y.array,
+                             .offsets = offsets.array};
+
+  snprintf(key, sizeof key, "%s ? 0 : 1", predicates[type]);
+  begin("split");
+  if (ran(kiln_split(stream, &d, NULL))) {
+    expect_equal("offset 1", word_of(&offsets, 1), known.chosen);
+    expect_equal("offset 2", word_of(&offsets, 2), n);
+    k.out = to_host(0, &y, n);
+    walk_begin(&k);
+    walk_end(&k);
+  }
+  drop(&y);
+  drop(&offsets);
+  end();
+}
+
+/* 256 bins of the highest bits, but for u8: of the values. */
+static void case_histogram(void)
+{
+  static const double low[] = {0, 0, -0x1p23, 0, -0x1p52};
+  static const double high[] = {0, 0x1p32, 0x1p23, 0x1p64, 0x1p52};
+  test_array counts = poisoned(KILN_U64, 256);
+  const kiln_histogram_desc d = {.x = {.in = {x.array}},
+                                 .n = n,
+                                 .bins = 256,
+                                 .lower = low[type],
+                                 .upper = high[type],
+                                 .counts = counts.array};
+  uint64_t got[256];
+
+  begin("histogram");
+  if (ran(kiln_histogram(stream, &d, NULL))) {
+    ck_kiln_ok(kiln_copy_to_host(device, got, counts.array.data, sizeof got));
+    for (int b = 0; case_good && b < 256; b++)
+      expect_equal("a bin", got[b], known.bins[b]);
+  }
+  drop(&counts);
+  end();
+}
+
+static void case_sort(bool by_counting)
+{
+  test_array y = poisoned(dtype, n), report = report_make();
+  const kiln_sort_desc d = {.keys_in = x.array, .keys_out = y.array, .n = n};
+  const kiln_counting_sort_desc c = {
+      .keys = x.array, .keys_out = y.array, .n = n};
+
+  begin(by_counting ? "counting sort" : "sort");
+  if (ran(by_counting ? kiln_counting_sort(stream, &c, NULL)
+                      : kiln_sort(stream, &d, NULL)))
+    OWN("check_sorted", n, KILN_ARG(y.array.data), KILN_ARG(n),
+        KILN_ARG(report.array.data));
+  expect_equal("the checksum", report_end(&report, "order"), known.mixed);
+  drop(&y);
+  end();
+}
+
+static void case_sort_pairs(void)
+{
+  test_array y = poisoned(dtype, n), report = report_make();
+  test_array from = poisoned(KILN_U32, n), to = poisoned(KILN_U32, n);
+  const kiln_sort_desc d = {.keys_in = x.array,
+                            .keys_out = y.array,
+                            .values_in = from.array,
+                            .values_out = to.array,
+                            .n = n};
+
+  OWN("fill_count", n, KILN_ARG(from.array.data), KILN_ARG(n));
+  begin("sort of pairs");
+  if (ran(kiln_sort(stream, &d, NULL)))
+    OWN("check_pairs", n, KILN_ARG(y.array.data), KILN_ARG(to.array.data),
+        KILN_ARG(n), KILN_ARG(report.array.data));
+  expect_equal("the checksum", report_end(&report, "order"), known.mixed_index);
+  drop(&y);
+  drop(&from);
+  drop(&to);
+  end();
+}
+
+/* `count` indices into x, of the narrowest type. */
+static test_array places(uint64_t count, int kind)
+{
+  const kiln_dtype t = n >> 32 != 0 || type == 0 ? KILN_U64 : KILN_U32;
+  test_array index = poisoned(t, count);
+  const uint32_t width = (uint32_t)index.width;
+
+  OWN("fill_places", count, KILN_ARG(index.array.data), KILN_ARG(width),
+      KILN_ARG(count), KILN_ARG(n), KILN_ARG(kind));
+  return index;
+}
+
+static void case_gather(const char *name, uint64_t count,
+                        kiln_index_method method)
+{
+  const int kind = 0;
+  const uint64_t width = 1;
+  test_array index = places(count, kind), y = poisoned(dtype, count);
+  test_array report = report_make();
+  const kiln_gather_desc d = {.x = {.in = {x.array}},
+                              .index = index.array,
+                              .out = y.array,
+                              .n = count,
+                              .n_target = n,
+                              .method = method};
+
+  begin(name);
+  if (ran(kiln_gather(stream, &d, NULL)))
+    OWN("check_gather", count, KILN_ARG(y.array.data), KILN_ARG(count),
+        KILN_ARG(n), KILN_ARG(kind), KILN_ARG(width),
+        KILN_ARG(report.array.data));
+  report_end(&report, "gather");
+  drop(&index);
+  drop(&y);
+  end();
+}
+
+/* A permutation. */
+static void case_scatter(const char *name, kiln_index_method method)
+{
+  const int kind = 1;
+  test_array index = places(n, kind), y = poisoned(dtype, n);
+  test_array report = report_make();
+  const kiln_scatter_desc d = {.x = {.in = {x.array}},
+                               .index = index.array,
+                               .out = y.array,
+                               .n = n,
+                               .n_target = n,
+                               .method = method};
+
+  begin(name);
+  if (ran(kiln_scatter(stream, &d, NULL)))
+    OWN("check_scatter", n, KILN_ARG(y.array.data), KILN_ARG(n), KILN_ARG(n),
+        KILN_ARG(kind), KILN_ARG(report.array.data));
+  report_end(&report, "scatter");
+  drop(&index);
+  drop(&y);
+  end();
+}
+
+/* Keys i >> shift with a byte each, in a and in b. */
+static void case_merge(uint64_t n_a, uint64_t n_b, uint32_t shift)
+{
+  const uint64_t none = 0, salt = UINT64_C(1) << 40;
+  test_array a = poisoned(dtype, n_a), b = poisoned(dtype, n_b);
+  test_array va = poisoned(KILN_U8, n_a), vb = poisoned(KILN_U8, n_b);
+  test_array y = poisoned(dtype, n_a + n_b), v = poisoned(KILN_U8, n_a + n_b);
+  test_array report = report_make();
+  test_array *const all[] = {&a, &b, &va, &vb, &y, &v};
+  const kiln_merge_desc d = {.a = a.array,
+                             .b = b.array,
+                             .n_a = n_a,
+                             .n_b = n_b,
+                             .out = y.array,
+                             .a_values = va.array,
+                             .b_values = vb.array,
+                             .out_values = v.array};
+
+  OWN("fill_stairs", n_a, KILN_ARG(a.array.data), KILN_ARG(n_a),
+      KILN_ARG(shift));
+  OWN("fill_stairs", n_b, KILN_ARG(b.array.data), KILN_ARG(n_b),
+      KILN_ARG(shift));
+  OWN("fill_bytes", n_a, KILN_ARG(va.array.data), KILN_ARG(n_a),
+      KILN_ARG(none));
+  OWN("fill_bytes", n_b, KILN_ARG(vb.array.data), KILN_ARG(n_b),
+      KILN_ARG(salt));
+  begin("merge");
+  if (ran(kiln_merge(stream, &d, NULL)))
+    OWN("check_merged", n_a + n_b, KILN_ARG(y.array.data),
+        KILN_ARG(v.array.data), KILN_ARG(n_a), KILN_ARG(n_b), KILN_ARG(shift),
+        KILN_ARG(salt), KILN_ARG(report.array.data));
+  report_end(&report, "merge");
+  for (int i = 0; i < 6; i++)
+    drop(all[i]);
+  end();
+}
+
+/* Both bounds of needles among i >> shift, some of them beyond the last. */
+static void case_search(uint64_t needles, uint32_t shift)
+{
+  const uint64_t range = (n >> shift) + 3;
+  test_array sorted = poisoned(dtype, n), needle = poisoned(dtype, needles);
+  test_array y = poisoned(KILN_U64, needles);
+  kiln_search_desc d = {.sorted = sorted.array,
+                        .m = n,
+                        .needles = {.in = {needle.array}},
+                        .n = needles,
+                        .out = y.array};
+
+  OWN("fill_stairs", n, KILN_ARG(sorted.array.data), KILN_ARG(n),
+      KILN_ARG(shift));
+  OWN("fill_needles", needles, KILN_ARG(needle.array.data), KILN_ARG(needles),
+      KILN_ARG(range));
+  begin("search");
+  for (uint32_t upper = 0; upper < 2; upper++) {
+    test_array report = report_make();
+
+    d.upper = upper != 0;
+    if (ran(kiln_search(stream, &d, NULL)))
+      OWN("check_found", needles, KILN_ARG(y.array.data), KILN_ARG(needles),
+          KILN_ARG(range), KILN_ARG(n), KILN_ARG(shift), KILN_ARG(upper),
+          KILN_ARG(report.array.data));
+    report_end(&report, upper ? "upper bound" : "lower bound");
+  }
+  drop(&sorted);
+  drop(&needle);
+  drop(&y);
+  end();
+}
+
+/* Sums of 16 elements each. */
+static void case_sixteen(void)
+{
+  const uint64_t segments = n / 16;
+  test_array y = poisoned(dtype, segments), report = report_make();
+  char map[64];
+  const kiln_segmented_reduce_desc d = {.x = {.in = {x.array}, .map = map},
+                                        .n = n,
+                                        .n_segments = segments,
+                                        .length = 16,
+                                        .out = y.array};
+
+  snprintf(map, sizeof map, "%s ? 3 : 1", predicates[type]);
+  begin("segments of 16");
+  if (ran(kiln_segmented_reduce(stream, &d, NULL)))
+    OWN("check_sixteen", segments, KILN_ARG(y.array.data), KILN_ARG(segments),
+        KILN_ARG(report.array.data));
+  report_end(&report, "sums");
+  drop(&y);
+  end();
+}
+
+/* ---- Bytes ------------------------------------------------------------------------------- */
+
+/* The only 255, behind 2^32 (or 2^16). */
+static void cases_of_the_one(void)
+{
+  const uint64_t at = n - 12345 + 777;
+  const uint8_t one = 255, before = (uint8_t)whole(type, at);
+  test_array y = poisoned(KILN_U64, 1);
+  const kiln_find_desc d = {
+      .x = {.in = {x.array}}, .predicate = "x == 255", .n = n, .out = y.array};
+
+  ck_kiln_ok(kiln_copy_to_device(device, x.array.data + at, &one, 1));
+  case_arg_max(one, at);
+  begin("find");
+  if (ran(kiln_find(stream, &d, NULL)))
+    expect_equal("the index", word_of(&y, 0), at);
+  end();
+  begin("count");
+  if (ran(kiln_count(stream, &d, NULL)))
+    expect_equal("the count", word_of(&y, 0), 1);
+  drop(&y);
+  end();
+  ck_kiln_ok(kiln_copy_to_device(device, x.array.data + at, &before, 1));
+}
+
+/* Runs of 97 elements, a few of 194 and more. Outputs have to have room for n. */
+static void case_runs(bool lengths)
+{
+  walk k = {.rule = WALK_RUNS, .type = type, .n = n, .divisor = 97};
+  test_array in = poisoned(dtype, n), count = poisoned(KILN_U64, 1);
+  test_array y = poisoned(dtype, n), index = poisoned(KILN_U64, n);
+  test_array length = poisoned(KILN_U64, lengths ? n : 1);
+  test_array *const all[] = {&in, &count, &y, &index, &length};
+  const kiln_unique_desc u = {.x = {.in = {in.array}},
+                              .n = n,
+                              .out = y.array,
+                              .out_index = index.array,
+                              .count = count.array};
+  const kiln_run_length_desc r = {.x = {.in = {in.array}},
+                                  .n = n,
+                                  .values = y.array,
+                                  .offsets = index.array,
+                                  .lengths = length.array,
+                                  .count = count.array};
+
+  OWN("fill", n, KILN_ARG(in.array.data), KILN_ARG(n), KILN_ARG(k.divisor));
+  begin(lengths ? "run_length_encode" : "unique");
+  walk_begin(&k);
+  if (ran(lengths ? kiln_run_length_encode(stream, &r, NULL)
+                  : kiln_unique(stream, &u, NULL))) {
+    const uint64_t runs = k.before[SHARES];
+
+    expect_equal("the count", word_of(&count, 0), runs);
+    k.index = (const uint64_t *)(const void *)to_host(0, &index, runs);
+    if (lengths)
+      k.lengths =
+          (const uint64_t *)(const void *)to_host(8 * runs, &length, runs);
+    k.out = to_host(16 * runs, &y, runs);
+    walk_end(&k);
+  }
+  for (int i = 0; i < 5; i++)
+    drop(all[i]);
+  end();
+}
+
+static void case_difference(void)
+{
+  test_array y = poisoned(dtype, n), report = report_make();
+  const kiln_adjacent_difference_desc d = {
+      .x = {.in = {x.array}}, .n = n, .out = y.array};
+
+  begin("adjacent_difference");
+  if (ran(kiln_adjacent_difference(stream, &d, NULL)))
+    OWN("check_difference", n, KILN_ARG(y.array.data), KILN_ARG(n),
+        KILN_ARG(report.array.data));
+  report_end(&report, "differences");
+  drop(&y);
+  end();
+}
+
+static void case_segments(void)
+{
+  const uint64_t segments = n / 1000;
+  test_array offsets = poisoned(KILN_U64, segments + 1);
+  test_array y = poisoned(KILN_U64, segments), report = report_make();
+  const kiln_segmented_reduce_desc d = {.x = {.in = {x.array}},
+                                        .n = n,
+                                        .n_segments = segments,
+                                        .offsets = offsets.array,
+                                        .out = y.array};
+
+  OWN("fill_segments", segments, KILN_ARG(offsets.array.data),
+      KILN_ARG(segments), KILN_ARG(n));
+  begin("segmented_reduce");
+  if (ran(kiln_segmented_reduce(stream, &d, NULL)))
+    OWN("check_segments", segments, KILN_ARG(y.array.data), KILN_ARG(segments),
+        KILN_ARG(n), KILN_ARG(report.array.data));
+  report_end(&report, "sums");
+  drop(&offsets);
+  drop(&y);
+  end();
+}
+
+static void case_lines(bool of_rows)
+{
+  const uint64_t columns = small ? 67 : 4099, rows = n / columns;
+  const uint32_t flag = of_rows;
+  test_array y = poisoned(KILN_U64, of_rows ? rows : columns);
+  test_array report = report_make();
+  const kiln_reduce_matrix_desc d = {
+      .x = {.in = {x.array}}, .rows = rows, .columns = columns, .out = y.array};
+
+  begin(of_rows ? "reduce_rows" : "reduce_columns");
+  if (ran(of_rows ? kiln_reduce_rows(stream, &d, NULL)
+                  : kiln_reduce_columns(stream, &d, NULL)))
+    OWN("check_lines", y.n, KILN_ARG(y.array.data), KILN_ARG(rows),
+        KILN_ARG(columns), KILN_ARG(flag), KILN_ARG(report.array.data));
+  report_end(&report, "sums");
+  drop(&y);
+  end();
+}
+
+/* Few elements to all over the target. */
+static void case_scatter_few(uint64_t count)
+{
+  const int kind = 2;
+  test_array index = places(count, kind),
+             y = array_make(dtype, n, 0, NULL, 255);
+  test_array report = report_make();
+  const kiln_scatter_desc d = {.x = {.in = {x.array}},
+                               .index = index.array,
+                               .out = y.array,
+                               .n = count,
+                               .n_target = n};
+
+  begin("scatter of few");
+  if (ran(kiln_scatter(stream, &d, NULL)))
+    OWN("check_spread", n, KILN_ARG(y.array.data), KILN_ARG(count), KILN_ARG(n),
+        KILN_ARG(report.array.data));
+  report_end(&report, "target");
+  drop(&index);
+  drop(&y);
+  end();
+}
+
+/* Rows of 64 bytes, by 64-bit indices. */
+static void case_gather_rows(uint64_t count)
+{
+  const int kind = 0;
+  const uint64_t width = 64, rows = n / width;
+  const uint32_t eight = 8;
+  test_array index = poisoned(KILN_U64, count);
+  test_array y = poisoned(dtype, count * width), report = report_make();
+  const kiln_gather_rows_desc d = {.in = x.array,
+                                   .index = index.array,
+                                   .out = y.array,
+                                   .n = count,
+                                   .width = width,
+                                   .n_target = rows};
+
+  OWN("fill_places", count, KILN_ARG(index.array.data), KILN_ARG(eight),
+      KILN_ARG(count), KILN_ARG(rows), KILN_ARG(kind));
+  begin("gather_rows");
+  if (ran(kiln_gather_rows(stream, &d, NULL)))
+    OWN("check_gather", count * width, KILN_ARG(y.array.data), KILN_ARG(count),
+        KILN_ARG(rows), KILN_ARG(kind), KILN_ARG(width),
+        KILN_ARG(report.array.data));
+  report_end(&report, "rows");
+  drop(&index);
+  drop(&y);
+  end();
+}
+
+/* ---- Tests ---------------------------------------------------------------------------------- */
+
+static void work_begin(int of_type, uint64_t count)
+{
+  const uint64_t one = 1, filled = count + 1;
+
+  type = of_type;
+  dtype = dtypes[type];
+  n = count;
+  load_kernels();
+  begin("input and its totals");
+  x = poisoned(dtype, filled);
+  OWN("fill", filled, KILN_ARG(x.array.data), KILN_ARG(filled), KILN_ARG(one));
+  known = totals_of(type, n);
+  end();
+}
+
+static void work_end(void)
+{
+  begin("input is as it was");
+  drop(&x);
+  end();
+  kiln_module_free(kernels);
+}
+
+/* The host's copy is touched by all threads: its pages come slowly. */
+static void touch(void *user, unsigned share)
+{
+  const uint64_t size = *(const uint64_t *)user;
+
+  memset(host + share_start(size, share), 0,
+         share_start(size, share + 1) - share_start(size, share));
+}
+
+static void host_make(uint64_t size)
+{
+  begin("host memory");
+  host = malloc(size);
+  ck_assert_ptr_nonnull(host);
+  in_shares(touch, &size);
+  end();
+}
+
+static void any_type(void)
+{
+  case_map();
+  case_reduce();
+  case_scan();
+  case_select();
+  case_partition();
+  case_split();
+  case_histogram();
+  case_sort(false);
+}
+
+START_TEST(test_bytes)
+{
+  const uint64_t base = UINT64_C(1) << (small ? 16 : 32);
+  const uint64_t few = UINT64_C(1) << (small ? 10 : 24);
+  const uint32_t shift = small ? 9 : 25;
+  uint64_t room, all;
+
+  dtype = KILN_U8;
+  host_make(base + 12345);
+  work_begin(0, base + 12345);
+  ck_kiln_ok(kiln_memory_info(device, &room, &all));
+  any_type();
+  cases_of_the_one();
+  case_runs(false);
+  if (room > 22 * n)
+    case_runs(true);
+  case_difference();
+  case_segments();
+  case_lines(true);
+  case_lines(false);
+  case_sort(true);
+  case_gather("gather of few", few, KILN_INDEX_AUTO);
+  case_gather_rows(few / 16);
+  case_scatter_few(few);
+  case_merge(base / 2 + 12345, base / 2 + 54321, shift);
+  case_search(few, shift);
+  if (room > 12 * n) {
+    case_gather("gather", n, KILN_INDEX_AUTO);
+    case_scatter("scatter", KILN_INDEX_AUTO);
+  }
+  work_end();
+  free(host);
+  ck_assert_uint_eq(failures, 0);
+}
+END_TEST
+
+static void words(int of_type, uint64_t count)
+{
+  work_begin(of_type, count);
+  any_type();
+  case_arg_max(bits_of(type, order_of(type, known.most[SHARES])),
+               known.most_at[SHARES]);
+  case_sort_pairs();
+  case_gather("gather", n, KILN_INDEX_AUTO);
+  case_scatter("scatter", KILN_INDEX_AUTO);
+  if (type == 1) {
+    case_gather("gather by windows", n, KILN_INDEX_WINDOWS);
+    case_gather("gather by parts", n, KILN_INDEX_PARTITION);
+    case_scatter("scatter directly", KILN_INDEX_DIRECT);
+    case_scatter("scatter by windows", KILN_INDEX_WINDOWS);
+    case_scatter("scatter by parts", KILN_INDEX_PARTITION);
+  }
+  case_merge(n / 2 + 33, n - n / 2 - 33, 5);
+  case_search(n / 4, 5);
+  case_sixteen();
+  work_end();
+}
+
+START_TEST(test_words)
+{
+  const uint64_t base = UINT64_C(1) << (small ? 12 : 28);
+
+  dtype = KILN_U8;
+  host_make((base + UINT64_C(2) * 12345) * 4);
+  for (int t = 1; t < 5; t++) {
+    const uint64_t count = t < 3 ? base : base / 2;
+
+    if (small && t > 2) /* compiling for them takes longer than it tells */
+      break;
+    words(t, count);
+    words(t, count + 12345);
+  }
+  free(host);
+  ck_assert_uint_eq(failures, 0);
+}
+END_TEST
+
+/* Whether the device is large enough; it is open then. */
+static bool wanted(void)
+{
+  const char *how = getenv("KILN_TEST_LARGE");
+  uint64_t room = 0, all = 0;
+
+  if (how == NULL || how[0] == '\0') {
+    printf("skipped: KILN_TEST_LARGE is not set\n");
+    return false;
+  }
+  small = strcmp(how, "small") == 0;
+  if (!small && on_cpu()) {
+    printf("skipped: the CPU device; KILN_TEST_LARGE=small runs there\n");
+    return false;
+  }
+  if (test_runtime(&rt, NULL) == KILN_OK &&
+      kiln_device_open(&device, rt, 0, NULL) == KILN_OK &&
+      kiln_stream_create(&stream, device, NULL) == KILN_OK &&
+      kiln_memory_info(device, &room, &all) == KILN_OK &&
+      (small || room >= UINT64_C(64000000000)))
+    return true;
+  printf("skipped: %.1f GB of device memory free, not 64\n",
+         (double)room / 1e9);
+  teardown();
+  return false;
+}
+
+static Suite *suite(void)
+{
+  Suite *s = suite_create("large");
+  TCase *t = tcase_create("large");
+
+  tcase_add_test(t, test_bytes);
+  tcase_add_test(t, test_words);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+/* One process: what is free is known only once the device is open, and an open
+ * device does not survive a fork. */
+int main(void)
+{
+  int rc;
+
+  choose_test_device();
+  if (!wanted())
+    return KILN_TEST_SKIP;
+  setenv("CK_FORK", "no", 1);
+  rc = kiln_test_run(suite());
+  teardown();
+  return rc;
+}
