@@ -179,7 +179,7 @@ struct staged_tile {
       const uint4 v = mine[place_of(k)];
 
       if (i + KILN_PACK <= view.size) {
-        *reinterpret_cast<uint4 *>(out + view.first + i) = v;
+        __stcs(reinterpret_cast<uint4 *>(out + view.first + i), v);
       } else if (i < view.size) {
         const packed p = {{v.x, v.y, v.z, v.w}};
 

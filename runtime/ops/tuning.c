@@ -321,7 +321,7 @@ uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
     bytes += n * kiln_dtype_size(x->in[k].type);
   if (cache == 0 || bytes < 4 * cache || tiles == 0)
     return 0;
-  ahead = cache / 7 / (bytes / tiles);
+  ahead = cache / 10 / (bytes / tiles);
   return ahead < 4096 ? (uint32_t)ahead : 4096;
 }
 

@@ -199,14 +199,17 @@ static void compare_bits(const opcode_case *c, record *r, const operands *o,
   }
 }
 
-/* Encodings in order of their values, so that differences count steps. */
+/* Encodings in order of their values, so that differences count steps; of results
+ * that have an upper word alone, steps of that. */
 static uint64_t steps(const opcode_case *c, uint64_t a, uint64_t b)
 {
   const uint64_t sign = c->out_bytes == 8 ? UINT64_C(1) << 63 : 1u << 31;
   const uint64_t x = a & sign ? sign - (a & ~sign) : sign + a;
   const uint64_t y = b & sign ? sign - (b & ~sign) : sign + b;
 
-  return x > y ? x - y : y - x;
+  const uint64_t far = x > y ? x - y : y - x;
+
+  return c->out_bytes == 8 && ((a | b) & UINT32_MAX) == 0 ? far >> 32 : far;
 }
 
 /* One device's results of an approximate opcode. `got` NULL: no CPU device. */
