@@ -152,9 +152,9 @@ int main(int argc, char **argv)
   SAMPLE_TRY(kiln_stream_create(&stream, s.device, NULL));
   make(&b, s.device);
   printf("%d bags of %zu rows of %d floats\n", BAGS, b.rows, COLUMNS);
-  together = sample_op_ms(stream, one_call, &b, s.on_cpu ? 1 : REPEATS);
+  together = sample_op_ms(stream, one_call, &b, s.few ? 1 : REPEATS);
   good = is_right(&b);
-  apart = sample_op_ms(stream, one_by_one, &b, s.on_cpu ? 1 : REPEATS);
+  apart = sample_op_ms(stream, one_by_one, &b, s.few ? 1 : REPEATS);
   good = is_right(&b) && good;
   host = round_trip(&b);
   printf("  one launch a bag         %9.3f ms\n", apart);

@@ -145,7 +145,7 @@ static bool equals(sample *s, CUdeviceptr x, const uint32_t *want, uint32_t n)
 static bool run_size(merger *m, const timer *t, uint32_t n)
 {
   sample *s = m->s;
-  const size_t size = 4 * (size_t)n, repeats = s->on_cpu ? 1 : REPEATS;
+  const size_t size = 4 * (size_t)n, repeats = s->few ? 1 : REPEATS;
   uint32_t *keys = sample_alloc(size), r = 2463534242u;
   double merges[REPEATS], radix[REPEATS];
   CUdeviceptr input, x;
@@ -204,8 +204,8 @@ int main(int argc, char **argv)
   open_merger(&m, &s, TILE);
   SAMPLE_TRY(kiln_event_create(&t.from, s.device, true));
   SAMPLE_TRY(kiln_event_create(&t.to, s.device, true));
-  sizes = s.on_cpu ? cpu : gpu;
-  n = s.on_cpu ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
+  sizes = s.few ? cpu : gpu;
+  n = s.few ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
   printf("\nTiles of %d keys, then merges; bytes a key: each launch reads and "
          "writes it.\n  %9s %9s %12s %12s %10s\n",
          TILE, "keys", "launches", "bitonic ms", "kiln_sort ms", "bytes/key");

@@ -112,7 +112,7 @@ int main(int argc, char **argv)
   good = small(&s, stream);
   putchar('\n');
   good = many(&s, stream, 1000) && good;
-  good = many(&s, stream, s.on_cpu ? 1 << 20 : 1 << 24) && good;
+  good = many(&s, stream, s.few ? 1 << 20 : 1 << 24) && good;
   kiln_stream_free(stream);
   return sample_end(&s, good);
 }

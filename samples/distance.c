@@ -21,7 +21,7 @@ static void make(const sample *s, vectors *v)
   float *x, *y;
   uint64_t r = 1;
 
-  v->n = (size_t)1 << (s->on_cpu ? CPU_BITS : GPU_BITS);
+  v->n = (size_t)1 << (s->few ? CPU_BITS : GPU_BITS);
   x = sample_alloc(4 * v->n);
   y = sample_alloc(4 * v->n);
   v->want = 0;
@@ -124,7 +124,7 @@ static double count(const sample *s, sample_op_fn op, bool *good)
 static double show(const sample *s, kiln_stream *stream, const vectors *v,
                    const char *name, sample_op_fn op, bool *good)
 {
-  const double ms = sample_op_ms(stream, op, v, s->on_cpu ? 1 : REPEATS);
+  const double ms = sample_op_ms(stream, op, v, s->few ? 1 : REPEATS);
   double bytes;
 
   *good = is_right(s, v) && *good;

@@ -30,7 +30,7 @@ static void make(sample *s, vectors *v)
 {
   uint64_t r = 1;
 
-  v->n = (size_t)1 << (s->on_cpu ? CPU_BITS : GPU_BITS);
+  v->n = (size_t)1 << (s->few ? CPU_BITS : GPU_BITS);
   v->x = sample_alloc(4 * v->n);
   v->y = sample_alloc(4 * v->n);
   v->want = v->size = 0;
@@ -75,7 +75,7 @@ static kiln_status run_library(kiln_stream *stream, const void *desc)
 static bool show(sample *s, kiln_stream *stream, const vectors *v,
                  const char *name, sample_op_fn run, float *result)
 {
-  const double ms = sample_op_ms(stream, run, v, s->on_cpu ? 1 : REPEATS);
+  const double ms = sample_op_ms(stream, run, v, s->few ? 1 : REPEATS);
   bool good;
 
   SAMPLE_TRY(kiln_copy_to_host(s->device, result, v->out, 4));

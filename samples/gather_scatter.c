@@ -234,7 +234,7 @@ int main(int argc, char **argv)
   good = show_misses();
   good = ladder(&s) && good;
   printf("  call      elements  method  passes  model's ms          ms\n");
-  for (uint32_t n = 1 << 16; n <= (s.on_cpu ? 1u << 16 : 1u << 24); n <<= 8) {
+  for (uint32_t n = 1 << 16; n <= (s.few ? 1u << 16 : 1u << 24); n <<= 8) {
     good = methods(&s, stream, n, true) && good;
     good = methods(&s, stream, n, false) && good;
   }

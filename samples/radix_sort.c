@@ -150,7 +150,7 @@ static bool check(const arrays *v)
 
 static bool time_sort(arrays *v, const char *label, void (*sort)(arrays *))
 {
-  const size_t repeats = v->s->on_cpu ? 1 : REPEATS;
+  const size_t repeats = v->s->few ? 1 : REPEATS;
   double times[REPEATS], ms;
   bool good;
 
@@ -281,8 +281,8 @@ int main(int argc, char **argv)
   bool good;
 
   sample_open(&s, argc, argv);
-  sizes = s.on_cpu ? cpu : gpu;
-  n = s.on_cpu ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
+  sizes = s.few ? cpu : gpu;
+  n = s.few ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
   prepare(&v, sizes[n - 1]);
   good = show_example(&v);
   printf("\nWhole arrays of random 32-bit keys:\n");

@@ -61,7 +61,7 @@ static kiln_status by_row(kiln_stream *stream, const void *desc)
 static void run(const sample *s, kiln_stream *stream, const char *name,
                 sample_op_fn op, const matrix *m, void *out, size_t bytes)
 {
-  const double ms = sample_op_ms(stream, op, m, s->on_cpu ? 1 : REPEATS);
+  const double ms = sample_op_ms(stream, op, m, s->few ? 1 : REPEATS);
 
   SAMPLE_TRY(kiln_copy_to_host(s->device, out, m->out, bytes));
   printf("  %-28s %9.4f ms %8.1f GB/s\n", name, ms,
@@ -114,7 +114,7 @@ int main(int argc, char **argv)
   size_t n;
 
   sample_open(&s, argc, argv);
-  m.rows = s.on_cpu ? CPU_ROWS : GPU_ROWS;
+  m.rows = s.few ? CPU_ROWS : GPU_ROWS;
   n = m.rows * COLUMNS;
   x = sample_alloc(4 * n);
   for (size_t i = 0; i < n; i++) {

@@ -55,7 +55,9 @@ typedef struct sample {
   const char *name;
   kiln_runtime *rt;
   kiln_device *device;
-  bool on_cpu;       /* `device` is the CPU device */
+  bool on_cpu; /* `device` is the CPU device */
+  bool few;    /* few elements, no repeats: there, and where KILN_SAMPLE_FEW
+                        is set, for tools under which kernels take long */
   kiln_cpu_opts cpu; /* its settings then */
   int compiled;      /* programs that the compiler made */
   int cached;        /* programs that a cache had */
@@ -130,6 +132,7 @@ static inline void sample_open(sample *s, int argc, char **argv)
       printf("no GPU: running on the CPU device\n");
     }
   }
+  s->few = s->on_cpu || getenv("KILN_SAMPLE_FEW") != NULL;
   SAMPLE_TRY(kiln_device_open(&s->device, s->rt, 0, NULL));
 }
 

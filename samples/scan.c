@@ -198,13 +198,13 @@ static bool arrays(state *t)
         library(t, t->n);
       SAMPLE_TRY(kiln_stream_synchronize(t->stream));
       ms[repeat] = sample_now_ms() - ms[repeat];
-      if (t->s.on_cpu)
+      if (t->s.few)
         ms[REPEATS - 1] = ms[repeat];
-      if (t->s.on_cpu)
+      if (t->s.few)
         break;
     }
     printf("%-14s %9.3f\n", k < N_STEPS ? steps[k].label : "kiln_scan",
-           t->s.on_cpu ? ms[REPEATS - 1] : sample_median(ms, REPEATS));
+           t->s.few ? ms[REPEATS - 1] : sample_median(ms, REPEATS));
     good = right(t, t->n) && good;
   }
   return good;
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
   bool good;
 
   sample_open(&t.s, argc, argv);
-  t.n = t.s.on_cpu ? CPU_N : GPU_N;
+  t.n = t.s.few ? CPU_N : GPU_N;
   SAMPLE_TRY(kiln_stream_create(&t.stream, t.s.device, NULL));
   load(&t);
   t.host = sample_alloc(4 * (size_t)t.n);

@@ -209,7 +209,7 @@ int main(int argc, char **argv)
   steps t;
 
   sample_open(&s, argc, argv);
-  n = s.on_cpu ? 200000 : 1u << 24;
+  n = s.few ? 200000 : 1u << 24;
   x = sample_alloc(4 * (size_t)n);
   for (uint32_t i = 0; i < n; i++) {
     seed = seed * 1664525 + 1013904223;

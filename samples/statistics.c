@@ -97,7 +97,7 @@ static truth fill(float *x, size_t n)
 static double timed(const sample *s, kiln_stream *stream, sample_op_fn op,
                     const data *d, void *out)
 {
-  const double ms = sample_op_ms(stream, op, d, s->on_cpu ? 1 : REPEATS);
+  const double ms = sample_op_ms(stream, op, d, s->few ? 1 : REPEATS);
 
   SAMPLE_TRY(kiln_copy_to_host(s->device, out, d->out, 32));
   return ms;
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
   data d;
 
   sample_open(&s, argc, argv);
-  d.n = (size_t)1 << (s.on_cpu ? CPU_BITS : GPU_BITS);
+  d.n = (size_t)1 << (s.few ? CPU_BITS : GPU_BITS);
   x = sample_alloc(4 * d.n);
   t = fill(x, d.n);
   SAMPLE_TRY(kiln_stream_create(&stream, s.device, NULL));

@@ -3,14 +3,16 @@
 # folder can have been made on another machine.
 #   tests/gpu.sh [--build FOLDER] [--out FOLDER] [tests] [samples] [start]
 #                [launch] [reduce] [sanitizer] [ops] [golden] [flow] [bugs]
-#                [counters] [operations]
+#                [counters] [operations] [large] [operations_sanitizer]
 # ops: every opcode of registers, 2^20 operands each, on the GPU and the CPU
 # device; golden: on the GPU alone. Both leave ops.txt in --out, to be kept as
 # tests/golden/ops.txt. flow: 200 random programs on both. bugs: the planted bugs
 # under compute-sanitizer and on the CPU device. counters: those of the CPU device
 # against Nsight Compute's. operations: each beside its peers, before and after
-# tuning. Without a list: the first six. Prints a short table last; logs go to
-# --out.
+# tuning. large: they on more than 2^32 elements, with 64 GB of device memory.
+# operations_sanitizer: they under compute-sanitizer, some minutes; what time was
+# left for counts as skipped if it is none. Without a list: the first six. Prints a
+# short table last; logs go to --out.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -36,20 +38,66 @@ passed=0
 failed=0
 skipped=0
 rows=()
-# record NAME COMMAND...: run, log, count.
-record() {
-  local name=$1 log=$out/$1.log started=$SECONDS rc=0
-  shift
-  timeout 180 "$@" >"$log" 2>&1 || rc=$?
-  case $rc in
-  0) passed=$((passed + 1)) && rows+=("ok      $name $((SECONDS - started)) s") ;;
+# count NAME STATUS SECONDS: of a command that has ended.
+count() {
+  local name=$1 log=$out/$1.log
+  case $2 in
+  0) passed=$((passed + 1)) && rows+=("ok      $name $3 s") ;;
   77) skipped=$((skipped + 1)) && rows+=("skipped $name: $(tail -n 1 "$log")") ;;
   *)
     failed=$((failed + 1))
-    rows+=("FAILED  $name (exit $rc)")
+    rows+=("FAILED  $name (exit $2)")
+    grep -m 40 '^=========' "$log"
     tail -n 25 "$log"
     ;;
   esac
+}
+
+# record NAME COMMAND...: run, log, count; for `patience` seconds at most.
+record() {
+  local name=$1 started=$SECONDS rc=0
+  shift
+  timeout "${patience:-180}" "$@" >"$out/$name.log" 2>&1 || rc=$?
+  count "$name" $rc $((SECONDS - started))
+}
+
+# later NAME COMMAND...: the same, eight at once, none after `deadline`; collect
+# counts them.
+pending=()
+later() {
+  local name=$1 log=$out/$1.log
+  shift
+  pending+=("$name")
+  while [ "$(jobs -rp | wc -l)" -ge 8 ]; do
+    wait -n || true
+  done
+  if [ $SECONDS -ge "$deadline" ]; then
+    echo "not started: no time left" >"$log"
+    echo 77 0 >"$out/$name.rc"
+    return
+  fi
+  (
+    started=$SECONDS rc=0
+    limit=$((deadline + 30 - SECONDS))
+    timeout -k 5 $((limit < 120 ? limit : 120)) "$@" >"$log" 2>&1 </dev/null ||
+      rc=$?
+    if [ $rc -eq 124 ] && ! grep -Eq "$findings" "$log"; then
+      echo "no finding in $((SECONDS - started)) s, then stopped" >>"$log"
+      rc=77
+    fi
+    echo $rc $((SECONDS - started)) >"$out/$name.rc"
+  ) &
+}
+findings='^========= (Invalid|Uninitialized|Error|Warning|Race|Potential|Program)'
+
+collect() {
+  local name rc seconds
+  wait
+  for name in ${pending[@]+"${pending[@]}"}; do
+    read -r rc seconds <"$out/$name.rc"
+    count "$name" "$rc" "$seconds"
+  done
+  pending=()
 }
 
 part_tests() {
@@ -97,6 +145,42 @@ part_operations() {
   cat "$out/tune.log"
   record bench_tuned "$folder/kiln" bench ops --json "$out/tuned.json"
   cat "$out/bench_tuned.log"
+}
+
+part_large() {
+  KILN_TEST_LARGE=1 patience=300 record large "$folder/tests/device_large"
+  cat "$out/large.log"
+}
+
+# The samples that use them, each operation once or twice (device_large on few
+# elements), then their tests for as long as there is time. Tests ask for errors
+# of the driver, too.
+part_operations_sanitizer() {
+  local tool s deadline=$((SECONDS + 150))
+  export CK_FORK=no KILN_TEST_NO_LOCK_STEP=1 KILN_TEST_LARGE=small
+  export KILN_SAMPLE_FEW=1
+  for tool in memcheck racecheck initcheck; do
+    later "${tool}_large" compute-sanitizer --tool $tool --error-exitcode 1 \
+      --report-api-errors no "$folder/tests/device_large"
+  done
+  for s in relax gather_scatter map_expression dot distance statistics bags \
+    reduce_columns scan split radix_sort bitonic histogram counting_sort \
+    merge_search; do
+    for tool in memcheck racecheck initcheck; do
+      later "${tool}_$s" compute-sanitizer --tool $tool --error-exitcode 1 \
+        "$folder/samples/$s"
+    done
+  done
+  for tool in initcheck racecheck memcheck; do
+    for s in map reduce_op reduce_matrix segmented scan scan_by_key difference \
+      gather scatter select partition split run_length find histogram \
+      counting_sort sort segmented_sort merge search operations; do
+      later "${tool}_device_$s" compute-sanitizer --tool $tool \
+        --error-exitcode 1 --report-api-errors no "$folder/tests/device_$s"
+    done
+  done
+  collect
+  unset CK_FORK KILN_TEST_NO_LOCK_STEP KILN_TEST_LARGE KILN_SAMPLE_FEW
 }
 
 part_sanitizer() {
