@@ -226,7 +226,7 @@ static void reduce_to(const char *name, kiln_op_name op, const char *map,
   const kiln_reduce_desc d = {
       .x = {.in = {x.array}, .map = map, .type = map != NULL ? out : 0},
       .n = n,
-      .op = {op},
+      .op = {.name = op},
       .out = y.array};
 
   begin(name);
