@@ -9,6 +9,9 @@
  * has beside its elements. */
 enum { KILN__TILE_SHARED = 46 * 1024 };
 
+/* In the `extra` of a tuning row of select: tiles wait in shared memory. */
+enum { KILN__SELECT_STAGED = 16 };
+
 /* "x0" to "x7". */
 static inline const char *kiln__element_text(size_t k)
 {

@@ -19,6 +19,17 @@ static const kiln__define defines[] = {
     {NULL, false}};
 static const kiln__family family = {"select", kernels, defines};
 
+/* The same for many elements of one array. */
+enum { S_BLOCK, S_ITEMS, S_WINDOW, S_PREFETCH, S_UNIQUE, S_COUNT, S_WIDE };
+
+static const char *const staged_kernels[] = {"select_staged", NULL};
+static const kiln__define staged_defines[] = {
+    {"KILN_BLOCK", false},    {"KILN_ITEMS", false},  {"KILN_WINDOW", false},
+    {"KILN_PREFETCH", false}, {"KILN_UNIQUE", false}, {"KILN_COUNT", true},
+    {"KILN_WIDE", false},     {NULL, false}};
+static const kiln__family staged_family = {"select_staged", staged_kernels,
+                                           staged_defines};
+
 /* What both calls come to. */
 typedef struct request {
   const kiln_input *x; /* the caller's */
@@ -34,6 +45,7 @@ typedef struct request {
 typedef struct plan {
   kiln__spec spec;
   kiln__tuning tuning;
+  bool staged;
   uint64_t tiles;
   kiln__need need;
 } plan;
@@ -125,6 +137,43 @@ static kiln_status request_unique(request *r, const kiln_stream *stream,
 
 /* ---- Plan ------------------------------------------------------------------------ */
 
+/* Tuned so, and nothing but the elements of one array to move. */
+static bool is_staged(const request *r, const kiln__tuning *t)
+{
+  const size_t size = kiln_dtype_size(r->x->in[0].type);
+
+  return (t->extra & KILN__SELECT_STAGED) != 0 && r->input.map == NULL &&
+         kiln__input_arrays(&r->input) == 1 &&
+         kiln__input_type(&r->input) == r->input.in[0].type &&
+         r->input.in[0].data % 16 == 0 && (size == 4 || size == 8) &&
+         r->out.type != KILN_DTYPE_NONE &&
+         r->out_index.type == KILN_DTYPE_NONE &&
+         r->payload.type == KILN_DTYPE_NONE;
+}
+
+static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
+{
+  const uint32_t size = (uint32_t)kiln_dtype_size(r->input.in[0].type);
+  uint32_t items = p->tuning.items / 4u * 4u;
+  uint32_t *const value = p->spec.value;
+
+  while (items > 4 &&
+         (items > 64 || items * size * p->tuning.block > KILN__TILE_SHARED))
+    items -= 4;
+  p->staged = true;
+  p->spec.family = &staged_family;
+  value[S_BLOCK] = p->tuning.block;
+  value[S_ITEMS] = items > 4 ? items : 4;
+  value[S_WINDOW] = p->tuning.extra % KILN__SELECT_STAGED;
+  value[S_UNIQUE] = r->unique;
+  value[S_COUNT] = r->count.type;
+  value[S_WIDE] = r->n > UINT32_MAX;
+  p->tiles = kiln__divide_up(r->n, (uint64_t)value[S_BLOCK] * value[S_ITEMS]);
+  value[S_PREFETCH] =
+      kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
+  p->need.words = p->tiles > 1 ? p->tiles << value[S_WIDE] : 0;
+}
+
 static void make_plan(plan *p, const kiln_stream *stream, const request *r)
 {
   const unsigned pack = kiln__input_pack(&r->input);
@@ -138,6 +187,14 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
                        .function = {r->function},
                        .code = r->code}};
   p->tuning = kiln__tuned(stream->device, KILN__TUNED_SELECT, 16 / pack, r->n);
+  if (is_staged(r, &p->tuning)) {
+    plan_staged(p, stream, r);
+    return;
+  }
+  if ((p->tuning.extra & KILN__SELECT_STAGED) != 0) {
+    p->tuning.items = 32; /* in registers */
+    p->tuning.extra %= KILN__SELECT_STAGED;
+  }
   value[BLOCK] = p->tuning.block;
   value[PACK] = pack;
   value[ITEMS] = kiln__tile_items(
@@ -175,11 +232,17 @@ static kiln_status launch(kiln_stream *stream, const request *r, const plan *p,
   KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
   kiln__user_args(&args, &p->spec);
   epoch = kiln__room_epoch(&room);
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
-                   KILN_ARG(r->n), KILN_ARG(r->out.data),
-                   KILN_ARG(r->out_index.data), KILN_ARG(r->payload.data),
-                   KILN_ARG(r->out_payload.data), KILN_ARG(r->count.data),
-                   KILN_ARG(room.words), KILN_ARG(epoch));
+  if (p->staged)
+    st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                     KILN_ARG(r->n), KILN_ARG(r->out.data),
+                     KILN_ARG(r->count.data), KILN_ARG(room.words),
+                     KILN_ARG(epoch));
+  else
+    st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+                     KILN_ARG(r->n), KILN_ARG(r->out.data),
+                     KILN_ARG(r->out_index.data), KILN_ARG(r->payload.data),
+                     KILN_ARG(r->out_payload.data), KILN_ARG(r->count.data),
+                     KILN_ARG(room.words), KILN_ARG(epoch));
   kiln__room_close(&room);
 
 done:

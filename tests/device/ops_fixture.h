@@ -17,11 +17,33 @@ static kiln_runtime *rt;
 static kiln_device *device;
 static kiln_stream *stream;
 
+/* "select 0 64 128 64 0 20": family, size, log2 n, block, items, an SM, extra. So
+ * the large tiles of large inputs meet small ones. */
+static inline void tune_as_asked(void)
+{
+  const char *const text = getenv("KILN_TEST_TUNING");
+  unsigned size, log2_n, block, items, per_sm, extra;
+  kiln_tuning t;
+  char family[32];
+
+  if (text == NULL)
+    return;
+  ck_assert_int_eq(sscanf(text, "%31s %u %u %u %u %u %u", family, &size,
+                          &log2_n, &block, &items, &per_sm, &extra),
+                   7);
+  t = (kiln_tuning){(uint16_t)block, (uint16_t)items, (uint16_t)per_sm,
+                    (uint16_t)extra};
+  for (unsigned bytes = 1; bytes <= 8; bytes *= 2)
+    ck_kiln_ok(
+        kiln_tuning_set(device, family, size == 0 ? bytes : size, log2_n, &t));
+}
+
 static inline void setup(void)
 {
   ck_kiln_ok(test_runtime(&rt, NULL));
   ck_kiln_ok(kiln_device_open(&device, rt, 0, NULL));
   ck_kiln_ok(kiln_stream_create(&stream, device, NULL));
+  tune_as_asked();
 }
 
 static inline void teardown(void)

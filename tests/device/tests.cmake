@@ -29,6 +29,17 @@ foreach(name IN LISTS operations)
   set_property(TEST device.${name} PROPERTY LABELS device operations checks)
 endforeach()
 
+# Again with the tiles in shared memory that large inputs get.
+foreach(tuned "scan 0 64 96 64 0 18" "scan 0 64 160 256 0 20"
+    "select 0 64 128 64 0 20" "select 0 64 64 12 0 17")
+  string(REGEX REPLACE " .*" "" name ${tuned})
+  string(REGEX REPLACE " 0 64 ([0-9]+) .*" "_staged_\\1" test ${tuned})
+  add_test(NAME device.${test} COMMAND device_${name})
+  set_tests_properties(device.${test} PROPERTIES
+    LABELS "device;operations;checks" SKIP_RETURN_CODE 77 TIMEOUT 300
+    ENVIRONMENT "KILN_TEST_TUNING=${tuned}")
+endforeach()
+
 # Its sizes are for a GPU (tests/gpu.sh large); here the same code on few elements.
 set_tests_properties(device.large PROPERTIES ENVIRONMENT KILN_TEST_LARGE=small)
 

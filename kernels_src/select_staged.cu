@@ -1,0 +1,230 @@
+/* select_staged.cu -- select.cu for many elements of one array: a tile waits in
+ * shared memory for the counts of those before it, so that a multiprocessor has
+ * more bytes under way than its registers hold.
+ *
+ * Specialise:  KILN_BLOCK   128  threads a block
+ *              KILN_ITEMS   64   elements a thread, a multiple of 4, at most 64
+ *              KILN_WINDOW  4    tiles a lane asks for at once when looking back
+ *              KILN_PREFETCH 0   tiles ahead of which the input is asked for
+ *              KILN_UNIQUE  0    1: the predicate is "the first, or not equal to
+ *                                the element before"
+ *              KILN_COUNT   unsigned  type of the count
+ *              KILN_WIDE    0    1: n is 2^32 or more
+ *              user.cuh          one array on 16 bytes, elements of 4 or 8 bytes,
+ *                                no map; predicate, or equal(s, a, b)
+ * Launch:      one block a tile, tiles in the order of blocks.
+ *              n          elements, at least 1
+ *              out        room for all that is kept
+ *              kept       number of elements kept
+ *              words      one mark word a tile, two if KILN_WIDE; not used by a
+ *                         single tile
+ * Result:      as select.cu's. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 128
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 64
+#endif
+#ifndef KILN_WINDOW
+#define KILN_WINDOW 4
+#endif
+#ifndef KILN_PREFETCH
+#define KILN_PREFETCH 0
+#endif
+#ifndef KILN_UNIQUE
+#define KILN_UNIQUE 0
+#endif
+#ifndef KILN_COUNT
+#define KILN_COUNT unsigned
+#endif
+#ifndef KILN_WIDE
+#define KILN_WIDE 0
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#define KILN_MAX_BLOCK KILN_BLOCK
+#ifdef __CUDACC_RTC__
+#include <kiln/compact.cuh>
+#include <kiln/stage.cuh>
+#else
+#include "common/compact.cuh"
+#include "common/stage.cuh"
+#endif
+
+#if !KILN_GENERATED
+namespace user
+{
+#if KILN_UNIQUE
+static __device__ __forceinline__ bool equal(const args &, value a, value b)
+{
+  return a == b;
+}
+#else
+template <unsigned n>
+static __device__ __forceinline__ bool
+predicate_at(const args &, const pack<n> &p, unsigned e, index)
+{
+  return p.x0[e] > 0;
+}
+#endif
+} // namespace user
+#endif
+
+typedef unsigned long long count;
+#if KILN_WIDE
+typedef unsigned long long position;
+#else
+typedef unsigned position;
+#endif
+
+enum : unsigned {
+  warps = KILN_BLOCK / 32,
+  warp_tile = 32 * KILN_ITEMS, /* neighbours */
+  tile_size = warps * warp_tile,
+  masks = (KILN_ITEMS + 31) / 32,
+  piece = 16 / sizeof(user::stored) /* elements of 16 bytes */
+};
+static_assert(KILN_ITEMS % 4 == 0 && KILN_ITEMS <= 64, "KILN_ITEMS");
+static_assert(sizeof(user::stored) == 4 || sizeof(user::stored) == 8,
+              "elements of 4 or 8 bytes");
+
+struct room {
+  alignas(16) user::stored value[tile_size];
+  unsigned warp_count[warps];
+  position before;
+};
+
+/* The warp's stretch of `there` elements from `first` on, into `to`. */
+static __device__ __forceinline__ void stage(const user::args &in, count first,
+                                             unsigned there, user::stored *to)
+{
+#pragma unroll
+  for (unsigned k = 0; k < warp_tile / piece / 32; ++k) {
+    const unsigned i = (k * 32 + kiln::lane()) * piece;
+
+    if (i + piece <= there)
+      kiln::stage_async(to + i, in.x0 + first + i);
+    else
+      for (unsigned e = 0; e < piece && i + e < there; ++e)
+        to[i + e] = in.x0[first + i + e];
+  }
+}
+
+/* Is element i of the warp's stretch kept? */
+static __device__ __forceinline__ bool is_kept(const user::args &in,
+                                               count first, unsigned i,
+                                               const user::stored *value)
+{
+#if KILN_UNIQUE
+  if (first + i == 0)
+    return true;
+  return !user::equal(in, kiln::widen(i > 0 ? value[i - 1] : in.x0[first - 1]),
+                      kiln::widen(value[i]));
+#else
+  user::pack<1> one;
+
+  one.x0[0] = kiln::widen(value[i]);
+  return user::predicate_at(in, one, 0, first + i);
+#endif
+}
+
+/* Which elements are kept: lane r % 32 gets row r's, as mask r / 32. Returns how
+ * many in all. */
+static __device__ __forceinline__ unsigned mark(const user::args &in,
+                                                count first, unsigned there,
+                                                const user::stored *value,
+                                                unsigned (&mask)[masks])
+{
+  unsigned kept = 0;
+
+#pragma unroll
+  for (unsigned m = 0; m < masks; ++m)
+    mask[m] = 0;
+#pragma unroll
+  for (unsigned m = 0; m < masks; ++m)
+#pragma unroll 8
+    for (unsigned r = 0; r < 32 && m * 32 + r < KILN_ITEMS; ++r) {
+      const unsigned i = (m * 32 + r) * 32 + kiln::lane();
+      const bool keep = i < there && is_kept(in, first, i, value);
+      const unsigned row = kiln::warp_ballot(keep);
+
+      kept += static_cast<unsigned>(__popc(row));
+      if (kiln::lane() == r)
+        mask[m] = row;
+    }
+  return kept;
+}
+
+/* Rows go out one after the other, what is kept of each side by side. */
+static __device__ __forceinline__ void write(const user::stored *value,
+                                             const unsigned (&mask)[masks],
+                                             user::stored *out)
+{
+  const unsigned below = (1u << kiln::lane()) - 1;
+
+#pragma unroll
+  for (unsigned m = 0; m < masks; ++m)
+#pragma unroll 8
+    for (unsigned r = 0; r < 32 && m * 32 + r < KILN_ITEMS; ++r) {
+      const unsigned row = kiln::warp_broadcast(mask[m], r);
+
+      if ((row >> kiln::lane() & 1u) != 0)
+        out[__popc(row & below)] = value[(m * 32 + r) * 32 + kiln::lane()];
+      out += __popc(row);
+    }
+}
+
+/* By the first warp: what the tiles before keep. */
+static __device__ __forceinline__ position
+before_tile(unsigned long long *words, unsigned epoch, position mine)
+{
+  const count tile = blockIdx.x;
+  const position before =
+      kiln::count_look_back<KILN_WINDOW, position>(words, tile, epoch);
+
+  if (kiln::lane() == 0 && tile + 1 < gridDim.x)
+    kiln::tile_publish(words, tile, before + mine,
+                       kiln::mark_of(epoch, kiln::mark_prefix));
+  return before;
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    select_staged(const user::args in, unsigned long long n, user::stored *out,
+                  KILN_COUNT *kept, unsigned long long *words, unsigned epoch)
+{
+  __shared__ room r;
+  const unsigned from = kiln::warp() * warp_tile;
+  const count first = static_cast<count>(blockIdx.x) * tile_size + from;
+  const unsigned there =
+      first >= n ? 0
+                 : static_cast<unsigned>(n - first < warp_tile ? n - first
+                                                               : warp_tile);
+  unsigned mask[masks], before, all;
+
+  stage(in, first, there, r.value + from);
+#if KILN_PREFETCH > 0
+  if (blockIdx.x + KILN_PREFETCH + 1 < gridDim.x)
+    user::prefetch_inputs(
+        in, first + static_cast<count>(KILN_PREFETCH) * tile_size, warp_tile);
+#endif
+  kiln::stage_wait();
+  __syncwarp();
+  before = mark(in, first, there, r.value + from, mask);
+  before = kiln::warps_before(before, r.warp_count, all);
+  if (threadIdx.x == 0 && gridDim.x > 1)
+    kiln::tile_publish(words, blockIdx.x, static_cast<position>(all),
+                       kiln::mark_of(epoch, blockIdx.x == 0
+                                                ? kiln::mark_prefix
+                                                : kiln::mark_partial));
+  if (kiln::warp() == 0) {
+    const position tiles = blockIdx.x == 0 ? 0 : before_tile(words, epoch, all);
+
+    if (kiln::lane() == 0) {
+      r.before = tiles;
+      if (blockIdx.x == gridDim.x - 1)
+        *kept = static_cast<KILN_COUNT>(tiles + all);
+    }
+  }
+  __syncthreads();
+  write(r.value + from, mask, out + r.before + before);
+}
