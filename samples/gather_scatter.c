@@ -141,7 +141,8 @@ static bool ladder(sample *s)
 
 /* ---- The library's, by every method ---------------------------------------------------- */
 
-static const char *const names[] = {"", "direct", "windows", "partition"};
+static const char *const names[] = {"", "direct", "windows", "partition",
+                                    "sort"};
 
 static void call(kiln_stream *stream, const arrays *a, bool scatter,
                  const kiln_index_plan *p)
@@ -198,6 +199,7 @@ static bool methods(sample *s, kiln_stream *stream, uint32_t n, bool scatter)
   const kiln_index_shape shape = {n, n, 4, 4};
   kiln_device_info gpu;
   kiln_index_plan best = {0};
+  const int last = scatter ? KILN_INDEX_SORT : KILN_INDEX_PARTITION;
   bool good = true;
   arrays a;
 
@@ -205,9 +207,10 @@ static bool methods(sample *s, kiln_stream *stream, uint32_t n, bool scatter)
   SAMPLE_TRY(
       (scatter ? kiln_scatter_plan : kiln_gather_plan)(&gpu, &shape, &best));
   arrays_open(s, &a, n);
-  for (int m = KILN_INDEX_DIRECT; m <= KILN_INDEX_PARTITION; m++)
-    for (uint32_t passes = m == KILN_INDEX_DIRECT ? 1 : 2; passes <= 8;
-         passes *= m == KILN_INDEX_DIRECT ? 16 : 4) {
+  for (int m = KILN_INDEX_DIRECT; m <= last; m++) {
+    const bool one = m == KILN_INDEX_DIRECT || m == KILN_INDEX_SORT;
+
+    for (uint32_t passes = one ? 1 : 2; passes <= 8; passes *= one ? 16 : 4) {
       kiln_index_plan p = {.method = (kiln_index_method)m, .passes = passes};
       double ms;
 
@@ -219,6 +222,7 @@ static bool methods(sample *s, kiln_stream *stream, uint32_t n, bool scatter)
              p.method == best.method ? "  the model's choice" : "");
       good = is_right(s, &a, scatter) && good;
     }
+  }
   arrays_close(s, &a);
   return good;
 }

@@ -6,7 +6,7 @@
  *
  * The target is the array that the indices point into: the one that a gather reads
  * and a scatter writes. A target above the second-level cache that is hit all over
- * costs a memory access an element, of which but a few bytes are used. Three ways
+ * costs a memory access an element, of which but a few bytes are used. Four ways
  * to go about it, of which a model chooses (kiln_gather_plan() shows it):
  *
  *   direct     one pass.
@@ -16,6 +16,10 @@
  *   partition  first bring the elements into the order of such parts, in temporary
  *              memory, then one pass over those, part by part. A gather brings
  *              the results back into their order at the end.
+ *   sort       a scatter only: sort pairs of index and value by the upper bits of
+ *              the index, so that those for a piece of the target as large as
+ *              shared memory lie together; each piece is made up there and written
+ *              as a whole. Twice the temporary memory of a partition.
  *
  * Indices: i32, u32, i64 or u64. In checked mode an index outside of 0 <= index <
  * n_target gives KILN_EINVAL, and nothing is written: a pass over the indices comes
@@ -36,11 +40,14 @@ extern "C" {
 
 /** How to go about it. */
 typedef enum kiln_index_method {
-  KILN_INDEX_AUTO = 0, /**< the model chooses; direct where temporary memory
+  KILN_INDEX_AUTO = 0,  /**< the model chooses; direct where temporary memory
                            cannot be had */
-  KILN_INDEX_DIRECT,   /**< one pass */
-  KILN_INDEX_WINDOWS,  /**< `passes` passes over the indices, in one launch */
-  KILN_INDEX_PARTITION /**< by parts of the target, `passes` of them */
+  KILN_INDEX_DIRECT,    /**< one pass */
+  KILN_INDEX_WINDOWS,   /**< `passes` passes over the indices, in one launch */
+  KILN_INDEX_PARTITION, /**< by parts of the target, `passes` of them */
+  KILN_INDEX_SORT       /**< pairs in the order of the target; kiln_scatter()
+                             only, which with indices of 64 bits needs n_target,
+                             2^32 at most; `passes` does not count */
 } kiln_index_method;
 
 /* ---- Gather ------------------------------------------------------------------- */
@@ -133,10 +140,13 @@ typedef struct kiln_scatter_desc {
  *
  * @param workspace  what kiln_scatter_workspace() says: 0 bytes unless the method
  *                   is PARTITION (4 or 8 bytes of index and an element of out for
- *                   each of n) or .checked (256 bytes).
+ *                   each of n), SORT (for each of n two or three times 4 bytes and
+ *                   an element of out, and up to a byte) or .checked (256 bytes).
  * @retval as kiln_gather().
- * In place: no. Order: any. Launches: 1; PARTITION 4 and a fill; .checked one
- * more and a fill. Threads: any. Blocks: to compile; in checked mode for the GPU.
+ * In place: no. Order: any. Launches: 1; PARTITION 4 and a fill; SORT those of
+ * kiln_sort() by the bits above the lowest 11 to 14 of n_target's, 2, and 1 if
+ * there is a map, a conversion or indices of 64 bits; .checked one more and a fill.
+ * Threads: any. Blocks: to compile; in checked mode for the GPU.
  */
 KILN_API kiln_status kiln_scatter(kiln_stream *stream,
                                   const kiln_scatter_desc *desc,
@@ -158,7 +168,7 @@ typedef struct kiln_index_shape {
 /** A way to do it, and what the model says of it. */
 typedef struct kiln_index_plan {
   kiln_index_method method; /**< never AUTO */
-  uint32_t passes;          /**< windows or parts; 1 for DIRECT */
+  uint32_t passes;          /**< windows or parts; 1 for DIRECT and SORT */
   double stream_bytes;      /**< read and written one after the other */
   double missed_bytes;      /**< the bytes of streaming that what the cache
                                misses costs as much as */
@@ -179,7 +189,7 @@ typedef struct kiln_index_plan {
  * @param gpu     kiln_device_describe(); fields that are 0 are guessed.
  * @param plan    in: method AUTO, or one to be rated, then with passes or 0;
  *                out: complete.
- * @retval KILN_OK, KILN_EINVAL. A pure function; never blocks.
+ * @retval KILN_OK, KILN_EINVAL, also for SORT where there is none. A pure function; never blocks.
  */
 KILN_API kiln_status kiln_scatter_plan(const kiln_device_info *gpu,
                                        const kiln_index_shape *shape,

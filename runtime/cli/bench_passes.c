@@ -53,10 +53,12 @@ static const kiln_index_plan ways[] = {
     {.method = KILN_INDEX_PARTITION, .passes = 32},
     {.method = KILN_INDEX_PARTITION, .passes = 64},
     {.method = KILN_INDEX_PARTITION, .passes = 128},
+    {.method = KILN_INDEX_SORT, .passes = 1}, /* of a scatter: has to be last */
 };
 enum { N_WAYS = sizeof ways / sizeof ways[0] };
 
-static const char *const names[] = {"", "one pass", "windows", "partition"};
+static const char *const names[] = {"", "one pass", "windows", "partition",
+                                    "sort"};
 
 static bool parse_sizes(options *o, const char *text)
 {
@@ -176,22 +178,23 @@ static kiln_status one_size(bench_ops *b, const char *call, bool scatter,
   timed all[N_WAYS + 1];
   double best = INFINITY, chosen_ms = 0;
   kiln_index_plan choice = {0};
+  const size_t n_ways = scatter ? N_WAYS : N_WAYS - 1;
   size_t n = 0;
   bool listed = false;
 
   TRY(plan(&b->info, &shape, &choice));
   TRY(b->now->prepare(b));
-  for (size_t i = 0; i < N_WAYS; i++)
+  for (size_t i = 0; i < n_ways; i++)
     listed = listed || same_way(&ways[i], &choice);
-  for (size_t i = 0; i < N_WAYS + (listed ? 0u : 1u); i++) {
+  for (size_t i = 0; i < n_ways + (listed ? 0u : 1u); i++) {
     timed *t = &all[n];
 
-    t->plan = i < N_WAYS ? ways[i] : choice;
+    t->plan = i < n_ways ? ways[i] : choice;
     if (b->n >> 16 < t->plan.passes)
       continue; /* pieces too small to be anyone's choice */
     TRY(plan(&b->info, &shape, &t->plan));
     TRY(time_way(b, t));
-    kiln__cli_progress(b->c, call, i + 1, N_WAYS + (listed ? 0u : 1u));
+    kiln__cli_progress(b->c, call, i + 1, n_ways + (listed ? 0u : 1u));
     best = t->ms < best ? t->ms : best;
     if (same_way(&t->plan, &choice))
       chosen_ms = t->ms;

@@ -129,6 +129,8 @@ static kiln_status check(const kiln_stream *stream,
   kiln__check_write(&c, "out", desc->out, desc->n);
   kiln__check_method(&c, desc->method, desc->passes, desc->checked,
                      desc->n_target);
+  kiln__check_that(&c, desc->method != KILN_INDEX_SORT,
+                   "KILN_INDEX_SORT is a method of kiln_scatter() alone");
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }

@@ -60,8 +60,8 @@ void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n)
 void kiln__check_method(kiln__checker *c, kiln_index_method method,
                         uint32_t passes, bool checked, uint64_t n_target)
 {
-  kiln__check_that(c, (unsigned)method <= KILN_INDEX_PARTITION,
-                   "method %d is none", (int)method);
+  kiln__check_that(c, (unsigned)method <= KILN_INDEX_SORT, "method %d is none",
+                   (int)method);
   kiln__check_that(c, method != KILN_INDEX_WINDOWS || passes <= 65535,
                    "%u passes; 65,535 at most", passes);
   kiln__check_that(

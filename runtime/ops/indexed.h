@@ -1,9 +1,10 @@
 /* indexed.h -- what gather and scatter share: indices, their range check, and the
- * partition by parts of the target (buckets.cu). */
+ * partition by parts of the target (buckets.cu); a scatter of pairs that are sorted
+ * (scatter_buckets.cu). */
 #ifndef KILN_INDEXED_H
 #define KILN_INDEXED_H
 
-#include "ops.h"
+#include "sort.h"
 
 #include <kiln/gather.h>
 
@@ -72,5 +73,43 @@ kiln_status kiln__partition_split(const kiln__partition *p,
 /* For a gather: from `values` to out. */
 kiln_status kiln__partition_join(const kiln__partition *p,
                                  const kiln__room *room);
+
+/* ---- A scatter by sorting ------------------------------------------------------- */
+
+/* Indices are sorted by bits shift to end, in so many passes; what lies below makes
+ * the places of a bucket. */
+typedef struct kiln__sort_bits {
+  unsigned shift, end, passes;
+} kiln__sort_bits;
+
+/* `target` at most 2^32, and not 0. */
+kiln__sort_bits kiln__sort_bits_of(uint64_t target, unsigned element_size);
+/* Are there kernels for it? */
+bool kiln__sort_fits(unsigned element_size, unsigned index_size,
+                     uint64_t n_target);
+
+typedef struct kiln__sorted {
+  kiln__sort_bits bits;
+  uint32_t buckets, mask, last; /* as in scatter_buckets.cu */
+  uint32_t pairs;               /* what of them has to be made: KILN_PAIRS */
+  bool in_place;                /* pairs that were made are sorted in place */
+  uint64_t n;
+  const kiln_input *x;   /* the call's, until it is queued */
+  kiln_array index, out; /* index: unsigned */
+  kiln__sort_plan sort;
+  /* offsets in temporary memory; `sorting`: what the sort itself needs */
+  size_t begin, sorting, places, values, made_places, made_values;
+  kiln__need need;
+  /* once it is prepared */
+  const kiln__special *sort_kernels[2], *write, *make;
+  kiln__args args;
+} kiln__sorted;
+
+void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
+                       const kiln_input *x, kiln_array index, uint64_t n,
+                       uint64_t n_target, kiln_array out);
+kiln_status kiln__sorted_prepare(kiln__sorted *p, kiln_device *device,
+                                 const kiln_code *code);
+kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__room *room);
 
 #endif

@@ -113,6 +113,27 @@ done:
   return st;
 }
 
+/* ---- By sorting ----------------------------------------------------------------- */
+
+static kiln_status run_sort(const request *r, const kiln_workspace *workspace)
+{
+  kiln_status st = KILN_OK;
+  kiln__sorted p;
+  kiln__room room;
+
+  kiln__sorted_plan(&p, r->stream->device, &r->x, r->index, r->n, r->n_target,
+                    r->out);
+  st = kiln__room_open(&room, r->stream, workspace, p.need);
+  if (st != KILN_OK)
+    return st;
+  KILN_TRY(kiln__sorted_prepare(&p, r->stream->device, r->code));
+  st = kiln__sorted_run(&p, &room);
+
+done:
+  kiln__room_close(&room);
+  return st;
+}
+
 /* ---- The call ------------------------------------------------------------------- */
 
 static kiln_status check(const kiln_stream *stream,
@@ -132,6 +153,14 @@ static kiln_status check(const kiln_stream *stream,
                                           : desc->n_target);
   kiln__check_method(&c, desc->method, desc->passes, desc->checked,
                      desc->n_target);
+  kiln__check_that(
+      &c,
+      desc->method != KILN_INDEX_SORT ||
+          kiln__sort_fits((unsigned)kiln_dtype_size(desc->out.type),
+                          (unsigned)kiln_dtype_size(desc->index.type),
+                          desc->n_target),
+      "KILN_INDEX_SORT with indices of 64 bits needs n_target, "
+      "2^32 at most");
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
@@ -152,6 +181,25 @@ static request request_of(kiln_stream *stream, const kiln_scatter_desc *desc)
   return r;
 }
 
+/* Temporary memory of a way to do it. */
+static kiln__need need_of(const request *r, const kiln_index_plan *plan)
+{
+  kiln__partition parts;
+  kiln__sorted sorted;
+
+  if (plan->method == KILN_INDEX_PARTITION) {
+    kiln__partition_plan(&parts, r->index, r->n, r->n_target, r->out,
+                         plan->passes, true);
+    return parts.need;
+  }
+  if (plan->method == KILN_INDEX_SORT) {
+    kiln__sorted_plan(&sorted, r->stream->device, &r->x, r->index, r->n,
+                      r->n_target, r->out);
+    return sorted.need;
+  }
+  return (kiln__need){0};
+}
+
 static kiln_status plan(kiln_index_plan *p, const kiln_stream *stream,
                         const kiln_scatter_desc *desc)
 {
@@ -162,7 +210,7 @@ static kiln_status plan(kiln_index_plan *p, const kiln_stream *stream,
       .index_size = (unsigned)kiln_dtype_size(desc->index.type)};
 
   *p = (kiln_index_plan){.method = desc->method, .passes = desc->passes};
-  if (p->method == KILN_INDEX_DIRECT ||
+  if (p->method == KILN_INDEX_DIRECT || p->method == KILN_INDEX_SORT ||
       (p->method != KILN_INDEX_AUTO && p->passes != 0))
     return KILN_OK;
   return kiln_scatter_plan(&stream->device->info, &shape, p);
@@ -183,8 +231,9 @@ kiln_status kiln_scatter(kiln_stream *stream, const kiln_scatter_desc *desc,
     KILN_TRY(kiln__indices_in_range(stream, "kiln_scatter", desc->index,
                                     desc->n, desc->n_target, workspace));
   r = request_of(stream, desc);
-  if (p.method == KILN_INDEX_PARTITION) {
-    st = run_partition(&r, p.passes, workspace);
+  if (p.method == KILN_INDEX_PARTITION || p.method == KILN_INDEX_SORT) {
+    st = p.method == KILN_INDEX_SORT ? run_sort(&r, workspace)
+                                     : run_partition(&r, p.passes, workspace);
     if (st != KILN_EDEVMEM || desc->method != KILN_INDEX_AUTO)
       goto done;
     p.method = KILN_INDEX_DIRECT;
@@ -201,7 +250,7 @@ kiln_status kiln_scatter_workspace(kiln_stream *stream,
   kiln__need need = {0};
   kiln_status st = KILN_OK;
   kiln_index_plan p;
-  kiln__partition parts;
+  request r;
 
   if (bytes == NULL)
     return kiln__fail(KILN_EINVAL, NULL,
@@ -211,13 +260,10 @@ kiln_status kiln_scatter_workspace(kiln_stream *stream,
   if (desc->n == 0)
     goto done;
   KILN_TRY(plan(&p, stream, desc));
-  if (desc->checked)
-    need = kiln__range_need();
-  if (p.method == KILN_INDEX_PARTITION) {
-    kiln__partition_plan(&parts, desc->index, desc->n, desc->n_target,
-                         desc->out, p.passes, true);
-    need = parts.need; /* one after the other: not both at once */
-  }
+  r = request_of(stream, desc);
+  need = need_of(&r, &p);
+  if (desc->checked && need.temp == 0)
+    need = kiln__range_need(); /* one after the other: not both at once */
   *bytes = kiln__need_bytes(need);
 
 done:

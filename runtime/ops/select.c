@@ -192,7 +192,8 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
     return;
   }
   if ((p->tuning.extra & KILN__SELECT_STAGED) != 0) {
-    p->tuning.items = 32; /* in registers */
+    p->tuning.block = 128; /* in registers */
+    p->tuning.items = 32;
     p->tuning.extra %= KILN__SELECT_STAGED;
   }
   value[BLOCK] = p->tuning.block;

@@ -89,9 +89,23 @@ kiln_launch_config kiln__sort_launch(kiln_stream *stream,
 
 /* ---- One block --------------------------------------------------------------------------- */
 
-static kiln_status run_one_block(kiln_stream *stream,
-                                 const kiln__sort_call *call,
-                                 const kiln__sort_plan *plan)
+static kiln__spec small_spec(const kiln__sort_call *call,
+                             const kiln__sort_plan *plan)
+{
+  kiln__spec spec = {.family = &small_family};
+
+  spec.value[SMALL_BLOCK] = plan->block;
+  spec.value[SMALL_ITEMS] = plan->items;
+  spec.value[SMALL_KEY] = call->shape.key_size;
+  spec.value[SMALL_VALUE] = call->shape.value_size;
+  spec.value[SMALL_FLOAT] = call->is_float;
+  return spec;
+}
+
+static kiln_status launch_small(kiln_stream *stream,
+                                const kiln__special *special,
+                                const kiln__sort_call *call,
+                                const kiln__sort_plan *plan)
 {
   const kiln__sort_shape *shape = &call->shape;
   const small_args args = {
@@ -99,23 +113,10 @@ static kiln_status run_one_block(kiln_stream *stream,
       call->values_out, call->order,    (uint32_t)shape->n,
       shape->begin_bit, shape->end_bit, flags_of(call),
   };
-  kiln__spec spec = {.family = &small_family};
-  const kiln__special *special;
-  kiln_launch_config config;
-  kiln_status st = KILN_OK;
-
-  spec.value[SMALL_BLOCK] = plan->block;
-  spec.value[SMALL_ITEMS] = plan->items;
-  spec.value[SMALL_KEY] = shape->key_size;
-  spec.value[SMALL_VALUE] = shape->value_size;
-  spec.value[SMALL_FLOAT] = call->is_float;
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
-  config =
+  const kiln_launch_config config =
       kiln__sort_launch(stream, special->kernel[0], 1, plan->block, plan->smem);
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args));
 
-done:
-  return st;
+  return KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args));
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
@@ -242,28 +243,6 @@ done:
   return st;
 }
 
-static kiln_status run_passes(kiln_stream *stream, const kiln__sort_call *call,
-                              const kiln__sort_plan *plan,
-                              const kiln_workspace *workspace)
-{
-  const kiln__spec count = count_spec(call, plan);
-  const kiln__spec pass = pass_spec(call, plan);
-  const kiln__spec *const specs[] = {&pass, &count}; /* the slower one first */
-  const kiln__special *special[2];
-  kiln_status st = KILN_OK;
-  kiln__room room;
-
-  KILN_TRY(kiln__specialise_all(special, stream->device, specs, 2));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, plan->need));
-  st = launch_count(&room, special[1], call, plan);
-  if (st == KILN_OK)
-    st = launch_passes(&room, special[0], call, plan);
-  kiln__room_close(&room);
-
-done:
-  return st;
-}
-
 /* ---- Any sort ----------------------------------------------------------------------------------- */
 
 kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
@@ -281,12 +260,48 @@ kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
                                                   widest, shape->n)};
 }
 
+size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
+                        const kiln__sort_plan *plan)
+{
+  if (plan->one_block) {
+    spec[0] = small_spec(call, plan);
+    return 1;
+  }
+  spec[0] = pass_spec(call, plan); /* the slower one first */
+  spec[1] = count_spec(call, plan);
+  return 2;
+}
+
+kiln_status kiln__sort_queue(kiln__room *room, size_t temp,
+                             const kiln__special *const special[],
+                             const kiln__sort_call *call,
+                             const kiln__sort_plan *plan)
+{
+  kiln__room own = *room;
+  kiln_status st;
+
+  if (plan->one_block)
+    return launch_small(room->stream, special[0], call, plan);
+  own.temp += temp;
+  st = launch_count(&own, special[1], call, plan);
+  if (st == KILN_OK)
+    st = launch_passes(&own, special[0], call, plan);
+  room->epoch = own.epoch;
+  return st;
+}
+
 kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
                            const kiln_workspace *workspace,
                            const kiln__sort_facts *facts)
 {
+  const kiln__special *special[2];
+  const kiln__spec *specs[2];
+  kiln_status st = KILN_OK;
   kiln__sort_facts own;
   kiln__sort_plan plan;
+  kiln__spec spec[2];
+  kiln__room room;
+  size_t n;
 
   if (call->shape.n == 0)
     return KILN_OK;
@@ -295,8 +310,18 @@ kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
     facts = &own;
   }
   kiln__sort_plan_make(&plan, &call->shape, facts);
-  return plan.one_block ? run_one_block(stream, call, &plan)
-                        : run_passes(stream, call, &plan, workspace);
+  n = kiln__sort_specs(spec, call, &plan);
+  specs[0] = &spec[0];
+  specs[1] = &spec[1];
+  KILN_TRY(kiln__specialise_all(special, stream->device, specs, n));
+  if (plan.one_block)
+    return launch_small(stream, special[0], call, &plan);
+  KILN_TRY(kiln__room_open(&room, stream, workspace, plan.need));
+  st = kiln__sort_queue(&room, 0, special, call, &plan);
+  kiln__room_close(&room);
+
+done:
+  return st;
 }
 
 static kiln_status workspace_of(const kiln_stream *stream,

@@ -113,4 +113,15 @@ kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
 kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
                                      const kiln__sort_shape *shape);
 
+/* As a part of another call. Its kernels: how many of spec[] there are. Of the
+ * addresses, only the alignment of `in` counts. */
+size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
+                        const kiln__sort_plan *plan);
+/* In a room whose words are plan->need's at least, and whose temp has room for
+ * plan->need's from `temp` on. */
+kiln_status kiln__sort_queue(kiln__room *room, size_t temp,
+                             const kiln__special *const special[],
+                             const kiln__sort_call *call,
+                             const kiln__sort_plan *plan);
+
 #endif

@@ -5,7 +5,7 @@
 
 static const kiln_dtype index_types[] = {KILN_I32, KILN_U32, KILN_I64,
                                          KILN_U64};
-enum { N_INDEX_TYPES = 4, N_METHODS = 4 };
+enum { N_INDEX_TYPES = 4, N_METHODS = 5 };
 
 typedef enum spread {
   PERMUTED, /* every place of the target at most once */
@@ -13,10 +13,11 @@ typedef enum spread {
   FORWARD,
   BACKWARD,
   CONSTANT,
-  N_SPREADS
+  N_SPREADS,
+  CROWDED /* some hundred places, next to each other */
 } spread;
 
-/* n indices below target; n <= target unless RANDOM or CONSTANT. */
+/* n indices below target; n <= target unless RANDOM, CONSTANT or CROWDED. */
 static uint64_t *make_places(size_t n, size_t target, spread how,
                              uint64_t *state)
 {
@@ -26,6 +27,7 @@ static uint64_t *make_places(size_t n, size_t target, spread how,
   for (size_t i = 0; i < target || i < n; i++)
     at[i] = how == CONSTANT   ? target / 2
             : how == RANDOM   ? test_random(state) % target
+            : how == CROWDED  ? (target / 2 + test_random(state) % 700) % target
             : how == BACKWARD ? target - 1 - i % target
                               : i % target;
   for (size_t i = target - 1; how == PERMUTED && i > 0; i--) {
@@ -100,10 +102,17 @@ static bool reports_races(void)
          cpu.checks != 0;
 }
 
+/* Sorting needs to know a target that indices of 64 bits point into. */
+static bool is_offered(const scatter_case *c)
+{
+  return c->method != KILN_INDEX_SORT || c->know_target ||
+         kiln_dtype_size(c->index) == 4;
+}
+
 static void scatter_once(const scatter_case *c, uint64_t *state)
 {
-  const bool repeats =
-      c->how == RANDOM || c->how == CONSTANT || c->n > c->target;
+  const bool repeats = c->how == RANDOM || c->how == CONSTANT ||
+                       c->how == CROWDED || c->n > c->target;
   const size_t size = kiln_dtype_size(c->type);
   unsigned char *x, *got;
   uint64_t *at;
@@ -128,9 +137,14 @@ static void scatter_once(const scatter_case *c, uint64_t *state)
                              .passes = c->passes,
                              .checked = c->checked && c->know_target};
 
-  ck_kiln_ok(kiln_scatter(stream, &desc, NULL));
-  got = array_read(&out);
-  check_places(c, got, x, at);
+  if (is_offered(c)) {
+    ck_kiln_ok(kiln_scatter(stream, &desc, NULL));
+    got = array_read(&out);
+    check_places(c, got, x, at);
+  } else {
+    ck_kiln_is(kiln_scatter(stream, &desc, NULL), KILN_EINVAL);
+    got = NULL;
+  }
   free(got);
   free(x);
   free(at);
@@ -181,6 +195,85 @@ START_TEST(test_methods)
 
       scatter_once(&c, &state);
     }
+}
+END_TEST
+
+/* By sorting: buckets of 2^14, 2^13, 2^12 and 2^11 elements; one block sorts up to
+ * 8,192 pairs; a run of more than 4 buckets' elements is shared by blocks. */
+START_TEST(test_sort)
+{
+  static const struct {
+    size_t n, target;
+    spread how;
+    bool unknown;
+  } cases[] = {{1, 1, FORWARD, false},
+               {1, 100000, CONSTANT, false},
+               {100, 70001, PERMUTED, false},
+               {2047, 2049, PERMUTED, false},
+               {8193, 16385, BACKWARD, false},
+               {16384, 16384, PERMUTED, false},
+               {16385, 16384 + 1, PERMUTED, true},
+               {9000, 70001, PERMUTED, true}, /* far above what n says */
+               {33001, 33001, FORWARD, false},
+               {9000, 20000, RANDOM, false},
+               {20000, 50, RANDOM, false},
+               {40001, 90001, CROWDED, false},
+               {70001, 90001, CROWDED, true}};
+  static const kiln_dtype types[] = {KILN_I8, KILN_F16, KILN_F32, KILN_F64};
+  uint64_t state = 31;
+
+  for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+    const scatter_case c = {
+        .type = types[_i],
+        .index = cases[k].unknown ? KILN_U32 : index_types[k % N_INDEX_TYPES],
+        .n = cases[k].n,
+        .target = cases[k].target,
+        .shift = k % 3,
+        .how = cases[k].how,
+        .method = KILN_INDEX_SORT,
+        .know_target = !cases[k].unknown};
+
+    scatter_once(&c, &state);
+  }
+}
+END_TEST
+
+/* More than 8,192 pairs of which all or a part is made first, and sorted in place
+ * where the passes are even: 20 bits or 22 are two above a bucket of f64, 17 one. */
+START_TEST(test_sort_makes)
+{
+  enum { N = 9001 };
+  static const size_t targets[] = {70001, 600001};
+  const size_t target = targets[_i % 2];
+  const bool wide = _i / 2 % 2 != 0, mapped = _i / 4 != 0;
+  uint64_t state = 6;
+  float *x = random_wholes(KILN_F32, N, -50, 50, &state);
+  uint64_t *at = make_places(N, target, PERMUTED, &state);
+  void *places = as_type(wide ? KILN_U64 : KILN_U32, at, N);
+  test_array a = array_make(KILN_F32, N, 1, x, 0);
+  test_array index = array_make(wide ? KILN_U64 : KILN_U32, N, 1, places, 0);
+  test_array out = array_make(mapped ? KILN_F64 : KILN_F32, target, 1, NULL, 1);
+  const kiln_scatter_desc desc = {
+      .x = {.in = {a.array}, .map = mapped ? "x + i" : NULL},
+      .index = index.array,
+      .out = out.array,
+      .n = N,
+      .n_target = target,
+      .method = KILN_INDEX_SORT};
+  void *got;
+
+  ck_kiln_ok(kiln_scatter(stream, &desc, NULL));
+  got = array_read(&out);
+  for (size_t i = 0; i < N; i++)
+    ck_assert_double_eq(value_at(out.array.type, got, at[i]),
+                        (double)x[i] + (mapped ? (double)i : 0));
+  free(got);
+  free(x);
+  free(at);
+  free(places);
+  array_free(&a);
+  array_free(&index);
+  array_free(&out);
 }
 END_TEST
 
@@ -288,7 +381,7 @@ START_TEST(test_random_calls)
                       .target = 1 + (r >> 24) % 9000,
                       .shift = (r >> 40) % 5,
                       .how = (spread)((r >> 44) % N_SPREADS),
-                      .method = (kiln_index_method)((r >> 48) % N_METHODS),
+                      .method = (kiln_index_method)((r >> 47) % N_METHODS),
                       .passes = 7,
                       .checked = (r >> 51) % 4 == 0,
                       .know_target = (r >> 53) % 2 == 0};
@@ -403,7 +496,7 @@ static void replay_and_drop(CUgraphExec exec, int times)
   kiln__leave(&scope);
 }
 
-/* A partition in a graph, with the caller's workspace and with the pool's. */
+/* A partition or a sort in a graph, with the caller's workspace and with the pool's. */
 START_TEST(test_graph)
 {
   enum { N = 9000 };
@@ -418,20 +511,25 @@ START_TEST(test_graph)
                             .out = out.array,
                             .n = N,
                             .n_target = N,
-                            .method = KILN_INDEX_PARTITION,
+                            .method =
+                                _i < 2 ? KILN_INDEX_PARTITION : KILN_INDEX_SORT,
                             .passes = 7};
   kiln_workspace w;
   uint64_t *got;
 
   ck_kiln_ok(kiln_scatter_workspace(stream, &desc, &w.size));
   ck_assert_uint_gt(w.size, 12 * N);
+  w.data = in.array.data;
+  w.size--;
+  ck_kiln_is(kiln_scatter(stream, &desc, &w), KILN_EINVAL);
+  w.size++;
   room = array_make(KILN_U8, w.size, 0, NULL, 0xcc);
   w.data = room.array.data;
   begin_capture();
   desc.checked = true;
   ck_kiln_is(kiln_scatter(stream, &desc, &w), KILN_ECAPTURE);
   desc.checked = false;
-  ck_kiln_ok(kiln_scatter(stream, &desc, _i == 0 ? &w : NULL));
+  ck_kiln_ok(kiln_scatter(stream, &desc, _i % 2 == 0 ? &w : NULL));
   replay_and_drop(end_capture(), 3);
   free(array_read(&room)); /* its guards */
   got = array_read(&out);
@@ -453,6 +551,7 @@ START_TEST(test_bad_arguments)
   test_array b = array_make(KILN_F32, 100, 0, NULL, 1);
   test_array at = array_make(KILN_U32, 100, 0, NULL, 0);
   const kiln_array odd = {at.array.data + 2, KILN_U32};
+  const kiln_array wide = {at.array.data, KILN_U64};
   const kiln_array halves = {at.array.data, KILN_F32};
   const kiln_array none = {0, KILN_F32};
   const kiln_array near = {a.array.data - 40 * 4, KILN_F32};
@@ -469,7 +568,18 @@ START_TEST(test_bad_arguments)
       {.x = x, .index = at.array, .out = near, .n = 9, .n_target = 50},
       {.x = x, .index = at.array, .out = b.array, .n = UINT64_MAX / 2},
       {.x = x, .index = at.array, .out = b.array, .n = 9, .checked = true},
-      {.x = x, .index = at.array, .out = b.array, .n = 9, .method = 4},
+      {.x = x, .index = at.array, .out = b.array, .n = 9, .method = 5},
+      {.x = x,
+       .index = wide,
+       .out = b.array,
+       .n = 9,
+       .method = KILN_INDEX_SORT},
+      {.x = x,
+       .index = wide,
+       .out = b.array,
+       .n = 9,
+       .n_target = (UINT64_C(1) << 32) + 1,
+       .method = KILN_INDEX_SORT},
       {.x = {.map = "i"}, .index = at.array, .out = b.array, .n = 9},
       {.x = x,
        .index = at.array,
@@ -510,11 +620,13 @@ static Suite *suite(void)
   tcase_set_timeout(t, 300);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_loop_test(t, test_methods, 0, N_INDEX_TYPES);
+  tcase_add_loop_test(t, test_sort, 0, 4);
+  tcase_add_loop_test(t, test_sort_makes, 0, 8);
   tcase_add_test(t, test_map);
   tcase_add_test(t, test_conversion);
   tcase_add_test(t, test_random_calls);
   tcase_add_loop_test(t, test_checked, 0, N_INDEX_TYPES);
-  tcase_add_loop_test(t, test_graph, 0, 2);
+  tcase_add_loop_test(t, test_graph, 0, 4);
   tcase_add_test(t, test_bad_arguments);
   suite_add_tcase(s, t);
   return s;
