@@ -301,7 +301,7 @@ static void best_windows(kiln_index_plan *best, const call *c)
  * not eat up. */
 static void choose(kiln_index_plan *plan, const call *c)
 {
-  kiln_index_plan direct = {0}, other = {0};
+  kiln_index_plan direct = {0}, other = {0}, sorted = {0};
 
   try_plan(&direct, c, KILN_INDEX_DIRECT, 1);
   *plan = direct;
@@ -309,8 +309,11 @@ static void choose(kiln_index_plan *plan, const call *c)
     return; /* nothing to gain: the cache holds it all */
   best_windows(&other, c);
   try_plan(&other, c, KILN_INDEX_PARTITION, parts_for(c));
-  if (c->sorts)
-    try_plan(&other, c, KILN_INDEX_SORT, 1);
+  if (c->sorts) {
+    try_plan(&sorted, c, KILN_INDEX_SORT, 1);
+    if (sorted.ms < 0.95 * other.ms) /* it takes the most memory */
+      other = sorted;
+  }
   if (other.ms < 0.85 * direct.ms)
     *plan = other;
 }

@@ -1,0 +1,340 @@
+/* scatter_buckets.cu -- a scatter of pairs of index and value that are sorted by the
+ * upper bits of the index: what falls into one bucket of the target, a piece that
+ * shared memory holds, lies together. It is put in place there, and leaves as whole
+ * lines: memory is written one after the other.
+ *
+ * Specialise:  KILN_BLOCK   256  threads a block
+ *              KILN_ITEMS   2    packs of 4 elements a thread has in flight
+ *              KILN_SHIFT   12   log2 of the elements of a bucket
+ *              KILN_VALUE   unsigned  an element of out; unsigned, of its size,
+ *                                where it only moves
+ *              KILN_ALIGNED 1    bit 0: index (bucket_pairs), out (bucket_write)
+ *                                lies on 16 bytes
+ *              KILN_INDEX   unsigned  bucket_pairs: type of an index: unsigned or
+ *                                unsigned long long
+ *              KILN_PAIRS   3    bucket_pairs makes: bit 0 places, bit 1 values
+ *              user.cuh          bucket_pairs: the values and their map
+ * Launch:      block KILN_BLOCK. The bucket of a place is bits KILN_SHIFT and above
+ *              of it, of which `mask` leaves those that it is sorted by.
+ *   bucket_pairs   a block for each KILN_BLOCK * KILN_ITEMS packs. places and
+ *              values, on 16 bytes: those of the n elements as a sort takes them.
+ *   bucket_bounds  a thread for each of `buckets` and one more. begin[b]: the first
+ *              of n sorted places that is not in a bucket below b.
+ *   bucket_write   a block for each bucket or for each 2^(KILN_SHIFT + 1) elements,
+ *              whichever are more. places and values, sorted, on 16 bytes. Places
+ *              above `last`, which `mask` took for others, are written one by one.
+ * Result:      out[places[i]] = values[i]; of equal places one value. Nothing else
+ *              of out is written. */
+#ifndef KILN_BLOCK
+#define KILN_BLOCK 256
+#endif
+#ifndef KILN_ITEMS
+#define KILN_ITEMS 2
+#endif
+#ifndef KILN_SHIFT
+#define KILN_SHIFT 12
+#endif
+#ifndef KILN_VALUE
+#define KILN_VALUE unsigned
+#endif
+#ifndef KILN_ALIGNED
+#define KILN_ALIGNED 1
+#endif
+#ifndef KILN_INDEX
+#define KILN_INDEX unsigned
+#endif
+#ifndef KILN_PAIRS
+#define KILN_PAIRS 3
+#endif
+
+#define KILN_FLAT_BLOCK 1
+#ifdef __CUDACC_RTC__
+#include <kiln/user.cuh>
+#else
+#include "common/user.cuh"
+#endif
+
+typedef unsigned long long count;
+
+enum : unsigned {
+  pack_size = 4,
+  step_size =
+      KILN_BLOCK * KILN_ITEMS * pack_size, /* elements of a block's step */
+  bucket_size = 1u << KILN_SHIFT,
+  tile_size = 2 * bucket_size,
+  wide_size = 16 / sizeof(KILN_VALUE),                /* elements of 16 bytes */
+  line_size = (KILN_ALIGNED & 1) != 0 ? wide_size : 1 /* of one store */
+};
+
+static_assert(KILN_SHIFT >= 4 && KILN_SHIFT <= 14,
+              "KILN_SHIFT: a bucket has whole lines and fits shared memory");
+
+/* ---- Pairs ------------------------------------------------------------------- */
+
+#if KILN_MAKES(bucket_pairs)
+#if (KILN_PAIRS & 1) != 0
+static __device__ __forceinline__ void make_places(const KILN_INDEX *index,
+                                                   unsigned *places,
+                                                   count first, bool whole,
+                                                   unsigned rest)
+{
+  KILN_INDEX at[pack_size];
+  unsigned place[pack_size];
+
+  if (whole) {
+    kiln::load_pack<pack_size, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
+        index + first, at);
+#pragma unroll
+    for (unsigned e = 0; e < pack_size; ++e)
+      place[e] = static_cast<unsigned>(at[e]);
+    kiln::store_pack<pack_size, true>(places + first, place);
+  } else {
+    for (unsigned e = 0; e < rest; ++e)
+      places[first + e] = static_cast<unsigned>(kiln::load(index + first + e));
+  }
+}
+#endif
+
+#if (KILN_PAIRS & 2) != 0
+static __device__ __forceinline__ void make_values(const user::args &in,
+                                                   KILN_VALUE *values,
+                                                   count first, bool whole,
+                                                   unsigned rest)
+{
+  user::value value[pack_size];
+
+  if (whole) {
+    user::load_pack<pack_size, kiln::cached::once>(in, first, value);
+    kiln::store_pack<pack_size, true>(values + first, value);
+  } else {
+    for (unsigned e = 0; e < rest; ++e)
+      kiln::store(values + first + e, user::load(in, first + e));
+  }
+}
+#endif
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_pairs(const user::args in, const KILN_INDEX *index, unsigned *places,
+                 KILN_VALUE *values, count n)
+{
+  const count begin = static_cast<count>(blockIdx.x) * step_size;
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const count first =
+        begin + (k * KILN_BLOCK + threadIdx.x) * static_cast<count>(pack_size);
+    const bool whole = first + pack_size <= n;
+    const unsigned rest =
+        whole || first >= n ? 0 : static_cast<unsigned>(n - first);
+
+#if (KILN_PAIRS & 1) != 0
+    make_places(index, places, first, whole, rest);
+#endif
+#if (KILN_PAIRS & 2) != 0
+    make_values(in, values, first, whole, rest);
+#endif
+  }
+  (void)in;
+  (void)index;
+  (void)places;
+  (void)values;
+}
+#endif
+
+/* ---- Bounds ------------------------------------------------------------------ */
+
+static __device__ __forceinline__ unsigned bucket_of(unsigned place,
+                                                     unsigned mask)
+{
+  return place >> KILN_SHIFT & mask;
+}
+
+#if KILN_MAKES(bucket_bounds)
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_bounds(const unsigned *places, count *begin, count n,
+                  unsigned buckets, unsigned mask)
+{
+  const unsigned b = blockIdx.x * KILN_BLOCK + threadIdx.x;
+  count low = 0, high = n;
+
+  if (b > buckets)
+    return;
+  if (b == buckets)
+    low = n;
+#pragma unroll 1
+  while (low < high) {
+    const count middle = low + (high - low) / 2;
+
+    if (bucket_of(kiln::load(places + middle), mask) < b)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  begin[b] = low;
+}
+#endif
+
+/* ---- Write ------------------------------------------------------------------- */
+
+#if KILN_MAKES(bucket_write)
+struct piece {
+  alignas(16) KILN_VALUE value[bucket_size];
+  alignas(16) unsigned char named[bucket_size]; /* 1: has a value */
+};
+
+struct arrays {
+  const unsigned *places;
+  const KILN_VALUE *values;
+  const count *begin;
+  KILN_VALUE *out;
+  count n;
+  unsigned buckets, mask, last;
+};
+
+struct run {
+  count begin, end;
+};
+
+/* Longer runs are left to the blocks whose tiles begin in them, so that equal
+ * places, or many in few buckets, do not make one block work alone. What comes
+ * before the first such tile stays. */
+static __device__ __forceinline__ bool is_long(const run &r)
+{
+  return r.end - r.begin > 2 * tile_size;
+}
+
+static __device__ __forceinline__ void put(const arrays &a, piece &s,
+                                           unsigned place, KILN_VALUE value)
+{
+  if (place <= a.last) {
+    s.value[place % bucket_size] = value;
+    s.named[place % bucket_size] = 1;
+  } else {
+    a.out[place] = value;
+  }
+}
+
+/* The packs of one step that begins at first, a multiple of a pack: whole ones are
+ * all under way before the first is used. */
+static __device__ __forceinline__ void put_step(const arrays &a, piece &s,
+                                                const run &r, count first)
+{
+  unsigned place[KILN_ITEMS][pack_size];
+  KILN_VALUE value[KILN_ITEMS][pack_size];
+
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const count i = first + (k * KILN_BLOCK + threadIdx.x) * pack_size;
+
+    if (i >= r.begin && i + pack_size <= r.end) {
+      kiln::load_pack<pack_size, true, kiln::cached::once>(a.places + i,
+                                                           place[k]);
+      kiln::load_pack<pack_size, true, kiln::cached::once>(a.values + i,
+                                                           value[k]);
+    }
+  }
+#pragma unroll
+  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
+    const count i = first + (k * KILN_BLOCK + threadIdx.x) * pack_size;
+
+    if (i >= r.begin && i + pack_size <= r.end) {
+#pragma unroll
+      for (unsigned e = 0; e < pack_size; ++e)
+        put(a, s, place[k][e], value[k][e]);
+    } else {
+#pragma unroll
+      for (unsigned e = 0; e < pack_size; ++e)
+        if (i + e >= r.begin && i + e < r.end)
+          put(a, s, kiln::load(a.places + i + e), kiln::load(a.values + i + e));
+    }
+  }
+}
+
+/* How many of line `p` have a value. */
+static __device__ __forceinline__ unsigned named_in(const piece &s, unsigned p)
+{
+  if (line_size == 1)
+    return s.named[p];
+  if (line_size == 2)
+    return static_cast<unsigned>(
+        __popc(reinterpret_cast<const unsigned short *>(s.named)[p]));
+  else {
+    const unsigned *const words =
+        reinterpret_cast<const unsigned *>(s.named) + p * (line_size / 4);
+    unsigned sum = 0;
+
+#pragma unroll
+    for (unsigned k = 0; k < line_size / 4; ++k)
+      sum += static_cast<unsigned>(__popc(words[k]));
+    return sum;
+  }
+}
+
+static __device__ __forceinline__ void write_piece(const piece &s,
+                                                   KILN_VALUE *out)
+{
+#pragma unroll 4
+  for (unsigned p = threadIdx.x; p < bucket_size / line_size; p += KILN_BLOCK) {
+    const unsigned named = named_in(s, p);
+    const unsigned first = p * line_size;
+
+    if (named == line_size) {
+      typedef typename kiln::word<line_size * sizeof(KILN_VALUE)>::type bits;
+
+      kiln::store_word<kiln::cached::once>(
+          reinterpret_cast<bits *>(out + first),
+          *reinterpret_cast<const bits *>(s.value + first));
+    } else if (named != 0) {
+#pragma unroll
+      for (unsigned e = 0; e < line_size; ++e)
+        if (s.named[first + e] != 0)
+          out[first + e] = s.value[first + e];
+    }
+  }
+}
+
+static __device__ __forceinline__ void write_run(const arrays &a, piece &s,
+                                                 const run &r)
+{
+  unsigned *const words = reinterpret_cast<unsigned *>(s.named);
+
+#pragma unroll
+  for (unsigned k = threadIdx.x; k < bucket_size / 4; k += KILN_BLOCK)
+    words[k] = 0;
+  __syncthreads();
+#pragma unroll 1
+  for (count first = r.begin / pack_size * pack_size; first < r.end;
+       first += step_size)
+    put_step(a, s, r, first);
+  __syncthreads();
+  write_piece(s, a.out + static_cast<count>(blockIdx.x) * bucket_size);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    bucket_write(const arrays a)
+{
+  __shared__ piece s;
+  const count tile = static_cast<count>(blockIdx.x) * tile_size;
+  const unsigned there = tile < a.n ? kiln::load(a.places + tile) : 0;
+
+  if (blockIdx.x < a.buckets) {
+    run own = {a.begin[blockIdx.x], a.begin[blockIdx.x + 1]};
+
+    if (is_long(own))
+      own.end = (own.begin + tile_size - 1) / tile_size * tile_size;
+    if (own.begin < own.end)
+      write_run(a, s, own);
+  }
+  if (tile < a.n) {
+    const unsigned b = bucket_of(there, a.mask);
+    const run around = {a.begin[b], a.begin[b + 1]};
+    const count end =
+        tile + tile_size < around.end ? tile + tile_size : around.end;
+
+    if (is_long(around))
+#pragma unroll 4
+      for (count i = tile + threadIdx.x; i < end; i += KILN_BLOCK)
+        a.out[kiln::load(a.places + i)] = kiln::load(a.values + i);
+  }
+}
+#endif
