@@ -62,8 +62,9 @@ enum : unsigned {
       KILN_BLOCK * KILN_ITEMS * pack_size, /* elements of a block's step */
   bucket_size = 1u << KILN_SHIFT,
   tile_size = 2 * bucket_size,
-  wide_size = 16 / sizeof(KILN_VALUE),                /* elements of 16 bytes */
-  line_size = (KILN_ALIGNED & 1) != 0 ? wide_size : 1 /* of one store */
+  wide_size = 16 / sizeof(KILN_VALUE), /* elements of 16 bytes */
+  line_size = (KILN_ALIGNED & 1) != 0 ? wide_size : 1, /* of one store */
+  line_words = line_size < 4 ? 1 : line_size / 4
 };
 
 static_assert(KILN_SHIFT >= 4 && KILN_SHIFT <= 14,
@@ -214,10 +215,10 @@ static __device__ __forceinline__ void put(const arrays &a, piece &s,
   }
 }
 
-/* The packs of one step that begins at first, a multiple of a pack: whole ones are
- * all under way before the first is used. */
+/* A step that lies in the run: all its packs are under way before the first is
+ * used. */
 static __device__ __forceinline__ void put_step(const arrays &a, piece &s,
-                                                const run &r, count first)
+                                                count first)
 {
   unsigned place[KILN_ITEMS][pack_size];
   KILN_VALUE value[KILN_ITEMS][pack_size];
@@ -226,27 +227,28 @@ static __device__ __forceinline__ void put_step(const arrays &a, piece &s,
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const count i = first + (k * KILN_BLOCK + threadIdx.x) * pack_size;
 
-    if (i >= r.begin && i + pack_size <= r.end) {
-      kiln::load_pack<pack_size, true, kiln::cached::once>(a.places + i,
-                                                           place[k]);
-      kiln::load_pack<pack_size, true, kiln::cached::once>(a.values + i,
-                                                           value[k]);
-    }
+    kiln::load_pack<pack_size, true, kiln::cached::once>(a.places + i,
+                                                         place[k]);
+    kiln::load_pack<pack_size, true, kiln::cached::once>(a.values + i,
+                                                         value[k]);
   }
 #pragma unroll
-  for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-    const count i = first + (k * KILN_BLOCK + threadIdx.x) * pack_size;
+  for (unsigned k = 0; k < KILN_ITEMS; ++k)
+#pragma unroll
+    for (unsigned e = 0; e < pack_size; ++e)
+      put(a, s, place[k][e], value[k][e]);
+}
 
-    if (i >= r.begin && i + pack_size <= r.end) {
-#pragma unroll
-      for (unsigned e = 0; e < pack_size; ++e)
-        put(a, s, place[k][e], value[k][e]);
-    } else {
-#pragma unroll
-      for (unsigned e = 0; e < pack_size; ++e)
-        if (i + e >= r.begin && i + e < r.end)
-          put(a, s, kiln::load(a.places + i + e), kiln::load(a.values + i + e));
-    }
+/* Any step. */
+static __device__ __forceinline__ void put_rest(const arrays &a, piece &s,
+                                                const run &r, count first)
+{
+#pragma unroll 4
+  for (unsigned k = 0; k < KILN_ITEMS * pack_size; ++k) {
+    const count i = first + k * KILN_BLOCK + threadIdx.x;
+
+    if (i >= r.begin && i < r.end)
+      put(a, s, kiln::load(a.places + i), kiln::load(a.values + i));
   }
 }
 
@@ -260,11 +262,11 @@ static __device__ __forceinline__ unsigned named_in(const piece &s, unsigned p)
         __popc(reinterpret_cast<const unsigned short *>(s.named)[p]));
   else {
     const unsigned *const words =
-        reinterpret_cast<const unsigned *>(s.named) + p * (line_size / 4);
+        reinterpret_cast<const unsigned *>(s.named) + p * line_words;
     unsigned sum = 0;
 
 #pragma unroll
-    for (unsigned k = 0; k < line_size / 4; ++k)
+    for (unsigned k = 0; k < line_words; ++k)
       sum += static_cast<unsigned>(__popc(words[k]));
     return sum;
   }
@@ -305,7 +307,10 @@ static __device__ __forceinline__ void write_run(const arrays &a, piece &s,
 #pragma unroll 1
   for (count first = r.begin / pack_size * pack_size; first < r.end;
        first += step_size)
-    put_step(a, s, r, first);
+    if (first >= r.begin && first + step_size <= r.end)
+      put_step(a, s, first);
+    else
+      put_rest(a, s, r, first);
   __syncthreads();
   write_piece(s, a.out + static_cast<count>(blockIdx.x) * bucket_size);
 }
