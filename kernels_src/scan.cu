@@ -189,7 +189,7 @@ __launch_bounds__(KILN_BLOCK)
                                        : s.neutral;
     acc prefix;
 
-    await_total();
+    total_published();
     prefix = tile_chain(words, epoch, s.op, s.neutral, start)
                  .before(tile, room.total, false);
     if (kiln::lane() == 0)

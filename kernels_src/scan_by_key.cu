@@ -382,7 +382,7 @@ __launch_bounds__(KILN_BLOCK)
     const tile_chain chain(words, epoch, s.op, s.neutral, s.neutral);
     acc prefix;
 
-    await_total();
+    total_published();
     prefix = chain.before(blockIdx.x, room.total, room.resets);
     if (kiln::lane() == 0)
       room.prefix = prefix;

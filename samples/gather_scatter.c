@@ -238,7 +238,9 @@ int main(int argc, char **argv)
   good = show_misses();
   good = ladder(&s) && good;
   printf("  call      elements  method  passes  model's ms          ms\n");
-  for (uint32_t n = 1 << 16; n <= (s.few ? 1u << 16 : 1u << 24); n <<= 8) {
+  for (unsigned bits = 16; bits <= (s.few ? 16u : 24u); bits += 8) {
+    const uint32_t n = 1u << bits;
+
     good = methods(&s, stream, n, true) && good;
     good = methods(&s, stream, n, false) && good;
   }

@@ -194,19 +194,22 @@ __device__ __forceinline__ void words_load(const unsigned long long *from,
                                            unsigned long long (&to)[n])
 {
 #if KILN_ARCH >= 70
-  if (n % 2 == 0) {
+  enum { pairs = n / 2 * 2 * (n % 2 == 0) };
+#else
+  enum { pairs = 0 };
+#endif
+
 #pragma unroll
-    for (unsigned k = 0; k + 1 < n; k += 2)
+  for (unsigned k = 0; k < n; k += 2)
+    if (k < pairs)
       asm volatile("ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2];"
-                   : "=l"(to[k]), "=l"(to[k + 1])
+                   : "=l"(to[k]), "=l"(to[(k + 1) % n])
                    : "l"(__cvta_generic_to_global(from + k))
                    : "memory");
-    return;
-  }
-#endif
 #pragma unroll
   for (unsigned k = 0; k < n; ++k)
-    to[k] = word_load(from + k);
+    if (k >= pairs)
+      to[k] = word_load(from + k);
 }
 
 template <unsigned each, bool resets, class T, class Op> struct tile_chain {

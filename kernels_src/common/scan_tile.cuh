@@ -243,15 +243,9 @@ static __device__ __forceinline__ void holders_meet()
   asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK - 32) : "memory");
 }
 
-/* The warp that looks back waits until the first one has published the tile's
- * total, which does not wait. */
+/* The first warp, which has published the tile's total, meets the one that looks
+ * back, which waits for nothing else. */
 static __device__ __forceinline__ void total_published()
-{
-  __threadfence_block();
-  asm volatile("bar.arrive 2, 64;" ::: "memory");
-}
-
-static __device__ __forceinline__ void await_total()
 {
   asm volatile("bar.sync 2, 64;" ::: "memory");
 }
