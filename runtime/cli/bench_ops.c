@@ -34,6 +34,7 @@ const bench_family kiln__bench_families[] = {
 enum {
   ROOM = 1 << 16, /* beside the elements: results of small inputs */
   MAX_REPEATS = 64,
+  WARM_UPS = 3,
   SLOW_ITERATIONS = 40000 /* longer than the host takes to queue a call */
 };
 
@@ -331,8 +332,9 @@ kiln_status kiln__bench_time_own(bench_ops *b, double *ms)
   return KILN_OK;
 }
 
-/* In turns, so that what drifts drifts for both; a run of the same code before
- * each timed one, so that the second-level cache holds what this code leaves. */
+/* In turns, so that what drifts drifts for both; three runs of the same code
+ * before each timed one, so that the second-level cache holds what this code
+ * leaves: what is random in it settles after more than one. */
 static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
 {
   double ms[2][2][MAX_REPEATS];
@@ -342,8 +344,8 @@ static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
       for (int queued = 0; queued < 2; queued++) {
         double *at = &ms[i][queued][r];
 
-        TRY(run_once(b, shots[i].is_peer, queued, at));
-        TRY(run_once(b, shots[i].is_peer, queued, at));
+        for (unsigned run = 0; run <= WARM_UPS; run++)
+          TRY(run_once(b, shots[i].is_peer, queued, at));
       }
   for (size_t i = 0; i < n; i++) {
     shots[i].idle_ms = kiln__cli_median(ms[i][0], b->repeats);
@@ -562,7 +564,7 @@ static kiln_status run_family(bench_ops *b, const bench_family *family,
 static void describe(const bench_ops *b, cJSON *json)
 {
   printf("%s, %d SMs; times by events on the stream, median of %u, in turns "
-         "with the peer\n",
+         "with the peer,\neach after three runs of the same code\n",
          b->info.name, b->info.sm_count, b->repeats);
   if (b->c->on_cpu)
     printf("the CPU device: its times say nothing about a GPU's\n");

@@ -319,9 +319,9 @@ uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
 
   for (size_t k = 0; k < kiln__input_arrays(x); k++)
     bytes += n * kiln_dtype_size(x->in[k].type);
-  if (cache == 0 || bytes < 4 * cache || tiles == 0)
+  if (cache == 0 || bytes < 4 * cache || tiles == 0 || bytes < tiles)
     return 0;
-  ahead = cache / 10 / (bytes / tiles);
+  ahead = cache / 10 * tiles / bytes;
   return ahead < 4096 ? (uint32_t)ahead : 4096;
 }
 
