@@ -855,6 +855,7 @@ static void words(int of_type, uint64_t count)
     case_scatter("scatter directly", KILN_INDEX_DIRECT);
     case_scatter("scatter by windows", KILN_INDEX_WINDOWS);
     case_scatter("scatter by parts", KILN_INDEX_PARTITION);
+    case_scatter("scatter by sorting", KILN_INDEX_SORT);
   }
   case_merge(n / 2 + 33, n - n / 2 - 33, 5);
   case_search(n / 4, 5);
