@@ -182,34 +182,33 @@ __launch_bounds__(KILN_BLOCK)
    * provide for shuffles in diverged warps. */
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
+  const tile_view view(tile, n);
+  my_tile mine;
+  acc sum;
+
   if (warp == warps) {
     const acc start = KILN_INIT
                           ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
                       : KILN_EXCLUSIVE ? static_cast<acc>(user::identity(in))
                                        : s.neutral;
-    acc prefix;
+    const tile_chain chain(words, epoch, s.op, s.neutral, start);
 
     total_published();
-    prefix = tile_chain(words, epoch, s.op, s.neutral, start)
-                 .before(tile, room.total, false);
+    sum = chain.before(tile, room.total, false);
     if (kiln::lane() == 0)
-      room.prefix = prefix;
-    __syncthreads();
-    return;
+      room.prefix = sum;
+  } else {
+    mine.load(s, view);
+    sum = mine.fold(s);
+    if (kiln::lane() == 31)
+      room.warp[kiln::warp()] = sum;
+    holders_meet();
+    if (warp == 0)
+      publish_total(room, s, words, tile, epoch);
   }
-
-  const tile_view view(tile, n);
-  my_tile mine;
-  acc sum;
-
-  mine.load(s, view);
-  sum = mine.fold(s);
-  if (kiln::lane() == 31)
-    room.warp[kiln::warp()] = sum;
-  holders_meet();
-  if (warp == 0)
-    publish_total(room, s, words, tile, epoch);
   __syncthreads();
+  if (warp == warps)
+    return;
 
   sum = s.op(room.prefix, room.warp[kiln::warp()]);
   mine.store(s, view, sum, room.nothing, out);

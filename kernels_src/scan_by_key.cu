@@ -378,37 +378,37 @@ __launch_bounds__(KILN_BLOCK)
   /* In a form that the compiler knows to be the same in all lanes. */
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
-  if (warp == warps) {
-    const tile_chain chain(words, epoch, s.op, s.neutral, s.neutral);
-    acc prefix;
-
-    total_published();
-    prefix = chain.before(blockIdx.x, room.total, room.resets);
-    if (kiln::lane() == 0)
-      room.prefix = prefix;
-    __syncthreads();
-    return;
-  }
-
   const tile_view view(blockIdx.x, n);
-  loaded p[KILN_ROWS];
   held h[KILN_ROWS];
   unsigned heads[KILN_ROWS], cut;
   acc before[KILN_ROWS], base;
-  bool begins;
 
-  load_tile(s, view, p);
-  find_heads(s, keys, n_heads, view, room, heads);
-  hold_tile(s, view, p, h);
-  base = fold_warp(s, start, h, heads, before, &cut, &begins);
-  if (kiln::lane() == 31) {
-    room.warp[kiln::warp()] = base;
-    room.cut[kiln::warp()] = begins;
+  if (warp == warps) {
+    const tile_chain chain(words, epoch, s.op, s.neutral, s.neutral);
+
+    total_published();
+    base = chain.before(blockIdx.x, room.total, room.resets);
+    if (kiln::lane() == 0)
+      room.prefix = base;
+  } else {
+    loaded p[KILN_ROWS];
+    bool begins;
+
+    load_tile(s, view, p);
+    find_heads(s, keys, n_heads, view, room, heads);
+    hold_tile(s, view, p, h);
+    base = fold_warp(s, start, h, heads, before, &cut, &begins);
+    if (kiln::lane() == 31) {
+      room.warp[kiln::warp()] = base;
+      room.cut[kiln::warp()] = begins;
+    }
+    holders_meet();
+    if (warp == 0)
+      publish_total(room, s, words, blockIdx.x, epoch);
   }
-  holders_meet();
-  if (warp == 0)
-    publish_total(room, s, words, blockIdx.x, epoch);
   __syncthreads();
+  if (warp == warps)
+    return;
 
 #pragma unroll
   for (unsigned r = 0; r < KILN_ROWS; ++r)

@@ -65,6 +65,13 @@ static bool is_plain(const kiln_scan_desc *desc, kiln_dtype acc)
          (desc->op.expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
 }
 
+/* Must tiles be added up in one order? Then a step of the look-back takes longer,
+ * and goes further. */
+static bool is_ordered(const kiln_scan_desc *desc, kiln_dtype acc)
+{
+  return desc->op.expr != NULL || kiln__dtype_of(acc)->is_float;
+}
+
 static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                      const kiln_scan_desc *desc, kiln_dtype acc)
 {
@@ -74,6 +81,8 @@ static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
 
   kiln__scan_shape_of(out, &t, widest, is_plain(desc, acc),
                       is_stageable(desc, acc, widest), desc->n);
+  if (out->staged && is_ordered(desc, acc) && out->window == 2)
+    out->window = 4;
 }
 
 static void specify(kiln__spec *spec, const kiln_stream *stream,

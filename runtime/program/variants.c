@@ -66,6 +66,7 @@ static const kiln_variant variants[] = {
     PLAIN("segmented"),
     PLAIN("segmented_rows"),
     PLAIN("select"),
+    PLAIN("select_staged"),
     PLAIN("shared_memory"),
     PLAIN("slow"),
     PLAIN("split"),
