@@ -32,6 +32,23 @@ static int by_value(const void *a, const void *b)
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
+size_t kiln__cli_sizes(const char *text, unsigned least, unsigned most,
+                       unsigned *bits, size_t room)
+{
+  size_t n = 0;
+  char *end;
+
+  do {
+    const unsigned long value = strtoul(text, &end, 10);
+
+    if (end == text || value < least || value > most || n == room)
+      return 0;
+    bits[n++] = (unsigned)value;
+    text = end + 1;
+  } while (*end == ',');
+  return *end == '\0' ? n : 0;
+}
+
 double kiln__cli_median(double *values, size_t n)
 {
   if (n == 0)

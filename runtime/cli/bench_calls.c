@@ -71,22 +71,6 @@ static const char usage_text[] =
     "  --device   GPU to use, default 0\n"
     "  --json     write every figure to FILE\n";
 
-static bool parse_sizes(options *o, const char *text)
-{
-  char *end;
-
-  o->n_bits = 0;
-  do {
-    const unsigned long bits = strtoul(text, &end, 10);
-
-    if (end == text || bits < 12 || bits > 24 || o->n_bits == MAX_SIZES)
-      return false;
-    o->bits[o->n_bits++] = (unsigned)bits;
-    text = end + 1;
-  } while (*end == ',');
-  return *end == '\0';
-}
-
 /* False: stop with *rc. */
 static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
 {
@@ -105,7 +89,8 @@ static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
   while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
     switch (opt) {
     case 's':
-      if (parse_sizes(o, optarg))
+      o->n_bits = kiln__cli_sizes(optarg, 12, 24, o->bits, MAX_SIZES);
+      if (o->n_bits > 0)
         break;
       *rc = kiln__cli_usage(c, "--sizes takes up to four numbers, 12 to 24");
       return false;

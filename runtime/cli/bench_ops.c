@@ -83,22 +83,6 @@ static const char usage_text[] =
     "  --json     write every figure to FILE\n"
     "  --plot     draw the rates by size as SVG (needs gnuplot)\n";
 
-static bool parse_sizes(options *o, const char *text)
-{
-  char *end;
-
-  o->n_bits = 0;
-  do {
-    const unsigned long bits = strtoul(text, &end, 10);
-
-    if (end == text || bits > 32 || o->n_bits == BENCH_OPS_SIZES)
-      return false;
-    o->bits[o->n_bits++] = (unsigned)bits;
-    text = end + 1;
-  } while (*end == ',');
-  return *end == '\0';
-}
-
 /* False: stop with *rc. */
 static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
 {
@@ -119,7 +103,8 @@ static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
   while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
     switch (opt) {
     case 's':
-      if (parse_sizes(o, optarg))
+      o->n_bits = kiln__cli_sizes(optarg, 0, 32, o->bits, BENCH_OPS_SIZES);
+      if (o->n_bits > 0)
         break;
       *rc = kiln__cli_usage(c, "--sizes takes up to four numbers below 33");
       return false;

@@ -60,23 +60,6 @@ enum { N_WAYS = sizeof ways / sizeof ways[0] };
 static const char *const names[] = {"", "one pass", "windows", "partition",
                                     "sort"};
 
-static bool parse_sizes(options *o, const char *text)
-{
-  char *end;
-
-  o->n_bits = 0;
-  do {
-    const unsigned long bits = strtoul(text, &end, 10);
-
-    if (end == text || bits > 30 ||
-        o->n_bits == sizeof o->bits / sizeof o->bits[0])
-      return false;
-    o->bits[o->n_bits++] = (unsigned)bits;
-    text = end + 1;
-  } while (*end == ',');
-  return *end == '\0';
-}
-
 /* False: stop with *rc. */
 static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
 {
@@ -94,7 +77,9 @@ static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
   while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
     switch (opt) {
     case 's':
-      if (parse_sizes(o, optarg))
+      o->n_bits = kiln__cli_sizes(optarg, 0, 30, o->bits,
+                                  sizeof o->bits / sizeof o->bits[0]);
+      if (o->n_bits > 0)
         break;
       *rc = kiln__cli_usage(c, "--sizes takes up to eight numbers below 31");
       return false;

@@ -215,6 +215,10 @@ int kiln__cli_bench_cpu(cli *c, int argc, char **argv);
 int kiln__cli_bench_passes(cli *c, int argc, char **argv);
 /* A child of `bench start`; runs before anything else is set up. */
 int kiln__cli_start_child(int argc, char **argv);
+/* "28,24,20": up to `room` numbers from least to most into bits. Their number; 0: it
+ * is no such list. */
+size_t kiln__cli_sizes(const char *text, unsigned least, unsigned most,
+                       unsigned *bits, size_t room);
 /* Sorts in place. @return the median, 0 of none. */
 double kiln__cli_median(double *values, size_t n);
 

@@ -40,23 +40,6 @@ static const char usage_text[] =
     "  --dry-run  show the best, keep nothing\n"
     "  --all      show every candidate's time, in the order of these\n";
 
-static bool parse_sizes(options *o, const char *text)
-{
-  char *end;
-
-  o->n_bits = 0;
-  do {
-    const unsigned long bits = strtoul(text, &end, 10);
-
-    if (end == text || bits > 32 ||
-        o->n_bits == sizeof o->bits / sizeof o->bits[0])
-      return false;
-    o->bits[o->n_bits++] = (unsigned)bits;
-    text = end + 1;
-  } while (*end == ',');
-  return *end == '\0';
-}
-
 static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
 {
   static const struct option known[] = {
@@ -79,7 +62,9 @@ static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
       o->arch = optarg;
       break;
     case 's':
-      if (parse_sizes(o, optarg))
+      o->n_bits = kiln__cli_sizes(optarg, 0, 32, o->bits,
+                                  sizeof o->bits / sizeof o->bits[0]);
+      if (o->n_bits > 0)
         break;
       *rc = kiln__cli_usage(c, "--sizes takes up to eight numbers below 33");
       return false;
