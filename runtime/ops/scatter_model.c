@@ -221,11 +221,11 @@ static void rate_partition(kiln_index_plan *p, const call *c)
 }
 
 /* Steps of the search for where a bucket begins, one after the other. */
-static double search_ms(double n)
+static double search_ms(uint64_t n)
 {
   double ms = 0;
 
-  for (; n > 1; n /= 2)
+  for (; n > 1; n = (n + 1) / 2)
     ms += 0.5e-3;
   return ms;
 }
@@ -249,7 +249,7 @@ static void rate_sort(kiln_index_plan *p, const call *c)
     p->ms += c->k->step;
   }
   add_pass(p, c, 0, 0, 0); /* where buckets begin */
-  p->ms += search_ms(c->n);
+  p->ms += search_ms((uint64_t)c->n);
   add_pass(p, c, c->n * pair, c->touched, c->k->piece * c->target);
 }
 
