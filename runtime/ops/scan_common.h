@@ -44,6 +44,8 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
   out->window = t->extra % KILN__SCAN_STAGED;
   if (out->window == 0)
     out->window = 1;
+  while (out->window > 8 || (out->window & (out->window - 1)) != 0)
+    out->window--; /* what the kernel knows, whatever a file says */
   out->tiles =
       kiln__divide_up(n, (uint64_t)(out->block - 32) * out->pack * out->rows);
 }

@@ -165,6 +165,8 @@ static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
   value[S_BLOCK] = p->tuning.block;
   value[S_ITEMS] = items > 4 ? items : 4;
   value[S_WINDOW] = p->tuning.extra % KILN__SELECT_STAGED;
+  if (value[S_WINDOW] == 0)
+    value[S_WINDOW] = 1;
   value[S_UNIQUE] = r->unique;
   value[S_COUNT] = r->count.type;
   value[S_WIDE] = r->n > UINT32_MAX;
