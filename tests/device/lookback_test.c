@@ -24,9 +24,9 @@ static const char source[] =
     "#endif\n"
     "extern \"C\" __global__ void chain(unsigned long long *words,\n"
     "    unsigned epoch, value start, const value *totals,\n"
-    "    const unsigned char *resets, value *out)\n"
+    "    const unsigned char *resets, value *out, unsigned at)\n"
     "{\n"
-    "  const unsigned tile = blockIdx.x;\n"
+    "  const unsigned tile = at + blockIdx.x;\n"
     "  const kiln::tile_chain<EACH, RESETS != 0, value, then> chain(\n"
     "      words, epoch, then(), NEUTRAL, start);\n"
     "  const value v = chain.before(tile, totals[tile], resets[tile] != 0);\n"
@@ -125,7 +125,7 @@ static void publish_some(uint64_t *words, const tiles *t, unsigned each,
 
 static void run_chain(kiln_kernel *kernel, const tiles *t, uint64_t *words)
 {
-  const uint32_t epoch = EPOCH;
+  const uint32_t epoch = EPOCH, at = 0;
   kiln_launch_config config = kiln_launch_1d(t->n, 1);
   test_array w = array_make(KILN_U64, 2 * (t->n + 8), 0, words, 0);
   test_array totals = array_make(KILN_U64, t->n, 0, t->total, 0);
@@ -134,10 +134,10 @@ static void run_chain(kiln_kernel *kernel, const tiles *t, uint64_t *words)
 
   config.block.x = 32;
   config.stream = stream;
-  ck_kiln_ok(
-      KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data), KILN_ARG(epoch),
-                  KILN_ARG(t->start), KILN_ARG(totals.array.data),
-                  KILN_ARG(resets.array.data), KILN_ARG(out.array.data)));
+  ck_kiln_ok(KILN_LAUNCH(
+      kernel, &config, KILN_ARG(w.array.data), KILN_ARG(epoch),
+      KILN_ARG(t->start), KILN_ARG(totals.array.data),
+      KILN_ARG(resets.array.data), KILN_ARG(out.array.data), KILN_ARG(at)));
   ck_bits64("before", &out, t->before);
   array_free(&w);
   array_free(&totals);
@@ -201,17 +201,41 @@ START_TEST(test_same_bits)
   resets = array_make(KILN_U8, N, 0, none, 0);
   for (size_t how = 0; how < 4; how++) {
     test_array w, out = array_make(KILN_F32, N, 0, NULL, 0x5a);
+    test_array again = array_make(KILN_F32, N, 0, NULL, 0x5a);
+    uint32_t at = 0;
 
     if (how > 0) /* every one, or one of many, is known beforehand */
       for (size_t i = each - 1; i + 1 < N; i += each * (2 * how - 1))
         float_words(words + i, got[0] + i + 1, 1, PREFIX);
     w = array_make(KILN_U64, N + 8, 0, words, 0);
-    ck_kiln_ok(
-        KILN_LAUNCH(kernel, &config, KILN_ARG(w.array.data), KILN_ARG(epoch),
-                    KILN_ARG(start), KILN_ARG(totals.array.data),
-                    KILN_ARG(resets.array.data), KILN_ARG(out.array.data)));
+    ck_kiln_ok(KILN_LAUNCH(
+        kernel, &config, KILN_ARG(w.array.data), KILN_ARG(epoch),
+        KILN_ARG(start), KILN_ARG(totals.array.data),
+        KILN_ARG(resets.array.data), KILN_ARG(out.array.data), KILN_ARG(at)));
+    config.grid.x = 1;
+    for (at = 1; how == 0 && at < 31 * each; at += 7) { /* no prefix is there */
+      test_array fresh;
+
+      float_words(words, total, N, PARTIAL);
+      fresh = array_make(KILN_U64, N + 8, 0, words, 0);
+      ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(fresh.array.data),
+                             KILN_ARG(epoch), KILN_ARG(start),
+                             KILN_ARG(totals.array.data),
+                             KILN_ARG(resets.array.data),
+                             KILN_ARG(again.array.data), KILN_ARG(at)));
+      array_free(&fresh);
+    }
+    config.grid.x = N;
     got[how] = array_read(&out);
     ck_assert_mem_eq(got[0], got[how], 4 * N);
+    if (how == 0) {
+      float *alone = array_read(&again);
+
+      for (at = 1; at < 31 * each; at += 7)
+        ck_assert_mem_eq(&alone[at], &got[0][at], 4);
+      free(alone);
+    }
+    array_free(&again);
     float_words(words, total, N, PARTIAL);
     array_free(&w);
     array_free(&out);
