@@ -50,8 +50,9 @@ typedef struct kiln_cpu_opts {
   kiln_cpu_schedule schedule; /**< default: by arch */
   unsigned threads;      /**< host threads that run blocks; default 1, which
                                  makes every run the same */
-  uint64_t seed;         /**< other than 0: permutes the order of blocks,
-                                 warps, groups of lanes and atomics */
+  uint64_t seed;         /**< other than 0: permutes the order of blocks
+                                 (among those resident together), warps,
+                                 groups of lanes and atomics */
   unsigned checks;       /**< KILN_CPU_CHECK_*; default none */
   bool counters;         /**< keep counters of every launch */
   uint64_t budget;       /**< most warp instructions of one launch; beyond:

@@ -232,15 +232,6 @@ static kiln_status timed(kiln_device *device, kiln_kernel *kernel,
   return st;
 }
 
-static void say_fault(const cli *c)
-{
-  char text[4096];
-
-  if (c->on_cpu && kiln_cpu_last_fault(text, sizeof text) == KILN_OK &&
-      text[0] != '\0')
-    fprintf(stderr, "%s\n", text);
-}
-
 static int run_kernel(cli *c, const request *r, run_spec *spec,
                       kiln_device *device, kiln_module *module)
 {
@@ -265,9 +256,7 @@ static int run_kernel(cli *c, const request *r, run_spec *spec,
   if (timed(device, kernel, spec, 1, &ms) != KILN_OK ||
       (r->time && timed(device, kernel, spec, REPEATS, &ms) != KILN_OK)) {
     printf("\n");
-    rc = kiln__cli_failure(c, NULL);
-    say_fault(c);
-    return rc;
+    return kiln__cli_failure(c, NULL);
   }
   printf(": %.4g ms%s\n", ms,
          r->time     ? ", median of 15"

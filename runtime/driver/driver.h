@@ -16,7 +16,10 @@ typedef struct kiln__driver {
   char path[512];
   int version;      /* cuDriverGetVersion */
   int kiln_version; /* KILN_VERSION of what filled this table */
-  bool ptx_only;    /* loads PTX alone, no machine code: the CPU device */
+  /* Of the CPU device alone: it loads PTX, no machine code, and says in words
+   * which thread of the last failed launch did what. */
+  bool ptx_only;
+  kiln_status (*last_fault)(char *buf, size_t size);
 } kiln__driver;
 
 /* Find libcuda, resolve every symbol, call cuInit.

@@ -1,6 +1,8 @@
 /* result.c -- CUresult -> status, name, text and next step. */
 #include "driver.h"
 
+#include <string.h>
+
 typedef struct meaning {
   CUresult rc;
   kiln_status status;
@@ -128,10 +130,32 @@ static const char *own_name(CUresult rc)
   return "unknown CUresult";
 }
 
+/* The CPU device knows more about a launch that failed than its code says. */
+static void log_fault(const kiln__driver *driver, kiln_status status)
+{
+  char fault[4096];
+
+  if (status == KILN_ESTICKY && driver != NULL && driver->last_fault != NULL &&
+      driver->last_fault(fault, sizeof fault) == KILN_OK)
+    kiln__error_log(fault, strlen(fault));
+}
+
+static const char *hint_of(const kiln__driver *driver, const meaning *known)
+{
+  if (known == NULL)
+    return NULL;
+  if (known->rc == CUDA_ERROR_LAUNCH_TIMEOUT && driver != NULL &&
+      driver->last_fault != NULL)
+    return "the kernel waits for ever or used up its budget: the log says who "
+           "waits where";
+  return known->hint;
+}
+
 kiln_status kiln__cu(const kiln__driver *driver, CUresult rc, const char *call)
 {
   const meaning *known = NULL;
   const char *name = NULL, *text = NULL;
+  kiln_status status;
 
   if (rc == CUDA_SUCCESS)
     return KILN_OK;
@@ -145,8 +169,10 @@ kiln_status kiln__cu(const kiln__driver *driver, CUresult rc, const char *call)
   if (driver == NULL || driver->getErrorString == NULL ||
       driver->getErrorString(rc, &text) != CUDA_SUCCESS)
     text = NULL;
-  return kiln__fail_native(
+  status = kiln__fail_native(
       known == NULL ? KILN_EDRIVER : known->status, KILN_SOURCE_DRIVER, rc,
-      call, known == NULL ? NULL : known->hint, "%s failed: %s (%d)%s%s", call,
-      name, rc, text == NULL ? "" : ": ", text == NULL ? "" : text);
+      call, hint_of(driver, known), "%s failed: %s (%d)%s%s", call, name, rc,
+      text == NULL ? "" : ": ", text == NULL ? "" : text);
+  log_fault(driver, status);
+  return status;
 }

@@ -87,6 +87,9 @@ START_TEST(a_failing_kernel_is_reported_as_such)
   ck_assert_msg(expected(_i), "%s", kiln_last_error()->message);
   ck_assert_int_eq(kiln_last_error()->source, KILN_SOURCE_DRIVER);
   ck_assert_str_ne(kiln_last_error()->hint, "");
+  if (g.rt->driver.last_fault != NULL)
+    ck_assert_msg(strstr(kiln_last_error()->log, rows[_i].kernel) != NULL,
+                  "the log does not say where: %s", kiln_last_error()->log);
   printf("%s: %s\n", rows[_i].kernel, kiln_last_error()->message);
   /* From now on every call tells that it was not its own fault. */
   ck_kiln_is(KILN_LAUNCH(fine, &c, KILN_ARG(good)), KILN_ESTICKY);

@@ -10,6 +10,7 @@ static const kiln__driver table = {
     .version = KILN__DRIVER_VERSION,
     .kiln_version = KILN_VERSION,
     .ptx_only = true,
+    .last_fault = kiln_cpu_last_fault,
 };
 
 const kiln_driver *kiln_cpu_driver(void)

@@ -22,24 +22,34 @@ static uint64_t scrambled(uint64_t x)
   return x ^ (x >> 31);
 }
 
-/* Every gang once, in an order that the seed says. */
-static void permute(kiln__job *job)
+/* A number below n without a common divisor with it: steps by it meet all. */
+static uint64_t step_through(uint64_t n, uint64_t seed)
 {
-  job->step = 1;
-  job->offset = 0;
-  if (job->grid.seed == 0 || job->n_gangs < 2)
-    return;
-  job->offset = scrambled(job->grid.seed) % job->n_gangs;
-  job->step = scrambled(job->grid.seed + 1) % job->n_gangs;
-  while (job->step == 0 || common_divisor(job->step, job->n_gangs) != 1)
-    job->step = (job->step + 1) % job->n_gangs;
+  uint64_t step = scrambled(seed) % n;
+
+  while (step == 0 || common_divisor(step, n) != 1)
+    step = (step + 1) % n;
+  return step;
 }
 
 __extension__ typedef unsigned __int128 wide;
 
+/* The i-th gang to start. A seed permutes those that can be resident together;
+ * what comes later starts later, as on a GPU: a block may wait for blocks of
+ * lower index, which CUDA does not promise but CUB and Kiln's look-backs use. */
 static uint64_t gang_number(const kiln__job *job, uint64_t i)
 {
-  return (uint64_t)(((wide)i * job->step + job->offset) % job->n_gangs);
+  const uint64_t seed = job->grid.seed;
+  const uint64_t window = i / job->max_gangs;
+  const uint64_t first = window * job->max_gangs;
+  const uint64_t rest = job->n_gangs - first;
+  const uint64_t n = rest < job->max_gangs ? rest : job->max_gangs;
+
+  if (seed == 0 || n < 2)
+    return i;
+  return first + (uint64_t)(((wide)(i - first) * step_through(n, seed + 1) +
+                             scrambled(seed + window)) %
+                            n);
 }
 
 /* ---- A worker -------------------------------------------------------------------- */
@@ -303,7 +313,6 @@ static void fill_grid(kiln__job *job)
   g->alloc = job->alloc;
   g->heap_limit = l->heap_limit;
   set_sizes(job);
-  permute(job);
 }
 
 static kiln_status job_init(kiln__job *job, const kiln__launch *l,

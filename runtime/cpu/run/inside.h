@@ -102,7 +102,6 @@ struct kiln__job {
   unsigned n_workers;
   uint8_t *system; /* kiln__system by function number */
   uint64_t n_gangs;
-  uint64_t step, offset; /* permutation of gangs */
   char before[KILN__APART];
   atomic_uint_fast64_t next_gang, charged;
   char after[KILN__APART];
