@@ -68,12 +68,6 @@ static __device__ __forceinline__ void one(const user::args &in, count i,
     kiln::store(a.out + i, user::load_as<kiln::cached::scattered>(in, at));
 }
 
-/* Indices and results compete for the caches as usual: if they left first, what
- * earlier kernels have left there would stay, and not what is gathered from. (Below
- * 7.0 the compiler spills then.) */
-static constexpr kiln::cached streamed =
-    KILN_ARCH >= 70 ? kiln::cached::usual : kiln::cached::once;
-
 /* All loads of a thread are under way before its first store. Packs at `packs`
  * and above are not there. */
 template <bool whole>
@@ -87,7 +81,7 @@ static __device__ __forceinline__ void tile(const user::args &in, count first,
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     if (whole || first + k * KILN_BLOCK < packs)
-      kiln::load_pack<KILN_PACK, (KILN_ALIGNED & 1) != 0, streamed>(
+      kiln::load_pack<KILN_PACK, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
           a.index + (first + k * KILN_BLOCK) * KILN_PACK, at[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
@@ -107,8 +101,8 @@ static __device__ __forceinline__ void tile(const user::args &in, count first,
         if (mine.has(at[k][e]))
           kiln::store(to + e, value[k][e]);
 #else
-      kiln::store_pack<KILN_PACK, (KILN_ALIGNED & 2) != 0, streamed>(to,
-                                                                     value[k]);
+      kiln::store_pack<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+          to, value[k]);
 #endif
     }
 }
