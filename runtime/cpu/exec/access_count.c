@@ -162,41 +162,6 @@ uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
 
 /* ---- Passes -------------------------------------------------------------------- */
 
-/* How often the bit that is set most often is set. Adders for all 32 positions
- * at once: three words of one weight become one, and a carry of twice that. */
-static uint32_t most_often(uint32_t word[KILN__WARP])
-{
-  uint32_t counter[6] = {0}, left = UINT32_MAX, most = 0;
-  unsigned n = KILN__WARP;
-
-  for (unsigned k = 0; k < 6 && n != 0; k++) {
-    uint32_t sum = word[0];
-    unsigned carries = 0, i = 1;
-
-    for (; i + 1 < n; i += 2) {
-      const uint32_t a = word[i], b = word[i + 1], either = a ^ b;
-
-      word[carries++] = (a & b) | (either & sum);
-      sum ^= either;
-    }
-    if (i < n) {
-      const uint32_t a = word[i];
-
-      word[carries++] = a & sum;
-      sum ^= a;
-    }
-    counter[k] = sum;
-    n = carries;
-  }
-  for (unsigned k = 6; k-- > 0;) {
-    if ((left & counter[k]) != 0) {
-      left &= counter[k];
-      most |= 1u << k;
-    }
-  }
-  return most;
-}
-
 /* again[i]: an earlier lane has the same unit. */
 static void find_again(const uint64_t *unit, unsigned n,
                        uint32_t again[KILN__WARP])
@@ -226,9 +191,9 @@ static void find_again(const uint64_t *unit, unsigned n,
 static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
 {
   const uint32_t bank = (UINT32_C(1) << bits) - 1;
-  uint32_t again[KILN__WARP], hot[KILN__WARP] = {0};
+  uint8_t words[KILN__WARP] = {0}; /* different ones, by bank */
+  uint32_t again[KILN__WARP], used = 0, most = 0;
   uint64_t apart = 0;
-  uint32_t used = 0;
 
   for (unsigned i = 0; i < n; i++) {
     apart |= unit[i] ^ unit[0];
@@ -238,9 +203,13 @@ static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
   if (apart >> bits == 0 || (unsigned)__builtin_popcount(used) == n)
     return n != 0;
   find_again(unit, n, again);
-  for (unsigned i = 0; i < n; i++)
-    hot[i] = again[i] == 0 ? UINT32_C(1) << (unit[i] & bank) : 0;
-  return most_often(hot);
+  for (unsigned i = 0; i < n; i++) {
+    uint8_t *const here = &words[unit[i] & bank];
+
+    *here = (uint8_t)(*here + (again[i] == 0));
+    most = *here > most ? *here : most;
+  }
+  return most;
 }
 
 static bool pairs_agree(const uint64_t *address, uint32_t mask, unsigned apart)
