@@ -346,6 +346,13 @@ END_TEST
 
 /* A kernel's parameters read by offset from the buffer; a function's lie on the
  * stack. Stores to .param are to the stack. */
+/* So often that every way of counting passes has its cases. */
+START_TEST(steps_hit_banks)
+{
+  try_rows("ld_shared", 256);
+}
+END_TEST
+
 START_TEST(function_parameters_are_on_the_stack)
 {
   for (unsigned t = 0; t < 200; t++) {
@@ -489,6 +496,7 @@ static Suite *make(void)
   tcase_set_timeout(t, 120);
   tcase_add_test(t, loads_are_bytewise_reads);
   tcase_add_test(t, stores_are_bytewise_writes);
+  tcase_add_test(t, steps_hit_banks);
   tcase_add_test(t, function_parameters_are_on_the_stack);
   tcase_add_test(t, a_seed_chooses_who_is_last);
   tcase_add_test(t, removed_ranges_fault);

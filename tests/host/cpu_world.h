@@ -357,7 +357,7 @@ static inline void world_run(world *w, const kiln__isa *isa,
 
 /* ---- Addresses to try -------------------------------------------------------------- */
 
-enum { WORLD_PATTERNS = 15 };
+enum { WORLD_PATTERNS = 16 };
 
 static inline uint64_t world_base(world *w, kiln__space space, unsigned kind,
                                   uint64_t *size)
@@ -457,6 +457,11 @@ static inline void world_addresses(world *w, kiln__space space,
       break;
     case 13: /* the last lane ends beyond the end */
       address[i] = base + size / bytes * bytes - (uint64_t)(31 - i) * bytes;
+      break;
+    case 14: /* eights, a step each; lane 21 may be out of step */
+      address[i] = base + (i / 8 * 2 + i % 8 * ((at / bytes + i / 8 * 5) % 18) +
+                           (i == 21 ? at / bytes % 2 * 11 : 0)) *
+                              (uint64_t)bytes % size / bytes * bytes;
       break;
     default: /* pairs */
       address[i] = base + at + (uint64_t)(i / 2) * bytes;

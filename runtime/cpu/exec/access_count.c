@@ -243,6 +243,34 @@ static bool rows_agree(const uint64_t *address, unsigned lanes)
                        : rows_agree_of(address, KILN__WARP);
 }
 
+/* Passes of the full warp if in every group the addresses rise by one step, as
+ * those of a row or column of a matrix do: the step's lowest bit says how many
+ * banks are hit. 0: they don't; a step of 0 does not count as one. */
+KILN__INLINE uint32_t stepped_passes_of(const uint64_t *address, unsigned lanes)
+{
+  const uint64_t bytes = 128 / lanes, banks = lanes;
+  uint64_t off = 0, sum = 0;
+
+  for (unsigned from = 0; from < KILN__WARP; from += lanes) {
+    const uint64_t first = address[from], step = address[from + 1] - first;
+    const uint64_t units = step / bytes, share = units & -units;
+
+    off |= (step & (bytes - 1)) | (step == 0);
+    for (unsigned i = 0; i < lanes; i++)
+      off |= address[from + i] ^ (first + i * step);
+    sum += share < banks ? share : banks;
+  }
+  return off == 0 ? (uint32_t)sum : 0;
+}
+
+static uint32_t stepped_passes(const uint64_t *address, unsigned lanes)
+{
+  return lanes == 8    ? stepped_passes_of(address, 8)
+         : lanes == 16 ? stepped_passes_of(address, 16)
+         : lanes == 32 ? stepped_passes_of(address, KILN__WARP)
+                       : 0;
+}
+
 uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
                                 uint32_t n)
 {
@@ -250,8 +278,10 @@ uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
   const unsigned shift = (unsigned)__builtin_ctz(bytes);
   unsigned lanes = 128 / bytes; /* of a group */
   uint64_t unit[KILN__WARP];
-  uint32_t sum = 0;
+  uint32_t sum = mask == UINT32_MAX ? stepped_passes(address, lanes) : 0;
 
+  if (sum != 0) /* pairs don't agree either */
+    return sum;
   if (bytes > 4 &&
       (pairs_agree(address, mask, 1) || pairs_agree(address, mask, 2)))
     lanes *= 2;
