@@ -180,10 +180,12 @@ static void find_again(const uint64_t *unit, unsigned n,
     before[i] = UINT32_MAX;
     before[KILN__WARP + i] = (uint32_t)unit[i < n ? i : 0];
   }
+  /* By pointers: unsigned indices may wrap, so lanes would be read one by one. */
   for (unsigned d = 1; d < n; d++) {
-    for (unsigned i = 0; i < KILN__WARP; i++)
-      again[i] |=
-          (uint32_t)(before[KILN__WARP + i - d] == before[KILN__WARP + i]);
+    const uint32_t *const own = before + KILN__WARP, *const earlier = own - d;
+
+    for (int i = 0; i < KILN__WARP; i++)
+      again[i] |= (uint32_t)(earlier[i] == own[i]);
   }
 }
 
