@@ -1,5 +1,6 @@
 /* scan.cu -- running folds over an array, in one launch that reads each element
- * once and writes it once (decoupled look-back: Merrill and Garland 2016).
+ * once and writes it once (decoupled look-back: Merrill and Garland 2016; tiles in
+ * shared memory: one block adds up their totals, handout.cuh).
  *
  * Specialise:  KILN_BLOCK     256  threads a block, of which the last warp looks
  *                                  back and the others hold elements
@@ -24,17 +25,18 @@
  *                                  most, have 16, KILN_ROWS is a power of two
  *              KILN_PREFETCH  0    tiles ahead of which the input is asked for
  *              KILN_WINDOW    2    tiles that a lane looks back at at once: 1, 2,
- *                                  4 or 8
+ *                                  4 or 8; not if staged
  *              user.cuh            input, operation
  * Launch:      block KILN_BLOCK, a block for each tile of (KILN_BLOCK - 32) *
- *              KILN_PACK * KILN_ROWS elements, one at least
+ *              KILN_PACK * KILN_ROWS elements, one at least; if staged one before
+ *              them that adds up
  *              n       elements
  *              out     n elements; may be one of the inputs
  *              total   NULL, or one element: the fold of all, after `init`
  *              init    the bits of an element of `out`
  *              words   mark words on 16 bytes: for each tile one, two where `out`
- *                      has 8 bytes; up to a multiple of KILN_WINDOW tiles. They
- *                      hold no mark of this epoch.
+ *                      has 8 bytes; up to a multiple of KILN_WINDOW tiles; if
+ *                      staged as handout.cuh says. They hold no mark of this epoch.
  *              epoch   of this launch, 1 to 2^30 - 1
  * Result:      the same bits for the same n, block, pack and rows, whatever runs
  *              when and where: sums of tiles are added up in a fixed order. */
@@ -102,11 +104,21 @@ static __device__ __forceinline__ void results(const source &s, const H &h,
   }
 }
 
+static __device__ __forceinline__ unsigned tiles()
+{
+  return gridDim.x - KILN_STAGED;
+}
+
+static __device__ __forceinline__ unsigned own_tile()
+{
+  return blockIdx.x - KILN_STAGED;
+}
+
 /* The warp's share of a tile some way ahead. */
 static __device__ __forceinline__ void ask_ahead(const source &s, count tile)
 {
 #if KILN_PREFETCH > 0
-  if (tile + KILN_PREFETCH + 1 < gridDim.x)
+  if (tile + KILN_PREFETCH + 1 < tiles())
     user::prefetch_inputs(
         s.in, (tile + KILN_PREFETCH) * tile_size + kiln::warp() * warp_tile,
         warp_tile);
@@ -115,8 +127,10 @@ static __device__ __forceinline__ void ask_ahead(const source &s, count tile)
 
 #if KILN_STAGED
 #ifdef __CUDACC_RTC__
+#include <kiln/handout.cuh>
 #include <kiln/scan_stage.cuh>
 #else
+#include "common/handout.cuh"
 #include "common/scan_stage.cuh"
 #endif
 typedef staged_tile my_tile;
@@ -137,12 +151,12 @@ struct shared_room {
   unsigned nothing; /* 0 */
 };
 
-/* The warps' folds become a tile's total, which is published before anything
- * else is done, and the folds of the warps before. By warp 0. */
-static __device__ __forceinline__ void publish_total(shared_room &room,
-                                                     const source &s,
-                                                     unsigned long long *words,
-                                                     count tile, unsigned epoch)
+/* The warps' folds become a tile's total, which is published before anything else
+ * is done, and the folds of the warps before. Returns the total, in every lane. */
+static __device__ __forceinline__ acc publish_total(shared_room &room,
+                                                    const source &s,
+                                                    unsigned long long *words,
+                                                    count tile, unsigned epoch)
 {
   const unsigned lane = kiln::lane();
   acc sum = lane < warps ? room.warp[lane] : s.neutral, before;
@@ -159,10 +173,36 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
     room.total = sum;
     room.nothing = 0;
   }
-  total_published();
   before = kiln::shuffle_up(sum, 1);
   if (lane < warps)
     room.warp[lane] = lane == 0 ? s.neutral : before;
+  return kiln::warp_broadcast(sum, warps - 1);
+}
+
+/* What everything begins with. */
+static __device__ __forceinline__ acc begin(const source &s,
+                                            unsigned long long init)
+{
+  return KILN_INIT        ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
+         : KILN_EXCLUSIVE ? static_cast<acc>(user::identity(s.in))
+                          : s.neutral;
+}
+
+/* The fold over all before `tile`, in lane 0; by the warp without elements. */
+static __device__ __forceinline__ acc before_tile(const source &s, count tile,
+                                                  acc own, acc start,
+                                                  unsigned long long *words,
+                                                  unsigned epoch)
+{
+#if KILN_STAGED
+  return kiln::lane() == 0 ? kiln::tile_wait<acc>(words, tiles(), tile, epoch)
+                           : start;
+#else
+  typedef kiln::tile_chain<KILN_WINDOW, false, acc, user::op> tile_chain;
+
+  return tile_chain(words, epoch, s.op, s.neutral, start)
+      .before(tile, own, false);
+#endif
 }
 
 extern "C" __global__ void
@@ -174,45 +214,43 @@ __launch_bounds__(KILN_BLOCK)
     scan(const user::args in, unsigned long long n, KILN_T *out, KILN_T *total,
          unsigned long long init, unsigned long long *words, unsigned epoch)
 {
-  typedef kiln::tile_chain<KILN_WINDOW, false, acc, user::op> tile_chain;
   __shared__ shared_room room;
   const source s(in, n);
-  const count tile = blockIdx.x;
+  const count tile = own_tile();
   /* In a form that the compiler knows to be the same in all lanes: else it would
    * provide for shuffles in diverged warps. */
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
-  const tile_view view(tile, n);
   my_tile mine;
   acc sum;
 
-  if (warp == warps) {
-    const acc start = KILN_INIT
-                          ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
-                      : KILN_EXCLUSIVE ? static_cast<acc>(user::identity(in))
-                                       : s.neutral;
-    const tile_chain chain(words, epoch, s.op, s.neutral, start);
-
-    total_published();
-    sum = chain.before(tile, room.total, false);
-    if (kiln::lane() == 0)
-      room.prefix = sum;
-  } else {
-    mine.load(s, view);
+#if KILN_STAGED
+  if (blockIdx.x == 0) {
+    kiln::tile_hand_out(words, tiles(), epoch, s.op, s.neutral, begin(s, init));
+    return;
+  }
+#endif
+  if (warp < warps) {
+    mine.load(s, tile_view(tile, n));
     sum = mine.fold(s);
     if (kiln::lane() == 31)
       room.warp[kiln::warp()] = sum;
-    holders_meet();
-    if (warp == 0)
-      publish_total(room, s, words, tile, epoch);
+  }
+  __syncthreads();
+  if (warp == warps) {
+    sum = publish_total(room, s, words, tile, epoch);
+    sum = before_tile(s, tile, sum, begin(s, init), words, epoch);
+    if (kiln::lane() == 0)
+      room.prefix = sum;
   }
   __syncthreads();
   if (warp == warps)
     return;
 
   sum = s.op(room.prefix, room.warp[kiln::warp()]);
-  mine.store(s, view, sum, room.nothing, out);
-  if (tile + 1 == gridDim.x && threadIdx.x == 0 && total != nullptr)
+  mine.store(s, tile_view(tile, n), /* again: fewer registers in between */
+             sum, room.nothing, out);
+  if (tile + 1 == tiles() && threadIdx.x == 0 && total != nullptr)
     kiln::store(total, n == 0 && !KILN_INIT
                            ? static_cast<acc>(user::identity(in))
                            : s.op(room.prefix, room.total));

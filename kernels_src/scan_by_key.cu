@@ -85,7 +85,6 @@ struct shared_room {
   acc warp[warps]; /* first the warps' folds, then those of the warps before */
   bool cut[warps]; /* first: does a segment begin in it? then: in one before? */
   acc prefix;      /* the fold over the tiles before */
-  acc total;       /* of the tile, from the last beginning of a segment on */
   bool resets;     /* does one begin in it? */
   unsigned nothing; /* 0 */
 #if KILN_HEADS == 2
@@ -192,14 +191,16 @@ static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
   return begin;
 }
 
-static __device__ __forceinline__ void
-find_heads(const source &, const KILN_KEY *indices, count n_heads,
-           const tile_view &v, shared_room &room, unsigned (&heads)[KILN_ROWS])
+/* By all threads of the block. */
+static __device__ __forceinline__ void collect_heads(const KILN_KEY *indices,
+                                                     count n_heads,
+                                                     const tile_view &v,
+                                                     shared_room &room)
 {
   const count end = v.first + v.size;
 
 #pragma unroll
-  for (unsigned k = 0; k < tile_size / 32; k += holders)
+  for (unsigned k = 0; k < tile_size / 32; k += KILN_BLOCK)
     if (threadIdx.x + k < tile_size / 32)
       room.begins[threadIdx.x + k] = 0;
   if (kiln::warp() == 0) {
@@ -208,16 +209,22 @@ find_heads(const source &, const KILN_KEY *indices, count n_heads,
     if (kiln::lane() == 0)
       room.first_head = before;
   }
-  holders_meet();
+  __syncthreads();
 #pragma unroll 1
-  for (count j = room.first_head + threadIdx.x; j < n_heads; j += holders) {
+  for (count j = room.first_head + threadIdx.x; j < n_heads; j += KILN_BLOCK) {
     const count head = static_cast<count>(indices[j]);
 
     if (head >= end || head < v.first)
       break;
     atomicOr(&room.begins[(head - v.first) / 32], 1u << (head - v.first) % 32);
   }
-  holders_meet();
+  __syncthreads();
+}
+
+static __device__ __forceinline__ void
+find_heads(const source &, const KILN_KEY *, count, const tile_view &v,
+           shared_room &room, unsigned (&heads)[KILN_ROWS])
+{
 #pragma unroll
   for (unsigned r = 0; r < KILN_ROWS; ++r) {
     const unsigned place = v.begin + r * row;
@@ -327,11 +334,11 @@ static __device__ __forceinline__ void results(const source &s, acc start,
 
 typedef kiln::tile_chain<KILN_WINDOW, true, acc, user::op> tile_chain;
 
-/* By warp 0. */
-static __device__ __forceinline__ void publish_total(shared_room &room,
-                                                     const source &s,
-                                                     unsigned long long *words,
-                                                     count tile, unsigned epoch)
+/* By the warp without elements. Returns the total of the tile, in every lane. */
+static __device__ __forceinline__ acc publish_total(shared_room &room,
+                                                    const source &s,
+                                                    unsigned long long *words,
+                                                    count tile, unsigned epoch)
 {
   const unsigned lane = kiln::lane();
   const unsigned begins = kiln::warp_ballot(lane < warps && room.cut[lane]);
@@ -349,15 +356,15 @@ static __device__ __forceinline__ void publish_total(shared_room &room,
     kiln::tile_publish(words, tile, sum,
                        kiln::mark_of(epoch, begins != 0 ? kiln::mark_reset
                                                         : kiln::mark_partial));
-    room.total = sum;
     room.resets = begins != 0;
   }
-  total_published();
   before = kiln::shuffle_up(sum, 1);
   if (lane < warps) {
     room.warp[lane] = lane == 0 ? s.neutral : before;
     room.cut[lane] = (begins & lanes_below()) != 0;
   }
+  __syncwarp();
+  return kiln::warp_broadcast(sum, warps - 1);
 }
 
 extern "C" __global__ void
@@ -379,22 +386,19 @@ __launch_bounds__(KILN_BLOCK)
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
   const tile_view view(blockIdx.x, n);
+  loaded p[KILN_ROWS];
   held h[KILN_ROWS];
   unsigned heads[KILN_ROWS], cut;
   acc before[KILN_ROWS], base;
 
-  if (warp == warps) {
-    const tile_chain chain(words, epoch, s.op, s.neutral, s.neutral);
-
-    total_published();
-    base = chain.before(blockIdx.x, room.total, room.resets);
-    if (kiln::lane() == 0)
-      room.prefix = base;
-  } else {
-    loaded p[KILN_ROWS];
+  if (warp < warps)
+    load_tile(s, view, p);
+#if KILN_HEADS == 2
+  collect_heads(keys, n_heads, view, room);
+#endif
+  if (warp < warps) {
     bool begins;
 
-    load_tile(s, view, p);
     find_heads(s, keys, n_heads, view, room, heads);
     hold_tile(s, view, p, h);
     base = fold_warp(s, start, h, heads, before, &cut, &begins);
@@ -402,9 +406,15 @@ __launch_bounds__(KILN_BLOCK)
       room.warp[kiln::warp()] = base;
       room.cut[kiln::warp()] = begins;
     }
-    holders_meet();
-    if (warp == 0)
-      publish_total(room, s, words, blockIdx.x, epoch);
+  }
+  __syncthreads();
+  if (warp == warps) {
+    const tile_chain chain(words, epoch, s.op, s.neutral, s.neutral);
+
+    base = publish_total(room, s, words, blockIdx.x, epoch);
+    base = chain.before(blockIdx.x, base, room.resets);
+    if (kiln::lane() == 0)
+      room.prefix = base;
   }
   __syncthreads();
   if (warp == warps)

@@ -1,10 +1,10 @@
 /* select_staged.cu -- select.cu for many elements of one array: a tile waits in
  * shared memory for the counts of those before it, so that a multiprocessor has
- * more bytes under way than its registers hold.
+ * more bytes under way than its registers hold; block 0 adds the counts up
+ * (handout.cuh).
  *
  * Specialise:  KILN_BLOCK   128  threads a block
  *              KILN_ITEMS   64   elements a thread, a multiple of 4, at most 64
- *              KILN_WINDOW  4    tiles a lane asks for at once when looking back
  *              KILN_PREFETCH 0   tiles ahead of which the input is asked for
  *              KILN_UNIQUE  0    1: the predicate is "the first, or not equal to
  *                                the element before"
@@ -12,21 +12,17 @@
  *              KILN_WIDE    0    1: n is 2^32 or more
  *              user.cuh          one array on 16 bytes, elements of 4 or 8 bytes,
  *                                no map; predicate, or equal(s, a, b)
- * Launch:      one block a tile, tiles in the order of blocks.
+ * Launch:      block 0, then one block a tile, tiles in the order of blocks.
  *              n          elements, at least 1
  *              out        room for all that is kept
  *              kept       number of elements kept
- *              words      one mark word a tile, two if KILN_WIDE; not used by a
- *                         single tile
+ *              words      mark words as handout.cuh says, of 4 bytes, 8 if KILN_WIDE
  * Result:      as select.cu's. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 128
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 64
-#endif
-#ifndef KILN_WINDOW
-#define KILN_WINDOW 4
 #endif
 #ifndef KILN_PREFETCH
 #define KILN_PREFETCH 0
@@ -45,9 +41,11 @@
 #define KILN_MAX_BLOCK KILN_BLOCK
 #ifdef __CUDACC_RTC__
 #include <kiln/compact.cuh>
+#include <kiln/handout.cuh>
 #include <kiln/stage.cuh>
 #else
 #include "common/compact.cuh"
+#include "common/handout.cuh"
 #include "common/stage.cuh"
 #endif
 
@@ -174,27 +172,14 @@ static __device__ __forceinline__ void write(const user::stored *value,
     }
 }
 
-/* By the first warp: what the tiles before keep. */
-static __device__ __forceinline__ position
-before_tile(unsigned long long *words, unsigned epoch, position mine)
-{
-  const count tile = blockIdx.x;
-  const position before =
-      kiln::count_look_back<KILN_WINDOW, position>(words, tile, epoch);
-
-  if (kiln::lane() == 0 && tile + 1 < gridDim.x)
-    kiln::tile_publish(words, tile, before + mine,
-                       kiln::mark_of(epoch, kiln::mark_prefix));
-  return before;
-}
-
-extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
-    select_staged(const user::args in, unsigned long long n, user::stored *out,
-                  KILN_COUNT *kept, unsigned long long *words, unsigned epoch)
+static __device__ __forceinline__ void
+select_tile(const user::args &in, count n, unsigned tile, unsigned tiles,
+            user::stored *out, KILN_COUNT *kept, unsigned long long *words,
+            unsigned epoch)
 {
   __shared__ room r;
   const unsigned from = kiln::warp() * warp_tile;
-  const count first = static_cast<count>(blockIdx.x) * tile_size + from;
+  const count first = static_cast<count>(tile) * tile_size + from;
   const unsigned there =
       first >= n ? 0
                  : static_cast<unsigned>(n - first < warp_tile ? n - first
@@ -203,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
   stage(in, first, there, r.value + from);
 #if KILN_PREFETCH > 0
-  if (blockIdx.x + KILN_PREFETCH + 1 < gridDim.x)
+  if (tile + KILN_PREFETCH + 1 < tiles)
     user::prefetch_inputs(
         in, first + static_cast<count>(KILN_PREFETCH) * tile_size, warp_tile);
 #endif
@@ -211,20 +196,26 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   __syncwarp();
   before = mark(in, first, there, r.value + from, mask);
   before = kiln::warps_before(before, r.warp_count, all);
-  if (threadIdx.x == 0 && gridDim.x > 1)
-    kiln::tile_publish(words, blockIdx.x, static_cast<position>(all),
-                       kiln::mark_of(epoch, blockIdx.x == 0
-                                                ? kiln::mark_prefix
-                                                : kiln::mark_partial));
-  if (kiln::warp() == 0) {
-    const position tiles = blockIdx.x == 0 ? 0 : before_tile(words, epoch, all);
-
-    if (kiln::lane() == 0) {
-      r.before = tiles;
-      if (blockIdx.x == gridDim.x - 1)
-        *kept = static_cast<KILN_COUNT>(tiles + all);
-    }
+  if (threadIdx.x == 0) {
+    kiln::tile_publish(words, tile, static_cast<position>(all),
+                       kiln::mark_of(epoch, kiln::mark_partial));
+    r.before = kiln::tile_wait<position>(words, tiles, tile, epoch);
+    if (tile == tiles - 1)
+      *kept = static_cast<KILN_COUNT>(r.before + all);
   }
   __syncthreads();
   write(r.value + from, mask, out + r.before + before);
+}
+
+extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
+    select_staged(const user::args in, unsigned long long n, user::stored *out,
+                  KILN_COUNT *kept, unsigned long long *words, unsigned epoch)
+{
+  const unsigned tiles = gridDim.x - 1;
+
+  if (blockIdx.x == 0)
+    kiln::tile_hand_out(words, tiles, epoch, kiln::sum{}, position(0),
+                        position(0));
+  else
+    select_tile(in, n, blockIdx.x - 1, tiles, out, kept, words, epoch);
 }

@@ -39,7 +39,8 @@ typedef struct kiln_scan_desc {
  * has the same bits in every run, also for floating-point sums.
  *
  * @param workspace  8 bytes for every tile of the kernel (of some thousand
- *                   elements), 16 if out's elements have 8 bytes; or NULL.
+ *                   elements), 16 if out's elements have 8 bytes, twice as much
+ *                   where a block adds up for all tiles; or NULL.
  * @retval see ops.h
  * Threads: any. Blocks: only to compile. One launch; none for n = 0, unless
  * `total` is wanted.

@@ -19,8 +19,9 @@
  * Elements are read once and written once, in one launch, where a function says
  * no more: each tile learns how much the tiles before it keep by decoupled
  * look-back (Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled
- * Look-back, 2016). Temporary memory: 8 bytes a tile of some thousand elements,
- * where nothing else is said. */
+ * Look-back, 2016), or, where tiles are very many, from a block that adds up for
+ * all. Temporary memory: 8 to 32 bytes a tile of some thousand elements, where
+ * nothing else is said. */
 #ifndef KILN_SELECT_H
 #define KILN_SELECT_H
 

@@ -12,7 +12,7 @@ struct register_tile {
     loaded p[KILN_ROWS];
 
     load_tile(s, view, p);
-    ask_ahead(s, blockIdx.x);
+    ask_ahead(s, own_tile());
     hold_tile(s, view, p, h);
   }
 

@@ -99,10 +99,10 @@ struct staged_tile {
       else
         put_part(s, view.first + i, k);
     }
-    ask_ahead(s, blockIdx.x); /* behind what is needed first */
+    ask_ahead(s, own_tile()); /* behind what is needed first */
     kiln::stage_wait();
 #else
-    ask_ahead(s, blockIdx.x);
+    ask_ahead(s, own_tile());
 #pragma unroll 2
     for (unsigned r = 0; r < KILN_ROWS; r += batch) {
       loaded p[batch];

@@ -237,19 +237,6 @@ struct source {
   }
 };
 
-/* A barrier for the threads that hold elements. */
-static __device__ __forceinline__ void holders_meet()
-{
-  asm volatile("bar.sync 1, %0;" ::"n"(KILN_BLOCK - 32) : "memory");
-}
-
-/* The first warp, which has published the tile's total, meets the one that looks
- * back, which waits for nothing else. */
-static __device__ __forceinline__ void total_published()
-{
-  asm volatile("bar.sync 2, 64;" ::: "memory");
-}
-
 /* ---- Which elements are mine ------------------------------------------------------------ */
 
 /* One tile, seen by one thread: pack r begins at begin + r * row. Only the first

@@ -141,6 +141,13 @@ typedef struct kiln__need {
   size_t words; /* mark words */
 } kiln__need;
 
+/* Mark words where a block hands out to so many tiles what is before them, `width`
+ * bytes of it (common/handout.cuh). */
+static inline size_t kiln__handout_words(uint64_t tiles, size_t width)
+{
+  return (size_t)tiles * 2 * (width == 8 ? 2 : 1);
+}
+
 typedef struct kiln__room {
   kiln_stream *stream;
   CUdeviceptr temp;  /* aligned to 256 bytes */

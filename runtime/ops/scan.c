@@ -65,13 +65,6 @@ static bool is_plain(const kiln_scan_desc *desc, kiln_dtype acc)
          (desc->op.expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
 }
 
-/* Must tiles be added up in one order? Then a step of the look-back takes longer,
- * and goes further. */
-static bool is_ordered(const kiln_scan_desc *desc, kiln_dtype acc)
-{
-  return desc->op.expr != NULL || kiln__dtype_of(acc)->is_float;
-}
-
 static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                      const kiln_scan_desc *desc, kiln_dtype acc)
 {
@@ -81,8 +74,6 @@ static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
 
   kiln__scan_shape_of(out, &t, widest, is_plain(desc, acc),
                       is_stageable(desc, acc, widest), desc->n);
-  if (out->staged && is_ordered(desc, acc) && out->window == 2)
-    out->window = 4;
 }
 
 static void specify(kiln__spec *spec, const kiln_stream *stream,
@@ -128,11 +119,11 @@ kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
   specify(&spec, stream, desc, &shape);
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   KILN_TRY(kiln__room_open(&room, stream, workspace,
-                           kiln__scan_need(shape.tiles, spec.acc)));
+                           kiln__scan_need(&shape, spec.acc)));
   kiln__user_args(&args, &spec);
   init = kiln__element_bits(desc->init, spec.acc);
   epoch = kiln__room_epoch(&room);
-  config = kiln_launch_1d(shape.tiles > 0 ? shape.tiles : 1, 1);
+  config = kiln_launch_1d(shape.tiles + shape.staged, 1);
   config.block.x = shape.block;
   config.stream = stream;
   st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
@@ -158,7 +149,7 @@ kiln_status kiln_scan_workspace(kiln_stream *stream, const kiln_scan_desc *desc,
   KILN_TRY(check(stream, desc, NULL));
   acc = kiln__out_of(desc->out, &desc->x).type;
   shape_of(&shape, stream, desc, acc);
-  *bytes = kiln__need_bytes(kiln__scan_need(shape.tiles, acc));
+  *bytes = kiln__need_bytes(kiln__scan_need(&shape, acc));
 
 done:
   return st;

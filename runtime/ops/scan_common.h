@@ -7,8 +7,8 @@
 #include <string.h>
 
 /* How a tuning row is meant: `block` counts the warp that looks back, `extra` is
- * the number of tiles that a lane of it looks at at once, and KILN__SCAN_STAGED
- * for tiles that wait in shared memory. */
+ * the number of tiles that a lane of it looks at at once, or KILN__SCAN_STAGED for
+ * tiles that wait in shared memory. */
 enum { KILN__SCAN_STAGED = 16, KILN__SCAN_STAGE = 44 << 10 /* bytes */ };
 
 typedef struct kiln__scan_shape {
@@ -46,8 +46,10 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
     out->window = 1;
   while (out->window > 8 || (out->window & (out->window - 1)) != 0)
     out->window--; /* what the kernel knows, whatever a file says */
-  out->tiles =
-      kiln__divide_up(n, (uint64_t)(out->block - 32) * out->pack * out->rows);
+  if (out->staged)
+    out->window = 1; /* nobody looks back */
+  out->tiles = kiln__divide_up(n > 0 ? n : 1, (uint64_t)(out->block - 32) *
+                                                  out->pack * out->rows);
 }
 
 /* Bytes of the widest of an input's arrays, and `least`. */
@@ -85,12 +87,15 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
 }
 
 /* Marks for tiles of `acc`: 32 bits of payload in a word. */
-static inline kiln__need kiln__scan_need(uint64_t tiles, kiln_dtype acc)
+static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
+                                         kiln_dtype acc)
 {
-  const uint64_t whole = tiles / 8 * 8 + 8; /* looked at together */
+  const size_t width = kiln_dtype_size(acc);
+  const uint64_t whole = shape->tiles / 8 * 8 + 8; /* looked at together */
 
-  return (kiln__need){
-      .words = (size_t)(whole * (kiln_dtype_size(acc) == 8 ? 2 : 1))};
+  return (kiln__need){.words = shape->staged
+                                   ? kiln__handout_words(shape->tiles, width)
+                                   : (size_t)(whole * (width == 8 ? 2 : 1))};
 }
 
 /* An element in host memory as the bits of an argument. */

@@ -200,7 +200,7 @@ static kiln_status run(kiln_stream *stream, const request *r,
   specify(&spec, r, &shape);
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   KILN_TRY(kiln__room_open(&room, stream, workspace,
-                           kiln__scan_need(shape.tiles, spec.acc)));
+                           kiln__scan_need(&shape, spec.acc)));
   kiln__user_args(&args, &spec);
   init = kiln__element_bits(r->init, spec.acc);
   epoch = kiln__room_epoch(&room);
@@ -222,7 +222,7 @@ static size_t workspace_of(const kiln_stream *stream, const request *r)
   kiln__scan_shape shape;
 
   shape_of(&shape, stream, r);
-  return kiln__need_bytes(kiln__scan_need(shape.tiles, r->out.type));
+  return kiln__need_bytes(kiln__scan_need(&shape, r->out.type));
 }
 
 /* ---- The calls --------------------------------------------------------------------------- */

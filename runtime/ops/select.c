@@ -20,13 +20,13 @@ static const kiln__define defines[] = {
 static const kiln__family family = {"select", kernels, defines};
 
 /* The same for many elements of one array. */
-enum { S_BLOCK, S_ITEMS, S_WINDOW, S_PREFETCH, S_UNIQUE, S_COUNT, S_WIDE };
+enum { S_BLOCK, S_ITEMS, S_PREFETCH, S_UNIQUE, S_COUNT, S_WIDE };
 
 static const char *const staged_kernels[] = {"select_staged", NULL};
 static const kiln__define staged_defines[] = {
-    {"KILN_BLOCK", false},    {"KILN_ITEMS", false},  {"KILN_WINDOW", false},
-    {"KILN_PREFETCH", false}, {"KILN_UNIQUE", false}, {"KILN_COUNT", true},
-    {"KILN_WIDE", false},     {NULL, false}};
+    {"KILN_BLOCK", false},  {"KILN_ITEMS", false}, {"KILN_PREFETCH", false},
+    {"KILN_UNIQUE", false}, {"KILN_COUNT", true},  {"KILN_WIDE", false},
+    {NULL, false}};
 static const kiln__family staged_family = {"select_staged", staged_kernels,
                                            staged_defines};
 
@@ -46,7 +46,7 @@ typedef struct plan {
   kiln__spec spec;
   kiln__tuning tuning;
   bool staged;
-  uint64_t tiles;
+  uint64_t tiles, blocks;
   kiln__need need;
 } plan;
 
@@ -164,16 +164,14 @@ static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
   p->spec.family = &staged_family;
   value[S_BLOCK] = p->tuning.block;
   value[S_ITEMS] = items > 4 ? items : 4;
-  value[S_WINDOW] = p->tuning.extra % KILN__SELECT_STAGED;
-  if (value[S_WINDOW] == 0)
-    value[S_WINDOW] = 1;
   value[S_UNIQUE] = r->unique;
   value[S_COUNT] = r->count.type;
   value[S_WIDE] = r->n > UINT32_MAX;
   p->tiles = kiln__divide_up(r->n, (uint64_t)value[S_BLOCK] * value[S_ITEMS]);
   value[S_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
-  p->need.words = p->tiles > 1 ? p->tiles << value[S_WIDE] : 0;
+  p->blocks = p->tiles + 1; /* one hands out what the tiles before keep */
+  p->need.words = kiln__handout_words(p->tiles, value[S_WIDE] ? 8 : 4);
 }
 
 static void make_plan(plan *p, const kiln_stream *stream, const request *r)
@@ -196,7 +194,7 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
   if ((p->tuning.extra & KILN__SELECT_STAGED) != 0) {
     p->tuning.block = 128; /* in registers */
     p->tuning.items = 32;
-    p->tuning.extra %= KILN__SELECT_STAGED;
+    p->tuning.extra = 4;
   }
   value[BLOCK] = p->tuning.block;
   value[PACK] = pack;
@@ -216,13 +214,14 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
       kiln__divide_up(r->n, (uint64_t)value[BLOCK] * (uint64_t)value[ITEMS]);
   value[PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
+  p->blocks = p->tiles;
   p->need.words = p->tiles > 1 ? p->tiles << value[WIDE] : 0;
 }
 
 static kiln_status launch(kiln_stream *stream, const request *r, const plan *p,
                           const kiln_workspace *workspace)
 {
-  const kiln_launch_config config = {.grid = {.x = (uint32_t)p->tiles},
+  const kiln_launch_config config = {.grid = {.x = (uint32_t)p->blocks},
                                      .block = {.x = p->tuning.block},
                                      .stream = stream};
   const kiln__special *special;

@@ -155,7 +155,7 @@ START_TEST(test_segments)
     for (unsigned k = 0; k < 2; k++) {
       const drawn d = {.type = KILN_I32,
                        .heads = _i == 0 ? KILN_U32 : offsets[k],
-                       .n = k == 0 ? 5000 : resident(60000, RESIDENT),
+                       .n = k == 0 ? 5000 : 60000,
                        .how = how,
                        .by = (unsigned)_i};
 
@@ -398,8 +398,7 @@ START_TEST(test_random_calls)
   for (unsigned long k = 0; k < calls; k++) {
     const drawn d = {.type = types[test_random(&state) % 2],
                      .heads = KILN_U32,
-                     .n = test_random(&state) %
-                          (k % 16 == 0 ? resident(30000, RESIDENT) : 3000),
+                     .n = test_random(&state) % (k % 16 == 0 ? 30000 : 3000),
                      .how = (layout)(test_random(&state) % N_LAYOUTS),
                      .by = (unsigned)(test_random(&state) % 3),
                      .exclusive = test_random(&state) % 2};

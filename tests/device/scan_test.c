@@ -37,8 +37,8 @@ START_TEST(test_types)
   uint64_t state = (uint64_t)_i + 1;
 
   for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++)
-    run_one(all_types[_i], resident(lengths[k], RESIDENT), k % 8 == 2,
-            k % 8 == 2, k % 8 > 3, &state);
+    run_one(all_types[_i], lengths[k], k % 8 == 2, k % 8 == 2, k % 8 > 3,
+            &state);
 }
 END_TEST
 
@@ -58,8 +58,8 @@ START_TEST(test_long)
 {
   uint64_t state = 3;
 
-  run_one(KILN_U32, resident(300007, RESIDENT), 0, 0, false, &state);
-  run_one(KILN_F64, resident(100003, RESIDENT), 0, 0, true, &state);
+  run_one(KILN_U32, 300007, 0, 0, false, &state);
+  run_one(KILN_F64, 100003, 0, 0, true, &state);
 }
 END_TEST
 
@@ -178,7 +178,7 @@ START_TEST(test_does_not_commute)
   static const kiln_tuning tunings[] = {
       {0}, {128, 4, 2, 16 + 1}, {64, 2, 0, 1}};
   const bool exclusive = _i % 2 == 1;
-  const size_t n = _i >= 4 ? resident(9001, 1000) : resident(60013, RESIDENT);
+  const size_t n = _i >= 4 ? 9001 : 60013;
   uint64_t state = 11, sum;
   uint64_t *x = random_bits(8 * n, &state), *want = room_for(n, 8);
   test_array in;
@@ -291,7 +291,7 @@ END_TEST
 /* No array at all: the index. Bytes into 64-bit sums. */
 START_TEST(test_widening)
 {
-  const size_t n = resident(70001, RESIDENT);
+  const size_t n = 70001;
   uint64_t state = 4, *want = room_for(n, 8), sum = 0;
   uint8_t *x = random_bits(n, &state);
   test_array in = array_make(KILN_U8, n, 0, x, 0);
@@ -509,7 +509,7 @@ END_TEST
 /* Close to the sum in double, and the same bits every time. */
 START_TEST(test_float_sums)
 {
-  const size_t n = resident(100003, RESIDENT);
+  const size_t n = 100003;
   float *x = room_for(n, 4), *first = room_for(n, 4), *again = room_for(n, 4);
   uint64_t state = 5;
   double sum = 0, size = 0;
@@ -538,7 +538,7 @@ END_TEST
 
 /* Small tiles: many groups of them. */
 static void run_made(const char *const *defines, size_t n_defines,
-                     unsigned block, unsigned tile, size_t n)
+                     unsigned block, unsigned tile, size_t n, bool staged)
 {
   const kiln_program_desc program = {
       .builtin = "scan", .defines = defines, .n_defines = n_defines};
@@ -549,8 +549,8 @@ static void run_made(const char *const *defines, size_t n_defines,
   float *x = elements(KILN_F32, v, n), *got;
   test_array in = array_make(KILN_F32, n, 0, x, 0);
   test_array out = array_make(KILN_F32, n, 0, NULL, 0x5a);
-  test_array words = array_make(KILN_U64, tiles + 8, 0, NULL, 0);
-  kiln_launch_config config = kiln_launch_1d(tiles, 1);
+  test_array words = array_make(KILN_U64, 2 * tiles + 8, 0, NULL, 0);
+  kiln_launch_config config = kiln_launch_1d(tiles + staged, 1);
   kiln_module *module;
   kiln_kernel *kernel;
 
@@ -588,15 +588,20 @@ START_TEST(test_variants)
                                      "KILN_ROWS=4", "KILN_ROWS=16"};
   static const unsigned n_rows[] = {1, 2, 4, 16};
   const char *const small[] = {window[_i], "KILN_BLOCK=64", "KILN_ROWS=1"};
-  const char *const staged[] = {window[_i], "KILN_BLOCK=96", rows[_i],
-                                "KILN_STAGED=1", "KILN_PREFETCH=5"};
+  const char *const staged[] = {"KILN_BLOCK=96", rows[_i], "KILN_STAGED=1",
+                                "KILN_PREFETCH=5"};
+  const char *const alone[] = {"KILN_BLOCK=64", "KILN_ROWS=1", "KILN_STAGED=1"};
   const unsigned tile = 256 * n_rows[_i];
 
-  run_made(small, 3, 64, 128, resident(40000, 5000));
-  run_made(staged, 5, 96, tile, tile);
-  run_made(staged, 5, 96, tile, tile + 1);
-  run_made(staged, 5, 96, tile, 3 * tile - 3);
-  run_made(staged, 5, 96, tile, resident(60001, 8191));
+  run_made(small, 3, 64, 128, 40000, false);
+  run_made(staged, 4, 96, tile, tile, true);
+  run_made(staged, 4, 96, tile, tile + 1, true);
+  run_made(staged, 4, 96, tile, 3 * tile - 3, true);
+  /* Rows of 32 tiles: four, many. */
+  run_made(staged, 4, 96, tile, 128 * tile, true);
+  run_made(staged, 4, 96, tile, _i == 0 ? 100001 : 60001, true);
+  if (_i == 0)
+    run_made(alone, 3, 64, 128, 40001, true);
 }
 END_TEST
 
@@ -718,8 +723,7 @@ START_TEST(test_random_calls)
 
   for (unsigned long k = 0; k < calls; k++) {
     const kiln_dtype type = types[test_random(&state) % 3];
-    const size_t n =
-        test_random(&state) % (k % 16 == 0 ? resident(40000, RESIDENT) : 3000);
+    const size_t n = test_random(&state) % (k % 16 == 0 ? 40000 : 3000);
 
     if (test_random(&state) % 2 == 0)
       run_one(type, n, 0, 0, test_random(&state) % 2, &state);

@@ -105,17 +105,6 @@ static inline void ck_bits64(const char *what, const test_array *out,
   free(got);
 }
 
-/* A seed of the CPU device starts blocks in any order, where GPUs keep theirs: as
- * many elements then as make no more blocks than are there at once. */
-static inline size_t resident(size_t n, size_t most)
-{
-  const bool any_order = on_cpu() && strstr(test_cpu, "seed") != NULL;
-
-  return any_order && n > most ? most : n;
-}
-
-enum { RESIDENT = 14000 }; /* of the smallest tiles */
-
 /* How many random calls to make. */
 static inline unsigned long random_calls(unsigned long few)
 {

@@ -365,7 +365,7 @@ END_TEST
 
 START_TEST(test_capture)
 {
-  enum { N = 30000 };
+  enum { N = 150001 };
   uint64_t state = 6;
   CUgraphExec graph;
   bench b;

@@ -30,8 +30,8 @@ foreach(name IN LISTS operations)
 endforeach()
 
 # Again with the tiles in shared memory that large inputs get.
-foreach(tuned "scan 0 64 96 64 0 18" "scan 0 64 160 256 0 20"
-    "select 0 64 128 64 0 20" "select 0 64 64 12 0 17")
+foreach(tuned "scan 0 64 96 64 0 16" "scan 0 64 160 256 0 16"
+    "select 0 64 128 64 0 16" "select 0 64 64 4 0 16")
   string(REGEX REPLACE " .*" "" name ${tuned})
   string(REGEX REPLACE " 0 64 ([0-9]+) .*" "_staged_\\1" test ${tuned})
   add_test(NAME device.${test} COMMAND device_${name})
