@@ -10,7 +10,7 @@
 # under compute-sanitizer and on the CPU device. counters: those of the CPU device
 # against Nsight Compute's. operations: each beside its peers, before and after
 # tuning. large: they on more than 2^32 elements, with 64 GB of device memory.
-# operations_sanitizer: they under compute-sanitizer, some minutes; what time was
+# operations_sanitizer: they under compute-sanitizer, KILN_SANITIZER_SECONDS (150); what time was
 # left for counts as skipped if it is none. Without a list: the first six. Prints a
 # short table last; logs go to --out.
 set -u
@@ -156,7 +156,7 @@ part_large() {
 # elements), then their tests for as long as there is time. Tests ask for errors
 # of the driver, too.
 part_operations_sanitizer() {
-  local tool s deadline=$((SECONDS + 150))
+  local tool s deadline=$((SECONDS + ${KILN_SANITIZER_SECONDS:-150}))
   export CK_FORK=no KILN_TEST_NO_LOCK_STEP=1 KILN_TEST_LARGE=small
   export KILN_SAMPLE_FEW=1
   for tool in memcheck racecheck initcheck; do
