@@ -10,9 +10,9 @@
 # under compute-sanitizer and on the CPU device. counters: those of the CPU device
 # against Nsight Compute's. operations: each beside its peers, before and after
 # tuning. large: they on more than 2^32 elements, with 64 GB of device memory.
-# operations_sanitizer: they under compute-sanitizer, KILN_SANITIZER_SECONDS (150); what time was
-# left for counts as skipped if it is none. Without a list: the first six. Prints a
-# short table last; logs go to --out.
+# operations_sanitizer: they under compute-sanitizer, for KILN_SANITIZER_SECONDS
+# (150); what no time was left for counts as skipped. Without a list: the first
+# six. Prints a short table last; logs go to --out.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -158,7 +158,7 @@ part_large() {
 part_operations_sanitizer() {
   local tool s deadline=$((SECONDS + ${KILN_SANITIZER_SECONDS:-150}))
   export CK_FORK=no KILN_TEST_NO_LOCK_STEP=1 KILN_TEST_LARGE=small
-  export KILN_SAMPLE_FEW=1
+  export KILN_SAMPLE_FEW=1 KILN_TEST_RACES=1
   for tool in memcheck racecheck initcheck; do
     later "${tool}_large" compute-sanitizer --tool $tool --error-exitcode 1 \
       --report-api-errors no "$folder/tests/device_large"
@@ -180,7 +180,8 @@ part_operations_sanitizer() {
     done
   done
   collect
-  unset CK_FORK KILN_TEST_NO_LOCK_STEP KILN_TEST_LARGE KILN_SAMPLE_FEW
+  unset CK_FORK KILN_TEST_NO_LOCK_STEP KILN_TEST_LARGE KILN_SAMPLE_FEW \
+    KILN_TEST_RACES
 }
 
 part_sanitizer() {
