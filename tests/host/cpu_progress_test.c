@@ -237,6 +237,44 @@ START_TEST(blocks_wait_for_blocks)
 }
 END_TEST
 
+/* Block 0 stays, and lets each block behind it go in order, when it has come. */
+static const char served[] =
+    ".visible .entry k(.param .u64 cells, .param .u32 n) {\n"
+    ".reg .b32 %r<8>; .reg .b64 %a<6>; .reg .pred %q<4>;\n"
+    "ld.param.u64 %a1, [cells]; ld.param.u32 %r2, [n];\n"
+    "mov.u32 %r1, %ctaid.x; mov.u32 %r5, %tid.x; mov.u32 %r6, 2;\n"
+    "setp.ne.u32 %q1, %r5, 0; @%q1 bra END;\n"
+    "setp.eq.u32 %q2, %r1, 0; @%q2 bra SERVE;\n"
+    "mul.wide.u32 %a2, %r1, 4; add.u64 %a2, %a1, %a2;\n"
+    "mov.u32 %r3, 1; st.release.gpu.global.u32 [%a2], %r3;\n"
+    "WAIT: ld.acquire.gpu.global.u32 %r3, [%a2]; setp.ne.u32 %q3, %r3, 2;\n"
+    "@%q3 bra WAIT; bra.uni END;\n"
+    "SERVE: add.u32 %r1, %r1, 1; setp.ge.u32 %q2, %r1, %r2; @%q2 bra END;\n"
+    "mul.wide.u32 %a2, %r1, 4; add.u64 %a2, %a1, %a2;\n"
+    "COME: ld.acquire.gpu.global.u32 %r3, [%a2]; setp.ne.u32 %q3, %r3, 1;\n"
+    "@%q3 bra COME; st.release.gpu.global.u32 [%a2], %r6; bra.uni SERVE;\n"
+    "END: ret; }\n";
+
+START_TEST(a_block_serves_the_others)
+{
+  enum { N = 100 };
+  uint64_t cells;
+
+  cpu_ptx_load(&p, served);
+  use_way(_i);
+  for (unsigned seed = 0; seed < (ways[_i].seed == 0 ? 1 : 8); seed++) {
+    p.launch.seed = ways[_i].seed + seed;
+    sizes(N, 64);
+    p.launch.max_resident = 16;
+    cells = cpu_ptx_buffer(&p, NULL, N * 4);
+    cpu_ptx_ok(&p, "k", (uint64_t[]){cells, N});
+    for (uint32_t i = 1; i < N; i++)
+      ck_assert_uint_eq(word(cells + 4 * i), 2);
+  }
+  cpu_ptx_free(&p);
+}
+END_TEST
+
 START_TEST(blocks_that_do_not_fit_deadlock)
 {
   static const char *const words[] = {"deadlock", "spins", "waits at barrier 0",
@@ -404,6 +442,7 @@ static Suite *make(void)
   tcase_add_loop_test(progress, endless_waits_are_found, 0, N_WAYS);
   tcase_add_test(progress, long_loops_are_no_deadlock);
   tcase_add_loop_test(progress, blocks_wait_for_blocks, 0, N_WAYS);
+  tcase_add_loop_test(progress, a_block_serves_the_others, 0, N_WAYS);
   tcase_add_loop_test(progress, blocks_that_do_not_fit_deadlock, 1, 3);
   tcase_add_test(progress, waits_for_nobody_are_told);
   suite_add_tcase(suite, progress);

@@ -36,14 +36,19 @@ __extension__ typedef unsigned __int128 wide;
 
 /* The i-th gang to start. A seed permutes those that can be resident together;
  * what comes later starts later, as on a GPU: a block may wait for blocks of
- * lower index, which CUDA does not promise but CUB and Kiln's look-backs use. */
+ * lower index, which CUDA does not promise but CUB and Kiln's look-backs use. Of
+ * more than fit, half of the places: the others are for blocks that stay and
+ * serve those behind them. */
 static uint64_t gang_number(const kiln__job *job, uint64_t i)
 {
   const uint64_t seed = job->grid.seed;
-  const uint64_t window = i / job->max_gangs;
-  const uint64_t first = window * job->max_gangs;
+  const uint64_t most = job->n_gangs <= job->max_gangs
+                            ? job->n_gangs
+                            : (job->max_gangs + UINT64_C(1)) / 2;
+  const uint64_t window = i / most;
+  const uint64_t first = window * most;
   const uint64_t rest = job->n_gangs - first;
-  const uint64_t n = rest < job->max_gangs ? rest : job->max_gangs;
+  const uint64_t n = rest < most ? rest : most;
 
   if (seed == 0 || n < 2)
     return i;
