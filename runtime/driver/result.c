@@ -130,12 +130,15 @@ static const char *own_name(CUresult rc)
   return "unknown CUresult";
 }
 
-/* The CPU device knows more about a launch that failed than its code says. */
-static void log_fault(const kiln__driver *driver, kiln_status status)
+/* The CPU device knows more about a launch that failed than its code says. Not
+ * that a context was destroyed: no launch failed then. */
+static void log_fault(const kiln__driver *driver, kiln_status status,
+                      CUresult rc)
 {
   char fault[4096];
 
-  if (status == KILN_ESTICKY && driver != NULL && driver->last_fault != NULL &&
+  if (status == KILN_ESTICKY && rc != CUDA_ERROR_CONTEXT_IS_DESTROYED &&
+      driver != NULL && driver->last_fault != NULL &&
       driver->last_fault(fault, sizeof fault) == KILN_OK)
     kiln__error_log(fault, strlen(fault));
 }
@@ -173,6 +176,6 @@ kiln_status kiln__cu(const kiln__driver *driver, CUresult rc, const char *call)
       known == NULL ? KILN_EDRIVER : known->status, KILN_SOURCE_DRIVER, rc,
       call, hint_of(driver, known), "%s failed: %s (%d)%s%s", call, name, rc,
       text == NULL ? "" : ": ", text == NULL ? "" : text);
-  log_fault(driver, status);
+  log_fault(driver, status, rc);
   return status;
 }

@@ -344,8 +344,6 @@ START_TEST(stores_are_bytewise_writes)
 }
 END_TEST
 
-/* A kernel's parameters read by offset from the buffer; a function's lie on the
- * stack. Stores to .param are to the stack. */
 /* So often that every way of counting passes has its cases. */
 START_TEST(steps_hit_banks)
 {
@@ -353,6 +351,8 @@ START_TEST(steps_hit_banks)
 }
 END_TEST
 
+/* A kernel's parameters read by offset from the buffer; a function's lie on the
+ * stack. Stores to .param are to the stack. */
 START_TEST(function_parameters_are_on_the_stack)
 {
   for (unsigned t = 0; t < 200; t++) {
