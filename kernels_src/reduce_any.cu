@@ -12,9 +12,10 @@
  *              KILN_ITEMS    4    packs a thread has in flight
  *              KILN_THREADS  1024 threads to keep resident on an SM
  *              KILN_KEEP     0    packs / 2^12 at the front that compete for the
- *                                 second-level cache as usual; what follows
- *                                 leaves it first, so that an array above its
- *                                 size does not sweep it empty. 0: all as usual
+ *                                 second-level cache as usual, by whole rounds;
+ *                                 what follows leaves it first, so that an array
+ *                                 above its size does not sweep it empty. 0: all
+ *                                 as usual
  *              KILN_LETTERS  9    results a lane of the last block looks for at
  *                                 once
  *              KILN_ORDERED  0    1: operands keep the order of the elements, and
@@ -244,7 +245,7 @@ static __device__ __forceinline__ folded fold_share(const user::args &in,
 
 #pragma unroll 1
   for (; i + reach < usual_end; i += KILN_ITEMS * s.stride)
-    whole_round<kiln::cached::scattered>(in, j, i, s.stride, f);
+    whole_round<kiln::cached::kept>(in, j, i, s.stride, f);
 #pragma unroll 1
   for (; i + reach < s.end; i += KILN_ITEMS * s.stride)
     whole_round<kiln::cached::swept>(in, j, i, s.stride, f);

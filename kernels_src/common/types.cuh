@@ -141,9 +141,12 @@ template <> struct word<16> {
 
 /* How accesses rank in the caches. once: nobody needs it again, it goes first.
  * scattered: at places all over; no room in the first-level cache, the second is
- * what it lives on. swept: read once and more than the second-level cache holds;
- * it leaves that cache first (8.0), and no room in the first level. */
-enum class cached { usual, once, scattered, swept };
+ * what it lives on. kept, swept: read in order by one call after the other, and
+ * more than the second-level cache holds; no room in the first level. What is
+ * swept leaves the second level first, so that what is kept is still there for
+ * the next call (8.0). To be kept has to be said: loads that pass by the first
+ * level with no rank of their own were found evicted like swept ones (9.0). */
+enum class cached { usual, once, scattered, kept, swept };
 
 #if KILN_READ_ONLY && KILN_ARCH >= 70
 __device__ __forceinline__ unsigned char load_scattered(const unsigned char *p)
@@ -207,23 +210,43 @@ template <class W> __device__ __forceinline__ W load_scattered(const W *p)
 }
 #endif
 
+template <class W> __device__ __forceinline__ W load_kept(const W *p)
+{
+  return load_scattered(p);
+}
+
 template <class W> __device__ __forceinline__ W load_swept(const W *p)
 {
   return load_scattered(p);
 }
 
 #if KILN_READ_ONLY && KILN_ARCH >= 80
-__device__ __forceinline__ uint4 load_swept(const uint4 *p)
+__device__ __forceinline__ uint4 load_ranked(const uint4 *p,
+                                             unsigned long long rank)
 {
-  unsigned long long rank;
   uint4 v;
 
-  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(rank));
   asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 "
       "{%0, %1, %2, %3}, [%4], %5;"
       : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
       : "l"(__cvta_generic_to_global(p)), "l"(rank));
   return v;
+}
+
+__device__ __forceinline__ uint4 load_kept(const uint4 *p)
+{
+  unsigned long long rank;
+
+  asm("createpolicy.fractional.L2::evict_normal.b64 %0, 1.0;" : "=l"(rank));
+  return load_ranked(p, rank);
+}
+
+__device__ __forceinline__ uint4 load_swept(const uint4 *p)
+{
+  unsigned long long rank;
+
+  asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(rank));
+  return load_ranked(p, rank);
 }
 #endif
 
@@ -232,6 +255,8 @@ __device__ __forceinline__ W load_word(const W *from)
 {
   if (how == cached::scattered)
     return load_scattered(from);
+  if (how == cached::kept)
+    return load_kept(from);
   if (how == cached::swept)
     return load_swept(from);
 #if KILN_READ_ONLY
