@@ -58,10 +58,18 @@ typedef struct kiln_program_desc {
   bool debug;                 /**< -G */
   bool lineinfo;              /**< -lineinfo */
   bool fast_math;             /**< --use_fast_math */
-  int max_registers;          /**< -maxrregcount, 0 = none */
-  bool fail_on_spill;         /**< KILN_ESPILL if a kernel spills */
-  bool no_cache;              /**< neither read nor write any tier */
-  bool refresh;               /**< compile, then replace the cached entry */
+  bool
+      fast_compile; /**< -Ofast-compile=min: compiled in 0.4 to 0.9 of the time,
+                        code that may be slower (measure it); NVRTC 12.9 and
+                        later, no effect before */
+  bool minimal; /**< --minimal: some ms sooner; for programs without textures,
+                        surfaces, CUDA's runtime API and launches from the device.
+                        One that does not compile like this is compiled again
+                        without it; NVRTC 12.9 and later, no effect before */
+  int max_registers;  /**< -maxrregcount, 0 = none */
+  bool fail_on_spill; /**< KILN_ESPILL if a kernel spills */
+  bool no_cache;      /**< neither read nor write any tier */
+  bool refresh;       /**< compile, then replace the cached entry */
   void (*on_log)(void *user, const char *text, size_t size); /**< the complete
                      log, mapped to `name` and first_line; warnings too */
   void *log_user;                                            /**< for on_log */

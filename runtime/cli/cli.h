@@ -143,6 +143,8 @@ enum {
   CLI_OPT_LINEINFO,
   CLI_OPT_DEBUG,
   CLI_OPT_FAST_MATH,
+  CLI_OPT_FAST_COMPILE,
+  CLI_OPT_MINIMAL,
   CLI_OPT_MAXRREGCOUNT,
   CLI_OPT_FAIL_ON_SPILL,
   CLI_OPT_NO_CACHE,
@@ -158,6 +160,8 @@ enum {
       {"lineinfo", no_argument, NULL, CLI_OPT_LINEINFO},                       \
       {"debug", no_argument, NULL, CLI_OPT_DEBUG},                             \
       {"fast-math", no_argument, NULL, CLI_OPT_FAST_MATH},                     \
+      {"fast-compile", no_argument, NULL, CLI_OPT_FAST_COMPILE},               \
+      {"minimal", no_argument, NULL, CLI_OPT_MINIMAL},                         \
       {"maxrregcount", required_argument, NULL, CLI_OPT_MAXRREGCOUNT},         \
       {"fail-on-spill", no_argument, NULL, CLI_OPT_FAIL_ON_SPILL},             \
       {"no-cache", no_argument, NULL, CLI_OPT_NO_CACHE},                       \

@@ -13,6 +13,8 @@ const char kiln__cli_program_help[] =
     "  --lineinfo          line numbers for profilers\n"
     "  --debug             code for a debugger, not optimised\n"
     "  --fast-math         faster, less exact arithmetic\n"
+    "  --fast-compile      compile sooner, optimise less (NVRTC 12.9)\n"
+    "  --minimal           the same: no textures, no CUDA runtime API\n"
     "  --maxrregcount N    most registers a thread\n"
     "  --fail-on-spill     fail if a kernel spills registers\n"
     "  --no-cache          neither read nor write the cache\n"
@@ -75,6 +77,12 @@ int kiln__cli_program_option(cli_program *p, const cli *c, int opt,
     return CLI_OK;
   case CLI_OPT_FAST_MATH:
     d->fast_math = true;
+    return CLI_OK;
+  case CLI_OPT_FAST_COMPILE:
+    d->fast_compile = true;
+    return CLI_OK;
+  case CLI_OPT_MINIMAL:
+    d->minimal = true;
     return CLI_OK;
   case CLI_OPT_MAXRREGCOUNT:
     return take_registers(p, c, arg);

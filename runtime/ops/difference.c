@@ -66,6 +66,7 @@ static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
 {
   spec->input = &desc->x;
   spec->code = &desc->code;
+  spec->quick = kiln__quick(desc->n);
   spec->value[BLOCK] = THREADS;
   spec->value[PACK] = p->pack;
   spec->value[ROWS] = p->rows;

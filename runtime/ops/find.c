@@ -79,7 +79,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
                .function = {{"predicate", "the predicate",
                              desc->predicate != NULL ? desc->predicate : "x0",
                              "bool", NULL}},
-               .code = &desc->code},
+               .code = &desc->code,
+               .quick = kiln__quick(desc->n)},
       .input = desc->x};
   p->input.map = kiln__input_arrays(&desc->x) == 0 ? "0" : NULL;
   p->input.type =

@@ -48,7 +48,8 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
                 [SMALL] = r->n<UINT32_C(1) << 31, [WINDOWS] = windows> 1},
       .input = &r->x,
       .unaligned = true, /* elements one by one */
-      .code = r->code};
+      .code = r->code,
+      .quick = true};
   kiln_status st = KILN_OK;
 
   KILN_TRY(kiln__specialise(&j->special, r->stream->device, &spec));

@@ -337,6 +337,7 @@ static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
 {
   spec->input = &desc->x;
   spec->code = &desc->code;
+  spec->quick = kiln__quick(desc->n);
   spec->value[BLOCK] = p->block;
   spec->value[ITEMS] = p->items;
   spec->value[PACK] = p->pack;

@@ -257,7 +257,8 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
                             (uint32_t)(p->out % 16 == 0) << 1},
       .kernels = p->scatter ? 7 : 15, /* all, side by side */
       .input = p->scatter ? x : NULL,
-      .code = p->scatter ? code : NULL};
+      .code = p->scatter ? code : NULL,
+      .quick = !p->scatter};
 
   kiln__user_args(&p->args, &spec);
   return kiln__specialise(&p->special, device, &spec);

@@ -129,7 +129,9 @@ static void make_plan(plan *p, const kiln_stream *stream,
 {
   const char *first = desc->first;
 
-  *p = (plan){.spec = {.family = &family, .code = &desc->code},
+  *p = (plan){.spec = {.family = &family,
+                       .code = &desc->code,
+                       .quick = kiln__quick(desc->n)},
               .input = desc->x};
   if (given(desc->flags))
     first = kiln__add_flags(&p->input, desc->flags);

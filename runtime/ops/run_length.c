@@ -62,7 +62,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
                        .input = &desc->x,
                        .function = {{"equal", "the equality", equal, "bool",
                                      "const value a, const value b"}},
-                       .code = &desc->code}};
+                       .code = &desc->code,
+                       .quick = kiln__quick(desc->n)}};
   value[BLOCK] = t.block;
   value[PACK] = pack;
   value[ITEMS] = kiln__tile_items(

@@ -82,6 +82,8 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->input = &desc->x;
   spec->op = &desc->op;
   spec->code = &desc->code;
+  spec->quick = kiln__quick(desc->n) ||
+                kiln__widest(&desc->x, kiln_dtype_size(spec->acc)) >= 4;
   spec->value[BLOCK] = shape->block;
   spec->value[PACK] = shape->pack;
   spec->value[ROWS] = shape->rows;

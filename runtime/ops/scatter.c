@@ -46,7 +46,8 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
                 [ALIGNED] = r->index.data % 16 == 0,
                 [SMALL] = r->n<UINT32_C(1) << 31, [WINDOWS] = windows> 1},
       .input = &r->x,
-      .code = r->code};
+      .code = r->code,
+      .quick = true};
   kiln_status st = KILN_OK;
 
   KILN_TRY(kiln__specialise(&j->special, r->stream->device, &spec));

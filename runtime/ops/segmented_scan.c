@@ -161,6 +161,7 @@ static void specify(kiln__spec *spec, const request *r,
   spec->op = r->op;
   spec->acc = r->out.type;
   spec->code = r->code;
+  spec->quick = kiln__quick(r->n);
   spec->value[BLOCK] = shape->block;
   spec->value[PACK] = shape->pack;
   spec->value[ROWS] = shape->rows;

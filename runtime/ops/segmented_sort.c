@@ -173,6 +173,7 @@ static kiln__spec class_spec(const segments_plan *p, kiln_dtype offset)
 {
   kiln__spec spec = {.family = &class_family};
 
+  spec.quick = kiln__quick(p->shape.n);
   spec.kernels = 1u << SORT_SHORT |
                  (p->most[N_MIDDLE] > 0 ? 1u << SORT_MIDDLE : 0) |
                  (p->most[N_LONG] > 0 ? 1u << COUNT_LONG : 0);
@@ -189,6 +190,7 @@ static kiln__spec pass_spec(const segments_plan *p)
 {
   kiln__spec spec = {.family = &pass_family};
 
+  spec.quick = kiln__quick(p->shape.n);
   spec.value[PASS_BLOCK] = p->tuning.block;
   spec.value[PASS_ITEMS] = p->tuning.items;
   spec.value[PASS_PER_SM] = p->tuning.per_sm;

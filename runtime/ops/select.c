@@ -185,7 +185,8 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
   *p = (plan){.spec = {.family = &family,
                        .input = &r->input,
                        .function = {r->function},
-                       .code = r->code}};
+                       .code = r->code,
+                       .quick = kiln__quick(r->n)}};
   p->tuning = kiln__tuned(stream->device, KILN__TUNED_SELECT, 16 / pack, r->n);
   if (is_staged(r, &p->tuning)) {
     plan_staged(p, stream, r);

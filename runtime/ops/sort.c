@@ -87,12 +87,19 @@ kiln_launch_config kiln__sort_launch(kiln_stream *stream,
                               .overlap_prior = info.ptx_version >= 90};
 }
 
+/* Code that is less optimised sorts up to 2^21 keys of 4 bytes as fast, pairs
+ * faster: more would take up to 7 % longer, keys of 8 bytes 5 %. */
+static bool is_quick(const kiln__sort_call *call)
+{
+  return call->shape.key_size <= 4 && call->shape.n <= UINT32_C(1) << 21;
+}
+
 /* ---- One block --------------------------------------------------------------------------- */
 
 static kiln__spec small_spec(const kiln__sort_call *call,
                              const kiln__sort_plan *plan)
 {
-  kiln__spec spec = {.family = &small_family};
+  kiln__spec spec = {.family = &small_family, .quick = is_quick(call)};
 
   spec.value[SMALL_BLOCK] = plan->block;
   spec.value[SMALL_ITEMS] = plan->items;
@@ -124,7 +131,7 @@ static kiln_status launch_small(kiln_stream *stream,
 static kiln__spec count_spec(const kiln__sort_call *call,
                              const kiln__sort_plan *plan)
 {
-  kiln__spec spec = {.family = &count_family};
+  kiln__spec spec = {.family = &count_family, .quick = is_quick(call)};
 
   spec.value[COUNT_BLOCK] = plan->histogram.block;
   spec.value[COUNT_ITEMS] = plan->histogram.items;
@@ -139,7 +146,7 @@ static kiln__spec count_spec(const kiln__sort_call *call,
 static kiln__spec pass_spec(const kiln__sort_call *call,
                             const kiln__sort_plan *plan)
 {
-  kiln__spec spec = {.family = &pass_family};
+  kiln__spec spec = {.family = &pass_family, .quick = is_quick(call)};
 
   spec.value[PASS_BLOCK] = plan->block;
   spec.value[PASS_ITEMS] = plan->items;

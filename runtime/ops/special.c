@@ -89,6 +89,7 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
   key_add(k, &spec->kernels, sizeof spec->kernels);
   key_add(k, &aligned, sizeof aligned);
   key_add(k, &spec->acc, sizeof spec->acc);
+  key_add(k, &spec->quick, sizeof spec->quick);
   if (spec->input != NULL) {
     for (size_t i = 0; i < kiln__input_arrays(spec->input); i++)
       key_add(k, &spec->input->in[i].type, sizeof(kiln_dtype));
@@ -365,8 +366,10 @@ static void add_part(making *m, const char *kernel)
                                 .headers = &m->generated,
                                 .n_headers = 1,
                                 .defines = p->define,
-                                .fast_math = spec->code != NULL &&
-                                             spec->code->fast_math};
+                                .fast_math =
+                                    spec->code != NULL && spec->code->fast_math,
+                                .fast_compile = spec->quick,
+                                .minimal = true};
   kiln__copy_text(next_define(p), DEFINE_SIZE, "KILN_GENERATED=1");
   if (kernel != NULL) {
     kiln__copy_text(next_define(p), DEFINE_SIZE, "KILN_APART=1");

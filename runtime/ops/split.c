@@ -77,6 +77,7 @@ static void specify(round *r, const kiln_split_desc *desc, const char *key,
   r->spec.input = &r->input;
   r->spec.unaligned = true; /* element by element: the same for any alignment */
   r->spec.code = &desc->code;
+  r->spec.quick = kiln__quick(desc->n);
   r->spec.function[0] =
       (kiln__function){"key", "the key", key, "long long", NULL};
   value[PARTS] = desc->parts;

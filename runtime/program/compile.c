@@ -6,10 +6,13 @@
 
 enum {
   NO_CACHE_SINCE = 12090,
+  QUICK_SINCE = 12090,
   KEEPS_LOCALE_SINCE = 12000,
   CXX17 = 1 << 0,
   RESOURCES = 1 << 1,
-  NO_CACHE = 1 << 2
+  NO_CACHE = 1 << 2,
+  FAST_COMPILE = 1 << 3,
+  MINIMAL = 1 << 4
 };
 
 /* What one run yields. */
@@ -115,6 +118,10 @@ static void make_options(const kiln__build *b, kiln__arena *arena,
     add_option(arena, list, "--ptxas-options=-v");
   if ((extras & NO_CACHE) != 0)
     add_option(arena, list, "--no-cache");
+  if ((extras & FAST_COMPILE) != 0)
+    add_option(arena, list, "--Ofast-compile=min");
+  if ((extras & MINIMAL) != 0)
+    add_option(arena, list, "--minimal");
   if (desc->debug && !plan->has_debug)
     add_option(arena, list, "--device-debug");
   if (desc->lineinfo && !plan->has_lineinfo && !desc->debug && !plan->has_debug)
@@ -323,29 +330,57 @@ static unsigned unknown_extras(const output *o)
     extras |= NO_CACHE;
   if (strstr(o->raw.data, "ptxas-options") != NULL)
     extras |= RESOURCES;
+  if (strstr(o->raw.data, "Ofast-compile") != NULL)
+    extras |= FAST_COMPILE;
+  if (strstr(o->raw.data, "--minimal") != NULL)
+    extras |= MINIMAL;
   if (strstr(o->raw.data, "c++17") != NULL ||
       strstr(o->raw.data, "--std") != NULL)
     extras |= CXX17;
   return extras;
 }
 
+static unsigned extras_for(const kiln__build *b, const kiln__nvrtc *nvrtc)
+{
+  const kiln__plan *plan = b->plan;
+  const bool debug = plan->desc->debug || plan->has_debug;
+  unsigned extras = CXX17 | RESOURCES;
+
+  if (nvrtc->version >= NO_CACHE_SINCE)
+    extras |= NO_CACHE;
+  if (nvrtc->version < QUICK_SINCE)
+    return extras;
+  if (plan->desc->fast_compile && !plan->has_fast_compile && !debug)
+    extras |= FAST_COMPILE;
+  if (plan->desc->minimal && !plan->has_minimal)
+    extras |= MINIMAL;
+  return extras;
+}
+
+/* What to try without: options that this NVRTC does not know, and the minimum if
+ * the program may need more. */
+static unsigned to_drop(const output *o, nvrtcResult rc, unsigned extras)
+{
+  if (rc == NVRTC_ERROR_INVALID_OPTION)
+    return unknown_extras(o) & extras;
+  return rc == NVRTC_ERROR_COMPILATION ? extras & MINIMAL : 0;
+}
+
 static kiln_status run_with_extras(const kiln__build *b,
                                    const kiln__nvrtc *nvrtc, output *o,
                                    nvrtcResult *rc)
 {
-  unsigned extras = CXX17 | RESOURCES, unknown;
+  unsigned extras = extras_for(b, nvrtc), without;
   kiln_status st;
 
-  if (nvrtc->version >= NO_CACHE_SINCE)
-    extras |= NO_CACHE;
   for (;;) {
     st = run(b, nvrtc, extras, o, rc);
-    if (st != KILN_OK || *rc != NVRTC_ERROR_INVALID_OPTION)
+    if (st != KILN_OK || *rc == NVRTC_SUCCESS)
       return st;
-    unknown = unknown_extras(o) & extras;
-    if (unknown == 0)
+    without = to_drop(o, *rc, extras);
+    if (without == 0)
       return KILN_OK;
-    extras &= ~unknown;
+    extras &= ~without;
   }
 }
 

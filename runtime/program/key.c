@@ -71,6 +71,11 @@ void kiln__plan_key(const kiln__plan *plan, kiln__key *key)
   add_number(key, "lineinfo", lineinfo, true);
   add_number(key, "fast_math", desc->fast_math || plan->has_fast_math, true);
   add_number(key, "max_registers", desc->max_registers, true);
+  /* Only where they are set: keys of packs that were made before them stay. */
+  if (desc->fast_compile)
+    add_number(key, "fast_compile", 1, true);
+  if (desc->minimal)
+    add_number(key, "minimal", 1, true);
 }
 
 void kiln__local_key(const kiln__plan *plan, kiln__key *key,

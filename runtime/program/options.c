@@ -122,6 +122,8 @@ static void note(kiln__plan *plan, const option *o)
   plan->has_lineinfo |= named(o, "lineinfo") || named(o, "generate-line-info");
   plan->has_fast_math |= named(o, "use_fast_math");
   plan->has_max_registers |= named(o, "maxrregcount");
+  plan->has_fast_compile |= named(o, "Ofast-compile") || named(o, "Ofc");
+  plan->has_minimal |= named(o, "minimal");
 }
 
 /* One option of one or two words. The same option again is dropped: old

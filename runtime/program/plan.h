@@ -22,6 +22,7 @@ typedef struct kiln__plan {
   kiln__list folders;   /* of -I, in order */
   kiln__list preludes;  /* of -include, in order */
   bool has_std, has_debug, has_lineinfo, has_fast_math, has_max_registers;
+  bool has_fast_compile, has_minimal;
 
   /* What the text can include: exactly these headers go to the compiler. */
   kiln__list header_names, header_texts; /* in step */

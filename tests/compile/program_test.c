@@ -295,6 +295,27 @@ EACH(flags_reach_the_compiler)
 }
 EACH_END
 
+/* Less optimisation is for those who know it; what is more than the
+ * minimum compiles all the same, and a mistake is told as ever. */
+EACH(compiled_sooner)
+{
+  static const char loop[] =
+      "extern \"C\" __global__ void k(const float *x, float *y)\n"
+      "{ float a[8]; for (int i = 0; i < 8; ++i) a[i] = x[i];\n"
+      "  for (int i = 0; i < 8; ++i) y[i] = a[7 - i] * 2; }";
+  kiln_program_desc desc = {.source = loop, .fast_compile = true};
+
+  compile_and_free(&desc);
+  desc.minimal = true;
+  compile_and_free(&desc);
+  desc.source = "extern \"C\" __global__ void k(cudaTextureObject_t t, float "
+                "*y) { *y = tex1Dfetch<float>(t, 3); }";
+  compile_and_free(&desc);
+  desc.source = "\n__global__ void k() { undeclared = 1; }";
+  fails(&desc, KILN_ECOMPILE, "undeclared");
+}
+EACH_END
+
 /* ---- Includes ------------------------------------------------------------------------ */
 
 EACH(folders_with_spaces_and_other_letters)
@@ -831,6 +852,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, duplicate_options, 0, each_n);
   tcase_add_loop_test(t, wrong_options, 0, each_n);
   tcase_add_loop_test(t, flags_reach_the_compiler, 0, each_n);
+  tcase_add_loop_test(t, compiled_sooner, 0, each_n);
   tcase_add_loop_test(t, folders_with_spaces_and_other_letters, 0, each_n);
   tcase_add_loop_test(t, included_files_are_tracked, 0, each_n);
   tcase_add_loop_test(t, appearing_files_are_noticed, 0, each_n);

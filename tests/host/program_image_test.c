@@ -217,6 +217,81 @@ START_TEST(options_that_the_compiler_gets)
 }
 END_TEST
 
+static void compile_quickly(kiln_runtime *rt, const kiln_program_desc *desc)
+{
+  kiln_image *image;
+
+  ck_kiln_ok(kiln_compile(&image, rt, desc, &sm_90));
+  kiln_image_free(image);
+}
+
+/* Whoever knows them gets them, once, and not beside a debugger's code. */
+START_TEST(options_for_compiling_sooner)
+{
+  static const char *const own[] = {"--minimal", "-Ofast-compile=mid"};
+  kiln_program_desc desc = {.source = source,
+                            .no_cache = true,
+                            .fast_compile = true,
+                            .minimal = true};
+  kiln_runtime *rt = make_runtime(NULL);
+
+  compile_quickly(rt, &desc);
+  ck_assert_ptr_nonnull(
+      strstr(control->options, "--Ofast-compile=min\n--minimal\n"));
+  desc.debug = true;
+  compile_quickly(rt, &desc);
+  ck_assert_ptr_null(strstr(control->options, "Ofast"));
+  ck_assert_ptr_nonnull(strstr(control->options, "--minimal\n"));
+  desc.debug = false;
+  desc.options = own;
+  desc.n_options = 2;
+  compile_quickly(rt, &desc);
+  ck_assert_ptr_null(strstr(control->options, "=min\n"));
+  ck_assert_ptr_null(
+      strstr(strstr(control->options, "--minimal") + 1, "--minimal"));
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+START_TEST(old_compilers_know_none_of_them)
+{
+  const kiln_program_desc desc = {
+      .source = source, .fast_compile = true, .minimal = true};
+  kiln_runtime *rt;
+
+  control->version = 12080;
+  rt = make_runtime(NULL);
+  compile_quickly(rt, &desc);
+  ck_assert_ptr_null(strstr(control->options, "Ofast"));
+  ck_assert_ptr_null(strstr(control->options, "--minimal"));
+  kiln_runtime_free(rt);
+}
+END_TEST
+
+/* A compiler that lacks something as long as it is asked for the minimum. */
+static void lack(void *user)
+{
+  (void)user;
+  control->rc[FAKE_NVRTC_compileProgram] =
+      strstr(control->options, "--minimal") != NULL ? NVRTC_ERROR_COMPILATION
+                                                    : NVRTC_SUCCESS;
+}
+
+START_TEST(more_than_the_minimum)
+{
+  const kiln_program_desc desc = {.source = source, .minimal = true};
+  kiln_runtime *rt = make_runtime(NULL);
+  kiln_image *image;
+
+  control->on_compile = lack;
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_ptr_null(strstr(control->options, "--minimal"));
+  kiln_image_free(image);
+  control->on_compile = NULL;
+  kiln_runtime_free(rt);
+}
+END_TEST
+
 START_TEST(tiers_and_switches)
 {
   heard log = {0};
@@ -952,6 +1027,9 @@ static Suite *suite(void)
   tcase_add_test(t, an_image_says_what_it_is);
   tcase_add_test(t, plain_names_of_mangled_kernels);
   tcase_add_test(t, options_that_the_compiler_gets);
+  tcase_add_test(t, options_for_compiling_sooner);
+  tcase_add_test(t, old_compilers_know_none_of_them);
+  tcase_add_test(t, more_than_the_minimum);
   tcase_add_test(t, tiers_and_switches);
   tcase_add_test(t, spill_gate);
   tcase_add_test(t, compile_errors);
