@@ -4,7 +4,7 @@
 
 #ifdef __clang_analyzer__ /* the functions themselves */
 #undef kiln__check_begin
-#undef kiln__check_that
+#undef kiln__check_failed
 #undef kiln__check_end
 #endif
 
@@ -26,12 +26,12 @@ kiln_status kiln__check_begin(kiln__checker *c, const char *call,
   return c->st;
 }
 
-void kiln__check_that(kiln__checker *c, bool holds, const char *format, ...)
+void kiln__check_failed(kiln__checker *c, const char *format, ...)
 {
   char text[256];
   va_list args;
 
-  if (holds || c->st != KILN_OK)
+  if (c->st != KILN_OK)
     return;
   va_start(args, format);
   vsnprintf(text, sizeof text, format, args);
@@ -42,7 +42,7 @@ void kiln__check_that(kiln__checker *c, bool holds, const char *format, ...)
 static void add(kiln__checker *c, const char *name, kiln_array a, uint64_t n,
                 bool written, bool may_equal)
 {
-  const uint64_t size = kiln_dtype_size(a.type);
+  const uint64_t size = kiln__size(a.type);
 
   kiln__check_that(c, size != 0, "%s has no type", name);
   kiln__check_that(c, n == 0 || a.data != 0, "%s is NULL", name);

@@ -62,8 +62,8 @@ static inline unsigned kiln__input_pack(const kiln_input *x)
   size_t widest = arrays == 0 ? 4 : 1;
 
   for (size_t k = 0; k < arrays; k++)
-    if (kiln_dtype_size(x->in[k].type) > widest)
-      widest = kiln_dtype_size(x->in[k].type);
+    if (kiln__size(x->in[k].type) > widest)
+      widest = kiln__size(x->in[k].type);
   return (unsigned)(16 / widest);
 }
 
@@ -113,8 +113,7 @@ static inline void kiln__check_elements(kiln__checker *c, const char *name,
 static inline kiln_status kiln__zero_counts(kiln_stream *stream, kiln_array a,
                                             size_t values)
 {
-  return kiln_fill_async(stream, a.data, 0, 4,
-                         values * kiln_dtype_size(a.type) / 4);
+  return kiln_fill_async(stream, a.data, 0, 4, values * kiln__size(a.type) / 4);
 }
 
 /* For the calls that answer how much temporary memory is needed. */

@@ -35,7 +35,7 @@ static bool has(kiln_array a)
 /* Possible keys; 0 if the call does not say. */
 static uint32_t range_of(const kiln_counting_sort_desc *desc)
 {
-  const size_t size = kiln_dtype_size(desc->keys.type);
+  const size_t size = kiln__size(desc->keys.type);
 
   if (desc->range != 0)
     return desc->range;
@@ -162,7 +162,7 @@ static kiln_status plan_runs(plan *p, kiln_stream *stream,
 {
   const kiln_dtype type = desc->n <= UINT32_MAX ? KILN_U32 : KILN_U64;
 
-  p->counts = kiln__need_temp(&p->need, p->range * kiln_dtype_size(type));
+  p->counts = kiln__need_temp(&p->need, p->range * kiln__size(type));
   p->starts = kiln__need_temp(&p->need, 8 * ((size_t)p->range + 1));
   p->histogram = (kiln_histogram_desc){
       .x = {.in = {desc->keys}},
@@ -191,10 +191,9 @@ static void plan_pairs(plan *p, const kiln_device *device,
       kiln__need_temp(&p->need, 8 * ((size_t)DIGIT_KEYS * p->blocks + 1));
   if (p->passes == 1)
     return;
-  p->keys =
-      kiln__need_temp(&p->need, desc->n * kiln_dtype_size(desc->keys.type));
+  p->keys = kiln__need_temp(&p->need, desc->n * kiln__size(desc->keys.type));
   p->values =
-      kiln__need_temp(&p->need, desc->n * kiln_dtype_size(desc->values.type));
+      kiln__need_temp(&p->need, desc->n * kiln__size(desc->values.type));
 }
 
 static kiln_status make_plan(plan *p, kiln_stream *stream,
@@ -205,7 +204,7 @@ static kiln_status make_plan(plan *p, kiln_stream *stream,
   *p = (plan){.range = range_of(desc),
               .lowest = (uint64_t)lowest_of(desc),
               .pairs = has(desc->values),
-              .items = kiln_dtype_size(desc->keys.type) == 8 ? 8 : 12};
+              .items = kiln__size(desc->keys.type) == 8 ? 8 : 12};
   p->runs = !p->pairs || has(desc->offsets);
   if (p->runs)
     KILN_TRY(plan_runs(p, stream, desc));

@@ -51,8 +51,7 @@ static void make_plan(plan *p, const kiln_adjacent_difference_desc *desc)
   const kiln__dtype *value = kiln__dtype_of(kiln__input_type(&desc->x));
 
   *p = (plan){.out = kiln__out_of(desc->out, &desc->x)};
-  p->pack =
-      (uint32_t)(16 / kiln__widest(&desc->x, kiln_dtype_size(p->out.type)));
+  p->pack = (uint32_t)(16 / kiln__widest(&desc->x, kiln__size(p->out.type)));
   p->rows = rows_of(desc->n / p->pack);
   p->tiles = kiln__divide_up(desc->n, (uint64_t)THREADS * p->pack * p->rows);
   for (size_t k = 0; k < arrays; k++)

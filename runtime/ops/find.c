@@ -126,7 +126,7 @@ done:
 static kiln_status empty(kiln_stream *stream, const kiln_find_desc *desc,
                          what which)
 {
-  const size_t size = kiln_dtype_size(desc->out.type);
+  const size_t size = kiln__size(desc->out.type);
   const int width = size < 4 ? (int)size : 4;
   kiln_status st = KILN_OK;
 

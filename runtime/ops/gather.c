@@ -32,9 +32,8 @@ typedef struct job {
 
 static kiln_status prepare(job *j, const request *r, uint32_t windows)
 {
-  const kiln__tuning t =
-      kiln__tuned(r->stream->device, KILN__TUNED_GATHER,
-                  (unsigned)kiln_dtype_size(r->out.type), r->n);
+  const kiln__tuning t = kiln__tuned(r->stream->device, KILN__TUNED_GATHER,
+                                     (unsigned)kiln__size(r->out.type), r->n);
   const uint32_t items = t.items / KILN__PLACES_PACK;
   const kiln__spec spec = {
       .family = &family,
@@ -138,15 +137,14 @@ static kiln_status check(const kiln_stream *stream,
 
 static request request_of(kiln_stream *stream, const kiln_gather_desc *desc)
 {
-  request r = {
-      .stream = stream,
-      .x = desc->x,
-      .code = &desc->code,
-      .index = {desc->index.data,
-                kiln__raw_type((unsigned)kiln_dtype_size(desc->index.type))},
-      .out = desc->out,
-      .n = desc->n,
-      .n_target = desc->n_target};
+  request r = {.stream = stream,
+               .x = desc->x,
+               .code = &desc->code,
+               .index = {desc->index.data, kiln__raw_type((unsigned)kiln__size(
+                                               desc->index.type))},
+               .out = desc->out,
+               .n = desc->n,
+               .n_target = desc->n_target};
 
   kiln__as_bits(&r.x, &r.out.type);
   return r;
@@ -156,11 +154,11 @@ static request request_of(kiln_stream *stream, const kiln_gather_desc *desc)
 static kiln_status plan(kiln_index_plan *p, const kiln_stream *stream,
                         const kiln_gather_desc *desc)
 {
-  const kiln_index_shape shape = {
-      .n = desc->n,
-      .n_target = desc->n_target,
-      .element_size = kiln__input_bytes(&desc->x),
-      .index_size = (unsigned)kiln_dtype_size(desc->index.type)};
+  const kiln_index_shape shape = {.n = desc->n,
+                                  .n_target = desc->n_target,
+                                  .element_size = kiln__input_bytes(&desc->x),
+                                  .index_size =
+                                      (unsigned)kiln__size(desc->index.type)};
 
   *p = (kiln_index_plan){.method = desc->method, .passes = desc->passes};
   if (p->method == KILN_INDEX_DIRECT ||
@@ -293,7 +291,7 @@ static kiln_status check_rows(const kiln_stream *stream,
 
 static row_plan plan_rows(const kiln_gather_rows_desc *desc)
 {
-  const uint64_t size = kiln_dtype_size(desc->in.type);
+  const uint64_t size = kiln__size(desc->in.type);
   const uint64_t in = or_width(desc->in_stride, desc->width) * size;
   const uint64_t out = or_width(desc->out_stride, desc->width) * size;
   const uint64_t all =
@@ -336,8 +334,7 @@ kiln_status kiln_gather_rows(kiln_stream *stream,
   spec.value[R_LANES] = p.lanes;
   spec.value[R_ITEMS] = p.items;
   spec.value[R_WORD] = p.word;
-  spec.value[R_INDEX] =
-      kiln__raw_type((unsigned)kiln_dtype_size(desc->index.type));
+  spec.value[R_INDEX] = kiln__raw_type((unsigned)kiln__size(desc->index.type));
   spec.value[R_PIECES] = p.pieces > 1;
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   config = kiln_launch_1d(

@@ -34,7 +34,7 @@ static void add_constant(kiln__buf *out, const kiln_param *p)
 {
   uint64_t bits = 0;
 
-  memcpy(&bits, p->value, kiln_dtype_size(p->type));
+  memcpy(&bits, p->value, kiln__size(p->type));
   kiln__buf_format(out, "  const %s %s = kiln::from_bits<%s>(0x%llxull);",
                    compute(p->type), p->name, storage(p->type),
                    (unsigned long long)bits);
@@ -178,7 +178,7 @@ static void add_pack(kiln__buf *out, const kiln__spec *spec, uint32_t aligned)
                  "unsigned n)\n{\n  (void)s; (void)i; (void)n;\n");
   for (size_t k = 0; k < n; k++)
     kiln__buf_format(out, "  kiln::prefetch(s.x%zu + i, n * %uu);\n", k,
-                     (unsigned)kiln_dtype_size(spec->input->in[k].type));
+                     (unsigned)kiln__size(spec->input->in[k].type));
   kiln__buf_text(out, "}\n");
 }
 

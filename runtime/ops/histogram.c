@@ -250,7 +250,7 @@ static void plan_memory(plan *p, kiln_device *device,
   uint32_t levels =
       desc->levels.type == KILN_DTYPE_NONE
           ? 0
-          : (desc->bins + 1) * (uint32_t)kiln_dtype_size(desc->levels.type);
+          : (desc->bins + 1) * (uint32_t)kiln__size(desc->levels.type);
 
   p->copies = t->extra > 0 ? t->extra : 1;
   while (p->copies > 1 && smem_of(desc->bins, p->copies, levels) > room)
@@ -296,8 +296,8 @@ static unsigned pack_of(const kiln_input *x)
   size_t widest = x->in[0].type == KILN_DTYPE_NONE ? 4 : 1;
 
   for (size_t k = 0; k < kiln__input_arrays(x); k++)
-    if (kiln_dtype_size(x->in[k].type) > widest)
-      widest = kiln_dtype_size(x->in[k].type);
+    if (kiln__size(x->in[k].type) > widest)
+      widest = kiln__size(x->in[k].type);
   return (unsigned)(16 / widest);
 }
 
@@ -402,9 +402,9 @@ kiln_status kiln_histogram(kiln_stream *stream, const kiln_histogram_desc *desc,
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   KILN_TRY(kiln__room_open(&room, stream, workspace, need_of(&p, desc)));
   if (!p.fold && !desc->accumulate)
-    st = kiln_fill_async(stream, desc->counts.data, 0, 4,
-                         (size_t)desc->bins *
-                             kiln_dtype_size(desc->counts.type) / 4);
+    st =
+        kiln_fill_async(stream, desc->counts.data, 0, 4,
+                        (size_t)desc->bins * kiln__size(desc->counts.type) / 4);
   if (st == KILN_OK)
     st = launch(stream, desc, special, &spec, &p, &l, &room);
   kiln__room_close(&room);

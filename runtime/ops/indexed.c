@@ -21,7 +21,7 @@ bool kiln__as_bits(kiln_input *x, kiln_dtype *out)
 {
   if (x->map != NULL || x->in[0].type != *out)
     return false;
-  *out = kiln__raw_type((unsigned)kiln_dtype_size(*out));
+  *out = kiln__raw_type((unsigned)kiln__size(*out));
   x->in[0].type = *out;
   x->in[1].type = KILN_DTYPE_NONE;
   return true;
@@ -32,7 +32,7 @@ unsigned kiln__input_bytes(const kiln_input *x)
   unsigned bytes = 0;
 
   for (size_t k = 0; k < kiln__input_arrays(x); k++)
-    bytes += (unsigned)kiln_dtype_size(x->in[k].type);
+    bytes += (unsigned)kiln__size(x->in[k].type);
   return bytes > 0 ? bytes : 1;
 }
 
@@ -42,7 +42,7 @@ uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
 {
   const uint64_t all = n_target != 0 ? n_target : n;
   const uint64_t most =
-      kiln_dtype_size(index.type) == 4 ? UINT64_C(1) << 32 : UINT64_MAX;
+      kiln__size(index.type) == 4 ? UINT64_C(1) << 32 : UINT64_MAX;
 
   return kiln__divide_up(all < most ? all : most, windows);
 }
@@ -91,7 +91,7 @@ kiln__need kiln__range_need(void)
 static kiln_status complain(kiln_stream *stream, const char *call,
                             kiln_array index, uint64_t i, uint64_t n_target)
 {
-  const size_t size = kiln_dtype_size(index.type);
+  const size_t size = kiln__size(index.type);
   uint32_t narrow = 0;
   uint64_t wide = 0;
   kiln_status st = KILN_OK;
@@ -194,13 +194,13 @@ static uint64_t padded(const kiln__partition *p)
  * it and newer ones for several. */
 static void lay_out(kiln__partition *p)
 {
-  const size_t place = kiln_dtype_size(p->place);
+  const size_t place = kiln__size(p->place);
   const uint64_t n = p->n, runs = p->tiles * p->buckets;
 
   p->need = (kiln__need){0};
   p->cursor = kiln__need_temp(&p->need, 8 * (size_t)p->buckets);
-  p->at = kiln__need_temp(&p->need, n * kiln_dtype_size(p->stored));
-  p->values = kiln__need_temp(&p->need, n * kiln_dtype_size(p->value));
+  p->at = kiln__need_temp(&p->need, n * kiln__size(p->stored));
+  p->values = kiln__need_temp(&p->need, n * kiln__size(p->value));
   if (p->scatter)
     return;
   p->slot = kiln__need_temp(&p->need, 2 * padded(p));
@@ -223,9 +223,9 @@ void kiln__partition_plan(kiln__partition *p, kiln_array index, uint64_t n,
                          .out = scatter ? 0 : out.data,
                          .place = n <= UINT32_MAX ? KILN_U32 : KILN_U64};
   p->value =
-      scatter ? out.type : kiln__raw_type((unsigned)kiln_dtype_size(out.type));
+      scatter ? out.type : kiln__raw_type((unsigned)kiln__size(out.type));
   p->index.data = index.data;
-  p->index.type = kiln__raw_type((unsigned)kiln_dtype_size(index.type));
+  p->index.type = kiln__raw_type((unsigned)kiln__size(index.type));
   p->stored = narrow ? KILN_U32 : p->index.type;
   while (p->buckets < parts)
     p->buckets *= 2;
@@ -233,8 +233,7 @@ void kiln__partition_plan(kiln__partition *p, kiln_array index, uint64_t n,
     p->shift++;
   if (p->stored == KILN_U32 && p->shift > 31)
     p->shift = 31;
-  bytes =
-      kiln_dtype_size(p->stored) + (scatter ? kiln_dtype_size(out.type) : 0);
+  bytes = kiln__size(p->stored) + (scatter ? kiln__size(out.type) : 0);
   p->items = bytes <= 8 ? 4 : 2;
   p->tiles = kiln__divide_up(n, (uint64_t)p->block * p->items * 4);
   lay_out(p);

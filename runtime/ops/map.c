@@ -67,8 +67,7 @@ static void check_sizes(kiln__checker *c, const kiln_map_desc *desc)
       kiln__check_that(
           c,
           desc->n == 0 || desc->out[k].data != desc->in[i].data ||
-              kiln_dtype_size(desc->out[k].type) ==
-                  kiln_dtype_size(desc->in[i].type),
+              kiln__size(desc->out[k].type) == kiln__size(desc->in[i].type),
           "out[%zu] is in[%zu], but its elements have another size", k, i);
 }
 
@@ -114,14 +113,15 @@ static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
  * wide load a pack. */
 static unsigned pack_of(const kiln_map_desc *desc)
 {
+  const size_t inputs = n_inputs(desc), outputs = n_outputs(desc);
   size_t widest = 1;
 
-  for (size_t k = 0; k < KILN_MAX_INPUTS; k++)
-    if (kiln_dtype_size(desc->in[k].type) > widest)
-      widest = kiln_dtype_size(desc->in[k].type);
-  for (size_t k = 0; k < KILN_MAX_OUTPUTS; k++)
-    if (kiln_dtype_size(desc->out[k].type) > widest)
-      widest = kiln_dtype_size(desc->out[k].type);
+  for (size_t k = 0; k < inputs; k++)
+    if (kiln__size(desc->in[k].type) > widest)
+      widest = kiln__size(desc->in[k].type);
+  for (size_t k = 0; k < outputs; k++)
+    if (kiln__size(desc->out[k].type) > widest)
+      widest = kiln__size(desc->out[k].type);
   return (unsigned)(16 / widest);
 }
 
@@ -131,15 +131,15 @@ static unsigned n_aligned(const kiln_array *a, size_t most, unsigned head)
   unsigned n = 0;
 
   for (size_t k = 0; k < most && a[k].type != KILN_DTYPE_NONE; k++)
-    n += (a[k].data + head * kiln_dtype_size(a[k].type)) % 16 == 0;
+    n += (a[k].data + head * kiln__size(a[k].type)) % 16 == 0;
   return n;
 }
 
 /* Where packs start: at 0, unless more arrays are aligned elsewhere, as they are
  * where all are views of the same shift. */
-static unsigned head_of(const kiln_map_desc *desc)
+static unsigned head_of(const kiln_map_desc *desc, unsigned pack)
 {
-  const unsigned pack = pack_of(desc);
+  const unsigned arrays = (unsigned)(n_outputs(desc) + n_inputs(desc));
   unsigned best = 0, most = 0;
 
   for (unsigned head = 0; head < pack && head <= desc->n; head++) {
@@ -150,7 +150,7 @@ static unsigned head_of(const kiln_map_desc *desc)
       most = n;
       best = head;
     }
-    if (head == 0 && n == n_outputs(desc) + n_inputs(desc))
+    if (head == 0 && n == arrays)
       break;
   }
   return best;
@@ -158,18 +158,18 @@ static unsigned head_of(const kiln_map_desc *desc)
 
 /* Packs that a thread has in flight, of all inputs together, made packs a
  * thread. */
-static unsigned items_of(const kiln_map_desc *desc, const kiln__tuning *t)
+static unsigned items_of(const kiln_map_desc *desc, const kiln__tuning *t,
+                         unsigned pack)
 {
-  const unsigned pack = pack_of(desc);
   unsigned bytes = 0;
 
   for (size_t k = 0; k < n_inputs(desc); k++)
-    bytes += pack * (unsigned)kiln_dtype_size(desc->in[k].type);
+    bytes += pack * (unsigned)kiln__size(desc->in[k].type);
   return bytes <= 16 ? t->items : (16u * t->items + bytes - 1) / bytes;
 }
 
 static void specify(kiln__spec *spec, const kiln_map_desc *desc,
-                    const kiln__tuning *t)
+                    const kiln__tuning *t, unsigned pack)
 {
   static const kiln__function others[] = {
       {"out1", "expr[1]", NULL, "kiln::compute_t<KILN_T1>", NULL},
@@ -178,8 +178,8 @@ static void specify(kiln__spec *spec, const kiln_map_desc *desc,
   const size_t n = n_outputs(desc);
 
   spec->value[BLOCK] = t->block;
-  spec->value[ITEMS] = items_of(desc, t);
-  spec->value[PACK] = pack_of(desc);
+  spec->value[ITEMS] = items_of(desc, t, pack);
+  spec->value[PACK] = pack;
   spec->value[OUTPUTS] = (uint32_t)n;
   spec->value[HEAD] = spec->first > 0;
   spec->value[SMALL] = desc->n < UINT32_C(1) << 31;
@@ -207,17 +207,19 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
   kiln__tuning t;
   kiln_input x;
   kiln__args args;
+  unsigned pack;
 
   (void)workspace;
   KILN_TRY(check(stream, desc));
   if (desc->n == 0)
     goto done;
-  t = kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / pack_of(desc), desc->n);
+  pack = pack_of(desc);
+  t = kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / pack, desc->n);
   x = input_of(desc);
   spec.input = &x;
   spec.code = &desc->code;
-  spec.first = head_of(desc);
-  specify(&spec, desc, &t);
+  spec.first = head_of(desc, pack);
+  specify(&spec, desc, &t, pack);
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   kiln__user_args(&args, &spec);
   config = kiln_launch_1d(

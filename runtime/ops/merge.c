@@ -74,7 +74,7 @@ typedef struct plan {
 static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
 {
   enum { MOST = 46 << 10 };
-  const uint32_t each = (uint32_t)kiln_dtype_size(desc->a.type) +
+  const uint32_t each = (uint32_t)kiln__size(desc->a.type) +
                         (has_values(desc) ? (uint32_t)sizeof(uint16_t) : 0);
   uint32_t items = t->items;
 
@@ -86,8 +86,8 @@ static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
 static plan make_plan(kiln_device *device, const kiln_merge_desc *desc)
 {
   const uint64_t n = desc->n_a + desc->n_b;
-  const kiln__tuning t = kiln__tuned(
-      device, KILN__TUNED_MERGE, (unsigned)kiln_dtype_size(desc->a.type), n);
+  const kiln__tuning t = kiln__tuned(device, KILN__TUNED_MERGE,
+                                     (unsigned)kiln__size(desc->a.type), n);
 
   const uint32_t items = items_of(desc, &t);
 

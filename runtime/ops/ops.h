@@ -26,10 +26,25 @@ typedef struct kiln__dtype {
 /* NULL for no type. */
 const kiln__dtype *kiln__dtype_of(kiln_dtype type);
 
+/* kiln_dtype_size(), asked for dozens of times a call: a digit for each type. */
+static inline size_t kiln__size(kiln_dtype type)
+{
+  return (unsigned)type <= KILN_F64
+             ? (size_t)(UINT64_C(0x8422884422110) >> 4 * (unsigned)type & 15)
+             : 0;
+}
+
 /* Type of an input's elements after its map. */
 kiln_dtype kiln__input_type(const kiln_input *x);
 /* Arrays of an input. */
-size_t kiln__input_arrays(const kiln_input *x);
+static inline size_t kiln__input_arrays(const kiln_input *x)
+{
+  size_t n = 0;
+
+  while (n < KILN_MAX_INPUTS && x->in[n].type != KILN_DTYPE_NONE)
+    n++;
+  return n;
+}
 
 /* ---- What a family asks for --------------------------------------------------- */
 
@@ -217,9 +232,12 @@ void kiln__check_in_place(kiln__checker *c, const char *name, kiln_array a,
 void kiln__check_input(kiln__checker *c, const char *name, const kiln_input *x,
                        uint64_t n);
 void kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
-/* Any other condition; false: KILN_EINVAL with this text. */
-void kiln__check_that(kiln__checker *c, bool holds, const char *format, ...)
-    KILN_PRINTF(3, 4);
+/* Any other condition; false: KILN_EINVAL with this text, which is not looked at
+ * as long as all is well. */
+void kiln__check_failed(kiln__checker *c, const char *format, ...)
+    KILN_PRINTF(2, 3);
+#define kiln__check_that(c, holds, ...)                                        \
+  ((holds) ? (void)0 : kiln__check_failed(c, __VA_ARGS__))
 /* Overlaps, then the verdict. */
 kiln_status kiln__check_end(kiln__checker *c);
 
@@ -228,11 +246,8 @@ kiln_status kiln__check_end(kiln__checker *c);
 #define kiln__check_begin(c, call, stream, desc)                               \
   (kiln__check_begin(c, call, stream, desc),                                   \
    (c)->st = (stream) == NULL || (desc) == NULL ? KILN_EINVAL : KILN_OK)
-#define kiln__check_that(c, holds, ...)                                        \
-  do {                                                                         \
-    if (!(holds) && (c)->st == KILN_OK)                                        \
-      (c)->st = KILN_EINVAL;                                                   \
-  } while (0)
+#define kiln__check_failed(c, ...)                                             \
+  ((c)->st = (c)->st == KILN_OK ? KILN_EINVAL : (c)->st, (void)0)
 #define kiln__check_end(c) (kiln__check_end(c), (c)->st)
 #endif
 

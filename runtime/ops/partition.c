@@ -101,7 +101,7 @@ static void specify(plan *p, const kiln_stream *stream,
   value[BLOCK] = t.block;
   value[PACK] = pack;
   value[ITEMS] =
-      kiln__tile_items(&t, pack, kiln_dtype_size(kiln__input_type(&p->input)));
+      kiln__tile_items(&t, pack, kiln__size(kiln__input_type(&p->input)));
   value[PARTS] = desc->second != NULL ? 3 : 2;
   value[PER_SM] = limited_blocks(&t, value[PARTS]);
   value[WINDOW] = t.extra > 0 ? t.extra : 1;

@@ -60,7 +60,7 @@ kiln_dtype kiln__op_type(kiln_dtype out)
 
 unsigned kiln__acc_words(kiln_dtype type)
 {
-  return kiln_dtype_size(kiln__op_type(type)) > 4 ? 2 : 1;
+  return kiln__size(kiln__op_type(type)) > 4 ? 2 : 1;
 }
 
 unsigned kiln__input_pack(const kiln_input *x)
@@ -68,8 +68,8 @@ unsigned kiln__input_pack(const kiln_input *x)
   size_t widest = 0;
 
   for (size_t k = 0; k < kiln__input_arrays(x); k++)
-    if (kiln_dtype_size(x->in[k].type) > widest)
-      widest = kiln_dtype_size(x->in[k].type);
+    if (kiln__size(x->in[k].type) > widest)
+      widest = kiln__size(x->in[k].type);
   return widest == 0 ? 4 : (unsigned)(16 / widest);
 }
 
@@ -78,7 +78,7 @@ unsigned kiln__input_width(const kiln_input *x)
   size_t bytes = 0;
 
   for (size_t k = 0; k < kiln__input_arrays(x); k++)
-    bytes += kiln_dtype_size(x->in[k].type);
+    bytes += kiln__size(x->in[k].type);
   return bytes == 0 ? 4 : (unsigned)bytes;
 }
 
@@ -89,15 +89,15 @@ unsigned kiln__input_phase(const kiln_input *x)
   if (kiln__input_arrays(x) == 0)
     return 0;
   for (size_t k = 1; k < kiln__input_arrays(x); k++)
-    if (kiln_dtype_size(x->in[k].type) > kiln_dtype_size(widest->type))
+    if (kiln__size(x->in[k].type) > kiln__size(widest->type))
       widest = &x->in[k];
-  return (unsigned)(widest->data % 16 / kiln_dtype_size(widest->type));
+  return (unsigned)(widest->data % 16 / kiln__size(widest->type));
 }
 
 bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned pack)
 {
   for (size_t k = 0; k < kiln__input_arrays(x); k++) {
-    const size_t size = kiln_dtype_size(x->in[k].type);
+    const size_t size = kiln__size(x->in[k].type);
 
     if ((x->in[k].data + (pack - phase) % pack * size) % 16 != 0)
       return false;

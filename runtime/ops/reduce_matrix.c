@@ -309,7 +309,7 @@ static void plan_columns(column_plan *p, const kiln_device *device,
                          const matrix *m)
 {
   const kiln__tuning t = {MATRIX_BLOCK, 0, MATRIX_THREADS / MATRIX_BLOCK, 0};
-  const size_t acc = kiln_dtype_size(kiln__op_type(m->out.type));
+  const size_t acc = kiln__size(kiln__op_type(m->out.type));
   const unsigned pack = pack_of(m, acc >= 8 ? 4 : 8);
   const unsigned lanes = power_of_two(kiln__divide_up(m->columns, pack), 32);
   const unsigned items = in_flight(pack * kiln__input_width(m->x), pack);

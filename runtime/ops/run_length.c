@@ -68,8 +68,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
   value[PACK] = pack;
   value[ITEMS] = kiln__tile_items(
       &t, pack,
-      4 + (given(desc->values) ? kiln_dtype_size(kiln__input_type(&desc->x))
-                               : 0));
+      4 + (given(desc->values) ? kiln__size(kiln__input_type(&desc->x)) : 0));
   value[LONG] = only_long;
   value[VALUES] = given(desc->values);
   value[OFFSET] = given(desc->offsets) ? desc->offsets.type : KILN_U32;

@@ -53,7 +53,7 @@ static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
 static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
                          size_t widest)
 {
-  return desc->out.data % 16 == 0 && kiln_dtype_size(acc) == widest &&
+  return desc->out.data % 16 == 0 && kiln__size(acc) == widest &&
          (desc->x.map == NULL || (acc != KILN_F16 && acc != KILN_BF16));
 }
 
@@ -68,7 +68,7 @@ static bool is_plain(const kiln_scan_desc *desc, kiln_dtype acc)
 static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                      const kiln_scan_desc *desc, kiln_dtype acc)
 {
-  const size_t widest = kiln__widest(&desc->x, kiln_dtype_size(acc));
+  const size_t widest = kiln__widest(&desc->x, kiln__size(acc));
   const kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, desc->n);
 
@@ -83,7 +83,7 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->op = &desc->op;
   spec->code = &desc->code;
   spec->quick = kiln__quick(desc->n) ||
-                kiln__widest(&desc->x, kiln_dtype_size(spec->acc)) >= 4;
+                kiln__widest(&desc->x, kiln__size(spec->acc)) >= 4;
   spec->value[BLOCK] = shape->block;
   spec->value[PACK] = shape->pack;
   spec->value[ROWS] = shape->rows;

@@ -58,8 +58,8 @@ static inline size_t kiln__widest(const kiln_input *x, size_t least)
   const size_t arrays = kiln__input_arrays(x);
 
   for (size_t k = 0; k < arrays; k++)
-    if (kiln_dtype_size(x->in[k].type) > least)
-      least = kiln_dtype_size(x->in[k].type);
+    if (kiln__size(x->in[k].type) > least)
+      least = kiln__size(x->in[k].type);
   return least;
 }
 
@@ -81,8 +81,7 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
   for (size_t k = 0; k < arrays; k++)
     kiln__check_that(c,
                      n == 0 || x->in[k].data != out.data ||
-                         kiln_dtype_size(x->in[k].type) ==
-                             kiln_dtype_size(out.type),
+                         kiln__size(x->in[k].type) == kiln__size(out.type),
                      "in place, but the elements of out are of another size");
 }
 
@@ -90,7 +89,7 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
 static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
                                          kiln_dtype acc)
 {
-  const size_t width = kiln_dtype_size(acc);
+  const size_t width = kiln__size(acc);
   const uint64_t whole = shape->tiles / 8 * 8 + 8; /* looked at together */
 
   return (kiln__need){.words = shape->staged
@@ -104,7 +103,7 @@ static inline uint64_t kiln__element_bits(const void *value, kiln_dtype type)
   uint64_t bits = 0;
 
   if (value != NULL)
-    memcpy(&bits, value, kiln_dtype_size(type));
+    memcpy(&bits, value, kiln__size(type));
   return bits;
 }
 

@@ -32,9 +32,8 @@ typedef struct job {
 
 static kiln_status prepare(job *j, const request *r, uint32_t windows)
 {
-  const kiln__tuning t =
-      kiln__tuned(r->stream->device, KILN__TUNED_SCATTER,
-                  (unsigned)kiln_dtype_size(r->out.type), r->n);
+  const kiln__tuning t = kiln__tuned(r->stream->device, KILN__TUNED_SCATTER,
+                                     (unsigned)kiln__size(r->out.type), r->n);
   const uint32_t items = t.items / KILN__PLACES_PACK;
   const kiln__spec spec = {
       .family = &family,
@@ -154,29 +153,27 @@ static kiln_status check(const kiln_stream *stream,
                                           : desc->n_target);
   kiln__check_method(&c, desc->method, desc->passes, desc->checked,
                      desc->n_target);
-  kiln__check_that(
-      &c,
-      desc->method != KILN_INDEX_SORT ||
-          kiln__sort_fits((unsigned)kiln_dtype_size(desc->out.type),
-                          (unsigned)kiln_dtype_size(desc->index.type),
-                          desc->n_target),
-      "KILN_INDEX_SORT with indices of 64 bits needs n_target, "
-      "2^32 at most");
+  kiln__check_that(&c,
+                   desc->method != KILN_INDEX_SORT ||
+                       kiln__sort_fits((unsigned)kiln__size(desc->out.type),
+                                       (unsigned)kiln__size(desc->index.type),
+                                       desc->n_target),
+                   "KILN_INDEX_SORT with indices of 64 bits needs n_target, "
+                   "2^32 at most");
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
 
 static request request_of(kiln_stream *stream, const kiln_scatter_desc *desc)
 {
-  request r = {
-      .stream = stream,
-      .x = desc->x,
-      .code = &desc->code,
-      .index = {desc->index.data,
-                kiln__raw_type((unsigned)kiln_dtype_size(desc->index.type))},
-      .out = desc->out,
-      .n = desc->n,
-      .n_target = desc->n_target};
+  request r = {.stream = stream,
+               .x = desc->x,
+               .code = &desc->code,
+               .index = {desc->index.data, kiln__raw_type((unsigned)kiln__size(
+                                               desc->index.type))},
+               .out = desc->out,
+               .n = desc->n,
+               .n_target = desc->n_target};
 
   kiln__as_bits(&r.x, &r.out.type);
   return r;
@@ -207,8 +204,8 @@ static kiln_status plan(kiln_index_plan *p, const kiln_stream *stream,
   const kiln_index_shape shape = {
       .n = desc->n,
       .n_target = desc->n_target,
-      .element_size = (unsigned)kiln_dtype_size(desc->out.type),
-      .index_size = (unsigned)kiln_dtype_size(desc->index.type)};
+      .element_size = (unsigned)kiln__size(desc->out.type),
+      .index_size = (unsigned)kiln__size(desc->index.type)};
 
   *p = (kiln_index_plan){.method = desc->method, .passes = desc->passes};
   if (p->method == KILN_INDEX_DIRECT || p->method == KILN_INDEX_SORT ||

@@ -54,7 +54,7 @@ static kiln__sort_call sort_of(const kiln__sorted *p)
   return (kiln__sort_call){
       .shape = {.n = p->n,
                 .key_size = 4,
-                .value_size = (unsigned)kiln_dtype_size(p->out.type),
+                .value_size = (unsigned)kiln__size(p->out.type),
                 .begin_bit = p->bits.shift,
                 .end_bit = p->bits.end,
                 .in_place = in_place},
@@ -64,7 +64,7 @@ static kiln__sort_call sort_of(const kiln__sorted *p)
 
 static void lay_out(kiln__sorted *p)
 {
-  const size_t size = kiln_dtype_size(p->out.type);
+  const size_t size = kiln__size(p->out.type);
   const size_t places = (size_t)p->n * 4, values = (size_t)p->n * size;
 
   p->need.words = p->sort.need.words;
@@ -91,7 +91,7 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
 
   *p = (kiln__sorted){.n = n, .x = x, .index = index, .out = out};
   p->bits = kiln__sort_bits_of(target < most ? target : most,
-                               (unsigned)kiln_dtype_size(out.type));
+                               (unsigned)kiln__size(out.type));
   p->mask = (UINT32_C(1) << (p->bits.end - p->bits.shift)) - 1;
   p->last = p->bits.end == 32 ? UINT32_MAX : (UINT32_C(1) << p->bits.end) - 1;
   p->buckets = p->mask + 1;
@@ -99,7 +99,7 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
       kiln__divide_up(n_target, UINT64_C(1) << p->bits.shift) < p->buckets)
     p->buckets =
         (uint32_t)kiln__divide_up(n_target, UINT64_C(1) << p->bits.shift);
-  p->pairs = (kiln_dtype_size(index.type) == 8 ? PLACES : 0u) |
+  p->pairs = (kiln__size(index.type) == 8 ? PLACES : 0u) |
              (x->map != NULL || x->in[0].type != out.type ? VALUES : 0u);
   p->in_place = p->bits.passes % 2 == 0; /* else a pass more, that copies */
   call = sort_of(p);
@@ -119,15 +119,15 @@ static uint32_t block_of(const kiln__sorted *p)
 
 static kiln__spec write_spec(const kiln__sorted *p)
 {
-  return (kiln__spec){.family = &family,
-                      .value = {[BLOCK] = block_of(p),
-                                [ITEMS] = IN_FLIGHT,
-                                [SHIFT] = p->bits.shift,
-                                [VALUE] = kiln__raw_type(
-                                    (unsigned)kiln_dtype_size(p->out.type)),
-                                [ALIGNED] = p->out.data % 16 == 0,
-                                [INDEX] = KILN_U32},
-                      .kernels = 1u << FIND_BOUNDS | 1u << WRITE};
+  return (kiln__spec){
+      .family = &family,
+      .value = {[BLOCK] = block_of(p),
+                [ITEMS] = IN_FLIGHT,
+                [SHIFT] = p->bits.shift,
+                [VALUE] = kiln__raw_type((unsigned)kiln__size(p->out.type)),
+                [ALIGNED] = p->out.data % 16 == 0,
+                [INDEX] = KILN_U32},
+      .kernels = 1u << FIND_BOUNDS | 1u << WRITE};
 }
 
 static kiln__spec pairs_spec(const kiln__sorted *p, const kiln_code *code)

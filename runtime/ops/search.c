@@ -49,7 +49,7 @@ typedef struct plan {
 /* Blocks stay and take tile after tile, so that each fills its samples once. */
 static plan make_plan(kiln_device *device, const kiln_search_desc *desc)
 {
-  const unsigned size = (unsigned)kiln_dtype_size(desc->sorted.type);
+  const unsigned size = (unsigned)kiln__size(desc->sorted.type);
   const kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEARCH, size, desc->n);
   const uint64_t tiles = kiln__divide_up(desc->n, (uint64_t)t.block * t.items);
   const uint64_t resident = (uint64_t)device->info.sm_count *

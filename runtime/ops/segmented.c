@@ -188,7 +188,7 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
   const kiln_segmented_reduce_desc *desc = b->desc;
   const uint64_t total = b->items + desc->n_segments;
   kiln__tuning t = kiln__tuned(device, KILN__TUNED_SEGMENTED,
-                               (unsigned)kiln_dtype_size(b->out.type), total);
+                               (unsigned)kiln__size(b->out.type), total);
   uint32_t *value = p->spec.value;
   uint64_t tile, tiles;
 
@@ -212,7 +212,7 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
 
 static unsigned row_pack(const bags *b)
 {
-  const size_t acc = kiln_dtype_size(kiln__op_type(b->out.type));
+  const size_t acc = kiln__size(kiln__op_type(b->out.type));
   unsigned pack = kiln__input_pack(&b->desc->x);
 
   if (!kiln__input_in_phase(&b->desc->x, 0, pack))

@@ -124,7 +124,7 @@ static kiln_status by_segments(request *r, const kiln_stream *stream,
                    "give either offsets or flags");
   kiln__check_that(&c, is_integer(r->heads.type), "%s are no integers",
                    flags ? "flags" : "offsets");
-  kiln__check_that(&c, flags || kiln_dtype_size(r->heads.type) >= 4,
+  kiln__check_that(&c, flags || kiln__size(r->heads.type) >= 4,
                    "offsets have 4 or 8 bytes");
   return check(&c, r, flags ? "flags" : "offsets", workspace);
 }
@@ -144,7 +144,7 @@ static bool is_plain(const request *r)
 static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                      const request *r)
 {
-  const size_t widest = kiln__widest(r->x, kiln_dtype_size(r->out.type));
+  const size_t widest = kiln__widest(r->x, kiln__size(r->out.type));
   kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_SCAN, (unsigned)widest, r->n);
 

@@ -84,7 +84,7 @@ static bool has_values(const kiln_segmented_sort_desc *desc)
 
 static unsigned key_bits(const kiln_segmented_sort_desc *desc)
 {
-  return 8u * (unsigned)kiln_dtype_size(desc->keys_in.type);
+  return 8u * (unsigned)kiln__size(desc->keys_in.type);
 }
 
 static void plan_sort(segments_plan *p, kiln_device *device,
@@ -98,9 +98,9 @@ static void plan_sort(segments_plan *p, kiln_device *device,
 
   *p = (segments_plan){
       .shape = {.n = desc->n,
-                .key_size = (unsigned)kiln_dtype_size(desc->keys_in.type),
+                .key_size = (unsigned)kiln__size(desc->keys_in.type),
                 .value_size =
-                    pairs ? (unsigned)kiln_dtype_size(desc->values_in.type) : 0,
+                    pairs ? (unsigned)kiln__size(desc->values_in.type) : 0,
                 .begin_bit = desc->begin_bit,
                 .end_bit = end,
                 .in_place = in_place},

@@ -140,7 +140,7 @@ static kiln_status request_unique(request *r, const kiln_stream *stream,
 /* Tuned so, and nothing but the elements of one array to move. */
 static bool is_staged(const request *r, const kiln__tuning *t)
 {
-  const size_t size = kiln_dtype_size(r->x->in[0].type);
+  const size_t size = kiln__size(r->x->in[0].type);
 
   return (t->extra & KILN__SELECT_STAGED) != 0 && r->input.map == NULL &&
          kiln__input_arrays(&r->input) == 1 &&
@@ -153,7 +153,7 @@ static bool is_staged(const request *r, const kiln__tuning *t)
 
 static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
 {
-  const uint32_t size = (uint32_t)kiln_dtype_size(r->input.in[0].type);
+  const uint32_t size = (uint32_t)kiln__size(r->input.in[0].type);
   uint32_t items = p->tuning.items / 4u * 4u;
   uint32_t *const value = p->spec.value;
 
@@ -199,16 +199,16 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
   }
   value[BLOCK] = p->tuning.block;
   value[PACK] = pack;
-  value[ITEMS] = kiln__tile_items(
-      &p->tuning, pack,
-      (values ? kiln_dtype_size(kiln__input_type(&r->input)) : 0) +
-          (places ? 2 : 0));
+  value[ITEMS] =
+      kiln__tile_items(&p->tuning, pack,
+                       (values ? kiln__size(kiln__input_type(&r->input)) : 0) +
+                           (places ? 2 : 0));
   value[PER_SM] = p->tuning.per_sm;
   value[WINDOW] = p->tuning.extra > 0 ? p->tuning.extra : 1;
   value[UNIQUE] = r->unique;
   value[VALUES] = values;
-  value[INDEX] = (uint32_t)kiln_dtype_size(r->out_index.type);
-  value[PAYLOAD] = (uint32_t)kiln_dtype_size(r->payload.type);
+  value[INDEX] = (uint32_t)kiln__size(r->out_index.type);
+  value[PAYLOAD] = (uint32_t)kiln__size(r->payload.type);
   value[COUNT] = r->count.type;
   value[WIDE] = r->n > UINT32_MAX;
   p->tiles =

@@ -353,7 +353,7 @@ static bool has_values(const kiln_sort_desc *desc)
 
 static unsigned key_bits(kiln_array keys)
 {
-  return 8u * (unsigned)kiln_dtype_size(keys.type);
+  return 8u * (unsigned)kiln__size(keys.type);
 }
 
 void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
@@ -408,9 +408,9 @@ static kiln__sort_call sort_call(const kiln_sort_desc *desc)
 
   return (kiln__sort_call){
       .shape = {.n = desc->n,
-                .key_size = (unsigned)kiln_dtype_size(desc->keys_in.type),
+                .key_size = (unsigned)kiln__size(desc->keys_in.type),
                 .value_size =
-                    pairs ? (unsigned)kiln_dtype_size(desc->values_in.type) : 0,
+                    pairs ? (unsigned)kiln__size(desc->values_in.type) : 0,
                 .begin_bit = desc->begin_bit,
                 .end_bit = end,
                 .in_place = keys_in_place || values_in_place},
@@ -490,8 +490,8 @@ static kiln__sort_call argsort_call(const kiln_argsort_desc *desc)
 
   return (kiln__sort_call){
       .shape = {.n = desc->n,
-                .key_size = (unsigned)kiln_dtype_size(desc->keys.type),
-                .value_size = (unsigned)kiln_dtype_size(desc->indices.type),
+                .key_size = (unsigned)kiln__size(desc->keys.type),
+                .value_size = (unsigned)kiln__size(desc->indices.type),
                 .begin_bit = desc->begin_bit,
                 .end_bit = end,
                 .argsort = true},

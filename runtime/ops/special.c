@@ -78,18 +78,30 @@ static void key_code(key *k, const kiln_code *code)
     key_add(k, &p->type, sizeof p->type);
     key_add(k, &p->constant, sizeof p->constant);
     if (p->constant && p->value != NULL)
-      key_add(k, p->value, kiln_dtype_size(p->type));
+      key_add(k, p->value, kiln__size(p->type));
   }
 }
 
+/* What every key begins with; no padding. */
+typedef struct key_head {
+  const kiln__family *family;
+  uint32_t value[KILN__MAX_VALUES];
+  uint32_t kernels, aligned, acc, quick;
+} key_head;
+
+_Static_assert(sizeof(key_head) == sizeof(void *) + 4 * (KILN__MAX_VALUES + 4),
+               "key_head has padding");
+
 static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
 {
-  key_add(k, &spec->family, sizeof spec->family);
-  key_add(k, spec->value, sizeof spec->value);
-  key_add(k, &spec->kernels, sizeof spec->kernels);
-  key_add(k, &aligned, sizeof aligned);
-  key_add(k, &spec->acc, sizeof spec->acc);
-  key_add(k, &spec->quick, sizeof spec->quick);
+  key_head h = {.family = spec->family,
+                .kernels = spec->kernels,
+                .aligned = aligned,
+                .acc = (uint32_t)spec->acc,
+                .quick = spec->quick};
+
+  memcpy(h.value, spec->value, sizeof h.value);
+  key_add(k, &h, sizeof h);
   if (spec->input != NULL) {
     for (size_t i = 0; i < kiln__input_arrays(spec->input); i++)
       key_add(k, &spec->input->in[i].type, sizeof(kiln_dtype));
@@ -118,7 +130,7 @@ static uint32_t aligned_arrays(const kiln__spec *spec)
     return 0;
   for (size_t i = 0; i < kiln__input_arrays(spec->input); i++) {
     const kiln_array *a = &spec->input->in[i];
-    const uint64_t from = a->data + spec->first * kiln_dtype_size(a->type);
+    const uint64_t from = a->data + spec->first * kiln__size(a->type);
 
     mask |= (uint32_t)(from % 16 == 0) << i;
   }
@@ -606,7 +618,7 @@ void kiln__user_args(kiln__args *out, const kiln__spec *spec)
       if (p->constant)
         continue;
       out->slot[n] = 0;
-      memcpy(&out->slot[n++], p->value, kiln_dtype_size(p->type));
+      memcpy(&out->slot[n++], p->value, kiln__size(p->type));
     }
   if (n == 0)
     out->slot[n++] = 0;

@@ -125,7 +125,7 @@ static void choose_kernels(plan *p, const kiln_split_desc *desc)
 static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
 {
   const kiln_input *x = &p->round[0].input;
-  const size_t size = kiln_dtype_size(kiln__input_type(x));
+  const size_t size = kiln__size(kiln__input_type(x));
   const kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_SPLIT, (unsigned)size, n);
   const uint64_t sms = stream->device->info.sm_count > 0
@@ -164,7 +164,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
   if (p->rounds == 1)
     return;
   p->values = kiln__need_temp(
-      &p->need, n * kiln_dtype_size(kiln__input_type(&p->round[0].input)));
+      &p->need, n * kiln__size(kiln__input_type(&p->round[0].input)));
   p->keys = kiln__need_temp(&p->need, 2 * n);
   if (desc->offsets.type != KILN_DTYPE_NONE)
     p->sorted_keys = kiln__need_temp(&p->need, 2 * n);

@@ -139,7 +139,7 @@ done:
 /* f32 holds every element of the type. */
 static bool fits_f32(kiln_dtype type)
 {
-  return type == KILN_F32 || kiln_dtype_size(type) <= 2;
+  return type == KILN_F32 || kiln__size(type) <= 2;
 }
 
 static kiln_status check_distance(statistic *s, const kiln_stream *stream,

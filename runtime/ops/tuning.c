@@ -42,11 +42,9 @@ enum {
 
 /* ---- Choosing a row ------------------------------------------------------------------ */
 
-static bool fits(const row *r, unsigned family, unsigned cc, unsigned size,
-                 uint64_t n)
+static bool fits(const row *r, unsigned cc, unsigned size, uint64_t n)
 {
-  return r->family == family && r->cc <= cc &&
-         (r->size == 0 || r->size == size) &&
+  return r->cc <= cc && (r->size == 0 || r->size == size) &&
          (r->log2_n >= 64 || n <= UINT64_C(1) << r->log2_n);
 }
 
@@ -60,14 +58,17 @@ static bool beats(const row *a, const row *b)
   return a->size > b->size;
 }
 
+/* `rows`: those of a family stand together. */
 static const row *best_of(const row *rows, size_t n_rows, unsigned family,
                           unsigned cc, unsigned size, uint64_t n)
 {
   const row *best = NULL;
+  size_t i = 0;
 
-  for (size_t i = 0; i < n_rows; i++)
-    if (fits(&rows[i], family, cc, size, n) &&
-        (best == NULL || beats(&rows[i], best)))
+  while (i < n_rows && rows[i].family != family)
+    i++;
+  for (; i < n_rows && rows[i].family == family; i++)
+    if (fits(&rows[i], cc, size, n) && (best == NULL || beats(&rows[i], best)))
       best = &rows[i];
   return best;
 }
@@ -100,9 +101,10 @@ static kiln_status publish(kiln_device *device, const row *rows, size_t n)
   if (l == NULL)
     return kiln__fail_memory("tuned parameters");
   l->older = atomic_load(&device->tuned);
-  l->n = n;
-  if (n > 0)
-    memcpy(l->rows, rows, n * sizeof *rows);
+  for (unsigned family = 0; family < KILN__TUNED_COUNT; family++)
+    for (size_t i = 0; i < n; i++)
+      if (rows[i].family == family)
+        l->rows[l->n++] = rows[i];
   device->tuned_free = free_lists;
   atomic_store(&device->tuned, l);
   return KILN_OK;
@@ -318,7 +320,7 @@ uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
   uint64_t bytes = 0, ahead;
 
   for (size_t k = 0; k < kiln__input_arrays(x); k++)
-    bytes += n * kiln_dtype_size(x->in[k].type);
+    bytes += n * kiln__size(x->in[k].type);
   if (cache == 0 || bytes < 4 * cache || tiles == 0 || bytes < tiles)
     return 0;
   ahead = cache / 10 * tiles / bytes;

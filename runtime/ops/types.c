@@ -30,23 +30,12 @@ const kiln__dtype *kiln__dtype_of(kiln_dtype type)
 
 size_t kiln_dtype_size(kiln_dtype type)
 {
-  const kiln__dtype *t = kiln__dtype_of(type);
-
-  return t == NULL ? 0 : t->size;
+  return kiln__size(type);
 }
 
 const char *kiln_dtype_name(kiln_dtype type)
 {
   return (unsigned)type < N_TYPES ? types[type].name : "?";
-}
-
-size_t kiln__input_arrays(const kiln_input *x)
-{
-  size_t n = 0;
-
-  while (n < KILN_MAX_INPUTS && x->in[n].type != KILN_DTYPE_NONE)
-    n++;
-  return n;
 }
 
 kiln_dtype kiln__input_type(const kiln_input *x)
