@@ -65,7 +65,7 @@ static __device__ __forceinline__ void one(const user::args &in, count i,
   const KILN_INDEX at = kiln::load(a.index + i);
 
   if (mine.has(at))
-    kiln::store(a.out + i, user::load_as<kiln::cached::scattered>(in, at));
+    kiln::store(a.out + i, user::load_as<kiln::cached::usual>(in, at));
 }
 
 /* All loads of a thread are under way before its first store. Packs at `packs`
@@ -89,7 +89,7 @@ static __device__ __forceinline__ void tile(const user::args &in, count first,
 #pragma unroll
       for (unsigned e = 0; e < KILN_PACK; ++e)
         if (mine.has(at[k][e]))
-          value[k][e] = user::load_as<kiln::cached::scattered>(in, at[k][e]);
+          value[k][e] = user::load_as<kiln::cached::usual>(in, at[k][e]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     if (whole || first + k * KILN_BLOCK < packs) {

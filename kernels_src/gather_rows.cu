@@ -92,7 +92,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       if (w < mine[k].words)
-        moved[k] = kiln::load_word<kiln::cached::scattered>(mine[k].from + w);
+        moved[k] = kiln::load_word<kiln::cached::usual>(mine[k].from + w);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       if (w < mine[k].words)

@@ -140,67 +140,14 @@ template <> struct word<16> {
 };
 
 /* How accesses rank in the caches. once: nobody needs it again, it goes first.
- * scattered: at places all over; no room in the first-level cache, the second is
- * what it lives on. kept, swept: read in order by one call after the other, and
- * more than the second-level cache holds; no room in the first level. What is
- * swept leaves the second level first, so that what is kept is still there for
- * the next call (8.0). To be kept has to be said: loads that pass by the first
- * level with no rank of their own were found evicted like swept ones (9.0). */
-enum class cached { usual, once, scattered, kept, swept };
+ * kept, swept: read in order by one call after the other, and more than the
+ * second-level cache holds; no room in the first level. What is swept leaves the
+ * second level first, so that what is kept is still there for the next call
+ * (8.0). To be kept has to be said: loads that pass by the first level with no
+ * rank of their own were found evicted like swept ones (9.0). */
+enum class cached { usual, once, kept, swept };
 
-#if KILN_READ_ONLY && KILN_ARCH >= 70
-__device__ __forceinline__ unsigned char load_scattered(const unsigned char *p)
-{
-  unsigned v;
-
-  asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];"
-      : "=r"(v)
-      : "l"(__cvta_generic_to_global(p)));
-  return static_cast<unsigned char>(v);
-}
-
-__device__ __forceinline__ unsigned short
-load_scattered(const unsigned short *p)
-{
-  unsigned short v;
-
-  asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];"
-      : "=h"(v)
-      : "l"(__cvta_generic_to_global(p)));
-  return v;
-}
-
-__device__ __forceinline__ unsigned load_scattered(const unsigned *p)
-{
-  unsigned v;
-
-  asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];"
-      : "=r"(v)
-      : "l"(__cvta_generic_to_global(p)));
-  return v;
-}
-
-__device__ __forceinline__ uint2 load_scattered(const uint2 *p)
-{
-  uint2 v;
-
-  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];"
-      : "=r"(v.x), "=r"(v.y)
-      : "l"(__cvta_generic_to_global(p)));
-  return v;
-}
-
-__device__ __forceinline__ uint4 load_scattered(const uint4 *p)
-{
-  uint4 v;
-
-  asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-      : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
-      : "l"(__cvta_generic_to_global(p)));
-  return v;
-}
-#else
-template <class W> __device__ __forceinline__ W load_scattered(const W *p)
+template <class W> __device__ __forceinline__ W load_usual(const W *p)
 {
 #if KILN_READ_ONLY
   return __ldg(p);
@@ -208,16 +155,15 @@ template <class W> __device__ __forceinline__ W load_scattered(const W *p)
   return *p;
 #endif
 }
-#endif
 
 template <class W> __device__ __forceinline__ W load_kept(const W *p)
 {
-  return load_scattered(p);
+  return load_usual(p);
 }
 
 template <class W> __device__ __forceinline__ W load_swept(const W *p)
 {
-  return load_scattered(p);
+  return load_usual(p);
 }
 
 #if KILN_READ_ONLY && KILN_ARCH >= 80
@@ -253,17 +199,11 @@ __device__ __forceinline__ uint4 load_swept(const uint4 *p)
 template <cached how, class W>
 __device__ __forceinline__ W load_word(const W *from)
 {
-  if (how == cached::scattered)
-    return load_scattered(from);
   if (how == cached::kept)
     return load_kept(from);
   if (how == cached::swept)
     return load_swept(from);
-#if KILN_READ_ONLY
-  return how == cached::once ? __ldcs(from) : __ldg(from);
-#else
-  return how == cached::once ? __ldcs(from) : *from;
-#endif
+  return how == cached::once ? __ldcs(from) : load_usual(from);
 }
 
 template <cached how, class W>
