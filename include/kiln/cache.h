@@ -100,11 +100,27 @@ KILN_API kiln_status kiln_cache_why(kiln_runtime *rt,
  *
  * A pack answers a program whose source, headers, defines, names and options
  * are the same, whatever NVRTC is installed: for its own target at once, and
- * for one that its target can serve where no NVRTC makes better. Written to a temporary file, then renamed.
+ * for one that its target can serve where no NVRTC makes better. Written to a
+ * temporary file, then renamed.
  * @retval KILN_OK, KILN_EINVAL, KILN_EIO, KILN_ENOMEM.
  */
 KILN_API kiln_status kiln_pack_write(kiln_runtime *rt, const char *path,
                                      kiln_image *const *images, size_t n);
+
+/**
+ * Write a pack of all that this runtime's cache holds, in memory and on disk:
+ * what an application compiled so far, the operations (kiln/ops.h) with their
+ * expressions among it. Run the application once with a cache folder of its own
+ * on each kind of GPU, and ship the packs: it then starts without NVRTC, and every
+ * first call is one from a file.
+ *
+ * @param[out] n_images  how many; may be NULL
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (nothing there), KILN_EIO,
+ *         KILN_ENOMEM.
+ * Threads: any. Blocks: on files.
+ */
+KILN_API kiln_status kiln_pack_cache(kiln_runtime *rt, const char *path,
+                                     size_t *n_images);
 
 #ifdef __cplusplus
 }

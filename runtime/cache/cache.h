@@ -146,6 +146,10 @@ kiln_status kiln__cache_wipe(kiln__cache *cache, uint64_t *removed);
 typedef bool (*kiln__key_fn)(void *user, const char *hash, const char *text,
                              size_t size);
 kiln_status kiln__cache_keys(kiln__cache *cache, kiln__key_fn fn, void *user);
+/* References to all entries that are whole, of memory, then of the disk; free the
+ * array with kiln__free. *out is NULL after a failure. */
+kiln_status kiln__cache_entries(kiln__cache *cache, kiln__entry ***out,
+                                size_t *n);
 /* Write entries with their targets as a pack file. */
 kiln_status kiln__pack_write(const kiln_allocator *a, const char *path,
                              kiln__entry *const *entries,

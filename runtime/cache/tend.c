@@ -264,6 +264,68 @@ done:
   return st;
 }
 
+/* Append the folder's entries that memory does not hold. */
+static kiln_status add_disk_entries(kiln__cache *cache, int dir,
+                                    kiln__entry ***entries, size_t *n)
+{
+  const size_t n_memory = *n;
+  kiln__scan scan = {.items = NULL};
+  kiln_status st = KILN_OK;
+  kiln__entry **all = NULL;
+
+  KILN_TRY(scan_for_user(cache, dir, false, &scan));
+  all = kiln__calloc(cache->alloc, *n + scan.n, sizeof *all);
+  if (all == NULL)
+    KILN_TRY(kiln__fail_memory("list of cache entries"));
+  if (*n > 0)
+    memcpy(all, *entries, *n * sizeof *all);
+  kiln__free(cache->alloc, *entries);
+  *entries = all;
+  for (size_t i = 0; i < scan.n; i++) {
+    const char *name = scan.items[i].name;
+    struct stat info;
+
+    kiln__verdict verdict;
+
+    if (!kiln__is_current_name(name) || listed(all, n_memory, name))
+      continue;
+    verdict = kiln__disk_load(cache, dir, name, &all[*n], &info);
+    if (verdict == KILN__FAILED)
+      KILN_TRY(errno == ENOMEM ? kiln__fail_memory("a cache entry")
+                               : kiln__fail_os(errno, "read", cache->dir));
+    *n += verdict == KILN__LOADED;
+  }
+
+done:
+  kiln__scan_free(cache, &scan);
+  return st;
+}
+
+kiln_status kiln__cache_entries(kiln__cache *cache, kiln__entry ***out,
+                                size_t *n)
+{
+  kiln_status st = KILN_OK;
+  int dir = -1;
+
+  *out = NULL;
+  *n = 0;
+  KILN_TRY(kiln__tier_list(cache, out, n));
+  KILN_TRY(open_for_user(cache, &dir));
+  if (dir >= 0)
+    st = add_disk_entries(cache, dir, out, n);
+
+done:
+  kiln__file_close(cache, dir);
+  if (st != KILN_OK) {
+    for (size_t i = 0; i < *n; i++)
+      kiln__entry_unref((*out)[i]);
+    kiln__free(cache->alloc, *out);
+    *out = NULL;
+    *n = 0;
+  }
+  return st;
+}
+
 kiln_status kiln__cache_keys(kiln__cache *cache, kiln__key_fn fn, void *user)
 {
   kiln__entry **entries = NULL;

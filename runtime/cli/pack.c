@@ -24,23 +24,25 @@ typedef struct pack_args {
 
 static void help(void)
 {
-  fputs("usage: kiln pack LIST... -o FILE [options]\n\n"
-        "Compiles programs for many GPUs and writes one read-only file that "
-        "serves them\nwhere there is no NVRTC; name it in KILN_PACKS or in "
-        "kiln_runtime_opts.packs.\n\n"
-        "LIST is any of:\n"
-        "  all                 every shipped variant of every embedded "
-        "program\n"
-        "  NAME                every shipped variant of one: reduce\n"
-        "  FILE.cu             a program of yours\n"
-        "  FILE                a text with one program a line, each with its "
-        "options:\n"
-        "                        scale.cu -D T=float --name 'scale<float>'\n"
-        "                      files are looked for beside the text\n\n"
-        "  --arch LIST|all     GPUs to build for; default: all that NVRTC "
-        "knows\n"
-        "  -o PATH             the pack\n",
-        stdout);
+  fputs(
+      "usage: kiln pack LIST... -o FILE [options]\n\n"
+      "Compiles programs for many GPUs and writes one read-only file that "
+      "serves them\nwhere there is no NVRTC; name it in KILN_PACKS or in "
+      "kiln_runtime_opts.packs.\n\n"
+      "LIST is cache: whatever the cache folder holds, as an application left "
+      "it there;\nor any of:\n"
+      "  all                 every shipped variant of every embedded "
+      "program\n"
+      "  NAME                every shipped variant of one: reduce\n"
+      "  FILE.cu             a program of yours\n"
+      "  FILE                a text with one program a line, each with its "
+      "options:\n"
+      "                        scale.cu -D T=float --name 'scale<float>'\n"
+      "                      files are looked for beside the text\n\n"
+      "  --arch LIST|all     GPUs to build for; default: all that NVRTC "
+      "knows\n"
+      "  -o PATH             the pack\n",
+      stdout);
   fputs(kiln__cli_program_help, stdout);
 }
 
@@ -279,6 +281,20 @@ static int build(pack_args *a, const cli_targets *targets)
   return rc;
 }
 
+static int pack_cache(const pack_args *a)
+{
+  struct stat info = {0};
+  size_t n;
+
+  if (kiln_pack_cache(a->c->rt, a->output, &n) != KILN_OK)
+    return kiln__cli_failure(a->c, NULL);
+  stat(a->output, &info);
+  printf("%s: %zu image%s, as the cache has them, %s\n", a->output, n,
+         n == 1 ? "" : "s", kiln__cli_bytes(a->c, (uint64_t)info.st_size));
+  printf("next: KILN_PACKS=%s, or kiln_runtime_opts.packs\n", a->output);
+  return CLI_OK;
+}
+
 int kiln__cli_pack(cli *c, int argc, char **argv)
 {
   static const struct option options[] = {
@@ -315,6 +331,10 @@ int kiln__cli_pack(cli *c, int argc, char **argv)
     return kiln__cli_usage(c, "pack what? all, NAME, FILE.cu or a list");
   if (a->output == NULL)
     return kiln__cli_usage(c, "name the pack with -o");
+  if (strcmp(argv[optind], "cache") == 0)
+    return optind + 1 == argc && a->arch == NULL
+               ? pack_cache(a)
+               : kiln__cli_usage(c, "cache stands alone: its images are made");
   first = optind; /* lists are read with getopt too */
   for (int i = first; i < argc; i++) {
     rc = add_word(a, argv[i]);

@@ -1,4 +1,4 @@
-/* why.c -- which key field keeps a program from being found; packs. */
+/* why.c -- which key field keeps a program from being found. */
 #include "image.h"
 
 #include <string.h>
@@ -254,49 +254,5 @@ done:
   kiln_image_free(image);
   kiln__buf_free(&s.nearest);
   kiln__key_free(&key);
-  return st;
-}
-
-/* ---- Packs -------------------------------------------------------------------------- */
-
-static kiln_status check_pack(const kiln_runtime *rt, const char *path,
-                              kiln_image *const *images, size_t n)
-{
-  if (rt == NULL || path == NULL || path[0] == '\0')
-    return kiln__fail(KILN_EINVAL, NULL, "rt or path is missing");
-  if (images == NULL || n == 0)
-    return kiln__fail(KILN_EINVAL, NULL, "a pack needs at least one image");
-  for (size_t i = 0; i < n; i++) {
-    if (images[i] == NULL)
-      return kiln__fail(KILN_EINVAL, NULL, "image %zu is NULL", i);
-  }
-  return KILN_OK;
-}
-
-kiln_status kiln_pack_write(kiln_runtime *rt, const char *path,
-                            kiln_image *const *images, size_t n)
-{
-  kiln_status st = check_pack(rt, path, images, n);
-  kiln__entry **entries = NULL;
-  kiln_target *targets = NULL;
-
-  if (st != KILN_OK)
-    return st;
-  entries = kiln__calloc(&rt->alloc, n, sizeof(void *));
-  targets = kiln__calloc(&rt->alloc, n, sizeof *targets);
-  if (entries == NULL || targets == NULL) {
-    st = KILN_ENOMEM;
-    kiln__fail_memory("a pack");
-    goto done;
-  }
-  for (size_t i = 0; i < n; i++) {
-    entries[i] = kiln__image_entry(images[i]);
-    targets[i] = kiln_image_target(images[i]);
-  }
-  st = kiln__pack_write(&rt->alloc, path, entries, targets, n);
-
-done:
-  kiln__free(&rt->alloc, entries);
-  kiln__free(&rt->alloc, targets);
   return st;
 }

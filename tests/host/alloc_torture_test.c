@@ -187,6 +187,9 @@ static void cache_area(void)
   if (last != KILN_ENOTFOUND) /* what could not be kept is not there */
     TRY(last);
   TRY(kiln_pack_write(f.rt, pack_path, &image, 1));
+  last = kiln_pack_cache(f.rt, pack_path, NULL);
+  if (last != KILN_ENOTFOUND)
+    TRY(last);
   TRY(kiln_cache_repair(f.rt, &removed));
   TRY(kiln_cache_trim(f.rt, 0, &removed));
   TRY(kiln_cache_clear(f.rt, &removed));

@@ -137,6 +137,9 @@ static const char *const misuses[] = {
     "pack",
     "pack all",
     "pack -o x.kpack",
+    "pack cache",
+    "pack cache all -o x.kpack",
+    "pack cache --arch 90 -o x.kpack",
     "bench",
     "bench nothing",
     "tune nothing",
@@ -720,6 +723,28 @@ START_TEST(pack_takes_names)
 }
 END_TEST
 
+START_TEST(pack_of_the_cache)
+{
+  test_run run = test_kiln("pack cache -o %s", path_of("app.kpack"));
+
+  ck_run_rc(run, 1);
+  ck_has(run.err, "the cache holds no image");
+  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 80,90"), 0);
+  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 90 -D A=1"), 0);
+  run = test_kiln("pack cache -o %s", path_of("app.kpack"));
+  ck_run_rc(run, 0);
+  ck_has(run.out, "3 images, as the cache has them");
+  ck_run_rc(test_kiln("cache clear"), 0);
+  setenv("KILN_PACKS", path_of("app.kpack"), 1);
+  setenv("KILN_NVRTC", path_of("no-nvrtc.so"), 1);
+  run = test_kiln("compile builtin:saxpy --arch 80,90");
+  ck_run_rc(run, 0);
+  ck_has(run.out, "pack");
+  ck_run_rc(test_kiln("compile builtin:saxpy --arch 90 -D A=1"), 0);
+  ck_run_rc(test_kiln("compile builtin:saxpy --arch 90 -D A=2"), 1);
+}
+END_TEST
+
 START_TEST(pack_failures)
 {
   test_run run;
@@ -868,6 +893,7 @@ static Suite *make(void)
   tcase_add_test(t, cache_why);
   tcase_add_test(t, pack_serves_without_nvrtc);
   tcase_add_test(t, pack_takes_names);
+  tcase_add_test(t, pack_of_the_cache);
   tcase_add_test(t, pack_failures);
   tcase_add_loop_test(t, bench_needs_a_gpu, 0, 3);
   tcase_add_test(t, gpu_is_described);

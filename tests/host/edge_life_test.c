@@ -424,6 +424,12 @@ static void live_with_cache(kiln_runtime *rt, const char *pack)
   MAKES(image, kiln_compile(&image, rt, &desc, &sm_90));
   if (image != NULL)
     FINE(kiln_pack_write(rt, pack, &image, 1));
+  {
+    const kiln_status st = kiln_pack_cache(rt, pack, NULL);
+
+    if (st != KILN_ENOTFOUND) /* nothing could be kept */
+      FINE(st);
+  }
   kiln_image_free(image);
   MAKES(job, kiln_job_start(&job, rt, &other, &sm_90, 1, NULL, NULL));
   if (job != NULL) {
