@@ -1,18 +1,22 @@
-/* index_check.cu -- is every index one of the target's?
+/* index_check.cu -- is every index one of the target's, and does none fall?
  *
  * Specialise:  KILN_BLOCK   256  threads a block
  *              KILN_INDEX   unsigned  type of an index, signed or not
+ *              KILN_RISING  0    1: each is at least the one before, too
  * Launch:      block KILN_BLOCK, grid of any size: blocks stride over the array.
  *              index      n elements
  *              target     elements of the target
  *              first      all bits 1 before the launch
- * Result:      *first is the least i whose index is not in 0 <= index < target;
- *              else it stays. */
+ * Result:      *first is the least i whose index is not in 0 <= index < target, or
+ *              is below the one before; else it stays. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
 #ifndef KILN_INDEX
 #define KILN_INDEX unsigned
+#endif
+#ifndef KILN_RISING
+#define KILN_RISING 0
 #endif
 
 #ifdef __CUDACC_RTC__
@@ -38,14 +42,22 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #pragma unroll 1
   for (count i = static_cast<count>(blockIdx.x) * KILN_BLOCK + threadIdx.x;
        i < n; i += at_once * stride) {
-    KILN_INDEX at[at_once];
+    count place[at_once];
+    KILN_INDEX at[at_once], before[at_once];
 
 #pragma unroll
-    for (unsigned k = 0; k < at_once; ++k)
-      at[k] = kiln::load(index + (i + k * stride < n ? i + k * stride : i));
+    for (unsigned k = 0; k < at_once; ++k) {
+      place[k] = i + k * stride < n ? i + k * stride : i;
+      at[k] = kiln::load(index + place[k]);
+      before[k] = at[k];
+#if KILN_RISING
+      if (place[k] > 0)
+        before[k] = kiln::load(index + place[k] - 1);
+#endif
+    }
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
-      if (outside(at[k], target))
-        atomicMin(first, i + k * stride < n ? i + k * stride : i);
+      if (outside(at[k], target) || at[k] < before[k])
+        atomicMin(first, place[k]);
   }
 }

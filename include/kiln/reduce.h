@@ -213,6 +213,9 @@ typedef struct kiln_segmented_reduce_desc {
   kiln_array out;   /**< n_segments * width elements. Default type: the
                            input's */
   kiln_code code;
+  bool checked; /**< offsets that fall or lie beyond n (n_index), and an index
+                     beyond n, are an error: KILN_EINVAL, nothing is written, and
+                     the record says which; waits for the GPU */
 } kiln_segmented_reduce_desc;
 
 /**
@@ -222,8 +225,10 @@ typedef struct kiln_segmented_reduce_desc {
  * operation's identity. Elements in no segment are not read. Bags of rows
  * (lecture row C6): width; embedding bags: index.
  *
- * Offsets that descend or lie beyond n (n_index) give wrong results and reads
- * out of bounds. Memory: 8 or 16 bytes a block, times width.
+ * Unchecked, offsets that descend or lie beyond n (n_index) give wrong results and
+ * reads out of bounds. Memory: 8 or 16 bytes a block, times width; .checked 256 at
+ * least. Launches: one; .checked one more and a fill for the offsets, and for the
+ * index. @retval see ops.h; KILN_ECAPTURE for checked mode in a capture.
  */
 KILN_API kiln_status kiln_segmented_reduce(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc,

@@ -179,8 +179,10 @@ kiln_status kiln_gather(kiln_stream *stream, const kiln_gather_desc *desc,
     goto done;
   KILN_TRY(plan(&p, stream, desc));
   if (desc->checked)
-    KILN_TRY(kiln__indices_in_range(stream, "kiln_gather", desc->index, desc->n,
-                                    desc->n_target, workspace));
+    KILN_TRY(kiln__in_range(stream,
+                            &(kiln__range){"kiln_gather", "index", desc->index,
+                                           desc->n, desc->n_target, false},
+                            workspace));
   r = request_of(stream, desc);
   if (p.method == KILN_INDEX_PARTITION) {
     st = run_partition(&r, p.passes, workspace);
@@ -325,8 +327,11 @@ kiln_status kiln_gather_rows(kiln_stream *stream,
   if (desc->n == 0)
     goto done;
   if (desc->checked)
-    KILN_TRY(kiln__indices_in_range(stream, "kiln_gather_rows", desc->index,
-                                    desc->n, desc->n_target, workspace));
+    KILN_TRY(
+        kiln__in_range(stream,
+                       &(kiln__range){"kiln_gather_rows", "index", desc->index,
+                                      desc->n, desc->n_target, false},
+                       workspace));
   if (desc->width == 0)
     goto done;
   p = plan_rows(desc);

@@ -77,8 +77,10 @@ void kiln__check_method(kiln__checker *c, kiln_index_method method,
 enum { CHECK_BLOCK = 256, CHECK_BYTES = 256 };
 
 static const char *const check_kernels[] = {"index_check", NULL};
-static const kiln__define check_defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_INDEX", true}, {NULL, false}};
+static const kiln__define check_defines[] = {{"KILN_BLOCK", false},
+                                             {"KILN_INDEX", true},
+                                             {"KILN_RISING", false},
+                                             {NULL, false}};
 static const kiln__family check_family = {"index_check", check_kernels,
                                           check_defines};
 
@@ -87,9 +89,9 @@ kiln__need kiln__range_need(void)
   return (kiln__need){.temp = CHECK_BYTES};
 }
 
-/* The element, as a number to print. */
-static kiln_status complain(kiln_stream *stream, const char *call,
-                            kiln_array index, uint64_t i, uint64_t n_target)
+/* Element i, sign and all. */
+static kiln_status element_at(int64_t *out, kiln_stream *stream,
+                              kiln_array index, uint64_t i)
 {
   const size_t size = kiln__size(index.type);
   uint32_t narrow = 0;
@@ -101,36 +103,56 @@ static kiln_status complain(kiln_stream *stream, const char *call,
   KILN_TRY(kiln_stream_synchronize(stream));
   if (size == 4)
     wide = index.type == KILN_I32 ? (uint64_t)(int64_t)(int32_t)narrow : narrow;
-  if ((index.type == KILN_I32 || index.type == KILN_I64) && (int64_t)wide < 0)
-    st = kiln__fail(KILN_EINVAL, "nothing was written",
-                    "%s: index[%llu] is %lld", call, (unsigned long long)i,
-                    (long long)wide);
+  *out = (int64_t)wide;
+
+done:
+  return st;
+}
+
+static kiln_status complain(kiln_stream *stream, const kiln__range *r,
+                            uint64_t i)
+{
+  const bool is_signed = r->index.type == KILN_I32 || r->index.type == KILN_I64;
+  int64_t at = 0, before = 0;
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(element_at(&at, stream, r->index, i));
+  if (r->rising && i > 0)
+    KILN_TRY(element_at(&before, stream, r->index, i - 1));
+  if (is_signed && at < 0)
+    st = kiln__fail(KILN_EINVAL, "nothing was written", "%s: %s[%llu] is %lld",
+                    r->call, r->what, (unsigned long long)i, (long long)at);
+  else if ((uint64_t)at >= r->end)
+    st =
+        kiln__fail(KILN_EINVAL, "nothing was written",
+                   "%s: %s[%llu] is %llu, and there are %llu elements", r->call,
+                   r->what, (unsigned long long)i, (unsigned long long)at,
+                   (unsigned long long)(r->rising ? r->end - 1 : r->end));
   else
     st = kiln__fail(KILN_EINVAL, "nothing was written",
-                    "%s: index[%llu] is %llu, and there are %llu elements",
-                    call, (unsigned long long)i, (unsigned long long)wide,
-                    (unsigned long long)n_target);
+                    "%s: %s[%llu] is %llu, less than %llu before it", r->call,
+                    r->what, (unsigned long long)i, (unsigned long long)at,
+                    (unsigned long long)before);
 
 done:
   return st;
 }
 
 static kiln_status first_outside(uint64_t *first, const kiln__special *special,
-                                 const kiln__room *room, kiln_array index,
-                                 uint64_t n, uint64_t n_target)
+                                 const kiln__room *room, const kiln__range *r)
 {
   const kiln_device *device = room->stream->device;
   const uint64_t most =
       8 * (uint64_t)(device->info.sm_count > 0 ? device->info.sm_count : 16);
-  kiln_launch_config config = kiln_launch_1d(n, CHECK_BLOCK);
+  kiln_launch_config config = kiln_launch_1d(r->n, CHECK_BLOCK);
   kiln_status st = KILN_OK;
 
   if (config.grid.x > most)
     config.grid.x = (uint32_t)most;
   config.stream = room->stream;
   KILN_TRY(kiln_fill_async(room->stream, room->temp, UINT32_MAX, 4, 2));
-  KILN_TRY(KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(index.data),
-                       KILN_ARG(n), KILN_ARG(n_target), KILN_ARG(room->temp)));
+  KILN_TRY(KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(r->index.data),
+                       KILN_ARG(r->n), KILN_ARG(r->end), KILN_ARG(room->temp)));
   KILN_TRY(
       kiln_copy_to_host_async(room->stream, first, room->temp, sizeof *first));
   KILN_TRY(kiln_stream_synchronize(room->stream));
@@ -139,30 +161,31 @@ done:
   return st;
 }
 
-kiln_status kiln__indices_in_range(kiln_stream *stream, const char *call,
-                                   kiln_array index, uint64_t n,
-                                   uint64_t n_target,
-                                   const kiln_workspace *workspace)
+kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
+                           const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &check_family,
-                     .value = {CHECK_BLOCK, index.type}};
+                     .value = {CHECK_BLOCK, r->index.type, r->rising},
+                     .quick = true};
   const kiln__special *special;
   kiln_status st = KILN_OK;
   kiln__room room = {.stream = stream};
   uint64_t first = UINT64_MAX;
 
+  if (r->n == 0)
+    return KILN_OK;
   if (kiln__capturing(stream->device->driver, stream->handle))
     return kiln__fail(KILN_ECAPTURE,
                       "check the indices before the capture begins",
                       "%s: .checked waits for the GPU, which a capture does "
                       "not allow",
-                      call);
+                      r->call);
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   KILN_TRY(kiln__room_open(&room, stream, workspace, kiln__range_need()));
-  st = first_outside(&first, special, &room, index, n, n_target);
+  st = first_outside(&first, special, &room, r);
   kiln__room_close(&room);
   if (st == KILN_OK && first != UINT64_MAX)
-    st = complain(stream, call, index, first, n_target);
+    st = complain(stream, r, first);
 
 done:
   return st;

@@ -32,13 +32,20 @@ void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n);
 void kiln__check_method(kiln__checker *c, kiln_index_method method,
                         uint32_t passes, bool checked, uint64_t n_target);
 
-/* Memory of kiln__indices_in_range(). */
+/* n indices that are to be below `end`, and rising if they are offsets. */
+typedef struct kiln__range {
+  const char *call, *what; /* in messages: "kiln_gather", "index" */
+  kiln_array index;
+  uint64_t n, end;
+  bool rising;
+} kiln__range;
+
+/* Memory of kiln__in_range(). */
 kiln__need kiln__range_need(void);
-/* Waits for the GPU. KILN_EINVAL if an index is out of range, KILN_ECAPTURE. */
-kiln_status kiln__indices_in_range(kiln_stream *stream, const char *call,
-                                   kiln_array index, uint64_t n,
-                                   uint64_t n_target,
-                                   const kiln_workspace *workspace);
+/* Waits for the GPU. KILN_EINVAL if an index is not as it is to be, KILN_ECAPTURE.
+ */
+kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
+                           const kiln_workspace *workspace);
 
 /* ---- The partition -------------------------------------------------------------- */
 

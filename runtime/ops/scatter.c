@@ -226,8 +226,10 @@ kiln_status kiln_scatter(kiln_stream *stream, const kiln_scatter_desc *desc,
     goto done;
   KILN_TRY(plan(&p, stream, desc));
   if (desc->checked)
-    KILN_TRY(kiln__indices_in_range(stream, "kiln_scatter", desc->index,
-                                    desc->n, desc->n_target, workspace));
+    KILN_TRY(kiln__in_range(stream,
+                            &(kiln__range){"kiln_scatter", "index", desc->index,
+                                           desc->n, desc->n_target, false},
+                            workspace));
   r = request_of(stream, desc);
   if (p.method == KILN_INDEX_PARTITION || p.method == KILN_INDEX_SORT) {
     st = p.method == KILN_INDEX_SORT ? run_sort(&r, workspace)

@@ -1,4 +1,5 @@
 /* segmented.c -- host side of segmented.cu and segmented_rows.cu. */
+#include "indexed.h"
 #include "reduce.h"
 
 enum {
@@ -320,6 +321,28 @@ done:
   return st;
 }
 
+static kiln_status offsets_in_range(kiln_stream *stream, const bags *b,
+                                    const kiln_workspace *workspace)
+{
+  const kiln_segmented_reduce_desc *desc = b->desc;
+  const kiln__range offsets = {"kiln_segmented_reduce",
+                               "offsets",
+                               desc->offsets,
+                               desc->n_segments + 1,
+                               b->items + 1,
+                               true},
+                    index = {"kiln_segmented_reduce", "index", desc->index,
+                             desc->n_index,           desc->n, false};
+  kiln_status st = KILN_OK;
+
+  KILN_TRY(kiln__in_range(stream, &offsets, workspace));
+  if (has_index(desc))
+    st = kiln__in_range(stream, &index, workspace);
+
+done:
+  return st;
+}
+
 kiln_status kiln_segmented_reduce(kiln_stream *stream,
                                   const kiln_segmented_reduce_desc *desc,
                                   const kiln_workspace *workspace)
@@ -328,6 +351,10 @@ kiln_status kiln_segmented_reduce(kiln_stream *stream,
   kiln_status st = check(&b, stream, desc, workspace);
 
   if (st != KILN_OK || desc->n_segments == 0)
+    return st;
+  if (desc->checked && has_offsets(desc))
+    st = offsets_in_range(stream, &b, workspace);
+  if (st != KILN_OK)
     return st;
   if (is_matrix(&b))
     return kiln__reduce_rows(stream, &desc->x, desc->n_segments, desc->length,
@@ -352,6 +379,10 @@ kiln_status kiln_segmented_reduce_workspace(
   } else {
     plan_bags(&p, stream->device, &b);
     *bytes = desc->n_segments == 0 ? 0 : kiln__need_bytes(p.need);
+    /* One after the other: not both at once. */
+    if (desc->checked && desc->n_segments > 0 &&
+        *bytes < kiln__need_bytes(kiln__range_need()))
+      *bytes = kiln__need_bytes(kiln__range_need());
   }
 
 done:

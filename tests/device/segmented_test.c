@@ -435,6 +435,92 @@ START_TEST(test_bad)
 }
 END_TEST
 
+/* A run in checked mode: its status, what the record says, and whether anything was
+ * written. */
+static void checked_run(const kiln_segmented_reduce_desc *desc,
+                        const test_array *out, const char *says)
+{
+  const kiln_status st = kiln_segmented_reduce(stream, desc, NULL);
+  uint32_t *got;
+
+  if (says == NULL) {
+    ck_kiln_ok(st);
+    ck_kiln_ok(kiln_stream_synchronize(stream));
+    return;
+  }
+  ck_kiln_is(st, KILN_EINVAL);
+  ck_assert_msg(strstr(kiln_last_error()->message, says) != NULL, "\"%s\": %s",
+                says, kiln_last_error()->message);
+  got = array_read(out);
+  for (size_t s = 0; s < desc->n_segments; s++)
+    ck_assert_uint_eq(got[s], 0x5a5a5a5a);
+  free(got);
+}
+
+/* One place at a time is wrong: the first, one inside, the last. */
+START_TEST(test_checked)
+{
+  enum { SEGMENTS = 3000, N = 9000 };
+  static const struct {
+    size_t at;
+    int64_t value;
+    const char *says;
+  } wrong[] = {{0, -1, "offsets[0] is -1"},
+               {1, N + 1, "offsets[1] is 9001, and there are 9000 elements"},
+               {1700, 4, "offsets[1700] is 4, less than 5097 before it"},
+               {SEGMENTS, N + 5, "offsets[3000] is 9005, and there are 9000"},
+               {SEGMENTS, INT64_MAX, "offsets[3000] is 9223372036854775807"}};
+  static int64_t offset[SEGMENTS + 1];
+  static uint32_t index[N];
+  test_array in = array_make(KILN_U32, N, 0, NULL, 1);
+  test_array out = array_make(KILN_U32, SEGMENTS, 0, NULL, 0x5a);
+  test_array offsets = array_make(KILN_I64, SEGMENTS + 1, 0, NULL, 0);
+  test_array indices = array_make(KILN_U32, N, 0, index, 0);
+  kiln_segmented_reduce_desc desc = {.x = {.in = {in.array}},
+                                     .n = N,
+                                     .n_segments = SEGMENTS,
+                                     .offsets = offsets.array,
+                                     .out = out.array,
+                                     .checked = true};
+
+  for (size_t s = 0; s <= SEGMENTS; s++)
+    offset[s] = (int64_t)s * 3;
+  for (size_t w = 0; w < sizeof wrong / sizeof wrong[0]; w++) {
+    const int64_t right = offset[wrong[w].at];
+
+    offset[wrong[w].at] = wrong[w].value;
+    ck_kiln_ok(
+        kiln_copy_to_device(device, offsets.array.data, offset, sizeof offset));
+    checked_run(&desc, &out, wrong[w].says);
+    offset[wrong[w].at] = right;
+  }
+  ck_kiln_ok(
+      kiln_copy_to_device(device, offsets.array.data, offset, sizeof offset));
+  desc.index = indices.array;
+  desc.n_index = N;
+  index[8123] = N;
+  ck_kiln_ok(
+      kiln_copy_to_device(device, indices.array.data, index, sizeof index));
+  checked_run(&desc, &out, "index[8123] is 9000, and there are 9000 elements");
+  index[8123] = N - 1;
+  ck_kiln_ok(
+      kiln_copy_to_device(device, indices.array.data, index, sizeof index));
+  checked_run(&desc, &out, NULL);
+  desc.n_index = N - 1;
+  ck_kiln_ok(kiln_fill(device, out.array.data, 0x5a, 1, 4 * SEGMENTS));
+  checked_run(&desc, &out, "offsets[3000] is 9000, and there are 8999");
+  desc.index = (kiln_array){0};
+  checked_run(&desc, &out, NULL);
+  capture_begin();
+  ck_kiln_is(kiln_segmented_reduce(stream, &desc, NULL), KILN_ECAPTURE);
+  capture_free(capture_end());
+  array_free(&in);
+  array_free(&out);
+  array_free(&offsets);
+  array_free(&indices);
+}
+END_TEST
+
 START_TEST(test_random_calls)
 {
   const char *wish = getenv("KILN_TEST_RANDOM_CALLS");
@@ -475,6 +561,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_memory);
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad);
+  tcase_add_test(t, test_checked);
   tcase_add_test(t, test_random_calls);
   suite_add_tcase(s, t);
   return s;
