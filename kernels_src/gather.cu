@@ -8,17 +8,20 @@
  *              KILN_OUT     float  element of out
  *              KILN_ALIGNED 3    bit 0: index, bit 1: out lie on 16 bytes
  *              KILN_SMALL   0    1: n is below 2^31
- *              KILN_WINDOWS 0    1: blocks of row y of the grid do what falls into
- *                                [y * window, (y + 1) * window), the last row all
- *                                that is above; rows start one after the other, so
- *                                the window of the moment stays in the cache
+ *              KILN_WINDOWS 0    1: what falls into [turn * window, (turn + 1) *
+ *                                window), the last turn all that is above: a launch
+ *                                a turn, so that the window of the moment is what
+ *                                the cache holds
  *              user.cuh          X: the input and its map
  * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK * KILN_ITEMS packs,
- *              one at least; rows as said, else one.
+ *              one at least.
  *              index      n elements
  *              out        n elements
  *              window     elements of the target
- * Result:      each element of out is written once.
+ *              turn       this one, of `turns`
+ * Result:      out after the last turn. The first one writes whole packs, where
+ *              another window's elements are 0, later ones read a pack, put theirs
+ *              in and write it: one access of 16 bytes, not four of 4.
  *
  * Indices and results pass through the caches as what goes first: what they hold
  * is the target. */
@@ -57,7 +60,67 @@
 struct arrays {
   const KILN_INDEX *index;
   KILN_OUT *out;
+  bool first; /* turn: nothing of out is there yet */
 };
+
+/* A pack of out on its way there. */
+struct pack {
+  KILN_OUT at[KILN_PACK];
+};
+
+#if KILN_WINDOWS
+static __device__ __forceinline__ bool
+touched(const KILN_INDEX (&at)[KILN_PACK], const arrays &a, const part &mine)
+{
+  bool any = a.first;
+
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    any = any || mine.has(at[e]);
+  return any;
+}
+
+/* Not by the read-only path: what earlier turns wrote. */
+static __device__ __forceinline__ pack get(const KILN_OUT *from,
+                                           const KILN_INDEX (&at)[KILN_PACK],
+                                           const arrays &a, const part &mine)
+{
+  pack p = {};
+
+  if (!a.first && touched(at, a, mine))
+    kiln::load_raw<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+        from, p.at);
+  return p;
+}
+
+static __device__ __forceinline__ void
+put(KILN_OUT *to, pack p, const user::value (&value)[KILN_PACK],
+    const KILN_INDEX (&at)[KILN_PACK], const arrays &a, const part &mine)
+{
+#pragma unroll
+  for (unsigned e = 0; e < KILN_PACK; ++e)
+    if (mine.has(at[e]))
+      p.at[e] = kiln::narrow<KILN_OUT>(value[e]);
+  if (touched(at, a, mine))
+    kiln::store_raw<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+        to, p.at);
+}
+#else
+static __device__ __forceinline__ pack get(const KILN_OUT *,
+                                           const KILN_INDEX (&)[KILN_PACK],
+                                           const arrays &, const part &)
+{
+  return {};
+}
+
+static __device__ __forceinline__ void
+put(KILN_OUT *to, const pack &, const user::value (&value)[KILN_PACK],
+    const KILN_INDEX (&)[KILN_PACK], const arrays &, const part &)
+{
+  kiln::store_pack<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+      to, value);
+}
+#endif
 
 static __device__ __forceinline__ void one(const user::args &in, count i,
                                            const arrays &a, const part &mine)
@@ -77,6 +140,8 @@ static __device__ __forceinline__ void tile(const user::args &in, count first,
 {
   KILN_INDEX at[KILN_ITEMS][KILN_PACK];
   user::value value[KILN_ITEMS][KILN_PACK];
+  pack p[KILN_ITEMS];
+  KILN_OUT *const out = a.out + first * KILN_PACK;
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
@@ -85,34 +150,26 @@ static __device__ __forceinline__ void tile(const user::args &in, count first,
           a.index + (first + k * KILN_BLOCK) * KILN_PACK, at[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs)
+    if (whole || first + k * KILN_BLOCK < packs) {
+      p[k] = get(out + k * KILN_BLOCK * KILN_PACK, at[k], a, mine);
 #pragma unroll
       for (unsigned e = 0; e < KILN_PACK; ++e)
         if (mine.has(at[k][e]))
           value[k][e] = user::load_as<kiln::cached::usual>(in, at[k][e]);
+    }
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs) {
-      KILN_OUT *const to = a.out + (first + k * KILN_BLOCK) * KILN_PACK;
-
-#if KILN_WINDOWS
-#pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
-        if (mine.has(at[k][e]))
-          kiln::store(to + e, value[k][e]);
-#else
-      kiln::store_pack<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
-          to, value[k]);
-#endif
-    }
+    if (whole || first + k * KILN_BLOCK < packs)
+      put(out + k * KILN_BLOCK * KILN_PACK, p[k], value[k], at[k], a, mine);
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     gather(const user::args in, const KILN_INDEX *index, KILN_OUT *out,
-           unsigned long long n, unsigned long long window)
+           unsigned long long n, unsigned long long window, unsigned turn,
+           unsigned turns)
 {
-  const arrays a = {index, out};
-  const part mine = part_of(window);
+  const arrays a = {index, out, turn == 0};
+  const part mine = part_of(window, turn, turns);
   const count packs = static_cast<count>(n) / KILN_PACK;
   const unsigned rest = static_cast<unsigned>(n % KILN_PACK);
   const count begin =

@@ -109,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     scatter(const user::args in, const KILN_INDEX *index, KILN_OUT *out,
             unsigned long long n, unsigned long long window)
 {
-  const part mine = part_of(window);
+  const part mine = part_of(window, blockIdx.y, gridDim.y);
   const count packs = static_cast<count>(n) / KILN_PACK;
   const unsigned rest = static_cast<unsigned>(n % KILN_PACK);
   const count begin =

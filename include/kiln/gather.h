@@ -43,7 +43,8 @@ typedef enum kiln_index_method {
   KILN_INDEX_AUTO = 0,  /**< the model chooses; direct where temporary memory
                            cannot be had */
   KILN_INDEX_DIRECT,    /**< one pass */
-  KILN_INDEX_WINDOWS,   /**< `passes` passes over the indices, in one launch */
+  KILN_INDEX_WINDOWS,   /**< `passes` passes over the indices: a scatter makes
+                           them in one launch, a gather with one each */
   KILN_INDEX_PARTITION, /**< by parts of the target, `passes` of them */
   KILN_INDEX_SORT       /**< pairs in the order of the target; kiln_scatter()
                              only, which with indices of 64 bits needs n_target,
@@ -79,8 +80,8 @@ typedef struct kiln_gather_desc {
  *                   bytes).
  * @retval see ops.h; KILN_EINVAL also for an index out of range in checked mode
  *         (the record says which); KILN_ECAPTURE for checked mode in a capture.
- * In place: no. Order: any. Launches: 1; PARTITION 5 and a fill; .checked one
- * more and a fill. Threads: any. Blocks: to compile; in checked mode for the GPU.
+ * In place: no. Order: any. Launches: 1; WINDOWS `passes`; PARTITION 5 and a fill;
+ * .checked one more and a fill. Threads: any. Blocks: to compile; in checked mode for the GPU.
  */
 KILN_API kiln_status kiln_gather(kiln_stream *stream,
                                  const kiln_gather_desc *desc,

@@ -28,13 +28,14 @@ struct part {
   }
 };
 
-/* The last row of the grid takes everything from its begin on, so that every
- * place belongs to one part, also one beyond the end. */
-static __device__ __forceinline__ part part_of(unsigned long long window)
+/* The last part takes everything from its begin on, so that every place belongs to
+ * one part, also one beyond the end. */
+static __device__ __forceinline__ part part_of(unsigned long long window,
+                                               unsigned at, unsigned parts)
 {
-  const KILN_INDEX begin = static_cast<KILN_INDEX>(blockIdx.y * window);
+  const KILN_INDEX begin = static_cast<KILN_INDEX>(at * window);
 
-  if (blockIdx.y + 1 == gridDim.y)
+  if (at + 1 == parts)
     return {begin,
             static_cast<KILN_INDEX>(~static_cast<KILN_INDEX>(0) - begin)};
   return {begin, static_cast<KILN_INDEX>(window - 1)};
@@ -47,7 +48,8 @@ struct part {
   }
 };
 
-static __device__ __forceinline__ part part_of(unsigned long long)
+static __device__ __forceinline__ part part_of(unsigned long long, unsigned,
+                                               unsigned)
 {
   return {};
 }

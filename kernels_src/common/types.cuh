@@ -241,22 +241,47 @@ __device__ constexpr unsigned least(unsigned a, unsigned b)
   return a < b ? a : b;
 }
 
-/* n neighbours, n a power of two. `aligned`: `from` lies on a multiple of 16
- * bytes, or of the pack's size where that is less; else element by element. */
+/* n neighbours as they lie in memory, n a power of two. `aligned`: `from` lies on a
+ * multiple of 16 bytes, or of the pack's size where that is less; else element by
+ * element. */
 template <unsigned n, bool aligned, cached how = cached::usual, class T>
-__device__ __forceinline__ void load_pack(const T *from, compute_t<T> (&to)[n])
+__device__ __forceinline__ void load_raw(const T *from, T (&to)[n])
 {
   constexpr unsigned wide = aligned ? least(16, n * sizeof(T)) : sizeof(T);
   constexpr unsigned each = wide / sizeof(T);
   typedef typename word<wide>::type bits;
-  T raw[n];
 
 #pragma unroll
   for (unsigned k = 0; k < n / each; ++k) {
     const bits w = load_word<how>(reinterpret_cast<const bits *>(from) + k);
 
-    memcpy(raw + k * each, &w, sizeof w);
+    memcpy(to + k * each, &w, sizeof w);
   }
+}
+
+template <unsigned n, bool aligned, cached how = cached::usual, class T>
+__device__ __forceinline__ void store_raw(T *to, const T (&from)[n])
+{
+  constexpr unsigned wide = aligned ? least(16, n * sizeof(T)) : sizeof(T);
+  constexpr unsigned each = wide / sizeof(T);
+  typedef typename word<wide>::type bits;
+
+#pragma unroll
+  for (unsigned k = 0; k < n / each; ++k) {
+    bits w;
+
+    memcpy(&w, from + k * each, sizeof w);
+    store_word<how>(reinterpret_cast<bits *>(to) + k, w);
+  }
+}
+
+/* The same, as what computes. */
+template <unsigned n, bool aligned, cached how = cached::usual, class T>
+__device__ __forceinline__ void load_pack(const T *from, compute_t<T> (&to)[n])
+{
+  T raw[n];
+
+  load_raw<n, aligned, how>(from, raw);
 #pragma unroll
   for (unsigned k = 0; k < n; ++k)
     to[k] = widen(raw[k]);
@@ -266,21 +291,12 @@ template <unsigned n, bool aligned, cached how = cached::usual, class T,
           class V>
 __device__ __forceinline__ void store_pack(T *to, const V (&from)[n])
 {
-  constexpr unsigned wide = aligned ? least(16, n * sizeof(T)) : sizeof(T);
-  constexpr unsigned each = wide / sizeof(T);
-  typedef typename word<wide>::type bits;
   T raw[n];
 
 #pragma unroll
   for (unsigned k = 0; k < n; ++k)
     raw[k] = narrow<T>(from[k]);
-#pragma unroll
-  for (unsigned k = 0; k < n / each; ++k) {
-    bits w;
-
-    memcpy(&w, raw + k * each, sizeof w);
-    store_word<how>(reinterpret_cast<bits *>(to) + k, w);
-  }
+  store_raw<n, aligned, how>(to, raw);
 }
 
 } // namespace kiln

@@ -28,6 +28,7 @@ typedef struct job {
   kiln_launch_config config;
   kiln__args args;
   uint64_t window;
+  uint32_t turns;
 } job;
 
 static kiln_status prepare(job *j, const request *r, uint32_t windows)
@@ -56,7 +57,7 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
   j->window = kiln__window(r->index, r->n_target, r->n, windows);
   j->config = kiln_launch_1d(
       kiln__divide_up(r->n, spec.value[ITEMS] * KILN__PLACES_PACK), t.block);
-  j->config.grid.y = windows;
+  j->turns = windows;
   j->config.stream = r->stream;
 
 done:
@@ -65,9 +66,16 @@ done:
 
 static kiln_status launch(const job *j, const request *r)
 {
-  return KILN_LAUNCH(j->special->kernel[0], &j->config, KILN__USER_ARG(j->args),
-                     KILN_ARG(r->index.data), KILN_ARG(r->out.data),
-                     KILN_ARG(r->n), KILN_ARG(j->window));
+  kiln_status st = KILN_OK;
+
+  for (uint32_t turn = 0; turn < j->turns; turn++)
+    KILN_TRY(KILN_LAUNCH(
+        j->special->kernel[0], &j->config, KILN__USER_ARG(j->args),
+        KILN_ARG(r->index.data), KILN_ARG(r->out.data), KILN_ARG(r->n),
+        KILN_ARG(j->window), KILN_ARG(turn), KILN_ARG(j->turns)));
+
+done:
+  return st;
 }
 
 static kiln_status run(const request *r, uint32_t windows)

@@ -3,9 +3,10 @@
  *
  * The constants are what one-pass gathers and scatters of a random permutation of
  * f32 took on an H200 (4.33 TB/s of streaming, 132 SMs at 1.98 GHz, 60 MB of
- * cache): 25.6 and 62.4 ps an element at 2^28, 15.6 and 47.9 at 2^24, 8.2 and 13.3
- * at 2^20, where the target is in the cache. In windows an element costs 21.4 and
- * 15 ps beside what is streamed, which `window` stands for; a partition is fastest
+ * cache): 25.4 and 62.4 ps an element at 2^28, 15.4 and 47.9 at 2^24, 8.2 and 13.3
+ * at 2^20, where the target is in the cache. In windows an element costs 3.7 and
+ * 15 ps beside what is streamed, which `window` stands for (2^24 gathered in 2, 3, 4
+ * and 6 of them: 203, 213, 251, 366 us; in one pass 258); a partition is fastest
  * in pieces of an eighth of the cache and less (2^26 gathered in pieces of 32, 16,
  * 8, 4 and 2 MB: 1,658, 1,381, 1,215, 1,158 and 1,217 us). A sort of pairs of 4 and
  * 4 bytes by 16 bits, two passes, takes 3.93 ms at 2^28, 0.27 at 2^24 and 0.042 at
@@ -16,6 +17,7 @@
 
 enum {
   SECTOR = 32, /* bytes that one access of the cache moves at least */
+  BURST = 64,  /* the same, of the memory */
   MAX_WINDOWS = 65535
 };
 
@@ -36,9 +38,9 @@ typedef struct kind {
 } kind;
 
 static const kind gather = {.share = 0.48,
-                            .miss = 107,
+                            .miss = 101,
                             .rate = 0.47,
-                            .window = 2.6,
+                            .window = 0.45,
                             .windowed = 0.48,
                             .partial = SECTOR,
                             .count = 0.1,
@@ -171,10 +173,11 @@ static double missed_in(const call *c, double piece, double cache)
 }
 
 /* Of an array beside the target, read or written by each pass where it has to:
- * the share of its sectors that a pass touches, all passes together. */
-static double passes_over(const call *c, double passes)
+ * the share of its pieces of so many bytes that a pass touches, all passes
+ * together. */
+static double passes_over(const call *c, double passes, double bytes)
 {
-  const int elements = (int)(SECTOR / c->element);
+  const int elements = (int)(bytes / c->element);
   double untouched = 1;
 
   for (int i = 0; i < elements; i++)
@@ -192,13 +195,17 @@ static void rate_direct(kiln_index_plan *p, const call *c)
 static void rate_windows(kiln_index_plan *p, const call *c)
 {
   const double passes = p->passes;
-  const double others = p->passes == 1 ? 1
-                        : c->k->scatter
-                            ? passes_over(c, passes)
-                            : 2 * passes_over(c, passes); /* read, written */
+  const bool scatters = c->k->scatter;
+  const double others =
+      scatters ? passes_over(c, passes, SECTOR)
+               /* written whole, then read and written by each further pass */
+               : 1 + 2 * (passes - 1) / passes * passes_over(c, passes, BURST);
 
   add_pass(p, c, c->n * (passes * c->index + others * c->element),
-           missed_in(c, target_bytes(c) / passes, c->r.window), 0);
+           missed_in(c, target_bytes(c) / passes, c->r.window),
+           scatters ? 0 : c->n);
+  if (!scatters) /* a launch each */
+    p->ms += 2.5e-3 * (passes - 1);
   /* most lanes have nothing to do in a pass: not hidden behind the memory */
   p->cached_accesses += c->n * c->k->window;
   p->ms += 1e3 * c->n * c->k->window / c->r.accesses;

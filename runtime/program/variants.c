@@ -107,6 +107,7 @@ static const kiln_variant variants[] = {
      none, none, 35, false},
     {"scan_by_key", "by offsets", LIST("KILN_HEADS=2"), none, none, 35, false},
     {"buckets", "of a gather", LIST("KILN_SCATTER=0"), none, none, 35, false},
+    {"gather", "windows", LIST("KILN_WINDOWS=1"), none, none, 35, false},
     {"scatter", "windows", LIST("KILN_WINDOWS=1"), none, none, 35, false},
     {"scatter_buckets", "bytes, anywhere",
      LIST("KILN_BLOCK=512", "KILN_SHIFT=14", "KILN_VALUE=unsigned char",

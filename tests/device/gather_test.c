@@ -212,8 +212,9 @@ START_TEST(test_conversion)
                                    .index = index.array,
                                    .out = out.array,
                                    .n = N,
-                                   .method = k % 6 == 5 ? KILN_INDEX_PARTITION
-                                                        : KILN_INDEX_DIRECT,
+                                   .method = k % 6 == 5   ? KILN_INDEX_PARTITION
+                                             : k % 3 == 1 ? KILN_INDEX_WINDOWS
+                                                          : KILN_INDEX_DIRECT,
                                    .passes = 7};
     void *got;
 
