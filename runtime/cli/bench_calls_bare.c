@@ -16,6 +16,13 @@ typedef struct kernel_node {
   void **params, **extra;
 } kernel_node;
 
+typedef struct fill_node {
+  CUdeviceptr to;
+  size_t pitch;
+  unsigned value, element_size;
+  size_t width, height;
+} fill_node;
+
 typedef int (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned,
                          unsigned, unsigned, unsigned, CUstream, void **,
                          void **);
@@ -26,6 +33,7 @@ typedef int (*end_fn)(CUstream, void **);
 typedef int (*nodes_fn)(void *, void **, size_t *);
 typedef int (*type_fn)(void *, int *);
 typedef int (*params_fn)(void *, kernel_node *);
+typedef int (*fill_params_fn)(void *, fill_node *);
 typedef int (*destroy_fn)(void *);
 typedef int (*param_info_fn)(CUfunction, size_t, size_t *, size_t *);
 
@@ -33,8 +41,10 @@ enum {
   MOST_LAUNCHES = 32,
   MOST_PARAMS = 32,
   NODES = 64,
-  KERNEL_NODE = 0, /* CU_GRAPH_NODE_TYPE_KERNEL */
-  RELAXED = 2      /* CU_STREAM_CAPTURE_MODE_RELAXED */
+  MOST_FILLED = 1 << 18, /* words that a fill fills */
+  KERNEL_NODE = 0,       /* CU_GRAPH_NODE_TYPE_KERNEL */
+  FILL_NODE = 2,         /* CU_GRAPH_NODE_TYPE_MEMSET */
+  RELAXED = 2            /* CU_STREAM_CAPTURE_MODE_RELAXED */
 };
 
 typedef struct bare_launch {
@@ -56,10 +66,11 @@ struct calls_bare {
   nodes_fn nodes;
   type_fn type;
   params_fn params;
+  fill_params_fn fill_params;
   destroy_fn destroy;
   param_info_fn param_info; /* NULL before CUDA 12.4: 8 bytes each */
   kiln_module *module;
-  size_t n_fills;
+  size_t n_fills, words; /* of the largest fill: the others are a few */
   CUdeviceptr filled;
   size_t n;
   bare_launch list[MOST_LAUNCHES];
@@ -82,6 +93,7 @@ static bool find_entries(calls_bare *b, void *library)
       {"cuGraphGetNodes", NULL, &b->nodes},
       {"cuGraphNodeGetType", NULL, &b->type},
       {"cuGraphKernelNodeGetParams", NULL, &b->params},
+      {"cuGraphMemsetNodeGetParams", NULL, &b->fill_params},
       {"cuGraphDestroy", NULL, &b->destroy},
   };
   void *found;
@@ -116,9 +128,12 @@ calls_bare *kiln__bench_bare_open(cli *c, kiln_stream *stream, const char **why)
     library = dlopen(driver.path, RTLD_NOW | RTLD_LOCAL);
   if (library == NULL)
     return NULL;
-  *why = "libcuda has no graphs";
   found = find_entries(b, library);
   dlclose(library); /* the runtime keeps it open */
+  *why = found ? "there is no memory to fill" : "libcuda has no graphs";
+  if (found && kiln_memory_alloc(&b->filled, kiln_stream_device(stream),
+                                 4 * MOST_FILLED) != KILN_OK)
+    return NULL;
   return found ? b : NULL;
 }
 
@@ -150,12 +165,26 @@ static void take_kernel(calls_bare *b, const kernel_node *node)
   b->n++;
 }
 
+static kiln_status take_fill(calls_bare *b, void *node)
+{
+  fill_node f = {0};
+  size_t words;
+
+  if (b->fill_params(node, &f) != 0)
+    return KILN_EDRIVER;
+  words = f.width * f.height * f.element_size / 4;
+  if (words > b->words)
+    b->words = words < MOST_FILLED ? words : MOST_FILLED;
+  return KILN_OK;
+}
+
 static kiln_status take_graph(calls_bare *b, void *graph)
 {
   void *node[NODES];
   size_t n = NODES;
 
   b->n = 0;
+  b->words = 1;
   if (b->nodes(graph, node, &n) != 0)
     return KILN_EDRIVER;
   for (size_t i = 0; i < n && i < NODES && b->n < MOST_LAUNCHES; i++) {
@@ -163,6 +192,8 @@ static kiln_status take_graph(calls_bare *b, void *graph)
     int type;
 
     if (b->type(node[i], &type) != 0)
+      return KILN_EDRIVER;
+    if (type == FILL_NODE && take_fill(b, node[i]) != KILN_OK)
       return KILN_EDRIVER;
     if (type != KERNEL_NODE)
       continue;
@@ -232,7 +263,6 @@ kiln_status kiln__bench_bare_record(calls_bare *b, const calls_case *call,
   kiln_status st = capture(b, call, d, &graph);
 
   b->n_fills = fills;
-  b->filled = d->one[1];
   if (st == KILN_OK) {
     kiln__bench_bare_current(b, true);
     st = take_graph(b, graph);
@@ -249,7 +279,7 @@ bool kiln__bench_bare_fire(const calls_bare *b)
   int rc = 0;
 
   for (size_t k = 0; k < b->n_fills; k++)
-    rc |= b->fill(b->filled, 0, 1, stream);
+    rc |= b->fill(b->filled, 0, k == 0 ? b->words : 1, stream);
   for (size_t k = 0; k < b->n; k++) {
     const bare_launch *l = &b->list[k];
 
@@ -262,6 +292,8 @@ bool kiln__bench_bare_fire(const calls_bare *b)
 
 void kiln__bench_bare_close(calls_bare *b)
 {
-  if (b != NULL)
-    kiln_module_free(b->module);
+  if (b == NULL)
+    return;
+  kiln_module_free(b->module);
+  kiln_memory_free(kiln_stream_device(b->stream), b->filled);
 }
