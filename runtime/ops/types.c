@@ -30,7 +30,9 @@ const kiln__dtype *kiln__dtype_of(kiln_dtype type)
 
 size_t kiln_dtype_size(kiln_dtype type)
 {
-  return kiln__size(type);
+  const kiln__dtype *t = kiln__dtype_of(type);
+
+  return t == NULL ? 0 : t->size;
 }
 
 const char *kiln_dtype_name(kiln_dtype type)

@@ -281,6 +281,15 @@ START_TEST(test_specials)
 }
 END_TEST
 
+/* Two ways to the size of an element say the same. */
+START_TEST(element_sizes)
+{
+  for (int type = -1; type <= KILN_F64 + 1; type++)
+    ck_assert_uint_eq(kiln__size((kiln_dtype)type),
+                      kiln_dtype_size((kiln_dtype)type));
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("operations");
@@ -288,6 +297,7 @@ static Suite *suite(void)
 
   tcase_add_checked_fixture(t, setup_chain, teardown_chain);
   tcase_set_timeout(t, 60);
+  tcase_add_test(t, element_sizes);
   tcase_add_test(t, test_marks);
   tcase_add_test(t, test_given_workspace);
   tcase_add_test(t, test_large_room);
