@@ -11,9 +11,10 @@
  * - The call queues work in `stream` and returns; nothing waits for the GPU
  *   unless a function says so. Results are in device memory.
  * - The first call with new types, texts, constants or size class compiles
- *   (from the disk cache where it can) and blocks for that; the kernels stay
- *   with the device until kiln_device_free(). Later calls look them up, a
- *   matter of nanoseconds.
+ *   (from the disk cache where it can, or from a pack: kiln_pack_cache()) and
+ *   blocks for that; the kernels stay with the device until kiln_device_free().
+ *   Later calls look them up, a matter of nanoseconds. What is called with 2^18
+ *   elements or less is mostly compiled for a short first call.
  * - Counts are elements, 64-bit. n = 0 is valid everywhere. Arrays need the
  *   alignment of their element only; 16 bytes is faster.
  * - Inputs and outputs must not overlap, unless a function allows it.
