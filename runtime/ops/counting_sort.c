@@ -361,7 +361,7 @@ kiln_status kiln_counting_sort(kiln_stream *stream,
     goto done;
   KILN_TRY(make_plan(&p, stream, desc));
   specify(&spec, desc, &p);
-  spec.quick = kiln__quick(desc->n);
+  spec.quick = kiln__quick_on_9(stream, desc->n);
   if (p.runs)
     histogram = kiln__histogram_spec(stream, &p.histogram);
   KILN_TRY(

@@ -116,6 +116,12 @@ static inline bool kiln__quick(uint64_t n)
   return n <= KILN__QUICK_MOST;
 }
 
+/* The same for kernels that spill registers then, but not from 9.0 on. */
+static inline bool kiln__quick_on_9(const kiln_stream *stream, uint64_t n)
+{
+  return kiln__quick(n) && stream->device->traits.cc >= 90;
+}
+
 /* The kernels of a specialisation, in the family's order; NULL: not wanted. The
  * device's, valid until it is freed. */
 typedef struct kiln__special {

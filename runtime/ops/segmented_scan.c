@@ -154,14 +154,14 @@ static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
   out->per_sm = out->block < 1024 ? 1024 / out->block : 1;
 }
 
-static void specify(kiln__spec *spec, const request *r,
-                    const kiln__scan_shape *shape)
+static void specify(kiln__spec *spec, const kiln_stream *stream,
+                    const request *r, const kiln__scan_shape *shape)
 {
   spec->input = r->x;
   spec->op = r->op;
   spec->acc = r->out.type;
   spec->code = r->code;
-  spec->quick = kiln__quick(r->n);
+  spec->quick = kiln__quick_on_9(stream, r->n);
   spec->value[BLOCK] = shape->block;
   spec->value[PACK] = shape->pack;
   spec->value[ROWS] = shape->rows;
@@ -198,7 +198,7 @@ static kiln_status run(kiln_stream *stream, const request *r,
   if (r->n == 0)
     goto done;
   shape_of(&shape, stream, r);
-  specify(&spec, r, &shape);
+  specify(&spec, stream, r, &shape);
   KILN_TRY(kiln__specialise(&special, stream->device, &spec));
   KILN_TRY(kiln__room_open(&room, stream, workspace,
                            kiln__scan_need(&shape, spec.acc)));
