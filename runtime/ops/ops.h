@@ -117,9 +117,9 @@ static inline bool kiln__quick(uint64_t n)
 }
 
 /* The same for kernels that spill registers then, but not from 9.0 on. */
-static inline bool kiln__quick_on_9(const kiln_stream *stream, uint64_t n)
+static inline bool kiln__quick_on_9(const kiln_stream *s, uint64_t n)
 {
-  return kiln__quick(n) && stream->device->traits.cc >= 90;
+  return kiln__quick(n) && s->device->traits.cc >= 90;
 }
 
 /* The kernels of a specialisation, in the family's order; NULL: not wanted. The
