@@ -81,7 +81,8 @@ typedef struct kiln_gather_desc {
  * @retval see ops.h; KILN_EINVAL also for an index out of range in checked mode
  *         (the record says which); KILN_ECAPTURE for checked mode in a capture.
  * In place: no. Order: any. Launches: 1; WINDOWS `passes`; PARTITION 5 and a fill;
- * .checked one more and a fill. Threads: any. Blocks: to compile; in checked mode for the GPU.
+ * .checked one more and a fill. Threads: any. Blocks: to compile; in checked mode
+ * for the GPU.
  */
 KILN_API kiln_status kiln_gather(kiln_stream *stream,
                                  const kiln_gather_desc *desc,

@@ -58,14 +58,13 @@ typedef struct kiln_program_desc {
   bool debug;                 /**< -G */
   bool lineinfo;              /**< -lineinfo */
   bool fast_math;             /**< --use_fast_math */
-  bool
-      fast_compile; /**< -Ofast-compile=min: compiled in 0.4 to 0.9 of the time,
-                        code that may be slower (measure it); NVRTC 12.9 and
-                        later, no effect before */
-  bool minimal; /**< --minimal: some ms sooner; for programs without textures,
-                        surfaces, CUDA's runtime API and launches from the device.
-                        One that does not compile like this is compiled again
-                        without it; NVRTC 12.9 and later, no effect before */
+  bool fast_compile;  /**< -Ofast-compile=min (NVRTC 12.9, no effect before):
+                          compiled in 0.4 to 0.9 of the time, to code that may
+                          be slower: measure it */
+  bool minimal;       /**< --minimal (NVRTC 12.9, no effect before): some ms
+                          sooner, for programs without textures, surfaces, CUDA's
+                          runtime API and launches from the device. One that does
+                          not compile so is compiled again without it */
   int max_registers;  /**< -maxrregcount, 0 = none */
   bool fail_on_spill; /**< KILN_ESPILL if a kernel spills */
   bool no_cache;      /**< neither read nor write any tier */
