@@ -59,11 +59,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/user.cuh>
-#else
-#include "common/user.cuh"
-#endif
 
 typedef unsigned long long count;
 

@@ -45,11 +45,7 @@
 
 #define KILN_READ_ONLY 0    /* work in place is allowed */
 #define KILN_MAX_BLOCK 1024 /* of sort_prefix */
-#ifdef __CUDACC_RTC__
 #include <kiln/types.cuh>
-#else
-#include "common/types.cuh"
-#endif
 
 static_assert(KILN_BLOCK >= 256, "KILN_BLOCK: a thread for each digit");
 

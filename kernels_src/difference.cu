@@ -47,13 +47,8 @@
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_READ_ONLY (!KILN_IN_PLACE)
-#ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
 #include <kiln/user.cuh>
-#else
-#include "common/lookback.cuh"
-#include "common/user.cuh"
-#endif
 
 #if !KILN_GENERATED
 namespace user

@@ -1,10 +1,18 @@
-# Turn files into C byte arrays: bytes, since C11 promises only 4,095 characters
-# for a string literal. Called at build time with
-#   -DOUT=file.c -DROOT=kernels_src -DPROGRAMS=a.cu|b.cu -DHEADERS=c.cuh|...
-# Program "ladder/x.cu" becomes "ladder/x"; header "common/x.cuh" is included
-# as <kiln/x.cuh>.
+# embed.cmake -- turn the CUDA sources into C arrays that the library carries.
+#
+# The arrays hold bytes, since C11 promises only 4,095 characters for a string
+# literal. CMakeLists.txt runs this script at build time as
+#   cmake -DOUT=embedded.c -DROOT=kernels_src -DPROGRAMS=a.cu|ladder/b.cu
+#         -DHEADERS=kiln/c.cuh|... -P embed.cmake
+# A program's name is its path without ".cu" and without "demo/": ladder/b.cu
+# becomes "ladder/b", demo/hello.cu becomes "hello". A header keeps its path,
+# kiln/c.cuh, so that `#include <kiln/c.cuh>` finds it under NVRTC as well as
+# under nvcc with -I kernels_src.
 string(REPLACE "|" ";" programs "${PROGRAMS}")
 string(REPLACE "|" ";" headers "${HEADERS}")
+# "NAME FILE", in the order of the names.
+list(TRANSFORM programs REPLACE "^(demo/)?(.*)\\.cu$" "\\2 \\0")
+list(SORT programs)
 
 function(emit file symbol)
   file(READ "${ROOT}/${file}" hex HEX)
@@ -17,18 +25,17 @@ file(WRITE "${OUT}.tmp" "/* Made by embed.cmake from kernels_src/. */\n#include 
 set(program_rows "")
 set(header_rows "")
 set(i 0)
-foreach(file IN LISTS programs)
-  emit("${file}" "program_${i}")
-  string(REGEX REPLACE "\\.cu$" "" name "${file}")
-  string(APPEND program_rows "    {\"${name}\", (const char *)program_${i}, sizeof program_${i} - 1},\n")
+foreach(row IN LISTS programs)
+  string(REGEX MATCH "^([^ ]*) (.*)$" row "${row}")
+  emit("${CMAKE_MATCH_2}" "program_${i}")
+  string(APPEND program_rows "    {\"${CMAKE_MATCH_1}\", (const char *)program_${i}, sizeof program_${i} - 1},\n")
   math(EXPR i "${i} + 1")
 endforeach()
 file(APPEND "${OUT}.tmp" "static const kiln_builtin programs[] = {\n${program_rows}};\n\n")
 set(i 0)
 foreach(file IN LISTS headers)
   emit("${file}" "header_${i}")
-  string(REGEX REPLACE "^common/" "kiln/" name "${file}")
-  string(APPEND header_rows "    {\"${name}\", (const char *)header_${i}},\n")
+  string(APPEND header_rows "    {\"${file}\", (const char *)header_${i}},\n")
   math(EXPR i "${i} + 1")
 endforeach()
 file(APPEND "${OUT}.tmp" "static const kiln_header headers[] = {\n${header_rows}};\n

@@ -41,11 +41,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/compact.cuh>
-#else
-#include "common/compact.cuh"
-#endif
 
 #if !KILN_GENERATED
 namespace user

@@ -51,11 +51,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/places.cuh>
-#else
-#include "common/places.cuh"
-#endif
 
 struct arrays {
   const KILN_INDEX *index;

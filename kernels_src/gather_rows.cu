@@ -39,11 +39,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/types.cuh>
-#else
-#include "common/types.cuh"
-#endif
 
 static_assert(KILN_BLOCK % KILN_LANES == 0 && KILN_LANES <= 32,
               "KILN_LANES: a power of two, at most 32");

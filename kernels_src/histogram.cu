@@ -81,13 +81,8 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
 #include <kiln/user.cuh>
-#else
-#include "common/lookback.cuh"
-#include "common/user.cuh"
-#endif
 
 enum : unsigned {
   mode_shift = 0, /* (sample - lower) >> shift */

@@ -19,11 +19,7 @@
 #define KILN_RISING 0
 #endif
 
-#ifdef __CUDACC_RTC__
 #include <kiln/types.cuh>
-#else
-#include "common/types.cuh"
-#endif
 
 typedef unsigned long long count;
 

@@ -58,11 +58,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/user.cuh>
-#else
-#include "common/user.cuh"
-#endif
 
 static_assert(KILN_BLOCK >= 2 * KILN_PACK, "KILN_BLOCK: two packs at least");
 

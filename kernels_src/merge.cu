@@ -42,13 +42,8 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/order.cuh>
 #include <kiln/user.cuh>
-#else
-#include "common/order.cuh"
-#include "common/user.cuh"
-#endif
 
 static_assert(KILN_BLOCK >= 64, "KILN_BLOCK: a warp for each end of the tile");
 static_assert(KILN_BLOCK * KILN_ITEMS <= 65536, "places of a tile: 16 bits");

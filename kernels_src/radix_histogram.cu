@@ -41,11 +41,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/radix.cuh>
-#else
-#include "common/radix.cuh"
-#endif
 
 static_assert(KILN_BLOCK % 256 == 0, "KILN_BLOCK: a multiple of 256");
 

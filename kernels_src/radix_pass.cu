@@ -48,11 +48,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/radix.cuh>
-#else
-#include "common/radix.cuh"
-#endif
 
 #define PAIRS (KILN_VALUE > 0)
 

@@ -62,11 +62,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/prelude.cuh>
-#else
-#include "common/prelude.cuh"
-#endif
 
 static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
               "KILN_BLOCK: a multiple of 32, at most 1024");

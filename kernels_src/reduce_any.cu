@@ -84,15 +84,9 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/fold.cuh>
 #include <kiln/folders.cuh>
 #include <kiln/user.cuh>
-#else
-#include "common/fold.cuh"
-#include "common/folders.cuh"
-#include "common/user.cuh"
-#endif
 
 static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
               "KILN_BLOCK: a multiple of 32, at most 1024");

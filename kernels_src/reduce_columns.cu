@@ -44,13 +44,8 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/fold.cuh>
 #include <kiln/user.cuh>
-#else
-#include "common/fold.cuh"
-#include "common/user.cuh"
-#endif
 
 static_assert(KILN_LANES * KILN_PACK <= KILN_BLOCK,
               "KILN_LANES * KILN_PACK: at most KILN_BLOCK");

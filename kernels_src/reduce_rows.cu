@@ -54,15 +54,9 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/fold.cuh>
 #include <kiln/folders.cuh>
 #include <kiln/user.cuh>
-#else
-#include "common/fold.cuh"
-#include "common/folders.cuh"
-#include "common/user.cuh"
-#endif
 
 static_assert(!KILN_HEAD || (KILN_GROUP == 32 && KILN_DEPTH == 1 &&
                              !KILN_EXACT && KILN_PACK <= 32),

@@ -84,11 +84,7 @@
 #define KILN_WINDOW 2
 #endif
 
-#ifdef __CUDACC_RTC__
 #include <kiln/scan_tile.cuh>
-#else
-#include "common/scan_tile.cuh"
-#endif
 
 /* Results of a pack; `sum`, the fold over all before it, goes on behind it. */
 template <class H>
@@ -126,20 +122,11 @@ static __device__ __forceinline__ void ask_ahead(const source &s, count tile)
 }
 
 #if KILN_STAGED
-#ifdef __CUDACC_RTC__
 #include <kiln/handout.cuh>
 #include <kiln/scan_stage.cuh>
-#else
-#include "common/handout.cuh"
-#include "common/scan_stage.cuh"
-#endif
 typedef staged_tile my_tile;
 #else
-#ifdef __CUDACC_RTC__
 #include <kiln/scan_registers.cuh>
-#else
-#include "common/scan_registers.cuh"
-#endif
 typedef register_tile my_tile;
 #endif
 

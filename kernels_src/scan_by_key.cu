@@ -62,11 +62,7 @@
 #define KILN_KEY_ALIGNED 1
 #endif
 
-#ifdef __CUDACC_RTC__
 #include <kiln/scan_tile.cuh>
-#else
-#include "common/scan_tile.cuh"
-#endif
 
 typedef kiln::compute_t<KILN_KEY> key;
 

@@ -48,11 +48,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/places.cuh>
-#else
-#include "common/places.cuh"
-#endif
 
 static __device__ __forceinline__ void one(const user::args &in, count i,
                                            const KILN_INDEX *index,

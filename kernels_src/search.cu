@@ -43,13 +43,8 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/order.cuh>
 #include <kiln/user.cuh>
-#else
-#include "common/order.cuh"
-#include "common/user.cuh"
-#endif
 
 #if KILN_WIDE
 typedef unsigned long long place;

@@ -60,15 +60,9 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/fold.cuh>
 #include <kiln/segments.cuh>
 #include <kiln/user.cuh>
-#else
-#include "common/fold.cuh"
-#include "common/segments.cuh"
-#include "common/user.cuh"
-#endif
 
 #if KILN_SMALL
 typedef unsigned count;

@@ -49,11 +49,7 @@
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_READ_ONLY 0 /* work in place is allowed */
-#ifdef __CUDACC_RTC__
 #include <kiln/radix.cuh>
-#else
-#include "common/radix.cuh"
-#endif
 
 #define PAIRS (KILN_VALUE > 0)
 

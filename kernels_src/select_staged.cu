@@ -39,15 +39,9 @@
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_MAX_BLOCK KILN_BLOCK
-#ifdef __CUDACC_RTC__
 #include <kiln/compact.cuh>
 #include <kiln/handout.cuh>
 #include <kiln/stage.cuh>
-#else
-#include "common/compact.cuh"
-#include "common/handout.cuh"
-#include "common/stage.cuh"
-#endif
 
 #if !KILN_GENERATED
 namespace user

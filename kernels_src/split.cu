@@ -63,11 +63,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/compact.cuh>
-#else
-#include "common/compact.cuh"
-#endif
 
 #ifndef KILN_MATCH
 #define KILN_MATCH (KILN_HAS_MATCH && KILN_BINS > 16)

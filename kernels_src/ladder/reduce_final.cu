@@ -10,11 +10,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/prelude.cuh>
-#else
-#include "../common/prelude.cuh"
-#endif
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     reduce_final(const float *x, unsigned n, float *result)

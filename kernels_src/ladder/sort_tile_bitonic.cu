@@ -21,11 +21,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#ifdef __CUDACC_RTC__
 #include <kiln/prelude.cuh>
-#else
-#include "../common/prelude.cuh"
-#endif
 
 static_assert((KILN_BLOCK & (KILN_BLOCK - 1)) == 0,
               "KILN_BLOCK: a power of two");

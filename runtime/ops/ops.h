@@ -155,7 +155,7 @@ void kiln__user_args(kiln__args *out, const kiln__spec *spec);
     (args).slot, (args).size                                                   \
   }
 
-/* Write the header <kiln/generated.cuh> of a spec (see common/user.cuh for what
+/* Write the header <kiln/generated.cuh> of a spec (see kernels_src/kiln/user.cuh for what
  * it must define). KILN_OK, KILN_ENOMEM. */
 kiln_status kiln__generate(kiln__buf *out, const kiln__spec *spec,
                            uint32_t aligned);
@@ -172,7 +172,7 @@ kiln_status kiln__check_code(const kiln_code *code);
 
 /* Mark words: 64 bits each, of which kernels use the upper half for a mark
  * (epoch << 2 | state, never 0) and the lower for 32 bits of payload
- * (common/lookback.cuh). Words of former calls hold other epochs and so count as
+ * (kiln/lookback.cuh). Words of former calls hold other epochs and so count as
  * empty: nothing is cleared between calls. */
 typedef struct kiln__need {
   size_t temp;  /* bytes, contents undefined */
@@ -180,7 +180,7 @@ typedef struct kiln__need {
 } kiln__need;
 
 /* Mark words where a block hands out to so many tiles what is before them, `width`
- * bytes of it (common/handout.cuh). */
+ * bytes of it (kiln/handout.cuh). */
 static inline size_t kiln__handout_words(uint64_t tiles, size_t width)
 {
   return (size_t)tiles * 2 * (width == 8 ? 2 : 1);

@@ -239,28 +239,24 @@ START_TEST(traits_choose_the_body)
 }
 END_TEST
 
-/* nvcc compiles the same files: every macro has a default. */
-START_TEST(nvcc_takes_every_file)
+/* nvcc compiles the same files when it is given the folder of their headers: every
+ * macro has a default. */
+START_TEST(nvcc_compiles_every_file)
 {
   static const char nvcc[] = "/usr/local/cuda/bin/nvcc";
-  char dir[256], list[16384] = "", command[17000];
-  size_t n;
-  const kiln_builtin *programs = kiln_builtin_list(&n);
+  char dir[256], command[2048];
 
   if (access(nvcc, X_OK) != 0) {
-    printf("nvcc: not here, not asked\n");
+    printf("skipped: %s is not installed\n", nvcc);
     return;
   }
   test_dir_make(dir);
-  for (size_t i = 0; i < n; i++) {
-    snprintf(list + strlen(list), sizeof list - strlen(list),
-             " " KILN_TEST_SOURCE "/kernels_src/%s.cu", programs[i].name);
-    ck_assert_uint_lt(strlen(list) + 1, sizeof list);
-  }
-  snprintf(command, sizeof command, "cd %s && %s -arch=sm_90 -c -t 0%s", dir,
-           nvcc, list);
+  snprintf(command, sizeof command,
+           "cd %s && %s -arch=sm_90 -I " KILN_TEST_SOURCE
+           "/kernels_src -c -t 0 $(find " KILN_TEST_SOURCE
+           "/kernels_src -name '*.cu')",
+           dir, nvcc);
   ck_assert_int_eq(system(command), 0);
-  printf("nvcc: %zu files\n", n);
   test_dir_remove(dir);
 }
 END_TEST
@@ -301,7 +297,7 @@ static Suite *kernels(void)
                       n_libraries);
   if (!all_variants()) {
     tcase_add_loop_test(nvrtc, traits_choose_the_body, 0, n_libraries);
-    tcase_add_test(nvrtc, nvcc_takes_every_file);
+    tcase_add_test(nvrtc, nvcc_compiles_every_file);
   }
   suite_add_tcase(s, nvrtc);
   return s;

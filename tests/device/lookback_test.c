@@ -1,5 +1,5 @@
 /* lookback_test.c -- what a tile finds of the tiles before it, whatever they have
- * published: common/lookback.cuh by itself. */
+ * published: kiln/lookback.cuh by itself. */
 #include "scan_values.h"
 
 /* Affine maps modulo 2^32, which do not commute; or sums of floats, of which every

@@ -23,7 +23,7 @@ check() {
 }
 
 program=$(find "$tree/kernels_src" -maxdepth 1 -name '*.cu' | sort | head -n 1)
-header=$(find "$tree/kernels_src/common" -name '*.cuh' | sort | head -n 1)
+header=$(find "$tree/kernels_src/kiln" -name '*.cuh' | sort | head -n 1)
 [ -n "$program$header" ] || fail "no kernel sources"
 
 check "// a program that changed" !

@@ -9,11 +9,7 @@
 #ifndef KILN_FOLD_CUH
 #define KILN_FOLD_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
-#else
-#include "lookback.cuh"
-#endif
 
 namespace kiln
 {

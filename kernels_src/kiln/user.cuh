@@ -23,11 +23,7 @@
 #ifndef KILN_USER_CUH
 #define KILN_USER_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/types.cuh>
-#else
-#include "types.cuh"
-#endif
 
 #ifndef KILN_GENERATED
 #define KILN_GENERATED 0

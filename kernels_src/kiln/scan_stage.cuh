@@ -10,11 +10,7 @@
 #ifndef KILN_SCAN_STAGE_CUH
 #define KILN_SCAN_STAGE_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/stage.cuh>
-#else
-#include "stage.cuh"
-#endif
 
 /* 16 bytes of the result's type. */
 struct staged_piece {

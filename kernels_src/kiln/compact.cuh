@@ -12,13 +12,8 @@
 #ifndef KILN_COMPACT_CUH
 #define KILN_COMPACT_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
 #include <kiln/user.cuh>
-#else
-#include "lookback.cuh"
-#include "user.cuh"
-#endif
 
 namespace kiln
 {

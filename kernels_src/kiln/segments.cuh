@@ -8,11 +8,7 @@
 #ifndef KILN_SEGMENTS_CUH
 #define KILN_SEGMENTS_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/prelude.cuh>
-#else
-#include "prelude.cuh"
-#endif
 
 namespace kiln
 {

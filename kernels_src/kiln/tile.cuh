@@ -21,11 +21,7 @@
 #ifndef KILN_TILE_CUH
 #define KILN_TILE_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/types.cuh>
-#else
-#include "types.cuh"
-#endif
 
 namespace kiln
 {

@@ -8,13 +8,8 @@
 #define KILN_FLAT_BLOCK 1
 #define KILN_MAX_BLOCK KILN_BLOCK
 #define KILN_READ_ONLY 0 /* work in place is allowed */
-#ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
 #include <kiln/user.cuh>
-#else
-#include "lookback.cuh"
-#include "user.cuh"
-#endif
 
 typedef unsigned long long count;
 

@@ -10,13 +10,8 @@
 #ifndef KILN_RADIX_CUH
 #define KILN_RADIX_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
 #include <kiln/types.cuh>
-#else
-#include "lookback.cuh"
-#include "types.cuh"
-#endif
 
 #ifndef KILN_RADIX_MATCH
 #define KILN_RADIX_MATCH 0

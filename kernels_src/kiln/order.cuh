@@ -4,11 +4,7 @@
 #ifndef KILN_ORDER_CUH
 #define KILN_ORDER_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/types.cuh>
-#else
-#include "types.cuh"
-#endif
 
 namespace kiln
 {

@@ -20,11 +20,7 @@
 #ifndef KILN_HANDOUT_CUH
 #define KILN_HANDOUT_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/lookback.cuh>
-#else
-#include "lookback.cuh"
-#endif
 
 namespace kiln
 {

@@ -6,11 +6,7 @@
 #ifndef KILN_TYPES_CUH
 #define KILN_TYPES_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/prelude.cuh>
-#else
-#include "prelude.cuh"
-#endif
 
 /* 1: what is loaded is not written while the kernel runs, and may go through the
  * read-only path. Programs that allow work in place define it 0. */

@@ -15,11 +15,7 @@
 #ifndef KILN_LOOKBACK_CUH
 #define KILN_LOOKBACK_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/prelude.cuh>
-#else
-#include "prelude.cuh"
-#endif
 
 namespace kiln
 {

@@ -3,11 +3,7 @@
 #ifndef KILN_PLACES_CUH
 #define KILN_PLACES_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/user.cuh>
-#else
-#include "user.cuh"
-#endif
 
 static_assert(KILN_BLOCK >= KILN_PACK, "KILN_BLOCK: a pack at least");
 

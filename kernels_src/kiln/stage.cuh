@@ -3,11 +3,7 @@
 #ifndef KILN_STAGE_CUH
 #define KILN_STAGE_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/prelude.cuh>
-#else
-#include "prelude.cuh"
-#endif
 
 namespace kiln
 {

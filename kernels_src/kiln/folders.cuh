@@ -15,11 +15,7 @@
 #ifndef KILN_FOLDERS_CUH
 #define KILN_FOLDERS_CUH
 
-#ifdef __CUDACC_RTC__
 #include <kiln/types.cuh>
-#else
-#include "types.cuh"
-#endif
 
 namespace kiln
 {
