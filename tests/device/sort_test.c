@@ -1,7 +1,7 @@
 /* sort_test.c -- kiln_sort and kiln_argsort: every type, order, range of bits and
  * kind of input against a stable sort on the host; in place, misaligned, with
  * values; tiles, passes and portions of any size; what is wrong with a call. */
-#include "ops/sort.h"
+#include "ops/sort/sort.h"
 
 #include "ops_fixture.h"
 

@@ -1,6 +1,6 @@
 /* sort_plan_test.c -- how a sort is laid out: passes, tiles, portions, memory; and
  * the words that keys become. */
-#include "ops/sort.h"
+#include "ops/sort/sort.h"
 
 #include "support.h"
 

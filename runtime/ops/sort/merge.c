@@ -1,5 +1,5 @@
 /* merge.c -- host side of merge.cu. */
-#include "ops.h"
+#include "../ops.h"
 
 #include <kiln/merge.h>
 

@@ -1,5 +1,5 @@
 /* histogram.c -- host side of histogram.cu. */
-#include "ops.h"
+#include "../ops.h"
 
 #include <kiln/histogram.h>
 

@@ -2,7 +2,7 @@
 #ifndef KILN_OPS_SORT_INTERNAL_H
 #define KILN_OPS_SORT_INTERNAL_H
 
-#include "ops.h"
+#include "../ops.h"
 
 #include <kiln/sort.h>
 

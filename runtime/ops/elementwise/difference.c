@@ -1,5 +1,5 @@
 /* difference.c -- host side of difference.cu. */
-#include "scan_common.h"
+#include "../scan/scan_common.h"
 
 #include <kiln/scan.h>
 

@@ -4,7 +4,7 @@
 #ifndef KILN_INDEXED_H
 #define KILN_INDEXED_H
 
-#include "sort.h"
+#include "../sort/sort.h"
 
 #include <kiln/gather.h>
 

@@ -1,5 +1,5 @@
 /* counting_sort.c -- host side of counting_sort.cu. */
-#include "ops.h"
+#include "../ops.h"
 
 #include <kiln/histogram.h>
 

@@ -3,7 +3,7 @@
 #ifndef KILN_OPS_COMPACT_H
 #define KILN_OPS_COMPACT_H
 
-#include "ops.h"
+#include "../ops.h"
 
 /* Static shared memory that every architecture grants a block, less what a kernel
  * has beside its elements. */

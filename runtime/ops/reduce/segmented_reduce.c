@@ -1,5 +1,5 @@
 /* segmented.c -- host side of segmented.cu and segmented_rows.cu. */
-#include "indexed.h"
+#include "../index/indexed.h"
 #include "reduce.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* search.c -- host side of search.cu. */
-#include "ops.h"
+#include "../ops.h"
 
 #include <kiln/search.h>
 

@@ -2,7 +2,7 @@
 #ifndef KILN_OPS_SCAN_COMMON_H
 #define KILN_OPS_SCAN_COMMON_H
 
-#include "ops.h"
+#include "../ops.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* map.c -- host side of map.cu. */
-#include "ops.h"
+#include "../ops.h"
 
 #include <kiln/map.h>
 
