@@ -25,7 +25,7 @@ struct kiln__entry {
   const kiln_allocator *alloc;
   unsigned refs;
   char hash[33];
-  uint64_t pack_item; /* 0, or 1 + index << 32 | pack: see pack.c */
+  uint64_t pack_item; /* 0, or 1 + index << 32 | pack: see pack_file.c */
   size_t wire_size;   /* bytes as a file */
   kiln__slice parts[KILN__WIRE_PARTS]; /* into block */
   unsigned char block[];
@@ -227,7 +227,7 @@ kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
 kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
                        kiln__entry **out);
 
-/* ---- pack.c ----------------------------------------------------------------- */
+/* ---- pack_file.c ------------------------------------------------------------ */
 
 kiln_status kiln__packs_create(kiln__cache *cache, const char *const *paths,
                                size_t n);

@@ -6,7 +6,7 @@
 #include "../cache/cache.h"
 #include "../driver/driver.h"
 #include "../nvrtc/nvrtc.h"
-#include "pool.h"
+#include "compile_pool.h"
 
 struct kiln_runtime {
   kiln_allocator alloc;

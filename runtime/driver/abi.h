@@ -12,7 +12,7 @@
 enum {
 #define KILN__CU_RESULT(name, value) name = (value),
 #define KILN__CU_CONSTANT(name, value) name = (value),
-#include "constants.def"
+#include "driver_constants.def"
 #undef KILN__CU_RESULT
 #undef KILN__CU_CONSTANT
 };

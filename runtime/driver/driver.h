@@ -10,7 +10,7 @@ typedef struct kiln__driver {
    * cuCtxCreate_v2). NULL if the driver lacks an optional one. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result(KILN__CUDAAPI *name) params; /* NOLINT: no expressions */
-#include "api.def"
+#include "driver_api.def"
 #undef KILN__DRIVER_FN
   void *library; /* dlopen handle; never closed */
   char path[512];

@@ -31,7 +31,7 @@ typedef struct symbol {
 static const symbol symbols[] = {
 #define KILN__DRIVER_FN(member, symbol_name, need, since, result, params)      \
   {#symbol_name, offsetof(kiln__driver, member), since, (need) == REQUIRED},
-#include "api.def"
+#include "driver_api.def"
 #undef KILN__DRIVER_FN
 };
 

@@ -123,7 +123,7 @@ static const char *own_name(CUresult rc)
   case name:                                                                   \
     return #name;
 #define KILN__CU_CONSTANT(name, value)
-#include "constants.def"
+#include "driver_constants.def"
 #undef KILN__CU_RESULT
 #undef KILN__CU_CONSTANT
   }

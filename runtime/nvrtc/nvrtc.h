@@ -8,7 +8,7 @@
 /* Result codes; not to be mixed with nvrtc.h in one file. */
 enum {
 #define KILN__NVRTC_RESULT(name, value) name = (value),
-#include "constants.def"
+#include "nvrtc_constants.def"
 #undef KILN__NVRTC_RESULT
 };
 
@@ -19,7 +19,7 @@ typedef struct _nvrtcProgram *nvrtcProgram;
 typedef struct kiln__nvrtc {
 #define KILN__NVRTC_FN(name, symbol, need, since, result, params)              \
   result(*name) params; /* NOLINT: no expressions */
-#include "api.def"
+#include "nvrtc_api.def"
 #undef KILN__NVRTC_FN
   void *library;  /* dlopen handle; never closed */
   void *builtins; /* libnvrtc-builtins from the same folder, or NULL */

@@ -1,4 +1,4 @@
-/* choose.c -- which NVRTC and which rung; kiln_compile(). */
+/* choose.c -- which NVRTC and which rung. */
 #include "image.h"
 
 #include <string.h>
@@ -257,19 +257,4 @@ kiln_status kiln__compile_request(kiln__image_request *req, kiln_traits *traits,
 
 done:
   return st;
-}
-
-kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
-                         const kiln_program_desc *desc,
-                         const kiln_target *target)
-{
-  kiln__image_request req;
-  kiln_traits traits;
-  kiln_status st;
-
-  if (out == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "out is NULL");
-  *out = NULL;
-  st = kiln__compile_request(&req, &traits, rt, desc, target);
-  return st != KILN_OK ? st : kiln__image_make(out, rt, desc, &traits, &req);
 }

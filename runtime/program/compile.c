@@ -1,574 +1,408 @@
-/* compile.c -- one run of NVRTC: source to PTX, machine code, names and log. */
-#include "build.h"
+/* compile.c -- from a desc to an image: key, cache, compiler.
+ *
+ * A pending image is prepared and looked up in the calling thread. Only what
+ * the cache does not have reaches a compile thread. */
+#include "image.h"
 
-#include <locale.h>
 #include <string.h>
 
-enum {
-  NO_CACHE_SINCE = 12090,
-  QUICK_SINCE = 12090,
-  KEEPS_LOCALE_SINCE = 12000,
-  CXX17 = 1 << 0,
-  RESOURCES = 1 << 1,
-  NO_CACHE = 1 << 2,
-  FAST_COMPILE = 1 << 3,
-  MINIMAL = 1 << 4
+struct kiln__pending {
+  kiln__task task; /* first: the pool hands it back */
+  kiln_runtime *rt;
+  const kiln_program_desc *desc;
+  kiln_traits traits;
+  kiln__image_request req;
+  kiln__plan plan;
+  kiln__key key;
+  kiln__build build;
+
+  pthread_mutex_t lock; /* guards `done` */
+  pthread_cond_t ended;
+  bool queued, done;
+  kiln_status status;
+  kiln_error error; /* of a compile thread */
+  kiln__entry *entry;
+  kiln_origin origin;
 };
 
-/* What one run yields. */
-typedef struct output {
-  kiln__buf raw, ptx, cubin, names;
-  uint64_t ns;
-} output;
+/* ---- Preparing -------------------------------------------------------------------- */
 
-static void output_init(output *o, const kiln_allocator *a)
+static void pending_free(kiln__pending *p)
 {
-  kiln__buf_init(&o->raw, a);
-  kiln__buf_init(&o->ptx, a);
-  kiln__buf_init(&o->cubin, a);
-  kiln__buf_init(&o->names, a);
-  o->ns = 0;
-}
+  kiln_allocator a;
 
-static void output_free(output *o)
-{
-  kiln__buf_free(&o->raw);
-  kiln__buf_free(&o->ptx);
-  kiln__buf_free(&o->cubin);
-  kiln__buf_free(&o->names);
-}
-
-static bool canceled(const kiln__build *b)
-{
-  return b->req->cancel != NULL &&
-         atomic_load_explicit(b->req->cancel, memory_order_relaxed);
-}
-
-static kiln_status fail_canceled(const kiln__build *b)
-{
-  return kiln__fail(KILN_ECANCELED, NULL, "compiling %s was canceled",
-                    b->plan->name);
-}
-
-/* Asked by NVRTC from time to time: not 0 stops the compile. */
-static int stop_compile(void *user, void *unused)
-{
-  (void)unused;
-  return canceled(user);
-}
-
-/* ---- Options -------------------------------------------------------------------- */
-
-static void add_option(kiln__arena *arena, kiln__list *list, const char *text)
-{
-  kiln__list_add(arena, list, kiln__arena_text(arena, text));
-}
-
-static bool overridden(const kiln__plan *plan, const char *name)
-{
-  const size_t n = strlen(name);
-
-  for (size_t i = 0; i < plan->traits.n; i++) {
-    if (strncmp(plan->traits.items[i], name, n) == 0 &&
-        plan->traits.items[i][n] == '=')
-      return true;
-  }
-  return false;
-}
-
-static void add_define(kiln__arena *arena, kiln__list *list, const char *text)
-{
-  kiln__list_add(arena, list, kiln__arena_join(arena, "-D", text, NULL));
-}
-
-static void add_defines(const kiln__build *b, kiln__arena *arena,
-                        kiln__list *list)
-{
-  kiln__macro macros[KILN__MACROS];
-  char text[64];
-
-  kiln__macros(macros, b->traits, &b->req->target);
-  for (size_t i = 0; i < KILN__MACROS; i++) {
-    if (overridden(b->plan, macros[i].name))
-      continue;
-    kiln__format(text, sizeof text, "%s=%ld", macros[i].name, macros[i].value);
-    add_define(arena, list, text);
-  }
-  for (size_t i = 0; i < b->plan->traits.n; i++)
-    add_define(arena, list, b->plan->traits.items[i]);
-  for (size_t i = 0; i < b->plan->defines.n; i++)
-    add_define(arena, list, b->plan->defines.items[i]);
-}
-
-/* NVRTC 11 refuses a flag that is given twice. `extras`: what Kiln asks for on
- * its own account. */
-static void make_options(const kiln__build *b, kiln__arena *arena,
-                         kiln__list *list, unsigned extras)
-{
-  const kiln_program_desc *desc = b->plan->desc;
-  const kiln__plan *plan = b->plan;
-  char target[24], text[64];
-
-  kiln__format(text, sizeof text, "--gpu-architecture=%s",
-               kiln_target_text(&b->req->target, target));
-  add_option(arena, list, text);
-  if ((extras & CXX17) != 0 && !plan->has_std)
-    add_option(arena, list, "--std=c++17");
-  if ((extras & RESOURCES) != 0)
-    add_option(arena, list, "--ptxas-options=-v");
-  if ((extras & NO_CACHE) != 0)
-    add_option(arena, list, "--no-cache");
-  if ((extras & FAST_COMPILE) != 0)
-    add_option(arena, list, "--Ofast-compile=min");
-  if ((extras & MINIMAL) != 0)
-    add_option(arena, list, "--minimal");
-  if (desc->debug && !plan->has_debug)
-    add_option(arena, list, "--device-debug");
-  if (desc->lineinfo && !plan->has_lineinfo && !desc->debug && !plan->has_debug)
-    add_option(arena, list, "--generate-line-info");
-  if (desc->fast_math && !plan->has_fast_math)
-    add_option(arena, list, "--use_fast_math");
-  if (desc->max_registers > 0) {
-    kiln__format(text, sizeof text, "--maxrregcount=%d", desc->max_registers);
-    add_option(arena, list, text);
-  }
-  add_defines(b, arena, list);
-  for (size_t i = 0; i < plan->words.n; i++)
-    kiln__list_add(arena, list, plan->words.items[i]);
-}
-
-/* ---- The run --------------------------------------------------------------------- */
-
-/* The compiler counts from the source's own first line. */
-static const char *source_text(const kiln__build *b, kiln__arena *arena)
-{
-  const kiln__plan *plan = b->plan;
-  char head[32];
-  size_t n;
-  char *text;
-
-  if (plan->desc->first_line <= 1)
-    return plan->source;
-  kiln__format(head, sizeof head, "#line %d\n", plan->desc->first_line);
-  n = strlen(head);
-  text = kiln__arena_alloc(arena, n + plan->source_size + 1);
-  if (text != NULL) {
-    memcpy(text, head, n);
-    memcpy(text + n, plan->source, plan->source_size);
-  }
-  return text;
-}
-
-typedef nvrtcResult (*size_fn)(nvrtcProgram program, size_t *size);
-typedef nvrtcResult (*text_fn)(nvrtcProgram program, char *text);
-
-static nvrtcResult fetch(kiln__buf *out, nvrtcProgram program, size_fn get_size,
-                         text_fn get)
-{
-  size_t size = 0;
-  nvrtcResult rc = get_size(program, &size);
-
-  if (rc != NVRTC_SUCCESS || size == 0)
-    return rc;
-  if (!kiln__buf_reserve(out, size))
-    return NVRTC_ERROR_OUT_OF_MEMORY;
-  rc = get(program, out->data);
-  if (rc == NVRTC_SUCCESS) {
-    out->size = size;
-    out->data[size] = '\0';
-  }
-  return rc;
-}
-
-/* NVRTC counts the NUL, and sometimes gives more than one. */
-static void trim_nul(kiln__buf *b)
-{
-  while (b->size > 0 && b->data[b->size - 1] == '\0')
-    b->size--;
-}
-
-static kiln_status open_program(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                                const char *source, nvrtcProgram *program)
-{
-  const kiln__plan *plan = b->plan;
-  kiln_status st = KILN_OK;
-
-  KILN_TRY(kiln__nvrtc_rc(nvrtc,
-                          nvrtc->createProgram(program, source, plan->name,
-                                               (int)plan->header_names.n,
-                                               plan->header_texts.items,
-                                               plan->header_names.items),
-                          "nvrtcCreateProgram"));
-  for (size_t i = 0; i < plan->names.n; i++)
-    KILN_TRY(kiln__nvrtc_rc(
-        nvrtc, nvrtc->addNameExpression(*program, plan->names.items[i]),
-        "nvrtcAddNameExpression"));
-  if (b->req->cancel != NULL && nvrtc->setFlowCallback != NULL)
-    st = kiln__nvrtc_rc(
-        nvrtc,
-        nvrtc->setFlowCallback(*program, stop_compile, (void *)(uintptr_t)b),
-        "nvrtcSetFlowCallback");
-
-done:
-  return st;
-}
-
-/* NAMES: "expression NUL lowered NUL" for each. */
-static kiln_status take_names(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                              nvrtcProgram program, kiln__buf *out)
-{
-  const kiln__list *names = &b->plan->names;
-
-  for (size_t i = 0; i < names->n; i++) {
-    const char *lowered = NULL;
-
-    if (nvrtc->getLoweredName(program, names->items[i], &lowered) !=
-            NVRTC_SUCCESS ||
-        lowered == NULL)
-      return kiln__fail(
-          KILN_ENOTFOUND, "define it in the source, or correct the expression",
-          "%s does not define \"%s\"", b->plan->name, names->items[i]);
-    kiln__buf_add(out, names->items[i], strlen(names->items[i]) + 1);
-    kiln__buf_add(out, lowered, strlen(lowered) + 1);
-  }
-  return kiln__buf_status(out, "lowered names");
-}
-
-static kiln_status take_images(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                               nvrtcProgram program, output *o)
-{
-  kiln_status st = KILN_OK;
-
-  KILN_TRY(kiln__nvrtc_rc(
-      nvrtc, fetch(&o->ptx, program, nvrtc->getPTXSize, nvrtc->getPTX),
-      "nvrtcGetPTX"));
-  trim_nul(&o->ptx);
-  if (!b->req->target.ptx) {
-    KILN_TRY(kiln__nvrtc_rc(
-        nvrtc, fetch(&o->cubin, program, nvrtc->getCUBINSize, nvrtc->getCUBIN),
-        "nvrtcGetCUBIN"));
-    if (o->cubin.size == 0)
-      KILN_TRY(kiln__fail(KILN_EUNSUPPORTED,
-                          "remove options that stop the compiler before "
-                          "machine code",
-                          "NVRTC gave no machine code for %s", b->plan->name));
-  }
-  st = take_names(b, nvrtc, program, &o->names);
-
-done:
-  return st;
-}
-
-/* NVRTC 11 leaves the thread with a locale of its own, and the process with "C"
- * for numbers; neither is its to change. */
-static nvrtcResult compile_in_locale(const kiln__nvrtc *nvrtc,
-                                     nvrtcProgram program,
-                                     const kiln__list *options)
-{
-  const locale_t thread = uselocale((locale_t)0);
-  char numeric[64] = "C";
-  const char *now;
-  nvrtcResult rc;
-
-  if (nvrtc->version >= KEEPS_LOCALE_SINCE)
-    return nvrtc->compileProgram(program, (int)options->n, options->items);
-  kiln__copy_text(numeric, sizeof numeric, setlocale(LC_NUMERIC, NULL));
-  rc = nvrtc->compileProgram(program, (int)options->n, options->items);
-  now = setlocale(LC_NUMERIC, NULL);
-  if (now != NULL && strcmp(now, numeric) != 0)
-    setlocale(LC_NUMERIC, numeric);
-  uselocale(thread);
-  return rc;
-}
-
-/* One run. *rc is the compiler's verdict; the status only tells of failures
- * around it. */
-static kiln_status run(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                       unsigned extras, output *o, nvrtcResult *rc)
-{
-  kiln_status st = KILN_OK;
-  const uint64_t start = kiln__clock_ns();
-  nvrtcProgram program = NULL;
-  kiln__list options = {0};
-  kiln__arena arena;
-  const char *source;
-
-  *rc = NVRTC_SUCCESS;
-  kiln__arena_init(&arena, b->plan->arena.alloc);
-  make_options(b, &arena, &options, extras);
-  source = source_text(b, &arena);
-  KILN_TRY(kiln__arena_status(&arena, "compiler options"));
-  KILN_TRY(open_program(b, nvrtc, source, &program));
-  kiln__pool_enter(b->rt->pool);
-  *rc = compile_in_locale(nvrtc, program, &options);
-  kiln__pool_leave(b->rt->pool);
-  kiln__buf_clear(&o->raw);
-  if (fetch(&o->raw, program, nvrtc->getProgramLogSize, nvrtc->getProgramLog) ==
-      NVRTC_ERROR_OUT_OF_MEMORY)
-    KILN_TRY(kiln__fail_memory("the compile log"));
-  trim_nul(&o->raw);
-  if (*rc == NVRTC_SUCCESS)
-    st = take_images(b, nvrtc, program, o);
-  o->ns = kiln__clock_ns() - start;
-
-done:
-  if (program != NULL)
-    nvrtc->destroyProgram(&program);
-  kiln__arena_free(&arena);
-  return st;
-}
-
-/* An NVRTC may not know what Kiln asks for on its own account: which of it the
- * log complains about. */
-static unsigned unknown_extras(const output *o)
-{
-  unsigned extras = 0;
-
-  if (o->raw.data == NULL)
-    return 0;
-  if (strstr(o->raw.data, "--no-cache") != NULL)
-    extras |= NO_CACHE;
-  if (strstr(o->raw.data, "ptxas-options") != NULL)
-    extras |= RESOURCES;
-  if (strstr(o->raw.data, "Ofast-compile") != NULL)
-    extras |= FAST_COMPILE;
-  if (strstr(o->raw.data, "--minimal") != NULL)
-    extras |= MINIMAL;
-  if (strstr(o->raw.data, "c++17") != NULL ||
-      strstr(o->raw.data, "--std") != NULL)
-    extras |= CXX17;
-  return extras;
-}
-
-static unsigned extras_for(const kiln__build *b, const kiln__nvrtc *nvrtc)
-{
-  const kiln__plan *plan = b->plan;
-  const bool debug = plan->desc->debug || plan->has_debug;
-  unsigned extras = CXX17 | RESOURCES;
-
-  if (nvrtc->version >= NO_CACHE_SINCE)
-    extras |= NO_CACHE;
-  if (nvrtc->version < QUICK_SINCE)
-    return extras;
-  if (plan->desc->fast_compile && !plan->has_fast_compile && !debug)
-    extras |= FAST_COMPILE;
-  if (plan->desc->minimal && !plan->has_minimal)
-    extras |= MINIMAL;
-  return extras;
-}
-
-/* What to try without: options that this NVRTC does not know, and the minimum if
- * the program may need more. */
-static unsigned to_drop(const output *o, nvrtcResult rc, unsigned extras)
-{
-  if (rc == NVRTC_ERROR_INVALID_OPTION)
-    return unknown_extras(o) & extras;
-  return rc == NVRTC_ERROR_COMPILATION ? extras & MINIMAL : 0;
-}
-
-static kiln_status run_with_extras(const kiln__build *b,
-                                   const kiln__nvrtc *nvrtc, output *o,
-                                   nvrtcResult *rc)
-{
-  unsigned extras = extras_for(b, nvrtc), without;
-  kiln_status st;
-
-  for (;;) {
-    st = run(b, nvrtc, extras, o, rc);
-    if (st != KILN_OK || *rc == NVRTC_SUCCESS)
-      return st;
-    without = to_drop(o, *rc, extras);
-    if (without == 0)
-      return KILN_OK;
-    extras &= ~without;
-  }
-}
-
-/* ---- Failures ---------------------------------------------------------------------- */
-
-static const char *hint_for(const char *line, size_t size)
-{
-  if (memmem(line, size, "open source file", 16) != NULL)
-    return "give its folder with -I, or its text in kiln_program_desc.headers";
-  if (memmem(line, size, "includes itself", 15) != NULL)
-    return "put an include guard or #pragma once into the header";
-  if (memmem(line, size, "Unresolved extern", 17) != NULL)
-    return "define the function in the program: nothing is linked to it";
-  if (memmem(line, size, "too much shared data", 20) != NULL)
-    return "use dynamic shared memory, which can be larger";
-  return "correct the source; kiln_last_error()->log has every message";
-}
-
-static kiln_status fail_option(const kiln__build *b, const char *line,
-                               size_t size)
-{
-  static const char said[] = "nvrtc: error: ";
-  char target[24];
-
-  if (memmem(line, size, "gpu-architecture", 16) != NULL)
-    return kiln__fail(KILN_EUNSUPPORTED,
-                      "use another NVRTC: kiln_runtime_nvrtc() lists them",
-                      "this NVRTC does not know %s",
-                      kiln_target_text(&b->req->target, target));
-  if (size > sizeof said && memcmp(line, said, sizeof said - 1) == 0) {
-    line += sizeof said - 1;
-    size -= sizeof said - 1;
-  }
-  return kiln__fail(
-      KILN_EINVAL, "correct the compiler options (kiln_program_desc.options)",
-      "NVRTC refuses the options of %s: %.*s", b->plan->name, (int)size, line);
-}
-
-/* The compiler's verdict as a status; b->log holds its mapped log. */
-static kiln_status judge(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                         const output *o, nvrtcResult rc)
-{
-  const char *line = "the compiler gives no reason";
-  size_t size = strlen(line);
-  const char *log = b->log.data == NULL ? "" : b->log.data;
-  const long name =
-      o->raw.data == NULL
-          ? -1
-          : kiln__log_bad_name(o->raw.data, o->raw.size, &b->plan->names);
-  kiln_status st;
-
-  if (rc == NVRTC_ERROR_CANCELLED)
-    return fail_canceled(b);
-  kiln__log_error(log, b->log.size, &line, &size);
-  if (rc == NVRTC_ERROR_INVALID_OPTION)
-    st = fail_option(b, line, size);
-  else if (rc == NVRTC_ERROR_COMPILATION && name >= 0)
-    st = kiln__fail_native(
-        KILN_ENOTFOUND, KILN_SOURCE_NVRTC, rc, "nvrtcCompileProgram",
-        "define it in the source, or correct the expression",
-        "%s does not define \"%s\"", b->plan->name, b->plan->names.items[name]);
-  else if (rc == NVRTC_ERROR_COMPILATION)
-    st = kiln__fail_native(KILN_ECOMPILE, KILN_SOURCE_NVRTC, rc,
-                           "nvrtcCompileProgram", hint_for(line, size), "%.*s",
-                           (int)size, line);
-  else
-    st = kiln__nvrtc_rc(nvrtc, rc, "nvrtcCompileProgram");
-  kiln__error_log(log, b->log.size);
-  return st;
-}
-
-/* ---- The entry ----------------------------------------------------------------------- */
-
-/* What the linker has to say goes where the compiler's words went. */
-static void add_link_log(kiln__build *b)
-{
-  const kiln_error *record = kiln_last_error();
-
-  if (record->log[0] == '\0')
+  if (p == NULL)
     return;
-  if (b->log.size > 0 && b->log.data[b->log.size - 1] != '\n')
-    kiln__buf_text(&b->log, "\n");
-  kiln__buf_text(&b->log, record->log);
-  if (!b->log.failed)
-    kiln__error_log(b->log.data, b->log.size);
+  a = p->rt->alloc;
+  kiln__entry_unref(p->entry);
+  kiln__buf_free(&p->build.log);
+  kiln__key_free(&p->key);
+  kiln__plan_free(&p->plan);
+  pthread_cond_destroy(&p->ended);
+  pthread_mutex_destroy(&p->lock);
+  kiln__free(&a, p);
 }
 
-static kiln_status link_image(kiln__build *b, output *o)
+static kiln_status pending_alloc(kiln__pending **out, kiln_runtime *rt,
+                                 const kiln_program_desc *desc)
 {
-  const kiln_target machine = {.cc = b->req->cc,
-                               .suffix = b->req->target.suffix};
-  kiln_status st = KILN_OK;
-  kiln__nvjitlink *link;
-  char arch[24];
-
-  KILN_TRY(kiln__runtime_link(b->rt, &link));
-  if (link == NULL)
-    KILN_TRY(kiln__fail(KILN_EUNSUPPORTED,
-                        "install nvJitLink, or set KILN_NVJITLINK to its path",
-                        "there is no nvJitLink to assemble the PTX with"));
-  st = kiln__nvjitlink_assemble(link, o->ptx.data, o->ptx.size,
-                                kiln_target_text(&machine, arch), &o->cubin);
-  if (st == KILN_ECOMPILE)
-    add_link_log(b);
-
-done:
-  return st;
-}
-
-static void write_meta(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                       const output *o, kiln__buf *meta)
-{
-  kiln_target target = b->req->target;
-  char text[24];
-
-  if (b->req->rung == KILN_RUNG_LINK)
-    target = (kiln_target){.cc = b->req->cc, .suffix = target.suffix};
-  kiln__buf_format(meta, "target %s\nnvrtc %d\nmicroseconds %llu\n",
-                   kiln_target_text(&target, text), nvrtc->version,
-                   (unsigned long long)(o->ns / 1000));
-}
-
-static kiln__slice slice(const kiln__buf *b)
-{
-  return (kiln__slice){b->data == NULL ? "" : b->data, b->size};
-}
-
-static kiln_status make_entry(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                              const output *o, kiln__entry **out)
-{
-  const kiln_allocator *a = b->plan->arena.alloc;
-  kiln_status st = KILN_OK;
-  kiln__buf report, meta;
-
-  kiln__buf_init(&report, a);
-  kiln__buf_init(&meta, a);
-  kiln__report_write(&report, slice(&o->ptx), slice(&o->cubin), slice(&b->log));
-  write_meta(b, nvrtc, o, &meta);
-  KILN_TRY(kiln__buf_status(&report, "the resource report"));
-  KILN_TRY(kiln__buf_status(&meta, "an image"));
-  {
-    const kiln__slice sections[KILN__SECTIONS] = {
-        [KILN__PTX] = slice(&o->ptx),     [KILN__CUBIN] = slice(&o->cubin),
-        [KILN__NAMES] = slice(&o->names), [KILN__LOG] = slice(&b->log),
-        [KILN__REPORT] = slice(&report),  [KILN__META] = slice(&meta),
-    };
-
-    *out = kiln__entry_create(a, b->key, sections);
-  }
-  if (*out == NULL)
-    st = kiln__fail_memory("an image");
-
-done:
-  kiln__buf_free(&report);
-  kiln__buf_free(&meta);
-  return st;
-}
-
-kiln_status kiln__build_make(void *user, kiln__entry **out)
-{
-  kiln__build *b = user;
-  kiln_status st = KILN_OK;
-  const kiln__nvrtc *nvrtc;
-  nvrtcResult rc;
-  char target[24];
-  output o;
+  const kiln_allocator *a = &rt->alloc;
+  kiln__pending *p = kiln__calloc(a, 1, sizeof *p);
+  kiln_status st;
 
   *out = NULL;
-  output_init(&o, b->plan->arena.alloc);
-  kiln__buf_clear(&b->log);
-  if (canceled(b))
-    KILN_TRY(fail_canceled(b));
-  KILN_TRY(kiln__nvrtc_use(b->rt->nvrtc, b->req->nvrtc, &nvrtc));
-  KILN_TRY(run_with_extras(b, nvrtc, &o, &rc));
-  if (o.raw.data != NULL)
-    kiln__log_map(&b->log, o.raw.data, o.raw.size, &b->plan->names);
-  KILN_TRY(kiln__buf_status(&b->log, "the compile log"));
-  if (rc != NVRTC_SUCCESS)
-    KILN_TRY(judge(b, nvrtc, &o, rc));
-  if (b->req->rung == KILN_RUNG_LINK)
-    KILN_TRY(link_image(b, &o));
-  KILN_TRY(make_entry(b, nvrtc, &o, out));
-  kiln__logf(&b->rt->log, KILN_LOG_INFO,
-             "compiled %s for %s with NVRTC %d.%d in %llu ms", b->plan->name,
-             kiln_target_text(&b->req->target, target), nvrtc->version / 1000,
-             nvrtc->version % 1000 / 10, (unsigned long long)(o.ns / 1000000));
+  if (p == NULL) {
+    kiln__fail_memory("an image");
+    return KILN_ENOMEM;
+  }
+  p->rt = rt;
+  p->desc = desc;
+  pthread_mutex_init(&p->lock, NULL);
+  pthread_cond_init(&p->ended, NULL);
+  kiln__key_init(&p->key, a);
+  kiln__buf_init(&p->build.log, a);
+  st = kiln__plan_make(&p->plan, a, desc);
+  if (st != KILN_OK) {
+    pending_free(p);
+    return st;
+  }
+  if (p->plan.untracked != NULL)
+    kiln__logf(&rt->log, KILN_LOG_WARNING,
+               "%s is not cached: what it includes cannot be known (%s)",
+               p->plan.name, p->plan.untracked);
+  *out = p;
+  return KILN_OK;
+}
+
+/* The key for one request. A pack image needs no compiler, so its key has
+ * none. */
+static kiln_status pending_key(kiln__pending *p, const kiln_traits *traits,
+                               const kiln__image_request *req)
+{
+  const kiln__nvrtc_id *ids = NULL, *id = NULL;
+  kiln__nvjitlink *link = NULL;
+  kiln_status st = KILN_OK;
+  size_t n = 0;
+
+  p->traits = *traits;
+  p->req = *req;
+  if (req->rung != KILN_RUNG_PACK) {
+    KILN_TRY(kiln__nvrtc_list(p->rt->nvrtc, &ids, &n));
+    if (req->nvrtc >= n)
+      KILN_TRY(kiln__fail(KILN_EINVAL, NULL, "there is no such NVRTC"));
+    id = &ids[req->nvrtc];
+  }
+  if (req->rung == KILN_RUNG_LINK)
+    KILN_TRY(kiln__runtime_link(p->rt, &link));
+  kiln__plan_key(&p->plan, &p->key);
+  kiln__local_key(&p->plan, &p->key, id, &p->traits, &p->req,
+                  link == NULL ? 0 : kiln__nvjitlink_version(link));
+  KILN_TRY(kiln__key_seal(&p->key));
+  p->build.rt = p->rt;
+  p->build.plan = &p->plan;
+  p->build.key = &p->key;
+  p->build.traits = &p->traits;
+  p->build.req = &p->req;
 
 done:
-  output_free(&o);
   return st;
+}
+
+static kiln_status prepare(kiln__pending **out, kiln_runtime *rt,
+                           const kiln_program_desc *desc,
+                           const kiln_traits *traits,
+                           const kiln__image_request *req)
+{
+  kiln__pending *p;
+  kiln_status st = pending_alloc(&p, rt, desc);
+
+  *out = NULL;
+  if (st != KILN_OK)
+    return st;
+  st = pending_key(p, traits, req);
+  if (st != KILN_OK) {
+    pending_free(p);
+    return st;
+  }
+  *out = p;
+  return KILN_OK;
+}
+
+/* ---- Cache and compiler ------------------------------------------------------------ */
+
+static bool private_only(const kiln__pending *p)
+{
+  return p->desc->no_cache || p->plan.untracked != NULL;
+}
+
+static kiln_status fetch(kiln__pending *p, bool lookup_only)
+{
+  const kiln__fetch fetch = {
+      .key = &p->key,
+      .target = p->req.target,
+      .refresh = p->desc->refresh,
+      .private_only = private_only(p),
+      .lookup_only = lookup_only,
+      .make = kiln__build_make,
+      .user = &p->build,
+  };
+
+  if (lookup_only && (fetch.refresh || fetch.private_only))
+    return KILN_ENOTFOUND;
+  return kiln__cache_fetch(p->rt->cache, &fetch, &p->entry, &p->origin);
+}
+
+static kiln_status take_pack(kiln__pending *p)
+{
+  p->origin = KILN_FROM_PACK;
+  p->entry = kiln__cache_pack(p->rt->cache, &p->key, p->req.target, false);
+  return p->entry == NULL ? KILN_ENOTFOUND : KILN_OK;
+}
+
+static kiln_status look_up(kiln__pending *p)
+{
+  return p->req.rung == KILN_RUNG_PACK ? take_pack(p) : fetch(p, true);
+}
+
+/* A pack that had the image when the rung was chosen may have gone since. */
+static kiln_status fail_pack(const kiln__pending *p)
+{
+  char target[24];
+
+  return kiln__fail(KILN_ENOTFOUND, "put the pack back, or install NVRTC",
+                    "no pack holds %s for %s any more", p->plan.name,
+                    kiln_target_text(&p->req.target, target));
+}
+
+/* An NVRTC that was found need not work. What a pack holds for a lower target
+ * is better than nothing then. */
+static kiln_status rescue(kiln__pending *p)
+{
+  char message[KILN_ERROR_MESSAGE_SIZE], hint[KILN_ERROR_HINT_SIZE];
+  const bool linked = p->req.rung == KILN_RUNG_LINK;
+  kiln_target target = p->req.target;
+
+  if (p->desc->refresh || private_only(p))
+    return KILN_ENONVRTC;
+  if (linked)
+    target = (kiln_target){.cc = p->req.cc, .suffix = target.suffix};
+  p->entry = kiln__cache_pack(p->rt->cache, &p->key, target, false);
+  if (p->entry == NULL)
+    return KILN_ENONVRTC;
+  p->origin = KILN_FROM_PACK;
+  kiln__copy_text(message, sizeof message, kiln_last_error()->message);
+  kiln__copy_text(hint, sizeof hint, kiln_last_error()->hint);
+  kiln__logf(&p->rt->log, KILN_LOG_WARNING,
+             "%s comes from a pack, for want of a compiler: %s: %s",
+             p->plan.name, message, hint);
+  return KILN_OK;
+}
+
+static kiln_status produce(kiln__pending *p)
+{
+  kiln_status st;
+
+  if (p->req.rung == KILN_RUNG_PACK)
+    return take_pack(p) == KILN_OK ? KILN_OK : fail_pack(p);
+  st = fetch(p, false);
+  return st == KILN_ENONVRTC ? rescue(p) : st;
+}
+
+static void produce_task(kiln__task *task)
+{
+  kiln__pending *p = (kiln__pending *)(void *)task;
+  const kiln_status st = produce(p);
+
+  if (st != KILN_OK)
+    kiln__error_get(&p->error);
+  pthread_mutex_lock(&p->lock);
+  p->status = st;
+  p->done = true;
+  pthread_cond_broadcast(&p->ended);
+  pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- Handing over ------------------------------------------------------------------- */
+
+static void report_log(const kiln__pending *p, const char *text, size_t size)
+{
+  if (p->desc->on_log != NULL && size > 0)
+    p->desc->on_log(p->desc->log_user, text, size);
+}
+
+static kiln_status open_entry(kiln__pending *p, kiln_image **out)
+{
+  kiln__slice log;
+  kiln_status st;
+
+  st = kiln__image_open(out, &p->rt->alloc, p->entry, p->origin);
+  p->entry = NULL;
+  if (st != KILN_OK)
+    return st;
+  log = kiln__entry_get((*out)->entry, KILN__LOG);
+  report_log(p, log.data, log.size);
+  if (p->desc->fail_on_spill)
+    st = kiln__image_check_spill(*out, p->plan.name);
+  if (st != KILN_OK) {
+    kiln_image_free(*out);
+    *out = NULL;
+  }
+  return st;
+}
+
+/* The whole log if this thread compiled; of another's compile the record. The
+ * callback may fail calls of its own, so the record is put back. */
+static void report_failure(kiln__pending *p)
+{
+  kiln__error_get(&p->error);
+  if (p->build.log.size > 0)
+    report_log(p, p->build.log.data, p->build.log.size);
+  else
+    report_log(p, p->error.log, strlen(p->error.log));
+  kiln__error_set(&p->error);
+}
+
+static kiln_status hand_over(kiln__pending *p, kiln_status st, kiln_image **out)
+{
+  if (st == KILN_OK)
+    st = open_entry(p, out);
+  else
+    report_failure(p);
+  pending_free(p);
+  return st;
+}
+
+kiln_status kiln__image_make(kiln_image **out, kiln_runtime *rt,
+                             const kiln_program_desc *desc,
+                             const kiln_traits *traits,
+                             const kiln__image_request *req)
+{
+  kiln__pending *p;
+  kiln_status st;
+
+  *out = NULL;
+  st = prepare(&p, rt, desc, traits, req);
+  return st != KILN_OK ? st : hand_over(p, produce(p), out);
+}
+
+kiln_status kiln__image_lookup(kiln_image **out, kiln_runtime *rt,
+                               const kiln_program_desc *desc,
+                               const kiln_traits *traits,
+                               const kiln__image_request *req)
+{
+  kiln__pending *p;
+  kiln_status st;
+
+  *out = NULL;
+  st = prepare(&p, rt, desc, traits, req);
+  if (st != KILN_OK)
+    return st;
+  st = look_up(p);
+  if (st == KILN_OK)
+    return hand_over(p, st, out);
+  pending_free(p);
+  return st;
+}
+
+kiln_status kiln__request_key(kiln__key *key, kiln_image **cached,
+                              kiln_runtime *rt, const kiln_program_desc *desc,
+                              const kiln_traits *traits,
+                              const kiln__image_request *req)
+{
+  kiln_program_desc quiet = *desc;
+  kiln__pending *p;
+  kiln_status st;
+
+  *cached = NULL;
+  quiet.on_log = NULL;
+  quiet.fail_on_spill = false;
+  st = prepare(&p, rt, &quiet, traits, req);
+  if (st != KILN_OK)
+    return st;
+  if (look_up(p) == KILN_OK) {
+    st = kiln__image_open(cached, &rt->alloc, p->entry, p->origin);
+    p->entry = NULL;
+  }
+  kiln__key_free(key);
+  *key = p->key; /* handed over */
+  kiln__key_init(&p->key, &rt->alloc);
+  pending_free(p);
+  return st;
+}
+
+kiln_status kiln__image_start(kiln__pending **out, kiln_runtime *rt,
+                              const kiln_program_desc *desc,
+                              const kiln_traits *traits,
+                              const kiln__image_request *req)
+{
+  kiln__pending *p;
+  kiln_status st = prepare(&p, rt, desc, traits, req);
+
+  *out = NULL;
+  if (st != KILN_OK)
+    return st;
+  st = look_up(p);
+  if (st == KILN_ENOTFOUND && p->req.rung == KILN_RUNG_PACK)
+    st = fail_pack(p);
+  if (st == KILN_OK) {
+    p->done = true;
+  } else if (st == KILN_ENOTFOUND && p->req.rung != KILN_RUNG_PACK) {
+    p->queued = true;
+    p->task.run = produce_task;
+    kiln__pool_add(rt->pool, &p->task);
+  } else {
+    pending_free(p);
+    return st;
+  }
+  *out = p;
+  return KILN_OK;
+}
+
+bool kiln__image_ready(const kiln__pending *pending)
+{
+  kiln__pending *p = (kiln__pending *)(uintptr_t)pending;
+  bool done;
+
+  pthread_mutex_lock(&p->lock);
+  done = p->done;
+  pthread_mutex_unlock(&p->lock);
+  return done;
+}
+
+kiln_status kiln__image_finish(kiln__pending *p, kiln_image **out)
+{
+  kiln_status st;
+
+  *out = NULL;
+  if (p == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "there is no pending image");
+  if (!p->queued)
+    return hand_over(p, KILN_OK, out);
+  /* Not started yet: every compile thread is busy, perhaps with this very
+   * caller, so waiting could be for ever. */
+  if (kiln__pool_remove(p->rt->pool, &p->task))
+    return hand_over(p, produce(p), out);
+  pthread_mutex_lock(&p->lock);
+  while (!p->done)
+    pthread_cond_wait(&p->ended, &p->lock);
+  st = p->status;
+  pthread_mutex_unlock(&p->lock);
+  if (st != KILN_OK)
+    kiln__error_set(&p->error);
+  return hand_over(p, st, out);
+}
+
+kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
+                         const kiln_program_desc *desc,
+                         const kiln_target *target)
+{
+  kiln__image_request req;
+  kiln_traits traits;
+  kiln_status st;
+
+  if (out == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "out is NULL");
+  *out = NULL;
+  st = kiln__compile_request(&req, &traits, rt, desc, target);
+  return st != KILN_OK ? st : kiln__image_make(out, rt, desc, &traits, &req);
 }

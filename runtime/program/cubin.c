@@ -1,6 +1,6 @@
 /* cubin.c -- constant memory of a kernel, from the sections of its machine
  * code. The assembler's log tells it only for older GPUs. */
-#include "build.h"
+#include "compiler.h"
 
 #include <string.h>
 

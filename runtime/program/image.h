@@ -2,7 +2,7 @@
 #ifndef KILN_IMAGE_H
 #define KILN_IMAGE_H
 
-#include "build.h"
+#include "compiler.h"
 
 struct kiln_image {
   const kiln_allocator *alloc; /* the runtime's */

@@ -3,7 +3,7 @@
  * File names and lines are right already: the compiler is given the program's
  * name and a #line directive. What is left are bytes that are no text and the
  * lines that the compiler generates to look up name expressions. */
-#include "build.h"
+#include "compiler.h"
 
 #include <string.h>
 

@@ -18,10 +18,10 @@
   _Static_assert((int)(name) == (value), #name);
 #define KILN__CU_CONSTANT(name, value)                                         \
   _Static_assert((int)(name) == (value), #name);
-#include "driver/constants.def"
+#include "driver/driver_constants.def"
 #define KILN__NVRTC_RESULT(name, value)                                        \
   _Static_assert((int)(name) == (value), #name);
-#include "nvrtc/constants.def"
+#include "nvrtc/nvrtc_constants.def"
 
 #define SAME_TYPE(symbol, result, params)                                      \
   _Static_assert(                                                              \
@@ -29,9 +29,9 @@
       #symbol);
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   SAME_TYPE(symbol, result, params)
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #define KILN__NVRTC_FN(name, symbol, need, since, result, params)              \
   SAME_TYPE(symbol, result, params)
-#include "nvrtc/api.def"
+#include "nvrtc/nvrtc_api.def"
 
 const abi_row abi_nvidia[] = {ABI_LAYOUT};

@@ -34,7 +34,7 @@ START_TEST(symbols_are_exported_by_those_names)
 {
   static const char *const symbols[] = {
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params) #symbol,
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #undef KILN__DRIVER_FN
   };
   void *stub = dlopen(KILN_TEST_CUDA_STUB, RTLD_LAZY | RTLD_LOCAL);

@@ -12,7 +12,7 @@
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result symbol params;
 #include "cpu/api/more.def"
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #undef KILN__DRIVER_FN
 
 /* End with the code's name unless a call is right. */

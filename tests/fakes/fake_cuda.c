@@ -11,7 +11,7 @@
 /* Declared from the table: a definition below that differs does not compile. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   EXPORT result symbol params;
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #undef KILN__DRIVER_FN
 
 typedef enum kind {
@@ -373,7 +373,7 @@ EXPORT CUresult cuGetErrorName(CUresult rc, const char **name)
     *name = #id;                                                               \
     break;
 #define KILN__CU_CONSTANT(id, value)
-#include "driver/constants.def"
+#include "driver/driver_constants.def"
 #undef KILN__CU_RESULT
 #undef KILN__CU_CONSTANT
   }

@@ -21,7 +21,7 @@
 enum {
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   FAKE_CUDA_##name,
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #undef KILN__DRIVER_FN
   FAKE_CUDA_FUNCTIONS
 };

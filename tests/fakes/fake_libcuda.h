@@ -45,7 +45,7 @@
 #endif
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   IF_##need(symbol, result, params)
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #undef KILN__DRIVER_FN
 #undef cuInit
 #undef cuDriverGetVersion

@@ -28,7 +28,7 @@ CUresult cuGetProcAddress_real(const char *symbol, void **fn, int version,
   const row rows[] = {
 #define KILN__DRIVER_FN(name, fn_symbol, need, since, result, params)          \
   {#name, since, (void (*)(void))fn_symbol},
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #undef KILN__DRIVER_FN
   };
 

@@ -13,7 +13,7 @@
 
 #define KILN__NVRTC_FN(name, symbol, need, since, result, params)              \
   EXPORT result symbol params;
-#include "nvrtc/api.def"
+#include "nvrtc/nvrtc_api.def"
 #undef KILN__NVRTC_FN
 
 enum { MAX_NAMES = 64, MAX_HEADERS = 256 };
@@ -103,7 +103,7 @@ static int function_of(const char *name)
   static const char *const names[] = {
 #define KILN__NVRTC_FN(short_name, symbol, need, since, result, params)        \
 #short_name,
-#include "nvrtc/api.def"
+#include "nvrtc/nvrtc_api.def"
 #undef KILN__NVRTC_FN
   };
 
@@ -568,7 +568,7 @@ EXPORT const char *nvrtcGetErrorString(nvrtcResult rc)
 #define KILN__NVRTC_RESULT(name, value)                                        \
   case value:                                                                  \
     return #name;
-#include "nvrtc/constants.def"
+#include "nvrtc/nvrtc_constants.def"
 #undef KILN__NVRTC_RESULT
   }
   return "NVRTC_ERROR unknown";

@@ -37,7 +37,7 @@
 enum {
 #define KILN__NVRTC_FN(name, symbol, need, since, result, params)              \
   FAKE_NVRTC_##name,
-#include "nvrtc/api.def"
+#include "nvrtc/nvrtc_api.def"
 #undef KILN__NVRTC_FN
   FAKE_NVRTC_FUNCTIONS
 };

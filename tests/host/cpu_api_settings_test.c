@@ -134,7 +134,7 @@ START_TEST(the_table_is_complete)
 
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   ck_assert_msg(d->name != NULL, #name);
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #undef KILN__DRIVER_FN
   ck_assert(d->ptx_only);
   ck_assert_int_eq(d->version, 13000);

@@ -148,7 +148,7 @@ START_TEST(results_have_names_and_texts)
   } rows[] = {
 #define KILN__CU_RESULT(name, value) {value, #name},
 #define KILN__CU_CONSTANT(name, value)
-#include "driver/constants.def"
+#include "driver/driver_constants.def"
 #undef KILN__CU_RESULT
 #undef KILN__CU_CONSTANT
   };

@@ -70,7 +70,7 @@ START_TEST(least_driver_is_enough)
 #define OPTIONAL ck_assert_ptr_null
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   need(*(void **)&driver.name);
-#include "driver/api.def"
+#include "driver/driver_api.def"
 #undef KILN__DRIVER_FN
 #undef REQUIRED
 #undef OPTIONAL

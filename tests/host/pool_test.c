@@ -2,7 +2,7 @@
 #include "support.h"
 
 #include "base/os.h"
-#include "core/pool.h"
+#include "core/compile_pool.h"
 
 #include <semaphore.h>
 #include <signal.h>

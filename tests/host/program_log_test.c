@@ -1,7 +1,7 @@
 /* The compiler's log: what people get to see, and the numbers in it. */
 #include "support.h"
 
-#include "program/build.h"
+#include "program/compiler.h"
 
 #include <stdio.h>
 #include <stdlib.h>

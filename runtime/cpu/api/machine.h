@@ -30,7 +30,7 @@ enum {
 #define KILN__CPU_FN(name) kiln__cpu_##name
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result KILN__CPU_FN(name) params; /* NOLINT: no expressions */
-#include "../../driver/api.def"
+#include "../../driver/driver_api.def"
 #include "more.def"
 #undef KILN__DRIVER_FN
 /* What libcuda exports beyond these: not supported. */

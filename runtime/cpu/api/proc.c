@@ -20,7 +20,7 @@ static const struct done {
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   {#symbol, (any_fn)KILN__CPU_FN(name)},
 #define KILN__ALIAS(symbol, name) {#symbol, (any_fn)KILN__CPU_FN(name)},
-#include "../../driver/api.def"
+#include "../../driver/driver_api.def"
 #include "aliases.def"
 #include "more.def"
 #undef KILN__DRIVER_FN

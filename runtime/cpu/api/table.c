@@ -4,7 +4,7 @@
 static const kiln__driver table = {
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   .name = KILN__CPU_FN(name),
-#include "../../driver/api.def"
+#include "../../driver/driver_api.def"
 #undef KILN__DRIVER_FN
     .path = "CPU device",
     .version = KILN__DRIVER_VERSION,

@@ -4,7 +4,7 @@
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   KILN__JUMP(".globl", symbol, kiln__cpu_##name)
 #define KILN__ALIAS(symbol, name) KILN__JUMP(".globl", symbol, kiln__cpu_##name)
-#include "../../driver/api.def"
+#include "../../driver/driver_api.def"
 #include "../api/aliases.def"
 #include "../api/more.def"
 

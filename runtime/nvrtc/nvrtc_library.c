@@ -1,4 +1,4 @@
-/* load.c -- one NVRTC library: load it, check it, translate its results. */
+/* nvrtc_library.c -- one NVRTC library: load it, check it, translate its results. */
 #include "find.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,7 @@ typedef struct symbol {
 static const symbol symbols[] = {
 #define KILN__NVRTC_FN(member, symbol_name, need, since, result, params)       \
   {#symbol_name, offsetof(kiln__nvrtc, member), (need) == REQUIRED},
-#include "api.def"
+#include "nvrtc_api.def"
 #undef KILN__NVRTC_FN
 };
 

@@ -1,4 +1,4 @@
-/* pack.c -- packs of images, and of all that the cache holds. */
+/* pack_make.c -- packs of images, and of all that the cache holds. */
 #include "image.h"
 
 #include <kiln/cache.h>

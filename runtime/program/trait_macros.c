@@ -1,4 +1,4 @@
-/* macros.c -- the traits of a target as macros. */
+/* trait_macros.c -- the traits of a target as macros. */
 #include "plan.h"
 
 #include <string.h>

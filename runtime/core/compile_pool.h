@@ -1,6 +1,6 @@
-/* pool.h -- a bounded set of threads that run compiles in order. */
-#ifndef KILN_POOL_H
-#define KILN_POOL_H
+/* compile_pool.h -- a bounded set of threads that run compiles in order. */
+#ifndef KILN_COMPILE_POOL_H
+#define KILN_COMPILE_POOL_H
 
 #include "../base/base.h"
 

@@ -1,6 +1,6 @@
-/* build.h -- from a plan to an entry: run the compiler, read its log. */
-#ifndef KILN_BUILD_H
-#define KILN_BUILD_H
+/* compiler.h -- from a plan to an entry: run the compiler, read its log. */
+#ifndef KILN_COMPILER_H
+#define KILN_COMPILER_H
 
 #include "plan.h"
 

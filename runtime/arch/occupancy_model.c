@@ -1,4 +1,4 @@
-/* occupancy.c -- resident blocks on an SM, as NVIDIA's calculator counts. */
+/* occupancy_model.c -- resident blocks on an SM, as NVIDIA's calculator counts. */
 #include "arch.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* tend.c -- what people ask of the cache folder: list, verify, mend, trim,
+/* maintain.c -- what people ask of the cache folder: list, verify, mend, trim,
  * clear, compare keys. Unlike the tiers these report failures. */
 #include "tiers.h"
 

@@ -1,4 +1,4 @@
-/* link.c -- nvJitLink: machine code from PTX without the driver. */
+/* nvjitlink.c -- nvJitLink: machine code from PTX without the driver. */
 #include "nvrtc.h"
 
 #include "../base/os.h"

@@ -1,4 +1,4 @@
-/* key.c -- cache keys as text.
+/* key_text.c -- cache keys as text.
  *
  * A field is "<p|l> <name size> <value size> <name>\n<value>\n": sizes come
  * first, so no value can pass for the start of another field. */

@@ -1,5 +1,5 @@
-/* pool.c -- threads are started on demand, up to the bound, and kept. */
-#include "pool.h"
+/* compile_pool.c -- threads are started on demand, up to the bound, and kept. */
+#include "compile_pool.h"
 
 #include <signal.h>
 #include <unistd.h>

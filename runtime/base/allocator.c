@@ -1,4 +1,4 @@
-/* memory.c -- the caller's allocator, and malloc where there is none. */
+/* allocator.c -- the caller's allocator, and malloc where there is none. */
 #include "base.h"
 
 #include <stdlib.h>

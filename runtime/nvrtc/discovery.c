@@ -1,4 +1,4 @@
-/* search.c -- every place where an NVRTC may be.
+/* discovery.c -- every place where an NVRTC may be.
  *
  * In the order of the trail: caller's folders, what the process has loaded, the
  * system's loader, toolkits, Python wheels and conda. Never the current

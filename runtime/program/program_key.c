@@ -1,4 +1,4 @@
-/* key.c -- everything that an image depends on, as fields of its key.
+/* program_key.c -- everything that an image depends on, as fields of its key.
  *
  * kiln_cache_item reads "program" and "target" by name; "format" changes
  * whenever the meaning of an entry's sections does. */

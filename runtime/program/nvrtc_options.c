@@ -1,4 +1,4 @@
-/* options.c -- check the caller's compiler options and sort them by what Kiln
+/* nvrtc_options.c -- check the caller's compiler options and sort them by what Kiln
  * must know about them. */
 #include "plan.h"
 

@@ -1,4 +1,4 @@
-/* report.c -- the assembler's resource lines as data.
+/* resource_report.c -- the assembler's resource lines as data.
  *
  *   ptxas info    : Compiling entry function 'k' for 'sm_90'
  *   ptxas info    : Function properties for k
@@ -7,7 +7,7 @@
  *
  * A report is one line a kernel, "kernel NAME" or "function NAME" and the
  * numbers of kiln_resources in order. Names are lowered: no spaces. */
-#include "build.h"
+#include "compiler.h"
 
 #include <string.h>
 

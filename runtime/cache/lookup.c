@@ -1,4 +1,4 @@
-/* cache.c -- the tiers in their order; counters; the state of the folder. */
+/* lookup.c -- the tiers in their order; counters; the state of the folder. */
 #include "tiers.h"
 
 #include <errno.h>

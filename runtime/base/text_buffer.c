@@ -1,4 +1,4 @@
-/* text.c -- bounded text, byte buffers, log lines. */
+/* text_buffer.c -- bounded text, byte buffers, log lines. */
 #include "base.h"
 
 #include <stdio.h>

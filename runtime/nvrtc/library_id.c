@@ -1,4 +1,4 @@
-/* build.c -- what identifies a library file without loading it. */
+/* library_id.c -- what identifies a library file without loading it. */
 #include "find.h"
 
 #define XXH_INLINE_ALL

@@ -1,4 +1,4 @@
-/* error.c -- the per-thread record of the last failure. */
+/* error_record.c -- the per-thread record of the last failure. */
 #include "base.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* pack.c -- read-only files of entries, found by portable key and target.
+/* pack_file.c -- read-only files of entries, found by portable key and target.
  *
  * All numbers little-endian:
  *
