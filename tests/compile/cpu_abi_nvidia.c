@@ -12,11 +12,11 @@
 
 #define KILN__MORE_CONSTANT(name, value)                                       \
   _Static_assert((int)(name) == (value), #name);
-#include "cpu/api/constants.def"
+#include "cpu/api/api_constants.def"
 
 #define KILN__CPU_ERROR(name, value, text)                                     \
   _Static_assert((int)(name) == (value), #name);
-#include "cpu/api/errors.def"
+#include "cpu/api/api_errors.def"
 
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   _Static_assert(                                                              \

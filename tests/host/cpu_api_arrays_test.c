@@ -3,7 +3,7 @@
  * is read through them is tested with the handlers. */
 #include "support.h"
 
-#include "cpu/api/texels.h"
+#include "cpu/api/texture/texels.h"
 
 #include <string.h>
 
@@ -169,7 +169,7 @@ START_TEST(texture_objects_remember_what_they_were_made_of)
   ck_assert_int_eq(memcmp(&d2, &d, sizeof d), 0);
   ck_cu(kiln__cpu_texObjectGetResourceViewDesc(&v2, o),
         CUDA_ERROR_INVALID_VALUE);
-  t = kiln__texture_find(kiln__the_machine()->textures, o);
+  t = kiln__texture_find(kiln__cpu_the_machine()->textures, o);
   ck_assert_ptr_nonnull(t);
   ck_assert(t->linear_filter && !t->normalised && t->border[2] == 3);
   ck_assert_int_eq(t->mode[1], KILN__BORDER);
@@ -196,7 +196,7 @@ START_TEST(linear_memory_is_checked)
   r.res.linear.sizeInBytes = 4096;
   ck_ok(make(&r, &d, &o));
   ck_assert_uint_eq(
-      kiln__texture_find(kiln__the_machine()->textures, o)->level[0].width,
+      kiln__texture_find(kiln__cpu_the_machine()->textures, o)->level[0].width,
       256);
   r.res.linear.devPtr = p + 16; /* alignment */
   ck_cu(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
@@ -266,7 +266,7 @@ START_TEST(views_choose_levels_layers_and_format)
   ck_ok(kiln__cpu_mipmappedArrayCreate(&mipmap, &desc, 3));
   r.res.mipmap.hMipmappedArray = mipmap;
   ck_ok(kiln__cpu_texObjectCreate(&o, &r, &d, &v));
-  t = kiln__texture_find(kiln__the_machine()->textures, o);
+  t = kiln__texture_find(kiln__cpu_the_machine()->textures, o);
   ck_assert_uint_eq(t->n_levels, 2);
   ck_assert_uint_eq(t->level[0].width, 8);
   ck_assert_uint_eq(t->level[1].width, 4);
@@ -344,21 +344,23 @@ START_TEST(references_hold_what_is_bound)
   ck_ok(kiln__cpu_texRefGetAddressMode(&mode, r, 0));
   ck_assert_int_eq(mode, CU_TR_ADDRESS_MODE_BORDER);
   /* The module's variable names a texture with these settings. */
-  number = kiln__module_global(m->program, "image");
+  number = kiln__cpu_module_global(m->program, "image");
   ck_assert_uint_ne(number, UINT32_MAX);
-  memcpy(&handle,
-         kiln__memory_host(kiln__the_machine()->memory, m->globals[number], 8),
-         8);
+  memcpy(
+      &handle,
+      kiln__memory_host(kiln__cpu_the_machine()->memory, m->globals[number], 8),
+      8);
   ck_assert_int_eq(
-      kiln__texture_find(kiln__the_machine()->textures, handle)->mode[0],
+      kiln__texture_find(kiln__cpu_the_machine()->textures, handle)->mode[0],
       KILN__BORDER);
   /* Settings take effect at once. */
   ck_ok(kiln__cpu_texRefSetFilterMode(r, CU_TR_FILTER_MODE_LINEAR));
-  memcpy(&handle,
-         kiln__memory_host(kiln__the_machine()->memory, m->globals[number], 8),
-         8);
-  ck_assert(
-      kiln__texture_find(kiln__the_machine()->textures, handle)->linear_filter);
+  memcpy(
+      &handle,
+      kiln__memory_host(kiln__cpu_the_machine()->memory, m->globals[number], 8),
+      8);
+  ck_assert(kiln__texture_find(kiln__cpu_the_machine()->textures, handle)
+                ->linear_filter);
 
   ck_ok(kiln__cpu_memAlloc(&p, 1024));
   ck_ok(kiln__cpu_texRefSetFilterMode(r, CU_TR_FILTER_MODE_POINT));

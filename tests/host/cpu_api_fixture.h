@@ -48,22 +48,22 @@ static inline void count_fn(void *user)
 
 /* Work as modules make it, that fails. */
 typedef struct failing {
-  kiln__work base;
+  kiln__cpu_work base;
   CUresult rc;
 } failing;
 
-static inline CUresult failing_run(kiln__work *work, CUstream stream)
+static inline CUresult failing_run(kiln__cpu_work *work, CUstream stream)
 {
   (void)stream;
   return ((failing *)(void *)work)->rc;
 }
 
-static inline void failing_free(kiln__work *work)
+static inline void failing_free(kiln__cpu_work *work)
 {
   free(work);
 }
 
-static inline kiln__work *failing_work(CUresult rc)
+static inline kiln__cpu_work *failing_work(CUresult rc)
 {
   failing *f = calloc(1, sizeof *f);
 

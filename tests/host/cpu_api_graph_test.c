@@ -494,7 +494,7 @@ START_TEST(an_executable_is_updated_from_a_graph)
 }
 END_TEST
 
-static CUresult count_run(kiln__work *work, CUstream s)
+static CUresult count_run(kiln__cpu_work *work, CUstream s)
 {
   (void)s;
   atomic_fetch_add((atomic_int *)(void *)(work + 1), 1);
@@ -503,7 +503,7 @@ static CUresult count_run(kiln__work *work, CUstream s)
 
 static atomic_int freed;
 
-static void count_free(kiln__work *work)
+static void count_free(kiln__cpu_work *work)
 {
   atomic_fetch_add(&freed, 1);
   free(work);
@@ -514,7 +514,7 @@ START_TEST(captured_work_is_freed_once)
 {
   CUcontext c = make_context();
   CUstream s = make_stream(1);
-  kiln__work *w = calloc(1, sizeof *w + sizeof(atomic_int));
+  kiln__cpu_work *w = calloc(1, sizeof *w + sizeof(atomic_int));
   CUgraph g, clone;
   CUgraphExec x, y;
 
@@ -522,7 +522,7 @@ START_TEST(captured_work_is_freed_once)
   w->free = count_free;
   w->kind = KILN__WORK_KERNEL;
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-  ok(kiln__enqueue(c, s, w));
+  ok(kiln__cpu_enqueue(c, s, w));
   ok(cu(streamEndCapture)(s, &g));
   ok(cu(graphClone)(&clone, g));
   x = instance(g);
@@ -1051,7 +1051,7 @@ START_TEST(a_failing_node_ends_the_launch)
   CUgraphExec x;
 
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_RELAXED));
-  ok(kiln__enqueue(c, s, failing_work(CUDA_ERROR_MISALIGNED_ADDRESS)));
+  ok(kiln__cpu_enqueue(c, s, failing_work(CUDA_ERROR_MISALIGNED_ADDRESS)));
   ok(cu(launchHostFunc)(s, count_fn, &n));
   ok(cu(eventRecordWithFlags)(e, s, CU_EVENT_RECORD_EXTERNAL));
   ok(cu(streamEndCapture)(s, &g));

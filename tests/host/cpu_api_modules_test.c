@@ -2,7 +2,7 @@
  * the CPU device's driver: what they do, and which code each mistake gives. */
 #include "support.h"
 
-#include "cpu/api/module.h"
+#include "cpu/api/module/api_module.h"
 
 #include <stdlib.h>
 #include <string.h>

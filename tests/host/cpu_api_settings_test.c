@@ -2,7 +2,7 @@
  * people, occupancy of every architecture, functions by name and version. */
 #include "support.h"
 
-#include "cpu/api/module.h"
+#include "cpu/api/module/api_module.h"
 
 #include <kiln/arch.h>
 
@@ -178,13 +178,13 @@ START_TEST(findings_are_kept_until_taken)
                         .text = text};
   seen s = {0};
 
-  kiln__keep_finding(NULL, &f);
+  kiln__cpu_keep_finding(NULL, &f);
   kernel[0] = 'x'; /* texts are copied */
   text[0] = 'T';
   kernel[0] = 'k';
-  kiln__keep_finding(NULL, &f); /* the same place: added up */
+  kiln__cpu_keep_finding(NULL, &f); /* the same place: added up */
   f.ptx_line = 31;
-  kiln__keep_finding(NULL, &f);
+  kiln__cpu_keep_finding(NULL, &f);
   f.other = NULL;
   ck_kiln_ok(kiln_cpu_take_findings(note, &s));
   ck_assert_int_eq(s.n, 2);
@@ -195,7 +195,7 @@ START_TEST(findings_are_kept_until_taken)
   ck_assert_int_eq(s.n, 0);
 
   ck_kiln_ok(kiln_cpu_on_finding(note, &s));
-  kiln__keep_finding(NULL, &f);
+  kiln__cpu_keep_finding(NULL, &f);
   ck_assert_int_eq(s.n, 1);
   ck_kiln_ok(kiln_cpu_on_finding(NULL, NULL));
   ck_kiln_ok(kiln_cpu_take_findings(note, &s));
@@ -209,8 +209,8 @@ START_TEST(the_last_fault_is_kept)
 
   ck_kiln_ok(kiln_cpu_last_fault(buf, sizeof buf));
   ck_assert_str_eq(buf, "");
-  kiln__keep_fault("first", 5);
-  kiln__keep_fault("second one", 6);
+  kiln__cpu_keep_fault("first", 5);
+  kiln__cpu_keep_fault("second one", 6);
   ck_kiln_ok(kiln_cpu_last_fault(buf, sizeof buf));
   ck_assert_str_eq(buf, "second");
   ck_kiln_ok(kiln_cpu_last_fault(buf, 4));
@@ -233,7 +233,7 @@ START_TEST(printed_text_goes_where_it_shall)
   char got[100] = "";
 
   ck_kiln_ok(kiln_cpu_on_print(collect, got));
-  kiln__print(kiln__the_machine(), "hello\nrest", 6);
+  kiln__cpu_print(kiln__cpu_the_machine(), "hello\nrest", 6);
   ck_assert_str_eq(got, "hello\n");
   ck_kiln_ok(kiln_cpu_on_print(NULL, NULL));
 }
@@ -250,12 +250,12 @@ END_TEST
 START_TEST(names_stay)
 {
   char name[] = "variable";
-  const char *kept = kiln__keep_name(name);
+  const char *kept = kiln__cpu_keep_name(name);
 
   name[0] = 'X';
   ck_assert_str_eq(kept, "variable");
-  ck_assert_ptr_eq(kiln__keep_name("variable"), kept);
-  ck_assert_ptr_ne(kiln__keep_name(name), kept);
+  ck_assert_ptr_eq(kiln__cpu_keep_name("variable"), kept);
+  ck_assert_ptr_ne(kiln__cpu_keep_name(name), kept);
 }
 END_TEST
 
@@ -267,7 +267,7 @@ static const int occupancy_archs[] = {30, 35, 37, 50, 52, 60, 61,  62,  70,
 START_TEST(occupancy_agrees_with_the_calculator)
 {
   const int arch = occupancy_archs[_i];
-  const kiln__limits *l = kiln__limits_of(arch);
+  const kiln__cpu_limits *l = kiln__cpu_limits_of(arch);
   kiln_traits traits;
   unsigned not_zero = 0;
 
@@ -286,7 +286,8 @@ START_TEST(occupancy_agrees_with_the_calculator)
 
         if ((int)regs > l->thread_registers)
           continue;
-        got = kiln__resident_blocks(l, &code, (uint64_t)block, smem - smem / 3);
+        got = kiln__cpu_resident_blocks(l, &code, (uint64_t)block,
+                                        smem - smem / 3);
         ck_kiln_ok(kiln_occupancy(&traits, block, (int)regs, smem, &r));
         ck_assert_msg(got == r.blocks_per_sm,
                       "%d: block %d, %u registers, %u bytes: %d, not %d", arch,
@@ -301,16 +302,16 @@ END_TEST
 
 START_TEST(registers_fit_the_largest_block)
 {
-  const kiln__limits *l = kiln__limits_of(90);
+  const kiln__cpu_limits *l = kiln__cpu_limits_of(90);
   kiln__code code = {.registers = 500, .max_threads = 1024};
 
-  ck_assert_int_eq(kiln__function_registers(&code, l), 64);
+  ck_assert_int_eq(kiln__cpu_function_registers(&code, l), 64);
   code.max_threads = 256;
-  ck_assert_int_eq(kiln__function_registers(&code, l), 255);
+  ck_assert_int_eq(kiln__cpu_function_registers(&code, l), 255);
   code.registers = 33;
-  ck_assert_int_eq(kiln__function_registers(&code, l), 33);
+  ck_assert_int_eq(kiln__cpu_function_registers(&code, l), 33);
   code.registers = 0;
-  ck_assert_int_eq(kiln__function_registers(&code, l), 8);
+  ck_assert_int_eq(kiln__cpu_function_registers(&code, l), 8);
 }
 END_TEST
 

@@ -733,7 +733,7 @@ START_TEST(a_failed_kernel_sticks_to_its_context)
   const CUresult bad = CUDA_ERROR_ILLEGAL_ADDRESS;
 
   ok(cu(memAlloc)(&p, 64));
-  ok(kiln__enqueue(c, s, failing_work(bad)));
+  ok(kiln__cpu_enqueue(c, s, failing_work(bad)));
   is(cu(streamSynchronize)(s), bad);
   is(cu(streamSynchronize)(t), bad);
   is(cu(ctxSynchronize)(), bad);
@@ -745,7 +745,7 @@ START_TEST(a_failed_kernel_sticks_to_its_context)
   is(cu(memcpyHtoD)(p, &p, 4), bad);
   is(cu(memsetD8)(p, 0, 4), bad);
   is(cu(launchHostFunc)(s, count_fn, &n), bad);
-  is(kiln__enqueue(c, s, failing_work(CUDA_ERROR_ASSERT)), bad);
+  is(kiln__cpu_enqueue(c, s, failing_work(CUDA_ERROR_ASSERT)), bad);
   ok(cu(ctxGetCurrent)(&d));
   ck_assert_ptr_eq(c, d);
   ok(cu(ctxDestroy)(c));
@@ -764,8 +764,8 @@ START_TEST(after_a_failure_nothing_runs_but_callbacks)
 
   atomic_store(&callback_calls, 0);
   ok(cu(launchHostFunc)(s, gate_fn, &g));
-  ok(kiln__enqueue(c, s, failing_work(CUDA_ERROR_ASSERT)));
-  ok(kiln__enqueue(c, s, failing_work(CUDA_ERROR_LAUNCH_FAILED)));
+  ok(kiln__cpu_enqueue(c, s, failing_work(CUDA_ERROR_ASSERT)));
+  ok(kiln__cpu_enqueue(c, s, failing_work(CUDA_ERROR_LAUNCH_FAILED)));
   ok(cu(launchHostFunc)(s, count_fn, &n));
   ok(cu(streamAddCallback)(s, callback, NULL, 0));
   atomic_store(&g.open, true);
@@ -785,7 +785,7 @@ START_TEST(a_reset_clears_the_primary_context)
   ok(cu(init)(0));
   ok(cu(devicePrimaryCtxRetain)(&c, 0));
   ok(cu(ctxSetCurrent)(c));
-  ok(kiln__enqueue(c, NULL, failing_work(CUDA_ERROR_LAUNCH_FAILED)));
+  ok(kiln__cpu_enqueue(c, NULL, failing_work(CUDA_ERROR_LAUNCH_FAILED)));
   is(cu(ctxSynchronize)(), CUDA_ERROR_LAUNCH_FAILED);
   ok(cu(devicePrimaryCtxReset)(0));
   ok(cu(ctxSynchronize)());

@@ -2,7 +2,7 @@
  * fat binaries in every packing, linked images, and everything else. */
 #include "support.h"
 
-#include "cpu/api/module.h"
+#include "cpu/api/module/api_module.h"
 
 #include "cpu_fatbin_data.h"
 
@@ -25,7 +25,7 @@ static void teardown(void)
 }
 
 /* Bytes at the very end of a block of their own: a read beyond is seen. */
-static CUresult read_copy(kiln__image *out, const void *bytes, size_t size,
+static CUresult read_copy(kiln__cpu_image *out, const void *bytes, size_t size,
                           int arch)
 {
   void *copy = malloc(size == 0 ? 1 : size);
@@ -34,12 +34,12 @@ static CUresult read_copy(kiln__image *out, const void *bytes, size_t size,
   ck_assert_ptr_nonnull(copy);
   memcpy(copy, bytes, size);
   kiln__buf_clear(&messages);
-  rc = kiln__image_read(out, &memory.alloc, copy, size, arch, &messages);
+  rc = kiln__cpu_image_read(out, &memory.alloc, copy, size, arch, &messages);
   free(copy);
   return rc;
 }
 
-static const char *text_of(const kiln__image *image)
+static const char *text_of(const kiln__cpu_image *image)
 {
   return image->n == 0 ? "" : image->texts[0].data;
 }
@@ -71,7 +71,7 @@ static const struct {
 
 START_TEST(the_best_ptx_is_taken)
 {
-  kiln__image image;
+  kiln__cpu_image image;
   CUresult rc =
       read_copy(&image, picks[_i].bytes, picks[_i].size, picks[_i].arch);
 
@@ -90,14 +90,14 @@ START_TEST(the_best_ptx_is_taken)
   ck_assert_uint_eq(image.texts[0].size, strlen(text_of(&image)));
   /* The end of the text came along. */
   ck_assert_str_eq(strchr(text_of(&image), '}'), "}\n");
-  kiln__image_free(&image);
+  kiln__cpu_image_free(&image);
 
   /* The same without a size, as from cuModuleLoadData. */
-  rc = kiln__image_read(&image, &memory.alloc, picks[_i].bytes, 0,
-                        picks[_i].arch, &messages);
+  rc = kiln__cpu_image_read(&image, &memory.alloc, picks[_i].bytes, 0,
+                            picks[_i].arch, &messages);
   ck_assert_int_eq(rc, CUDA_SUCCESS);
   ck_assert_ptr_nonnull(strstr(text_of(&image), picks[_i].entry));
-  kiln__image_free(&image);
+  kiln__cpu_image_free(&image);
 }
 END_TEST
 
@@ -107,19 +107,19 @@ START_TEST(a_wrapper_is_looked_through)
     uint32_t magic, version;
     const void *data, *more;
   } wrapper = {0x466243b1, 1, fatbin_size, NULL};
-  kiln__image image;
+  kiln__cpu_image image;
 
   ck_assert_int_eq(
-      kiln__image_read(&image, &memory.alloc, &wrapper, 0, 90, &messages),
+      kiln__cpu_image_read(&image, &memory.alloc, &wrapper, 0, 90, &messages),
       CUDA_SUCCESS);
   ck_assert_ptr_nonnull(strstr(text_of(&image), "k_d"));
-  kiln__image_free(&image);
+  kiln__cpu_image_free(&image);
   /* Never out of a file: the pointer would be the file's. */
   ck_assert_int_eq(read_copy(&image, &wrapper, sizeof wrapper, 90),
                    CUDA_ERROR_INVALID_IMAGE);
   wrapper.data = "neither";
   ck_assert_int_eq(
-      kiln__image_read(&image, &memory.alloc, &wrapper, 0, 90, &messages),
+      kiln__cpu_image_read(&image, &memory.alloc, &wrapper, 0, 90, &messages),
       CUDA_ERROR_INVALID_IMAGE);
 }
 END_TEST
@@ -158,22 +158,22 @@ static const struct {
 
 START_TEST(texts_are_told_apart)
 {
-  kiln__image image;
-  CUresult rc = kiln__image_read(&image, &memory.alloc, texts[_i].text, 0,
-                                 texts[_i].arch, &messages);
+  kiln__cpu_image image;
+  CUresult rc = kiln__cpu_image_read(&image, &memory.alloc, texts[_i].text, 0,
+                                     texts[_i].arch, &messages);
 
   ck_assert_msg(rc == texts[_i].rc, "%s: %d", texts[_i].text, rc);
   if (rc == CUDA_SUCCESS)
     ck_assert_str_eq(text_of(&image), texts[_i].text);
   else
     ck_assert_uint_eq(image.n, 0);
-  kiln__image_free(&image);
+  kiln__cpu_image_free(&image);
   rc = strlen(texts[_i].text) == 0
            ? texts[_i].rc
            : read_copy(&image, texts[_i].text, strlen(texts[_i].text),
                        texts[_i].arch);
   ck_assert_msg(rc == texts[_i].rc, "with a size: %s: %d", texts[_i].text, rc);
-  kiln__image_free(&image);
+  kiln__cpu_image_free(&image);
 }
 END_TEST
 
@@ -182,25 +182,26 @@ START_TEST(linked_images_come_back)
   static const char *const parts[] = {".version 7.0\n.target sm_70\n// one",
                                       ".version 8.0\n.target sm_80\n// two",
                                       ".version 8.0\n.target sm_90\n// three"};
-  kiln__image in = {.alloc = &memory.alloc}, out;
+  kiln__cpu_image in = {.alloc = &memory.alloc}, out;
   kiln__buf bytes;
 
   kiln__buf_init(&bytes, &memory.alloc);
   for (int i = 0; i < 3; i++)
-    ck_assert(kiln__image_add(&in, parts[i], strlen(parts[i])));
-  kiln__image_write(&in, &bytes);
+    ck_assert(kiln__cpu_image_add(&in, parts[i], strlen(parts[i])));
+  kiln__cpu_image_write(&in, &bytes);
   for (int sized = 0; sized < 2; sized++) {
-    ck_assert_int_eq(kiln__image_read(&out, &memory.alloc, bytes.data,
-                                      sized ? bytes.size : 0, 90, &messages),
+    ck_assert_int_eq(kiln__cpu_image_read(&out, &memory.alloc, bytes.data,
+                                          sized ? bytes.size : 0, 90,
+                                          &messages),
                      CUDA_SUCCESS);
     ck_assert_uint_eq(out.n, 3);
     for (int i = 0; i < 3; i++)
       ck_assert_str_eq(out.texts[i].data, parts[i]);
-    kiln__image_free(&out);
+    kiln__cpu_image_free(&out);
   }
   /* One of them is for later devices. */
-  ck_assert_int_eq(kiln__image_read(&out, &memory.alloc, bytes.data, bytes.size,
-                                    80, &messages),
+  ck_assert_int_eq(kiln__cpu_image_read(&out, &memory.alloc, bytes.data,
+                                        bytes.size, 80, &messages),
                    CUDA_ERROR_NO_BINARY_FOR_GPU);
   for (size_t n = 1; n < bytes.size; n++) {
     const CUresult rc = read_copy(&out, bytes.data, n, 90);
@@ -208,7 +209,7 @@ START_TEST(linked_images_come_back)
     ck_assert_msg(rc == CUDA_ERROR_INVALID_IMAGE, "cut to %zu: %d", n, rc);
   }
   kiln__buf_free(&bytes);
-  kiln__image_free(&in);
+  kiln__cpu_image_free(&in);
 }
 END_TEST
 
@@ -223,7 +224,7 @@ START_TEST(damage_is_survived)
   unsigned char *copy = malloc(size);
   uint64_t state = 12345;
   unsigned refused = 0;
-  kiln__image image;
+  kiln__cpu_image image;
 
   ck_assert_ptr_nonnull(copy);
   for (size_t n = 1; n < size; n++) {
@@ -237,7 +238,7 @@ START_TEST(damage_is_survived)
       copy[test_random(&state) % (round % 2 == 0 ? 100 : size)] =
           (unsigned char)test_random(&state);
     refused += read_copy(&image, copy, size, 90) != CUDA_SUCCESS;
-    kiln__image_free(&image);
+    kiln__cpu_image_free(&image);
   }
   ck_assert_uint_gt(refused, 200);
   free(copy);
@@ -247,7 +248,7 @@ END_TEST
 START_TEST(machine_code_alone_is_refused)
 {
   unsigned char copy[sizeof fatbin_none];
-  kiln__image image;
+  kiln__cpu_image image;
 
   memcpy(copy, fatbin_none, sizeof copy);
   copy[16] = 2; /* kind: machine code */
@@ -262,18 +263,18 @@ START_TEST(every_allocation_may_fail)
   CUresult rc = CUDA_ERROR_UNKNOWN;
 
   for (long n = 0; rc != CUDA_SUCCESS; n++) {
-    kiln__image image;
+    kiln__cpu_image image;
     kiln__buf log;
 
     ck_assert_int_lt(n, 1000);
     kiln__buf_init(&log, &memory.alloc);
     memory.calls = 0;
     memory.fail_at = n;
-    rc = kiln__image_read(&image, &memory.alloc, fatbin_size, 0, 90, &log);
+    rc = kiln__cpu_image_read(&image, &memory.alloc, fatbin_size, 0, 90, &log);
     memory.fail_at = -1;
     ck_assert_msg(rc == CUDA_SUCCESS || rc == CUDA_ERROR_OUT_OF_MEMORY,
                   "call %ld fails: %d", n, rc);
-    kiln__image_free(&image);
+    kiln__cpu_image_free(&image);
     kiln__buf_free(&log);
   }
 }

@@ -8,7 +8,7 @@ typedef struct row {
 
 static const row rows[] = {
 #define KILN__CPU_ERROR(name, value, text) {value, #name, text},
-#include "errors.def"
+#include "api_errors.def"
 #undef KILN__CPU_ERROR
 };
 

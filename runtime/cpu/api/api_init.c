@@ -1,9 +1,9 @@
 /* init.c -- cuInit, versions, and whether anything may be called at all. */
-#include "streams.h"
+#include "stream/streams.h"
 
 CUresult kiln__cpu_init(unsigned int flags)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUresult rc = CUDA_SUCCESS;
 
   if (m == NULL)
@@ -26,9 +26,9 @@ CUresult kiln__cpu_init(unsigned int flags)
   return rc;
 }
 
-CUresult kiln__ready(void)
+CUresult kiln__cpu_ready(void)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   if (m == NULL || !m->initialised || kiln__forked(&m->fork_guard))
     return CUDA_ERROR_NOT_INITIALIZED;

@@ -9,7 +9,7 @@
 enum { DEFAULT_ARCH = 90, OLDEST_ARCH = 30 };
 static const uint64_t default_memory = UINT64_C(8) << 30;
 
-void kiln__opts_fill(kiln_cpu_opts *opts)
+void kiln__cpu_opts_fill(kiln_cpu_opts *opts)
 {
   if (opts->arch == 0)
     opts->arch = DEFAULT_ARCH;
@@ -23,7 +23,7 @@ void kiln__opts_fill(kiln_cpu_opts *opts)
 
 static kiln_status check(const kiln_cpu_opts *o)
 {
-  if (o->arch < OLDEST_ARCH || kiln__limits_of(o->arch) == NULL)
+  if (o->arch < OLDEST_ARCH || kiln__cpu_limits_of(o->arch) == NULL)
     return kiln__fail(KILN_EINVAL, "9.0, 8.0, 7.5, 6.1 and the like",
                       "the CPU device cannot play compute capability %d.%d",
                       o->arch / 10, o->arch % 10);
@@ -41,7 +41,7 @@ static kiln_status check(const kiln_cpu_opts *o)
 }
 
 /* What cannot change under a context's feet. */
-static bool fixed_differs(const kiln__machine *m, const kiln_cpu_opts *o)
+static bool fixed_differs(const kiln__cpu_machine *m, const kiln_cpu_opts *o)
 {
   return o->arch != m->opts.arch || o->devices != m->opts.devices ||
          o->memory_bytes != m->opts.memory_bytes ||
@@ -51,14 +51,14 @@ static bool fixed_differs(const kiln__machine *m, const kiln_cpu_opts *o)
 kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts)
 {
   kiln_cpu_opts wanted = {0};
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln_status st;
 
   if (opts != NULL)
     wanted = *opts;
   if (m == NULL)
     return kiln__fail_memory("the CPU device");
-  kiln__opts_fill(&wanted);
+  kiln__cpu_opts_fill(&wanted);
   st = check(&wanted);
   if (st != KILN_OK)
     return st;

@@ -1,7 +1,7 @@
 /* keep.c -- what the machine keeps for people: findings, counters, the last
  * fault, names. Everything under the machine's lock; callbacks are called
  * without it. */
-#include "module.h"
+#include "module/api_module.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +24,7 @@ typedef struct kept_counters {
 
 enum { MAX_FINDINGS = 10000 };
 
-struct kiln__kept {
+struct kiln__cpu_kept {
   kept_name *names;
   kept_finding *findings;
   size_t n_findings, findings_capacity;
@@ -35,16 +35,16 @@ struct kiln__kept {
 };
 
 /* NULL: no memory. The lock is held. */
-static struct kiln__kept *kept_of(kiln__machine *m)
+static struct kiln__cpu_kept *kept_of(kiln__cpu_machine *m)
 {
   if (m->kept == NULL)
     m->kept = kiln__calloc(&m->alloc, 1, sizeof *m->kept);
   return m->kept;
 }
 
-static const char *name_locked(kiln__machine *m, const char *name)
+static const char *name_locked(kiln__cpu_machine *m, const char *name)
 {
-  struct kiln__kept *k = kept_of(m);
+  struct kiln__cpu_kept *k = kept_of(m);
   const size_t size = strlen(name) + 1;
   kept_name *one;
 
@@ -63,9 +63,9 @@ static const char *name_locked(kiln__machine *m, const char *name)
   return one->text;
 }
 
-const char *kiln__keep_name(const char *name)
+const char *kiln__cpu_keep_name(const char *name)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   const char *kept;
 
   pthread_mutex_lock(&m->lock);
@@ -76,10 +76,10 @@ const char *kiln__keep_name(const char *name)
 
 /* ---- The last fault ------------------------------------------------------------- */
 
-void kiln__keep_fault(const char *text, size_t size)
+void kiln__cpu_keep_fault(const char *text, size_t size)
 {
-  kiln__machine *m = kiln__the_machine();
-  struct kiln__kept *k;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  struct kiln__cpu_kept *k;
 
   pthread_mutex_lock(&m->lock);
   k = kept_of(m);
@@ -90,7 +90,7 @@ void kiln__keep_fault(const char *text, size_t size)
 
 kiln_status kiln_cpu_last_fault(char *buf, size_t size)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   if (buf == NULL || size == 0)
     return kiln__fail(KILN_EINVAL, NULL, "no buffer");
@@ -156,9 +156,9 @@ static bool same_place(const kiln_cpu_finding *a, const kept_finding *b)
 }
 
 /* Without memory, or beyond a limit, it is dropped: findings are for people. */
-static void keep_locked(kiln__machine *m, const kiln_cpu_finding *finding)
+static void keep_locked(kiln__cpu_machine *m, const kiln_cpu_finding *finding)
 {
-  struct kiln__kept *k = m->kept;
+  struct kiln__cpu_kept *k = m->kept;
 
   for (size_t i = 0; i < k->n_findings; i++) {
     if (same_place(finding, &k->findings[i])) {
@@ -182,9 +182,9 @@ static void keep_locked(kiln__machine *m, const kiln_cpu_finding *finding)
     k->n_findings++;
 }
 
-void kiln__keep_finding(void *user, const kiln_cpu_finding *finding)
+void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln_cpu_finding_fn fn = NULL;
   void *fn_user = NULL;
 
@@ -203,7 +203,7 @@ void kiln__keep_finding(void *user, const kiln_cpu_finding *finding)
 
 kiln_status kiln_cpu_on_finding(kiln_cpu_finding_fn fn, void *user)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln_status st = KILN_OK;
 
   if (m == NULL)
@@ -221,7 +221,7 @@ kiln_status kiln_cpu_on_finding(kiln_cpu_finding_fn fn, void *user)
 
 kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   kept_finding *taken = NULL;
   size_t n = 0;
 
@@ -254,7 +254,7 @@ const char *kiln_cpu_class_name(unsigned klass)
 _Static_assert((int)KILN__N_CLASSES == (int)KILN_CPU_N_CLASSES,
                "cpu.h counts the classes of code.h");
 
-static kiln_cpu_counters *counters_of(kiln__machine *m, kept_counters *c,
+static kiln_cpu_counters *counters_of(kiln__cpu_machine *m, kept_counters *c,
                                       const kiln_cpu_counters *like)
 {
   const char *kernel, *file;
@@ -315,7 +315,7 @@ static void add(kiln_cpu_counters *to, const kiln_cpu_counters *from)
 
 static void add_counters(bool line, const kiln_cpu_counters *from)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln_cpu_counters key = *from, *to = NULL;
 
   if (key.kernel == NULL)
@@ -336,7 +336,7 @@ static void add_line(void *user, const kiln_cpu_counters *line)
   add_counters(true, line);
 }
 
-void kiln__keep_counters(struct kiln__watch *watch)
+void kiln__cpu_keep_counters(struct kiln__watch *watch)
 {
   kiln_cpu_counters sum = {0};
 
@@ -346,7 +346,7 @@ void kiln__keep_counters(struct kiln__watch *watch)
 }
 
 /* A copy, so that callbacks may call anything. */
-static kiln_cpu_counters *copy_counters(kiln__machine *m,
+static kiln_cpu_counters *copy_counters(kiln__cpu_machine *m,
                                         const kept_counters *c, size_t *n)
 {
   kiln_cpu_counters *copy =
@@ -361,7 +361,7 @@ static kiln_cpu_counters *copy_counters(kiln__machine *m,
 kiln_status kiln_cpu_each_counters(kiln_cpu_line_fn kernels,
                                    kiln_cpu_line_fn lines, void *user)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln_cpu_counters *all[2] = {NULL, NULL};
   const kiln_cpu_line_fn fns[2] = {kernels, lines};
   size_t n[2] = {0, 0};
@@ -384,7 +384,7 @@ kiln_status kiln_cpu_each_counters(kiln_cpu_line_fn kernels,
 
 kiln_status kiln_cpu_reset_counters(void)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   if (m == NULL)
     return kiln__fail_memory("the CPU device");
@@ -399,7 +399,7 @@ kiln_status kiln_cpu_reset_counters(void)
 
 kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   if (m == NULL)
     return kiln__fail_memory("the CPU device");
@@ -410,9 +410,9 @@ kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user)
   return KILN_OK;
 }
 
-void kiln__print(void *user, const char *text, size_t size)
+void kiln__cpu_print(void *user, const char *text, size_t size)
 {
-  kiln__machine *m = user;
+  kiln__cpu_machine *m = user;
   kiln_cpu_print_fn fn;
   void *fn_user;
 

@@ -1,9 +1,9 @@
 /* live.c -- the set of handles that exist. Open addressing, linear probing. */
 #include "machine.h"
 
-struct kiln__live_slot {
+struct kiln__cpu_live_slot {
   const void *p; /* NULL: never used; GONE: removed */
-  kiln__handle kind;
+  kiln__cpu_handle kind;
 };
 
 static const char gone_mark;
@@ -18,10 +18,10 @@ static size_t start(const void *p, size_t capacity)
 }
 
 /* The slot of p, or the one where it would go. */
-static struct kiln__live_slot *slot_of(struct kiln__live_slot *slots,
-                                       size_t capacity, const void *p)
+static struct kiln__cpu_live_slot *slot_of(struct kiln__cpu_live_slot *slots,
+                                           size_t capacity, const void *p)
 {
-  struct kiln__live_slot *free_slot = NULL;
+  struct kiln__cpu_live_slot *free_slot = NULL;
 
   for (size_t i = start(p, capacity);; i = (i + 1) & (capacity - 1)) {
     if (slots[i].p == p)
@@ -34,10 +34,10 @@ static struct kiln__live_slot *slot_of(struct kiln__live_slot *slots,
 }
 
 /* Keep at least half of the slots unused. */
-static bool make_room(kiln__machine *m)
+static bool make_room(kiln__cpu_machine *m)
 {
   size_t capacity = 64;
-  struct kiln__live_slot *slots;
+  struct kiln__cpu_live_slot *slots;
 
   if ((m->live_used + m->live_gone + 1) * 2 <= m->live_capacity)
     return true;
@@ -57,10 +57,10 @@ static bool make_room(kiln__machine *m)
   return true;
 }
 
-bool kiln__live_add(const void *p, kiln__handle kind)
+bool kiln__cpu_live_add(const void *p, kiln__cpu_handle kind)
 {
-  kiln__machine *m = kiln__the_machine();
-  struct kiln__live_slot *slot;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  struct kiln__cpu_live_slot *slot;
   bool ok;
 
   if (m == NULL || p == NULL)
@@ -80,16 +80,17 @@ bool kiln__live_add(const void *p, kiln__handle kind)
   return ok;
 }
 
-bool kiln__live(const void *p, kiln__handle kind)
+bool kiln__cpu_live(const void *p, kiln__cpu_handle kind)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   bool live = false;
 
   if (m == NULL || p == NULL || p == GONE)
     return false;
   pthread_mutex_lock(&m->live_lock);
   if (m->live_capacity > 0) {
-    const struct kiln__live_slot *slot = slot_of(m->live, m->live_capacity, p);
+    const struct kiln__cpu_live_slot *slot =
+        slot_of(m->live, m->live_capacity, p);
 
     live = slot->p == p && slot->kind == kind;
   }
@@ -97,15 +98,15 @@ bool kiln__live(const void *p, kiln__handle kind)
   return live;
 }
 
-void kiln__live_remove(const void *p)
+void kiln__cpu_live_remove(const void *p)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   if (m == NULL || p == NULL || p == GONE)
     return;
   pthread_mutex_lock(&m->live_lock);
   if (m->live_capacity > 0) {
-    struct kiln__live_slot *slot = slot_of(m->live, m->live_capacity, p);
+    struct kiln__cpu_live_slot *slot = slot_of(m->live, m->live_capacity, p);
 
     if (slot->p == p) {
       slot->p = GONE;

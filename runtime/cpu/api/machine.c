@@ -1,30 +1,30 @@
 /* machine.c -- the process's one machine, and what is known of its threads. */
-#include "memory.h"
+#include "memory/api_memory.h"
 
 #include <stdlib.h>
 
-static kiln__machine the_machine;
+static kiln__cpu_machine the_machine;
 static pthread_once_t made = PTHREAD_ONCE_INIT;
 static pthread_key_t thread_key;
 static bool usable;
 
-static _Thread_local kiln__thread *this_thread;
+static _Thread_local kiln__cpu_thread *this_thread;
 
 /* A thread ends: its default streams do when their work is done. */
 static void thread_gone(void *arg)
 {
-  kiln__thread *t = arg;
+  kiln__cpu_thread *t = arg;
 
   this_thread = NULL;
   while (t->streams != NULL) {
-    kiln__thread_stream *own = t->streams;
+    kiln__cpu_thread_stream *own = t->streams;
 
     t->streams = own->next;
-    if (kiln__ready() == CUDA_SUCCESS &&
-        kiln__live(own->stream, KILN__HANDLE_STREAM) &&
+    if (kiln__cpu_ready() == CUDA_SUCCESS &&
+        kiln__cpu_live(own->stream, KILN__HANDLE_STREAM) &&
         own->stream->context->id == own->context_id) {
-      kiln__live_remove(own->stream);
-      kiln__stream_end(own->stream);
+      kiln__cpu_live_remove(own->stream);
+      kiln__cpu_stream_end(own->stream);
     }
     kiln__free(&the_machine.alloc, own);
   }
@@ -34,10 +34,10 @@ static void thread_gone(void *arg)
 
 static void make(void)
 {
-  kiln__machine *m = &the_machine;
+  kiln__cpu_machine *m = &the_machine;
 
   kiln__allocator_default(&m->alloc);
-  kiln__opts_fill(&m->opts);
+  kiln__cpu_opts_fill(&m->opts);
   m->n_devices = m->opts.devices;
   usable = pthread_mutex_init(&m->lock, NULL) == 0 &&
            pthread_mutex_init(&m->live_lock, NULL) == 0 &&
@@ -46,19 +46,19 @@ static void make(void)
            pthread_cond_init(&m->queue_done, NULL) == 0 &&
            pthread_key_create(&thread_key, thread_gone) == 0 &&
            kiln__memory_create(&m->memory, &m->alloc) == KILN_OK &&
-           kiln__ledger_make(m) &&
+           kiln__cpu_ledger_make(m) &&
            kiln__textures_create(&m->textures, &m->alloc) == KILN_OK;
 }
 
-kiln__machine *kiln__the_machine(void)
+kiln__cpu_machine *kiln__cpu_the_machine(void)
 {
   pthread_once(&made, make);
   return usable ? &the_machine : NULL;
 }
 
-uint64_t kiln__next_id(void)
+uint64_t kiln__cpu_next_id(void)
 {
-  kiln__machine *m = &the_machine;
+  kiln__cpu_machine *m = &the_machine;
   uint64_t id;
 
   pthread_mutex_lock(&m->live_lock);
@@ -67,19 +67,19 @@ uint64_t kiln__next_id(void)
   return id;
 }
 
-kiln__thread *kiln__this_thread(void)
+kiln__cpu_thread *kiln__cpu_this_thread(void)
 {
-  kiln__machine *m;
-  kiln__thread *t = this_thread;
+  kiln__cpu_machine *m;
+  kiln__cpu_thread *t = this_thread;
 
   if (t != NULL)
     return t;
-  m = kiln__the_machine();
+  m = kiln__cpu_the_machine();
   t = m != NULL ? kiln__calloc(&m->alloc, 1, sizeof *t) : NULL;
   if (t == NULL)
     return NULL;
   t->mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-  t->id = kiln__next_id();
+  t->id = kiln__cpu_next_id();
   if (pthread_setspecific(thread_key, t) != 0) {
     kiln__free(&m->alloc, t);
     return NULL;

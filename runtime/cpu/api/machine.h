@@ -36,7 +36,7 @@ enum {
 /* What libcuda exports beyond these: not supported. */
 CUresult kiln__cpu_not_supported(void);
 
-typedef struct kiln__machine {
+typedef struct kiln__cpu_machine {
   pthread_mutex_t lock;    /* contexts, primaries, live objects, settings */
   atomic_bool initialised; /* cuInit was called */
   kiln_cpu_opts opts;      /* with the defaults filled in */
@@ -49,55 +49,55 @@ typedef struct kiln__machine {
   uint64_t used_bytes[KILN__MAX_DEVICES]; /* of opts.memory_bytes */
   struct CUctx_st *primary[KILN__MAX_DEVICES];
   unsigned primary_flags[KILN__MAX_DEVICES];
-  uint64_t next_id;    /* contexts, grids, streams; kiln__next_id() */
+  uint64_t next_id;    /* contexts, grids, streams; kiln__cpu_next_id() */
   unsigned n_contexts; /* alive, primaries included: settings are fixed then */
   /* findings, counters and the last fault, made at first use: api/keep.c */
-  struct kiln__kept *kept;
+  struct kiln__cpu_kept *kept;
   /* live handles: api/live.c */
   pthread_mutex_t live_lock;
-  struct kiln__live_slot *live;
+  struct kiln__cpu_live_slot *live;
   size_t live_used, live_gone, live_capacity;
   /* all streams' queues: api/queue.c. Taken last, held for moments. */
   pthread_mutex_t queue_lock;
-  pthread_cond_t queue_done;   /* a point that a host thread waits for */
-  kiln__fork_guard fork_guard; /* of cuInit: children are refused */
-  struct kiln__blocks *blocks; /* every allocation: api/memory.c */
+  pthread_cond_t queue_done;       /* a point that a host thread waits for */
+  kiln__fork_guard fork_guard;     /* of cuInit: children are refused */
+  struct kiln__cpu_blocks *blocks; /* every allocation: api/memory.c */
   /* Graphs, captures and their parts. Never taken with `lock` held: freeing a
    * node may need that. */
   pthread_mutex_t graph_lock;
-  struct kiln__capture *captures; /* those going on */
+  struct kiln__cpu_capture *captures; /* those going on */
   atomic_uint n_captures;
   CUmemoryPool pools, current_pool[KILN__MAX_DEVICES]; /* under lock */
   /* under lock */
   struct CUarray_st *arrays;
   struct CUmipmappedArray_st *mipmaps;
-  struct kiln__texture_object *texture_objects; /* surface objects too */
+  struct kiln__cpu_texture_object *texture_objects; /* surface objects too */
   kiln_cpu_print_fn print; /* of device printf; NULL: standard output */
   void *print_user;
-} kiln__machine;
+} kiln__cpu_machine;
 
 /* The process's machine; NULL: no memory. Any thread. */
-kiln__machine *kiln__the_machine(void);
+kiln__cpu_machine *kiln__cpu_the_machine(void);
 
 /* Replace every zero that means "default"; api/configure.c. */
-void kiln__opts_fill(kiln_cpu_opts *opts);
+void kiln__cpu_opts_fill(kiln_cpu_opts *opts);
 /* What context->out writes to: `user` is the machine; api/keep.c. */
-void kiln__print(void *user, const char *text, size_t size);
+void kiln__cpu_print(void *user, const char *text, size_t size);
 
 /* Limits of a compute capability, bytes and counts; NULL: none such.
  * api/occupancy.c. */
-typedef struct kiln__limits {
+typedef struct kiln__cpu_limits {
   int arch;
   const char *family; /* "Hopper" */
   int block_threads, sm_threads, sm_blocks;
   int sm_registers, block_registers, thread_registers, register_unit, warp_unit;
   int sm_shared, block_shared, block_shared_optin, reserved_shared, shared_unit;
-} kiln__limits;
-const kiln__limits *kiln__limits_of(int arch);
+} kiln__cpu_limits;
+const kiln__cpu_limits *kiln__cpu_limits_of(int arch);
 
 /* ---- Live handles ------------------------------------------------------------ */
 
-typedef enum kiln__handle {
+typedef enum kiln__cpu_handle {
   KILN__HANDLE_CONTEXT = 1,
   KILN__HANDLE_MODULE,
   KILN__HANDLE_FUNCTION,
@@ -114,13 +114,14 @@ typedef enum kiln__handle {
   KILN__HANDLE_KERNEL,
   KILN__HANDLE_TEXREF,
   KILN__HANDLE_USER_OBJECT
-} kiln__handle;
+} kiln__cpu_handle;
 
 /* Register, look up, forget. Any pointer may be asked for, NULL too. A pointer that was freed and given out again to an
  * object of the same kind is live again, as with the driver. */
-bool kiln__live_add(const void *p, kiln__handle kind); /* false: no memory */
-bool kiln__live(const void *p, kiln__handle kind);
-void kiln__live_remove(const void *p);
+bool kiln__cpu_live_add(const void *p,
+                        kiln__cpu_handle kind); /* false: no memory */
+bool kiln__cpu_live(const void *p, kiln__cpu_handle kind);
+void kiln__cpu_live_remove(const void *p);
 
 /* ---- Contexts ------------------------------------------------------------------ */
 
@@ -148,21 +149,21 @@ struct CUctx_st {
 /* What every call begins with: initialised, a current context, nothing sticky.
  * CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT, or the
  * context's sticky error. */
-CUresult kiln__current(CUcontext *out);
+CUresult kiln__cpu_current(CUcontext *out);
 /* The same for calls that a stream capture forbids (those that wait, allocate,
  * free or load): CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture is
  * invalidated. */
-CUresult kiln__current_unsafe(CUcontext *out);
+CUresult kiln__cpu_current_unsafe(CUcontext *out);
 /* cuInit was called in this process: CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED
  * (also in forked children, which must not touch any lock). */
-CUresult kiln__ready(void);
+CUresult kiln__cpu_ready(void);
 /* Called for a context that ends or is reset, when nothing runs in it any more:
  * api/module.c frees modules, arrays, texture references. */
-void kiln__context_end_modules(CUcontext context);
+void kiln__cpu_context_end_modules(CUcontext context);
 /* Current context of this thread, NULL: none. */
-CUcontext kiln__current_or_null(void);
+CUcontext kiln__cpu_current_or_null(void);
 /* The first failure of a kernel sticks. */
-void kiln__stick(CUcontext context, CUresult rc);
+void kiln__cpu_stick(CUcontext context, CUresult rc);
 
 /* ---- Work ----------------------------------------------------------------------- */
 
@@ -171,10 +172,10 @@ void kiln__stick(CUcontext context, CUresult rc);
   * (after running; graphs run it several times, also at once from several
  * threads: run does not change it). What run returns other than success sticks
  * to the context; after that nothing is run but freed. */
-typedef struct kiln__work {
-  CUresult (*run)(struct kiln__work *work, CUstream stream);
-  void (*free)(struct kiln__work *work);
-  enum kiln__work_kind {
+typedef struct kiln__cpu_work {
+  CUresult (*run)(struct kiln__cpu_work *work, CUstream stream);
+  void (*free)(struct kiln__cpu_work *work);
+  enum kiln__cpu_work_kind {
     KILN__WORK_KERNEL,
     KILN__WORK_COPY,
     KILN__WORK_FILL,
@@ -185,26 +186,27 @@ typedef struct kiln__work {
     KILN__WORK_MEM_OP
   } kind;
   bool always; /* run even after the context failed: callbacks */
-} kiln__work;
+} kiln__cpu_work;
 
 /* Put work at the end of `stream` (NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
  * or a handle), or into the graph that it is capturing. Takes `work` over, also
  * on failure. The legacy stream waits for, and holds up, all blocking streams. */
-CUresult kiln__enqueue(CUcontext context, CUstream stream, kiln__work *work);
+CUresult kiln__cpu_enqueue(CUcontext context, CUstream stream,
+                           kiln__cpu_work *work);
 /* The same, then wait until it is done: synchronous copies and fills. Refuses
  * as the driver does while a capture forbids it. */
-CUresult kiln__enqueue_and_wait(CUcontext context, CUstream stream,
-                                kiln__work *work);
+CUresult kiln__cpu_enqueue_and_wait(CUcontext context, CUstream stream,
+                                    kiln__cpu_work *work);
 /* Kernel nodes of graphs: work from parameters (func, or kern and ctx), and the
  * parameters back, pointing into the work; api/launch.c. The work's argument
  * bytes are its own: kernelParams of the answer point at each of them. */
-CUresult kiln__kernel_work(CUcontext context,
-                           const CUDA_KERNEL_NODE_PARAMS *params,
-                           kiln__work **out);
-CUresult kiln__kernel_work_params(const kiln__work *work,
-                                  CUDA_KERNEL_NODE_PARAMS *out);
+CUresult kiln__cpu_kernel_work(CUcontext context,
+                               const CUDA_KERNEL_NODE_PARAMS *params,
+                               kiln__cpu_work **out);
+CUresult kiln__cpu_kernel_work_params(const kiln__cpu_work *work,
+                                      CUDA_KERNEL_NODE_PARAMS *out);
 /* Wait for everything in the context. Flushes printf. */
-CUresult kiln__wait_context(CUcontext context);
+CUresult kiln__cpu_wait_context(CUcontext context);
 
 /* ---- Modules --------------------------------------------------------------------- */
 
@@ -214,8 +216,9 @@ struct CUfunc_st {
   const kiln__code *code;
   atomic_int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_... */
   atomic_int carveout, non_portable_cluster, cluster_policy;
-  atomic_int cluster[3];        /* set or compiled in; 0: none */
-  struct kiln__old_launch *old; /* cuFuncSetBlockShape, cuParamSet*: launch.c */
+  atomic_int cluster[3]; /* set or compiled in; 0: none */
+  struct kiln__cpu_old_launch
+      *old; /* cuFuncSetBlockShape, cuParamSet*: launch.c */
 };
 
 struct CUmod_st {
@@ -233,9 +236,9 @@ struct CUmod_st {
 };
 
 /* Parse, check and load PTX text; messages go to the JIT log buffers. */
-CUresult kiln__module_make(CUmodule *out, CUcontext context, const char *ptx,
-                           size_t size, kiln__buf *log);
-void kiln__module_free(CUmodule module);
+CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
+                               const char *ptx, size_t size, kiln__buf *log);
+void kiln__cpu_module_free(CUmodule module);
 
 /* ---- Arrays ----------------------------------------------------------------------- */
 

@@ -293,7 +293,7 @@ typedef struct CUgraphExecUpdateResultInfo {
 
 enum {
 #define KILN__MORE_CONSTANT(name, value) name = (value),
-#include "constants.def"
+#include "api_constants.def"
 #undef KILN__MORE_CONSTANT
 };
 

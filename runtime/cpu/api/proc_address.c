@@ -8,7 +8,7 @@ typedef void (*any_fn)(void);
 /* Stands for what libcuda exports and the CPU device does not do. */
 CUresult kiln__cpu_not_supported(void)
 {
-  const CUresult rc = kiln__ready();
+  const CUresult rc = kiln__cpu_ready();
 
   return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_NOT_SUPPORTED;
 }

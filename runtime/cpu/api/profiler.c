@@ -12,12 +12,12 @@ CUresult kiln__cpu_profilerStart(void)
 {
   CUcontext context;
 
-  return kiln__current(&context);
+  return kiln__cpu_current(&context);
 }
 
 CUresult kiln__cpu_profilerStop(void)
 {
   CUcontext context;
 
-  return kiln__current(&context);
+  return kiln__cpu_current(&context);
 }

@@ -148,7 +148,7 @@ __attribute__((constructor)) static void begin(void)
 /* Nothing where the driver was not used, or only before a fork. */
 __attribute__((destructor)) static void end(void)
 {
-  FILE *out = kiln__ready() == CUDA_SUCCESS ? open_report() : NULL;
+  FILE *out = kiln__cpu_ready() == CUDA_SUCCESS ? open_report() : NULL;
   char fault[8192];
 
   if (out == NULL)

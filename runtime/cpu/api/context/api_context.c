@@ -1,14 +1,14 @@
 /* context.c -- contexts: made, ended, and what every call begins with. */
-#include "context.h"
+#include "api_context.h"
 
 #include <string.h>
 
 /* ---- The calling thread's stack ---------------------------------------------- */
 
-CUresult kiln__push(CUcontext context)
+CUresult kiln__cpu_push(CUcontext context)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__thread *t = kiln__this_thread();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   if (t == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -27,14 +27,14 @@ CUresult kiln__push(CUcontext context)
   return CUDA_SUCCESS;
 }
 
-void kiln__pop(void)
+void kiln__cpu_pop(void)
 {
-  kiln__this_thread()->n--;
+  kiln__cpu_this_thread()->n--;
 }
 
 static CUresult check(CUcontext context, uint64_t id)
 {
-  if (!kiln__live(context, KILN__HANDLE_CONTEXT) || context->id != id)
+  if (!kiln__cpu_live(context, KILN__HANDLE_CONTEXT) || context->id != id)
     return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   return CUDA_SUCCESS;
 }
@@ -42,8 +42,8 @@ static CUresult check(CUcontext context, uint64_t id)
 /* The top of the stack, whatever its state. */
 static CUresult top(CUcontext *out)
 {
-  const kiln__thread *t = kiln__this_thread();
-  CUresult rc = kiln__ready();
+  const kiln__cpu_thread *t = kiln__cpu_this_thread();
+  CUresult rc = kiln__cpu_ready();
 
   *out = NULL;
   if (rc != CUDA_SUCCESS)
@@ -56,38 +56,39 @@ static CUresult top(CUcontext *out)
   return check(*out, t->stack[t->n - 1].id);
 }
 
-CUcontext kiln__current_or_null(void)
+CUcontext kiln__cpu_current_or_null(void)
 {
   CUcontext context;
 
   return top(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-CUresult kiln__current(CUcontext *out)
+CUresult kiln__cpu_current(CUcontext *out)
 {
   CUresult rc = top(out);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (kiln__this_thread()->in_callback)
+  if (kiln__cpu_this_thread()->in_callback)
     return CUDA_ERROR_NOT_PERMITTED;
   return atomic_load(&(*out)->sticky);
 }
 
-CUresult kiln__context_of(CUcontext given, CUcontext *out)
+CUresult kiln__cpu_context_of(CUcontext given, CUcontext *out)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (given == NULL)
     return top(out);
   *out = given;
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(given, KILN__HANDLE_CONTEXT) ? CUDA_SUCCESS
-                                                 : CUDA_ERROR_INVALID_CONTEXT;
+  return kiln__cpu_live(given, KILN__HANDLE_CONTEXT)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-void kiln__stick(CUcontext context, CUresult rc)
+void kiln__cpu_stick(CUcontext context, CUresult rc)
 {
   CUresult none = CUDA_SUCCESS;
 
@@ -96,12 +97,12 @@ void kiln__stick(CUcontext context, CUresult rc)
 
 /* ---- Life ------------------------------------------------------------------------ */
 
-bool kiln__device_exists(int device)
+bool kiln__cpu_device_exists(int device)
 {
-  return device >= 0 && device < kiln__the_machine()->n_devices;
+  return device >= 0 && device < kiln__cpu_the_machine()->n_devices;
 }
 
-bool kiln__context_flags_ok(unsigned flags)
+bool kiln__cpu_context_flags_ok(unsigned flags)
 {
   const unsigned schedule = flags & 7;
 
@@ -120,9 +121,9 @@ static void default_limits(CUcontext c)
 }
 
 /* What a context works with, from nothing. */
-CUresult kiln__context_begin(CUcontext context)
+CUresult kiln__cpu_context_begin(CUcontext context)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUresult rc;
 
   default_limits(context);
@@ -130,10 +131,10 @@ CUresult kiln__context_begin(CUcontext context)
   context->cache_config = context->shared_config = 0;
   atomic_store(&context->dying, false);
   if (kiln__out_create(&context->out, &m->alloc,
-                       context->limit[CU_LIMIT_PRINTF_FIFO_SIZE], kiln__print,
-                       m) != KILN_OK)
+                       context->limit[CU_LIMIT_PRINTF_FIFO_SIZE],
+                       kiln__cpu_print, m) != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = kiln__stream_make(&context->legacy, context, 0, 0);
+  rc = kiln__cpu_stream_make(&context->legacy, context, 0, 0);
   if (rc != CUDA_SUCCESS) {
     kiln__out_free(context->out);
     context->out = NULL;
@@ -149,15 +150,15 @@ CUresult kiln__context_begin(CUcontext context)
   return CUDA_SUCCESS;
 }
 
-void kiln__context_end(CUcontext context)
+void kiln__cpu_context_end(CUcontext context)
 {
   atomic_store(&context->dying, true);
-  kiln__end_captures(context);
-  kiln__wait_context(context);
-  kiln__end_streams(context);
-  kiln__end_events(context);
-  kiln__context_end_modules(context);
-  kiln__end_memory(context);
+  kiln__cpu_end_captures(context);
+  kiln__cpu_wait_context(context);
+  kiln__cpu_end_streams(context);
+  kiln__cpu_end_events(context);
+  kiln__cpu_context_end_modules(context);
+  kiln__cpu_end_memory(context);
   kiln__out_free(context->out);
   context->out = NULL;
 }
@@ -166,18 +167,18 @@ static CUresult begin_live(CUcontext c)
 {
   CUresult rc;
 
-  if (!kiln__live_add(c, KILN__HANDLE_CONTEXT))
+  if (!kiln__cpu_live_add(c, KILN__HANDLE_CONTEXT))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = kiln__context_begin(c);
+  rc = kiln__cpu_context_begin(c);
   if (rc != CUDA_SUCCESS)
-    kiln__live_remove(c);
+    kiln__cpu_live_remove(c);
   return rc;
 }
 
-CUresult kiln__context_make(CUcontext *out, int device, unsigned flags,
-                            bool primary)
+CUresult kiln__cpu_context_make(CUcontext *out, int device, unsigned flags,
+                                bool primary)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUcontext c = kiln__calloc(&m->alloc, 1, sizeof *c);
   CUresult rc;
 
@@ -192,25 +193,25 @@ CUresult kiln__context_make(CUcontext *out, int device, unsigned flags,
   c->flags = flags;
   c->is_primary = primary;
   c->retained = 1;
-  c->id = kiln__next_id();
+  c->id = kiln__cpu_next_id();
   rc = begin_live(c);
   if (rc != CUDA_SUCCESS) {
-    kiln__context_free(c);
+    kiln__cpu_context_free(c);
     return rc;
   }
   *out = c;
   return CUDA_SUCCESS;
 }
 
-void kiln__context_free(CUcontext context)
+void kiln__cpu_context_free(CUcontext context)
 {
   pthread_mutex_destroy(&context->lock);
-  kiln__free(&kiln__the_machine()->alloc, context);
+  kiln__free(&kiln__cpu_the_machine()->alloc, context);
 }
 
 static void count_contexts(int change)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   pthread_mutex_lock(&m->lock);
   m->n_contexts += (unsigned)change;
@@ -220,23 +221,23 @@ static void count_contexts(int change)
 CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
                              CUdevice device)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   CUcontext made;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (context == NULL || !kiln__context_flags_ok(flags))
+  if (context == NULL || !kiln__cpu_context_flags_ok(flags))
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__device_exists(device))
+  if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   count_contexts(1); /* settings are fixed from here on */
-  rc = kiln__context_make(&made, device, flags, false);
+  rc = kiln__cpu_context_make(&made, device, flags, false);
   if (rc == CUDA_SUCCESS) {
-    rc = kiln__push(made);
+    rc = kiln__cpu_push(made);
     if (rc != CUDA_SUCCESS) {
-      kiln__live_remove(made);
-      kiln__context_end(made);
-      kiln__context_free(made);
+      kiln__cpu_live_remove(made);
+      kiln__cpu_context_end(made);
+      kiln__cpu_context_free(made);
     }
   }
   if (rc == CUDA_SUCCESS)
@@ -248,20 +249,20 @@ CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
 
 CUresult kiln__cpu_ctxDestroy(CUcontext context)
 {
-  CUresult rc = kiln__ready();
-  kiln__thread *t = kiln__this_thread();
+  CUresult rc = kiln__cpu_ready();
+  kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(context, KILN__HANDLE_CONTEXT) || context->is_primary)
+  if (!kiln__cpu_live(context, KILN__HANDLE_CONTEXT) || context->is_primary)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (t == NULL || t->in_callback)
     return CUDA_ERROR_NOT_PERMITTED;
-  kiln__live_remove(context);
+  kiln__cpu_live_remove(context);
   if (t->n > 0 && t->stack[t->n - 1].context == context)
-    kiln__pop();
-  kiln__context_end(context);
-  kiln__context_free(context);
+    kiln__cpu_pop();
+  kiln__cpu_context_end(context);
+  kiln__cpu_context_free(context);
   count_contexts(-1);
   return CUDA_SUCCESS;
 }
@@ -270,20 +271,20 @@ CUresult kiln__cpu_ctxDestroy(CUcontext context)
 
 CUresult kiln__cpu_devicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-  kiln__machine *m = kiln__the_machine();
-  CUresult rc = kiln__ready();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  CUresult rc = kiln__cpu_ready();
   CUcontext c;
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (context == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__device_exists(device))
+  if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&m->lock);
   c = m->primary[device];
   if (c == NULL) {
-    rc = kiln__context_make(&c, device, m->primary_flags[device], true);
+    rc = kiln__cpu_context_make(&c, device, m->primary_flags[device], true);
     if (rc == CUDA_SUCCESS) {
       m->primary[device] = c;
       m->n_contexts++;
@@ -306,38 +307,38 @@ CUresult kiln__cpu_devicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 
 CUresult kiln__cpu_devicePrimaryCtxRelease(CUdevice device)
 {
-  kiln__machine *m = kiln__the_machine();
-  CUresult rc = kiln__ready();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  CUresult rc = kiln__cpu_ready();
   CUcontext c, ended = NULL;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__device_exists(device))
+  if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&m->lock);
   c = m->primary[device];
   if (c == NULL || c->retained == 0) {
     rc = CUDA_ERROR_INVALID_CONTEXT;
   } else if (--c->retained == 0) {
-    kiln__live_remove(c);
+    kiln__cpu_live_remove(c);
     m->n_contexts--;
     ended = c;
   }
   pthread_mutex_unlock(&m->lock);
   if (ended != NULL)
-    kiln__context_end(ended);
+    kiln__cpu_context_end(ended);
   return rc;
 }
 
 CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
 {
-  kiln__machine *m = kiln__the_machine();
-  CUresult rc = kiln__ready();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  CUresult rc = kiln__cpu_ready();
   CUcontext c;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__device_exists(device))
+  if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&m->lock);
   c = m->primary[device];
@@ -346,21 +347,21 @@ CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
   pthread_mutex_unlock(&m->lock);
   if (c == NULL)
     return CUDA_SUCCESS;
-  kiln__context_end(c);
-  return kiln__context_begin(c);
+  kiln__cpu_context_end(c);
+  return kiln__cpu_context_begin(c);
 }
 
 CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,
                                             unsigned int *flags, int *active)
 {
-  kiln__machine *m = kiln__the_machine();
-  CUresult rc = kiln__ready();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (flags == NULL || active == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__device_exists(device))
+  if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&m->lock);
   *flags = m->primary_flags[device];
@@ -371,14 +372,14 @@ CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,
 
 CUresult kiln__cpu_devicePrimaryCtxSetFlags(CUdevice device, unsigned int flags)
 {
-  kiln__machine *m = kiln__the_machine();
-  CUresult rc = kiln__ready();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__device_exists(device))
+  if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
-  if (!kiln__context_flags_ok(flags))
+  if (!kiln__cpu_context_flags_ok(flags))
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&m->lock);
   m->primary_flags[device] = flags;

@@ -1,6 +1,6 @@
 /* device.c -- the devices that are played: attributes of the architecture. */
-#include "context.h"
-#include "graph.h"
+#include "../graph/graph.h"
+#include "api_context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,20 +12,21 @@ enum {
   PCI_DEVICE = 0
 };
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 static CUresult check(const void *out, CUdevice device)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (out == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  return kiln__device_exists(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return kiln__cpu_device_exists(device) ? CUDA_SUCCESS
+                                         : CUDA_ERROR_INVALID_DEVICE;
 }
 
 /* ---- Which there are --------------------------------------------------------------- */
@@ -41,7 +42,7 @@ CUresult kiln__cpu_deviceGet(CUdevice *device, int ordinal)
 
 CUresult kiln__cpu_deviceGetCount(int *n)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc == CUDA_SUCCESS && n == NULL)
     rc = CUDA_ERROR_INVALID_VALUE;
@@ -114,7 +115,7 @@ CUresult kiln__cpu_deviceGetPCIBusId(char *text, int size, CUdevice device)
 /* "domain:bus:device.function", "domain:bus:device" or "bus:device.function". */
 CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   unsigned long part[3] = {0};
   const char *at = text;
   int n = 0;
@@ -217,7 +218,7 @@ static int texture_limit(CUdevice_attribute attribute, int arch)
 }
 
 /* Limits that the compute capability sets. */
-static int arch_limit(CUdevice_attribute attribute, const kiln__limits *l)
+static int arch_limit(CUdevice_attribute attribute, const kiln__cpu_limits *l)
 {
   switch (attribute) {
   case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -341,7 +342,7 @@ CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
                                       CUdevice device)
 {
   CUresult rc = check(value, device);
-  const kiln__limits *l;
+  const kiln__cpu_limits *l;
   int found;
 
   if (rc != CUDA_SUCCESS)
@@ -349,7 +350,7 @@ CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
   if (attribute < CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
       attribute > CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)
     return CUDA_ERROR_INVALID_VALUE;
-  l = kiln__limits_of(machine()->opts.arch);
+  l = kiln__cpu_limits_of(machine()->opts.arch);
   found = l != NULL ? arch_limit(attribute, l) : -1;
   if (found < 0)
     found = texture_limit(attribute, machine()->opts.arch);
@@ -376,11 +377,11 @@ CUresult kiln__cpu_deviceComputeCapability(int *major, int *minor,
 CUresult kiln__cpu_deviceGetProperties(CUdevprop *prop, CUdevice device)
 {
   CUresult rc = check(prop, device);
-  const kiln__limits *l;
+  const kiln__cpu_limits *l;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  l = kiln__limits_of(machine()->opts.arch);
+  l = kiln__cpu_limits_of(machine()->opts.arch);
   *prop = (CUdevprop){.maxThreadsDim = {1024, 1024, 64},
                       .maxGridSize = {INT32_MAX, 65535, 65535},
                       .totalConstantMemory = 65536,
@@ -439,7 +440,7 @@ CUresult kiln__cpu_flushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget t,
                                             CUflushGPUDirectRDMAWritesScope s)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   (void)t;
   (void)s;

@@ -1,34 +1,35 @@
 /* context_state.c -- the current context, and what can be asked and set of it. */
-#include "context.h"
+#include "api_context.h"
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 /* ---- The calling thread's stack ------------------------------------------------- */
 
 static CUresult known(CUcontext context)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(context, KILN__HANDLE_CONTEXT) ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_INVALID_CONTEXT;
+  return kiln__cpu_live(context, KILN__HANDLE_CONTEXT)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult kiln__cpu_ctxPushCurrent(CUcontext context)
 {
   CUresult rc = known(context);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__push(context);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_push(context);
 }
 
 CUresult kiln__cpu_ctxPopCurrent(CUcontext *context)
 {
-  CUresult rc = kiln__ready();
-  kiln__thread *t = kiln__this_thread();
+  CUresult rc = kiln__cpu_ready();
+  kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -36,14 +37,14 @@ CUresult kiln__cpu_ctxPopCurrent(CUcontext *context)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (context != NULL)
     *context = t->stack[t->n - 1].context;
-  kiln__pop();
+  kiln__cpu_pop();
   return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_ctxGetCurrent(CUcontext *context)
 {
-  CUresult rc = kiln__ready();
-  const kiln__thread *t = kiln__this_thread();
+  CUresult rc = kiln__cpu_ready();
+  const kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -55,8 +56,8 @@ CUresult kiln__cpu_ctxGetCurrent(CUcontext *context)
 
 CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
 {
-  CUresult rc = context == NULL ? kiln__ready() : known(context);
-  kiln__thread *t = kiln__this_thread();
+  CUresult rc = context == NULL ? kiln__cpu_ready() : known(context);
+  kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -64,11 +65,11 @@ CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (context == NULL) {
     if (t->n > 0)
-      kiln__pop();
+      kiln__cpu_pop();
     return CUDA_SUCCESS;
   }
   if (t->n == 0)
-    return kiln__push(context);
+    return kiln__cpu_push(context);
   t->stack[t->n - 1].context = context;
   t->stack[t->n - 1].id = context->id;
   return CUDA_SUCCESS;
@@ -79,7 +80,7 @@ CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
 CUresult kiln__cpu_ctxGetDeviceV2(CUdevice *device, CUcontext context)
 {
   CUcontext c;
-  CUresult rc = kiln__context_of(context, &c);
+  CUresult rc = kiln__cpu_context_of(context, &c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -97,7 +98,7 @@ CUresult kiln__cpu_ctxGetDevice(CUdevice *device)
 CUresult kiln__cpu_ctxGetId(CUcontext context, unsigned long long *id)
 {
   CUcontext c;
-  CUresult rc = kiln__context_of(context, &c);
+  CUresult rc = kiln__cpu_context_of(context, &c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -110,7 +111,7 @@ CUresult kiln__cpu_ctxGetId(CUcontext context, unsigned long long *id)
 CUresult kiln__cpu_ctxGetApiVersion(CUcontext context, unsigned int *version)
 {
   CUcontext c;
-  CUresult rc = kiln__context_of(context, &c);
+  CUresult rc = kiln__cpu_context_of(context, &c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -123,7 +124,7 @@ CUresult kiln__cpu_ctxGetApiVersion(CUcontext context, unsigned int *version)
 CUresult kiln__cpu_ctxGetFlags(unsigned int *flags)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -136,11 +137,11 @@ CUresult kiln__cpu_ctxGetFlags(unsigned int *flags)
 CUresult kiln__cpu_ctxSetFlags(unsigned int flags)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__context_flags_ok(flags))
+  if (!kiln__cpu_context_flags_ok(flags))
     return CUDA_ERROR_INVALID_VALUE;
   c->flags = flags;
   return CUDA_SUCCESS;
@@ -172,7 +173,7 @@ static CUresult supported(CUlimit limit)
 CUresult kiln__cpu_ctxGetLimit(size_t *value, CUlimit limit)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -213,7 +214,7 @@ static CUresult adjusted(CUlimit limit, size_t *value)
 CUresult kiln__cpu_ctxSetLimit(CUlimit limit, size_t value)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc == CUDA_SUCCESS)
     rc = supported(limit);
@@ -232,7 +233,7 @@ CUresult kiln__cpu_ctxSetLimit(CUlimit limit, size_t value)
 CUresult kiln__cpu_ctxGetCacheConfig(CUfunc_cache *config)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -245,7 +246,7 @@ CUresult kiln__cpu_ctxGetCacheConfig(CUfunc_cache *config)
 CUresult kiln__cpu_ctxSetCacheConfig(CUfunc_cache config)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -258,7 +259,7 @@ CUresult kiln__cpu_ctxSetCacheConfig(CUfunc_cache config)
 CUresult kiln__cpu_ctxGetSharedMemConfig(CUsharedconfig *config)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -271,7 +272,7 @@ CUresult kiln__cpu_ctxGetSharedMemConfig(CUsharedconfig *config)
 CUresult kiln__cpu_ctxSetSharedMemConfig(CUsharedconfig config)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -285,14 +286,14 @@ CUresult kiln__cpu_ctxResetPersistingL2Cache(void)
 {
   CUcontext c;
 
-  return kiln__current(&c);
+  return kiln__cpu_current(&c);
 }
 
 CUresult kiln__cpu_ctxGetExecAffinity(CUexecAffinityParam *affinity,
                                       CUexecAffinityType type)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -329,7 +330,7 @@ CUresult kiln__cpu_ctxCreateV4(CUcontext *context, CUctxCreateParams *params,
 CUresult kiln__cpu_ctxAttach(CUcontext *context, unsigned int flags)
 {
   CUcontext c;
-  CUresult rc = kiln__current(&c);
+  CUresult rc = kiln__cpu_current(&c);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -345,7 +346,7 @@ CUresult kiln__cpu_ctxAttach(CUcontext *context, unsigned int flags)
 CUresult kiln__cpu_ctxDetach(CUcontext context)
 {
   CUcontext c;
-  CUresult rc = kiln__context_of(context, &c);
+  CUresult rc = kiln__cpu_context_of(context, &c);
   bool last;
 
   if (rc != CUDA_SUCCESS)

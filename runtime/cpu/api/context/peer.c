@@ -1,20 +1,20 @@
 /* peer.c -- devices that use each other's memory: all of them may. */
-#include "context.h"
+#include "api_context.h"
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 CUresult kiln__cpu_deviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (can == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__device_exists(device) || !kiln__device_exists(peer))
+  if (!kiln__cpu_device_exists(device) || !kiln__cpu_device_exists(peer))
     return CUDA_ERROR_INVALID_DEVICE;
   *can = device != peer;
   return CUDA_SUCCESS;
@@ -24,14 +24,15 @@ CUresult kiln__cpu_deviceGetP2PAttribute(int *value,
                                          CUdevice_P2PAttribute attribute,
                                          CUdevice from, CUdevice to)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (value == NULL || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
       attribute > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__device_exists(from) || !kiln__device_exists(to) || from == to)
+  if (!kiln__cpu_device_exists(from) || !kiln__cpu_device_exists(to) ||
+      from == to)
     return CUDA_ERROR_INVALID_DEVICE;
   *value = attribute == CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED ||
            attribute == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED ||
@@ -43,12 +44,12 @@ CUresult kiln__cpu_deviceGetP2PAttribute(int *value,
 static CUresult change(CUcontext peer, bool on)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
   uint64_t bit;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(peer, KILN__HANDLE_CONTEXT) || peer == context)
+  if (!kiln__cpu_live(peer, KILN__HANDLE_CONTEXT) || peer == context)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (peer->device == context->device)
     return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
@@ -65,7 +66,7 @@ static CUresult change(CUcontext peer, bool on)
 
 CUresult kiln__cpu_ctxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc == CUDA_SUCCESS && flags != 0)
     return CUDA_ERROR_INVALID_VALUE;

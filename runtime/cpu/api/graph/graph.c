@@ -6,14 +6,14 @@
 
 static const kiln_allocator *alloc(void)
 {
-  return &kiln__the_machine()->alloc;
+  return &kiln__cpu_the_machine()->alloc;
 }
 
 /* ---- Shared work ------------------------------------------------------------ */
 
-kiln__shared *kiln__share(kiln__work *work)
+kiln__cpu_shared *kiln__cpu_share(kiln__cpu_work *work)
 {
-  kiln__shared *s = kiln__calloc(alloc(), 1, sizeof *s);
+  kiln__cpu_shared *s = kiln__calloc(alloc(), 1, sizeof *s);
 
   if (s != NULL) {
     atomic_init(&s->refs, 1);
@@ -22,14 +22,14 @@ kiln__shared *kiln__share(kiln__work *work)
   return s;
 }
 
-kiln__shared *kiln__share_hold(kiln__shared *shared)
+kiln__cpu_shared *kiln__cpu_share_hold(kiln__cpu_shared *shared)
 {
   if (shared != NULL)
     atomic_fetch_add(&shared->refs, 1);
   return shared;
 }
 
-void kiln__share_drop(kiln__shared *shared)
+void kiln__cpu_share_drop(kiln__cpu_shared *shared)
 {
   if (shared == NULL || atomic_fetch_sub(&shared->refs, 1) != 1)
     return;
@@ -40,15 +40,15 @@ void kiln__share_drop(kiln__shared *shared)
 
 /* ---- Graphs and nodes --------------------------------------------------------- */
 
-CUgraph kiln__graph_new(bool is_exec)
+CUgraph kiln__cpu_graph_new(bool is_exec)
 {
   CUgraph g = kiln__calloc(alloc(), 1, sizeof *g);
 
   if (g == NULL)
     return NULL;
   g->is_exec = is_exec;
-  g->id = kiln__next_id();
-  if (!is_exec && !kiln__live_add(g, KILN__HANDLE_GRAPH)) {
+  g->id = kiln__cpu_next_id();
+  if (!is_exec && !kiln__cpu_live_add(g, KILN__HANDLE_GRAPH)) {
     kiln__free(alloc(), g);
     return NULL;
   }
@@ -58,16 +58,16 @@ CUgraph kiln__graph_new(bool is_exec)
 static void release(CUgraphNode node)
 {
   if (!node->graph->is_exec)
-    kiln__live_remove(node);
-  kiln__share_drop(node->shared);
-  kiln__graph_memory_drop(node->memory);
+    kiln__cpu_live_remove(node);
+  kiln__cpu_share_drop(node->shared);
+  kiln__cpu_graph_memory_drop(node->memory);
   if (node->child != NULL)
-    kiln__graph_free(node->child);
+    kiln__cpu_graph_free(node->child);
   kiln__free(alloc(), node->after);
   kiln__free(alloc(), node);
 }
 
-void kiln__graph_free(CUgraph graph)
+void kiln__cpu_graph_free(CUgraph graph)
 {
   if (graph == NULL)
     return;
@@ -78,12 +78,12 @@ void kiln__graph_free(CUgraph graph)
     release(node);
   }
   if (!graph->is_exec)
-    kiln__live_remove(graph);
-  kiln__held_drop_all(graph);
+    kiln__cpu_live_remove(graph);
+  kiln__cpu_held_drop_all(graph);
   kiln__free(alloc(), graph);
 }
 
-bool kiln__node_depend(CUgraphNode node, CUgraphNode before)
+bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before)
 {
   for (size_t i = 0; i < node->n_after; i++) {
     if (node->after[i] == before)
@@ -114,8 +114,8 @@ static void append(CUgraph graph, CUgraphNode node)
   graph->n++;
 }
 
-CUgraphNode kiln__node_new(CUgraph graph, CUgraphNodeType type,
-                           const CUgraphNode *after, size_t n)
+CUgraphNode kiln__cpu_node_new(CUgraph graph, CUgraphNodeType type,
+                               const CUgraphNode *after, size_t n)
 {
   CUgraphNode node = kiln__calloc(alloc(), 1, sizeof *node);
 
@@ -125,10 +125,10 @@ CUgraphNode kiln__node_new(CUgraph graph, CUgraphNodeType type,
   node->type = type;
   node->enabled = true;
   for (size_t i = 0; i < n; i++) {
-    if (!kiln__node_depend(node, after[i]))
+    if (!kiln__cpu_node_depend(node, after[i]))
       goto failed;
   }
-  if (!graph->is_exec && !kiln__live_add(node, KILN__HANDLE_GRAPH_NODE))
+  if (!graph->is_exec && !kiln__cpu_live_add(node, KILN__HANDLE_GRAPH_NODE))
     goto failed;
   node->number = ++graph->numbers;
   append(graph, node);
@@ -151,7 +151,7 @@ static void forget_edge(CUgraphNode node, CUgraphNode before)
   node->n_after = k;
 }
 
-bool kiln__node_undepend(CUgraphNode node, CUgraphNode before)
+bool kiln__cpu_node_undepend(CUgraphNode node, CUgraphNode before)
 {
   const size_t n = node->n_after;
 
@@ -159,7 +159,7 @@ bool kiln__node_undepend(CUgraphNode node, CUgraphNode before)
   return node->n_after < n;
 }
 
-void kiln__node_free(CUgraphNode node)
+void kiln__cpu_node_free(CUgraphNode node)
 {
   CUgraph graph = node->graph;
   CUgraphNode *at = &graph->first;
@@ -178,7 +178,7 @@ void kiln__node_free(CUgraphNode node)
   release(node);
 }
 
-CUgraphNode kiln__node_numbered(CUgraph graph, uint64_t number)
+CUgraphNode kiln__cpu_node_numbered(CUgraph graph, uint64_t number)
 {
   CUgraphNode node = graph->first;
 
@@ -191,18 +191,18 @@ CUgraphNode kiln__node_numbered(CUgraph graph, uint64_t number)
 
 static CUgraphNode copy_node(CUgraph to, const struct CUgraphNode_st *from)
 {
-  CUgraphNode node = kiln__node_new(to, from->type, NULL, 0);
+  CUgraphNode node = kiln__cpu_node_new(to, from->type, NULL, 0);
 
   if (node == NULL)
     return NULL;
   node->number = from->number;
   node->context = from->context;
-  node->shared = kiln__share_hold(from->shared);
+  node->shared = kiln__cpu_share_hold(from->shared);
   node->event = from->event;
-  node->memory = kiln__graph_memory_hold(from->memory);
+  node->memory = kiln__cpu_graph_memory_hold(from->memory);
   node->enabled = from->enabled;
   if (from->child != NULL) {
-    node->child = kiln__graph_copy(from->child, to->is_exec);
+    node->child = kiln__cpu_graph_copy(from->child, to->is_exec);
     if (node->child == NULL)
       return NULL;
     node->child->parent = to;
@@ -210,9 +210,9 @@ static CUgraphNode copy_node(CUgraph to, const struct CUgraphNode_st *from)
   return node;
 }
 
-CUgraph kiln__graph_copy(CUgraph graph, bool is_exec)
+CUgraph kiln__cpu_graph_copy(CUgraph graph, bool is_exec)
 {
-  CUgraph copy = kiln__graph_new(is_exec);
+  CUgraph copy = kiln__cpu_graph_new(is_exec);
   CUgraphNode *by_mark = NULL;
   CUgraphNode at;
   size_t n = 0;
@@ -231,11 +231,11 @@ CUgraph kiln__graph_copy(CUgraph graph, bool is_exec)
   at = copy->first;
   for (CUgraphNode o = graph->first; o != NULL; o = o->next, at = at->next) {
     for (size_t i = 0; i < o->n_after; i++) {
-      if (!kiln__node_depend(at, by_mark[o->after[i]->mark]))
+      if (!kiln__cpu_node_depend(at, by_mark[o->after[i]->mark]))
         goto failed;
     }
   }
-  if (!kiln__held_copy(copy, graph))
+  if (!kiln__cpu_held_copy(copy, graph))
     goto failed;
   copy->numbers = graph->numbers;
   copy->cloned_from = graph->id;
@@ -244,14 +244,14 @@ CUgraph kiln__graph_copy(CUgraph graph, bool is_exec)
 
 failed:
   kiln__free(alloc(), by_mark);
-  kiln__graph_free(copy);
+  kiln__cpu_graph_free(copy);
   return NULL;
 }
 
 /* ---- Walks ------------------------------------------------------------------------- */
 
-bool kiln__node_reaches(CUgraph graph, CUgraphNode node, const CUgraphNode *of,
-                        size_t n)
+bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
+                            const CUgraphNode *of, size_t n)
 {
   CUgraphNode *stack = kiln__calloc(alloc(), graph->n + 1, sizeof(CUgraphNode));
   size_t top = 0;
@@ -316,7 +316,7 @@ static bool slices_make(slices *s, CUgraph graph)
   return true;
 }
 
-bool kiln__graph_order(CUgraph graph, CUgraphNode **order)
+bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order)
 {
   slices s = {0};
   CUgraphNode *list = kiln__calloc(alloc(), graph->n + 1, sizeof(CUgraphNode));

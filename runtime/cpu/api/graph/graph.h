@@ -2,7 +2,7 @@
 #ifndef KILN_CPU_GRAPH_H
 #define KILN_CPU_GRAPH_H
 
-#include "streams.h"
+#include "../stream/streams.h"
 
 enum { KILN__GREATEST_PRIORITY = -5 };
 
@@ -10,20 +10,20 @@ enum { KILN__GREATEST_PRIORITY = -5 };
 
 /* Work that nodes of graphs, their clones and executables share. It never
  * changes: setting a node's parameters gives the node other work. */
-typedef struct kiln__shared {
+typedef struct kiln__cpu_shared {
   atomic_uint refs;
-  kiln__work *work;
-} kiln__shared;
+  kiln__cpu_work *work;
+} kiln__cpu_shared;
 
 struct CUgraphNode_st {
   CUgraph graph;
   CUgraphNodeType type;
-  uint64_t number;      /* order of creation, in the graph and its clones */
-  CUcontext context;    /* NULL: none needed */
-  kiln__shared *shared; /* what it does; NULL: nothing, or a child */
+  uint64_t number;          /* order of creation, in the graph and its clones */
+  CUcontext context;        /* NULL: none needed */
+  kiln__cpu_shared *shared; /* what it does; NULL: nothing, or a child */
   CUgraph child;
-  CUevent event;                     /* record and wait nodes */
-  struct kiln__graph_memory *memory; /* alloc and free nodes */
+  CUevent event;                         /* record and wait nodes */
+  struct kiln__cpu_graph_memory *memory; /* alloc and free nodes */
   bool enabled;
   CUgraphNode *after; /* nodes that come before it */
   size_t n_after, capacity;
@@ -37,77 +37,82 @@ struct CUgraph_st {
   size_t n;
   uint64_t id, cloned_from;
   uint64_t numbers;
-  CUgraph parent;          /* of a child's graph: freed with its node */
-  bool is_exec;            /* the snapshot in an executable: no handles */
-  struct kiln__held *held; /* user objects */
+  CUgraph parent;              /* of a child's graph: freed with its node */
+  bool is_exec;                /* the snapshot in an executable: no handles */
+  struct kiln__cpu_held *held; /* user objects */
 };
 
-kiln__shared *kiln__share(kiln__work *work); /* takes it; NULL: no memory */
-kiln__shared *kiln__share_hold(kiln__shared *shared);
-void kiln__share_drop(kiln__shared *shared);
+kiln__cpu_shared *
+kiln__cpu_share(kiln__cpu_work *work); /* takes it; NULL: no memory */
+kiln__cpu_shared *kiln__cpu_share_hold(kiln__cpu_shared *shared);
+void kiln__cpu_share_drop(kiln__cpu_shared *shared);
 
 /* All under machine.graph_lock. */
-CUgraph kiln__graph_new(bool is_exec);
-void kiln__graph_free(CUgraph graph);
-CUgraph kiln__graph_copy(CUgraph graph, bool is_exec); /* NULL: no memory */
+CUgraph kiln__cpu_graph_new(bool is_exec);
+void kiln__cpu_graph_free(CUgraph graph);
+CUgraph kiln__cpu_graph_copy(CUgraph graph, bool is_exec); /* NULL: no memory */
 /* A node after the given ones, of the same graph; NULL: no memory. */
-CUgraphNode kiln__node_new(CUgraph graph, CUgraphNodeType type,
-                           const CUgraphNode *after, size_t n);
-void kiln__node_free(CUgraphNode node); /* and its edges */
-bool kiln__node_depend(CUgraphNode node, CUgraphNode before);
-bool kiln__node_undepend(CUgraphNode node, CUgraphNode before);  /* was there */
-CUgraphNode kiln__node_numbered(CUgraph graph, uint64_t number); /* or NULL */
+CUgraphNode kiln__cpu_node_new(CUgraph graph, CUgraphNodeType type,
+                               const CUgraphNode *after, size_t n);
+void kiln__cpu_node_free(CUgraphNode node); /* and its edges */
+bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before);
+bool kiln__cpu_node_undepend(CUgraphNode node,
+                             CUgraphNode before); /* was there */
+CUgraphNode kiln__cpu_node_numbered(CUgraph graph,
+                                    uint64_t number); /* or NULL */
 /* Is `node` one of `of`, or before one of them? */
-bool kiln__node_reaches(CUgraph graph, CUgraphNode node, const CUgraphNode *of,
-                        size_t n);
+bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
+                            const CUgraphNode *of, size_t n);
 /* Nodes so that each comes after what it depends on; false: a cycle, or no
  * memory (*order NULL). *order is the caller's to kiln__free. */
-bool kiln__graph_order(CUgraph graph, CUgraphNode **order);
+bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order);
 
 /* ---- Works of each kind, made elsewhere -------------------------------------------- */
 
-CUresult kiln__copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
-                         kiln__work **out);
-const CUDA_MEMCPY3D *kiln__copy_params(const kiln__work *work);
-CUresult kiln__fill_work(CUcontext context,
-                         const CUDA_MEMSET_NODE_PARAMS *params,
-                         kiln__work **out);
-const CUDA_MEMSET_NODE_PARAMS *kiln__fill_params(const kiln__work *work);
-CUresult kiln__host_work(CUhostFn fn, void *user, kiln__work **out);
-CUDA_HOST_NODE_PARAMS kiln__host_params(const kiln__work *work);
-CUresult kiln__mem_ops_work(CUcontext context, unsigned n,
-                            const CUstreamBatchMemOpParams *ops,
-                            kiln__work **out);
-CUstreamBatchMemOpParams *kiln__mem_ops_params(kiln__work *work, unsigned *n);
+CUresult kiln__cpu_copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
+                             kiln__cpu_work **out);
+const CUDA_MEMCPY3D *kiln__cpu_copy_params(const kiln__cpu_work *work);
+CUresult kiln__cpu_fill_work(CUcontext context,
+                             const CUDA_MEMSET_NODE_PARAMS *params,
+                             kiln__cpu_work **out);
+const CUDA_MEMSET_NODE_PARAMS *
+kiln__cpu_fill_params(const kiln__cpu_work *work);
+CUresult kiln__cpu_host_work(CUhostFn fn, void *user, kiln__cpu_work **out);
+CUDA_HOST_NODE_PARAMS kiln__cpu_host_params(const kiln__cpu_work *work);
+CUresult kiln__cpu_mem_ops_work(CUcontext context, unsigned n,
+                                const CUstreamBatchMemOpParams *ops,
+                                kiln__cpu_work **out);
+CUstreamBatchMemOpParams *kiln__cpu_mem_ops_params(kiln__cpu_work *work,
+                                                   unsigned *n);
 
 /* ---- Captures ----------------------------------------------------------------------- */
 
 /* Work for a stream: if the stream captures it becomes a node (*taken) or is
  * refused; a capture elsewhere may forbid it too. The work is not freed. */
-CUresult kiln__capture_work(CUstream stream, kiln__work *work, bool wait,
-                            bool *taken);
+CUresult kiln__cpu_capture_work(CUstream stream, kiln__cpu_work *work,
+                                bool wait, bool *taken);
 /* A node of another kind, made by `stream`'s capture: *node NULL if it does not
  * capture. The lock is held on return if *node is not NULL. */
-CUresult kiln__capture_node(CUstream stream, CUgraphNodeType type,
-                            CUgraphNode *node);
-void kiln__capture_node_done(void);
+CUresult kiln__cpu_capture_node(CUstream stream, CUgraphNodeType type,
+                                CUgraphNode *node);
+void kiln__cpu_capture_node_done(void);
 /* Does this stream capture? False for what is no stream. */
-bool kiln__is_capturing(CUcontext context, CUstream handle);
+bool kiln__cpu_is_capturing(CUcontext context, CUstream handle);
 /* Waiting for, or asking about, a stream or a context. */
-CUresult kiln__capture_sync(CUstream stream);
-CUresult kiln__capture_sync_context(CUcontext context);
+CUresult kiln__cpu_capture_sync(CUstream stream);
+CUresult kiln__cpu_capture_sync_context(CUcontext context);
 /* Record and wait; *taken: it was part of a capture. */
-CUresult kiln__capture_record(CUevent event, CUstream stream, unsigned flags,
-                              bool *taken);
-CUresult kiln__capture_wait(CUstream stream, CUevent event, unsigned flags,
-                            bool *taken);
+CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
+                                  unsigned flags, bool *taken);
+CUresult kiln__cpu_capture_wait(CUstream stream, CUevent event, unsigned flags,
+                                bool *taken);
 /* A question about an event whose last record was captured. */
-CUresult kiln__capture_event(CUevent event);
+CUresult kiln__cpu_capture_event(CUevent event);
 /* A stream is destroyed. */
-void kiln__capture_forget(CUstream stream);
+void kiln__cpu_capture_forget(CUstream stream);
 
 /* pool.c: memory that is cached above its threshold goes back when the program
  * waits. */
-void kiln__pools_settle(CUcontext context);
+void kiln__cpu_pools_settle(CUcontext context);
 
 #endif

@@ -2,14 +2,14 @@
  *
  * A capture has one graph and the streams that take part; each stream has tips,
  * the nodes that its next one depends on. All under machine.graph_lock. */
-#include "context.h"
+#include "../context/api_context.h"
 #include "graph_parts.h"
 
 #include <string.h>
 
-typedef struct kiln__capture capture;
+typedef struct kiln__cpu_capture capture;
 
-struct kiln__capture {
+struct kiln__cpu_capture {
   uint64_t id;
   uint64_t thread; /* that began it */
   CUstreamCaptureMode mode;
@@ -20,9 +20,9 @@ struct kiln__capture {
   capture *next;
 };
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 static bool none(void)
@@ -103,7 +103,7 @@ static void leave(capture *c, CUstream s)
 /* The capture ends; its graph is handed out or freed. */
 static void end(capture *c, CUgraph *graph)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   capture **at = &m->captures;
 
   while (c->streams != NULL)
@@ -115,7 +115,7 @@ static void end(capture *c, CUgraph *graph)
   if (graph != NULL)
     *graph = c->graph;
   else if (!c->given)
-    kiln__graph_free(c->graph);
+    kiln__cpu_graph_free(c->graph);
   kiln__free(&m->alloc, c);
 }
 
@@ -132,7 +132,7 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
                       const CUgraphNode *after, size_t n,
                       CUstreamCaptureMode mode)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   CUresult rc = CUDA_SUCCESS;
   capture *c;
   CUstream s;
@@ -140,7 +140,7 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
   if (mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
       mode > CU_STREAM_CAPTURE_MODE_RELAXED)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__stream_of(context, handle, &s);
+  rc = kiln__cpu_stream_of(context, handle, &s);
   if (rc != CUDA_SUCCESS)
     return rc;
   if (s->legacy)
@@ -148,8 +148,8 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
   c = kiln__calloc(&m->alloc, 1, sizeof *c);
   if (c == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  c->id = kiln__next_id();
-  c->thread = kiln__this_thread()->id;
+  c->id = kiln__cpu_next_id();
+  c->thread = kiln__cpu_this_thread()->id;
   c->mode = mode;
   c->origin = s;
   c->given = graph != NULL;
@@ -159,7 +159,7 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
   if (rc == CUDA_SUCCESS && !tips_set(s, after, n))
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   if (rc == CUDA_SUCCESS) {
-    c->graph = graph != NULL ? graph : kiln__graph_new(false);
+    c->graph = graph != NULL ? graph : kiln__cpu_graph_new(false);
     if (c->graph == NULL)
       rc = CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -178,7 +178,7 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
 CUresult kiln__cpu_streamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   return rc != CUDA_SUCCESS ? rc : begin(context, stream, NULL, NULL, 0, mode);
 }
@@ -192,7 +192,7 @@ CUresult kiln__cpu_streamBeginCaptureV1(CUstream stream)
 static bool nodes_of(CUgraph graph, const CUgraphNode *nodes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
-    if (!kiln__live(nodes[i], KILN__HANDLE_GRAPH_NODE) ||
+    if (!kiln__cpu_live(nodes[i], KILN__HANDLE_GRAPH_NODE) ||
         nodes[i]->graph != graph)
       return false;
   }
@@ -205,12 +205,12 @@ CUresult kiln__cpu_streamBeginCaptureToGraph(CUstream stream, CUgraph graph,
                                              size_t n, CUstreamCaptureMode mode)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   (void)edges;
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0) ||
+  if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0) ||
       !nodes_of(graph, after, n))
     return CUDA_ERROR_INVALID_VALUE;
   return begin(context, stream, graph, after, n, mode);
@@ -221,8 +221,8 @@ static bool joined(const capture *c)
 {
   for (CUstream s = c->streams; s != NULL; s = s->next_captured) {
     for (size_t i = 0; s != c->origin && i < s->n_tips; i++) {
-      if (!kiln__node_reaches(c->graph, s->tips[i], c->origin->tips,
-                              c->origin->n_tips))
+      if (!kiln__cpu_node_reaches(c->graph, s->tips[i], c->origin->tips,
+                                  c->origin->n_tips))
         return false;
     }
   }
@@ -233,14 +233,14 @@ CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
   capture *c;
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (graph == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__stream_of(context, stream, &s);
+  rc = kiln__cpu_stream_of(context, stream, &s);
   if (rc != CUDA_SUCCESS)
     return rc;
   lock();
@@ -251,7 +251,7 @@ CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
     c->invalid = true;
     rc = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
   } else if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-             c->thread != kiln__this_thread()->id) {
+             c->thread != kiln__cpu_this_thread()->id) {
     rc = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
   } else if (c->invalid || !joined(c)) {
     rc = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
@@ -265,7 +265,7 @@ CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
   return rc;
 }
 
-void kiln__capture_forget(CUstream stream)
+void kiln__cpu_capture_forget(CUstream stream)
 {
   capture *c;
 
@@ -282,7 +282,7 @@ void kiln__capture_forget(CUstream stream)
   unlock();
 }
 
-bool kiln__graph_in_capture(CUgraph graph)
+bool kiln__cpu_graph_in_capture(CUgraph graph)
 {
   for (const capture *c = machine()->captures; c != NULL; c = c->next) {
     if (c->graph == graph)
@@ -300,7 +300,7 @@ static bool takes_part(const capture *c, CUcontext context, bool blocking_only)
   return false;
 }
 
-void kiln__end_captures(CUcontext context)
+void kiln__cpu_end_captures(CUcontext context)
 {
   capture *next;
 
@@ -318,7 +318,7 @@ void kiln__end_captures(CUcontext context)
 /* Calls that wait, allocate or free. Under the lock. */
 static CUresult unsafe(void)
 {
-  const kiln__thread *t = kiln__this_thread();
+  const kiln__cpu_thread *t = kiln__cpu_this_thread();
   CUresult rc = CUDA_SUCCESS;
 
   if (t->mode == CU_STREAM_CAPTURE_MODE_RELAXED)
@@ -337,9 +337,9 @@ static CUresult unsafe(void)
   return rc;
 }
 
-CUresult kiln__current_unsafe(CUcontext *out)
+CUresult kiln__cpu_current_unsafe(CUcontext *out)
 {
-  CUresult rc = kiln__current(out);
+  CUresult rc = kiln__cpu_current(out);
 
   if (rc != CUDA_SUCCESS || none())
     return rc;
@@ -363,7 +363,7 @@ static CUresult legacy_rule(CUstream s, bool invalidate)
   return rc;
 }
 
-CUresult kiln__capture_sync(CUstream stream)
+CUresult kiln__cpu_capture_sync(CUstream stream)
 {
   CUresult rc;
 
@@ -382,7 +382,7 @@ CUresult kiln__capture_sync(CUstream stream)
   return rc;
 }
 
-CUresult kiln__capture_sync_context(CUcontext context)
+CUresult kiln__cpu_capture_sync_context(CUcontext context)
 {
   CUresult rc = CUDA_SUCCESS;
 
@@ -403,8 +403,8 @@ CUresult kiln__capture_sync_context(CUcontext context)
 
 CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-  kiln__thread *t = kiln__this_thread();
-  CUresult rc = kiln__ready();
+  kiln__cpu_thread *t = kiln__cpu_this_thread();
+  CUresult rc = kiln__cpu_ready();
   CUstreamCaptureMode old;
 
   if (rc != CUDA_SUCCESS)
@@ -429,7 +429,7 @@ static CUresult put_node(CUstream s, CUgraphNodeType type, CUgraphNode *node)
 
   if (c->invalid)
     return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-  *node = kiln__node_new(c->graph, type, s->tips, s->n_tips);
+  *node = kiln__cpu_node_new(c->graph, type, s->tips, s->n_tips);
   if (*node == NULL || !tips_set(s, node, 1)) {
     c->invalid = true;
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -438,8 +438,8 @@ static CUresult put_node(CUstream s, CUgraphNodeType type, CUgraphNode *node)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__capture_node(CUstream stream, CUgraphNodeType type,
-                            CUgraphNode *node)
+CUresult kiln__cpu_capture_node(CUstream stream, CUgraphNodeType type,
+                                CUgraphNode *node)
 {
   CUresult rc;
 
@@ -457,12 +457,12 @@ CUresult kiln__capture_node(CUstream stream, CUgraphNodeType type,
   return rc;
 }
 
-void kiln__capture_node_done(void)
+void kiln__cpu_capture_node_done(void)
 {
   unlock();
 }
 
-static CUgraphNodeType node_type(const kiln__work *work)
+static CUgraphNodeType node_type(const kiln__cpu_work *work)
 {
   switch (work->kind) {
   case KILN__WORK_KERNEL:
@@ -483,9 +483,9 @@ static CUgraphNodeType node_type(const kiln__work *work)
   return CU_GRAPH_NODE_TYPE_EMPTY;
 }
 
-static CUresult take(CUstream s, kiln__work *work, bool wait, bool *taken)
+static CUresult take(CUstream s, kiln__cpu_work *work, bool wait, bool *taken)
 {
-  kiln__shared *shared;
+  kiln__cpu_shared *shared;
   CUgraphNode node = NULL;
   CUresult rc;
 
@@ -497,7 +497,7 @@ static CUresult take(CUstream s, kiln__work *work, bool wait, bool *taken)
     s->capture->invalid = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
   }
-  shared = kiln__share(work);
+  shared = kiln__cpu_share(work);
   if (shared == NULL) {
     s->capture->invalid = true;
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -512,8 +512,8 @@ static CUresult take(CUstream s, kiln__work *work, bool wait, bool *taken)
   return rc;
 }
 
-CUresult kiln__capture_work(CUstream stream, kiln__work *work, bool wait,
-                            bool *taken)
+CUresult kiln__cpu_capture_work(CUstream stream, kiln__cpu_work *work,
+                                bool wait, bool *taken)
 {
   CUresult rc;
 
@@ -528,12 +528,12 @@ CUresult kiln__capture_work(CUstream stream, kiln__work *work, bool wait,
   return rc;
 }
 
-bool kiln__is_capturing(CUcontext context, CUstream handle)
+bool kiln__cpu_is_capturing(CUcontext context, CUstream handle)
 {
   CUstream s;
   bool yes;
 
-  if (none() || kiln__stream_of(context, handle, &s) != CUDA_SUCCESS)
+  if (none() || kiln__cpu_stream_of(context, handle, &s) != CUDA_SUCCESS)
     return false;
   lock();
   yes = s->capture != NULL;
@@ -545,7 +545,7 @@ bool kiln__is_capturing(CUcontext context, CUstream handle)
 
 static CUresult record_captured(CUevent event, CUstream s)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   CUgraphNode *tips;
 
   if (s->capture->invalid)
@@ -564,8 +564,8 @@ static CUresult record_captured(CUevent event, CUstream s)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__capture_record(CUevent event, CUstream stream, unsigned flags,
-                              bool *taken)
+CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
+                                  unsigned flags, bool *taken)
 {
   CUgraphNode node;
   CUresult rc;
@@ -620,8 +620,8 @@ static CUresult wait_captured(CUstream s, CUevent event, capture *of_event)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__capture_wait(CUstream stream, CUevent event, unsigned flags,
-                            bool *taken)
+CUresult kiln__cpu_capture_wait(CUstream stream, CUevent event, unsigned flags,
+                                bool *taken)
 {
   CUgraphNode node;
   CUresult rc = CUDA_SUCCESS;
@@ -649,7 +649,7 @@ CUresult kiln__capture_wait(CUstream stream, CUevent event, unsigned flags,
   return rc;
 }
 
-CUresult kiln__capture_event(CUevent event)
+CUresult kiln__cpu_capture_event(CUevent event)
 {
   CUresult rc = CUDA_SUCCESS;
   capture *c;
@@ -670,9 +670,9 @@ CUresult kiln__capture_event(CUevent event)
 static CUresult current_stream(CUstream handle, CUstream *out)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(context, handle, out);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, handle, out);
 }
 
 CUresult kiln__cpu_streamIsCapturing(CUstream stream,

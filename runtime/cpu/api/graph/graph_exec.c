@@ -1,12 +1,12 @@
 /* graph_exec.c -- executables: instantiated, launched, changed. */
 #include "graph_exec.h"
-#include "context.h"
+#include "../context/api_context.h"
 
 #include <string.h>
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 static const kiln_allocator *alloc(void)
@@ -26,21 +26,22 @@ static void unlock(void)
 
 static CUresult known_exec(CUgraphExec exec)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(exec, KILN__HANDLE_GRAPH_EXEC) ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_INVALID_VALUE;
+  return kiln__cpu_live(exec, KILN__HANDLE_GRAPH_EXEC)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- Life --------------------------------------------------------------------------- */
 
 static void exec_free(CUgraphExec exec)
 {
-  kiln__graph_free(exec->graph);
+  kiln__cpu_graph_free(exec->graph);
   kiln__free(alloc(), exec->order);
-  kiln__mark_drop(exec->last);
+  kiln__cpu_mark_drop(exec->last);
   kiln__free(alloc(), exec);
 }
 
@@ -48,7 +49,7 @@ static void exec_free(CUgraphExec exec)
 static CUresult check_shape(CUgraph graph)
 {
   CUgraphNode *order;
-  const bool ok = kiln__graph_order(graph, &order);
+  const bool ok = kiln__cpu_graph_order(graph, &order);
   CUresult rc = ok              ? CUDA_SUCCESS
                 : order == NULL ? CUDA_ERROR_OUT_OF_MEMORY
                                 : CUDA_ERROR_INVALID_VALUE;
@@ -73,9 +74,10 @@ static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
     return rc;
   }
   exec->flags = flags;
-  exec->graph = kiln__graph_copy(graph, true);
-  if (exec->graph == NULL || !kiln__graph_order(exec->graph, &exec->order) ||
-      !kiln__live_add(exec, KILN__HANDLE_GRAPH_EXEC)) {
+  exec->graph = kiln__cpu_graph_copy(graph, true);
+  if (exec->graph == NULL ||
+      !kiln__cpu_graph_order(exec->graph, &exec->order) ||
+      !kiln__cpu_live_add(exec, KILN__HANDLE_GRAPH_EXEC)) {
     exec_free(exec);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -86,12 +88,12 @@ static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
 CUresult kiln__cpu_graphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
                                              unsigned long long flags)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   CUgraphExec made;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (exec == NULL || !kiln__live(graph, KILN__HANDLE_GRAPH) || flags > 15)
+  if (exec == NULL || !kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || flags > 15)
     return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -145,7 +147,7 @@ CUresult kiln__cpu_graphExecDestroy(CUgraphExec exec)
   if (rc != CUDA_SUCCESS)
     return rc;
   lock();
-  kiln__live_remove(exec);
+  kiln__cpu_live_remove(exec);
   exec_free(exec);
   unlock();
   return CUDA_SUCCESS;
@@ -165,14 +167,14 @@ CUresult kiln__cpu_graphExecGetFlags(CUgraphExec exec, uint64_t *flags)
 /* ---- A launch: the steps as they are now ---------------------------------------------- */
 
 typedef struct step {
-  kiln__shared *shared;
-  kiln__mark *mark; /* of an event: reached or waited for here */
+  kiln__cpu_shared *shared;
+  kiln__cpu_mark *mark; /* of an event: reached or waited for here */
   bool record;
-  kiln__graph_memory *memory; /* kept while it is in use */
+  kiln__cpu_graph_memory *memory; /* kept while it is in use */
 } step;
 
 typedef struct launch_work {
-  kiln__work base;
+  kiln__cpu_work base;
   step *steps;
   size_t n, capacity;
 } launch_work;
@@ -194,11 +196,11 @@ static bool put_step(launch_work *l, step s)
 
 static void step_drop(step *s)
 {
-  kiln__share_drop(s->shared);
+  kiln__cpu_share_drop(s->shared);
   if (s->record)
-    kiln__mark_reach(s->mark);
-  kiln__mark_drop(s->mark);
-  kiln__graph_memory_drop(s->memory);
+    kiln__cpu_mark_reach(s->mark);
+  kiln__cpu_mark_drop(s->mark);
+  kiln__cpu_graph_memory_drop(s->memory);
 }
 
 static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
@@ -207,8 +209,8 @@ static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
 static CUresult collect_child(launch_work *l, CUgraph child, uint64_t flags)
 {
   CUgraphNode *order;
-  CUresult rc = kiln__graph_order(child, &order) ? CUDA_SUCCESS
-                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+  CUresult rc = kiln__cpu_graph_order(child, &order) ? CUDA_SUCCESS
+                                                     : CUDA_ERROR_OUT_OF_MEMORY;
 
   if (rc == CUDA_SUCCESS)
     rc = collect(l, child, order, flags);
@@ -225,24 +227,24 @@ static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
 
   switch (node->type) {
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-    s->mark = kiln__mark_new();
+    s->mark = kiln__cpu_mark_new();
     s->record = s->mark != NULL;
     return s->record ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
   case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-    if (kiln__live(node->event, KILN__HANDLE_EVENT))
-      s->mark = kiln__event_mark(node->event);
+    if (kiln__cpu_live(node->event, KILN__HANDLE_EVENT))
+      s->mark = kiln__cpu_event_mark(node->event);
     return CUDA_SUCCESS;
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
     if (atomic_exchange(&node->memory->allocated, true) && !again)
       return CUDA_ERROR_INVALID_VALUE;
-    s->memory = kiln__graph_memory_hold(node->memory);
+    s->memory = kiln__cpu_graph_memory_hold(node->memory);
     return CUDA_SUCCESS;
   case CU_GRAPH_NODE_TYPE_MEM_FREE:
     if (node->memory != NULL)
       atomic_store(&node->memory->allocated, false);
     return CUDA_SUCCESS;
   default:
-    s->shared = kiln__share_hold(node->shared);
+    s->shared = kiln__cpu_share_hold(node->shared);
     return CUDA_SUCCESS;
   }
 }
@@ -267,14 +269,14 @@ static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
       step_drop(&s);
       rc = CUDA_ERROR_OUT_OF_MEMORY;
     } else if (rc == CUDA_SUCCESS && s.record &&
-               kiln__live(node->event, KILN__HANDLE_EVENT)) {
-      kiln__event_put(node->event, kiln__mark_hold(s.mark));
+               kiln__cpu_live(node->event, KILN__HANDLE_EVENT)) {
+      kiln__cpu_event_put(node->event, kiln__cpu_mark_hold(s.mark));
     }
   }
   return rc;
 }
 
-static CUresult run_launch(kiln__work *work, CUstream stream)
+static CUresult run_launch(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *l = (const launch_work *)(void *)work;
   CUresult rc = CUDA_SUCCESS;
@@ -283,9 +285,9 @@ static CUresult run_launch(kiln__work *work, CUstream stream)
     const step *s = &l->steps[i];
 
     if (s->record)
-      kiln__mark_reach(s->mark);
+      kiln__cpu_mark_reach(s->mark);
     else if (s->mark != NULL)
-      kiln__mark_wait(s->mark);
+      kiln__cpu_mark_wait(s->mark);
     if (s->shared != NULL)
       rc = s->shared->work->run(s->shared->work, stream);
     if (rc == CUDA_SUCCESS)
@@ -294,7 +296,7 @@ static CUresult run_launch(kiln__work *work, CUstream stream)
   return rc;
 }
 
-static void free_launch(kiln__work *work)
+static void free_launch(kiln__cpu_work *work)
 {
   launch_work *l = (launch_work *)(void *)work;
 
@@ -304,7 +306,7 @@ static void free_launch(kiln__work *work)
   kiln__free(alloc(), l);
 }
 
-static CUresult launch_make(CUgraphExec exec, kiln__work **out)
+static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
 {
   launch_work *l = kiln__calloc(alloc(), 1, sizeof *l);
   CUresult rc;
@@ -329,17 +331,17 @@ static CUresult launch_make(CUgraphExec exec, kiln__work **out)
 static CUresult capture_launch(CUgraphExec exec, CUstream s, bool *taken)
 {
   CUgraphNode node;
-  CUresult rc = kiln__capture_node(s, CU_GRAPH_NODE_TYPE_GRAPH, &node);
+  CUresult rc = kiln__cpu_capture_node(s, CU_GRAPH_NODE_TYPE_GRAPH, &node);
 
   *taken = node != NULL;
   if (node == NULL)
     return rc;
-  node->child = kiln__graph_copy(exec->graph, false);
+  node->child = kiln__cpu_graph_copy(exec->graph, false);
   if (node->child != NULL)
     node->child->parent = node->graph;
   else
     rc = CUDA_ERROR_OUT_OF_MEMORY;
-  kiln__capture_node_done();
+  kiln__cpu_capture_node_done();
   return rc;
 }
 
@@ -347,15 +349,15 @@ CUresult kiln__cpu_graphLaunch(CUgraphExec exec, CUstream stream)
 {
   CUcontext context;
   CUstream s;
-  kiln__work *work = NULL;
-  kiln__mark *mark, *before;
+  kiln__cpu_work *work = NULL;
+  kiln__cpu_mark *mark, *before;
   bool taken = false;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
     rc = known_exec(exec);
   if (rc == CUDA_SUCCESS)
-    rc = kiln__stream_of(context, stream, &s);
+    rc = kiln__cpu_stream_of(context, stream, &s);
   if (rc == CUDA_SUCCESS)
     rc = capture_launch(exec, s, &taken);
   if (rc != CUDA_SUCCESS || taken)
@@ -365,12 +367,12 @@ CUresult kiln__cpu_graphLaunch(CUgraphExec exec, CUstream stream)
     return rc;
   lock();
   before = exec->last;
-  rc = kiln__queue_add(s, work, KILN__LATER, &before, 1, &mark);
+  rc = kiln__cpu_queue_add(s, work, KILN__LATER, &before, 1, &mark);
   if (rc == CUDA_SUCCESS)
     exec->last = mark;
   unlock();
   if (rc == CUDA_SUCCESS)
-    kiln__mark_drop(before);
+    kiln__cpu_mark_drop(before);
   return rc;
 }
 
@@ -378,11 +380,11 @@ CUresult kiln__cpu_graphUpload(CUgraphExec exec, CUstream stream)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
     rc = known_exec(exec);
-  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(context, stream, &s);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, stream, &s);
 }
 
 /* ---- Changes -------------------------------------------------------------------------- */
@@ -403,17 +405,17 @@ static CUgraphNode node_in(CUgraphExec exec, CUgraphNode node)
 {
   CUgraph graph = copy_of(exec->graph, node->graph->id);
 
-  return graph != NULL ? kiln__node_numbered(graph, node->number) : NULL;
+  return graph != NULL ? kiln__cpu_node_numbered(graph, node->number) : NULL;
 }
 
-CUresult kiln__exec_change(CUgraphExec exec, CUgraphNode node,
-                           kiln__node_parts *parts)
+CUresult kiln__cpu_exec_change(CUgraphExec exec, CUgraphNode node,
+                               kiln__cpu_node_parts *parts)
 {
   CUgraphNode own = node_in(exec, node);
 
   if (own == NULL || own->type != parts->type)
     return CUDA_ERROR_INVALID_VALUE;
-  kiln__node_parts_swap(own, parts);
+  kiln__cpu_node_parts_swap(own, parts);
   return CUDA_SUCCESS;
 }
 
@@ -422,7 +424,7 @@ static CUresult enabled_node(CUgraphExec exec, CUgraphNode node,
 {
   CUresult rc = known_exec(exec);
 
-  if (rc == CUDA_SUCCESS && !kiln__live(node, KILN__HANDLE_GRAPH_NODE))
+  if (rc == CUDA_SUCCESS && !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))
     rc = CUDA_ERROR_INVALID_VALUE;
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -518,10 +520,10 @@ static void update(CUgraph old, CUgraph now)
   CUgraphNode b = now->first;
 
   for (CUgraphNode a = old->first; a != NULL; a = a->next, b = b->next) {
-    kiln__shared *shared = a->shared;
+    kiln__cpu_shared *shared = a->shared;
 
-    a->shared = kiln__share_hold(b->shared);
-    kiln__share_drop(shared);
+    a->shared = kiln__cpu_share_hold(b->shared);
+    kiln__cpu_share_drop(shared);
     a->context = b->context;
     a->event = b->event;
     if (a->child != NULL)
@@ -536,7 +538,7 @@ CUresult kiln__cpu_graphExecUpdate(CUgraphExec exec, CUgraph graph,
   difference d;
 
   if (rc == CUDA_SUCCESS &&
-      (result == NULL || !kiln__live(graph, KILN__HANDLE_GRAPH)))
+      (result == NULL || !kiln__cpu_live(graph, KILN__HANDLE_GRAPH)))
     rc = CUDA_ERROR_INVALID_VALUE;
   if (rc != CUDA_SUCCESS)
     return rc;

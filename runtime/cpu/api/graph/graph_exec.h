@@ -8,12 +8,12 @@ struct CUgraphExec_st {
   CUgraph graph;      /* the snapshot; nodes keep their numbers */
   CUgraphNode *order; /* its nodes, each after what it depends on */
   uint64_t flags;
-  kiln__mark *last; /* its last launch: launches of it do not overlap */
+  kiln__cpu_mark *last; /* its last launch: launches of it do not overlap */
 };
 
 /* Exchange the parts of what `node` became; under machine.graph_lock.
  * CUDA_ERROR_INVALID_VALUE: it is of another graph. */
-CUresult kiln__exec_change(CUgraphExec exec, CUgraphNode node,
-                           kiln__node_parts *parts);
+CUresult kiln__cpu_exec_change(CUgraphExec exec, CUgraphNode node,
+                               kiln__cpu_node_parts *parts);
 
 #endif

@@ -1,11 +1,11 @@
 /* graph_node.c -- nodes: what their parameters mean, added and changed. */
-#include "context.h"
+#include "../context/api_context.h"
+#include "../memory/api_memory.h"
 #include "graph_exec.h"
-#include "memory.h"
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 static void lock(void)
@@ -22,26 +22,28 @@ static void unlock(void)
 
 static CUresult context_for(CUcontext given, CUcontext *out)
 {
-  *out = given != NULL ? given : kiln__current_or_null();
-  return kiln__live(*out, KILN__HANDLE_CONTEXT) ? CUDA_SUCCESS
-                                                : CUDA_ERROR_INVALID_CONTEXT;
+  *out = given != NULL ? given : kiln__cpu_current_or_null();
+  return kiln__cpu_live(*out, KILN__HANDLE_CONTEXT)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
-                         kiln__work **work)
+                         kiln__cpu_work **work)
 {
   CUresult rc;
 
   switch (p->type) {
   case CU_GRAPH_NODE_TYPE_KERNEL:
     rc = context_for(p->kernel.ctx, context);
-    return rc != CUDA_SUCCESS ? rc
-                              : kiln__kernel_work(*context, &p->kernel, work);
+    return rc != CUDA_SUCCESS
+               ? rc
+               : kiln__cpu_kernel_work(*context, &p->kernel, work);
   case CU_GRAPH_NODE_TYPE_MEMCPY:
     rc = context_for(p->memcpy.copyCtx, context);
     return rc != CUDA_SUCCESS
                ? rc
-               : kiln__copy_work(*context, &p->memcpy.copyParams, work);
+               : kiln__cpu_copy_work(*context, &p->memcpy.copyParams, work);
   case CU_GRAPH_NODE_TYPE_MEMSET: {
     const CUDA_MEMSET_NODE_PARAMS m = {.dst = p->memset.dst,
                                        .pitch = p->memset.pitch,
@@ -51,33 +53,34 @@ static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
                                        .height = p->memset.height};
 
     rc = context_for(p->memset.ctx, context);
-    return rc != CUDA_SUCCESS ? rc : kiln__fill_work(*context, &m, work);
+    return rc != CUDA_SUCCESS ? rc : kiln__cpu_fill_work(*context, &m, work);
   }
   case CU_GRAPH_NODE_TYPE_HOST:
-    return kiln__host_work(p->host.fn, p->host.userData, work);
+    return kiln__cpu_host_work(p->host.fn, p->host.userData, work);
   case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
     rc = context_for(p->memOp.ctx, context);
     if (rc == CUDA_SUCCESS && p->memOp.flags != 0)
       rc = CUDA_ERROR_INVALID_VALUE;
-    return rc != CUDA_SUCCESS ? rc
-                              : kiln__mem_ops_work(*context, p->memOp.count,
-                                                   p->memOp.paramArray, work);
+    return rc != CUDA_SUCCESS
+               ? rc
+               : kiln__cpu_mem_ops_work(*context, p->memOp.count,
+                                        p->memOp.paramArray, work);
   default:
     return CUDA_ERROR_INVALID_VALUE;
   }
 }
 
-static CUresult copy_child(kiln__node_parts *out, CUgraph child)
+static CUresult copy_child(kiln__cpu_node_parts *out, CUgraph child)
 {
-  if (!kiln__live(child, KILN__HANDLE_GRAPH))
+  if (!kiln__cpu_live(child, KILN__HANDLE_GRAPH))
     return CUDA_ERROR_INVALID_VALUE;
   lock();
-  out->child = kiln__graph_copy(child, false);
+  out->child = kiln__cpu_graph_copy(child, false);
   unlock();
   return out->child != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult alloc_memory(kiln__node_parts *out,
+static CUresult alloc_memory(kiln__cpu_node_parts *out,
                              CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
   CUresult rc;
@@ -86,30 +89,31 @@ static CUresult alloc_memory(kiln__node_parts *out,
       p->poolProps.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
       p->poolProps.location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__device_exists(p->poolProps.location.id))
+  if (!kiln__cpu_device_exists(p->poolProps.location.id))
     return CUDA_ERROR_INVALID_DEVICE;
-  rc = kiln__graph_memory_new(&out->memory, p);
+  rc = kiln__cpu_graph_memory_new(&out->memory, p);
   if (rc == CUDA_SUCCESS)
     p->dptr = out->memory->address;
   return rc;
 }
 
-static CUresult memory_to_free(kiln__node_parts *out, CUdeviceptr address)
+static CUresult memory_to_free(kiln__cpu_node_parts *out, CUdeviceptr address)
 {
-  kiln__block_info info;
+  kiln__cpu_block_info info;
 
-  if (!kiln__block_at(address, &info) || info.graph == NULL)
+  if (!kiln__cpu_block_at(address, &info) || info.graph == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  out->memory = kiln__graph_memory_hold(info.graph);
+  out->memory = kiln__cpu_graph_memory_hold(info.graph);
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__node_parts_make(kiln__node_parts *out, CUgraphNodeParams *params)
+CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
+                                   CUgraphNodeParams *params)
 {
-  kiln__work *work = NULL;
+  kiln__cpu_work *work = NULL;
   CUresult rc;
 
-  *out = (kiln__node_parts){.type = params->type};
+  *out = (kiln__cpu_node_parts){.type = params->type};
   switch (params->type) {
   case CU_GRAPH_NODE_TYPE_EMPTY:
     return CUDA_SUCCESS;
@@ -118,7 +122,7 @@ CUresult kiln__node_parts_make(kiln__node_parts *out, CUgraphNodeParams *params)
   case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
   case CU_GRAPH_NODE_TYPE_EVENT_RECORD: /* the same member */
     out->event = params->eventWait.event;
-    return kiln__live(out->event, KILN__HANDLE_EVENT)
+    return kiln__cpu_live(out->event, KILN__HANDLE_EVENT)
                ? CUDA_SUCCESS
                : CUDA_ERROR_INVALID_VALUE;
   case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
@@ -135,7 +139,7 @@ CUresult kiln__node_parts_make(kiln__node_parts *out, CUgraphNodeParams *params)
   rc = work_for(params, &out->context, &work);
   if (rc != CUDA_SUCCESS)
     return rc;
-  out->shared = kiln__share(work);
+  out->shared = kiln__cpu_share(work);
   if (out->shared == NULL) {
     work->free(work);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -143,26 +147,26 @@ CUresult kiln__node_parts_make(kiln__node_parts *out, CUgraphNodeParams *params)
   return CUDA_SUCCESS;
 }
 
-void kiln__node_parts_drop(kiln__node_parts *parts)
+void kiln__cpu_node_parts_drop(kiln__cpu_node_parts *parts)
 {
-  kiln__share_drop(parts->shared);
-  kiln__graph_memory_drop(parts->memory);
+  kiln__cpu_share_drop(parts->shared);
+  kiln__cpu_graph_memory_drop(parts->memory);
   if (parts->child != NULL) {
     lock();
-    kiln__graph_free(parts->child);
+    kiln__cpu_graph_free(parts->child);
     unlock();
   }
-  *parts = (kiln__node_parts){0};
+  *parts = (kiln__cpu_node_parts){0};
 }
 
-void kiln__node_parts_swap(CUgraphNode node, kiln__node_parts *parts)
+void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts)
 {
-  const kiln__node_parts old = {.type = node->type,
-                                .context = node->context,
-                                .shared = node->shared,
-                                .child = node->child,
-                                .event = node->event,
-                                .memory = node->memory};
+  const kiln__cpu_node_parts old = {.type = node->type,
+                                    .context = node->context,
+                                    .shared = node->shared,
+                                    .child = node->child,
+                                    .event = node->event,
+                                    .memory = node->memory};
 
   node->context = parts->context;
   node->shared = parts->shared;
@@ -178,14 +182,14 @@ void kiln__node_parts_swap(CUgraphNode node, kiln__node_parts *parts)
 
 static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0))
+  if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0))
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < n; i++) {
-    if (!kiln__live(after[i], KILN__HANDLE_GRAPH_NODE) ||
+    if (!kiln__cpu_live(after[i], KILN__HANDLE_GRAPH_NODE) ||
         after[i]->graph != graph)
       return CUDA_ERROR_INVALID_VALUE;
     for (size_t k = 0; k < i; k++) {
@@ -200,7 +204,7 @@ CUresult kiln__cpu_graphAddNodeV1(CUgraphNode *node, CUgraph graph,
                                   const CUgraphNode *after, size_t n,
                                   CUgraphNodeParams *params)
 {
-  kiln__node_parts parts;
+  kiln__cpu_node_parts parts;
   CUgraphNode made;
   CUresult rc = check_after(graph, after, n);
 
@@ -208,19 +212,19 @@ CUresult kiln__cpu_graphAddNodeV1(CUgraphNode *node, CUgraph graph,
     return rc;
   if (node == NULL || params == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__node_parts_make(&parts, params);
+  rc = kiln__cpu_node_parts_make(&parts, params);
   if (rc == CUDA_SUCCESS) {
     lock();
-    made = kiln__node_new(graph, params->type, after, n);
+    made = kiln__cpu_node_new(graph, params->type, after, n);
     if (made != NULL) {
-      kiln__node_parts_swap(made, &parts);
+      kiln__cpu_node_parts_swap(made, &parts);
       *node = made;
     } else {
       rc = CUDA_ERROR_OUT_OF_MEMORY;
     }
     unlock();
   }
-  kiln__node_parts_drop(&parts);
+  kiln__cpu_node_parts_drop(&parts);
   return rc;
 }
 
@@ -246,26 +250,26 @@ static bool can_change(CUgraphNodeType type)
 static CUresult change(CUgraphExec exec, CUgraphNode node,
                        CUgraphNodeParams *params)
 {
-  kiln__node_parts parts;
-  CUresult rc = kiln__ready();
+  kiln__cpu_node_parts parts;
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (params == NULL || !kiln__live(node, KILN__HANDLE_GRAPH_NODE) ||
+  if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) ||
       node->type != params->type || !can_change(params->type))
     return CUDA_ERROR_INVALID_VALUE;
   if (params->type == CU_GRAPH_NODE_TYPE_GRAPH && exec == NULL)
     return CUDA_ERROR_NOT_SUPPORTED;
-  rc = kiln__node_parts_make(&parts, params);
+  rc = kiln__cpu_node_parts_make(&parts, params);
   if (rc == CUDA_SUCCESS) {
     lock();
     if (exec != NULL)
-      rc = kiln__exec_change(exec, node, &parts);
+      rc = kiln__cpu_exec_change(exec, node, &parts);
     else
-      kiln__node_parts_swap(node, &parts);
+      kiln__cpu_node_parts_swap(node, &parts);
     unlock();
   }
-  kiln__node_parts_drop(&parts);
+  kiln__cpu_node_parts_drop(&parts);
   return rc;
 }
 
@@ -278,11 +282,11 @@ CUresult kiln__cpu_graphNodeSetParams(CUgraphNode node,
 CUresult kiln__cpu_graphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                           CUgraphNodeParams *params)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(exec, KILN__HANDLE_GRAPH_EXEC))
+  if (!kiln__cpu_live(exec, KILN__HANDLE_GRAPH_EXEC))
     return CUDA_ERROR_INVALID_VALUE;
   return change(exec, node, params);
 }

@@ -1,7 +1,7 @@
 /* graph_object.c -- user objects: counted references with a destructor, which
  * graphs keep alive; and memory of alloc nodes. */
+#include "../memory/api_memory.h"
 #include "graph_parts.h"
-#include "memory.h"
 
 struct CUuserObject_st {
   void *data;
@@ -9,15 +9,15 @@ struct CUuserObject_st {
   unsigned refs; /* under machine.graph_lock */
 };
 
-typedef struct kiln__held {
+typedef struct kiln__cpu_held {
   CUuserObject object;
   unsigned n;
-  struct kiln__held *next;
-} kiln__held;
+  struct kiln__cpu_held *next;
+} kiln__cpu_held;
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 /* True: that was the last, the caller destroys it outside of the lock. */
@@ -26,7 +26,7 @@ static bool object_drop(CUuserObject object, unsigned n)
   object->refs -= n < object->refs ? n : object->refs;
   if (object->refs > 0)
     return false;
-  kiln__live_remove(object);
+  kiln__cpu_live_remove(object);
   return true;
 }
 
@@ -38,10 +38,10 @@ static void object_destroy(CUuserObject object)
 
 /* Called under the lock: a destructor may not call the driver, so nothing it
  * does can need it. */
-void kiln__held_drop_all(CUgraph graph)
+void kiln__cpu_held_drop_all(CUgraph graph)
 {
   while (graph->held != NULL) {
-    kiln__held *h = graph->held;
+    kiln__cpu_held *h = graph->held;
 
     graph->held = h->next;
     if (object_drop(h->object, h->n))
@@ -50,10 +50,10 @@ void kiln__held_drop_all(CUgraph graph)
   }
 }
 
-bool kiln__held_copy(CUgraph to, CUgraph from)
+bool kiln__cpu_held_copy(CUgraph to, CUgraph from)
 {
-  for (const kiln__held *h = from->held; h != NULL; h = h->next) {
-    kiln__held *copy = kiln__calloc(&machine()->alloc, 1, sizeof *copy);
+  for (const kiln__cpu_held *h = from->held; h != NULL; h = h->next) {
+    kiln__cpu_held *copy = kiln__calloc(&machine()->alloc, 1, sizeof *copy);
 
     if (copy == NULL)
       return false;
@@ -70,7 +70,7 @@ CUresult kiln__cpu_userObjectCreate(CUuserObject *object, void *p,
                                     CUhostFn destroy, unsigned int n,
                                     unsigned int flags)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   CUuserObject o;
 
   if (rc != CUDA_SUCCESS)
@@ -79,7 +79,7 @@ CUresult kiln__cpu_userObjectCreate(CUuserObject *object, void *p,
       flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
   o = kiln__calloc(&machine()->alloc, 1, sizeof *o);
-  if (o == NULL || !kiln__live_add(o, KILN__HANDLE_USER_OBJECT)) {
+  if (o == NULL || !kiln__cpu_live_add(o, KILN__HANDLE_USER_OBJECT)) {
     kiln__free(&machine()->alloc, o);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -92,11 +92,12 @@ CUresult kiln__cpu_userObjectCreate(CUuserObject *object, void *p,
 
 static CUresult valid(CUuserObject object, unsigned n)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return n > 0 && n <= INT32_MAX && kiln__live(object, KILN__HANDLE_USER_OBJECT)
+  return n > 0 && n <= INT32_MAX &&
+                 kiln__cpu_live(object, KILN__HANDLE_USER_OBJECT)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_VALUE;
 }
@@ -128,9 +129,9 @@ CUresult kiln__cpu_userObjectRelease(CUuserObject object, unsigned int n)
   return CUDA_SUCCESS;
 }
 
-static kiln__held **held_of(CUgraph graph, CUuserObject object)
+static kiln__cpu_held **held_of(CUgraph graph, CUuserObject object)
 {
-  kiln__held **at = &graph->held;
+  kiln__cpu_held **at = &graph->held;
 
   while (*at != NULL && (*at)->object != object)
     at = &(*at)->next;
@@ -141,11 +142,11 @@ CUresult kiln__cpu_graphRetainUserObject(CUgraph graph, CUuserObject object,
                                          unsigned int n, unsigned int flags)
 {
   CUresult rc = valid(object, n);
-  kiln__held **at;
+  kiln__cpu_held **at;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(graph, KILN__HANDLE_GRAPH) ||
+  if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) ||
       (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&machine()->graph_lock);
@@ -168,12 +169,12 @@ CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
                                           unsigned int n)
 {
   CUresult rc = valid(object, n);
-  kiln__held **at, *h;
+  kiln__cpu_held **at, *h;
   bool last = false;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(graph, KILN__HANDLE_GRAPH))
+  if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH))
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&machine()->graph_lock);
   at = held_of(graph, object);
@@ -196,17 +197,18 @@ CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
 
 /* ---- Memory of alloc nodes ------------------------------------------------------ */
 
-CUresult kiln__graph_memory_new(kiln__graph_memory **out,
-                                const CUDA_MEM_ALLOC_NODE_PARAMS *params)
+CUresult kiln__cpu_graph_memory_new(kiln__cpu_graph_memory **out,
+                                    const CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
-  kiln__graph_memory *g = kiln__calloc(&machine()->alloc, 1, sizeof *g);
+  kiln__cpu_graph_memory *g = kiln__calloc(&machine()->alloc, 1, sizeof *g);
   CUresult rc;
 
   *out = NULL;
   if (g == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = kiln__block_add(&g->address, KILN__RANGE_POOL,
-                       params->poolProps.location.id, NULL, params->bytesize);
+  rc = kiln__cpu_block_add(&g->address, KILN__RANGE_POOL,
+                           params->poolProps.location.id, NULL,
+                           params->bytesize);
   if (rc != CUDA_SUCCESS) {
     kiln__free(&machine()->alloc, g);
     return rc;
@@ -217,22 +219,23 @@ CUresult kiln__graph_memory_new(kiln__graph_memory **out,
   g->params.accessDescs = NULL;
   g->params.accessDescCount = 0;
   g->params.dptr = g->address;
-  kiln__block_set_graph(g->address, g);
+  kiln__cpu_block_set_graph(g->address, g);
   *out = g;
   return CUDA_SUCCESS;
 }
 
-kiln__graph_memory *kiln__graph_memory_hold(kiln__graph_memory *memory)
+kiln__cpu_graph_memory *
+kiln__cpu_graph_memory_hold(kiln__cpu_graph_memory *memory)
 {
   if (memory != NULL)
     atomic_fetch_add(&memory->refs, 1);
   return memory;
 }
 
-void kiln__graph_memory_drop(kiln__graph_memory *memory)
+void kiln__cpu_graph_memory_drop(kiln__cpu_graph_memory *memory)
 {
   if (memory == NULL || atomic_fetch_sub(&memory->refs, 1) != 1)
     return;
-  kiln__block_remove(memory->address);
+  kiln__cpu_block_remove(memory->address);
   kiln__free(&machine()->alloc, memory);
 }

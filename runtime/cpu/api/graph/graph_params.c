@@ -2,9 +2,9 @@
  * CUgraphNodeParams; and what they answer. */
 #include "graph_exec.h"
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 /* ---- Parameters of a node ----------------------------------------------------- */
@@ -68,11 +68,11 @@ static CUgraphNodeParams ops_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 static CUresult open_node(CUgraphNode node, CUgraphNodeType type,
                           const void *out)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (out == NULL || !kiln__live(node, KILN__HANDLE_GRAPH_NODE) ||
+  if (out == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) ||
       node->type != type)
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&machine()->graph_lock);
@@ -159,7 +159,7 @@ CUresult kiln__cpu_graphKernelNodeGetParams(CUgraphNode node,
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  rc = kiln__kernel_work_params(node->shared->work, params);
+  rc = kiln__cpu_kernel_work_params(node->shared->work, params);
   if (rc == CUDA_SUCCESS)
     params->ctx = node->context;
   close_node();
@@ -240,11 +240,11 @@ CUresult kiln__cpu_graphExecKernelNodeSetParamsV1(
  * work has them; they are not shown. */
 static CUresult kernel_node(CUgraphNode node)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(node, KILN__HANDLE_GRAPH_NODE) &&
+  return kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) &&
                  node->type == CU_GRAPH_NODE_TYPE_KERNEL
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_VALUE;
@@ -324,7 +324,7 @@ CUresult kiln__cpu_graphMemcpyNodeGetParams(CUgraphNode node,
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  *params = *kiln__copy_params(node->shared->work);
+  *params = *kiln__cpu_copy_params(node->shared->work);
   close_node();
   return CUDA_SUCCESS;
 }
@@ -334,7 +334,7 @@ CUresult kiln__cpu_graphMemcpyNodeSetParams(CUgraphNode node,
 {
   CUgraphNodeParams p;
 
-  if (params == NULL || !kiln__live(node, KILN__HANDLE_GRAPH_NODE))
+  if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))
     return CUDA_ERROR_INVALID_VALUE;
   p = copy_params(params, node->context);
   return kiln__cpu_graphNodeSetParams(node, &p);
@@ -373,7 +373,7 @@ CUresult kiln__cpu_graphMemsetNodeGetParams(CUgraphNode node,
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  *params = *kiln__fill_params(node->shared->work);
+  *params = *kiln__cpu_fill_params(node->shared->work);
   close_node();
   return CUDA_SUCCESS;
 }
@@ -384,7 +384,7 @@ kiln__cpu_graphMemsetNodeSetParams(CUgraphNode node,
 {
   CUgraphNodeParams p;
 
-  if (params == NULL || !kiln__live(node, KILN__HANDLE_GRAPH_NODE))
+  if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))
     return CUDA_ERROR_INVALID_VALUE;
   p = fill_params(params, node->context);
   return kiln__cpu_graphNodeSetParams(node, &p);
@@ -424,7 +424,7 @@ CUresult kiln__cpu_graphHostNodeGetParams(CUgraphNode node,
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  *params = kiln__host_params(node->shared->work);
+  *params = kiln__cpu_host_params(node->shared->work);
   close_node();
   return CUDA_SUCCESS;
 }
@@ -606,7 +606,8 @@ kiln__cpu_graphBatchMemOpNodeGetParams(CUgraphNode node,
   if (rc != CUDA_SUCCESS)
     return rc;
   *params = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = node->context};
-  params->paramArray = kiln__mem_ops_params(node->shared->work, &params->count);
+  params->paramArray =
+      kiln__cpu_mem_ops_params(node->shared->work, &params->count);
   close_node();
   return CUDA_SUCCESS;
 }

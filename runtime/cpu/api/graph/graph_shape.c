@@ -2,11 +2,11 @@
  * and edges. */
 #include "graph_parts.h"
 
-#include "../../base/os.h"
+#include "../../../base/os.h"
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 static void lock(void)
@@ -21,36 +21,37 @@ static void unlock(void)
 
 static CUresult known_graph(CUgraph graph)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(graph, KILN__HANDLE_GRAPH) ? CUDA_SUCCESS
-                                               : CUDA_ERROR_INVALID_VALUE;
+  return kiln__cpu_live(graph, KILN__HANDLE_GRAPH) ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult known_node(CUgraphNode node)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(node, KILN__HANDLE_GRAPH_NODE) ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_INVALID_VALUE;
+  return kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_VALUE;
 }
 
 /* ---- Life ------------------------------------------------------------------------ */
 
 CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   CUgraph g;
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (graph == NULL || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  g = kiln__graph_new(false);
+  g = kiln__cpu_graph_new(false);
   if (g == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   *graph = g;
@@ -64,10 +65,10 @@ CUresult kiln__cpu_graphDestroy(CUgraph graph)
   if (rc != CUDA_SUCCESS)
     return rc;
   lock();
-  if (graph->parent != NULL || kiln__graph_in_capture(graph))
+  if (graph->parent != NULL || kiln__cpu_graph_in_capture(graph))
     rc = CUDA_ERROR_INVALID_VALUE;
   else
-    kiln__graph_free(graph);
+    kiln__cpu_graph_free(graph);
   unlock();
   return rc;
 }
@@ -94,7 +95,7 @@ CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
   if (has_memory(original))
     rc = CUDA_ERROR_NOT_SUPPORTED; /* their addresses are one graph's */
   else
-    g = kiln__graph_copy(original, false);
+    g = kiln__cpu_graph_copy(original, false);
   unlock();
   if (rc == CUDA_SUCCESS && g == NULL)
     rc = CUDA_ERROR_OUT_OF_MEMORY;
@@ -116,7 +117,7 @@ CUresult kiln__cpu_graphNodeFindInClone(CUgraphNode *node, CUgraphNode original,
     return rc;
   lock();
   *node = clone->cloned_from == original->graph->id
-              ? kiln__node_numbered(clone, original->number)
+              ? kiln__cpu_node_numbered(clone, original->number)
               : NULL;
   unlock();
   return *node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -129,10 +130,10 @@ CUresult kiln__cpu_graphDestroyNode(CUgraphNode node)
   if (rc != CUDA_SUCCESS)
     return rc;
   lock();
-  if (kiln__graph_in_capture(node->graph))
+  if (kiln__cpu_graph_in_capture(node->graph))
     rc = CUDA_ERROR_INVALID_VALUE;
   else
-    kiln__node_free(node);
+    kiln__cpu_node_free(node);
   unlock();
   return rc;
 }
@@ -325,8 +326,8 @@ static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
   if (rc == CUDA_SUCCESS && n > 0 && (from == NULL || to == NULL))
     rc = CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++) {
-    if (!kiln__live(from[i], KILN__HANDLE_GRAPH_NODE) ||
-        !kiln__live(to[i], KILN__HANDLE_GRAPH_NODE) ||
+    if (!kiln__cpu_live(from[i], KILN__HANDLE_GRAPH_NODE) ||
+        !kiln__cpu_live(to[i], KILN__HANDLE_GRAPH_NODE) ||
         from[i]->graph != graph || to[i]->graph != graph || from[i] == to[i] ||
         has_edge(to[i], from[i]) != exist)
       rc = CUDA_ERROR_INVALID_VALUE;
@@ -342,7 +343,7 @@ CUresult kiln__cpu_graphAddDependencies(CUgraph graph, const CUgraphNode *from,
   lock();
   rc = check_edges(graph, from, to, n, false);
   for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++) {
-    if (!kiln__node_depend(to[i], from[i]))
+    if (!kiln__cpu_node_depend(to[i], from[i]))
       rc = CUDA_ERROR_OUT_OF_MEMORY;
   }
   unlock();
@@ -368,7 +369,7 @@ CUresult kiln__cpu_graphRemoveDependencies(CUgraph graph,
   lock();
   rc = check_edges(graph, from, to, n, true);
   for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++)
-    kiln__node_undepend(to[i], from[i]);
+    kiln__cpu_node_undepend(to[i], from[i]);
   unlock();
   return rc;
 }

@@ -1,12 +1,12 @@
 /* copy.c -- the work of a copy: boxes of bytes between host memory, device
  * memory and arrays. */
-#include "copy.h"
-#include "context.h"
+#include "api_copy.h"
+#include "../context/api_context.h"
 
 #include <string.h>
 
 typedef struct copy_work {
-  kiln__work base;
+  kiln__cpu_work base;
   CUDA_MEMCPY3D params;
   uint8_t *staged; /* what a pageable source held at the call */
 } copy_work;
@@ -26,9 +26,9 @@ typedef struct box {
   size_t row, slice;
 } box;
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 /* ---- Sides --------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ static bool array_box(box *out, const side *s, const CUDA_MEMCPY3D *p)
 {
   const kiln__texels *t;
 
-  if (!kiln__live(s->array, KILN__HANDLE_ARRAY))
+  if (!kiln__cpu_live(s->array, KILN__HANDLE_ARRAY))
     return false;
   t = &s->array->texels;
   if (!within(s->x, p->WidthInBytes, (size_t)t->width * t->texel_bytes) ||
@@ -128,10 +128,11 @@ static bool box_of(box *out, const side *s, const CUDA_MEMCPY3D *p)
   if (s->address == 0 || !linear_extent(s, p, out, &start, &extent))
     return false;
   out->first = s->type == CU_MEMORYTYPE_DEVICE
-                   ? kiln__device_bytes(start, extent)
-                   : kiln__bytes_of(start, extent);
-  out->address =
-      s->type != CU_MEMORYTYPE_DEVICE && kiln__is_pageable(start) ? 0 : start;
+                   ? kiln__cpu_device_bytes(start, extent)
+                   : kiln__cpu_bytes_of(start, extent);
+  out->address = s->type != CU_MEMORYTYPE_DEVICE && kiln__cpu_is_pageable(start)
+                     ? 0
+                     : start;
   return out->first != NULL;
 }
 
@@ -167,7 +168,7 @@ static bool is_empty(const CUDA_MEMCPY3D *p)
   return p->WidthInBytes == 0 || p->Height == 0 || p->Depth == 0;
 }
 
-static CUresult run(kiln__work *work, CUstream stream)
+static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
   const copy_work *c = (const copy_work *)(void *)work;
   const CUDA_MEMCPY3D *p = &c->params;
@@ -186,7 +187,7 @@ static CUresult run(kiln__work *work, CUstream stream)
   return ok ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-static void free_work(kiln__work *work)
+static void free_work(kiln__cpu_work *work)
 {
   copy_work *c = (copy_work *)(void *)work;
 
@@ -201,8 +202,8 @@ static bool known_type(CUmemorytype type)
   return type >= CU_MEMORYTYPE_HOST && type <= CU_MEMORYTYPE_UNIFIED;
 }
 
-CUresult kiln__copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
-                         kiln__work **out)
+CUresult kiln__cpu_copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
+                             kiln__cpu_work **out)
 {
   const side to_side = target_of(params), from_side = source_of(params);
   box to, from;
@@ -227,7 +228,7 @@ CUresult kiln__copy_work(CUcontext context, const CUDA_MEMCPY3D *params,
   return CUDA_SUCCESS;
 }
 
-const CUDA_MEMCPY3D *kiln__copy_params(const kiln__work *work)
+const CUDA_MEMCPY3D *kiln__cpu_copy_params(const kiln__cpu_work *work)
 {
   return &((const copy_work *)(const void *)work)->params;
 }
@@ -235,7 +236,7 @@ const CUDA_MEMCPY3D *kiln__copy_params(const kiln__work *work)
 static bool pageable(const side *s)
 {
   return s->type != CU_MEMORYTYPE_ARRAY && s->type != CU_MEMORYTYPE_DEVICE &&
-         kiln__is_pageable(s->address);
+         kiln__cpu_is_pageable(s->address);
 }
 
 /* The program may change a pageable source as soon as the call returns. */
@@ -263,13 +264,13 @@ static CUresult stage(copy_work *c)
 
 enum { SMALL = 64 * 1024 }; /* not worth waking a thread */
 
-CUresult kiln__issue_copy(CUcontext context, CUstream stream,
-                          const CUDA_MEMCPY3D *params, bool async)
+CUresult kiln__cpu_issue_copy(CUcontext context, CUstream stream,
+                              const CUDA_MEMCPY3D *params, bool async)
 {
   const side to = target_of(params), from = source_of(params);
-  kiln__work *work;
+  kiln__cpu_work *work;
   unsigned manner = 0;
-  CUresult rc = kiln__copy_work(context, params, &work);
+  CUresult rc = kiln__cpu_copy_work(context, params, &work);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -277,7 +278,7 @@ CUresult kiln__issue_copy(CUcontext context, CUstream stream,
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
     if (to.type != CU_MEMORYTYPE_DEVICE || from.type != CU_MEMORYTYPE_DEVICE)
       manner |= KILN__WAIT;
-  } else if (!kiln__is_capturing(context, stream)) {
+  } else if (!kiln__cpu_is_capturing(context, stream)) {
     if (params->WidthInBytes * params->Height * params->Depth <= SMALL)
       manner = KILN__MAY_RUN_HERE;
     if (pageable(&to))
@@ -289,5 +290,5 @@ CUresult kiln__issue_copy(CUcontext context, CUstream stream,
     free_work(work);
     return rc;
   }
-  return kiln__enqueue_as(context, stream, work, manner);
+  return kiln__cpu_enqueue_as(context, stream, work, manner);
 }

@@ -1,33 +1,33 @@
 /* memory.c -- allocations of the API: device, pitched and managed memory. */
-#include "memory.h"
-#include "context.h"
-#include "module.h"
+#include "api_memory.h"
+#include "../context/api_context.h"
+#include "../module/api_module.h"
 
 #include <string.h>
 
 enum { DEVICE_ALIGN = 512, HOST_ALIGN = 4096, PITCH_ALIGN = 512 };
 
 typedef struct block {
-  kiln__block_info info;
+  kiln__cpu_block_info info;
   struct block *next; /* of the bucket */
 } block;
 
 /* By first address. */
-struct kiln__blocks {
+struct kiln__cpu_blocks {
   pthread_mutex_t lock;
   block *buckets[1024];
 };
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 /* ---- The table -------------------------------------------------------------- */
 
-static struct kiln__blocks *locked(void)
+static struct kiln__cpu_blocks *locked(void)
 {
-  struct kiln__blocks *b = machine()->blocks;
+  struct kiln__cpu_blocks *b = machine()->blocks;
 
   pthread_mutex_lock(&b->lock);
   return b;
@@ -38,14 +38,14 @@ static void unlock(void)
   pthread_mutex_unlock(&machine()->blocks->lock);
 }
 
-static block **bucket_of(struct kiln__blocks *b, CUdeviceptr first)
+static block **bucket_of(struct kiln__cpu_blocks *b, CUdeviceptr first)
 {
   const uint64_t h = (uint64_t)first * UINT64_C(0x9e3779b97f4a7c15);
 
   return &b->buckets[h >> 54];
 }
 
-static block **slot_of(struct kiln__blocks *b, CUdeviceptr first)
+static block **slot_of(struct kiln__cpu_blocks *b, CUdeviceptr first)
 {
   block **at = bucket_of(b, first);
 
@@ -54,7 +54,7 @@ static block **slot_of(struct kiln__blocks *b, CUdeviceptr first)
   return at;
 }
 
-bool kiln__ledger_make(kiln__machine *m)
+bool kiln__cpu_ledger_make(kiln__cpu_machine *m)
 {
   m->blocks = kiln__calloc(&m->alloc, 1, sizeof *m->blocks);
   return m->blocks != NULL && pthread_mutex_init(&m->blocks->lock, NULL) == 0;
@@ -72,7 +72,7 @@ static uint64_t counted_size(size_t size)
 
 static bool use_bytes(int device, size_t size)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   bool ok = size <= m->opts.memory_bytes;
 
   if (ok) {
@@ -93,11 +93,11 @@ static void unuse_bytes(int device, size_t size)
 }
 
 static CUresult add(CUdeviceptr *out, kiln__range *range, size_t size,
-                    const kiln__block_info *info)
+                    const kiln__cpu_block_info *info)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   block *b = kiln__calloc(&m->alloc, 1, sizeof *b);
-  struct kiln__blocks *table;
+  struct kiln__cpu_blocks *table;
   block **at;
   kiln_status st;
 
@@ -123,12 +123,12 @@ static CUresult add(CUdeviceptr *out, kiln__range *range, size_t size,
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__block_add(CUdeviceptr *out, kiln__range_kind kind, int device,
-                         CUcontext context, size_t size)
+CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__range_kind kind,
+                             int device, CUcontext context, size_t size)
 {
   kiln__range range = {
       .kind = kind, .owner = context, .device = counted(kind) ? device : -1};
-  const kiln__block_info info = {.device = device, .context = context};
+  const kiln__cpu_block_info info = {.device = device, .context = context};
   CUresult rc;
 
   *out = 0;
@@ -140,21 +140,21 @@ CUresult kiln__block_add(CUdeviceptr *out, kiln__range_kind kind, int device,
   return rc;
 }
 
-CUresult kiln__block_register(void *p, size_t size, CUcontext context,
-                              unsigned flags)
+CUresult kiln__cpu_block_register(void *p, size_t size, CUcontext context,
+                                  unsigned flags)
 {
   kiln__range range = {
       .kind = KILN__RANGE_HOST, .host = p, .owner = context, .device = -1};
-  const kiln__block_info info = {.device = context->device,
-                                 .context = context,
-                                 .flags = flags,
-                                 .registered = true};
+  const kiln__cpu_block_info info = {.device = context->device,
+                                     .context = context,
+                                     .flags = flags,
+                                     .registered = true};
   CUdeviceptr first;
 
   return add(&first, &range, size, &info);
 }
 
-bool kiln__block_at(CUdeviceptr first, kiln__block_info *out)
+bool kiln__cpu_block_at(CUdeviceptr first, kiln__cpu_block_info *out)
 {
   const block *b = *slot_of(locked(), first);
 
@@ -164,15 +164,15 @@ bool kiln__block_at(CUdeviceptr first, kiln__block_info *out)
   return b != NULL;
 }
 
-bool kiln__block_of(CUdeviceptr address, kiln__block_info *out)
+bool kiln__cpu_block_of(CUdeviceptr address, kiln__cpu_block_info *out)
 {
   kiln__range range;
 
   return kiln__memory_find(machine()->memory, address, &range) &&
-         kiln__block_at(range.first, out);
+         kiln__cpu_block_at(range.first, out);
 }
 
-void kiln__block_set_pool(CUdeviceptr first, CUmemoryPool pool)
+void kiln__cpu_block_set_pool(CUdeviceptr first, CUmemoryPool pool)
 {
   block *b = *slot_of(locked(), first);
 
@@ -181,7 +181,7 @@ void kiln__block_set_pool(CUdeviceptr first, CUmemoryPool pool)
   unlock();
 }
 
-void kiln__block_set_graph(CUdeviceptr first, kiln__graph_memory *graph)
+void kiln__cpu_block_set_graph(CUdeviceptr first, kiln__cpu_graph_memory *graph)
 {
   block *b = *slot_of(locked(), first);
 
@@ -190,7 +190,7 @@ void kiln__block_set_graph(CUdeviceptr first, kiln__graph_memory *graph)
   unlock();
 }
 
-void kiln__block_set_flags(CUdeviceptr first, unsigned flags, bool sync)
+void kiln__cpu_block_set_flags(CUdeviceptr first, unsigned flags, bool sync)
 {
   block *b = *slot_of(locked(), first);
 
@@ -201,7 +201,7 @@ void kiln__block_set_flags(CUdeviceptr first, unsigned flags, bool sync)
   unlock();
 }
 
-bool kiln__block_claim(CUdeviceptr first, kiln__block_info *out)
+bool kiln__cpu_block_claim(CUdeviceptr first, kiln__cpu_block_info *out)
 {
   block *b = *slot_of(locked(), first);
   const bool ok = b != NULL && !b->info.freed;
@@ -214,9 +214,9 @@ bool kiln__block_claim(CUdeviceptr first, kiln__block_info *out)
   return ok;
 }
 
-void kiln__block_remove(CUdeviceptr first)
+void kiln__cpu_block_remove(CUdeviceptr first)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   block **at = slot_of(locked(), first);
   block *b = *at;
 
@@ -231,9 +231,9 @@ void kiln__block_remove(CUdeviceptr first)
   kiln__free(&m->alloc, b);
 }
 
-uint64_t kiln__graph_bytes(int device)
+uint64_t kiln__cpu_graph_bytes(int device)
 {
-  struct kiln__blocks *table = locked();
+  struct kiln__cpu_blocks *table = locked();
   uint64_t bytes = 0;
 
   for (size_t i = 0; i < sizeof table->buckets / sizeof(block *); i++) {
@@ -248,7 +248,7 @@ uint64_t kiln__graph_bytes(int device)
 
 /* ---- A context's end ----------------------------------------------------------- */
 
-static void report_leak(const kiln__block_info *info)
+static void report_leak(const kiln__cpu_block_info *info)
 {
   char text[200];
   kiln__range range;
@@ -279,12 +279,12 @@ static void report_leak(const kiln__block_info *info)
                "not freed when the context ended",
                (unsigned long long)info->size, (unsigned long long)info->first,
                (unsigned long long)range.number, call);
-  kiln__keep_finding(NULL, &f);
+  kiln__cpu_keep_finding(NULL, &f);
 }
 
 static block *take_block_of(CUcontext context)
 {
-  struct kiln__blocks *table = locked();
+  struct kiln__cpu_blocks *table = locked();
   block *found = NULL;
 
   for (size_t i = 0;
@@ -301,9 +301,9 @@ static block *take_block_of(CUcontext context)
   return found;
 }
 
-void kiln__end_memory(CUcontext context)
+void kiln__cpu_end_memory(CUcontext context)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   /* In a context that a kernel broke nobody could free anything. */
   const bool leaks = (m->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 &&
                      atomic_load(&context->sticky) == CUDA_SUCCESS;
@@ -313,7 +313,7 @@ void kiln__end_memory(CUcontext context)
     if (leaks && !b->info.registered)
       report_leak(&b->info);
     if (b->info.pool != NULL)
-      kiln__pool_returned(b->info.pool, b->info.size);
+      kiln__cpu_pool_returned(b->info.pool, b->info.size);
     kiln__memory_remove(m->memory, b->info.first);
     if (counted(b->info.kind))
       unuse_bytes(b->info.device, b->info.size);
@@ -323,7 +323,7 @@ void kiln__end_memory(CUcontext context)
 
 /* ---- Bytes for copies and fills --------------------------------------------------- */
 
-uint8_t *kiln__device_bytes(CUdeviceptr address, size_t size)
+uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size)
 {
   return kiln__memory_host(machine()->memory, address, size);
 }
@@ -337,7 +337,7 @@ static bool is_device_address(CUdeviceptr address)
           address < KILN__DEVICE_BASE + ((uint64_t)KILN__MAX_DEVICES << 40));
 }
 
-bool kiln__is_pageable(CUdeviceptr address)
+bool kiln__cpu_is_pageable(CUdeviceptr address)
 {
   kiln__range range;
 
@@ -345,14 +345,14 @@ bool kiln__is_pageable(CUdeviceptr address)
          !kiln__memory_find(machine()->memory, address, &range);
 }
 
-uint8_t *kiln__bytes_of(CUdeviceptr address, size_t size)
+uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size)
 {
   kiln__range range;
 
   if (address == 0 || address + size < address)
     return NULL;
   if (is_device_address(address))
-    return kiln__device_bytes(address, size);
+    return kiln__cpu_device_bytes(address, size);
   /* Pinned host memory has an end, the program's own has none that is known. */
   if (kiln__memory_find(machine()->memory, address, &range) &&
       range.last - address < size)
@@ -366,16 +366,16 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes,
                          kiln__range_kind kind)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
   CUdeviceptr first;
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (address == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__current_unsafe(&context);
+  rc = kiln__cpu_current_unsafe(&context);
   if (rc == CUDA_SUCCESS)
-    rc = kiln__block_add(&first, kind, context->device, context, bytes);
+    rc = kiln__cpu_block_add(&first, kind, context->device, context, bytes);
   if (rc == CUDA_SUCCESS)
     *address = first;
   return rc;
@@ -390,7 +390,7 @@ CUresult kiln__cpu_memAllocManaged(CUdeviceptr *address, size_t bytes,
                                    unsigned int flags)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -398,7 +398,7 @@ CUresult kiln__cpu_memAllocManaged(CUdeviceptr *address, size_t bytes,
     return CUDA_ERROR_INVALID_VALUE;
   rc = allocate(address, bytes, KILN__RANGE_MANAGED);
   if (rc == CUDA_SUCCESS)
-    kiln__block_set_flags(*address, flags, false);
+    kiln__cpu_block_set_flags(*address, flags, false);
   return rc;
 }
 
@@ -407,7 +407,7 @@ CUresult kiln__cpu_memAllocPitch(CUdeviceptr *address, size_t *pitch,
                                  unsigned int element)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
   size_t row;
 
   if (rc != CUDA_SUCCESS)
@@ -428,35 +428,35 @@ CUresult kiln__cpu_memAllocPitch(CUdeviceptr *address, size_t *pitch,
 CUresult kiln__cpu_memFree(CUdeviceptr address)
 {
   CUcontext context, owner;
-  kiln__block_info info;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_block_info info;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS || address == 0)
     return rc;
-  if (!kiln__block_at(address, &info) || info.kind == KILN__RANGE_HOST)
+  if (!kiln__cpu_block_at(address, &info) || info.kind == KILN__RANGE_HOST)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__current_unsafe(&context);
+  rc = kiln__cpu_current_unsafe(&context);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__block_claim(address, &info))
+  if (!kiln__cpu_block_claim(address, &info))
     return CUDA_ERROR_INVALID_VALUE;
   owner = info.context != NULL ? info.context : context;
-  rc = kiln__wait_context(owner);
+  rc = kiln__cpu_wait_context(owner);
   if (info.graph != NULL) {
     atomic_store(&info.graph->allocated, false);
     return rc;
   }
-  kiln__block_remove(address);
+  kiln__cpu_block_remove(address);
   if (info.pool != NULL)
-    kiln__pool_returned(info.pool, info.size);
+    kiln__cpu_pool_returned(info.pool, info.size);
   return rc;
 }
 
 CUresult kiln__cpu_memGetInfo(size_t *unused, size_t *total)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -476,7 +476,7 @@ CUresult kiln__cpu_memGetAddressRange(CUdeviceptr *base, size_t *bytes,
 {
   CUcontext context;
   kiln__range range;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;

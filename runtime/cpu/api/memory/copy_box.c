@@ -1,14 +1,15 @@
 /* copy_box.c -- copies in two and three dimensions, and with arrays. */
-#include "context.h"
-#include "copy.h"
+#include "../context/api_context.h"
+#include "api_copy.h"
 
 static CUresult issue(const CUDA_MEMCPY3D *params, CUstream stream, bool async)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS ? rc
-                            : kiln__issue_copy(context, stream, params, async);
+  return rc != CUDA_SUCCESS
+             ? rc
+             : kiln__cpu_issue_copy(context, stream, params, async);
 }
 
 /* ---- Bytes in and out of the first row of an array ------------------------------- */
@@ -26,7 +27,7 @@ static CUresult to_array(CUarray to, size_t to_offset, CUmemorytype type,
                            .Height = 1,
                            .Depth = 1};
 
-  if (!kiln__live(to, KILN__HANDLE_ARRAY))
+  if (!kiln__cpu_live(to, KILN__HANDLE_ARRAY))
     return CUDA_ERROR_INVALID_HANDLE;
   return issue(&p, stream, async);
 }
@@ -44,7 +45,7 @@ static CUresult from_array(CUmemorytype type, CUdeviceptr to, CUarray from,
                            .Height = 1,
                            .Depth = 1};
 
-  if (!kiln__live(from, KILN__HANDLE_ARRAY))
+  if (!kiln__cpu_live(from, KILN__HANDLE_ARRAY))
     return CUDA_ERROR_INVALID_HANDLE;
   return issue(&p, stream, async);
 }
@@ -105,8 +106,8 @@ CUresult kiln__cpu_memcpyAtoA(CUarray to, size_t to_offset, CUarray from,
                            .Height = 1,
                            .Depth = 1};
 
-  if (!kiln__live(to, KILN__HANDLE_ARRAY) ||
-      !kiln__live(from, KILN__HANDLE_ARRAY))
+  if (!kiln__cpu_live(to, KILN__HANDLE_ARRAY) ||
+      !kiln__cpu_live(from, KILN__HANDLE_ARRAY))
     return CUDA_ERROR_INVALID_HANDLE;
   return issue(&p, NULL, false);
 }
@@ -174,9 +175,9 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream,
   if (c == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if ((c->srcMemoryType == CU_MEMORYTYPE_DEVICE &&
-       !kiln__live(c->srcContext, KILN__HANDLE_CONTEXT)) ||
+       !kiln__cpu_live(c->srcContext, KILN__HANDLE_CONTEXT)) ||
       (c->dstMemoryType == CU_MEMORYTYPE_DEVICE &&
-       !kiln__live(c->dstContext, KILN__HANDLE_CONTEXT)))
+       !kiln__cpu_live(c->dstContext, KILN__HANDLE_CONTEXT)))
     return CUDA_ERROR_INVALID_CONTEXT;
   p = (CUDA_MEMCPY3D){.srcXInBytes = c->srcXInBytes,
                       .srcY = c->srcY,

@@ -1,6 +1,6 @@
 /* copy_linear.c -- copies of bytes in a row. */
-#include "context.h"
-#include "copy.h"
+#include "../context/api_context.h"
+#include "api_copy.h"
 
 static CUDA_MEMCPY3D linear(CUmemorytype to_type, CUdeviceptr to,
                             CUmemorytype from_type, CUdeviceptr from,
@@ -25,9 +25,10 @@ static CUresult copy(CUmemorytype to_type, CUdeviceptr to,
 {
   const CUDA_MEMCPY3D p = linear(to_type, to, from_type, from, bytes);
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__issue_copy(context, stream, &p, async);
+  return rc != CUDA_SUCCESS ? rc
+                            : kiln__cpu_issue_copy(context, stream, &p, async);
 }
 
 static CUdeviceptr of(const void *p)
@@ -95,12 +96,12 @@ static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                      bool async)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(to_context, KILN__HANDLE_CONTEXT) ||
-      !kiln__live(from_context, KILN__HANDLE_CONTEXT))
+  if (!kiln__cpu_live(to_context, KILN__HANDLE_CONTEXT) ||
+      !kiln__cpu_live(from_context, KILN__HANDLE_CONTEXT))
     return CUDA_ERROR_INVALID_CONTEXT;
   return copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_DEVICE, from, bytes,
               stream, async);
@@ -128,7 +129,7 @@ static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
                       size_t *failed, CUstream stream)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;

@@ -1,17 +1,17 @@
 /* fill.c -- memset of 8, 16 and 32 bits, in one and two dimensions. */
-#include "context.h"
-#include "memory.h"
+#include "../context/api_context.h"
+#include "api_memory.h"
 
 #include <string.h>
 
 typedef struct fill_work {
-  kiln__work base;
+  kiln__cpu_work base;
   CUDA_MEMSET_NODE_PARAMS params;
 } fill_work;
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 /* Rows that touch are one row. */
@@ -48,12 +48,12 @@ static uint8_t *bytes_of(const CUDA_MEMSET_NODE_PARAMS *p)
       __builtin_mul_overflow(p->height - 1, p->pitch, &extent) ||
       __builtin_add_overflow(extent, row, &extent))
     return NULL;
-  return kiln__device_bytes(p->dst, extent);
+  return kiln__cpu_device_bytes(p->dst, extent);
 }
 
-static CUresult run(kiln__work *work, CUstream stream)
+static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
-  const CUDA_MEMSET_NODE_PARAMS p = *kiln__fill_params(work);
+  const CUDA_MEMSET_NODE_PARAMS p = *kiln__cpu_fill_params(work);
   uint8_t *to;
 
   (void)stream;
@@ -70,19 +70,19 @@ static CUresult run(kiln__work *work, CUstream stream)
   return to != NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-static void free_work(kiln__work *work)
+static void free_work(kiln__cpu_work *work)
 {
   kiln__free(&machine()->alloc, work);
 }
 
-const CUDA_MEMSET_NODE_PARAMS *kiln__fill_params(const kiln__work *work)
+const CUDA_MEMSET_NODE_PARAMS *kiln__cpu_fill_params(const kiln__cpu_work *work)
 {
   return &((const fill_work *)(const void *)work)->params;
 }
 
-CUresult kiln__fill_work(CUcontext context,
-                         const CUDA_MEMSET_NODE_PARAMS *params,
-                         kiln__work **out)
+CUresult kiln__cpu_fill_work(CUcontext context,
+                             const CUDA_MEMSET_NODE_PARAMS *params,
+                             kiln__cpu_work **out)
 {
   const CUDA_MEMSET_NODE_PARAMS p = joined(*params);
   const size_t size = p.elementSize;
@@ -120,13 +120,13 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
                                      .width = width,
                                      .height = height};
   CUcontext context;
-  kiln__work *work;
+  kiln__cpu_work *work;
   kiln__range range;
   unsigned manner = 0;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__fill_work(context, &p, &work);
+    rc = kiln__cpu_fill_work(context, &p, &work);
   if (rc != CUDA_SUCCESS)
     return rc;
   if (!async) {
@@ -137,7 +137,7 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
   } else if (width * size * height <= SMALL) {
     manner = KILN__MAY_RUN_HERE;
   }
-  return kiln__enqueue_as(context, stream, work, manner);
+  return kiln__cpu_enqueue_as(context, stream, work, manner);
 }
 
 CUresult kiln__cpu_memsetD8(CUdeviceptr to, unsigned char value, size_t n)

@@ -1,24 +1,24 @@
 /* memory_host.c -- pinned host memory: its own address is its device address. */
-#include "context.h"
-#include "memory.h"
+#include "../context/api_context.h"
+#include "api_memory.h"
 
 static CUresult allocate(void **p, size_t bytes, unsigned flags)
 {
   CUcontext context;
   CUdeviceptr first;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (p == NULL || bytes == 0 || (flags & ~7u) != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__current_unsafe(&context);
+  rc = kiln__cpu_current_unsafe(&context);
   if (rc == CUDA_SUCCESS)
-    rc = kiln__block_add(&first, KILN__RANGE_HOST, context->device, context,
-                         bytes);
+    rc = kiln__cpu_block_add(&first, KILN__RANGE_HOST, context->device, context,
+                             bytes);
   if (rc != CUDA_SUCCESS)
     return rc;
-  kiln__block_set_flags(first, flags | CU_MEMHOSTALLOC_DEVICEMAP, false);
+  kiln__cpu_block_set_flags(first, flags | CU_MEMHOSTALLOC_DEVICEMAP, false);
   *p = (void *)(uintptr_t)first;
   return CUDA_SUCCESS;
 }
@@ -37,21 +37,21 @@ CUresult kiln__cpu_memFreeHost(void *p)
 {
   const CUdeviceptr first = (CUdeviceptr)(uintptr_t)p;
   CUcontext context;
-  kiln__block_info info;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_block_info info;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS || p == NULL)
     return rc;
-  if (!kiln__block_at(first, &info) || info.kind != KILN__RANGE_HOST ||
+  if (!kiln__cpu_block_at(first, &info) || info.kind != KILN__RANGE_HOST ||
       info.registered)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__current_unsafe(&context);
+  rc = kiln__cpu_current_unsafe(&context);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__block_claim(first, &info))
+  if (!kiln__cpu_block_claim(first, &info))
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__wait_context(info.context);
-  kiln__block_remove(first);
+  rc = kiln__cpu_wait_context(info.context);
+  kiln__cpu_block_remove(first);
   return rc;
 }
 
@@ -61,7 +61,7 @@ CUresult kiln__cpu_memHostRegister(void *p, size_t bytes, unsigned int flags)
                          CU_MEMHOSTREGISTER_DEVICEMAP |
                          CU_MEMHOSTREGISTER_READ_ONLY;
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -70,45 +70,45 @@ CUresult kiln__cpu_memHostRegister(void *p, size_t bytes, unsigned int flags)
     return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;
-  rc = kiln__current_unsafe(&context);
+  rc = kiln__cpu_current_unsafe(&context);
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__block_register(p, bytes, context,
-                              flags | CU_MEMHOSTREGISTER_DEVICEMAP);
+  return kiln__cpu_block_register(p, bytes, context,
+                                  flags | CU_MEMHOSTREGISTER_DEVICEMAP);
 }
 
 CUresult kiln__cpu_memHostUnregister(void *p)
 {
   const CUdeviceptr first = (CUdeviceptr)(uintptr_t)p;
   CUcontext context;
-  kiln__block_info info;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_block_info info;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (p == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__block_at(first, &info) || !info.registered)
+  if (!kiln__cpu_block_at(first, &info) || !info.registered)
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  rc = kiln__current_unsafe(&context);
+  rc = kiln__cpu_current_unsafe(&context);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__block_claim(first, &info))
+  if (!kiln__cpu_block_claim(first, &info))
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  rc = kiln__wait_context(info.context);
-  kiln__block_remove(first);
+  rc = kiln__cpu_wait_context(info.context);
+  kiln__cpu_block_remove(first);
   return rc;
 }
 
 /* Inside of pinned memory too, not only at its start. */
-static CUresult pinned(const void *p, kiln__block_info *info)
+static CUresult pinned(const void *p, kiln__cpu_block_info *info)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__block_of((CUdeviceptr)(uintptr_t)p, info) &&
+  return kiln__cpu_block_of((CUdeviceptr)(uintptr_t)p, info) &&
                  info->kind == KILN__RANGE_HOST
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_VALUE;
@@ -117,7 +117,7 @@ static CUresult pinned(const void *p, kiln__block_info *info)
 CUresult kiln__cpu_memHostGetDevicePointer(CUdeviceptr *address, void *p,
                                            unsigned int flags)
 {
-  kiln__block_info info;
+  kiln__cpu_block_info info;
   CUresult rc = pinned(p, &info);
 
   if (rc == CUDA_SUCCESS && (address == NULL || flags != 0))
@@ -129,7 +129,7 @@ CUresult kiln__cpu_memHostGetDevicePointer(CUdeviceptr *address, void *p,
 
 CUresult kiln__cpu_memHostGetFlags(unsigned int *flags, void *p)
 {
-  kiln__block_info info;
+  kiln__cpu_block_info info;
   CUresult rc = pinned(p, &info);
 
   if (rc == CUDA_SUCCESS && flags == NULL)
@@ -144,12 +144,12 @@ CUresult kiln__cpu_memHostGetFlags(unsigned int *flags, void *p)
 CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
   CUcontext context;
-  kiln__block_info info;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_block_info info;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return handle == NULL || !kiln__block_of(address, &info)
+  return handle == NULL || !kiln__cpu_block_of(address, &info)
              ? CUDA_ERROR_INVALID_VALUE
              : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -158,7 +158,7 @@ CUresult kiln__cpu_ipcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle,
                                     unsigned int flags)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   (void)handle;
   (void)flags;
@@ -170,7 +170,7 @@ CUresult kiln__cpu_ipcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle,
 CUresult kiln__cpu_ipcCloseMemHandle(CUdeviceptr address)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   (void)address;
   return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_INVALID_VALUE;

@@ -1,12 +1,12 @@
 /* memory_pointer.c -- what is known of an address; advice about it. */
-#include "context.h"
-#include "memory.h"
+#include "../context/api_context.h"
+#include "api_memory.h"
 
 #include <string.h>
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 /* ---- Attributes ---------------------------------------------------------------- */
@@ -14,8 +14,8 @@ static kiln__machine *machine(void)
 typedef struct subject {
   CUdeviceptr address;
   kiln__range range;
-  kiln__block_info info; /* zero: a module's variable and the like */
-  bool known;            /* in the address map */
+  kiln__cpu_block_info info; /* zero: a module's variable and the like */
+  bool known;                /* in the address map */
 } subject;
 
 static subject subject_of(CUdeviceptr address)
@@ -23,9 +23,9 @@ static subject subject_of(CUdeviceptr address)
   subject s = {.address = address};
 
   s.known = kiln__memory_find(machine()->memory, address, &s.range);
-  if (s.known && !kiln__block_at(s.range.first, &s.info))
-    s.info =
-        (kiln__block_info){.device = s.range.device, .context = s.range.owner};
+  if (s.known && !kiln__cpu_block_at(s.range.first, &s.info))
+    s.info = (kiln__cpu_block_info){.device = s.range.device,
+                                    .context = s.range.owner};
   return s;
 }
 
@@ -128,7 +128,7 @@ CUresult kiln__cpu_pointerGetAttribute(void *data,
                                        CUpointer_attribute attribute,
                                        CUdeviceptr address)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   subject s;
 
   if (rc != CUDA_SUCCESS)
@@ -163,7 +163,7 @@ CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
                                         CUpointer_attribute *attributes,
                                         void **data, CUdeviceptr address)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   subject s;
 
   if (rc != CUDA_SUCCESS)
@@ -189,17 +189,17 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
                                        CUpointer_attribute attribute,
                                        CUdeviceptr address)
 {
-  CUresult rc = kiln__ready();
-  kiln__block_info info;
+  CUresult rc = kiln__cpu_ready();
+  kiln__cpu_block_info info;
   unsigned on;
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
-      !kiln__block_of(address, &info))
+      !kiln__cpu_block_of(address, &info))
     return CUDA_ERROR_INVALID_VALUE;
   memcpy(&on, value, sizeof on);
-  kiln__block_set_flags(info.first, info.flags, on != 0);
+  kiln__cpu_block_set_flags(info.first, info.flags, on != 0);
   return CUDA_SUCCESS;
 }
 
@@ -209,7 +209,7 @@ static CUresult managed(CUdeviceptr address, size_t size)
 {
   CUcontext context;
   kiln__range range;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -223,7 +223,7 @@ static CUresult managed(CUdeviceptr address, size_t size)
 static bool place_exists(CUmemLocation where)
 {
   return where.type == CU_MEM_LOCATION_TYPE_DEVICE
-             ? kiln__device_exists(where.id)
+             ? kiln__cpu_device_exists(where.id)
              : where.type >= CU_MEM_LOCATION_TYPE_HOST &&
                    where.type <= CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;
 }
@@ -274,8 +274,8 @@ CUresult kiln__cpu_memPrefetchAsync(CUdeviceptr address, size_t n,
     return CUDA_ERROR_INVALID_VALUE;
   if (!place_exists(location))
     return CUDA_ERROR_INVALID_DEVICE;
-  rc = kiln__current(&context);
-  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(context, stream, &s);
+  rc = kiln__cpu_current(&context);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, stream, &s);
 }
 
 CUresult kiln__cpu_memPrefetchAsyncV1(CUdeviceptr address, size_t n,
@@ -291,7 +291,7 @@ CUresult kiln__cpu_memPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes,
                                          unsigned long long flags,
                                          CUstream stream)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   size_t at = 0;
 
   if (rc != CUDA_SUCCESS)
@@ -314,7 +314,7 @@ CUresult kiln__cpu_memDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -322,7 +322,7 @@ CUresult kiln__cpu_memDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes,
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++)
     rc = managed(addresses[i], sizes[i]);
-  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(context, stream, &s);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, stream, &s);
 }
 
 CUresult kiln__cpu_memDiscardAndPrefetchBatchAsync(
@@ -371,7 +371,7 @@ CUresult kiln__cpu_memRangeGetAttributes(void **data, size_t *sizes,
                                          size_t n, CUdeviceptr address,
                                          size_t bytes)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -388,15 +388,15 @@ CUresult kiln__cpu_streamAttachMemAsync(CUstream stream, CUdeviceptr address,
 {
   CUcontext context;
   CUstream s;
-  kiln__block_info info;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_block_info info;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  rc = kiln__stream_of(context, stream, &s);
+  rc = kiln__cpu_stream_of(context, stream, &s);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__block_at(address, &info) || info.kind != KILN__RANGE_MANAGED ||
+  if (!kiln__cpu_block_at(address, &info) || info.kind != KILN__RANGE_MANAGED ||
       (length != 0 && length != info.size) ||
       (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&
        flags != CU_MEM_ATTACH_SINGLE))

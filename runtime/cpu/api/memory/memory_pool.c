@@ -3,8 +3,8 @@
  * An address is given out at the call, and goes back when the stream comes to
  * the free. What a pool has "reserved" is kept as a number only: the bytes
  * themselves go back at once, so that use after free is found. */
-#include "context.h"
-#include "memory.h"
+#include "../context/api_context.h"
+#include "api_memory.h"
 
 enum { N_FLAGS = 3 }; /* the reuse policies, kept without effect */
 
@@ -22,9 +22,9 @@ struct CUmemPoolHandle_st {
   CUmemoryPool next; /* all, under machine.lock as everything here */
 };
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 static void lock(void)
@@ -43,7 +43,7 @@ static CUmemoryPool pool_new(int device, const CUmemPoolProps *props)
 {
   CUmemoryPool p = kiln__calloc(&machine()->alloc, 1, sizeof *p);
 
-  if (p == NULL || !kiln__live_add(p, KILN__HANDLE_POOL)) {
+  if (p == NULL || !kiln__cpu_live_add(p, KILN__HANDLE_POOL)) {
     kiln__free(&machine()->alloc, p);
     return NULL;
   }
@@ -84,7 +84,7 @@ static CUmemoryPool default_pool(int device)
   return p;
 }
 
-CUresult kiln__pool_of_device(int device, CUmemoryPool *out)
+CUresult kiln__cpu_pool_of_device(int device, CUmemoryPool *out)
 {
   lock();
   *out = machine()->current_pool[device];
@@ -96,16 +96,16 @@ CUresult kiln__pool_of_device(int device, CUmemoryPool *out)
 
 static CUresult device_pool(CUmemoryPool *pool, CUdevice device, bool current)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (pool == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__device_exists(device))
+  if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   if (current)
-    return kiln__pool_of_device(device, pool);
+    return kiln__cpu_pool_of_device(device, pool);
   lock();
   *pool = default_pool(device);
   unlock();
@@ -124,13 +124,13 @@ CUresult kiln__cpu_deviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 
 CUresult kiln__cpu_deviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__device_exists(device))
+  if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
-  if (!kiln__live(pool, KILN__HANDLE_POOL) || pool->device != device)
+  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || pool->device != device)
     return CUDA_ERROR_INVALID_VALUE;
   lock();
   machine()->current_pool[device] = pool;
@@ -172,7 +172,7 @@ CUresult kiln__cpu_memSetMemPool(CUmemLocation *location,
 CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
                                  const CUmemPoolProps *props)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -183,7 +183,7 @@ CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
       props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
     return props->location.type == 0 ? CUDA_ERROR_INVALID_VALUE
                                      : CUDA_ERROR_NOT_SUPPORTED;
-  if (!kiln__device_exists(props->location.id))
+  if (!kiln__cpu_device_exists(props->location.id))
     return CUDA_ERROR_INVALID_DEVICE;
   lock();
   *pool = pool_new(props->location.id, props);
@@ -193,15 +193,15 @@ CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
 
 CUresult kiln__cpu_memPoolDestroy(CUmemoryPool pool)
 {
-  kiln__machine *m = machine();
-  CUresult rc = kiln__ready();
+  kiln__cpu_machine *m = machine();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(pool, KILN__HANDLE_POOL) || pool->is_default)
+  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || pool->is_default)
     return CUDA_ERROR_INVALID_VALUE;
   lock();
-  kiln__live_remove(pool);
+  kiln__cpu_live_remove(pool);
   if (m->current_pool[pool->device] == pool)
     m->current_pool[pool->device] = NULL;
   pool->destroyed = true;
@@ -225,7 +225,7 @@ static void trim(CUmemoryPool p, uint64_t keep)
     p->reserved = keep > p->used ? keep : p->used;
 }
 
-void kiln__pools_settle(CUcontext context)
+void kiln__cpu_pools_settle(CUcontext context)
 {
   lock();
   for (CUmemoryPool p = machine()->pools; p != NULL; p = p->next) {
@@ -235,7 +235,7 @@ void kiln__pools_settle(CUcontext context)
   unlock();
 }
 
-void kiln__pool_returned(CUmemoryPool pool, size_t size)
+void kiln__cpu_pool_returned(CUmemoryPool pool, size_t size)
 {
   lock();
   pool->used -= size;
@@ -265,11 +265,11 @@ static bool take(CUmemoryPool p, size_t size)
 
 CUresult kiln__cpu_memPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(pool, KILN__HANDLE_POOL))
+  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL))
     return CUDA_ERROR_INVALID_VALUE;
   lock();
   trim(pool, keep);
@@ -300,12 +300,12 @@ CUresult kiln__cpu_memPoolGetAttribute(CUmemoryPool pool,
                                        CUmemPool_attribute attribute,
                                        void *value)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
   uint64_t *from;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(pool, KILN__HANDLE_POOL) || value == NULL)
+  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   lock();
   if (is_policy(attribute)) {
@@ -323,11 +323,11 @@ CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
                                        CUmemPool_attribute attribute,
                                        void *value)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(pool, KILN__HANDLE_POOL) || value == NULL)
+  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   lock();
   if (is_policy(attribute))
@@ -351,11 +351,11 @@ CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
 CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
                                     const CUmemAccessDesc *access, size_t n)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(pool, KILN__HANDLE_POOL) || (access == NULL && n > 0))
+  if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || (access == NULL && n > 0))
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < n; i++) {
     const CUmemAccessDesc *a = &access[i];
@@ -363,7 +363,7 @@ CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
     if (a->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
         (a->flags != 0 && a->flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE))
       return CUDA_ERROR_INVALID_VALUE;
-    if (!kiln__device_exists(a->location.id) ||
+    if (!kiln__cpu_device_exists(a->location.id) ||
         (a->location.id == pool->device && a->flags == 0))
       return CUDA_ERROR_INVALID_DEVICE;
   }
@@ -377,14 +377,14 @@ CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
 CUresult kiln__cpu_memPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
                                     CUmemLocation *location)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (flags == NULL || location == NULL ||
-      !kiln__live(pool, KILN__HANDLE_POOL) ||
+      !kiln__cpu_live(pool, KILN__HANDLE_POOL) ||
       location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
-      !kiln__device_exists(location->id))
+      !kiln__cpu_device_exists(location->id))
     return CUDA_ERROR_INVALID_VALUE;
   lock();
   *flags = pool->access[location->id];
@@ -403,18 +403,18 @@ static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
                     .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                  .id = pool->device}},
       .bytesize = bytes};
-  kiln__graph_memory *memory;
+  kiln__cpu_graph_memory *memory;
   CUgraphNode node;
-  CUresult rc = kiln__capture_node(s, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
+  CUresult rc = kiln__cpu_capture_node(s, CU_GRAPH_NODE_TYPE_MEM_ALLOC, &node);
 
   *taken = node != NULL;
   if (node == NULL)
     return rc;
-  rc = kiln__graph_memory_new(&memory, &params);
+  rc = kiln__cpu_graph_memory_new(&memory, &params);
   node->memory = memory;
   if (rc == CUDA_SUCCESS)
     *address = memory->address;
-  kiln__capture_node_done();
+  kiln__cpu_capture_node_done();
   return rc;
 }
 
@@ -423,7 +423,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
 {
   CUstream s;
   bool taken = false;
-  CUresult rc = kiln__stream_of(context, handle, &s);
+  CUresult rc = kiln__cpu_stream_of(context, handle, &s);
 
   if (rc == CUDA_SUCCESS)
     rc = capture_alloc(s, pool, bytes, address, &taken);
@@ -431,17 +431,17 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
     return rc;
   if (!take(pool, bytes))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = kiln__block_add(address, KILN__RANGE_POOL, pool->device, s->context,
-                       bytes);
+  rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device, s->context,
+                           bytes);
   if (rc == CUDA_ERROR_OUT_OF_MEMORY) { /* frees may be on their way */
-    kiln__wait_context(s->context);
-    rc = kiln__block_add(address, KILN__RANGE_POOL, pool->device, s->context,
-                         bytes);
+    kiln__cpu_wait_context(s->context);
+    rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device,
+                             s->context, bytes);
   }
   if (rc == CUDA_SUCCESS)
-    kiln__block_set_pool(*address, pool);
+    kiln__cpu_block_set_pool(*address, pool);
   else
-    kiln__pool_returned(pool, bytes);
+    kiln__cpu_pool_returned(pool, bytes);
   return rc;
 }
 
@@ -450,13 +450,13 @@ CUresult kiln__cpu_memAllocAsync(CUdeviceptr *address, size_t bytes,
 {
   CUcontext context;
   CUmemoryPool pool;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (address == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__pool_of_device(context->device, &pool);
+  rc = kiln__cpu_pool_of_device(context->device, &pool);
   return rc != CUDA_SUCCESS ? rc
                             : allocate(address, bytes, pool, context, stream);
 }
@@ -465,11 +465,11 @@ CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
                                          CUmemoryPool pool, CUstream stream)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (address == NULL || bytes == 0 || !kiln__live(pool, KILN__HANDLE_POOL))
+  if (address == NULL || bytes == 0 || !kiln__cpu_live(pool, KILN__HANDLE_POOL))
     return CUDA_ERROR_INVALID_VALUE;
   return allocate(address, bytes, pool, context, stream);
 }
@@ -477,24 +477,24 @@ CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
 /* ---- Frees ------------------------------------------------------------------------------ */
 
 typedef struct free_work {
-  kiln__work base;
+  kiln__cpu_work base;
   CUdeviceptr address;
   size_t size;
   CUmemoryPool pool;
 } free_work;
 
 /* In `free` and not in `run`: also when the context has failed. */
-static void drop_block(kiln__work *work)
+static void drop_block(kiln__cpu_work *work)
 {
   free_work *f = (free_work *)(void *)work;
 
-  kiln__block_remove(f->address);
+  kiln__cpu_block_remove(f->address);
   if (f->pool != NULL)
-    kiln__pool_returned(f->pool, f->size);
+    kiln__cpu_pool_returned(f->pool, f->size);
   kiln__free(&machine()->alloc, f);
 }
 
-static CUresult run_nothing(kiln__work *work, CUstream stream)
+static CUresult run_nothing(kiln__cpu_work *work, CUstream stream)
 {
   (void)work;
   (void)stream;
@@ -502,11 +502,11 @@ static CUresult run_nothing(kiln__work *work, CUstream stream)
 }
 
 static CUresult free_in_stream(CUcontext context, CUstream handle,
-                               const kiln__block_info *info)
+                               const kiln__cpu_block_info *info)
 {
   free_work *f = kiln__calloc(&machine()->alloc, 1, sizeof *f);
   CUstream s;
-  CUresult rc = kiln__stream_of(context, handle, &s);
+  CUresult rc = kiln__cpu_stream_of(context, handle, &s);
 
   if (f == NULL || rc != CUDA_SUCCESS) {
     kiln__free(&machine()->alloc, f);
@@ -518,21 +518,21 @@ static CUresult free_in_stream(CUcontext context, CUstream handle,
   f->address = info->first;
   f->size = info->size;
   f->pool = info->pool;
-  return kiln__queue_add(s, &f->base, KILN__HERE, NULL, 0, NULL);
+  return kiln__cpu_queue_add(s, &f->base, KILN__HERE, NULL, 0, NULL);
 }
 
 /* In a capture: a node that frees what an alloc node of a graph gave. */
-static CUresult capture_free(CUstream s, const kiln__block_info *info,
+static CUresult capture_free(CUstream s, const kiln__cpu_block_info *info,
                              bool *taken)
 {
   CUgraphNode node;
-  CUresult rc = kiln__capture_node(s, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
+  CUresult rc = kiln__cpu_capture_node(s, CU_GRAPH_NODE_TYPE_MEM_FREE, &node);
 
   *taken = node != NULL;
   if (node == NULL)
     return rc;
-  node->memory = kiln__graph_memory_hold(info->graph);
-  kiln__capture_node_done();
+  node->memory = kiln__cpu_graph_memory_hold(info->graph);
+  kiln__cpu_capture_node_done();
   return CUDA_SUCCESS;
 }
 
@@ -540,23 +540,23 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
 {
   CUcontext context;
   CUstream s;
-  kiln__block_info info;
+  kiln__cpu_block_info info;
   bool taken;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS || address == 0)
     return rc;
-  rc = kiln__stream_of(context, stream, &s);
+  rc = kiln__cpu_stream_of(context, stream, &s);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__block_at(address, &info) || info.kind != KILN__RANGE_POOL)
+  if (!kiln__cpu_block_at(address, &info) || info.kind != KILN__RANGE_POOL)
     return CUDA_ERROR_INVALID_VALUE;
-  if (kiln__is_capturing(context, stream) && info.graph == NULL)
+  if (kiln__cpu_is_capturing(context, stream) && info.graph == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   rc = capture_free(s, &info, &taken);
   if (rc != CUDA_SUCCESS || taken)
     return rc;
-  if (!kiln__block_claim(address, &info))
+  if (!kiln__cpu_block_claim(address, &info))
     return CUDA_ERROR_INVALID_VALUE;
   if (info.graph != NULL) {
     atomic_store(&info.graph->allocated, false);
@@ -569,7 +569,7 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
 
 static CUresult refuse(bool valid)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -583,7 +583,7 @@ kiln__cpu_memPoolExportToShareableHandle(void *handle, CUmemoryPool pool,
 {
   (void)type;
   (void)flags;
-  return refuse(handle != NULL && kiln__live(pool, KILN__HANDLE_POOL));
+  return refuse(handle != NULL && kiln__cpu_live(pool, KILN__HANDLE_POOL));
 }
 
 CUresult
@@ -608,18 +608,19 @@ CUresult kiln__cpu_memPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool,
                                         CUmemPoolPtrExportData *data)
 {
   return refuse(address != NULL && data != NULL &&
-                kiln__live(pool, KILN__HANDLE_POOL));
+                kiln__cpu_live(pool, KILN__HANDLE_POOL));
 }
 
 /* ---- Memory of graphs ------------------------------------------------------------ */
 
 CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__device_exists(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+  return kiln__cpu_device_exists(device) ? CUDA_SUCCESS
+                                         : CUDA_ERROR_INVALID_DEVICE;
 }
 
 /* It is there from the node's making on: used, reserved and highest are one. */
@@ -634,7 +635,7 @@ CUresult kiln__cpu_deviceGetGraphMemAttribute(CUdevice device,
   if (value == NULL || attribute < CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ||
       attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
     return CUDA_ERROR_INVALID_VALUE;
-  *(uint64_t *)value = kiln__graph_bytes(device);
+  *(uint64_t *)value = kiln__cpu_graph_bytes(device);
   return CUDA_SUCCESS;
 }
 

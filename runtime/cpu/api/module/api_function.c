@@ -1,9 +1,10 @@
 /* function.c -- attributes and parameters of kernels. */
-#include "module.h"
+#include "api_module.h"
 
 /* Registers a thread as ptxas would have it: what is alive at once, but never
  * more than a thread may have or the largest block can be given. */
-int kiln__function_registers(const kiln__code *code, const kiln__limits *l)
+int kiln__cpu_function_registers(const kiln__code *code,
+                                 const kiln__cpu_limits *l)
 {
   const int warps = ((int)code->max_threads + KILN__WARP - 1) / KILN__WARP;
   const int slots = (warps + l->warp_unit - 1) / l->warp_unit * l->warp_unit;
@@ -19,9 +20,11 @@ int kiln__function_registers(const kiln__code *code, const kiln__limits *l)
   return n < fewest ? fewest : n;
 }
 
-void kiln__function_init(CUfunction f, CUmodule module, const kiln__code *code)
+void kiln__cpu_function_init(CUfunction f, CUmodule module,
+                             const kiln__code *code)
 {
-  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+  const kiln__cpu_limits *l =
+      kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
 
   *f = (struct CUfunc_st){.module = module, .code = code, .carveout = -1};
   f->max_dynamic_shared = (int)code->static_shared < l->block_shared
@@ -31,23 +34,23 @@ void kiln__function_init(CUfunction f, CUmodule module, const kiln__code *code)
     f->cluster[i] = (int)code->cluster[i];
 }
 
-int kiln__function_max_threads(const kiln__code *code, int arch)
+int kiln__cpu_function_max_threads(const kiln__code *code, int arch)
 {
-  const kiln__limits *l = kiln__limits_of(arch);
+  const kiln__cpu_limits *l = kiln__cpu_limits_of(arch);
 
   return (int)code->max_threads < l->block_threads ? (int)code->max_threads
                                                    : l->block_threads;
 }
 
-CUresult kiln__function_of(CUfunction handle, CUcontext context,
-                           CUfunction *out)
+CUresult kiln__cpu_function_of(CUfunction handle, CUcontext context,
+                               CUfunction *out)
 {
-  if (kiln__live(handle, KILN__HANDLE_FUNCTION)) {
+  if (kiln__cpu_live(handle, KILN__HANDLE_FUNCTION)) {
     *out = handle;
     return CUDA_SUCCESS;
   }
-  if (kiln__live(handle, KILN__HANDLE_KERNEL))
-    return kiln__kernel_function(handle, context, out);
+  if (kiln__cpu_live(handle, KILN__HANDLE_KERNEL))
+    return kiln__cpu_kernel_function(handle, context, out);
   return CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -62,15 +65,16 @@ static int const_bytes(const kiln__program *program)
   return sum > INT32_MAX ? INT32_MAX : (int)sum;
 }
 
-CUresult kiln__function_attribute(CUfunction f, CUfunction_attribute attribute,
-                                  int *value)
+CUresult kiln__cpu_function_attribute(CUfunction f,
+                                      CUfunction_attribute attribute,
+                                      int *value)
 {
-  const int arch = kiln__the_machine()->opts.arch;
+  const int arch = kiln__cpu_the_machine()->opts.arch;
   const kiln__code *code = f->code;
 
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-    *value = kiln__function_max_threads(code, arch);
+    *value = kiln__cpu_function_max_threads(code, arch);
     return CUDA_SUCCESS;
   case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES:
     *value = (int)code->static_shared;
@@ -82,7 +86,7 @@ CUresult kiln__function_attribute(CUfunction f, CUfunction_attribute attribute,
     *value = (int)code->reach_local;
     return CUDA_SUCCESS;
   case CU_FUNC_ATTRIBUTE_NUM_REGS:
-    *value = kiln__function_registers(code, kiln__limits_of(arch));
+    *value = kiln__cpu_function_registers(code, kiln__cpu_limits_of(arch));
     return CUDA_SUCCESS;
   case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     *value = (int)f->module->program->target;
@@ -126,10 +130,11 @@ static CUresult set_within(atomic_int *where, int value, int low, int high)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__function_set(CUfunction f, CUfunction_attribute attribute,
-                            int value)
+CUresult kiln__cpu_function_set(CUfunction f, CUfunction_attribute attribute,
+                                int value)
 {
-  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+  const kiln__cpu_limits *l =
+      kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
 
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
@@ -158,9 +163,9 @@ CUresult kiln__function_set(CUfunction f, CUfunction_attribute attribute,
 static CUresult enter(CUfunction handle, CUfunction *out)
 {
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__function_of(handle, context, out);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_function_of(handle, context, out);
 }
 
 CUresult kiln__cpu_funcGetAttribute(int *value, CUfunction_attribute attribute,
@@ -172,7 +177,7 @@ CUresult kiln__cpu_funcGetAttribute(int *value, CUfunction_attribute attribute,
   if (rc != CUDA_SUCCESS)
     return rc;
   return value == NULL ? CUDA_ERROR_INVALID_VALUE
-                       : kiln__function_attribute(f, attribute, value);
+                       : kiln__cpu_function_attribute(f, attribute, value);
 }
 
 CUresult kiln__cpu_funcSetAttribute(CUfunction function,
@@ -181,11 +186,11 @@ CUresult kiln__cpu_funcSetAttribute(CUfunction function,
   CUfunction f;
   const CUresult rc = enter(function, &f);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__function_set(f, attribute, value);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_function_set(f, attribute, value);
 }
 
-CUresult kiln__function_param(const kiln__code *code, size_t index,
-                              size_t *offset, size_t *size)
+CUresult kiln__cpu_function_param(const kiln__code *code, size_t index,
+                                  size_t *offset, size_t *size)
 {
   if (offset == NULL || index >= code->n_params)
     return CUDA_ERROR_INVALID_VALUE;
@@ -203,7 +208,7 @@ CUresult kiln__cpu_funcGetParamInfo(CUfunction function, size_t index,
 
   return rc != CUDA_SUCCESS
              ? rc
-             : kiln__function_param(f->code, index, offset, size);
+             : kiln__cpu_function_param(f->code, index, offset, size);
 }
 
 CUresult kiln__cpu_funcGetName(const char **name, CUfunction function)

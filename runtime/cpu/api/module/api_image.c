@@ -1,7 +1,7 @@
 /* image.c -- recognise what cuModuleLoadData is given, and get at its PTX. */
-#include "module.h"
+#include "api_module.h"
 
-#include "../../base/os.h"
+#include "../../../base/os.h"
 
 #include <string.h>
 
@@ -16,9 +16,9 @@ typedef struct linked_head {
 
 enum { IMAGE_LIMIT = 1 << 30 };
 
-bool kiln__image_add(kiln__image *image, const char *data, size_t size)
+bool kiln__cpu_image_add(kiln__cpu_image *image, const char *data, size_t size)
 {
-  kiln__ptx_text *more =
+  kiln__cpu_ptx_text *more =
       kiln__resize(image->alloc, image->texts, (image->n + 1) * sizeof *more);
   char *copy;
 
@@ -29,11 +29,11 @@ bool kiln__image_add(kiln__image *image, const char *data, size_t size)
   copy = kiln__strndup(image->alloc, data, strnlen(data, size));
   if (copy == NULL)
     return false;
-  more[image->n++] = (kiln__ptx_text){copy, strlen(copy)};
+  more[image->n++] = (kiln__cpu_ptx_text){copy, strlen(copy)};
   return true;
 }
 
-void kiln__image_free(kiln__image *image)
+void kiln__cpu_image_free(kiln__cpu_image *image)
 {
   for (size_t i = 0; i < image->n; i++)
     kiln__free(image->alloc, image->texts[i].data);
@@ -42,7 +42,7 @@ void kiln__image_free(kiln__image *image)
   image->n = 0;
 }
 
-void kiln__image_write(const kiln__image *image, kiln__buf *out)
+void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out)
 {
   linked_head head = {.size = sizeof head, .n = image->n};
 
@@ -96,10 +96,10 @@ static const char *number(const char *p, const char *end, int *out)
   return p;
 }
 
-kiln__ptx_head kiln__ptx_head_of(const char *text, size_t size)
+kiln__cpu_ptx_head kiln__cpu_ptx_head_of(const char *text, size_t size)
 {
   const char *end = text + size, *p = skip_blank(text, end), *q;
-  kiln__ptx_head head = {0};
+  kiln__cpu_ptx_head head = {0};
   int minor = 0;
 
   q = word(p, end, ".version");
@@ -121,7 +121,7 @@ kiln__ptx_head kiln__ptx_head_of(const char *text, size_t size)
   return head;
 }
 
-bool kiln__ptx_fits(const kiln__ptx_head *head, int arch)
+bool kiln__cpu_ptx_fits(const kiln__cpu_ptx_head *head, int arch)
 {
   switch (head->suffix) {
   case 'a':
@@ -136,7 +136,8 @@ bool kiln__ptx_fits(const kiln__ptx_head *head, int arch)
 /* ---- Images ---------------------------------------------------------------------- */
 
 /* What can be said before parsing. An unreadable head is left to the parser. */
-static CUresult check_head(const kiln__ptx_head *head, int arch, kiln__buf *log)
+static CUresult check_head(const kiln__cpu_ptx_head *head, int arch,
+                           kiln__buf *log)
 {
   if (head->version > KILN__PTX_VERSION) {
     kiln__buf_format(log,
@@ -146,7 +147,7 @@ static CUresult check_head(const kiln__ptx_head *head, int arch, kiln__buf *log)
                      KILN__PTX_VERSION / 10, KILN__PTX_VERSION % 10);
     return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
   }
-  if (!kiln__ptx_fits(head, arch)) {
+  if (!kiln__cpu_ptx_fits(head, arch)) {
     kiln__buf_format(log,
                      "PTX .target sm_%d%.1s does not run on the played %d.%d\n",
                      head->target, head->suffix == 0 ? "" : &head->suffix,
@@ -156,20 +157,20 @@ static CUresult check_head(const kiln__ptx_head *head, int arch, kiln__buf *log)
   return CUDA_SUCCESS;
 }
 
-static CUresult read_text(kiln__image *out, const char *text, size_t size,
+static CUresult read_text(kiln__cpu_image *out, const char *text, size_t size,
                           int arch, kiln__buf *log)
 {
-  const kiln__ptx_head head = kiln__ptx_head_of(text, size);
+  const kiln__cpu_ptx_head head = kiln__cpu_ptx_head_of(text, size);
   const CUresult rc = check_head(&head, arch, log);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__image_add(out, text, size) ? CUDA_SUCCESS
-                                          : CUDA_ERROR_OUT_OF_MEMORY;
+  return kiln__cpu_image_add(out, text, size) ? CUDA_SUCCESS
+                                              : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult read_linked(kiln__image *out, const uint8_t *bytes, size_t size,
-                            int arch, kiln__buf *log)
+static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
+                            size_t size, int arch, kiln__buf *log)
 {
   linked_head head;
   size_t at = sizeof head;
@@ -205,8 +206,8 @@ static bool is_text(const char *text, size_t size)
   return p < text + n && *p == '.';
 }
 
-static CUresult read_any(kiln__image *out, const uint8_t *bytes, size_t size,
-                         int arch, kiln__buf *log)
+static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
+                         size_t size, int arch, kiln__buf *log)
 {
   static const uint8_t fatbin[] = {0x50, 0xed, 0x55, 0xba};
   static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46};
@@ -222,7 +223,7 @@ static CUresult read_any(kiln__image *out, const uint8_t *bytes, size_t size,
       strncmp((const char *)bytes, linked_magic, sizeof linked_magic - 1) == 0)
     return read_linked(out, bytes, size, arch, log);
   if (some && strncmp((const char *)bytes, (const char *)fatbin, 4) == 0)
-    return kiln__fatbin_read(out, bytes, size, arch, log);
+    return kiln__cpu_fatbin_read(out, bytes, size, arch, log);
   /* It holds a pointer: never out of a file. */
   if (size == 0 &&
       strncmp((const char *)bytes, (const char *)wrapper, 4) == 0) {
@@ -231,7 +232,7 @@ static CUresult read_any(kiln__image *out, const uint8_t *bytes, size_t size,
     memcpy(&inner, bytes + 8, sizeof inner);
     if (inner == NULL || memcmp(inner, fatbin, sizeof fatbin) != 0)
       return CUDA_ERROR_INVALID_IMAGE;
-    return kiln__fatbin_read(out, inner, 0, arch, log);
+    return kiln__cpu_fatbin_read(out, inner, 0, arch, log);
   }
   if (is_text((const char *)bytes, size))
     return read_text(out, (const char *)bytes,
@@ -240,32 +241,32 @@ static CUresult read_any(kiln__image *out, const uint8_t *bytes, size_t size,
   return CUDA_ERROR_INVALID_IMAGE;
 }
 
-CUresult kiln__image_read(kiln__image *out, const kiln_allocator *a,
-                          const void *bytes, size_t size, int arch,
-                          kiln__buf *log)
+CUresult kiln__cpu_image_read(kiln__cpu_image *out, const kiln_allocator *a,
+                              const void *bytes, size_t size, int arch,
+                              kiln__buf *log)
 {
   CUresult rc;
 
-  *out = (kiln__image){.alloc = a};
+  *out = (kiln__cpu_image){.alloc = a};
   rc = read_any(out, bytes, size, arch, log);
   if (rc != CUDA_SUCCESS)
-    kiln__image_free(out);
+    kiln__cpu_image_free(out);
   return rc;
 }
 
-CUresult kiln__image_file(kiln__image *out, const kiln_allocator *a,
-                          const char *path, int arch, kiln__buf *log)
+CUresult kiln__cpu_image_file(kiln__cpu_image *out, const kiln_allocator *a,
+                              const char *path, int arch, kiln__buf *log)
 {
   kiln__buf file;
   CUresult rc;
 
-  *out = (kiln__image){.alloc = a};
+  *out = (kiln__cpu_image){.alloc = a};
   kiln__buf_init(&file, a);
   switch (kiln__read_file(&file, path, IMAGE_LIMIT)) {
   case KILN_OK:
     rc = file.size == 0
              ? CUDA_ERROR_INVALID_IMAGE
-             : kiln__image_read(out, a, file.data, file.size, arch, log);
+             : kiln__cpu_image_read(out, a, file.data, file.size, arch, log);
     break;
   case KILN_ENOMEM:
     rc = CUDA_ERROR_OUT_OF_MEMORY;

@@ -1,6 +1,6 @@
 /* launch.c -- kernels as work of a stream or node of a graph. */
-#include "module.h"
-#include "streams.h"
+#include "../stream/streams.h"
+#include "api_module.h"
 
 #include <string.h>
 
@@ -12,7 +12,7 @@ typedef struct shape {
 } shape;
 
 typedef struct launch_work {
-  kiln__work base;
+  kiln__cpu_work base;
   CUcontext context;
   CUfunction function; /* its module is held */
   CUkernel kernel;     /* as which it was given; NULL: as a function */
@@ -57,17 +57,17 @@ static void keep_fault(const kiln__launch *launch,
 {
   kiln__buf text;
 
-  kiln__buf_init(&text, &kiln__the_machine()->alloc);
+  kiln__buf_init(&text, &kiln__cpu_the_machine()->alloc);
   kiln__fault_text(launch, fault, &text);
   if (text.data != NULL)
-    kiln__keep_fault(text.data, text.size);
+    kiln__cpu_keep_fault(text.data, text.size);
   kiln__buf_free(&text);
 }
 
 static void describe(kiln__launch *out, const launch_work *w,
                      const kiln_cpu_opts *opts)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   const struct CUmod_st *module = w->function->module;
 
   *out = (kiln__launch){
@@ -77,7 +77,7 @@ static void describe(kiln__launch *out, const launch_work *w,
       .memory = m->memory,
       .params = w->params,
       .dynamic_shared = w->shape.dynamic_shared,
-      .number = kiln__next_id(),
+      .number = kiln__cpu_next_id(),
       .device = w->context->device,
       .arch = opts->arch,
       .sm_count = KILN__SM_COUNT,
@@ -115,10 +115,10 @@ static void read_limits(kiln__launch *out, CUcontext context)
   out->heap_limit = heap;
 }
 
-static CUresult run(kiln__work *work, CUstream stream)
+static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *w = (const launch_work *)work;
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln__fault_info fault = {0};
   kiln__launch launch;
   kiln_cpu_opts opts;
@@ -141,9 +141,9 @@ static CUresult run(kiln__work *work, CUstream stream)
     keep_fault(&launch, &fault);
   kiln__memory_leave(m->memory);
   if (launch.watch != NULL) {
-    kiln__watch_findings(launch.watch, kiln__keep_finding, NULL);
+    kiln__watch_findings(launch.watch, kiln__cpu_keep_finding, NULL);
     if (opts.counters)
-      kiln__keep_counters(launch.watch);
+      kiln__cpu_keep_counters(launch.watch);
     kiln__watch_free(launch.watch);
   }
   return st == KILN_OK        ? CUDA_SUCCESS
@@ -151,12 +151,12 @@ static CUresult run(kiln__work *work, CUstream stream)
                               : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static void release(kiln__work *work)
+static void release(kiln__cpu_work *work)
 {
   launch_work *w = (launch_work *)work;
 
-  kiln__module_drop(w->function->module);
-  kiln__free(&kiln__the_machine()->alloc, w);
+  kiln__cpu_module_drop(w->function->module);
+  kiln__free(&kiln__cpu_the_machine()->alloc, w);
 }
 
 /* ---- Checking --------------------------------------------------------------------- */
@@ -171,7 +171,7 @@ static uint64_t product(const uint32_t dim[3])
   return (uint64_t)dim[0] * dim[1] * dim[2];
 }
 
-static CUresult check_block(const kiln__code *code, const kiln__limits *l,
+static CUresult check_block(const kiln__code *code, const kiln__cpu_limits *l,
                             const uint32_t block[3])
 {
   const uint64_t most = (uint64_t)l->block_threads;
@@ -193,7 +193,7 @@ static CUresult check_block(const kiln__code *code, const kiln__limits *l,
 }
 
 /* Fills in the cluster that the function itself asks for. */
-static CUresult check_cluster(CUfunction f, const kiln__limits *l, shape *s)
+static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
 {
   const bool required = f->cluster[0] != 0;
   uint64_t blocks;
@@ -223,7 +223,8 @@ static CUresult check_cluster(CUfunction f, const kiln__limits *l, shape *s)
 
 static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
 {
-  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+  const kiln__cpu_limits *l =
+      kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
   uint64_t resident;
   CUresult rc;
 
@@ -236,8 +237,8 @@ static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
     return rc;
   if (s->dynamic_shared > (uint32_t)f->max_dynamic_shared)
     return CUDA_ERROR_INVALID_VALUE;
-  resident = (uint64_t)kiln__resident_blocks(l, f->code, product(s->block),
-                                             s->dynamic_shared);
+  resident = (uint64_t)kiln__cpu_resident_blocks(l, f->code, product(s->block),
+                                                 s->dynamic_shared);
   resident *= KILN__SM_COUNT;
   if (resident == 0)
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
@@ -292,14 +293,14 @@ static CUresult copy_params(launch_work *w, void **args, void **extra)
 }
 
 static CUresult make_work(CUcontext context, CUfunction handle, shape s,
-                          void **args, void **extra, kiln__work **out)
+                          void **args, void **extra, kiln__cpu_work **out)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   uint32_t max_resident;
   CUfunction f;
   launch_work *w;
   size_t head;
-  CUresult rc = kiln__function_of(handle, context, &f);
+  CUresult rc = kiln__cpu_function_of(handle, context, &f);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -321,7 +322,7 @@ static CUresult make_work(CUcontext context, CUfunction handle, shape s,
                      .max_resident = max_resident,
                      .pointers = (void **)(w + 1),
                      .params = (uint8_t *)w + head};
-  kiln__module_hold(f->module);
+  kiln__cpu_module_hold(f->module);
   rc = copy_params(w, args, extra);
   if (rc != CUDA_SUCCESS) {
     release(&w->base);
@@ -333,8 +334,9 @@ static CUresult make_work(CUcontext context, CUfunction handle, shape s,
 
 /* ---- Kernel nodes of graphs ----------------------------------------------------------- */
 
-CUresult kiln__kernel_work(CUcontext context, const CUDA_KERNEL_NODE_PARAMS *p,
-                           kiln__work **out)
+CUresult kiln__cpu_kernel_work(CUcontext context,
+                               const CUDA_KERNEL_NODE_PARAMS *p,
+                               kiln__cpu_work **out)
 {
   const shape s = {.grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
                    .block = {p->blockDimX, p->blockDimY, p->blockDimZ},
@@ -345,8 +347,8 @@ CUresult kiln__kernel_work(CUcontext context, const CUDA_KERNEL_NODE_PARAMS *p,
                    p->kernelParams, p->extra, out);
 }
 
-CUresult kiln__kernel_work_params(const kiln__work *work,
-                                  CUDA_KERNEL_NODE_PARAMS *out)
+CUresult kiln__cpu_kernel_work_params(const kiln__cpu_work *work,
+                                      CUDA_KERNEL_NODE_PARAMS *out)
 {
   const launch_work *w = (const launch_work *)work;
 
@@ -372,12 +374,12 @@ static CUresult launch(CUfunction function, const shape *s, CUstream stream,
                        void **args, void **extra)
 {
   CUcontext context;
-  kiln__work *work;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_work *work;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
     rc = make_work(context, function, *s, args, extra, &work);
-  return rc == CUDA_SUCCESS ? kiln__enqueue(context, stream, work) : rc;
+  return rc == CUDA_SUCCESS ? kiln__cpu_enqueue(context, stream, work) : rc;
 }
 
 CUresult kiln__cpu_launchKernel(CUfunction function, unsigned int grid_x,
@@ -443,31 +445,31 @@ CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
 
 enum { OLD_PARAM_BYTES = 4096 };
 
-struct kiln__old_launch {
+struct kiln__cpu_old_launch {
   uint32_t block[3], shared, size;
   uint8_t params[OLD_PARAM_BYTES];
 };
 
 /* Its state is of the function, and no business of two threads at once. */
-static CUresult old_of(CUfunction handle, struct kiln__old_launch **out)
+static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
 {
   CUcontext context;
   CUfunction f;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__function_of(handle, context, &f);
+    rc = kiln__cpu_function_of(handle, context, &f);
   if (rc != CUDA_SUCCESS)
     return rc;
   if (f->old == NULL)
-    f->old = kiln__calloc(&kiln__the_machine()->alloc, 1, sizeof *f->old);
+    f->old = kiln__calloc(&kiln__cpu_the_machine()->alloc, 1, sizeof *f->old);
   *out = f->old;
   return f->old == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_funcSetBlockShape(CUfunction function, int x, int y, int z)
 {
-  struct kiln__old_launch *old;
+  struct kiln__cpu_old_launch *old;
   const CUresult rc = old_of(function, &old);
 
   if (rc != CUDA_SUCCESS)
@@ -482,7 +484,7 @@ CUresult kiln__cpu_funcSetBlockShape(CUfunction function, int x, int y, int z)
 
 CUresult kiln__cpu_funcSetSharedSize(CUfunction function, unsigned int bytes)
 {
-  struct kiln__old_launch *old;
+  struct kiln__cpu_old_launch *old;
   const CUresult rc = old_of(function, &old);
 
   if (rc == CUDA_SUCCESS)
@@ -492,7 +494,7 @@ CUresult kiln__cpu_funcSetSharedSize(CUfunction function, unsigned int bytes)
 
 CUresult kiln__cpu_paramSetSize(CUfunction function, unsigned int bytes)
 {
-  struct kiln__old_launch *old;
+  struct kiln__cpu_old_launch *old;
   const CUresult rc = old_of(function, &old);
 
   if (rc != CUDA_SUCCESS)
@@ -506,7 +508,7 @@ CUresult kiln__cpu_paramSetSize(CUfunction function, unsigned int bytes)
 CUresult kiln__cpu_paramSetv(CUfunction function, int offset, void *data,
                              unsigned int bytes)
 {
-  struct kiln__old_launch *old;
+  struct kiln__cpu_old_launch *old;
   const CUresult rc = old_of(function, &old);
 
   if (rc != CUDA_SUCCESS)
@@ -532,7 +534,7 @@ CUresult kiln__cpu_paramSetf(CUfunction function, int offset, float value)
 CUresult kiln__cpu_launchGridAsync(CUfunction function, int width, int height,
                                    CUstream stream)
 {
-  struct kiln__old_launch *old;
+  struct kiln__cpu_old_launch *old;
   const CUresult rc = old_of(function, &old);
   size_t size = OLD_PARAM_BYTES;
   shape s;

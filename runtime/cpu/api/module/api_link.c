@@ -1,11 +1,11 @@
 /* link.c -- the link API: PTX texts in, one image that loads them together out. */
-#include "module.h"
+#include "api_module.h"
 
-#include "../../base/os.h"
+#include "../../../base/os.h"
 
 struct CUlinkState_st {
-  kiln__jit jit;
-  kiln__image texts;
+  kiln__cpu_jit jit;
+  kiln__cpu_image texts;
   kiln__buf log;
   kiln__buf image; /* what cuLinkComplete handed out */
 };
@@ -13,31 +13,31 @@ struct CUlinkState_st {
 static CUresult check_state(CUlinkState state)
 {
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(state, KILN__HANDLE_LINK) ? CUDA_SUCCESS
-                                              : CUDA_ERROR_INVALID_HANDLE;
+  return kiln__cpu_live(state, KILN__HANDLE_LINK) ? CUDA_SUCCESS
+                                                  : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult kiln__cpu_linkCreate(unsigned int n, CUjit_option *options,
                               void **values, CUlinkState *state)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUlinkState s;
   CUcontext context;
-  kiln__jit jit;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_jit jit;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__jit_read(&jit, n, options, values);
+    rc = kiln__cpu_jit_read(&jit, n, options, values);
   if (rc != CUDA_SUCCESS)
     return rc;
   if (state == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   s = kiln__calloc(&m->alloc, 1, sizeof *s);
-  if (s == NULL || !kiln__live_add(s, KILN__HANDLE_LINK)) {
+  if (s == NULL || !kiln__cpu_live_add(s, KILN__HANDLE_LINK)) {
     kiln__free(&m->alloc, s);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -50,17 +50,18 @@ CUresult kiln__cpu_linkCreate(unsigned int n, CUjit_option *options,
 }
 
 /* Move the texts of `image` behind those that are there. */
-static CUresult append(CUlinkState s, const kiln__image *image)
+static CUresult append(CUlinkState s, const kiln__cpu_image *image)
 {
   for (size_t i = 0; i < image->n; i++) {
-    if (!kiln__image_add(&s->texts, image->texts[i].data, image->texts[i].size))
+    if (!kiln__cpu_image_add(&s->texts, image->texts[i].data,
+                             image->texts[i].size))
       return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return CUDA_SUCCESS;
 }
 
 /* Each input is checked when it is added: its messages then name it. */
-static CUresult check_text(CUlinkState s, const kiln__image *image,
+static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
                            const char *name)
 {
   const kiln_allocator *a = s->texts.alloc;
@@ -84,26 +85,26 @@ static CUresult check_text(CUlinkState s, const kiln__image *image,
 static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
                     size_t size, const char *path, const char *name)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__image image;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_image image;
   CUresult rc;
 
   /* Libraries and objects may hold PTX in fat binaries; machine code and
    * intermediate code hold nothing that can run here. */
   if (type < CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_OBJECT)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = path != NULL
-           ? kiln__image_file(&image, &m->alloc, path, m->opts.arch, &s->log)
-           : kiln__image_read(&image, &m->alloc, data, size, m->opts.arch,
-                              &s->log);
+  rc = path != NULL ? kiln__cpu_image_file(&image, &m->alloc, path,
+                                           m->opts.arch, &s->log)
+                    : kiln__cpu_image_read(&image, &m->alloc, data, size,
+                                           m->opts.arch, &s->log);
   if (rc == CUDA_SUCCESS) {
     rc = check_text(s, &image, name);
     if (rc == CUDA_SUCCESS)
       rc = append(s, &image);
-    kiln__image_free(&image);
+    kiln__cpu_image_free(&image);
   }
   if (rc != CUDA_SUCCESS)
-    kiln__jit_write(&s->jit, rc, s->log.data == NULL ? "" : s->log.data);
+    kiln__cpu_jit_write(&s->jit, rc, s->log.data == NULL ? "" : s->log.data);
   return rc;
 }
 
@@ -112,11 +113,11 @@ CUresult kiln__cpu_linkAddData(CUlinkState state, CUjitInputType type,
                                unsigned int n, CUjit_option *options,
                                void **values)
 {
-  kiln__jit unused;
+  kiln__cpu_jit unused;
   CUresult rc = check_state(state);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__jit_read(&unused, n, options, values);
+    rc = kiln__cpu_jit_read(&unused, n, options, values);
   if (rc != CUDA_SUCCESS)
     return rc;
   return data == NULL || size == 0 ? CUDA_ERROR_INVALID_VALUE
@@ -127,11 +128,11 @@ CUresult kiln__cpu_linkAddFile(CUlinkState state, CUjitInputType type,
                                const char *path, unsigned int n,
                                CUjit_option *options, void **values)
 {
-  kiln__jit unused;
+  kiln__cpu_jit unused;
   CUresult rc = check_state(state);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__jit_read(&unused, n, options, values);
+    rc = kiln__cpu_jit_read(&unused, n, options, values);
   if (rc != CUDA_SUCCESS)
     return rc;
   return path == NULL ? CUDA_ERROR_INVALID_VALUE
@@ -150,16 +151,16 @@ CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
   if (state->texts.n == 0)
     return CUDA_ERROR_INVALID_IMAGE;
   /* Linked here only for its messages: the image is linked when loaded. */
-  rc = kiln__module_program(&program, state->texts.alloc, &state->texts,
-                            &state->log);
+  rc = kiln__cpu_module_program(&program, state->texts.alloc, &state->texts,
+                                &state->log);
   kiln__program_free(program);
   kiln__buf_clear(&state->image);
   if (rc == CUDA_SUCCESS)
-    kiln__image_write(&state->texts, &state->image);
+    kiln__cpu_image_write(&state->texts, &state->image);
   if (state->image.failed)
     rc = CUDA_ERROR_OUT_OF_MEMORY;
-  kiln__jit_write(&state->jit, rc,
-                  state->log.data == NULL ? "" : state->log.data);
+  kiln__cpu_jit_write(&state->jit, rc,
+                      state->log.data == NULL ? "" : state->log.data);
   if (rc != CUDA_SUCCESS)
     return rc;
   *cubin = state->image.data;
@@ -174,10 +175,10 @@ CUresult kiln__cpu_linkDestroy(CUlinkState state)
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  kiln__live_remove(state);
-  kiln__image_free(&state->texts);
+  kiln__cpu_live_remove(state);
+  kiln__cpu_image_free(&state->texts);
   kiln__buf_free(&state->log);
   kiln__buf_free(&state->image);
-  kiln__free(&kiln__the_machine()->alloc, state);
+  kiln__free(&kiln__cpu_the_machine()->alloc, state);
   return CUDA_SUCCESS;
 }

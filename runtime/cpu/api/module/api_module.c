@@ -1,5 +1,5 @@
 /* module.c -- modules: PTX loaded into a context, its variables in memory. */
-#include "module.h"
+#include "api_module.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ static CUresult result_of(kiln_status st, kiln__buf *log)
 
 /* Nothing of it is kept on failure. */
 static CUresult parse_all(kiln__ptx_module **parts, const kiln_allocator *a,
-                          const kiln__image *image, kiln__buf *log)
+                          const kiln__cpu_image *image, kiln__buf *log)
 {
   for (size_t i = 0; i < image->n; i++) {
     const kiln_status st = kiln__ptx_parse(&parts[i], a, image->texts[i].data,
@@ -34,8 +34,8 @@ static CUresult parse_all(kiln__ptx_module **parts, const kiln_allocator *a,
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__module_program(kiln__program **out, const kiln_allocator *a,
-                              const kiln__image *image, kiln__buf *log)
+CUresult kiln__cpu_module_program(kiln__program **out, const kiln_allocator *a,
+                                  const kiln__cpu_image *image, kiln__buf *log)
 {
   kiln__ptx_module **parts =
       kiln__calloc(a, image->n, sizeof(kiln__ptx_module *));
@@ -64,12 +64,12 @@ static kiln__range_kind range_kind(const kiln__global *g)
 
 static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 {
-  const kiln__machine *m = kiln__the_machine();
+  const kiln__cpu_machine *m = kiln__cpu_the_machine();
   const kiln__global *g = &module->program->globals[number];
   kiln__range range = {.kind = range_kind(g),
                        .device = module->device,
                        .owner = module->context,
-                       .name = kiln__keep_name(g->name)};
+                       .name = kiln__cpu_keep_name(g->name)};
   /* References are 8 bytes that hold the handle of what is bound to them. */
   const uint64_t size = g->texture || g->surface ? 8 : g->size;
 
@@ -91,7 +91,7 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 /* Write the addresses that a variable's initialiser names. */
 static void patch(CUmodule module, uint32_t number)
 {
-  const kiln__machine *m = kiln__the_machine();
+  const kiln__cpu_machine *m = kiln__cpu_the_machine();
   const kiln__global *g = &module->program->globals[number];
 
   for (uint32_t i = 0; i < g->n_patches; i++) {
@@ -114,8 +114,8 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
 {
   const uint32_t n = module->program->n_globals;
 
-  module->globals = kiln__calloc(&kiln__the_machine()->alloc, n == 0 ? 1 : n,
-                                 sizeof *module->globals);
+  module->globals = kiln__calloc(&kiln__cpu_the_machine()->alloc,
+                                 n == 0 ? 1 : n, sizeof *module->globals);
   if (module->globals == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < n; i++) {
@@ -138,8 +138,8 @@ static CUresult list_functions(CUmodule module)
 
   for (uint32_t i = 0; i < p->n_functions; i++)
     n += p->functions[i].entry && p->functions[i].defined;
-  module->functions = kiln__calloc(&kiln__the_machine()->alloc, n == 0 ? 1 : n,
-                                   sizeof *module->functions);
+  module->functions = kiln__calloc(&kiln__cpu_the_machine()->alloc,
+                                   n == 0 ? 1 : n, sizeof *module->functions);
   if (module->functions == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < p->n_functions; i++) {
@@ -148,8 +148,8 @@ static CUresult list_functions(CUmodule module)
 
     if (!code->entry || !code->defined)
       continue;
-    kiln__function_init(f, module, code);
-    if (!kiln__live_add(f, KILN__HANDLE_FUNCTION))
+    kiln__cpu_function_init(f, module, code);
+    if (!kiln__cpu_live_add(f, KILN__HANDLE_FUNCTION))
       return CUDA_ERROR_OUT_OF_MEMORY;
     module->n_functions++;
   }
@@ -160,7 +160,8 @@ static CUresult list_functions(CUmodule module)
  * the driver when it loads. */
 static CUresult check_functions(CUmodule module, kiln__buf *log)
 {
-  const kiln__limits *l = kiln__limits_of(kiln__the_machine()->opts.arch);
+  const kiln__cpu_limits *l =
+      kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
 
   for (uint32_t i = 0; i < module->n_functions; i++) {
     const kiln__code *code = module->functions[i].code;
@@ -181,7 +182,7 @@ static CUresult check_functions(CUmodule module, kiln__buf *log)
 
 static void destroy(CUmodule module)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   for (uint32_t i = 0; module->globals != NULL && module->program != NULL &&
                        i < module->program->n_globals;
@@ -197,12 +198,12 @@ static void destroy(CUmodule module)
   kiln__free(&m->alloc, module);
 }
 
-void kiln__module_hold(CUmodule module)
+void kiln__cpu_module_hold(CUmodule module)
 {
   atomic_fetch_add(&module->refs, 1);
 }
 
-void kiln__module_drop(CUmodule module)
+void kiln__cpu_module_drop(CUmodule module)
 {
   if (atomic_fetch_sub(&module->refs, 1) == 1)
     destroy(module);
@@ -211,12 +212,12 @@ void kiln__module_drop(CUmodule module)
 /* Its handles are no more; work in flight goes on. */
 static void forget(CUmodule module)
 {
-  kiln__live_remove(module);
+  kiln__cpu_live_remove(module);
   for (uint32_t i = 0; i < module->n_functions; i++)
-    kiln__live_remove(&module->functions[i]);
-  kiln__texrefs_free(module->texrefs);
+    kiln__cpu_live_remove(&module->functions[i]);
+  kiln__cpu_texrefs_free(module->texrefs);
   module->texrefs = NULL;
-  kiln__module_drop(module);
+  kiln__cpu_module_drop(module);
 }
 
 static bool unlist(CUmodule module)
@@ -236,13 +237,13 @@ static bool unlist(CUmodule module)
   return found;
 }
 
-void kiln__module_free(CUmodule module)
+void kiln__cpu_module_free(CUmodule module)
 {
   if (unlist(module))
     forget(module);
 }
 
-void kiln__context_end_modules(CUcontext context)
+void kiln__cpu_context_end_modules(CUcontext context)
 {
   for (;;) {
     CUmodule module;
@@ -256,13 +257,15 @@ void kiln__context_end_modules(CUcontext context)
       break;
     forget(module);
   }
-  kiln__context_end_arrays(context);
+  kiln__cpu_context_end_arrays(context);
 }
 
-static CUresult fill(CUmodule module, const kiln__image *image, kiln__buf *log)
+static CUresult fill(CUmodule module, const kiln__cpu_image *image,
+                     kiln__buf *log)
 {
-  const kiln__machine *m = kiln__the_machine();
-  CUresult rc = kiln__module_program(&module->program, &m->alloc, image, log);
+  const kiln__cpu_machine *m = kiln__cpu_the_machine();
+  CUresult rc =
+      kiln__cpu_module_program(&module->program, &m->alloc, image, log);
 
   if (rc == CUDA_SUCCESS)
     rc = place_all(module, log);
@@ -272,16 +275,16 @@ static CUresult fill(CUmodule module, const kiln__image *image, kiln__buf *log)
     rc = check_functions(module, log);
   if (rc == CUDA_SUCCESS)
     kiln__program_bind(module->program, m->isa->handlers);
-  if (rc == CUDA_SUCCESS && !kiln__live_add(module, KILN__HANDLE_MODULE))
+  if (rc == CUDA_SUCCESS && !kiln__cpu_live_add(module, KILN__HANDLE_MODULE))
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   return rc;
 }
 
-CUresult kiln__module_link(CUmodule *out, CUcontext context,
-                           const kiln__image *image, kiln__buf *log)
+CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
+                               const kiln__cpu_image *image, kiln__buf *log)
 {
   CUmodule module =
-      kiln__calloc(&kiln__the_machine()->alloc, 1, sizeof *module);
+      kiln__calloc(&kiln__cpu_the_machine()->alloc, 1, sizeof *module);
   CUresult rc;
 
   if (module == NULL)
@@ -303,18 +306,18 @@ CUresult kiln__module_link(CUmodule *out, CUcontext context,
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__module_make(CUmodule *out, CUcontext context, const char *ptx,
-                           size_t size, kiln__buf *log)
+CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
+                               const char *ptx, size_t size, kiln__buf *log)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__image image;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_image image;
   CUresult rc =
-      kiln__image_read(&image, &m->alloc, ptx, size, m->opts.arch, log);
+      kiln__cpu_image_read(&image, &m->alloc, ptx, size, m->opts.arch, log);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  rc = kiln__module_link(out, context, &image, log);
-  kiln__image_free(&image);
+  rc = kiln__cpu_module_link(out, context, &image, log);
+  kiln__cpu_image_free(&image);
   return rc;
 }
 
@@ -324,29 +327,30 @@ CUresult kiln__module_make(CUmodule *out, CUcontext context, const char *ptx,
 static CUresult load(CUmodule *out, const void *bytes, const char *path,
                      unsigned n, const CUjit_option *options, void **values)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUcontext context;
-  kiln__jit jit;
-  kiln__image image;
+  kiln__cpu_jit jit;
+  kiln__cpu_image image;
   kiln__buf log;
-  CUresult rc = kiln__current_unsafe(&context);
+  CUresult rc = kiln__cpu_current_unsafe(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (out == NULL || (bytes == NULL && path == NULL))
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__jit_read(&jit, n, options, values);
+  rc = kiln__cpu_jit_read(&jit, n, options, values);
   if (rc != CUDA_SUCCESS)
     return rc;
   kiln__buf_init(&log, &m->alloc);
   rc = path != NULL
-           ? kiln__image_file(&image, &m->alloc, path, m->opts.arch, &log)
-           : kiln__image_read(&image, &m->alloc, bytes, 0, m->opts.arch, &log);
+           ? kiln__cpu_image_file(&image, &m->alloc, path, m->opts.arch, &log)
+           : kiln__cpu_image_read(&image, &m->alloc, bytes, 0, m->opts.arch,
+                                  &log);
   if (rc == CUDA_SUCCESS) {
-    rc = kiln__module_link(out, context, &image, &log);
-    kiln__image_free(&image);
+    rc = kiln__cpu_module_link(out, context, &image, &log);
+    kiln__cpu_image_free(&image);
   }
-  kiln__jit_write(&jit, rc, log.data == NULL ? "" : log.data);
+  kiln__cpu_jit_write(&jit, rc, log.data == NULL ? "" : log.data);
   kiln__buf_free(&log);
   return rc;
 }
@@ -377,24 +381,25 @@ CUresult kiln__cpu_moduleLoad(CUmodule *module, const char *path)
 static CUresult check_module(CUmodule module)
 {
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(module, KILN__HANDLE_MODULE) ? CUDA_SUCCESS
-                                                 : CUDA_ERROR_INVALID_HANDLE;
+  return kiln__cpu_live(module, KILN__HANDLE_MODULE)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult kiln__cpu_moduleUnload(CUmodule module)
 {
   CUcontext context;
-  const CUresult rc = kiln__current_unsafe(&context);
+  const CUresult rc = kiln__cpu_current_unsafe(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(module, KILN__HANDLE_MODULE) || module->of_library)
+  if (!kiln__cpu_live(module, KILN__HANDLE_MODULE) || module->of_library)
     return CUDA_ERROR_INVALID_HANDLE;
-  kiln__module_free(module);
+  kiln__cpu_module_free(module);
   return CUDA_SUCCESS;
 }
 
@@ -416,7 +421,7 @@ CUresult kiln__cpu_moduleGetFunction(CUfunction *function, CUmodule module,
   return CUDA_ERROR_NOT_FOUND;
 }
 
-uint32_t kiln__module_global(const kiln__program *program, const char *name)
+uint32_t kiln__cpu_module_global(const kiln__program *program, const char *name)
 {
   for (uint32_t i = 0; i < program->n_globals; i++) {
     const kiln__global *g = &program->globals[i];
@@ -437,7 +442,7 @@ CUresult kiln__cpu_moduleGetGlobal(CUdeviceptr *address, size_t *bytes,
     return rc;
   if (name == NULL || (address == NULL && bytes == NULL))
     return CUDA_ERROR_INVALID_VALUE;
-  i = kiln__module_global(module->program, name);
+  i = kiln__cpu_module_global(module->program, name);
   if (i == UINT32_MAX || module->program->globals[i].texture ||
       module->program->globals[i].surface)
     return CUDA_ERROR_NOT_FOUND;
@@ -476,7 +481,7 @@ CUresult kiln__cpu_moduleEnumerateFunctions(CUfunction *functions,
 
 CUresult kiln__cpu_moduleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
-  const CUresult rc = kiln__ready();
+  const CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;

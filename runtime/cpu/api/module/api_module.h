@@ -2,21 +2,21 @@
 #ifndef KILN_CPU_MODULE_H
 #define KILN_CPU_MODULE_H
 
-#include "machine.h"
+#include "../machine.h"
 
 /* ---- Images: PTX texts, whatever they came wrapped in ----------------------- */
 
-typedef struct kiln__ptx_text {
+typedef struct kiln__cpu_ptx_text {
   char *data; /* NUL-terminated, owned */
   size_t size;
-} kiln__ptx_text;
+} kiln__cpu_ptx_text;
 
 /* Texts to be linked together; one, but for images made by cuLinkComplete. */
-typedef struct kiln__image {
+typedef struct kiln__cpu_image {
   const kiln_allocator *alloc;
-  kiln__ptx_text *texts;
+  kiln__cpu_ptx_text *texts;
   size_t n;
-} kiln__image;
+} kiln__cpu_image;
 
 enum { KILN__PTX_VERSION = 90 }; /* newest .version that is understood */
 
@@ -28,99 +28,105 @@ enum { KILN__PTX_VERSION = 90 }; /* newest .version that is understood */
  * CUDA_SUCCESS, CUDA_ERROR_INVALID_IMAGE (nothing known),
  * CUDA_ERROR_NO_BINARY_FOR_GPU (machine code alone, or PTX for later devices),
  * CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult kiln__image_read(kiln__image *out, const kiln_allocator *a,
-                          const void *bytes, size_t size, int arch,
-                          kiln__buf *log);
+CUresult kiln__cpu_image_read(kiln__cpu_image *out, const kiln_allocator *a,
+                              const void *bytes, size_t size, int arch,
+                              kiln__buf *log);
 /* The same from a file; CUDA_ERROR_FILE_NOT_FOUND. */
-CUresult kiln__image_file(kiln__image *out, const kiln_allocator *a,
-                          const char *path, int arch, kiln__buf *log);
-void kiln__image_free(kiln__image *image);
+CUresult kiln__cpu_image_file(kiln__cpu_image *out, const kiln_allocator *a,
+                              const char *path, int arch, kiln__buf *log);
+void kiln__cpu_image_free(kiln__cpu_image *image);
 /* Append a copy of a text. False: no memory. */
-bool kiln__image_add(kiln__image *image, const char *data, size_t size);
-/* All texts as one image that kiln__image_read() takes. */
-void kiln__image_write(const kiln__image *image, kiln__buf *out);
+bool kiln__cpu_image_add(kiln__cpu_image *image, const char *data, size_t size);
+/* All texts as one image that kiln__cpu_image_read() takes. */
+void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out);
 
 /* What the head of a PTX text says: .version and .target. */
-typedef struct kiln__ptx_head {
+typedef struct kiln__cpu_ptx_head {
   int version; /* 90 = 9.0; 0: not found */
   int target;  /* 90 = sm_90; 0: not found */
   char suffix; /* 'a', 'f' or 0 */
-} kiln__ptx_head;
-kiln__ptx_head kiln__ptx_head_of(const char *text, size_t size);
+} kiln__cpu_ptx_head;
+kiln__cpu_ptx_head kiln__cpu_ptx_head_of(const char *text, size_t size);
 /* Can a device of `arch` run what was made for this head's target? */
-bool kiln__ptx_fits(const kiln__ptx_head *head, int arch);
+bool kiln__cpu_ptx_fits(const kiln__cpu_ptx_head *head, int arch);
 
 /* fatbin.c: the best PTX of a fat binary container. */
-CUresult kiln__fatbin_read(kiln__image *out, const uint8_t *bytes, size_t size,
-                           int arch, kiln__buf *log);
+CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
+                               size_t size, int arch, kiln__buf *log);
 
 /* ---- JIT options ---------------------------------------------------------------- */
 
 /* The options of cuModuleLoadDataEx and cuLinkCreate: where logs go. */
-typedef struct kiln__jit {
+typedef struct kiln__cpu_jit {
   char *info, *error;
   size_t info_size, error_size;
   void **info_out, **error_out, **time_out; /* values to be written back */
   uint64_t started;
-} kiln__jit;
+} kiln__cpu_jit;
 
 /* CUDA_ERROR_INVALID_VALUE: NULL where something has to be. Options that
  * change nothing here are taken. */
-CUresult kiln__jit_read(kiln__jit *jit, unsigned n, const CUjit_option *options,
-                        void **values);
+CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
+                            const CUjit_option *options, void **values);
 /* Fill the buffers. */
-void kiln__jit_write(const kiln__jit *jit, CUresult rc, const char *text);
+void kiln__cpu_jit_write(const kiln__cpu_jit *jit, CUresult rc,
+                         const char *text);
 
 /* ---- Modules ------------------------------------------------------------------------ */
 
 /* Texts as a program that is not bound to anything. */
-CUresult kiln__module_program(kiln__program **out, const kiln_allocator *a,
-                              const kiln__image *image, kiln__buf *log);
+CUresult kiln__cpu_module_program(kiln__program **out, const kiln_allocator *a,
+                                  const kiln__cpu_image *image, kiln__buf *log);
 /* Load texts into a context. */
-CUresult kiln__module_link(CUmodule *out, CUcontext context,
-                           const kiln__image *image, kiln__buf *log);
+CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
+                               const kiln__cpu_image *image, kiln__buf *log);
 /* Work in flight holds modules; the last one frees. */
-void kiln__module_hold(CUmodule module);
-void kiln__module_drop(CUmodule module);
+void kiln__cpu_module_hold(CUmodule module);
+void kiln__cpu_module_drop(CUmodule module);
 
 /* texref.c: a module's texture and surface references end with it. */
-void kiln__texrefs_free(struct CUtexref_st *list);
+void kiln__cpu_texrefs_free(struct CUtexref_st *list);
 /* array.c: a context's arrays end with it. */
-void kiln__context_end_arrays(CUcontext context);
+void kiln__cpu_context_end_arrays(CUcontext context);
 
 /* Program global by name, UINT32_MAX: none that can be found. */
-uint32_t kiln__module_global(const kiln__program *program, const char *name);
+uint32_t kiln__cpu_module_global(const kiln__program *program,
+                                 const char *name);
 
 /* A CUfunction or CUkernel as a function of the current context's module. */
-CUresult kiln__function_of(CUfunction handle, CUcontext context,
-                           CUfunction *out);
-/* Is it a CUkernel? Then its function in `context`, loaded if need be. */
-CUresult kiln__kernel_function(CUfunction handle, CUcontext context,
+CUresult kiln__cpu_function_of(CUfunction handle, CUcontext context,
                                CUfunction *out);
+/* Is it a CUkernel? Then its function in `context`, loaded if need be. */
+CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
+                                   CUfunction *out);
 
 /* As it is after loading. */
-void kiln__function_init(CUfunction f, CUmodule module, const kiln__code *code);
-int kiln__function_max_threads(const kiln__code *code, int arch);
-int kiln__function_registers(const kiln__code *code, const kiln__limits *l);
-CUresult kiln__function_param(const kiln__code *code, size_t index,
-                              size_t *offset, size_t *size);
-CUresult kiln__function_attribute(CUfunction f, CUfunction_attribute attribute,
-                                  int *value);
-CUresult kiln__function_set(CUfunction f, CUfunction_attribute attribute,
-                            int value);
+void kiln__cpu_function_init(CUfunction f, CUmodule module,
+                             const kiln__code *code);
+int kiln__cpu_function_max_threads(const kiln__code *code, int arch);
+int kiln__cpu_function_registers(const kiln__code *code,
+                                 const kiln__cpu_limits *l);
+CUresult kiln__cpu_function_param(const kiln__code *code, size_t index,
+                                  size_t *offset, size_t *size);
+CUresult kiln__cpu_function_attribute(CUfunction f,
+                                      CUfunction_attribute attribute,
+                                      int *value);
+CUresult kiln__cpu_function_set(CUfunction f, CUfunction_attribute attribute,
+                                int value);
 
 /* Resident blocks of one multiprocessor; 0: does not fit. */
-int kiln__resident_blocks(const kiln__limits *limits, const kiln__code *code,
-                          uint64_t threads, uint64_t dynamic_shared);
+int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
+                              const kiln__code *code, uint64_t threads,
+                              uint64_t dynamic_shared);
 
 /* ---- What is kept for people: keep.c --------------------------------------------------- */
 
 /* A name that stays valid for good: names of freed variables appear in
  * messages. NULL: no memory. */
-const char *kiln__keep_name(const char *name);
-void kiln__keep_fault(const char *text, size_t size);
-void kiln__keep_finding(void *user, const kiln_cpu_finding *finding);
+const char *kiln__cpu_keep_name(const char *name);
+void kiln__cpu_keep_fault(const char *text, size_t size);
+void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding);
 /* Add what a launch counted. */
-void kiln__keep_counters(struct kiln__watch *watch);
+void kiln__cpu_keep_counters(struct kiln__watch *watch);
 
 #endif

@@ -1,10 +1,10 @@
 /* occupancy.c -- what a multiprocessor of the played architecture holds. */
-#include "module.h"
+#include "api_module.h"
 
 #include <limits.h>
 
 /* The rows are in KiB and 1,024 registers, as the documentation has them. */
-static const kiln__limits all_limits[] = {
+static const kiln__cpu_limits all_limits[] = {
 #define KILN_TRAITS(cc, family, tegra, block_threads, sm_threads, sm_blocks,   \
                     sm_regs, block_regs, thread_regs, reg_unit, warp_unit,     \
                     sm_smem, block_smem, optin, reserved, smem_unit)           \
@@ -12,10 +12,10 @@ static const kiln__limits all_limits[] = {
    sm_blocks,    (sm_regs)*1024,  (block_regs)*1024, thread_regs,              \
    reg_unit,     warp_unit,       (sm_smem)*1024,    (block_smem)*1024,        \
    (optin)*1024, (reserved)*1024, smem_unit},
-#include "../../arch/traits.def"
+#include "../../../arch/traits.def"
 };
 
-const kiln__limits *kiln__limits_of(int arch)
+const kiln__cpu_limits *kiln__cpu_limits_of(int arch)
 {
   for (size_t i = 0; i < sizeof all_limits / sizeof all_limits[0]; i++) {
     if (all_limits[i].arch == arch)
@@ -36,7 +36,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 
 /* Registers come in units a warp, out of the slice of the file that belongs to
  * the warp's scheduler; a block may hold block_registers. */
-static uint64_t blocks_by_registers(const kiln__limits *l, uint64_t warps,
+static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
                                     uint64_t registers)
 {
   const uint64_t slices = (uint64_t)l->warp_unit;
@@ -56,7 +56,7 @@ static uint64_t blocks_by_registers(const kiln__limits *l, uint64_t warps,
   return (uint64_t)l->sm_registers / slices / each * slices / warps;
 }
 
-static uint64_t blocks_by_shared(const kiln__limits *l, uint64_t shared)
+static uint64_t blocks_by_shared(const kiln__cpu_limits *l, uint64_t shared)
 {
   const uint64_t each =
       round_up(shared + (uint64_t)l->reserved_shared, (uint64_t)l->shared_unit);
@@ -66,8 +66,9 @@ static uint64_t blocks_by_shared(const kiln__limits *l, uint64_t shared)
   return each == 0 ? UINT64_MAX : (uint64_t)l->sm_shared / each;
 }
 
-int kiln__resident_blocks(const kiln__limits *limits, const kiln__code *code,
-                          uint64_t threads, uint64_t dynamic_shared)
+int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
+                              const kiln__code *code, uint64_t threads,
+                              uint64_t dynamic_shared)
 {
   const uint64_t warps = (threads + KILN__WARP - 1) / KILN__WARP;
   uint64_t n;
@@ -77,9 +78,9 @@ int kiln__resident_blocks(const kiln__limits *limits, const kiln__code *code,
     return 0;
   n = least((uint64_t)limits->sm_threads / KILN__WARP / warps,
             (uint64_t)limits->sm_blocks);
-  n = least(
-      n, blocks_by_registers(limits, warps,
-                             (uint64_t)kiln__function_registers(code, limits)));
+  n = least(n, blocks_by_registers(
+                   limits, warps,
+                   (uint64_t)kiln__cpu_function_registers(code, limits)));
   n = least(n, blocks_by_shared(limits, code->static_shared + dynamic_shared));
   return (int)n;
 }
@@ -90,23 +91,24 @@ int kiln__resident_blocks(const kiln__limits *limits, const kiln__code *code,
 typedef struct asked {
   CUfunction function;
   const kiln__code *code;
-  const kiln__limits *limits;
+  const kiln__cpu_limits *limits;
   int max_threads; /* of a block of this function */
 } asked;
 
 static CUresult ask(asked *out, CUfunction function)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  rc = kiln__function_of(function, context, &out->function);
+  rc = kiln__cpu_function_of(function, context, &out->function);
   if (rc != CUDA_SUCCESS)
     return rc;
   out->code = out->function->code;
-  out->limits = kiln__limits_of(kiln__the_machine()->opts.arch);
-  out->max_threads = kiln__function_max_threads(out->code, out->limits->arch);
+  out->limits = kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
+  out->max_threads =
+      kiln__cpu_function_max_threads(out->code, out->limits->arch);
   return CUDA_SUCCESS;
 }
 
@@ -114,7 +116,7 @@ static int blocks_of(const asked *q, int block, size_t smem)
 {
   if (block > q->max_threads)
     return 0;
-  return kiln__resident_blocks(q->limits, q->code, (uint64_t)block, smem);
+  return kiln__cpu_resident_blocks(q->limits, q->code, (uint64_t)block, smem);
 }
 
 CUresult kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessorWithFlags(
@@ -244,8 +246,8 @@ static CUresult ask_cluster(asked *q, CUfunction function,
     return CUDA_ERROR_INVALID_VALUE;
   if (q->limits->arch < 90)
     return CUDA_ERROR_NOT_SUPPORTED;
-  *resident = kiln__resident_blocks(q->limits, q->code, threads,
-                                    config->sharedMemBytes);
+  *resident = kiln__cpu_resident_blocks(q->limits, q->code, threads,
+                                        config->sharedMemBytes);
   return CUDA_SUCCESS;
 }
 

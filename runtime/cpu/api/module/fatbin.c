@@ -3,7 +3,7 @@
  * A container is a header, then entries: each a header that says what follows
  * (PTX, machine code, ...) and how it is packed. Toolkits up to 12.3 pack with
  * LZ4 blocks, later ones with zstd, or with LZ4 when asked for speed. */
-#include "module.h"
+#include "api_module.h"
 
 #include <string.h>
 
@@ -39,8 +39,8 @@ enum { FLAG_LZ4 = 0x2000, FLAG_ZSTD = 0x8000 };
 enum { TEXT_LIMIT = 1 << 30 };
 
 typedef struct best {
-  kiln__ptx_text text;
-  kiln__ptx_head head;
+  kiln__cpu_ptx_text text;
+  kiln__cpu_ptx_head head;
   bool ptx, machine_code; /* seen at all */
   int newest_version;     /* lowest .version that was too new */
 } best;
@@ -109,7 +109,7 @@ static CUresult unpack(char *to, const entry_head *e, const uint8_t *payload,
 }
 
 /* The entry's text, NUL-terminated. */
-static CUresult text_of(kiln__ptx_text *out, const kiln_allocator *a,
+static CUresult text_of(kiln__cpu_ptx_text *out, const kiln_allocator *a,
                         const entry_head *e, const uint8_t *payload,
                         kiln__buf *log)
 {
@@ -138,9 +138,9 @@ static CUresult text_of(kiln__ptx_text *out, const kiln_allocator *a,
 }
 
 /* The newest target that fits; the very one with a suffix before it without. */
-static bool better(const kiln__ptx_head *head, const best *b, int arch)
+static bool better(const kiln__cpu_ptx_head *head, const best *b, int arch)
 {
-  if (!kiln__ptx_fits(head, arch))
+  if (!kiln__cpu_ptx_fits(head, arch))
     return false;
   if (b->text.data == NULL || head->target != b->head.target)
     return b->text.data == NULL || head->target > b->head.target;
@@ -150,8 +150,8 @@ static bool better(const kiln__ptx_head *head, const best *b, int arch)
 static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
                          const uint8_t *payload, int arch, kiln__buf *log)
 {
-  kiln__ptx_text text = {0};
-  kiln__ptx_head head;
+  kiln__cpu_ptx_text text = {0};
+  kiln__cpu_ptx_head head;
   CUresult rc;
 
   b->machine_code |= e->kind == KIND_ELF;
@@ -161,7 +161,7 @@ static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
   rc = text_of(&text, a, e, payload, log);
   if (rc != CUDA_SUCCESS)
     return rc;
-  head = kiln__ptx_head_of(text.data, text.size);
+  head = kiln__cpu_ptx_head_of(text.data, text.size);
   if (head.version > KILN__PTX_VERSION) {
     b->newest_version = head.version;
   } else if (better(&head, b, arch)) {
@@ -229,15 +229,15 @@ static CUresult refuse(const best *b, int arch, kiln__buf *log)
   return CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-CUresult kiln__fatbin_read(kiln__image *out, const uint8_t *bytes, size_t size,
-                           int arch, kiln__buf *log)
+CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
+                               size_t size, int arch, kiln__buf *log)
 {
   best b = {0};
   CUresult rc = walk(&b, out->alloc, bytes, size, arch, log);
 
   if (rc == CUDA_SUCCESS && b.text.data == NULL)
     rc = refuse(&b, arch, log);
-  if (rc == CUDA_SUCCESS && !kiln__image_add(out, b.text.data, b.text.size))
+  if (rc == CUDA_SUCCESS && !kiln__cpu_image_add(out, b.text.data, b.text.size))
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   kiln__free(out->alloc, b.text.data);
   return rc;

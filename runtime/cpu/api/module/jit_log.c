@@ -1,7 +1,7 @@
 /* jit_log.c -- the JIT options of the driver: buffers for messages. */
-#include "module.h"
+#include "api_module.h"
 
-#include "../../base/os.h"
+#include "../../../base/os.h"
 
 #include <string.h>
 
@@ -11,10 +11,10 @@ static size_t size_value(void *value)
   return (size_t)(uint32_t)(uintptr_t)value;
 }
 
-CUresult kiln__jit_read(kiln__jit *jit, unsigned n, const CUjit_option *options,
-                        void **values)
+CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
+                            const CUjit_option *options, void **values)
 {
-  *jit = (kiln__jit){.started = kiln__clock_ns()};
+  *jit = (kiln__cpu_jit){.started = kiln__clock_ns()};
   if (n > 0 && (options == NULL || values == NULL))
     return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < n; i++) {
@@ -57,7 +57,8 @@ static void fill(char *buf, size_t size, void **out, const char *text)
     *out = (void *)(uintptr_t)used;
 }
 
-void kiln__jit_write(const kiln__jit *jit, CUresult rc, const char *text)
+void kiln__cpu_jit_write(const kiln__cpu_jit *jit, CUresult rc,
+                         const char *text)
 {
   const bool ok = rc == CUDA_SUCCESS;
 

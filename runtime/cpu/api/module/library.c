@@ -1,6 +1,6 @@
 /* library.c -- libraries and their kernels: loaded once, into each context when
  * it is first used there. */
-#include "module.h"
+#include "api_module.h"
 
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct CUkern_st {
 
 struct CUlib_st {
   pthread_mutex_t lock; /* loaded, wanted */
-  kiln__image image;
+  kiln__cpu_image image;
   kiln__program *program; /* as loaded first: names and layouts */
   struct CUkern_st *kernels;
   uint32_t n_kernels;
@@ -34,10 +34,10 @@ struct CUlib_st {
 
 static CUresult parse(CUlibrary library, kiln__buf *log)
 {
-  const kiln_allocator *a = &kiln__the_machine()->alloc;
+  const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
   uint32_t n = 0;
   CUresult rc =
-      kiln__module_program(&library->program, a, &library->image, log);
+      kiln__cpu_module_program(&library->program, a, &library->image, log);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -55,7 +55,7 @@ static CUresult parse(CUlibrary library, kiln__buf *log)
       continue;
     k->library = library;
     k->name = code->name;
-    if (!kiln__live_add(k, KILN__HANDLE_KERNEL))
+    if (!kiln__cpu_live_add(k, KILN__HANDLE_KERNEL))
       return CUDA_ERROR_OUT_OF_MEMORY;
     library->n_kernels++;
   }
@@ -64,22 +64,22 @@ static CUresult parse(CUlibrary library, kiln__buf *log)
 
 static void free_library(CUlibrary library)
 {
-  const kiln_allocator *a = &kiln__the_machine()->alloc;
+  const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
 
-  kiln__live_remove(library);
+  kiln__cpu_live_remove(library);
   for (uint32_t i = 0; i < library->n_kernels; i++)
-    kiln__live_remove(&library->kernels[i]);
+    kiln__cpu_live_remove(&library->kernels[i]);
   while (library->contexts != NULL) {
     loaded *l = library->contexts;
 
     library->contexts = l->next;
-    if (kiln__live(l->module, KILN__HANDLE_MODULE) &&
+    if (kiln__cpu_live(l->module, KILN__HANDLE_MODULE) &&
         l->module->context_id == l->context_id)
-      kiln__module_free(l->module);
+      kiln__cpu_module_free(l->module);
     kiln__free(a, l);
   }
   kiln__program_free(library->program);
-  kiln__image_free(&library->image);
+  kiln__cpu_image_free(&library->image);
   kiln__free(a, library->kernels);
   pthread_mutex_destroy(&library->lock);
   kiln__free(a, library);
@@ -88,7 +88,7 @@ static void free_library(CUlibrary library)
 static CUresult make(CUlibrary *out, const void *bytes, const char *path,
                      kiln__buf *log)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUlibrary library = kiln__calloc(&m->alloc, 1, sizeof *library);
   CUresult rc;
 
@@ -96,13 +96,13 @@ static CUresult make(CUlibrary *out, const void *bytes, const char *path,
     kiln__free(&m->alloc, library);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  rc = path != NULL ? kiln__image_file(&library->image, &m->alloc, path,
-                                       m->opts.arch, log)
-                    : kiln__image_read(&library->image, &m->alloc, bytes, 0,
-                                       m->opts.arch, log);
+  rc = path != NULL ? kiln__cpu_image_file(&library->image, &m->alloc, path,
+                                           m->opts.arch, log)
+                    : kiln__cpu_image_read(&library->image, &m->alloc, bytes, 0,
+                                           m->opts.arch, log);
   if (rc == CUDA_SUCCESS)
     rc = parse(library, log);
-  if (rc == CUDA_SUCCESS && !kiln__live_add(library, KILN__HANDLE_LIBRARY))
+  if (rc == CUDA_SUCCESS && !kiln__cpu_live_add(library, KILN__HANDLE_LIBRARY))
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   if (rc != CUDA_SUCCESS)
     free_library(library);
@@ -114,20 +114,20 @@ static CUresult make(CUlibrary *out, const void *bytes, const char *path,
 static CUresult load(CUlibrary *out, const void *bytes, const char *path,
                      unsigned n, const CUjit_option *options, void **values)
 {
-  kiln__jit jit;
+  kiln__cpu_jit jit;
   kiln__buf log;
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (out == NULL || (bytes == NULL && path == NULL))
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__jit_read(&jit, n, options, values);
+  rc = kiln__cpu_jit_read(&jit, n, options, values);
   if (rc != CUDA_SUCCESS)
     return rc;
-  kiln__buf_init(&log, &kiln__the_machine()->alloc);
+  kiln__buf_init(&log, &kiln__cpu_the_machine()->alloc);
   rc = make(out, bytes, path, &log);
-  kiln__jit_write(&jit, rc, log.data == NULL ? "" : log.data);
+  kiln__cpu_jit_write(&jit, rc, log.data == NULL ? "" : log.data);
   kiln__buf_free(&log);
   return rc;
 }
@@ -160,12 +160,13 @@ CUresult kiln__cpu_libraryLoadFromFile(CUlibrary *library, const char *path,
 
 static CUresult check_library(CUlibrary library)
 {
-  const CUresult rc = kiln__ready();
+  const CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(library, KILN__HANDLE_LIBRARY) ? CUDA_SUCCESS
-                                                   : CUDA_ERROR_INVALID_HANDLE;
+  return kiln__cpu_live(library, KILN__HANDLE_LIBRARY)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult kiln__cpu_libraryUnload(CUlibrary library)
@@ -181,7 +182,7 @@ CUresult kiln__cpu_libraryUnload(CUlibrary library)
 
 static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
 {
-  const kiln_allocator *a = &kiln__the_machine()->alloc;
+  const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
   kiln__buf log;
   loaded *l;
   CUresult rc;
@@ -196,7 +197,7 @@ static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
   if (l == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   kiln__buf_init(&log, a);
-  rc = kiln__module_link(out, context, &library->image, &log);
+  rc = kiln__cpu_module_link(out, context, &library->image, &log);
   kiln__buf_free(&log);
   if (rc != CUDA_SUCCESS) {
     kiln__free(a, l);
@@ -208,8 +209,8 @@ static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
   for (uint32_t i = 0; i < library->n_kernels; i++) {
     for (int k = 0; k < 16; k++) {
       if (library->kernels[i].set[k])
-        kiln__function_set(&(*out)->functions[i], k,
-                           library->kernels[i].wanted[k]);
+        kiln__cpu_function_set(&(*out)->functions[i], k,
+                               library->kernels[i].wanted[k]);
     }
   }
   return CUDA_SUCCESS;
@@ -226,8 +227,8 @@ static CUresult module_in(CUlibrary library, CUcontext context, CUmodule *out)
 }
 
 /* Functions of a module are in the order of the library's kernels. */
-CUresult kiln__kernel_function(CUfunction handle, CUcontext context,
-                               CUfunction *out)
+CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
+                                   CUfunction *out)
 {
   CUkernel kernel = (CUkernel)(void *)handle;
   CUmodule module;
@@ -241,7 +242,7 @@ CUresult kiln__kernel_function(CUfunction handle, CUcontext context,
 CUresult kiln__cpu_libraryGetModule(CUmodule *module, CUlibrary library)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
     rc = check_library(library);
@@ -273,7 +274,7 @@ CUresult kiln__cpu_libraryGetManaged(CUdeviceptr *address, size_t *bytes,
     return rc;
   if (name == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  i = kiln__module_global(module->program, name);
+  i = kiln__cpu_module_global(module->program, name);
   if (i == UINT32_MAX || !module->program->globals[i].managed)
     return CUDA_ERROR_NOT_FOUND;
   return kiln__cpu_moduleGetGlobal(address, bytes, module, name);
@@ -338,26 +339,27 @@ CUresult kiln__cpu_libraryEnumerateKernels(CUkernel *kernels, unsigned int n,
 
 static CUresult check_kernel(CUkernel kernel)
 {
-  const CUresult rc = kiln__ready();
+  const CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(kernel, KILN__HANDLE_KERNEL) ? CUDA_SUCCESS
-                                                 : CUDA_ERROR_INVALID_HANDLE;
+  return kiln__cpu_live(kernel, KILN__HANDLE_KERNEL)
+             ? CUDA_SUCCESS
+             : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult kiln__cpu_kernelGetFunction(CUfunction *function, CUkernel kernel)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
     rc = check_kernel(kernel);
   if (rc != CUDA_SUCCESS)
     return rc;
   return function == NULL ? CUDA_ERROR_INVALID_VALUE
-                          : kiln__kernel_function((CUfunction)(void *)kernel,
-                                                  context, function);
+                          : kiln__cpu_kernel_function(
+                                (CUfunction)(void *)kernel, context, function);
 }
 
 CUresult kiln__cpu_kernelGetLibrary(CUlibrary *library, CUkernel kernel)
@@ -396,7 +398,7 @@ CUresult kiln__cpu_kernelGetParamInfo(CUkernel kernel, size_t index,
 
   return rc != CUDA_SUCCESS
              ? rc
-             : kiln__function_param(code_of(kernel), index, offset, size);
+             : kiln__cpu_function_param(code_of(kernel), index, offset, size);
 }
 
 static CUresult check_device(CUkernel kernel, CUdevice device)
@@ -405,7 +407,7 @@ static CUresult check_device(CUkernel kernel, CUdevice device)
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return device < 0 || device >= kiln__the_machine()->n_devices
+  return device < 0 || device >= kiln__cpu_the_machine()->n_devices
              ? CUDA_ERROR_INVALID_DEVICE
              : CUDA_SUCCESS;
 }
@@ -415,11 +417,11 @@ static void as_function(CUkernel kernel, struct CUmod_st *module,
                         struct CUfunc_st *f)
 {
   *module = (struct CUmod_st){.program = kernel->library->program};
-  kiln__function_init(f, module, code_of(kernel));
+  kiln__cpu_function_init(f, module, code_of(kernel));
   pthread_mutex_lock(&kernel->library->lock);
   for (int k = 0; k < 16; k++) {
     if (kernel->set[k])
-      kiln__function_set(f, k, kernel->wanted[k]);
+      kiln__cpu_function_set(f, k, kernel->wanted[k]);
   }
   pthread_mutex_unlock(&kernel->library->lock);
 }
@@ -437,7 +439,7 @@ CUresult kiln__cpu_kernelGetAttribute(int *value,
   if (value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   as_function(kernel, &module, &f);
-  return kiln__function_attribute(&f, attribute, value);
+  return kiln__cpu_function_attribute(&f, attribute, value);
 }
 
 CUresult kiln__cpu_kernelSetAttribute(CUfunction_attribute attribute, int value,
@@ -451,7 +453,7 @@ CUresult kiln__cpu_kernelSetAttribute(CUfunction_attribute attribute, int value,
   if (rc != CUDA_SUCCESS)
     return rc;
   as_function(kernel, &module, &f);
-  rc = kiln__function_set(&f, attribute, value);
+  rc = kiln__cpu_function_set(&f, attribute, value);
   if (rc != CUDA_SUCCESS)
     return rc;
   library = kernel->library;
@@ -459,10 +461,10 @@ CUresult kiln__cpu_kernelSetAttribute(CUfunction_attribute attribute, int value,
   kernel->wanted[attribute] = value;
   kernel->set[attribute] = true;
   for (loaded *l = library->contexts; l != NULL; l = l->next) {
-    if (kiln__live(l->module, KILN__HANDLE_MODULE) &&
+    if (kiln__cpu_live(l->module, KILN__HANDLE_MODULE) &&
         l->module->context_id == l->context_id && l->module->device == device)
-      kiln__function_set(&l->module->functions[kernel - library->kernels],
-                         attribute, value);
+      kiln__cpu_function_set(&l->module->functions[kernel - library->kernels],
+                             attribute, value);
   }
   pthread_mutex_unlock(&library->lock);
   return CUDA_SUCCESS;

@@ -1,11 +1,11 @@
 /* event.c -- events: the last mark that was recorded into each. */
-#include "context.h"
-#include "graph.h"
+#include "../context/api_context.h"
+#include "../graph/graph.h"
 
-kiln__mark *kiln__event_mark(CUevent event)
+kiln__cpu_mark *kiln__cpu_event_mark(CUevent event)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__mark *mark;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_mark *mark;
 
   pthread_mutex_lock(&m->queue_lock);
   mark = event->mark;
@@ -15,32 +15,32 @@ kiln__mark *kiln__event_mark(CUevent event)
   return mark;
 }
 
-void kiln__event_put(CUevent event, kiln__mark *mark)
+void kiln__cpu_event_put(CUevent event, kiln__cpu_mark *mark)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__mark *old;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_mark *old;
 
   pthread_mutex_lock(&m->queue_lock);
   old = event->mark;
   event->mark = mark;
   pthread_mutex_unlock(&m->queue_lock);
-  kiln__mark_drop(old);
+  kiln__cpu_mark_drop(old);
   event->capture_id = 0;
   event->n_tips = 0;
 }
 
-void kiln__event_set(CUevent event, kiln__mark *mark)
+void kiln__cpu_event_set(CUevent event, kiln__cpu_mark *mark)
 {
-  pthread_mutex_lock(&kiln__the_machine()->graph_lock);
-  kiln__event_put(event, mark);
-  pthread_mutex_unlock(&kiln__the_machine()->graph_lock);
+  pthread_mutex_lock(&kiln__cpu_the_machine()->graph_lock);
+  kiln__cpu_event_put(event, mark);
+  pthread_mutex_unlock(&kiln__cpu_the_machine()->graph_lock);
 }
 
 /* ---- Life -------------------------------------------------------------------- */
 
 static void unlink_event(CUevent e)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   pthread_mutex_lock(&m->queue_lock);
   if (e->previous != NULL)
@@ -54,16 +54,16 @@ static void unlink_event(CUevent e)
 
 static void free_event(CUevent e)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
-  kiln__live_remove(e);
+  kiln__cpu_live_remove(e);
   unlink_event(e);
-  kiln__mark_drop(e->mark);
+  kiln__cpu_mark_drop(e->mark);
   kiln__free(&m->alloc, e->tips);
   kiln__free(&m->alloc, e);
 }
 
-void kiln__end_events(CUcontext context)
+void kiln__cpu_end_events(CUcontext context)
 {
   while (context->events != NULL)
     free_event(context->events);
@@ -71,10 +71,10 @@ void kiln__end_events(CUcontext context)
 
 CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUcontext context;
   CUevent e;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -85,7 +85,7 @@ CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
   if ((flags & CU_EVENT_INTERPROCESS) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;
   e = kiln__calloc(&m->alloc, 1, sizeof *e);
-  if (e == NULL || !kiln__live_add(e, KILN__HANDLE_EVENT)) {
+  if (e == NULL || !kiln__cpu_live_add(e, KILN__HANDLE_EVENT)) {
     kiln__free(&m->alloc, e);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -104,11 +104,11 @@ CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
 CUresult kiln__cpu_eventDestroy(CUevent event)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(event, KILN__HANDLE_EVENT))
+  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
   free_event(event);
   return CUDA_SUCCESS;
@@ -120,28 +120,28 @@ static CUresult record(CUevent event, CUstream handle, unsigned flags)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__current(&context);
-  kiln__mark *mark;
+  CUresult rc = kiln__cpu_current(&context);
+  kiln__cpu_mark *mark;
   bool taken = false;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(event, KILN__HANDLE_EVENT))
+  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
   if ((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__stream_of(context, handle, &s);
+  rc = kiln__cpu_stream_of(context, handle, &s);
   if (rc == CUDA_SUCCESS && s->context != event->context)
     rc = CUDA_ERROR_INVALID_HANDLE;
   if (rc == CUDA_SUCCESS)
-    rc = kiln__capture_record(event, s, flags, &taken);
+    rc = kiln__cpu_capture_record(event, s, flags, &taken);
   if (rc != CUDA_SUCCESS || taken)
     return rc;
   if (flags != 0)
     return CUDA_ERROR_INVALID_VALUE; /* external: only while capturing */
-  rc = kiln__queue_add(s, NULL, KILN__LATER, NULL, 0, &mark);
+  rc = kiln__cpu_queue_add(s, NULL, KILN__LATER, NULL, 0, &mark);
   if (rc == CUDA_SUCCESS)
-    kiln__event_set(event, mark);
+    kiln__cpu_event_set(event, mark);
   return rc;
 }
 
@@ -161,62 +161,62 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__current(&context);
-  kiln__mark *mark;
+  CUresult rc = kiln__cpu_current(&context);
+  kiln__cpu_mark *mark;
   bool taken = false;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  rc = kiln__stream_of(context, stream, &s);
+  rc = kiln__cpu_stream_of(context, stream, &s);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(event, KILN__HANDLE_EVENT))
+  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
   if ((flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__capture_wait(s, event, flags, &taken);
+  rc = kiln__cpu_capture_wait(s, event, flags, &taken);
   if (rc != CUDA_SUCCESS || taken)
     return rc;
   if (flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  mark = kiln__event_mark(event);
+  mark = kiln__cpu_event_mark(event);
   if (mark == NULL)
     return CUDA_SUCCESS;
-  rc = kiln__queue_add(s, NULL, KILN__LATER, &mark, 1, NULL);
-  kiln__mark_drop(mark);
+  rc = kiln__cpu_queue_add(s, NULL, KILN__LATER, &mark, 1, NULL);
+  kiln__cpu_mark_drop(mark);
   return rc;
 }
 
 /* ---- Questions --------------------------------------------------------------------- */
 
 /* The event's last record, held; NULL with success: never recorded. */
-static CUresult ask(CUevent event, kiln__mark **mark)
+static CUresult ask(CUevent event, kiln__cpu_mark **mark)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   *mark = NULL;
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(event, KILN__HANDLE_EVENT))
+  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
-  rc = kiln__capture_event(event);
+  rc = kiln__cpu_capture_event(event);
   if (rc == CUDA_SUCCESS)
-    rc = kiln__current_unsafe(&context);
+    rc = kiln__cpu_current_unsafe(&context);
   if (rc == CUDA_SUCCESS)
-    *mark = kiln__event_mark(event);
+    *mark = kiln__cpu_event_mark(event);
   return rc;
 }
 
 CUresult kiln__cpu_eventQuery(CUevent event)
 {
-  kiln__mark *mark;
+  kiln__cpu_mark *mark;
   CUresult rc = ask(event, &mark);
 
   if (mark == NULL)
     return rc;
-  rc = kiln__mark_done(mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-  kiln__mark_drop(mark);
+  rc = kiln__cpu_mark_done(mark) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+  kiln__cpu_mark_drop(mark);
   if (atomic_load(&event->context->sticky) != CUDA_SUCCESS)
     rc = atomic_load(&event->context->sticky);
   return rc;
@@ -224,36 +224,36 @@ CUresult kiln__cpu_eventQuery(CUevent event)
 
 CUresult kiln__cpu_eventSynchronize(CUevent event)
 {
-  kiln__mark *mark;
+  kiln__cpu_mark *mark;
   CUcontext context;
   CUresult rc = ask(event, &mark);
 
   if (mark == NULL)
     return rc;
   context = event->context;
-  kiln__mark_wait(mark);
-  kiln__mark_drop(mark);
+  kiln__cpu_mark_wait(mark);
+  kiln__cpu_mark_drop(mark);
   kiln__out_flush(context->out);
-  kiln__pools_settle(context);
+  kiln__cpu_pools_settle(context);
   return atomic_load(&context->sticky);
 }
 
 /* Both were recorded for timing and are done? */
-static CUresult timed(CUevent event, kiln__mark **mark)
+static CUresult timed(CUevent event, kiln__cpu_mark **mark)
 {
   *mark = NULL;
-  if (!kiln__live(event, KILN__HANDLE_EVENT) ||
+  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT) ||
       (event->flags & CU_EVENT_DISABLE_TIMING) != 0)
     return CUDA_ERROR_INVALID_HANDLE;
-  *mark = kiln__event_mark(event);
+  *mark = kiln__cpu_event_mark(event);
   return *mark == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
 {
   CUcontext context;
-  kiln__mark *start = NULL, *end = NULL;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_mark *start = NULL, *end = NULL;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -263,17 +263,18 @@ CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
   if (rc == CUDA_SUCCESS)
     rc = timed(to, &end);
   if (rc == CUDA_SUCCESS)
-    rc = kiln__capture_event(from);
+    rc = kiln__cpu_capture_event(from);
   if (rc == CUDA_SUCCESS)
-    rc = kiln__capture_event(to);
+    rc = kiln__cpu_capture_event(to);
   if (rc == CUDA_SUCCESS && from->context != to->context)
     rc = CUDA_ERROR_INVALID_HANDLE;
-  if (rc == CUDA_SUCCESS && (!kiln__mark_done(start) || !kiln__mark_done(end)))
+  if (rc == CUDA_SUCCESS &&
+      (!kiln__cpu_mark_done(start) || !kiln__cpu_mark_done(end)))
     rc = CUDA_ERROR_NOT_READY;
   if (rc == CUDA_SUCCESS)
     *ms = (float)((double)(int64_t)(end->time_ns - start->time_ns) / 1e6);
-  kiln__mark_drop(start);
-  kiln__mark_drop(end);
+  kiln__cpu_mark_drop(start);
+  kiln__cpu_mark_drop(end);
   return rc;
 }
 
@@ -287,26 +288,26 @@ CUresult kiln__cpu_eventElapsedTimeV2(float *ms, CUevent start, CUevent end)
 CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
 {
   CUcontext c;
-  CUresult rc = kiln__context_of(context, &c);
-  kiln__mark **marks, *mark;
+  CUresult rc = kiln__cpu_context_of(context, &c);
+  kiln__cpu_mark **marks, *mark;
   size_t n;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(event, KILN__HANDLE_EVENT) || event->context != c)
+  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT) || event->context != c)
     return CUDA_ERROR_INVALID_HANDLE;
-  rc = kiln__capture_sync_context(c);
+  rc = kiln__cpu_capture_sync_context(c);
   if (rc != CUDA_SUCCESS)
     return rc;
-  marks = kiln__marks_of_context(c, &n);
+  marks = kiln__cpu_marks_of_context(c, &n);
   if (marks == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = kiln__queue_add(c->legacy, NULL, KILN__LATER, marks, n, &mark);
+  rc = kiln__cpu_queue_add(c->legacy, NULL, KILN__LATER, marks, n, &mark);
   for (size_t i = 0; i < n; i++)
-    kiln__mark_drop(marks[i]);
-  kiln__free(&kiln__the_machine()->alloc, marks);
+    kiln__cpu_mark_drop(marks[i]);
+  kiln__free(&kiln__cpu_the_machine()->alloc, marks);
   if (rc == CUDA_SUCCESS)
-    kiln__event_set(event, mark);
+    kiln__cpu_event_set(event, mark);
   return rc;
 }
 
@@ -314,29 +315,29 @@ CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
  * told one by one. */
 CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUcontext c;
-  CUresult rc = kiln__context_of(context, &c);
-  kiln__mark *mark;
+  CUresult rc = kiln__cpu_context_of(context, &c);
+  kiln__cpu_mark *mark;
   CUstream s;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(event, KILN__HANDLE_EVENT))
+  if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
-  rc = kiln__capture_sync_context(c);
-  mark = rc == CUDA_SUCCESS ? kiln__event_mark(event) : NULL;
+  rc = kiln__cpu_capture_sync_context(c);
+  mark = rc == CUDA_SUCCESS ? kiln__cpu_event_mark(event) : NULL;
   if (mark == NULL)
     return rc;
-  rc = kiln__queue_add(c->legacy, NULL, KILN__LATER, &mark, 1, NULL);
+  rc = kiln__cpu_queue_add(c->legacy, NULL, KILN__LATER, &mark, 1, NULL);
   pthread_mutex_lock(&m->queue_lock);
   s = c->streams;
   pthread_mutex_unlock(&m->queue_lock);
   for (; s != NULL && rc == CUDA_SUCCESS; s = s->next) {
     if (!s->blocking && !s->ending)
-      rc = kiln__queue_add(s, NULL, KILN__LATER, &mark, 1, NULL);
+      rc = kiln__cpu_queue_add(s, NULL, KILN__LATER, &mark, 1, NULL);
   }
-  kiln__mark_drop(mark);
+  kiln__cpu_mark_drop(mark);
   return rc;
 }
 
@@ -344,19 +345,19 @@ CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 
 CUresult kiln__cpu_ipcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (handle == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  return kiln__live(event, KILN__HANDLE_EVENT) ? CUDA_ERROR_NOT_SUPPORTED
-                                               : CUDA_ERROR_INVALID_HANDLE;
+  return kiln__cpu_live(event, KILN__HANDLE_EVENT) ? CUDA_ERROR_NOT_SUPPORTED
+                                                   : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult kiln__cpu_ipcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 {
-  CUresult rc = kiln__ready();
+  CUresult rc = kiln__cpu_ready();
 
   (void)handle;
   if (rc != CUDA_SUCCESS)

@@ -1,22 +1,22 @@
 /* stream.c -- streams as the API shows them. */
-#include "context.h"
-#include "graph.h"
+#include "../context/api_context.h"
+#include "../graph/graph.h"
 
 /* ---- Handles -------------------------------------------------------------------- */
 
 /* The calling thread's own default stream in `context`, made at first use. */
 static CUresult own_stream(CUcontext context, CUstream *out)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__thread *t = kiln__this_thread();
-  kiln__thread_stream *own;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_thread *t = kiln__cpu_this_thread();
+  kiln__cpu_thread_stream *own;
   CUresult rc;
 
   if (t == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (own = t->streams; own != NULL; own = own->next) {
     if (own->context_id == context->id &&
-        kiln__live(own->stream, KILN__HANDLE_STREAM) &&
+        kiln__cpu_live(own->stream, KILN__HANDLE_STREAM) &&
         own->stream->context == context) {
       *out = own->stream;
       return CUDA_SUCCESS;
@@ -25,9 +25,10 @@ static CUresult own_stream(CUcontext context, CUstream *out)
   own = kiln__calloc(&m->alloc, 1, sizeof *own);
   if (own == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  rc = kiln__stream_make(&own->stream, context, 0, 0);
-  if (rc == CUDA_SUCCESS && !kiln__live_add(own->stream, KILN__HANDLE_STREAM)) {
-    kiln__stream_end(own->stream);
+  rc = kiln__cpu_stream_make(&own->stream, context, 0, 0);
+  if (rc == CUDA_SUCCESS &&
+      !kiln__cpu_live_add(own->stream, KILN__HANDLE_STREAM)) {
+    kiln__cpu_stream_end(own->stream);
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   }
   if (rc != CUDA_SUCCESS) {
@@ -42,9 +43,9 @@ static CUresult own_stream(CUcontext context, CUstream *out)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__stream_of(CUcontext context, CUstream handle, CUstream *out)
+CUresult kiln__cpu_stream_of(CUcontext context, CUstream handle, CUstream *out)
 {
-  const kiln__thread *t = kiln__this_thread();
+  const kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   *out = NULL;
   if (t == NULL)
@@ -57,7 +58,7 @@ CUresult kiln__stream_of(CUcontext context, CUstream handle, CUstream *out)
   }
   if (handle == CU_STREAM_PER_THREAD)
     return own_stream(context, out);
-  if (!kiln__live(handle, KILN__HANDLE_STREAM))
+  if (!kiln__cpu_live(handle, KILN__HANDLE_STREAM))
     return CUDA_ERROR_INVALID_HANDLE;
   *out = handle;
   return CUDA_SUCCESS;
@@ -67,33 +68,34 @@ CUresult kiln__stream_of(CUcontext context, CUstream handle, CUstream *out)
 static CUresult current_stream(CUstream handle, CUcontext *context,
                                CUstream *out)
 {
-  CUresult rc = kiln__current(context);
+  CUresult rc = kiln__cpu_current(context);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__stream_of(*context, handle, out);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(*context, handle, out);
 }
 
 /* ---- Work ------------------------------------------------------------------------- */
 
-static void drop_work(kiln__work *work)
+static void drop_work(kiln__cpu_work *work)
 {
   if (work != NULL && work->free != NULL)
     work->free(work);
 }
 
-CUresult kiln__enqueue_as(CUcontext context, CUstream handle, kiln__work *work,
-                          unsigned manner)
+CUresult kiln__cpu_enqueue_as(CUcontext context, CUstream handle,
+                              kiln__cpu_work *work, unsigned manner)
 {
   const bool wait = (manner & KILN__WAIT) != 0;
   CUstream s;
-  CUresult rc = kiln__stream_of(context, handle, &s);
-  kiln__mark *mark = NULL;
+  CUresult rc = kiln__cpu_stream_of(context, handle, &s);
+  kiln__cpu_mark *mark = NULL;
   bool taken = false;
 
   if (rc == CUDA_SUCCESS && work->kind == KILN__WORK_KERNEL &&
       s->context != context)
     rc = CUDA_ERROR_INVALID_HANDLE;
   if (rc == CUDA_SUCCESS)
-    rc = kiln__capture_work(s, work, (manner & KILN__SYNC_CALL) != 0, &taken);
+    rc = kiln__cpu_capture_work(s, work, (manner & KILN__SYNC_CALL) != 0,
+                                &taken);
   if (rc == CUDA_SUCCESS && !taken)
     rc = atomic_load(&s->context->sticky);
   if (rc != CUDA_SUCCESS)
@@ -101,37 +103,38 @@ CUresult kiln__enqueue_as(CUcontext context, CUstream handle, kiln__work *work,
   if (rc != CUDA_SUCCESS || taken)
     return rc;
   context = s->context;
-  rc = kiln__queue_add(
+  rc = kiln__cpu_queue_add(
       s, work, (manner & KILN__MAY_RUN_HERE) != 0 ? KILN__HERE : KILN__LATER,
       NULL, 0, wait ? &mark : NULL);
   if (rc != CUDA_SUCCESS || !wait)
     return rc;
-  kiln__mark_wait(mark);
-  kiln__mark_drop(mark);
+  kiln__cpu_mark_wait(mark);
+  kiln__cpu_mark_drop(mark);
   kiln__out_flush(context->out);
   return atomic_load(&context->sticky);
 }
 
-CUresult kiln__enqueue(CUcontext context, CUstream stream, kiln__work *work)
+CUresult kiln__cpu_enqueue(CUcontext context, CUstream stream,
+                           kiln__cpu_work *work)
 {
-  return kiln__enqueue_as(context, stream, work, 0);
+  return kiln__cpu_enqueue_as(context, stream, work, 0);
 }
 
-CUresult kiln__enqueue_and_wait(CUcontext context, CUstream stream,
-                                kiln__work *work)
+CUresult kiln__cpu_enqueue_and_wait(CUcontext context, CUstream stream,
+                                    kiln__cpu_work *work)
 {
-  return kiln__enqueue_as(context, stream, work,
-                          KILN__MAY_RUN_HERE | KILN__WAIT | KILN__SYNC_CALL);
+  return kiln__cpu_enqueue_as(
+      context, stream, work, KILN__MAY_RUN_HERE | KILN__WAIT | KILN__SYNC_CALL);
 }
 
-CUresult kiln__wait_context(CUcontext context)
+CUresult kiln__cpu_wait_context(CUcontext context)
 {
   size_t n;
-  kiln__mark **marks = kiln__marks_of_context(context, &n);
+  kiln__cpu_mark **marks = kiln__cpu_marks_of_context(context, &n);
 
   if (marks == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  kiln__marks_wait(marks, n);
+  kiln__cpu_marks_wait(marks, n);
   if (context->out != NULL)
     kiln__out_flush(context->out);
   return atomic_load(&context->sticky);
@@ -144,7 +147,7 @@ CUresult kiln__cpu_streamCreateWithPriority(CUstream *stream,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -154,11 +157,11 @@ CUresult kiln__cpu_streamCreateWithPriority(CUstream *stream,
     priority = 0;
   if (priority < KILN__GREATEST_PRIORITY)
     priority = KILN__GREATEST_PRIORITY;
-  rc = kiln__stream_make(&s, context, flags, priority);
+  rc = kiln__cpu_stream_make(&s, context, flags, priority);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live_add(s, KILN__HANDLE_STREAM)) {
-    kiln__stream_end(s);
+  if (!kiln__cpu_live_add(s, KILN__HANDLE_STREAM)) {
+    kiln__cpu_stream_end(s);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *stream = s;
@@ -173,17 +176,17 @@ CUresult kiln__cpu_streamCreate(CUstream *stream, unsigned int flags)
 CUresult kiln__cpu_streamDestroy(CUstream stream)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (stream == NULL || stream == CU_STREAM_LEGACY ||
       stream == CU_STREAM_PER_THREAD ||
-      !kiln__live(stream, KILN__HANDLE_STREAM) || stream->per_thread)
+      !kiln__cpu_live(stream, KILN__HANDLE_STREAM) || stream->per_thread)
     return CUDA_ERROR_INVALID_HANDLE;
-  kiln__capture_forget(stream);
-  kiln__live_remove(stream);
-  kiln__stream_end(stream);
+  kiln__cpu_capture_forget(stream);
+  kiln__cpu_live_remove(stream);
+  kiln__cpu_stream_end(stream);
   return CUDA_SUCCESS;
 }
 
@@ -192,19 +195,19 @@ CUresult kiln__cpu_streamSynchronize(CUstream stream)
   CUcontext context;
   CUstream s;
   CUresult rc = current_stream(stream, &context, &s);
-  kiln__mark **marks;
+  kiln__cpu_mark **marks;
   size_t n;
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__capture_sync(s);
+    rc = kiln__cpu_capture_sync(s);
   if (rc != CUDA_SUCCESS)
     return rc;
-  marks = kiln__marks_of_stream(s, &n);
+  marks = kiln__cpu_marks_of_stream(s, &n);
   if (marks == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  kiln__marks_wait(marks, n);
+  kiln__cpu_marks_wait(marks, n);
   kiln__out_flush(s->context->out);
-  kiln__pools_settle(s->context);
+  kiln__cpu_pools_settle(s->context);
   return atomic_load(&s->context->sticky);
 }
 
@@ -213,22 +216,22 @@ CUresult kiln__cpu_streamQuery(CUstream stream)
   CUcontext context;
   CUstream s;
   CUresult rc = current_stream(stream, &context, &s);
-  kiln__mark **marks;
+  kiln__cpu_mark **marks;
   bool done = true;
   size_t n;
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__capture_sync(s);
+    rc = kiln__cpu_capture_sync(s);
   if (rc != CUDA_SUCCESS)
     return rc;
-  marks = kiln__marks_of_stream(s, &n);
+  marks = kiln__cpu_marks_of_stream(s, &n);
   if (marks == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < n; i++) {
-    done = done && kiln__mark_done(marks[i]);
-    kiln__mark_drop(marks[i]);
+    done = done && kiln__cpu_mark_done(marks[i]);
+    kiln__cpu_mark_drop(marks[i]);
   }
-  kiln__free(&kiln__the_machine()->alloc, marks);
+  kiln__free(&kiln__cpu_the_machine()->alloc, marks);
   rc = atomic_load(&s->context->sticky);
   if (rc == CUDA_SUCCESS && !done)
     return CUDA_ERROR_NOT_READY;
@@ -238,31 +241,31 @@ CUresult kiln__cpu_streamQuery(CUstream stream)
 CUresult kiln__cpu_ctxSynchronize(void)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__capture_sync_context(context);
+    rc = kiln__cpu_capture_sync_context(context);
   if (rc != CUDA_SUCCESS)
     return rc;
-  rc = kiln__wait_context(context);
-  kiln__pools_settle(context);
+  rc = kiln__cpu_wait_context(context);
+  kiln__cpu_pools_settle(context);
   return rc;
 }
 
 CUresult kiln__cpu_ctxSynchronizeV2(CUcontext context)
 {
   CUcontext current, c;
-  CUresult rc = kiln__context_of(context, &c);
+  CUresult rc = kiln__cpu_context_of(context, &c);
 
   if (context == NULL)
     return kiln__cpu_ctxSynchronize();
   if (rc != CUDA_SUCCESS)
     return rc;
-  rc = kiln__current(&current);
+  rc = kiln__cpu_current(&current);
   if (rc == CUDA_ERROR_NOT_PERMITTED)
     return rc;
-  rc = kiln__capture_sync_context(c);
-  return rc != CUDA_SUCCESS ? rc : kiln__wait_context(c);
+  rc = kiln__cpu_capture_sync_context(c);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_wait_context(c);
 }
 
 /* ---- Questions ---------------------------------------------------------------------- */
@@ -356,7 +359,7 @@ CUresult kiln__cpu_streamGetFlags(CUstream stream, unsigned int *flags)
 CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
 {
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -431,7 +434,7 @@ CUresult kiln__cpu_streamCopyAttributes(CUstream to, CUstream from)
   CUresult rc = current_stream(to, &context, &t);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__stream_of(context, from, &f);
+    rc = kiln__cpu_stream_of(context, from, &f);
   if (rc != CUDA_SUCCESS)
     return rc;
   t->policy = f->policy;

@@ -9,14 +9,14 @@
 #include <signal.h>
 #include <stdlib.h>
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
 /* ---- Marks ------------------------------------------------------------------- */
 
-static void drop_locked(kiln__mark *mark)
+static void drop_locked(kiln__cpu_mark *mark)
 {
   if (mark == NULL || --mark->refs > 0)
     return;
@@ -24,7 +24,7 @@ static void drop_locked(kiln__mark *mark)
   kiln__free(&machine()->alloc, mark);
 }
 
-kiln__mark *kiln__mark_hold(kiln__mark *mark)
+kiln__cpu_mark *kiln__cpu_mark_hold(kiln__cpu_mark *mark)
 {
   if (mark != NULL) {
     pthread_mutex_lock(&machine()->queue_lock);
@@ -34,7 +34,7 @@ kiln__mark *kiln__mark_hold(kiln__mark *mark)
   return mark;
 }
 
-void kiln__mark_drop(kiln__mark *mark)
+void kiln__cpu_mark_drop(kiln__cpu_mark *mark)
 {
   if (mark == NULL)
     return;
@@ -43,7 +43,7 @@ void kiln__mark_drop(kiln__mark *mark)
   pthread_mutex_unlock(&machine()->queue_lock);
 }
 
-bool kiln__mark_done(kiln__mark *mark)
+bool kiln__cpu_mark_done(kiln__cpu_mark *mark)
 {
   bool done;
 
@@ -53,9 +53,9 @@ bool kiln__mark_done(kiln__mark *mark)
   return done;
 }
 
-void kiln__mark_wait(kiln__mark *mark)
+void kiln__cpu_mark_wait(kiln__cpu_mark *mark)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
 
   pthread_mutex_lock(&m->queue_lock);
   mark->waiters++;
@@ -97,27 +97,27 @@ static void retire(CUstream s)
   pthread_cond_broadcast(&machine()->queue_done);
 }
 
-static void run(kiln__mark *mark)
+static void run(kiln__cpu_mark *mark)
 {
-  kiln__work *work = mark->work;
+  kiln__cpu_work *work = mark->work;
   CUcontext context = mark->stream->context;
 
   if (work->always || atomic_load(&context->sticky) == CUDA_SUCCESS) {
     CUresult rc = work->run(work, mark->stream);
 
     if (rc != CUDA_SUCCESS)
-      kiln__stick(context, rc);
+      kiln__cpu_stick(context, rc);
   }
   if (work->free != NULL)
     work->free(work);
 }
 
 /* The mark is reached: tell those who wait. */
-static void reach(kiln__mark *mark)
+static void reach(kiln__cpu_mark *mark)
 {
   mark->done = true;
   mark->time_ns = kiln__clock_ns();
-  for (kiln__edge *e = mark->edges; e != NULL; e = e->next) {
+  for (kiln__cpu_edge *e = mark->edges; e != NULL; e = e->next) {
     if (--e->later->unmet == 0)
       kick(e->later->stream);
   }
@@ -126,16 +126,16 @@ static void reach(kiln__mark *mark)
     pthread_cond_broadcast(&machine()->queue_done);
 }
 
-kiln__mark *kiln__mark_new(void)
+kiln__cpu_mark *kiln__cpu_mark_new(void)
 {
-  kiln__mark *mark = kiln__calloc(&machine()->alloc, 1, sizeof *mark);
+  kiln__cpu_mark *mark = kiln__calloc(&machine()->alloc, 1, sizeof *mark);
 
   if (mark != NULL)
     mark->refs = 1;
   return mark;
 }
 
-void kiln__mark_reach(kiln__mark *mark)
+void kiln__cpu_mark_reach(kiln__cpu_mark *mark)
 {
   pthread_mutex_lock(&machine()->queue_lock);
   if (!mark->done)
@@ -144,7 +144,7 @@ void kiln__mark_reach(kiln__mark *mark)
 }
 
 /* The queue's mark is done. Its stream may be gone afterwards. */
-static void finish(kiln__mark *mark)
+static void finish(kiln__cpu_mark *mark)
 {
   CUstream s = mark->stream;
 
@@ -160,12 +160,12 @@ static void finish(kiln__mark *mark)
 static void *stream_thread(void *arg)
 {
   CUstream s = arg;
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   CUcontext context = s->context;
 
   pthread_mutex_lock(&m->queue_lock);
   for (;;) {
-    kiln__mark *mark;
+    kiln__cpu_mark *mark;
 
     while (!runnable(s) && !(s->ending && s->first == NULL && !s->running))
       pthread_cond_wait(&s->wake, &m->queue_lock);
@@ -217,7 +217,7 @@ static bool ensure_thread(CUstream s)
 /* ---- Adding ---------------------------------------------------------------------- */
 
 /* Call fn for each mark of another stream that new work of `s` waits for. */
-static size_t each_implied(CUstream s, kiln__mark **out)
+static size_t each_implied(CUstream s, kiln__cpu_mark **out)
 {
   CUcontext context = s->context;
   size_t n = 0;
@@ -239,10 +239,10 @@ static size_t each_implied(CUstream s, kiln__mark **out)
   return n;
 }
 
-static void link_after(kiln__mark *mark, kiln__mark *before)
+static void link_after(kiln__cpu_mark *mark, kiln__cpu_mark *before)
 {
-  kiln__edge *e = mark->more != NULL ? &mark->more[mark->n_edges]
-                                     : &mark->own[mark->n_edges];
+  kiln__cpu_edge *e = mark->more != NULL ? &mark->more[mark->n_edges]
+                                         : &mark->own[mark->n_edges];
 
   mark->n_edges++;
   mark->unmet++;
@@ -252,12 +252,12 @@ static void link_after(kiln__mark *mark, kiln__mark *before)
 }
 
 /* Room for n edges, then the edges. */
-static bool link_all(kiln__mark *mark, CUstream s, kiln__mark *const *after,
-                     size_t n)
+static bool link_all(kiln__cpu_mark *mark, CUstream s,
+                     kiln__cpu_mark *const *after, size_t n)
 {
   const kiln_allocator *a = &machine()->alloc;
   const size_t n_implied = each_implied(s, NULL);
-  kiln__mark *few[2], **implied = few;
+  kiln__cpu_mark *few[2], **implied = few;
 
   if (n + n_implied > 2) {
     mark->more = kiln__calloc(a, n + n_implied, sizeof *mark->more);
@@ -279,7 +279,7 @@ static bool link_all(kiln__mark *mark, CUstream s, kiln__mark *const *after,
   return true;
 }
 
-static bool must_wait(CUstream s, kiln__mark *const *after, size_t n)
+static bool must_wait(CUstream s, kiln__cpu_mark *const *after, size_t n)
 {
   if (s->first != NULL || s->running || each_implied(s, NULL) > 0)
     return true;
@@ -290,14 +290,14 @@ static bool must_wait(CUstream s, kiln__mark *const *after, size_t n)
   return false;
 }
 
-static void become_last(CUstream s, kiln__mark *mark)
+static void become_last(CUstream s, kiln__cpu_mark *mark)
 {
   drop_locked(s->last);
   s->last = mark;
   mark->refs++;
 }
 
-static void append(CUstream s, kiln__mark *mark)
+static void append(CUstream s, kiln__cpu_mark *mark)
 {
   if (s->first == NULL)
     s->first = mark;
@@ -308,7 +308,7 @@ static void append(CUstream s, kiln__mark *mark)
 }
 
 /* Nothing is before it: run it in the caller's thread. */
-static void run_here(CUstream s, kiln__mark *mark)
+static void run_here(CUstream s, kiln__cpu_mark *mark)
 {
   s->running = true;
   if (mark->work != NULL) {
@@ -319,15 +319,16 @@ static void run_here(CUstream s, kiln__mark *mark)
   finish(mark);
 }
 
-CUresult kiln__queue_add(CUstream stream, kiln__work *work, kiln__how how,
-                         kiln__mark *const *after, size_t n, kiln__mark **out)
+CUresult kiln__cpu_queue_add(CUstream stream, kiln__cpu_work *work,
+                             kiln__cpu_how how, kiln__cpu_mark *const *after,
+                             size_t n, kiln__cpu_mark **out)
 {
-  kiln__machine *m = machine();
-  kiln__mark *mark = kiln__calloc(&m->alloc, 1, sizeof *mark);
+  kiln__cpu_machine *m = machine();
+  kiln__cpu_mark *mark = kiln__calloc(&m->alloc, 1, sizeof *mark);
   bool ok = mark != NULL, here;
 
   if (ok) {
-    *mark = (kiln__mark){.refs = 1, .stream = stream, .work = work};
+    *mark = (kiln__cpu_mark){.refs = 1, .stream = stream, .work = work};
     pthread_mutex_lock(&m->queue_lock);
     here = (work == NULL || how == KILN__HERE) && !must_wait(stream, after, n);
     ok = here || (ensure_thread(stream) && link_all(mark, stream, after, n));
@@ -353,10 +354,10 @@ CUresult kiln__queue_add(CUstream stream, kiln__work *work, kiln__how how,
 
 /* ---- Waiting for more than one ---------------------------------------------------- */
 
-kiln__mark **kiln__marks_of_context(CUcontext context, size_t *n)
+kiln__cpu_mark **kiln__cpu_marks_of_context(CUcontext context, size_t *n)
 {
-  kiln__machine *m = machine();
-  kiln__mark **marks;
+  kiln__cpu_machine *m = machine();
+  kiln__cpu_mark **marks;
   size_t most = 1;
 
   *n = 0;
@@ -380,10 +381,10 @@ kiln__mark **kiln__marks_of_context(CUcontext context, size_t *n)
   return marks;
 }
 
-kiln__mark **kiln__marks_of_stream(CUstream stream, size_t *n)
+kiln__cpu_mark **kiln__cpu_marks_of_stream(CUstream stream, size_t *n)
 {
-  kiln__machine *m = machine();
-  kiln__mark **marks;
+  kiln__cpu_machine *m = machine();
+  kiln__cpu_mark **marks;
 
   pthread_mutex_lock(&m->queue_lock);
   *n = each_implied(stream, NULL);
@@ -401,21 +402,21 @@ kiln__mark **kiln__marks_of_stream(CUstream stream, size_t *n)
   return marks;
 }
 
-void kiln__marks_wait(kiln__mark **marks, size_t n)
+void kiln__cpu_marks_wait(kiln__cpu_mark **marks, size_t n)
 {
   for (size_t i = 0; marks != NULL && i < n; i++) {
-    kiln__mark_wait(marks[i]);
-    kiln__mark_drop(marks[i]);
+    kiln__cpu_mark_wait(marks[i]);
+    kiln__cpu_mark_drop(marks[i]);
   }
   kiln__free(&machine()->alloc, marks);
 }
 
 /* ---- Life -------------------------------------------------------------------------- */
 
-CUresult kiln__stream_make(CUstream *out, CUcontext context, unsigned flags,
-                           int priority)
+CUresult kiln__cpu_stream_make(CUstream *out, CUcontext context, unsigned flags,
+                               int priority)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   CUstream s = kiln__calloc(&m->alloc, 1, sizeof *s);
 
   *out = NULL;
@@ -424,7 +425,7 @@ CUresult kiln__stream_make(CUstream *out, CUcontext context, unsigned flags,
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   s->context = context;
-  s->id = kiln__next_id();
+  s->id = kiln__cpu_next_id();
   s->flags = flags;
   s->priority = priority;
   s->blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
@@ -436,9 +437,9 @@ CUresult kiln__stream_make(CUstream *out, CUcontext context, unsigned flags,
   return CUDA_SUCCESS;
 }
 
-void kiln__stream_end(CUstream stream)
+void kiln__cpu_stream_end(CUstream stream)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
 
   pthread_mutex_lock(&m->queue_lock);
   stream->ending = true;
@@ -447,9 +448,9 @@ void kiln__stream_end(CUstream stream)
   pthread_mutex_unlock(&m->queue_lock);
 }
 
-void kiln__end_streams(CUcontext context)
+void kiln__cpu_end_streams(CUcontext context)
 {
-  kiln__machine *m = machine();
+  kiln__cpu_machine *m = machine();
   CUstream next;
 
   pthread_mutex_lock(&m->queue_lock);
@@ -460,7 +461,7 @@ void kiln__end_streams(CUcontext context)
   }
   for (CUstream s = context->streams; s != NULL; s = next) {
     next = s->next;
-    kiln__live_remove(s);
+    kiln__cpu_live_remove(s);
     s->legacy = false;
     s->ending = true;
     kick(s);

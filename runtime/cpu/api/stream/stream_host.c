@@ -1,16 +1,16 @@
 /* host.c -- functions of the program that run in streams, and the memory
  * operations of streams: write a word, wait for one. */
-#include "context.h"
-#include "memory.h"
+#include "../context/api_context.h"
+#include "../memory/api_memory.h"
 
 #include <string.h>
 
-static kiln__machine *machine(void)
+static kiln__cpu_machine *machine(void)
 {
-  return kiln__the_machine();
+  return kiln__cpu_the_machine();
 }
 
-static void free_work(kiln__work *work)
+static void free_work(kiln__cpu_work *work)
 {
   kiln__free(&machine()->alloc, work);
 }
@@ -18,14 +18,14 @@ static void free_work(kiln__work *work)
 /* ---- Host functions ----------------------------------------------------------- */
 
 typedef struct host_work {
-  kiln__work base;
+  kiln__cpu_work base;
   CUDA_HOST_NODE_PARAMS params;
 } host_work;
 
 /* Host functions may not call the driver: it says so instead of hanging. */
 static bool enter_callback(void)
 {
-  kiln__thread *t = kiln__this_thread();
+  kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   if (t != NULL)
     t->in_callback = true;
@@ -34,13 +34,13 @@ static bool enter_callback(void)
 
 static void leave_callback(void)
 {
-  kiln__thread *t = kiln__this_thread();
+  kiln__cpu_thread *t = kiln__cpu_this_thread();
 
   if (t != NULL)
     t->in_callback = false;
 }
 
-static CUresult run_host(kiln__work *work, CUstream stream)
+static CUresult run_host(kiln__cpu_work *work, CUstream stream)
 {
   const host_work *h = (const host_work *)(void *)work;
 
@@ -51,7 +51,7 @@ static CUresult run_host(kiln__work *work, CUstream stream)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__host_work(CUhostFn fn, void *user, kiln__work **out)
+CUresult kiln__cpu_host_work(CUhostFn fn, void *user, kiln__cpu_work **out)
 {
   host_work *h;
 
@@ -70,7 +70,7 @@ CUresult kiln__host_work(CUhostFn fn, void *user, kiln__work **out)
   return CUDA_SUCCESS;
 }
 
-CUDA_HOST_NODE_PARAMS kiln__host_params(const kiln__work *work)
+CUDA_HOST_NODE_PARAMS kiln__cpu_host_params(const kiln__cpu_work *work)
 {
   return ((const host_work *)(const void *)work)->params;
 }
@@ -78,24 +78,24 @@ CUDA_HOST_NODE_PARAMS kiln__host_params(const kiln__work *work)
 CUresult kiln__cpu_launchHostFunc(CUstream stream, CUhostFn fn, void *user)
 {
   CUcontext context;
-  kiln__work *work;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_work *work;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__host_work(fn, user, &work);
-  return rc != CUDA_SUCCESS ? rc : kiln__enqueue(context, stream, work);
+    rc = kiln__cpu_host_work(fn, user, &work);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_enqueue(context, stream, work);
 }
 
 /* ---- Callbacks: called after failures too --------------------------------------- */
 
 typedef struct callback_work {
-  kiln__work base;
+  kiln__cpu_work base;
   CUstreamCallback fn;
   CUstream handle;
   void *user;
 } callback_work;
 
-static CUresult run_callback(kiln__work *work, CUstream stream)
+static CUresult run_callback(kiln__cpu_work *work, CUstream stream)
 {
   const callback_work *c = (const callback_work *)(void *)work;
 
@@ -110,7 +110,7 @@ CUresult kiln__cpu_streamAddCallback(CUstream stream, CUstreamCallback callback,
 {
   CUcontext context;
   callback_work *c;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -126,13 +126,13 @@ CUresult kiln__cpu_streamAddCallback(CUstream stream, CUstreamCallback callback,
   c->fn = callback;
   c->handle = stream;
   c->user = user;
-  return kiln__enqueue(context, stream, &c->base);
+  return kiln__cpu_enqueue(context, stream, &c->base);
 }
 
 /* ---- Memory operations ------------------------------------------------------------ */
 
 typedef struct ops_work {
-  kiln__work base;
+  kiln__cpu_work base;
   unsigned n;
   CUstreamBatchMemOpParams ops[];
 } ops_work;
@@ -199,7 +199,7 @@ static CUresult wait_value(const CUstreamBatchMemOpParams *op,
     bool done = false;
 
     kiln__memory_enter(machine()->memory);
-    p = kiln__device_bytes(op->waitValue.address, width);
+    p = kiln__cpu_device_bytes(op->waitValue.address, width);
     if (p != NULL)
       done = met(load(p, width), op);
     kiln__memory_leave(machine()->memory);
@@ -220,7 +220,7 @@ static CUresult write_value(const CUstreamBatchMemOpParams *op)
   uint8_t *p;
 
   kiln__memory_enter(machine()->memory);
-  p = kiln__device_bytes(op->writeValue.address, width);
+  p = kiln__cpu_device_bytes(op->writeValue.address, width);
   if (p != NULL && width == 4)
     __atomic_store_n((uint32_t *)(void *)p, op->writeValue.value,
                      __ATOMIC_RELEASE);
@@ -233,7 +233,7 @@ static CUresult write_value(const CUstreamBatchMemOpParams *op)
   return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
-static CUresult run_ops(kiln__work *work, CUstream stream)
+static CUresult run_ops(kiln__cpu_work *work, CUstream stream)
 {
   const ops_work *o = (const ops_work *)(void *)work;
   CUresult rc = CUDA_SUCCESS;
@@ -259,14 +259,14 @@ static CUresult check_op(const CUstreamBatchMemOpParams *op)
                   : (op->writeValue.flags & ~1u) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (op->waitValue.address % width_of(op) != 0 ||
-      kiln__device_bytes(op->waitValue.address, width_of(op)) == NULL)
+      kiln__cpu_device_bytes(op->waitValue.address, width_of(op)) == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__mem_ops_work(CUcontext context, unsigned n,
-                            const CUstreamBatchMemOpParams *ops,
-                            kiln__work **out)
+CUresult kiln__cpu_mem_ops_work(CUcontext context, unsigned n,
+                                const CUstreamBatchMemOpParams *ops,
+                                kiln__cpu_work **out)
 {
   ops_work *o;
 
@@ -290,7 +290,8 @@ CUresult kiln__mem_ops_work(CUcontext context, unsigned n,
   return CUDA_SUCCESS;
 }
 
-CUstreamBatchMemOpParams *kiln__mem_ops_params(kiln__work *work, unsigned *n)
+CUstreamBatchMemOpParams *kiln__cpu_mem_ops_params(kiln__cpu_work *work,
+                                                   unsigned *n)
 {
   ops_work *o = (ops_work *)(void *)work;
 
@@ -303,15 +304,15 @@ CUresult kiln__cpu_streamBatchMemOp(CUstream stream, unsigned int n,
                                     unsigned int flags)
 {
   CUcontext context;
-  kiln__work *work;
-  CUresult rc = kiln__current(&context);
+  kiln__cpu_work *work;
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__mem_ops_work(context, n, ops, &work);
-  return rc != CUDA_SUCCESS ? rc : kiln__enqueue(context, stream, work);
+  rc = kiln__cpu_mem_ops_work(context, n, ops, &work);
+  return rc != CUDA_SUCCESS ? rc : kiln__cpu_enqueue(context, stream, work);
 }
 
 static CUresult one_op(CUstream stream, CUstreamBatchMemOpType operation,

@@ -5,7 +5,7 @@
 #define KILN__PER_THREAD(name, symbol, since, params, args)                    \
   CUresult kiln__cpu_##name##PerThread params                                  \
   {                                                                            \
-    kiln__thread *t = kiln__this_thread();                                     \
+    kiln__cpu_thread *t = kiln__cpu_this_thread();                             \
     CUresult rc;                                                               \
                                                                                \
     if (t == NULL)                                                             \
@@ -15,5 +15,5 @@
     t->per_thread--;                                                           \
     return rc;                                                                 \
   }
-#include "per_thread.def"
+#include "../per_thread.def"
 #undef KILN__PER_THREAD

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-typedef struct kiln__texture_object {
+typedef struct kiln__cpu_texture_object {
   CUcontext context;
   uint64_t handle;
   bool surface;
@@ -11,8 +11,8 @@ typedef struct kiln__texture_object {
   CUDA_RESOURCE_DESC resource;
   CUDA_TEXTURE_DESC desc;
   CUDA_RESOURCE_VIEW_DESC view;
-  struct kiln__texture_object *next;
-} kiln__texture_object;
+  struct kiln__cpu_texture_object *next;
+} kiln__cpu_texture_object;
 
 /* What the device attributes of the same names say. */
 enum {
@@ -29,12 +29,14 @@ static CUresult linear_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
   const size_t bytes = r->res.linear.sizeInBytes;
 
   *t = (kiln__texels){0};
-  if (!kiln__texel_format(r->res.linear.format, r->res.linear.numChannels, t) ||
+  if (!kiln__cpu_texel_format(r->res.linear.format, r->res.linear.numChannels,
+                              t) ||
       r->res.linear.devPtr % TEXTURE_ALIGNMENT != 0 ||
       bytes / t->texel_bytes == 0 || bytes / t->texel_bytes > MAX_LINEAR)
     return CUDA_ERROR_INVALID_VALUE;
   t->address = r->res.linear.devPtr;
-  t->data = kiln__memory_host(kiln__the_machine()->memory, t->address, bytes);
+  t->data =
+      kiln__memory_host(kiln__cpu_the_machine()->memory, t->address, bytes);
   t->width = (uint32_t)(bytes / t->texel_bytes);
   t->row_bytes = t->plane_bytes = bytes;
   return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
@@ -46,8 +48,8 @@ static CUresult pitched_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
   const size_t pitch = r->res.pitch2D.pitchInBytes;
 
   *t = (kiln__texels){0};
-  if (!kiln__texel_format(r->res.pitch2D.format, r->res.pitch2D.numChannels,
-                          t) ||
+  if (!kiln__cpu_texel_format(r->res.pitch2D.format, r->res.pitch2D.numChannels,
+                              t) ||
       r->res.pitch2D.devPtr % TEXTURE_ALIGNMENT != 0 || width == 0 ||
       height == 0 || width > MAX_PITCHED || height > MAX_PITCHED ||
       pitch % PITCH_ALIGNMENT != 0 || pitch < width * t->texel_bytes ||
@@ -58,7 +60,7 @@ static CUresult pitched_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
   t->height = (uint32_t)height;
   t->row_bytes = pitch;
   t->plane_bytes = pitch * height;
-  t->data = kiln__memory_host(kiln__the_machine()->memory, t->address,
+  t->data = kiln__memory_host(kiln__cpu_the_machine()->memory, t->address,
                               pitch * (height - 1) + width * t->texel_bytes);
   return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
@@ -68,12 +70,12 @@ static CUresult resource(kiln__texture *out, const CUDA_RESOURCE_DESC *r)
   out->n_levels = 1;
   switch (r->resType) {
   case CU_RESOURCE_TYPE_ARRAY:
-    if (!kiln__live(r->res.array.hArray, KILN__HANDLE_ARRAY))
+    if (!kiln__cpu_live(r->res.array.hArray, KILN__HANDLE_ARRAY))
       return CUDA_ERROR_INVALID_HANDLE;
     out->level[0] = r->res.array.hArray->texels;
     return CUDA_SUCCESS;
   case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-    if (!kiln__live(r->res.mipmap.hMipmappedArray, KILN__HANDLE_MIPMAP))
+    if (!kiln__cpu_live(r->res.mipmap.hMipmappedArray, KILN__HANDLE_MIPMAP))
       return CUDA_ERROR_INVALID_HANDLE;
     out->n_levels = r->res.mipmap.hMipmappedArray->n_levels;
     for (unsigned i = 0; i < out->n_levels; i++)
@@ -104,7 +106,7 @@ static bool view_format(CUresourceViewFormat format, kiln__texels *t)
   kiln__texels wanted = *t;
 
   if (format < 1 || format > VIEW_FORMATS ||
-      !kiln__texel_format(kinds[i / 3], 1U << (i % 3), &wanted) ||
+      !kiln__cpu_texel_format(kinds[i / 3], 1U << (i % 3), &wanted) ||
       wanted.texel_bytes != t->texel_bytes)
     return false;
   *t = wanted;
@@ -183,9 +185,9 @@ static CUresult sampling(kiln__texture *t, const CUDA_TEXTURE_DESC *d)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
-                            const CUDA_TEXTURE_DESC *d,
-                            const CUDA_RESOURCE_VIEW_DESC *view)
+CUresult kiln__cpu_texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
+                                const CUDA_TEXTURE_DESC *d,
+                                const CUDA_RESOURCE_VIEW_DESC *view)
 {
   CUresult rc;
 
@@ -202,11 +204,11 @@ CUresult kiln__texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
   return rc == CUDA_SUCCESS ? sampling(out, d) : rc;
 }
 
-CUresult kiln__surface_make(kiln__surface *out, const CUDA_RESOURCE_DESC *r)
+CUresult kiln__cpu_surface_make(kiln__surface *out, const CUDA_RESOURCE_DESC *r)
 {
   if (r->resType != CU_RESOURCE_TYPE_ARRAY || r->flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__live(r->res.array.hArray, KILN__HANDLE_ARRAY))
+  if (!kiln__cpu_live(r->res.array.hArray, KILN__HANDLE_ARRAY))
     return CUDA_ERROR_INVALID_HANDLE;
   if ((r->res.array.hArray->flags & CUDA_ARRAY3D_SURFACE_LDST) == 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -217,10 +219,10 @@ CUresult kiln__surface_make(kiln__surface *out, const CUDA_RESOURCE_DESC *r)
 /* ---- Objects ------------------------------------------------------------------------------ */
 
 /* Takes the handle over: on failure it is gone. */
-static CUresult list_object(const kiln__texture_object *object)
+static CUresult list_object(const kiln__cpu_texture_object *object)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__texture_object *o = kiln__alloc(&m->alloc, sizeof *o);
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_texture_object *o = kiln__alloc(&m->alloc, sizeof *o);
 
   if (o == NULL) {
     if (object->surface)
@@ -237,10 +239,10 @@ static CUresult list_object(const kiln__texture_object *object)
   return CUDA_SUCCESS;
 }
 
-static kiln__texture_object **find_locked(kiln__machine *m, uint64_t handle,
-                                          bool surface)
+static kiln__cpu_texture_object **find_locked(kiln__cpu_machine *m,
+                                              uint64_t handle, bool surface)
 {
-  kiln__texture_object **at = &m->texture_objects;
+  kiln__cpu_texture_object **at = &m->texture_objects;
 
   while (*at != NULL && ((*at)->handle != handle || (*at)->surface != surface))
     at = &(*at)->next;
@@ -249,12 +251,12 @@ static kiln__texture_object **find_locked(kiln__machine *m, uint64_t handle,
 
 /* A copy of what the object was made of. */
 static CUresult look_up(uint64_t handle, bool surface,
-                        kiln__texture_object *out)
+                        kiln__cpu_texture_object *out)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__texture_object *o;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_texture_object *o;
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -268,14 +270,14 @@ static CUresult look_up(uint64_t handle, bool surface,
 
 static CUresult destroy(uint64_t handle, bool surface)
 {
-  kiln__machine *m = kiln__the_machine();
-  kiln__texture_object **at, *o;
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
+  kiln__cpu_texture_object **at, *o;
   CUcontext context;
-  CUresult rc = kiln__current(&context);
+  CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  rc = kiln__wait_context(context); /* kernels may still read through it */
+  rc = kiln__cpu_wait_context(context); /* kernels may still read through it */
   pthread_mutex_lock(&m->lock);
   at = find_locked(m, handle, surface);
   o = *at;
@@ -292,12 +294,12 @@ static CUresult destroy(uint64_t handle, bool surface)
   return rc;
 }
 
-void kiln__context_end_textures(CUcontext context)
+void kiln__cpu_context_end_textures(CUcontext context)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   for (;;) {
-    kiln__texture_object **at = &m->texture_objects, *o;
+    kiln__cpu_texture_object **at = &m->texture_objects, *o;
 
     pthread_mutex_lock(&m->lock);
     while (*at != NULL && (*at)->context != context)
@@ -321,9 +323,9 @@ CUresult kiln__cpu_texObjectCreate(CUtexObject *texture,
                                    const CUDA_TEXTURE_DESC *desc,
                                    const CUDA_RESOURCE_VIEW_DESC *view)
 {
-  kiln__texture_object o = {0};
+  kiln__cpu_texture_object o = {0};
   kiln__texture t;
-  CUresult rc = kiln__current(&o.context);
+  CUresult rc = kiln__cpu_current(&o.context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -334,10 +336,10 @@ CUresult kiln__cpu_texObjectCreate(CUtexObject *texture,
   o.has_view = view != NULL;
   if (view != NULL)
     o.view = *view;
-  rc = kiln__texture_make(&t, r, desc, view);
+  rc = kiln__cpu_texture_make(&t, r, desc, view);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (kiln__texture_add(kiln__the_machine()->textures, &t, &o.handle) !=
+  if (kiln__texture_add(kiln__cpu_the_machine()->textures, &t, &o.handle) !=
       KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = list_object(&o);
@@ -354,7 +356,7 @@ CUresult kiln__cpu_texObjectDestroy(CUtexObject texture)
 CUresult kiln__cpu_texObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
                                             CUtexObject texture)
 {
-  kiln__texture_object o;
+  kiln__cpu_texture_object o;
   const CUresult rc = look_up(texture, false, &o);
 
   if (rc != CUDA_SUCCESS)
@@ -368,7 +370,7 @@ CUresult kiln__cpu_texObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
 CUresult kiln__cpu_texObjectGetTextureDesc(CUDA_TEXTURE_DESC *desc,
                                            CUtexObject texture)
 {
-  kiln__texture_object o;
+  kiln__cpu_texture_object o;
   const CUresult rc = look_up(texture, false, &o);
 
   if (rc != CUDA_SUCCESS)
@@ -382,7 +384,7 @@ CUresult kiln__cpu_texObjectGetTextureDesc(CUDA_TEXTURE_DESC *desc,
 CUresult kiln__cpu_texObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *desc,
                                                 CUtexObject texture)
 {
-  kiln__texture_object o;
+  kiln__cpu_texture_object o;
   const CUresult rc = look_up(texture, false, &o);
 
   if (rc != CUDA_SUCCESS)
@@ -396,19 +398,19 @@ CUresult kiln__cpu_texObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *desc,
 CUresult kiln__cpu_surfObjectCreate(CUsurfObject *surface,
                                     const CUDA_RESOURCE_DESC *r)
 {
-  kiln__texture_object o = {.surface = true};
+  kiln__cpu_texture_object o = {.surface = true};
   kiln__surface s;
-  CUresult rc = kiln__current(&o.context);
+  CUresult rc = kiln__cpu_current(&o.context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (surface == NULL || r == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   o.resource = *r;
-  rc = kiln__surface_make(&s, r);
+  rc = kiln__cpu_surface_make(&s, r);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (kiln__surface_add(kiln__the_machine()->textures, &s, &o.handle) !=
+  if (kiln__surface_add(kiln__cpu_the_machine()->textures, &s, &o.handle) !=
       KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = list_object(&o);
@@ -425,7 +427,7 @@ CUresult kiln__cpu_surfObjectDestroy(CUsurfObject surface)
 CUresult kiln__cpu_surfObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
                                              CUsurfObject surface)
 {
-  kiln__texture_object o;
+  kiln__cpu_texture_object o;
   const CUresult rc = look_up(surface, true, &o);
 
   if (rc != CUDA_SUCCESS)

@@ -11,8 +11,8 @@ enum {
   MAX_CUBE = 32768
 };
 
-bool kiln__texel_format(CUarray_format format, unsigned channels,
-                        kiln__texels *out)
+bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
+                            kiln__texels *out)
 {
   static const struct {
     CUarray_format format;
@@ -70,7 +70,7 @@ static bool shape_of(kiln__texels *t, const CUDA_ARRAY3D_DESCRIPTOR *d)
   const bool layered = cube || (d->Flags & CUDA_ARRAY3D_LAYERED) != 0;
 
   *t = (kiln__texels){0};
-  if (!shape_fits(d) || !kiln__texel_format(d->Format, d->NumChannels, t))
+  if (!shape_fits(d) || !kiln__cpu_texel_format(d->Format, d->NumChannels, t))
     return false;
   t->width = (uint32_t)d->Width;
   t->height = (uint32_t)d->Height;
@@ -97,7 +97,7 @@ static CUresult make_array(CUarray *out, CUcontext context,
                            const CUDA_ARRAY3D_DESCRIPTOR *desc,
                            CUmipmappedArray parent)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUarray a = kiln__calloc(&m->alloc, 1, sizeof *a);
 
   if (a == NULL)
@@ -112,7 +112,7 @@ static CUresult make_array(CUarray *out, CUcontext context,
   }
   if (bytes_of(&a->texels) <= m->opts.memory_bytes)
     a->texels.data = kiln__calloc(&m->alloc, 1, bytes_of(&a->texels));
-  if (a->texels.data == NULL || !kiln__live_add(a, KILN__HANDLE_ARRAY)) {
+  if (a->texels.data == NULL || !kiln__cpu_live_add(a, KILN__HANDLE_ARRAY)) {
     kiln__free(&m->alloc, a->texels.data);
     kiln__free(&m->alloc, a);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -123,11 +123,11 @@ static CUresult make_array(CUarray *out, CUcontext context,
 
 static void free_array(CUarray array)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   if (array == NULL)
     return;
-  kiln__live_remove(array);
+  kiln__cpu_live_remove(array);
   kiln__free(&m->alloc, array->texels.data);
   kiln__free(&m->alloc, array);
 }
@@ -135,7 +135,7 @@ static void free_array(CUarray array)
 /* Those that stand alone are in the machine's list, for the context's end. */
 static void list_array(CUarray array)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   pthread_mutex_lock(&m->lock);
   array->next = m->arrays;
@@ -145,7 +145,7 @@ static void list_array(CUarray array)
 
 static void unlist_array(CUarray array)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   pthread_mutex_lock(&m->lock);
   for (CUarray *at = &m->arrays; *at != NULL; at = &(*at)->next) {
@@ -160,7 +160,7 @@ static void unlist_array(CUarray array)
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
   CUcontext context;
-  CUresult rc = kiln__current_unsafe(&context);
+  CUresult rc = kiln__cpu_current_unsafe(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -194,12 +194,12 @@ CUresult kiln__cpu_arrayCreate(CUarray *array,
 static CUresult check_array(CUarray array)
 {
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(array, KILN__HANDLE_ARRAY) ? CUDA_SUCCESS
-                                               : CUDA_ERROR_INVALID_HANDLE;
+  return kiln__cpu_live(array, KILN__HANDLE_ARRAY) ? CUDA_SUCCESS
+                                                   : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult kiln__cpu_array3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *desc,
@@ -241,13 +241,13 @@ CUresult kiln__cpu_arrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *desc,
 CUresult kiln__cpu_arrayDestroy(CUarray array)
 {
   CUcontext context;
-  CUresult rc = kiln__current_unsafe(&context);
+  CUresult rc = kiln__cpu_current_unsafe(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(array, KILN__HANDLE_ARRAY) || array->parent != NULL)
+  if (!kiln__cpu_live(array, KILN__HANDLE_ARRAY) || array->parent != NULL)
     return CUDA_ERROR_INVALID_HANDLE;
-  rc = kiln__wait_context(context); /* kernels may still read it */
+  rc = kiln__cpu_wait_context(context); /* kernels may still read it */
   unlist_array(array);
   free_array(array);
   return rc;
@@ -277,10 +277,10 @@ static size_t halved(size_t size, unsigned level)
 
 static void free_mipmap(CUmipmappedArray mipmap)
 {
-  kiln__live_remove(mipmap);
+  kiln__cpu_live_remove(mipmap);
   for (unsigned i = 0; i < KILN__MAX_LEVELS; i++)
     free_array(mipmap->levels[i]);
-  kiln__free(&kiln__the_machine()->alloc, mipmap);
+  kiln__free(&kiln__cpu_the_machine()->alloc, mipmap);
 }
 
 static CUresult make_levels(CUmipmappedArray mipmap,
@@ -307,10 +307,10 @@ CUresult kiln__cpu_mipmappedArrayCreate(CUmipmappedArray *mipmap,
                                         const CUDA_ARRAY3D_DESCRIPTOR *desc,
                                         unsigned int levels)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUmipmappedArray made;
   CUcontext context;
-  CUresult rc = kiln__current_unsafe(&context);
+  CUresult rc = kiln__cpu_current_unsafe(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -322,7 +322,7 @@ CUresult kiln__cpu_mipmappedArrayCreate(CUmipmappedArray *mipmap,
   made->context = context;
   made->n_levels = levels < most_levels(desc) ? levels : most_levels(desc);
   rc = make_levels(made, desc);
-  if (rc == CUDA_SUCCESS && !kiln__live_add(made, KILN__HANDLE_MIPMAP))
+  if (rc == CUDA_SUCCESS && !kiln__cpu_live_add(made, KILN__HANDLE_MIPMAP))
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   if (rc != CUDA_SUCCESS) {
     free_mipmap(made);
@@ -341,11 +341,11 @@ CUresult kiln__cpu_mipmappedArrayGetLevel(CUarray *array,
                                           unsigned int level)
 {
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(mipmap, KILN__HANDLE_MIPMAP))
+  if (!kiln__cpu_live(mipmap, KILN__HANDLE_MIPMAP))
     return CUDA_ERROR_INVALID_HANDLE;
   if (array == NULL || level >= mipmap->n_levels)
     return CUDA_ERROR_INVALID_VALUE;
@@ -355,7 +355,7 @@ CUresult kiln__cpu_mipmappedArrayGetLevel(CUarray *array,
 
 static void unlist_mipmap(CUmipmappedArray mipmap)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   pthread_mutex_lock(&m->lock);
   for (CUmipmappedArray *at = &m->mipmaps; *at != NULL; at = &(*at)->next) {
@@ -370,13 +370,13 @@ static void unlist_mipmap(CUmipmappedArray mipmap)
 CUresult kiln__cpu_mipmappedArrayDestroy(CUmipmappedArray mipmap)
 {
   CUcontext context;
-  CUresult rc = kiln__current_unsafe(&context);
+  CUresult rc = kiln__cpu_current_unsafe(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(mipmap, KILN__HANDLE_MIPMAP))
+  if (!kiln__cpu_live(mipmap, KILN__HANDLE_MIPMAP))
     return CUDA_ERROR_INVALID_HANDLE;
-  rc = kiln__wait_context(context);
+  rc = kiln__cpu_wait_context(context);
   unlist_mipmap(mipmap);
   free_mipmap(mipmap);
   return rc;
@@ -386,7 +386,7 @@ CUresult kiln__cpu_mipmappedArrayDestroy(CUmipmappedArray mipmap)
 static void take_one(CUcontext context, CUarray *array,
                      CUmipmappedArray *mipmap)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUarray *a = &m->arrays;
   CUmipmappedArray *p = &m->mipmaps;
 
@@ -404,12 +404,12 @@ static void take_one(CUcontext context, CUarray *array,
   pthread_mutex_unlock(&m->lock);
 }
 
-void kiln__context_end_arrays(CUcontext context)
+void kiln__cpu_context_end_arrays(CUcontext context)
 {
   CUarray array;
   CUmipmappedArray mipmap;
 
-  kiln__context_end_textures(context);
+  kiln__cpu_context_end_textures(context);
   do {
     take_one(context, &array, &mipmap);
     free_array(array);

@@ -2,7 +2,7 @@
 #ifndef KILN_CPU_TEXELS_H
 #define KILN_CPU_TEXELS_H
 
-#include "module.h"
+#include "../module/api_module.h"
 
 struct CUmipmappedArray_st {
   CUcontext context;
@@ -12,18 +12,19 @@ struct CUmipmappedArray_st {
 };
 
 /* Fill texel, channels and texel_bytes. False: no such format. */
-bool kiln__texel_format(CUarray_format format, unsigned channels,
-                        kiln__texels *out);
+bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
+                            kiln__texels *out);
 
 /* What a descriptor says, as the handlers see it. CUDA_ERROR_INVALID_VALUE,
  * CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED. `view` may be NULL. */
-CUresult kiln__texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
-                            const CUDA_TEXTURE_DESC *d,
-                            const CUDA_RESOURCE_VIEW_DESC *view);
+CUresult kiln__cpu_texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
+                                const CUDA_TEXTURE_DESC *d,
+                                const CUDA_RESOURCE_VIEW_DESC *view);
 /* CUDA_ERROR_INVALID_VALUE: not an array made for it. */
-CUresult kiln__surface_make(kiln__surface *out, const CUDA_RESOURCE_DESC *r);
+CUresult kiln__cpu_surface_make(kiln__surface *out,
+                                const CUDA_RESOURCE_DESC *r);
 
 /* Objects of a context that ends. */
-void kiln__context_end_textures(CUcontext context);
+void kiln__cpu_context_end_textures(CUcontext context);
 
 #endif

@@ -20,7 +20,7 @@ struct CUtexref_st {
 
 static void unbind(CUtexref r)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
 
   if (r->handle == 0)
     return;
@@ -38,7 +38,7 @@ static void publish(CUtexref r)
 
   if (r->module == NULL)
     return;
-  at = kiln__memory_host(kiln__the_machine()->memory,
+  at = kiln__memory_host(kiln__cpu_the_machine()->memory,
                          r->module->globals[r->number], sizeof r->handle);
   if (at != NULL)
     memcpy(at, &r->handle, sizeof r->handle);
@@ -47,7 +47,7 @@ static void publish(CUtexref r)
 /* Anew from what is set, after kernels that use the old binding. */
 static CUresult bind(CUtexref r)
 {
-  kiln__machine *m = kiln__the_machine();
+  kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln__texture t;
   kiln__surface s;
   kiln_status st;
@@ -56,10 +56,10 @@ static CUresult bind(CUtexref r)
 
   if (!r->bound)
     return CUDA_SUCCESS;
-  rc = r->surface ? kiln__surface_make(&s, &r->resource)
-                  : kiln__texture_make(&t, &r->resource, &r->desc, NULL);
+  rc = r->surface ? kiln__cpu_surface_make(&s, &r->resource)
+                  : kiln__cpu_texture_make(&t, &r->resource, &r->desc, NULL);
   if (rc == CUDA_SUCCESS)
-    rc = kiln__wait_context(r->context);
+    rc = kiln__cpu_wait_context(r->context);
   if (rc != CUDA_SUCCESS)
     return rc;
   st = r->surface ? kiln__surface_add(m->textures, &s, &handle)
@@ -74,12 +74,12 @@ static CUresult bind(CUtexref r)
 
 static void free_ref(CUtexref r)
 {
-  kiln__live_remove(r);
+  kiln__cpu_live_remove(r);
   unbind(r);
-  kiln__free(&kiln__the_machine()->alloc, r);
+  kiln__free(&kiln__cpu_the_machine()->alloc, r);
 }
 
-void kiln__texrefs_free(struct CUtexref_st *list)
+void kiln__cpu_texrefs_free(struct CUtexref_st *list)
 {
   while (list != NULL) {
     CUtexref next = list->next;
@@ -91,7 +91,7 @@ void kiln__texrefs_free(struct CUtexref_st *list)
 
 static CUtexref make(CUcontext context)
 {
-  CUtexref r = kiln__calloc(&kiln__the_machine()->alloc, 1, sizeof *r);
+  CUtexref r = kiln__calloc(&kiln__cpu_the_machine()->alloc, 1, sizeof *r);
 
   if (r == NULL)
     return NULL;
@@ -100,8 +100,8 @@ static CUtexref make(CUcontext context)
   r->channels = 1;
   for (int i = 0; i < 3; i++)
     r->desc.addressMode[i] = CU_TR_ADDRESS_MODE_CLAMP;
-  if (!kiln__live_add(r, KILN__HANDLE_TEXREF)) {
-    kiln__free(&kiln__the_machine()->alloc, r);
+  if (!kiln__cpu_live_add(r, KILN__HANDLE_TEXREF)) {
+    kiln__free(&kiln__cpu_the_machine()->alloc, r);
     return NULL;
   }
   return r;
@@ -132,17 +132,17 @@ static CUresult find(CUtexref *out, CUmodule module, const char *name,
                      bool surface)
 {
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
   const kiln__global *g;
   uint32_t i;
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (!kiln__live(module, KILN__HANDLE_MODULE))
+  if (!kiln__cpu_live(module, KILN__HANDLE_MODULE))
     return CUDA_ERROR_INVALID_HANDLE;
   if (out == NULL || name == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  i = kiln__module_global(module->program, name);
+  i = kiln__cpu_module_global(module->program, name);
   if (i == UINT32_MAX)
     return CUDA_ERROR_NOT_FOUND;
   g = &module->program->globals[i];
@@ -180,11 +180,11 @@ static CUresult check(const void *handle, bool surface)
 {
   const struct CUtexref_st *r = handle;
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return kiln__live(handle, KILN__HANDLE_TEXREF) && r->surface == surface
+  return kiln__cpu_live(handle, KILN__HANDLE_TEXREF) && r->surface == surface
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -192,7 +192,7 @@ static CUresult check(const void *handle, bool surface)
 CUresult kiln__cpu_texRefCreate(CUtexref *texref)
 {
   CUcontext context;
-  const CUresult rc = kiln__current(&context);
+  const CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
@@ -223,9 +223,9 @@ CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
   CUresult rc = check(texref, false);
 
   if (rc == CUDA_SUCCESS)
-    rc = kiln__current(&context);
+    rc = kiln__cpu_current(&context);
   if (rc == CUDA_SUCCESS)
-    rc = kiln__function_of(function, context, &f);
+    rc = kiln__cpu_function_of(function, context, &f);
   if (rc != CUDA_SUCCESS)
     return rc;
   return unit == CU_PARAM_TR_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -259,7 +259,7 @@ CUresult kiln__cpu_texRefSetArray(CUtexref texref, CUarray array,
     return rc;
   if (flags != CU_TRSA_OVERRIDE_FORMAT)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__live(array, KILN__HANDLE_ARRAY))
+  if (!kiln__cpu_live(array, KILN__HANDLE_ARRAY))
     return CUDA_ERROR_INVALID_HANDLE;
   texref->format = array->format;
   texref->channels = array->texels.channels;
@@ -379,7 +379,8 @@ CUresult kiln__cpu_texRefSetFormat(CUtexref texref, CUarray_format format,
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (channels < 1 || !kiln__texel_format(format, (unsigned)channels, &unused))
+  if (channels < 1 ||
+      !kiln__cpu_texel_format(format, (unsigned)channels, &unused))
     return CUDA_ERROR_INVALID_VALUE;
   texref->format = format;
   texref->channels = channels;
