@@ -122,15 +122,16 @@ static bool check(sample *s, CUdeviceptr out, const int in[N])
 }
 
 /* The numbers as an array that a texture reads. */
-static kiln_array *make_array(sample *s, const int in[N], uint64_t *texture)
+static kiln_cuda_array *make_array(sample *s, const int in[N],
+                                   uint64_t *texture)
 {
-  const kiln_array_desc desc = {
+  const kiln_cuda_array_desc desc = {
       .width = N, .texel = KILN_TEXEL_S32, .channels = 1};
   const kiln_texture_desc how = {.as_integer = true};
-  kiln_array *array;
+  kiln_cuda_array *array;
 
-  SAMPLE_TRY(kiln_array_create(&array, s->device, &desc));
-  SAMPLE_TRY(kiln_array_write(array, in));
+  SAMPLE_TRY(kiln_cuda_array_create(&array, s->device, &desc));
+  SAMPLE_TRY(kiln_cuda_array_write(array, in));
   SAMPLE_TRY(kiln_texture_create(texture, array, &how));
   return array;
 }
@@ -142,7 +143,7 @@ int main(int argc, char **argv)
   const double reads = (double)N * ROUNDS * BLOCK * BLOCKS;
   CUdeviceptr out, din;
   kiln_module *module;
-  kiln_array *array;
+  kiln_cuda_array *array;
   uint64_t texture;
   bool good = true;
   int in[N];
@@ -172,7 +173,7 @@ int main(int argc, char **argv)
     good = check(&s, out, in) && good;
   }
   SAMPLE_TRY(kiln_texture_free(s.device, texture));
-  kiln_array_free(array);
+  kiln_cuda_array_free(array);
   SAMPLE_TRY(kiln_memory_free(s.device, out));
   SAMPLE_TRY(kiln_memory_free(s.device, din));
   kiln_module_free(module);

@@ -138,7 +138,7 @@ static void make_points(const how *h)
   }
 }
 
-static void fetch(sample *s, kiln_kernel *kernel, kiln_array *array,
+static void fetch(sample *s, kiln_kernel *kernel, kiln_cuda_array *array,
                   const how *h, CUdeviceptr at, CUdeviceptr out)
 {
   const kiln_texture_desc desc = {.address = {h->mode, h->mode, h->mode},
@@ -180,16 +180,16 @@ static bool check(const how *h)
 static bool all_of(sample *s, kiln_kernel *kernel, int dims, CUdeviceptr at,
                    CUdeviceptr out)
 {
-  const kiln_array_desc desc = {.width = W,
-                                .height = dims > 1 ? H : 0,
-                                .depth = dims > 2 ? D : 0,
-                                .texel = KILN_TEXEL_F32,
-                                .channels = 1};
-  kiln_array *array;
+  const kiln_cuda_array_desc desc = {.width = W,
+                                     .height = dims > 1 ? H : 0,
+                                     .depth = dims > 2 ? D : 0,
+                                     .texel = KILN_TEXEL_F32,
+                                     .channels = 1};
+  kiln_cuda_array *array;
   bool good = true;
 
-  SAMPLE_TRY(kiln_array_create(&array, s->device, &desc));
-  SAMPLE_TRY(kiln_array_write(array, texels));
+  SAMPLE_TRY(kiln_cuda_array_create(&array, s->device, &desc));
+  SAMPLE_TRY(kiln_cuda_array_write(array, texels));
   for (int i = 0; i < 16; i++) {
     const how h = {dims, (kiln_address_mode)(i & 3), (i & 4) != 0,
                    (i & 8) != 0};
@@ -198,7 +198,7 @@ static bool all_of(sample *s, kiln_kernel *kernel, int dims, CUdeviceptr at,
     fetch(s, kernel, array, &h, at, out);
     good = check(&h) && good;
   }
-  kiln_array_free(array);
+  kiln_cuda_array_free(array);
   return good;
 }
 

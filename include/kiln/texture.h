@@ -19,7 +19,7 @@ extern "C" {
 #endif
 
 /** Texels in the GPU's own layout. */
-typedef struct kiln_array kiln_array;
+typedef struct kiln_cuda_array kiln_cuda_array;
 
 /** Type of one channel of a texel. */
 typedef enum kiln_texel {
@@ -37,7 +37,7 @@ typedef enum kiln_texel {
 KILN_API size_t kiln_texel_bytes(kiln_texel texel);
 
 /** Shape of an array. Start from {0}. */
-typedef struct kiln_array_desc {
+typedef struct kiln_cuda_array_desc {
   uint32_t width;   /**< texels, at least 1 */
   uint32_t height;  /**< rows; 0: one dimension */
   uint32_t depth;   /**< planes; 0: one or two dimensions */
@@ -45,18 +45,20 @@ typedef struct kiln_array_desc {
   kiln_texel texel; /**< of one channel */
   int channels;     /**< 1, 2 or 4 */
   bool surface;     /**< surfaces may be made of it */
-} kiln_array_desc;
+} kiln_cuda_array_desc;
 
-/** @param[out] out  yours, free with kiln_array_free(); NULL on failure. */
-KILN_API kiln_status kiln_array_create(kiln_array **out, kiln_device *device,
-                                       const kiln_array_desc *desc);
+/** @param[out] out  yours, free with kiln_cuda_array_free(); NULL on failure. */
+KILN_API kiln_status kiln_cuda_array_create(kiln_cuda_array **out,
+                                            kiln_device *device,
+                                            const kiln_cuda_array_desc *desc);
 /** Textures and surfaces of it must be gone. NULL is fine. */
-KILN_API void kiln_array_free(kiln_array *array);
+KILN_API void kiln_cuda_array_free(kiln_cuda_array *array);
 /** Bytes of all texels, rows and planes packed. */
-KILN_API size_t kiln_array_bytes(const kiln_array *array);
-/** Copy everything from or to host memory of kiln_array_bytes(), packed. */
-KILN_API kiln_status kiln_array_write(kiln_array *array, const void *src);
-KILN_API kiln_status kiln_array_read(kiln_array *array, void *dst);
+KILN_API size_t kiln_cuda_array_bytes(const kiln_cuda_array *array);
+/** Copy everything from or to host memory of kiln_cuda_array_bytes(), packed. */
+KILN_API kiln_status kiln_cuda_array_write(kiln_cuda_array *array,
+                                           const void *src);
+KILN_API kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst);
 
 /** Coordinates outside: */
 typedef enum kiln_address_mode {
@@ -82,7 +84,7 @@ typedef struct kiln_texture_desc {
 } kiln_texture_desc;
 
 /** @param[out] out  handle for kernels; 0 on failure. */
-KILN_API kiln_status kiln_texture_create(uint64_t *out, kiln_array *array,
+KILN_API kiln_status kiln_texture_create(uint64_t *out, kiln_cuda_array *array,
                                          const kiln_texture_desc *desc);
 /** A texture of device memory: `height` 0 for one dimension (read by whole
  * texels, no filter), else rows `pitch` bytes apart, a multiple of the device's
@@ -95,8 +97,8 @@ KILN_API kiln_status kiln_texture_of_memory(uint64_t *out, kiln_device *device,
 /** 0 is fine. */
 KILN_API kiln_status kiln_texture_free(kiln_device *device, uint64_t texture);
 
-/** @param array  made with kiln_array_desc.surface. */
-KILN_API kiln_status kiln_surface_create(uint64_t *out, kiln_array *array);
+/** @param array  made with kiln_cuda_array_desc.surface. */
+KILN_API kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array);
 KILN_API kiln_status kiln_surface_free(kiln_device *device, uint64_t surface);
 
 #ifdef __cplusplus

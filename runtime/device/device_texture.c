@@ -3,10 +3,10 @@
 
 #include <kiln/texture.h>
 
-struct kiln_array {
+struct kiln_cuda_array {
   kiln_device *device;
   CUarray handle;
-  kiln_array_desc desc;
+  kiln_cuda_array_desc desc;
 };
 
 static const struct {
@@ -48,7 +48,7 @@ static kiln_status enter(kiln_device *device, kiln__scope *scope,
 
 /* ---- Arrays -------------------------------------------------------------------- */
 
-static kiln_status check_desc(const kiln_array_desc *d)
+static kiln_status check_desc(const kiln_cuda_array_desc *d)
 {
   if ((unsigned)d->texel >= N_TEXELS ||
       (d->channels != 1 && d->channels != 2 && d->channels != 4))
@@ -65,36 +65,36 @@ static kiln_status check_desc(const kiln_array_desc *d)
 }
 
 /* Planes or layers that a copy of the whole array moves. */
-static size_t planes(const kiln_array_desc *d)
+static size_t planes(const kiln_cuda_array_desc *d)
 {
   if (d->layers > 0)
     return d->layers;
   return d->depth > 0 ? d->depth : 1;
 }
 
-static size_t rows(const kiln_array_desc *d)
+static size_t rows(const kiln_cuda_array_desc *d)
 {
   return d->height > 0 ? d->height : 1;
 }
 
-static size_t row_bytes(const kiln_array_desc *d)
+static size_t row_bytes(const kiln_cuda_array_desc *d)
 {
   return (size_t)d->width * (size_t)d->channels * kiln_texel_bytes(d->texel);
 }
 
-size_t kiln_array_bytes(const kiln_array *array)
+size_t kiln_cuda_array_bytes(const kiln_cuda_array *array)
 {
   return array == NULL ? 0
                        : row_bytes(&array->desc) * rows(&array->desc) *
                              planes(&array->desc);
 }
 
-kiln_status kiln_array_create(kiln_array **out, kiln_device *device,
-                              const kiln_array_desc *desc)
+kiln_status kiln_cuda_array_create(kiln_cuda_array **out, kiln_device *device,
+                                   const kiln_cuda_array_desc *desc)
 {
   CUDA_ARRAY3D_DESCRIPTOR d = {0};
   kiln_status st;
-  kiln_array *array;
+  kiln_cuda_array *array;
   kiln__scope scope;
 
   if (out == NULL)
@@ -134,7 +134,7 @@ kiln_status kiln_array_create(kiln_array **out, kiln_device *device,
   return st;
 }
 
-void kiln_array_free(kiln_array *array)
+void kiln_cuda_array_free(kiln_cuda_array *array)
 {
   kiln__scope scope;
 
@@ -148,9 +148,9 @@ void kiln_array_free(kiln_array *array)
 }
 
 /* The whole array from `src` or, if that is NULL, to `dst`. */
-static kiln_status copy(kiln_array *array, const void *src, void *dst)
+static kiln_status copy(kiln_cuda_array *array, const void *src, void *dst)
 {
-  const kiln_array_desc *d = &array->desc;
+  const kiln_cuda_array_desc *d = &array->desc;
   kiln_device *device = array->device;
   CUDA_MEMCPY3D c = {
       .WidthInBytes = row_bytes(d), .Height = rows(d), .Depth = planes(d)};
@@ -183,14 +183,14 @@ static kiln_status copy(kiln_array *array, const void *src, void *dst)
   return kiln__device_rc(device, rc, "cuMemcpy3D_v2");
 }
 
-kiln_status kiln_array_write(kiln_array *array, const void *src)
+kiln_status kiln_cuda_array_write(kiln_cuda_array *array, const void *src)
 {
   if (array == NULL || src == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "array or src is NULL");
   return copy(array, src, NULL);
 }
 
-kiln_status kiln_array_read(kiln_array *array, void *dst)
+kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst)
 {
   if (array == NULL || dst == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "array or dst is NULL");
@@ -257,12 +257,12 @@ static kiln_status make(uint64_t *out, kiln_device *device,
 }
 
 /* That are addressed: a layer is not. */
-static int dimensions(const kiln_array_desc *desc)
+static int dimensions(const kiln_cuda_array_desc *desc)
 {
   return desc->height == 0 ? 1 : desc->depth == 0 ? 2 : 3;
 }
 
-kiln_status kiln_texture_create(uint64_t *out, kiln_array *array,
+kiln_status kiln_texture_create(uint64_t *out, kiln_cuda_array *array,
                                 const kiln_texture_desc *desc)
 {
   CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY};
@@ -332,7 +332,7 @@ kiln_status kiln_texture_free(kiln_device *device, uint64_t texture)
 
 /* ---- Surfaces -------------------------------------------------------------------- */
 
-kiln_status kiln_surface_create(uint64_t *out, kiln_array *array)
+kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array)
 {
   CUDA_RESOURCE_DESC resource = {.resType = CU_RESOURCE_TYPE_ARRAY};
   CUsurfObject handle = 0;
@@ -346,7 +346,7 @@ kiln_status kiln_surface_create(uint64_t *out, kiln_array *array)
   if (array == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "array is NULL");
   if (!array->desc.surface)
-    return kiln__fail(KILN_EINVAL, "set kiln_array_desc.surface",
+    return kiln__fail(KILN_EINVAL, "set kiln_cuda_array_desc.surface",
                       "the array was not made for surfaces");
   if (array->device->driver->surfObjectCreate == NULL)
     return missing("cuSurfObjectCreate");

@@ -645,24 +645,25 @@ static void run_row(const row *r, int mode, kiln_module *module)
 
 enum { W = 8, H = 4, D = 4, TEXELS = W * H * D };
 
-static kiln_array *make_array(const kiln_array_desc *desc, const word *in)
+static kiln_cuda_array *make_array(const kiln_cuda_array_desc *desc,
+                                   const word *in)
 {
-  kiln_array *array;
+  kiln_cuda_array *array;
 
-  ck_kiln_ok(kiln_array_create(&array, t.device, desc));
-  ck_kiln_ok(kiln_array_write(array, in));
+  ck_kiln_ok(kiln_cuda_array_create(&array, t.device, desc));
+  ck_kiln_ok(kiln_cuda_array_write(array, in));
   return array;
 }
 
 static void run_surface(kiln_module *module, const word *in)
 {
-  const kiln_array_desc desc = {.width = W,
-                                .height = H,
-                                .texel = KILN_TEXEL_F32,
-                                .channels = 1,
-                                .surface = true};
+  const kiln_cuda_array_desc desc = {.width = W,
+                                     .height = H,
+                                     .texel = KILN_TEXEL_F32,
+                                     .channels = 1,
+                                     .surface = true};
   const kiln_launch_config config = {.grid = {1, 1, 1}, .block = {W, H, 1}};
-  kiln_array *array = make_array(&desc, in);
+  kiln_cuda_array *array = make_array(&desc, in);
   kiln_kernel *kernel;
   uint64_t surface;
   word got[W * H];
@@ -671,11 +672,11 @@ static void run_surface(kiln_module *module, const word *in)
   ck_kiln_ok(kiln_module_kernel(&kernel, module, "surfaces"));
   ck_kiln_ok(KILN_LAUNCH(kernel, &config, KILN_ARG(surface)));
   ck_kiln_ok(kiln_device_synchronize(t.device));
-  ck_kiln_ok(kiln_array_read(array, got));
+  ck_kiln_ok(kiln_cuda_array_read(array, got));
   for (int i = 0; i < W * H; i++)
     ck_assert_double_eq((double)got[i].f, 2 * (double)in[i].f + 1);
   ck_kiln_ok(kiln_surface_free(t.device, surface));
-  kiln_array_free(array);
+  kiln_cuda_array_free(array);
 }
 
 /* What the kernel `textures` reads at x, y, z: clamped, half way to the next. */
@@ -699,7 +700,7 @@ static void check_textures(const word *in, const word *got)
 static void run_textures(kiln_module *module)
 {
   static word in[WORDS], got[4 * TEXELS];
-  const kiln_array_desc shapes[3] = {
+  const kiln_cuda_array_desc shapes[3] = {
       {.width = W, .height = H, .texel = KILN_TEXEL_F32, .channels = 1},
       {.width = W,
        .height = H,
@@ -714,7 +715,7 @@ static void run_textures(kiln_module *module)
   kiln_texture_desc desc = {
       .address = {KILN_ADDRESS_CLAMP, KILN_ADDRESS_CLAMP, KILN_ADDRESS_CLAMP}};
   const kiln_launch_config config = {.grid = {1, 1, 1}, .block = {W, H, D}};
-  kiln_array *arrays[3];
+  kiln_cuda_array *arrays[3];
   uint64_t tex[4];
   kiln_kernel *kernel;
 
@@ -735,7 +736,7 @@ static void run_textures(kiln_module *module)
   for (int i = 0; i < 4; i++)
     ck_kiln_ok(kiln_texture_free(t.device, tex[i]));
   for (int i = 0; i < 3; i++)
-    kiln_array_free(arrays[i]);
+    kiln_cuda_array_free(arrays[i]);
   run_surface(module, in);
 }
 

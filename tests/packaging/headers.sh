@@ -1,44 +1,70 @@
 #!/usr/bin/env bash
-# Every public header compiles alone, strictly, as C11 and C++11 to 17, and on
-# either side of cuda.h where that is installed.
+# Every public header compiles strictly as C11 and C++11 to C++20: alone, twice,
+# beside any other in both orders, and on either side of cuda.h where that is
+# installed. No two headers declare the same name.
 # shellcheck source=tests/packaging/common.sh
 . "${0%/*}/common.sh"
 
 cd "$WORK" || exit 1
+include=$SOURCE/include
 c_flags="-std=c11 -Wall -Wextra -Wshadow -Wconversion -Wstrict-prototypes"
 
-# Compiler and flags, then the lines of the file.
+# compile NAME COMMAND LINE...: the lines as a C file, or C++ where NAME ends so.
 compile() {
-  local suffix=$1 command=$2
+  local file=$1 command=$2
   shift 2
-  printf '%s\n' "$@" >"try.$suffix"
+  printf '%s\n' "$@" >"$file"
   # shellcheck disable=SC2086 # flags are words
-  $command -pedantic-errors -Werror -I "$SOURCE/include" -fsyntax-only \
-    "try.$suffix" || fail "$command: $*"
+  $command -pedantic-errors -Werror -I "$include" -fsyntax-only "$file" ||
+    fail "$command: $*"
 }
 
-n=0
-for path in "$SOURCE"/include/kiln/*.h; do
-  header="#include <kiln/${path##*/}>"
-  compile c "$CC $c_flags" "$header" "$header" 'typedef int more;'
-  n=$((n + 1))
-  [ -n "${CXX:-}" ] || continue
-  for standard in c++11 c++17; do
-    compile cc "$CXX -std=$standard -Wall -Wextra -Wshadow" "$header" "$header"
-  done
+headers=()
+for path in "$include"/kiln/*.h; do
+  headers+=("${path##*/}")
 done
-[ $n -ge 10 ] || fail "only $n headers"
+[ ${#headers[@]} -ge 10 ] || fail "only ${#headers[@]} headers"
 
-if [ -n "${CUDA:-}" ]; then
-  for path in "$SOURCE"/include/kiln/*.h; do
-    header="#include <kiln/${path##*/}>"
-    for lines in "$header|#include <cuda.h>" "#include <cuda.h>|$header"; do
-      compile c "$CC $c_flags -isystem $CUDA" "${lines%|*}" "${lines#*|}"
-      [ -n "${CXX:-}" ] || continue
-      compile cc "$CXX -std=c++17 -isystem $CUDA" "${lines%|*}" "${lines#*|}"
-    done
+# C accepts a second `typedef struct x x;`, also where the first header defined
+# another struct x. So the compiler alone cannot find two types of one name.
+declared() { # "NAME HEADER" for each type, enumerator and macro of a header
+  sed -nE -e 's/^typedef (struct|enum) ([a-z0-9_]+).*/\2/p' \
+    -e 's/^\} ([a-z0-9_]+);.*/\1/p' -e 's/^#define ([A-Z][A-Z0-9_]+).*/\1/p' \
+    -e 's/^  (KILN_[A-Z0-9_]+)( =.*|,.*)?$/\1/p' "$include/kiln/$1" |
+    sort -u | sed "s/\$/ $1/"
+}
+for header in "${headers[@]}"; do declared "$header"; done | sort >names
+[ "$(wc -l <names)" -ge 100 ] || fail "found only few names"
+twice=$(awk '{ print $1 }' names | uniq -d)
+[ -z "$twice" ] || fail "declared by two headers: $(grep -wF "$twice" names)"
+
+each() { # each HEADER: alone, and beside each other header
+  local a="#include <kiln/$1>" b other
+  compile "$1.c" "$CC $c_flags" "$a" "$a" 'typedef int more;'
+  for standard in ${CXX:+c++11 c++17 c++20}; do
+    compile "$1.cc" "$CXX -std=$standard -Wall -Wextra -Wshadow" "$a" "$a"
   done
-fi
+  for other in "${headers[@]}"; do
+    b="#include <kiln/$other>"
+    compile "$1.c" "$CC $c_flags" "$a" "$b" 'typedef int more;'
+    [ -z "${CXX:-}" ] || compile "$1.cc" "$CXX -std=c++17 -Wall -Wextra" "$a" "$b"
+  done
+  [ -n "${CUDA:-}" ] || return 0
+  for b in "$a|#include <cuda.h>" "#include <cuda.h>|$a"; do
+    compile "$1.c" "$CC $c_flags -isystem $CUDA" "${b%|*}" "${b#*|}"
+    [ -z "${CXX:-}" ] ||
+      compile "$1.cc" "$CXX -std=c++17 -isystem $CUDA" "${b%|*}" "${b#*|}"
+  done
+}
+
+# As many at once as there are cores; a failure of any ends the test.
+pids=()
+cores=$(nproc)
+for ((k = 0; k < cores; k++)); do
+  (for ((i = k; i < ${#headers[@]}; i += cores)); do each "${headers[i]}"; done) &
+  pids+=($!)
+done
+for pid in "${pids[@]}"; do wait "$pid"; done
 
 [ -n "${CXX:-}" ] || { echo "no C++ compiler: C only" && exit 0; }
 # The macros are used as C++, and the names link as C.
@@ -50,7 +76,7 @@ kiln_status launch(kiln_kernel *kernel, float a, CUdeviceptr x)
   return KILN_LAUNCH(kernel, &config, KILN_ARG(a), KILN_ARG(x));
 }
 END
-$CXX -std=c++11 -Wall -Wextra -Werror -pedantic-errors -I "$SOURCE/include" \
+$CXX -std=c++11 -Wall -Wextra -Werror -pedantic-errors -I "$include" \
   -c use.cc -o use.o || fail "use from C++"
 nm use.o | grep -q ' U kiln_launch$' || fail "C++ gives the names C++ linkage"
-echo "$n headers"
+echo "${#headers[@]} headers, $(wc -l <names) names"
