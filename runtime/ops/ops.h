@@ -2,7 +2,7 @@
  * as device functions, specialised kernels, temporary memory, checks, tuning.
  *
  *   desc -> checks -> kiln__spec -> kiln__specialise() -> kernels
- *        -> kiln__room_open() -> launches -> kiln__room_close() */
+ *        -> kiln__storage_open() -> launches -> kiln__storage_close() */
 #ifndef KILN_OPS_INTERNAL_H
 #define KILN_OPS_INTERNAL_H
 
@@ -124,19 +124,19 @@ static inline bool kiln__quick_on_9(const kiln_stream *s, uint64_t n)
 
 /* The kernels of a specialisation, in the family's order; NULL: not wanted. The
  * device's, valid until it is freed. */
-typedef struct kiln__special {
+typedef struct kiln__kernel_set {
   kiln_kernel *kernel[KILN__MAX_KERNELS];
   kiln_module *module[KILN__MAX_KERNELS]; /* the first alone, or one a kernel */
-} kiln__special;
+} kiln__kernel_set;
 
 /* From the device's table, else compiled. Any thread. Statuses of kiln/ops.h.
  * Fields of the spec that users gave (texts, parameters, input types) are
  * checked here, on a miss. */
-kiln_status kiln__specialise(const kiln__special **out, kiln_device *device,
+kiln_status kiln__specialise(const kiln__kernel_set **out, kiln_device *device,
                              const kiln__spec *spec);
 /* Several for one call: what has to be compiled is compiled side by side. All or
  * none: after a failure out[] are NULL. */
-kiln_status kiln__specialise_all(const kiln__special *out[],
+kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
                                  kiln_device *device,
                                  const kiln__spec *const spec[], size_t n);
 
@@ -175,28 +175,28 @@ kiln_status kiln__check_code(const kiln_code *code);
  * (kiln/lookback.cuh). Words of former calls hold other epochs and so count as
  * empty: nothing is cleared between calls. */
 typedef struct kiln__need {
-  size_t temp;  /* bytes, contents undefined */
-  size_t words; /* mark words */
+  size_t temp;        /* bytes, contents undefined */
+  size_t descriptors; /* mark words */
 } kiln__need;
 
 /* Mark words where a block hands out to so many tiles what is before them, `width`
  * bytes of it (kiln/handout.cuh). */
-static inline size_t kiln__handout_words(uint64_t tiles, size_t width)
+static inline size_t kiln__leader_descriptors(uint64_t tiles, size_t width)
 {
   return (size_t)tiles * 2 * (width == 8 ? 2 : 1);
 }
 
-typedef struct kiln__room {
+typedef struct kiln__storage {
   kiln_stream *stream;
-  CUdeviceptr temp;  /* aligned to 256 bytes */
-  CUdeviceptr words; /* aligned to 256 bytes */
-  uint32_t epoch;    /* last one given out */
-  bool from_pool;    /* to be freed in the stream */
+  CUdeviceptr temp;        /* aligned to 256 bytes */
+  CUdeviceptr descriptors; /* aligned to 256 bytes */
+  uint32_t epoch;          /* last one given out */
+  bool from_pool;          /* to be freed in the stream */
   bool locked;
   bool entered; /* the context is current until close: each launch in between
                    finds it so */
   kiln__scope scope;
-} kiln__room;
+} kiln__storage;
 
 /* Bytes of workspace that a need takes; what kiln_NAME_workspace() answers. */
 size_t kiln__need_bytes(kiln__need need);
@@ -206,11 +206,12 @@ size_t kiln__need_temp(kiln__need *need, size_t bytes);
 /* From here to close, no other call uses what the stream keeps. The workspace is
  * used if its data is not 0. KILN_EINVAL: a workspace too small (says how much)
  * or misaligned. */
-kiln_status kiln__room_open(kiln__room *room, kiln_stream *stream,
-                            const kiln_workspace *workspace, kiln__need need);
+kiln_status kiln__storage_open(kiln__storage *storage, kiln_stream *stream,
+                               const kiln_workspace *workspace,
+                               kiln__need need);
 /* The epoch for the next kernel that uses the words. */
-uint32_t kiln__room_epoch(kiln__room *room);
-void kiln__room_close(kiln__room *room);
+uint32_t kiln__storage_epoch(kiln__storage *storage);
+void kiln__storage_close(kiln__storage *storage);
 
 /* ---- Checks -------------------------------------------------------------------- */
 

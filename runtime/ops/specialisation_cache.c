@@ -1,4 +1,4 @@
-/* special.c -- specialised kernels, made once and kept with the device. */
+/* set.c -- specialised kernels, made once and kept with the device. */
 #include "ops.h"
 
 #define XXH_INLINE_ALL
@@ -140,7 +140,7 @@ static uint32_t aligned_arrays(const kiln__spec *spec)
 /* ---- The device's table --------------------------------------------------------------------- */
 
 typedef struct entry {
-  kiln__special special;
+  kiln__kernel_set set;
   uint64_t hash;
   size_t key_size;
   unsigned char key[];
@@ -157,7 +157,7 @@ static void entry_free(const kiln_allocator *alloc, entry *e)
   if (e == NULL)
     return;
   for (size_t i = 0; i < KILN__MAX_KERNELS; i++)
-    kiln_module_free(e->special.module[i]);
+    kiln_module_free(e->set.module[i]);
   kiln__free(alloc, e);
 }
 
@@ -207,15 +207,15 @@ static entry **slot_of(const table *t, const unsigned char *data, size_t size,
   }
 }
 
-static const kiln__special *find(table *t, const key *k, uint64_t hash)
+static const kiln__kernel_set *find(table *t, const key *k, uint64_t hash)
 {
-  const kiln__special *found = NULL;
+  const kiln__kernel_set *found = NULL;
 
   pthread_rwlock_rdlock(&t->lock);
   if (t->capacity > 0) {
     entry *const *slot = slot_of(t, k->data, k->size, hash);
 
-    found = *slot == NULL ? NULL : &(*slot)->special;
+    found = *slot == NULL ? NULL : &(*slot)->set;
   }
   pthread_rwlock_unlock(&t->lock);
   return found;
@@ -245,7 +245,7 @@ static bool grow(table *t, const kiln_allocator *alloc)
 }
 
 /* Takes `made`; if another thread was first, its entry is the one. */
-static kiln_status insert(const kiln__special **out, kiln_device *device,
+static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
                           entry *made)
 {
   table *t = device->ops;
@@ -262,7 +262,7 @@ static kiln_status insert(const kiln__special **out, kiln_device *device,
       made = NULL;
       t->used++;
     }
-    *out = &(*slot)->special;
+    *out = &(*slot)->set;
   }
   pthread_rwlock_unlock(&t->lock);
   entry_free(&device->rt->alloc, made);
@@ -339,7 +339,7 @@ typedef struct part {
 typedef struct making {
   struct making *next;
   const kiln__spec *spec;
-  const kiln__special **out;
+  const kiln__kernel_set **out;
   entry *made;
   kiln__buf header;
   kiln_header generated;
@@ -419,7 +419,7 @@ done:
 /* Every part that was started, also after a failure. */
 static kiln_status finish_parts(making *m)
 {
-  kiln__special *special = &m->made->special;
+  kiln__kernel_set *set = &m->made->set;
   kiln_status first = KILN_OK;
   kiln_error record;
 
@@ -427,7 +427,7 @@ static kiln_status finish_parts(making *m)
     kiln_status st = KILN_OK;
 
     if (m->part[i].started)
-      st = kiln__module_finish(&m->part[i].loading, &special->module[i]);
+      st = kiln__module_finish(&m->part[i].loading, &set->module[i]);
     if (st == KILN_OK || first != KILN_OK)
       continue;
     first = st;
@@ -442,14 +442,14 @@ static kiln_status find_kernels(making *m)
 {
   const char *const *name = m->spec->family->kernels;
   const bool apart = m->spec->kernels != 0;
-  kiln__special *special = &m->made->special;
+  kiln__kernel_set *set = &m->made->set;
   kiln_status st = KILN_OK;
   size_t i = 0;
 
   for (size_t k = 0; name[k] != NULL; k++)
     if (!apart || wanted(m->spec, k))
-      KILN_TRY(kiln_module_kernel(&special->kernel[k],
-                                  special->module[apart ? i++ : 0], name[k]));
+      KILN_TRY(kiln_module_kernel(&set->kernel[k], set->module[apart ? i++ : 0],
+                                  name[k]));
 
 done:
   return st;
@@ -510,7 +510,7 @@ done:
 }
 
 /* From the table, or prepared to be made: *missing then. */
-static kiln_status look_up(const kiln__special **out, making **missing,
+static kiln_status look_up(const kiln__kernel_set **out, making **missing,
                            kiln_device *device, const kiln__spec *spec)
 {
   const uint32_t aligned = aligned_arrays(spec);
@@ -566,7 +566,7 @@ static kiln_status make_all(making *list, kiln_device *device)
   return st;
 }
 
-kiln_status kiln__specialise_all(const kiln__special *out[],
+kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
                                  kiln_device *device,
                                  const kiln__spec *const spec[], size_t n)
 {
@@ -597,7 +597,7 @@ done:
   return st;
 }
 
-kiln_status kiln__specialise(const kiln__special **out, kiln_device *device,
+kiln_status kiln__specialise(const kiln__kernel_set **out, kiln_device *device,
                              const kiln__spec *spec)
 {
   return kiln__specialise_all(out, device, &spec, 1);

@@ -4,10 +4,10 @@
 
 enum {
   ALIGN = 256,
-  KEPT_TEMP = 8 << 20,  /* bytes of temporary memory that a stream may keep */
-  KEPT_WORDS = 1 << 20, /* mark words that it may keep */
+  KEPT_TEMP = 8 << 20, /* bytes of temporary memory that a stream may keep */
+  KEPT_DESCRIPTORS = 1 << 20, /* mark words that it may keep */
   LEAST_TEMP = 64 << 10,
-  LEAST_WORDS = 4096,
+  LEAST_DESCRIPTORS = 4096,
   LAST_EPOCH = (1 << 30) - 1
 };
 
@@ -15,8 +15,8 @@ enum {
  * open to close, that is until its kernels are queued. */
 typedef struct kept {
   pthread_mutex_t lock;
-  CUdeviceptr temp, words;
-  size_t temp_size, n_words;
+  CUdeviceptr temp, descriptors;
+  size_t temp_size, n_descriptors;
   uint32_t epoch; /* the last one used */
 } kept;
 
@@ -27,7 +27,7 @@ static size_t round_up(size_t n)
 
 size_t kiln__need_bytes(kiln__need need)
 {
-  return round_up(need.temp) + round_up(8 * need.words);
+  return round_up(need.temp) + round_up(8 * need.descriptors);
 }
 
 size_t kiln__need_temp(kiln__need *need, size_t bytes)
@@ -48,7 +48,7 @@ static void free_kept(kiln_stream *stream)
 
   kiln__error_get(&record);
   kiln_memory_free_async(stream, k->temp);
-  kiln_memory_free_async(stream, k->words);
+  kiln_memory_free_async(stream, k->descriptors);
   kiln__error_set(&record);
   pthread_mutex_destroy(&k->lock);
   kiln__free(&stream->device->rt->alloc, k);
@@ -103,19 +103,20 @@ done:
   return st;
 }
 
-static kiln_status keep_words(kept *k, kiln_stream *stream, size_t wanted)
+static kiln_status keep_descriptors(kept *k, kiln_stream *stream, size_t wanted)
 {
-  const size_t n = grown(k->n_words, wanted, LEAST_WORDS, KEPT_WORDS);
+  const size_t n =
+      grown(k->n_descriptors, wanted, LEAST_DESCRIPTORS, KEPT_DESCRIPTORS);
   kiln_status st = KILN_OK;
   CUdeviceptr made = 0;
 
-  if (wanted <= k->n_words)
+  if (wanted <= k->n_descriptors)
     return KILN_OK;
   KILN_TRY(kiln_memory_alloc_async(&made, stream, 8 * n));
   KILN_TRY(kiln_fill_async(stream, made, 0, 4, 2 * n));
-  KILN_TRY(kiln_memory_free_async(stream, k->words));
-  k->words = made;
-  k->n_words = n;
+  KILN_TRY(kiln_memory_free_async(stream, k->descriptors));
+  k->descriptors = made;
+  k->n_descriptors = n;
   made = 0;
 
 done:
@@ -131,16 +132,16 @@ static kiln_status renew_epochs(kept *k, kiln_stream *stream)
 
   if (k->epoch < LAST_EPOCH - 1000000)
     return KILN_OK;
-  KILN_TRY(kiln_fill_async(stream, k->words, 0, 4, 2 * k->n_words));
+  KILN_TRY(kiln_fill_async(stream, k->descriptors, 0, 4, 2 * k->n_descriptors));
   k->epoch = 0;
 
 done:
   return st;
 }
 
-static kiln_status open_kept(kiln__room *room, kiln__need need)
+static kiln_status open_kept(kiln__storage *storage, kiln__need need)
 {
-  kiln_stream *stream = room->stream;
+  kiln_stream *stream = storage->stream;
   kiln_status st = KILN_OK;
   kept *k;
 
@@ -148,13 +149,13 @@ static kiln_status open_kept(kiln__room *room, kiln__need need)
     KILN_TRY(make_kept(stream));
   k = stream->ops;
   pthread_mutex_lock(&k->lock);
-  room->locked = true;
+  storage->locked = true;
   KILN_TRY(keep_temp(k, stream, need.temp));
-  KILN_TRY(keep_words(k, stream, need.words));
+  KILN_TRY(keep_descriptors(k, stream, need.descriptors));
   KILN_TRY(renew_epochs(k, stream));
-  room->temp = k->temp;
-  room->words = k->words;
-  room->epoch = k->epoch;
+  storage->temp = k->temp;
+  storage->descriptors = k->descriptors;
+  storage->epoch = k->epoch;
 
 done:
   return st;
@@ -163,16 +164,17 @@ done:
 /* ---- Memory of one call ------------------------------------------------------------------ */
 
 /* One piece: temp, then the words, cleared. */
-static kiln_status split_piece(kiln__room *room, CUdeviceptr piece,
+static kiln_status split_piece(kiln__storage *storage, CUdeviceptr piece,
                                kiln__need need)
 {
-  room->temp = piece;
-  room->words = piece + round_up(need.temp);
-  room->epoch = 0;
-  return kiln_fill_async(room->stream, room->words, 0, 4, 2 * need.words);
+  storage->temp = piece;
+  storage->descriptors = piece + round_up(need.temp);
+  storage->epoch = 0;
+  return kiln_fill_async(storage->stream, storage->descriptors, 0, 4,
+                         2 * need.descriptors);
 }
 
-static kiln_status open_given(kiln__room *room, const kiln_workspace *w,
+static kiln_status open_given(kiln__storage *storage, const kiln_workspace *w,
                               kiln__need need)
 {
   if (w->data % ALIGN != 0)
@@ -184,18 +186,18 @@ static kiln_status open_given(kiln__room *room, const kiln_workspace *w,
         "ask the operation's ..._workspace() function for the size",
         "the workspace has %zu bytes, %zu are needed", w->size,
         kiln__need_bytes(need));
-  return split_piece(room, w->data, need);
+  return split_piece(storage, w->data, need);
 }
 
-static kiln_status open_pool(kiln__room *room, kiln__need need)
+static kiln_status open_pool(kiln__storage *storage, kiln__need need)
 {
   kiln_status st = KILN_OK;
   CUdeviceptr piece;
 
   KILN_TRY(
-      kiln_memory_alloc_async(&piece, room->stream, kiln__need_bytes(need)));
-  room->from_pool = true;
-  KILN_TRY(split_piece(room, piece, need));
+      kiln_memory_alloc_async(&piece, storage->stream, kiln__need_bytes(need)));
+  storage->from_pool = true;
+  KILN_TRY(split_piece(storage, piece, need));
 
 done:
   return st;
@@ -205,59 +207,60 @@ done:
  * scope: a driver asked without a context says that nothing is captured. */
 static bool may_keep(const kiln_stream *stream, kiln__need need)
 {
-  return need.temp <= KEPT_TEMP && need.words <= KEPT_WORDS &&
+  return need.temp <= KEPT_TEMP && need.descriptors <= KEPT_DESCRIPTORS &&
          !kiln__capturing(stream->device->driver, stream->handle);
 }
 
-static kiln_status open_room(kiln__room *room, const kiln_workspace *workspace,
-                             kiln__need need)
+static kiln_status open_storage(kiln__storage *storage,
+                                const kiln_workspace *workspace,
+                                kiln__need need)
 {
   if (workspace != NULL && workspace->data != 0)
-    return open_given(room, workspace, need);
+    return open_given(storage, workspace, need);
   if (kiln__need_bytes(need) == 0)
     return KILN_OK;
-  return may_keep(room->stream, need) ? open_kept(room, need)
-                                      : open_pool(room, need);
+  return may_keep(storage->stream, need) ? open_kept(storage, need)
+                                         : open_pool(storage, need);
 }
 
-kiln_status kiln__room_open(kiln__room *room, kiln_stream *stream,
-                            const kiln_workspace *workspace, kiln__need need)
+kiln_status kiln__storage_open(kiln__storage *storage, kiln_stream *stream,
+                               const kiln_workspace *workspace, kiln__need need)
 {
   kiln_status st;
 
-  *room = (kiln__room){.stream = stream};
-  st = kiln__enter(stream->device, &room->scope);
+  *storage = (kiln__storage){.stream = stream};
+  st = kiln__enter(stream->device, &storage->scope);
   if (st != KILN_OK)
     return st;
-  room->entered = true;
-  st = open_room(room, workspace, need);
+  storage->entered = true;
+  st = open_storage(storage, workspace, need);
   if (st != KILN_OK)
-    kiln__room_close(room);
+    kiln__storage_close(storage);
   return st;
 }
 
-uint32_t kiln__room_epoch(kiln__room *room)
+uint32_t kiln__storage_epoch(kiln__storage *storage)
 {
-  return ++room->epoch;
+  return ++storage->epoch;
 }
 
-void kiln__room_close(kiln__room *room)
+void kiln__storage_close(kiln__storage *storage)
 {
   kiln_error record;
 
-  if (room->locked) {
-    kept *k = room->stream->ops;
+  if (storage->locked) {
+    kept *k = storage->stream->ops;
 
-    if (room->epoch > k->epoch)
-      k->epoch = room->epoch;
+    if (storage->epoch > k->epoch)
+      k->epoch = storage->epoch;
     pthread_mutex_unlock(&k->lock);
   }
-  if (room->from_pool) {
+  if (storage->from_pool) {
     kiln__error_get(&record);
-    kiln_memory_free_async(room->stream, room->temp);
+    kiln_memory_free_async(storage->stream, storage->temp);
     kiln__error_set(&record);
   }
-  if (room->entered)
-    kiln__leave(&room->scope);
-  *room = (kiln__room){.stream = room->stream};
+  if (storage->entered)
+    kiln__leave(&storage->scope);
+  *storage = (kiln__storage){.stream = storage->stream};
 }

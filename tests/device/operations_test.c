@@ -55,19 +55,19 @@ static kiln_status run_chain(kiln_stream *in, uint32_t blocks, double scale,
                              CUdeviceptr out, const kiln_workspace *workspace,
                              size_t temp)
 {
-  const kiln__need need = {.temp = temp, .words = 2 * (size_t)blocks};
+  const kiln__need need = {.temp = temp, .descriptors = 2 * (size_t)blocks};
   const kiln_launch_config config = {
       .grid = {blocks, 1, 1}, .block = {32, 1, 1}, .stream = in};
-  kiln__room room;
-  kiln_status st = kiln__room_open(&room, in, workspace, need);
+  kiln__storage storage;
+  kiln_status st = kiln__storage_open(&storage, in, workspace, need);
   uint32_t epoch;
 
   if (st != KILN_OK)
     return st;
-  epoch = kiln__room_epoch(&room);
-  st = KILN_LAUNCH(chain, &config, KILN_ARG(room.words), KILN_ARG(epoch),
-                   KILN_ARG(scale), KILN_ARG(out));
-  kiln__room_close(&room);
+  epoch = kiln__storage_epoch(&storage);
+  st = KILN_LAUNCH(chain, &config, KILN_ARG(storage.descriptors),
+                   KILN_ARG(epoch), KILN_ARG(scale), KILN_ARG(out));
+  kiln__storage_close(&storage);
   return st;
 }
 
@@ -104,25 +104,25 @@ START_TEST(test_given_workspace)
 {
   enum { BLOCKS = 70 };
   const size_t bytes =
-      kiln__need_bytes((kiln__need){.temp = 1000, .words = 2 * BLOCKS});
+      kiln__need_bytes((kiln__need){.temp = 1000, .descriptors = 2 * BLOCKS});
   test_array out = array_make(KILN_F64, BLOCKS, 0, NULL, 0x11);
-  test_array room = array_make(KILN_U8, bytes, 0, NULL, 0xff);
-  kiln_workspace given = {room.array.data, bytes};
+  test_array storage = array_make(KILN_U8, bytes, 0, NULL, 0xff);
+  kiln_workspace given = {storage.array.data, bytes};
   double *got;
 
   ck_kiln_ok(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000));
   got = array_read(&out);
   check_chain(got, BLOCKS, 2);
   free(got);
-  free(array_read(&room));
+  free(array_read(&storage));
   given.size = bytes - 1;
   ck_assert_int_eq(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000),
                    KILN_EINVAL);
-  given = (kiln_workspace){room.array.data + 8, bytes};
+  given = (kiln_workspace){storage.array.data + 8, bytes};
   ck_assert_int_eq(run_chain(stream, BLOCKS, 2, out.array.data, &given, 1000),
                    KILN_EINVAL);
   array_free(&out);
-  array_free(&room);
+  array_free(&storage);
 }
 END_TEST
 
@@ -255,7 +255,7 @@ START_TEST(test_specials)
   kiln_input x = {.in = {{256, KILN_F32}}, .map = "x + p"};
   kiln__spec spec = {
       .family = &family, .value = {64}, .input = &x, .code = &code};
-  const kiln__special *first, *again, *constant, *other;
+  const kiln__kernel_set *first, *again, *constant, *other;
   char same[8];
 
   ck_kiln_ok(kiln__specialise(&first, device, &spec));

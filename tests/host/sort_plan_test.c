@@ -55,8 +55,8 @@ static void check(const kiln__sort_shape *s, const kiln__sort_facts *f)
   ck_assert(p.portions == 1 || p.wide);
   ck_assert_uint_le(p.portion, UINT64_C(1) << 31);
   tiles = ((p.portion < s->n ? p.portion : s->n) + tile - 1) / tile;
-  ck_assert_uint_ge(p.need.words, 256 * tiles);
-  ck_assert_uint_ge(p.need.words,
+  ck_assert_uint_ge(p.need.descriptors, 256 * tiles);
+  ck_assert_uint_ge(p.need.descriptors,
                     (uint64_t)256 * p.passes * p.histogram.workers);
   ck_assert_uint_ge(p.single, (uint64_t)p.portions * p.passes * 2048);
   ck_assert(!s->in_place || p.steps % 2 == 0);

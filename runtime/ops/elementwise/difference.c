@@ -57,7 +57,7 @@ static void make_plan(plan *p, const kiln_adjacent_difference_desc *desc)
   for (size_t k = 0; k < arrays; k++)
     p->in_place = p->in_place || desc->x.in[k].data == p->out.data;
   if (p->in_place)
-    p->need.words = (size_t)p->tiles * (value->size == 8 ? 2 : 1);
+    p->need.descriptors = (size_t)p->tiles * (value->size == 8 ? 2 : 1);
 }
 
 static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
@@ -83,8 +83,8 @@ kiln_status kiln_adjacent_difference(kiln_stream *stream,
                                      const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &family};
-  kiln__room room = {.stream = stream};
-  const kiln__special *special;
+  kiln__storage storage = {.stream = stream};
+  const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln_status st = KILN_OK;
   kiln__args args;
@@ -96,19 +96,19 @@ kiln_status kiln_adjacent_difference(kiln_stream *stream,
     goto done;
   make_plan(&p, desc);
   specify(&spec, desc, &p);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p.need));
   kiln__user_args(&args, &spec);
-  epoch = kiln__room_epoch(&room);
+  epoch = kiln__storage_epoch(&storage);
   config = kiln_launch_1d(p.tiles, 1);
   config.block.x = THREADS;
   config.stream = stream;
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->n), KILN_ARG(p.out.data),
-                   KILN_ARG(room.words), KILN_ARG(epoch));
+                   KILN_ARG(storage.descriptors), KILN_ARG(epoch));
 
 done:
-  kiln__room_close(&room);
+  kiln__storage_close(&storage);
   return st;
 }
 

@@ -201,7 +201,7 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
                      const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &family};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln_status st = KILN_OK;
   kiln__tuning t;
@@ -220,12 +220,12 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
   spec.code = &desc->code;
   spec.first = head_of(desc, pack);
   specify(&spec, desc, &t, pack);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   kiln__user_args(&args, &spec);
   config = kiln_launch_1d(
       kiln__divide_up(desc->n, spec.value[ITEMS] * spec.value[PACK]), t.block);
   config.stream = stream;
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->n), KILN_ARG(desc->out[0].data),
                    KILN_ARG(desc->out[1].data), KILN_ARG(desc->out[2].data),
                    KILN_ARG(desc->out[3].data), KILN_ARG(spec.first));

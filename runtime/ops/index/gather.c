@@ -24,7 +24,7 @@ typedef struct request {
 
 /* Ready to be launched: nothing that could be wrong with a text is left. */
 typedef struct job {
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln__args args;
   uint64_t window;
@@ -52,7 +52,7 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
       .quick = true};
   kiln_status st = KILN_OK;
 
-  KILN_TRY(kiln__specialise(&j->special, r->stream->device, &spec));
+  KILN_TRY(kiln__specialise(&j->set, r->stream->device, &spec));
   kiln__user_args(&j->args, &spec);
   j->window = kiln__window(r->index, r->n_target, r->n, windows);
   j->config = kiln_launch_1d(
@@ -69,10 +69,10 @@ static kiln_status launch(const job *j, const request *r)
   kiln_status st = KILN_OK;
 
   for (uint32_t turn = 0; turn < j->turns; turn++)
-    KILN_TRY(KILN_LAUNCH(
-        j->special->kernel[0], &j->config, KILN__USER_ARG(j->args),
-        KILN_ARG(r->index.data), KILN_ARG(r->out.data), KILN_ARG(r->n),
-        KILN_ARG(j->window), KILN_ARG(turn), KILN_ARG(j->turns)));
+    KILN_TRY(KILN_LAUNCH(j->set->kernel[0], &j->config, KILN__USER_ARG(j->args),
+                         KILN_ARG(r->index.data), KILN_ARG(r->out.data),
+                         KILN_ARG(r->n), KILN_ARG(j->window), KILN_ARG(turn),
+                         KILN_ARG(j->turns)));
 
 done:
   return st;
@@ -98,23 +98,23 @@ static kiln_status run_partition(const request *r, uint32_t parts,
   request inner = *r;
   kiln_status st = KILN_OK;
   kiln__partition p;
-  kiln__room room;
+  kiln__storage storage;
   job j;
 
   kiln__partition_plan(&p, r->index, r->n, r->n_target, r->out, parts, false);
-  st = kiln__room_open(&room, r->stream, workspace, p.need);
+  st = kiln__storage_open(&storage, r->stream, workspace, p.need);
   if (st != KILN_OK)
     return st;
-  inner.index = (kiln_array){room.temp + p.at, p.stored};
-  inner.out.data = room.temp + p.values;
+  inner.index = (kiln_array){storage.temp + p.at, p.stored};
+  inner.out.data = storage.temp + p.values;
   KILN_TRY(kiln__partition_prepare(&p, r->stream->device, NULL, NULL));
   KILN_TRY(prepare(&j, &inner, 1));
-  KILN_TRY(kiln__partition_split(&p, &room));
+  KILN_TRY(kiln__partition_split(&p, &storage));
   KILN_TRY(launch(&j, &inner));
-  KILN_TRY(kiln__partition_join(&p, &room));
+  KILN_TRY(kiln__partition_join(&p, &storage));
 
 done:
-  kiln__room_close(&room);
+  kiln__storage_close(&storage);
   return st;
 }
 
@@ -326,7 +326,7 @@ kiln_status kiln_gather_rows(kiln_stream *stream,
                              const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &row_family};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln_status st = KILN_OK;
   row_plan p;
@@ -349,12 +349,12 @@ kiln_status kiln_gather_rows(kiln_stream *stream,
   spec.value[R_WORD] = p.word;
   spec.value[R_INDEX] = kiln__raw_type((unsigned)kiln__size(desc->index.type));
   spec.value[R_PIECES] = p.pieces > 1;
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   config = kiln_launch_1d(
       kiln__divide_up(p.rows, ROWS_BLOCK / p.lanes * p.items), 1);
   config.block.x = ROWS_BLOCK;
   config.stream = stream;
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(desc->in.data),
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(desc->in.data),
                    KILN_ARG(desc->index.data), KILN_ARG(desc->out.data),
                    KILN_ARG(p.rows), KILN_ARG(p.words), KILN_ARG(p.in_stride),
                    KILN_ARG(p.out_stride), KILN_ARG(p.piece),

@@ -138,10 +138,11 @@ done:
   return st;
 }
 
-static kiln_status first_outside(uint64_t *first, const kiln__special *special,
-                                 const kiln__room *room, const kiln__range *r)
+static kiln_status first_outside(uint64_t *first, const kiln__kernel_set *set,
+                                 const kiln__storage *storage,
+                                 const kiln__range *r)
 {
-  const kiln_device *device = room->stream->device;
+  const kiln_device *device = storage->stream->device;
   const uint64_t most =
       8 * (uint64_t)(device->info.sm_count > 0 ? device->info.sm_count : 16);
   kiln_launch_config config = kiln_launch_1d(r->n, CHECK_BLOCK);
@@ -149,13 +150,14 @@ static kiln_status first_outside(uint64_t *first, const kiln__special *special,
 
   if (config.grid.x > most)
     config.grid.x = (uint32_t)most;
-  config.stream = room->stream;
-  KILN_TRY(kiln_fill_async(room->stream, room->temp, UINT32_MAX, 4, 2));
-  KILN_TRY(KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(r->index.data),
-                       KILN_ARG(r->n), KILN_ARG(r->end), KILN_ARG(room->temp)));
-  KILN_TRY(
-      kiln_copy_to_host_async(room->stream, first, room->temp, sizeof *first));
-  KILN_TRY(kiln_stream_synchronize(room->stream));
+  config.stream = storage->stream;
+  KILN_TRY(kiln_fill_async(storage->stream, storage->temp, UINT32_MAX, 4, 2));
+  KILN_TRY(KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(r->index.data),
+                       KILN_ARG(r->n), KILN_ARG(r->end),
+                       KILN_ARG(storage->temp)));
+  KILN_TRY(kiln_copy_to_host_async(storage->stream, first, storage->temp,
+                                   sizeof *first));
+  KILN_TRY(kiln_stream_synchronize(storage->stream));
 
 done:
   return st;
@@ -167,9 +169,9 @@ kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
   kiln__spec spec = {.family = &check_family,
                      .value = {CHECK_BLOCK, r->index.type, r->rising},
                      .quick = true};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__room room = {.stream = stream};
+  kiln__storage storage = {.stream = stream};
   uint64_t first = UINT64_MAX;
 
   if (r->n == 0)
@@ -180,10 +182,10 @@ kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
                       "%s: .checked waits for the GPU, which a capture does "
                       "not allow",
                       r->call);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, kiln__range_need()));
-  st = first_outside(&first, special, &room, r);
-  kiln__room_close(&room);
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, kiln__range_need()));
+  st = first_outside(&first, set, &storage, r);
+  kiln__storage_close(&storage);
   if (st == KILN_OK && first != UINT64_MAX)
     st = complain(stream, r, first);
 
@@ -283,16 +285,16 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
       .quick = !p->scatter};
 
   kiln__user_args(&p->args, &spec);
-  return kiln__specialise(&p->special, device, &spec);
+  return kiln__specialise(&p->set, device, &spec);
 }
 
 static kiln_launch_config grid_of(const kiln__partition *p,
-                                  const kiln__room *room, uint64_t blocks)
+                                  const kiln__storage *storage, uint64_t blocks)
 {
   kiln_launch_config c = kiln_launch_1d(blocks, 1);
 
   c.block.x = p->block;
-  c.stream = room->stream;
+  c.stream = storage->stream;
   return c;
 }
 
@@ -325,22 +327,22 @@ static split_arrays arrays_of(const kiln__partition *p, CUdeviceptr temp)
 }
 
 kiln_status kiln__partition_split(const kiln__partition *p,
-                                  const kiln__room *room)
+                                  const kiln__storage *storage)
 {
-  const split_arrays a = arrays_of(p, room->temp);
+  const split_arrays a = arrays_of(p, storage->temp);
   const kiln_arg arrays = {&a, p->scatter ? 4 * sizeof(CUdeviceptr) : sizeof a};
-  kiln_kernel *const *kernel = p->special->kernel;
+  kiln_kernel *const *kernel = p->set->kernel;
   kiln_launch_config config;
   kiln_status st = KILN_OK;
 
   KILN_TRY(
-      kiln_fill_async(room->stream, a.cursor, 0, 4, 2 * (size_t)p->buckets));
-  config = grid_of(p, room, counting_blocks(p, room->stream->device));
+      kiln_fill_async(storage->stream, a.cursor, 0, 4, 2 * (size_t)p->buckets));
+  config = grid_of(p, storage, counting_blocks(p, storage->stream->device));
   KILN_TRY(KILN_LAUNCH(kernel[0], &config, KILN_ARG(a.index), KILN_ARG(p->n),
                        KILN_ARG(p->shift), KILN_ARG(a.cursor)));
-  config = grid_of(p, room, 1);
+  config = grid_of(p, storage, 1);
   KILN_TRY(KILN_LAUNCH(kernel[1], &config, KILN_ARG(a.cursor)));
-  config = grid_of(p, room, p->tiles);
+  config = grid_of(p, storage, p->tiles);
   KILN_TRY(KILN_LAUNCH(kernel[2], &config, KILN__USER_ARG(p->args), arrays,
                        KILN_ARG(p->n), KILN_ARG(p->shift)));
 
@@ -349,15 +351,15 @@ done:
 }
 
 kiln_status kiln__partition_join(const kiln__partition *p,
-                                 const kiln__room *room)
+                                 const kiln__storage *storage)
 {
-  const CUdeviceptr values = room->temp + p->values;
-  const CUdeviceptr slot = room->temp + p->slot;
-  const CUdeviceptr begin = room->temp + p->begin;
-  const CUdeviceptr delta = room->temp + p->delta;
-  const kiln_launch_config config = grid_of(p, room, p->tiles);
+  const CUdeviceptr values = storage->temp + p->values;
+  const CUdeviceptr slot = storage->temp + p->slot;
+  const CUdeviceptr begin = storage->temp + p->begin;
+  const CUdeviceptr delta = storage->temp + p->delta;
+  const kiln_launch_config config = grid_of(p, storage, p->tiles);
 
-  return KILN_LAUNCH(p->special->kernel[3], &config, KILN_ARG(values),
+  return KILN_LAUNCH(p->set->kernel[3], &config, KILN_ARG(values),
                      KILN_ARG(slot), KILN_ARG(begin), KILN_ARG(delta),
                      KILN_ARG(p->out), KILN_ARG(p->n));
 }

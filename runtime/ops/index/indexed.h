@@ -63,7 +63,7 @@ typedef struct kiln__partition {
   size_t cursor, at, values, slot, begin, delta;
   kiln__need need;
   /* once it is prepared */
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln__args args;
 } kiln__partition;
 
@@ -76,10 +76,10 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
                                     const kiln_input *x, const kiln_code *code);
 /* Queue everything up to the elements in the order of buckets. */
 kiln_status kiln__partition_split(const kiln__partition *p,
-                                  const kiln__room *room);
+                                  const kiln__storage *storage);
 /* For a gather: from `values` to out. */
 kiln_status kiln__partition_join(const kiln__partition *p,
-                                 const kiln__room *room);
+                                 const kiln__storage *storage);
 
 /* ---- A scatter by sorting ------------------------------------------------------- */
 
@@ -108,7 +108,7 @@ typedef struct kiln__sorted {
   size_t begin, sorting, places, values, made_places, made_values;
   kiln__need need;
   /* once it is prepared */
-  const kiln__special *sort_kernels[2], *write, *make;
+  const kiln__kernel_set *sort_kernels[2], *write, *make;
   kiln__args args;
 } kiln__sorted;
 
@@ -117,6 +117,6 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
                        uint64_t n_target, kiln_array out);
 kiln_status kiln__sorted_prepare(kiln__sorted *p, kiln_device *device,
                                  const kiln_code *code);
-kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__room *room);
+kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage);
 
 #endif

@@ -24,7 +24,7 @@ typedef struct request {
 
 /* Ready to be launched: nothing that could be wrong with a text is left. */
 typedef struct job {
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln__args args;
   uint64_t window;
@@ -49,7 +49,7 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
       .quick = true};
   kiln_status st = KILN_OK;
 
-  KILN_TRY(kiln__specialise(&j->special, r->stream->device, &spec));
+  KILN_TRY(kiln__specialise(&j->set, r->stream->device, &spec));
   kiln__user_args(&j->args, &spec);
   j->window = kiln__window(r->index, r->n_target, r->n, windows);
   j->config = kiln_launch_1d(
@@ -63,7 +63,7 @@ done:
 
 static kiln_status launch(const job *j, const request *r)
 {
-  return KILN_LAUNCH(j->special->kernel[0], &j->config, KILN__USER_ARG(j->args),
+  return KILN_LAUNCH(j->set->kernel[0], &j->config, KILN__USER_ARG(j->args),
                      KILN_ARG(r->index.data), KILN_ARG(r->out.data),
                      KILN_ARG(r->n), KILN_ARG(j->window));
 }
@@ -93,23 +93,23 @@ static kiln_status run_partition(const request *r, uint32_t parts,
                    .n_target = r->n_target};
   kiln_status st = KILN_OK;
   kiln__partition p;
-  kiln__room room;
+  kiln__storage storage;
   job j;
 
   kiln__partition_plan(&p, r->index, r->n, r->n_target, r->out, parts, true);
-  st = kiln__room_open(&room, r->stream, workspace, p.need);
+  st = kiln__storage_open(&storage, r->stream, workspace, p.need);
   if (st != KILN_OK)
     return st;
-  inner.index = (kiln_array){room.temp + p.at, p.stored};
-  inner.x.in[0] = (kiln_array){room.temp + p.values, r->out.type};
+  inner.index = (kiln_array){storage.temp + p.at, p.stored};
+  inner.x.in[0] = (kiln_array){storage.temp + p.values, r->out.type};
   kiln__as_bits(&inner.x, &inner.out.type);
   KILN_TRY(kiln__partition_prepare(&p, r->stream->device, &r->x, r->code));
   KILN_TRY(prepare(&j, &inner, 1));
-  KILN_TRY(kiln__partition_split(&p, &room));
+  KILN_TRY(kiln__partition_split(&p, &storage));
   KILN_TRY(launch(&j, &inner));
 
 done:
-  kiln__room_close(&room);
+  kiln__storage_close(&storage);
   return st;
 }
 
@@ -119,18 +119,18 @@ static kiln_status run_sort(const request *r, const kiln_workspace *workspace)
 {
   kiln_status st = KILN_OK;
   kiln__sorted p;
-  kiln__room room;
+  kiln__storage storage;
 
   kiln__sorted_plan(&p, r->stream->device, &r->x, r->index, r->n, r->n_target,
                     r->out);
-  st = kiln__room_open(&room, r->stream, workspace, p.need);
+  st = kiln__storage_open(&storage, r->stream, workspace, p.need);
   if (st != KILN_OK)
     return st;
   KILN_TRY(kiln__sorted_prepare(&p, r->stream->device, r->code));
-  st = kiln__sorted_run(&p, &room);
+  st = kiln__sorted_run(&p, &storage);
 
 done:
-  kiln__room_close(&room);
+  kiln__storage_close(&storage);
   return st;
 }
 

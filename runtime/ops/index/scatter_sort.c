@@ -67,7 +67,7 @@ static void lay_out(kiln__sorted *p)
   const size_t size = kiln__size(p->out.type);
   const size_t places = (size_t)p->n * 4, values = (size_t)p->n * size;
 
-  p->need.words = p->sort.need.words;
+  p->need.descriptors = p->sort.need.descriptors;
   p->begin = kiln__need_temp(&p->need, 8 * ((size_t)p->buckets + 1));
   p->sorting = kiln__need_temp(&p->need, p->sort.need.temp);
   p->places = kiln__need_temp(&p->need, places);
@@ -151,7 +151,7 @@ kiln_status kiln__sorted_prepare(kiln__sorted *p, kiln_device *device,
                                  const kiln_code *code)
 {
   const kiln__spec write = write_spec(p), pairs = pairs_spec(p, code);
-  const kiln__special *special[4];
+  const kiln__kernel_set *set[4];
   const kiln__spec *specs[4];
   kiln_status st = KILN_OK;
   kiln__sort_call call = sort_of(p);
@@ -165,13 +165,13 @@ kiln_status kiln__sorted_prepare(kiln__sorted *p, kiln_device *device,
     specs[k] = &sort[k];
   specs[n] = &write;
   specs[n + 1] = &pairs;
-  KILN_TRY(kiln__specialise_all(special, device, specs,
+  KILN_TRY(kiln__specialise_all(set, device, specs,
                                 n + 1 + (p->pairs != 0 ? 1 : 0)));
   kiln__user_args(&p->args, &pairs);
   for (size_t k = 0; k < n; k++)
-    p->sort_kernels[k] = special[k];
-  p->write = special[n];
-  p->make = p->pairs != 0 ? special[n + 1] : NULL;
+    p->sort_kernels[k] = set[k];
+  p->write = set[n];
+  p->make = p->pairs != 0 ? set[n + 1] : NULL;
 
 done:
   return st;
@@ -179,39 +179,41 @@ done:
 
 /* ---- Launches --------------------------------------------------------------------- */
 
-static kiln_launch_config grid_of(const kiln__room *room, uint64_t blocks,
+static kiln_launch_config grid_of(const kiln__storage *storage, uint64_t blocks,
                                   uint32_t threads)
 {
   kiln_launch_config c = kiln_launch_1d(blocks, 1);
 
   c.block.x = threads;
-  c.stream = room->stream;
+  c.stream = storage->stream;
   return c;
 }
 
-static kiln_status make_pairs(const kiln__sorted *p, const kiln__room *room)
+static kiln_status make_pairs(const kiln__sorted *p,
+                              const kiln__storage *storage)
 {
-  const CUdeviceptr places = room->temp + p->made_places;
-  const CUdeviceptr values = room->temp + p->made_values;
+  const CUdeviceptr places = storage->temp + p->made_places;
+  const CUdeviceptr values = storage->temp + p->made_values;
   const kiln_launch_config config = grid_of(
-      room, kiln__divide_up(p->n, PAIRS_BLOCK * IN_FLIGHT * 4), PAIRS_BLOCK);
+      storage, kiln__divide_up(p->n, PAIRS_BLOCK * IN_FLIGHT * 4), PAIRS_BLOCK);
 
   return KILN_LAUNCH(p->make->kernel[MAKE_PAIRS], &config,
                      KILN__USER_ARG(p->args), KILN_ARG(p->index.data),
                      KILN_ARG(places), KILN_ARG(values), KILN_ARG(p->n));
 }
 
-static kiln_status sort_pairs(const kiln__sorted *p, kiln__room *room)
+static kiln_status sort_pairs(const kiln__sorted *p, kiln__storage *storage)
 {
   kiln__sort_call call = sort_of(p);
 
   call.in =
-      (p->pairs & PLACES) != 0 ? room->temp + p->made_places : p->index.data;
-  call.values_in =
-      (p->pairs & VALUES) != 0 ? room->temp + p->made_values : p->x->in[0].data;
-  call.out = room->temp + p->places;
-  call.values_out = room->temp + p->values;
-  return kiln__sort_queue(room, p->sorting, p->sort_kernels, &call, &p->sort);
+      (p->pairs & PLACES) != 0 ? storage->temp + p->made_places : p->index.data;
+  call.values_in = (p->pairs & VALUES) != 0 ? storage->temp + p->made_values
+                                            : p->x->in[0].data;
+  call.out = storage->temp + p->places;
+  call.values_out = storage->temp + p->values;
+  return kiln__sort_queue(storage, p->sorting, p->sort_kernels, &call,
+                          &p->sort);
 }
 
 /* As scatter_buckets.cu declares it. */
@@ -221,40 +223,41 @@ typedef struct write_arrays {
   uint32_t buckets, mask, last, reserved;
 } write_arrays;
 
-static kiln_status write_buckets(const kiln__sorted *p, const kiln__room *room)
+static kiln_status write_buckets(const kiln__sorted *p,
+                                 const kiln__storage *storage)
 {
   const uint64_t tiles = kiln__divide_up(p->n, UINT64_C(2) << p->bits.shift);
   const uint32_t threads = block_of(p);
-  const write_arrays a = {.places = room->temp + p->places,
-                          .values = room->temp + p->values,
-                          .begin = room->temp + p->begin,
+  const write_arrays a = {.places = storage->temp + p->places,
+                          .values = storage->temp + p->values,
+                          .begin = storage->temp + p->begin,
                           .out = p->out.data,
                           .n = p->n,
                           .buckets = p->buckets,
                           .mask = p->mask,
                           .last = p->last};
   kiln_launch_config config = grid_of(
-      room, kiln__divide_up((uint64_t)p->buckets + 1, threads), threads);
+      storage, kiln__divide_up((uint64_t)p->buckets + 1, threads), threads);
   kiln_status st = KILN_OK;
 
   KILN_TRY(KILN_LAUNCH(p->write->kernel[FIND_BOUNDS], &config,
                        KILN_ARG(a.places), KILN_ARG(a.begin), KILN_ARG(p->n),
                        KILN_ARG(p->buckets), KILN_ARG(p->mask)));
-  config = grid_of(room, tiles > p->buckets ? tiles : p->buckets, threads);
+  config = grid_of(storage, tiles > p->buckets ? tiles : p->buckets, threads);
   st = KILN_LAUNCH(p->write->kernel[WRITE], &config, KILN_ARG(a));
 
 done:
   return st;
 }
 
-kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__room *room)
+kiln_status kiln__sorted_run(const kiln__sorted *p, kiln__storage *storage)
 {
   kiln_status st = KILN_OK;
 
   if (p->pairs != 0)
-    KILN_TRY(make_pairs(p, room));
-  KILN_TRY(sort_pairs(p, room));
-  st = write_buckets(p, room);
+    KILN_TRY(make_pairs(p, storage));
+  KILN_TRY(sort_pairs(p, storage));
+  st = write_buckets(p, storage);
 
 done:
   return st;

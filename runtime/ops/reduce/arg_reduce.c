@@ -1,7 +1,7 @@
 /* arg_reduce.c -- where the least or the greatest element is. */
 #include "reduce.h"
 
-static kiln_status check(kiln__fold *f, const kiln_stream *stream,
+static kiln_status check(kiln__reduction *f, const kiln_stream *stream,
                          const kiln_arg_reduce_desc *desc,
                          const kiln_workspace *workspace)
 {
@@ -11,14 +11,14 @@ static kiln_status check(kiln__fold *f, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_arg_reduce", stream, desc) != KILN_OK)
     return c.st;
-  *f = (kiln__fold){.kind = desc->op == KILN_MIN ? KILN__FOLD_ARG_MIN
-                                                 : KILN__FOLD_ARG_MAX,
-                    .x = &desc->x,
-                    .n = desc->n,
-                    .rows = 1,
-                    .out = desc->value,
-                    .out2 = desc->index,
-                    .code = &desc->code};
+  *f = (kiln__reduction){.kind = desc->op == KILN_MIN ? KILN__REDUCTION_ARG_MIN
+                                                      : KILN__REDUCTION_ARG_MAX,
+                         .x = &desc->x,
+                         .n = desc->n,
+                         .rows = 1,
+                         .out = desc->value,
+                         .out2 = desc->index,
+                         .code = &desc->code};
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_that(&c, desc->op == KILN_MIN || desc->op == KILN_MAX,
                    "op must be KILN_MIN or KILN_MAX");
@@ -41,10 +41,10 @@ kiln_status kiln_arg_reduce(kiln_stream *stream,
                             const kiln_arg_reduce_desc *desc,
                             const kiln_workspace *workspace)
 {
-  kiln__fold f;
+  kiln__reduction f;
   kiln_status st = check(&f, stream, desc, workspace);
 
-  return st != KILN_OK ? st : kiln__fold_run(stream, &f, workspace);
+  return st != KILN_OK ? st : kiln__reduction_run(stream, &f, workspace);
 }
 
 kiln_status kiln_arg_reduce_workspace(kiln_stream *stream,
@@ -52,11 +52,11 @@ kiln_status kiln_arg_reduce_workspace(kiln_stream *stream,
                                       size_t *bytes)
 {
   kiln_status st = KILN_OK;
-  kiln__fold f;
+  kiln__reduction f;
 
   KILN_TRY(kiln__check_bytes("kiln_arg_reduce_workspace", bytes));
   KILN_TRY(check(&f, stream, desc, NULL));
-  *bytes = kiln__fold_bytes(stream, &f);
+  *bytes = kiln__reduction_bytes(stream, &f);
 
 done:
   return st;

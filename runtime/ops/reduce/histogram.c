@@ -35,11 +35,11 @@ static const kiln__family family = {"histogram", kernels, defines};
 enum { MODE_SHIFT, MODE_SCALE, MODE_WIDE, MODE_FLOAT, MODE_LEVELS };
 
 enum {
-  FOLD_WORDS = 1 << 18, /* blocks send counts up to so many words */
-  MOST_ADDERS = 32,     /* blocks that add them up; at most one for two SMs, so
-                           that whoever starts first, there is room for those
+  COMBINED_COUNTS = 1 << 18, /* blocks send counts up to so many words */
+  MOST_ADDERS = 32, /* blocks that add them up; at most one for two SMs, so
+                           that whoever starts first, there is storage for those
                            they wait for */
-  LEAST_COPIES = 4      /* with fewer, threads add equal neighbours up first:
+  LEAST_COPIES = 4  /* with fewer, threads add equal neighbours up first:
                            else 32 lanes with one value would queue for a bin */
 };
 
@@ -226,7 +226,7 @@ typedef struct plan {
   uint32_t workers, adders;
   uint32_t smem;
   bool shared; /* levels in shared memory */
-  bool fold;
+  bool combine;
 } plan;
 
 static uint32_t smem_of(uint32_t bins, uint32_t copies, uint32_t levels)
@@ -246,14 +246,14 @@ static void plan_memory(plan *p, kiln_device *device,
                                                   : traits->smem_per_block);
   const uint32_t per_sm = t->per_sm > 0 ? t->per_sm : 1;
   const uint32_t part = (uint32_t)traits->smem_per_sm / per_sm - RESERVE;
-  const uint32_t room = part < most ? part : most;
+  const uint32_t storage = part < most ? part : most;
   uint32_t levels =
       desc->levels.type == KILN_DTYPE_NONE
           ? 0
           : (desc->bins + 1) * (uint32_t)kiln__size(desc->levels.type);
 
   p->copies = t->extra > 0 ? t->extra : 1;
-  while (p->copies > 1 && smem_of(desc->bins, p->copies, levels) > room)
+  while (p->copies > 1 && smem_of(desc->bins, p->copies, levels) > storage)
     p->copies /= 2;
   p->shared = smem_of(desc->bins, 1, levels) <= most;
   if (!p->shared)
@@ -313,10 +313,11 @@ static plan make_plan(kiln_device *device, const kiln_histogram_desc *desc)
   p.items = t.items;
   plan_memory(&p, device, desc, &t);
   plan_blocks(&p, device, desc->n, t.per_sm);
-  p.fold = p.slices == 1 &&
-           (p.workers == 1 || (most_adders > 0 &&
-                               (uint64_t)p.workers * desc->bins <= FOLD_WORDS));
-  if (p.fold && p.workers > 1) {
+  p.combine =
+      p.slices == 1 &&
+      (p.workers == 1 || (most_adders > 0 &&
+                          (uint64_t)p.workers * desc->bins <= COMBINED_COUNTS));
+  if (p.combine && p.workers > 1) {
     p.adders = (uint32_t)kiln__divide_up(desc->bins, 32);
     if (p.adders > most_adders)
       p.adders = most_adders;
@@ -326,7 +327,7 @@ static plan make_plan(kiln_device *device, const kiln_histogram_desc *desc)
 
 static kiln__need need_of(const plan *p, const kiln_histogram_desc *desc)
 {
-  return (kiln__need){.words =
+  return (kiln__need){.descriptors =
                           p->adders > 0 ? (size_t)p->workers * desc->bins : 0};
 }
 
@@ -348,8 +349,8 @@ static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
   spec->value[ALL] = l->all && p->slices == 1;
   spec->value[WIDE] = l->wide;
   spec->value[SHARED] = l->mode == MODE_LEVELS && p->shared;
-  spec->value[FOLD] = p->fold;
-  spec->value[KEEP] = p->fold && desc->accumulate;
+  spec->value[FOLD] = p->combine;
+  spec->value[KEEP] = p->combine && desc->accumulate;
   spec->value[SMALL] = desc->n < UINT64_C(1) << 31;
   spec->value[COUNT] = desc->counts.type;
 }
@@ -366,10 +367,11 @@ kiln__spec kiln__histogram_spec(const kiln_stream *stream,
 }
 
 static kiln_status launch(kiln_stream *stream, const kiln_histogram_desc *desc,
-                          const kiln__special *special, const kiln__spec *spec,
-                          const plan *p, const layout *l, kiln__room *room)
+                          const kiln__kernel_set *set, const kiln__spec *spec,
+                          const plan *p, const layout *l,
+                          kiln__storage *storage)
 {
-  const uint32_t epoch = p->adders > 0 ? kiln__room_epoch(room) : 0;
+  const uint32_t epoch = p->adders > 0 ? kiln__storage_epoch(storage) : 0;
   kiln_launch_config config = {.grid = {p->workers + p->adders, p->slices, 1},
                                .block = {p->block, 1, 1},
                                .smem = p->smem,
@@ -380,18 +382,18 @@ static kiln_status launch(kiln_stream *stream, const kiln_histogram_desc *desc,
   to.slice = p->slice;
   kiln__user_args(&args, spec);
   return KILN_LAUNCH(
-      special->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(desc->n),
+      set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(desc->n),
       KILN_ARG(to), KILN_ARG(desc->levels.data), KILN_ARG(desc->counts.data),
-      KILN_ARG(room->words), KILN_ARG(epoch), KILN_ARG(p->workers));
+      KILN_ARG(storage->descriptors), KILN_ARG(epoch), KILN_ARG(p->workers));
 }
 
 kiln_status kiln_histogram(kiln_stream *stream, const kiln_histogram_desc *desc,
                            const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &family};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__room room;
+  kiln__storage storage;
   layout l;
   plan p;
 
@@ -399,15 +401,15 @@ kiln_status kiln_histogram(kiln_stream *stream, const kiln_histogram_desc *desc,
   p = make_plan(stream->device, desc);
   l = lay_out(desc);
   specify(&spec, desc, &p, &l);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, need_of(&p, desc)));
-  if (!p.fold && !desc->accumulate)
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, need_of(&p, desc)));
+  if (!p.combine && !desc->accumulate)
     st =
         kiln_fill_async(stream, desc->counts.data, 0, 4,
                         (size_t)desc->bins * kiln__size(desc->counts.type) / 4);
   if (st == KILN_OK)
-    st = launch(stream, desc, special, &spec, &p, &l, &room);
-  kiln__room_close(&room);
+    st = launch(stream, desc, set, &spec, &p, &l, &storage);
+  kiln__storage_close(&storage);
 
 done:
   return st;

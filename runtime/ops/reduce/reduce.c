@@ -63,7 +63,7 @@ unsigned kiln__acc_words(kiln_dtype type)
   return kiln__size(kiln__op_type(type)) > 4 ? 2 : 1;
 }
 
-unsigned kiln__input_pack(const kiln_input *x)
+unsigned kiln__input_vec(const kiln_input *x)
 {
   size_t widest = 0;
 
@@ -112,7 +112,8 @@ uint64_t kiln__resident(const kiln_device *device, const kiln__tuning *t)
   return (uint64_t)device->info.sm_count * (per_sm == 0 ? 1 : per_sm);
 }
 
-void kiln__check_fold_op(kiln__checker *c, const kiln_op *op, kiln_dtype out)
+void kiln__check_reduction_op(kiln__checker *c, const kiln_op *op,
+                              kiln_dtype out)
 {
   kiln__check_that(c, kiln__dtype_of(out) != NULL, "out has no type");
   kiln__check_op(c, op, kiln__op_type(out));
@@ -149,16 +150,16 @@ typedef struct plan {
   kiln_dim3 grid;
 } plan;
 
-static unsigned result_words(const kiln__fold *f)
+static unsigned result_words(const kiln__reduction *f)
 {
   const kiln_dtype in = kiln__op_type(kiln__input_type(f->x));
 
   switch (f->kind) {
-  case KILN__FOLD_OP:
+  case KILN__REDUCTION_OP:
     return kiln__acc_words(f->out.type);
-  case KILN__FOLD_MOMENTS:
+  case KILN__REDUCTION_MOMENTS:
     return 6;
-  case KILN__FOLD_NORM:
+  case KILN__REDUCTION_NORM:
     return in == KILN_F64 ? 6 : 2;
   default:
     return 4;
@@ -166,7 +167,7 @@ static unsigned result_words(const kiln__fold *f)
 }
 
 /* What a table by bytes goes by: elements of 4 bytes. */
-static uint64_t in_words(const kiln__fold *f)
+static uint64_t in_words(const kiln__reduction *f)
 {
   const uint64_t bytes = kiln__input_width(f->x);
   const uint64_t n = f->rows > 1 ? f->n * f->rows : f->n;
@@ -174,11 +175,11 @@ static uint64_t in_words(const kiln__fold *f)
   return n > UINT64_MAX / bytes ? n : n * bytes / 4;
 }
 
-static kiln__tuning tuning_of(kiln_device *device, const kiln__fold *f)
+static kiln__tuning tuning_of(kiln_device *device, const kiln__reduction *f)
 {
   const size_t arrays = kiln__input_arrays(f->x);
-  const unsigned pack = kiln__input_pack(f->x);
-  const unsigned most = f->kind == KILN__FOLD_OP ? 64 : 32;
+  const unsigned pack = kiln__input_vec(f->x);
+  const unsigned most = f->kind == KILN__REDUCTION_OP ? 64 : 32;
   kiln__tuning t = kiln__tuned(device, KILN__TUNED_REDUCE, 4, in_words(f));
 
   if (f->portable)
@@ -198,10 +199,10 @@ static kiln__tuning tuning_of(kiln_device *device, const kiln__fold *f)
 /* Packs in units of 2^12 that fill three fifths of the second-level cache; 0 where
  * everything fits. With 60 MiB of it, 17, 34 and 50 MiB kept of 64 took 20.3, 17.8
  * and 25 us. */
-static uint32_t keep_of(const kiln_device *device, const kiln__fold *f)
+static uint32_t keep_of(const kiln_device *device, const kiln__reduction *f)
 {
   const uint64_t pack =
-      (uint64_t)kiln__input_pack(f->x) * kiln__input_width(f->x);
+      (uint64_t)kiln__input_vec(f->x) * kiln__input_width(f->x);
   const uint64_t kept = (uint64_t)device->info.l2_bytes * 3 / 5;
 
   if (device->traits.cc < 80 || f->rows > 1 || in_words(f) <= 1u << 22 ||
@@ -210,7 +211,7 @@ static uint32_t keep_of(const kiln_device *device, const kiln__fold *f)
   return (uint32_t)(kept / pack >> 12);
 }
 
-static bool plan_head(plan *p, const kiln__fold *f)
+static bool plan_head(plan *p, const kiln__reduction *f)
 {
   const unsigned pack = p->spec.value[PACK];
   const unsigned phase = kiln__input_phase(f->x);
@@ -226,7 +227,7 @@ static bool plan_head(plan *p, const kiln__fold *f)
 
 /* Blocks: as many as are resident at once, fewer for small n. One more than fold
  * a row: it combines. */
-static void plan_grid(plan *p, const kiln__fold *f, uint64_t resident,
+static void plan_grid(plan *p, const kiln__reduction *f, uint64_t resident,
                       uint64_t wanted)
 {
   uint64_t workers = wanted, per_row = resident;
@@ -240,7 +241,7 @@ static void plan_grid(plan *p, const kiln__fold *f, uint64_t resident,
   p->slots = workers > 1 ? workers * f->rows : 0;
 }
 
-static void plan_chunks(plan *p, const kiln__fold *f, uint64_t resident)
+static void plan_chunks(plan *p, const kiln__reduction *f, uint64_t resident)
 {
   const unsigned pack = p->spec.value[PACK];
   uint64_t size = PORTABLE_LEAST, units, workers;
@@ -256,11 +257,12 @@ static void plan_chunks(plan *p, const kiln__fold *f, uint64_t resident)
   p->slots = units > 1 ? units : 0;
 }
 
-static void plan_fold(plan *p, kiln_device *device, const kiln__fold *f)
+static void plan_reduction(plan *p, kiln_device *device,
+                           const kiln__reduction *f)
 {
   const kiln__tuning t = tuning_of(device, f);
   const uint64_t resident = kiln__resident(device, &t);
-  const unsigned pack = kiln__input_pack(f->x);
+  const unsigned pack = kiln__input_vec(f->x);
   uint32_t *value = p->spec.value;
 
   *p = (plan){.spec = {.family = &family, .input = f->x, .code = f->code}};
@@ -279,7 +281,7 @@ static void plan_fold(plan *p, kiln_device *device, const kiln__fold *f)
   value[CHUNKS] = f->portable;
   value[ROWS] = f->rows > 1;
   value[SMALL] = f->n + (f->rows - 1) * f->leading < UINT32_C(1) << 31;
-  if (f->kind == KILN__FOLD_OP) {
+  if (f->kind == KILN__REDUCTION_OP) {
     p->spec.op = f->op;
     p->spec.acc = kiln__op_type(f->out.type);
     value[ORDERED] = kiln__op_ordered(f->op);
@@ -297,46 +299,47 @@ static void plan_fold(plan *p, kiln_device *device, const kiln__fold *f)
     value[LETTERS] = 1;
 }
 
-static kiln__need need_of(const plan *p, const kiln__fold *f)
+static kiln__need need_of(const plan *p, const kiln__reduction *f)
 {
-  return (kiln__need){.words = p->slots * result_words(f)};
+  return (kiln__need){.descriptors = p->slots * result_words(f)};
 }
 
-size_t kiln__fold_bytes(const kiln_stream *stream, const kiln__fold *f)
+size_t kiln__reduction_bytes(const kiln_stream *stream,
+                             const kiln__reduction *f)
 {
   plan p;
 
-  plan_fold(&p, stream->device, f);
+  plan_reduction(&p, stream->device, f);
   return kiln__need_bytes(need_of(&p, f));
 }
 
-kiln_status kiln__fold_run(kiln_stream *stream, const kiln__fold *f,
-                           const kiln_workspace *workspace)
+kiln_status kiln__reduction_run(kiln_stream *stream, const kiln__reduction *f,
+                                const kiln_workspace *workspace)
 {
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_launch_config config = {.stream = stream};
   kiln_status st = KILN_OK;
   unsigned long long n = f->n, leading = f->leading, chunk;
   unsigned rows = (unsigned)f->rows;
   kiln__args args;
-  kiln__room room;
+  kiln__storage storage;
   uint32_t epoch;
   plan p;
 
-  plan_fold(&p, stream->device, f);
-  KILN_TRY(kiln__specialise(&special, stream->device, &p.spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, need_of(&p, f)));
+  plan_reduction(&p, stream->device, f);
+  KILN_TRY(kiln__specialise(&set, stream->device, &p.spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, need_of(&p, f)));
   kiln__user_args(&args, &p.spec);
-  epoch = kiln__room_epoch(&room);
+  epoch = kiln__storage_epoch(&storage);
   chunk = p.chunk;
   config.grid = p.grid;
   config.block.x = p.spec.value[BLOCK];
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
-                   KILN_ARG(n), KILN_ARG(rows), KILN_ARG(p.head),
-                   KILN_ARG(leading), KILN_ARG(chunk), KILN_ARG(room.words),
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(n),
+                   KILN_ARG(rows), KILN_ARG(p.head), KILN_ARG(leading),
+                   KILN_ARG(chunk), KILN_ARG(storage.descriptors),
                    KILN_ARG(epoch), KILN_ARG(f->extra), KILN_ARG(f->out.data),
                    KILN_ARG(f->out2.data));
-  kiln__room_close(&room);
+  kiln__storage_close(&storage);
 
 done:
   return st;
@@ -344,7 +347,7 @@ done:
 
 /* ---- A whole array -------------------------------------------------------------------- */
 
-static kiln_status check(kiln__fold *f, const kiln_stream *stream,
+static kiln_status check(kiln__reduction *f, const kiln_stream *stream,
                          const kiln_reduce_desc *desc,
                          const kiln_workspace *workspace)
 {
@@ -352,17 +355,18 @@ static kiln_status check(kiln__fold *f, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_reduce", stream, desc) != KILN_OK)
     return c.st;
-  *f = (kiln__fold){.kind = KILN__FOLD_OP,
-                    .x = &desc->x,
-                    .n = desc->n,
-                    .rows = 1,
-                    .op = &desc->op,
-                    .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
-                    .portable = desc->portable,
-                    .code = &desc->code};
+  *f = (kiln__reduction){
+      .kind = KILN__REDUCTION_OP,
+      .x = &desc->x,
+      .n = desc->n,
+      .rows = 1,
+      .op = &desc->op,
+      .out = kiln__or_type(desc->out, kiln__input_type(&desc->x)),
+      .portable = desc->portable,
+      .code = &desc->code};
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_write(&c, "out", f->out, 1);
-  kiln__check_fold_op(&c, &desc->op, f->out.type);
+  kiln__check_reduction_op(&c, &desc->op, f->out.type);
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
@@ -370,21 +374,21 @@ static kiln_status check(kiln__fold *f, const kiln_stream *stream,
 kiln_status kiln_reduce(kiln_stream *stream, const kiln_reduce_desc *desc,
                         const kiln_workspace *workspace)
 {
-  kiln__fold f;
+  kiln__reduction f;
   kiln_status st = check(&f, stream, desc, workspace);
 
-  return st != KILN_OK ? st : kiln__fold_run(stream, &f, workspace);
+  return st != KILN_OK ? st : kiln__reduction_run(stream, &f, workspace);
 }
 
 kiln_status kiln_reduce_workspace(kiln_stream *stream,
                                   const kiln_reduce_desc *desc, size_t *bytes)
 {
   kiln_status st = KILN_OK;
-  kiln__fold f;
+  kiln__reduction f;
 
   KILN_TRY(kiln__check_bytes("kiln_reduce_workspace", bytes));
   KILN_TRY(check(&f, stream, desc, NULL));
-  *bytes = kiln__fold_bytes(stream, &f);
+  *bytes = kiln__reduction_bytes(stream, &f);
 
 done:
   return st;

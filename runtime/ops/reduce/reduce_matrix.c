@@ -51,7 +51,7 @@ static kiln_status check(matrix *m, const char *call, bool by_row,
     return c.st;
   kiln__check_input(&c, "x", &desc->x, n);
   kiln__check_write(&c, "out", m->out, by_row ? rows : columns);
-  kiln__check_fold_op(&c, &desc->op, m->out.type);
+  kiln__check_reduction_op(&c, &desc->op, m->out.type);
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
@@ -67,7 +67,7 @@ static bool is_small(const matrix *m)
  * multiple of it; `limit` is a power of two. */
 static unsigned pack_of(const matrix *m, unsigned limit)
 {
-  unsigned pack = kiln__input_pack(m->x);
+  unsigned pack = kiln__input_vec(m->x);
 
   if (!kiln__input_in_phase(m->x, 0, pack))
     return 1;
@@ -124,29 +124,29 @@ static const kiln__family row_family = {"reduce_rows", row_kernels,
 /* Rows of many packs go to blocks, by reduce_any.cu. */
 static bool is_wide(const matrix *m, const kiln_device *device)
 {
-  const uint64_t packs = m->columns / kiln__input_pack(m->x);
+  const uint64_t packs = m->columns / kiln__input_vec(m->x);
 
   return m->rows < UINT32_MAX && m->rows > 0 &&
          (packs >= WIDE || (packs >= RATHER_WIDE &&
                             m->rows < 32 * (uint64_t)device->info.sm_count));
 }
 
-static kiln__fold wide_fold(const matrix *m)
+static kiln__reduction wide_reduction(const matrix *m)
 {
-  return (kiln__fold){.kind = KILN__FOLD_OP,
-                      .x = m->x,
-                      .n = m->columns,
-                      .rows = m->rows,
-                      .leading = m->leading,
-                      .op = m->op,
-                      .out = m->out,
-                      .code = m->code};
+  return (kiln__reduction){.kind = KILN__REDUCTION_OP,
+                           .x = m->x,
+                           .n = m->columns,
+                           .rows = m->rows,
+                           .leading = m->leading,
+                           .op = m->op,
+                           .out = m->out,
+                           .code = m->code};
 }
 
 /* A warp a row whose packs start anywhere, where that spares narrow loads. */
 static bool wants_head(const matrix *m, unsigned pack)
 {
-  const unsigned full = kiln__input_pack(m->x);
+  const unsigned full = kiln__input_vec(m->x);
 
   return pack < full && m->columns >= 64 * (uint64_t)full &&
          kiln__input_in_phase(m->x, kiln__input_phase(m->x), full);
@@ -162,7 +162,7 @@ static void specify_rows(kiln__spec *spec, const matrix *m, uint32_t *phase)
 
   *phase = 0;
   if (head) {
-    pack = kiln__input_pack(m->x);
+    pack = kiln__input_vec(m->x);
     *phase = kiln__input_phase(m->x);
     spec->first = *phase == 0 ? 0 : pack - *phase;
   }
@@ -194,7 +194,7 @@ static kiln_status run_rows(kiln_stream *stream, const matrix *m)
                      .op = m->op,
                      .acc = kiln__op_type(m->out.type),
                      .code = m->code};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_launch_config config = {.stream = stream};
   kiln_status st = KILN_OK;
   unsigned long long n = m->columns, rows = m->rows, leading = m->leading;
@@ -203,15 +203,15 @@ static kiln_status run_rows(kiln_stream *stream, const matrix *m)
   uint64_t tiles;
 
   specify_rows(&spec, m, &phase);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   kiln__user_args(&args, &spec);
   tiles = kiln__divide_up(rows, (uint64_t)MATRIX_BLOCK / spec.value[R_GROUP] *
                                     spec.value[R_DEPTH]);
   config.grid.x = (uint32_t)(tiles < INT32_MAX ? tiles : INT32_MAX);
   config.block.x = MATRIX_BLOCK;
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
-                   KILN_ARG(n), KILN_ARG(rows), KILN_ARG(leading),
-                   KILN_ARG(phase), KILN_ARG(m->out.data));
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(n),
+                   KILN_ARG(rows), KILN_ARG(leading), KILN_ARG(phase),
+                   KILN_ARG(m->out.data));
 
 done:
   return st;
@@ -224,14 +224,14 @@ kiln_status kiln__reduce_rows(kiln_stream *stream, const kiln_input *x,
                               const kiln_workspace *workspace)
 {
   const matrix m = {"", x, rows, columns, leading, op, out, code};
-  kiln__fold f;
+  kiln__reduction f;
 
   if (rows == 0)
     return KILN_OK;
   if (!is_wide(&m, stream->device))
     return run_rows(stream, &m);
-  f = wide_fold(&m);
-  return kiln__fold_run(stream, &f, workspace);
+  f = wide_reduction(&m);
+  return kiln__reduction_run(stream, &f, workspace);
 }
 
 size_t kiln__reduce_rows_bytes(const kiln_stream *stream, const kiln_input *x,
@@ -240,12 +240,12 @@ size_t kiln__reduce_rows_bytes(const kiln_stream *stream, const kiln_input *x,
                                kiln_array out)
 {
   const matrix m = {"", x, rows, columns, leading, op, out, NULL};
-  kiln__fold f;
+  kiln__reduction f;
 
   if (rows == 0 || !is_wide(&m, stream->device))
     return 0;
-  f = wide_fold(&m);
-  return kiln__fold_bytes(stream, &f);
+  f = wide_reduction(&m);
+  return kiln__reduction_bytes(stream, &f);
 }
 
 kiln_status kiln_reduce_rows(kiln_stream *stream,
@@ -341,21 +341,21 @@ static void plan_columns(column_plan *p, const kiln_device *device,
 
 static kiln__need column_need(const column_plan *p, const matrix *m)
 {
-  return (kiln__need){.words = p->parts == 1
-                                   ? 0
-                                   : p->parts * m->columns *
-                                         kiln__acc_words(m->out.type)};
+  return (kiln__need){.descriptors = p->parts == 1
+                                         ? 0
+                                         : p->parts * m->columns *
+                                               kiln__acc_words(m->out.type)};
 }
 
 static kiln_status run_columns(kiln_stream *stream, const matrix *m,
                                const kiln_workspace *workspace)
 {
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_launch_config config = {.stream = stream};
   kiln_status st = KILN_OK;
   unsigned long long columns = m->columns, rows = m->rows, leading = m->leading;
   kiln__args args;
-  kiln__room room;
+  kiln__storage storage;
   column_plan p;
   uint32_t epoch;
 
@@ -363,18 +363,18 @@ static kiln_status run_columns(kiln_stream *stream, const matrix *m,
   if (p.strips > INT32_MAX)
     return kiln__fail(KILN_EINVAL, "reduce parts of the columns",
                       "%s: more columns than a grid has blocks for", m->call);
-  KILN_TRY(kiln__specialise(&special, stream->device, &p.spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, column_need(&p, m)));
+  KILN_TRY(kiln__specialise(&set, stream->device, &p.spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, column_need(&p, m)));
   kiln__user_args(&args, &p.spec);
-  epoch = kiln__room_epoch(&room);
+  epoch = kiln__storage_epoch(&storage);
   config.grid.x = (uint32_t)p.strips;
   config.grid.y = (uint32_t)p.parts;
   config.block.x = MATRIX_BLOCK;
-  st =
-      KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
-                  KILN_ARG(rows), KILN_ARG(columns), KILN_ARG(leading),
-                  KILN_ARG(room.words), KILN_ARG(epoch), KILN_ARG(m->out.data));
-  kiln__room_close(&room);
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
+                   KILN_ARG(rows), KILN_ARG(columns), KILN_ARG(leading),
+                   KILN_ARG(storage.descriptors), KILN_ARG(epoch),
+                   KILN_ARG(m->out.data));
+  kiln__storage_close(&storage);
 
 done:
   return st;

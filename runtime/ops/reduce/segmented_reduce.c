@@ -84,7 +84,7 @@ static kiln_status check(bags *b, const kiln_stream *stream,
   kiln__check_that(&c, n < UINT64_MAX, "more elements than 64 bits count");
   kiln__check_input(&c, "x", &desc->x, n);
   kiln__check_write(&c, "out", b->out, product(desc->n_segments, b->width));
-  kiln__check_fold_op(&c, &desc->op, b->out.type);
+  kiln__check_reduction_op(&c, &desc->op, b->out.type);
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
@@ -208,13 +208,13 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
   tiles = kiln__divide_up(total, tile);
   p->per = kiln__divide_up(tiles, kiln__resident(device, &t)) * tile;
   p->blocks = kiln__divide_up(total, p->per);
-  p->need.words = p->blocks * kiln__acc_words(b->out.type);
+  p->need.descriptors = p->blocks * kiln__acc_words(b->out.type);
 }
 
 static unsigned row_pack(const bags *b)
 {
   const size_t acc = kiln__size(kiln__op_type(b->out.type));
-  unsigned pack = kiln__input_pack(&b->desc->x);
+  unsigned pack = kiln__input_vec(&b->desc->x);
 
   if (!kiln__input_in_phase(&b->desc->x, 0, pack))
     return 1;
@@ -260,7 +260,7 @@ static void plan_rows(plan *p, const kiln_device *device, const bags *b)
   if (p->per < LEAST_ROWS)
     p->per = LEAST_ROWS;
   p->blocks = kiln__divide_up(total, p->per * (t.block / group));
-  p->need.words = p->blocks * b->width * kiln__acc_words(b->out.type);
+  p->need.descriptors = p->blocks * b->width * kiln__acc_words(b->out.type);
   p->by_rows = true;
 }
 
@@ -275,7 +275,7 @@ static void plan_bags(plan *p, kiln_device *device, const bags *b)
 /* ---- Launch ----------------------------------------------------------------------------------- */
 
 static kiln_status launch(kiln_stream *stream, const bags *b, const plan *p,
-                          kiln_kernel *kernel, kiln__room *room)
+                          kiln_kernel *kernel, kiln__storage *storage)
 {
   const kiln_segmented_reduce_desc *desc = b->desc;
   const kiln_launch_config config = {
@@ -284,7 +284,7 @@ static kiln_status launch(kiln_stream *stream, const bags *b, const plan *p,
       .block = {p->spec.value[p->by_rows ? (int)R_BLOCK : (int)S_BLOCK], 1, 1}};
   unsigned long long segments = desc->n_segments, length = desc->length,
                      width = b->width, leading = b->leading, per = p->per;
-  uint32_t epoch = kiln__room_epoch(room);
+  uint32_t epoch = kiln__storage_epoch(storage);
   kiln__args args;
 
   kiln__user_args(&args, &p->spec);
@@ -292,30 +292,30 @@ static kiln_status launch(kiln_stream *stream, const bags *b, const plan *p,
     return KILN_LAUNCH(
         kernel, &config, KILN__USER_ARG(args), KILN_ARG(desc->offsets.data),
         KILN_ARG(segments), KILN_ARG(desc->index.data), KILN_ARG(per),
-        KILN_ARG(room->words), KILN_ARG(epoch), KILN_ARG(b->out.data));
+        KILN_ARG(storage->descriptors), KILN_ARG(epoch), KILN_ARG(b->out.data));
   return KILN_LAUNCH(
       kernel, &config, KILN__USER_ARG(args), KILN_ARG(desc->offsets.data),
       KILN_ARG(segments), KILN_ARG(length), KILN_ARG(desc->index.data),
-      KILN_ARG(width), KILN_ARG(leading), KILN_ARG(per), KILN_ARG(room->words),
-      KILN_ARG(epoch), KILN_ARG(b->out.data));
+      KILN_ARG(width), KILN_ARG(leading), KILN_ARG(per),
+      KILN_ARG(storage->descriptors), KILN_ARG(epoch), KILN_ARG(b->out.data));
 }
 
 static kiln_status run(kiln_stream *stream, const bags *b,
                        const kiln_workspace *workspace)
 {
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__room room;
+  kiln__storage storage;
   plan p;
 
   plan_bags(&p, stream->device, b);
   if (p.strips > 65535)
     return kiln__fail(KILN_EINVAL, "reduce parts of the columns",
                       "kiln_segmented_reduce: width is too large");
-  KILN_TRY(kiln__specialise(&special, stream->device, &p.spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
-  st = launch(stream, b, &p, special->kernel[0], &room);
-  kiln__room_close(&room);
+  KILN_TRY(kiln__specialise(&set, stream->device, &p.spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p.need));
+  st = launch(stream, b, &p, set->kernel[0], &storage);
+  kiln__storage_close(&storage);
 
 done:
   return st;

@@ -4,31 +4,32 @@
 
 /* A fold, with what it points to. */
 typedef struct statistic {
-  kiln__fold fold;
+  kiln__reduction reduction;
   kiln_input x;
   kiln_op op;
 } statistic;
 
-static void start(statistic *s, kiln__fold_kind kind, uint64_t n, bool portable)
+static void start(statistic *s, kiln__reduction_kind kind, uint64_t n,
+                  bool portable)
 {
   *s = (statistic){
-      .fold = {.kind = kind, .n = n, .rows = 1, .portable = portable}};
+      .reduction = {.kind = kind, .n = n, .rows = 1, .portable = portable}};
 }
 
 /* After the last assignment: the statistic no longer moves. */
 static kiln_status run(kiln_stream *stream, statistic *s,
                        const kiln_workspace *workspace)
 {
-  s->fold.x = &s->x;
-  s->fold.op = &s->op;
-  return kiln__fold_run(stream, &s->fold, workspace);
+  s->reduction.x = &s->x;
+  s->reduction.op = &s->op;
+  return kiln__reduction_run(stream, &s->reduction, workspace);
 }
 
 static void size(const kiln_stream *stream, statistic *s, size_t *bytes)
 {
-  s->fold.x = &s->x;
-  s->fold.op = &s->op;
-  *bytes = kiln__fold_bytes(stream, &s->fold);
+  s->reduction.x = &s->x;
+  s->reduction.op = &s->op;
+  *bytes = kiln__reduction_bytes(stream, &s->reduction);
 }
 
 static void check_pair(kiln__checker *c, statistic *s, kiln_array x,
@@ -50,12 +51,12 @@ static kiln_status check_dot(statistic *s, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_dot", stream, desc) != KILN_OK)
     return c.st;
-  start(s, KILN__FOLD_OP, desc->n, desc->portable);
+  start(s, KILN__REDUCTION_OP, desc->n, desc->portable);
   check_pair(&c, s, desc->x, desc->y, desc->n);
-  s->fold.out = kiln__or_type(desc->out, desc->x.type);
+  s->reduction.out = kiln__or_type(desc->out, desc->x.type);
   s->x.map = "static_cast<acc>(x) * static_cast<acc>(y)";
-  s->x.type = s->fold.out.type;
-  kiln__check_write(&c, "out", s->fold.out, 1);
+  s->x.type = s->reduction.out.type;
+  kiln__check_write(&c, "out", s->reduction.out, 1);
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
@@ -100,13 +101,14 @@ static kiln_status check_norm(statistic *s, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_norm", stream, desc) != KILN_OK)
     return c.st;
-  start(s, KILN__FOLD_NORM, desc->n, desc->portable);
+  start(s, KILN__REDUCTION_NORM, desc->n, desc->portable);
   s->x = desc->x;
-  s->fold.code = &desc->code;
-  s->fold.out = kiln__or_type(desc->out, floating(kiln__input_type(&desc->x)));
+  s->reduction.code = &desc->code;
+  s->reduction.out =
+      kiln__or_type(desc->out, floating(kiln__input_type(&desc->x)));
   kiln__check_input(&c, "x", &s->x, desc->n);
-  kiln__check_write(&c, "out", s->fold.out, 1);
-  kiln__check_floating(&c, "out", s->fold.out);
+  kiln__check_write(&c, "out", s->reduction.out, 1);
+  kiln__check_floating(&c, "out", s->reduction.out);
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
@@ -150,8 +152,8 @@ static kiln_status check_distance(statistic *s, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_distance", stream, desc) != KILN_OK)
     return c.st;
-  start(s, desc->metric == KILN_L2 ? KILN__FOLD_NORM : KILN__FOLD_OP, desc->n,
-        desc->portable);
+  start(s, desc->metric == KILN_L2 ? KILN__REDUCTION_NORM : KILN__REDUCTION_OP,
+        desc->n, desc->portable);
   check_pair(&c, s, desc->x, desc->y, desc->n);
   s->x.type =
       fits_f32(desc->x.type) && fits_f32(desc->y.type) ? KILN_F32 : KILN_F64;
@@ -159,11 +161,11 @@ static kiln_status check_distance(statistic *s, const kiln_stream *stream,
                  ? "static_cast<value>(x) - static_cast<value>(y)"
                  : "fabs(static_cast<value>(x) - static_cast<value>(y))";
   s->op.name = desc->metric == KILN_LINF ? KILN_MAX : KILN_SUM;
-  s->fold.out = kiln__or_type(desc->out, s->x.type);
+  s->reduction.out = kiln__or_type(desc->out, s->x.type);
   kiln__check_that(&c, (unsigned)desc->metric <= KILN_LINF,
                    "metric is none of kiln_metric");
-  kiln__check_write(&c, "out", s->fold.out, 1);
-  kiln__check_floating(&c, "out", s->fold.out);
+  kiln__check_write(&c, "out", s->reduction.out, 1);
+  kiln__check_floating(&c, "out", s->reduction.out);
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);
 }
@@ -212,19 +214,19 @@ static kiln_status check_moments(statistic *s, const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_mean_variance", stream, desc) != KILN_OK)
     return c.st;
-  start(s, KILN__FOLD_MOMENTS, desc->n, desc->portable);
+  start(s, KILN__REDUCTION_MOMENTS, desc->n, desc->portable);
   s->x = desc->x;
-  s->fold.code = &desc->code;
-  s->fold.out = desc->mean;
-  s->fold.out2 = desc->variance;
-  s->fold.extra = desc->correction;
+  s->reduction.code = &desc->code;
+  s->reduction.out = desc->mean;
+  s->reduction.out2 = desc->variance;
+  s->reduction.extra = desc->correction;
   kiln__check_input(&c, "x", &s->x, desc->n);
   kiln__check_that(&c,
                    desc->mean.type != KILN_DTYPE_NONE ||
                        desc->variance.type != KILN_DTYPE_NONE,
                    "neither mean nor variance has a type");
-  check_moment(&c, "mean", &s->fold.out);
-  check_moment(&c, "variance", &s->fold.out2);
+  check_moment(&c, "mean", &s->reduction.out);
+  check_moment(&c, "variance", &s->reduction.out2);
   kiln__check_that(&c, desc->correction >= 0.0, "correction is below 0");
   kiln__check_workspace(&c, workspace);
   return kiln__check_end(&c);

@@ -104,8 +104,8 @@ kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
                       const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &family};
-  kiln__room room = {.stream = stream};
-  const kiln__special *special;
+  kiln__storage storage = {.stream = stream};
+  const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln__scan_shape shape;
   kiln_status st = KILN_OK;
@@ -119,22 +119,22 @@ kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
   spec.acc = kiln__out_of(desc->out, &desc->x).type;
   shape_of(&shape, stream, desc, spec.acc);
   specify(&spec, stream, desc, &shape);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace,
-                           kiln__scan_need(&shape, spec.acc)));
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace,
+                              kiln__scan_need(&shape, spec.acc)));
   kiln__user_args(&args, &spec);
   init = kiln__element_bits(desc->init, spec.acc);
-  epoch = kiln__room_epoch(&room);
+  epoch = kiln__storage_epoch(&storage);
   config = kiln_launch_1d(shape.tiles + shape.staged, 1);
   config.block.x = shape.block;
   config.stream = stream;
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->n), KILN_ARG(desc->out.data),
-                   KILN_ARG(desc->total), KILN_ARG(init), KILN_ARG(room.words),
-                   KILN_ARG(epoch));
+                   KILN_ARG(desc->total), KILN_ARG(init),
+                   KILN_ARG(storage.descriptors), KILN_ARG(epoch));
 
 done:
-  kiln__room_close(&room);
+  kiln__storage_close(&storage);
   return st;
 }
 

@@ -92,9 +92,10 @@ static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
   const size_t width = kiln__size(acc);
   const uint64_t whole = shape->tiles / 8 * 8 + 8; /* looked at together */
 
-  return (kiln__need){.words = shape->staged
-                                   ? kiln__handout_words(shape->tiles, width)
-                                   : (size_t)(whole * (width == 8 ? 2 : 1))};
+  return (kiln__need){.descriptors =
+                          shape->staged
+                              ? kiln__leader_descriptors(shape->tiles, width)
+                              : (size_t)(whole * (width == 8 ? 2 : 1))};
 }
 
 /* An element in host memory as the bits of an argument. */

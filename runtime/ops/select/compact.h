@@ -56,7 +56,7 @@ static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
 }
 
 /* Elements of 16 bytes of the widest array that is read. */
-static inline unsigned kiln__input_pack(const kiln_input *x)
+static inline unsigned kiln__input_vec(const kiln_input *x)
 {
   const size_t arrays = kiln__input_arrays(x);
   size_t widest = arrays == 0 ? 4 : 1;

@@ -68,7 +68,7 @@ static uint32_t blocks_for(const kiln_stream *stream, const kiln__tuning *t,
 static void make_plan(plan *p, const kiln_stream *stream,
                       const kiln_find_desc *desc, what which)
 {
-  const unsigned pack = kiln__input_pack(&desc->x);
+  const unsigned pack = kiln__input_vec(&desc->x);
   const kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_FIND, 16 / pack, desc->n);
   const unsigned packs = t.items * pack > 32 ? 32 / pack : t.items;
@@ -94,7 +94,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
   value[WIDE] = desc->n > UINT32_MAX;
   p->blocks = blocks_for(
       stream, &t, kiln__divide_up(desc->n, (uint64_t)t.block * value[ITEMS]));
-  p->need.words = p->blocks > 1 ? 1 + ((size_t)p->blocks << value[WIDE]) : 0;
+  p->need.descriptors =
+      p->blocks > 1 ? 1 + ((size_t)p->blocks << value[WIDE]) : 0;
 }
 
 static kiln_status launch(kiln_stream *stream, const kiln_find_desc *desc,
@@ -103,20 +104,20 @@ static kiln_status launch(kiln_stream *stream, const kiln_find_desc *desc,
   const kiln_launch_config config = {.grid = {.x = p->blocks},
                                      .block = {.x = p->spec.value[BLOCK]},
                                      .stream = stream};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__room room;
+  kiln__storage storage;
   kiln__args args;
   uint32_t epoch;
 
-  KILN_TRY(kiln__specialise(&special, stream->device, &p->spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  KILN_TRY(kiln__specialise(&set, stream->device, &p->spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
   kiln__user_args(&args, &p->spec);
-  epoch = kiln__room_epoch(&room);
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+  epoch = kiln__storage_epoch(&storage);
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->n), KILN_ARG(desc->out.data),
-                   KILN_ARG(room.words), KILN_ARG(epoch));
-  kiln__room_close(&room);
+                   KILN_ARG(storage.descriptors), KILN_ARG(epoch));
+  kiln__storage_close(&storage);
 
 done:
   return st;

@@ -93,7 +93,7 @@ static uint32_t limited_blocks(const kiln__tuning *t, unsigned parts)
 static void specify(plan *p, const kiln_stream *stream,
                     const kiln_partition_desc *desc)
 {
-  const unsigned pack = kiln__input_pack(&p->input);
+  const unsigned pack = kiln__input_vec(&p->input);
   const kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_PARTITION, 16 / pack, desc->n);
   uint32_t *const value = p->spec.value;
@@ -149,8 +149,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
       kiln__prefetch_tiles(stream->device, &p->input, desc->n, p->tiles);
   p->counters = counters_for(stream, p);
   if (p->tiles > 1)
-    p->need.words = (p->tiles + p->counters + 1)
-                    << (p->spec.value[WIDE] + (desc->second != NULL));
+    p->need.descriptors = (p->tiles + p->counters + 1)
+                          << (p->spec.value[WIDE] + (desc->second != NULL));
 }
 
 /* ---- Calls ------------------------------------------------------------------------ */
@@ -162,22 +162,22 @@ static kiln_status launch(kiln_stream *stream, const kiln_partition_desc *desc,
       .grid = {.x = (uint32_t)p->tiles + p->counters},
       .block = {.x = p->spec.value[BLOCK]},
       .stream = stream};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__room room;
+  kiln__storage storage;
   kiln__args args;
   uint32_t epoch;
 
-  KILN_TRY(kiln__specialise(&special, stream->device, &p->spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  KILN_TRY(kiln__specialise(&set, stream->device, &p->spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
   kiln__user_args(&args, &p->spec);
-  epoch = kiln__room_epoch(&room);
+  epoch = kiln__storage_epoch(&storage);
   st = KILN_LAUNCH(
-      special->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(desc->n),
+      set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(desc->n),
       KILN_ARG(desc->out.data), KILN_ARG(desc->out_second.data),
       KILN_ARG(desc->out_rest.data), KILN_ARG(desc->count.data),
-      KILN_ARG(room.words), KILN_ARG(p->counters), KILN_ARG(epoch));
-  kiln__room_close(&room);
+      KILN_ARG(storage.descriptors), KILN_ARG(p->counters), KILN_ARG(epoch));
+  kiln__storage_close(&storage);
 
 done:
   return st;

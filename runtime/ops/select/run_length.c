@@ -52,7 +52,7 @@ static kiln_status check(const char *call, const kiln_stream *stream,
 static void make_plan(plan *p, const kiln_stream *stream,
                       const kiln_run_length_desc *desc, bool only_long)
 {
-  const unsigned pack = kiln__input_pack(&desc->x);
+  const unsigned pack = kiln__input_vec(&desc->x);
   const kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_RUN_LENGTH, 16 / pack, desc->n);
   const char *equal = desc->equal != NULL ? desc->equal : "a == b";
@@ -78,7 +78,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
   value[COUNT] = desc->count.type;
   value[WIDE] = desc->n > UINT32_MAX;
   p->tiles = kiln__divide_up(desc->n, (uint64_t)t.block * value[ITEMS]);
-  p->need.words = p->tiles > 1 ? p->tiles << (1 + value[WIDE]) : 0;
+  p->need.descriptors = p->tiles > 1 ? p->tiles << (1 + value[WIDE]) : 0;
 }
 
 static kiln_status launch(kiln_stream *stream, const kiln_run_length_desc *desc,
@@ -87,22 +87,22 @@ static kiln_status launch(kiln_stream *stream, const kiln_run_length_desc *desc,
   const kiln_launch_config config = {.grid = {.x = (uint32_t)p->tiles},
                                      .block = {.x = p->spec.value[BLOCK]},
                                      .stream = stream};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__room room;
+  kiln__storage storage;
   kiln__args args;
   uint32_t epoch;
 
-  KILN_TRY(kiln__specialise(&special, stream->device, &p->spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  KILN_TRY(kiln__specialise(&set, stream->device, &p->spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
   kiln__user_args(&args, &p->spec);
-  epoch = kiln__room_epoch(&room);
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+  epoch = kiln__storage_epoch(&storage);
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->n), KILN_ARG(desc->values.data),
                    KILN_ARG(desc->offsets.data), KILN_ARG(desc->lengths.data),
-                   KILN_ARG(desc->count.data), KILN_ARG(room.words),
+                   KILN_ARG(desc->count.data), KILN_ARG(storage.descriptors),
                    KILN_ARG(epoch));
-  kiln__room_close(&room);
+  kiln__storage_close(&storage);
 
 done:
   return st;

@@ -171,12 +171,13 @@ static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
   value[S_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
   p->blocks = p->tiles + 1; /* one hands out what the tiles before keep */
-  p->need.words = kiln__handout_words(p->tiles, value[S_WIDE] ? 8 : 4);
+  p->need.descriptors =
+      kiln__leader_descriptors(p->tiles, value[S_WIDE] ? 8 : 4);
 }
 
 static void make_plan(plan *p, const kiln_stream *stream, const request *r)
 {
-  const unsigned pack = kiln__input_pack(&r->input);
+  const unsigned pack = kiln__input_vec(&r->input);
   const bool values = r->out.type != KILN_DTYPE_NONE;
   const bool places = r->out_index.type != KILN_DTYPE_NONE ||
                       r->payload.type != KILN_DTYPE_NONE;
@@ -216,7 +217,7 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
   value[PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
   p->blocks = p->tiles;
-  p->need.words = p->tiles > 1 ? p->tiles << value[WIDE] : 0;
+  p->need.descriptors = p->tiles > 1 ? p->tiles << value[WIDE] : 0;
 }
 
 static kiln_status launch(kiln_stream *stream, const request *r, const plan *p,
@@ -225,28 +226,28 @@ static kiln_status launch(kiln_stream *stream, const request *r, const plan *p,
   const kiln_launch_config config = {.grid = {.x = (uint32_t)p->blocks},
                                      .block = {.x = p->tuning.block},
                                      .stream = stream};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__room room;
+  kiln__storage storage;
   kiln__args args;
   uint32_t epoch;
 
-  KILN_TRY(kiln__specialise(&special, stream->device, &p->spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
+  KILN_TRY(kiln__specialise(&set, stream->device, &p->spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
   kiln__user_args(&args, &p->spec);
-  epoch = kiln__room_epoch(&room);
+  epoch = kiln__storage_epoch(&storage);
   if (p->staged)
-    st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+    st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                      KILN_ARG(r->n), KILN_ARG(r->out.data),
-                     KILN_ARG(r->count.data), KILN_ARG(room.words),
+                     KILN_ARG(r->count.data), KILN_ARG(storage.descriptors),
                      KILN_ARG(epoch));
   else
-    st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+    st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                      KILN_ARG(r->n), KILN_ARG(r->out.data),
                      KILN_ARG(r->out_index.data), KILN_ARG(r->payload.data),
                      KILN_ARG(r->out_payload.data), KILN_ARG(r->count.data),
-                     KILN_ARG(room.words), KILN_ARG(epoch));
-  kiln__room_close(&room);
+                     KILN_ARG(storage.descriptors), KILN_ARG(epoch));
+  kiln__storage_close(&storage);
 
 done:
   return st;

@@ -190,7 +190,7 @@ static void connect(plan *p, const kiln_split_desc *desc, CUdeviceptr temp)
 /* ---- Launches ----------------------------------------------------------------------- */
 
 static kiln_status run_round(kiln_stream *stream, const plan *p, const round *r,
-                             const kiln__special *special, uint64_t n,
+                             const kiln__kernel_set *set, uint64_t n,
                              CUdeviceptr table)
 {
   const uint32_t threads = r->spec.value[BLOCK];
@@ -203,15 +203,15 @@ static kiln_status run_round(kiln_stream *stream, const plan *p, const round *r,
   scan.grid.x = r->spec.value[BINS];
   kiln__user_args(&args, &r->spec);
   if (p->tiles > 1) {
-    KILN_TRY(KILN_LAUNCH(special->kernel[SPLIT_COUNT], &config,
+    KILN_TRY(KILN_LAUNCH(set->kernel[SPLIT_COUNT], &config,
                          KILN__USER_ARG(args), KILN_ARG(n), KILN_ARG(p->each),
                          KILN_ARG(table)));
-    KILN_TRY(KILN_LAUNCH(special->kernel[SPLIT_SCAN], &scan, KILN_ARG(table),
+    KILN_TRY(KILN_LAUNCH(set->kernel[SPLIT_SCAN], &scan, KILN_ARG(table),
                          KILN_ARG(p->blocks)));
   }
-  KILN_TRY(KILN_LAUNCH(special->kernel[SPLIT_MOVE], &config,
-                       KILN__USER_ARG(args), KILN_ARG(n), KILN_ARG(p->each),
-                       KILN_ARG(table), KILN_ARG(r->out), KILN_ARG(r->out_keys),
+  KILN_TRY(KILN_LAUNCH(set->kernel[SPLIT_MOVE], &config, KILN__USER_ARG(args),
+                       KILN_ARG(n), KILN_ARG(p->each), KILN_ARG(table),
+                       KILN_ARG(r->out), KILN_ARG(r->out_keys),
                        KILN_ARG(r->offsets)));
 
 done:
@@ -222,31 +222,30 @@ static kiln_status launch(kiln_stream *stream, const kiln_split_desc *desc,
                           plan *p, const kiln_workspace *workspace)
 {
   const kiln__spec *const spec[] = {&p->round[0].spec, &p->round[1].spec};
-  const kiln__special *special[2] = {NULL, NULL};
+  const kiln__kernel_set *set[2] = {NULL, NULL};
   kiln_status st = KILN_OK;
-  kiln__room room = {0};
+  kiln__storage storage = {0};
   CUdeviceptr table, keys;
 
-  KILN_TRY(kiln__specialise_all(special, stream->device, spec, p->rounds));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p->need));
-  connect(p, desc, room.temp);
-  table = p->tiles > 1 ? room.temp + p->table : 0;
+  KILN_TRY(kiln__specialise_all(set, stream->device, spec, p->rounds));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p->need));
+  connect(p, desc, storage.temp);
+  table = p->tiles > 1 ? storage.temp + p->table : 0;
   for (unsigned k = 0; k < p->rounds; k++)
-    KILN_TRY(run_round(stream, p, &p->round[k], special[k], desc->n, table));
+    KILN_TRY(run_round(stream, p, &p->round[k], set[k], desc->n, table));
   if (p->rounds == 2 && desc->offsets.type != KILN_DTYPE_NONE) {
     kiln_launch_config config = kiln_launch_1d((uint64_t)desc->parts + 1,
                                                p->round[1].spec.value[BLOCK]);
 
     config.stream = stream;
-    keys = room.temp + p->sorted_keys;
-    KILN_TRY(KILN_LAUNCH(special[1]->kernel[SPLIT_OFFSETS], &config,
-                         KILN_ARG(keys), KILN_ARG(desc->n),
-                         KILN_ARG(desc->offsets.data)));
+    keys = storage.temp + p->sorted_keys;
+    KILN_TRY(KILN_LAUNCH(set[1]->kernel[SPLIT_OFFSETS], &config, KILN_ARG(keys),
+                         KILN_ARG(desc->n), KILN_ARG(desc->offsets.data)));
   }
 
 done:
-  if (room.stream != NULL)
-    kiln__room_close(&room);
+  if (storage.stream != NULL)
+    kiln__storage_close(&storage);
   return st;
 }
 

@@ -151,7 +151,7 @@ typedef struct plan {
   uint64_t part;   /* elements of each */
   kiln_histogram_desc histogram;
   size_t histogram_bytes;
-  size_t counts, starts, histogram_room;           /* of runs */
+  size_t counts, starts, histogram_temp;           /* of runs */
   size_t block_counts, block_starts, keys, values; /* of pairs */
   kiln__need need;
 } plan;
@@ -208,7 +208,7 @@ static kiln_status make_plan(plan *p, kiln_stream *stream,
   p->runs = !p->pairs || has(desc->offsets);
   if (p->runs)
     KILN_TRY(plan_runs(p, stream, desc));
-  p->histogram_room = kiln__need_temp(&p->need, p->histogram_bytes);
+  p->histogram_temp = kiln__need_temp(&p->need, p->histogram_bytes);
   if (p->pairs)
     plan_pairs(p, stream->device, desc);
 
@@ -238,21 +238,21 @@ static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
 /* Counts of the keys, and where their runs start. */
 static kiln_status find_runs(kiln_stream *stream,
                              const kiln_counting_sort_desc *desc, plan *p,
-                             const kiln__special *special,
-                             const kiln__room *room)
+                             const kiln__kernel_set *set,
+                             const kiln__storage *storage)
 {
   const kiln_workspace inner = {
-      p->histogram_bytes > 0 ? room->temp + p->histogram_room : 0,
+      p->histogram_bytes > 0 ? storage->temp + p->histogram_temp : 0,
       p->histogram_bytes};
-  const CUdeviceptr counts = room->temp + p->counts;
-  const CUdeviceptr starts = room->temp + p->starts;
+  const CUdeviceptr counts = storage->temp + p->counts;
+  const CUdeviceptr starts = storage->temp + p->starts;
   const kiln_launch_config config = {
       .grid = {1, 1, 1}, .block = {PREFIX_BLOCK, 1, 1}, .stream = stream};
   kiln_status st = KILN_OK;
 
   p->histogram.counts.data = counts;
   KILN_TRY(kiln_histogram(stream, &p->histogram, &inner));
-  KILN_TRY(KILN_LAUNCH(special->kernel[PREFIX], &config, KILN_ARG(counts),
+  KILN_TRY(KILN_LAUNCH(set->kernel[PREFIX], &config, KILN_ARG(counts),
                        KILN_ARG(p->range), KILN_ARG(starts),
                        KILN_ARG(desc->offsets.data)));
 
@@ -262,14 +262,15 @@ done:
 
 static kiln_status fill(kiln_stream *stream,
                         const kiln_counting_sort_desc *desc, const plan *p,
-                        const kiln__special *special, const kiln__room *room)
+                        const kiln__kernel_set *set,
+                        const kiln__storage *storage)
 {
-  const CUdeviceptr starts = room->temp + p->starts;
+  const CUdeviceptr starts = storage->temp + p->starts;
   kiln_launch_config config =
       kiln_launch_1d(kiln__divide_up(desc->n, p->items / 2), BLOCK_SIZE);
 
   config.stream = stream;
-  return KILN_LAUNCH(special->kernel[FILL], &config, KILN_ARG(starts),
+  return KILN_LAUNCH(set->kernel[FILL], &config, KILN_ARG(starts),
                      KILN_ARG(p->range), KILN_ARG(p->lowest),
                      KILN_ARG(desc->keys_out.data));
 }
@@ -282,11 +283,11 @@ typedef struct move {
 } move;
 
 static kiln_status run_pass(kiln_stream *stream, uint64_t n, const plan *p,
-                            const kiln__special *special,
-                            const kiln__room *room, const move *m)
+                            const kiln__kernel_set *set,
+                            const kiln__storage *storage, const move *m)
 {
-  const CUdeviceptr counts = room->temp + p->block_counts;
-  const CUdeviceptr starts = room->temp + p->block_starts;
+  const CUdeviceptr counts = storage->temp + p->block_counts;
+  const CUdeviceptr starts = storage->temp + p->block_starts;
   const uint32_t n_counts = DIGIT_KEYS * p->blocks;
   const kiln_launch_config config = {
       .grid = {p->blocks, 1, 1}, .block = {BLOCK_SIZE, 1, 1}, .stream = stream};
@@ -294,13 +295,13 @@ static kiln_status run_pass(kiln_stream *stream, uint64_t n, const plan *p,
       .grid = {1, 1, 1}, .block = {PREFIX_BLOCK, 1, 1}, .stream = stream};
   kiln_status st = KILN_OK;
 
-  KILN_TRY(KILN_LAUNCH(
-      special->kernel[DIGITS_COUNT], &config, KILN_ARG(m->keys), KILN_ARG(n),
-      KILN_ARG(m->limit), KILN_ARG(p->part), KILN_ARG(p->lowest),
-      KILN_ARG(p->range), KILN_ARG(m->shift), KILN_ARG(counts)));
-  KILN_TRY(KILN_LAUNCH(special->kernel[PREFIX_BLOCKS], &one, KILN_ARG(counts),
+  KILN_TRY(KILN_LAUNCH(set->kernel[DIGITS_COUNT], &config, KILN_ARG(m->keys),
+                       KILN_ARG(n), KILN_ARG(m->limit), KILN_ARG(p->part),
+                       KILN_ARG(p->lowest), KILN_ARG(p->range),
+                       KILN_ARG(m->shift), KILN_ARG(counts)));
+  KILN_TRY(KILN_LAUNCH(set->kernel[PREFIX_BLOCKS], &one, KILN_ARG(counts),
                        KILN_ARG(n_counts), KILN_ARG(starts)));
-  KILN_TRY(KILN_LAUNCH(special->kernel[SCATTER], &config, KILN_ARG(m->keys),
+  KILN_TRY(KILN_LAUNCH(set->kernel[SCATTER], &config, KILN_ARG(m->keys),
                        KILN_ARG(m->values), KILN_ARG(n), KILN_ARG(m->limit),
                        KILN_ARG(p->part), KILN_ARG(p->lowest),
                        KILN_ARG(p->range), KILN_ARG(m->shift), KILN_ARG(starts),
@@ -315,11 +316,11 @@ done:
  * read in the second pass before it is written again, with the same number. */
 static kiln_status move_pairs(kiln_stream *stream,
                               const kiln_counting_sort_desc *desc,
-                              const plan *p, const kiln__special *special,
-                              const kiln__room *room)
+                              const plan *p, const kiln__kernel_set *set,
+                              const kiln__storage *storage)
 {
-  const CUdeviceptr keys = room->temp + p->keys;
-  const CUdeviceptr values = room->temp + p->values;
+  const CUdeviceptr keys = storage->temp + p->keys;
+  const CUdeviceptr values = storage->temp + p->values;
   const move whole = {desc->keys.data,
                       desc->values.data,
                       desc->keys_out.data,
@@ -331,15 +332,15 @@ static kiln_status move_pairs(kiln_stream *stream,
                      values,
                      desc->keys_out.data,
                      desc->values_out.data,
-                     room->temp + p->block_starts +
+                     storage->temp + p->block_starts +
                          8 * (uint64_t)DIGIT_KEYS * p->blocks,
                      8};
   kiln_status st = KILN_OK;
 
   if (p->passes == 1)
-    return run_pass(stream, desc->n, p, special, room, &whole);
-  KILN_TRY(run_pass(stream, desc->n, p, special, room, &low));
-  KILN_TRY(run_pass(stream, desc->n, p, special, room, &high));
+    return run_pass(stream, desc->n, p, set, storage, &whole);
+  KILN_TRY(run_pass(stream, desc->n, p, set, storage, &low));
+  KILN_TRY(run_pass(stream, desc->n, p, set, storage, &high));
 
 done:
   return st;
@@ -351,9 +352,9 @@ kiln_status kiln_counting_sort(kiln_stream *stream,
 {
   kiln__spec spec = {.family = &family}, histogram;
   const kiln__spec *const specs[] = {&spec, &histogram};
-  const kiln__special *special[2];
+  const kiln__kernel_set *set[2];
   kiln_status st = KILN_OK;
-  kiln__room room;
+  kiln__storage storage;
   plan p;
 
   KILN_TRY(check(stream, desc, workspace));
@@ -364,15 +365,14 @@ kiln_status kiln_counting_sort(kiln_stream *stream,
   spec.quick = kiln__quick_on_9(stream, desc->n);
   if (p.runs)
     histogram = kiln__histogram_spec(stream, &p.histogram);
-  KILN_TRY(
-      kiln__specialise_all(special, stream->device, specs, p.runs ? 2 : 1));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
+  KILN_TRY(kiln__specialise_all(set, stream->device, specs, p.runs ? 2 : 1));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p.need));
   if (p.runs)
-    st = find_runs(stream, desc, &p, special[0], &room);
+    st = find_runs(stream, desc, &p, set[0], &storage);
   if (st == KILN_OK && desc->n > 0)
-    st = p.pairs ? move_pairs(stream, desc, &p, special[0], &room)
-                 : fill(stream, desc, &p, special[0], &room);
-  kiln__room_close(&room);
+    st = p.pairs ? move_pairs(stream, desc, &p, set[0], &storage)
+                 : fill(stream, desc, &p, set[0], &storage);
+  kiln__storage_close(&storage);
 
 done:
   return st;

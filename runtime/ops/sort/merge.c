@@ -122,8 +122,8 @@ static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
 /* ---- The call --------------------------------------------------------------------- */
 
 static kiln_status launch(kiln_stream *stream, const kiln_merge_desc *desc,
-                          const kiln__special *special, const kiln__spec *spec,
-                          const plan *p, const kiln__room *room)
+                          const kiln__kernel_set *set, const kiln__spec *spec,
+                          const plan *p, const kiln__storage *storage)
 {
   kiln_launch_config config = {.block = {p->block, 1, 1}, .stream = stream};
   kiln_status st = KILN_OK;
@@ -132,18 +132,18 @@ static kiln_status launch(kiln_stream *stream, const kiln_merge_desc *desc,
   kiln__user_args(&args, spec);
   if (p->split) {
     config.grid.x = (uint32_t)kiln__divide_up(p->tiles + 1, p->block / 32);
-    KILN_TRY(KILN_LAUNCH(special->kernel[MERGE_SPLIT], &config,
+    KILN_TRY(KILN_LAUNCH(set->kernel[MERGE_SPLIT], &config,
                          KILN__USER_ARG(args), KILN_ARG(desc->a.data),
                          KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
-                         KILN_ARG(desc->n_b), KILN_ARG(room->temp)));
+                         KILN_ARG(desc->n_b), KILN_ARG(storage->temp)));
   }
   config.grid.x = (uint32_t)p->tiles;
-  KILN_TRY(KILN_LAUNCH(special->kernel[MERGE], &config, KILN__USER_ARG(args),
-                       KILN_ARG(desc->a.data), KILN_ARG(desc->n_a),
-                       KILN_ARG(desc->b.data), KILN_ARG(desc->n_b),
-                       KILN_ARG(desc->out.data), KILN_ARG(desc->a_values.data),
-                       KILN_ARG(desc->b_values.data),
-                       KILN_ARG(desc->out_values.data), KILN_ARG(room->temp)));
+  KILN_TRY(KILN_LAUNCH(
+      set->kernel[MERGE], &config, KILN__USER_ARG(args), KILN_ARG(desc->a.data),
+      KILN_ARG(desc->n_a), KILN_ARG(desc->b.data), KILN_ARG(desc->n_b),
+      KILN_ARG(desc->out.data), KILN_ARG(desc->a_values.data),
+      KILN_ARG(desc->b_values.data), KILN_ARG(desc->out_values.data),
+      KILN_ARG(storage->temp)));
 
 done:
   return st;
@@ -153,9 +153,9 @@ kiln_status kiln_merge(kiln_stream *stream, const kiln_merge_desc *desc,
                        const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &family};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
-  kiln__room room;
+  kiln__storage storage;
   plan p;
 
   KILN_TRY(check(stream, desc, workspace));
@@ -164,10 +164,10 @@ kiln_status kiln_merge(kiln_stream *stream, const kiln_merge_desc *desc,
   p = make_plan(stream->device, desc);
   specify(&spec, desc, &p);
   spec.kernels = 1u << MERGE | (p.split ? 1u << MERGE_SPLIT : 0);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, need_of(&p)));
-  st = launch(stream, desc, special, &spec, &p, &room);
-  kiln__room_close(&room);
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, need_of(&p)));
+  st = launch(stream, desc, set, &spec, &p, &storage);
+  kiln__storage_close(&storage);
 
 done:
   return st;

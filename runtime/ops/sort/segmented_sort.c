@@ -151,7 +151,7 @@ static void plan_memory(segments_plan *p, uint64_t n_segments)
   p->tiles = kiln__need_temp(&p->need, (size_t)p->most[N_TILES] * 4);
   p->digits = kiln__need_temp(&p->need, (size_t)p->most[N_LONG] * p->passes *
                                             KILN__RADIX_DIGITS * 4);
-  p->need.words = (size_t)p->most[N_TILES] * KILN__RADIX_DIGITS;
+  p->need.descriptors = (size_t)p->most[N_TILES] * KILN__RADIX_DIGITS;
   if (p->steps == 1)
     return;
   p->keys = kiln__need_temp(&p->need, (size_t)n * p->shape.key_size);
@@ -203,7 +203,8 @@ static kiln__spec pass_spec(const segments_plan *p)
 }
 
 static class_args class_args_of(const kiln_segmented_sort_desc *desc,
-                                const segments_plan *p, const kiln__room *room)
+                                const segments_plan *p,
+                                const kiln__storage *storage)
 {
   const unsigned bits = p->shape.end_bit - p->shape.begin_bit;
 
@@ -219,11 +220,11 @@ static class_args class_args_of(const kiln_segmented_sort_desc *desc,
       .mask = ~UINT64_C(0) >> (64 - bits),
       .begin_bit = p->shape.begin_bit,
       .end_bit = p->shape.end_bit,
-      .counts = room->temp + p->counts,
-      .middle = room->temp + p->middle,
-      .list = room->temp + p->list,
-      .tile = room->temp + p->tiles,
-      .digits = room->temp + p->digits,
+      .counts = storage->temp + p->counts,
+      .middle = storage->temp + p->middle,
+      .list = storage->temp + p->list,
+      .tile = storage->temp + p->tiles,
+      .digits = storage->temp + p->digits,
       .most = {p->most[N_MIDDLE], p->most[N_LONG], p->most[N_TILES]}};
 }
 
@@ -232,55 +233,54 @@ static uint64_t least(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-static kiln_status launch_classes(kiln__room *room,
-                                  const kiln__special *special,
+static kiln_status launch_classes(kiln__storage *storage,
+                                  const kiln__kernel_set *set,
                                   const segments_plan *p,
                                   const class_args *args)
 {
-  kiln_stream *stream = room->stream;
+  kiln_stream *stream = storage->stream;
   const uint64_t resident = 32 * (uint64_t)stream->device->info.sm_count;
   kiln_launch_config config = kiln__sort_launch(
-      stream, special->kernel[SORT_SHORT],
+      stream, set->kernel[SORT_SHORT],
       least(kiln__divide_up(args->n_segments, BLOCK / 32), resident), BLOCK, 0);
   kiln_status st = KILN_OK;
 
   KILN_TRY(kiln_fill_async(stream, args->counts, 0, 4, 3));
-  KILN_TRY(KILN_LAUNCH(special->kernel[SORT_SHORT], &config, KILN_ARG(*args)));
+  KILN_TRY(KILN_LAUNCH(set->kernel[SORT_SHORT], &config, KILN_ARG(*args)));
   if (p->most[N_MIDDLE] > 0) {
-    config = kiln__sort_launch(stream, special->kernel[SORT_MIDDLE],
+    config = kiln__sort_launch(stream, set->kernel[SORT_MIDDLE],
                                least(p->most[N_MIDDLE], resident), BLOCK,
                                p->middle_smem);
-    KILN_TRY(
-        KILN_LAUNCH(special->kernel[SORT_MIDDLE], &config, KILN_ARG(*args)));
+    KILN_TRY(KILN_LAUNCH(set->kernel[SORT_MIDDLE], &config, KILN_ARG(*args)));
   }
   if (p->most[N_LONG] > 0) {
-    config = kiln__sort_launch(stream, special->kernel[COUNT_LONG],
+    config = kiln__sort_launch(stream, set->kernel[COUNT_LONG],
                                p->most[N_TILES], BLOCK, 0);
-    KILN_TRY(
-        KILN_LAUNCH(special->kernel[COUNT_LONG], &config, KILN_ARG(*args)));
+    KILN_TRY(KILN_LAUNCH(set->kernel[COUNT_LONG], &config, KILN_ARG(*args)));
   }
 
 done:
   return st;
 }
 
-static kiln_status launch_long(kiln__room *room, const kiln__special *special,
+static kiln_status launch_long(kiln__storage *storage,
+                               const kiln__kernel_set *set,
                                const segments_plan *p, const class_args *c)
 {
   const long_args segments = {c->list,   c->tile,   c->counts + 4 * N_TILES,
                               c->digits, p->passes, 0};
   const kiln_launch_config config =
-      kiln__sort_launch(room->stream, special->kernel[0], p->most[N_TILES],
+      kiln__sort_launch(storage->stream, set->kernel[0], p->most[N_TILES],
                         p->tuning.block, p->smem);
   kiln__sort_pass_args args = {
       .in = c->in,
       .out = c->out,
-      .other = room->temp + p->keys,
+      .other = storage->temp + p->keys,
       .values_in = c->values_in,
       .values_out = c->values_out,
-      .values_other = room->temp + p->values,
+      .values_other = storage->temp + p->values,
       .single = p->steps > p->passes ? c->counts : 0, /* not NULL: a copy */
-      .words = room->words,
+      .descriptors = storage->descriptors,
       .n = p->shape.n,
       .order = p->order,
       .steps = p->steps,
@@ -290,12 +290,12 @@ static kiln_status launch_long(kiln__room *room, const kiln__special *special,
 
   for (unsigned step = 0; step < p->steps; step++) {
     args.step = step;
-    args.epoch = kiln__room_epoch(room);
+    args.epoch = kiln__storage_epoch(storage);
     if (step < p->passes) {
       args.shift = kiln__sort_shift(&p->shape, step);
       args.mask = (1u << kiln__sort_width(&p->shape, step)) - 1;
     }
-    KILN_TRY(KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args),
+    KILN_TRY(KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(args),
                          KILN_ARG(segments)));
   }
 
@@ -307,25 +307,25 @@ static kiln_status run(kiln_stream *stream,
                        const kiln_segmented_sort_desc *desc,
                        const kiln_workspace *workspace)
 {
-  const kiln__special *special[2]; /* of classes, of passes */
+  const kiln__kernel_set *set[2]; /* of classes, of passes */
   kiln_status st = KILN_OK;
   kiln__spec classes, pass;
   const kiln__spec *const specs[] = {&classes, &pass};
   segments_plan p;
-  kiln__room room;
+  kiln__storage storage;
   class_args args;
 
   plan(&p, stream->device, desc);
   classes = class_spec(&p, desc->offsets.type);
   pass = pass_spec(&p);
-  KILN_TRY(kiln__specialise_all(special, stream->device, specs,
+  KILN_TRY(kiln__specialise_all(set, stream->device, specs,
                                 p.most[N_LONG] > 0 ? 2 : 1));
-  KILN_TRY(kiln__room_open(&room, stream, workspace, p.need));
-  args = class_args_of(desc, &p, &room);
-  st = launch_classes(&room, special[0], &p, &args);
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, p.need));
+  args = class_args_of(desc, &p, &storage);
+  st = launch_classes(&storage, set[0], &p, &args);
   if (st == KILN_OK && p.most[N_LONG] > 0)
-    st = launch_long(&room, special[1], &p, &args);
-  kiln__room_close(&room);
+    st = launch_long(&storage, set[1], &p, &args);
+  kiln__storage_close(&storage);
 
 done:
   return st;

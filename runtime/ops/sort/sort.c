@@ -58,7 +58,7 @@ typedef struct small_args {
 } small_args;
 
 typedef struct count_args {
-  CUdeviceptr in, words, base, single;
+  CUdeviceptr in, descriptors, base, single;
   uint64_t n;
   kiln__sort_order order;
   uint32_t epoch, steps, begin_bit;
@@ -110,7 +110,7 @@ static kiln__spec small_spec(const kiln__sort_call *call,
 }
 
 static kiln_status launch_small(kiln_stream *stream,
-                                const kiln__special *special,
+                                const kiln__kernel_set *set,
                                 const kiln__sort_call *call,
                                 const kiln__sort_plan *plan)
 {
@@ -121,9 +121,9 @@ static kiln_status launch_small(kiln_stream *stream,
       shape->begin_bit, shape->end_bit, flags_of(call),
   };
   const kiln_launch_config config =
-      kiln__sort_launch(stream, special->kernel[0], 1, plan->block, plan->smem);
+      kiln__sort_launch(stream, set->kernel[0], 1, plan->block, plan->smem);
 
-  return KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args));
+  return KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(args));
 }
 
 /* ---- Passes ---------------------------------------------------------------------------------- */
@@ -159,41 +159,44 @@ static kiln__spec pass_spec(const kiln__sort_call *call,
   return spec;
 }
 
-static kiln_status launch_count(kiln__room *room, const kiln__special *special,
+static kiln_status launch_count(kiln__storage *storage,
+                                const kiln__kernel_set *set,
                                 const kiln__sort_call *call,
                                 const kiln__sort_plan *plan)
 {
   const unsigned bits = call->shape.end_bit - call->shape.begin_bit;
   const count_args args = {
       .in = call->in,
-      .words = room->words,
-      .base = room->temp + plan->base,
-      .single = room->temp + plan->single,
+      .descriptors = storage->descriptors,
+      .base = storage->temp + plan->base,
+      .single = storage->temp + plan->single,
       .n = call->shape.n,
       .order = call->order,
-      .epoch = kiln__room_epoch(room),
+      .epoch = kiln__storage_epoch(storage),
       .steps = plan->steps,
       .begin_bit = call->shape.begin_bit,
       .mask = ~UINT64_C(0) >> (64 - bits),
   };
   const kiln_launch_config config =
-      kiln__sort_launch(room->stream, special->kernel[0],
+      kiln__sort_launch(storage->stream, set->kernel[0],
                         (uint64_t)plan->histogram.workers + plan->passes,
                         plan->histogram.block, plan->histogram.smem);
 
-  return KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(args));
+  return KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(args));
 }
 
 /* Where the keys of a pass and portion go. */
-static CUdeviceptr base_of(const kiln__room *room, const kiln__sort_plan *plan,
-                           unsigned portion, unsigned pass)
+static CUdeviceptr base_of(const kiln__storage *storage,
+                           const kiln__sort_plan *plan, unsigned portion,
+                           unsigned pass)
 {
-  return room->temp + plan->base +
+  return storage->temp + plan->base +
          8 * (uint64_t)KILN__RADIX_DIGITS *
              ((uint64_t)portion * plan->passes + pass);
 }
 
-static kiln_status launch_pass(kiln__room *room, const kiln__special *special,
+static kiln_status launch_pass(kiln__storage *storage,
+                               const kiln__kernel_set *set,
                                const kiln__sort_plan *plan,
                                kiln__sort_pass_args *args, unsigned portion)
 {
@@ -201,21 +204,22 @@ static kiln_status launch_pass(kiln__room *room, const kiln__special *special,
   const uint64_t rest = args->n - portion * plan->portion;
   const uint64_t keys = rest < plan->portion ? rest : plan->portion;
   const kiln_launch_config config =
-      kiln__sort_launch(room->stream, special->kernel[0],
+      kiln__sort_launch(storage->stream, set->kernel[0],
                         kiln__divide_up(keys, tile), plan->block, plan->smem);
 
   args->first = portion * plan->portion;
-  args->epoch = kiln__room_epoch(room);
+  args->epoch = kiln__storage_epoch(storage);
   if (args->step < plan->passes) {
-    args->base = base_of(room, plan, portion, args->step);
+    args->base = base_of(storage, plan, portion, args->step);
     args->next_base = portion + 1 < plan->portions
-                          ? base_of(room, plan, portion + 1, args->step)
+                          ? base_of(storage, plan, portion + 1, args->step)
                           : 0;
   }
-  return KILN_LAUNCH(special->kernel[0], &config, KILN_ARG(*args));
+  return KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(*args));
 }
 
-static kiln_status launch_passes(kiln__room *room, const kiln__special *special,
+static kiln_status launch_passes(kiln__storage *storage,
+                                 const kiln__kernel_set *set,
                                  const kiln__sort_call *call,
                                  const kiln__sort_plan *plan)
 {
@@ -223,13 +227,13 @@ static kiln_status launch_passes(kiln__room *room, const kiln__special *special,
   kiln_status st = KILN_OK;
   kiln__sort_pass_args args = {
       .in = call->in,
-      .out = shape->argsort ? room->temp + plan->more_keys : call->out,
-      .other = room->temp + plan->keys,
+      .out = shape->argsort ? storage->temp + plan->more_keys : call->out,
+      .other = storage->temp + plan->keys,
       .values_in = call->values_in,
       .values_out = call->values_out,
-      .values_other = room->temp + plan->values,
-      .single = room->temp + plan->single,
-      .words = room->words,
+      .values_other = storage->temp + plan->values,
+      .single = storage->temp + plan->single,
+      .descriptors = storage->descriptors,
       .n = shape->n,
       .order = call->order,
       .steps = plan->steps,
@@ -243,7 +247,7 @@ static kiln_status launch_passes(kiln__room *room, const kiln__special *special,
       args.mask = (1u << kiln__sort_width(shape, step)) - 1;
     }
     for (unsigned portion = 0; portion < plan->portions; portion++)
-      KILN_TRY(launch_pass(room, special, plan, &args, portion));
+      KILN_TRY(launch_pass(storage, set, plan, &args, portion));
   }
 
 done:
@@ -279,21 +283,21 @@ size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
   return 2;
 }
 
-kiln_status kiln__sort_queue(kiln__room *room, size_t temp,
-                             const kiln__special *const special[],
+kiln_status kiln__sort_queue(kiln__storage *storage, size_t temp,
+                             const kiln__kernel_set *const set[],
                              const kiln__sort_call *call,
                              const kiln__sort_plan *plan)
 {
-  kiln__room own = *room;
+  kiln__storage own = *storage;
   kiln_status st;
 
   if (plan->one_block)
-    return launch_small(room->stream, special[0], call, plan);
+    return launch_small(storage->stream, set[0], call, plan);
   own.temp += temp;
-  st = launch_count(&own, special[1], call, plan);
+  st = launch_count(&own, set[1], call, plan);
   if (st == KILN_OK)
-    st = launch_passes(&own, special[0], call, plan);
-  room->epoch = own.epoch;
+    st = launch_passes(&own, set[0], call, plan);
+  storage->epoch = own.epoch;
   return st;
 }
 
@@ -301,13 +305,13 @@ kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
                            const kiln_workspace *workspace,
                            const kiln__sort_facts *facts)
 {
-  const kiln__special *special[2];
+  const kiln__kernel_set *set[2];
   const kiln__spec *specs[2];
   kiln_status st = KILN_OK;
   kiln__sort_facts own;
   kiln__sort_plan plan;
   kiln__spec spec[2];
-  kiln__room room;
+  kiln__storage storage;
   size_t n;
 
   if (call->shape.n == 0)
@@ -320,12 +324,12 @@ kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
   n = kiln__sort_specs(spec, call, &plan);
   specs[0] = &spec[0];
   specs[1] = &spec[1];
-  KILN_TRY(kiln__specialise_all(special, stream->device, specs, n));
+  KILN_TRY(kiln__specialise_all(set, stream->device, specs, n));
   if (plan.one_block)
-    return launch_small(stream, special[0], call, &plan);
-  KILN_TRY(kiln__room_open(&room, stream, workspace, plan.need));
-  st = kiln__sort_queue(&room, 0, special, call, &plan);
-  kiln__room_close(&room);
+    return launch_small(stream, set[0], call, &plan);
+  KILN_TRY(kiln__storage_open(&storage, stream, workspace, plan.need));
+  st = kiln__sort_queue(&storage, 0, set, call, &plan);
+  kiln__storage_close(&storage);
 
 done:
   return st;

@@ -80,7 +80,7 @@ typedef struct kiln__sort_call {
 typedef struct kiln__sort_pass_args {
   CUdeviceptr in, out, other;
   CUdeviceptr values_in, values_out, values_other;
-  CUdeviceptr base, next_base, single, words;
+  CUdeviceptr base, next_base, single, descriptors;
   uint64_t n, first;
   kiln__sort_order order;
   uint32_t epoch, step, steps, shift, mask, flags;
@@ -119,8 +119,8 @@ size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
                         const kiln__sort_plan *plan);
 /* In a room whose words are plan->need's at least, and whose temp has room for
  * plan->need's from `temp` on. */
-kiln_status kiln__sort_queue(kiln__room *room, size_t temp,
-                             const kiln__special *const special[],
+kiln_status kiln__sort_queue(kiln__storage *storage, size_t temp,
+                             const kiln__kernel_set *const set[],
                              const kiln__sort_call *call,
                              const kiln__sort_plan *plan);
 

@@ -140,7 +140,7 @@ static void plan_memory(kiln__sort_plan *plan, const kiln__sort_shape *shape)
       kiln__need_temp(&plan->need, (size_t)plan->portions * plan->passes *
                                        KILN__RADIX_DIGITS * 8);
   plan->single = kiln__need_temp(&plan->need, KILN__SORT_MAX_STEPS * 4);
-  plan->need.words =
+  plan->need.descriptors =
       (size_t)(tiles > counts ? tiles : counts) * KILN__RADIX_DIGITS;
   if (plan->steps == 1)
     return;

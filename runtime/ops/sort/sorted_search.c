@@ -93,7 +93,7 @@ kiln_status kiln_search(kiln_stream *stream, const kiln_search_desc *desc,
                         const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &family};
-  const kiln__special *special;
+  const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln_status st = KILN_OK;
   kiln__args args;
@@ -105,11 +105,11 @@ kiln_status kiln_search(kiln_stream *stream, const kiln_search_desc *desc,
     goto done;
   p = make_plan(stream->device, desc);
   specify(&spec, desc, &p);
-  KILN_TRY(kiln__specialise(&special, stream->device, &spec));
+  KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   kiln__user_args(&args, &spec);
   config = (kiln_launch_config){
       .grid = {p.grid, 1, 1}, .block = {p.block, 1, 1}, .stream = stream};
-  st = KILN_LAUNCH(special->kernel[0], &config, KILN__USER_ARG(args),
+  st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->sorted.data), KILN_ARG(desc->m),
                    KILN_ARG(p.stride), KILN_ARG(desc->n),
                    KILN_ARG(desc->out.data));
