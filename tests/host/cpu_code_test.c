@@ -4,7 +4,7 @@
 #include "cpu_statements.h"
 #include "support.h"
 
-#include "cpu/code/build.h"
+#include "cpu/code/code_build.h"
 
 #include <stdio.h>
 #include <stdlib.h>

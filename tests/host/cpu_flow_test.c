@@ -3,7 +3,7 @@
  * never shares them. */
 #include "support.h"
 
-#include "cpu/code/build.h"
+#include "cpu/code/code_build.h"
 
 #include <stdlib.h>
 #include <string.h>

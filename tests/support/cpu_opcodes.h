@@ -7,7 +7,7 @@
 #ifndef KILN_TEST_CPU_OPCODES_H
 #define KILN_TEST_CPU_OPCODES_H
 
-#include "cpu/code/build.h"
+#include "cpu/code/code_build.h"
 #include "support.h"
 
 /* Operands beside those of kiln__ptx_type; how values are drawn. */

@@ -1,7 +1,7 @@
 /* cpu_statements.c -- PTX statements from the rows of ops.def, whole and broken. */
 #include "cpu_statements.h"
 
-#include "cpu/code/build.h"
+#include "cpu/code/code_build.h"
 #include "support.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef KILN_CPU_BIND_H
 #define KILN_CPU_BIND_H
 
-#include "build.h"
+#include "code_build.h"
 
 typedef struct kiln__binder {
   kiln__lower *l;

@@ -1,5 +1,5 @@
 /* lower.c -- a function's statements as instructions over virtual registers. */
-#include "build.h"
+#include "code_build.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -135,7 +135,7 @@ typedef struct kiln__parser {
   uint32_t n_sections;
 } kiln__parser;
 
-/* ---- memory.c ------------------------------------------------------------- */
+/* ---- ptx_memory.c ------------------------------------------------------- */
 
 kiln__ptx_module *kiln__ptx_module_create(const kiln_allocator *a,
                                           const char *text, size_t size);
@@ -179,12 +179,12 @@ bool kiln__slice_equal(kiln__slice a, kiln__slice b);
 /* May another mistake be looked for? */
 bool kiln__ptx_goes_on(const kiln__parser *p);
 
-/* ---- numbers.c ------------------------------------------------------------ */
+/* ---- lex_number.c -------------------------------------------------------- */
 
 /* Set kind and value of a numeric token whose text is known. */
 bool kiln__ptx_read_number(kiln__token *tok);
 
-/* ---- names.c -------------------------------------------------------------- */
+/* ---- parse_names.c ------------------------------------------------------- */
 
 bool kiln__ptx_scope_open(kiln__parser *p);
 void kiln__ptx_scope_close(kiln__parser *p);
@@ -214,7 +214,7 @@ bool kiln__ptx_mark(kiln__parser *p, kiln__slice name, uint64_t id, bool *was);
 bool kiln__ptx_is_marked(const kiln__parser *p, kiln__slice name, uint64_t id);
 void kiln__ptx_names_free(kiln__parser *p);
 
-/* ---- expression.c --------------------------------------------------------- */
+/* ---- parse_constant.c ---------------------------------------------------- */
 
 typedef struct kiln__value {
   kiln__operand_kind kind; /* INTEGER, FLOAT (bits of a double) or FLOAT32 */
@@ -236,7 +236,7 @@ bool kiln__ptx_instruction(kiln__parser *p, const kiln__token *word,
 /* For `%name`: is there a special register of that name? */
 bool kiln__ptx_is_special(kiln__slice name);
 
-/* ---- variable.c, initial.c ------------------------------------------------ */
+/* ---- parse_variable.c, parse_initial.c ---------------------------------- */
 
 /* What is said before a variable's name. */
 typedef struct kiln__declaration {
@@ -267,7 +267,7 @@ bool kiln__ptx_params(kiln__parser *p, kiln__param_use use,
 bool kiln__ptx_initialiser(kiln__parser *p, kiln__ptx_variable *v,
                            uint64_t *dims, uint32_t n_dims);
 
-/* ---- function.c, body.c --------------------------------------------------- */
+/* ---- parse_function.c, parse_body.c -------------------------------------- */
 
 /* `.entry` and `.func`, behind the word. */
 bool kiln__ptx_function_parse(kiln__parser *p, kiln__linkage linkage,
@@ -281,7 +281,7 @@ bool kiln__ptx_body(kiln__parser *p);
 /* Go to the end of a statement that cannot be read. */
 void kiln__ptx_recover(kiln__parser *p);
 
-/* ---- debug.c -------------------------------------------------------------- */
+/* ---- parse_debug.c ------------------------------------------------------- */
 
 /* `.file`, `.loc`, `.section`, behind the word. */
 bool kiln__ptx_file(kiln__parser *p);

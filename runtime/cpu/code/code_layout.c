@@ -1,6 +1,6 @@
-/* layout.c -- where parameters, local and shared variables lie, and what each
+/* code_layout.c -- where parameters, local and shared variables lie, and what each
  * kernel reaches. */
-#include "build.h"
+#include "code_build.h"
 
 #include <stdlib.h>
 #include <string.h>

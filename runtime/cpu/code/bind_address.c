@@ -1,4 +1,4 @@
-/* addresses.c -- operands in brackets, and where variables lie. */
+/* bind_address.c -- operands in brackets, and where variables lie. */
 #include "bind.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-/* text.c -- names of rows and classes; instructions as text. */
-#include "build.h"
+/* code_text.c -- names of rows and classes; instructions as text. */
+#include "code_build.h"
 
 #include <string.h>
 

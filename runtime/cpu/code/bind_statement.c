@@ -1,4 +1,4 @@
-/* operands.c -- the operands of a statement into the slots of an instruction. */
+/* bind_statement.c -- the operands of a statement into the slots of an instruction. */
 #include "bind.h"
 
 #include <string.h>

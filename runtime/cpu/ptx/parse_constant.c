@@ -1,4 +1,4 @@
-/* expression.c -- constant expressions: integers of 64 bits, .s64 unless they
+/* parse_constant.c -- constant expressions: integers of 64 bits, .s64 unless they
  * say .u64, and floats in double. */
 #include "parse.h"
 

@@ -1,4 +1,4 @@
-/* debug.c -- source positions; debug sections, which are checked and skipped. */
+/* parse_debug.c -- source positions; debug sections, which are checked and skipped. */
 #include "parse.h"
 
 /* Kinds of names that are remembered; places, by their numbers, have none. */

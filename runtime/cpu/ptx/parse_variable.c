@@ -1,4 +1,4 @@
-/* variable.c -- declarations of variables, registers and parameters. */
+/* parse_variable.c -- declarations of variables, registers and parameters. */
 #include "parse.h"
 
 const uint8_t kiln__ptx_type_bytes[KILN__N_PTX_TYPES] = {

@@ -1,4 +1,4 @@
-/* module.c -- a whole PTX text: header, then declarations. */
+/* parse_module.c -- a whole PTX text: header, then declarations. */
 #include "parse.h"
 
 /* ---- .version, .target, .address_size ------------------------------------- */

@@ -1,5 +1,5 @@
-/* needs.c -- .version and .target that modifiers ask for; needs.def. */
-#include "build.h"
+/* opcode_needs.c -- .version and .target that modifiers ask for; needs.def. */
+#include "code_build.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* values.c -- operands that are one value: registers, literals, special
+/* bind_value.c -- operands that are one value: registers, literals, special
  * registers, addresses of variables and functions. */
 #include "bind.h"
 

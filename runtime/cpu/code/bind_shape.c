@@ -1,4 +1,4 @@
-/* shapes.c -- number and shapes of a statement's operands against a row. */
+/* bind_shape.c -- number and shapes of a statement's operands against a row. */
 #include "bind.h"
 
 #include <string.h>

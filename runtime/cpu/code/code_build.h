@@ -1,9 +1,9 @@
-/* build.h -- inside of code/: from PTX statements to instructions.
+/* code_build.h -- inside of code/: from PTX statements to instructions.
  *
- * Order of work: link.c numbers the functions and variables of all parts,
- * layout.c places shared memory and parameters, then for each function lower.c
- * makes instructions over virtual registers, flow.c finds where branches meet
- * again, and slots.c replaces registers by slots of the frame. */
+ * Order of work: link_names.c numbers the functions and variables of all parts,
+ * code_layout.c places shared memory and parameters, then for each function lower.c
+ * makes instructions over virtual registers, control_flow.c finds where branches meet
+ * again, and register_slots.c replaces registers by slots of the frame. */
 #ifndef KILN_CPU_BUILD_H
 #define KILN_CPU_BUILD_H
 
@@ -135,8 +135,8 @@ typedef struct kiln__build {
   kiln__matcher matcher;
   kiln__ptx_function **functions; /* by number */
   uint32_t *part_of;              /* by number of a function */
-  struct kiln__uses *uses;        /* by number of a function; layout.c */
-  kiln__array shared;             /* struct kiln__shared_use; layout.c */
+  struct kiln__uses *uses;        /* by number of a function; code_layout.c */
+  kiln__array shared;             /* struct kiln__shared_use; code_layout.c */
 } kiln__build;
 
 /* Number functions and variables, resolve names across parts. KILN_OK also
@@ -197,7 +197,7 @@ typedef struct kiln__lower {
 /* Lower every function that is defined. */
 kiln_status kiln__lower_all(kiln__build *b);
 
-/* operands.c, calls.c: parts of lower.c. Each complains or sets out_of_memory
+/* bind_statement.c, lower_call.c: parts of lower.c. Each complains or sets out_of_memory
  * and returns false. */
 bool kiln__complain(kiln__lower *l, kiln__ptx_pos pos, const char *format, ...)
     KILN_PRINTF(3, 4);

@@ -1,4 +1,4 @@
-/* numbers.c -- the value of numeric tokens. */
+/* lex_number.c -- the value of numeric tokens. */
 #include "parse.h"
 
 #include <math.h>

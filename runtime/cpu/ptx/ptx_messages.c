@@ -1,4 +1,4 @@
-/* messages.c -- what is wrong with a PTX text, said like an assembler. */
+/* ptx_messages.c -- what is wrong with a PTX text, said like an assembler. */
 #include "parse.h"
 
 #include <stdio.h>

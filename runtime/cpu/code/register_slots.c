@@ -1,4 +1,4 @@
-/* slots.c -- which registers may share a slot of the frame.
+/* register_slots.c -- which registers may share a slot of the frame.
  *
  * A slot is 32 lanes, and a handler writes only the active ones. So a lane's
  * part of a slot changes only when that lane executes, and what counts is
@@ -11,7 +11,7 @@
  * guarded write keeps the old value of the lanes left out, so it also reads.
  * A result shares its slot with an operand that dies there only where the
  * handler works lane by lane on slots of one size. */
-#include "build.h"
+#include "code_build.h"
 
 #include <string.h>
 

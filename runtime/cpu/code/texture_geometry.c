@@ -1,5 +1,5 @@
-/* geometry.c -- how many coordinates the shape of a texture or surface has. */
-#include "build.h"
+/* texture_geometry.c -- how many coordinates the shape of a texture or surface has. */
+#include "code_build.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* types.c -- which registers and literals an instruction's types take. */
-#include "build.h"
+/* operand_types.c -- which registers and literals an instruction's types take. */
+#include "code_build.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* names.c -- what names mean: scopes, %r<n> ranges, labels.
+/* parse_names.c -- what names mean: scopes, %r<n> ranges, labels.
  *
  * Names of all open scopes are in one table whose chains have the innermost
  * first; closing a scope takes its names off the heads of their chains. Members

@@ -1,4 +1,4 @@
-/* memory.c -- a module's arena, and the parser's growing arrays. */
+/* ptx_memory.c -- a module's arena, and the parser's growing arrays. */
 #include "parse.h"
 
 enum { CHUNK = 1 << 16, ALIGN = 16 };

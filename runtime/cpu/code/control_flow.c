@@ -1,4 +1,4 @@
-/* flow.c -- basic blocks, and where divergent paths meet again.
+/* control_flow.c -- basic blocks, and where divergent paths meet again.
  *
  * A branch's join is the first instruction that every path from it to the end
  * of the function passes: its immediate post-dominator. Paths that never end
@@ -6,7 +6,7 @@
  * ranked by how they end, 0 by ret or exit, 1 only by trap, 2 not at all (an
  * endless loop), and a block looks only at its successors of the best rank.
  * A guarded exit or ret takes its lanes away and is no path of its own. */
-#include "build.h"
+#include "code_build.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* link.c -- names across the parts of a program.
+/* link_names.c -- names across the parts of a program.
  *
  * Each part has its own symbols; a function or variable of a part gets the
  * number of the one definition that its name stands for in the program. Names
  * without .visible, .extern, .weak or .common are their part's own. */
-#include "build.h"
+#include "code_build.h"
 
 #include <string.h>
 

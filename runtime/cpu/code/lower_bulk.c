@@ -1,5 +1,5 @@
-/* bulk.c -- cp.async.bulk with a barrier: a copy, then its bytes are told. */
-#include "build.h"
+/* lower_bulk.c -- cp.async.bulk with a barrier: a copy, then its bytes are told. */
+#include "code_build.h"
 
 #include <string.h>
 

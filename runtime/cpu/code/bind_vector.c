@@ -1,4 +1,4 @@
-/* vectors.c -- operands of several registers: vectors, textures. */
+/* bind_vector.c -- operands of several registers: vectors, textures. */
 #include "bind.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* body.c -- the statements of a function. */
+/* parse_body.c -- the statements of a function. */
 #include "parse.h"
 
 void kiln__ptx_recover(kiln__parser *p)

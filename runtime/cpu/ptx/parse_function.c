@@ -1,4 +1,4 @@
-/* function.c -- entries, functions and their declarations. */
+/* parse_function.c -- entries, functions and their declarations. */
 #include "parse.h"
 
 /* ---- Performance directives ----------------------------------------------- */

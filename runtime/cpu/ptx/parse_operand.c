@@ -1,4 +1,4 @@
-/* operand.c -- instructions: opcode text and operands. */
+/* parse_operand.c -- instructions: opcode text and operands. */
 #include "parse.h"
 
 /* Special registers, and those of four components. */

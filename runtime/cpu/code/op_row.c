@@ -1,5 +1,5 @@
-/* row.c -- the operand column of ops.def. */
-#include "build.h"
+/* op_row.c -- the operand column of ops.def. */
+#include "code_build.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
-/* calls.c -- calls: arguments and results as bytes of stack parts.
+/* lower_call.c -- calls: arguments and results as bytes of stack parts.
  *
  * A function's part of the stack begins with its parameters, then its results,
  * then its own variables. A call copies from the caller's part to the callee's
  * and back. Arguments and parameters in registers pass through bytes of the
  * caller's part and of the callee's. */
-#include "build.h"
+#include "code_build.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* program.c -- from parsed PTX to a program that can be run. */
-#include "build.h"
+/* build_program.c -- from parsed PTX to a program that can be run. */
+#include "code_build.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* initial.c -- initial values of variables, as bytes and relocations. */
+/* parse_initial.c -- initial values of variables, as bytes and relocations. */
 #include "parse.h"
 
 #include <float.h>

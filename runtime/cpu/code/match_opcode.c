@@ -1,5 +1,5 @@
-/* match.c -- opcode text to rows of ops.def. */
-#include "build.h"
+/* match_opcode.c -- opcode text to rows of ops.def. */
+#include "code_build.h"
 
 #include <string.h>
 
