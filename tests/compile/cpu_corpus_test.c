@@ -26,21 +26,21 @@ static unsigned load(const char *ptx, size_t size, const char *what,
                      const char *target)
 {
   kiln_allocator a = {0};
-  kiln__ptx_module *module = NULL;
-  kiln__program *program = NULL;
+  kiln__cpu_ptx_module *module = NULL;
+  kiln__cpu_program *program = NULL;
   kiln_status st;
   unsigned n = 0;
 
   kiln__allocator_default(&a);
-  st = kiln__ptx_parse(&module, &a, ptx, size);
+  st = kiln__cpu_ptx_parse(&module, &a, ptx, size);
   if (st == KILN_OK)
-    st = kiln__program_make(&program, &a, module);
+    st = kiln__cpu_program_make(&program, &a, module);
   ck_assert_msg(st == KILN_OK, "%s for %s: %s\n%s", what, target,
                 kiln_last_error()->message, kiln_last_error()->log);
   for (uint32_t i = 0; i < program->n_functions; i++)
     n += program->functions[i].n_insns;
   ck_assert_uint_gt(n, 0);
-  kiln__program_free(program);
+  kiln__cpu_program_free(program);
   return n;
 }
 

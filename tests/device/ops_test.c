@@ -792,8 +792,8 @@ START_TEST(every_row_of_registers_has_an_opcode)
 {
   static const struct {
     const char *name;
-    kiln__kind kind;
-    kiln__class klass;
+    kiln__cpu_kind kind;
+    kiln__cpu_class klass;
   } rows[] = {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   {#name, KILN__KIND_##kind, KILN__CLASS_##klass},

@@ -19,12 +19,12 @@ static const char after[] = "\nret;\n}\n";
 
 static void load(const kiln_allocator *alloc, const char *text, size_t size)
 {
-  kiln__ptx_module *module = NULL;
-  kiln__program *program = NULL;
+  kiln__cpu_ptx_module *module = NULL;
+  kiln__cpu_program *program = NULL;
 
-  if (kiln__ptx_parse(&module, alloc, text, size) == KILN_OK &&
-      kiln__program_make(&program, alloc, module) == KILN_OK)
-    kiln__program_free(program);
+  if (kiln__cpu_ptx_parse(&module, alloc, text, size) == KILN_OK &&
+      kiln__cpu_program_make(&program, alloc, module) == KILN_OK)
+    kiln__cpu_program_free(program);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

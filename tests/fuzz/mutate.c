@@ -40,15 +40,15 @@ static unsigned below(unsigned n)
 static bool loads(const char *text, size_t size)
 {
   kiln_allocator a = {0};
-  kiln__ptx_module *module = NULL;
-  kiln__program *program = NULL;
+  kiln__cpu_ptx_module *module = NULL;
+  kiln__cpu_program *program = NULL;
 
   kiln__allocator_default(&a);
-  if (kiln__ptx_parse(&module, &a, text, size) != KILN_OK)
+  if (kiln__cpu_ptx_parse(&module, &a, text, size) != KILN_OK)
     return false;
-  if (kiln__program_make(&program, &a, module) != KILN_OK)
+  if (kiln__cpu_program_make(&program, &a, module) != KILN_OK)
     return false;
-  kiln__program_free(program);
+  kiln__cpu_program_free(program);
   return true;
 }
 

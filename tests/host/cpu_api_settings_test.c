@@ -279,7 +279,7 @@ START_TEST(occupancy_agrees_with_the_calculator)
     for (unsigned regs = 8; regs <= 255; regs += 13) {
       for (uint32_t smem = 0; smem < 240 * 1024; smem += 7777) {
         /* Told as the largest block, so that the cap on registers is off. */
-        const kiln__code code = {
+        const kiln__cpu_code code = {
             .registers = regs, .max_threads = 1, .static_shared = smem / 3};
         kiln_occupancy_result r;
         int got;
@@ -303,7 +303,7 @@ END_TEST
 START_TEST(registers_fit_the_largest_block)
 {
   const kiln__cpu_limits *l = kiln__cpu_limits_of(90);
-  kiln__code code = {.registers = 500, .max_threads = 1024};
+  kiln__cpu_code code = {.registers = 500, .max_threads = 1024};
 
   ck_assert_int_eq(kiln__cpu_function_registers(&code, l), 64);
   code.max_threads = 256;

@@ -208,13 +208,13 @@ END_TEST
 static const function *current;
 static bool current_ftz;
 
-static void never(const kiln__insn *in, cpu_lane *l)
+static void never(const kiln__cpu_insn *in, cpu_lane *l)
 {
   (void)in;
   l->d = UINT64_MAX; /* `same` decides */
 }
 
-static bool same32(const kiln__insn *in, const cpu_lane *src,
+static bool same32(const kiln__cpu_insn *in, const cpu_lane *src,
                    const cpu_lane *got, const cpu_lane *want)
 {
   (void)in;
@@ -247,7 +247,7 @@ END_TEST
 static bool full;
 
 /* Two units in the last place; div.approx knows no reciprocal below 2^-126. */
-static bool same_quotient(const kiln__insn *in, const cpu_lane *src,
+static bool same_quotient(const kiln__cpu_insn *in, const cpu_lane *src,
                           const cpu_lane *got, const cpu_lane *want)
 {
   const bool ftz = (in->flags & KILN__FTZ) != 0;
@@ -296,7 +296,7 @@ END_TEST
 static double seed_bound;
 static bool root, seeds;
 
-static bool same64(const kiln__insn *in, const cpu_lane *src,
+static bool same64(const kiln__cpu_insn *in, const cpu_lane *src,
                    const cpu_lane *got, const cpu_lane *want)
 {
   const uint64_t high = UINT64_C(0xffffffff00000000);

@@ -20,7 +20,7 @@ static void teardown(void)
 }
 
 /* Slots by number; -1 stays. */
-static kiln__insn make_insn(const char *opcode, int d, int a, int b, int c)
+static kiln__cpu_insn make_insn(const char *opcode, int d, int a, int b, int c)
 {
   cpu_case k;
 
@@ -33,7 +33,7 @@ static kiln__insn make_insn(const char *opcode, int d, int a, int b, int c)
   return k.in;
 }
 
-static void run(const kiln__isa *isa, const kiln__insn *in)
+static void run(const kiln__isa *isa, const kiln__cpu_insn *in)
 {
   world_run(w, isa, in, KILN__FAULT_NONE, 0, 0, "insn");
 }
@@ -42,9 +42,9 @@ static void run(const kiln__isa *isa, const kiln__insn *in)
 
 enum { DESTINATION = 1, SOURCE = 2, SIZE = 3 };
 
-static kiln__insn copy_insn(const char *opcode, unsigned bytes)
+static kiln__cpu_insn copy_insn(const char *opcode, unsigned bytes)
 {
-  kiln__insn in = make_insn(opcode, -1, DESTINATION, SOURCE, -1);
+  kiln__cpu_insn in = make_insn(opcode, -1, DESTINATION, SOURCE, -1);
 
   in.bytes = (uint8_t)bytes;
   in.flags |= KILN__WIDE_B;
@@ -59,10 +59,11 @@ static void put_copy(unsigned lane, uint64_t to, uint64_t from)
 
 START_TEST(copies_wait_for_their_wait)
 {
-  const kiln__insn commit = make_insn("cp.async.commit_group", -1, -1, -1, -1);
-  const kiln__insn all = make_insn("cp.async.wait_all", -1, -1, -1, -1);
-  kiln__insn wait = make_insn("cp.async.wait_group", -1, -1, -1, -1);
-  const kiln__insn copy = copy_insn("cp.async.ca.shared.global", 4);
+  const kiln__cpu_insn commit =
+      make_insn("cp.async.commit_group", -1, -1, -1, -1);
+  const kiln__cpu_insn all = make_insn("cp.async.wait_all", -1, -1, -1, -1);
+  kiln__cpu_insn wait = make_insn("cp.async.wait_group", -1, -1, -1, -1);
+  const kiln__cpu_insn copy = copy_insn("cp.async.ca.shared.global", 4);
 
   for (unsigned n = 0; n < n_isas; n++) {
     const kiln__isa *isa = cpu_isas[n];
@@ -106,12 +107,12 @@ END_TEST
 
 START_TEST(copies_read_as_much_as_they_say)
 {
-  const kiln__insn all = make_insn("cp.async.wait_all", -1, -1, -1, -1);
+  const kiln__cpu_insn all = make_insn("cp.async.wait_all", -1, -1, -1, -1);
 
   for (unsigned n = 0; n < n_isas * 8; n++) {
     const kiln__isa *isa = cpu_isas[n / 8];
     const bool ignores = n % 2 != 0;
-    kiln__insn in =
+    kiln__cpu_insn in =
         copy_insn(ignores ? "cp_async_cg_ignore cp.async.cg.shared.global"
                           : "cp_async_ca_size cp.async.ca.shared.global",
                   16);
@@ -152,7 +153,7 @@ END_TEST
 START_TEST(copies_fault_when_asked_for)
 {
   for (unsigned n = 0; n < n_isas; n++) {
-    kiln__insn in = copy_insn("cp.async.ca.shared.global", 8);
+    kiln__cpu_insn in = copy_insn("cp.async.ca.shared.global", 8);
 
     world_mask(w, UINT32_MAX);
     for (unsigned i = 0; i < 32; i++)
@@ -184,9 +185,9 @@ enum { AT = 1, COUNT = 2, STATE = 3, OVER = 4, TOKEN = 5 };
 
 static const kiln__isa *isa_now;
 
-static kiln__insn at_barrier(const char *opcode, int d, int b)
+static kiln__cpu_insn at_barrier(const char *opcode, int d, int b)
 {
-  kiln__insn in = make_insn(opcode, d, -1, b, -1);
+  kiln__cpu_insn in = make_insn(opcode, d, -1, b, -1);
 
   in.imm = 64;
   return in;
@@ -194,7 +195,7 @@ static kiln__insn at_barrier(const char *opcode, int d, int b)
 
 static void with_count(const char *opcode, int d, uint32_t mask, uint32_t count)
 {
-  const kiln__insn in = at_barrier(opcode, d, COUNT);
+  const kiln__cpu_insn in = at_barrier(opcode, d, COUNT);
 
   for (unsigned i = 0; i < 32; i++)
     world_put(w, world_slot(COUNT), 4, i, count);
@@ -204,7 +205,7 @@ static void with_count(const char *opcode, int d, uint32_t mask, uint32_t count)
 
 static void arrive(uint32_t mask)
 {
-  const kiln__insn in =
+  const kiln__cpu_insn in =
       at_barrier("mbarrier_arrive mbarrier.arrive.shared.b64", STATE, -1);
 
   world_mask(w, mask);
@@ -214,7 +215,7 @@ static void arrive(uint32_t mask)
 /* Whether the phase of the state in STATE (lane 0) is over; by parity. */
 static bool over(void)
 {
-  const kiln__insn in = at_barrier(
+  const kiln__cpu_insn in = at_barrier(
       "mbarrier_test_wait mbarrier.test_wait.shared.b64", OVER, STATE);
 
   world_mask(w, 1);
@@ -231,7 +232,8 @@ static bool parity(uint32_t odd)
 
 static uint64_t pending(unsigned lane)
 {
-  kiln__insn in = make_insn("mbarrier.pending_count.b64", TOKEN, STATE, -1, -1);
+  kiln__cpu_insn in =
+      make_insn("mbarrier.pending_count.b64", TOKEN, STATE, -1, -1);
 
   world_mask(w, UINT32_MAX);
   run(isa_now, &in);
@@ -326,10 +328,10 @@ END_TEST
 START_TEST(copies_arrive)
 {
   for (unsigned n = 0; n < n_isas; n++) {
-    const kiln__insn copy = copy_insn("cp.async.ca.shared.global", 4);
-    const kiln__insn counted =
+    const kiln__cpu_insn copy = copy_insn("cp.async.ca.shared.global", 4);
+    const kiln__cpu_insn counted =
         at_barrier("cp.async.mbarrier.arrive.noinc.shared.b64", -1, -1);
-    const kiln__insn uncounted =
+    const kiln__cpu_insn uncounted =
         at_barrier("cp.async.mbarrier.arrive.shared.b64", -1, -1);
 
     isa_now = cpu_isas[n];
@@ -350,7 +352,7 @@ END_TEST
 
 START_TEST(barriers_are_in_shared_memory_only)
 {
-  kiln__insn in =
+  kiln__cpu_insn in =
       make_insn("mbarrier_arrive mbarrier.arrive.b64", STATE, AT, -1, -1);
 
   in.flags |= KILN__WIDE_A;
@@ -389,7 +391,7 @@ START_TEST(spaces_are_told_apart)
                {KILN__WINDOW_SHARED - 1, 1}};
 
   for (unsigned k = 0; k < 7 * n_isas; k++) {
-    kiln__insn in = make_insn(opcode[k % 7], 2, 1, -1, -1);
+    kiln__cpu_insn in = make_insn(opcode[k % 7], 2, 1, -1, -1);
 
     in.flags |= KILN__WIDE_A;
     world_mask(w, UINT32_MAX);
@@ -408,11 +410,12 @@ END_TEST
 START_TEST(blocks_of_a_cluster_see_each_other)
 {
   for (unsigned n = 0; n < n_isas; n++) {
-    kiln__insn map = make_insn("mapa.shared::cluster.u32", 3, 1, 2, -1);
-    kiln__insn generic = make_insn("mapa.u64", 4, 5, 2, -1);
-    kiln__insn rank = make_insn("getctarank.shared::cluster.u32", 6, 3, -1, -1);
-    kiln__insn of = make_insn("getctarank.u64", 7, 4, -1, -1);
-    kiln__insn load = make_insn("ld.shared::cluster.u32", 8, 3, -1, -1);
+    kiln__cpu_insn map = make_insn("mapa.shared::cluster.u32", 3, 1, 2, -1);
+    kiln__cpu_insn generic = make_insn("mapa.u64", 4, 5, 2, -1);
+    kiln__cpu_insn rank =
+        make_insn("getctarank.shared::cluster.u32", 6, 3, -1, -1);
+    kiln__cpu_insn of = make_insn("getctarank.u64", 7, 4, -1, -1);
+    kiln__cpu_insn load = make_insn("ld.shared::cluster.u32", 8, 3, -1, -1);
 
     load.bytes = 4;
     load.reg_bytes = 4;
@@ -454,7 +457,7 @@ START_TEST(hints_and_fences_change_nothing)
   world_fill(w, w->frame, w->frame_model, WORLD_FRAME);
   world_mask(w, UINT32_MAX);
   for (unsigned k = 0; k < 9 * n_isas; k++) {
-    const kiln__insn in = make_insn(opcode[k % 9], -1, 1, -1, -1);
+    const kiln__cpu_insn in = make_insn(opcode[k % 9], -1, 1, -1, -1);
 
     run(cpu_isas[k / 9], &in);
     world_compare(w, opcode[k % 9]);

@@ -116,7 +116,7 @@ enum {
 };
 
 typedef struct shape {
-  kiln__insn in;
+  kiln__cpu_insn in;
   int32_t vec[4], to[4]; /* read, and of vector atoms written */
   char name[160];
   const char *opcode;
@@ -182,7 +182,7 @@ static uint64_t after(const shape *s, uint64_t old, uint64_t b, uint64_t c,
   return cut(old + b, s->bytes);
 }
 
-static void make_shape(shape *s, kiln__op op, size_t k)
+static void make_shape(shape *s, kiln__cpu_op op, size_t k)
 {
   cpu_case c;
 
@@ -236,7 +236,8 @@ static uint64_t random_operand(const shape *s)
 
 static bool is_shared(const shape *s, uint64_t address)
 {
-  return world_space((kiln__space)s->in.space, &address) == KILN__SPACE_SHARED;
+  return world_space((kiln__cpu_space)s->in.space, &address) ==
+         KILN__SPACE_SHARED;
 }
 
 static void model(const shape *s, const uint64_t *address, uint32_t mask)
@@ -244,7 +245,7 @@ static void model(const shape *s, const uint64_t *address, uint32_t mask)
   for (unsigned i = 0; i < 32; i++) {
     for (unsigned k = 0; k < s->n && (mask >> i & 1) != 0; k++) {
       const uint64_t at = address[i] + (uint64_t)k * s->bytes;
-      const kiln__space space = (kiln__space)s->in.space;
+      const kiln__cpu_space space = (kiln__cpu_space)s->in.space;
       const uint64_t old = world_get(w, space, i, at, s->bytes);
       const uint64_t b =
           world_read(w->frame, s->n > 1 ? s->vec[k] : s->in.b, s->bytes, i);
@@ -278,7 +279,7 @@ static unsigned crowd(const uint64_t *address, uint32_t mask, unsigned bytes)
 
 static void try(shape *s, unsigned pattern)
 {
-  const kiln__space space = (kiln__space)s->in.space;
+  const kiln__cpu_space space = (kiln__cpu_space)s->in.space;
   const unsigned bytes = s->bytes * s->n;
   const uint32_t mask = world_random_mask(w);
   static uint8_t before[WORLD_FRAME], bytes_before[6][8192 * 9],
@@ -344,7 +345,7 @@ static void try_rows(const char *name, unsigned times)
 
   for (int op = 0; op < KILN__N_OPS; op++) {
     char text[160];
-    const size_t n = cpu_row_opcode((kiln__op)op, 0, text, sizeof text);
+    const size_t n = cpu_row_opcode((kiln__cpu_op)op, 0, text, sizeof text);
 
     if (strncmp(text, name, strlen(name)) != 0)
       continue;
@@ -352,7 +353,7 @@ static void try_rows(const char *name, unsigned times)
     for (unsigned t = 0; t < times * WORLD_PATTERNS; t++) {
       shape s;
 
-      make_shape(&s, (kiln__op)op, test_random(&w->seed) % n);
+      make_shape(&s, (kiln__cpu_op)op, test_random(&w->seed) % n);
       try(&s, t % WORLD_PATTERNS);
     }
   }
@@ -426,7 +427,7 @@ typedef struct hammer {
   pthread_barrier_t *start;
   world *own; /* warp and registers; memory is the common one's */
   const kiln__isa *isa;
-  kiln__insn in;
+  kiln__cpu_insn in;
   uint64_t sum; /* of what exchanges brought back */
 } hammer;
 
@@ -451,7 +452,8 @@ static void *strike(void *user)
   return NULL;
 }
 
-static uint64_t strike_together(kiln__op op, kiln__ptx_type type, uint8_t sub)
+static uint64_t strike_together(kiln__cpu_op op, kiln__cpu_ptx_type type,
+                                uint8_t sub)
 {
   pthread_barrier_t start;
   hammer h[N_THREADS];

@@ -12,7 +12,7 @@
 #include <time.h>
 
 static test_allocator memory;
-static kiln__program *program;
+static kiln__cpu_program *program;
 
 static void setup(void)
 {
@@ -22,19 +22,19 @@ static void setup(void)
 
 static void teardown(void)
 {
-  kiln__program_free(program);
+  kiln__cpu_program_free(program);
   ck_assert_int_eq(memory.live, 0);
 }
 
 static kiln_status load(const char *text)
 {
-  kiln__ptx_module *module = NULL;
+  kiln__cpu_ptx_module *module = NULL;
   kiln_status st;
 
-  kiln__program_free(program);
+  kiln__cpu_program_free(program);
   program = NULL;
-  st = kiln__ptx_parse(&module, &memory.alloc, text, strlen(text));
-  return st == KILN_OK ? kiln__program_make(&program, &memory.alloc, module)
+  st = kiln__cpu_ptx_parse(&module, &memory.alloc, text, strlen(text));
+  return st == KILN_OK ? kiln__cpu_program_make(&program, &memory.alloc, module)
                        : st;
 }
 
@@ -60,7 +60,7 @@ static kiln_status load_statement(const char *statement, unsigned version,
   return st;
 }
 
-static const kiln__code *function(const char *name)
+static const kiln__cpu_code *function(const char *name)
 {
   for (uint32_t i = 0; i < program->n_functions; i++) {
     if (strcmp(program->functions[i].name, name) == 0)
@@ -102,8 +102,8 @@ START_TEST(pattern_matches)
 {
   const char *text = patterns[_i].text;
 
-  ck_assert_msg(kiln__pattern_matches(patterns[_i].pattern, text,
-                                      strlen(text)) == patterns[_i].matches,
+  ck_assert_msg(kiln__cpu_pattern_matches(patterns[_i].pattern, text,
+                                          strlen(text)) == patterns[_i].matches,
                 "%s %s", patterns[_i].pattern, text);
 }
 END_TEST
@@ -126,18 +126,18 @@ START_TEST(row_language)
       "=f32|Q", "#",
       "{3}",    "{4|5}",
       "=",      "f32 f32 f32 f32 f32 f32 f32 f32 f32"};
-  kiln__row row;
+  kiln__cpu_row row;
 
   for (size_t i = 0; i < sizeof good / sizeof *good; i++)
-    ck_assert_msg(kiln__row_read(&row, good[i]), "%s", good[i]);
+    ck_assert_msg(kiln__cpu_row_read(&row, good[i]), "%s", good[i]);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-    ck_assert_msg(!kiln__row_read(&row, bad[i]), "%s", bad[i]);
+    ck_assert_msg(!kiln__cpu_row_read(&row, bad[i]), "%s", bad[i]);
 }
 END_TEST
 
 static bool has_op(unsigned op)
 {
-  const kiln__code *k = function("k");
+  const kiln__cpu_code *k = function("k");
 
   for (uint32_t i = 0; i < k->n_insns; i++) {
     if (k->insns[i].op == op)
@@ -167,10 +167,10 @@ START_TEST(every_row_is_reachable)
   uint64_t random = 3;
 
   for (unsigned op = 0; op < KILN__N_OPS; op++) {
-    bool found = kiln__op_pattern[op][0] == '@';
+    bool found = kiln__cpu_op_pattern[op][0] == '@';
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-      found |= strcmp(kiln__op_name[op], others[i]) == 0;
+      found |= strcmp(kiln__cpu_op_name[op], others[i]) == 0;
     if (op == KILN__OP_call)
       continue; /* in the tests of calls */
     for (int i = 0; i < 60 && !found; i++) {
@@ -188,7 +188,8 @@ START_TEST(every_row_is_reachable)
         ck_kiln_ok(load_statement(by_hand != NULL ? by_hand : text, 90, 120));
       found = has_op(op);
     }
-    ck_assert_msg(found, "%s: \"%s\"", kiln__op_name[op], kiln__op_pattern[op]);
+    ck_assert_msg(found, "%s: \"%s\"", kiln__cpu_op_name[op],
+                  kiln__cpu_op_pattern[op]);
   }
 }
 END_TEST
@@ -218,20 +219,20 @@ END_TEST
  * one that may be without effect. */
 START_TEST(modifiers_are_known_or_listed)
 {
-  kiln__insn in = {0};
+  kiln__cpu_insn in = {0};
 
-  ck_assert(kiln__modifier_apply(&in, ".f32", 4));
+  ck_assert(kiln__cpu_modifier_apply(&in, ".f32", 4));
   ck_assert_uint_eq(in.type, KILN__F32);
-  ck_assert(kiln__modifier_apply(&in, ".s32", 4));
+  ck_assert(kiln__cpu_modifier_apply(&in, ".s32", 4));
   ck_assert_uint_eq(in.type, KILN__S32);
   ck_assert_uint_eq(in.type2, KILN__F32);
-  ck_assert(kiln__modifier_apply(&in, ".ftz", 4));
-  ck_assert(kiln__modifier_apply(&in, ".rz", 3));
-  ck_assert(kiln__modifier_apply(&in, ".shared::cta", 12));
+  ck_assert(kiln__cpu_modifier_apply(&in, ".ftz", 4));
+  ck_assert(kiln__cpu_modifier_apply(&in, ".rz", 3));
+  ck_assert(kiln__cpu_modifier_apply(&in, ".shared::cta", 12));
   ck_assert_uint_eq(in.space, KILN__SPACE_SHARED);
   ck_assert_uint_eq(in.flags, KILN__FTZ);
   ck_assert_uint_eq(in.round, KILN__ROUND_Z);
-  ck_assert(!kiln__modifier_apply(&in, ".nonsense", 9));
+  ck_assert(!kiln__cpu_modifier_apply(&in, ".nonsense", 9));
 }
 END_TEST
 
@@ -443,15 +444,15 @@ END_TEST
 
 /* ---- Instructions --------------------------------------------------------------------- */
 
-static const kiln__insn *insn(uint32_t i)
+static const kiln__cpu_insn *insn(uint32_t i)
 {
   ck_assert_uint_lt(i, function("k")->n_insns);
   return &function("k")->insns[i];
 }
 
-static const kiln__const *const_of(int32_t slot)
+static const kiln__cpu_const *const_of(int32_t slot)
 {
-  const kiln__code *k = function("k");
+  const kiln__cpu_code *k = function("k");
 
   for (uint32_t i = 0; i < k->n_consts; i++) {
     if (k->consts[i].slot == slot)
@@ -461,7 +462,7 @@ static const kiln__const *const_of(int32_t slot)
   return NULL;
 }
 
-static const kiln__insn *only(const char *statement)
+static const kiln__cpu_insn *only(const char *statement)
 {
   ck_kiln_ok(load_statement(statement, 80, 90));
   return insn(0);
@@ -469,7 +470,7 @@ static const kiln__insn *only(const char *statement)
 
 START_TEST(operands_become_slots_and_fields)
 {
-  const kiln__insn *in = only("@!%p1 sub.rz.ftz.f32 %f1, %f2, 1.5;");
+  const kiln__cpu_insn *in = only("@!%p1 sub.rz.ftz.f32 %f1, %f2, 1.5;");
 
   ck_assert_uint_eq(in->round, KILN__ROUND_Z);
   ck_assert((in->flags & KILN__FTZ) != 0);
@@ -506,7 +507,7 @@ END_TEST
 
 START_TEST(addresses_become_slots_and_offsets)
 {
-  const kiln__insn *in = only("ld.global.v2.u32 {%uw1, _}, [%ud1+-8];");
+  const kiln__cpu_insn *in = only("ld.global.v2.u32 {%uw1, _}, [%ud1+-8];");
 
   ck_assert_uint_eq(in->klass, KILN__CLASS_GLOBAL_LOAD);
   ck_assert_int_eq(in->imm, -8);
@@ -547,7 +548,7 @@ END_TEST
 
 START_TEST(moves_of_addresses_and_clocks)
 {
-  const kiln__insn *in = only("mov.u64 %ud1, lv+4;");
+  const kiln__cpu_insn *in = only("mov.u64 %ud1, lv+4;");
 
   ck_assert_uint_eq(in->op, KILN__OP_mov_local);
   ck_assert_int_eq(in->imm, 4);
@@ -615,7 +616,7 @@ END_TEST
 
 START_TEST(parameters_are_laid_out)
 {
-  const kiln__code *k;
+  const kiln__cpu_code *k;
 
   ck_kiln_ok(load(HEAD(
       "8.0",
@@ -630,8 +631,8 @@ START_TEST(parameters_are_laid_out)
   ck_assert_str_eq(k->params[3].name, "d");
   ck_assert_uint_eq(k->param_bytes, 38);
   ck_assert_uint_eq(k->max_threads, 64);
-  ck_assert_ptr_eq(kiln__program_entry(program, "k"), k);
-  ck_assert_ptr_null(kiln__program_entry(program, "j"));
+  ck_assert_ptr_eq(kiln__cpu_program_entry(program, "k"), k);
+  ck_assert_ptr_null(kiln__cpu_program_entry(program, "j"));
 }
 END_TEST
 
@@ -685,8 +686,8 @@ END_TEST
 
 START_TEST(calls_copy_arguments_and_results)
 {
-  const kiln__code *f, *g;
-  const kiln__call *call;
+  const kiln__cpu_code *f, *g;
+  const kiln__cpu_call *call;
 
   ck_kiln_ok(load(CALLS));
   f = function("f");
@@ -720,8 +721,8 @@ END_TEST
 /* By prototype: as the callee lays out its own. */
 START_TEST(indirect_calls_copy_to_the_same_places)
 {
-  const kiln__code *k;
-  const kiln__call *call;
+  const kiln__cpu_code *k;
+  const kiln__cpu_call *call;
 
   ck_kiln_ok(load(HEAD(
       "8.0",
@@ -812,20 +813,20 @@ END_TEST
 
 static kiln_status link_two(const char *x, const char *y)
 {
-  kiln__ptx_module *parts[2] = {NULL, NULL};
+  kiln__cpu_ptx_module *parts[2] = {NULL, NULL};
 
-  kiln__program_free(program);
+  kiln__cpu_program_free(program);
   program = NULL;
-  ck_kiln_ok(kiln__ptx_parse(&parts[0], &memory.alloc, x, strlen(x)));
-  ck_kiln_ok(kiln__ptx_parse(&parts[1], &memory.alloc, y, strlen(y)));
-  return kiln__program_link(&program, &memory.alloc, parts, 2);
+  ck_kiln_ok(kiln__cpu_ptx_parse(&parts[0], &memory.alloc, x, strlen(x)));
+  ck_kiln_ok(kiln__cpu_ptx_parse(&parts[1], &memory.alloc, y, strlen(y)));
+  return kiln__cpu_program_link(&program, &memory.alloc, parts, 2);
 }
 
 #define PART HEAD("8.0", "sm_90")
 
 START_TEST(parts_find_each_other)
 {
-  const kiln__code *k;
+  const kiln__cpu_code *k;
 
   ck_kiln_ok(link_two(
       PART ".extern .func f(.param .b32 a);\n.extern .global .u32 g;\n"
@@ -877,17 +878,17 @@ START_TEST(instructions_as_text)
   char text[128];
 
   ck_kiln_ok(load(CALLS));
-  kiln__insn_text(program, function("k"), 0, text, sizeof text);
+  kiln__cpu_insn_text(program, function("k"), 0, text, sizeof text);
   ck_assert_str_eq(text, "call g");
   (void)only("@%p1 add.s32 %sw1, %sw2, 5;");
-  kiln__insn_text(program, function("k"), 0, text, sizeof text);
+  kiln__cpu_insn_text(program, function("k"), 0, text, sizeof text);
   ck_assert_ptr_nonnull(strstr(text, "add_b32 d="));
   ck_assert_int_eq(text[1], '@');
-  kiln__insn_text(program, function("k"), 0, text, 8);
+  kiln__cpu_insn_text(program, function("k"), 0, text, 8);
   ck_assert_uint_le(strlen(text), 7);
   for (int i = 0; i < KILN__N_OPS; i++) {
-    ck_assert_uint_gt(strlen(kiln__op_name[i]), 0);
-    ck_assert_uint_gt(strlen(kiln__op_pseudo[i]), 0);
+    ck_assert_uint_gt(strlen(kiln__cpu_op_name[i]), 0);
+    ck_assert_uint_gt(strlen(kiln__cpu_op_pseudo[i]), 0);
   }
 }
 END_TEST

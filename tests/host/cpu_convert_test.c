@@ -138,7 +138,7 @@ static uint64_t converted(const char *to, const char *from, uint64_t raw)
   return ref_cut(to, value);
 }
 
-static void ref_cvt(const kiln__insn *in, cpu_lane *l)
+static void ref_cvt(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const to = ref_last(1), *const from = ref_last(0);
   const uint64_t value = converted(to, from, l->a);
@@ -155,7 +155,7 @@ static void single(const char *t, char out[8])
   snprintf(out, 8, "%.*s", (int)(strlen(t) - 2), t);
 }
 
-static void ref_two(const kiln__insn *in, cpu_lane *l)
+static void ref_two(const kiln__cpu_insn *in, cpu_lane *l)
 {
   char to[8], from[8];
   unsigned shift;
@@ -172,7 +172,7 @@ static void ref_two(const kiln__insn *in, cpu_lane *l)
                                          << shift;
 }
 
-static void ref_pack(const kiln__insn *in, cpu_lane *l)
+static void ref_pack(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const to = ref_op.part[3];
   const unsigned n = ref_bits(to);
@@ -195,7 +195,7 @@ static cpu_reference *reference_of(void)
   return strcmp(to + n - 2, "x2") == 0 ? ref_two : ref_cvt;
 }
 
-static kiln__ptx_type source_type(void)
+static kiln__cpu_ptx_type source_type(void)
 {
   const char *const t = ref_last(0);
 
@@ -208,9 +208,9 @@ static kiln__ptx_type source_type(void)
 
 static void run(cpu_case *c, size_t n_random)
 {
-  const kiln__ptx_type a = source_type();
-  const kiln__ptx_type b = c->b != 0 ? a : KILN__NONE;
-  const unsigned a_bits = kiln__ptx_type_bytes[a] * 8u;
+  const kiln__cpu_ptx_type a = source_type();
+  const kiln__cpu_ptx_type b = c->b != 0 ? a : KILN__NONE;
+  const unsigned a_bits = kiln__cpu_ptx_type_bytes[a] * 8u;
   cpu_lane *lanes;
   size_t n;
 
@@ -244,7 +244,7 @@ static void run_widths(cpu_case *c)
   }
 }
 
-static void run_row(kiln__op op)
+static void run_row(kiln__cpu_op op)
 {
   enum { MOST = 40 };
   char opcode[200];
@@ -263,7 +263,7 @@ static void run_row(kiln__op op)
   }
 }
 
-static const kiln__op mine[] = {
+static const kiln__cpu_op mine[] = {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   KILN__OP_##name,
 #include "cpu/code/ops/convert.def"

@@ -18,7 +18,7 @@ static bool pairs, three;
 
 /* ---- References ------------------------------------------------------------- */
 
-static void arithmetic(const kiln__insn *in, cpu_lane *l)
+static void arithmetic(const kiln__cpu_insn *in, cpu_lane *l)
 {
   if (!pairs) {
     l->d = soft_arithmetic(in, what, narrow, wide, l->a, l->b, l->c);
@@ -31,13 +31,13 @@ static void arithmetic(const kiln__insn *in, cpu_lane *l)
           << 32;
 }
 
-static uint64_t source(const kiln__insn *in, uint64_t bits)
+static uint64_t source(const kiln__cpu_insn *in, uint64_t bits)
 {
   return (in->flags & KILN__FTZ) != 0 ? soft_flush(wide, bits) : bits;
 }
 
 /* Of f32 no NaN keeps its bits; of f64 each does, made quiet. */
-static void sign(const kiln__insn *in, cpu_lane *l)
+static void sign(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const uint64_t a = source(in, l->a);
 
@@ -62,7 +62,7 @@ static bool less(uint64_t a, uint64_t b)
   return a_minus ? a > b : a < b;
 }
 
-static uint64_t choose(const kiln__insn *in, uint64_t a, uint64_t b)
+static uint64_t choose(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
 {
   const bool a_nan = soft_is_nan(wide, a), b_nan = soft_is_nan(wide, b);
 
@@ -75,7 +75,7 @@ static uint64_t choose(const kiln__insn *in, uint64_t a, uint64_t b)
 
 static bool magnitudes;
 
-static void extreme(const kiln__insn *in, cpu_lane *l)
+static void extreme(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const uint64_t keep = magnitudes ? soft_sign(wide) - 1 : UINT64_MAX;
   const uint64_t a = source(in, l->a) & keep, b = source(in, l->b) & keep;
@@ -88,7 +88,7 @@ static void extreme(const kiln__insn *in, cpu_lane *l)
   l->d = d;
 }
 
-static void kind(const kiln__insn *in, cpu_lane *l)
+static void kind(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const soft x = soft_from(wide, l->a);
   const bool subnormal = soft_is_subnormal(wide, l->a);
@@ -128,7 +128,7 @@ static cpu_reference *reference_of(const char *opcode)
   ck_abort_msg("%s has no reference", opcode);
 }
 
-static kiln__ptx_type type_of(const char *operand)
+static kiln__cpu_ptx_type type_of(const char *operand)
 {
   return strcmp(operand, "f16") == 0    ? KILN__F16
          : strcmp(operand, "bf16") == 0 ? KILN__BF16
@@ -139,7 +139,7 @@ static kiln__ptx_type type_of(const char *operand)
 
 /* Types of the sources, from the row's operands. */
 static void types_of(const soft_row *row, const char *opcode,
-                     kiln__ptx_type types[3])
+                     kiln__cpu_ptx_type types[3])
 {
   char text[64];
   char *save = NULL, *part;
@@ -163,7 +163,7 @@ static void run_opcode(const soft_row *row, const char *opcode)
       strchr(row->pattern, '(') == NULL ||
       (strstr(opcode, ".r") == NULL && strstr(opcode, "tz") == NULL &&
        strstr(opcode, ".sat") == NULL);
-  kiln__ptx_type types[3];
+  kiln__cpu_ptx_type types[3];
   cpu_lane *lanes;
   cpu_case c;
   size_t n;

@@ -10,19 +10,19 @@
 
 static const char head[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
 static kiln_allocator heap;
-static kiln__ptx_module *arena;
-static kiln__matcher matcher;
+static kiln__cpu_ptx_module *arena;
+static kiln__cpu_matcher matcher;
 
 static void setup(void)
 {
   kiln__allocator_default(&heap);
-  ck_kiln_ok(kiln__ptx_parse(&arena, &heap, head, sizeof head - 1));
-  ck_kiln_ok(kiln__matcher_init(&matcher, arena));
+  ck_kiln_ok(kiln__cpu_ptx_parse(&arena, &heap, head, sizeof head - 1));
+  ck_kiln_ok(kiln__cpu_matcher_init(&matcher, arena));
 }
 
 static void teardown(void)
 {
-  kiln__ptx_free(arena);
+  kiln__cpu_ptx_free(arena);
 }
 
 static unsigned below(uint64_t *random, unsigned n)
@@ -30,19 +30,19 @@ static unsigned below(uint64_t *random, unsigned n)
   return (unsigned)(test_random(random) >> 33) % n;
 }
 
-static kiln__insn make(kiln__op op)
+static kiln__cpu_insn make(kiln__cpu_op op)
 {
-  return (kiln__insn){.op = (uint16_t)op,
-                      .kind = matcher.rows[op].kind,
-                      .klass = matcher.rows[op].klass,
-                      .d = -1,
-                      .d2 = -1,
-                      .a = -1,
-                      .b = -1,
-                      .c = -1,
-                      .e = -1,
-                      .guard = -1,
-                      .join = UINT32_MAX};
+  return (kiln__cpu_insn){.op = (uint16_t)op,
+                          .kind = matcher.rows[op].kind,
+                          .klass = matcher.rows[op].klass,
+                          .d = -1,
+                          .d2 = -1,
+                          .a = -1,
+                          .b = -1,
+                          .c = -1,
+                          .e = -1,
+                          .guard = -1,
+                          .join = UINT32_MAX};
 }
 
 /* ---- Joins ------------------------------------------------------------------- */
@@ -51,8 +51,8 @@ enum { MOST = 24 };
 
 /* A graph of one-instruction blocks, by hand. */
 typedef struct graph {
-  kiln__insn insns[MOST];
-  kiln__place places[MOST];
+  kiln__cpu_insn insns[MOST];
+  kiln__cpu_place places[MOST];
   uint32_t n;
 } graph;
 
@@ -82,7 +82,7 @@ static graph random_graph(uint64_t *random)
 /* Instructions that may follow; UINT32_MAX: none there. */
 static void next_of(const graph *g, uint32_t i, uint32_t next[2])
 {
-  const kiln__insn *in = &g->insns[i];
+  const kiln__cpu_insn *in = &g->insns[i];
   const bool through = in->guard >= 0 || in->kind == KILN__KIND_SIMPLE;
 
   next[0] = in->kind == KILN__KIND_BRANCH ? in->target : UINT32_MAX;
@@ -91,7 +91,7 @@ static void next_of(const graph *g, uint32_t i, uint32_t next[2])
 
 /* Whether `from` reaches an end of that sort without passing `without`. */
 static bool reaches(const graph *g, uint32_t from, uint32_t without,
-                    kiln__kind end)
+                    kiln__cpu_kind end)
 {
   bool seen[MOST] = {false};
   uint32_t stack[2 * MOST + 1], n = 0;
@@ -138,7 +138,7 @@ static uint32_t join_of(const graph *g, uint32_t branch)
   return UINT32_MAX;
 }
 
-static uint32_t first_of_block(const kiln__blocks *b, uint32_t insn)
+static uint32_t first_of_block(const kiln__cpu_blocks *b, uint32_t insn)
 {
   for (uint32_t i = 0; i < b->n; i++) {
     if (insn >= b->first[i] && insn < b->first[i + 1])
@@ -197,12 +197,12 @@ static void check_places(const graph *g)
 
 static void check_graph(graph *g)
 {
-  kiln__blocks b;
+  kiln__cpu_blocks b;
 
-  ck_kiln_ok(kiln__blocks_make(&b, &heap, g->insns, g->n));
-  ck_kiln_ok(kiln__flow_join(&b, &heap, g->insns, g->places));
+  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, g->insns, g->n));
+  ck_kiln_ok(kiln__cpu_flow_join(&b, &heap, g->insns, g->places));
   for (uint32_t i = 0; i < g->n; i++) {
-    const kiln__insn *in = &g->insns[i];
+    const kiln__cpu_insn *in = &g->insns[i];
     uint32_t want, next[2];
 
     if (in->kind != KILN__KIND_BRANCH)
@@ -219,7 +219,7 @@ static void check_graph(graph *g)
       ck_assert((g->insns[in->join].flags & KILN__JOIN) != 0);
   }
   check_places(g);
-  kiln__blocks_free(&b, &heap);
+  kiln__cpu_blocks_free(&b, &heap);
 }
 
 START_TEST(joins_are_nearest_post_dominators)
@@ -235,19 +235,19 @@ START_TEST(joins_are_nearest_post_dominators)
 END_TEST
 
 /* 0: bra 3 (guarded); 1: trap or bra 1; 2: -; 3: exit. */
-static uint32_t join_beside(kiln__op op)
+static uint32_t join_beside(kiln__cpu_op op)
 {
-  kiln__insn insns[4] = {make(KILN__OP_bra), make(op), make(KILN__OP_add_b32),
-                         make(KILN__OP_exit)};
-  kiln__place places[4];
-  kiln__blocks b;
+  kiln__cpu_insn insns[4] = {make(KILN__OP_bra), make(op),
+                             make(KILN__OP_add_b32), make(KILN__OP_exit)};
+  kiln__cpu_place places[4];
+  kiln__cpu_blocks b;
 
   insns[0].target = 3;
   insns[0].guard = 0;
   insns[1].target = 1;
-  ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, 4));
-  ck_kiln_ok(kiln__flow_join(&b, &heap, insns, places));
-  kiln__blocks_free(&b, &heap);
+  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, 4));
+  ck_kiln_ok(kiln__cpu_flow_join(&b, &heap, insns, places));
+  kiln__cpu_blocks_free(&b, &heap);
   return insns[0].join;
 }
 
@@ -262,18 +262,18 @@ END_TEST
 START_TEST(branches_within_endless_loops_join)
 {
   /* 0: @p bra 2; 1: add; 2: bra 0; 3: exit, not reached */
-  kiln__insn insns[4] = {make(KILN__OP_bra), make(KILN__OP_add_b32),
-                         make(KILN__OP_bra), make(KILN__OP_exit)};
-  kiln__place places[4];
-  kiln__blocks b;
+  kiln__cpu_insn insns[4] = {make(KILN__OP_bra), make(KILN__OP_add_b32),
+                             make(KILN__OP_bra), make(KILN__OP_exit)};
+  kiln__cpu_place places[4];
+  kiln__cpu_blocks b;
 
   insns[0].target = 2;
   insns[0].guard = 0;
   insns[2].target = 0;
-  ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, 4));
-  ck_kiln_ok(kiln__flow_join(&b, &heap, insns, places));
+  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, 4));
+  ck_kiln_ok(kiln__cpu_flow_join(&b, &heap, insns, places));
   ck_assert_uint_eq(insns[0].join, 2);
-  kiln__blocks_free(&b, &heap);
+  kiln__cpu_blocks_free(&b, &heap);
 }
 END_TEST
 
@@ -283,7 +283,7 @@ enum { LENGTH = 60, REGISTERS = 24, STEPS = 400 };
 
 /* A random function over registers; kept, to compare with its slots. */
 typedef struct function {
-  kiln__insn before[LENGTH], after[LENGTH];
+  kiln__cpu_insn before[LENGTH], after[LENGTH];
   int32_t vec[LENGTH][4], kept[LENGTH][4];
   uint8_t widths[REGISTERS];
   uint32_t n, frame;
@@ -302,7 +302,7 @@ static int32_t pick(uint64_t *random, const function *f, uint8_t width)
 
 static void random_insn(uint64_t *random, function *f, uint32_t i)
 {
-  kiln__insn *in = &f->before[i];
+  kiln__cpu_insn *in = &f->before[i];
 
   switch (below(random, 9)) {
   case 0:
@@ -359,7 +359,7 @@ static void random_insn(uint64_t *random, function *f, uint32_t i)
 
 static void random_function(uint64_t *random, function *f)
 {
-  kiln__blocks b;
+  kiln__cpu_blocks b;
   uint32_t pressure;
 
   memset(f, 0, sizeof *f);
@@ -371,25 +371,25 @@ static void random_function(uint64_t *random, function *f)
   f->before[f->n - 1] = make(KILN__OP_exit);
   memcpy(f->after, f->before, sizeof f->after);
   memcpy(f->kept, f->vec, sizeof f->kept);
-  ck_kiln_ok(kiln__blocks_make(&b, &heap, f->after, f->n));
-  ck_kiln_ok(kiln__slots_assign(&heap, matcher.rows, &b, f->after, f->n,
-                                f->widths, REGISTERS, NULL, 0, &f->frame,
-                                &pressure));
-  kiln__blocks_free(&b, &heap);
+  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, f->after, f->n));
+  ck_kiln_ok(kiln__cpu_slots_assign(&heap, matcher.rows, &b, f->after, f->n,
+                                    f->widths, REGISTERS, NULL, 0, &f->frame,
+                                    &pressure));
+  kiln__cpu_blocks_free(&b, &heap);
 }
 
 /* The operands of instruction i as registers (kept) and as slots. */
 static uint32_t operands(const function *f, uint32_t i, int32_t regs[16],
                          int32_t slots[16], uint32_t *n_reads)
 {
-  kiln__insn before = f->before[i], after = f->after[i];
-  kiln__touched x = {0}, y = {0};
+  kiln__cpu_insn before = f->before[i], after = f->after[i];
+  kiln__cpu_touched x = {0}, y = {0};
   uint32_t n;
 
   before.vec = f->kept[i];
   after.vec = f->vec[i];
-  ck_kiln_ok(kiln__touch(&x, &heap, &matcher.rows[before.op], &before));
-  ck_kiln_ok(kiln__touch(&y, &heap, &matcher.rows[after.op], &after));
+  ck_kiln_ok(kiln__cpu_touch(&x, &heap, &matcher.rows[before.op], &before));
+  ck_kiln_ok(kiln__cpu_touch(&y, &heap, &matcher.rows[after.op], &after));
   ck_assert_uint_eq(x.n, y.n);
   ck_assert_uint_le(x.n, 16);
   n = x.n;
@@ -413,7 +413,7 @@ static void walk(uint64_t *random, const function *f)
 
   ck_assert_ptr_nonnull(frame);
   for (int step = 0; step < STEPS && at < f->n; step++) {
-    const kiln__insn *in = &f->before[at];
+    const kiln__cpu_insn *in = &f->before[at];
     const bool skip = in->guard >= 0 && below(random, 2) == 0;
     int32_t regs[16], slots[16];
     uint32_t n_reads;
@@ -477,9 +477,9 @@ END_TEST
 START_TEST(dead_values_give_their_slots_back)
 {
   enum { N = 1000 };
-  static kiln__insn insns[N + 1];
+  static kiln__cpu_insn insns[N + 1];
   static uint8_t widths[N + 1];
-  kiln__blocks b;
+  kiln__cpu_blocks b;
   uint32_t frame, pressure;
 
   memset(widths, 4, sizeof widths);
@@ -490,10 +490,10 @@ START_TEST(dead_values_give_their_slots_back)
     insns[i].b = i;
   }
   insns[N] = make(KILN__OP_exit);
-  ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, N + 1));
-  ck_kiln_ok(kiln__slots_assign(&heap, matcher.rows, &b, insns, N + 1, widths,
-                                N + 1, NULL, 0, &frame, &pressure));
-  kiln__blocks_free(&b, &heap);
+  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, N + 1));
+  ck_kiln_ok(kiln__cpu_slots_assign(&heap, matcher.rows, &b, insns, N + 1,
+                                    widths, N + 1, NULL, 0, &frame, &pressure));
+  kiln__cpu_blocks_free(&b, &heap);
   ck_assert_uint_eq(frame, 128);
   ck_assert_uint_eq(pressure, 1);
 }
@@ -501,11 +501,12 @@ END_TEST
 
 START_TEST(constants_have_slots_of_their_own)
 {
-  kiln__insn insns[3] = {make(KILN__OP_add_b32), make(KILN__OP_add_b32),
-                         make(KILN__OP_exit)};
-  kiln__const consts[2] = {{.bytes = 4, .value = 1}, {.bytes = 8, .value = 2}};
+  kiln__cpu_insn insns[3] = {make(KILN__OP_add_b32), make(KILN__OP_add_b32),
+                             make(KILN__OP_exit)};
+  kiln__cpu_const consts[2] = {{.bytes = 4, .value = 1},
+                               {.bytes = 8, .value = 2}};
   const uint8_t widths[2] = {4, 4};
-  kiln__blocks b;
+  kiln__cpu_blocks b;
   uint32_t frame, pressure;
 
   insns[0].d = 0;
@@ -514,10 +515,10 @@ START_TEST(constants_have_slots_of_their_own)
   insns[1].d = 1;
   insns[1].a = 0;
   insns[1].b = KILN__IS_CONST;
-  ck_kiln_ok(kiln__blocks_make(&b, &heap, insns, 3));
-  ck_kiln_ok(kiln__slots_assign(&heap, matcher.rows, &b, insns, 3, widths, 2,
-                                consts, 2, &frame, &pressure));
-  kiln__blocks_free(&b, &heap);
+  ck_kiln_ok(kiln__cpu_blocks_make(&b, &heap, insns, 3));
+  ck_kiln_ok(kiln__cpu_slots_assign(&heap, matcher.rows, &b, insns, 3, widths,
+                                    2, consts, 2, &frame, &pressure));
+  kiln__cpu_blocks_free(&b, &heap);
   ck_assert_uint_eq(frame, 128 + 128 + 256);
   ck_assert_int_eq(insns[0].a, consts[0].slot);
   ck_assert_int_eq(insns[0].b, consts[1].slot);

@@ -21,7 +21,7 @@ static double worst; /* of approximations, in units of their bound */
 
 /* ---- Of one half ---------------------------------------------------------------- */
 
-static uint64_t source(const kiln__insn *in, uint64_t bits)
+static uint64_t source(const kiln__cpu_insn *in, uint64_t bits)
 {
   return (in->flags & KILN__FTZ) != 0 ? soft_flush(format, bits) : bits;
 }
@@ -36,7 +36,7 @@ static double number(uint64_t bits)
   return x.negative ? -m : m;
 }
 
-static uint64_t extreme(const kiln__insn *in, uint64_t a, uint64_t b)
+static uint64_t extreme(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
 {
   const bool xorsign = (in->flags & KILN__XORSIGN) != 0;
   const uint64_t keep = xorsign ? 0x7fff : 0xffff;
@@ -55,7 +55,8 @@ static uint64_t extreme(const kiln__insn *in, uint64_t a, uint64_t b)
   return xorsign ? d | ((a ^ b) & 0x8000) : d;
 }
 
-static uint64_t of_one(const kiln__insn *in, uint64_t a, uint64_t b, uint64_t c)
+static uint64_t of_one(const kiln__cpu_insn *in, uint64_t a, uint64_t b,
+                       uint64_t c)
 {
   const bool nan = soft_is_nan(format, a);
 
@@ -68,7 +69,7 @@ static uint64_t of_one(const kiln__insn *in, uint64_t a, uint64_t b, uint64_t c)
   return soft_arithmetic(in, what, format, format, a, b, c);
 }
 
-static void reference(const kiln__insn *in, cpu_lane *l)
+static void reference(const kiln__cpu_insn *in, cpu_lane *l)
 {
   l->d = of_one(in, l->a & 0xffff, l->b & 0xffff, l->c & 0xffff);
   if (pairs)
@@ -118,8 +119,8 @@ static bool near_enough(uint64_t a, uint64_t got)
   return error <= 1;
 }
 
-static bool same(const kiln__insn *in, const cpu_lane *src, const cpu_lane *got,
-                 const cpu_lane *want)
+static bool same(const kiln__cpu_insn *in, const cpu_lane *src,
+                 const cpu_lane *got, const cpu_lane *want)
 {
   (void)in;
   (void)want;
@@ -127,7 +128,7 @@ static bool same(const kiln__insn *in, const cpu_lane *src, const cpu_lane *got,
          (!pairs || near_enough(src->a >> 16, got->d >> 16));
 }
 
-static void never(const kiln__insn *in, cpu_lane *l)
+static void never(const kiln__cpu_insn *in, cpu_lane *l)
 {
   (void)in;
   l->d = UINT64_MAX; /* `same` decides */
@@ -155,10 +156,11 @@ static void run_opcode(const soft_row *row, const char *opcode)
   const bool plain = strstr(opcode, "tz") == NULL &&
                      strstr(opcode, ".sat") == NULL &&
                      strstr(opcode, ".x") == NULL && opcode[1] != 'a';
-  const kiln__ptx_type type = strstr(opcode, ".bf16x2") != NULL  ? KILN__BF16X2
-                              : strstr(opcode, ".bf16") != NULL  ? KILN__BF16
-                              : strstr(opcode, ".f16x2") != NULL ? KILN__F16X2
-                                                                 : KILN__F16;
+  const kiln__cpu_ptx_type type =
+      strstr(opcode, ".bf16x2") != NULL  ? KILN__BF16X2
+      : strstr(opcode, ".bf16") != NULL  ? KILN__BF16
+      : strstr(opcode, ".f16x2") != NULL ? KILN__F16X2
+                                         : KILN__F16;
   cpu_lane *lanes;
   cpu_case c;
   size_t n;

@@ -32,7 +32,7 @@ static ref_int clamp_s32(ref_int x)
 
 /* ---- Arithmetic ---------------------------------------------------------------- */
 
-static void ref_sum(const kiln__insn *in, cpu_lane *l)
+static void ref_sum(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const bool adds = ref_op.part[0][0] == 'a';
@@ -72,7 +72,7 @@ static ref_uint part_of_product(const char *t, uint64_t a, uint64_t b)
   return product;
 }
 
-static void ref_product(const kiln__insn *in, cpu_lane *l)
+static void ref_product(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned bits = ref_bits(t) * (ref_has("wide") ? 2 : 1);
@@ -94,7 +94,7 @@ static void ref_product(const kiln__insn *in, cpu_lane *l)
         t, clamp_s32(ref_value(t, (uint64_t)part) + ref_value(t, l->c)));
 }
 
-static void ref_product24(const kiln__insn *in, cpu_lane *l)
+static void ref_product24(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   ref_int a = (ref_int)(l->a % (1 << 24)), b = (ref_int)(l->b % (1 << 24));
@@ -114,7 +114,7 @@ static void ref_product24(const kiln__insn *in, cpu_lane *l)
         t, clamp_s32(ref_value(t, (uint64_t)part) + ref_value(t, l->c)));
 }
 
-static void ref_divide(const kiln__insn *in, cpu_lane *l)
+static void ref_divide(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const ref_int a = ref_value(t, l->a), b = ref_value(t, l->b);
@@ -126,7 +126,7 @@ static void ref_divide(const kiln__insn *in, cpu_lane *l)
     l->d = ref_cut(t, ref_is("div") ? a / b : a % b);
 }
 
-static void ref_unary(const kiln__insn *in, cpu_lane *l)
+static void ref_unary(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const ref_int a = ref_value(t, l->a);
@@ -135,7 +135,7 @@ static void ref_unary(const kiln__insn *in, cpu_lane *l)
   l->d = ref_cut(t, ref_is("neg") || a < 0 ? -a : a);
 }
 
-static void ref_sad(const kiln__insn *in, cpu_lane *l)
+static void ref_sad(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const ref_int gap = ref_value(t, l->a) - ref_value(t, l->b);
@@ -154,7 +154,7 @@ static uint64_t extreme(const char *t, uint64_t a, uint64_t b)
   return ref_cut(t, r);
 }
 
-static void ref_extreme(const kiln__insn *in, cpu_lane *l)
+static void ref_extreme(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const char half[] = {t[0], '1', '6', 0};
@@ -168,7 +168,7 @@ static void ref_extreme(const kiln__insn *in, cpu_lane *l)
 }
 
 /* Lane by lane, merged into d or summed up. */
-static void ref_apart(const kiln__insn *in, cpu_lane *l)
+static void ref_apart(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const unsigned parts = ref_is("vabsdiff4") ? 4 : 2, bits = 32 / parts;
   ref_int sum = (ref_int)l->c, lanes = 0;
@@ -185,7 +185,7 @@ static void ref_apart(const kiln__insn *in, cpu_lane *l)
   l->d = ref_cut("u32", ref_has("add") ? sum : lanes);
 }
 
-static void ref_dot(const kiln__insn *in, cpu_lane *l)
+static void ref_dot(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const ta = ref_last(1), *const tb = ref_last(0);
   const char a8[] = {ta[0], '8', 0}, a16[] = {ta[0], '1', '6', 0};
@@ -207,7 +207,7 @@ static void ref_dot(const kiln__insn *in, cpu_lane *l)
 
 /* ---- Bits ------------------------------------------------------------------------ */
 
-static void ref_count(const kiln__insn *in, cpu_lane *l)
+static void ref_count(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned n = ref_bits(t);
@@ -227,7 +227,7 @@ static void ref_count(const kiln__insn *in, cpu_lane *l)
   l->d = r;
 }
 
-static void ref_bfind(const kiln__insn *in, cpu_lane *l)
+static void ref_bfind(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const int top = (int)ref_bits(t) - 1;
@@ -253,7 +253,7 @@ static uint64_t place(const char *type, uint64_t raw)
   return raw & (ref_bits(type) == 64 ? UINT32_MAX : 0xff);
 }
 
-static void ref_bfe(const kiln__insn *in, cpu_lane *l)
+static void ref_bfe(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned top = ref_bits(t) - 1;
@@ -269,7 +269,7 @@ static void ref_bfe(const kiln__insn *in, cpu_lane *l)
   l->d = d;
 }
 
-static void ref_bfi(const kiln__insn *in, cpu_lane *l)
+static void ref_bfi(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const unsigned top = ref_bits(ref_last(0)) - 1;
   const uint64_t pos = place(ref_last(0), l->c), len = place(ref_last(0), l->e);
@@ -283,7 +283,7 @@ static void ref_bfi(const kiln__insn *in, cpu_lane *l)
   l->d = d;
 }
 
-static void ref_bmsk(const kiln__insn *in, cpu_lane *l)
+static void ref_bmsk(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const bool clamps = ref_has("clamp");
   const uint64_t from = clamps ? l->a : l->a % 32;
@@ -295,7 +295,7 @@ static void ref_bmsk(const kiln__insn *in, cpu_lane *l)
     l->d |= UINT64_C(1) << i;
 }
 
-static void ref_szext(const kiln__insn *in, cpu_lane *l)
+static void ref_szext(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const uint64_t width = ref_has("clamp") ? l->b : l->b % 32;
   const unsigned n = width < 32 ? (unsigned)width : 32;
@@ -308,7 +308,7 @@ static void ref_szext(const kiln__insn *in, cpu_lane *l)
     l->d |= (i < n ? bit(l->a, i) : sign) << i;
 }
 
-static void ref_fns(const kiln__insn *in, cpu_lane *l)
+static void ref_fns(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const int offset = (int32_t)l->c;
   int at = (int)l->b;
@@ -332,7 +332,7 @@ static void ref_fns(const kiln__insn *in, cpu_lane *l)
   }
 }
 
-static void ref_logic(const kiln__insn *in, cpu_lane *l)
+static void ref_logic(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const uint64_t mask = ones(ref_bits(ref_last(0)));
 
@@ -349,7 +349,7 @@ static void ref_logic(const kiln__insn *in, cpu_lane *l)
     l->d = l->a == 0 ? 1 : 0;
 }
 
-static void ref_lop3(const kiln__insn *in, cpu_lane *l)
+static void ref_lop3(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const bool p = (l->e != 0) != ((in->flags & KILN__NEGATE_B) != 0);
 
@@ -361,7 +361,7 @@ static void ref_lop3(const kiln__insn *in, cpu_lane *l)
   l->d2 = ref_has("and") ? l->d != 0 && p : l->d != 0 || p;
 }
 
-static void ref_shift(const kiln__insn *in, cpu_lane *l)
+static void ref_shift(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const t = ref_last(0);
   const unsigned n = ref_bits(t);
@@ -378,7 +378,7 @@ static void ref_shift(const kiln__insn *in, cpu_lane *l)
   }
 }
 
-static void ref_funnel(const kiln__insn *in, cpu_lane *l)
+static void ref_funnel(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const uint64_t n = ref_has("wrap") ? l->c % 32 : l->c < 32 ? l->c : 32;
   const ref_uint both = (ref_uint)l->b << 32 | l->a;
@@ -403,7 +403,7 @@ static unsigned mode_byte(const char *mode, unsigned c, unsigned k)
   return c % 2 * 2 + k % 2; /* rc16 */
 }
 
-static void ref_prmt(const kiln__insn *in, cpu_lane *l)
+static void ref_prmt(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const mode = ref_op.n < 3 ? NULL
                            : strcmp(ref_op.part[1], "b32") == 0
@@ -428,7 +428,7 @@ static void ref_prmt(const kiln__insn *in, cpu_lane *l)
 
 /* ---- Moves ------------------------------------------------------------------------- */
 
-static void ref_move(const kiln__insn *in, cpu_lane *l)
+static void ref_move(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const bool negated = (in->flags & KILN__NEGATE_B) != 0;
 
@@ -440,7 +440,7 @@ static void ref_move(const kiln__insn *in, cpu_lane *l)
     l->d = l->a;
 }
 
-static void ref_slct(const kiln__insn *in, cpu_lane *l)
+static void ref_slct(const kiln__cpu_insn *in, cpu_lane *l)
 {
   (void)in;
   if (strcmp(ref_last(0), "s32") == 0)
@@ -449,7 +449,7 @@ static void ref_slct(const kiln__insn *in, cpu_lane *l)
     l->d = ref_decode("f32", l->c, ref_has("ftz")) >= 0 ? l->a : l->b;
 }
 
-static void ref_cvta(const kiln__insn *in, cpu_lane *l)
+static void ref_cvta(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const char *const space = ref_has("to") ? ref_op.part[2] : ref_op.part[1];
   uint64_t window = 0;
@@ -518,7 +518,7 @@ static void single(const char *t, char out[8])
   snprintf(out, 8, "%.*s", (int)(packed ? n - 2 : n), t);
 }
 
-static void ref_setp(const kiln__insn *in, cpu_lane *l)
+static void ref_setp(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const bool c = (l->c != 0) != ((in->flags & KILN__NEGATE_B) != 0);
   char t[8];
@@ -543,7 +543,7 @@ static uint64_t truth(const char *t, bool value, unsigned bits)
   return ones(bits);
 }
 
-static void ref_set(const kiln__insn *in, cpu_lane *l)
+static void ref_set(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const bool c = (l->c != 0) != ((in->flags & KILN__NEGATE_B) != 0);
   char from[8], to[8];
@@ -613,9 +613,9 @@ static cpu_reference *reference_of(void)
 
 /* Type whose edges suit an operand of this many bytes; floats are asked for by
  * the opcode's last type. */
-static kiln__ptx_type edges_for(uint8_t bytes, const char *type)
+static kiln__cpu_ptx_type edges_for(uint8_t bytes, const char *type)
 {
-  const kiln__ptx_type own = ref_type(type);
+  const kiln__cpu_ptx_type own = ref_type(type);
 
   switch (bytes) {
   case 0:
@@ -684,14 +684,14 @@ static void run_forms(cpu_case *c, size_t k)
   c->c = pred;
 }
 
-static bool special(kiln__op op)
+static bool special(kiln__cpu_op op)
 {
   return op == KILN__OP_mov_pack || op == KILN__OP_mov_unpack ||
          op == KILN__OP_mov_local || op == KILN__OP_mov_clock;
 }
 
 /* All opcodes of a row, or, where there are very many, some spread over them. */
-static void run_row(kiln__op op)
+static void run_row(kiln__cpu_op op)
 {
   enum { MOST = 30 };
   char opcode[200];
@@ -711,7 +711,7 @@ static void run_row(kiln__op op)
   }
 }
 
-static const kiln__op mine[] = {
+static const kiln__cpu_op mine[] = {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   KILN__OP_##name,
 #include "cpu/code/ops/integer.def"
@@ -779,14 +779,14 @@ END_TEST
 
 /* ---- Pack, unpack, addresses, clocks ------------------------------------------------------ */
 
-static void ref_pack(const kiln__insn *in, cpu_lane *l)
+static void ref_pack(const kiln__cpu_insn *in, cpu_lane *l)
 {
   l->d = 0;
   for (unsigned k = 0; k < in->n_vec; k++)
     l->d |= (l->vec[k] & ones(in->bytes * 8)) << k * in->bytes * 8;
 }
 
-static void ref_unpack(const kiln__insn *in, cpu_lane *l)
+static void ref_unpack(const kiln__cpu_insn *in, cpu_lane *l)
 {
   for (unsigned k = 0; k < in->n_vec; k++)
     l->vec[k] = l->a >> k * in->bytes * 8 & ones(in->bytes * 8);
@@ -839,13 +839,13 @@ START_TEST(pack_and_unpack)
 }
 END_TEST
 
-static void at_1000(kiln__warp *w, void *user)
+static void at_1000(kiln__cpu_warp *w, void *user)
 {
   (void)user;
   w->local_at = 1000;
 }
 
-static void ref_local(const kiln__insn *in, cpu_lane *l)
+static void ref_local(const kiln__cpu_insn *in, cpu_lane *l)
 {
   l->d = 1000 + (uint64_t)in->imm;
 }

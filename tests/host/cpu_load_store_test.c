@@ -98,7 +98,7 @@ static unsigned count_passes(const uint64_t *offset, uint32_t mask,
   return sum;
 }
 
-static unsigned count_cost(kiln__space space, const uint64_t *address,
+static unsigned count_cost(kiln__cpu_space space, const uint64_t *address,
                            uint32_t mask, unsigned bytes)
 {
   uint32_t in[3] = {0, 0, 0};
@@ -107,7 +107,7 @@ static unsigned count_cost(kiln__space space, const uint64_t *address,
 
   memcpy(at, address, sizeof at);
   for (unsigned i = 0; i < 32; i++) {
-    const kiln__space is = world_space(space, &at[i]);
+    const kiln__cpu_space is = world_space(space, &at[i]);
 
     if (is == KILN__SPACE_GLOBAL)
       in[0] |= mask & UINT32_C(1) << i;
@@ -125,7 +125,7 @@ static unsigned count_cost(kiln__space space, const uint64_t *address,
 /* ---- One instruction --------------------------------------------------------------- */
 
 typedef struct shape {
-  kiln__insn in;
+  kiln__cpu_insn in;
   int32_t vec[8];
   unsigned bytes, n, reg;
   bool load, is_signed;
@@ -134,7 +134,7 @@ typedef struct shape {
 
 enum { SLOT_A = 1, SLOT_DATA = 4, SLOT_POLICY = 40 };
 
-static unsigned bytes_of(kiln__ptx_type type)
+static unsigned bytes_of(kiln__cpu_ptx_type type)
 {
   switch (type) {
   case KILN__U8:
@@ -157,7 +157,7 @@ static unsigned bytes_of(kiln__ptx_type type)
 
 /* The k-th opcode of a row, with registers that are as wide as the element or
  * wider. */
-static bool make_shape(shape *s, kiln__op op, size_t k)
+static bool make_shape(shape *s, kiln__cpu_op op, size_t k)
 {
   cpu_case c;
   unsigned wider = (unsigned)(test_random(&w->seed) % 4);
@@ -167,7 +167,7 @@ static bool make_shape(shape *s, kiln__op op, size_t k)
     return false;
   s->in = c.in;
   s->load = strstr(s->name, " st") == NULL;
-  s->bytes = bytes_of((kiln__ptx_type)c.in.type);
+  s->bytes = bytes_of((kiln__cpu_ptx_type)c.in.type);
   s->n = c.in.sub2 > 1 ? c.in.sub2 : 1;
   s->is_signed =
       c.in.type == KILN__S8 || c.in.type == KILN__S16 || c.in.type == KILN__S32;
@@ -196,7 +196,7 @@ static bool make_shape(shape *s, kiln__op op, size_t k)
  * are the same, into the instruction alone. */
 static void put_addresses(shape *s, uint64_t address[32])
 {
-  const kiln__space space = (kiln__space)s->in.space;
+  const kiln__cpu_space space = (kiln__cpu_space)s->in.space;
   const bool small = space == KILN__SPACE_SHARED ||
                      space == KILN__SPACE_SHARED_CLUSTER ||
                      space == KILN__SPACE_LOCAL || space == KILN__SPACE_PARAM;
@@ -236,7 +236,7 @@ static void model(const shape *s, const uint64_t *address, uint32_t mask)
   for (unsigned i = 0; i < 32; i++) {
     for (unsigned k = 0; k < s->n && (mask >> i & 1) != 0; k++) {
       const uint64_t at = address[i] + (uint64_t)k * s->bytes;
-      const kiln__space space = (kiln__space)s->in.space;
+      const kiln__cpu_space space = (kiln__cpu_space)s->in.space;
 
       if (s->load && s->vec[k] >= 0)
         world_expect(w, s->vec[k], s->reg, i,
@@ -250,7 +250,7 @@ static void model(const shape *s, const uint64_t *address, uint32_t mask)
 
 static void try(shape *s, unsigned pattern)
 {
-  const kiln__space space = (kiln__space)s->in.space;
+  const kiln__cpu_space space = (kiln__cpu_space)s->in.space;
   const unsigned bytes = s->bytes * s->n;
   const uint32_t mask = world_random_mask(w);
   kiln__fault_kind fault;
@@ -308,7 +308,7 @@ static void try_rows(const char *name, unsigned times)
 
   for (int op = 0; op < KILN__N_OPS; op++) {
     char text[160];
-    size_t n = cpu_row_opcode((kiln__op)op, 0, text, sizeof text);
+    size_t n = cpu_row_opcode((kiln__cpu_op)op, 0, text, sizeof text);
 
     if (!starts(text, name))
       continue;
@@ -316,7 +316,7 @@ static void try_rows(const char *name, unsigned times)
     for (unsigned t = 0; t < times * WORLD_PATTERNS; t++) {
       shape s;
 
-      ck_assert(make_shape(&s, (kiln__op)op, test_random(&w->seed) % n));
+      ck_assert(make_shape(&s, (kiln__cpu_op)op, test_random(&w->seed) % n));
       try(&s, t % WORLD_PATTERNS);
     }
   }
@@ -357,7 +357,8 @@ START_TEST(function_parameters_are_on_the_stack)
 {
   for (unsigned t = 0; t < 200; t++) {
     shape s;
-    const kiln__op op = t % 2 == 0 ? KILN__OP_ld_param_4 : KILN__OP_st_local_8;
+    const kiln__cpu_op op =
+        t % 2 == 0 ? KILN__OP_ld_param_4 : KILN__OP_st_local_8;
 
     ck_assert(make_shape(&s, op, t));
     s.in.space = KILN__SPACE_LOCAL;
@@ -468,7 +469,7 @@ END_TEST
 
 START_TEST(a_matrix_transposes_in_registers)
 {
-  const kiln__insn in = {
+  const kiln__cpu_insn in = {
       .op = KILN__OP_movmatrix, .a = world_slot(1), .d = world_slot(2)};
 
   for (unsigned i = 0; i < 32; i++)

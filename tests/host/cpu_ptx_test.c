@@ -17,7 +17,7 @@
   ".reg .pred p1, p2;\n.reg .b32 r<8>;\n.reg .b64 rd<8>;\n.reg .f32 f<8>;\n"
 
 static test_allocator memory;
-static kiln__ptx_module *module;
+static kiln__cpu_ptx_module *module;
 
 static void setup(void)
 {
@@ -27,14 +27,14 @@ static void setup(void)
 
 static void teardown(void)
 {
-  kiln__ptx_free(module);
+  kiln__cpu_ptx_free(module);
   ck_assert_int_eq(memory.live, 0);
 }
 
 static kiln_status parse(const char *text)
 {
-  kiln__ptx_free(module);
-  return kiln__ptx_parse(&module, &memory.alloc, text, strlen(text));
+  kiln__cpu_ptx_free(module);
+  return kiln__cpu_ptx_parse(&module, &memory.alloc, text, strlen(text));
 }
 
 /* A whole text from declarations and statements. */
@@ -47,13 +47,13 @@ static const char *whole(const char *declarations, const char *statements)
   return text;
 }
 
-static bool slice_is(kiln__slice s, const char *text)
+static bool slice_is(kiln__cpu_slice s, const char *text)
 {
   return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
 }
 
 /* The entry that BODY made. */
-static const kiln__ptx_function *entry(void)
+static const kiln__cpu_ptx_function *entry(void)
 {
   for (uint32_t i = 0; i < module->n_functions; i++) {
     if (slice_is(module->functions[i]->name, "k"))
@@ -63,22 +63,22 @@ static const kiln__ptx_function *entry(void)
   return NULL;
 }
 
-static const kiln__ptx_insn *insn(uint32_t index)
+static const kiln__cpu_ptx_insn *insn(uint32_t index)
 {
   ck_assert_uint_lt(index, entry()->n_insns);
   return &entry()->insns[index];
 }
 
 /* Operand `n` of the first instruction of these statements. */
-static const kiln__ptx_operand *operand_of(const char *declarations,
-                                           const char *statements, uint32_t n)
+static const kiln__cpu_ptx_operand *
+operand_of(const char *declarations, const char *statements, uint32_t n)
 {
   ck_kiln_ok(parse(whole(declarations, statements)));
   ck_assert_uint_lt(n, insn(0)->n_operands);
   return &insn(0)->operands[n];
 }
 
-static const kiln__ptx_variable *global(const char *name)
+static const kiln__cpu_ptx_variable *global(const char *name)
 {
   for (uint32_t i = 0; i < module->n_variables; i++) {
     if (slice_is(module->variables[i]->name, name))
@@ -160,11 +160,13 @@ START_TEST(debug_needs_sections_and_a_nul_may_end_it)
                       ".section .debug_info { }";
 
   ck_kiln_ok(
-      kiln__ptx_parse(&module, &memory.alloc, text, sizeof text)); /* NUL */
+      kiln__cpu_ptx_parse(&module, &memory.alloc, text, sizeof text)); /* NUL */
   ck_assert(module->debug);
-  kiln__ptx_free(module);
-  ck_kiln_is(kiln__ptx_parse(&module, &memory.alloc, "a\0b", 3), KILN_ECOMPILE);
-  ck_kiln_is(kiln__ptx_parse(&module, &memory.alloc, NULL, 0), KILN_ECOMPILE);
+  kiln__cpu_ptx_free(module);
+  ck_kiln_is(kiln__cpu_ptx_parse(&module, &memory.alloc, "a\0b", 3),
+             KILN_ECOMPILE);
+  ck_kiln_is(kiln__cpu_ptx_parse(&module, &memory.alloc, NULL, 0),
+             KILN_ECOMPILE);
 }
 END_TEST
 
@@ -228,7 +230,7 @@ static const struct {
 START_TEST(integers_have_their_value)
 {
   char text[200];
-  const kiln__ptx_operand *o;
+  const kiln__cpu_ptx_operand *o;
 
   snprintf(text, sizeof text, "mov.u64 rd1, %s;", integers[_i].text);
   o = operand_of("", text, 1);
@@ -256,7 +258,7 @@ static const struct {
 START_TEST(floats_have_their_value)
 {
   char text[200];
-  const kiln__ptx_operand *o;
+  const kiln__cpu_ptx_operand *o;
   double value;
 
   snprintf(text, sizeof text, "mov.f64 rd1, %s;", floats[_i].text);
@@ -269,7 +271,7 @@ END_TEST
 
 START_TEST(operands_say_what_was_written)
 {
-  const kiln__ptx_operand *o = operand_of("", "mov.f32 f1, 0f3F800000;", 1);
+  const kiln__cpu_ptx_operand *o = operand_of("", "mov.f32 f1, 0f3F800000;", 1);
 
   ck_assert_int_eq(o->kind, KILN__OPERAND_FLOAT32);
   ck_assert_uint_eq(o->bits, 0x3f800000);
@@ -330,7 +332,7 @@ END_TEST
 
 START_TEST(names_are_resolved_in_their_scope)
 {
-  const kiln__ptx_symbol *outer, *inner;
+  const kiln__cpu_ptx_symbol *outer, *inner;
 
   ck_kiln_ok(parse(whole("", "mov.b32 r1, 1;\n"
                              "{ .reg .b64 r1; mov.b64 r1, 1; bra L; L: }\n"
@@ -356,7 +358,7 @@ END_TEST
 START_TEST(registers_are_numbered)
 {
   bool seen[16] = {false};
-  const kiln__ptx_function *f;
+  const kiln__cpu_ptx_function *f;
   uint32_t registers = 0;
 
   ck_kiln_ok(parse(HEAD ".func (.reg .b32 o) k(.reg .b32 i) {\n"
@@ -367,7 +369,7 @@ START_TEST(registers_are_numbered)
   ck_assert_uint_eq(f->n_registers, 6);
   ck_assert_uint_eq(f->n_variables, 7);
   for (uint32_t i = 0; i < f->n_variables; i++) {
-    const kiln__ptx_variable *v = f->variables[i]->u.variable;
+    const kiln__cpu_ptx_variable *v = f->variables[i]->u.variable;
 
     if (v->space != KILN__SPACE_REG)
       continue;
@@ -382,7 +384,7 @@ END_TEST
 
 START_TEST(functions_keep_their_header)
 {
-  const kiln__ptx_function *f;
+  const kiln__cpu_ptx_function *f;
 
   ck_kiln_ok(parse(
       HEAD ".func (.param .b32 r) g(.param .align 8 .b8 s[12]);\n"
@@ -419,7 +421,7 @@ END_TEST
 
 START_TEST(calls_find_their_prototypes_and_targets)
 {
-  const kiln__ptx_symbol *s;
+  const kiln__cpu_ptx_symbol *s;
 
   ck_kiln_ok(parse(whole(
       F, "x: .callprototype (.param .b32 _) _ (.param .align 8 .b8 _[8]); "
@@ -440,7 +442,7 @@ END_TEST
 
 static void check_bytes(const char *name, const void *want, size_t size)
 {
-  const kiln__ptx_variable *v = global(name);
+  const kiln__cpu_ptx_variable *v = global(name);
 
   ck_assert_uint_le(v->init_size, size);
   for (size_t i = 0; i < size; i++)
@@ -485,7 +487,7 @@ END_TEST
 
 START_TEST(initial_addresses_are_relocations)
 {
-  const kiln__ptx_reloc *r;
+  const kiln__cpu_ptx_reloc *r;
 
   ck_kiln_ok(parse(HEAD A
                    ".global .u64 x[4] = {1, a + 8, generic(a) + -1, ff};\n"
@@ -577,8 +579,8 @@ static kiln_status parse_bytes(const char *text, size_t size)
   kiln_status st;
 
   memcpy(copy, text, size);
-  kiln__ptx_free(module);
-  st = kiln__ptx_parse(&module, &memory.alloc, copy, size);
+  kiln__cpu_ptx_free(module);
+  st = kiln__cpu_ptx_parse(&module, &memory.alloc, copy, size);
   free(copy);
   return st;
 }
@@ -704,13 +706,13 @@ START_TEST(every_allocation_may_fail)
   for (long at = 0; at < 2 * total; at++) {
     kiln_status st;
 
-    kiln__ptx_free(module);
+    kiln__cpu_ptx_free(module);
     module = NULL;
     memory.calls = 0;
     memory.fail_at = at / 2;
     memory.fail_after = at % 2 != 0;
-    st = kiln__ptx_parse(&module, &memory.alloc, everything,
-                         sizeof everything - 1);
+    st = kiln__cpu_ptx_parse(&module, &memory.alloc, everything,
+                             sizeof everything - 1);
     if (st != KILN_OK) {
       ck_assert_int_eq(st, KILN_ENOMEM);
       ck_assert_ptr_null(module);

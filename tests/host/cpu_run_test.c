@@ -664,7 +664,7 @@ static void check_misuse(const struct misuse *m, bool lock_step)
   sizes(1, m->kind == NULL ? 64 : 32);
   ck_kiln_ok(kiln__watch_create(&p.launch.watch, &p.memory_of.alloc,
                                 KILN_CPU_CHECK_SYNC, false, p.program,
-                                kiln__program_entry(p.program, m->kernel)));
+                                kiln__cpu_program_entry(p.program, m->kernel)));
   cpu_ptx_ok(&p, m->kernel, (uint64_t[]){out});
   kiln__watch_findings(p.launch.watch, keep_finding, &all);
   kiln__watch_free(p.launch.watch);

@@ -272,7 +272,7 @@ static inline soft soft_sqrt(soft a)
   return a;
 }
 
-static inline soft_mode soft_mode_of(const kiln__insn *in)
+static inline soft_mode soft_mode_of(const kiln__cpu_insn *in)
 {
   switch (in->round) {
   case KILN__ROUND_Z:
@@ -329,7 +329,8 @@ static inline bool soft_is_tiny(const soft_format *f, soft x, soft_mode mode)
 
 /* One operation on bits: `wide` is the format of the addend and the result,
  * `narrow` of the other sources (the same, but for mixed precision). */
-static inline uint64_t soft_arithmetic(const kiln__insn *in, const char *what,
+static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
+                                       const char *what,
                                        const soft_format *narrow,
                                        const soft_format *wide, uint64_t a,
                                        uint64_t b, uint64_t c)
@@ -405,7 +406,7 @@ static inline uint64_t soft_random(const soft_format *f, uint64_t *seed)
   return sign | (uint64_t)exponent << f->fraction | m;
 }
 
-static inline const soft_format *soft_format_of(kiln__ptx_type type)
+static inline const soft_format *soft_format_of(kiln__cpu_ptx_type type)
 {
   switch (type) {
   case KILN__F16:
@@ -422,14 +423,15 @@ static inline const soft_format *soft_format_of(kiln__ptx_type type)
 }
 
 /* The i-th of the edges and then random ones; pairs of each other's edges. */
-static inline uint64_t soft_value(kiln__ptx_type type, size_t i, uint64_t *seed)
+static inline uint64_t soft_value(kiln__cpu_ptx_type type, size_t i,
+                                  uint64_t *seed)
 {
   const bool pair =
       type == KILN__F16X2 || type == KILN__BF16X2 || type == KILN__F32X2;
-  const kiln__ptx_type part = type == KILN__F16X2    ? KILN__F16
-                              : type == KILN__BF16X2 ? KILN__BF16
-                              : type == KILN__F32X2  ? KILN__F32
-                                                     : type;
+  const kiln__cpu_ptx_type part = type == KILN__F16X2    ? KILN__F16
+                                  : type == KILN__BF16X2 ? KILN__BF16
+                                  : type == KILN__F32X2  ? KILN__F32
+                                                         : type;
   const soft_format *f = soft_format_of(type);
   const size_t n = cpu_n_edges(part);
   const uint64_t v = i < n ? cpu_value(part, i, seed) : soft_random(f, seed);
@@ -446,8 +448,8 @@ static inline uint64_t soft_value(kiln__ptx_type type, size_t i, uint64_t *seed)
 
 /* Edges of a and b crossed, then n_random; types by operand, NONE: absent.
  * A third of the c's are near -a * b, for cancellation. */
-static inline cpu_lane *soft_lanes(kiln__ptx_type ta, kiln__ptx_type tb,
-                                   kiln__ptx_type tc, size_t n_random,
+static inline cpu_lane *soft_lanes(kiln__cpu_ptx_type ta, kiln__cpu_ptx_type tb,
+                                   kiln__cpu_ptx_type tc, size_t n_random,
                                    size_t *n)
 {
   const size_t na = cpu_n_edges(ta),
@@ -489,7 +491,7 @@ static inline cpu_lane *soft_lanes(kiln__ptx_type ta, kiln__ptx_type tb,
 
 /* One row of ops.def: every opcode that it stands for is run. */
 typedef struct soft_row {
-  kiln__op op;
+  kiln__cpu_op op;
   const char *name, *pattern, *operands;
 } soft_row;
 

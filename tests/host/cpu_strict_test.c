@@ -8,7 +8,7 @@
 #include <string.h>
 
 static test_allocator memory;
-static kiln__program *program;
+static kiln__cpu_program *program;
 
 static void setup(void)
 {
@@ -18,24 +18,24 @@ static void setup(void)
 
 static void teardown(void)
 {
-  kiln__program_free(program);
+  kiln__cpu_program_free(program);
   ck_assert_int_eq(memory.live, 0);
 }
 
 static kiln_status link_parts(const char *const *texts, size_t n)
 {
-  kiln__ptx_module *parts[2] = {NULL, NULL};
+  kiln__cpu_ptx_module *parts[2] = {NULL, NULL};
 
-  kiln__program_free(program);
+  kiln__cpu_program_free(program);
   program = NULL;
   for (size_t i = 0; i < n; i++) {
-    const kiln_status st =
-        kiln__ptx_parse(&parts[i], &memory.alloc, texts[i], strlen(texts[i]));
+    const kiln_status st = kiln__cpu_ptx_parse(&parts[i], &memory.alloc,
+                                               texts[i], strlen(texts[i]));
 
     if (st != KILN_OK)
       return st;
   }
-  return kiln__program_link(&program, &memory.alloc, parts, n);
+  return kiln__cpu_program_link(&program, &memory.alloc, parts, n);
 }
 
 static kiln_status load(const char *body, unsigned version, unsigned target)
@@ -121,7 +121,7 @@ END_TEST
 
 /* ---- Parts -------------------------------------------------------------------- */
 
-static const kiln__const *only_const(const char *function)
+static const kiln__cpu_const *only_const(const char *function)
 {
   for (uint32_t i = 0; i < program->n_functions; i++) {
     if (strcmp(program->functions[i].name, function) == 0) {
@@ -150,18 +150,18 @@ START_TEST(shared_variables_are_one)
       HEAD ".extern .shared .align 4 .b8 s[];\n.extern .func f();\n" USES(
           "g", "s") ".entry k() { call f; call g; ret; }",
       HEAD ".extern .shared .align 64 .b8 s[];\n" USES("f", "s")};
-  const kiln__code *k;
+  const kiln__cpu_code *k;
 
   ck_kiln_ok(link_parts(sized, 2));
   ck_assert_uint_eq(only_const("f")->value, only_const("g")->value);
   ck_assert_uint_ne(only_const("f")->value, only_const("h")->value);
   ck_assert_uint_eq(only_const("f")->value % 16, 0);
-  k = kiln__program_entry(program, "k");
+  k = kiln__cpu_program_entry(program, "k");
   ck_assert_ptr_nonnull(k);
   ck_assert_uint_le(k->static_shared, 64 + 24 + 8);
   ck_kiln_ok(link_parts(dynamic, 2));
   ck_assert_int_eq(only_const("g")->kind, KILN__CONST_DYNAMIC);
-  ck_assert_uint_eq(kiln__program_entry(program, "k")->dynamic_align, 64);
+  ck_assert_uint_eq(kiln__cpu_program_entry(program, "k")->dynamic_align, 64);
 }
 END_TEST
 

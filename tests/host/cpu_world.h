@@ -35,19 +35,20 @@ typedef struct world {
   _Alignas(64) uint8_t frame[WORLD_FRAME];
   uint8_t frame_model[WORLD_FRAME];
   kiln__tally tally[4];
-  kiln__code code;
+  kiln__cpu_code code;
   kiln__frame call;
   kiln__schedule schedule;
   kiln__grid grid;
   kiln__block block, neighbour;
   kiln__block *cluster[2];
-  kiln__warp warp;
+  kiln__cpu_warp warp;
   bool alone; /* in its cluster: the neighbour cannot be named */
   uint64_t seed;
 } world;
 
 /* Where run/ is not linked; there it does the same. */
-__attribute__((weak)) void kiln__fault(kiln__warp *w, const kiln__insn *in,
+__attribute__((weak)) void kiln__fault(kiln__cpu_warp *w,
+                                       const kiln__cpu_insn *in,
                                        kiln__fault_kind kind, int lane,
                                        uint64_t address, uint32_t bytes)
 {
@@ -197,11 +198,12 @@ static inline void world_expect(world *w, int32_t slot, unsigned bytes,
 /* ---- Memory, looked up byte by byte --------------------------------------------- */
 
 /* The state space that an address is in, once generic ones are resolved. */
-static inline kiln__space world_space(kiln__space space, uint64_t *address)
+static inline kiln__cpu_space world_space(kiln__cpu_space space,
+                                          uint64_t *address)
 {
   static const struct {
     uint64_t base;
-    kiln__space space;
+    kiln__cpu_space space;
   } windows[] = {{KILN__WINDOW_SHARED, KILN__SPACE_SHARED},
                  {KILN__WINDOW_LOCAL, KILN__SPACE_LOCAL},
                  {KILN__WINDOW_PARAM, KILN__SPACE_PARAM}};
@@ -223,8 +225,8 @@ static inline kiln__space world_space(kiln__space space, uint64_t *address)
 }
 
 /* Where the model keeps one byte; NULL: there is none. */
-static inline uint8_t *world_byte(world *w, kiln__space space, unsigned lane,
-                                  uint64_t address)
+static inline uint8_t *world_byte(world *w, kiln__cpu_space space,
+                                  unsigned lane, uint64_t address)
 {
   switch (world_space(space, &address)) {
   case KILN__SPACE_SHARED:
@@ -251,7 +253,7 @@ static inline uint8_t *world_byte(world *w, kiln__space space, unsigned lane,
 }
 
 /* Little-endian value of `bytes` bytes in the model. */
-static inline uint64_t world_get(world *w, kiln__space space, unsigned lane,
+static inline uint64_t world_get(world *w, kiln__cpu_space space, unsigned lane,
                                  uint64_t address, unsigned bytes)
 {
   uint64_t x = 0;
@@ -261,14 +263,14 @@ static inline uint64_t world_get(world *w, kiln__space space, unsigned lane,
   return x;
 }
 
-static inline void world_set(world *w, kiln__space space, unsigned lane,
+static inline void world_set(world *w, kiln__cpu_space space, unsigned lane,
                              uint64_t address, unsigned bytes, uint64_t x)
 {
   for (unsigned k = 0; k < bytes; k++)
     *world_byte(w, space, lane, address + k) = (uint8_t)(x >> (8 * k));
 }
 
-static inline bool world_holds(world *w, kiln__space space, unsigned lane,
+static inline bool world_holds(world *w, kiln__cpu_space space, unsigned lane,
                                uint64_t address, unsigned bytes)
 {
   for (unsigned k = 0; k < bytes; k++) {
@@ -279,7 +281,7 @@ static inline bool world_holds(world *w, kiln__space space, unsigned lane,
 }
 
 /* What the instruction should fault with; *lane: the first that does. */
-static inline kiln__fault_kind world_fault(world *w, kiln__space space,
+static inline kiln__fault_kind world_fault(world *w, kiln__cpu_space space,
                                            const uint64_t address[32],
                                            uint32_t mask, unsigned bytes,
                                            bool atomic, unsigned *lane)
@@ -290,7 +292,7 @@ static inline kiln__fault_kind world_fault(world *w, kiln__space space,
   }
   for (*lane = 0; atomic && *lane < 32; ++*lane) {
     uint64_t at = address[*lane];
-    const kiln__space is = world_space(space, &at);
+    const kiln__cpu_space is = world_space(space, &at);
 
     if ((mask >> *lane & 1) != 0 &&
         (is == KILN__SPACE_LOCAL || is == KILN__SPACE_PARAM))
@@ -335,7 +337,7 @@ static inline void world_compare(world *w, const char *what)
 
 /* Run, and check the fault that should come. */
 static inline void world_run(world *w, const kiln__isa *isa,
-                             const kiln__insn *in, kiln__fault_kind want,
+                             const kiln__cpu_insn *in, kiln__fault_kind want,
                              unsigned lane, uint64_t address, const char *what)
 {
   kiln__fault_info *f = &w->grid.fault;
@@ -359,8 +361,8 @@ static inline void world_run(world *w, const kiln__isa *isa,
 
 enum { WORLD_PATTERNS = 16 };
 
-static inline uint64_t world_base(world *w, kiln__space space, unsigned kind,
-                                  uint64_t *size)
+static inline uint64_t world_base(world *w, kiln__cpu_space space,
+                                  unsigned kind, uint64_t *size)
 {
   const kiln__range *r = &w->range[test_random(&w->seed) % WORLD_RANGES];
 
@@ -397,7 +399,7 @@ static inline uint64_t world_base(world *w, kiln__space space, unsigned kind,
 
 /* Addresses of 32 lanes for accesses of `bytes`, which may be wrong in ways that
  * the pattern's number says. */
-static inline void world_addresses(world *w, kiln__space space,
+static inline void world_addresses(world *w, kiln__cpu_space space,
                                    unsigned pattern, unsigned bytes,
                                    uint64_t address[32])
 {

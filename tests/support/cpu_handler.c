@@ -64,7 +64,7 @@ static bool match(const char *pattern, const char *text)
   return *text == 0;
 }
 
-static bool set_type(kiln__insn *in, const char *text)
+static bool set_type(kiln__cpu_insn *in, const char *text)
 {
   for (size_t i = 1; i < sizeof types / sizeof *types; i++) {
     if (strcmp(types[i].text, text + 1) == 0) {
@@ -76,7 +76,7 @@ static bool set_type(kiln__insn *in, const char *text)
   return false;
 }
 
-static void set_modifier(kiln__insn *in, const char *text)
+static void set_modifier(kiln__cpu_insn *in, const char *text)
 {
   struct {
     uint8_t unused;
@@ -104,7 +104,7 @@ static void set_modifier(kiln__insn *in, const char *text)
 }
 
 /* A register of 8 bits lies in a slot as one of 16 does; 1 is a predicate. */
-static uint8_t type_bytes(kiln__ptx_type type)
+static uint8_t type_bytes(kiln__cpu_ptx_type type)
 {
   return type == KILN__PRED       ? 1
          : types[type].bytes == 1 ? 2
@@ -112,21 +112,21 @@ static uint8_t type_bytes(kiln__ptx_type type)
 }
 
 /* Bytes of the register that operand text `t` (u32, $1, pred, w) means. */
-static uint8_t operand_bytes(const kiln__insn *in, const char *t, size_t n)
+static uint8_t operand_bytes(const kiln__cpu_insn *in, const char *t, size_t n)
 {
   if (t[0] == '%') {
     t++;
     n--;
   }
   if (n == 2 && t[0] == '$' && t[1] != 'W')
-    return type_bytes((kiln__ptx_type)(t[1] == '1' ? in->type : in->type2));
+    return type_bytes((kiln__cpu_ptx_type)(t[1] == '1' ? in->type : in->type2));
   if (n == 2 && t[0] == '$' && t[1] == 'W')
     return (uint8_t)(2 * types[in->type].bytes);
   if (n == 1 && t[0] == 'w')
     return 8;
   for (size_t i = 1; i < sizeof types / sizeof *types; i++) {
     if (strlen(types[i].text) == n && strncmp(types[i].text, t, n) == 0)
-      return type_bytes((kiln__ptx_type)types[i].type);
+      return type_bytes((kiln__cpu_ptx_type)types[i].type);
   }
   ck_abort_msg("operand %.*s", (int)n, t);
 }
@@ -140,7 +140,7 @@ static bool set_vector(cpu_case *c, const char *t, size_t n, bool written)
 
   c->n_vec = always_4 ? 4 : c->in.sub2 > 1 ? c->in.sub2 : 1;
   c->vec = left > 0 ? operand_bytes(&c->in, type, left)
-                    : type_bytes((kiln__ptx_type)c->in.type);
+                    : type_bytes((kiln__cpu_ptx_type)c->in.type);
   c->vec_written = written;
   return c->n_vec > 1;
 }
@@ -266,7 +266,7 @@ static size_t expand_group(const char **at, size_t k, char *out, size_t *n)
   return count;
 }
 
-size_t cpu_row_opcode(kiln__op op, size_t k, char *buf, size_t size)
+size_t cpu_row_opcode(kiln__cpu_op op, size_t k, char *buf, size_t size)
 {
   const char *at = rows[op].pattern;
   size_t total = 1, n = 0;
@@ -322,7 +322,7 @@ void cpu_seen_init(void)
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
 
-bool cpu_seen(kiln__op op)
+bool cpu_seen(kiln__cpu_op op)
 {
   return seen != NULL && seen[op];
 }
@@ -399,10 +399,10 @@ static bool alias_slot(int32_t *to, uint8_t to_bytes, int32_t from,
   return true;
 }
 
-static bool set_alias(const cpu_case *c, kiln__insn *in, int32_t *vec,
+static bool set_alias(const cpu_case *c, kiln__cpu_insn *in, int32_t *vec,
                       cpu_alias alias);
 
-static bool set_slots(const cpu_case *c, kiln__insn *in, int32_t *vec,
+static bool set_slots(const cpu_case *c, kiln__cpu_insn *in, int32_t *vec,
                       cpu_alias alias)
 {
   bool fits;
@@ -435,7 +435,7 @@ static bool set_slots(const cpu_case *c, kiln__insn *in, int32_t *vec,
   return fits;
 }
 
-static bool set_alias(const cpu_case *c, kiln__insn *in, int32_t *vec,
+static bool set_alias(const cpu_case *c, kiln__cpu_insn *in, int32_t *vec,
                       cpu_alias alias)
 {
   switch (alias) {
@@ -462,7 +462,7 @@ static bool set_alias(const cpu_case *c, kiln__insn *in, int32_t *vec,
   }
 }
 
-static void fill_frame(const cpu_case *c, const kiln__insn *in, frame *f,
+static void fill_frame(const cpu_case *c, const kiln__cpu_insn *in, frame *f,
                        const cpu_lane lanes[KILN__WARP])
 {
   static frame noise;
@@ -494,7 +494,7 @@ static void fill_frame(const cpu_case *c, const kiln__insn *in, frame *f,
 
 /* Everything but the results must be as it was. */
 static void check_rest(const cpu_case *c, const kiln__isa *isa,
-                       const kiln__insn *in, const frame *before,
+                       const kiln__cpu_insn *in, const frame *before,
                        const frame *after, const cpu_lane out[KILN__WARP],
                        uint32_t mask)
 {
@@ -530,18 +530,18 @@ bool cpu_case_run(const cpu_case *c, const kiln__isa *isa,
                   const cpu_lane in[KILN__WARP], uint32_t mask, cpu_alias alias,
                   cpu_lane out[KILN__WARP])
 {
-  kiln__handler *const fn = isa->handlers[c->in.op];
+  kiln__cpu_handler *const fn = isa->handlers[c->in.op];
   int32_t vec[CPU_MAX_VEC];
   static frame before_run, after_run;
   frame *const before = &before_run, *const after = &after_run;
-  kiln__insn insn;
+  kiln__cpu_insn insn;
   kiln__grid grid = {.arch = 90, .fault = {.kind = KILN__FAULT_NONE}};
   kiln__block block = {.grid = &grid};
-  kiln__warp w = {.mask = mask,
-                  .full = mask == UINT32_MAX,
-                  .live = UINT32_MAX,
-                  .block = &block,
-                  .grid = &grid};
+  kiln__cpu_warp w = {.mask = mask,
+                      .full = mask == UINT32_MAX,
+                      .live = UINT32_MAX,
+                      .block = &block,
+                      .grid = &grid};
 
   if (!set_slots(c, &insn, vec, alias))
     return false;
@@ -806,7 +806,7 @@ static const uint64_t edges_f64[] = {0,
                                      UINT64_C(0x40effdffffffffff),
                                      UINT64_C(0x400921fb54442d18)};
 
-static const uint64_t *edges_of(kiln__ptx_type type, size_t *n)
+static const uint64_t *edges_of(kiln__cpu_ptx_type type, size_t *n)
 {
 #define EDGES(list) (*n = sizeof(list) / sizeof *(list), (list))
   switch (type) {
@@ -835,7 +835,7 @@ static const uint64_t *edges_of(kiln__ptx_type type, size_t *n)
 #undef EDGES
 }
 
-size_t cpu_n_edges(kiln__ptx_type type)
+size_t cpu_n_edges(kiln__cpu_ptx_type type)
 {
   size_t n;
 
@@ -847,7 +847,7 @@ size_t cpu_n_edges(kiln__ptx_type type)
 
 /* Random bits; half of them with few significant bits or a common exponent, so
  * that small integers and floats near one another come up. */
-static uint64_t random_value(kiln__ptx_type type, uint64_t *seed)
+static uint64_t random_value(kiln__cpu_ptx_type type, uint64_t *seed)
 {
   const uint64_t r = test_random(seed);
   const uint64_t how = test_random(seed);
@@ -869,7 +869,7 @@ static uint64_t random_value(kiln__ptx_type type, uint64_t *seed)
   }
 }
 
-uint64_t cpu_value(kiln__ptx_type type, size_t i, uint64_t *seed)
+uint64_t cpu_value(kiln__cpu_ptx_type type, size_t i, uint64_t *seed)
 {
   const bool packed = type == KILN__F16X2 || type == KILN__BF16X2;
   uint64_t v;
@@ -899,13 +899,14 @@ uint64_t cpu_value(kiln__ptx_type type, size_t i, uint64_t *seed)
   }
 }
 
-static size_t edges_or_one(kiln__ptx_type type)
+static size_t edges_or_one(kiln__cpu_ptx_type type)
 {
   return type == KILN__NONE ? 1 : cpu_n_edges(type);
 }
 
-cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__ptx_type a, kiln__ptx_type b,
-                         kiln__ptx_type cc, size_t n_random, size_t *n)
+cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__cpu_ptx_type a,
+                         kiln__cpu_ptx_type b, kiln__cpu_ptx_type cc,
+                         size_t n_random, size_t *n)
 {
   const size_t na = edges_or_one(a), nb = edges_or_one(b);
   const size_t nc = edges_or_one(cc);

@@ -30,16 +30,17 @@ typedef struct cpu_lane {
 
 /* Turns one lane's sources into its results: d, d2, carry, or vec if written.
  * Sees in->imm, flags, ... but must not look at in->op. */
-typedef void cpu_reference(const kiln__insn *in, cpu_lane *lane);
+typedef void cpu_reference(const kiln__cpu_insn *in, cpu_lane *lane);
 /* Whether `got` will do where `want` is the reference's; for results that are
  * not determined to the bit. */
-typedef bool cpu_same(const kiln__insn *in, const cpu_lane *source,
+typedef bool cpu_same(const kiln__cpu_insn *in, const cpu_lane *source,
                       const cpu_lane *got, const cpu_lane *want);
 
 /* Shape: bytes of each operand's register: 1 predicate, 2, 4, 8, or 0: there is
  * none (slot -1). From ops.def; the `{...}` forms are left to the test. */
 typedef struct cpu_case {
-  kiln__insn in; /* imm, flags and the like may be changed; slots are not set
+  kiln__cpu_insn
+      in; /* imm, flags and the like may be changed; slots are not set
                     here but in each run */
   const char *opcode;
   uint8_t d, d2, a, b, c, e;
@@ -52,13 +53,13 @@ typedef struct cpu_case {
   cpu_same *same; /* NULL: to the bit */
   /* Called on the warp before each run: memory, local_at, grid, ...; may be
    * NULL. */
-  void (*prepare)(kiln__warp *w, void *user);
+  void (*prepare)(kiln__cpu_warp *w, void *user);
   void *user;
 } cpu_case;
 
 /* The k-th of all opcodes that a row's pattern matches, as "row opcode", and how
  * many there are. Rows that code/ makes itself have one: their text. */
-size_t cpu_row_opcode(kiln__op op, size_t k, char *buf, size_t size);
+size_t cpu_row_opcode(kiln__cpu_op op, size_t k, char *buf, size_t size);
 
 /* The builds of exec/ that run here; at least one. */
 extern const kiln__isa *cpu_isas[3];
@@ -98,18 +99,19 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
 /* Rows that cpu_case_run has run, over all tests of this program, forked
  * children included. Call before the tests start, so in the suite's maker. */
 void cpu_seen_init(void);
-bool cpu_seen(kiln__op op);
+bool cpu_seen(kiln__cpu_op op);
 
 /* ---- Operands -------------------------------------------------------------- */
 
 /* Interesting bit patterns of a type (also f16x2 and the like), random ones
  * after those, all cut to the type's width: the i-th of `type`. */
-uint64_t cpu_value(kiln__ptx_type type, size_t i, uint64_t *seed);
-size_t cpu_n_edges(kiln__ptx_type type);
+uint64_t cpu_value(kiln__cpu_ptx_type type, size_t i, uint64_t *seed);
+size_t cpu_n_edges(kiln__cpu_ptx_type type);
 
 /* Fill lanes with the cross product of the edges of a and b (c, e, carry, d and
  * d2 vary with them), then `n_random` random ones. Returns malloc'd lanes. */
-cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__ptx_type a, kiln__ptx_type b,
-                         kiln__ptx_type cc, size_t n_random, size_t *n);
+cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__cpu_ptx_type a,
+                         kiln__cpu_ptx_type b, kiln__cpu_ptx_type cc,
+                         size_t n_random, size_t *n);
 
 #endif

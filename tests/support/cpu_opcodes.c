@@ -13,17 +13,17 @@ static const char *const op_names[] = {
 };
 
 /* The rows, read once. */
-static kiln__matcher *all_rows(void)
+static kiln__cpu_matcher *all_rows(void)
 {
-  static kiln__matcher matcher;
-  static kiln__ptx_module *arena;
+  static kiln__cpu_matcher matcher;
+  static kiln__cpu_ptx_module *arena;
   static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
   kiln_allocator a = {0};
 
   if (arena == NULL) {
     kiln__allocator_default(&a);
-    ck_kiln_ok(kiln__ptx_parse(&arena, &a, text, sizeof text - 1));
-    ck_kiln_ok(kiln__matcher_init(&matcher, arena));
+    ck_kiln_ok(kiln__cpu_ptx_parse(&arena, &a, text, sizeof text - 1));
+    ck_kiln_ok(kiln__cpu_matcher_init(&matcher, arena));
   }
   return &matcher;
 }
@@ -32,7 +32,7 @@ static kiln__matcher *all_rows(void)
 
 typedef struct maker {
   opcode_case c;
-  const kiln__insn *fields;
+  const kiln__cpu_insn *fields;
   const char *opcode;
   size_t used; /* of c.text */
   unsigned hash;
@@ -92,7 +92,7 @@ static unsigned resolve(const maker *m, unsigned type)
 
 static unsigned bytes_of(unsigned type)
 {
-  return type == KILN__PRED ? 0 : kiln__ptx_type_bytes[type];
+  return type == KILN__PRED ? 0 : kiln__cpu_ptx_type_bytes[type];
 }
 
 /* Register that a source of this width is in. */
@@ -141,11 +141,11 @@ static void put_destination(maker *m, unsigned type)
 }
 
 /* False: a shape that registers alone don't make. */
-static bool put_form(maker *m, const kiln__form *f)
+static bool put_form(maker *m, const kiln__cpu_form *f)
 {
   const unsigned type = resolve(m, f->type);
 
-  switch ((kiln__shape)f->shape) {
+  switch ((kiln__cpu_shape)f->shape) {
   case KILN__SHAPE_DEST:
     put_destination(m, type);
     return true;
@@ -173,13 +173,13 @@ static bool put_form(maker *m, const kiln__form *f)
   }
 }
 
-static bool put_statement(maker *m, const kiln__row *row)
+static bool put_statement(maker *m, const kiln__cpu_row *row)
 {
   const char *between = " ";
 
   put(m, "%s", m->opcode);
   for (unsigned i = 0; i < row->n_forms; i++) {
-    const kiln__form *f = &row->forms[i];
+    const kiln__cpu_form *f = &row->forms[i];
 
     if (f->optional && (f->shape != KILN__SHAPE_PREDICATE ||
                         m->fields->boolop == KILN__BOOL_NONE))
@@ -253,7 +253,7 @@ static void add(opcode_list *list, const opcode_case *c)
 
 /* sources first: the carry's flag is made before the opcode, of an operand
  * behind the opcode's own, whose number is known only then. */
-static bool make(maker *m, const kiln__row *row, bool carry)
+static bool make(maker *m, const kiln__cpu_row *row, bool carry)
 {
   maker body = *m;
 
@@ -281,7 +281,8 @@ static bool make(maker *m, const kiln__row *row, bool carry)
 
 /* One kind of a case: a number in the opcode, or the carry it leaves. */
 static bool add_variant(opcode_list *list, const maker *start,
-                        const kiln__row *row, const char *number, bool carry)
+                        const kiln__cpu_row *row, const char *number,
+                        bool carry)
 {
   maker m = *start;
 
@@ -299,12 +300,12 @@ static bool add_variant(opcode_list *list, const maker *start,
 }
 
 /* An earlier row that takes the same operands. */
-static bool hidden(const kiln__matches *matches, unsigned op)
+static bool hidden(const kiln__cpu_matches *matches, unsigned op)
 {
-  const kiln__row *rows = all_rows()->rows;
+  const kiln__cpu_row *rows = all_rows()->rows;
 
   for (unsigned i = 0; i < matches->n && matches->ops[i] != op; i++) {
-    const kiln__row *other = &rows[matches->ops[i]];
+    const kiln__cpu_row *other = &rows[matches->ops[i]];
     bool same = other->n_forms == rows[op].n_forms;
 
     for (unsigned k = 0; same && k < other->n_forms; k++)
@@ -321,9 +322,9 @@ static bool add_opcode(opcode_list *list, unsigned op, const char *opcode,
   static const char *const numbers[] = {"0x00", "0x01", "0x1b", "0x3c", "0x78",
                                         "0x80", "0x96", "0xca", "0xe8", "0xea",
                                         "0xf8", "0xfe", "0xff"};
-  const kiln__row *row = &all_rows()->rows[op];
-  const kiln__matches *matches =
-      kiln__matcher_find(all_rows(), opcode, strlen(opcode));
+  const kiln__cpu_row *row = &all_rows()->rows[op];
+  const kiln__cpu_matches *matches =
+      kiln__cpu_matcher_find(all_rows(), opcode, strlen(opcode));
   maker m = {.opcode = opcode, .hash = 17};
   bool ok = true;
 
@@ -369,7 +370,7 @@ static bool is_left_out(unsigned op)
 
 static bool add_row(opcode_list *list, unsigned op, unsigned above, unsigned sm)
 {
-  const kiln__row *row = &all_rows()->rows[op];
+  const kiln__cpu_row *row = &all_rows()->rows[op];
   char text[160];
   bool any = false;
   size_t n = 1;
@@ -378,7 +379,7 @@ static bool add_row(opcode_list *list, unsigned op, unsigned above, unsigned sm)
       (row->kind != KILN__KIND_SIMPLE && row->kind != KILN__KIND_WARP))
     return false;
   for (size_t k = 0; k < n; k++) {
-    n = cpu_row_opcode((kiln__op)op, k, text, sizeof text);
+    n = cpu_row_opcode((kiln__cpu_op)op, k, text, sizeof text);
     any |= add_opcode(list, op, strchr(text, ' ') + 1, above, sm);
   }
   return any;
@@ -593,6 +594,6 @@ void operands_text(const opcode_case *c, char *buf, size_t size)
 
     used += (size_t)snprintf(buf + used, size - used, "%s%s", i == 0 ? "" : ",",
                              t >= OPERAND_FEW32 ? more[t - OPERAND_FEW32]
-                                                : kiln__ptx_type_text[t]);
+                                                : kiln__cpu_ptx_type_text[t]);
   }
 }

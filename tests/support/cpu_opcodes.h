@@ -10,7 +10,7 @@
 #include "cpu/code/code_build.h"
 #include "support.h"
 
-/* Operands beside those of kiln__ptx_type; how values are drawn. */
+/* Operands beside those of kiln__cpu_ptx_type; how values are drawn. */
 enum {
   OPERAND_FEW32 = 64, /* few different values in a warp */
   OPERAND_FEW64,

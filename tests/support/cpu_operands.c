@@ -471,7 +471,7 @@ unsigned operand_bytes(unsigned operand)
 {
   if (operand >= OPERAND_FEW32)
     return operand == OPERAND_FEW64 ? 8 : 4;
-  return kiln__ptx_type_bytes[operand] == 8 ? 8 : 4;
+  return kiln__cpu_ptx_type_bytes[operand] == 8 ? 8 : 4;
 }
 
 static void draw_element(const uint8_t *operands, unsigned n_operands, size_t i,

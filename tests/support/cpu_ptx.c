@@ -15,7 +15,8 @@ static void keep_output(void *user, const char *text, size_t size)
   p->output[p->output_size] = '\0';
 }
 
-static uint64_t patch_value(const cpu_ptx *p, const struct kiln__patch *patch)
+static uint64_t patch_value(const cpu_ptx *p,
+                            const struct kiln__cpu_patch *patch)
 {
   const uint64_t base = patch->function
                             ? KILN__WINDOW_CODE + patch->number * UINT64_C(16)
@@ -31,7 +32,7 @@ static void place_globals(cpu_ptx *p)
 
   p->globals = kiln__calloc(a, n + 1u, sizeof *p->globals);
   for (uint32_t i = 0; i < n; i++) {
-    const kiln__global *const g = &p->program->globals[i];
+    const kiln__cpu_global *const g = &p->program->globals[i];
     kiln__range range = {.kind = g->constant ? KILN__RANGE_CONST
                                              : KILN__RANGE_GLOBAL,
                          .name = g->name};
@@ -43,7 +44,7 @@ static void place_globals(cpu_ptx *p)
       memcpy(cpu_ptx_at(p, range.first, g->init_size), g->init, g->init_size);
   }
   for (uint32_t i = 0; i < n; i++) {
-    const kiln__global *const g = &p->program->globals[i];
+    const kiln__cpu_global *const g = &p->program->globals[i];
 
     for (uint32_t k = 0; k < g->n_patches; k++) {
       const uint64_t value = patch_value(p, &g->patches[k]);
@@ -83,19 +84,19 @@ void cpu_ptx_load(cpu_ptx *p, const char *text)
   const bool whole = strstr(text, ".version") != NULL;
   const size_t size = strlen(text) + sizeof head;
   char *source = malloc(size);
-  kiln__ptx_module *module;
+  kiln__cpu_ptx_module *module;
 
   memset(p, 0, sizeof *p);
   test_allocator_init(&p->memory_of);
   snprintf(source, size, "%s%s", whole ? "" : head, text);
-  ck_kiln_ok(
-      kiln__ptx_parse(&module, &p->memory_of.alloc, source, strlen(source)));
+  ck_kiln_ok(kiln__cpu_ptx_parse(&module, &p->memory_of.alloc, source,
+                                 strlen(source)));
   free(source);
-  ck_kiln_ok(kiln__program_make(&p->program, &p->memory_of.alloc, module));
+  ck_kiln_ok(kiln__cpu_program_make(&p->program, &p->memory_of.alloc, module));
   ck_kiln_ok(kiln__memory_create(&p->memory, &p->memory_of.alloc));
   place_globals(p);
   defaults(p);
-  kiln__program_bind(p->program, p->launch.isa->handlers);
+  kiln__cpu_program_bind(p->program, p->launch.isa->handlers);
 }
 
 void cpu_ptx_free(cpu_ptx *p)
@@ -103,7 +104,7 @@ void cpu_ptx_free(cpu_ptx *p)
   kiln__out_free(p->launch.out);
   kiln__free(&p->memory_of.alloc, p->globals);
   kiln__memory_free(p->memory);
-  kiln__program_free(p->program);
+  kiln__cpu_program_free(p->program);
   free(p->text);
   free(p->output);
   ck_assert_int_eq(p->memory_of.live, 0);
@@ -141,14 +142,15 @@ uint64_t cpu_ptx_global(cpu_ptx *p, const char *name)
 
 kiln_status cpu_ptx_run(cpu_ptx *p, const char *kernel, const uint64_t *args)
 {
-  const kiln__code *const code = kiln__program_entry(p->program, kernel);
+  const kiln__cpu_code *const code =
+      kiln__cpu_program_entry(p->program, kernel);
   uint8_t params[4096] = {0};
   kiln_status st;
   kiln__buf text;
 
   ck_assert_msg(code != NULL, "no kernel %s", kernel);
   for (uint32_t i = 0; i < code->n_params; i++) {
-    const kiln__param *const q = &code->params[i];
+    const kiln__cpu_param *const q = &code->params[i];
 
     ck_assert_uint_le(q->size, 8);
     memcpy(params + q->offset, &args[i], q->size);

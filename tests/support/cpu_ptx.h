@@ -18,7 +18,7 @@
 
 typedef struct cpu_ptx {
   test_allocator memory_of; /* counts: all is given back */
-  kiln__program *program;
+  kiln__cpu_program *program;
   kiln__memory *memory;
   uint64_t *globals;
   kiln__launch launch; /* change what a test needs; kept between launches */

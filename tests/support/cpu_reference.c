@@ -77,7 +77,7 @@ bool ref_is_float(const char *type)
   return ref_format_of(type) != NULL;
 }
 
-kiln__ptx_type ref_type(const char *type)
+kiln__cpu_ptx_type ref_type(const char *type)
 {
 #define TYPE(name, text, bytes)                                                \
   if (strcmp(type, text) == 0)                                                 \

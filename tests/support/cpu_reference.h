@@ -28,7 +28,7 @@ const char *ref_last(unsigned k);
 unsigned ref_bits(const char *type);
 bool ref_is_signed(const char *type);
 bool ref_is_float(const char *type);
-kiln__ptx_type ref_type(const char *type); /* of edge values; packed too */
+kiln__cpu_ptx_type ref_type(const char *type); /* of edge values; packed too */
 
 __extension__ typedef __int128 ref_int;
 __extension__ typedef unsigned __int128 ref_uint;

@@ -49,22 +49,22 @@ void statements_tail(kiln__buf *out)
 typedef struct maker {
   kiln__buf out;
   uint64_t *random;
-  const kiln__insn *fields;
+  const kiln__cpu_insn *fields;
   const char *opcode;
 } maker;
 
 /* The rows, read once; the test programs have one thread. */
-static kiln__matcher *all_rows(void)
+static kiln__cpu_matcher *all_rows(void)
 {
-  static kiln__matcher matcher;
+  static kiln__cpu_matcher matcher;
   static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
-  static kiln__ptx_module *arena;
+  static kiln__cpu_ptx_module *arena;
   kiln_allocator a = {0};
 
   if (arena == NULL) {
     kiln__allocator_default(&a);
-    if (kiln__ptx_parse(&arena, &a, text, sizeof text - 1) != KILN_OK ||
-        kiln__matcher_init(&matcher, arena) != KILN_OK) {
+    if (kiln__cpu_ptx_parse(&arena, &a, text, sizeof text - 1) != KILN_OK ||
+        kiln__cpu_matcher_init(&matcher, arena) != KILN_OK) {
       fprintf(stderr, "%s\n", kiln_last_error()->message);
       exit(1);
     }
@@ -159,7 +159,7 @@ static bool opcode_has(const maker *m, const char *text)
   return strstr(m->opcode, text) != NULL;
 }
 
-static void put_address(maker *m, const kiln__form *f)
+static void put_address(maker *m, const kiln__cpu_form *f)
 {
   const unsigned space =
       f->space == KILN__SPACE_OF_OPCODE ? m->fields->space : f->space;
@@ -211,7 +211,7 @@ static void put_texture(maker *m)
 }
 
 /* False: not by itself. */
-static bool put_form(maker *m, const kiln__form *f)
+static bool put_form(maker *m, const kiln__cpu_form *f)
 {
   const unsigned type = resolve(m, f->type);
   const unsigned sub2 = m->fields->sub2;
@@ -219,7 +219,7 @@ static bool put_form(maker *m, const kiln__form *f)
                      : sub2 == 2 || sub2 == 4 || sub2 == 8 ? sub2
                                                            : 1;
 
-  switch ((kiln__shape)f->shape) {
+  switch ((kiln__cpu_shape)f->shape) {
   case KILN__SHAPE_DEST:
     if (m->fields->space == KILN__SPACE_SHARED_CLUSTER &&
         opcode_has(m, "mbarrier.arrive"))
@@ -268,9 +268,9 @@ static bool put_form(maker *m, const kiln__form *f)
   case KILN__SHAPE_PACK:
   case KILN__SHAPE_UNPACK:
     put_list(m,
-             kiln__ptx_type_bytes[type] == 2   ? KILN__B8
-             : kiln__ptx_type_bytes[type] == 4 ? KILN__B16
-                                               : KILN__B32,
+             kiln__cpu_ptx_type_bytes[type] == 2   ? KILN__B8
+             : kiln__cpu_ptx_type_bytes[type] == 4 ? KILN__B16
+                                                   : KILN__B32,
              2);
     return true;
   case KILN__SHAPE_LABEL:
@@ -283,12 +283,12 @@ static bool put_form(maker *m, const kiln__form *f)
   return false;
 }
 
-static bool put_operands(maker *m, const kiln__row *row)
+static bool put_operands(maker *m, const kiln__cpu_row *row)
 {
   bool any = false;
 
   for (unsigned i = 0; i < row->n_forms; i++) {
-    const kiln__form *f = &row->forms[i];
+    const kiln__cpu_form *f = &row->forms[i];
 
     if (f->optional && (f->shape == KILN__SHAPE_PREDICATE
                             ? m->fields->boolop == KILN__BOOL_NONE
@@ -308,9 +308,9 @@ static bool put_operands(maker *m, const kiln__row *row)
 bool statement_of_row(char *buf, size_t size, unsigned op, uint64_t *random,
                       unsigned *ptx, unsigned *sm)
 {
-  kiln__matcher *rows = all_rows();
-  const kiln__row *row = &rows->rows[op];
-  const kiln__matches *matches;
+  kiln__cpu_matcher *rows = all_rows();
+  const kiln__cpu_row *row = &rows->rows[op];
+  const kiln__cpu_matches *matches;
   kiln_allocator a = {0};
   char opcode[256];
   maker m = {.random = random, .opcode = opcode};
@@ -321,7 +321,7 @@ bool statement_of_row(char *buf, size_t size, unsigned op, uint64_t *random,
   kiln__allocator_default(&a);
   kiln__buf_init(&m.out, &a);
   expand(&m, row->pattern, opcode, sizeof opcode);
-  matches = kiln__matcher_find(rows, opcode, strlen(opcode));
+  matches = kiln__cpu_matcher_find(rows, opcode, strlen(opcode));
   if (matches == NULL || matches->n == 0 || matches->specific)
     return false;
   m.fields = &matches->fields;

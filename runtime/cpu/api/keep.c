@@ -248,7 +248,7 @@ kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user)
 
 const char *kiln_cpu_class_name(unsigned klass)
 {
-  return klass < KILN_CPU_N_CLASSES ? kiln__class_text[klass] : NULL;
+  return klass < KILN_CPU_N_CLASSES ? kiln__cpu_class_text[klass] : NULL;
 }
 
 _Static_assert((int)KILN__N_CLASSES == (int)KILN_CPU_N_CLASSES,

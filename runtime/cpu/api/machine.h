@@ -213,7 +213,7 @@ CUresult kiln__cpu_wait_context(CUcontext context);
 /* A function: a kernel of a loaded module. */
 struct CUfunc_st {
   CUmodule module;
-  const kiln__code *code;
+  const kiln__cpu_code *code;
   atomic_int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_... */
   atomic_int carveout, non_portable_cluster, cluster_policy;
   atomic_int cluster[3]; /* set or compiled in; 0: none */
@@ -227,7 +227,7 @@ struct CUmod_st {
   int device;
   atomic_uint refs;            /* the handle's, and work's in flight */
   bool of_library;             /* cuModuleUnload does not take it */
-  kiln__program *program;      /* bound to the machine's isa */
+  kiln__cpu_program *program;  /* bound to the machine's isa */
   uint64_t *globals;           /* address of each program global */
   struct CUfunc_st *functions; /* array, entries in the program's order */
   uint32_t n_functions;

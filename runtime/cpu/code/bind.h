@@ -4,70 +4,75 @@
 
 #include "code_build.h"
 
-typedef struct kiln__binder {
-  kiln__lower *l;
-  const kiln__row *row;
-  kiln__insn *in;
+typedef struct kiln__cpu_binder {
+  kiln__cpu_lower *l;
+  const kiln__cpu_row *row;
+  kiln__cpu_insn *in;
   uint8_t n_sources; /* slots of a, b, c, e used */
   uint8_t n_dests, n_numbers, n_addresses;
   bool second_vec;  /* vec is taken */
   int32_t more[64]; /* vec2 while it grows */
   uint16_t n_more;
-} kiln__binder;
+} kiln__cpu_binder;
 
 /* The variable that a symbol names; NULL: something else. */
-const kiln__ptx_variable *kiln__variable_of(const kiln__ptx_operand *o);
-bool kiln__is_literal(const kiln__ptx_operand *o);
+const kiln__cpu_ptx_variable *
+kiln__cpu_variable_of(const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_is_literal(const kiln__cpu_ptx_operand *o);
 /* Elements of V or =V. */
-uint8_t kiln__data_count(const kiln__form *f, const kiln__insn *in);
+uint8_t kiln__cpu_data_count(const kiln__cpu_form *f, const kiln__cpu_insn *in);
 /* Whether a member mask follows the row's operands. */
-bool kiln__wants_mask(const kiln__row *row, const kiln__insn *in);
+bool kiln__cpu_wants_mask(const kiln__cpu_row *row, const kiln__cpu_insn *in);
 /* Whether the form has an operand in this statement, which has `left` more. */
-bool kiln__is_present(const kiln__form *f, const kiln__insn *in, uint32_t left);
+bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
+                          uint32_t left);
 /* "arguments mismatch", and false. */
-bool kiln__mismatch(kiln__binder *k, const kiln__ptx_operand *o);
+bool kiln__cpu_mismatch(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o);
 /* A form's type with $1, $2 and the like resolved. */
-kiln__ptx_type kiln__type_of(const kiln__binder *k, uint8_t type);
+kiln__cpu_ptx_type kiln__cpu_type_of(const kiln__cpu_binder *k, uint8_t type);
 /* Whether the statement's opcode begins so. */
-bool kiln__is_mnemonic(const kiln__binder *k, const char *text);
+bool kiln__cpu_is_mnemonic(const kiln__cpu_binder *k, const char *text);
 /* A scalar register operand of fitting type. Its type goes to *have. */
-bool kiln__check_register(kiln__binder *k, const kiln__ptx_operand *o,
-                          uint8_t want, bool wider, kiln__ptx_type *have);
+bool kiln__cpu_check_register(kiln__cpu_binder *k,
+                              const kiln__cpu_ptx_operand *o, uint8_t want,
+                              bool wider, kiln__cpu_ptx_type *have);
 /* Into the form's slot, or the next of a, b, c, e. */
-bool kiln__put_source(kiln__binder *k, const kiln__form *f, int32_t id);
+bool kiln__cpu_put_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                          int32_t id);
 /* First byte of a variable, plus `offset`, as a constant; not of .local. */
-int32_t kiln__address_constant(kiln__lower *l, const kiln__ptx_variable *v,
-                               uint8_t bytes, int64_t offset);
+int32_t kiln__cpu_address_constant(kiln__cpu_lower *l,
+                                   const kiln__cpu_ptx_variable *v,
+                                   uint8_t bytes, int64_t offset);
 /* texref, surfref, samplerref. */
-bool kiln__is_reference(const kiln__ptx_variable *v);
+bool kiln__cpu_is_reference(const kiln__cpu_ptx_variable *v);
 /* A literal as a constant of at least `room` bytes. */
-bool kiln__bind_literal(kiln__binder *k, uint8_t type, uint8_t room,
-                        const kiln__ptx_operand *o, int32_t *id);
-bool kiln__bind_source(kiln__binder *k, const kiln__form *f,
-                       const kiln__ptx_operand *o);
-bool kiln__bind_predicate(kiln__binder *k, const kiln__form *f,
-                          const kiln__ptx_operand *o);
-bool kiln__bind_number(kiln__binder *k, const kiln__form *f,
-                       const kiln__ptx_operand *o);
-bool kiln__bind_choice(kiln__binder *k, const kiln__form *f,
-                       const kiln__ptx_operand *o);
+bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type, uint8_t room,
+                            const kiln__cpu_ptx_operand *o, int32_t *id);
+bool kiln__cpu_bind_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_predicate(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                              const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_number(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_choice(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o);
 /* A written register, or `_`, into *to. */
-bool kiln__bind_dest_to(kiln__binder *k, uint8_t type, bool wider,
-                        const kiln__ptx_operand *o, int32_t *to);
-bool kiln__bind_dest(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o);
-bool kiln__bind_address(kiln__binder *k, const kiln__form *f,
-                        const kiln__ptx_operand *o);
-bool kiln__bind_data(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o);
-bool kiln__bind_pack(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o);
-bool kiln__bind_list(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o);
-bool kiln__bind_texture(kiln__binder *k, const kiln__form *f,
-                        const kiln__ptx_operand *o);
+bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
+                            const kiln__cpu_ptx_operand *o, int32_t *to);
+bool kiln__cpu_bind_dest(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_address(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                            const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_data(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_list(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_texture(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                            const kiln__cpu_ptx_operand *o);
 /* A copy in the arena; NULL: no memory. */
-const int32_t *kiln__keep_vector(kiln__binder *k, const int32_t *ids,
-                                 uint32_t n);
+const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
+                                     uint32_t n);
 
 #endif

@@ -5,7 +5,8 @@
 
 /* ---- Shapes ------------------------------------------------------------------ */
 
-const kiln__ptx_variable *kiln__variable_of(const kiln__ptx_operand *o)
+const kiln__cpu_ptx_variable *
+kiln__cpu_variable_of(const kiln__cpu_ptx_operand *o)
 {
   return o->kind == KILN__OPERAND_SYMBOL &&
                  o->symbol->kind == KILN__SYMBOL_VARIABLE
@@ -13,55 +14,55 @@ const kiln__ptx_variable *kiln__variable_of(const kiln__ptx_operand *o)
              : NULL;
 }
 
-bool kiln__is_register(const kiln__ptx_operand *o)
+bool kiln__cpu_is_register(const kiln__cpu_ptx_operand *o)
 {
-  const kiln__ptx_variable *v = kiln__variable_of(o);
+  const kiln__cpu_ptx_variable *v = kiln__cpu_variable_of(o);
 
   return v != NULL && v->space == KILN__SPACE_REG && o->offset == 0;
 }
 
-bool kiln__is_literal(const kiln__ptx_operand *o)
+bool kiln__cpu_is_literal(const kiln__cpu_ptx_operand *o)
 {
   return o->kind == KILN__OPERAND_INTEGER || o->kind == KILN__OPERAND_FLOAT ||
          o->kind == KILN__OPERAND_FLOAT32;
 }
 
-static bool is_source(const kiln__ptx_operand *o)
+static bool is_source(const kiln__cpu_ptx_operand *o)
 {
   return o->kind == KILN__OPERAND_SYMBOL || o->kind == KILN__OPERAND_SPECIAL ||
-         kiln__is_literal(o);
+         kiln__cpu_is_literal(o);
 }
 
-uint8_t kiln__data_count(const kiln__form *f, const kiln__insn *in)
+uint8_t kiln__cpu_data_count(const kiln__cpu_form *f, const kiln__cpu_insn *in)
 {
   if (f->count != 0)
     return f->count;
   return in->sub2 == 2 || in->sub2 == 4 || in->sub2 == 8 ? in->sub2 : 1;
 }
 
-static bool shape_fits(const kiln__form *f, const kiln__insn *in,
-                       const kiln__ptx_operand *o)
+static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
+                       const kiln__cpu_ptx_operand *o)
 {
   const bool vector = o->kind == KILN__OPERAND_VECTOR;
 
-  switch ((kiln__shape)f->shape) {
+  switch ((kiln__cpu_shape)f->shape) {
   case KILN__SHAPE_DEST_PAIR:
     if (o->kind == KILN__OPERAND_PAIR)
       return true;
     return !f->paired &&
-           (kiln__is_register(o) || o->kind == KILN__OPERAND_SINK);
+           (kiln__cpu_is_register(o) || o->kind == KILN__OPERAND_SINK);
   case KILN__SHAPE_DEST:
-    return kiln__is_register(o) || o->kind == KILN__OPERAND_SINK;
+    return kiln__cpu_is_register(o) || o->kind == KILN__OPERAND_SINK;
   case KILN__SHAPE_SOURCE:
     return is_source(o) &&
-           (!kiln__is_register(o) || f->type >= KILN__N_PTX_TYPES ||
+           (!kiln__cpu_is_register(o) || f->type >= KILN__N_PTX_TYPES ||
             (o->symbol->u.variable->type == KILN__PRED) ==
                 (f->type == KILN__PRED));
   case KILN__SHAPE_NUMBER:
   case KILN__SHAPE_CHOICE:
     return o->kind == KILN__OPERAND_INTEGER;
   case KILN__SHAPE_PREDICATE:
-    return (kiln__is_register(o) &&
+    return (kiln__cpu_is_register(o) &&
             o->symbol->u.variable->type == KILN__PRED) ||
            o->kind == KILN__OPERAND_INTEGER;
   case KILN__SHAPE_ADDRESS:
@@ -72,9 +73,9 @@ static bool shape_fits(const kiln__form *f, const kiln__insn *in,
     return vector || is_source(o);
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
-    if (kiln__data_count(f, in) == 1 && !vector) /* .x1: {r} */
+    if (kiln__cpu_data_count(f, in) == 1 && !vector) /* .x1: {r} */
       return in->sub2 != 1 && (is_source(o) || o->kind == KILN__OPERAND_SINK);
-    return vector || kiln__is_register(o);
+    return vector || kiln__cpu_is_register(o);
   case KILN__SHAPE_PACK:
   case KILN__SHAPE_UNPACK:
     return vector;
@@ -87,14 +88,15 @@ static bool shape_fits(const kiln__form *f, const kiln__insn *in,
   return false;
 }
 
-bool kiln__wants_mask(const kiln__row *row, const kiln__insn *in)
+bool kiln__cpu_wants_mask(const kiln__cpu_row *row, const kiln__cpu_insn *in)
 {
   return row->kind == KILN__KIND_WARP && (in->flags & KILN__SYNC) != 0 &&
          (in->flags & KILN__ALIGNED) == 0;
 }
 
 /* Whether the form has an operand in this statement, which has `left` more. */
-bool kiln__is_present(const kiln__form *f, const kiln__insn *in, uint32_t left)
+bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
+                          uint32_t left)
 {
   if (!f->optional)
     return true;
@@ -104,11 +106,11 @@ bool kiln__is_present(const kiln__form *f, const kiln__insn *in, uint32_t left)
 }
 
 /* %T: neither a literal nor a register of integer or float type. */
-static bool strict_fits(const kiln__form *f, const kiln__ptx_operand *o)
+static bool strict_fits(const kiln__cpu_form *f, const kiln__cpu_ptx_operand *o)
 {
   if (!f->strict)
     return true;
-  if (!kiln__is_register(o))
+  if (!kiln__cpu_is_register(o))
     return false;
   switch (o->symbol->u.variable->type) {
   case KILN__B8:
@@ -121,10 +123,11 @@ static bool strict_fits(const kiln__form *f, const kiln__ptx_operand *o)
   }
 }
 
-bool kiln__shapes_fit(const kiln__row *row, const kiln__insn *fields,
-                      const kiln__ptx_insn *statement)
+bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
+                          const kiln__cpu_insn *fields,
+                          const kiln__cpu_ptx_insn *statement)
 {
-  const uint32_t mask = kiln__wants_mask(row, fields) ? 1 : 0;
+  const uint32_t mask = kiln__cpu_wants_mask(row, fields) ? 1 : 0;
   const uint32_t n = statement->n_operands;
   uint32_t at = 0;
 
@@ -133,9 +136,9 @@ bool kiln__shapes_fit(const kiln__row *row, const kiln__insn *fields,
   if (n < mask)
     return false;
   for (uint32_t i = 0; i < row->n_forms; i++) {
-    const kiln__form *f = &row->forms[i];
+    const kiln__cpu_form *f = &row->forms[i];
 
-    if (!kiln__is_present(f, fields, n - mask - at))
+    if (!kiln__cpu_is_present(f, fields, n - mask - at))
       continue;
     if (at >= n - mask || !shape_fits(f, fields, &statement->operands[at]) ||
         !strict_fits(f, &statement->operands[at]))

@@ -5,31 +5,31 @@
 
 /* ---- Branches -------------------------------------------------------------------------------- */
 
-static bool bind_label(kiln__binder *k, const kiln__ptx_operand *o)
+static bool bind_label(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
   if (o->symbol->kind != KILN__SYMBOL_LABEL)
-    return kiln__complain(k->l, o->pos, "'%.*s' is no label", (int)o->text.size,
-                          o->text.data);
+    return kiln__cpu_complain(k->l, o->pos, "'%.*s' is no label",
+                              (int)o->text.size, o->text.data);
   k->in->target = o->symbol->u.label;
   return true;
 }
 
-static bool bind_targets(kiln__binder *k, const kiln__ptx_operand *o)
+static bool bind_targets(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
-  const kiln__ptx_symbol *s = o->symbol;
+  const kiln__cpu_ptx_symbol *s = o->symbol;
   int32_t *vec;
 
   if (s->kind != KILN__SYMBOL_TARGETS || s->u.targets.n == 0 ||
       s->u.targets.n > UINT16_MAX)
-    return kiln__mismatch(k, o);
-  vec = kiln__ptx_alloc(k->l->b->arena, s->u.targets.n * sizeof *vec);
+    return kiln__cpu_mismatch(k, o);
+  vec = kiln__cpu_ptx_alloc(k->l->b->arena, s->u.targets.n * sizeof *vec);
   if (vec == NULL)
-    return kiln__no_memory(k->l);
+    return kiln__cpu_no_memory(k->l);
   for (uint32_t i = 0; i < s->u.targets.n; i++) {
-    const kiln__ptx_symbol *label = s->u.targets.items[i];
+    const kiln__cpu_ptx_symbol *label = s->u.targets.items[i];
 
     if (label == NULL || label->kind != KILN__SYMBOL_LABEL)
-      return kiln__mismatch(k, o);
+      return kiln__cpu_mismatch(k, o);
     vec[i] = (int32_t)label->u.label;
   }
   k->in->vec = vec;
@@ -39,33 +39,33 @@ static bool bind_targets(kiln__binder *k, const kiln__ptx_operand *o)
 
 /* ---- All of a statement ------------------------------------------------------------------------ */
 
-static bool bind_one(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o)
+static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                     const kiln__cpu_ptx_operand *o)
 {
-  switch ((kiln__shape)f->shape) {
+  switch ((kiln__cpu_shape)f->shape) {
   case KILN__SHAPE_DEST:
   case KILN__SHAPE_DEST_PAIR:
-    return kiln__bind_dest(k, f, o);
+    return kiln__cpu_bind_dest(k, f, o);
   case KILN__SHAPE_SOURCE:
-    return kiln__bind_source(k, f, o);
+    return kiln__cpu_bind_source(k, f, o);
   case KILN__SHAPE_NUMBER:
-    return kiln__bind_number(k, f, o);
+    return kiln__cpu_bind_number(k, f, o);
   case KILN__SHAPE_CHOICE:
-    return kiln__bind_choice(k, f, o);
+    return kiln__cpu_bind_choice(k, f, o);
   case KILN__SHAPE_PREDICATE:
-    return kiln__bind_predicate(k, f, o);
+    return kiln__cpu_bind_predicate(k, f, o);
   case KILN__SHAPE_ADDRESS:
-    return kiln__bind_address(k, f, o);
+    return kiln__cpu_bind_address(k, f, o);
   case KILN__SHAPE_TEXTURE:
-    return kiln__bind_texture(k, f, o);
+    return kiln__cpu_bind_texture(k, f, o);
   case KILN__SHAPE_LIST:
-    return kiln__bind_list(k, f, o);
+    return kiln__cpu_bind_list(k, f, o);
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
-    return kiln__bind_data(k, f, o);
+    return kiln__cpu_bind_data(k, f, o);
   case KILN__SHAPE_PACK:
   case KILN__SHAPE_UNPACK:
-    return kiln__bind_pack(k, f, o);
+    return kiln__cpu_bind_pack(k, f, o);
   case KILN__SHAPE_LABEL:
     return bind_label(k, o);
   case KILN__SHAPE_TARGETS:
@@ -76,26 +76,27 @@ static bool bind_one(kiln__binder *k, const kiln__form *f,
   return false;
 }
 
-bool kiln__bind_operands(kiln__lower *l, const kiln__row *row, kiln__insn *in)
+bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
+                             kiln__cpu_insn *in)
 {
-  static const kiln__form mask = {
+  static const kiln__cpu_form mask = {
       .shape = KILN__SHAPE_SOURCE, .type = KILN__U32, .slot = 4};
-  const kiln__ptx_insn *at = l->at;
-  const bool has_mask = kiln__wants_mask(row, in);
+  const kiln__cpu_ptx_insn *at = l->at;
+  const bool has_mask = kiln__cpu_wants_mask(row, in);
   const uint32_t n = at->n_operands - has_mask;
-  kiln__binder k = {.l = l, .row = row, .in = in};
+  kiln__cpu_binder k = {.l = l, .row = row, .in = in};
   uint32_t i = 0;
 
   for (uint32_t f = 0; f < row->n_forms; f++) {
-    if (!kiln__is_present(&row->forms[f], in, n - i))
+    if (!kiln__cpu_is_present(&row->forms[f], in, n - i))
       continue;
     if (!bind_one(&k, &row->forms[f], &at->operands[i++]))
       return false;
   }
-  if (has_mask && !kiln__bind_source(&k, &mask, &at->operands[i]))
+  if (has_mask && !kiln__cpu_bind_source(&k, &mask, &at->operands[i]))
     return false;
   if (k.n_more > 0) {
-    in->vec2 = kiln__keep_vector(&k, k.more, k.n_more);
+    in->vec2 = kiln__cpu_keep_vector(&k, k.more, k.n_more);
     in->n_vec2 = k.n_more;
   }
   return !l->out_of_memory;

@@ -6,28 +6,29 @@
 
 /* ---- Registers and values -------------------------------------------------------- */
 
-int32_t kiln__register_of(const kiln__lower *l, const kiln__ptx_operand *o)
+int32_t kiln__cpu_register_of(const kiln__cpu_lower *l,
+                              const kiln__cpu_ptx_operand *o)
 {
   return (int32_t)l->base[o->symbol->u.variable->index] +
          (o->component > 0 ? o->component : 0);
 }
 
-static const char *opcode_text(const kiln__binder *k, int *size)
+static const char *opcode_text(const kiln__cpu_binder *k, int *size)
 {
   *size = (int)k->l->at->opcode.size;
   return k->l->at->opcode.data;
 }
 
-bool kiln__mismatch(kiln__binder *k, const kiln__ptx_operand *o)
+bool kiln__cpu_mismatch(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
   int n;
   const char *text = opcode_text(k, &n);
 
-  return kiln__complain(k->l, o->pos,
-                        "arguments mismatch for instruction '%.*s'", n, text);
+  return kiln__cpu_complain(
+      k->l, o->pos, "arguments mismatch for instruction '%.*s'", n, text);
 }
 
-static kiln__ptx_type twice(kiln__ptx_type type)
+static kiln__cpu_ptx_type twice(kiln__cpu_ptx_type type)
 {
   switch (type) {
   case KILN__U16:
@@ -43,23 +44,23 @@ static kiln__ptx_type twice(kiln__ptx_type type)
   }
 }
 
-kiln__ptx_type kiln__type_of(const kiln__binder *k, uint8_t type)
+kiln__cpu_ptx_type kiln__cpu_type_of(const kiln__cpu_binder *k, uint8_t type)
 {
   switch (type) {
   case KILN__TYPE_LAST:
-    return (kiln__ptx_type)k->in->type;
+    return (kiln__cpu_ptx_type)k->in->type;
   case KILN__TYPE_BEFORE:
-    return (kiln__ptx_type)k->in->type2;
+    return (kiln__cpu_ptx_type)k->in->type2;
   case KILN__TYPE_TWICE:
-    return twice((kiln__ptx_type)k->in->type);
+    return twice((kiln__cpu_ptx_type)k->in->type);
   case KILN__TYPE_WORD:
     return KILN__U64;
   default:
-    return (kiln__ptx_type)type;
+    return (kiln__cpu_ptx_type)type;
   }
 }
 
-bool kiln__is_mnemonic(const kiln__binder *k, const char *text)
+bool kiln__cpu_is_mnemonic(const kiln__cpu_binder *k, const char *text)
 {
   const size_t n = strlen(text);
 
@@ -68,51 +69,53 @@ bool kiln__is_mnemonic(const kiln__binder *k, const char *text)
 }
 
 /* ptxas has instructions whose expansion does not take %v.x. */
-static bool takes_components(const kiln__binder *k)
+static bool takes_components(const kiln__cpu_binder *k)
 {
   static const char *const mnemonics[] = {"mov.", "add.", "sub.",  "mul.",
                                           "mad.", "fma.", "setp.", "cvt.",
                                           "st.",  "and.", "or."};
 
   for (size_t i = 0; i < sizeof mnemonics / sizeof *mnemonics; i++) {
-    if (kiln__is_mnemonic(k, mnemonics[i]))
+    if (kiln__cpu_is_mnemonic(k, mnemonics[i]))
       return true;
   }
   return false;
 }
 
 /* A scalar register operand of fitting type. Its type goes to *have. */
-bool kiln__check_register(kiln__binder *k, const kiln__ptx_operand *o,
-                          uint8_t want, bool wider, kiln__ptx_type *have)
+bool kiln__cpu_check_register(kiln__cpu_binder *k,
+                              const kiln__cpu_ptx_operand *o, uint8_t want,
+                              bool wider, kiln__cpu_ptx_type *have)
 {
-  const kiln__ptx_variable *v = o->symbol->u.variable;
+  const kiln__cpu_ptx_variable *v = o->symbol->u.variable;
 
   *have = v->type;
   if (v->type == KILN__B128)
-    return kiln__complain(k->l, o->pos,
-                          "the CPU device has no 128-bit registers");
+    return kiln__cpu_complain(k->l, o->pos,
+                              "the CPU device has no 128-bit registers");
   if ((v->vector > 1) != (o->component >= 0) || o->component >= v->vector ||
       (o->component >= 0 && !takes_components(k)))
-    return kiln__mismatch(k, o);
+    return kiln__cpu_mismatch(k, o);
   if (want == KILN__TYPE_WORD) {
-    if (!kiln__type_fits(KILN__U64, v->type, false) &&
-        !kiln__type_fits(KILN__U32, v->type, false))
-      return kiln__mismatch(k, o);
+    if (!kiln__cpu_type_fits(KILN__U64, v->type, false) &&
+        !kiln__cpu_type_fits(KILN__U32, v->type, false))
+      return kiln__cpu_mismatch(k, o);
     return true;
   }
   if (k->in->type == KILN__BF16 || k->in->type2 == KILN__BF16)
     wider = false;
-  return kiln__type_fits(kiln__type_of(k, want), v->type, wider) ||
-         kiln__mismatch(k, o);
+  return kiln__cpu_type_fits(kiln__cpu_type_of(k, want), v->type, wider) ||
+         kiln__cpu_mismatch(k, o);
 }
 
-bool kiln__put_source(kiln__binder *k, const kiln__form *f, int32_t id)
+bool kiln__cpu_put_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                          int32_t id)
 {
   int32_t *const slots[] = {&k->in->a, &k->in->b, &k->in->c, &k->in->e};
   const uint8_t at = f->slot != 0 ? (uint8_t)(f->slot - 1) : k->n_sources++;
 
   if (at >= 4)
-    return kiln__complain(k->l, k->l->at->pos, "too many operands");
+    return kiln__cpu_complain(k->l, k->l->at->pos, "too many operands");
   *slots[at] = id;
   return !k->l->out_of_memory;
 }
@@ -121,7 +124,7 @@ bool kiln__put_source(kiln__binder *k, const kiln__form *f, int32_t id)
 
 static const struct {
   const char *text;
-  kiln__special special;
+  kiln__cpu_special_register special;
 } specials[] = {
 #define KILN__SPECIAL(name, text) {text, KILN__SPECIAL_##name},
     KILN__SPECIALS(KILN__SPECIAL)
@@ -133,19 +136,19 @@ static const char *const clocks[] = {"clock",          "clock_hi",
                                      "clock64",        "globaltimer",
                                      "globaltimer_lo", "globaltimer_hi"};
 
-static bool slice_is(kiln__slice s, const char *text)
+static bool slice_is(kiln__cpu_slice s, const char *text)
 {
   return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
 }
 
-static bool is_zero_special(kiln__slice s)
+static bool is_zero_special(kiln__cpu_slice s)
 {
   return (s.size >= 3 && memcmp(s.data, "pm", 2) == 0 && s.data[2] >= '0' &&
           s.data[2] <= '7') ||
          (s.size >= 7 && memcmp(s.data, "envreg", 6) == 0);
 }
 
-static kiln__ptx_type special_type(kiln__slice s)
+static kiln__cpu_ptx_type special_type(kiln__cpu_slice s)
 {
   if (slice_is(s, "clock64") || slice_is(s, "globaltimer") ||
       slice_is(s, "gridid") || slice_is(s, "current_graph_exec") ||
@@ -158,7 +161,7 @@ static kiln__ptx_type special_type(kiln__slice s)
 }
 
 /* A mov that turns out to be a row of its own. */
-static bool become(kiln__binder *k, kiln__op op, int64_t imm)
+static bool become(kiln__cpu_binder *k, kiln__cpu_op op, int64_t imm)
 {
   k->in->op = (uint16_t)op;
   k->in->kind = k->l->b->matcher.rows[op].kind;
@@ -167,30 +170,31 @@ static bool become(kiln__binder *k, kiln__op op, int64_t imm)
   return true;
 }
 
-static bool special_fits(kiln__slice s, kiln__ptx_type want)
+static bool special_fits(kiln__cpu_slice s, kiln__cpu_ptx_type want)
 {
-  const kiln__ptx_type have = special_type(s);
+  const kiln__cpu_ptx_type have = special_type(s);
 
   if (have == KILN__PRED || want == KILN__PRED)
     return have == want;
-  if (!kiln__type_fits(
-          want, kiln__ptx_type_bytes[want] == 8 ? KILN__U64 : KILN__U32, false))
+  if (!kiln__cpu_type_fits(
+          want, kiln__cpu_ptx_type_bytes[want] == 8 ? KILN__U64 : KILN__U32,
+          false))
     return false;
-  return kiln__ptx_type_bytes[want] == kiln__ptx_type_bytes[have] ||
-         (slice_is(s, "gridid") && kiln__ptx_type_bytes[want] == 4);
+  return kiln__cpu_ptx_type_bytes[want] == kiln__cpu_ptx_type_bytes[have] ||
+         (slice_is(s, "gridid") && kiln__cpu_ptx_type_bytes[want] == 4);
 }
 
-static bool special(kiln__binder *k, const kiln__form *f,
-                    const kiln__ptx_operand *o)
+static bool special(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                    const kiln__cpu_ptx_operand *o)
 {
-  const kiln__ptx_type want = kiln__type_of(k, f->type);
-  const uint8_t bytes = kiln__ptx_type_bytes[want];
+  const kiln__cpu_ptx_type want = kiln__cpu_type_of(k, f->type);
+  const uint8_t bytes = kiln__cpu_ptx_type_bytes[want];
 
-  if (!kiln__is_mnemonic(k, "mov."))
-    return kiln__complain(k->l, o->pos,
-                          "special register argument not allowed here");
+  if (!kiln__cpu_is_mnemonic(k, "mov."))
+    return kiln__cpu_complain(k->l, o->pos,
+                              "special register argument not allowed here");
   if (!special_fits(o->text, want))
-    return kiln__mismatch(k, o);
+    return kiln__cpu_mismatch(k, o);
   for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
     if (slice_is(o->text, clocks[i])) {
       k->in->sub = (uint8_t)i;
@@ -199,151 +203,153 @@ static bool special(kiln__binder *k, const kiln__form *f,
   }
   for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
     if (slice_is(o->text, specials[i].text))
-      return kiln__put_source(k, f,
-                              kiln__constant(k->l, bytes, KILN__CONST_SPECIAL,
-                                             specials[i].special, 0));
+      return kiln__cpu_put_source(k, f,
+                                  kiln__cpu_constant(k->l, bytes,
+                                                     KILN__CONST_SPECIAL,
+                                                     specials[i].special, 0));
   }
   if (is_zero_special(o->text))
-    return kiln__put_source(
-        k, f, kiln__constant(k->l, bytes, KILN__CONST_VALUE, 0, 0));
-  return kiln__complain(k->l, o->pos, "unknown special register '%%%.*s'",
-                        (int)o->text.size, o->text.data);
+    return kiln__cpu_put_source(
+        k, f, kiln__cpu_constant(k->l, bytes, KILN__CONST_VALUE, 0, 0));
+  return kiln__cpu_complain(k->l, o->pos, "unknown special register '%%%.*s'",
+                            (int)o->text.size, o->text.data);
 }
 
 /* ---- Addresses of variables and functions as values ----------------------------- */
 
 /* A symbol other than a register where mov or cvta reads a value. */
-static bool symbol_value(kiln__binder *k, const kiln__form *f,
-                         const kiln__ptx_operand *o)
+static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o)
 {
-  kiln__lower *l = k->l;
-  const kiln__ptx_type want = kiln__type_of(k, f->type);
-  const uint8_t bytes = kiln__ptx_type_bytes[want];
-  const kiln__ptx_variable *v = kiln__variable_of(o);
+  kiln__cpu_lower *l = k->l;
+  const kiln__cpu_ptx_type want = kiln__cpu_type_of(k, f->type);
+  const uint8_t bytes = kiln__cpu_ptx_type_bytes[want];
+  const kiln__cpu_ptx_variable *v = kiln__cpu_variable_of(o);
   int32_t temporary;
 
   if (o->symbol->kind == KILN__SYMBOL_FUNCTION &&
-      kiln__is_missing(l->b, o->symbol->u.function))
-    return kiln__complain(l, o->pos, "the function '%.*s' is not defined",
-                          (int)o->text.size, o->text.data);
+      kiln__cpu_is_missing(l->b, o->symbol->u.function))
+    return kiln__cpu_complain(l, o->pos, "the function '%.*s' is not defined",
+                              (int)o->text.size, o->text.data);
   if (o->symbol->kind == KILN__SYMBOL_FUNCTION &&
-      kiln__is_mnemonic(k, "mov.") && bytes >= 4 &&
-      kiln__type_fits(want, bytes == 8 ? KILN__U64 : KILN__U32, false))
-    return kiln__put_source(k, f,
-                            kiln__constant(l, bytes, KILN__CONST_FUNCTION,
-                                           o->symbol->u.function->number, 0));
+      kiln__cpu_is_mnemonic(k, "mov.") && bytes >= 4 &&
+      kiln__cpu_type_fits(want, bytes == 8 ? KILN__U64 : KILN__U32, false))
+    return kiln__cpu_put_source(
+        k, f,
+        kiln__cpu_constant(l, bytes, KILN__CONST_FUNCTION,
+                           o->symbol->u.function->number, 0));
   if (v == NULL || v->space == KILN__SPACE_REG || bytes < 4 ||
-      !kiln__type_fits(want, bytes == 8 ? KILN__B64 : KILN__B32, false) ||
+      !kiln__cpu_type_fits(want, bytes == 8 ? KILN__B64 : KILN__B32, false) ||
       want == KILN__F32 || want == KILN__F64)
-    return kiln__mismatch(k, o);
+    return kiln__cpu_mismatch(k, o);
   if (bytes == 4 && v->space == KILN__SPACE_GLOBAL)
-    return kiln__complain(l, o->pos, "the address has 64 bits");
-  if (!kiln__is_mnemonic(k, "mov.") && !kiln__is_mnemonic(k, "cvta."))
-    return kiln__complain(l, o->pos,
-                          "a variable's name must be in brackets, "
-                          "or the operand of mov or cvta");
-  if (kiln__is_mnemonic(k, "cvta.") &&
-      (kiln__is_mnemonic(k, "cvta.to.") || k->in->space != v->space))
-    return kiln__complain(l, o->pos, "state space mismatch");
-  if (!kiln__is_local(v))
-    return kiln__put_source(k, f,
-                            kiln__address_constant(l, v, bytes, o->offset));
+    return kiln__cpu_complain(l, o->pos, "the address has 64 bits");
+  if (!kiln__cpu_is_mnemonic(k, "mov.") && !kiln__cpu_is_mnemonic(k, "cvta."))
+    return kiln__cpu_complain(l, o->pos,
+                              "a variable's name must be in brackets, "
+                              "or the operand of mov or cvta");
+  if (kiln__cpu_is_mnemonic(k, "cvta.") &&
+      (kiln__cpu_is_mnemonic(k, "cvta.to.") || k->in->space != v->space))
+    return kiln__cpu_complain(l, o->pos, "state space mismatch");
+  if (!kiln__cpu_is_local(v))
+    return kiln__cpu_put_source(
+        k, f, kiln__cpu_address_constant(l, v, bytes, o->offset));
   if (v->space == KILN__SPACE_PARAM && v->number != KILN__FUNCTION_PARAM)
-    return kiln__complain(l, o->pos,
-                          "the address of an argument cannot be taken");
-  if (kiln__is_mnemonic(k, "mov."))
+    return kiln__cpu_complain(l, o->pos,
+                              "the address of an argument cannot be taken");
+  if (kiln__cpu_is_mnemonic(k, "mov."))
     return become(k, KILN__OP_mov_local, (int64_t)v->place + o->offset);
-  temporary = kiln__new_register(l, bytes);
+  temporary = kiln__cpu_new_register(l, bytes);
   return temporary >= 0 &&
-         kiln__emit_local_address(l, temporary, bytes,
-                                  (int64_t)v->place + o->offset) &&
-         kiln__put_source(k, f, temporary);
+         kiln__cpu_emit_local_address(l, temporary, bytes,
+                                      (int64_t)v->place + o->offset) &&
+         kiln__cpu_put_source(k, f, temporary);
 }
 
 /* ---- Operands by shape -------------------------------------------------------------- */
 
-static bool negate(kiln__binder *k, int32_t *id)
+static bool negate(kiln__cpu_binder *k, int32_t *id)
 {
-  kiln__insn in;
-  const int32_t d = kiln__new_register(k->l, 4);
+  kiln__cpu_insn in;
+  const int32_t d = kiln__cpu_new_register(k->l, 4);
 
-  if (d < 0 || !kiln__fields_of(k->l, &in, "not.pred"))
+  if (d < 0 || !kiln__cpu_fields_of(k->l, &in, "not.pred"))
     return false;
   in.d = d;
   in.a = *id;
   *id = d;
-  return kiln__emit(k->l, &in, false);
+  return kiln__cpu_emit(k->l, &in, false);
 }
 
-bool kiln__bind_literal(kiln__binder *k, uint8_t type, uint8_t room,
-                        const kiln__ptx_operand *o, int32_t *id)
+bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type, uint8_t room,
+                            const kiln__cpu_ptx_operand *o, int32_t *id)
 {
-  kiln__ptx_type want = kiln__type_of(k, type);
-  const uint8_t bytes = kiln__ptx_type_bytes[want];
+  kiln__cpu_ptx_type want = kiln__cpu_type_of(k, type);
+  const uint8_t bytes = kiln__cpu_ptx_type_bytes[want];
   uint64_t bits;
 
-  if (!kiln__literal(o, want, &bits))
-    return kiln__mismatch(k, o);
-  *id = kiln__constant(k->l, bytes > room ? bytes : room, KILN__CONST_VALUE,
-                       bits, 0);
+  if (!kiln__cpu_literal(o, want, &bits))
+    return kiln__cpu_mismatch(k, o);
+  *id = kiln__cpu_constant(k->l, bytes > room ? bytes : room, KILN__CONST_VALUE,
+                           bits, 0);
   return *id >= 0;
 }
 
-bool kiln__bind_source(kiln__binder *k, const kiln__form *f,
-                       const kiln__ptx_operand *o)
+bool kiln__cpu_bind_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o)
 {
-  kiln__ptx_type have;
+  kiln__cpu_ptx_type have;
   int32_t id;
 
   if (o->kind == KILN__OPERAND_SPECIAL)
     return special(k, f, o);
-  if (kiln__is_literal(o))
-    return kiln__bind_literal(k, f->type, 0, o, &id) &&
-           kiln__put_source(k, f, id);
-  if (!kiln__is_register(o))
+  if (kiln__cpu_is_literal(o))
+    return kiln__cpu_bind_literal(k, f->type, 0, o, &id) &&
+           kiln__cpu_put_source(k, f, id);
+  if (!kiln__cpu_is_register(o))
     return symbol_value(k, f, o);
-  if (!kiln__check_register(k, o, f->type, f->wider, &have))
+  if (!kiln__cpu_check_register(k, o, f->type, f->wider, &have))
     return false;
-  id = kiln__register_of(k->l, o);
-  k->in->src_reg_bytes = kiln__ptx_type_bytes[have];
-  if (f->type == KILN__TYPE_WORD && kiln__ptx_type_bytes[have] == 8)
+  id = kiln__cpu_register_of(k->l, o);
+  k->in->src_reg_bytes = kiln__cpu_ptx_type_bytes[have];
+  if (f->type == KILN__TYPE_WORD && kiln__cpu_ptx_type_bytes[have] == 8)
     k->in->flags |= KILN__WIDE_A;
   if (o->negated && (have != KILN__PRED || !negate(k, &id)))
-    return have != KILN__PRED ? kiln__mismatch(k, o) : false;
-  return kiln__put_source(k, f, id);
+    return have != KILN__PRED ? kiln__cpu_mismatch(k, o) : false;
+  return kiln__cpu_put_source(k, f, id);
 }
 
-bool kiln__bind_predicate(kiln__binder *k, const kiln__form *f,
-                          const kiln__ptx_operand *o)
+bool kiln__cpu_bind_predicate(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                              const kiln__cpu_ptx_operand *o)
 {
-  kiln__ptx_type have;
+  kiln__cpu_ptx_type have;
   int32_t id = 0;
 
-  if (kiln__is_literal(o)) {
+  if (kiln__cpu_is_literal(o)) {
     if (k->in->type == KILN__BF16 || k->in->type2 == KILN__BF16 ||
         k->in->type == KILN__BF16X2 ||
-        !kiln__bind_literal(k, KILN__PRED, 0, o, &id))
-      return kiln__mismatch(k, o);
+        !kiln__cpu_bind_literal(k, KILN__PRED, 0, o, &id))
+      return kiln__cpu_mismatch(k, o);
   } else {
-    if (!kiln__check_register(k, o, KILN__PRED, false, &have))
+    if (!kiln__cpu_check_register(k, o, KILN__PRED, false, &have))
       return false;
-    id = kiln__register_of(k->l, o);
+    id = kiln__cpu_register_of(k->l, o);
     if (o->negated)
       k->in->flags |= KILN__NEGATE_B;
   }
-  return kiln__put_source(k, f, id);
+  return kiln__cpu_put_source(k, f, id);
 }
 
-bool kiln__bind_number(kiln__binder *k, const kiln__form *f,
-                       const kiln__ptx_operand *o)
+bool kiln__cpu_bind_number(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o)
 {
-  const uint8_t bytes = kiln__ptx_type_bytes[kiln__type_of(k, f->type)];
+  const uint8_t bytes = kiln__cpu_ptx_type_bytes[kiln__cpu_type_of(k, f->type)];
   const bool in_range =
       bytes >= 8 || o->bits >> (8 * bytes) == 0 ||
       (o->negative && bytes >= 4 && ~o->bits >> (8 * bytes - 1) == 0);
 
   if (!in_range)
-    return kiln__complain(k->l, o->pos, "the immediate is out of range");
+    return kiln__cpu_complain(k->l, o->pos, "the immediate is out of range");
   if (k->n_numbers++ == 0 && k->n_addresses == 0)
     k->in->imm = (int64_t)o->bits;
   else
@@ -351,63 +357,64 @@ bool kiln__bind_number(kiln__binder *k, const kiln__form *f,
   return true;
 }
 
-bool kiln__bind_choice(kiln__binder *k, const kiln__form *f,
-                       const kiln__ptx_operand *o)
+bool kiln__cpu_bind_choice(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o)
 {
   if (o->bits == 0 || o->bits > 128 || (o->bits & (o->bits - 1)) != 0 ||
       (f->count & o->bits) == 0)
-    return kiln__complain(k->l, o->pos, "the immediate is out of range");
+    return kiln__cpu_complain(k->l, o->pos, "the immediate is out of range");
   k->in->bytes = (uint8_t)o->bits;
   return true;
 }
 
-bool kiln__bind_dest_to(kiln__binder *k, uint8_t type, bool wider,
-                        const kiln__ptx_operand *o, int32_t *to)
+bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
+                            const kiln__cpu_ptx_operand *o, int32_t *to)
 {
-  kiln__ptx_type have;
+  kiln__cpu_ptx_type have;
 
   *to = -1;
   if (o->kind == KILN__OPERAND_SINK)
     return true;
-  if (!kiln__is_register(o) || o->negated)
-    return kiln__mismatch(k, o);
-  if (!kiln__check_register(k, o, type, wider && !k->l->exact, &have))
+  if (!kiln__cpu_is_register(o) || o->negated)
+    return kiln__cpu_mismatch(k, o);
+  if (!kiln__cpu_check_register(k, o, type, wider && !k->l->exact, &have))
     return false;
-  *to = kiln__register_of(k->l, o);
+  *to = kiln__cpu_register_of(k->l, o);
   if (have != KILN__PRED)
-    k->in->reg_bytes = kiln__ptx_type_bytes[have];
+    k->in->reg_bytes = kiln__cpu_ptx_type_bytes[have];
   return true;
 }
 
 /* Of a|p either may be thrown away, not both; shfl has a, elect has p. */
-static bool check_pair(kiln__binder *k, const kiln__form *f,
-                       const kiln__ptx_operand *o)
+static bool check_pair(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                       const kiln__cpu_ptx_operand *o)
 {
   const bool first = o->items[0].kind == KILN__OPERAND_SINK;
   const bool second = o->items[1].kind == KILN__OPERAND_SINK;
 
-  return !((first && (second || kiln__is_mnemonic(k, "shfl."))) ||
+  return !((first && (second || kiln__cpu_is_mnemonic(k, "shfl."))) ||
            (second && f->paired)) ||
-         kiln__complain(k->l, o->pos,
-                        "result discard mode is not allowed here");
+         kiln__cpu_complain(k->l, o->pos,
+                            "result discard mode is not allowed here");
 }
 
-bool kiln__bind_dest(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o)
+bool kiln__cpu_bind_dest(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o)
 {
   int32_t *to = k->n_dests++ == 0 ? &k->in->d : &k->in->d2;
 
   if (o->kind == KILN__OPERAND_PAIR) {
     if (o->n_items != 2)
-      return kiln__mismatch(k, o);
+      return kiln__cpu_mismatch(k, o);
     return check_pair(k, f, o) &&
-           kiln__bind_dest_to(k, f->type, f->wider, &o->items[0], to) &&
-           kiln__bind_dest_to(k, KILN__PRED, false, &o->items[1], &k->in->d2);
+           kiln__cpu_bind_dest_to(k, f->type, f->wider, &o->items[0], to) &&
+           kiln__cpu_bind_dest_to(k, KILN__PRED, false, &o->items[1],
+                                  &k->in->d2);
   }
-  if (o->kind == KILN__OPERAND_SINK && !kiln__is_mnemonic(k, "atom.") &&
-      !kiln__is_mnemonic(k, "mbarrier.arrive") &&
-      !kiln__is_mnemonic(k, "setp."))
-    return kiln__complain(k->l, o->pos,
-                          "result discard mode is not allowed here");
-  return kiln__bind_dest_to(k, f->type, f->wider, o, to);
+  if (o->kind == KILN__OPERAND_SINK && !kiln__cpu_is_mnemonic(k, "atom.") &&
+      !kiln__cpu_is_mnemonic(k, "mbarrier.arrive") &&
+      !kiln__cpu_is_mnemonic(k, "setp."))
+    return kiln__cpu_complain(k->l, o->pos,
+                              "result discard mode is not allowed here");
+  return kiln__cpu_bind_dest_to(k, f->type, f->wider, o, to);
 }

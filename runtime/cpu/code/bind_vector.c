@@ -5,13 +5,13 @@
 
 /* ---- Vectors ---------------------------------------------------------------------------- */
 
-const int32_t *kiln__keep_vector(kiln__binder *k, const int32_t *ids,
-                                 uint32_t n)
+const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
+                                     uint32_t n)
 {
-  int32_t *vec = kiln__ptx_alloc(k->l->b->arena, n * sizeof *vec + 4);
+  int32_t *vec = kiln__cpu_ptx_alloc(k->l->b->arena, n * sizeof *vec + 4);
 
   if (vec == NULL) {
-    (void)kiln__no_memory(k->l);
+    (void)kiln__cpu_no_memory(k->l);
     return NULL;
   }
   memcpy(vec, ids, n * sizeof *vec);
@@ -20,76 +20,77 @@ const int32_t *kiln__keep_vector(kiln__binder *k, const int32_t *ids,
 
 /* One element that is read: a register or a literal, as wide as the registers
  * beside it are. */
-static bool element_in(kiln__binder *k, uint8_t type, bool wider,
-                       const kiln__ptx_operand *o, int32_t *id)
+static bool element_in(kiln__cpu_binder *k, uint8_t type, bool wider,
+                       const kiln__cpu_ptx_operand *o, int32_t *id)
 {
-  kiln__ptx_type have;
+  kiln__cpu_ptx_type have;
 
-  if (kiln__is_literal(o))
-    return kiln__is_mnemonic(k, "stmatrix.")
-               ? kiln__mismatch(k, o)
-               : kiln__bind_literal(k, type, k->in->src_reg_bytes, o, id);
-  if (!kiln__is_register(o) || o->negated)
-    return kiln__mismatch(k, o);
-  if (!kiln__check_register(k, o, type, wider, &have))
+  if (kiln__cpu_is_literal(o))
+    return kiln__cpu_is_mnemonic(k, "stmatrix.")
+               ? kiln__cpu_mismatch(k, o)
+               : kiln__cpu_bind_literal(k, type, k->in->src_reg_bytes, o, id);
+  if (!kiln__cpu_is_register(o) || o->negated)
+    return kiln__cpu_mismatch(k, o);
+  if (!kiln__cpu_check_register(k, o, type, wider, &have))
     return false;
-  *id = kiln__register_of(k->l, o);
-  k->in->src_reg_bytes = kiln__ptx_type_bytes[have];
+  *id = kiln__cpu_register_of(k->l, o);
+  k->in->src_reg_bytes = kiln__cpu_ptx_type_bytes[have];
   return true;
 }
 
 /* The elements of {a, b} or of a vector register must be of one type. */
-static bool same_types(kiln__binder *k, const kiln__ptx_operand *o)
+static bool same_types(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
-  kiln__ptx_type first = KILN__NONE;
+  kiln__cpu_ptx_type first = KILN__NONE;
   bool any = false;
 
   for (uint32_t i = 0; i < o->n_items; i++) {
-    kiln__ptx_type type;
+    kiln__cpu_ptx_type type;
 
-    if (!kiln__is_register(&o->items[i])) {
-      any |= kiln__is_literal(&o->items[i]);
+    if (!kiln__cpu_is_register(&o->items[i])) {
+      any |= kiln__cpu_is_literal(&o->items[i]);
       continue;
     }
     any = true;
     type = o->items[i].symbol->u.variable->type;
     if (first == KILN__NONE)
       first = type;
-    else if (!kiln__type_fits(first, type, false) &&
-             !kiln__type_fits(type, first, false))
-      return kiln__mismatch(k, o);
+    else if (!kiln__cpu_type_fits(first, type, false) &&
+             !kiln__cpu_type_fits(type, first, false))
+      return kiln__cpu_mismatch(k, o);
   }
-  return any || kiln__mismatch(k, o);
+  return any || kiln__cpu_mismatch(k, o);
 }
 
 /* Registers of a whole vector register. */
-static bool whole_register(kiln__binder *k, const kiln__form *f,
-                           const kiln__ptx_operand *o, uint8_t n, int32_t *ids)
+static bool whole_register(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o, uint8_t n,
+                           int32_t *ids)
 {
-  const kiln__ptx_variable *v = o->symbol->u.variable;
+  const kiln__cpu_ptx_variable *v = o->symbol->u.variable;
 
   if (v->vector != n || o->component >= 0 || o->negated ||
-      !kiln__type_fits(kiln__type_of(k, f->type), v->type, f->wider))
-    return kiln__mismatch(k, o);
+      !kiln__cpu_type_fits(kiln__cpu_type_of(k, f->type), v->type, f->wider))
+    return kiln__cpu_mismatch(k, o);
   for (uint8_t i = 0; i < n; i++)
     ids[i] = (int32_t)k->l->base[v->index] + i;
-  k->in->reg_bytes = kiln__ptx_type_bytes[v->type];
+  k->in->reg_bytes = kiln__cpu_ptx_type_bytes[v->type];
   k->in->src_reg_bytes = k->in->reg_bytes;
   return true;
 }
 
 /* Bytes of the first register among them. */
-static uint8_t register_bytes(const kiln__ptx_operand *o)
+static uint8_t register_bytes(const kiln__cpu_ptx_operand *o)
 {
   for (uint32_t i = 0; i < o->n_items; i++) {
-    if (kiln__is_register(&o->items[i]))
-      return kiln__ptx_type_bytes[o->items[i].symbol->u.variable->type];
+    if (kiln__cpu_is_register(&o->items[i]))
+      return kiln__cpu_ptx_type_bytes[o->items[i].symbol->u.variable->type];
   }
   return 0;
 }
 
-static bool elements(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o, uint8_t n, bool written,
+static bool elements(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                     const kiln__cpu_ptx_operand *o, uint8_t n, bool written,
                      int32_t *ids)
 {
   const bool vector = o->kind == KILN__OPERAND_VECTOR;
@@ -97,33 +98,33 @@ static bool elements(kiln__binder *k, const kiln__form *f,
   if (!vector && n > 1)
     return whole_register(k, f, o, n, ids);
   if (vector && (o->n_items != n || !same_types(k, o)))
-    return o->n_items != n ? kiln__mismatch(k, o) : false;
+    return o->n_items != n ? kiln__cpu_mismatch(k, o) : false;
   if (vector && !written)
     k->in->src_reg_bytes = register_bytes(o);
   for (uint8_t i = 0; i < n; i++) {
-    const kiln__ptx_operand *item = vector ? &o->items[i] : o;
+    const kiln__cpu_ptx_operand *item = vector ? &o->items[i] : o;
 
     if (!vector && item->kind == KILN__OPERAND_SINK)
-      return kiln__complain(k->l, o->pos,
-                            "result discard mode is not allowed here");
-    if (!(written ? kiln__bind_dest_to(k, f->type, f->wider, item, &ids[i])
+      return kiln__cpu_complain(k->l, o->pos,
+                                "result discard mode is not allowed here");
+    if (!(written ? kiln__cpu_bind_dest_to(k, f->type, f->wider, item, &ids[i])
                   : element_in(k, f->type, f->wider, item, &ids[i])))
       return false;
   }
   return true;
 }
 
-bool kiln__bind_data(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o)
+bool kiln__cpu_bind_data(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o)
 {
   const bool written = f->shape == KILN__SHAPE_DATA_OUT;
-  const uint8_t n = kiln__data_count(f, k->in);
+  const uint8_t n = kiln__cpu_data_count(f, k->in);
   const int32_t *vec;
   int32_t ids[8] = {0};
 
   if (!elements(k, f, o, n, written, ids))
     return false;
-  vec = kiln__keep_vector(k, ids, n);
+  vec = kiln__cpu_keep_vector(k, ids, n);
   if (vec == NULL)
     return false;
   if (k->second_vec) {
@@ -136,10 +137,10 @@ bool kiln__bind_data(kiln__binder *k, const kiln__form *f,
   }
   if (n == 1 && written)
     k->in->d = ids[0];
-  return n > 1 || written || kiln__put_source(k, f, ids[0]);
+  return n > 1 || written || kiln__cpu_put_source(k, f, ids[0]);
 }
 
-static kiln__ptx_type part_type(uint8_t bytes)
+static kiln__cpu_ptx_type part_type(uint8_t bytes)
 {
   return bytes == 1   ? KILN__B8
          : bytes == 2 ? KILN__B16
@@ -148,23 +149,23 @@ static kiln__ptx_type part_type(uint8_t bytes)
 }
 
 /* mov's {lo, hi}. */
-bool kiln__bind_pack(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o)
+bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o)
 {
-  const uint8_t whole = kiln__ptx_type_bytes[k->in->type];
+  const uint8_t whole = kiln__cpu_ptx_type_bytes[k->in->type];
   const bool written = f->shape == KILN__SHAPE_UNPACK;
   const uint8_t n = (uint8_t)o->n_items;
   uint8_t bytes;
-  kiln__form element = {.shape = f->shape};
+  kiln__cpu_form element = {.shape = f->shape};
   int32_t ids[8];
 
   if ((n != 2 && n != 4) || whole % n != 0 || whole > 8)
-    return kiln__mismatch(k, o);
+    return kiln__cpu_mismatch(k, o);
   bytes = (uint8_t)(whole / n);
   element.type = (uint8_t)part_type(bytes);
   if (element.type == KILN__NONE || !elements(k, &element, o, n, written, ids))
-    return element.type == KILN__NONE ? kiln__mismatch(k, o) : false;
-  k->in->vec = kiln__keep_vector(k, ids, n);
+    return element.type == KILN__NONE ? kiln__cpu_mismatch(k, o) : false;
+  k->in->vec = kiln__cpu_keep_vector(k, ids, n);
   k->in->n_vec = n;
   k->in->bytes = bytes;
   return k->in->vec != NULL;
@@ -172,24 +173,25 @@ bool kiln__bind_pack(kiln__binder *k, const kiln__form *f,
 
 /* ---- Textures ------------------------------------------------------------------------------ */
 
-static bool add_one(kiln__binder *k, uint8_t type, const kiln__ptx_operand *o)
+static bool add_one(kiln__cpu_binder *k, uint8_t type,
+                    const kiln__cpu_ptx_operand *o)
 {
   if (k->n_more == sizeof k->more / sizeof *k->more)
-    return kiln__mismatch(k, o);
+    return kiln__cpu_mismatch(k, o);
   return element_in(k, type, false, o, &k->more[k->n_more++]);
 }
 
 /* A vector of exactly `n` elements, of which the first may be a layer; or a
  * scalar register for one. */
-static bool add_vector(kiln__binder *k, const kiln__ptx_operand *o, uint8_t n,
-                       uint8_t type, bool layer)
+static bool add_vector(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o,
+                       uint8_t n, uint8_t type, bool layer)
 {
   if (o->kind != KILN__OPERAND_VECTOR)
-    return n == 1 && kiln__is_register(o) ? add_one(k, type, o)
-                                          : kiln__mismatch(k, o);
+    return n == 1 && kiln__cpu_is_register(o) ? add_one(k, type, o)
+                                              : kiln__cpu_mismatch(k, o);
   if (o->n_items != n)
-    return kiln__complain(k->l, o->pos, "%u coordinates where %u are expected",
-                          o->n_items, n);
+    return kiln__cpu_complain(
+        k->l, o->pos, "%u coordinates where %u are expected", o->n_items, n);
   for (uint32_t i = 0; i < n; i++) {
     if (!add_one(k, i == 0 && layer ? (uint8_t)KILN__U32 : type, &o->items[i]))
       return false;
@@ -198,51 +200,52 @@ static bool add_vector(kiln__binder *k, const kiln__ptx_operand *o, uint8_t n,
 }
 
 /* A level, or one of two gradients. */
-bool kiln__bind_list(kiln__binder *k, const kiln__form *f,
-                     const kiln__ptx_operand *o)
+bool kiln__cpu_bind_list(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                         const kiln__cpu_ptx_operand *o)
 {
-  const kiln__geometry g = kiln__geometry_of(k->l->at->opcode);
+  const kiln__cpu_geometry g = kiln__cpu_geometry_of(k->l->at->opcode);
 
   if (g.gradient == 0)
-    return o->kind == KILN__OPERAND_VECTOR ? kiln__mismatch(k, o)
+    return o->kind == KILN__OPERAND_VECTOR ? kiln__cpu_mismatch(k, o)
                                            : add_one(k, f->type, o);
   return o->kind == KILN__OPERAND_VECTOR
              ? add_vector(k, o, g.gradient, f->type, false)
-             : kiln__mismatch(k, o);
+             : kiln__cpu_mismatch(k, o);
 }
 
 /* A texture, sampler or surface: a variable, or a 64-bit register. */
-static bool bind_handle(kiln__binder *k, const kiln__form *f,
-                        const kiln__ptx_operand *o)
+static bool bind_handle(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                        const kiln__cpu_ptx_operand *o)
 {
-  const kiln__ptx_variable *v = kiln__variable_of(o);
+  const kiln__cpu_ptx_variable *v = kiln__cpu_variable_of(o);
 
   if (v == NULL)
-    return kiln__mismatch(k, o);
+    return kiln__cpu_mismatch(k, o);
   if (v->space == KILN__SPACE_REG) {
-    if (!kiln__type_fits(KILN__B64, v->type, false) || v->vector > 1)
-      return kiln__mismatch(k, o);
-    return kiln__put_source(k, f, kiln__register_of(k->l, o));
+    if (!kiln__cpu_type_fits(KILN__B64, v->type, false) || v->vector > 1)
+      return kiln__cpu_mismatch(k, o);
+    return kiln__cpu_put_source(k, f, kiln__cpu_register_of(k->l, o));
   }
-  if (!kiln__is_reference(v) ||
+  if (!kiln__cpu_is_reference(v) ||
       (v->type == KILN__SURFREF) != (k->l->at->opcode.data[0] == 's'))
-    return kiln__mismatch(k, o);
+    return kiln__cpu_mismatch(k, o);
   if (v->space == KILN__SPACE_PARAM)
-    return kiln__complain(k->l, o->pos, "texture parameters are not supported");
-  return kiln__put_source(k, f, kiln__address_constant(k->l, v, 8, 0));
+    return kiln__cpu_complain(k->l, o->pos,
+                              "texture parameters are not supported");
+  return kiln__cpu_put_source(k, f, kiln__cpu_address_constant(k->l, v, 8, 0));
 }
 
-bool kiln__bind_texture(kiln__binder *k, const kiln__form *f,
-                        const kiln__ptx_operand *o)
+bool kiln__cpu_bind_texture(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                            const kiln__cpu_ptx_operand *o)
 {
-  const kiln__geometry g = kiln__geometry_of(k->l->at->opcode);
+  const kiln__cpu_geometry g = kiln__cpu_geometry_of(k->l->at->opcode);
 
   if (o->kind == KILN__OPERAND_ADDRESS)
     return o->base != NULL && o->offset == 0 && g.coordinates == 0
                ? bind_handle(k, f, o->base)
-               : kiln__mismatch(k, o);
+               : kiln__cpu_mismatch(k, o);
   if (g.coordinates == 0 || o->n_items < 2 || o->n_items > 3)
-    return kiln__mismatch(k, o);
+    return kiln__cpu_mismatch(k, o);
   for (uint32_t i = 0; i + 1 < o->n_items; i++) {
     if (!bind_handle(k, f, &o->items[i]))
       return false;

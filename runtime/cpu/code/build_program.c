@@ -5,7 +5,7 @@
 
 /* ---- Launch bounds ------------------------------------------------------------- */
 
-static void set_bounds(kiln__code *code, const kiln__ptx_function *fn)
+static void set_bounds(kiln__cpu_code *code, const kiln__cpu_ptx_function *fn)
 {
   const uint32_t *limit = fn->req_ntid[0] != 0 ? fn->req_ntid : fn->max_ntid;
   uint64_t threads = 1024;
@@ -23,36 +23,36 @@ static void set_bounds(kiln__code *code, const kiln__ptx_function *fn)
 
 /* ---- Making ---------------------------------------------------------------------- */
 
-static kiln_status build(kiln__build *b)
+static kiln_status build(kiln__cpu_build *b)
 {
   kiln_status st = KILN_OK;
 
-  KILN_TRY(kiln__matcher_init(&b->matcher, b->arena));
-  KILN_TRY(kiln__link_symbols(b));
-  KILN_TRY(kiln__scan_uses(b));
-  KILN_TRY(kiln__place_shared(b));
+  KILN_TRY(kiln__cpu_matcher_init(&b->matcher, b->arena));
+  KILN_TRY(kiln__cpu_link_symbols(b));
+  KILN_TRY(kiln__cpu_scan_uses(b));
+  KILN_TRY(kiln__cpu_place_shared(b));
   for (uint32_t i = 0; i < b->program->n_functions; i++) {
-    KILN_TRY(kiln__place_locals(b, i));
+    KILN_TRY(kiln__cpu_place_locals(b, i));
     set_bounds(&b->program->functions[i], b->functions[i]);
   }
   /* Calls copy to the layout of a declaration; every part's is the same. */
   for (uint32_t p = 0; p < b->n_parts; p++) {
     for (uint32_t i = 0; i < b->parts[p]->n_functions; i++) {
-      kiln__ptx_function *fn = b->parts[p]->functions[i];
+      kiln__cpu_ptx_function *fn = b->parts[p]->functions[i];
 
       if (b->functions[fn->number] != fn)
-        (void)kiln__place_params(fn);
+        (void)kiln__cpu_place_params(fn);
     }
   }
-  KILN_TRY(kiln__lower_all(b));
-  KILN_TRY(kiln__sum_reach(b));
+  KILN_TRY(kiln__cpu_lower_all(b));
+  KILN_TRY(kiln__cpu_sum_reach(b));
 done:
   return st;
 }
 
-static void describe(kiln__program *p)
+static void describe(kiln__cpu_program *p)
 {
-  const kiln__ptx_module *first = p->parts[0];
+  const kiln__cpu_ptx_module *first = p->parts[0];
 
   p->ptx_version = first->version;
   p->target = first->target;
@@ -70,11 +70,11 @@ static void describe(kiln__program *p)
   }
 }
 
-static kiln_status end_messages(kiln__build *b, kiln_status st)
+static kiln_status end_messages(kiln__cpu_build *b, kiln_status st)
 {
   for (uint32_t i = 0; i < b->n_parts; i++) {
     if (st == KILN_OK)
-      st = kiln__ptx_messages_end(&b->messages[i], "PTX");
+      st = kiln__cpu_ptx_messages_end(&b->messages[i], "PTX");
     else
       kiln__buf_free(&b->messages[i].text);
   }
@@ -82,15 +82,15 @@ static kiln_status end_messages(kiln__build *b, kiln_status st)
 }
 
 /* The program owns its parts from the first moment on. */
-static kiln__program *own_parts(const kiln_allocator *a,
-                                kiln__ptx_module *const *parts, size_t n)
+static kiln__cpu_program *
+own_parts(const kiln_allocator *a, kiln__cpu_ptx_module *const *parts, size_t n)
 {
-  kiln__program *p = kiln__calloc(a, 1, sizeof *p);
-  kiln__ptx_module **copy = kiln__calloc(a, n + 1, sizeof *copy);
+  kiln__cpu_program *p = kiln__calloc(a, 1, sizeof *p);
+  kiln__cpu_ptx_module **copy = kiln__calloc(a, n + 1, sizeof *copy);
 
   if (p == NULL || copy == NULL) {
     for (size_t i = 0; i < n; i++)
-      kiln__ptx_free(parts[i]);
+      kiln__cpu_ptx_free(parts[i]);
     kiln__free(a, p);
     kiln__free(a, copy);
     return NULL;
@@ -102,11 +102,12 @@ static kiln__program *own_parts(const kiln_allocator *a,
   return p;
 }
 
-kiln_status kiln__program_link(kiln__program **out, const kiln_allocator *a,
-                               kiln__ptx_module *const *parts, size_t n)
+kiln_status kiln__cpu_program_link(kiln__cpu_program **out,
+                                   const kiln_allocator *a,
+                                   kiln__cpu_ptx_module *const *parts, size_t n)
 {
-  kiln__program *p;
-  kiln__build b = {.a = a, .n_parts = (uint32_t)n};
+  kiln__cpu_program *p;
+  kiln__cpu_build b = {.a = a, .n_parts = (uint32_t)n};
   kiln_status st = KILN_OK;
 
   *out = NULL;
@@ -118,30 +119,31 @@ kiln_status kiln__program_link(kiln__program **out, const kiln_allocator *a,
   b.program = p;
   b.parts = p->parts;
   b.arena = p->parts[0];
-  b.messages = kiln__ptx_alloc(b.arena, n * sizeof *b.messages);
+  b.messages = kiln__cpu_ptx_alloc(b.arena, n * sizeof *b.messages);
   if (b.messages == NULL)
     KILN_TRY(kiln__fail_memory("messages"));
   for (size_t i = 0; i < n; i++)
-    kiln__ptx_messages_init(&b.messages[i], a, p->parts[i]);
+    kiln__cpu_ptx_messages_init(&b.messages[i], a, p->parts[i]);
   describe(p);
   st = end_messages(&b, build(&b));
 done:
   if (st != KILN_OK)
-    kiln__program_free(p);
+    kiln__cpu_program_free(p);
   else
     *out = p;
   return st;
 }
 
-kiln_status kiln__program_make(kiln__program **out, const kiln_allocator *a,
-                               kiln__ptx_module *ptx)
+kiln_status kiln__cpu_program_make(kiln__cpu_program **out,
+                                   const kiln_allocator *a,
+                                   kiln__cpu_ptx_module *ptx)
 {
-  kiln__ptx_module *const parts[] = {ptx};
+  kiln__cpu_ptx_module *const parts[] = {ptx};
 
-  return kiln__program_link(out, a, parts, 1);
+  return kiln__cpu_program_link(out, a, parts, 1);
 }
 
-void kiln__program_free(kiln__program *program)
+void kiln__cpu_program_free(kiln__cpu_program *program)
 {
   kiln_allocator a;
 
@@ -149,18 +151,18 @@ void kiln__program_free(kiln__program *program)
     return;
   a = program->alloc;
   for (uint32_t i = 0; i < program->n_parts; i++)
-    kiln__ptx_free(program->parts[i]);
+    kiln__cpu_ptx_free(program->parts[i]);
   kiln__free(&a, program->parts);
   kiln__free(&a, program);
 }
 
 /* ---- Use ---------------------------------------------------------------------------- */
 
-const kiln__code *kiln__program_entry(const kiln__program *program,
-                                      const char *name)
+const kiln__cpu_code *kiln__cpu_program_entry(const kiln__cpu_program *program,
+                                              const char *name)
 {
   for (uint32_t i = 0; i < program->n_functions; i++) {
-    const kiln__code *code = &program->functions[i];
+    const kiln__cpu_code *code = &program->functions[i];
 
     if (code->entry && code->defined && strcmp(code->name, name) == 0)
       return code;
@@ -168,11 +170,11 @@ const kiln__code *kiln__program_entry(const kiln__program *program,
   return NULL;
 }
 
-void kiln__program_bind(kiln__program *program,
-                        kiln__handler *const table[KILN__N_OPS])
+void kiln__cpu_program_bind(kiln__cpu_program *program,
+                            kiln__cpu_handler *const table[KILN__N_OPS])
 {
   for (uint32_t f = 0; f < program->n_functions; f++) {
-    kiln__code *code = &program->functions[f];
+    kiln__cpu_code *code = &program->functions[f];
 
     for (uint32_t i = 0; i < code->n_insns; i++)
       code->insns[i].fn = table[code->insns[i].op];

@@ -15,22 +15,22 @@
 
 enum { KILN__WARP = 32, KILN__NO_SLOT = -1 };
 
-typedef struct kiln__warp kiln__warp;
-typedef struct kiln__insn kiln__insn;
-typedef struct kiln__code kiln__code;
-typedef void kiln__handler(kiln__warp *w, const kiln__insn *in);
+typedef struct kiln__cpu_warp kiln__cpu_warp;
+typedef struct kiln__cpu_insn kiln__cpu_insn;
+typedef struct kiln__cpu_code kiln__cpu_code;
+typedef void kiln__cpu_handler(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
 /* One enumerator an ops.def row: KILN__OP_add_f32. */
-typedef enum kiln__op {
+typedef enum kiln__cpu_op {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   KILN__OP_##name,
 #include "ops.def"
 #undef KILN__OP
   KILN__N_OPS
-} kiln__op;
+} kiln__cpu_op;
 
 /* What the schedulers do with an instruction. */
-typedef enum kiln__kind {
+typedef enum kiln__cpu_kind {
   KILN__KIND_SIMPLE = 0, /* fn on the active lanes, then the next one */
   KILN__KIND_WARP,       /* needs the lanes named by its mask operand to arrive
                             (shfl.sync, vote.sync, match.sync, redux.sync,
@@ -47,7 +47,7 @@ typedef enum kiln__kind {
   KILN__KIND_TRAP,    /* trap, brkpt */
   KILN__KIND_BARRIER, /* bar, barrier of the block: sub, a, b; see ops */
   KILN__KIND_CLUSTER  /* barrier.cluster.arrive, .wait */
-} kiln__kind;
+} kiln__cpu_kind;
 
 /* Classes for counters. */
 #define KILN__CLASSES(X)                                                       \
@@ -79,14 +79,14 @@ typedef enum kiln__kind {
   X(CALL, "call and return")                                                   \
   X(OTHER, "other")
 
-typedef enum kiln__class {
+typedef enum kiln__cpu_class {
 #define KILN__CLASS(name, text) KILN__CLASS_##name,
   KILN__CLASSES(KILN__CLASS)
 #undef KILN__CLASS
       KILN__N_CLASSES
-} kiln__class;
+} kiln__cpu_class;
 
-typedef enum kiln__round {
+typedef enum kiln__cpu_round {
   KILN__ROUND_NONE = 0, /* not written: .rn for arithmetic */
   KILN__ROUND_N,
   KILN__ROUND_Z,
@@ -97,9 +97,9 @@ typedef enum kiln__round {
   KILN__ROUND_ZI,
   KILN__ROUND_MI,
   KILN__ROUND_PI
-} kiln__round;
+} kiln__cpu_round;
 
-typedef enum kiln__cmp {
+typedef enum kiln__cpu_cmp {
   KILN__CMP_NONE = 0,
   KILN__CMP_EQ,
   KILN__CMP_NE,
@@ -119,18 +119,18 @@ typedef enum kiln__cmp {
   KILN__CMP_GEU,
   KILN__CMP_NUM,
   KILN__CMP_NAN
-} kiln__cmp;
+} kiln__cpu_cmp;
 
 /* .and .or .xor of setp and set; also operations of atom, red, redux. */
-typedef enum kiln__bool {
+typedef enum kiln__cpu_bool {
   KILN__BOOL_NONE = 0,
   KILN__BOOL_AND,
   KILN__BOOL_OR,
   KILN__BOOL_XOR,
   KILN__BOOL_POPC
-} kiln__bool;
+} kiln__cpu_bool;
 
-typedef enum kiln__sem {
+typedef enum kiln__cpu_sem {
   KILN__SEM_WEAK = 0,
   KILN__SEM_VOLATILE,
   KILN__SEM_RELAXED,
@@ -139,15 +139,15 @@ typedef enum kiln__sem {
   KILN__SEM_ACQ_REL,
   KILN__SEM_SC,
   KILN__SEM_MMIO
-} kiln__sem;
+} kiln__cpu_sem;
 
-typedef enum kiln__scope_of {
+typedef enum kiln__cpu_scope_of {
   KILN__SCOPE_NONE = 0,
   KILN__SCOPE_CTA,
   KILN__SCOPE_CLUSTER,
   KILN__SCOPE_GPU,
   KILN__SCOPE_SYS
-} kiln__scope_of;
+} kiln__cpu_scope_of;
 
 /* Flags of an instruction. */
 enum {
@@ -174,11 +174,11 @@ enum {
 };
 
 /* One instruction, ready to run. Read-only while running. */
-struct kiln__insn {
-  kiln__handler *fn;  /* of the instruction set that the launch uses */
-  int32_t d, d2;      /* written slots (byte offsets in the frame), or -1 */
-  int32_t a, b, c, e; /* read slots, or -1 */
-  int32_t guard;      /* predicate slot or -1 */
+struct kiln__cpu_insn {
+  kiln__cpu_handler *fn; /* of the instruction set that the launch uses */
+  int32_t d, d2;         /* written slots (byte offsets in the frame), or -1 */
+  int32_t a, b, c, e;    /* read slots, or -1 */
+  int32_t guard;         /* predicate slot or -1 */
   uint32_t flags;
   const int32_t *vec;  /* data of .v2/.v4/.v8 and of pack and unpack; results
                             of tex; -1 for `_` */
@@ -190,13 +190,14 @@ struct kiln__insn {
   uint32_t join;       /* divergent branches: where paths meet again, or
                             UINT32_MAX: never */
   uint32_t index;      /* of this instruction in its function */
-  uint16_t op;         /* kiln__op */
-  uint8_t kind;        /* kiln__kind */
-  uint8_t klass;       /* kiln__class; memory: by the state space */
+  uint16_t op;         /* kiln__cpu_op */
+  uint8_t kind;        /* kiln__cpu_kind */
+  uint8_t klass;       /* kiln__cpu_class; memory: by the state space */
   uint16_t n_vec, n_vec2;
-  uint8_t type, type2; /* kiln__ptx_type: the last type modifier, and the one
+  uint8_t type,
+      type2;     /* kiln__cpu_ptx_type: the last type modifier, and the one
                             before it: cvt.type2.type */
-  uint8_t bytes;       /* memory: of one element */
+  uint8_t bytes; /* memory: of one element */
   uint8_t round, cmp, boolop, space, sem, scope;
   uint8_t sub;       /* the family's own modifier, see modifiers.def */
   uint8_t sub2;      /* and a second one */
@@ -205,23 +206,23 @@ struct kiln__insn {
   uint8_t src_reg_bytes;
 };
 
-typedef enum kiln__const_kind {
-  KILN__CONST_VALUE,    /* value */
-  KILN__CONST_SPECIAL,  /* special register `value` (kiln__special) */
+typedef enum kiln__cpu_const_kind {
+  KILN__CONST_VALUE,   /* value */
+  KILN__CONST_SPECIAL, /* special register `value` (kiln__cpu_special_register) */
   KILN__CONST_ADDRESS,  /* address of module variable number `value` + addend */
   KILN__CONST_FUNCTION, /* address of function number `value` */
   KILN__CONST_DYNAMIC   /* first byte of dynamic shared memory + addend: known
                            when a kernel is chosen */
-} kiln__const_kind;
+} kiln__cpu_const_kind;
 
 /* A slot that a new frame is filled with. */
-typedef struct kiln__const {
+typedef struct kiln__cpu_const {
   int32_t slot;
   uint8_t bytes; /* 4 or 8 */
-  kiln__const_kind kind;
+  kiln__cpu_const_kind kind;
   uint64_t value;
   int64_t addend;
-} kiln__const;
+} kiln__cpu_const;
 
 /* Special registers that are constants of a warp within a block. */
 /* clang-format off */
@@ -277,52 +278,53 @@ typedef struct kiln__const {
   X(ZERO32, "pm0") /* performance monitors and unused envregs read 0 */
 /* clang-format on */
 
-typedef enum kiln__special {
+typedef enum kiln__cpu_special_register {
 #define KILN__SPECIAL(name, text) KILN__SPECIAL_##name,
   KILN__SPECIALS(KILN__SPECIAL)
 #undef KILN__SPECIAL
       KILN__N_SPECIALS
-} kiln__special;
+} kiln__cpu_special_register;
 /* clock, clock_hi, clock64, globaltimer(_lo, _hi) change: op mov_clock. */
 
 /* A parameter in its function's parameter area. */
-typedef struct kiln__param {
+typedef struct kiln__cpu_param {
   uint32_t offset, size, align;
   const char *name; /* NUL-terminated */
-} kiln__param;
+} kiln__cpu_param;
 
 /* Where an instruction came from. */
-typedef struct kiln__line {
+typedef struct kiln__cpu_line {
   uint32_t ptx;        /* line of the PTX text */
   uint32_t file, line; /* .loc; file 0: none */
-} kiln__line;
+} kiln__cpu_line;
 
 /* Where an instruction is in the control flow. */
-typedef struct kiln__place {
+typedef struct kiln__cpu_place {
   uint32_t depth; /* blocks that every path from here to the end passes; paths
                      to a trap are deeper than all others */
   uint32_t rise;  /* the next instruction of less depth if no branch is taken;
                      UINT32_MAX: none before one that always is */
-} kiln__place;
+} kiln__cpu_place;
 
 /* A function. */
-struct kiln__code {
+struct kiln__cpu_code {
   const char *name;
   uint32_t number; /* in the module's functions */
   bool entry;
   bool defined; /* false: extern; calls of it are system calls or errors */
-  kiln__insn *insns;
-  kiln__line *lines;   /* by instruction */
-  kiln__place *places; /* likewise */
+  kiln__cpu_insn *insns;
+  kiln__cpu_line *lines;   /* by instruction */
+  kiln__cpu_place *places; /* likewise */
   uint32_t n_insns;
   uint32_t frame_bytes; /* registers and constants, a multiple of 64 */
-  const kiln__const *consts;
+  const kiln__cpu_const *consts;
   uint32_t n_consts;
   /* Per-lane stack: .local variables, .param variables of calls made from
    * here, parameters and results of this function. Offsets are from the start
    * of the call's part of the stack. */
   uint32_t local_bytes;
-  const kiln__param *params, *returns; /* entry: of the parameter buffer; else
+  const kiln__cpu_param *params,
+      *returns; /* entry: of the parameter buffer; else
                                           within the callee's local part */
   uint32_t n_params, n_returns, param_bytes;
   /* Entries only, everything that it reaches counted in. */
@@ -338,27 +340,27 @@ struct kiln__code {
   uint32_t req_ntid[3], cluster[3];
   bool explicit_cluster;
   /* Call sites: for KILN__KIND_CALL, in->imm is an index here. */
-  struct kiln__call *calls;
+  struct kiln__cpu_call *calls;
   uint32_t n_calls;
 };
 
 /* A call: copies between parameter areas are done by the scheduler. Offsets
  * `from` and `to` are in the per-lane stack parts of caller and callee. */
-typedef struct kiln__copy {
+typedef struct kiln__cpu_copy {
   uint32_t from, to, size;
-} kiln__copy;
+} kiln__cpu_copy;
 
-typedef struct kiln__call {
-  uint32_t callee;       /* number, or UINT32_MAX: by address in slot a */
-  const kiln__copy *in;  /* caller -> callee, before */
-  const kiln__copy *out; /* callee -> caller, after */
+typedef struct kiln__cpu_call {
+  uint32_t callee;           /* number, or UINT32_MAX: by address in slot a */
+  const kiln__cpu_copy *in;  /* caller -> callee, before */
+  const kiln__cpu_copy *out; /* callee -> caller, after */
   uint32_t n_in, n_out;
   uint32_t n_params; /* for indirect calls: what the prototype says, to
                               be compared with the callee's own layout */
-} kiln__call;
+} kiln__cpu_call;
 
 /* A variable of the module that needs memory: .global and .const. */
-typedef struct kiln__global {
+typedef struct kiln__cpu_global {
   const char *name;
   bool visible; /* found by cuModuleGetGlobal */
   bool constant, managed, external;
@@ -366,7 +368,7 @@ typedef struct kiln__global {
   uint32_t align;
   const uint8_t *init;
   uint64_t init_size;
-  struct kiln__patch {
+  struct kiln__cpu_patch {
     uint32_t offset;
     uint8_t size, shift;
     bool function; /* number of a function, else of a global */
@@ -375,23 +377,23 @@ typedef struct kiln__global {
   } * patches;
   uint32_t n_patches;
   bool texture, surface; /* texref, surfref: cuModuleGetTexRef */
-} kiln__global;
+} kiln__cpu_global;
 
 /* A module: code that no architecture or address is bound to yet. */
-typedef struct kiln__program {
-  kiln__code *functions;
+typedef struct kiln__cpu_program {
+  kiln__cpu_code *functions;
   uint32_t n_functions;
-  kiln__global *globals;
+  kiln__cpu_global *globals;
   uint32_t n_globals;
   uint32_t ptx_version, target;
   char target_suffix;
   bool debug;
   const char **files;
   uint32_t n_files;
-  kiln__ptx_module **parts; /* owned: what it was made of */
+  kiln__cpu_ptx_module **parts; /* owned: what it was made of */
   uint32_t n_parts;
   kiln_allocator alloc;
-} kiln__program;
+} kiln__cpu_program;
 
 /* Check every instruction and make the code.
  *
@@ -399,30 +401,34 @@ typedef struct kiln__program {
  * do not exist, wrong operand counts, register classes that do not fit the
  * instruction's types, immediates out of range, labels and functions missing,
  * instructions above the module's .version or .target. KILN_OK, KILN_ECOMPILE
- * (log as in kiln__ptx_parse), KILN_ENOMEM. */
-kiln_status kiln__program_make(kiln__program **out, const kiln_allocator *a,
-                               kiln__ptx_module *ptx);
-void kiln__program_free(kiln__program *program);
+ * (log as in kiln__cpu_ptx_parse), KILN_ENOMEM. */
+kiln_status kiln__cpu_program_make(kiln__cpu_program **out,
+                                   const kiln_allocator *a,
+                                   kiln__cpu_ptx_module *ptx);
+void kiln__cpu_program_free(kiln__cpu_program *program);
 
 /* The same from several PTX texts linked together (cuLink); takes all of them
  * over, also on failure. */
-kiln_status kiln__program_link(kiln__program **out, const kiln_allocator *a,
-                               kiln__ptx_module *const *parts, size_t n);
+kiln_status kiln__cpu_program_link(kiln__cpu_program **out,
+                                   const kiln_allocator *a,
+                                   kiln__cpu_ptx_module *const *parts,
+                                   size_t n);
 
 /* Find an entry or global by name; NULL: none. */
-const kiln__code *kiln__program_entry(const kiln__program *program,
-                                      const char *name);
+const kiln__cpu_code *kiln__cpu_program_entry(const kiln__cpu_program *program,
+                                              const char *name);
 
-/* Set insn.fn of every function from a table indexed by kiln__op. */
-void kiln__program_bind(kiln__program *program,
-                        kiln__handler *const table[KILN__N_OPS]);
+/* Set insn.fn of every function from a table indexed by kiln__cpu_op. */
+void kiln__cpu_program_bind(kiln__cpu_program *program,
+                            kiln__cpu_handler *const table[KILN__N_OPS]);
 
 /* Text of one instruction for messages and dumps: PTX opcode and slots. */
-void kiln__insn_text(const kiln__program *program, const kiln__code *code,
-                     uint32_t index, char *buf, size_t size);
-extern const char *const kiln__op_name[KILN__N_OPS];
-extern const char *const kiln__op_pattern[KILN__N_OPS];
-extern const char *const kiln__op_pseudo[KILN__N_OPS];
-extern const char *const kiln__class_text[KILN__N_CLASSES];
+void kiln__cpu_insn_text(const kiln__cpu_program *program,
+                         const kiln__cpu_code *code, uint32_t index, char *buf,
+                         size_t size);
+extern const char *const kiln__cpu_op_name[KILN__N_OPS];
+extern const char *const kiln__cpu_op_pattern[KILN__N_OPS];
+extern const char *const kiln__cpu_op_pseudo[KILN__N_OPS];
+extern const char *const kiln__cpu_class_text[KILN__N_CLASSES];
 
 #endif

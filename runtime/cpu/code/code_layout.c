@@ -17,25 +17,26 @@ static uint64_t align_up(uint64_t at, uint64_t align)
 
 /* ---- Parameters and local variables -------------------------------------------- */
 
-static uint64_t bytes_of(const kiln__ptx_variable *v)
+static uint64_t bytes_of(const kiln__cpu_ptx_variable *v)
 {
-  return v->space == KILN__SPACE_REG ? kiln__ptx_type_bytes[v->type] : v->size;
+  return v->space == KILN__SPACE_REG ? kiln__cpu_ptx_type_bytes[v->type]
+                                     : v->size;
 }
 
 /* Arguments are accessed as vectors whatever their .align: on a GPU they lie in
  * registers. A kernel's own lie as the driver lays them out. */
-static uint64_t argument_align(const kiln__ptx_variable *v, uint64_t size)
+static uint64_t argument_align(const kiln__cpu_ptx_variable *v, uint64_t size)
 {
   const uint64_t align = v->align != 0 ? v->align : size;
 
   return size >= 16 && align < 16 ? 16 : align;
 }
 
-static uint64_t place_list(kiln__ptx_symbol **list, uint32_t n, uint32_t number,
-                           uint64_t at)
+static uint64_t place_list(kiln__cpu_ptx_symbol **list, uint32_t n,
+                           uint32_t number, uint64_t at)
 {
   for (uint32_t i = 0; i < n; i++) {
-    kiln__ptx_variable *v = list[i]->u.variable;
+    kiln__cpu_ptx_variable *v = list[i]->u.variable;
     const uint64_t size = bytes_of(v);
 
     at = align_up(at, number == KILN__KERNEL_PARAM ? v->align
@@ -48,7 +49,7 @@ static uint64_t place_list(kiln__ptx_symbol **list, uint32_t n, uint32_t number,
   return at;
 }
 
-uint64_t kiln__place_params(kiln__ptx_function *fn)
+uint64_t kiln__cpu_place_params(kiln__cpu_ptx_function *fn)
 {
   const uint32_t number =
       fn->entry ? (uint32_t)KILN__KERNEL_PARAM : (uint32_t)KILN__FUNCTION_PARAM;
@@ -59,7 +60,7 @@ uint64_t kiln__place_params(kiln__ptx_function *fn)
 
 /* From the first to the last statement that names a .param variable. */
 typedef struct span {
-  kiln__ptx_variable *v;
+  kiln__cpu_ptx_variable *v;
   uint32_t first, last;
   bool fixed; /* its address is taken */
 } span;
@@ -69,9 +70,10 @@ typedef struct spans {
   uint32_t n;
 } spans;
 
-static void note(spans *s, const kiln__ptx_operand *o, uint32_t at, bool taken)
+static void note(spans *s, const kiln__cpu_ptx_operand *o, uint32_t at,
+                 bool taken)
 {
-  const kiln__ptx_variable *v;
+  const kiln__cpu_ptx_variable *v;
 
   for (uint32_t i = 0; i < o->n_items; i++)
     note(s, &o->items[i], at, taken);
@@ -90,10 +92,10 @@ static void note(spans *s, const kiln__ptx_operand *o, uint32_t at, bool taken)
   }
 }
 
-static void find_spans(spans *s, const kiln__ptx_function *fn)
+static void find_spans(spans *s, const kiln__cpu_ptx_function *fn)
 {
   for (uint32_t i = 0; i < fn->n_insns; i++) {
-    const kiln__ptx_insn *in = &fn->insns[i];
+    const kiln__cpu_ptx_insn *in = &fn->insns[i];
     const bool taken =
         in->opcode.size >= 3 && (memcmp(in->opcode.data, "mov", 3) == 0 ||
                                  memcmp(in->opcode.data, "cvt", 3) == 0);
@@ -134,13 +136,14 @@ static uint64_t place_spans(spans *s, uint64_t base)
   return top;
 }
 
-static uint64_t place_variables(kiln__ptx_function *fn, spans *s, uint64_t at)
+static uint64_t place_variables(kiln__cpu_ptx_function *fn, spans *s,
+                                uint64_t at)
 {
   s->n = 0;
   for (uint32_t i = 0; i < fn->n_variables; i++) {
-    kiln__ptx_variable *v = fn->variables[i]->kind == KILN__SYMBOL_VARIABLE
-                                ? fn->variables[i]->u.variable
-                                : NULL;
+    kiln__cpu_ptx_variable *v = fn->variables[i]->kind == KILN__SYMBOL_VARIABLE
+                                    ? fn->variables[i]->u.variable
+                                    : NULL;
 
     if (v != NULL && v->space == KILN__SPACE_LOCAL) {
       at = align_up(at, v->align);
@@ -166,28 +169,29 @@ static uint64_t place_variables(kiln__ptx_function *fn, spans *s, uint64_t at)
   return place_spans(s, at);
 }
 
-static const kiln__param *list_params(kiln__build *b, kiln__ptx_symbol **list,
-                                      uint32_t n)
+static const kiln__cpu_param *
+list_params(kiln__cpu_build *b, kiln__cpu_ptx_symbol **list, uint32_t n)
 {
-  kiln__param *p = kiln__ptx_alloc(b->arena, (n + 1u) * sizeof *p);
+  kiln__cpu_param *p = kiln__cpu_ptx_alloc(b->arena, (n + 1u) * sizeof *p);
 
   for (uint32_t i = 0; p != NULL && i < n; i++) {
-    const kiln__ptx_variable *v = list[i]->u.variable;
-    char *name = kiln__ptx_alloc(b->arena, list[i]->name.size + 1u);
+    const kiln__cpu_ptx_variable *v = list[i]->u.variable;
+    char *name = kiln__cpu_ptx_alloc(b->arena, list[i]->name.size + 1u);
 
     if (name == NULL)
       return NULL;
     memcpy(name, list[i]->name.data, list[i]->name.size);
-    p[i] = (kiln__param){(uint32_t)v->place, (uint32_t)v->size, v->align, name};
+    p[i] = (kiln__cpu_param){(uint32_t)v->place, (uint32_t)v->size, v->align,
+                             name};
   }
   return p;
 }
 
-kiln_status kiln__place_locals(kiln__build *b, uint32_t number)
+kiln_status kiln__cpu_place_locals(kiln__cpu_build *b, uint32_t number)
 {
-  kiln__ptx_function *fn = b->functions[number];
-  kiln__code *code = &b->program->functions[number];
-  const uint64_t params = kiln__place_params(fn);
+  kiln__cpu_ptx_function *fn = b->functions[number];
+  kiln__cpu_code *code = &b->program->functions[number];
+  const uint64_t params = kiln__cpu_place_params(fn);
   spans s = {kiln__calloc(b->a, fn->n_variables + 1u, sizeof *s.items), 0};
   uint64_t bytes;
   kiln_status st = KILN_OK;
@@ -203,10 +207,10 @@ kiln_status kiln__place_locals(kiln__build *b, uint32_t number)
   code->param_bytes = (uint32_t)params;
   bytes = place_variables(fn, &s, fn->entry ? 0 : params);
   if (bytes > MAX_LOCAL || params > MAX_LOCAL) {
-    kiln__ptx_complain(&b->messages[b->part_of[number]], fn->pos,
-                       "'%.*s' uses too much local data (0x%llx bytes)",
-                       (int)fn->name.size, fn->name.data,
-                       (unsigned long long)bytes);
+    kiln__cpu_ptx_complain(&b->messages[b->part_of[number]], fn->pos,
+                           "'%.*s' uses too much local data (0x%llx bytes)",
+                           (int)fn->name.size, fn->name.data,
+                           (unsigned long long)bytes);
     bytes = 0;
   }
   code->local_bytes = (uint32_t)align_up(bytes, 16);
@@ -218,16 +222,17 @@ done:
 /* ---- What functions refer to --------------------------------------------------------- */
 
 typedef struct scan {
-  kiln__build *b;
-  kiln__array calls;  /* uint32_t */
-  kiln__array shared; /* kiln__ptx_variable * */
+  kiln__cpu_build *b;
+  kiln__cpu_array calls;  /* uint32_t */
+  kiln__cpu_array shared; /* kiln__cpu_ptx_variable * */
   bool failed, indirect;
 } scan;
 
-static void scan_symbol(scan *s, const kiln__ptx_symbol *symbol, bool called)
+static void scan_symbol(scan *s, const kiln__cpu_ptx_symbol *symbol,
+                        bool called)
 {
   if (symbol->kind == KILN__SYMBOL_FUNCTION) {
-    uint32_t *to = kiln__array_add(&s->calls, s->b->a, 1, sizeof *to);
+    uint32_t *to = kiln__cpu_array_add(&s->calls, s->b->a, 1, sizeof *to);
 
     s->failed |= to == NULL;
     if (to != NULL)
@@ -237,8 +242,8 @@ static void scan_symbol(scan *s, const kiln__ptx_symbol *symbol, bool called)
   }
   if (symbol->kind == KILN__SYMBOL_VARIABLE &&
       symbol->u.variable->space == KILN__SPACE_SHARED) {
-    kiln__ptx_variable **to =
-        kiln__array_add(&s->shared, s->b->a, 1, sizeof(void *));
+    kiln__cpu_ptx_variable **to =
+        kiln__cpu_array_add(&s->shared, s->b->a, 1, sizeof(void *));
 
     s->failed |= to == NULL;
     if (to != NULL)
@@ -247,7 +252,7 @@ static void scan_symbol(scan *s, const kiln__ptx_symbol *symbol, bool called)
   }
 }
 
-static void scan_operand(scan *s, const kiln__ptx_operand *o, bool call)
+static void scan_operand(scan *s, const kiln__cpu_ptx_operand *o, bool call)
 {
   for (uint32_t i = 0; i < o->n_items; i++)
     scan_operand(s, &o->items[i], call);
@@ -261,30 +266,31 @@ static void scan_operand(scan *s, const kiln__ptx_operand *o, bool call)
   }
 }
 
-static bool is_grid_register(const kiln__ptx_operand *o)
+static bool is_grid_register(const kiln__cpu_ptx_operand *o)
 {
   return o->kind == KILN__OPERAND_SPECIAL && o->text.size == 7 &&
          (memcmp(o->text.data, "envreg1", 7) == 0 ||
           memcmp(o->text.data, "envreg2", 7) == 0);
 }
 
-static void *keep_list(kiln__build *b, const kiln__array *list, size_t size)
+static void *keep_list(kiln__cpu_build *b, const kiln__cpu_array *list,
+                       size_t size)
 {
-  void *p = kiln__ptx_alloc(b->arena, (list->n + 1u) * size);
+  void *p = kiln__cpu_ptx_alloc(b->arena, (list->n + 1u) * size);
 
   if (p != NULL && list->n > 0)
     memcpy(p, list->data, list->n * size);
   return p;
 }
 
-static kiln_status scan_function(kiln__build *b, uint32_t number)
+static kiln_status scan_function(kiln__cpu_build *b, uint32_t number)
 {
-  const kiln__ptx_function *fn = b->functions[number];
-  kiln__uses *u = &b->uses[number];
+  const kiln__cpu_ptx_function *fn = b->functions[number];
+  kiln__cpu_uses *u = &b->uses[number];
   scan s = {.b = b};
 
   for (uint32_t i = 0; i < fn->n_insns; i++) {
-    const kiln__ptx_insn *in = &fn->insns[i];
+    const kiln__cpu_ptx_insn *in = &fn->insns[i];
     const bool call =
         in->opcode.size >= 4 && memcmp(in->opcode.data, "call", 4) == 0;
 
@@ -304,17 +310,17 @@ static kiln_status scan_function(kiln__build *b, uint32_t number)
   return s.failed ? kiln__fail_memory("the call graph") : KILN_OK;
 }
 
-kiln_status kiln__scan_uses(kiln__build *b)
+kiln_status kiln__cpu_scan_uses(kiln__cpu_build *b)
 {
   const uint32_t n = b->program->n_functions;
   kiln_status st = KILN_OK;
 
-  b->uses = kiln__ptx_alloc(b->arena, (n + 1u) * sizeof *b->uses);
+  b->uses = kiln__cpu_ptx_alloc(b->arena, (n + 1u) * sizeof *b->uses);
   if (b->uses == NULL)
     KILN_TRY(kiln__fail_memory("the call graph"));
   for (uint32_t p = 0; p < b->n_parts; p++) {
     for (uint32_t v = 0; v < b->parts[p]->n_variables; v++) {
-      const kiln__ptx_variable *g = b->parts[p]->variables[v]->u.variable;
+      const kiln__cpu_ptx_variable *g = b->parts[p]->variables[v]->u.variable;
 
       for (uint32_t r = 0; r < g->n_relocs; r++) {
         if (g->relocs[r].symbol->kind == KILN__SYMBOL_FUNCTION)
@@ -332,7 +338,7 @@ done:
 
 /* Functions that an entry reaches, itself included, each once. */
 typedef struct reach {
-  kiln__build *b;
+  kiln__cpu_build *b;
   uint32_t *list, *seen; /* seen: stamp by function */
   uint32_t n, stamp;
   bool indirect;
@@ -353,7 +359,7 @@ static void reach_from(reach *r, uint32_t entry)
   r->indirect = false;
   reach_one(r, entry);
   for (uint32_t i = 0; i < r->n; i++) {
-    const kiln__uses *u = &r->b->uses[r->list[i]];
+    const kiln__cpu_uses *u = &r->b->uses[r->list[i]];
 
     for (uint32_t k = 0; k < u->n_calls; k++)
       reach_one(r, u->calls[k]);
@@ -367,7 +373,7 @@ static void reach_from(reach *r, uint32_t entry)
   }
 }
 
-static kiln_status reach_init(reach *r, kiln__build *b)
+static kiln_status reach_init(reach *r, kiln__cpu_build *b)
 {
   *r = (reach){.b = b};
   r->list = kiln__calloc(b->a, b->program->n_functions + 1u, sizeof *r->list);
@@ -388,7 +394,7 @@ static void reach_free(reach *r)
 /* A variable has one offset for all kernels that reach it: those that several
  * reach are placed first, each behind everything of all of its kernels. */
 typedef struct user {
-  kiln__ptx_variable *v;
+  kiln__cpu_ptx_variable *v;
   uint32_t entry;
 } user;
 
@@ -401,13 +407,13 @@ static int by_variable(const void *x, const void *y)
   return a->entry < b->entry ? -1 : a->entry > b->entry;
 }
 
-static bool is_dynamic(const kiln__ptx_variable *v)
+static bool is_dynamic(const kiln__cpu_ptx_variable *v)
 {
   return v->flexible || v->size == 0;
 }
 
 /* `number` of a shared variable: order of first use, from 1. */
-static kiln_status list_users(kiln__build *b, kiln__array *users)
+static kiln_status list_users(kiln__cpu_build *b, kiln__cpu_array *users)
 {
   uint32_t next = 1;
   reach r;
@@ -420,10 +426,10 @@ static kiln_status list_users(kiln__build *b, kiln__array *users)
       continue;
     reach_from(&r, e);
     for (uint32_t i = 0; i < r.n; i++) {
-      const kiln__uses *u = &b->uses[r.list[i]];
+      const kiln__cpu_uses *u = &b->uses[r.list[i]];
 
       for (uint32_t k = 0; k < u->n_shared; k++) {
-        user *to = kiln__array_add(users, b->a, 1, sizeof *to);
+        user *to = kiln__cpu_array_add(users, b->a, 1, sizeof *to);
 
         if (to == NULL)
           KILN_TRY(kiln__fail_memory("shared variables"));
@@ -438,13 +444,13 @@ done:
   return st;
 }
 
-static void place_one(kiln__build *b, const user *u, uint32_t n)
+static void place_one(kiln__cpu_build *b, const user *u, uint32_t n)
 {
-  kiln__ptx_variable *v = u->v;
+  kiln__cpu_ptx_variable *v = u->v;
   uint64_t at = 0;
 
   for (uint32_t i = 0; i < n; i++) {
-    kiln__code *code = &b->program->functions[u[i].entry];
+    kiln__cpu_code *code = &b->program->functions[u[i].entry];
 
     if (code->dynamic_align < v->align && is_dynamic(v))
       code->dynamic_align = v->align;
@@ -461,26 +467,27 @@ static void place_one(kiln__build *b, const user *u, uint32_t n)
         (uint32_t)(at < UINT32_MAX ? at : UINT32_MAX);
 }
 
-static void check_shared(kiln__build *b)
+static void check_shared(kiln__cpu_build *b)
 {
   for (uint32_t e = 0; e < b->program->n_functions; e++) {
-    const kiln__ptx_function *fn = b->functions[e];
-    kiln__code *code = &b->program->functions[e];
+    const kiln__cpu_ptx_function *fn = b->functions[e];
+    kiln__cpu_code *code = &b->program->functions[e];
 
     if (code->dynamic_align == 0)
       code->dynamic_align = 16;
     if (fn->entry && code->static_shared > MAX_SHARED)
-      kiln__ptx_complain(&b->messages[b->part_of[e]], fn->pos,
-                         "'%.*s' uses too much shared data (0x%x bytes, 0x%x "
-                         "max)",
-                         (int)fn->name.size, fn->name.data, code->static_shared,
-                         (unsigned)MAX_SHARED);
+      kiln__cpu_ptx_complain(
+          &b->messages[b->part_of[e]], fn->pos,
+          "'%.*s' uses too much shared data (0x%x bytes, 0x%x "
+          "max)",
+          (int)fn->name.size, fn->name.data, code->static_shared,
+          (unsigned)MAX_SHARED);
   }
 }
 
-kiln_status kiln__place_shared(kiln__build *b)
+kiln_status kiln__cpu_place_shared(kiln__cpu_build *b)
 {
-  kiln__array users = {0};
+  kiln__cpu_array users = {0};
   user *all;
   uint32_t n = 0;
   kiln_status st = KILN_OK;
@@ -526,7 +533,7 @@ static uint64_t max64(uint64_t a, uint64_t b)
   return a > b ? a : b;
 }
 
-static void deepest(const kiln__build *b, depth *d, uint32_t root)
+static void deepest(const kiln__cpu_build *b, depth *d, uint32_t root)
 {
   uint32_t n = 0;
 
@@ -536,7 +543,7 @@ static void deepest(const kiln__build *b, depth *d, uint32_t root)
   d->state[root] = 1;
   while (n > 0) {
     const uint32_t at = d->stack[n - 1];
-    const kiln__uses *u = &b->uses[at];
+    const kiln__cpu_uses *u = &b->uses[at];
 
     if (d->next[at] < u->n_calls) {
       const uint32_t to = u->calls[d->next[at]];
@@ -560,10 +567,10 @@ static void deepest(const kiln__build *b, depth *d, uint32_t root)
   }
 }
 
-static void barriers_of(kiln__code *to, const kiln__code *code)
+static void barriers_of(kiln__cpu_code *to, const kiln__cpu_code *code)
 {
   for (uint32_t i = 0; i < code->n_insns; i++) {
-    const kiln__insn *in = &code->insns[i];
+    const kiln__cpu_insn *in = &code->insns[i];
     uint32_t highest = 16;
 
     if (in->kind != KILN__KIND_BARRIER)
@@ -579,15 +586,16 @@ static void barriers_of(kiln__code *to, const kiln__code *code)
   }
 }
 
-static void sum_entry(kiln__build *b, reach *r, const depth *d, uint32_t entry)
+static void sum_entry(kiln__cpu_build *b, reach *r, const depth *d,
+                      uint32_t entry)
 {
-  kiln__code *code = &b->program->functions[entry];
+  kiln__cpu_code *code = &b->program->functions[entry];
   uint64_t below = d->bytes[entry];
 
   reach_from(r, entry);
   code->recursive = d->loops[entry] != 0 || r->indirect;
   for (uint32_t i = 0; i < r->n; i++) {
-    const kiln__code *other = &b->program->functions[r->list[i]];
+    const kiln__cpu_code *other = &b->program->functions[r->list[i]];
 
     if (r->indirect)
       below = max64(below, code->local_bytes + d->bytes[r->list[i]]);
@@ -600,7 +608,7 @@ static void sum_entry(kiln__build *b, reach *r, const depth *d, uint32_t entry)
   code->reach_local = (uint32_t)(below < UINT32_MAX ? below : UINT32_MAX);
 }
 
-kiln_status kiln__sum_reach(kiln__build *b)
+kiln_status kiln__cpu_sum_reach(kiln__cpu_build *b)
 {
   const size_t n = b->program->n_functions;
   depth d = {.bytes = kiln__calloc(b->a, n + 1, sizeof *d.bytes),

@@ -3,25 +3,25 @@
 
 #include <string.h>
 
-const char *const kiln__op_name[KILN__N_OPS] = {
+const char *const kiln__cpu_op_name[KILN__N_OPS] = {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text) #name,
 #include "ops.def"
 #undef KILN__OP
 };
 
-const char *const kiln__op_pattern[KILN__N_OPS] = {
+const char *const kiln__cpu_op_pattern[KILN__N_OPS] = {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text) pattern,
 #include "ops.def"
 #undef KILN__OP
 };
 
-const char *const kiln__op_pseudo[KILN__N_OPS] = {
+const char *const kiln__cpu_op_pseudo[KILN__N_OPS] = {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text) text,
 #include "ops.def"
 #undef KILN__OP
 };
 
-const char *const kiln__class_text[KILN__N_CLASSES] = {
+const char *const kiln__cpu_class_text[KILN__N_CLASSES] = {
 #define KILN__CLASS(name, text) text,
     KILN__CLASSES(KILN__CLASS)
 #undef KILN__CLASS
@@ -68,8 +68,8 @@ static void put_vector(writer *w, const char *name, const int32_t *vec,
   put(w, "}");
 }
 
-static void put_target(writer *w, const kiln__program *program,
-                       const kiln__code *code, const kiln__insn *in)
+static void put_target(writer *w, const kiln__cpu_program *program,
+                       const kiln__cpu_code *code, const kiln__cpu_insn *in)
 {
   char text[48];
 
@@ -88,16 +88,17 @@ static void put_target(writer *w, const kiln__program *program,
   }
 }
 
-void kiln__insn_text(const kiln__program *program, const kiln__code *code,
-                     uint32_t index, char *buf, size_t size)
+void kiln__cpu_insn_text(const kiln__cpu_program *program,
+                         const kiln__cpu_code *code, uint32_t index, char *buf,
+                         size_t size)
 {
-  const kiln__insn *in = &code->insns[index];
+  const kiln__cpu_insn *in = &code->insns[index];
   writer w = {buf, size, 0};
   char text[48];
 
   put_slot(&w, (in->flags & KILN__GUARD_NOT) != 0 ? "@!" : "@", in->guard);
   put(&w, in->guard < 0 ? "" : " ");
-  put(&w, in->op < KILN__N_OPS ? kiln__op_name[in->op] : "?");
+  put(&w, in->op < KILN__N_OPS ? kiln__cpu_op_name[in->op] : "?");
   put_slot(&w, "d", in->d);
   put_slot(&w, "d2", in->d2);
   put_slot(&w, "a", in->a);

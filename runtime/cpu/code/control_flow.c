@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-static bool ends_block(const kiln__insn *in)
+static bool ends_block(const kiln__cpu_insn *in)
 {
-  switch ((kiln__kind)in->kind) {
+  switch ((kiln__cpu_kind)in->kind) {
   case KILN__KIND_BRANCH:
   case KILN__KIND_SWITCH:
   case KILN__KIND_RETURN:
@@ -25,16 +25,17 @@ static bool ends_block(const kiln__insn *in)
 }
 
 /* Whether the next instruction can follow. */
-static bool falls_through(const kiln__insn *in)
+static bool falls_through(const kiln__cpu_insn *in)
 {
   return !ends_block(in) || in->guard >= 0;
 }
 
-static void mark_leaders(const kiln__insn *insns, uint32_t n, uint8_t *leader)
+static void mark_leaders(const kiln__cpu_insn *insns, uint32_t n,
+                         uint8_t *leader)
 {
   leader[0] = 1;
   for (uint32_t i = 0; i < n; i++) {
-    const kiln__insn *in = &insns[i];
+    const kiln__cpu_insn *in = &insns[i];
 
     if (in->kind == KILN__KIND_BRANCH)
       leader[in->target] = 1;
@@ -49,7 +50,7 @@ static void mark_leaders(const kiln__insn *insns, uint32_t n, uint8_t *leader)
 
 /* Write the blocks that follow the one that `in` ends; returns how many. With
  * `to` NULL only counts. */
-static uint32_t successors(const kiln__insn *in, bool last,
+static uint32_t successors(const kiln__cpu_insn *in, bool last,
                            const uint32_t *block_of, uint32_t index,
                            uint32_t *to)
 {
@@ -73,8 +74,8 @@ static uint32_t successors(const kiln__insn *in, bool last,
   return n;
 }
 
-static void make_edges(kiln__blocks *b, const kiln__insn *insns, uint32_t n,
-                       const uint32_t *block_of)
+static void make_edges(kiln__cpu_blocks *b, const kiln__cpu_insn *insns,
+                       uint32_t n, const uint32_t *block_of)
 {
   uint32_t at = 0;
 
@@ -88,14 +89,15 @@ static void make_edges(kiln__blocks *b, const kiln__insn *insns, uint32_t n,
   b->edges[b->n] = at;
 }
 
-kiln_status kiln__blocks_make(kiln__blocks *out, const kiln_allocator *a,
-                              const kiln__insn *insns, uint32_t n)
+kiln_status kiln__cpu_blocks_make(kiln__cpu_blocks *out,
+                                  const kiln_allocator *a,
+                                  const kiln__cpu_insn *insns, uint32_t n)
 {
   uint8_t *leader = kiln__calloc(a, n + 1u, 1);
   uint32_t *block_of = kiln__calloc(a, n + 1u, sizeof *block_of);
   kiln_status st = KILN_OK;
 
-  *out = (kiln__blocks){0};
+  *out = (kiln__cpu_blocks){0};
   if (leader == NULL || block_of == NULL)
     KILN_TRY(kiln__fail_memory("basic blocks"));
   if (n > 0)
@@ -121,16 +123,16 @@ done:
   kiln__free(a, leader);
   kiln__free(a, block_of);
   if (st != KILN_OK)
-    kiln__blocks_free(out, a);
+    kiln__cpu_blocks_free(out, a);
   return st;
 }
 
-void kiln__blocks_free(kiln__blocks *blocks, const kiln_allocator *a)
+void kiln__cpu_blocks_free(kiln__cpu_blocks *blocks, const kiln_allocator *a)
 {
   kiln__free(a, blocks->first);
   kiln__free(a, blocks->edges);
   kiln__free(a, blocks->to);
-  *blocks = (kiln__blocks){0};
+  *blocks = (kiln__cpu_blocks){0};
 }
 
 /* ---- Post-dominators ------------------------------------------------------- */
@@ -138,7 +140,7 @@ void kiln__blocks_free(kiln__blocks *blocks, const kiln_allocator *a)
 enum { RANK_END, RANK_TRAP, RANK_ENDLESS, RANK_NONE };
 
 typedef struct flow {
-  const kiln__blocks *b;
+  const kiln__cpu_blocks *b;
   uint32_t *in_edges, *from; /* predecessors */
   uint8_t *rank;             /* RANK_* */
   uint8_t *last;             /* a path ends with this block */
@@ -151,7 +153,7 @@ typedef struct flow {
 
 static void make_predecessors(flow *f)
 {
-  const kiln__blocks *b = f->b;
+  const kiln__cpu_blocks *b = f->b;
 
   for (uint32_t i = 0; i < b->edges[b->n]; i++)
     f->in_edges[b->to[i] + 1]++;
@@ -186,13 +188,13 @@ static void rank_from(flow *f, uint32_t block, uint8_t rank)
   }
 }
 
-static void rank_blocks(flow *f, const kiln__insn *insns)
+static void rank_blocks(flow *f, const kiln__cpu_insn *insns)
 {
-  const kiln__blocks *b = f->b;
+  const kiln__cpu_blocks *b = f->b;
 
   memset(f->rank, RANK_NONE, b->n);
   for (uint32_t i = 0; i < b->n; i++) {
-    const kiln__insn *in = &insns[b->first[i + 1] - 1];
+    const kiln__cpu_insn *in = &insns[b->first[i + 1] - 1];
 
     if (b->edges[i] == b->edges[i + 1] && in->kind != KILN__KIND_TRAP)
       rank_from(f, i, RANK_END);
@@ -260,7 +262,7 @@ static uint32_t meet(const flow *f, uint32_t x, uint32_t y)
 
 static bool improve(flow *f, uint32_t block)
 {
-  const kiln__blocks *b = f->b;
+  const kiln__cpu_blocks *b = f->b;
   uint32_t best = f->last[block] ? b->n : UINT32_MAX;
 
   for (uint32_t k = b->edges[block]; k < b->edges[block + 1]; k++) {
@@ -292,12 +294,12 @@ static void post_dominators(flow *f)
   }
 }
 
-static void set_joins(const flow *f, kiln__insn *insns)
+static void set_joins(const flow *f, kiln__cpu_insn *insns)
 {
-  const kiln__blocks *b = f->b;
+  const kiln__cpu_blocks *b = f->b;
 
   for (uint32_t i = 0; i < b->n; i++) {
-    kiln__insn *in = &insns[b->first[i + 1] - 1];
+    kiln__cpu_insn *in = &insns[b->first[i + 1] - 1];
 
     if (in->kind != KILN__KIND_BRANCH && in->kind != KILN__KIND_SWITCH)
       continue;
@@ -321,9 +323,10 @@ static void measure(flow *f)
   }
 }
 
-static void set_places(flow *f, const kiln__insn *insns, kiln__place *places)
+static void set_places(flow *f, const kiln__cpu_insn *insns,
+                       kiln__cpu_place *places)
 {
-  const kiln__blocks *b = f->b;
+  const kiln__cpu_blocks *b = f->b;
   const uint32_t *const depth = f->stack;
   uint32_t *const rise = f->next;
 
@@ -338,13 +341,14 @@ static void set_places(flow *f, const kiln__insn *insns, kiln__place *places)
       behind = rise[behind];
     rise[i] = behind;
     for (uint32_t k = b->first[i]; k < b->first[i + 1]; k++)
-      places[k] = (kiln__place){
+      places[k] = (kiln__cpu_place){
           depth[i], behind == UINT32_MAX ? UINT32_MAX : b->first[behind]};
   }
 }
 
-kiln_status kiln__flow_join(const kiln__blocks *blocks, const kiln_allocator *a,
-                            kiln__insn *insns, kiln__place *places)
+kiln_status kiln__cpu_flow_join(const kiln__cpu_blocks *blocks,
+                                const kiln_allocator *a, kiln__cpu_insn *insns,
+                                kiln__cpu_place *places)
 {
   const size_t n = blocks->n, edges = blocks->n == 0 ? 0 : blocks->edges[n];
   uint32_t *words = kiln__calloc(a, 6 * n + edges + 2, sizeof *words);

@@ -9,12 +9,12 @@
 
 /* A name that parts share. */
 typedef struct shared_name {
-  kiln__slice name;
+  kiln__cpu_slice name;
   uint32_t number; /* function, or global */
   bool function;
   bool used;
-  void *item;                /* kiln__ptx_function or kiln__ptx_variable */
-  kiln__ptx_variable *first; /* .shared: the one whose place counts */
+  void *item; /* kiln__cpu_ptx_function or kiln__cpu_ptx_variable */
+  kiln__cpu_ptx_variable *first; /* .shared: the one whose place counts */
 } shared_name;
 
 typedef struct names {
@@ -22,7 +22,7 @@ typedef struct names {
   uint32_t size; /* a power of two */
 } names;
 
-static shared_name *find_name(const names *n, kiln__slice name)
+static shared_name *find_name(const names *n, kiln__cpu_slice name)
 {
   uint32_t h = 2166136261u;
 
@@ -37,9 +37,9 @@ static shared_name *find_name(const names *n, kiln__slice name)
   }
 }
 
-static const char *keep_text(kiln__build *b, kiln__slice s)
+static const char *keep_text(kiln__cpu_build *b, kiln__cpu_slice s)
 {
-  char *text = kiln__ptx_alloc(b->arena, s.size + 1u);
+  char *text = kiln__cpu_ptx_alloc(b->arena, s.size + 1u);
 
   if (text != NULL && s.size > 0)
     memcpy(text, s.data, s.size);
@@ -48,8 +48,8 @@ static const char *keep_text(kiln__build *b, kiln__slice s)
 
 /* ---- Functions ------------------------------------------------------------------ */
 
-static bool same_kind_of_function(const kiln__ptx_function *x,
-                                  const kiln__ptx_function *y)
+static bool same_kind_of_function(const kiln__cpu_ptx_function *x,
+                                  const kiln__cpu_ptx_function *y)
 {
   if (x->entry != y->entry || x->n_params != y->n_params ||
       x->n_returns != y->n_returns)
@@ -66,32 +66,32 @@ static bool same_kind_of_function(const kiln__ptx_function *x,
 }
 
 /* A second function of a name: keep the stronger one. */
-static void merge_function(kiln__build *b, uint32_t part, shared_name *s,
-                           kiln__ptx_function *fn)
+static void merge_function(kiln__cpu_build *b, uint32_t part, shared_name *s,
+                           kiln__cpu_ptx_function *fn)
 {
-  kiln__ptx_function *old = b->functions[s->number];
+  kiln__cpu_ptx_function *old = b->functions[s->number];
   const bool weak = fn->linkage == KILN__LINK_WEAK,
              old_weak = old->linkage == KILN__LINK_WEAK;
 
   fn->number = s->number;
   if (!same_kind_of_function(old, fn))
-    kiln__ptx_complain(&b->messages[part], fn->pos,
-                       "'%.*s' has other parameters in another module",
-                       (int)fn->name.size, fn->name.data);
+    kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
+                           "'%.*s' has other parameters in another module",
+                           (int)fn->name.size, fn->name.data);
   else if (fn->defined && old->defined && !weak && !old_weak)
-    kiln__ptx_complain(&b->messages[part], fn->pos,
-                       "'%.*s' is defined in two modules", (int)fn->name.size,
-                       fn->name.data);
+    kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
+                           "'%.*s' is defined in two modules",
+                           (int)fn->name.size, fn->name.data);
   else if (fn->defined && (!old->defined || (old_weak && !weak))) {
     b->functions[s->number] = fn;
     b->part_of[s->number] = part;
   }
 }
 
-static kiln_status number_function(kiln__build *b, const names *n,
-                                   uint32_t part, kiln__ptx_function *fn)
+static kiln_status number_function(kiln__cpu_build *b, const names *n,
+                                   uint32_t part, kiln__cpu_ptx_function *fn)
 {
-  kiln__program *p = b->program;
+  kiln__cpu_program *p = b->program;
   shared_name *s =
       fn->linkage == KILN__LINK_NONE ? NULL : find_name(n, fn->name);
 
@@ -99,9 +99,9 @@ static kiln_status number_function(kiln__build *b, const names *n,
     if (s->function)
       merge_function(b, part, s, fn);
     else
-      kiln__ptx_complain(&b->messages[part], fn->pos,
-                         "'%.*s' is a variable in another module",
-                         (int)fn->name.size, fn->name.data);
+      kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
+                             "'%.*s' is a variable in another module",
+                             (int)fn->name.size, fn->name.data);
     return KILN_OK;
   }
   fn->number = p->n_functions++;
@@ -113,8 +113,8 @@ static kiln_status number_function(kiln__build *b, const names *n,
 }
 
 /* Another name for a function of the same part. */
-static void number_alias(kiln__build *b, const names *n, uint32_t part,
-                         kiln__ptx_function *fn)
+static void number_alias(kiln__cpu_build *b, const names *n, uint32_t part,
+                         kiln__cpu_ptx_function *fn)
 {
   shared_name *s = find_name(n, fn->name);
 
@@ -122,20 +122,20 @@ static void number_alias(kiln__build *b, const names *n, uint32_t part,
   if (!s->used)
     *s = (shared_name){fn->name, fn->number, true, true, fn, NULL};
   else if (!s->function || b->functions[s->number]->defined)
-    kiln__ptx_complain(&b->messages[part], fn->pos,
-                       "'%.*s' is defined in two modules", (int)fn->name.size,
-                       fn->name.data);
+    kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
+                           "'%.*s' is defined in two modules",
+                           (int)fn->name.size, fn->name.data);
 }
 
 /* ---- Variables -------------------------------------------------------------------- */
 
-static bool needs_memory(const kiln__ptx_variable *v)
+static bool needs_memory(const kiln__cpu_ptx_variable *v)
 {
   return v->space == KILN__SPACE_GLOBAL || v->space == KILN__SPACE_CONST ||
          v->space == KILN__SPACE_TEX;
 }
 
-static void describe(kiln__global *g, const kiln__ptx_variable *v)
+static void describe(kiln__cpu_global *g, const kiln__cpu_ptx_variable *v)
 {
   g->visible = true;
   g->constant = v->space == KILN__SPACE_CONST;
@@ -150,7 +150,7 @@ static void describe(kiln__global *g, const kiln__ptx_variable *v)
 }
 
 /* How strong a definition is. */
-static int strength(const kiln__ptx_variable *v)
+static int strength(const kiln__cpu_ptx_variable *v)
 {
   switch (v->linkage) {
   case KILN__LINK_EXTERN:
@@ -165,7 +165,8 @@ static int strength(const kiln__ptx_variable *v)
 }
 
 /* .shared: one variable, as large and as aligned as any part has it. */
-static void merge_shared(kiln__ptx_variable *first, kiln__ptx_variable *v)
+static void merge_shared(kiln__cpu_ptx_variable *first,
+                         kiln__cpu_ptx_variable *v)
 {
   v->same = first;
   first->size = v->size > first->size ? v->size : first->size;
@@ -173,22 +174,22 @@ static void merge_shared(kiln__ptx_variable *first, kiln__ptx_variable *v)
   first->flexible &= v->flexible;
 }
 
-static void merge_variable(kiln__build *b, uint32_t part, shared_name *s,
-                           const kiln__ptx_symbol *symbol)
+static void merge_variable(kiln__cpu_build *b, uint32_t part, shared_name *s,
+                           const kiln__cpu_ptx_symbol *symbol)
 {
-  kiln__ptx_variable *v = symbol->u.variable, *old = s->item;
+  kiln__cpu_ptx_variable *v = symbol->u.variable, *old = s->item;
 
   v->number = s->number;
   if (old->space != v->space ||
       (old->size != v->size && !old->flexible && !v->flexible &&
        strength(old) != 1 && strength(v) != 1))
-    kiln__ptx_complain(&b->messages[part], symbol->pos,
-                       "'%.*s' is another variable in another module",
-                       (int)symbol->name.size, symbol->name.data);
+    kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
+                           "'%.*s' is another variable in another module",
+                           (int)symbol->name.size, symbol->name.data);
   else if (strength(v) == 3 && strength(old) == 3)
-    kiln__ptx_complain(&b->messages[part], symbol->pos,
-                       "'%.*s' is defined in two modules",
-                       (int)symbol->name.size, symbol->name.data);
+    kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
+                           "'%.*s' is defined in two modules",
+                           (int)symbol->name.size, symbol->name.data);
   else {
     if (v->space == KILN__SPACE_SHARED)
       merge_shared(s->first, v);
@@ -201,21 +202,21 @@ static void merge_variable(kiln__build *b, uint32_t part, shared_name *s,
   }
 }
 
-static kiln_status number_variable(kiln__build *b, const names *n,
-                                   uint32_t part, kiln__ptx_symbol *symbol)
+static kiln_status number_variable(kiln__cpu_build *b, const names *n,
+                                   uint32_t part, kiln__cpu_ptx_symbol *symbol)
 {
-  kiln__ptx_variable *v = symbol->u.variable;
+  kiln__cpu_ptx_variable *v = symbol->u.variable;
   shared_name *s =
       v->linkage == KILN__LINK_NONE ? NULL : find_name(n, symbol->name);
-  kiln__global *g;
+  kiln__cpu_global *g;
 
   if (s != NULL && s->used) {
     if (!s->function)
       merge_variable(b, part, s, symbol);
     else
-      kiln__ptx_complain(&b->messages[part], symbol->pos,
-                         "'%.*s' is a function in another module",
-                         (int)symbol->name.size, symbol->name.data);
+      kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
+                             "'%.*s' is a function in another module",
+                             (int)symbol->name.size, symbol->name.data);
     return KILN_OK;
   }
   v->number = 0;
@@ -234,60 +235,61 @@ static kiln_status number_variable(kiln__build *b, const names *n,
 
 /* ---- Addresses in initial values ---------------------------------------------------- */
 
-bool kiln__is_missing(const kiln__build *b, const kiln__ptx_function *fn)
+bool kiln__cpu_is_missing(const kiln__cpu_build *b,
+                          const kiln__cpu_ptx_function *fn)
 {
   return fn->linkage != KILN__LINK_EXTERN && !b->functions[fn->number]->defined;
 }
 
-static void check_reloc(kiln__build *b, uint32_t part,
-                        const kiln__ptx_symbol *variable,
-                        const kiln__ptx_reloc *r)
+static void check_reloc(kiln__cpu_build *b, uint32_t part,
+                        const kiln__cpu_ptx_symbol *variable,
+                        const kiln__cpu_ptx_reloc *r)
 {
-  const kiln__slice name = r->symbol->name;
+  const kiln__cpu_slice name = r->symbol->name;
 
   if (r->symbol->kind == KILN__SYMBOL_FUNCTION &&
-      kiln__is_missing(b, r->symbol->u.function))
-    kiln__ptx_complain(&b->messages[part], variable->pos,
-                       "the function '%.*s' is not defined", (int)name.size,
-                       name.data);
+      kiln__cpu_is_missing(b, r->symbol->u.function))
+    kiln__cpu_ptx_complain(&b->messages[part], variable->pos,
+                           "the function '%.*s' is not defined", (int)name.size,
+                           name.data);
 }
 
-static kiln_status patch_variable(kiln__build *b, uint32_t part,
-                                  const kiln__ptx_symbol *symbol)
+static kiln_status patch_variable(kiln__cpu_build *b, uint32_t part,
+                                  const kiln__cpu_ptx_symbol *symbol)
 {
-  const kiln__ptx_variable *v = symbol->u.variable;
-  kiln__global *g = &b->program->globals[v->number];
+  const kiln__cpu_ptx_variable *v = symbol->u.variable;
+  kiln__cpu_global *g = &b->program->globals[v->number];
 
   if (v->n_relocs == 0 || g->init != v->init)
     return KILN_OK;
-  g->patches = kiln__ptx_alloc(b->arena, v->n_relocs * sizeof *g->patches);
+  g->patches = kiln__cpu_ptx_alloc(b->arena, v->n_relocs * sizeof *g->patches);
   if (g->patches == NULL)
     return kiln__fail_memory("variables");
   g->n_patches = v->n_relocs;
   for (uint32_t i = 0; i < v->n_relocs; i++) {
-    const kiln__ptx_reloc *r = &v->relocs[i];
+    const kiln__cpu_ptx_reloc *r = &v->relocs[i];
     const bool function = r->symbol->kind == KILN__SYMBOL_FUNCTION;
 
     check_reloc(b, part, symbol, r);
     g->patches[i] =
-        (struct kiln__patch){r->offset,
-                             r->size,
-                             r->shift,
-                             function,
-                             function ? r->symbol->u.function->number
-                                      : r->symbol->u.variable->number,
-                             r->addend};
+        (struct kiln__cpu_patch){r->offset,
+                                 r->size,
+                                 r->shift,
+                                 function,
+                                 function ? r->symbol->u.function->number
+                                          : r->symbol->u.variable->number,
+                                 r->addend};
   }
   return KILN_OK;
 }
 
-static kiln_status patch_all(kiln__build *b)
+static kiln_status patch_all(kiln__cpu_build *b)
 {
   kiln_status st = KILN_OK;
 
   for (uint32_t p = 0; p < b->n_parts; p++) {
     for (uint32_t i = 0; i < b->parts[p]->n_variables; i++) {
-      const kiln__ptx_symbol *symbol = b->parts[p]->variables[i];
+      const kiln__cpu_ptx_symbol *symbol = b->parts[p]->variables[i];
 
       if (needs_memory(symbol->u.variable))
         KILN_TRY(patch_variable(b, p, symbol));
@@ -300,13 +302,13 @@ done:
 /* ---- All ------------------------------------------------------------------------------ */
 
 /* Variables that functions declare inside and that need memory. */
-static kiln_status number_inner(kiln__build *b, const names *n, uint32_t part,
-                                const kiln__ptx_function *fn)
+static kiln_status number_inner(kiln__cpu_build *b, const names *n,
+                                uint32_t part, const kiln__cpu_ptx_function *fn)
 {
   kiln_status st = KILN_OK;
 
   for (uint32_t i = 0; i < fn->n_variables; i++) {
-    kiln__ptx_symbol *s = fn->variables[i];
+    kiln__cpu_ptx_symbol *s = fn->variables[i];
 
     if (s->kind == KILN__SYMBOL_VARIABLE && needs_memory(s->u.variable))
       KILN_TRY(number_variable(b, n, part, s));
@@ -315,9 +317,10 @@ done:
   return st;
 }
 
-static kiln_status number_part(kiln__build *b, const names *n, uint32_t part)
+static kiln_status number_part(kiln__cpu_build *b, const names *n,
+                               uint32_t part)
 {
-  kiln__ptx_module *m = b->parts[part];
+  kiln__cpu_ptx_module *m = b->parts[part];
   kiln_status st = KILN_OK;
 
   for (uint32_t i = 0; i < m->n_variables; i++)
@@ -335,10 +338,10 @@ done:
   return st;
 }
 
-static kiln_status name_functions(kiln__build *b)
+static kiln_status name_functions(kiln__cpu_build *b)
 {
   for (uint32_t i = 0; i < b->program->n_functions; i++) {
-    kiln__code *code = &b->program->functions[i];
+    kiln__cpu_code *code = &b->program->functions[i];
 
     code->name = keep_text(b, b->functions[i]->name);
     code->number = i;
@@ -350,15 +353,16 @@ static kiln_status name_functions(kiln__build *b)
   return KILN_OK;
 }
 
-static void count(const kiln__build *b, uint32_t *functions, uint32_t *globals)
+static void count(const kiln__cpu_build *b, uint32_t *functions,
+                  uint32_t *globals)
 {
   for (uint32_t p = 0; p < b->n_parts; p++) {
-    const kiln__ptx_module *m = b->parts[p];
+    const kiln__cpu_ptx_module *m = b->parts[p];
 
     *functions += m->n_functions;
     *globals += m->n_variables;
     for (uint32_t i = 0; i < m->n_functions; i++) {
-      const kiln__ptx_function *fn = m->functions[i];
+      const kiln__cpu_ptx_function *fn = m->functions[i];
 
       for (uint32_t k = 0; k < fn->n_variables; k++)
         *globals += fn->variables[k]->kind == KILN__SYMBOL_VARIABLE &&
@@ -367,7 +371,7 @@ static void count(const kiln__build *b, uint32_t *functions, uint32_t *globals)
   }
 }
 
-kiln_status kiln__link_symbols(kiln__build *b)
+kiln_status kiln__cpu_link_symbols(kiln__cpu_build *b)
 {
   uint32_t functions = 0, globals = 0;
   names n = {NULL, 64};
@@ -377,12 +381,14 @@ kiln_status kiln__link_symbols(kiln__build *b)
   while (n.size < 2 * (functions + globals + 1))
     n.size *= 2;
   n.table = kiln__calloc(b->a, n.size, sizeof *n.table);
-  b->functions = kiln__ptx_alloc(b->arena, (functions + 1u) * sizeof(void *));
-  b->part_of = kiln__ptx_alloc(b->arena, (functions + 1u) * sizeof(uint32_t));
+  b->functions =
+      kiln__cpu_ptx_alloc(b->arena, (functions + 1u) * sizeof(void *));
+  b->part_of =
+      kiln__cpu_ptx_alloc(b->arena, (functions + 1u) * sizeof(uint32_t));
   b->program->functions =
-      kiln__ptx_alloc(b->arena, (functions + 1u) * sizeof(kiln__code));
+      kiln__cpu_ptx_alloc(b->arena, (functions + 1u) * sizeof(kiln__cpu_code));
   b->program->globals =
-      kiln__ptx_alloc(b->arena, (globals + 1u) * sizeof(kiln__global));
+      kiln__cpu_ptx_alloc(b->arena, (globals + 1u) * sizeof(kiln__cpu_global));
   if (n.table == NULL || b->functions == NULL || b->part_of == NULL ||
       b->program->functions == NULL || b->program->globals == NULL)
     KILN_TRY(kiln__fail_memory("symbols"));

@@ -6,8 +6,8 @@
 
 /* ---- Small things every part needs ----------------------------------------- */
 
-void *kiln__array_add(kiln__array *list, const kiln_allocator *a, uint32_t more,
-                      size_t size)
+void *kiln__cpu_array_add(kiln__cpu_array *list, const kiln_allocator *a,
+                          uint32_t more, size_t size)
 {
   if (more > list->capacity - list->n) {
     const uint64_t capacity = (uint64_t)list->capacity * 2 + more + 16;
@@ -26,10 +26,11 @@ void *kiln__array_add(kiln__array *list, const kiln_allocator *a, uint32_t more,
   return (char *)list->data + (list->n - more) * size;
 }
 
-#undef kiln__complain
-#undef kiln__no_memory
+#undef kiln__cpu_complain
+#undef kiln__cpu_no_memory
 
-bool kiln__complain(kiln__lower *l, kiln__ptx_pos pos, const char *format, ...)
+bool kiln__cpu_complain(kiln__cpu_lower *l, kiln__cpu_ptx_pos pos,
+                        const char *format, ...)
 {
   char text[256];
   va_list args;
@@ -37,29 +38,29 @@ bool kiln__complain(kiln__lower *l, kiln__ptx_pos pos, const char *format, ...)
   va_start(args, format);
   (void)vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  kiln__ptx_complain(l->messages, pos, "%s", text);
+  kiln__cpu_ptx_complain(l->messages, pos, "%s", text);
   return false;
 }
 
-bool kiln__no_memory(kiln__lower *l)
+bool kiln__cpu_no_memory(kiln__cpu_lower *l)
 {
   l->out_of_memory = true;
   return false;
 }
 
-int32_t kiln__new_register(kiln__lower *l, uint8_t bytes)
+int32_t kiln__cpu_new_register(kiln__cpu_lower *l, uint8_t bytes)
 {
-  uint8_t *width = kiln__array_add(&l->widths, l->b->a, 1, 1);
+  uint8_t *width = kiln__cpu_array_add(&l->widths, l->b->a, 1, 1);
 
   if (width == NULL || l->widths.n >= KILN__IS_CONST) {
-    (void)kiln__no_memory(l);
+    (void)kiln__cpu_no_memory(l);
     return -1;
   }
   *width = bytes == 8 ? 8 : 4;
   return (int32_t)l->widths.n - 1;
 }
 
-static uint32_t hash_const(const kiln__const *c)
+static uint32_t hash_const(const kiln__cpu_const *c)
 {
   uint64_t h = c->value * UINT64_C(0x9e3779b97f4a7c15);
 
@@ -70,14 +71,14 @@ static uint32_t hash_const(const kiln__const *c)
 }
 
 /* Where the hash table of constants has, or would have, this one. */
-static uint32_t *const_place(const kiln__lower *l, const kiln__const *c)
+static uint32_t *const_place(const kiln__cpu_lower *l, const kiln__cpu_const *c)
 {
-  const kiln__const *all = l->consts.data;
+  const kiln__cpu_const *all = l->consts.data;
   uint32_t *table = l->const_hash.data;
   const uint32_t mask = l->const_hash.n - 1;
 
   for (uint32_t i = hash_const(c) & mask;; i = (i + 1) & mask) {
-    const kiln__const *have;
+    const kiln__cpu_const *have;
 
     if (table[i] == 0)
       return &table[i];
@@ -88,32 +89,33 @@ static uint32_t *const_place(const kiln__lower *l, const kiln__const *c)
   }
 }
 
-static bool grow_consts(kiln__lower *l)
+static bool grow_consts(kiln__cpu_lower *l)
 {
   const uint32_t n = l->const_hash.n == 0 ? 64 : l->const_hash.n * 2;
 
   l->const_hash.n = 0;
-  if (kiln__array_add(&l->const_hash, l->b->a, n, sizeof(uint32_t)) == NULL)
-    return kiln__no_memory(l);
+  if (kiln__cpu_array_add(&l->const_hash, l->b->a, n, sizeof(uint32_t)) == NULL)
+    return kiln__cpu_no_memory(l);
   for (uint32_t i = 0; i < l->consts.n; i++)
-    *const_place(l, (const kiln__const *)l->consts.data + i) = i + 1;
+    *const_place(l, (const kiln__cpu_const *)l->consts.data + i) = i + 1;
   return true;
 }
 
-int32_t kiln__constant(kiln__lower *l, uint8_t bytes, kiln__const_kind kind,
-                       uint64_t value, int64_t addend)
+int32_t kiln__cpu_constant(kiln__cpu_lower *l, uint8_t bytes,
+                           kiln__cpu_const_kind kind, uint64_t value,
+                           int64_t addend)
 {
-  const kiln__const c = {-1, bytes > 4 ? 8 : 4, kind, value, addend};
-  kiln__const *place;
+  const kiln__cpu_const c = {-1, bytes > 4 ? 8 : 4, kind, value, addend};
+  kiln__cpu_const *place;
   uint32_t *number;
 
   if (l->consts.n * 2 >= l->const_hash.n && !grow_consts(l))
     return -1;
   number = const_place(l, &c);
   if (*number == 0) {
-    place = kiln__array_add(&l->consts, l->b->a, 1, sizeof c);
+    place = kiln__cpu_array_add(&l->consts, l->b->a, 1, sizeof c);
     if (place == NULL) {
-      (void)kiln__no_memory(l);
+      (void)kiln__cpu_no_memory(l);
       return -1;
     }
     *place = c;
@@ -122,18 +124,19 @@ int32_t kiln__constant(kiln__lower *l, uint8_t bytes, kiln__const_kind kind,
   return (int32_t)(*number - 1) | KILN__IS_CONST;
 }
 
-bool kiln__emit(kiln__lower *l, const kiln__insn *in, bool guarded)
+bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded)
 {
-  kiln__insn *to = kiln__array_add(&l->insns, l->b->a, 1, sizeof *to);
-  kiln__line *line = kiln__array_add(&l->lines, l->b->a, 1, sizeof *line);
-  const kiln__ptx_insn *at = l->at;
+  kiln__cpu_insn *to = kiln__cpu_array_add(&l->insns, l->b->a, 1, sizeof *to);
+  kiln__cpu_line *line =
+      kiln__cpu_array_add(&l->lines, l->b->a, 1, sizeof *line);
+  const kiln__cpu_ptx_insn *at = l->at;
 
   if (to == NULL || line == NULL)
-    return kiln__no_memory(l);
+    return kiln__cpu_no_memory(l);
   *to = *in;
   to->index = l->insns.n - 1;
   if (at != NULL) {
-    *line = (kiln__line){at->pos.line, at->loc.file, at->loc.line};
+    *line = (kiln__cpu_line){at->pos.line, at->loc.file, at->loc.line};
     if (guarded && at->guard != NULL) {
       to->guard = (int32_t)l->base[at->guard->u.variable->index];
       to->flags |= at->guard_negated ? KILN__GUARD_NOT : 0u;
@@ -142,51 +145,52 @@ bool kiln__emit(kiln__lower *l, const kiln__insn *in, bool guarded)
   return true;
 }
 
-static void set_row(kiln__insn *in, const kiln__row *row, uint16_t op)
+static void set_row(kiln__cpu_insn *in, const kiln__cpu_row *row, uint16_t op)
 {
   in->op = op;
   in->kind = row->kind;
   in->klass = row->klass;
 }
 
-bool kiln__fields_of(kiln__lower *l, kiln__insn *out, const char *opcode)
+bool kiln__cpu_fields_of(kiln__cpu_lower *l, kiln__cpu_insn *out,
+                         const char *opcode)
 {
-  const kiln__matches *m =
-      kiln__matcher_find(&l->b->matcher, opcode, strlen(opcode));
+  const kiln__cpu_matches *m =
+      kiln__cpu_matcher_find(&l->b->matcher, opcode, strlen(opcode));
 
   if (m == NULL)
-    return kiln__no_memory(l);
+    return kiln__cpu_no_memory(l);
   if (m->n == 0)
-    return kiln__complain(l, l->at == NULL ? l->fn->pos : l->at->pos,
-                          "the CPU device lacks %s", opcode);
+    return kiln__cpu_complain(l, l->at == NULL ? l->fn->pos : l->at->pos,
+                              "the CPU device lacks %s", opcode);
   *out = m->fields;
   set_row(out, &l->b->matcher.rows[m->ops[0]], m->ops[0]);
   return true;
 }
 
-bool kiln__emit_local_address(kiln__lower *l, int32_t d, uint8_t bytes,
-                              int64_t offset)
+bool kiln__cpu_emit_local_address(kiln__cpu_lower *l, int32_t d, uint8_t bytes,
+                                  int64_t offset)
 {
-  kiln__insn in = {.d = d,
-                   .d2 = -1,
-                   .a = -1,
-                   .b = -1,
-                   .c = -1,
-                   .e = -1,
-                   .guard = -1,
-                   .join = UINT32_MAX,
-                   .imm = offset,
-                   .type = bytes == 8 ? KILN__B64 : KILN__B32,
-                   .bytes = bytes,
-                   .reg_bytes = bytes};
+  kiln__cpu_insn in = {.d = d,
+                       .d2 = -1,
+                       .a = -1,
+                       .b = -1,
+                       .c = -1,
+                       .e = -1,
+                       .guard = -1,
+                       .join = UINT32_MAX,
+                       .imm = offset,
+                       .type = bytes == 8 ? KILN__B64 : KILN__B32,
+                       .bytes = bytes,
+                       .reg_bytes = bytes};
 
   set_row(&in, &l->b->matcher.rows[KILN__OP_mov_local], KILN__OP_mov_local);
-  return kiln__emit(l, &in, true);
+  return kiln__cpu_emit(l, &in, true);
 }
 
 /* ---- Classes by state space --------------------------------------------------- */
 
-static kiln__class class_of(const kiln__insn *in)
+static kiln__cpu_class class_of(const kiln__cpu_insn *in)
 {
   static const uint8_t loads[] = {
       [KILN__SPACE_GENERIC] = KILN__CLASS_GENERIC_LOAD,
@@ -198,7 +202,7 @@ static kiln__class class_of(const kiln__insn *in)
       [KILN__SPACE_PARAM] = KILN__CLASS_PARAM,
   };
 
-  switch ((kiln__class)in->klass) {
+  switch ((kiln__cpu_class)in->klass) {
   case KILN__CLASS_GLOBAL_LOAD:
   case KILN__CLASS_GENERIC_LOAD:
   case KILN__CLASS_SHARED_LOAD:
@@ -206,13 +210,13 @@ static kiln__class class_of(const kiln__insn *in)
   case KILN__CLASS_CONST_LOAD:
   case KILN__CLASS_PARAM:
     return in->space < sizeof loads && loads[in->space] != 0
-               ? (kiln__class)loads[in->space]
-               : (kiln__class)in->klass;
+               ? (kiln__cpu_class)loads[in->space]
+               : (kiln__cpu_class)in->klass;
   case KILN__CLASS_GLOBAL_STORE:
   case KILN__CLASS_GENERIC_STORE:
   case KILN__CLASS_SHARED_STORE:
   case KILN__CLASS_LOCAL_STORE:
-    switch ((kiln__space)in->space) {
+    switch ((kiln__cpu_space)in->space) {
     case KILN__SPACE_GLOBAL:
       return KILN__CLASS_GLOBAL_STORE;
     case KILN__SPACE_SHARED:
@@ -224,25 +228,25 @@ static kiln__class class_of(const kiln__insn *in)
       return KILN__CLASS_GENERIC_STORE;
     }
   default:
-    return (kiln__class)in->klass;
+    return (kiln__cpu_class)in->klass;
   }
 }
 
 /* ---- One statement -------------------------------------------------------------- */
 
-static bool starts_with(kiln__slice s, const char *text)
+static bool starts_with(kiln__cpu_slice s, const char *text)
 {
   const size_t n = strlen(text);
 
   return s.size >= n && memcmp(s.data, text, n) == 0;
 }
 
-static bool contains(kiln__slice s, const char *text)
+static bool contains(kiln__cpu_slice s, const char *text)
 {
   return memmem(s.data, s.size, text, strlen(text)) != NULL;
 }
 
-bool kiln__is_local(const kiln__ptx_variable *v)
+bool kiln__cpu_is_local(const kiln__cpu_ptx_variable *v)
 {
   return v->space == KILN__SPACE_LOCAL ||
          (v->space == KILN__SPACE_PARAM && v->number != KILN__KERNEL_PARAM);
@@ -250,27 +254,28 @@ bool kiln__is_local(const kiln__ptx_variable *v)
 
 /* Whether a .param access of this statement goes to the stack: everything but
  * a kernel's own parameters does. */
-static bool param_is_local(const kiln__lower *l)
+static bool param_is_local(const kiln__cpu_lower *l)
 {
-  const kiln__ptx_insn *at = l->at;
+  const kiln__cpu_ptx_insn *at = l->at;
   bool local = !l->fn->entry || contains(at->opcode, "::func");
 
   for (uint32_t i = 0; i < at->n_operands; i++) {
-    const kiln__ptx_operand *o = &at->operands[i];
+    const kiln__cpu_ptx_operand *o = &at->operands[i];
 
     if (o->kind == KILN__OPERAND_ADDRESS && o->base != NULL &&
         o->base->kind == KILN__OPERAND_SYMBOL &&
         o->base->symbol->kind == KILN__SYMBOL_VARIABLE &&
         o->base->symbol->u.variable->space == KILN__SPACE_PARAM)
-      local = kiln__is_local(o->base->symbol->u.variable);
+      local = kiln__cpu_is_local(o->base->symbol->u.variable);
   }
   return local;
 }
 
 /* The symbol that an operand [symbol] or [symbol+4] names; NULL: none. */
-static const kiln__ptx_symbol *addressed(const kiln__lower *l, uint32_t i)
+static const kiln__cpu_ptx_symbol *addressed(const kiln__cpu_lower *l,
+                                             uint32_t i)
 {
-  const kiln__ptx_operand *o;
+  const kiln__cpu_ptx_operand *o;
 
   if (i >= l->at->n_operands)
     return NULL;
@@ -283,55 +288,57 @@ static const kiln__ptx_symbol *addressed(const kiln__lower *l, uint32_t i)
 
 /* Results are not read before the call that has them, arguments and results of
  * calls not under a guard. */
-static bool check_load(kiln__lower *l)
+static bool check_load(kiln__cpu_lower *l)
 {
-  const kiln__ptx_symbol *s = addressed(l, 1);
-  const kiln__ptx_variable *v =
+  const kiln__cpu_ptx_symbol *s = addressed(l, 1);
+  const kiln__cpu_ptx_variable *v =
       s != NULL && s->kind == KILN__SYMBOL_VARIABLE ? s->u.variable : NULL;
 
   if (v == NULL || v->space != KILN__SPACE_PARAM ||
       v->number == KILN__KERNEL_PARAM || v->number == KILN__FUNCTION_PARAM)
     return true;
   if (v->number == KILN__RESULT)
-    return kiln__complain(l, l->at->operands[1].pos,
-                          "illegal to read the result '%.*s'",
-                          (int)s->name.size, s->name.data);
+    return kiln__cpu_complain(l, l->at->operands[1].pos,
+                              "illegal to read the result '%.*s'",
+                              (int)s->name.size, s->name.data);
   return l->at->guard == NULL ||
-         kiln__complain(l, l->at->pos,
-                        "'%.*s' of a call is loaded without a guard",
-                        (int)s->name.size, s->name.data);
+         kiln__cpu_complain(l, l->at->pos,
+                            "'%.*s' of a call is loaded without a guard",
+                            (int)s->name.size, s->name.data);
 }
 
 /* A function's parameters are read only; ptxas goes by the name, also where a
  * variable of a call hides it. */
-static bool check_store(kiln__lower *l)
+static bool check_store(kiln__cpu_lower *l)
 {
-  const kiln__ptx_operand *o = l->at->operands;
-  const kiln__ptx_symbol *s = addressed(l, 0);
+  const kiln__cpu_ptx_operand *o = l->at->operands;
+  const kiln__cpu_ptx_symbol *s = addressed(l, 0);
   bool formal = false;
 
   for (uint32_t i = 0; s != NULL && i < l->fn->n_params; i++) {
-    const kiln__slice name = l->fn->params[i]->name;
+    const kiln__cpu_slice name = l->fn->params[i]->name;
 
     formal |= name.size == s->name.size &&
               memcmp(name.data, s->name.data, name.size) == 0;
   }
   if (formal)
-    return kiln__complain(l, o->pos, "illegal to write to the parameter '%.*s'",
-                          (int)s->name.size, s->name.data);
+    return kiln__cpu_complain(l, o->pos,
+                              "illegal to write to the parameter '%.*s'",
+                              (int)s->name.size, s->name.data);
   if (l->at->guard != NULL)
-    return kiln__complain(l, o->pos, "an argument is stored without a guard");
+    return kiln__cpu_complain(l, o->pos,
+                              "an argument is stored without a guard");
   if (l->fn->entry && (s == NULL || s->kind != KILN__SYMBOL_VARIABLE ||
                        s->u.variable->space != KILN__SPACE_PARAM))
-    return kiln__complain(l, l->at->pos,
-                          "a kernel's parameters cannot be written");
+    return kiln__cpu_complain(l, l->at->pos,
+                              "a kernel's parameters cannot be written");
   return true;
 }
 
 /* The opcode with .param, .param::func or .param::entry made .local. */
-static const kiln__matches *find_local(kiln__lower *l)
+static const kiln__cpu_matches *find_local(kiln__cpu_lower *l)
 {
-  const kiln__slice s = l->at->opcode;
+  const kiln__cpu_slice s = l->at->opcode;
   const char *at = memmem(s.data, s.size, ".param", 6);
   char text[128];
   size_t before, after, n;
@@ -346,10 +353,10 @@ static const kiln__matches *find_local(kiln__lower *l)
   memcpy(text + before, ".local", 6);
   n = before + 6;
   memcpy(text + n, s.data + after, s.size - after);
-  return kiln__matcher_find(&l->b->matcher, text, n + s.size - after);
+  return kiln__cpu_matcher_find(&l->b->matcher, text, n + s.size - after);
 }
 
-static const char *unsupported(kiln__slice opcode)
+static const char *unsupported(kiln__cpu_slice opcode)
 {
   static const char *const known[] = {"wmma.",         "mma.",
                                       "wgmma.",        "tcgen05.",
@@ -364,39 +371,40 @@ static const char *unsupported(kiln__slice opcode)
 }
 
 /* Whether the part's .version and .target do. */
-static bool check_needs(kiln__lower *l, const kiln__matches *m, unsigned ptx,
-                        unsigned sm)
+static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
+                        unsigned ptx, unsigned sm)
 {
-  const kiln__slice s = l->at->opcode;
+  const kiln__cpu_slice s = l->at->opcode;
 
   ptx = m->ptx > ptx ? m->ptx : ptx;
   sm = m->sm > sm ? m->sm : sm;
   if (ptx > l->part->version)
-    return kiln__complain(l, l->at->pos,
-                          "'%.*s' requires .version %u.%u or later",
-                          (int)s.size, s.data, ptx / 10, ptx % 10);
+    return kiln__cpu_complain(l, l->at->pos,
+                              "'%.*s' requires .version %u.%u or later",
+                              (int)s.size, s.data, ptx / 10, ptx % 10);
   if (sm > l->part->target)
-    return kiln__complain(l, l->at->pos,
-                          "'%.*s' requires .target sm_%u or later", (int)s.size,
-                          s.data, sm);
+    return kiln__cpu_complain(l, l->at->pos,
+                              "'%.*s' requires .target sm_%u or later",
+                              (int)s.size, s.data, sm);
   if (m->specific && l->part->target_suffix == 0)
-    return kiln__complain(l, l->at->pos,
-                          "'%.*s' requires a target with a suffix, as sm_%ua",
-                          (int)s.size, s.data, sm < 90 ? 90 : sm);
+    return kiln__cpu_complain(
+        l, l->at->pos, "'%.*s' requires a target with a suffix, as sm_%ua",
+        (int)s.size, s.data, sm < 90 ? 90 : sm);
   if (l->part->target >= 70 && l->part->version >= 64 &&
       !contains(s, ".sync") &&
       (starts_with(s, "shfl.") || starts_with(s, "vote.")))
-    return kiln__complain(l, l->at->pos,
-                          "'%.*s' without .sync ended with sm_70", (int)s.size,
-                          s.data);
+    return kiln__cpu_complain(l, l->at->pos,
+                              "'%.*s' without .sync ended with sm_70",
+                              (int)s.size, s.data);
   return true;
 }
 
 /* Rows of a .param access: a store is always to the stack, so that st.param has
  * no rows of its own. */
-static const kiln__matches *find_param(kiln__lower *l, const kiln__matches *m)
+static const kiln__cpu_matches *find_param(kiln__cpu_lower *l,
+                                           const kiln__cpu_matches *m)
 {
-  const kiln__slice s = m->opcode;
+  const kiln__cpu_slice s = m->opcode;
   const bool store = starts_with(s, "st.");
 
   if (!(store ? check_store(l) : check_load(l)) || !check_needs(l, m, 0, 0))
@@ -406,68 +414,69 @@ static const kiln__matches *find_param(kiln__lower *l, const kiln__matches *m)
     m = find_local(l);
   }
   if (m == NULL || m->n == 0) {
-    (void)kiln__complain(l, l->at->pos, "'%.*s' cannot be used here",
-                         (int)s.size, s.data);
+    (void)kiln__cpu_complain(l, l->at->pos, "'%.*s' cannot be used here",
+                             (int)s.size, s.data);
     return NULL;
   }
   return m;
 }
 
-static const kiln__matches *find_matches(kiln__lower *l)
+static const kiln__cpu_matches *find_matches(kiln__cpu_lower *l)
 {
-  const kiln__slice s = l->at->opcode;
-  const kiln__matches *m = kiln__matcher_find(&l->b->matcher, s.data, s.size);
+  const kiln__cpu_slice s = l->at->opcode;
+  const kiln__cpu_matches *m =
+      kiln__cpu_matcher_find(&l->b->matcher, s.data, s.size);
 
   l->param_as_local = false;
   if (m == NULL) {
-    (void)kiln__no_memory(l);
+    (void)kiln__cpu_no_memory(l);
     return NULL;
   }
   if (m->fields.space == KILN__SPACE_PARAM &&
       (starts_with(s, "ld.") || starts_with(s, "st.")))
     return find_param(l, m);
   if (m->n == 0) {
-    (void)kiln__complain(l, l->at->pos, "%s'%.*s'", unsupported(s), (int)s.size,
-                         s.data);
+    (void)kiln__cpu_complain(l, l->at->pos, "%s'%.*s'", unsupported(s),
+                             (int)s.size, s.data);
     return NULL;
   }
   return m;
 }
 
-static bool check_guard(kiln__lower *l)
+static bool check_guard(kiln__cpu_lower *l)
 {
-  const kiln__ptx_symbol *guard = l->at->guard;
+  const kiln__cpu_ptx_symbol *guard = l->at->guard;
 
   if (guard == NULL)
     return true;
   if (guard->kind != KILN__SYMBOL_VARIABLE ||
       guard->u.variable->space != KILN__SPACE_REG ||
       guard->u.variable->type != KILN__PRED || guard->u.variable->vector > 1)
-    return kiln__complain(l, l->at->pos, "the guard '%.*s' is no predicate",
-                          (int)guard->name.size, guard->name.data);
+    return kiln__cpu_complain(l, l->at->pos, "the guard '%.*s' is no predicate",
+                              (int)guard->name.size, guard->name.data);
   return true;
 }
 
 /* Arrivals: at another block's barrier there is no state to return, and a count
  * came with sm_90. */
-static bool check_arrival(kiln__lower *l, const kiln__insn *in)
+static bool check_arrival(kiln__cpu_lower *l, const kiln__cpu_insn *in)
 {
-  const kiln__slice s = l->at->opcode;
+  const kiln__cpu_slice s = l->at->opcode;
 
   if (in->space == KILN__SPACE_SHARED_CLUSTER && in->d >= 0)
-    return kiln__complain(l, l->at->pos, "'%.*s' has no result but '_'",
-                          (int)s.size, s.data);
+    return kiln__cpu_complain(l, l->at->pos, "'%.*s' has no result but '_'",
+                              (int)s.size, s.data);
   if (in->b >= 0 && l->part->target < 90 && !contains(s, ".noComplete"))
-    return kiln__complain(l, l->at->pos,
-                          "'%.*s' with a count requires .target sm_90 or later",
-                          (int)s.size, s.data);
+    return kiln__cpu_complain(
+        l, l->at->pos, "'%.*s' with a count requires .target sm_90 or later",
+        (int)s.size, s.data);
   return true;
 }
 
 /* Value of an operand that is a literal; false: it is none. */
-static bool literal_of(const kiln__lower *l, int32_t id, uint64_t *value)
+static bool literal_of(const kiln__cpu_lower *l, int32_t id, uint64_t *value)
 {
-  const kiln__const *all = l->consts.data;
+  const kiln__cpu_const *all = l->consts.data;
 
   if (id < 0 || (id & KILN__IS_CONST) == 0)
     return false;
@@ -475,22 +484,23 @@ static bool literal_of(const kiln__lower *l, int32_t id, uint64_t *value)
   return all[id & ~KILN__IS_CONST].kind == KILN__CONST_VALUE;
 }
 
-static bool check_barrier(kiln__lower *l, const kiln__insn *in)
+static bool check_barrier(kiln__cpu_lower *l, const kiln__cpu_insn *in)
 {
   uint64_t value;
 
   if (literal_of(l, in->a, &value) && value > 15)
-    return kiln__complain(l, l->at->pos, "barriers are numbered from 0 to 15");
+    return kiln__cpu_complain(l, l->at->pos,
+                              "barriers are numbered from 0 to 15");
   if (literal_of(l, in->b, &value) &&
       (value % KILN__WARP != 0 || (in->sub == 1 && value == 0)))
-    return kiln__complain(l, l->at->pos,
-                          "the number of threads at a barrier must be a "
-                          "multiple of 32");
+    return kiln__cpu_complain(l, l->at->pos,
+                              "the number of threads at a barrier must be a "
+                              "multiple of 32");
   return true;
 }
 
 /* The literals of some instructions, as they were written, have a range. */
-static bool check_literals(kiln__lower *l)
+static bool check_literals(kiln__cpu_lower *l)
 {
   static const struct {
     const char *opcode, *modifier;
@@ -513,11 +523,11 @@ static bool check_literals(kiln__lower *l)
       continue;
     for (uint32_t k = ranges[i].first;
          k <= ranges[i].last && k < l->at->n_operands; k++) {
-      const kiln__ptx_operand *o = &l->at->operands[k];
+      const kiln__cpu_ptx_operand *o = &l->at->operands[k];
 
       if (o->kind == KILN__OPERAND_INTEGER &&
           (o->bits < ranges[i].low || o->bits > ranges[i].high))
-        return kiln__complain(l, o->pos, "the immediate is out of range");
+        return kiln__cpu_complain(l, o->pos, "the immediate is out of range");
     }
     return true;
   }
@@ -525,9 +535,9 @@ static bool check_literals(kiln__lower *l)
 }
 
 /* What kinds need beyond their operands. */
-static bool finish(kiln__lower *l, kiln__insn *in)
+static bool finish(kiln__cpu_lower *l, kiln__cpu_insn *in)
 {
-  const kiln__slice s = l->at->opcode;
+  const kiln__cpu_slice s = l->at->opcode;
 
   in->klass = (uint8_t)class_of(in);
   if (starts_with(s, "mbarrier.arrive") && !check_arrival(l, in))
@@ -537,15 +547,16 @@ static bool finish(kiln__lower *l, kiln__insn *in)
   if (in->op == KILN__OP_cp_async_bulk_out &&
       l->at->operands[2].kind == KILN__OPERAND_INTEGER &&
       l->at->operands[2].bits % 16 != 0)
-    return kiln__complain(l, l->at->pos, "the bytes are a multiple of 16");
+    return kiln__cpu_complain(l, l->at->pos, "the bytes are a multiple of 16");
   if ((starts_with(s, "cp.async.ca.") || starts_with(s, "cp.async.cg.")) &&
       l->at->n_operands > 3 &&
       l->at->operands[3].kind == KILN__OPERAND_INTEGER &&
       l->at->operands[3].bits > in->bytes)
-    return kiln__complain(l, l->at->pos, "more bytes to read than to write");
+    return kiln__cpu_complain(l, l->at->pos,
+                              "more bytes to read than to write");
   if (in->op == KILN__OP_alloca_u64 && (in->imm & (in->imm - 1)) != 0)
-    return kiln__complain(l, l->at->pos, "an alignment is a power of two");
-  switch ((kiln__kind)in->kind) {
+    return kiln__cpu_complain(l, l->at->pos, "an alignment is a power of two");
+  switch ((kiln__cpu_kind)in->kind) {
   case KILN__KIND_BARRIER:
     if (starts_with(s, "bar."))
       in->flags |= KILN__ALIGNED;
@@ -561,7 +572,7 @@ static bool finish(kiln__lower *l, kiln__insn *in)
   case KILN__KIND_RETURN:
     if (l->fn->entry)
       in->kind = KILN__KIND_EXIT;
-    else if (!kiln__store_results(l))
+    else if (!kiln__cpu_store_results(l))
       return false;
     break;
   default:
@@ -570,48 +581,48 @@ static bool finish(kiln__lower *l, kiln__insn *in)
   return true;
 }
 
-static bool lower_statement(kiln__lower *l)
+static bool lower_statement(kiln__cpu_lower *l)
 {
-  const bool bulk = kiln__is_bulk(l->at->opcode);
-  const kiln__matches *m = check_guard(l) && !bulk ? find_matches(l) : NULL;
-  const kiln__row *row = NULL;
-  kiln__insn in;
+  const bool bulk = kiln__cpu_is_bulk(l->at->opcode);
+  const kiln__cpu_matches *m = check_guard(l) && !bulk ? find_matches(l) : NULL;
+  const kiln__cpu_row *row = NULL;
+  kiln__cpu_insn in;
 
   if (m == NULL)
-    return bulk && kiln__lower_bulk(l);
+    return bulk && kiln__cpu_lower_bulk(l);
   for (uint32_t i = 0; i < m->n && row == NULL; i++) {
-    const kiln__row *r = &l->b->matcher.rows[m->ops[i]];
+    const kiln__cpu_row *r = &l->b->matcher.rows[m->ops[i]];
 
     in = m->fields;
-    if (kiln__shapes_fit(r, &in, l->at)) {
+    if (kiln__cpu_shapes_fit(r, &in, l->at)) {
       row = r;
       set_row(&in, r, m->ops[i]);
     }
   }
   if (row == NULL)
-    return kiln__complain(l, l->at->pos,
-                          "arguments mismatch for instruction '%.*s'",
-                          (int)l->at->opcode.size, l->at->opcode.data);
+    return kiln__cpu_complain(l, l->at->pos,
+                              "arguments mismatch for instruction '%.*s'",
+                              (int)l->at->opcode.size, l->at->opcode.data);
   if (!check_needs(l, m, row->ptx, row->sm))
     return false;
   l->exact = m->exact;
   if (in.kind == KILN__KIND_CALL)
-    return kiln__lower_call(l, &in);
-  return kiln__bind_operands(l, row, &in) && finish(l, &in) &&
-         kiln__emit(l, &in, true);
+    return kiln__cpu_lower_call(l, &in);
+  return kiln__cpu_bind_operands(l, row, &in) && finish(l, &in) &&
+         kiln__cpu_emit(l, &in, true);
 }
 
 /* ---- One function ---------------------------------------------------------------- */
 
-static bool number_registers(kiln__lower *l)
+static bool number_registers(kiln__cpu_lower *l)
 {
-  const kiln__ptx_function *fn = l->fn;
+  const kiln__cpu_ptx_function *fn = l->fn;
 
   l->base = kiln__calloc(l->b->a, fn->n_registers + 1u, sizeof *l->base);
   if (l->base == NULL)
-    return kiln__no_memory(l);
+    return kiln__cpu_no_memory(l);
   for (uint32_t i = 0; i < fn->n_variables; i++) {
-    const kiln__ptx_variable *v =
+    const kiln__cpu_ptx_variable *v =
         fn->variables[i]->kind == KILN__SYMBOL_VARIABLE
             ? fn->variables[i]->u.variable
             : NULL;
@@ -620,7 +631,7 @@ static bool number_registers(kiln__lower *l)
       continue;
     l->base[v->index] = l->widths.n;
     for (unsigned k = 0; k < (v->vector == 0 ? 1u : v->vector); k++) {
-      if (kiln__new_register(l, kiln__ptx_type_bytes[v->type]) < 0)
+      if (kiln__cpu_new_register(l, kiln__cpu_ptx_type_bytes[v->type]) < 0)
         return false;
     }
   }
@@ -628,12 +639,12 @@ static bool number_registers(kiln__lower *l)
 }
 
 /* Labels were statements; now they are instructions. */
-static void resolve_targets(kiln__lower *l)
+static void resolve_targets(kiln__cpu_lower *l)
 {
-  kiln__insn *insns = l->insns.data;
+  kiln__cpu_insn *insns = l->insns.data;
 
   for (uint32_t i = 0; i < l->insns.n; i++) {
-    kiln__insn *in = &insns[i];
+    kiln__cpu_insn *in = &insns[i];
 
     if (in->kind == KILN__KIND_BRANCH)
       in->target = l->starts[in->target];
@@ -647,29 +658,29 @@ static void resolve_targets(kiln__lower *l)
 }
 
 /* Running off the end returns. */
-static bool close_function(kiln__lower *l)
+static bool close_function(kiln__cpu_lower *l)
 {
-  kiln__insn in;
+  kiln__cpu_insn in;
 
   l->at = l->fn->n_insns == 0 ? NULL : &l->fn->insns[l->fn->n_insns - 1];
-  if (!l->fn->entry && !kiln__store_results(l))
+  if (!l->fn->entry && !kiln__cpu_store_results(l))
     return false;
-  if (!kiln__fields_of(l, &in, l->fn->entry ? "exit" : "ret"))
+  if (!kiln__cpu_fields_of(l, &in, l->fn->entry ? "exit" : "ret"))
     return false;
-  return kiln__emit(l, &in, false);
+  return kiln__cpu_emit(l, &in, false);
 }
 
 /* False only for lack of memory: other mistakes are messages. */
-static bool lower_statements(kiln__lower *l)
+static bool lower_statements(kiln__cpu_lower *l)
 {
-  const kiln__ptx_function *fn = l->fn;
+  const kiln__cpu_ptx_function *fn = l->fn;
 
   l->starts = kiln__calloc(l->b->a, fn->n_insns + 1u, sizeof *l->starts);
   if (l->starts == NULL)
-    return kiln__no_memory(l);
+    return kiln__cpu_no_memory(l);
   if (!number_registers(l))
     return false;
-  if (!kiln__load_formals(l) && l->out_of_memory)
+  if (!kiln__cpu_load_formals(l) && l->out_of_memory)
     return false;
   for (uint32_t i = 0; i < fn->n_insns; i++) {
     l->at = &fn->insns[i];
@@ -682,9 +693,9 @@ static bool lower_statements(kiln__lower *l)
 }
 
 /* Copy what was collected to where it stays. */
-static void *keep(kiln__lower *l, const kiln__array *list, size_t size)
+static void *keep(kiln__cpu_lower *l, const kiln__cpu_array *list, size_t size)
 {
-  void *p = kiln__ptx_alloc(l->b->arena, (list->n + 1u) * size);
+  void *p = kiln__cpu_ptx_alloc(l->b->arena, (list->n + 1u) * size);
 
   if (p == NULL)
     l->out_of_memory = true;
@@ -693,37 +704,37 @@ static void *keep(kiln__lower *l, const kiln__array *list, size_t size)
   return p;
 }
 
-static kiln_status finish_function(kiln__lower *l)
+static kiln_status finish_function(kiln__cpu_lower *l)
 {
-  kiln__blocks blocks = {0};
-  kiln__code *code = l->code;
+  kiln__cpu_blocks blocks = {0};
+  kiln__cpu_code *code = l->code;
   kiln_status st = KILN_OK;
 
   resolve_targets(l);
   code->insns = keep(l, &l->insns, sizeof *code->insns);
   code->lines = keep(l, &l->lines, sizeof *code->lines);
   code->calls = keep(l, &l->calls, sizeof *code->calls);
-  kiln__const *consts = keep(l, &l->consts, sizeof *consts);
-  code->places =
-      kiln__ptx_alloc(l->b->arena, (l->insns.n + 1u) * sizeof *code->places);
+  kiln__cpu_const *consts = keep(l, &l->consts, sizeof *consts);
+  code->places = kiln__cpu_ptx_alloc(l->b->arena,
+                                     (l->insns.n + 1u) * sizeof *code->places);
   if (l->out_of_memory || code->places == NULL)
     return kiln__fail_memory("instructions");
   code->n_insns = l->insns.n;
   code->n_calls = l->calls.n;
   code->consts = consts;
   code->n_consts = l->consts.n;
-  KILN_TRY(kiln__blocks_make(&blocks, l->b->a, code->insns, code->n_insns));
-  KILN_TRY(kiln__flow_join(&blocks, l->b->a, code->insns, code->places));
-  KILN_TRY(kiln__slots_assign(l->b->a, l->b->matcher.rows, &blocks, code->insns,
-                              code->n_insns, l->widths.data, l->widths.n,
-                              consts, code->n_consts, &code->frame_bytes,
-                              &code->registers));
+  KILN_TRY(kiln__cpu_blocks_make(&blocks, l->b->a, code->insns, code->n_insns));
+  KILN_TRY(kiln__cpu_flow_join(&blocks, l->b->a, code->insns, code->places));
+  KILN_TRY(kiln__cpu_slots_assign(l->b->a, l->b->matcher.rows, &blocks,
+                                  code->insns, code->n_insns, l->widths.data,
+                                  l->widths.n, consts, code->n_consts,
+                                  &code->frame_bytes, &code->registers));
 done:
-  kiln__blocks_free(&blocks, l->b->a);
+  kiln__cpu_blocks_free(&blocks, l->b->a);
   return st;
 }
 
-static void free_lower(kiln__lower *l)
+static void free_lower(kiln__cpu_lower *l)
 {
   const kiln_allocator *a = l->b->a;
 
@@ -737,14 +748,14 @@ static void free_lower(kiln__lower *l)
   kiln__free(a, l->calls.data);
 }
 
-static kiln_status lower_function(kiln__build *b, uint32_t number)
+static kiln_status lower_function(kiln__cpu_build *b, uint32_t number)
 {
   const uint32_t part = b->part_of[number];
-  kiln__lower l = {.b = b,
-                   .part = b->parts[part],
-                   .messages = &b->messages[part],
-                   .fn = b->functions[number],
-                   .code = &b->program->functions[number]};
+  kiln__cpu_lower l = {.b = b,
+                       .part = b->parts[part],
+                       .messages = &b->messages[part],
+                       .fn = b->functions[number],
+                       .code = &b->program->functions[number]};
   const uint32_t complaints = l.messages->n;
   kiln_status st = KILN_OK;
 
@@ -757,7 +768,7 @@ done:
   return st;
 }
 
-kiln_status kiln__lower_all(kiln__build *b)
+kiln_status kiln__cpu_lower_all(kiln__cpu_build *b)
 {
   kiln_status st = KILN_OK;
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-bool kiln__is_bulk(kiln__slice opcode)
+bool kiln__cpu_is_bulk(kiln__cpu_slice opcode)
 {
   static const char *const forms[] = {
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
@@ -17,71 +17,73 @@ bool kiln__is_bulk(kiln__slice opcode)
   return false;
 }
 
-static bool check(kiln__lower *l)
+static bool check(kiln__cpu_lower *l)
 {
-  const kiln__ptx_insn *at = l->at;
+  const kiln__cpu_ptx_insn *at = l->at;
   const bool cta =
       memmem(at->opcode.data, at->opcode.size, "::cta.", 6) != NULL;
 
   if (l->part->target < 90 || l->part->version < (cta ? 86u : 80u))
-    return kiln__complain(
+    return kiln__cpu_complain(
         l, at->pos, "'%.*s' requires .target sm_90 and .version %s",
         (int)at->opcode.size, at->opcode.data, cta ? "8.6" : "8.0");
   if (at->n_operands != 4 || at->operands[2].kind == KILN__OPERAND_FLOAT ||
       (at->operands[2].kind == KILN__OPERAND_INTEGER &&
        at->operands[2].bits % 16 != 0))
-    return kiln__complain(l, at->pos,
-                          "arguments mismatch for instruction '%.*s'",
-                          (int)at->opcode.size, at->opcode.data);
+    return kiln__cpu_complain(l, at->pos,
+                              "arguments mismatch for instruction '%.*s'",
+                              (int)at->opcode.size, at->opcode.data);
   for (uint32_t i = 0; i < 4; i++) {
     if (i != 2 && at->operands[i].kind != KILN__OPERAND_ADDRESS)
-      return kiln__complain(l, at->operands[i].pos, "an address is expected");
+      return kiln__cpu_complain(l, at->operands[i].pos,
+                                "an address is expected");
   }
   return true;
 }
 
 /* One of the two: `op` with operands of its own. */
-static bool emit_part(kiln__lower *l, kiln__op op,
-                      const kiln__ptx_operand *operands, uint32_t n)
+static bool emit_part(kiln__cpu_lower *l, kiln__cpu_op op,
+                      const kiln__cpu_ptx_operand *operands, uint32_t n)
 {
-  const kiln__ptx_insn *whole = l->at;
-  const kiln__row *row = &l->b->matcher.rows[op];
-  kiln__ptx_insn part = *whole;
-  kiln__insn in = {.op = (uint16_t)op,
-                   .kind = row->kind,
-                   .klass = row->klass,
-                   .space = KILN__SPACE_SHARED_CLUSTER,
-                   .type = KILN__B64,
-                   .d = -1,
-                   .d2 = -1,
-                   .a = -1,
-                   .b = -1,
-                   .c = -1,
-                   .e = -1,
-                   .guard = -1,
-                   .join = UINT32_MAX,
-                   .bytes = 8};
+  const kiln__cpu_ptx_insn *whole = l->at;
+  const kiln__cpu_row *row = &l->b->matcher.rows[op];
+  kiln__cpu_ptx_insn part = *whole;
+  kiln__cpu_insn in = {.op = (uint16_t)op,
+                       .kind = row->kind,
+                       .klass = row->klass,
+                       .space = KILN__SPACE_SHARED_CLUSTER,
+                       .type = KILN__B64,
+                       .d = -1,
+                       .d2 = -1,
+                       .a = -1,
+                       .b = -1,
+                       .c = -1,
+                       .e = -1,
+                       .guard = -1,
+                       .join = UINT32_MAX,
+                       .bytes = 8};
   bool ok;
 
   part.operands = operands;
   part.n_operands = n;
   l->at = &part;
-  ok = kiln__shapes_fit(row, &in, &part)
-           ? kiln__bind_operands(l, row, &in) && kiln__emit(l, &in, true)
-           : kiln__complain(l, part.pos,
-                            "arguments mismatch for instruction '%.*s'",
-                            (int)part.opcode.size, part.opcode.data);
+  ok =
+      kiln__cpu_shapes_fit(row, &in, &part)
+          ? kiln__cpu_bind_operands(l, row, &in) && kiln__cpu_emit(l, &in, true)
+          : kiln__cpu_complain(l, part.pos,
+                               "arguments mismatch for instruction '%.*s'",
+                               (int)part.opcode.size, part.opcode.data);
   l->at = whole;
   return ok;
 }
 
-bool kiln__lower_bulk(kiln__lower *l)
+bool kiln__cpu_lower_bulk(kiln__cpu_lower *l)
 {
-  const kiln__ptx_operand *all = l->at->operands;
+  const kiln__cpu_ptx_operand *all = l->at->operands;
 
   if (!check(l))
     return false;
-  const kiln__ptx_operand told[2] = {all[3], all[2]};
+  const kiln__cpu_ptx_operand told[2] = {all[3], all[2]};
 
   return emit_part(l, KILN__OP_cp_async_bulk, all, 3) &&
          emit_part(l, KILN__OP_mbarrier_complete_tx, told, 2);

@@ -8,16 +8,17 @@
 
 #include <string.h>
 
-bool kiln__emit_local_copy(kiln__lower *l, bool load, kiln__ptx_type type,
-                           int32_t reg, uint64_t offset, bool guarded)
+bool kiln__cpu_emit_local_copy(kiln__cpu_lower *l, bool load,
+                               kiln__cpu_ptx_type type, int32_t reg,
+                               uint64_t offset, bool guarded)
 {
-  const uint8_t bytes = kiln__ptx_type_bytes[type];
+  const uint8_t bytes = kiln__cpu_ptx_type_bytes[type];
   char opcode[32];
-  kiln__insn in;
+  kiln__cpu_insn in;
 
   (void)kiln__format(opcode, sizeof opcode, "%s.local.b%u", load ? "ld" : "st",
                      bytes * 8u);
-  if (!kiln__fields_of(l, &in, opcode))
+  if (!kiln__cpu_fields_of(l, &in, opcode))
     return false;
   in.imm = (int64_t)offset;
   in.reg_bytes = bytes;
@@ -27,33 +28,33 @@ bool kiln__emit_local_copy(kiln__lower *l, bool load, kiln__ptx_type type,
   else
     in.b = reg;
   in.klass = load ? KILN__CLASS_LOCAL_LOAD : KILN__CLASS_LOCAL_STORE;
-  return kiln__emit(l, &in, guarded);
+  return kiln__cpu_emit(l, &in, guarded);
 }
 
-static bool formal_copies(kiln__lower *l, kiln__ptx_symbol **list, uint32_t n,
-                          bool load)
+static bool formal_copies(kiln__cpu_lower *l, kiln__cpu_ptx_symbol **list,
+                          uint32_t n, bool load)
 {
   for (uint32_t i = 0; i < n; i++) {
-    const kiln__ptx_variable *v = list[i]->u.variable;
+    const kiln__cpu_ptx_variable *v = list[i]->u.variable;
 
     if (v->space != KILN__SPACE_REG)
       continue;
     if (v->type == KILN__PRED || v->vector > 1)
-      return kiln__complain(l, list[i]->pos,
-                            "parameters of this type are not supported");
-    if (!kiln__emit_local_copy(l, load, v->type, (int32_t)l->base[v->index],
-                               v->place, !load))
+      return kiln__cpu_complain(l, list[i]->pos,
+                                "parameters of this type are not supported");
+    if (!kiln__cpu_emit_local_copy(l, load, v->type, (int32_t)l->base[v->index],
+                                   v->place, !load))
       return false;
   }
   return true;
 }
 
-bool kiln__load_formals(kiln__lower *l)
+bool kiln__cpu_load_formals(kiln__cpu_lower *l)
 {
   return l->fn->entry || formal_copies(l, l->fn->params, l->fn->n_params, true);
 }
 
-bool kiln__store_results(kiln__lower *l)
+bool kiln__cpu_store_results(kiln__cpu_lower *l)
 {
   return formal_copies(l, l->fn->returns, l->fn->n_returns, false);
 }
@@ -61,14 +62,14 @@ bool kiln__store_results(kiln__lower *l)
 /* ---- The call statement ---------------------------------------------------------- */
 
 typedef struct call {
-  const kiln__ptx_operand *results, *callee, *arguments, *proto;
-  const kiln__ptx_function *formals; /* of the callee or the prototype */
-  kiln__copy *in, *out;
+  const kiln__cpu_ptx_operand *results, *callee, *arguments, *proto;
+  const kiln__cpu_ptx_function *formals; /* of the callee or the prototype */
+  kiln__cpu_copy *in, *out;
 } call;
 
-static bool read_operands(kiln__lower *l, call *c)
+static bool read_operands(kiln__cpu_lower *l, call *c)
 {
-  const kiln__ptx_insn *at = l->at;
+  const kiln__cpu_ptx_insn *at = l->at;
   uint32_t i = 0;
 
   if (i < at->n_operands && at->operands[i].kind == KILN__OPERAND_LIST)
@@ -80,37 +81,38 @@ static bool read_operands(kiln__lower *l, call *c)
   if (i < at->n_operands && at->operands[i].kind == KILN__OPERAND_SYMBOL)
     c->proto = &at->operands[i++];
   if (c->callee == NULL || i != at->n_operands)
-    return kiln__complain(l, at->pos, "this is no call that PTX has");
+    return kiln__cpu_complain(l, at->pos, "this is no call that PTX has");
   return true;
 }
 
-static bool indirect(kiln__lower *l, call *c, kiln__insn *in)
+static bool indirect(kiln__cpu_lower *l, call *c, kiln__cpu_insn *in)
 {
-  const kiln__ptx_symbol *s = c->proto == NULL ? NULL : c->proto->symbol;
+  const kiln__cpu_ptx_symbol *s = c->proto == NULL ? NULL : c->proto->symbol;
 
   if (s == NULL)
-    return kiln__complain(l, l->at->pos,
-                          "an indirect call needs a prototype or targets");
-  if (!kiln__type_fits(KILN__U64, c->callee->symbol->u.variable->type, false))
-    return kiln__complain(l, c->callee->pos,
-                          "the address of a function must be in a 64-bit "
-                          "register");
+    return kiln__cpu_complain(l, l->at->pos,
+                              "an indirect call needs a prototype or targets");
+  if (!kiln__cpu_type_fits(KILN__U64, c->callee->symbol->u.variable->type,
+                           false))
+    return kiln__cpu_complain(l, c->callee->pos,
+                              "the address of a function must be in a 64-bit "
+                              "register");
   if (s->kind == KILN__SYMBOL_PROTOTYPE) {
-    (void)kiln__place_params(s->u.function); /* as its callees are */
+    (void)kiln__cpu_place_params(s->u.function); /* as its callees are */
     c->formals = s->u.function;
   } else if (s->kind == KILN__SYMBOL_TARGETS && s->u.targets.n > 0 &&
              s->u.targets.items[0] != NULL &&
              s->u.targets.items[0]->kind == KILN__SYMBOL_FUNCTION)
     c->formals = s->u.targets.items[0]->u.function;
   else
-    return kiln__complain(l, c->proto->pos, "'%.*s' is no prototype",
-                          (int)s->name.size, s->name.data);
-  in->a = kiln__register_of(l, c->callee);
+    return kiln__cpu_complain(l, c->proto->pos, "'%.*s' is no prototype",
+                              (int)s->name.size, s->name.data);
+  in->a = kiln__cpu_register_of(l, c->callee);
   return true;
 }
 
 /* Functions that the device itself has: run/ finds them by name. */
-static bool is_system(kiln__slice name)
+static bool is_system(kiln__cpu_slice name)
 {
   static const char *const known[] = {"vprintf",      "malloc", "free",
                                       "__assertfail", "memcpy", "memset"};
@@ -123,18 +125,19 @@ static bool is_system(kiln__slice name)
   return false;
 }
 
-static bool direct(kiln__lower *l, call *c, kiln__call *site)
+static bool direct(kiln__cpu_lower *l, call *c, kiln__cpu_call *site)
 {
-  const kiln__ptx_function *fn = c->callee->symbol->u.function;
-  const kiln__ptx_function *body = l->b->functions[fn->number];
+  const kiln__cpu_ptx_function *fn = c->callee->symbol->u.function;
+  const kiln__cpu_ptx_function *body = l->b->functions[fn->number];
 
   if (fn->entry)
-    return kiln__complain(l, c->callee->pos, "a kernel cannot be called");
+    return kiln__cpu_complain(l, c->callee->pos, "a kernel cannot be called");
   if (c->proto != NULL)
-    return kiln__complain(l, c->proto->pos, "a direct call has no prototype");
+    return kiln__cpu_complain(l, c->proto->pos,
+                              "a direct call has no prototype");
   if (!body->defined && !is_system(fn->name))
-    return kiln__complain(l, c->callee->pos, "undefined function '%.*s'",
-                          (int)fn->name.size, fn->name.data);
+    return kiln__cpu_complain(l, c->callee->pos, "undefined function '%.*s'",
+                              (int)fn->name.size, fn->name.data);
   c->formals = fn;
   site->callee = fn->number;
   return true;
@@ -142,7 +145,7 @@ static bool direct(kiln__lower *l, call *c, kiln__call *site)
 
 /* Bytes of the caller's part for an argument that is a register or a literal.
  * They stay in use for the whole function: compilers do not emit such calls. */
-static uint64_t own_bytes(kiln__lower *l, uint8_t size)
+static uint64_t own_bytes(kiln__cpu_lower *l, uint8_t size)
 {
   const uint32_t at = (l->code->local_bytes + 7u) & ~7u;
 
@@ -150,7 +153,7 @@ static uint64_t own_bytes(kiln__lower *l, uint8_t size)
   return at;
 }
 
-static bool is_param(const kiln__ptx_operand *o)
+static bool is_param(const kiln__cpu_ptx_operand *o)
 {
   return o->kind == KILN__OPERAND_SYMBOL &&
          o->symbol->kind == KILN__SYMBOL_VARIABLE &&
@@ -158,8 +161,8 @@ static bool is_param(const kiln__ptx_operand *o)
 }
 
 /* Whether an argument or result variable may stand for a formal one. */
-static bool same_layout(const kiln__ptx_variable *actual,
-                        const kiln__ptx_variable *formal)
+static bool same_layout(const kiln__cpu_ptx_variable *actual,
+                        const kiln__cpu_ptx_variable *formal)
 {
   if (formal->flexible)
     return true;
@@ -167,41 +170,42 @@ static bool same_layout(const kiln__ptx_variable *actual,
     return false;
   return actual->is_array
              ? actual->align >= formal->align
-             : kiln__type_fits(formal->type, actual->type, false) ||
-                   kiln__type_fits(actual->type, formal->type, false);
+             : kiln__cpu_type_fits(formal->type, actual->type, false) ||
+                   kiln__cpu_type_fits(actual->type, formal->type, false);
 }
 
-static bool pass_register(kiln__lower *l, const kiln__ptx_operand *o,
-                          const kiln__ptx_variable *formal, bool load,
+static bool pass_register(kiln__cpu_lower *l, const kiln__cpu_ptx_operand *o,
+                          const kiln__cpu_ptx_variable *formal, bool load,
                           uint64_t offset, bool after)
 {
   uint64_t bits;
   int32_t id;
 
-  if (formal->is_array || kiln__ptx_type_bytes[formal->type] == 0 ||
-      kiln__ptx_type_bytes[formal->type] > 8)
-    return kiln__complain(l, o->pos, "argument mismatch in call");
-  if (kiln__is_register(o) && o->component < 0 && !o->negated &&
+  if (formal->is_array || kiln__cpu_ptx_type_bytes[formal->type] == 0 ||
+      kiln__cpu_ptx_type_bytes[formal->type] > 8)
+    return kiln__cpu_complain(l, o->pos, "argument mismatch in call");
+  if (kiln__cpu_is_register(o) && o->component < 0 && !o->negated &&
       o->symbol->u.variable->vector <= 1 &&
-      kiln__type_fits(formal->type, o->symbol->u.variable->type, false)) {
-    id = kiln__register_of(l, o);
-  } else if (!load && kiln__literal(o, formal->type, &bits)) {
-    id = kiln__constant(l, kiln__ptx_type_bytes[formal->type],
-                        KILN__CONST_VALUE, bits, 0);
+      kiln__cpu_type_fits(formal->type, o->symbol->u.variable->type, false)) {
+    id = kiln__cpu_register_of(l, o);
+  } else if (!load && kiln__cpu_literal(o, formal->type, &bits)) {
+    id = kiln__cpu_constant(l, kiln__cpu_ptx_type_bytes[formal->type],
+                            KILN__CONST_VALUE, bits, 0);
     if (id < 0)
       return false;
   } else {
-    return kiln__complain(l, o->pos, "argument mismatch in call");
+    return kiln__cpu_complain(l, o->pos, "argument mismatch in call");
   }
-  return load == after
-             ? kiln__emit_local_copy(l, load, formal->type, id, offset, true)
-             : true;
+  return load == after ? kiln__cpu_emit_local_copy(l, load, formal->type, id,
+                                                   offset, true)
+                       : true;
 }
 
-static bool is_formal(const kiln__ptx_function *fn, const kiln__ptx_variable *v)
+static bool is_formal(const kiln__cpu_ptx_function *fn,
+                      const kiln__cpu_ptx_variable *v)
 {
   for (uint32_t i = 0; i < fn->n_params + fn->n_returns; i++) {
-    const kiln__ptx_symbol *const s =
+    const kiln__cpu_ptx_symbol *const s =
         i < fn->n_params ? fn->params[i] : fn->returns[i - fn->n_params];
 
     if (s->u.variable == v)
@@ -211,20 +215,21 @@ static bool is_formal(const kiln__ptx_function *fn, const kiln__ptx_variable *v)
 }
 
 /* One argument or result: where it lies in the caller's part. */
-static bool place_actual(kiln__lower *l, const kiln__ptx_operand *o,
-                         const kiln__ptx_variable *formal, bool result,
+static bool place_actual(kiln__cpu_lower *l, const kiln__cpu_ptx_operand *o,
+                         const kiln__cpu_ptx_variable *formal, bool result,
                          uint64_t *offset)
 {
   if (is_param(o) && o->offset == 0 && !o->negated) {
-    const kiln__ptx_variable *v = o->symbol->u.variable;
+    const kiln__cpu_ptx_variable *v = o->symbol->u.variable;
 
     if (is_formal(l->fn, v))
-      return kiln__complain(l, o->pos,
-                            "formal parameter '%.*s' cannot be used as "
-                            "argument to call",
-                            (int)o->symbol->name.size, o->symbol->name.data);
-    if (!kiln__is_local(v) || !same_layout(v, formal))
-      return kiln__complain(l, o->pos, "argument mismatch in call");
+      return kiln__cpu_complain(l, o->pos,
+                                "formal parameter '%.*s' cannot be used as "
+                                "argument to call",
+                                (int)o->symbol->name.size,
+                                o->symbol->name.data);
+    if (!kiln__cpu_is_local(v) || !same_layout(v, formal))
+      return kiln__cpu_complain(l, o->pos, "argument mismatch in call");
     *offset = v->place;
     return true;
   }
@@ -232,27 +237,28 @@ static bool place_actual(kiln__lower *l, const kiln__ptx_operand *o,
   return pass_register(l, o, formal, result, *offset, false);
 }
 
-static bool make_copies(kiln__lower *l, const kiln__ptx_operand *actual,
-                        kiln__ptx_symbol **formals, uint32_t n, bool result,
-                        kiln__copy **out)
+static bool make_copies(kiln__cpu_lower *l, const kiln__cpu_ptx_operand *actual,
+                        kiln__cpu_ptx_symbol **formals, uint32_t n, bool result,
+                        kiln__cpu_copy **out)
 {
   const uint32_t n_actual = actual == NULL ? 0 : actual->n_items;
 
   if (n_actual != n)
-    return kiln__complain(l, l->at->pos, "the call has %u %s, the function %u",
-                          n_actual, result ? "results" : "arguments", n);
-  *out = kiln__ptx_alloc(l->b->arena, (n + 1u) * sizeof **out);
+    return kiln__cpu_complain(l, l->at->pos,
+                              "the call has %u %s, the function %u", n_actual,
+                              result ? "results" : "arguments", n);
+  *out = kiln__cpu_ptx_alloc(l->b->arena, (n + 1u) * sizeof **out);
   if (*out == NULL)
-    return kiln__no_memory(l);
+    return kiln__cpu_no_memory(l);
   for (uint32_t i = 0; i < n; i++) {
-    const kiln__ptx_variable *formal = formals[i]->u.variable;
+    const kiln__cpu_ptx_variable *formal = formals[i]->u.variable;
     uint64_t mine = 0;
 
     if (!place_actual(l, &actual->items[i], formal, result, &mine))
       return false;
-    (*out)[i] = (kiln__copy){(uint32_t)(result ? formal->place : mine),
-                             (uint32_t)(result ? mine : formal->place),
-                             (uint32_t)formal->size};
+    (*out)[i] = (kiln__cpu_copy){(uint32_t)(result ? formal->place : mine),
+                                 (uint32_t)(result ? mine : formal->place),
+                                 (uint32_t)formal->size};
     if (formal->flexible && is_param(&actual->items[i]))
       (*out)[i].size = (uint32_t)actual->items[i].symbol->u.variable->size;
   }
@@ -260,10 +266,10 @@ static bool make_copies(kiln__lower *l, const kiln__ptx_operand *actual,
 }
 
 /* Results that go to registers are loaded behind the call. */
-static bool load_results(kiln__lower *l, const call *c)
+static bool load_results(kiln__cpu_lower *l, const call *c)
 {
   for (uint32_t i = 0; i < c->formals->n_returns; i++) {
-    const kiln__ptx_operand *o = &c->results->items[i];
+    const kiln__cpu_ptx_operand *o = &c->results->items[i];
 
     if (!is_param(o) && !pass_register(l, o, c->formals->returns[i]->u.variable,
                                        true, c->out[i].to, true))
@@ -272,17 +278,17 @@ static bool load_results(kiln__lower *l, const call *c)
   return true;
 }
 
-bool kiln__lower_call(kiln__lower *l, kiln__insn *in)
+bool kiln__cpu_lower_call(kiln__cpu_lower *l, kiln__cpu_insn *in)
 {
   call c = {0};
-  kiln__call site = {.callee = UINT32_MAX}, *to;
+  kiln__cpu_call site = {.callee = UINT32_MAX}, *to;
 
   if (!read_operands(l, &c))
     return false;
-  if (kiln__is_register(c.callee) ? !indirect(l, &c, in)
+  if (kiln__cpu_is_register(c.callee) ? !indirect(l, &c, in)
       : c.callee->symbol->kind != KILN__SYMBOL_FUNCTION
-          ? !kiln__complain(l, c.callee->pos, "'%.*s' is no function",
-                            (int)c.callee->text.size, c.callee->text.data)
+          ? !kiln__cpu_complain(l, c.callee->pos, "'%.*s' is no function",
+                                (int)c.callee->text.size, c.callee->text.data)
           : !direct(l, &c, &site))
     return false;
   if (!make_copies(l, c.arguments, c.formals->params, c.formals->n_params,
@@ -296,10 +302,10 @@ bool kiln__lower_call(kiln__lower *l, kiln__insn *in)
   site.n_out = c.formals->n_returns;
   site.n_params = c.formals->n_params;
   in->imm = l->calls.n;
-  to = kiln__array_add(&l->calls, l->b->a, 1, sizeof *to);
+  to = kiln__cpu_array_add(&l->calls, l->b->a, 1, sizeof *to);
   if (to == NULL)
-    return kiln__no_memory(l);
+    return kiln__cpu_no_memory(l);
   *to = site;
   in->target = site.callee;
-  return kiln__emit(l, in, true) && load_results(l, &c);
+  return kiln__cpu_emit(l, in, true) && load_results(l, &c);
 }

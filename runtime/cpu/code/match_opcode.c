@@ -54,7 +54,8 @@ static bool matches_from(const char *p, const char *text, const char *end)
   return text == end;
 }
 
-bool kiln__pattern_matches(const char *pattern, const char *text, size_t size)
+bool kiln__cpu_pattern_matches(const char *pattern, const char *text,
+                               size_t size)
 {
   return matches_from(pattern, text, text + size);
 }
@@ -76,7 +77,7 @@ typedef struct unordered {
   unsigned n;
 } unordered;
 
-static kiln__ptx_type type_named(const char *text, size_t size);
+static kiln__cpu_ptx_type type_named(const char *text, size_t size);
 
 /* Modifiers that are not yet used, as bits, without the one that reads `text`;
  * the same bits if there is none. A type can only be the first type left. */
@@ -190,7 +191,7 @@ static bool may_reorder(const char *text, size_t size)
 
 /* ---- Modifiers -------------------------------------------------------------- */
 
-typedef enum kiln__field {
+typedef enum kiln__cpu_field {
   FIELD_round,
   FIELD_flags,
   FIELD_cmp,
@@ -201,12 +202,12 @@ typedef enum kiln__field {
   FIELD_sub,
   FIELD_sub2,
   FIELD_NOTE
-} kiln__field;
+} kiln__cpu_field;
 
 typedef struct modifier {
   const char *text;
   uint32_t value;
-  kiln__field field;
+  kiln__cpu_field field;
 } modifier;
 
 static const modifier modifiers[] = {
@@ -215,7 +216,7 @@ static const modifier modifiers[] = {
 #undef KILN__MOD
 };
 
-static void set_field(kiln__insn *in, kiln__field field, uint32_t value)
+static void set_field(kiln__cpu_insn *in, kiln__cpu_field field, uint32_t value)
 {
   switch (field) {
   case FIELD_round:
@@ -250,19 +251,19 @@ static void set_field(kiln__insn *in, kiln__field field, uint32_t value)
   }
 }
 
-static kiln__ptx_type type_named(const char *text, size_t size)
+static kiln__cpu_ptx_type type_named(const char *text, size_t size)
 {
   for (int i = 1; i < KILN__N_PTX_TYPES; i++) {
-    if (strlen(kiln__ptx_type_text[i]) == size &&
-        memcmp(kiln__ptx_type_text[i], text, size) == 0)
-      return (kiln__ptx_type)i;
+    if (strlen(kiln__cpu_ptx_type_text[i]) == size &&
+        memcmp(kiln__cpu_ptx_type_text[i], text, size) == 0)
+      return (kiln__cpu_ptx_type)i;
   }
   return KILN__NONE;
 }
 
-bool kiln__modifier_apply(kiln__insn *in, const char *text, size_t size)
+bool kiln__cpu_modifier_apply(kiln__cpu_insn *in, const char *text, size_t size)
 {
-  const kiln__ptx_type type = type_named(text + 1, size - 1);
+  const kiln__cpu_ptx_type type = type_named(text + 1, size - 1);
 
   if (type != KILN__NONE) {
     in->type2 = in->type;
@@ -280,25 +281,25 @@ bool kiln__modifier_apply(kiln__insn *in, const char *text, size_t size)
 }
 
 /* What all modifiers of an opcode set. */
-static void read_opcode(kiln__insn *in, const char *text, size_t size)
+static void read_opcode(kiln__cpu_insn *in, const char *text, size_t size)
 {
   const char *end = text + size;
 
-  *in = (kiln__insn){.d = -1,
-                     .d2 = -1,
-                     .a = -1,
-                     .b = -1,
-                     .c = -1,
-                     .e = -1,
-                     .guard = -1,
-                     .join = UINT32_MAX};
+  *in = (kiln__cpu_insn){.d = -1,
+                         .d2 = -1,
+                         .a = -1,
+                         .b = -1,
+                         .c = -1,
+                         .e = -1,
+                         .guard = -1,
+                         .join = UINT32_MAX};
   text = memchr(text, '.', size);
   for (const char *next; text != NULL; text = next) {
     next = memchr(text + 1, '.', (size_t)(end - text - 1));
-    (void)kiln__modifier_apply(in, text,
-                               (size_t)((next != NULL ? next : end) - text));
+    (void)kiln__cpu_modifier_apply(
+        in, text, (size_t)((next != NULL ? next : end) - text));
   }
-  in->bytes = kiln__ptx_type_bytes[in->type];
+  in->bytes = kiln__cpu_ptx_type_bytes[in->type];
 }
 
 /* ---- The matcher -------------------------------------------------------------- */
@@ -322,7 +323,7 @@ static size_t mnemonic(const char *text, size_t size)
   return n;
 }
 
-static kiln_status read_rows(kiln__matcher *m)
+static kiln_status read_rows(kiln__cpu_matcher *m)
 {
   static const struct {
     const char *pattern, *operands;
@@ -336,7 +337,7 @@ static kiln_status read_rows(kiln__matcher *m)
   };
 
   for (size_t i = KILN__N_OPS; i-- > 0;) {
-    kiln__row *row = &m->rows[i];
+    kiln__cpu_row *row = &m->rows[i];
     const char *pattern = table[i].pattern;
     uint16_t *head =
         &m->heads[hash_text(pattern, mnemonic(pattern, strlen(pattern))) % 256];
@@ -347,28 +348,29 @@ static kiln_status read_rows(kiln__matcher *m)
     row->kind = table[i].kind;
     row->klass = table[i].klass;
     row->internal = pattern[0] == '@';
-    if (!kiln__row_read(row, table[i].operands))
+    if (!kiln__cpu_row_read(row, table[i].operands))
       return kiln__fail(KILN_EINTERNAL, NULL, "ops.def: %s: operands \"%s\"",
-                        kiln__op_name[i], table[i].operands);
+                        kiln__cpu_op_name[i], table[i].operands);
     row->next = *head;
     *head = (uint16_t)i;
   }
   return KILN_OK;
 }
 
-kiln_status kiln__matcher_init(kiln__matcher *m, kiln__ptx_module *arena)
+kiln_status kiln__cpu_matcher_init(kiln__cpu_matcher *m,
+                                   kiln__cpu_ptx_module *arena)
 {
-  *m = (kiln__matcher){.arena = arena, .size = 1024};
+  *m = (kiln__cpu_matcher){.arena = arena, .size = 1024};
   memset(m->heads, 0xff, sizeof m->heads);
-  m->rows = kiln__ptx_alloc(arena, sizeof *m->rows * KILN__N_OPS);
-  m->seen = kiln__ptx_alloc(arena, sizeof *m->seen * m->size);
+  m->rows = kiln__cpu_ptx_alloc(arena, sizeof *m->rows * KILN__N_OPS);
+  m->seen = kiln__cpu_ptx_alloc(arena, sizeof *m->seen * m->size);
   if (m->rows == NULL || m->seen == NULL)
     return kiln__fail_memory("the instruction table");
   return read_rows(m);
 }
 
-static kiln__matches **place_of(kiln__matches **table, uint32_t size,
-                                const char *text, size_t n, uint32_t hash)
+static kiln__cpu_matches **place_of(kiln__cpu_matches **table, uint32_t size,
+                                    const char *text, size_t n, uint32_t hash)
 {
   for (uint32_t i = hash & (size - 1);; i = (i + 1) & (size - 1)) {
     if (table[i] == NULL ||
@@ -378,15 +380,16 @@ static kiln__matches **place_of(kiln__matches **table, uint32_t size,
   }
 }
 
-static bool grow_seen(kiln__matcher *m)
+static bool grow_seen(kiln__cpu_matcher *m)
 {
   const uint32_t size = m->size * 4;
-  kiln__matches **table = kiln__ptx_alloc(m->arena, sizeof *table * size);
+  kiln__cpu_matches **table =
+      kiln__cpu_ptx_alloc(m->arena, sizeof *table * size);
 
   if (table == NULL)
     return false;
   for (uint32_t i = 0; i < m->size; i++) {
-    const kiln__matches *e = m->seen[i];
+    const kiln__cpu_matches *e = m->seen[i];
 
     if (e != NULL)
       *place_of(table, size, e->opcode.data, e->opcode.size, e->hash) =
@@ -397,10 +400,10 @@ static bool grow_seen(kiln__matcher *m)
   return true;
 }
 
-static void match_unordered(const kiln__matcher *m, kiln__matches *e,
+static void match_unordered(const kiln__cpu_matcher *m, kiln__cpu_matches *e,
                             uint16_t first)
 {
-  const kiln__slice s = e->opcode;
+  const kiln__cpu_slice s = e->opcode;
   const size_t n = mnemonic(s.data, s.size);
   unordered u;
 
@@ -416,35 +419,35 @@ static void match_unordered(const kiln__matcher *m, kiln__matches *e,
   }
 }
 
-static kiln__matches *match_new(kiln__matcher *m, const char *text, size_t size,
-                                uint32_t hash)
+static kiln__cpu_matches *match_new(kiln__cpu_matcher *m, const char *text,
+                                    size_t size, uint32_t hash)
 {
-  kiln__matches *e = kiln__ptx_alloc(m->arena, sizeof *e);
-  char *copy = kiln__ptx_alloc(m->arena, size + 1);
+  kiln__cpu_matches *e = kiln__cpu_ptx_alloc(m->arena, sizeof *e);
+  char *copy = kiln__cpu_ptx_alloc(m->arena, size + 1);
   uint32_t key = hash_text(text, mnemonic(text, size)) % 256;
 
   if (e == NULL || copy == NULL)
     return NULL;
   memcpy(copy, text, size);
-  e->opcode = (kiln__slice){copy, (uint32_t)size};
+  e->opcode = (kiln__cpu_slice){copy, (uint32_t)size};
   e->hash = hash;
   read_opcode(&e->fields, copy, size);
   for (uint16_t i = m->heads[key]; i != KILN__NO_ROW; i = m->rows[i].next) {
     if (!m->rows[i].internal && e->n < KILN__MAX_ROWS &&
-        kiln__pattern_matches(m->rows[i].pattern, copy, size))
+        kiln__cpu_pattern_matches(m->rows[i].pattern, copy, size))
       e->ops[e->n++] = i;
   }
   if (e->n == 0)
     match_unordered(m, e, m->heads[key]);
-  kiln__needs_of(e);
+  kiln__cpu_needs_of(e);
   return e;
 }
 
-const kiln__matches *kiln__matcher_find(kiln__matcher *m, const char *text,
-                                        size_t size)
+const kiln__cpu_matches *kiln__cpu_matcher_find(kiln__cpu_matcher *m,
+                                                const char *text, size_t size)
 {
   const uint32_t hash = hash_text(text, size);
-  kiln__matches **place = place_of(m->seen, m->size, text, size, hash);
+  kiln__cpu_matches **place = place_of(m->seen, m->size, text, size, hash);
 
   if (*place != NULL)
     return *place;

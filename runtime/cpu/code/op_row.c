@@ -48,7 +48,7 @@ static bool read_type(word w, uint8_t *type)
     }
   }
   for (unsigned i = 1; i < KILN__N_PTX_TYPES; i++) {
-    if (word_is(w, kiln__ptx_type_text[i])) {
+    if (word_is(w, kiln__cpu_ptx_type_text[i])) {
       *type = (uint8_t)i;
       return true;
     }
@@ -56,7 +56,7 @@ static bool read_type(word w, uint8_t *type)
   return false;
 }
 
-static bool read_address(word w, kiln__form *f)
+static bool read_address(word w, kiln__cpu_form *f)
 {
   static const struct {
     const char *text;
@@ -85,7 +85,7 @@ static bool read_address(word w, kiln__form *f)
 }
 
 /* {4|8|16}: powers of two up to 128, as bits of `count`. */
-static bool read_choice(word w, kiln__form *f)
+static bool read_choice(word w, kiln__cpu_form *f)
 {
   unsigned number = 0;
 
@@ -103,7 +103,7 @@ static bool read_choice(word w, kiln__form *f)
   return w.text[w.size - 1] == '}';
 }
 
-static bool read_braces(word w, kiln__form *f)
+static bool read_braces(word w, kiln__cpu_form *f)
 {
   static const struct {
     const char *text;
@@ -127,7 +127,7 @@ static bool read_braces(word w, kiln__form *f)
 }
 
 /* V, V$2, V4, V4f32: behind the V. */
-static bool read_data(word w, kiln__form *f)
+static bool read_data(word w, kiln__cpu_form *f)
 {
   f->type = KILN__TYPE_LAST;
   if (w.size > 0 && w.text[0] >= '1' && w.text[0] <= '8') {
@@ -138,7 +138,7 @@ static bool read_data(word w, kiln__form *f)
   return w.size == 0 || read_type(w, &f->type);
 }
 
-static bool read_slot(word *w, kiln__form *f)
+static bool read_slot(word *w, kiln__cpu_form *f)
 {
   if (w->size > 2 && w->text[w->size - 2] == '@') {
     const char *at = strchr("abce", w->text[w->size - 1]);
@@ -151,11 +151,11 @@ static bool read_slot(word *w, kiln__form *f)
   return true;
 }
 
-static bool read_form(word w, kiln__form *f)
+static bool read_form(word w, kiln__cpu_form *f)
 {
   bool written;
 
-  *f = (kiln__form){0};
+  *f = (kiln__cpu_form){0};
   f->optional = drop_last(&w, '?');
   if (!read_slot(&w, f))
     return false;
@@ -186,13 +186,13 @@ static bool read_form(word w, kiln__form *f)
   return read_type(w, &f->type);
 }
 
-bool kiln__row_read(kiln__row *row, const char *operands)
+bool kiln__cpu_row_read(kiln__cpu_row *row, const char *operands)
 {
   row->n_forms = 0;
   row->vec_written = false;
   while (*operands != '\0') {
     const size_t n = strcspn(operands, " ");
-    kiln__form *f = &row->forms[row->n_forms];
+    kiln__cpu_form *f = &row->forms[row->n_forms];
 
     if (row->n_forms == KILN__MAX_FORMS || !read_form((word){operands, n}, f))
       return false;

@@ -56,14 +56,14 @@ static const two exacts[] = {
 #include "needs.def"
 };
 
-static bool begins(kiln__slice s, const char *text)
+static bool begins(kiln__cpu_slice s, const char *text)
 {
   const size_t n = strlen(text);
 
   return s.size >= n && memcmp(s.data, text, n) == 0;
 }
 
-static bool has_one(kiln__slice s, const char *modifier, size_t n)
+static bool has_one(kiln__cpu_slice s, const char *modifier, size_t n)
 {
   const bool any = modifier[n - 1] == '*';
 
@@ -81,7 +81,7 @@ static bool has_one(kiln__slice s, const char *modifier, size_t n)
 }
 
 /* All of `.a.b.c`. */
-static bool has(kiln__slice s, const char *modifiers)
+static bool has(kiln__cpu_slice s, const char *modifiers)
 {
   while (*modifiers != '\0') {
     const size_t n = 1 + strcspn(modifiers + 1, ".");
@@ -93,9 +93,9 @@ static bool has(kiln__slice s, const char *modifiers)
   return true;
 }
 
-void kiln__needs_of(kiln__matches *m)
+void kiln__cpu_needs_of(kiln__cpu_matches *m)
 {
-  const kiln__slice s = m->opcode;
+  const kiln__cpu_slice s = m->opcode;
 
   for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
     if (!begins(s, needs[i].opcode) || !has(s, needs[i].modifier))

@@ -5,7 +5,7 @@
 
 typedef enum sort { SORT_BITS, SORT_INTEGER, SORT_FLOAT, SORT_OTHER } sort;
 
-static sort sort_of(kiln__ptx_type type)
+static sort sort_of(kiln__cpu_ptx_type type)
 {
   switch (type) {
   case KILN__B8:
@@ -36,10 +36,11 @@ static sort sort_of(kiln__ptx_type type)
   }
 }
 
-bool kiln__type_fits(kiln__ptx_type want, kiln__ptx_type have, bool wider)
+bool kiln__cpu_type_fits(kiln__cpu_ptx_type want, kiln__cpu_ptx_type have,
+                         bool wider)
 {
-  const uint8_t need = kiln__ptx_type_bytes[want],
-                size = kiln__ptx_type_bytes[have];
+  const uint8_t need = kiln__cpu_ptx_type_bytes[want],
+                size = kiln__cpu_ptx_type_bytes[have];
   const sort w = sort_of(want), h = sort_of(have);
 
   if (want == have && want != KILN__NONE)
@@ -69,7 +70,7 @@ static uint64_t float_bits(double value)
   return bits;
 }
 
-static uint64_t double_bits(const kiln__ptx_operand *o)
+static uint64_t double_bits(const kiln__cpu_ptx_operand *o)
 {
   const uint32_t low = (uint32_t)o->bits;
   uint64_t bits;
@@ -84,8 +85,8 @@ static uint64_t double_bits(const kiln__ptx_operand *o)
   return bits;
 }
 
-static bool float_literal(const kiln__ptx_operand *o, kiln__ptx_type want,
-                          uint64_t *bits)
+static bool float_literal(const kiln__cpu_ptx_operand *o,
+                          kiln__cpu_ptx_type want, uint64_t *bits)
 {
   const bool is32 = o->kind == KILN__OPERAND_FLOAT32;
   double value;
@@ -109,10 +110,10 @@ static bool float_literal(const kiln__ptx_operand *o, kiln__ptx_type want,
   }
 }
 
-bool kiln__literal(const kiln__ptx_operand *o, kiln__ptx_type want,
-                   uint64_t *bits)
+bool kiln__cpu_literal(const kiln__cpu_ptx_operand *o, kiln__cpu_ptx_type want,
+                       uint64_t *bits)
 {
-  const uint8_t size = kiln__ptx_type_bytes[want];
+  const uint8_t size = kiln__cpu_ptx_type_bytes[want];
   const sort w = sort_of(want);
 
   if (o->kind == KILN__OPERAND_FLOAT || o->kind == KILN__OPERAND_FLOAT32)

@@ -17,7 +17,7 @@
 
 /* ---- What an instruction touches --------------------------------------------- */
 
-static bool touch(kiln__touched *t, const kiln_allocator *a, int32_t *field)
+static bool touch(kiln__cpu_touched *t, const kiln_allocator *a, int32_t *field)
 {
   if (*field < 0)
     return true;
@@ -36,7 +36,7 @@ static bool touch(kiln__touched *t, const kiln_allocator *a, int32_t *field)
 
 /* The data of vectors is the program's own, made by lower.c; const only for
  * those who run it. */
-static bool touch_all(kiln__touched *t, const kiln_allocator *a,
+static bool touch_all(kiln__cpu_touched *t, const kiln_allocator *a,
                       const int32_t *vec, uint32_t n)
 {
   bool ok = true;
@@ -46,8 +46,8 @@ static bool touch_all(kiln__touched *t, const kiln_allocator *a,
   return ok;
 }
 
-kiln_status kiln__touch(kiln__touched *out, const kiln_allocator *a,
-                        const kiln__row *row, kiln__insn *in)
+kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
+                            const kiln__cpu_row *row, kiln__cpu_insn *in)
 {
   const bool vec = in->kind != KILN__KIND_SWITCH;
   bool ok;
@@ -74,9 +74,9 @@ typedef struct life {
 
 typedef struct slots {
   const kiln_allocator *a;
-  const kiln__row *rows;
-  const kiln__blocks *b;
-  kiln__insn *insns;
+  const kiln__cpu_row *rows;
+  const kiln__cpu_blocks *b;
+  kiln__cpu_insn *insns;
   const uint8_t *widths;
   uint32_t n_registers;
   life *lives;           /* by register; first UINT32_MAX: never touched */
@@ -86,7 +86,7 @@ typedef struct slots {
   uint32_t n_global, words;
   uint64_t *in, *out, *gen, *kill; /* by block, `words` each */
   uint32_t *seen;                  /* by register: block + 1 of last write */
-  kiln__touched touched;
+  kiln__cpu_touched touched;
 } slots;
 
 static bool is_register(int32_t id)
@@ -94,7 +94,7 @@ static bool is_register(int32_t id)
   return id >= 0 && (id & KILN__IS_CONST) == 0;
 }
 
-static bool keeps_old(const kiln__insn *in)
+static bool keeps_old(const kiln__cpu_insn *in)
 {
   return in->guard >= 0;
 }
@@ -112,9 +112,9 @@ static kiln_status find_global(slots *s)
 
   for (uint32_t b = 0; b < s->b->n; b++) {
     for (uint32_t i = s->b->first[b]; i < s->b->first[b + 1]; i++) {
-      kiln__insn *in = &s->insns[i];
+      kiln__cpu_insn *in = &s->insns[i];
 
-      KILN_TRY(kiln__touch(&s->touched, s->a, &s->rows[in->op], in));
+      KILN_TRY(kiln__cpu_touch(&s->touched, s->a, &s->rows[in->op], in));
       for (uint32_t k = 0; k < s->touched.n; k++) {
         const int32_t id = *s->touched.at[k];
         const bool reads = k < s->touched.n_reads || keeps_old(in);
@@ -142,7 +142,7 @@ static bool has_bit(const uint64_t *set, uint32_t i)
   return (set[i / 64] >> (i % 64) & 1) != 0;
 }
 
-static void add_block(slots *s, uint32_t b, const kiln__insn *in)
+static void add_block(slots *s, uint32_t b, const kiln__cpu_insn *in)
 {
   uint64_t *gen = s->gen + (size_t)b * s->words;
   uint64_t *kill = s->kill + (size_t)b * s->words;
@@ -166,8 +166,8 @@ static kiln_status find_gen_kill(slots *s)
 
   for (uint32_t b = 0; b < s->b->n; b++) {
     for (uint32_t i = s->b->first[b]; i < s->b->first[b + 1]; i++) {
-      KILN_TRY(kiln__touch(&s->touched, s->a, &s->rows[s->insns[i].op],
-                           &s->insns[i]));
+      KILN_TRY(kiln__cpu_touch(&s->touched, s->a, &s->rows[s->insns[i].op],
+                               &s->insns[i]));
       add_block(s, b, &s->insns[i]);
     }
   }
@@ -256,9 +256,9 @@ done:
 }
 
 /* Whether a result may lie where an operand was that dies here. */
-static bool lane_by_lane(const slots *s, const kiln__insn *in)
+static bool lane_by_lane(const slots *s, const kiln__cpu_insn *in)
 {
-  const kiln__class klass = (kiln__class)in->klass;
+  const kiln__cpu_class klass = (kiln__cpu_class)in->klass;
 
   return in->kind == KILN__KIND_SIMPLE && in->n_vec == 0 && in->n_vec2 == 0 &&
          in->d2 < 0 && s->rows[in->op].n_forms != 0 &&
@@ -270,11 +270,11 @@ static kiln_status find_local_lives(slots *s)
   kiln_status st = KILN_OK;
 
   for (uint32_t i = 0; i < s->b->first[s->b->n]; i++) {
-    kiln__insn *in = &s->insns[i];
+    kiln__cpu_insn *in = &s->insns[i];
     const uint32_t at = 2 * i;
     const bool shares = lane_by_lane(s, in);
 
-    KILN_TRY(kiln__touch(&s->touched, s->a, &s->rows[in->op], in));
+    KILN_TRY(kiln__cpu_touch(&s->touched, s->a, &s->rows[in->op], in));
     for (uint32_t k = 0; k < s->touched.n; k++) {
       const int32_t id = *s->touched.at[k];
 
@@ -414,7 +414,7 @@ static int32_t byte_of(const slots *s, const pool pools[2],
              : (int32_t)(slot_of[reg] * SLOT_32);
 }
 
-static uint32_t place_consts(kiln__const *consts, uint32_t n, uint32_t at)
+static uint32_t place_consts(kiln__cpu_const *consts, uint32_t n, uint32_t at)
 {
   for (uint32_t i = 0; i < n; i++) {
     consts[i].slot = (int32_t)at;
@@ -424,14 +424,15 @@ static uint32_t place_consts(kiln__const *consts, uint32_t n, uint32_t at)
 }
 
 static kiln_status rewrite(slots *s, const pool pools[2],
-                           const uint32_t *slot_of, const kiln__const *consts)
+                           const uint32_t *slot_of,
+                           const kiln__cpu_const *consts)
 {
   kiln_status st = KILN_OK;
 
   for (uint32_t i = 0; i < s->b->first[s->b->n]; i++) {
-    kiln__insn *in = &s->insns[i];
+    kiln__cpu_insn *in = &s->insns[i];
 
-    KILN_TRY(kiln__touch(&s->touched, s->a, &s->rows[in->op], in));
+    KILN_TRY(kiln__cpu_touch(&s->touched, s->a, &s->rows[in->op], in));
     for (uint32_t k = 0; k < s->touched.n; k++) {
       int32_t *id = s->touched.at[k];
 
@@ -443,7 +444,7 @@ done:
   return st;
 }
 
-static kiln_status assign(slots *s, kiln__const *consts, uint32_t n_consts,
+static kiln_status assign(slots *s, kiln__cpu_const *consts, uint32_t n_consts,
                           uint32_t *frame_bytes, uint32_t *pressure)
 {
   const size_t room = s->n_registers + 1u;
@@ -472,12 +473,13 @@ done:
   return st;
 }
 
-kiln_status kiln__slots_assign(const kiln_allocator *a, const kiln__row *rows,
-                               const kiln__blocks *blocks, kiln__insn *insns,
-                               uint32_t n, const uint8_t *widths,
-                               uint32_t n_registers, kiln__const *consts,
-                               uint32_t n_consts, uint32_t *frame_bytes,
-                               uint32_t *pressure)
+kiln_status kiln__cpu_slots_assign(const kiln_allocator *a,
+                                   const kiln__cpu_row *rows,
+                                   const kiln__cpu_blocks *blocks,
+                                   kiln__cpu_insn *insns, uint32_t n,
+                                   const uint8_t *widths, uint32_t n_registers,
+                                   kiln__cpu_const *consts, uint32_t n_consts,
+                                   uint32_t *frame_bytes, uint32_t *pressure)
 {
   slots s = {.a = a,
              .rows = rows,

@@ -3,13 +3,13 @@
 
 #include <string.h>
 
-static bool contains(kiln__slice s, const char *text)
+static bool contains(kiln__cpu_slice s, const char *text)
 {
   return memmem(s.data, s.size, text, strlen(text)) != NULL;
 }
 
 /* As many as are written: three are filled up to four. */
-kiln__geometry kiln__geometry_of(kiln__slice opcode)
+kiln__cpu_geometry kiln__cpu_geometry_of(kiln__cpu_slice opcode)
 {
   static const struct {
     const char *shape;
@@ -19,7 +19,7 @@ kiln__geometry kiln__geometry_of(kiln__slice opcode)
                 {".3d.", 4, 4, false},  {".a1d.", 2, 1, true},
                 {".a2d.", 4, 2, true},  {".cube.", 4, 4, false},
                 {".acube.", 4, 4, true}};
-  kiln__geometry g = {0};
+  kiln__cpu_geometry g = {0};
 
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     if (contains(opcode, shapes[i].shape)) {

@@ -3,7 +3,7 @@
 
 /* ---- Ranges ------------------------------------------------------------------ */
 
-const kiln__range *KILN__ISA_NAME(range_of)(kiln__warp *w, uint64_t address,
+const kiln__range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w, uint64_t address,
                                             uint64_t n)
 {
   kiln__memory *memory = w->grid->memory;
@@ -42,7 +42,7 @@ static uint32_t in_range(const kiln__range *range, uint32_t n, uint32_t mask,
 
 /* These return the lanes that are out of bounds. */
 
-static uint32_t reach_global(kiln__warp *w, uint32_t mask, uint32_t n,
+static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
                              kiln__reach *r)
 {
   uint32_t bad = 0;
@@ -62,7 +62,7 @@ static uint32_t reach_global(kiln__warp *w, uint32_t mask, uint32_t n,
 }
 
 /* Shared memory of the block that an offset names. */
-static uint8_t *shared_of(const kiln__warp *w, uint64_t offset, uint32_t n)
+static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n)
 {
   const uint64_t rank = (offset >> KILN__CLUSTER_SHIFT) - 1;
   const uint64_t within = offset & ((UINT64_C(1) << KILN__CLUSTER_SHIFT) - 1);
@@ -79,7 +79,7 @@ static uint8_t *shared_of(const kiln__warp *w, uint64_t offset, uint32_t n)
              : NULL;
 }
 
-static uint32_t reach_shared(const kiln__warp *w, uint64_t window,
+static uint32_t reach_shared(const kiln__cpu_warp *w, uint64_t window,
                              uint32_t mask, uint32_t n, kiln__reach *r)
 {
   uint32_t bad = 0;
@@ -94,8 +94,8 @@ static uint32_t reach_shared(const kiln__warp *w, uint64_t window,
   return bad;
 }
 
-static uint32_t reach_local(const kiln__warp *w, uint64_t window, uint32_t mask,
-                            uint32_t n, kiln__reach *r)
+static uint32_t reach_local(const kiln__cpu_warp *w, uint64_t window,
+                            uint32_t mask, uint32_t n, kiln__reach *r)
 {
   const uintptr_t base = (uintptr_t)w->local - w->local_at;
   uint32_t bad = 0;
@@ -112,7 +112,7 @@ static uint32_t reach_local(const kiln__warp *w, uint64_t window, uint32_t mask,
 }
 
 /* Kernel parameters; an address may be an offset or lie in the window. */
-static uint32_t reach_params(const kiln__warp *w, uint32_t mask, uint32_t n,
+static uint32_t reach_params(const kiln__cpu_warp *w, uint32_t mask, uint32_t n,
                              kiln__reach *r)
 {
   const uint32_t size = w->grid->code->param_bytes;
@@ -146,7 +146,7 @@ static uint32_t in_window(const kiln__reach *r, uint32_t mask, uint64_t window)
   return in & mask;
 }
 
-static spaces split(const kiln__reach *r, kiln__space space, uint32_t mask)
+static spaces split(const kiln__reach *r, kiln__cpu_space space, uint32_t mask)
 {
   spaces s = {0, 0, 0, 0};
 
@@ -177,7 +177,8 @@ static spaces split(const kiln__reach *r, kiln__space space, uint32_t mask)
   return s;
 }
 
-kiln__space KILN__ISA_NAME(space_of)(const kiln__warp *w, uint64_t address)
+kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
+                                         uint64_t address)
 {
   kiln__range r;
 
@@ -195,8 +196,9 @@ kiln__space KILN__ISA_NAME(space_of)(const kiln__warp *w, uint64_t address)
 
 /* ---- Counting and watching ------------------------------------------------------- */
 
-static void count(kiln__warp *w, const kiln__insn *in, const kiln__reach *r,
-                  const spaces *s, uint32_t n, kiln__counted counted)
+static void count(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                  const kiln__reach *r, const spaces *s, uint32_t n,
+                  kiln__counted counted)
 {
   uint32_t cost = 0;
 
@@ -213,9 +215,10 @@ static void count(kiln__warp *w, const kiln__insn *in, const kiln__reach *r,
   kiln__tally_add(w, in, cost);
 }
 
-static void watch_within(kiln__warp *w, const kiln__insn *in, kiln__space space,
-                         const kiln__reach *r, uint64_t window, uint32_t mask,
-                         uint32_t n, kiln__access access)
+static void watch_within(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                         kiln__cpu_space space, const kiln__reach *r,
+                         uint64_t window, uint32_t mask, uint32_t n,
+                         kiln__access access)
 {
   uint64_t at[KILN__WARP];
 
@@ -227,7 +230,7 @@ static void watch_within(kiln__warp *w, const kiln__insn *in, kiln__space space,
 }
 
 /* Shared memory of the own block may be named by its rank, too. */
-static void watch_shared(kiln__warp *w, const kiln__insn *in,
+static void watch_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                          const kiln__reach *r, uint64_t window, uint32_t mask,
                          uint32_t n, kiln__access access)
 {
@@ -251,9 +254,9 @@ static void watch_shared(kiln__warp *w, const kiln__insn *in,
                access);
 }
 
-static void watch(kiln__warp *w, const kiln__insn *in, kiln__space space,
-                  const kiln__reach *r, const spaces *s, uint32_t n,
-                  kiln__access access)
+static void watch(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                  kiln__cpu_space space, const kiln__reach *r, const spaces *s,
+                  uint32_t n, kiln__access access)
 {
   const bool generic = space == KILN__SPACE_GENERIC;
 
@@ -270,8 +273,9 @@ static void watch(kiln__warp *w, const kiln__insn *in, kiln__space space,
 
 /* ---- All of it -------------------------------------------------------------------- */
 
-static bool fail(kiln__warp *w, const kiln__insn *in, kiln__fault_kind kind,
-                 const kiln__reach *r, uint32_t bad, uint32_t n)
+static bool fail(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                 kiln__fault_kind kind, const kiln__reach *r, uint32_t bad,
+                 uint32_t n)
 {
   const int lane = __builtin_ctz(bad);
 
@@ -288,8 +292,8 @@ static uint32_t misaligned(const kiln__reach *r, uint32_t mask, uint32_t n)
   return bad & mask;
 }
 
-bool KILN__ISA_NAME(reach_at)(kiln__warp *w, const kiln__insn *in,
-                              kiln__space space, int32_t slot, bool wide,
+bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                              kiln__cpu_space space, int32_t slot, bool wide,
                               uint64_t offset, uint32_t n, kiln__access access,
                               kiln__counted counted, kiln__reach *r)
 {

@@ -27,8 +27,9 @@ typedef struct kiln__reach {
 
 /* ---- Addresses -------------------------------------------------------------- */
 
-KILN__INLINE void kiln__addresses(const kiln__warp *w, int32_t slot, bool wide,
-                                  uint64_t offset, uint64_t at[KILN__WARP])
+KILN__INLINE void kiln__addresses(const kiln__cpu_warp *w, int32_t slot,
+                                  bool wide, uint64_t offset,
+                                  uint64_t at[KILN__WARP])
 {
   if (slot < 0) {
     for (int i = 0; i < KILN__WARP; i++)
@@ -54,7 +55,7 @@ typedef enum kiln__pattern {
   KILN__AT_ONE    /* every lane at first */
 } kiln__pattern;
 
-KILN__INLINE kiln__pattern kiln__survey_wide(const kiln__warp *w,
+KILN__INLINE kiln__pattern kiln__survey_wide(const kiln__cpu_warp *w,
                                              const uint64_t *a, uint32_t n,
                                              uint64_t *first)
 {
@@ -86,7 +87,7 @@ KILN__INLINE kiln__pattern kiln__survey_wide(const kiln__warp *w,
                         : KILN__ANYWHERE;
 }
 
-KILN__INLINE kiln__pattern kiln__survey_narrow(const kiln__warp *w,
+KILN__INLINE kiln__pattern kiln__survey_narrow(const kiln__cpu_warp *w,
                                                const uint32_t *a, uint32_t n,
                                                uint32_t *first)
 {
@@ -120,8 +121,8 @@ KILN__INLINE kiln__pattern kiln__survey_narrow(const kiln__warp *w,
 
 /* The pattern of an instruction's first address for elements of n bytes. In a
  * row, *first is what lane 0 would have, active or not. */
-KILN__INLINE kiln__pattern kiln__survey(const kiln__warp *w,
-                                        const kiln__insn *in, uint32_t n,
+KILN__INLINE kiln__pattern kiln__survey(const kiln__cpu_warp *w,
+                                        const kiln__cpu_insn *in, uint32_t n,
                                         uint64_t *first)
 {
   kiln__pattern p = KILN__AT_ONE;
@@ -140,7 +141,7 @@ KILN__INLINE kiln__pattern kiln__survey(const kiln__warp *w,
 }
 
 /* The bytes that the active lanes of a pattern touch: [*low, *low + result). */
-KILN__INLINE uint64_t kiln__extent(const kiln__warp *w, kiln__pattern p,
+KILN__INLINE uint64_t kiln__extent(const kiln__cpu_warp *w, kiln__pattern p,
                                    uint64_t first, uint32_t n, uint64_t *low)
 {
   unsigned from, to;
@@ -159,11 +160,11 @@ KILN__INLINE uint64_t kiln__extent(const kiln__warp *w, kiln__pattern p,
 /* ---- Bytes ------------------------------------------------------------------ */
 
 /* The range that holds [address, address + n); NULL: none. Remembered. */
-const kiln__range *KILN__ISA_NAME(range_of)(kiln__warp *w, uint64_t address,
+const kiln__range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w, uint64_t address,
                                             uint64_t n);
 
-KILN__INLINE const kiln__range *kiln__range_of(kiln__warp *w, uint64_t address,
-                                               uint64_t n)
+KILN__INLINE const kiln__range *kiln__range_of(kiln__cpu_warp *w,
+                                               uint64_t address, uint64_t n)
 {
   if (__builtin_expect(w->cached_epoch == kiln__memory_epoch(w->grid->memory),
                        1)) {
@@ -190,7 +191,7 @@ KILN__INLINE bool kiln__in_space(uint64_t address, uint64_t window)
 }
 
 /* Shared memory of this block at an offset; NULL: not all within it. */
-KILN__INLINE uint8_t *kiln__shared(const kiln__warp *w, uint64_t offset,
+KILN__INLINE uint8_t *kiln__shared(const kiln__cpu_warp *w, uint64_t offset,
                                    uint64_t n)
 {
   const kiln__block *b = w->block;
@@ -202,7 +203,7 @@ KILN__INLINE uint8_t *kiln__shared(const kiln__warp *w, uint64_t offset,
 
 /* The n bytes at an address of global (generic: or shared) memory; NULL: look
  * closer. *shared: it is shared memory. */
-KILN__INLINE uint8_t *kiln__span(kiln__warp *w, kiln__space space,
+KILN__INLINE uint8_t *kiln__span(kiln__cpu_warp *w, kiln__cpu_space space,
                                  uint64_t address, uint64_t n, bool *shared)
 {
   const kiln__range *r;
@@ -217,7 +218,7 @@ KILN__INLINE uint8_t *kiln__span(kiln__warp *w, kiln__space space,
 }
 
 /* n bytes at one offset of every lane's stack. False: not allowed there. */
-KILN__INLINE bool kiln__local_row(const kiln__warp *w, uint32_t n,
+KILN__INLINE bool kiln__local_row(const kiln__cpu_warp *w, uint32_t n,
                                   uint64_t offset, uintptr_t host[KILN__WARP])
 {
   const uintptr_t base = (uintptr_t)w->local - w->local_at;
@@ -233,14 +234,14 @@ KILN__INLINE bool kiln__local_row(const kiln__warp *w, uint32_t n,
 /* Find the bytes of each active lane's access of `n` bytes, check alignment and
  * bounds, count and watch. False: it faulted, nothing may be written. `slot`,
  * `wide` and `offset` are of the address operand. */
-bool KILN__ISA_NAME(reach_at)(kiln__warp *w, const kiln__insn *in,
-                              kiln__space space, int32_t slot, bool wide,
+bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                              kiln__cpu_space space, int32_t slot, bool wide,
                               uint64_t offset, uint32_t n, kiln__access access,
                               kiln__counted counted, kiln__reach *r);
 
 /* The same for the first address operand. */
-KILN__INLINE bool kiln__reach_a(kiln__warp *w, const kiln__insn *in,
-                                kiln__space space, uint32_t n,
+KILN__INLINE bool kiln__reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                kiln__cpu_space space, uint32_t n,
                                 kiln__access access, kiln__counted counted,
                                 kiln__reach *r)
 {
@@ -250,12 +251,13 @@ KILN__INLINE bool kiln__reach_a(kiln__warp *w, const kiln__insn *in,
 }
 
 /* The state space that a generic address of the lane is in. */
-kiln__space KILN__ISA_NAME(space_of)(const kiln__warp *w, uint64_t address);
+kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
+                                         uint64_t address);
 
 /* In which order lanes do what only one can do at a time: k ^ order for k = 0,
  * 1, ...; by number unless the launch has a seed. */
-KILN__INLINE unsigned kiln__lane_order(const kiln__warp *w,
-                                       const kiln__insn *in)
+KILN__INLINE unsigned kiln__lane_order(const kiln__cpu_warp *w,
+                                       const kiln__cpu_insn *in)
 {
   uint64_t x = w->grid->seed;
 
@@ -283,7 +285,7 @@ uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
 uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
                                  uint32_t n);
 
-KILN__INLINE void kiln__tally_add(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void kiln__tally_add(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                   uint64_t cost)
 {
   kiln__tally *t = &w->tally[in->index];
@@ -293,11 +295,11 @@ KILN__INLINE void kiln__tally_add(kiln__warp *w, const kiln__insn *in,
 }
 
 /* Cost of a pattern whose lanes have to be looked at. */
-uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__warp *w, kiln__pattern p,
+uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__cpu_warp *w, kiln__pattern p,
                                       uint64_t first, uint32_t n, bool shared);
 
 /* All lanes at one offset of their stacks. */
-KILN__INLINE void kiln__count_local(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void kiln__count_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                     uint32_t n)
 {
   const uint32_t m = w->mask;
@@ -315,9 +317,9 @@ KILN__INLINE bool kiln__has_holes(uint32_t mask)
   return (mask & (mask + low)) != 0;
 }
 
-KILN__INLINE void kiln__count_pattern(kiln__warp *w, const kiln__insn *in,
-                                      kiln__pattern p, uint64_t first,
-                                      uint32_t n, bool shared)
+KILN__INLINE void kiln__count_pattern(kiln__cpu_warp *w,
+                                      const kiln__cpu_insn *in, kiln__pattern p,
+                                      uint64_t first, uint32_t n, bool shared)
 {
   uint64_t low = first;
   uint32_t cost;
@@ -342,7 +344,7 @@ KILN__INLINE void kiln__count_pattern(kiln__warp *w, const kiln__insn *in,
 
 /* All active lanes' accesses of n bytes are aligned and lie within `size` bytes
  * from address `first`, which are at `host`. */
-KILN__INLINE bool kiln__all_within(const kiln__warp *w, uint32_t n,
+KILN__INLINE bool kiln__all_within(const kiln__cpu_warp *w, uint32_t n,
                                    uint64_t first, uint64_t size,
                                    uintptr_t host, kiln__reach *r)
 {
@@ -360,7 +362,7 @@ KILN__INLINE bool kiln__all_within(const kiln__warp *w, uint32_t n,
 }
 
 /* Finds the lanes' bytes and counts if one range has them all. */
-KILN__INLINE bool kiln__all_global(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE bool kiln__all_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                    uint32_t n, kiln__reach *r)
 {
   const kiln__range *range;
@@ -382,7 +384,7 @@ KILN__INLINE bool kiln__all_global(kiln__warp *w, const kiln__insn *in,
 }
 
 /* The same for this block's shared memory. */
-KILN__INLINE bool kiln__all_shared(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE bool kiln__all_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                    uint32_t n, kiln__reach *r)
 {
   const kiln__block *b = w->block;

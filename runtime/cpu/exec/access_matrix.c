@@ -9,7 +9,7 @@
 enum { SIDE = 8, ROW_BYTES = 2 * SIDE };
 
 /* Rows' bytes of the matrices whose addresses the lanes give. */
-static bool reach_rows(kiln__warp *w, const kiln__insn *in, unsigned n,
+static bool reach_rows(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned n,
                        kiln__access access, kiln__reach *r)
 {
   const uint32_t mask = w->mask;
@@ -17,8 +17,8 @@ static bool reach_rows(kiln__warp *w, const kiln__insn *in, unsigned n,
 
   /* The other lanes' addresses are not looked at. */
   w->mask = n == 4 ? mask : mask & ((UINT32_C(1) << (SIDE * n)) - 1);
-  ok = w->mask == 0 || kiln__reach_a(w, in, (kiln__space)in->space, ROW_BYTES,
-                                     access, KILN__COUNT_MEMORY, r);
+  ok = w->mask == 0 || kiln__reach_a(w, in, (kiln__cpu_space)in->space,
+                                     ROW_BYTES, access, KILN__COUNT_MEMORY, r);
   w->mask = mask;
   return ok;
 }

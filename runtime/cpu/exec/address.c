@@ -3,16 +3,17 @@
 
 /* ---- State spaces ------------------------------------------------------------- */
 
-static bool is_in(const kiln__warp *w, const kiln__insn *in, uint64_t address)
+static bool is_in(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                  uint64_t address)
 {
   const uint64_t offset = address - KILN__WINDOW_SHARED;
   const uint64_t rank = offset >> KILN__CLUSTER_SHIFT;
-  const kiln__space space = KILN__ISA_NAME(space_of)(w, address);
+  const kiln__cpu_space space = KILN__ISA_NAME(space_of)(w, address);
 
   if (in->space != KILN__SPACE_SHARED || space != KILN__SPACE_SHARED)
     return in->space == KILN__SPACE_SHARED_CLUSTER
                ? space == KILN__SPACE_SHARED
-               : space == (kiln__space)in->space;
+               : space == (kiln__cpu_space)in->space;
   return rank == 0 || rank == w->block->cluster_rank + UINT64_C(1);
 }
 
@@ -49,7 +50,7 @@ static uint32_t mapped(uint32_t offset, uint32_t rank)
   return (offset & WITHIN) | (rank + 1) << KILN__CLUSTER_SHIFT;
 }
 
-static uint32_t rank_of(const kiln__warp *w, uint32_t offset)
+static uint32_t rank_of(const kiln__cpu_warp *w, uint32_t offset)
 {
   const uint32_t rank = offset >> KILN__CLUSTER_SHIFT;
 
@@ -107,7 +108,7 @@ KILN__HANDLER(getctarank_generic)
 
 /* Blocks may run on several host threads; within a block it is for the checks
  * only. */
-static void fence(kiln__warp *w, const kiln__insn *in)
+static void fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   if (in->scope != KILN__SCOPE_CTA)
     atomic_thread_fence(memory_order_seq_cst);

@@ -6,7 +6,7 @@
 
 /* Bytes of lane i that are read: all, `c` of them, or, with a predicate that
  * says so, none. */
-static uint32_t bytes_read(const kiln__warp *w, const kiln__insn *in,
+static uint32_t bytes_read(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            bool ignores, int i)
 {
   const uint32_t bytes = in->bytes;
@@ -22,11 +22,11 @@ static uint32_t bytes_read(const kiln__warp *w, const kiln__insn *in,
 
 /* The destination is written later: the checks hear of it then. A fault there is
  * one of a store to shared memory, not of the load that the instruction is. */
-static bool reach_destination(kiln__warp *w, const kiln__insn *in,
+static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__reach *to)
 {
   const bool watched = w->watched;
-  kiln__insn store = *in;
+  kiln__cpu_insn store = *in;
   bool ok;
 
   store.klass = KILN__CLASS_SHARED_STORE;
@@ -41,7 +41,7 @@ static bool reach_destination(kiln__warp *w, const kiln__insn *in,
 
 /* Whole elements as any load; of the others only what is read has to be there.
  * Where nothing is read the address may be anything. */
-static bool reach_source(kiln__warp *w, const kiln__insn *in,
+static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                          kiln__async_copy *c)
 {
   const uint32_t mask = w->mask;
@@ -84,7 +84,7 @@ static bool reach_source(kiln__warp *w, const kiln__insn *in,
   return ok;
 }
 
-static void copy(kiln__warp *w, const kiln__insn *in, bool ignores)
+static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool ignores)
 {
   kiln__async_copy c = {.mask = w->mask, .bytes = in->bytes, .insn = in};
   kiln__reach to;
@@ -107,13 +107,13 @@ static void copy(kiln__warp *w, const kiln__insn *in, bool ignores)
 
 static void tell(void *user, const kiln__async_copy *copy, uint32_t lanes)
 {
-  kiln__warp *w = user;
+  kiln__cpu_warp *w = user;
 
   kiln__watch_access(w, copy->insn, KILN__SPACE_SHARED, copy->address, lanes,
                      copy->bytes, KILN__ACCESS_WRITE);
 }
 
-void KILN__ISA_NAME(copies_wait)(kiln__warp *w, uint64_t keep, bool all)
+void KILN__ISA_NAME(copies_wait)(kiln__cpu_warp *w, uint64_t keep, bool all)
 {
   if (w->copies != NULL)
     kiln__copies_wait(w->copies, w->mask, keep, all, w->watched ? tell : NULL,

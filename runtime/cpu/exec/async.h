@@ -6,6 +6,6 @@
 
 /* Do the active lanes' copies but those of their last `keep` groups; with `all`
  * those that are in no group, too. */
-void KILN__ISA_NAME(copies_wait)(kiln__warp *w, uint64_t keep, bool all);
+void KILN__ISA_NAME(copies_wait)(kiln__cpu_warp *w, uint64_t keep, bool all);
 
 #endif

@@ -81,12 +81,12 @@ static uint64_t update(uintptr_t at, const change *c)
 }
 
 /* Shared memory only, whatever the address says. */
-static bool reach_for(kiln__warp *w, const kiln__insn *in, kiln__access access,
-                      kiln__reach *r)
+static bool reach_for(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                      kiln__access access, kiln__reach *r)
 {
-  const kiln__space space = in->space == KILN__SPACE_GENERIC
-                                ? KILN__SPACE_GENERIC
-                                : KILN__SPACE_SHARED;
+  const kiln__cpu_space space = in->space == KILN__SPACE_GENERIC
+                                    ? KILN__SPACE_GENERIC
+                                    : KILN__SPACE_SHARED;
 
   if (!kiln__reach_a(w, in, space, 8, access, KILN__COUNT_ATOMIC, r))
     return false;
@@ -102,17 +102,18 @@ static bool reach_for(kiln__warp *w, const kiln__insn *in, kiln__access access,
   return true;
 }
 
-static bool reach(kiln__warp *w, const kiln__insn *in, kiln__reach *r)
+static bool reach(kiln__cpu_warp *w, const kiln__cpu_insn *in, kiln__reach *r)
 {
   return reach_for(w, in, KILN__ACCESS_ATOMIC, r);
 }
 
-static uint32_t count_of(const kiln__warp *w, const kiln__insn *in, unsigned i)
+static uint32_t count_of(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                         unsigned i)
 {
   return in->b < 0 ? 1 : KILN__SLOT(const uint32_t, in->b)[i];
 }
 
-static void change_each(kiln__warp *w, const kiln__insn *in,
+static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         change (*of)(uint32_t count), bool returns)
 {
   const unsigned order = kiln__lane_order(w, in);
@@ -223,7 +224,7 @@ KILN__HANDLER(cp_async_arrive)
 
 /* ---- Waiting --------------------------------------------------------------------- */
 
-static void test(kiln__warp *w, const kiln__insn *in, bool parity)
+static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
 {
   kiln__reach r;
 

@@ -3,8 +3,8 @@
 
 /* Copy in[c] bytes of each active lane, 16 at a time; all lanes together as long
  * as they have some left. */
-static void copy(kiln__warp *w, const kiln__insn *in, kiln__space to_space,
-                 kiln__space from_space)
+static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                 kiln__cpu_space to_space, kiln__cpu_space from_space)
 {
   const uint32_t *const size = KILN__SLOT(const uint32_t, in->c);
   const uint32_t mask = w->mask;

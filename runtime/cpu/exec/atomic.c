@@ -46,11 +46,12 @@ static uint32_t add_bf16(uint32_t a, uint32_t b)
                              kiln__float_of_bf16(b & 0xffff));
 }
 
-static uint64_t add(const kiln__insn *in, uint64_t a, uint64_t b, bool flush)
+static uint64_t add(const kiln__cpu_insn *in, uint64_t a, uint64_t b,
+                    bool flush)
 {
   const uint32_t x = (uint32_t)a, y = (uint32_t)b;
 
-  switch ((kiln__ptx_type)in->type) {
+  switch ((kiln__cpu_ptx_type)in->type) {
   case KILN__F32:
     return add_f32(x, y, flush);
   case KILN__F64:
@@ -68,9 +69,9 @@ static uint64_t add(const kiln__insn *in, uint64_t a, uint64_t b, bool flush)
   }
 }
 
-static bool less(const kiln__insn *in, uint64_t a, uint64_t b)
+static bool less(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
 {
-  switch ((kiln__ptx_type)in->type) {
+  switch ((kiln__cpu_ptx_type)in->type) {
   case KILN__S32:
     return (int32_t)(uint32_t)a < (int32_t)(uint32_t)b;
   case KILN__S64:
@@ -83,7 +84,7 @@ static bool less(const kiln__insn *in, uint64_t a, uint64_t b)
 enum { MIN = 1, MAX, ADD, INC, DEC, EXCH, CAS }; /* sub, of modifiers.def */
 
 /* What a word holding `old` becomes; c only for cas. */
-static uint64_t apply(const kiln__insn *in, uint64_t old, uint64_t b,
+static uint64_t apply(const kiln__cpu_insn *in, uint64_t old, uint64_t b,
                       uint64_t c, bool flush)
 {
   switch (in->boolop) {
@@ -199,8 +200,8 @@ static void result(const operands *o, unsigned i, uint64_t x)
 }
 
 /* Many 32-bit integer additions have an instruction of their own. */
-static bool add_directly(const kiln__insn *in, const operands *o, uintptr_t at,
-                         unsigned i)
+static bool add_directly(const kiln__cpu_insn *in, const operands *o,
+                         uintptr_t at, unsigned i)
 {
   const uint64_t b = operand(o->b, o->step, i);
 
@@ -215,7 +216,7 @@ static bool add_directly(const kiln__insn *in, const operands *o, uintptr_t at,
   return true;
 }
 
-static void one_lane(const kiln__insn *in, const operands *o, uintptr_t at,
+static void one_lane(const kiln__cpu_insn *in, const operands *o, uintptr_t at,
                      unsigned i, bool alone)
 {
   const uint64_t b = operand(o->b, o->step, i);
@@ -235,7 +236,7 @@ static void one_lane(const kiln__insn *in, const operands *o, uintptr_t at,
 }
 
 /* What the word is after all lanes; seen[i]: before lane i. */
-static uint64_t in_turn(const kiln__warp *w, const kiln__insn *in,
+static uint64_t in_turn(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const operands *o, uint64_t now, unsigned order,
                         uint64_t seen[KILN__WARP])
 {
@@ -254,7 +255,7 @@ static uint64_t in_turn(const kiln__warp *w, const kiln__insn *in,
 }
 
 /* The same for 32-bit additions, which many kernels do. */
-static uint64_t add_in_turn(const kiln__warp *w, const operands *o,
+static uint64_t add_in_turn(const kiln__cpu_warp *w, const operands *o,
                             uint64_t before, unsigned order,
                             uint64_t seen[KILN__WARP])
 {
@@ -277,7 +278,7 @@ static float flushed_float(float x)
 
 /* And for those of global memory's floats. The chain stays in floats: bits and
  * the canonical NaN come afterwards. */
-static uint64_t sum_in_turn(const kiln__warp *w, const operands *o,
+static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
                             uint64_t before, unsigned order,
                             uint64_t seen[KILN__WARP])
 {
@@ -307,7 +308,7 @@ static uint64_t sum_in_turn(const kiln__warp *w, const operands *o,
 
 /* All active lanes at one word: in order, then visible at once. Results go to
  * `d` only when the swap has been done, as d may be b's slot. */
-static void together(const kiln__warp *w, const kiln__insn *in,
+static void together(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      const operands *o, uintptr_t at, unsigned order)
 {
   const bool adds = in->sub == ADD && in->boolop == KILN__BOOL_NONE;
@@ -325,7 +326,7 @@ static void together(const kiln__warp *w, const kiln__insn *in,
     result(o, (unsigned)__builtin_ctz(m), seen[__builtin_ctz(m)]);
 }
 
-static bool all_at_one(const kiln__warp *w, const kiln__reach *r)
+static bool all_at_one(const kiln__cpu_warp *w, const kiln__reach *r)
 {
   const uint64_t one = r->address[__builtin_ctz(w->mask)];
   uint64_t off = 0;
@@ -335,7 +336,7 @@ static bool all_at_one(const kiln__warp *w, const kiln__reach *r)
   return off == 0;
 }
 
-static unsigned type_bytes(kiln__ptx_type type)
+static unsigned type_bytes(kiln__cpu_ptx_type type)
 {
   switch (type) {
   case KILN__U64:
@@ -353,7 +354,7 @@ static unsigned type_bytes(kiln__ptx_type type)
 }
 
 /* Whether an address is shared memory, by instruction or window. */
-static bool is_shared(const kiln__insn *in, uint64_t address)
+static bool is_shared(const kiln__cpu_insn *in, uint64_t address)
 {
   return in->space == KILN__SPACE_SHARED ||
          in->space == KILN__SPACE_SHARED_CLUSTER ||
@@ -361,17 +362,17 @@ static bool is_shared(const kiln__insn *in, uint64_t address)
           kiln__in_space(address, KILN__WINDOW_SHARED));
 }
 
-static void atomic(kiln__warp *w, const kiln__insn *in, bool returns)
+static void atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool returns)
 {
   const unsigned order = kiln__lane_order(w, in);
-  const unsigned bytes = type_bytes((kiln__ptx_type)in->type);
+  const unsigned bytes = type_bytes((kiln__cpu_ptx_type)in->type);
   operands o = {.bytes = bytes, .step = bytes == 8 ? 8 : 4};
   const bool alone =
       in->space == KILN__SPACE_SHARED && w->block->cluster == NULL;
   kiln__reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes, KILN__ACCESS_ATOMIC,
-                     KILN__COUNT_NONE, &r))
+  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes,
+                     KILN__ACCESS_ATOMIC, KILN__COUNT_NONE, &r))
     return;
   o.b = w->regs + in->b;
   o.c = in->c >= 0 ? w->regs + in->c : NULL;
@@ -398,15 +399,15 @@ static void atomic(kiln__warp *w, const kiln__insn *in, bool returns)
 }
 
 /* Elements one after the other, each atomic. */
-static void add_vector(kiln__warp *w, const kiln__insn *in, const int32_t *from,
-                       const int32_t *to)
+static void add_vector(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                       const int32_t *from, const int32_t *to)
 {
   const unsigned order = kiln__lane_order(w, in);
   operands o = {.bytes = 4, .step = 4};
   uint32_t old[4][KILN__WARP];
   kiln__reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__space)in->space, 4u * in->n_vec,
+  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, 4u * in->n_vec,
                      KILN__ACCESS_ATOMIC, KILN__COUNT_ATOMIC, &r))
     return;
   for (unsigned j = 0; j < KILN__WARP; j++) {

@@ -20,7 +20,7 @@ KILN__OP1(cnot_32, uint32_t, uint32_t, A[i] == 0)
 KILN__OP1(cnot_64, uint64_t, uint64_t, A[i] == 0)
 
 /* The table as a tree of choices: c picks in pairs, then b, then a. */
-static void lop3_lanes(kiln__warp *w, const kiln__insn *in,
+static void lop3_lanes(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        uint32_t out[KILN__WARP])
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);

@@ -98,7 +98,7 @@ static void compare_s16(uint8_t cmp, const uint32_t *A, const uint32_t *B,
   compare_s32(cmp, a, b, t);
 }
 
-static void compare_f32(const kiln__insn *in, const uint32_t *A,
+static void compare_f32(const kiln__cpu_insn *in, const uint32_t *A,
                         const uint32_t *B, truth t)
 {
   const bool ftz = (in->flags & KILN__FTZ) != 0;
@@ -113,8 +113,8 @@ static void compare_f32(const kiln__insn *in, const uint32_t *A,
 }
 
 /* Values of 16 bits from bit `shift` on. */
-static void compare_f16(const kiln__insn *in, unsigned shift, const uint32_t *A,
-                        const uint32_t *B, truth t)
+static void compare_f16(const kiln__cpu_insn *in, unsigned shift,
+                        const uint32_t *A, const uint32_t *B, truth t)
 {
   /* A half's subnormal has no bit of the exponent. */
   const uint32_t exponent = (in->flags & KILN__FTZ) != 0 ? 0x7c00 : 0;
@@ -132,7 +132,7 @@ static void compare_f16(const kiln__insn *in, unsigned shift, const uint32_t *A,
   compare_floats(in->cmp, a, b, t);
 }
 
-static void compare_bf16(const kiln__insn *in, unsigned shift,
+static void compare_bf16(const kiln__cpu_insn *in, unsigned shift,
                          const uint32_t *A, const uint32_t *B, truth t)
 {
   float a[KILN__WARP], b[KILN__WARP];
@@ -146,7 +146,8 @@ static void compare_bf16(const kiln__insn *in, unsigned shift,
 }
 
 /* a cmp b for all lanes; `half`: which one of a packed type. */
-static void compare(kiln__warp *w, const kiln__insn *in, unsigned half, truth t)
+static void compare(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned half,
+                    truth t)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
   const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
@@ -190,7 +191,7 @@ static void compare(kiln__warp *w, const kiln__insn *in, unsigned half, truth t)
 }
 
 /* t = t bool c, or with the opposite of c. */
-static void combine(kiln__warp *w, const kiln__insn *in, truth t)
+static void combine(kiln__cpu_warp *w, const kiln__cpu_insn *in, truth t)
 {
   const uint32_t flip = (in->flags & KILN__NEGATE_B) != 0 ? UINT32_MAX : 0;
   const uint32_t *C;
@@ -207,7 +208,7 @@ static void combine(kiln__warp *w, const kiln__insn *in, truth t)
   }
 }
 
-static void store(kiln__warp *w, int32_t slot, const truth t)
+static void store(kiln__cpu_warp *w, int32_t slot, const truth t)
 {
   uint32_t *D;
 
@@ -221,7 +222,7 @@ static void store(kiln__warp *w, int32_t slot, const truth t)
 
 /* ---- setp ----------------------------------------------------------------------- */
 
-static void setp(kiln__warp *w, const kiln__insn *in)
+static void setp(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   truth t, other;
 
@@ -238,7 +239,7 @@ static void setp(kiln__warp *w, const kiln__insn *in)
 }
 
 /* d is of the low halves, d2 of the high ones. */
-static void setp_packed(kiln__warp *w, const kiln__insn *in)
+static void setp_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   truth low, high;
 
@@ -339,7 +340,7 @@ static uint32_t true_of(uint8_t type)
   }
 }
 
-static void set(kiln__warp *w, const kiln__insn *in)
+static void set(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const uint32_t yes = true_of(in->type2);
   truth t;
@@ -349,7 +350,7 @@ static void set(kiln__warp *w, const kiln__insn *in)
   KILN__LANES(uint32_t, t[i] & yes);
 }
 
-static void set_packed(kiln__warp *w, const kiln__insn *in)
+static void set_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const uint32_t yes = true_of(in->type2) & 0xffff;
   truth low, high;

@@ -11,7 +11,7 @@
 typedef uint64_t wide_lanes[KILN__WARP];
 
 /* Operand a, sign- or zero-extended from its type to 64 bits. */
-static void load(kiln__warp *w, const kiln__insn *in, wide_lanes out)
+static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in, wide_lanes out)
 {
   const unsigned up = 64 - kiln__type_bits(in->type);
 
@@ -33,7 +33,8 @@ static void load(kiln__warp *w, const kiln__insn *in, wide_lanes out)
 }
 
 /* Values extended to 64 bits, cut to the type and extended to the register. */
-static void store(kiln__warp *w, const kiln__insn *in, wide_lanes values)
+static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                  wide_lanes values)
 {
   const unsigned up = 64 - kiln__type_bits(in->type2);
   const uint32_t mask = in->reg_bytes == 1   ? 0xff
@@ -54,7 +55,7 @@ static void store(kiln__warp *w, const kiln__insn *in, wide_lanes values)
 }
 
 /* The same where nothing is wider than 32 bits: half the work. */
-static void narrow(kiln__warp *w, const kiln__insn *in)
+static void narrow(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const unsigned up = 32 - kiln__type_bits(in->type);
   const unsigned down = 32 - kiln__type_bits(in->type2);
@@ -139,7 +140,7 @@ static void clamp_unsigned(wide_lanes values, uint64_t high)
     values[i] = values[i] > high ? high : values[i];
 }
 
-static void saturate(kiln__warp *w, const kiln__insn *in)
+static void saturate(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const uint64_t ones = kiln__low_bits(kiln__type_bits(in->type2));
   wide_lanes values;
@@ -238,7 +239,7 @@ static inline float flushed(float x, uint32_t least)
                                                          : bits);
 }
 
-static inline uint32_t least_of(const kiln__insn *in)
+static inline uint32_t least_of(const kiln__cpu_insn *in)
 {
   return (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;
 }

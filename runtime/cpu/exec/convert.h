@@ -6,6 +6,7 @@
 
 /* Any conversion from in->type to in->type2 of one value to one, lane by lane,
  * whatever the registers' widths. */
-void KILN__ISA_NAME(convert_exactly)(kiln__warp *w, const kiln__insn *in);
+void KILN__ISA_NAME(convert_exactly)(kiln__cpu_warp *w,
+                                     const kiln__cpu_insn *in);
 
 #endif

@@ -156,8 +156,8 @@ static inline kiln__number kiln__number_of_integer(uint8_t type, uint64_t raw)
       negative, negative ? (0 - value) & kiln__low_bits(bits) : value, 0);
 }
 
-/* The directions of kiln__round, those to integers as the others. */
-static inline kiln__round kiln__direction(uint8_t round)
+/* The directions of kiln__cpu_round, those to integers as the others. */
+static inline kiln__cpu_round kiln__direction(uint8_t round)
 {
   switch (round) {
   case KILN__ROUND_ZI:
@@ -170,13 +170,13 @@ static inline kiln__round kiln__direction(uint8_t round)
   case KILN__ROUND_NONE:
     return KILN__ROUND_N;
   default:
-    return (kiln__round)round;
+    return (kiln__cpu_round)round;
   }
 }
 
 /* bits / 2^shift as an integer; shift > 0. */
 static inline uint64_t kiln__shift_rounded(uint64_t bits, int shift,
-                                           bool negative, kiln__round round)
+                                           bool negative, kiln__cpu_round round)
 {
   const uint64_t kept = shift < 64 ? bits >> shift : 0;
   /* What is lost, as a fraction of 2^64; beyond that only "a little". */
@@ -198,7 +198,7 @@ static inline uint64_t kiln__shift_rounded(uint64_t bits, int shift,
 }
 
 /* A finite number as a whole number of the same kind of value. */
-static inline kiln__number kiln__to_whole(kiln__number x, kiln__round round)
+static inline kiln__number kiln__to_whole(kiln__number x, kiln__cpu_round round)
 {
   if (x.kind != KILN__FINITE || x.exponent >= 0)
     return x;
@@ -210,7 +210,7 @@ static inline kiln__number kiln__to_whole(kiln__number x, kiln__round round)
 /* Rounded and clamped to the type's range. A NaN gives 0, or the highest bit
  * alone where 64 bits are involved on either side (`wide`). */
 static inline uint64_t kiln__to_integer(kiln__number x, uint8_t type,
-                                        kiln__round round, bool wide)
+                                        kiln__cpu_round round, bool wide)
 {
   const unsigned bits = kiln__type_bits(type);
   const bool is_signed = kiln__signed_type(type);
@@ -237,7 +237,7 @@ static inline uint64_t kiln__to_integer(kiln__number x, uint8_t type,
 
 /* The encoding of a magnitude too large: infinity or the largest number. */
 static inline uint64_t kiln__overflow(const kiln__encoding *f, bool negative,
-                                      kiln__round round, bool finite)
+                                      kiln__cpu_round round, bool finite)
 {
   const bool towards_zero = round == KILN__ROUND_Z ||
                             (round == KILN__ROUND_M && !negative) ||
@@ -258,7 +258,7 @@ static inline uint64_t kiln__same_nan(kiln__number x, const kiln__encoding *f)
 /* Whether x is below the normal numbers when rounded to the precision of one:
  * what .ftz flushes. */
 static inline bool kiln__is_tiny(kiln__number x, const kiln__encoding *f,
-                                 kiln__round round)
+                                 kiln__cpu_round round)
 {
   const int top = x.exponent + 63;
   const uint64_t carried = UINT64_C(1) << f->precision;
@@ -272,7 +272,7 @@ static inline bool kiln__is_tiny(kiln__number x, const kiln__encoding *f,
 
 /* `finite`: .satfinite. */
 static inline uint64_t kiln__to_float(kiln__number x, const kiln__encoding *f,
-                                      kiln__round round, bool finite)
+                                      kiln__cpu_round round, bool finite)
 {
   const uint64_t sign = x.negative ? UINT64_C(1) << (f->width - 1) : 0;
   const int lowest = f->least - (f->precision - 1);

@@ -7,7 +7,7 @@
 
 /* .ftz of an f32. GPUs let subnormals pass where the result is f16, and a NaN
  * loses its payload. */
-static uint64_t flushed(const kiln__insn *in, uint64_t raw)
+static uint64_t flushed(const kiln__cpu_insn *in, uint64_t raw)
 {
   const uint64_t size = raw & 0x7fffffff;
 
@@ -22,10 +22,10 @@ static bool to_integral(uint8_t round)
          round == KILN__ROUND_MI || round == KILN__ROUND_PI;
 }
 
-static uint64_t to_float(const kiln__insn *in, kiln__number x)
+static uint64_t to_float(const kiln__cpu_insn *in, kiln__number x)
 {
   const kiln__encoding *const f = kiln__encoding_of(in->type2);
-  const kiln__round round = kiln__direction(in->round);
+  const kiln__cpu_round round = kiln__direction(in->round);
   const bool finite = (in->flags & KILN__SATFINITE) != 0;
   const bool ftz = (in->flags & KILN__FTZ) != 0 && in->type2 == KILN__F32;
 
@@ -45,7 +45,7 @@ static uint64_t to_float(const kiln__insn *in, kiln__number x)
 
 /* A GPU adds half of the 13 bits that go and cuts them off, of an infinity or a
  * NaN cuts them off alone; .satfinite then takes one step back from those. */
-static uint64_t to_tf32_away(const kiln__insn *in, uint32_t bits)
+static uint64_t to_tf32_away(const kiln__cpu_insn *in, uint32_t bits)
 {
   const uint32_t special = 0x7f800000, step = 0x2000;
   const bool finite = (bits & special) != special;
@@ -56,7 +56,7 @@ static uint64_t to_tf32_away(const kiln__insn *in, uint32_t bits)
   return back ? r - step : r;
 }
 
-static uint64_t convert(const kiln__insn *in, uint64_t raw)
+static uint64_t convert(const kiln__cpu_insn *in, uint64_t raw)
 {
   const kiln__encoding *const from = kiln__encoding_of(in->type);
   kiln__number x;
@@ -84,7 +84,8 @@ static uint64_t extend(uint8_t type, uint8_t reg_bytes, uint64_t value)
   return wide & kiln__low_bits(reg_bytes >= 4 ? 64 : reg_bytes * 8u);
 }
 
-void KILN__ISA_NAME(convert_exactly)(kiln__warp *w, const kiln__insn *in)
+void KILN__ISA_NAME(convert_exactly)(kiln__cpu_warp *w,
+                                     const kiln__cpu_insn *in)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int i = __builtin_ctz(m);
@@ -135,7 +136,7 @@ EXACT(cvt_tf32_finite)
 
 /* ---- Two values ---------------------------------------------------------------------- */
 
-static uint32_t to_part(const kiln__insn *in, const kiln__encoding *from,
+static uint32_t to_part(const kiln__cpu_insn *in, const kiln__encoding *from,
                         uint64_t raw, const kiln__encoding *to)
 {
   kiln__number x = kiln__number_of_float(from, raw);
@@ -146,12 +147,12 @@ static uint32_t to_part(const kiln__insn *in, const kiln__encoding *from,
                                   (in->flags & KILN__SATFINITE) != 0);
 }
 
-static const kiln__encoding *eight_bits(const kiln__insn *in)
+static const kiln__encoding *eight_bits(const kiln__cpu_insn *in)
 {
   return in->sub == 1 ? &kiln__encoding_e4m3 : &kiln__encoding_e5m2;
 }
 
-static void pack_nearest(kiln__warp *w, const kiln__insn *in)
+static void pack_nearest(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const float *const A = KILN__SLOT(const float, in->a);
   const float *const B = KILN__SLOT(const float, in->b);
@@ -223,7 +224,7 @@ static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
 }
 
 /* high - low is the mask of the type's bits. */
-static void pack(kiln__warp *w, const kiln__insn *in, unsigned bits,
+static void pack(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bits,
                  int32_t low, int32_t high)
 {
   const int32_t *const A = KILN__SLOT(const int32_t, in->a);

@@ -6,7 +6,7 @@
 
 #define X(v) kiln__double_of_bits(v[i])
 
-static int mode_of(const kiln__insn *in)
+static int mode_of(const kiln__cpu_insn *in)
 {
   switch (in->round) {
   case KILN__ROUND_Z:

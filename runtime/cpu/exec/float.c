@@ -142,7 +142,8 @@ typedef struct range {
   bool zero_too;
 } range;
 
-static range range_of(const kiln__insn *in, uint64_t least, uint64_t infinity)
+static range range_of(const kiln__cpu_insn *in, uint64_t least,
+                      uint64_t infinity)
 {
   switch (in->sub) {
   case FINITE:

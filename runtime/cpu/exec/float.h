@@ -122,7 +122,7 @@ static inline uint32_t kiln__clamp_if(uint32_t bits, uint32_t all)
   return (in & all) | (bits & ~all);
 }
 
-static inline uint32_t kiln__flag_mask(const kiln__insn *in, uint32_t flag)
+static inline uint32_t kiln__flag_mask(const kiln__cpu_insn *in, uint32_t flag)
 {
   return (in->flags & flag) != 0 ? UINT32_MAX : 0;
 }
@@ -147,7 +147,7 @@ typedef struct kiln__direction {
   uint32_t zero_sum; /* ~0: x - x is -0 */
 } kiln__direction;
 
-static inline kiln__direction kiln__direction_of(const kiln__insn *in)
+static inline kiln__direction kiln__direction_of(const kiln__cpu_insn *in)
 {
   const uint32_t up = in->round == KILN__ROUND_P ? UINT32_MAX : 0;
   const uint32_t down = in->round == KILN__ROUND_M ? UINT32_MAX : 0;

@@ -139,7 +139,7 @@ MAD_WIDE(mad_wide_u32, WIDE_U32)
 MAD_WIDE(mad_wide_s32, WIDE_S32)
 
 /* The 48-bit product of a's and b's low 24 bits, from bit `shift` on. */
-static void products24(kiln__warp *w, const kiln__insn *in,
+static void products24(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        uint32_t out[KILN__WARP])
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);

@@ -68,7 +68,7 @@ KILN__OP2(subc_16, uint32_t, uint32_t,
 
 /* ---- Multiply-add -------------------------------------------------------------- */
 
-static void half_products_32(kiln__warp *w, const kiln__insn *in,
+static void half_products_32(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              uint32_t out[KILN__WARP])
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
@@ -83,7 +83,7 @@ static void half_products_32(kiln__warp *w, const kiln__insn *in,
   }
 }
 
-static void half_products_64(kiln__warp *w, const kiln__insn *in,
+static void half_products_64(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              uint64_t out[KILN__WARP])
 {
   const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
@@ -98,7 +98,7 @@ static void half_products_64(kiln__warp *w, const kiln__insn *in,
   }
 }
 
-static void mad_32(kiln__warp *w, const kiln__insn *in, bool with)
+static void mad_32(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool with)
 {
   const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
   const bool out = WRITES;
@@ -108,7 +108,7 @@ static void mad_32(kiln__warp *w, const kiln__insn *in, bool with)
   ADD(uint32_t, product[i], C[i], with, out);
 }
 
-static void mad_64(kiln__warp *w, const kiln__insn *in, bool with)
+static void mad_64(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool with)
 {
   const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
   const bool out = WRITES;

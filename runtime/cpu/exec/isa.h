@@ -20,15 +20,15 @@ enum {
 
 typedef struct kiln__isa {
   const char *name; /* "x86-64-v3" */
-  kiln__handler *handlers[KILN__N_OPS];
+  kiln__cpu_handler *handlers[KILN__N_OPS];
   /* Run one warp until it ends, waits, faults or has issued `*left` warp
    * instructions; subtracts what it issued. KILN__WARP_*. */
-  int (*run_its)(kiln__warp *w, uint64_t *left);
-  int (*run_lock_step)(kiln__warp *w, uint64_t *left);
+  int (*run_its)(kiln__cpu_warp *w, uint64_t *left);
+  int (*run_lock_step)(kiln__cpu_warp *w, uint64_t *left);
   /* Make `mask` the active lanes. */
-  void (*set_mask)(kiln__warp *w, uint32_t mask);
+  void (*set_mask)(kiln__cpu_warp *w, uint32_t mask);
   /* Bits of a predicate slot. */
-  uint32_t (*predicate)(const kiln__warp *w, int32_t slot);
+  uint32_t (*predicate)(const kiln__cpu_warp *w, int32_t slot);
 } kiln__isa;
 
 extern const kiln__isa kiln__isa_base;

@@ -151,7 +151,7 @@ after_branch(const kiln__schedule *s, uint32_t pc, uint32_t meet)
   return gives_way(s, pc, meet) ? pc : next_meeting(s, pc);
 }
 
-static void use_group(kiln__warp *w, kiln__schedule *s, uint32_t at)
+static void use_group(kiln__cpu_warp *w, kiln__schedule *s, uint32_t at)
 {
   kiln__group *const g = &s->group[at];
 
@@ -170,7 +170,7 @@ static void use_group(kiln__warp *w, kiln__schedule *s, uint32_t at)
 }
 
 /* Choose who runs; false: nobody is ready. */
-static bool pick(kiln__warp *w, kiln__schedule *s)
+static bool pick(kiln__cpu_warp *w, kiln__schedule *s)
 {
   uint32_t at;
 
@@ -197,7 +197,7 @@ static bool pick(kiln__warp *w, kiln__schedule *s)
 }
 
 /* The present group's turns are over. */
-static void rotate(kiln__warp *w, kiln__schedule *s)
+static void rotate(kiln__cpu_warp *w, kiln__schedule *s)
 {
   uint32_t at = UINT32_MAX;
 
@@ -221,7 +221,7 @@ static void rotate(kiln__warp *w, kiln__schedule *s)
 /* Both wait at what can let them go on together. */
 static bool same_sync(const kiln__group *a, const kiln__group *b)
 {
-  const kiln__code *const ca = a->frame->code, *const cb = b->frame->code;
+  const kiln__cpu_code *const ca = a->frame->code, *const cb = b->frame->code;
 
   if (ca == cb && a->pc == b->pc)
     return true;
@@ -243,12 +243,12 @@ static void copy_lanes(uint8_t *to, const uint8_t *from, uint32_t mask,
 
 /* Lanes of several frames execute one instruction: through a frame of operands
  * only, gathered and given back. */
-static void run_across(kiln__warp *w, const kiln__insn *in,
+static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        kiln__group *const *groups, uint32_t n, uint32_t mask)
 {
   _Alignas(64) uint8_t spare[SPARE_SLOTS * 256];
   const int32_t from[] = {in->a, in->b, in->c, in->e};
-  kiln__insn across = *in;
+  kiln__cpu_insn across = *in;
   int32_t *const to[] = {&across.a, &across.b, &across.c, &across.e};
   uint8_t *const regs = w->regs;
 
@@ -281,11 +281,11 @@ static void run_across(kiln__warp *w, const kiln__insn *in,
 }
 
 /* All are there: execute, and go on behind. */
-static void pass_sync(kiln__warp *w, kiln__schedule *s, kiln__group **groups,
-                      uint32_t n, uint32_t mask)
+static void pass_sync(kiln__cpu_warp *w, kiln__schedule *s,
+                      kiln__group **groups, uint32_t n, uint32_t mask)
 {
   const kiln__group *const first = groups[0];
-  const kiln__insn *const in = &first->frame->code->insns[first->pc];
+  const kiln__cpu_insn *const in = &first->frame->code->insns[first->pc];
   bool one_frame = true;
 
   for (uint32_t i = 1; i < n; i++)
@@ -310,7 +310,7 @@ static void pass_sync(kiln__warp *w, kiln__schedule *s, kiln__group **groups,
 }
 
 /* Let group `at` and its like go on if nobody is missing. */
-static bool try_sync(kiln__warp *w, kiln__schedule *s, uint32_t at)
+static bool try_sync(kiln__cpu_warp *w, kiln__schedule *s, uint32_t at)
 {
   kiln__group *found[KILN__WARP + 1];
   const kiln__group *const g = &s->group[at];
@@ -331,7 +331,7 @@ static bool try_sync(kiln__warp *w, kiln__schedule *s, uint32_t at)
   return true;
 }
 
-static void try_all_syncs(kiln__warp *w, kiln__schedule *s)
+static void try_all_syncs(kiln__cpu_warp *w, kiln__schedule *s)
 {
   for (uint32_t i = 0; i < s->n_groups && !w->fault; i++) {
     if (s->group[i].wait == KILN__AT_SYNC)
@@ -340,7 +340,8 @@ static void try_all_syncs(kiln__warp *w, kiln__schedule *s)
 }
 
 /* .aligned forms name no members: the whole warp. */
-static const uint32_t *members_of(const kiln__warp *w, const kiln__insn *in)
+static const uint32_t *members_of(const kiln__cpu_warp *w,
+                                  const kiln__cpu_insn *in)
 {
   static const _Alignas(64) uint32_t everybody[KILN__WARP] = {
       ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u, ~0u,
@@ -351,8 +352,8 @@ static const uint32_t *members_of(const kiln__warp *w, const kiln__insn *in)
 }
 
 /* The quick case: everybody named, and nobody else, is here. */
-static bool all_here(const kiln__warp *w, const kiln__schedule *s,
-                     const kiln__insn *in)
+static bool all_here(const kiln__cpu_warp *w, const kiln__schedule *s,
+                     const kiln__cpu_insn *in)
 {
   const uint32_t *const e = members_of(w, in);
   const uint32_t members = e[__builtin_ctz(w->mask)];
@@ -364,7 +365,8 @@ static bool all_here(const kiln__warp *w, const kiln__schedule *s,
 }
 
 /* The present group is at a .sync instruction: one group a mask, then wait. */
-static void begin_sync(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static void begin_sync(kiln__cpu_warp *w, kiln__schedule *s,
+                       const kiln__cpu_insn *in)
 {
   kiln__group *g = &s->group[s->current];
   const uint32_t *const e = members_of(w, in);
@@ -397,7 +399,8 @@ static void begin_sync(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 /* ---- Branches, calls, ends ------------------------------------------------------- */
 
 /* Those that `in` does not concern go on; false: it concerns nobody. */
-static bool split_guard(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static bool split_guard(kiln__cpu_warp *w, kiln__schedule *s,
+                        const kiln__cpu_insn *in)
 {
   kiln__group *const g = &s->group[s->current];
   const uint32_t mask = kiln__guard_mask(w, in);
@@ -414,7 +417,7 @@ static bool split_guard(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
   return true;
 }
 
-static void do_exit(kiln__warp *w, kiln__schedule *s)
+static void do_exit(kiln__cpu_warp *w, kiln__schedule *s)
 {
   const kiln__group g = s->group[s->current];
 
@@ -425,7 +428,7 @@ static void do_exit(kiln__warp *w, kiln__schedule *s)
     try_all_syncs(w, s);
 }
 
-static void do_return(kiln__warp *w, kiln__schedule *s)
+static void do_return(kiln__cpu_warp *w, kiln__schedule *s)
 {
   kiln__group *const g = &s->group[s->current];
   kiln__frame *const f = g->frame;
@@ -439,7 +442,8 @@ static void do_return(kiln__warp *w, kiln__schedule *s)
   kiln__call_leave(w, f, g->mask);
 }
 
-static void do_call(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static void do_call(kiln__cpu_warp *w, kiln__schedule *s,
+                    const kiln__cpu_insn *in)
 {
   kiln__group *g = &s->group[s->current];
   kiln__frame *callee = NULL;
@@ -476,7 +480,8 @@ static void do_call(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
   g->pc = 0;
 }
 
-static void do_switch(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static void do_switch(kiln__cpu_warp *w, kiln__schedule *s,
+                      const kiln__cpu_insn *in)
 {
   const kiln__group g = s->group[s->current];
   const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
@@ -509,7 +514,8 @@ static void do_switch(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 }
 
 /* Lanes that name another barrier stay where they are, for the next time. */
-static void do_barrier(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static void do_barrier(kiln__cpu_warp *w, kiln__schedule *s,
+                       const kiln__cpu_insn *in)
 {
   kiln__group *const g = &s->group[s->current];
   const uint32_t *const number = KILN__SLOT(const uint32_t, in->a);
@@ -528,7 +534,8 @@ static void do_barrier(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
   kiln__barrier_arrive(w, g->frame, in, wanted, same);
 }
 
-static void do_cluster(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static void do_cluster(kiln__cpu_warp *w, kiln__schedule *s,
+                       const kiln__cpu_insn *in)
 {
   kiln__group *const g = &s->group[s->current];
 
@@ -540,7 +547,8 @@ static void do_cluster(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 }
 
 /* Everything but simple instructions and branches; the group's pc is stored. */
-static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static void do_other(kiln__cpu_warp *w, kiln__schedule *s,
+                     const kiln__cpu_insn *in)
 {
   if (in->kind == KILN__KIND_WARP) {
     begin_sync(w, s, in);
@@ -548,7 +556,7 @@ static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
   }
   if (!split_guard(w, s, in))
     return;
-  switch ((kiln__kind)in->kind) {
+  switch ((kiln__cpu_kind)in->kind) {
   case KILN__KIND_SWITCH:
     do_switch(w, s, in);
     break;
@@ -577,7 +585,8 @@ static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 }
 
 /* A guarded simple instruction. */
-static void run_guarded(kiln__warp *w, const kiln__insn *in, bool traced)
+static void run_guarded(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        bool traced)
 {
   const uint32_t keep = w->mask, mask = kiln__guard_mask(w, in);
 
@@ -598,7 +607,7 @@ static void run_guarded(kiln__warp *w, const kiln__insn *in, bool traced)
 /* ---- The loop ------------------------------------------------------------------- */
 
 static inline __attribute__((always_inline)) void
-run_one(kiln__warp *w, const kiln__insn *in, bool traced)
+run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
 {
   if (__builtin_expect(in->guard >= 0, 0))
     run_guarded(w, in, traced);
@@ -610,7 +619,8 @@ run_one(kiln__warp *w, const kiln__insn *in, bool traced)
 
 /* Warp instructions that wait for nobody: done. */
 static inline __attribute__((always_inline)) bool
-run_warp_op(kiln__warp *w, const kiln__schedule *s, const kiln__insn *in)
+run_warp_op(kiln__cpu_warp *w, const kiln__schedule *s,
+            const kiln__cpu_insn *in)
 {
   if (in->e < 0 && (in->flags & KILN__ALIGNED) == 0) {
     run_one(w, in, false);
@@ -625,7 +635,7 @@ run_warp_op(kiln__warp *w, const kiln__schedule *s, const kiln__insn *in)
 }
 
 /* After what others may wait for: true if this warp's share is over. */
-static bool yielded(kiln__schedule *s, const kiln__insn *in)
+static bool yielded(kiln__schedule *s, const kiln__cpu_insn *in)
 {
   const uint32_t cost = s->random != 0 ? KILN__YIELD_TURNS : KILN__YIELD_COST;
 
@@ -643,7 +653,7 @@ static bool turn_is_over(kiln__schedule *s)
 /* `counted`: there are tallies; `traced`: changes of memory are looked for.
  * Within the inner loop the group's pc is `pc`; it is stored when left. */
 static inline __attribute__((always_inline)) int
-run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
+run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
   const uint64_t limit = *left;
@@ -651,11 +661,11 @@ run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
   int status = KILN__WARP_RUNNING;
 
   while (status == KILN__WARP_RUNNING && issued < limit && pick(w, s)) {
-    const kiln__insn *const insns = s->frame->code->insns;
+    const kiln__cpu_insn *const insns = s->frame->code->insns;
     kiln__tally *const tally = w->tally;
     const uint32_t mask = w->mask;
     const uint32_t lanes = (uint32_t)__builtin_popcount(mask);
-    const kiln__insn *in;
+    const kiln__cpu_insn *in;
     uint32_t pc = s->group[s->current].pc, meet = s->meet, taken;
 
     do {
@@ -721,7 +731,7 @@ run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
   return status;
 }
 
-int KILN__ISA_NAME(run_its)(kiln__warp *w, uint64_t *left)
+int KILN__ISA_NAME(run_its)(kiln__cpu_warp *w, uint64_t *left)
 {
   const kiln__schedule *const s = kiln__schedule_of(w);
 

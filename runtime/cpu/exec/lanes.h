@@ -16,7 +16,7 @@
 /* A function of this build of exec/. */
 #define KILN__ISA_NAME(name) KILN__PASTE(x, KILN__ISA, name)
 #define KILN__HANDLER(name)                                                    \
-  void KILN__ISA_NAME(op_##name)(kiln__warp * w, const kiln__insn *in)
+  void KILN__ISA_NAME(op_##name)(kiln__cpu_warp * w, const kiln__cpu_insn *in)
 
 /* Prototypes of all handlers. */
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \

@@ -7,22 +7,22 @@
 
 /* ---- Into registers --------------------------------------------------------- */
 
-KILN__INLINE bool is_signed(const kiln__insn *in)
+KILN__INLINE bool is_signed(const kiln__cpu_insn *in)
 {
   return in->type == KILN__S8 || in->type == KILN__S16 || in->type == KILN__S32;
 }
 
 /* The destination is wider than the element in a way that raw zero-extended
  * bits in 32-bit lanes don't do. */
-KILN__INLINE bool extends(const kiln__insn *in, unsigned bytes)
+KILN__INLINE bool extends(const kiln__cpu_insn *in, unsigned bytes)
 {
   return bytes < 8 &&
          (in->reg_bytes > 4 || (is_signed(in) && in->reg_bytes > bytes));
 }
 
 /* From raw, zero-extended, to a register of reg_bytes; active lanes. */
-static void extend(const kiln__warp *w, const kiln__insn *in, int32_t slot,
-                   unsigned bytes, const uint32_t raw[KILN__WARP])
+static void extend(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                   int32_t slot, unsigned bytes, const uint32_t raw[KILN__WARP])
 {
   const unsigned up = is_signed(in) ? 32 - 8 * bytes : 0;
   const uint32_t keep = in->reg_bytes == 2 ? 0xffff : UINT32_MAX;
@@ -44,7 +44,7 @@ static void extend(const kiln__warp *w, const kiln__insn *in, int32_t slot,
 /* These fill active lanes of `to` with zero-extended elements of sizeof(T)
  * bytes: from `step` bytes apart, from one place, from anywhere. */
 #define FILLS(T, TD)                                                           \
-  KILN__INLINE void row_##T(const kiln__warp *w, const uint8_t *from,          \
+  KILN__INLINE void row_##T(const kiln__cpu_warp *w, const uint8_t *from,      \
                             unsigned step, TD *to)                             \
   {                                                                            \
     if (__builtin_expect(w->full, 1)) {                                        \
@@ -68,7 +68,8 @@ static void extend(const kiln__warp *w, const kiln__insn *in, int32_t slot,
     }                                                                          \
   }                                                                            \
                                                                                \
-  KILN__INLINE void one_##T(const kiln__warp *w, const uint8_t *from, TD *to)  \
+  KILN__INLINE void one_##T(const kiln__cpu_warp *w, const uint8_t *from,      \
+                            TD *to)                                            \
   {                                                                            \
     T x;                                                                       \
                                                                                \
@@ -82,7 +83,7 @@ static void extend(const kiln__warp *w, const kiln__insn *in, int32_t slot,
     }                                                                          \
   }                                                                            \
                                                                                \
-  KILN__INLINE void any_##T(const kiln__warp *w, const uintptr_t *from,        \
+  KILN__INLINE void any_##T(const kiln__cpu_warp *w, const uintptr_t *from,    \
                             unsigned offset, TD *to)                           \
   {                                                                            \
     if (__builtin_expect(w->full, 1)) {                                        \
@@ -106,7 +107,7 @@ FILLS(uint16_t, uint32_t)
 FILLS(uint32_t, uint32_t)
 FILLS(uint64_t, uint64_t)
 
-KILN__INLINE void fill_row(const kiln__warp *w, unsigned bytes,
+KILN__INLINE void fill_row(const kiln__cpu_warp *w, unsigned bytes,
                            const uint8_t *from, unsigned step, void *to)
 {
   switch (bytes) {
@@ -124,7 +125,7 @@ KILN__INLINE void fill_row(const kiln__warp *w, unsigned bytes,
   }
 }
 
-KILN__INLINE void fill_one(const kiln__warp *w, unsigned bytes,
+KILN__INLINE void fill_one(const kiln__cpu_warp *w, unsigned bytes,
                            const uint8_t *from, void *to)
 {
   switch (bytes) {
@@ -142,7 +143,7 @@ KILN__INLINE void fill_one(const kiln__warp *w, unsigned bytes,
   }
 }
 
-KILN__INLINE void fill_any(const kiln__warp *w, unsigned bytes,
+KILN__INLINE void fill_any(const kiln__cpu_warp *w, unsigned bytes,
                            const uintptr_t *from, unsigned offset, void *to)
 {
   switch (bytes) {
@@ -164,7 +165,7 @@ KILN__INLINE void fill_any(const kiln__warp *w, unsigned bytes,
 
 /* Element k of n, whose register is `slot`: from a pattern's low end, or from
  * the lanes' own places. */
-KILN__INLINE void element(const kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           int32_t slot, unsigned bytes, unsigned k, unsigned n,
                           kiln__pattern p, const uint8_t *low,
                           const uintptr_t *host)
@@ -194,7 +195,7 @@ KILN__INLINE void element(const kiln__warp *w, const kiln__insn *in,
 /* The lanes' four words each, in a row from `low` or else at `host`, to four
  * registers: blocks of 4 x 4 are transposed, which takes a quarter of the
  * accesses. False: not for all lanes, or not as they are. */
-KILN__INLINE bool quads(const kiln__warp *w, const kiln__insn *in,
+KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const uint8_t *low, const uintptr_t *host)
 {
   const int32_t *const v = in->vec;
@@ -224,7 +225,7 @@ KILN__INLINE bool quads(const kiln__warp *w, const kiln__insn *in,
   return true;
 }
 #else
-KILN__INLINE bool quads(const kiln__warp *w, const kiln__insn *in,
+KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const uint8_t *low, const uintptr_t *host)
 {
   (void)w, (void)in, (void)low, (void)host;
@@ -233,7 +234,7 @@ KILN__INLINE bool quads(const kiln__warp *w, const kiln__insn *in,
 #endif
 
 /* Every element. The loop is over a constant where n is one. */
-KILN__INLINE void elements(const kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            unsigned bytes, unsigned n, kiln__pattern p,
                            const uint8_t *low, const uintptr_t *host)
 {
@@ -243,12 +244,13 @@ KILN__INLINE void elements(const kiln__warp *w, const kiln__insn *in,
     element(w, in, n == 1 ? in->d : in->vec[k], bytes, k, n, p, low, host);
 }
 
-static __attribute__((noinline)) void
-load_slowly(kiln__warp *w, const kiln__insn *in, unsigned bytes, unsigned n)
+static __attribute__((noinline)) void load_slowly(kiln__cpu_warp *w,
+                                                  const kiln__cpu_insn *in,
+                                                  unsigned bytes, unsigned n)
 {
   kiln__reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes * n,
+  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
                      KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
     return;
   for (unsigned k = 0; k < n; k++)
@@ -258,8 +260,8 @@ load_slowly(kiln__warp *w, const kiln__insn *in, unsigned bytes, unsigned n)
 
 /* No pattern, but all lanes within one range, or all in this block's shared
  * memory. */
-KILN__INLINE bool scattered(kiln__warp *w, const kiln__insn *in, unsigned bytes,
-                            unsigned n, bool shared)
+KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            unsigned bytes, unsigned n, bool shared)
 {
   kiln__reach r;
 
@@ -270,10 +272,10 @@ KILN__INLINE bool scattered(kiln__warp *w, const kiln__insn *in, unsigned bytes,
   return true;
 }
 
-KILN__INLINE bool load_local_at(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE bool load_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                 unsigned bytes, unsigned n, uint64_t offset);
 
-KILN__INLINE void load_global(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void load_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               unsigned bytes, unsigned n)
 {
   uint64_t first, low, size;
@@ -294,7 +296,7 @@ KILN__INLINE void load_global(kiln__warp *w, const kiln__insn *in,
   size = kiln__extent(w, p, first, bytes * n, &low);
   host = (low & (bytes * n - 1)) != 0
              ? NULL
-             : kiln__span(w, (kiln__space)in->space, low, size, &shared);
+             : kiln__span(w, (kiln__cpu_space)in->space, low, size, &shared);
   if (host != NULL) {
     kiln__count_pattern(w, in, p, first, bytes * n, shared);
     elements(w, in, bytes, n, p, host, NULL);
@@ -305,7 +307,7 @@ KILN__INLINE void load_global(kiln__warp *w, const kiln__insn *in,
   }
 }
 
-KILN__INLINE void load_shared(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void load_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               unsigned bytes, unsigned n)
 {
   uint64_t first, low, size;
@@ -333,7 +335,7 @@ KILN__INLINE void load_shared(kiln__warp *w, const kiln__insn *in,
 }
 
 /* Every lane at the same offset of its stack. False: not allowed there. */
-KILN__INLINE bool load_local_at(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE bool load_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                 unsigned bytes, unsigned n, uint64_t offset)
 {
   uintptr_t host[KILN__WARP];
@@ -345,7 +347,7 @@ KILN__INLINE bool load_local_at(kiln__warp *w, const kiln__insn *in,
   return true;
 }
 
-KILN__INLINE void load_local(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void load_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              unsigned bytes, unsigned n)
 {
   uint64_t first;
@@ -359,7 +361,7 @@ KILN__INLINE void load_local(kiln__warp *w, const kiln__insn *in,
 }
 
 /* Of a kernel: one place for all lanes; of a function: its stack. */
-KILN__INLINE void load_param(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void load_param(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              unsigned bytes, unsigned n)
 {
   const uint32_t size = w->grid->code->param_bytes;
@@ -486,7 +488,7 @@ KILN__HANDLER(ld_volatile)
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
   kiln__reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes * n,
+  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
                      KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
     return;
   for (unsigned k = 0; k < n; k++) {

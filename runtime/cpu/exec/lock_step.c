@@ -21,7 +21,7 @@ static void push(kiln__schedule *s, kiln__frame *f, uint32_t pc, uint32_t mask,
 
 /* Remove entries that are empty or have reached their join; false: none is
  * left. An entry that starts where it joins is gone too. */
-static bool settle(kiln__warp *w, kiln__schedule *s)
+static bool settle(kiln__cpu_warp *w, kiln__schedule *s)
 {
   while (s->n_stacked != 0) {
     const kiln__entry *const top = top_of(s);
@@ -43,8 +43,8 @@ static bool before_random(kiln__schedule *s)
 }
 
 /* Lanes part: taken and not; both join at in->join. */
-static void diverge(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
-                    uint32_t taken)
+static void diverge(kiln__cpu_warp *w, kiln__schedule *s,
+                    const kiln__cpu_insn *in, uint32_t taken)
 {
   kiln__entry *const top = top_of(s);
   kiln__frame *const f = top->frame;
@@ -82,7 +82,7 @@ static void remove_lanes(kiln__schedule *s, const kiln__frame *f, uint32_t mask)
   }
 }
 
-static void do_exit(kiln__warp *w, kiln__schedule *s, uint32_t mask)
+static void do_exit(kiln__cpu_warp *w, kiln__schedule *s, uint32_t mask)
 {
   kiln__frame *const f = top_of(s)->frame;
 
@@ -92,7 +92,7 @@ static void do_exit(kiln__warp *w, kiln__schedule *s, uint32_t mask)
 }
 
 /* Entries of a frame lie together on the stack's top. */
-static void do_return(kiln__warp *w, kiln__schedule *s, uint32_t mask)
+static void do_return(kiln__cpu_warp *w, kiln__schedule *s, uint32_t mask)
 {
   kiln__frame *const f = top_of(s)->frame;
 
@@ -105,8 +105,8 @@ static void do_return(kiln__warp *w, kiln__schedule *s, uint32_t mask)
   kiln__call_leave(w, f, mask);
 }
 
-static void do_call(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
-                    uint32_t mask)
+static void do_call(kiln__cpu_warp *w, kiln__schedule *s,
+                    const kiln__cpu_insn *in, uint32_t mask)
 {
   kiln__frame *const f = top_of(s)->frame, *callee = NULL;
   uint32_t number = in->target, same = mask;
@@ -140,7 +140,8 @@ static void do_call(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
     push(s, callee, 0, same, UINT32_MAX);
 }
 
-static void do_switch(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static void do_switch(kiln__cpu_warp *w, kiln__schedule *s,
+                      const kiln__cpu_insn *in)
 {
   const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
   kiln__entry *const top = top_of(s);
@@ -183,8 +184,8 @@ static void do_switch(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 }
 
 /* A barrier counts whole warps here: one lane that comes brings all. */
-static void do_wait(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
-                    uint32_t mask)
+static void do_wait(kiln__cpu_warp *w, kiln__schedule *s,
+                    const kiln__cpu_insn *in, uint32_t mask)
 {
   kiln__entry *const top = top_of(s);
   const uint32_t number =
@@ -207,7 +208,8 @@ static void do_wait(kiln__warp *w, kiln__schedule *s, const kiln__insn *in,
   kiln__barrier_arrive(w, top->frame, in, number, mask);
 }
 
-static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
+static void do_other(kiln__cpu_warp *w, kiln__schedule *s,
+                     const kiln__cpu_insn *in)
 {
   const uint32_t mask = kiln__guard_mask(w, in);
 
@@ -215,7 +217,7 @@ static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
     top_of(s)->pc++;
     return;
   }
-  switch ((kiln__kind)in->kind) {
+  switch ((kiln__cpu_kind)in->kind) {
   case KILN__KIND_SWITCH:
     do_switch(w, s, in);
     break;
@@ -242,7 +244,7 @@ static void do_other(kiln__warp *w, kiln__schedule *s, const kiln__insn *in)
 }
 
 static inline __attribute__((always_inline)) void
-run_one(kiln__warp *w, const kiln__insn *in, bool traced)
+run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
 {
   const uint32_t keep = w->mask;
   uint32_t mask = keep;
@@ -265,8 +267,8 @@ run_one(kiln__warp *w, const kiln__insn *in, bool traced)
 }
 
 /* Before Volta the members have to be there: nobody is waited for. */
-static void run_warp_op(kiln__warp *w, const kiln__schedule *s,
-                        const kiln__insn *in)
+static void run_warp_op(kiln__cpu_warp *w, const kiln__schedule *s,
+                        const kiln__cpu_insn *in)
 {
   const uint32_t mask = kiln__guard_mask(w, in);
 
@@ -278,18 +280,18 @@ static void run_warp_op(kiln__warp *w, const kiln__schedule *s,
 
 /* `counted`: there are tallies; `traced`: changes of memory are looked for. */
 static inline __attribute__((always_inline)) int
-run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
+run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
   const uint64_t limit = *left;
   uint64_t issued = 0;
 
   while (issued < limit && s->wait == KILN__READY && settle(w, s)) {
-    const kiln__insn *const insns = s->frame->code->insns;
+    const kiln__cpu_insn *const insns = s->frame->code->insns;
     kiln__tally *const tally = w->tally;
     const uint32_t mask = w->mask, join = top_of(s)->join;
     const uint32_t lanes = (uint32_t)__builtin_popcount(mask);
-    const kiln__insn *in;
+    const kiln__cpu_insn *in;
     uint32_t pc = top_of(s)->pc, taken;
 
     do {
@@ -349,7 +351,7 @@ run_loop(kiln__warp *w, uint64_t *left, bool counted, bool traced)
   return s->wait == KILN__READY ? KILN__WARP_RUNNING : KILN__WARP_WAITING;
 }
 
-int KILN__ISA_NAME(run_lock_step)(kiln__warp *w, uint64_t *left)
+int KILN__ISA_NAME(run_lock_step)(kiln__cpu_warp *w, uint64_t *left)
 {
   const kiln__schedule *const s = kiln__schedule_of(w);
 

@@ -70,9 +70,9 @@ KILN__HANDLER(mov_unpack)
 
 /* ---- Values that are no registers ------------------------------------------- */
 
-static void set_all(kiln__warp *w, const kiln__insn *in, uint64_t value)
+static void set_all(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint64_t value)
 {
-  if (kiln__ptx_type_bytes[in->type] == 8)
+  if (kiln__cpu_ptx_type_bytes[in->type] == 8)
     KILN__LANES(uint64_t, value);
   else
     KILN__LANES(uint32_t, value);
@@ -95,7 +95,7 @@ KILN__HANDLER(mov_clock)
 
 /* ---- Generic addresses ------------------------------------------------------- */
 
-static uint64_t window(const kiln__insn *in)
+static uint64_t window(const kiln__cpu_insn *in)
 {
   switch (in->space) {
   case KILN__SPACE_LOCAL:
@@ -139,10 +139,10 @@ SELECT(selp_b32, uint32_t)
 SELECT(selp_b64, uint64_t)
 
 /* chosen: ~0 where a is taken. */
-static void choose(kiln__warp *w, const kiln__insn *in,
+static void choose(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    const uint32_t chosen[KILN__WARP])
 {
-  if (kiln__ptx_type_bytes[in->type2] == 8) {
+  if (kiln__cpu_ptx_type_bytes[in->type2] == 8) {
     const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
     const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
 

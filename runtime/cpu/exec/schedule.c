@@ -2,7 +2,7 @@
  * instruction set has. */
 #include "schedule.h"
 
-void KILN__ISA_NAME(set_mask)(kiln__warp *w, uint32_t mask)
+void KILN__ISA_NAME(set_mask)(kiln__cpu_warp *w, uint32_t mask)
 {
   uint32_t *const lane = w->lane;
 
@@ -13,7 +13,7 @@ void KILN__ISA_NAME(set_mask)(kiln__warp *w, uint32_t mask)
     lane[i] = 0u - ((mask >> i) & 1u);
 }
 
-uint32_t KILN__ISA_NAME(predicate)(const kiln__warp *w, int32_t slot)
+uint32_t KILN__ISA_NAME(predicate)(const kiln__cpu_warp *w, int32_t slot)
 {
   return kiln__predicate_bits(KILN__SLOT(const uint32_t, slot));
 }

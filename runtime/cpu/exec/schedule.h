@@ -10,12 +10,12 @@
 #include <immintrin.h>
 #endif
 
-int KILN__ISA_NAME(run_its)(kiln__warp *w, uint64_t *left);
-int KILN__ISA_NAME(run_lock_step)(kiln__warp *w, uint64_t *left);
-void KILN__ISA_NAME(set_mask)(kiln__warp *w, uint32_t mask);
-uint32_t KILN__ISA_NAME(predicate)(const kiln__warp *w, int32_t slot);
+int KILN__ISA_NAME(run_its)(kiln__cpu_warp *w, uint64_t *left);
+int KILN__ISA_NAME(run_lock_step)(kiln__cpu_warp *w, uint64_t *left);
+void KILN__ISA_NAME(set_mask)(kiln__cpu_warp *w, uint32_t mask);
+uint32_t KILN__ISA_NAME(predicate)(const kiln__cpu_warp *w, int32_t slot);
 /* exec/trace.c */
-void KILN__ISA_NAME(traced)(kiln__warp *w, const kiln__insn *in);
+void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
 /* Bits of 32 words that are 0 or ~0. */
 static inline uint32_t kiln__predicate_bits(const uint32_t *p)
@@ -59,12 +59,12 @@ enum { KILN__N_CHANGING = 8 };
  * Lanes that call apart have a frame each. */
 struct kiln__frame {
   uint8_t *regs; /* 64-byte aligned */
-  const kiln__code *code;
+  const kiln__cpu_code *code;
   kiln__tally *tally;
   kiln__frame *parent; /* NULL: the kernel's own */
   kiln__frame *next;   /* of the free ones */
   kiln__frame *made;   /* all of a worker, to be freed */
-  const kiln__call *call;
+  const kiln__cpu_call *call;
   uint32_t resume; /* pc in the parent */
   uint32_t lanes;  /* neither returned nor exited */
   uint32_t depth;
@@ -125,7 +125,7 @@ typedef struct kiln__schedule {
   uint32_t began;  /* lanes that ever existed */
   /* Lanes that went elsewhere while others of the warp wait at this barrier. */
   uint32_t strayed;
-  const kiln__insn *strayed_from;
+  const kiln__cpu_insn *strayed_from;
   uint64_t random; /* 0: no permutation */
   /* independent lanes */
   kiln__group group[KILN__WARP + 1];
@@ -150,14 +150,14 @@ typedef struct kiln__schedule {
   bool repeats;
 } kiln__schedule;
 
-static inline kiln__schedule *kiln__schedule_of(const kiln__warp *w)
+static inline kiln__schedule *kiln__schedule_of(const kiln__cpu_warp *w)
 {
   return w->schedule;
 }
 
 /* Lanes that execute `in`. */
-static inline uint32_t kiln__guard_mask(const kiln__warp *w,
-                                        const kiln__insn *in)
+static inline uint32_t kiln__guard_mask(const kiln__cpu_warp *w,
+                                        const kiln__cpu_insn *in)
 {
   uint32_t mask;
 
@@ -183,27 +183,30 @@ static inline uint32_t kiln__same_lanes(const uint32_t *word, uint32_t mask)
 
 /* A call by `mask` of the lanes in `from`. *out: the callee's frame, or NULL if
  * the call is done (the system's functions). False: fault. */
-bool kiln__call_enter(kiln__warp *w, kiln__frame *from, const kiln__insn *in,
-                      uint32_t callee, uint32_t mask, kiln__frame **out);
+bool kiln__call_enter(kiln__cpu_warp *w, kiln__frame *from,
+                      const kiln__cpu_insn *in, uint32_t callee, uint32_t mask,
+                      kiln__frame **out);
 /* Results of lanes that return; they leave `f`, which goes when empty. */
-void kiln__call_leave(kiln__warp *w, kiln__frame *f, uint32_t mask);
+void kiln__call_leave(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask);
 /* Number of the function at an address; UINT32_MAX: none. */
-uint32_t kiln__call_number(const kiln__warp *w, uint64_t address);
+uint32_t kiln__call_number(const kiln__cpu_warp *w, uint64_t address);
 /* Lanes end: they leave all frames from `f` up, the block and its barriers. */
-void kiln__lanes_exit(kiln__warp *w, kiln__frame *f, uint32_t mask);
+void kiln__lanes_exit(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask);
 /* Lanes of `f` come to a barrier; the caller has noted before that they wait.
  * The last to come lets all go on: READY, one instruction further. */
-void kiln__barrier_arrive(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
-                          uint32_t number, uint32_t mask);
+void kiln__barrier_arrive(kiln__cpu_warp *w, kiln__frame *f,
+                          const kiln__cpu_insn *in, uint32_t number,
+                          uint32_t mask);
 /* barrier.cluster: false: they have to wait. */
-bool kiln__cluster_step(kiln__warp *w, const kiln__insn *in, uint32_t mask);
+bool kiln__cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        uint32_t mask);
 /* Room for 2 * KILN__WARP + 2 more entries. False: no memory (faulted). */
-bool kiln__stack_room(kiln__warp *w, const kiln__insn *in);
+bool kiln__stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 /* A .sync instruction was passed by `mask` of `wanted`. */
-void kiln__warp_synced(kiln__warp *w, const kiln__insn *in, uint32_t mask,
-                       uint32_t wanted);
+void kiln__warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                       uint32_t mask, uint32_t wanted);
 /* Make `f` the running frame. */
-static inline void kiln__frame_use(kiln__warp *w, kiln__frame *f)
+static inline void kiln__frame_use(kiln__cpu_warp *w, kiln__frame *f)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
 

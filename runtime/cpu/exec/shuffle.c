@@ -36,7 +36,8 @@ static inline int source_lane(unsigned mode, int lane, uint32_t b, uint32_t c,
 }
 
 /* A lane that is not here has no value: its reader keeps its own. */
-static inline void shuffle(kiln__warp *w, const kiln__insn *in, unsigned mode)
+static inline void shuffle(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                           unsigned mode)
 {
   const uint32_t *const a = KILN__SLOT(const uint32_t, in->a);
   const uint32_t *const b = KILN__SLOT(const uint32_t, in->b);

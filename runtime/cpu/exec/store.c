@@ -6,7 +6,7 @@
 /* The low sizeof(T) bytes of active lanes of `from`: to places `step` bytes
  * apart, or anywhere. */
 #define SPILLS(T, TS, name)                                                    \
-  KILN__INLINE void row_##name(const kiln__warp *w, uint8_t *to,               \
+  KILN__INLINE void row_##name(const kiln__cpu_warp *w, uint8_t *to,           \
                                unsigned step, const TS *from)                  \
   {                                                                            \
     if (__builtin_expect(w->full, 1)) {                                        \
@@ -28,7 +28,7 @@
     }                                                                          \
   }                                                                            \
                                                                                \
-  KILN__INLINE void any_##name(const kiln__warp *w, const uintptr_t *to,       \
+  KILN__INLINE void any_##name(const kiln__cpu_warp *w, const uintptr_t *to,   \
                                unsigned offset, const TS *from)                \
   {                                                                            \
     if (__builtin_expect(w->full, 1)) {                                        \
@@ -51,8 +51,8 @@ SPILLS(uint32_t, uint32_t, 4)
 SPILLS(uint64_t, uint64_t, 8)
 
 /* To one place for all: the last lane's. */
-KILN__INLINE void spill_one(const kiln__warp *w, unsigned bytes, uint8_t *to,
-                            const void *from)
+KILN__INLINE void spill_one(const kiln__cpu_warp *w, unsigned bytes,
+                            uint8_t *to, const void *from)
 {
   const unsigned last = 31 - (unsigned)__builtin_clz(w->mask);
   const uint64_t wide = bytes == 8 ? ((const uint64_t *)from)[last] : 0;
@@ -74,7 +74,7 @@ KILN__INLINE void spill_one(const kiln__warp *w, unsigned bytes, uint8_t *to,
   }
 }
 
-KILN__INLINE void spill(const kiln__warp *w, unsigned bytes, unsigned k,
+KILN__INLINE void spill(const kiln__cpu_warp *w, unsigned bytes, unsigned k,
                         unsigned n, kiln__pattern p, uint8_t *low,
                         const uintptr_t *host, const void *from)
 {
@@ -102,9 +102,9 @@ KILN__INLINE void spill(const kiln__warp *w, unsigned bytes, unsigned k,
 
 /* Lanes' values as the 32- or 64-bit ones that spill() wants: a register may be
  * wider than what is stored of it. */
-KILN__INLINE const void *values(const kiln__warp *w, const kiln__insn *in,
-                                unsigned bytes, int32_t slot,
-                                uint32_t room[KILN__WARP])
+KILN__INLINE const void *values(const kiln__cpu_warp *w,
+                                const kiln__cpu_insn *in, unsigned bytes,
+                                int32_t slot, uint32_t room[KILN__WARP])
 {
   if (__builtin_expect(bytes == 8 || in->src_reg_bytes <= 4, 1))
     return w->regs + slot;
@@ -113,7 +113,7 @@ KILN__INLINE const void *values(const kiln__warp *w, const kiln__insn *in,
   return room;
 }
 
-KILN__INLINE void elements(const kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            unsigned bytes, unsigned n, kiln__pattern p,
                            uint8_t *low, const uintptr_t *host)
 {
@@ -126,8 +126,8 @@ KILN__INLINE void elements(const kiln__warp *w, const kiln__insn *in,
 }
 
 /* Lane by lane, in the order of the seed. */
-static void in_order(const kiln__warp *w, const kiln__insn *in, unsigned bytes,
-                     unsigned n, const uintptr_t *host)
+static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                     unsigned bytes, unsigned n, const uintptr_t *host)
 {
   const unsigned order = kiln__lane_order(w, in);
 
@@ -164,12 +164,13 @@ static void in_order(const kiln__warp *w, const kiln__insn *in, unsigned bytes,
   }
 }
 
-static __attribute__((noinline)) void
-store_slowly(kiln__warp *w, const kiln__insn *in, unsigned bytes, unsigned n)
+static __attribute__((noinline)) void store_slowly(kiln__cpu_warp *w,
+                                                   const kiln__cpu_insn *in,
+                                                   unsigned bytes, unsigned n)
 {
   kiln__reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes * n,
+  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
                      KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
     return;
   in_order(w, in, bytes, n, r.host);
@@ -177,8 +178,8 @@ store_slowly(kiln__warp *w, const kiln__insn *in, unsigned bytes, unsigned n)
 
 /* No pattern, but all lanes within one range, or all in this block's shared
  * memory. */
-KILN__INLINE bool scattered(kiln__warp *w, const kiln__insn *in, unsigned bytes,
-                            unsigned n, bool shared)
+KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            unsigned bytes, unsigned n, bool shared)
 {
   kiln__reach r;
 
@@ -192,7 +193,7 @@ KILN__INLINE bool scattered(kiln__warp *w, const kiln__insn *in, unsigned bytes,
 }
 
 /* Every lane at the same offset of its stack. False: not allowed there. */
-KILN__INLINE bool store_local_at(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE bool store_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                  unsigned bytes, unsigned n, uint64_t offset)
 {
   uintptr_t host[KILN__WARP];
@@ -204,7 +205,7 @@ KILN__INLINE bool store_local_at(kiln__warp *w, const kiln__insn *in,
   return true;
 }
 
-KILN__INLINE void store_global(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void store_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                unsigned bytes, unsigned n)
 {
   uint64_t first, low, size;
@@ -226,7 +227,7 @@ KILN__INLINE void store_global(kiln__warp *w, const kiln__insn *in,
   host =
       (low & (bytes * n - 1)) != 0 || (p == KILN__AT_ONE && w->grid->seed != 0)
           ? NULL
-          : kiln__span(w, (kiln__space)in->space, low, size, &shared);
+          : kiln__span(w, (kiln__cpu_space)in->space, low, size, &shared);
   if (host != NULL) {
     kiln__count_pattern(w, in, p, first, bytes * n, shared);
     elements(w, in, bytes, n, p, host, NULL);
@@ -237,7 +238,7 @@ KILN__INLINE void store_global(kiln__warp *w, const kiln__insn *in,
   }
 }
 
-KILN__INLINE void store_shared(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void store_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                unsigned bytes, unsigned n)
 {
   uint64_t first, low, size;
@@ -267,7 +268,7 @@ KILN__INLINE void store_shared(kiln__warp *w, const kiln__insn *in,
   elements(w, in, bytes, n, p, host, NULL);
 }
 
-KILN__INLINE void store_local(kiln__warp *w, const kiln__insn *in,
+KILN__INLINE void store_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               unsigned bytes, unsigned n)
 {
   uint64_t first;
@@ -375,7 +376,7 @@ KILN__HANDLER(st_volatile)
   const unsigned order = kiln__lane_order(w, in);
   kiln__reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__space)in->space, bytes * n,
+  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
                      KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
     return;
   for (unsigned j = 0; j < KILN__WARP; j++) {

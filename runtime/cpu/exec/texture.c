@@ -13,14 +13,15 @@ static uint64_t extent(const kiln__texels *t)
 }
 
 /* Linear and pitched memory may have been freed since. */
-static bool still_there(const kiln__warp *w, const kiln__texels *t)
+static bool still_there(const kiln__cpu_warp *w, const kiln__texels *t)
 {
   return t->address == 0 ||
          kiln__memory_host(w->grid->memory, t->address, extent(t)) != NULL;
 }
 
 /* The operand is a handle, or the address of a .texref that holds one. */
-uint64_t KILN__ISA_NAME(texture_handle)(const kiln__warp *w, uint64_t operand)
+uint64_t KILN__ISA_NAME(texture_handle)(const kiln__cpu_warp *w,
+                                        uint64_t operand)
 {
   const uint8_t *at;
   uint64_t handle = operand;
@@ -34,8 +35,8 @@ uint64_t KILN__ISA_NAME(texture_handle)(const kiln__warp *w, uint64_t operand)
   return handle;
 }
 
-static const kiln__texture *texture_of(kiln__warp *w, const kiln__insn *in,
-                                       int lane)
+static const kiln__texture *texture_of(kiln__cpu_warp *w,
+                                       const kiln__cpu_insn *in, int lane)
 {
   const uint64_t operand = KILN__SLOT(const uint64_t, in->a)[lane];
   const uint64_t handle = KILN__ISA_NAME(texture_handle)(w, operand);
@@ -53,21 +54,21 @@ static const kiln__texture *texture_of(kiln__warp *w, const kiln__insn *in,
 }
 
 /* Element k of the coordinates; 0 beyond what was written. */
-static uint32_t element(const kiln__warp *w, const kiln__insn *in, int k,
-                        int lane)
+static uint32_t element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        int k, int lane)
 {
   if (k < 0 || k >= in->n_vec2)
     return 0;
   return KILN__SLOT(const uint32_t, in->vec2[k])[lane];
 }
 
-static double number(const kiln__insn *in, uint32_t bits)
+static double number(const kiln__cpu_insn *in, uint32_t bits)
 {
   return in->type == KILN__S32 ? (double)(int32_t)bits
                                : (double)kiln__float_of_bits(bits);
 }
 
-static kiln__lookup lookup_of(const kiln__warp *w, const kiln__insn *in,
+static kiln__lookup lookup_of(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__tex_shape shape, kiln__tex_level how,
                               int lane)
 {
@@ -95,7 +96,7 @@ static kiln__lookup lookup_of(const kiln__warp *w, const kiln__insn *in,
   return l;
 }
 
-static void keep(const kiln__warp *w, const kiln__insn *in, int lane,
+static void keep(const kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
                  const uint32_t out[4])
 {
   for (int i = 0; i < in->n_vec && i < 4; i++) {
@@ -104,8 +105,8 @@ static void keep(const kiln__warp *w, const kiln__insn *in, int lane,
   }
 }
 
-static void sample(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape,
-                   kiln__tex_level how)
+static void sample(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                   kiln__tex_shape shape, kiln__tex_level how)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
@@ -121,8 +122,8 @@ static void sample(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape,
   }
 }
 
-static void gather(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape,
-                   int component)
+static void gather(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                   kiln__tex_shape shape, int component)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
@@ -208,7 +209,8 @@ uint32_t KILN__ISA_NAME(texel_layers)(const kiln__texels *t)
     }                                                                          \
   }
 
-static const kiln__texels *level_of(const kiln__warp *w, const kiln__insn *in,
+static const kiln__texels *level_of(const kiln__cpu_warp *w,
+                                    const kiln__cpu_insn *in,
                                     const kiln__texture *t, int lane)
 {
   const uint32_t level =

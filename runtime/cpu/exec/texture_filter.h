@@ -44,7 +44,8 @@ void KILN__ISA_NAME(texture_gather)(const kiln__texture *t,
 
 /* Of texture.c: the handle that an operand means, 0 if there is none; a texel's
  * CUarray_format; layers, or cubes. */
-uint64_t KILN__ISA_NAME(texture_handle)(const kiln__warp *w, uint64_t operand);
+uint64_t KILN__ISA_NAME(texture_handle)(const kiln__cpu_warp *w,
+                                        uint64_t operand);
 uint32_t KILN__ISA_NAME(texel_format)(kiln__texel texel);
 uint32_t KILN__ISA_NAME(texel_layers)(const kiln__texels *t);
 

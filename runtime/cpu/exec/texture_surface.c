@@ -9,8 +9,8 @@
 
 enum { CLAMP = 1, ZERO = 3 }; /* `sub`; else .trap */
 
-static const kiln__texels *surface_of(kiln__warp *w, const kiln__insn *in,
-                                      int lane)
+static const kiln__texels *surface_of(kiln__cpu_warp *w,
+                                      const kiln__cpu_insn *in, int lane)
 {
   const uint64_t operand = KILN__SLOT(const uint64_t, in->a)[lane];
   const kiln__surface *s = kiln__surface_find(
@@ -23,8 +23,8 @@ static const kiln__texels *surface_of(kiln__warp *w, const kiln__insn *in,
   return &s->texels;
 }
 
-static int64_t coordinate(const kiln__warp *w, const kiln__insn *in, int k,
-                          int lane)
+static int64_t coordinate(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                          int k, int lane)
 {
   if (k >= in->n_vec2)
     return 0;
@@ -32,7 +32,7 @@ static int64_t coordinate(const kiln__warp *w, const kiln__insn *in, int k,
 }
 
 /* Bring a coordinate into 0 to n - 1; false: it lies beyond. */
-static bool within(const kiln__insn *in, int64_t *i, int64_t n)
+static bool within(const kiln__cpu_insn *in, int64_t *i, int64_t n)
 {
   if (*i >= 0 && *i < n)
     return true;
@@ -45,8 +45,9 @@ static bool within(const kiln__insn *in, int64_t *i, int64_t n)
 typedef enum reached { REACHED, BEYOND, FAULTED } reached;
 
 /* The bytes of one thread's access. `unit`: bytes that x counts. */
-static reached reach(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape,
-                     int lane, uint32_t bytes, uint32_t unit, uint8_t **out)
+static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                     kiln__tex_shape shape, int lane, uint32_t bytes,
+                     uint32_t unit, uint8_t **out)
 {
   const kiln__texels *t = surface_of(w, in, lane);
   const int first = kiln__tex_layered(shape) ? 1 : 0;
@@ -88,7 +89,7 @@ static reached reach(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape,
 }
 
 /* Slots of 64-bit elements are wider; so may be a register for fewer bits. */
-static void put(const kiln__warp *w, int32_t slot, int lane, uint64_t value,
+static void put(const kiln__cpu_warp *w, int32_t slot, int lane, uint64_t value,
                 bool wide)
 {
   if (slot < 0)
@@ -99,15 +100,16 @@ static void put(const kiln__warp *w, int32_t slot, int lane, uint64_t value,
     KILN__SLOT(uint32_t, slot)[lane] = (uint32_t)value;
 }
 
-static uint64_t get(const kiln__warp *w, int32_t slot, int lane, bool wide)
+static uint64_t get(const kiln__cpu_warp *w, int32_t slot, int lane, bool wide)
 {
   return wide ? KILN__SLOT(const uint64_t, slot)[lane]
               : KILN__SLOT(const uint32_t, slot)[lane];
 }
 
-static void load(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape)
+static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                 kiln__tex_shape shape)
 {
-  const uint32_t each = kiln__ptx_type_bytes[in->type];
+  const uint32_t each = kiln__cpu_ptx_type_bytes[in->type];
   const bool wide = each == 8 || in->reg_bytes == 8;
 
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
@@ -127,9 +129,10 @@ static void load(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape)
   }
 }
 
-static void store(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape)
+static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                  kiln__tex_shape shape)
 {
-  const uint32_t each = kiln__ptx_type_bytes[in->type];
+  const uint32_t each = kiln__cpu_ptx_type_bytes[in->type];
   const bool wide = each == 8 || in->src_reg_bytes == 8;
 
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
@@ -177,7 +180,7 @@ static void write_channel(uint8_t *to, kiln__texel texel, uint32_t bits)
     to[k] = (uint8_t)(value >> 8 * k);
 }
 
-static void store_texel(kiln__warp *w, const kiln__insn *in,
+static void store_texel(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         kiln__tex_shape shape)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
@@ -221,7 +224,7 @@ SURFACE(a2d)
 
 typedef enum reduction { ADD, MIN, MAX, AND, OR } reduction;
 
-static uint64_t combined(reduction op, kiln__ptx_type type, uint64_t old,
+static uint64_t combined(reduction op, kiln__cpu_ptx_type type, uint64_t old,
                          uint64_t b)
 {
   const uint64_t sign = type == KILN__S32   ? UINT64_C(1) << 31
@@ -243,10 +246,10 @@ static uint64_t combined(reduction op, kiln__ptx_type type, uint64_t old,
 }
 
 /* Other host threads may be at the same texel. */
-static void reduce_at(uint8_t *at, reduction op, kiln__ptx_type type,
+static void reduce_at(uint8_t *at, reduction op, kiln__cpu_ptx_type type,
                       uint64_t b)
 {
-  if (kiln__ptx_type_bytes[type] == 8) {
+  if (kiln__cpu_ptx_type_bytes[type] == 8) {
     uint64_t *to = (uint64_t *)(void *)at;
     uint64_t old = __atomic_load_n(to, __ATOMIC_RELAXED);
 
@@ -266,14 +269,14 @@ static void reduce_at(uint8_t *at, reduction op, kiln__ptx_type type,
 }
 
 /* The .p forms: elements of 32 bits, whose sign is the texels'. */
-static void reduce(kiln__warp *w, const kiln__insn *in, kiln__tex_shape shape,
-                   reduction op, bool formatted)
+static void reduce(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                   kiln__tex_shape shape, reduction op, bool formatted)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
     const kiln__texels *t = surface_of(w, in, lane);
-    kiln__ptx_type type = (kiln__ptx_type)in->type;
-    const uint32_t bytes = kiln__ptx_type_bytes[type];
+    kiln__cpu_ptx_type type = (kiln__cpu_ptx_type)in->type;
+    const uint32_t bytes = kiln__cpu_ptx_type_bytes[type];
     uint8_t *at = NULL;
     reached r;
 

@@ -12,7 +12,7 @@ static uint64_t lane_of(const uint64_t saved[KILN__WARP], unsigned lane,
 }
 
 /* Did this atomic leave every word as it was? */
-static bool changes(const kiln__insn *in, unsigned bytes, uint64_t old,
+static bool changes(const kiln__cpu_insn *in, unsigned bytes, uint64_t old,
                     uint64_t b)
 {
   (void)bytes;
@@ -27,10 +27,10 @@ static bool changes(const kiln__insn *in, unsigned bytes, uint64_t old,
   return old != b;
 }
 
-static void trace_atomic(kiln__warp *w, const kiln__insn *in)
+static void trace_atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
-  const unsigned bytes = kiln__ptx_type_bytes[in->type] == 8 ? 8 : 4;
+  const unsigned bytes = kiln__cpu_ptx_type_bytes[in->type] == 8 ? 8 : 4;
   _Alignas(64) uint64_t b[KILN__WARP], d[KILN__WARP];
 
   if (in->d < 0 || in->b < 0 || in->n_vec > 1) {
@@ -49,11 +49,11 @@ static void trace_atomic(kiln__warp *w, const kiln__insn *in)
   }
 }
 
-void KILN__ISA_NAME(traced)(kiln__warp *w, const kiln__insn *in)
+void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
 
-  switch ((kiln__class)in->klass) {
+  switch ((kiln__cpu_class)in->klass) {
   case KILN__CLASS_ATOMIC:
     trace_atomic(w, in);
     return;

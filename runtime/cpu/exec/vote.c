@@ -6,14 +6,14 @@ enum { ALL = 1, ANY = 2 };          /* vote: sub; 0: .uni */
 enum { MIN = 1, MAX = 2, ADD = 3 }; /* redux: sub */
 
 /* Active lanes whose predicate a holds. */
-static uint32_t trues(const kiln__warp *w, const kiln__insn *in)
+static uint32_t trues(const kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const uint32_t p = KILN__ISA_NAME(predicate)(w, in->a);
 
   return ((in->flags & KILN__NEGATE_B) != 0 ? ~p : p) & w->mask;
 }
 
-static void give(kiln__warp *w, int32_t slot, uint32_t value)
+static void give(kiln__cpu_warp *w, int32_t slot, uint32_t value)
 {
   uint32_t *const d = KILN__SLOT(uint32_t, slot);
 
@@ -56,14 +56,14 @@ KILN__HANDLER(activemask)
   give(w, in->d, w->mask);
 }
 
-static uint64_t value64(const kiln__warp *w, const kiln__insn *in, int lane,
-                        bool wide)
+static uint64_t value64(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        int lane, bool wide)
 {
   return wide ? KILN__SLOT(const uint64_t, in->a)[lane]
               : KILN__SLOT(const uint32_t, in->a)[lane];
 }
 
-static void match_any(kiln__warp *w, const kiln__insn *in, bool wide)
+static void match_any(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
   _Alignas(64) uint32_t same[KILN__WARP] = {0};
 
@@ -83,7 +83,7 @@ static void match_any(kiln__warp *w, const kiln__insn *in, bool wide)
   KILN__LANES(uint32_t, same[i]);
 }
 
-static void match_all(kiln__warp *w, const kiln__insn *in, bool wide)
+static void match_all(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
   const uint64_t wanted = value64(w, in, __builtin_ctz(w->mask), wide);
   bool all = true;
@@ -177,7 +177,8 @@ static int32_t float_order(uint32_t bits)
 }
 
 /* NaN loses to numbers, or with .NaN beats them; the result's is canonical. */
-static void redux_float(kiln__warp *w, const kiln__insn *in, uint32_t keep)
+static void redux_float(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        uint32_t keep)
 {
   const uint32_t *const a = KILN__SLOT(const uint32_t, in->a);
   const uint32_t canonical = 0x7fffffffu;
@@ -260,7 +261,7 @@ KILN__HANDLER(griddepcontrol)
 /* ---- The stack ------------------------------------------------------------------ */
 
 /* One top for all lanes in a call: as high as the highest needs. */
-static void stack_save(kiln__warp *w, const kiln__insn *in, bool wide)
+static void stack_save(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
   const uint32_t top = kiln__schedule_of(w)->frame->local_top;
 
@@ -270,7 +271,8 @@ static void stack_save(kiln__warp *w, const kiln__insn *in, bool wide)
     KILN__LANES(uint32_t, top);
 }
 
-static void stack_restore(kiln__warp *w, const kiln__insn *in, bool wide)
+static void stack_restore(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                          bool wide)
 {
   kiln__frame *const f = kiln__schedule_of(w)->frame;
   const uint64_t top = value64(w, in, __builtin_ctz(w->mask), wide);
@@ -281,7 +283,7 @@ static void stack_restore(kiln__warp *w, const kiln__insn *in, bool wide)
     f->local_top = (uint32_t)top;
 }
 
-static void stack_alloc(kiln__warp *w, const kiln__insn *in, bool wide)
+static void stack_alloc(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
   kiln__frame *const f = kiln__schedule_of(w)->frame;
   const uint64_t align = in->imm > 16 ? (uint64_t)in->imm : 16;

@@ -39,7 +39,7 @@ typedef enum kiln__fault_kind {
 enum { KILN__N_CACHED = 4 };
 
 /* Fields before `schedule` are for handlers; the rest is run/'s. */
-struct kiln__warp {
+struct kiln__cpu_warp {
   _Alignas(64) uint32_t lane[KILN__WARP]; /* ~0u where active, else 0 */
   uint8_t *regs;  /* slots of the running call, 64-byte aligned */
   uint8_t *local; /* the running call's part of lane 0's stack; lane l's is
@@ -73,7 +73,7 @@ struct kiln__block {
   uint32_t ctaid[3];
   uint64_t number; /* linear, x fastest */
   uint32_t n_warps, n_threads;
-  kiln__warp *warps;     /* array */
+  kiln__cpu_warp *warps; /* array */
   kiln__block **cluster; /* blocks of its cluster by rank, NULL: alone */
   uint32_t cluster_rank, cluster_size;
   void *watch;    /* race and initialisation shadow of shared memory */
@@ -84,20 +84,20 @@ struct kiln__block {
 /* Why a grid stopped: the first fault. */
 typedef struct kiln__fault_info {
   kiln__fault_kind kind;
-  const kiln__code *code;
+  const kiln__cpu_code *code;
   uint32_t insn; /* index in code */
   uint32_t thread[3], block[3];
   uint64_t address; /* as the instruction computed it */
   uint32_t bytes;
-  kiln__space space; /* state space of the access */
+  kiln__cpu_space space; /* state space of the access */
   bool write;
   char text[1024]; /* assertion text, deadlock's list of waiting threads, ... */
 } kiln__fault_info;
 
 /* A launch while it runs. Read-only for handlers but for atomics and fault. */
 struct kiln__grid {
-  const kiln__program *program;
-  const kiln__code *code; /* the entry */
+  const kiln__cpu_program *program;
+  const kiln__cpu_code *code; /* the entry */
   kiln__memory *memory;
   const uint8_t *params; /* parameter buffer, code->param_bytes */
   uint32_t grid_dim[3], block_dim[3], cluster_dim[3];
@@ -123,7 +123,8 @@ struct kiln__grid {
 
 /* Record the first fault of the grid and stop it. `lane` names the thread; -1:
  * the lowest active. Sets w->fault. Defined in run/. */
-void kiln__fault(kiln__warp *w, const kiln__insn *in, kiln__fault_kind kind,
-                 int lane, uint64_t address, uint32_t bytes);
+void kiln__fault(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                 kiln__fault_kind kind, int lane, uint64_t address,
+                 uint32_t bytes);
 
 #endif

@@ -1,17 +1,17 @@
 /* lex.c -- characters to tokens. */
 #include "parse.h"
 
-bool kiln__slice_is(kiln__slice s, const char *text)
+bool kiln__cpu_slice_is(kiln__cpu_slice s, const char *text)
 {
   return strlen(text) == s.size && memcmp(s.data, text, s.size) == 0;
 }
 
-bool kiln__slice_equal(kiln__slice a, kiln__slice b)
+bool kiln__cpu_slice_equal(kiln__cpu_slice a, kiln__cpu_slice b)
 {
   return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-bool kiln__ptx_goes_on(const kiln__parser *p)
+bool kiln__cpu_ptx_goes_on(const kiln__cpu_parser *p)
 {
   return !p->no_memory && p->messages.n < KILN__PTX_MAX_ERRORS;
 }
@@ -31,12 +31,12 @@ static bool is_word(char c)
   return is_letter(c) || is_digit(c) || c == '_' || c == '$';
 }
 
-static kiln__ptx_pos here(const kiln__parser *p)
+static kiln__cpu_ptx_pos here(const kiln__cpu_parser *p)
 {
-  return (kiln__ptx_pos){p->line, (uint32_t)(p->at - p->line_start) + 1};
+  return (kiln__cpu_ptx_pos){p->line, (uint32_t)(p->at - p->line_start) + 1};
 }
 
-static void new_line(kiln__parser *p)
+static void new_line(kiln__cpu_parser *p)
 {
   p->line++;
   p->line_start = p->at;
@@ -44,7 +44,7 @@ static void new_line(kiln__parser *p)
 }
 
 /* After the opening of a comment. */
-static bool skip_comment(kiln__parser *p, kiln__ptx_pos from)
+static bool skip_comment(kiln__cpu_parser *p, kiln__cpu_ptx_pos from)
 {
   while (p->at < p->end) {
     const char c = *p->at++;
@@ -56,11 +56,11 @@ static bool skip_comment(kiln__parser *p, kiln__ptx_pos from)
       return true;
     }
   }
-  kiln__ptx_complain(&p->messages, from, "comment without end");
+  kiln__cpu_ptx_complain(&p->messages, from, "comment without end");
   return false;
 }
 
-static void skip_line(kiln__parser *p)
+static void skip_line(kiln__cpu_parser *p)
 {
   const char *end = memchr(p->at, '\n', (size_t)(p->end - p->at));
 
@@ -68,7 +68,7 @@ static void skip_line(kiln__parser *p)
 }
 
 /* `# 12 "file"` and `#line 12 "file"`, as a preprocessor leaves them. */
-static bool skip_line_marker(kiln__parser *p)
+static bool skip_line_marker(kiln__cpu_parser *p)
 {
   const char *c = p->at + 1;
 
@@ -86,7 +86,7 @@ static bool skip_line_marker(kiln__parser *p)
 
 /* False: a comment without end, complained about. The text ends in a NUL, so
  * that one character may always be looked at ahead. */
-static bool skip_space(kiln__parser *p)
+static bool skip_space(kiln__cpu_parser *p)
 {
   while (p->at < p->end) {
     const char c = *p->at;
@@ -99,7 +99,7 @@ static bool skip_space(kiln__parser *p)
     } else if (c == '/' && p->at[1] == '/') {
       skip_line(p);
     } else if (c == '/' && p->at[1] == '*') {
-      const kiln__ptx_pos from = here(p);
+      const kiln__cpu_ptx_pos from = here(p);
 
       p->at += 2;
       if (!skip_comment(p, from))
@@ -111,7 +111,7 @@ static bool skip_space(kiln__parser *p)
   return true;
 }
 
-static void lex_string(kiln__parser *p)
+static void lex_string(kiln__cpu_parser *p)
 {
   const char *from = ++p->at;
 
@@ -119,18 +119,18 @@ static void lex_string(kiln__parser *p)
     if (*p->at++ == '\n')
       new_line(p);
   }
-  p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
+  p->tok.text = (kiln__cpu_slice){from, (uint32_t)(p->at - from)};
   if (p->at < p->end) {
     p->at++;
     p->tok.kind = KILN__TOKEN_STRING;
   } else {
-    kiln__ptx_complain(&p->messages, p->tok.pos, "string without end");
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "string without end");
     p->tok.kind = KILN__TOKEN_BAD;
   }
 }
 
 /* The longest run that may be a number: 12U 0x1f 1.5e-3 .5 */
-static void lex_number(kiln__parser *p)
+static void lex_number(kiln__cpu_parser *p)
 {
   const char *from = p->at;
   const bool prefixed =
@@ -142,10 +142,10 @@ static void lex_number(kiln__parser *p)
     if (!prefixed && (c == 'e' || c == 'E') && (*p->at == '+' || *p->at == '-'))
       p->at++;
   }
-  p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
-  if (!kiln__ptx_read_number(&p->tok)) {
-    kiln__ptx_complain(&p->messages, p->tok.pos, "malformed number '%.*s'",
-                       (int)p->tok.text.size, from);
+  p->tok.text = (kiln__cpu_slice){from, (uint32_t)(p->at - from)};
+  if (!kiln__cpu_ptx_read_number(&p->tok)) {
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "malformed number '%.*s'",
+                           (int)p->tok.text.size, from);
     p->tok.kind = KILN__TOKEN_BAD;
   }
 }
@@ -165,26 +165,26 @@ static bool dot_is_number(const char *c)
   return !is_word(*c);
 }
 
-static void lex_dot(kiln__parser *p)
+static void lex_dot(kiln__cpu_parser *p)
 {
   const char *from = p->at++;
 
   while (is_word(*p->at) ||
          (*p->at == ':' && p->at[1] == ':' && is_word(p->at[2])))
     p->at += *p->at == ':' ? 2 : 1;
-  p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
+  p->tok.text = (kiln__cpu_slice){from, (uint32_t)(p->at - from)};
   p->tok.kind = p->tok.text.size > 1 ? KILN__TOKEN_DOT : '.';
 }
 
-static void lex_name(kiln__parser *p)
+static void lex_name(kiln__cpu_parser *p)
 {
   const char *from = p->at++;
 
   while (is_word(*p->at))
     p->at++;
-  p->tok.text = (kiln__slice){from, (uint32_t)(p->at - from)};
-  p->tok.kind = kiln__slice_is(p->tok.text, "function_name") ||
-                        kiln__slice_is(p->tok.text, "inlined_at")
+  p->tok.text = (kiln__cpu_slice){from, (uint32_t)(p->at - from)};
+  p->tok.kind = kiln__cpu_slice_is(p->tok.text, "function_name") ||
+                        kiln__cpu_slice_is(p->tok.text, "inlined_at")
                     ? KILN__TOKEN_WORD
                     : KILN__TOKEN_NAME;
   /* A name that begins so has at least two characters. */
@@ -200,12 +200,12 @@ static const struct {
              {"==", KILN__TOKEN_EQ},  {"!=", KILN__TOKEN_NE},
              {"&&", KILN__TOKEN_AND}, {"||", KILN__TOKEN_OR}};
 
-static void lex_mark(kiln__parser *p)
+static void lex_mark(kiln__cpu_parser *p)
 {
   const char *from = p->at++;
 
   p->tok.kind = (unsigned char)*from;
-  p->tok.text = (kiln__slice){from, 1};
+  p->tok.text = (kiln__cpu_slice){from, 1};
   for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
     if (from[0] == pairs[i].text[0] && from[1] == pairs[i].text[1]) {
       p->at++;
@@ -217,18 +217,19 @@ static void lex_mark(kiln__parser *p)
   if (*from <= ' ' || *from == 0x7f || strchr("`'\"\\#?", *from) != NULL) {
     if (*from == '?')
       return;
-    kiln__ptx_complain(&p->messages, p->tok.pos, "character %u has no meaning",
-                       (unsigned)(unsigned char)*from);
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                           "character %u has no meaning",
+                           (unsigned)(unsigned char)*from);
     p->tok.kind = KILN__TOKEN_BAD;
   }
 }
 
-void kiln__ptx_next(kiln__parser *p)
+void kiln__cpu_ptx_next(kiln__cpu_parser *p)
 {
   const bool space = skip_space(p);
   char c;
 
-  p->tok = (kiln__token){
+  p->tok = (kiln__cpu_token){
       .pos = here(p), .text = {p->at, 0}, .first = !p->line_has_token};
   if (!space) {
     p->tok.kind = KILN__TOKEN_BAD;
@@ -250,13 +251,13 @@ void kiln__ptx_next(kiln__parser *p)
     lex_mark(p);
 }
 
-kiln__place kiln__ptx_place(const kiln__parser *p)
+kiln__cpu_place kiln__cpu_ptx_place(const kiln__cpu_parser *p)
 {
-  return (kiln__place){p->at, p->line_start, p->line, p->line_has_token,
-                       p->tok};
+  return (kiln__cpu_place){p->at, p->line_start, p->line, p->line_has_token,
+                           p->tok};
 }
 
-void kiln__ptx_go_back(kiln__parser *p, const kiln__place *place)
+void kiln__cpu_ptx_go_back(kiln__cpu_parser *p, const kiln__cpu_place *place)
 {
   p->at = place->at;
   p->line_start = place->line_start;
@@ -265,61 +266,61 @@ void kiln__ptx_go_back(kiln__parser *p, const kiln__place *place)
   p->tok = place->tok;
 }
 
-bool kiln__ptx_is(const kiln__parser *p, const char *text)
+bool kiln__cpu_ptx_is(const kiln__cpu_parser *p, const char *text)
 {
   return (p->tok.kind == KILN__TOKEN_NAME || p->tok.kind == KILN__TOKEN_WORD ||
           p->tok.kind == KILN__TOKEN_DOT) &&
-         kiln__slice_is(p->tok.text, text);
+         kiln__cpu_slice_is(p->tok.text, text);
 }
 
-bool kiln__ptx_accept(kiln__parser *p, int kind)
+bool kiln__cpu_ptx_accept(kiln__cpu_parser *p, int kind)
 {
   if (p->tok.kind != kind)
     return false;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return true;
 }
 
-bool kiln__ptx_accept_word(kiln__parser *p, const char *text)
+bool kiln__cpu_ptx_accept_word(kiln__cpu_parser *p, const char *text)
 {
-  if (!kiln__ptx_is(p, text))
+  if (!kiln__cpu_ptx_is(p, text))
     return false;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return true;
 }
 
-bool kiln__ptx_unexpected(kiln__parser *p, const char *what)
+bool kiln__cpu_ptx_unexpected(kiln__cpu_parser *p, const char *what)
 {
   const int size = p->tok.text.size > 60 ? 60 : (int)p->tok.text.size;
 
   if (p->tok.kind == KILN__TOKEN_BAD)
     return false;
   if (p->tok.kind == KILN__TOKEN_END)
-    kiln__ptx_complain(&p->messages, p->tok.pos,
-                       "unexpected end of the text, expected %s", what);
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                           "unexpected end of the text, expected %s", what);
   else
-    kiln__ptx_complain(&p->messages, p->tok.pos,
-                       "unexpected '%.*s', expected %s", size, p->tok.text.data,
-                       what);
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                           "unexpected '%.*s', expected %s", size,
+                           p->tok.text.data, what);
   return false;
 }
 
-bool kiln__ptx_expect(kiln__parser *p, int kind)
+bool kiln__cpu_ptx_expect(kiln__cpu_parser *p, int kind)
 {
   const char mark[] = {'\'', (char)kind, '\'', '\0'};
 
-  if (kiln__ptx_accept(p, kind))
+  if (kiln__cpu_ptx_accept(p, kind))
     return true;
-  return kiln__ptx_unexpected(p, kind == KILN__TOKEN_NAME     ? "a name"
-                                 : kind == KILN__TOKEN_STRING ? "a string"
-                                                              : mark);
+  return kiln__cpu_ptx_unexpected(p, kind == KILN__TOKEN_NAME     ? "a name"
+                                     : kind == KILN__TOKEN_STRING ? "a string"
+                                                                  : mark);
 }
 
-bool kiln__ptx_number(kiln__parser *p, uint64_t *value)
+bool kiln__cpu_ptx_number(kiln__cpu_parser *p, uint64_t *value)
 {
   *value = p->tok.bits;
-  if (kiln__ptx_accept(p, KILN__TOKEN_INTEGER))
+  if (kiln__cpu_ptx_accept(p, KILN__TOKEN_INTEGER))
     return true;
   *value = 0;
-  return kiln__ptx_unexpected(p, "a number");
+  return kiln__cpu_ptx_unexpected(p, "a number");
 }

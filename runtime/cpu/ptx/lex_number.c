@@ -35,7 +35,7 @@ static bool read_integer(const char *from, const char *end, unsigned base,
   return true;
 }
 
-static bool read_exact(kiln__token *tok, int kind, size_t digits)
+static bool read_exact(kiln__cpu_token *tok, int kind, size_t digits)
 {
   tok->kind = kind;
   return tok->text.size == digits + 2 &&
@@ -45,7 +45,7 @@ static bool read_exact(kiln__token *tok, int kind, size_t digits)
 
 /* Digits and an exponent without a point read the same in every locale: 1.5e3
  * becomes 15e2. */
-static bool read_float(kiln__token *tok)
+static bool read_float(kiln__cpu_token *tok)
 {
   enum { LONGEST = 1000 };
   char text[LONGEST + 32];
@@ -88,7 +88,7 @@ static bool read_float(kiln__token *tok)
   return isfinite(value);
 }
 
-bool kiln__ptx_read_number(kiln__token *tok)
+bool kiln__cpu_ptx_read_number(kiln__cpu_token *tok)
 {
   const char *from = tok->text.data, *end = from + tok->text.size;
   const char second = tok->text.size > 1 ? (char)(from[1] | 0x20) : '\0';

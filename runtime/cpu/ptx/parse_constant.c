@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-static bool ternary(kiln__parser *p, kiln__value *out);
+static bool ternary(kiln__cpu_parser *p, kiln__cpu_value *out);
 
-static double as_double(kiln__value v)
+static double as_double(kiln__cpu_value v)
 {
   double value;
 
@@ -14,29 +14,29 @@ static double as_double(kiln__value v)
   return value;
 }
 
-static kiln__value of_double(double value)
+static kiln__cpu_value of_double(double value)
 {
-  kiln__value v = {.kind = KILN__OPERAND_FLOAT};
+  kiln__cpu_value v = {.kind = KILN__OPERAND_FLOAT};
 
   memcpy(&v.bits, &value, sizeof value);
   return v;
 }
 
-static kiln__value of_integer(uint64_t bits, bool is_unsigned)
+static kiln__cpu_value of_integer(uint64_t bits, bool is_unsigned)
 {
-  return (kiln__value){KILN__OPERAND_INTEGER, is_unsigned, bits};
+  return (kiln__cpu_value){KILN__OPERAND_INTEGER, is_unsigned, bits};
 }
 
-static bool need_integer(kiln__parser *p, const kiln__value *v,
-                         kiln__ptx_pos pos)
+static bool need_integer(kiln__cpu_parser *p, const kiln__cpu_value *v,
+                         kiln__cpu_ptx_pos pos)
 {
   if (v->kind == KILN__OPERAND_INTEGER)
     return true;
-  kiln__ptx_complain(&p->messages, pos, "an integer constant is expected");
+  kiln__cpu_ptx_complain(&p->messages, pos, "an integer constant is expected");
   return false;
 }
 
-bool kiln__ptx_starts_constant(const kiln__parser *p)
+bool kiln__cpu_ptx_starts_constant(const kiln__cpu_parser *p)
 {
   switch (p->tok.kind) {
   case KILN__TOKEN_INTEGER:
@@ -50,48 +50,48 @@ bool kiln__ptx_starts_constant(const kiln__parser *p)
   case '(':
     return true;
   case KILN__TOKEN_NAME:
-    return kiln__ptx_is(p, "WARP_SZ");
+    return kiln__cpu_ptx_is(p, "WARP_SZ");
   default:
     return false;
   }
 }
 
 /* `(.s64) x` and `(expression)`, behind the parenthesis. */
-static bool parenthesis(kiln__parser *p, kiln__value *out, bool *cast)
+static bool parenthesis(kiln__cpu_parser *p, kiln__cpu_value *out, bool *cast)
 {
-  const bool is_unsigned = kiln__ptx_is(p, ".u64");
+  const bool is_unsigned = kiln__cpu_ptx_is(p, ".u64");
 
-  *cast = is_unsigned || kiln__ptx_is(p, ".s64");
+  *cast = is_unsigned || kiln__cpu_ptx_is(p, ".s64");
   if (*cast) {
-    kiln__ptx_next(p);
+    kiln__cpu_ptx_next(p);
     *out = of_integer(0, is_unsigned);
-    return kiln__ptx_expect(p, ')');
+    return kiln__cpu_ptx_expect(p, ')');
   }
-  return ternary(p, out) && kiln__ptx_expect(p, ')');
+  return ternary(p, out) && kiln__cpu_ptx_expect(p, ')');
 }
 
-static bool number(kiln__parser *p, kiln__value *out)
+static bool number(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
-  const kiln__token tok = p->tok;
+  const kiln__cpu_token tok = p->tok;
 
   switch (tok.kind) {
   case KILN__TOKEN_INTEGER:
     *out = of_integer(tok.bits, tok.is_unsigned);
     break;
   case KILN__TOKEN_FLOAT:
-    *out = (kiln__value){KILN__OPERAND_FLOAT, false, tok.bits};
+    *out = (kiln__cpu_value){KILN__OPERAND_FLOAT, false, tok.bits};
     break;
   default:
-    if (!kiln__ptx_is(p, "WARP_SZ"))
-      return kiln__ptx_unexpected(p, "a constant");
+    if (!kiln__cpu_ptx_is(p, "WARP_SZ"))
+      return kiln__cpu_ptx_unexpected(p, "a constant");
     *out = of_integer(32, false);
   }
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return true;
 }
 
-static bool unary_apply(kiln__parser *p, int mark, kiln__ptx_pos pos,
-                        kiln__value *v)
+static bool unary_apply(kiln__cpu_parser *p, int mark, kiln__cpu_ptx_pos pos,
+                        kiln__cpu_value *v)
 {
   if (v->kind == KILN__OPERAND_FLOAT && (mark == '-' || mark == '+')) {
     if (mark == '-')
@@ -111,20 +111,20 @@ static bool unary_apply(kiln__parser *p, int mark, kiln__ptx_pos pos,
 
 /* Signs, complements, casts and parentheses. Iterates over what comes before
  * and recurses only for parentheses and marks, both counted. */
-static bool unary(kiln__parser *p, kiln__value *out)
+static bool unary(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
   const int mark = p->tok.kind;
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   bool ok, cast = false;
 
   if (mark != '-' && mark != '+' && mark != '~' && mark != '!' && mark != '(')
     return number(p, out);
   if (p->nesting >= KILN__PTX_MAX_NESTING) {
-    kiln__ptx_complain(&p->messages, pos, "expression nested too deeply");
+    kiln__cpu_ptx_complain(&p->messages, pos, "expression nested too deeply");
     return false;
   }
   p->nesting++;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   if (mark == '(') {
     ok = parenthesis(p, out, &cast);
     if (ok && cast) {
@@ -176,8 +176,8 @@ static int precedence(int kind)
   }
 }
 
-static bool float_apply(kiln__parser *p, int op, kiln__ptx_pos pos,
-                        kiln__value *a, kiln__value b)
+static bool float_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
+                        kiln__cpu_value *a, kiln__cpu_value b)
 {
   const double x = as_double(*a), y = as_double(b);
 
@@ -193,7 +193,7 @@ static bool float_apply(kiln__parser *p, int op, kiln__ptx_pos pos,
     break;
   case '/':
     if (y == 0) {
-      kiln__ptx_complain(&p->messages, pos, "division by zero");
+      kiln__cpu_ptx_complain(&p->messages, pos, "division by zero");
       return false;
     }
     *a = of_double(x / y);
@@ -221,7 +221,7 @@ static bool float_apply(kiln__parser *p, int op, kiln__ptx_pos pos,
   }
   if (isfinite(as_double(*a)))
     return true;
-  kiln__ptx_complain(&p->messages, pos, "constant too large");
+  kiln__cpu_ptx_complain(&p->messages, pos, "constant too large");
   return false;
 }
 
@@ -255,8 +255,8 @@ static bool below(uint64_t x, uint64_t y, bool is_unsigned)
   return (x ^ sign) < (y ^ sign);
 }
 
-static bool integer_apply(kiln__parser *p, int op, kiln__ptx_pos pos,
-                          kiln__value *a, kiln__value b)
+static bool integer_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
+                          kiln__cpu_value *a, kiln__cpu_value b)
 {
   const uint64_t x = a->bits, y = b.bits;
   const bool either = a->is_unsigned || b.is_unsigned;
@@ -312,7 +312,7 @@ static bool integer_apply(kiln__parser *p, int op, kiln__ptx_pos pos,
     break;
   default:
     if (y == 0) {
-      kiln__ptx_complain(&p->messages, pos, "division by zero");
+      kiln__cpu_ptx_complain(&p->messages, pos, "division by zero");
       return false;
     }
     *a = of_integer(divided(x, y, either, op == '%'), either);
@@ -320,12 +320,12 @@ static bool integer_apply(kiln__parser *p, int op, kiln__ptx_pos pos,
   return true;
 }
 
-static bool apply(kiln__parser *p, int op, kiln__ptx_pos pos, kiln__value *a,
-                  kiln__value b)
+static bool apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
+                  kiln__cpu_value *a, kiln__cpu_value b)
 {
   if (a->kind != b.kind) {
-    kiln__ptx_complain(&p->messages, pos,
-                       "an integer and a float in one expression");
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "an integer and a float in one expression");
     return false;
   }
   return a->kind == KILN__OPERAND_FLOAT ? float_apply(p, op, pos, a, b)
@@ -333,27 +333,27 @@ static bool apply(kiln__parser *p, int op, kiln__ptx_pos pos, kiln__value *a,
 }
 
 /* Operators that bind at least as `least`; they all group from the left. */
-static bool binary(kiln__parser *p, kiln__value *out, int least)
+static bool binary(kiln__cpu_parser *p, kiln__cpu_value *out, int least)
 {
   if (!unary(p, out))
     return false;
   for (;;) {
     const int op = p->tok.kind, binds = precedence(op);
-    const kiln__ptx_pos pos = p->tok.pos;
-    kiln__value right;
+    const kiln__cpu_ptx_pos pos = p->tok.pos;
+    kiln__cpu_value right;
 
     if (binds == 0 || binds < least)
       return true;
-    kiln__ptx_next(p);
+    kiln__cpu_ptx_next(p);
     if (!binary(p, &right, binds + 1) || !apply(p, op, pos, out, right))
       return false;
   }
 }
 
-static bool ternary(kiln__parser *p, kiln__value *out)
+static bool ternary(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
-  kiln__value yes, no;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
+  kiln__cpu_value yes, no;
   bool ok;
 
   if (!binary(p, out, 1))
@@ -361,12 +361,12 @@ static bool ternary(kiln__parser *p, kiln__value *out)
   if (p->tok.kind != '?')
     return true;
   if (p->nesting >= KILN__PTX_MAX_NESTING) {
-    kiln__ptx_complain(&p->messages, pos, "expression nested too deeply");
+    kiln__cpu_ptx_complain(&p->messages, pos, "expression nested too deeply");
     return false;
   }
   p->nesting++;
-  kiln__ptx_next(p);
-  ok = ternary(p, &yes) && kiln__ptx_expect(p, ':') && ternary(p, &no) &&
+  kiln__cpu_ptx_next(p);
+  ok = ternary(p, &yes) && kiln__cpu_ptx_expect(p, ':') && ternary(p, &no) &&
        need_integer(p, out, pos) && need_integer(p, &yes, pos) &&
        need_integer(p, &no, pos);
   p->nesting--;
@@ -378,31 +378,31 @@ static bool ternary(kiln__parser *p, kiln__value *out)
 }
 
 /* 0f and 0d numbers stand alone, in any number of parentheses. */
-static bool exact(kiln__parser *p, kiln__value *out)
+static bool exact(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
   if (p->tok.kind == KILN__TOKEN_FLOAT32)
-    *out = (kiln__value){KILN__OPERAND_FLOAT32, false, p->tok.bits};
+    *out = (kiln__cpu_value){KILN__OPERAND_FLOAT32, false, p->tok.bits};
   else if (p->tok.kind == KILN__TOKEN_FLOAT64)
-    *out = (kiln__value){KILN__OPERAND_FLOAT, false, p->tok.bits};
+    *out = (kiln__cpu_value){KILN__OPERAND_FLOAT, false, p->tok.bits};
   else
     return false;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return true;
 }
 
-bool kiln__ptx_constant(kiln__parser *p, kiln__value *out)
+bool kiln__cpu_ptx_constant(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
   if (exact(p, out))
     return true;
   return ternary(p, out);
 }
 
-bool kiln__ptx_offset(kiln__parser *p, int64_t *out)
+bool kiln__cpu_ptx_offset(kiln__cpu_parser *p, int64_t *out)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
-  kiln__value v;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
+  kiln__cpu_value v;
 
-  if (!kiln__ptx_constant(p, &v) || !need_integer(p, &v, pos))
+  if (!kiln__cpu_ptx_constant(p, &v) || !need_integer(p, &v, pos))
     return false;
   memcpy(out, &v.bits, sizeof *out);
   return true;

@@ -4,26 +4,26 @@
 /* Kinds of names that are remembered; places, by their numbers, have none. */
 enum { ID_LABEL = 0, ID_USED_LABEL = 1 };
 
-static bool small_number(kiln__parser *p, uint32_t *out)
+static bool small_number(kiln__cpu_parser *p, uint32_t *out)
 {
   uint64_t value;
 
-  if (!kiln__ptx_number(p, &value))
+  if (!kiln__cpu_ptx_number(p, &value))
     return false;
   *out = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
   return true;
 }
 
 /* Make room for file `index`. */
-static bool reach_file(kiln__parser *p, uint32_t index)
+static bool reach_file(kiln__cpu_parser *p, uint32_t index)
 {
-  kiln__ptx_module *m = p->module;
+  kiln__cpu_ptx_module *m = p->module;
   const uint32_t n = (index | 15) + 1;
   const char **files;
 
   if (index < m->n_files)
     return true;
-  files = kiln__ptx_new(p, n * sizeof *files);
+  files = kiln__cpu_ptx_new(p, n * sizeof *files);
   if (files == NULL)
     return false;
   if (m->n_files > 0)
@@ -34,37 +34,37 @@ static bool reach_file(kiln__parser *p, uint32_t index)
 }
 
 /* `.file 1 "name"`, `.file 1 "name", time, size`; no semicolon. */
-bool kiln__ptx_file(kiln__parser *p)
+bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   uint64_t index;
-  kiln__slice name;
+  kiln__cpu_slice name;
   char *text;
 
-  if (!kiln__ptx_number(p, &index))
+  if (!kiln__cpu_ptx_number(p, &index))
     return false;
   name = p->tok.text;
-  if (!kiln__ptx_expect(p, KILN__TOKEN_STRING))
+  if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_STRING))
     return false;
-  for (int i = 0; i < 2 && kiln__ptx_accept(p, ','); i++) {
+  for (int i = 0; i < 2 && kiln__cpu_ptx_accept(p, ','); i++) {
     uint64_t ignored;
 
-    if (!kiln__ptx_number(p, &ignored))
+    if (!kiln__cpu_ptx_number(p, &ignored))
       return false;
   }
   if (index >= KILN__PTX_MAX_FILES) {
-    kiln__ptx_complain(&p->messages, pos, "a file number is below %d",
-                       KILN__PTX_MAX_FILES);
+    kiln__cpu_ptx_complain(&p->messages, pos, "a file number is below %d",
+                           KILN__PTX_MAX_FILES);
     return true;
   }
   if (!reach_file(p, (uint32_t)index))
     return false;
   if (p->module->files[index] != NULL) {
-    kiln__ptx_complain(&p->messages, pos, "file %u is declared twice",
-                       (unsigned)index);
+    kiln__cpu_ptx_complain(&p->messages, pos, "file %u is declared twice",
+                           (unsigned)index);
     return true;
   }
-  text = kiln__ptx_new(p, (size_t)name.size + 1);
+  text = kiln__cpu_ptx_new(p, (size_t)name.size + 1);
   if (text == NULL)
     return false;
   memcpy(text, name.data, name.size);
@@ -73,141 +73,144 @@ bool kiln__ptx_file(kiln__parser *p)
 }
 
 /* Remember that a place was named. */
-static bool mark_loc(kiln__parser *p, const kiln__ptx_loc *loc, bool *was)
+static bool mark_loc(kiln__cpu_parser *p, const kiln__cpu_ptx_loc *loc,
+                     bool *was)
 {
   const uint64_t id =
       (uint64_t)loc->file << 48 ^ (uint64_t)loc->line << 16 ^ loc->column;
 
-  return kiln__ptx_mark(p, (kiln__slice){"", 0}, id, was);
+  return kiln__cpu_ptx_mark(p, (kiln__cpu_slice){"", 0}, id, was);
 }
 
 /* Remember that the name must be a label of a section: those mostly come later.
  */
-static bool use_section_label(kiln__parser *p)
+static bool use_section_label(kiln__cpu_parser *p)
 {
-  const kiln__token name = p->tok;
-  kiln__token *copy;
+  const kiln__cpu_token name = p->tok;
+  kiln__cpu_token *copy;
   bool was;
 
-  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME) ||
-      !kiln__ptx_mark(p, name.text, ID_USED_LABEL, &was))
+  if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME) ||
+      !kiln__cpu_ptx_mark(p, name.text, ID_USED_LABEL, &was))
     return false;
   if (was)
     return true;
-  copy = kiln__ptx_new(p, sizeof *copy);
+  copy = kiln__cpu_ptx_new(p, sizeof *copy);
   if (copy == NULL)
     return false;
   *copy = name;
-  return kiln__ptx_push(p, &p->section_uses, copy);
+  return kiln__cpu_ptx_push(p, &p->section_uses, copy);
 }
 
-void kiln__ptx_resolve_sections(kiln__parser *p)
+void kiln__cpu_ptx_resolve_sections(kiln__cpu_parser *p)
 {
   for (uint32_t i = 0; i < p->section_uses.n; i++) {
-    const kiln__token *name = p->section_uses.items[i];
+    const kiln__cpu_token *name = p->section_uses.items[i];
 
-    if (!kiln__ptx_is_marked(p, name->text, ID_LABEL))
-      kiln__ptx_complain(&p->messages, name->pos,
-                         "no section has the label '%.*s'",
-                         (int)(name->text.size > 200 ? 200 : name->text.size),
-                         name->text.data);
+    if (!kiln__cpu_ptx_is_marked(p, name->text, ID_LABEL))
+      kiln__cpu_ptx_complain(
+          &p->messages, name->pos, "no section has the label '%.*s'",
+          (int)(name->text.size > 200 ? 200 : name->text.size),
+          name->text.data);
   }
 }
 
 /* `, function_name $L_info, inlined_at 1 2 3`: the place of the innermost
  * source is what counts here. */
-static bool inlined_at(kiln__parser *p)
+static bool inlined_at(kiln__cpu_parser *p)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
-  kiln__ptx_loc loc;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
+  kiln__cpu_ptx_loc loc;
   uint32_t ignored;
   bool was;
 
-  if (!kiln__ptx_accept_word(p, "function_name"))
-    return kiln__ptx_unexpected(p, "function_name");
+  if (!kiln__cpu_ptx_accept_word(p, "function_name"))
+    return kiln__cpu_ptx_unexpected(p, "function_name");
   if (!use_section_label(p))
     return false;
-  if (kiln__ptx_accept(p, '+') && !small_number(p, &ignored))
+  if (kiln__cpu_ptx_accept(p, '+') && !small_number(p, &ignored))
     return false;
-  if (!kiln__ptx_expect(p, ','))
+  if (!kiln__cpu_ptx_expect(p, ','))
     return false;
-  if (!kiln__ptx_accept_word(p, "inlined_at"))
-    return kiln__ptx_unexpected(p, "inlined_at");
+  if (!kiln__cpu_ptx_accept_word(p, "inlined_at"))
+    return kiln__cpu_ptx_unexpected(p, "inlined_at");
   if (!small_number(p, &loc.file) || !small_number(p, &loc.line) ||
       !small_number(p, &loc.column) || !mark_loc(p, &loc, &was))
     return false;
   if (!was)
-    kiln__ptx_complain(&p->messages, pos,
-                       "inlined_at names a place that no .loc was at");
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "inlined_at names a place that no .loc was at");
   return true;
 }
 
-bool kiln__ptx_loc_parse(kiln__parser *p)
+bool kiln__cpu_ptx_loc_parse(kiln__cpu_parser *p)
 {
-  kiln__ptx_loc loc;
+  kiln__cpu_ptx_loc loc;
   bool was;
 
   if (!small_number(p, &loc.file) || !small_number(p, &loc.line) ||
       !small_number(p, &loc.column) || !mark_loc(p, &loc, &was))
     return false;
   p->loc = loc;
-  return !kiln__ptx_accept(p, ',') || inlined_at(p);
+  return !kiln__cpu_ptx_accept(p, ',') || inlined_at(p);
 }
 
 /* ---- Sections ------------------------------------------------------------- */
 
 /* A number of `bytes`, with or without sign. */
-static bool plain_datum(kiln__parser *p, uint32_t bytes)
+static bool plain_datum(kiln__cpu_parser *p, uint32_t bytes)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
-  const bool minus = kiln__ptx_accept(p, '-');
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
+  const bool minus = kiln__cpu_ptx_accept(p, '-');
   const uint64_t most = UINT64_MAX >> (64 - 8 * bytes);
   uint64_t value;
 
-  if (!kiln__ptx_number(p, &value))
+  if (!kiln__cpu_ptx_number(p, &value))
     return false;
   if (bytes < 8 && value > (minus ? most / 2 + 1 : most))
-    kiln__ptx_complain(&p->messages, pos, "this does not fit %u bytes", bytes);
+    kiln__cpu_ptx_complain(&p->messages, pos, "this does not fit %u bytes",
+                           bytes);
   return true;
 }
 
 /* -1, a, a+4, a-b, .debug_abbrev, .debug_str+4. Names take at least 4 bytes. */
-static bool datum(kiln__parser *p, uint32_t bytes)
+static bool datum(kiln__cpu_parser *p, uint32_t bytes)
 {
   uint64_t ignored;
 
   if (p->tok.kind == '-' || p->tok.kind == KILN__TOKEN_INTEGER)
     return plain_datum(p, bytes);
   if (p->tok.kind != KILN__TOKEN_NAME && p->tok.kind != KILN__TOKEN_DOT)
-    return kiln__ptx_unexpected(p, "a value");
+    return kiln__cpu_ptx_unexpected(p, "a value");
   if (bytes < 4)
-    return kiln__ptx_unexpected(p, "a number");
-  kiln__ptx_next(p);
-  if (kiln__ptx_accept(p, '+'))
-    return kiln__ptx_number(p, &ignored);
-  if (kiln__ptx_accept(p, '-'))
-    return kiln__ptx_expect(p, KILN__TOKEN_NAME);
+    return kiln__cpu_ptx_unexpected(p, "a number");
+  kiln__cpu_ptx_next(p);
+  if (kiln__cpu_ptx_accept(p, '+'))
+    return kiln__cpu_ptx_number(p, &ignored);
+  if (kiln__cpu_ptx_accept(p, '-'))
+    return kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME);
   return true;
 }
 
 /* Sections share one space of names. */
-static bool section_label(kiln__parser *p)
+static bool section_label(kiln__cpu_parser *p)
 {
-  const kiln__token name = p->tok;
+  const kiln__cpu_token name = p->tok;
   bool was;
 
-  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME) || !kiln__ptx_expect(p, ':') ||
-      !kiln__ptx_mark(p, name.text, ID_LABEL, &was))
+  if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME) ||
+      !kiln__cpu_ptx_expect(p, ':') ||
+      !kiln__cpu_ptx_mark(p, name.text, ID_LABEL, &was))
     return false;
   if (was)
-    kiln__ptx_complain(&p->messages, name.pos, "'%.*s' is declared twice",
-                       (int)(name.text.size > 200 ? 200 : name.text.size),
-                       name.text.data);
+    kiln__cpu_ptx_complain(&p->messages, name.pos, "'%.*s' is declared twice",
+                           (int)(name.text.size > 200 ? 200 : name.text.size),
+                           name.text.data);
   return true;
 }
 
 /* Only debug information has sections. */
-static bool names_section(const kiln__token *tok)
+static bool names_section(const kiln__cpu_token *tok)
 {
   static const char *const stems[] = {".debug_", ".nv_debug_"};
 
@@ -222,20 +225,20 @@ static bool names_section(const kiln__token *tok)
 }
 
 /* `.section .debug_info { .b32 1, 2 ... label: ... }` behind the word. */
-bool kiln__ptx_section(kiln__parser *p)
+bool kiln__cpu_ptx_section(kiln__cpu_parser *p)
 {
   if (!names_section(&p->tok))
-    return kiln__ptx_unexpected(p, "a section's name");
-  kiln__ptx_next(p);
-  if (!kiln__ptx_expect(p, '{'))
+    return kiln__cpu_ptx_unexpected(p, "a section's name");
+  kiln__cpu_ptx_next(p);
+  if (!kiln__cpu_ptx_expect(p, '{'))
     return false;
   p->n_sections++;
-  while (!kiln__ptx_accept(p, '}')) {
-    const uint32_t bytes = kiln__ptx_is(p, ".b8")    ? 1
-                           : kiln__ptx_is(p, ".b16") ? 2
-                           : kiln__ptx_is(p, ".b32") ? 4
-                           : kiln__ptx_is(p, ".b64") ? 8
-                                                     : 0;
+  while (!kiln__cpu_ptx_accept(p, '}')) {
+    const uint32_t bytes = kiln__cpu_ptx_is(p, ".b8")    ? 1
+                           : kiln__cpu_ptx_is(p, ".b16") ? 2
+                           : kiln__cpu_ptx_is(p, ".b32") ? 4
+                           : kiln__cpu_ptx_is(p, ".b64") ? 8
+                                                         : 0;
 
     if (p->tok.kind == KILN__TOKEN_NAME) {
       if (!section_label(p))
@@ -243,12 +246,12 @@ bool kiln__ptx_section(kiln__parser *p)
       continue;
     }
     if (bytes == 0)
-      return kiln__ptx_unexpected(p, ".b8, .b16, .b32 or .b64");
-    kiln__ptx_next(p);
+      return kiln__cpu_ptx_unexpected(p, ".b8, .b16, .b32 or .b64");
+    kiln__cpu_ptx_next(p);
     do {
       if (!datum(p, bytes))
         return false;
-    } while (kiln__ptx_accept(p, ','));
+    } while (kiln__cpu_ptx_accept(p, ','));
   }
   return true;
 }

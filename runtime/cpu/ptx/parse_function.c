@@ -4,72 +4,72 @@
 /* ---- Performance directives ----------------------------------------------- */
 
 /* One to three numbers; those left out are 1. */
-static bool triple(kiln__parser *p, uint32_t out[3])
+static bool triple(kiln__cpu_parser *p, uint32_t out[3])
 {
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   uint64_t value;
 
   out[0] = out[1] = out[2] = 1;
   for (int i = 0; i < 3; i++) {
-    if (i > 0 && !kiln__ptx_accept(p, ','))
+    if (i > 0 && !kiln__cpu_ptx_accept(p, ','))
       break;
-    if (!kiln__ptx_number(p, &value))
+    if (!kiln__cpu_ptx_number(p, &value))
       return false;
     out[i] = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
   }
   if (out[0] == 0 || out[1] == 0 || out[2] == 0)
-    kiln__ptx_complain(&p->messages, pos, "a number above 0 is expected");
+    kiln__cpu_ptx_complain(&p->messages, pos, "a number above 0 is expected");
   return true;
 }
 
-static bool single(kiln__parser *p, uint32_t *out)
+static bool single(kiln__cpu_parser *p, uint32_t *out)
 {
   uint64_t value;
 
-  if (!kiln__ptx_number(p, &value))
+  if (!kiln__cpu_ptx_number(p, &value))
     return false;
   *out = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
   return true;
 }
 
 /* One directive of an entry; *known: there was one. */
-static bool entry_directive(kiln__parser *p, kiln__ptx_function *f,
+static bool entry_directive(kiln__cpu_parser *p, kiln__cpu_ptx_function *f,
                             bool *blocks_are_clusters, bool *known)
 {
   uint32_t ignored;
 
   *known = true;
-  if (kiln__ptx_accept_word(p, ".maxntid"))
+  if (kiln__cpu_ptx_accept_word(p, ".maxntid"))
     return triple(p, f->max_ntid);
-  if (kiln__ptx_accept_word(p, ".reqntid"))
+  if (kiln__cpu_ptx_accept_word(p, ".reqntid"))
     return triple(p, f->req_ntid);
-  if (kiln__ptx_accept_word(p, ".minnctapersm"))
+  if (kiln__cpu_ptx_accept_word(p, ".minnctapersm"))
     return single(p, &f->min_ctas);
-  if (kiln__ptx_accept_word(p, ".maxnreg"))
+  if (kiln__cpu_ptx_accept_word(p, ".maxnreg"))
     return single(p, &f->max_nreg);
-  if (kiln__ptx_accept_word(p, ".local_maxnreg"))
+  if (kiln__cpu_ptx_accept_word(p, ".local_maxnreg"))
     return single(p, &ignored);
-  if (kiln__ptx_accept_word(p, ".reqnctapercluster"))
+  if (kiln__cpu_ptx_accept_word(p, ".reqnctapercluster"))
     return triple(p, f->cluster);
-  if (kiln__ptx_accept_word(p, ".maxclusterrank"))
+  if (kiln__cpu_ptx_accept_word(p, ".maxclusterrank"))
     return single(p, &f->max_cluster_rank);
-  if (kiln__ptx_accept_word(p, ".explicitcluster")) {
+  if (kiln__cpu_ptx_accept_word(p, ".explicitcluster")) {
     f->explicit_cluster = true;
     return true;
   }
-  if (kiln__ptx_accept_word(p, ".blocksareclusters")) {
+  if (kiln__cpu_ptx_accept_word(p, ".blocksareclusters")) {
     *blocks_are_clusters = true;
     return true;
   }
-  if (kiln__ptx_accept_word(p, ".pragma"))
-    return kiln__ptx_pragma(p);
+  if (kiln__cpu_ptx_accept_word(p, ".pragma"))
+    return kiln__cpu_ptx_pragma(p);
   *known = false;
   return true;
 }
 
-static bool entry_directives(kiln__parser *p, kiln__ptx_function *f)
+static bool entry_directives(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   bool blocks_are_clusters = false, known = true;
   const char *wrong = NULL;
 
@@ -84,19 +84,19 @@ static bool entry_directives(kiln__parser *p, kiln__ptx_function *f)
   else if (blocks_are_clusters && (f->req_ntid[0] == 0 || f->cluster[0] == 0))
     wrong = ".blocksareclusters needs .reqntid and .reqnctapercluster";
   if (wrong != NULL)
-    kiln__ptx_complain(&p->messages, pos, "%s", wrong);
+    kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
   return true;
 }
 
-static bool function_directives(kiln__parser *p, kiln__ptx_function *f)
+static bool function_directives(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   uint32_t ignored;
 
   for (;;) {
-    if (kiln__ptx_accept_word(p, ".noreturn")) {
+    if (kiln__cpu_ptx_accept_word(p, ".noreturn")) {
       f->noreturn = true;
-    } else if (kiln__ptx_accept_word(p, ".abi_preserve") ||
-               kiln__ptx_accept_word(p, ".abi_preserve_control")) {
+    } else if (kiln__cpu_ptx_accept_word(p, ".abi_preserve") ||
+               kiln__cpu_ptx_accept_word(p, ".abi_preserve_control")) {
       if (!single(p, &ignored))
         return false;
     } else {
@@ -107,7 +107,7 @@ static bool function_directives(kiln__parser *p, kiln__ptx_function *f)
 
 /* ---- Header --------------------------------------------------------------- */
 
-static void check_header(kiln__parser *p, const kiln__ptx_function *f)
+static void check_header(kiln__cpu_parser *p, const kiln__cpu_ptx_function *f)
 {
   uint64_t bytes = 0;
 
@@ -115,46 +115,47 @@ static void check_header(kiln__parser *p, const kiln__ptx_function *f)
     for (uint32_t i = 0; i < f->n_returns; i++) {
       if (f->returns[i]->u.variable->space == KILN__SPACE_REG)
         continue;
-      kiln__ptx_complain(&p->messages, f->returns[i]->pos,
-                         "several results are registers");
+      kiln__cpu_ptx_complain(&p->messages, f->returns[i]->pos,
+                             "several results are registers");
       break;
     }
   }
   if (f->noreturn && f->n_returns > 0)
-    kiln__ptx_complain(&p->messages, f->pos, ".noreturn, but it has a result");
+    kiln__cpu_ptx_complain(&p->messages, f->pos,
+                           ".noreturn, but it has a result");
   if (!f->entry)
     return;
   for (uint32_t i = 0; i < f->n_params; i++) {
-    const kiln__ptx_variable *v = f->params[i]->u.variable;
+    const kiln__cpu_ptx_variable *v = f->params[i]->u.variable;
     const uint64_t align = v->align == 0 ? 1 : v->align;
 
     bytes = (bytes + align - 1) / align * align + v->size;
     if (bytes > KILN__PTX_MAX_PARAM_BYTES) {
-      kiln__ptx_complain(&p->messages, f->params[i]->pos,
-                         "parameters of more than %d bytes",
-                         KILN__PTX_MAX_PARAM_BYTES);
+      kiln__cpu_ptx_complain(&p->messages, f->params[i]->pos,
+                             "parameters of more than %d bytes",
+                             KILN__PTX_MAX_PARAM_BYTES);
       return;
     }
   }
 }
 
 /* `(ret) name (params) .directives`. */
-static bool header(kiln__parser *p, kiln__ptx_function *f)
+static bool header(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   bool ignored = false;
 
-  if (!f->entry && !kiln__ptx_attribute(p, &ignored, &ignored))
+  if (!f->entry && !kiln__cpu_ptx_attribute(p, &ignored, &ignored))
     return false;
   if (!f->entry && p->tok.kind == '(' &&
-      !kiln__ptx_params(p, KILN__PARAM_RETURN, &f->returns, &f->n_returns))
+      !kiln__cpu_ptx_params(p, KILN__PARAM_RETURN, &f->returns, &f->n_returns))
     return false;
   f->name = p->tok.text;
   f->pos = p->tok.pos;
-  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+  if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME))
     return false;
   if (p->tok.kind == '(' &&
-      !kiln__ptx_params(p, f->entry ? KILN__PARAM_ENTRY : KILN__PARAM_FUNC,
-                        &f->params, &f->n_params))
+      !kiln__cpu_ptx_params(p, f->entry ? KILN__PARAM_ENTRY : KILN__PARAM_FUNC,
+                            &f->params, &f->n_params))
     return false;
   if (f->n_params > 0)
     f->variadic = f->params[f->n_params - 1]->u.variable->flexible;
@@ -166,13 +167,13 @@ static bool header(kiln__parser *p, kiln__ptx_function *f)
 
 /* ---- Declarations and definitions ----------------------------------------- */
 
-static bool same_params(kiln__ptx_symbol *const *a, uint32_t n_a,
-                        kiln__ptx_symbol *const *b, uint32_t n_b)
+static bool same_params(kiln__cpu_ptx_symbol *const *a, uint32_t n_a,
+                        kiln__cpu_ptx_symbol *const *b, uint32_t n_b)
 {
   if (n_a != n_b)
     return false;
   for (uint32_t i = 0; i < n_a; i++) {
-    const kiln__ptx_variable *x = a[i]->u.variable, *y = b[i]->u.variable;
+    const kiln__cpu_ptx_variable *x = a[i]->u.variable, *y = b[i]->u.variable;
 
     if (x->space != y->space || x->type != y->type || x->size != y->size ||
         x->align != y->align || x->is_array != y->is_array)
@@ -181,8 +182,8 @@ static bool same_params(kiln__ptx_symbol *const *a, uint32_t n_a,
   return true;
 }
 
-static bool same_function(const kiln__ptx_function *a,
-                          const kiln__ptx_function *b)
+static bool same_function(const kiln__cpu_ptx_function *a,
+                          const kiln__cpu_ptx_function *b)
 {
   return a->entry == b->entry && a->noreturn == b->noreturn &&
          (a->linkage == b->linkage || (a->linkage == KILN__LINK_VISIBLE &&
@@ -193,17 +194,19 @@ static bool same_function(const kiln__ptx_function *a,
 
 /* The function that the name stands for from now on; NULL: taken by something
  * else, or no memory. */
-static kiln__ptx_function *enter(kiln__parser *p, const kiln__ptx_function *f)
+static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
+                                     const kiln__cpu_ptx_function *f)
 {
-  kiln__ptx_symbol *symbol = kiln__ptx_lookup_here(p, f->name);
+  kiln__cpu_ptx_symbol *symbol = kiln__cpu_ptx_lookup_here(p, f->name);
   const int size = (int)(f->name.size > 200 ? 200 : f->name.size);
-  kiln__ptx_function *result;
+  kiln__cpu_ptx_function *result;
 
   if (symbol == NULL) {
-    result = kiln__ptx_new(p, sizeof *result);
-    symbol = kiln__ptx_symbol_new(p, f->name, f->pos, KILN__SYMBOL_FUNCTION);
-    if (result == NULL || symbol == NULL || !kiln__ptx_bind(p, symbol) ||
-        !kiln__ptx_push(p, &p->functions, result))
+    result = kiln__cpu_ptx_new(p, sizeof *result);
+    symbol =
+        kiln__cpu_ptx_symbol_new(p, f->name, f->pos, KILN__SYMBOL_FUNCTION);
+    if (result == NULL || symbol == NULL || !kiln__cpu_ptx_bind(p, symbol) ||
+        !kiln__cpu_ptx_push(p, &p->functions, result))
       return NULL;
     symbol->u.function = result;
     *result = *f;
@@ -211,20 +214,20 @@ static kiln__ptx_function *enter(kiln__parser *p, const kiln__ptx_function *f)
   }
   if (symbol->kind != KILN__SYMBOL_FUNCTION ||
       symbol->u.function->alias_of != NULL || symbol->u.function->defined) {
-    kiln__ptx_complain(&p->messages, f->pos, "'%.*s' is declared twice", size,
-                       f->name.data);
+    kiln__cpu_ptx_complain(&p->messages, f->pos, "'%.*s' is declared twice",
+                           size, f->name.data);
     return NULL;
   }
   result = symbol->u.function;
   if (!same_function(result, f)) {
-    kiln__ptx_complain(&p->messages, f->pos,
-                       "'%.*s' was declared differently before", size,
-                       f->name.data);
+    kiln__cpu_ptx_complain(&p->messages, f->pos,
+                           "'%.*s' was declared differently before", size,
+                           f->name.data);
     return NULL;
   }
   /* The first one's linkage stays: `.visible` may be left out later. */
   {
-    const kiln__linkage linkage = result->linkage;
+    const kiln__cpu_linkage linkage = result->linkage;
 
     *result = *f;
     result->linkage = linkage;
@@ -232,32 +235,32 @@ static kiln__ptx_function *enter(kiln__parser *p, const kiln__ptx_function *f)
   return result;
 }
 
-static bool bind_params(kiln__parser *p, kiln__ptx_symbol *const *params,
-                        uint32_t n)
+static bool bind_params(kiln__cpu_parser *p,
+                        kiln__cpu_ptx_symbol *const *params, uint32_t n)
 {
   for (uint32_t i = 0; i < n; i++) {
-    kiln__ptx_variable *v = params[i]->u.variable;
+    kiln__cpu_ptx_variable *v = params[i]->u.variable;
 
-    if (!kiln__ptx_bind(p, params[i]))
+    if (!kiln__cpu_ptx_bind(p, params[i]))
       return false;
     if (v->space != KILN__SPACE_REG)
       continue;
     v->index = p->function->n_registers++;
-    if (!kiln__ptx_push(p, &p->variables, params[i]))
+    if (!kiln__cpu_ptx_push(p, &p->variables, params[i]))
       return false;
   }
   return true;
 }
 
 /* Hand what the body declared to the function. */
-static bool collect(kiln__parser *p, kiln__ptx_function *f)
+static bool collect(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
-  f->variables = kiln__ptx_take(p, &p->variables, 0, &f->n_variables);
-  f->labels = kiln__ptx_take(p, &p->function_labels, 0, &f->n_labels);
+  f->variables = kiln__cpu_ptx_take(p, &p->variables, 0, &f->n_variables);
+  f->labels = kiln__cpu_ptx_take(p, &p->function_labels, 0, &f->n_labels);
   if (f->n_registers > KILN__PTX_MAX_REGISTERS)
-    kiln__ptx_complain(&p->messages, f->pos, "too many registers");
+    kiln__cpu_ptx_complain(&p->messages, f->pos, "too many registers");
   if (f->n_insns > 0) {
-    f->insns = kiln__ptx_new(p, f->n_insns * sizeof *f->insns);
+    f->insns = kiln__cpu_ptx_new(p, f->n_insns * sizeof *f->insns);
     if (f->insns != NULL)
       memcpy(f->insns, p->insns, f->n_insns * sizeof *f->insns);
   }
@@ -265,20 +268,21 @@ static bool collect(kiln__parser *p, kiln__ptx_function *f)
 }
 
 /* Behind the opening brace. */
-static bool definition(kiln__parser *p, kiln__ptx_function *f)
+static bool definition(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   bool ok;
 
   p->function = f;
   p->first_scope = p->next_scope;
-  p->loc = (kiln__ptx_loc){0};
+  p->loc = (kiln__cpu_ptx_loc){0};
   p->n_uses = 0;
-  ok = kiln__ptx_scope_open(p) && bind_params(p, f->returns, f->n_returns) &&
-       bind_params(p, f->params, f->n_params) && kiln__ptx_body(p);
+  ok = kiln__cpu_ptx_scope_open(p) &&
+       bind_params(p, f->returns, f->n_returns) &&
+       bind_params(p, f->params, f->n_params) && kiln__cpu_ptx_body(p);
   while (p->depth > 0)
-    kiln__ptx_scope_close(p);
+    kiln__cpu_ptx_scope_close(p);
   if (ok) {
-    kiln__ptx_resolve_labels(p);
+    kiln__cpu_ptx_resolve_labels(p);
     ok = collect(p, f);
   }
   p->variables.n = 0;
@@ -287,26 +291,26 @@ static bool definition(kiln__parser *p, kiln__ptx_function *f)
   return ok;
 }
 
-bool kiln__ptx_function_parse(kiln__parser *p, kiln__linkage linkage,
-                              bool entry)
+bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
+                                  kiln__cpu_linkage linkage, bool entry)
 {
-  kiln__ptx_function f = {.linkage = linkage, .entry = entry};
-  kiln__ptx_function *target, unnamed;
+  kiln__cpu_ptx_function f = {.linkage = linkage, .entry = entry};
+  kiln__cpu_ptx_function *target, unnamed;
 
   if (!header(p, &f))
     return false;
   f.defined = p->tok.kind == '{';
   if (!f.defined && p->tok.kind != ';')
-    return kiln__ptx_unexpected(p, "'{' or ';'");
+    return kiln__cpu_ptx_unexpected(p, "'{' or ';'");
   if (linkage == KILN__LINK_COMMON ||
       (f.defined && linkage == KILN__LINK_EXTERN))
-    kiln__ptx_complain(&p->messages, f.pos,
-                       "a function that is defined is neither .extern nor "
-                       ".common");
+    kiln__cpu_ptx_complain(&p->messages, f.pos,
+                           "a function that is defined is neither .extern nor "
+                           ".common");
   target = enter(p, &f);
   if (p->no_memory)
     return false;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   if (!f.defined)
     return true;
   /* A name that is taken: read the body all the same, for its mistakes. */
@@ -316,29 +320,29 @@ bool kiln__ptx_function_parse(kiln__parser *p, kiln__linkage linkage,
 
 /* ---- Aliases -------------------------------------------------------------- */
 
-static kiln__ptx_symbol *function_named(kiln__parser *p)
+static kiln__cpu_ptx_symbol *function_named(kiln__cpu_parser *p)
 {
-  const kiln__token name = p->tok;
-  kiln__ptx_symbol *symbol;
+  const kiln__cpu_token name = p->tok;
+  kiln__cpu_ptx_symbol *symbol;
 
-  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+  if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME))
     return NULL;
-  symbol = kiln__ptx_lookup(p, name.text);
+  symbol = kiln__cpu_ptx_lookup(p, name.text);
   if (symbol != NULL && symbol->kind == KILN__SYMBOL_FUNCTION)
     return symbol;
-  kiln__ptx_complain(&p->messages, name.pos, "'%.*s' is no function",
-                     (int)(name.text.size > 200 ? 200 : name.text.size),
-                     name.text.data);
+  kiln__cpu_ptx_complain(&p->messages, name.pos, "'%.*s' is no function",
+                         (int)(name.text.size > 200 ? 200 : name.text.size),
+                         name.text.data);
   return NULL;
 }
 
-bool kiln__ptx_alias(kiln__parser *p)
+bool kiln__cpu_ptx_alias(kiln__cpu_parser *p)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
-  kiln__ptx_symbol *alias = function_named(p), *to;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
+  kiln__cpu_ptx_symbol *alias = function_named(p), *to;
   const char *wrong = NULL;
 
-  if (alias == NULL || !kiln__ptx_expect(p, ','))
+  if (alias == NULL || !kiln__cpu_ptx_expect(p, ','))
     return false;
   to = function_named(p);
   if (to == NULL)
@@ -355,10 +359,10 @@ bool kiln__ptx_alias(kiln__parser *p)
                         to->u.function->params, to->u.function->n_params))
     wrong = "the alias has other parameters";
   if (wrong != NULL) {
-    kiln__ptx_complain(&p->messages, pos, "%s", wrong);
+    kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
   } else {
     alias->u.function->alias_of = to->u.function;
     alias->u.function = to->u.function;
   }
-  return kiln__ptx_expect(p, ';');
+  return kiln__cpu_ptx_expect(p, ';');
 }

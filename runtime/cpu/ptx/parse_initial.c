@@ -7,34 +7,34 @@
 /* What is being filled. */
 typedef struct filler {
   kiln__buf bytes;
-  kiln__ptx_type type;
+  kiln__cpu_ptx_type type;
   uint32_t n_dims; /* a vector's components are the last one */
   bool vector;
   uint64_t *dims;
   uint64_t stride[KILN__PTX_MAX_DIMENSIONS + 1]; /* bytes of one item */
 } filler;
 
-static bool mismatch(kiln__parser *p, kiln__ptx_pos pos)
+static bool mismatch(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos)
 {
-  kiln__ptx_complain(&p->messages, pos,
-                     "this value does not fit the variable's type");
+  kiln__cpu_ptx_complain(&p->messages, pos,
+                         "this value does not fit the variable's type");
   return false;
 }
 
 /* Make the bytes reach to `end`; what nobody wrote is zero. */
-static bool reach(kiln__parser *p, filler *f, uint64_t end)
+static bool reach(kiln__cpu_parser *p, filler *f, uint64_t end)
 {
   static const char zeros[256];
   size_t source_size;
 
-  kiln__ptx_source(p->module, &source_size);
+  kiln__cpu_ptx_source(p->module, &source_size);
   while (f->bytes.size < end) {
     const uint64_t gap = end - f->bytes.size;
     const size_t step = gap < sizeof zeros ? (size_t)gap : sizeof zeros;
 
     if (p->init_bytes > KILN__PTX_MAX_INIT + 16 * (uint64_t)source_size) {
-      kiln__ptx_complain(&p->messages, p->tok.pos,
-                         "initial values of too many bytes");
+      kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                             "initial values of too many bytes");
       return false;
     }
     p->init_bytes += step;
@@ -49,7 +49,8 @@ static bool reach(kiln__parser *p, filler *f, uint64_t end)
 
 /* The value as the bits of one element; false: the types do not go
  * together. */
-static bool bits_of(const kiln__value *v, kiln__ptx_type type, uint64_t *bits)
+static bool bits_of(const kiln__cpu_value *v, kiln__cpu_ptx_type type,
+                    uint64_t *bits)
 {
   const bool is_float = v->kind != KILN__OPERAND_INTEGER;
   double value = 0;
@@ -83,9 +84,9 @@ static bool bits_of(const kiln__value *v, kiln__ptx_type type, uint64_t *bits)
   return true;
 }
 
-static bool store(kiln__parser *p, filler *f, uint64_t at, uint64_t bits)
+static bool store(kiln__cpu_parser *p, filler *f, uint64_t at, uint64_t bits)
 {
-  const uint32_t size = kiln__ptx_type_bytes[f->type];
+  const uint32_t size = kiln__cpu_ptx_type_bytes[f->type];
 
   if (!reach(p, f, at + size))
     return false;
@@ -95,56 +96,58 @@ static bool store(kiln__parser *p, filler *f, uint64_t at, uint64_t bits)
 }
 
 /* `a`, `a+4`, `generic(a)`, `generic(a)+4`, a function. */
-static bool symbol_value(kiln__parser *p, kiln__ptx_reloc *r)
+static bool symbol_value(kiln__cpu_parser *p, kiln__cpu_ptx_reloc *r)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
-  kiln__token name = p->tok;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
+  kiln__cpu_token name = p->tok;
   bool offset;
 
-  r->generic = kiln__ptx_is(p, "generic");
-  kiln__ptx_next(p);
+  r->generic = kiln__cpu_ptx_is(p, "generic");
+  kiln__cpu_ptx_next(p);
   if (r->generic && p->tok.kind == '(') {
-    kiln__ptx_next(p);
+    kiln__cpu_ptx_next(p);
     name = p->tok;
-    if (!kiln__ptx_expect(p, KILN__TOKEN_NAME) || !kiln__ptx_expect(p, ')'))
+    if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME) ||
+        !kiln__cpu_ptx_expect(p, ')'))
       return false;
   } else {
     r->generic = false;
   }
   offset = p->tok.kind == '+';
   if (offset) {
-    kiln__ptx_next(p);
-    if (!kiln__ptx_offset(p, &r->addend))
+    kiln__cpu_ptx_next(p);
+    if (!kiln__cpu_ptx_offset(p, &r->addend))
       return false;
   }
-  r->symbol = kiln__ptx_lookup(p, name.text);
+  r->symbol = kiln__cpu_ptx_lookup(p, name.text);
   if (r->symbol == NULL ||
       (r->symbol->kind == KILN__SYMBOL_VARIABLE
            ? r->symbol->u.variable->space != KILN__SPACE_GLOBAL &&
                  r->symbol->u.variable->space != KILN__SPACE_CONST
            : r->symbol->kind != KILN__SYMBOL_FUNCTION || r->generic ||
                  offset)) {
-    kiln__ptx_complain(&p->messages, pos,
-                       "only addresses of .global and .const variables and of "
-                       "functions are initial values");
+    kiln__cpu_ptx_complain(
+        &p->messages, pos,
+        "only addresses of .global and .const variables and of "
+        "functions are initial values");
     return !p->no_memory;
   }
   return true;
 }
 
-static bool add_reloc(kiln__parser *p, const kiln__ptx_reloc *r)
+static bool add_reloc(kiln__cpu_parser *p, const kiln__cpu_ptx_reloc *r)
 {
-  if (!kiln__ptx_grow(p, &p->relocs, p->n_relocs, &p->relocs_capacity,
-                      sizeof *p->relocs))
+  if (!kiln__cpu_ptx_grow(p, &p->relocs, p->n_relocs, &p->relocs_capacity,
+                          sizeof *p->relocs))
     return false;
   p->relocs[p->n_relocs++] = *r;
   return true;
 }
 
-static bool address_item(kiln__parser *p, filler *f, uint64_t at)
+static bool address_item(kiln__cpu_parser *p, filler *f, uint64_t at)
 {
-  kiln__ptx_reloc r = {.offset = (uint32_t)at,
-                       .size = kiln__ptx_type_bytes[f->type]};
+  kiln__cpu_ptx_reloc r = {.offset = (uint32_t)at,
+                           .size = kiln__cpu_ptx_type_bytes[f->type]};
 
   if (f->type != KILN__U32 && f->type != KILN__U64)
     return mismatch(p, p->tok.pos);
@@ -152,48 +155,49 @@ static bool address_item(kiln__parser *p, filler *f, uint64_t at)
 }
 
 /* 0xFF00(symbol): one byte of an address; `mask` read, at the parenthesis. */
-static bool masked_item(kiln__parser *p, filler *f, uint64_t at, uint64_t mask,
-                        kiln__ptx_pos pos)
+static bool masked_item(kiln__cpu_parser *p, filler *f, uint64_t at,
+                        uint64_t mask, kiln__cpu_ptx_pos pos)
 {
-  kiln__ptx_reloc r = {.offset = (uint32_t)at, .size = 1};
+  kiln__cpu_ptx_reloc r = {.offset = (uint32_t)at, .size = 1};
 
   if (f->type != KILN__U8 && f->type != KILN__U32 && f->type != KILN__U64)
     return mismatch(p, pos);
   while (r.shift < 64 && mask != UINT64_C(0xff) << r.shift)
     r.shift = (uint8_t)(r.shift + 8);
   if (r.shift == 64) {
-    kiln__ptx_complain(&p->messages, pos, "a mask names one whole byte");
+    kiln__cpu_ptx_complain(&p->messages, pos, "a mask names one whole byte");
     return false;
   }
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return store(p, f, at, 0) && symbol_value(p, &r) &&
-         kiln__ptx_expect(p, ')') && add_reloc(p, &r);
+         kiln__cpu_ptx_expect(p, ')') && add_reloc(p, &r);
 }
 
-static bool scalar(kiln__parser *p, filler *f, uint64_t at)
+static bool scalar(kiln__cpu_parser *p, filler *f, uint64_t at)
 {
-  const kiln__place place = kiln__ptx_place(p);
-  const kiln__token first = p->tok;
-  kiln__value v = {0};
+  const kiln__cpu_place place = kiln__cpu_ptx_place(p);
+  const kiln__cpu_token first = p->tok;
+  kiln__cpu_value v = {0};
   uint64_t bits;
 
   if (at + 16 > UINT32_MAX) {
-    kiln__ptx_complain(&p->messages, first.pos,
-                       "initial values of too many bytes");
+    kiln__cpu_ptx_complain(&p->messages, first.pos,
+                           "initial values of too many bytes");
     return false;
   }
-  if (first.kind == KILN__TOKEN_NAME && !kiln__ptx_is(p, "WARP_SZ"))
+  if (first.kind == KILN__TOKEN_NAME && !kiln__cpu_ptx_is(p, "WARP_SZ"))
     return address_item(p, f, at);
   if (first.kind == KILN__TOKEN_INTEGER) {
-    kiln__ptx_next(p);
+    kiln__cpu_ptx_next(p);
     if (p->tok.kind == '(')
       return masked_item(p, f, at, first.bits, first.pos);
     if (p->tok.kind != ',' && p->tok.kind != '}' && p->tok.kind != ';')
-      kiln__ptx_go_back(p, &place);
+      kiln__cpu_ptx_go_back(p, &place);
     else
-      v = (kiln__value){KILN__OPERAND_INTEGER, first.is_unsigned, first.bits};
+      v = (kiln__cpu_value){KILN__OPERAND_INTEGER, first.is_unsigned,
+                            first.bits};
   }
-  if (p->tok.text.data == first.text.data && !kiln__ptx_constant(p, &v))
+  if (p->tok.text.data == first.text.data && !kiln__cpu_ptx_constant(p, &v))
     return false;
   if (!bits_of(&v, f->type, &bits))
     return mismatch(p, first.pos);
@@ -201,19 +205,20 @@ static bool scalar(kiln__parser *p, filler *f, uint64_t at)
 }
 
 /* The braces of dimension `level`; a list of scalars in the last one. */
-static bool level_of(kiln__parser *p, filler *f, uint32_t level, uint64_t at)
+static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
+                     uint64_t at)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   uint64_t n = 0;
 
   if (p->tok.kind != '{')
     return mismatch(p, pos);
-  kiln__ptx_next(p);
-  if (!kiln__ptx_accept(p, '}')) {
+  kiln__cpu_ptx_next(p);
+  if (!kiln__cpu_ptx_accept(p, '}')) {
     do {
       if (f->dims[level] != 0 && n == f->dims[level]) {
-        kiln__ptx_complain(&p->messages, p->tok.pos,
-                           "more values than the array has elements");
+        kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                               "more values than the array has elements");
         return false;
       }
       if (!(level + 1 < f->n_dims
@@ -221,8 +226,8 @@ static bool level_of(kiln__parser *p, filler *f, uint32_t level, uint64_t at)
                 : scalar(p, f, at + n * f->stride[level])))
         return false;
       n++;
-    } while (kiln__ptx_accept(p, ','));
-    if (!kiln__ptx_expect(p, '}'))
+    } while (kiln__cpu_ptx_accept(p, ','));
+    if (!kiln__cpu_ptx_expect(p, '}'))
       return false;
   }
   if (f->dims[level] == 0) {
@@ -236,10 +241,10 @@ static bool level_of(kiln__parser *p, filler *f, uint32_t level, uint64_t at)
 }
 
 /* Keep what was filled in the module's arena. */
-static bool keep(kiln__parser *p, filler *f, kiln__ptx_variable *v)
+static bool keep(kiln__cpu_parser *p, filler *f, kiln__cpu_ptx_variable *v)
 {
-  uint8_t *bytes = kiln__ptx_new(p, f->bytes.size);
-  kiln__ptx_reloc *relocs = NULL;
+  uint8_t *bytes = kiln__cpu_ptx_new(p, f->bytes.size);
+  kiln__cpu_ptx_reloc *relocs = NULL;
 
   if (bytes == NULL)
     return false;
@@ -248,7 +253,7 @@ static bool keep(kiln__parser *p, filler *f, kiln__ptx_variable *v)
   v->init = bytes;
   v->init_size = f->bytes.size;
   if (p->n_relocs > 0) {
-    relocs = kiln__ptx_new(p, p->n_relocs * sizeof *relocs);
+    relocs = kiln__cpu_ptx_new(p, p->n_relocs * sizeof *relocs);
     if (relocs == NULL)
       return false;
     memcpy(relocs, p->relocs, p->n_relocs * sizeof *relocs);
@@ -258,8 +263,8 @@ static bool keep(kiln__parser *p, filler *f, kiln__ptx_variable *v)
   return true;
 }
 
-bool kiln__ptx_initialiser(kiln__parser *p, kiln__ptx_variable *v,
-                           uint64_t *dims, uint32_t n_dims)
+bool kiln__cpu_ptx_initialiser(kiln__cpu_parser *p, kiln__cpu_ptx_variable *v,
+                               uint64_t *dims, uint32_t n_dims)
 {
   filler f = {
       .type = v->type, .dims = dims, .n_dims = n_dims, .vector = v->vector > 1};
@@ -270,7 +275,7 @@ bool kiln__ptx_initialiser(kiln__parser *p, kiln__ptx_variable *v,
   kiln__buf_init(&f.bytes, p->alloc);
   if (f.vector)
     dims[f.n_dims++] = v->vector;
-  f.stride[f.n_dims] = kiln__ptx_type_bytes[v->type];
+  f.stride[f.n_dims] = kiln__cpu_ptx_type_bytes[v->type];
   for (uint32_t i = f.n_dims; i > 0; i--)
     f.stride[i - 1] = i == f.n_dims ? f.stride[i] : f.stride[i] * dims[i];
   p->n_relocs = 0;

@@ -4,14 +4,14 @@
 /* ---- .version, .target, .address_size ------------------------------------- */
 
 /* `9.0`: not a number, but two. */
-static bool version(kiln__parser *p)
+static bool version(kiln__cpu_parser *p)
 {
-  const kiln__slice text = p->tok.text;
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_slice text = p->tok.text;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   unsigned parts[2] = {0, 0}, part = 0;
 
   if (p->tok.kind != KILN__TOKEN_FLOAT)
-    return kiln__ptx_unexpected(p, "a version like 9.0");
+    return kiln__cpu_ptx_unexpected(p, "a version like 9.0");
   for (uint32_t i = 0; i < text.size; i++) {
     const char c = text.data[i];
 
@@ -20,14 +20,14 @@ static bool version(kiln__parser *p)
     else if (c >= '0' && c <= '9' && parts[part] < 1000)
       parts[part] = parts[part] * 10 + (unsigned)(c - '0');
     else
-      return kiln__ptx_unexpected(p, "a version like 9.0");
+      return kiln__cpu_ptx_unexpected(p, "a version like 9.0");
   }
   if (parts[0] < 3 || parts[0] > 9 || parts[1] > 9)
-    kiln__ptx_complain(&p->messages, pos,
-                       "PTX %u.%u is not known here, only 3.0 to 9.9", parts[0],
-                       parts[1]);
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "PTX %u.%u is not known here, only 3.0 to 9.9",
+                           parts[0], parts[1]);
   p->module->version = parts[0] * 10 + parts[1];
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return true;
 }
 
@@ -44,10 +44,10 @@ static const struct {
                {110, 90, 90}, {120, 87, 87}, {121, 88, 88}};
 
 /* sm_90, sm_90a, sm_100f. */
-static bool architecture(kiln__parser *p)
+static bool architecture(kiln__cpu_parser *p)
 {
-  const kiln__slice text = p->tok.text;
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_slice text = p->tok.text;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   uint32_t number = 0, i = 3;
   char suffix = 0;
 
@@ -58,7 +58,7 @@ static bool architecture(kiln__parser *p)
     suffix = text.data[i++];
   p->module->target = number;
   p->module->target_suffix = suffix;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   for (size_t k = 0; i == text.size && k < sizeof targets / sizeof *targets;
        k++) {
     uint32_t needed = targets[k].version;
@@ -72,17 +72,17 @@ static bool architecture(kiln__parser *p)
     if (suffix == 'f' && needed < 88)
       needed = 88;
     if (p->module->version < needed)
-      kiln__ptx_complain(&p->messages, pos, "this target needs PTX %u.%u",
-                         needed / 10, needed % 10);
+      kiln__cpu_ptx_complain(&p->messages, pos, "this target needs PTX %u.%u",
+                             needed / 10, needed % 10);
     return true;
   }
-  kiln__ptx_complain(&p->messages, pos, "unknown target '%.*s'",
-                     (int)(text.size > 60 ? 60 : text.size), text.data);
+  kiln__cpu_ptx_complain(&p->messages, pos, "unknown target '%.*s'",
+                         (int)(text.size > 60 ? 60 : text.size), text.data);
   return true;
 }
 
 /* `sm_90, debug, texmode_independent`. */
-static bool target(kiln__parser *p)
+static bool target(kiln__cpu_parser *p)
 {
   bool unified = false, named = false;
 
@@ -94,107 +94,108 @@ static bool target(kiln__parser *p)
       named = true;
       if (!architecture(p))
         return false;
-    } else if (kiln__ptx_accept_word(p, "debug")) {
+    } else if (kiln__cpu_ptx_accept_word(p, "debug")) {
       p->module->debug = true;
-    } else if (kiln__ptx_accept_word(p, "texmode_unified")) {
+    } else if (kiln__cpu_ptx_accept_word(p, "texmode_unified")) {
       unified = true;
-    } else if (kiln__ptx_accept_word(p, "texmode_independent")) {
+    } else if (kiln__cpu_ptx_accept_word(p, "texmode_independent")) {
       p->module->texmode_independent = true;
     } else {
-      return kiln__ptx_unexpected(p, "an architecture like sm_90, debug or a "
-                                     "texture mode");
+      return kiln__cpu_ptx_unexpected(p,
+                                      "an architecture like sm_90, debug or a "
+                                      "texture mode");
     }
-  } while (kiln__ptx_accept(p, ','));
+  } while (kiln__cpu_ptx_accept(p, ','));
   if (!named)
-    kiln__ptx_complain(&p->messages, p->tok.pos, "no architecture given");
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "no architecture given");
   if (unified && p->module->texmode_independent)
-    kiln__ptx_complain(&p->messages, p->tok.pos, "two texture modes");
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "two texture modes");
   return true;
 }
 
-static bool address_size(kiln__parser *p)
+static bool address_size(kiln__cpu_parser *p)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   uint64_t bits;
 
-  if (!kiln__ptx_number(p, &bits))
+  if (!kiln__cpu_ptx_number(p, &bits))
     return false;
   if (bits != 64)
-    kiln__ptx_complain(&p->messages, pos,
-                       "only modules of 64-bit addresses can be loaded");
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "only modules of 64-bit addresses can be loaded");
   return true;
 }
 
-static bool module_header(kiln__parser *p)
+static bool module_header(kiln__cpu_parser *p)
 {
-  if (!kiln__ptx_accept_word(p, ".version"))
-    return kiln__ptx_unexpected(p, ".version");
+  if (!kiln__cpu_ptx_accept_word(p, ".version"))
+    return kiln__cpu_ptx_unexpected(p, ".version");
   if (!version(p))
     return false;
-  if (!kiln__ptx_accept_word(p, ".target"))
-    return kiln__ptx_unexpected(p, ".target");
+  if (!kiln__cpu_ptx_accept_word(p, ".target"))
+    return kiln__cpu_ptx_unexpected(p, ".target");
   do {
     if (!target(p))
       return false;
-  } while (kiln__ptx_accept_word(p, ".target"));
+  } while (kiln__cpu_ptx_accept_word(p, ".target"));
   p->module->address_size = 64;
-  return !kiln__ptx_accept_word(p, ".address_size") || address_size(p);
+  return !kiln__cpu_ptx_accept_word(p, ".address_size") || address_size(p);
 }
 
 /* ---- Declarations --------------------------------------------------------- */
 
-static bool declaration(kiln__parser *p)
+static bool declaration(kiln__cpu_parser *p)
 {
-  kiln__linkage linkage = KILN__LINK_NONE;
+  kiln__cpu_linkage linkage = KILN__LINK_NONE;
   bool managed = false, unified = false;
 
-  if (kiln__ptx_accept_word(p, ".section"))
-    return kiln__ptx_section(p);
-  if (kiln__ptx_accept_word(p, ".file"))
-    return kiln__ptx_file(p);
-  if (kiln__ptx_accept_word(p, ".pragma"))
-    return kiln__ptx_pragma(p);
-  if (kiln__ptx_accept_word(p, ".alias"))
-    return kiln__ptx_alias(p);
+  if (kiln__cpu_ptx_accept_word(p, ".section"))
+    return kiln__cpu_ptx_section(p);
+  if (kiln__cpu_ptx_accept_word(p, ".file"))
+    return kiln__cpu_ptx_file(p);
+  if (kiln__cpu_ptx_accept_word(p, ".pragma"))
+    return kiln__cpu_ptx_pragma(p);
+  if (kiln__cpu_ptx_accept_word(p, ".alias"))
+    return kiln__cpu_ptx_alias(p);
   if (p->tok.kind == KILN__TOKEN_DOT &&
-      kiln__ptx_linkage_named(p->tok.text, &linkage))
-    kiln__ptx_next(p);
-  if (kiln__ptx_accept_word(p, ".entry"))
-    return kiln__ptx_function_parse(p, linkage, true);
-  if (kiln__ptx_accept_word(p, ".func"))
-    return kiln__ptx_function_parse(p, linkage, false);
-  if (!kiln__ptx_attribute(p, &managed, &unified))
+      kiln__cpu_ptx_linkage_named(p->tok.text, &linkage))
+    kiln__cpu_ptx_next(p);
+  if (kiln__cpu_ptx_accept_word(p, ".entry"))
+    return kiln__cpu_ptx_function_parse(p, linkage, true);
+  if (kiln__cpu_ptx_accept_word(p, ".func"))
+    return kiln__cpu_ptx_function_parse(p, linkage, false);
+  if (!kiln__cpu_ptx_attribute(p, &managed, &unified))
     return false;
   if (p->tok.kind == KILN__TOKEN_DOT)
-    return kiln__ptx_variables(p, linkage, managed, unified);
-  return kiln__ptx_unexpected(p, "a declaration");
+    return kiln__cpu_ptx_variables(p, linkage, managed, unified);
+  return kiln__cpu_ptx_unexpected(p, "a declaration");
 }
 
 /* To the next token that looks like the start of a declaration. */
-static void recover(kiln__parser *p)
+static void recover(kiln__cpu_parser *p)
 {
   static const char *const words[] = {
       ".visible", ".entry",   ".func",   ".extern", ".weak",
       ".common",  ".section", ".global", ".const",  ".alias"};
 
   p->nesting = 0;
-  for (; p->tok.kind != KILN__TOKEN_END; kiln__ptx_next(p)) {
+  for (; p->tok.kind != KILN__TOKEN_END; kiln__cpu_ptx_next(p)) {
     for (size_t i = 0; p->tok.first && i < sizeof words / sizeof *words; i++) {
-      if (kiln__ptx_is(p, words[i]))
+      if (kiln__cpu_ptx_is(p, words[i]))
         return;
     }
   }
 }
 
-static void declarations(kiln__parser *p)
+static void declarations(kiln__cpu_parser *p)
 {
-  while (p->tok.kind != KILN__TOKEN_END && kiln__ptx_goes_on(p)) {
+  while (p->tok.kind != KILN__TOKEN_END && kiln__cpu_ptx_goes_on(p)) {
     const char *from = p->tok.text.data;
 
     if (declaration(p))
       continue;
     if (p->tok.text.data == from)
-      kiln__ptx_next(p);
+      kiln__cpu_ptx_next(p);
     recover(p);
   }
 }
@@ -209,34 +210,35 @@ static const char *not_ascii(const char *text, size_t size)
   return NULL;
 }
 
-static void parse(kiln__parser *p)
+static void parse(kiln__cpu_parser *p)
 {
   const char *wrong = not_ascii(p->at, (size_t)(p->end - p->at));
 
   if (wrong != NULL) {
-    kiln__ptx_pos pos = {1, 1};
+    kiln__cpu_ptx_pos pos = {1, 1};
 
     for (const char *c = p->at; c < wrong; c++) {
       pos.column = *c == '\n' ? 1 : pos.column + 1;
       pos.line += *c == '\n';
     }
-    kiln__ptx_complain(&p->messages, pos, "PTX is ASCII text, this is byte %u",
-                       (unsigned)(unsigned char)*wrong);
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "PTX is ASCII text, this is byte %u",
+                           (unsigned)(unsigned char)*wrong);
     return;
   }
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   if (!module_header(p))
     return;
   declarations(p);
-  kiln__ptx_resolve_sections(p);
+  kiln__cpu_ptx_resolve_sections(p);
   if (p->module->debug && p->n_sections == 0)
-    kiln__ptx_complain(&p->messages, (kiln__ptx_pos){1, 1},
-                       ".target debug without debug sections");
+    kiln__cpu_ptx_complain(&p->messages, (kiln__cpu_ptx_pos){1, 1},
+                           ".target debug without debug sections");
 }
 
-static void parser_free(kiln__parser *p)
+static void parser_free(kiln__cpu_parser *p)
 {
-  kiln__ptx_names_free(p);
+  kiln__cpu_ptx_names_free(p);
   kiln__free(p->alloc, p->insns);
   kiln__free(p->alloc, p->variables.items);
   kiln__free(p->alloc, p->function_labels.items);
@@ -249,21 +251,23 @@ static void parser_free(kiln__parser *p)
 }
 
 /* The lists of module scope; aliases of functions are still declarations. */
-static void finish(kiln__parser *p)
+static void finish(kiln__cpu_parser *p)
 {
-  kiln__ptx_module *m = p->module;
+  kiln__cpu_ptx_module *m = p->module;
 
-  m->variables = kiln__ptx_take(p, &p->module_variables, 0, &m->n_variables);
-  m->functions = kiln__ptx_take(p, &p->functions, 0, &m->n_functions);
+  m->variables =
+      kiln__cpu_ptx_take(p, &p->module_variables, 0, &m->n_variables);
+  m->functions = kiln__cpu_ptx_take(p, &p->functions, 0, &m->n_functions);
 }
 
-kiln_status kiln__ptx_parse(kiln__ptx_module **out, const kiln_allocator *a,
-                            const char *text, size_t size)
+kiln_status kiln__cpu_ptx_parse(kiln__cpu_ptx_module **out,
+                                const kiln_allocator *a, const char *text,
+                                size_t size)
 {
   static const char what[] = "PTX text";
   kiln_status st = KILN_OK;
-  kiln__ptx_module *m = NULL;
-  kiln__parser *p = NULL;
+  kiln__cpu_ptx_module *m = NULL;
+  kiln__cpu_parser *p = NULL;
 
   *out = NULL;
   if (size > 0 && text[size - 1] == '\0')
@@ -271,22 +275,22 @@ kiln_status kiln__ptx_parse(kiln__ptx_module **out, const kiln_allocator *a,
   if (size > INT32_MAX / 2)
     return kiln__fail(KILN_ECOMPILE, NULL, "PTX text of %zu bytes is too large",
                       size);
-  m = kiln__ptx_module_create(a, text, size);
+  m = kiln__cpu_ptx_module_create(a, text, size);
   p = kiln__calloc(a, 1, sizeof *p);
   if (p != NULL)
     p->alloc = a;
   if (m == NULL || p == NULL)
     KILN_TRY(kiln__fail_memory(what));
   p->module = m;
-  p->at = p->line_start = kiln__ptx_source(m, &size);
+  p->at = p->line_start = kiln__cpu_ptx_source(m, &size);
   p->end = p->at + size;
   p->line = 1;
   p->next_scope = 1;
-  kiln__ptx_messages_init(&p->messages, a, m);
+  kiln__cpu_ptx_messages_init(&p->messages, a, m);
   parse(p);
   if (!p->no_memory && p->messages.n == 0)
     finish(p);
-  st = kiln__ptx_messages_end(&p->messages, what);
+  st = kiln__cpu_ptx_messages_end(&p->messages, what);
   if (p->no_memory)
     st = kiln__fail_memory(what);
   if (st == KILN_OK) {
@@ -296,6 +300,6 @@ kiln_status kiln__ptx_parse(kiln__ptx_module **out, const kiln_allocator *a,
 done:
   if (p != NULL)
     parser_free(p);
-  kiln__ptx_free(m);
+  kiln__cpu_ptx_free(m);
   return st;
 }

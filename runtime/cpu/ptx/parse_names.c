@@ -15,7 +15,7 @@ enum { ID_NAME = 1, ID_RANGE = 2 };
 #define ID_USED (UINT64_C(1) << 32)
 #define ID_HIDDEN (UINT64_C(1) << 33)
 
-static uint64_t hash_of(kiln__slice name, uint64_t id)
+static uint64_t hash_of(kiln__cpu_slice name, uint64_t id)
 {
   uint64_t h = UINT64_C(0xcbf29ce484222325) ^ id;
 
@@ -26,16 +26,17 @@ static uint64_t hash_of(kiln__slice name, uint64_t id)
   return h ^ (h >> 29);
 }
 
-static bool matches(const kiln__node *n, kiln__slice name, uint64_t id,
+static bool matches(const kiln__cpu_node *n, kiln__cpu_slice name, uint64_t id,
                     uint64_t hash)
 {
-  return n->hash == hash && n->id == id && kiln__slice_equal(n->name, name);
+  return n->hash == hash && n->id == id && kiln__cpu_slice_equal(n->name, name);
 }
 
-static kiln__node *find(const kiln__table *t, kiln__slice name, uint64_t id)
+static kiln__cpu_node *find(const kiln__cpu_table *t, kiln__cpu_slice name,
+                            uint64_t id)
 {
   const uint64_t hash = hash_of(name, id);
-  kiln__node *n;
+  kiln__cpu_node *n;
 
   if (t->n_buckets == 0)
     return NULL;
@@ -46,9 +47,9 @@ static kiln__node *find(const kiln__table *t, kiln__slice name, uint64_t id)
 }
 
 /* The next older one of the same key. */
-static kiln__node *find_next(const kiln__node *from)
+static kiln__cpu_node *find_next(const kiln__cpu_node *from)
 {
-  kiln__node *n = from->chain;
+  kiln__cpu_node *n = from->chain;
 
   while (n != NULL && !matches(n, from->name, from->id, from->hash))
     n = n->chain;
@@ -56,25 +57,26 @@ static kiln__node *find_next(const kiln__node *from)
 }
 
 /* Twice the buckets, chains in their old order. */
-static bool widen(kiln__parser *p, kiln__table *t)
+static bool widen(kiln__cpu_parser *p, kiln__cpu_table *t)
 {
   const uint32_t n = t->n_buckets == 0 ? 256 : t->n_buckets * 2;
-  kiln__node **buckets;
+  kiln__cpu_node **buckets;
 
   if (n < t->n_buckets || n > UINT32_MAX / 4) {
     p->no_memory = true;
     return false;
   }
-  buckets = kiln__calloc(p->alloc, n, sizeof(kiln__node *));
+  buckets = kiln__calloc(p->alloc, n, sizeof(kiln__cpu_node *));
   if (buckets == NULL) {
     p->no_memory = true;
     return false;
   }
   for (uint32_t i = 0; i < t->n_buckets; i++) {
-    kiln__node **low = &buckets[i], **high = &buckets[i + t->n_buckets];
+    kiln__cpu_node **low = &buckets[i], **high = &buckets[i + t->n_buckets];
 
-    for (kiln__node *node = t->buckets[i]; node != NULL; node = node->chain) {
-      kiln__node ***tail = (node->hash & t->n_buckets) != 0 ? &high : &low;
+    for (kiln__cpu_node *node = t->buckets[i]; node != NULL;
+         node = node->chain) {
+      kiln__cpu_node ***tail = (node->hash & t->n_buckets) != 0 ? &high : &low;
 
       **tail = node;
       *tail = &node->chain;
@@ -88,14 +90,14 @@ static bool widen(kiln__parser *p, kiln__table *t)
   return true;
 }
 
-static kiln__node *insert(kiln__parser *p, kiln__table *t, kiln__slice name,
-                          uint64_t id)
+static kiln__cpu_node *insert(kiln__cpu_parser *p, kiln__cpu_table *t,
+                              kiln__cpu_slice name, uint64_t id)
 {
-  kiln__node *node, **bucket;
+  kiln__cpu_node *node, **bucket;
 
   if (t->n >= t->n_buckets && !widen(p, t))
     return NULL;
-  node = kiln__ptx_new(p, sizeof *node);
+  node = kiln__cpu_ptx_new(p, sizeof *node);
   if (node == NULL)
     return NULL;
   node->hash = hash_of(name, id);
@@ -110,10 +112,11 @@ static kiln__node *insert(kiln__parser *p, kiln__table *t, kiln__slice name,
 }
 
 /* In the innermost scope's own list too. */
-static kiln__node *insert_here(kiln__parser *p, kiln__slice name, uint64_t id)
+static kiln__cpu_node *insert_here(kiln__cpu_parser *p, kiln__cpu_slice name,
+                                   uint64_t id)
 {
-  kiln__scope *scope = &p->scopes[p->depth];
-  kiln__node *node = insert(p, &p->names, name, id);
+  kiln__cpu_scope *scope = &p->scopes[p->depth];
+  kiln__cpu_node *node = insert(p, &p->names, name, id);
 
   if (node != NULL) {
     node->before = scope->names;
@@ -122,26 +125,28 @@ static kiln__node *insert_here(kiln__parser *p, kiln__slice name, uint64_t id)
   return node;
 }
 
-bool kiln__ptx_scope_open(kiln__parser *p)
+bool kiln__cpu_ptx_scope_open(kiln__cpu_parser *p)
 {
   const uint32_t number = p->next_scope++;
 
   if (p->depth + 1 >= sizeof p->scopes / sizeof *p->scopes) {
-    kiln__ptx_complain(&p->messages, p->tok.pos, "braces nested too deeply");
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                           "braces nested too deeply");
     return false;
   }
-  if (!kiln__ptx_grow(p, &p->scope_parent, number - p->first_scope,
-                      &p->scope_parent_capacity, sizeof *p->scope_parent))
+  if (!kiln__cpu_ptx_grow(p, &p->scope_parent, number - p->first_scope,
+                          &p->scope_parent_capacity, sizeof *p->scope_parent))
     return false;
   p->scope_parent[number - p->first_scope] = p->scopes[p->depth].number;
   p->depth++;
-  p->scopes[p->depth] = (kiln__scope){.number = number};
+  p->scopes[p->depth] = (kiln__cpu_scope){.number = number};
   return true;
 }
 
-void kiln__ptx_scope_close(kiln__parser *p)
+void kiln__cpu_ptx_scope_close(kiln__cpu_parser *p)
 {
-  for (kiln__node *n = p->scopes[p->depth].names; n != NULL; n = n->before) {
+  for (kiln__cpu_node *n = p->scopes[p->depth].names; n != NULL;
+       n = n->before) {
     p->names.buckets[n->hash & (p->names.n_buckets - 1)] = n->chain;
     p->names.n--;
   }
@@ -151,22 +156,23 @@ void kiln__ptx_scope_close(kiln__parser *p)
 /* ---- Ranges --------------------------------------------------------------- */
 
 /* The member `number` of a range, made when it is first asked for. */
-static kiln__ptx_symbol *member(kiln__parser *p, const kiln__node *range,
-                                kiln__slice name, uint32_t number)
+static kiln__cpu_ptx_symbol *member(kiln__cpu_parser *p,
+                                    const kiln__cpu_node *range,
+                                    kiln__cpu_slice name, uint32_t number)
 {
   const uint64_t id = (uint64_t)range->number << 32 | number;
-  const kiln__slice none = {"", 0};
-  kiln__node *node = find(&p->members, none, id);
-  kiln__ptx_variable *v;
-  kiln__ptx_symbol *symbol;
+  const kiln__cpu_slice none = {"", 0};
+  kiln__cpu_node *node = find(&p->members, none, id);
+  kiln__cpu_ptx_variable *v;
+  kiln__cpu_ptx_symbol *symbol;
 
   if (node != NULL)
     return node->symbol;
   node = insert(p, &p->members, none, id);
-  symbol = kiln__ptx_symbol_new(p, name, range->pos, KILN__SYMBOL_VARIABLE);
-  v = kiln__ptx_new(p, sizeof *v);
+  symbol = kiln__cpu_ptx_symbol_new(p, name, range->pos, KILN__SYMBOL_VARIABLE);
+  v = kiln__cpu_ptx_new(p, sizeof *v);
   if (node == NULL || symbol == NULL || v == NULL ||
-      !kiln__ptx_push(p, &p->variables, symbol))
+      !kiln__cpu_ptx_push(p, &p->variables, symbol))
     return NULL;
   *v = *range->pattern;
   v->index = p->function != NULL ? p->function->n_registers++ : 0;
@@ -176,16 +182,17 @@ static kiln__ptx_symbol *member(kiln__parser *p, const kiln__node *range,
 }
 
 /* The innermost range that has `name` as a member, at least `depth` deep. */
-static const kiln__node *find_range(const kiln__parser *p, kiln__slice name,
-                                    uint32_t depth, uint32_t *number)
+static const kiln__cpu_node *find_range(const kiln__cpu_parser *p,
+                                        kiln__cpu_slice name, uint32_t depth,
+                                        uint32_t *number)
 {
-  const kiln__node *best = NULL;
+  const kiln__cpu_node *best = NULL;
   uint64_t value = 0, scale = 1;
 
   for (uint32_t k = name.size; k > 1; k--) {
     const char c = name.data[k - 1];
-    const kiln__slice prefix = {name.data, k - 1};
-    const kiln__node *node;
+    const kiln__cpu_slice prefix = {name.data, k - 1};
+    const kiln__cpu_node *node;
 
     if (c < '0' || c > '9' || name.size - k > 12)
       break;
@@ -204,7 +211,7 @@ static const kiln__node *find_range(const kiln__parser *p, kiln__slice name,
   return best;
 }
 
-static bool ranges_from(const kiln__parser *p, uint32_t depth)
+static bool ranges_from(const kiln__cpu_parser *p, uint32_t depth)
 {
   for (uint32_t d = p->depth; d >= depth; d--) {
     if (p->scopes[d].ranges)
@@ -215,9 +222,10 @@ static bool ranges_from(const kiln__parser *p, uint32_t depth)
   return false;
 }
 
-kiln__ptx_symbol *kiln__ptx_lookup(kiln__parser *p, kiln__slice name)
+kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup(kiln__cpu_parser *p,
+                                           kiln__cpu_slice name)
 {
-  const kiln__node *exact = find(&p->names, name, ID_NAME), *range;
+  const kiln__cpu_node *exact = find(&p->names, name, ID_NAME), *range;
   const uint32_t depth = exact == NULL ? 0 : exact->depth + 1;
   uint32_t number = 0;
 
@@ -229,18 +237,19 @@ kiln__ptx_symbol *kiln__ptx_lookup(kiln__parser *p, kiln__slice name)
   return exact == NULL ? NULL : exact->symbol;
 }
 
-kiln__ptx_symbol *kiln__ptx_lookup_here(kiln__parser *p, kiln__slice name)
+kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup_here(kiln__cpu_parser *p,
+                                                kiln__cpu_slice name)
 {
-  const kiln__node *exact = find(&p->names, name, ID_NAME);
+  const kiln__cpu_node *exact = find(&p->names, name, ID_NAME);
 
   return exact != NULL && exact->depth == p->depth ? exact->symbol : NULL;
 }
 
 /* ---- Declarations --------------------------------------------------------- */
 
-static bool taken(kiln__parser *p, kiln__slice name)
+static bool taken(kiln__cpu_parser *p, kiln__cpu_slice name)
 {
-  const kiln__node *exact = find(&p->names, name, ID_NAME);
+  const kiln__cpu_node *exact = find(&p->names, name, ID_NAME);
   uint32_t number;
 
   return (exact != NULL && exact->depth == p->depth) ||
@@ -249,26 +258,28 @@ static bool taken(kiln__parser *p, kiln__slice name)
           find_range(p, name, p->depth, &number) != NULL);
 }
 
-static void complain_taken(kiln__parser *p, kiln__slice name, kiln__ptx_pos pos)
+static void complain_taken(kiln__cpu_parser *p, kiln__cpu_slice name,
+                           kiln__cpu_ptx_pos pos)
 {
-  kiln__ptx_complain(&p->messages, pos, "'%.*s' is declared twice",
-                     (int)(name.size > 200 ? 200 : name.size), name.data);
+  kiln__cpu_ptx_complain(&p->messages, pos, "'%.*s' is declared twice",
+                         (int)(name.size > 200 ? 200 : name.size), name.data);
 }
 
-kiln__ptx_symbol *kiln__ptx_symbol_new(kiln__parser *p, kiln__slice name,
-                                       kiln__ptx_pos pos,
-                                       kiln__symbol_kind kind)
+kiln__cpu_ptx_symbol *kiln__cpu_ptx_symbol_new(kiln__cpu_parser *p,
+                                               kiln__cpu_slice name,
+                                               kiln__cpu_ptx_pos pos,
+                                               kiln__cpu_symbol_kind kind)
 {
-  kiln__ptx_symbol *symbol = kiln__ptx_new(p, sizeof *symbol);
+  kiln__cpu_ptx_symbol *symbol = kiln__cpu_ptx_new(p, sizeof *symbol);
 
   if (symbol != NULL)
-    *symbol = (kiln__ptx_symbol){.name = name, .kind = kind, .pos = pos};
+    *symbol = (kiln__cpu_ptx_symbol){.name = name, .kind = kind, .pos = pos};
   return symbol;
 }
 
-bool kiln__ptx_bind(kiln__parser *p, kiln__ptx_symbol *symbol)
+bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol)
 {
-  kiln__node *node;
+  kiln__cpu_node *node;
 
   if (taken(p, symbol->name)) {
     complain_taken(p, symbol->name, symbol->pos);
@@ -284,7 +295,8 @@ bool kiln__ptx_bind(kiln__parser *p, kiln__ptx_symbol *symbol)
 }
 
 /* Is `name` one of prefix0 ... prefix(count - 1)? */
-static bool is_member(kiln__slice name, kiln__slice prefix, uint32_t count)
+static bool is_member(kiln__cpu_slice name, kiln__cpu_slice prefix,
+                      uint32_t count)
 {
   uint64_t value = 0;
 
@@ -302,16 +314,17 @@ static bool is_member(kiln__slice name, kiln__slice prefix, uint32_t count)
 /* Does something declared in this scope collide with the range? Short ranges
  * look up each member, long ones (of which there are few) go over the names
  * that are there. */
-static bool range_taken(kiln__parser *p, kiln__slice prefix, uint32_t count)
+static bool range_taken(kiln__cpu_parser *p, kiln__cpu_slice prefix,
+                        uint32_t count)
 {
   enum { SHORT = 256, LONGEST = 4096 };
-  const kiln__node *same = find(&p->names, prefix, ID_RANGE);
+  const kiln__cpu_node *same = find(&p->names, prefix, ID_RANGE);
   char text[LONGEST + 12];
 
   if (same != NULL && same->depth == p->depth)
     return true;
   if (count > SHORT || prefix.size > LONGEST) {
-    for (const kiln__node *n = p->scopes[p->depth].names; n != NULL;
+    for (const kiln__cpu_node *n = p->scopes[p->depth].names; n != NULL;
          n = n->before) {
       if (n->id == ID_NAME && is_member(n->name, prefix, count))
         return true;
@@ -321,17 +334,17 @@ static bool range_taken(kiln__parser *p, kiln__slice prefix, uint32_t count)
   memcpy(text, prefix.data, prefix.size);
   for (uint32_t i = 0; i < count; i++) {
     kiln__format(text + prefix.size, 12, "%u", i);
-    if (taken(p, (kiln__slice){text, (uint32_t)strlen(text)}))
+    if (taken(p, (kiln__cpu_slice){text, (uint32_t)strlen(text)}))
       return true;
   }
   return false;
 }
 
-bool kiln__ptx_declare_range(kiln__parser *p, kiln__slice prefix,
-                             kiln__ptx_pos pos, uint32_t count,
-                             const kiln__ptx_variable *pattern)
+bool kiln__cpu_ptx_declare_range(kiln__cpu_parser *p, kiln__cpu_slice prefix,
+                                 kiln__cpu_ptx_pos pos, uint32_t count,
+                                 const kiln__cpu_ptx_variable *pattern)
 {
-  kiln__node *node;
+  kiln__cpu_node *node;
 
   if (range_taken(p, prefix, count)) {
     complain_taken(p, prefix, pos);
@@ -340,7 +353,7 @@ bool kiln__ptx_declare_range(kiln__parser *p, kiln__slice prefix,
   node = insert_here(p, prefix, ID_RANGE);
   if (node == NULL)
     return false;
-  node->pattern = kiln__ptx_new(p, sizeof *node->pattern);
+  node->pattern = kiln__cpu_ptx_new(p, sizeof *node->pattern);
   if (node->pattern == NULL)
     return false;
   *node->pattern = *pattern;
@@ -353,31 +366,31 @@ bool kiln__ptx_declare_range(kiln__parser *p, kiln__slice prefix,
 
 /* ---- Labels --------------------------------------------------------------- */
 
-bool kiln__ptx_declare_label(kiln__parser *p, kiln__slice name,
-                             kiln__ptx_pos pos)
+bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
+                                 kiln__cpu_ptx_pos pos)
 {
   const uint64_t id = p->scopes[p->depth].number;
-  kiln__ptx_symbol *symbol;
-  kiln__node *node;
+  kiln__cpu_ptx_symbol *symbol;
+  kiln__cpu_node *node;
 
-  if (kiln__ptx_lookup_here(p, name) != NULL ||
+  if (kiln__cpu_ptx_lookup_here(p, name) != NULL ||
       find(&p->labels, name, id) != NULL) {
     complain_taken(p, name, pos);
     return true;
   }
   node = insert(p, &p->labels, name, id);
-  symbol = kiln__ptx_symbol_new(p, name, pos, KILN__SYMBOL_LABEL);
+  symbol = kiln__cpu_ptx_symbol_new(p, name, pos, KILN__SYMBOL_LABEL);
   if (node == NULL || symbol == NULL)
     return false;
   symbol->u.label = p->function->n_insns;
   node->symbol = symbol;
-  return kiln__ptx_push(p, &p->function_labels, symbol);
+  return kiln__cpu_ptx_push(p, &p->function_labels, symbol);
 }
 
 /* Is the innermost thing of this name that is seen here no label? */
-static bool is_hidden(kiln__parser *p, kiln__slice name)
+static bool is_hidden(kiln__cpu_parser *p, kiln__cpu_slice name)
 {
-  const kiln__node *exact = find(&p->names, name, ID_NAME), *range = NULL;
+  const kiln__cpu_node *exact = find(&p->names, name, ID_NAME), *range = NULL;
   uint32_t depth = exact == NULL ? 0 : exact->depth, number;
 
   if (ranges_from(p, depth))
@@ -392,15 +405,15 @@ static bool is_hidden(kiln__parser *p, kiln__slice name)
   return true;
 }
 
-static void complain_label(kiln__parser *p, kiln__slice name, kiln__ptx_pos pos,
-                           const char *what)
+static void complain_label(kiln__cpu_parser *p, kiln__cpu_slice name,
+                           kiln__cpu_ptx_pos pos, const char *what)
 {
-  kiln__ptx_complain(&p->messages, pos, "%s '%.*s'", what,
-                     (int)(name.size > 200 ? 200 : name.size), name.data);
+  kiln__cpu_ptx_complain(&p->messages, pos, "%s '%.*s'", what,
+                         (int)(name.size > 200 ? 200 : name.size), name.data);
 }
 
-bool kiln__ptx_use_label(kiln__parser *p, kiln__ptx_symbol **to,
-                         kiln__slice name, kiln__ptx_pos pos)
+bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
+                             kiln__cpu_slice name, kiln__cpu_ptx_pos pos)
 {
   if (is_hidden(p, name)) {
     complain_label(p, name, pos, "a label is expected, no");
@@ -409,23 +422,23 @@ bool kiln__ptx_use_label(kiln__parser *p, kiln__ptx_symbol **to,
   if (find(&p->labels, name, ID_USED) == NULL &&
       insert(p, &p->labels, name, ID_USED) == NULL)
     return false;
-  if (!kiln__ptx_grow(p, &p->uses, p->n_uses, &p->uses_capacity,
-                      sizeof *p->uses))
+  if (!kiln__cpu_ptx_grow(p, &p->uses, p->n_uses, &p->uses_capacity,
+                          sizeof *p->uses))
     return false;
   p->uses[p->n_uses++] =
-      (kiln__label_use){to, name, pos, p->scopes[p->depth].number};
+      (kiln__cpu_label_use){to, name, pos, p->scopes[p->depth].number};
   return true;
 }
 
 /* The label of the innermost scope around the use, unless something else of its
  * name is declared on the way. */
-static kiln__ptx_symbol *find_label(const kiln__parser *p,
-                                    const kiln__label_use *use)
+static kiln__cpu_ptx_symbol *find_label(const kiln__cpu_parser *p,
+                                        const kiln__cpu_label_use *use)
 {
   uint32_t scope = use->scope;
 
   for (;;) {
-    const kiln__node *node = find(&p->labels, use->name, scope);
+    const kiln__cpu_node *node = find(&p->labels, use->name, scope);
 
     if (node != NULL)
       return node->symbol;
@@ -436,10 +449,10 @@ static kiln__ptx_symbol *find_label(const kiln__parser *p,
   }
 }
 
-void kiln__ptx_resolve_labels(kiln__parser *p)
+void kiln__cpu_ptx_resolve_labels(kiln__cpu_parser *p)
 {
   for (uint32_t i = 0; i < p->n_uses; i++) {
-    const kiln__label_use *use = &p->uses[i];
+    const kiln__cpu_label_use *use = &p->uses[i];
 
     *use->to = find_label(p, use);
     if (*use->to == NULL)
@@ -448,18 +461,20 @@ void kiln__ptx_resolve_labels(kiln__parser *p)
   p->n_uses = 0;
 }
 
-bool kiln__ptx_mark(kiln__parser *p, kiln__slice name, uint64_t id, bool *was)
+bool kiln__cpu_ptx_mark(kiln__cpu_parser *p, kiln__cpu_slice name, uint64_t id,
+                        bool *was)
 {
   *was = find(&p->marks, name, id) != NULL;
   return *was || insert(p, &p->marks, name, id) != NULL;
 }
 
-bool kiln__ptx_is_marked(const kiln__parser *p, kiln__slice name, uint64_t id)
+bool kiln__cpu_ptx_is_marked(const kiln__cpu_parser *p, kiln__cpu_slice name,
+                             uint64_t id)
 {
   return find(&p->marks, name, id) != NULL;
 }
 
-void kiln__ptx_names_free(kiln__parser *p)
+void kiln__cpu_ptx_names_free(kiln__cpu_parser *p)
 {
   kiln__free(p->alloc, p->names.buckets);
   kiln__free(p->alloc, p->labels.buckets);

@@ -36,7 +36,7 @@ static const char *const vectors[] = {
     "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"};
 
 /* `pm0` ... `pm7_64`, `envreg0` ... `envreg31`. */
-static bool is_numbered(kiln__slice name)
+static bool is_numbered(kiln__cpu_slice name)
 {
   static const char *const stems[] = {"envreg", "pm", "pm"};
   static const unsigned counts[] = {32, 8, 8};
@@ -47,38 +47,38 @@ static bool is_numbered(kiln__slice name)
       char text[16];
 
       kiln__format(text, sizeof text, "%s%u%s", stems[i], k, tails[i]);
-      if (kiln__slice_is(name, text))
+      if (kiln__cpu_slice_is(name, text))
         return true;
     }
   }
   return false;
 }
 
-static bool is_vector_special(kiln__slice name)
+static bool is_vector_special(kiln__cpu_slice name)
 {
   for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-    if (kiln__slice_is(name, vectors[i]))
+    if (kiln__cpu_slice_is(name, vectors[i]))
       return true;
   }
   return false;
 }
 
-bool kiln__ptx_is_special(kiln__slice name)
+bool kiln__cpu_ptx_is_special(kiln__cpu_slice name)
 {
   for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
-    if (kiln__slice_is(name, scalars[i]))
+    if (kiln__cpu_slice_is(name, scalars[i]))
       return true;
   }
   return is_vector_special(name) || is_numbered(name);
 }
 
-static int component_of(kiln__slice text)
+static int component_of(kiln__cpu_slice text)
 {
   static const char *const names[] = {".x", ".y", ".z", ".w",
                                       ".r", ".g", ".b", ".a"};
 
   for (int i = 0; i < 8; i++) {
-    if (kiln__slice_is(text, names[i]))
+    if (kiln__cpu_slice_is(text, names[i]))
       return i % 4;
   }
   return -1;
@@ -86,7 +86,8 @@ static int component_of(kiln__slice text)
 
 /* Text from one token to the end of another; joined where white space lies
  * between. */
-static bool join(kiln__parser *p, kiln__slice *text, kiln__slice more)
+static bool join(kiln__cpu_parser *p, kiln__cpu_slice *text,
+                 kiln__cpu_slice more)
 {
   char *joined;
 
@@ -94,7 +95,7 @@ static bool join(kiln__parser *p, kiln__slice *text, kiln__slice more)
     text->size += more.size;
     return true;
   }
-  joined = kiln__ptx_new(p, (size_t)text->size + more.size);
+  joined = kiln__cpu_ptx_new(p, (size_t)text->size + more.size);
   if (joined == NULL)
     return false;
   memcpy(joined, text->data, text->size);
@@ -104,79 +105,80 @@ static bool join(kiln__parser *p, kiln__slice *text, kiln__slice more)
   return true;
 }
 
-static bool complain_unknown(kiln__parser *p, const kiln__token *name)
+static bool complain_unknown(kiln__cpu_parser *p, const kiln__cpu_token *name)
 {
-  kiln__ptx_complain(&p->messages, name->pos, "'%.*s' is not declared",
-                     (int)(name->text.size > 200 ? 200 : name->text.size),
-                     name->text.data);
+  kiln__cpu_ptx_complain(&p->messages, name->pos, "'%.*s' is not declared",
+                         (int)(name->text.size > 200 ? 200 : name->text.size),
+                         name->text.data);
   return true;
 }
 
 /* %tid.x: `name` without its component yet. */
-static bool special(kiln__parser *p, const kiln__token *name,
-                    kiln__ptx_operand *out)
+static bool special(kiln__cpu_parser *p, const kiln__cpu_token *name,
+                    kiln__cpu_ptx_operand *out)
 {
   out->kind = KILN__OPERAND_SPECIAL;
-  out->text = (kiln__slice){name->text.data + 1, name->text.size - 1};
-  if (!kiln__ptx_is_special(out->text))
+  out->text = (kiln__cpu_slice){name->text.data + 1, name->text.size - 1};
+  if (!kiln__cpu_ptx_is_special(out->text))
     return complain_unknown(p, name);
   if (p->tok.kind != KILN__TOKEN_DOT)
     return true;
   if (!is_vector_special(out->text) || component_of(p->tok.text) < 0)
-    return kiln__ptx_unexpected(p, "no component here");
+    return kiln__cpu_ptx_unexpected(p, "no component here");
   if (!join(p, &out->text, p->tok.text))
     return false;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return true;
 }
 
-static bool component(kiln__parser *p, kiln__ptx_operand *out)
+static bool component(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
-  const kiln__ptx_symbol *s = out->symbol;
+  const kiln__cpu_ptx_symbol *s = out->symbol;
   const int which = component_of(p->tok.text);
 
   if (s->kind != KILN__SYMBOL_VARIABLE || which < 0 ||
       s->u.variable->vector < 2 || s->u.variable->space != KILN__SPACE_REG)
-    return kiln__ptx_unexpected(p, "no component here");
+    return kiln__cpu_ptx_unexpected(p, "no component here");
   if (which >= s->u.variable->vector)
-    kiln__ptx_complain(&p->messages, p->tok.pos, "the vector has %u components",
-                       s->u.variable->vector);
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                           "the vector has %u components",
+                           s->u.variable->vector);
   out->component = (int8_t)which;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return true;
 }
 
 /* `a[3]`: the address of an element, counted in elements. */
-static bool subscript(kiln__parser *p, kiln__ptx_operand *out)
+static bool subscript(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
-  const kiln__ptx_symbol *s = out->symbol;
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_ptx_symbol *s = out->symbol;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   int64_t index;
   uint64_t bytes;
 
-  kiln__ptx_next(p);
-  if (!kiln__ptx_offset(p, &index) || !kiln__ptx_expect(p, ']'))
+  kiln__cpu_ptx_next(p);
+  if (!kiln__cpu_ptx_offset(p, &index) || !kiln__cpu_ptx_expect(p, ']'))
     return false;
   if (s->kind != KILN__SYMBOL_VARIABLE || !s->u.variable->is_array ||
       index > INT32_MAX || index < INT32_MIN) {
-    kiln__ptx_complain(&p->messages, pos, "this has no such element");
+    kiln__cpu_ptx_complain(&p->messages, pos, "this has no such element");
     return true;
   }
-  bytes = (uint64_t)kiln__ptx_type_bytes[s->u.variable->type] *
+  bytes = (uint64_t)kiln__cpu_ptx_type_bytes[s->u.variable->type] *
           s->u.variable->vector;
   out->offset = index * (int64_t)bytes;
   return true;
 }
 
 /* A name with what may follow it. */
-static bool named(kiln__parser *p, kiln__ptx_operand *out)
+static bool named(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
-  const kiln__token name = p->tok;
+  const kiln__cpu_token name = p->tok;
 
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   out->kind = KILN__OPERAND_SYMBOL;
   out->text = name.text;
-  out->symbol = kiln__ptx_lookup(p, name.text);
+  out->symbol = kiln__cpu_ptx_lookup(p, name.text);
   if (out->symbol == NULL) {
     if (name.text.data[0] == '%')
       return special(p, &name, out);
@@ -186,21 +188,21 @@ static bool named(kiln__parser *p, kiln__ptx_operand *out)
     return component(p, out);
   if (p->tok.kind == '[' && !p->in_brackets)
     return subscript(p, out);
-  if (!p->in_vector && kiln__ptx_accept(p, '+'))
-    return kiln__ptx_offset(p, &out->offset);
+  if (!p->in_vector && kiln__cpu_ptx_accept(p, '+'))
+    return kiln__cpu_ptx_offset(p, &out->offset);
   return true;
 }
 
-static bool constant(kiln__parser *p, kiln__ptx_operand *out)
+static bool constant(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const char *from = p->tok.text.data;
-  kiln__value v;
+  kiln__cpu_value v;
 
-  if (!kiln__ptx_constant(p, &v))
+  if (!kiln__cpu_ptx_constant(p, &v))
     return false;
   out->kind = v.kind;
   out->bits = v.bits;
-  out->text = (kiln__slice){from, (uint32_t)(p->tok.text.data - from)};
+  out->text = (kiln__cpu_slice){from, (uint32_t)(p->tok.text.data - from)};
   if (v.kind == KILN__OPERAND_INTEGER) {
     out->is_unsigned = v.is_unsigned;
     out->negative = !v.is_unsigned && v.bits >> 63 != 0;
@@ -211,46 +213,47 @@ static bool constant(kiln__parser *p, kiln__ptx_operand *out)
 }
 
 /* Register, variable, constant or `_`; `!p` and `-r` too. */
-static bool simple(kiln__parser *p, kiln__ptx_operand *out)
+static bool simple(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
-  *out = (kiln__ptx_operand){.pos = p->tok.pos, .component = -1};
+  *out = (kiln__cpu_ptx_operand){.pos = p->tok.pos, .component = -1};
   if (p->tok.kind == '!' || p->tok.kind == '-') {
-    const kiln__place place = kiln__ptx_place(p);
+    const kiln__cpu_place place = kiln__cpu_ptx_place(p);
 
-    kiln__ptx_next(p);
-    if (p->tok.kind == KILN__TOKEN_NAME && !kiln__ptx_is(p, "WARP_SZ")) {
+    kiln__cpu_ptx_next(p);
+    if (p->tok.kind == KILN__TOKEN_NAME && !kiln__cpu_ptx_is(p, "WARP_SZ")) {
       out->negated = true;
       return named(p, out);
     }
-    kiln__ptx_go_back(p, &place);
+    kiln__cpu_ptx_go_back(p, &place);
   }
-  if (kiln__ptx_starts_constant(p))
+  if (kiln__cpu_ptx_starts_constant(p))
     return constant(p, out);
   if (p->tok.kind == KILN__TOKEN_NAME)
     return named(p, out);
   if (p->tok.kind == '_') {
     out->kind = KILN__OPERAND_SINK;
     out->text = p->tok.text;
-    kiln__ptx_next(p);
+    kiln__cpu_ptx_next(p);
     return true;
   }
-  return kiln__ptx_unexpected(p, "an operand");
+  return kiln__cpu_ptx_unexpected(p, "an operand");
 }
 
-static bool push(kiln__parser *p, const kiln__ptx_operand *operand)
+static bool push(kiln__cpu_parser *p, const kiln__cpu_ptx_operand *operand)
 {
-  if (!kiln__ptx_grow(p, &p->operands, p->n_operands, &p->operands_capacity,
-                      sizeof *p->operands))
+  if (!kiln__cpu_ptx_grow(p, &p->operands, p->n_operands, &p->operands_capacity,
+                          sizeof *p->operands))
     return false;
   p->operands[p->n_operands++] = *operand;
   return true;
 }
 
 /* What was pushed since `first`, as items in the arena. */
-static kiln__ptx_operand *take(kiln__parser *p, uint32_t first, uint32_t *n)
+static kiln__cpu_ptx_operand *take(kiln__cpu_parser *p, uint32_t first,
+                                   uint32_t *n)
 {
   const size_t size = (p->n_operands - first) * sizeof *p->operands;
-  kiln__ptx_operand *items = kiln__ptx_new(p, size);
+  kiln__cpu_ptx_operand *items = kiln__cpu_ptx_new(p, size);
 
   *n = p->n_operands - first;
   if (items != NULL && size > 0)
@@ -259,37 +262,38 @@ static kiln__ptx_operand *take(kiln__parser *p, uint32_t first, uint32_t *n)
   return items;
 }
 
-static bool take_items(kiln__parser *p, uint32_t first, kiln__ptx_operand *out)
+static bool take_items(kiln__cpu_parser *p, uint32_t first,
+                       kiln__cpu_ptx_operand *out)
 {
   out->items = take(p, first, &out->n_items);
   return out->items != NULL;
 }
 
 /* Simple operands up to `close`, behind the opening mark. */
-static bool list(kiln__parser *p, int close, bool may_be_empty,
-                 kiln__ptx_operand *out)
+static bool list(kiln__cpu_parser *p, int close, bool may_be_empty,
+                 kiln__cpu_ptx_operand *out)
 {
   const uint32_t first = p->n_operands;
-  kiln__ptx_operand item;
+  kiln__cpu_ptx_operand item;
 
-  if (may_be_empty && kiln__ptx_accept(p, close))
+  if (may_be_empty && kiln__cpu_ptx_accept(p, close))
     return take_items(p, first, out);
   p->in_vector = true;
   do {
     if (p->n_operands - first >= KILN__PTX_MAX_ITEMS)
-      return kiln__ptx_unexpected(p, "fewer operands");
+      return kiln__cpu_ptx_unexpected(p, "fewer operands");
     if (!simple(p, &item) || !push(p, &item))
       return false;
-  } while (kiln__ptx_accept(p, ','));
+  } while (kiln__cpu_ptx_accept(p, ','));
   p->in_vector = false;
-  return kiln__ptx_expect(p, close) && take_items(p, first, out);
+  return kiln__cpu_ptx_expect(p, close) && take_items(p, first, out);
 }
 
 /* [base], [base + offset], [texture, {x, y}]; behind the bracket. */
-static bool address(kiln__parser *p, kiln__ptx_operand *out)
+static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const uint32_t first = p->n_operands;
-  kiln__ptx_operand base, *kept;
+  kiln__cpu_ptx_operand base, *kept;
   bool ok, vector;
 
   out->kind = KILN__OPERAND_ADDRESS;
@@ -300,9 +304,9 @@ static bool address(kiln__parser *p, kiln__ptx_operand *out)
     return false;
   if (base.negated || base.kind == KILN__OPERAND_SINK ||
       base.kind == KILN__OPERAND_SPECIAL || base.component >= 0)
-    kiln__ptx_complain(&p->messages, base.pos, "this is no address");
-  if (kiln__ptx_accept(p, ']')) {
-    kept = kiln__ptx_new(p, sizeof *kept);
+    kiln__cpu_ptx_complain(&p->messages, base.pos, "this is no address");
+  if (kiln__cpu_ptx_accept(p, ']')) {
+    kept = kiln__cpu_ptx_new(p, sizeof *kept);
     if (kept == NULL)
       return false;
     out->offset = base.offset;
@@ -313,32 +317,33 @@ static bool address(kiln__parser *p, kiln__ptx_operand *out)
   }
   out->kind = KILN__OPERAND_TEXTURE;
   if (p->tok.kind != ',')
-    return kiln__ptx_expect(p, ']');
+    return kiln__cpu_ptx_expect(p, ']');
   if (base.offset != 0)
-    kiln__ptx_complain(&p->messages, base.pos, "an offset has no place here");
+    kiln__cpu_ptx_complain(&p->messages, base.pos,
+                           "an offset has no place here");
   if (!push(p, &base))
     return false;
   do {
-    kiln__ptx_operand item = {
+    kiln__cpu_ptx_operand item = {
         .kind = KILN__OPERAND_VECTOR, .pos = p->tok.pos, .component = -1};
 
-    kiln__ptx_next(p);
-    vector = kiln__ptx_accept(p, '{');
+    kiln__cpu_ptx_next(p);
+    vector = kiln__cpu_ptx_accept(p, '{');
     if (!vector && p->tok.kind != KILN__TOKEN_NAME)
-      return kiln__ptx_unexpected(p, "a name or '{'");
+      return kiln__cpu_ptx_unexpected(p, "a name or '{'");
     item.pos = p->tok.pos;
     if (!(vector ? list(p, '}', false, &item) : simple(p, &item)) ||
         !push(p, &item))
       return false;
   } while (!vector && p->tok.kind == ',' && p->n_operands - first < 3);
-  return kiln__ptx_expect(p, ']') && take_items(p, first, out);
+  return kiln__cpu_ptx_expect(p, ']') && take_items(p, first, out);
 }
 
 /* `d|p`, the first of the two read already. */
-static bool pair(kiln__parser *p, kiln__ptx_operand *out)
+static bool pair(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
-  kiln__ptx_operand *items = kiln__ptx_new(p, 2 * sizeof *items);
-  const kiln__ptx_pos pos = out->pos;
+  kiln__cpu_ptx_operand *items = kiln__cpu_ptx_new(p, 2 * sizeof *items);
+  const kiln__cpu_ptx_pos pos = out->pos;
 
   if (items == NULL)
     return false;
@@ -347,25 +352,26 @@ static bool pair(kiln__parser *p, kiln__ptx_operand *out)
     return false;
   if (items[1].kind != KILN__OPERAND_SYMBOL &&
       items[1].kind != KILN__OPERAND_SINK)
-    kiln__ptx_complain(&p->messages, items[1].pos, "a predicate is expected");
-  *out = (kiln__ptx_operand){.kind = KILN__OPERAND_PAIR,
-                             .pos = pos,
-                             .component = -1,
-                             .items = items,
-                             .n_items = 2};
+    kiln__cpu_ptx_complain(&p->messages, items[1].pos,
+                           "a predicate is expected");
+  *out = (kiln__cpu_ptx_operand){.kind = KILN__OPERAND_PAIR,
+                                 .pos = pos,
+                                 .component = -1,
+                                 .items = items,
+                                 .n_items = 2};
   return true;
 }
 
-static bool operand(kiln__parser *p, bool call, kiln__ptx_operand *out)
+static bool operand(kiln__cpu_parser *p, bool call, kiln__cpu_ptx_operand *out)
 {
-  *out = (kiln__ptx_operand){.pos = p->tok.pos, .component = -1};
-  if (kiln__ptx_accept(p, '['))
+  *out = (kiln__cpu_ptx_operand){.pos = p->tok.pos, .component = -1};
+  if (kiln__cpu_ptx_accept(p, '['))
     return address(p, out);
-  if (kiln__ptx_accept(p, '{')) {
+  if (kiln__cpu_ptx_accept(p, '{')) {
     out->kind = KILN__OPERAND_VECTOR;
     return list(p, '}', false, out);
   }
-  if (call && kiln__ptx_accept(p, '(')) {
+  if (call && kiln__cpu_ptx_accept(p, '(')) {
     out->kind = KILN__OPERAND_LIST;
     return list(p, ')', true, out);
   }
@@ -374,70 +380,71 @@ static bool operand(kiln__parser *p, bool call, kiln__ptx_operand *out)
   if (p->tok.kind != '|' ||
       (out->kind != KILN__OPERAND_SYMBOL && out->kind != KILN__OPERAND_SINK))
     return true;
-  kiln__ptx_next(p);
+  kiln__cpu_ptx_next(p);
   return pair(p, out);
 }
 
 /* The operand of a branch: resolved when the function ends. */
-static bool label(kiln__parser *p, kiln__ptx_operand *out)
+static bool label(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
-  *out = (kiln__ptx_operand){.kind = KILN__OPERAND_SYMBOL,
-                             .pos = p->tok.pos,
-                             .component = -1,
-                             .text = p->tok.text};
+  *out = (kiln__cpu_ptx_operand){.kind = KILN__OPERAND_SYMBOL,
+                                 .pos = p->tok.pos,
+                                 .component = -1,
+                                 .text = p->tok.text};
   if (p->tok.kind != KILN__TOKEN_NAME)
-    return kiln__ptx_unexpected(p, "a label");
-  kiln__ptx_next(p);
+    return kiln__cpu_ptx_unexpected(p, "a label");
+  kiln__cpu_ptx_next(p);
   return true;
 }
 
-static bool operand_list(kiln__parser *p, kiln__ptx_insn *insn, bool branch,
-                         bool call)
+static bool operand_list(kiln__cpu_parser *p, kiln__cpu_ptx_insn *insn,
+                         bool branch, bool call)
 {
   const uint32_t first = p->n_operands;
-  kiln__ptx_operand item, *items;
+  kiln__cpu_ptx_operand item, *items;
 
   if (p->tok.kind != ';') {
     do {
       if (p->n_operands - first >= KILN__PTX_MAX_ITEMS)
-        return kiln__ptx_unexpected(p, "fewer operands");
+        return kiln__cpu_ptx_unexpected(p, "fewer operands");
       if (!(branch ? label(p, &item) : operand(p, call, &item)) ||
           !push(p, &item))
         return false;
-    } while (kiln__ptx_accept(p, ','));
+    } while (kiln__cpu_ptx_accept(p, ','));
   }
   items = take(p, first, &insn->n_operands);
   if (items == NULL)
     return false;
   insn->operands = items;
   for (uint32_t i = 0; branch && i < insn->n_operands; i++) {
-    if (!kiln__ptx_use_label(p, &items[i].symbol, items[i].text, items[i].pos))
+    if (!kiln__cpu_ptx_use_label(p, &items[i].symbol, items[i].text,
+                                 items[i].pos))
       return false;
   }
-  return kiln__ptx_expect(p, ';');
+  return kiln__cpu_ptx_expect(p, ';');
 }
 
-bool kiln__ptx_instruction(kiln__parser *p, const kiln__token *word,
-                           kiln__ptx_symbol *guard, bool negated)
+bool kiln__cpu_ptx_instruction(kiln__cpu_parser *p, const kiln__cpu_token *word,
+                               kiln__cpu_ptx_symbol *guard, bool negated)
 {
-  kiln__ptx_function *f = p->function;
-  kiln__ptx_insn insn = {.pos = word->pos,
-                         .loc = p->loc,
-                         .guard = guard,
-                         .guard_negated = negated,
-                         .opcode = word->text};
+  kiln__cpu_ptx_function *f = p->function;
+  kiln__cpu_ptx_insn insn = {.pos = word->pos,
+                             .loc = p->loc,
+                             .guard = guard,
+                             .guard_negated = negated,
+                             .opcode = word->text};
 
   while (p->tok.kind == KILN__TOKEN_DOT) {
     if (!join(p, &insn.opcode, p->tok.text))
       return false;
-    kiln__ptx_next(p);
+    kiln__cpu_ptx_next(p);
   }
   p->n_operands = 0;
-  if (!operand_list(p, &insn, kiln__slice_is(word->text, "bra"),
-                    kiln__slice_is(word->text, "call")))
+  if (!operand_list(p, &insn, kiln__cpu_slice_is(word->text, "bra"),
+                    kiln__cpu_slice_is(word->text, "call")))
     return false;
-  if (!kiln__ptx_grow(p, &p->insns, f->n_insns, &p->insns_capacity,
-                      sizeof *p->insns))
+  if (!kiln__cpu_ptx_grow(p, &p->insns, f->n_insns, &p->insns_capacity,
+                          sizeof *p->insns))
     return false;
   p->insns[f->n_insns++] = insn;
   return true;

@@ -1,44 +1,45 @@
 /* parse_variable.c -- declarations of variables, registers and parameters. */
 #include "parse.h"
 
-const uint8_t kiln__ptx_type_bytes[KILN__N_PTX_TYPES] = {
+const uint8_t kiln__cpu_ptx_type_bytes[KILN__N_PTX_TYPES] = {
 #define KILN__PTX_TYPE(name, text, bytes) bytes,
     KILN__PTX_TYPES(KILN__PTX_TYPE)
 #undef KILN__PTX_TYPE
 };
 
-const char *const kiln__ptx_type_text[KILN__N_PTX_TYPES] = {
+const char *const kiln__cpu_ptx_type_text[KILN__N_PTX_TYPES] = {
 #define KILN__PTX_TYPE(name, text, bytes) text,
     KILN__PTX_TYPES(KILN__PTX_TYPE)
 #undef KILN__PTX_TYPE
 };
 
-bool kiln__ptx_type_named(kiln__slice text, kiln__ptx_type *out)
+bool kiln__cpu_ptx_type_named(kiln__cpu_slice text, kiln__cpu_ptx_type *out)
 {
-  const kiln__slice name = {text.data + 1, text.size > 0 ? text.size - 1 : 0};
+  const kiln__cpu_slice name = {text.data + 1,
+                                text.size > 0 ? text.size - 1 : 0};
 
   if (name.size == 0 || text.data[0] != '.')
     return false;
   for (int i = 1; i < KILN__N_PTX_TYPES; i++) {
-    if (kiln__slice_is(name, kiln__ptx_type_text[i])) {
-      *out = (kiln__ptx_type)i;
+    if (kiln__cpu_slice_is(name, kiln__cpu_ptx_type_text[i])) {
+      *out = (kiln__cpu_ptx_type)i;
       return true;
     }
   }
   return false;
 }
 
-bool kiln__ptx_space_named(kiln__slice text, kiln__space *out)
+bool kiln__cpu_ptx_space_named(kiln__cpu_slice text, kiln__cpu_space *out)
 {
   static const struct {
     const char *text;
-    kiln__space space;
+    kiln__cpu_space space;
   } spaces[] = {{".reg", KILN__SPACE_REG},     {".global", KILN__SPACE_GLOBAL},
                 {".const", KILN__SPACE_CONST}, {".shared", KILN__SPACE_SHARED},
                 {".local", KILN__SPACE_LOCAL}, {".param", KILN__SPACE_PARAM}};
 
   for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
-    if (kiln__slice_is(text, spaces[i].text)) {
+    if (kiln__cpu_slice_is(text, spaces[i].text)) {
       *out = spaces[i].space;
       return true;
     }
@@ -46,18 +47,18 @@ bool kiln__ptx_space_named(kiln__slice text, kiln__space *out)
   return false;
 }
 
-bool kiln__ptx_linkage_named(kiln__slice text, kiln__linkage *out)
+bool kiln__cpu_ptx_linkage_named(kiln__cpu_slice text, kiln__cpu_linkage *out)
 {
   static const struct {
     const char *text;
-    kiln__linkage linkage;
+    kiln__cpu_linkage linkage;
   } words[] = {{".extern", KILN__LINK_EXTERN},
                {".visible", KILN__LINK_VISIBLE},
                {".weak", KILN__LINK_WEAK},
                {".common", KILN__LINK_COMMON}};
 
   for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-    if (kiln__slice_is(text, words[i].text)) {
+    if (kiln__cpu_slice_is(text, words[i].text)) {
       *out = words[i].linkage;
       return true;
     }
@@ -65,47 +66,47 @@ bool kiln__ptx_linkage_named(kiln__slice text, kiln__linkage *out)
   return false;
 }
 
-static bool is_opaque(kiln__ptx_type type)
+static bool is_opaque(kiln__cpu_ptx_type type)
 {
   return type == KILN__TEXREF || type == KILN__SAMPLERREF ||
          type == KILN__SURFREF;
 }
 
-bool kiln__ptx_attribute(kiln__parser *p, bool *managed, bool *unified)
+bool kiln__cpu_ptx_attribute(kiln__cpu_parser *p, bool *managed, bool *unified)
 {
   uint64_t ignored;
 
-  if (!kiln__ptx_accept_word(p, ".attribute"))
+  if (!kiln__cpu_ptx_accept_word(p, ".attribute"))
     return true;
-  if (!kiln__ptx_expect(p, '('))
+  if (!kiln__cpu_ptx_expect(p, '('))
     return false;
   do {
-    if (kiln__ptx_accept_word(p, ".managed")) {
+    if (kiln__cpu_ptx_accept_word(p, ".managed")) {
       *managed = true;
-    } else if (kiln__ptx_accept_word(p, ".unified")) {
+    } else if (kiln__cpu_ptx_accept_word(p, ".unified")) {
       *unified = true;
-      if (!kiln__ptx_expect(p, '(') || !kiln__ptx_number(p, &ignored) ||
-          !kiln__ptx_expect(p, ',') || !kiln__ptx_number(p, &ignored) ||
-          !kiln__ptx_expect(p, ')'))
+      if (!kiln__cpu_ptx_expect(p, '(') || !kiln__cpu_ptx_number(p, &ignored) ||
+          !kiln__cpu_ptx_expect(p, ',') || !kiln__cpu_ptx_number(p, &ignored) ||
+          !kiln__cpu_ptx_expect(p, ')'))
         return false;
     } else {
-      return kiln__ptx_unexpected(p, ".managed or .unified");
+      return kiln__cpu_ptx_unexpected(p, ".managed or .unified");
     }
-  } while (kiln__ptx_accept(p, ','));
-  return kiln__ptx_expect(p, ')');
+  } while (kiln__cpu_ptx_accept(p, ','));
+  return kiln__cpu_ptx_expect(p, ')');
 }
 
 /* `.align 8`, behind the word. */
-static bool alignment(kiln__parser *p, uint32_t *out)
+static bool alignment(kiln__cpu_parser *p, uint32_t *out)
 {
-  const kiln__ptx_pos pos = p->tok.pos;
+  const kiln__cpu_ptx_pos pos = p->tok.pos;
   uint64_t align;
 
-  if (!kiln__ptx_number(p, &align))
+  if (!kiln__cpu_ptx_number(p, &align))
     return false;
   if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 30) {
-    kiln__ptx_complain(&p->messages, pos,
-                       "an alignment is a power of two up to 2^30");
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "an alignment is a power of two up to 2^30");
     align = 1;
   }
   *out = (uint32_t)align;
@@ -113,10 +114,10 @@ static bool alignment(kiln__parser *p, uint32_t *out)
 }
 
 /* What must hold of space and type whatever the name. */
-static void check_type(kiln__parser *p, const kiln__declaration *d,
-                       kiln__ptx_pos pos)
+static void check_type(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
+                       kiln__cpu_ptx_pos pos)
 {
-  const kiln__ptx_variable *v = &d->v;
+  const kiln__cpu_ptx_variable *v = &d->v;
   const char *wrong = NULL;
 
   if (v->type == KILN__BF16 || v->type == KILN__BF16X2 ||
@@ -126,7 +127,7 @@ static void check_type(kiln__parser *p, const kiln__declaration *d,
     wrong = "predicates can only be registers";
   else if (v->type == KILN__PRED && v->vector > 1)
     wrong = "predicates do not come in vectors";
-  else if (v->vector * kiln__ptx_type_bytes[v->type] > 16)
+  else if (v->vector * kiln__cpu_ptx_type_bytes[v->type] > 16)
     wrong = "a vector has at most 128 bits";
   else if (v->vector > 1 && v->space == KILN__SPACE_PARAM)
     wrong = "parameters are no vectors";
@@ -138,61 +139,61 @@ static void check_type(kiln__parser *p, const kiln__declaration *d,
   else if (v->type == KILN__SAMPLERREF && !p->module->texmode_independent)
     wrong = "samplers need .target texmode_independent";
   if (wrong != NULL)
-    kiln__ptx_complain(&p->messages, pos, "%s", wrong);
+    kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
 }
 
 /* `.global .align 4 .v2 .f32`, from the state space on. */
-static bool specification(kiln__parser *p, kiln__declaration *d)
+static bool specification(kiln__cpu_parser *p, kiln__cpu_declaration *d)
 {
-  kiln__ptx_pos pos;
+  kiln__cpu_ptx_pos pos;
 
   d->pos = p->tok.pos;
   d->v.vector = 1;
   if (p->tok.kind != KILN__TOKEN_DOT ||
-      !kiln__ptx_space_named(p->tok.text, &d->v.space))
-    return kiln__ptx_unexpected(p, "a state space");
-  kiln__ptx_next(p);
+      !kiln__cpu_ptx_space_named(p->tok.text, &d->v.space))
+    return kiln__cpu_ptx_unexpected(p, "a state space");
+  kiln__cpu_ptx_next(p);
   for (;;) {
-    if (kiln__ptx_accept_word(p, ".align")) {
+    if (kiln__cpu_ptx_accept_word(p, ".align")) {
       if (!alignment(p, &d->v.align))
         return false;
       d->aligned = true;
-    } else if (kiln__ptx_is(p, ".attribute")) {
-      if (!kiln__ptx_attribute(p, &d->v.managed, &d->v.unified))
+    } else if (kiln__cpu_ptx_is(p, ".attribute")) {
+      if (!kiln__cpu_ptx_attribute(p, &d->v.managed, &d->v.unified))
         return false;
     } else {
       break;
     }
   }
-  if (kiln__ptx_accept_word(p, ".v2"))
+  if (kiln__cpu_ptx_accept_word(p, ".v2"))
     d->v.vector = 2;
-  else if (kiln__ptx_accept_word(p, ".v4"))
+  else if (kiln__cpu_ptx_accept_word(p, ".v4"))
     d->v.vector = 4;
   pos = p->tok.pos;
   if (p->tok.kind != KILN__TOKEN_DOT ||
-      !kiln__ptx_type_named(p->tok.text, &d->v.type))
-    return kiln__ptx_unexpected(p, "a type");
-  kiln__ptx_next(p);
+      !kiln__cpu_ptx_type_named(p->tok.text, &d->v.type))
+    return kiln__cpu_ptx_unexpected(p, "a type");
+  kiln__cpu_ptx_next(p);
   check_type(p, d, pos);
   return true;
 }
 
 /* `[2][3]`; dims[0] is 0 for `[]`. */
-static bool dimensions(kiln__parser *p, uint64_t *dims, uint32_t *n)
+static bool dimensions(kiln__cpu_parser *p, uint64_t *dims, uint32_t *n)
 {
   *n = 0;
-  while (kiln__ptx_accept(p, '[')) {
+  while (kiln__cpu_ptx_accept(p, '[')) {
     if (*n == KILN__PTX_MAX_DIMENSIONS)
-      return kiln__ptx_unexpected(p, "fewer dimensions");
+      return kiln__cpu_ptx_unexpected(p, "fewer dimensions");
     dims[*n] = 0;
-    if (*n == 0 && kiln__ptx_accept(p, ']')) {
+    if (*n == 0 && kiln__cpu_ptx_accept(p, ']')) {
       *n = 1;
       continue;
     }
-    if (!kiln__ptx_number(p, &dims[*n]) || !kiln__ptx_expect(p, ']'))
+    if (!kiln__cpu_ptx_number(p, &dims[*n]) || !kiln__cpu_ptx_expect(p, ']'))
       return false;
     if (*n > 0 && dims[*n] == 0) {
-      kiln__ptx_complain(&p->messages, p->tok.pos, "a dimension of 0");
+      kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "a dimension of 0");
       dims[*n] = 1;
     }
     (*n)++;
@@ -201,17 +202,17 @@ static bool dimensions(kiln__parser *p, uint64_t *dims, uint32_t *n)
 }
 
 /* Sizes from type, vector and dimensions. */
-static void measure(kiln__parser *p, kiln__declaration *d, kiln__ptx_pos pos,
-                    const uint64_t *dims, uint32_t n)
+static void measure(kiln__cpu_parser *p, kiln__cpu_declaration *d,
+                    kiln__cpu_ptx_pos pos, const uint64_t *dims, uint32_t n)
 {
-  kiln__ptx_variable *v = &d->v;
+  kiln__cpu_ptx_variable *v = &d->v;
   const uint64_t one =
-      v->type == KILN__PRED ? 1 : kiln__ptx_type_bytes[v->type] * v->vector;
+      v->type == KILN__PRED ? 1 : kiln__cpu_ptx_type_bytes[v->type] * v->vector;
   uint64_t size = one;
 
   for (uint32_t i = 0; i < n; i++) {
     if (dims[i] != 0 && size > KILN__PTX_MAX_ARRAY / dims[i]) {
-      kiln__ptx_complain(&p->messages, pos, "the array is too large");
+      kiln__cpu_ptx_complain(&p->messages, pos, "the array is too large");
       size = one;
       break;
     }
@@ -229,28 +230,29 @@ static void measure(kiln__parser *p, kiln__declaration *d, kiln__ptx_pos pos,
 }
 
 /* `%r<12>`, behind the `<`. */
-static bool range(kiln__parser *p, kiln__declaration *d,
-                  const kiln__token *name)
+static bool range(kiln__cpu_parser *p, kiln__cpu_declaration *d,
+                  const kiln__cpu_token *name)
 {
   uint64_t count;
 
-  if (!kiln__ptx_number(p, &count) || !kiln__ptx_expect(p, '>'))
+  if (!kiln__cpu_ptx_number(p, &count) || !kiln__cpu_ptx_expect(p, '>'))
     return false;
   if (d->v.space != KILN__SPACE_REG) {
-    kiln__ptx_complain(&p->messages, name->pos,
-                       "only registers are declared by number");
+    kiln__cpu_ptx_complain(&p->messages, name->pos,
+                           "only registers are declared by number");
     return true;
   }
   if (count > KILN__PTX_MAX_REGISTERS) {
-    kiln__ptx_complain(&p->messages, name->pos, "too many registers");
+    kiln__cpu_ptx_complain(&p->messages, name->pos, "too many registers");
     return true;
   }
-  return kiln__ptx_declare_range(p, name->text, name->pos, (uint32_t)count,
-                                 &d->v);
+  return kiln__cpu_ptx_declare_range(p, name->text, name->pos, (uint32_t)count,
+                                     &d->v);
 }
 
 /* Is this the same variable as an `.extern` one, or the other way round? */
-static bool agree(const kiln__ptx_variable *a, const kiln__ptx_variable *b)
+static bool agree(const kiln__cpu_ptx_variable *a,
+                  const kiln__cpu_ptx_variable *b)
 {
   return a->space == b->space && a->type == b->type && a->vector == b->vector &&
          a->is_array == b->is_array &&
@@ -259,8 +261,9 @@ static bool agree(const kiln__ptx_variable *a, const kiln__ptx_variable *b)
 
 /* At module scope an `.extern` declaration and one definition are one
  * variable. */
-static bool redeclare(kiln__parser *p, kiln__ptx_symbol *old,
-                      const kiln__ptx_variable *v, const kiln__token *name)
+static bool redeclare(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *old,
+                      const kiln__cpu_ptx_variable *v,
+                      const kiln__cpu_token *name)
 {
   const bool variable = old->kind == KILN__SYMBOL_VARIABLE;
   const bool was_extern =
@@ -269,14 +272,14 @@ static bool redeclare(kiln__parser *p, kiln__ptx_symbol *old,
   const int size = (int)(name->text.size > 200 ? 200 : name->text.size);
 
   if (!variable || !(was_extern || is_extern)) {
-    kiln__ptx_complain(&p->messages, name->pos, "'%.*s' is declared twice",
-                       size, name->text.data);
+    kiln__cpu_ptx_complain(&p->messages, name->pos, "'%.*s' is declared twice",
+                           size, name->text.data);
   } else if (!agree(old->u.variable, v) ||
              (was_extern && v->linkage == KILN__LINK_NONE) ||
              (is_extern && old->u.variable->linkage == KILN__LINK_NONE)) {
-    kiln__ptx_complain(&p->messages, name->pos,
-                       "'%.*s' was declared differently before", size,
-                       name->text.data);
+    kiln__cpu_ptx_complain(&p->messages, name->pos,
+                           "'%.*s' was declared differently before", size,
+                           name->text.data);
   } else if (!is_extern || old->u.variable->flexible) {
     *old->u.variable = *v;
     old->pos = name->pos;
@@ -284,32 +287,32 @@ static bool redeclare(kiln__parser *p, kiln__ptx_symbol *old,
   return true;
 }
 
-static bool declare(kiln__parser *p, const kiln__ptx_variable *v,
-                    const kiln__token *name)
+static bool declare(kiln__cpu_parser *p, const kiln__cpu_ptx_variable *v,
+                    const kiln__cpu_token *name)
 {
-  kiln__ptx_symbol *symbol =
-      p->depth == 0 ? kiln__ptx_lookup_here(p, name->text) : NULL;
+  kiln__cpu_ptx_symbol *symbol =
+      p->depth == 0 ? kiln__cpu_ptx_lookup_here(p, name->text) : NULL;
 
   if (symbol != NULL)
     return redeclare(p, symbol, v, name);
   symbol =
-      kiln__ptx_symbol_new(p, name->text, name->pos, KILN__SYMBOL_VARIABLE);
+      kiln__cpu_ptx_symbol_new(p, name->text, name->pos, KILN__SYMBOL_VARIABLE);
   if (symbol == NULL)
     return false;
-  symbol->u.variable = kiln__ptx_new(p, sizeof *v);
-  if (symbol->u.variable == NULL || !kiln__ptx_bind(p, symbol))
+  symbol->u.variable = kiln__cpu_ptx_new(p, sizeof *v);
+  if (symbol->u.variable == NULL || !kiln__cpu_ptx_bind(p, symbol))
     return false;
   *symbol->u.variable = *v;
   if (v->space == KILN__SPACE_REG && p->function != NULL)
     symbol->u.variable->index = p->function->n_registers++;
-  return kiln__ptx_push(p, p->depth == 0 ? &p->module_variables : &p->variables,
-                        symbol);
+  return kiln__cpu_ptx_push(
+      p, p->depth == 0 ? &p->module_variables : &p->variables, symbol);
 }
 
-static void check_one(kiln__parser *p, const kiln__declaration *d,
-                      const kiln__token *name, bool has_init)
+static void check_one(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
+                      const kiln__cpu_token *name, bool has_init)
 {
-  const kiln__ptx_variable *v = &d->v;
+  const kiln__cpu_ptx_variable *v = &d->v;
   const bool external = v->linkage == KILN__LINK_EXTERN;
   const char *wrong = NULL;
 
@@ -325,32 +328,32 @@ static void check_one(kiln__parser *p, const kiln__declaration *d,
   else if (v->managed && v->space != KILN__SPACE_GLOBAL)
     wrong = "only .global variables are managed";
   if (wrong != NULL)
-    kiln__ptx_complain(&p->messages, name->pos, "%s", wrong);
+    kiln__cpu_ptx_complain(&p->messages, name->pos, "%s", wrong);
 }
 
 /* One name with its dimensions and initial value. */
-static bool declarator(kiln__parser *p, const kiln__declaration *all)
+static bool declarator(kiln__cpu_parser *p, const kiln__cpu_declaration *all)
 {
-  const kiln__token name = p->tok;
-  kiln__declaration d = *all;
+  const kiln__cpu_token name = p->tok;
+  kiln__cpu_declaration d = *all;
   uint64_t dims[KILN__PTX_MAX_DIMENSIONS + 1];
   uint32_t n;
   bool has_init;
 
-  if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+  if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME))
     return false;
-  if (kiln__slice_is(name.text, "WARP_SZ"))
-    kiln__ptx_complain(&p->messages, name.pos, "WARP_SZ is a constant");
-  if (kiln__ptx_accept(p, '<')) {
+  if (kiln__cpu_slice_is(name.text, "WARP_SZ"))
+    kiln__cpu_ptx_complain(&p->messages, name.pos, "WARP_SZ is a constant");
+  if (kiln__cpu_ptx_accept(p, '<')) {
     measure(p, &d, name.pos, dims, 0);
     return range(p, &d, &name);
   }
   if (!dimensions(p, dims, &n))
     return false;
-  has_init = kiln__ptx_accept(p, '=');
+  has_init = kiln__cpu_ptx_accept(p, '=');
   measure(p, &d, name.pos, dims, n);
   if (has_init) {
-    if (!kiln__ptx_initialiser(p, &d.v, dims, n))
+    if (!kiln__cpu_ptx_initialiser(p, &d.v, dims, n))
       return false;
     measure(p, &d, name.pos, dims, n);
   }
@@ -359,9 +362,9 @@ static bool declarator(kiln__parser *p, const kiln__declaration *all)
 }
 
 /* Where a state space may be declared. */
-static void check_space(kiln__parser *p, const kiln__declaration *d)
+static void check_space(kiln__cpu_parser *p, const kiln__cpu_declaration *d)
 {
-  const kiln__space space = d->v.space;
+  const kiln__cpu_space space = d->v.space;
   const char *wrong = NULL;
 
   if (p->depth == 0 &&
@@ -371,13 +374,13 @@ static void check_space(kiln__parser *p, const kiln__declaration *d)
   else if (d->v.linkage == KILN__LINK_COMMON && space != KILN__SPACE_GLOBAL)
     wrong = ".common variables are global";
   if (wrong != NULL)
-    kiln__ptx_complain(&p->messages, d->pos, "%s", wrong);
+    kiln__cpu_ptx_complain(&p->messages, d->pos, "%s", wrong);
 }
 
-bool kiln__ptx_variables(kiln__parser *p, kiln__linkage linkage, bool managed,
-                         bool unified)
+bool kiln__cpu_ptx_variables(kiln__cpu_parser *p, kiln__cpu_linkage linkage,
+                             bool managed, bool unified)
 {
-  kiln__declaration d = {.v.linkage = linkage};
+  kiln__cpu_declaration d = {.v.linkage = linkage};
 
   if (!specification(p, &d))
     return false;
@@ -387,30 +390,31 @@ bool kiln__ptx_variables(kiln__parser *p, kiln__linkage linkage, bool managed,
   do {
     if (!declarator(p, &d))
       return false;
-  } while (kiln__ptx_accept(p, ','));
-  return kiln__ptx_expect(p, ';');
+  } while (kiln__cpu_ptx_accept(p, ','));
+  return kiln__cpu_ptx_expect(p, ';');
 }
 
 /* ---- Parameters ----------------------------------------------------------- */
 
 /* `.ptr .global .align 4`, behind the first word. */
-static bool pointer(kiln__parser *p, kiln__ptx_variable *v)
+static bool pointer(kiln__cpu_parser *p, kiln__cpu_ptx_variable *v)
 {
-  kiln__space space;
+  kiln__cpu_space space;
 
   v->has_ptr = true;
   v->pointee_align = 4;
   if (p->tok.kind == KILN__TOKEN_DOT &&
-      kiln__ptx_space_named(p->tok.text, &space) && space != KILN__SPACE_REG &&
-      space != KILN__SPACE_PARAM) {
+      kiln__cpu_ptx_space_named(p->tok.text, &space) &&
+      space != KILN__SPACE_REG && space != KILN__SPACE_PARAM) {
     v->pointee = space;
-    kiln__ptx_next(p);
+    kiln__cpu_ptx_next(p);
   }
-  return !kiln__ptx_accept_word(p, ".align") || alignment(p, &v->pointee_align);
+  return !kiln__cpu_ptx_accept_word(p, ".align") ||
+         alignment(p, &v->pointee_align);
 }
 
-static void check_param(kiln__parser *p, const kiln__ptx_variable *v,
-                        kiln__param_use use, kiln__ptx_pos pos)
+static void check_param(kiln__cpu_parser *p, const kiln__cpu_ptx_variable *v,
+                        kiln__cpu_param_use use, kiln__cpu_ptx_pos pos)
 {
   const char *wrong = NULL;
 
@@ -427,67 +431,69 @@ static void check_param(kiln__parser *p, const kiln__ptx_variable *v,
   else if (v->is_array && v->space == KILN__SPACE_REG)
     wrong = "registers are no arrays";
   if (wrong != NULL)
-    kiln__ptx_complain(&p->messages, pos, "%s", wrong);
+    kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
 }
 
-static kiln__ptx_symbol *param(kiln__parser *p, kiln__param_use use)
+static kiln__cpu_ptx_symbol *param(kiln__cpu_parser *p, kiln__cpu_param_use use)
 {
-  kiln__declaration d = {0};
+  kiln__cpu_declaration d = {0};
   uint64_t dims[KILN__PTX_MAX_DIMENSIONS];
   uint32_t n;
-  kiln__token name;
-  kiln__ptx_symbol *symbol;
+  kiln__cpu_token name;
+  kiln__cpu_ptx_symbol *symbol;
 
   if (!specification(p, &d))
     return NULL;
-  if (kiln__ptx_accept_word(p, ".ptr")) {
+  if (kiln__cpu_ptx_accept_word(p, ".ptr")) {
     if (!pointer(p, &d.v))
       return NULL;
-  } else if (use == KILN__PARAM_ENTRY && kiln__ptx_accept_word(p, ".align") &&
+  } else if (use == KILN__PARAM_ENTRY &&
+             kiln__cpu_ptx_accept_word(p, ".align") &&
              !alignment(p, &d.v.pointee_align)) {
     return NULL;
   }
   name = p->tok;
   if (use == KILN__PARAM_PROTOTYPE && name.kind == '_')
-    kiln__ptx_next(p);
-  else if (!kiln__ptx_expect(p, KILN__TOKEN_NAME))
+    kiln__cpu_ptx_next(p);
+  else if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME))
     return NULL;
   if (!dimensions(p, dims, &n))
     return NULL;
   measure(p, &d, name.pos, dims, n);
   check_param(p, &d.v, use, name.pos);
-  symbol = kiln__ptx_symbol_new(p, name.text, name.pos, KILN__SYMBOL_VARIABLE);
+  symbol =
+      kiln__cpu_ptx_symbol_new(p, name.text, name.pos, KILN__SYMBOL_VARIABLE);
   if (symbol == NULL)
     return NULL;
-  symbol->u.variable = kiln__ptx_new(p, sizeof d.v);
+  symbol->u.variable = kiln__cpu_ptx_new(p, sizeof d.v);
   if (symbol->u.variable == NULL)
     return NULL;
   *symbol->u.variable = d.v;
   return symbol;
 }
 
-bool kiln__ptx_params(kiln__parser *p, kiln__param_use use,
-                      kiln__ptx_symbol ***params, uint32_t *n)
+bool kiln__cpu_ptx_params(kiln__cpu_parser *p, kiln__cpu_param_use use,
+                          kiln__cpu_ptx_symbol ***params, uint32_t *n)
 {
-  kiln__list list = {0};
+  kiln__cpu_list list = {0};
   bool ok = true, flexible = false;
 
-  if (!kiln__ptx_expect(p, '('))
+  if (!kiln__cpu_ptx_expect(p, '('))
     return false;
-  if (kiln__ptx_accept(p, ')'))
+  if (kiln__cpu_ptx_accept(p, ')'))
     return true;
   do {
-    kiln__ptx_symbol *symbol = param(p, use);
+    kiln__cpu_ptx_symbol *symbol = param(p, use);
 
-    ok = symbol != NULL && kiln__ptx_push(p, &list, symbol);
+    ok = symbol != NULL && kiln__cpu_ptx_push(p, &list, symbol);
     if (ok && flexible)
-      kiln__ptx_complain(&p->messages, symbol->pos,
-                         "only the last parameter may be an open array");
+      kiln__cpu_ptx_complain(&p->messages, symbol->pos,
+                             "only the last parameter may be an open array");
     flexible = ok && symbol->u.variable->flexible;
-  } while (ok && kiln__ptx_accept(p, ','));
-  ok = ok && kiln__ptx_expect(p, ')');
+  } while (ok && kiln__cpu_ptx_accept(p, ','));
+  ok = ok && kiln__cpu_ptx_expect(p, ')');
   if (ok)
-    *params = kiln__ptx_take(p, &list, 0, n);
+    *params = kiln__cpu_ptx_take(p, &list, 0, n);
   kiln__free(p->alloc, list.items);
   return ok && !p->no_memory;
 }

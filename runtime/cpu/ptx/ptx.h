@@ -1,6 +1,6 @@
 /* ptx.h -- PTX text as a syntax tree, names resolved, nothing executed.
  *
- * kiln__ptx_parse() reads PTX 3.0 to 9.x, resolves every name in its scope
+ * kiln__cpu_ptx_parse() reads PTX 3.0 to 9.x, resolves every name in its scope
  * (registers are declared anew in nested braces), flattens blocks, keeps
  * positions and .loc lines, and skips debug sections. It knows no instruction:
  * opcodes are text here, and code/ decides which exist. All nodes live in one
@@ -11,14 +11,14 @@
 #include "../../base/base.h"
 
 /* A slice of the module's own copy of the source. Not NUL-terminated. */
-typedef struct kiln__slice {
+typedef struct kiln__cpu_slice {
   const char *data;
   uint32_t size;
-} kiln__slice;
+} kiln__cpu_slice;
 
-typedef struct kiln__ptx_pos {
+typedef struct kiln__cpu_ptx_pos {
   uint32_t line, column; /* from 1, of the PTX text */
-} kiln__ptx_pos;
+} kiln__cpu_ptx_pos;
 
 /* KILN__PTX_TYPE(name, text, bytes) */
 #define KILN__PTX_TYPES(X)                                                     \
@@ -49,17 +49,17 @@ typedef struct kiln__ptx_pos {
   X(SAMPLERREF, "samplerref", 8)                                               \
   X(SURFREF, "surfref", 8)
 
-typedef enum kiln__ptx_type {
+typedef enum kiln__cpu_ptx_type {
 #define KILN__PTX_TYPE(name, text, bytes) KILN__##name,
   KILN__PTX_TYPES(KILN__PTX_TYPE)
 #undef KILN__PTX_TYPE
       KILN__N_PTX_TYPES
-} kiln__ptx_type;
+} kiln__cpu_ptx_type;
 
-extern const uint8_t kiln__ptx_type_bytes[KILN__N_PTX_TYPES];
-extern const char *const kiln__ptx_type_text[KILN__N_PTX_TYPES];
+extern const uint8_t kiln__cpu_ptx_type_bytes[KILN__N_PTX_TYPES];
+extern const char *const kiln__cpu_ptx_type_text[KILN__N_PTX_TYPES];
 
-typedef enum kiln__space {
+typedef enum kiln__cpu_space {
   KILN__SPACE_GENERIC = 0, /* no state space given */
   KILN__SPACE_REG,
   KILN__SPACE_GLOBAL,
@@ -69,79 +69,79 @@ typedef enum kiln__space {
   KILN__SPACE_LOCAL,
   KILN__SPACE_PARAM, /* also .param::entry and .param::func */
   KILN__SPACE_TEX    /* old-style .tex variables */
-} kiln__space;
+} kiln__cpu_space;
 
-typedef enum kiln__linkage {
+typedef enum kiln__cpu_linkage {
   KILN__LINK_NONE = 0,
   KILN__LINK_EXTERN,
   KILN__LINK_VISIBLE,
   KILN__LINK_WEAK,
   KILN__LINK_COMMON
-} kiln__linkage;
+} kiln__cpu_linkage;
 
-typedef struct kiln__ptx_symbol kiln__ptx_symbol;
-typedef struct kiln__ptx_function kiln__ptx_function;
+typedef struct kiln__cpu_ptx_symbol kiln__cpu_ptx_symbol;
+typedef struct kiln__cpu_ptx_function kiln__cpu_ptx_function;
 
 /* An address within a variable's initial bytes. */
-typedef struct kiln__ptx_reloc {
-  uint32_t offset;          /* into the bytes */
-  uint8_t size;             /* 4 or 8; 1 with `shift` for 0xFF0000(symbol) */
-  uint8_t shift;            /* bits the address is shifted right by */
-  bool generic;             /* generic(symbol) */
-  kiln__ptx_symbol *symbol; /* variable or function */
+typedef struct kiln__cpu_ptx_reloc {
+  uint32_t offset; /* into the bytes */
+  uint8_t size;    /* 4 or 8; 1 with `shift` for 0xFF0000(symbol) */
+  uint8_t shift;   /* bits the address is shifted right by */
+  bool generic;    /* generic(symbol) */
+  kiln__cpu_ptx_symbol *symbol; /* variable or function */
   int64_t addend;
-} kiln__ptx_reloc;
+} kiln__cpu_ptx_reloc;
 
 /* A variable of any state space, registers included. */
-typedef struct kiln__ptx_variable {
-  kiln__space space;
-  kiln__ptx_type type;
+typedef struct kiln__cpu_ptx_variable {
+  kiln__cpu_space space;
+  kiln__cpu_ptx_type type;
   uint8_t vector;        /* 1, 2, 4 (8 for registers of PTX 8.8) */
   uint32_t align;        /* bytes, a power of two, at least the natural one */
   uint64_t size;         /* bytes; 0 for `x[]` without initialiser */
   bool flexible;         /* `x[]` */
   bool is_array;         /* `.b8 x[4]`, whatever the count */
   bool managed, unified; /* .attribute */
-  kiln__linkage linkage;
+  kiln__cpu_linkage linkage;
   const uint8_t *init; /* `init_size` bytes, the rest is zero; NULL: none */
   uint64_t init_size;
-  const kiln__ptx_reloc *relocs;
+  const kiln__cpu_ptx_reloc *relocs;
   uint32_t n_relocs;
   uint32_t index;          /* registers: number within their function */
-  kiln__space pointee;     /* `.ptr .global .align 4` of kernel parameters */
+  kiln__cpu_space pointee; /* `.ptr .global .align 4` of kernel parameters */
   uint32_t pointee_align;  /* 0 without .ptr */
   bool has_ptr;            /* .ptr was there */
   uint32_t array_elements; /* .texref t[4]; else product of dimensions */
   uint32_t number;         /* for code/: in the program's globals */
   uint64_t place;          /* for code/: offset in its state space */
   /* For code/: the .shared variable of another module that this one is. */
-  struct kiln__ptx_variable *same;
-} kiln__ptx_variable;
+  struct kiln__cpu_ptx_variable *same;
+} kiln__cpu_ptx_variable;
 
-typedef enum kiln__symbol_kind {
+typedef enum kiln__cpu_symbol_kind {
   KILN__SYMBOL_VARIABLE,
   KILN__SYMBOL_FUNCTION,
   KILN__SYMBOL_LABEL,
   KILN__SYMBOL_PROTOTYPE, /* .callprototype */
   KILN__SYMBOL_TARGETS    /* .branchtargets, .calltargets */
-} kiln__symbol_kind;
+} kiln__cpu_symbol_kind;
 
-struct kiln__ptx_symbol {
-  kiln__slice name;
-  kiln__symbol_kind kind;
-  kiln__ptx_pos pos;
+struct kiln__cpu_ptx_symbol {
+  kiln__cpu_slice name;
+  kiln__cpu_symbol_kind kind;
+  kiln__cpu_ptx_pos pos;
   union {
-    kiln__ptx_variable *variable;
-    kiln__ptx_function *function; /* also of a prototype: its parameters */
-    uint32_t label;               /* index of the statement it precedes */
+    kiln__cpu_ptx_variable *variable;
+    kiln__cpu_ptx_function *function; /* also of a prototype: its parameters */
+    uint32_t label;                   /* index of the statement it precedes */
     struct {
-      kiln__ptx_symbol **items;
+      kiln__cpu_ptx_symbol **items;
       uint32_t n;
     } targets;
   } u;
 };
 
-typedef enum kiln__operand_kind {
+typedef enum kiln__cpu_operand_kind {
   KILN__OPERAND_NONE = 0,
   KILN__OPERAND_SYMBOL,  /* register, variable, function, label: `symbol` */
   KILN__OPERAND_SPECIAL, /* %tid.x and the like: `text`, without % */
@@ -154,87 +154,87 @@ typedef enum kiln__operand_kind {
   KILN__OPERAND_SINK,    /* _ */
   KILN__OPERAND_LIST,    /* (a, b): arguments of a call: `items` */
   KILN__OPERAND_PAIR     /* d|p: `items` of two */
-} kiln__operand_kind;
+} kiln__cpu_operand_kind;
 
-typedef struct kiln__ptx_operand kiln__ptx_operand;
-struct kiln__ptx_operand {
-  kiln__operand_kind kind;
-  kiln__ptx_pos pos;
-  bool negated;             /* !p, or - before a symbol */
-  bool negative;            /* integer of type .s64 below 0 */
-  bool is_unsigned;         /* integer of type .u64: U suffix, or above 2^63 */
-  int8_t component;         /* .x .y .z .w of a vector register: 0-3; -1 */
-  kiln__ptx_symbol *symbol; /* SYMBOL */
-  kiln__slice text;         /* as written; SPECIAL: the name, "tid.x" */
+typedef struct kiln__cpu_ptx_operand kiln__cpu_ptx_operand;
+struct kiln__cpu_ptx_operand {
+  kiln__cpu_operand_kind kind;
+  kiln__cpu_ptx_pos pos;
+  bool negated;     /* !p, or - before a symbol */
+  bool negative;    /* integer of type .s64 below 0 */
+  bool is_unsigned; /* integer of type .u64: U suffix, or above 2^63 */
+  int8_t component; /* .x .y .z .w of a vector register: 0-3; -1 */
+  kiln__cpu_ptx_symbol *symbol; /* SYMBOL */
+  kiln__cpu_slice text;         /* as written; SPECIAL: the name, "tid.x" */
   uint64_t bits;
-  int64_t offset;                 /* ADDRESS; also SYMBOL+offset */
-  const kiln__ptx_operand *base;  /* ADDRESS: symbol or integer */
-  const kiln__ptx_operand *items; /* VECTOR, TEXTURE, LIST, PAIR */
+  int64_t offset;                     /* ADDRESS; also SYMBOL+offset */
+  const kiln__cpu_ptx_operand *base;  /* ADDRESS: symbol or integer */
+  const kiln__cpu_ptx_operand *items; /* VECTOR, TEXTURE, LIST, PAIR */
   uint32_t n_items;
 };
 
 /* Source lines from .loc, numbered by .file. */
-typedef struct kiln__ptx_loc {
+typedef struct kiln__cpu_ptx_loc {
   uint32_t file, line, column;
-} kiln__ptx_loc;
+} kiln__cpu_ptx_loc;
 
-typedef struct kiln__ptx_insn {
-  kiln__ptx_pos pos;
-  kiln__ptx_loc loc;       /* file 0: none */
-  kiln__ptx_symbol *guard; /* predicate register, or NULL */
+typedef struct kiln__cpu_ptx_insn {
+  kiln__cpu_ptx_pos pos;
+  kiln__cpu_ptx_loc loc;       /* file 0: none */
+  kiln__cpu_ptx_symbol *guard; /* predicate register, or NULL */
   bool guard_negated;
-  kiln__slice opcode; /* "add.rn.f32": no white space within */
-  const kiln__ptx_operand *operands;
+  kiln__cpu_slice opcode; /* "add.rn.f32": no white space within */
+  const kiln__cpu_ptx_operand *operands;
   uint32_t n_operands;
   /* The .pragma in force is not kept: it changes no meaning. */
-} kiln__ptx_insn;
+} kiln__cpu_ptx_insn;
 
-struct kiln__ptx_function {
-  kiln__slice name;
-  kiln__ptx_pos pos;
+struct kiln__cpu_ptx_function {
+  kiln__cpu_slice name;
+  kiln__cpu_ptx_pos pos;
   bool entry;
   bool defined; /* has a body; else a declaration or a prototype */
   bool noreturn;
-  kiln__linkage linkage;
-  kiln__ptx_symbol **returns; /* of space PARAM or REG */
+  kiln__cpu_linkage linkage;
+  kiln__cpu_ptx_symbol **returns; /* of space PARAM or REG */
   uint32_t n_returns;
-  kiln__ptx_symbol **params;
+  kiln__cpu_ptx_symbol **params;
   uint32_t n_params;
   bool variadic;                     /* last parameter is `.param .b8 x[]` */
   uint32_t max_ntid[3], req_ntid[3]; /* 0: not given */
   uint32_t min_ctas, max_nreg;
   uint32_t cluster[3], max_cluster_rank;
   bool explicit_cluster;
-  kiln__ptx_insn *insns;
+  kiln__cpu_ptx_insn *insns;
   uint32_t n_insns;
   /* Declared inside, registers included: parameters that are registers too, of
    * `%r<100>` those that are used. Parameters in .param are not. */
-  kiln__ptx_symbol **variables;
+  kiln__cpu_ptx_symbol **variables;
   uint32_t n_variables;
   uint32_t n_registers;
-  kiln__ptx_symbol **labels; /* for messages, by statement */
+  kiln__cpu_ptx_symbol **labels; /* for messages, by statement */
   uint32_t n_labels;
   uint32_t number; /* for code/: in the program's functions */
   /* `.alias g, f`: of g's declaration, which stays in the module's functions;
    * symbols named g stand for f. NULL: no alias. */
-  const kiln__ptx_function *alias_of;
+  const kiln__cpu_ptx_function *alias_of;
 };
 
-typedef struct kiln__ptx_module {
+typedef struct kiln__cpu_ptx_module {
   uint32_t version;   /* major * 10 + minor: 90 */
   uint32_t target;    /* 90; the number of sm_90a too */
   char target_suffix; /* 'a', 'f' or 0 */
   bool debug, texmode_independent;
-  uint32_t address_size;        /* 64; 32-bit modules are refused */
-  kiln__ptx_symbol **variables; /* of module scope */
+  uint32_t address_size;            /* 64; 32-bit modules are refused */
+  kiln__cpu_ptx_symbol **variables; /* of module scope */
   uint32_t n_variables;
-  kiln__ptx_function **functions; /* each name once: definition or, without
+  kiln__cpu_ptx_function **functions; /* each name once: definition or, without
                                      one, declaration */
   uint32_t n_functions;
   const char **files; /* by .file number; NULL where none */
   uint32_t n_files;
   void *arena;
-} kiln__ptx_module;
+} kiln__cpu_ptx_module;
 
 /* Parse `size` bytes (a terminating NUL may be counted in or not).
  *
@@ -243,28 +243,31 @@ typedef struct kiln__ptx_module {
  * the line and a caret; KILN_ENOMEM. Never crashes, whatever the bytes; depth
  * of nesting, number of registers (2^20) and array sizes are bounded. Time is
  * linear in the text. */
-kiln_status kiln__ptx_parse(kiln__ptx_module **out, const kiln_allocator *a,
-                            const char *text, size_t size);
-void kiln__ptx_free(kiln__ptx_module *module);
+kiln_status kiln__cpu_ptx_parse(kiln__cpu_ptx_module **out,
+                                const kiln_allocator *a, const char *text,
+                                size_t size);
+void kiln__cpu_ptx_free(kiln__cpu_ptx_module *module);
 
 /* Arena memory that lives as long as the module; zeroed; NULL: no memory. */
-void *kiln__ptx_alloc(kiln__ptx_module *module, size_t size);
+void *kiln__cpu_ptx_alloc(kiln__cpu_ptx_module *module, size_t size);
 
 /* Messages about a module, for the parser and the checker: collects up to 20
  * "ptx line L, column C: ..." with the source line and a caret. */
-typedef struct kiln__ptx_messages {
+typedef struct kiln__cpu_ptx_messages {
   kiln__buf text;
   const char *source;
   size_t source_size;
   uint32_t n; /* also those beyond 20 */
-} kiln__ptx_messages;
+} kiln__cpu_ptx_messages;
 
-void kiln__ptx_complain(kiln__ptx_messages *m, kiln__ptx_pos pos,
-                        const char *format, ...) KILN_PRINTF(3, 4);
+void kiln__cpu_ptx_complain(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos,
+                            const char *format, ...) KILN_PRINTF(3, 4);
 /* The source that a module was parsed from, for later messages. */
-void kiln__ptx_messages_init(kiln__ptx_messages *m, const kiln_allocator *a,
-                             const kiln__ptx_module *module);
+void kiln__cpu_ptx_messages_init(kiln__cpu_ptx_messages *m,
+                                 const kiln_allocator *a,
+                                 const kiln__cpu_ptx_module *module);
 /* KILN_ECOMPILE with the texts as the error's log; frees. KILN_OK if n = 0. */
-kiln_status kiln__ptx_messages_end(kiln__ptx_messages *m, const char *what);
+kiln_status kiln__cpu_ptx_messages_end(kiln__cpu_ptx_messages *m,
+                                       const char *what);
 
 #endif

@@ -44,16 +44,16 @@ static void *arena_take(arena *a, size_t size)
   return result;
 }
 
-void *kiln__ptx_alloc(kiln__ptx_module *module, size_t size)
+void *kiln__cpu_ptx_alloc(kiln__cpu_ptx_module *module, size_t size)
 {
   return arena_take(module->arena, size);
 }
 
 /* The module itself lies outside its arena. */
-kiln__ptx_module *kiln__ptx_module_create(const kiln_allocator *alloc,
-                                          const char *text, size_t size)
+kiln__cpu_ptx_module *kiln__cpu_ptx_module_create(const kiln_allocator *alloc,
+                                                  const char *text, size_t size)
 {
-  kiln__ptx_module *m = kiln__calloc(alloc, 1, sizeof *m);
+  kiln__cpu_ptx_module *m = kiln__calloc(alloc, 1, sizeof *m);
   arena *a = kiln__calloc(alloc, 1, sizeof *a);
 
   if (m == NULL || a == NULL)
@@ -74,7 +74,7 @@ failed:
   return NULL;
 }
 
-void kiln__ptx_free(kiln__ptx_module *module)
+void kiln__cpu_ptx_free(kiln__cpu_ptx_module *module)
 {
   kiln_allocator alloc;
   arena *a;
@@ -94,7 +94,8 @@ void kiln__ptx_free(kiln__ptx_module *module)
   kiln__free(&alloc, module);
 }
 
-const char *kiln__ptx_source(const kiln__ptx_module *module, size_t *size)
+const char *kiln__cpu_ptx_source(const kiln__cpu_ptx_module *module,
+                                 size_t *size)
 {
   const arena *a = module->arena;
 
@@ -102,9 +103,9 @@ const char *kiln__ptx_source(const kiln__ptx_module *module, size_t *size)
   return a->source;
 }
 
-void *kiln__ptx_new(kiln__parser *p, size_t size)
+void *kiln__cpu_ptx_new(kiln__cpu_parser *p, size_t size)
 {
-  void *result = kiln__ptx_alloc(p->module, size);
+  void *result = kiln__cpu_ptx_alloc(p->module, size);
 
   if (result == NULL)
     p->no_memory = true;
@@ -112,8 +113,8 @@ void *kiln__ptx_new(kiln__parser *p, size_t size)
 }
 
 /* `items` is the address of the array's pointer. */
-bool kiln__ptx_grow(kiln__parser *p, void *items, uint32_t n,
-                    uint32_t *capacity, size_t size)
+bool kiln__cpu_ptx_grow(kiln__cpu_parser *p, void *items, uint32_t n,
+                        uint32_t *capacity, size_t size)
 {
   void *old, *more;
   uint32_t wanted;
@@ -136,17 +137,17 @@ bool kiln__ptx_grow(kiln__parser *p, void *items, uint32_t n,
   return true;
 }
 
-bool kiln__ptx_push(kiln__parser *p, kiln__list *list, void *item)
+bool kiln__cpu_ptx_push(kiln__cpu_parser *p, kiln__cpu_list *list, void *item)
 {
-  if (!kiln__ptx_grow(p, &list->items, list->n, &list->capacity,
-                      sizeof *list->items))
+  if (!kiln__cpu_ptx_grow(p, &list->items, list->n, &list->capacity,
+                          sizeof *list->items))
     return false;
   list->items[list->n++] = item;
   return true;
 }
 
-void *kiln__ptx_take(kiln__parser *p, kiln__list *list, uint32_t first,
-                     uint32_t *n)
+void *kiln__cpu_ptx_take(kiln__cpu_parser *p, kiln__cpu_list *list,
+                         uint32_t first, uint32_t *n)
 {
   void *result = NULL;
 
@@ -154,7 +155,7 @@ void *kiln__ptx_take(kiln__parser *p, kiln__list *list, uint32_t first,
   list->n = first;
   if (*n == 0)
     return NULL;
-  result = kiln__ptx_new(p, *n * sizeof *list->items);
+  result = kiln__cpu_ptx_new(p, *n * sizeof *list->items);
   if (result == NULL)
     *n = 0;
   else

@@ -5,16 +5,17 @@
 
 enum { MOST_MESSAGES = 20, WIDTH = 160 };
 
-void kiln__ptx_messages_init(kiln__ptx_messages *m, const kiln_allocator *a,
-                             const kiln__ptx_module *module)
+void kiln__cpu_ptx_messages_init(kiln__cpu_ptx_messages *m,
+                                 const kiln_allocator *a,
+                                 const kiln__cpu_ptx_module *module)
 {
-  *m = (kiln__ptx_messages){0};
+  *m = (kiln__cpu_ptx_messages){0};
   kiln__buf_init(&m->text, a);
-  m->source = kiln__ptx_source(module, &m->source_size);
+  m->source = kiln__cpu_ptx_source(module, &m->source_size);
 }
 
 /* The text of line `wanted`, without its end. */
-static kiln__slice line_of(const kiln__ptx_messages *m, uint32_t wanted)
+static kiln__cpu_slice line_of(const kiln__cpu_ptx_messages *m, uint32_t wanted)
 {
   const char *at = m->source, *const end = at + m->source_size;
   const char *stop;
@@ -22,7 +23,7 @@ static kiln__slice line_of(const kiln__ptx_messages *m, uint32_t wanted)
   for (uint32_t line = 1; line < wanted; line++) {
     at = memchr(at, '\n', (size_t)(end - at));
     if (at == NULL)
-      return (kiln__slice){"", 0};
+      return (kiln__cpu_slice){"", 0};
     at++;
   }
   stop = memchr(at, '\n', (size_t)(end - at));
@@ -30,7 +31,7 @@ static kiln__slice line_of(const kiln__ptx_messages *m, uint32_t wanted)
     stop = end;
   if (stop > at && stop[-1] == '\r')
     stop--;
-  return (kiln__slice){at, (uint32_t)(stop - at)};
+  return (kiln__cpu_slice){at, (uint32_t)(stop - at)};
 }
 
 static char shown(char c)
@@ -39,9 +40,9 @@ static char shown(char c)
 }
 
 /* The line and a caret below; of long lines the part around the column. */
-static void show(kiln__ptx_messages *m, kiln__ptx_pos pos)
+static void show(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos)
 {
-  const kiln__slice line = line_of(m, pos.line);
+  const kiln__cpu_slice line = line_of(m, pos.line);
   const uint32_t at = pos.column > 0 ? pos.column - 1 : 0;
   const uint32_t first = at > WIDTH / 2 ? at - WIDTH / 2 : 0;
   char text[WIDTH + 1];
@@ -55,8 +56,8 @@ static void show(kiln__ptx_messages *m, kiln__ptx_pos pos)
   kiln__buf_format(&m->text, "  %s\n  %*s^\n", text, (int)(at - first), "");
 }
 
-void kiln__ptx_complain(kiln__ptx_messages *m, kiln__ptx_pos pos,
-                        const char *format, ...)
+void kiln__cpu_ptx_complain(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos,
+                            const char *format, ...)
 {
   char text[400];
   va_list list;
@@ -75,7 +76,8 @@ void kiln__ptx_complain(kiln__ptx_messages *m, kiln__ptx_pos pos,
   show(m, pos);
 }
 
-kiln_status kiln__ptx_messages_end(kiln__ptx_messages *m, const char *what)
+kiln_status kiln__cpu_ptx_messages_end(kiln__cpu_ptx_messages *m,
+                                       const char *what)
 {
   kiln_status st = KILN_OK;
 

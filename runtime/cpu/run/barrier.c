@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-static void misuse(kiln__warp *w, const kiln__insn *in, int lane,
+static void misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
                    const char *text)
 {
   if (kiln__schedule_of(w)->check_sync)
@@ -21,7 +21,7 @@ static void misuse(kiln__warp *w, const kiln__insn *in, int lane,
 /* The lanes at this pc end there: they left early, which is allowed. */
 static bool ends_here(const kiln__frame *f, uint32_t pc)
 {
-  const kiln__insn *in = &f->code->insns[pc];
+  const kiln__cpu_insn *in = &f->code->insns[pc];
 
   for (unsigned i = 0; i < 4 && in->kind == KILN__KIND_BRANCH && in->guard < 0;
        i++)
@@ -33,7 +33,8 @@ static bool ends_here(const kiln__frame *f, uint32_t pc)
 /* Part of a warp comes to a barrier that all are to come to together. Lanes that
  * are elsewhere may yet come; if they end instead, that is a mistake. Only where
  * those before a join run first are they known to have passed. */
-static void note_strays(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        uint32_t mask)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
 
@@ -51,7 +52,8 @@ static void note_strays(kiln__warp *w, const kiln__insn *in, uint32_t mask)
 }
 
 /* In lock-step the barrier lies before the place where the warp joins. */
-static void check_whole(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+static void check_whole(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        uint32_t mask)
 {
   const kiln__schedule *const s = kiln__schedule_of(w);
   uint32_t seen = mask;
@@ -70,7 +72,8 @@ static void check_whole(kiln__warp *w, const kiln__insn *in, uint32_t mask)
   }
 }
 
-static void check_aligned(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+static void check_aligned(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                          uint32_t mask)
 {
   if ((in->flags & KILN__ALIGNED) == 0 || mask == w->live ||
       !kiln__schedule_of(w)->check_sync)
@@ -81,7 +84,7 @@ static void check_aligned(kiln__warp *w, const kiln__insn *in, uint32_t mask)
     note_strays(w, in, mask);
 }
 
-static void check_strays(kiln__warp *w, uint32_t leaving)
+static void check_strays(kiln__cpu_warp *w, uint32_t leaving)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
 
@@ -94,10 +97,10 @@ static void check_strays(kiln__warp *w, uint32_t leaving)
 }
 
 /* Lanes of one warp came to one barrier by different instructions. */
-static void check_places(kiln__warp *w, const kiln__group *a,
+static void check_places(kiln__cpu_warp *w, const kiln__group *a,
                          const kiln__group *b)
 {
-  const kiln__insn *const in = &b->frame->code->insns[b->pc];
+  const kiln__cpu_insn *const in = &b->frame->code->insns[b->pc];
 
   if ((in->flags & KILN__ALIGNED) != 0 &&
       (a->frame->code != b->frame->code || a->pc != b->pc))
@@ -107,7 +110,7 @@ static void check_places(kiln__warp *w, const kiln__group *a,
 
 /* ---- Letting go ------------------------------------------------------------------ */
 
-static void give_result(const kiln__barrier *bar, const kiln__insn *in,
+static void give_result(const kiln__barrier *bar, const kiln__cpu_insn *in,
                         uint8_t *regs, uint32_t mask)
 {
   uint32_t value;
@@ -131,7 +134,7 @@ static void give_result(const kiln__barrier *bar, const kiln__insn *in,
     ((uint32_t *)(void *)(regs + in->d))[__builtin_ctz(mask)] = value;
 }
 
-static void release_warp(kiln__warp *w, const kiln__barrier *bar,
+static void release_warp(kiln__cpu_warp *w, const kiln__barrier *bar,
                          uint32_t number)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
@@ -208,7 +211,7 @@ void kiln__barriers_recheck(kiln__block *block)
 
 /* ---- Coming ------------------------------------------------------------------------ */
 
-static kiln__barrier *opened(kiln__warp *w, const kiln__insn *in,
+static kiln__barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              uint32_t number, uint32_t expected)
 {
   kiln__block_own *const own = kiln__own(w->block);
@@ -229,7 +232,7 @@ static kiln__barrier *opened(kiln__warp *w, const kiln__insn *in,
 
 /* How many threads this arrival counts for: each once; of a barrier with a
  * count, 32 in all of a warp whose rest has come or never will. */
-static uint32_t weight(const kiln__warp *w, const kiln__barrier *bar,
+static uint32_t weight(const kiln__cpu_warp *w, const kiln__barrier *bar,
                        uint32_t mask)
 {
   const uint32_t before = bar->here[w->index];
@@ -241,7 +244,7 @@ static uint32_t weight(const kiln__warp *w, const kiln__barrier *bar,
   return (uint32_t)__builtin_popcount(mask & ~before);
 }
 
-static void take_vote(kiln__barrier *bar, const kiln__insn *in,
+static void take_vote(kiln__barrier *bar, const kiln__cpu_insn *in,
                       const uint8_t *regs, uint32_t mask)
 {
   const uint32_t flip = (in->flags & KILN__NEGATE_B) != 0 ? UINT32_MAX : 0;
@@ -256,8 +259,9 @@ static void take_vote(kiln__barrier *bar, const kiln__insn *in,
   }
 }
 
-void kiln__barrier_arrive(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
-                          uint32_t number, uint32_t mask)
+void kiln__barrier_arrive(kiln__cpu_warp *w, kiln__frame *f,
+                          const kiln__cpu_insn *in, uint32_t number,
+                          uint32_t mask)
 {
   kiln__block_own *const own = kiln__own(w->block);
   const int lane = __builtin_ctz(mask);
@@ -326,7 +330,8 @@ static void cluster_recheck(kiln__gang *gang)
 
 /* Lanes of one group have arrived in one and the same phase, or are of a
  * program that mixes them up: then all wait for the later one. */
-bool kiln__cluster_step(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+bool kiln__cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        uint32_t mask)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
   kiln__gang *const gang = kiln__own(w->block)->gang;
@@ -356,7 +361,7 @@ bool kiln__cluster_step(kiln__warp *w, const kiln__insn *in, uint32_t mask)
 
 /* ---- Leaving -------------------------------------------------------------------------- */
 
-void kiln__lanes_exit(kiln__warp *w, kiln__frame *f, uint32_t mask)
+void kiln__lanes_exit(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
   kiln__block_own *const own = kiln__own(w->block);

@@ -22,7 +22,7 @@ static void place_warps(kiln__gang *gang, kiln__job *job)
                                               job->local_stride);
 
   for (uint32_t i = 0; i < gang->n_warps; i++) {
-    kiln__warp *const w = &gang->warps[i];
+    kiln__cpu_warp *const w = &gang->warps[i];
     kiln__schedule *const s = &gang->schedules[i];
     const uint32_t block = i / job->warps_per_block;
 
@@ -70,7 +70,7 @@ static kiln__gang *gang_make(kiln__worker *worker)
   const size_t at_owns = at_blocks + rounded(blocks * sizeof(kiln__block));
   const size_t at_ranks = at_owns + rounded(blocks * sizeof(kiln__block_own));
   const size_t at_warps = at_ranks + rounded(blocks * sizeof(kiln__block *));
-  const size_t at_schedules = at_warps + warps * sizeof(kiln__warp);
+  const size_t at_schedules = at_warps + warps * sizeof(kiln__cpu_warp);
   const size_t at_shared =
       at_schedules + rounded(warps * sizeof(kiln__schedule));
   const size_t at_stacks = at_shared + blocks * job->shared_stride;
@@ -88,7 +88,7 @@ static kiln__gang *gang_make(kiln__worker *worker)
   gang->blocks = (kiln__block *)(void *)(at + at_blocks);
   gang->owns = (kiln__block_own *)(void *)(at + at_owns);
   gang->ranks = (kiln__block **)(void *)(at + at_ranks);
-  gang->warps = (kiln__warp *)(void *)(at + at_warps);
+  gang->warps = (kiln__cpu_warp *)(void *)(at + at_warps);
   gang->schedules = (kiln__schedule *)(void *)(at + at_schedules);
   gang->shared = at + at_shared;
   gang->stacks = at + at_stacks;
@@ -112,7 +112,7 @@ void kiln__gang_free(kiln__gang *gang)
 
 /* ---- A block begins and ends ------------------------------------------------------ */
 
-static bool warp_begin(kiln__warp *w, kiln__worker *worker)
+static bool warp_begin(kiln__cpu_warp *w, kiln__worker *worker)
 {
   kiln__job *const job = worker->job;
   kiln__schedule *const s = kiln__schedule_of(w);
@@ -292,7 +292,7 @@ static bool charge(kiln__worker *worker, uint64_t issued)
 }
 
 /* One share of a warp; false: the grid stops. */
-static bool run_warp(kiln__gang *gang, kiln__warp *w, uint64_t *used)
+static bool run_warp(kiln__gang *gang, kiln__cpu_warp *w, uint64_t *used)
 {
   kiln__worker *const worker = gang->worker;
   kiln__job *const job = worker->job;
@@ -325,7 +325,7 @@ static bool sweep(kiln__gang *gang, uint32_t *ran, bool *busy, uint64_t *used)
   *busy = false;
   for (uint32_t i = 0; i < gang->n_warps; i++) {
     const uint32_t at = first + i;
-    kiln__warp *const w =
+    kiln__cpu_warp *const w =
         &gang->warps[at < gang->n_warps ? at : at - gang->n_warps];
     kiln__schedule *const s = kiln__schedule_of(w);
 

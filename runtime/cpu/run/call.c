@@ -5,7 +5,7 @@
 
 enum { STACK_ALIGN = 16 };
 
-static void copy_lanes(const kiln__warp *w, uint32_t mask, uint32_t to,
+static void copy_lanes(const kiln__cpu_warp *w, uint32_t mask, uint32_t to,
                        uint32_t from, uint32_t size)
 {
   uint8_t *const stack = kiln__schedule_of(w)->stack;
@@ -22,7 +22,7 @@ static void copy_lanes(const kiln__warp *w, uint32_t mask, uint32_t to,
   }
 }
 
-uint32_t kiln__call_number(const kiln__warp *w, uint64_t address)
+uint32_t kiln__call_number(const kiln__cpu_warp *w, uint64_t address)
 {
   const kiln__grid *const g = w->grid;
   const uint64_t at = address - KILN__WINDOW_CODE;
@@ -40,17 +40,17 @@ uint32_t kiln__call_number(const kiln__warp *w, uint64_t address)
   return (uint32_t)(at / 16);
 }
 
-static bool fits(const kiln__warp *w, uint32_t at, uint32_t offset,
+static bool fits(const kiln__cpu_warp *w, uint32_t at, uint32_t offset,
                  uint32_t size)
 {
   return (uint64_t)at + offset + size <= w->local_size;
 }
 
-static kiln__frame *enter(kiln__warp *w, kiln__frame *from,
-                          const kiln__insn *in, const kiln__code *code,
+static kiln__frame *enter(kiln__cpu_warp *w, kiln__frame *from,
+                          const kiln__cpu_insn *in, const kiln__cpu_code *code,
                           uint32_t mask)
 {
-  const kiln__call *const call = &from->code->calls[in->imm];
+  const kiln__cpu_call *const call = &from->code->calls[in->imm];
   const uint32_t at =
       (from->local_top + STACK_ALIGN - 1) & ~(uint32_t)(STACK_ALIGN - 1);
   kiln__frame *f;
@@ -72,7 +72,7 @@ static kiln__frame *enter(kiln__warp *w, kiln__frame *from,
   f->local_at = at;
   f->local_top = at + code->local_bytes;
   for (uint32_t i = 0; i < call->n_in; i++) {
-    const kiln__copy *const c = &call->in[i];
+    const kiln__cpu_copy *const c = &call->in[i];
 
     if (!fits(w, at, c->to, c->size)) {
       kiln__fault(w, in, KILN__FAULT_STACK, -1, at + c->to, c->size);
@@ -83,11 +83,12 @@ static kiln__frame *enter(kiln__warp *w, kiln__frame *from,
   return f;
 }
 
-bool kiln__call_enter(kiln__warp *w, kiln__frame *from, const kiln__insn *in,
-                      uint32_t callee, uint32_t mask, kiln__frame **out)
+bool kiln__call_enter(kiln__cpu_warp *w, kiln__frame *from,
+                      const kiln__cpu_insn *in, uint32_t callee, uint32_t mask,
+                      kiln__frame **out)
 {
   const kiln__job *const job = kiln__job_of(w);
-  const kiln__code *code;
+  const kiln__cpu_code *code;
 
   *out = NULL;
   if (callee >= job->grid.program->n_functions) {
@@ -113,12 +114,12 @@ bool kiln__call_enter(kiln__warp *w, kiln__frame *from, const kiln__insn *in,
   return *out != NULL;
 }
 
-void kiln__call_leave(kiln__warp *w, kiln__frame *f, uint32_t mask)
+void kiln__call_leave(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask)
 {
-  const kiln__call *const call = f->call;
+  const kiln__cpu_call *const call = f->call;
 
   for (uint32_t i = 0; i < call->n_out; i++) {
-    const kiln__copy *const c = &call->out[i];
+    const kiln__cpu_copy *const c = &call->out[i];
 
     if (fits(w, f->parent->local_at, c->to, c->size) &&
         fits(w, f->local_at, c->from, c->size))
@@ -130,7 +131,7 @@ void kiln__call_leave(kiln__warp *w, kiln__frame *f, uint32_t mask)
     kiln__frame_give(w, f);
 }
 
-bool kiln__stack_room(kiln__warp *w, const kiln__insn *in)
+bool kiln__stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
   const uint32_t need = s->n_stacked + 2 * KILN__WARP + 2;
@@ -150,8 +151,8 @@ bool kiln__stack_room(kiln__warp *w, const kiln__insn *in)
   return true;
 }
 
-void kiln__warp_synced(kiln__warp *w, const kiln__insn *in, uint32_t mask,
-                       uint32_t wanted)
+void kiln__warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                       uint32_t mask, uint32_t wanted)
 {
   const kiln__schedule *const s = kiln__schedule_of(w);
 

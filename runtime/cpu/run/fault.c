@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static void thread_index(const kiln__warp *w, int lane, uint32_t out[3])
+static void thread_index(const kiln__cpu_warp *w, int lane, uint32_t out[3])
 {
   const uint32_t *const dim = w->grid->block_dim;
   const uint32_t t = w->index * KILN__WARP + (uint32_t)lane;
@@ -15,7 +15,7 @@ static void thread_index(const kiln__warp *w, int lane, uint32_t out[3])
   out[2] = t / dim[0] / dim[1];
 }
 
-static bool writes(const kiln__insn *in)
+static bool writes(const kiln__cpu_insn *in)
 {
   return in->klass == KILN__CLASS_GLOBAL_STORE ||
          in->klass == KILN__CLASS_GENERIC_STORE ||
@@ -24,8 +24,9 @@ static bool writes(const kiln__insn *in)
          in->klass == KILN__CLASS_ATOMIC;
 }
 
-void kiln__fault(kiln__warp *w, const kiln__insn *in, kiln__fault_kind kind,
-                 int lane, uint64_t address, uint32_t bytes)
+void kiln__fault(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                 kiln__fault_kind kind, int lane, uint64_t address,
+                 uint32_t bytes)
 {
   kiln__grid *const g = w->grid;
   const uint32_t lanes = w->mask != 0 ? w->mask : 1;
@@ -42,7 +43,7 @@ void kiln__fault(kiln__warp *w, const kiln__insn *in, kiln__fault_kind kind,
     memcpy(g->fault.block, w->block->ctaid, sizeof g->fault.block);
     g->fault.address = address;
     g->fault.bytes = bytes;
-    g->fault.space = (kiln__space)in->space;
+    g->fault.space = (kiln__cpu_space)in->space;
     g->fault.write = writes(in);
   }
   pthread_mutex_unlock(&g->lock);
@@ -89,10 +90,11 @@ static void add(listing *l, const char *format, ...)
 }
 
 /* Where an instruction comes from: "file.cu:12" or "PTX line 40". */
-static void place_of(const kiln__program *program, const kiln__code *code,
-                     uint32_t insn, char *buf, size_t size)
+static void place_of(const kiln__cpu_program *program,
+                     const kiln__cpu_code *code, uint32_t insn, char *buf,
+                     size_t size)
 {
-  const kiln__line *line;
+  const kiln__cpu_line *line;
   const char *file = NULL;
 
   if (code->lines == NULL || insn >= code->n_insns) {
@@ -108,12 +110,12 @@ static void place_of(const kiln__program *program, const kiln__code *code,
     kiln__format(buf, size, "PTX line %u", line->ptx);
 }
 
-static void list_lanes(listing *l, const kiln__warp *w, const kiln__frame *f,
-                       uint32_t pc, uint32_t mask, kiln__wait wait,
-                       uint32_t wants, const char *below)
+static void list_lanes(listing *l, const kiln__cpu_warp *w,
+                       const kiln__frame *f, uint32_t pc, uint32_t mask,
+                       kiln__wait wait, uint32_t wants, const char *below)
 {
-  const kiln__program *const program = l->job->grid.program;
-  const kiln__insn *const in = &f->code->insns[pc];
+  const kiln__cpu_program *const program = l->job->grid.program;
+  const kiln__cpu_insn *const in = &f->code->insns[pc];
   const uint32_t *const b = w->block->ctaid;
   kiln__fault_info *const fault = &l->job->grid.fault;
   uint32_t thread[3];
@@ -145,7 +147,7 @@ static void list_lanes(listing *l, const kiln__warp *w, const kiln__frame *f,
     add(l, "waits at the cluster's barrier");
     break;
   case KILN__AT_SYNC:
-    add(l, "waits in %s for lanes 0x%08x", kiln__op_name[in->op],
+    add(l, "waits in %s for lanes 0x%08x", kiln__cpu_op_name[in->op],
         wants & w->live & ~mask);
     break;
   default:
@@ -154,7 +156,7 @@ static void list_lanes(listing *l, const kiln__warp *w, const kiln__frame *f,
   }
 }
 
-static void list_warp(listing *l, const kiln__warp *w)
+static void list_warp(listing *l, const kiln__cpu_warp *w)
 {
   const kiln__schedule *const s = kiln__schedule_of(w);
 
@@ -276,7 +278,7 @@ static void add_nearby(kiln__buf *out, kiln__memory *memory, uint64_t address)
                                        : "\n  no allocation is near");
 }
 
-static const char *space_text(kiln__space space)
+static const char *space_text(kiln__cpu_space space)
 {
   switch (space) {
   case KILN__SPACE_GLOBAL:
@@ -327,7 +329,8 @@ static void add_place(const kiln__launch *launch, const kiln__fault_info *fault,
   if (fault->code == NULL || fault->insn >= fault->code->n_insns)
     return;
   place_of(launch->program, fault->code, fault->insn, place, sizeof place);
-  kiln__insn_text(launch->program, fault->code, fault->insn, insn, sizeof insn);
+  kiln__cpu_insn_text(launch->program, fault->code, fault->insn, insn,
+                      sizeof insn);
   kiln__buf_format(out, "\n  at %s", place);
   if (fault->code != launch->code)
     kiln__buf_format(out, " in function `%s`", fault->code->name);

@@ -10,11 +10,11 @@ typedef enum when {
   BY_BLOCK
 } when;
 
-static when changes(const kiln__const *c)
+static when changes(const kiln__cpu_const *c)
 {
   if (c->kind != KILN__CONST_SPECIAL)
     return ALWAYS_SAME;
-  switch ((kiln__special)c->value) {
+  switch ((kiln__cpu_special_register)c->value) {
   case KILN__SPECIAL_TID_X:
   case KILN__SPECIAL_TID_Y:
   case KILN__SPECIAL_TID_Z:
@@ -37,7 +37,7 @@ static when changes(const kiln__const *c)
   }
 }
 
-static uint32_t thread_of(const kiln__warp *w, uint32_t lane, unsigned axis)
+static uint32_t thread_of(const kiln__cpu_warp *w, uint32_t lane, unsigned axis)
 {
   const uint32_t *const dim = w->grid->block_dim;
   const uint32_t t = w->index * KILN__WARP + lane;
@@ -47,7 +47,8 @@ static uint32_t thread_of(const kiln__warp *w, uint32_t lane, unsigned axis)
                      : t / dim[0] / dim[1];
 }
 
-static uint64_t cluster_special(const kiln__block *b, kiln__special which)
+static uint64_t cluster_special(const kiln__block *b,
+                                kiln__cpu_special_register which)
 {
   const kiln__grid *const g = b->grid;
   const uint32_t *const dim = g->cluster_dim;
@@ -87,8 +88,8 @@ _Static_assert(KILN__SPECIAL_NCLUSTERID_X - KILN__SPECIAL_CLUSTERID_X == 3 &&
                        9,
                "axes follow each other");
 
-static uint64_t special_of(const kiln__warp *w, kiln__special which,
-                           uint32_t lane)
+static uint64_t special_of(const kiln__cpu_warp *w,
+                           kiln__cpu_special_register which, uint32_t lane)
 {
   const kiln__grid *const g = w->grid;
   const kiln__block *const b = w->block;
@@ -162,7 +163,7 @@ static uint64_t special_of(const kiln__warp *w, kiln__special which,
   }
 }
 
-static bool by_lane(const kiln__const *c)
+static bool by_lane(const kiln__cpu_const *c)
 {
   return c->kind == KILN__CONST_SPECIAL &&
          (c->value <= KILN__SPECIAL_TID_Z || c->value == KILN__SPECIAL_LANEID ||
@@ -170,14 +171,14 @@ static bool by_lane(const kiln__const *c)
            c->value <= KILN__SPECIAL_LANEMASK_GT));
 }
 
-static uint64_t value_of(const kiln__warp *w, const kiln__const *c,
+static uint64_t value_of(const kiln__cpu_warp *w, const kiln__cpu_const *c,
                          uint32_t lane)
 {
   const kiln__grid *const g = w->grid;
 
   switch (c->kind) {
   case KILN__CONST_SPECIAL:
-    return special_of(w, (kiln__special)c->value, lane);
+    return special_of(w, (kiln__cpu_special_register)c->value, lane);
   case KILN__CONST_ADDRESS:
     return (g->globals != NULL ? g->globals[c->value] : 0) +
            (uint64_t)c->addend;
@@ -192,7 +193,8 @@ static uint64_t value_of(const kiln__warp *w, const kiln__const *c,
   }
 }
 
-static void fill_lanes(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
+static void fill_lanes(const kiln__cpu_warp *w, uint8_t *regs,
+                       const kiln__cpu_const *c)
 {
   for (uint32_t i = 0; i < KILN__WARP; i++) {
     const uint64_t value = value_of(w, c, i);
@@ -204,7 +206,8 @@ static void fill_lanes(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
   }
 }
 
-static void fill(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
+static void fill(const kiln__cpu_warp *w, uint8_t *regs,
+                 const kiln__cpu_const *c)
 {
   const uint64_t value = value_of(w, c, 0);
   uint64_t *const wide = __builtin_assume_aligned(regs + c->slot, ALIGN);
@@ -221,9 +224,9 @@ static void fill(const kiln__warp *w, uint8_t *regs, const kiln__const *c)
   }
 }
 
-static void fill_from(kiln__warp *w, kiln__frame *f, when least)
+static void fill_from(kiln__cpu_warp *w, kiln__frame *f, when least)
 {
-  const kiln__code *const code = f->code;
+  const kiln__cpu_code *const code = f->code;
 
   for (uint32_t i = 0; i < code->n_consts; i++) {
     if (changes(&code->consts[i]) >= least)
@@ -231,7 +234,7 @@ static void fill_from(kiln__warp *w, kiln__frame *f, when least)
   }
 }
 
-void kiln__frame_fill(kiln__warp *w, kiln__frame *f)
+void kiln__frame_fill(kiln__cpu_warp *w, kiln__frame *f)
 {
   const uint64_t block = w->block->number + 1;
 
@@ -259,7 +262,7 @@ static void find_changing(kiln__frame *f)
   }
 }
 
-static kiln__frame *make(kiln__warp *w, const kiln__code *code)
+static kiln__frame *make(kiln__cpu_warp *w, const kiln__cpu_code *code)
 {
   kiln__worker *const worker = kiln__own(w->block)->worker;
   const size_t head = (sizeof(kiln__frame) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
@@ -286,7 +289,7 @@ static kiln__frame *make(kiln__warp *w, const kiln__code *code)
   return f;
 }
 
-kiln__frame *kiln__frame_take(kiln__warp *w, const kiln__code *code)
+kiln__frame *kiln__frame_take(kiln__cpu_warp *w, const kiln__cpu_code *code)
 {
   kiln__worker *const worker = kiln__own(w->block)->worker;
   kiln__frame *f = worker->free[code->number];
@@ -306,7 +309,7 @@ kiln__frame *kiln__frame_take(kiln__warp *w, const kiln__code *code)
   return f;
 }
 
-void kiln__frame_give(kiln__warp *w, kiln__frame *f)
+void kiln__frame_give(kiln__cpu_warp *w, kiln__frame *f)
 {
   kiln__worker *const worker = kiln__own(w->block)->worker;
 

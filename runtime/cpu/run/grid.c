@@ -214,7 +214,7 @@ static uint32_t rounded(uint32_t value, uint32_t to)
 static void set_sizes(kiln__job *job)
 {
   const kiln__launch *const l = job->launch;
-  const kiln__code *const code = l->code;
+  const kiln__cpu_code *const code = l->code;
   kiln__grid *const g = &job->grid;
   const uint64_t need = (uint64_t)code->reach_local + code->local_bytes +
                         16 * ((uint64_t)l->program->n_functions + 1);

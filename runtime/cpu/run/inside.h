@@ -45,7 +45,7 @@ struct kiln__gang {
   kiln__worker *worker;
   kiln__block *blocks;       /* n_blocks */
   kiln__block_own *owns;     /* one a block */
-  kiln__warp *warps;         /* of all blocks */
+  kiln__cpu_warp *warps;     /* of all blocks */
   kiln__schedule *schedules; /* one a warp */
   kiln__block **ranks;       /* blocks by rank */
   uint8_t *shared, *stacks;  /* aligned, within `memory` */
@@ -115,7 +115,7 @@ struct kiln__job {
   uint32_t epoch, phase, n_active, n_in, n_stuck;
 };
 
-static inline kiln__job *kiln__job_of(const kiln__warp *w)
+static inline kiln__job *kiln__job_of(const kiln__cpu_warp *w)
 {
   return (kiln__job *)(void *)w->grid;
 }
@@ -129,10 +129,10 @@ static inline kiln__block_own *kiln__own(const kiln__block *block)
 
 /* A frame of `code` for lanes of this warp, constants filled in; NULL: no
  * memory. */
-kiln__frame *kiln__frame_take(kiln__warp *w, const kiln__code *code);
-void kiln__frame_give(kiln__warp *w, kiln__frame *f);
+kiln__frame *kiln__frame_take(kiln__cpu_warp *w, const kiln__cpu_code *code);
+void kiln__frame_give(kiln__cpu_warp *w, kiln__frame *f);
 /* Constants that change with the block and the warp. */
-void kiln__frame_fill(kiln__warp *w, kiln__frame *f);
+void kiln__frame_fill(kiln__cpu_warp *w, kiln__frame *f);
 void kiln__frames_free(kiln__worker *worker);
 
 /* ---- block.c ------------------------------------------------------------------- */
@@ -174,11 +174,11 @@ void kiln__fault_grid(kiln__job *job, kiln__fault_kind kind, const char *text);
 
 kiln__system kiln__system_named(const char *name);
 /* False: fault. */
-bool kiln__system_call(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
-                       const kiln__code *callee, kiln__system which,
-                       uint32_t mask);
+bool kiln__system_call(kiln__cpu_warp *w, kiln__frame *f,
+                       const kiln__cpu_insn *in, const kiln__cpu_code *callee,
+                       kiln__system which, uint32_t mask);
 /* Bytes of a generic address as one lane sees it; NULL: not all there. */
-uint8_t *kiln__lane_bytes(kiln__warp *w, int lane, uint64_t address,
+uint8_t *kiln__lane_bytes(kiln__cpu_warp *w, int lane, uint64_t address,
                           uint64_t size);
 
 #endif

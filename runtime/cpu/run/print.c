@@ -97,7 +97,7 @@ enum { MAX_WIDTH = 1000, MAX_ARGUMENTS = 32, PIECE = 2200 };
 
 /* Where one call of printf is. */
 typedef struct printing {
-  kiln__warp *w;
+  kiln__cpu_warp *w;
   int lane;
   uint64_t args;
   uint64_t at; /* bytes of arguments used */
@@ -371,8 +371,8 @@ static void print_all(printing *p, const char *c)
   }
 }
 
-int kiln__out_printf(kiln__out *out, kiln__warp *w, int lane, uint64_t format,
-                     uint64_t args)
+int kiln__out_printf(kiln__out *out, kiln__cpu_warp *w, int lane,
+                     uint64_t format, uint64_t args)
 {
   printing p = {.w = w, .lane = lane, .args = args};
   kiln__buf pattern;

@@ -11,8 +11,8 @@
 #include "../exec/isa.h"
 
 typedef struct kiln__launch {
-  const kiln__program *program;
-  const kiln__code *code;
+  const kiln__cpu_program *program;
+  const kiln__cpu_code *code;
   const kiln__isa *isa;
   kiln__memory *memory;
   const uint8_t *params; /* code->param_bytes, borrowed until the return */
@@ -58,7 +58,7 @@ void kiln__out_flush(kiln__out *out);
 void kiln__out_free(kiln__out *out);
 /* Format as device printf does: `args` lie as in a struct, strings are read
  * through the grid's memory. Number of arguments; -1: no format. */
-int kiln__out_printf(kiln__out *out, kiln__warp *w, int lane, uint64_t format,
-                     uint64_t args);
+int kiln__out_printf(kiln__out *out, kiln__cpu_warp *w, int lane,
+                     uint64_t format, uint64_t args);
 
 #endif

@@ -34,7 +34,7 @@ static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, size_t size)
   return hash;
 }
 
-static uint64_t hash_frames(uint64_t hash, const kiln__warp *w,
+static uint64_t hash_frames(uint64_t hash, const kiln__cpu_warp *w,
                             const kiln__frame *f)
 {
   const uint8_t *const stack = kiln__schedule_of(w)->stack;
@@ -49,7 +49,7 @@ static uint64_t hash_frames(uint64_t hash, const kiln__warp *w,
   return hash;
 }
 
-static uint64_t state_of(const kiln__warp *w)
+static uint64_t state_of(const kiln__cpu_warp *w)
 {
   const kiln__schedule *const s = kiln__schedule_of(w);
   uint64_t hash = w->live;
@@ -84,7 +84,7 @@ static bool all_ran(const kiln__schedule *s)
   return true;
 }
 
-static void save(kiln__warp *w)
+static void save(kiln__cpu_warp *w)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
 
@@ -127,7 +127,7 @@ static bool all_repeat(kiln__worker *worker)
 
   for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
     for (uint32_t i = 0; i < g->n_warps; i++) {
-      kiln__warp *const w = &g->warps[i];
+      kiln__cpu_warp *const w = &g->warps[i];
       kiln__schedule *const s = &g->schedules[i];
 
       if (s->status != KILN__WARP_RUNNING || s->repeats)

@@ -29,7 +29,7 @@ static uint8_t *within(uint8_t *first, uint64_t bytes, uint64_t offset,
   return offset <= bytes && size <= bytes - offset ? first + offset : NULL;
 }
 
-uint8_t *kiln__lane_bytes(kiln__warp *w, int lane, uint64_t address,
+uint8_t *kiln__lane_bytes(kiln__cpu_warp *w, int lane, uint64_t address,
                           uint64_t size)
 {
   const uint64_t window = address & ~(KILN__WINDOW_BYTES - 1);
@@ -45,8 +45,8 @@ uint8_t *kiln__lane_bytes(kiln__warp *w, int lane, uint64_t address,
 
 /* ---- Arguments and results ----------------------------------------------------------- */
 
-static uint64_t argument(const kiln__warp *w, const kiln__frame *f,
-                         const kiln__call *call, uint32_t i, int lane)
+static uint64_t argument(const kiln__cpu_warp *w, const kiln__frame *f,
+                         const kiln__cpu_call *call, uint32_t i, int lane)
 {
   const uint8_t *const mine = kiln__schedule_of(w)->stack + f->local_at +
                               (size_t)lane * w->local_stride;
@@ -64,8 +64,8 @@ static uint64_t argument(const kiln__warp *w, const kiln__frame *f,
   return value;
 }
 
-static void result(const kiln__warp *w, const kiln__frame *f,
-                   const kiln__call *call, int lane, uint64_t value)
+static void result(const kiln__cpu_warp *w, const kiln__frame *f,
+                   const kiln__cpu_call *call, int lane, uint64_t value)
 {
   uint8_t *const mine = kiln__schedule_of(w)->stack + f->local_at +
                         (size_t)lane * w->local_stride;
@@ -81,7 +81,7 @@ static void result(const kiln__warp *w, const kiln__frame *f,
 
 /* ---- The functions ---------------------------------------------------------------------- */
 
-static uint64_t heap_alloc(kiln__warp *w, uint64_t size)
+static uint64_t heap_alloc(kiln__cpu_warp *w, uint64_t size)
 {
   kiln__grid *const g = w->grid;
   kiln__range range = {.kind = KILN__RANGE_HEAP, .device = g->device};
@@ -99,7 +99,7 @@ static uint64_t heap_alloc(kiln__warp *w, uint64_t size)
   return address;
 }
 
-static bool heap_free(kiln__warp *w, uint64_t address)
+static bool heap_free(kiln__cpu_warp *w, uint64_t address)
 {
   kiln__grid *const g = w->grid;
   kiln__range range;
@@ -121,7 +121,7 @@ static bool heap_free(kiln__warp *w, uint64_t address)
 }
 
 /* Text of at most `size` - 1 bytes; what cannot be read is cut. */
-static void text_at(kiln__warp *w, int lane, uint64_t address, char *buf,
+static void text_at(kiln__cpu_warp *w, int lane, uint64_t address, char *buf,
                     size_t size)
 {
   size_t n = 0;
@@ -136,10 +136,10 @@ static void text_at(kiln__warp *w, int lane, uint64_t address, char *buf,
   buf[n] = '\0';
 }
 
-static void assert_failed(kiln__warp *w, const kiln__frame *f,
-                          const kiln__insn *in, int lane)
+static void assert_failed(kiln__cpu_warp *w, const kiln__frame *f,
+                          const kiln__cpu_insn *in, int lane)
 {
-  const kiln__call *const call = &f->code->calls[in->imm];
+  const kiln__cpu_call *const call = &f->code->calls[in->imm];
   const uint32_t *const dim = w->grid->block_dim;
   const uint32_t t = w->index * KILN__WARP + (uint32_t)lane;
   const uint32_t *const b = w->block->ctaid;
@@ -166,10 +166,10 @@ static void assert_failed(kiln__warp *w, const kiln__frame *f,
   pthread_mutex_unlock(&w->grid->lock);
 }
 
-static bool move_bytes(kiln__warp *w, const kiln__frame *f,
-                       const kiln__insn *in, int lane, bool set)
+static bool move_bytes(kiln__cpu_warp *w, const kiln__frame *f,
+                       const kiln__cpu_insn *in, int lane, bool set)
 {
-  const kiln__call *const call = &f->code->calls[in->imm];
+  const kiln__cpu_call *const call = &f->code->calls[in->imm];
   const uint64_t to = argument(w, f, call, 0, lane);
   const uint64_t from = argument(w, f, call, 1, lane);
   const uint64_t size = argument(w, f, call, 2, lane);
@@ -189,10 +189,10 @@ static bool move_bytes(kiln__warp *w, const kiln__frame *f,
   return true;
 }
 
-static bool call_lane(kiln__warp *w, const kiln__frame *f, const kiln__insn *in,
-                      kiln__system which, int lane)
+static bool call_lane(kiln__cpu_warp *w, const kiln__frame *f,
+                      const kiln__cpu_insn *in, kiln__system which, int lane)
 {
-  const kiln__call *const call = &f->code->calls[in->imm];
+  const kiln__cpu_call *const call = &f->code->calls[in->imm];
   const uint64_t first = argument(w, f, call, 0, lane);
 
   switch (which) {
@@ -219,9 +219,9 @@ static bool call_lane(kiln__warp *w, const kiln__frame *f, const kiln__insn *in,
   }
 }
 
-bool kiln__system_call(kiln__warp *w, kiln__frame *f, const kiln__insn *in,
-                       const kiln__code *callee, kiln__system which,
-                       uint32_t mask)
+bool kiln__system_call(kiln__cpu_warp *w, kiln__frame *f,
+                       const kiln__cpu_insn *in, const kiln__cpu_code *callee,
+                       kiln__system which, uint32_t mask)
 {
   kiln__schedule *const s = kiln__schedule_of(w);
 

@@ -7,7 +7,7 @@ _Static_assert((int)KILN__N_CLASSES == (int)KILN_CPU_N_CLASSES,
                "<kiln/cpu.h> tells as many classes apart");
 
 kiln__tally *kiln__watch_tally(kiln__watch *watch, unsigned thread,
-                               const kiln__code *code)
+                               const kiln__cpu_code *code)
 {
   kiln__tallies *t;
 
@@ -31,7 +31,7 @@ kiln__tally *kiln__watch_tally(kiln__watch *watch, unsigned thread,
 }
 
 /* One instruction's tally into the counters that its class belongs to. */
-static void add(kiln_cpu_counters *c, const kiln__insn *in,
+static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
                 const kiln__tally *t)
 {
   c->warp_insns += t->issued;
@@ -115,10 +115,10 @@ static kiln_cpu_counters *line_at(const kiln_allocator *a, lines *l,
 static void add_function(const kiln__watch *watch, const kiln__tallies *t,
                          kiln_cpu_counters *out, lines *l)
 {
-  const kiln__program *p = watch->program;
+  const kiln__cpu_program *p = watch->program;
 
   for (uint32_t i = 0; i < t->code->n_insns && t->tally != NULL; i++) {
-    const kiln__line *at = &t->code->lines[i];
+    const kiln__cpu_line *at = &t->code->lines[i];
     const bool known =
         at->line != 0 && at->file < p->n_files && p->files[at->file] != NULL;
     kiln_cpu_counters *line;

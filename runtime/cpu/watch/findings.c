@@ -12,10 +12,11 @@ static const char *const space_text[] = {"generic",  "register",  "global",
                                          "local",    "parameter", "texture"};
 
 /* The function that an instruction belongs to. */
-static const kiln__code *code_of(const kiln__watch *watch, const kiln__insn *in)
+static const kiln__cpu_code *code_of(const kiln__watch *watch,
+                                     const kiln__cpu_insn *in)
 {
   for (uint32_t i = 0; in != NULL && i < watch->program->n_functions; i++) {
-    const kiln__code *code = &watch->program->functions[i];
+    const kiln__cpu_code *code = &watch->program->functions[i];
 
     if (code->n_insns > 0 && in >= code->insns &&
         in < code->insns + code->n_insns)
@@ -24,17 +25,18 @@ static const kiln__code *code_of(const kiln__watch *watch, const kiln__insn *in)
   return watch->code;
 }
 
-static const kiln__line *line_of(const kiln__watch *watch, const kiln__insn *in)
+static const kiln__cpu_line *line_of(const kiln__watch *watch,
+                                     const kiln__cpu_insn *in)
 {
-  static const kiln__line none;
-  const kiln__code *code = code_of(watch, in);
+  static const kiln__cpu_line none;
+  const kiln__cpu_code *code = code_of(watch, in);
 
   return in != NULL && in->index < code->n_insns && code->lines != NULL
              ? &code->lines[in->index]
              : &none;
 }
 
-static const char *file_of(const kiln__watch *watch, const kiln__line *line)
+static const char *file_of(const kiln__watch *watch, const kiln__cpu_line *line)
 {
   return line->file < watch->program->n_files &&
                  watch->program->files[line->file] != NULL
@@ -42,10 +44,10 @@ static const char *file_of(const kiln__watch *watch, const kiln__line *line)
              : "";
 }
 
-void kiln__watch_line(const kiln__watch *watch, const kiln__insn *in, char *buf,
-                      size_t size)
+void kiln__watch_line(const kiln__watch *watch, const kiln__cpu_insn *in,
+                      char *buf, size_t size)
 {
-  const kiln__line *line = line_of(watch, in);
+  const kiln__cpu_line *line = line_of(watch, in);
 
   if (line->line != 0)
     kiln__format(buf, size, "line %u of %s", line->line, file_of(watch, line));
@@ -133,7 +135,7 @@ static void write_text(kiln_cpu_finding *f, char *buf, const char *place,
                advice);
 }
 
-static kiln__found *known(const kiln__watch *watch, const kiln__insn *in,
+static kiln__found *known(const kiln__watch *watch, const kiln__cpu_insn *in,
                           const char *kind)
 {
   kiln__found *found = watch->found;
@@ -150,7 +152,7 @@ typedef struct record {
   char other[512], text[TEXT_SIZE];
 } record;
 
-static record *add(kiln__watch *watch, const kiln__insn *in)
+static record *add(kiln__watch *watch, const kiln__cpu_insn *in)
 {
   record *r;
 
@@ -171,7 +173,7 @@ void kiln__find(kiln__watch *watch, unsigned check, const char *kind,
                 const char *advice)
 {
   const kiln__grid *grid = where->w->grid;
-  const kiln__line *line = line_of(watch, where->in);
+  const kiln__cpu_line *line = line_of(watch, where->in);
   kiln__found *old = known(watch, where->in, kind);
   char place[320], address[320] = "";
   kiln_cpu_finding *f;
@@ -193,7 +195,7 @@ void kiln__find(kiln__watch *watch, unsigned check, const char *kind,
                           .file = file_of(watch, line),
                           .line = line->line,
                           .ptx_line = line->ptx,
-                          .insn = kiln__op_name[where->in->op],
+                          .insn = kiln__cpu_op_name[where->in->op],
                           .space = space_text[where->space],
                           .address = where->address,
                           .bytes = where->bytes,
@@ -209,8 +211,8 @@ void kiln__find(kiln__watch *watch, unsigned check, const char *kind,
   write_text(f, r->text, place, what, address, advice);
 }
 
-void kiln__watch_sync_misuse(kiln__warp *w, const kiln__insn *in, int lane,
-                             const char *format, ...)
+void kiln__watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                             int lane, const char *format, ...)
 {
   kiln__watch *watch = w->grid->watch;
   const kiln__where where = {.w = w, .in = in, .lane = lane};
@@ -269,7 +271,7 @@ void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid)
 {
   const kiln__fault_info *fault = &grid->fault;
   const fault_words *word = words_of(fault->kind);
-  const kiln__insn *in =
+  const kiln__cpu_insn *in =
       fault->code != NULL && fault->insn < fault->code->n_insns
           ? &fault->code->insns[fault->insn]
           : NULL;
@@ -285,7 +287,7 @@ void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid)
   pthread_mutex_lock(&watch->lock);
   r = add(watch, in);
   if (r != NULL) {
-    const kiln__line *line = line_of(watch, in);
+    const kiln__cpu_line *line = line_of(watch, in);
     kiln_cpu_finding *f = &r->found.finding;
 
     *f = (kiln_cpu_finding){.check = check,
@@ -295,7 +297,7 @@ void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid)
                             .file = file_of(watch, line),
                             .line = line->line,
                             .ptx_line = line->ptx,
-                            .insn = kiln__op_name[in->op],
+                            .insn = kiln__cpu_op_name[in->op],
                             .space = space_text[fault->space],
                             .address = fault->address,
                             .bytes = fault->bytes,

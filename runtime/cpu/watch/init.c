@@ -36,9 +36,9 @@ static void set(uint8_t *bits, uint64_t from, uint32_t n)
     bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
 }
 
-static void report(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                   int lane, kiln__space space, uint64_t address,
-                   uint32_t bytes)
+static void report(kiln__watch *watch, kiln__cpu_warp *w,
+                   const kiln__cpu_insn *in, int lane, kiln__cpu_space space,
+                   uint64_t address, uint32_t bytes)
 {
   const kiln__where where = {w, in, lane, space, address, bytes};
 
@@ -53,8 +53,9 @@ static void report(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
 
 /* Bits of `address` and its place in them; NULL: not kept. `range` is the last
  * one found: neighbouring lanes mostly touch one allocation. */
-static uint8_t *bits_of(kiln__warp *w, kiln__space space, uint64_t address,
-                        uint32_t bytes, kiln__range *range, uint64_t *at)
+static uint8_t *bits_of(kiln__cpu_warp *w, kiln__cpu_space space,
+                        uint64_t address, uint32_t bytes, kiln__range *range,
+                        uint64_t *at)
 {
   const kiln__block_state *state = w->block->watch;
 
@@ -72,9 +73,10 @@ static uint8_t *bits_of(kiln__warp *w, kiln__space space, uint64_t address,
   return range->valid;
 }
 
-void kiln__init_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                       kiln__space space, const uint64_t *address,
-                       uint32_t mask, uint32_t bytes, kiln__access access)
+void kiln__init_access(kiln__watch *watch, kiln__cpu_warp *w,
+                       const kiln__cpu_insn *in, kiln__cpu_space space,
+                       const uint64_t *address, uint32_t mask, uint32_t bytes,
+                       kiln__access access)
 {
   kiln__range range = {0};
 

@@ -14,18 +14,18 @@
 
 #include <string.h>
 
-static bool named(const kiln__insn *in, const char *prefix)
+static bool named(const kiln__cpu_insn *in, const char *prefix)
 {
-  return kiln__starts_with(kiln__op_name[in->op], prefix);
+  return kiln__starts_with(kiln__cpu_op_name[in->op], prefix);
 }
 
 /* Arriving at an mbarrier releases, testing it acquires. */
-static bool is_mbarrier(const kiln__insn *in)
+static bool is_mbarrier(const kiln__cpu_insn *in)
 {
   return named(in, "mbarrier_") || named(in, "cp_async_mbarrier");
 }
 
-static bool is_strong(const kiln__insn *in, kiln__access access)
+static bool is_strong(const kiln__cpu_insn *in, kiln__access access)
 {
   return access == KILN__ACCESS_ATOMIC || in->sem != KILN__SEM_WEAK ||
          is_mbarrier(in);
@@ -64,7 +64,7 @@ static kiln__cell *global_cell(kiln__watch *watch, uint64_t address)
 
 /* NULL: no memory, or beyond shared memory; the access goes unchecked. */
 static kiln__cell *cell_of(kiln__watch *watch, const kiln__block_state *state,
-                           kiln__space space, uint64_t address)
+                           kiln__cpu_space space, uint64_t address)
 {
   if (space != KILN__SPACE_SHARED)
     return global_cell(watch, address);
@@ -73,7 +73,7 @@ static kiln__cell *cell_of(kiln__watch *watch, const kiln__block_state *state,
              : NULL;
 }
 
-static uint64_t meeting_key(const kiln__block *block, kiln__space space,
+static uint64_t meeting_key(const kiln__block *block, kiln__cpu_space space,
                             uint64_t address)
 {
   if (space != KILN__SPACE_SHARED)
@@ -132,7 +132,7 @@ static void raise(uint32_t *to, const uint32_t *from, uint32_t n)
   }
 }
 
-static bool ordered(const kiln__block_state *state, const kiln__warp *w,
+static bool ordered(const kiln__block_state *state, const kiln__cpu_warp *w,
                     uint32_t lane, const kiln__stamp *before)
 {
   const kiln__warp_clocks *mine = &state->warps[w->index];
@@ -145,9 +145,9 @@ static bool ordered(const kiln__block_state *state, const kiln__warp *w,
          mine->lanes[lane][before->lane] >= before->lane_clock;
 }
 
-static kiln__stamp stamp_of(const kiln__block_state *state, const kiln__warp *w,
-                            const kiln__insn *in, uint32_t lane, uint8_t bytes,
-                            bool strong)
+static kiln__stamp stamp_of(const kiln__block_state *state,
+                            const kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            uint32_t lane, uint8_t bytes, bool strong)
 {
   const kiln__warp_clocks *mine = &state->warps[w->index];
 
@@ -166,7 +166,7 @@ static kiln__stamp stamp_of(const kiln__block_state *state, const kiln__warp *w,
 
 /* What everything before the fence was stays visible to who reads `m`. */
 static void publish(kiln__watch *watch, kiln__block_state *state,
-                    const kiln__warp *w, uint32_t lane, kiln__meeting *m)
+                    const kiln__cpu_warp *w, uint32_t lane, kiln__meeting *m)
 {
   kiln__warp_clocks *mine = &state->warps[w->index];
   const uint32_t block = (uint32_t)w->block->number;
@@ -187,7 +187,8 @@ static void publish(kiln__watch *watch, kiln__block_state *state,
 }
 
 static void learn(kiln__watch *watch, kiln__block_state *state,
-                  const kiln__warp *w, uint32_t lane, const kiln__meeting *m)
+                  const kiln__cpu_warp *w, uint32_t lane,
+                  const kiln__meeting *m)
 {
   kiln__warp_clocks *mine = &state->warps[w->index];
 
@@ -208,15 +209,15 @@ static void fence(kiln__block_state *state, uint32_t warp)
   mine->fenced_time = state->time++;
 }
 
-static bool releases(const kiln__insn *in)
+static bool releases(const kiln__cpu_insn *in)
 {
   return is_mbarrier(in) || in->sem == KILN__SEM_RELEASE ||
          in->sem == KILN__SEM_ACQ_REL || in->sem == KILN__SEM_SC;
 }
 
-static void meet(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                 kiln__space space, const uint64_t *address, uint32_t mask,
-                 kiln__access access)
+static void meet(kiln__watch *watch, kiln__cpu_warp *w,
+                 const kiln__cpu_insn *in, kiln__cpu_space space,
+                 const uint64_t *address, uint32_t mask, kiln__access access)
 {
   kiln__block_state *state = w->block->watch;
 
@@ -239,10 +240,10 @@ static void meet(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
 
 /* ---- Accesses ------------------------------------------------------------------- */
 
-static void report(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                   uint32_t lane, kiln__space space, uint64_t address,
-                   uint32_t bytes, bool write, const kiln__stamp *before,
-                   bool before_wrote)
+static void report(kiln__watch *watch, kiln__cpu_warp *w,
+                   const kiln__cpu_insn *in, uint32_t lane,
+                   kiln__cpu_space space, uint64_t address, uint32_t bytes,
+                   bool write, const kiln__stamp *before, bool before_wrote)
 {
   const kiln__where where = {w, in, (int)lane, space, address, bytes};
   const bool same_block = before->block == (uint32_t)w->block->number;
@@ -273,9 +274,9 @@ static void report(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
 /* One access of a warp. */
 typedef struct touch {
   kiln__watch *watch;
-  kiln__warp *w;
-  const kiln__insn *in;
-  kiln__space space;
+  kiln__cpu_warp *w;
+  const kiln__cpu_insn *in;
+  kiln__cpu_space space;
   uint32_t bytes; /* of a lane */
   bool strong, write;
 } touch;
@@ -346,9 +347,10 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
 
 /* First all lanes are checked, then all noted: lanes of one instruction do not
  * race with each other here. */
-void kiln__race_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                       kiln__space space, const uint64_t *address,
-                       uint32_t mask, uint32_t bytes, kiln__access access)
+void kiln__race_access(kiln__watch *watch, kiln__cpu_warp *w,
+                       const kiln__cpu_insn *in, kiln__cpu_space space,
+                       const uint64_t *address, uint32_t mask, uint32_t bytes,
+                       kiln__access access)
 {
   const touch t = {.watch = watch,
                    .w = w,
@@ -374,7 +376,7 @@ void kiln__race_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
 
 /* ---- Synchronisation -------------------------------------------------------------- */
 
-void kiln__watch_fence(kiln__warp *w, const kiln__insn *in)
+void kiln__watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   kiln__watch *watch = w->grid->watch;
 
@@ -401,7 +403,8 @@ static void join_lanes(kiln__warp_clocks *mine, uint32_t mask)
   }
 }
 
-void kiln__watch_warp_sync(kiln__warp *w, const kiln__insn *in, uint32_t mask)
+void kiln__watch_warp_sync(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                           uint32_t mask)
 {
   kiln__watch *watch = w->grid->watch;
   kiln__block_state *state = w->block->watch;

@@ -15,8 +15,8 @@ typedef struct kiln__clocks {
 
 /* Who touched a word, and when by which clock. */
 typedef struct kiln__stamp {
-  const kiln__insn *in; /* NULL: nobody */
-  uint32_t block, time; /* block's number and its own clock */
+  const kiln__cpu_insn *in; /* NULL: nobody */
+  uint32_t block, time;     /* block's number and its own clock */
   uint32_t warp_clock, lane_clock;
   uint8_t warp, lane;
   uint8_t bytes;  /* bit set: which of the word's four */
@@ -72,13 +72,13 @@ typedef struct kiln__block_state {
 /* A finding before it is handed out. */
 typedef struct kiln__found {
   kiln_cpu_finding finding;
-  const kiln__insn *in;
+  const kiln__cpu_insn *in;
   struct kiln__found *next;
 } kiln__found;
 
 typedef struct kiln__tallies {
   unsigned thread;
-  const kiln__code *code;
+  const kiln__cpu_code *code;
   kiln__tally *tally;
   struct kiln__tallies *next;
 } kiln__tallies;
@@ -87,8 +87,8 @@ struct kiln__watch {
   kiln_allocator alloc;
   unsigned checks;
   bool counters;
-  const kiln__program *program;
-  const kiln__code *code;
+  const kiln__cpu_program *program;
+  const kiln__cpu_code *code;
   pthread_mutex_t lock; /* all that follows */
   kiln__tallies *tallies;
   kiln__found *found, **last;
@@ -106,23 +106,25 @@ bool kiln__clocks_join(const kiln_allocator *a, kiln__clocks *to,
 uint32_t kiln__clocks_of(const kiln__clocks *c, uint32_t block);
 
 /* race.c */
-void kiln__race_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                       kiln__space space, const uint64_t *address,
-                       uint32_t mask, uint32_t bytes, kiln__access access);
+void kiln__race_access(kiln__watch *watch, kiln__cpu_warp *w,
+                       const kiln__cpu_insn *in, kiln__cpu_space space,
+                       const uint64_t *address, uint32_t mask, uint32_t bytes,
+                       kiln__access access);
 void kiln__race_free(kiln__watch *watch);
 
 /* init.c */
-void kiln__init_access(kiln__watch *watch, kiln__warp *w, const kiln__insn *in,
-                       kiln__space space, const uint64_t *address,
-                       uint32_t mask, uint32_t bytes, kiln__access access);
+void kiln__init_access(kiln__watch *watch, kiln__cpu_warp *w,
+                       const kiln__cpu_insn *in, kiln__cpu_space space,
+                       const uint64_t *address, uint32_t mask, uint32_t bytes,
+                       kiln__access access);
 
 /* findings.c: a new finding, or one more of an old one. The caller holds the
  * lock. `advice` is what to look at. */
 typedef struct kiln__where {
-  kiln__warp *w;
-  const kiln__insn *in;
+  kiln__cpu_warp *w;
+  const kiln__cpu_insn *in;
   int lane;
-  kiln__space space;
+  kiln__cpu_space space;
   uint64_t address;
   uint32_t bytes;
 } kiln__where;
@@ -131,8 +133,8 @@ void kiln__find(kiln__watch *watch, unsigned check, const char *kind,
                 const kiln__where *where, const char *other, const char *what,
                 const char *advice);
 /* "line 12 of file.cu", or "line 40 of the PTX" without .loc. */
-void kiln__watch_line(const kiln__watch *watch, const kiln__insn *in, char *buf,
-                      size_t size);
+void kiln__watch_line(const kiln__watch *watch, const kiln__cpu_insn *in,
+                      char *buf, size_t size);
 /* Thread's indices in its block. */
 void kiln__watch_thread(const kiln__grid *grid, uint32_t warp, uint32_t lane,
                         uint32_t thread[3]);

@@ -5,8 +5,8 @@
 
 kiln_status kiln__watch_create(kiln__watch **out, const kiln_allocator *a,
                                unsigned checks, bool counters,
-                               const kiln__program *program,
-                               const kiln__code *code)
+                               const kiln__cpu_program *program,
+                               const kiln__cpu_code *code)
 {
   kiln__watch *watch = kiln__calloc(a, 1, sizeof *watch);
 
@@ -151,7 +151,8 @@ void kiln__watch_block_end(kiln__block *block)
 
 /* ---- Accesses ------------------------------------------------------------------- */
 
-void kiln__watch_access(kiln__warp *w, const kiln__insn *in, kiln__space space,
+void kiln__watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        kiln__cpu_space space,
                         const uint64_t address[KILN__WARP], uint32_t mask,
                         uint32_t bytes, kiln__access access)
 {

@@ -13,8 +13,8 @@ typedef struct kiln__watch kiln__watch;
  * each finding once a (kernel, instruction, kind), with how often it occurred. */
 kiln_status kiln__watch_create(kiln__watch **out, const kiln_allocator *a,
                                unsigned checks, bool counters,
-                               const kiln__program *program,
-                               const kiln__code *code);
+                               const kiln__cpu_program *program,
+                               const kiln__cpu_code *code);
 void kiln__watch_free(kiln__watch *watch);
 unsigned kiln__watch_checks(const kiln__watch *watch);
 
@@ -37,23 +37,26 @@ void kiln__watch_barrier(kiln__block *block, uint32_t warps);
  * generic-that-is-global: device addresses; shared: offsets), `bytes` each.
  * Called before the bytes move, after bounds were found good. in->sem tells
  * volatile, relaxed, acquire, release. */
-void kiln__watch_access(kiln__warp *w, const kiln__insn *in, kiln__space space,
+void kiln__watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                        kiln__cpu_space space,
                         const uint64_t address[KILN__WARP], uint32_t mask,
                         uint32_t bytes, kiln__access access);
 /* fence, membar; and the ordering that bar.warp.sync and shfl give lanes. */
-void kiln__watch_fence(kiln__warp *w, const kiln__insn *in);
-void kiln__watch_warp_sync(kiln__warp *w, const kiln__insn *in, uint32_t mask);
+void kiln__watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in);
+void kiln__watch_warp_sync(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                           uint32_t mask);
 
 /* A synchronisation mistake: text says which. */
-void kiln__watch_sync_misuse(kiln__warp *w, const kiln__insn *in, int lane,
-                             const char *format, ...) KILN_PRINTF(4, 5);
+void kiln__watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                             int lane, const char *format, ...)
+    KILN_PRINTF(4, 5);
 /* The fault that ended the grid becomes a finding of the memory check. */
 void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid);
 
 /* Tallies of one host thread for a function: handed out at first use, added up
  * at the end. NULL: no memory. */
 kiln__tally *kiln__watch_tally(kiln__watch *watch, unsigned thread,
-                               const kiln__code *code);
+                               const kiln__cpu_code *code);
 
 /* ---- After it ran ------------------------------------------------------------ */
 

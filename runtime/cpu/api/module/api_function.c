@@ -3,7 +3,7 @@
 
 /* Registers a thread as ptxas would have it: what is alive at once, but never
  * more than a thread may have or the largest block can be given. */
-int kiln__cpu_function_registers(const kiln__code *code,
+int kiln__cpu_function_registers(const kiln__cpu_code *code,
                                  const kiln__cpu_limits *l)
 {
   const int warps = ((int)code->max_threads + KILN__WARP - 1) / KILN__WARP;
@@ -21,7 +21,7 @@ int kiln__cpu_function_registers(const kiln__code *code,
 }
 
 void kiln__cpu_function_init(CUfunction f, CUmodule module,
-                             const kiln__code *code)
+                             const kiln__cpu_code *code)
 {
   const kiln__cpu_limits *l =
       kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
@@ -34,7 +34,7 @@ void kiln__cpu_function_init(CUfunction f, CUmodule module,
     f->cluster[i] = (int)code->cluster[i];
 }
 
-int kiln__cpu_function_max_threads(const kiln__code *code, int arch)
+int kiln__cpu_function_max_threads(const kiln__cpu_code *code, int arch)
 {
   const kiln__cpu_limits *l = kiln__cpu_limits_of(arch);
 
@@ -54,7 +54,7 @@ CUresult kiln__cpu_function_of(CUfunction handle, CUcontext context,
   return CUDA_ERROR_INVALID_HANDLE;
 }
 
-static int const_bytes(const kiln__program *program)
+static int const_bytes(const kiln__cpu_program *program)
 {
   uint64_t sum = 0;
 
@@ -70,7 +70,7 @@ CUresult kiln__cpu_function_attribute(CUfunction f,
                                       int *value)
 {
   const int arch = kiln__cpu_the_machine()->opts.arch;
-  const kiln__code *code = f->code;
+  const kiln__cpu_code *code = f->code;
 
   switch (attribute) {
   case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
@@ -189,7 +189,7 @@ CUresult kiln__cpu_funcSetAttribute(CUfunction function,
   return rc != CUDA_SUCCESS ? rc : kiln__cpu_function_set(f, attribute, value);
 }
 
-CUresult kiln__cpu_function_param(const kiln__code *code, size_t index,
+CUresult kiln__cpu_function_param(const kiln__cpu_code *code, size_t index,
                                   size_t *offset, size_t *size)
 {
   if (offset == NULL || index >= code->n_params)

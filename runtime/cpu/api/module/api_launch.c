@@ -171,8 +171,8 @@ static uint64_t product(const uint32_t dim[3])
   return (uint64_t)dim[0] * dim[1] * dim[2];
 }
 
-static CUresult check_block(const kiln__code *code, const kiln__cpu_limits *l,
-                            const uint32_t block[3])
+static CUresult check_block(const kiln__cpu_code *code,
+                            const kiln__cpu_limits *l, const uint32_t block[3])
 {
   const uint64_t most = (uint64_t)l->block_threads;
 
@@ -272,7 +272,7 @@ static CUresult copy_buffer(launch_work *w, void **extra)
 
 static CUresult copy_params(launch_work *w, void **args, void **extra)
 {
-  const kiln__code *code = w->function->code;
+  const kiln__cpu_code *code = w->function->code;
 
   if (args != NULL && extra != NULL)
     return CUDA_ERROR_INVALID_VALUE;

@@ -68,11 +68,11 @@ static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
   CUresult rc = CUDA_SUCCESS;
 
   for (size_t i = 0; i < image->n && rc == CUDA_SUCCESS; i++) {
-    kiln__ptx_module *ptx = NULL;
+    kiln__cpu_ptx_module *ptx = NULL;
 
-    if (kiln__ptx_parse(&ptx, a, image->texts[i].data, image->texts[i].size) ==
-        KILN_OK) {
-      kiln__ptx_free(ptx);
+    if (kiln__cpu_ptx_parse(&ptx, a, image->texts[i].data,
+                            image->texts[i].size) == KILN_OK) {
+      kiln__cpu_ptx_free(ptx);
       continue;
     }
     kiln__buf_format(&s->log, "%s: %s\n", name == NULL ? "input" : name,
@@ -141,7 +141,7 @@ CUresult kiln__cpu_linkAddFile(CUlinkState state, CUjitInputType type,
 
 CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
 {
-  kiln__program *program = NULL;
+  kiln__cpu_program *program = NULL;
   CUresult rc = check_state(state);
 
   if (rc != CUDA_SUCCESS)
@@ -153,7 +153,7 @@ CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
   /* Linked here only for its messages: the image is linked when loaded. */
   rc = kiln__cpu_module_program(&program, state->texts.alloc, &state->texts,
                                 &state->log);
-  kiln__program_free(program);
+  kiln__cpu_program_free(program);
   kiln__buf_clear(&state->image);
   if (rc == CUDA_SUCCESS)
     kiln__cpu_image_write(&state->texts, &state->image);

@@ -18,27 +18,28 @@ static CUresult result_of(kiln_status st, kiln__buf *log)
 }
 
 /* Nothing of it is kept on failure. */
-static CUresult parse_all(kiln__ptx_module **parts, const kiln_allocator *a,
+static CUresult parse_all(kiln__cpu_ptx_module **parts, const kiln_allocator *a,
                           const kiln__cpu_image *image, kiln__buf *log)
 {
   for (size_t i = 0; i < image->n; i++) {
-    const kiln_status st = kiln__ptx_parse(&parts[i], a, image->texts[i].data,
-                                           image->texts[i].size);
+    const kiln_status st = kiln__cpu_ptx_parse(
+        &parts[i], a, image->texts[i].data, image->texts[i].size);
 
     if (st == KILN_OK)
       continue;
     while (i > 0)
-      kiln__ptx_free(parts[--i]);
+      kiln__cpu_ptx_free(parts[--i]);
     return result_of(st, log);
   }
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_module_program(kiln__program **out, const kiln_allocator *a,
+CUresult kiln__cpu_module_program(kiln__cpu_program **out,
+                                  const kiln_allocator *a,
                                   const kiln__cpu_image *image, kiln__buf *log)
 {
-  kiln__ptx_module **parts =
-      kiln__calloc(a, image->n, sizeof(kiln__ptx_module *));
+  kiln__cpu_ptx_module **parts =
+      kiln__calloc(a, image->n, sizeof(kiln__cpu_ptx_module *));
   CUresult rc = CUDA_ERROR_OUT_OF_MEMORY;
 
   *out = NULL;
@@ -46,8 +47,9 @@ CUresult kiln__cpu_module_program(kiln__program **out, const kiln_allocator *a,
     return rc;
   rc = parse_all(parts, a, image, log);
   if (rc == CUDA_SUCCESS)
-    rc = result_of(image->n == 1 ? kiln__program_make(out, a, parts[0])
-                                 : kiln__program_link(out, a, parts, image->n),
+    rc = result_of(image->n == 1
+                       ? kiln__cpu_program_make(out, a, parts[0])
+                       : kiln__cpu_program_link(out, a, parts, image->n),
                    log);
   kiln__free(a, parts);
   return rc;
@@ -55,7 +57,7 @@ CUresult kiln__cpu_module_program(kiln__program **out, const kiln_allocator *a,
 
 /* ---- Variables ---------------------------------------------------------------------- */
 
-static kiln__range_kind range_kind(const kiln__global *g)
+static kiln__range_kind range_kind(const kiln__cpu_global *g)
 {
   if (g->constant)
     return KILN__RANGE_CONST;
@@ -65,7 +67,7 @@ static kiln__range_kind range_kind(const kiln__global *g)
 static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 {
   const kiln__cpu_machine *m = kiln__cpu_the_machine();
-  const kiln__global *g = &module->program->globals[number];
+  const kiln__cpu_global *g = &module->program->globals[number];
   kiln__range range = {.kind = range_kind(g),
                        .device = module->device,
                        .owner = module->context,
@@ -92,10 +94,10 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 static void patch(CUmodule module, uint32_t number)
 {
   const kiln__cpu_machine *m = kiln__cpu_the_machine();
-  const kiln__global *g = &module->program->globals[number];
+  const kiln__cpu_global *g = &module->program->globals[number];
 
   for (uint32_t i = 0; i < g->n_patches; i++) {
-    const struct kiln__patch *p = &g->patches[i];
+    const struct kiln__cpu_patch *p = &g->patches[i];
     const uint64_t base = p->function
                               ? KILN__WINDOW_CODE + (uint64_t)p->number * 16
                               : module->globals[p->number];
@@ -133,7 +135,7 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
 
 static CUresult list_functions(CUmodule module)
 {
-  const kiln__program *p = module->program;
+  const kiln__cpu_program *p = module->program;
   uint32_t n = 0;
 
   for (uint32_t i = 0; i < p->n_functions; i++)
@@ -144,7 +146,7 @@ static CUresult list_functions(CUmodule module)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < p->n_functions; i++) {
     struct CUfunc_st *f = &module->functions[module->n_functions];
-    const kiln__code *code = &p->functions[i];
+    const kiln__cpu_code *code = &p->functions[i];
 
     if (!code->entry || !code->defined)
       continue;
@@ -164,7 +166,7 @@ static CUresult check_functions(CUmodule module, kiln__buf *log)
       kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
 
   for (uint32_t i = 0; i < module->n_functions; i++) {
-    const kiln__code *code = module->functions[i].code;
+    const kiln__cpu_code *code = module->functions[i].code;
 
     if (code->static_shared <= (uint32_t)l->block_shared)
       continue;
@@ -192,7 +194,7 @@ static void destroy(CUmodule module)
   }
   for (uint32_t i = 0; i < module->n_functions; i++)
     kiln__free(&m->alloc, module->functions[i].old);
-  kiln__program_free(module->program);
+  kiln__cpu_program_free(module->program);
   kiln__free(&m->alloc, module->globals);
   kiln__free(&m->alloc, module->functions);
   kiln__free(&m->alloc, module);
@@ -274,7 +276,7 @@ static CUresult fill(CUmodule module, const kiln__cpu_image *image,
   if (rc == CUDA_SUCCESS)
     rc = check_functions(module, log);
   if (rc == CUDA_SUCCESS)
-    kiln__program_bind(module->program, m->isa->handlers);
+    kiln__cpu_program_bind(module->program, m->isa->handlers);
   if (rc == CUDA_SUCCESS && !kiln__cpu_live_add(module, KILN__HANDLE_MODULE))
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   return rc;
@@ -421,10 +423,11 @@ CUresult kiln__cpu_moduleGetFunction(CUfunction *function, CUmodule module,
   return CUDA_ERROR_NOT_FOUND;
 }
 
-uint32_t kiln__cpu_module_global(const kiln__program *program, const char *name)
+uint32_t kiln__cpu_module_global(const kiln__cpu_program *program,
+                                 const char *name)
 {
   for (uint32_t i = 0; i < program->n_globals; i++) {
-    const kiln__global *g = &program->globals[i];
+    const kiln__cpu_global *g = &program->globals[i];
 
     if (g->visible && strcmp(g->name, name) == 0)
       return i;

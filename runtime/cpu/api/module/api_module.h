@@ -75,7 +75,8 @@ void kiln__cpu_jit_write(const kiln__cpu_jit *jit, CUresult rc,
 /* ---- Modules ------------------------------------------------------------------------ */
 
 /* Texts as a program that is not bound to anything. */
-CUresult kiln__cpu_module_program(kiln__program **out, const kiln_allocator *a,
+CUresult kiln__cpu_module_program(kiln__cpu_program **out,
+                                  const kiln_allocator *a,
                                   const kiln__cpu_image *image, kiln__buf *log);
 /* Load texts into a context. */
 CUresult kiln__cpu_module_link(CUmodule *out, CUcontext context,
@@ -90,7 +91,7 @@ void kiln__cpu_texrefs_free(struct CUtexref_st *list);
 void kiln__cpu_context_end_arrays(CUcontext context);
 
 /* Program global by name, UINT32_MAX: none that can be found. */
-uint32_t kiln__cpu_module_global(const kiln__program *program,
+uint32_t kiln__cpu_module_global(const kiln__cpu_program *program,
                                  const char *name);
 
 /* A CUfunction or CUkernel as a function of the current context's module. */
@@ -102,11 +103,11 @@ CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
 
 /* As it is after loading. */
 void kiln__cpu_function_init(CUfunction f, CUmodule module,
-                             const kiln__code *code);
-int kiln__cpu_function_max_threads(const kiln__code *code, int arch);
-int kiln__cpu_function_registers(const kiln__code *code,
+                             const kiln__cpu_code *code);
+int kiln__cpu_function_max_threads(const kiln__cpu_code *code, int arch);
+int kiln__cpu_function_registers(const kiln__cpu_code *code,
                                  const kiln__cpu_limits *l);
-CUresult kiln__cpu_function_param(const kiln__code *code, size_t index,
+CUresult kiln__cpu_function_param(const kiln__cpu_code *code, size_t index,
                                   size_t *offset, size_t *size);
 CUresult kiln__cpu_function_attribute(CUfunction f,
                                       CUfunction_attribute attribute,
@@ -116,7 +117,7 @@ CUresult kiln__cpu_function_set(CUfunction f, CUfunction_attribute attribute,
 
 /* Resident blocks of one multiprocessor; 0: does not fit. */
 int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
-                              const kiln__code *code, uint64_t threads,
+                              const kiln__cpu_code *code, uint64_t threads,
                               uint64_t dynamic_shared);
 
 /* ---- What is kept for people: keep.c --------------------------------------------------- */

@@ -67,7 +67,7 @@ static uint64_t blocks_by_shared(const kiln__cpu_limits *l, uint64_t shared)
 }
 
 int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
-                              const kiln__code *code, uint64_t threads,
+                              const kiln__cpu_code *code, uint64_t threads,
                               uint64_t dynamic_shared)
 {
   const uint64_t warps = (threads + KILN__WARP - 1) / KILN__WARP;
@@ -90,7 +90,7 @@ int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
 /* What all of them begin with. */
 typedef struct asked {
   CUfunction function;
-  const kiln__code *code;
+  const kiln__cpu_code *code;
   const kiln__cpu_limits *limits;
   int max_threads; /* of a block of this function */
 } asked;

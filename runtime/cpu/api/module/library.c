@@ -24,7 +24,7 @@ struct CUkern_st {
 struct CUlib_st {
   pthread_mutex_t lock; /* loaded, wanted */
   kiln__cpu_image image;
-  kiln__program *program; /* as loaded first: names and layouts */
+  kiln__cpu_program *program; /* as loaded first: names and layouts */
   struct CUkern_st *kernels;
   uint32_t n_kernels;
   loaded *contexts;
@@ -48,7 +48,7 @@ static CUresult parse(CUlibrary library, kiln__buf *log)
   if (library->kernels == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < library->program->n_functions; i++) {
-    const kiln__code *code = &library->program->functions[i];
+    const kiln__cpu_code *code = &library->program->functions[i];
     struct CUkern_st *k = &library->kernels[library->n_kernels];
 
     if (!code->entry || !code->defined)
@@ -78,7 +78,7 @@ static void free_library(CUlibrary library)
       kiln__cpu_module_free(l->module);
     kiln__free(a, l);
   }
-  kiln__program_free(library->program);
+  kiln__cpu_program_free(library->program);
   kiln__cpu_image_free(&library->image);
   kiln__free(a, library->kernels);
   pthread_mutex_destroy(&library->lock);
@@ -386,9 +386,9 @@ CUresult kiln__cpu_kernelGetName(const char **name, CUkernel kernel)
   return CUDA_SUCCESS;
 }
 
-static const kiln__code *code_of(CUkernel kernel)
+static const kiln__cpu_code *code_of(CUkernel kernel)
 {
-  return kiln__program_entry(kernel->library->program, kernel->name);
+  return kiln__cpu_program_entry(kernel->library->program, kernel->name);
 }
 
 CUresult kiln__cpu_kernelGetParamInfo(CUkernel kernel, size_t index,

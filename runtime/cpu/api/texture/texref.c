@@ -133,7 +133,7 @@ static CUresult find(CUtexref *out, CUmodule module, const char *name,
 {
   CUcontext context;
   const CUresult rc = kiln__cpu_current(&context);
-  const kiln__global *g;
+  const kiln__cpu_global *g;
   uint32_t i;
 
   if (rc != CUDA_SUCCESS)
