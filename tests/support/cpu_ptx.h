@@ -14,7 +14,8 @@
 
 #include "support.h"
 
-#include "cpu/run/run.h"
+#include "cpu/memory/address_space.h"
+#include "cpu/run/grid_run.h"
 
 typedef struct cpu_ptx {
   test_allocator memory_of; /* counts: all is given back */

@@ -11,8 +11,9 @@
 #include "../../base/os.h"
 #include "../../driver/driver.h"
 #include "../exec/isa.h"
-#include "../exec/texture.h"
-#include "../run/run.h"
+#include "../memory/address_space.h"
+#include "../memory/texture_handles.h"
+#include "../run/grid_run.h"
 #include "../watch/watch.h"
 #include "more.h"
 

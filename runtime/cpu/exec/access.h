@@ -8,6 +8,7 @@
 #ifndef KILN_CPU_ACCESS_H
 #define KILN_CPU_ACCESS_H
 
+#include "../memory/address_space.h"
 #include "../watch/watch.h"
 #include "lanes.h"
 

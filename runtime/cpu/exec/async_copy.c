@@ -1,8 +1,8 @@
-/* async.c -- cp.async: copies from global to shared memory that take place when
+/* async_copy.c -- cp.async: copies from global to shared memory that take place when
  * they are waited for. */
 #include "async.h"
 
-#include "../memory/copies.h"
+#include "../memory/pending_copies.h"
 
 /* Bytes of lane i that are read: all, `c` of them, or, with a predicate that
  * says so, none. */

@@ -1,4 +1,4 @@
-/* table.c -- what leaves this build of exec/: its table. */
+/* handler_table.c -- what leaves this build of exec/: its table. */
 #include "isa.h"
 #include "lanes.h"
 #include "schedule.h"

@@ -8,7 +8,7 @@
 #ifndef KILN_CPU_ISA_H
 #define KILN_CPU_ISA_H
 
-#include "warp.h"
+#include "../model/warp.h"
 
 /* What run_its and run_lock_step say about a warp. */
 enum {

@@ -1,4 +1,4 @@
-/* load.c -- ld, ldu. */
+/* memory_load.c -- ld, ldu. */
 #include "access.h"
 
 #if defined(__SSE2__)

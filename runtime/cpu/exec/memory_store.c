@@ -1,4 +1,4 @@
-/* store.c -- st. Where lanes write the same bytes, the last in lane order wins. */
+/* memory_store.c -- st. Where lanes write the same bytes, the last in lane order wins. */
 #include "access.h"
 
 /* ---- From registers --------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* trace.c -- notes whether an instruction changed memory that others see, while
+/* spin_trace.c -- notes whether an instruction changed memory that others see, while
  * run/ looks for warps that can only spin. Local memory is not meant: it is part
  * of a thread's own state. */
 #include "schedule.h"

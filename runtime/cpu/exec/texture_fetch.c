@@ -1,4 +1,4 @@
-/* texture.c -- tex, tld4 and txq: operands of each thread to texture_filter.c.
+/* texture_fetch.c -- tex, tld4 and txq: operands of each thread to texture_filter.c.
  * Thread by thread: textures are there to be right, not fast. */
 #include "texture_filter.h"
 

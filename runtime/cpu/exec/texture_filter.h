@@ -4,7 +4,7 @@
 #define KILN_CPU_TEXTURE_FILTER_H
 
 #include "lanes.h"
-#include "texture.h"
+#include "../memory/texture_handles.h"
 
 typedef enum kiln__shape_of_texture {
   KILN__TEX_1d,

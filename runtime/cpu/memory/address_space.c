@@ -1,10 +1,10 @@
-/* memory.c -- the address map: a sorted list of ranges under a read-write lock.
+/* address_space.c -- the address map: a sorted list of ranges under a read-write lock.
  *
  * Addresses of a device are given out upwards and start again from the bottom
  * at the end of its terabyte, so that a freed address comes back late. Bytes of
  * removed ranges wait until no launch runs: what a warp has cached stays
  * readable. */
-#include "memory.h"
+#include "address_space.h"
 
 #include <string.h>
 #include <sys/mman.h>

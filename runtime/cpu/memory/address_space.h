@@ -1,4 +1,4 @@
-/* memory.h -- device memory: which addresses exist, whose they are, and where
+/* address_space.h -- device memory: which addresses exist, whose they are, and where
  * their bytes lie in this process.
  *
  * One such memory serves all devices that are played. Device addresses lie where no
@@ -8,49 +8,7 @@
 #ifndef KILN_CPU_MEMORY_H
 #define KILN_CPU_MEMORY_H
 
-#include "../../base/base.h"
-
-#include <stdatomic.h>
-
-/* Generic addresses of the other state spaces: window + offset. */
-#define KILN__WINDOW_SHARED UINT64_C(0x110000000000)
-#define KILN__WINDOW_LOCAL UINT64_C(0x120000000000)
-#define KILN__WINDOW_PARAM UINT64_C(0x130000000000)
-#define KILN__WINDOW_CODE UINT64_C(0x140000000000) /* + function number * 16 */
-#define KILN__WINDOW_BYTES (UINT64_C(1) << 32)
-#define KILN__DEVICE_BASE UINT64_C(0x200000000000)
-/* Offsets in shared memory of another block of the cluster, from mapa: (rank +
- * 1) << 24 | offset. */
-enum { KILN__CLUSTER_SHIFT = 24 };
-
-typedef enum kiln__range_kind {
-  KILN__RANGE_DEVICE = 0, /* cuMemAlloc */
-  KILN__RANGE_POOL,       /* cuMemAllocAsync */
-  KILN__RANGE_GLOBAL,     /* a module's variable */
-  KILN__RANGE_CONST,
-  KILN__RANGE_HOST, /* cuMemHostAlloc, cuMemHostRegister */
-  KILN__RANGE_HEAP, /* malloc in a kernel */
-  KILN__RANGE_MANAGED,
-  KILN__RANGE_INTERNAL /* workspaces of grid-wide synchronisation */
-} kiln__range_kind;
-
-/* Addresses first <= a < last. */
-typedef struct kiln__range {
-  uint64_t first, last;
-  uint8_t *host;    /* bytes of `first` */
-  uint8_t *valid;   /* initialisation check: one bit a byte; NULL: not kept */
-  void *shadow;     /* race check's, owned by watch/; NULL: none */
-  void *owner;      /* the context, for cuPointerGetAttribute and peers */
-  const char *name; /* variable's name, or NULL; borrowed */
-  uint64_t number;  /* of the allocation, from 1, in order */
-  kiln__range_kind kind;
-  int device; /* ordinal; -1: host memory */
-} kiln__range;
-
-/* What look-ups by many threads share; the rest is memory.c's own. */
-typedef struct kiln__memory {
-  _Atomic uint64_t epoch;
-} kiln__memory;
+#include "../model/address_range.h"
 
 kiln_status kiln__memory_create(kiln__memory **out, const kiln_allocator *a);
 void kiln__memory_free(kiln__memory *memory);
@@ -105,12 +63,6 @@ void kiln__memory_each(kiln__memory *memory,
 /* Launches hold the bytes of removed ranges alive. */
 void kiln__memory_enter(kiln__memory *memory);
 void kiln__memory_leave(kiln__memory *memory);
-/* Changes whenever a range is added or removed: caches compare it. */
-static inline uint64_t kiln__memory_epoch(const kiln__memory *memory)
-{
-  return atomic_load_explicit(&memory->epoch, memory_order_acquire);
-}
-
 /* Give a range its `shadow`, unless it has one. The one it has now; NULL: no
  * such range. */
 void *kiln__memory_set_shadow(kiln__memory *memory, uint64_t first,

@@ -1,5 +1,5 @@
-/* copies.c -- a list of copies in the order in which they were asked for. */
-#include "copies.h"
+/* pending_copies.c -- a list of copies in the order in which they were asked for. */
+#include "pending_copies.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* copies.h -- asynchronous copies of a warp (cp.async) that nobody has waited
+/* pending_copies.h -- asynchronous copies of a warp (cp.async) that nobody has waited
  * for yet.
  *
  * Bytes move when a lane waits, not before: a missing wait shows. Groups are
@@ -6,7 +6,7 @@
 #ifndef KILN_CPU_COPIES_H
 #define KILN_CPU_COPIES_H
 
-#include "memory.h"
+#include "../../base/base.h"
 
 enum { KILN__COPY_LANES = 32 };
 

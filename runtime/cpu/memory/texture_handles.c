@@ -1,9 +1,9 @@
-/* textures.c -- handles of texture and surface objects.
+/* texture_handles.c -- handles of texture and surface objects.
  *
  * A handle is a place in a table and the number of times the place was used, so
  * that one of an object that is gone is not mistaken for another's. Objects do
  * not move while they exist. */
-#include "../exec/texture.h"
+#include "texture_handles.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #define KILN_CPU_WARP_H
 
 #include "../code/code.h"
-#include "../memory/memory.h"
+#include "address_range.h"
 
 #include <stdatomic.h>
 

@@ -4,7 +4,7 @@
  * not exited has come. With a count, threads are counted as they come; a warp
  * all of whose lanes have come counts 32, whatever it has. In lock-step, and
  * for bar and .aligned forms, a warp comes as a whole. */
-#include "inside.h"
+#include "grid_job.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* block.c -- gangs of blocks: set up from spare ones, run in turns. */
-#include "../memory/copies.h"
-#include "inside.h"
+#include "../memory/pending_copies.h"
+#include "grid_job.h"
 
-#include "../memory/copies.h"
+#include "../memory/pending_copies.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
-/* print.c -- printf of kernels: a buffer, and its formats.
+/* device_printf.c -- printf of kernels: a buffer, and its formats.
  *
  * The arguments lie in memory as in a struct: each at its natural alignment, int
  * and everything shorter as 4 bytes, long long, double and pointers as 8. */
-#include "inside.h"
+#include "grid_job.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* fault.c -- why a grid stopped: recorded once, told to people. */
-#include "inside.h"
+#include "grid_job.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* frame.c -- frames: made once, kept by function, constants filled as needed. */
-#include "inside.h"
+#include "grid_job.h"
 
 enum { ALIGN = 64 };
 

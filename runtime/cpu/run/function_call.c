@@ -1,5 +1,5 @@
-/* call.c -- calls: a frame, a part of the stack, and parameters copied. */
-#include "inside.h"
+/* function_call.c -- calls: a frame, a part of the stack, and parameters copied. */
+#include "grid_job.h"
 
 #include <string.h>
 

@@ -1,11 +1,12 @@
-/* inside.h -- what the files of run/ share: a launch's job, host threads
+/* grid_job.h -- what the files of run/ share: a launch's job, host threads
  * (workers), gangs of blocks, blocks. */
 #ifndef KILN_CPU_INSIDE_H
 #define KILN_CPU_INSIDE_H
 
 #include "../exec/schedule.h"
+#include "../memory/address_space.h"
 #include "../watch/watch.h"
-#include "run.h"
+#include "grid_run.h"
 
 enum {
   KILN__N_BARRIERS = 16,

@@ -1,5 +1,5 @@
-/* grid.c -- a launch: its blocks handed out to host threads. */
-#include "inside.h"
+/* grid_run.c -- a launch: its blocks handed out to host threads. */
+#include "grid_job.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* run.h -- running a grid: blocks, warps, schedulers, barriers, calls.
+/* grid_run.h -- running a grid: blocks, warps, schedulers, barriers, calls.
  *
  * Blocks run on `threads` host threads, each with its own list of resident
  * blocks, oldest first. A block that does not finish within its share of warp

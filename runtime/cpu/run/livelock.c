@@ -1,4 +1,4 @@
-/* stuck.c -- finding launches that can only spin.
+/* livelock.c -- finding launches that can only spin.
  *
  * A worker that has run long without finishing anything asks all workers to
  * watch: each begins to note changes of memory; from when all do, each saves a
@@ -7,7 +7,7 @@
  * memory; if that holds for every warp of every worker, nobody will. Loops that
  * count while they wait never come to the same state: they are given up after
  * MAX_ROUNDS rounds in which all did nothing but wait. */
-#include "inside.h"
+#include "grid_job.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
-/* system.c -- functions that the device itself provides: vprintf, malloc, free,
+/* system_calls.c -- functions that the device itself provides: vprintf, malloc, free,
  * __assertfail, memcpy, memset. */
-#include "inside.h"
+#include "grid_job.h"
 
 #include <string.h>
 

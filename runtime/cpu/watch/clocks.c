@@ -1,5 +1,5 @@
 /* clocks.c -- sets of block clocks, sorted by block. */
-#include "state.h"
+#include "watch_state.h"
 
 #include <string.h>
 

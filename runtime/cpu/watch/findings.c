@@ -1,5 +1,5 @@
 /* findings.c -- what the checks found, once a place, as data and as text. */
-#include "state.h"
+#include "watch_state.h"
 
 #include <inttypes.h>
 #include <stdio.h>

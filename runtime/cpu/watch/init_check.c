@@ -1,6 +1,6 @@
-/* init.c -- reads of memory that nobody wrote: one bit a byte, set by writes of
+/* init_check.c -- reads of memory that nobody wrote: one bit a byte, set by writes of
  * kernels, copies and fills. */
-#include "state.h"
+#include "watch_state.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* counters.c -- tallies of instructions added up by kernel and source line. */
-#include "state.h"
+/* instruction_counters.c -- tallies of instructions added up by kernel and source line. */
+#include "watch_state.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* race.c -- conflicting accesses that nothing orders.
+/* race_check.c -- conflicting accesses that nothing orders.
  *
  * Happens-before by clocks (Mattern 1989; epochs as in FastTrack, Flanagan and
  * Freund 2009). Lanes of a warp are ordered by warp-level synchronisation, warps
@@ -10,7 +10,7 @@
  * It errs on the quiet side: what one warp of a block learns of another block
  * counts for the whole block, and a word remembers its last writer and two
  * readers only. */
-#include "state.h"
+#include "watch_state.h"
 
 #include <string.h>
 

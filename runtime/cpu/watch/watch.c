@@ -1,5 +1,5 @@
 /* watch.c -- a launch's checks and counters: making, blocks, accesses. */
-#include "state.h"
+#include "watch_state.h"
 
 #include <string.h>
 

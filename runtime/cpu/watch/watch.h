@@ -3,7 +3,7 @@
 #ifndef KILN_CPU_WATCH_H
 #define KILN_CPU_WATCH_H
 
-#include "../exec/warp.h"
+#include "../model/warp.h"
 
 #include <kiln/cpu.h>
 

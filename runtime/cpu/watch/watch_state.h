@@ -1,7 +1,8 @@
-/* state.h -- inside of the checks: what a launch keeps while it runs. */
+/* watch_state.h -- inside of the checks: what a launch keeps while it runs. */
 #ifndef KILN_CPU_WATCH_STATE_H
 #define KILN_CPU_WATCH_STATE_H
 
+#include "../memory/address_space.h"
 #include "watch.h"
 
 /* A set of clocks, one a block: what is known of other blocks' progress. Sorted

@@ -1,4 +1,4 @@
-/* cpu_api_arrays_test.c -- arrays, mipmapped arrays, texture and surface objects
+/* api_arrays_test.c -- arrays, mipmapped arrays, texture and surface objects
  * and references of the CPU device's driver: shapes, descriptors, mistakes. What
  * is read through them is tested with the handlers. */
 #include "support.h"

@@ -1,4 +1,4 @@
-/* cpu_api_fixture.h -- what the tests of the CPU device's driver share: calls
+/* api_fixture.h -- what the tests of the CPU device's driver share: calls
  * that have to give a certain code, gates that hold up streams. */
 #ifndef CPU_API_FIXTURE_H
 #define CPU_API_FIXTURE_H

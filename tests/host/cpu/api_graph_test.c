@@ -1,5 +1,5 @@
-/* cpu_api_graph_test.c -- capture and graphs of the CPU device. */
-#include "cpu_api_fixture.h"
+/* api_graph_test.c -- capture and graphs of the CPU device. */
+#include "api_fixture.h"
 #include "support.h"
 
 #include <pthread.h>

@@ -1,6 +1,6 @@
-/* cpu_api_memory_test.c -- allocations, copies, fills and pools of the CPU
+/* api_memory_test.c -- allocations, copies, fills and pools of the CPU
  * device, against plain loops. */
-#include "cpu_api_fixture.h"
+#include "api_fixture.h"
 #include "support.h"
 
 #include <stdio.h>

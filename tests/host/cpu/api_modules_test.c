@@ -1,4 +1,4 @@
-/* cpu_api_modules_test.c -- modules, functions, launches, libraries and links of
+/* api_modules_test.c -- modules, functions, launches, libraries and links of
  * the CPU device's driver: what they do, and which code each mistake gives. */
 #include "support.h"
 

@@ -1,4 +1,4 @@
-/* cpu_api_settings_test.c -- the CPU device's settings, what it keeps for
+/* api_settings_test.c -- the CPU device's settings, what it keeps for
  * people, occupancy of every architecture, functions by name and version. */
 #include "support.h"
 

@@ -1,6 +1,6 @@
-/* cpu_api_streams_test.c -- devices, contexts, streams and events of the CPU
+/* api_streams_test.c -- devices, contexts, streams and events of the CPU
  * device, without any kernel. */
-#include "cpu_api_fixture.h"
+#include "api_fixture.h"
 #include "support.h"
 
 #include <pthread.h>

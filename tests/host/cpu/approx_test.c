@@ -1,6 +1,6 @@
-/* cpu_approx_test.c -- the .approx and .full handlers of f32 and f64: within the
+/* approx_test.c -- the .approx and .full handlers of f32 and f64: within the
  * bounds of the PTX manual over dense samples, exact where it tabulates. */
-#include "cpu_soft.h"
+#include "soft.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* cpu_async_test.c -- asynchronous copies, barriers in shared memory, and
+/* async_test.c -- asynchronous copies, barriers in shared memory, and
  * questions about addresses. */
-#include "cpu_world.h"
+#include "world.h"
 
 static world *w;
 static unsigned n_isas;

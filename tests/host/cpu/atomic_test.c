@@ -1,6 +1,6 @@
-/* cpu_atomic_test.c -- atom and red: each row against operations written as
+/* atomic_test.c -- atom and red: each row against operations written as
  * plain arithmetic, lane after lane, and many threads on a few words. */
-#include "cpu_world.h"
+#include "world.h"
 
 #include <math.h>
 #include <pthread.h>

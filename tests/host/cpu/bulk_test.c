@@ -1,4 +1,4 @@
-/* cpu_bulk_test.c -- cp.async.bulk into shared memory, told to a barrier, and
+/* bulk_test.c -- cp.async.bulk into shared memory, told to a barrier, and
  * back out. */
 #include "cpu_ptx.h"
 

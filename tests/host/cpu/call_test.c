@@ -1,4 +1,4 @@
-/* cpu_call_test.c -- arguments and results on their way: in registers, as
+/* call_test.c -- arguments and results on their way: in registers, as
  * literals, as structures, through addresses, in recursion. */
 #include "cpu_ptx.h"
 

@@ -1,4 +1,4 @@
-/* cpu_code_test.c -- from PTX to code: rows and their language, each check with
+/* code_test.c -- from PTX to code: rows and their language, each check with
  * a text that passes and one that does not, layout, calls, linking. What is
  * accepted and rejected is what ptxas accepts and rejects. */
 #include "cpu_statements.h"

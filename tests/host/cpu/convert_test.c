@@ -1,4 +1,4 @@
-/* cpu_convert_test.c -- conversions of the CPU device: every row of convert.def,
+/* convert_test.c -- conversions of the CPU device: every row of convert.def,
  * in every build of exec/ and with registers wider than the types, against
  * references that round by bisection in long double. */
 #include "cpu_handler.h"

@@ -1,4 +1,4 @@
-/* cpu_fatbin_data.h -- small fat binaries as CUDA 13.0's fatbinary packs them:
+/* fatbin_data.h -- small fat binaries as CUDA 13.0's fatbinary packs them:
  * one kernel for sm_70, sm_90 and sm_90a each, packed for speed (LZ4) and for
  * size (zstd); and one for sm_80, not packed. */
 

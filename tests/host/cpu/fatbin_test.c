@@ -1,10 +1,10 @@
-/* cpu_fatbin_test.c -- images as programs hand them to cuModuleLoadData: PTX,
+/* fatbin_test.c -- images as programs hand them to cuModuleLoadData: PTX,
  * fat binaries in every packing, linked images, and everything else. */
 #include "support.h"
 
 #include "cpu/api/module/api_module.h"
 
-#include "cpu_fatbin_data.h"
+#include "fatbin_data.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* cpu_float_test.c -- f32 and f64 handlers against arithmetic on integers. */
-#include "cpu_soft.h"
+/* float_test.c -- f32 and f64 handlers against arithmetic on integers. */
+#include "soft.h"
 
 #include <fenv.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cpu_flow_programs_test.c -- random programs of nested loops, breaks, early
+/* flow_programs_test.c -- random programs of nested loops, breaks, early
  * ends, jump tables and calls: the same memory under lock-step, independent
  * lanes and any seed as a plain interpreter of the same syntax tree gives,
  * thread by thread.

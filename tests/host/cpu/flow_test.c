@@ -1,4 +1,4 @@
-/* cpu_flow_test.c -- blocks, joins and slots against what they mean: joins
+/* flow_test.c -- blocks, joins and slots against what they mean: joins
  * against reachability with a block taken out, slots against a machine that
  * never shares them. */
 #include "support.h"

@@ -1,6 +1,6 @@
-/* cpu_half_test.c -- f16 and bf16 handlers against arithmetic on integers; what
+/* half_test.c -- f16 and bf16 handlers against arithmetic on integers; what
  * has one source for all its values. */
-#include "cpu_soft.h"
+#include "soft.h"
 
 #include "cpu/exec/half.h"
 

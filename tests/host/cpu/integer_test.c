@@ -1,4 +1,4 @@
-/* cpu_integer_test.c -- moves, comparisons and integer instructions of the CPU
+/* integer_test.c -- moves, comparisons and integer instructions of the CPU
  * device: every row of move.def and integer.def, in every build of exec/,
  * against references that follow the PTX ISA bit by bit. */
 #include "cpu_handler.h"

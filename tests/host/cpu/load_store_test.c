@@ -1,6 +1,6 @@
-/* cpu_load_store_test.c -- every load and store of ops.def against a model that
+/* load_store_test.c -- every load and store of ops.def against a model that
  * moves byte by byte, with sectors and passes counted by hand. */
-#include "cpu_world.h"
+#include "world.h"
 
 #include "cpu/code/code.h"
 

@@ -1,7 +1,8 @@
-/* cpu_memory_test.c -- the CPU device's address map and its list of copies. */
+/* memory_test.c -- the CPU device's address map and its list of copies. */
 #include "support.h"
 
-#include "cpu/memory/copies.h"
+#include "cpu/memory/address_space.h"
+#include "cpu/memory/pending_copies.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* cpu_progress_test.c -- waits that end, waits that never do, and what else
+/* progress_test.c -- waits that end, waits that never do, and what else
  * stops a launch. */
-#include "cpu_ways.h"
+#include "ways.h"
 
 #include "base/os.h"
 

@@ -1,4 +1,4 @@
-/* cpu_ptx_cases.h -- PTX texts that ptxas accepts and such that it rejects, and
+/* ptx_cases.h -- PTX texts that ptxas accepts and such that it rejects, and
  * the parser with it: declarations, and statements of a kernel. */
 #ifndef KILN_TEST_CPU_PTX_CASES_H
 #define KILN_TEST_CPU_PTX_CASES_H

@@ -1,7 +1,7 @@
-/* cpu_ptx_test.c -- the PTX parser: every syntax form, every mistake, hostile
+/* ptx_test.c -- the PTX parser: every syntax form, every mistake, hostile
  * text, no memory. Accepted and rejected texts are what ptxas accepts and
  * rejects. */
-#include "cpu_ptx_cases.h"
+#include "ptx_cases.h"
 #include "support.h"
 
 #include "base/os.h"

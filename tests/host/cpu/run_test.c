@@ -1,6 +1,6 @@
-/* cpu_run_test.c -- running grids: blocks, barriers, calls, system functions,
+/* run_test.c -- running grids: blocks, barriers, calls, system functions,
  * misuse, under both schedulers and several seeds. */
-#include "cpu_ways.h"
+#include "ways.h"
 
 #include "cpu/watch/watch.h"
 

@@ -1,4 +1,4 @@
-/* cpu_soft.h -- floating point written once more, with integers: the reference
+/* soft.h -- floating point written once more, with integers: the reference
  * of the tests of float and half handlers. Any format up to f64, any of the four
  * roundings; values are m * 2^e with 128-bit m, what is lost jammed into the
  * last bit. */

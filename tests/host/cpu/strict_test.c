@@ -1,4 +1,4 @@
-/* cpu_strict_test.c -- what only mutations of PTX found: modules that ptxas
+/* strict_test.c -- what only mutations of PTX found: modules that ptxas
  * rejects, each beside its nearest neighbour that is right; and right ones whose
  * values went astray. */
 #include "cpu_ptx.h"

@@ -1,5 +1,5 @@
-/* cpu_surface_test.c -- loads, stores and reductions of surfaces, byte by byte. */
-#include "cpu_texture.h"
+/* surface_test.c -- loads, stores and reductions of surfaces, byte by byte. */
+#include "texture.h"
 
 /* ---- Surfaces ------------------------------------------------------------- */
 

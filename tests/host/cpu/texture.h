@@ -1,11 +1,11 @@
-/* cpu_texture.h -- kernels of one texture or surface instruction, run with random
+/* texture.h -- kernels of one texture or surface instruction, run with random
  * texels; for the tests of both. */
 #ifndef KILN_TEST_CPU_TEXTURE_H
 #define KILN_TEST_CPU_TEXTURE_H
 
 #include "cpu_ptx.h"
 
-#include "cpu/exec/texture.h"
+#include "cpu/memory/texture_handles.h"
 
 #include <math.h>
 #include <stdio.h>

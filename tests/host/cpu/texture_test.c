@@ -1,7 +1,7 @@
-/* cpu_texture_test.c -- textures of kernels against a reference in double
+/* texture_test.c -- textures of kernels against a reference in double
  * precision that works as the CUDA manual puts it: coordinates are brought into
  * range first, then texels are weighed axis by axis. */
-#include "cpu_texture.h"
+#include "texture.h"
 
 #include <math.h>
 

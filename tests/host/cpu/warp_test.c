@@ -1,4 +1,4 @@
-/* cpu_warp_test.c -- shuffles, votes, matches and reductions of a warp against
+/* warp_test.c -- shuffles, votes, matches and reductions of a warp against
  * loops over lanes, with full, partial and divergent masks. */
 #include "cpu_ptx.h"
 

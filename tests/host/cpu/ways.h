@@ -1,4 +1,4 @@
-/* cpu_ways.h -- what tests of running grids share: one program, and the ways in
+/* ways.h -- what tests of running grids share: one program, and the ways in
  * which it has to give the same results. */
 #ifndef KILN_TEST_CPU_WAYS_H
 #define KILN_TEST_CPU_WAYS_H

@@ -1,4 +1,4 @@
-/* cpu_world.h -- a warp with all the memory that it can reach, and a copy of
+/* world.h -- a warp with all the memory that it can reach, and a copy of
  * that memory in which tests do by hand what instructions should have done. */
 #ifndef KILN_TEST_CPU_WORLD_H
 #define KILN_TEST_CPU_WORLD_H
@@ -6,7 +6,8 @@
 #include "cpu_handler.h"
 
 #include "cpu/exec/schedule.h"
-#include "cpu/memory/copies.h"
+#include "cpu/memory/address_space.h"
+#include "cpu/memory/pending_copies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
