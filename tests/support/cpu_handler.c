@@ -291,7 +291,7 @@ size_t cpu_row_opcode(kiln__cpu_op op, size_t k, char *buf, size_t size)
 
 /* ---- Builds ----------------------------------------------------------------- */
 
-const kiln__isa *cpu_isas[3];
+const kiln__cpu_isa *cpu_isas[3];
 
 unsigned cpu_isas_find(void)
 {
@@ -299,7 +299,7 @@ unsigned cpu_isas_find(void)
   unsigned n = 0;
 
   for (unsigned i = 0; i < 3; i++) {
-    const kiln__isa *isa = kiln__isa_best(names[i]);
+    const kiln__cpu_isa *isa = kiln__cpu_isa_best(names[i]);
 
     if (isa != NULL)
       cpu_isas[n++] = isa;
@@ -493,7 +493,7 @@ static void fill_frame(const cpu_case *c, const kiln__cpu_insn *in, frame *f,
 }
 
 /* Everything but the results must be as it was. */
-static void check_rest(const cpu_case *c, const kiln__isa *isa,
+static void check_rest(const cpu_case *c, const kiln__cpu_isa *isa,
                        const kiln__cpu_insn *in, const frame *before,
                        const frame *after, const cpu_lane out[KILN__WARP],
                        uint32_t mask)
@@ -526,7 +526,7 @@ static void check_rest(const cpu_case *c, const kiln__isa *isa,
   }
 }
 
-bool cpu_case_run(const cpu_case *c, const kiln__isa *isa,
+bool cpu_case_run(const cpu_case *c, const kiln__cpu_isa *isa,
                   const cpu_lane in[KILN__WARP], uint32_t mask, cpu_alias alias,
                   cpu_lane out[KILN__WARP])
 {
@@ -535,8 +535,8 @@ bool cpu_case_run(const cpu_case *c, const kiln__isa *isa,
   static frame before_run, after_run;
   frame *const before = &before_run, *const after = &after_run;
   kiln__cpu_insn insn;
-  kiln__grid grid = {.arch = 90, .fault = {.kind = KILN__FAULT_NONE}};
-  kiln__block block = {.grid = &grid};
+  kiln__cpu_grid grid = {.arch = 90, .fault = {.kind = KILN__FAULT_NONE}};
+  kiln__cpu_block block = {.grid = &grid};
   kiln__cpu_warp w = {.mask = mask,
                       .full = mask == UINT32_MAX,
                       .live = UINT32_MAX,
@@ -585,7 +585,7 @@ static bool equal(const cpu_case *c, const cpu_lane *got, const cpu_lane *want)
   return same;
 }
 
-static void complain(const cpu_case *c, const kiln__isa *isa, uint32_t mask,
+static void complain(const cpu_case *c, const kiln__cpu_isa *isa, uint32_t mask,
                      cpu_alias alias, int lane, const cpu_lane *source,
                      const cpu_lane *got, const cpu_lane *want)
 {
@@ -604,7 +604,7 @@ static void complain(const cpu_case *c, const kiln__isa *isa, uint32_t mask,
       (unsigned long long)want->vec[0], (unsigned long long)want->vec[1]);
 }
 
-static void compare(const cpu_case *c, const kiln__isa *isa,
+static void compare(const cpu_case *c, const kiln__cpu_isa *isa,
                     const cpu_lane in[KILN__WARP],
                     const cpu_lane want[KILN__WARP], uint32_t mask,
                     cpu_alias alias)
@@ -666,7 +666,7 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
     }
     /* Masks and aliases by turns: 7 masks, 9 aliases, 3 builds. */
     if (r < 2 * turns) {
-      const kiln__isa *const isa = cpu_isas[r / CPU_N_ALIASES % n_isas];
+      const kiln__cpu_isa *const isa = cpu_isas[r / CPU_N_ALIASES % n_isas];
 
       compare(c, isa, in, want, UINT32_MAX, alias);
       compare(c, isa, in, want, masks[r % N_MASKS], alias);

@@ -62,7 +62,7 @@ typedef struct cpu_case {
 size_t cpu_row_opcode(kiln__cpu_op op, size_t k, char *buf, size_t size);
 
 /* The builds of exec/ that run here; at least one. */
-extern const kiln__isa *cpu_isas[3];
+extern const kiln__cpu_isa *cpu_isas[3];
 unsigned cpu_isas_find(void); /* fills cpu_isas, returns how many */
 
 /* Find the row that `opcode` matches and set the instruction's fields and the
@@ -88,7 +88,7 @@ typedef enum cpu_alias {
 
 /* Run once: 32 lanes in, what they are afterwards out. Fails the test if
  * anything else of the frame changed. False: `alias` does not fit the shape. */
-bool cpu_case_run(const cpu_case *c, const kiln__isa *isa,
+bool cpu_case_run(const cpu_case *c, const kiln__cpu_isa *isa,
                   const cpu_lane in[KILN__WARP], uint32_t mask, cpu_alias alias,
                   cpu_lane out[KILN__WARP]);
 

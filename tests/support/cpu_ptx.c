@@ -33,12 +33,13 @@ static void place_globals(cpu_ptx *p)
   p->globals = kiln__calloc(a, n + 1u, sizeof *p->globals);
   for (uint32_t i = 0; i < n; i++) {
     const kiln__cpu_global *const g = &p->program->globals[i];
-    kiln__range range = {.kind = g->constant ? KILN__RANGE_CONST
-                                             : KILN__RANGE_GLOBAL,
-                         .name = g->name};
+    kiln__cpu_range range = {.kind = g->constant ? KILN__RANGE_CONST
+                                                 : KILN__RANGE_GLOBAL,
+                             .name = g->name};
 
-    ck_kiln_ok(kiln__memory_add(p->memory, &range, g->size != 0 ? g->size : 1,
-                                g->align > 16 ? g->align : 16));
+    ck_kiln_ok(kiln__cpu_memory_add(p->memory, &range,
+                                    g->size != 0 ? g->size : 1,
+                                    g->align > 16 ? g->align : 16));
     p->globals[i] = range.first;
     if (g->init_size != 0)
       memcpy(cpu_ptx_at(p, range.first, g->init_size), g->init, g->init_size);
@@ -58,10 +59,10 @@ static void place_globals(cpu_ptx *p)
 
 static void defaults(cpu_ptx *p)
 {
-  kiln__launch *const l = &p->launch;
+  kiln__cpu_launch_desc *const l = &p->launch;
 
   l->program = p->program;
-  l->isa = kiln__isa_best(NULL);
+  l->isa = kiln__cpu_isa_best(NULL);
   l->memory = p->memory;
   for (int i = 0; i < 3; i++)
     l->grid_dim[i] = l->block_dim[i] = l->cluster_dim[i] = 1;
@@ -75,7 +76,7 @@ static void defaults(cpu_ptx *p)
   l->heap_limit = 1 << 20;
   l->globals = p->globals;
   ck_kiln_ok(
-      kiln__out_create(&l->out, &p->memory_of.alloc, 4096, keep_output, p));
+      kiln__cpu_out_create(&l->out, &p->memory_of.alloc, 4096, keep_output, p));
 }
 
 void cpu_ptx_load(cpu_ptx *p, const char *text)
@@ -93,7 +94,7 @@ void cpu_ptx_load(cpu_ptx *p, const char *text)
                                  strlen(source)));
   free(source);
   ck_kiln_ok(kiln__cpu_program_make(&p->program, &p->memory_of.alloc, module));
-  ck_kiln_ok(kiln__memory_create(&p->memory, &p->memory_of.alloc));
+  ck_kiln_ok(kiln__cpu_memory_create(&p->memory, &p->memory_of.alloc));
   place_globals(p);
   defaults(p);
   kiln__cpu_program_bind(p->program, p->launch.isa->handlers);
@@ -101,9 +102,9 @@ void cpu_ptx_load(cpu_ptx *p, const char *text)
 
 void cpu_ptx_free(cpu_ptx *p)
 {
-  kiln__out_free(p->launch.out);
+  kiln__cpu_out_free(p->launch.out);
   kiln__free(&p->memory_of.alloc, p->globals);
-  kiln__memory_free(p->memory);
+  kiln__cpu_memory_free(p->memory);
   kiln__cpu_program_free(p->program);
   free(p->text);
   free(p->output);
@@ -112,9 +113,9 @@ void cpu_ptx_free(cpu_ptx *p)
 
 uint64_t cpu_ptx_buffer(cpu_ptx *p, const void *init, size_t size)
 {
-  kiln__range range = {.kind = KILN__RANGE_DEVICE};
+  kiln__cpu_range range = {.kind = KILN__RANGE_DEVICE};
 
-  ck_kiln_ok(kiln__memory_add(p->memory, &range, size, 512));
+  ck_kiln_ok(kiln__cpu_memory_add(p->memory, &range, size, 512));
   if (init != NULL)
     memcpy(cpu_ptx_at(p, range.first, size), init, size);
   else
@@ -124,7 +125,7 @@ uint64_t cpu_ptx_buffer(cpu_ptx *p, const void *init, size_t size)
 
 void *cpu_ptx_at(cpu_ptx *p, uint64_t address, size_t size)
 {
-  void *host = kiln__memory_host(p->memory, address, size);
+  void *host = kiln__cpu_memory_host(p->memory, address, size);
 
   ck_assert_ptr_nonnull(host);
   return host;
@@ -157,13 +158,13 @@ kiln_status cpu_ptx_run(cpu_ptx *p, const char *kernel, const uint64_t *args)
   }
   p->launch.code = code;
   p->launch.params = params;
-  st = kiln__grid_run(&p->launch, &p->memory_of.alloc, &p->fault);
-  kiln__out_flush(p->launch.out);
+  st = kiln__cpu_grid_run(&p->launch, &p->memory_of.alloc, &p->fault);
+  kiln__cpu_out_flush(p->launch.out);
   free(p->text);
   p->text = NULL;
   if (p->fault.kind != KILN__FAULT_NONE) {
     kiln__buf_init(&text, &p->memory_of.alloc);
-    kiln__fault_text(&p->launch, &p->fault, &text);
+    kiln__cpu_fault_text(&p->launch, &p->fault, &text);
     p->text = strdup(text.data != NULL ? text.data : "");
     kiln__buf_free(&text);
   }
@@ -179,7 +180,7 @@ void cpu_ptx_ok(cpu_ptx *p, const char *kernel, const uint64_t *args)
 }
 
 void cpu_ptx_fails(cpu_ptx *p, const char *kernel, const uint64_t *args,
-                   kiln__fault_kind kind, const char *const *words)
+                   kiln__cpu_fault_kind kind, const char *const *words)
 {
   ck_kiln_is(cpu_ptx_run(p, kernel, args), KILN_EDRIVER);
   ck_assert_msg(p->fault.kind == kind, "fault %d instead of %d: %s",

@@ -20,10 +20,11 @@
 typedef struct cpu_ptx {
   test_allocator memory_of; /* counts: all is given back */
   kiln__cpu_program *program;
-  kiln__memory *memory;
+  kiln__cpu_memory *memory;
   uint64_t *globals;
-  kiln__launch launch; /* change what a test needs; kept between launches */
-  kiln__fault_info fault;
+  kiln__cpu_launch_desc
+      launch; /* change what a test needs; kept between launches */
+  kiln__cpu_fault_info fault;
   char *text;   /* of the last fault; NULL: none */
   char *output; /* what printf wrote since the load */
   size_t output_size;
@@ -48,6 +49,6 @@ void cpu_ptx_ok(cpu_ptx *p, const char *kernel, const uint64_t *args);
 /* The same, and it must fail in this way, with all of `words` (NULL at the end)
  * in the fault's text. */
 void cpu_ptx_fails(cpu_ptx *p, const char *kernel, const uint64_t *args,
-                   kiln__fault_kind kind, const char *const *words);
+                   kiln__cpu_fault_kind kind, const char *const *words);
 
 #endif

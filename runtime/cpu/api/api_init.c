@@ -15,7 +15,7 @@ CUresult kiln__cpu_init(unsigned int flags)
   pthread_mutex_lock(&m->lock);
   if (!m->initialised) {
     if (m->isa == NULL)
-      m->isa = kiln__isa_best(m->opts.isa);
+      m->isa = kiln__cpu_isa_best(m->opts.isa);
     if (m->isa == NULL)
       rc = CUDA_ERROR_SYSTEM_NOT_READY;
     else

@@ -34,7 +34,7 @@ static kiln_status check(const kiln_cpu_opts *o)
     return kiln__fail(KILN_EINVAL, NULL, "schedule %d", (int)o->schedule);
   if ((o->checks & ~(unsigned)KILN_CPU_CHECK_ALL) != 0)
     return kiln__fail(KILN_EINVAL, NULL, "checks %#x", o->checks);
-  if (kiln__isa_best(o->isa) == NULL)
+  if (kiln__cpu_isa_best(o->isa) == NULL)
     return kiln__fail(KILN_EINVAL, "leave it out: the best is taken",
                       "this processor or build has no \"%s\"", o->isa);
   return KILN_OK;
@@ -45,7 +45,7 @@ static bool fixed_differs(const kiln__cpu_machine *m, const kiln_cpu_opts *o)
 {
   return o->arch != m->opts.arch || o->devices != m->opts.devices ||
          o->memory_bytes != m->opts.memory_bytes ||
-         kiln__isa_best(o->isa) != m->isa;
+         kiln__cpu_isa_best(o->isa) != m->isa;
 }
 
 kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts)
@@ -68,10 +68,10 @@ kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts)
                     "configure it before the first context is made",
                     "the CPU device is in use: its architecture, number, "
                     "memory and instruction set are fixed");
-  } else if ((st = kiln__memory_keep_valid(
+  } else if ((st = kiln__cpu_memory_keep_valid(
                   m->memory, (wanted.checks & KILN_CPU_CHECK_INIT) != 0)) ==
              KILN_OK) {
-    m->isa = kiln__isa_best(wanted.isa);
+    m->isa = kiln__cpu_isa_best(wanted.isa);
     kiln__copy_text(m->isa_name, sizeof m->isa_name,
                     wanted.isa == NULL ? "" : wanted.isa);
     wanted.isa = m->isa_name[0] == '\0' ? NULL : m->isa_name;

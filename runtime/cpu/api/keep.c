@@ -336,11 +336,11 @@ static void add_line(void *user, const kiln_cpu_counters *line)
   add_counters(true, line);
 }
 
-void kiln__cpu_keep_counters(struct kiln__watch *watch)
+void kiln__cpu_keep_counters(struct kiln__cpu_watch *watch)
 {
   kiln_cpu_counters sum = {0};
 
-  kiln__watch_counters(watch, &sum, add_line, NULL);
+  kiln__cpu_watch_counters(watch, &sum, add_line, NULL);
   sum.launches = 1;
   add_counters(false, &sum);
 }

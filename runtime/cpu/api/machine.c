@@ -45,9 +45,9 @@ static void make(void)
            pthread_mutex_init(&m->queue_lock, NULL) == 0 &&
            pthread_cond_init(&m->queue_done, NULL) == 0 &&
            pthread_key_create(&thread_key, thread_gone) == 0 &&
-           kiln__memory_create(&m->memory, &m->alloc) == KILN_OK &&
+           kiln__cpu_memory_create(&m->memory, &m->alloc) == KILN_OK &&
            kiln__cpu_ledger_make(m) &&
-           kiln__textures_create(&m->textures, &m->alloc) == KILN_OK;
+           kiln__cpu_textures_create(&m->textures, &m->alloc) == KILN_OK;
 }
 
 kiln__cpu_machine *kiln__cpu_the_machine(void)

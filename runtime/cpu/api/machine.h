@@ -42,9 +42,9 @@ typedef struct kiln__cpu_machine {
   atomic_bool initialised; /* cuInit was called */
   kiln_cpu_opts opts;      /* with the defaults filled in */
   char isa_name[32];
-  const kiln__isa *isa;
-  kiln__memory *memory;
-  kiln__textures *textures;
+  const kiln__cpu_isa *isa;
+  kiln__cpu_memory *memory;
+  kiln__cpu_textures *textures;
   kiln_allocator alloc; /* malloc */
   int n_devices;
   uint64_t used_bytes[KILN__MAX_DEVICES]; /* of opts.memory_bytes */
@@ -141,7 +141,7 @@ struct CUctx_st {
   atomic_bool dying;           /* being destroyed: waits in streams give up */
   struct CUmod_st *modules;
   size_t limit[16]; /* by CUlimit */
-  kiln__out *out;
+  kiln__cpu_out *out;
   uint64_t peers; /* bit set of devices whose memory it may use */
   int cache_config, shared_config; /* kept, without effect */
   void *user;                      /* api/'s further state */
@@ -245,7 +245,7 @@ void kiln__cpu_module_free(CUmodule module);
 
 struct CUarray_st {
   CUcontext context;
-  kiln__texels texels;
+  kiln__cpu_texels texels;
   int format; /* CUarray_format */
   unsigned flags;
   struct CUmipmappedArray_st *parent; /* a level of it; NULL: stands alone */

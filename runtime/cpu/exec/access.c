@@ -3,19 +3,20 @@
 
 /* ---- Ranges ------------------------------------------------------------------ */
 
-const kiln__range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w, uint64_t address,
-                                            uint64_t n)
+const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
+                                                uint64_t address, uint64_t n)
 {
-  kiln__memory *memory = w->grid->memory;
-  const uint64_t epoch = kiln__memory_epoch(memory);
-  kiln__range found;
-  kiln__range *r;
+  kiln__cpu_memory *memory = w->grid->memory;
+  const uint64_t epoch = kiln__cpu_memory_epoch(memory);
+  kiln__cpu_range found;
+  kiln__cpu_range *r;
 
   if (w->cached_epoch != epoch) {
     memset(w->cached, 0, sizeof w->cached);
     w->cached_epoch = epoch;
   }
-  if (!kiln__memory_find(memory, address, &found) || n > found.last - address)
+  if (!kiln__cpu_memory_find(memory, address, &found) ||
+      n > found.last - address)
     return NULL;
   r = &w->cached[w->cached_next++ % KILN__N_CACHED];
   *r = found;
@@ -23,8 +24,8 @@ const kiln__range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w, uint64_t address,
 }
 
 /* Lanes of `mask` whose accesses all lie in range; host is set for those. */
-static uint32_t in_range(const kiln__range *range, uint32_t n, uint32_t mask,
-                         kiln__reach *r)
+static uint32_t in_range(const kiln__cpu_range *range, uint32_t n,
+                         uint32_t mask, kiln__cpu_reach *r)
 {
   const uint64_t first = range->first, limit = range->last - first - n;
   const uintptr_t host = (uintptr_t)range->host;
@@ -43,13 +44,13 @@ static uint32_t in_range(const kiln__range *range, uint32_t n, uint32_t mask,
 /* These return the lanes that are out of bounds. */
 
 static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
-                             kiln__reach *r)
+                             kiln__cpu_reach *r)
 {
   uint32_t bad = 0;
 
   while (mask != 0) {
     const int lane = __builtin_ctz(mask);
-    const kiln__range *range = kiln__range_of(w, r->address[lane], n);
+    const kiln__cpu_range *range = kiln__cpu_range_of(w, r->address[lane], n);
 
     if (range != NULL) {
       mask &= ~in_range(range, n, mask, r);
@@ -66,7 +67,7 @@ static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n)
 {
   const uint64_t rank = (offset >> KILN__CLUSTER_SHIFT) - 1;
   const uint64_t within = offset & ((UINT64_C(1) << KILN__CLUSTER_SHIFT) - 1);
-  const kiln__block *b = w->block;
+  const kiln__cpu_block *b = w->block;
 
   if (offset >> KILN__CLUSTER_SHIFT != 0) {
     if (b->cluster != NULL && rank < b->cluster_size)
@@ -80,7 +81,7 @@ static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n)
 }
 
 static uint32_t reach_shared(const kiln__cpu_warp *w, uint64_t window,
-                             uint32_t mask, uint32_t n, kiln__reach *r)
+                             uint32_t mask, uint32_t n, kiln__cpu_reach *r)
 {
   uint32_t bad = 0;
 
@@ -95,7 +96,7 @@ static uint32_t reach_shared(const kiln__cpu_warp *w, uint64_t window,
 }
 
 static uint32_t reach_local(const kiln__cpu_warp *w, uint64_t window,
-                            uint32_t mask, uint32_t n, kiln__reach *r)
+                            uint32_t mask, uint32_t n, kiln__cpu_reach *r)
 {
   const uintptr_t base = (uintptr_t)w->local - w->local_at;
   uint32_t bad = 0;
@@ -113,7 +114,7 @@ static uint32_t reach_local(const kiln__cpu_warp *w, uint64_t window,
 
 /* Kernel parameters; an address may be an offset or lie in the window. */
 static uint32_t reach_params(const kiln__cpu_warp *w, uint32_t mask, uint32_t n,
-                             kiln__reach *r)
+                             kiln__cpu_reach *r)
 {
   const uint32_t size = w->grid->code->param_bytes;
   uint32_t bad = 0;
@@ -121,8 +122,9 @@ static uint32_t reach_params(const kiln__cpu_warp *w, uint32_t mask, uint32_t n,
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
     const uint64_t at = r->address[lane];
-    const uint64_t offset =
-        kiln__in_space(at, KILN__WINDOW_PARAM) ? at - KILN__WINDOW_PARAM : at;
+    const uint64_t offset = kiln__cpu_in_space(at, KILN__WINDOW_PARAM)
+                                ? at - KILN__WINDOW_PARAM
+                                : at;
 
     r->host[lane] = (uintptr_t)w->grid->params + offset;
     bad |= (uint32_t)(offset >= size || n > size - offset) << lane;
@@ -137,16 +139,18 @@ typedef struct spaces {
   uint32_t global, shared, local, param;
 } spaces;
 
-static uint32_t in_window(const kiln__reach *r, uint32_t mask, uint64_t window)
+static uint32_t in_window(const kiln__cpu_reach *r, uint32_t mask,
+                          uint64_t window)
 {
   uint32_t in = 0;
 
   for (unsigned i = 0; i < KILN__WARP; i++)
-    in |= (uint32_t)kiln__in_space(r->address[i], window) << i;
+    in |= (uint32_t)kiln__cpu_in_space(r->address[i], window) << i;
   return in & mask;
 }
 
-static spaces split(const kiln__reach *r, kiln__cpu_space space, uint32_t mask)
+static spaces split(const kiln__cpu_reach *r, kiln__cpu_space space,
+                    uint32_t mask)
 {
   spaces s = {0, 0, 0, 0};
 
@@ -180,15 +184,15 @@ static spaces split(const kiln__reach *r, kiln__cpu_space space, uint32_t mask)
 kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
                                          uint64_t address)
 {
-  kiln__range r;
+  kiln__cpu_range r;
 
-  if (kiln__in_space(address, KILN__WINDOW_SHARED))
+  if (kiln__cpu_in_space(address, KILN__WINDOW_SHARED))
     return KILN__SPACE_SHARED;
-  if (kiln__in_space(address, KILN__WINDOW_LOCAL))
+  if (kiln__cpu_in_space(address, KILN__WINDOW_LOCAL))
     return KILN__SPACE_LOCAL;
-  if (kiln__in_space(address, KILN__WINDOW_PARAM))
+  if (kiln__cpu_in_space(address, KILN__WINDOW_PARAM))
     return KILN__SPACE_PARAM;
-  if (kiln__memory_find(w->grid->memory, address, &r) &&
+  if (kiln__cpu_memory_find(w->grid->memory, address, &r) &&
       r.kind == KILN__RANGE_CONST)
     return KILN__SPACE_CONST;
   return KILN__SPACE_GLOBAL;
@@ -197,8 +201,8 @@ kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
 /* ---- Counting and watching ------------------------------------------------------- */
 
 static void count(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                  const kiln__reach *r, const spaces *s, uint32_t n,
-                  kiln__counted counted)
+                  const kiln__cpu_reach *r, const spaces *s, uint32_t n,
+                  kiln__cpu_counted counted)
 {
   uint32_t cost = 0;
 
@@ -212,13 +216,13 @@ static void count(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     if (s->local != 0)
       cost += KILN__ISA_NAME(local_sectors)(r->address, s->local, n);
   }
-  kiln__tally_add(w, in, cost);
+  kiln__cpu_tally_add(w, in, cost);
 }
 
 static void watch_within(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                         kiln__cpu_space space, const kiln__reach *r,
+                         kiln__cpu_space space, const kiln__cpu_reach *r,
                          uint64_t window, uint32_t mask, uint32_t n,
-                         kiln__access access)
+                         kiln__cpu_access access)
 {
   uint64_t at[KILN__WARP];
 
@@ -226,13 +230,13 @@ static void watch_within(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     return;
   for (int i = 0; i < KILN__WARP; i++)
     at[i] = r->address[i] - window;
-  kiln__watch_access(w, in, space, at, mask, n, access);
+  kiln__cpu_watch_access(w, in, space, at, mask, n, access);
 }
 
 /* Shared memory of the own block may be named by its rank, too. */
 static void watch_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                         const kiln__reach *r, uint64_t window, uint32_t mask,
-                         uint32_t n, kiln__access access)
+                         const kiln__cpu_reach *r, uint64_t window,
+                         uint32_t mask, uint32_t n, kiln__cpu_access access)
 {
   const uint64_t own = w->block->cluster_rank + UINT64_C(1);
   uint64_t at[KILN__WARP] = {0};
@@ -249,14 +253,14 @@ static void watch_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     }
   }
   if (mine != 0)
-    kiln__watch_access(w, in, KILN__SPACE_SHARED, at, mine, n, access);
+    kiln__cpu_watch_access(w, in, KILN__SPACE_SHARED, at, mine, n, access);
   watch_within(w, in, KILN__SPACE_SHARED_CLUSTER, r, window, mask & ~mine, n,
                access);
 }
 
 static void watch(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                  kiln__cpu_space space, const kiln__reach *r, const spaces *s,
-                  uint32_t n, kiln__access access)
+                  kiln__cpu_space space, const kiln__cpu_reach *r,
+                  const spaces *s, uint32_t n, kiln__cpu_access access)
 {
   const bool generic = space == KILN__SPACE_GENERIC;
 
@@ -274,16 +278,16 @@ static void watch(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 /* ---- All of it -------------------------------------------------------------------- */
 
 static bool fail(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                 kiln__fault_kind kind, const kiln__reach *r, uint32_t bad,
-                 uint32_t n)
+                 kiln__cpu_fault_kind kind, const kiln__cpu_reach *r,
+                 uint32_t bad, uint32_t n)
 {
   const int lane = __builtin_ctz(bad);
 
-  kiln__fault(w, in, kind, lane, r->address[lane], n);
+  kiln__cpu_fault(w, in, kind, lane, r->address[lane], n);
   return false;
 }
 
-static uint32_t misaligned(const kiln__reach *r, uint32_t mask, uint32_t n)
+static uint32_t misaligned(const kiln__cpu_reach *r, uint32_t mask, uint32_t n)
 {
   uint32_t bad = 0;
 
@@ -294,8 +298,9 @@ static uint32_t misaligned(const kiln__reach *r, uint32_t mask, uint32_t n)
 
 bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_space space, int32_t slot, bool wide,
-                              uint64_t offset, uint32_t n, kiln__access access,
-                              kiln__counted counted, kiln__reach *r)
+                              uint64_t offset, uint32_t n,
+                              kiln__cpu_access access,
+                              kiln__cpu_counted counted, kiln__cpu_reach *r)
 {
   const bool generic = space == KILN__SPACE_GENERIC;
   uint32_t bad;
@@ -303,7 +308,7 @@ bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
   if (slot < 0 && space == KILN__SPACE_LOCAL)
     offset += w->local_at;
-  kiln__addresses(w, slot, wide, offset, r->address);
+  kiln__cpu_addresses(w, slot, wide, offset, r->address);
   bad = misaligned(r, w->mask, n);
   if (bad != 0)
     return fail(w, in, KILN__FAULT_MISALIGNED, r, bad, n);

@@ -15,22 +15,22 @@
 #define KILN__INLINE static inline __attribute__((always_inline))
 
 /* What counters make of an access. */
-typedef enum kiln__counted {
+typedef enum kiln__cpu_counted {
   KILN__COUNT_NONE,
   KILN__COUNT_MEMORY, /* requests; sectors or passes, by the lanes' space */
   KILN__COUNT_ATOMIC  /* warp instructions; lanes that share a word */
-} kiln__counted;
+} kiln__cpu_counted;
 
-typedef struct kiln__reach {
+typedef struct kiln__cpu_reach {
   _Alignas(64) uint64_t address[KILN__WARP]; /* as computed */
   uintptr_t host[KILN__WARP];                /* of active lanes */
-} kiln__reach;
+} kiln__cpu_reach;
 
 /* ---- Addresses -------------------------------------------------------------- */
 
-KILN__INLINE void kiln__addresses(const kiln__cpu_warp *w, int32_t slot,
-                                  bool wide, uint64_t offset,
-                                  uint64_t at[KILN__WARP])
+KILN__INLINE void kiln__cpu_addresses(const kiln__cpu_warp *w, int32_t slot,
+                                      bool wide, uint64_t offset,
+                                      uint64_t at[KILN__WARP])
 {
   if (slot < 0) {
     for (int i = 0; i < KILN__WARP; i++)
@@ -50,15 +50,16 @@ KILN__INLINE void kiln__addresses(const kiln__cpu_warp *w, int32_t slot,
   }
 }
 
-typedef enum kiln__pattern {
+typedef enum kiln__cpu_pattern {
   KILN__ANYWHERE,
   KILN__IN_A_ROW, /* lane i at first + i * bytes */
   KILN__AT_ONE    /* every lane at first */
-} kiln__pattern;
+} kiln__cpu_pattern;
 
-KILN__INLINE kiln__pattern kiln__survey_wide(const kiln__cpu_warp *w,
-                                             const uint64_t *a, uint32_t n,
-                                             uint64_t *first)
+KILN__INLINE kiln__cpu_pattern kiln__cpu_survey_wide(const kiln__cpu_warp *w,
+                                                     const uint64_t *a,
+                                                     uint32_t n,
+                                                     uint64_t *first)
 {
   uint64_t off_row = 0, off_one = 0, row, one;
 
@@ -88,9 +89,10 @@ KILN__INLINE kiln__pattern kiln__survey_wide(const kiln__cpu_warp *w,
                         : KILN__ANYWHERE;
 }
 
-KILN__INLINE kiln__pattern kiln__survey_narrow(const kiln__cpu_warp *w,
-                                               const uint32_t *a, uint32_t n,
-                                               uint32_t *first)
+KILN__INLINE kiln__cpu_pattern kiln__cpu_survey_narrow(const kiln__cpu_warp *w,
+                                                       const uint32_t *a,
+                                                       uint32_t n,
+                                                       uint32_t *first)
 {
   uint32_t off_row = 0, off_one = 0, row, one;
 
@@ -122,28 +124,30 @@ KILN__INLINE kiln__pattern kiln__survey_narrow(const kiln__cpu_warp *w,
 
 /* The pattern of an instruction's first address for elements of n bytes. In a
  * row, *first is what lane 0 would have, active or not. */
-KILN__INLINE kiln__pattern kiln__survey(const kiln__cpu_warp *w,
-                                        const kiln__cpu_insn *in, uint32_t n,
-                                        uint64_t *first)
+KILN__INLINE kiln__cpu_pattern kiln__cpu_survey(const kiln__cpu_warp *w,
+                                                const kiln__cpu_insn *in,
+                                                uint32_t n, uint64_t *first)
 {
-  kiln__pattern p = KILN__AT_ONE;
+  kiln__cpu_pattern p = KILN__AT_ONE;
   uint32_t narrow;
 
   if (in->a < 0) {
     *first = (uint64_t)in->imm;
   } else if ((in->flags & KILN__WIDE_A) != 0) {
-    p = kiln__survey_wide(w, KILN__SLOT(const uint64_t, in->a), n, first);
+    p = kiln__cpu_survey_wide(w, KILN__SLOT(const uint64_t, in->a), n, first);
     *first += (uint64_t)in->imm;
   } else {
-    p = kiln__survey_narrow(w, KILN__SLOT(const uint32_t, in->a), n, &narrow);
+    p = kiln__cpu_survey_narrow(w, KILN__SLOT(const uint32_t, in->a), n,
+                                &narrow);
     *first = (uint32_t)(narrow + (uint32_t)in->imm);
   }
   return p;
 }
 
 /* The bytes that the active lanes of a pattern touch: [*low, *low + result). */
-KILN__INLINE uint64_t kiln__extent(const kiln__cpu_warp *w, kiln__pattern p,
-                                   uint64_t first, uint32_t n, uint64_t *low)
+KILN__INLINE uint64_t kiln__cpu_extent(const kiln__cpu_warp *w,
+                                       kiln__cpu_pattern p, uint64_t first,
+                                       uint32_t n, uint64_t *low)
 {
   unsigned from, to;
 
@@ -161,16 +165,16 @@ KILN__INLINE uint64_t kiln__extent(const kiln__cpu_warp *w, kiln__pattern p,
 /* ---- Bytes ------------------------------------------------------------------ */
 
 /* The range that holds [address, address + n); NULL: none. Remembered. */
-const kiln__range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w, uint64_t address,
-                                            uint64_t n);
+const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
+                                                uint64_t address, uint64_t n);
 
-KILN__INLINE const kiln__range *kiln__range_of(kiln__cpu_warp *w,
-                                               uint64_t address, uint64_t n)
+KILN__INLINE const kiln__cpu_range *
+kiln__cpu_range_of(kiln__cpu_warp *w, uint64_t address, uint64_t n)
 {
-  if (__builtin_expect(w->cached_epoch == kiln__memory_epoch(w->grid->memory),
-                       1)) {
+  if (__builtin_expect(
+          w->cached_epoch == kiln__cpu_memory_epoch(w->grid->memory), 1)) {
     for (int k = 0; k < KILN__N_CACHED; k++) {
-      const kiln__range *r = &w->cached[k];
+      const kiln__cpu_range *r = &w->cached[k];
 
       if (address - r->first < r->last - r->first && n <= r->last - address)
         return r;
@@ -180,22 +184,22 @@ KILN__INLINE const kiln__range *kiln__range_of(kiln__cpu_warp *w,
 }
 
 /* Whether a generic address is one of the windows, not global memory. */
-KILN__INLINE bool kiln__in_window(uint64_t address)
+KILN__INLINE bool kiln__cpu_in_window(uint64_t address)
 {
   return address - KILN__WINDOW_SHARED <
          KILN__WINDOW_CODE + KILN__WINDOW_BYTES - KILN__WINDOW_SHARED;
 }
 
-KILN__INLINE bool kiln__in_space(uint64_t address, uint64_t window)
+KILN__INLINE bool kiln__cpu_in_space(uint64_t address, uint64_t window)
 {
   return address - window < KILN__WINDOW_BYTES;
 }
 
 /* Shared memory of this block at an offset; NULL: not all within it. */
-KILN__INLINE uint8_t *kiln__shared(const kiln__cpu_warp *w, uint64_t offset,
-                                   uint64_t n)
+KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
+                                       uint64_t n)
 {
-  const kiln__block *b = w->block;
+  const kiln__cpu_block *b = w->block;
 
   return offset < b->shared_size && n <= b->shared_size - offset
              ? b->shared + offset
@@ -204,23 +208,25 @@ KILN__INLINE uint8_t *kiln__shared(const kiln__cpu_warp *w, uint64_t offset,
 
 /* The n bytes at an address of global (generic: or shared) memory; NULL: look
  * closer. *shared: it is shared memory. */
-KILN__INLINE uint8_t *kiln__span(kiln__cpu_warp *w, kiln__cpu_space space,
-                                 uint64_t address, uint64_t n, bool *shared)
+KILN__INLINE uint8_t *kiln__cpu_span(kiln__cpu_warp *w, kiln__cpu_space space,
+                                     uint64_t address, uint64_t n, bool *shared)
 {
-  const kiln__range *r;
+  const kiln__cpu_range *r;
 
   *shared = false;
-  if (space == KILN__SPACE_GENERIC && kiln__in_window(address)) {
-    *shared = kiln__in_space(address, KILN__WINDOW_SHARED);
-    return *shared ? kiln__shared(w, address - KILN__WINDOW_SHARED, n) : NULL;
+  if (space == KILN__SPACE_GENERIC && kiln__cpu_in_window(address)) {
+    *shared = kiln__cpu_in_space(address, KILN__WINDOW_SHARED);
+    return *shared ? kiln__cpu_shared(w, address - KILN__WINDOW_SHARED, n)
+                   : NULL;
   }
-  r = kiln__range_of(w, address, n);
+  r = kiln__cpu_range_of(w, address, n);
   return r != NULL ? r->host + (address - r->first) : NULL;
 }
 
 /* n bytes at one offset of every lane's stack. False: not allowed there. */
-KILN__INLINE bool kiln__local_row(const kiln__cpu_warp *w, uint32_t n,
-                                  uint64_t offset, uintptr_t host[KILN__WARP])
+KILN__INLINE bool kiln__cpu_local_row(const kiln__cpu_warp *w, uint32_t n,
+                                      uint64_t offset,
+                                      uintptr_t host[KILN__WARP])
 {
   const uintptr_t base = (uintptr_t)w->local - w->local_at;
 
@@ -237,14 +243,16 @@ KILN__INLINE bool kiln__local_row(const kiln__cpu_warp *w, uint32_t n,
  * `wide` and `offset` are of the address operand. */
 bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_space space, int32_t slot, bool wide,
-                              uint64_t offset, uint32_t n, kiln__access access,
-                              kiln__counted counted, kiln__reach *r);
+                              uint64_t offset, uint32_t n,
+                              kiln__cpu_access access,
+                              kiln__cpu_counted counted, kiln__cpu_reach *r);
 
 /* The same for the first address operand. */
-KILN__INLINE bool kiln__reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                kiln__cpu_space space, uint32_t n,
-                                kiln__access access, kiln__counted counted,
-                                kiln__reach *r)
+KILN__INLINE bool kiln__cpu_reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                    kiln__cpu_space space, uint32_t n,
+                                    kiln__cpu_access access,
+                                    kiln__cpu_counted counted,
+                                    kiln__cpu_reach *r)
 {
   return KILN__ISA_NAME(reach_at)(w, in, space, in->a,
                                   (in->flags & KILN__WIDE_A) != 0,
@@ -257,8 +265,8 @@ kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
 
 /* In which order lanes do what only one can do at a time: k ^ order for k = 0,
  * 1, ...; by number unless the launch has a seed. */
-KILN__INLINE unsigned kiln__lane_order(const kiln__cpu_warp *w,
-                                       const kiln__cpu_insn *in)
+KILN__INLINE unsigned kiln__cpu_lane_order(const kiln__cpu_warp *w,
+                                           const kiln__cpu_insn *in)
 {
   uint64_t x = w->grid->seed;
 
@@ -286,41 +294,43 @@ uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
 uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
                                  uint32_t n);
 
-KILN__INLINE void kiln__tally_add(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                  uint64_t cost)
+KILN__INLINE void kiln__cpu_tally_add(kiln__cpu_warp *w,
+                                      const kiln__cpu_insn *in, uint64_t cost)
 {
-  kiln__tally *t = &w->tally[in->index];
+  kiln__cpu_tally *t = &w->tally[in->index];
 
   t->events++;
   t->cost += cost;
 }
 
 /* Cost of a pattern whose lanes have to be looked at. */
-uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__cpu_warp *w, kiln__pattern p,
-                                      uint64_t first, uint32_t n, bool shared);
+uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__cpu_warp *w,
+                                      kiln__cpu_pattern p, uint64_t first,
+                                      uint32_t n, bool shared);
 
 /* All lanes at one offset of their stacks. */
-KILN__INLINE void kiln__count_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                    uint32_t n)
+KILN__INLINE void kiln__cpu_count_local(kiln__cpu_warp *w,
+                                        const kiln__cpu_insn *in, uint32_t n)
 {
   const uint32_t m = w->mask;
   const uint32_t octets = (uint32_t)((m & 0xff) != 0) + ((m & 0xff00) != 0) +
                           ((m & 0xff0000) != 0) + ((m & 0xff000000) != 0);
 
   if (w->counted)
-    kiln__tally_add(w, in, octets * (n <= 4 ? 1 : n / 4));
+    kiln__cpu_tally_add(w, in, octets * (n <= 4 ? 1 : n / 4));
 }
 
-KILN__INLINE bool kiln__has_holes(uint32_t mask)
+KILN__INLINE bool kiln__cpu_has_holes(uint32_t mask)
 {
   const uint32_t low = mask & -mask;
 
   return (mask & (mask + low)) != 0;
 }
 
-KILN__INLINE void kiln__count_pattern(kiln__cpu_warp *w,
-                                      const kiln__cpu_insn *in, kiln__pattern p,
-                                      uint64_t first, uint32_t n, bool shared)
+KILN__INLINE void kiln__cpu_count_pattern(kiln__cpu_warp *w,
+                                          const kiln__cpu_insn *in,
+                                          kiln__cpu_pattern p, uint64_t first,
+                                          uint32_t n, bool shared)
 {
   uint64_t low = first;
   uint32_t cost;
@@ -329,25 +339,26 @@ KILN__INLINE void kiln__count_pattern(kiln__cpu_warp *w,
     return;
   if (shared ? n <= 4 : p == KILN__AT_ONE)
     cost = 1;
-  else if (!w->full && !shared && !kiln__has_holes(w->mask))
-    cost = (uint32_t)(((low + kiln__extent(w, p, first, n, &low) - 1) >> 5) -
-                      (low >> 5) + 1);
+  else if (!w->full && !shared && !kiln__cpu_has_holes(w->mask))
+    cost =
+        (uint32_t)(((low + kiln__cpu_extent(w, p, first, n, &low) - 1) >> 5) -
+                   (low >> 5) + 1);
   else if (!w->full)
     cost = KILN__ISA_NAME(pattern_cost)(w, p, first, n, shared);
   else if (!shared)
     cost = (uint32_t)(((first + KILN__WARP * n - 1) >> 5) - (first >> 5) + 1);
   else /* see passes() */
     cost = p == KILN__IN_A_ROW ? n / 4 : n / 8;
-  kiln__tally_add(w, in, cost);
+  kiln__cpu_tally_add(w, in, cost);
 }
 
 /* ---- Scattered lanes ---------------------------------------------------------- */
 
 /* All active lanes' accesses of n bytes are aligned and lie within `size` bytes
  * from address `first`, which are at `host`. */
-KILN__INLINE bool kiln__all_within(const kiln__cpu_warp *w, uint32_t n,
-                                   uint64_t first, uint64_t size,
-                                   uintptr_t host, kiln__reach *r)
+KILN__INLINE bool kiln__cpu_all_within(const kiln__cpu_warp *w, uint32_t n,
+                                       uint64_t first, uint64_t size,
+                                       uintptr_t host, kiln__cpu_reach *r)
 {
   const uint64_t limit = size - n;
   uint64_t stray = 0;
@@ -363,40 +374,42 @@ KILN__INLINE bool kiln__all_within(const kiln__cpu_warp *w, uint32_t n,
 }
 
 /* Finds the lanes' bytes and counts if one range has them all. */
-KILN__INLINE bool kiln__all_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                   uint32_t n, kiln__reach *r)
+KILN__INLINE bool kiln__cpu_all_global(kiln__cpu_warp *w,
+                                       const kiln__cpu_insn *in, uint32_t n,
+                                       kiln__cpu_reach *r)
 {
-  const kiln__range *range;
+  const kiln__cpu_range *range;
   uint64_t first;
 
-  kiln__addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0, (uint64_t)in->imm,
-                  r->address);
+  kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0,
+                      (uint64_t)in->imm, r->address);
   first = r->address[__builtin_ctz(w->mask)];
-  if (in->space == KILN__SPACE_GENERIC && kiln__in_window(first))
+  if (in->space == KILN__SPACE_GENERIC && kiln__cpu_in_window(first))
     return false;
-  range = kiln__range_of(w, first, n);
+  range = kiln__cpu_range_of(w, first, n);
   if (range == NULL ||
-      !kiln__all_within(w, n, range->first, range->last - range->first,
-                        (uintptr_t)range->host, r))
+      !kiln__cpu_all_within(w, n, range->first, range->last - range->first,
+                            (uintptr_t)range->host, r))
     return false;
   if (w->counted)
-    kiln__tally_add(w, in, KILN__ISA_NAME(sectors)(r->address, w->mask, n));
+    kiln__cpu_tally_add(w, in, KILN__ISA_NAME(sectors)(r->address, w->mask, n));
   return true;
 }
 
 /* The same for this block's shared memory. */
-KILN__INLINE bool kiln__all_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                   uint32_t n, kiln__reach *r)
+KILN__INLINE bool kiln__cpu_all_shared(kiln__cpu_warp *w,
+                                       const kiln__cpu_insn *in, uint32_t n,
+                                       kiln__cpu_reach *r)
 {
-  const kiln__block *b = w->block;
+  const kiln__cpu_block *b = w->block;
 
-  kiln__addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0, (uint64_t)in->imm,
-                  r->address);
+  kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0,
+                      (uint64_t)in->imm, r->address);
   if (b->shared_size < n ||
-      !kiln__all_within(w, n, 0, b->shared_size, (uintptr_t)b->shared, r))
+      !kiln__cpu_all_within(w, n, 0, b->shared_size, (uintptr_t)b->shared, r))
     return false;
   if (w->counted)
-    kiln__tally_add(w, in, KILN__ISA_NAME(passes)(r->address, w->mask, n));
+    kiln__cpu_tally_add(w, in, KILN__ISA_NAME(passes)(r->address, w->mask, n));
   return true;
 }
 

@@ -308,8 +308,9 @@ uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
   return sum;
 }
 
-uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__cpu_warp *w, kiln__pattern p,
-                                      uint64_t first, uint32_t n, bool shared)
+uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__cpu_warp *w,
+                                      kiln__cpu_pattern p, uint64_t first,
+                                      uint32_t n, bool shared)
 {
   uint64_t at[KILN__WARP];
 

@@ -10,15 +10,16 @@ enum { SIDE = 8, ROW_BYTES = 2 * SIDE };
 
 /* Rows' bytes of the matrices whose addresses the lanes give. */
 static bool reach_rows(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned n,
-                       kiln__access access, kiln__reach *r)
+                       kiln__cpu_access access, kiln__cpu_reach *r)
 {
   const uint32_t mask = w->mask;
   bool ok;
 
   /* The other lanes' addresses are not looked at. */
   w->mask = n == 4 ? mask : mask & ((UINT32_C(1) << (SIDE * n)) - 1);
-  ok = w->mask == 0 || kiln__reach_a(w, in, (kiln__cpu_space)in->space,
-                                     ROW_BYTES, access, KILN__COUNT_MEMORY, r);
+  ok = w->mask == 0 ||
+       kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, ROW_BYTES, access,
+                         KILN__COUNT_MEMORY, r);
   w->mask = mask;
   return ok;
 }
@@ -36,7 +37,7 @@ static void place(unsigned lane, unsigned half, bool transposed, unsigned *row,
 KILN__HANDLER(ldmatrix)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1;
-  kiln__reach r;
+  kiln__cpu_reach r;
 
   if (!reach_rows(w, in, n, KILN__ACCESS_READ, &r))
     return;
@@ -63,7 +64,7 @@ KILN__HANDLER(ldmatrix)
 KILN__HANDLER(stmatrix)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1;
-  kiln__reach r;
+  kiln__cpu_reach r;
 
   if (!reach_rows(w, in, n, KILN__ACCESS_WRITE, &r))
     return;

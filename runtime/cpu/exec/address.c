@@ -21,7 +21,7 @@ KILN__HANDLER(isspacep)
 {
   uint64_t at[KILN__WARP];
 
-  kiln__addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0, 0, at);
+  kiln__cpu_addresses(w, in->a, (in->flags & KILN__WIDE_A) != 0, 0, at);
   KILN__ACTIVE_LANES(uint32_t, is_in(w, in, at[i]) ? UINT32_MAX : 0);
 }
 
@@ -113,7 +113,7 @@ static void fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   if (in->scope != KILN__SCOPE_CTA)
     atomic_thread_fence(memory_order_seq_cst);
   if (w->watched)
-    kiln__watch_fence(w, in);
+    kiln__cpu_watch_fence(w, in);
 }
 
 #define FENCE(name)                                                            \

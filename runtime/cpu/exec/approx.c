@@ -1,50 +1,53 @@
 /* approx.c -- the .approx forms of f32. */
 #include "approx.h"
 
-#define X(v) kiln__float_of_bits(v[i])
-#define Z(v) kiln__from_ftz(v[i])
+#define X(v) kiln__cpu_float_of_bits(v[i])
+#define Z(v) kiln__cpu_from_ftz(v[i])
 
-KILN__F32_1(rcp_approx_f32, kiln__to_f32(1 / X(A)))
-KILN__F32_1(rcp_approx_ftz_f32, kiln__to_ftz(1 / Z(A)))
-KILN__F32_1(sqrt_approx_f32, kiln__to_f32(sqrtf(X(A))))
-KILN__F32_1(sqrt_approx_ftz_f32, kiln__to_ftz(sqrtf(Z(A))))
+KILN__F32_1(rcp_approx_f32, kiln__cpu_to_f32(1 / X(A)))
+KILN__F32_1(rcp_approx_ftz_f32, kiln__cpu_to_ftz(1 / Z(A)))
+KILN__F32_1(sqrt_approx_f32, kiln__cpu_to_f32(sqrtf(X(A))))
+KILN__F32_1(sqrt_approx_ftz_f32, kiln__cpu_to_ftz(sqrtf(Z(A))))
 /* Two roundings: 2^-23 at most. */
-KILN__F32_1(rsqrt_approx_f32, kiln__to_f32(1 / sqrtf(X(A))))
-KILN__F32_1(rsqrt_approx_ftz_f32, kiln__to_ftz(1 / sqrtf(Z(A))))
+KILN__F32_1(rsqrt_approx_f32, kiln__cpu_to_f32(1 / sqrtf(X(A))))
+KILN__F32_1(rsqrt_approx_ftz_f32, kiln__cpu_to_ftz(1 / sqrtf(Z(A))))
 
-KILN__F32_1(ex2_approx_f32, kiln__to_f32((float)kiln__exp2((double)X(A))))
-KILN__F32_1(ex2_approx_ftz_f32, kiln__to_ftz((float)kiln__exp2((double)Z(A))))
+KILN__F32_1(ex2_approx_f32,
+            kiln__cpu_to_f32((float)kiln__cpu_exp2((double)X(A))))
+KILN__F32_1(ex2_approx_ftz_f32,
+            kiln__cpu_to_ftz((float)kiln__cpu_exp2((double)Z(A))))
 
 static inline float log2_of(float x)
 {
-  const float finite = (float)kiln__log2((double)x);
+  const float finite = (float)kiln__cpu_log2((double)x);
 
   /* Also NaN for negative values and for NaN. */
   return x == 0          ? -INFINITY
          : x == INFINITY ? INFINITY
          : x > 0         ? finite
-                         : kiln__float_of_bits(KILN__NAN_F32);
+                         : kiln__cpu_float_of_bits(KILN__NAN_F32);
 }
 
-KILN__F32_1(lg2_approx_f32, kiln__to_f32(log2_of(X(A))))
-KILN__F32_1(lg2_approx_ftz_f32, kiln__to_ftz(log2_of(Z(A))))
+KILN__F32_1(lg2_approx_f32, kiln__cpu_to_f32(log2_of(X(A))))
+KILN__F32_1(lg2_approx_ftz_f32, kiln__cpu_to_ftz(log2_of(Z(A))))
 
-KILN__F32_1(tanh_approx_f32, kiln__to_f32((float)kiln__tanh((double)X(A))))
+KILN__F32_1(tanh_approx_f32,
+            kiln__cpu_to_f32((float)kiln__cpu_tanh((double)X(A))))
 
 static inline float sine(float x)
 {
-  const float value = (float)kiln__sin_turns(kiln__turns((double)x), 0);
-  const uint32_t sign = kiln__bits_of_float(x) & KILN__F32_SIGN;
+  const float value = (float)kiln__cpu_sin_turns(kiln__cpu_turns((double)x), 0);
+  const uint32_t sign = kiln__cpu_bits_of_float(x) & KILN__F32_SIGN;
 
-  return kiln__float_of_bits(kiln__bits_of_float(value) ^ sign);
+  return kiln__cpu_float_of_bits(kiln__cpu_bits_of_float(value) ^ sign);
 }
 
 static inline float cosine(float x)
 {
-  return (float)kiln__sin_turns(kiln__turns((double)x), 1);
+  return (float)kiln__cpu_sin_turns(kiln__cpu_turns((double)x), 1);
 }
 
-KILN__F32_1(sin_approx_f32, kiln__to_f32(sine(X(A))))
-KILN__F32_1(sin_approx_ftz_f32, kiln__to_ftz(sine(Z(A))))
-KILN__F32_1(cos_approx_f32, kiln__to_f32(cosine(X(A))))
-KILN__F32_1(cos_approx_ftz_f32, kiln__to_ftz(cosine(Z(A))))
+KILN__F32_1(sin_approx_f32, kiln__cpu_to_f32(sine(X(A))))
+KILN__F32_1(sin_approx_ftz_f32, kiln__cpu_to_ftz(sine(Z(A))))
+KILN__F32_1(cos_approx_f32, kiln__cpu_to_f32(cosine(X(A))))
+KILN__F32_1(cos_approx_ftz_f32, kiln__cpu_to_ftz(cosine(Z(A))))

@@ -13,7 +13,7 @@
 #define KILN__TO_INTEGER 0x1.8p52
 
 /* 2^x; x beyond +-300 counts as that, which is 0 or infinity in f32. */
-static inline double kiln__exp2(double x)
+static inline double kiln__cpu_exp2(double x)
 {
   const double low = x < -300 ? -300 : x;
   const double in = low > 300 ? 300 : low;
@@ -21,7 +21,7 @@ static inline double kiln__exp2(double x)
   const double z = (in - (shifted - KILN__TO_INTEGER)) * 0x1.62e42fefa39efp-1;
   /* The integer modulo 4096, plus the bias, as an exponent. */
   const uint64_t scale =
-      (kiln__bits_of_double(shifted) << 52) + ((uint64_t)1023 << 52);
+      (kiln__cpu_bits_of_double(shifted) << 52) + ((uint64_t)1023 << 52);
   double p = 1.0 / 40320;
 
   p = p * z + 1.0 / 5040;
@@ -32,19 +32,19 @@ static inline double kiln__exp2(double x)
   p = p * z + 0.5;
   p = p * z + 1;
   p = p * z + 1;
-  return p * kiln__double_of_bits(scale);
+  return p * kiln__cpu_double_of_bits(scale);
 }
 
 /* log2(x), x not subnormal as a double. */
-static inline double kiln__log2(double x)
+static inline double kiln__cpu_log2(double x)
 {
-  const uint64_t bits = kiln__bits_of_double(x);
+  const uint64_t bits = kiln__cpu_bits_of_double(x);
   /* Mantissas from sqrt(1/2) to sqrt(2). */
   const uint32_t above = (uint32_t)(bits >> 32) - 0x3fe6a09e;
   const int32_t exponent =
       (int32_t)(above >> 20) - (above >> 31 != 0 ? 4096 : 0);
   const double m =
-      kiln__double_of_bits(bits - ((uint64_t)(int64_t)exponent << 52));
+      kiln__cpu_double_of_bits(bits - ((uint64_t)(int64_t)exponent << 52));
   const double s = (m - 1) / (m + 1), z = s * s;
   double p = 1.0 / 15;
 
@@ -59,7 +59,7 @@ static inline double kiln__log2(double x)
 }
 
 /* Of r in [-pi/4, pi/4]. */
-static inline double kiln__sin_near(double r)
+static inline double kiln__cpu_sin_near(double r)
 {
   const double z = r * r;
   double p = -1.0 / 39916800;
@@ -71,7 +71,7 @@ static inline double kiln__sin_near(double r)
   return r * (1 + z * p); /* -0 stays */
 }
 
-static inline double kiln__cos_near(double r)
+static inline double kiln__cpu_cos_near(double r)
 {
   const double z = r * r;
   double p = 1.0 / 479001600;
@@ -87,32 +87,32 @@ static inline double kiln__cos_near(double r)
 /* GPUs take sines of turns: x times 1 / (2 pi), an f32 too, cut to an f32. So
  * the angle is off by up to 2^-22.5 of itself, and whole turns from 2^25.7 on. Signs are
  * left to the caller. */
-static inline double kiln__turns(double x)
+static inline double kiln__cpu_turns(double x)
 {
-  const uint64_t product = kiln__bits_of_double(fabs(x) * 0x1.45f306p-3);
-  const double turns = kiln__double_of_bits(product & 0xffffffffe0000000);
+  const uint64_t product = kiln__cpu_bits_of_double(fabs(x) * 0x1.45f306p-3);
+  const double turns = kiln__cpu_double_of_bits(product & 0xffffffffe0000000);
 
   /* What is infinite or a NaN is a NaN then. */
   return turns < 0x1p23 ? turns : turns - turns;
 }
 
 /* sin((turns + quarters / 4) * 2 pi) of turns from 0 to 2^23. */
-static inline double kiln__sin_turns(double turns, uint64_t quarters)
+static inline double kiln__cpu_sin_turns(double turns, uint64_t quarters)
 {
   const double shifted = turns * 4 + KILN__TO_INTEGER;
   const double n = shifted - KILN__TO_INTEGER;
   const double r = (turns * 4 - n) * 0x1.921fb54442d18p+0;
-  const uint64_t quadrant = kiln__bits_of_double(shifted) + quarters;
+  const uint64_t quadrant = kiln__cpu_bits_of_double(shifted) + quarters;
   const double value =
-      (quadrant & 1) != 0 ? kiln__cos_near(r) : kiln__sin_near(r);
+      (quadrant & 1) != 0 ? kiln__cpu_cos_near(r) : kiln__cpu_sin_near(r);
 
-  return kiln__double_of_bits(kiln__bits_of_double(value) ^
-                              ((quadrant & 2) << 62));
+  return kiln__cpu_double_of_bits(kiln__cpu_bits_of_double(value) ^
+                                  ((quadrant & 2) << 62));
 }
 
-static inline double kiln__tanh(double x)
+static inline double kiln__cpu_tanh(double x)
 {
-  const double power = kiln__exp2(x * 0x1.71547652b82fep+1);
+  const double power = kiln__cpu_exp2(x * 0x1.71547652b82fep+1);
   const double big = 1 - 2 / (power + 1);
 
   /* Below 2^-12, x^3 / 3 is beyond an f32's last bit or nearly so. */

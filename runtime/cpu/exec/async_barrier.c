@@ -82,27 +82,28 @@ static uint64_t update(uintptr_t at, const change *c)
 
 /* Shared memory only, whatever the address says. */
 static bool reach_for(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                      kiln__access access, kiln__reach *r)
+                      kiln__cpu_access access, kiln__cpu_reach *r)
 {
   const kiln__cpu_space space = in->space == KILN__SPACE_GENERIC
                                     ? KILN__SPACE_GENERIC
                                     : KILN__SPACE_SHARED;
 
-  if (!kiln__reach_a(w, in, space, 8, access, KILN__COUNT_ATOMIC, r))
+  if (!kiln__cpu_reach_a(w, in, space, 8, access, KILN__COUNT_ATOMIC, r))
     return false;
   for (uint32_t m = w->mask; m != 0 && space == KILN__SPACE_GENERIC;
        m &= m - 1) {
     const int i = __builtin_ctz(m);
 
-    if (!kiln__in_space(r->address[i], KILN__WINDOW_SHARED)) {
-      kiln__fault(w, in, KILN__FAULT_SPACE, i, r->address[i], 8);
+    if (!kiln__cpu_in_space(r->address[i], KILN__WINDOW_SHARED)) {
+      kiln__cpu_fault(w, in, KILN__FAULT_SPACE, i, r->address[i], 8);
       return false;
     }
   }
   return true;
 }
 
-static bool reach(kiln__cpu_warp *w, const kiln__cpu_insn *in, kiln__reach *r)
+static bool reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                  kiln__cpu_reach *r)
 {
   return reach_for(w, in, KILN__ACCESS_ATOMIC, r);
 }
@@ -116,8 +117,8 @@ static uint32_t count_of(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         change (*of)(uint32_t count), bool returns)
 {
-  const unsigned order = kiln__lane_order(w, in);
-  kiln__reach r;
+  const unsigned order = kiln__cpu_lane_order(w, in);
+  kiln__cpu_reach r;
 
   if (!reach(w, in, &r))
     return;
@@ -139,7 +140,7 @@ static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 KILN__HANDLER(mbarrier_init)
 {
-  kiln__reach r;
+  kiln__cpu_reach r;
 
   if (!reach_for(w, in, KILN__ACCESS_WRITE, &r)) /* gives it its value */
     return;
@@ -154,7 +155,7 @@ KILN__HANDLER(mbarrier_init)
 
 KILN__HANDLER(mbarrier_inval)
 {
-  kiln__reach r;
+  kiln__cpu_reach r;
 
   (void)reach(w, in, &r);
 }
@@ -213,7 +214,7 @@ CHANGE(mbarrier_arrive_drop_expect_tx, arrive_drop_expect, true)
  * more arrival is expected first, which comes to nothing. */
 KILN__HANDLER(cp_async_arrive)
 {
-  kiln__reach r;
+  kiln__cpu_reach r;
 
   KILN__ISA_NAME(copies_wait)(w, 0, true);
   if ((in->flags & KILN__NOINC) != 0)
@@ -226,7 +227,7 @@ KILN__HANDLER(cp_async_arrive)
 
 static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
 {
-  kiln__reach r;
+  kiln__cpu_reach r;
 
   if (!reach(w, in, &r) || in->d < 0)
     return;

@@ -15,11 +15,11 @@ static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
     ok = size[i] % 16 == 0;
     if (!ok)
-      kiln__fault(w, in, KILN__FAULT_INSTRUCTION, i, size[i], 0);
+      kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, i, size[i], 0);
   }
   for (uint64_t at = 0; ok && w->mask != 0; at += 16) {
     uint32_t left = 0;
-    kiln__reach to, from;
+    kiln__cpu_reach to, from;
 
     for (uint32_t m = w->mask; m != 0; m &= m - 1) {
       const int i = __builtin_ctz(m);

@@ -23,7 +23,7 @@ static uint32_t bytes_read(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 /* The destination is written later: the checks hear of it then. A fault there is
  * one of a store to shared memory, not of the load that the instruction is. */
 static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                              kiln__reach *to)
+                              kiln__cpu_reach *to)
 {
   const bool watched = w->watched;
   kiln__cpu_insn store = *in;
@@ -42,11 +42,11 @@ static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 /* Whole elements as any load; of the others only what is read has to be there.
  * Where nothing is read the address may be anything. */
 static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                         kiln__async_copy *c)
+                         kiln__cpu_async_copy *c)
 {
   const uint32_t mask = w->mask;
   uint32_t whole = 0, part = 0;
-  kiln__reach from;
+  kiln__cpu_reach from;
   bool ok = true;
 
   for (uint32_t m = mask; m != 0; m &= m - 1) {
@@ -66,28 +66,28 @@ static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     c->from[__builtin_ctz(whole)] =
         (const uint8_t *)from.host[__builtin_ctz(whole)];
 
-  kiln__addresses(w, in->b, (in->flags & KILN__WIDE_B) != 0, (uint64_t)in->imm2,
-                  from.address);
+  kiln__cpu_addresses(w, in->b, (in->flags & KILN__WIDE_B) != 0,
+                      (uint64_t)in->imm2, from.address);
   for (; ok && part != 0; part &= part - 1) {
     const int i = __builtin_ctz(part);
     const uint64_t at = from.address[i];
-    const kiln__range *r = kiln__range_of(w, at, c->size[i]);
+    const kiln__cpu_range *r = kiln__cpu_range_of(w, at, c->size[i]);
 
     ok = r != NULL && at % in->bytes == 0;
     if (ok)
       c->from[i] = r->host + (at - r->first);
     else
-      kiln__fault(w, in,
-                  r == NULL ? KILN__FAULT_ADDRESS : KILN__FAULT_MISALIGNED, i,
-                  at, c->size[i]);
+      kiln__cpu_fault(w, in,
+                      r == NULL ? KILN__FAULT_ADDRESS : KILN__FAULT_MISALIGNED,
+                      i, at, c->size[i]);
   }
   return ok;
 }
 
 static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool ignores)
 {
-  kiln__async_copy c = {.mask = w->mask, .bytes = in->bytes, .insn = in};
-  kiln__reach to;
+  kiln__cpu_async_copy c = {.mask = w->mask, .bytes = in->bytes, .insn = in};
+  kiln__cpu_reach to;
 
   for (int i = 0; i < KILN__WARP; i++)
     c.size[i] = (uint8_t)bytes_read(w, in, ignores, i);
@@ -98,33 +98,33 @@ static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool ignores)
     c.address[i] = to.address[i];
   }
   if (w->copies == NULL)
-    w->copies = kiln__copies_create(&w->grid->alloc);
-  if (w->copies == NULL || !kiln__copies_add(w->copies, &c))
-    kiln__fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
+    w->copies = kiln__cpu_copies_create(&w->grid->alloc);
+  if (w->copies == NULL || !kiln__cpu_copies_add(w->copies, &c))
+    kiln__cpu_fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
 }
 
 /* ---- Waiting ----------------------------------------------------------------- */
 
-static void tell(void *user, const kiln__async_copy *copy, uint32_t lanes)
+static void tell(void *user, const kiln__cpu_async_copy *copy, uint32_t lanes)
 {
   kiln__cpu_warp *w = user;
 
-  kiln__watch_access(w, copy->insn, KILN__SPACE_SHARED, copy->address, lanes,
-                     copy->bytes, KILN__ACCESS_WRITE);
+  kiln__cpu_watch_access(w, copy->insn, KILN__SPACE_SHARED, copy->address,
+                         lanes, copy->bytes, KILN__ACCESS_WRITE);
 }
 
 void KILN__ISA_NAME(copies_wait)(kiln__cpu_warp *w, uint64_t keep, bool all)
 {
   if (w->copies != NULL)
-    kiln__copies_wait(w->copies, w->mask, keep, all, w->watched ? tell : NULL,
-                      w);
+    kiln__cpu_copies_wait(w->copies, w->mask, keep, all,
+                          w->watched ? tell : NULL, w);
 }
 
 KILN__HANDLER(cp_async_commit)
 {
   (void)in;
   if (w->copies != NULL)
-    kiln__copies_commit(w->copies, w->mask);
+    kiln__cpu_copies_commit(w->copies, w->mask);
 }
 
 KILN__HANDLER(cp_async_wait)

@@ -18,32 +18,32 @@ static uint32_t flushed(uint32_t x)
 
 static uint32_t add_f32(uint32_t a, uint32_t b, bool flush)
 {
-  const float sum = kiln__float_of_bits(flush ? flushed(a) : a) +
-                    kiln__float_of_bits(flush ? flushed(b) : b);
-  const uint32_t bits = kiln__bits_of_float(sum);
+  const float sum = kiln__cpu_float_of_bits(flush ? flushed(a) : a) +
+                    kiln__cpu_float_of_bits(flush ? flushed(b) : b);
+  const uint32_t bits = kiln__cpu_bits_of_float(sum);
 
   return sum != sum ? KILN__NAN_F32 : flush ? flushed(bits) : bits;
 }
 
 static uint64_t add_f64(uint64_t a, uint64_t b)
 {
-  const double x = kiln__double_of_bits(a), y = kiln__double_of_bits(b);
+  const double x = kiln__cpu_double_of_bits(a), y = kiln__cpu_double_of_bits(b);
   const double sum = x + y;
 
-  return sum != sum ? KILN__NAN_F64 : kiln__bits_of_double(sum);
+  return sum != sum ? KILN__NAN_F64 : kiln__cpu_bits_of_double(sum);
 }
 
 /* Single precision holds enough bits that rounding twice is rounding once. */
 static uint32_t add_f16(uint32_t a, uint32_t b)
 {
-  return kiln__f16_of_float(kiln__float_of_f16(a & 0xffff) +
-                            kiln__float_of_f16(b & 0xffff));
+  return kiln__cpu_f16_of_float(kiln__cpu_float_of_f16(a & 0xffff) +
+                                kiln__cpu_float_of_f16(b & 0xffff));
 }
 
 static uint32_t add_bf16(uint32_t a, uint32_t b)
 {
-  return kiln__bf16_of_float(kiln__float_of_bf16(a & 0xffff) +
-                             kiln__float_of_bf16(b & 0xffff));
+  return kiln__cpu_bf16_of_float(kiln__cpu_float_of_bf16(a & 0xffff) +
+                                 kiln__cpu_float_of_bf16(b & 0xffff));
 }
 
 static uint64_t add(const kiln__cpu_insn *in, uint64_t a, uint64_t b,
@@ -284,11 +284,11 @@ static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
 {
   const uint32_t *const bits = (const uint32_t *)(const void *)o->b;
   float b[KILN__WARP], was[KILN__WARP];
-  float now = flushed_float(kiln__float_of_bits((uint32_t)before));
+  float now = flushed_float(kiln__cpu_float_of_bits((uint32_t)before));
   bool first = true;
 
   for (unsigned i = 0; i < KILN__WARP; i++)
-    b[i] = flushed_float(kiln__float_of_bits(bits[i]));
+    b[i] = flushed_float(kiln__cpu_float_of_bits(bits[i]));
   for (unsigned j = 0; j < KILN__WARP; j++) {
     const unsigned i = j ^ order;
 
@@ -297,13 +297,14 @@ static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
       now = flushed_float(now + b[i]);
   }
   for (unsigned i = 0; i < KILN__WARP; i++)
-    seen[i] = was[i] != was[i] ? KILN__NAN_F32 : kiln__bits_of_float(was[i]);
+    seen[i] =
+        was[i] != was[i] ? KILN__NAN_F32 : kiln__cpu_bits_of_float(was[i]);
   for (unsigned j = 0; j < KILN__WARP && first; j++) {
     first = w->lane[j ^ order] == 0;
     if (!first)
       seen[j ^ order] = before;
   }
-  return now != now ? KILN__NAN_F32 : kiln__bits_of_float(now);
+  return now != now ? KILN__NAN_F32 : kiln__cpu_bits_of_float(now);
 }
 
 /* All active lanes at one word: in order, then visible at once. Results go to
@@ -326,7 +327,7 @@ static void together(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
     result(o, (unsigned)__builtin_ctz(m), seen[__builtin_ctz(m)]);
 }
 
-static bool all_at_one(const kiln__cpu_warp *w, const kiln__reach *r)
+static bool all_at_one(const kiln__cpu_warp *w, const kiln__cpu_reach *r)
 {
   const uint64_t one = r->address[__builtin_ctz(w->mask)];
   uint64_t off = 0;
@@ -359,20 +360,20 @@ static bool is_shared(const kiln__cpu_insn *in, uint64_t address)
   return in->space == KILN__SPACE_SHARED ||
          in->space == KILN__SPACE_SHARED_CLUSTER ||
          (in->space == KILN__SPACE_GENERIC &&
-          kiln__in_space(address, KILN__WINDOW_SHARED));
+          kiln__cpu_in_space(address, KILN__WINDOW_SHARED));
 }
 
 static void atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool returns)
 {
-  const unsigned order = kiln__lane_order(w, in);
+  const unsigned order = kiln__cpu_lane_order(w, in);
   const unsigned bytes = type_bytes((kiln__cpu_ptx_type)in->type);
   operands o = {.bytes = bytes, .step = bytes == 8 ? 8 : 4};
   const bool alone =
       in->space == KILN__SPACE_SHARED && w->block->cluster == NULL;
-  kiln__reach r;
+  kiln__cpu_reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes,
-                     KILN__ACCESS_ATOMIC, KILN__COUNT_NONE, &r))
+  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes,
+                         KILN__ACCESS_ATOMIC, KILN__COUNT_NONE, &r))
     return;
   o.b = w->regs + in->b;
   o.c = in->c >= 0 ? w->regs + in->c : NULL;
@@ -381,13 +382,14 @@ static void atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool returns)
     const int lane = __builtin_ctz(w->mask);
 
     if (w->counted)
-      kiln__tally_add(w, in, (uint32_t)__builtin_popcount(w->mask));
+      kiln__cpu_tally_add(w, in, (uint32_t)__builtin_popcount(w->mask));
     o.flush = !is_shared(in, r.address[lane]);
     together(w, in, &o, r.host[lane], order);
     return;
   }
   if (w->counted)
-    kiln__tally_add(w, in, KILN__ISA_NAME(crowded)(r.address, w->mask, bytes));
+    kiln__cpu_tally_add(w, in,
+                        KILN__ISA_NAME(crowded)(r.address, w->mask, bytes));
   for (unsigned j = 0; j < KILN__WARP; j++) {
     const unsigned i = j ^ order;
 
@@ -402,13 +404,13 @@ static void atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool returns)
 static void add_vector(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        const int32_t *from, const int32_t *to)
 {
-  const unsigned order = kiln__lane_order(w, in);
+  const unsigned order = kiln__cpu_lane_order(w, in);
   operands o = {.bytes = 4, .step = 4};
   uint32_t old[4][KILN__WARP];
-  kiln__reach r;
+  kiln__cpu_reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, 4u * in->n_vec,
-                     KILN__ACCESS_ATOMIC, KILN__COUNT_ATOMIC, &r))
+  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, 4u * in->n_vec,
+                         KILN__ACCESS_ATOMIC, KILN__COUNT_ATOMIC, &r))
     return;
   for (unsigned j = 0; j < KILN__WARP; j++) {
     const unsigned i = j ^ order;

@@ -106,8 +106,8 @@ static void compare_f32(const kiln__cpu_insn *in, const uint32_t *A,
 
   KILN__VECTOR_LOOP
   for (int i = 0; i < KILN__WARP; i++) {
-    a[i] = kiln__float_of_bits(ftz ? flush_f32(A[i]) : A[i]);
-    b[i] = kiln__float_of_bits(ftz ? flush_f32(B[i]) : B[i]);
+    a[i] = kiln__cpu_float_of_bits(ftz ? flush_f32(A[i]) : A[i]);
+    b[i] = kiln__cpu_float_of_bits(ftz ? flush_f32(B[i]) : B[i]);
   }
   compare_floats(in->cmp, a, b, t);
 }
@@ -126,8 +126,8 @@ static void compare_f16(const kiln__cpu_insn *in, unsigned shift,
     const bool tiny_x = exponent != 0 && (x & exponent) == 0;
     const bool tiny_y = exponent != 0 && (y & exponent) == 0;
 
-    a[i] = kiln__float_of_f16(tiny_x ? 0 : x);
-    b[i] = kiln__float_of_f16(tiny_y ? 0 : y);
+    a[i] = kiln__cpu_float_of_f16(tiny_x ? 0 : x);
+    b[i] = kiln__cpu_float_of_f16(tiny_y ? 0 : y);
   }
   compare_floats(in->cmp, a, b, t);
 }
@@ -139,8 +139,8 @@ static void compare_bf16(const kiln__cpu_insn *in, unsigned shift,
 
   KILN__VECTOR_LOOP
   for (int i = 0; i < KILN__WARP; i++) {
-    a[i] = kiln__float_of_bf16(A[i] >> shift & 0xffff);
-    b[i] = kiln__float_of_bf16(B[i] >> shift & 0xffff);
+    a[i] = kiln__cpu_float_of_bf16(A[i] >> shift & 0xffff);
+    b[i] = kiln__cpu_float_of_bf16(B[i] >> shift & 0xffff);
   }
   compare_floats(in->cmp, a, b, t);
 }

@@ -13,7 +13,7 @@ typedef uint64_t wide_lanes[KILN__WARP];
 /* Operand a, sign- or zero-extended from its type to 64 bits. */
 static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in, wide_lanes out)
 {
-  const unsigned up = 64 - kiln__type_bits(in->type);
+  const unsigned up = 64 - kiln__cpu_type_bits(in->type);
 
   if (in->src_reg_bytes == 8) {
     memcpy(out, KILN__SLOT(const uint64_t, in->a), sizeof(wide_lanes));
@@ -23,7 +23,7 @@ static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in, wide_lanes out)
     for (int i = 0; i < KILN__WARP; i++)
       out[i] = A[i];
   }
-  if (kiln__signed_type(in->type)) {
+  if (kiln__cpu_signed_type(in->type)) {
     for (int i = 0; i < KILN__WARP; i++)
       out[i] = (uint64_t)((int64_t)(out[i] << up) >> up);
   } else {
@@ -36,12 +36,12 @@ static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in, wide_lanes out)
 static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                   wide_lanes values)
 {
-  const unsigned up = 64 - kiln__type_bits(in->type2);
+  const unsigned up = 64 - kiln__cpu_type_bits(in->type2);
   const uint32_t mask = in->reg_bytes == 1   ? 0xff
                         : in->reg_bytes == 2 ? 0xffff
                                              : UINT32_MAX;
 
-  if (kiln__signed_type(in->type2)) {
+  if (kiln__cpu_signed_type(in->type2)) {
     for (int i = 0; i < KILN__WARP; i++)
       values[i] = (uint64_t)((int64_t)(values[i] << up) >> up);
   } else {
@@ -57,22 +57,22 @@ static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 /* The same where nothing is wider than 32 bits: half the work. */
 static void narrow(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  const unsigned up = 32 - kiln__type_bits(in->type);
-  const unsigned down = 32 - kiln__type_bits(in->type2);
+  const unsigned up = 32 - kiln__cpu_type_bits(in->type);
+  const unsigned down = 32 - kiln__cpu_type_bits(in->type2);
   const uint32_t mask = in->reg_bytes == 1   ? 0xff
                         : in->reg_bytes == 2 ? 0xffff
                                              : UINT32_MAX;
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
   uint32_t values[KILN__WARP];
 
-  if (kiln__signed_type(in->type)) {
+  if (kiln__cpu_signed_type(in->type)) {
     for (int i = 0; i < KILN__WARP; i++)
       values[i] = (uint32_t)((int32_t)(A[i] << up) >> up);
   } else {
     for (int i = 0; i < KILN__WARP; i++)
       values[i] = A[i] << up >> up;
   }
-  if (kiln__signed_type(in->type2))
+  if (kiln__cpu_signed_type(in->type2))
     KILN__LANES(uint32_t,
                 (uint32_t)((int32_t)(values[i] << down) >> down) & mask);
   else
@@ -84,7 +84,7 @@ KILN__HANDLER(cvt_int)
   wide_lanes values;
 
   if (in->src_reg_bytes != 8 && in->reg_bytes != 8 &&
-      kiln__type_bits(in->type2) <= 32) {
+      kiln__cpu_type_bits(in->type2) <= 32) {
     narrow(w, in);
     return;
   }
@@ -142,13 +142,13 @@ static void clamp_unsigned(wide_lanes values, uint64_t high)
 
 static void saturate(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  const uint64_t ones = kiln__low_bits(kiln__type_bits(in->type2));
+  const uint64_t ones = kiln__cpu_low_bits(kiln__cpu_type_bits(in->type2));
   wide_lanes values;
 
   load(w, in, values);
-  if (!kiln__signed_type(in->type)) {
-    clamp_unsigned(values, kiln__signed_type(in->type2) ? ones >> 1 : ones);
-  } else if (kiln__signed_type(in->type2)) {
+  if (!kiln__cpu_signed_type(in->type)) {
+    clamp_unsigned(values, kiln__cpu_signed_type(in->type2) ? ones >> 1 : ones);
+  } else if (kiln__cpu_signed_type(in->type2)) {
     clamp_signed(values, -(int64_t)(ones >> 1) - 1, (int64_t)(ones >> 1));
   } else {
     clamp_signed(values, 0, INT64_MAX);
@@ -220,23 +220,23 @@ FROM_64(cvt_f64_64, double)
 
 static inline float nan_f32(float x)
 {
-  return x == x ? x : kiln__float_of_bits(KILN__NAN_F32);
+  return x == x ? x : kiln__cpu_float_of_bits(KILN__NAN_F32);
 }
 
 static inline double quiet_f64(double x)
 {
-  const uint64_t bits = kiln__bits_of_double(x);
+  const uint64_t bits = kiln__cpu_bits_of_double(x);
 
-  return x == x ? x : kiln__double_of_bits(bits | KILN__QUIET_F64);
+  return x == x ? x : kiln__cpu_double_of_bits(bits | KILN__QUIET_F64);
 }
 
 /* Subnormals become zeros of their sign where `least` is the smallest normal. */
 static inline float flushed(float x, uint32_t least)
 {
-  const uint32_t bits = kiln__bits_of_float(x);
+  const uint32_t bits = kiln__cpu_bits_of_float(x);
 
-  return kiln__float_of_bits((bits & 0x7fffffff) < least ? bits & 0x80000000
-                                                         : bits);
+  return kiln__cpu_float_of_bits((bits & 0x7fffffff) < least ? bits & 0x80000000
+                                                             : bits);
 }
 
 static inline uint32_t least_of(const kiln__cpu_insn *in)
@@ -247,21 +247,22 @@ static inline uint32_t least_of(const kiln__cpu_insn *in)
 /* A NaN keeps its sign and what fits of its payload, and is made quiet. */
 static inline uint64_t widened(float x)
 {
-  const uint32_t bits = kiln__bits_of_float(x);
+  const uint32_t bits = kiln__cpu_bits_of_float(x);
   const uint64_t payload = (uint64_t)(bits & 0x003fffff) << 29;
   const uint64_t sign = (uint64_t)(bits & 0x80000000) << 32;
 
-  return x == x ? kiln__bits_of_double((double)x)
+  return x == x ? kiln__cpu_bits_of_double((double)x)
                 : sign | 0x7ff8000000000000 | payload;
 }
 
 static inline uint32_t narrowed(double x)
 {
-  const uint64_t bits = kiln__bits_of_double(x);
+  const uint64_t bits = kiln__cpu_bits_of_double(x);
   const uint32_t payload = (uint32_t)(bits >> 29) & 0x003fffff;
   const uint32_t sign = (uint32_t)(bits >> 32) & 0x80000000;
 
-  return x == x ? kiln__bits_of_float((float)x) : sign | 0x7fc00000 | payload;
+  return x == x ? kiln__cpu_bits_of_float((float)x)
+                : sign | 0x7fc00000 | payload;
 }
 
 KILN__HANDLER(cvt_f64_f32)
@@ -293,13 +294,14 @@ KILN__HANDLER(cvt_f32_f64)
 #define FROM_SMALL(name, TD)                                                   \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
-    const unsigned bits = kiln__type_bits(in->type), up = (32 - bits) & 31;    \
+    const unsigned bits = kiln__cpu_type_bits(in->type),                       \
+                   up = (32 - bits) & 31;                                      \
     const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
                                                                                \
     if (bits > 16 || in->reg_bytes != sizeof(TD) || in->src_reg_bytes == 8 ||  \
         (in->flags & KILN__SAT) != 0) {                                        \
       KILN__ISA_NAME(convert_exactly)(w, in);                                  \
-    } else if (kiln__signed_type(in->type)) {                                  \
+    } else if (kiln__cpu_signed_type(in->type)) {                              \
       KILN__LANES(TD, (int32_t)(A[i] << up) >> up);                            \
     } else {                                                                   \
       KILN__LANES(TD, (int32_t)(A[i] << up >> up));                            \
@@ -314,7 +316,7 @@ KILN__HANDLER(cvt_f32_f16)
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
 
   USUAL(4, 2)
-  KILN__LANES(float, nan_f32(kiln__float_of_f16(A[i])));
+  KILN__LANES(float, nan_f32(kiln__cpu_float_of_f16(A[i])));
 }
 
 KILN__HANDLER(cvt_f16_f32)
@@ -322,7 +324,7 @@ KILN__HANDLER(cvt_f16_f32)
   const float *const A = KILN__SLOT(const float, in->a);
 
   USUAL(2, 4)
-  KILN__LANES(uint32_t, kiln__f16_of_float(A[i]));
+  KILN__LANES(uint32_t, kiln__cpu_f16_of_float(A[i]));
 }
 
 /* The upper half of an f32: a NaN keeps its payload, as it is only moved. */
@@ -341,7 +343,7 @@ KILN__HANDLER(cvt_bf16_f32)
   const float *const A = KILN__SLOT(const float, in->a);
 
   USUAL(2, 4)
-  KILN__LANES(uint32_t, kiln__bf16_of_float(A[i]));
+  KILN__LANES(uint32_t, kiln__cpu_bf16_of_float(A[i]));
 }
 
 /* f32 and f64 are moved as they are. */

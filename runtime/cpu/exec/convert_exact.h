@@ -10,24 +10,24 @@
 #include "lanes.h"
 #include "nan.h"
 
-typedef enum kiln__number_kind {
+typedef enum kiln__cpu_number_kind {
   KILN__ZERO,
   KILN__FINITE,
   KILN__INFINITE,
   KILN__NOT_A_NUMBER
-} kiln__number_kind;
+} kiln__cpu_number_kind;
 
 /* Finite: bits * 2^exponent, the highest of the 64 bits set. A NaN: its fraction
  * in the highest of the bits. */
-typedef struct kiln__number {
+typedef struct kiln__cpu_number {
   uint64_t bits;
   int exponent;
-  kiln__number_kind kind;
+  kiln__cpu_number_kind kind;
   bool negative;
-} kiln__number;
+} kiln__cpu_number;
 
 /* An encoding: sign, exponent, fraction. */
-typedef struct kiln__encoding {
+typedef struct kiln__cpu_encoding {
   int precision;     /* bits of the significand, the hidden one included */
   int least;         /* exponent of the smallest normal number */
   uint32_t width;    /* bits in all */
@@ -35,51 +35,52 @@ typedef struct kiln__encoding {
   uint64_t infinity; /* 0: has none */
   uint64_t nan;
   unsigned low; /* unused bits below the fraction */
-} kiln__encoding;
+} kiln__cpu_encoding;
 
-static const kiln__encoding kiln__encoding_f16 = {
+static const kiln__cpu_encoding kiln__cpu_encoding_f16 = {
     11, -14, 16, 0x7bff, 0x7c00, KILN__NAN_F16, 0};
-static const kiln__encoding kiln__encoding_bf16 = {
+static const kiln__cpu_encoding kiln__cpu_encoding_bf16 = {
     8, -126, 16, 0x7f7f, 0x7f80, KILN__NAN_BF16, 0};
-static const kiln__encoding kiln__encoding_f32 = {
+static const kiln__cpu_encoding kiln__cpu_encoding_f32 = {
     24, -126, 32, 0x7f7fffff, 0x7f800000, KILN__NAN_F32, 0};
-static const kiln__encoding kiln__encoding_f64 = {
+static const kiln__cpu_encoding kiln__cpu_encoding_f64 = {
     53, -1022, 64, 0x7fefffffffffffff, 0x7ff0000000000000, KILN__NAN_F64, 0};
 /* An f32 whose lowest 13 bits are zero. */
-static const kiln__encoding kiln__encoding_tf32 = {
+static const kiln__cpu_encoding kiln__cpu_encoding_tf32 = {
     11, -126, 19, 0x3fbff, 0x3fc00, 0x3ffff, 13};
-static const kiln__encoding kiln__encoding_e4m3 = {4, -6, 8, 0x7e, 0, 0x7f, 0};
-static const kiln__encoding kiln__encoding_e5m2 = {3,    -14,  8, 0x7b,
-                                                   0x7c, 0x7f, 0};
+static const kiln__cpu_encoding kiln__cpu_encoding_e4m3 = {4, -6,   8, 0x7e,
+                                                           0, 0x7f, 0};
+static const kiln__cpu_encoding kiln__cpu_encoding_e5m2 = {3,    -14,  8, 0x7b,
+                                                           0x7c, 0x7f, 0};
 
 /* NULL: no floating-point type. */
-static inline const kiln__encoding *kiln__encoding_of(uint8_t type)
+static inline const kiln__cpu_encoding *kiln__cpu_encoding_of(uint8_t type)
 {
   switch (type) {
   case KILN__F16:
   case KILN__F16X2:
-    return &kiln__encoding_f16;
+    return &kiln__cpu_encoding_f16;
   case KILN__BF16:
   case KILN__BF16X2:
-    return &kiln__encoding_bf16;
+    return &kiln__cpu_encoding_bf16;
   case KILN__F32:
-    return &kiln__encoding_f32;
+    return &kiln__cpu_encoding_f32;
   case KILN__F64:
-    return &kiln__encoding_f64;
+    return &kiln__cpu_encoding_f64;
   case KILN__TF32:
-    return &kiln__encoding_tf32;
+    return &kiln__cpu_encoding_tf32;
   default:
     return NULL;
   }
 }
 
-static inline bool kiln__signed_type(uint8_t type)
+static inline bool kiln__cpu_signed_type(uint8_t type)
 {
   return type == KILN__S8 || type == KILN__S16 || type == KILN__S32 ||
          type == KILN__S64;
 }
 
-static inline unsigned kiln__type_bits(uint8_t type)
+static inline unsigned kiln__cpu_type_bits(uint8_t type)
 {
   switch (type) {
   case KILN__U8:
@@ -103,15 +104,15 @@ static inline unsigned kiln__type_bits(uint8_t type)
 }
 
 /* The lowest n bits, 1 to 64. */
-static inline uint64_t kiln__low_bits(unsigned n)
+static inline uint64_t kiln__cpu_low_bits(unsigned n)
 {
   return UINT64_MAX >> (64 - n);
 }
 
-static inline kiln__number kiln__number_of(bool negative, uint64_t bits,
-                                           int exponent)
+static inline kiln__cpu_number kiln__cpu_number_of(bool negative, uint64_t bits,
+                                                   int exponent)
 {
-  kiln__number x = {0, 0, KILN__ZERO, negative};
+  kiln__cpu_number x = {0, 0, KILN__ZERO, negative};
   int shift;
 
   if (bits == 0)
@@ -123,16 +124,18 @@ static inline kiln__number kiln__number_of(bool negative, uint64_t bits,
   return x;
 }
 
-static inline kiln__number kiln__number_of_float(const kiln__encoding *f,
-                                                 uint64_t raw)
+static inline kiln__cpu_number
+kiln__cpu_number_of_float(const kiln__cpu_encoding *f, uint64_t raw)
 {
-  const uint64_t value = (raw & kiln__low_bits(f->width + f->low)) >> f->low;
-  const uint64_t magnitude = value & kiln__low_bits(f->width - 1);
+  const uint64_t value =
+      (raw & kiln__cpu_low_bits(f->width + f->low)) >> f->low;
+  const uint64_t magnitude = value & kiln__cpu_low_bits(f->width - 1);
   const bool negative = value >> (f->width - 1) != 0;
   const int fraction_bits = f->precision - 1;
-  const uint64_t fraction = magnitude & kiln__low_bits((unsigned)fraction_bits);
+  const uint64_t fraction =
+      magnitude & kiln__cpu_low_bits((unsigned)fraction_bits);
   const int exponent = (int)(magnitude >> fraction_bits);
-  kiln__number x = {0, 0, KILN__NOT_A_NUMBER, negative};
+  kiln__cpu_number x = {0, 0, KILN__NOT_A_NUMBER, negative};
 
   if (f->infinity != 0 && magnitude == f->infinity)
     x.kind = KILN__INFINITE;
@@ -140,24 +143,26 @@ static inline kiln__number kiln__number_of_float(const kiln__encoding *f,
     x.bits = fraction << (64 - fraction_bits);
   else
     x = exponent == 0
-            ? kiln__number_of(negative, fraction, f->least - fraction_bits)
-            : kiln__number_of(negative, fraction | UINT64_C(1) << fraction_bits,
-                              f->least - fraction_bits + exponent - 1);
+            ? kiln__cpu_number_of(negative, fraction, f->least - fraction_bits)
+            : kiln__cpu_number_of(negative,
+                                  fraction | UINT64_C(1) << fraction_bits,
+                                  f->least - fraction_bits + exponent - 1);
   return x;
 }
 
-static inline kiln__number kiln__number_of_integer(uint8_t type, uint64_t raw)
+static inline kiln__cpu_number kiln__cpu_number_of_integer(uint8_t type,
+                                                           uint64_t raw)
 {
-  const unsigned bits = kiln__type_bits(type);
-  const uint64_t value = raw & kiln__low_bits(bits);
-  const bool negative = kiln__signed_type(type) && value >> (bits - 1) != 0;
+  const unsigned bits = kiln__cpu_type_bits(type);
+  const uint64_t value = raw & kiln__cpu_low_bits(bits);
+  const bool negative = kiln__cpu_signed_type(type) && value >> (bits - 1) != 0;
 
-  return kiln__number_of(
-      negative, negative ? (0 - value) & kiln__low_bits(bits) : value, 0);
+  return kiln__cpu_number_of(
+      negative, negative ? (0 - value) & kiln__cpu_low_bits(bits) : value, 0);
 }
 
 /* The directions of kiln__cpu_round, those to integers as the others. */
-static inline kiln__cpu_round kiln__direction(uint8_t round)
+static inline kiln__cpu_round kiln__cpu_direction(uint8_t round)
 {
   switch (round) {
   case KILN__ROUND_ZI:
@@ -175,8 +180,9 @@ static inline kiln__cpu_round kiln__direction(uint8_t round)
 }
 
 /* bits / 2^shift as an integer; shift > 0. */
-static inline uint64_t kiln__shift_rounded(uint64_t bits, int shift,
-                                           bool negative, kiln__cpu_round round)
+static inline uint64_t kiln__cpu_shift_rounded(uint64_t bits, int shift,
+                                               bool negative,
+                                               kiln__cpu_round round)
 {
   const uint64_t kept = shift < 64 ? bits >> shift : 0;
   /* What is lost, as a fraction of 2^64; beyond that only "a little". */
@@ -198,24 +204,26 @@ static inline uint64_t kiln__shift_rounded(uint64_t bits, int shift,
 }
 
 /* A finite number as a whole number of the same kind of value. */
-static inline kiln__number kiln__to_whole(kiln__number x, kiln__cpu_round round)
+static inline kiln__cpu_number kiln__cpu_to_whole(kiln__cpu_number x,
+                                                  kiln__cpu_round round)
 {
   if (x.kind != KILN__FINITE || x.exponent >= 0)
     return x;
-  return kiln__number_of(
-      x.negative, kiln__shift_rounded(x.bits, -x.exponent, x.negative, round),
-      0);
+  return kiln__cpu_number_of(
+      x.negative,
+      kiln__cpu_shift_rounded(x.bits, -x.exponent, x.negative, round), 0);
 }
 
 /* Rounded and clamped to the type's range. A NaN gives 0, or the highest bit
  * alone where 64 bits are involved on either side (`wide`). */
-static inline uint64_t kiln__to_integer(kiln__number x, uint8_t type,
-                                        kiln__cpu_round round, bool wide)
+static inline uint64_t kiln__cpu_to_integer(kiln__cpu_number x, uint8_t type,
+                                            kiln__cpu_round round, bool wide)
 {
-  const unsigned bits = kiln__type_bits(type);
-  const bool is_signed = kiln__signed_type(type);
+  const unsigned bits = kiln__cpu_type_bits(type);
+  const bool is_signed = kiln__cpu_signed_type(type);
   const uint64_t top = UINT64_C(1) << (bits - 1);
-  const uint64_t limit = !is_signed   ? (x.negative ? 0 : kiln__low_bits(bits))
+  const uint64_t limit = !is_signed
+                             ? (x.negative ? 0 : kiln__cpu_low_bits(bits))
                          : x.negative ? top
                                       : top - 1;
   uint64_t magnitude;
@@ -229,15 +237,16 @@ static inline uint64_t kiln__to_integer(kiln__number x, uint8_t type,
   else if (x.exponent == 0)
     magnitude = x.bits;
   else
-    magnitude = kiln__shift_rounded(x.bits, -x.exponent, x.negative, round);
+    magnitude = kiln__cpu_shift_rounded(x.bits, -x.exponent, x.negative, round);
   if (magnitude > limit)
     magnitude = limit;
-  return (x.negative ? 0 - magnitude : magnitude) & kiln__low_bits(bits);
+  return (x.negative ? 0 - magnitude : magnitude) & kiln__cpu_low_bits(bits);
 }
 
 /* The encoding of a magnitude too large: infinity or the largest number. */
-static inline uint64_t kiln__overflow(const kiln__encoding *f, bool negative,
-                                      kiln__cpu_round round, bool finite)
+static inline uint64_t kiln__cpu_overflow(const kiln__cpu_encoding *f,
+                                          bool negative, kiln__cpu_round round,
+                                          bool finite)
 {
   const bool towards_zero = round == KILN__ROUND_Z ||
                             (round == KILN__ROUND_M && !negative) ||
@@ -247,7 +256,8 @@ static inline uint64_t kiln__overflow(const kiln__encoding *f, bool negative,
 }
 
 /* A NaN from or to f64: the sign and what fits of the payload stay. */
-static inline uint64_t kiln__same_nan(kiln__number x, const kiln__encoding *f)
+static inline uint64_t kiln__cpu_same_nan(kiln__cpu_number x,
+                                          const kiln__cpu_encoding *f)
 {
   const uint64_t sign = x.negative ? UINT64_C(1) << (f->width - 1) : 0;
   const uint64_t quiet = UINT64_C(1) << 63;
@@ -257,8 +267,9 @@ static inline uint64_t kiln__same_nan(kiln__number x, const kiln__encoding *f)
 
 /* Whether x is below the normal numbers when rounded to the precision of one:
  * what .ftz flushes. */
-static inline bool kiln__is_tiny(kiln__number x, const kiln__encoding *f,
-                                 kiln__cpu_round round)
+static inline bool kiln__cpu_is_tiny(kiln__cpu_number x,
+                                     const kiln__cpu_encoding *f,
+                                     kiln__cpu_round round)
 {
   const int top = x.exponent + 63;
   const uint64_t carried = UINT64_C(1) << f->precision;
@@ -266,13 +277,14 @@ static inline bool kiln__is_tiny(kiln__number x, const kiln__encoding *f,
   if (x.kind != KILN__FINITE || top >= f->least)
     return false;
   return top < f->least - 1 ||
-         kiln__shift_rounded(x.bits, 64 - f->precision, x.negative, round) !=
-             carried;
+         kiln__cpu_shift_rounded(x.bits, 64 - f->precision, x.negative,
+                                 round) != carried;
 }
 
 /* `finite`: .satfinite. */
-static inline uint64_t kiln__to_float(kiln__number x, const kiln__encoding *f,
-                                      kiln__cpu_round round, bool finite)
+static inline uint64_t kiln__cpu_to_float(kiln__cpu_number x,
+                                          const kiln__cpu_encoding *f,
+                                          kiln__cpu_round round, bool finite)
 {
   const uint64_t sign = x.negative ? UINT64_C(1) << (f->width - 1) : 0;
   const int lowest = f->least - (f->precision - 1);
@@ -287,22 +299,23 @@ static inline uint64_t kiln__to_float(kiln__number x, const kiln__encoding *f,
   if (x.kind == KILN__INFINITE) {
     encoded = finite ? f->largest : f->infinity;
   } else if (unit - lowest > 4096) {
-    encoded = kiln__overflow(f, x.negative, round, finite);
+    encoded = kiln__cpu_overflow(f, x.negative, round, finite);
   } else {
     /* The hidden bit adds one to the exponent, and so does a carry. */
-    encoded = ((uint64_t)(unit - lowest) << (f->precision - 1)) +
-              kiln__shift_rounded(x.bits, unit - x.exponent, x.negative, round);
+    encoded =
+        ((uint64_t)(unit - lowest) << (f->precision - 1)) +
+        kiln__cpu_shift_rounded(x.bits, unit - x.exponent, x.negative, round);
     if (encoded > f->largest)
-      encoded = kiln__overflow(f, x.negative, round, finite);
+      encoded = kiln__cpu_overflow(f, x.negative, round, finite);
   }
   return (encoded | sign) << f->low;
 }
 
 /* .sat of floating-point results: to 0 to 1, NaN to 0. */
-static inline kiln__number kiln__saturated(kiln__number x)
+static inline kiln__cpu_number kiln__cpu_saturated(kiln__cpu_number x)
 {
-  const kiln__number zero = {0, 0, KILN__ZERO, false};
-  const kiln__number one = {UINT64_C(1) << 63, -63, KILN__FINITE, false};
+  const kiln__cpu_number zero = {0, 0, KILN__ZERO, false};
+  const kiln__cpu_number one = {UINT64_C(1) << 63, -63, KILN__FINITE, false};
 
   if (x.negative || x.kind == KILN__NOT_A_NUMBER || x.kind == KILN__ZERO)
     return zero;
@@ -310,9 +323,9 @@ static inline kiln__number kiln__saturated(kiln__number x)
 }
 
 /* .relu: nothing below zero. */
-static inline kiln__number kiln__rectified(kiln__number x)
+static inline kiln__cpu_number kiln__cpu_rectified(kiln__cpu_number x)
 {
-  const kiln__number zero = {0, 0, KILN__ZERO, false};
+  const kiln__cpu_number zero = {0, 0, KILN__ZERO, false};
 
   return x.negative && x.kind != KILN__NOT_A_NUMBER ? zero : x;
 }

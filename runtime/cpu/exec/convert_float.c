@@ -22,25 +22,25 @@ static bool to_integral(uint8_t round)
          round == KILN__ROUND_MI || round == KILN__ROUND_PI;
 }
 
-static uint64_t to_float(const kiln__cpu_insn *in, kiln__number x)
+static uint64_t to_float(const kiln__cpu_insn *in, kiln__cpu_number x)
 {
-  const kiln__encoding *const f = kiln__encoding_of(in->type2);
-  const kiln__cpu_round round = kiln__direction(in->round);
+  const kiln__cpu_encoding *const f = kiln__cpu_encoding_of(in->type2);
+  const kiln__cpu_round round = kiln__cpu_direction(in->round);
   const bool finite = (in->flags & KILN__SATFINITE) != 0;
   const bool ftz = (in->flags & KILN__FTZ) != 0 && in->type2 == KILN__F32;
 
   if (to_integral(in->round))
-    x = kiln__to_whole(x, round);
+    x = kiln__cpu_to_whole(x, round);
   if ((in->flags & KILN__SAT) != 0)
-    x = kiln__saturated(x);
+    x = kiln__cpu_saturated(x);
   if ((in->flags & KILN__RELU) != 0)
-    x = kiln__rectified(x);
+    x = kiln__cpu_rectified(x);
   if (x.kind == KILN__NOT_A_NUMBER &&
       (in->type == KILN__F64 || in->type2 == KILN__F64))
-    return kiln__same_nan(x, f);
-  if (ftz && kiln__is_tiny(x, f, round))
+    return kiln__cpu_same_nan(x, f);
+  if (ftz && kiln__cpu_is_tiny(x, f, round))
     return x.negative ? 0x80000000 : 0;
-  return kiln__to_float(x, f, round, finite);
+  return kiln__cpu_to_float(x, f, round, finite);
 }
 
 /* A GPU adds half of the 13 bits that go and cuts them off, of an infinity or a
@@ -58,30 +58,30 @@ static uint64_t to_tf32_away(const kiln__cpu_insn *in, uint32_t bits)
 
 static uint64_t convert(const kiln__cpu_insn *in, uint64_t raw)
 {
-  const kiln__encoding *const from = kiln__encoding_of(in->type);
-  kiln__number x;
+  const kiln__cpu_encoding *const from = kiln__cpu_encoding_of(in->type);
+  kiln__cpu_number x;
 
   if (in->type2 == KILN__TF32 && in->round == KILN__ROUND_NA)
     return to_tf32_away(in, (uint32_t)raw);
   if ((in->flags & KILN__FTZ) != 0 && in->type == KILN__F32)
     raw = flushed(in, raw);
-  x = from != NULL ? kiln__number_of_float(from, raw)
-                   : kiln__number_of_integer(in->type, raw);
-  if (kiln__encoding_of(in->type2) != NULL)
+  x = from != NULL ? kiln__cpu_number_of_float(from, raw)
+                   : kiln__cpu_number_of_integer(in->type, raw);
+  if (kiln__cpu_encoding_of(in->type2) != NULL)
     return to_float(in, x);
-  return kiln__to_integer(x, in->type2, kiln__direction(in->round),
-                          in->type == KILN__F64);
+  return kiln__cpu_to_integer(x, in->type2, kiln__cpu_direction(in->round),
+                              in->type == KILN__F64);
 }
 
 /* From the type's bits to the register's: signed integers keep their sign. */
 static uint64_t extend(uint8_t type, uint8_t reg_bytes, uint64_t value)
 {
-  const unsigned up = 64 - kiln__type_bits(type);
-  const uint64_t wide = kiln__signed_type(type)
+  const unsigned up = 64 - kiln__cpu_type_bits(type);
+  const uint64_t wide = kiln__cpu_signed_type(type)
                             ? (uint64_t)((int64_t)(value << up) >> up)
                             : value;
 
-  return wide & kiln__low_bits(reg_bytes >= 4 ? 64 : reg_bytes * 8u);
+  return wide & kiln__cpu_low_bits(reg_bytes >= 4 ? 64 : reg_bytes * 8u);
 }
 
 void KILN__ISA_NAME(convert_exactly)(kiln__cpu_warp *w,
@@ -136,20 +136,21 @@ EXACT(cvt_tf32_finite)
 
 /* ---- Two values ---------------------------------------------------------------------- */
 
-static uint32_t to_part(const kiln__cpu_insn *in, const kiln__encoding *from,
-                        uint64_t raw, const kiln__encoding *to)
+static uint32_t to_part(const kiln__cpu_insn *in,
+                        const kiln__cpu_encoding *from, uint64_t raw,
+                        const kiln__cpu_encoding *to)
 {
-  kiln__number x = kiln__number_of_float(from, raw);
+  kiln__cpu_number x = kiln__cpu_number_of_float(from, raw);
 
   if ((in->flags & KILN__RELU) != 0)
-    x = kiln__rectified(x);
-  return (uint32_t)kiln__to_float(x, to, kiln__direction(in->round),
-                                  (in->flags & KILN__SATFINITE) != 0);
+    x = kiln__cpu_rectified(x);
+  return (uint32_t)kiln__cpu_to_float(x, to, kiln__cpu_direction(in->round),
+                                      (in->flags & KILN__SATFINITE) != 0);
 }
 
-static const kiln__encoding *eight_bits(const kiln__cpu_insn *in)
+static const kiln__cpu_encoding *eight_bits(const kiln__cpu_insn *in)
 {
-  return in->sub == 1 ? &kiln__encoding_e4m3 : &kiln__encoding_e5m2;
+  return in->sub == 1 ? &kiln__cpu_encoding_e4m3 : &kiln__cpu_encoding_e5m2;
 }
 
 static void pack_nearest(kiln__cpu_warp *w, const kiln__cpu_insn *in)
@@ -158,11 +159,11 @@ static void pack_nearest(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   const float *const B = KILN__SLOT(const float, in->b);
 
   if (in->type2 == KILN__F16X2)
-    KILN__LANES(uint32_t, kiln__f16_of_float(B[i]) | kiln__f16_of_float(A[i])
-                                                         << 16);
+    KILN__LANES(uint32_t, kiln__cpu_f16_of_float(B[i]) |
+                              kiln__cpu_f16_of_float(A[i]) << 16);
   else
-    KILN__LANES(uint32_t, kiln__bf16_of_float(B[i]) | kiln__bf16_of_float(A[i])
-                                                          << 16);
+    KILN__LANES(uint32_t, kiln__cpu_bf16_of_float(B[i]) |
+                              kiln__cpu_bf16_of_float(A[i]) << 16);
 }
 
 /* a goes to the upper half. */
@@ -170,8 +171,8 @@ KILN__HANDLER(cvt_f16x2)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
   const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const kiln__encoding *const f32 = &kiln__encoding_f32;
-  const kiln__encoding *const to = kiln__encoding_of(in->type2);
+  const kiln__cpu_encoding *const f32 = &kiln__cpu_encoding_f32;
+  const kiln__cpu_encoding *const to = kiln__cpu_encoding_of(in->type2);
 
   if (in->round == KILN__ROUND_N &&
       (in->flags & (KILN__RELU | KILN__SATFINITE)) == 0) {
@@ -186,8 +187,8 @@ KILN__HANDLER(cvt_f8x2_f32)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
   const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const kiln__encoding *const f32 = &kiln__encoding_f32;
-  const kiln__encoding *const to = eight_bits(in);
+  const kiln__cpu_encoding *const f32 = &kiln__cpu_encoding_f32;
+  const kiln__cpu_encoding *const to = eight_bits(in);
 
   KILN__ACTIVE_LANES(uint32_t, to_part(in, f32, B[i], to) |
                                    to_part(in, f32, A[i], to) << 8);
@@ -196,8 +197,8 @@ KILN__HANDLER(cvt_f8x2_f32)
 KILN__HANDLER(cvt_f8x2_f16x2)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const kiln__encoding *const f16 = &kiln__encoding_f16;
-  const kiln__encoding *const to = eight_bits(in);
+  const kiln__cpu_encoding *const f16 = &kiln__cpu_encoding_f16;
+  const kiln__cpu_encoding *const to = eight_bits(in);
 
   KILN__ACTIVE_LANES(uint32_t, to_part(in, f16, A[i], to) |
                                    to_part(in, f16, A[i] >> 16, to) << 8);
@@ -206,8 +207,8 @@ KILN__HANDLER(cvt_f8x2_f16x2)
 KILN__HANDLER(cvt_f16x2_f8x2)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const kiln__encoding *const from = eight_bits(in);
-  const kiln__encoding *const f16 = &kiln__encoding_f16;
+  const kiln__cpu_encoding *const from = eight_bits(in);
+  const kiln__cpu_encoding *const f16 = &kiln__cpu_encoding_f16;
 
   KILN__ACTIVE_LANES(uint32_t, to_part(in, from, A[i], f16) |
                                    to_part(in, from, A[i] >> 8, f16) << 16);

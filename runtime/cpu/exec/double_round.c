@@ -4,7 +4,7 @@
 
 #include <fenv.h>
 
-#define X(v) kiln__double_of_bits(v[i])
+#define X(v) kiln__cpu_double_of_bits(v[i])
 
 static int mode_of(const kiln__cpu_insn *in)
 {
@@ -51,11 +51,13 @@ static int mode_of(const kiln__cpu_insn *in)
     ROUNDED(expression);                                                       \
   }
 
-ROUNDED2(add_round_f64, kiln__to_f64_2(X(A) + X(B), A[i], B[i]))
-ROUNDED2(sub_round_f64, kiln__to_f64_2(X(A) - X(B), A[i], B[i]))
-ROUNDED2(mul_round_f64, kiln__to_f64_2(X(A) * X(B), A[i], B[i]))
-ROUNDED2(div_round_f64, kiln__to_f64_2(X(A) / X(B), B[i], A[i]))
-ROUNDED3(fma_round_f64, kiln__to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
-ROUNDED3(mad_round_f64, kiln__to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
-ROUNDED1(rcp_round_f64, kiln__to_f64_1(1 / X(A), A[i]))
-ROUNDED1(sqrt_round_f64, kiln__to_f64_1(sqrt(X(A)), A[i]))
+ROUNDED2(add_round_f64, kiln__cpu_to_f64_2(X(A) + X(B), A[i], B[i]))
+ROUNDED2(sub_round_f64, kiln__cpu_to_f64_2(X(A) - X(B), A[i], B[i]))
+ROUNDED2(mul_round_f64, kiln__cpu_to_f64_2(X(A) * X(B), A[i], B[i]))
+ROUNDED2(div_round_f64, kiln__cpu_to_f64_2(X(A) / X(B), B[i], A[i]))
+ROUNDED3(fma_round_f64,
+         kiln__cpu_to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
+ROUNDED3(mad_round_f64,
+         kiln__cpu_to_f64_3(fma(X(A), X(B), X(C)), A[i], B[i], C[i]))
+ROUNDED1(rcp_round_f64, kiln__cpu_to_f64_1(1 / X(A), A[i]))
+ROUNDED1(sqrt_round_f64, kiln__cpu_to_f64_1(sqrt(X(A)), A[i]))

@@ -1,30 +1,31 @@
 /* float.c -- f32 arithmetic to nearest: the hot forms one loop each. */
 #include "float.h"
 
-#define X(v) kiln__float_of_bits(v[i])
-#define Z(v) kiln__from_ftz(v[i])
+#define X(v) kiln__cpu_float_of_bits(v[i])
+#define Z(v) kiln__cpu_from_ftz(v[i])
 
-KILN__F32_2(add_f32, kiln__to_f32(X(A) + X(B)))
-KILN__F32_2(sub_f32, kiln__to_f32(X(A) - X(B)))
-KILN__F32_2(mul_f32, kiln__to_f32(X(A) * X(B)))
-KILN__F32_2(div_f32, kiln__to_f32(X(A) / X(B)))
-KILN__F32_1(rcp_f32, kiln__to_f32(1 / X(A)))
-KILN__F32_1(sqrt_f32, kiln__to_f32(sqrtf(X(A))))
+KILN__F32_2(add_f32, kiln__cpu_to_f32(X(A) + X(B)))
+KILN__F32_2(sub_f32, kiln__cpu_to_f32(X(A) - X(B)))
+KILN__F32_2(mul_f32, kiln__cpu_to_f32(X(A) * X(B)))
+KILN__F32_2(div_f32, kiln__cpu_to_f32(X(A) / X(B)))
+KILN__F32_1(rcp_f32, kiln__cpu_to_f32(1 / X(A)))
+KILN__F32_1(sqrt_f32, kiln__cpu_to_f32(sqrtf(X(A))))
 
-KILN__F32_2(add_ftz_f32, kiln__to_ftz(Z(A) + Z(B)))
-KILN__F32_2(sub_ftz_f32, kiln__to_ftz(Z(A) - Z(B)))
+KILN__F32_2(add_ftz_f32, kiln__cpu_to_ftz(Z(A) + Z(B)))
+KILN__F32_2(sub_ftz_f32, kiln__cpu_to_ftz(Z(A) - Z(B)))
 KILN__F32_2(mul_ftz_f32,
-            kiln__to_ftz_scaled(Z(A) * Z(B), Z(A) * KILN__FTZ_SCALE * Z(B)))
+            kiln__cpu_to_ftz_scaled(Z(A) * Z(B), Z(A) * KILN__FTZ_SCALE * Z(B)))
 KILN__F32_2(div_ftz_f32,
-            kiln__to_ftz_scaled(Z(A) / Z(B), Z(A) * KILN__FTZ_SCALE / Z(B)))
-KILN__F32_1(rcp_ftz_f32, kiln__to_ftz_scaled(1 / Z(A), KILN__FTZ_SCALE / Z(A)))
-KILN__F32_1(sqrt_ftz_f32, kiln__to_ftz(sqrtf(Z(A))))
+            kiln__cpu_to_ftz_scaled(Z(A) / Z(B), Z(A) * KILN__FTZ_SCALE / Z(B)))
+KILN__F32_1(rcp_ftz_f32,
+            kiln__cpu_to_ftz_scaled(1 / Z(A), KILN__FTZ_SCALE / Z(A)))
+KILN__F32_1(sqrt_ftz_f32, kiln__cpu_to_ftz(sqrtf(Z(A))))
 
 /* A NaN's sign and payload do not survive these either. */
-KILN__F32_1(neg_f32, kiln__to_f32(-X(A)))
-KILN__F32_1(neg_ftz_f32, kiln__to_ftz(-Z(A)))
-KILN__F32_1(abs_f32, kiln__to_f32(fabsf(X(A))))
-KILN__F32_1(abs_ftz_f32, kiln__to_ftz(fabsf(Z(A))))
+KILN__F32_1(neg_f32, kiln__cpu_to_f32(-X(A)))
+KILN__F32_1(neg_ftz_f32, kiln__cpu_to_ftz(-Z(A)))
+KILN__F32_1(abs_f32, kiln__cpu_to_f32(fabsf(X(A))))
+KILN__F32_1(abs_ftz_f32, kiln__cpu_to_ftz(fabsf(Z(A))))
 KILN__F32_2(copysign_f32, (B[i] & ~KILN__F32_SIGN) | (A[i] & KILN__F32_SIGN))
 
 /* ---- Fused multiply-add ------------------------------------------------------ */
@@ -35,7 +36,7 @@ KILN__F32_2(copysign_f32, (B[i] & ~KILN__F32_SIGN) | (A[i] & KILN__F32_SIGN))
  * normal number counts as one, for .ftz. */
 static inline uint32_t doubtful(double s, float r)
 {
-  const uint32_t low = (uint32_t)kiln__bits_of_double(s) & 0x1fffffff;
+  const uint32_t low = (uint32_t)kiln__cpu_bits_of_double(s) & 0x1fffffff;
   const bool tiny = fabsf(r) <= 0x1p-126f && s != 0;
 
   return (low == 0x10000000 ? 1u : 0u) | (tiny ? 1u : 0u);
@@ -68,33 +69,35 @@ static inline uint32_t doubtful(double s, float r)
  * float, the result is not tiny, as it is a multiple of their last bits. */
 static inline float fma_scaled(float a, float b, float c)
 {
-  return kiln__fma_f32(a * KILN__FTZ_SCALE, b, c * KILN__FTZ_SCALE);
+  return kiln__cpu_fma_f32(a * KILN__FTZ_SCALE, b, c * KILN__FTZ_SCALE);
 }
 
-#define FMA kiln__to_f32(kiln__fma_f32(X(A), X(B), X(C)))
+#define FMA kiln__cpu_to_f32(kiln__cpu_fma_f32(X(A), X(B), X(C)))
 #define FMA_FTZ                                                                \
-  kiln__to_ftz_scaled(kiln__fma_f32(Z(A), Z(B), Z(C)),                         \
-                      fma_scaled(Z(A), Z(B), Z(C)))
+  kiln__cpu_to_ftz_scaled(kiln__cpu_fma_f32(Z(A), Z(B), Z(C)),                 \
+                          fma_scaled(Z(A), Z(B), Z(C)))
 
-FUSED(fma_f32, X, kiln__to_f32, FMA)
-FUSED(mad_f32, X, kiln__to_f32, FMA)
-FUSED(fma_ftz_f32, Z, kiln__to_ftz, FMA_FTZ)
-FUSED(mad_ftz_f32, Z, kiln__to_ftz, FMA_FTZ)
+FUSED(fma_f32, X, kiln__cpu_to_f32, FMA)
+FUSED(mad_f32, X, kiln__cpu_to_f32, FMA)
+FUSED(fma_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
+FUSED(mad_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
 
 /* ---- Other modifiers ----------------------------------------------------------- */
 
 /* Any of .ftz: the masks are 0 or ~0. */
-#define M(v) kiln__float_of_bits(kiln__flush_if(v[i], ftz))
-#define FINISH(x) kiln__clamp_if(kiln__flush_if(kiln__to_f32(x), ftz), sat)
+#define M(v) kiln__cpu_float_of_bits(kiln__cpu_flush_if(v[i], ftz))
+#define FINISH(x)                                                              \
+  kiln__cpu_clamp_if(kiln__cpu_flush_if(kiln__cpu_to_f32(x), ftz), sat)
 #define FINISH_SCALED(x, scaled)                                               \
-  kiln__clamp_if(kiln__flush_tiny_if(kiln__to_f32(x), scaled, ftz), sat)
+  kiln__cpu_clamp_if(                                                          \
+      kiln__cpu_flush_tiny_if(kiln__cpu_to_f32(x), scaled, ftz), sat)
 #define MODIFIED2(name, expression)                                            \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
     const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
     const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
-    const uint32_t sat = kiln__flag_mask(in, KILN__SAT);                       \
+    const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                   \
+    const uint32_t sat = kiln__cpu_flag_mask(in, KILN__SAT);                   \
     KILN__LANES(uint32_t, expression);                                         \
   }
 #define MODIFIED3(name, expression)                                            \
@@ -103,14 +106,15 @@ FUSED(mad_ftz_f32, Z, kiln__to_ftz, FMA_FTZ)
     const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
     const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
     const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);               \
-    const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
-    const uint32_t sat = kiln__flag_mask(in, KILN__SAT);                       \
+    const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                   \
+    const uint32_t sat = kiln__cpu_flag_mask(in, KILN__SAT);                   \
     KILN__LANES(uint32_t, expression);                                         \
   }
 
 #define UP(v) (M(v) * KILN__FTZ_SCALE)
 #define FMA_MODIFIED                                                           \
-  FINISH_SCALED(kiln__fma_f32(M(A), M(B), M(C)), fma_scaled(M(A), M(B), M(C)))
+  FINISH_SCALED(kiln__cpu_fma_f32(M(A), M(B), M(C)),                           \
+                fma_scaled(M(A), M(B), M(C)))
 
 MODIFIED2(add_sat_f32, FINISH(M(A) + M(B)))
 MODIFIED2(sub_sat_f32, FINISH(M(A) - M(B)))
@@ -194,16 +198,18 @@ static inline uint64_t pair(uint32_t low, uint32_t high)
   return (uint64_t)high << 32 | low;
 }
 
-#define LO(v) kiln__float_of_bits(kiln__flush_if((uint32_t)v[i], ftz))
-#define HI(v) kiln__float_of_bits(kiln__flush_if((uint32_t)(v[i] >> 32), ftz))
-#define END(x) kiln__flush_if(kiln__to_f32(x), ftz)
-#define END_SCALED(x, scaled) kiln__flush_tiny_if(kiln__to_f32(x), scaled, ftz)
+#define LO(v) kiln__cpu_float_of_bits(kiln__cpu_flush_if((uint32_t)v[i], ftz))
+#define HI(v)                                                                  \
+  kiln__cpu_float_of_bits(kiln__cpu_flush_if((uint32_t)(v[i] >> 32), ftz))
+#define END(x) kiln__cpu_flush_if(kiln__cpu_to_f32(x), ftz)
+#define END_SCALED(x, scaled)                                                  \
+  kiln__cpu_flush_tiny_if(kiln__cpu_to_f32(x), scaled, ftz)
 #define PAIRS2(name, low, high)                                                \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
     const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
     const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
-    const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
+    const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                   \
     KILN__LANES(uint64_t, pair(low, high));                                    \
   }
 
@@ -217,11 +223,11 @@ KILN__HANDLER(fma_f32x2)
   const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
   const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
   const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
-  const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);
+  const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);
 
-  KILN__LANES(uint64_t, pair(END_SCALED(kiln__fma_f32(LO(A), LO(B), LO(C)),
+  KILN__LANES(uint64_t, pair(END_SCALED(kiln__cpu_fma_f32(LO(A), LO(B), LO(C)),
                                         fma_scaled(LO(A), LO(B), LO(C))),
-                             END_SCALED(kiln__fma_f32(HI(A), HI(B), HI(C)),
+                             END_SCALED(kiln__cpu_fma_f32(HI(A), HI(B), HI(C)),
                                         fma_scaled(HI(A), HI(B), HI(C)))));
 }
 
@@ -232,11 +238,12 @@ KILN__HANDLER(fma_f32x2)
   {                                                                            \
     const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);               \
     const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);               \
-    const uint32_t ftz = 0, sat = kiln__flag_mask(in, KILN__SAT);              \
+    const uint32_t ftz = 0, sat = kiln__cpu_flag_mask(in, KILN__SAT);          \
     const bool bf16 = in->type == KILN__BF16;                                  \
     KILN__LANES(uint32_t, FINISH(expression));                                 \
   }
-#define WIDE(v) (bf16 ? kiln__float_of_bf16(v[i]) : kiln__float_of_f16(v[i]))
+#define WIDE(v)                                                                \
+  (bf16 ? kiln__cpu_float_of_bf16(v[i]) : kiln__cpu_float_of_f16(v[i]))
 
 MIXED2(add_mixed, WIDE(A) + X(B))
 MIXED2(sub_mixed, WIDE(A) - X(B))
@@ -246,8 +253,8 @@ KILN__HANDLER(fma_mixed)
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
   const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
   const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
-  const uint32_t ftz = 0, sat = kiln__flag_mask(in, KILN__SAT);
+  const uint32_t ftz = 0, sat = kiln__cpu_flag_mask(in, KILN__SAT);
   const bool bf16 = in->type == KILN__BF16;
 
-  KILN__LANES(uint32_t, FINISH(kiln__fma_f32(WIDE(A), WIDE(B), X(C))));
+  KILN__LANES(uint32_t, FINISH(kiln__cpu_fma_f32(WIDE(A), WIDE(B), X(C))));
 }

@@ -28,68 +28,68 @@
 #define KILN__F64_3(name, expression)                                          \
   KILN__OP3(name, uint64_t, uint64_t, expression)
 
-static inline bool kiln__is_nan_f32(uint32_t bits)
+static inline bool kiln__cpu_is_nan_f32(uint32_t bits)
 {
   return (bits & 0x7fffffff) > 0x7f800000;
 }
 
-static inline bool kiln__is_nan_f64(uint64_t bits)
+static inline bool kiln__cpu_is_nan_f64(uint64_t bits)
 {
   return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
 }
 
 /* Results: bits, with the canonical NaN. */
-static inline uint32_t kiln__to_f32(float x)
+static inline uint32_t kiln__cpu_to_f32(float x)
 {
-  return x != x ? KILN__NAN_F32 : kiln__bits_of_float(x);
+  return x != x ? KILN__NAN_F32 : kiln__cpu_bits_of_float(x);
 }
 
 /* Of f64 operations on a; a, b; a, b, c. */
-static inline uint64_t kiln__to_f64_1(double x, uint64_t a)
+static inline uint64_t kiln__cpu_to_f64_1(double x, uint64_t a)
 {
-  const double p = kiln__double_of_bits(a);
+  const double p = kiln__cpu_double_of_bits(a);
   const uint64_t nan = p != p ? a | KILN__QUIET_F64 : KILN__NAN_F64;
 
-  return x != x ? nan : kiln__bits_of_double(x);
+  return x != x ? nan : kiln__cpu_bits_of_double(x);
 }
 
-static inline uint64_t kiln__to_f64_2(double x, uint64_t a, uint64_t b)
+static inline uint64_t kiln__cpu_to_f64_2(double x, uint64_t a, uint64_t b)
 {
-  const double q = kiln__double_of_bits(b);
+  const double q = kiln__cpu_double_of_bits(b);
 
-  return x != x && q != q ? b | KILN__QUIET_F64 : kiln__to_f64_1(x, a);
+  return x != x && q != q ? b | KILN__QUIET_F64 : kiln__cpu_to_f64_1(x, a);
 }
 
-static inline uint64_t kiln__to_f64_3(double x, uint64_t a, uint64_t b,
-                                      uint64_t c)
+static inline uint64_t kiln__cpu_to_f64_3(double x, uint64_t a, uint64_t b,
+                                          uint64_t c)
 {
-  const double q = kiln__double_of_bits(b);
+  const double q = kiln__cpu_double_of_bits(b);
 
-  return x != x && q != q ? b | KILN__QUIET_F64 : kiln__to_f64_2(x, a, c);
+  return x != x && q != q ? b | KILN__QUIET_F64 : kiln__cpu_to_f64_2(x, a, c);
 }
 
 /* .ftz where `all` is ~0, nothing where it is 0. */
-static inline uint32_t kiln__flush_if(uint32_t bits, uint32_t all)
+static inline uint32_t kiln__cpu_flush_if(uint32_t bits, uint32_t all)
 {
   const uint32_t drop = (bits & 0x7f800000) == 0 ? 0x7fffffff : 0;
 
   return bits & ~(drop & all);
 }
 
-static inline uint32_t kiln__flush(uint32_t bits)
+static inline uint32_t kiln__cpu_flush(uint32_t bits)
 {
-  return kiln__flush_if(bits, UINT32_MAX);
+  return kiln__cpu_flush_if(bits, UINT32_MAX);
 }
 
 /* Sources and results of the .ftz forms. */
-static inline float kiln__from_ftz(uint32_t bits)
+static inline float kiln__cpu_from_ftz(uint32_t bits)
 {
-  return kiln__float_of_bits(kiln__flush(bits));
+  return kiln__cpu_float_of_bits(kiln__cpu_flush(bits));
 }
 
-static inline uint32_t kiln__to_ftz(float x)
+static inline uint32_t kiln__cpu_to_ftz(float x)
 {
-  return kiln__flush(kiln__to_f32(x));
+  return kiln__cpu_flush(kiln__cpu_to_f32(x));
 }
 
 /* GPUs flush what is below 2^-126 when rounded to 24 bits, not to the fewer bits
@@ -98,8 +98,8 @@ static inline uint32_t kiln__to_ftz(float x)
  * to 24 bits. Sums need no such care, as tiny ones are exact. */
 #define KILN__FTZ_SCALE 0x1p24f
 
-static inline uint32_t kiln__flush_tiny_if(uint32_t bits, float scaled,
-                                           uint32_t all)
+static inline uint32_t kiln__cpu_flush_tiny_if(uint32_t bits, float scaled,
+                                               uint32_t all)
 {
   const bool tiny = fabsf(scaled) < 0x1p-126f * KILN__FTZ_SCALE;
   const uint32_t drop = tiny ? 0x7fffffff : 0;
@@ -107,22 +107,23 @@ static inline uint32_t kiln__flush_tiny_if(uint32_t bits, float scaled,
   return bits & ~(drop & all);
 }
 
-static inline uint32_t kiln__to_ftz_scaled(float x, float scaled)
+static inline uint32_t kiln__cpu_to_ftz_scaled(float x, float scaled)
 {
-  return kiln__flush_tiny_if(kiln__to_f32(x), scaled, UINT32_MAX);
+  return kiln__cpu_flush_tiny_if(kiln__cpu_to_f32(x), scaled, UINT32_MAX);
 }
 
 /* .sat where `all` is ~0: into [+0, 1], NaN to +0. */
-static inline uint32_t kiln__clamp_if(uint32_t bits, uint32_t all)
+static inline uint32_t kiln__cpu_clamp_if(uint32_t bits, uint32_t all)
 {
-  const float x = kiln__float_of_bits(bits);
+  const float x = kiln__cpu_float_of_bits(bits);
   const float top = x < 1 ? x : 1;
-  const uint32_t in = x > 0 ? kiln__bits_of_float(top) : 0;
+  const uint32_t in = x > 0 ? kiln__cpu_bits_of_float(top) : 0;
 
   return (in & all) | (bits & ~all);
 }
 
-static inline uint32_t kiln__flag_mask(const kiln__cpu_insn *in, uint32_t flag)
+static inline uint32_t kiln__cpu_flag_mask(const kiln__cpu_insn *in,
+                                           uint32_t flag)
 {
   return (in->flags & flag) != 0 ? UINT32_MAX : 0;
 }
@@ -130,10 +131,10 @@ static inline uint32_t kiln__flag_mask(const kiln__cpu_insn *in, uint32_t flag)
 /* a * b + c, rounded once. Without the instruction, libm's function would be
  * called for each lane: a product of floats is exact in double, so that only
  * the sum needs care. */
-static inline float kiln__fma_f32(float a, float b, float c)
+static inline float kiln__cpu_fma_f32(float a, float b, float c)
 {
 #if defined(__x86_64__) && !defined(__FMA__)
-  return (float)kiln__sum_to_odd((double)a * (double)b, c);
+  return (float)kiln__cpu_sum_to_odd((double)a * (double)b, c);
 #else
   return fmaf(a, b, c);
 #endif
@@ -142,27 +143,28 @@ static inline float kiln__fma_f32(float a, float b, float c)
 /* ---- Directed rounding of f32 ---------------------------------------------- */
 
 /* Which way a magnitude goes, by sign of the value; ~0 or 0 each. */
-typedef struct kiln__direction {
+typedef struct kiln__cpu_direction {
   uint32_t down[2];  /* [1]: negative values */
   uint32_t zero_sum; /* ~0: x - x is -0 */
-} kiln__direction;
+} kiln__cpu_direction;
 
-static inline kiln__direction kiln__direction_of(const kiln__cpu_insn *in)
+static inline kiln__cpu_direction
+kiln__cpu_direction_of(const kiln__cpu_insn *in)
 {
   const uint32_t up = in->round == KILN__ROUND_P ? UINT32_MAX : 0;
   const uint32_t down = in->round == KILN__ROUND_M ? UINT32_MAX : 0;
 
-  return (kiln__direction){{~up, ~down}, down};
+  return (kiln__cpu_direction){{~up, ~down}, down};
 }
 
 /* x, a double that is exact or odd in its last bit if it is not (or a correctly
  * rounded quotient or root of floats, which lies on the right side of every
  * float), as a float rounded in that direction. */
-static inline uint32_t kiln__round_f32(double x, kiln__direction to)
+static inline uint32_t kiln__cpu_round_f32(double x, kiln__cpu_direction to)
 {
   const float near = (float)x;
   const double back = (double)near;
-  const uint32_t bits = kiln__bits_of_float(near);
+  const uint32_t bits = kiln__cpu_bits_of_float(near);
   const uint32_t negative = 0 - (bits >> 31);
   const uint32_t down = (to.down[0] & ~negative) | (to.down[1] & negative);
   const bool above = fabs(back) > fabs(x), below = fabs(back) < fabs(x);
@@ -171,27 +173,28 @@ static inline uint32_t kiln__round_f32(double x, kiln__direction to)
   return x != x ? KILN__NAN_F32 : bits - less + more;
 }
 
-/* kiln__round_f32() with .ftz where `all` is ~0: see kiln__flush_tiny_if(). */
-static inline uint32_t kiln__round_ftz(double x, kiln__direction to,
-                                       uint32_t all)
+/* kiln__cpu_round_f32() with .ftz where `all` is ~0: see kiln__cpu_flush_tiny_if(). */
+static inline uint32_t kiln__cpu_round_ftz(double x, kiln__cpu_direction to,
+                                           uint32_t all)
 {
   const double size = fabs(x);
-  const uint32_t negative = 0 - (uint32_t)(kiln__bits_of_double(x) >> 63);
+  const uint32_t negative = 0 - (uint32_t)(kiln__cpu_bits_of_double(x) >> 63);
   const uint32_t down = (to.down[0] & ~negative) | (to.down[1] & negative);
   const double limit = down != 0 ? 0x1p-126 : 0x1.fffffe0000001p-127;
 
-  return kiln__round_f32(x, to) & ~((size < limit ? 0x7fffffff : 0) & all);
+  return kiln__cpu_round_f32(x, to) & ~((size < limit ? 0x7fffffff : 0) & all);
 }
 
-/* a + b for kiln__round_f32(). */
-static inline double kiln__sum_directed(double a, double b, kiln__direction to)
+/* a + b for kiln__cpu_round_f32(). */
+static inline double kiln__cpu_sum_directed(double a, double b,
+                                            kiln__cpu_direction to)
 {
-  const double sum = kiln__sum_to_odd(a, b);
-  const uint64_t sa = kiln__bits_of_double(a) >> 63;
-  const uint64_t sb = kiln__bits_of_double(b) >> 63;
+  const double sum = kiln__cpu_sum_to_odd(a, b);
+  const uint64_t sa = kiln__cpu_bits_of_double(a) >> 63;
+  const uint64_t sb = kiln__cpu_bits_of_double(b) >> 63;
   const uint64_t sign = to.zero_sum != 0 ? sa | sb : sa & sb;
 
-  return sum == 0 ? kiln__double_of_bits(sign << 63) : sum;
+  return sum == 0 ? kiln__cpu_double_of_bits(sign << 63) : sum;
 }
 
 #endif

@@ -4,12 +4,12 @@
  * rounded by hand: nothing depends on the processor's rounding mode. */
 #include "float.h"
 
-#define M(v) ((double)kiln__float_of_bits(kiln__flush_if(v[i], ftz)))
-#define FINISH(x) kiln__clamp_if(kiln__round_ftz(x, to, ftz), sat)
+#define M(v) ((double)kiln__cpu_float_of_bits(kiln__cpu_flush_if(v[i], ftz)))
+#define FINISH(x) kiln__cpu_clamp_if(kiln__cpu_round_ftz(x, to, ftz), sat)
 #define MODES                                                                  \
-  const kiln__direction to = kiln__direction_of(in);                           \
-  const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                         \
-  const uint32_t sat = kiln__flag_mask(in, KILN__SAT)
+  const kiln__cpu_direction to = kiln__cpu_direction_of(in);                   \
+  const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                     \
+  const uint32_t sat = kiln__cpu_flag_mask(in, KILN__SAT)
 
 #define DIRECTED1(name, expression)                                            \
   KILN__HANDLER(name)                                                          \
@@ -36,11 +36,11 @@
     KILN__LANES(uint32_t, FINISH(expression));                                 \
   }
 
-DIRECTED2(add_round_f32, kiln__sum_directed(M(A), M(B), to))
-DIRECTED2(sub_round_f32, kiln__sum_directed(M(A), -M(B), to))
+DIRECTED2(add_round_f32, kiln__cpu_sum_directed(M(A), M(B), to))
+DIRECTED2(sub_round_f32, kiln__cpu_sum_directed(M(A), -M(B), to))
 DIRECTED2(mul_round_f32, M(A) * M(B))
-DIRECTED3(fma_round_f32, kiln__sum_directed(M(A) * M(B), M(C), to))
-DIRECTED3(mad_round_f32, kiln__sum_directed(M(A) * M(B), M(C), to))
+DIRECTED3(fma_round_f32, kiln__cpu_sum_directed(M(A) * M(B), M(C), to))
+DIRECTED3(mad_round_f32, kiln__cpu_sum_directed(M(A) * M(B), M(C), to))
 DIRECTED2(div_round_f32, M(A) / M(B))
 DIRECTED1(rcp_round_f32, 1 / M(A))
 DIRECTED1(sqrt_round_f32, sqrt(M(A)))
@@ -52,24 +52,26 @@ static inline uint64_t pair(uint32_t low, uint32_t high)
   return (uint64_t)high << 32 | low;
 }
 
-#define LO(v) ((double)kiln__float_of_bits(kiln__flush_if((uint32_t)v[i], ftz)))
+#define LO(v)                                                                  \
+  ((double)kiln__cpu_float_of_bits(kiln__cpu_flush_if((uint32_t)v[i], ftz)))
 #define HI(v)                                                                  \
-  ((double)kiln__float_of_bits(kiln__flush_if((uint32_t)(v[i] >> 32), ftz)))
-#define END(x) kiln__round_ftz(x, to, ftz)
+  ((double)kiln__cpu_float_of_bits(                                            \
+      kiln__cpu_flush_if((uint32_t)(v[i] >> 32), ftz)))
+#define END(x) kiln__cpu_round_ftz(x, to, ftz)
 #define PAIRS2(name, low, high)                                                \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
     const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);               \
     const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);               \
-    const kiln__direction to = kiln__direction_of(in);                         \
-    const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                       \
+    const kiln__cpu_direction to = kiln__cpu_direction_of(in);                 \
+    const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                   \
     KILN__LANES(uint64_t, pair(END(low), END(high)));                          \
   }
 
-PAIRS2(add_round_f32x2, kiln__sum_directed(LO(A), LO(B), to),
-       kiln__sum_directed(HI(A), HI(B), to))
-PAIRS2(sub_round_f32x2, kiln__sum_directed(LO(A), -LO(B), to),
-       kiln__sum_directed(HI(A), -HI(B), to))
+PAIRS2(add_round_f32x2, kiln__cpu_sum_directed(LO(A), LO(B), to),
+       kiln__cpu_sum_directed(HI(A), HI(B), to))
+PAIRS2(sub_round_f32x2, kiln__cpu_sum_directed(LO(A), -LO(B), to),
+       kiln__cpu_sum_directed(HI(A), -HI(B), to))
 PAIRS2(mul_round_f32x2, LO(A) * LO(B), HI(A) * HI(B))
 
 KILN__HANDLER(fma_round_f32x2)
@@ -77,19 +79,20 @@ KILN__HANDLER(fma_round_f32x2)
   const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
   const uint64_t *const B = KILN__SLOT(const uint64_t, in->b);
   const uint64_t *const C = KILN__SLOT(const uint64_t, in->c);
-  const kiln__direction to = kiln__direction_of(in);
-  const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);
+  const kiln__cpu_direction to = kiln__cpu_direction_of(in);
+  const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);
 
   KILN__LANES(uint64_t,
-              pair(END(kiln__sum_directed(LO(A) * LO(B), LO(C), to)),
-                   END(kiln__sum_directed(HI(A) * HI(B), HI(C), to))));
+              pair(END(kiln__cpu_sum_directed(LO(A) * LO(B), LO(C), to)),
+                   END(kiln__cpu_sum_directed(HI(A) * HI(B), HI(C), to))));
 }
 
 /* ---- f16 or bf16 with f32 ---------------------------------------------------- */
 
 #define WIDE(v)                                                                \
-  ((double)(bf16 ? kiln__float_of_bf16(v[i]) : kiln__float_of_f16(v[i])))
-#define X(v) ((double)kiln__float_of_bits(v[i]))
+  ((double)(bf16 ? kiln__cpu_float_of_bf16(v[i])                               \
+                 : kiln__cpu_float_of_f16(v[i])))
+#define X(v) ((double)kiln__cpu_float_of_bits(v[i]))
 #define MIXED2(name, expression)                                               \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -100,8 +103,8 @@ KILN__HANDLER(fma_round_f32x2)
     KILN__LANES(uint32_t, FINISH(expression));                                 \
   }
 
-MIXED2(add_round_mixed, kiln__sum_directed(WIDE(A), X(B), to))
-MIXED2(sub_round_mixed, kiln__sum_directed(WIDE(A), -X(B), to))
+MIXED2(add_round_mixed, kiln__cpu_sum_directed(WIDE(A), X(B), to))
+MIXED2(sub_round_mixed, kiln__cpu_sum_directed(WIDE(A), -X(B), to))
 
 KILN__HANDLER(fma_round_mixed)
 {
@@ -112,5 +115,5 @@ KILN__HANDLER(fma_round_mixed)
   MODES;
 
   KILN__LANES(uint32_t,
-              FINISH(kiln__sum_directed(WIDE(A) * WIDE(B), X(C), to)));
+              FINISH(kiln__cpu_sum_directed(WIDE(A) * WIDE(B), X(C), to)));
 }

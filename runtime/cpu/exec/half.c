@@ -15,7 +15,7 @@ static inline uint32_t flush_f16(uint32_t h, uint32_t flags)
 static inline uint32_t finish_f16(float x, uint32_t flags)
 {
   const bool tiny = (flags & KILN__FTZ) != 0 && fabsf(x) < 0x1.ffep-15f;
-  const uint32_t h = kiln__f16_of_float(x);
+  const uint32_t h = kiln__cpu_f16_of_float(x);
   uint32_t r = tiny ? h & 0x8000 : h;
 
   if ((flags & KILN__RELU) != 0)
@@ -27,7 +27,7 @@ static inline uint32_t finish_f16(float x, uint32_t flags)
 
 static inline float wide_f16(uint32_t h, uint32_t flags)
 {
-  return kiln__float_of_f16(flush_f16(h, flags));
+  return kiln__cpu_float_of_f16(flush_f16(h, flags));
 }
 
 static inline uint32_t add_f16(uint32_t a, uint32_t b, uint32_t flags)
@@ -55,7 +55,7 @@ static inline uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c,
                                uint32_t flags)
 {
   const float product = wide_f16(a, flags) * wide_f16(b, flags);
-  const float sum = kiln__sum_to_odd_f32(product, wide_f16(c, flags));
+  const float sum = kiln__cpu_sum_to_odd_f32(product, wide_f16(c, flags));
 
   return finish_f16(sum, flags);
 }
@@ -84,24 +84,26 @@ static inline uint32_t abs_f16(uint32_t a, uint32_t flags)
 
 static inline uint32_t ex2_f16(uint32_t a, uint32_t flags)
 {
-  return kiln__f16_of_double(kiln__exp2((double)wide_f16(a, flags)));
+  return kiln__cpu_f16_of_double(kiln__cpu_exp2((double)wide_f16(a, flags)));
 }
 
 static inline uint32_t tanh_f16(uint32_t a, uint32_t flags)
 {
-  return kiln__f16_of_double(kiln__tanh((double)wide_f16(a, flags)));
+  return kiln__cpu_f16_of_double(kiln__cpu_tanh((double)wide_f16(a, flags)));
 }
 
 static inline uint32_t add_bf16(uint32_t a, uint32_t b, uint32_t flags)
 {
   (void)flags;
-  return kiln__bf16_of_float(kiln__float_of_bf16(a) + kiln__float_of_bf16(b));
+  return kiln__cpu_bf16_of_float(kiln__cpu_float_of_bf16(a) +
+                                 kiln__cpu_float_of_bf16(b));
 }
 
 static inline uint32_t sub_bf16(uint32_t a, uint32_t b, uint32_t flags)
 {
   (void)flags;
-  return kiln__bf16_of_float(kiln__float_of_bf16(a) - kiln__float_of_bf16(b));
+  return kiln__cpu_bf16_of_float(kiln__cpu_float_of_bf16(a) -
+                                 kiln__cpu_float_of_bf16(b));
 }
 
 /* Products have 16 bits: exact also where they are subnormal, down to half of
@@ -109,16 +111,18 @@ static inline uint32_t sub_bf16(uint32_t a, uint32_t b, uint32_t flags)
 static inline uint32_t mul_bf16(uint32_t a, uint32_t b, uint32_t flags)
 {
   (void)flags;
-  return kiln__bf16_of_float(kiln__float_of_bf16(a) * kiln__float_of_bf16(b));
+  return kiln__cpu_bf16_of_float(kiln__cpu_float_of_bf16(a) *
+                                 kiln__cpu_float_of_bf16(b));
 }
 
 static inline uint32_t fma_bf16(uint32_t a, uint32_t b, uint32_t c,
                                 uint32_t flags)
 {
   const double product =
-      (double)kiln__float_of_bf16(a) * (double)kiln__float_of_bf16(b);
-  const double sum = kiln__sum_to_odd(product, (double)kiln__float_of_bf16(c));
-  const uint32_t r = kiln__bf16_of_double(sum);
+      (double)kiln__cpu_float_of_bf16(a) * (double)kiln__cpu_float_of_bf16(b);
+  const double sum =
+      kiln__cpu_sum_to_odd(product, (double)kiln__cpu_float_of_bf16(c));
+  const uint32_t r = kiln__cpu_bf16_of_double(sum);
 
   return (flags & KILN__RELU) != 0 && (r & 0x8000) != 0 ? 0 : r;
 }
@@ -149,16 +153,17 @@ static inline uint32_t flush_bf16(uint32_t h)
 /* ex2 of bf16 exists with .ftz only. */
 static inline uint32_t ex2_bf16(uint32_t a, uint32_t flags)
 {
-  const double x = (double)kiln__float_of_bf16(flush_bf16(a));
+  const double x = (double)kiln__cpu_float_of_bf16(flush_bf16(a));
 
   (void)flags;
-  return flush_bf16(kiln__bf16_of_double(kiln__exp2(x)));
+  return flush_bf16(kiln__cpu_bf16_of_double(kiln__cpu_exp2(x)));
 }
 
 static inline uint32_t tanh_bf16(uint32_t a, uint32_t flags)
 {
   (void)flags;
-  return kiln__bf16_of_double(kiln__tanh((double)kiln__float_of_bf16(a)));
+  return kiln__cpu_bf16_of_double(
+      kiln__cpu_tanh((double)kiln__cpu_float_of_bf16(a)));
 }
 
 /* ---- min and max: as for f32, see minmax.c ----------------------------------- */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t kiln__bits_of_float(float x)
+static inline uint32_t kiln__cpu_bits_of_float(float x)
 {
   uint32_t bits;
 
@@ -21,7 +21,7 @@ static inline uint32_t kiln__bits_of_float(float x)
   return bits;
 }
 
-static inline float kiln__float_of_bits(uint32_t bits)
+static inline float kiln__cpu_float_of_bits(uint32_t bits)
 {
   float x;
 
@@ -29,7 +29,7 @@ static inline float kiln__float_of_bits(uint32_t bits)
   return x;
 }
 
-static inline uint64_t kiln__bits_of_double(double x)
+static inline uint64_t kiln__cpu_bits_of_double(double x)
 {
   uint64_t bits;
 
@@ -37,7 +37,7 @@ static inline uint64_t kiln__bits_of_double(double x)
   return bits;
 }
 
-static inline double kiln__double_of_bits(uint64_t bits)
+static inline double kiln__cpu_double_of_bits(uint64_t bits)
 {
   double x;
 
@@ -45,31 +45,32 @@ static inline double kiln__double_of_bits(uint64_t bits)
   return x;
 }
 
-static inline float kiln__float_of_f16(uint32_t h)
+static inline float kiln__cpu_float_of_f16(uint32_t h)
 {
   const uint32_t magnitude = h & 0x7fff;
   const uint32_t sign = (h & 0x8000) << 16;
   /* Subnormals are multiples of 2^-24. */
   const uint32_t small =
-      kiln__bits_of_float((float)(int32_t)magnitude * 0x1p-24f);
+      kiln__cpu_bits_of_float((float)(int32_t)magnitude * 0x1p-24f);
   const uint32_t normal = (magnitude << 13) + (112u << 23);
   const uint32_t special = (magnitude << 13) | 0x7f800000;
   const uint32_t bits = magnitude < 0x400     ? small
                         : magnitude >= 0x7c00 ? special
                                               : normal;
 
-  return kiln__float_of_bits(bits | sign);
+  return kiln__cpu_float_of_bits(bits | sign);
 }
 
-static inline uint32_t kiln__f16_of_float(float x)
+static inline uint32_t kiln__cpu_f16_of_float(float x)
 {
-  const uint32_t bits = kiln__bits_of_float(x);
+  const uint32_t bits = kiln__cpu_bits_of_float(x);
   const uint32_t magnitude = bits & 0x7fffffff;
   const uint32_t sign = (bits >> 16) & 0x8000;
   /* Below 2^-14: 0.5 has an ulp of 2^-24, so that the addition rounds. */
   const uint32_t tiny = magnitude < 0x38800000 ? magnitude : 0;
   const uint32_t small =
-      kiln__bits_of_float(kiln__float_of_bits(tiny) + 0.5f) - 0x3f000000;
+      kiln__cpu_bits_of_float(kiln__cpu_float_of_bits(tiny) + 0.5f) -
+      0x3f000000;
   const uint32_t raw =
       (magnitude - (112u << 23) + 0xfff + ((magnitude >> 13) & 1)) >> 13;
   const uint32_t normal = magnitude >= 0x477ff000 ? 0x7c00 : raw;
@@ -78,14 +79,14 @@ static inline uint32_t kiln__f16_of_float(float x)
   return magnitude > 0x7f800000 ? KILN__NAN_F16 : finite | sign;
 }
 
-static inline float kiln__float_of_bf16(uint32_t h)
+static inline float kiln__cpu_float_of_bf16(uint32_t h)
 {
-  return kiln__float_of_bits(h << 16);
+  return kiln__cpu_float_of_bits(h << 16);
 }
 
-static inline uint32_t kiln__bf16_of_float(float x)
+static inline uint32_t kiln__cpu_bf16_of_float(float x)
 {
-  const uint32_t bits = kiln__bits_of_float(x);
+  const uint32_t bits = kiln__cpu_bits_of_float(x);
   const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
 
   return (bits & 0x7fffffff) > 0x7f800000 ? KILN__NAN_BF16 : rounded;
@@ -94,49 +95,50 @@ static inline uint32_t kiln__bf16_of_float(float x)
 /* a + b with everything that is lost kept in the last bit: rounding that to
  * fewer than 52 bits equals rounding the exact sum once. Sums of halves and
  * products of halves never come near double's limits. */
-static inline double kiln__sum_to_odd(double a, double b)
+static inline double kiln__cpu_sum_to_odd(double a, double b)
 {
   const double sum = a + b;
   const double b_part = sum - a;
   const double error = (a - (sum - b_part)) + (b - b_part);
-  const uint64_t bits = kiln__bits_of_double(sum);
+  const uint64_t bits = kiln__cpu_bits_of_double(sum);
   /* Away from zero if the error has the sum's sign, else towards it. */
-  const uint64_t differ = (kiln__bits_of_double(error) ^ bits) >> 63;
+  const uint64_t differ = (kiln__cpu_bits_of_double(error) ^ bits) >> 63;
   const uint64_t step = (1 - (differ << 1)) & ((bits & 1) - 1);
   /* NaN and infinity give a NaN here, which is neither above nor below. */
   const uint64_t inexact = error < 0 || error > 0 ? step : 0;
 
-  return kiln__double_of_bits(bits + inexact);
+  return kiln__cpu_double_of_bits(bits + inexact);
 }
 
 /* The same in float, for sums of f16 values and products of two. */
-static inline float kiln__sum_to_odd_f32(float a, float b)
+static inline float kiln__cpu_sum_to_odd_f32(float a, float b)
 {
   const float sum = a + b;
   const float b_part = sum - a;
   const float error = (a - (sum - b_part)) + (b - b_part);
-  const uint32_t bits = kiln__bits_of_float(sum);
-  const uint32_t differ = (kiln__bits_of_float(error) ^ bits) >> 31;
+  const uint32_t bits = kiln__cpu_bits_of_float(sum);
+  const uint32_t differ = (kiln__cpu_bits_of_float(error) ^ bits) >> 31;
   const uint32_t step = (1 - (differ << 1)) & ((bits & 1) - 1);
   const uint32_t inexact = error < 0 || error > 0 ? step : 0;
 
-  return kiln__float_of_bits(bits + inexact);
+  return kiln__cpu_float_of_bits(bits + inexact);
 }
 
-static inline uint64_t kiln__double_magnitude(uint64_t bits)
+static inline uint64_t kiln__cpu_double_magnitude(uint64_t bits)
 {
   return bits & 0x7fffffffffffffff;
 }
 
-static inline uint32_t kiln__f16_of_double(double x)
+static inline uint32_t kiln__cpu_f16_of_double(double x)
 {
-  const uint64_t bits = kiln__bits_of_double(x);
-  const uint64_t magnitude = kiln__double_magnitude(bits);
+  const uint64_t bits = kiln__cpu_bits_of_double(x);
+  const uint64_t magnitude = kiln__cpu_double_magnitude(bits);
   const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000;
   const uint64_t tiny = magnitude < 0x3f10000000000000 ? magnitude : 0;
   /* 2^28 has an ulp of 2^-24. */
   const uint32_t small =
-      (uint32_t)(kiln__bits_of_double(kiln__double_of_bits(tiny) + 0x1p28) &
+      (uint32_t)(kiln__cpu_bits_of_double(kiln__cpu_double_of_bits(tiny) +
+                                          0x1p28) &
                  0xffff);
   const uint64_t raw =
       (magnitude - (1008ull << 52) + 0x1ffffffffff + ((magnitude >> 42) & 1)) >>
@@ -148,15 +150,16 @@ static inline uint32_t kiln__f16_of_double(double x)
   return magnitude > 0x7ff0000000000000 ? KILN__NAN_F16 : finite | sign;
 }
 
-static inline uint32_t kiln__bf16_of_double(double x)
+static inline uint32_t kiln__cpu_bf16_of_double(double x)
 {
-  const uint64_t bits = kiln__bits_of_double(x);
-  const uint64_t magnitude = kiln__double_magnitude(bits);
+  const uint64_t bits = kiln__cpu_bits_of_double(x);
+  const uint64_t magnitude = kiln__cpu_double_magnitude(bits);
   const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000;
   const uint64_t tiny = magnitude < 0x3810000000000000 ? magnitude : 0;
   /* Below 2^-126: 2^-81 has an ulp of 2^-133. */
   const uint32_t small =
-      (uint32_t)(kiln__bits_of_double(kiln__double_of_bits(tiny) + 0x1p-81) &
+      (uint32_t)(kiln__cpu_bits_of_double(kiln__cpu_double_of_bits(tiny) +
+                                          0x1p-81) &
                  0xffff);
   const uint64_t raw =
       (magnitude - (896ull << 52) + 0xfffffffffff + ((magnitude >> 45) & 1)) >>

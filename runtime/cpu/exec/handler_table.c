@@ -4,7 +4,7 @@
 #include "schedule.h"
 
 /* KILN__ISA as part of a name that is the same in every file. */
-#define KILN__TABLE2(isa) kiln__isa_##isa
+#define KILN__TABLE2(isa) kiln__cpu_isa_##isa
 #define KILN__TABLE(isa) KILN__TABLE2(isa)
 
 #define KILN__ISA_TEXT_base "base"
@@ -26,7 +26,7 @@
 #define KILN__BY_BARRIER(name) NULL
 #define KILN__BY_CLUSTER(name) NULL
 
-const kiln__isa KILN__TABLE(KILN__ISA) = {
+const kiln__cpu_isa KILN__TABLE(KILN__ISA) = {
     .name = KILN__ISA_TEXT(KILN__ISA),
     .handlers =
         {

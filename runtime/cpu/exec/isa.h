@@ -18,7 +18,7 @@ enum {
   KILN__WARP_FAULT
 };
 
-typedef struct kiln__isa {
+typedef struct kiln__cpu_isa {
   const char *name; /* "x86-64-v3" */
   kiln__cpu_handler *handlers[KILN__N_OPS];
   /* Run one warp until it ends, waits, faults or has issued `*left` warp
@@ -29,15 +29,15 @@ typedef struct kiln__isa {
   void (*set_mask)(kiln__cpu_warp *w, uint32_t mask);
   /* Bits of a predicate slot. */
   uint32_t (*predicate)(const kiln__cpu_warp *w, int32_t slot);
-} kiln__isa;
+} kiln__cpu_isa;
 
-extern const kiln__isa kiln__isa_base;
+extern const kiln__cpu_isa kiln__cpu_isa_base;
 #if defined(__x86_64__)
-extern const kiln__isa kiln__isa_v3, kiln__isa_v4;
+extern const kiln__cpu_isa kiln__cpu_isa_v3, kiln__cpu_isa_v4;
 #endif
 
 /* The best that this processor has. `wanted` ("base", "x86-64-v3",
  * "x86-64-v4") asks for that one; NULL if it cannot run here. */
-const kiln__isa *kiln__isa_best(const char *wanted);
+const kiln__cpu_isa *kiln__cpu_isa_best(const char *wanted);
 
 #endif

@@ -39,19 +39,19 @@ static bool has_base(void)
 
 /* The builds of this library, best first. */
 static const struct {
-  const kiln__isa *isa;
+  const kiln__cpu_isa *isa;
   bool (*runs_here)(void);
 } builds[] = {
 #ifdef KILN__ISA_V4
-    {&kiln__isa_v4, has_v4},
+    {&kiln__cpu_isa_v4, has_v4},
 #endif
 #ifdef KILN__ISA_V3
-    {&kiln__isa_v3, has_v3},
+    {&kiln__cpu_isa_v3, has_v3},
 #endif
-    {&kiln__isa_base, has_base},
+    {&kiln__cpu_isa_base, has_base},
 };
 
-const kiln__isa *kiln__isa_best(const char *wanted)
+const kiln__cpu_isa *kiln__cpu_isa_best(const char *wanted)
 {
   for (size_t i = 0; i < sizeof builds / sizeof *builds; i++) {
     if ((wanted == NULL || strcmp(builds[i].isa->name, wanted) == 0) &&

@@ -12,26 +12,26 @@
 
 #define KILN__SET_MASK KILN__ISA_NAME(set_mask)
 
-static void remove_group(kiln__schedule *s, uint32_t at)
+static void remove_group(kiln__cpu_schedule *s, uint32_t at)
 {
   s->group[at] = s->group[--s->n_groups];
 }
 
-static void add_group(kiln__schedule *s, kiln__frame *f, uint32_t pc,
+static void add_group(kiln__cpu_schedule *s, kiln__cpu_frame *f, uint32_t pc,
                       uint32_t mask)
 {
   s->group[s->n_groups++] =
-      (kiln__group){.frame = f, .pc = pc, .mask = mask, .stamp = s->stamps};
+      (kiln__cpu_group){.frame = f, .pc = pc, .mask = mask, .stamp = s->stamps};
 }
 
 /* Ready groups of one frame and pc become one. */
-static void merge_groups(kiln__schedule *s)
+static void merge_groups(kiln__cpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_groups; i++) {
-    kiln__group *const g = &s->group[i];
+    kiln__cpu_group *const g = &s->group[i];
 
     for (uint32_t j = i + 1; j < s->n_groups; j++) {
-      const kiln__group *const other = &s->group[j];
+      const kiln__cpu_group *const other = &s->group[j];
 
       if (other->frame != g->frame || other->pc != g->pc ||
           other->wait != KILN__READY || g->wait != KILN__READY)
@@ -48,12 +48,12 @@ static void merge_groups(kiln__schedule *s)
   }
 }
 
-static uint32_t depth_of(const kiln__group *g)
+static uint32_t depth_of(const kiln__cpu_group *g)
 {
   return g->frame->code->places[g->pc].depth;
 }
 
-static bool before(const kiln__group *a, const kiln__group *b)
+static bool before(const kiln__cpu_group *a, const kiln__cpu_group *b)
 {
   uint32_t deep_a, deep_b;
 
@@ -66,12 +66,12 @@ static bool before(const kiln__group *a, const kiln__group *b)
 
 /* The ready group to run next, or n_groups. `aged`: the one that has waited
  * longest, other than the present one. */
-static uint32_t choose(kiln__schedule *s, bool aged)
+static uint32_t choose(kiln__cpu_schedule *s, bool aged)
 {
   uint32_t best = s->n_groups, ready = 0;
 
   for (uint32_t i = 0; i < s->n_groups; i++) {
-    const kiln__group *const g = &s->group[i];
+    const kiln__cpu_group *const g = &s->group[i];
 
     if (g->wait != KILN__READY)
       continue;
@@ -85,7 +85,7 @@ static uint32_t choose(kiln__schedule *s, bool aged)
   }
   s->others = ready > 1;
   if (s->random != 0 && ready > 1) { /* any order is right */
-    uint32_t skip = (uint32_t)(kiln__schedule_random(s) >> 32) % ready;
+    uint32_t skip = (uint32_t)(kiln__cpu_schedule_random(s) >> 32) % ready;
 
     for (best = 0; s->group[best].wait != KILN__READY || skip-- != 0; best++) {
     }
@@ -94,12 +94,12 @@ static uint32_t choose(kiln__schedule *s, bool aged)
 }
 
 /* Who else would run first: see gives_way(). */
-static void find_rival(kiln__schedule *s)
+static void find_rival(kiln__cpu_schedule *s)
 {
-  const kiln__group *const g = &s->group[s->current], *rival = NULL;
+  const kiln__cpu_group *const g = &s->group[s->current], *rival = NULL;
 
   for (uint32_t i = 0; i < s->n_groups; i++) {
-    const kiln__group *const other = &s->group[i];
+    const kiln__cpu_group *const other = &s->group[i];
 
     if (i != s->current && other->wait == KILN__READY &&
         other->frame->depth == g->frame->depth &&
@@ -111,7 +111,7 @@ static void find_rival(kiln__schedule *s)
 }
 
 /* The present group has branched to `pc`: is it another's turn? */
-static bool gives_way(const kiln__schedule *s, uint32_t pc, uint32_t meet)
+static bool gives_way(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
 {
   uint32_t depth;
 
@@ -126,16 +126,16 @@ static bool gives_way(const kiln__schedule *s, uint32_t pc, uint32_t meet)
 
 /* The next pc at which other lanes of this frame wait to be met, or may have to
  * run first, if no branch is taken. */
-static uint32_t next_meeting(const kiln__schedule *s, uint32_t pc)
+static uint32_t next_meeting(const kiln__cpu_schedule *s, uint32_t pc)
 {
-  const kiln__frame *const f = s->group[s->current].frame;
+  const kiln__cpu_frame *const f = s->group[s->current].frame;
   uint32_t meet = UINT32_MAX;
 
   if (!s->fair && s->random == 0)
     meet = f->code->places[pc].rise;
 
   for (uint32_t i = 0; i < s->n_groups; i++) {
-    const kiln__group *const g = &s->group[i];
+    const kiln__cpu_group *const g = &s->group[i];
 
     if (i != s->current && g->frame == f && g->wait == KILN__READY &&
         g->pc >= pc && g->pc < meet)
@@ -146,19 +146,19 @@ static uint32_t next_meeting(const kiln__schedule *s, uint32_t pc)
 
 /* Out of line: the loop needs its registers. */
 static __attribute__((noinline)) uint32_t
-after_branch(const kiln__schedule *s, uint32_t pc, uint32_t meet)
+after_branch(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
 {
   return gives_way(s, pc, meet) ? pc : next_meeting(s, pc);
 }
 
-static void use_group(kiln__cpu_warp *w, kiln__schedule *s, uint32_t at)
+static void use_group(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t at)
 {
-  kiln__group *const g = &s->group[at];
+  kiln__cpu_group *const g = &s->group[at];
 
   s->current = at;
   g->stamp = ++s->stamps;
   g->ran = true;
-  kiln__frame_use(w, g->frame);
+  kiln__cpu_frame_use(w, g->frame);
   if (w->mask != g->mask)
     KILN__SET_MASK(w, g->mask);
   s->meet = UINT32_MAX;
@@ -170,12 +170,12 @@ static void use_group(kiln__cpu_warp *w, kiln__schedule *s, uint32_t at)
 }
 
 /* Choose who runs; false: nobody is ready. */
-static bool pick(kiln__cpu_warp *w, kiln__schedule *s)
+static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   uint32_t at;
 
   if (s->n_groups > 1) {
-    if (s->random == 0 || (kiln__schedule_random(s) & 3) != 0)
+    if (s->random == 0 || (kiln__cpu_schedule_random(s) & 3) != 0)
       merge_groups(s);
     if (s->fair && s->current < s->n_groups &&
         s->group[s->current].wait == KILN__READY) {
@@ -197,13 +197,13 @@ static bool pick(kiln__cpu_warp *w, kiln__schedule *s)
 }
 
 /* The present group's turns are over. */
-static void rotate(kiln__cpu_warp *w, kiln__schedule *s)
+static void rotate(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   uint32_t at = UINT32_MAX;
 
   s->turns = KILN__PATIENCE;
   if (s->random != 0)
-    s->turns = 1 + (uint32_t)(kiln__schedule_random(s) >> 32) % KILN__TURNS;
+    s->turns = 1 + (uint32_t)(kiln__cpu_schedule_random(s) >> 32) % KILN__TURNS;
   merge_groups(s);
   if (!s->fair) {
     at = choose(s, true);
@@ -219,7 +219,7 @@ static void rotate(kiln__cpu_warp *w, kiln__schedule *s)
 /* ---- Waiting for the members of a mask ----------------------------------------- */
 
 /* Both wait at what can let them go on together. */
-static bool same_sync(const kiln__group *a, const kiln__group *b)
+static bool same_sync(const kiln__cpu_group *a, const kiln__cpu_group *b)
 {
   const kiln__cpu_code *const ca = a->frame->code, *const cb = b->frame->code;
 
@@ -244,7 +244,8 @@ static void copy_lanes(uint8_t *to, const uint8_t *from, uint32_t mask,
 /* Lanes of several frames execute one instruction: through a frame of operands
  * only, gathered and given back. */
 static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                       kiln__group *const *groups, uint32_t n, uint32_t mask)
+                       kiln__cpu_group *const *groups, uint32_t n,
+                       uint32_t mask)
 {
   _Alignas(64) uint8_t spare[SPARE_SLOTS * 256];
   const int32_t from[] = {in->a, in->b, in->c, in->e};
@@ -281,16 +282,16 @@ static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 /* All are there: execute, and go on behind. */
-static void pass_sync(kiln__cpu_warp *w, kiln__schedule *s,
-                      kiln__group **groups, uint32_t n, uint32_t mask)
+static void pass_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
+                      kiln__cpu_group **groups, uint32_t n, uint32_t mask)
 {
-  const kiln__group *const first = groups[0];
+  const kiln__cpu_group *const first = groups[0];
   const kiln__cpu_insn *const in = &first->frame->code->insns[first->pc];
   bool one_frame = true;
 
   for (uint32_t i = 1; i < n; i++)
     one_frame = one_frame && groups[i]->frame == first->frame;
-  kiln__frame_use(w, first->frame);
+  kiln__cpu_frame_use(w, first->frame);
   if (w->tally != NULL) {
     w->tally[in->index].issued++;
     w->tally[in->index].lanes += (unsigned)__builtin_popcount(mask);
@@ -302,7 +303,7 @@ static void pass_sync(kiln__cpu_warp *w, kiln__schedule *s,
     run_across(w, in, groups, n, mask);
   }
   if (w->watched || s->check_sync)
-    kiln__warp_synced(w, in, mask, first->wants);
+    kiln__cpu_warp_synced(w, in, mask, first->wants);
   for (uint32_t i = 0; i < n; i++) {
     groups[i]->wait = KILN__READY;
     groups[i]->pc++;
@@ -310,14 +311,14 @@ static void pass_sync(kiln__cpu_warp *w, kiln__schedule *s,
 }
 
 /* Let group `at` and its like go on if nobody is missing. */
-static bool try_sync(kiln__cpu_warp *w, kiln__schedule *s, uint32_t at)
+static bool try_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t at)
 {
-  kiln__group *found[KILN__WARP + 1];
-  const kiln__group *const g = &s->group[at];
+  kiln__cpu_group *found[KILN__WARP + 1];
+  const kiln__cpu_group *const g = &s->group[at];
   uint32_t n = 0, mask = 0;
 
   for (uint32_t i = 0; i < s->n_groups; i++) {
-    kiln__group *const other = &s->group[i];
+    kiln__cpu_group *const other = &s->group[i];
 
     if (other->wait != KILN__AT_SYNC || other->wants != g->wants ||
         !same_sync(g, other))
@@ -331,7 +332,7 @@ static bool try_sync(kiln__cpu_warp *w, kiln__schedule *s, uint32_t at)
   return true;
 }
 
-static void try_all_syncs(kiln__cpu_warp *w, kiln__schedule *s)
+static void try_all_syncs(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_groups && !w->fault; i++) {
     if (s->group[i].wait == KILN__AT_SYNC)
@@ -352,7 +353,7 @@ static const uint32_t *members_of(const kiln__cpu_warp *w,
 }
 
 /* The quick case: everybody named, and nobody else, is here. */
-static bool all_here(const kiln__cpu_warp *w, const kiln__schedule *s,
+static bool all_here(const kiln__cpu_warp *w, const kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
   const uint32_t *const e = members_of(w, in);
@@ -361,17 +362,17 @@ static bool all_here(const kiln__cpu_warp *w, const kiln__schedule *s,
   if (in->guard >= 0 || (members & w->live) != w->mask ||
       (s->check_sync && (members & ~w->live & s->began) != 0))
     return false;
-  return kiln__same_lanes(e, w->mask) == w->mask;
+  return kiln__cpu_same_lanes(e, w->mask) == w->mask;
 }
 
 /* The present group is at a .sync instruction: one group a mask, then wait. */
-static void begin_sync(kiln__cpu_warp *w, kiln__schedule *s,
+static void begin_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                        const kiln__cpu_insn *in)
 {
-  kiln__group *g = &s->group[s->current];
+  kiln__cpu_group *g = &s->group[s->current];
   const uint32_t *const e = members_of(w, in);
-  const uint32_t here = kiln__guard_mask(w, in), skip = g->mask & ~here;
-  kiln__frame *const f = g->frame;
+  const uint32_t here = kiln__cpu_guard_mask(w, in), skip = g->mask & ~here;
+  kiln__cpu_frame *const f = g->frame;
   const uint32_t pc = g->pc;
   uint32_t rest = here;
 
@@ -385,7 +386,7 @@ static void begin_sync(kiln__cpu_warp *w, kiln__schedule *s,
     add_group(s, f, pc + 1, skip);
   while (rest != 0) {
     const uint32_t members = e[__builtin_ctz(rest)];
-    const uint32_t same = kiln__same_lanes(e, rest);
+    const uint32_t same = kiln__cpu_same_lanes(e, rest);
 
     rest &= ~same;
     add_group(s, f, pc, same);
@@ -399,11 +400,11 @@ static void begin_sync(kiln__cpu_warp *w, kiln__schedule *s,
 /* ---- Branches, calls, ends ------------------------------------------------------- */
 
 /* Those that `in` does not concern go on; false: it concerns nobody. */
-static bool split_guard(kiln__cpu_warp *w, kiln__schedule *s,
+static bool split_guard(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                         const kiln__cpu_insn *in)
 {
-  kiln__group *const g = &s->group[s->current];
-  const uint32_t mask = kiln__guard_mask(w, in);
+  kiln__cpu_group *const g = &s->group[s->current];
+  const uint32_t mask = kiln__cpu_guard_mask(w, in);
 
   if (mask == 0) {
     g->pc++;
@@ -417,21 +418,21 @@ static bool split_guard(kiln__cpu_warp *w, kiln__schedule *s,
   return true;
 }
 
-static void do_exit(kiln__cpu_warp *w, kiln__schedule *s)
+static void do_exit(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
-  const kiln__group g = s->group[s->current];
+  const kiln__cpu_group g = s->group[s->current];
 
   remove_group(s, s->current);
   s->current = s->n_groups;
-  kiln__lanes_exit(w, g.frame, g.mask);
+  kiln__cpu_lanes_exit(w, g.frame, g.mask);
   if (s->n_groups != 0)
     try_all_syncs(w, s);
 }
 
-static void do_return(kiln__cpu_warp *w, kiln__schedule *s)
+static void do_return(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
-  kiln__group *const g = &s->group[s->current];
-  kiln__frame *const f = g->frame;
+  kiln__cpu_group *const g = &s->group[s->current];
+  kiln__cpu_frame *const f = g->frame;
 
   if (f->parent == NULL) {
     do_exit(w, s);
@@ -439,14 +440,14 @@ static void do_return(kiln__cpu_warp *w, kiln__schedule *s)
   }
   g->frame = f->parent;
   g->pc = f->resume;
-  kiln__call_leave(w, f, g->mask);
+  kiln__cpu_call_leave(w, f, g->mask);
 }
 
-static void do_call(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in)
 {
-  kiln__group *g = &s->group[s->current];
-  kiln__frame *callee = NULL;
+  kiln__cpu_group *g = &s->group[s->current];
+  kiln__cpu_frame *callee = NULL;
   uint32_t number = in->target;
 
   if (in->a >= 0) {
@@ -464,13 +465,13 @@ static void do_call(kiln__cpu_warp *w, kiln__schedule *s,
       g->mask = same;
       KILN__SET_MASK(w, same);
     }
-    number = kiln__call_number(w, first);
+    number = kiln__cpu_call_number(w, first);
     if (number == UINT32_MAX) {
-      kiln__fault(w, in, KILN__FAULT_PC, -1, first, 0);
+      kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, first, 0);
       return;
     }
   }
-  if (!kiln__call_enter(w, g->frame, in, number, g->mask, &callee))
+  if (!kiln__cpu_call_enter(w, g->frame, in, number, g->mask, &callee))
     return;
   if (callee == NULL) {
     g->pc++;
@@ -480,10 +481,10 @@ static void do_call(kiln__cpu_warp *w, kiln__schedule *s,
   g->pc = 0;
 }
 
-static void do_switch(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_switch(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                       const kiln__cpu_insn *in)
 {
-  const kiln__group g = s->group[s->current];
+  const kiln__cpu_group g = s->group[s->current];
   const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
   uint32_t rest = g.mask;
 
@@ -491,7 +492,7 @@ static void do_switch(kiln__cpu_warp *w, kiln__schedule *s,
     const int lane = __builtin_ctz(m);
 
     if (index[lane] >= in->n_vec) {
-      kiln__fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
+      kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
       return;
     }
   }
@@ -514,13 +515,13 @@ static void do_switch(kiln__cpu_warp *w, kiln__schedule *s,
 }
 
 /* Lanes that name another barrier stay where they are, for the next time. */
-static void do_barrier(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_barrier(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                        const kiln__cpu_insn *in)
 {
-  kiln__group *const g = &s->group[s->current];
+  kiln__cpu_group *const g = &s->group[s->current];
   const uint32_t *const number = KILN__SLOT(const uint32_t, in->a);
   const uint32_t wanted = number[__builtin_ctz(g->mask)];
-  const uint32_t same = kiln__same_lanes(number, g->mask);
+  const uint32_t same = kiln__cpu_same_lanes(number, g->mask);
 
   if (same != g->mask)
     add_group(s, g->frame, g->pc, g->mask & ~same);
@@ -531,23 +532,23 @@ static void do_barrier(kiln__cpu_warp *w, kiln__schedule *s,
     g->wait = KILN__AT_BARRIER;
     g->wants = wanted;
   }
-  kiln__barrier_arrive(w, g->frame, in, wanted, same);
+  kiln__cpu_barrier_arrive(w, g->frame, in, wanted, same);
 }
 
-static void do_cluster(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_cluster(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                        const kiln__cpu_insn *in)
 {
-  kiln__group *const g = &s->group[s->current];
+  kiln__cpu_group *const g = &s->group[s->current];
 
   g->wait = KILN__AT_CLUSTER;
-  if (kiln__cluster_step(w, in, g->mask)) {
+  if (kiln__cpu_cluster_step(w, in, g->mask)) {
     g->wait = KILN__READY;
     g->pc++;
   }
 }
 
 /* Everything but simple instructions and branches; the group's pc is stored. */
-static void do_other(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
   if (in->kind == KILN__KIND_WARP) {
@@ -570,7 +571,7 @@ static void do_other(kiln__cpu_warp *w, kiln__schedule *s,
     do_exit(w, s);
     break;
   case KILN__KIND_TRAP:
-    kiln__fault(w, in, KILN__FAULT_TRAP, -1, 0, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_TRAP, -1, 0, 0);
     break;
   case KILN__KIND_BARRIER:
     do_barrier(w, s, in);
@@ -579,7 +580,7 @@ static void do_other(kiln__cpu_warp *w, kiln__schedule *s,
     do_cluster(w, s, in);
     break;
   default:
-    kiln__fault(w, in, KILN__FAULT_INSTRUCTION, -1, 0, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, -1, 0, 0);
     break;
   }
 }
@@ -588,7 +589,7 @@ static void do_other(kiln__cpu_warp *w, kiln__schedule *s,
 static void run_guarded(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         bool traced)
 {
-  const uint32_t keep = w->mask, mask = kiln__guard_mask(w, in);
+  const uint32_t keep = w->mask, mask = kiln__cpu_guard_mask(w, in);
 
   if (w->tally != NULL)
     w->tally[in->index].lanes -= (unsigned)__builtin_popcount(keep & ~mask);
@@ -619,7 +620,7 @@ run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
 
 /* Warp instructions that wait for nobody: done. */
 static inline __attribute__((always_inline)) bool
-run_warp_op(kiln__cpu_warp *w, const kiln__schedule *s,
+run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
             const kiln__cpu_insn *in)
 {
   if (in->e < 0 && (in->flags & KILN__ALIGNED) == 0) {
@@ -630,12 +631,12 @@ run_warp_op(kiln__cpu_warp *w, const kiln__schedule *s,
     return false;
   in->fn(w, in);
   if (__builtin_expect(w->watched || s->check_sync, 0))
-    kiln__warp_synced(w, in, w->mask, w->mask);
+    kiln__cpu_warp_synced(w, in, w->mask, w->mask);
   return true;
 }
 
 /* After what others may wait for: true if this warp's share is over. */
-static bool yielded(kiln__schedule *s, const kiln__cpu_insn *in)
+static bool yielded(kiln__cpu_schedule *s, const kiln__cpu_insn *in)
 {
   const uint32_t cost = s->random != 0 ? KILN__YIELD_TURNS : KILN__YIELD_COST;
 
@@ -644,7 +645,7 @@ static bool yielded(kiln__schedule *s, const kiln__cpu_insn *in)
   return s->yields >= KILN__MAX_YIELDS;
 }
 
-static bool turn_is_over(kiln__schedule *s)
+static bool turn_is_over(kiln__cpu_schedule *s)
 {
   s->turns -= s->turns != 0;
   return s->turns == 0;
@@ -655,14 +656,14 @@ static bool turn_is_over(kiln__schedule *s)
 static inline __attribute__((always_inline)) int
 run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
   const uint64_t limit = *left;
   uint64_t issued = 0;
   int status = KILN__WARP_RUNNING;
 
   while (status == KILN__WARP_RUNNING && issued < limit && pick(w, s)) {
     const kiln__cpu_insn *const insns = s->frame->code->insns;
-    kiln__tally *const tally = w->tally;
+    kiln__cpu_tally *const tally = w->tally;
     const uint32_t mask = w->mask;
     const uint32_t lanes = (uint32_t)__builtin_popcount(mask);
     const kiln__cpu_insn *in;
@@ -681,7 +682,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
         if (__builtin_expect(w->fault, 0))
           break;
       } else if (in->kind == KILN__KIND_BRANCH) {
-        taken = kiln__guard_mask(w, in);
+        taken = kiln__cpu_guard_mask(w, in);
         if (taken == 0) {
           pc++;
         } else if (taken == mask) {
@@ -733,7 +734,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 
 int KILN__ISA_NAME(run_its)(kiln__cpu_warp *w, uint64_t *left)
 {
-  const kiln__schedule *const s = kiln__schedule_of(w);
+  const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   if (s->traced)
     return s->entry->tally != NULL ? run_loop(w, left, true, true)

@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define KILN__PASTE2(a, b, c) kiln__##a##_##b##_##c
+#define KILN__PASTE2(a, b, c) kiln__cpu_##a##_##b##_##c
 #define KILN__PASTE(a, b, c) KILN__PASTE2(a, b, c)
 /* A function of this build of exec/. */
 #define KILN__ISA_NAME(name) KILN__PASTE(x, KILN__ISA, name)

@@ -8,26 +8,26 @@
 
 #define KILN__SET_MASK KILN__ISA_NAME(set_mask)
 
-static kiln__entry *top_of(kiln__schedule *s)
+static kiln__cpu_entry *top_of(kiln__cpu_schedule *s)
 {
   return &s->stacked[s->n_stacked - 1];
 }
 
-static void push(kiln__schedule *s, kiln__frame *f, uint32_t pc, uint32_t mask,
-                 uint32_t join)
+static void push(kiln__cpu_schedule *s, kiln__cpu_frame *f, uint32_t pc,
+                 uint32_t mask, uint32_t join)
 {
-  s->stacked[s->n_stacked++] = (kiln__entry){f, pc, mask, join};
+  s->stacked[s->n_stacked++] = (kiln__cpu_entry){f, pc, mask, join};
 }
 
 /* Remove entries that are empty or have reached their join; false: none is
  * left. An entry that starts where it joins is gone too. */
-static bool settle(kiln__cpu_warp *w, kiln__schedule *s)
+static bool settle(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   while (s->n_stacked != 0) {
-    const kiln__entry *const top = top_of(s);
+    const kiln__cpu_entry *const top = top_of(s);
 
     if (top->mask != 0 && top->pc != top->join) {
-      kiln__frame_use(w, top->frame);
+      kiln__cpu_frame_use(w, top->frame);
       if (w->mask != top->mask)
         KILN__SET_MASK(w, top->mask);
       return true;
@@ -37,17 +37,17 @@ static bool settle(kiln__cpu_warp *w, kiln__schedule *s)
   return false;
 }
 
-static bool before_random(kiln__schedule *s)
+static bool before_random(kiln__cpu_schedule *s)
 {
-  return s->random != 0 && (kiln__schedule_random(s) & 1) != 0;
+  return s->random != 0 && (kiln__cpu_schedule_random(s) & 1) != 0;
 }
 
 /* Lanes part: taken and not; both join at in->join. */
-static void diverge(kiln__cpu_warp *w, kiln__schedule *s,
+static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t taken)
 {
-  kiln__entry *const top = top_of(s);
-  kiln__frame *const f = top->frame;
+  kiln__cpu_entry *const top = top_of(s);
+  kiln__cpu_frame *const f = top->frame;
   const uint32_t join = in->join, rest = top->mask & ~taken;
   const uint32_t behind = in->index + 1;
 
@@ -72,7 +72,8 @@ static void diverge(kiln__cpu_warp *w, kiln__schedule *s,
   }
 }
 
-static void remove_lanes(kiln__schedule *s, const kiln__frame *f, uint32_t mask)
+static void remove_lanes(kiln__cpu_schedule *s, const kiln__cpu_frame *f,
+                         uint32_t mask)
 {
   for (uint32_t i = s->n_stacked; i-- != 0;) {
     if (f == NULL || s->stacked[i].frame == f)
@@ -82,19 +83,19 @@ static void remove_lanes(kiln__schedule *s, const kiln__frame *f, uint32_t mask)
   }
 }
 
-static void do_exit(kiln__cpu_warp *w, kiln__schedule *s, uint32_t mask)
+static void do_exit(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t mask)
 {
-  kiln__frame *const f = top_of(s)->frame;
+  kiln__cpu_frame *const f = top_of(s)->frame;
 
   top_of(s)->pc++;
   remove_lanes(s, NULL, mask);
-  kiln__lanes_exit(w, f, mask);
+  kiln__cpu_lanes_exit(w, f, mask);
 }
 
 /* Entries of a frame lie together on the stack's top. */
-static void do_return(kiln__cpu_warp *w, kiln__schedule *s, uint32_t mask)
+static void do_return(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t mask)
 {
-  kiln__frame *const f = top_of(s)->frame;
+  kiln__cpu_frame *const f = top_of(s)->frame;
 
   if (f->parent == NULL) {
     do_exit(w, s, mask);
@@ -102,16 +103,16 @@ static void do_return(kiln__cpu_warp *w, kiln__schedule *s, uint32_t mask)
   }
   top_of(s)->pc++;
   remove_lanes(s, f, mask);
-  kiln__call_leave(w, f, mask);
+  kiln__cpu_call_leave(w, f, mask);
 }
 
-static void do_call(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t mask)
 {
-  kiln__frame *const f = top_of(s)->frame, *callee = NULL;
+  kiln__cpu_frame *const f = top_of(s)->frame, *callee = NULL;
   uint32_t number = in->target, same = mask;
 
-  if (!kiln__stack_room(w, in))
+  if (!kiln__cpu_stack_room(w, in))
     return;
   if (in->a >= 0) {
     const uint64_t *const a = KILN__SLOT(const uint64_t, in->a);
@@ -123,15 +124,15 @@ static void do_call(kiln__cpu_warp *w, kiln__schedule *s,
 
       same |= (a[lane] == first ? 1u : 0u) << lane;
     }
-    number = kiln__call_number(w, first);
+    number = kiln__cpu_call_number(w, first);
     if (number == UINT32_MAX) {
-      kiln__fault(w, in, KILN__FAULT_PC, -1, first, 0);
+      kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, first, 0);
       return;
     }
   }
   if (same != w->mask)
     KILN__SET_MASK(w, same);
-  if (!kiln__call_enter(w, f, in, number, same, &callee))
+  if (!kiln__cpu_call_enter(w, f, in, number, same, &callee))
     return;
   top_of(s)->pc = in->index + 1;
   if (same != mask) /* others call something else afterwards */
@@ -140,24 +141,24 @@ static void do_call(kiln__cpu_warp *w, kiln__schedule *s,
     push(s, callee, 0, same, UINT32_MAX);
 }
 
-static void do_switch(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_switch(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                       const kiln__cpu_insn *in)
 {
   const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
-  kiln__entry *const top = top_of(s);
-  kiln__frame *const f = top->frame;
+  kiln__cpu_entry *const top = top_of(s);
+  kiln__cpu_frame *const f = top->frame;
   const uint32_t join = in->join, below = top->join;
-  uint32_t rest = kiln__guard_mask(w, in), parts = 0;
+  uint32_t rest = kiln__cpu_guard_mask(w, in), parts = 0;
 
   for (uint32_t m = rest; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
 
     if (index[lane] >= in->n_vec) {
-      kiln__fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
+      kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
       return;
     }
   }
-  if (!kiln__stack_room(w, in))
+  if (!kiln__cpu_stack_room(w, in))
     return;
   if (join == UINT32_MAX || below == join) {
     s->n_stacked--;
@@ -184,16 +185,16 @@ static void do_switch(kiln__cpu_warp *w, kiln__schedule *s,
 }
 
 /* A barrier counts whole warps here: one lane that comes brings all. */
-static void do_wait(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_wait(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t mask)
 {
-  kiln__entry *const top = top_of(s);
+  kiln__cpu_entry *const top = top_of(s);
   const uint32_t number =
       in->a < 0 ? 0 : KILN__SLOT(const uint32_t, in->a)[__builtin_ctz(mask)];
 
   if (in->kind == KILN__KIND_CLUSTER) {
     s->wait = KILN__AT_CLUSTER;
-    if (kiln__cluster_step(w, in, mask)) {
+    if (kiln__cpu_cluster_step(w, in, mask)) {
       s->wait = KILN__READY;
       top->pc++;
     }
@@ -205,13 +206,13 @@ static void do_wait(kiln__cpu_warp *w, kiln__schedule *s,
     s->wait = KILN__AT_BARRIER;
     s->wants = number;
   }
-  kiln__barrier_arrive(w, top->frame, in, number, mask);
+  kiln__cpu_barrier_arrive(w, top->frame, in, number, mask);
 }
 
-static void do_other(kiln__cpu_warp *w, kiln__schedule *s,
+static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
-  const uint32_t mask = kiln__guard_mask(w, in);
+  const uint32_t mask = kiln__cpu_guard_mask(w, in);
 
   if (mask == 0) {
     top_of(s)->pc++;
@@ -231,14 +232,14 @@ static void do_other(kiln__cpu_warp *w, kiln__schedule *s,
     do_exit(w, s, mask);
     break;
   case KILN__KIND_TRAP:
-    kiln__fault(w, in, KILN__FAULT_TRAP, __builtin_ctz(mask), 0, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_TRAP, __builtin_ctz(mask), 0, 0);
     break;
   case KILN__KIND_BARRIER:
   case KILN__KIND_CLUSTER:
     do_wait(w, s, in, mask);
     break;
   default:
-    kiln__fault(w, in, KILN__FAULT_INSTRUCTION, -1, 0, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, -1, 0, 0);
     break;
   }
 }
@@ -250,7 +251,7 @@ run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
   uint32_t mask = keep;
 
   if (__builtin_expect(in->guard >= 0, 0)) {
-    mask = kiln__guard_mask(w, in);
+    mask = kiln__cpu_guard_mask(w, in);
     if (w->tally != NULL)
       w->tally[in->index].lanes -= (unsigned)__builtin_popcount(keep & ~mask);
     if (mask == 0)
@@ -267,28 +268,28 @@ run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
 }
 
 /* Before Volta the members have to be there: nobody is waited for. */
-static void run_warp_op(kiln__cpu_warp *w, const kiln__schedule *s,
+static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
                         const kiln__cpu_insn *in)
 {
-  const uint32_t mask = kiln__guard_mask(w, in);
+  const uint32_t mask = kiln__cpu_guard_mask(w, in);
 
   run_one(w, in, false);
   if (mask != 0 && (w->watched || s->check_sync) && in->e >= 0)
-    kiln__warp_synced(w, in, mask,
-                      KILN__SLOT(const uint32_t, in->e)[__builtin_ctz(mask)]);
+    kiln__cpu_warp_synced(
+        w, in, mask, KILN__SLOT(const uint32_t, in->e)[__builtin_ctz(mask)]);
 }
 
 /* `counted`: there are tallies; `traced`: changes of memory are looked for. */
 static inline __attribute__((always_inline)) int
 run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
   const uint64_t limit = *left;
   uint64_t issued = 0;
 
   while (issued < limit && s->wait == KILN__READY && settle(w, s)) {
     const kiln__cpu_insn *const insns = s->frame->code->insns;
-    kiln__tally *const tally = w->tally;
+    kiln__cpu_tally *const tally = w->tally;
     const uint32_t mask = w->mask, join = top_of(s)->join;
     const uint32_t lanes = (uint32_t)__builtin_popcount(mask);
     const kiln__cpu_insn *in;
@@ -307,7 +308,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
         if (__builtin_expect(w->fault, 0))
           break;
       } else if (in->kind == KILN__KIND_BRANCH) {
-        taken = kiln__guard_mask(w, in);
+        taken = kiln__cpu_guard_mask(w, in);
         if (taken == mask) {
           pc = in->target;
           if (pc <= in->index && issued >= limit)
@@ -353,7 +354,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 
 int KILN__ISA_NAME(run_lock_step)(kiln__cpu_warp *w, uint64_t *left)
 {
-  const kiln__schedule *const s = kiln__schedule_of(w);
+  const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   if (s->traced)
     return s->entry->tally != NULL ? run_loop(w, left, true, true)

@@ -167,7 +167,7 @@ KILN__INLINE void fill_any(const kiln__cpu_warp *w, unsigned bytes,
  * the lanes' own places. */
 KILN__INLINE void element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           int32_t slot, unsigned bytes, unsigned k, unsigned n,
-                          kiln__pattern p, const uint8_t *low,
+                          kiln__cpu_pattern p, const uint8_t *low,
                           const uintptr_t *host)
 {
   uint32_t raw[KILN__WARP];
@@ -235,7 +235,7 @@ KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 /* Every element. The loop is over a constant where n is one. */
 KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                           unsigned bytes, unsigned n, kiln__pattern p,
+                           unsigned bytes, unsigned n, kiln__cpu_pattern p,
                            const uint8_t *low, const uintptr_t *host)
 {
   if (bytes == 4 && n == 4 && p != KILN__AT_ONE && quads(w, in, low, host))
@@ -248,10 +248,10 @@ static __attribute__((noinline)) void load_slowly(kiln__cpu_warp *w,
                                                   const kiln__cpu_insn *in,
                                                   unsigned bytes, unsigned n)
 {
-  kiln__reach r;
+  kiln__cpu_reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
-                     KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
+  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
+                         KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
     return;
   for (unsigned k = 0; k < n; k++)
     element(w, in, n == 1 ? in->d : in->vec[k], bytes, k, n, KILN__ANYWHERE,
@@ -263,10 +263,10 @@ static __attribute__((noinline)) void load_slowly(kiln__cpu_warp *w,
 KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             unsigned bytes, unsigned n, bool shared)
 {
-  kiln__reach r;
+  kiln__cpu_reach r;
 
-  if (shared ? !kiln__all_shared(w, in, bytes * n, &r)
-             : !kiln__all_global(w, in, bytes * n, &r))
+  if (shared ? !kiln__cpu_all_shared(w, in, bytes * n, &r)
+             : !kiln__cpu_all_global(w, in, bytes * n, &r))
     return false;
   elements(w, in, bytes, n, KILN__ANYWHERE, NULL, r.host);
   return true;
@@ -279,7 +279,7 @@ KILN__INLINE void load_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               unsigned bytes, unsigned n)
 {
   uint64_t first, low, size;
-  kiln__pattern p;
+  kiln__cpu_pattern p;
   uint8_t *host;
   bool shared;
 
@@ -287,21 +287,22 @@ KILN__INLINE void load_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     load_slowly(w, in, bytes, n);
     return;
   }
-  p = kiln__survey(w, in, bytes * n, &first);
+  p = kiln__cpu_survey(w, in, bytes * n, &first);
   if (p == KILN__ANYWHERE) {
     if (!scattered(w, in, bytes, n, false))
       load_slowly(w, in, bytes, n);
     return;
   }
-  size = kiln__extent(w, p, first, bytes * n, &low);
-  host = (low & (bytes * n - 1)) != 0
-             ? NULL
-             : kiln__span(w, (kiln__cpu_space)in->space, low, size, &shared);
+  size = kiln__cpu_extent(w, p, first, bytes * n, &low);
+  host =
+      (low & (bytes * n - 1)) != 0
+          ? NULL
+          : kiln__cpu_span(w, (kiln__cpu_space)in->space, low, size, &shared);
   if (host != NULL) {
-    kiln__count_pattern(w, in, p, first, bytes * n, shared);
+    kiln__cpu_count_pattern(w, in, p, first, bytes * n, shared);
     elements(w, in, bytes, n, p, host, NULL);
   } else if (in->space != KILN__SPACE_GENERIC || p != KILN__AT_ONE ||
-             !kiln__in_space(low, KILN__WINDOW_LOCAL) ||
+             !kiln__cpu_in_space(low, KILN__WINDOW_LOCAL) ||
              !load_local_at(w, in, bytes, n, low - KILN__WINDOW_LOCAL)) {
     load_slowly(w, in, bytes, n);
   }
@@ -311,26 +312,26 @@ KILN__INLINE void load_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               unsigned bytes, unsigned n)
 {
   uint64_t first, low, size;
-  kiln__pattern p;
+  kiln__cpu_pattern p;
   uint8_t *host;
 
   if (__builtin_expect(w->watched, 0)) {
     load_slowly(w, in, bytes, n);
     return;
   }
-  p = kiln__survey(w, in, bytes * n, &first);
+  p = kiln__cpu_survey(w, in, bytes * n, &first);
   if (p == KILN__ANYWHERE) {
     if (!scattered(w, in, bytes, n, true))
       load_slowly(w, in, bytes, n);
     return;
   }
-  size = kiln__extent(w, p, first, bytes * n, &low);
-  host = (low & (bytes * n - 1)) != 0 ? NULL : kiln__shared(w, low, size);
+  size = kiln__cpu_extent(w, p, first, bytes * n, &low);
+  host = (low & (bytes * n - 1)) != 0 ? NULL : kiln__cpu_shared(w, low, size);
   if (host == NULL) {
     load_slowly(w, in, bytes, n);
     return;
   }
-  kiln__count_pattern(w, in, p, first, bytes * n, true);
+  kiln__cpu_count_pattern(w, in, p, first, bytes * n, true);
   elements(w, in, bytes, n, p, host, NULL);
 }
 
@@ -340,9 +341,9 @@ KILN__INLINE bool load_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 {
   uintptr_t host[KILN__WARP];
 
-  if (!kiln__local_row(w, bytes * n, offset, host))
+  if (!kiln__cpu_local_row(w, bytes * n, offset, host))
     return false;
-  kiln__count_local(w, in, bytes * n);
+  kiln__cpu_count_local(w, in, bytes * n);
   elements(w, in, bytes, n, KILN__ANYWHERE, NULL, host);
   return true;
 }
@@ -354,7 +355,7 @@ KILN__INLINE void load_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
   if (in->a < 0)
     first = w->local_at + (uint64_t)in->imm;
-  else if (kiln__survey(w, in, 0, &first) == KILN__ANYWHERE)
+  else if (kiln__cpu_survey(w, in, 0, &first) == KILN__ANYWHERE)
     first = UINT64_MAX;
   if (w->watched || !load_local_at(w, in, bytes, n, first))
     load_slowly(w, in, bytes, n);
@@ -374,7 +375,7 @@ KILN__INLINE void load_param(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     load_slowly(w, in, bytes, n);
   } else {
     if (w->counted)
-      kiln__tally_add(w, in, 0);
+      kiln__cpu_tally_add(w, in, 0);
     elements(w, in, bytes, n, KILN__AT_ONE, w->grid->params + at, NULL);
   }
 }
@@ -486,10 +487,10 @@ static uint64_t load_strong(uintptr_t from, unsigned bytes)
 KILN__HANDLER(ld_volatile)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
-  kiln__reach r;
+  kiln__cpu_reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
-                     KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
+  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
+                         KILN__ACCESS_READ, KILN__COUNT_MEMORY, &r))
     return;
   for (unsigned k = 0; k < n; k++) {
     const int32_t slot = n == 1 ? in->d : in->vec[k];

@@ -75,7 +75,7 @@ KILN__INLINE void spill_one(const kiln__cpu_warp *w, unsigned bytes,
 }
 
 KILN__INLINE void spill(const kiln__cpu_warp *w, unsigned bytes, unsigned k,
-                        unsigned n, kiln__pattern p, uint8_t *low,
+                        unsigned n, kiln__cpu_pattern p, uint8_t *low,
                         const uintptr_t *host, const void *from)
 {
   if (p == KILN__AT_ONE) {
@@ -114,7 +114,7 @@ KILN__INLINE const void *values(const kiln__cpu_warp *w,
 }
 
 KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                           unsigned bytes, unsigned n, kiln__pattern p,
+                           unsigned bytes, unsigned n, kiln__cpu_pattern p,
                            uint8_t *low, const uintptr_t *host)
 {
   for (unsigned k = 0; k < n; k++) {
@@ -129,7 +129,7 @@ KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      unsigned bytes, unsigned n, const uintptr_t *host)
 {
-  const unsigned order = kiln__lane_order(w, in);
+  const unsigned order = kiln__cpu_lane_order(w, in);
 
   for (unsigned j = 0; j < KILN__WARP; j++) {
     const unsigned i = j ^ order;
@@ -168,10 +168,10 @@ static __attribute__((noinline)) void store_slowly(kiln__cpu_warp *w,
                                                    const kiln__cpu_insn *in,
                                                    unsigned bytes, unsigned n)
 {
-  kiln__reach r;
+  kiln__cpu_reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
-                     KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
+  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
+                         KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
     return;
   in_order(w, in, bytes, n, r.host);
 }
@@ -181,12 +181,12 @@ static __attribute__((noinline)) void store_slowly(kiln__cpu_warp *w,
 KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             unsigned bytes, unsigned n, bool shared)
 {
-  kiln__reach r;
+  kiln__cpu_reach r;
 
   if (w->grid->seed != 0)
     return false;
-  if (shared ? !kiln__all_shared(w, in, bytes * n, &r)
-             : !kiln__all_global(w, in, bytes * n, &r))
+  if (shared ? !kiln__cpu_all_shared(w, in, bytes * n, &r)
+             : !kiln__cpu_all_global(w, in, bytes * n, &r))
     return false;
   elements(w, in, bytes, n, KILN__ANYWHERE, NULL, r.host);
   return true;
@@ -198,9 +198,9 @@ KILN__INLINE bool store_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 {
   uintptr_t host[KILN__WARP];
 
-  if (!kiln__local_row(w, bytes * n, offset, host))
+  if (!kiln__cpu_local_row(w, bytes * n, offset, host))
     return false;
-  kiln__count_local(w, in, bytes * n);
+  kiln__cpu_count_local(w, in, bytes * n);
   elements(w, in, bytes, n, KILN__ANYWHERE, NULL, host);
   return true;
 }
@@ -209,7 +209,7 @@ KILN__INLINE void store_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                unsigned bytes, unsigned n)
 {
   uint64_t first, low, size;
-  kiln__pattern p;
+  kiln__cpu_pattern p;
   uint8_t *host;
   bool shared;
 
@@ -217,22 +217,22 @@ KILN__INLINE void store_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     store_slowly(w, in, bytes, n);
     return;
   }
-  p = kiln__survey(w, in, bytes * n, &first);
+  p = kiln__cpu_survey(w, in, bytes * n, &first);
   if (p == KILN__ANYWHERE) {
     if (!scattered(w, in, bytes, n, false))
       store_slowly(w, in, bytes, n);
     return;
   }
-  size = kiln__extent(w, p, first, bytes * n, &low);
+  size = kiln__cpu_extent(w, p, first, bytes * n, &low);
   host =
       (low & (bytes * n - 1)) != 0 || (p == KILN__AT_ONE && w->grid->seed != 0)
           ? NULL
-          : kiln__span(w, (kiln__cpu_space)in->space, low, size, &shared);
+          : kiln__cpu_span(w, (kiln__cpu_space)in->space, low, size, &shared);
   if (host != NULL) {
-    kiln__count_pattern(w, in, p, first, bytes * n, shared);
+    kiln__cpu_count_pattern(w, in, p, first, bytes * n, shared);
     elements(w, in, bytes, n, p, host, NULL);
   } else if (in->space != KILN__SPACE_GENERIC || p != KILN__AT_ONE ||
-             !kiln__in_space(low, KILN__WINDOW_LOCAL) ||
+             !kiln__cpu_in_space(low, KILN__WINDOW_LOCAL) ||
              !store_local_at(w, in, bytes, n, low - KILN__WINDOW_LOCAL)) {
     store_slowly(w, in, bytes, n);
   }
@@ -242,29 +242,29 @@ KILN__INLINE void store_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                unsigned bytes, unsigned n)
 {
   uint64_t first, low, size;
-  kiln__pattern p;
+  kiln__cpu_pattern p;
   uint8_t *host;
 
   if (__builtin_expect(w->watched, 0)) {
     store_slowly(w, in, bytes, n);
     return;
   }
-  p = kiln__survey(w, in, bytes * n, &first);
+  p = kiln__cpu_survey(w, in, bytes * n, &first);
   if (p == KILN__ANYWHERE) {
     if (!scattered(w, in, bytes, n, true))
       store_slowly(w, in, bytes, n);
     return;
   }
-  size = kiln__extent(w, p, first, bytes * n, &low);
+  size = kiln__cpu_extent(w, p, first, bytes * n, &low);
   host =
       (low & (bytes * n - 1)) != 0 || (p == KILN__AT_ONE && w->grid->seed != 0)
           ? NULL
-          : kiln__shared(w, low, size);
+          : kiln__cpu_shared(w, low, size);
   if (host == NULL) {
     store_slowly(w, in, bytes, n);
     return;
   }
-  kiln__count_pattern(w, in, p, first, bytes * n, true);
+  kiln__cpu_count_pattern(w, in, p, first, bytes * n, true);
   elements(w, in, bytes, n, p, host, NULL);
 }
 
@@ -275,7 +275,7 @@ KILN__INLINE void store_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
   if (in->a < 0)
     first = w->local_at + (uint64_t)in->imm;
-  else if (kiln__survey(w, in, 0, &first) == KILN__ANYWHERE)
+  else if (kiln__cpu_survey(w, in, 0, &first) == KILN__ANYWHERE)
     first = UINT64_MAX;
   if (w->watched || !store_local_at(w, in, bytes, n, first))
     store_slowly(w, in, bytes, n);
@@ -373,11 +373,11 @@ static void store_strong(uintptr_t to, unsigned bytes, uint64_t x)
 KILN__HANDLER(st_volatile)
 {
   const unsigned n = in->n_vec > 1 ? in->n_vec : 1, bytes = in->bytes;
-  const unsigned order = kiln__lane_order(w, in);
-  kiln__reach r;
+  const unsigned order = kiln__cpu_lane_order(w, in);
+  kiln__cpu_reach r;
 
-  if (!kiln__reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
-                     KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
+  if (!kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, bytes * n,
+                         KILN__ACCESS_WRITE, KILN__COUNT_MEMORY, &r))
     return;
   for (unsigned j = 0; j < KILN__WARP; j++) {
     const unsigned i = j ^ order;

@@ -14,10 +14,10 @@ static inline int64_t key_f64(uint64_t bits)
 static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
                                   uint32_t nan)
 {
-  const uint32_t number = kiln__is_nan_f32(b) ? a : best;
-  const uint32_t kept = kiln__is_nan_f32(number) ? KILN__NAN_F32 : number;
-  const uint32_t a_nan = kiln__is_nan_f32(a) ? nan : 0;
-  const uint32_t b_nan = kiln__is_nan_f32(b) ? nan : 0;
+  const uint32_t number = kiln__cpu_is_nan_f32(b) ? a : best;
+  const uint32_t kept = kiln__cpu_is_nan_f32(number) ? KILN__NAN_F32 : number;
+  const uint32_t a_nan = kiln__cpu_is_nan_f32(a) ? nan : 0;
+  const uint32_t b_nan = kiln__cpu_is_nan_f32(b) ? nan : 0;
 
   return (a_nan | b_nan) != 0 ? KILN__NAN_F32 : kept;
 }
@@ -25,7 +25,7 @@ static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
 /* Equal values differ at most in the sign of a zero. */
 static inline uint32_t min_f32(uint32_t a, uint32_t b, uint32_t nan)
 {
-  const float x = kiln__float_of_bits(a), y = kiln__float_of_bits(b);
+  const float x = kiln__cpu_float_of_bits(a), y = kiln__cpu_float_of_bits(b);
   const uint32_t smaller = x < y ? a : b;
 
   return number_f32(a, b, x == y ? a | b : smaller, nan);
@@ -33,7 +33,7 @@ static inline uint32_t min_f32(uint32_t a, uint32_t b, uint32_t nan)
 
 static inline uint32_t max_f32(uint32_t a, uint32_t b, uint32_t nan)
 {
-  const float x = kiln__float_of_bits(a), y = kiln__float_of_bits(b);
+  const float x = kiln__cpu_float_of_bits(a), y = kiln__cpu_float_of_bits(b);
   const uint32_t larger = x > y ? a : b;
 
   return number_f32(a, b, x == y ? a & b : larger, nan);
@@ -41,14 +41,16 @@ static inline uint32_t max_f32(uint32_t a, uint32_t b, uint32_t nan)
 
 KILN__F32_2(min_f32, min_f32(A[i], B[i], 0))
 KILN__F32_2(max_f32, max_f32(A[i], B[i], 0))
-KILN__F32_2(min_ftz_f32, min_f32(kiln__flush(A[i]), kiln__flush(B[i]), 0))
-KILN__F32_2(max_ftz_f32, max_f32(kiln__flush(A[i]), kiln__flush(B[i]), 0))
+KILN__F32_2(min_ftz_f32,
+            min_f32(kiln__cpu_flush(A[i]), kiln__cpu_flush(B[i]), 0))
+KILN__F32_2(max_ftz_f32,
+            max_f32(kiln__cpu_flush(A[i]), kiln__cpu_flush(B[i]), 0))
 
-#define Z(v) kiln__flush_if(v[i], ftz)
+#define Z(v) kiln__cpu_flush_if(v[i], ftz)
 #define MAGNITUDE(v) (Z(v) & ~KILN__F32_SIGN)
 #define MODES                                                                  \
-  const uint32_t ftz = kiln__flag_mask(in, KILN__FTZ);                         \
-  const uint32_t nan = kiln__flag_mask(in, KILN__NAN)
+  const uint32_t ftz = kiln__cpu_flag_mask(in, KILN__FTZ);                     \
+  const uint32_t nan = kiln__cpu_flag_mask(in, KILN__NAN)
 #define MODIFIED2(name, expression)                                            \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -70,8 +72,9 @@ KILN__F32_2(max_ftz_f32, max_f32(kiln__flush(A[i]), kiln__flush(B[i]), 0))
 /* The sign of the exclusive or, also on zeros; a NaN has none. */
 static inline uint32_t signed_f32(uint32_t a, uint32_t b, uint32_t magnitude)
 {
-  return kiln__is_nan_f32(magnitude) ? magnitude
-                                     : magnitude | ((a ^ b) & KILN__F32_SIGN);
+  return kiln__cpu_is_nan_f32(magnitude)
+             ? magnitude
+             : magnitude | ((a ^ b) & KILN__F32_SIGN);
 }
 
 MODIFIED2(min_nan_f32, min_f32(Z(A), Z(B), nan))
@@ -90,11 +93,11 @@ MODIFIED3(max3_abs_f32,
 
 static inline uint64_t number_f64(uint64_t a, uint64_t b, uint64_t best)
 {
-  const uint64_t other = kiln__is_nan_f64(a)   ? b
-                         : kiln__is_nan_f64(b) ? a
-                                               : best;
+  const uint64_t other = kiln__cpu_is_nan_f64(a)   ? b
+                         : kiln__cpu_is_nan_f64(b) ? a
+                                                   : best;
 
-  return kiln__is_nan_f64(other) ? other | KILN__QUIET_F64 : other;
+  return kiln__cpu_is_nan_f64(other) ? other | KILN__QUIET_F64 : other;
 }
 
 KILN__F64_2(min_f64,

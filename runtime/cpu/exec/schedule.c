@@ -15,5 +15,5 @@ void KILN__ISA_NAME(set_mask)(kiln__cpu_warp *w, uint32_t mask)
 
 uint32_t KILN__ISA_NAME(predicate)(const kiln__cpu_warp *w, int32_t slot)
 {
-  return kiln__predicate_bits(KILN__SLOT(const uint32_t, slot));
+  return kiln__cpu_predicate_bits(KILN__SLOT(const uint32_t, slot));
 }

@@ -18,7 +18,7 @@ uint32_t KILN__ISA_NAME(predicate)(const kiln__cpu_warp *w, int32_t slot);
 void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
 /* Bits of 32 words that are 0 or ~0. */
-static inline uint32_t kiln__predicate_bits(const uint32_t *p)
+static inline uint32_t kiln__cpu_predicate_bits(const uint32_t *p)
 {
   uint32_t mask = 0;
 
@@ -41,7 +41,7 @@ static inline uint32_t kiln__predicate_bits(const uint32_t *p)
   return mask;
 }
 
-typedef struct kiln__frame kiln__frame;
+typedef struct kiln__cpu_frame kiln__cpu_frame;
 
 /* in->sub of barriers of the block and of the cluster. */
 enum {
@@ -57,13 +57,13 @@ enum { KILN__N_CHANGING = 8 };
 
 /* Registers of one function for the lanes of a warp that are in one call of it.
  * Lanes that call apart have a frame each. */
-struct kiln__frame {
+struct kiln__cpu_frame {
   uint8_t *regs; /* 64-byte aligned */
   const kiln__cpu_code *code;
-  kiln__tally *tally;
-  kiln__frame *parent; /* NULL: the kernel's own */
-  kiln__frame *next;   /* of the free ones */
-  kiln__frame *made;   /* all of a worker, to be freed */
+  kiln__cpu_tally *tally;
+  kiln__cpu_frame *parent; /* NULL: the kernel's own */
+  kiln__cpu_frame *next;   /* of the free ones */
+  kiln__cpu_frame *made;   /* all of a worker, to be freed */
   const kiln__cpu_call *call;
   uint32_t resume; /* pc in the parent */
   uint32_t lanes;  /* neither returned nor exited */
@@ -77,29 +77,29 @@ struct kiln__frame {
 };
 
 /* Why lanes do not run. */
-typedef enum kiln__wait {
+typedef enum kiln__cpu_wait {
   KILN__READY = 0,
   KILN__AT_SYNC,    /* for the members of a mask */
   KILN__AT_BARRIER, /* of the block */
   KILN__AT_CLUSTER
-} kiln__wait;
+} kiln__cpu_wait;
 
 /* Lanes with one pc in one frame. */
-typedef struct kiln__group {
-  kiln__frame *frame;
+typedef struct kiln__cpu_group {
+  kiln__cpu_frame *frame;
   uint32_t pc, mask;
   uint32_t wants; /* AT_SYNC: member mask; AT_BARRIER: its number */
   uint32_t stamp; /* when it was chosen last */
-  kiln__wait wait;
+  kiln__cpu_wait wait;
   bool ran; /* since the last look for livelocks */
-} kiln__group;
+} kiln__cpu_group;
 
 /* An entry of the lock-step stack. */
-typedef struct kiln__entry {
-  kiln__frame *frame;
+typedef struct kiln__cpu_entry {
+  kiln__cpu_frame *frame;
   uint32_t pc, mask;
   uint32_t join; /* pc at which it is popped; UINT32_MAX: never */
-} kiln__entry;
+} kiln__cpu_entry;
 
 enum {
   KILN__NO_JOIN = -1,
@@ -112,13 +112,13 @@ enum {
   KILN__YIELD_TURNS = KILN__TURNS / 8
 };
 
-typedef struct kiln__schedule {
-  kiln__frame *frame; /* of the running lanes */
-  kiln__frame *entry; /* kept from block to block */
-  uint8_t *stack;     /* lane 0's stack; stride as in the warp */
-  int status;         /* KILN__WARP_*: as the loop left it, or as a barrier
+typedef struct kiln__cpu_schedule {
+  kiln__cpu_frame *frame; /* of the running lanes */
+  kiln__cpu_frame *entry; /* kept from block to block */
+  uint8_t *stack;         /* lane 0's stack; stride as in the warp */
+  int status;             /* KILN__WARP_*: as the loop left it, or as a barrier
                          changed it */
-  bool traced;        /* changes of memory are noted in `changed` */
+  bool traced;            /* changes of memory are noted in `changed` */
   bool changed;
   bool check_sync;
   uint32_t yields; /* since the start of its share */
@@ -128,7 +128,7 @@ typedef struct kiln__schedule {
   const kiln__cpu_insn *strayed_from;
   uint64_t random; /* 0: no permutation */
   /* independent lanes */
-  kiln__group group[KILN__WARP + 1];
+  kiln__cpu_group group[KILN__WARP + 1];
   uint32_t n_groups, current;
   uint32_t meet; /* next pc of another group ahead in the same frame, or where
                     it may be another's turn */
@@ -138,9 +138,9 @@ typedef struct kiln__schedule {
   bool others; /* are ready */
   bool fair;   /* the present group was chosen by age */
   /* lock-step */
-  kiln__entry *stacked;
+  kiln__cpu_entry *stacked;
   uint32_t n_stacked, max_stacked;
-  kiln__wait wait;
+  kiln__cpu_wait wait;
   uint32_t wants;
   /* cluster barrier: lanes that arrived and have not waited, and in which
    * phase */
@@ -148,27 +148,27 @@ typedef struct kiln__schedule {
   /* livelocks: state when last saved, and whether it came again */
   uint64_t saved;
   bool repeats;
-} kiln__schedule;
+} kiln__cpu_schedule;
 
-static inline kiln__schedule *kiln__schedule_of(const kiln__cpu_warp *w)
+static inline kiln__cpu_schedule *kiln__cpu_schedule_of(const kiln__cpu_warp *w)
 {
   return w->schedule;
 }
 
 /* Lanes that execute `in`. */
-static inline uint32_t kiln__guard_mask(const kiln__cpu_warp *w,
-                                        const kiln__cpu_insn *in)
+static inline uint32_t kiln__cpu_guard_mask(const kiln__cpu_warp *w,
+                                            const kiln__cpu_insn *in)
 {
   uint32_t mask;
 
   if (in->guard < 0)
     return w->mask;
-  mask = kiln__predicate_bits(KILN__SLOT(const uint32_t, in->guard));
+  mask = kiln__cpu_predicate_bits(KILN__SLOT(const uint32_t, in->guard));
   return ((in->flags & KILN__GUARD_NOT) != 0 ? ~mask : mask) & w->mask;
 }
 
 /* Lanes of `mask` whose word is that of its lowest lane. */
-static inline uint32_t kiln__same_lanes(const uint32_t *word, uint32_t mask)
+static inline uint32_t kiln__cpu_same_lanes(const uint32_t *word, uint32_t mask)
 {
   const uint32_t first = word[__builtin_ctz(mask)];
   _Alignas(64) uint32_t same[KILN__WARP];
@@ -176,39 +176,39 @@ static inline uint32_t kiln__same_lanes(const uint32_t *word, uint32_t mask)
   KILN__VECTOR_LOOP
   for (int i = 0; i < KILN__WARP; i++)
     same[i] = word[i] == first ? UINT32_MAX : 0;
-  return kiln__predicate_bits(same) & mask;
+  return kiln__cpu_predicate_bits(same) & mask;
 }
 
 /* ---- Slow paths, in run/ ------------------------------------------------------ */
 
 /* A call by `mask` of the lanes in `from`. *out: the callee's frame, or NULL if
  * the call is done (the system's functions). False: fault. */
-bool kiln__call_enter(kiln__cpu_warp *w, kiln__frame *from,
-                      const kiln__cpu_insn *in, uint32_t callee, uint32_t mask,
-                      kiln__frame **out);
+bool kiln__cpu_call_enter(kiln__cpu_warp *w, kiln__cpu_frame *from,
+                          const kiln__cpu_insn *in, uint32_t callee,
+                          uint32_t mask, kiln__cpu_frame **out);
 /* Results of lanes that return; they leave `f`, which goes when empty. */
-void kiln__call_leave(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask);
+void kiln__cpu_call_leave(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask);
 /* Number of the function at an address; UINT32_MAX: none. */
-uint32_t kiln__call_number(const kiln__cpu_warp *w, uint64_t address);
+uint32_t kiln__cpu_call_number(const kiln__cpu_warp *w, uint64_t address);
 /* Lanes end: they leave all frames from `f` up, the block and its barriers. */
-void kiln__lanes_exit(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask);
+void kiln__cpu_lanes_exit(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask);
 /* Lanes of `f` come to a barrier; the caller has noted before that they wait.
  * The last to come lets all go on: READY, one instruction further. */
-void kiln__barrier_arrive(kiln__cpu_warp *w, kiln__frame *f,
-                          const kiln__cpu_insn *in, uint32_t number,
-                          uint32_t mask);
+void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
+                              const kiln__cpu_insn *in, uint32_t number,
+                              uint32_t mask);
 /* barrier.cluster: false: they have to wait. */
-bool kiln__cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                        uint32_t mask);
+bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            uint32_t mask);
 /* Room for 2 * KILN__WARP + 2 more entries. False: no memory (faulted). */
-bool kiln__stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in);
+bool kiln__cpu_stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 /* A .sync instruction was passed by `mask` of `wanted`. */
-void kiln__warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                       uint32_t mask, uint32_t wanted);
+void kiln__cpu_warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                           uint32_t mask, uint32_t wanted);
 /* Make `f` the running frame. */
-static inline void kiln__frame_use(kiln__cpu_warp *w, kiln__frame *f)
+static inline void kiln__cpu_frame_use(kiln__cpu_warp *w, kiln__cpu_frame *f)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   s->frame = f;
   w->regs = f->regs;
@@ -217,7 +217,7 @@ static inline void kiln__frame_use(kiln__cpu_warp *w, kiln__frame *f)
   w->local = s->stack + f->local_at;
 }
 
-static inline uint64_t kiln__schedule_random(kiln__schedule *s)
+static inline uint64_t kiln__cpu_schedule_random(kiln__cpu_schedule *s)
 {
   s->random ^= s->random << 13;
   s->random ^= s->random >> 7;

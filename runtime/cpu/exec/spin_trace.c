@@ -29,7 +29,7 @@ static bool changes(const kiln__cpu_insn *in, unsigned bytes, uint64_t old,
 
 static void trace_atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
   const unsigned bytes = kiln__cpu_ptx_type_bytes[in->type] == 8 ? 8 : 4;
   _Alignas(64) uint64_t b[KILN__WARP], d[KILN__WARP];
 
@@ -51,7 +51,7 @@ static void trace_atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 
 void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   switch ((kiln__cpu_class)in->klass) {
   case KILN__CLASS_ATOMIC:

@@ -2,10 +2,11 @@
  * Thread by thread: textures are there to be right, not fast. */
 #include "texture_filter.h"
 
+#include "../memory/address_space.h"
 #include "half.h"
 
 /* Bytes that the texels of a level span. */
-static uint64_t extent(const kiln__texels *t)
+static uint64_t extent(const kiln__cpu_texels *t)
 {
   const uint64_t rows = t->height == 0 ? 1 : t->height;
 
@@ -13,10 +14,10 @@ static uint64_t extent(const kiln__texels *t)
 }
 
 /* Linear and pitched memory may have been freed since. */
-static bool still_there(const kiln__cpu_warp *w, const kiln__texels *t)
+static bool still_there(const kiln__cpu_warp *w, const kiln__cpu_texels *t)
 {
   return t->address == 0 ||
-         kiln__memory_host(w->grid->memory, t->address, extent(t)) != NULL;
+         kiln__cpu_memory_host(w->grid->memory, t->address, extent(t)) != NULL;
 }
 
 /* The operand is a handle, or the address of a .texref that holds one. */
@@ -28,26 +29,27 @@ uint64_t KILN__ISA_NAME(texture_handle)(const kiln__cpu_warp *w,
 
   if (operand < KILN__DEVICE_BASE)
     return operand;
-  at = kiln__memory_host(w->grid->memory, operand, sizeof handle);
+  at = kiln__cpu_memory_host(w->grid->memory, operand, sizeof handle);
   if (at == NULL)
     return 0;
   memcpy(&handle, at, sizeof handle);
   return handle;
 }
 
-static const kiln__texture *texture_of(kiln__cpu_warp *w,
-                                       const kiln__cpu_insn *in, int lane)
+static const kiln__cpu_texture *texture_of(kiln__cpu_warp *w,
+                                           const kiln__cpu_insn *in, int lane)
 {
   const uint64_t operand = KILN__SLOT(const uint64_t, in->a)[lane];
   const uint64_t handle = KILN__ISA_NAME(texture_handle)(w, operand);
-  const kiln__texture *t = kiln__texture_find(w->grid->textures, handle);
+  const kiln__cpu_texture *t =
+      kiln__cpu_texture_find(w->grid->textures, handle);
 
   if (t == NULL) {
-    kiln__fault(w, in, KILN__FAULT_INSTRUCTION, lane, operand, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, lane, operand, 0);
     return NULL;
   }
   if (!still_there(w, &t->level[0])) {
-    kiln__fault(w, in, KILN__FAULT_ADDRESS, lane, t->level[0].address, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_ADDRESS, lane, t->level[0].address, 0);
     return NULL;
   }
   return t;
@@ -65,16 +67,17 @@ static uint32_t element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 static double number(const kiln__cpu_insn *in, uint32_t bits)
 {
   return in->type == KILN__S32 ? (double)(int32_t)bits
-                               : (double)kiln__float_of_bits(bits);
+                               : (double)kiln__cpu_float_of_bits(bits);
 }
 
-static kiln__lookup lookup_of(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                              kiln__tex_shape shape, kiln__tex_level how,
-                              int lane)
+static kiln__cpu_lookup lookup_of(const kiln__cpu_warp *w,
+                                  const kiln__cpu_insn *in,
+                                  kiln__cpu_tex_shape shape,
+                                  kiln__cpu_tex_level how, int lane)
 {
-  const int first = kiln__tex_layered(shape) ? 1 : 0;
-  const int n = kiln__tex_dimensions(shape);
-  kiln__lookup l = {
+  const int first = kiln__cpu_tex_layered(shape) ? 1 : 0;
+  const int n = kiln__cpu_tex_dimensions(shape);
+  kiln__cpu_lookup l = {
       .shape = shape, .integers = in->type == KILN__S32, .how = how};
 
   if (first > 0)
@@ -106,12 +109,12 @@ static void keep(const kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
 }
 
 static void sample(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                   kiln__tex_shape shape, kiln__tex_level how)
+                   kiln__cpu_tex_shape shape, kiln__cpu_tex_level how)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
-    const kiln__texture *t = texture_of(w, in, lane);
-    kiln__lookup l;
+    const kiln__cpu_texture *t = texture_of(w, in, lane);
+    kiln__cpu_lookup l;
     uint32_t out[4];
 
     if (t == NULL)
@@ -123,12 +126,12 @@ static void sample(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 static void gather(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                   kiln__tex_shape shape, int component)
+                   kiln__cpu_tex_shape shape, int component)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
-    const kiln__texture *t = texture_of(w, in, lane);
-    kiln__lookup l;
+    const kiln__cpu_texture *t = texture_of(w, in, lane);
+    kiln__cpu_lookup l;
     uint32_t out[4];
 
     if (t == NULL)
@@ -177,7 +180,7 @@ TLD4_ALL(acube)
 /* ---- Queries -------------------------------------------------------------- */
 
 /* CUarray_format. */
-uint32_t KILN__ISA_NAME(texel_format)(kiln__texel texel)
+uint32_t KILN__ISA_NAME(texel_format)(kiln__cpu_texel texel)
 {
   static const uint8_t formats[] = {0x01, 0x02, 0x03, 0x08,
                                     0x09, 0x0a, 0x10, 0x20};
@@ -185,7 +188,7 @@ uint32_t KILN__ISA_NAME(texel_format)(kiln__texel texel)
   return formats[texel];
 }
 
-uint32_t KILN__ISA_NAME(texel_layers)(const kiln__texels *t)
+uint32_t KILN__ISA_NAME(texel_layers)(const kiln__cpu_texels *t)
 {
   return t->cube ? t->layers / 6 : t->layers;
 }
@@ -197,8 +200,8 @@ uint32_t KILN__ISA_NAME(texel_layers)(const kiln__texels *t)
   {                                                                            \
     for (uint32_t m = w->mask; m != 0; m &= m - 1) {                           \
       const int lane = __builtin_ctz(m);                                       \
-      const kiln__texture *t = texture_of(w, in, lane);                        \
-      const kiln__texels *l;                                                   \
+      const kiln__cpu_texture *t = texture_of(w, in, lane);                    \
+      const kiln__cpu_texels *l;                                               \
                                                                                \
       if (t == NULL)                                                           \
         return;                                                                \
@@ -209,9 +212,9 @@ uint32_t KILN__ISA_NAME(texel_layers)(const kiln__texels *t)
     }                                                                          \
   }
 
-static const kiln__texels *level_of(const kiln__cpu_warp *w,
-                                    const kiln__cpu_insn *in,
-                                    const kiln__texture *t, int lane)
+static const kiln__cpu_texels *level_of(const kiln__cpu_warp *w,
+                                        const kiln__cpu_insn *in,
+                                        const kiln__cpu_texture *t, int lane)
 {
   const uint32_t level =
       in->b < 0 ? 0 : KILN__SLOT(const uint32_t, in->b)[lane];

@@ -18,8 +18,8 @@ typedef struct color {
 
 /* Where in one level: which plane (layer or face) holds what, and how far. */
 typedef struct place {
-  const kiln__texture *texture;
-  const kiln__texels *texels;
+  const kiln__cpu_texture *texture;
+  const kiln__cpu_texels *texels;
   uint32_t plane; /* first layer, or layer of face 0 */
   int face;       /* cubes: -1 elsewhere */
   int n_axes;
@@ -30,7 +30,7 @@ typedef struct place {
 /* ---- Formats -------------------------------------------------------------- */
 
 /* Values are floats that may be filtered; else integers. */
-static bool gives_floats(const kiln__texture *t)
+static bool gives_floats(const kiln__cpu_texture *t)
 {
   switch (t->level[0].texel) {
   case KILN__TEXEL_F16:
@@ -44,7 +44,7 @@ static bool gives_floats(const kiln__texture *t)
   }
 }
 
-static uint32_t read_integer(const uint8_t *from, kiln__texel texel)
+static uint32_t read_integer(const uint8_t *from, kiln__cpu_texel texel)
 {
   int8_t s8;
   int16_t s16;
@@ -75,16 +75,16 @@ static double linear_of_srgb(double v)
   return v <= 0.04045 ? v / 12.92 : pow((v + 0.055) / 1.055, 2.4);
 }
 
-static double read_float(const uint8_t *from, kiln__texel texel)
+static double read_float(const uint8_t *from, kiln__cpu_texel texel)
 {
   const uint32_t bits = read_integer(from, texel);
   const double value = (double)(int32_t)bits;
 
   switch (texel) {
   case KILN__TEXEL_F16:
-    return (double)kiln__float_of_f16(bits);
+    return (double)kiln__cpu_float_of_f16(bits);
   case KILN__TEXEL_F32:
-    return (double)kiln__float_of_bits(bits);
+    return (double)kiln__cpu_float_of_bits(bits);
   case KILN__TEXEL_U8:
     return (double)(float)(value / 255);
   case KILN__TEXEL_U16:
@@ -98,14 +98,14 @@ static double read_float(const uint8_t *from, kiln__texel texel)
   }
 }
 
-static int channel_bytes(const kiln__texels *t)
+static int channel_bytes(const kiln__cpu_texels *t)
 {
   return t->texel_bytes / t->channels;
 }
 
 /* All channels; those that are not there are 0, the fourth 1. Integers go
  * through doubles, which hold them. */
-static color read_texel(const kiln__texture *t, const kiln__texels *l,
+static color read_texel(const kiln__cpu_texture *t, const kiln__cpu_texels *l,
                         const uint8_t *from)
 {
   const bool floats = gives_floats(t);
@@ -123,17 +123,18 @@ static color read_texel(const kiln__texture *t, const kiln__texels *l,
   return out;
 }
 
-static void write_out(const kiln__texture *t, const color *v, uint32_t out[4])
+static void write_out(const kiln__cpu_texture *t, const color *v,
+                      uint32_t out[4])
 {
   for (int i = 0; i < 4; i++) {
     if (gives_floats(t))
-      out[i] = kiln__bits_of_float((float)v->c[i]);
+      out[i] = kiln__cpu_bits_of_float((float)v->c[i]);
     else
       out[i] = v->c[i] >= 0 && v->c[i] <= UINT32_MAX ? (uint32_t)v->c[i] : 0;
   }
 }
 
-static color border(const kiln__texture *t)
+static color border(const kiln__cpu_texture *t)
 {
   color out;
 
@@ -149,7 +150,7 @@ static color border(const kiln__texture *t)
 
 /* The texel that index i means along an axis of n; -1: the border. Wrapping and
  * mirroring are for normalised coordinates only. */
-static int64_t addressed(int64_t i, int64_t n, kiln__address_mode mode,
+static int64_t addressed(int64_t i, int64_t n, kiln__cpu_address_mode mode,
                          bool normalised)
 {
   int64_t m;
@@ -173,7 +174,7 @@ static int64_t addressed(int64_t i, int64_t n, kiln__address_mode mode,
 
 /* A coordinate in texels, made small enough for integers. Where a mode goes
  * round, 2n texels further is the same place. */
-static double in_range(double x, int64_t n, kiln__address_mode mode,
+static double in_range(double x, int64_t n, kiln__cpu_address_mode mode,
                        bool normalised)
 {
   const double most = 0x1p40;
@@ -186,8 +187,8 @@ static double in_range(double x, int64_t n, kiln__address_mode mode,
   return round && !isinf(x) ? fmod(x, 2 * (double)n) : x < 0 ? -most : most;
 }
 
-static const uint8_t *texel_at(const kiln__texels *t, uint32_t plane, int64_t x,
-                               int64_t y)
+static const uint8_t *texel_at(const kiln__cpu_texels *t, uint32_t plane,
+                               int64_t x, int64_t y)
 {
   return t->data + plane * t->plane_bytes + (size_t)y * t->row_bytes +
          (size_t)x * t->texel_bytes;
@@ -274,7 +275,7 @@ static color corner(const place *p, int64_t x, int64_t y)
   return out;
 }
 
-static bool has_faces(const kiln__texels *t)
+static bool has_faces(const kiln__cpu_texels *t)
 {
   return t->cube && t->layers >= FACES && t->width == t->height;
 }
@@ -323,7 +324,7 @@ static color fetch_linear(const place *p, const int64_t index[3])
 
 /* ---- A level -------------------------------------------------------------- */
 
-static bool is_linear_memory(const kiln__texels *t)
+static bool is_linear_memory(const kiln__cpu_texels *t)
 {
   return t->address != 0 && t->height == 0;
 }
@@ -333,10 +334,10 @@ static int64_t at_least_one(uint32_t n)
   return n == 0 ? 1 : n;
 }
 
-static place place_of(const kiln__texture *t, const kiln__lookup *l,
+static place place_of(const kiln__cpu_texture *t, const kiln__cpu_lookup *l,
                       uint32_t level)
 {
-  const kiln__texels *texels = &t->level[level];
+  const kiln__cpu_texels *texels = &t->level[level];
   place p = {.texture = t,
              .texels = texels,
              .face = -1,
@@ -344,9 +345,9 @@ static place place_of(const kiln__texture *t, const kiln__lookup *l,
              .size = {at_least_one(texels->width), at_least_one(texels->height),
                       at_least_one(texels->depth)}};
 
-  p.n_axes = kiln__tex_dimensions(l->shape);
-  if (kiln__tex_layered(l->shape) && texels->layers > 0) {
-    const uint32_t each = kiln__tex_cube(l->shape) ? FACES : 1;
+  p.n_axes = kiln__cpu_tex_dimensions(l->shape);
+  if (kiln__cpu_tex_layered(l->shape) && texels->layers > 0) {
+    const uint32_t each = kiln__cpu_tex_cube(l->shape) ? FACES : 1;
     const uint32_t n = texels->layers / each;
 
     p.plane = n == 0 ? 0 : (l->layer < n ? l->layer : n - 1) * each;
@@ -355,9 +356,9 @@ static place place_of(const kiln__texture *t, const kiln__lookup *l,
 }
 
 /* Texel coordinates along the axes of the place; cubes get their face. */
-static void locate(place *p, const kiln__lookup *l, double x[3])
+static void locate(place *p, const kiln__cpu_lookup *l, double x[3])
 {
-  if (kiln__tex_cube(l->shape)) {
+  if (kiln__cpu_tex_cube(l->shape)) {
     double s, t;
 
     p->face = face_of(l->at, &s, &t);
@@ -423,7 +424,7 @@ static color linear(const place *p, const double x[3])
   return sum;
 }
 
-static color of_level(const kiln__texture *t, const kiln__lookup *l,
+static color of_level(const kiln__cpu_texture *t, const kiln__cpu_lookup *l,
                       uint32_t level)
 {
   place p = place_of(t, l, level);
@@ -439,9 +440,10 @@ static color of_level(const kiln__texture *t, const kiln__lookup *l,
 /* ---- Levels --------------------------------------------------------------- */
 
 /* Isotropic: the longer of the two steps, in texels of level 0. */
-static double level_of_gradients(const kiln__texture *t, const kiln__lookup *l)
+static double level_of_gradients(const kiln__cpu_texture *t,
+                                 const kiln__cpu_lookup *l)
 {
-  const kiln__texels *base = &t->level[0];
+  const kiln__cpu_texels *base = &t->level[0];
   const double size[3] = {(double)base->width,
                           (double)at_least_one(base->height),
                           (double)at_least_one(base->depth)};
@@ -452,10 +454,10 @@ static double level_of_gradients(const kiln__texture *t, const kiln__lookup *l)
   for (int g = 0; g < 2; g++) {
     double sum = 0;
 
-    for (int i = 0; i < kiln__tex_dimensions(l->shape); i++) {
+    for (int i = 0; i < kiln__cpu_tex_dimensions(l->shape); i++) {
       double step = l->gradient[g][i];
 
-      if (kiln__tex_cube(l->shape))
+      if (kiln__cpu_tex_cube(l->shape))
         step *= major > 0 ? size[0] / 2 / major : 0;
       else if (t->normalised)
         step *= size[i];
@@ -466,7 +468,8 @@ static double level_of_gradients(const kiln__texture *t, const kiln__lookup *l)
   return most > 0 ? log2(most) : -INFINITY;
 }
 
-static double level_wanted(const kiln__texture *t, const kiln__lookup *l)
+static double level_wanted(const kiln__cpu_texture *t,
+                           const kiln__cpu_lookup *l)
 {
   double level = l->how == KILN__TEX_level  ? l->level
                  : l->how == KILN__TEX_grad ? level_of_gradients(t, l)
@@ -480,8 +483,8 @@ static double level_wanted(const kiln__texture *t, const kiln__lookup *l)
   return fmin(fmax(level, 0), (double)(t->n_levels - 1));
 }
 
-void KILN__ISA_NAME(texture_sample)(const kiln__texture *t,
-                                    const kiln__lookup *l, uint32_t out[4])
+void KILN__ISA_NAME(texture_sample)(const kiln__cpu_texture *t,
+                                    const kiln__cpu_lookup *l, uint32_t out[4])
 {
   color v, next;
   double level, fraction;
@@ -510,8 +513,8 @@ void KILN__ISA_NAME(texture_sample)(const kiln__texture *t,
   write_out(t, &v, out);
 }
 
-void KILN__ISA_NAME(texture_gather)(const kiln__texture *t,
-                                    const kiln__lookup *l, int component,
+void KILN__ISA_NAME(texture_gather)(const kiln__cpu_texture *t,
+                                    const kiln__cpu_lookup *l, int component,
                                     uint32_t out[4])
 {
   static const int64_t steps[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};

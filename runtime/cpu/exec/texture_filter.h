@@ -3,10 +3,10 @@
 #ifndef KILN_CPU_TEXTURE_FILTER_H
 #define KILN_CPU_TEXTURE_FILTER_H
 
-#include "lanes.h"
 #include "../memory/texture_handles.h"
+#include "lanes.h"
 
-typedef enum kiln__shape_of_texture {
+typedef enum kiln__cpu_shape_of_texture {
   KILN__TEX_1d,
   KILN__TEX_2d,
   KILN__TEX_3d,
@@ -14,44 +14,44 @@ typedef enum kiln__shape_of_texture {
   KILN__TEX_a2d,
   KILN__TEX_cube,
   KILN__TEX_acube
-} kiln__tex_shape;
+} kiln__cpu_tex_shape;
 
-typedef enum kiln__tex_level { /* how the mip level is chosen */
-                               KILN__TEX_plain,
-                               KILN__TEX_level,
-                               KILN__TEX_grad
-} kiln__tex_level;
+typedef enum kiln__cpu_tex_level { /* how the mip level is chosen */
+                                   KILN__TEX_plain,
+                                   KILN__TEX_level,
+                                   KILN__TEX_grad
+} kiln__cpu_tex_level;
 
 /* One thread's question. */
-typedef struct kiln__lookup {
-  kiln__tex_shape shape;
+typedef struct kiln__cpu_lookup {
+  kiln__cpu_tex_shape shape;
   bool integers; /* coordinates are texels, unfiltered */
   double at[3];  /* x, y, z */
   uint32_t layer;
-  kiln__tex_level how;
+  kiln__cpu_tex_level how;
   double level;
   double gradient[2][3];
-} kiln__lookup;
+} kiln__cpu_lookup;
 
 /* The four components, as bits of floats or integers. */
-void KILN__ISA_NAME(texture_sample)(const kiln__texture *t,
-                                    const kiln__lookup *l, uint32_t out[4]);
+void KILN__ISA_NAME(texture_sample)(const kiln__cpu_texture *t,
+                                    const kiln__cpu_lookup *l, uint32_t out[4]);
 /* One component of the four texels that linear filtering in two dimensions
  * would take: (0, 1), (1, 1), (1, 0), (0, 0). */
-void KILN__ISA_NAME(texture_gather)(const kiln__texture *t,
-                                    const kiln__lookup *l, int component,
+void KILN__ISA_NAME(texture_gather)(const kiln__cpu_texture *t,
+                                    const kiln__cpu_lookup *l, int component,
                                     uint32_t out[4]);
 
 /* Of texture.c: the handle that an operand means, 0 if there is none; a texel's
  * CUarray_format; layers, or cubes. */
 uint64_t KILN__ISA_NAME(texture_handle)(const kiln__cpu_warp *w,
                                         uint64_t operand);
-uint32_t KILN__ISA_NAME(texel_format)(kiln__texel texel);
-uint32_t KILN__ISA_NAME(texel_layers)(const kiln__texels *t);
+uint32_t KILN__ISA_NAME(texel_format)(kiln__cpu_texel texel);
+uint32_t KILN__ISA_NAME(texel_layers)(const kiln__cpu_texels *t);
 
 /* Of layers and dimensions: how many coordinates it has, whether a layer comes
  * first. */
-static inline int kiln__tex_dimensions(kiln__tex_shape shape)
+static inline int kiln__cpu_tex_dimensions(kiln__cpu_tex_shape shape)
 {
   switch (shape) {
   case KILN__TEX_1d:
@@ -65,13 +65,13 @@ static inline int kiln__tex_dimensions(kiln__tex_shape shape)
   }
 }
 
-static inline bool kiln__tex_layered(kiln__tex_shape shape)
+static inline bool kiln__cpu_tex_layered(kiln__cpu_tex_shape shape)
 {
   return shape == KILN__TEX_a1d || shape == KILN__TEX_a2d ||
          shape == KILN__TEX_acube;
 }
 
-static inline bool kiln__tex_cube(kiln__tex_shape shape)
+static inline bool kiln__cpu_tex_cube(kiln__cpu_tex_shape shape)
 {
   return shape == KILN__TEX_cube || shape == KILN__TEX_acube;
 }

@@ -9,15 +9,15 @@
 
 enum { CLAMP = 1, ZERO = 3 }; /* `sub`; else .trap */
 
-static const kiln__texels *surface_of(kiln__cpu_warp *w,
-                                      const kiln__cpu_insn *in, int lane)
+static const kiln__cpu_texels *surface_of(kiln__cpu_warp *w,
+                                          const kiln__cpu_insn *in, int lane)
 {
   const uint64_t operand = KILN__SLOT(const uint64_t, in->a)[lane];
-  const kiln__surface *s = kiln__surface_find(
+  const kiln__cpu_surface *s = kiln__cpu_surface_find(
       w->grid->textures, KILN__ISA_NAME(texture_handle)(w, operand));
 
   if (s == NULL) {
-    kiln__fault(w, in, KILN__FAULT_INSTRUCTION, lane, operand, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, lane, operand, 0);
     return NULL;
   }
   return &s->texels;
@@ -46,12 +46,12 @@ typedef enum reached { REACHED, BEYOND, FAULTED } reached;
 
 /* The bytes of one thread's access. `unit`: bytes that x counts. */
 static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                     kiln__tex_shape shape, int lane, uint32_t bytes,
+                     kiln__cpu_tex_shape shape, int lane, uint32_t bytes,
                      uint32_t unit, uint8_t **out)
 {
-  const kiln__texels *t = surface_of(w, in, lane);
-  const int first = kiln__tex_layered(shape) ? 1 : 0;
-  const int n = kiln__tex_dimensions(shape);
+  const kiln__cpu_texels *t = surface_of(w, in, lane);
+  const int first = kiln__cpu_tex_layered(shape) ? 1 : 0;
+  const int n = kiln__cpu_tex_dimensions(shape);
   int64_t x, y = 0, plane = 0, row;
   bool inside;
 
@@ -63,7 +63,7 @@ static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   if (first > 0 || n > 2)
     plane = coordinate(w, in, first > 0 ? 0 : 2, lane);
   if (x % (unit > 1 ? unit : bytes) != 0) {
-    kiln__fault(w, in, KILN__FAULT_MISALIGNED, lane, (uint64_t)x, bytes);
+    kiln__cpu_fault(w, in, KILN__FAULT_MISALIGNED, lane, (uint64_t)x, bytes);
     return FAULTED;
   }
   row = (int64_t)t->width * t->texel_bytes;
@@ -84,7 +84,7 @@ static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
   if (in->sub == CLAMP || in->sub == ZERO)
     return BEYOND;
-  kiln__fault(w, in, KILN__FAULT_ADDRESS, lane, (uint64_t)x, bytes);
+  kiln__cpu_fault(w, in, KILN__FAULT_ADDRESS, lane, (uint64_t)x, bytes);
   return FAULTED;
 }
 
@@ -107,7 +107,7 @@ static uint64_t get(const kiln__cpu_warp *w, int32_t slot, int lane, bool wide)
 }
 
 static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                 kiln__tex_shape shape)
+                 kiln__cpu_tex_shape shape)
 {
   const uint32_t each = kiln__cpu_ptx_type_bytes[in->type];
   const bool wide = each == 8 || in->reg_bytes == 8;
@@ -130,7 +130,7 @@ static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                  kiln__tex_shape shape)
+                  kiln__cpu_tex_shape shape)
 {
   const uint32_t each = kiln__cpu_ptx_type_bytes[in->type];
   const bool wide = each == 8 || in->src_reg_bytes == 8;
@@ -155,7 +155,7 @@ static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 /* A 32-bit value as a channel: floats of float formats narrow, integers
  * saturate. */
-static void write_channel(uint8_t *to, kiln__texel texel, uint32_t bits)
+static void write_channel(uint8_t *to, kiln__cpu_texel texel, uint32_t bits)
 {
   static const int32_t least[] = {0, 0, 0, -128, -32768, 0};
   static const int64_t most[] = {255, 65535, UINT32_MAX, 127, 32767, 0};
@@ -163,7 +163,7 @@ static void write_channel(uint8_t *to, kiln__texel texel, uint32_t bits)
   size_t size = 4;
 
   if (texel == KILN__TEXEL_F16) {
-    value = kiln__f16_of_float(kiln__float_of_bits(bits));
+    value = kiln__cpu_f16_of_float(kiln__cpu_float_of_bits(bits));
     size = 2;
   } else if (texel == KILN__TEXEL_S8 || texel == KILN__TEXEL_S16) {
     const int64_t v = (int32_t)bits;
@@ -181,11 +181,11 @@ static void write_channel(uint8_t *to, kiln__texel texel, uint32_t bits)
 }
 
 static void store_texel(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                        kiln__tex_shape shape)
+                        kiln__cpu_tex_shape shape)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
-    const kiln__texels *t = surface_of(w, in, lane);
+    const kiln__cpu_texels *t = surface_of(w, in, lane);
     uint8_t *at = NULL;
     reached r;
 
@@ -270,11 +270,11 @@ static void reduce_at(uint8_t *at, reduction op, kiln__cpu_ptx_type type,
 
 /* The .p forms: elements of 32 bits, whose sign is the texels'. */
 static void reduce(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                   kiln__tex_shape shape, reduction op, bool formatted)
+                   kiln__cpu_tex_shape shape, reduction op, bool formatted)
 {
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const int lane = __builtin_ctz(m);
-    const kiln__texels *t = surface_of(w, in, lane);
+    const kiln__cpu_texels *t = surface_of(w, in, lane);
     kiln__cpu_ptx_type type = (kiln__cpu_ptx_type)in->type;
     const uint32_t bytes = kiln__cpu_ptx_type_bytes[type];
     uint8_t *at = NULL;
@@ -288,7 +288,8 @@ static void reduce(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     if (r == FAULTED)
       return;
     if (r == REACHED && ((uintptr_t)at & (bytes - 1)) != 0) {
-      kiln__fault(w, in, KILN__FAULT_MISALIGNED, lane, (uintptr_t)at, bytes);
+      kiln__cpu_fault(w, in, KILN__FAULT_MISALIGNED, lane, (uintptr_t)at,
+                      bytes);
       return;
     }
     if (r == REACHED)
@@ -324,7 +325,7 @@ SURED_ALL(3d)
   {                                                                            \
     for (uint32_t m = w->mask; m != 0; m &= m - 1) {                           \
       const int lane = __builtin_ctz(m);                                       \
-      const kiln__texels *t = surface_of(w, in, lane);                         \
+      const kiln__cpu_texels *t = surface_of(w, in, lane);                     \
                                                                                \
       if (t == NULL)                                                           \
         return;                                                                \

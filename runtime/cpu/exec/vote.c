@@ -263,7 +263,7 @@ KILN__HANDLER(griddepcontrol)
 /* One top for all lanes in a call: as high as the highest needs. */
 static void stack_save(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
-  const uint32_t top = kiln__schedule_of(w)->frame->local_top;
+  const uint32_t top = kiln__cpu_schedule_of(w)->frame->local_top;
 
   if (wide)
     KILN__LANES(uint64_t, (uint64_t)top);
@@ -274,7 +274,7 @@ static void stack_save(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 static void stack_restore(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           bool wide)
 {
-  kiln__frame *const f = kiln__schedule_of(w)->frame;
+  kiln__cpu_frame *const f = kiln__cpu_schedule_of(w)->frame;
   const uint64_t top = value64(w, in, __builtin_ctz(w->mask), wide);
 
   /* Others of the call may still use what lies above. */
@@ -285,7 +285,7 @@ static void stack_restore(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 static void stack_alloc(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
-  kiln__frame *const f = kiln__schedule_of(w)->frame;
+  kiln__cpu_frame *const f = kiln__cpu_schedule_of(w)->frame;
   const uint64_t align = in->imm > 16 ? (uint64_t)in->imm : 16;
   const uint64_t at = (f->local_top + align - 1) / align * align;
   uint64_t most = 0;
@@ -296,7 +296,7 @@ static void stack_alloc(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
     most = size > most ? size : most;
   }
   if (most > w->local_size || at + most > w->local_size) {
-    kiln__fault(w, in, KILN__FAULT_STACK, -1, at + most, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_STACK, -1, at + most, 0);
     return;
   }
   f->local_top = (uint32_t)(at + most);

@@ -19,14 +19,14 @@ enum {
 };
 
 typedef struct region {
-  kiln__range range;
+  kiln__cpu_range range;
   void *base;          /* of the bytes; NULL: the caller's */
   size_t base_bytes;   /* not 0: mapped, else from the allocator */
   struct region *next; /* in the list of the dead */
 } region;
 
 typedef struct map {
-  kiln__memory head;
+  kiln__cpu_memory head;
   kiln_allocator alloc;
   pthread_rwlock_t lock;
   region **regions; /* by address */
@@ -35,12 +35,12 @@ typedef struct map {
   atomic_uint running; /* launches */
   bool keep_valid;
   uint64_t numbers;
-  uint64_t next[N_DEVICES];   /* where the search for addresses goes on */
-  kiln__range freed[N_FREED]; /* ring */
-  uint64_t n_freed;           /* ever */
+  uint64_t next[N_DEVICES];       /* where the search for addresses goes on */
+  kiln__cpu_range freed[N_FREED]; /* ring */
+  uint64_t n_freed;               /* ever */
 } map;
 
-static map *map_of(kiln__memory *memory)
+static map *map_of(kiln__cpu_memory *memory)
 {
   return (map *)(void *)memory;
 }
@@ -170,7 +170,7 @@ static uint64_t place(map *m, int device, uint64_t size, uint64_t align)
 
 /* ---- Validity ----------------------------------------------------------------- */
 
-static uint8_t *bits_make(const map *m, const kiln__range *r, bool valid)
+static uint8_t *bits_make(const map *m, const kiln__cpu_range *r, bool valid)
 {
   const size_t n = (size_t)((r->last - r->first + 7) / 8);
   uint8_t *bits = kiln__alloc(&m->alloc, n);
@@ -180,7 +180,7 @@ static uint8_t *bits_make(const map *m, const kiln__range *r, bool valid)
   return bits;
 }
 
-static bool valid_at_first(kiln__range_kind kind)
+static bool valid_at_first(kiln__cpu_range_kind kind)
 {
   switch (kind) {
   case KILN__RANGE_GLOBAL:
@@ -237,7 +237,8 @@ static void bit_put(uint8_t *bits, uint64_t at, bool on)
 
 /* ---- Life ---------------------------------------------------------------------- */
 
-kiln_status kiln__memory_create(kiln__memory **out, const kiln_allocator *a)
+kiln_status kiln__cpu_memory_create(kiln__cpu_memory **out,
+                                    const kiln_allocator *a)
 {
   map *m = kiln__calloc(a, 1, sizeof *m);
 
@@ -265,7 +266,7 @@ static void dead_free(map *m, region *dead)
   }
 }
 
-void kiln__memory_free(kiln__memory *memory)
+void kiln__cpu_memory_free(kiln__cpu_memory *memory)
 {
   map *m = map_of(memory);
 
@@ -279,14 +280,14 @@ void kiln__memory_free(kiln__memory *memory)
   kiln__free(&m->alloc, m);
 }
 
-kiln_status kiln__memory_keep_valid(kiln__memory *memory, bool keep)
+kiln_status kiln__cpu_memory_keep_valid(kiln__cpu_memory *memory, bool keep)
 {
   map *m = map_of(memory);
   kiln_status st = KILN_OK;
 
   pthread_rwlock_wrlock(&m->lock);
   for (size_t i = 0; keep && i < m->n && st == KILN_OK; i++) {
-    kiln__range *r = &m->regions[i]->range;
+    kiln__cpu_range *r = &m->regions[i]->range;
 
     if (r->valid != NULL && !m->keep_valid) /* nobody kept them meanwhile */
       memset(r->valid, 0xff, (r->last - r->first + 7) / 8);
@@ -301,7 +302,7 @@ kiln_status kiln__memory_keep_valid(kiln__memory *memory, bool keep)
   return st;
 }
 
-static bool keeps_address(kiln__range_kind kind)
+static bool keeps_address(kiln__cpu_range_kind kind)
 {
   return kind == KILN__RANGE_HOST || kind == KILN__RANGE_MANAGED;
 }
@@ -309,7 +310,7 @@ static bool keeps_address(kiln__range_kind kind)
 /* Under the lock: addresses, bitmap, number, list. */
 static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
 {
-  kiln__range *range = &r->range;
+  kiln__cpu_range *range = &r->range;
 
   if (keeps_address(range->kind))
     range->first = (uint64_t)(uintptr_t)range->host;
@@ -339,8 +340,9 @@ static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
   return KILN_OK;
 }
 
-kiln_status kiln__memory_add(kiln__memory *memory, kiln__range *wanted,
-                             uint64_t size, uint64_t align)
+kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
+                                 kiln__cpu_range *wanted, uint64_t size,
+                                 uint64_t align)
 {
   map *m = map_of(memory);
   kiln_status st = KILN_OK;
@@ -373,9 +375,9 @@ kiln_status kiln__memory_add(kiln__memory *memory, kiln__range *wanted,
 }
 
 /* For messages only: what it pointed to may go. */
-static void remember_freed(map *m, const kiln__range *range)
+static void remember_freed(map *m, const kiln__cpu_range *range)
 {
-  kiln__range *freed = &m->freed[m->n_freed++ % N_FREED];
+  kiln__cpu_range *freed = &m->freed[m->n_freed++ % N_FREED];
 
   *freed = *range;
   freed->host = freed->valid = NULL;
@@ -383,7 +385,7 @@ static void remember_freed(map *m, const kiln__range *range)
   freed->name = NULL;
 }
 
-bool kiln__memory_remove(kiln__memory *memory, uint64_t first)
+bool kiln__cpu_memory_remove(kiln__cpu_memory *memory, uint64_t first)
 {
   map *m = map_of(memory);
   region *r = NULL;
@@ -414,7 +416,7 @@ bool kiln__memory_remove(kiln__memory *memory, uint64_t first)
   return true;
 }
 
-void kiln__memory_enter(kiln__memory *memory)
+void kiln__cpu_memory_enter(kiln__cpu_memory *memory)
 {
   map *m = map_of(memory);
 
@@ -423,7 +425,7 @@ void kiln__memory_enter(kiln__memory *memory)
   pthread_rwlock_unlock(&m->lock);
 }
 
-void kiln__memory_leave(kiln__memory *memory)
+void kiln__cpu_memory_leave(kiln__cpu_memory *memory)
 {
   map *m = map_of(memory);
   region *dead = NULL;
@@ -439,7 +441,8 @@ void kiln__memory_leave(kiln__memory *memory)
 
 /* ---- Look-up -------------------------------------------------------------------- */
 
-bool kiln__memory_find(kiln__memory *memory, uint64_t address, kiln__range *out)
+bool kiln__cpu_memory_find(kiln__cpu_memory *memory, uint64_t address,
+                           kiln__cpu_range *out)
 {
   map *m = map_of(memory);
   const region *r;
@@ -452,8 +455,8 @@ bool kiln__memory_find(kiln__memory *memory, uint64_t address, kiln__range *out)
   return r != NULL;
 }
 
-void kiln__memory_near(kiln__memory *memory, uint64_t address,
-                       kiln__nearby *out)
+void kiln__cpu_memory_near(kiln__cpu_memory *memory, uint64_t address,
+                           kiln__cpu_nearby *out)
 {
   map *m = map_of(memory);
   size_t at;
@@ -474,7 +477,7 @@ void kiln__memory_near(kiln__memory *memory, uint64_t address,
     out->above = m->regions[at]->range;
   }
   for (uint64_t i = m->n_freed; i-- > 0 && m->n_freed - i <= N_FREED;) {
-    const kiln__range *freed = &m->freed[i % N_FREED];
+    const kiln__cpu_range *freed = &m->freed[i % N_FREED];
 
     if (freed->first <= address && address < freed->last) {
       out->was_freed = true;
@@ -485,22 +488,23 @@ void kiln__memory_near(kiln__memory *memory, uint64_t address,
   pthread_rwlock_unlock(&m->lock);
 }
 
-static bool holds(const kiln__range *r, uint64_t address, uint64_t size)
+static bool holds(const kiln__cpu_range *r, uint64_t address, uint64_t size)
 {
   return size <= r->last - address;
 }
 
-uint8_t *kiln__memory_host(kiln__memory *memory, uint64_t address,
-                           uint64_t size)
+uint8_t *kiln__cpu_memory_host(kiln__cpu_memory *memory, uint64_t address,
+                               uint64_t size)
 {
-  kiln__range r;
+  kiln__cpu_range r;
 
-  if (!kiln__memory_find(memory, address, &r) || !holds(&r, address, size))
+  if (!kiln__cpu_memory_find(memory, address, &r) || !holds(&r, address, size))
     return NULL;
   return r.host + (address - r.first);
 }
 
-void kiln__memory_written(kiln__memory *memory, uint64_t address, uint64_t size)
+void kiln__cpu_memory_written(kiln__cpu_memory *memory, uint64_t address,
+                              uint64_t size)
 {
   map *m = map_of(memory);
   const region *r;
@@ -513,8 +517,8 @@ void kiln__memory_written(kiln__memory *memory, uint64_t address, uint64_t size)
 }
 
 /* `from` may overlap `to` in the same range: go the way memmove does. */
-static void bits_copy(const kiln__range *to, uint64_t at,
-                      const kiln__range *from, uint64_t source, uint64_t n)
+static void bits_copy(const kiln__cpu_range *to, uint64_t at,
+                      const kiln__cpu_range *from, uint64_t source, uint64_t n)
 {
   const bool down = to->valid == from->valid && at > source;
   uint64_t done = 0;
@@ -533,8 +537,8 @@ static void bits_copy(const kiln__range *to, uint64_t at,
   }
 }
 
-void kiln__memory_copied(kiln__memory *memory, uint64_t to, uint64_t from,
-                         uint64_t size)
+void kiln__cpu_memory_copied(kiln__cpu_memory *memory, uint64_t to,
+                             uint64_t from, uint64_t size)
 {
   map *m = map_of(memory);
   const region *d, *s;
@@ -553,8 +557,8 @@ void kiln__memory_copied(kiln__memory *memory, uint64_t to, uint64_t from,
   pthread_rwlock_unlock(&m->lock);
 }
 
-void *kiln__memory_set_shadow(kiln__memory *memory, uint64_t first,
-                              void *shadow)
+void *kiln__cpu_memory_set_shadow(kiln__cpu_memory *memory, uint64_t first,
+                                  void *shadow)
 {
   map *m = map_of(memory);
   region *r;
@@ -572,13 +576,13 @@ void *kiln__memory_set_shadow(kiln__memory *memory, uint64_t first,
   return shadow;
 }
 
-void kiln__memory_each(kiln__memory *memory,
-                       void (*fn)(void *user, const kiln__range *range),
-                       void *user)
+void kiln__cpu_memory_each(kiln__cpu_memory *memory,
+                           void (*fn)(void *user, const kiln__cpu_range *range),
+                           void *user)
 {
   map *m = map_of(memory);
   uint64_t from = 0;
-  kiln__range range;
+  kiln__cpu_range range;
   bool more;
 
   do {

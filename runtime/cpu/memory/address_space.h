@@ -10,12 +10,13 @@
 
 #include "../model/address_range.h"
 
-kiln_status kiln__memory_create(kiln__memory **out, const kiln_allocator *a);
-void kiln__memory_free(kiln__memory *memory);
+kiln_status kiln__cpu_memory_create(kiln__cpu_memory **out,
+                                    const kiln_allocator *a);
+void kiln__cpu_memory_free(kiln__cpu_memory *memory);
 
 /* Keep an initialisation bitmap of every range, or stop: ranges that exist
  * count as written. Bitmaps once made stay. KILN_OK, KILN_ENOMEM. */
-kiln_status kiln__memory_keep_valid(kiln__memory *memory, bool keep);
+kiln_status kiln__cpu_memory_keep_valid(kiln__cpu_memory *memory, bool keep);
 
 /* A new range of `size` zero bytes. For checks only variables, constants, host
  * and internal memory count as written from the start.
@@ -26,46 +27,47 @@ kiln_status kiln__memory_keep_valid(kiln__memory *memory, bool keep);
  * stay so.
  * KILN_OK, KILN_EINVAL (no size, or `host` lies in a range), KILN_ENOMEM (also:
  * no addresses left). */
-kiln_status kiln__memory_add(kiln__memory *memory, kiln__range *wanted,
-                             uint64_t size, uint64_t align);
+kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
+                                 kiln__cpu_range *wanted, uint64_t size,
+                                 uint64_t align);
 /* Take it out; its bytes go back when no launch is running any more.
  * False: no range starts there. */
-bool kiln__memory_remove(kiln__memory *memory, uint64_t first);
+bool kiln__cpu_memory_remove(kiln__cpu_memory *memory, uint64_t first);
 
 /* The range that holds `address`, copied; false: none. Any thread. */
-bool kiln__memory_find(kiln__memory *memory, uint64_t address,
-                       kiln__range *out);
+bool kiln__cpu_memory_find(kiln__cpu_memory *memory, uint64_t address,
+                           kiln__cpu_range *out);
 /* For messages: the nearest range below and above; a freed range that held it
  * (`freed`, kept for a while). */
-typedef struct kiln__nearby {
+typedef struct kiln__cpu_nearby {
   bool has_below, has_above, was_freed;
-  kiln__range below, above, freed;
-} kiln__nearby;
-void kiln__memory_near(kiln__memory *memory, uint64_t address,
-                       kiln__nearby *out);
+  kiln__cpu_range below, above, freed;
+} kiln__cpu_nearby;
+void kiln__cpu_memory_near(kiln__cpu_memory *memory, uint64_t address,
+                           kiln__cpu_nearby *out);
 
 /* Host bytes of [address, address + size), or NULL if they do not all lie in
  * one range. For copies and fills by the host. */
-uint8_t *kiln__memory_host(kiln__memory *memory, uint64_t address,
-                           uint64_t size);
+uint8_t *kiln__cpu_memory_host(kiln__cpu_memory *memory, uint64_t address,
+                               uint64_t size);
 /* For the initialisation check: the host or a copy wrote these bytes. */
-void kiln__memory_written(kiln__memory *memory, uint64_t address,
-                          uint64_t size);
+void kiln__cpu_memory_written(kiln__cpu_memory *memory, uint64_t address,
+                              uint64_t size);
 /* A device-to-device copy carries validity along. */
-void kiln__memory_copied(kiln__memory *memory, uint64_t to, uint64_t from,
-                         uint64_t size);
+void kiln__cpu_memory_copied(kiln__cpu_memory *memory, uint64_t to,
+                             uint64_t from, uint64_t size);
 
 /* Call fn for each range, in order of address; it may add and remove. */
-void kiln__memory_each(kiln__memory *memory,
-                       void (*fn)(void *user, const kiln__range *range),
-                       void *user);
+void kiln__cpu_memory_each(kiln__cpu_memory *memory,
+                           void (*fn)(void *user, const kiln__cpu_range *range),
+                           void *user);
 
 /* Launches hold the bytes of removed ranges alive. */
-void kiln__memory_enter(kiln__memory *memory);
-void kiln__memory_leave(kiln__memory *memory);
+void kiln__cpu_memory_enter(kiln__cpu_memory *memory);
+void kiln__cpu_memory_leave(kiln__cpu_memory *memory);
 /* Give a range its `shadow`, unless it has one. The one it has now; NULL: no
  * such range. */
-void *kiln__memory_set_shadow(kiln__memory *memory, uint64_t first,
-                              void *shadow);
+void *kiln__cpu_memory_set_shadow(kiln__cpu_memory *memory, uint64_t first,
+                                  void *shadow);
 
 #endif

@@ -5,20 +5,20 @@
 
 typedef struct pending {
   struct pending *next;
-  kiln__async_copy copy;
+  kiln__cpu_async_copy copy;
   uint64_t group[KILN__COPY_LANES]; /* each lane's own number */
 } pending;
 
-struct kiln__copies {
+struct kiln__cpu_copies {
   kiln_allocator alloc;
   pending *first, **end;
   pending *spare;                   /* used before */
   uint64_t group[KILN__COPY_LANES]; /* not committed yet */
 };
 
-kiln__copies *kiln__copies_create(const kiln_allocator *a)
+kiln__cpu_copies *kiln__cpu_copies_create(const kiln_allocator *a)
 {
-  kiln__copies *c = kiln__calloc(a, 1, sizeof *c);
+  kiln__cpu_copies *c = kiln__calloc(a, 1, sizeof *c);
 
   if (c != NULL) {
     c->alloc = *a;
@@ -27,7 +27,7 @@ kiln__copies *kiln__copies_create(const kiln_allocator *a)
   return c;
 }
 
-static void list_free(kiln__copies *c, pending *p)
+static void list_free(kiln__cpu_copies *c, pending *p)
 {
   while (p != NULL) {
     pending *next = p->next;
@@ -37,7 +37,7 @@ static void list_free(kiln__copies *c, pending *p)
   }
 }
 
-void kiln__copies_free(kiln__copies *copies)
+void kiln__cpu_copies_free(kiln__cpu_copies *copies)
 {
   kiln_allocator a;
 
@@ -49,7 +49,8 @@ void kiln__copies_free(kiln__copies *copies)
   kiln__free(&a, copies);
 }
 
-bool kiln__copies_add(kiln__copies *copies, const kiln__async_copy *copy)
+bool kiln__cpu_copies_add(kiln__cpu_copies *copies,
+                          const kiln__cpu_async_copy *copy)
 {
   pending *p = copies->spare;
 
@@ -67,14 +68,14 @@ bool kiln__copies_add(kiln__copies *copies, const kiln__async_copy *copy)
   return true;
 }
 
-void kiln__copies_commit(kiln__copies *copies, uint32_t mask)
+void kiln__cpu_copies_commit(kiln__cpu_copies *copies, uint32_t mask)
 {
   for (; mask != 0; mask &= mask - 1)
     copies->group[__builtin_ctz(mask)]++;
 }
 
 /* Lanes of `mask` that have to wait for p. */
-static uint32_t due(const kiln__copies *c, const pending *p, uint32_t mask,
+static uint32_t due(const kiln__cpu_copies *c, const pending *p, uint32_t mask,
                     uint64_t keep, bool all)
 {
   uint32_t lanes = 0;
@@ -89,7 +90,7 @@ static uint32_t due(const kiln__copies *c, const pending *p, uint32_t mask,
   return lanes;
 }
 
-static void perform(const kiln__async_copy *copy, uint32_t lanes)
+static void perform(const kiln__cpu_async_copy *copy, uint32_t lanes)
 {
   for (; lanes != 0; lanes &= lanes - 1) {
     const int i = __builtin_ctz(lanes);
@@ -101,11 +102,12 @@ static void perform(const kiln__async_copy *copy, uint32_t lanes)
   }
 }
 
-void kiln__copies_wait(kiln__copies *copies, uint32_t mask, uint64_t keep,
-                       bool all,
-                       void (*before)(void *user, const kiln__async_copy *copy,
-                                      uint32_t lanes),
-                       void *user)
+void kiln__cpu_copies_wait(kiln__cpu_copies *copies, uint32_t mask,
+                           uint64_t keep, bool all,
+                           void (*before)(void *user,
+                                          const kiln__cpu_async_copy *copy,
+                                          uint32_t lanes),
+                           void *user)
 {
   pending **at = &copies->first;
 

@@ -12,7 +12,7 @@ enum { KILN__COPY_LANES = 32 };
 
 /* One instruction's copies: of each lane in `mask`, `size` bytes from `from`,
  * then zeros up to `bytes`. */
-typedef struct kiln__async_copy {
+typedef struct kiln__cpu_async_copy {
   uint32_t mask;
   uint32_t bytes;
   uint8_t size[KILN__COPY_LANES];
@@ -20,24 +20,26 @@ typedef struct kiln__async_copy {
   uint8_t *to[KILN__COPY_LANES];
   uint64_t address[KILN__COPY_LANES]; /* of `to`, for the checks */
   const void *insn;                   /* the same */
-} kiln__async_copy;
+} kiln__cpu_async_copy;
 
-typedef struct kiln__copies kiln__copies;
+typedef struct kiln__cpu_copies kiln__cpu_copies;
 
 /* NULL: no memory. */
-kiln__copies *kiln__copies_create(const kiln_allocator *a);
-void kiln__copies_free(kiln__copies *copies);
+kiln__cpu_copies *kiln__cpu_copies_create(const kiln_allocator *a);
+void kiln__cpu_copies_free(kiln__cpu_copies *copies);
 
 /* False: no memory. */
-bool kiln__copies_add(kiln__copies *copies, const kiln__async_copy *copy);
+bool kiln__cpu_copies_add(kiln__cpu_copies *copies,
+                          const kiln__cpu_async_copy *copy);
 /* These lanes' copies since their last commit are a group. */
-void kiln__copies_commit(kiln__copies *copies, uint32_t mask);
+void kiln__cpu_copies_commit(kiln__cpu_copies *copies, uint32_t mask);
 /* Do these lanes' copies but those of their last `keep` groups; with `all` also
  * what is in no group. `before` is told of each lot, with the lanes of it. */
-void kiln__copies_wait(kiln__copies *copies, uint32_t mask, uint64_t keep,
-                       bool all,
-                       void (*before)(void *user, const kiln__async_copy *copy,
-                                      uint32_t lanes),
-                       void *user);
+void kiln__cpu_copies_wait(kiln__cpu_copies *copies, uint32_t mask,
+                           uint64_t keep, bool all,
+                           void (*before)(void *user,
+                                          const kiln__cpu_async_copy *copy,
+                                          uint32_t lanes),
+                           void *user);
 
 #endif

@@ -13,12 +13,12 @@ typedef struct object {
   uint32_t uses; /* of the place, from 1 */
   bool taken, surface;
   union {
-    kiln__texture texture;
-    kiln__surface surface;
+    kiln__cpu_texture texture;
+    kiln__cpu_surface surface;
   } u;
 } object;
 
-struct kiln__textures {
+struct kiln__cpu_textures {
   kiln_allocator alloc;
   pthread_rwlock_t lock;
   object **places;
@@ -26,9 +26,10 @@ struct kiln__textures {
   uint32_t first_free; /* no place below it is free */
 };
 
-kiln_status kiln__textures_create(kiln__textures **out, const kiln_allocator *a)
+kiln_status kiln__cpu_textures_create(kiln__cpu_textures **out,
+                                      const kiln_allocator *a)
 {
-  kiln__textures *t = kiln__calloc(a, 1, sizeof *t);
+  kiln__cpu_textures *t = kiln__calloc(a, 1, sizeof *t);
 
   *out = NULL;
   if (t == NULL)
@@ -42,7 +43,7 @@ kiln_status kiln__textures_create(kiln__textures **out, const kiln_allocator *a)
   return KILN_OK;
 }
 
-void kiln__textures_free(kiln__textures *t)
+void kiln__cpu_textures_free(kiln__cpu_textures *t)
 {
   kiln_allocator alloc;
 
@@ -57,7 +58,7 @@ void kiln__textures_free(kiln__textures *t)
 }
 
 /* A free place, new if need be; NULL: no memory. Locked. */
-static object *take(kiln__textures *t, uint32_t *index)
+static object *take(kiln__cpu_textures *t, uint32_t *index)
 {
   object **places = t->places;
 
@@ -85,8 +86,8 @@ static object *take(kiln__textures *t, uint32_t *index)
   return places[t->n++];
 }
 
-static kiln_status add(kiln__textures *t, const kiln__texture *texture,
-                       const kiln__surface *surface, uint64_t *handle)
+static kiln_status add(kiln__cpu_textures *t, const kiln__cpu_texture *texture,
+                       const kiln__cpu_surface *surface, uint64_t *handle)
 {
   object *o;
   uint32_t index = 0;
@@ -109,20 +110,22 @@ static kiln_status add(kiln__textures *t, const kiln__texture *texture,
   return o == NULL ? kiln__fail_memory("a texture or surface object") : KILN_OK;
 }
 
-kiln_status kiln__texture_add(kiln__textures *t, const kiln__texture *texture,
-                              uint64_t *handle)
+kiln_status kiln__cpu_texture_add(kiln__cpu_textures *t,
+                                  const kiln__cpu_texture *texture,
+                                  uint64_t *handle)
 {
   return add(t, texture, NULL, handle);
 }
 
-kiln_status kiln__surface_add(kiln__textures *t, const kiln__surface *surface,
-                              uint64_t *handle)
+kiln_status kiln__cpu_surface_add(kiln__cpu_textures *t,
+                                  const kiln__cpu_surface *surface,
+                                  uint64_t *handle)
 {
   return add(t, NULL, surface, handle);
 }
 
 /* Locked. */
-static object *find(const kiln__textures *t, uint64_t handle, bool surface)
+static object *find(const kiln__cpu_textures *t, uint64_t handle, bool surface)
 {
   const uint64_t index = (handle & (PLACES - 1)) - 1;
   object *o;
@@ -134,7 +137,7 @@ static object *find(const kiln__textures *t, uint64_t handle, bool surface)
                                                                       : NULL;
 }
 
-static object *find_locked(kiln__textures *t, uint64_t handle, bool surface)
+static object *find_locked(kiln__cpu_textures *t, uint64_t handle, bool surface)
 {
   object *o;
 
@@ -144,7 +147,7 @@ static object *find_locked(kiln__textures *t, uint64_t handle, bool surface)
   return o;
 }
 
-static bool drop(kiln__textures *t, uint64_t handle, bool surface)
+static bool drop(kiln__cpu_textures *t, uint64_t handle, bool surface)
 {
   object *o;
 
@@ -161,24 +164,26 @@ static bool drop(kiln__textures *t, uint64_t handle, bool surface)
   return o != NULL;
 }
 
-bool kiln__texture_remove(kiln__textures *t, uint64_t handle)
+bool kiln__cpu_texture_remove(kiln__cpu_textures *t, uint64_t handle)
 {
   return drop(t, handle, false);
 }
 
-bool kiln__surface_remove(kiln__textures *t, uint64_t handle)
+bool kiln__cpu_surface_remove(kiln__cpu_textures *t, uint64_t handle)
 {
   return drop(t, handle, true);
 }
 
-const kiln__texture *kiln__texture_find(kiln__textures *t, uint64_t handle)
+const kiln__cpu_texture *kiln__cpu_texture_find(kiln__cpu_textures *t,
+                                                uint64_t handle)
 {
   const object *o = find_locked(t, handle, false);
 
   return o == NULL ? NULL : &o->u.texture;
 }
 
-const kiln__surface *kiln__surface_find(kiln__textures *t, uint64_t handle)
+const kiln__cpu_surface *kiln__cpu_surface_find(kiln__cpu_textures *t,
+                                                uint64_t handle)
 {
   const object *o = find_locked(t, handle, true);
 

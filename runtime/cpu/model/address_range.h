@@ -22,7 +22,7 @@
  * 1) << 24 | offset. */
 enum { KILN__CLUSTER_SHIFT = 24 };
 
-typedef enum kiln__range_kind {
+typedef enum kiln__cpu_range_kind {
   KILN__RANGE_DEVICE = 0, /* cuMemAlloc */
   KILN__RANGE_POOL,       /* cuMemAllocAsync */
   KILN__RANGE_GLOBAL,     /* a module's variable */
@@ -31,10 +31,10 @@ typedef enum kiln__range_kind {
   KILN__RANGE_HEAP, /* malloc in a kernel */
   KILN__RANGE_MANAGED,
   KILN__RANGE_INTERNAL /* workspaces of grid-wide synchronisation */
-} kiln__range_kind;
+} kiln__cpu_range_kind;
 
 /* Addresses first <= a < last. */
-typedef struct kiln__range {
+typedef struct kiln__cpu_range {
   uint64_t first, last;
   uint8_t *host;    /* bytes of `first` */
   uint8_t *valid;   /* initialisation check: one bit a byte; NULL: not kept */
@@ -42,17 +42,17 @@ typedef struct kiln__range {
   void *owner;      /* the context, for cuPointerGetAttribute and peers */
   const char *name; /* variable's name, or NULL; borrowed */
   uint64_t number;  /* of the allocation, from 1, in order */
-  kiln__range_kind kind;
+  kiln__cpu_range_kind kind;
   int device; /* ordinal; -1: host memory */
-} kiln__range;
+} kiln__cpu_range;
 
 /* What look-ups by many threads share; the rest is memory.c's own. */
-typedef struct kiln__memory {
+typedef struct kiln__cpu_memory {
   _Atomic uint64_t epoch;
-} kiln__memory;
+} kiln__cpu_memory;
 
 /* Changes whenever a range is added or removed: caches compare it. */
-static inline uint64_t kiln__memory_epoch(const kiln__memory *memory)
+static inline uint64_t kiln__cpu_memory_epoch(const kiln__cpu_memory *memory)
 {
   return atomic_load_explicit(&memory->epoch, memory_order_acquire);
 }

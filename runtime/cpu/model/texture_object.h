@@ -5,7 +5,7 @@
 
 #include "../../base/base.h"
 
-typedef enum kiln__texel {
+typedef enum kiln__cpu_texel {
   KILN__TEXEL_U8,
   KILN__TEXEL_U16,
   KILN__TEXEL_U32,
@@ -14,11 +14,11 @@ typedef enum kiln__texel {
   KILN__TEXEL_S32,
   KILN__TEXEL_F16,
   KILN__TEXEL_F32
-} kiln__texel;
+} kiln__cpu_texel;
 
 /* Texels in rows, planes and layers. Arrays own their bytes; linear and pitched
  * memory is borrowed from the device's. */
-typedef struct kiln__texels {
+typedef struct kiln__cpu_texels {
   uint8_t *data;
   uint64_t address; /* device address for linear and pitched memory, else 0 */
   uint32_t width, height, depth; /* height 0: 1-D; depth 0: 1-D or 2-D */
@@ -26,24 +26,24 @@ typedef struct kiln__texels {
   bool cube;
   size_t row_bytes,
       plane_bytes; /* from one row, one plane or layer, to the next */
-  kiln__texel texel;
+  kiln__cpu_texel texel;
   uint8_t channels;    /* 1, 2, 4 */
   uint8_t texel_bytes; /* of all channels */
-} kiln__texels;
+} kiln__cpu_texels;
 
-typedef enum kiln__address_mode {
+typedef enum kiln__cpu_address_mode {
   KILN__WRAP = 0,
   KILN__CLAMP,
   KILN__MIRROR,
   KILN__BORDER
-} kiln__address_mode; /* values of CUaddress_mode */
+} kiln__cpu_address_mode; /* values of CUaddress_mode */
 
 enum { KILN__MAX_LEVELS = 16 };
 
-typedef struct kiln__texture {
-  kiln__texels level[KILN__MAX_LEVELS]; /* mip levels; [0] without */
+typedef struct kiln__cpu_texture {
+  kiln__cpu_texels level[KILN__MAX_LEVELS]; /* mip levels; [0] without */
   uint32_t n_levels;
-  kiln__address_mode mode[3];
+  kiln__cpu_address_mode mode[3];
   bool linear_filter, linear_mipmap;
   bool normalised; /* coordinates 0..1 */
   bool as_integer; /* CU_TRSF_READ_AS_INTEGER; else 8 and 16 bit read as
@@ -53,10 +53,10 @@ typedef struct kiln__texture {
   float border[4];
   float level_bias, min_level, max_level;
   uint32_t max_anisotropy; /* kept, not used: filtering is isotropic */
-} kiln__texture;
+} kiln__cpu_texture;
 
-typedef struct kiln__surface {
-  kiln__texels texels;
-} kiln__surface;
+typedef struct kiln__cpu_surface {
+  kiln__cpu_texels texels;
+} kiln__cpu_surface;
 
 #endif

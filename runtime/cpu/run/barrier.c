@@ -12,14 +12,14 @@
 static void misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
                    const char *text)
 {
-  if (kiln__schedule_of(w)->check_sync)
-    kiln__watch_sync_misuse(w, in, lane, "%s", text);
+  if (kiln__cpu_schedule_of(w)->check_sync)
+    kiln__cpu_watch_sync_misuse(w, in, lane, "%s", text);
 }
 
 /* ---- Barriers in divergent code ----------------------------------------------- */
 
 /* The lanes at this pc end there: they left early, which is allowed. */
-static bool ends_here(const kiln__frame *f, uint32_t pc)
+static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
 {
   const kiln__cpu_insn *in = &f->code->insns[pc];
 
@@ -36,12 +36,12 @@ static bool ends_here(const kiln__frame *f, uint32_t pc)
 static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   if (s->random != 0 || s->fair)
     return;
   for (uint32_t i = 0; i < s->n_groups; i++) {
-    const kiln__group *const g = &s->group[i];
+    const kiln__cpu_group *const g = &s->group[i];
 
     if (g->wait == KILN__READY && (g->mask & mask) == 0 &&
         !ends_here(g->frame, g->pc)) {
@@ -55,11 +55,11 @@ static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 static void check_whole(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {
-  const kiln__schedule *const s = kiln__schedule_of(w);
+  const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
   uint32_t seen = mask;
 
   for (uint32_t i = s->n_stacked; i-- != 0;) {
-    const kiln__entry *const e = &s->stacked[i];
+    const kiln__cpu_entry *const e = &s->stacked[i];
     const uint32_t lanes = e->mask & w->live & ~seen;
 
     if (lanes != 0 && !ends_here(e->frame, e->pc)) {
@@ -76,7 +76,7 @@ static void check_aligned(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           uint32_t mask)
 {
   if ((in->flags & KILN__ALIGNED) == 0 || mask == w->live ||
-      !kiln__schedule_of(w)->check_sync)
+      !kiln__cpu_schedule_of(w)->check_sync)
     return;
   if (w->grid->lock_step)
     check_whole(w, in, mask);
@@ -86,7 +86,7 @@ static void check_aligned(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 static void check_strays(kiln__cpu_warp *w, uint32_t leaving)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   if ((s->strayed & leaving) == 0)
     return;
@@ -97,8 +97,8 @@ static void check_strays(kiln__cpu_warp *w, uint32_t leaving)
 }
 
 /* Lanes of one warp came to one barrier by different instructions. */
-static void check_places(kiln__cpu_warp *w, const kiln__group *a,
-                         const kiln__group *b)
+static void check_places(kiln__cpu_warp *w, const kiln__cpu_group *a,
+                         const kiln__cpu_group *b)
 {
   const kiln__cpu_insn *const in = &b->frame->code->insns[b->pc];
 
@@ -110,7 +110,7 @@ static void check_places(kiln__cpu_warp *w, const kiln__group *a,
 
 /* ---- Letting go ------------------------------------------------------------------ */
 
-static void give_result(const kiln__barrier *bar, const kiln__cpu_insn *in,
+static void give_result(const kiln__cpu_barrier *bar, const kiln__cpu_insn *in,
                         uint8_t *regs, uint32_t mask)
 {
   uint32_t value;
@@ -134,13 +134,13 @@ static void give_result(const kiln__barrier *bar, const kiln__cpu_insn *in,
     ((uint32_t *)(void *)(regs + in->d))[__builtin_ctz(mask)] = value;
 }
 
-static void release_warp(kiln__cpu_warp *w, const kiln__barrier *bar,
+static void release_warp(kiln__cpu_warp *w, const kiln__cpu_barrier *bar,
                          uint32_t number)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   if (w->grid->lock_step) {
-    kiln__entry *const top = &s->stacked[s->n_stacked - 1];
+    kiln__cpu_entry *const top = &s->stacked[s->n_stacked - 1];
 
     if (s->wait != KILN__AT_BARRIER || s->wants != number)
       return;
@@ -149,16 +149,16 @@ static void release_warp(kiln__cpu_warp *w, const kiln__barrier *bar,
     top->pc++;
     s->wait = KILN__READY;
   } else {
-    const kiln__group *any = NULL;
+    const kiln__cpu_group *any = NULL;
 
     s->strayed = 0;
     for (uint32_t i = 0; i < s->n_groups; i++) {
-      kiln__group *const g = &s->group[i];
+      kiln__cpu_group *const g = &s->group[i];
 
       if (g->wait != KILN__AT_BARRIER || g->wants != number)
         continue;
       if (any != NULL && s->check_sync) {
-        const kiln__group before = {.frame = any->frame, .pc = any->pc - 1};
+        const kiln__cpu_group before = {.frame = any->frame, .pc = any->pc - 1};
 
         check_places(w, &before, g);
       }
@@ -174,10 +174,10 @@ static void release_warp(kiln__cpu_warp *w, const kiln__barrier *bar,
     s->status = KILN__WARP_RUNNING;
 }
 
-static void complete(kiln__block *block, uint32_t number)
+static void complete(kiln__cpu_block *block, uint32_t number)
 {
-  kiln__block_own *const own = kiln__own(block);
-  kiln__barrier *const bar = &own->barrier[number];
+  kiln__cpu_block_own *const own = kiln__cpu_own(block);
+  kiln__cpu_barrier *const bar = &own->barrier[number];
   const uint32_t warps = bar->warps;
 
   bar->open = false;
@@ -188,17 +188,18 @@ static void complete(kiln__block *block, uint32_t number)
   for (uint32_t m = warps; m != 0; m &= m - 1)
     release_warp(&block->warps[__builtin_ctz(m)], bar, number);
   if (block->grid->watch != NULL)
-    kiln__watch_barrier(block, warps);
+    kiln__cpu_watch_barrier(block, warps);
 }
 
-static bool is_complete(const kiln__block_own *own, const kiln__barrier *bar)
+static bool is_complete(const kiln__cpu_block_own *own,
+                        const kiln__cpu_barrier *bar)
 {
   return bar->counted >= (bar->expected != 0 ? bar->expected : own->live);
 }
 
-void kiln__barriers_recheck(kiln__block *block)
+void kiln__cpu_barriers_recheck(kiln__cpu_block *block)
 {
-  kiln__block_own *const own = kiln__own(block);
+  kiln__cpu_block_own *const own = kiln__cpu_own(block);
 
   for (uint32_t m = own->open; m != 0; m &= m - 1) {
     const uint32_t number = (uint32_t)__builtin_ctz(m);
@@ -211,14 +212,14 @@ void kiln__barriers_recheck(kiln__block *block)
 
 /* ---- Coming ------------------------------------------------------------------------ */
 
-static kiln__barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                             uint32_t number, uint32_t expected)
+static kiln__cpu_barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                 uint32_t number, uint32_t expected)
 {
-  kiln__block_own *const own = kiln__own(w->block);
-  kiln__barrier *const bar = &own->barrier[number];
+  kiln__cpu_block_own *const own = kiln__cpu_own(w->block);
+  kiln__cpu_barrier *const bar = &own->barrier[number];
 
   if (!bar->open) {
-    memset(bar, 0, offsetof(kiln__barrier, here));
+    memset(bar, 0, offsetof(kiln__cpu_barrier, here));
     memset(bar->here, 0, w->block->n_warps * sizeof *bar->here);
     bar->open = true;
     bar->expected = expected;
@@ -232,7 +233,7 @@ static kiln__barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 /* How many threads this arrival counts for: each once; of a barrier with a
  * count, 32 in all of a warp whose rest has come or never will. */
-static uint32_t weight(const kiln__cpu_warp *w, const kiln__barrier *bar,
+static uint32_t weight(const kiln__cpu_warp *w, const kiln__cpu_barrier *bar,
                        uint32_t mask)
 {
   const uint32_t before = bar->here[w->index];
@@ -244,7 +245,7 @@ static uint32_t weight(const kiln__cpu_warp *w, const kiln__barrier *bar,
   return (uint32_t)__builtin_popcount(mask & ~before);
 }
 
-static void take_vote(kiln__barrier *bar, const kiln__cpu_insn *in,
+static void take_vote(kiln__cpu_barrier *bar, const kiln__cpu_insn *in,
                       const uint8_t *regs, uint32_t mask)
 {
   const uint32_t flip = (in->flags & KILN__NEGATE_B) != 0 ? UINT32_MAX : 0;
@@ -259,19 +260,19 @@ static void take_vote(kiln__barrier *bar, const kiln__cpu_insn *in,
   }
 }
 
-void kiln__barrier_arrive(kiln__cpu_warp *w, kiln__frame *f,
-                          const kiln__cpu_insn *in, uint32_t number,
-                          uint32_t mask)
+void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
+                              const kiln__cpu_insn *in, uint32_t number,
+                              uint32_t mask)
 {
-  kiln__block_own *const own = kiln__own(w->block);
+  kiln__cpu_block_own *const own = kiln__cpu_own(w->block);
   const int lane = __builtin_ctz(mask);
   uint32_t expected = 0, counted = mask;
-  kiln__barrier *bar;
+  kiln__cpu_barrier *bar;
 
   if (in->b >= 0)
     expected = ((const uint32_t *)(const void *)(f->regs + in->b))[lane];
   if (number >= KILN__N_BARRIERS || expected % KILN__WARP != 0) {
-    kiln__fault(w, in, KILN__FAULT_INSTRUCTION, lane, number, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, lane, number, 0);
     return;
   }
   bar = opened(w, in, number, expected);
@@ -290,13 +291,13 @@ void kiln__barrier_arrive(kiln__cpu_warp *w, kiln__frame *f,
 
 /* ---- Clusters ------------------------------------------------------------------------ */
 
-static void cluster_release(kiln__gang *gang)
+static void cluster_release(kiln__cpu_gang *gang)
 {
   gang->cluster_phase ^= 1;
   gang->cluster_arrived = 0;
   gang->worker->event = true;
   for (uint32_t i = 0; i < gang->n_warps; i++) {
-    kiln__schedule *const s = &gang->schedules[i];
+    kiln__cpu_schedule *const s = &gang->schedules[i];
     bool any = s->wait == KILN__AT_CLUSTER;
 
     if (s->status == KILN__WARP_DONE)
@@ -308,7 +309,7 @@ static void cluster_release(kiln__gang *gang)
     }
     for (uint32_t k = 0; !gang->worker->job->grid.lock_step && k < s->n_groups;
          k++) {
-      kiln__group *const g = &s->group[k];
+      kiln__cpu_group *const g = &s->group[k];
 
       if (g->wait != KILN__AT_CLUSTER)
         continue;
@@ -322,7 +323,7 @@ static void cluster_release(kiln__gang *gang)
   }
 }
 
-static void cluster_recheck(kiln__gang *gang)
+static void cluster_recheck(kiln__cpu_gang *gang)
 {
   if (gang->cluster_arrived != 0 && gang->cluster_arrived >= gang->live)
     cluster_release(gang);
@@ -330,11 +331,11 @@ static void cluster_recheck(kiln__gang *gang)
 
 /* Lanes of one group have arrived in one and the same phase, or are of a
  * program that mixes them up: then all wait for the later one. */
-bool kiln__cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                        uint32_t mask)
+bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            uint32_t mask)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
-  kiln__gang *const gang = kiln__own(w->block)->gang;
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
+  kiln__cpu_gang *const gang = kiln__cpu_own(w->block)->gang;
   uint32_t odd;
 
   if (w->grid->lock_step)
@@ -361,11 +362,11 @@ bool kiln__cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 /* ---- Leaving -------------------------------------------------------------------------- */
 
-void kiln__lanes_exit(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask)
+void kiln__cpu_lanes_exit(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
-  kiln__block_own *const own = kiln__own(w->block);
-  kiln__gang *const gang = own->gang;
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
+  kiln__cpu_block_own *const own = kiln__cpu_own(w->block);
+  kiln__cpu_gang *const gang = own->gang;
   const uint32_t n = (uint32_t)__builtin_popcount(mask);
   const uint32_t odd = gang->cluster_phase != 0 ? mask : 0;
   const uint32_t arrived = s->cluster_in & mask & ~(s->cluster_odd ^ odd);
@@ -376,14 +377,14 @@ void kiln__lanes_exit(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask)
   gang->live -= n;
   gang->cluster_arrived -= (uint32_t)__builtin_popcount(arrived);
   s->cluster_in &= ~mask;
-  for (kiln__frame *up; f != NULL; f = up) {
+  for (kiln__cpu_frame *up; f != NULL; f = up) {
     up = f->parent;
     f->lanes &= ~mask;
     if (f->lanes == 0 && up != NULL)
-      kiln__frame_give(w, f);
+      kiln__cpu_frame_give(w, f);
   }
   if (own->open != 0)
-    kiln__barriers_recheck(w->block);
+    kiln__cpu_barriers_recheck(w->block);
   if (gang->n_blocks > 1 || gang->cluster_arrived != 0)
     cluster_recheck(gang);
 }

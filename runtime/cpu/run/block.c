@@ -15,7 +15,7 @@ static size_t rounded(size_t bytes)
 
 /* ---- Memory of a gang, made once ------------------------------------------------- */
 
-static void place_warps(kiln__gang *gang, kiln__job *job)
+static void place_warps(kiln__cpu_gang *gang, kiln__cpu_job *job)
 {
   uint32_t *carry =
       (uint32_t *)(void *)(gang->stacks + (size_t)gang->n_warps * KILN__WARP *
@@ -23,7 +23,7 @@ static void place_warps(kiln__gang *gang, kiln__job *job)
 
   for (uint32_t i = 0; i < gang->n_warps; i++) {
     kiln__cpu_warp *const w = &gang->warps[i];
-    kiln__schedule *const s = &gang->schedules[i];
+    kiln__cpu_schedule *const s = &gang->schedules[i];
     const uint32_t block = i / job->warps_per_block;
 
     w->index = i % job->warps_per_block;
@@ -37,12 +37,12 @@ static void place_warps(kiln__gang *gang, kiln__job *job)
   }
 }
 
-static void place_blocks(kiln__gang *gang, kiln__worker *worker)
+static void place_blocks(kiln__cpu_gang *gang, kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
 
   for (uint32_t i = 0; i < gang->n_blocks; i++) {
-    kiln__block *const b = &gang->blocks[i];
+    kiln__cpu_block *const b = &gang->blocks[i];
 
     gang->owns[i].gang = gang;
     gang->owns[i].worker = worker;
@@ -61,35 +61,37 @@ static void place_blocks(kiln__gang *gang, kiln__worker *worker)
   }
 }
 
-static kiln__gang *gang_make(kiln__worker *worker)
+static kiln__cpu_gang *gang_make(kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
   const size_t blocks = job->gang_blocks;
   const size_t warps = blocks * job->warps_per_block;
-  const size_t at_blocks = rounded(sizeof(kiln__gang));
-  const size_t at_owns = at_blocks + rounded(blocks * sizeof(kiln__block));
-  const size_t at_ranks = at_owns + rounded(blocks * sizeof(kiln__block_own));
-  const size_t at_warps = at_ranks + rounded(blocks * sizeof(kiln__block *));
+  const size_t at_blocks = rounded(sizeof(kiln__cpu_gang));
+  const size_t at_owns = at_blocks + rounded(blocks * sizeof(kiln__cpu_block));
+  const size_t at_ranks =
+      at_owns + rounded(blocks * sizeof(kiln__cpu_block_own));
+  const size_t at_warps =
+      at_ranks + rounded(blocks * sizeof(kiln__cpu_block *));
   const size_t at_schedules = at_warps + warps * sizeof(kiln__cpu_warp);
   const size_t at_shared =
-      at_schedules + rounded(warps * sizeof(kiln__schedule));
+      at_schedules + rounded(warps * sizeof(kiln__cpu_schedule));
   const size_t at_stacks = at_shared + blocks * job->shared_stride;
   const size_t size =
       at_stacks + warps * KILN__WARP * (job->local_stride + sizeof(uint32_t));
   uint8_t *memory = kiln__calloc(&job->alloc, 1, size + ALIGN), *at = memory;
-  kiln__gang *gang;
+  kiln__cpu_gang *gang;
 
   if (memory == NULL)
     return NULL;
   at += -(uintptr_t)at & (ALIGN - 1);
-  gang = (kiln__gang *)(void *)at;
+  gang = (kiln__cpu_gang *)(void *)at;
   gang->memory = memory;
   gang->worker = worker;
-  gang->blocks = (kiln__block *)(void *)(at + at_blocks);
-  gang->owns = (kiln__block_own *)(void *)(at + at_owns);
-  gang->ranks = (kiln__block **)(void *)(at + at_ranks);
+  gang->blocks = (kiln__cpu_block *)(void *)(at + at_blocks);
+  gang->owns = (kiln__cpu_block_own *)(void *)(at + at_owns);
+  gang->ranks = (kiln__cpu_block **)(void *)(at + at_ranks);
   gang->warps = (kiln__cpu_warp *)(void *)(at + at_warps);
-  gang->schedules = (kiln__schedule *)(void *)(at + at_schedules);
+  gang->schedules = (kiln__cpu_schedule *)(void *)(at + at_schedules);
   gang->shared = at + at_shared;
   gang->stacks = at + at_stacks;
   gang->n_blocks = (uint32_t)blocks;
@@ -99,12 +101,12 @@ static kiln__gang *gang_make(kiln__worker *worker)
   return gang;
 }
 
-void kiln__gang_free(kiln__gang *gang)
+void kiln__cpu_gang_free(kiln__cpu_gang *gang)
 {
-  kiln__job *const job = gang->worker->job;
+  kiln__cpu_job *const job = gang->worker->job;
 
   for (uint32_t i = 0; i < gang->n_warps; i++) {
-    kiln__copies_free(gang->warps[i].copies);
+    kiln__cpu_copies_free(gang->warps[i].copies);
     kiln__free(&job->alloc, gang->schedules[i].stacked);
   }
   kiln__free(&job->alloc, gang->memory);
@@ -112,28 +114,28 @@ void kiln__gang_free(kiln__gang *gang)
 
 /* ---- A block begins and ends ------------------------------------------------------ */
 
-static bool warp_begin(kiln__cpu_warp *w, kiln__worker *worker)
+static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_job *const job = worker->job;
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
   const uint32_t first = w->index * KILN__WARP;
   const uint32_t n = w->block->n_threads - first;
   const uint32_t mask = n >= KILN__WARP ? UINT32_MAX : (1u << n) - 1;
 
   if (s->entry == NULL) {
-    s->entry = kiln__frame_take(w, job->grid.code);
+    s->entry = kiln__cpu_frame_take(w, job->grid.code);
     if (s->entry == NULL)
       return false;
     s->entry->local_top = job->grid.code->local_bytes;
     if (job->launch->watch != NULL) {
-      const unsigned checks = kiln__watch_checks(job->launch->watch);
+      const unsigned checks = kiln__cpu_watch_checks(job->launch->watch);
 
       w->watched = (checks & (KILN_CPU_CHECK_RACE | KILN_CPU_CHECK_INIT)) != 0;
       w->counted = s->entry->tally != NULL;
       s->check_sync = (checks & KILN_CPU_CHECK_SYNC) != 0;
     }
   } else {
-    kiln__frame_fill(w, s->entry);
+    kiln__cpu_frame_fill(w, s->entry);
   }
   s->entry->lanes = mask;
   s->entry->local_top = job->grid.code->local_bytes;
@@ -151,7 +153,7 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__worker *worker)
   s->strayed = 0;
   w->live = mask;
   w->fault = false;
-  kiln__copies_free(w->copies); /* nobody waited for these */
+  kiln__cpu_copies_free(w->copies); /* nobody waited for these */
   w->copies = NULL;
   if (job->grid.seed != 0)
     s->random =
@@ -161,21 +163,22 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__worker *worker)
   if (job->grid.lock_step) {
     s->n_stacked = 0;
     job->launch->isa->set_mask(w, mask);
-    if (!kiln__stack_room(w, NULL))
+    if (!kiln__cpu_stack_room(w, NULL))
       return false;
-    s->stacked[s->n_stacked++] = (kiln__entry){s->entry, 0, mask, UINT32_MAX};
+    s->stacked[s->n_stacked++] =
+        (kiln__cpu_entry){s->entry, 0, mask, UINT32_MAX};
   } else {
     s->n_groups = 1;
     s->current = 0;
-    s->group[0] = (kiln__group){.frame = s->entry, .mask = mask};
+    s->group[0] = (kiln__cpu_group){.frame = s->entry, .mask = mask};
   }
-  kiln__frame_use(w, s->entry);
+  kiln__cpu_frame_use(w, s->entry);
   return true;
 }
 
 /* Blocks of a gang lie next to each other along each axis of the cluster. */
-static void block_place(kiln__block *b, const kiln__grid *g, uint64_t gang,
-                        uint32_t rank)
+static void block_place(kiln__cpu_block *b, const kiln__cpu_grid *g,
+                        uint64_t gang, uint32_t rank)
 {
   const uint32_t *const dim = g->cluster_dim, *const grid = g->grid_dim;
   const uint64_t wide = grid[0] / dim[0], high = grid[1] / dim[1];
@@ -189,10 +192,10 @@ static void block_place(kiln__block *b, const kiln__grid *g, uint64_t gang,
       b->ctaid[0] + (b->ctaid[1] + (uint64_t)b->ctaid[2] * grid[1]) * grid[0];
 }
 
-kiln__gang *kiln__gang_begin(kiln__worker *worker, uint64_t number)
+kiln__cpu_gang *kiln__cpu_gang_begin(kiln__cpu_worker *worker, uint64_t number)
 {
-  kiln__job *const job = worker->job;
-  kiln__gang *gang = worker->spare;
+  kiln__cpu_job *const job = worker->job;
+  kiln__cpu_gang *gang = worker->spare;
   bool ok = true;
 
   if (gang != NULL)
@@ -208,8 +211,8 @@ kiln__gang *kiln__gang_begin(kiln__worker *worker, uint64_t number)
   gang->cluster_phase = 0;
   gang->live = 0;
   for (uint32_t i = 0; i < gang->n_blocks; i++) {
-    kiln__block *const b = &gang->blocks[i];
-    kiln__block_own *const own = &gang->owns[i];
+    kiln__cpu_block *const b = &gang->blocks[i];
+    kiln__cpu_block_own *const own = &gang->owns[i];
 
     block_place(b, &job->grid, number, i);
     b->phase = 0;
@@ -220,7 +223,7 @@ kiln__gang *kiln__gang_begin(kiln__worker *worker, uint64_t number)
     for (uint32_t k = 0; k < b->n_warps; k++)
       ok = ok && warp_begin(&b->warps[k], worker);
     if (ok && job->launch->watch != NULL)
-      kiln__watch_block_begin(b);
+      kiln__cpu_watch_block_begin(b);
   }
   if (!ok) {
     gang->next = worker->spare;
@@ -232,18 +235,18 @@ kiln__gang *kiln__gang_begin(kiln__worker *worker, uint64_t number)
 
 /* Frames of calls that lanes were in when the grid stopped stay with the
  * worker's list of all frames. */
-void kiln__gang_end(kiln__gang *gang)
+void kiln__cpu_gang_end(kiln__cpu_gang *gang)
 {
-  kiln__worker *const worker = gang->worker;
+  kiln__cpu_worker *const worker = gang->worker;
 
   for (uint32_t i = 0; i < gang->n_warps; i++) {
     if (gang->warps[i].copies != NULL) /* that nobody waited for */
-      kiln__copies_free(gang->warps[i].copies);
+      kiln__cpu_copies_free(gang->warps[i].copies);
     gang->warps[i].copies = NULL;
   }
   if (worker->job->launch->watch != NULL) {
     for (uint32_t i = 0; i < gang->n_blocks; i++)
-      kiln__watch_block_end(&gang->blocks[i]);
+      kiln__cpu_watch_block_end(&gang->blocks[i]);
   }
   gang->next = worker->spare;
   worker->spare = gang;
@@ -251,9 +254,9 @@ void kiln__gang_end(kiln__gang *gang)
 
 /* ---- Running ------------------------------------------------------------------------ */
 
-static uint64_t share_of(kiln__worker *worker)
+static uint64_t share_of(kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
   uint64_t share = KILN__SHARE;
 
   if (job->grid.seed != 0) {
@@ -274,30 +277,30 @@ static uint64_t share_of(kiln__worker *worker)
 }
 
 /* Warp instructions issued; false: stop. */
-static bool charge(kiln__worker *worker, uint64_t issued)
+static bool charge(kiln__cpu_worker *worker, uint64_t issued)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
 
   worker->quiet += issued;
   worker->clock += issued;
   if (job->launch->budget != 0 &&
       atomic_fetch_add(&job->charged, issued) + issued >= job->launch->budget) {
-    kiln__fault_grid(job, KILN__FAULT_BUDGET,
-                     "the launch used up its budget of warp instructions");
+    kiln__cpu_fault_grid(job, KILN__FAULT_BUDGET,
+                         "the launch used up its budget of warp instructions");
     return false;
   }
   if (job->launch->cancel != NULL && atomic_load(job->launch->cancel))
-    kiln__fault_grid(job, KILN__FAULT_BUDGET, "the launch was cancelled");
+    kiln__cpu_fault_grid(job, KILN__FAULT_BUDGET, "the launch was cancelled");
   return !atomic_load_explicit(&job->grid.stopped, memory_order_relaxed);
 }
 
 /* One share of a warp; false: the grid stops. */
-static bool run_warp(kiln__gang *gang, kiln__cpu_warp *w, uint64_t *used)
+static bool run_warp(kiln__cpu_gang *gang, kiln__cpu_warp *w, uint64_t *used)
 {
-  kiln__worker *const worker = gang->worker;
-  kiln__job *const job = worker->job;
-  const kiln__isa *const isa = job->launch->isa;
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_worker *const worker = gang->worker;
+  kiln__cpu_job *const job = worker->job;
+  const kiln__cpu_isa *const isa = job->launch->isa;
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
   const uint64_t share = share_of(worker);
   uint64_t left = share;
 
@@ -314,9 +317,10 @@ static bool run_warp(kiln__gang *gang, kiln__cpu_warp *w, uint64_t *used)
 }
 
 /* Every warp that can once, in order or, with a seed, from anywhere. */
-static bool sweep(kiln__gang *gang, uint32_t *ran, bool *busy, uint64_t *used)
+static bool sweep(kiln__cpu_gang *gang, uint32_t *ran, bool *busy,
+                  uint64_t *used)
 {
-  kiln__worker *const worker = gang->worker;
+  kiln__cpu_worker *const worker = gang->worker;
   uint32_t first = 0;
 
   if (worker->job->grid.seed != 0)
@@ -327,7 +331,7 @@ static bool sweep(kiln__gang *gang, uint32_t *ran, bool *busy, uint64_t *used)
     const uint32_t at = first + i;
     kiln__cpu_warp *const w =
         &gang->warps[at < gang->n_warps ? at : at - gang->n_warps];
-    kiln__schedule *const s = kiln__schedule_of(w);
+    kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
     if (s->status != KILN__WARP_RUNNING)
       continue;
@@ -340,7 +344,7 @@ static bool sweep(kiln__gang *gang, uint32_t *ran, bool *busy, uint64_t *used)
   return true;
 }
 
-kiln__gang_state kiln__gang_run(kiln__gang *gang)
+kiln__cpu_gang_state kiln__cpu_gang_run(kiln__cpu_gang *gang)
 {
   const uint64_t share = gang->worker->recording ? 0 : KILN__GANG_SHARE;
   uint64_t used = 0;

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct kiln__out {
+struct kiln__cpu_out {
   kiln_allocator alloc;
   pthread_mutex_t lock;
   size_t capacity, size;
@@ -17,12 +17,11 @@ struct kiln__out {
   char *data;
 };
 
-kiln_status
-kiln__out_create(kiln__out **out, const kiln_allocator *a, size_t capacity,
-                 void (*write)(void *user, const char *text, size_t size),
-                 void *user)
+kiln_status kiln__cpu_out_create(
+    kiln__cpu_out **out, const kiln_allocator *a, size_t capacity,
+    void (*write)(void *user, const char *text, size_t size), void *user)
 {
-  kiln__out *o = kiln__calloc(a, 1, sizeof *o);
+  kiln__cpu_out *o = kiln__calloc(a, 1, sizeof *o);
 
   *out = NULL;
   if (o == NULL)
@@ -41,14 +40,14 @@ kiln__out_create(kiln__out **out, const kiln_allocator *a, size_t capacity,
   return KILN_OK;
 }
 
-static void flush(kiln__out *out)
+static void flush(kiln__cpu_out *out)
 {
   if (out->size != 0 && out->write != NULL)
     out->write(out->user, out->data, out->size);
   out->size = 0;
 }
 
-static void add(kiln__out *out, const char *text, size_t size)
+static void add(kiln__cpu_out *out, const char *text, size_t size)
 {
   while (size != 0) {
     const size_t room = out->capacity - out->size;
@@ -63,7 +62,7 @@ static void add(kiln__out *out, const char *text, size_t size)
   }
 }
 
-void kiln__out_add(kiln__out *out, const char *text, size_t size)
+void kiln__cpu_out_add(kiln__cpu_out *out, const char *text, size_t size)
 {
   if (out == NULL)
     return;
@@ -72,7 +71,7 @@ void kiln__out_add(kiln__out *out, const char *text, size_t size)
   pthread_mutex_unlock(&out->lock);
 }
 
-void kiln__out_flush(kiln__out *out)
+void kiln__cpu_out_flush(kiln__cpu_out *out)
 {
   if (out == NULL)
     return;
@@ -81,7 +80,7 @@ void kiln__out_flush(kiln__out *out)
   pthread_mutex_unlock(&out->lock);
 }
 
-void kiln__out_free(kiln__out *out)
+void kiln__cpu_out_free(kiln__cpu_out *out)
 {
   if (out == NULL)
     return;
@@ -121,8 +120,9 @@ static uint64_t next_argument(printing *p, unsigned bytes)
   const uint8_t *from;
 
   p->at = (p->at + bytes - 1) & ~(uint64_t)(bytes - 1);
-  from = p->args != 0 ? kiln__lane_bytes(p->w, p->lane, p->args + p->at, bytes)
-                      : NULL;
+  from = p->args != 0
+             ? kiln__cpu_lane_bytes(p->w, p->lane, p->args + p->at, bytes)
+             : NULL;
   p->at += bytes;
   p->n_args++;
   if (from == NULL)
@@ -284,7 +284,8 @@ static void print_string(printing *p, const conversion *v)
 
   while (v->precision < 0 || n < (size_t)v->precision) {
     const uint8_t *const c =
-        address != 0 ? kiln__lane_bytes(p->w, p->lane, address + n, 1) : NULL;
+        address != 0 ? kiln__cpu_lane_bytes(p->w, p->lane, address + n, 1)
+                     : NULL;
 
     if (c == NULL || *c == '\0')
       break;
@@ -371,8 +372,8 @@ static void print_all(printing *p, const char *c)
   }
 }
 
-int kiln__out_printf(kiln__out *out, kiln__cpu_warp *w, int lane,
-                     uint64_t format, uint64_t args)
+int kiln__cpu_out_printf(kiln__cpu_out *out, kiln__cpu_warp *w, int lane,
+                         uint64_t format, uint64_t args)
 {
   printing p = {.w = w, .lane = lane, .args = args};
   kiln__buf pattern;
@@ -384,13 +385,13 @@ int kiln__out_printf(kiln__out *out, kiln__cpu_warp *w, int lane,
     return 0;
   kiln__buf_init(&pattern, &w->grid->alloc);
   kiln__buf_init(&p.text, &w->grid->alloc);
-  for (const uint8_t *c = kiln__lane_bytes(w, lane, at, 1);
-       c != NULL && *c != '\0'; c = kiln__lane_bytes(w, lane, ++at, 1))
+  for (const uint8_t *c = kiln__cpu_lane_bytes(w, lane, at, 1);
+       c != NULL && *c != '\0'; c = kiln__cpu_lane_bytes(w, lane, ++at, 1))
     kiln__buf_add(&pattern, c, 1);
   if (pattern.data != NULL)
     print_all(&p, pattern.data);
   if (p.text.data != NULL && !p.text.failed)
-    kiln__out_add(out, p.text.data, p.text.size);
+    kiln__cpu_out_add(out, p.text.data, p.text.size);
   kiln__buf_free(&pattern);
   kiln__buf_free(&p.text);
   return p.n_args;

@@ -24,11 +24,11 @@ static bool writes(const kiln__cpu_insn *in)
          in->klass == KILN__CLASS_ATOMIC;
 }
 
-void kiln__fault(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                 kiln__fault_kind kind, int lane, uint64_t address,
-                 uint32_t bytes)
+void kiln__cpu_fault(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                     kiln__cpu_fault_kind kind, int lane, uint64_t address,
+                     uint32_t bytes)
 {
-  kiln__grid *const g = w->grid;
+  kiln__cpu_grid *const g = w->grid;
   const uint32_t lanes = w->mask != 0 ? w->mask : 1;
 
   w->fault = true;
@@ -37,7 +37,7 @@ void kiln__fault(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   pthread_mutex_lock(&g->lock);
   if (g->fault.kind == KILN__FAULT_NONE) {
     g->fault.kind = kind;
-    g->fault.code = kiln__schedule_of(w)->frame->code;
+    g->fault.code = kiln__cpu_schedule_of(w)->frame->code;
     g->fault.insn = in->index;
     thread_index(w, lane, g->fault.thread);
     memcpy(g->fault.block, w->block->ctaid, sizeof g->fault.block);
@@ -50,9 +50,10 @@ void kiln__fault(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   atomic_store(&g->stopped, true);
 }
 
-void kiln__fault_grid(kiln__job *job, kiln__fault_kind kind, const char *text)
+void kiln__cpu_fault_grid(kiln__cpu_job *job, kiln__cpu_fault_kind kind,
+                          const char *text)
 {
-  kiln__grid *const g = &job->grid;
+  kiln__cpu_grid *const g = &job->grid;
 
   pthread_mutex_lock(&g->lock);
   if (g->fault.kind == KILN__FAULT_NONE) {
@@ -66,7 +67,7 @@ void kiln__fault_grid(kiln__job *job, kiln__fault_kind kind, const char *text)
 /* ---- Deadlocks: who waits for what ------------------------------------------------ */
 
 typedef struct listing {
-  kiln__job *job;
+  kiln__cpu_job *job;
   char *text;
   size_t size, used;
   unsigned left_out;
@@ -111,13 +112,13 @@ static void place_of(const kiln__cpu_program *program,
 }
 
 static void list_lanes(listing *l, const kiln__cpu_warp *w,
-                       const kiln__frame *f, uint32_t pc, uint32_t mask,
-                       kiln__wait wait, uint32_t wants, const char *below)
+                       const kiln__cpu_frame *f, uint32_t pc, uint32_t mask,
+                       kiln__cpu_wait wait, uint32_t wants, const char *below)
 {
   const kiln__cpu_program *const program = l->job->grid.program;
   const kiln__cpu_insn *const in = &f->code->insns[pc];
   const uint32_t *const b = w->block->ctaid;
-  kiln__fault_info *const fault = &l->job->grid.fault;
+  kiln__cpu_fault_info *const fault = &l->job->grid.fault;
   uint32_t thread[3];
   char place[200];
 
@@ -158,18 +159,18 @@ static void list_lanes(listing *l, const kiln__cpu_warp *w,
 
 static void list_warp(listing *l, const kiln__cpu_warp *w)
 {
-  const kiln__schedule *const s = kiln__schedule_of(w);
+  const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   if (!w->grid->lock_step) {
     for (uint32_t i = 0; i < s->n_groups; i++) {
-      const kiln__group *const g = &s->group[i];
+      const kiln__cpu_group *const g = &s->group[i];
 
       list_lanes(l, w, g->frame, g->pc, g->mask, g->wait, g->wants, "spins");
     }
     return;
   }
   for (uint32_t i = s->n_stacked, seen = 0; i-- != 0;) {
-    const kiln__entry *const e = &s->stacked[i];
+    const kiln__cpu_entry *const e = &s->stacked[i];
     const uint32_t mask = e->mask & w->live & ~seen;
 
     if (mask != 0)
@@ -182,10 +183,10 @@ static void list_warp(listing *l, const kiln__cpu_warp *w)
   }
 }
 
-void kiln__fault_deadlock(kiln__job *job, const kiln__gang *gangs, bool one,
-                          bool spinning)
+void kiln__cpu_fault_deadlock(kiln__cpu_job *job, const kiln__cpu_gang *gangs,
+                              bool one, bool spinning)
 {
-  kiln__fault_info *const fault = &job->grid.fault;
+  kiln__cpu_fault_info *const fault = &job->grid.fault;
   listing l = {job, fault->text, sizeof fault->text - 40, 0, 0, true};
 
   pthread_mutex_lock(&job->grid.lock);
@@ -242,7 +243,7 @@ static const struct {
                                                   "the size of the stack"}};
 
 static void add_range(kiln__buf *out, const char *how, uint64_t distance,
-                      const kiln__range *r)
+                      const kiln__cpu_range *r)
 {
   kiln__buf_format(out, "\n  %" PRIu64 " bytes %s ", distance, how);
   if (r->name != NULL)
@@ -253,13 +254,14 @@ static void add_range(kiln__buf *out, const char *how, uint64_t distance,
                    r->first);
 }
 
-static void add_nearby(kiln__buf *out, kiln__memory *memory, uint64_t address)
+static void add_nearby(kiln__buf *out, kiln__cpu_memory *memory,
+                       uint64_t address)
 {
-  kiln__nearby near;
+  kiln__cpu_nearby near;
   uint64_t below, above;
 
   memset(&near, 0, sizeof near);
-  kiln__memory_near(memory, address, &near);
+  kiln__cpu_memory_near(memory, address, &near);
   if (near.was_freed) {
     add_range(out, "into a freed range,", address - near.freed.first,
               &near.freed);
@@ -297,8 +299,8 @@ static const char *space_text(kiln__cpu_space space)
   }
 }
 
-static void add_access(const kiln__launch *launch,
-                       const kiln__fault_info *fault, kiln__buf *out)
+static void add_access(const kiln__cpu_launch_desc *launch,
+                       const kiln__cpu_fault_info *fault, kiln__buf *out)
 {
   const uint64_t a = fault->address;
   const bool window =
@@ -321,8 +323,8 @@ static void add_access(const kiln__launch *launch,
     add_nearby(out, launch->memory, a);
 }
 
-static void add_place(const kiln__launch *launch, const kiln__fault_info *fault,
-                      kiln__buf *out)
+static void add_place(const kiln__cpu_launch_desc *launch,
+                      const kiln__cpu_fault_info *fault, kiln__buf *out)
 {
   char place[400], insn[200];
 
@@ -339,8 +341,8 @@ static void add_place(const kiln__launch *launch, const kiln__fault_info *fault,
                    fault->thread[0], fault->thread[1], fault->thread[2]);
 }
 
-void kiln__fault_text(const kiln__launch *launch, const kiln__fault_info *fault,
-                      kiln__buf *out)
+void kiln__cpu_fault_text(const kiln__cpu_launch_desc *launch,
+                          const kiln__cpu_fault_info *fault, kiln__buf *out)
 {
   const size_t kind = (size_t)fault->kind;
   const bool known = kind < sizeof words / sizeof *words;

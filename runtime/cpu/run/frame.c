@@ -47,10 +47,10 @@ static uint32_t thread_of(const kiln__cpu_warp *w, uint32_t lane, unsigned axis)
                      : t / dim[0] / dim[1];
 }
 
-static uint64_t cluster_special(const kiln__block *b,
+static uint64_t cluster_special(const kiln__cpu_block *b,
                                 kiln__cpu_special_register which)
 {
-  const kiln__grid *const g = b->grid;
+  const kiln__cpu_grid *const g = b->grid;
   const uint32_t *const dim = g->cluster_dim;
   const uint32_t first = KILN__SPECIAL_CLUSTERID_X;
   const uint32_t axis = ((uint32_t)which - first) % 3;
@@ -91,8 +91,8 @@ _Static_assert(KILN__SPECIAL_NCLUSTERID_X - KILN__SPECIAL_CLUSTERID_X == 3 &&
 static uint64_t special_of(const kiln__cpu_warp *w,
                            kiln__cpu_special_register which, uint32_t lane)
 {
-  const kiln__grid *const g = w->grid;
-  const kiln__block *const b = w->block;
+  const kiln__cpu_grid *const g = w->grid;
+  const kiln__cpu_block *const b = w->block;
 
   switch (which) {
   case KILN__SPECIAL_TID_X:
@@ -174,7 +174,7 @@ static bool by_lane(const kiln__cpu_const *c)
 static uint64_t value_of(const kiln__cpu_warp *w, const kiln__cpu_const *c,
                          uint32_t lane)
 {
-  const kiln__grid *const g = w->grid;
+  const kiln__cpu_grid *const g = w->grid;
 
   switch (c->kind) {
   case KILN__CONST_SPECIAL:
@@ -224,7 +224,7 @@ static void fill(const kiln__cpu_warp *w, uint8_t *regs,
   }
 }
 
-static void fill_from(kiln__cpu_warp *w, kiln__frame *f, when least)
+static void fill_from(kiln__cpu_warp *w, kiln__cpu_frame *f, when least)
 {
   const kiln__cpu_code *const code = f->code;
 
@@ -234,7 +234,7 @@ static void fill_from(kiln__cpu_warp *w, kiln__frame *f, when least)
   }
 }
 
-void kiln__frame_fill(kiln__cpu_warp *w, kiln__frame *f)
+void kiln__cpu_frame_fill(kiln__cpu_warp *w, kiln__cpu_frame *f)
 {
   const uint64_t block = w->block->number + 1;
 
@@ -251,7 +251,7 @@ void kiln__frame_fill(kiln__cpu_warp *w, kiln__frame *f)
   f->filled_warp = w->index;
 }
 
-static void find_changing(kiln__frame *f)
+static void find_changing(kiln__cpu_frame *f)
 {
   for (uint32_t i = 0; i < f->code->n_consts; i++) {
     if (changes(&f->code->consts[i]) != BY_BLOCK)
@@ -262,13 +262,14 @@ static void find_changing(kiln__frame *f)
   }
 }
 
-static kiln__frame *make(kiln__cpu_warp *w, const kiln__cpu_code *code)
+static kiln__cpu_frame *make(kiln__cpu_warp *w, const kiln__cpu_code *code)
 {
-  kiln__worker *const worker = kiln__own(w->block)->worker;
-  const size_t head = (sizeof(kiln__frame) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+  kiln__cpu_worker *const worker = kiln__cpu_own(w->block)->worker;
+  const size_t head =
+      (sizeof(kiln__cpu_frame) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
   uint8_t *memory =
       kiln__calloc(&worker->job->alloc, 1, head + ALIGN + code->frame_bytes);
-  kiln__frame *f = (kiln__frame *)(void *)memory;
+  kiln__cpu_frame *f = (kiln__cpu_frame *)(void *)memory;
 
   if (memory == NULL)
     return NULL;
@@ -279,20 +280,21 @@ static kiln__frame *make(kiln__cpu_warp *w, const kiln__cpu_code *code)
   worker->made = f;
   find_changing(f);
   if (worker->job->launch->watch != NULL) {
-    kiln__tally **const tally = &worker->tallies[code->number];
+    kiln__cpu_tally **const tally = &worker->tallies[code->number];
 
     if (*tally == NULL)
-      *tally =
-          kiln__watch_tally(worker->job->launch->watch, worker->index, code);
+      *tally = kiln__cpu_watch_tally(worker->job->launch->watch, worker->index,
+                                     code);
     f->tally = *tally;
   }
   return f;
 }
 
-kiln__frame *kiln__frame_take(kiln__cpu_warp *w, const kiln__cpu_code *code)
+kiln__cpu_frame *kiln__cpu_frame_take(kiln__cpu_warp *w,
+                                      const kiln__cpu_code *code)
 {
-  kiln__worker *const worker = kiln__own(w->block)->worker;
-  kiln__frame *f = worker->free[code->number];
+  kiln__cpu_worker *const worker = kiln__cpu_own(w->block)->worker;
+  kiln__cpu_frame *f = worker->free[code->number];
 
   if (f != NULL)
     worker->free[code->number] = f->next;
@@ -305,21 +307,21 @@ kiln__frame *kiln__frame_take(kiln__cpu_warp *w, const kiln__cpu_code *code)
   f->call = NULL;
   f->depth = 0;
   f->local_at = 0;
-  kiln__frame_fill(w, f);
+  kiln__cpu_frame_fill(w, f);
   return f;
 }
 
-void kiln__frame_give(kiln__cpu_warp *w, kiln__frame *f)
+void kiln__cpu_frame_give(kiln__cpu_warp *w, kiln__cpu_frame *f)
 {
-  kiln__worker *const worker = kiln__own(w->block)->worker;
+  kiln__cpu_worker *const worker = kiln__cpu_own(w->block)->worker;
 
   f->next = worker->free[f->code->number];
   worker->free[f->code->number] = f;
 }
 
-void kiln__frames_free(kiln__worker *worker)
+void kiln__cpu_frames_free(kiln__cpu_worker *worker)
 {
-  for (kiln__frame *f = worker->made, *next; f != NULL; f = next) {
+  for (kiln__cpu_frame *f = worker->made, *next; f != NULL; f = next) {
     next = f->made;
     kiln__free(&worker->job->alloc, f);
   }

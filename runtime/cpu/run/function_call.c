@@ -8,7 +8,7 @@ enum { STACK_ALIGN = 16 };
 static void copy_lanes(const kiln__cpu_warp *w, uint32_t mask, uint32_t to,
                        uint32_t from, uint32_t size)
 {
-  uint8_t *const stack = kiln__schedule_of(w)->stack;
+  uint8_t *const stack = kiln__cpu_schedule_of(w)->stack;
 
   for (; mask != 0; mask &= mask - 1) {
     uint8_t *const mine = stack + (size_t)__builtin_ctz(mask) * w->local_stride;
@@ -22,9 +22,9 @@ static void copy_lanes(const kiln__cpu_warp *w, uint32_t mask, uint32_t to,
   }
 }
 
-uint32_t kiln__call_number(const kiln__cpu_warp *w, uint64_t address)
+uint32_t kiln__cpu_call_number(const kiln__cpu_warp *w, uint64_t address)
 {
-  const kiln__grid *const g = w->grid;
+  const kiln__cpu_grid *const g = w->grid;
   const uint64_t at = address - KILN__WINDOW_CODE;
 
   if (g->functions != NULL) {
@@ -46,22 +46,22 @@ static bool fits(const kiln__cpu_warp *w, uint32_t at, uint32_t offset,
   return (uint64_t)at + offset + size <= w->local_size;
 }
 
-static kiln__frame *enter(kiln__cpu_warp *w, kiln__frame *from,
-                          const kiln__cpu_insn *in, const kiln__cpu_code *code,
-                          uint32_t mask)
+static kiln__cpu_frame *enter(kiln__cpu_warp *w, kiln__cpu_frame *from,
+                              const kiln__cpu_insn *in,
+                              const kiln__cpu_code *code, uint32_t mask)
 {
   const kiln__cpu_call *const call = &from->code->calls[in->imm];
   const uint32_t at =
       (from->local_top + STACK_ALIGN - 1) & ~(uint32_t)(STACK_ALIGN - 1);
-  kiln__frame *f;
+  kiln__cpu_frame *f;
 
   if (!fits(w, at, 0, code->local_bytes)) {
-    kiln__fault(w, in, KILN__FAULT_STACK, -1, at + code->local_bytes, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_STACK, -1, at + code->local_bytes, 0);
     return NULL;
   }
-  f = kiln__frame_take(w, code);
+  f = kiln__cpu_frame_take(w, code);
   if (f == NULL) {
-    kiln__fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
     return NULL;
   }
   f->parent = from;
@@ -75,7 +75,7 @@ static kiln__frame *enter(kiln__cpu_warp *w, kiln__frame *from,
     const kiln__cpu_copy *const c = &call->in[i];
 
     if (!fits(w, at, c->to, c->size)) {
-      kiln__fault(w, in, KILN__FAULT_STACK, -1, at + c->to, c->size);
+      kiln__cpu_fault(w, in, KILN__FAULT_STACK, -1, at + c->to, c->size);
       return NULL;
     }
     copy_lanes(w, mask, at + c->to, from->local_at + c->from, c->size);
@@ -83,38 +83,39 @@ static kiln__frame *enter(kiln__cpu_warp *w, kiln__frame *from,
   return f;
 }
 
-bool kiln__call_enter(kiln__cpu_warp *w, kiln__frame *from,
-                      const kiln__cpu_insn *in, uint32_t callee, uint32_t mask,
-                      kiln__frame **out)
+bool kiln__cpu_call_enter(kiln__cpu_warp *w, kiln__cpu_frame *from,
+                          const kiln__cpu_insn *in, uint32_t callee,
+                          uint32_t mask, kiln__cpu_frame **out)
 {
-  const kiln__job *const job = kiln__job_of(w);
+  const kiln__cpu_job *const job = kiln__cpu_job_of(w);
   const kiln__cpu_code *code;
 
   *out = NULL;
   if (callee >= job->grid.program->n_functions) {
-    kiln__fault(w, in, KILN__FAULT_PC, -1, callee, 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, callee, 0);
     return false;
   }
   code = &job->grid.program->functions[callee];
   if (!code->defined) {
-    const kiln__system which = (kiln__system)job->system[callee];
+    const kiln__cpu_system which = (kiln__cpu_system)job->system[callee];
 
     if (which != KILN__SYSTEM_NONE)
-      return kiln__system_call(w, from, in, code, which, mask);
-    kiln__fault(w, in, KILN__FAULT_PC, -1, KILN__WINDOW_CODE + callee * 16, 0);
+      return kiln__cpu_system_call(w, from, in, code, which, mask);
+    kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, KILN__WINDOW_CODE + callee * 16,
+                    0);
     return false;
   }
   if (code->entry ||
       (in->a >= 0 && from->code->calls[in->imm].n_params != code->n_params)) {
-    kiln__fault(w, in, KILN__FAULT_PC, -1,
-                KILN__WINDOW_CODE + callee * UINT64_C(16), 0);
+    kiln__cpu_fault(w, in, KILN__FAULT_PC, -1,
+                    KILN__WINDOW_CODE + callee * UINT64_C(16), 0);
     return false;
   }
   *out = enter(w, from, in, code, mask);
   return *out != NULL;
 }
 
-void kiln__call_leave(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask)
+void kiln__cpu_call_leave(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask)
 {
   const kiln__cpu_call *const call = f->call;
 
@@ -128,14 +129,14 @@ void kiln__call_leave(kiln__cpu_warp *w, kiln__frame *f, uint32_t mask)
   }
   f->lanes &= ~mask;
   if (f->lanes == 0)
-    kiln__frame_give(w, f);
+    kiln__cpu_frame_give(w, f);
 }
 
-bool kiln__stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+bool kiln__cpu_stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
   const uint32_t need = s->n_stacked + 2 * KILN__WARP + 2;
-  kiln__entry *bigger;
+  kiln__cpu_entry *bigger;
 
   if (need <= s->max_stacked)
     return true;
@@ -143,7 +144,7 @@ bool kiln__stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in)
                         2 * (size_t)need * sizeof *bigger);
   if (bigger == NULL) {
     if (in != NULL)
-      kiln__fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
+      kiln__cpu_fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
     return false;
   }
   s->stacked = bigger;
@@ -151,26 +152,27 @@ bool kiln__stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   return true;
 }
 
-void kiln__warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                       uint32_t mask, uint32_t wanted)
+void kiln__cpu_warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                           uint32_t mask, uint32_t wanted)
 {
-  const kiln__schedule *const s = kiln__schedule_of(w);
+  const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   if (s->check_sync && (mask & ~wanted) != 0)
-    kiln__watch_sync_misuse(w, in, __builtin_ctz(mask & ~wanted),
-                            "the thread is not in its own member mask "
-                            "0x%08x",
-                            wanted);
+    kiln__cpu_watch_sync_misuse(w, in, __builtin_ctz(mask & ~wanted),
+                                "the thread is not in its own member mask "
+                                "0x%08x",
+                                wanted);
   if (s->check_sync && (wanted & s->began & ~w->live) != 0)
-    kiln__watch_sync_misuse(w, in, -1,
-                            "member mask 0x%08x names lanes that have exited "
-                            "(0x%08x)",
-                            wanted, wanted & s->began & ~w->live);
+    kiln__cpu_watch_sync_misuse(
+        w, in, -1,
+        "member mask 0x%08x names lanes that have exited "
+        "(0x%08x)",
+        wanted, wanted & s->began & ~w->live);
   else if (s->check_sync && (wanted & w->live & ~mask) != 0)
-    kiln__watch_sync_misuse(w, in, -1,
-                            "member mask 0x%08x names lanes that are "
-                            "elsewhere (0x%08x)",
-                            wanted, wanted & w->live & ~mask);
+    kiln__cpu_watch_sync_misuse(w, in, -1,
+                                "member mask 0x%08x names lanes that are "
+                                "elsewhere (0x%08x)",
+                                wanted, wanted & w->live & ~mask);
   if (w->watched)
-    kiln__watch_warp_sync(w, in, mask);
+    kiln__cpu_watch_warp_sync(w, in, mask);
 }

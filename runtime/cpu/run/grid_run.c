@@ -39,7 +39,7 @@ __extension__ typedef unsigned __int128 wide;
  * lower index, which CUDA does not promise but CUB and Kiln's look-backs use. Of
  * more than fit, half of the places: the others are for blocks that stay and
  * serve those behind them. */
-static uint64_t gang_number(const kiln__job *job, uint64_t i)
+static uint64_t gang_number(const kiln__cpu_job *job, uint64_t i)
 {
   const uint64_t seed = job->grid.seed;
   const uint64_t most = job->n_gangs <= job->max_gangs
@@ -59,9 +59,9 @@ static uint64_t gang_number(const kiln__job *job, uint64_t i)
 
 /* ---- A worker -------------------------------------------------------------------- */
 
-static bool may_start(const kiln__worker *worker)
+static bool may_start(const kiln__cpu_worker *worker)
 {
-  const kiln__job *const job = worker->job;
+  const kiln__cpu_job *const job = worker->job;
 
   return worker->n_resident < job->max_gangs &&
          (worker->next < worker->end ||
@@ -74,9 +74,9 @@ static bool may_start(const kiln__worker *worker)
  * apart; fewer towards the end, so that none is left with many. Each starts its
  * own in order: the lowest unfinished gang can always be started, whoever waits
  * for it. */
-static uint64_t next_gang(kiln__worker *worker)
+static uint64_t next_gang(kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
 
   if (worker->next == worker->end) {
     uint64_t run = 1;
@@ -96,17 +96,17 @@ static uint64_t next_gang(kiln__worker *worker)
 }
 
 /* One more gang at the end of the list, if any is left, and memory for it. */
-static void start_one(kiln__worker *worker)
+static void start_one(kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
   const uint64_t i = next_gang(worker);
-  kiln__gang *gang;
+  kiln__cpu_gang *gang;
 
   if (i >= job->n_gangs)
     return;
-  gang = kiln__gang_begin(worker, gang_number(job, i));
+  gang = kiln__cpu_gang_begin(worker, gang_number(job, i));
   if (gang == NULL) {
-    kiln__fault_grid(job, KILN__FAULT_MEMORY, "no memory for a block");
+    kiln__cpu_fault_grid(job, KILN__FAULT_MEMORY, "no memory for a block");
     return;
   }
   *worker->last = gang;
@@ -115,35 +115,35 @@ static void start_one(kiln__worker *worker)
   worker->event = true;
 }
 
-static void end_gang(kiln__worker *worker, kiln__gang **link)
+static void end_gang(kiln__cpu_worker *worker, kiln__cpu_gang **link)
 {
-  kiln__gang *const gang = *link;
+  kiln__cpu_gang *const gang = *link;
 
   *link = gang->next;
   if (worker->last == &gang->next)
     worker->last = link;
   worker->n_resident--;
   worker->event = true;
-  kiln__gang_end(gang);
+  kiln__cpu_gang_end(gang);
 }
 
 /* Once over the resident blocks, oldest first; those that end make room. */
-static void go_round(kiln__worker *worker)
+static void go_round(kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
-  kiln__gang **link = &worker->resident;
+  kiln__cpu_job *const job = worker->job;
+  kiln__cpu_gang **link = &worker->resident;
 
   while (!atomic_load_explicit(&job->grid.stopped, memory_order_relaxed)) {
     if (*link == NULL && may_start(worker))
       start_one(worker); /* at the end of the list, where link is */
     if (*link == NULL)
       break;
-    switch (kiln__gang_run(*link)) {
+    switch (kiln__cpu_gang_run(*link)) {
     case KILN__GANG_DONE:
       end_gang(worker, link);
       break;
     case KILN__GANG_STUCK:
-      kiln__fault_deadlock(job, *link, true, false);
+      kiln__cpu_fault_deadlock(job, *link, true, false);
       break;
     default:
       link = &(*link)->next;
@@ -152,17 +152,17 @@ static void go_round(kiln__worker *worker)
   }
 }
 
-static void work(kiln__worker *worker)
+static void work(kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
 
   while (!atomic_load(&job->grid.stopped) &&
          (worker->resident != NULL || may_start(worker))) {
     go_round(worker);
     if (worker->resident != NULL)
-      kiln__stuck_step(worker);
+      kiln__cpu_stuck_step(worker);
   }
-  kiln__stuck_leave(worker);
+  kiln__cpu_stuck_leave(worker);
 }
 
 static void *work_thread(void *arg)
@@ -171,7 +171,7 @@ static void *work_thread(void *arg)
   return NULL;
 }
 
-static kiln_status worker_init(kiln__worker *worker, kiln__job *job,
+static kiln_status worker_init(kiln__cpu_worker *worker, kiln__cpu_job *job,
                                unsigned index)
 {
   const size_t n = job->grid.program->n_functions;
@@ -187,19 +187,19 @@ static kiln_status worker_init(kiln__worker *worker, kiln__job *job,
              : kiln__fail_memory("a launch");
 }
 
-static void worker_free(kiln__worker *worker)
+static void worker_free(kiln__cpu_worker *worker)
 {
-  kiln__gang *gang, *next;
+  kiln__cpu_gang *gang, *next;
 
   for (gang = worker->resident; gang != NULL; gang = next) {
     next = gang->next;
-    kiln__gang_end(gang);
+    kiln__cpu_gang_end(gang);
   }
   for (gang = worker->spare; gang != NULL; gang = next) {
     next = gang->next;
-    kiln__gang_free(gang);
+    kiln__cpu_gang_free(gang);
   }
-  kiln__frames_free(worker);
+  kiln__cpu_frames_free(worker);
   kiln__free(&worker->job->alloc, worker->free);
   kiln__free(&worker->job->alloc, worker->tallies);
 }
@@ -211,11 +211,11 @@ static uint32_t rounded(uint32_t value, uint32_t to)
   return to < 2 ? value : (value + to - 1) / to * to;
 }
 
-static void set_sizes(kiln__job *job)
+static void set_sizes(kiln__cpu_job *job)
 {
-  const kiln__launch *const l = job->launch;
+  const kiln__cpu_launch_desc *const l = job->launch;
   const kiln__cpu_code *const code = l->code;
-  kiln__grid *const g = &job->grid;
+  kiln__cpu_grid *const g = &job->grid;
   const uint64_t need = (uint64_t)code->reach_local + code->local_bytes +
                         16 * ((uint64_t)l->program->n_functions + 1);
   uint64_t blocks = 1, threads = 1, gang = 1;
@@ -248,7 +248,7 @@ static void set_sizes(kiln__job *job)
     job->max_gangs = UINT32_MAX;
 }
 
-static kiln_status check_launch(const kiln__launch *l)
+static kiln_status check_launch(const kiln__cpu_launch_desc *l)
 {
   uint64_t threads = 1;
 
@@ -269,33 +269,33 @@ static kiln_status check_launch(const kiln__launch *l)
 
 /* Grid-wide synchronisation counts arrivals in memory of its own: its size,
  * then the counter. */
-static kiln_status make_workspace(kiln__job *job)
+static kiln_status make_workspace(kiln__cpu_job *job)
 {
-  kiln__range range = {.kind = KILN__RANGE_INTERNAL,
-                       .device = job->grid.device};
+  kiln__cpu_range range = {.kind = KILN__RANGE_INTERNAL,
+                           .device = job->grid.device};
   const uint32_t size = KILN__WORKSPACE;
   uint8_t *host;
   kiln_status st;
 
   if (!job->launch->cooperative)
     return KILN_OK;
-  st = kiln__memory_add(job->grid.memory, &range, KILN__WORKSPACE, 256);
+  st = kiln__cpu_memory_add(job->grid.memory, &range, KILN__WORKSPACE, 256);
   if (st != KILN_OK)
     return st;
-  host = kiln__memory_host(job->grid.memory, range.first, KILN__WORKSPACE);
+  host = kiln__cpu_memory_host(job->grid.memory, range.first, KILN__WORKSPACE);
   memset(host, 0, KILN__WORKSPACE);
   memcpy(host, &size, sizeof size);
-  kiln__memory_written(job->grid.memory, range.first, KILN__WORKSPACE);
+  kiln__cpu_memory_written(job->grid.memory, range.first, KILN__WORKSPACE);
   job->workspace = range.first;
   job->grid.envreg[0] = range.first >> 32;
   job->grid.envreg[1] = range.first & UINT32_MAX;
   return KILN_OK;
 }
 
-static void fill_grid(kiln__job *job)
+static void fill_grid(kiln__cpu_job *job)
 {
-  const kiln__launch *const l = job->launch;
-  kiln__grid *const g = &job->grid;
+  const kiln__cpu_launch_desc *const l = job->launch;
+  kiln__cpu_grid *const g = &job->grid;
 
   g->program = l->program;
   g->code = l->code;
@@ -320,7 +320,7 @@ static void fill_grid(kiln__job *job)
   set_sizes(job);
 }
 
-static kiln_status job_init(kiln__job *job, const kiln__launch *l,
+static kiln_status job_init(kiln__cpu_job *job, const kiln__cpu_launch_desc *l,
                             const kiln_allocator *a)
 {
   const size_t n = l->program->n_functions;
@@ -338,7 +338,7 @@ static kiln_status job_init(kiln__job *job, const kiln__launch *l,
   for (size_t i = 0; i < n; i++) {
     if (!l->program->functions[i].defined)
       job->system[i] =
-          (uint8_t)kiln__system_named(l->program->functions[i].name);
+          (uint8_t)kiln__cpu_system_named(l->program->functions[i].name);
   }
   for (unsigned i = 0; i < job->n_workers; i++)
     KILN_TRY(worker_init(&job->workers[i], job, i));
@@ -349,7 +349,7 @@ done:
 
 /* The calling thread is the first worker; threads that cannot be made leave
  * their share to the others. */
-static void run_workers(kiln__job *job)
+static void run_workers(kiln__cpu_job *job)
 {
   bool made[64] = {false};
   const unsigned n = job->n_workers < 64 ? job->n_workers : 64;
@@ -359,7 +359,7 @@ static void run_workers(kiln__job *job)
     made[i] = pthread_create(&job->workers[i].thread, NULL, work_thread,
                              &job->workers[i]) == 0;
     if (!made[i])
-      kiln__stuck_leave(&job->workers[i]);
+      kiln__cpu_stuck_leave(&job->workers[i]);
   }
   work(&job->workers[0]);
   for (unsigned i = 1; i < n; i++) {
@@ -368,23 +368,24 @@ static void run_workers(kiln__job *job)
   }
 }
 
-static void job_free(kiln__job *job)
+static void job_free(kiln__cpu_job *job)
 {
   for (unsigned i = 0; job->workers != NULL && i < job->n_workers; i++)
     worker_free(&job->workers[i]);
   if (job->workspace != 0)
-    kiln__memory_remove(job->grid.memory, job->workspace);
+    kiln__cpu_memory_remove(job->grid.memory, job->workspace);
   kiln__free(&job->alloc, job->workers);
   kiln__free(&job->alloc, job->system);
   pthread_mutex_destroy(&job->grid.lock);
   pthread_mutex_destroy(&job->stuck_lock);
 }
 
-kiln_status kiln__grid_run(const kiln__launch *launch, const kiln_allocator *a,
-                           kiln__fault_info *fault)
+kiln_status kiln__cpu_grid_run(const kiln__cpu_launch_desc *launch,
+                               const kiln_allocator *a,
+                               kiln__cpu_fault_info *fault)
 {
   kiln_status st = check_launch(launch);
-  kiln__job *job;
+  kiln__cpu_job *job;
 
   memset(fault, 0, sizeof *fault);
   if (st != KILN_OK)
@@ -394,7 +395,7 @@ kiln_status kiln__grid_run(const kiln__launch *launch, const kiln_allocator *a,
     return kiln__fail_memory("a launch");
   pthread_mutex_init(&job->grid.lock, NULL);
   pthread_mutex_init(&job->stuck_lock, NULL);
-  kiln__memory_enter(launch->memory);
+  kiln__cpu_memory_enter(launch->memory);
   KILN_TRY(job_init(job, launch, a));
   run_workers(job);
   *fault = job->grid.fault;
@@ -404,9 +405,9 @@ kiln_status kiln__grid_run(const kiln__launch *launch, const kiln_allocator *a,
     st = kiln__fail(KILN_EDRIVER, NULL, "kernel `%s` failed",
                     launch->code->name);
   if (fault->kind != KILN__FAULT_NONE && launch->watch != NULL)
-    kiln__watch_fault(launch->watch, &job->grid);
+    kiln__cpu_watch_fault(launch->watch, &job->grid);
 done:
-  kiln__memory_leave(launch->memory);
+  kiln__cpu_memory_leave(launch->memory);
   job_free(job);
   kiln__free(a, job);
   return st;

@@ -10,11 +10,11 @@
 
 #include "../exec/isa.h"
 
-typedef struct kiln__launch {
+typedef struct kiln__cpu_launch_desc {
   const kiln__cpu_program *program;
   const kiln__cpu_code *code;
-  const kiln__isa *isa;
-  kiln__memory *memory;
+  const kiln__cpu_isa *isa;
+  kiln__cpu_memory *memory;
   const uint8_t *params; /* code->param_bytes, borrowed until the return */
   uint32_t grid_dim[3], block_dim[3], cluster_dim[3]; /* cluster 1,1,1: none */
   uint32_t dynamic_shared;
@@ -30,35 +30,35 @@ typedef struct kiln__launch {
                            raised to what the kernel needs) */
   uint64_t heap_limit;
   const uint64_t *globals;
-  struct kiln__textures *textures;
-  struct kiln__watch *watch;
-  struct kiln__out *out;
+  struct kiln__cpu_textures *textures;
+  struct kiln__cpu_watch *watch;
+  struct kiln__cpu_out *out;
   const atomic_bool *cancel; /* set from another thread: stop; may be NULL */
-} kiln__launch;
+} kiln__cpu_launch_desc;
 
 /* Run it to its end in the calling thread and `threads - 1` others.
  * KILN_OK; KILN_ENOMEM; KILN_EDRIVER: it faulted, and *fault says how. */
-kiln_status kiln__grid_run(const kiln__launch *launch, const kiln_allocator *a,
-                           kiln__fault_info *fault);
+kiln_status kiln__cpu_grid_run(const kiln__cpu_launch_desc *launch,
+                               const kiln_allocator *a,
+                               kiln__cpu_fault_info *fault);
 
 /* Human text of a fault: kernel, source line, block, thread, address and what
  * lies there, and what to look at. */
-void kiln__fault_text(const kiln__launch *launch, const kiln__fault_info *fault,
-                      kiln__buf *out);
+void kiln__cpu_fault_text(const kiln__cpu_launch_desc *launch,
+                          const kiln__cpu_fault_info *fault, kiln__buf *out);
 
 /* Printf of kernels: lines collect here and are handed on at synchronisation,
  * or when half full. */
-typedef struct kiln__out kiln__out;
-kiln_status
-kiln__out_create(kiln__out **out, const kiln_allocator *a, size_t capacity,
-                 void (*write)(void *user, const char *text, size_t size),
-                 void *user);
-void kiln__out_add(kiln__out *out, const char *text, size_t size);
-void kiln__out_flush(kiln__out *out);
-void kiln__out_free(kiln__out *out);
+typedef struct kiln__cpu_out kiln__cpu_out;
+kiln_status kiln__cpu_out_create(
+    kiln__cpu_out **out, const kiln_allocator *a, size_t capacity,
+    void (*write)(void *user, const char *text, size_t size), void *user);
+void kiln__cpu_out_add(kiln__cpu_out *out, const char *text, size_t size);
+void kiln__cpu_out_flush(kiln__cpu_out *out);
+void kiln__cpu_out_free(kiln__cpu_out *out);
 /* Format as device printf does: `args` lie as in a struct, strings are read
  * through the grid's memory. Number of arguments; -1: no format. */
-int kiln__out_printf(kiln__out *out, kiln__cpu_warp *w, int lane,
-                     uint64_t format, uint64_t args);
+int kiln__cpu_out_printf(kiln__cpu_out *out, kiln__cpu_warp *w, int lane,
+                         uint64_t format, uint64_t args);
 
 #endif

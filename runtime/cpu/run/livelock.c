@@ -35,9 +35,9 @@ static uint64_t mix_bytes(uint64_t hash, const uint8_t *bytes, size_t size)
 }
 
 static uint64_t hash_frames(uint64_t hash, const kiln__cpu_warp *w,
-                            const kiln__frame *f)
+                            const kiln__cpu_frame *f)
 {
-  const uint8_t *const stack = kiln__schedule_of(w)->stack;
+  const uint8_t *const stack = kiln__cpu_schedule_of(w)->stack;
 
   for (uint32_t lane = 0; lane < KILN__WARP; lane++)
     hash =
@@ -51,11 +51,11 @@ static uint64_t hash_frames(uint64_t hash, const kiln__cpu_warp *w,
 
 static uint64_t state_of(const kiln__cpu_warp *w)
 {
-  const kiln__schedule *const s = kiln__schedule_of(w);
+  const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
   uint64_t hash = w->live;
 
   if (w->grid->lock_step) {
-    const kiln__frame *last = NULL;
+    const kiln__cpu_frame *last = NULL;
 
     for (uint32_t i = 0; i < s->n_stacked; i++) {
       hash = mix(mix(hash, s->stacked[i].pc), s->stacked[i].mask);
@@ -65,7 +65,7 @@ static uint64_t state_of(const kiln__cpu_warp *w)
   }
   /* Groups change places: sum them up. */
   for (uint32_t i = 0; i < s->n_groups; i++) {
-    const kiln__group *const g = &s->group[i];
+    const kiln__cpu_group *const g = &s->group[i];
     const uint64_t one =
         mix(mix(mix(1, g->pc), g->mask), (uint64_t)g->wait + 1);
 
@@ -75,7 +75,7 @@ static uint64_t state_of(const kiln__cpu_warp *w)
 }
 
 /* Every group that can run has run since the state was saved. */
-static bool all_ran(const kiln__schedule *s)
+static bool all_ran(const kiln__cpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_groups; i++) {
     if (s->group[i].wait == KILN__READY && !s->group[i].ran)
@@ -86,7 +86,7 @@ static bool all_ran(const kiln__schedule *s)
 
 static void save(kiln__cpu_warp *w)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   s->saved = state_of(w);
   s->repeats = false;
@@ -94,10 +94,10 @@ static void save(kiln__cpu_warp *w)
     s->group[i].ran = false;
 }
 
-static void set_traced(kiln__worker *worker, bool traced)
+static void set_traced(kiln__cpu_worker *worker, bool traced)
 {
   worker->recording = traced;
-  for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
+  for (kiln__cpu_gang *g = worker->resident; g != NULL; g = g->next) {
     for (uint32_t i = 0; i < g->n_warps; i++) {
       g->schedules[i].traced = traced;
       g->schedules[i].changed = false;
@@ -105,9 +105,9 @@ static void set_traced(kiln__worker *worker, bool traced)
   }
 }
 
-static bool any_change(const kiln__worker *worker)
+static bool any_change(const kiln__cpu_worker *worker)
 {
-  for (const kiln__gang *g = worker->resident; g != NULL; g = g->next) {
+  for (const kiln__cpu_gang *g = worker->resident; g != NULL; g = g->next) {
     for (uint32_t i = 0; i < g->n_warps; i++) {
       if (g->schedules[i].changed)
         return true;
@@ -118,17 +118,17 @@ static bool any_change(const kiln__worker *worker)
 
 /* Does every warp repeat itself or wait? Looks at each again, and saves anew
  * now and then, as a loop may only begin. */
-static bool all_repeat(kiln__worker *worker)
+static bool all_repeat(kiln__cpu_worker *worker)
 {
   const bool again = (worker->rounds & (worker->rounds - 1)) == 0;
   const bool look =
       worker->rounds <= CLOSE_ROUNDS || worker->rounds % LOOK_EVERY == 0;
   bool all = true, waiting = true;
 
-  for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
+  for (kiln__cpu_gang *g = worker->resident; g != NULL; g = g->next) {
     for (uint32_t i = 0; i < g->n_warps; i++) {
       kiln__cpu_warp *const w = &g->warps[i];
-      kiln__schedule *const s = &g->schedules[i];
+      kiln__cpu_schedule *const s = &g->schedules[i];
 
       if (s->status != KILN__WARP_RUNNING || s->repeats)
         continue;
@@ -143,28 +143,28 @@ static bool all_repeat(kiln__worker *worker)
   return all || (waiting && worker->rounds >= MAX_ROUNDS);
 }
 
-static void stop_looking(kiln__job *job, kiln__worker *worker)
+static void stop_looking(kiln__cpu_job *job, kiln__cpu_worker *worker)
 {
   job->phase = NOT_LOOKING;
   worker->patience *= 2;
   worker->quiet = 0;
 }
 
-static void conclude(kiln__job *job, kiln__worker *worker)
+static void conclude(kiln__cpu_job *job, kiln__cpu_worker *worker)
 {
   if (job->phase == RECORDING && job->n_active != 0 &&
       job->n_stuck >= job->n_active && worker->resident != NULL)
-    kiln__fault_deadlock(job, worker->resident, false, true);
+    kiln__cpu_fault_deadlock(job, worker->resident, false, true);
 }
 
-static void record(kiln__job *job, kiln__worker *worker)
+static void record(kiln__cpu_job *job, kiln__cpu_worker *worker)
 {
   if (any_change(worker)) {
     stop_looking(job, worker);
     return;
   }
   if (worker->rounds++ == 0) {
-    for (kiln__gang *g = worker->resident; g != NULL; g = g->next) {
+    for (kiln__cpu_gang *g = worker->resident; g != NULL; g = g->next) {
       for (uint32_t i = 0; i < g->n_warps; i++)
         save(&g->warps[i]);
     }
@@ -179,9 +179,9 @@ static void record(kiln__job *job, kiln__worker *worker)
   conclude(job, worker);
 }
 
-void kiln__stuck_step(kiln__worker *worker)
+void kiln__cpu_stuck_step(kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
 
   if (worker->event && !worker->recording) {
     worker->event = false;
@@ -212,9 +212,9 @@ void kiln__stuck_step(kiln__worker *worker)
 }
 
 /* A worker has no more blocks: the others decide. */
-void kiln__stuck_leave(kiln__worker *worker)
+void kiln__cpu_stuck_leave(kiln__cpu_worker *worker)
 {
-  kiln__job *const job = worker->job;
+  kiln__cpu_job *const job = worker->job;
 
   pthread_mutex_lock(&job->stuck_lock);
   job->n_active--;

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-kiln__system kiln__system_named(const char *name)
+kiln__cpu_system kiln__cpu_system_named(const char *name)
 {
   static const struct {
     const char *name;
-    kiln__system which;
+    kiln__cpu_system which;
   } all[] = {
       {"vprintf", KILN__SYSTEM_VPRINTF}, {"malloc", KILN__SYSTEM_MALLOC},
       {"free", KILN__SYSTEM_FREE},       {"__assertfail", KILN__SYSTEM_ASSERT},
@@ -29,8 +29,8 @@ static uint8_t *within(uint8_t *first, uint64_t bytes, uint64_t offset,
   return offset <= bytes && size <= bytes - offset ? first + offset : NULL;
 }
 
-uint8_t *kiln__lane_bytes(kiln__cpu_warp *w, int lane, uint64_t address,
-                          uint64_t size)
+uint8_t *kiln__cpu_lane_bytes(kiln__cpu_warp *w, int lane, uint64_t address,
+                              uint64_t size)
 {
   const uint64_t window = address & ~(KILN__WINDOW_BYTES - 1);
   const uint64_t offset = address & (KILN__WINDOW_BYTES - 1);
@@ -38,17 +38,18 @@ uint8_t *kiln__lane_bytes(kiln__cpu_warp *w, int lane, uint64_t address,
   if (window == KILN__WINDOW_SHARED)
     return within(w->block->shared, w->block->shared_size, offset, size);
   if (window == KILN__WINDOW_LOCAL)
-    return within(kiln__schedule_of(w)->stack + (size_t)lane * w->local_stride,
+    return within(kiln__cpu_schedule_of(w)->stack +
+                      (size_t)lane * w->local_stride,
                   w->local_size, offset, size);
-  return kiln__memory_host(w->grid->memory, address, size);
+  return kiln__cpu_memory_host(w->grid->memory, address, size);
 }
 
 /* ---- Arguments and results ----------------------------------------------------------- */
 
-static uint64_t argument(const kiln__cpu_warp *w, const kiln__frame *f,
+static uint64_t argument(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
                          const kiln__cpu_call *call, uint32_t i, int lane)
 {
-  const uint8_t *const mine = kiln__schedule_of(w)->stack + f->local_at +
+  const uint8_t *const mine = kiln__cpu_schedule_of(w)->stack + f->local_at +
                               (size_t)lane * w->local_stride;
   uint64_t value = 0;
   uint32_t small;
@@ -64,10 +65,10 @@ static uint64_t argument(const kiln__cpu_warp *w, const kiln__frame *f,
   return value;
 }
 
-static void result(const kiln__cpu_warp *w, const kiln__frame *f,
+static void result(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
                    const kiln__cpu_call *call, int lane, uint64_t value)
 {
-  uint8_t *const mine = kiln__schedule_of(w)->stack + f->local_at +
+  uint8_t *const mine = kiln__cpu_schedule_of(w)->stack + f->local_at +
                         (size_t)lane * w->local_stride;
   const uint32_t small = (uint32_t)value;
 
@@ -83,15 +84,15 @@ static void result(const kiln__cpu_warp *w, const kiln__frame *f,
 
 static uint64_t heap_alloc(kiln__cpu_warp *w, uint64_t size)
 {
-  kiln__grid *const g = w->grid;
-  kiln__range range = {.kind = KILN__RANGE_HEAP, .device = g->device};
+  kiln__cpu_grid *const g = w->grid;
+  kiln__cpu_range range = {.kind = KILN__RANGE_HEAP, .device = g->device};
   uint64_t address = 0;
 
   if (size == 0)
     return 0;
   pthread_mutex_lock(&g->lock);
   if (size <= g->heap_limit - g->heap_bytes &&
-      kiln__memory_add(g->memory, &range, size, 16) == KILN_OK) {
+      kiln__cpu_memory_add(g->memory, &range, size, 16) == KILN_OK) {
     g->heap_bytes += size;
     address = range.first;
   }
@@ -101,16 +102,16 @@ static uint64_t heap_alloc(kiln__cpu_warp *w, uint64_t size)
 
 static bool heap_free(kiln__cpu_warp *w, uint64_t address)
 {
-  kiln__grid *const g = w->grid;
-  kiln__range range;
+  kiln__cpu_grid *const g = w->grid;
+  kiln__cpu_range range;
   bool ok;
 
   if (address == 0)
     return true;
   pthread_mutex_lock(&g->lock);
-  ok = kiln__memory_find(g->memory, address, &range) &&
+  ok = kiln__cpu_memory_find(g->memory, address, &range) &&
        range.kind == KILN__RANGE_HEAP && range.first == address &&
-       kiln__memory_remove(g->memory, address);
+       kiln__cpu_memory_remove(g->memory, address);
   if (ok) {
     const uint64_t size = range.last - range.first;
 
@@ -127,7 +128,7 @@ static void text_at(kiln__cpu_warp *w, int lane, uint64_t address, char *buf,
   size_t n = 0;
 
   while (n + 1 < size) {
-    const uint8_t *const c = kiln__lane_bytes(w, lane, address + n, 1);
+    const uint8_t *const c = kiln__cpu_lane_bytes(w, lane, address + n, 1);
 
     if (c == NULL || *c == '\0')
       break;
@@ -136,7 +137,7 @@ static void text_at(kiln__cpu_warp *w, int lane, uint64_t address, char *buf,
   buf[n] = '\0';
 }
 
-static void assert_failed(kiln__cpu_warp *w, const kiln__frame *f,
+static void assert_failed(kiln__cpu_warp *w, const kiln__cpu_frame *f,
                           const kiln__cpu_insn *in, int lane)
 {
   const kiln__cpu_call *const call = &f->code->calls[in->imm];
@@ -155,10 +156,10 @@ static void assert_failed(kiln__cpu_warp *w, const kiln__frame *f,
                b[1], b[2], t % dim[0], t / dim[0] % dim[1], t / dim[0] / dim[1],
                message);
   if (w->grid->out != NULL) {
-    kiln__out_add(w->grid->out, text, strlen(text));
-    kiln__out_add(w->grid->out, "\n", 1);
+    kiln__cpu_out_add(w->grid->out, text, strlen(text));
+    kiln__cpu_out_add(w->grid->out, "\n", 1);
   }
-  kiln__fault(w, in, KILN__FAULT_ASSERT, lane, 0, 0);
+  kiln__cpu_fault(w, in, KILN__FAULT_ASSERT, lane, 0, 0);
   pthread_mutex_lock(&w->grid->lock);
   if (w->grid->fault.kind == KILN__FAULT_ASSERT &&
       w->grid->fault.text[0] == '\0')
@@ -166,19 +167,19 @@ static void assert_failed(kiln__cpu_warp *w, const kiln__frame *f,
   pthread_mutex_unlock(&w->grid->lock);
 }
 
-static bool move_bytes(kiln__cpu_warp *w, const kiln__frame *f,
+static bool move_bytes(kiln__cpu_warp *w, const kiln__cpu_frame *f,
                        const kiln__cpu_insn *in, int lane, bool set)
 {
   const kiln__cpu_call *const call = &f->code->calls[in->imm];
   const uint64_t to = argument(w, f, call, 0, lane);
   const uint64_t from = argument(w, f, call, 1, lane);
   const uint64_t size = argument(w, f, call, 2, lane);
-  uint8_t *const d = kiln__lane_bytes(w, lane, to, size);
-  const uint8_t *const s = set ? d : kiln__lane_bytes(w, lane, from, size);
+  uint8_t *const d = kiln__cpu_lane_bytes(w, lane, to, size);
+  const uint8_t *const s = set ? d : kiln__cpu_lane_bytes(w, lane, from, size);
 
   if (size != 0 && (d == NULL || s == NULL)) {
-    kiln__fault(w, in, KILN__FAULT_ADDRESS, lane, d == NULL ? to : from,
-                size > UINT32_MAX ? UINT32_MAX : (uint32_t)size);
+    kiln__cpu_fault(w, in, KILN__FAULT_ADDRESS, lane, d == NULL ? to : from,
+                    size > UINT32_MAX ? UINT32_MAX : (uint32_t)size);
     return false;
   }
   if (size != 0 && set)
@@ -189,8 +190,9 @@ static bool move_bytes(kiln__cpu_warp *w, const kiln__frame *f,
   return true;
 }
 
-static bool call_lane(kiln__cpu_warp *w, const kiln__frame *f,
-                      const kiln__cpu_insn *in, kiln__system which, int lane)
+static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
+                      const kiln__cpu_insn *in, kiln__cpu_system which,
+                      int lane)
 {
   const kiln__cpu_call *const call = &f->code->calls[in->imm];
   const uint64_t first = argument(w, f, call, 0, lane);
@@ -198,15 +200,15 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__frame *f,
   switch (which) {
   case KILN__SYSTEM_VPRINTF:
     result(w, f, call, lane,
-           (uint64_t)(int64_t)kiln__out_printf(w->grid->out, w, lane, first,
-                                               argument(w, f, call, 1, lane)));
+           (uint64_t)(int64_t)kiln__cpu_out_printf(
+               w->grid->out, w, lane, first, argument(w, f, call, 1, lane)));
     return true;
   case KILN__SYSTEM_MALLOC:
     result(w, f, call, lane, heap_alloc(w, first));
     return true;
   case KILN__SYSTEM_FREE:
     if (!heap_free(w, first))
-      kiln__fault(w, in, KILN__FAULT_ADDRESS, lane, first, 0);
+      kiln__cpu_fault(w, in, KILN__FAULT_ADDRESS, lane, first, 0);
     return !w->fault;
   case KILN__SYSTEM_ASSERT:
     assert_failed(w, f, in, lane);
@@ -219,11 +221,12 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__frame *f,
   }
 }
 
-bool kiln__system_call(kiln__cpu_warp *w, kiln__frame *f,
-                       const kiln__cpu_insn *in, const kiln__cpu_code *callee,
-                       kiln__system which, uint32_t mask)
+bool kiln__cpu_system_call(kiln__cpu_warp *w, kiln__cpu_frame *f,
+                           const kiln__cpu_insn *in,
+                           const kiln__cpu_code *callee, kiln__cpu_system which,
+                           uint32_t mask)
 {
-  kiln__schedule *const s = kiln__schedule_of(w);
+  kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
 
   (void)callee;
   s->changed = true;

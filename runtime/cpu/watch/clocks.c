@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Index of the first item at or above `block`. */
-static uint32_t find(const kiln__clocks *c, uint32_t block)
+static uint32_t find(const kiln__cpu_clocks *c, uint32_t block)
 {
   uint32_t low = 0, high = c->n;
 
@@ -19,7 +19,7 @@ static uint32_t find(const kiln__clocks *c, uint32_t block)
   return low;
 }
 
-static bool reserve(const kiln_allocator *a, kiln__clocks *c, uint32_t n)
+static bool reserve(const kiln_allocator *a, kiln__cpu_clocks *c, uint32_t n)
 {
   void *p;
   uint32_t capacity = c->capacity == 0 ? 8 : c->capacity;
@@ -36,15 +36,15 @@ static bool reserve(const kiln_allocator *a, kiln__clocks *c, uint32_t n)
   return true;
 }
 
-uint32_t kiln__clocks_of(const kiln__clocks *c, uint32_t block)
+uint32_t kiln__cpu_clocks_of(const kiln__cpu_clocks *c, uint32_t block)
 {
   const uint32_t i = find(c, block);
 
   return i < c->n && c->items[i].block == block ? c->items[i].time : 0;
 }
 
-bool kiln__clocks_raise(const kiln_allocator *a, kiln__clocks *c,
-                        uint32_t block, uint32_t time)
+bool kiln__cpu_clocks_raise(const kiln_allocator *a, kiln__cpu_clocks *c,
+                            uint32_t block, uint32_t time)
 {
   const uint32_t i = find(c, block);
 
@@ -62,8 +62,8 @@ bool kiln__clocks_raise(const kiln_allocator *a, kiln__clocks *c,
   return true;
 }
 
-bool kiln__clocks_join(const kiln_allocator *a, kiln__clocks *to,
-                       const kiln__clocks *from)
+bool kiln__cpu_clocks_join(const kiln_allocator *a, kiln__cpu_clocks *to,
+                           const kiln__cpu_clocks *from)
 {
   uint32_t i = to->n, j = from->n, missing = 0;
 

@@ -12,7 +12,7 @@ static const char *const space_text[] = {"generic",  "register",  "global",
                                          "local",    "parameter", "texture"};
 
 /* The function that an instruction belongs to. */
-static const kiln__cpu_code *code_of(const kiln__watch *watch,
+static const kiln__cpu_code *code_of(const kiln__cpu_watch *watch,
                                      const kiln__cpu_insn *in)
 {
   for (uint32_t i = 0; in != NULL && i < watch->program->n_functions; i++) {
@@ -25,7 +25,7 @@ static const kiln__cpu_code *code_of(const kiln__watch *watch,
   return watch->code;
 }
 
-static const kiln__cpu_line *line_of(const kiln__watch *watch,
+static const kiln__cpu_line *line_of(const kiln__cpu_watch *watch,
                                      const kiln__cpu_insn *in)
 {
   static const kiln__cpu_line none;
@@ -36,7 +36,8 @@ static const kiln__cpu_line *line_of(const kiln__watch *watch,
              : &none;
 }
 
-static const char *file_of(const kiln__watch *watch, const kiln__cpu_line *line)
+static const char *file_of(const kiln__cpu_watch *watch,
+                           const kiln__cpu_line *line)
 {
   return line->file < watch->program->n_files &&
                  watch->program->files[line->file] != NULL
@@ -44,8 +45,8 @@ static const char *file_of(const kiln__watch *watch, const kiln__cpu_line *line)
              : "";
 }
 
-void kiln__watch_line(const kiln__watch *watch, const kiln__cpu_insn *in,
-                      char *buf, size_t size)
+void kiln__cpu_watch_line(const kiln__cpu_watch *watch,
+                          const kiln__cpu_insn *in, char *buf, size_t size)
 {
   const kiln__cpu_line *line = line_of(watch, in);
 
@@ -55,8 +56,8 @@ void kiln__watch_line(const kiln__watch *watch, const kiln__cpu_insn *in,
     kiln__format(buf, size, "line %u of the PTX", line->ptx);
 }
 
-void kiln__watch_thread(const kiln__grid *grid, uint32_t warp, uint32_t lane,
-                        uint32_t thread[3])
+void kiln__cpu_watch_thread(const kiln__cpu_grid *grid, uint32_t warp,
+                            uint32_t lane, uint32_t thread[3])
 {
   const uint32_t t = warp * KILN__WARP + lane;
   const uint32_t *dim = grid->block_dim;
@@ -67,17 +68,17 @@ void kiln__watch_thread(const kiln__grid *grid, uint32_t warp, uint32_t lane,
 }
 
 /* "at 0x200000000404, 4 bytes past the end of allocation 3 (1024 bytes)". */
-static void describe_address(kiln_cpu_finding *f, const kiln__grid *grid,
+static void describe_address(kiln_cpu_finding *f, const kiln__cpu_grid *grid,
                              char *buf, size_t size)
 {
-  kiln__nearby near;
+  kiln__cpu_nearby near;
 
   if (strcmp(f->space, "shared") == 0) {
     kiln__format(buf, size, "offset %" PRIu64 " of %u bytes of shared memory",
                  f->address, grid->shared_size);
     return;
   }
-  kiln__memory_near(grid->memory, f->address, &near);
+  kiln__cpu_memory_near(grid->memory, f->address, &near);
   if (near.has_below && f->address < near.below.last) {
     f->allocation = near.below.first;
     f->allocation_size = near.below.last - near.below.first;
@@ -135,10 +136,10 @@ static void write_text(kiln_cpu_finding *f, char *buf, const char *place,
                advice);
 }
 
-static kiln__found *known(const kiln__watch *watch, const kiln__cpu_insn *in,
-                          const char *kind)
+static kiln__cpu_found *known(const kiln__cpu_watch *watch,
+                              const kiln__cpu_insn *in, const char *kind)
 {
-  kiln__found *found = watch->found;
+  kiln__cpu_found *found = watch->found;
 
   while (found != NULL &&
          (found->in != in || strcmp(found->finding.kind, kind) != 0))
@@ -148,11 +149,11 @@ static kiln__found *known(const kiln__watch *watch, const kiln__cpu_insn *in,
 
 /* Texts live in the same block of memory as the finding. */
 typedef struct record {
-  kiln__found found;
+  kiln__cpu_found found;
   char other[512], text[TEXT_SIZE];
 } record;
 
-static record *add(kiln__watch *watch, const kiln__cpu_insn *in)
+static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in)
 {
   record *r;
 
@@ -168,13 +169,13 @@ static record *add(kiln__watch *watch, const kiln__cpu_insn *in)
   return r;
 }
 
-void kiln__find(kiln__watch *watch, unsigned check, const char *kind,
-                const kiln__where *where, const char *other, const char *what,
-                const char *advice)
+void kiln__cpu_find(kiln__cpu_watch *watch, unsigned check, const char *kind,
+                    const kiln__cpu_where *where, const char *other,
+                    const char *what, const char *advice)
 {
-  const kiln__grid *grid = where->w->grid;
+  const kiln__cpu_grid *grid = where->w->grid;
   const kiln__cpu_line *line = line_of(watch, where->in);
-  kiln__found *old = known(watch, where->in, kind);
+  kiln__cpu_found *old = known(watch, where->in, kind);
   char place[320], address[320] = "";
   kiln_cpu_finding *f;
   record *r;
@@ -203,19 +204,20 @@ void kiln__find(kiln__watch *watch, unsigned check, const char *kind,
                           .count = 1,
                           .text = r->text};
   memcpy(f->block, where->w->block->ctaid, sizeof f->block);
-  kiln__watch_thread(grid, where->w->index,
-                     (uint32_t)(where->lane < 0 ? 0 : where->lane), f->thread);
-  kiln__watch_line(watch, where->in, place, sizeof place);
+  kiln__cpu_watch_thread(grid, where->w->index,
+                         (uint32_t)(where->lane < 0 ? 0 : where->lane),
+                         f->thread);
+  kiln__cpu_watch_line(watch, where->in, place, sizeof place);
   if (where->bytes != 0)
     describe_address(f, grid, address, sizeof address);
   write_text(f, r->text, place, what, address, advice);
 }
 
-void kiln__watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                             int lane, const char *format, ...)
+void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                                 int lane, const char *format, ...)
 {
-  kiln__watch *watch = w->grid->watch;
-  const kiln__where where = {.w = w, .in = in, .lane = lane};
+  kiln__cpu_watch *watch = w->grid->watch;
+  const kiln__cpu_where where = {.w = w, .in = in, .lane = lane};
   char what[512];
   va_list args;
 
@@ -225,21 +227,21 @@ void kiln__watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   vsnprintf(what, sizeof what, format, args);
   va_end(args);
   pthread_mutex_lock(&watch->lock);
-  kiln__find(watch, KILN_CPU_CHECK_SYNC,
-             in->kind == KILN__KIND_BARRIER ? "divergent barrier"
-                                            : "wrong mask",
-             &where, "", what,
-             in->kind == KILN__KIND_BARRIER
-                 ? "move the barrier to where all threads of the block pass"
-                 : "compute the mask where all lanes still agree "
-                   "(__ballot_sync), and let every lane that it names arrive");
+  kiln__cpu_find(
+      watch, KILN_CPU_CHECK_SYNC,
+      in->kind == KILN__KIND_BARRIER ? "divergent barrier" : "wrong mask",
+      &where, "", what,
+      in->kind == KILN__KIND_BARRIER
+          ? "move the barrier to where all threads of the block pass"
+          : "compute the mask where all lanes still agree "
+            "(__ballot_sync), and let every lane that it names arrive");
   pthread_mutex_unlock(&watch->lock);
 }
 
 /* ---- Faults ---------------------------------------------------------------------- */
 
 typedef struct fault_words {
-  kiln__fault_kind fault;
+  kiln__cpu_fault_kind fault;
   const char *kind, *what, *advice;
 } fault_words;
 
@@ -258,7 +260,7 @@ static const fault_words words[] = {
      "the recursion's end, or CU_LIMIT_STACK_SIZE"},
 };
 
-static const fault_words *words_of(kiln__fault_kind kind)
+static const fault_words *words_of(kiln__cpu_fault_kind kind)
 {
   for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
     if (words[i].fault == kind)
@@ -267,9 +269,9 @@ static const fault_words *words_of(kiln__fault_kind kind)
   return NULL;
 }
 
-void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid)
+void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid)
 {
-  const kiln__fault_info *fault = &grid->fault;
+  const kiln__cpu_fault_info *fault = &grid->fault;
   const fault_words *word = words_of(fault->kind);
   const kiln__cpu_insn *in =
       fault->code != NULL && fault->insn < fault->code->n_insns
@@ -279,7 +281,7 @@ void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid)
                              ? KILN_CPU_CHECK_SYNC
                              : KILN_CPU_CHECK_MEMORY;
   char place[320], address[320] = "";
-  kiln__nearby near;
+  kiln__cpu_nearby near;
   record *r;
 
   if (word == NULL || in == NULL || (watch->checks & check) == 0)
@@ -308,21 +310,21 @@ void kiln__watch_fault(kiln__watch *watch, const kiln__grid *grid)
     memcpy(f->thread, fault->thread, sizeof f->thread);
     if (fault->bytes != 0) {
       describe_address(f, grid, address, sizeof address);
-      kiln__memory_near(grid->memory, fault->address, &near);
+      kiln__cpu_memory_near(grid->memory, fault->address, &near);
       if (fault->kind == KILN__FAULT_ADDRESS && near.was_freed &&
           strcmp(f->space, "shared") != 0)
         f->kind = "use after free";
     }
     kiln__copy_text(r->other, sizeof r->other, fault->text);
-    kiln__watch_line(watch, in, place, sizeof place);
+    kiln__cpu_watch_line(watch, in, place, sizeof place);
     write_text(f, r->text, place, word->what, address, word->advice);
   }
   pthread_mutex_unlock(&watch->lock);
 }
 
-void kiln__watch_findings(kiln__watch *watch, kiln_cpu_finding_fn fn,
-                          void *user)
+void kiln__cpu_watch_findings(kiln__cpu_watch *watch, kiln_cpu_finding_fn fn,
+                              void *user)
 {
-  for (const kiln__found *f = watch->found; f != NULL; f = f->next)
+  for (const kiln__cpu_found *f = watch->found; f != NULL; f = f->next)
     fn(user, &f->finding);
 }

@@ -36,28 +36,29 @@ static void set(uint8_t *bits, uint64_t from, uint32_t n)
     bits[i / 8] = (uint8_t)(bits[i / 8] | 1u << (i % 8));
 }
 
-static void report(kiln__watch *watch, kiln__cpu_warp *w,
+static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    const kiln__cpu_insn *in, int lane, kiln__cpu_space space,
                    uint64_t address, uint32_t bytes)
 {
-  const kiln__where where = {w, in, lane, space, address, bytes};
+  const kiln__cpu_where where = {w, in, lane, space, address, bytes};
 
-  kiln__find(watch, KILN_CPU_CHECK_INIT, "uninitialised read", &where, "",
-             "reads what nobody wrote",
-             space == KILN__SPACE_SHARED
-                 ? "shared memory starts without values: write it first, and "
-                   "put __syncthreads() before the read"
-                 : "fill or copy to the allocation before the launch, or check "
-                   "the index");
+  kiln__cpu_find(
+      watch, KILN_CPU_CHECK_INIT, "uninitialised read", &where, "",
+      "reads what nobody wrote",
+      space == KILN__SPACE_SHARED
+          ? "shared memory starts without values: write it first, and "
+            "put __syncthreads() before the read"
+          : "fill or copy to the allocation before the launch, or check "
+            "the index");
 }
 
 /* Bits of `address` and its place in them; NULL: not kept. `range` is the last
  * one found: neighbouring lanes mostly touch one allocation. */
 static uint8_t *bits_of(kiln__cpu_warp *w, kiln__cpu_space space,
-                        uint64_t address, uint32_t bytes, kiln__range *range,
-                        uint64_t *at)
+                        uint64_t address, uint32_t bytes,
+                        kiln__cpu_range *range, uint64_t *at)
 {
-  const kiln__block_state *state = w->block->watch;
+  const kiln__cpu_block_state *state = w->block->watch;
 
   if (space == KILN__SPACE_SHARED) {
     *at = address;
@@ -66,19 +67,19 @@ static uint8_t *bits_of(kiln__cpu_warp *w, kiln__cpu_space space,
                : NULL;
   }
   if ((address < range->first || address + bytes > range->last) &&
-      (!kiln__memory_find(w->grid->memory, address, range) ||
+      (!kiln__cpu_memory_find(w->grid->memory, address, range) ||
        address + bytes > range->last))
     return NULL;
   *at = address - range->first;
   return range->valid;
 }
 
-void kiln__init_access(kiln__watch *watch, kiln__cpu_warp *w,
-                       const kiln__cpu_insn *in, kiln__cpu_space space,
-                       const uint64_t *address, uint32_t mask, uint32_t bytes,
-                       kiln__access access)
+void kiln__cpu_init_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
+                           const kiln__cpu_insn *in, kiln__cpu_space space,
+                           const uint64_t *address, uint32_t mask,
+                           uint32_t bytes, kiln__cpu_access access)
 {
-  kiln__range range = {0};
+  kiln__cpu_range range = {0};
 
   if (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL)
     return;

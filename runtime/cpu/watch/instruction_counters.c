@@ -6,10 +6,10 @@
 _Static_assert((int)KILN__N_CLASSES == (int)KILN_CPU_N_CLASSES,
                "<kiln/cpu.h> tells as many classes apart");
 
-kiln__tally *kiln__watch_tally(kiln__watch *watch, unsigned thread,
-                               const kiln__cpu_code *code)
+kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
+                                       const kiln__cpu_code *code)
 {
-  kiln__tallies *t;
+  kiln__cpu_tallies *t;
 
   pthread_mutex_lock(&watch->lock);
   t = watch->tallies;
@@ -32,7 +32,7 @@ kiln__tally *kiln__watch_tally(kiln__watch *watch, unsigned thread,
 
 /* One instruction's tally into the counters that its class belongs to. */
 static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
-                const kiln__tally *t)
+                const kiln__cpu_tally *t)
 {
   c->warp_insns += t->issued;
   c->thread_insns += t->lanes;
@@ -112,8 +112,9 @@ static kiln_cpu_counters *line_at(const kiln_allocator *a, lines *l,
   return &l->items[l->n++];
 }
 
-static void add_function(const kiln__watch *watch, const kiln__tallies *t,
-                         kiln_cpu_counters *out, lines *l)
+static void add_function(const kiln__cpu_watch *watch,
+                         const kiln__cpu_tallies *t, kiln_cpu_counters *out,
+                         lines *l)
 {
   const kiln__cpu_program *p = watch->program;
 
@@ -135,14 +136,15 @@ static void add_function(const kiln__watch *watch, const kiln__tallies *t,
   }
 }
 
-void kiln__watch_counters(const kiln__watch *watch, kiln_cpu_counters *out,
-                          kiln_cpu_line_fn fn, void *user)
+void kiln__cpu_watch_counters(const kiln__cpu_watch *watch,
+                              kiln_cpu_counters *out, kiln_cpu_line_fn fn,
+                              void *user)
 {
   lines l = {0};
 
   *out = (kiln_cpu_counters){
       .kernel = watch->code->name, .file = "", .launches = 1};
-  for (const kiln__tallies *t = watch->tallies; t != NULL; t = t->next)
+  for (const kiln__cpu_tallies *t = watch->tallies; t != NULL; t = t->next)
     add_function(watch, t, out, fn != NULL ? &l : NULL);
   for (size_t i = 0; i < l.n; i++)
     fn(user, &l.items[i]);

@@ -25,7 +25,7 @@ static bool is_mbarrier(const kiln__cpu_insn *in)
   return named(in, "mbarrier_") || named(in, "cp_async_mbarrier");
 }
 
-static bool is_strong(const kiln__cpu_insn *in, kiln__access access)
+static bool is_strong(const kiln__cpu_insn *in, kiln__cpu_access access)
 {
   return access == KILN__ACCESS_ATOMIC || in->sem != KILN__SEM_WEAK ||
          is_mbarrier(in);
@@ -33,12 +33,12 @@ static bool is_strong(const kiln__cpu_insn *in, kiln__access access)
 
 /* ---- Shadow ------------------------------------------------------------------ */
 
-static kiln__cell *global_cell(kiln__watch *watch, uint64_t address)
+static kiln__cpu_cell *global_cell(kiln__cpu_watch *watch, uint64_t address)
 {
   const uint64_t number = address / KILN__PAGE_BYTES;
-  kiln__page **bucket =
+  kiln__cpu_page **bucket =
       &watch->pages[(number ^ (number >> 12)) % KILN__N_BUCKETS];
-  kiln__page *page = watch->last_page;
+  kiln__cpu_page *page = watch->last_page;
 
   if (page != NULL && page->number == number)
     return &page->cells[address % KILN__PAGE_BYTES / 4];
@@ -63,8 +63,9 @@ static kiln__cell *global_cell(kiln__watch *watch, uint64_t address)
 }
 
 /* NULL: no memory, or beyond shared memory; the access goes unchecked. */
-static kiln__cell *cell_of(kiln__watch *watch, const kiln__block_state *state,
-                           kiln__cpu_space space, uint64_t address)
+static kiln__cpu_cell *cell_of(kiln__cpu_watch *watch,
+                               const kiln__cpu_block_state *state,
+                               kiln__cpu_space space, uint64_t address)
 {
   if (space != KILN__SPACE_SHARED)
     return global_cell(watch, address);
@@ -73,7 +74,7 @@ static kiln__cell *cell_of(kiln__watch *watch, const kiln__block_state *state,
              : NULL;
 }
 
-static uint64_t meeting_key(const kiln__block *block, kiln__cpu_space space,
+static uint64_t meeting_key(const kiln__cpu_block *block, kiln__cpu_space space,
                             uint64_t address)
 {
   if (space != KILN__SPACE_SHARED)
@@ -81,11 +82,12 @@ static uint64_t meeting_key(const kiln__block *block, kiln__cpu_space space,
   return (UINT64_C(1) << 63) | (block->number << 24) | address;
 }
 
-static kiln__meeting *find_meeting(kiln__watch *watch, uint64_t key, bool make)
+static kiln__cpu_meeting *find_meeting(kiln__cpu_watch *watch, uint64_t key,
+                                       bool make)
 {
-  kiln__meeting **bucket =
+  kiln__cpu_meeting **bucket =
       &watch->meetings[(key ^ (key >> 13) ^ (key >> 27)) % KILN__N_BUCKETS];
-  kiln__meeting *m = *bucket;
+  kiln__cpu_meeting *m = *bucket;
 
   while (m != NULL && m->key != key)
     m = m->next;
@@ -100,20 +102,20 @@ static kiln__meeting *find_meeting(kiln__watch *watch, uint64_t key, bool make)
   return m;
 }
 
-void kiln__race_free(kiln__watch *watch)
+void kiln__cpu_race_free(kiln__cpu_watch *watch)
 {
   const kiln_allocator *a = &watch->alloc;
 
   for (int i = 0; i < KILN__N_BUCKETS; i++) {
     while (watch->pages[i] != NULL) {
-      kiln__page *page = watch->pages[i];
+      kiln__cpu_page *page = watch->pages[i];
 
       watch->pages[i] = page->next;
       kiln__free(a, page->cells);
       kiln__free(a, page);
     }
     while (watch->meetings[i] != NULL) {
-      kiln__meeting *m = watch->meetings[i];
+      kiln__cpu_meeting *m = watch->meetings[i];
 
       watch->meetings[i] = m->next;
       kiln__free(a, m->known.items);
@@ -132,48 +134,50 @@ static void raise(uint32_t *to, const uint32_t *from, uint32_t n)
   }
 }
 
-static bool ordered(const kiln__block_state *state, const kiln__cpu_warp *w,
-                    uint32_t lane, const kiln__stamp *before)
+static bool ordered(const kiln__cpu_block_state *state, const kiln__cpu_warp *w,
+                    uint32_t lane, const kiln__cpu_stamp *before)
 {
-  const kiln__warp_clocks *mine = &state->warps[w->index];
+  const kiln__cpu_warp_clocks *mine = &state->warps[w->index];
 
   if (before->block != (uint32_t)w->block->number)
-    return kiln__clocks_of(&state->known, before->block) >= before->time;
+    return kiln__cpu_clocks_of(&state->known, before->block) >= before->time;
   if (before->warp != w->index)
     return mine->warps[before->warp] >= before->warp_clock;
   return before->lane == lane || w->grid->lock_step ||
          mine->lanes[lane][before->lane] >= before->lane_clock;
 }
 
-static kiln__stamp stamp_of(const kiln__block_state *state,
-                            const kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                            uint32_t lane, uint8_t bytes, bool strong)
+static kiln__cpu_stamp stamp_of(const kiln__cpu_block_state *state,
+                                const kiln__cpu_warp *w,
+                                const kiln__cpu_insn *in, uint32_t lane,
+                                uint8_t bytes, bool strong)
 {
-  const kiln__warp_clocks *mine = &state->warps[w->index];
+  const kiln__cpu_warp_clocks *mine = &state->warps[w->index];
 
-  return (kiln__stamp){.in = in,
-                       .block = (uint32_t)w->block->number,
-                       .time = state->time,
-                       .warp_clock = mine->warps[w->index],
-                       .lane_clock = mine->lanes[lane][lane],
-                       .warp = (uint8_t)w->index,
-                       .lane = (uint8_t)lane,
-                       .bytes = bytes,
-                       .strong = strong};
+  return (kiln__cpu_stamp){.in = in,
+                           .block = (uint32_t)w->block->number,
+                           .time = state->time,
+                           .warp_clock = mine->warps[w->index],
+                           .lane_clock = mine->lanes[lane][lane],
+                           .warp = (uint8_t)w->index,
+                           .lane = (uint8_t)lane,
+                           .bytes = bytes,
+                           .strong = strong};
 }
 
 /* ---- Meeting other warps and blocks --------------------------------------------- */
 
 /* What everything before the fence was stays visible to who reads `m`. */
-static void publish(kiln__watch *watch, kiln__block_state *state,
-                    const kiln__cpu_warp *w, uint32_t lane, kiln__meeting *m)
+static void publish(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
+                    const kiln__cpu_warp *w, uint32_t lane,
+                    kiln__cpu_meeting *m)
 {
-  kiln__warp_clocks *mine = &state->warps[w->index];
+  kiln__cpu_warp_clocks *mine = &state->warps[w->index];
   const uint32_t block = (uint32_t)w->block->number;
 
-  kiln__clocks_join(&watch->alloc, &m->known, &state->known);
+  kiln__cpu_clocks_join(&watch->alloc, &m->known, &state->known);
   if (mine->fenced_time > 0)
-    kiln__clocks_raise(&watch->alloc, &m->known, block, mine->fenced_time);
+    kiln__cpu_clocks_raise(&watch->alloc, &m->known, block, mine->fenced_time);
   if (m->block != block)
     memset(m->warps, 0, sizeof m->warps);
   if (m->block != block || m->warp != w->index)
@@ -186,13 +190,13 @@ static void publish(kiln__watch *watch, kiln__block_state *state,
   mine->lanes[lane][lane]++;
 }
 
-static void learn(kiln__watch *watch, kiln__block_state *state,
+static void learn(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
                   const kiln__cpu_warp *w, uint32_t lane,
-                  const kiln__meeting *m)
+                  const kiln__cpu_meeting *m)
 {
-  kiln__warp_clocks *mine = &state->warps[w->index];
+  kiln__cpu_warp_clocks *mine = &state->warps[w->index];
 
-  kiln__clocks_join(&watch->alloc, &state->known, &m->known);
+  kiln__cpu_clocks_join(&watch->alloc, &state->known, &m->known);
   if (m->block != (uint32_t)w->block->number)
     return;
   raise(mine->warps, m->warps, KILN__MAX_WARPS);
@@ -200,9 +204,9 @@ static void learn(kiln__watch *watch, kiln__block_state *state,
     raise(mine->lanes[lane], m->lanes, KILN__WARP);
 }
 
-static void fence(kiln__block_state *state, uint32_t warp)
+static void fence(kiln__cpu_block_state *state, uint32_t warp)
 {
-  kiln__warp_clocks *mine = &state->warps[warp];
+  kiln__cpu_warp_clocks *mine = &state->warps[warp];
 
   memcpy(mine->fenced, mine->warps, sizeof mine->fenced);
   mine->warps[warp]++;
@@ -215,17 +219,18 @@ static bool releases(const kiln__cpu_insn *in)
          in->sem == KILN__SEM_ACQ_REL || in->sem == KILN__SEM_SC;
 }
 
-static void meet(kiln__watch *watch, kiln__cpu_warp *w,
+static void meet(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                  const kiln__cpu_insn *in, kiln__cpu_space space,
-                 const uint64_t *address, uint32_t mask, kiln__access access)
+                 const uint64_t *address, uint32_t mask,
+                 kiln__cpu_access access)
 {
-  kiln__block_state *state = w->block->watch;
+  kiln__cpu_block_state *state = w->block->watch;
 
   if (access != KILN__ACCESS_READ && releases(in))
     fence(state, w->index);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const uint32_t lane = (uint32_t)__builtin_ctz(m);
-    kiln__meeting *meeting =
+    kiln__cpu_meeting *meeting =
         find_meeting(watch, meeting_key(w->block, space, address[lane]),
                      access != KILN__ACCESS_READ);
 
@@ -240,19 +245,19 @@ static void meet(kiln__watch *watch, kiln__cpu_warp *w,
 
 /* ---- Accesses ------------------------------------------------------------------- */
 
-static void report(kiln__watch *watch, kiln__cpu_warp *w,
+static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    const kiln__cpu_insn *in, uint32_t lane,
                    kiln__cpu_space space, uint64_t address, uint32_t bytes,
-                   bool write, const kiln__stamp *before, bool before_wrote)
+                   bool write, const kiln__cpu_stamp *before, bool before_wrote)
 {
-  const kiln__where where = {w, in, (int)lane, space, address, bytes};
+  const kiln__cpu_where where = {w, in, (int)lane, space, address, bytes};
   const bool same_block = before->block == (uint32_t)w->block->number;
   const bool same_warp = same_block && before->warp == w->index;
   char line[256], other[512], what[160];
   uint32_t thread[3], block[3];
 
-  kiln__watch_line(watch, before->in, line, sizeof line);
-  kiln__watch_thread(w->grid, before->warp, before->lane, thread);
+  kiln__cpu_watch_line(watch, before->in, line, sizeof line);
+  kiln__cpu_watch_thread(w->grid, before->warp, before->lane, thread);
   block[0] = before->block % w->grid->grid_dim[0];
   block[1] = before->block / w->grid->grid_dim[0] % w->grid->grid_dim[1];
   block[2] = before->block / w->grid->grid_dim[0] / w->grid->grid_dim[1];
@@ -262,18 +267,19 @@ static void report(kiln__watch *watch, kiln__cpu_warp *w,
                before_wrote ? "wrote" : "read", line);
   kiln__format(what, sizeof what, "%s without order after",
                write ? "writes" : "reads");
-  kiln__find(watch, KILN_CPU_CHECK_RACE, "race", &where, other, what,
-             same_warp    ? "put __syncwarp() between the two"
-             : same_block ? "put __syncthreads() between the two, or make both "
-                            "atomic"
-                          : "blocks run in any order: use an atomic, or "
-                            "__threadfence() and an atomic flag, or two "
-                            "launches");
+  kiln__cpu_find(watch, KILN_CPU_CHECK_RACE, "race", &where, other, what,
+                 same_warp ? "put __syncwarp() between the two"
+                 : same_block
+                     ? "put __syncthreads() between the two, or make both "
+                       "atomic"
+                     : "blocks run in any order: use an atomic, or "
+                       "__threadfence() and an atomic flag, or two "
+                       "launches");
 }
 
 /* One access of a warp. */
 typedef struct touch {
-  kiln__watch *watch;
+  kiln__cpu_watch *watch;
   kiln__cpu_warp *w;
   const kiln__cpu_insn *in;
   kiln__cpu_space space;
@@ -282,10 +288,10 @@ typedef struct touch {
 } touch;
 
 static void check_word(const touch *t, uint32_t lane, uint64_t address,
-                       uint8_t which, kiln__cell *cell)
+                       uint8_t which, kiln__cpu_cell *cell)
 {
-  const kiln__block_state *state = t->w->block->watch;
-  const kiln__stamp *writer = &cell->writer;
+  const kiln__cpu_block_state *state = t->w->block->watch;
+  const kiln__cpu_stamp *writer = &cell->writer;
 
   if (writer->in != NULL && (writer->bytes & which) != 0 &&
       !(t->strong && writer->strong) && !ordered(state, t->w, lane, writer)) {
@@ -294,7 +300,7 @@ static void check_word(const touch *t, uint32_t lane, uint64_t address,
     return;
   }
   for (int i = 0; i < 2 && t->write; i++) {
-    const kiln__stamp *reader = &cell->reader[i];
+    const kiln__cpu_stamp *reader = &cell->reader[i];
 
     if (reader->in != NULL && (reader->bytes & which) != 0 &&
         !(t->strong && reader->strong) && !ordered(state, t->w, lane, reader)) {
@@ -305,15 +311,15 @@ static void check_word(const touch *t, uint32_t lane, uint64_t address,
   }
 }
 
-static bool same_warp(const kiln__stamp *a, const kiln__stamp *b)
+static bool same_warp(const kiln__cpu_stamp *a, const kiln__cpu_stamp *b)
 {
   return a->block == b->block && a->warp == b->warp;
 }
 
 static void note_word(const touch *t, uint32_t lane, uint64_t address,
-                      uint8_t which, kiln__cell *cell)
+                      uint8_t which, kiln__cpu_cell *cell)
 {
-  const kiln__stamp stamp =
+  const kiln__cpu_stamp stamp =
       stamp_of(t->w->block->watch, t->w, t->in, lane, which, t->strong);
 
   (void)address;
@@ -328,7 +334,7 @@ static void note_word(const touch *t, uint32_t lane, uint64_t address,
 
 /* Each word of a lane's access with the bytes of it that are meant. */
 typedef void word_fn(const touch *t, uint32_t lane, uint64_t address,
-                     uint8_t which, kiln__cell *cell);
+                     uint8_t which, kiln__cpu_cell *cell);
 
 static void each_word(word_fn *fn, const touch *t, uint32_t lane,
                       uint64_t address)
@@ -338,7 +344,8 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
   for (uint64_t word = address & ~UINT64_C(3); word < last; word += 4) {
     const unsigned from = word < address ? (unsigned)(address - word) : 0;
     const unsigned to = last - word < 4 ? (unsigned)(last - word) : 4;
-    kiln__cell *cell = cell_of(t->watch, t->w->block->watch, t->space, word);
+    kiln__cpu_cell *cell =
+        cell_of(t->watch, t->w->block->watch, t->space, word);
 
     if (cell != NULL)
       fn(t, lane, word, (uint8_t)((1u << to) - (1u << from)), cell);
@@ -347,10 +354,10 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
 
 /* First all lanes are checked, then all noted: lanes of one instruction do not
  * race with each other here. */
-void kiln__race_access(kiln__watch *watch, kiln__cpu_warp *w,
-                       const kiln__cpu_insn *in, kiln__cpu_space space,
-                       const uint64_t *address, uint32_t mask, uint32_t bytes,
-                       kiln__access access)
+void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
+                           const kiln__cpu_insn *in, kiln__cpu_space space,
+                           const uint64_t *address, uint32_t mask,
+                           uint32_t bytes, kiln__cpu_access access)
 {
   const touch t = {.watch = watch,
                    .w = w,
@@ -376,9 +383,9 @@ void kiln__race_access(kiln__watch *watch, kiln__cpu_warp *w,
 
 /* ---- Synchronisation -------------------------------------------------------------- */
 
-void kiln__watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
+void kiln__cpu_watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
-  kiln__watch *watch = w->grid->watch;
+  kiln__cpu_watch *watch = w->grid->watch;
 
   (void)in;
   if (w->block->watch == NULL)
@@ -389,7 +396,7 @@ void kiln__watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 }
 
 /* All lanes of `mask` know from here on what each of them did. */
-static void join_lanes(kiln__warp_clocks *mine, uint32_t mask)
+static void join_lanes(kiln__cpu_warp_clocks *mine, uint32_t mask)
 {
   uint32_t all[KILN__WARP] = {0};
 
@@ -403,11 +410,11 @@ static void join_lanes(kiln__warp_clocks *mine, uint32_t mask)
   }
 }
 
-void kiln__watch_warp_sync(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                           uint32_t mask)
+void kiln__cpu_watch_warp_sync(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                               uint32_t mask)
 {
-  kiln__watch *watch = w->grid->watch;
-  kiln__block_state *state = w->block->watch;
+  kiln__cpu_watch *watch = w->grid->watch;
+  kiln__cpu_block_state *state = w->block->watch;
 
   (void)in;
   if (state == NULL)
@@ -417,10 +424,10 @@ void kiln__watch_warp_sync(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   pthread_mutex_unlock(&watch->lock);
 }
 
-void kiln__watch_barrier(kiln__block *block, uint32_t warps)
+void kiln__cpu_watch_barrier(kiln__cpu_block *block, uint32_t warps)
 {
-  kiln__watch *watch = block->grid->watch;
-  kiln__block_state *state = block->watch;
+  kiln__cpu_watch *watch = block->grid->watch;
+  kiln__cpu_block_state *state = block->watch;
   uint32_t all[KILN__MAX_WARPS] = {0};
 
   if (state == NULL)

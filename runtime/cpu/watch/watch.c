@@ -3,12 +3,13 @@
 
 #include <string.h>
 
-kiln_status kiln__watch_create(kiln__watch **out, const kiln_allocator *a,
-                               unsigned checks, bool counters,
-                               const kiln__cpu_program *program,
-                               const kiln__cpu_code *code)
+kiln_status kiln__cpu_watch_create(kiln__cpu_watch **out,
+                                   const kiln_allocator *a, unsigned checks,
+                                   bool counters,
+                                   const kiln__cpu_program *program,
+                                   const kiln__cpu_code *code)
 {
-  kiln__watch *watch = kiln__calloc(a, 1, sizeof *watch);
+  kiln__cpu_watch *watch = kiln__calloc(a, 1, sizeof *watch);
 
   *out = NULL;
   if (watch == NULL)
@@ -24,7 +25,7 @@ kiln_status kiln__watch_create(kiln__watch **out, const kiln_allocator *a,
   return KILN_OK;
 }
 
-static void free_state(const kiln_allocator *a, kiln__block_state *state)
+static void free_state(const kiln_allocator *a, kiln__cpu_block_state *state)
 {
   kiln__free(a, state->shared);
   kiln__free(a, state->shared_valid);
@@ -33,28 +34,28 @@ static void free_state(const kiln_allocator *a, kiln__block_state *state)
   kiln__free(a, state);
 }
 
-void kiln__watch_free(kiln__watch *watch)
+void kiln__cpu_watch_free(kiln__cpu_watch *watch)
 {
   kiln_allocator a;
 
   if (watch == NULL)
     return;
   a = watch->alloc;
-  kiln__race_free(watch);
+  kiln__cpu_race_free(watch);
   while (watch->spare != NULL) {
-    kiln__block_state *state = watch->spare;
+    kiln__cpu_block_state *state = watch->spare;
 
     watch->spare = state->next;
     free_state(&a, state);
   }
   while (watch->found != NULL) {
-    kiln__found *found = watch->found;
+    kiln__cpu_found *found = watch->found;
 
     watch->found = found->next;
     kiln__free(&a, found);
   }
   while (watch->tallies != NULL) {
-    kiln__tallies *t = watch->tallies;
+    kiln__cpu_tallies *t = watch->tallies;
 
     watch->tallies = t->next;
     kiln__free(&a, t->tally);
@@ -64,18 +65,18 @@ void kiln__watch_free(kiln__watch *watch)
   kiln__free(&a, watch);
 }
 
-unsigned kiln__watch_checks(const kiln__watch *watch)
+unsigned kiln__cpu_watch_checks(const kiln__cpu_watch *watch)
 {
   return watch != NULL ? watch->checks : 0;
 }
 
 /* ---- Blocks -------------------------------------------------------------------- */
 
-static kiln__block_state *make_state(const kiln__watch *watch,
-                                     const kiln__block *block)
+static kiln__cpu_block_state *make_state(const kiln__cpu_watch *watch,
+                                         const kiln__cpu_block *block)
 {
   const kiln_allocator *a = &watch->alloc;
-  kiln__block_state *state = kiln__calloc(a, 1, sizeof *state);
+  kiln__cpu_block_state *state = kiln__calloc(a, 1, sizeof *state);
 
   if (state == NULL)
     return NULL;
@@ -96,7 +97,7 @@ static kiln__block_state *make_state(const kiln__watch *watch,
   return state;
 }
 
-static void start_state(kiln__block_state *state)
+static void start_state(kiln__cpu_block_state *state)
 {
   state->time = 1;
   state->known.n = 0;
@@ -112,10 +113,10 @@ static void start_state(kiln__block_state *state)
     memset(state->shared_valid, 0, state->n_words + 1u);
 }
 
-bool kiln__watch_block_begin(kiln__block *block)
+bool kiln__cpu_watch_block_begin(kiln__cpu_block *block)
 {
-  kiln__watch *watch = block->grid->watch;
-  kiln__block_state *state;
+  kiln__cpu_watch *watch = block->grid->watch;
+  kiln__cpu_block_state *state;
 
   block->watch = NULL;
   if (watch == NULL ||
@@ -135,10 +136,10 @@ bool kiln__watch_block_begin(kiln__block *block)
   return true;
 }
 
-void kiln__watch_block_end(kiln__block *block)
+void kiln__cpu_watch_block_end(kiln__cpu_block *block)
 {
-  kiln__watch *watch = block->grid->watch;
-  kiln__block_state *state = block->watch;
+  kiln__cpu_watch *watch = block->grid->watch;
+  kiln__cpu_block_state *state = block->watch;
 
   if (state == NULL)
     return;
@@ -151,12 +152,12 @@ void kiln__watch_block_end(kiln__block *block)
 
 /* ---- Accesses ------------------------------------------------------------------- */
 
-void kiln__watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                        kiln__cpu_space space,
-                        const uint64_t address[KILN__WARP], uint32_t mask,
-                        uint32_t bytes, kiln__access access)
+void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
+                            kiln__cpu_space space,
+                            const uint64_t address[KILN__WARP], uint32_t mask,
+                            uint32_t bytes, kiln__cpu_access access)
 {
-  kiln__watch *watch = w->grid->watch;
+  kiln__cpu_watch *watch = w->grid->watch;
 
   if (space == KILN__SPACE_SHARED_CLUSTER)
     return; /* another block's memory, under another block's clocks */
@@ -164,8 +165,8 @@ void kiln__watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     space = KILN__SPACE_GLOBAL;
   pthread_mutex_lock(&watch->lock);
   if ((watch->checks & KILN_CPU_CHECK_INIT) != 0)
-    kiln__init_access(watch, w, in, space, address, mask, bytes, access);
+    kiln__cpu_init_access(watch, w, in, space, address, mask, bytes, access);
   if ((watch->checks & KILN_CPU_CHECK_RACE) != 0)
-    kiln__race_access(watch, w, in, space, address, mask, bytes, access);
+    kiln__cpu_race_access(watch, w, in, space, address, mask, bytes, access);
   pthread_mutex_unlock(&watch->lock);
 }

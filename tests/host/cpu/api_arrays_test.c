@@ -60,7 +60,7 @@ START_TEST(arrays_have_the_shape_asked_for)
 {
   CUarray a = NULL;
   CUDA_ARRAY3D_DESCRIPTOR d;
-  const kiln__texels *t;
+  const kiln__cpu_texels *t;
 
   ck_cu(kiln__cpu_array3DCreate(&a, &shapes[_i].d), shapes[_i].rc);
   if (shapes[_i].rc != CUDA_SUCCESS) {
@@ -155,7 +155,7 @@ START_TEST(texture_objects_remember_what_they_were_made_of)
   const CUDA_TEXTURE_DESC d = {.addressMode = {1, 3, 0},
                                .filterMode = CU_TR_FILTER_MODE_LINEAR,
                                .borderColor = {1, 2, 3, 4}};
-  const kiln__texture *t;
+  const kiln__cpu_texture *t;
   CUDA_RESOURCE_DESC r2;
   CUDA_TEXTURE_DESC d2;
   CUDA_RESOURCE_VIEW_DESC v2;
@@ -169,7 +169,7 @@ START_TEST(texture_objects_remember_what_they_were_made_of)
   ck_assert_int_eq(memcmp(&d2, &d, sizeof d), 0);
   ck_cu(kiln__cpu_texObjectGetResourceViewDesc(&v2, o),
         CUDA_ERROR_INVALID_VALUE);
-  t = kiln__texture_find(kiln__cpu_the_machine()->textures, o);
+  t = kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, o);
   ck_assert_ptr_nonnull(t);
   ck_assert(t->linear_filter && !t->normalised && t->border[2] == 3);
   ck_assert_int_eq(t->mode[1], KILN__BORDER);
@@ -195,9 +195,10 @@ START_TEST(linear_memory_is_checked)
   r.res.linear.numChannels = 4;
   r.res.linear.sizeInBytes = 4096;
   ck_ok(make(&r, &d, &o));
-  ck_assert_uint_eq(
-      kiln__texture_find(kiln__cpu_the_machine()->textures, o)->level[0].width,
-      256);
+  ck_assert_uint_eq(kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, o)
+                        ->level[0]
+                        .width,
+                    256);
   r.res.linear.devPtr = p + 16; /* alignment */
   ck_cu(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
   r.res.linear.devPtr = p;
@@ -260,13 +261,13 @@ START_TEST(views_choose_levels_layers_and_format)
                                .lastMipmapLevel = 2,
                                .firstLayer = 2,
                                .lastLayer = 3};
-  const kiln__texture *t;
+  const kiln__cpu_texture *t;
   CUtexObject o;
 
   ck_ok(kiln__cpu_mipmappedArrayCreate(&mipmap, &desc, 3));
   r.res.mipmap.hMipmappedArray = mipmap;
   ck_ok(kiln__cpu_texObjectCreate(&o, &r, &d, &v));
-  t = kiln__texture_find(kiln__cpu_the_machine()->textures, o);
+  t = kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, o);
   ck_assert_uint_eq(t->n_levels, 2);
   ck_assert_uint_eq(t->level[0].width, 8);
   ck_assert_uint_eq(t->level[1].width, 4);
@@ -346,20 +347,21 @@ START_TEST(references_hold_what_is_bound)
   /* The module's variable names a texture with these settings. */
   number = kiln__cpu_module_global(m->program, "image");
   ck_assert_uint_ne(number, UINT32_MAX);
-  memcpy(
-      &handle,
-      kiln__memory_host(kiln__cpu_the_machine()->memory, m->globals[number], 8),
-      8);
+  memcpy(&handle,
+         kiln__cpu_memory_host(kiln__cpu_the_machine()->memory,
+                               m->globals[number], 8),
+         8);
   ck_assert_int_eq(
-      kiln__texture_find(kiln__cpu_the_machine()->textures, handle)->mode[0],
+      kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, handle)
+          ->mode[0],
       KILN__BORDER);
   /* Settings take effect at once. */
   ck_ok(kiln__cpu_texRefSetFilterMode(r, CU_TR_FILTER_MODE_LINEAR));
-  memcpy(
-      &handle,
-      kiln__memory_host(kiln__cpu_the_machine()->memory, m->globals[number], 8),
-      8);
-  ck_assert(kiln__texture_find(kiln__cpu_the_machine()->textures, handle)
+  memcpy(&handle,
+         kiln__cpu_memory_host(kiln__cpu_the_machine()->memory,
+                               m->globals[number], 8),
+         8);
+  ck_assert(kiln__cpu_texture_find(kiln__cpu_the_machine()->textures, handle)
                 ->linear_filter);
 
   ck_ok(kiln__cpu_memAlloc(&p, 1024));

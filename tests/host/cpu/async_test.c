@@ -33,7 +33,7 @@ static kiln__cpu_insn make_insn(const char *opcode, int d, int a, int b, int c)
   return k.in;
 }
 
-static void run(const kiln__isa *isa, const kiln__cpu_insn *in)
+static void run(const kiln__cpu_isa *isa, const kiln__cpu_insn *in)
 {
   world_run(w, isa, in, KILN__FAULT_NONE, 0, 0, "insn");
 }
@@ -66,7 +66,7 @@ START_TEST(copies_wait_for_their_wait)
   const kiln__cpu_insn copy = copy_insn("cp.async.ca.shared.global", 4);
 
   for (unsigned n = 0; n < n_isas; n++) {
-    const kiln__isa *isa = cpu_isas[n];
+    const kiln__cpu_isa *isa = cpu_isas[n];
 
     world_mask(w, UINT32_MAX);
     for (unsigned group = 0; group < 3; group++) {
@@ -110,7 +110,7 @@ START_TEST(copies_read_as_much_as_they_say)
   const kiln__cpu_insn all = make_insn("cp.async.wait_all", -1, -1, -1, -1);
 
   for (unsigned n = 0; n < n_isas * 8; n++) {
-    const kiln__isa *isa = cpu_isas[n / 8];
+    const kiln__cpu_isa *isa = cpu_isas[n / 8];
     const bool ignores = n % 2 != 0;
     kiln__cpu_insn in =
         copy_insn(ignores ? "cp_async_cg_ignore cp.async.cg.shared.global"
@@ -183,7 +183,7 @@ END_TEST
 
 enum { AT = 1, COUNT = 2, STATE = 3, OVER = 4, TOKEN = 5 };
 
-static const kiln__isa *isa_now;
+static const kiln__cpu_isa *isa_now;
 
 static kiln__cpu_insn at_barrier(const char *opcode, int d, int b)
 {

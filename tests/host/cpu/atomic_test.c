@@ -284,7 +284,7 @@ static void try(shape *s, unsigned pattern)
   const uint32_t mask = world_random_mask(w);
   static uint8_t before[WORLD_FRAME], bytes_before[6][8192 * 9],
       shared_before[2][2048];
-  kiln__fault_kind fault;
+  kiln__cpu_fault_kind fault;
   uint64_t address[32];
   unsigned lane, cost;
   char what[256];
@@ -426,7 +426,7 @@ typedef struct hammer {
   pthread_t thread;
   pthread_barrier_t *start;
   world *own; /* warp and registers; memory is the common one's */
-  const kiln__isa *isa;
+  const kiln__cpu_isa *isa;
   kiln__cpu_insn in;
   uint64_t sum; /* of what exchanges brought back */
 } hammer;

@@ -30,8 +30,8 @@ static void compare(cpu_ptx *p, const char *text, uint64_t program,
                        sizeof want.cells) == 0,
                 "program %llu, %s: other counts\n%s",
                 (unsigned long long)program, way, text);
-  kiln__memory_remove(p->memory, out);
-  kiln__memory_remove(p->memory, cells);
+  kiln__cpu_memory_remove(p->memory, out);
+  kiln__cpu_memory_remove(p->memory, cells);
 }
 
 enum { PARTS = 10 };

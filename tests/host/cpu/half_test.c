@@ -197,8 +197,8 @@ START_TEST(halves_widen_exactly)
   for (uint32_t h = 0; h < 65536; h++) {
     for (int k = 0; k < 2; k++) {
       const soft_format *f = k == 0 ? &soft_f16 : &soft_bf16;
-      const uint32_t got = kiln__bits_of_float(k == 0 ? kiln__float_of_f16(h)
-                                                      : kiln__float_of_bf16(h));
+      const uint32_t got = kiln__cpu_bits_of_float(
+          k == 0 ? kiln__cpu_float_of_f16(h) : kiln__cpu_float_of_bf16(h));
 
       if (soft_is_nan(f, h)
               ? !soft_is_nan(&soft_f32, got)
@@ -211,17 +211,18 @@ END_TEST
 
 static void check_narrow(double x, bool is_float)
 {
-  const soft s = soft_from(&soft_f64, kiln__bits_of_double(x));
+  const soft s = soft_from(&soft_f64, kiln__cpu_bits_of_double(x));
   const uint32_t f16 = (uint32_t)soft_to(&soft_f16, s, SOFT_N);
   const uint32_t bf16 = (uint32_t)soft_to(&soft_bf16, s, SOFT_N);
 
-  if (kiln__f16_of_double(x) != f16)
-    ck_abort_msg("%a: f16 %04x, want %04x", x, kiln__f16_of_double(x), f16);
-  if (kiln__bf16_of_double(x) != bf16)
-    ck_abort_msg("%a: bf16 %04x, want %04x", x, kiln__bf16_of_double(x), bf16);
-  if (is_float && kiln__f16_of_float((float)x) != f16)
+  if (kiln__cpu_f16_of_double(x) != f16)
+    ck_abort_msg("%a: f16 %04x, want %04x", x, kiln__cpu_f16_of_double(x), f16);
+  if (kiln__cpu_bf16_of_double(x) != bf16)
+    ck_abort_msg("%a: bf16 %04x, want %04x", x, kiln__cpu_bf16_of_double(x),
+                 bf16);
+  if (is_float && kiln__cpu_f16_of_float((float)x) != f16)
     ck_abort_msg("%a: float to f16, want %04x", x, f16);
-  if (is_float && kiln__bf16_of_float((float)x) != bf16)
+  if (is_float && kiln__cpu_bf16_of_float((float)x) != bf16)
     ck_abort_msg("%a: float to bf16, want %04x", x, bf16);
 }
 

@@ -253,7 +253,7 @@ static void try(shape *s, unsigned pattern)
   const kiln__cpu_space space = (kiln__cpu_space)s->in.space;
   const unsigned bytes = s->bytes * s->n;
   const uint32_t mask = world_random_mask(w);
-  kiln__fault_kind fault;
+  kiln__cpu_fault_kind fault;
   uint64_t address[32];
   unsigned lane, cost;
   char what[256];
@@ -398,19 +398,19 @@ END_TEST
 START_TEST(removed_ranges_fault)
 {
   shape s;
-  kiln__range r = {.kind = KILN__RANGE_DEVICE};
+  kiln__cpu_range r = {.kind = KILN__RANGE_DEVICE};
 
-  ck_kiln_ok(kiln__memory_add(w->map, &r, 256, 0));
+  ck_kiln_ok(kiln__cpu_memory_add(w->map, &r, 256, 0));
   ck_assert(make_shape(&s, KILN__OP_ld_global_4, 0));
   s.in.a = -1;
   s.in.imm = (int64_t)r.first;
   world_mask(w, UINT32_MAX);
-  kiln__memory_enter(w->map);
+  kiln__cpu_memory_enter(w->map);
   world_run(w, cpu_isas[0], &s.in, KILN__FAULT_NONE, 0, 0, "there");
   world_run(w, cpu_isas[0], &s.in, KILN__FAULT_NONE, 0, 0, "there");
-  ck_assert(kiln__memory_remove(w->map, r.first));
+  ck_assert(kiln__cpu_memory_remove(w->map, r.first));
   world_run(w, cpu_isas[0], &s.in, KILN__FAULT_ADDRESS, 0, r.first, "gone");
-  kiln__memory_leave(w->map);
+  kiln__cpu_memory_leave(w->map);
 }
 END_TEST
 

@@ -511,7 +511,7 @@ END_TEST
 START_TEST(heaps)
 {
   uint64_t out, size = 64;
-  kiln__range range;
+  kiln__cpu_range range;
 
   cpu_ptx_load(&p, prints);
   use_way(_i);
@@ -524,7 +524,7 @@ START_TEST(heaps)
   cpu_ptx_ok(&p, "heap", (uint64_t[]){p.launch.heap_limit + 1, out});
   ck_assert_uint_eq(word(out), 1000);
   cpu_ptx_fails(&p, "unfree", (uint64_t[]){out}, KILN__FAULT_ADDRESS, NULL);
-  ck_assert(kiln__memory_find(p.memory, out, &range));
+  ck_assert(kiln__cpu_memory_find(p.memory, out, &range));
   cpu_ptx_free(&p);
 }
 END_TEST
@@ -662,12 +662,12 @@ static void check_misuse(const struct misuse *m, bool lock_step)
   p.launch.lock_step = lock_step;
   out = cpu_ptx_buffer(&p, NULL, 4);
   sizes(1, m->kind == NULL ? 64 : 32);
-  ck_kiln_ok(kiln__watch_create(&p.launch.watch, &p.memory_of.alloc,
-                                KILN_CPU_CHECK_SYNC, false, p.program,
-                                kiln__cpu_program_entry(p.program, m->kernel)));
+  ck_kiln_ok(kiln__cpu_watch_create(
+      &p.launch.watch, &p.memory_of.alloc, KILN_CPU_CHECK_SYNC, false,
+      p.program, kiln__cpu_program_entry(p.program, m->kernel)));
   cpu_ptx_ok(&p, m->kernel, (uint64_t[]){out});
-  kiln__watch_findings(p.launch.watch, keep_finding, &all);
-  kiln__watch_free(p.launch.watch);
+  kiln__cpu_watch_findings(p.launch.watch, keep_finding, &all);
+  kiln__cpu_watch_free(p.launch.watch);
   if (m->kind == NULL) {
     ck_assert_msg(all.n == 0, "%s", all.text);
   } else {

@@ -54,7 +54,7 @@ static void surface_body(char *body, size_t size, const shape_info *shape,
 }
 
 /* Where a thread's bytes lie in the surface; -1: beyond. */
-static long place_of(const kiln__texels *t, const shape_info *shape,
+static long place_of(const kiln__cpu_texels *t, const shape_info *shape,
                      const request *r, uint32_t bytes, bool clamp)
 {
   const int first = shape->layered;
@@ -76,7 +76,7 @@ static long place_of(const kiln__texels *t, const shape_info *shape,
   return z * (long)t->plane_bytes + y * (long)t->row_bytes + x;
 }
 
-static void surface_requests(const kiln__texels *t, const shape_info *shape,
+static void surface_requests(const kiln__cpu_texels *t, const shape_info *shape,
                              uint32_t bytes, bool outside, request *r)
 {
   const long row = (long)t->width * t->texel_bytes / bytes;
@@ -112,7 +112,7 @@ static uint32_t element_byte(const uint32_t word[4], int width, uint32_t byte)
   return word[at / 4] >> (at % 4 * 8) & 0xff;
 }
 
-static kiln__texels surface_texels(const shape_info *shape)
+static kiln__cpu_texels surface_texels(const shape_info *shape)
 {
   return make_texels(KILN__TEXEL_U32, 4, 6, shape->dimensions > 1 ? 5 : 0,
                      shape->dimensions > 2 ? 3 : 0, shape->layered ? 4 : 0);
@@ -125,7 +125,7 @@ START_TEST(surfaces_are_read_in_bytes)
 
   for (int width = 0; width < N_WIDTHS; width++) {
     const uint32_t bytes = widths[width].bytes * widths[width].n;
-    kiln__surface s;
+    kiln__cpu_surface s;
     request r[THREADS];
     const uint32_t(*got)[4];
     uint64_t handle;
@@ -134,7 +134,7 @@ START_TEST(surfaces_are_read_in_bytes)
     surface_body(body, sizeof body, shape, width, clamp, false);
     load_kernel("", body);
     s.texels = surface_texels(shape);
-    ck_kiln_ok(kiln__surface_add(table, &s, &handle));
+    ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
     surface_requests(&s.texels, shape, bytes, _i % 3 != 2, r);
     got = run(handle, r);
     for (int i = 0; i < THREADS; i++) {
@@ -159,7 +159,7 @@ START_TEST(surfaces_are_written_in_bytes)
 
   for (int width = 0; width < N_WIDTHS; width++) {
     const uint32_t bytes = widths[width].bytes * widths[width].n;
-    kiln__surface s;
+    kiln__cpu_surface s;
     request r[THREADS];
     uint64_t handle;
     uint8_t *want;
@@ -174,7 +174,7 @@ START_TEST(surfaces_are_written_in_bytes)
                                                         : 1);
     want = malloc(size);
     memcpy(want, s.texels.data, size);
-    ck_kiln_ok(kiln__surface_add(table, &s, &handle));
+    ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
     surface_requests(&s.texels, shape, bytes, _i % 3 != 2, r);
     (void)run(handle, r);
     for (int i = 0; i < THREADS; i++) {
@@ -194,13 +194,13 @@ END_TEST
 
 START_TEST(surfaces_fault)
 {
-  kiln__surface s;
+  kiln__cpu_surface s;
   request r[THREADS];
   uint64_t handle, other;
 
   load_kernel("", "suld.b.2d.b32.trap r0, [h, {c0,c1}];");
   s.texels = make_texels(KILN__TEXEL_U8, 4, 6, 5, 0, 0);
-  ck_kiln_ok(kiln__surface_add(table, &s, &handle));
+  ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {20, 4}};
   (void)run(handle, r);
@@ -213,11 +213,11 @@ START_TEST(surfaces_fault)
   r[70] = (request){.c = {0, 5}};
   run_fails(handle, r, KILN__FAULT_ADDRESS);
   r[70].c[1] = 0;
-  ck_assert(!kiln__texture_remove(table, handle));
-  ck_assert(kiln__surface_remove(table, handle));
+  ck_assert(!kiln__cpu_texture_remove(table, handle));
+  ck_assert(kiln__cpu_surface_remove(table, handle));
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
   /* The place is used again, the handle is not. */
-  ck_kiln_ok(kiln__surface_add(table, &s, &other));
+  ck_kiln_ok(kiln__cpu_surface_add(table, &s, &other));
   ck_assert_uint_ne(other, handle);
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
   run_fails(0, r, KILN__FAULT_INSTRUCTION);
@@ -230,7 +230,7 @@ END_TEST
 /* An access that is wider than a row has no place at all. */
 START_TEST(accesses_fit_in_a_row)
 {
-  kiln__surface s;
+  kiln__cpu_surface s;
   request r[THREADS] = {{{0}, {0}}};
   uint8_t before[4];
   uint64_t handle;
@@ -240,7 +240,7 @@ START_TEST(accesses_fit_in_a_row)
                   "suld.b.2d.v2.b32.zero {r2,r3}, [h, {c0,c1}];");
   s.texels = make_texels(KILN__TEXEL_U8, 4, 1, 5, 0, 0);
   memcpy(before, s.texels.data, 4);
-  ck_kiln_ok(kiln__surface_add(table, &s, &handle));
+  ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
   for (int k = 0; k < 4; k++)
     ck_assert_uint_eq(run(handle, r)[5][k], 0);
   ck_assert_mem_eq(before, s.texels.data, 4);
@@ -252,7 +252,7 @@ END_TEST
 /* ---- Formatted stores and reductions -------------------------------------- */
 
 static const struct {
-  kiln__texel texel;
+  kiln__cpu_texel texel;
   uint32_t in;
   uint8_t out[4];
 } formatted[] = {
@@ -271,13 +271,13 @@ static const struct {
 START_TEST(formatted_stores_convert)
 {
   const size_t size = channel_size(formatted[_i].texel);
-  kiln__surface s;
+  kiln__cpu_surface s;
   request r[THREADS];
   uint64_t handle;
 
   load_kernel("", "sust.p.2d.v2.b32.zero [h, {c0,c1}], {x0,x1};");
   s.texels = make_texels(formatted[_i].texel, 2, 6, 5, 0, 0);
-  ck_kiln_ok(kiln__surface_add(table, &s, &handle));
+  ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {4, 3}, .x = {formatted[_i].in, formatted[_i].in}};
   r[9].c[0] = 6; /* dropped */
@@ -319,7 +319,7 @@ START_TEST(reductions_come_to_the_same)
 {
   const bool wide = strstr(reductions[_i].type, "64") != NULL;
   const size_t size = wide ? 8 : 4;
-  kiln__surface s;
+  kiln__cpu_surface s;
   request r[THREADS];
   uint64_t handle, want = 0, got = 0;
   uint8_t *at;
@@ -332,7 +332,7 @@ START_TEST(reductions_come_to_the_same)
   s.texels = make_texels(KILN__TEXEL_U32, 2, 6, 5, 0, 0);
   at = s.texels.data + 2 * s.texels.row_bytes + 8;
   memcpy(&want, at, size);
-  ck_kiln_ok(kiln__surface_add(table, &s, &handle));
+  ck_kiln_ok(kiln__cpu_surface_add(table, &s, &handle));
   for (int i = 0; i < THREADS; i++) {
     r[i] = (request){
         .c = {8, 2},

@@ -15,7 +15,7 @@
 enum { THREADS = 96, CUBE = 6 };
 
 static cpu_ptx cpu;
-static kiln__textures *table;
+static kiln__cpu_textures *table;
 static uint64_t seed;
 
 /* ---- Kernels -------------------------------------------------------------- */
@@ -46,7 +46,7 @@ static inline void load_kernel(const char *globals, const char *body)
       "st.global.u32 [o+8], r2; st.global.u32 [o+12], r3; ret;\n}\n",
       globals, body);
   cpu_ptx_load(&cpu, text);
-  ck_kiln_ok(kiln__textures_create(&table, &cpu.memory_of.alloc));
+  ck_kiln_ok(kiln__cpu_textures_create(&table, &cpu.memory_of.alloc));
   cpu.launch.textures = table;
   cpu.launch.block_dim[0] = THREADS;
   seed = 88172645463325252u;
@@ -54,7 +54,7 @@ static inline void load_kernel(const char *globals, const char *body)
 
 static inline void unload(void)
 {
-  kiln__textures_free(table);
+  kiln__cpu_textures_free(table);
   cpu_ptx_free(&cpu);
 }
 
@@ -87,13 +87,13 @@ static inline const uint32_t (*run(uint64_t handle, const request *requests))[4]
 
   cpu_ptx_ok(&cpu, "k", (uint64_t[]){handle, in, out});
   memcpy(results, cpu_ptx_at(&cpu, out, sizeof results), sizeof results);
-  ck_assert(kiln__memory_remove(cpu.memory, in));
-  ck_assert(kiln__memory_remove(cpu.memory, out));
+  ck_assert(kiln__cpu_memory_remove(cpu.memory, in));
+  ck_assert(kiln__cpu_memory_remove(cpu.memory, out));
   return (const uint32_t(*)[4])results;
 }
 
 static inline void run_fails(uint64_t handle, const request *requests,
-                             kiln__fault_kind kind)
+                             kiln__cpu_fault_kind kind)
 {
   static const char *const none[] = {NULL};
   const uint64_t in =
@@ -101,13 +101,13 @@ static inline void run_fails(uint64_t handle, const request *requests,
   const uint64_t out = cpu_ptx_buffer(&cpu, NULL, THREADS * 16);
 
   cpu_ptx_fails(&cpu, "k", (uint64_t[]){handle, in, out}, kind, none);
-  ck_assert(kiln__memory_remove(cpu.memory, in));
-  ck_assert(kiln__memory_remove(cpu.memory, out));
+  ck_assert(kiln__cpu_memory_remove(cpu.memory, in));
+  ck_assert(kiln__cpu_memory_remove(cpu.memory, out));
 }
 
 /* ---- Texels --------------------------------------------------------------- */
 
-static inline uint8_t channel_size(kiln__texel texel)
+static inline uint8_t channel_size(kiln__cpu_texel texel)
 {
   static const uint8_t sizes[] = {1, 2, 4, 1, 2, 4, 2, 4};
 
@@ -115,18 +115,18 @@ static inline uint8_t channel_size(kiln__texel texel)
 }
 
 /* Random bytes, floats without infinities. Rows and planes have gaps. */
-static inline kiln__texels make_texels(kiln__texel texel, int channels,
-                                       uint32_t width, uint32_t height,
-                                       uint32_t depth, uint32_t layers)
+static inline kiln__cpu_texels make_texels(kiln__cpu_texel texel, int channels,
+                                           uint32_t width, uint32_t height,
+                                           uint32_t depth, uint32_t layers)
 {
   const uint32_t rows = height == 0 ? 1 : height;
   const uint32_t planes = depth > layers ? depth : layers > 0 ? layers : 1;
-  kiln__texels t = {.width = width,
-                    .height = height,
-                    .depth = depth,
-                    .layers = layers,
-                    .texel = texel,
-                    .channels = (uint8_t)channels};
+  kiln__cpu_texels t = {.width = width,
+                        .height = height,
+                        .depth = depth,
+                        .layers = layers,
+                        .texel = texel,
+                        .channels = (uint8_t)channels};
   size_t size;
 
   t.texel_bytes = (uint8_t)(channels * channel_size(texel));

@@ -15,12 +15,12 @@ static double half_value(unsigned h)
 }
 
 typedef struct sampling {
-  kiln__texture t;
+  kiln__cpu_texture t;
   bool floats;
 } sampling;
 
 /* One channel of one texel as a number. */
-static double channel_value(const sampling *s, const kiln__texels *l,
+static double channel_value(const sampling *s, const kiln__cpu_texels *l,
                             const uint8_t *at, int channel)
 {
   uint32_t u = 0;
@@ -57,7 +57,7 @@ static double channel_value(const sampling *s, const kiln__texels *l,
   }
 }
 
-static double at_or_zero(const sampling *s, const kiln__texels *l, long x,
+static double at_or_zero(const sampling *s, const kiln__cpu_texels *l, long x,
                          long y, long z, int channel)
 {
   const uint8_t *at;
@@ -77,7 +77,7 @@ typedef struct axis {
   double weight;
 } axis;
 
-static long clip(long i, long n, kiln__address_mode mode)
+static long clip(long i, long n, kiln__cpu_address_mode mode)
 {
   if (i >= 0 && i < n)
     return i;
@@ -88,8 +88,8 @@ static long clip(long i, long n, kiln__address_mode mode)
   return i < 0 ? 0 : n - 1;
 }
 
-static axis along(double x, long n, kiln__address_mode mode, bool normalised,
-                  bool linear)
+static axis along(double x, long n, kiln__cpu_address_mode mode,
+                  bool normalised, bool linear)
 {
   axis a = {{0, 0}, 0};
   double low;
@@ -126,7 +126,7 @@ static double mix(double a, double b, double weight)
   return weight == 0 ? a : weight == 1 ? b : a * (1 - weight) + b * weight;
 }
 
-static double box(const sampling *s, const kiln__texels *l, const axis a[3],
+static double box(const sampling *s, const kiln__cpu_texels *l, const axis a[3],
                   long plane, int channel)
 {
   double z[2];
@@ -169,10 +169,10 @@ static int cube_face(const double v[3], double *s, double *t)
 
 /* One channel at a coordinate of one level. */
 static double reference(const sampling *s, const shape_info *shape,
-                        const kiln__texels *l, const double at[3],
+                        const kiln__cpu_texels *l, const double at[3],
                         uint32_t layer, int channel)
 {
-  const kiln__texture *t = &s->t;
+  const kiln__cpu_texture *t = &s->t;
   const bool linear = t->linear_filter && s->floats;
   const long size[3] = {l->width, l->height == 0 ? 1 : l->height,
                         l->depth == 0 ? 1 : l->depth};
@@ -212,10 +212,10 @@ static void check_value(const sampling *s, uint32_t got, double want,
 
 /* ---- Every shape, mode, filter, format ------------------------------------ */
 
-static kiln__texels texels_of_shape(const shape_info *shape, kiln__texel texel,
-                                    int channels)
+static kiln__cpu_texels texels_of_shape(const shape_info *shape,
+                                        kiln__cpu_texel texel, int channels)
 {
-  kiln__texels t;
+  kiln__cpu_texels t;
 
   if (shape->cube) {
     t = make_texels(texel, channels, 5, 5, 0, shape->layered ? 3 * CUBE : CUBE);
@@ -242,7 +242,7 @@ static float random_coordinate(const sampling *s, bool cube, long n)
 static void fill_requests(const sampling *s, const shape_info *shape,
                           request *r)
 {
-  const kiln__texels *l = &s->t.level[0];
+  const kiln__cpu_texels *l = &s->t.level[0];
   const long size[3] = {l->width, l->height, l->depth};
   const int first = shape->layered;
 
@@ -287,17 +287,17 @@ static void check_shape(const sampling *s, const shape_info *shape,
   }
 }
 
-static bool texel_floats(kiln__texel texel, bool as_integer)
+static bool texel_floats(kiln__cpu_texel texel, bool as_integer)
 {
   return texel == KILN__TEXEL_F16 || texel == KILN__TEXEL_F32 ||
          (texel != KILN__TEXEL_U32 && texel != KILN__TEXEL_S32 && !as_integer);
 }
 
-static void every_setting(const shape_info *shape, kiln__address_mode mode,
-                          kiln__texel texel, int channels)
+static void every_setting(const shape_info *shape, kiln__cpu_address_mode mode,
+                          kiln__cpu_texel texel, int channels)
 {
   sampling s = {.t = {.n_levels = 1, .border = {.5f, -2, 3, .25f}}};
-  const kiln__texels texels = texels_of_shape(shape, texel, channels);
+  const kiln__cpu_texels texels = texels_of_shape(shape, texel, channels);
 
   for (unsigned bits = 0; bits < 16; bits++) {
     uint64_t handle;
@@ -316,9 +316,9 @@ static void every_setting(const shape_info *shape, kiln__address_mode mode,
     }
     if (s.t.srgb && texel != KILN__TEXEL_U8)
       continue;
-    ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+    ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
     check_shape(&s, shape, handle);
-    ck_assert(kiln__texture_remove(table, handle));
+    ck_assert(kiln__cpu_texture_remove(table, handle));
     s.t.border[0] = .5f;
   }
   free(texels.data);
@@ -343,8 +343,8 @@ START_TEST(samples_are_those_of_the_manual)
   load_kernel("", body);
   for (int texel = 0; texel <= KILN__TEXEL_F32; texel++) {
     for (int channels = 1; channels <= 4; channels *= 2)
-      every_setting(shape, (kiln__address_mode)(_i % 4), (kiln__texel)texel,
-                    channels);
+      every_setting(shape, (kiln__cpu_address_mode)(_i % 4),
+                    (kiln__cpu_texel)texel, channels);
   }
   unload();
 }
@@ -427,7 +427,7 @@ START_TEST(levels_are_chosen_and_mixed)
     uint64_t handle;
 
     level_setting(&s, bits);
-    ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+    ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
     fill_requests(&s, shape, r);
     for (int i = 0; i < THREADS; i++) {
       level[i] = (double)(int)(test_random(&seed) % 640 - 128) / 128;
@@ -460,7 +460,7 @@ START_TEST(gradients_choose_the_level)
            shape->name, coordinates_of(shape), vectors[shape->dimensions - 1]);
   load_kernel("", body);
   make_levels(&s, shape);
-  ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+  ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   fill_requests(&s, shape, r);
   for (int i = 0; i < THREADS; i++) {
     const int a = (int)(test_random(&seed) % 6) - 1;
@@ -506,11 +506,11 @@ START_TEST(gather_takes_the_four_texels_around)
   s.t.level[0] = texels_of_shape(shape, KILN__TEXEL_F32, 4);
   s.t.mode[0] = KILN__WRAP;
   s.t.mode[1] = KILN__BORDER;
-  ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+  ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   fill_requests(&s, shape, r);
   got = run(handle, r);
   for (int i = 0; i < THREADS; i++) {
-    const kiln__texels *l = &s.t.level[0];
+    const kiln__cpu_texels *l = &s.t.level[0];
     const int first = shape->layered;
     double at[3] = {(double)float_of(r[i].c[first]),
                     (double)float_of(r[i].c[first + 1]),
@@ -549,22 +549,22 @@ START_TEST(linear_memory_is_fetched_by_index)
                                        "[h, {c0}];"),
                        cpu_ptx_buffer(&cpu, NULL, 400));
   int32_t *values = cpu_ptx_at(&cpu, at, 400);
-  kiln__texture t = {.n_levels = 1,
-                     .level[0] = {.data = (uint8_t *)values,
-                                  .address = at,
-                                  .width = 100,
-                                  .row_bytes = 400,
-                                  .plane_bytes = 400,
-                                  .texel = KILN__TEXEL_S32,
-                                  .channels = 1,
-                                  .texel_bytes = 4}};
+  kiln__cpu_texture t = {.n_levels = 1,
+                         .level[0] = {.data = (uint8_t *)values,
+                                      .address = at,
+                                      .width = 100,
+                                      .row_bytes = 400,
+                                      .plane_bytes = 400,
+                                      .texel = KILN__TEXEL_S32,
+                                      .channels = 1,
+                                      .texel_bytes = 4}};
   request r[THREADS] = {{{0}, {0}}};
   const uint32_t(*got)[4];
   uint64_t handle;
 
   for (int i = 0; i < 100; i++)
     values[i] = i * 7 - 300;
-  ck_kiln_ok(kiln__texture_add(table, &t, &handle));
+  ck_kiln_ok(kiln__cpu_texture_add(table, &t, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i].c[0] = (uint32_t)(i * 2 - 40);
   got = run(handle, r);
@@ -575,7 +575,7 @@ START_TEST(linear_memory_is_fetched_by_index)
     ck_assert_int_eq((int32_t)got[i][0], inside ? x * 7 - 300 : 0);
     ck_assert_int_eq((int32_t)got[i][3], inside);
   }
-  ck_assert(kiln__memory_remove(cpu.memory, at));
+  ck_assert(kiln__cpu_memory_remove(cpu.memory, at));
   run_fails(handle, r, KILN__FAULT_ADDRESS);
   unload();
 }
@@ -593,7 +593,7 @@ START_TEST(arrays_are_fetched_by_index)
   s.t.level[0] = make_texels(KILN__TEXEL_S16, 2, 9, 6, 0, 0);
   s.t.mode[0] = KILN__BORDER;
   s.t.mode[1] = KILN__CLAMP;
-  ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+  ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {(uint32_t)(i % 13 - 2), (uint32_t)(i / 10 - 2)}};
   got = run(handle, r);
@@ -656,7 +656,7 @@ START_TEST(seams_of_cubes_are_filtered_over)
       }
     }
   }
-  ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+  ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   for (int i = 0; i < THREADS; i++) {
     const int a = i % 3, b = (i + 1 + i / 3 % 2) % 3, c = 3 - a - b;
 
@@ -691,14 +691,14 @@ START_TEST(corners_of_cubes_are_means_of_three)
                       .seamless_cube = true},
                 .floats = true};
   request r[THREADS];
-  const kiln__texels *l = &s.t.level[0];
+  const kiln__cpu_texels *l = &s.t.level[0];
   double sum = 0;
   uint64_t handle;
 
   load_kernel("", "tex.cube.v4.f32.f32 {r0,r1,r2,r3}, [h, {f0,f1,f2,f2}];");
   s.t.level[0] = make_texels(KILN__TEXEL_F32, 1, 4, 4, 0, CUBE);
   s.t.level[0].cube = true;
-  ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+  ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {bits_of(1), bits_of(1), bits_of(1)}};
   /* Where +x, +y and +z meet: right to left, top; all four texels there are
@@ -735,11 +735,11 @@ START_TEST(any_coordinate_is_survived)
     uint64_t handle;
 
     for (int k = 0; k < 3; k++)
-      s.t.mode[k] = (kiln__address_mode)(mode % 4);
+      s.t.mode[k] = (kiln__cpu_address_mode)(mode % 4);
     s.t.linear_filter = s.t.linear_mipmap = (mode & 4) != 0;
     s.t.normalised = (mode & 8) != 0;
     s.t.seamless_cube = true;
-    ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+    ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
     for (int i = 0; i < THREADS; i++) {
       for (int k = 0; k < 4; k++) {
         r[i].c[k] = strange[test_random(&seed) % 12];
@@ -759,14 +759,14 @@ END_TEST
 static uint32_t queried(const char *query, uint64_t handle)
 {
   const request r[THREADS] = {{{0}, {1}}};
-  kiln__textures *const keep = table;
+  kiln__cpu_textures *const keep = table;
   const cpu_ptx old = cpu;
   uint32_t result;
   char body[100];
 
   snprintf(body, sizeof body, "%s;", query);
   load_kernel("", body);
-  kiln__textures_free(table);
+  kiln__cpu_textures_free(table);
   table = keep;
   cpu.launch.textures = keep;
   result = run(handle, r)[3][0];
@@ -777,8 +777,8 @@ static uint32_t queried(const char *query, uint64_t handle)
 
 START_TEST(queries_tell_what_was_made)
 {
-  kiln__texture t = {.n_levels = 2, .normalised = true};
-  kiln__surface s;
+  kiln__cpu_texture t = {.n_levels = 2, .normalised = true};
+  kiln__cpu_surface s;
   uint64_t texture, surface;
 
   load_kernel("", "");
@@ -788,8 +788,8 @@ START_TEST(queries_tell_what_was_made)
   t.level[1].width = 6;
   t.level[1].height = 5;
   s.texels = make_texels(KILN__TEXEL_F16, 4, 9, 7, 3, 0);
-  ck_kiln_ok(kiln__texture_add(table, &t, &texture));
-  ck_kiln_ok(kiln__surface_add(table, &s, &surface));
+  ck_kiln_ok(kiln__cpu_texture_add(table, &t, &texture));
+  ck_kiln_ok(kiln__cpu_surface_add(table, &s, &surface));
   ck_assert_uint_eq(queried("txq.width.b32 r0, [h]", texture), 12);
   ck_assert_uint_eq(queried("txq.height.b32 r0, [h]", texture), 10);
   ck_assert_uint_eq(queried("txq.depth.b32 r0, [h]", texture), 0);
@@ -826,7 +826,7 @@ START_TEST(references_hold_a_handle)
               "mov.u64 d0, picture; tex.2d.v4.u32.f32 {_,_,_,r3}, "
               "[d0, {f0,f1}];");
   s.t.level[0] = make_texels(KILN__TEXEL_F32, 4, 6, 5, 0, 0);
-  ck_kiln_ok(kiln__texture_add(table, &s.t, &handle));
+  ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] =
         (request){.c = {bits_of((float)(i % 6)), bits_of((float)(i / 6 % 5))}};
@@ -847,38 +847,38 @@ END_TEST
 START_TEST(handles_survive_want_of_memory)
 {
   test_allocator memory;
-  const kiln__texture t = {.n_levels = 1};
+  const kiln__cpu_texture t = {.n_levels = 1};
   uint64_t handles[40] = {0};
-  kiln__textures *some;
+  kiln__cpu_textures *some;
 
   test_allocator_init(&memory);
   memory.fail_at = 0;
-  ck_kiln_is(kiln__textures_create(&some, &memory.alloc), KILN_ENOMEM);
+  ck_kiln_is(kiln__cpu_textures_create(&some, &memory.alloc), KILN_ENOMEM);
   ck_assert_ptr_null(some);
   memory.fail_at = -1;
-  ck_kiln_ok(kiln__textures_create(&some, &memory.alloc));
+  ck_kiln_ok(kiln__cpu_textures_create(&some, &memory.alloc));
   for (int i = 0; i < 40; i++) {
     for (long at = 0; handles[i] == 0; at++) {
       memory.calls = 0;
       memory.fail_at = at;
-      if (kiln__texture_add(some, &t, &handles[i]) != KILN_OK)
+      if (kiln__cpu_texture_add(some, &t, &handles[i]) != KILN_OK)
         ck_assert_uint_eq(handles[i], 0);
     }
   }
   for (int i = 0; i < 40; i++) {
-    ck_assert_ptr_nonnull(kiln__texture_find(some, handles[i]));
-    ck_assert_ptr_null(kiln__surface_find(some, handles[i]));
+    ck_assert_ptr_nonnull(kiln__cpu_texture_find(some, handles[i]));
+    ck_assert_ptr_null(kiln__cpu_surface_find(some, handles[i]));
     for (int k = 0; k < i; k++)
       ck_assert_uint_ne(handles[i], handles[k]);
   }
-  ck_assert(kiln__texture_remove(some, handles[3]));
-  ck_assert(!kiln__texture_remove(some, handles[3]));
-  ck_assert_ptr_null(kiln__texture_find(some, handles[3]));
-  ck_assert_ptr_null(kiln__texture_find(some, 0));
-  ck_assert_ptr_null(kiln__texture_find(some, UINT64_MAX));
-  kiln__textures_free(some);
+  ck_assert(kiln__cpu_texture_remove(some, handles[3]));
+  ck_assert(!kiln__cpu_texture_remove(some, handles[3]));
+  ck_assert_ptr_null(kiln__cpu_texture_find(some, handles[3]));
+  ck_assert_ptr_null(kiln__cpu_texture_find(some, 0));
+  ck_assert_ptr_null(kiln__cpu_texture_find(some, UINT64_MAX));
+  kiln__cpu_textures_free(some);
   ck_assert_int_eq(memory.live, 0);
-  kiln__textures_free(NULL);
+  kiln__cpu_textures_free(NULL);
 }
 END_TEST
 

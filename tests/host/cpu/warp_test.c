@@ -54,8 +54,8 @@ static void run(words *v, uint32_t mask)
 
   cpu_ptx_ok(&p, "k", (uint64_t[]){in, out, mask});
   memcpy(v->out, cpu_ptx_at(&p, out, sizeof v->out), sizeof v->out);
-  kiln__memory_remove(p.memory, in);
-  kiln__memory_remove(p.memory, out);
+  kiln__cpu_memory_remove(p.memory, in);
+  kiln__cpu_memory_remove(p.memory, out);
 }
 
 /* ---- shfl ------------------------------------------------------------------------ */

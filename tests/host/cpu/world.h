@@ -25,8 +25,8 @@ enum {
 
 typedef struct world {
   test_allocator memory;
-  kiln__memory *map;
-  kiln__range range[WORLD_RANGES];
+  kiln__cpu_memory *map;
+  kiln__cpu_range range[WORLD_RANGES];
   uint8_t *model[WORLD_RANGES]; /* what the ranges should hold */
   _Alignas(64) uint8_t shared[2048], other[2048];
   uint8_t shared_model[2048], other_model[2048];
@@ -35,25 +35,25 @@ typedef struct world {
   _Alignas(64) uint8_t params[96];
   _Alignas(64) uint8_t frame[WORLD_FRAME];
   uint8_t frame_model[WORLD_FRAME];
-  kiln__tally tally[4];
+  kiln__cpu_tally tally[4];
   kiln__cpu_code code;
-  kiln__frame call;
-  kiln__schedule schedule;
-  kiln__grid grid;
-  kiln__block block, neighbour;
-  kiln__block *cluster[2];
+  kiln__cpu_frame call;
+  kiln__cpu_schedule schedule;
+  kiln__cpu_grid grid;
+  kiln__cpu_block block, neighbour;
+  kiln__cpu_block *cluster[2];
   kiln__cpu_warp warp;
   bool alone; /* in its cluster: the neighbour cannot be named */
   uint64_t seed;
 } world;
 
 /* Where run/ is not linked; there it does the same. */
-__attribute__((weak)) void kiln__fault(kiln__cpu_warp *w,
-                                       const kiln__cpu_insn *in,
-                                       kiln__fault_kind kind, int lane,
-                                       uint64_t address, uint32_t bytes)
+__attribute__((weak)) void kiln__cpu_fault(kiln__cpu_warp *w,
+                                           const kiln__cpu_insn *in,
+                                           kiln__cpu_fault_kind kind, int lane,
+                                           uint64_t address, uint32_t bytes)
 {
-  kiln__fault_info *f = &w->grid->fault;
+  kiln__cpu_fault_info *f = &w->grid->fault;
 
   w->fault = true;
   if (f->kind != KILN__FAULT_NONE)
@@ -83,12 +83,12 @@ static inline void world_make(world *w)
   memset(w, 0, sizeof *w);
   w->seed = 88172645463325252u;
   test_allocator_init(&w->memory);
-  ck_kiln_ok(kiln__memory_create(&w->map, &w->memory.alloc));
+  ck_kiln_ok(kiln__cpu_memory_create(&w->map, &w->memory.alloc));
   for (int i = 0; i < WORLD_RANGES; i++) {
-    w->range[i] = (kiln__range){.kind = i == WORLD_CONST ? KILN__RANGE_CONST
-                                        : i == 3         ? KILN__RANGE_HOST
-                                                         : KILN__RANGE_DEVICE};
-    ck_kiln_ok(kiln__memory_add(w->map, &w->range[i], size[i], 0));
+    w->range[i] = (kiln__cpu_range){.kind = i == WORLD_CONST ? KILN__RANGE_CONST
+                                            : i == 3         ? KILN__RANGE_HOST
+                                                     : KILN__RANGE_DEVICE};
+    ck_kiln_ok(kiln__cpu_memory_add(w->map, &w->range[i], size[i], 0));
     w->model[i] = malloc(size[i]);
     ck_assert_ptr_nonnull(w->model[i]);
     world_fill(w, w->range[i].host, w->model[i], size[i]);
@@ -112,14 +112,14 @@ static inline void world_make(world *w)
   w->grid.block_dim[0] = 32;
   w->cluster[0] = &w->block;
   w->cluster[1] = &w->neighbour;
-  w->block = (kiln__block){.grid = &w->grid,
-                           .shared = w->shared,
-                           .shared_size = WORLD_SHARED,
-                           .n_warps = 1,
-                           .n_threads = 32,
-                           .warps = &w->warp,
-                           .cluster = w->cluster,
-                           .cluster_size = 2};
+  w->block = (kiln__cpu_block){.grid = &w->grid,
+                               .shared = w->shared,
+                               .shared_size = WORLD_SHARED,
+                               .n_warps = 1,
+                               .n_threads = 32,
+                               .warps = &w->warp,
+                               .cluster = w->cluster,
+                               .cluster_size = 2};
   w->neighbour = w->block;
   w->neighbour.shared = w->other;
   w->neighbour.cluster_rank = 1;
@@ -137,8 +137,8 @@ static inline void world_make(world *w)
 
 static inline void world_free(world *w)
 {
-  kiln__copies_free(w->warp.copies);
-  kiln__memory_free(w->map);
+  kiln__cpu_copies_free(w->warp.copies);
+  kiln__cpu_memory_free(w->map);
   for (int i = 0; i < WORLD_RANGES; i++)
     free(w->model[i]);
   pthread_mutex_destroy(&w->grid.lock);
@@ -282,10 +282,10 @@ static inline bool world_holds(world *w, kiln__cpu_space space, unsigned lane,
 }
 
 /* What the instruction should fault with; *lane: the first that does. */
-static inline kiln__fault_kind world_fault(world *w, kiln__cpu_space space,
-                                           const uint64_t address[32],
-                                           uint32_t mask, unsigned bytes,
-                                           bool atomic, unsigned *lane)
+static inline kiln__cpu_fault_kind world_fault(world *w, kiln__cpu_space space,
+                                               const uint64_t address[32],
+                                               uint32_t mask, unsigned bytes,
+                                               bool atomic, unsigned *lane)
 {
   for (*lane = 0; *lane < 32; ++*lane) {
     if ((mask >> *lane & 1) != 0 && address[*lane] % bytes != 0)
@@ -337,11 +337,12 @@ static inline void world_compare(world *w, const char *what)
 }
 
 /* Run, and check the fault that should come. */
-static inline void world_run(world *w, const kiln__isa *isa,
-                             const kiln__cpu_insn *in, kiln__fault_kind want,
-                             unsigned lane, uint64_t address, const char *what)
+static inline void world_run(world *w, const kiln__cpu_isa *isa,
+                             const kiln__cpu_insn *in,
+                             kiln__cpu_fault_kind want, unsigned lane,
+                             uint64_t address, const char *what)
 {
-  kiln__fault_info *f = &w->grid.fault;
+  kiln__cpu_fault_info *f = &w->grid.fault;
 
   memset(f, 0, sizeof *f);
   memset(w->tally, 0, sizeof w->tally);
@@ -365,7 +366,7 @@ enum { WORLD_PATTERNS = 16 };
 static inline uint64_t world_base(world *w, kiln__cpu_space space,
                                   unsigned kind, uint64_t *size)
 {
-  const kiln__range *r = &w->range[test_random(&w->seed) % WORLD_RANGES];
+  const kiln__cpu_range *r = &w->range[test_random(&w->seed) % WORLD_RANGES];
 
   switch (space) {
   case KILN__SPACE_SHARED:

@@ -130,13 +130,13 @@ CUresult kiln__cpu_context_begin(CUcontext context)
   context->peers = 0;
   context->cache_config = context->shared_config = 0;
   atomic_store(&context->dying, false);
-  if (kiln__out_create(&context->out, &m->alloc,
-                       context->limit[CU_LIMIT_PRINTF_FIFO_SIZE],
-                       kiln__cpu_print, m) != KILN_OK)
+  if (kiln__cpu_out_create(&context->out, &m->alloc,
+                           context->limit[CU_LIMIT_PRINTF_FIFO_SIZE],
+                           kiln__cpu_print, m) != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = kiln__cpu_stream_make(&context->legacy, context, 0, 0);
   if (rc != CUDA_SUCCESS) {
-    kiln__out_free(context->out);
+    kiln__cpu_out_free(context->out);
     context->out = NULL;
     return rc;
   }
@@ -159,7 +159,7 @@ void kiln__cpu_context_end(CUcontext context)
   kiln__cpu_end_events(context);
   kiln__cpu_context_end_modules(context);
   kiln__cpu_end_memory(context);
-  kiln__out_free(context->out);
+  kiln__cpu_out_free(context->out);
   context->out = NULL;
 }
 

@@ -68,7 +68,7 @@ static bool within(size_t at, size_t n, size_t most)
 
 static bool array_box(box *out, const side *s, const CUDA_MEMCPY3D *p)
 {
-  const kiln__texels *t;
+  const kiln__cpu_texels *t;
 
   if (!kiln__cpu_live(s->array, KILN__HANDLE_ARRAY))
     return false;
@@ -143,10 +143,10 @@ static void copy_row(const box *to, const box *from, size_t to_at,
 {
   memmove(to->first + to_at, from->first + from_at, n);
   if (to->address != 0 && from->address != 0)
-    kiln__memory_copied(machine()->memory, to->address + to_at,
-                        from->address + from_at, n);
+    kiln__cpu_memory_copied(machine()->memory, to->address + to_at,
+                            from->address + from_at, n);
   else if (to->address != 0)
-    kiln__memory_written(machine()->memory, to->address + to_at, n);
+    kiln__cpu_memory_written(machine()->memory, to->address + to_at, n);
 }
 
 static void copy_box(const box *to, const box *from, size_t width,
@@ -179,11 +179,11 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
   (void)stream;
   if (is_empty(p))
     return CUDA_SUCCESS;
-  kiln__memory_enter(machine()->memory);
+  kiln__cpu_memory_enter(machine()->memory);
   ok = box_of(&to, &to_side, p) && box_of(&from, &from_side, p);
   if (ok)
     copy_box(&to, &from, p->WidthInBytes, p->Height, p->Depth);
-  kiln__memory_leave(machine()->memory);
+  kiln__cpu_memory_leave(machine()->memory);
   return ok ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 

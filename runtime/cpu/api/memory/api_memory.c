@@ -60,7 +60,7 @@ bool kiln__cpu_ledger_make(kiln__cpu_machine *m)
   return m->blocks != NULL && pthread_mutex_init(&m->blocks->lock, NULL) == 0;
 }
 
-static bool counted(kiln__range_kind kind)
+static bool counted(kiln__cpu_range_kind kind)
 {
   return kind != KILN__RANGE_HOST;
 }
@@ -92,7 +92,7 @@ static void unuse_bytes(int device, size_t size)
   unlock();
 }
 
-static CUresult add(CUdeviceptr *out, kiln__range *range, size_t size,
+static CUresult add(CUdeviceptr *out, kiln__cpu_range *range, size_t size,
                     const kiln__cpu_block_info *info)
 {
   kiln__cpu_machine *m = machine();
@@ -103,8 +103,8 @@ static CUresult add(CUdeviceptr *out, kiln__range *range, size_t size,
 
   if (b == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  st = kiln__memory_add(m->memory, range, size,
-                        counted(range->kind) ? DEVICE_ALIGN : HOST_ALIGN);
+  st = kiln__cpu_memory_add(m->memory, range, size,
+                            counted(range->kind) ? DEVICE_ALIGN : HOST_ALIGN);
   if (st != KILN_OK) {
     kiln__free(&m->alloc, b);
     return st == KILN_EINVAL ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
@@ -123,10 +123,10 @@ static CUresult add(CUdeviceptr *out, kiln__range *range, size_t size,
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__range_kind kind,
+CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__cpu_range_kind kind,
                              int device, CUcontext context, size_t size)
 {
-  kiln__range range = {
+  kiln__cpu_range range = {
       .kind = kind, .owner = context, .device = counted(kind) ? device : -1};
   const kiln__cpu_block_info info = {.device = device, .context = context};
   CUresult rc;
@@ -143,7 +143,7 @@ CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__range_kind kind,
 CUresult kiln__cpu_block_register(void *p, size_t size, CUcontext context,
                                   unsigned flags)
 {
-  kiln__range range = {
+  kiln__cpu_range range = {
       .kind = KILN__RANGE_HOST, .host = p, .owner = context, .device = -1};
   const kiln__cpu_block_info info = {.device = context->device,
                                      .context = context,
@@ -166,9 +166,9 @@ bool kiln__cpu_block_at(CUdeviceptr first, kiln__cpu_block_info *out)
 
 bool kiln__cpu_block_of(CUdeviceptr address, kiln__cpu_block_info *out)
 {
-  kiln__range range;
+  kiln__cpu_range range;
 
-  return kiln__memory_find(machine()->memory, address, &range) &&
+  return kiln__cpu_memory_find(machine()->memory, address, &range) &&
          kiln__cpu_block_at(range.first, out);
 }
 
@@ -225,7 +225,7 @@ void kiln__cpu_block_remove(CUdeviceptr first)
   unlock();
   if (b == NULL)
     return;
-  kiln__memory_remove(m->memory, first);
+  kiln__cpu_memory_remove(m->memory, first);
   if (counted(b->info.kind))
     unuse_bytes(b->info.device, b->info.size);
   kiln__free(&m->alloc, b);
@@ -251,7 +251,7 @@ uint64_t kiln__cpu_graph_bytes(int device)
 static void report_leak(const kiln__cpu_block_info *info)
 {
   char text[200];
-  kiln__range range;
+  kiln__cpu_range range;
   kiln_cpu_finding f = {.check = KILN_CPU_CHECK_MEMORY,
                         .kind = "leak",
                         .kernel = "",
@@ -272,7 +272,7 @@ static void report_leak(const kiln__cpu_block_info *info)
                      : info->kind == KILN__RANGE_POOL    ? "cuMemAllocAsync"
                                                          : "cuMemAlloc";
 
-  if (!kiln__memory_find(machine()->memory, info->first, &range))
+  if (!kiln__cpu_memory_find(machine()->memory, info->first, &range))
     return;
   kiln__format(text, sizeof text,
                "leak: %llu bytes at 0x%llx, allocation %llu, made by %s, were "
@@ -314,7 +314,7 @@ void kiln__cpu_end_memory(CUcontext context)
       report_leak(&b->info);
     if (b->info.pool != NULL)
       kiln__cpu_pool_returned(b->info.pool, b->info.size);
-    kiln__memory_remove(m->memory, b->info.first);
+    kiln__cpu_memory_remove(m->memory, b->info.first);
     if (counted(b->info.kind))
       unuse_bytes(b->info.device, b->info.size);
     kiln__free(&m->alloc, b);
@@ -325,7 +325,7 @@ void kiln__cpu_end_memory(CUcontext context)
 
 uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size)
 {
-  return kiln__memory_host(machine()->memory, address, size);
+  return kiln__cpu_memory_host(machine()->memory, address, size);
 }
 
 /* Every address that the address map ever gives out, windows included. */
@@ -339,22 +339,22 @@ static bool is_device_address(CUdeviceptr address)
 
 bool kiln__cpu_is_pageable(CUdeviceptr address)
 {
-  kiln__range range;
+  kiln__cpu_range range;
 
   return !is_device_address(address) &&
-         !kiln__memory_find(machine()->memory, address, &range);
+         !kiln__cpu_memory_find(machine()->memory, address, &range);
 }
 
 uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size)
 {
-  kiln__range range;
+  kiln__cpu_range range;
 
   if (address == 0 || address + size < address)
     return NULL;
   if (is_device_address(address))
     return kiln__cpu_device_bytes(address, size);
   /* Pinned host memory has an end, the program's own has none that is known. */
-  if (kiln__memory_find(machine()->memory, address, &range) &&
+  if (kiln__cpu_memory_find(machine()->memory, address, &range) &&
       range.last - address < size)
     return NULL;
   return (uint8_t *)(uintptr_t)address;
@@ -363,7 +363,7 @@ uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size)
 /* ---- Calls ---------------------------------------------------------------------------- */
 
 static CUresult allocate(CUdeviceptr *address, size_t bytes,
-                         kiln__range_kind kind)
+                         kiln__cpu_range_kind kind)
 {
   CUcontext context;
   CUresult rc = kiln__cpu_current(&context);
@@ -475,14 +475,14 @@ CUresult kiln__cpu_memGetAddressRange(CUdeviceptr *base, size_t *bytes,
                                       CUdeviceptr address)
 {
   CUcontext context;
-  kiln__range range;
+  kiln__cpu_range range;
   CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
   if (base == NULL && bytes == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  if (!kiln__memory_find(machine()->memory, address, &range))
+  if (!kiln__cpu_memory_find(machine()->memory, address, &range))
     return CUDA_ERROR_NOT_FOUND;
   if (base != NULL)
     *base = range.first;

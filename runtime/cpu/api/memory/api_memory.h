@@ -8,7 +8,7 @@
 typedef struct kiln__cpu_block_info {
   CUdeviceptr first;
   size_t size; /* as asked for */
-  kiln__range_kind kind;
+  kiln__cpu_range_kind kind;
   int device;
   CUcontext context; /* NULL: of graphs and pools */
   unsigned flags;    /* of cuMemHostAlloc, cuMemHostRegister, managed */
@@ -21,7 +21,7 @@ typedef struct kiln__cpu_block_info {
 
 /* A new range of a device (its bytes are counted) or of the host.
  * context NULL: lives on its own. CUDA_ERROR_OUT_OF_MEMORY. */
-CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__range_kind kind,
+CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__cpu_range_kind kind,
                              int device, CUcontext context, size_t size);
 /* The program's own memory; CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED. */
 CUresult kiln__cpu_block_register(void *p, size_t size, CUcontext context,

@@ -59,14 +59,14 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
   (void)stream;
   if (p.width == 0 || p.height == 0)
     return CUDA_SUCCESS;
-  kiln__memory_enter(machine()->memory);
+  kiln__cpu_memory_enter(machine()->memory);
   to = bytes_of(&p);
   for (size_t y = 0; to != NULL && y < p.height; y++) {
     fill_row(to + y * p.pitch, &p);
-    kiln__memory_written(machine()->memory, p.dst + y * p.pitch,
-                         p.width * p.elementSize);
+    kiln__cpu_memory_written(machine()->memory, p.dst + y * p.pitch,
+                             p.width * p.elementSize);
   }
-  kiln__memory_leave(machine()->memory);
+  kiln__cpu_memory_leave(machine()->memory);
   return to != NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
@@ -121,7 +121,7 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
                                      .height = height};
   CUcontext context;
   kiln__cpu_work *work;
-  kiln__range range;
+  kiln__cpu_range range;
   unsigned manner = 0;
   CUresult rc = kiln__cpu_current(&context);
 
@@ -131,7 +131,7 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
     return rc;
   if (!async) {
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
-    if (kiln__memory_find(machine()->memory, to, &range) &&
+    if (kiln__cpu_memory_find(machine()->memory, to, &range) &&
         (range.kind == KILN__RANGE_HOST || range.kind == KILN__RANGE_MANAGED))
       manner |= KILN__WAIT; /* the host can see it */
   } else if (width * size * height <= SMALL) {

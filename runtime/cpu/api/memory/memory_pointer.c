@@ -13,7 +13,7 @@ static kiln__cpu_machine *machine(void)
 
 typedef struct subject {
   CUdeviceptr address;
-  kiln__range range;
+  kiln__cpu_range range;
   kiln__cpu_block_info info; /* zero: a module's variable and the like */
   bool known;                /* in the address map */
 } subject;
@@ -22,7 +22,7 @@ static subject subject_of(CUdeviceptr address)
 {
   subject s = {.address = address};
 
-  s.known = kiln__memory_find(machine()->memory, address, &s.range);
+  s.known = kiln__cpu_memory_find(machine()->memory, address, &s.range);
   if (s.known && !kiln__cpu_block_at(s.range.first, &s.info))
     s.info = (kiln__cpu_block_info){.device = s.range.device,
                                     .context = s.range.owner};
@@ -208,12 +208,13 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
 static CUresult managed(CUdeviceptr address, size_t size)
 {
   CUcontext context;
-  kiln__range range;
+  kiln__cpu_range range;
   CUresult rc = kiln__cpu_current(&context);
 
   if (rc != CUDA_SUCCESS)
     return rc;
-  return size > 0 && kiln__memory_find(machine()->memory, address, &range) &&
+  return size > 0 &&
+                 kiln__cpu_memory_find(machine()->memory, address, &range) &&
                  range.kind == KILN__RANGE_MANAGED &&
                  size <= range.last - address
              ? CUDA_SUCCESS

@@ -24,7 +24,7 @@ typedef struct launch_work {
 
 /* ---- Running ------------------------------------------------------------------- */
 
-static CUresult result_of(kiln__fault_kind kind)
+static CUresult result_of(kiln__cpu_fault_kind kind)
 {
   switch (kind) {
   case KILN__FAULT_ADDRESS:
@@ -52,25 +52,25 @@ static CUresult result_of(kiln__fault_kind kind)
   return CUDA_ERROR_LAUNCH_FAILED;
 }
 
-static void keep_fault(const kiln__launch *launch,
-                       const kiln__fault_info *fault)
+static void keep_fault(const kiln__cpu_launch_desc *launch,
+                       const kiln__cpu_fault_info *fault)
 {
   kiln__buf text;
 
   kiln__buf_init(&text, &kiln__cpu_the_machine()->alloc);
-  kiln__fault_text(launch, fault, &text);
+  kiln__cpu_fault_text(launch, fault, &text);
   if (text.data != NULL)
     kiln__cpu_keep_fault(text.data, text.size);
   kiln__buf_free(&text);
 }
 
-static void describe(kiln__launch *out, const launch_work *w,
+static void describe(kiln__cpu_launch_desc *out, const launch_work *w,
                      const kiln_cpu_opts *opts)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   const struct CUmod_st *module = w->function->module;
 
-  *out = (kiln__launch){
+  *out = (kiln__cpu_launch_desc){
       .program = module->program,
       .code = w->function->code,
       .isa = m->isa,
@@ -101,7 +101,7 @@ static void describe(kiln__launch *out, const launch_work *w,
 }
 
 /* Limits may change until it runs, as with the driver. */
-static void read_limits(kiln__launch *out, CUcontext context)
+static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
 {
   size_t stack, heap;
 
@@ -119,8 +119,8 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *w = (const launch_work *)work;
   kiln__cpu_machine *m = kiln__cpu_the_machine();
-  kiln__fault_info fault = {0};
-  kiln__launch launch;
+  kiln__cpu_fault_info fault = {0};
+  kiln__cpu_launch_desc launch;
   kiln_cpu_opts opts;
   kiln_status st = KILN_OK;
 
@@ -131,20 +131,20 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
   describe(&launch, w, &opts);
   read_limits(&launch, w->context);
   if (opts.checks != 0 || opts.counters)
-    st = kiln__watch_create(&launch.watch, &m->alloc, opts.checks,
-                            opts.counters, launch.program, launch.code);
+    st = kiln__cpu_watch_create(&launch.watch, &m->alloc, opts.checks,
+                                opts.counters, launch.program, launch.code);
   if (st != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  kiln__memory_enter(m->memory);
-  st = kiln__grid_run(&launch, &m->alloc, &fault);
+  kiln__cpu_memory_enter(m->memory);
+  st = kiln__cpu_grid_run(&launch, &m->alloc, &fault);
   if (st == KILN_EDRIVER)
     keep_fault(&launch, &fault);
-  kiln__memory_leave(m->memory);
+  kiln__cpu_memory_leave(m->memory);
   if (launch.watch != NULL) {
-    kiln__watch_findings(launch.watch, kiln__cpu_keep_finding, NULL);
+    kiln__cpu_watch_findings(launch.watch, kiln__cpu_keep_finding, NULL);
     if (opts.counters)
       kiln__cpu_keep_counters(launch.watch);
-    kiln__watch_free(launch.watch);
+    kiln__cpu_watch_free(launch.watch);
   }
   return st == KILN_OK        ? CUDA_SUCCESS
          : st == KILN_EDRIVER ? result_of(fault.kind)

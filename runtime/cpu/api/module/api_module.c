@@ -57,7 +57,7 @@ CUresult kiln__cpu_module_program(kiln__cpu_program **out,
 
 /* ---- Variables ---------------------------------------------------------------------- */
 
-static kiln__range_kind range_kind(const kiln__cpu_global *g)
+static kiln__cpu_range_kind range_kind(const kiln__cpu_global *g)
 {
   if (g->constant)
     return KILN__RANGE_CONST;
@@ -68,10 +68,10 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 {
   const kiln__cpu_machine *m = kiln__cpu_the_machine();
   const kiln__cpu_global *g = &module->program->globals[number];
-  kiln__range range = {.kind = range_kind(g),
-                       .device = module->device,
-                       .owner = module->context,
-                       .name = kiln__cpu_keep_name(g->name)};
+  kiln__cpu_range range = {.kind = range_kind(g),
+                           .device = module->device,
+                           .owner = module->context,
+                           .name = kiln__cpu_keep_name(g->name)};
   /* References are 8 bytes that hold the handle of what is bound to them. */
   const uint64_t size = g->texture || g->surface ? 8 : g->size;
 
@@ -80,13 +80,13 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
     return CUDA_ERROR_INVALID_PTX;
   }
   if (range.name == NULL ||
-      kiln__memory_add(m->memory, &range, size == 0 ? 1 : size,
-                       g->align < 8 ? 8 : g->align) != KILN_OK)
+      kiln__cpu_memory_add(m->memory, &range, size == 0 ? 1 : size,
+                           g->align < 8 ? 8 : g->align) != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   module->globals[number] = range.first;
   if (g->init != NULL)
     memcpy(range.host, g->init, (size_t)g->init_size);
-  kiln__memory_written(m->memory, range.first, size);
+  kiln__cpu_memory_written(m->memory, range.first, size);
   return CUDA_SUCCESS;
 }
 
@@ -102,7 +102,7 @@ static void patch(CUmodule module, uint32_t number)
                               ? KILN__WINDOW_CODE + (uint64_t)p->number * 16
                               : module->globals[p->number];
     const uint64_t value = (base + (uint64_t)p->addend) >> p->shift;
-    uint8_t *at = kiln__memory_host(
+    uint8_t *at = kiln__cpu_memory_host(
         m->memory, module->globals[number] + p->offset, p->size);
 
     if (at == NULL)
@@ -190,7 +190,7 @@ static void destroy(CUmodule module)
                        i < module->program->n_globals;
        i++) {
     if (module->globals[i] != 0)
-      kiln__memory_remove(m->memory, module->globals[i]);
+      kiln__cpu_memory_remove(m->memory, module->globals[i]);
   }
   for (uint32_t i = 0; i < module->n_functions; i++)
     kiln__free(&m->alloc, module->functions[i].old);

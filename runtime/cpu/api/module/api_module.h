@@ -128,6 +128,6 @@ const char *kiln__cpu_keep_name(const char *name);
 void kiln__cpu_keep_fault(const char *text, size_t size);
 void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding);
 /* Add what a launch counted. */
-void kiln__cpu_keep_counters(struct kiln__watch *watch);
+void kiln__cpu_keep_counters(struct kiln__cpu_watch *watch);
 
 #endif

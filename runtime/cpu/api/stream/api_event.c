@@ -233,7 +233,7 @@ CUresult kiln__cpu_eventSynchronize(CUevent event)
   context = event->context;
   kiln__cpu_mark_wait(mark);
   kiln__cpu_mark_drop(mark);
-  kiln__out_flush(context->out);
+  kiln__cpu_out_flush(context->out);
   kiln__cpu_pools_settle(context);
   return atomic_load(&context->sticky);
 }

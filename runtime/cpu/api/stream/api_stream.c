@@ -110,7 +110,7 @@ CUresult kiln__cpu_enqueue_as(CUcontext context, CUstream handle,
     return rc;
   kiln__cpu_mark_wait(mark);
   kiln__cpu_mark_drop(mark);
-  kiln__out_flush(context->out);
+  kiln__cpu_out_flush(context->out);
   return atomic_load(&context->sticky);
 }
 
@@ -136,7 +136,7 @@ CUresult kiln__cpu_wait_context(CUcontext context)
     return CUDA_ERROR_OUT_OF_MEMORY;
   kiln__cpu_marks_wait(marks, n);
   if (context->out != NULL)
-    kiln__out_flush(context->out);
+    kiln__cpu_out_flush(context->out);
   return atomic_load(&context->sticky);
 }
 
@@ -206,7 +206,7 @@ CUresult kiln__cpu_streamSynchronize(CUstream stream)
   if (marks == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   kiln__cpu_marks_wait(marks, n);
-  kiln__out_flush(s->context->out);
+  kiln__cpu_out_flush(s->context->out);
   kiln__cpu_pools_settle(s->context);
   return atomic_load(&s->context->sticky);
 }

@@ -198,11 +198,11 @@ static CUresult wait_value(const CUstreamBatchMemOpParams *op,
     uint8_t *p;
     bool done = false;
 
-    kiln__memory_enter(machine()->memory);
+    kiln__cpu_memory_enter(machine()->memory);
     p = kiln__cpu_device_bytes(op->waitValue.address, width);
     if (p != NULL)
       done = met(load(p, width), op);
-    kiln__memory_leave(machine()->memory);
+    kiln__cpu_memory_leave(machine()->memory);
     if (p == NULL)
       return CUDA_ERROR_ILLEGAL_ADDRESS;
     if (done || atomic_load(&context->dying) ||
@@ -219,7 +219,7 @@ static CUresult write_value(const CUstreamBatchMemOpParams *op)
   const size_t width = width_of(op);
   uint8_t *p;
 
-  kiln__memory_enter(machine()->memory);
+  kiln__cpu_memory_enter(machine()->memory);
   p = kiln__cpu_device_bytes(op->writeValue.address, width);
   if (p != NULL && width == 4)
     __atomic_store_n((uint32_t *)(void *)p, op->writeValue.value,
@@ -228,8 +228,8 @@ static CUresult write_value(const CUstreamBatchMemOpParams *op)
     __atomic_store_n((uint64_t *)(void *)p, op->writeValue.value64,
                      __ATOMIC_RELEASE);
   if (p != NULL)
-    kiln__memory_written(machine()->memory, op->writeValue.address, width);
-  kiln__memory_leave(machine()->memory);
+    kiln__cpu_memory_written(machine()->memory, op->writeValue.address, width);
+  kiln__cpu_memory_leave(machine()->memory);
   return p != NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 

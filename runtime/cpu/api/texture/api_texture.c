@@ -24,11 +24,11 @@ enum {
 
 /* ---- Resources as texels --------------------------------------------------------- */
 
-static CUresult linear_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
+static CUresult linear_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
 {
   const size_t bytes = r->res.linear.sizeInBytes;
 
-  *t = (kiln__texels){0};
+  *t = (kiln__cpu_texels){0};
   if (!kiln__cpu_texel_format(r->res.linear.format, r->res.linear.numChannels,
                               t) ||
       r->res.linear.devPtr % TEXTURE_ALIGNMENT != 0 ||
@@ -36,18 +36,18 @@ static CUresult linear_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
     return CUDA_ERROR_INVALID_VALUE;
   t->address = r->res.linear.devPtr;
   t->data =
-      kiln__memory_host(kiln__cpu_the_machine()->memory, t->address, bytes);
+      kiln__cpu_memory_host(kiln__cpu_the_machine()->memory, t->address, bytes);
   t->width = (uint32_t)(bytes / t->texel_bytes);
   t->row_bytes = t->plane_bytes = bytes;
   return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static CUresult pitched_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
+static CUresult pitched_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
 {
   const size_t width = r->res.pitch2D.width, height = r->res.pitch2D.height;
   const size_t pitch = r->res.pitch2D.pitchInBytes;
 
-  *t = (kiln__texels){0};
+  *t = (kiln__cpu_texels){0};
   if (!kiln__cpu_texel_format(r->res.pitch2D.format, r->res.pitch2D.numChannels,
                               t) ||
       r->res.pitch2D.devPtr % TEXTURE_ALIGNMENT != 0 || width == 0 ||
@@ -60,12 +60,13 @@ static CUresult pitched_texels(kiln__texels *t, const CUDA_RESOURCE_DESC *r)
   t->height = (uint32_t)height;
   t->row_bytes = pitch;
   t->plane_bytes = pitch * height;
-  t->data = kiln__memory_host(kiln__cpu_the_machine()->memory, t->address,
-                              pitch * (height - 1) + width * t->texel_bytes);
+  t->data =
+      kiln__cpu_memory_host(kiln__cpu_the_machine()->memory, t->address,
+                            pitch * (height - 1) + width * t->texel_bytes);
   return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-static CUresult resource(kiln__texture *out, const CUDA_RESOURCE_DESC *r)
+static CUresult resource(kiln__cpu_texture *out, const CUDA_RESOURCE_DESC *r)
 {
   out->n_levels = 1;
   switch (r->resType) {
@@ -94,7 +95,7 @@ static CUresult resource(kiln__texture *out, const CUDA_RESOURCE_DESC *r)
 
 enum { VIEW_FORMATS = 24, VIEW_COMPRESSED_LAST = 34 };
 
-static bool view_format(CUresourceViewFormat format, kiln__texels *t)
+static bool view_format(CUresourceViewFormat format, kiln__cpu_texels *t)
 {
   /* CU_RES_VIEW_FORMAT_UINT_1X8 = 1, then 2X8, 4X8, SINT_1X8, ... */
   static const CUarray_format kinds[] = {
@@ -103,7 +104,7 @@ static bool view_format(CUresourceViewFormat format, kiln__texels *t)
       CU_AD_FORMAT_UNSIGNED_INT32, CU_AD_FORMAT_SIGNED_INT32,
       CU_AD_FORMAT_HALF,           CU_AD_FORMAT_FLOAT};
   const unsigned i = (unsigned)format - 1;
-  kiln__texels wanted = *t;
+  kiln__cpu_texels wanted = *t;
 
   if (format < 1 || format > VIEW_FORMATS ||
       !kiln__cpu_texel_format(kinds[i / 3], 1U << (i % 3), &wanted) ||
@@ -113,7 +114,8 @@ static bool view_format(CUresourceViewFormat format, kiln__texels *t)
   return true;
 }
 
-static CUresult apply_view(kiln__texture *t, const CUDA_RESOURCE_VIEW_DESC *v)
+static CUresult apply_view(kiln__cpu_texture *t,
+                           const CUDA_RESOURCE_VIEW_DESC *v)
 {
   const uint32_t layers = t->level[0].layers;
 
@@ -125,7 +127,7 @@ static CUresult apply_view(kiln__texture *t, const CUDA_RESOURCE_VIEW_DESC *v)
     return CUDA_ERROR_INVALID_VALUE;
   t->n_levels = v->lastMipmapLevel - v->firstMipmapLevel + 1;
   for (uint32_t i = 0; i < t->n_levels; i++) {
-    kiln__texels *l = &t->level[i];
+    kiln__cpu_texels *l = &t->level[i];
 
     *l = t->level[i + v->firstMipmapLevel];
     if (v->format != 0 && !view_format(v->format, l))
@@ -140,14 +142,14 @@ static CUresult apply_view(kiln__texture *t, const CUDA_RESOURCE_VIEW_DESC *v)
 
 /* ---- Sampling --------------------------------------------------------------------------- */
 
-static bool integer_texels(const kiln__texels *t)
+static bool integer_texels(const kiln__cpu_texels *t)
 {
   return t->texel != KILN__TEXEL_F16 && t->texel != KILN__TEXEL_F32;
 }
 
-static CUresult sampling(kiln__texture *t, const CUDA_TEXTURE_DESC *d)
+static CUresult sampling(kiln__cpu_texture *t, const CUDA_TEXTURE_DESC *d)
 {
-  const kiln__texels *l = &t->level[0];
+  const kiln__cpu_texels *l = &t->level[0];
 
   t->linear_filter = d->filterMode == CU_TR_FILTER_MODE_LINEAR;
   t->linear_mipmap = d->mipmapFilterMode == CU_TR_FILTER_MODE_LINEAR;
@@ -159,7 +161,7 @@ static CUresult sampling(kiln__texture *t, const CUDA_TEXTURE_DESC *d)
     if (d->addressMode[i] < CU_TR_ADDRESS_MODE_WRAP ||
         d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
       return CUDA_ERROR_INVALID_VALUE;
-    t->mode[i] = (kiln__address_mode)d->addressMode[i];
+    t->mode[i] = (kiln__cpu_address_mode)d->addressMode[i];
     /* Wrap and mirror count in whole textures: only 0..1 has them. */
     if (!t->normalised &&
         (t->mode[i] == KILN__WRAP || t->mode[i] == KILN__MIRROR))
@@ -185,7 +187,8 @@ static CUresult sampling(kiln__texture *t, const CUDA_TEXTURE_DESC *d)
   return CUDA_SUCCESS;
 }
 
-CUresult kiln__cpu_texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
+CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
+                                const CUDA_RESOURCE_DESC *r,
                                 const CUDA_TEXTURE_DESC *d,
                                 const CUDA_RESOURCE_VIEW_DESC *view)
 {
@@ -204,7 +207,8 @@ CUresult kiln__cpu_texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
   return rc == CUDA_SUCCESS ? sampling(out, d) : rc;
 }
 
-CUresult kiln__cpu_surface_make(kiln__surface *out, const CUDA_RESOURCE_DESC *r)
+CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
+                                const CUDA_RESOURCE_DESC *r)
 {
   if (r->resType != CU_RESOURCE_TYPE_ARRAY || r->flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -226,9 +230,9 @@ static CUresult list_object(const kiln__cpu_texture_object *object)
 
   if (o == NULL) {
     if (object->surface)
-      kiln__surface_remove(m->textures, object->handle);
+      kiln__cpu_surface_remove(m->textures, object->handle);
     else
-      kiln__texture_remove(m->textures, object->handle);
+      kiln__cpu_texture_remove(m->textures, object->handle);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   *o = *object;
@@ -287,9 +291,9 @@ static CUresult destroy(uint64_t handle, bool surface)
   if (o == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (surface)
-    kiln__surface_remove(m->textures, handle);
+    kiln__cpu_surface_remove(m->textures, handle);
   else
-    kiln__texture_remove(m->textures, handle);
+    kiln__cpu_texture_remove(m->textures, handle);
   kiln__free(&m->alloc, o);
   return rc;
 }
@@ -311,9 +315,9 @@ void kiln__cpu_context_end_textures(CUcontext context)
     if (o == NULL)
       return;
     if (o->surface)
-      kiln__surface_remove(m->textures, o->handle);
+      kiln__cpu_surface_remove(m->textures, o->handle);
     else
-      kiln__texture_remove(m->textures, o->handle);
+      kiln__cpu_texture_remove(m->textures, o->handle);
     kiln__free(&m->alloc, o);
   }
 }
@@ -324,7 +328,7 @@ CUresult kiln__cpu_texObjectCreate(CUtexObject *texture,
                                    const CUDA_RESOURCE_VIEW_DESC *view)
 {
   kiln__cpu_texture_object o = {0};
-  kiln__texture t;
+  kiln__cpu_texture t;
   CUresult rc = kiln__cpu_current(&o.context);
 
   if (rc != CUDA_SUCCESS)
@@ -339,7 +343,7 @@ CUresult kiln__cpu_texObjectCreate(CUtexObject *texture,
   rc = kiln__cpu_texture_make(&t, r, desc, view);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (kiln__texture_add(kiln__cpu_the_machine()->textures, &t, &o.handle) !=
+  if (kiln__cpu_texture_add(kiln__cpu_the_machine()->textures, &t, &o.handle) !=
       KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = list_object(&o);
@@ -399,7 +403,7 @@ CUresult kiln__cpu_surfObjectCreate(CUsurfObject *surface,
                                     const CUDA_RESOURCE_DESC *r)
 {
   kiln__cpu_texture_object o = {.surface = true};
-  kiln__surface s;
+  kiln__cpu_surface s;
   CUresult rc = kiln__cpu_current(&o.context);
 
   if (rc != CUDA_SUCCESS)
@@ -410,7 +414,7 @@ CUresult kiln__cpu_surfObjectCreate(CUsurfObject *surface,
   rc = kiln__cpu_surface_make(&s, r);
   if (rc != CUDA_SUCCESS)
     return rc;
-  if (kiln__surface_add(kiln__cpu_the_machine()->textures, &s, &o.handle) !=
+  if (kiln__cpu_surface_add(kiln__cpu_the_machine()->textures, &s, &o.handle) !=
       KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = list_object(&o);

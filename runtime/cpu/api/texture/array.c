@@ -12,11 +12,11 @@ enum {
 };
 
 bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
-                            kiln__texels *out)
+                            kiln__cpu_texels *out)
 {
   static const struct {
     CUarray_format format;
-    kiln__texel texel;
+    kiln__cpu_texel texel;
     uint8_t bytes;
   } known[] = {
       {CU_AD_FORMAT_UNSIGNED_INT8, KILN__TEXEL_U8, 1},
@@ -64,12 +64,12 @@ static bool shape_fits(const CUDA_ARRAY3D_DESCRIPTOR *d)
   return true;
 }
 
-static bool shape_of(kiln__texels *t, const CUDA_ARRAY3D_DESCRIPTOR *d)
+static bool shape_of(kiln__cpu_texels *t, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
   const bool cube = (d->Flags & CUDA_ARRAY3D_CUBEMAP) != 0;
   const bool layered = cube || (d->Flags & CUDA_ARRAY3D_LAYERED) != 0;
 
-  *t = (kiln__texels){0};
+  *t = (kiln__cpu_texels){0};
   if (!shape_fits(d) || !kiln__cpu_texel_format(d->Format, d->NumChannels, t))
     return false;
   t->width = (uint32_t)d->Width;
@@ -82,7 +82,7 @@ static bool shape_of(kiln__texels *t, const CUDA_ARRAY3D_DESCRIPTOR *d)
   return true;
 }
 
-static size_t bytes_of(const kiln__texels *t)
+static size_t bytes_of(const kiln__cpu_texels *t)
 {
   const uint32_t planes = t->layers != 0  ? t->layers
                           : t->depth != 0 ? t->depth
@@ -206,7 +206,7 @@ CUresult kiln__cpu_array3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *desc,
                                         CUarray array)
 {
   const CUresult rc = check_array(array);
-  const kiln__texels *t;
+  const kiln__cpu_texels *t;
 
   if (rc != CUDA_SUCCESS)
     return rc;

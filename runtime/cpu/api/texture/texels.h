@@ -13,15 +13,16 @@ struct CUmipmappedArray_st {
 
 /* Fill texel, channels and texel_bytes. False: no such format. */
 bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
-                            kiln__texels *out);
+                            kiln__cpu_texels *out);
 
 /* What a descriptor says, as the handlers see it. CUDA_ERROR_INVALID_VALUE,
  * CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED. `view` may be NULL. */
-CUresult kiln__cpu_texture_make(kiln__texture *out, const CUDA_RESOURCE_DESC *r,
+CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
+                                const CUDA_RESOURCE_DESC *r,
                                 const CUDA_TEXTURE_DESC *d,
                                 const CUDA_RESOURCE_VIEW_DESC *view);
 /* CUDA_ERROR_INVALID_VALUE: not an array made for it. */
-CUresult kiln__cpu_surface_make(kiln__surface *out,
+CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
                                 const CUDA_RESOURCE_DESC *r);
 
 /* Objects of a context that ends. */

@@ -25,9 +25,9 @@ static void unbind(CUtexref r)
   if (r->handle == 0)
     return;
   if (r->surface)
-    kiln__surface_remove(m->textures, r->handle);
+    kiln__cpu_surface_remove(m->textures, r->handle);
   else
-    kiln__texture_remove(m->textures, r->handle);
+    kiln__cpu_texture_remove(m->textures, r->handle);
   r->handle = 0;
 }
 
@@ -38,8 +38,8 @@ static void publish(CUtexref r)
 
   if (r->module == NULL)
     return;
-  at = kiln__memory_host(kiln__cpu_the_machine()->memory,
-                         r->module->globals[r->number], sizeof r->handle);
+  at = kiln__cpu_memory_host(kiln__cpu_the_machine()->memory,
+                             r->module->globals[r->number], sizeof r->handle);
   if (at != NULL)
     memcpy(at, &r->handle, sizeof r->handle);
 }
@@ -48,8 +48,8 @@ static void publish(CUtexref r)
 static CUresult bind(CUtexref r)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
-  kiln__texture t;
-  kiln__surface s;
+  kiln__cpu_texture t;
+  kiln__cpu_surface s;
   kiln_status st;
   uint64_t handle = 0;
   CUresult rc;
@@ -62,8 +62,8 @@ static CUresult bind(CUtexref r)
     rc = kiln__cpu_wait_context(r->context);
   if (rc != CUDA_SUCCESS)
     return rc;
-  st = r->surface ? kiln__surface_add(m->textures, &s, &handle)
-                  : kiln__texture_add(m->textures, &t, &handle);
+  st = r->surface ? kiln__cpu_surface_add(m->textures, &s, &handle)
+                  : kiln__cpu_texture_add(m->textures, &t, &handle);
   if (st != KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
   unbind(r);
@@ -374,7 +374,7 @@ static CUresult set_desc(CUtexref r, const CUDA_TEXTURE_DESC *desc)
 CUresult kiln__cpu_texRefSetFormat(CUtexref texref, CUarray_format format,
                                    int channels)
 {
-  kiln__texels unused;
+  kiln__cpu_texels unused;
   const CUresult rc = check(texref, false);
 
   if (rc != CUDA_SUCCESS)
