@@ -13,7 +13,7 @@
  *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
  *                                long long
  *              KILN_STORED  unsigned  type it is stored as
- *              KILN_PLACE   unsigned  counts up to n
+ *              KILN_DESTINATION   unsigned  counts up to n
  *              KILN_VALUE   unsigned  an element: of out, as bits where it only
  *                                moves
  *              KILN_SCATTER 1    1: split moves values with the indices; 0: it
@@ -45,8 +45,8 @@
 #ifndef KILN_STORED
 #define KILN_STORED unsigned
 #endif
-#ifndef KILN_PLACE
-#define KILN_PLACE unsigned
+#ifndef KILN_DESTINATION
+#define KILN_DESTINATION unsigned
 #endif
 #ifndef KILN_VALUE
 #define KILN_VALUE unsigned
@@ -64,8 +64,8 @@
 typedef unsigned long long count;
 
 enum : unsigned {
-  pack_size = 4,
-  each = KILN_ITEMS * pack_size, /* elements a thread */
+  vector_size = 4,
+  each = KILN_ITEMS * vector_size, /* elements a thread */
   tile_size = KILN_BLOCK * each,
   buckets_each = (KILN_BUCKETS + KILN_BLOCK - 1) / KILN_BLOCK
 };
@@ -87,32 +87,32 @@ static __device__ __forceinline__ unsigned bucket_of(KILN_STORED at,
 /* Element e of pack k of this thread, within its tile. */
 static __device__ __forceinline__ unsigned element(unsigned k, unsigned e)
 {
-  return (k * KILN_BLOCK + threadIdx.x) * pack_size + e;
+  return (k * KILN_BLOCK + threadIdx.x) * vector_size + e;
 }
 
 /* The tile's `here` elements; what is missing at its end is a copy of the last. */
 static __device__ __forceinline__ void
 load_indices(const KILN_INDEX *index, unsigned here,
-             KILN_STORED (&at)[KILN_ITEMS][pack_size])
+             KILN_STORED (&at)[KILN_ITEMS][vector_size])
 {
-  KILN_INDEX wide[KILN_ITEMS][pack_size];
+  KILN_INDEX wide[KILN_ITEMS][vector_size];
 
   if (here == tile_size) {
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      kiln::load_pack<pack_size, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
-          index + element(k, 0), wide[k]);
+      kiln::load_vector<vector_size, (KILN_ALIGNED & 1) != 0,
+                        kiln::cached::once>(index + element(k, 0), wide[k]);
   } else {
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-      for (unsigned e = 0; e < pack_size; ++e)
+      for (unsigned e = 0; e < vector_size; ++e)
         wide[k][e] = kiln::load(index + kiln::least(element(k, e), here - 1));
   }
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-    for (unsigned e = 0; e < pack_size; ++e)
+    for (unsigned e = 0; e < vector_size; ++e)
       at[k][e] = static_cast<KILN_STORED>(wide[k][e]);
 }
 
@@ -144,13 +144,13 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
        first += stride) {
     const unsigned here =
         n - first < tile_size ? static_cast<unsigned>(n - first) : tile_size;
-    KILN_STORED at[KILN_ITEMS][pack_size];
+    KILN_STORED at[KILN_ITEMS][vector_size];
 
     load_indices(index + first, here, at);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-      for (unsigned e = 0; e < pack_size; ++e)
+      for (unsigned e = 0; e < vector_size; ++e)
         if (element(k, e) < here)
           atomicAdd(seen + bucket_of(at[k][e], shift), 1u);
   }
@@ -212,7 +212,7 @@ struct sorted_tile {
 
 struct shared_tables {
   unsigned begin[KILN_BUCKETS + 1]; /* first counts */
-  KILN_PLACE delta[KILN_BUCKETS];
+  KILN_DESTINATION delta[KILN_BUCKETS];
 };
 
 /* Each bucket's run gets its place in the tile and its room in the whole. */
@@ -234,7 +234,7 @@ static __device__ __forceinline__ void place_runs(shared_tables &t,
       if (own[k] != 0)
         base = atomicAdd(cursor + first + k, static_cast<count>(own[k]));
       t.begin[first + k] = begin[k];
-      t.delta[first + k] = static_cast<KILN_PLACE>(base - begin[k]);
+      t.delta[first + k] = static_cast<KILN_DESTINATION>(base - begin[k]);
     }
   if (threadIdx.x == 0)
     t.begin[KILN_BUCKETS] = here;
@@ -248,7 +248,7 @@ struct split_arrays {
   KILN_VALUE *values;
 #else
   unsigned short *slot, *begin;
-  KILN_PLACE *delta;
+  KILN_DESTINATION *delta;
 #endif
 };
 
@@ -264,7 +264,7 @@ static __device__ __forceinline__ void store_tile(const split_arrays &a,
 
     if (p < here) {
       const KILN_STORED at = r.at[p];
-      const KILN_PLACE place = t.delta[bucket_of(at, shift)] + p;
+      const KILN_DESTINATION place = t.delta[bucket_of(at, shift)] + p;
 
       a.stored[place] = at;
 #if KILN_SCATTER
@@ -277,41 +277,41 @@ static __device__ __forceinline__ void store_tile(const split_arrays &a,
 #if KILN_SCATTER
 static __device__ __forceinline__ void
 load_values(const user::args &in, count first, unsigned here,
-            KILN_VALUE (&value)[KILN_ITEMS][pack_size])
+            KILN_VALUE (&value)[KILN_ITEMS][vector_size])
 {
-  user::value wide[KILN_ITEMS][pack_size];
+  user::value wide[KILN_ITEMS][vector_size];
 
   if (here == tile_size) {
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      user::load_pack<pack_size, kiln::cached::once>(in, first + element(k, 0),
-                                                     wide[k]);
+      user::load_vector<vector_size, kiln::cached::once>(
+          in, first + element(k, 0), wide[k]);
   } else {
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-      for (unsigned e = 0; e < pack_size; ++e)
+      for (unsigned e = 0; e < vector_size; ++e)
         wide[k][e] =
             user::load(in, first + kiln::least(element(k, e), here - 1));
   }
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-    for (unsigned e = 0; e < pack_size; ++e)
+    for (unsigned e = 0; e < vector_size; ++e)
       value[k][e] = kiln::narrow<KILN_VALUE>(wide[k][e]);
 }
 #else
 static __device__ __forceinline__ void
 store_slots(const split_arrays &a, count first, unsigned here,
             const shared_tables &t,
-            const unsigned (&slot)[KILN_ITEMS][pack_size])
+            const unsigned (&slot)[KILN_ITEMS][vector_size])
 {
   const count row = static_cast<count>(blockIdx.x) * KILN_BUCKETS;
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     if (element(k, 0) < here) /* slots have room for whole tiles */
-      kiln::store_pack<pack_size, true, kiln::cached::once>(
+      kiln::store_vector<vector_size, true, kiln::cached::once>(
           a.slot + first + element(k, 0), slot[k]);
   for (unsigned b = threadIdx.x; b < KILN_BUCKETS; b += KILN_BLOCK) {
     a.begin[row + b] = static_cast<unsigned short>(t.begin[b]);
@@ -330,10 +330,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const count first = static_cast<count>(blockIdx.x) * tile_size;
   const unsigned here =
       n - first < tile_size ? static_cast<unsigned>(n - first) : tile_size;
-  KILN_STORED at[KILN_ITEMS][pack_size];
-  unsigned slot[KILN_ITEMS][pack_size];
+  KILN_STORED at[KILN_ITEMS][vector_size];
+  unsigned slot[KILN_ITEMS][vector_size];
 #if KILN_SCATTER
-  KILN_VALUE value[KILN_ITEMS][pack_size];
+  KILN_VALUE value[KILN_ITEMS][vector_size];
 #endif
 
   load_indices(a.index + first, here, at);
@@ -348,7 +348,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-    for (unsigned e = 0; e < pack_size; ++e)
+    for (unsigned e = 0; e < vector_size; ++e)
       slot[k][e] =
           atomicAdd(t.begin + bucket_in_tile(at[k][e], shift, k, e, here), 1u);
   __syncthreads();
@@ -357,7 +357,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-    for (unsigned e = 0; e < pack_size; ++e) {
+    for (unsigned e = 0; e < vector_size; ++e) {
       slot[k][e] += t.begin[bucket_in_tile(at[k][e], shift, k, e, here)];
       r.at[slot[k][e]] = at[k][e];
 #if KILN_SCATTER
@@ -385,7 +385,7 @@ enum : unsigned {
 
 static __device__ __forceinline__ void
 fetch_runs(const KILN_VALUE *values, const unsigned short *begins,
-           const KILN_PLACE *deltas, unsigned here, KILN_VALUE *sorted)
+           const KILN_DESTINATION *deltas, unsigned here, KILN_VALUE *sorted)
 {
   const unsigned lane = threadIdx.x % team;
 
@@ -395,7 +395,7 @@ fetch_runs(const KILN_VALUE *values, const unsigned short *begins,
     const unsigned begin = begins[b];
     const unsigned end = b + 1 < KILN_BUCKETS ? begins[b + 1] : here;
     const KILN_VALUE *const from =
-        values + static_cast<KILN_PLACE>(deltas[b] + begin);
+        values + static_cast<KILN_DESTINATION>(deltas[b] + begin);
 
 #pragma unroll 1
     for (unsigned j = lane; j < end - begin; j += team)
@@ -406,7 +406,7 @@ fetch_runs(const KILN_VALUE *values, const unsigned short *begins,
 #if KILN_MAKES(bucket_join)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_join(const KILN_VALUE *values, const unsigned short *slot,
-                const unsigned short *begin, const KILN_PLACE *delta,
+                const unsigned short *begin, const KILN_DESTINATION *delta,
                 KILN_VALUE *out, count n)
 {
   __shared__ KILN_VALUE sorted[tile_size];
@@ -420,17 +420,17 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const unsigned i = element(k, 0);
-    unsigned short from[pack_size];
-    KILN_VALUE value[pack_size];
+    unsigned short from[vector_size];
+    KILN_VALUE value[vector_size];
 
-    if (i + pack_size <= here) {
-      kiln::load_pack<pack_size, true, kiln::cached::once>(slot + first + i,
-                                                           from);
+    if (i + vector_size <= here) {
+      kiln::load_vector<vector_size, true, kiln::cached::once>(slot + first + i,
+                                                               from);
 #pragma unroll
-      for (unsigned e = 0; e < pack_size; ++e)
+      for (unsigned e = 0; e < vector_size; ++e)
         value[e] = sorted[from[e]];
-      kiln::store_pack<pack_size, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
-          out + first + i, value);
+      kiln::store_vector<vector_size, (KILN_ALIGNED & 2) != 0,
+                         kiln::cached::once>(out + first + i, value);
     } else {
       for (unsigned e = 0; i + e < here; ++e)
         out[first + i + e] = sorted[slot[first + i + e]];

@@ -56,8 +56,9 @@ enum : unsigned {
   none = digits, /* the digit of a key outside the range */
   tile_size = KILN_BLOCK * KILN_ITEMS,
   warps = KILN_BLOCK / 32,
-  pack_size = 16 / sizeof(KILN_T),
-  fill_size = KILN_BLOCK * 4 * pack_size, /* keys that a block fills at once */
+  vector_size = 16 / sizeof(KILN_T),
+  fill_size =
+      KILN_BLOCK * 4 * vector_size, /* keys that a block fills at once */
   nearby_size = 1024
 };
 
@@ -147,21 +148,21 @@ static __device__ __forceinline__ unsigned warp_key_of(const count *start,
 
 /* One pack from i on; its first element has key k at least. */
 template <class P>
-static __device__ __forceinline__ void fill_pack(KILN_T *out, count i, P start,
-                                                 unsigned low, unsigned high,
-                                                 count lowest)
+static __device__ __forceinline__ void fill_vector(KILN_T *out, count i,
+                                                   P start, unsigned low,
+                                                   unsigned high, count lowest)
 {
   unsigned k = key_of(start, low, high, i);
   count next = start[k + 1];
-  KILN_T value[pack_size];
+  KILN_T value[vector_size];
 
 #pragma unroll
-  for (unsigned e = 0; e < pack_size; ++e) {
+  for (unsigned e = 0; e < vector_size; ++e) {
     while (i + e >= next)
       next = start[++k + 1];
     value[e] = static_cast<KILN_T>(lowest + k);
   }
-  kiln::store_pack<pack_size, KILN_ALIGNED != 0>(out + i, value);
+  kiln::store_vector<vector_size, KILN_ALIGNED != 0>(out + i, value);
 }
 
 #if KILN_MAKES(sort_fill)
@@ -193,15 +194,15 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
         nearby[k] = start[low + k];
     __syncthreads();
 #pragma unroll 1
-    for (count i = first + threadIdx.x * pack_size; i < past;
-         i += KILN_BLOCK * pack_size) {
-      if (i + pack_size > past) {
+    for (count i = first + threadIdx.x * vector_size; i < past;
+         i += KILN_BLOCK * vector_size) {
+      if (i + vector_size > past) {
         for (; i < past; ++i)
           out[i] = static_cast<KILN_T>(lowest + key_of(start, low, high, i));
       } else if (high - low + 2 <= nearby_size) {
-        fill_pack(out, i, nearby, 0, high - low, lowest + low);
+        fill_vector(out, i, nearby, 0, high - low, lowest + low);
       } else {
-        fill_pack(out, i, start, low, high, lowest);
+        fill_vector(out, i, start, low, high, lowest);
       }
     }
     __syncthreads(); /* before the next tile's ends */
@@ -212,12 +213,12 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
 /* ---- With values ------------------------------------------------------------------ */
 
 /* What a block reads. */
-struct part {
+struct chunk {
   count first, end;
 };
 
-static __device__ __forceinline__ part part_of(count n, const count *limit,
-                                               count each)
+static __device__ __forceinline__ chunk chunk_of(count n, const count *limit,
+                                                 count each)
 {
   const count all = limit != nullptr && *limit < n ? *limit : n;
   const count first = blockIdx.x * each;
@@ -243,7 +244,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
                unsigned *counts)
 {
   __shared__ unsigned tally[digits];
-  const part p = part_of(n, limit, each);
+  const chunk p = chunk_of(n, limit, each);
 
   if (threadIdx.x < digits)
     tally[threadIdx.x] = 0;
@@ -307,7 +308,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                  const unsigned long long *start, KILN_T *keys_out,
                  KILN_V *values_out)
 {
-  const part p = part_of(n, limit, each);
+  const chunk p = chunk_of(n, limit, each);
   count next = 0; /* place of my digit's next element */
 
   if (threadIdx.x < digits)

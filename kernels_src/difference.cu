@@ -2,9 +2,9 @@
  * element once.
  *
  * Specialise:  KILN_BLOCK     256  threads a block
- *              KILN_PACK      4    elements that a thread has side by side, a
+ *              KILN_VECTOR      4    elements that a thread has side by side, a
  *                                  power of two, 1 to 16
- *              KILN_ROWS      4    packs of a thread
+ *              KILN_VECTORS      4    packs of a thread
  *              KILN_T         float  type of `out` in memory
  *              KILN_ALIGNED   1    `out` lies on 16 bytes
  *              KILN_RIGHT     0    the neighbour is 0: the element before; 1: the
@@ -14,8 +14,8 @@
  *                                  it may be overwritten already
  *              user.cuh            input; difference(s, a, b) of an element a and
  *                                  its neighbour b
- * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_PACK *
- *              KILN_ROWS elements. Blocks with KILN_RIGHT take them from the back,
+ * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_VECTOR *
+ *              KILN_VECTORS elements. Blocks with KILN_RIGHT take them from the back,
  *              so that a block waits for blocks that start before it.
  *              n       elements, at least 1
  *              out     n elements
@@ -26,11 +26,11 @@
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
-#ifndef KILN_ROWS
-#define KILN_ROWS 4
+#ifndef KILN_VECTORS
+#define KILN_VECTORS 4
 #endif
 #ifndef KILN_T
 #define KILN_T float
@@ -47,7 +47,7 @@
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_READ_ONLY (!KILN_IN_PLACE)
-#include <kiln/lookback.cuh>
+#include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
 #if !KILN_GENERATED
@@ -66,25 +66,25 @@ typedef user::value value;
 
 enum : unsigned {
   warps = KILN_BLOCK / 32,
-  row = 32 * KILN_PACK,        /* elements that a warp has side by side */
-  warp_tile = row * KILN_ROWS, /* elements of a warp */
+  row = 32 * KILN_VECTOR,         /* elements that a warp has side by side */
+  warp_tile = row * KILN_VECTORS, /* elements of a warp */
   tile_size = warps * warp_tile
 };
 
 /* The elements of my packs that exist; others keep what they have. */
 static __device__ __forceinline__ void
 load_tile(const user::args &in, count first, count n,
-          value (&x)[KILN_ROWS][KILN_PACK])
+          value (&x)[KILN_VECTORS][KILN_VECTOR])
 {
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
     const count i = first + r * row;
 
-    if (i + KILN_PACK <= n) {
-      user::load_pack<KILN_PACK>(in, i, x[r]);
+    if (i + KILN_VECTOR <= n) {
+      user::load_vector<KILN_VECTOR>(in, i, x[r]);
     } else {
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
         if (i + e < n)
           x[r][e] = user::load(in, i + e);
     }
@@ -93,14 +93,14 @@ load_tile(const user::args &in, count first, count n,
 
 static __device__ __forceinline__ void
 store_tile(KILN_T *out, count first, count n,
-           const kiln::compute_t<KILN_T> (&y)[KILN_PACK])
+           const kiln::compute_t<KILN_T> (&y)[KILN_VECTOR])
 {
-  if (first + KILN_PACK <= n) {
-    kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(out + first, y);
+  if (first + KILN_VECTOR <= n) {
+    kiln::store_vector<KILN_VECTOR, KILN_ALIGNED != 0>(out + first, y);
     return;
   }
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     if (first + e < n)
       kiln::store(out + first + e, y[e]);
 }
@@ -139,13 +139,13 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const count tile = KILN_RIGHT ? tiles - 1 - blockIdx.x : blockIdx.x;
   const count begin = tile * tile_size, end = begin + tile_size;
   const count first =
-      begin + kiln::warp() * warp_tile + kiln::lane() * KILN_PACK;
-  constexpr unsigned near = KILN_RIGHT ? 0 : KILN_PACK - 1;
-  constexpr unsigned near_row = KILN_RIGHT ? 0 : KILN_ROWS - 1;
+      begin + kiln::warp() * warp_tile + kiln::lane() * KILN_VECTOR;
+  constexpr unsigned near = KILN_RIGHT ? 0 : KILN_VECTOR - 1;
+  constexpr unsigned near_row = KILN_RIGHT ? 0 : KILN_VECTORS - 1;
   constexpr unsigned near_lane = KILN_RIGHT ? 0 : 31;
   constexpr unsigned far_lane = 31 - near_lane;
   constexpr unsigned first_warp = KILN_RIGHT ? warps - 1 : 0;
-  value x[KILN_ROWS][KILN_PACK] = {};
+  value x[KILN_VECTORS][KILN_VECTOR] = {};
   value beyond = {}; /* of the far lane: the neighbour of its last element */
 
   load_tile(in, first, n, x);
@@ -154,7 +154,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     if (KILN_IN_PLACE && kiln::warp() == warps - 1 - first_warp &&
         (KILN_RIGHT || end < n))
       kiln::tile_publish(words, tile, x[near_row][near],
-                         kiln::mark_of(epoch, kiln::mark_partial));
+                         kiln::descriptor_tag(epoch, kiln::status_partial));
   }
   if (kiln::warp() == first_warp && kiln::lane() == far_lane &&
       (KILN_RIGHT ? end < n : tile > 0))
@@ -166,10 +166,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
     /* Rows from the far end on: `beyond` moves on with them. */
 #pragma unroll
-  for (unsigned k = 0; k < KILN_ROWS; ++k) {
-    const unsigned r = KILN_RIGHT ? KILN_ROWS - 1 - k : k;
+  for (unsigned k = 0; k < KILN_VECTORS; ++k) {
+    const unsigned r = KILN_RIGHT ? KILN_VECTORS - 1 - k : k;
     const count i = first + r * row;
-    kiln::compute_t<KILN_T> y[KILN_PACK];
+    kiln::compute_t<KILN_T> y[KILN_VECTOR];
     value next = KILN_RIGHT ? kiln::shuffle_down(x[r][near], 1)
                             : kiln::shuffle_up(x[r][near], 1);
 
@@ -177,8 +177,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
       next = beyond;
     beyond = kiln::warp_broadcast(x[r][near], near_lane);
 #pragma unroll
-    for (unsigned m = 0; m < KILN_PACK; ++m) {
-      const unsigned e = KILN_RIGHT ? KILN_PACK - 1 - m : m;
+    for (unsigned m = 0; m < KILN_VECTOR; ++m) {
+      const unsigned e = KILN_RIGHT ? KILN_VECTOR - 1 - m : m;
       const bool alone = KILN_RIGHT ? i + e + 1 == n : i + e == 0;
 
       y[e] = alone ? static_cast<kiln::compute_t<KILN_T>>(x[r][e])

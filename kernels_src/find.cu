@@ -7,10 +7,10 @@
  * only collects.
  *
  * Specialise:  KILN_BLOCK  256  threads a block
- *              KILN_PACK   4    elements of a pack: 16 bytes of the widest array
+ *              KILN_VECTOR   4    elements of a pack: 16 bytes of the widest array
  *              KILN_ITEMS  16   elements a thread has in flight, a multiple of
- *                               KILN_PACK, at most 32
- *              KILN_WHAT   0    0: the first index, n if there is none; 1: how
+ *                               KILN_VECTOR, at most 32
+ *              KILN_QUERY   0    0: the first index, n if there is none; 1: how
  *                               many; 2: 1 if there is one, else 0; 3: 1 if the
  *                               predicate holds for all, else 0
  *              KILN_OUT    unsigned  type of the result
@@ -24,14 +24,14 @@
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 16
 #endif
-#ifndef KILN_WHAT
-#define KILN_WHAT 0
+#ifndef KILN_QUERY
+#define KILN_QUERY 0
 #endif
 #ifndef KILN_OUT
 #define KILN_OUT unsigned
@@ -48,28 +48,28 @@ namespace user
 {
 template <unsigned n>
 static __device__ __forceinline__ bool
-predicate_at(const args &, const pack<n> &p, unsigned e, index)
+predicate_at(const args &, const vector<n> &p, unsigned e, index)
 {
   return p.x0[e] > 0;
 }
 } // namespace user
 #endif
 
-static_assert(KILN_ITEMS % KILN_PACK == 0, "KILN_ITEMS: whole packs");
+static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
 
-enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
+enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
-typedef kiln::tile_shape<KILN_BLOCK, packs, KILN_PACK> shape;
+typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
 typedef unsigned long long count;
 #if KILN_WIDE
 typedef unsigned long long position;
 #else
 typedef unsigned position;
 #endif
-#if KILN_WHAT == 1
-typedef kiln::sum fold;
+#if KILN_QUERY == 1
+typedef kiln::sum operation;
 #else
-typedef kiln::min fold;
+typedef kiln::min operation;
 #endif
 
 struct taker {
@@ -78,11 +78,11 @@ struct taker {
 
   template <unsigned n>
   __device__ __forceinline__ void
-  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  operator()(unsigned slot, const user::vector<n> &p, unsigned e, count i) const
   {
     const bool holds = user::predicate_at(in, p, e, i);
 
-    mask |= kiln::slot_bit(slot, holds != (KILN_WHAT == 3));
+    mask |= kiln::slot_bit(slot, holds != (KILN_QUERY == 3));
   }
 };
 
@@ -92,14 +92,14 @@ static __device__ __forceinline__ unsigned load(const user::args &in, count n,
   const count first = tile * shape::size;
   unsigned mask = 0;
 
-  kiln::tile_load<shape, packs, KILN_PACK>(
+  kiln::tile_load<shape, vectors, KILN_VECTOR>(
       in, first,
       static_cast<unsigned>(n - first < shape::size ? n - first : shape::size),
       taker{in, mask});
   return mask;
 }
 
-#if KILN_WHAT == 1
+#if KILN_QUERY == 1
 /* A thread's share. */
 static __device__ __forceinline__ position work(const user::args &in, count n,
                                                 count tiles, unsigned workers,
@@ -115,8 +115,8 @@ static __device__ __forceinline__ position work(const user::args &in, count n,
 #else
 /* The word for all: what is found first counts most, what a former launch left
  * counts less than anything. A stretch is what a warp has of a tile. */
-static __device__ __forceinline__ unsigned long long news_of(count stretch,
-                                                             unsigned epoch)
+static __device__ __forceinline__ unsigned long long hit_word(count stretch,
+                                                              unsigned epoch)
 {
   constexpr unsigned bits = 34;
 
@@ -131,8 +131,8 @@ static __device__ __forceinline__ unsigned first_hit(unsigned mask)
   bool found = false;
 
 #pragma unroll
-  for (unsigned k = 0; k < packs; ++k) {
-    const unsigned mine = mask >> k * KILN_PACK & ((1u << KILN_PACK) - 1);
+  for (unsigned k = 0; k < vectors; ++k) {
+    const unsigned mine = mask >> k * KILN_VECTOR & ((1u << KILN_VECTOR) - 1);
     const unsigned lanes = kiln::warp_ballot(mine != 0);
     const unsigned here =
         shape::place(k) + static_cast<unsigned>(__ffs(mine)) - 1;
@@ -156,16 +156,16 @@ static __device__ __forceinline__ position work(const user::args &in, count n,
   for (count tile = blockIdx.x; tile < tiles; tile += workers) {
     const count stretch = tile * shape::warps + kiln::warp();
     const unsigned mask = load(in, n, tile);
-    const unsigned long long news = gridDim.x > 1 ? kiln::word_load(words) : 0;
+    const unsigned long long hit = gridDim.x > 1 ? kiln::word_load(words) : 0;
 
     if (kiln::warp_any(mask != 0)) {
       const unsigned place = first_hit(mask);
 
       if (gridDim.x > 1 && kiln::lane() == 0)
-        atomicMax(words, news_of(stretch, epoch));
+        atomicMax(words, hit_word(stretch, epoch));
       return static_cast<position>(tile * shape::size + place);
     }
-    if (kiln::warp_any(news > news_of(stretch, epoch)))
+    if (kiln::warp_any(hit > hit_word(stretch, epoch)))
       break;
   }
   return static_cast<position>(n);
@@ -175,9 +175,9 @@ static __device__ __forceinline__ position work(const user::args &in, count n,
 static __device__ __forceinline__ void finish(position value, count n,
                                               KILN_OUT *out)
 {
-#if KILN_WHAT == 2
+#if KILN_QUERY == 2
   *out = static_cast<KILN_OUT>(value < n ? 1 : 0);
-#elif KILN_WHAT == 3
+#elif KILN_QUERY == 3
   *out = static_cast<KILN_OUT>(value < n ? 0 : 1);
 #else
   (void)n;
@@ -191,24 +191,25 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 {
   const count tiles = (n + shape::size - 1) / shape::size;
   const unsigned workers = gridDim.x == 1 ? 1 : gridDim.x - 1;
-  const position nothing = KILN_WHAT == 1 ? 0 : static_cast<position>(n);
+  const position nothing = KILN_QUERY == 1 ? 0 : static_cast<position>(n);
   position value;
 
   if (gridDim.x > 1 && blockIdx.x == workers) {
     if (kiln::warp() != 0)
       return;
-    value = kiln::count_gather(words + 1, 0, workers, epoch, fold{}, nothing);
+    value =
+        kiln::count_gather(words + 1, 0, workers, epoch, operation{}, nothing);
     if (kiln::lane() == 0)
       finish(value, n, out);
     return;
   }
   value = work(in, n, tiles, workers, words, epoch);
-  value = kiln::block_reduce_first<KILN_BLOCK>(value, fold{});
+  value = kiln::block_reduce_first<KILN_BLOCK>(value, operation{});
   if (threadIdx.x != 0)
     return;
   if (gridDim.x == 1)
     finish(value, n, out);
   else
     kiln::tile_publish(words + 1, blockIdx.x, value,
-                       kiln::mark_of(epoch, kiln::mark_partial));
+                       kiln::descriptor_tag(epoch, kiln::status_partial));
 }

@@ -2,7 +2,7 @@
  *
  * Specialise:  KILN_BLOCK   256  threads a block
  *              KILN_ITEMS   2    packs a thread has in flight
- *              KILN_PACK    4    elements of a pack, a power of two, at most 16
+ *              KILN_VECTOR    4    elements of a pack, a power of two, at most 16
  *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
  *                                long long
  *              KILN_OUT     float  element of out
@@ -31,8 +31,8 @@
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 2
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_INDEX
 #define KILN_INDEX unsigned
@@ -51,7 +51,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/places.cuh>
+#include <kiln/window_range.cuh>
 
 struct arrays {
   const KILN_INDEX *index;
@@ -60,66 +60,69 @@ struct arrays {
 };
 
 /* A pack of out on its way there. */
-struct pack {
-  KILN_OUT at[KILN_PACK];
+struct vector {
+  KILN_OUT at[KILN_VECTOR];
 };
 
 #if KILN_WINDOWS
 static __device__ __forceinline__ bool
-touched(const KILN_INDEX (&at)[KILN_PACK], const arrays &a, const part &mine)
+touched(const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
+        const window_range &mine)
 {
   bool any = a.first;
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     any = any || mine.has(at[e]);
   return any;
 }
 
 /* Not by the read-only path: what earlier turns wrote. */
-static __device__ __forceinline__ pack get(const KILN_OUT *from,
-                                           const KILN_INDEX (&at)[KILN_PACK],
-                                           const arrays &a, const part &mine)
+static __device__ __forceinline__ vector
+get(const KILN_OUT *from, const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
+    const window_range &mine)
 {
-  pack p = {};
+  vector p = {};
 
   if (!a.first && touched(at, a, mine))
-    kiln::load_raw<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+    kiln::load_raw<KILN_VECTOR, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
         from, p.at);
   return p;
 }
 
 static __device__ __forceinline__ void
-put(KILN_OUT *to, pack p, const user::value (&value)[KILN_PACK],
-    const KILN_INDEX (&at)[KILN_PACK], const arrays &a, const part &mine)
+put(KILN_OUT *to, vector p, const user::value (&value)[KILN_VECTOR],
+    const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
+    const window_range &mine)
 {
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     if (mine.has(at[e]))
       p.at[e] = kiln::narrow<KILN_OUT>(value[e]);
   if (touched(at, a, mine))
-    kiln::store_raw<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+    kiln::store_raw<KILN_VECTOR, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
         to, p.at);
 }
 #else
-static __device__ __forceinline__ pack get(const KILN_OUT *,
-                                           const KILN_INDEX (&)[KILN_PACK],
-                                           const arrays &, const part &)
+static __device__ __forceinline__ vector get(const KILN_OUT *,
+                                             const KILN_INDEX (&)[KILN_VECTOR],
+                                             const arrays &,
+                                             const window_range &)
 {
   return {};
 }
 
 static __device__ __forceinline__ void
-put(KILN_OUT *to, const pack &, const user::value (&value)[KILN_PACK],
-    const KILN_INDEX (&)[KILN_PACK], const arrays &, const part &)
+put(KILN_OUT *to, const vector &, const user::value (&value)[KILN_VECTOR],
+    const KILN_INDEX (&)[KILN_VECTOR], const arrays &, const window_range &)
 {
-  kiln::store_pack<KILN_PACK, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
+  kiln::store_vector<KILN_VECTOR, (KILN_ALIGNED & 2) != 0, kiln::cached::once>(
       to, value);
 }
 #endif
 
-static __device__ __forceinline__ void one(const user::args &in, count i,
-                                           const arrays &a, const part &mine)
+static __device__ __forceinline__ void
+one(const user::args &in, count i, const arrays &a, const window_range &mine)
 {
   const KILN_INDEX at = kiln::load(a.index + i);
 
@@ -131,32 +134,33 @@ static __device__ __forceinline__ void one(const user::args &in, count i,
  * and above are not there. */
 template <bool whole>
 static __device__ __forceinline__ void tile(const user::args &in, count first,
-                                            count packs, const arrays &a,
-                                            const part &mine)
+                                            count vectors, const arrays &a,
+                                            const window_range &mine)
 {
-  KILN_INDEX at[KILN_ITEMS][KILN_PACK];
-  user::value value[KILN_ITEMS][KILN_PACK];
-  pack p[KILN_ITEMS];
-  KILN_OUT *const out = a.out + first * KILN_PACK;
+  KILN_INDEX at[KILN_ITEMS][KILN_VECTOR];
+  user::value value[KILN_ITEMS][KILN_VECTOR];
+  vector p[KILN_ITEMS];
+  KILN_OUT *const out = a.out + first * KILN_VECTOR;
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs)
-      kiln::load_pack<KILN_PACK, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
-          a.index + (first + k * KILN_BLOCK) * KILN_PACK, at[k]);
+    if (whole || first + k * KILN_BLOCK < vectors)
+      kiln::load_vector<KILN_VECTOR, (KILN_ALIGNED & 1) != 0,
+                        kiln::cached::once>(
+          a.index + (first + k * KILN_BLOCK) * KILN_VECTOR, at[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs) {
-      p[k] = get(out + k * KILN_BLOCK * KILN_PACK, at[k], a, mine);
+    if (whole || first + k * KILN_BLOCK < vectors) {
+      p[k] = get(out + k * KILN_BLOCK * KILN_VECTOR, at[k], a, mine);
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
         if (mine.has(at[k][e]))
           value[k][e] = user::load_as<kiln::cached::usual>(in, at[k][e]);
     }
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs)
-      put(out + k * KILN_BLOCK * KILN_PACK, p[k], value[k], at[k], a, mine);
+    if (whole || first + k * KILN_BLOCK < vectors)
+      put(out + k * KILN_BLOCK * KILN_VECTOR, p[k], value[k], at[k], a, mine);
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -165,16 +169,16 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
            unsigned turns)
 {
   const arrays a = {index, out, turn == 0};
-  const part mine = part_of(window, turn, turns);
-  const count packs = static_cast<count>(n) / KILN_PACK;
-  const unsigned rest = static_cast<unsigned>(n % KILN_PACK);
+  const window_range mine = window_range_of(window, turn, turns);
+  const count vectors = static_cast<count>(n) / KILN_VECTOR;
+  const unsigned rest = static_cast<unsigned>(n % KILN_VECTOR);
   const count begin =
       blockIdx.x * (static_cast<count>(KILN_BLOCK) * KILN_ITEMS);
 
-  if (begin + KILN_BLOCK * KILN_ITEMS <= packs)
-    tile<true>(in, begin + threadIdx.x, packs, a, mine);
+  if (begin + KILN_BLOCK * KILN_ITEMS <= vectors)
+    tile<true>(in, begin + threadIdx.x, vectors, a, mine);
   else
-    tile<false>(in, begin + threadIdx.x, packs, a, mine);
+    tile<false>(in, begin + threadIdx.x, vectors, a, mine);
   if (blockIdx.x == 0 && threadIdx.x < rest)
     one(in, static_cast<count>(n) - rest + threadIdx.x, a, mine);
 }

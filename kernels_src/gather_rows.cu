@@ -7,7 +7,7 @@
  *              KILN_WORD    16   bytes of a word: 1, 2, 4, 8 or 16
  *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
  *                                long long
- *              KILN_PIECES  0    1: long rows are cut into pieces, each done as a
+ *              KILN_CHUNKS  0    1: long rows are cut into pieces, each done as a
  *                                row of its own
  * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK / KILN_LANES *
  *              KILN_ITEMS rows or pieces.
@@ -34,8 +34,8 @@
 #ifndef KILN_INDEX
 #define KILN_INDEX unsigned
 #endif
-#ifndef KILN_PIECES
-#define KILN_PIECES 0
+#ifndef KILN_CHUNKS
+#define KILN_CHUNKS 0
 #endif
 
 #define KILN_FLAT_BLOCK 1
@@ -55,8 +55,8 @@ struct row {
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     gather_rows(const word *in, const KILN_INDEX *index, word *out, count rows,
-                count words, count in_stride, count out_stride, count piece,
-                unsigned pieces)
+                count words, count in_stride, count out_stride, count chunk,
+                unsigned chunks)
 {
   constexpr unsigned teams = KILN_BLOCK / KILN_LANES;
   const unsigned lane = threadIdx.x % KILN_LANES;
@@ -68,8 +68,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
     const count r = first + k * teams;
-    const count whole = KILN_PIECES ? r / pieces : r;
-    const count begin = KILN_PIECES ? r % pieces * piece : 0;
+    const count whole = KILN_CHUNKS ? r / chunks : r;
+    const count begin = KILN_CHUNKS ? r % chunks * chunk : 0;
 
     mine[k] = {in, out, 0};
     if (r >= rows)
@@ -77,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     mine[k].from = in + kiln::load(index + whole) * in_stride + begin;
     mine[k].to = out + whole * out_stride + begin;
     mine[k].words =
-        KILN_PIECES && words - begin > piece ? piece : words - begin;
+        KILN_CHUNKS && words - begin > chunk ? chunk : words - begin;
     longest = longest < mine[k].words ? mine[k].words : longest;
   }
 

@@ -1,12 +1,12 @@
 /* histogram.cu -- count the samples of each bin.
  *
  * Counters live in shared memory, KILN_COPIES of each bin side by side, one for
- * each residue of the lane: with 32, no two lanes of a warp ever meet in a bank,
+ * each residue of the lane: with 32, no two lanes of a warp ever warp_sync in a bank,
  * whatever the samples are.
  *
  * Specialise:  KILN_BLOCK   1024  threads a block
  *              KILN_ITEMS   4     packs a thread has in flight
- *              KILN_PACK    4     samples of a pack, a power of two
+ *              KILN_VECTOR    4     samples of a pack, a power of two
  *              KILN_COPIES  32    counters of a bin: a power of two, at most 32
  *              KILN_RUNS    0     1: a thread adds equal neighbours up before it
  *                                 counts them: for few copies
@@ -15,23 +15,23 @@
  *              KILN_ALL     0     1: no sample falls outside
  *              KILN_WIDE    0     1: sample - lower needs 64 bits
  *              KILN_SHARED  1     1: the levels of mode 4 fit in shared memory
- *              KILN_FOLD    0     1: blocks send their counts to others that add
+ *              KILN_ADDERS    0     1: blocks send their counts to others that add
  *                                 them up, through words; 0: by atomics, counts
  *                                 are cleared before
  *              KILN_KEEP    0     1: add to what the counts hold
  *              KILN_SMALL   0     1: n is below 2^31
  *              KILN_COUNT   unsigned  or unsigned long long
  *              user.cuh           the samples
- * Launch:      block KILN_BLOCK; grid.x: `workers`, and with KILN_FOLD, if they are
+ * Launch:      block KILN_BLOCK; grid.x: `workers`, and with KILN_ADDERS, if they are
  *              more than one, any number of blocks that add up; grid.y: slices of
- *              the bins, one with KILN_FOLD. No block counts more than 2^32 - 1.
+ *              the bins, one with KILN_ADDERS. No block counts more than 2^32 - 1.
  *              Dynamic shared memory: 4 bytes a counter of the slice, rounded up
  *              to 16, then the levels; at least 4 bytes a thread.
  *              n        samples
  *              to       where bins lie
  *              levels   of mode 4
  *              counts   bins of them
- *              words    with KILN_FOLD, workers * bins mark words; epoch: theirs
+ *              words    with KILN_ADDERS, workers * bins mark words; epoch: theirs
  * Result:      counts. */
 #ifndef KILN_BLOCK
 #if defined(KILN_ARCH) && KILN_ARCH < 80
@@ -43,8 +43,8 @@
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 4
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_COPIES
 #define KILN_COPIES 32
@@ -67,8 +67,8 @@
 #ifndef KILN_SHARED
 #define KILN_SHARED 1
 #endif
-#ifndef KILN_FOLD
-#define KILN_FOLD 0
+#ifndef KILN_ADDERS
+#define KILN_ADDERS 0
 #endif
 #ifndef KILN_KEEP
 #define KILN_KEEP 0
@@ -81,7 +81,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/lookback.cuh>
+#include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
 enum : unsigned {
@@ -210,7 +210,7 @@ template <> struct finder<mode_levels> {
 
 /* ---- Counting in shared memory --------------------------------------------------- */
 
-extern __shared__ uint4 room[];
+extern __shared__ uint4 storage[];
 
 struct tally {
   unsigned mine; /* address of my copy of the slice's first counter */
@@ -263,52 +263,54 @@ struct tally {
   }
 };
 
-static __device__ __forceinline__ void add_pack(tally &t, const user::args &in,
-                                                const user::pack<KILN_PACK> &p,
-                                                unsigned long long i,
-                                                const bounds &to)
+static __device__ __forceinline__ void
+add_vector(tally &t, const user::args &in, const user::vector<KILN_VECTOR> &p,
+           unsigned long long i, const bounds &to)
 {
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     t.add(user::map_at(in, p, e, i), to);
 }
 
 /* Blocks advance side by side, a row of packs at a time; loads of a whole round
  * are under way before the first sample is counted. */
 static __device__ __forceinline__ void
-count_share(tally &t, const user::args &in, count packs, unsigned workers,
+count_share(tally &t, const user::args &in, count vectors, unsigned workers,
             const bounds &to)
 {
   typedef unsigned long long index;
   const count stride = static_cast<count>(workers) * KILN_BLOCK;
   count i = static_cast<count>(blockIdx.x) * KILN_BLOCK + threadIdx.x;
-  user::pack<KILN_PACK> p[KILN_ITEMS];
+  user::vector<KILN_VECTOR> p[KILN_ITEMS];
 
 #pragma unroll 1
-  for (; i + (KILN_ITEMS - 1) * stride < packs; i += KILN_ITEMS * stride) {
+  for (; i + (KILN_ITEMS - 1) * stride < vectors; i += KILN_ITEMS * stride) {
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      user::load_inputs(in, static_cast<index>(i + k * stride) * KILN_PACK,
+      user::load_inputs(in, static_cast<index>(i + k * stride) * KILN_VECTOR,
                         p[k]);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      add_pack(t, in, p[k], static_cast<index>(i + k * stride) * KILN_PACK, to);
+      add_vector(t, in, p[k], static_cast<index>(i + k * stride) * KILN_VECTOR,
+                 to);
   }
 #pragma unroll
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
-    if (i + k * stride < packs)
-      user::load_inputs(in, static_cast<index>(i + k * stride) * KILN_PACK,
+    if (i + k * stride < vectors)
+      user::load_inputs(in, static_cast<index>(i + k * stride) * KILN_VECTOR,
                         p[k]);
 #pragma unroll
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
-    if (i + k * stride < packs)
-      add_pack(t, in, p[k], static_cast<index>(i + k * stride) * KILN_PACK, to);
+    if (i + k * stride < vectors)
+      add_vector(t, in, p[k], static_cast<index>(i + k * stride) * KILN_VECTOR,
+                 to);
 }
 
 static __device__ __forceinline__ MAY_BE_UNUSED user::stored *
-room_for_levels(unsigned width)
+storage_for_levels(unsigned width)
 {
-  return reinterpret_cast<user::stored *>(room + (width * KILN_COPIES + 3) / 4);
+  return reinterpret_cast<user::stored *>(storage +
+                                          (width * KILN_COPIES + 3) / 4);
 }
 
 /* Counters to zero, levels to shared memory. */
@@ -318,20 +320,20 @@ prepare(const user::stored *levels, unsigned width, unsigned bins)
   const unsigned wide = (width * KILN_COPIES + 3) / 4;
 
   for (unsigned k = threadIdx.x; k < wide; k += KILN_BLOCK)
-    room[k] = make_uint4(0, 0, 0, 0);
+    storage[k] = make_uint4(0, 0, 0, 0);
 #if KILN_MODE == 4 && KILN_SHARED
   for (unsigned k = threadIdx.x; k <= bins; k += KILN_BLOCK)
-    room_for_levels(width)[k] = levels[k];
-  levels = room_for_levels(width);
+    storage_for_levels(width)[k] = levels[k];
+  levels = storage_for_levels(width);
 #endif
   __syncthreads();
   return levels;
 }
 
-/* Neighbouring threads start at different copies: fewer meet in a bank. */
+/* Neighbouring threads start at different copies: fewer warp_sync in a bank. */
 static __device__ __forceinline__ unsigned sum_of_copies(unsigned bin)
 {
-  const unsigned *counters = reinterpret_cast<const unsigned *>(room);
+  const unsigned *counters = reinterpret_cast<const unsigned *>(storage);
   unsigned sum = 0;
 
 #pragma unroll
@@ -354,7 +356,7 @@ static __device__ __forceinline__ void put(KILN_COUNT *to, KILN_COUNT sum)
 /* The bins of one row, a lane each, over all workers: my warp's share. */
 static __device__ __forceinline__ KILN_COUNT
 gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
-           unsigned workers, unsigned mark)
+           unsigned workers, unsigned tag)
 {
   enum : unsigned { warps = KILN_BLOCK / 32, at_once = 4 };
   KILN_COUNT sum = 0;
@@ -368,18 +370,18 @@ gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
     for (unsigned k = 0; k < at_once; ++k)
       seen[k] = bin < bins && w + k * warps < workers
                     ? 0
-                    : static_cast<unsigned long long>(mark) << 32;
+                    : static_cast<unsigned long long>(tag) << 32;
     do { /* lanes leave together */
       all_here = true;
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        if (static_cast<unsigned>(seen[k] >> 32) != mark)
+        if (static_cast<unsigned>(seen[k] >> 32) != tag)
           seen[k] = kiln::word_load(
               words + static_cast<unsigned long long>(w + k * warps) * bins +
               bin);
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        all_here = all_here && static_cast<unsigned>(seen[k] >> 32) == mark;
+        all_here = all_here && static_cast<unsigned>(seen[k] >> 32) == tag;
     } while (!kiln::warp_all(all_here));
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
@@ -392,7 +394,7 @@ gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
  * has a lower index. */
 static __device__ __forceinline__ MAY_BE_UNUSED void
 add_up(KILN_COUNT *counts, const unsigned long long *words, unsigned bins,
-       unsigned workers, unsigned mark)
+       unsigned workers, unsigned tag)
 {
   __shared__ KILN_COUNT row[KILN_BLOCK];
   const unsigned adders = gridDim.x - workers;
@@ -400,7 +402,7 @@ add_up(KILN_COUNT *counts, const unsigned long long *words, unsigned bins,
   for (unsigned first = (blockIdx.x - workers) * 32; first < bins;
        first += adders * 32) {
     const unsigned bin = first + kiln::lane();
-    KILN_COUNT sum = gather_row(words, bin, bins, workers, mark);
+    KILN_COUNT sum = gather_row(words, bin, bins, workers, tag);
 
     row[threadIdx.x] = sum;
     __syncthreads();
@@ -416,18 +418,18 @@ add_up(KILN_COUNT *counts, const unsigned long long *words, unsigned bins,
 static __device__ __forceinline__ void deliver(KILN_COUNT *counts,
                                                unsigned long long *words,
                                                const tally &t, unsigned bins,
-                                               unsigned mark)
+                                               unsigned tag)
 {
   for (unsigned bin = threadIdx.x; bin < t.width; bin += KILN_BLOCK) {
     const unsigned sum = sum_of_copies(bin);
 
-#if KILN_FOLD
+#if KILN_ADDERS
     if (gridDim.x == 1)
       put(counts + bin, sum);
     else
       kiln::word_store(
           words + static_cast<unsigned long long>(blockIdx.x) * bins + bin,
-          static_cast<unsigned long long>(mark) << 32 | sum);
+          static_cast<unsigned long long>(tag) << 32 | sum);
 #else
     if (sum != 0)
       atomicAdd(counts + t.first + bin, static_cast<KILN_COUNT>(sum));
@@ -440,13 +442,13 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
               const user::stored *levels, KILN_COUNT *counts,
               unsigned long long *words, unsigned epoch, unsigned workers)
 {
-  const unsigned mark = kiln::mark_of(epoch, kiln::mark_partial);
-  const count packs = static_cast<count>(n / KILN_PACK);
-  const unsigned rest = static_cast<unsigned>(n % KILN_PACK);
+  const unsigned tag = kiln::descriptor_tag(epoch, kiln::status_partial);
+  const count vectors = static_cast<count>(n / KILN_VECTOR);
+  const unsigned rest = static_cast<unsigned>(n % KILN_VECTOR);
   const unsigned first = blockIdx.y * to.slice;
   const unsigned width =
       to.bins - first < to.slice ? to.bins - first : to.slice;
-  tally t = {static_cast<unsigned>(__cvta_generic_to_shared(room)) +
+  tally t = {static_cast<unsigned>(__cvta_generic_to_shared(storage)) +
                  threadIdx.x % KILN_COPIES * 4,
              first,
              width,
@@ -454,17 +456,17 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
              nowhere,
              0};
 
-#if KILN_FOLD
+#if KILN_ADDERS
   if (blockIdx.x >= workers) {
-    add_up(counts, words, to.bins, workers, mark);
+    add_up(counts, words, to.bins, workers, tag);
     return;
   }
 #endif
   t.levels = prepare(levels, width, to.bins);
-  count_share(t, in, packs, workers, to);
+  count_share(t, in, vectors, workers, to);
   if (blockIdx.x == 0 && threadIdx.x < rest)
     t.add(user::load(in, n - rest + threadIdx.x), to);
   t.end();
   __syncthreads();
-  deliver(counts, words, t, to.bins, mark);
+  deliver(counts, words, t, to.bins, tag);
 }

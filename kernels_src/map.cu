@@ -2,7 +2,7 @@
  *
  * Specialise:  KILN_BLOCK   256  threads a block
  *              KILN_ITEMS   4    packs a thread has in flight
- *              KILN_PACK    4    elements of a pack, a power of two: 16 bytes of
+ *              KILN_VECTOR    4    elements of a pack, a power of two: 16 bytes of
  *                                the widest array
  *              KILN_OUTPUTS 1    arrays written, 1 to 4, of types KILN_T0 to
  *                                KILN_T3
@@ -16,7 +16,7 @@
  *              one at least.
  *              n          elements
  *              out0..3    n elements each; those not in use are NULL
- *              head       elements before the first pack, below KILN_PACK and at
+ *              head       elements before the first pack, below KILN_VECTOR and at
  *                         most n
  * Result:      element i of each output from element i of each input; an output
  *              may be one of the inputs. */
@@ -26,8 +26,8 @@
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 4
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_OUTPUTS
 #define KILN_OUTPUTS 1
@@ -60,7 +60,8 @@
 #define KILN_FLAT_BLOCK 1
 #include <kiln/user.cuh>
 
-static_assert(KILN_BLOCK >= 2 * KILN_PACK, "KILN_BLOCK: two packs at least");
+static_assert(KILN_BLOCK >= 2 * KILN_VECTOR,
+              "KILN_BLOCK: two vectors at least");
 
 #if KILN_SMALL
 typedef unsigned count;
@@ -72,12 +73,12 @@ typedef unsigned long long count;
 template <unsigned bit, class T, class F>
 static __device__ __forceinline__ void write(T *to, F f)
 {
-  kiln::compute_t<T> value[KILN_PACK];
+  kiln::compute_t<T> value[KILN_VECTOR];
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     value[e] = f(e);
-  kiln::store_pack<KILN_PACK, (KILN_ALIGNED >> bit & 1) != 0>(to, value);
+  kiln::store_vector<KILN_VECTOR, (KILN_ALIGNED >> bit & 1) != 0>(to, value);
 }
 
 struct outputs {
@@ -90,8 +91,8 @@ struct outputs {
 /* All outputs of one pack of inputs: every value is computed before the first is
  * stored only within an output, so inputs are held in registers throughout. */
 static __device__ __forceinline__ void
-write_pack(const user::args &in, const user::pack<KILN_PACK> &p, count i,
-           const outputs &to)
+write_vector(const user::args &in, const user::vector<KILN_VECTOR> &p, count i,
+             const outputs &to)
 {
   write<0>(to.out0 + i, [&](unsigned e) { return user::map_at(in, p, e, i); });
 #if KILN_OUTPUTS > 1
@@ -109,7 +110,7 @@ write_pack(const user::args &in, const user::pack<KILN_PACK> &p, count i,
 static __device__ __forceinline__ void write_one(const user::args &in, count i,
                                                  const outputs &to)
 {
-  user::pack<1> p;
+  user::vector<1> p;
 
   user::load_inputs(in, i, p);
   kiln::store(to.out0 + i, user::map_at(in, p, 0, i));
@@ -129,27 +130,28 @@ static __device__ __forceinline__ void write_one(const user::args &in, count i,
 static __device__ __forceinline__ void
 whole_tile(const user::args &in, count first, count head, const outputs &to)
 {
-  user::pack<KILN_PACK> p[KILN_ITEMS];
+  user::vector<KILN_VECTOR> p[KILN_ITEMS];
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    user::load_inputs(in, head + (first + k * KILN_BLOCK) * KILN_PACK, p[k]);
+    user::load_inputs(in, head + (first + k * KILN_BLOCK) * KILN_VECTOR, p[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    write_pack(in, p[k], head + (first + k * KILN_BLOCK) * KILN_PACK, to);
+    write_vector(in, p[k], head + (first + k * KILN_BLOCK) * KILN_VECTOR, to);
 }
 
-static __device__ __forceinline__ void part_tile(const user::args &in,
-                                                 count first, count packs,
-                                                 count head, const outputs &to)
+static __device__ __forceinline__ void partial_tile(const user::args &in,
+                                                    count first, count vectors,
+                                                    count head,
+                                                    const outputs &to)
 {
-  user::pack<KILN_PACK> p;
+  user::vector<KILN_VECTOR> p;
 
 #pragma unroll 1
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (first + k * KILN_BLOCK < packs) {
-      user::load_inputs(in, head + (first + k * KILN_BLOCK) * KILN_PACK, p);
-      write_pack(in, p, head + (first + k * KILN_BLOCK) * KILN_PACK, to);
+    if (first + k * KILN_BLOCK < vectors) {
+      user::load_inputs(in, head + (first + k * KILN_BLOCK) * KILN_VECTOR, p);
+      write_vector(in, p, head + (first + k * KILN_BLOCK) * KILN_VECTOR, to);
     }
 }
 
@@ -161,18 +163,18 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const outputs to = {out0, out1, out2, out3};
   const count before = KILN_HEAD ? head : 0;
   const count inside = static_cast<count>(n) - before;
-  const count packs = inside / KILN_PACK;
-  const unsigned rest = static_cast<unsigned>(inside % KILN_PACK);
+  const count vectors = inside / KILN_VECTOR;
+  const unsigned rest = static_cast<unsigned>(inside % KILN_VECTOR);
   const count first = blockIdx.x * tile;
 
-  if (first + tile <= packs)
+  if (first + tile <= vectors)
     whole_tile(in, first + threadIdx.x, before, to);
   else
-    part_tile(in, first + threadIdx.x, packs, before, to);
+    partial_tile(in, first + threadIdx.x, vectors, before, to);
   if (blockIdx.x != 0)
     return;
   if (threadIdx.x < rest)
     write_one(in, static_cast<count>(n) - rest + threadIdx.x, to);
-  if (KILN_HEAD && threadIdx.x - KILN_PACK < head)
-    write_one(in, threadIdx.x - KILN_PACK, to);
+  if (KILN_HEAD && threadIdx.x - KILN_VECTOR < head)
+    write_one(in, threadIdx.x - KILN_VECTOR, to);
 }

@@ -7,7 +7,7 @@
  *
  * Specialise:  KILN_BLOCK   256    threads a block, at least 64
  *              KILN_ITEMS   15     outputs of a thread: odd numbers of 4-byte keys
- *                                  meet in no bank
+ *                                  warp_sync in no bank
  *              KILN_T       float  keys
  *              KILN_PAIRS   0      1: with values
  *              KILN_V       float  values
@@ -112,12 +112,12 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #endif
 
 /* A tile: what it takes of both sequences lies in shared memory, a's first. */
-struct piece {
+struct chunk {
   count a, b;          /* first element of each */
   unsigned of_a, of_b; /* elements */
 };
 
-static __device__ __forceinline__ piece find_piece(const user::args &s,
+static __device__ __forceinline__ chunk find_chunk(const user::args &s,
                                                    const KILN_T *a, count m,
                                                    const KILN_T *b, count n,
                                                    const count *split)
@@ -153,7 +153,7 @@ __shared__ unsigned short places[tile_size]; /* in the tile as loaded */
 #endif
 
 static __device__ __forceinline__ void
-load_tile(const KILN_T *a, const KILN_T *b, const piece &p)
+load_tile(const KILN_T *a, const KILN_T *b, const chunk &p)
 {
   const unsigned n = p.of_a + p.of_b;
   KILN_T loaded[KILN_ITEMS];
@@ -177,7 +177,7 @@ load_tile(const KILN_T *a, const KILN_T *b, const piece &p)
 
 /* The same as split_at(), in the tile, by one thread. */
 static __device__ __forceinline__ unsigned
-split_tile(const user::args &s, const piece &p, unsigned d)
+split_tile(const user::args &s, const chunk &p, unsigned d)
 {
   unsigned low = d > p.of_b ? d - p.of_b : 0;
   unsigned high = d < p.of_a ? d : p.of_a;
@@ -196,7 +196,7 @@ split_tile(const user::args &s, const piece &p, unsigned d)
 
 /* My outputs, in registers. */
 static __device__ __forceinline__ void
-merge_mine(const user::args &s, const piece &p, unsigned d,
+merge_mine(const user::args &s, const chunk &p, unsigned d,
            KILN_T (&merged)[KILN_ITEMS], unsigned short (&from)[KILN_ITEMS])
 {
   const unsigned n = p.of_a + p.of_b;
@@ -225,7 +225,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
           const KILN_V *a_values, const KILN_V *b_values, KILN_V *out_values,
           const unsigned long long *split)
 {
-  const piece p = find_piece(s, a, m, b, n, split);
+  const chunk p = find_chunk(s, a, m, b, n, split);
   const count first = static_cast<count>(blockIdx.x) * tile_size;
   const unsigned here = p.of_a + p.of_b, mine = threadIdx.x * KILN_ITEMS;
   KILN_T merged[KILN_ITEMS];

@@ -4,16 +4,16 @@
  * As in select.cu, but everything is kept: shared memory holds a tile's parts one
  * after the other. Parts that follow each other in one array (KILN_LAYOUT 0) need
  * the totals of all tiles before the first element of the second part can be
- * placed: the first blocks of the launch only count, the last of them adds up.
+ * extremum: the first blocks of the launch only count, the last of them adds up.
  *
  * Specialise:  KILN_BLOCK   512  threads a block
- *              KILN_PACK    4    elements of a pack: 16 bytes of the widest array
- *              KILN_ITEMS   16   elements a thread, a multiple of KILN_PACK, at
+ *              KILN_VECTOR    4    elements of a pack: 16 bytes of the widest array
+ *              KILN_ITEMS   16   elements a thread, a multiple of KILN_VECTOR, at
  *                                most 32
  *              KILN_PER_SM  0    blocks on an SM to limit registers for
  *              KILN_WINDOW  2    tiles a lane asks for at once when looking back
  *              KILN_PREFETCH 0   tiles ahead of which the input is asked for
- *              KILN_PARTS   2    2 or 3
+ *              KILN_PARTITIONS   2    2 or 3
  *              KILN_LAYOUT  0    0: parts follow each other in out; 1: each in an
  *                                array of its own; 2: two parts, the second from
  *                                out's end backwards
@@ -33,8 +33,8 @@
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 16
@@ -48,8 +48,8 @@
 #ifndef KILN_PREFETCH
 #define KILN_PREFETCH 0
 #endif
-#ifndef KILN_PARTS
-#define KILN_PARTS 2
+#ifndef KILN_PARTITIONS
+#define KILN_PARTITIONS 2
 #endif
 #ifndef KILN_LAYOUT
 #define KILN_LAYOUT 0
@@ -68,24 +68,25 @@
 namespace user
 {
 template <unsigned n>
-static __device__ __forceinline__ bool first_at(const args &, const pack<n> &p,
-                                                unsigned e, index)
+static __device__ __forceinline__ bool
+first_at(const args &, const vector<n> &p, unsigned e, index)
 {
   return p.x0[e] > 0;
 }
 template <unsigned n>
-static __device__ __forceinline__ bool second_at(const args &, const pack<n> &p,
-                                                 unsigned e, index)
+static __device__ __forceinline__ bool
+second_at(const args &, const vector<n> &p, unsigned e, index)
 {
   return p.x0[e] < 0;
 }
 } // namespace user
 #endif
 
-static_assert(KILN_ITEMS % KILN_PACK == 0, "KILN_ITEMS: whole packs");
-static_assert(KILN_PARTS == 2 || KILN_LAYOUT != 2, "KILN_LAYOUT: two parts");
+static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
+static_assert(KILN_PARTITIONS == 2 || KILN_LAYOUT != 2,
+              "KILN_LAYOUT: two parts");
 
-enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
+enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
 #if KILN_PER_SM > 0
 #define BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
@@ -93,7 +94,7 @@ enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
 #define BOUNDS __launch_bounds__(KILN_BLOCK)
 #endif
 
-typedef kiln::tile_shape<KILN_BLOCK, packs, KILN_PACK> shape;
+typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
 typedef unsigned long long count;
 #if KILN_WIDE
 typedef unsigned long long position;
@@ -104,7 +105,7 @@ typedef unsigned position;
 /* Elements of the parts but the last. In a warp or tile they fit 16 bits each, and
  * both travel in one word. */
 enum : unsigned { second_shift = 16 };
-#if KILN_PARTS == 3
+#if KILN_PARTITIONS == 3
 typedef kiln::count_pair<position> totals;
 #else
 typedef position totals;
@@ -112,7 +113,7 @@ typedef position totals;
 
 static __device__ __forceinline__ totals totals_of(unsigned both)
 {
-#if KILN_PARTS == 3
+#if KILN_PARTITIONS == 3
   return {both % (1u << second_shift), both >> second_shift};
 #else
   return both;
@@ -121,7 +122,7 @@ static __device__ __forceinline__ totals totals_of(unsigned both)
 
 static __device__ __forceinline__ position first_of(const totals &t)
 {
-#if KILN_PARTS == 3
+#if KILN_PARTITIONS == 3
   return t.first;
 #else
   return t;
@@ -130,7 +131,7 @@ static __device__ __forceinline__ position first_of(const totals &t)
 
 static __device__ __forceinline__ position second_of(const totals &t)
 {
-#if KILN_PARTS == 3
+#if KILN_PARTITIONS == 3
   return t.second;
 #else
   return 0;
@@ -139,7 +140,7 @@ static __device__ __forceinline__ position second_of(const totals &t)
 
 static_assert(shape::size < 1u << second_shift, "a tile's counts: 16 bits");
 
-struct room {
+struct shared_storage {
   alignas(16) user::stored value[shape::size];
   unsigned warp_count[shape::warps];
   totals before, all;
@@ -157,14 +158,14 @@ template <bool values> struct taker {
 
   template <unsigned n>
   __device__ __forceinline__ void
-  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  operator()(unsigned slot, const user::vector<n> &p, unsigned e, count i) const
   {
     const bool first = user::first_at(in, p, e, i);
 
     if (values)
       t.value[slot] = user::map_at(in, p, e, i);
     t.first |= kiln::slot_bit(slot, first);
-#if KILN_PARTS == 3
+#if KILN_PARTITIONS == 3
     t.second |= kiln::slot_bit(slot, !first && user::second_at(in, p, e, i));
 #endif
   }
@@ -172,15 +173,15 @@ template <bool values> struct taker {
 
 template <bool values>
 static __device__ __forceinline__ void load(const user::args &in, count first,
-                                            unsigned there, tile &t)
+                                            unsigned valid, tile &t)
 {
   if (values)
     for (unsigned slot = 0; slot < KILN_ITEMS; ++slot)
       t.value[slot] = user::value();
   t.first = 0;
   t.second = 0;
-  kiln::tile_load<shape, packs, KILN_PACK>(in, first, there,
-                                           taker<values>{in, t});
+  kiln::tile_load<shape, vectors, KILN_VECTOR>(in, first, valid,
+                                               taker<values>{in, t});
 }
 
 static __device__ __forceinline__ unsigned elements_of(count tile, count n)
@@ -220,14 +221,14 @@ count_tiles(const user::args &in, count n, count tiles, unsigned counters,
   mine = kiln::block_reduce_first<KILN_BLOCK>(mine, kiln::sum{});
   if (threadIdx.x == 0)
     kiln::tile_publish(words, tiles + blockIdx.x, mine,
-                       kiln::mark_of(epoch, kiln::mark_partial));
+                       kiln::descriptor_tag(epoch, kiln::status_partial));
   if (blockIdx.x == counters - 1 && kiln::warp() == 0) {
     const totals all = kiln::count_gather(words, tiles, counters, epoch,
                                           kiln::sum{}, totals{});
 
     if (kiln::lane() == 0)
       kiln::tile_publish(words, tiles + counters, all,
-                         kiln::mark_of(epoch, kiln::mark_prefix));
+                         kiln::descriptor_tag(epoch, kiln::status_prefix));
   }
 }
 #endif
@@ -237,28 +238,29 @@ count_tiles(const user::args &in, count n, count tiles, unsigned counters,
 /* Each element goes to its place among the tile's parts; what is not there stays
  * where it is, behind them. `from`: of the warp, `mine`: of the tile, both
  * halves. */
-static __device__ __forceinline__ void arrange(room &r, const tile &t,
-                                               const unsigned (&rank1)[packs],
-                                               const unsigned (&rank2)[packs],
+static __device__ __forceinline__ void arrange(shared_storage &r, const tile &t,
+                                               const unsigned (&rank1)[vectors],
+                                               const unsigned (&rank2)[vectors],
                                                unsigned from, unsigned mine)
 {
   constexpr unsigned half = (1u << second_shift) - 1;
   const unsigned start2 = mine & half, start3 = start2 + (mine >> second_shift);
 
 #pragma unroll
-  for (unsigned k = 0; k < packs; ++k) {
+  for (unsigned k = 0; k < vectors; ++k) {
     unsigned before1 = (from & half) + rank1[k];
-    unsigned before2 = KILN_PARTS == 3 ? (from >> second_shift) + rank2[k] : 0;
+    unsigned before2 =
+        KILN_PARTITIONS == 3 ? (from >> second_shift) + rank2[k] : 0;
 
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e) {
-      const unsigned slot = k * KILN_PACK + e;
+    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+      const unsigned slot = k * KILN_VECTOR + e;
       const unsigned place = shape::place(k) + e;
       unsigned to = start3 + place - before1 - before2;
 
       if ((t.first >> slot & 1u) != 0)
         to = before1++;
-      else if (KILN_PARTS == 3 && (t.second >> slot & 1u) != 0)
+      else if (KILN_PARTITIONS == 3 && (t.second >> slot & 1u) != 0)
         to = start2 + before2++;
       r.value[to] = kiln::narrow<user::stored>(t.value[slot]);
     }
@@ -276,7 +278,7 @@ static __device__ __forceinline__ totals before_tile(unsigned long long *words,
 
   if (kiln::lane() == 0 && which + 1 < tiles)
     kiln::tile_publish(words, which, static_cast<totals>(before + mine),
-                       kiln::mark_of(epoch, kiln::mark_prefix));
+                       kiln::descriptor_tag(epoch, kiln::status_prefix));
   return before;
 }
 
@@ -294,8 +296,9 @@ in_all_tiles(const unsigned long long *words, count tiles, unsigned counters,
 }
 
 static __device__ __forceinline__ void
-write(const room &r, count first, unsigned there, const totals &mine, count n,
-      user::stored *out, user::stored *out_second, user::stored *out_rest)
+write(const shared_storage &r, count first, unsigned valid, const totals &mine,
+      count n, user::stored *out, user::stored *out_second,
+      user::stored *out_rest)
 {
   const unsigned n1 = static_cast<unsigned>(first_of(mine));
   const unsigned n2 = static_cast<unsigned>(second_of(mine));
@@ -305,7 +308,7 @@ write(const room &r, count first, unsigned there, const totals &mine, count n,
   kiln::copy_run<KILN_BLOCK>(out + first_of(r.before), r.value, n1);
 #if KILN_LAYOUT == 2
   user::stored *const end = out + (n - rest); /* the rest goes in front of it */
-  const unsigned n3 = there - n1;
+  const unsigned n3 = valid - n1;
 
   kiln::along_lines<KILN_BLOCK>(end - n3, n3, [&](unsigned j) {
     end[static_cast<long long>(j) - n3] = from[n3 - 1 - j];
@@ -315,11 +318,11 @@ write(const room &r, count first, unsigned there, const totals &mine, count n,
   out_second = out + first_of(r.all);
   out_rest = out_second + second_of(r.all);
 #endif
-#if KILN_PARTS == 3
+#if KILN_PARTITIONS == 3
   kiln::copy_run<KILN_BLOCK>(out_second + second_of(r.before), r.value + n1,
                              n2);
 #endif
-  kiln::copy_run<KILN_BLOCK>(out_rest + rest, from, there - n1 - n2);
+  kiln::copy_run<KILN_BLOCK>(out_rest + rest, from, valid - n1 - n2);
 #endif
 }
 
@@ -329,9 +332,9 @@ move_tile(const user::args &in, count n, count which, count tiles,
           KILN_COUNT *counts, unsigned long long *words, unsigned counters,
           unsigned epoch)
 {
-  __shared__ room r;
-  const unsigned there = elements_of(which, n);
-  unsigned rank1[packs], rank2[packs], from, both;
+  __shared__ shared_storage r;
+  const unsigned valid = elements_of(which, n);
+  unsigned rank1[vectors], rank2[vectors], from, both;
   totals mine;
   tile t;
 
@@ -342,17 +345,19 @@ move_tile(const user::args &in, count n, count which, count tiles,
                               kiln::warp() * (shape::size / shape::warps),
                           shape::size / shape::warps);
 #endif
-  load<true>(in, which * shape::size, there, t);
-  from = kiln::warp_ranks<packs, KILN_PACK>(t.first, rank1);
-#if KILN_PARTS == 3
-  from |= kiln::warp_ranks<packs, KILN_PACK>(t.second, rank2) << second_shift;
+  load<true>(in, which * shape::size, valid, t);
+  from = kiln::warp_ranks<vectors, KILN_VECTOR>(t.first, rank1);
+#if KILN_PARTITIONS == 3
+  from |= kiln::warp_ranks<vectors, KILN_VECTOR>(t.second, rank2)
+          << second_shift;
 #endif
   from = kiln::warps_before(from, r.warp_count, both);
   mine = totals_of(both);
   if (threadIdx.x == 0 && tiles > 1)
     kiln::tile_publish(words, which, mine,
-                       kiln::mark_of(epoch, which == 0 ? kiln::mark_prefix
-                                                       : kiln::mark_partial));
+                       kiln::descriptor_tag(epoch, which == 0
+                                                       ? kiln::status_prefix
+                                                       : kiln::status_partial));
   arrange(r, t, rank1, rank2, from, both);
   if (kiln::warp() == 0) {
     const totals before =
@@ -364,7 +369,7 @@ move_tile(const user::args &in, count n, count which, count tiles,
       r.all = all;
       if (which == tiles - 1) {
         counts[0] = static_cast<KILN_COUNT>(first_of(before) + first_of(mine));
-#if KILN_PARTS == 3
+#if KILN_PARTITIONS == 3
         counts[1] =
             static_cast<KILN_COUNT>(second_of(before) + second_of(mine));
 #endif
@@ -372,7 +377,7 @@ move_tile(const user::args &in, count n, count which, count tiles,
     }
   }
   __syncthreads();
-  write(r, which * shape::size, there, mine, n, out, out_second, out_rest);
+  write(r, which * shape::size, valid, mine, n, out, out_second, out_rest);
 }
 
 extern "C" __global__ void BOUNDS

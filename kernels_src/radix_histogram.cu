@@ -10,7 +10,7 @@
  *              KILN_PASSES  4    digits of a key
  *              KILN_COPIES  8    of every counter, a power of two up to 32: lanes
  *                                with equal digits count in different words, and
- *                                with 32 no two lanes meet in a bank
+ *                                with 32 no two lanes warp_sync in a bank
  * Launch:      block KILN_BLOCK; grid of some blocks that count, then one more for
  *              each pass, which takes what they counted; shared memory: 1024 *
  *              KILN_COPIES bytes a pass.
@@ -49,10 +49,10 @@ typedef kiln::radix_word<KILN_KEY>::type key;
 typedef unsigned long long count;
 
 enum : unsigned {
-  pack = 16 / KILN_KEY,
-  tile_packs = KILN_BLOCK * KILN_ITEMS,
+  vector_size = 16 / KILN_KEY,
+  tile_vectors = KILN_BLOCK * KILN_ITEMS,
   counters = KILN_PASSES * kiln::radix_digits,
-  parts = KILN_BLOCK / kiln::radix_digits
+  slices = KILN_BLOCK / kiln::radix_digits
 };
 
 struct histogram_args {
@@ -92,27 +92,27 @@ static __device__ __forceinline__ void count_keys(const histogram_args &s,
                                                   unsigned workers)
 {
   const unsigned copy = kiln::lane() % KILN_COPIES;
-  const count packs = s.n / pack;
-  count first = static_cast<count>(blockIdx.x) * tile_packs + threadIdx.x;
+  const count vectors = s.n / vector_size;
+  count first = static_cast<count>(blockIdx.x) * tile_vectors + threadIdx.x;
 
-  for (; first < packs; first += static_cast<count>(workers) * tile_packs) {
-    key keys[KILN_ITEMS][pack];
+  for (; first < vectors; first += static_cast<count>(workers) * tile_vectors) {
+    key keys[KILN_ITEMS][vector_size];
 
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      if (first + k * KILN_BLOCK < packs)
-        kiln::load_pack<pack, KILN_ALIGNED != 0>(
-            s.in + (first + k * KILN_BLOCK) * pack, keys[k]);
+      if (first + k * KILN_BLOCK < vectors)
+        kiln::load_vector<vector_size, KILN_ALIGNED != 0>(
+            s.in + (first + k * KILN_BLOCK) * vector_size, keys[k]);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      if (first + k * KILN_BLOCK < packs) {
+      if (first + k * KILN_BLOCK < vectors) {
 #pragma unroll
-        for (unsigned e = 0; e < pack; ++e)
+        for (unsigned e = 0; e < vector_size; ++e)
           count_key(s, copy, keys[k][e]);
       }
   }
-  if (blockIdx.x == 0 && threadIdx.x < s.n % pack)
-    count_key(s, copy, s.in[packs * pack + threadIdx.x]);
+  if (blockIdx.x == 0 && threadIdx.x < s.n % vector_size)
+    count_key(s, copy, s.in[vectors * vector_size + threadIdx.x]);
 }
 
 /* Sum up the copies and hand them to the block that takes them. */
@@ -127,7 +127,8 @@ static __device__ __forceinline__ void post_counts(const histogram_args &s)
       total += shared[i * KILN_COPIES + (c + kiln::lane()) % KILN_COPIES];
     kiln::word_store(
         s.words + static_cast<count>(blockIdx.x) * counters + i,
-        static_cast<count>(kiln::mark_of(s.epoch, kiln::mark_prefix)) << 32 |
+        static_cast<count>(kiln::descriptor_tag(s.epoch, kiln::status_prefix))
+                << 32 |
             total);
   }
 }
@@ -135,14 +136,14 @@ static __device__ __forceinline__ void post_counts(const histogram_args &s)
 /* The count of one digit in every part-th of the blocks from `part` on. */
 static __device__ __forceinline__ count take_counts(const histogram_args &s,
                                                     unsigned workers,
-                                                    unsigned i, unsigned part)
+                                                    unsigned i, unsigned slice)
 {
   constexpr unsigned at_once = 4;
-  const unsigned mark = kiln::mark_of(s.epoch, kiln::mark_prefix);
+  const unsigned tag = kiln::descriptor_tag(s.epoch, kiln::status_prefix);
   count total = 0;
 
 #pragma unroll 1
-  for (unsigned b = part; b < workers; b += at_once * parts) {
+  for (unsigned b = slice; b < workers; b += at_once * slices) {
     count seen[at_once];
     bool all_here;
 
@@ -150,14 +151,14 @@ static __device__ __forceinline__ count take_counts(const histogram_args &s,
       all_here = true;
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        seen[k] = b + k * parts < workers
+        seen[k] = b + k * slices < workers
                       ? kiln::word_load(
                             s.words +
-                            static_cast<count>(b + k * parts) * counters + i)
-                      : static_cast<count>(mark) << 32;
+                            static_cast<count>(b + k * slices) * counters + i)
+                      : static_cast<count>(tag) << 32;
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        all_here = all_here && seen[k] >> 32 == mark;
+        all_here = all_here && seen[k] >> 32 == tag;
     } while (!all_here);
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
@@ -169,20 +170,21 @@ static __device__ __forceinline__ count take_counts(const histogram_args &s,
 static __device__ __forceinline__ void
 take_pass(const histogram_args &s, unsigned workers, unsigned pass)
 {
-  count *part = reinterpret_cast<count *>(shared);
+  count *slice = reinterpret_cast<count *>(shared);
   const unsigned digit = threadIdx.x % kiln::radix_digits;
   const bool first = threadIdx.x < kiln::radix_digits;
   count total, start;
   bool single;
 
-  part[threadIdx.x] = take_counts(s, workers, pass * kiln::radix_digits + digit,
-                                  threadIdx.x / kiln::radix_digits);
+  slice[threadIdx.x] =
+      take_counts(s, workers, pass * kiln::radix_digits + digit,
+                  threadIdx.x / kiln::radix_digits);
   __syncthreads();
   total = 0;
   if (first) {
 #pragma unroll
-    for (unsigned k = 0; k < parts; ++k)
-      total += part[k * kiln::radix_digits + digit];
+    for (unsigned k = 0; k < slices; ++k)
+      total += slice[k * kiln::radix_digits + digit];
   }
   start = kiln::block_scan_exclusive(total, kiln::sum(), count(0));
   single = kiln::block_any(first && total == s.n);

@@ -136,16 +136,16 @@ static __device__ __forceinline__ task task_of(const sort_args &s)
 }
 
 /* Shared memory: counters, then where each digit goes, then the tile. */
-struct alignas(16) room {
+struct alignas(16) shared_storage {
   kiln::radix_counters<KILN_BLOCK> counters;
   place to[kiln::radix_digits]; /* place in the output less place in the tile */
 };
 
 extern __shared__ uint4 shared[];
 
-template <class T> static __device__ __forceinline__ T *tile_room()
+template <class T> static __device__ __forceinline__ T *tile_storage()
 {
-  return reinterpret_cast<T *>(shared + (sizeof(room) + 15) / 16);
+  return reinterpret_cast<T *>(shared + (sizeof(shared_storage) + 15) / 16);
 }
 
 /* The tile of this block. */
@@ -283,10 +283,9 @@ copy_tile(const sort_args &s, const task &t, const span &tile)
 
 /* Where the keys of digit thread() go: after those of lower digits and those of
  * the same digit in tiles before. */
-static __device__ __forceinline__ void find_places(const sort_args &s, room &r,
-                                                   const span &tile,
-                                                   unsigned start,
-                                                   unsigned total, count base)
+static __device__ __forceinline__ void
+find_places(const sort_args &s, shared_storage &r, const span &tile,
+            unsigned start, unsigned total, count base)
 {
   const unsigned d = kiln::thread();
   unsigned before = 0;
@@ -299,9 +298,10 @@ static __device__ __forceinline__ void find_places(const sort_args &s, room &r,
         own - static_cast<count>(tile.index) * kiln::radix_digits, tile.index,
         s.epoch);
     kiln::word_store(
-        own, static_cast<count>(kiln::mark_of(s.epoch, kiln::mark_prefix))
-                     << 32 |
-                 (before + total));
+        own,
+        static_cast<count>(kiln::descriptor_tag(s.epoch, kiln::status_prefix))
+                << 32 |
+            (before + total));
   }
   r.to[d] = static_cast<place>(base + before - start);
   if (blockIdx.x == gridDim.x - 1 && s.next_base != nullptr)
@@ -311,10 +311,10 @@ static __device__ __forceinline__ void find_places(const sort_args &s, room &r,
 /* From the tile in shared memory, which is in order. What has the same digit goes
  * to neighbouring places. A few keys at a time are under way together. */
 static __device__ __forceinline__ void
-store_keys(const sort_args &s, const task &t, const room &r, const span &in,
-           unsigned (&digits)[(KILN_ITEMS + 3) / 4])
+store_keys(const sort_args &s, const task &t, const shared_storage &r,
+           const span &in, unsigned (&digits)[(KILN_ITEMS + 3) / 4])
 {
-  const key *tile = tile_room<key>();
+  const key *tile = tile_storage<key>();
   key *to = t.to_other ? s.other : s.out;
   const unsigned stored =
       t.last && (s.flags & no_keys) != 0 ? 0 : in.n; /* so many of them */
@@ -352,10 +352,10 @@ store_keys(const sort_args &s, const task &t, const room &r, const span &in,
 
 #if PAIRS
 static __device__ __forceinline__ void
-store_values(const sort_args &s, const task &t, const room &r, const span &in,
-             const unsigned (&digits)[(KILN_ITEMS + 3) / 4])
+store_values(const sort_args &s, const task &t, const shared_storage &r,
+             const span &in, const unsigned (&digits)[(KILN_ITEMS + 3) / 4])
 {
-  const value *tile = tile_room<value>();
+  const value *tile = tile_storage<value>();
   value *to = t.to_other ? s.values_other : s.values_out;
 
 #pragma unroll
@@ -374,7 +374,7 @@ store_values(const sort_args &s, const task &t, const room &r, const span &in,
 static __device__ __forceinline__ void
 sort_tile(const sort_args &s, const task &t, const span &tile, count base)
 {
-  room &r = *reinterpret_cast<room *>(shared);
+  shared_storage &r = *reinterpret_cast<shared_storage *>(shared);
   key keys[KILN_ITEMS];
   unsigned rank[KILN_ITEMS];
   unsigned digits[(KILN_ITEMS + 3) / 4];
@@ -391,12 +391,12 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
   __syncthreads();
   start = r.counters.places(total, [&](unsigned own) {
     const unsigned state =
-        tile.index == 0 ? kiln::mark_prefix : kiln::mark_partial;
+        tile.index == 0 ? kiln::status_prefix : kiln::status_partial;
 
     kiln::word_store(
         s.words + static_cast<count>(blockIdx.x) * kiln::radix_digits +
             kiln::thread(),
-        static_cast<count>(kiln::mark_of(s.epoch, state)) << 32 | own);
+        static_cast<count>(kiln::descriptor_tag(s.epoch, state)) << 32 | own);
   });
   __syncthreads();
   asm volatile("" : "+r"(shift)); /* rather than keep all digits in registers */
@@ -405,7 +405,7 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
     rank[k] += r.counters.row[kiln::warp()][digit_of(k)];
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    tile_room<key>()[rank[k]] = keys[k];
+    tile_storage<key>()[rank[k]] = keys[k];
 #if PAIRS
   value values[KILN_ITEMS];
 
@@ -419,7 +419,7 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
   __syncthreads();
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    tile_room<value>()[rank[k]] = values[k];
+    tile_storage<value>()[rank[k]] = values[k];
   __syncthreads();
   store_values(s, t, r, tile, digits);
 #endif
@@ -429,7 +429,7 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     radix_pass(const sort_args s)
 {
-  reinterpret_cast<room *>(shared)->counters.clear();
+  reinterpret_cast<shared_storage *>(shared)->counters.clear();
   kiln::launch_wait();
   kiln::launch_next();
 
@@ -466,7 +466,7 @@ static __device__ __forceinline__ count segment_base(const sort_args &s,
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     radix_pass(const sort_args s, const segments g)
 {
-  reinterpret_cast<room *>(shared)->counters.clear();
+  reinterpret_cast<shared_storage *>(shared)->counters.clear();
   kiln::launch_wait();
   kiln::launch_next();
 

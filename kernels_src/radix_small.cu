@@ -52,7 +52,7 @@ struct small_args {
 
 extern __shared__ uint4 shared[];
 
-struct alignas(16) room {
+struct alignas(16) shared_storage {
   kiln::radix_counters<KILN_BLOCK> counters;
   key keys[tile_size];
   unsigned short index[PAIRS ? tile_size : 1];
@@ -113,7 +113,7 @@ move_values(const small_args &s, const unsigned (&index)[KILN_ITEMS])
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     radix_small(const small_args s)
 {
-  room &r = *reinterpret_cast<room *>(shared);
+  shared_storage &r = *reinterpret_cast<shared_storage *>(shared);
   key keys[KILN_ITEMS];
   unsigned index[KILN_ITEMS];
 

@@ -14,7 +14,7 @@
  *                                  evicted first (8.0), so that an array above
  *                                  the cache's size does not sweep it empty.
  *                                  0: all as usual
- *              KILN_LETTERS 9      letters a lane of the last block looks for at
+ *              KILN_RESULTS 9      letters a lane of the last block looks for at
  *                                  once; 32 times as many are in one round
  *              KILN_SMALL   0      1: n is at most 2^30 and x is aligned to 16
  *                                  bytes; the first load is asked for sooner
@@ -54,8 +54,8 @@
 #define KILN_KEEP 0
 #endif
 
-#ifndef KILN_LETTERS
-#define KILN_LETTERS (sizeof(KILN_ACC) == 8 ? 5 : 9)
+#ifndef KILN_RESULTS
+#define KILN_RESULTS (sizeof(KILN_ACC) == 8 ? 5 : 9)
 #endif
 #ifndef KILN_SMALL
 #define KILN_SMALL 0
@@ -69,22 +69,22 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
 static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
 
 typedef KILN_T element;
-typedef KILN_ACC folded;
-typedef kiln::KILN_OP fold;
+typedef KILN_ACC reduced;
+typedef kiln::KILN_OP operation;
 #if KILN_SMALL
 typedef unsigned count; /* of packs, with room for one round past the end */
 #else
 typedef unsigned long long count;
 #endif
 
-enum : unsigned { pack_size = 16 / sizeof(element) };
+enum : unsigned { vector_size = 16 / sizeof(element) };
 
 /* What one 16-byte load brings. */
-struct alignas(16) pack {
-  element at[pack_size];
+struct alignas(16) vector {
+  element at[vector_size];
 };
 
-static_assert(sizeof(pack) == 16, "KILN_T: 4 or 8 bytes");
+static_assert(sizeof(vector) == 16, "KILN_T: 4 or 8 bytes");
 
 /* How a load ranks in the second-level cache. */
 #define HAS_RANK (KILN_KEEP > 0 && KILN_ARCH >= 80)
@@ -110,11 +110,11 @@ static __device__ __forceinline__ rank rank_evict_first()
   return made;
 }
 
-/* Read-only loads: nothing writes the input while it is folded. */
-static __device__ __forceinline__ pack load(const pack *from, rank how)
+/* Read-only loads: nothing writes the input while it is reduced. */
+static __device__ __forceinline__ vector load(const vector *from, rank how)
 {
   uint4 bits;
-  pack value;
+  vector value;
 
 #if HAS_RANK
   asm volatile("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 "
@@ -142,41 +142,42 @@ static __device__ __forceinline__ count workers()
 #if KILN_EVEN
 #define STRIDE KILN_BLOCK
 
-static __device__ __forceinline__ share share_of(count packs)
+static __device__ __forceinline__ share share_of(count vectors)
 {
-  const count rows = (packs + KILN_BLOCK - 1) / KILN_BLOCK;
+  const count rows = (vectors + KILN_BLOCK - 1) / KILN_BLOCK;
   const count each = (rows + workers() - 1) / workers() * KILN_BLOCK;
   const count end = each * (blockIdx.x + static_cast<count>(1));
 
-  return {each * blockIdx.x + threadIdx.x, end < packs ? end : packs};
+  return {each * blockIdx.x + threadIdx.x, end < vectors ? end : vectors};
 }
 #else
 #define STRIDE (workers() * KILN_BLOCK)
 
-static __device__ __forceinline__ share share_of(count packs)
+static __device__ __forceinline__ share share_of(count vectors)
 {
-  return {static_cast<count>(blockIdx.x) * KILN_BLOCK + threadIdx.x, packs};
+  return {static_cast<count>(blockIdx.x) * KILN_BLOCK + threadIdx.x, vectors};
 }
 #endif
 
 /* Fold my share of the packs. Every round has all its loads under way before
  * the first value is used; lanes of a pack stay apart until the end, which
  * keeps chains short and sums accurate. */
-static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
+static __device__ __forceinline__ reduced reduce_vectors(const vector *x,
+                                                         count vectors)
 {
-  const share mine = share_of(packs);
+  const share mine = share_of(vectors);
   const count stride = STRIDE;
 #if HAS_RANK
-  const count kept = (KILN_KEEP << 20) / sizeof(pack);
+  const count kept = (KILN_KEEP << 20) / sizeof(vector);
 #endif
   const rank usual = rank_usual(), evict_first = rank_evict_first();
-  const fold op{};
-  folded partial[pack_size];
-  pack loaded[KILN_ITEMS];
+  const operation op{};
+  reduced partial[vector_size];
+  vector loaded[KILN_ITEMS];
   count i = mine.begin;
 
-  for (unsigned e = 0; e < pack_size; ++e)
-    partial[e] = fold::identity<folded>();
+  for (unsigned e = 0; e < vector_size; ++e)
+    partial[e] = operation::identity<reduced>();
 
 #pragma unroll 1
   for (; i + (KILN_ITEMS - 1) * stride < mine.end; i += KILN_ITEMS * stride) {
@@ -191,8 +192,8 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
       loaded[k] = load(x + i + k * stride, how);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      for (unsigned e = 0; e < pack_size; ++e)
-        partial[e] = op(partial[e], static_cast<folded>(loaded[k].at[e]));
+      for (unsigned e = 0; e < vector_size; ++e)
+        partial[e] = op(partial[e], static_cast<reduced>(loaded[k].at[e]));
   }
 
 #pragma unroll
@@ -202,11 +203,11 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
 #pragma unroll
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
     if (i + k * stride < mine.end)
-      for (unsigned e = 0; e < pack_size; ++e)
-        partial[e] = op(partial[e], static_cast<folded>(loaded[k].at[e]));
+      for (unsigned e = 0; e < vector_size; ++e)
+        partial[e] = op(partial[e], static_cast<reduced>(loaded[k].at[e]));
 
 #pragma unroll
-  for (unsigned width = pack_size / 2; width > 0; width /= 2)
+  for (unsigned width = vector_size / 2; width > 0; width /= 2)
     for (unsigned e = 0; e < width; ++e)
       partial[e] = op(partial[e], partial[e + width]);
   return partial[0];
@@ -215,16 +216,16 @@ static __device__ __forceinline__ folded fold_packs(const pack *x, count packs)
 /* The last block only takes letters, with one warp: it looks for them from the
  * start, so none waits for a block that still folds. It is the last to start:
  * all that it waits for is under way. */
-static __device__ __forceinline__ void combine(kiln::letter<folded> *letters,
-                                               folded *result)
+static __device__ __forceinline__ void
+combine(kiln::block_result<reduced> *results, reduced *result)
 {
-  const fold op{};
-  folded value;
+  const operation op{};
+  reduced value;
 
   if (kiln::warp() != 0)
     return;
-  value = kiln::letters_take<KILN_LETTERS>(letters, gridDim.x - 1, op,
-                                           fold::identity<folded>());
+  value = kiln::block_results_combine<KILN_RESULTS>(
+      results, gridDim.x - 1, op, operation::identity<reduced>());
   value = kiln::warp_reduce(value, op);
   if (threadIdx.x == 0)
     *result = value;
@@ -235,43 +236,45 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     reduce(const KILN_T *x, unsigned long long n, void *workspace,
            KILN_ACC *result)
 {
-  const fold op{};
+  const operation op{};
 #if KILN_SMALL
   const unsigned head = 0;
-  const count packs = static_cast<count>(n) / pack_size;
-  const unsigned tail = static_cast<count>(n) % pack_size;
+  const count vectors = static_cast<count>(n) / vector_size;
+  const unsigned tail = static_cast<count>(n) % vector_size;
 #else
-  const count past = reinterpret_cast<count>(x) % sizeof(pack) / sizeof *x;
-  const count to_boundary = past == 0 ? 0 : pack_size - past;
+  const count past = reinterpret_cast<count>(x) % sizeof(vector) / sizeof *x;
+  const count to_boundary = past == 0 ? 0 : vector_size - past;
   const count head = to_boundary < n ? to_boundary : n;
-  const count packs = (n - head) / pack_size;
-  const count tail = (n - head) % pack_size;
+  const count vectors = (n - head) / vector_size;
+  const count tail = (n - head) % vector_size;
 #endif
-  kiln::letter<folded> *letters =
-      static_cast<kiln::letter<folded> *>(workspace);
-  folded edge = fold::identity<folded>();
-  folded value;
+  kiln::block_result<reduced> *results =
+      static_cast<kiln::block_result<reduced> *>(workspace);
+  reduced edge = operation::identity<reduced>();
+  reduced value;
 
   if (gridDim.x > 1 && blockIdx.x == gridDim.x - 1) {
-    combine(letters, result);
+    combine(results, result);
     return;
   }
 
   /* What whole packs do not cover; asked for first, needed last. */
 #if !KILN_SMALL
   if (blockIdx.x == 0 && threadIdx.x < head)
-    edge = static_cast<folded>(__ldg(x + threadIdx.x));
+    edge = static_cast<reduced>(__ldg(x + threadIdx.x));
 #endif
-  if (blockIdx.x == 0 && threadIdx.x - pack_size < tail)
-    edge =
-        static_cast<folded>(__ldg(x + (n - tail) + (threadIdx.x - pack_size)));
+  if (blockIdx.x == 0 && threadIdx.x - vector_size < tail)
+    edge = static_cast<reduced>(
+        __ldg(x + (n - tail) + (threadIdx.x - vector_size)));
 
-  value = op(fold_packs(reinterpret_cast<const pack *>(x + head), packs), edge);
+  value =
+      op(reduce_vectors(reinterpret_cast<const vector *>(x + head), vectors),
+         edge);
   value = kiln::block_reduce_first<KILN_BLOCK>(value, op);
   if (threadIdx.x != 0)
     return;
   if (gridDim.x == 1)
     *result = value;
   else
-    kiln::letter_post(letters + blockIdx.x, value);
+    kiln::block_result_publish(results + blockIdx.x, value);
 }

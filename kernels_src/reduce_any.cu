@@ -7,7 +7,7 @@
  *              KILN_OUT      float  element of out
  *              KILN_OUT2     double of out2 (KILN_KIND 1 to 3)
  *              KILN_BLOCK    512  threads a block
- *              KILN_PACK     4    elements of a pack, a power of two: 16 bytes of
+ *              KILN_VECTOR     4    elements of a pack, a power of two: 16 bytes of
  *                                 the widest array
  *              KILN_ITEMS    4    packs a thread has in flight
  *              KILN_THREADS  1024 threads to keep resident on an SM
@@ -16,7 +16,7 @@
  *                                 what follows leaves it first, so that an array
  *                                 above its size does not sweep it empty. 0: all
  *                                 as usual
- *              KILN_LETTERS  9    results a lane of the last block looks for at
+ *              KILN_RESULTS  9    results a lane of the last block looks for at
  *                                 once
  *              KILN_ORDERED  0    1: operands keep the order of the elements, and
  *                                 each block and warp reads one contiguous part
@@ -35,7 +35,7 @@
  *                      elements from a pack's boundary to element 0
  *              chunk   packs of a chunk (KILN_CHUNKS)
  *              words   results on their way: one for each block but the last,
- *                      or for each chunk, of each row; mark words (lookback.cuh)
+ *                      or for each chunk, of each row; mark words (look_back.cuh)
  *              extra   KILN_KIND 3: what is taken off n in the variance
  *              out     KILN_KIND 1, 2: value; 3: mean. May be NULL there, as out2
  *              out2    index; variance
@@ -52,8 +52,8 @@
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 4
@@ -64,8 +64,8 @@
 #ifndef KILN_KEEP
 #define KILN_KEEP 0
 #endif
-#ifndef KILN_LETTERS
-#define KILN_LETTERS 9
+#ifndef KILN_RESULTS
+#define KILN_RESULTS 9
 #endif
 #ifndef KILN_ORDERED
 #define KILN_ORDERED 0
@@ -84,8 +84,8 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/fold.cuh>
-#include <kiln/folders.cuh>
+#include <kiln/accumulators.cuh>
+#include <kiln/ordered_reduce.cuh>
 #include <kiln/user.cuh>
 
 static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
@@ -99,21 +99,23 @@ typedef unsigned long long count;
 #endif
 
 #if KILN_KIND == 0
-typedef kiln::plain_folder<user::value, user::acc, user::op, count, KILN_PACK>
-    folder;
+typedef kiln::op_accumulator<user::value, user::acc, user::op, count,
+                             KILN_VECTOR>
+    accumulator;
 typedef user::op merge;
 #elif KILN_KIND == 1 || KILN_KIND == 2
-typedef kiln::place_folder<user::value, KILN_KIND == 2, count, KILN_PACK>
-    folder;
-typedef folder::op merge;
+typedef kiln::extremum_accumulator<user::value, KILN_KIND == 2, count,
+                                   KILN_VECTOR>
+    accumulator;
+typedef accumulator::op merge;
 #elif KILN_KIND == 3
-typedef kiln::moments_folder<user::value, count, KILN_PACK> folder;
-typedef folder::op merge;
+typedef kiln::moments_accumulator<user::value, count, KILN_VECTOR> accumulator;
+typedef accumulator::op merge;
 #else
-typedef kiln::norm_folder<user::value, count, KILN_PACK> folder;
-typedef folder::op merge;
+typedef kiln::norm_accumulator<user::value, count, KILN_VECTOR> accumulator;
+typedef accumulator::op merge;
 #endif
-typedef folder::result folded;
+typedef accumulator::result reduced;
 
 static __device__ __forceinline__ merge make_merge(const user::args &in)
 {
@@ -126,9 +128,9 @@ static __device__ __forceinline__ merge make_merge(const user::args &in)
 }
 
 /* What changes nothing. Means count from the row's first element. */
-static __device__ __forceinline__ folded neutral_of(const user::args &in,
-                                                    unsigned long long n,
-                                                    user::index origin)
+static __device__ __forceinline__ reduced identity_of(const user::args &in,
+                                                      unsigned long long n,
+                                                      user::index origin)
 {
 #if KILN_KIND == 3
   const double base = n > 0 ? static_cast<double>(user::load(in, origin)) : 0.0;
@@ -139,9 +141,9 @@ static __device__ __forceinline__ folded neutral_of(const user::args &in,
 #if KILN_KIND == 0
   return user::identity(in);
 #elif KILN_KIND == 4
-  return folder::neutral();
+  return accumulator::identity();
 #else
-  return merge::neutral();
+  return merge::identity();
 #endif
 #endif
 }
@@ -149,10 +151,10 @@ static __device__ __forceinline__ folded neutral_of(const user::args &in,
 /* What a launch computes, and for which rows. */
 struct job {
   user::index first;    /* element that pack 0 starts with */
-  count packs;          /* whole ones */
+  count vectors;        /* whole ones */
   user::index origin;   /* first element of the row */
   unsigned long long n; /* elements of it */
-  folded neutral;
+  reduced identity;
   unsigned head, tail; /* elements before and behind the packs */
 };
 
@@ -169,7 +171,7 @@ struct share {
 
 static __device__ __forceinline__ user::index element_of(const job &j, count i)
 {
-  return j.first + static_cast<user::index>(i) * KILN_PACK;
+  return j.first + static_cast<user::index>(i) * KILN_VECTOR;
 }
 
 #if !KILN_ORDERED
@@ -179,18 +181,19 @@ static __device__ __forceinline__ user::index element_of(const job &j, count i)
 template <kiln::cached how>
 static __device__ __forceinline__ void whole_round(const user::args &in,
                                                    const job &j, count i,
-                                                   count stride, folder &f)
+                                                   count stride, accumulator &f)
 {
-  user::pack<KILN_PACK> p[KILN_ITEMS];
+  user::vector<KILN_VECTOR> p[KILN_ITEMS];
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    user::load_inputs<KILN_PACK, how>(in, element_of(j, i + k * stride), p[k]);
+    user::load_inputs<KILN_VECTOR, how>(in, element_of(j, i + k * stride),
+                                        p[k]);
   f.look(user::map_at(in, p[0], 0, element_of(j, i)));
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
       f.take(user::map_at(in, p[k], e, element_of(j, i + k * stride)), e,
              i + k * stride);
 }
@@ -198,11 +201,11 @@ static __device__ __forceinline__ void whole_round(const user::args &in,
 /* Packs that don't exist are read as the first once more: without a branch between
  * a load and its use, what is loaded stays packed. */
 template <kiln::cached how>
-static __device__ __forceinline__ void last_round(const user::args &in,
-                                                  const job &j, count i,
-                                                  const share &s, folder &f)
+static __device__ __forceinline__ void
+last_round(const user::args &in, const job &j, count i, const share &s,
+           accumulator &f)
 {
-  user::pack<KILN_PACK> p[KILN_ITEMS];
+  user::vector<KILN_VECTOR> p[KILN_ITEMS];
 
   if (KILN_ITEMS == 1 || i >= s.end)
     return;
@@ -210,26 +213,26 @@ static __device__ __forceinline__ void last_round(const user::args &in,
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k) {
     const count at = i + k * s.stride;
 
-    user::load_inputs<KILN_PACK, how>(in, element_of(j, at < s.end ? at : i),
-                                      p[k]);
+    user::load_inputs<KILN_VECTOR, how>(in, element_of(j, at < s.end ? at : i),
+                                        p[k]);
   }
   f.look(user::map_at(in, p[0], 0, element_of(j, i)));
 #pragma unroll
   for (unsigned k = 0; k + 1 < KILN_ITEMS; ++k)
     if (i + k * s.stride < s.end) {
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
         f.take(user::map_at(in, p[k], e, element_of(j, i + k * s.stride)), e,
                i + k * s.stride);
     }
 }
 
-static __device__ __forceinline__ folded fold_share(const user::args &in,
-                                                    const job &j,
-                                                    const share &s)
+static __device__ __forceinline__ reduced reduce_share(const user::args &in,
+                                                       const job &j,
+                                                       const share &s)
 {
   const count reach = (KILN_ITEMS - 1) * s.stride;
-  folder f(make_merge(in), j.neutral);
+  accumulator f(make_merge(in), j.identity);
   count i = s.begin;
 
   f.begin(i, i < s.end);
@@ -255,36 +258,34 @@ static __device__ __forceinline__ folded fold_share(const user::args &in,
 
 #else
 /* ---- Operands in the order of the elements --------------------------------------------
- * A warp reads rows of 32 packs; each row is folded over the lanes at once, many
+ * A warp reads rows of 32 packs; each row is reduced over the lanes at once, many
  * rows side by side. In lane 0. */
 
-static __device__ __forceinline__ folded fold_pack(const user::args &in,
-                                                   const job &j,
-                                                   user::pack<KILN_PACK> &p,
-                                                   count i)
+static __device__ __forceinline__ reduced reduce_vector(
+    const user::args &in, const job &j, user::vector<KILN_VECTOR> &p, count i)
 {
-  folded v[KILN_PACK];
+  reduced v[KILN_VECTOR];
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
-    v[e] = folder::single(user::map_at(in, p, e, element_of(j, i)),
-                          element_of(j, i) + e, j.neutral);
-  return kiln::fold_array(v, make_merge(in));
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    v[e] = accumulator::single(user::map_at(in, p, e, element_of(j, i)),
+                               element_of(j, i) + e, j.identity);
+  return kiln::reduce_array(v, make_merge(in));
 }
 
-static __device__ __forceinline__ folded fold_in_order(const user::args &in,
-                                                       const job &j,
-                                                       const share &s)
+static __device__ __forceinline__ reduced reduce_in_order(const user::args &in,
+                                                          const job &j,
+                                                          const share &s)
 {
   const merge op = make_merge(in);
-  folded total = j.neutral;
+  reduced total = j.identity;
 
 #pragma unroll 1
   for (count base = s.begin; base < s.end;
        base += KILN_ITEMS * kiln::warp_size) {
     const count i = base + kiln::lane();
-    user::pack<KILN_PACK> p[KILN_ITEMS];
-    folded row[KILN_ITEMS];
+    user::vector<KILN_VECTOR> p[KILN_ITEMS];
+    reduced row[KILN_ITEMS];
 
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
@@ -294,13 +295,13 @@ static __device__ __forceinline__ folded fold_in_order(const user::args &in,
     }
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-      row[k] = j.neutral;
+      row[k] = j.identity;
       if (i + k * kiln::warp_size < s.end)
-        row[k] = fold_pack(in, j, p[k], i + k * kiln::warp_size);
+        row[k] = reduce_vector(in, j, p[k], i + k * kiln::warp_size);
     }
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      row[k] = kiln::group_fold<kiln::warp_size>(row[k], op);
+      row[k] = kiln::group_reduce<kiln::warp_size>(row[k], op);
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       total = op(total, row[k]);
@@ -320,8 +321,8 @@ static __device__ __forceinline__ count at_most(count a, count b)
 #endif
 
 #if KILN_ORDERED
-static __device__ __forceinline__ count part_of(count n, count parts,
-                                                count unit)
+static __device__ __forceinline__ count share_size(count n, count parts,
+                                                   count unit)
 {
   return ((n + unit - 1) / unit + parts - 1) / parts * unit;
 }
@@ -330,7 +331,7 @@ static __device__ __forceinline__ count part_of(count n, count parts,
 static __device__ __forceinline__ share warp_share(count begin, count end)
 {
   constexpr unsigned warps = KILN_BLOCK / kiln::warp_size;
-  const count each = part_of(end - begin, warps, kiln::warp_size);
+  const count each = share_size(end - begin, warps, kiln::warp_size);
   const count from = at_most(begin + each * kiln::warp(), end);
 
   return {from, at_most(from + each, end), kiln::warp_size};
@@ -343,44 +344,45 @@ static __device__ __forceinline__ share unit_share(const job &j, count unit,
                                                    count chunk)
 {
 #if KILN_CHUNKS
-  const count begin = unit * chunk, end = at_most(begin + chunk, j.packs);
+  const count begin = unit * chunk, end = at_most(begin + chunk, j.vectors);
 #if KILN_ORDERED
   return warp_share(begin, end);
 #else
   return {begin + threadIdx.x, end, KILN_BLOCK};
 #endif
 #elif KILN_ORDERED
-  const count each = part_of(j.packs, workers(), KILN_BLOCK);
-  const count begin = at_most(unit * each, j.packs);
+  const count each = share_size(j.vectors, workers(), KILN_BLOCK);
+  const count begin = at_most(unit * each, j.vectors);
 
   (void)chunk;
-  return warp_share(begin, at_most(begin + each, j.packs));
+  return warp_share(begin, at_most(begin + each, j.vectors));
 #else
   (void)chunk;
-  return {unit * KILN_BLOCK + threadIdx.x, j.packs,
+  return {unit * KILN_BLOCK + threadIdx.x, j.vectors,
           static_cast<count>(workers()) * KILN_BLOCK};
 #endif
 }
 
 /* ---- A unit, with what whole packs do not cover at either end ---------------------------- */
 
-static __device__ __forceinline__ folded edge_of(const user::args &in,
-                                                 const job &j, unsigned which,
-                                                 unsigned n, user::index from)
+static __device__ __forceinline__ reduced edge_of(const user::args &in,
+                                                  const job &j, unsigned which,
+                                                  unsigned n, user::index from)
 {
   if (which >= n)
-    return j.neutral;
-  return folder::single(user::load(in, from + which), from + which, j.neutral);
+    return j.identity;
+  return accumulator::single(user::load(in, from + which), from + which,
+                             j.identity);
 }
 
 /* The result in thread 0. */
-static __device__ __forceinline__ folded fold_unit(const user::args &in,
-                                                   const job &j, count unit,
-                                                   count last, count chunk)
+static __device__ __forceinline__ reduced reduce_unit(const user::args &in,
+                                                      const job &j, count unit,
+                                                      count last, count chunk)
 {
   const merge op = make_merge(in);
   const user::index behind = j.origin + (j.n - j.tail);
-  folded value, head = j.neutral, tail = j.neutral;
+  reduced value, head = j.identity, tail = j.identity;
 
   /* Asked for first, needed last. */
   if (KILN_HEAD && unit == 0)
@@ -388,31 +390,31 @@ static __device__ __forceinline__ folded fold_unit(const user::args &in,
   if (unit == last)
     tail = edge_of(in, j, threadIdx.x, j.tail, behind);
 #if KILN_ORDERED
-  value = fold_in_order(in, j, unit_share(j, unit, chunk));
+  value = reduce_in_order(in, j, unit_share(j, unit, chunk));
   if (kiln::lane() != 0)
-    value = j.neutral;
-  value = kiln::fold_block<KILN_BLOCK>(value, op);
+    value = j.identity;
+  value = kiln::block_reduce_wide<KILN_BLOCK>(value, op);
   if (kiln::warp() == 0) {
     if (KILN_HEAD)
-      value = op(kiln::group_fold<kiln::warp_size>(head, op), value);
-    value = op(value, kiln::group_fold<kiln::warp_size>(tail, op));
+      value = op(kiln::group_reduce<kiln::warp_size>(head, op), value);
+    value = op(value, kiln::group_reduce<kiln::warp_size>(tail, op));
   }
   return value;
 #else
-  value = fold_share(in, j, unit_share(j, unit, chunk));
+  value = reduce_share(in, j, unit_share(j, unit, chunk));
   if (KILN_HEAD)
     value = op(value, head);
-  return kiln::fold_block<KILN_BLOCK>(op(value, tail), op);
+  return kiln::block_reduce_wide<KILN_BLOCK>(op(value, tail), op);
 #endif
 }
 
 /* ---- Results ------------------------------------------------------------------------------- */
 
-static __device__ __forceinline__ void write(folded v, folded neutral,
+static __device__ __forceinline__ void write(reduced v, reduced identity,
                                              unsigned row, KILN_OUT *out,
                                              KILN_OUT2 *out2, double extra)
 {
-  (void)neutral;
+  (void)identity;
 #if KILN_KIND == 0
   kiln::store(out + row, v);
 #elif KILN_KIND == 1 || KILN_KIND == 2
@@ -424,7 +426,7 @@ static __device__ __forceinline__ void write(folded v, folded neutral,
   const double divisor = v.n - extra > 0.0 ? v.n - extra : 0.0;
 
   if (out != nullptr)
-    kiln::store(out + row, v.n > 0.0 ? neutral.mean + v.mean : 0.0 / v.n);
+    kiln::store(out + row, v.n > 0.0 ? identity.mean + v.mean : 0.0 / v.n);
   if (out2 != nullptr)
     kiln::store(out2 + row, v.squares / divisor);
 #else
@@ -438,22 +440,22 @@ static __device__ __forceinline__ job job_of(const user::args &in,
 {
   job j;
 
-  j.neutral = neutral_of(in, n, origin);
+  j.identity = identity_of(in, n, origin);
   j.origin = origin;
   j.n = n;
 #if !KILN_HEAD
   j.head = 0;
 #elif KILN_ROWS
-  j.head = static_cast<unsigned>((head + origin) % KILN_PACK);
-  j.head = j.head == 0 ? 0 : KILN_PACK - j.head;
+  j.head = static_cast<unsigned>((head + origin) % KILN_VECTOR);
+  j.head = j.head == 0 ? 0 : KILN_VECTOR - j.head;
 #else
   j.head = head;
 #endif
   if (j.head > n)
     j.head = static_cast<unsigned>(n);
   j.first = origin + j.head;
-  j.packs = static_cast<count>(n - j.head) / KILN_PACK;
-  j.tail = static_cast<unsigned>(n - j.head) % KILN_PACK;
+  j.vectors = static_cast<count>(n - j.head) / KILN_VECTOR;
+  j.tail = static_cast<unsigned>(n - j.head) % KILN_VECTOR;
   return j;
 }
 
@@ -476,27 +478,28 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     const job j = job_of(in, n, row * leading, head);
 #if KILN_CHUNKS
     const count size = static_cast<count>(chunk);
-    const unsigned units =
-        static_cast<unsigned>(j.packs == 0 ? 1 : (j.packs + size - 1) / size);
+    const unsigned units = static_cast<unsigned>(
+        j.vectors == 0 ? 1 : (j.vectors + size - 1) / size);
 #else
     const count size = 0;
     const unsigned units = workers();
 #endif
     unsigned long long *slots =
-        words + row * kiln::tile_words<folded>::count *
+        words + row * kiln::descriptor_words<reduced>::count *
                     static_cast<unsigned long long>(units);
-    folded value;
+    reduced value;
 
     /* The last to start: all that it waits for is under way. One warp looks for
      * results from the start, so none waits for a block that still folds. */
     if (gridDim.x > 1 && blockIdx.x == gridDim.x - 1) {
       if (kiln::warp() != 0)
         return;
-      value = kiln::results_take<kiln::results_at_once<folded>(KILN_LETTERS),
-                                 KILN_ORDERED != 0>(slots, units, epoch, op,
-                                                    j.neutral);
+      value =
+          kiln::results_combine<kiln::results_in_flight<reduced>(KILN_RESULTS),
+                                KILN_ORDERED != 0>(slots, units, epoch, op,
+                                                   j.identity);
       if (threadIdx.x == 0)
-        write(value, j.neutral, row, out, out2, extra);
+        write(value, j.identity, row, out, out2, extra);
       return;
     }
 
@@ -507,12 +510,12 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     {
       const unsigned unit = blockIdx.x;
 #endif
-      value = fold_unit(in, j, unit, units - 1, size);
+      value = reduce_unit(in, j, unit, units - 1, size);
       if (threadIdx.x == 0) {
         if (gridDim.x == 1 && units == 1)
-          write(value, j.neutral, row, out, out2, extra);
+          write(value, j.identity, row, out, out2, extra);
         else
-          kiln::result_post(slots, unit, value, epoch);
+          kiln::result_publish(slots, unit, value, epoch);
       }
 #if KILN_CHUNKS || KILN_ROWS
       __syncthreads(); /* the block's scratch is used again */

@@ -5,17 +5,17 @@
  * Specialise:  KILN_OUT     float  element of out
  *              KILN_BLOCK   256  threads a block, a power of two
  *              KILN_LANES   32   threads side by side, a power of two
- *              KILN_PACK    4    columns of a thread, a power of two; all widths
+ *              KILN_VECTOR    4    columns of a thread, a power of two; all widths
  *                                and `leading` are multiples of it.
- *                                KILN_LANES * KILN_PACK <= KILN_BLOCK
+ *                                KILN_LANES * KILN_VECTOR <= KILN_BLOCK
  *              KILN_ITEMS   4    rows that a thread has in flight
  *              KILN_THREADS 1024 threads to keep resident on an SM
  *              KILN_ORDERED 0    1: operands keep the order of the rows
  *              KILN_SMALL   0    1: fewer than 2^31 elements from first to last
  *              user.cuh          acc and op
- * Launch:      block KILN_BLOCK; grid.x of KILN_LANES * KILN_PACK columns each,
+ * Launch:      block KILN_BLOCK; grid.x of KILN_LANES * KILN_VECTOR columns each,
  *              grid.y parts of the rows.
- *              words    grid.y * columns results; mark words (lookback.cuh).
+ *              words    grid.y * columns results; mark words (look_back.cuh).
  *                       Not used if grid.y is 1
  * Result:      out[c], the fold of column c; same bits for same sizes and grid. */
 #ifndef KILN_OUT
@@ -27,8 +27,8 @@
 #ifndef KILN_LANES
 #define KILN_LANES 32
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 4
@@ -44,11 +44,11 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/fold.cuh>
+#include <kiln/ordered_reduce.cuh>
 #include <kiln/user.cuh>
 
-static_assert(KILN_LANES * KILN_PACK <= KILN_BLOCK,
-              "KILN_LANES * KILN_PACK: at most KILN_BLOCK");
+static_assert(KILN_LANES * KILN_VECTOR <= KILN_BLOCK,
+              "KILN_LANES * KILN_VECTOR: at most KILN_BLOCK");
 
 #if KILN_SMALL
 typedef unsigned count;
@@ -56,11 +56,11 @@ typedef unsigned count;
 typedef unsigned long long count;
 #endif
 
-typedef user::acc folded;
+typedef user::acc reduced;
 
 enum : unsigned {
   threads_down = KILN_BLOCK / KILN_LANES, /* that share columns */
-  width = KILN_LANES * KILN_PACK,         /* columns of a block */
+  width = KILN_LANES * KILN_VECTOR,       /* columns of a block */
   takers = KILN_BLOCK / width,            /* threads that combine a column */
   at_once = 4                             /* results a thread looks for */
 };
@@ -68,21 +68,21 @@ enum : unsigned {
 /* Threads t, t + across, ... hold values of the same columns: their fold, upper
  * threads last, in those below `across`. One place a thread and value. */
 template <unsigned across, unsigned n>
-static __device__ __forceinline__ void fold_down(folded (&value)[n],
-                                                 folded *room, user::op op)
+static __device__ __forceinline__ void
+reduce_down(reduced (&value)[n], reduced *storage, user::op op)
 {
   const unsigned row = threadIdx.x / across;
 
 #pragma unroll
   for (unsigned e = 0; e < n; ++e)
-    room[e * KILN_BLOCK + threadIdx.x] = value[e];
+    storage[e * KILN_BLOCK + threadIdx.x] = value[e];
 #pragma unroll
   for (unsigned step = 1; step < KILN_BLOCK / across; step *= 2) {
     __syncthreads();
     if (row % (2 * step) == 0)
 #pragma unroll
       for (unsigned e = 0; e < n; ++e) {
-        folded *const place = room + e * KILN_BLOCK + threadIdx.x;
+        reduced *const place = storage + e * KILN_BLOCK + threadIdx.x;
 
         value[e] = op(value[e], place[step * across]);
         *place = value[e];
@@ -92,12 +92,12 @@ static __device__ __forceinline__ void fold_down(folded (&value)[n],
 
 /* Rows begin, begin + stride, ... below end, of a pack of columns. */
 static __device__ __forceinline__ void
-fold_part(const user::args &in, count column, count begin, count stride,
-          count end, count leading, folded (&value)[KILN_PACK])
+reduce_part(const user::args &in, count column, count begin, count stride,
+            count end, count leading, reduced (&value)[KILN_VECTOR])
 {
   const user::op op = user::make_op(in);
   const count reach = (KILN_ITEMS - 1) * stride;
-  user::pack<KILN_PACK> p[KILN_ITEMS];
+  user::vector<KILN_VECTOR> p[KILN_ITEMS];
   count r = begin;
 
 #pragma unroll 1
@@ -108,44 +108,44 @@ fold_part(const user::args &in, count column, count begin, count stride,
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
         value[e] = op(value[e],
-                      static_cast<folded>(user::map_at(
+                      static_cast<reduced>(user::map_at(
                           in, p[k], e, (r + k * stride) * leading + column)));
   }
 #pragma unroll 1
   for (; r < end; r += stride) {
     user::load_inputs(in, r * leading + column, p[0]);
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
-      value[e] = op(value[e], static_cast<folded>(user::map_at(
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
+      value[e] = op(value[e], static_cast<reduced>(user::map_at(
                                   in, p[0], e, r * leading + column)));
   }
 }
 
 /* What parts begin to end - 1 have published for a column, in order. */
-static __device__ __forceinline__ folded take(const unsigned long long *words,
-                                              count column, count columns,
-                                              unsigned begin, unsigned end,
-                                              unsigned epoch, user::op op,
-                                              folded neutral)
+static __device__ __forceinline__ reduced take(const unsigned long long *words,
+                                               count column, count columns,
+                                               unsigned begin, unsigned end,
+                                               unsigned epoch, user::op op,
+                                               reduced identity)
 {
-  folded total = neutral;
+  reduced total = identity;
 
 #pragma unroll 1
   for (unsigned first = begin; first < end; first += at_once) {
-    folded value[at_once];
+    reduced value[at_once];
     unsigned missing = 0;
 
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k) {
-      value[k] = neutral;
+      value[k] = identity;
       missing |= (first + k < end ? 1u : 0u) << k;
     }
     while (missing != 0)
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k) {
-        folded seen;
+        reduced seen;
 
         if ((missing >> k & 1u) != 0 &&
             kiln::tile_peek(
@@ -169,46 +169,46 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                    unsigned long long columns, unsigned long long leading,
                    unsigned long long *words, unsigned epoch, KILN_OUT *out)
 {
-  __shared__ folded room[KILN_BLOCK * KILN_PACK];
+  __shared__ reduced storage[KILN_BLOCK * KILN_VECTOR];
   const user::op op = user::make_op(in);
-  const folded neutral = user::identity(in);
-  const unsigned parts = gridDim.y, part = blockIdx.y;
+  const reduced identity = user::identity(in);
+  const unsigned chunks = gridDim.y, chunk = blockIdx.y;
   const unsigned row = threadIdx.x / KILN_LANES;
   const count left = static_cast<count>(blockIdx.x) * width;
-  const count column = left + threadIdx.x % KILN_LANES * KILN_PACK;
-  const count each = static_cast<count>((rows + parts - 1) / parts);
+  const count column = left + threadIdx.x % KILN_LANES * KILN_VECTOR;
+  const count each = static_cast<count>((rows + chunks - 1) / chunks);
   const count n_rows = static_cast<count>(rows);
-  const count from = each * part < n_rows ? each * part : n_rows;
+  const count from = each * chunk < n_rows ? each * chunk : n_rows;
   const count to = from + each < n_rows ? from + each : n_rows;
-  folded value[KILN_PACK], one[1];
+  reduced value[KILN_VECTOR], one[1];
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
-    value[e] = neutral;
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    value[e] = identity;
   if (column < columns) {
 #if KILN_ORDERED
     const count mine = (to - from + threads_down - 1) / threads_down;
     const count begin = from + mine * row < to ? from + mine * row : to;
 
-    fold_part(in, column, begin, 1, begin + mine < to ? begin + mine : to,
-              static_cast<count>(leading), value);
+    reduce_part(in, column, begin, 1, begin + mine < to ? begin + mine : to,
+                static_cast<count>(leading), value);
 #else
-    fold_part(in, column, from + row, threads_down, to,
-              static_cast<count>(leading), value);
+    reduce_part(in, column, from + row, threads_down, to,
+                static_cast<count>(leading), value);
 #endif
   }
-  fold_down<KILN_LANES>(value, room, op);
-  if (parts == 1 || part + 1 < parts) {
+  reduce_down<KILN_LANES>(value, storage, op);
+  if (chunks == 1 || chunk + 1 < chunks) {
     if (row == 0 && column < columns)
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
-        if (parts == 1)
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
+        if (chunks == 1)
           kiln::store(out + column + e, value[e]);
         else
           kiln::tile_publish(
               words,
-              static_cast<unsigned long long>(part) * columns + column + e,
-              value[e], kiln::mark_of(epoch, kiln::mark_partial));
+              static_cast<unsigned long long>(chunk) * columns + column + e,
+              value[e], kiln::descriptor_tag(epoch, kiln::status_partial));
     return;
   }
 
@@ -216,20 +216,21 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   {
     const unsigned taker = threadIdx.x / width;
     const unsigned c = threadIdx.x % width;
-    const unsigned share = (parts - 1 + takers - 1) / takers;
+    const unsigned share = (chunks - 1 + takers - 1) / takers;
     const unsigned begin = taker * share;
-    const unsigned end = begin + share < parts - 1 ? begin + share : parts - 1;
-    folded own = neutral;
+    const unsigned end =
+        begin + share < chunks - 1 ? begin + share : chunks - 1;
+    reduced own = identity;
 
     __syncthreads();
     if (threadIdx.x < width)
-      own = room[c % KILN_PACK * KILN_BLOCK + c / KILN_PACK];
-    one[0] = neutral;
+      own = storage[c % KILN_VECTOR * KILN_BLOCK + c / KILN_VECTOR];
+    one[0] = identity;
     if (left + c < columns && begin < end)
       one[0] = take(words, left + c, static_cast<count>(columns), begin, end,
-                    epoch, op, neutral);
+                    epoch, op, identity);
     __syncthreads();
-    fold_down<width>(one, room, op);
+    reduce_down<width>(one, storage, op);
     if (threadIdx.x < width && left + c < columns)
       kiln::store(out + left + c, op(one[0], own));
   }

@@ -3,7 +3,7 @@
  * Specialise:  KILN_OUT     float  element of out
  *              KILN_BLOCK   256  threads a block
  *              KILN_GROUP   4    lanes of a row: a power of two up to 32
- *              KILN_PACK    4    elements of a pack, a power of two
+ *              KILN_VECTOR    4    elements of a pack, a power of two
  *              KILN_ITEMS   1    packs of a row that a lane has in flight
  *              KILN_DEPTH   4    rows that a group has in flight
  *              KILN_THREADS 1024 threads to keep resident on an SM
@@ -28,8 +28,8 @@
 #ifndef KILN_GROUP
 #define KILN_GROUP 4
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 1
@@ -54,12 +54,12 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/fold.cuh>
-#include <kiln/folders.cuh>
+#include <kiln/accumulators.cuh>
+#include <kiln/ordered_reduce.cuh>
 #include <kiln/user.cuh>
 
 static_assert(!KILN_HEAD || (KILN_GROUP == 32 && KILN_DEPTH == 1 &&
-                             !KILN_EXACT && KILN_PACK <= 32),
+                             !KILN_EXACT && KILN_VECTOR <= 32),
               "KILN_HEAD: for a warp a row");
 
 #if KILN_SMALL
@@ -68,14 +68,14 @@ typedef unsigned count;
 typedef unsigned long long count;
 #endif
 
-typedef user::acc folded;
-typedef user::pack<KILN_PACK> pack;
+typedef user::acc reduced;
+typedef user::vector<KILN_VECTOR> vector;
 
 enum : unsigned { groups = KILN_BLOCK / KILN_GROUP };
 
 /* A row's packs, and what lies before and behind them. */
 struct extent {
-  count first, packs;
+  count first, vectors;
   unsigned head, tail;
 };
 
@@ -83,63 +83,63 @@ static __device__ __forceinline__ extent extent_of(count origin, count n,
                                                    unsigned phase)
 {
 #if KILN_HEAD
-  const unsigned past = static_cast<unsigned>((origin + phase) % KILN_PACK);
-  const count to_boundary = past == 0 ? 0 : KILN_PACK - past;
+  const unsigned past = static_cast<unsigned>((origin + phase) % KILN_VECTOR);
+  const count to_boundary = past == 0 ? 0 : KILN_VECTOR - past;
   const count head = to_boundary < n ? to_boundary : n;
 
-  return {origin + head, (n - head) / KILN_PACK, static_cast<unsigned>(head),
-          static_cast<unsigned>((n - head) % KILN_PACK)};
+  return {origin + head, (n - head) / KILN_VECTOR, static_cast<unsigned>(head),
+          static_cast<unsigned>((n - head) % KILN_VECTOR)};
 #else
   (void)phase;
-  return {origin, n / KILN_PACK, 0, 0};
+  return {origin, n / KILN_VECTOR, 0, 0};
 #endif
 }
 
-static __device__ __forceinline__ folded fold_pack(const user::args &in,
-                                                   const pack &p, count i,
-                                                   user::op op)
+static __device__ __forceinline__ reduced reduce_vector(const user::args &in,
+                                                        const vector &p,
+                                                        count i, user::op op)
 {
-  folded v[KILN_PACK];
+  reduced v[KILN_VECTOR];
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
-    v[e] = static_cast<folded>(user::map_at(in, p, e, i));
-  return kiln::fold_array(v, op);
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    v[e] = static_cast<reduced>(user::map_at(in, p, e, i));
+  return kiln::reduce_array(v, op);
 }
 
 /* All lanes' packs of one step, onto `value`: in each lane, or in order in the
  * group's first. */
-static __device__ __forceinline__ folded add(folded value, folded step,
-                                             user::op op)
+static __device__ __forceinline__ reduced add(reduced value, reduced step,
+                                              user::op op)
 {
 #if KILN_ORDERED
-  step = kiln::group_fold<KILN_GROUP>(step, op);
+  step = kiln::group_reduce<KILN_GROUP>(step, op);
 #endif
   return op(value, step);
 }
 
 #if KILN_HEAD
-static __device__ __forceinline__ folded edge_of(const user::args &in,
-                                                 count first, unsigned n,
-                                                 folded neutral)
+static __device__ __forceinline__ reduced edge_of(const user::args &in,
+                                                  count first, unsigned n,
+                                                  reduced identity)
 {
   if (kiln::lane() >= n)
-    return neutral;
-  return static_cast<folded>(user::load(in, first + kiln::lane()));
+    return identity;
+  return static_cast<reduced>(user::load(in, first + kiln::lane()));
 }
 #endif
 
 /* Rows start + d * groups + my group's number, of which those below `rows` exist.
  * Every lane of the warp goes through the same rounds. */
 static __device__ __forceinline__ void
-fold_rows(const user::args &in, count start, count rows, count n, count leading,
-          unsigned phase, folded (&value)[KILN_DEPTH])
+reduce_tile_rows(const user::args &in, count start, count rows, count n,
+                 count leading, unsigned phase, reduced (&value)[KILN_DEPTH])
 {
   const user::op op = user::make_op(in);
-  const folded neutral = user::identity(in);
+  const reduced identity = user::identity(in);
   const unsigned lane = threadIdx.x % KILN_GROUP;
-  const count most = n / KILN_PACK;
-  pack p[KILN_DEPTH][KILN_ITEMS];
+  const count most = n / KILN_VECTOR;
+  vector p[KILN_DEPTH][KILN_ITEMS];
   extent x[KILN_DEPTH];
 
 #pragma unroll
@@ -149,11 +149,11 @@ fold_rows(const user::args &in, count start, count rows, count n, count leading,
     /* A row that doesn't exist is read as the tile's first: without a branch
      * between a load and its use, what is loaded stays packed. */
     x[d] = extent_of((row < rows ? row : start) * leading, n, phase);
-    value[d] = neutral;
+    value[d] = identity;
   }
 #if KILN_HEAD
-  value[0] =
-      add(neutral, edge_of(in, x[0].first - x[0].head, x[0].head, neutral), op);
+  value[0] = add(identity,
+                 edge_of(in, x[0].first - x[0].head, x[0].head, identity), op);
 #endif
 #if KILN_EXACT
   (void)most;
@@ -169,32 +169,34 @@ fold_rows(const user::args &in, count start, count rows, count n, count leading,
       for (unsigned k = 0; k < KILN_ITEMS; ++k) {
         const count at = base + k * KILN_GROUP;
 
-        user::load_inputs(
-            in,
-            x[d].first + (KILN_EXACT || at < x[d].packs ? at : 0) * KILN_PACK,
-            p[d][k]);
+        user::load_inputs(in,
+                          x[d].first +
+                              (KILN_EXACT || at < x[d].vectors ? at : 0) *
+                                  KILN_VECTOR,
+                          p[d][k]);
       }
 #pragma unroll
     for (unsigned d = 0; d < KILN_DEPTH; ++d)
 #pragma unroll
       for (unsigned k = 0; k < KILN_ITEMS; ++k) {
         const count at = base + k * KILN_GROUP;
-        folded step = neutral;
+        reduced step = identity;
 
-        if (KILN_EXACT || at < x[d].packs)
-          step = fold_pack(in, p[d][k], x[d].first + at * KILN_PACK, op);
+        if (KILN_EXACT || at < x[d].vectors)
+          step = reduce_vector(in, p[d][k], x[d].first + at * KILN_VECTOR, op);
         value[d] = add(value[d], step, op);
       }
   }
 #if KILN_HEAD
   value[0] = add(
       value[0],
-      edge_of(in, x[0].first + x[0].packs * KILN_PACK, x[0].tail, neutral), op);
+      edge_of(in, x[0].first + x[0].vectors * KILN_VECTOR, x[0].tail, identity),
+      op);
 #endif
 #if !KILN_ORDERED
 #pragma unroll
   for (unsigned d = 0; d < KILN_DEPTH; ++d)
-    value[d] = kiln::group_fold<KILN_GROUP>(value[d], op);
+    value[d] = kiln::group_reduce<KILN_GROUP>(value[d], op);
 #endif
 }
 
@@ -211,10 +213,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   for (count start = blockIdx.x * tile; start < rows;
        start += gridDim.x * tile) {
     const count first = start + group;
-    folded value[KILN_DEPTH];
+    reduced value[KILN_DEPTH];
 
-    fold_rows(in, start, static_cast<count>(rows), static_cast<count>(n),
-              static_cast<count>(leading), phase, value);
+    reduce_tile_rows(in, start, static_cast<count>(rows), static_cast<count>(n),
+                     static_cast<count>(leading), phase, value);
 #pragma unroll
     for (unsigned d = 0; d < KILN_DEPTH; ++d)
       if (threadIdx.x % KILN_GROUP == 0 && first + d * groups < rows)

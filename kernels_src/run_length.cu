@@ -7,8 +7,8 @@
  * in a tile before.
  *
  * Specialise:  KILN_BLOCK   256  threads a block
- *              KILN_PACK    4    elements of a pack: 16 bytes of the widest array
- *              KILN_ITEMS   16   elements a thread, a multiple of KILN_PACK, at
+ *              KILN_VECTOR    4    elements of a pack: 16 bytes of the widest array
+ *              KILN_ITEMS   16   elements a thread, a multiple of KILN_VECTOR, at
  *                                most 32
  *              KILN_LONG    0    1: only runs of two elements and more
  *              KILN_VALUES  1    1: write the runs' first elements
@@ -30,8 +30,8 @@
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 16
@@ -74,11 +74,11 @@ static __device__ __forceinline__ bool equal(const args &, value a, value b)
 } // namespace user
 #endif
 
-static_assert(KILN_ITEMS % KILN_PACK == 0, "KILN_ITEMS: whole packs");
+static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
 
-enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
+enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
-typedef kiln::tile_shape<KILN_BLOCK, packs, KILN_PACK> shape;
+typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
 typedef unsigned long long count;
 #if KILN_WIDE
 typedef unsigned long long position;
@@ -100,7 +100,7 @@ struct later_start {
   }
 };
 
-struct room {
+struct shared_storage {
 #if KILN_VALUES
   alignas(16) user::stored value[shape::size];
 #endif
@@ -126,38 +126,39 @@ struct taker {
 
   template <unsigned n>
   __device__ __forceinline__ void
-  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  operator()(unsigned slot, const user::vector<n> &p, unsigned e, count i) const
   {
     t.value[slot] = user::map_at(in, p, e, i);
   }
 };
 
 /* Heads and tails of one pack; its neighbours are those of the lanes beside. */
-static __device__ __forceinline__ void mark_pack(const user::args &in, count n,
-                                                 count first, unsigned there,
-                                                 unsigned k, tile &t)
+static __device__ __forceinline__ void mark_vector(const user::args &in,
+                                                   count n, count first,
+                                                   unsigned valid, unsigned k,
+                                                   tile &t)
 {
   const unsigned place = shape::place(k);
   const count i = first + place;
-  const unsigned last = k * KILN_PACK + KILN_PACK - 1;
+  const unsigned last = k * KILN_VECTOR + KILN_VECTOR - 1;
   user::value left = kiln::shuffle_up(t.value[last], 1);
-  user::value right = kiln::shuffle_down(t.value[k * KILN_PACK], 1);
+  user::value right = kiln::shuffle_down(t.value[k * KILN_VECTOR], 1);
   bool head;
 
-  if (place < there && i > 0 && kiln::lane() == 0)
+  if (place < valid && i > 0 && kiln::lane() == 0)
     left = user::load(in, i - 1);
-  if (i + KILN_PACK < n && kiln::lane() == kiln::warp_size - 1)
-    right = user::load(in, i + KILN_PACK);
-  head = i == 0 || !user::equal(in, left, t.value[k * KILN_PACK]);
+  if (i + KILN_VECTOR < n && kiln::lane() == kiln::warp_size - 1)
+    right = user::load(in, i + KILN_VECTOR);
+  head = i == 0 || !user::equal(in, left, t.value[k * KILN_VECTOR]);
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e) {
-    const unsigned slot = k * KILN_PACK + e;
-    const user::value next = e + 1 < KILN_PACK
-                                 ? t.value[e + 1 < KILN_PACK ? slot + 1 : slot]
-                                 : right;
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+    const unsigned slot = k * KILN_VECTOR + e;
+    const user::value next =
+        e + 1 < KILN_VECTOR ? t.value[e + 1 < KILN_VECTOR ? slot + 1 : slot]
+                            : right;
     const bool tail = i + e + 1 >= n || !user::equal(in, t.value[slot], next);
 
-    if (place + e < there) {
+    if (place + e < valid) {
       t.head |= static_cast<unsigned>(head) << slot;
       t.tail |= static_cast<unsigned>(tail) << slot;
     }
@@ -166,17 +167,17 @@ static __device__ __forceinline__ void mark_pack(const user::args &in, count n,
 }
 
 static __device__ __forceinline__ void
-load(const user::args &in, count n, count first, unsigned there, tile &t)
+load(const user::args &in, count n, count first, unsigned valid, tile &t)
 {
 #pragma unroll
   for (unsigned slot = 0; slot < KILN_ITEMS; ++slot)
     t.value[slot] = user::value();
   t.head = 0;
   t.tail = 0;
-  kiln::tile_load<shape, packs, KILN_PACK>(in, first, there, taker{in, t});
+  kiln::tile_load<shape, vectors, KILN_VECTOR>(in, first, valid, taker{in, t});
 #pragma unroll
-  for (unsigned k = 0; k < packs; ++k)
-    mark_pack(in, n, first, there, k, t);
+  for (unsigned k = 0; k < vectors; ++k)
+    mark_vector(in, n, first, valid, k, t);
 #if KILN_LONG
   t.start = t.head & ~t.tail;
   t.end = t.tail & ~t.head;
@@ -188,18 +189,18 @@ load(const user::args &in, count n, count first, unsigned there, tile &t)
 
 /* Starts and ends go to their ranks. `open`: 1 if a run goes on from the tile
  * before; then the first end is that run's. */
-static __device__ __forceinline__ void compact(room &r, const tile &t,
-                                               const unsigned (&rank)[packs],
+static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
+                                               const unsigned (&rank)[vectors],
                                                unsigned from, unsigned open,
-                                               unsigned there)
+                                               unsigned valid)
 {
 #pragma unroll
-  for (unsigned k = 0; k < packs; ++k) {
+  for (unsigned k = 0; k < vectors; ++k) {
     unsigned next = from + rank[k]; /* rank of the next start */
 
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e) {
-      const unsigned slot = k * KILN_PACK + e;
+    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+      const unsigned slot = k * KILN_VECTOR + e;
       const unsigned place = shape::place(k) + e;
 
       if ((t.start >> slot & 1u) != 0) {
@@ -210,22 +211,22 @@ static __device__ __forceinline__ void compact(room &r, const tile &t,
       }
       if ((t.end >> slot & 1u) != 0)
         r.end[next - 1 + open] = static_cast<unsigned short>(place);
-      if (place + 1 == there)
+      if (place + 1 == valid)
         r.still_open = (t.tail >> slot & 1u) == 0;
     }
   }
 }
 
 /* Does a run that counts go on from the tile before? */
-static __device__ __forceinline__ bool goes_on(const user::args &in,
-                                               count first)
+static __device__ __forceinline__ bool continues_run(const user::args &in,
+                                                     count first)
 {
   return first > 0 &&
          user::equal(in, user::load(in, first - 1), user::load(in, first));
 }
 
 static __device__ __forceinline__ void
-write(const room &r, count first, unsigned starts, unsigned open,
+write(const shared_storage &r, count first, unsigned starts, unsigned open,
       user::stored *values, KILN_OFFSET *offsets, KILN_LENGTH *lengths)
 {
   const unsigned ends = starts + open - r.still_open;
@@ -263,7 +264,7 @@ static __device__ __forceinline__ state before_tile(unsigned long long *words,
 
   if (kiln::lane() == 0 && which + 1 < gridDim.x)
     kiln::tile_publish(words, which, later_start{}(before, mine),
-                       kiln::mark_of(epoch, kiln::mark_prefix));
+                       kiln::descriptor_tag(epoch, kiln::status_prefix));
   return before;
 }
 
@@ -272,18 +273,18 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
                KILN_OFFSET *offsets, KILN_LENGTH *lengths, KILN_COUNT *runs,
                unsigned long long *words, unsigned epoch)
 {
-  __shared__ room r;
+  __shared__ shared_storage r;
   const count first = static_cast<count>(blockIdx.x) * shape::size;
-  const unsigned there =
+  const unsigned valid =
       static_cast<unsigned>(n - first < shape::size ? n - first : shape::size);
-  const unsigned open = goes_on(in, first) ? 1 : 0;
-  unsigned rank[packs], from, starts;
+  const unsigned open = continues_run(in, first) ? 1 : 0;
+  unsigned rank[vectors], from, starts;
   tile t;
 
-  load(in, n, first, there, t);
-  from = kiln::warp_ranks<packs, KILN_PACK>(t.start, rank);
+  load(in, n, first, valid, t);
+  from = kiln::warp_ranks<vectors, KILN_VECTOR>(t.start, rank);
   from = kiln::warps_before(from, r.warp_count, starts);
-  compact(r, t, rank, from, open, there);
+  compact(r, t, rank, from, open, valid);
   __syncthreads();
   if (kiln::warp() == 0) {
     const state mine = {
@@ -292,10 +293,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     state before = {0, 0};
 
     if (kiln::lane() == 0 && gridDim.x > 1)
-      kiln::tile_publish(words, blockIdx.x, mine,
-                         kiln::mark_of(epoch, blockIdx.x == 0
-                                                  ? kiln::mark_prefix
-                                                  : kiln::mark_partial));
+      kiln::tile_publish(
+          words, blockIdx.x, mine,
+          kiln::descriptor_tag(epoch, blockIdx.x == 0 ? kiln::status_prefix
+                                                      : kiln::status_partial));
     if (blockIdx.x > 0)
       before = before_tile(words, epoch, mine);
     if (kiln::lane() == 0) {

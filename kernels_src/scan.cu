@@ -1,13 +1,13 @@
 /* scan.cu -- running folds over an array, in one launch that reads each element
  * once and writes it once (decoupled look-back: Merrill and Garland 2016; tiles in
- * shared memory: one block adds up their totals, handout.cuh).
+ * shared memory: one block adds up their totals, leader_prefix.cuh).
  *
  * Specialise:  KILN_BLOCK     256  threads a block, of which the last warp looks
  *                                  back and the others hold elements
- *              KILN_PACK      4    elements that a thread has side by side, a
+ *              KILN_VECTOR      4    elements that a thread has side by side, a
  *                                  power of two, 1 to 16: best 16 bytes of the
  *                                  widest array
- *              KILN_ROWS      4    packs of a thread (or KILN_ITEMS elements)
+ *              KILN_VECTORS      4    packs of a thread (or KILN_ITEMS elements)
  *              KILN_PER_SM    0    resident blocks on an SM that registers are
  *                                  limited for; 0: not limited
  *              KILN_T         float  type of `out` in memory, of which user::acc
@@ -20,15 +20,15 @@
  *              KILN_EXCLUSIVE 0    1: element i gets the fold of those before it
  *              KILN_INIT      0    1: everything starts with `init`
  *              KILN_STAGED    0    1: a tile waits in shared memory, not in
- *                                  registers; `out` lies on 16 bytes, KILN_PACK
+ *                                  registers; `out` lies on 16 bytes, KILN_VECTOR
  *                                  of its elements, and as many of each input at
- *                                  most, have 16, KILN_ROWS is a power of two
+ *                                  most, have 16, KILN_VECTORS is a power of two
  *              KILN_PREFETCH  0    tiles ahead of which the input is asked for
  *              KILN_WINDOW    2    tiles that a lane looks back at at once: 1, 2,
  *                                  4 or 8; not if staged
  *              user.cuh            input, operation
  * Launch:      block KILN_BLOCK, a block for each tile of (KILN_BLOCK - 32) *
- *              KILN_PACK * KILN_ROWS elements, one at least; if staged one before
+ *              KILN_VECTOR * KILN_VECTORS elements, one at least; if staged one before
  *              them that adds up
  *              n       elements
  *              out     n elements; may be one of the inputs
@@ -36,21 +36,21 @@
  *              init    the bits of an element of `out`
  *              words   mark words on 16 bytes: for each tile one, two where `out`
  *                      has 8 bytes; up to a multiple of KILN_WINDOW tiles; if
- *                      staged as handout.cuh says. They hold no mark of this epoch.
+ *                      staged as leader_prefix.cuh says. They hold no mark of this epoch.
  *              epoch   of this launch, 1 to 2^30 - 1
  * Result:      the same bits for the same n, block, pack and rows, whatever runs
  *              when and where: sums of tiles are added up in a fixed order. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
-#ifndef KILN_ROWS
+#ifndef KILN_VECTORS
 #ifdef KILN_ITEMS
-#define KILN_ROWS ((KILN_ITEMS + KILN_PACK - 1) / KILN_PACK)
+#define KILN_VECTORS ((KILN_ITEMS + KILN_VECTOR - 1) / KILN_VECTOR)
 #else
-#define KILN_ROWS 4
+#define KILN_VECTORS 4
 #endif
 #endif
 #ifndef KILN_PER_SM
@@ -89,10 +89,10 @@
 /* Results of a pack; `sum`, the fold over all before it, goes on behind it. */
 template <class H>
 static __device__ __forceinline__ void results(const source &s, const H &h,
-                                               acc &sum, acc (&to)[KILN_PACK])
+                                               acc &sum, acc (&to)[KILN_VECTOR])
 {
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e) {
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
     const acc next = s.op(sum, at(h, e));
 
     to[e] = KILN_EXCLUSIVE ? sum : next;
@@ -111,7 +111,8 @@ static __device__ __forceinline__ unsigned own_tile()
 }
 
 /* The warp's share of a tile some way ahead. */
-static __device__ __forceinline__ void ask_ahead(const source &s, count tile)
+static __device__ __forceinline__ void prefetch_ahead(const source &s,
+                                                      count tile)
 {
 #if KILN_PREFETCH > 0
   if (tile + KILN_PREFETCH + 1 < tiles())
@@ -122,7 +123,7 @@ static __device__ __forceinline__ void ask_ahead(const source &s, count tile)
 }
 
 #if KILN_STAGED
-#include <kiln/handout.cuh>
+#include <kiln/leader_prefix.cuh>
 #include <kiln/scan_stage.cuh>
 typedef staged_tile my_tile;
 #else
@@ -131,7 +132,7 @@ typedef register_tile my_tile;
 #endif
 
 /* What the warps of a block tell each other. */
-struct shared_room {
+struct shared_storage {
   acc warp[warps]; /* first the warps' folds, then those of the warps before */
   acc total;
   acc prefix;       /* the fold over the tiles before */
@@ -140,13 +141,13 @@ struct shared_room {
 
 /* The warps' folds become a tile's total, which is published before anything else
  * is done, and the folds of the warps before. Returns the total, in every lane. */
-static __device__ __forceinline__ acc publish_total(shared_room &room,
+static __device__ __forceinline__ acc publish_total(shared_storage &storage,
                                                     const source &s,
                                                     unsigned long long *words,
                                                     count tile, unsigned epoch)
 {
   const unsigned lane = kiln::lane();
-  acc sum = lane < warps ? room.warp[lane] : s.neutral, before;
+  acc sum = lane < warps ? storage.warp[lane] : s.identity, before;
 
 #pragma unroll
   for (unsigned step = 1; step < warps; step *= 2) {
@@ -156,13 +157,13 @@ static __device__ __forceinline__ acc publish_total(shared_room &room,
   }
   if (lane == warps - 1) {
     kiln::tile_publish(words, tile, sum,
-                       kiln::mark_of(epoch, kiln::mark_partial));
-    room.total = sum;
-    room.nothing = 0;
+                       kiln::descriptor_tag(epoch, kiln::status_partial));
+    storage.total = sum;
+    storage.nothing = 0;
   }
   before = kiln::shuffle_up(sum, 1);
   if (lane < warps)
-    room.warp[lane] = lane == 0 ? s.neutral : before;
+    storage.warp[lane] = lane == 0 ? s.identity : before;
   return kiln::warp_broadcast(sum, warps - 1);
 }
 
@@ -172,7 +173,7 @@ static __device__ __forceinline__ acc begin(const source &s,
 {
   return KILN_INIT        ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
          : KILN_EXCLUSIVE ? static_cast<acc>(user::identity(s.in))
-                          : s.neutral;
+                          : s.identity;
 }
 
 /* The fold over all before `tile`, in lane 0; by the warp without elements. */
@@ -182,12 +183,12 @@ static __device__ __forceinline__ acc before_tile(const source &s, count tile,
                                                   unsigned epoch)
 {
 #if KILN_STAGED
-  return kiln::lane() == 0 ? kiln::tile_wait<acc>(words, tiles(), tile, epoch)
+  return kiln::lane() == 0 ? kiln::leader_wait<acc>(words, tiles(), tile, epoch)
                            : start;
 #else
   typedef kiln::tile_chain<KILN_WINDOW, false, acc, user::op> tile_chain;
 
-  return tile_chain(words, epoch, s.op, s.neutral, start)
+  return tile_chain(words, epoch, s.op, s.identity, start)
       .before(tile, own, false);
 #endif
 }
@@ -201,7 +202,7 @@ __launch_bounds__(KILN_BLOCK)
     scan(const user::args in, unsigned long long n, KILN_T *out, KILN_T *total,
          unsigned long long init, unsigned long long *words, unsigned epoch)
 {
-  __shared__ shared_room room;
+  __shared__ shared_storage storage;
   const source s(in, n);
   const count tile = own_tile();
   /* In a form that the compiler knows to be the same in all lanes: else it would
@@ -213,32 +214,33 @@ __launch_bounds__(KILN_BLOCK)
 
 #if KILN_STAGED
   if (blockIdx.x == 0) {
-    kiln::tile_hand_out(words, tiles(), epoch, s.op, s.neutral, begin(s, init));
+    kiln::leader_publish_prefixes(words, tiles(), epoch, s.op, s.identity,
+                                  begin(s, init));
     return;
   }
 #endif
   if (warp < warps) {
     mine.load(s, tile_view(tile, n));
-    sum = mine.fold(s);
+    sum = mine.reduce(s);
     if (kiln::lane() == 31)
-      room.warp[kiln::warp()] = sum;
+      storage.warp[kiln::warp()] = sum;
   }
   __syncthreads();
   if (warp == warps) {
-    sum = publish_total(room, s, words, tile, epoch);
+    sum = publish_total(storage, s, words, tile, epoch);
     sum = before_tile(s, tile, sum, begin(s, init), words, epoch);
     if (kiln::lane() == 0)
-      room.prefix = sum;
+      storage.prefix = sum;
   }
   __syncthreads();
   if (warp == warps)
     return;
 
-  sum = s.op(room.prefix, room.warp[kiln::warp()]);
+  sum = s.op(storage.prefix, storage.warp[kiln::warp()]);
   mine.store(s, tile_view(tile, n), /* again: fewer registers in between */
-             sum, room.nothing, out);
+             sum, storage.nothing, out);
   if (tile + 1 == tiles() && threadIdx.x == 0 && total != nullptr)
     kiln::store(total, n == 0 && !KILN_INIT
                            ? static_cast<acc>(user::identity(in))
-                           : s.op(room.prefix, room.total));
+                           : s.op(storage.prefix, storage.total));
 }

@@ -2,7 +2,7 @@
  * that reads each element once and writes it once. As scan.cu; a tile in which a
  * segment begins tells those behind it that nothing before it matters.
  *
- * Specialise:  KILN_BLOCK, KILN_PACK, KILN_ROWS, KILN_PER_SM, KILN_T, KILN_PLAIN,
+ * Specialise:  KILN_BLOCK, KILN_VECTOR, KILN_VECTORS, KILN_PER_SM, KILN_T, KILN_PLAIN,
  *              KILN_IN_ALIGNED, KILN_ALIGNED, KILN_EXCLUSIVE, KILN_INIT,
  *              KILN_WINDOW as in scan.cu; and
  *              KILN_HEADS   0    where segments begin: 0: where two neighbours of
@@ -22,11 +22,11 @@
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
-#ifndef KILN_ROWS
-#define KILN_ROWS 4
+#ifndef KILN_VECTORS
+#define KILN_VECTORS 4
 #endif
 #ifndef KILN_PER_SM
 #define KILN_PER_SM (1024 / KILN_BLOCK)
@@ -77,7 +77,7 @@ static __device__ __forceinline__ bool same(const args &, key a, key b)
 #endif
 
 /* What warps tell each other. */
-struct shared_room {
+struct shared_storage {
   acc warp[warps]; /* first the warps' folds, then those of the warps before */
   bool cut[warps]; /* first: does a segment begin in it? then: in one before? */
   acc prefix;      /* the fold over the tiles before */
@@ -94,23 +94,24 @@ struct shared_room {
 #if KILN_HEADS < 2
 /* The keys of a tile; what does not exist is left as it is, which is no harm:
  * nothing comes behind it. */
-static __device__ __forceinline__ void load_keys(const KILN_KEY *from,
-                                                 const tile_view &v,
-                                                 key (&k)[KILN_ROWS][KILN_PACK])
+static __device__ __forceinline__ void
+load_keys(const KILN_KEY *from, const tile_view &v,
+          key (&k)[KILN_VECTORS][KILN_VECTOR])
 {
-  key tail[KILN_PACK] = {};
+  key tail[KILN_VECTOR] = {};
 
 #pragma unroll
-  for (unsigned e = 0; e + 1 < KILN_PACK; ++e)
+  for (unsigned e = 0; e + 1 < KILN_VECTOR; ++e)
     if (v.has_tail() && v.tail + e < v.size)
       tail[e] = kiln::load(from + v.first + v.tail + e);
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
       k[r][e] = tail[e];
     if (v.has(r))
-      kiln::load_pack<KILN_PACK, KILN_KEY_ALIGNED != 0>(from + v.at(r), k[r]);
+      kiln::load_vector<KILN_VECTOR, KILN_KEY_ALIGNED != 0>(from + v.at(r),
+                                                            k[r]);
   }
 }
 #endif
@@ -118,9 +119,9 @@ static __device__ __forceinline__ void load_keys(const KILN_KEY *from,
 #if KILN_HEADS == 0
 static __device__ __forceinline__ void
 find_heads(const source &s, const KILN_KEY *keys, count, const tile_view &v,
-           shared_room &, unsigned (&heads)[KILN_ROWS])
+           shared_storage &, unsigned (&heads)[KILN_VECTORS])
 {
-  key k[KILN_ROWS][KILN_PACK];
+  key k[KILN_VECTORS][KILN_VECTOR];
   /* The last key before the warp's. */
   key last = {};
 
@@ -128,18 +129,18 @@ find_heads(const source &s, const KILN_KEY *keys, count, const tile_view &v,
   if (kiln::lane() == 0 && v.at(0) > 0 && v.at(0) <= s.n)
     last = kiln::load(keys + v.at(0) - 1);
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
-    const key below = kiln::shuffle_up(k[r][KILN_PACK - 1], 1);
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
+    const key below = kiln::shuffle_up(k[r][KILN_VECTOR - 1], 1);
     key previous = kiln::lane() == 0 ? last : below;
 
     heads[r] = 0;
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e) {
+    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
       if (!user::same(s.in, previous, k[r][e]))
         heads[r] |= 1u << e;
       previous = k[r][e];
     }
-    last = kiln::warp_broadcast(k[r][KILN_PACK - 1], 31);
+    last = kiln::warp_broadcast(k[r][KILN_VECTOR - 1], 31);
   }
   if (v.at(0) == 0)
     heads[0] |= 1u;
@@ -147,16 +148,16 @@ find_heads(const source &s, const KILN_KEY *keys, count, const tile_view &v,
 #elif KILN_HEADS == 1
 static __device__ __forceinline__ void
 find_heads(const source &, const KILN_KEY *flags, count, const tile_view &v,
-           shared_room &, unsigned (&heads)[KILN_ROWS])
+           shared_storage &, unsigned (&heads)[KILN_VECTORS])
 {
-  key k[KILN_ROWS][KILN_PACK];
+  key k[KILN_VECTORS][KILN_VECTOR];
 
   load_keys(flags, v, k);
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
     heads[r] = 0;
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
       if (k[r][e] != 0)
         heads[r] |= 1u << e;
   }
@@ -191,41 +192,44 @@ static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
 static __device__ __forceinline__ void collect_heads(const KILN_KEY *indices,
                                                      count n_heads,
                                                      const tile_view &v,
-                                                     shared_room &room)
+                                                     shared_storage &storage)
 {
   const count end = v.first + v.size;
 
 #pragma unroll
   for (unsigned k = 0; k < tile_size / 32; k += KILN_BLOCK)
     if (threadIdx.x + k < tile_size / 32)
-      room.begins[threadIdx.x + k] = 0;
+      storage.begins[threadIdx.x + k] = 0;
   if (kiln::warp() == 0) {
     const count before = count_below(indices, n_heads, v.first);
 
     if (kiln::lane() == 0)
-      room.first_head = before;
+      storage.first_head = before;
   }
   __syncthreads();
 #pragma unroll 1
-  for (count j = room.first_head + threadIdx.x; j < n_heads; j += KILN_BLOCK) {
+  for (count j = storage.first_head + threadIdx.x; j < n_heads;
+       j += KILN_BLOCK) {
     const count head = static_cast<count>(indices[j]);
 
     if (head >= end || head < v.first)
       break;
-    atomicOr(&room.begins[(head - v.first) / 32], 1u << (head - v.first) % 32);
+    atomicOr(&storage.begins[(head - v.first) / 32],
+             1u << (head - v.first) % 32);
   }
   __syncthreads();
 }
 
 static __device__ __forceinline__ void
 find_heads(const source &, const KILN_KEY *, count, const tile_view &v,
-           shared_room &room, unsigned (&heads)[KILN_ROWS])
+           shared_storage &storage, unsigned (&heads)[KILN_VECTORS])
 {
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
     const unsigned place = v.begin + r * row;
 
-    heads[r] = room.begins[place / 32] >> place % 32 & ((1u << KILN_PACK) - 1);
+    heads[r] =
+        storage.begins[place / 32] >> place % 32 & ((1u << KILN_VECTOR) - 1);
   }
   if (v.at(0) == 0)
     heads[0] |= 1u;
@@ -259,20 +263,20 @@ static __device__ __forceinline__ acc first_value(const source &s, acc start,
  * last segment began; bit r of `cut`: one did. Returns the fold over the warp
  * since then, and in `begins` whether a segment begins in it. */
 static __device__ __forceinline__ acc
-fold_warp(const source &s, acc start, const held (&h)[KILN_ROWS],
-          const unsigned (&heads)[KILN_ROWS], acc (&before)[KILN_ROWS],
-          unsigned *cut, bool *begins)
+reduce_warp(const source &s, acc start, const held (&h)[KILN_VECTORS],
+            const unsigned (&heads)[KILN_VECTORS], acc (&before)[KILN_VECTORS],
+            unsigned *cut, bool *begins)
 {
-  unsigned lanes[KILN_ROWS];
-  acc sum[KILN_ROWS], chain = s.neutral;
+  unsigned lanes[KILN_VECTORS];
+  acc sum[KILN_VECTORS], chain = s.identity;
   bool any = false;
 
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
     lanes[r] = kiln::warp_ballot(heads[r] != 0);
-    sum[r] = s.neutral;
+    sum[r] = s.identity;
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e) {
+    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
       const acc v = at(h[r], e);
 
       sum[r] = heads[r] >> e & 1u ? first_value(s, start, v)
@@ -283,22 +287,22 @@ fold_warp(const source &s, acc start, const held (&h)[KILN_ROWS],
 #pragma unroll
   for (unsigned step = 1; step < 32; step *= 2) {
 #pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r)
+    for (unsigned r = 0; r < KILN_VECTORS; ++r)
       before[r] = kiln::shuffle_up(sum[r], step);
 #pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r)
+    for (unsigned r = 0; r < KILN_VECTORS; ++r)
       if (kiln::lane() >= step + segment_lane(lanes[r]))
         sum[r] = s.op(before[r], sum[r]);
   }
   *cut = 0;
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
     const acc whole = kiln::warp_broadcast(sum[r], 31);
     const bool below = (lanes[r] & lanes_below()) != 0;
 
     before[r] = kiln::shuffle_up(sum[r], 1);
     if (kiln::lane() == 0)
-      before[r] = s.neutral;
+      before[r] = s.identity;
     if (r > 0 && !below)
       before[r] = s.op(chain, before[r]);
     if (any || below)
@@ -313,10 +317,10 @@ fold_warp(const source &s, acc start, const held (&h)[KILN_ROWS],
 /* Results of a pack; `sum` is the fold over the segment before it. */
 static __device__ __forceinline__ void results(const source &s, acc start,
                                                const held &h, unsigned heads,
-                                               acc sum, acc (&to)[KILN_PACK])
+                                               acc sum, acc (&to)[KILN_VECTOR])
 {
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e) {
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
     const bool head = (heads >> e & 1u) != 0;
     const acc v = at(h, e);
     const acc next = head ? first_value(s, start, v) : s.op(sum, v);
@@ -331,14 +335,14 @@ static __device__ __forceinline__ void results(const source &s, acc start,
 typedef kiln::tile_chain<KILN_WINDOW, true, acc, user::op> tile_chain;
 
 /* By the warp without elements. Returns the total of the tile, in every lane. */
-static __device__ __forceinline__ acc publish_total(shared_room &room,
+static __device__ __forceinline__ acc publish_total(shared_storage &storage,
                                                     const source &s,
                                                     unsigned long long *words,
                                                     count tile, unsigned epoch)
 {
   const unsigned lane = kiln::lane();
-  const unsigned begins = kiln::warp_ballot(lane < warps && room.cut[lane]);
-  acc sum = lane < warps ? room.warp[lane] : s.neutral, before;
+  const unsigned begins = kiln::warp_ballot(lane < warps && storage.cut[lane]);
+  acc sum = lane < warps ? storage.warp[lane] : s.identity, before;
 
 #pragma unroll
   for (unsigned step = 1; step < warps; step *= 2) {
@@ -347,17 +351,18 @@ static __device__ __forceinline__ acc publish_total(shared_room &room,
       sum = s.op(before, sum);
   }
   if (lane == 0)
-    room.nothing = 0;
+    storage.nothing = 0;
   if (lane == warps - 1) {
     kiln::tile_publish(words, tile, sum,
-                       kiln::mark_of(epoch, begins != 0 ? kiln::mark_reset
-                                                        : kiln::mark_partial));
-    room.resets = begins != 0;
+                       kiln::descriptor_tag(epoch, begins != 0
+                                                       ? kiln::status_reset
+                                                       : kiln::status_partial));
+    storage.resets = begins != 0;
   }
   before = kiln::shuffle_up(sum, 1);
   if (lane < warps) {
-    room.warp[lane] = lane == 0 ? s.neutral : before;
-    room.cut[lane] = (begins & lanes_below()) != 0;
+    storage.warp[lane] = lane == 0 ? s.identity : before;
+    storage.cut[lane] = (begins & lanes_below()) != 0;
   }
   __syncwarp();
   return kiln::warp_broadcast(sum, warps - 1);
@@ -374,7 +379,7 @@ __launch_bounds__(KILN_BLOCK)
                 unsigned long long init, unsigned long long *words,
                 unsigned epoch)
 {
-  __shared__ shared_room room;
+  __shared__ shared_storage storage;
   const source s(in, n);
   const acc start = KILN_INIT ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
                               : static_cast<acc>(user::identity(in));
@@ -382,48 +387,48 @@ __launch_bounds__(KILN_BLOCK)
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
   const tile_view view(blockIdx.x, n);
-  loaded p[KILN_ROWS];
-  held h[KILN_ROWS];
-  unsigned heads[KILN_ROWS], cut;
-  acc before[KILN_ROWS], base;
+  loaded p[KILN_VECTORS];
+  held h[KILN_VECTORS];
+  unsigned heads[KILN_VECTORS], cut;
+  acc before[KILN_VECTORS], base;
 
   if (warp < warps)
     load_tile(s, view, p);
 #if KILN_HEADS == 2
-  collect_heads(keys, n_heads, view, room);
+  collect_heads(keys, n_heads, view, storage);
 #endif
   if (warp < warps) {
     bool begins;
 
-    find_heads(s, keys, n_heads, view, room, heads);
+    find_heads(s, keys, n_heads, view, storage, heads);
     hold_tile(s, view, p, h);
-    base = fold_warp(s, start, h, heads, before, &cut, &begins);
+    base = reduce_warp(s, start, h, heads, before, &cut, &begins);
     if (kiln::lane() == 31) {
-      room.warp[kiln::warp()] = base;
-      room.cut[kiln::warp()] = begins;
+      storage.warp[kiln::warp()] = base;
+      storage.cut[kiln::warp()] = begins;
     }
   }
   __syncthreads();
   if (warp == warps) {
-    const tile_chain chain(words, epoch, s.op, s.neutral, s.neutral);
+    const tile_chain chain(words, epoch, s.op, s.identity, s.identity);
 
-    base = publish_total(room, s, words, blockIdx.x, epoch);
-    base = chain.before(blockIdx.x, base, room.resets);
+    base = publish_total(storage, s, words, blockIdx.x, epoch);
+    base = chain.before(blockIdx.x, base, storage.resets);
     if (kiln::lane() == 0)
-      room.prefix = base;
+      storage.prefix = base;
   }
   __syncthreads();
   if (warp == warps)
     return;
 
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r)
-    hide(h[r], room.nothing);
+  for (unsigned r = 0; r < KILN_VECTORS; ++r)
+    hide(h[r], storage.nothing);
 
-  base = room.warp[kiln::warp()];
-  if (!room.cut[kiln::warp()])
-    base = s.op(room.prefix, base);
-  store_tile(out, view, [&](unsigned r, acc(&to)[KILN_PACK]) {
+  base = storage.warp[kiln::warp()];
+  if (!storage.cut[kiln::warp()])
+    base = s.op(storage.prefix, base);
+  store_tile(out, view, [&](unsigned r, acc(&to)[KILN_VECTOR]) {
     results(s, start, h[r], heads[r],
             cut >> r & 1u ? before[r] : s.op(base, before[r]), to);
   });

@@ -2,7 +2,7 @@
  *
  * Specialise:  KILN_BLOCK   256  threads a block
  *              KILN_ITEMS   2    packs a thread has in flight
- *              KILN_PACK    4    elements of a pack, a power of two, at most 16
+ *              KILN_VECTOR    4    elements of a pack, a power of two, at most 16
  *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
  *                                long long
  *              KILN_OUT     float  element of out
@@ -28,8 +28,8 @@
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 2
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_INDEX
 #define KILN_INDEX unsigned
@@ -48,11 +48,12 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/places.cuh>
+#include <kiln/window_range.cuh>
 
 static __device__ __forceinline__ void one(const user::args &in, count i,
                                            const KILN_INDEX *index,
-                                           KILN_OUT *out, const part &mine)
+                                           KILN_OUT *out,
+                                           const window_range &mine)
 {
   const KILN_INDEX at = kiln::load(index + i);
 
@@ -61,13 +62,13 @@ static __device__ __forceinline__ void one(const user::args &in, count i,
 }
 
 /* A window leaves out packs of which it stores nothing. */
-static __device__ __forceinline__ bool any_of(const KILN_INDEX (&at)[KILN_PACK],
-                                              const part &mine)
+static __device__ __forceinline__ bool
+any_of(const KILN_INDEX (&at)[KILN_VECTOR], const window_range &mine)
 {
   bool any = false;
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     any = any || mine.has(at[e]);
   return any;
 }
@@ -76,27 +77,28 @@ static __device__ __forceinline__ bool any_of(const KILN_INDEX (&at)[KILN_PACK],
  * and above are not there. */
 template <bool whole>
 static __device__ __forceinline__ void
-tile(const user::args &in, count first, count packs, const KILN_INDEX *index,
-     KILN_OUT *out, const part &mine)
+tile(const user::args &in, count first, count vectors, const KILN_INDEX *index,
+     KILN_OUT *out, const window_range &mine)
 {
-  KILN_INDEX at[KILN_ITEMS][KILN_PACK];
-  user::value value[KILN_ITEMS][KILN_PACK];
+  KILN_INDEX at[KILN_ITEMS][KILN_VECTOR];
+  user::value value[KILN_ITEMS][KILN_VECTOR];
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs)
-      kiln::load_pack<KILN_PACK, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
-          index + (first + k * KILN_BLOCK) * KILN_PACK, at[k]);
+    if (whole || first + k * KILN_BLOCK < vectors)
+      kiln::load_vector<KILN_VECTOR, (KILN_ALIGNED & 1) != 0,
+                        kiln::cached::once>(
+          index + (first + k * KILN_BLOCK) * KILN_VECTOR, at[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if ((whole || first + k * KILN_BLOCK < packs) && any_of(at[k], mine))
-      user::load_pack<KILN_PACK, kiln::cached::once>(
-          in, (first + k * KILN_BLOCK) * KILN_PACK, value[k]);
+    if ((whole || first + k * KILN_BLOCK < vectors) && any_of(at[k], mine))
+      user::load_vector<KILN_VECTOR, kiln::cached::once>(
+          in, (first + k * KILN_BLOCK) * KILN_VECTOR, value[k]);
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (whole || first + k * KILN_BLOCK < packs)
+    if (whole || first + k * KILN_BLOCK < vectors)
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
         if (mine.has(at[k][e]))
           kiln::store(out + at[k][e], value[k][e]);
 }
@@ -105,16 +107,16 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     scatter(const user::args in, const KILN_INDEX *index, KILN_OUT *out,
             unsigned long long n, unsigned long long window)
 {
-  const part mine = part_of(window, blockIdx.y, gridDim.y);
-  const count packs = static_cast<count>(n) / KILN_PACK;
-  const unsigned rest = static_cast<unsigned>(n % KILN_PACK);
+  const window_range mine = window_range_of(window, blockIdx.y, gridDim.y);
+  const count vectors = static_cast<count>(n) / KILN_VECTOR;
+  const unsigned rest = static_cast<unsigned>(n % KILN_VECTOR);
   const count begin =
       blockIdx.x * (static_cast<count>(KILN_BLOCK) * KILN_ITEMS);
 
-  if (begin + KILN_BLOCK * KILN_ITEMS <= packs)
-    tile<true>(in, begin + threadIdx.x, packs, index, out, mine);
+  if (begin + KILN_BLOCK * KILN_ITEMS <= vectors)
+    tile<true>(in, begin + threadIdx.x, vectors, index, out, mine);
   else
-    tile<false>(in, begin + threadIdx.x, packs, index, out, mine);
+    tile<false>(in, begin + threadIdx.x, vectors, index, out, mine);
   if (blockIdx.x == 0 && threadIdx.x < rest)
     one(in, static_cast<count>(n) - rest + threadIdx.x, index, out, mine);
 }

@@ -53,9 +53,9 @@
 typedef unsigned long long count;
 
 enum : unsigned {
-  pack_size = 4,
+  vector_size = 4,
   step_size =
-      KILN_BLOCK * KILN_ITEMS * pack_size, /* elements of a block's step */
+      KILN_BLOCK * KILN_ITEMS * vector_size, /* elements of a block's step */
   bucket_size = 1u << KILN_SHIFT,
   tile_size = 2 * bucket_size,
   wide_size = 16 / sizeof(KILN_VALUE), /* elements of 16 bytes */
@@ -75,16 +75,16 @@ static __device__ __forceinline__ void make_places(const KILN_INDEX *index,
                                                    count first, bool whole,
                                                    unsigned rest)
 {
-  KILN_INDEX at[pack_size];
-  unsigned place[pack_size];
+  KILN_INDEX at[vector_size];
+  unsigned place[vector_size];
 
   if (whole) {
-    kiln::load_pack<pack_size, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
+    kiln::load_vector<vector_size, (KILN_ALIGNED & 1) != 0, kiln::cached::once>(
         index + first, at);
 #pragma unroll
-    for (unsigned e = 0; e < pack_size; ++e)
+    for (unsigned e = 0; e < vector_size; ++e)
       place[e] = static_cast<unsigned>(at[e]);
-    kiln::store_pack<pack_size, true>(places + first, place);
+    kiln::store_vector<vector_size, true>(places + first, place);
   } else {
     for (unsigned e = 0; e < rest; ++e)
       places[first + e] = static_cast<unsigned>(kiln::load(index + first + e));
@@ -98,11 +98,11 @@ static __device__ __forceinline__ void make_values(const user::args &in,
                                                    count first, bool whole,
                                                    unsigned rest)
 {
-  user::value value[pack_size];
+  user::value value[vector_size];
 
   if (whole) {
-    user::load_pack<pack_size, kiln::cached::once>(in, first, value);
-    kiln::store_pack<pack_size, true>(values + first, value);
+    user::load_vector<vector_size, kiln::cached::once>(in, first, value);
+    kiln::store_vector<vector_size, true>(values + first, value);
   } else {
     for (unsigned e = 0; e < rest; ++e)
       kiln::store(values + first + e, user::load(in, first + e));
@@ -118,9 +118,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-    const count first =
-        begin + (k * KILN_BLOCK + threadIdx.x) * static_cast<count>(pack_size);
-    const bool whole = first + pack_size <= n;
+    const count first = begin + (k * KILN_BLOCK + threadIdx.x) *
+                                    static_cast<count>(vector_size);
+    const bool whole = first + vector_size <= n;
     const unsigned rest =
         whole || first >= n ? 0 : static_cast<unsigned>(n - first);
 
@@ -174,7 +174,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 /* ---- Write ------------------------------------------------------------------- */
 
 #if KILN_MAKES(bucket_write)
-struct piece {
+struct bucket_tile {
   alignas(16) KILN_VALUE value[bucket_size];
   alignas(16) unsigned char named[bucket_size]; /* 1: has a value */
 };
@@ -200,7 +200,7 @@ static __device__ __forceinline__ bool is_long(const run &r)
   return r.end - r.begin > 2 * tile_size;
 }
 
-static __device__ __forceinline__ void put(const arrays &a, piece &s,
+static __device__ __forceinline__ void put(const arrays &a, bucket_tile &s,
                                            unsigned place, KILN_VALUE value)
 {
   if (place <= a.last) {
@@ -213,34 +213,34 @@ static __device__ __forceinline__ void put(const arrays &a, piece &s,
 
 /* A step that lies in the run: all its packs are under way before the first is
  * used. */
-static __device__ __forceinline__ void put_step(const arrays &a, piece &s,
+static __device__ __forceinline__ void put_step(const arrays &a, bucket_tile &s,
                                                 count first)
 {
-  unsigned place[KILN_ITEMS][pack_size];
-  KILN_VALUE value[KILN_ITEMS][pack_size];
+  unsigned place[KILN_ITEMS][vector_size];
+  KILN_VALUE value[KILN_ITEMS][vector_size];
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k) {
-    const count i = first + (k * KILN_BLOCK + threadIdx.x) * pack_size;
+    const count i = first + (k * KILN_BLOCK + threadIdx.x) * vector_size;
 
-    kiln::load_pack<pack_size, true, kiln::cached::once>(a.places + i,
-                                                         place[k]);
-    kiln::load_pack<pack_size, true, kiln::cached::once>(a.values + i,
-                                                         value[k]);
+    kiln::load_vector<vector_size, true, kiln::cached::once>(a.places + i,
+                                                             place[k]);
+    kiln::load_vector<vector_size, true, kiln::cached::once>(a.values + i,
+                                                             value[k]);
   }
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
 #pragma unroll
-    for (unsigned e = 0; e < pack_size; ++e)
+    for (unsigned e = 0; e < vector_size; ++e)
       put(a, s, place[k][e], value[k][e]);
 }
 
 /* Any step. */
-static __device__ __forceinline__ void put_rest(const arrays &a, piece &s,
+static __device__ __forceinline__ void put_rest(const arrays &a, bucket_tile &s,
                                                 const run &r, count first)
 {
 #pragma unroll 4
-  for (unsigned k = 0; k < KILN_ITEMS * pack_size; ++k) {
+  for (unsigned k = 0; k < KILN_ITEMS * vector_size; ++k) {
     const count i = first + k * KILN_BLOCK + threadIdx.x;
 
     if (i >= r.begin && i < r.end)
@@ -249,7 +249,8 @@ static __device__ __forceinline__ void put_rest(const arrays &a, piece &s,
 }
 
 /* How many of line `p` have a value. */
-static __device__ __forceinline__ unsigned named_in(const piece &s, unsigned p)
+static __device__ __forceinline__ unsigned named_in(const bucket_tile &s,
+                                                    unsigned p)
 {
   if (line_size == 1)
     return s.named[p];
@@ -268,8 +269,8 @@ static __device__ __forceinline__ unsigned named_in(const piece &s, unsigned p)
   }
 }
 
-static __device__ __forceinline__ void write_piece(const piece &s,
-                                                   KILN_VALUE *out)
+static __device__ __forceinline__ void write_bucket(const bucket_tile &s,
+                                                    KILN_VALUE *out)
 {
 #pragma unroll 4
   for (unsigned p = threadIdx.x; p < bucket_size / line_size; p += KILN_BLOCK) {
@@ -291,8 +292,8 @@ static __device__ __forceinline__ void write_piece(const piece &s,
   }
 }
 
-static __device__ __forceinline__ void write_run(const arrays &a, piece &s,
-                                                 const run &r)
+static __device__ __forceinline__ void write_run(const arrays &a,
+                                                 bucket_tile &s, const run &r)
 {
   unsigned *const words = reinterpret_cast<unsigned *>(s.named);
 
@@ -301,22 +302,22 @@ static __device__ __forceinline__ void write_run(const arrays &a, piece &s,
     words[k] = 0;
   __syncthreads();
 #pragma unroll 1
-  for (count first = r.begin / pack_size * pack_size; first < r.end;
+  for (count first = r.begin / vector_size * vector_size; first < r.end;
        first += step_size)
     if (first >= r.begin && first + step_size <= r.end)
       put_step(a, s, first);
     else
       put_rest(a, s, r, first);
   __syncthreads();
-  write_piece(s, a.out + static_cast<count>(blockIdx.x) * bucket_size);
+  write_bucket(s, a.out + static_cast<count>(blockIdx.x) * bucket_size);
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     bucket_write(const arrays a)
 {
-  __shared__ piece s;
+  __shared__ bucket_tile s;
   const count tile = static_cast<count>(blockIdx.x) * tile_size;
-  const unsigned there = tile < a.n ? kiln::load(a.places + tile) : 0;
+  const unsigned valid = tile < a.n ? kiln::load(a.places + tile) : 0;
 
   if (blockIdx.x < a.buckets) {
     run own = {a.begin[blockIdx.x], a.begin[blockIdx.x + 1]};
@@ -327,7 +328,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
       write_run(a, s, own);
   }
   if (tile < a.n) {
-    const unsigned b = bucket_of(there, a.mask);
+    const unsigned b = bucket_of(valid, a.mask);
     const run around = {a.begin[b], a.begin[b + 1]};
     const count end =
         tile + tile_size < around.end ? tile + tile_size : around.end;

@@ -83,7 +83,7 @@ static __device__ __forceinline__ place top_step(place m)
 
 #if KILN_SAMPLES > 0
 /* A bank is left free behind every 32: probes of one level lie powers of two
- * apart, and would meet in one bank. */
+ * apart, and would warp_sync in one bank. */
 __shared__ user::stored sample[KILN_SAMPLES + KILN_SAMPLES / 32];
 
 static __device__ __forceinline__ unsigned slot(unsigned i)

@@ -16,7 +16,7 @@
  * Launch:      block KILN_BLOCK; one-dimensional grid that covers all of them.
  *              per      ends and elements of a block, a multiple of
  *                       KILN_BLOCK * KILN_ITEMS
- *              words    a result a block; mark words (lookback.cuh)
+ *              words    a result a block; mark words (look_back.cuh)
  * Result:      out[s], the fold of segment s; same bits for same offsets, grid and
  *              specialisation. */
 #ifndef KILN_OUT
@@ -48,7 +48,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/fold.cuh>
+#include <kiln/ordered_reduce.cuh>
 #include <kiln/segments.cuh>
 #include <kiln/user.cuh>
 
@@ -58,14 +58,14 @@ typedef unsigned count;
 typedef unsigned long long count;
 #endif
 
-typedef user::acc folded;
+typedef user::acc reduced;
 typedef kiln::segments<KILN_OFFSET, count> segments;
 
 enum : unsigned { tile = KILN_BLOCK * KILN_ITEMS, warps = KILN_BLOCK / 32 };
 
 /* What is open at the end of a stretch, and whether a segment ended in it. */
 struct open_end {
-  folded value;
+  reduced value;
   unsigned ended;
 };
 
@@ -77,8 +77,8 @@ struct follow {
   }
 };
 
-struct room {
-  folded value[tile];
+struct shared_storage {
+  reduced value[tile];
   unsigned end[tile + 1]; /* elements of the tile before it */
   open_end last[warps];   /* of a warp and all before it */
 };
@@ -86,27 +86,29 @@ struct room {
 /* A block's first end is written last: what is open before the block is not known
  * until then. */
 struct deferred {
-  folded value;
+  reduced value;
   count segment;
 };
 
-static __device__ __forceinline__ folded load_element(const user::args &in,
-                                                      const KILN_INDEX *index,
-                                                      count i)
+static __device__ __forceinline__ reduced load_element(const user::args &in,
+                                                       const KILN_INDEX *index,
+                                                       count i)
 {
 #if KILN_GATHER
-  return static_cast<folded>(
+  return static_cast<reduced>(
       user::load(in, static_cast<user::index>(__ldg(index + i))));
 #else
   (void)index;
-  return static_cast<folded>(user::load(in, i));
+  return static_cast<reduced>(user::load(in, i));
 #endif
 }
 
 /* The ends that stand in the tile at segment s and element e, to the room; how
  * many. Ends with a barrier. */
-static __device__ __forceinline__ unsigned
-load_ends(const segments &all, count s, count e, unsigned length, room &r)
+static __device__ __forceinline__ unsigned load_ends(const segments &all,
+                                                     count s, count e,
+                                                     unsigned length,
+                                                     shared_storage &r)
 {
   unsigned n = 0, found;
 
@@ -145,18 +147,18 @@ tile_ends_before(const unsigned *end, unsigned n, unsigned p)
 /* The tile's segments; `open` is what the block has open. By the whole block, with
  * values and ends in the room and a barrier passed. */
 static __device__ __forceinline__ open_end
-fold_tile(const user::args &in, room &r, deferred &first, count s,
-          unsigned ends, unsigned length, open_end open, KILN_OUT *out)
+reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
+            unsigned ends, unsigned length, open_end open, KILN_OUT *out)
 {
   const follow then = {user::make_op(in)};
-  const folded neutral = user::identity(in);
+  const reduced identity = user::identity(in);
   const unsigned begin = threadIdx.x * KILN_ITEMS;
   unsigned p = begin < length ? begin : length;
   const unsigned stop =
       begin + KILN_ITEMS < length ? begin + KILN_ITEMS : length;
   unsigned i = tile_ends_before(r.end, ends, p), j = p - i, head_at = 0;
-  open_end mine = {neutral, 0}, before;
-  folded head = neutral;
+  open_end mine = {identity, 0}, before;
+  reduced head = identity;
 
 #pragma unroll 1
   for (; p < stop; ++p) {
@@ -167,7 +169,7 @@ fold_tile(const user::args &in, room &r, deferred &first, count s,
         head = mine.value;
         head_at = i;
       }
-      mine.value = neutral;
+      mine.value = identity;
       mine.ended = 1;
       ++i;
     } else {
@@ -199,11 +201,11 @@ fold_tile(const user::args &in, room &r, deferred &first, count s,
 #if !KILN_ORDERED
 /* Put what the threads hold of one segment onto what the block has open. */
 static __device__ __forceinline__ open_end gather_loose(open_end open,
-                                                        folded loose,
+                                                        reduced loose,
                                                         user::op op)
 {
   __syncthreads();
-  loose = kiln::fold_block<KILN_BLOCK>(loose, op);
+  loose = kiln::block_reduce_wide<KILN_BLOCK>(loose, op);
   __syncthreads();
   open.value = op(open.value, kiln::block_broadcast(loose, 0));
   return open;
@@ -217,20 +219,20 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
               unsigned long long per, unsigned long long *words, unsigned epoch,
               KILN_OUT *out)
 {
-  __shared__ room r;
+  __shared__ shared_storage r;
   __shared__ deferred first;
   __shared__ count found;
   const user::op op = user::make_op(in);
-  const folded neutral = user::identity(in);
+  const reduced identity = user::identity(in);
   const segments all(offsets, static_cast<count>(n_segments));
   const count total = all.length();
   count place = static_cast<count>(blockIdx.x) * static_cast<count>(per);
   const count stop = total - place < per ? total : place + per;
-  open_end open = {neutral, 0};
+  open_end open = {identity, 0};
   bool continues;
   count s;
 #if !KILN_ORDERED
-  folded loose = neutral;
+  reduced loose = identity;
   bool is_loose = false;
 #endif
 
@@ -250,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     const unsigned length =
         stop - place < tile ? static_cast<unsigned>(stop - place) : tile;
     const count e = place - s, left = total - all.n - e;
-    folded value[KILN_ITEMS];
+    reduced value[KILN_ITEMS];
     unsigned ends;
 
     /* Ends take places of some: a few elements too many are asked for, which the
@@ -259,7 +261,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
       const unsigned i = k * KILN_BLOCK + threadIdx.x;
 
-      value[k] = neutral;
+      value[k] = identity;
       if (i < length && i < left)
         value[k] = load_element(in, index, all.base + e + i);
     }
@@ -275,14 +277,14 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     }
     if (is_loose)
       open = gather_loose(open, loose, op);
-    loose = neutral;
+    loose = identity;
     is_loose = false;
 #endif
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       r.value[k * KILN_BLOCK + threadIdx.x] = value[k];
     __syncthreads();
-    open = fold_tile(in, r, first, s, ends, length, open, out);
+    open = reduce_tile(in, r, first, s, ends, length, open, out);
     __syncthreads();
     s += ends;
   }
@@ -294,13 +296,14 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     return;
   if (threadIdx.x == 0)
     kiln::tile_publish(words, blockIdx.x, open.value,
-                       kiln::mark_of(epoch, open.ended ? kiln::mark_prefix
-                                                       : kiln::mark_partial));
+                       kiln::descriptor_tag(epoch, open.ended
+                                                       ? kiln::status_prefix
+                                                       : kiln::status_partial));
   if (open.ended) {
-    folded value = first.value;
+    reduced value = first.value;
 
     if (continues)
-      value = op(kiln::tile_look_back(words, blockIdx.x, epoch, op, neutral),
+      value = op(kiln::tile_look_back(words, blockIdx.x, epoch, op, identity),
                  value);
     if (threadIdx.x == 0)
       kiln::store(out + first.segment, value);

@@ -9,7 +9,7 @@
  *              KILN_GATHER  0        1: index says which rows
  *              KILN_BLOCK   256      threads a block
  *              KILN_GROUP   32       lanes side by side: a power of two up to 32
- *              KILN_PACK    4        columns of a lane, a power of two that
+ *              KILN_VECTOR    4        columns of a lane, a power of two that
  *                                    divides width and leading
  *              KILN_ITEMS   4        rows that a lane has in flight
  *              KILN_ALIGNED 1        rows of out lie on 16 bytes, or a pack's size
@@ -17,9 +17,9 @@
  *              KILN_SMALL   0        1: fewer than 2^31 ends and rows
  *              user.cuh              acc and op
  * Launch:      block KILN_BLOCK; grid.x that covers ends and rows, grid.y of
- *              KILN_GROUP * KILN_PACK columns each.
+ *              KILN_GROUP * KILN_VECTOR columns each.
  *              per      ends and rows of a group
- *              words    grid.x * width results; mark words (lookback.cuh)
+ *              words    grid.x * width results; mark words (look_back.cuh)
  * Result:      out[s * width + c], the fold over the rows of segment s, in order;
  *              same bits for same offsets and grid. */
 #ifndef KILN_OUT
@@ -43,8 +43,8 @@
 #ifndef KILN_GROUP
 #define KILN_GROUP 32
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 4
@@ -60,7 +60,7 @@
 #endif
 
 #define KILN_FLAT_BLOCK 1
-#include <kiln/fold.cuh>
+#include <kiln/ordered_reduce.cuh>
 #include <kiln/segments.cuh>
 #include <kiln/user.cuh>
 
@@ -70,7 +70,7 @@ typedef unsigned count;
 typedef unsigned long long count;
 #endif
 
-typedef user::acc folded;
+typedef user::acc reduced;
 #if KILN_OFFSETS
 typedef kiln::segments<KILN_OFFSET, count> segments;
 #else
@@ -81,12 +81,13 @@ enum : unsigned {
   groups = KILN_BLOCK / KILN_GROUP,
   warps = KILN_BLOCK / 32,
   /* blocks that a lane looks back at at once */
-  look_at = kiln::least(4, 16 / (KILN_PACK * kiln::tile_words<folded>::count))
+  look_at = kiln::least(
+      4, 16 / (KILN_VECTOR * kiln::descriptor_words<reduced>::count))
 };
 
 /* What is open at the end of a stretch of rows, and whether a segment ended. */
 struct open_end {
-  folded value[KILN_PACK];
+  reduced value[KILN_VECTOR];
   bool ended;
 };
 
@@ -98,7 +99,7 @@ static __device__ __forceinline__ open_end follow(const open_end &a,
   open_end both;
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     both.value[e] = b.ended ? b.value[e] : op(a.value[e], b.value[e]);
   both.ended = a.ended || b.ended;
   return both;
@@ -110,7 +111,7 @@ static __device__ __forceinline__ open_end from_below(const open_end &a,
   open_end other;
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     other.value[e] = kiln::shuffle_up(a.value[e], distance);
   other.ended = kiln::shuffle_up(a.ended ? 1u : 0u, distance) != 0;
   return other;
@@ -124,9 +125,9 @@ struct job {
 };
 
 static __device__ __forceinline__ void write(const job &j, count segment,
-                                             const folded (&v)[KILN_PACK])
+                                             const reduced (&v)[KILN_VECTOR])
 {
-  kiln::store_pack<KILN_PACK, KILN_ALIGNED != 0>(
+  kiln::store_vector<KILN_VECTOR, KILN_ALIGNED != 0>(
       j.out + (static_cast<user::index>(segment) * j.width + j.column), v);
 }
 
@@ -143,38 +144,38 @@ static __device__ __forceinline__ user::index place_of(const job &j, count row)
 /* A group's part: segment s and row e to segment s_end and row e_end. Its first
  * end goes to `head`: what is open before the group is not known yet. */
 static __device__ __forceinline__ open_end
-fold_part(const user::args &in, const segments &all, const job &j, count s,
-          count e, count s_end, count e_end, folded (&head)[KILN_PACK])
+reduce_part(const user::args &in, const segments &all, const job &j, count s,
+            count e, count s_end, count e_end, reduced (&head)[KILN_VECTOR])
 {
   const user::op op = user::make_op(in);
-  const folded neutral = user::identity(in);
+  const reduced identity = user::identity(in);
   open_end mine;
   count end = s < s_end ? all.end(s) : ~static_cast<count>(0);
 
   mine.ended = false;
 #pragma unroll
-  for (unsigned k = 0; k < KILN_PACK; ++k)
-    mine.value[k] = head[k] = neutral;
+  for (unsigned k = 0; k < KILN_VECTOR; ++k)
+    mine.value[k] = head[k] = identity;
 
   const auto finish = [&]() {
     if (mine.ended) {
       write(j, s, mine.value);
     } else {
 #pragma unroll
-      for (unsigned k = 0; k < KILN_PACK; ++k)
+      for (unsigned k = 0; k < KILN_VECTOR; ++k)
         head[k] = mine.value[k];
     }
     mine.ended = true;
 #pragma unroll
-    for (unsigned k = 0; k < KILN_PACK; ++k)
-      mine.value[k] = neutral;
+    for (unsigned k = 0; k < KILN_VECTOR; ++k)
+      mine.value[k] = identity;
     ++s;
     end = s < s_end ? all.end(s) : ~static_cast<count>(0);
   };
 
 #pragma unroll 1
   for (; e < e_end; e += KILN_ITEMS) {
-    user::pack<KILN_PACK> p[KILN_ITEMS];
+    user::vector<KILN_VECTOR> p[KILN_ITEMS];
     user::index at[KILN_ITEMS];
 
 #pragma unroll
@@ -190,10 +191,10 @@ fold_part(const user::args &in, const segments &all, const job &j, count s,
         while (e + k == end)
           finish();
 #pragma unroll
-        for (unsigned c = 0; c < KILN_PACK; ++c)
+        for (unsigned c = 0; c < KILN_VECTOR; ++c)
           mine.value[c] =
               op(mine.value[c],
-                 static_cast<folded>(user::map_at(in, p[k], c, at[k])));
+                 static_cast<reduced>(user::map_at(in, p[k], c, at[k])));
       }
   }
 #pragma unroll 1
@@ -205,20 +206,20 @@ fold_part(const user::args &in, const segments &all, const job &j, count s,
 /* What is open before this block, onto `value`, by each lane for its columns. */
 static __device__ __forceinline__ void
 look_back(const unsigned long long *words, const job &j, unsigned epoch,
-          user::op op, folded neutral, folded (&value)[KILN_PACK])
+          user::op op, reduced identity, reduced (&value)[KILN_VECTOR])
 {
   unsigned block = blockIdx.x; /* those below it are still to come */
   bool done = false;
 
 #pragma unroll 1
   while (!done && block > 0) {
-    folded seen[look_at][KILN_PACK];
+    reduced seen[look_at][KILN_VECTOR];
     unsigned state[look_at];
     bool ready;
 
 #pragma unroll
     for (unsigned k = 0; k < look_at; ++k)
-      state[k] = k < block ? 0u : static_cast<unsigned>(kiln::mark_partial);
+      state[k] = k < block ? 0u : static_cast<unsigned>(kiln::status_partial);
     do {
       ready = true;
 #pragma unroll
@@ -227,7 +228,7 @@ look_back(const unsigned long long *words, const job &j, unsigned epoch,
           unsigned least = 3;
 
 #pragma unroll
-          for (unsigned c = 0; c < KILN_PACK; ++c) {
+          for (unsigned c = 0; c < KILN_VECTOR; ++c) {
             const unsigned found = kiln::tile_peek(
                 words,
                 static_cast<unsigned long long>(block - 1 - k) * j.width +
@@ -244,13 +245,13 @@ look_back(const unsigned long long *words, const job &j, unsigned epoch,
     for (unsigned k = 0; k < look_at; ++k)
       if (!done && k < block) {
 #pragma unroll
-        for (unsigned c = 0; c < KILN_PACK; ++c)
+        for (unsigned c = 0; c < KILN_VECTOR; ++c)
           value[c] = op(seen[k][c], value[c]);
-        done = state[k] == kiln::mark_prefix;
+        done = state[k] == kiln::status_prefix;
       }
     block = block > look_at ? block - look_at : 0;
   }
-  (void)neutral;
+  (void)identity;
 }
 
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
@@ -261,10 +262,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                    unsigned long long leading, unsigned long long per,
                    unsigned long long *words, unsigned epoch, KILN_OUT *out)
 {
-  __shared__ folded room[warps][KILN_GROUP * KILN_PACK];
+  __shared__ reduced storage[warps][KILN_GROUP * KILN_VECTOR];
   __shared__ bool ended[warps];
   const user::op op = user::make_op(in);
-  const folded neutral = user::identity(in);
+  const reduced identity = user::identity(in);
   const unsigned lane = threadIdx.x % KILN_GROUP;
   const count number =
       static_cast<count>(blockIdx.x) * groups + threadIdx.x / KILN_GROUP;
@@ -287,11 +288,12 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                  base,
                  leading,
                  width,
-                 static_cast<user::index>(blockIdx.y) * KILN_GROUP * KILN_PACK +
-                     lane * KILN_PACK,
+                 static_cast<user::index>(blockIdx.y) * KILN_GROUP *
+                         KILN_VECTOR +
+                     lane * KILN_VECTOR,
                  out};
   const bool active = j.column < width;
-  folded head[KILN_PACK];
+  reduced head[KILN_VECTOR];
   open_end mine, before, block_end;
   count s, s_end, segment;
   bool continues;
@@ -303,10 +305,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   segment = s;
   mine.ended = false;
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
-    mine.value[e] = head[e] = neutral;
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    mine.value[e] = head[e] = identity;
   if (active)
-    mine = fold_part(in, all, j, s, from - s, s_end, to - s_end, head);
+    mine = reduce_part(in, all, j, s, from - s, s_end, to - s_end, head);
 
   /* Inside of the warp: what is open before each group. */
   {
@@ -322,14 +324,14 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     before = from_below(upto, KILN_GROUP % 32);
     if (kiln::lane() < KILN_GROUP) {
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
-        before.value[e] = neutral;
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
+        before.value[e] = identity;
       before.ended = false;
     }
     if (kiln::lane() + KILN_GROUP >= 32) {
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
-        room[kiln::warp()][lane * KILN_PACK + e] = upto.value[e];
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
+        storage[kiln::warp()][lane * KILN_VECTOR + e] = upto.value[e];
       if (lane == 0)
         ended[kiln::warp()] = upto.ended;
     }
@@ -342,8 +344,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 
     past.ended = false;
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
-      past.value[e] = neutral;
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
+      past.value[e] = identity;
     block_end = past;
 #pragma unroll 1
     for (unsigned w = 0; w < warps; ++w) {
@@ -351,8 +353,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 
       one.ended = ended[w];
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
-        one.value[e] = room[w][lane * KILN_PACK + e];
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
+        one.value[e] = storage[w][lane * KILN_VECTOR + e];
       if (w == kiln::warp())
         past = block_end;
       block_end = follow(block_end, one, op);
@@ -363,22 +365,22 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     return;
   if (threadIdx.x < KILN_GROUP)
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
       kiln::tile_publish(
           words,
           static_cast<unsigned long long>(blockIdx.x) * width + j.column + e,
           block_end.value[e],
-          kiln::mark_of(epoch, block_end.ended ? kiln::mark_prefix
-                                               : kiln::mark_partial));
+          kiln::descriptor_tag(epoch, block_end.ended ? kiln::status_prefix
+                                                      : kiln::status_partial));
   if (!mine.ended)
     return;
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
     head[e] = op(before.value[e], head[e]);
   /* The block's first end: does its segment begin before the block? */
   continues =
       !before.ended && blockIdx.x > 0 && all.start(segment) + segment < first;
   if (continues)
-    look_back(words, j, epoch, op, neutral, head);
+    look_back(words, j, epoch, op, identity, head);
   write(j, segment, head);
 }

@@ -139,7 +139,7 @@ static __device__ __forceinline__ void sort_short(const sort_args &s,
     if (k * kiln::warp_size + lane < n)
       values[k] = s.values_in[begin + k * kiln::warp_size + lane];
 #endif
-  kiln::warp_meet(); /* in place: all is read before anything is written */
+  kiln::warp_sync(); /* in place: all is read before anything is written */
 #pragma unroll
   for (unsigned k = 0; k < items; ++k)
     if (k * kiln::warp_size + lane < n) {
@@ -217,7 +217,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 extern __shared__ uint4 shared[];
 
-struct alignas(16) room {
+struct alignas(16) shared_storage {
   kiln::radix_counters<KILN_BLOCK> counters;
   key keys[middle_most];
   unsigned short index[PAIRS ? middle_most : 1];
@@ -232,7 +232,7 @@ static __device__ __forceinline__ unsigned place_of(unsigned k)
 static __device__ __forceinline__ void sort_middle(const sort_args &s,
                                                    count begin, unsigned n)
 {
-  room &r = *reinterpret_cast<room *>(shared);
+  shared_storage &r = *reinterpret_cast<shared_storage *>(shared);
   key keys[KILN_ITEMS];
   unsigned index[KILN_ITEMS];
 

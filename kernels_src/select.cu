@@ -6,8 +6,8 @@
  * memory in order, from where it goes out in whole lines.
  *
  * Specialise:  KILN_BLOCK   512  threads a block
- *              KILN_PACK    4    elements of a pack: 16 bytes of the widest array
- *              KILN_ITEMS   16   elements a thread, a multiple of KILN_PACK, at
+ *              KILN_VECTOR    4    elements of a pack: 16 bytes of the widest array
+ *              KILN_ITEMS   16   elements a thread, a multiple of KILN_VECTOR, at
  *                                most 32
  *              KILN_PER_SM  0    blocks on an SM to limit registers for
  *              KILN_WINDOW  2    tiles a lane asks for at once when looking back
@@ -34,8 +34,8 @@
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif
-#ifndef KILN_PACK
-#define KILN_PACK 4
+#ifndef KILN_VECTOR
+#define KILN_VECTOR 4
 #endif
 #ifndef KILN_ITEMS
 #define KILN_ITEMS 16
@@ -82,7 +82,7 @@ static __device__ __forceinline__ bool equal(const args &, value a, value b)
 #else
 template <unsigned n>
 static __device__ __forceinline__ bool
-predicate_at(const args &, const pack<n> &p, unsigned e, index)
+predicate_at(const args &, const vector<n> &p, unsigned e, index)
 {
   return p.x0[e] > 0;
 }
@@ -90,9 +90,9 @@ predicate_at(const args &, const pack<n> &p, unsigned e, index)
 } // namespace user
 #endif
 
-static_assert(KILN_ITEMS % KILN_PACK == 0, "KILN_ITEMS: whole packs");
+static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
 
-enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
+enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
 #define KEEPS_PLACES (KILN_INDEX != 0 || KILN_PAYLOAD != 0)
 #if KILN_PER_SM > 0
@@ -101,7 +101,7 @@ enum : unsigned { packs = KILN_ITEMS / KILN_PACK };
 #define BOUNDS __launch_bounds__(KILN_BLOCK)
 #endif
 
-typedef kiln::tile_shape<KILN_BLOCK, packs, KILN_PACK> shape;
+typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
 typedef unsigned long long count;
 #if KILN_WIDE
 typedef unsigned long long position;
@@ -127,7 +127,7 @@ struct outputs {
 };
 
 /* What a block has in shared memory. */
-struct room {
+struct shared_storage {
 #if KILN_VALUES
   alignas(16) user::stored value[shape::size];
 #endif
@@ -150,7 +150,7 @@ struct taker {
 
   template <unsigned n>
   __device__ __forceinline__ void
-  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  operator()(unsigned slot, const user::vector<n> &p, unsigned e, count i) const
   {
 #if KILN_VALUES || KILN_UNIQUE
     t.value[slot] = user::map_at(in, p, e, i);
@@ -164,24 +164,24 @@ struct taker {
 #if KILN_UNIQUE
 /* The element before a pack is the last of the lane below. */
 static __device__ __forceinline__ void mark(const user::args &in, count first,
-                                            unsigned there, tile &t)
+                                            unsigned valid, tile &t)
 {
 #pragma unroll
-  for (unsigned k = 0; k < packs; ++k) {
+  for (unsigned k = 0; k < vectors; ++k) {
     const unsigned place = shape::place(k);
     user::value left =
-        kiln::shuffle_up(t.value[k * KILN_PACK + KILN_PACK - 1], 1);
+        kiln::shuffle_up(t.value[k * KILN_VECTOR + KILN_VECTOR - 1], 1);
     const bool starts = first + place == 0;
 
-    if (kiln::lane() == 0 && !starts && place < there)
+    if (kiln::lane() == 0 && !starts && place < valid)
       left = user::load(in, first + place - 1);
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e) {
-      const user::value mine = t.value[k * KILN_PACK + e];
+    for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+      const user::value mine = t.value[k * KILN_VECTOR + e];
 
-      if (place + e < there &&
+      if (place + e < valid &&
           ((e == 0 && starts) || !user::equal(in, left, mine)))
-        t.mask |= 1u << (k * KILN_PACK + e);
+        t.mask |= 1u << (k * KILN_VECTOR + e);
       left = mine;
     }
   }
@@ -189,7 +189,7 @@ static __device__ __forceinline__ void mark(const user::args &in, count first,
 #endif
 
 static __device__ __forceinline__ void load(const user::args &in, count first,
-                                            unsigned there, tile &t)
+                                            unsigned valid, tile &t)
 {
   t.mask = 0;
 #if KILN_UNIQUE
@@ -197,25 +197,26 @@ static __device__ __forceinline__ void load(const user::args &in, count first,
   for (unsigned slot = 0; slot < KILN_ITEMS; ++slot)
     t.value[slot] = user::value();
 #endif
-  kiln::tile_load<shape, packs, KILN_PACK>(in, first, there, taker{in, t});
+  kiln::tile_load<shape, vectors, KILN_VECTOR>(in, first, valid, taker{in, t});
 #if KILN_UNIQUE
-  mark(in, first, there, t);
+  mark(in, first, valid, t);
 #endif
 }
 
 /* What is kept goes to its rank in the tile; `from`: the warp's first rank. */
-static __device__ __forceinline__ void
-compact(room &r, const tile &t, const unsigned (&rank)[packs], unsigned from)
+static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
+                                               const unsigned (&rank)[vectors],
+                                               unsigned from)
 {
 #pragma unroll
-  for (unsigned k = 0; k < packs; ++k) {
+  for (unsigned k = 0; k < vectors; ++k) {
     unsigned to = from + rank[k];
 
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
-      if ((t.mask >> (k * KILN_PACK + e) & 1u) != 0) {
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
+      if ((t.mask >> (k * KILN_VECTOR + e) & 1u) != 0) {
 #if KILN_VALUES
-        r.value[to] = kiln::narrow<user::stored>(t.value[k * KILN_PACK + e]);
+        r.value[to] = kiln::narrow<user::stored>(t.value[k * KILN_VECTOR + e]);
 #endif
 #if KEEPS_PLACES
         r.place[to] = static_cast<unsigned short>(shape::place(k) + e);
@@ -225,8 +226,8 @@ compact(room &r, const tile &t, const unsigned (&rank)[packs], unsigned from)
   }
 }
 
-static __device__ __forceinline__ void write(const room &r, count first,
-                                             unsigned n, const outputs &to)
+static __device__ __forceinline__ void
+write(const shared_storage &r, count first, unsigned n, const outputs &to)
 {
 #if KILN_VALUES
   kiln::copy_run<KILN_BLOCK>(to.out + r.before, r.value, n);
@@ -258,7 +259,7 @@ before_tile(unsigned long long *words, unsigned epoch, position mine)
 
   if (kiln::lane() == 0 && tile + 1 < gridDim.x)
     kiln::tile_publish(words, tile, before + mine,
-                       kiln::mark_of(epoch, kiln::mark_prefix));
+                       kiln::descriptor_tag(epoch, kiln::status_prefix));
   return before;
 }
 
@@ -267,12 +268,12 @@ select_elements(const user::args in, unsigned long long n, user::stored *out,
                 place_out *out_index, const moved *payload, moved *out_payload,
                 KILN_COUNT *kept, unsigned long long *words, unsigned epoch)
 {
-  __shared__ room r;
+  __shared__ shared_storage r;
   const outputs to = {out, out_index, payload, out_payload};
   const count first = static_cast<count>(blockIdx.x) * shape::size;
-  const unsigned there =
+  const unsigned valid =
       static_cast<unsigned>(n - first < shape::size ? n - first : shape::size);
-  unsigned rank[packs], from, mine;
+  unsigned rank[vectors], from, mine;
   tile t;
 
 #if KILN_PREFETCH > 0
@@ -283,14 +284,14 @@ select_elements(const user::args in, unsigned long long n, user::stored *out,
                               kiln::warp() * (shape::size / shape::warps),
                           shape::size / shape::warps);
 #endif
-  load(in, first, there, t);
-  from = kiln::warp_ranks<packs, KILN_PACK>(t.mask, rank);
+  load(in, first, valid, t);
+  from = kiln::warp_ranks<vectors, KILN_VECTOR>(t.mask, rank);
   from = kiln::warps_before(from, r.warp_count, mine);
   if (threadIdx.x == 0 && gridDim.x > 1)
     kiln::tile_publish(words, blockIdx.x, static_cast<position>(mine),
-                       kiln::mark_of(epoch, blockIdx.x == 0
-                                                ? kiln::mark_prefix
-                                                : kiln::mark_partial));
+                       kiln::descriptor_tag(epoch, blockIdx.x == 0
+                                                       ? kiln::status_prefix
+                                                       : kiln::status_partial));
   compact(r, t, rank, from);
   if (kiln::warp() == 0) {
     const position before =

@@ -1,7 +1,7 @@
 /* select_staged.cu -- select.cu for many elements of one array: a tile waits in
  * shared memory for the counts of those before it, so that a multiprocessor has
  * more bytes under way than its registers hold; block 0 adds the counts up
- * (handout.cuh).
+ * (leader_prefix.cuh).
  *
  * Specialise:  KILN_BLOCK   128  threads a block
  *              KILN_ITEMS   64   elements a thread, a multiple of 4, at most 64
@@ -16,7 +16,7 @@
  *              n          elements, at least 1
  *              out        room for all that is kept
  *              kept       number of elements kept
- *              words      mark words as handout.cuh says, of 4 bytes, 8 if KILN_WIDE
+ *              words      mark words as leader_prefix.cuh says, of 4 bytes, 8 if KILN_WIDE
  * Result:      as select.cu's. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 128
@@ -40,7 +40,7 @@
 #define KILN_FLAT_BLOCK 1
 #define KILN_MAX_BLOCK KILN_BLOCK
 #include <kiln/compact.cuh>
-#include <kiln/handout.cuh>
+#include <kiln/leader_prefix.cuh>
 #include <kiln/stage.cuh>
 
 #if !KILN_GENERATED
@@ -54,7 +54,7 @@ static __device__ __forceinline__ bool equal(const args &, value a, value b)
 #else
 template <unsigned n>
 static __device__ __forceinline__ bool
-predicate_at(const args &, const pack<n> &p, unsigned e, index)
+predicate_at(const args &, const vector<n> &p, unsigned e, index)
 {
   return p.x0[e] > 0;
 }
@@ -74,13 +74,13 @@ enum : unsigned {
   warp_tile = 32 * KILN_ITEMS, /* neighbours */
   tile_size = warps * warp_tile,
   masks = (KILN_ITEMS + 31) / 32,
-  piece = 16 / sizeof(user::stored) /* elements of 16 bytes */
+  vector_size = 16 / sizeof(user::stored) /* elements of 16 bytes */
 };
 static_assert(KILN_ITEMS % 4 == 0 && KILN_ITEMS <= 64, "KILN_ITEMS");
 static_assert(sizeof(user::stored) == 4 || sizeof(user::stored) == 8,
               "elements of 4 or 8 bytes");
 
-struct room {
+struct shared_storage {
   alignas(16) user::stored value[tile_size];
   unsigned warp_count[warps];
   position before;
@@ -88,16 +88,16 @@ struct room {
 
 /* The warp's stretch of `there` elements from `first` on, into `to`. */
 static __device__ __forceinline__ void stage(const user::args &in, count first,
-                                             unsigned there, user::stored *to)
+                                             unsigned valid, user::stored *to)
 {
 #pragma unroll
-  for (unsigned k = 0; k < warp_tile / piece / 32; ++k) {
-    const unsigned i = (k * 32 + kiln::lane()) * piece;
+  for (unsigned k = 0; k < warp_tile / vector_size / 32; ++k) {
+    const unsigned i = (k * 32 + kiln::lane()) * vector_size;
 
-    if (i + piece <= there)
+    if (i + vector_size <= valid)
       kiln::stage_async(to + i, in.x0 + first + i);
     else
-      for (unsigned e = 0; e < piece && i + e < there; ++e)
+      for (unsigned e = 0; e < vector_size && i + e < valid; ++e)
         to[i + e] = in.x0[first + i + e];
   }
 }
@@ -113,7 +113,7 @@ static __device__ __forceinline__ bool is_kept(const user::args &in,
   return !user::equal(in, kiln::widen(i > 0 ? value[i - 1] : in.x0[first - 1]),
                       kiln::widen(value[i]));
 #else
-  user::pack<1> one;
+  user::vector<1> one;
 
   one.x0[0] = kiln::widen(value[i]);
   return user::predicate_at(in, one, 0, first + i);
@@ -123,7 +123,7 @@ static __device__ __forceinline__ bool is_kept(const user::args &in,
 /* Which elements are kept: lane r % 32 gets row r's, as mask r / 32. Returns how
  * many in all. */
 static __device__ __forceinline__ unsigned mark(const user::args &in,
-                                                count first, unsigned there,
+                                                count first, unsigned valid,
                                                 const user::stored *value,
                                                 unsigned (&mask)[masks])
 {
@@ -137,7 +137,7 @@ static __device__ __forceinline__ unsigned mark(const user::args &in,
 #pragma unroll 8
     for (unsigned r = 0; r < 32 && m * 32 + r < KILN_ITEMS; ++r) {
       const unsigned i = (m * 32 + r) * 32 + kiln::lane();
-      const bool keep = i < there && is_kept(in, first, i, value);
+      const bool keep = i < valid && is_kept(in, first, i, value);
       const unsigned row = kiln::warp_ballot(keep);
 
       kept += static_cast<unsigned>(__popc(row));
@@ -171,16 +171,16 @@ select_tile(const user::args &in, count n, unsigned tile, unsigned tiles,
             user::stored *out, KILN_COUNT *kept, unsigned long long *words,
             unsigned epoch)
 {
-  __shared__ room r;
+  __shared__ shared_storage r;
   const unsigned from = kiln::warp() * warp_tile;
   const count first = static_cast<count>(tile) * tile_size + from;
-  const unsigned there =
+  const unsigned valid =
       first >= n ? 0
                  : static_cast<unsigned>(n - first < warp_tile ? n - first
                                                                : warp_tile);
   unsigned mask[masks], before, all;
 
-  stage(in, first, there, r.value + from);
+  stage(in, first, valid, r.value + from);
 #if KILN_PREFETCH > 0
   if (tile + KILN_PREFETCH + 1 < tiles)
     user::prefetch_inputs(
@@ -188,12 +188,12 @@ select_tile(const user::args &in, count n, unsigned tile, unsigned tiles,
 #endif
   kiln::stage_wait();
   __syncwarp();
-  before = mark(in, first, there, r.value + from, mask);
+  before = mark(in, first, valid, r.value + from, mask);
   before = kiln::warps_before(before, r.warp_count, all);
   if (threadIdx.x == 0) {
     kiln::tile_publish(words, tile, static_cast<position>(all),
-                       kiln::mark_of(epoch, kiln::mark_partial));
-    r.before = kiln::tile_wait<position>(words, tiles, tile, epoch);
+                       kiln::descriptor_tag(epoch, kiln::status_partial));
+    r.before = kiln::leader_wait<position>(words, tiles, tile, epoch);
     if (tile == tiles - 1)
       *kept = static_cast<KILN_COUNT>(r.before + all);
   }
@@ -208,8 +208,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const unsigned tiles = gridDim.x - 1;
 
   if (blockIdx.x == 0)
-    kiln::tile_hand_out(words, tiles, epoch, kiln::sum{}, position(0),
-                        position(0));
+    kiln::leader_publish_prefixes(words, tiles, epoch, kiln::sum{}, position(0),
+                                  position(0));
   else
     select_tile(in, n, blockIdx.x - 1, tiles, out, kept, words, epoch);
 }

@@ -10,7 +10,7 @@
  *
  * Specialise:  KILN_BLOCK   256  threads a block, at least KILN_BINS
  *              KILN_ITEMS   16   elements a thread
- *              KILN_PARTS   256  partitions, at most 65536; keys beyond count as
+ *              KILN_BUCKETS   256  partitions, at most 65536; keys beyond count as
  *                                the last
  *              KILN_SHIFT   0    this round goes by (key >> KILN_SHIFT) % KILN_BINS
  *              KILN_BINS    256  at most 256; a power of two if KILN_SHIFT is 0 and
@@ -18,7 +18,7 @@
  *              KILN_KEYS    0    1: keys are written, too
  *              KILN_MATCH   KILN_BINS > 16   1: lanes with equal bins are found by
  *                                the match instruction; 0: by a vote a bit
- *              KILN_PLACE   unsigned  type of the offsets
+ *              KILN_POSITION   unsigned  type of the offsets
  *              KILN_WIDE    0    1: n is 2^32 or more
  *              user.cuh          the map gives the elements; key: of the same
  *                                inputs, long long
@@ -43,8 +43,8 @@
 #define KILN_ITEMS 16
 #endif
 #endif
-#ifndef KILN_PARTS
-#define KILN_PARTS 256
+#ifndef KILN_BUCKETS
+#define KILN_BUCKETS 256
 #endif
 #ifndef KILN_SHIFT
 #define KILN_SHIFT 0
@@ -55,8 +55,8 @@
 #ifndef KILN_KEYS
 #define KILN_KEYS 0
 #endif
-#ifndef KILN_PLACE
-#define KILN_PLACE unsigned
+#ifndef KILN_POSITION
+#define KILN_POSITION unsigned
 #endif
 #ifndef KILN_WIDE
 #define KILN_WIDE 0
@@ -74,7 +74,7 @@ namespace user
 {
 template <unsigned n>
 static __device__ __forceinline__ long long
-key_at(const args &, const pack<n> &p, unsigned e, index)
+key_at(const args &, const vector<n> &p, unsigned e, index)
 {
   return static_cast<long long>(p.x0[e]);
 }
@@ -105,20 +105,20 @@ template <bool values> struct taker {
 
   template <unsigned n>
   __device__ __forceinline__ void
-  operator()(unsigned slot, const user::pack<n> &p, unsigned e, count i) const
+  operator()(unsigned slot, const user::vector<n> &p, unsigned e, count i) const
   {
     const count key = static_cast<count>(user::key_at(in, p, e, i));
 
     if (values)
       t.value[slot] = user::map_at(in, p, e, i);
     t.key[slot] = static_cast<unsigned short>(
-        key < KILN_PARTS ? key : static_cast<count>(KILN_PARTS - 1));
+        key < KILN_BUCKETS ? key : static_cast<count>(KILN_BUCKETS - 1));
   }
 };
 
 static __device__ __forceinline__ unsigned bin_of(unsigned key)
 {
-  return KILN_BINS == KILN_PARTS ? key : (key >> KILN_SHIFT) % KILN_BINS;
+  return KILN_BINS == KILN_BUCKETS ? key : (key >> KILN_SHIFT) % KILN_BINS;
 }
 
 static __device__ __forceinline__ unsigned elements_of(count tile, count n)
@@ -149,7 +149,7 @@ static __device__ __forceinline__ unsigned same_bin(unsigned bin, bool exists)
   return same;
 }
 
-static __device__ __forceinline__ void meet()
+static __device__ __forceinline__ void warp_sync()
 {
 #if KILN_HAS_ITS
   __syncwarp();
@@ -177,10 +177,10 @@ static __device__ __forceinline__ unsigned take_rank(volatile unsigned *row,
       static_cast<unsigned>(__popc(same & ((1u << kiln::lane()) - 1)));
   const unsigned before = exists ? row[bin] : 0;
 
-  meet();
+  warp_sync();
   if (exists && below == 0)
     row[bin] = before + static_cast<unsigned>(__popc(same));
-  meet();
+  warp_sync();
   return before + below;
 }
 
@@ -200,14 +200,14 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   __syncthreads();
 #pragma unroll 1
   for (count which = begin; which < end; ++which) {
-    const unsigned there = elements_of(which, n);
+    const unsigned valid = elements_of(which, n);
     tile t;
 
-    kiln::tile_load<shape, KILN_ITEMS, 1>(in, which * shape::size, there,
+    kiln::tile_load<shape, KILN_ITEMS, 1>(in, which * shape::size, valid,
                                           taker<false>{in, t});
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
-      take_rank(c.bin[kiln::warp()], bin_of(t.key[k]), shape::place(k) < there);
+      take_rank(c.bin[kiln::warp()], bin_of(t.key[k]), shape::place(k) < valid);
   }
   __syncthreads();
   if (threadIdx.x < KILN_BINS) {
@@ -246,7 +246,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 /* ---- Scatter ------------------------------------------------------------------------------- */
 
-struct room {
+struct shared_storage {
   counters c;
   user::stored value[shape::size];
   unsigned short key[shape::size];
@@ -255,8 +255,8 @@ struct room {
 };
 
 /* By all threads: where this block's elements of each bin start. */
-static __device__ __forceinline__ void start(room &r, const position *table,
-                                             count n, KILN_PLACE *offsets)
+static __device__ __forceinline__ void
+start(shared_storage &r, const position *table, count n, KILN_POSITION *offsets)
 {
   const unsigned b = threadIdx.x;
   position total = 0, bin_start;
@@ -272,14 +272,14 @@ static __device__ __forceinline__ void start(room &r, const position *table,
   r.next[b] += table[static_cast<count>(b) * gridDim.x + blockIdx.x];
   if (offsets == 0 || blockIdx.x != 0)
     return;
-  offsets[b] = static_cast<KILN_PLACE>(bin_start);
+  offsets[b] = static_cast<KILN_POSITION>(bin_start);
   if (b == KILN_BINS - 1)
-    offsets[KILN_BINS] = static_cast<KILN_PLACE>(n);
+    offsets[KILN_BINS] = static_cast<KILN_POSITION>(n);
 }
 
 /* By all threads: the warps' counts become places in the tile. */
-static __device__ __forceinline__ void place_bins(room &r, bool only_tile,
-                                                  count n, KILN_PLACE *offsets)
+static __device__ __forceinline__ void
+place_bins(shared_storage &r, bool only_tile, count n, KILN_POSITION *offsets)
 {
   const unsigned b = threadIdx.x;
   unsigned sum = 0, start;
@@ -293,9 +293,9 @@ static __device__ __forceinline__ void place_bins(room &r, bool only_tile,
   if (only_tile) {
     r.next[b] = start;
     if (offsets != 0) {
-      offsets[b] = static_cast<KILN_PLACE>(start);
+      offsets[b] = static_cast<KILN_POSITION>(start);
       if (b == KILN_BINS - 1)
-        offsets[KILN_BINS] = static_cast<KILN_PLACE>(n);
+        offsets[KILN_BINS] = static_cast<KILN_POSITION>(n);
     }
   }
   r.shift[b] = r.next[b] - start;
@@ -309,25 +309,26 @@ static __device__ __forceinline__ void place_bins(room &r, bool only_tile,
 }
 
 static __device__ __forceinline__ void
-move_tile(room &r, const user::args &in, count n, count which, bool only_tile,
-          user::stored *out, unsigned short *out_keys, KILN_PLACE *offsets)
+move_tile(shared_storage &r, const user::args &in, count n, count which,
+          bool only_tile, user::stored *out, unsigned short *out_keys,
+          KILN_POSITION *offsets)
 {
-  const unsigned there = elements_of(which, n);
+  const unsigned valid = elements_of(which, n);
   unsigned short rank[KILN_ITEMS];
   tile t;
 
-  kiln::tile_load<shape, KILN_ITEMS, 1>(in, which * shape::size, there,
+  kiln::tile_load<shape, KILN_ITEMS, 1>(in, which * shape::size, valid,
                                         taker<true>{in, t});
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     rank[k] = static_cast<unsigned short>(take_rank(
-        r.c.bin[kiln::warp()], bin_of(t.key[k]), shape::place(k) < there));
+        r.c.bin[kiln::warp()], bin_of(t.key[k]), shape::place(k) < valid));
   __syncthreads();
   place_bins(r, only_tile, n, offsets);
   __syncthreads();
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (shape::place(k) < there) {
+    if (shape::place(k) < valid) {
       const unsigned to = r.c.bin[kiln::warp()][bin_of(t.key[k])] + rank[k];
 
       r.value[to] = kiln::narrow<user::stored>(t.value[k]);
@@ -336,7 +337,7 @@ move_tile(room &r, const user::args &in, count n, count which, bool only_tile,
   __syncthreads();
   clear(r.c);
 #pragma unroll 4
-  for (unsigned j = threadIdx.x; j < there; j += KILN_BLOCK) {
+  for (unsigned j = threadIdx.x; j < valid; j += KILN_BLOCK) {
     const position to = r.shift[bin_of(r.key[j])] + j;
 
     out[to] = r.value[j];
@@ -351,9 +352,9 @@ move_tile(room &r, const user::args &in, count n, count which, bool only_tile,
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     split_move(const user::args in, unsigned long long n, unsigned each,
                const position *table, user::stored *out,
-               unsigned short *out_keys, KILN_PLACE *offsets)
+               unsigned short *out_keys, KILN_POSITION *offsets)
 {
-  __shared__ room r;
+  __shared__ shared_storage r;
   const count tiles = (n + shape::size - 1) / shape::size;
   const count begin = blockIdx.x * static_cast<count>(each);
   const count end = begin + each < tiles ? begin + each : tiles;
@@ -372,21 +373,21 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #if KILN_MAKES(split_offsets)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     split_offsets(const unsigned short *keys, unsigned long long n,
-                  KILN_PLACE *offsets)
+                  KILN_POSITION *offsets)
 {
-  const unsigned part = blockIdx.x * KILN_BLOCK + threadIdx.x;
+  const unsigned bucket = blockIdx.x * KILN_BLOCK + threadIdx.x;
   count low = 0, high = n; /* the first key of `part` or above is in there */
 
-  if (part > KILN_PARTS)
+  if (bucket > KILN_BUCKETS)
     return;
   while (low < high) {
     const count middle = low + (high - low) / 2;
 
-    if (keys[middle] < part)
+    if (keys[middle] < bucket)
       low = middle + 1;
     else
       high = middle;
   }
-  offsets[part] = static_cast<KILN_PLACE>(low);
+  offsets[bucket] = static_cast<KILN_POSITION>(low);
 }
 #endif

@@ -66,7 +66,7 @@ static void steps_open(sample *s, steps *t, uint32_t parts)
   const char *const define[] = {text};
   static const char *const none[] = {"KILN_BLOCK=256"};
 
-  snprintf(text, sizeof text, "KILN_PARTS=%u", parts);
+  snprintf(text, sizeof text, "KILN_BUCKETS=%u", parts);
   t->parts = parts;
   t->count = step_kernel(s, &t->module[0], "ladder/split_count", "split_count",
                          define);

@@ -12,7 +12,7 @@
 #ifndef KILN_COMPACT_CUH
 #define KILN_COMPACT_CUH
 
-#include <kiln/lookback.cuh>
+#include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
 namespace kiln
@@ -20,9 +20,9 @@ namespace kiln
 
 /* ---- A tile --------------------------------------------------------------------- */
 
-template <unsigned block, unsigned packs, unsigned width> struct tile_shape {
+template <unsigned block, unsigned vectors, unsigned width> struct tile_shape {
   enum : unsigned {
-    items = packs * width,
+    items = vectors * width,
     warps = block / warp_size,
     size = block * items
   };
@@ -39,29 +39,29 @@ template <unsigned block, unsigned packs, unsigned width> struct tile_shape {
  * its element e, and p's element 0 is element i of the input. All loads of a whole
  * tile are under way before the first is taken. `there`: elements from `first` on,
  * at least one. */
-template <class Shape, unsigned packs, unsigned width, class F>
+template <class Shape, unsigned vectors, unsigned width, class F>
 __device__ __forceinline__ void tile_load(const user::args &in, index first,
-                                          unsigned there, F take)
+                                          unsigned valid, F take)
 {
-  if (there >= Shape::size) {
-    user::pack<width> p[packs];
+  if (valid >= Shape::size) {
+    user::vector<width> p[vectors];
 
 #pragma unroll
-    for (unsigned k = 0; k < packs; ++k)
+    for (unsigned k = 0; k < vectors; ++k)
       user::load_inputs(in, first + Shape::place(k), p[k]);
 #pragma unroll
-    for (unsigned k = 0; k < packs; ++k)
+    for (unsigned k = 0; k < vectors; ++k)
 #pragma unroll
       for (unsigned e = 0; e < width; ++e)
         take(k * width + e, p[k], e, first + Shape::place(k));
     return;
   }
 #pragma unroll
-  for (unsigned k = 0; k < packs; ++k)
+  for (unsigned k = 0; k < vectors; ++k)
 #pragma unroll
     for (unsigned e = 0; e < width; ++e)
-      if (Shape::place(k) + e < there) {
-        user::pack<1> one;
+      if (Shape::place(k) + e < valid) {
+        user::vector<1> one;
 
         user::load_inputs(in, first + Shape::place(k) + e, one);
         take(k * width + e, one, 0, first + Shape::place(k) + e);
@@ -83,14 +83,14 @@ __device__ constexpr unsigned bits_for(unsigned most)
 
 /* before[k]: marked elements of the warp's stretch in front of my pack k, for a
  * mask with one bit a slot. Returns those of the whole stretch, in every lane. */
-template <unsigned packs, unsigned width>
+template <unsigned vectors, unsigned width>
 __device__ __forceinline__ unsigned warp_ranks(unsigned mask,
-                                               unsigned (&before)[packs])
+                                               unsigned (&before)[vectors])
 {
   constexpr unsigned bits = bits_for(warp_size * width);
   constexpr unsigned per_word = 32 / bits;
-  constexpr unsigned words = (packs + per_word - 1) / per_word;
-  constexpr unsigned field = (1u << bits) - 1, pack_field = (1u << width) - 1;
+  constexpr unsigned words = (vectors + per_word - 1) / per_word;
+  constexpr unsigned field = (1u << bits) - 1, vector_field = (1u << width) - 1;
   unsigned total = 0;
 
 #pragma unroll
@@ -99,16 +99,16 @@ __device__ __forceinline__ unsigned warp_ranks(unsigned mask,
 
 #pragma unroll
     for (unsigned f = 0; f < per_word; ++f)
-      if (w * per_word + f < packs)
+      if (w * per_word + f < vectors)
         mine |= static_cast<unsigned>(
-                    __popc(mask >> (w * per_word + f) * width & pack_field))
+                    __popc(mask >> (w * per_word + f) * width & vector_field))
                 << f * bits;
     upto = warp_scan_inclusive(mine, sum{});
     all = warp_broadcast(upto, warp_size - 1);
     upto -= mine;
 #pragma unroll
     for (unsigned f = 0; f < per_word; ++f)
-      if (w * per_word + f < packs) {
+      if (w * per_word + f < vectors) {
         before[w * per_word + f] = total + (upto >> f * bits & field);
         total += all >> f * bits & field;
       }
@@ -120,14 +120,14 @@ __device__ __forceinline__ unsigned warp_ranks(unsigned mask,
  * barrier; `room` is in shared memory and not used again without another. */
 template <unsigned warps>
 __device__ __forceinline__ unsigned
-warps_before(unsigned count, unsigned (&room)[warps], unsigned &total)
+warps_before(unsigned count, unsigned (&storage)[warps], unsigned &total)
 {
   unsigned other;
 
   if (lane() == 0)
-    room[warp()] = count;
+    storage[warp()] = count;
   __syncthreads();
-  other = lane() < warps ? room[lane()] : 0;
+  other = lane() < warps ? storage[lane()] : 0;
   total = warp_reduce(other, sum{});
   return warp_reduce(lane() < warp() ? other : 0u, sum{});
 }
@@ -154,7 +154,7 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
 
       value[w] = T{};
       state[w] = end < distance
-                     ? static_cast<unsigned>(mark_prefix)
+                     ? static_cast<unsigned>(status_prefix)
                      : tile_peek(words, end - distance, epoch, &value[w]);
     }
 #pragma unroll
@@ -162,7 +162,7 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
       unsigned known, wanted;
 
       for (;;) {
-        known = warp_ballot(state[w] == mark_prefix);
+        known = warp_ballot(state[w] == status_prefix);
         wanted = known ^ (known - 1); /* up to the lowest bit; all if none */
         if ((warp_ballot(state[w] == 0) & wanted) == 0)
           break;
@@ -191,7 +191,7 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
 
   for (unsigned first = 0; first < n; first += warp_size) {
     const unsigned k = first + lane();
-    unsigned state = k < n ? 0 : static_cast<unsigned>(mark_prefix);
+    unsigned state = k < n ? 0 : static_cast<unsigned>(status_prefix);
     T value = identity;
 
     for (;;) {

@@ -411,7 +411,7 @@ __device__ __forceinline__ unsigned warp_match(unsigned word)
 
 /* The fold over the first `n` lanes (1 to 32), in lane 0 only. */
 template <class T, class Op>
-__device__ __forceinline__ T warp_fold_first(T value, Op op, unsigned n)
+__device__ __forceinline__ T warp_reduce_first_n(T value, Op op, unsigned n)
 {
 #pragma unroll
   for (unsigned step = 1; step < warp_size; step *= 2) {
@@ -423,7 +423,7 @@ __device__ __forceinline__ T warp_fold_first(T value, Op op, unsigned n)
   return value;
 }
 
-template <class T, class Op> struct warp_folder {
+template <class T, class Op> struct warp_reducer {
   /* In lane 0 only: there no guard is needed, what upper lanes get is lost. */
   static __device__ __forceinline__ T first(T value, Op op)
   {
@@ -440,7 +440,7 @@ template <class T, class Op> struct warp_folder {
 
 #if KILN_HAS_REDUX
 #define KILN_REDUX(T, op, intrinsic)                                           \
-  template <> struct warp_folder<T, op> {                                      \
+  template <> struct warp_reducer<T, op> {                                     \
     static __device__ __forceinline__ T first(T value, op)                     \
     {                                                                          \
       return static_cast<T>(intrinsic(full_warp, value));                      \
@@ -466,7 +466,7 @@ KILN_REDUX(int, max, __reduce_max_sync)
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op)
 {
-  return warp_folder<T, Op>::all(value, op);
+  return warp_reducer<T, Op>::all(value, op);
 }
 
 /* The fold over lanes 0 to my own. */
@@ -497,25 +497,25 @@ __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
 /* Room for one value a warp, shared by all types and functions. */
 template <class T> __device__ __forceinline__ T *block_scratch()
 {
-  __shared__ uint4 room[32];
+  __shared__ uint4 storage[32];
 
-  return reinterpret_cast<T *>(room);
+  return reinterpret_cast<T *>(storage);
 }
 
 /* The fold over the block, in every thread. */
 template <class T, class Op>
 __device__ __forceinline__ T block_reduce(T value, Op op)
 {
-  T *room = block_scratch<T>();
+  T *storage = block_scratch<T>();
   const unsigned warps = block_threads() / warp_size;
 
-  value = warp_folder<T, Op>::first(value, op);
+  value = warp_reducer<T, Op>::first(value, op);
   if (lane() == 0)
-    room[warp()] = value;
+    storage[warp()] = value;
   __syncthreads();
-  value = room[lane() < warps ? lane() : 0];
+  value = storage[lane() < warps ? lane() : 0];
   __syncthreads();
-  return warp_broadcast(warp_fold_first(value, op, warps), 0);
+  return warp_broadcast(warp_reduce_first_n(value, op, warps), 0);
 }
 
 /* The same for a block of `threads`, with the result in thread 0 only and one
@@ -525,15 +525,15 @@ template <unsigned threads, class T, class Op>
 __device__ __forceinline__ T block_reduce_first(T value, Op op)
 {
   constexpr unsigned warps = threads / warp_size;
-  T *room = block_scratch<T>();
+  T *storage = block_scratch<T>();
 
-  value = warp_folder<T, Op>::first(value, op);
+  value = warp_reducer<T, Op>::first(value, op);
   if (lane() == 0)
-    room[warp()] = value;
+    storage[warp()] = value;
   __syncthreads();
   if (warp() != 0)
     return value;
-  value = room[lane() < warps ? lane() : 0];
+  value = storage[lane() < warps ? lane() : 0];
 #pragma unroll
   for (unsigned step = 1; step < warps; step *= 2) {
     const T other = shuffle_down(value, step);
@@ -548,14 +548,14 @@ __device__ __forceinline__ T block_reduce_first(T value, Op op)
 template <class T, class Op>
 __device__ __forceinline__ T block_before(T value, Op op)
 {
-  T *room = block_scratch<T>();
+  T *storage = block_scratch<T>();
   const unsigned warps = block_threads() / warp_size;
   T total;
 
   if (lane() == warp_size - 1)
-    room[warp()] = value;
+    storage[warp()] = value;
   __syncthreads();
-  total = room[lane() < warps ? lane() : 0];
+  total = storage[lane() < warps ? lane() : 0];
   __syncthreads();
   return warp_broadcast(warp_scan_inclusive(total, op), warp() - 1);
 }
@@ -587,12 +587,12 @@ __device__ __forceinline__ T block_scan_exclusive(T value, Op op, T identity)
 template <class T>
 __device__ __forceinline__ T block_broadcast(T value, unsigned source)
 {
-  T *room = block_scratch<T>();
+  T *storage = block_scratch<T>();
 
   if (thread() == source)
-    room[0] = value;
+    storage[0] = value;
   __syncthreads();
-  value = room[0];
+  value = storage[0];
   __syncthreads();
   return value;
 }
@@ -619,7 +619,7 @@ __device__ __forceinline__ unsigned block_count(bool condition)
  * one 64-bit word, which arrives whole: neither fence nor ticket is needed, one
  * way through the second-level cache instead of three. All words are 0 before
  * the first launch, and taking a letter clears it for the next. */
-template <class T> struct letter {
+template <class T> struct block_result {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "T: 4 or 8 bytes");
   unsigned long long word[sizeof(T) / 4];
 };
@@ -679,7 +679,8 @@ __device__ __forceinline__ void word_store(unsigned long long *to,
 
 /* For one thread of a block. */
 template <class T>
-__device__ __forceinline__ void letter_post(letter<T> *to, T value)
+__device__ __forceinline__ void block_result_publish(block_result<T> *to,
+                                                     T value)
 {
   unsigned half[sizeof(T) / 4];
 
@@ -689,9 +690,10 @@ __device__ __forceinline__ void letter_post(letter<T> *to, T value)
 }
 
 template <class T>
-__device__ __forceinline__ letter<T> letter_peek(const letter<T> *from)
+__device__ __forceinline__ block_result<T>
+block_result_peek(const block_result<T> *from)
 {
-  letter<T> seen;
+  block_result<T> seen;
 
   for (unsigned i = 0; i < sizeof(T) / 4; ++i)
     seen.word[i] = word_load(&from->word[i]);
@@ -699,7 +701,7 @@ __device__ __forceinline__ letter<T> letter_peek(const letter<T> *from)
 }
 
 template <class T>
-__device__ __forceinline__ bool letter_is_here(letter<T> seen)
+__device__ __forceinline__ bool block_result_ready(block_result<T> seen)
 {
   bool here = true;
 
@@ -708,7 +710,8 @@ __device__ __forceinline__ bool letter_is_here(letter<T> seen)
   return here;
 }
 
-template <class T> __device__ __forceinline__ T letter_open(letter<T> seen)
+template <class T>
+__device__ __forceinline__ T block_result_value(block_result<T> seen)
 {
   unsigned half[sizeof(T) / 4];
   T value;
@@ -725,8 +728,9 @@ template <class T> __device__ __forceinline__ T letter_open(letter<T> seen)
  * completes. The blocks that post must be running or finished, or be sure to
  * run: wait for blocks of a lower index only. */
 template <unsigned at_once, class T, class Op>
-__device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
-                                          T identity)
+__device__ __forceinline__ T block_results_combine(block_result<T> *from,
+                                                   unsigned n, Op op,
+                                                   T identity)
 {
   constexpr unsigned halves = sizeof(T) / 4;
   T value = identity;
@@ -734,7 +738,7 @@ __device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
 #pragma unroll 1
   for (unsigned first = 0; first < n; first += at_once * warp_size) {
     const unsigned base = first + lane();
-    letter<T> seen[at_once];
+    block_result<T> seen[at_once];
     bool all_here;
 
 #pragma unroll
@@ -745,16 +749,16 @@ __device__ __forceinline__ T letters_take(letter<T> *from, unsigned n, Op op,
       all_here = true;
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        if (!letter_is_here(seen[k]))
-          seen[k] = letter_peek(from + base + k * warp_size);
+        if (!block_result_ready(seen[k]))
+          seen[k] = block_result_peek(from + base + k * warp_size);
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        all_here = all_here && letter_is_here(seen[k]);
+        all_here = all_here && block_result_ready(seen[k]);
     } while (!warp_all(all_here)); /* lanes leave together */
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
       if (base + k * warp_size < n) {
-        value = op(value, letter_open(seen[k]));
+        value = op(value, block_result_value(seen[k]));
         for (unsigned h = 0; h < halves; ++h)
           word_store(&from[base + k * warp_size].word[h], 0);
       }

@@ -10,7 +10,7 @@
 #ifndef KILN_RADIX_CUH
 #define KILN_RADIX_CUH
 
-#include <kiln/lookback.cuh>
+#include <kiln/look_back.cuh>
 #include <kiln/types.cuh>
 
 #ifndef KILN_RADIX_MATCH
@@ -86,7 +86,7 @@ __device__ __forceinline__ unsigned radix_digit(U word, unsigned shift,
 /* ---- Warps --------------------------------------------------------------------- */
 
 /* What lanes wrote to shared memory before is seen by all lanes after. */
-__device__ __forceinline__ void warp_meet()
+__device__ __forceinline__ void warp_sync()
 {
 #if KILN_HAS_ITS
   __syncwarp();
@@ -167,11 +167,11 @@ __device__ __forceinline__ void radix_rank_warp(unsigned *row, Digit digit_of,
     const unsigned same = radix_match(digit);
     const unsigned before = counters[digit];
 
-    warp_meet();
+    warp_sync();
     rank[k] = before + static_cast<unsigned>(__popc(same & below));
     if ((same & above) == 0)
       counters[digit] = rank[k] + 1;
-    warp_meet();
+    warp_sync();
   }
 }
 
@@ -192,7 +192,7 @@ template <unsigned block> struct radix_counters {
 #pragma unroll
     for (unsigned k = 0; k < radix_digits / 4 / warp_size; ++k)
       mine[k * warp_size + lane()] = make_uint4(0, 0, 0, 0);
-    warp_meet();
+    warp_sync();
   }
 
   /* From counts to places: afterwards row[w][d] + a key's rank in warp w is its
@@ -303,8 +303,8 @@ template <unsigned window>
 __device__ __forceinline__ unsigned
 radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
 {
-  const unsigned partial = mark_of(epoch, mark_partial);
-  const unsigned prefix = mark_of(epoch, mark_prefix);
+  const unsigned partial = descriptor_tag(epoch, status_partial);
+  const unsigned prefix = descriptor_tag(epoch, status_prefix);
   unsigned before = 0;
   unsigned end = tile; /* tiles below it are still to be added */
 
@@ -322,13 +322,13 @@ radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
               : static_cast<unsigned long long>(prefix) << 32;
 #pragma unroll
     for (unsigned k = 0; k < window; ++k) {
-      const unsigned mark = static_cast<unsigned>(seen[k] >> 32);
+      const unsigned tag = static_cast<unsigned>(seen[k] >> 32);
 
-      here = here && (mark == partial || mark == prefix);
+      here = here && (tag == partial || tag == prefix);
       if (here) {
         before += static_cast<unsigned>(seen[k]);
-        taken = mark == prefix ? end : taken + 1;
-        here = mark == partial;
+        taken = tag == prefix ? end : taken + 1;
+        here = tag == partial;
       }
     }
     end -= taken;

@@ -4,50 +4,51 @@
 #define KILN_SCAN_REGISTERS_CUH
 
 struct register_tile {
-  held h[KILN_ROWS];
-  acc before[KILN_ROWS]; /* the fold over the warp's elements before my pack */
+  held h[KILN_VECTORS];
+  acc before
+      [KILN_VECTORS]; /* the fold over the warp's elements before my pack */
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
   {
-    loaded p[KILN_ROWS];
+    loaded p[KILN_VECTORS];
 
     load_tile(s, view, p);
-    ask_ahead(s, own_tile());
+    prefetch_ahead(s, own_tile());
     hold_tile(s, view, p, h);
   }
 
   /* The fold over the warp. */
-  __device__ __forceinline__ acc fold(const source &s)
+  __device__ __forceinline__ acc reduce(const source &s)
   {
-    acc sum[KILN_ROWS], chain;
+    acc sum[KILN_VECTORS], chain;
 
 #pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    for (unsigned r = 0; r < KILN_VECTORS; ++r) {
       sum[r] = at(h[r], 0);
 #pragma unroll
-      for (unsigned e = 1; e < KILN_PACK; ++e)
+      for (unsigned e = 1; e < KILN_VECTOR; ++e)
         sum[r] = s.op(sum[r], at(h[r], e));
     }
 #pragma unroll
     for (unsigned step = 1; step < 32; step *= 2) {
 #pragma unroll
-      for (unsigned r = 0; r < KILN_ROWS; ++r) /* all on their way at once */
+      for (unsigned r = 0; r < KILN_VECTORS; ++r) /* all on their way at once */
         before[r] = kiln::shuffle_up(sum[r], step);
 #pragma unroll
-      for (unsigned r = 0; r < KILN_ROWS; ++r)
+      for (unsigned r = 0; r < KILN_VECTORS; ++r)
         if (kiln::lane() >= step)
           sum[r] = s.op(before[r], sum[r]);
     }
 #pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    for (unsigned r = 0; r < KILN_VECTORS; ++r) {
       before[r] = kiln::shuffle_up(sum[r], 1);
       if (kiln::lane() == 0)
-        before[r] = s.neutral;
+        before[r] = s.identity;
       sum[r] = kiln::warp_broadcast(sum[r], 31);
     }
     chain = sum[0];
 #pragma unroll
-    for (unsigned r = 1; r < KILN_ROWS; ++r) {
+    for (unsigned r = 1; r < KILN_VECTORS; ++r) {
       before[r] = s.op(chain, before[r]);
       chain = s.op(chain, sum[r]);
     }
@@ -59,9 +60,9 @@ struct register_tile {
                                         acc sum, unsigned nothing, KILN_T *out)
   {
 #pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r)
+    for (unsigned r = 0; r < KILN_VECTORS; ++r)
       hide(h[r], nothing);
-    store_tile(out, view, [&](unsigned r, acc(&to)[KILN_PACK]) {
+    store_tile(out, view, [&](unsigned r, acc(&to)[KILN_VECTOR]) {
       acc upto = s.op(sum, before[r]);
 
       results(s, h[r], upto, to);

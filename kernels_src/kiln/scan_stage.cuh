@@ -1,10 +1,10 @@
 /* scan_stage.cuh -- a tile of scan.cu that waits in shared memory for what comes
  * before it: no registers are held for it meanwhile, so a multiprocessor has more
- * bytes under way. After scan_tile.cuh; `out` lies on 16 bytes, KILN_PACK of its
+ * bytes under way. After scan_tile.cuh; `out` lies on 16 bytes, KILN_VECTOR of its
  * elements have 16. Elements are staged in its type, an input that has it already
  * (KILN_PLAIN, KILN_IN_ALIGNED) without a way through registers.
  *
- * Memory sees rows of a warp, 16 bytes a lane; a lane works on KILN_ROWS pieces of
+ * Memory sees rows of a warp, 16 bytes a lane; a lane works on KILN_VECTORS pieces of
  * 16 bytes that are neighbours, one after the other, so that one scan over the
  * lanes is enough. Pieces are stored where neither way has bank conflicts. */
 #ifndef KILN_SCAN_STAGE_CUH
@@ -13,13 +13,13 @@
 #include <kiln/stage.cuh>
 
 /* 16 bytes of the result's type. */
-struct staged_piece {
+struct staged_vector {
   unsigned word[4];
 };
 
-static __device__ __forceinline__ acc at(const staged_piece &p, unsigned e)
+static __device__ __forceinline__ acc at(const staged_vector &p, unsigned e)
 {
-  KILN_T v[KILN_PACK];
+  KILN_T v[KILN_VECTOR];
 
   memcpy(v, p.word, sizeof v);
   return static_cast<acc>(kiln::widen(v[e]));
@@ -27,127 +27,129 @@ static __device__ __forceinline__ acc at(const staged_piece &p, unsigned e)
 
 struct staged_tile {
   enum : unsigned {
-    pieces = 32 * KILN_ROWS, /* of a warp */
+    chunks = 32 * KILN_VECTORS, /* of a warp */
     /* lanes whose first pieces lie in the same 128 bytes */
-    sharers = KILN_ROWS < 8 ? 8 / KILN_ROWS : 1
+    sharers = KILN_VECTORS < 8 ? 8 / KILN_VECTORS : 1
   };
-  static_assert((KILN_ROWS & (KILN_ROWS - 1)) == 0, "a power of two");
-  static_assert(KILN_PACK * sizeof(KILN_T) == 16, "packs of 16 bytes");
+  static_assert((KILN_VECTORS & (KILN_VECTORS - 1)) == 0, "a power of two");
+  static_assert(KILN_VECTOR * sizeof(KILN_T) == 16, "vectors of 16 bytes");
 
   uint4 *mine; /* the warp's pieces */
   acc before;  /* the fold over the warp's elements before my own */
 
   /* Where piece k of a lane lies. */
-  static __device__ __forceinline__ unsigned place(unsigned lane, unsigned k)
+  static __device__ __forceinline__ unsigned slot(unsigned lane, unsigned k)
   {
-    return lane * KILN_ROWS +
-           (k ^ lane / sharers % (KILN_ROWS < 8 ? KILN_ROWS : 8));
+    return lane * KILN_VECTORS +
+           (k ^ lane / sharers % (KILN_VECTORS < 8 ? KILN_VECTORS : 8));
   }
   /* Where the warp's piece k in memory's order lies. */
-  static __device__ __forceinline__ unsigned place_of(unsigned k)
+  static __device__ __forceinline__ unsigned slot_of(unsigned k)
   {
-    return place(k / KILN_ROWS, k % KILN_ROWS);
+    return slot(k / KILN_VECTORS, k % KILN_VECTORS);
   }
 
-  __device__ __forceinline__ staged_piece piece(unsigned k) const
+  __device__ __forceinline__ staged_vector vector(unsigned k) const
   {
-    const uint4 v = mine[place(kiln::lane(), k)];
+    const uint4 v = mine[slot(kiln::lane(), k)];
 
     return {{v.x, v.y, v.z, v.w}};
   }
 
   __device__ __forceinline__ void put(const held &h, unsigned k)
   {
-    acc v[KILN_PACK];
-    packed p;
+    acc v[KILN_VECTOR];
+    stored_vector p;
 
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
       v[e] = ::at(h, e);
     p.set(v);
-    mine[place_of(k)] = make_uint4(p.word[0], p.word[1], p.word[2], p.word[3]);
+    mine[slot_of(k)] = make_uint4(p.word[0], p.word[1], p.word[2], p.word[3]);
   }
 
   /* A piece that the array ends in or before. */
-  __device__ __forceinline__ void put_part(const source &s, count i, unsigned k)
+  __device__ __forceinline__ void put_partial(const source &s, count i,
+                                              unsigned k)
   {
     held h;
 
-    hold_part(s.in, i, s.n, s.neutral, h);
+    hold_partial(s.in, i, s.n, s.identity, h);
     put(h, k);
   }
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
   {
-    enum { batch = KILN_ROWS < 4 ? KILN_ROWS : 4 }; /* loads under way */
-    __shared__ uint4 stage[warps * pieces];
+    enum { batch = KILN_VECTORS < 4 ? KILN_VECTORS : 4 }; /* loads under way */
+    __shared__ uint4 stage[warps * chunks];
     const unsigned first = kiln::warp() * warp_tile;
     const bool whole = first + warp_tile <= view.size;
 
-    mine = stage + kiln::warp() * pieces;
+    mine = stage + kiln::warp() * chunks;
 #if KILN_PLAIN && KILN_IN_ALIGNED
 #pragma unroll
-    for (unsigned r = 0; r < KILN_ROWS; ++r) {
-      const unsigned k = r * 32 + kiln::lane(), i = first + k * KILN_PACK;
+    for (unsigned r = 0; r < KILN_VECTORS; ++r) {
+      const unsigned k = r * 32 + kiln::lane(), i = first + k * KILN_VECTOR;
 
-      if (whole || i + KILN_PACK <= view.size)
-        kiln::stage_async(&mine[place_of(k)], s.in.x0 + view.first + i);
+      if (whole || i + KILN_VECTOR <= view.size)
+        kiln::stage_async(&mine[slot_of(k)], s.in.x0 + view.first + i);
       else
-        put_part(s, view.first + i, k);
+        put_partial(s, view.first + i, k);
     }
-    ask_ahead(s, own_tile()); /* behind what is needed first */
+    prefetch_ahead(s, own_tile()); /* behind what is needed first */
     kiln::stage_wait();
 #else
-    ask_ahead(s, own_tile());
+    prefetch_ahead(s, own_tile());
 #pragma unroll 2
-    for (unsigned r = 0; r < KILN_ROWS; r += batch) {
+    for (unsigned r = 0; r < KILN_VECTORS; r += batch) {
       loaded p[batch];
 
       if (!whole)
         break;
 #pragma unroll
       for (unsigned b = 0; b < batch; ++b)
-        load_pack(s.in,
-                  view.first + first +
-                      ((r + b) * 32 + kiln::lane()) * KILN_PACK,
-                  p[b]);
+        load_vector(s.in,
+                    view.first + first +
+                        ((r + b) * 32 + kiln::lane()) * KILN_VECTOR,
+                    p[b]);
 #pragma unroll
       for (unsigned b = 0; b < batch; ++b) {
         const unsigned k = (r + b) * 32 + kiln::lane();
         held h;
 
-        hold(s.in, view.first + first + k * KILN_PACK, true, p[b], s.neutral,
+        hold(s.in, view.first + first + k * KILN_VECTOR, true, p[b], s.identity,
              h);
         put(h, k);
       }
     }
     if (!whole)
 #pragma unroll 1
-      for (unsigned r = 0; r < KILN_ROWS; ++r)
-        put_part(s, view.first + first + (r * 32 + kiln::lane()) * KILN_PACK,
-                 r * 32 + kiln::lane());
+      for (unsigned r = 0; r < KILN_VECTORS; ++r)
+        put_partial(s,
+                    view.first + first + (r * 32 + kiln::lane()) * KILN_VECTOR,
+                    r * 32 + kiln::lane());
 #endif
     __syncwarp();
   }
 
   /* The fold over the warp. */
-  __device__ __forceinline__ acc fold(const source &s)
+  __device__ __forceinline__ acc reduce(const source &s)
   {
-    acc sum = s.neutral, all;
+    acc sum = s.identity, all;
 
 #pragma unroll 4
-    for (unsigned k = 0; k < KILN_ROWS; ++k) {
-      const staged_piece h = piece(k);
+    for (unsigned k = 0; k < KILN_VECTORS; ++k) {
+      const staged_vector h = vector(k);
 
 #pragma unroll
-      for (unsigned e = 0; e < KILN_PACK; ++e)
+      for (unsigned e = 0; e < KILN_VECTOR; ++e)
         sum = s.op(sum, at(h, e));
     }
     sum = kiln::warp_scan_inclusive(sum, s.op);
     all = kiln::warp_broadcast(sum, 31);
     before = kiln::shuffle_up(sum, 1);
     if (kiln::lane() == 0)
-      before = s.neutral;
+      before = s.identity;
     return all;
   }
 
@@ -158,26 +160,26 @@ struct staged_tile {
 
     sum = s.op(sum, before);
 #pragma unroll 4
-    for (unsigned k = 0; k < KILN_ROWS; ++k) {
-      acc to[KILN_PACK];
-      packed p;
+    for (unsigned k = 0; k < KILN_VECTORS; ++k) {
+      acc to[KILN_VECTOR];
+      stored_vector p;
 
-      results(s, piece(k), sum, to);
+      results(s, vector(k), sum, to);
       p.set(to);
-      mine[place(kiln::lane(), k)] =
+      mine[slot(kiln::lane(), k)] =
           make_uint4(p.word[0], p.word[1], p.word[2], p.word[3]);
     }
     __syncwarp();
 #pragma unroll 4
-    for (unsigned r = 0; r < KILN_ROWS; ++r) {
+    for (unsigned r = 0; r < KILN_VECTORS; ++r) {
       const unsigned k = r * 32 + kiln::lane();
-      const unsigned i = first + k * KILN_PACK;
-      const uint4 v = mine[place_of(k)];
+      const unsigned i = first + k * KILN_VECTOR;
+      const uint4 v = mine[slot_of(k)];
 
-      if (i + KILN_PACK <= view.size) {
+      if (i + KILN_VECTOR <= view.size) {
         __stcs(reinterpret_cast<uint4 *>(out + view.first + i), v);
       } else if (i < view.size) {
-        const packed p = {{v.x, v.y, v.z, v.w}};
+        const stored_vector p = {{v.x, v.y, v.z, v.w}};
 
         p.store_some(out + view.first + i, view.size - i);
       }

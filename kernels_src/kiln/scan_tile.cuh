@@ -1,6 +1,6 @@
 /* scan_tile.cuh -- what the kernels of the scans share: a tile in registers, and
  * the warps that hold it beside the one that looks back. A program includes it
- * after its macros: KILN_BLOCK, KILN_PACK, KILN_ROWS, KILN_PLAIN, KILN_IN_ALIGNED,
+ * after its macros: KILN_BLOCK, KILN_VECTOR, KILN_VECTORS, KILN_PLAIN, KILN_IN_ALIGNED,
  * KILN_ALIGNED, KILN_T as in scan.cu. */
 #ifndef KILN_SCAN_TILE_CUH
 #define KILN_SCAN_TILE_CUH
@@ -8,7 +8,7 @@
 #define KILN_FLAT_BLOCK 1
 #define KILN_MAX_BLOCK KILN_BLOCK
 #define KILN_READ_ONLY 0 /* work in place is allowed */
-#include <kiln/lookback.cuh>
+#include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
 typedef unsigned long long count;
@@ -53,10 +53,10 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK >= 64,
               "KILN_BLOCK: a multiple of 32, at least 64");
 
 enum : unsigned {
-  holders = KILN_BLOCK - 32,   /* threads */
-  warps = holders / 32,        /* theirs; the one behind them looks back */
-  row = 32 * KILN_PACK,        /* elements that a warp has side by side */
-  warp_tile = row * KILN_ROWS, /* elements of a warp */
+  holders = KILN_BLOCK - 32,      /* threads */
+  warps = holders / 32,           /* theirs; the one behind them looks back */
+  row = 32 * KILN_VECTOR,         /* elements that a warp has side by side */
+  warp_tile = row * KILN_VECTORS, /* elements of a warp */
   tile_size = warps * warp_tile
 };
 
@@ -69,11 +69,11 @@ enum : unsigned {
 /* As it lies in memory: small types share registers. */
 struct loaded {
   enum : unsigned {
-    bytes = KILN_PACK * sizeof(user::stored),
+    bytes = KILN_VECTOR * sizeof(user::stored),
     wide = !KILN_IN_ALIGNED ? sizeof(user::stored)
            : bytes < 16     ? bytes
                             : 16,
-    parts = bytes / wide,
+    accesses = bytes / wide,
     words = (bytes + 3) / 4
   };
   unsigned word[words];
@@ -81,17 +81,17 @@ struct loaded {
 
 typedef loaded held;
 
-static __device__ __forceinline__ void load_pack(const user::args &in, count i,
-                                                 loaded &p)
+static __device__ __forceinline__ void load_vector(const user::args &in,
+                                                   count i, loaded &p)
 {
   typedef typename kiln::word<loaded::wide>::type bits;
-  bits part[loaded::parts];
+  bits access[loaded::accesses];
 
 #pragma unroll
-  for (unsigned k = 0; k < loaded::parts; ++k)
-    part[k] = kiln::load_word<kiln::cached::usual>(
+  for (unsigned k = 0; k < loaded::accesses; ++k)
+    access[k] = kiln::load_word<kiln::cached::usual>(
         reinterpret_cast<const bits *>(in.x0 + i) + k);
-  memcpy(p.word, part, sizeof part);
+  memcpy(p.word, access, sizeof access);
 }
 
 static __device__ __forceinline__ void hold(const user::args &, count, bool,
@@ -100,25 +100,25 @@ static __device__ __forceinline__ void hold(const user::args &, count, bool,
   h = p;
 }
 
-static __device__ __forceinline__ void fill(acc neutral, loaded &p)
+static __device__ __forceinline__ void fill(acc identity, loaded &p)
 {
-  user::stored v[KILN_PACK];
+  user::stored v[KILN_VECTOR];
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
-    v[e] = kiln::narrow<user::stored>(neutral);
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    v[e] = kiln::narrow<user::stored>(identity);
   memcpy(p.word, v, sizeof v);
 }
 
-/* The elements below n, loaded one by one; beyond, `neutral`. */
-static __device__ __forceinline__ void hold_part(const user::args &in, count i,
-                                                 count n, acc neutral, held &h)
+/* The elements below n, loaded one by one; beyond, `identity`. */
+static __device__ __forceinline__ void
+hold_partial(const user::args &in, count i, count n, acc identity, held &h)
 {
-  user::stored v[KILN_PACK];
+  user::stored v[KILN_VECTOR];
 
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e) {
-    v[e] = kiln::narrow<user::stored>(neutral);
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+    v[e] = kiln::narrow<user::stored>(identity);
     if (i + e < n)
       v[e] = in.x0[i + e];
   }
@@ -127,7 +127,7 @@ static __device__ __forceinline__ void hold_part(const user::args &in, count i,
 
 static __device__ __forceinline__ acc at(const held &h, unsigned e)
 {
-  user::stored v[KILN_PACK];
+  user::stored v[KILN_VECTOR];
 
   memcpy(v, h.word, sizeof v);
   return static_cast<acc>(kiln::widen(v[e]));
@@ -144,7 +144,7 @@ static __device__ __forceinline__ void hide(held &h, unsigned nothing)
       h.word[k] ^= nothing;
 }
 #else
-typedef user::pack<KILN_PACK> loaded;
+typedef user::vector<KILN_VECTOR> loaded;
 
 /* A mapped value as an element of the result, in the type that is computed with. */
 static __device__ __forceinline__ acc from_value(user::value v)
@@ -153,34 +153,34 @@ static __device__ __forceinline__ acc from_value(user::value v)
 }
 
 struct held {
-  acc value[KILN_PACK];
+  acc value[KILN_VECTOR];
 };
 
-static __device__ __forceinline__ void load_pack(const user::args &in, count i,
-                                                 loaded &p)
+static __device__ __forceinline__ void load_vector(const user::args &in,
+                                                   count i, loaded &p)
 {
   user::load_inputs(in, i, p);
 }
 
 static __device__ __forceinline__ void hold(const user::args &in, count i,
                                             bool exists, const loaded &p,
-                                            acc neutral, held &h)
+                                            acc identity, held &h)
 {
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e)
-    h.value[e] = exists ? from_value(user::map_at(in, p, e, i)) : neutral;
+  for (unsigned e = 0; e < KILN_VECTOR; ++e)
+    h.value[e] = exists ? from_value(user::map_at(in, p, e, i)) : identity;
 }
 
 static __device__ __forceinline__ void fill(acc, loaded &)
 {
 }
 
-static __device__ __forceinline__ void hold_part(const user::args &in, count i,
-                                                 count n, acc neutral, held &h)
+static __device__ __forceinline__ void
+hold_partial(const user::args &in, count i, count n, acc identity, held &h)
 {
 #pragma unroll
-  for (unsigned e = 0; e < KILN_PACK; ++e) {
-    h.value[e] = neutral;
+  for (unsigned e = 0; e < KILN_VECTOR; ++e) {
+    h.value[e] = identity;
     if (i + e < n)
       h.value[e] = from_value(user::load(in, i + e));
   }
@@ -199,19 +199,19 @@ static __device__ __forceinline__ void hide(held &, unsigned)
 /* ---- The operation --------------------------------------------------------------------- */
 
 /* What leaves any value as it is. 0 does not: -0 + 0 is +0. */
-template <class Op, class T> struct neutral_value {
+template <class Op, class T> struct identity_value {
   static __device__ __forceinline__ T of(const user::args &in)
   {
     return user::identity(in);
   }
 };
-template <> struct neutral_value<kiln::sum, float> {
+template <> struct identity_value<kiln::sum, float> {
   static __device__ __forceinline__ float of(const user::args &)
   {
     return -0.0f;
   }
 };
-template <> struct neutral_value<kiln::sum, double> {
+template <> struct identity_value<kiln::sum, double> {
   static __device__ __forceinline__ double of(const user::args &)
   {
     return -0.0;
@@ -222,12 +222,12 @@ template <> struct neutral_value<kiln::sum, double> {
 struct source {
   const user::args &in;
   const user::op op;
-  const acc neutral;
+  const acc identity;
   const count n;
 
   __device__ __forceinline__ source(const user::args &from, count size)
       : in(from), op(user::make_op(from)),
-        neutral(neutral_value<user::op, acc>::of(from)), n(size)
+        identity(identity_value<user::op, acc>::of(from)), n(size)
   {
   }
 };
@@ -245,20 +245,20 @@ struct tile_view {
   __device__ __forceinline__ tile_view(count tile, count n)
   {
     first = tile * tile_size;
-    begin = kiln::warp() * warp_tile + kiln::lane() * KILN_PACK;
+    begin = kiln::warp() * warp_tile + kiln::lane() * KILN_VECTOR;
     size = first + tile_size <= n ? static_cast<unsigned>(tile_size)
                                   : static_cast<unsigned>(n - first);
-    tail = size - size % KILN_PACK;
+    tail = size - size % KILN_VECTOR;
     tail_row = (tail - begin) % row == 0 && size > tail ? (tail - begin) / row
-                                                        : KILN_ROWS;
+                                                        : KILN_VECTORS;
   }
   __device__ __forceinline__ bool has(unsigned r) const
   {
-    return begin + r * row + KILN_PACK <= size;
+    return begin + r * row + KILN_VECTOR <= size;
   }
   __device__ __forceinline__ bool has_tail() const
   {
-    return tail_row < KILN_ROWS;
+    return tail_row < KILN_VECTORS;
   }
   __device__ __forceinline__ count at(unsigned r) const
   {
@@ -267,73 +267,72 @@ struct tile_view {
 };
 
 static __device__ __forceinline__ void
-load_tile(const source &s, const tile_view &v, loaded (&p)[KILN_ROWS])
+load_tile(const source &s, const tile_view &v, loaded (&p)[KILN_VECTORS])
 {
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
-    fill(s.neutral, p[r]);
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
+    fill(s.identity, p[r]);
     if (v.has(r))
-      load_pack(s.in, v.at(r), p[r]);
+      load_vector(s.in, v.at(r), p[r]);
   }
 }
 
-/* What is not there becomes neutral. */
-static __device__ __forceinline__ void hold_tile(const source &s,
-                                                 const tile_view &v,
-                                                 const loaded (&p)[KILN_ROWS],
-                                                 held (&h)[KILN_ROWS])
+/* What is not there becomes identity. */
+static __device__ __forceinline__ void
+hold_tile(const source &s, const tile_view &v, const loaded (&p)[KILN_VECTORS],
+          held (&h)[KILN_VECTORS])
 {
   held tail;
 
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r)
-    hold(s.in, v.at(r), v.has(r), p[r], s.neutral, h[r]);
+  for (unsigned r = 0; r < KILN_VECTORS; ++r)
+    hold(s.in, v.at(r), v.has(r), p[r], s.identity, h[r]);
   if (!v.has_tail())
     return;
-  hold_part(s.in, v.first + v.tail, s.n, s.neutral, tail);
+  hold_partial(s.in, v.first + v.tail, s.n, s.identity, tail);
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r)
+  for (unsigned r = 0; r < KILN_VECTORS; ++r)
     if (r == v.tail_row)
       h[r] = tail;
 }
 
 /* Results as they go to memory: small types share registers. */
-struct packed {
+struct stored_vector {
   enum : unsigned {
-    bytes = KILN_PACK * sizeof(KILN_T),
+    bytes = KILN_VECTOR * sizeof(KILN_T),
     wide = !KILN_ALIGNED ? sizeof(KILN_T)
            : bytes < 16  ? bytes
                          : 16
   };
   unsigned word[(bytes + 3) / 4];
 
-  __device__ __forceinline__ void set(const acc (&v)[KILN_PACK])
+  __device__ __forceinline__ void set(const acc (&v)[KILN_VECTOR])
   {
-    KILN_T raw[KILN_PACK];
+    KILN_T raw[KILN_VECTOR];
 
 #pragma unroll
-    for (unsigned e = 0; e < KILN_PACK; ++e)
+    for (unsigned e = 0; e < KILN_VECTOR; ++e)
       raw[e] = kiln::narrow<KILN_T>(v[e]);
     memcpy(word, raw, sizeof raw);
   }
   __device__ __forceinline__ void store(KILN_T *to) const
   {
     typedef typename kiln::word<wide>::type bits;
-    bits part[bytes / wide];
+    bits access[bytes / wide];
 
-    memcpy(part, word, sizeof part);
+    memcpy(access, word, sizeof access);
 #pragma unroll
     for (unsigned k = 0; k < bytes / wide; ++k)
-      reinterpret_cast<bits *>(to)[k] = part[k];
+      reinterpret_cast<bits *>(to)[k] = access[k];
   }
   /* The first n, less than all. */
   __device__ __forceinline__ void store_some(KILN_T *to, unsigned n) const
   {
-    KILN_T raw[KILN_PACK];
+    KILN_T raw[KILN_VECTOR];
 
     memcpy(raw, word, sizeof raw);
 #pragma unroll
-    for (unsigned e = 0; e + 1 < KILN_PACK; ++e)
+    for (unsigned e = 0; e + 1 < KILN_VECTOR; ++e)
       if (e < n)
         to[e] = raw[e];
   }
@@ -344,12 +343,12 @@ template <class F>
 static __device__ __forceinline__ void store_tile(KILN_T *out,
                                                   const tile_view &v, F f)
 {
-  packed tail;
+  stored_vector tail;
 
 #pragma unroll
-  for (unsigned r = 0; r < KILN_ROWS; ++r) {
-    acc result[KILN_PACK];
-    packed p;
+  for (unsigned r = 0; r < KILN_VECTORS; ++r) {
+    acc result[KILN_VECTOR];
+    stored_vector p;
 
     f(r, result);
     p.set(result);

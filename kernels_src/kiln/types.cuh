@@ -273,7 +273,8 @@ __device__ __forceinline__ void store_raw(T *to, const T (&from)[n])
 
 /* The same, as what computes. */
 template <unsigned n, bool aligned, cached how = cached::usual, class T>
-__device__ __forceinline__ void load_pack(const T *from, compute_t<T> (&to)[n])
+__device__ __forceinline__ void load_vector(const T *from,
+                                            compute_t<T> (&to)[n])
 {
   T raw[n];
 
@@ -285,7 +286,7 @@ __device__ __forceinline__ void load_pack(const T *from, compute_t<T> (&to)[n])
 
 template <unsigned n, bool aligned, cached how = cached::usual, class T,
           class V>
-__device__ __forceinline__ void store_pack(T *to, const V (&from)[n])
+__device__ __forceinline__ void store_vector(T *to, const V (&from)[n])
 {
   T raw[n];
 

@@ -13,7 +13,7 @@
  *   map_at(s, p, e, i)       element e of such a pack, mapped
  *   load(s, i)               element i, mapped
  *   load_as<how>(s, i)       the same; how it ranks in the caches (types.cuh)
- *   load_pack<n>(s, i, to)   n neighbours from i on, mapped; this and
+ *   load_vector<n>(s, i, to)   n neighbours from i on, mapped; this and
  *                            load_inputs() take `how` as well, behind n
  *   acc, op, make_op(s), identity(s)   the operation, op(a, b) on acc
  *   and what the kernel's head names beside, as f(s, ...)
@@ -46,15 +46,15 @@ struct alignas(8) args {
   const float *x0;
 };
 
-template <unsigned n> struct pack {
+template <unsigned n> struct vector {
   float x0[n];
 };
 
 template <unsigned n, kiln::cached how = kiln::cached::usual>
 static __device__ __forceinline__ void load_inputs(const args &s, index i,
-                                                   pack<n> &p)
+                                                   vector<n> &p)
 {
-  kiln::load_pack<n, true, how>(s.x0 + i, p.x0);
+  kiln::load_vector<n, true, how>(s.x0 + i, p.x0);
 }
 
 static __device__ __forceinline__ void prefetch_inputs(const args &s, index i,
@@ -64,7 +64,7 @@ static __device__ __forceinline__ void prefetch_inputs(const args &s, index i,
 }
 
 template <unsigned n>
-static __device__ __forceinline__ value map_at(const args &, const pack<n> &p,
+static __device__ __forceinline__ value map_at(const args &, const vector<n> &p,
                                                unsigned e, index)
 {
   return p.x0[e];
@@ -82,10 +82,10 @@ static __device__ __forceinline__ value load(const args &s, index i)
 }
 
 template <unsigned n, kiln::cached how = kiln::cached::usual>
-static __device__ __forceinline__ void load_pack(const args &s, index i,
-                                                 value (&to)[n])
+static __device__ __forceinline__ void load_vector(const args &s, index i,
+                                                   value (&to)[n])
 {
-  kiln::load_pack<n, true, how>(s.x0 + i, to);
+  kiln::load_vector<n, true, how>(s.x0 + i, to);
 }
 
 static __device__ __forceinline__ op make_op(const args &)

@@ -1,5 +1,5 @@
 /* histogram_copies.cu -- the same with 32 counters of each bin side by side, one
- * for each lane: the lanes of a warp never meet in a bank, whatever they count.
+ * for each lane: the lanes of a warp never warp_sync in a bank, whatever they count.
  *
  * Launch:  any grid; 128 bytes of dynamic shared memory a bin; counts are 0
  *          before.

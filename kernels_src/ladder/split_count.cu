@@ -1,17 +1,17 @@
 /* split_count.cu -- split, steps 1 and 2: each thread counts its own portion by
  * partition and writes the counts where the prefix sum wants them (lecture row B12).
  *
- * Specialise:  KILN_PARTS  2          partitions
+ * Specialise:  KILN_BUCKETS  2          partitions
  *              KILN_KEY(x) x % PARTS  the partition of an element
  * Launch:      any number of threads; each owns ceil(n / threads) neighbours.
- *              counts  KILN_PARTS rows of one number a thread
+ *              counts  KILN_BUCKETS rows of one number a thread
  * Result:      counts[part][thread], no two threads in the same word: no locks.
  */
-#ifndef KILN_PARTS
-#define KILN_PARTS 2
+#ifndef KILN_BUCKETS
+#define KILN_BUCKETS 2
 #endif
 #ifndef KILN_KEY
-#define KILN_KEY(x) ((x) % KILN_PARTS)
+#define KILN_KEY(x) ((x) % KILN_BUCKETS)
 #endif
 
 extern "C" __global__ void split_count(const unsigned *x, unsigned n,
@@ -21,7 +21,7 @@ extern "C" __global__ void split_count(const unsigned *x, unsigned n,
   const unsigned t = blockIdx.x * blockDim.x + threadIdx.x;
   const unsigned each = (n + threads - 1) / threads;
 
-  for (unsigned part = 0; part < KILN_PARTS; ++part)
+  for (unsigned part = 0; part < KILN_BUCKETS; ++part)
     counts[part * threads + t] = 0;
   for (unsigned i = t * each; i < (t + 1) * each && i < n; ++i)
     ++counts[KILN_KEY(x[i]) * threads + t];

@@ -58,7 +58,7 @@ typedef struct bench_tuning {
   unsigned even;    /* KILN_EVEN */
   unsigned keep;    /* KILN_KEEP */
   unsigned small;   /* KILN_SMALL */
-  unsigned letters; /* KILN_LETTERS */
+  unsigned letters; /* KILN_RESULTS */
   unsigned packs;   /* fewest 16-byte packs a thread, which limits the grid */
 } bench_tuning;
 

@@ -84,7 +84,7 @@ kiln_program_desc kiln__bench_desc_tuned(bench_defines *d,
   define(d, 3, "KILN_EVEN", tuning->even);
   define(d, 4, "KILN_KEEP", tuning->keep);
   define(d, 5, "KILN_SMALL", tuning->small);
-  define(d, 6, "KILN_LETTERS", tuning->letters);
+  define(d, 6, "KILN_RESULTS", tuning->letters);
   return (kiln_program_desc){
       .builtin = "reduce", .defines = d->at, .n_defines = 7};
 }

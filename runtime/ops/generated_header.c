@@ -148,7 +148,7 @@ static void add_element_function(kiln__buf *out, const kiln__spec *spec,
     add_body(out, spec, f->result, f->what, f->expr);
   kiln__buf_format(out,
                    "template <unsigned n>\n" INLINE
-                   "%s %s_at(const args &s, const pack<n> &p, unsigned e, "
+                   "%s %s_at(const args &s, const vector<n> &p, unsigned e, "
                    "index i)\n{\n  (void)p; (void)e;\n  return %s(s",
                    f->result, f->name, f->name);
   for (size_t k = 0; k < n; k++)
@@ -161,17 +161,17 @@ static void add_pack(kiln__buf *out, const kiln__spec *spec, uint32_t aligned)
 {
   const size_t n = n_arrays(spec);
 
-  kiln__buf_text(out, "template <unsigned n> struct pack {\n");
+  kiln__buf_text(out, "template <unsigned n> struct vector {\n");
   for (size_t k = 0; k < n; k++)
     kiln__buf_format(out, "  %s x%zu[n];\n", compute(spec->input->in[k].type),
                      k);
   kiln__buf_text(out, "};\ntemplate <unsigned n, kiln::cached how = "
                       "kiln::cached::usual>\n" INLINE
-                      "void load_inputs(const args &s, index i, pack<n> &p)\n"
+                      "void load_inputs(const args &s, index i, vector<n> &p)\n"
                       "{\n  (void)s; (void)i; (void)p;\n");
   for (size_t k = 0; k < n; k++)
     kiln__buf_format(out,
-                     "  kiln::load_pack<n, %s, how>(s.x%zu + i, p.x%zu);\n",
+                     "  kiln::load_vector<n, %s, how>(s.x%zu + i, p.x%zu);\n",
                      aligned >> k & 1 ? "true" : "false", k, k);
   kiln__buf_text(out,
                  "}\n" INLINE "void prefetch_inputs(const args &s, index i, "
@@ -183,7 +183,7 @@ static void add_pack(kiln__buf *out, const kiln__spec *spec, uint32_t aligned)
 }
 
 /* load(s, i): one element; load_as<how>(s, i) says how it is cached.
- * load_pack<n>(s, i, to): n neighbours, i a multiple of n; arrays that are aligned
+ * load_vector<n>(s, i, to): n neighbours, i a multiple of n; arrays that are aligned
  * to 16 bytes are read by wide loads. */
 static void add_loads(kiln__buf *out, const kiln__spec *spec)
 {
@@ -197,8 +197,8 @@ static void add_loads(kiln__buf *out, const kiln__spec *spec)
                  "  return load_as<kiln::cached::usual>(s, i);\n}\n"
                  "template <unsigned n, kiln::cached how = "
                  "kiln::cached::usual>\n" INLINE
-                 "void load_pack(const args &s, index i, value (&to)[n])\n"
-                 "{\n  pack<n> p;\n  load_inputs<n, how>(s, i, p);\n"
+                 "void load_vector(const args &s, index i, value (&to)[n])\n"
+                 "{\n  vector<n> p;\n  load_inputs<n, how>(s, i, p);\n"
                  "#pragma unroll\n  for (unsigned e = 0; e < n; ++e)\n"
                  "    to[e] = map_at(s, p, e, i);\n}\n");
 }

@@ -172,7 +172,7 @@ kiln_status kiln__check_code(const kiln_code *code);
 
 /* Mark words: 64 bits each, of which kernels use the upper half for a mark
  * (epoch << 2 | state, never 0) and the lower for 32 bits of payload
- * (kiln/lookback.cuh). Words of former calls hold other epochs and so count as
+ * (kiln/look_back.cuh). Words of former calls hold other epochs and so count as
  * empty: nothing is cleared between calls. */
 typedef struct kiln__need {
   size_t temp;        /* bytes, contents undefined */
@@ -180,7 +180,7 @@ typedef struct kiln__need {
 } kiln__need;
 
 /* Mark words where a block hands out to so many tiles what is before them, `width`
- * bytes of it (kiln/handout.cuh). */
+ * bytes of it (kiln/leader_prefix.cuh). */
 static inline size_t kiln__leader_descriptors(uint64_t tiles, size_t width)
 {
   return (size_t)tiles * 2 * (width == 8 ? 2 : 1);

@@ -1,11 +1,11 @@
 /* lookback_test.c -- what a tile finds of the tiles before it, whatever they have
- * published: kiln/lookback.cuh by itself. */
+ * published: kiln/look_back.cuh by itself. */
 #include "scan_values.h"
 
 /* Affine maps modulo 2^32, which do not commute; or sums of floats, of which every
  * order has bits of its own. Block b looks for the tiles before tile b. */
 static const char source[] =
-    "#include <kiln/lookback.cuh>\n"
+    "#include <kiln/look_back.cuh>\n"
     "#if FLOATS\n"
     "typedef float value;\n"
     "#define NEUTRAL -0.0f\n"

@@ -584,13 +584,14 @@ START_TEST(test_variants)
 {
   static const char *const window[] = {"KILN_WINDOW=1", "KILN_WINDOW=2",
                                        "KILN_WINDOW=8", "KILN_WINDOW=4"};
-  static const char *const rows[] = {"KILN_ROWS=1", "KILN_ROWS=2",
-                                     "KILN_ROWS=4", "KILN_ROWS=16"};
+  static const char *const rows[] = {"KILN_VECTORS=1", "KILN_VECTORS=2",
+                                     "KILN_VECTORS=4", "KILN_VECTORS=16"};
   static const unsigned n_rows[] = {1, 2, 4, 16};
-  const char *const small[] = {window[_i], "KILN_BLOCK=64", "KILN_ROWS=1"};
+  const char *const small[] = {window[_i], "KILN_BLOCK=64", "KILN_VECTORS=1"};
   const char *const staged[] = {"KILN_BLOCK=96", rows[_i], "KILN_STAGED=1",
                                 "KILN_PREFETCH=5"};
-  const char *const alone[] = {"KILN_BLOCK=64", "KILN_ROWS=1", "KILN_STAGED=1"};
+  const char *const alone[] = {"KILN_BLOCK=64", "KILN_VECTORS=1",
+                               "KILN_STAGED=1"};
   const unsigned tile = 256 * n_rows[_i];
 
   run_made(small, 3, 64, 128, 40000, false);

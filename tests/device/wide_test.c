@@ -8,10 +8,10 @@ enum { N = 20011, EPOCH = 7 };
 static const char *const defines[] = {"KILN_WIDE=1",
                                       "KILN_BLOCK=256",
                                       "KILN_ITEMS=8",
-                                      "KILN_PARTS=3",
+                                      "KILN_PARTITIONS=3",
                                       "KILN_COUNT=unsigned long long",
                                       "KILN_OUT=unsigned long long",
-                                      "KILN_PLACE=unsigned long long",
+                                      "KILN_POSITION=unsigned long long",
                                       "KILN_LENGTH=unsigned long long"};
 
 static kiln_module *module;

@@ -7,8 +7,8 @@ enum { BLOCK, PACK, ROWS, T, ALIGNED, RIGHT, IN_PLACE };
 
 static const char *const kernels[] = {"difference", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},    {"KILN_PACK", false},
-    {"KILN_ROWS", false},     {"KILN_T", true},
+    {"KILN_BLOCK", false},    {"KILN_VECTOR", false},
+    {"KILN_VECTORS", false},  {"KILN_T", true},
     {"KILN_ALIGNED", false},  {"KILN_RIGHT", false},
     {"KILN_IN_PLACE", false}, {NULL, false}};
 static const kiln__family family = {"difference", kernels, defines};

@@ -8,7 +8,7 @@ enum { BLOCK, ITEMS, PACK, OUTPUTS, ALIGNED, HEAD, SMALL, READ_ONLY, T0 };
 static const char *const kernels[] = {"map", NULL};
 static const kiln__define defines[] = {{"KILN_BLOCK", false},
                                        {"KILN_ITEMS", false},
-                                       {"KILN_PACK", false},
+                                       {"KILN_VECTOR", false},
                                        {"KILN_OUTPUTS", false},
                                        {"KILN_ALIGNED", false},
                                        {"KILN_HEAD", false},

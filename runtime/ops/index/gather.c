@@ -7,7 +7,7 @@ enum { BLOCK, ITEMS, PACK, INDEX, OUT, ALIGNED, SMALL, WINDOWS };
 
 static const char *const kernels[] = {"gather", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_PACK", false},
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_VECTOR", false},
     {"KILN_INDEX", true},  {"KILN_OUT", true},      {"KILN_ALIGNED", false},
     {"KILN_SMALL", false}, {"KILN_WINDOWS", false}, {NULL, false}};
 static const kiln__family family = {"gather", kernels, defines};
@@ -240,7 +240,7 @@ enum { R_BLOCK, R_LANES, R_ITEMS, R_WORD, R_INDEX, R_PIECES };
 static const char *const row_kernels[] = {"gather_rows", NULL};
 static const kiln__define row_defines[] = {
     {"KILN_BLOCK", false}, {"KILN_LANES", false}, {"KILN_ITEMS", false},
-    {"KILN_WORD", false},  {"KILN_INDEX", true},  {"KILN_PIECES", false},
+    {"KILN_WORD", false},  {"KILN_INDEX", true},  {"KILN_CHUNKS", false},
     {NULL, false}};
 static const kiln__family row_family = {"gather_rows", row_kernels,
                                         row_defines};

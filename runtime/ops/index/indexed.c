@@ -199,7 +199,7 @@ enum { BLOCK, ITEMS, BUCKETS, INDEX, STORED, PLACE, VALUE, SCATTER, ALIGNED };
 
 static const kiln__define defines[] = {
     {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_BUCKETS", false},
-    {"KILN_INDEX", true},  {"KILN_STORED", true},   {"KILN_PLACE", true},
+    {"KILN_INDEX", true},  {"KILN_STORED", true},   {"KILN_DESTINATION", true},
     {"KILN_VALUE", true},  {"KILN_SCATTER", false}, {"KILN_ALIGNED", false},
     {NULL, false}};
 static const char *const scatter_kernels[] = {"bucket_count", "bucket_begin",

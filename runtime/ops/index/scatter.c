@@ -7,7 +7,7 @@ enum { BLOCK, ITEMS, PACK, INDEX, OUT, ALIGNED, SMALL, WINDOWS };
 
 static const char *const kernels[] = {"scatter", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_PACK", false},
+    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_VECTOR", false},
     {"KILN_INDEX", true},  {"KILN_OUT", true},      {"KILN_ALIGNED", false},
     {"KILN_SMALL", false}, {"KILN_WINDOWS", false}, {NULL, false}};
 static const kiln__family family = {"scatter", kernels, defines};

@@ -25,11 +25,11 @@ enum {
 
 static const char *const kernels[] = {"histogram", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},  {"KILN_ITEMS", false}, {"KILN_PACK", false},
-    {"KILN_COPIES", false}, {"KILN_RUNS", false},  {"KILN_MODE", false},
-    {"KILN_PLAIN", false},  {"KILN_ALL", false},   {"KILN_WIDE", false},
-    {"KILN_SHARED", false}, {"KILN_FOLD", false},  {"KILN_KEEP", false},
-    {"KILN_SMALL", false},  {"KILN_COUNT", true},  {NULL, false}};
+    {"KILN_BLOCK", false},  {"KILN_ITEMS", false},  {"KILN_VECTOR", false},
+    {"KILN_COPIES", false}, {"KILN_RUNS", false},   {"KILN_MODE", false},
+    {"KILN_PLAIN", false},  {"KILN_ALL", false},    {"KILN_WIDE", false},
+    {"KILN_SHARED", false}, {"KILN_ADDERS", false}, {"KILN_KEEP", false},
+    {"KILN_SMALL", false},  {"KILN_COUNT", true},   {NULL, false}};
 static const kiln__family family = {"histogram", kernels, defines};
 
 enum { MODE_SHIFT, MODE_SCALE, MODE_WIDE, MODE_FLOAT, MODE_LEVELS };

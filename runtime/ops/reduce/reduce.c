@@ -21,8 +21,8 @@ enum {
 static const char *const kernels[] = {"reduce_any", NULL};
 static const kiln__define defines[] = {
     {"KILN_KIND", false},    {"KILN_OUT", true},     {"KILN_OUT2", true},
-    {"KILN_BLOCK", false},   {"KILN_PACK", false},   {"KILN_ITEMS", false},
-    {"KILN_THREADS", false}, {"KILN_KEEP", false},   {"KILN_LETTERS", false},
+    {"KILN_BLOCK", false},   {"KILN_VECTOR", false}, {"KILN_ITEMS", false},
+    {"KILN_THREADS", false}, {"KILN_KEEP", false},   {"KILN_RESULTS", false},
     {"KILN_ORDERED", false}, {"KILN_CHUNKS", false}, {"KILN_HEAD", false},
     {"KILN_ROWS", false},    {"KILN_SMALL", false},  {NULL, false}};
 static const kiln__family family = {"reduce_any", kernels, defines};

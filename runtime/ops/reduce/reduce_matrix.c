@@ -115,7 +115,7 @@ enum {
 static const char *const row_kernels[] = {"reduce_rows", NULL};
 static const kiln__define row_defines[] = {
     {"KILN_OUT", true},      {"KILN_BLOCK", false}, {"KILN_GROUP", false},
-    {"KILN_PACK", false},    {"KILN_ITEMS", false}, {"KILN_DEPTH", false},
+    {"KILN_VECTOR", false},  {"KILN_ITEMS", false}, {"KILN_DEPTH", false},
     {"KILN_THREADS", false}, {"KILN_EXACT", false}, {"KILN_HEAD", false},
     {"KILN_ORDERED", false}, {"KILN_SMALL", false}, {NULL, false}};
 static const kiln__family row_family = {"reduce_rows", row_kernels,
@@ -293,7 +293,7 @@ enum {
 static const char *const column_kernels[] = {"reduce_columns", NULL};
 static const kiln__define column_defines[] = {
     {"KILN_OUT", true},      {"KILN_BLOCK", false}, {"KILN_LANES", false},
-    {"KILN_PACK", false},    {"KILN_ITEMS", false}, {"KILN_THREADS", false},
+    {"KILN_VECTOR", false},  {"KILN_ITEMS", false}, {"KILN_THREADS", false},
     {"KILN_ORDERED", false}, {"KILN_SMALL", false}, {NULL, false}};
 static const kiln__family column_family = {"reduce_columns", column_kernels,
                                            column_defines};

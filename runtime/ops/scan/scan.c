@@ -21,8 +21,8 @@ enum {
 
 static const char *const kernels[] = {"scan", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},      {"KILN_PACK", false},
-    {"KILN_ROWS", false},       {"KILN_PER_SM", false},
+    {"KILN_BLOCK", false},      {"KILN_VECTOR", false},
+    {"KILN_VECTORS", false},    {"KILN_PER_SM", false},
     {"KILN_T", true},           {"KILN_PLAIN", false},
     {"KILN_IN_ALIGNED", false}, {"KILN_ALIGNED", false},
     {"KILN_EXCLUSIVE", false},  {"KILN_INIT", false},

@@ -23,8 +23,8 @@ enum {
 
 static const char *const kernels[] = {"scan_by_key", NULL};
 static const kiln__define defines[] = {{"KILN_BLOCK", false},
-                                       {"KILN_PACK", false},
-                                       {"KILN_ROWS", false},
+                                       {"KILN_VECTOR", false},
+                                       {"KILN_VECTORS", false},
                                        {"KILN_PER_SM", false},
                                        {"KILN_T", true},
                                        {"KILN_PLAIN", false},

@@ -11,8 +11,8 @@ typedef enum what { FIND, COUNT, ANY, ALL } what;
 
 static const char *const kernels[] = {"find", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_PACK", false}, {"KILN_ITEMS", false},
-    {"KILN_WHAT", false},  {"KILN_OUT", true},   {"KILN_WIDE", false},
+    {"KILN_BLOCK", false}, {"KILN_VECTOR", false}, {"KILN_ITEMS", false},
+    {"KILN_QUERY", false}, {"KILN_OUT", true},     {"KILN_WIDE", false},
     {NULL, false}};
 static const kiln__family family = {"find", kernels, defines};
 

@@ -11,11 +11,17 @@ enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, PREFETCH, PARTS, LAYOUT, COUNT, WIDE 
 enum { JOINED, APART, REVERSED };
 
 static const char *const kernels[] = {"partition", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},  {"KILN_PACK", false},   {"KILN_ITEMS", false},
-    {"KILN_PER_SM", false}, {"KILN_WINDOW", false}, {"KILN_PREFETCH", false},
-    {"KILN_PARTS", false},  {"KILN_LAYOUT", false}, {"KILN_COUNT", true},
-    {"KILN_WIDE", false},   {NULL, false}};
+static const kiln__define defines[] = {{"KILN_BLOCK", false},
+                                       {"KILN_VECTOR", false},
+                                       {"KILN_ITEMS", false},
+                                       {"KILN_PER_SM", false},
+                                       {"KILN_WINDOW", false},
+                                       {"KILN_PREFETCH", false},
+                                       {"KILN_PARTITIONS", false},
+                                       {"KILN_LAYOUT", false},
+                                       {"KILN_COUNT", true},
+                                       {"KILN_WIDE", false},
+                                       {NULL, false}};
 static const kiln__family family = {"partition", kernels, defines};
 
 typedef struct plan {

@@ -10,7 +10,7 @@ enum { BLOCK, PACK, ITEMS, LONG, VALUES, OFFSET, OFFSETS, LENGTH, LENGTHS, COUNT
 
 static const char *const kernels[] = {"run_length", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},   {"KILN_PACK", false},   {"KILN_ITEMS", false},
+    {"KILN_BLOCK", false},   {"KILN_VECTOR", false}, {"KILN_ITEMS", false},
     {"KILN_LONG", false},    {"KILN_VALUES", false}, {"KILN_OFFSET", true},
     {"KILN_OFFSETS", false}, {"KILN_LENGTH", true},  {"KILN_LENGTHS", false},
     {"KILN_COUNT", true},    {"KILN_WIDE", false},   {NULL, false}};

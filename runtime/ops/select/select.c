@@ -10,7 +10,7 @@ enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, PREFETCH, UNIQUE, VALUES, INDEX, PAYL
 
 static const char *const kernels[] = {"select_elements", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},  {"KILN_PACK", false},
+    {"KILN_BLOCK", false},  {"KILN_VECTOR", false},
     {"KILN_ITEMS", false},  {"KILN_PER_SM", false},
     {"KILN_WINDOW", false}, {"KILN_PREFETCH", false},
     {"KILN_UNIQUE", false}, {"KILN_VALUES", false},

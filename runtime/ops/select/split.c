@@ -12,9 +12,9 @@ enum { SPLIT_COUNT, SPLIT_SCAN, SPLIT_MOVE, SPLIT_OFFSETS };
 static const char *const kernels[] = {"split_count", "split_scan", "split_move",
                                       "split_offsets", NULL};
 static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_PARTS", false},
-    {"KILN_SHIFT", false}, {"KILN_BINS", false},  {"KILN_KEYS", false},
-    {"KILN_PLACE", true},  {"KILN_WIDE", false},  {NULL, false}};
+    {"KILN_BLOCK", false},   {"KILN_ITEMS", false}, {"KILN_BUCKETS", false},
+    {"KILN_SHIFT", false},   {"KILN_BINS", false},  {"KILN_KEYS", false},
+    {"KILN_POSITION", true}, {"KILN_WIDE", false},  {NULL, false}};
 static const kiln__family family = {"split", kernels, defines};
 
 enum { ONE_ROUND = 256 }; /* partitions */

@@ -1,15 +1,15 @@
-/* fold.cuh -- folds of lanes, groups of lanes and blocks for values of any size,
+/* ordered_reduce.cuh -- folds of lanes, groups of lanes and blocks for values of any size,
  * and results on their way from block to block within one launch.
  *
  * Every fold keeps the order: lower lanes, warps and slots are on the left.
  *
- * A block's result travels in mark words (lookback.cuh): whoever combines them
+ * A block's result travels in mark words (look_back.cuh): whoever combines them
  * looks for the words until all are there, so neither a second kernel nor a fence
  * is needed, and words of former launches count as empty. */
-#ifndef KILN_FOLD_CUH
-#define KILN_FOLD_CUH
+#ifndef KILN_ORDERED_REDUCE_CUH
+#define KILN_ORDERED_REDUCE_CUH
 
-#include <kiln/lookback.cuh>
+#include <kiln/look_back.cuh>
 
 namespace kiln
 {
@@ -19,18 +19,18 @@ template <class T>
 __device__ __forceinline__ T lane_down(T value, unsigned distance)
 {
   constexpr unsigned n = (sizeof(T) + 3) / 4;
-  unsigned part[n] = {};
+  unsigned payload[n] = {};
 
   static_assert(__is_trivially_copyable(T), "values must be trivial");
-  memcpy(part, &value, sizeof value);
+  memcpy(payload, &value, sizeof value);
 #pragma unroll
   for (unsigned k = 0; k < n; ++k)
-    part[k] = shuffle_word<move::down>(part[k], distance);
-  memcpy(&value, part, sizeof value);
+    payload[k] = shuffle_word<move::down>(payload[k], distance);
+  memcpy(&value, payload, sizeof value);
   return value;
 }
 
-template <unsigned lanes, bool whole, class T, class Op> struct group_folder {
+template <unsigned lanes, bool whole, class T, class Op> struct group_reducer {
   static __device__ __forceinline__ T first(T value, Op op)
   {
 #pragma unroll
@@ -42,38 +42,38 @@ template <unsigned lanes, bool whole, class T, class Op> struct group_folder {
 
 /* A whole warp of small values: the prelude's, which knows single instructions. */
 template <unsigned lanes, class T, class Op>
-struct group_folder<lanes, true, T, Op> {
+struct group_reducer<lanes, true, T, Op> {
   static __device__ __forceinline__ T first(T value, Op op)
   {
-    return warp_folder<T, Op>::first(value, op);
+    return warp_reducer<T, Op>::first(value, op);
   }
 };
 
 /* The fold over each group of `lanes` neighbours (a power of two up to 32), in its
  * first lane; what the others get is lost. By every lane of the warp. */
 template <unsigned lanes, class T, class Op>
-__device__ __forceinline__ T group_fold(T value, Op op)
+__device__ __forceinline__ T group_reduce(T value, Op op)
 {
-  return group_folder < lanes, lanes == warp_size && sizeof(T) <= 16, T,
+  return group_reducer < lanes, lanes == warp_size && sizeof(T) <= 16, T,
          Op > ::first(value, op);
 }
 
 /* The fold over a block of `threads`, in thread 0; one barrier. Before the next
  * collective that uses the block's scratch the caller needs one, too. */
 template <unsigned threads, class T, class Op>
-__device__ __forceinline__ T fold_block(T value, Op op)
+__device__ __forceinline__ T block_reduce_wide(T value, Op op)
 {
   constexpr unsigned warps = threads / warp_size;
-  T *room = block_scratch<T>();
+  T *storage = block_scratch<T>();
 
   static_assert(warps * sizeof(T) <= 32 * 16, "too many warps for the scratch");
-  value = group_fold<warp_size>(value, op);
+  value = group_reduce<warp_size>(value, op);
   if (lane() == 0)
-    room[warp()] = value;
+    storage[warp()] = value;
   __syncthreads();
   if (warp() != 0)
     return value;
-  value = room[lane() < warps ? lane() : 0];
+  value = storage[lane() < warps ? lane() : 0];
 #pragma unroll
   for (unsigned step = 1; step < warps; step *= 2) {
     const T other = lane_down(value, step);
@@ -87,58 +87,59 @@ __device__ __forceinline__ T fold_block(T value, Op op)
 /* Most results that a lane may look for at once without running out of registers:
  * of those wanted. */
 template <class T>
-__device__ constexpr unsigned results_at_once(unsigned wanted)
+__device__ constexpr unsigned results_in_flight(unsigned wanted)
 {
-  return wanted * tile_words<T>::count <= 18 ? wanted
-         : 18 / tile_words<T>::count > 0     ? 18 / tile_words<T>::count
-                                             : 1;
+  return wanted * descriptor_words<T>::count <= 18 ? wanted
+         : 18 / descriptor_words<T>::count > 0 ? 18 / descriptor_words<T>::count
+                                               : 1;
 }
 
 template <class T>
-__device__ __forceinline__ tile_seen<T> result_words(T value, unsigned mark)
+__device__ __forceinline__ tile_descriptor<T> descriptor_of(T value,
+                                                            unsigned tag)
 {
-  tile_seen<T> seen;
-  unsigned part[tile_words<T>::count] = {};
+  tile_descriptor<T> seen;
+  unsigned payload[descriptor_words<T>::count] = {};
 
-  memcpy(part, &value, sizeof value);
+  memcpy(payload, &value, sizeof value);
 #pragma unroll
-  for (unsigned k = 0; k < tile_words<T>::count; ++k)
-    seen.word[k] = static_cast<unsigned long long>(mark) << 32 | part[k];
+  for (unsigned k = 0; k < descriptor_words<T>::count; ++k)
+    seen.word[k] = static_cast<unsigned long long>(tag) << 32 | payload[k];
   return seen;
 }
 
 template <class T>
-__device__ __forceinline__ bool result_is_here(const tile_seen<T> &seen,
-                                               unsigned mark)
+__device__ __forceinline__ bool result_ready(const tile_descriptor<T> &seen,
+                                             unsigned tag)
 {
   bool here = true;
 
 #pragma unroll
-  for (unsigned k = 0; k < tile_words<T>::count; ++k)
-    here = here && static_cast<unsigned>(seen.word[k] >> 32) == mark;
+  for (unsigned k = 0; k < descriptor_words<T>::count; ++k)
+    here = here && static_cast<unsigned>(seen.word[k] >> 32) == tag;
   return here;
 }
 
 template <class T>
-__device__ __forceinline__ T result_value(const tile_seen<T> &seen)
+__device__ __forceinline__ T result_value(const tile_descriptor<T> &seen)
 {
-  unsigned part[tile_words<T>::count];
+  unsigned payload[descriptor_words<T>::count];
   T value;
 
 #pragma unroll
-  for (unsigned k = 0; k < tile_words<T>::count; ++k)
-    part[k] = static_cast<unsigned>(seen.word[k]);
-  memcpy(&value, part, sizeof value);
+  for (unsigned k = 0; k < descriptor_words<T>::count; ++k)
+    payload[k] = static_cast<unsigned>(seen.word[k]);
+  memcpy(&value, payload, sizeof value);
   return value;
 }
 
-/* For one thread: a block's result, for results_take(). */
+/* For one thread: a block's result, for results_combine(). */
 template <class T>
-__device__ __forceinline__ void result_post(unsigned long long *words,
-                                            unsigned long long slot, T value,
-                                            unsigned epoch)
+__device__ __forceinline__ void result_publish(unsigned long long *words,
+                                               unsigned long long slot, T value,
+                                               unsigned epoch)
 {
-  tile_publish(words, slot, value, mark_of(epoch, mark_partial));
+  tile_publish(words, slot, value, descriptor_tag(epoch, status_partial));
 }
 
 /* The fold over results 0 to n - 1, in lane 0; by one whole warp. Each lane looks
@@ -146,32 +147,32 @@ __device__ __forceinline__ void result_post(unsigned long long *words,
  * operands is that of the slots if `ordered`, else it depends on n alone. Those
  * who post must be blocks of a lower index. */
 template <unsigned at_once, bool ordered, class T, class Op>
-__device__ __forceinline__ T results_take(const unsigned long long *words,
-                                          unsigned n, unsigned epoch, Op op,
-                                          T identity)
+__device__ __forceinline__ T results_combine(const unsigned long long *words,
+                                             unsigned n, unsigned epoch, Op op,
+                                             T identity)
 {
   constexpr unsigned stride = ordered ? 1 : warp_size;
-  const unsigned mark = mark_of(epoch, mark_partial);
+  const unsigned tag = descriptor_tag(epoch, status_partial);
   T total = identity;
 
 #pragma unroll 1
   for (unsigned first = 0; first < n; first += at_once * warp_size) {
     const unsigned base = first + lane() * (ordered ? at_once : 1);
-    tile_seen<T> seen[at_once];
+    tile_descriptor<T> seen[at_once];
     bool all_here;
 
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
-      seen[k] = result_words(identity, base + k * stride < n ? 0 : mark);
+      seen[k] = descriptor_of(identity, base + k * stride < n ? 0 : tag);
     do {
       all_here = true;
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        if (!result_is_here(seen[k], mark))
-          seen[k] = tile_look<T>(words, base + k * stride);
+        if (!result_ready(seen[k], tag))
+          seen[k] = descriptor_load<T>(words, base + k * stride);
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
-        all_here = all_here && result_is_here(seen[k], mark);
+        all_here = all_here && result_ready(seen[k], tag);
     } while (!warp_all(all_here)); /* lanes leave together */
     if (ordered) {
       T mine = result_value(seen[0]);
@@ -179,14 +180,14 @@ __device__ __forceinline__ T results_take(const unsigned long long *words,
 #pragma unroll
       for (unsigned k = 1; k < at_once; ++k)
         mine = op(mine, result_value(seen[k]));
-      total = op(total, group_fold<warp_size>(mine, op));
+      total = op(total, group_reduce<warp_size>(mine, op));
     } else {
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         total = op(total, result_value(seen[k]));
     }
   }
-  return ordered ? total : group_fold<warp_size>(total, op);
+  return ordered ? total : group_reduce<warp_size>(total, op);
 }
 
 } // namespace kiln

@@ -1,11 +1,11 @@
-/* places.cuh -- what gather.cu and scatter.cu share: the part of the target that
+/* window_range.cuh -- what gather.cu and scatter.cu share: the part of the target that
  * a pass is for. */
-#ifndef KILN_PLACES_CUH
-#define KILN_PLACES_CUH
+#ifndef KILN_WINDOW_RANGE_CUH
+#define KILN_WINDOW_RANGE_CUH
 
 #include <kiln/user.cuh>
 
-static_assert(KILN_BLOCK >= KILN_PACK, "KILN_BLOCK: a pack at least");
+static_assert(KILN_BLOCK >= KILN_VECTOR, "KILN_BLOCK: a vector at least");
 
 #if KILN_SMALL
 typedef unsigned count;
@@ -15,7 +15,7 @@ typedef unsigned long long count;
 
 #if KILN_WINDOWS
 /* Places from begin to begin + last. */
-struct part {
+struct window_range {
   KILN_INDEX begin, last;
 
   __device__ __forceinline__ bool has(KILN_INDEX at) const
@@ -26,8 +26,8 @@ struct part {
 
 /* The last part takes everything from its begin on, so that every place belongs to
  * one part, also one beyond the end. */
-static __device__ __forceinline__ part part_of(unsigned long long window,
-                                               unsigned at, unsigned parts)
+static __device__ __forceinline__ window_range
+window_range_of(unsigned long long window, unsigned at, unsigned parts)
 {
   const KILN_INDEX begin = static_cast<KILN_INDEX>(at * window);
 
@@ -37,15 +37,15 @@ static __device__ __forceinline__ part part_of(unsigned long long window,
   return {begin, static_cast<KILN_INDEX>(window - 1)};
 }
 #else
-struct part {
+struct window_range {
   __device__ __forceinline__ bool has(KILN_INDEX) const
   {
     return true;
   }
 };
 
-static __device__ __forceinline__ part part_of(unsigned long long, unsigned,
-                                               unsigned)
+static __device__ __forceinline__ window_range
+window_range_of(unsigned long long, unsigned, unsigned)
 {
   return {};
 }

@@ -1,4 +1,4 @@
-/* lookback.cuh -- single-pass prefix over tiles: each tile adds up what the tiles
+/* look_back.cuh -- single-pass prefix over tiles: each tile adds up what the tiles
  * before it have published, instead of waiting for a pass of its own (Merrill and
  * Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016).
  *
@@ -12,8 +12,8 @@
  * whole, so neither fences nor flags are needed. Words that hold another epoch
  * count as empty: nothing is cleared between launches. A tile waits for tiles of
  * a lower index only, and blocks start in the order of their index. */
-#ifndef KILN_LOOKBACK_CUH
-#define KILN_LOOKBACK_CUH
+#ifndef KILN_LOOK_BACK_CUH
+#define KILN_LOOK_BACK_CUH
 
 #include <kiln/prelude.cuh>
 
@@ -21,9 +21,9 @@ namespace kiln
 {
 
 enum : unsigned {
-  mark_partial = 1, /* the tile's own total */
-  mark_prefix = 2,  /* the total of all tiles up to this one */
-  mark_reset = 3    /* the tile's own total, and nothing before it matters: a
+  status_partial = 1, /* the tile's own total */
+  status_prefix = 2,  /* the total of all tiles up to this one */
+  status_reset = 3    /* the tile's own total, and nothing before it matters: a
                        segment begins inside it */
 };
 
@@ -40,12 +40,13 @@ __device__ __forceinline__ void tile_pause()
 #endif
 }
 
-__device__ __forceinline__ unsigned mark_of(unsigned epoch, unsigned state)
+__device__ __forceinline__ unsigned descriptor_tag(unsigned epoch,
+                                                   unsigned state)
 {
   return epoch << 2 | state;
 }
 
-template <class T> struct tile_words {
+template <class T> struct descriptor_words {
   enum : unsigned { count = (sizeof(T) + 3) / 4 };
 };
 
@@ -55,27 +56,27 @@ __device__ __forceinline__ void tile_publish(unsigned long long *words,
                                              unsigned long long tile, T value,
                                              unsigned mark)
 {
-  constexpr unsigned n = tile_words<T>::count;
-  unsigned part[n] = {};
+  constexpr unsigned n = descriptor_words<T>::count;
+  unsigned payload[n] = {};
 
-  memcpy(part, &value, sizeof value);
+  memcpy(payload, &value, sizeof value);
 #pragma unroll
   for (unsigned k = 0; k < n; ++k)
     word_store(words + tile * n + k,
-               static_cast<unsigned long long>(mark) << 32 | part[k]);
+               static_cast<unsigned long long>(mark) << 32 | payload[k]);
 }
 
 /* A tile's words as they were found. */
-template <class T> struct tile_seen {
-  unsigned long long word[tile_words<T>::count];
+template <class T> struct tile_descriptor {
+  unsigned long long word[descriptor_words<T>::count];
 };
 
 template <class T>
-__device__ __forceinline__ tile_seen<T>
-tile_look(const unsigned long long *words, unsigned long long tile)
+__device__ __forceinline__ tile_descriptor<T>
+descriptor_load(const unsigned long long *words, unsigned long long tile)
 {
-  constexpr unsigned n = tile_words<T>::count;
-  tile_seen<T> seen;
+  constexpr unsigned n = descriptor_words<T>::count;
+  tile_descriptor<T> seen;
 
 #pragma unroll
   for (unsigned k = 0; k < n; ++k)
@@ -86,20 +87,20 @@ tile_look(const unsigned long long *words, unsigned long long tile)
 /* Their state, and the value if there is one. A value of several words counts
  * only when all carry the same mark. */
 template <class T>
-__device__ __forceinline__ unsigned tile_read(tile_seen<T> seen, unsigned epoch,
-                                              T *value)
+__device__ __forceinline__ unsigned descriptor_read(tile_descriptor<T> seen,
+                                                    unsigned epoch, T *value)
 {
-  constexpr unsigned n = tile_words<T>::count;
+  constexpr unsigned n = descriptor_words<T>::count;
   const unsigned mark = static_cast<unsigned>(seen.word[0] >> 32);
-  unsigned part[n];
+  unsigned payload[n];
   bool whole = true;
 
 #pragma unroll
   for (unsigned k = 0; k < n; ++k) {
-    part[k] = static_cast<unsigned>(seen.word[k]);
+    payload[k] = static_cast<unsigned>(seen.word[k]);
     whole = whole && seen.word[k] >> 32 == mark;
   }
-  memcpy(value, part, sizeof *value);
+  memcpy(value, payload, sizeof *value);
   return whole && mark >> 2 == epoch ? mark & 3u : 0;
 }
 
@@ -109,7 +110,7 @@ __device__ __forceinline__ unsigned tile_peek(const unsigned long long *words,
                                               unsigned long long tile,
                                               unsigned epoch, T *value)
 {
-  return tile_read(tile_look<T>(words, tile), epoch, value);
+  return descriptor_read(descriptor_load<T>(words, tile), epoch, value);
 }
 
 /* The fold over all tiles before `tile` (> 0), in every lane; by one whole warp.
@@ -127,7 +128,7 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
     const unsigned long long distance = warp_size - lane();
     const bool exists = end >= distance;
     T value = identity;
-    unsigned state = exists ? 0 : static_cast<unsigned>(mark_prefix);
+    unsigned state = exists ? 0 : static_cast<unsigned>(status_prefix);
     unsigned ready, first;
 
     for (;;) {
@@ -137,7 +138,7 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
         break;
       tile_pause();
     }
-    ready = warp_ballot(state == mark_prefix);
+    ready = warp_ballot(state == status_prefix);
     first = ready == 0 ? 0 : 31 - static_cast<unsigned>(__clz(ready));
     if (!exists || lane() < first)
       value = identity;
@@ -162,7 +163,7 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
  * written and seen.
  *
  *   each    tiles that a lane looks at at once: 1, 2, 4 or 8
- *   resets  whether tiles may publish mark_reset */
+ *   resets  whether tiles may publish status_reset */
 
 /* Operations whose result does not depend on the order of the operands. */
 template <class Op, class T> struct any_order {
@@ -209,17 +210,21 @@ __device__ __forceinline__ void words_load(const unsigned long long *from,
 }
 
 template <unsigned each, bool resets, class T, class Op> struct tile_chain {
-  enum : unsigned { own_lane = warp_size - 1, n_words = tile_words<T>::count };
+  enum : unsigned {
+    own_lane = warp_size - 1,
+    n_words = descriptor_words<T>::count
+  };
 
   unsigned long long *words; /* on 16 bytes */
   unsigned epoch;
   Op op;
-  T neutral, start; /* `start` is what everything begins with */
+  T identity, start; /* `start` is what everything begins with */
 
   __device__ __forceinline__ tile_chain(unsigned long long *all,
-                                        unsigned launch, Op fold, T nothing,
-                                        T first)
-      : words(all), epoch(launch), op(fold), neutral(nothing), start(first)
+                                        unsigned launch, Op reduce_group,
+                                        T nothing, T first)
+      : words(all), epoch(launch), op(reduce_group), identity(nothing),
+        start(first)
   {
   }
 
@@ -231,29 +236,29 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
 
     __device__ __forceinline__ bool is_prefix() const
     {
-      return state[each - 1] == mark_prefix;
+      return state[each - 1] == status_prefix;
     }
     __device__ __forceinline__ bool is_there() const
     {
-      bool there = true;
+      bool valid = true;
 
 #pragma unroll
       for (unsigned k = 0; k < each; ++k)
-        there = there && state[k] != 0;
-      return there || is_prefix();
+        valid = valid && state[k] != 0;
+      return valid || is_prefix();
     }
   };
 
   /* The fold over the tiles that count, from the last reset on if there is one. */
-  __device__ __forceinline__ T fold(const view &v, bool *reset) const
+  __device__ __forceinline__ T reduce_group(const view &v, bool *reset) const
   {
     T all = v.value[0];
 
-    *reset = resets && v.n > 0 && v.state[0] == mark_reset;
+    *reset = resets && v.n > 0 && v.state[0] == status_reset;
 #pragma unroll
     for (unsigned k = 1; k < each; ++k)
       if (k < v.n) {
-        const bool here = resets && v.state[k] == mark_reset;
+        const bool here = resets && v.state[k] == status_reset;
 
         all = here ? v.value[k] : op(all, v.value[k]);
         *reset = *reset || here;
@@ -269,7 +274,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     if (any_order<Op, T>::value) {
       const bool counts = lane() >= first && lane() < own_lane;
 
-      return op(x, warp_reduce(counts ? mine : neutral, op));
+      return op(x, warp_reduce(counts ? mine : identity, op));
     }
 #pragma unroll 1
     for (unsigned i = first; i < own_lane; i += batch) {
@@ -293,13 +298,13 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     words_load(words + first * n_words, word);
 #pragma unroll
     for (unsigned k = 0; k < each; ++k) {
-      tile_seen<T> seen;
+      tile_descriptor<T> seen;
 
 #pragma unroll
       for (unsigned i = 0; i < n_words; ++i)
         seen.word[i] = word[k * n_words + i];
       if (k < v.n)
-        v.state[k] = tile_read(seen, epoch, &v.value[k]);
+        v.state[k] = descriptor_read(seen, epoch, &v.value[k]);
     }
   }
 
@@ -311,8 +316,8 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
 
 #pragma unroll
     for (unsigned k = 0; k < each; ++k) {
-      v.value[k] = neutral;
-      v.state[k] = k < v.n ? 0u : static_cast<unsigned>(mark_partial);
+      v.value[k] = identity;
+      v.state[k] = k < v.n ? 0u : static_cast<unsigned>(status_partial);
     }
     for (;;) {
       bool reset = false;
@@ -323,7 +328,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
       if (resets)
 #pragma unroll
         for (unsigned k = 0; k < each; ++k)
-          reset = reset || (k < v.n && v.state[k] == mark_reset);
+          reset = reset || (k < v.n && v.state[k] == status_reset);
       known =
           warp_ballot(group == -1 || v.is_prefix() || (reset && v.is_there()));
       if (known != 0) {
@@ -352,7 +357,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
 
     v.n = group < 0 ? 0 : lane() == own_lane ? place : each;
     last = look(v, group);
-    mine = fold(v, &reset);
+    mine = reduce_group(v, &reset);
     x = warp_broadcast(group == -1     ? start
                        : v.is_prefix() ? v.value[each - 1]
                                        : mine,
@@ -367,7 +372,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
 
         tile_publish(words, tile,
                      own_reset || alone ? group_total : op(x, group_total),
-                     mark_of(epoch, mark_prefix));
+                     descriptor_tag(epoch, status_prefix));
       }
       if (v.n > 0 && !alone)
         x = op(x, mine);

@@ -1,19 +1,19 @@
-/* folders.cuh -- what a thread keeps while it folds elements, and how such results
+/* accumulators.cuh -- what a thread keeps while it folds elements, and how such results
  * are put together: an operation, the place of an extreme value, mean and
  * variance, the Euclidean norm.
  *
  * A folder F for packs of `pack` elements at positions of type C:
  *   F::result                what threads and blocks exchange
- *   F(merge, neutral)        merge(a, b) on results; neutral changes nothing.
+ *   F(merge, identity)        merge(a, b) on results; identity changes nothing.
  *                            That of moments brings what all means count from
  *   begin(i, any)            the first pack will be i, if there is any
  *   look(v)                  one of the values to come, before each round
  *   take(v, e, i)            element e of pack i
  *   close(first)             the result; pack 0 starts at element `first`
- *   single(v, i, neutral)    the result of one element with index i
+ *   single(v, i, identity)    the result of one element with index i
  * Several chains stay apart until close(), which keeps dependences short. */
-#ifndef KILN_FOLDERS_CUH
-#define KILN_FOLDERS_CUH
+#ifndef KILN_ACCUMULATORS_CUH
+#define KILN_ACCUMULATORS_CUH
 
 #include <kiln/types.cuh>
 
@@ -22,7 +22,7 @@ namespace kiln
 
 /* The fold of an array of results, neighbours first. */
 template <unsigned n, class T, class Op>
-__device__ __forceinline__ T fold_array(T (&v)[n], Op op)
+__device__ __forceinline__ T reduce_array(T (&v)[n], Op op)
 {
 #pragma unroll
   for (unsigned step = 1; step < n; step *= 2)
@@ -34,19 +34,19 @@ __device__ __forceinline__ T fold_array(T (&v)[n], Op op)
 
 /* ---- An operation ---------------------------------------------------------------- */
 
-template <class V, class T, class Op, class C, unsigned pack>
-struct plain_folder {
+template <class V, class T, class Op, class C, unsigned vector>
+struct op_accumulator {
   typedef T result;
-  enum : unsigned { chains = pack < 4 ? pack : 4 };
+  enum : unsigned { chains = vector < 4 ? vector : 4 };
 
   Op merge;
   T chain[chains];
 
-  __device__ __forceinline__ plain_folder(Op op, T neutral) : merge(op)
+  __device__ __forceinline__ op_accumulator(Op op, T identity) : merge(op)
   {
 #pragma unroll
     for (unsigned k = 0; k < chains; ++k)
-      chain[k] = neutral;
+      chain[k] = identity;
   }
   __device__ __forceinline__ void begin(C, bool)
   {
@@ -60,7 +60,7 @@ struct plain_folder {
   }
   __device__ __forceinline__ T close(index)
   {
-    return fold_array(chain, merge);
+    return reduce_array(chain, merge);
   }
   static __device__ __forceinline__ T single(V v, index, T)
   {
@@ -72,7 +72,7 @@ struct plain_folder {
  * As NumPy has it: the first of equal values; a NaN is more extreme than any
  * number, and the first NaN counts; -0 equals +0. */
 
-template <class V> struct placed {
+template <class V> struct extremum {
   V value;
   index at; /* all ones: of no element */
 };
@@ -84,48 +84,49 @@ __device__ __forceinline__ bool is_beyond(V v, V best)
   return greatest ? !(v <= best) && best == best : !(v >= best) && best == best;
 }
 
-template <bool greatest, class V> struct place_merge {
-  __device__ __forceinline__ placed<V> operator()(placed<V> a,
-                                                  placed<V> b) const
+template <bool greatest, class V> struct extremum_merge {
+  __device__ __forceinline__ extremum<V> operator()(extremum<V> a,
+                                                    extremum<V> b) const
   {
     const bool first_in_a = a.at <= b.at;
-    const placed<V> first = {first_in_a ? a.value : b.value,
-                             first_in_a ? a.at : b.at};
-    const placed<V> second = {first_in_a ? b.value : a.value,
-                              first_in_a ? b.at : a.at};
+    const extremum<V> first = {first_in_a ? a.value : b.value,
+                               first_in_a ? a.at : b.at};
+    const extremum<V> second = {first_in_a ? b.value : a.value,
+                                first_in_a ? b.at : a.at};
     const bool beyond = is_beyond<greatest>(second.value, first.value);
 
     return {beyond ? second.value : first.value, beyond ? second.at : first.at};
   }
-  static __device__ __forceinline__ placed<V> neutral()
+  static __device__ __forceinline__ extremum<V> identity()
   {
     return {greatest ? limits<V>::bottom() : limits<V>::top(), ~0ull};
   }
 };
 
-template <class V, bool greatest, class C, unsigned pack> struct place_folder {
-  typedef placed<V> result;
-  typedef place_merge<greatest, V> op;
+template <class V, bool greatest, class C, unsigned vector>
+struct extremum_accumulator {
+  typedef extremum<V> result;
+  typedef extremum_merge<greatest, V> op;
 
   op merge;
-  V best[pack];
-  C at[pack];
+  V best[vector];
+  C at[vector];
   bool some;
 
-  __device__ __forceinline__ place_folder(op, result neutral)
+  __device__ __forceinline__ extremum_accumulator(op, result identity)
       : merge(), some(false)
   {
 #pragma unroll
-    for (unsigned k = 0; k < pack; ++k)
-      best[k] = neutral.value;
+    for (unsigned k = 0; k < vector; ++k)
+      best[k] = identity.value;
   }
-  /* An element that equals the neutral value is never beyond it: the first one
+  /* An element that equals the identity value is never beyond it: the first one
    * counts from the start. */
   __device__ __forceinline__ void begin(C i, bool any)
   {
     some = any;
 #pragma unroll
-    for (unsigned k = 0; k < pack; ++k)
+    for (unsigned k = 0; k < vector; ++k)
       at[k] = i;
   }
   __device__ __forceinline__ void look(V)
@@ -140,14 +141,14 @@ template <class V, bool greatest, class C, unsigned pack> struct place_folder {
   }
   __device__ __forceinline__ result close(index first)
   {
-    result all = op::neutral();
+    result all = op::identity();
 
 #pragma unroll
-    for (unsigned k = 0; k < pack; ++k) {
+    for (unsigned k = 0; k < vector; ++k) {
       const result one = {best[k],
-                          first + static_cast<index>(at[k]) * pack + k};
+                          first + static_cast<index>(at[k]) * vector + k};
 
-      all = merge(all, some ? one : op::neutral());
+      all = merge(all, some ? one : op::identity());
     }
     return all;
   }
@@ -189,17 +190,17 @@ struct moments_merge {
   }
 };
 
-template <class V, class C, unsigned pack> struct moments_folder {
+template <class V, class C, unsigned vector> struct moments_accumulator {
   typedef moments result;
   typedef moments_merge op;
-  enum : unsigned { chains = pack < 2 ? pack : 2 };
+  enum : unsigned { chains = vector < 2 ? vector : 2 };
 
   op merge;
   double base, shift, sum[chains], squares[chains];
   C n;
 
-  __device__ __forceinline__ moments_folder(op, result neutral)
-      : merge(), base(neutral.mean), shift(0.0), n(0)
+  __device__ __forceinline__ moments_accumulator(op, result identity)
+      : merge(), base(identity.mean), shift(0.0), n(0)
   {
 #pragma unroll
     for (unsigned k = 0; k < chains; ++k)
@@ -236,9 +237,9 @@ template <class V, class C, unsigned pack> struct moments_folder {
     q -= s * (s / count);
     return {(shift - base) + s / count, q < 0.0 ? 0.0 : q, count};
   }
-  static __device__ __forceinline__ result single(V v, index, result neutral)
+  static __device__ __forceinline__ result single(V v, index, result identity)
   {
-    const double d = static_cast<double>(v) - neutral.mean;
+    const double d = static_cast<double>(v) - identity.mean;
 
     return {d, is_number(d) ? 0.0 : d - d, 1.0};
   }
@@ -287,21 +288,21 @@ __device__ __forceinline__ double norm_of(square_sums s)
 }
 
 /* Types whose squares f64 holds. */
-template <class V, class C, unsigned pack> struct norm_folder {
+template <class V, class C, unsigned vector> struct norm_accumulator {
   typedef double result;
   typedef sum op;
-  enum : unsigned { chains = pack < 4 ? pack : 4 };
+  enum : unsigned { chains = vector < 4 ? vector : 4 };
 
   op merge;
   double chain[chains];
 
-  __device__ __forceinline__ norm_folder(op, double) : merge()
+  __device__ __forceinline__ norm_accumulator(op, double) : merge()
   {
 #pragma unroll
     for (unsigned k = 0; k < chains; ++k)
       chain[k] = 0.0;
   }
-  static __device__ __forceinline__ double neutral()
+  static __device__ __forceinline__ double identity()
   {
     return 0.0;
   }
@@ -319,7 +320,7 @@ template <class V, class C, unsigned pack> struct norm_folder {
   }
   __device__ __forceinline__ double close(index)
   {
-    return fold_array(chain, merge);
+    return reduce_array(chain, merge);
   }
   static __device__ __forceinline__ double single(V v, index, double)
   {
@@ -327,18 +328,18 @@ template <class V, class C, unsigned pack> struct norm_folder {
   }
 };
 
-template <class C, unsigned pack> struct norm_folder<double, C, pack> {
+template <class C, unsigned vector> struct norm_accumulator<double, C, vector> {
   typedef square_sums result;
   typedef square_merge op;
 
   op merge;
   square_sums s;
 
-  __device__ __forceinline__ norm_folder(op, square_sums)
+  __device__ __forceinline__ norm_accumulator(op, square_sums)
       : merge(), s{0.0, 0.0, 0.0}
   {
   }
-  static __device__ __forceinline__ square_sums neutral()
+  static __device__ __forceinline__ square_sums identity()
   {
     return {0.0, 0.0, 0.0};
   }
@@ -370,7 +371,7 @@ template <class C, unsigned pack> struct norm_folder<double, C, pack> {
   static __device__ __forceinline__ square_sums single(double v, index,
                                                        square_sums)
   {
-    square_sums one = neutral();
+    square_sums one = identity();
 
     add(one, v);
     return one;
