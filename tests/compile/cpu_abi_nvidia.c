@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#define KILN__MORE_CONSTANT(name, value)                                       \
+#define KILN__DROPIN_CONSTANT(name, value)                                       \
   _Static_assert((int)(name) == (value), #name);
 #include "cpu/api/api_constants.def"
 
@@ -22,6 +22,6 @@
   _Static_assert(                                                              \
       __builtin_types_compatible_p(__typeof__(symbol), result params),         \
       #symbol);
-#include "cpu/api/more.def"
+#include "cpu/api/entry_points.def"
 
 const cpu_abi_row cpu_abi_nvidia[] = {CPU_ABI_LAYOUT};

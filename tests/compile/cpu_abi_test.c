@@ -2,7 +2,7 @@
  * NVIDIA's. */
 #include "support.h"
 
-#include "cpu/api/more.h"
+#include "cpu/api/dropin_abi.h"
 
 #include "cpu_abi_layout.h"
 
@@ -35,8 +35,8 @@ START_TEST(symbols_are_exported_by_those_names)
 {
   static const char *const symbols[] = {
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params) #symbol,
-#include "cpu/api/more.def"
-#undef KILN__DRIVER_FN
+#define KILN__MISSING_FN(symbol, since) #symbol,
+#include "cpu/api/entry_points.def"
   };
   void *stub = dlopen(KILN_TEST_CUDA_STUB, RTLD_LAZY | RTLD_LOCAL);
 

@@ -3,7 +3,7 @@
 #ifndef EXEC_CUDA_DRIVER_H
 #define EXEC_CUDA_DRIVER_H
 
-#include "cpu/api/more.h"
+#include "cpu/api/dropin_abi.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +11,7 @@
 
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result symbol params;
-#include "cpu/api/more.def"
-#include "driver/driver_api.def"
-#undef KILN__DRIVER_FN
+#include "cpu/api/entry_points.def"
 
 /* End with the code's name unless a call is right. */
 #define OK(call)                                                               \

@@ -5,7 +5,7 @@
  * compiles a kernel to machine code for ARCH ("sm_90"), loads and runs it;
  * prints "right" if the result is. Every driver function comes from
  * cuGetProcAddress. */
-#include "cpu/api/more.h"
+#include "cpu/api/dropin_abi.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -15,7 +15,10 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 names "$DROPIN" >"$work/dropin"
 names "$SHARED" >"$work/shared"
-sed -n 's/^KILN__EXPORT(\([^,]*\),.*/\1/p' "$DEF" | sort -u >"$work/listed"
+printf '%s\n' '#define KILN__DRIVER_FN(name, symbol, ...) @symbol;' \
+  '#define KILN__ALIAS_FN(symbol, since, name) @symbol;' \
+  '#define KILN__MISSING_FN(symbol, since) @symbol;' "#include \"$DEF\"" |
+  "$CC" -E -P -x c - | grep -o '@[A-Za-z0-9_]*' | tr -d @ | sort -u >"$work/listed"
 [ "$(wc -l <"$work/listed")" -ge 600 ] || fail "few functions are listed"
 more=$(comm -13 "$work/dropin" "$work/listed")
 [ -z "$more" ] || fail "listed but not exported: $more"

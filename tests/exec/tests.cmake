@@ -38,7 +38,8 @@ if(TARGET kiln_cpu_dropin AND NOT KILN_SANITIZE)
   add_test(NAME host.cpu_symbols COMMAND ${CMAKE_COMMAND} -E env
     NM=${CMAKE_NM} DROPIN=$<TARGET_FILE:kiln_cpu_dropin>
     SHARED=$<TARGET_FILE:kiln_cpu>
-    DEF=${PROJECT_SOURCE_DIR}/runtime/cpu/api/exports.def
+    DEF=${PROJECT_SOURCE_DIR}/runtime/cpu/api/entry_points.def
+    CC=${CMAKE_C_COMPILER}
     CUDA=$<$<BOOL:${KILN_CUDA_INCLUDE}>:${KILN_CUDA_INCLUDE}>
     bash ${CMAKE_CURRENT_LIST_DIR}/symbols.sh)
   set_tests_properties(host.cpu_symbols PROPERTIES LABELS host)

@@ -15,7 +15,8 @@
 #include "../memory/texture_handles.h"
 #include "../run/grid_run.h"
 #include "../watch/watch.h"
-#include "more.h"
+#include "cu_try.h"
+#include "dropin_abi.h"
 
 #include <kiln/cpu.h>
 
@@ -27,15 +28,13 @@ enum {
   KILN__SM_COUNT = 16
 };
 
-/* A function of the table: api.def's or more.def's short name. */
+/* The functions of entry_points.def, in its order. */
 #define KILN__CPU_FN(name) kiln__cpu_##name
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result KILN__CPU_FN(name) params; /* NOLINT: no expressions */
-#include "../../driver/driver_api.def"
-#include "more.def"
-#undef KILN__DRIVER_FN
-/* What libcuda exports beyond these: not supported. */
-CUresult kiln__cpu_not_supported(void);
+#define KILN__MISSING_FN(symbol, since)                                        \
+  CUresult kiln__cpu_missing_##symbol(void);
+#include "entry_points.def"
 
 typedef struct kiln__cpu_machine {
   pthread_mutex_t lock;    /* contexts, primaries, live objects, settings */

@@ -1,73 +1,82 @@
-/* proc.c -- cuGetProcAddress: every exported function by name and version. */
+/* proc_address.c -- cuGetProcAddress: every exported function by name and version.
+ *
+ * A program asks for a base name ("cuMemAlloc"), the driver version that it was
+ * built for, and whether stream NULL means the thread's own default stream. The
+ * answer is the newest symbol of that base that is not newer than the version:
+ * cuMemAlloc_v2 for 3020 and later. A name with _vN is that very symbol. */
 #include "machine.h"
 
 #include <string.h>
 
 typedef void (*any_fn)(void);
 
-/* Stands for what libcuda exports and the CPU device does not do. */
-CUresult kiln__cpu_not_supported(void)
-{
-  const CUresult rc = kiln__cpu_ready();
-
-  return rc != CUDA_SUCCESS ? rc : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-static const struct done {
+static const struct row {
   const char *symbol;
-  any_fn fn;
-} done[] = {
-#define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
-  {#symbol, (any_fn)KILN__CPU_FN(name)},
-#define KILN__ALIAS(symbol, name) {#symbol, (any_fn)KILN__CPU_FN(name)},
-#include "../../driver/driver_api.def"
-#include "aliases.def"
-#include "more.def"
-#undef KILN__DRIVER_FN
-#undef KILN__ALIAS
-};
-
-static const struct export_row {
-  const char *symbol, *base;
   int since;
-  bool per_thread;
-} exports[] = {
-#define KILN__EXPORT(symbol, base, since, per_thread)                          \
-  {#symbol, #base, since, per_thread},
-#include "exports.def"
-#undef KILN__EXPORT
+  any_fn fn;
+} rows[] = {
+#define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
+  {#symbol, since, (any_fn)KILN__CPU_FN(name)},
+#define KILN__ALIAS_FN(symbol, since, name)                                    \
+  {#symbol, since, (any_fn)KILN__CPU_FN(name)},
+#define KILN__MISSING_FN(symbol, since)                                        \
+  {#symbol, since, (any_fn)kiln__cpu_missing_##symbol},
+#include "entry_points.def"
 };
 
-static any_fn function_of(const char *symbol)
+static const char *const own_bases[] = {
+#define KILN__OWN_BASE(symbol) #symbol,
+#include "entry_points.def"
+};
+
+/* The suffix _ptsz or _ptds of a symbol; NULL: it has none. */
+static const char *form_of(const char *symbol)
 {
-  for (size_t i = 0; i < sizeof done / sizeof done[0]; i++) {
-    if (strcmp(done[i].symbol, symbol) == 0)
-      return done[i].fn;
-  }
-  return (any_fn)kiln__cpu_not_supported;
+  const size_t n = strlen(symbol);
+  const char *end = n < 5 ? "" : symbol + n - 5;
+
+  return strcmp(end, "_ptsz") == 0 || strcmp(end, "_ptds") == 0 ? end : NULL;
 }
 
-/* Of two that fit: the one for the stream NULL that is wanted, then the newer. */
-static bool better(const struct export_row *a, const struct export_row *b,
-                   bool per_thread)
+/* Is `name` the base of `symbol`: what stays without _ptsz, _ptds and _vN? */
+static bool is_base(const char *name, const char *symbol)
 {
-  if (b == NULL || a->per_thread != b->per_thread)
-    return b == NULL || a->per_thread == per_thread;
+  const char *form = form_of(symbol);
+  size_t n = form != NULL ? (size_t)(form - symbol) : strlen(symbol);
+
+  for (size_t i = 0; i < sizeof own_bases / sizeof own_bases[0]; i++) {
+    if (strncmp(symbol, own_bases[i], n) == 0 && own_bases[i][n] == '\0')
+      return strcmp(name, own_bases[i]) == 0;
+  }
+  if (n > 3 && symbol[n - 3] == '_' && symbol[n - 2] == 'v')
+    n -= 3;
+  return strncmp(name, symbol, n) == 0 && name[n] == '\0';
+}
+
+/* Of two rows that fit, is `a` the better? The form that is wanted comes first,
+ * then the newer version. */
+static bool better(const struct row *a, const struct row *b, bool per_thread)
+{
+  const bool form = form_of(a->symbol) != NULL;
+
+  if (b == NULL || form != (form_of(b->symbol) != NULL))
+    return b == NULL || form == per_thread;
   return a->since > b->since;
 }
 
-static const struct export_row *find(const char *name, int version,
-                                     bool per_thread, bool *too_old)
+static const struct row *find(const char *name, int version, bool per_thread,
+                              bool *too_old)
 {
-  const struct export_row *best = NULL;
+  const struct row *best = NULL;
 
   *too_old = false;
-  for (size_t i = 0; i < sizeof exports / sizeof exports[0]; i++) {
-    const struct export_row *e = &exports[i];
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const struct row *e = &rows[i];
+    const bool base = is_base(name, e->symbol);
 
-    if (strcmp(e->symbol, name) == 0 && strcmp(e->base, name) != 0)
-      return e; /* with _vN: this very one */
-    if (strcmp(e->base, name) != 0 || (e->per_thread && !per_thread))
+    if (!base && strcmp(e->symbol, name) == 0)
+      return e;
+    if (!base || (form_of(e->symbol) != NULL && !per_thread))
       continue;
     if (e->since > version)
       *too_old = true;
@@ -83,14 +92,14 @@ CUresult kiln__cpu_getProcAddressV2(const char *symbol, void **fn, int version,
 {
   const uint64_t known = CU_GET_PROC_ADDRESS_LEGACY_STREAM |
                          CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
-  const struct export_row *e;
+  const struct row *e;
   CUdriverProcAddressQueryResult result = CU_GET_PROC_ADDRESS_SUCCESS;
   bool too_old;
   any_fn address;
 
   if (symbol == NULL || fn == NULL || (flags & ~known) != 0 || flags == known)
     return CUDA_ERROR_INVALID_VALUE;
-  /* Its own successor under another name. */
+  /* From 12.0 on this name means a function that has another symbol. */
   if (strcmp(symbol, "cuGraphInstantiate") == 0 && version >= 12000)
     symbol = "cuGraphInstantiateWithFlags";
   e = find(symbol, version,
@@ -98,7 +107,7 @@ CUresult kiln__cpu_getProcAddressV2(const char *symbol, void **fn, int version,
   if (e == NULL)
     result = too_old ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
                      : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-  address = e == NULL ? NULL : function_of(e->symbol);
+  address = e == NULL ? NULL : e->fn;
   memcpy(fn, &address, sizeof address);
   if (found != NULL)
     *found = result;
@@ -111,7 +120,7 @@ CUresult kiln__cpu_getProcAddress(const char *symbol, void **fn, int version,
   return kiln__cpu_getProcAddressV2(symbol, fn, version, flags, NULL);
 }
 
-/* Undocumented tables of functions, for NVIDIA's own libraries. */
+/* NVIDIA's own libraries ask for undocumented tables; there are none here. */
 CUresult kiln__cpu_getExportTable(const void **out, const CUuuid *id)
 {
   if (out == NULL || id == NULL)

@@ -1,8 +1,11 @@
-/* jump.h -- an exported symbol that goes on to an internal function: the same
- * arguments, whatever they are. */
+/* jump.h -- an exported symbol that jumps to an internal function.
+ *
+ * The jump leaves registers and stack alone, so that it serves functions of any
+ * signature. A C wrapper would need each signature once more. */
 #ifndef KILN_CPU_JUMP_H
 #define KILN_CPU_JUMP_H
 
+/* The first instruction is a landing pad for indirect calls (CET, BTI). */
 #if defined(__x86_64__)
 #define KILN__JUMP_INSNS(target) "endbr64\n\tjmp " #target "\n"
 #elif defined(__aarch64__)
@@ -11,9 +14,8 @@
 #error "the drop-in driver is for x86-64 and aarch64"
 #endif
 
-/* binding: .globl, or .weak to be replaced by a .globl elsewhere. */
-#define KILN__JUMP(binding, symbol, target)                                    \
-  __asm__("\t.text\n\t.balign 16\n\t" binding " " #symbol "\n\t.type " #symbol \
+#define KILN__JUMP(symbol, target)                                             \
+  __asm__("\t.text\n\t.balign 16\n\t.globl " #symbol "\n\t.type " #symbol      \
           ",%function\n" #symbol                                               \
           ":\n\t" KILN__JUMP_INSNS(target) "\t.size " #symbol ",.-" #symbol    \
                                            "\n");

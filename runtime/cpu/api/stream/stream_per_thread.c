@@ -1,12 +1,16 @@
-/* stream_per_thread.c -- the forms of functions in which the stream NULL is the
- * calling thread's own default stream. */
+/* stream_per_thread.c -- the forms of functions in which stream NULL is the
+ * calling thread's own default stream.
+ *
+ * Each form raises the thread's counter, calls the ordinary function and lowers
+ * the counter again; kiln__cpu_stream_of() reads it when it meets NULL. */
 #include "streams.h"
 
-#define KILN__PER_THREAD(name, symbol, since, params, args)                    \
-  CUresult kiln__cpu_##name##PerThread params                                  \
+#define KILN__STREAM_FN(name, symbol, need, since, result, params, form,       \
+                        form_since, args)                                      \
+  result kiln__cpu_##name##PerThread params                                    \
   {                                                                            \
     kiln__cpu_thread *t = kiln__cpu_this_thread();                             \
-    CUresult rc;                                                               \
+    result rc;                                                                 \
                                                                                \
     if (t == NULL)                                                             \
       return CUDA_ERROR_OUT_OF_MEMORY;                                         \
@@ -15,5 +19,4 @@
     t->per_thread--;                                                           \
     return rc;                                                                 \
   }
-#include "../per_thread.def"
-#undef KILN__PER_THREAD
+#include "../entry_points.def"

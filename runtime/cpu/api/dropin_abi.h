@@ -1,8 +1,8 @@
-/* more.h -- types of the driver's ABI that only the CPU device needs: arrays,
+/* dropin_abi.h -- types of the driver's ABI that only the CPU device needs: arrays,
  * copies in 2 and 3 dimensions, texture and surface descriptors, graphs,
  * libraries. Checked against cuda.h by a test. */
-#ifndef KILN_CPU_MORE_H
-#define KILN_CPU_MORE_H
+#ifndef KILN_CPU_DROPIN_ABI_H
+#define KILN_CPU_DROPIN_ABI_H
 
 #include "../../driver/abi.h"
 
@@ -292,9 +292,9 @@ typedef struct CUgraphExecUpdateResultInfo {
 } CUgraphExecUpdateResultInfo;
 
 enum {
-#define KILN__MORE_CONSTANT(name, value) name = (value),
+#define KILN__DROPIN_CONSTANT(name, value) name = (value),
 #include "api_constants.def"
-#undef KILN__MORE_CONSTANT
+#undef KILN__DROPIN_CONSTANT
 };
 
 #endif

@@ -1,0 +1,43 @@
+/* missing.c -- functions of libcuda that the CPU device does not implement.
+ *
+ * Each of them has a function of its own here, so that the drop-in can report
+ * which ones a program called. The table entry_points.def lists them. */
+#include "missing.h"
+
+#include "machine.h"
+
+enum {
+#define KILN__MISSING_FN(symbol, since) MISSING_##symbol,
+#include "entry_points.def"
+  N_MISSING
+};
+
+static const char *const names[] = {
+#define KILN__MISSING_FN(symbol, since) #symbol,
+#include "entry_points.def"
+};
+
+static atomic_uint calls[N_MISSING];
+
+/* Before cuInit a missing function fails as every other does. */
+static CUresult refuse(unsigned which)
+{
+  CU_TRY(kiln__cpu_ready());
+  calls[which]++;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+#define KILN__MISSING_FN(symbol, since)                                        \
+  CUresult kiln__cpu_missing_##symbol(void)                                    \
+  {                                                                            \
+    return refuse(MISSING_##symbol);                                           \
+  }
+#include "entry_points.def"
+
+void kiln__cpu_each_missing(kiln__cpu_missing_fn each, void *user)
+{
+  for (unsigned i = 0; i < N_MISSING; i++) {
+    if (calls[i] > 0)
+      each(user, names[i], calls[i]);
+  }
+}
