@@ -79,6 +79,12 @@ typedef struct kiln__cpu_machine {
 /* The process's machine; NULL: no memory. Any thread. */
 kiln__cpu_machine *kiln__cpu_the_machine(void);
 
+/* The same, for code that runs after cuInit: never NULL there. */
+static inline kiln__cpu_machine *machine(void)
+{
+  return kiln__cpu_the_machine();
+}
+
 /* Replace every zero that means "default"; api/configure.c. */
 void kiln__cpu_opts_fill(kiln_cpu_opts *opts);
 /* What context->out writes to: `user` is the machine; api/keep.c. */

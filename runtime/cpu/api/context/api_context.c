@@ -43,11 +43,9 @@ static CUresult check(CUcontext context, uint64_t id)
 static CUresult top(CUcontext *out)
 {
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
-  CUresult rc = kiln__cpu_ready();
 
   *out = NULL;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (t == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (t->n == 0)
@@ -65,10 +63,7 @@ CUcontext kiln__cpu_current_or_null(void)
 
 CUresult kiln__cpu_current(CUcontext *out)
 {
-  CUresult rc = top(out);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(top(out));
   if (kiln__cpu_this_thread()->in_callback)
     return CUDA_ERROR_NOT_PERMITTED;
   return atomic_load(&(*out)->sticky);
@@ -76,13 +71,10 @@ CUresult kiln__cpu_current(CUcontext *out)
 
 CUresult kiln__cpu_context_of(CUcontext given, CUcontext *out)
 {
-  CUresult rc = kiln__cpu_ready();
-
   if (given == NULL)
     return top(out);
   *out = given;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_live(given, KILN__HANDLE_CONTEXT)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_CONTEXT;
@@ -221,11 +213,10 @@ static void count_contexts(int change)
 CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
                              CUdevice device)
 {
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc;
   CUcontext made;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (context == NULL || !kiln__cpu_context_flags_ok(flags))
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_device_exists(device))
@@ -249,11 +240,9 @@ CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
 
 CUresult kiln__cpu_ctxDestroy(CUcontext context)
 {
-  CUresult rc = kiln__cpu_ready();
   kiln__cpu_thread *t = kiln__cpu_this_thread();
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_live(context, KILN__HANDLE_CONTEXT) || context->is_primary)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (t == NULL || t->in_callback)
@@ -272,11 +261,10 @@ CUresult kiln__cpu_ctxDestroy(CUcontext context)
 CUresult kiln__cpu_devicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc = CUDA_SUCCESS;
   CUcontext c;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (context == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_device_exists(device))
@@ -308,11 +296,10 @@ CUresult kiln__cpu_devicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 CUresult kiln__cpu_devicePrimaryCtxRelease(CUdevice device)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc = CUDA_SUCCESS;
   CUcontext c, ended = NULL;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&m->lock);
@@ -333,11 +320,9 @@ CUresult kiln__cpu_devicePrimaryCtxRelease(CUdevice device)
 CUresult kiln__cpu_devicePrimaryCtxReset(CUdevice device)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
-  CUresult rc = kiln__cpu_ready();
   CUcontext c;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&m->lock);
@@ -355,10 +340,8 @@ CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,
                                             unsigned int *flags, int *active)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
-  CUresult rc = kiln__cpu_ready();
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (flags == NULL || active == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_device_exists(device))
@@ -373,10 +356,8 @@ CUresult kiln__cpu_devicePrimaryCtxGetState(CUdevice device,
 CUresult kiln__cpu_devicePrimaryCtxSetFlags(CUdevice device, unsigned int flags)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
-  CUresult rc = kiln__cpu_ready();
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   if (!kiln__cpu_context_flags_ok(flags))

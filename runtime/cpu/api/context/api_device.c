@@ -12,17 +12,9 @@ enum {
   PCI_DEVICE = 0
 };
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 static CUresult check(const void *out, CUdevice device)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (out == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   return kiln__cpu_device_exists(device) ? CUDA_SUCCESS
@@ -66,10 +58,7 @@ CUresult kiln__cpu_deviceGetName(char *name, int size, CUdevice device)
 /* The same in every process, so that programs can compare. */
 CUresult kiln__cpu_deviceGetUuid(CUuuid *uuid, CUdevice device)
 {
-  CUresult rc = check(uuid, device);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(uuid, device));
   memcpy(uuid->bytes, "kiln-cpu-device", 15);
   uuid->bytes[15] = (char)device;
   return CUDA_SUCCESS;
@@ -83,10 +72,7 @@ CUresult kiln__cpu_deviceGetUuidV1(CUuuid *uuid, CUdevice device)
 CUresult kiln__cpu_deviceGetLuid(char *luid, unsigned int *node_mask,
                                  CUdevice device)
 {
-  CUresult rc = check(luid, device);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(luid, device));
   return node_mask == NULL ? CUDA_ERROR_INVALID_VALUE
                            : CUDA_ERROR_NOT_SUPPORTED;
 }
@@ -341,12 +327,10 @@ static int common(CUdevice_attribute attribute, int device)
 CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
                                       CUdevice device)
 {
-  CUresult rc = check(value, device);
   const kiln__cpu_limits *l;
   int found;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(value, device));
   if (attribute < CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK ||
       attribute > CU_DEVICE_ATTRIBUTE_ONLY_PARTIAL_HOST_NATIVE_ATOMIC_SUPPORTED)
     return CUDA_ERROR_INVALID_VALUE;
@@ -363,10 +347,7 @@ CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
 CUresult kiln__cpu_deviceComputeCapability(int *major, int *minor,
                                            CUdevice device)
 {
-  CUresult rc = check(major, device);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(major, device));
   if (minor == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *major = machine()->opts.arch / 10;
@@ -376,11 +357,9 @@ CUresult kiln__cpu_deviceComputeCapability(int *major, int *minor,
 
 CUresult kiln__cpu_deviceGetProperties(CUdevprop *prop, CUdevice device)
 {
-  CUresult rc = check(prop, device);
   const kiln__cpu_limits *l;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(prop, device));
   l = kiln__cpu_limits_of(machine()->opts.arch);
   *prop = (CUdevprop){.maxThreadsDim = {1024, 1024, 64},
                       .maxGridSize = {INT32_MAX, 65535, 65535},
@@ -402,11 +381,8 @@ CUresult kiln__cpu_deviceGetTexture1DLinearMaxWidth(size_t *width,
                                                     unsigned int channels,
                                                     CUdevice device)
 {
-  CUresult rc = check(width, device);
-
   (void)format;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(width, device));
   if (channels != 1 && channels != 2 && channels != 4)
     return CUDA_ERROR_INVALID_VALUE;
   *width = (size_t)texture_limit(

@@ -1,19 +1,11 @@
 /* context_state.c -- the current context, and what can be asked and set of it. */
 #include "api_context.h"
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 /* ---- The calling thread's stack ------------------------------------------------- */
 
 static CUresult known(CUcontext context)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_live(context, KILN__HANDLE_CONTEXT)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_CONTEXT;
@@ -21,18 +13,15 @@ static CUresult known(CUcontext context)
 
 CUresult kiln__cpu_ctxPushCurrent(CUcontext context)
 {
-  CUresult rc = known(context);
-
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_push(context);
+  CU_TRY(known(context));
+  return kiln__cpu_push(context);
 }
 
 CUresult kiln__cpu_ctxPopCurrent(CUcontext *context)
 {
-  CUresult rc = kiln__cpu_ready();
   kiln__cpu_thread *t = kiln__cpu_this_thread();
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (t == NULL || t->n == 0)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (context != NULL)
@@ -43,11 +32,9 @@ CUresult kiln__cpu_ctxPopCurrent(CUcontext *context)
 
 CUresult kiln__cpu_ctxGetCurrent(CUcontext *context)
 {
-  CUresult rc = kiln__cpu_ready();
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (context == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *context = t != NULL && t->n > 0 ? t->stack[t->n - 1].context : NULL;
@@ -56,11 +43,9 @@ CUresult kiln__cpu_ctxGetCurrent(CUcontext *context)
 
 CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
 {
-  CUresult rc = context == NULL ? kiln__cpu_ready() : known(context);
   kiln__cpu_thread *t = kiln__cpu_this_thread();
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(context == NULL ? kiln__cpu_ready() : known(context));
   if (t == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (context == NULL) {
@@ -80,10 +65,8 @@ CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
 CUresult kiln__cpu_ctxGetDeviceV2(CUdevice *device, CUcontext context)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_context_of(context, &c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_context_of(context, &c));
   if (device == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *device = c->device;
@@ -98,10 +81,8 @@ CUresult kiln__cpu_ctxGetDevice(CUdevice *device)
 CUresult kiln__cpu_ctxGetId(CUcontext context, unsigned long long *id)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_context_of(context, &c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_context_of(context, &c));
   if (id == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *id = c->id;
@@ -111,10 +92,8 @@ CUresult kiln__cpu_ctxGetId(CUcontext context, unsigned long long *id)
 CUresult kiln__cpu_ctxGetApiVersion(CUcontext context, unsigned int *version)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_context_of(context, &c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_context_of(context, &c));
   if (version == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *version = 3020;
@@ -124,10 +103,8 @@ CUresult kiln__cpu_ctxGetApiVersion(CUcontext context, unsigned int *version)
 CUresult kiln__cpu_ctxGetFlags(unsigned int *flags)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (flags == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *flags = c->flags;
@@ -137,10 +114,8 @@ CUresult kiln__cpu_ctxGetFlags(unsigned int *flags)
 CUresult kiln__cpu_ctxSetFlags(unsigned int flags)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (!kiln__cpu_context_flags_ok(flags))
     return CUDA_ERROR_INVALID_VALUE;
   c->flags = flags;
@@ -173,15 +148,11 @@ static CUresult supported(CUlimit limit)
 CUresult kiln__cpu_ctxGetLimit(size_t *value, CUlimit limit)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = supported(limit);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(supported(limit));
   pthread_mutex_lock(&c->lock);
   *value = c->limit[limit];
   pthread_mutex_unlock(&c->lock);
@@ -214,14 +185,10 @@ static CUresult adjusted(CUlimit limit, size_t *value)
 CUresult kiln__cpu_ctxSetLimit(CUlimit limit, size_t value)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc == CUDA_SUCCESS)
-    rc = supported(limit);
-  if (rc == CUDA_SUCCESS)
-    rc = adjusted(limit, &value);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
+  CU_TRY(supported(limit));
+  CU_TRY(adjusted(limit, &value));
   pthread_mutex_lock(&c->lock);
   c->limit[limit] = value;
   pthread_mutex_unlock(&c->lock);
@@ -233,10 +200,8 @@ CUresult kiln__cpu_ctxSetLimit(CUlimit limit, size_t value)
 CUresult kiln__cpu_ctxGetCacheConfig(CUfunc_cache *config)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (config == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *config = c->cache_config;
@@ -246,10 +211,8 @@ CUresult kiln__cpu_ctxGetCacheConfig(CUfunc_cache *config)
 CUresult kiln__cpu_ctxSetCacheConfig(CUfunc_cache config)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (config < 0 || config > 3)
     return CUDA_ERROR_INVALID_VALUE;
   c->cache_config = config;
@@ -259,10 +222,8 @@ CUresult kiln__cpu_ctxSetCacheConfig(CUfunc_cache config)
 CUresult kiln__cpu_ctxGetSharedMemConfig(CUsharedconfig *config)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (config == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *config = c->shared_config == 0 ? 1 : c->shared_config;
@@ -272,10 +233,8 @@ CUresult kiln__cpu_ctxGetSharedMemConfig(CUsharedconfig *config)
 CUresult kiln__cpu_ctxSetSharedMemConfig(CUsharedconfig config)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (config < 0 || config > 2)
     return CUDA_ERROR_INVALID_VALUE;
   c->shared_config = config;
@@ -293,10 +252,8 @@ CUresult kiln__cpu_ctxGetExecAffinity(CUexecAffinityParam *affinity,
                                       CUexecAffinityType type)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (affinity == NULL || type != 0)
     return CUDA_ERROR_INVALID_VALUE;
   affinity->type = type;
@@ -330,10 +287,8 @@ CUresult kiln__cpu_ctxCreateV4(CUcontext *context, CUctxCreateParams *params,
 CUresult kiln__cpu_ctxAttach(CUcontext *context, unsigned int flags)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_current(&c);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&c));
   if (context == NULL || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock(&machine()->lock);
@@ -346,11 +301,9 @@ CUresult kiln__cpu_ctxAttach(CUcontext *context, unsigned int flags)
 CUresult kiln__cpu_ctxDetach(CUcontext context)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_context_of(context, &c);
   bool last;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_context_of(context, &c));
   if (context == NULL)
     return CUDA_ERROR_INVALID_CONTEXT;
   pthread_mutex_lock(&machine()->lock);

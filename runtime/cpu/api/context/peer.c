@@ -1,17 +1,9 @@
 /* peer.c -- devices that use each other's memory: all of them may. */
 #include "api_context.h"
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 CUresult kiln__cpu_deviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (can == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_device_exists(device) || !kiln__cpu_device_exists(peer))
@@ -24,10 +16,7 @@ CUresult kiln__cpu_deviceGetP2PAttribute(int *value,
                                          CUdevice_P2PAttribute attribute,
                                          CUdevice from, CUdevice to)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (value == NULL || attribute < CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK ||
       attribute > CU_DEVICE_P2P_ATTRIBUTE_ONLY_PARTIAL_NATIVE_ATOMIC_SUPPORTED)
     return CUDA_ERROR_INVALID_VALUE;
@@ -44,11 +33,10 @@ CUresult kiln__cpu_deviceGetP2PAttribute(int *value,
 static CUresult change(CUcontext peer, bool on)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc = CUDA_SUCCESS;
   uint64_t bit;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (!kiln__cpu_live(peer, KILN__HANDLE_CONTEXT) || peer == context)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (peer->device == context->device)

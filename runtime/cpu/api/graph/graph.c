@@ -4,16 +4,11 @@
 
 #include <string.h>
 
-static const kiln_allocator *alloc(void)
-{
-  return &kiln__cpu_the_machine()->alloc;
-}
-
 /* ---- Shared work ------------------------------------------------------------ */
 
 kiln__cpu_shared *kiln__cpu_share(kiln__cpu_work *work)
 {
-  kiln__cpu_shared *s = kiln__calloc(alloc(), 1, sizeof *s);
+  kiln__cpu_shared *s = kiln__calloc(&machine()->alloc, 1, sizeof *s);
 
   if (s != NULL) {
     atomic_init(&s->refs, 1);
@@ -35,21 +30,21 @@ void kiln__cpu_share_drop(kiln__cpu_shared *shared)
     return;
   if (shared->work->free != NULL)
     shared->work->free(shared->work);
-  kiln__free(alloc(), shared);
+  kiln__free(&machine()->alloc, shared);
 }
 
 /* ---- Graphs and nodes --------------------------------------------------------- */
 
 CUgraph kiln__cpu_graph_new(bool is_exec)
 {
-  CUgraph g = kiln__calloc(alloc(), 1, sizeof *g);
+  CUgraph g = kiln__calloc(&machine()->alloc, 1, sizeof *g);
 
   if (g == NULL)
     return NULL;
   g->is_exec = is_exec;
   g->id = kiln__cpu_next_id();
   if (!is_exec && !kiln__cpu_live_add(g, KILN__HANDLE_GRAPH)) {
-    kiln__free(alloc(), g);
+    kiln__free(&machine()->alloc, g);
     return NULL;
   }
   return g;
@@ -63,8 +58,8 @@ static void release(CUgraphNode node)
   kiln__cpu_graph_memory_drop(node->memory);
   if (node->child != NULL)
     kiln__cpu_graph_free(node->child);
-  kiln__free(alloc(), node->after);
-  kiln__free(alloc(), node);
+  kiln__free(&machine()->alloc, node->after);
+  kiln__free(&machine()->alloc, node);
 }
 
 void kiln__cpu_graph_free(CUgraph graph)
@@ -80,7 +75,7 @@ void kiln__cpu_graph_free(CUgraph graph)
   if (!graph->is_exec)
     kiln__cpu_live_remove(graph);
   kiln__cpu_held_drop_all(graph);
-  kiln__free(alloc(), graph);
+  kiln__free(&machine()->alloc, graph);
 }
 
 bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before)
@@ -91,8 +86,8 @@ bool kiln__cpu_node_depend(CUgraphNode node, CUgraphNode before)
   }
   if (node->n_after == node->capacity) {
     const size_t capacity = node->capacity == 0 ? 2 : 2 * node->capacity;
-    CUgraphNode *after =
-        kiln__resize(alloc(), node->after, capacity * sizeof(CUgraphNode));
+    CUgraphNode *after = kiln__resize(&machine()->alloc, node->after,
+                                      capacity * sizeof(CUgraphNode));
 
     if (after == NULL)
       return false;
@@ -117,7 +112,7 @@ static void append(CUgraph graph, CUgraphNode node)
 CUgraphNode kiln__cpu_node_new(CUgraph graph, CUgraphNodeType type,
                                const CUgraphNode *after, size_t n)
 {
-  CUgraphNode node = kiln__calloc(alloc(), 1, sizeof *node);
+  CUgraphNode node = kiln__calloc(&machine()->alloc, 1, sizeof *node);
 
   if (node == NULL)
     return NULL;
@@ -135,8 +130,8 @@ CUgraphNode kiln__cpu_node_new(CUgraph graph, CUgraphNodeType type,
   return node;
 
 failed:
-  kiln__free(alloc(), node->after);
-  kiln__free(alloc(), node);
+  kiln__free(&machine()->alloc, node->after);
+  kiln__free(&machine()->alloc, node);
   return NULL;
 }
 
@@ -219,7 +214,7 @@ CUgraph kiln__cpu_graph_copy(CUgraph graph, bool is_exec)
 
   if (copy == NULL)
     return NULL;
-  by_mark = kiln__calloc(alloc(), graph->n + 1, sizeof(CUgraphNode));
+  by_mark = kiln__calloc(&machine()->alloc, graph->n + 1, sizeof(CUgraphNode));
   if (by_mark == NULL)
     goto failed;
   for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
@@ -239,11 +234,11 @@ CUgraph kiln__cpu_graph_copy(CUgraph graph, bool is_exec)
     goto failed;
   copy->numbers = graph->numbers;
   copy->cloned_from = graph->id;
-  kiln__free(alloc(), by_mark);
+  kiln__free(&machine()->alloc, by_mark);
   return copy;
 
 failed:
-  kiln__free(alloc(), by_mark);
+  kiln__free(&machine()->alloc, by_mark);
   kiln__cpu_graph_free(copy);
   return NULL;
 }
@@ -253,7 +248,8 @@ failed:
 bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
                             const CUgraphNode *of, size_t n)
 {
-  CUgraphNode *stack = kiln__calloc(alloc(), graph->n + 1, sizeof(CUgraphNode));
+  CUgraphNode *stack =
+      kiln__calloc(&machine()->alloc, graph->n + 1, sizeof(CUgraphNode));
   size_t top = 0;
   bool found = false;
 
@@ -278,7 +274,7 @@ bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
       }
     }
   }
-  kiln__free(alloc(), stack);
+  kiln__free(&machine()->alloc, stack);
   return found;
 }
 
@@ -297,9 +293,10 @@ static bool slices_make(slices *s, CUgraph graph)
     o->mark = n++;
     n_edges += o->n_after;
   }
-  s->dependents = kiln__calloc(alloc(), n_edges + 1, sizeof(CUgraphNode));
-  s->first = kiln__calloc(alloc(), n + 2, sizeof *s->first);
-  s->unmet = kiln__calloc(alloc(), n + 1, sizeof *s->unmet);
+  s->dependents =
+      kiln__calloc(&machine()->alloc, n_edges + 1, sizeof(CUgraphNode));
+  s->first = kiln__calloc(&machine()->alloc, n + 2, sizeof *s->first);
+  s->unmet = kiln__calloc(&machine()->alloc, n + 1, sizeof *s->unmet);
   if (s->dependents == NULL || s->first == NULL || s->unmet == NULL)
     return false;
   for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
@@ -319,7 +316,8 @@ static bool slices_make(slices *s, CUgraph graph)
 bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order)
 {
   slices s = {0};
-  CUgraphNode *list = kiln__calloc(alloc(), graph->n + 1, sizeof(CUgraphNode));
+  CUgraphNode *list =
+      kiln__calloc(&machine()->alloc, graph->n + 1, sizeof(CUgraphNode));
   size_t n = 0;
   bool ok = list != NULL && slices_make(&s, graph);
 
@@ -340,10 +338,10 @@ bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order)
     *order = list;
     ok = n == graph->n;
   } else {
-    kiln__free(alloc(), list);
+    kiln__free(&machine()->alloc, list);
   }
-  kiln__free(alloc(), s.dependents);
-  kiln__free(alloc(), s.first);
-  kiln__free(alloc(), s.unmet);
+  kiln__free(&machine()->alloc, s.dependents);
+  kiln__free(&machine()->alloc, s.first);
+  kiln__free(&machine()->alloc, s.unmet);
   return ok;
 }

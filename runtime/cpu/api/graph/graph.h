@@ -6,6 +6,16 @@
 
 enum { KILN__GREATEST_PRIORITY = -5 };
 
+static inline void lock_graphs(void)
+{
+  pthread_mutex_lock(&machine()->graph_lock);
+}
+
+static inline void unlock_graphs(void)
+{
+  pthread_mutex_unlock(&machine()->graph_lock);
+}
+
 /* ---- Graphs -------------------------------------------------------------------- */
 
 /* Work that nodes of graphs, their clones and executables share. It never

@@ -20,24 +20,9 @@ struct kiln__cpu_capture {
   capture *next;
 };
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 static bool none(void)
 {
   return atomic_load(&machine()->n_captures) == 0;
-}
-
-static void lock(void)
-{
-  pthread_mutex_lock(&machine()->graph_lock);
-}
-
-static void unlock(void)
-{
-  pthread_mutex_unlock(&machine()->graph_lock);
 }
 
 /* ---- Tips --------------------------------------------------------------------- */
@@ -153,7 +138,7 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
   c->mode = mode;
   c->origin = s;
   c->given = graph != NULL;
-  lock();
+  lock_graphs();
   if (s->capture != NULL)
     rc = CUDA_ERROR_ILLEGAL_STATE;
   if (rc == CUDA_SUCCESS && !tips_set(s, after, n))
@@ -169,7 +154,7 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
     m->captures = c;
     atomic_fetch_add(&m->n_captures, 1);
   }
-  unlock();
+  unlock_graphs();
   if (rc != CUDA_SUCCESS)
     kiln__free(&m->alloc, c);
   return rc;
@@ -178,9 +163,9 @@ static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
 CUresult kiln__cpu_streamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS ? rc : begin(context, stream, NULL, NULL, 0, mode);
+  CU_TRY(kiln__cpu_current(&context));
+  return begin(context, stream, NULL, NULL, 0, mode);
 }
 
 CUresult kiln__cpu_streamBeginCaptureV1(CUstream stream)
@@ -205,11 +190,9 @@ CUresult kiln__cpu_streamBeginCaptureToGraph(CUstream stream, CUgraph graph,
                                              size_t n, CUstreamCaptureMode mode)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
   (void)edges;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0) ||
       !nodes_of(graph, after, n))
     return CUDA_ERROR_INVALID_VALUE;
@@ -233,17 +216,16 @@ CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
   capture *c;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (graph == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   rc = kiln__cpu_stream_of(context, stream, &s);
   if (rc != CUDA_SUCCESS)
     return rc;
-  lock();
+  lock_graphs();
   c = s->capture;
   if (c == NULL) {
     rc = CUDA_ERROR_ILLEGAL_STATE;
@@ -261,7 +243,7 @@ CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
   } else {
     end(c, graph);
   }
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -271,7 +253,7 @@ void kiln__cpu_capture_forget(CUstream stream)
 
   if (none())
     return;
-  lock();
+  lock_graphs();
   c = stream->capture;
   if (c != NULL && c->origin == stream) {
     end(c, NULL);
@@ -279,7 +261,7 @@ void kiln__cpu_capture_forget(CUstream stream)
     c->invalid = true;
     leave(c, stream);
   }
-  unlock();
+  unlock_graphs();
 }
 
 bool kiln__cpu_graph_in_capture(CUgraph graph)
@@ -304,13 +286,13 @@ void kiln__cpu_end_captures(CUcontext context)
 {
   capture *next;
 
-  lock();
+  lock_graphs();
   for (capture *c = machine()->captures; c != NULL; c = next) {
     next = c->next;
     if (takes_part(c, context, false))
       end(c, NULL);
   }
-  unlock();
+  unlock_graphs();
 }
 
 /* ---- What a capture forbids -------------------------------------------------------- */
@@ -343,9 +325,9 @@ CUresult kiln__cpu_current_unsafe(CUcontext *out)
 
   if (rc != CUDA_SUCCESS || none())
     return rc;
-  lock();
+  lock_graphs();
   rc = unsafe();
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -369,7 +351,7 @@ CUresult kiln__cpu_capture_sync(CUstream stream)
 
   if (none())
     return CUDA_SUCCESS;
-  lock();
+  lock_graphs();
   rc = legacy_rule(stream, true);
   if (rc == CUDA_SUCCESS && stream->capture != NULL) {
     rc = stream->capture->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
@@ -378,7 +360,7 @@ CUresult kiln__cpu_capture_sync(CUstream stream)
   }
   if (rc == CUDA_SUCCESS)
     rc = unsafe();
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -388,7 +370,7 @@ CUresult kiln__cpu_capture_sync_context(CUcontext context)
 
   if (none())
     return CUDA_SUCCESS;
-  lock();
+  lock_graphs();
   for (capture *c = machine()->captures; c != NULL; c = c->next) {
     if (takes_part(c, context, false)) {
       c->invalid = true;
@@ -397,18 +379,16 @@ CUresult kiln__cpu_capture_sync_context(CUcontext context)
   }
   if (rc == CUDA_SUCCESS)
     rc = unsafe();
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
 CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
   kiln__cpu_thread *t = kiln__cpu_this_thread();
-  CUresult rc = kiln__cpu_ready();
   CUstreamCaptureMode old;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (t == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (mode == NULL || *mode < CU_STREAM_CAPTURE_MODE_GLOBAL ||
@@ -446,20 +426,20 @@ CUresult kiln__cpu_capture_node(CUstream stream, CUgraphNodeType type,
   *node = NULL;
   if (none())
     return CUDA_SUCCESS;
-  lock();
+  lock_graphs();
   rc = legacy_rule(stream, true);
   if (rc == CUDA_SUCCESS && stream->capture != NULL)
     rc = put_node(stream, type, node);
   if (rc != CUDA_SUCCESS || *node == NULL) {
     *node = NULL;
-    unlock();
+    unlock_graphs();
   }
   return rc;
 }
 
 void kiln__cpu_capture_node_done(void)
 {
-  unlock();
+  unlock_graphs();
 }
 
 static CUgraphNodeType node_type(const kiln__cpu_work *work)
@@ -520,11 +500,11 @@ CUresult kiln__cpu_capture_work(CUstream stream, kiln__cpu_work *work,
   *taken = false;
   if (none())
     return CUDA_SUCCESS;
-  lock();
+  lock_graphs();
   rc = legacy_rule(stream, true);
   if (rc == CUDA_SUCCESS)
     rc = take(stream, work, wait, taken);
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -535,9 +515,9 @@ bool kiln__cpu_is_capturing(CUcontext context, CUstream handle)
 
   if (none() || kiln__cpu_stream_of(context, handle, &s) != CUDA_SUCCESS)
     return false;
-  lock();
+  lock_graphs();
   yes = s->capture != NULL;
-  unlock();
+  unlock_graphs();
   return yes;
 }
 
@@ -573,7 +553,7 @@ CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
   *taken = false;
   if (none())
     return CUDA_SUCCESS;
-  lock();
+  lock_graphs();
   rc = legacy_rule(stream, true);
   if (rc == CUDA_SUCCESS && stream->capture != NULL) {
     *taken = true;
@@ -585,7 +565,7 @@ CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
         node->event = event;
     }
   }
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -626,7 +606,7 @@ CUresult kiln__cpu_capture_wait(CUstream stream, CUevent event, unsigned flags,
   CUgraphNode node;
   CUresult rc = CUDA_SUCCESS;
 
-  lock();
+  lock_graphs();
   *taken = stream->capture != NULL || event->capture_id != 0;
   if (*taken && (flags & CU_EVENT_WAIT_EXTERNAL) != 0) {
     if (stream->capture == NULL)
@@ -645,7 +625,7 @@ CUresult kiln__cpu_capture_wait(CUstream stream, CUevent event, unsigned flags,
   } else {
     rc = legacy_rule(stream, true);
   }
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -654,14 +634,14 @@ CUresult kiln__cpu_capture_event(CUevent event)
   CUresult rc = CUDA_SUCCESS;
   capture *c;
 
-  lock();
+  lock_graphs();
   if (event->capture_id != 0) {
     rc = CUDA_ERROR_CAPTURED_EVENT;
     c = find(event->capture_id);
     if (c != NULL)
       c->invalid = true;
   }
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -670,9 +650,9 @@ CUresult kiln__cpu_capture_event(CUevent event)
 static CUresult current_stream(CUstream handle, CUstream *out)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, handle, out);
+  CU_TRY(kiln__cpu_current(&context));
+  return kiln__cpu_stream_of(context, handle, out);
 }
 
 CUresult kiln__cpu_streamIsCapturing(CUstream stream,
@@ -690,14 +670,13 @@ CUresult kiln__cpu_streamGetCaptureInfoV3(CUstream stream,
                                           size_t *n)
 {
   CUstream s;
-  CUresult rc = current_stream(stream, &s);
+  CUresult rc;
   const capture *c;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &s));
   if (status == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  lock();
+  lock_graphs();
   rc = legacy_rule(s, false);
   c = s->capture;
   *status = c == NULL    ? CU_STREAM_CAPTURE_STATUS_NONE
@@ -715,7 +694,7 @@ CUresult kiln__cpu_streamGetCaptureInfoV3(CUstream stream,
     if (n != NULL)
       *n = s->n_tips;
   }
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -741,14 +720,13 @@ CUresult kiln__cpu_streamUpdateCaptureDependencies(CUstream stream,
                                                    unsigned int flags)
 {
   CUstream s;
-  CUresult rc = current_stream(stream, &s);
+  CUresult rc = CUDA_SUCCESS;
   bool ok;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &s));
   if (flags > CU_STREAM_SET_CAPTURE_DEPENDENCIES || (after == NULL && n > 0))
     return CUDA_ERROR_INVALID_VALUE;
-  lock();
+  lock_graphs();
   if (s->capture == NULL) {
     rc = CUDA_ERROR_ILLEGAL_STATE;
   } else if (s->capture->invalid) {
@@ -760,7 +738,7 @@ CUresult kiln__cpu_streamUpdateCaptureDependencies(CUstream stream,
                                                      : tips_add(s, after, n);
     rc = ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
   }
-  unlock();
+  unlock_graphs();
   return rc;
 }
 

@@ -4,32 +4,9 @@
 
 #include <string.h>
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
-static const kiln_allocator *alloc(void)
-{
-  return &machine()->alloc;
-}
-
-static void lock(void)
-{
-  pthread_mutex_lock(&machine()->graph_lock);
-}
-
-static void unlock(void)
-{
-  pthread_mutex_unlock(&machine()->graph_lock);
-}
-
 static CUresult known_exec(CUgraphExec exec)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_live(exec, KILN__HANDLE_GRAPH_EXEC)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_VALUE;
@@ -40,9 +17,9 @@ static CUresult known_exec(CUgraphExec exec)
 static void exec_free(CUgraphExec exec)
 {
   kiln__cpu_graph_free(exec->graph);
-  kiln__free(alloc(), exec->order);
+  kiln__free(&machine()->alloc, exec->order);
   kiln__cpu_mark_drop(exec->last);
-  kiln__free(alloc(), exec);
+  kiln__free(&machine()->alloc, exec);
 }
 
 /* No cycles, in child graphs neither. */
@@ -54,7 +31,7 @@ static CUresult check_shape(CUgraph graph)
                 : order == NULL ? CUDA_ERROR_OUT_OF_MEMORY
                                 : CUDA_ERROR_INVALID_VALUE;
 
-  kiln__free(alloc(), order);
+  kiln__free(&machine()->alloc, order);
   for (CUgraphNode n = graph->first; n != NULL && rc == CUDA_SUCCESS;
        n = n->next) {
     if (n->child != NULL)
@@ -65,12 +42,12 @@ static CUresult check_shape(CUgraph graph)
 
 static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
 {
-  CUgraphExec exec = kiln__calloc(alloc(), 1, sizeof *exec);
+  CUgraphExec exec = kiln__calloc(&machine()->alloc, 1, sizeof *exec);
   CUresult rc = exec != NULL ? check_shape(graph) : CUDA_ERROR_OUT_OF_MEMORY;
 
   *out = NULL;
   if (rc != CUDA_SUCCESS) {
-    kiln__free(alloc(), exec);
+    kiln__free(&machine()->alloc, exec);
     return rc;
   }
   exec->flags = flags;
@@ -88,18 +65,17 @@ static CUresult exec_make(CUgraphExec *out, CUgraph graph, uint64_t flags)
 CUresult kiln__cpu_graphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
                                              unsigned long long flags)
 {
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc;
   CUgraphExec made;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (exec == NULL || !kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || flags > 15)
     return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;
-  lock();
+  lock_graphs();
   rc = exec_make(&made, graph, flags);
-  unlock();
+  unlock_graphs();
   if (rc == CUDA_SUCCESS)
     *exec = made;
   return rc;
@@ -142,14 +118,11 @@ kiln__cpu_graphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
 
 CUresult kiln__cpu_graphExecDestroy(CUgraphExec exec)
 {
-  CUresult rc = known_exec(exec);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  lock();
+  CU_TRY(known_exec(exec));
+  lock_graphs();
   kiln__cpu_live_remove(exec);
   exec_free(exec);
-  unlock();
+  unlock_graphs();
   return CUDA_SUCCESS;
 }
 
@@ -183,7 +156,8 @@ static bool put_step(launch_work *l, step s)
 {
   if (l->n == l->capacity) {
     const size_t capacity = l->capacity == 0 ? 16 : 2 * l->capacity;
-    step *steps = kiln__resize(alloc(), l->steps, capacity * sizeof *steps);
+    step *steps =
+        kiln__resize(&machine()->alloc, l->steps, capacity * sizeof *steps);
 
     if (steps == NULL)
       return false;
@@ -214,7 +188,7 @@ static CUresult collect_child(launch_work *l, CUgraph child, uint64_t flags)
 
   if (rc == CUDA_SUCCESS)
     rc = collect(l, child, order, flags);
-  kiln__free(alloc(), order);
+  kiln__free(&machine()->alloc, order);
   return rc;
 }
 
@@ -302,13 +276,13 @@ static void free_launch(kiln__cpu_work *work)
 
   for (size_t i = 0; i < l->n; i++)
     step_drop(&l->steps[i]);
-  kiln__free(alloc(), l->steps);
-  kiln__free(alloc(), l);
+  kiln__free(&machine()->alloc, l->steps);
+  kiln__free(&machine()->alloc, l);
 }
 
 static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
 {
-  launch_work *l = kiln__calloc(alloc(), 1, sizeof *l);
+  launch_work *l = kiln__calloc(&machine()->alloc, 1, sizeof *l);
   CUresult rc;
 
   if (l == NULL)
@@ -316,9 +290,9 @@ static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
   l->base.run = run_launch;
   l->base.free = free_launch;
   l->base.kind = KILN__WORK_EMPTY;
-  lock();
+  lock_graphs();
   rc = collect(l, exec->graph, exec->order, exec->flags);
-  unlock();
+  unlock_graphs();
   if (rc != CUDA_SUCCESS) {
     free_launch(&l->base);
     return rc;
@@ -362,15 +336,13 @@ CUresult kiln__cpu_graphLaunch(CUgraphExec exec, CUstream stream)
     rc = capture_launch(exec, s, &taken);
   if (rc != CUDA_SUCCESS || taken)
     return rc;
-  rc = launch_make(exec, &work);
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  lock();
+  CU_TRY(launch_make(exec, &work));
+  lock_graphs();
   before = exec->last;
   rc = kiln__cpu_queue_add(s, work, KILN__LATER, &before, 1, &mark);
   if (rc == CUDA_SUCCESS)
     exec->last = mark;
-  unlock();
+  unlock_graphs();
   if (rc == CUDA_SUCCESS)
     kiln__cpu_mark_drop(before);
   return rc;
@@ -422,12 +394,9 @@ CUresult kiln__cpu_exec_change(CUgraphExec exec, CUgraphNode node,
 static CUresult enabled_node(CUgraphExec exec, CUgraphNode node,
                              CUgraphNode *own)
 {
-  CUresult rc = known_exec(exec);
-
-  if (rc == CUDA_SUCCESS && !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(known_exec(exec));
+  if (!kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))
+    return CUDA_ERROR_INVALID_VALUE;
   *own = node_in(exec, node);
   return *own != NULL && (*own)->type <= CU_GRAPH_NODE_TYPE_MEMSET
              ? CUDA_SUCCESS
@@ -440,11 +409,11 @@ CUresult kiln__cpu_graphNodeSetEnabled(CUgraphExec exec, CUgraphNode node,
   CUgraphNode own;
   CUresult rc;
 
-  lock();
+  lock_graphs();
   rc = enabled_node(exec, node, &own);
   if (rc == CUDA_SUCCESS)
     own->enabled = enabled != 0;
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -456,11 +425,11 @@ CUresult kiln__cpu_graphNodeGetEnabled(CUgraphExec exec, CUgraphNode node,
 
   if (enabled == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  lock();
+  lock_graphs();
   rc = enabled_node(exec, node, &own);
   if (rc == CUDA_SUCCESS)
     *enabled = own->enabled;
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -534,19 +503,16 @@ static void update(CUgraph old, CUgraph now)
 CUresult kiln__cpu_graphExecUpdate(CUgraphExec exec, CUgraph graph,
                                    CUgraphExecUpdateResultInfo *result)
 {
-  CUresult rc = known_exec(exec);
   difference d;
 
-  if (rc == CUDA_SUCCESS &&
-      (result == NULL || !kiln__cpu_live(graph, KILN__HANDLE_GRAPH)))
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  lock();
+  CU_TRY(known_exec(exec));
+  if (result == NULL || !kiln__cpu_live(graph, KILN__HANDLE_GRAPH))
+    return CUDA_ERROR_INVALID_VALUE;
+  lock_graphs();
   d = compare(exec->graph, graph);
   if (d.result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
     update(exec->graph, graph);
-  unlock();
+  unlock_graphs();
   *result =
       (CUgraphExecUpdateResultInfo){.result = d.result, .errorNode = d.node};
   return d.result == CU_GRAPH_EXEC_UPDATE_SUCCESS

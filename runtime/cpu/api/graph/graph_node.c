@@ -3,21 +3,6 @@
 #include "../memory/api_memory.h"
 #include "graph_exec.h"
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
-static void lock(void)
-{
-  pthread_mutex_lock(&machine()->graph_lock);
-}
-
-static void unlock(void)
-{
-  pthread_mutex_unlock(&machine()->graph_lock);
-}
-
 /* ---- Parts ---------------------------------------------------------------------- */
 
 static CUresult context_for(CUcontext given, CUcontext *out)
@@ -74,9 +59,9 @@ static CUresult copy_child(kiln__cpu_node_parts *out, CUgraph child)
 {
   if (!kiln__cpu_live(child, KILN__HANDLE_GRAPH))
     return CUDA_ERROR_INVALID_VALUE;
-  lock();
+  lock_graphs();
   out->child = kiln__cpu_graph_copy(child, false);
-  unlock();
+  unlock_graphs();
   return out->child != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -111,7 +96,6 @@ CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
                                    CUgraphNodeParams *params)
 {
   kiln__cpu_work *work = NULL;
-  CUresult rc;
 
   *out = (kiln__cpu_node_parts){.type = params->type};
   switch (params->type) {
@@ -136,9 +120,7 @@ CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
   default:
     break;
   }
-  rc = work_for(params, &out->context, &work);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(work_for(params, &out->context, &work));
   out->shared = kiln__cpu_share(work);
   if (out->shared == NULL) {
     work->free(work);
@@ -152,9 +134,9 @@ void kiln__cpu_node_parts_drop(kiln__cpu_node_parts *parts)
   kiln__cpu_share_drop(parts->shared);
   kiln__cpu_graph_memory_drop(parts->memory);
   if (parts->child != NULL) {
-    lock();
+    lock_graphs();
     kiln__cpu_graph_free(parts->child);
-    unlock();
+    unlock_graphs();
   }
   *parts = (kiln__cpu_node_parts){0};
 }
@@ -182,10 +164,7 @@ void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts)
 
 static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) || (after == NULL && n > 0))
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < n; i++) {
@@ -206,15 +185,14 @@ CUresult kiln__cpu_graphAddNodeV1(CUgraphNode *node, CUgraph graph,
 {
   kiln__cpu_node_parts parts;
   CUgraphNode made;
-  CUresult rc = check_after(graph, after, n);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_after(graph, after, n));
   if (node == NULL || params == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   rc = kiln__cpu_node_parts_make(&parts, params);
   if (rc == CUDA_SUCCESS) {
-    lock();
+    lock_graphs();
     made = kiln__cpu_node_new(graph, params->type, after, n);
     if (made != NULL) {
       kiln__cpu_node_parts_swap(made, &parts);
@@ -222,7 +200,7 @@ CUresult kiln__cpu_graphAddNodeV1(CUgraphNode *node, CUgraph graph,
     } else {
       rc = CUDA_ERROR_OUT_OF_MEMORY;
     }
-    unlock();
+    unlock_graphs();
   }
   kiln__cpu_node_parts_drop(&parts);
   return rc;
@@ -251,10 +229,9 @@ static CUresult change(CUgraphExec exec, CUgraphNode node,
                        CUgraphNodeParams *params)
 {
   kiln__cpu_node_parts parts;
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) ||
       node->type != params->type || !can_change(params->type))
     return CUDA_ERROR_INVALID_VALUE;
@@ -262,12 +239,12 @@ static CUresult change(CUgraphExec exec, CUgraphNode node,
     return CUDA_ERROR_NOT_SUPPORTED;
   rc = kiln__cpu_node_parts_make(&parts, params);
   if (rc == CUDA_SUCCESS) {
-    lock();
+    lock_graphs();
     if (exec != NULL)
       rc = kiln__cpu_exec_change(exec, node, &parts);
     else
       kiln__cpu_node_parts_swap(node, &parts);
-    unlock();
+    unlock_graphs();
   }
   kiln__cpu_node_parts_drop(&parts);
   return rc;
@@ -282,10 +259,7 @@ CUresult kiln__cpu_graphNodeSetParams(CUgraphNode node,
 CUresult kiln__cpu_graphExecNodeSetParams(CUgraphExec exec, CUgraphNode node,
                                           CUgraphNodeParams *params)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_live(exec, KILN__HANDLE_GRAPH_EXEC))
     return CUDA_ERROR_INVALID_VALUE;
   return change(exec, node, params);

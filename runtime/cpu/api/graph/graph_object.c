@@ -15,11 +15,6 @@ typedef struct kiln__cpu_held {
   struct kiln__cpu_held *next;
 } kiln__cpu_held;
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 /* True: that was the last, the caller destroys it outside of the lock. */
 static bool object_drop(CUuserObject object, unsigned n)
 {
@@ -70,11 +65,9 @@ CUresult kiln__cpu_userObjectCreate(CUuserObject *object, void *p,
                                     CUhostFn destroy, unsigned int n,
                                     unsigned int flags)
 {
-  CUresult rc = kiln__cpu_ready();
   CUuserObject o;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (object == NULL || destroy == NULL || n == 0 || n > INT32_MAX ||
       flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
     return CUDA_ERROR_INVALID_VALUE;
@@ -92,10 +85,7 @@ CUresult kiln__cpu_userObjectCreate(CUuserObject *object, void *p,
 
 static CUresult valid(CUuserObject object, unsigned n)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return n > 0 && n <= INT32_MAX &&
                  kiln__cpu_live(object, KILN__HANDLE_USER_OBJECT)
              ? CUDA_SUCCESS
@@ -104,26 +94,21 @@ static CUresult valid(CUuserObject object, unsigned n)
 
 CUresult kiln__cpu_userObjectRetain(CUuserObject object, unsigned int n)
 {
-  CUresult rc = valid(object, n);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  pthread_mutex_lock(&machine()->graph_lock);
+  CU_TRY(valid(object, n));
+  lock_graphs();
   object->refs += n;
-  pthread_mutex_unlock(&machine()->graph_lock);
+  unlock_graphs();
   return CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_userObjectRelease(CUuserObject object, unsigned int n)
 {
-  CUresult rc = valid(object, n);
   bool last;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  pthread_mutex_lock(&machine()->graph_lock);
+  CU_TRY(valid(object, n));
+  lock_graphs();
   last = object_drop(object, n);
-  pthread_mutex_unlock(&machine()->graph_lock);
+  unlock_graphs();
   if (last)
     object_destroy(object);
   return CUDA_SUCCESS;
@@ -141,15 +126,14 @@ static kiln__cpu_held **held_of(CUgraph graph, CUuserObject object)
 CUresult kiln__cpu_graphRetainUserObject(CUgraph graph, CUuserObject object,
                                          unsigned int n, unsigned int flags)
 {
-  CUresult rc = valid(object, n);
+  CUresult rc = CUDA_SUCCESS;
   kiln__cpu_held **at;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(valid(object, n));
   if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH) ||
       (flags & ~(unsigned)CU_GRAPH_USER_OBJECT_MOVE) != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&machine()->graph_lock);
+  lock_graphs();
   at = held_of(graph, object);
   if (*at == NULL)
     *at = kiln__calloc(&machine()->alloc, 1, sizeof **at);
@@ -161,22 +145,21 @@ CUresult kiln__cpu_graphRetainUserObject(CUgraph graph, CUuserObject object,
   } else {
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  pthread_mutex_unlock(&machine()->graph_lock);
+  unlock_graphs();
   return rc;
 }
 
 CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
                                           unsigned int n)
 {
-  CUresult rc = valid(object, n);
+  CUresult rc = CUDA_SUCCESS;
   kiln__cpu_held **at, *h;
   bool last = false;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(valid(object, n));
   if (!kiln__cpu_live(graph, KILN__HANDLE_GRAPH))
     return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&machine()->graph_lock);
+  lock_graphs();
   at = held_of(graph, object);
   h = *at;
   if (h == NULL || h->n < n) {
@@ -189,7 +172,7 @@ CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
     }
     last = object_drop(object, n);
   }
-  pthread_mutex_unlock(&machine()->graph_lock);
+  unlock_graphs();
   if (last)
     object_destroy(object);
   return rc;

@@ -2,11 +2,6 @@
  * CUgraphNodeParams; and what they answer. */
 #include "graph_exec.h"
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 /* ---- Parameters of a node ----------------------------------------------------- */
 
 static CUgraphNodeParams kernel_params(const CUDA_KERNEL_NODE_PARAMS *p)
@@ -68,20 +63,17 @@ static CUgraphNodeParams ops_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
 static CUresult open_node(CUgraphNode node, CUgraphNodeType type,
                           const void *out)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (out == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) ||
       node->type != type)
     return CUDA_ERROR_INVALID_VALUE;
-  pthread_mutex_lock(&machine()->graph_lock);
+  lock_graphs();
   return CUDA_SUCCESS;
 }
 
 static void close_node(void)
 {
-  pthread_mutex_unlock(&machine()->graph_lock);
+  unlock_graphs();
 }
 
 /* ---- Empty and child graphs -------------------------------------------------------- */
@@ -106,10 +98,7 @@ CUresult kiln__cpu_graphAddChildGraphNode(CUgraphNode *node, CUgraph graph,
 
 CUresult kiln__cpu_graphChildGraphNodeGetGraph(CUgraphNode node, CUgraph *graph)
 {
-  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_GRAPH, graph);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_GRAPH, graph));
   *graph = node->child;
   close_node();
   return CUDA_SUCCESS;
@@ -155,10 +144,9 @@ kiln__cpu_graphAddKernelNodeV1(CUgraphNode *node, CUgraph graph,
 CUresult kiln__cpu_graphKernelNodeGetParams(CUgraphNode node,
                                             CUDA_KERNEL_NODE_PARAMS *params)
 {
-  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_KERNEL, params);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_KERNEL, params));
   rc = kiln__cpu_kernel_work_params(node->shared->work, params);
   if (rc == CUDA_SUCCESS)
     params->ctx = node->context;
@@ -240,10 +228,7 @@ CUresult kiln__cpu_graphExecKernelNodeSetParamsV1(
  * work has them; they are not shown. */
 static CUresult kernel_node(CUgraphNode node)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE) &&
                  node->type == CU_GRAPH_NODE_TYPE_KERNEL
              ? CUDA_SUCCESS
@@ -253,19 +238,15 @@ static CUresult kernel_node(CUgraphNode node)
 CUresult kiln__cpu_graphKernelNodeCopyAttributes(CUgraphNode to,
                                                  CUgraphNode from)
 {
-  CUresult rc = kernel_node(to);
-
-  return rc != CUDA_SUCCESS ? rc : kernel_node(from);
+  CU_TRY(kernel_node(to));
+  return kernel_node(from);
 }
 
 CUresult kiln__cpu_graphKernelNodeGetAttribute(CUgraphNode node,
                                                CUkernelNodeAttrID attribute,
                                                CUkernelNodeAttrValue *value)
 {
-  CUresult rc = kernel_node(node);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kernel_node(node));
   if (value == NULL || attribute <= CU_LAUNCH_ATTRIBUTE_IGNORE ||
       attribute > CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING)
     return CUDA_ERROR_INVALID_VALUE;
@@ -278,10 +259,7 @@ kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
                                       CUkernelNodeAttrID attribute,
                                       const CUkernelNodeAttrValue *value)
 {
-  CUresult rc = kernel_node(node);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kernel_node(node));
   if (value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
@@ -320,10 +298,7 @@ CUresult kiln__cpu_graphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
 CUresult kiln__cpu_graphMemcpyNodeGetParams(CUgraphNode node,
                                             CUDA_MEMCPY3D *params)
 {
-  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_MEMCPY, params);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_MEMCPY, params));
   *params = *kiln__cpu_copy_params(node->shared->work);
   close_node();
   return CUDA_SUCCESS;
@@ -369,10 +344,7 @@ CUresult kiln__cpu_graphAddMemsetNode(CUgraphNode *node, CUgraph graph,
 CUresult kiln__cpu_graphMemsetNodeGetParams(CUgraphNode node,
                                             CUDA_MEMSET_NODE_PARAMS *params)
 {
-  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_MEMSET, params);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_MEMSET, params));
   *params = *kiln__cpu_fill_params(node->shared->work);
   close_node();
   return CUDA_SUCCESS;
@@ -420,10 +392,7 @@ CUresult kiln__cpu_graphAddHostNode(CUgraphNode *node, CUgraph graph,
 CUresult kiln__cpu_graphHostNodeGetParams(CUgraphNode node,
                                           CUDA_HOST_NODE_PARAMS *params)
 {
-  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_HOST, params);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_HOST, params));
   *params = kiln__cpu_host_params(node->shared->work);
   close_node();
   return CUDA_SUCCESS;
@@ -457,10 +426,7 @@ kiln__cpu_graphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
 static CUresult get_event(CUgraphNode node, CUgraphNodeType type,
                           CUevent *event)
 {
-  CUresult rc = open_node(node, type, event);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, type, event));
   *event = node->event;
   close_node();
   return CUDA_SUCCESS;
@@ -550,10 +516,7 @@ CUresult
 kiln__cpu_graphMemAllocNodeGetParams(CUgraphNode node,
                                      CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
-  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_MEM_ALLOC, params));
   *params = node->memory->params;
   params->dptr = node->memory->address;
   close_node();
@@ -573,10 +536,7 @@ CUresult kiln__cpu_graphAddMemFreeNode(CUgraphNode *node, CUgraph graph,
 CUresult kiln__cpu_graphMemFreeNodeGetParams(CUgraphNode node,
                                              CUdeviceptr *address)
 {
-  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_MEM_FREE, address);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_MEM_FREE, address));
   *address = node->memory != NULL ? node->memory->address : 0;
   close_node();
   return CUDA_SUCCESS;
@@ -601,10 +561,7 @@ CUresult
 kiln__cpu_graphBatchMemOpNodeGetParams(CUgraphNode node,
                                        CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
 {
-  CUresult rc = open_node(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, params);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(open_node(node, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, params));
   *params = (CUDA_BATCH_MEM_OP_NODE_PARAMS){.ctx = node->context};
   params->paramArray =
       kiln__cpu_mem_ops_params(node->shared->work, &params->count);

@@ -4,37 +4,16 @@
 
 #include "../../../base/os.h"
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
-static void lock(void)
-{
-  pthread_mutex_lock(&machine()->graph_lock);
-}
-
-static void unlock(void)
-{
-  pthread_mutex_unlock(&machine()->graph_lock);
-}
-
 static CUresult known_graph(CUgraph graph)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_live(graph, KILN__HANDLE_GRAPH) ? CUDA_SUCCESS
                                                    : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult known_node(CUgraphNode node)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_VALUE;
@@ -44,11 +23,9 @@ static CUresult known_node(CUgraphNode node)
 
 CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
 {
-  CUresult rc = kiln__cpu_ready();
   CUgraph g;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (graph == NULL || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   g = kiln__cpu_graph_new(false);
@@ -60,16 +37,15 @@ CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
 
 CUresult kiln__cpu_graphDestroy(CUgraph graph)
 {
-  CUresult rc = known_graph(graph);
+  CUresult rc = CUDA_SUCCESS;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  lock();
+  CU_TRY(known_graph(graph));
+  lock_graphs();
   if (graph->parent != NULL || kiln__cpu_graph_in_capture(graph))
     rc = CUDA_ERROR_INVALID_VALUE;
   else
     kiln__cpu_graph_free(graph);
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -84,19 +60,18 @@ static bool has_memory(CUgraph graph)
 
 CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
 {
-  CUresult rc = known_graph(original);
+  CUresult rc = CUDA_SUCCESS;
   CUgraph g = NULL;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(known_graph(original));
   if (clone == NULL)
     return CUDA_ERROR_INVALID_VALUE;
-  lock();
+  lock_graphs();
   if (has_memory(original))
     rc = CUDA_ERROR_NOT_SUPPORTED; /* their addresses are one graph's */
   else
     g = kiln__cpu_graph_copy(original, false);
-  unlock();
+  unlock_graphs();
   if (rc == CUDA_SUCCESS && g == NULL)
     rc = CUDA_ERROR_OUT_OF_MEMORY;
   if (rc == CUDA_SUCCESS)
@@ -107,34 +82,29 @@ CUresult kiln__cpu_graphClone(CUgraph *clone, CUgraph original)
 CUresult kiln__cpu_graphNodeFindInClone(CUgraphNode *node, CUgraphNode original,
                                         CUgraph clone)
 {
-  CUresult rc = known_node(original);
-
-  if (rc == CUDA_SUCCESS)
-    rc = known_graph(clone);
-  if (rc == CUDA_SUCCESS && node == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  lock();
+  CU_TRY(known_node(original));
+  CU_TRY(known_graph(clone));
+  if (node == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  lock_graphs();
   *node = clone->cloned_from == original->graph->id
               ? kiln__cpu_node_numbered(clone, original->number)
               : NULL;
-  unlock();
+  unlock_graphs();
   return *node != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult kiln__cpu_graphDestroyNode(CUgraphNode node)
 {
-  CUresult rc = known_node(node);
+  CUresult rc = CUDA_SUCCESS;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  lock();
+  CU_TRY(known_node(node));
+  lock_graphs();
   if (kiln__cpu_graph_in_capture(node->graph))
     rc = CUDA_ERROR_INVALID_VALUE;
   else
     kiln__cpu_node_free(node);
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -193,20 +163,18 @@ static void finish(const list *l, size_t *n)
 
 static CUresult nodes(CUgraph graph, CUgraphNode *out, size_t *n, bool roots)
 {
-  CUresult rc = known_graph(graph);
   list l;
 
-  if (rc == CUDA_SUCCESS && n == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(known_graph(graph));
+  if (n == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
   l = list_of(out, NULL, NULL, n);
-  lock();
+  lock_graphs();
   for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
     if (!roots || o->n_after == 0)
       put(&l, o, NULL);
   }
-  unlock();
+  unlock_graphs();
   finish(&l, n);
   return CUDA_SUCCESS;
 }
@@ -225,20 +193,18 @@ CUresult kiln__cpu_graphGetEdgesV2(CUgraph graph, CUgraphNode *from,
                                    CUgraphNode *to, CUgraphEdgeData *edges,
                                    size_t *n)
 {
-  CUresult rc = known_graph(graph);
   list l;
 
-  if (rc == CUDA_SUCCESS && (n == NULL || (from == NULL) != (to == NULL)))
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(known_graph(graph));
+  if (n == NULL || (from == NULL) != (to == NULL))
+    return CUDA_ERROR_INVALID_VALUE;
   l = list_of(from, to, edges, n);
-  lock();
+  lock_graphs();
   for (CUgraphNode o = graph->first; o != NULL; o = o->next) {
     for (size_t i = 0; i < o->n_after; i++)
       put(&l, o->after[i], o);
   }
-  unlock();
+  unlock_graphs();
   finish(&l, n);
   return CUDA_SUCCESS;
 }
@@ -253,18 +219,16 @@ CUresult kiln__cpu_graphNodeGetDependenciesV2(CUgraphNode node,
                                               CUgraphNode *after,
                                               CUgraphEdgeData *edges, size_t *n)
 {
-  CUresult rc = known_node(node);
   list l;
 
-  if (rc == CUDA_SUCCESS && n == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(known_node(node));
+  if (n == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
   l = list_of(after, NULL, edges, n);
-  lock();
+  lock_graphs();
   for (size_t i = 0; i < node->n_after; i++)
     put(&l, node->after[i], node);
-  unlock();
+  unlock_graphs();
   finish(&l, n);
   return CUDA_SUCCESS;
 }
@@ -280,22 +244,20 @@ CUresult kiln__cpu_graphNodeGetDependentNodesV2(CUgraphNode node,
                                                 CUgraphEdgeData *edges,
                                                 size_t *n)
 {
-  CUresult rc = known_node(node);
   list l;
 
-  if (rc == CUDA_SUCCESS && n == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(known_node(node));
+  if (n == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
   l = list_of(after, NULL, edges, n);
-  lock();
+  lock_graphs();
   for (CUgraphNode o = node->graph->first; o != NULL; o = o->next) {
     for (size_t i = 0; i < o->n_after; i++) {
       if (o->after[i] == node)
         put(&l, o, node);
     }
   }
-  unlock();
+  unlock_graphs();
   finish(&l, n);
   return CUDA_SUCCESS;
 }
@@ -340,13 +302,13 @@ CUresult kiln__cpu_graphAddDependencies(CUgraph graph, const CUgraphNode *from,
 {
   CUresult rc;
 
-  lock();
+  lock_graphs();
   rc = check_edges(graph, from, to, n, false);
   for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++) {
     if (!kiln__cpu_node_depend(to[i], from[i]))
       rc = CUDA_ERROR_OUT_OF_MEMORY;
   }
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -366,11 +328,11 @@ CUresult kiln__cpu_graphRemoveDependencies(CUgraph graph,
 {
   CUresult rc;
 
-  lock();
+  lock_graphs();
   rc = check_edges(graph, from, to, n, true);
   for (size_t i = 0; rc == CUDA_SUCCESS && i < n; i++)
     kiln__cpu_node_undepend(to[i], from[i]);
-  unlock();
+  unlock_graphs();
   return rc;
 }
 
@@ -423,15 +385,15 @@ CUresult kiln__cpu_graphDebugDotPrint(CUgraph graph, const char *path,
   kiln__buf b;
 
   (void)flags;
-  if (rc == CUDA_SUCCESS && path == NULL)
-    rc = CUDA_ERROR_INVALID_VALUE;
   if (rc != CUDA_SUCCESS)
     return rc;
+  if (path == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
   kiln__buf_init(&b, &machine()->alloc);
   kiln__buf_text(&b, "digraph kiln {\n");
-  lock();
+  lock_graphs();
   draw(&b, graph);
-  unlock();
+  unlock_graphs();
   kiln__buf_text(&b, "}\n");
   if (b.failed)
     rc = CUDA_ERROR_OUT_OF_MEMORY;

@@ -26,11 +26,6 @@ typedef struct box {
   size_t row, slice;
 } box;
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 /* ---- Sides --------------------------------------------------------------------- */
 
 static side source_of(const CUDA_MEMCPY3D *p)
@@ -270,10 +265,9 @@ CUresult kiln__cpu_issue_copy(CUcontext context, CUstream stream,
   const side to = target_of(params), from = source_of(params);
   kiln__cpu_work *work;
   unsigned manner = 0;
-  CUresult rc = kiln__cpu_copy_work(context, params, &work);
+  CUresult rc = CUDA_SUCCESS;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_copy_work(context, params, &work));
   if (!async) {
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
     if (to.type != CU_MEMORYTYPE_DEVICE || from.type != CU_MEMORYTYPE_DEVICE)

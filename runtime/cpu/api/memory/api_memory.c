@@ -18,11 +18,6 @@ struct kiln__cpu_blocks {
   block *buckets[1024];
 };
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 /* ---- The table -------------------------------------------------------------- */
 
 static struct kiln__cpu_blocks *locked(void)
@@ -366,11 +361,10 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes,
                          kiln__cpu_range_kind kind)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
   CUdeviceptr first;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (address == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
   rc = kiln__cpu_current_unsafe(&context);
@@ -390,10 +384,9 @@ CUresult kiln__cpu_memAllocManaged(CUdeviceptr *address, size_t bytes,
                                    unsigned int flags)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
     return CUDA_ERROR_INVALID_VALUE;
   rc = allocate(address, bytes, KILN__RANGE_MANAGED);
@@ -407,11 +400,10 @@ CUresult kiln__cpu_memAllocPitch(CUdeviceptr *address, size_t *pitch,
                                  unsigned int element)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
   size_t row;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (address == NULL || pitch == NULL || width == 0 || height == 0 ||
       (element != 4 && element != 8 && element != 16) ||
       width > SIZE_MAX - PITCH_ALIGN)
@@ -435,9 +427,7 @@ CUresult kiln__cpu_memFree(CUdeviceptr address)
     return rc;
   if (!kiln__cpu_block_at(address, &info) || info.kind == KILN__RANGE_HOST)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_current_unsafe(&context);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_block_claim(address, &info))
     return CUDA_ERROR_INVALID_VALUE;
   owner = info.context != NULL ? info.context : context;
@@ -456,10 +446,8 @@ CUresult kiln__cpu_memGetInfo(size_t *unused, size_t *total)
 {
   kiln__cpu_machine *m = machine();
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (unused == NULL && total == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   locked();
@@ -476,10 +464,8 @@ CUresult kiln__cpu_memGetAddressRange(CUdeviceptr *base, size_t *bytes,
 {
   CUcontext context;
   kiln__cpu_range range;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (base == NULL && bytes == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_memory_find(machine()->memory, address, &range))

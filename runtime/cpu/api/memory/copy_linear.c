@@ -25,10 +25,9 @@ static CUresult copy(CUmemorytype to_type, CUdeviceptr to,
 {
   const CUDA_MEMCPY3D p = linear(to_type, to, from_type, from, bytes);
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS ? rc
-                            : kiln__cpu_issue_copy(context, stream, &p, async);
+  CU_TRY(kiln__cpu_current(&context));
+  return kiln__cpu_issue_copy(context, stream, &p, async);
 }
 
 static CUdeviceptr of(const void *p)
@@ -96,10 +95,8 @@ static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                      bool async)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (!kiln__cpu_live(to_context, KILN__HANDLE_CONTEXT) ||
       !kiln__cpu_live(from_context, KILN__HANDLE_CONTEXT))
     return CUDA_ERROR_INVALID_CONTEXT;
@@ -129,10 +126,9 @@ static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
                       size_t *failed, CUstream stream)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc = CUDA_SUCCESS;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (failed != NULL)
     *failed = SIZE_MAX;
   if (to == NULL || from == NULL || sizes == NULL || n == 0 ||

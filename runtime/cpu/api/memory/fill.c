@@ -9,11 +9,6 @@ typedef struct fill_work {
   CUDA_MEMSET_NODE_PARAMS params;
 } fill_work;
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 /* Rows that touch are one row. */
 static CUDA_MEMSET_NODE_PARAMS joined(CUDA_MEMSET_NODE_PARAMS p)
 {
@@ -123,12 +118,9 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
   kiln__cpu_work *work;
   kiln__cpu_range range;
   unsigned manner = 0;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_fill_work(context, &p, &work);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_fill_work(context, &p, &work));
   if (!async) {
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
     if (kiln__cpu_memory_find(machine()->memory, to, &range) &&

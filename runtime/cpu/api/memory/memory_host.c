@@ -6,18 +6,13 @@ static CUresult allocate(void **p, size_t bytes, unsigned flags)
 {
   CUcontext context;
   CUdeviceptr first;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (p == NULL || bytes == 0 || (flags & ~7u) != 0)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_current_unsafe(&context);
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_block_add(&first, KILN__RANGE_HOST, context->device, context,
-                             bytes);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
+  CU_TRY(kiln__cpu_block_add(&first, KILN__RANGE_HOST, context->device, context,
+                             bytes));
   kiln__cpu_block_set_flags(first, flags | CU_MEMHOSTALLOC_DEVICEMAP, false);
   *p = (void *)(uintptr_t)first;
   return CUDA_SUCCESS;
@@ -45,9 +40,7 @@ CUresult kiln__cpu_memFreeHost(void *p)
   if (!kiln__cpu_block_at(first, &info) || info.kind != KILN__RANGE_HOST ||
       info.registered)
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_current_unsafe(&context);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_block_claim(first, &info))
     return CUDA_ERROR_INVALID_VALUE;
   rc = kiln__cpu_wait_context(info.context);
@@ -61,18 +54,14 @@ CUresult kiln__cpu_memHostRegister(void *p, size_t bytes, unsigned int flags)
                          CU_MEMHOSTREGISTER_DEVICEMAP |
                          CU_MEMHOSTREGISTER_READ_ONLY;
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (p == NULL || bytes == 0 || (uintptr_t)p + bytes < (uintptr_t)p ||
       (flags & ~(known | (unsigned)CU_MEMHOSTREGISTER_IOMEMORY)) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if ((flags & CU_MEMHOSTREGISTER_IOMEMORY) != 0)
     return CUDA_ERROR_NOT_SUPPORTED;
-  rc = kiln__cpu_current_unsafe(&context);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   return kiln__cpu_block_register(p, bytes, context,
                                   flags | CU_MEMHOSTREGISTER_DEVICEMAP);
 }
@@ -82,17 +71,14 @@ CUresult kiln__cpu_memHostUnregister(void *p)
   const CUdeviceptr first = (CUdeviceptr)(uintptr_t)p;
   CUcontext context;
   kiln__cpu_block_info info;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (p == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_block_at(first, &info) || !info.registered)
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-  rc = kiln__cpu_current_unsafe(&context);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_block_claim(first, &info))
     return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
   rc = kiln__cpu_wait_context(info.context);
@@ -104,10 +90,8 @@ CUresult kiln__cpu_memHostUnregister(void *p)
 static CUresult pinned(const void *p, kiln__cpu_block_info *info)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   return kiln__cpu_block_of((CUdeviceptr)(uintptr_t)p, info) &&
                  info->kind == KILN__RANGE_HOST
              ? CUDA_SUCCESS
@@ -145,10 +129,8 @@ CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {
   CUcontext context;
   kiln__cpu_block_info info;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   return handle == NULL || !kiln__cpu_block_of(address, &info)
              ? CUDA_ERROR_INVALID_VALUE
              : CUDA_ERROR_NOT_SUPPORTED;
@@ -158,12 +140,10 @@ CUresult kiln__cpu_ipcOpenMemHandle(CUdeviceptr *address, CUipcMemHandle handle,
                                     unsigned int flags)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
   (void)handle;
   (void)flags;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   return address == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -4,11 +4,6 @@
 
 #include <string.h>
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 /* ---- Attributes ---------------------------------------------------------------- */
 
 typedef struct subject {
@@ -128,11 +123,9 @@ CUresult kiln__cpu_pointerGetAttribute(void *data,
                                        CUpointer_attribute attribute,
                                        CUdeviceptr address)
 {
-  CUresult rc = kiln__cpu_ready();
   subject s;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (data == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   s = subject_of(address);
@@ -163,11 +156,9 @@ CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
                                         CUpointer_attribute *attributes,
                                         void **data, CUdeviceptr address)
 {
-  CUresult rc = kiln__cpu_ready();
   subject s;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (n == 0 || attributes == NULL || data == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   s = subject_of(address);
@@ -189,12 +180,10 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
                                        CUpointer_attribute attribute,
                                        CUdeviceptr address)
 {
-  CUresult rc = kiln__cpu_ready();
   kiln__cpu_block_info info;
   unsigned on;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (value == NULL || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS ||
       !kiln__cpu_block_of(address, &info))
     return CUDA_ERROR_INVALID_VALUE;
@@ -209,10 +198,8 @@ static CUresult managed(CUdeviceptr address, size_t size)
 {
   CUcontext context;
   kiln__cpu_range range;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   return size > 0 &&
                  kiln__cpu_memory_find(machine()->memory, address, &range) &&
                  range.kind == KILN__RANGE_MANAGED &&
@@ -241,13 +228,11 @@ static CUmemLocation place_of(CUdevice device)
 CUresult kiln__cpu_memAdvise(CUdeviceptr address, size_t n, CUmem_advise advice,
                              CUmemLocation location)
 {
-  CUresult rc = managed(address, n);
   const bool placed = advice == CU_MEM_ADVISE_SET_PREFERRED_LOCATION ||
                       advice == CU_MEM_ADVISE_SET_ACCESSED_BY ||
                       advice == CU_MEM_ADVISE_UNSET_ACCESSED_BY;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(managed(address, n));
   if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY ||
       advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY)
     return CUDA_ERROR_INVALID_VALUE;
@@ -267,10 +252,9 @@ CUresult kiln__cpu_memPrefetchAsync(CUdeviceptr address, size_t n,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = managed(address, n);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(managed(address, n));
   if (flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (!place_exists(location))
@@ -292,11 +276,10 @@ CUresult kiln__cpu_memPrefetchBatchAsync(CUdeviceptr *addresses, size_t *sizes,
                                          unsigned long long flags,
                                          CUstream stream)
 {
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc = CUDA_SUCCESS;
   size_t at = 0;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (addresses == NULL || sizes == NULL || n == 0 || locations == NULL ||
       location_of == NULL || n_locations == 0 || n_locations > n || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -315,10 +298,9 @@ CUresult kiln__cpu_memDiscardBatchAsync(CUdeviceptr *addresses, size_t *sizes,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc = CUDA_SUCCESS;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (addresses == NULL || sizes == NULL || n == 0 || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++)
@@ -342,10 +324,8 @@ CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
                                         CUdeviceptr address, size_t n)
 {
   const int nowhere = -2; /* the driver's "no such device" */
-  CUresult rc = managed(address, n);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(managed(address, n));
   if (data == NULL || size < 4 || size % 4 != 0)
     return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
@@ -372,10 +352,9 @@ CUresult kiln__cpu_memRangeGetAttributes(void **data, size_t *sizes,
                                          size_t n, CUdeviceptr address,
                                          size_t bytes)
 {
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc = CUDA_SUCCESS;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (data == NULL || sizes == NULL || attributes == NULL || n == 0)
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < n && rc == CUDA_SUCCESS; i++)
@@ -390,13 +369,9 @@ CUresult kiln__cpu_streamAttachMemAsync(CUstream stream, CUdeviceptr address,
   CUcontext context;
   CUstream s;
   kiln__cpu_block_info info;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  rc = kiln__cpu_stream_of(context, stream, &s);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_stream_of(context, stream, &s));
   if (!kiln__cpu_block_at(address, &info) || info.kind != KILN__RANGE_MANAGED ||
       (length != 0 && length != info.size) ||
       (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST &&

@@ -22,11 +22,6 @@ struct CUmemPoolHandle_st {
   CUmemoryPool next; /* all, under machine.lock as everything here */
 };
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 static void lock(void)
 {
   pthread_mutex_lock(&machine()->lock);
@@ -96,10 +91,7 @@ CUresult kiln__cpu_pool_of_device(int device, CUmemoryPool *out)
 
 static CUresult device_pool(CUmemoryPool *pool, CUdevice device, bool current)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (pool == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_device_exists(device))
@@ -124,10 +116,7 @@ CUresult kiln__cpu_deviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 
 CUresult kiln__cpu_deviceSetMemPool(CUdevice device, CUmemoryPool pool)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
   if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || pool->device != device)
@@ -172,10 +161,7 @@ CUresult kiln__cpu_memSetMemPool(CUmemLocation *location,
 CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
                                  const CUmemPoolProps *props)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (pool == NULL || props == NULL ||
       props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED)
     return CUDA_ERROR_INVALID_VALUE;
@@ -194,10 +180,8 @@ CUresult kiln__cpu_memPoolCreate(CUmemoryPool *pool,
 CUresult kiln__cpu_memPoolDestroy(CUmemoryPool pool)
 {
   kiln__cpu_machine *m = machine();
-  CUresult rc = kiln__cpu_ready();
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || pool->is_default)
     return CUDA_ERROR_INVALID_VALUE;
   lock();
@@ -265,10 +249,7 @@ static bool take(CUmemoryPool p, size_t size)
 
 CUresult kiln__cpu_memPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_live(pool, KILN__HANDLE_POOL))
     return CUDA_ERROR_INVALID_VALUE;
   lock();
@@ -300,11 +281,10 @@ CUresult kiln__cpu_memPoolGetAttribute(CUmemoryPool pool,
                                        CUmemPool_attribute attribute,
                                        void *value)
 {
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc = CUDA_SUCCESS;
   uint64_t *from;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   lock();
@@ -323,10 +303,9 @@ CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
                                        CUmemPool_attribute attribute,
                                        void *value)
 {
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc = CUDA_SUCCESS;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   lock();
@@ -351,10 +330,7 @@ CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
 CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
                                     const CUmemAccessDesc *access, size_t n)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (!kiln__cpu_live(pool, KILN__HANDLE_POOL) || (access == NULL && n > 0))
     return CUDA_ERROR_INVALID_VALUE;
   for (size_t i = 0; i < n; i++) {
@@ -377,10 +353,7 @@ CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
 CUresult kiln__cpu_memPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
                                     CUmemLocation *location)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (flags == NULL || location == NULL ||
       !kiln__cpu_live(pool, KILN__HANDLE_POOL) ||
       location->type != CU_MEM_LOCATION_TYPE_DEVICE ||
@@ -450,10 +423,9 @@ CUresult kiln__cpu_memAllocAsync(CUdeviceptr *address, size_t bytes,
 {
   CUcontext context;
   CUmemoryPool pool;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (address == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
   rc = kiln__cpu_pool_of_device(context->device, &pool);
@@ -465,10 +437,8 @@ CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
                                          CUmemoryPool pool, CUstream stream)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (address == NULL || bytes == 0 || !kiln__cpu_live(pool, KILN__HANDLE_POOL))
     return CUDA_ERROR_INVALID_VALUE;
   return allocate(address, bytes, pool, context, stream);
@@ -546,9 +516,7 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
 
   if (rc != CUDA_SUCCESS || address == 0)
     return rc;
-  rc = kiln__cpu_stream_of(context, stream, &s);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_stream_of(context, stream, &s));
   if (!kiln__cpu_block_at(address, &info) || info.kind != KILN__RANGE_POOL)
     return CUDA_ERROR_INVALID_VALUE;
   if (kiln__cpu_is_capturing(context, stream) && info.graph == NULL)
@@ -569,10 +537,7 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
 
 static CUresult refuse(bool valid)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return valid ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -615,10 +580,7 @@ CUresult kiln__cpu_memPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool,
 
 CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_device_exists(device) ? CUDA_SUCCESS
                                          : CUDA_ERROR_INVALID_DEVICE;
 }
@@ -628,10 +590,7 @@ CUresult kiln__cpu_deviceGetGraphMemAttribute(CUdevice device,
                                               CUgraphMem_attribute attribute,
                                               void *value)
 {
-  CUresult rc = kiln__cpu_deviceGraphMemTrim(device);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_deviceGraphMemTrim(device));
   if (value == NULL || attribute < CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT ||
       attribute > CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)
     return CUDA_ERROR_INVALID_VALUE;
@@ -643,10 +602,7 @@ CUresult kiln__cpu_deviceSetGraphMemAttribute(CUdevice device,
                                               CUgraphMem_attribute attribute,
                                               void *value)
 {
-  CUresult rc = kiln__cpu_deviceGraphMemTrim(device);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_deviceGraphMemTrim(device));
   return value != NULL && *(const uint64_t *)value == 0 &&
                  (attribute == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH ||
                   attribute == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH)

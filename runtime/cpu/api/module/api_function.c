@@ -163,19 +163,17 @@ CUresult kiln__cpu_function_set(CUfunction f, CUfunction_attribute attribute,
 static CUresult enter(CUfunction handle, CUfunction *out)
 {
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_function_of(handle, context, out);
+  CU_TRY(kiln__cpu_current(&context));
+  return kiln__cpu_function_of(handle, context, out);
 }
 
 CUresult kiln__cpu_funcGetAttribute(int *value, CUfunction_attribute attribute,
                                     CUfunction function)
 {
   CUfunction f;
-  const CUresult rc = enter(function, &f);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(enter(function, &f));
   return value == NULL ? CUDA_ERROR_INVALID_VALUE
                        : kiln__cpu_function_attribute(f, attribute, value);
 }
@@ -184,9 +182,9 @@ CUresult kiln__cpu_funcSetAttribute(CUfunction function,
                                     CUfunction_attribute attribute, int value)
 {
   CUfunction f;
-  const CUresult rc = enter(function, &f);
 
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_function_set(f, attribute, value);
+  CU_TRY(enter(function, &f));
+  return kiln__cpu_function_set(f, attribute, value);
 }
 
 CUresult kiln__cpu_function_param(const kiln__cpu_code *code, size_t index,
@@ -204,7 +202,7 @@ CUresult kiln__cpu_funcGetParamInfo(CUfunction function, size_t index,
                                     size_t *offset, size_t *size)
 {
   CUfunction f;
-  const CUresult rc = enter(function, &f);
+  CUresult rc = enter(function, &f);
 
   return rc != CUDA_SUCCESS
              ? rc
@@ -214,10 +212,8 @@ CUresult kiln__cpu_funcGetParamInfo(CUfunction function, size_t index,
 CUresult kiln__cpu_funcGetName(const char **name, CUfunction function)
 {
   CUfunction f;
-  const CUresult rc = enter(function, &f);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(enter(function, &f));
   if (name == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *name = f->code->name;
@@ -227,10 +223,8 @@ CUresult kiln__cpu_funcGetName(const char **name, CUfunction function)
 CUresult kiln__cpu_funcGetModule(CUmodule *module, CUfunction function)
 {
   CUfunction f;
-  const CUresult rc = enter(function, &f);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(enter(function, &f));
   if (module == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *module = f->module;
@@ -241,10 +235,8 @@ CUresult kiln__cpu_funcGetModule(CUmodule *module, CUfunction function)
 CUresult kiln__cpu_funcSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
   CUfunction f;
-  const CUresult rc = enter(function, &f);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(enter(function, &f));
   return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -252,21 +244,17 @@ CUresult kiln__cpu_funcSetSharedMemConfig(CUfunction function,
                                           CUsharedconfig config)
 {
   CUfunction f;
-  const CUresult rc = enter(function, &f);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(enter(function, &f));
   return config < 0 || config > 2 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 CUresult kiln__cpu_funcIsLoaded(int *state, CUfunction function)
 {
   CUfunction f;
-  const CUresult rc = enter(function, &f);
   const int loaded = 1;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(enter(function, &f));
   if (state == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *state = loaded;

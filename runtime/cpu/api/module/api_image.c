@@ -161,10 +161,8 @@ static CUresult read_text(kiln__cpu_image *out, const char *text, size_t size,
                           int arch, kiln__buf *log)
 {
   const kiln__cpu_ptx_head head = kiln__cpu_ptx_head_of(text, size);
-  const CUresult rc = check_head(&head, arch, log);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_head(&head, arch, log));
   return kiln__cpu_image_add(out, text, size) ? CUDA_SUCCESS
                                               : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -181,7 +179,6 @@ static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
     return CUDA_ERROR_INVALID_IMAGE;
   for (uint64_t i = 0; i < head.n; i++) {
     uint64_t length;
-    CUresult rc;
 
     if (head.size - at < sizeof length)
       return CUDA_ERROR_INVALID_IMAGE;
@@ -189,9 +186,7 @@ static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
     at += sizeof length;
     if (length >= head.size - at)
       return CUDA_ERROR_INVALID_IMAGE;
-    rc = read_text(out, (const char *)bytes + at, (size_t)length, arch, log);
-    if (rc != CUDA_SUCCESS)
-      return rc;
+    CU_TRY(read_text(out, (const char *)bytes + at, (size_t)length, arch, log));
     at += (size_t)length + 1;
   }
   return out->n == 0 ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;

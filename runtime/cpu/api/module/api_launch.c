@@ -226,15 +226,11 @@ static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
   const kiln__cpu_limits *l =
       kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
   uint64_t resident;
-  CUresult rc;
 
   if (!within(s->grid, INT32_MAX, 65535, 65535))
     return CUDA_ERROR_INVALID_VALUE;
-  rc = check_block(f->code, l, s->block);
-  if (rc == CUDA_SUCCESS)
-    rc = check_cluster(f, l, s);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_block(f->code, l, s->block));
+  CU_TRY(check_cluster(f, l, s));
   if (s->dynamic_shared > (uint32_t)f->max_dynamic_shared)
     return CUDA_ERROR_INVALID_VALUE;
   resident = (uint64_t)kiln__cpu_resident_blocks(l, f->code, product(s->block),
@@ -300,15 +296,12 @@ static CUresult make_work(CUcontext context, CUfunction handle, shape s,
   CUfunction f;
   launch_work *w;
   size_t head;
-  CUresult rc = kiln__cpu_function_of(handle, context, &f);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_function_of(handle, context, &f));
   if (f->module->context != context)
     return CUDA_ERROR_INVALID_CONTEXT;
-  rc = check_shape(f, &s, &max_resident);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_shape(f, &s, &max_resident));
   head = sizeof *w + f->code->n_params * sizeof(void *);
   head = (head + 63) / 64 * 64;
   w = kiln__calloc(&m->alloc, 1, head + f->code->param_bytes);
@@ -455,12 +448,9 @@ static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
 {
   CUcontext context;
   CUfunction f;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_function_of(handle, context, &f);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_function_of(handle, context, &f));
   if (f->old == NULL)
     f->old = kiln__calloc(&kiln__cpu_the_machine()->alloc, 1, sizeof *f->old);
   *out = f->old;
@@ -470,10 +460,8 @@ static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
 CUresult kiln__cpu_funcSetBlockShape(CUfunction function, int x, int y, int z)
 {
   struct kiln__cpu_old_launch *old;
-  const CUresult rc = old_of(function, &old);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(old_of(function, &old));
   if (x <= 0 || y <= 0 || z <= 0)
     return CUDA_ERROR_INVALID_VALUE;
   old->block[0] = (uint32_t)x;
@@ -495,10 +483,8 @@ CUresult kiln__cpu_funcSetSharedSize(CUfunction function, unsigned int bytes)
 CUresult kiln__cpu_paramSetSize(CUfunction function, unsigned int bytes)
 {
   struct kiln__cpu_old_launch *old;
-  const CUresult rc = old_of(function, &old);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(old_of(function, &old));
   if (bytes > OLD_PARAM_BYTES)
     return CUDA_ERROR_INVALID_VALUE;
   old->size = bytes;
@@ -509,10 +495,8 @@ CUresult kiln__cpu_paramSetv(CUfunction function, int offset, void *data,
                              unsigned int bytes)
 {
   struct kiln__cpu_old_launch *old;
-  const CUresult rc = old_of(function, &old);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(old_of(function, &old));
   if (data == NULL || offset < 0 || offset > OLD_PARAM_BYTES ||
       bytes > (unsigned)(OLD_PARAM_BYTES - offset))
     return CUDA_ERROR_INVALID_VALUE;
@@ -535,12 +519,10 @@ CUresult kiln__cpu_launchGridAsync(CUfunction function, int width, int height,
                                    CUstream stream)
 {
   struct kiln__cpu_old_launch *old;
-  const CUresult rc = old_of(function, &old);
   size_t size = OLD_PARAM_BYTES;
   shape s;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(old_of(function, &old));
   if (width <= 0 || height <= 0)
     return CUDA_ERROR_INVALID_VALUE;
   s = (shape){.grid = {(uint32_t)width, (uint32_t)height, 1},

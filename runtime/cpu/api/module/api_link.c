@@ -13,10 +13,8 @@ struct CUlinkState_st {
 static CUresult check_state(CUlinkState state)
 {
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   return kiln__cpu_live(state, KILN__HANDLE_LINK) ? CUDA_SUCCESS
                                                   : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -28,12 +26,9 @@ CUresult kiln__cpu_linkCreate(unsigned int n, CUjit_option *options,
   CUlinkState s;
   CUcontext context;
   kiln__cpu_jit jit;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_jit_read(&jit, n, options, values);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_jit_read(&jit, n, options, values));
   if (state == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   s = kiln__calloc(&m->alloc, 1, sizeof *s);
@@ -114,12 +109,9 @@ CUresult kiln__cpu_linkAddData(CUlinkState state, CUjitInputType type,
                                void **values)
 {
   kiln__cpu_jit unused;
-  CUresult rc = check_state(state);
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_jit_read(&unused, n, options, values);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_state(state));
+  CU_TRY(kiln__cpu_jit_read(&unused, n, options, values));
   return data == NULL || size == 0 ? CUDA_ERROR_INVALID_VALUE
                                    : add(state, type, data, size, NULL, name);
 }
@@ -129,12 +121,9 @@ CUresult kiln__cpu_linkAddFile(CUlinkState state, CUjitInputType type,
                                CUjit_option *options, void **values)
 {
   kiln__cpu_jit unused;
-  CUresult rc = check_state(state);
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_jit_read(&unused, n, options, values);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_state(state));
+  CU_TRY(kiln__cpu_jit_read(&unused, n, options, values));
   return path == NULL ? CUDA_ERROR_INVALID_VALUE
                       : add(state, type, NULL, 0, path, path);
 }
@@ -142,10 +131,9 @@ CUresult kiln__cpu_linkAddFile(CUlinkState state, CUjitInputType type,
 CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
 {
   kiln__cpu_program *program = NULL;
-  CUresult rc = check_state(state);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_state(state));
   if (cubin == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (state->texts.n == 0)
@@ -171,10 +159,7 @@ CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
 
 CUresult kiln__cpu_linkDestroy(CUlinkState state)
 {
-  const CUresult rc = check_state(state);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_state(state));
   kiln__cpu_live_remove(state);
   kiln__cpu_image_free(&state->texts);
   kiln__buf_free(&state->log);

@@ -121,10 +121,7 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
   if (module->globals == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   for (uint32_t i = 0; i < n; i++) {
-    const CUresult rc = place(module, i, log);
-
-    if (rc != CUDA_SUCCESS)
-      return rc;
+    CU_TRY(place(module, i, log));
   }
   for (uint32_t i = 0; i < n; i++)
     patch(module, i);
@@ -334,15 +331,12 @@ static CUresult load(CUmodule *out, const void *bytes, const char *path,
   kiln__cpu_jit jit;
   kiln__cpu_image image;
   kiln__buf log;
-  CUresult rc = kiln__cpu_current_unsafe(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   if (out == NULL || (bytes == NULL && path == NULL))
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_jit_read(&jit, n, options, values);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_jit_read(&jit, n, options, values));
   kiln__buf_init(&log, &m->alloc);
   rc = path != NULL
            ? kiln__cpu_image_file(&image, &m->alloc, path, m->opts.arch, &log)
@@ -383,10 +377,8 @@ CUresult kiln__cpu_moduleLoad(CUmodule *module, const char *path)
 static CUresult check_module(CUmodule module)
 {
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   return kiln__cpu_live(module, KILN__HANDLE_MODULE)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_HANDLE;
@@ -395,10 +387,8 @@ static CUresult check_module(CUmodule module)
 CUresult kiln__cpu_moduleUnload(CUmodule module)
 {
   CUcontext context;
-  const CUresult rc = kiln__cpu_current_unsafe(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_live(module, KILN__HANDLE_MODULE) || module->of_library)
     return CUDA_ERROR_INVALID_HANDLE;
   kiln__cpu_module_free(module);
@@ -408,10 +398,7 @@ CUresult kiln__cpu_moduleUnload(CUmodule module)
 CUresult kiln__cpu_moduleGetFunction(CUfunction *function, CUmodule module,
                                      const char *name)
 {
-  const CUresult rc = check_module(module);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_module(module));
   if (function == NULL || name == NULL || name[0] == '\0')
     return CUDA_ERROR_INVALID_VALUE;
   for (uint32_t i = 0; i < module->n_functions; i++) {
@@ -438,11 +425,9 @@ uint32_t kiln__cpu_module_global(const kiln__cpu_program *program,
 CUresult kiln__cpu_moduleGetGlobal(CUdeviceptr *address, size_t *bytes,
                                    CUmodule module, const char *name)
 {
-  const CUresult rc = check_module(module);
   uint32_t i;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_module(module));
   if (name == NULL || (address == NULL && bytes == NULL))
     return CUDA_ERROR_INVALID_VALUE;
   i = kiln__cpu_module_global(module->program, name);
@@ -458,10 +443,7 @@ CUresult kiln__cpu_moduleGetGlobal(CUdeviceptr *address, size_t *bytes,
 
 CUresult kiln__cpu_moduleGetFunctionCount(unsigned int *count, CUmodule module)
 {
-  const CUresult rc = check_module(module);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_module(module));
   if (count == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *count = module->n_functions;
@@ -471,10 +453,7 @@ CUresult kiln__cpu_moduleGetFunctionCount(unsigned int *count, CUmodule module)
 CUresult kiln__cpu_moduleEnumerateFunctions(CUfunction *functions,
                                             unsigned int n, CUmodule module)
 {
-  const CUresult rc = check_module(module);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_module(module));
   if (functions == NULL || n == 0)
     return CUDA_ERROR_INVALID_VALUE;
   for (unsigned i = 0; i < n && i < module->n_functions; i++)
@@ -484,10 +463,7 @@ CUresult kiln__cpu_moduleEnumerateFunctions(CUfunction *functions,
 
 CUresult kiln__cpu_moduleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
-  const CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (mode == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *mode = CU_MODULE_EAGER_LOADING;

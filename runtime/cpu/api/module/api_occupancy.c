@@ -98,13 +98,9 @@ typedef struct asked {
 static CUresult ask(asked *out, CUfunction function)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  rc = kiln__cpu_function_of(function, context, &out->function);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_function_of(function, context, &out->function));
   out->code = out->function->code;
   out->limits = kiln__cpu_limits_of(kiln__cpu_the_machine()->opts.arch);
   out->max_threads =
@@ -124,10 +120,8 @@ CUresult kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     unsigned int flags)
 {
   asked q;
-  const CUresult rc = ask(&q, function);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(ask(&q, function));
   if (blocks == NULL || block <= 0 ||
       (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) != 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -149,11 +143,9 @@ CUresult kiln__cpu_occupancyMaxPotentialBlockSizeWithFlags(
     unsigned int flags)
 {
   asked q;
-  CUresult rc = ask(&q, function);
   int best = 0, best_blocks = 0, most;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(ask(&q, function));
   if (least_grid == NULL || block == NULL || limit < 0 ||
       (flags & ~(unsigned)CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE) != 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -187,11 +179,9 @@ CUresult kiln__cpu_occupancyAvailableDynamicSMemPerBlock(size_t *bytes,
                                                          int blocks, int block)
 {
   asked q;
-  const CUresult rc = ask(&q, function);
   int64_t each;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(ask(&q, function));
   if (bytes == NULL || blocks <= 0 || block <= 0 ||
       blocks_of(&q, block, 0) < blocks)
     return CUDA_ERROR_INVALID_VALUE;
@@ -234,11 +224,9 @@ static uint64_t cluster_blocks(const asked *q, const CUlaunchConfig *config)
 static CUresult ask_cluster(asked *q, CUfunction function,
                             const CUlaunchConfig *config, int *resident)
 {
-  const CUresult rc = ask(q, function);
   uint64_t threads;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(ask(q, function));
   if (config == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   threads = (uint64_t)config->blockDimX * config->blockDimY * config->blockDimZ;
@@ -258,10 +246,8 @@ CUresult kiln__cpu_occupancyMaxActiveClusters(int *clusters,
   asked q;
   int resident;
   uint64_t blocks;
-  const CUresult rc = ask_cluster(&q, function, config, &resident);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(ask_cluster(&q, function, config, &resident));
   blocks = cluster_blocks(&q, config);
   if (clusters == NULL || blocks == 0)
     return CUDA_ERROR_INVALID_VALUE;
@@ -275,11 +261,9 @@ kiln__cpu_occupancyMaxPotentialClusterSize(int *size, CUfunction function,
 {
   asked q;
   int resident;
-  const CUresult rc = ask_cluster(&q, function, config, &resident);
   const int portable = 8;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(ask_cluster(&q, function, config, &resident));
   if (size == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *size = resident == 0                           ? 0

@@ -152,15 +152,12 @@ static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
 {
   kiln__cpu_ptx_text text = {0};
   kiln__cpu_ptx_head head;
-  CUresult rc;
 
   b->machine_code |= e->kind == KIND_ELF;
   if (e->kind != KIND_PTX)
     return CUDA_SUCCESS;
   b->ptx = true;
-  rc = text_of(&text, a, e, payload, log);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(text_of(&text, a, e, payload, log));
   head = kiln__cpu_ptx_head_of(text.data, text.size);
   if (head.version > KILN__PTX_VERSION) {
     b->newest_version = head.version;
@@ -191,15 +188,12 @@ static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
   at = bytes + head.head_size;
   for (left = head.size; left >= sizeof(entry_head);) {
     entry_head e;
-    CUresult rc;
 
     memcpy(&e, at, sizeof e);
     if (e.head_size < sizeof e || e.head_size > left ||
         e.size > left - e.head_size)
       return CUDA_ERROR_INVALID_IMAGE;
-    rc = consider(b, a, &e, at + e.head_size, arch, log);
-    if (rc != CUDA_SUCCESS)
-      return rc;
+    CU_TRY(consider(b, a, &e, at + e.head_size, arch, log));
     at += e.head_size + e.size;
     left -= e.head_size + e.size;
   }

@@ -116,15 +116,12 @@ static CUresult load(CUlibrary *out, const void *bytes, const char *path,
 {
   kiln__cpu_jit jit;
   kiln__buf log;
-  CUresult rc = kiln__cpu_ready();
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (out == NULL || (bytes == NULL && path == NULL))
     return CUDA_ERROR_INVALID_VALUE;
-  rc = kiln__cpu_jit_read(&jit, n, options, values);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_jit_read(&jit, n, options, values));
   kiln__buf_init(&log, &kiln__cpu_the_machine()->alloc);
   rc = make(out, bytes, path, &log);
   kiln__cpu_jit_write(&jit, rc, log.data == NULL ? "" : log.data);
@@ -160,10 +157,7 @@ CUresult kiln__cpu_libraryLoadFromFile(CUlibrary *library, const char *path,
 
 static CUresult check_library(CUlibrary library)
 {
-  const CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_live(library, KILN__HANDLE_LIBRARY)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_HANDLE;
@@ -242,12 +236,9 @@ CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
 CUresult kiln__cpu_libraryGetModule(CUmodule *module, CUlibrary library)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc == CUDA_SUCCESS)
-    rc = check_library(library);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(check_library(library));
   return module == NULL ? CUDA_ERROR_INVALID_VALUE
                         : module_in(library, context, module);
 }
@@ -256,7 +247,7 @@ CUresult kiln__cpu_libraryGetGlobal(CUdeviceptr *address, size_t *bytes,
                                     CUlibrary library, const char *name)
 {
   CUmodule module;
-  const CUresult rc = kiln__cpu_libraryGetModule(&module, library);
+  CUresult rc = kiln__cpu_libraryGetModule(&module, library);
 
   return rc != CUDA_SUCCESS
              ? rc
@@ -267,11 +258,9 @@ CUresult kiln__cpu_libraryGetManaged(CUdeviceptr *address, size_t *bytes,
                                      CUlibrary library, const char *name)
 {
   CUmodule module;
-  const CUresult rc = kiln__cpu_libraryGetModule(&module, library);
   uint32_t i;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_libraryGetModule(&module, library));
   if (name == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   i = kiln__cpu_module_global(module->program, name);
@@ -283,10 +272,7 @@ CUresult kiln__cpu_libraryGetManaged(CUdeviceptr *address, size_t *bytes,
 CUresult kiln__cpu_libraryGetUnifiedFunction(void **fn, CUlibrary library,
                                              const char *name)
 {
-  const CUresult rc = check_library(library);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_library(library));
   return fn == NULL || name == NULL ? CUDA_ERROR_INVALID_VALUE
                                     : CUDA_ERROR_NOT_FOUND;
 }
@@ -296,10 +282,7 @@ CUresult kiln__cpu_libraryGetUnifiedFunction(void **fn, CUlibrary library,
 CUresult kiln__cpu_libraryGetKernel(CUkernel *kernel, CUlibrary library,
                                     const char *name)
 {
-  const CUresult rc = check_library(library);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_library(library));
   if (kernel == NULL || name == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   for (uint32_t i = 0; i < library->n_kernels; i++) {
@@ -313,10 +296,7 @@ CUresult kiln__cpu_libraryGetKernel(CUkernel *kernel, CUlibrary library,
 
 CUresult kiln__cpu_libraryGetKernelCount(unsigned int *count, CUlibrary library)
 {
-  const CUresult rc = check_library(library);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_library(library));
   if (count == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *count = library->n_kernels;
@@ -326,10 +306,7 @@ CUresult kiln__cpu_libraryGetKernelCount(unsigned int *count, CUlibrary library)
 CUresult kiln__cpu_libraryEnumerateKernels(CUkernel *kernels, unsigned int n,
                                            CUlibrary library)
 {
-  const CUresult rc = check_library(library);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_library(library));
   if (kernels == NULL || n == 0)
     return CUDA_ERROR_INVALID_VALUE;
   for (uint32_t i = 0; i < n && i < library->n_kernels; i++)
@@ -339,10 +316,7 @@ CUresult kiln__cpu_libraryEnumerateKernels(CUkernel *kernels, unsigned int n,
 
 static CUresult check_kernel(CUkernel kernel)
 {
-  const CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return kiln__cpu_live(kernel, KILN__HANDLE_KERNEL)
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_HANDLE;
@@ -351,12 +325,9 @@ static CUresult check_kernel(CUkernel kernel)
 CUresult kiln__cpu_kernelGetFunction(CUfunction *function, CUkernel kernel)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc == CUDA_SUCCESS)
-    rc = check_kernel(kernel);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(check_kernel(kernel));
   return function == NULL ? CUDA_ERROR_INVALID_VALUE
                           : kiln__cpu_kernel_function(
                                 (CUfunction)(void *)kernel, context, function);
@@ -364,10 +335,7 @@ CUresult kiln__cpu_kernelGetFunction(CUfunction *function, CUkernel kernel)
 
 CUresult kiln__cpu_kernelGetLibrary(CUlibrary *library, CUkernel kernel)
 {
-  const CUresult rc = check_kernel(kernel);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_kernel(kernel));
   if (library == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *library = kernel->library;
@@ -376,10 +344,7 @@ CUresult kiln__cpu_kernelGetLibrary(CUlibrary *library, CUkernel kernel)
 
 CUresult kiln__cpu_kernelGetName(const char **name, CUkernel kernel)
 {
-  const CUresult rc = check_kernel(kernel);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_kernel(kernel));
   if (name == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *name = kernel->name;
@@ -394,7 +359,7 @@ static const kiln__cpu_code *code_of(CUkernel kernel)
 CUresult kiln__cpu_kernelGetParamInfo(CUkernel kernel, size_t index,
                                       size_t *offset, size_t *size)
 {
-  const CUresult rc = check_kernel(kernel);
+  CUresult rc = check_kernel(kernel);
 
   return rc != CUDA_SUCCESS
              ? rc
@@ -403,10 +368,7 @@ CUresult kiln__cpu_kernelGetParamInfo(CUkernel kernel, size_t index,
 
 static CUresult check_device(CUkernel kernel, CUdevice device)
 {
-  const CUresult rc = check_kernel(kernel);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_kernel(kernel));
   return device < 0 || device >= kiln__cpu_the_machine()->n_devices
              ? CUDA_ERROR_INVALID_DEVICE
              : CUDA_SUCCESS;
@@ -430,12 +392,10 @@ CUresult kiln__cpu_kernelGetAttribute(int *value,
                                       CUfunction_attribute attribute,
                                       CUkernel kernel, CUdevice device)
 {
-  const CUresult rc = check_device(kernel, device);
   struct CUmod_st module;
   struct CUfunc_st f;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_device(kernel, device));
   if (value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   as_function(kernel, &module, &f);
@@ -445,17 +405,13 @@ CUresult kiln__cpu_kernelGetAttribute(int *value,
 CUresult kiln__cpu_kernelSetAttribute(CUfunction_attribute attribute, int value,
                                       CUkernel kernel, CUdevice device)
 {
-  CUresult rc = check_device(kernel, device);
   CUlibrary library;
   struct CUmod_st module;
   struct CUfunc_st f;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_device(kernel, device));
   as_function(kernel, &module, &f);
-  rc = kiln__cpu_function_set(&f, attribute, value);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_function_set(&f, attribute, value));
   library = kernel->library;
   pthread_mutex_lock(&library->lock);
   kernel->wanted[attribute] = value;
@@ -473,9 +429,6 @@ CUresult kiln__cpu_kernelSetAttribute(CUfunction_attribute attribute, int value,
 CUresult kiln__cpu_kernelSetCacheConfig(CUkernel kernel, CUfunc_cache config,
                                         CUdevice device)
 {
-  const CUresult rc = check_device(kernel, device);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_device(kernel, device));
   return config < 0 || config > 3 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }

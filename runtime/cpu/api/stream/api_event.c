@@ -31,9 +31,9 @@ void kiln__cpu_event_put(CUevent event, kiln__cpu_mark *mark)
 
 void kiln__cpu_event_set(CUevent event, kiln__cpu_mark *mark)
 {
-  pthread_mutex_lock(&kiln__cpu_the_machine()->graph_lock);
+  lock_graphs();
   kiln__cpu_event_put(event, mark);
-  pthread_mutex_unlock(&kiln__cpu_the_machine()->graph_lock);
+  unlock_graphs();
 }
 
 /* ---- Life -------------------------------------------------------------------- */
@@ -74,10 +74,8 @@ CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUcontext context;
   CUevent e;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (event == NULL || (flags & ~7u) != 0 ||
       ((flags & CU_EVENT_INTERPROCESS) != 0 &&
        (flags & CU_EVENT_DISABLE_TIMING) == 0))
@@ -104,10 +102,8 @@ CUresult kiln__cpu_eventCreate(CUevent *event, unsigned int flags)
 CUresult kiln__cpu_eventDestroy(CUevent event)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
   free_event(event);
@@ -120,12 +116,11 @@ static CUresult record(CUevent event, CUstream handle, unsigned flags)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
   kiln__cpu_mark *mark;
   bool taken = false;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
   if ((flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL) != 0)
@@ -161,15 +156,12 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
   kiln__cpu_mark *mark;
   bool taken = false;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
-  rc = kiln__cpu_stream_of(context, stream, &s);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_stream_of(context, stream, &s));
   if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
   if ((flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL) != 0)
@@ -193,11 +185,10 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
 static CUresult ask(CUevent event, kiln__cpu_mark **mark)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
   *mark = NULL;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
   rc = kiln__cpu_capture_event(event);
@@ -253,10 +244,9 @@ CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
 {
   CUcontext context;
   kiln__cpu_mark *start = NULL, *end = NULL;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (ms == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   rc = timed(from, &start);
@@ -288,17 +278,14 @@ CUresult kiln__cpu_eventElapsedTimeV2(float *ms, CUevent start, CUevent end)
 CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
 {
   CUcontext c;
-  CUresult rc = kiln__cpu_context_of(context, &c);
+  CUresult rc;
   kiln__cpu_mark **marks, *mark;
   size_t n;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_context_of(context, &c));
   if (!kiln__cpu_live(event, KILN__HANDLE_EVENT) || event->context != c)
     return CUDA_ERROR_INVALID_HANDLE;
-  rc = kiln__cpu_capture_sync_context(c);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_capture_sync_context(c));
   marks = kiln__cpu_marks_of_context(c, &n);
   if (marks == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -317,12 +304,11 @@ CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUcontext c;
-  CUresult rc = kiln__cpu_context_of(context, &c);
+  CUresult rc;
   kiln__cpu_mark *mark;
   CUstream s;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_context_of(context, &c));
   if (!kiln__cpu_live(event, KILN__HANDLE_EVENT))
     return CUDA_ERROR_INVALID_HANDLE;
   rc = kiln__cpu_capture_sync_context(c);
@@ -345,10 +331,7 @@ CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 
 CUresult kiln__cpu_ipcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {
-  CUresult rc = kiln__cpu_ready();
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   if (handle == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   return kiln__cpu_live(event, KILN__HANDLE_EVENT) ? CUDA_ERROR_NOT_SUPPORTED
@@ -357,10 +340,7 @@ CUresult kiln__cpu_ipcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 
 CUresult kiln__cpu_ipcOpenEventHandle(CUevent *event, CUipcEventHandle handle)
 {
-  CUresult rc = kiln__cpu_ready();
-
   (void)handle;
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_ready());
   return event == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_SUPPORTED;
 }

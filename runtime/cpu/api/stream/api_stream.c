@@ -68,9 +68,8 @@ CUresult kiln__cpu_stream_of(CUcontext context, CUstream handle, CUstream *out)
 static CUresult current_stream(CUstream handle, CUcontext *context,
                                CUstream *out)
 {
-  CUresult rc = kiln__cpu_current(context);
-
-  return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(*context, handle, out);
+  CU_TRY(kiln__cpu_current(context));
+  return kiln__cpu_stream_of(*context, handle, out);
 }
 
 /* ---- Work ------------------------------------------------------------------------- */
@@ -147,19 +146,15 @@ CUresult kiln__cpu_streamCreateWithPriority(CUstream *stream,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (stream == NULL || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0)
     return CUDA_ERROR_INVALID_VALUE;
   if (priority > 0)
     priority = 0;
   if (priority < KILN__GREATEST_PRIORITY)
     priority = KILN__GREATEST_PRIORITY;
-  rc = kiln__cpu_stream_make(&s, context, flags, priority);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_stream_make(&s, context, flags, priority));
   if (!kiln__cpu_live_add(s, KILN__HANDLE_STREAM)) {
     kiln__cpu_stream_end(s);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -176,10 +171,8 @@ CUresult kiln__cpu_streamCreate(CUstream *stream, unsigned int flags)
 CUresult kiln__cpu_streamDestroy(CUstream stream)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (stream == NULL || stream == CU_STREAM_LEGACY ||
       stream == CU_STREAM_PER_THREAD ||
       !kiln__cpu_live(stream, KILN__HANDLE_STREAM) || stream->per_thread)
@@ -194,14 +187,11 @@ CUresult kiln__cpu_streamSynchronize(CUstream stream)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = current_stream(stream, &context, &s);
   kiln__cpu_mark **marks;
   size_t n;
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_capture_sync(s);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &context, &s));
+  CU_TRY(kiln__cpu_capture_sync(s));
   marks = kiln__cpu_marks_of_stream(s, &n);
   if (marks == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -215,15 +205,13 @@ CUresult kiln__cpu_streamQuery(CUstream stream)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = current_stream(stream, &context, &s);
+  CUresult rc;
   kiln__cpu_mark **marks;
   bool done = true;
   size_t n;
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_capture_sync(s);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &context, &s));
+  CU_TRY(kiln__cpu_capture_sync(s));
   marks = kiln__cpu_marks_of_stream(s, &n);
   if (marks == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -241,12 +229,10 @@ CUresult kiln__cpu_streamQuery(CUstream stream)
 CUresult kiln__cpu_ctxSynchronize(void)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_capture_sync_context(context);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_capture_sync_context(context));
   rc = kiln__cpu_wait_context(context);
   kiln__cpu_pools_settle(context);
   return rc;
@@ -255,12 +241,11 @@ CUresult kiln__cpu_ctxSynchronize(void)
 CUresult kiln__cpu_ctxSynchronizeV2(CUcontext context)
 {
   CUcontext current, c;
-  CUresult rc = kiln__cpu_context_of(context, &c);
+  CUresult rc;
 
   if (context == NULL)
     return kiln__cpu_ctxSynchronize();
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_context_of(context, &c));
   rc = kiln__cpu_current(&current);
   if (rc == CUDA_ERROR_NOT_PERMITTED)
     return rc;
@@ -274,10 +259,8 @@ CUresult kiln__cpu_streamGetCtx(CUstream stream, CUcontext *context)
 {
   CUcontext current;
   CUstream s;
-  CUresult rc = current_stream(stream, &current, &s);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &current, &s));
   if (context == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *context = s->context;
@@ -287,14 +270,10 @@ CUresult kiln__cpu_streamGetCtx(CUstream stream, CUcontext *context)
 CUresult kiln__cpu_streamGetCtxV2(CUstream stream, CUcontext *context,
                                   CUgreenCtx *green)
 {
-  CUresult rc;
-
   if (context == NULL && green == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   if (context != NULL) {
-    rc = kiln__cpu_streamGetCtx(stream, context);
-    if (rc != CUDA_SUCCESS)
-      return rc;
+    CU_TRY(kiln__cpu_streamGetCtx(stream, context));
   }
   if (green != NULL)
     *green = NULL;
@@ -318,10 +297,8 @@ CUresult kiln__cpu_streamGetId(CUstream stream, unsigned long long *id)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = current_stream(stream, &context, &s);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &context, &s));
   if (id == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *id = s->id;
@@ -332,10 +309,8 @@ CUresult kiln__cpu_streamGetPriority(CUstream stream, int *priority)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = current_stream(stream, &context, &s);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &context, &s));
   if (priority == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *priority = s->priority;
@@ -346,10 +321,8 @@ CUresult kiln__cpu_streamGetFlags(CUstream stream, unsigned int *flags)
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = current_stream(stream, &context, &s);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &context, &s));
   if (flags == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *flags = s->flags;
@@ -359,10 +332,8 @@ CUresult kiln__cpu_streamGetFlags(CUstream stream, unsigned int *flags)
 CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (least != NULL)
     *least = 0;
   if (greatest != NULL)
@@ -377,10 +348,8 @@ CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = current_stream(stream, &context, &s);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &context, &s));
   if (value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   switch (attribute) {
@@ -404,10 +373,8 @@ CUresult kiln__cpu_streamGetAttribute(CUstream stream, CUstreamAttrID attribute,
 {
   CUcontext context;
   CUstream s;
-  CUresult rc = current_stream(stream, &context, &s);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(stream, &context, &s));
   if (value == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *value = (CUstreamAttrValue){{0}};
@@ -431,12 +398,9 @@ CUresult kiln__cpu_streamCopyAttributes(CUstream to, CUstream from)
 {
   CUcontext context;
   CUstream t, f;
-  CUresult rc = current_stream(to, &context, &t);
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_stream_of(context, from, &f);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(current_stream(to, &context, &t));
+  CU_TRY(kiln__cpu_stream_of(context, from, &f));
   t->policy = f->policy;
   return CUDA_SUCCESS;
 }

@@ -9,11 +9,6 @@
 #include <signal.h>
 #include <stdlib.h>
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 /* ---- Marks ------------------------------------------------------------------- */
 
 static void drop_locked(kiln__cpu_mark *mark)

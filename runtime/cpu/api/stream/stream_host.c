@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-static kiln__cpu_machine *machine(void)
-{
-  return kiln__cpu_the_machine();
-}
-
 static void free_work(kiln__cpu_work *work)
 {
   kiln__free(&machine()->alloc, work);
@@ -110,10 +105,8 @@ CUresult kiln__cpu_streamAddCallback(CUstream stream, CUstreamCallback callback,
 {
   CUcontext context;
   callback_work *c;
-  CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (callback == NULL || flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   c = kiln__calloc(&machine()->alloc, 1, sizeof *c);
@@ -305,10 +298,9 @@ CUresult kiln__cpu_streamBatchMemOp(CUstream stream, unsigned int n,
 {
   CUcontext context;
   kiln__cpu_work *work;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   rc = kiln__cpu_mem_ops_work(context, n, ops, &work);

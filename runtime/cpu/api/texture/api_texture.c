@@ -260,10 +260,8 @@ static CUresult look_up(uint64_t handle, bool surface,
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln__cpu_texture_object *o;
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   pthread_mutex_lock(&m->lock);
   o = *find_locked(m, handle, surface);
   if (o != NULL)
@@ -277,10 +275,9 @@ static CUresult destroy(uint64_t handle, bool surface)
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   kiln__cpu_texture_object **at, *o;
   CUcontext context;
-  CUresult rc = kiln__cpu_current(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   rc = kiln__cpu_wait_context(context); /* kernels may still read through it */
   pthread_mutex_lock(&m->lock);
   at = find_locked(m, handle, surface);
@@ -329,10 +326,9 @@ CUresult kiln__cpu_texObjectCreate(CUtexObject *texture,
 {
   kiln__cpu_texture_object o = {0};
   kiln__cpu_texture t;
-  CUresult rc = kiln__cpu_current(&o.context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&o.context));
   if (texture == NULL || r == NULL || desc == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   o.resource = *r;
@@ -340,9 +336,7 @@ CUresult kiln__cpu_texObjectCreate(CUtexObject *texture,
   o.has_view = view != NULL;
   if (view != NULL)
     o.view = *view;
-  rc = kiln__cpu_texture_make(&t, r, desc, view);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_texture_make(&t, r, desc, view));
   if (kiln__cpu_texture_add(kiln__cpu_the_machine()->textures, &t, &o.handle) !=
       KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -361,10 +355,8 @@ CUresult kiln__cpu_texObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
                                             CUtexObject texture)
 {
   kiln__cpu_texture_object o;
-  const CUresult rc = look_up(texture, false, &o);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(look_up(texture, false, &o));
   if (desc == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *desc = o.resource;
@@ -375,10 +367,8 @@ CUresult kiln__cpu_texObjectGetTextureDesc(CUDA_TEXTURE_DESC *desc,
                                            CUtexObject texture)
 {
   kiln__cpu_texture_object o;
-  const CUresult rc = look_up(texture, false, &o);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(look_up(texture, false, &o));
   if (desc == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *desc = o.desc;
@@ -389,10 +379,8 @@ CUresult kiln__cpu_texObjectGetResourceViewDesc(CUDA_RESOURCE_VIEW_DESC *desc,
                                                 CUtexObject texture)
 {
   kiln__cpu_texture_object o;
-  const CUresult rc = look_up(texture, false, &o);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(look_up(texture, false, &o));
   if (desc == NULL || !o.has_view)
     return CUDA_ERROR_INVALID_VALUE;
   *desc = o.view;
@@ -404,16 +392,13 @@ CUresult kiln__cpu_surfObjectCreate(CUsurfObject *surface,
 {
   kiln__cpu_texture_object o = {.surface = true};
   kiln__cpu_surface s;
-  CUresult rc = kiln__cpu_current(&o.context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&o.context));
   if (surface == NULL || r == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   o.resource = *r;
-  rc = kiln__cpu_surface_make(&s, r);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_surface_make(&s, r));
   if (kiln__cpu_surface_add(kiln__cpu_the_machine()->textures, &s, &o.handle) !=
       KILN_OK)
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -432,10 +417,8 @@ CUresult kiln__cpu_surfObjectGetResourceDesc(CUDA_RESOURCE_DESC *desc,
                                              CUsurfObject surface)
 {
   kiln__cpu_texture_object o;
-  const CUresult rc = look_up(surface, true, &o);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(look_up(surface, true, &o));
   if (desc == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *desc = o.resource;

@@ -160,10 +160,9 @@ static void unlist_array(CUarray array)
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current_unsafe(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   rc = make_array(out, context, desc, NULL);
   if (rc == CUDA_SUCCESS)
     list_array(*out);
@@ -194,10 +193,8 @@ CUresult kiln__cpu_arrayCreate(CUarray *array,
 static CUresult check_array(CUarray array)
 {
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   return kiln__cpu_live(array, KILN__HANDLE_ARRAY) ? CUDA_SUCCESS
                                                    : CUDA_ERROR_INVALID_HANDLE;
 }
@@ -205,11 +202,9 @@ static CUresult check_array(CUarray array)
 CUresult kiln__cpu_array3DGetDescriptor(CUDA_ARRAY3D_DESCRIPTOR *desc,
                                         CUarray array)
 {
-  const CUresult rc = check_array(array);
   const kiln__cpu_texels *t;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check_array(array));
   if (desc == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   t = &array->texels;
@@ -228,10 +223,8 @@ CUresult kiln__cpu_arrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *desc,
                                       CUarray array)
 {
   CUDA_ARRAY3D_DESCRIPTOR d;
-  const CUresult rc = kiln__cpu_array3DGetDescriptor(&d, array);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_array3DGetDescriptor(&d, array));
   if (desc == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *desc = (CUDA_ARRAY_DESCRIPTOR){d.Width, d.Height, d.Format, d.NumChannels};
@@ -241,10 +234,9 @@ CUresult kiln__cpu_arrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR *desc,
 CUresult kiln__cpu_arrayDestroy(CUarray array)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current_unsafe(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_live(array, KILN__HANDLE_ARRAY) || array->parent != NULL)
     return CUDA_ERROR_INVALID_HANDLE;
   rc = kiln__cpu_wait_context(context); /* kernels may still read it */
@@ -291,14 +283,11 @@ static CUresult make_levels(CUmipmappedArray mipmap,
 
   for (unsigned i = 0; i < mipmap->n_levels; i++) {
     CUDA_ARRAY3D_DESCRIPTOR d = *desc;
-    CUresult rc;
 
     d.Width = halved(desc->Width, i);
     d.Height = halved(desc->Height, i);
     d.Depth = layered ? desc->Depth : halved(desc->Depth, i);
-    rc = make_array(&mipmap->levels[i], mipmap->context, &d, mipmap);
-    if (rc != CUDA_SUCCESS)
-      return rc;
+    CU_TRY(make_array(&mipmap->levels[i], mipmap->context, &d, mipmap));
   }
   return CUDA_SUCCESS;
 }
@@ -310,10 +299,9 @@ CUresult kiln__cpu_mipmappedArrayCreate(CUmipmappedArray *mipmap,
   kiln__cpu_machine *m = kiln__cpu_the_machine();
   CUmipmappedArray made;
   CUcontext context;
-  CUresult rc = kiln__cpu_current_unsafe(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   if (mipmap == NULL || desc == NULL || levels == 0)
     return CUDA_ERROR_INVALID_VALUE;
   made = kiln__calloc(&m->alloc, 1, sizeof *made);
@@ -341,10 +329,8 @@ CUresult kiln__cpu_mipmappedArrayGetLevel(CUarray *array,
                                           unsigned int level)
 {
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (!kiln__cpu_live(mipmap, KILN__HANDLE_MIPMAP))
     return CUDA_ERROR_INVALID_HANDLE;
   if (array == NULL || level >= mipmap->n_levels)
@@ -370,10 +356,9 @@ static void unlist_mipmap(CUmipmappedArray mipmap)
 CUresult kiln__cpu_mipmappedArrayDestroy(CUmipmappedArray mipmap)
 {
   CUcontext context;
-  CUresult rc = kiln__cpu_current_unsafe(&context);
+  CUresult rc;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current_unsafe(&context));
   if (!kiln__cpu_live(mipmap, KILN__HANDLE_MIPMAP))
     return CUDA_ERROR_INVALID_HANDLE;
   rc = kiln__cpu_wait_context(context);

@@ -52,16 +52,12 @@ static CUresult bind(CUtexref r)
   kiln__cpu_surface s;
   kiln_status st;
   uint64_t handle = 0;
-  CUresult rc;
 
   if (!r->bound)
     return CUDA_SUCCESS;
-  rc = r->surface ? kiln__cpu_surface_make(&s, &r->resource)
-                  : kiln__cpu_texture_make(&t, &r->resource, &r->desc, NULL);
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_wait_context(r->context);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(r->surface ? kiln__cpu_surface_make(&s, &r->resource)
+                    : kiln__cpu_texture_make(&t, &r->resource, &r->desc, NULL));
+  CU_TRY(kiln__cpu_wait_context(r->context));
   st = r->surface ? kiln__cpu_surface_add(m->textures, &s, &handle)
                   : kiln__cpu_texture_add(m->textures, &t, &handle);
   if (st != KILN_OK)
@@ -132,12 +128,10 @@ static CUresult find(CUtexref *out, CUmodule module, const char *name,
                      bool surface)
 {
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
   const kiln__cpu_global *g;
   uint32_t i;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (!kiln__cpu_live(module, KILN__HANDLE_MODULE))
     return CUDA_ERROR_INVALID_HANDLE;
   if (out == NULL || name == NULL)
@@ -180,10 +174,8 @@ static CUresult check(const void *handle, bool surface)
 {
   const struct CUtexref_st *r = handle;
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   return kiln__cpu_live(handle, KILN__HANDLE_TEXREF) && r->surface == surface
              ? CUDA_SUCCESS
              : CUDA_ERROR_INVALID_HANDLE;
@@ -192,10 +184,8 @@ static CUresult check(const void *handle, bool surface)
 CUresult kiln__cpu_texRefCreate(CUtexref *texref)
 {
   CUcontext context;
-  const CUresult rc = kiln__cpu_current(&context);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(kiln__cpu_current(&context));
   if (texref == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   *texref = make(context);
@@ -204,10 +194,7 @@ CUresult kiln__cpu_texRefCreate(CUtexref *texref)
 
 CUresult kiln__cpu_texRefDestroy(CUtexref texref)
 {
-  const CUresult rc = check(texref, false);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (texref->module != NULL)
     return CUDA_ERROR_INVALID_HANDLE;
   free_ref(texref);
@@ -220,14 +207,10 @@ CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
 {
   CUcontext context;
   CUfunction f;
-  CUresult rc = check(texref, false);
 
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_current(&context);
-  if (rc == CUDA_SUCCESS)
-    rc = kiln__cpu_function_of(function, context, &f);
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
+  CU_TRY(kiln__cpu_current(&context));
+  CU_TRY(kiln__cpu_function_of(function, context, &f));
   return unit == CU_PARAM_TR_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -253,10 +236,7 @@ static CUresult bind_to(CUtexref r, const CUDA_RESOURCE_DESC *resource)
 CUresult kiln__cpu_texRefSetArray(CUtexref texref, CUarray array,
                                   unsigned int flags)
 {
-  const CUresult rc = check(texref, false);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (flags != CU_TRSA_OVERRIDE_FORMAT)
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_live(array, KILN__HANDLE_ARRAY))
@@ -272,10 +252,7 @@ CUresult kiln__cpu_texRefSetMipmappedArray(CUtexref texref,
                                            CUmipmappedArray mipmap,
                                            unsigned int flags)
 {
-  const CUresult rc = check(texref, false);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (flags != CU_TRSA_OVERRIDE_FORMAT)
     return CUDA_ERROR_INVALID_VALUE;
   return bind_to(
@@ -288,11 +265,9 @@ CUresult kiln__cpu_texRefSetMipmappedArray(CUtexref texref,
 CUresult kiln__cpu_texRefSetAddress(size_t *offset, CUtexref texref,
                                     CUdeviceptr address, size_t bytes)
 {
-  const CUresult rc = check(texref, false);
   const size_t beyond = (size_t)(address % 512);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (address == 0) {
     texref->bound = false;
     unbind(texref);
@@ -314,10 +289,7 @@ CUresult kiln__cpu_texRefSetAddress2D(CUtexref texref,
                                       const CUDA_ARRAY_DESCRIPTOR *desc,
                                       CUdeviceptr address, size_t pitch)
 {
-  const CUresult rc = check(texref, false);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (desc == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   return bind_to(texref,
@@ -330,10 +302,7 @@ CUresult kiln__cpu_texRefSetAddress2D(CUtexref texref,
 CUresult kiln__cpu_surfRefSetArray(CUsurfref surfref, CUarray array,
                                    unsigned int flags)
 {
-  const CUresult rc = check(surfref, true);
-
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(surfref, true));
   if (flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   return bind_to((CUtexref)(void *)surfref,
@@ -343,11 +312,9 @@ CUresult kiln__cpu_surfRefSetArray(CUsurfref surfref, CUarray array,
 
 CUresult kiln__cpu_surfRefGetArray(CUarray *array, CUsurfref surfref)
 {
-  const CUresult rc = check(surfref, true);
   const CUtexref r = (CUtexref)(void *)surfref;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(surfref, true));
   if (array == NULL || !r->bound)
     return CUDA_ERROR_INVALID_VALUE;
   *array = r->resource.res.array.hArray;
@@ -375,10 +342,8 @@ CUresult kiln__cpu_texRefSetFormat(CUtexref texref, CUarray_format format,
                                    int channels)
 {
   kiln__cpu_texels unused;
-  const CUresult rc = check(texref, false);
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (channels < 1 ||
       !kiln__cpu_texel_format(format, (unsigned)channels, &unused))
     return CUDA_ERROR_INVALID_VALUE;
@@ -390,11 +355,9 @@ CUresult kiln__cpu_texRefSetFormat(CUtexref texref, CUarray_format format,
 CUresult kiln__cpu_texRefSetAddressMode(CUtexref texref, int dim,
                                         CUaddress_mode mode)
 {
-  const CUresult rc = check(texref, false);
   CUDA_TEXTURE_DESC d;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (dim < 0 || dim > 2 || mode < CU_TR_ADDRESS_MODE_WRAP ||
       mode > CU_TR_ADDRESS_MODE_BORDER)
     return CUDA_ERROR_INVALID_VALUE;
@@ -405,11 +368,9 @@ CUresult kiln__cpu_texRefSetAddressMode(CUtexref texref, int dim,
 
 static CUresult set_filter(CUtexref texref, CUfilter_mode mode, bool mipmap)
 {
-  const CUresult rc = check(texref, false);
   CUDA_TEXTURE_DESC d;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (mode != CU_TR_FILTER_MODE_POINT && mode != CU_TR_FILTER_MODE_LINEAR)
     return CUDA_ERROR_INVALID_VALUE;
   d = texref->desc;
@@ -433,11 +394,9 @@ CUresult kiln__cpu_texRefSetMipmapFilterMode(CUtexref texref,
 
 CUresult kiln__cpu_texRefSetMipmapLevelBias(CUtexref texref, float bias)
 {
-  const CUresult rc = check(texref, false);
   CUDA_TEXTURE_DESC d;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   d = texref->desc;
   d.mipmapLevelBias = bias;
   return set_desc(texref, &d);
@@ -446,11 +405,9 @@ CUresult kiln__cpu_texRefSetMipmapLevelBias(CUtexref texref, float bias)
 CUresult kiln__cpu_texRefSetMipmapLevelClamp(CUtexref texref, float least,
                                              float most)
 {
-  const CUresult rc = check(texref, false);
   CUDA_TEXTURE_DESC d;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   d = texref->desc;
   d.minMipmapLevelClamp = least;
   d.maxMipmapLevelClamp = most;
@@ -459,11 +416,9 @@ CUresult kiln__cpu_texRefSetMipmapLevelClamp(CUtexref texref, float least,
 
 CUresult kiln__cpu_texRefSetMaxAnisotropy(CUtexref texref, unsigned int most)
 {
-  const CUresult rc = check(texref, false);
   CUDA_TEXTURE_DESC d;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   d = texref->desc;
   d.maxAnisotropy = most;
   return set_desc(texref, &d);
@@ -471,11 +426,9 @@ CUresult kiln__cpu_texRefSetMaxAnisotropy(CUtexref texref, unsigned int most)
 
 CUresult kiln__cpu_texRefSetBorderColor(CUtexref texref, float *color)
 {
-  const CUresult rc = check(texref, false);
   CUDA_TEXTURE_DESC d;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   if (color == NULL)
     return CUDA_ERROR_INVALID_VALUE;
   d = texref->desc;
@@ -485,11 +438,9 @@ CUresult kiln__cpu_texRefSetBorderColor(CUtexref texref, float *color)
 
 CUresult kiln__cpu_texRefSetFlags(CUtexref texref, unsigned int flags)
 {
-  const CUresult rc = check(texref, false);
   CUDA_TEXTURE_DESC d;
 
-  if (rc != CUDA_SUCCESS)
-    return rc;
+  CU_TRY(check(texref, false));
   d = texref->desc;
   d.flags = flags;
   return set_desc(texref, &d);
