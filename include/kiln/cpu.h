@@ -117,6 +117,11 @@ KILN_API kiln_status kiln_cpu_on_finding(kiln_cpu_finding_fn fn, void *user);
 /** Hand out the findings kept so far and forget them. */
 KILN_API kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user);
 
+/** Number of launches that ran under at least one check since the process
+ * started, so that a report can say "0 findings in 12 launches". Any thread;
+ * never blocks. */
+KILN_API uint64_t kiln_cpu_checked_launches(void);
+
 /** Classes of instructions that counters tell apart. */
 enum { KILN_CPU_N_CLASSES = 27 };
 

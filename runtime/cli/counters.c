@@ -13,17 +13,21 @@ static void print_finding(void *user, const kiln_cpu_finding *f)
 
   printf("%s%s\n", *n == 0 ? "" : "\n", f->text);
   if (f->count > 1)
-    printf("  so %llu times\n", (unsigned long long)f->count);
+    printf("  seen %llu times\n", (unsigned long long)f->count);
   ++*n;
 }
 
 unsigned kiln__cli_findings(void)
 {
+  static unsigned long long reported; /* launches of earlier calls */
+  const unsigned long long launches = kiln_cpu_checked_launches() - reported;
   unsigned n = 0;
 
+  reported += launches;
   (void)kiln_cpu_take_findings(print_finding, &n);
-  if (n > 0)
-    printf("\n%u finding%s\n", n, n == 1 ? "" : "s");
+  if (n > 0 || launches > 0)
+    printf("%s%u finding%s in %llu launch%s\n", n > 0 ? "\n" : "", n,
+           n == 1 ? "" : "s", launches, launches == 1 ? "" : "es");
   return n;
 }
 

@@ -380,9 +380,7 @@ static int run_all(cli *c, request *r, int argc, char **argv)
   }
   if (r->checks != 0) {
     findings = kiln__cli_findings();
-    if (findings == 0 && rc == CLI_OK)
-      printf("nothing found\n");
-    else if (findings > 0)
+    if (findings > 0)
       rc = rc == CLI_USAGE ? rc : CLI_FAILED;
   }
   if (r->counters && kiln__cli_counters(c, r->json) != CLI_OK)

@@ -25,7 +25,7 @@ static const char source[] =
     "\tadd.s64 %rd5, %rd2, %rd3;\n\tld.global.u32 %r6, [%rd4];\n"
     "\tld.global.u32 %r7, [%rd5];\n\tadd.u32 %r6, %r6, %r7;\n"
     "\tst.global.u32 [%rd4], %r6;\ndone:\n\tret;\n}\n"
-    ".visible .entry same(.param .u64 a)\n{\n"
+    ".visible .entry _Z4raceIjEvPT_(.param .u64 a)\n{\n"
     "\t.reg .b32 %r<3>; .reg .b64 %rd<2>;\n"
     "\tld.param.u64 %rd1, [a];\n\tmov.u32 %r1, %tid.x;\n"
     "\tst.global.u32 [%rd1], %r1;\n\tret;\n}\n"
@@ -103,7 +103,8 @@ static int race(void)
   void *args[] = {&a};
 
   OK(cuMemAlloc_v2(&a, 4));
-  OK(cuLaunchKernel(kernel("same"), 1, 1, 1, 64, 1, 1, 0, NULL, args, NULL));
+  OK(cuLaunchKernel(kernel("_Z4raceIjEvPT_"), 1, 1, 1, 64, 1, 1, 0, NULL, args,
+                    NULL));
   OK(cuCtxSynchronize());
   OK(cuMemFree_v2(a));
   puts("done");

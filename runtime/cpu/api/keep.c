@@ -182,6 +182,18 @@ static void keep_locked(kiln__cpu_machine *m, const kiln_cpu_finding *finding)
     k->n_findings++;
 }
 
+static _Atomic uint64_t checked_launches;
+
+void kiln__cpu_keep_checked(void)
+{
+  checked_launches++;
+}
+
+uint64_t kiln_cpu_checked_launches(void)
+{
+  return checked_launches;
+}
+
 void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();

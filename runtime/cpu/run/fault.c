@@ -1,4 +1,5 @@
 /* fault.c -- why a grid stopped: recorded once, told to people. */
+#include "../model/demangle.h"
 #include "grid_job.h"
 
 #include <inttypes.h>
@@ -326,7 +327,7 @@ static void add_access(const kiln__cpu_launch_desc *launch,
 static void add_place(const kiln__cpu_launch_desc *launch,
                       const kiln__cpu_fault_info *fault, kiln__buf *out)
 {
-  char place[400], insn[200];
+  char place[400], insn[200], function[KILN__READABLE];
 
   if (fault->code == NULL || fault->insn >= fault->code->n_insns)
     return;
@@ -335,7 +336,9 @@ static void add_place(const kiln__cpu_launch_desc *launch,
                       sizeof insn);
   kiln__buf_format(out, "\n  at %s", place);
   if (fault->code != launch->code)
-    kiln__buf_format(out, " in function `%s`", fault->code->name);
+    kiln__buf_format(
+        out, " in function `%s`",
+        kiln__cpu_demangle(fault->code->name, function, sizeof function));
   kiln__buf_format(out, ": %s\n  block (%u,%u,%u), thread (%u,%u,%u)", insn,
                    fault->block[0], fault->block[1], fault->block[2],
                    fault->thread[0], fault->thread[1], fault->thread[2]);
@@ -346,9 +349,12 @@ void kiln__cpu_fault_text(const kiln__cpu_launch_desc *launch,
 {
   const size_t kind = (size_t)fault->kind;
   const bool known = kind < sizeof words / sizeof *words;
+  char kernel[KILN__READABLE];
 
-  kiln__buf_format(out, "kernel `%s`: %s", launch->code->name,
-                   known ? words[kind].what : "fault");
+  kiln__buf_format(
+      out, "kernel `%s`: %s",
+      kiln__cpu_demangle(launch->code->name, kernel, sizeof kernel),
+      known ? words[kind].what : "fault");
   add_place(launch, fault, out);
   if (fault->kind == KILN__FAULT_ADDRESS ||
       fault->kind == KILN__FAULT_MISALIGNED || fault->kind == KILN__FAULT_SPACE)

@@ -154,6 +154,11 @@ __attribute__((destructor)) static void end(void)
   if (out == NULL)
     return;
   kiln_cpu_take_findings(finding, out);
+  if (kiln__cpu_the_machine()->opts.checks != 0) {
+    fputs("{\"type\":\"checked\"", out);
+    number(out, "launches", kiln_cpu_checked_launches());
+    fputs("}\n", out);
+  }
   if (kiln_cpu_last_fault(fault, sizeof fault) == KILN_OK && fault[0] != '\0')
     message(out, "fault", fault);
   kiln_cpu_each_counters(kernel, line, out);

@@ -1,4 +1,5 @@
 /* findings.c -- what the checks found, once a place, as data and as text. */
+#include "../model/demangle.h"
 #include "watch_state.h"
 
 #include <inttypes.h>
@@ -125,15 +126,16 @@ static void write_text(kiln_cpu_finding *f, char *buf, const char *place,
                        const char *advice)
 {
   const char *sep = f->other[0] != '\0' ? " " : "";
+  char kernel[KILN__READABLE];
 
   kiln__format(buf, TEXT_SIZE,
                "%s in %s, %s\n"
                "  thread (%u,%u,%u) of block (%u,%u,%u) %s%s%s%s%s%s\n"
                "  look at: %s",
-               f->kind, f->kernel, place, f->thread[0], f->thread[1],
-               f->thread[2], f->block[0], f->block[1], f->block[2], what, sep,
-               f->other, address[0] != '\0' ? "\n  address: " : "", address, "",
-               advice);
+               f->kind, kiln__cpu_demangle(f->kernel, kernel, sizeof kernel),
+               place, f->thread[0], f->thread[1], f->thread[2], f->block[0],
+               f->block[1], f->block[2], what, sep, f->other,
+               address[0] != '\0' ? "\n  address: " : "", address, "", advice);
 }
 
 static kiln__cpu_found *known(const kiln__cpu_watch *watch,

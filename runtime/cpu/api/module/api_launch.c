@@ -140,6 +140,8 @@ static CUresult run(kiln__cpu_work *work, CUstream stream)
   if (st == KILN_EDRIVER)
     keep_fault(&launch, &fault);
   kiln__cpu_memory_leave(m->memory);
+  if (opts.checks != 0)
+    kiln__cpu_keep_checked();
   if (launch.watch != NULL) {
     kiln__cpu_watch_findings(launch.watch, kiln__cpu_keep_finding, NULL);
     if (opts.counters)

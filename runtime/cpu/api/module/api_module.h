@@ -126,6 +126,8 @@ int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
  * messages. NULL: no memory. */
 const char *kiln__cpu_keep_name(const char *name);
 void kiln__cpu_keep_fault(const char *text, size_t size);
+/* A launch ran under at least one check. */
+void kiln__cpu_keep_checked(void);
 void kiln__cpu_keep_finding(void *user, const kiln_cpu_finding *finding);
 /* Add what a launch counted. */
 void kiln__cpu_keep_counters(struct kiln__cpu_watch *watch);

@@ -1,0 +1,102 @@
+/* demangle_test.c -- readable names of C++ kernels, as findings show them. */
+#include "support.h"
+
+#include "cpu/model/demangle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+  const char *linkage, *readable;
+} names[] = {
+    {"saxpy", "saxpy"},
+    {"_Z5saxpyfPfS_", "saxpy"},
+    {"_ZL4statv", "stat"},
+    {"_ZN2ns3useEv", "ns::use"},
+    {"_ZN2ns4copyIfLi4EEEvPT_", "ns::copy<float, 4>"},
+    {"_ZN2ns12_GLOBAL__N_14anonIiEEvT_",
+     "ns::(anonymous namespace)::anon<int>"},
+    {"_Z5threeIf6float4S0_EvT_T0_T1_", "three<float, float4, float4>"},
+    {"_Z5threeIPKfS1_PP6float4EvT_T0_T1_",
+     "three<float const*, float const*, float4**>"},
+    {"_Z5threeIN2ns1AES1_NS0_1VIS1_EEEvT_T0_T1_",
+     "three<ns::A, ns::A, ns::V<ns::A>>"},
+    {"_Z4valsILN2ns1KE1ELb1ELj7ELin3EEvv", "vals<(ns::K)1, true, 7, -3>"},
+    {"_Z3devIN2ns1PIJiNS0_1AE6float4EEEEvT_", "dev<ns::P<int, ns::A, float4>>"},
+    {"_Z3devIN2ns1PIJEEEEvT_", "dev<ns::P<>>"},
+    {"_Z3devISt6vectorIiSaIiEEEvT_",
+     "dev<std::vector<int, std::allocator<int>>>"},
+    {"_Z5applyILZ3incfEEvv", "_Z5applyILZ3incfEEvv"}, /* not a literal */
+    {"_Z5applyIL_Z3incfEEvv", "apply<inc>"},
+    /* not supported: shown as they are */
+    {"_Z5withfIXadL_Z2fniEEEvv", "_Z5withfIXadL_Z2fniEEEvv"},
+    {"_Z", "_Z"},
+    {"_Z9shorter", "_Z9shorter"},
+    {"_Z3devIS9_EvT_", "_Z3devIS9_EvT_"},
+};
+
+START_TEST(names_are_readable)
+{
+  char buf[256];
+
+  ck_assert_str_eq(kiln__cpu_demangle(names[_i].linkage, buf, sizeof buf),
+                   names[_i].readable);
+}
+END_TEST
+
+/* Names come from files: any text gives some text, and nothing is read past its
+ * end (the copies are as long as the text, so that sanitizers see it). */
+START_TEST(damaged_names_do_no_harm)
+{
+  static const char letters[] = "_ZNIEJLSKPRX0129tanib";
+  const char *const name = names[_i].linkage;
+  const size_t n = strlen(name);
+  char buf[64];
+
+  for (size_t at = 0; at < n; at++) {
+    for (size_t k = 0; k < sizeof letters; k++) {
+      char *const copy = strdup(name);
+
+      copy[at] = letters[k]; /* the last one cuts the name */
+      kiln__cpu_demangle(copy, buf, sizeof buf);
+      ck_assert_uint_lt(strlen(buf), sizeof buf);
+      free(copy);
+    }
+  }
+}
+END_TEST
+
+START_TEST(deep_names_are_refused)
+{
+  enum { N = 100000 };
+  static const char nested[] = "PPPNNNIJ1aI";
+  char *const name = malloc(N + 1), buf[64];
+
+  for (size_t k = 0; k + 1 < sizeof nested; k++) {
+    memcpy(name, "_Z1aI", 5);
+    for (size_t i = 5; i < N; i++)
+      name[i] = nested[(i * (k + 1)) % (sizeof nested - 1)];
+    name[N] = '\0';
+    kiln__cpu_demangle(name, buf, sizeof buf);
+    memset(name + 5, nested[k], N - 5);
+    kiln__cpu_demangle(name, buf, sizeof buf);
+    ck_assert_int_eq(strncmp(buf, "_Z1aI", 5), 0);
+  }
+  free(name);
+}
+END_TEST
+
+static Suite *make(void)
+{
+  Suite *s = suite_create("cpu_demangle");
+  TCase *t = tcase_create("names");
+  const int n = (int)(sizeof names / sizeof *names);
+
+  tcase_add_loop_test(t, names_are_readable, 0, n);
+  tcase_add_loop_test(t, damaged_names_do_no_harm, 0, n);
+  tcase_add_test(t, deep_names_are_refused);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make)
