@@ -14,4 +14,9 @@ bool kiln__arch_tegra(int cc);
  * false if none does. */
 bool kiln__nvrtc_span(int cc, int *first, int *last);
 
+/* Reads "sm_90a", "compute_75", "9.0" or "90". False, without an error record,
+ * if the text is none of these or names a suffix that no such GPU has; *out
+ * then holds what was read. */
+bool kiln__target_read(const char *text, kiln_target *out);
+
 #endif

@@ -34,38 +34,53 @@ static const char *read_cc(const char *text, bool dotted, int *out)
   return c;
 }
 
+/* No GPU of that capability has that suffix. */
+static bool wrong_suffix(const kiln_target *t)
+{
+  return (t->suffix == 'a' && t->cc < FIRST_A) ||
+         (t->suffix == 'f' && t->cc < FIRST_F);
+}
+
+/* Whether the text has the form of a target, with any suffix. */
+static bool read_target(const char *text, kiln_target *out)
+{
+  const char *rest = text;
+
+  *out = (kiln_target){0};
+  if (kiln__starts_with(text, "sm_")) {
+    rest += strlen("sm_");
+  } else if (kiln__starts_with(text, "compute_")) {
+    rest += strlen("compute_");
+    out->ptx = true;
+  }
+  rest = read_cc(rest, rest == text, &out->cc);
+  if (rest != NULL && (*rest == 'a' || *rest == 'f'))
+    out->suffix = *rest++;
+  return rest != NULL && *rest == '\0';
+}
+
+bool kiln__target_read(const char *text, kiln_target *out)
+{
+  return read_target(text, out) && !wrong_suffix(out);
+}
+
 kiln_status kiln_target_parse(kiln_target *out, const char *text)
 {
-  kiln_target t = {0};
-  const char *rest;
-  bool dotted = false;
+  kiln_target t;
 
   if (out == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "out is NULL");
-  *out = t;
+  *out = (kiln_target){0};
   if (text == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "text is NULL");
-  if (kiln__starts_with(text, "sm_")) {
-    rest = text + strlen("sm_");
-  } else if (kiln__starts_with(text, "compute_")) {
-    rest = text + strlen("compute_");
-    t.ptx = true;
-  } else {
-    rest = text;
-    dotted = true;
-  }
-  rest = read_cc(rest, dotted, &t.cc);
-  if (rest != NULL && (*rest == 'a' || *rest == 'f'))
-    t.suffix = *rest++;
-  if (rest == NULL || *rest != '\0')
+  if (!read_target(text, &t))
     return kiln__fail(KILN_EINVAL,
-                      "write sm_90, compute_75, 9.0 or 90, with a or f behind "
+                      "write sm_90, compute_75, 9.0 or 90, followed by a or f "
                       "if needed",
                       "\"%s\" is no target", text);
-  if ((t.suffix == 'a' && t.cc < FIRST_A) ||
-      (t.suffix == 'f' && t.cc < FIRST_F))
+  if (wrong_suffix(&t))
     return kiln__fail(
-        KILN_EINVAL, "leave the suffix away: a starts at 9.0, f at 10.0",
+        KILN_EINVAL, "omit the suffix: a starts at 9.0, f at 10.0",
         "\"%s\": no GPU of that capability has suffix %c", text, t.suffix);
   *out = t;
   return KILN_OK;

@@ -80,6 +80,8 @@ bool kiln__format(char *buf, size_t size, const char *format, ...)
 bool kiln__copy_text(char *buf, size_t size, const char *text);
 /* What vsnprintf just cut at size - 1 bytes: drop a split UTF-8 sequence. */
 void kiln__trim_cut(char *buf, size_t size);
+/* The system's text for an errno code: `buf` or a static text. */
+const char *kiln__errno_text(int code, char *buf, size_t size);
 bool kiln__starts_with(const char *text, const char *prefix);
 /* Decimal text of a double with '.', whatever the locale; shortest form that
  * reads back equal, "nan" and "inf" included. */

@@ -130,16 +130,11 @@ kiln_status kiln__fail_native(kiln_status status, kiln_error_source source,
 
 kiln_status kiln__fail_os(int code, const char *call, const char *path)
 {
-  char text[128] = "";
+  char text[128];
 
-#if defined(__GLIBC__) && defined(_GNU_SOURCE)
-  kiln__copy_text(text, sizeof text, strerror_r(code, text, sizeof text));
-#else
-  if (strerror_r(code, text, sizeof text) != 0)
-    text[0] = '\0';
-#endif
   return kiln__fail_native(KILN_EIO, KILN_SOURCE_OS, code, call, NULL,
-                           "%s: %s failed: %s", path, call, text);
+                           "%s: %s failed: %s", path, call,
+                           kiln__errno_text(code, text, sizeof text));
 }
 
 kiln_status kiln__fail_memory(const char *what)

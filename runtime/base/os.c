@@ -216,8 +216,15 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
   const kiln__fs *fs = &kiln__fs_posix;
   kiln_status st = KILN_OK;
   char temporary[4096];
+  struct stat there;
   bool failed;
   int fd = -1;
+
+  if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+    kiln__fail_os(S_ISDIR(there.st_mode) ? EISDIR : EEXIST, "rename", path);
+    kiln__error_hint("only regular files are replaced: give another path");
+    return KILN_EIO;
+  }
 
   /* No two threads have a variable at one address. */
   if (!kiln__format(temporary, sizeof temporary, "%s.%ld.%llx.%llx.tmp", path,
@@ -328,4 +335,62 @@ kiln_status kiln__fork_check(const kiln__fork_guard *guard)
                     "create the runtime after fork, or exec a new program",
                     "this process was forked from the one that made the "
                     "runtime, and CUDA does not work across fork");
+}
+
+/* ---- A mutex across fork ------------------------------------------------------ */
+
+/* Between taking the mutex and recording the holder a thread runs a few
+ * instructions. A mutex that stays locked for this long without a holder of
+ * this process was locked at the fork. */
+#define FORK_GRACE_NS ((uint64_t)100 * 1000000)
+
+void kiln__fork_mutex_init(kiln__fork_mutex *m)
+{
+  pthread_mutex_init(&m->mutex, NULL);
+  kiln__fork_guard_init(&m->guard);
+  m->holder = 0;
+}
+
+void kiln__fork_mutex_destroy(kiln__fork_mutex *m)
+{
+  if (!kiln__forked(&m->guard))
+    pthread_mutex_destroy(&m->mutex);
+  kiln__fork_guard_free(&m->guard);
+}
+
+static kiln_status lock_in_child(kiln__fork_mutex *m, pid_t self)
+{
+  uint64_t deadline = kiln__clock_ns() + FORK_GRACE_NS;
+
+  while (pthread_mutex_trylock(&m->mutex) != 0) {
+    const uint64_t now = kiln__clock_ns();
+
+    if (__atomic_load_n(&m->holder, __ATOMIC_RELAXED) == self)
+      deadline = now + FORK_GRACE_NS;
+    else if (now >= deadline)
+      return kiln__fork_check(&m->guard);
+    kiln__sleep_ns(1000000);
+  }
+  return KILN_OK;
+}
+
+kiln_status kiln__fork_mutex_lock(kiln__fork_mutex *m)
+{
+  const bool child = kiln__forked(&m->guard);
+  const pid_t self = child ? getpid() : m->guard.pid;
+  kiln_status st = KILN_OK;
+
+  if (child)
+    st = lock_in_child(m, self);
+  else
+    pthread_mutex_lock(&m->mutex);
+  if (st == KILN_OK)
+    __atomic_store_n(&m->holder, self, __ATOMIC_RELAXED);
+  return st;
+}
+
+void kiln__fork_mutex_unlock(kiln__fork_mutex *m)
+{
+  __atomic_store_n(&m->holder, 0, __ATOMIC_RELAXED);
+  pthread_mutex_unlock(&m->mutex);
 }

@@ -45,10 +45,28 @@ bool kiln__pread_all(const kiln__fs *fs, int fd, void *data, size_t n,
  * KILN_OK, KILN_EIO, KILN_ENOMEM. */
 kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit);
 
-/* Write a file so that readers see the old or the new content, never a part:
- * temporary file in the same folder, fsync, rename. KILN_OK, KILN_EIO. */
+/* Writes a file so that readers see the old or the new content, never a part of
+ * it: temporary file in the same folder, fsync, rename. Only regular files are
+ * replaced: a device node or a folder in the path's place stays.
+ * KILN_OK, KILN_EIO. */
 kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
                                mode_t mode);
+
+/* ---- Folders that only this user writes to (trusted_folder.c) -------------- */
+
+/* A file descriptor of the folder, or -1 with errno. ENOENT: there is none (or
+ * none could be made). EPERM: another user owns it or may write to it. `path`
+ * must not end in '/'. `create` makes it, and missing parents, with mode 0700.
+ * `why` (may be NULL) receives the reason and the next step. */
+int kiln__folder_open(const kiln__fs *fs, const char *path, bool create,
+                      char why[256]);
+/* openat with O_CLOEXEC and O_NOCTTY added and EINTR retried. */
+int kiln__file_open(const kiln__fs *fs, int dir, const char *name, int flags,
+                    mode_t mode);
+/* Closes a descriptor unless it is negative; keeps errno. */
+void kiln__file_close(const kiln__fs *fs, int fd);
+
+/* ---- Time and environment ---------------------------------------------------- */
 
 /* Monotonic and calendar clocks in nanoseconds. */
 uint64_t kiln__clock_ns(void);
@@ -62,8 +80,10 @@ const char *kiln__env(const char *name);
 /* Cores this process may use, at least 1. */
 unsigned kiln__cores(void);
 
-/* Tells a forked child from its parent without a system call: a page that the
- * kernel wipes in the child. */
+/* ---- Fork ----------------------------------------------------------------- */
+
+/* Distinguishes a forked child from its parent without a system call: the
+ * kernel wipes a page of memory in the child (MADV_WIPEONFORK). */
 typedef struct kiln__fork_guard {
   volatile uint32_t *page; /* 1 in the process that made it; NULL: use pid */
   pid_t pid;
@@ -74,5 +94,20 @@ void kiln__fork_guard_free(kiln__fork_guard *guard);
 bool kiln__forked(const kiln__fork_guard *guard);
 /* KILN_OK or KILN_EFORKED with its record. */
 kiln_status kiln__fork_check(const kiln__fork_guard *guard);
+
+/* A mutex that a forked child may find locked by a thread of its parent, which
+ * does not exist in the child and so never unlocks it. */
+typedef struct kiln__fork_mutex {
+  pthread_mutex_t mutex;
+  kiln__fork_guard guard;
+  pid_t holder; /* atomic: process whose thread holds the mutex, 0: none */
+} kiln__fork_mutex;
+
+void kiln__fork_mutex_init(kiln__fork_mutex *m);
+void kiln__fork_mutex_destroy(kiln__fork_mutex *m);
+/* Waits for threads of this process only. KILN_OK: locked. KILN_EFORKED, with
+ * its record: a thread of the parent held it at the fork. */
+kiln_status kiln__fork_mutex_lock(kiln__fork_mutex *m);
+void kiln__fork_mutex_unlock(kiln__fork_mutex *m);
 
 #endif

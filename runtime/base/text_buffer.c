@@ -78,6 +78,15 @@ bool kiln__format(char *buf, size_t size, const char *format, ...)
   return false;
 }
 
+const char *kiln__errno_text(int code, char *buf, size_t size)
+{
+#if defined(__GLIBC__) && defined(_GNU_SOURCE)
+  return strerror_r(code, buf, size);
+#else
+  return strerror_r(code, buf, size) == 0 ? buf : "unknown error";
+#endif
+}
+
 bool kiln__starts_with(const char *text, const char *prefix)
 {
   return strncmp(text, prefix, strlen(prefix)) == 0;

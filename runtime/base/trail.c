@@ -1,5 +1,5 @@
 /* trail.c -- the list of places that discovery looked at, for people. */
-#include "base.h"
+#include "os.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ typedef struct step {
 
 struct kiln__trail {
   const kiln_allocator *alloc;
-  pthread_mutex_t lock;
+  kiln__fork_mutex lock;
   step *first, *last;
 };
 
@@ -22,7 +22,7 @@ kiln__trail *kiln__trail_create(const kiln_allocator *a)
   if (trail == NULL)
     return NULL;
   trail->alloc = a;
-  pthread_mutex_init(&trail->lock, NULL);
+  kiln__fork_mutex_init(&trail->lock);
   return trail;
 }
 
@@ -36,7 +36,7 @@ void kiln__trail_free(kiln__trail *trail)
     next = s->next;
     kiln__free(trail->alloc, s);
   }
-  pthread_mutex_destroy(&trail->lock);
+  kiln__fork_mutex_destroy(&trail->lock);
   kiln__free(trail->alloc, trail);
 }
 
@@ -54,6 +54,7 @@ void kiln__trail_add(kiln__trail *trail, const char *what, const char *how,
                      const char *where, const char *reason)
 {
   const char *why = reason == NULL ? "" : reason;
+  kiln_error record;
   char *to;
   step *s;
 
@@ -70,13 +71,35 @@ void kiln__trail_add(kiln__trail *trail, const char *what, const char *how,
   s->view.where = append(&to, where);
   s->view.reason = append(&to, why);
   s->view.found = reason == NULL;
-  pthread_mutex_lock(&trail->lock);
+  kiln__error_get(&record);
+  if (kiln__fork_mutex_lock(&trail->lock) != KILN_OK) {
+    kiln__error_set(&record);
+    kiln__free(trail->alloc, s);
+    return;
+  }
   if (trail->last == NULL)
     trail->first = s;
   else
     trail->last->next = s;
   trail->last = s;
-  pthread_mutex_unlock(&trail->lock);
+  kiln__fork_mutex_unlock(&trail->lock);
+}
+
+/* The step that a link leads to; NULL if the lock cannot be had after a fork.
+ */
+static step *read_link(kiln__trail *trail, step *const *link)
+{
+  step *s = NULL;
+  kiln_error record;
+
+  kiln__error_get(&record);
+  if (kiln__fork_mutex_lock(&trail->lock) == KILN_OK) {
+    s = *link;
+    kiln__fork_mutex_unlock(&trail->lock);
+  } else {
+    kiln__error_set(&record);
+  }
+  return s;
 }
 
 void kiln__trail_each(kiln__trail *trail, kiln_trail_fn fn, void *user)
@@ -87,15 +110,9 @@ void kiln__trail_each(kiln__trail *trail, kiln_trail_fn fn, void *user)
     return;
   /* Steps are only ever appended, so the walk needs the lock just to read each
    * link; the callback runs without it and may call Kiln. */
-  pthread_mutex_lock(&trail->lock);
-  s = trail->first;
-  pthread_mutex_unlock(&trail->lock);
-  while (s != NULL) {
+  for (s = read_link(trail, &trail->first); s != NULL;
+       s = read_link(trail, &s->next))
     fn(user, &s->view);
-    pthread_mutex_lock(&trail->lock);
-    s = s->next;
-    pthread_mutex_unlock(&trail->lock);
-  }
 }
 
 typedef struct text_sink {

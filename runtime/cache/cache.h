@@ -7,6 +7,7 @@
 #ifndef KILN_CACHE_INTERNAL_H
 #define KILN_CACHE_INTERNAL_H
 
+#include "../arch/arch.h"
 #include "../base/os.h"
 
 #include <kiln/cache.h>
@@ -55,6 +56,17 @@ typedef struct kiln__slice {
   const void *data; /* a NUL byte follows the data, not counted in size */
   size_t size;
 } kiln__slice;
+
+/* The META section, read. */
+typedef struct kiln__meta {
+  kiln_target target;    /* what the image was made for */
+  int nvrtc;             /* version of the compiler, 13000 = 13.0 */
+  uint64_t microseconds; /* that the compiler took */
+} kiln__meta;
+
+void kiln__meta_write(kiln__buf *out, const kiln__meta *meta);
+/* False if the text names no target. */
+bool kiln__meta_read(kiln__slice text, kiln__meta *out);
 
 /* Immutable once made, shared by reference count. */
 typedef struct kiln__entry kiln__entry;
@@ -138,7 +150,7 @@ void kiln__cache_info_get(kiln__cache *cache, kiln_cache_info *out);
 /* Programs and targets are told from the fields "program" and "target". */
 kiln_status kiln__cache_visit(kiln__cache *cache, bool verify, kiln_cache_fn fn,
                               void *user);
-kiln_status kiln__cache_mend(kiln__cache *cache, uint64_t *removed);
+kiln_status kiln__cache_repair(kiln__cache *cache, uint64_t *removed);
 kiln_status kiln__cache_shrink(kiln__cache *cache, uint64_t bytes,
                                uint64_t *removed);
 kiln_status kiln__cache_wipe(kiln__cache *cache, uint64_t *removed);

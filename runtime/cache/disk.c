@@ -36,7 +36,7 @@ static kiln__verdict open_entry(kiln__cache *cache, int dir, const char *name,
 {
   const kiln__fs *fs = cache->fs;
   /* O_NONBLOCK: a FIFO put there must not hang us. */
-  const int fd = kiln__file_open(cache, dir, name, O_RDONLY | O_NONBLOCK, 0);
+  const int fd = kiln__entry_open(cache, dir, name, O_RDONLY | O_NONBLOCK, 0);
 
   *out = -1;
   if (fd < 0) {
@@ -48,14 +48,14 @@ static kiln__verdict open_entry(kiln__cache *cache, int dir, const char *name,
     return KILN__FAILED;
   }
   if (fs->fstat(fs->user, fd, info) != 0) {
-    kiln__file_close(cache, fd);
+    kiln__file_close(cache->fs, fd);
     return KILN__FAILED;
   }
   if (!S_ISREG(info->st_mode) ||
       (info->st_uid != geteuid() && info->st_uid != 0) ||
       (info->st_mode & 022) != 0 || info->st_size < KILN__WIRE_HEAD ||
       (uint64_t)info->st_size > KILN__ENTRY_LIMIT) {
-    kiln__file_close(cache, fd);
+    kiln__file_close(cache->fs, fd);
     return KILN__BAD;
   }
   *out = fd;
@@ -64,24 +64,47 @@ static kiln__verdict open_entry(kiln__cache *cache, int dir, const char *name,
 
 /* A file that ended before its size is damaged; other failures say nothing
  * about it. */
-static kiln__verdict read_into(kiln__cache *cache, int fd, void *data, size_t n)
+static kiln__verdict read_at(kiln__cache *cache, int fd, void *data, size_t n,
+                             uint64_t at)
 {
-  if (kiln__read_all(cache->fs, fd, data, n))
+  if (kiln__pread_all(cache->fs, fd, data, n, at))
     return KILN__LOADED;
   return errno == 0 ? KILN__BAD : KILN__FAILED;
 }
 
-static kiln__verdict load_open(kiln__cache *cache, int fd, kiln__entry **out,
-                               size_t size)
+/* The head, whose checksum also covers the sizes of the parts: a file whose
+ * head does not add up to its size is never read further, however large. */
+static kiln__verdict read_head(kiln__cache *cache, int fd, uint64_t at,
+                               uint64_t size,
+                               unsigned char head[KILN__WIRE_HEAD],
+                               kiln__wire *wire)
 {
-  kiln__entry *entry = kiln__entry_reserve(cache->alloc, size);
-  kiln__verdict verdict;
+  const kiln__verdict verdict = read_at(cache, fd, head, KILN__WIRE_HEAD, at);
 
+  if (verdict == KILN__LOADED && !kiln__wire_read(wire, head, size))
+    return KILN__BAD;
+  return verdict;
+}
+
+kiln__verdict kiln__wire_load(kiln__cache *cache, int fd, uint64_t at,
+                              uint64_t size, kiln__entry **out)
+{
+  unsigned char head[KILN__WIRE_HEAD];
+  kiln__entry *entry;
+  kiln__wire wire;
+  kiln__verdict verdict = read_head(cache, fd, at, size, head, &wire);
+
+  *out = NULL;
+  if (verdict != KILN__LOADED)
+    return verdict;
+  entry = kiln__entry_reserve(cache->alloc, (size_t)size);
   if (entry == NULL) {
     errno = ENOMEM;
     return KILN__FAILED;
   }
-  verdict = read_into(cache, fd, entry->block, size);
+  memcpy(entry->block, head, sizeof head);
+  verdict = read_at(cache, fd, entry->block + sizeof head,
+                    (size_t)size - sizeof head, at + sizeof head);
   if (verdict == KILN__LOADED && !kiln__entry_decode(entry))
     verdict = KILN__BAD;
   if (verdict == KILN__LOADED)
@@ -100,8 +123,8 @@ kiln__verdict kiln__disk_load(kiln__cache *cache, int dir, const char *name,
   *out = NULL;
   if (verdict != KILN__LOADED)
     return verdict;
-  verdict = load_open(cache, fd, out, (size_t)info->st_size);
-  kiln__file_close(cache, fd);
+  verdict = kiln__wire_load(cache, fd, 0, (uint64_t)info->st_size, out);
+  kiln__file_close(cache->fs, fd);
   return verdict;
 }
 
@@ -110,17 +133,15 @@ static kiln__verdict peek_open(kiln__cache *cache, int fd, kiln__buf *key,
 {
   unsigned char head[KILN__WIRE_HEAD];
   kiln__wire wire;
-  kiln__verdict verdict = read_into(cache, fd, head, sizeof head);
+  kiln__verdict verdict = read_head(cache, fd, 0, size, head, &wire);
 
   if (verdict != KILN__LOADED)
     return verdict;
-  if (!kiln__wire_read(&wire, head, size))
-    return KILN__BAD;
   if (!kiln__buf_reserve(key, (size_t)wire.size[0])) {
     errno = ENOMEM;
     return KILN__FAILED;
   }
-  verdict = read_into(cache, fd, key->data, (size_t)wire.size[0]);
+  verdict = read_at(cache, fd, key->data, (size_t)wire.size[0], sizeof head);
   if (verdict != KILN__LOADED)
     return verdict;
   key->size = (size_t)wire.size[0];
@@ -138,7 +159,7 @@ kiln__verdict kiln__disk_peek(kiln__cache *cache, int dir, const char *name,
   if (verdict != KILN__LOADED)
     return verdict;
   verdict = peek_open(cache, fd, key, (uint64_t)info->st_size);
-  kiln__file_close(cache, fd);
+  kiln__file_close(cache->fs, fd);
   return verdict;
 }
 
@@ -150,20 +171,36 @@ bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
 
   if (fs->fstatat(fs->user, dir, name, &now) != 0 ||
       now.st_ino != info->st_ino || now.st_dev != info->st_dev ||
-      now.st_size != info->st_size)
-    return false; /* somebody has replaced it meanwhile */
+      now.st_size != info->st_size) {
+    errno = ENOENT; /* somebody has replaced it meanwhile */
+    return false;
+  }
   return fs->unlinkat(fs->user, dir, name) == 0;
 }
 
 /* ---- Reading ------------------------------------------------------------- */
 
+/* What is no good entry is removed, so that the next compile can be cached. A
+ * folder in an entry's place cannot be: its key stays uncached. */
 static void note_bad(kiln__cache *cache, int dir, const char *name,
                      const struct stat *info)
 {
+  char text[96];
+
   kiln__count(&cache->stats.corrupt, 1);
-  kiln__disk_unlink(cache, dir, name, info);
-  kiln__worry_about(cache, KILN__WORRY_CORRUPT,
-                    "%s/%s is damaged or not ours; removed", cache->dir, name);
+  if (S_ISDIR(info->st_mode))
+    kiln__warn(cache, KILN__WARNING_CORRUPT,
+               "%s/%s is a folder where a cache entry belongs: its program is "
+               "not cached; remove the folder",
+               cache->dir, name);
+  else if (kiln__disk_unlink(cache, dir, name, info))
+    kiln__warn(cache, KILN__WARNING_CORRUPT,
+               "%s/%s is damaged or not ours; removed", cache->dir, name);
+  else
+    kiln__warn(cache, KILN__WARNING_CORRUPT,
+               "%s/%s is damaged or not ours and cannot be removed (%s): its "
+               "program is not cached",
+               cache->dir, name, kiln__errno_text(errno, text, sizeof text));
 }
 
 static void note_failed(kiln__cache *cache, const char *name)
@@ -172,9 +209,8 @@ static void note_failed(kiln__cache *cache, const char *name)
   char text[96];
 
   kiln__count(&cache->stats.read_failures, 1);
-  kiln__worry_about(cache, KILN__WORRY_READ, "%s/%s cannot be read: %s",
-                    cache->dir, name,
-                    kiln__errno_text(code, text, sizeof text));
+  kiln__warn(cache, KILN__WARNING_READ, "%s/%s cannot be read: %s", cache->dir,
+             name, kiln__errno_text(code, text, sizeof text));
 }
 
 static kiln__entry *read_entry(kiln__cache *cache, int dir,
@@ -189,7 +225,7 @@ static kiln__entry *read_entry(kiln__cache *cache, int dir,
   kiln__entry_name(name, key->hash);
   verdict = open_entry(cache, dir, name, &fd, &info);
   if (verdict == KILN__LOADED)
-    verdict = load_open(cache, fd, &entry, (size_t)info.st_size);
+    verdict = kiln__wire_load(cache, fd, 0, (uint64_t)info.st_size, &entry);
   if (verdict == KILN__FAILED)
     note_failed(cache, name);
   else if (verdict == KILN__BAD)
@@ -202,7 +238,7 @@ static kiln__entry *read_entry(kiln__cache *cache, int dir,
   }
   if (entry != NULL)
     touch(cache, fd, &info);
-  kiln__file_close(cache, fd);
+  kiln__file_close(cache->fs, fd);
   return entry;
 }
 
@@ -214,18 +250,18 @@ kiln__entry *kiln__disk_read(kiln__cache *cache, const kiln__key *key)
 
   if (cache->dir == NULL)
     return NULL;
-  dir = kiln__folder_open(cache, false, why);
+  dir = kiln__cache_folder(cache, false, why);
   if (dir < 0) {
     code = errno;
     if (code != ENOENT && code != EPERM)
       kiln__count(&cache->stats.read_failures, 1);
     if (code != ENOENT)
-      kiln__worry_about(cache, KILN__WORRY_FOLDER,
-                        "the cache folder %s is not used: %s", cache->dir, why);
+      kiln__warn(cache, KILN__WARNING_FOLDER,
+                 "the cache folder %s is not used: %s", cache->dir, why);
     return NULL;
   }
   entry = read_entry(cache, dir, key);
-  kiln__file_close(cache, dir);
+  kiln__file_close(cache->fs, dir);
   return entry;
 }
 
@@ -262,7 +298,7 @@ static bool fill_temp(kiln__cache *cache, int fd, const kiln__entry *entry,
     errno = code;
   }
   if (!good) {
-    kiln__file_close(cache, fd);
+    kiln__file_close(cache->fs, fd);
     return false;
   }
   set_time(cache, fd, kiln__time_ns());
@@ -284,13 +320,13 @@ static bool publish_in(kiln__cache *cache, int dir, const kiln__entry *entry)
                (unsigned long)getpid(),
                __atomic_fetch_add(&cache->n_temps, 1, __ATOMIC_RELAXED),
                (unsigned long long)kiln__time_ns());
-  if (!kiln__room_make(cache, dir, entry->wire_size, &room)) {
+  if (!kiln__space_make(cache, dir, entry->wire_size, &room)) {
     code = errno;
     kiln__lock_release(cache, room, KILN__EVICT_LOCK);
     errno = code;
     return false;
   }
-  fd = kiln__file_open(cache, dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  fd = kiln__entry_open(cache, dir, temp, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (fd < 0) {
     code = errno;
     kiln__lock_release(cache, room, KILN__EVICT_LOCK);
@@ -314,20 +350,20 @@ void kiln__disk_publish(kiln__cache *cache, kiln__entry *entry)
 
   if (cache->dir == NULL)
     return;
-  dir = kiln__folder_open(cache, true, why);
+  dir = kiln__cache_folder(cache, true, why);
   good = dir >= 0 && publish_in(cache, dir, entry);
   if (good)
     kiln__count(&cache->stats.published, 1);
   else
     kiln__count(&cache->stats.write_failures, 1);
   if (dir < 0)
-    kiln__worry_about(cache, KILN__WORRY_FOLDER,
-                      "the cache folder %s is not used: %s", cache->dir, why);
+    kiln__warn(cache, KILN__WARNING_FOLDER,
+               "the cache folder %s is not used: %s", cache->dir, why);
   else if (!good)
-    kiln__worry_about(cache, KILN__WORRY_WRITE,
-                      "nothing could be added to the cache folder %s: %s",
-                      cache->dir, kiln__errno_text(errno, text, sizeof text));
-  kiln__file_close(cache, dir);
+    kiln__warn(cache, KILN__WARNING_WRITE,
+               "nothing could be added to the cache folder %s: %s", cache->dir,
+               kiln__errno_text(errno, text, sizeof text));
+  kiln__file_close(cache->fs, dir);
 }
 
 void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry)
@@ -339,7 +375,7 @@ void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry)
 
   if (cache->dir == NULL)
     return;
-  dir = kiln__folder_open(cache, false, NULL);
+  dir = kiln__cache_folder(cache, false, NULL);
   if (dir < 0)
     return;
   kiln__entry_name(name, entry->hash);
@@ -347,5 +383,5 @@ void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry)
       kiln__entry_same(there, entry))
     kiln__disk_unlink(cache, dir, name, &info);
   kiln__entry_unref(there);
-  kiln__file_close(cache, dir);
+  kiln__file_close(cache->fs, dir);
 }

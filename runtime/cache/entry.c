@@ -222,6 +222,7 @@ static void spread(kiln__entry *entry, const kiln__wire *wire)
 bool kiln__entry_decode(kiln__entry *entry)
 {
   kiln__wire wire;
+  kiln__meta meta;
   const unsigned char *from = entry->block + KILN__WIRE_HEAD;
 
   if (entry->wire_size < KILN__WIRE_HEAD ||
@@ -234,5 +235,5 @@ bool kiln__entry_decode(kiln__entry *entry)
   }
   spread(entry, &wire);
   kiln__hash_text(entry->hash, entry->parts[0].data, entry->parts[0].size);
-  return true;
+  return kiln__meta_read(kiln__entry_get(entry, KILN__META), &meta);
 }

@@ -18,15 +18,15 @@ enum { LOCK_WAIT_MS = 100, WRITERS = 16 };
 /* Temporary files older than this are left-overs of dead processes. */
 #define STALE_NS ((int64_t)3600 * 1000000000)
 
-static kiln_status add_item(kiln__cache *cache, kiln__scan *scan,
+static kiln_status add_item(kiln__cache *cache, kiln__files *scan,
                             const char *name, const struct stat *info,
                             int64_t now)
 {
-  kiln__scan_item *item;
+  kiln__file_item *item;
 
   if (scan->n == scan->capacity) {
     const size_t capacity = scan->capacity == 0 ? 256 : scan->capacity * 2;
-    kiln__scan_item *items =
+    kiln__file_item *items =
         kiln__resize(cache->alloc, scan->items, capacity * sizeof *scan->items);
 
     if (items == NULL)
@@ -43,7 +43,7 @@ static kiln_status add_item(kiln__cache *cache, kiln__scan *scan,
 }
 
 static kiln_status scan_one(kiln__cache *cache, int dir, const char *name,
-                            bool sweep, int64_t now, kiln__scan *scan)
+                            bool sweep, int64_t now, kiln__files *scan)
 {
   const kiln__fs *fs = cache->fs;
   struct stat info;
@@ -68,22 +68,22 @@ static kiln_status scan_one(kiln__cache *cache, int dir, const char *name,
                                    : KILN_OK;
 }
 
-kiln_status kiln__scan_run(kiln__cache *cache, int dir, bool sweep,
-                           kiln__scan *out)
+kiln_status kiln__files_list(kiln__cache *cache, int dir, bool sweep,
+                             kiln__files *out)
 {
   const kiln__fs *fs = cache->fs;
   const int64_t now = kiln__time_ns();
-  const int fd = kiln__file_open(cache, dir, ".", O_RDONLY | O_DIRECTORY, 0);
+  const int fd = kiln__entry_open(cache, dir, ".", O_RDONLY | O_DIRECTORY, 0);
   kiln_status st = KILN_OK;
   struct dirent *file;
   DIR *list;
 
-  *out = (kiln__scan){.items = NULL};
+  *out = (kiln__files){.items = NULL};
   if (fd < 0)
     return KILN_EIO;
   list = fs->fdopendir(fs->user, fd);
   if (list == NULL) {
-    kiln__file_close(cache, fd);
+    kiln__file_close(cache->fs, fd);
     return KILN_EIO;
   }
   while (st == KILN_OK) {
@@ -104,19 +104,19 @@ kiln_status kiln__scan_run(kiln__cache *cache, int dir, bool sweep,
     errno = code;
   }
   if (st != KILN_OK)
-    kiln__scan_free(cache, out);
+    kiln__files_free(cache, out);
   return st;
 }
 
-void kiln__scan_free(kiln__cache *cache, kiln__scan *scan)
+void kiln__files_free(kiln__cache *cache, kiln__files *scan)
 {
   kiln__free(cache->alloc, scan->items);
-  *scan = (kiln__scan){.items = NULL};
+  *scan = (kiln__files){.items = NULL};
 }
 
 static int by_use(const void *left, const void *right)
 {
-  const kiln__scan_item *a = left, *b = right;
+  const kiln__file_item *a = left, *b = right;
 
   if (a->future != b->future)
     return a->future ? -1 : 1;
@@ -125,7 +125,7 @@ static int by_use(const void *left, const void *right)
   return strcmp(a->name, b->name);
 }
 
-uint64_t kiln__evict(kiln__cache *cache, int dir, kiln__scan *scan,
+uint64_t kiln__evict(kiln__cache *cache, int dir, kiln__files *scan,
                      uint64_t target)
 {
   const kiln__fs *fs = cache->fs;
@@ -154,15 +154,15 @@ int kiln__evict_lock(kiln__cache *cache, int dir)
     return -1;
   if (kiln__lock_wait(cache, fd, KILN__EVICT_LOCK, LOCK_WAIT_MS))
     return fd;
-  kiln__file_close(cache, fd);
+  kiln__file_close(cache->fs, fd);
   return -1;
 }
 
-bool kiln__room_make(kiln__cache *cache, int dir, uint64_t size, int *lock)
+bool kiln__space_make(kiln__cache *cache, int dir, uint64_t size, int *lock)
 {
   /* Evicting down to 90 % pays for several entries with one listing. */
   const uint64_t cap = cache->cap, high = cap - cap / 20, low = cap - cap / 10;
-  kiln__scan scan;
+  kiln__files scan;
   bool fits;
 
   *lock = -1;
@@ -173,7 +173,7 @@ bool kiln__room_make(kiln__cache *cache, int dir, uint64_t size, int *lock)
   if (__atomic_sub_fetch(&cache->budget, (int64_t)size, __ATOMIC_RELAXED) >= 0)
     return true;
   *lock = kiln__evict_lock(cache, dir);
-  switch (kiln__scan_run(cache, dir, true, &scan)) {
+  switch (kiln__files_list(cache, dir, true, &scan)) {
   case KILN_OK:
     break;
   case KILN_ENOMEM:
@@ -188,7 +188,7 @@ bool kiln__room_make(kiln__cache *cache, int dir, uint64_t size, int *lock)
   __atomic_store_n(&cache->budget,
                    fits ? (int64_t)((cap - scan.bytes - size) / WRITERS) : 0,
                    __ATOMIC_RELAXED);
-  kiln__scan_free(cache, &scan);
+  kiln__files_free(cache, &scan);
   if (!fits)
     errno = ENOSPC;
   return fits;

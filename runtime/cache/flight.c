@@ -79,14 +79,14 @@ static void open_turn(kiln__cache *cache, const kiln__key *key, turn *t)
   *t = (turn){.fd = -1, .at = lock_offset(key)};
   if (cache->dir == NULL)
     return;
-  dir = kiln__folder_open(cache, true, NULL);
+  dir = kiln__cache_folder(cache, true, NULL);
   if (dir < 0) {
     if (errno != EPERM)
       kiln__count(&cache->stats.lock_failures, 1);
     return;
   }
   t->fd = kiln__lock_file(cache, dir);
-  kiln__file_close(cache, dir);
+  kiln__file_close(cache->fs, dir);
 }
 
 static void close_turn(kiln__cache *cache, turn *t)
@@ -94,7 +94,7 @@ static void close_turn(kiln__cache *cache, turn *t)
   if (t->held)
     kiln__lock_release(cache, t->fd, t->at);
   else
-    kiln__file_close(cache, t->fd);
+    kiln__file_close(cache->fs, t->fd);
   t->fd = -1;
 }
 

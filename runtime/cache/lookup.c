@@ -10,17 +10,7 @@
 #define DEFAULT_CAP ((uint64_t)256 << 20)
 #define DEFAULT_MEMORY ((size_t)64 << 20)
 
-const char *kiln__errno_text(int code, char *buf, size_t size)
-{
-#if defined(__GLIBC__) && defined(_GNU_SOURCE)
-  return strerror_r(code, buf, size);
-#else
-  return strerror_r(code, buf, size) == 0 ? buf : "unknown error";
-#endif
-}
-
-void kiln__worry_about(kiln__cache *cache, kiln__worry kind, const char *format,
-                       ...)
+void kiln__warn(kiln__cache *cache, kiln__warning kind, const char *format, ...)
 {
   const uint32_t bit = (uint32_t)1 << kind;
   char line[768];
@@ -180,7 +170,7 @@ static int probe(kiln__cache *cache, int dir)
 
   kiln__format(name, sizeof name, "%032x.%lx.probe.tmp", 0u,
                (unsigned long)getpid());
-  fd = kiln__file_open(cache, dir, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  fd = kiln__entry_open(cache, dir, name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (fd < 0)
     return errno;
   if (!kiln__write_all(fs, fd, "?", 1))
@@ -193,11 +183,11 @@ static int probe(kiln__cache *cache, int dir)
 
 static void describe_open(kiln__cache *cache, int dir, kiln_cache_info *out)
 {
-  kiln__scan scan;
+  kiln__files scan;
   char text[96];
   int code;
 
-  if (kiln__scan_run(cache, dir, false, &scan) != KILN_OK) {
+  if (kiln__files_list(cache, dir, false, &scan) != KILN_OK) {
     kiln__format(out->reason, sizeof out->reason,
                  "it cannot be listed (%s): set KILN_CACHE_DIR to another "
                  "folder",
@@ -207,7 +197,7 @@ static void describe_open(kiln__cache *cache, int dir, kiln_cache_info *out)
   for (size_t i = 0; i < scan.n; i++)
     out->entries += kiln__is_current_name(scan.items[i].name);
   out->bytes = scan.bytes;
-  kiln__scan_free(cache, &scan);
+  kiln__files_free(cache, &scan);
   code = probe(cache, dir);
   out->usable = code == 0;
   if (code != 0)
@@ -234,9 +224,9 @@ void kiln__cache_info_get(kiln__cache *cache, kiln_cache_info *out)
     return;
   }
   kiln__copy_text(out->path, sizeof out->path, cache->dir);
-  dir = kiln__folder_open(cache, true, out->reason);
+  dir = kiln__cache_folder(cache, true, out->reason);
   if (dir < 0)
     return;
   describe_open(cache, dir, out);
-  kiln__file_close(cache, dir);
+  kiln__file_close(cache->fs, dir);
 }

@@ -8,8 +8,8 @@
 
 static int by_name(const void *left, const void *right)
 {
-  return strcmp(((const kiln__scan_item *)left)->name,
-                ((const kiln__scan_item *)right)->name);
+  return strcmp(((const kiln__file_item *)left)->name,
+                ((const kiln__file_item *)right)->name);
 }
 
 /* The folder for a request of the user's: -1 with KILN_OK if there is none. */
@@ -20,7 +20,7 @@ static kiln_status open_for_user(kiln__cache *cache, int *dir)
   *dir = -1;
   if (cache->dir == NULL)
     return KILN_OK;
-  *dir = kiln__folder_open(cache, false, why);
+  *dir = kiln__cache_folder(cache, false, why);
   if (*dir >= 0 || errno == ENOENT)
     return KILN_OK;
   next = strstr(why, ": "); /* "what is wrong: what to do" */
@@ -32,9 +32,9 @@ static kiln_status open_for_user(kiln__cache *cache, int *dir)
 }
 
 static kiln_status scan_for_user(kiln__cache *cache, int dir, bool sweep,
-                                 kiln__scan *scan)
+                                 kiln__files *scan)
 {
-  const kiln_status st = kiln__scan_run(cache, dir, sweep, scan);
+  const kiln_status st = kiln__files_list(cache, dir, sweep, scan);
 
   if (st == KILN_ENOMEM)
     return kiln__fail_memory("list of cache entries");
@@ -44,7 +44,7 @@ static kiln_status scan_for_user(kiln__cache *cache, int dir, bool sweep,
 kiln_status kiln__cache_shrink(kiln__cache *cache, uint64_t bytes,
                                uint64_t *removed)
 {
-  kiln__scan scan = {.items = NULL};
+  kiln__files scan = {.items = NULL};
   kiln_status st = KILN_OK;
   int dir = -1, lock = -1;
 
@@ -58,15 +58,15 @@ kiln_status kiln__cache_shrink(kiln__cache *cache, uint64_t bytes,
 
 done:
   kiln__lock_release(cache, lock, KILN__EVICT_LOCK);
-  kiln__scan_free(cache, &scan);
-  kiln__file_close(cache, dir);
+  kiln__files_free(cache, &scan);
+  kiln__file_close(cache->fs, dir);
   return st;
 }
 
 kiln_status kiln__cache_wipe(kiln__cache *cache, uint64_t *removed)
 {
   const kiln__fs *fs = cache->fs;
-  kiln__scan scan = {.items = NULL};
+  kiln__files scan = {.items = NULL};
   kiln_status st = KILN_OK;
   int dir = -1;
 
@@ -85,8 +85,8 @@ kiln_status kiln__cache_wipe(kiln__cache *cache, uint64_t *removed)
   }
 
 done:
-  kiln__scan_free(cache, &scan);
-  kiln__file_close(cache, dir);
+  kiln__files_free(cache, &scan);
+  kiln__file_close(cache->fs, dir);
   return st;
 }
 
@@ -108,9 +108,9 @@ static bool entry_is_good(kiln__cache *cache, int dir, const char *name,
   return good;
 }
 
-kiln_status kiln__cache_mend(kiln__cache *cache, uint64_t *removed)
+kiln_status kiln__cache_repair(kiln__cache *cache, uint64_t *removed)
 {
-  kiln__scan scan = {.items = NULL};
+  kiln__files scan = {.items = NULL};
   kiln_status st = KILN_OK;
   int dir = -1;
 
@@ -135,8 +135,8 @@ kiln_status kiln__cache_mend(kiln__cache *cache, uint64_t *removed)
   }
 
 done:
-  kiln__scan_free(cache, &scan);
-  kiln__file_close(cache, dir);
+  kiln__files_free(cache, &scan);
+  kiln__file_close(cache->fs, dir);
   return st;
 }
 
@@ -155,7 +155,7 @@ static char *copy_field(kiln__cache *cache, const kiln__buf *key,
 }
 
 /* Show one file to the visitor; false stops the visit. */
-static bool visit_one(kiln__cache *cache, int dir, const kiln__scan_item *file,
+static bool visit_one(kiln__cache *cache, int dir, const kiln__file_item *file,
                       bool verify, kiln_cache_fn fn, void *user,
                       kiln_status *st)
 {
@@ -201,7 +201,7 @@ done:
 kiln_status kiln__cache_visit(kiln__cache *cache, bool verify, kiln_cache_fn fn,
                               void *user)
 {
-  kiln__scan scan = {.items = NULL};
+  kiln__files scan = {.items = NULL};
   kiln_status st = KILN_OK;
   bool more = true;
   int dir = -1;
@@ -218,8 +218,8 @@ kiln_status kiln__cache_visit(kiln__cache *cache, bool verify, kiln_cache_fn fn,
   }
 
 done:
-  kiln__scan_free(cache, &scan);
-  kiln__file_close(cache, dir);
+  kiln__files_free(cache, &scan);
+  kiln__file_close(cache->fs, dir);
   return st;
 }
 
@@ -236,7 +236,7 @@ static kiln_status disk_keys(kiln__cache *cache, int dir,
                              kiln__entry *const *skip, size_t n_skip,
                              kiln__key_fn fn, void *user)
 {
-  kiln__scan scan = {.items = NULL};
+  kiln__files scan = {.items = NULL};
   kiln_status st = KILN_OK;
   bool more = true;
   kiln__buf key;
@@ -260,7 +260,7 @@ static kiln_status disk_keys(kiln__cache *cache, int dir,
 
 done:
   kiln__buf_free(&key);
-  kiln__scan_free(cache, &scan);
+  kiln__files_free(cache, &scan);
   return st;
 }
 
@@ -269,7 +269,7 @@ static kiln_status add_disk_entries(kiln__cache *cache, int dir,
                                     kiln__entry ***entries, size_t *n)
 {
   const size_t n_memory = *n;
-  kiln__scan scan = {.items = NULL};
+  kiln__files scan = {.items = NULL};
   kiln_status st = KILN_OK;
   kiln__entry **all = NULL;
 
@@ -297,7 +297,7 @@ static kiln_status add_disk_entries(kiln__cache *cache, int dir,
   }
 
 done:
-  kiln__scan_free(cache, &scan);
+  kiln__files_free(cache, &scan);
   return st;
 }
 
@@ -315,7 +315,7 @@ kiln_status kiln__cache_entries(kiln__cache *cache, kiln__entry ***out,
     st = add_disk_entries(cache, dir, out, n);
 
 done:
-  kiln__file_close(cache, dir);
+  kiln__file_close(cache->fs, dir);
   if (st != KILN_OK) {
     for (size_t i = 0; i < *n; i++)
       kiln__entry_unref((*out)[i]);
@@ -347,6 +347,6 @@ done:
   for (size_t i = 0; i < n; i++)
     kiln__entry_unref(entries[i]);
   kiln__free(cache->alloc, entries);
-  kiln__file_close(cache, dir);
+  kiln__file_close(cache->fs, dir);
   return st;
 }

@@ -23,6 +23,7 @@ enum {
   PACK_MARK = 0x01020304,
   PACK_HEAD = 32,
   PACK_ITEM = 32 + 4 + 8,
+  MOST_ITEMS = 1 << 18, /* bounds what a forged head makes us read: 12 MB */
   EXACT_RANK = 1 << 24,
   UNTRIED = 0,
   OPEN,
@@ -163,7 +164,8 @@ static const char *read_index(kiln__cache *cache, kiln__pack *pack)
     return damaged;
   if (kiln__get32(head + 8) != PACK_VERSION)
     return "it was written by another version of Kiln";
-  if (n > (size - PACK_HEAD - 8) / PACK_ITEM)
+  if (n > MOST_ITEMS ||
+      n > (size - PACK_HEAD - 8) / (PACK_ITEM + KILN__WIRE_HEAD))
     return damaged;
   index_size = PACK_HEAD + (size_t)n * PACK_ITEM + 8;
   index = kiln__alloc(cache->alloc, index_size);
@@ -181,7 +183,7 @@ static const char *read_index(kiln__cache *cache, kiln__pack *pack)
 
 static void close_pack(kiln__cache *cache, kiln__pack *pack)
 {
-  kiln__file_close(cache, pack->fd);
+  kiln__file_close(cache->fs, pack->fd);
   kiln__free(cache->alloc, pack->items);
   pack->fd = -1;
   pack->items = NULL;
@@ -217,8 +219,8 @@ static uint32_t open_pack(kiln__cache *cache, kiln__pack *pack)
   kiln__count(&cache->stats.read_failures, 1);
   close_pack(cache, pack);
   if (again)
-    kiln__worry_about(cache, KILN__WORRY_PACK, "pack %s is not used: %s",
-                      pack->path, problem);
+    kiln__warn(cache, KILN__WARNING_PACK, "pack %s is not used: %s", pack->path,
+               problem);
   else
     kiln__logf(cache->log, KILN_LOG_WARNING, "pack %s is not used: %s",
                pack->path, problem);
@@ -342,25 +344,21 @@ static kiln__verdict read_item(kiln__cache *cache, const kiln__pack *pack,
                                const kiln__pack_item *item,
                                const kiln__key *key, kiln__entry **out)
 {
-  kiln__entry *entry = kiln__entry_reserve(cache->alloc, (size_t)item->size);
-  kiln__verdict verdict = KILN__BAD;
+  kiln__entry *entry;
+  const kiln__verdict verdict =
+      kiln__wire_load(cache, pack->fd, item->offset, item->size, &entry);
 
-  if (entry == NULL)
-    return KILN__FAILED;
-  if (!kiln__pread_all(cache->fs, pack->fd, entry->block, entry->wire_size,
-                       item->offset)) {
-    verdict = errno == 0 ? KILN__BAD : KILN__FAILED;
-    kiln__count(&cache->stats.read_failures, 1);
-  } else if (!kiln__entry_decode(entry)) {
-    kiln__count(&cache->stats.corrupt, 1);
-  } else if (!kiln__entry_has_key(entry, &key->portable)) {
-    kiln__count(&cache->stats.forged, 1);
-  } else {
+  if (verdict == KILN__LOADED && kiln__entry_has_key(entry, &key->portable)) {
     *out = entry;
     return KILN__LOADED;
   }
+  if (verdict == KILN__FAILED)
+    kiln__count(&cache->stats.read_failures, 1);
+  else
+    kiln__count(
+        verdict == KILN__BAD ? &cache->stats.corrupt : &cache->stats.forged, 1);
   kiln__entry_unref(entry);
-  return verdict;
+  return verdict == KILN__FAILED ? KILN__FAILED : KILN__BAD;
 }
 
 /* The same sections under the key that was asked for, so that the memory tier
@@ -566,6 +564,10 @@ kiln_status kiln__pack_write(const kiln_allocator *a, const char *path,
   kiln__buf_init(&b, a);
   if (drafts == NULL)
     KILN_TRY(kiln__fail_memory("pack"));
+  if (n > MOST_ITEMS)
+    KILN_TRY(kiln__fail(KILN_EINVAL, "write several packs",
+                        "a pack holds at most %d images, not %zu", MOST_ITEMS,
+                        n));
   for (size_t i = 0; i < n; i++)
     KILN_TRY(make_draft(a, entries[i], targets[i], &drafts[i]));
   n = arrange(drafts, n);

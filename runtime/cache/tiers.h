@@ -96,7 +96,7 @@ struct kiln__cache {
   kiln_cache_stats stats; /* atomics */
   int64_t budget;         /* atomic: bytes to publish before the next scan */
   uint32_t n_temps;       /* atomic: makes temporary names differ */
-  uint32_t warned;        /* atomic: one bit a kiln__worry */
+  uint32_t warned;        /* atomic: one bit a kiln__warning */
 
   pthread_mutex_t lock; /* guards memory, flights, waiters */
   kiln__tier memory;
@@ -119,18 +119,17 @@ static inline int64_t kiln__stat_ns(const struct stat *info)
 }
 
 /* Warnings are given once a cache and kind, later ones at debug level. */
-typedef enum kiln__worry {
-  KILN__WORRY_FOLDER,
-  KILN__WORRY_READ,
-  KILN__WORRY_WRITE,
-  KILN__WORRY_LOCK,
-  KILN__WORRY_CORRUPT,
-  KILN__WORRY_PACK
-} kiln__worry;
+typedef enum kiln__warning {
+  KILN__WARNING_FOLDER,
+  KILN__WARNING_READ,
+  KILN__WARNING_WRITE,
+  KILN__WARNING_LOCK,
+  KILN__WARNING_CORRUPT,
+  KILN__WARNING_PACK
+} kiln__warning;
 
-void kiln__worry_about(kiln__cache *cache, kiln__worry kind, const char *format,
-                       ...) KILN_PRINTF(3, 4);
-const char *kiln__errno_text(int code, char *buf, size_t size);
+void kiln__warn(kiln__cache *cache, kiln__warning kind, const char *format, ...)
+    KILN_PRINTF(3, 4);
 
 /* ---- memory_tier.c ---------------------------------------------------------- */
 
@@ -144,16 +143,13 @@ uint64_t kiln__tier_clear(kiln__cache *cache);
 /* References to all entries; free the array with kiln__free. KILN_ENOMEM. */
 kiln_status kiln__tier_list(kiln__cache *cache, kiln__entry ***out, size_t *n);
 
-/* ---- folder.c --------------------------------------------------------------- */
+/* ---- names_locks.c ---------------------------------------------------------- */
 
-/* A file descriptor of the folder, or -1 and errno. ENOENT: there is none (and
- * none was to be made). EPERM: refused. `why` (may be NULL) gets the reason and
- * what to do. */
-int kiln__folder_open(kiln__cache *cache, bool create, char why[256]);
-/* openat in the folder, O_NOFOLLOW and O_CLOEXEC added, EINTR retried. */
-int kiln__file_open(kiln__cache *cache, int dir, const char *name, int flags,
-                    mode_t mode);
-void kiln__file_close(kiln__cache *cache, int fd); /* keeps errno */
+/* The cache folder, as kiln__folder_open(). */
+int kiln__cache_folder(kiln__cache *cache, bool create, char why[256]);
+/* A file in the folder, as kiln__file_open(); symbolic links are refused. */
+int kiln__entry_open(kiln__cache *cache, int dir, const char *name, int flags,
+                     mode_t mode);
 void kiln__entry_name(char name[KILN__NAME_SIZE], const char *hash);
 bool kiln__is_entry_name(const char *name);   /* of any format version */
 bool kiln__is_current_name(const char *name); /* of this one */
@@ -176,7 +172,11 @@ typedef enum kiln__verdict {
   KILN__FAILED /* a system call or an allocation failed */
 } kiln__verdict;
 
-/* Read one file whole and check it. `info` is what fstat said. */
+/* Reads and checks the entry of `size` bytes at `at` in an open file, head
+ * first. KILN__FAILED with errno. */
+kiln__verdict kiln__wire_load(kiln__cache *cache, int fd, uint64_t at,
+                              uint64_t size, kiln__entry **out);
+/* Reads one file whole and checks it. `info` is what fstat said. */
 kiln__verdict kiln__disk_load(kiln__cache *cache, int dir, const char *name,
                               kiln__entry **out, struct stat *info);
 /* Key text only, for listings: into an empty buffer. */
@@ -191,33 +191,33 @@ void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
 
 /* ---- evict.c ---------------------------------------------------------------- */
 
-typedef struct kiln__scan_item {
+typedef struct kiln__file_item {
   int64_t used_ns;
   uint64_t bytes;
   bool future; /* later than the clock says: counts as old */
   char name[KILN__NAME_SIZE];
-} kiln__scan_item;
+} kiln__file_item;
 
-typedef struct kiln__scan {
-  kiln__scan_item *items; /* entries, of any format version */
+typedef struct kiln__files {
+  kiln__file_item *items; /* entries, of any format version */
   size_t n, capacity;
   uint64_t bytes; /* of all files */
   uint64_t swept; /* stale temporary files removed */
-} kiln__scan;
+} kiln__files;
 
 /* List the folder. KILN_OK, KILN_EIO, KILN_ENOMEM, without a record. */
-kiln_status kiln__scan_run(kiln__cache *cache, int dir, bool sweep,
-                           kiln__scan *out);
-void kiln__scan_free(kiln__cache *cache, kiln__scan *scan);
+kiln_status kiln__files_list(kiln__cache *cache, int dir, bool sweep,
+                             kiln__files *out);
+void kiln__files_free(kiln__cache *cache, kiln__files *scan);
 /* Remove the least recently used until at most `target` bytes remain; returns
  * how many. */
-uint64_t kiln__evict(kiln__cache *cache, int dir, kiln__scan *scan,
+uint64_t kiln__evict(kiln__cache *cache, int dir, kiln__files *scan,
                      uint64_t target);
 /* The eviction lock, waited for briefly, or -1. */
 int kiln__evict_lock(kiln__cache *cache, int dir);
 /* Make room for a file of `size` bytes. False: there is none. *lock gets the
  * eviction lock, to be released once the bytes show in the folder, or -1. */
-bool kiln__room_make(kiln__cache *cache, int dir, uint64_t size, int *lock);
+bool kiln__space_make(kiln__cache *cache, int dir, uint64_t size, int *lock);
 
 /* ---- flight.c --------------------------------------------------------------- */
 

@@ -43,7 +43,7 @@ kiln_status kiln_cache_repair(kiln_runtime *rt, uint64_t *removed)
     *removed = 0;
   return st != KILN_OK
              ? st
-             : kiln__cache_mend(rt->cache, removed == NULL ? &n : removed);
+             : kiln__cache_repair(rt->cache, removed == NULL ? &n : removed);
 }
 
 kiln_status kiln_cache_trim(kiln_runtime *rt, uint64_t bytes, uint64_t *removed)

@@ -20,7 +20,7 @@ static const char *setting(const kiln_runtime_opts *opts, const char *given,
   return kiln__env(variable);
 }
 
-/* "64M" -> bytes; 0 if it is not a size. */
+/* Bytes of "64M", 0 if the text is no size. */
 static uint64_t parse_bytes(const char *text)
 {
   char *end;
@@ -52,6 +52,24 @@ static uint64_t parse_bytes(const char *text)
   if (errno == ERANGE || *end != '\0' || value > UINT64_MAX / unit)
     return 0;
   return value * unit;
+}
+
+/* KILN_CACHE_SIZE in bytes; 0, for the default, if it is unset or no size. */
+static uint64_t cache_size(kiln_runtime *rt)
+{
+  static const char why[] =
+      "it is not a size, so the default holds: write bytes, or a number with "
+      "K, M or G, such as 64M";
+  const char *text = kiln__env("KILN_CACHE_SIZE");
+  const uint64_t bytes = parse_bytes(text);
+
+  if (text != NULL && bytes == 0) {
+    kiln__trail_add(rt->trail, "cache", "environment KILN_CACHE_SIZE", text,
+                    why);
+    kiln__logf(&rt->log, KILN_LOG_WARNING, "KILN_CACHE_SIZE=%s is ignored: %s",
+               text, why);
+  }
+  return bytes;
 }
 
 /* The cache folder; false if there is none. A relative XDG_CACHE_HOME or HOME
@@ -111,16 +129,16 @@ static kiln_status open_cache(kiln_runtime *rt, const kiln_runtime_opts *opts,
   if (env != NULL && list == NULL)
     return kiln__fail_memory("pack paths");
   if (config.cap_bytes == 0 && !opts->ignore_env)
-    config.cap_bytes = parse_bytes(kiln__env("KILN_CACHE_SIZE"));
+    config.cap_bytes = cache_size(rt);
   config.n_packs = pack_list(opts, list, packs);
   st = kiln__cache_open(&rt->cache, &config);
   kiln__free(&rt->alloc, list);
   return st;
 }
 
-static kiln_status open_nvrtc(kiln_runtime *rt, const kiln_runtime_opts *opts,
-                              const char *dir)
+static kiln_status open_nvrtc(kiln_runtime *rt, const kiln_runtime_opts *opts)
 {
+  const char *dir = kiln__cache_dir(rt->cache); /* absolute */
   char memo[PATH_SIZE];
   const kiln__nvrtc_places places = {
       .explicit_path = opts->nvrtc_path,
@@ -218,7 +236,7 @@ kiln_status kiln_runtime_create(kiln_runtime **out,
   KILN_TRY(copy_paths(rt, opts));
   has_dir = cache_dir(opts, dir);
   KILN_TRY(open_cache(rt, opts, has_dir ? dir : NULL));
-  KILN_TRY(open_nvrtc(rt, opts, has_dir ? dir : NULL));
+  KILN_TRY(open_nvrtc(rt, opts));
   KILN_TRY(kiln__pool_create(&rt->pool, &rt->alloc, thread_limit(opts)));
   *out = rt;
   rt = NULL;
@@ -265,7 +283,8 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
     if (rt->given_driver != NULL)
       st = kiln__driver_take(&rt->driver, rt->given_driver, rt->trail);
     else
-      st = kiln__driver_open(&rt->driver, rt->driver_path, env, rt->trail);
+      st = kiln__driver_open(&rt->driver, &rt->alloc, rt->driver_path, env,
+                             rt->trail);
     rt->driver_ready = st == KILN_OK;
     rt->driver_missing = st == KILN_ENODRIVER;
     if (rt->driver_missing)

@@ -22,11 +22,15 @@ typedef struct kiln__driver {
   kiln_status (*last_fault)(char *buf, size_t size);
 } kiln__driver;
 
-/* Find libcuda, resolve every symbol, call cuInit.
- * explicit_path, env_path: NULL or the only place to try.
+/* Finds libcuda, resolves every symbol and calls cuInit. Never takes a library
+ * from the current directory.
+ *
+ * a                        for the search; nothing of it is kept
+ * explicit_path, env_path  NULL or the only place to try, in this order
  * KILN_OK, KILN_ENODRIVER, KILN_ENODEVICE (cuInit 100), KILN_EDRIVER. */
-kiln_status kiln__driver_open(kiln__driver *out, const char *explicit_path,
-                              const char *env_path, kiln__trail *trail);
+kiln_status kiln__driver_open(kiln__driver *out, const kiln_allocator *a,
+                              const char *explicit_path, const char *env_path,
+                              kiln__trail *trail);
 
 /* The same from a table that the caller has. KILN_EINVAL if another version of
  * Kiln made it. */

@@ -1,7 +1,7 @@
 /* open.c -- find libcuda, resolve the table, start the driver. */
 #include "driver.h"
 
-#include "../base/os.h"
+#include "../base/library.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -249,6 +249,8 @@ static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
   return USABLE;
 }
 
+/* With a slash the name is a path. Without, only a library of that soname that
+ * the process has loaded already is taken. */
 static outcome attempt(kiln__driver *out, const char *how, const char *name,
                        kiln__trail *trail, kiln_status *st)
 {
@@ -256,20 +258,19 @@ static outcome attempt(kiln__driver *out, const char *how, const char *name,
   outcome result = ABSENT;
 
   memset(out, 0, sizeof *out);
-  out->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (out->library == NULL) {
-    const char *why = dlerror();
-
-    kiln__copy_text(reason, sizeof reason, why == NULL ? "not loaded" : why);
-  } else {
+  if (name[0] == '/')
+    out->library = kiln__library_open(name, reason);
+  else
+    out->library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (out->library != NULL)
     result = start(out, name, st, reason);
-  }
   if (result == USABLE) {
     kiln__trail_add(trail, WHAT, how, out->path, NULL);
     return USABLE;
   }
-  kiln__trail_add(trail, WHAT, how, name,
-                  result == UNUSABLE ? kiln_last_error()->message : reason);
+  if (out->library != NULL || name[0] == '/')
+    kiln__trail_add(trail, WHAT, how, name,
+                    result == UNUSABLE ? kiln_last_error()->message : reason);
   if (result == ABSENT && out->library != NULL)
     dlclose(out->library); /* a stub must not stand in for its soname later */
   memset(out, 0, sizeof *out);
@@ -299,12 +300,65 @@ static kiln_status open_given(kiln__driver *out, const char *how,
   return st;
 }
 
-kiln_status kiln__driver_open(kiln__driver *out, const char *explicit_path,
-                              const char *env_path, kiln__trail *trail)
+/* A walk over the places where a driver may be. */
+typedef struct walk {
+  kiln__driver *out;
+  const char *how;
+  kiln__trail *trail;
+  kiln_status st;
+  outcome result;
+} walk;
+
+static bool try_path(void *user, const char *path)
 {
-  static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
+  walk *w = user;
+
+  w->result = attempt(w->out, w->how, path, w->trail, &w->st);
+  return w->result != ABSENT;
+}
+
+static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
+
+/* Where dlopen(name) would look: what is loaded, then the loader's folders and
+ * cache. */
+static bool try_loader(walk *w, const kiln_allocator *a, const char *name)
+{
+  w->how = "loaded in this process";
+  if (try_path(w, name))
+    return true;
+  w->how = "system loader";
+  if (kiln__library_each(a, name, try_path, w))
+    return true;
+  kiln__trail_add(w->trail, WHAT, w->how, name, "not found");
+  return false;
+}
+
+static bool try_folders(walk *w)
+{
+  w->how = "usual folder";
+  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+    for (size_t j = 0; j < 2; j++) {
+      char path[128];
+      struct stat info;
+
+      kiln__format(path, sizeof path, "%s/%s", folders[i], names[j]);
+      if (stat(path, &info) == 0) {
+        if (try_path(w, path))
+          return true;
+      } else if (j == 0) {
+        kiln__trail_add(w->trail, WHAT, w->how, path, strerror(errno));
+      }
+    }
+  }
+  return false;
+}
+
+kiln_status kiln__driver_open(kiln__driver *out, const kiln_allocator *a,
+                              const char *explicit_path, const char *env_path,
+                              kiln__trail *trail)
+{
   char text[KILN_ERROR_MESSAGE_SIZE - 64];
-  kiln_status st = KILN_OK;
+  walk w = {.out = out, .trail = trail};
 
   memset(out, 0, sizeof *out);
   if (explicit_path != NULL)
@@ -313,25 +367,9 @@ kiln_status kiln__driver_open(kiln__driver *out, const char *explicit_path,
   if (env_path != NULL)
     return open_given(out, "environment KILN_DRIVER", env_path,
                       "correct or unset KILN_DRIVER", trail);
-  for (size_t i = 0; i < 2; i++) {
-    if (attempt(out, "system loader", names[i], trail, &st) != ABSENT)
-      return st;
-  }
-  for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++) {
-    for (size_t j = 0; j < 2; j++) {
-      char path[128];
-      struct stat info;
-
-      kiln__format(path, sizeof path, "%s/%s", folders[i], names[j]);
-      if (stat(path, &info) != 0) {
-        if (j == 0)
-          kiln__trail_add(trail, WHAT, "usual folder", path, strerror(errno));
-        continue;
-      }
-      if (attempt(out, "usual folder", path, trail, &st) != ABSENT)
-        return st;
-    }
-  }
+  if (try_loader(&w, a, names[0]) || try_loader(&w, a, names[1]) ||
+      try_folders(&w))
+    return w.st;
   kiln__trail_text(trail, WHAT, text, sizeof text);
   return kiln__fail(KILN_ENODRIVER, no_driver_hint,
                     "no NVIDIA driver library: tried %s", text);

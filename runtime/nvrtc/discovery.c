@@ -22,10 +22,8 @@ enum { NEWEST_MAJOR = 20, MAX_CHILDREN = 32, CHILD_SIZE = 64 };
 
 #if defined(__aarch64__)
 static const char *const triples[] = {"sbsa-linux", "aarch64-linux"};
-enum { CACHE_MACHINE = 0x0a00 };
 #else
 static const char *const triples[] = {"x86_64-linux"};
-enum { CACHE_MACHINE = 0x0300 };
 #endif
 
 /* Variables that change where the search looks. */
@@ -134,7 +132,11 @@ static bool identify(kiln__search *s, kiln__nvrtc_entry *e, const char *path)
   e->id.size = e->stamp.size;
   e->id.mtime_ns = e->stamp.mtime_ns;
   if (!kiln__library_build(path, e->id.build)) {
-    kiln__copy_text(s->why, sizeof s->why, "cannot be read");
+    char text[96];
+
+    kiln__format(s->why, sizeof s->why, "cannot be read: %s",
+                 errno == 0 ? "it is empty or no regular file"
+                            : kiln__errno_text(errno, text, sizeof text));
     return false;
   }
   st = kiln__nvrtc_load(s->alloc, path, &e->table);
@@ -362,67 +364,20 @@ static void look_at_variable(kiln__search *s, const char *variable,
 
 /* ---- What the system's loader would find ---------------------------------------------- */
 
-/* Layout of /etc/ld.so.cache since glibc 2.2; see ldconfig. */
-typedef struct cache_head {
-  char magic[20]; /* "glibc-ld.so.cache1.1", no NUL */
-  uint32_t n, strings;
-  uint32_t unused[5];
-} cache_head;
-
-typedef struct cache_row {
-  int32_t flags;
-  uint32_t key, value; /* offsets of texts from the head */
-  uint32_t os;
-  uint64_t hwcap;
-} cache_row;
-
-static void look_in_rows(kiln__search *s, const char *data, size_t size)
+static bool take_cached(void *user, const char *path)
 {
-  cache_head head;
-
-  memcpy(&head, data, sizeof head);
-  if (memcmp(head.magic, "glibc-ld.so.cache1.1", sizeof head.magic) != 0 ||
-      head.n > (size - sizeof head) / sizeof(cache_row))
-    return;
-  for (uint32_t i = 0; i < head.n; i++) {
-    cache_row row;
-
-    memcpy(&row, data + sizeof head + i * sizeof row, sizeof row);
-    /* The data ends in a NUL, so any offset within it is a text. */
-    if (row.key >= size || row.value >= size ||
-        (row.flags & 0xff00) != CACHE_MACHINE ||
-        !kiln__starts_with(data + row.key, WHAT ".so") ||
-        data[row.value] != '/')
-      continue;
-    try_file(s, "system loader", data + row.value);
-  }
+  try_file(user, "system loader", path);
+  return false;
 }
 
 static void look_in_loader_cache(kiln__search *s)
 {
-  enum { OLD_HEAD = 16, OLD_ROW = 12, LIMIT = 1 << 26 };
   char path[KILN__PATH_SIZE];
-  kiln__buf text;
-  size_t at = 0;
 
   system_path(s, "/etc/ld.so.cache", path);
-  if (!watch(s, path))
-    return;
-  kiln__buf_init(&text, s->alloc);
-  if (kiln__read_file(&text, path, LIMIT) == KILN_OK) {
-    /* The older table may come before the newer one. */
-    if (text.size > OLD_HEAD && memcmp(text.data, "ld.so-1.7.0", 11) == 0) {
-      uint32_t n;
-
-      memcpy(&n, text.data + 12, sizeof n);
-      at = OLD_HEAD + (size_t)n * OLD_ROW;
-      at = (at + 7) & ~(size_t)7;
-    }
-    if (at < text.size && text.size - at >= sizeof(cache_head))
-      look_in_rows(s, text.data + at, text.size - at);
-  }
-  s->no_memory = s->no_memory || text.failed;
-  kiln__buf_free(&text);
+  if (watch(s, path))
+    kiln__loader_cache_each(s->alloc, path, WHAT ".so", take_cached, s,
+                            &s->no_memory);
 }
 
 static void look_in_loader(kiln__search *s)
@@ -445,54 +400,6 @@ static int take_loaded(struct dl_phdr_info *info, size_t size, void *user)
   if (slash != NULL && kiln__starts_with(slash + 1, WHAT ".so"))
     kiln__buf_add(&s->loaded, name, strlen(name) + 1);
   return 0;
-}
-
-/* The folders of LD_LIBRARY_PATH, RUNPATH and the built-in ones, as the loader
- * took them in when the process began. */
-static void take_folders(kiln__search *s, void *library)
-{
-  Dl_serinfo head, *info;
-
-  if (dlinfo(library, RTLD_DI_SERINFOSIZE, &head) != 0)
-    return;
-  info = kiln__calloc(s->alloc, 1, head.dls_size);
-  if (info == NULL) {
-    s->no_memory = true;
-    return;
-  }
-  info->dls_size = head.dls_size;
-  info->dls_cnt = head.dls_cnt;
-  if (dlinfo(library, RTLD_DI_SERINFO, info) == 0) {
-    const Dl_serpath *paths = info->dls_serpath;
-
-    for (unsigned i = 0; i < info->dls_cnt; i++) {
-      if (paths[i].dls_name != NULL && paths[i].dls_name[0] == '/')
-        kiln__buf_add(&s->loader, paths[i].dls_name,
-                      strlen(paths[i].dls_name) + 1);
-    }
-  }
-  kiln__free(s->alloc, info);
-}
-
-static void take_loader(kiln__search *s)
-{
-  static const char here;
-  void *library = NULL;
-  Dl_info self;
-
-  if (s->places->root != NULL)
-    return;
-  /* Kiln's own library has a RUNPATH of its own; linked statically it is the
-   * program, which goes by no name. */
-  if (dladdr(&here, &self) != 0 && self.dli_fname != NULL &&
-      self.dli_fname[0] == '/')
-    library = dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
-  if (library == NULL)
-    library = dlopen(NULL, RTLD_LAZY);
-  if (library == NULL)
-    return;
-  take_folders(s, library);
-  dlclose(library);
 }
 
 static void hash_text(XXH3_state_t *state, const char *text)
@@ -547,7 +454,8 @@ kiln_status kiln__search_init(kiln__search *s, const kiln_allocator *a,
     s->given_how = "environment KILN_NVRTC";
   } else {
     dl_iterate_phdr(take_loaded, s);
-    take_loader(s);
+    if (places->root == NULL)
+      kiln__loader_folders(&s->loader, NULL, NULL);
   }
   hash_inputs(s);
   if (s->loaded.failed || s->loader.failed || s->no_memory)

@@ -4,7 +4,7 @@
 
 #include "nvrtc.h"
 
-#include "../base/os.h"
+#include "../base/library.h"
 
 enum { KILN__LEAST_NVRTC = 11020, KILN__PATH_SIZE = 512 };
 
@@ -74,18 +74,22 @@ bool kiln__memo_library(const char *memo, const char *path,
 /* Answer a search from the memo, if nothing that it looked at has changed.
  * Replays its steps into the trail. */
 bool kiln__memo_answer(const char *memo, kiln__search *s);
+/* Adds every library that the memo describes to the search's entries, whether
+ * it still exists or not. */
+void kiln__memo_remembered(const char *memo, kiln__search *s);
 void kiln__memo_watch(kiln__buf *out, const char *path,
                       const kiln__stamp *stamp);
 void kiln__memo_step(kiln__buf *out, const char *how, const char *where,
                      const char *reason);
-/* Write the memo anew: what the search found before what was known. Failure
+/* Writes the memo anew: first what the search found, then what was known. The
+ * folder must be this user's, as the cache's (kiln__folder_open()). Failure
  * leaves things as they are and writes no error record. */
 void kiln__memo_write(const char *old, const char *path, const kiln__search *s);
 
 /* ---- Libraries ----------------------------------------------------------------- */
 
 /* Identity of a library file without loading it: its GNU build id, else its
- * size and a hash over pieces of it. False if it cannot be read. */
+ * size and a hash over pieces of it. False with errno if it cannot be read. */
 bool kiln__library_build(const char *path, char out[48]);
 
 /* Load and check the table. KILN_OK, KILN_ENONVRTC, KILN_ENOMEM. */

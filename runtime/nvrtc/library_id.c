@@ -17,20 +17,7 @@ enum {
 
 static bool read_at(int fd, void *to, size_t n, uint64_t at)
 {
-  char *out = to;
-
-  while (n > 0) {
-    const ssize_t done = pread(fd, out, n, (off_t)at);
-
-    if (done < 0 && errno == EINTR)
-      continue;
-    if (done <= 0)
-      return false;
-    out += done;
-    at += (uint64_t)done;
-    n -= (size_t)done;
-  }
-  return true;
+  return kiln__pread_all(&kiln__fs_posix, fd, to, n, at);
 }
 
 static void hex(char *out, const unsigned char *bytes, size_t n)
@@ -130,15 +117,16 @@ static bool hash_pieces(int fd, uint64_t size, char out[48])
 
 bool kiln__library_build(const char *path, char out[48])
 {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   struct stat info;
   bool good;
 
   out[0] = '\0';
   if (fd < 0)
     return false;
+  errno = 0;
   good = fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0 &&
          (build_id(fd, out) || hash_pieces(fd, (uint64_t)info.st_size, out));
-  close(fd);
+  kiln__file_close(&kiln__fs_posix, fd);
   return good;
 }

@@ -111,7 +111,7 @@ static bool check(kiln__buf *text)
   return true;
 }
 
-/* Ours alone? A file that others may write is ignored, whatever it says. */
+/* A file that others may write to is ignored, whatever it says. */
 static bool trusted(int fd, struct stat *info)
 {
   return fstat(fd, info) == 0 && S_ISREG(info->st_mode) &&
@@ -119,26 +119,44 @@ static bool trusted(int fd, struct stat *info)
          info->st_size > 0 && info->st_size <= LIMIT;
 }
 
+/* The memo's folder, opened as the cache's is, and its name in there. -1: there
+ * is none, or it is not this user's alone. */
+static int open_folder(const char *path, bool create, const char **name)
+{
+  const char *slash = strrchr(path, '/');
+  char folder[4096];
+
+  if (slash == NULL || slash == path || (size_t)(slash - path) >= sizeof folder)
+    return -1;
+  memcpy(folder, path, (size_t)(slash - path));
+  folder[slash - path] = '\0';
+  *name = slash + 1;
+  return kiln__folder_open(&kiln__fs_posix, folder, create, NULL);
+}
+
 kiln_status kiln__memo_read(kiln__buf *out, const char *path)
 {
-  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const kiln__fs *fs = &kiln__fs_posix;
   kiln_status st = KILN_OK;
+  const char *name;
   struct stat info;
   bool good = false;
+  int dir = open_folder(path, false, &name), fd = -1;
 
-  if (fd < 0)
-    return KILN_OK;
-  if (trusted(fd, &info)) {
+  if (dir >= 0)
+    fd = kiln__file_open(fs, dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+  if (fd >= 0 && trusted(fd, &info)) {
     if (!kiln__buf_reserve(out, (size_t)info.st_size))
       KILN_TRY(kiln__fail_memory("NVRTC memo"));
-    good = kiln__read_all(&kiln__fs_posix, fd, out->data, (size_t)info.st_size);
+    good = kiln__read_all(fs, fd, out->data, (size_t)info.st_size);
     out->size = (size_t)info.st_size;
     out->data[out->size] = '\0';
     good = good && check(out);
   }
 
 done:
-  close(fd);
+  kiln__file_close(fs, fd);
+  kiln__file_close(fs, dir);
   if (!good)
     kiln__buf_clear(out);
   return st;
@@ -286,6 +304,18 @@ bool kiln__memo_answer(const char *memo, kiln__search *s)
   return true;
 }
 
+void kiln__memo_remembered(const char *memo, kiln__search *s)
+{
+  for (const char *line = memo; *line != '\0'; line = next_line(line)) {
+    kiln__nvrtc_entry entry = {0};
+
+    if (kiln__starts_with(line, "lib\t") &&
+        read_library(line + 4, &entry.stamp, &entry.id) &&
+        !kiln__search_push(s, &entry))
+      return;
+  }
+}
+
 /* ---- Writing -------------------------------------------------------------------- */
 
 void kiln__memo_watch(kiln__buf *out, const char *path,
@@ -399,40 +429,41 @@ static void compose(kiln__buf *out, const char *old, const kiln__search *s)
   kiln__buf_text(out, sum);
 }
 
-/* Make the folder of a file, for this user only. */
-static void make_folder(const char *path)
+/* By rename in the open folder, so that readers see the old or the new memo.
+ * Not synced: the checksum turns a torn one into none. */
+static void publish(int dir, const char *name, const kiln__buf *text)
 {
-  char folder[4096];
-  char *at;
+  const kiln__fs *fs = &kiln__fs_posix;
+  char temporary[128];
+  bool good;
+  int fd;
 
-  if (!kiln__copy_text(folder, sizeof folder, path))
+  kiln__format(temporary, sizeof temporary, "%s.%ld.%llx.%llx.tmp", name,
+               (long)getpid(), (unsigned long long)kiln__clock_ns(),
+               (unsigned long long)(uintptr_t)&fd);
+  fd = kiln__file_open(fs, dir, temporary,
+                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+  if (fd < 0)
     return;
-  at = strrchr(folder, '/');
-  if (at == NULL || at == folder)
-    return;
-  *at = '\0';
-  for (at = strchr(folder + 1, '/'); at != NULL; at = strchr(at + 1, '/')) {
-    *at = '\0';
-    mkdir(folder, 0700);
-    *at = '/';
-  }
-  mkdir(folder, 0700);
+  good = kiln__write_all(fs, fd, text->data, text->size);
+  good = fs->close(fs->user, fd) == 0 && good;
+  if (!good || fs->renameat(fs->user, dir, temporary, name) != 0)
+    fs->unlinkat(fs->user, dir, temporary);
 }
 
 void kiln__memo_write(const char *old, const char *path, const kiln__search *s)
 {
+  const char *name;
   kiln__buf text;
-  kiln_error record;
+  int dir;
 
   if (s->odd_text || s->n == 0 || s->n > MAX_LIBRARIES)
     return;
   kiln__buf_init(&text, s->alloc);
   compose(&text, old, s);
-  if (!text.failed && text.size <= LIMIT) {
-    kiln__error_get(&record);
-    make_folder(path);
-    if (kiln__replace_file(path, text.data, text.size, 0600) != KILN_OK)
-      kiln__error_set(&record);
-  }
+  dir = text.failed || text.size > LIMIT ? -1 : open_folder(path, true, &name);
+  if (dir >= 0)
+    publish(dir, name, &text);
+  kiln__file_close(&kiln__fs_posix, dir);
   kiln__buf_free(&text);
 }

@@ -1,7 +1,7 @@
 /* nvjitlink.c -- nvJitLink: machine code from PTX without the driver. */
 #include "nvrtc.h"
 
-#include "../base/os.h"
+#include "../base/library.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -112,48 +112,50 @@ static const char *resolve(kiln__nvjitlink *link)
 }
 
 static bool try_library(kiln__nvjitlink *link, const char *how,
-                        const char *name, kiln__trail *trail)
+                        const char *path, kiln__trail *trail)
 {
-  const char *why = NULL;
-  Dl_info info;
+  char reason[256];
+  const char *why = reason;
 
-  link->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  if (link->library == NULL) {
-    why = dlerror();
-    why = why == NULL ? "not loaded" : why;
-  } else {
+  link->library = kiln__library_open(path, reason);
+  if (link->library != NULL)
     why = resolve(link);
-  }
+  kiln__trail_add(trail, WHAT, how, path, why);
   if (why == NULL) {
-    void *fn;
-
-    memcpy(&fn, &link->create, sizeof fn);
-    if (dladdr(fn, &info) == 0 || info.dli_fname == NULL)
-      info.dli_fname = name;
-    kiln__copy_text(link->path, sizeof link->path, info.dli_fname);
-    kiln__trail_add(trail, WHAT, how, link->path, NULL);
+    kiln__copy_text(link->path, sizeof link->path, path);
     return true;
   }
-  kiln__trail_add(trail, WHAT, how, name, why);
   if (link->library != NULL)
     dlclose(link->library);
   link->library = NULL;
   return false;
 }
 
-/* The sonames through the system's loader, which also knows what is loaded. */
+typedef struct walk {
+  kiln__nvjitlink *link;
+  kiln__trail *trail;
+} walk;
+
+static bool try_path(void *user, const char *path)
+{
+  const walk *w = user;
+
+  return try_library(w->link, "system loader", path, w->trail);
+}
+
+/* Where the system's loader would find each soname. */
 static bool try_loader(kiln__nvjitlink *link, int newest, kiln__trail *trail)
 {
+  walk w = {link, trail};
+
   for (int major = newest; major >= OLDEST_MAJOR; major--) {
     char name[32];
 
     kiln__format(name, sizeof name, WHAT ".so.%d", major);
-    /* Majors that do not exist yet are tried in silence. */
-    if (try_library(link, "system loader", name, major > 13 ? NULL : trail)) {
-      if (major > 13)
-        kiln__trail_add(trail, WHAT, "system loader", link->path, NULL);
+    if (kiln__library_each(link->alloc, name, try_path, &w))
       return true;
-    }
+    if (major <= 13) /* later majors do not exist yet: no step for them */
+      kiln__trail_add(trail, WHAT, "system loader", name, "not found");
   }
   return false;
 }

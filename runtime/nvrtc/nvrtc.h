@@ -62,6 +62,14 @@ void kiln__nvrtc_set_free(kiln__nvrtc_set *set);
 kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
                              size_t *n);
 
+/* As kiln__nvrtc_list(). If nothing was found, but the memo describes libraries
+ * that were there once, those are listed and *gone becomes true: their keys
+ * still find what is in the cache. kiln__nvrtc_use() fails for them with
+ * KILN_ENONVRTC. Status as above, and KILN_EFORKED for both: another thread of
+ * the parent process was searching at the fork. */
+kiln_status kiln__nvrtc_known(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
+                              size_t *n, bool *gone);
+
 /* The table of entry i, loaded now if it was not. Any thread.
  * KILN_OK, KILN_ENONVRTC, KILN_ENOMEM. */
 kiln_status kiln__nvrtc_use(kiln__nvrtc_set *set, size_t i,

@@ -2,7 +2,6 @@
 #include "find.h"
 
 #include <dlfcn.h>
-#include <link.h>
 #include <string.h>
 
 enum { REQUIRED = 1, OPTIONAL = 0, MAX_ARCHS = 1024 };
@@ -19,13 +18,6 @@ static const symbol symbols[] = {
 #include "nvrtc_api.def"
 #undef KILN__NVRTC_FN
 };
-
-static const char *loader_error(void)
-{
-  const char *text = dlerror();
-
-  return text == NULL ? "not loaded" : text;
-}
 
 static kiln_status resolve(kiln__nvrtc *nvrtc)
 {
@@ -76,16 +68,17 @@ kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
 {
   kiln_status st = KILN_OK;
   kiln__nvrtc *nvrtc = kiln__calloc(a, 1, sizeof *nvrtc);
+  char why[256];
 
   *out = NULL;
   if (nvrtc == NULL)
     return kiln__fail_memory("NVRTC");
   kiln__copy_text(nvrtc->path, sizeof nvrtc->path, path);
   load_needed();
-  nvrtc->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  nvrtc->library = kiln__library_open(path, why);
   if (nvrtc->library == NULL)
     KILN_TRY(kiln__fail(KILN_ENONVRTC, "install NVRTC again",
-                        "%s cannot be loaded: %s", path, loader_error()));
+                        "%s cannot be loaded: %s", path, why));
   KILN_TRY(resolve(nvrtc));
   KILN_TRY(read_version(nvrtc));
   *out = nvrtc;
@@ -161,78 +154,57 @@ static void builtins_hint(const kiln__nvrtc *nvrtc)
                      name, n, nvrtc->path, slash == NULL ? "it" : slash + 1);
 }
 
-/* Does the loader's search for this library's sake take in the current
+/* Does the loader's search on behalf of `library` include the current
  * directory? */
 static kiln_status searches_here(const kiln_allocator *a, void *library,
                                  bool *here)
 {
-  Dl_serinfo head, *info;
+  kiln__buf folders;
+  kiln_status st;
 
-  *here = false;
-  if (dlinfo(library, RTLD_DI_SERINFOSIZE, &head) != 0)
-    return KILN_OK;
-  info = kiln__calloc(a, 1, head.dls_size);
-  if (info == NULL)
-    return kiln__fail_memory("NVRTC's search path");
-  info->dls_size = head.dls_size;
-  info->dls_cnt = head.dls_cnt;
-  if (dlinfo(library, RTLD_DI_SERINFO, info) == 0) {
-    const Dl_serpath *paths = info->dls_serpath;
-
-    for (unsigned i = 0; i < info->dls_cnt; i++) {
-      if (paths[i].dls_name != NULL && paths[i].dls_name[0] != '/')
-        *here = true;
-    }
-  }
-  kiln__free(a, info);
-  return KILN_OK;
+  kiln__buf_init(&folders, a);
+  st = kiln__loader_folders(&folders, library, here);
+  kiln__buf_free(&folders);
+  return st == KILN_OK ? st : kiln__fail_memory("NVRTC's search path");
 }
 
-/* The same for its own RUNPATH's sake: not because LD_LIBRARY_PATH says so,
- * which holds for the whole program and is the user's wish. */
-static kiln_status runpath_here(const kiln_allocator *a, void *library,
-                                bool *here)
+static bool load_whole(void *user, const char *path)
 {
-  void *program;
-  kiln_status st = searches_here(a, library, here);
+  void **library = user;
+  char why[256];
 
-  if (st != KILN_OK || !*here)
-    return st;
-  program = dlopen(NULL, RTLD_LAZY);
-  if (program != NULL) {
-    bool anyway;
-
-    st = searches_here(a, program, &anyway);
-    *here = !anyway;
-    dlclose(program);
-  }
-  return st;
+  *library = kiln__library_open(path, why);
+  return *library != NULL;
 }
 
-/* NVRTC opens its builtins and libcuda by soname when it compiles. A library
- * of that soname which is loaded already is taken, so its folder need not be
- * in any search path. */
+/* NVRTC opens its builtins and libcuda by soname when it compiles. The loader
+ * takes a library of that soname that is loaded already, so both are loaded
+ * here by their full paths: their folders need not be in a search path, and no
+ * search reaches the current directory. */
 kiln_status kiln__nvrtc_load_builtins(const kiln_allocator *a,
                                       kiln__nvrtc *nvrtc)
 {
   const char *slash = strrchr(nvrtc->path, '/');
-  char path[sizeof nvrtc->path + 64], name[64];
+  char path[sizeof nvrtc->path + 64], name[64], why[256];
   kiln_status st;
+  void *driver;
   bool here;
 
   builtins_name(nvrtc, name);
   if (slash != NULL) {
     kiln__format(path, sizeof path, "%.*s/%s", (int)(slash - nvrtc->path),
                  nvrtc->path, name);
-    nvrtc->builtins = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    nvrtc->builtins = kiln__library_open(path, why);
   }
   if (nvrtc->builtins == NULL)
-    nvrtc->builtins = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-  st = runpath_here(a, nvrtc->library, &here);
+    nvrtc->builtins = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (nvrtc->builtins == NULL)
+    kiln__library_each(a, name, load_whole, &nvrtc->builtins);
+  st = searches_here(a, nvrtc->library, &here);
   if (st != KILN_OK || !here)
     return st;
-  /* cppcheck-suppress leakReturnValNotUsed; stays loaded */
-  dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD) == NULL)
+    kiln__library_each(a, "libcuda.so.1", load_whole, &driver);
   if (nvrtc->builtins != NULL)
     return KILN_OK;
   st = kiln__fail(KILN_ENONVRTC, NULL,

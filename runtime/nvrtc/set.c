@@ -19,8 +19,9 @@ struct kiln__nvrtc_set {
   kiln__nvrtc_places places; /* strings owned */
   char **dirs;
 
-  pthread_mutex_t lock; /* guards what follows */
+  kiln__fork_mutex lock; /* guards what follows */
   bool searched;
+  bool gone; /* entries are those of the memo: none is installed any more */
   kiln__nvrtc_entry *entries; /* newest first */
   size_t n;
   listing *list;
@@ -71,7 +72,7 @@ kiln_status kiln__nvrtc_set_create(kiln__nvrtc_set **out,
   set->alloc = a;
   set->trail = trail;
   set->log = log;
-  pthread_mutex_init(&set->lock, NULL);
+  kiln__fork_mutex_init(&set->lock);
   if (!copy_places(set, places)) {
     kiln__nvrtc_set_free(set);
     return kiln__fail_memory("NVRTC's places");
@@ -102,7 +103,7 @@ void kiln__nvrtc_set_free(kiln__nvrtc_set *set)
   kiln__free(a, (char *)set->places.env_path);
   kiln__free(a, (char *)set->places.memo_path);
   kiln__free(a, (char *)set->places.root);
-  pthread_mutex_destroy(&set->lock);
+  kiln__fork_mutex_destroy(&set->lock);
   kiln__free(a, set);
 }
 
@@ -158,6 +159,12 @@ static kiln_status look(kiln__nvrtc_set *set, kiln__search *s)
     kiln__error_set(&record);
     if (path != NULL)
       kiln__memo_write(s->memo, path, s);
+    if (s->n == 0) {
+      kiln__memo_remembered(s->memo, s);
+      set->gone = s->n > 0;
+      if (s->no_memory)
+        KILN_TRY(kiln__fail_memory("the search for NVRTC"));
+    }
   }
 
 done:
@@ -216,28 +223,45 @@ static kiln_status fail_none(kiln__nvrtc_set *set)
       "no NVRTC: tried %s", text);
 }
 
-kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
-                             size_t *n)
+kiln_status kiln__nvrtc_known(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
+                              size_t *n, bool *gone)
 {
-  kiln_status st = KILN_OK;
+  kiln_status st = kiln__fork_mutex_lock(&set->lock);
   bool first;
 
   *out = NULL;
   *n = 0;
-  pthread_mutex_lock(&set->lock);
+  *gone = false;
+  if (st != KILN_OK)
+    return st;
   first = !set->searched;
   if (first)
     st = search(set);
   if (st == KILN_OK && set->n > 0) {
     *out = set->list->ids;
     *n = set->n;
+    *gone = set->gone;
   }
-  pthread_mutex_unlock(&set->lock);
+  kiln__fork_mutex_unlock(&set->lock);
   for (size_t i = 0; first && i < *n; i++)
-    kiln__logf(set->log, KILN_LOG_INFO, "found NVRTC %d.%d: %s",
+    kiln__logf(set->log, KILN_LOG_INFO, "%s NVRTC %d.%d: %s",
+               *gone ? "gone, but known from the memo:" : "found",
                (*out)[i].info.version / 1000,
                (*out)[i].info.version % 1000 / 10, (*out)[i].info.path);
   return st == KILN_OK && *n == 0 ? fail_none(set) : st;
+}
+
+kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
+                             size_t *n)
+{
+  bool gone;
+  const kiln_status st = kiln__nvrtc_known(set, out, n, &gone);
+
+  if (!gone)
+    return st;
+  *out = NULL;
+  *n = 0;
+  return fail_none(set);
 }
 
 /* ---- Using ------------------------------------------------------------------------- */
@@ -262,11 +286,14 @@ static kiln_status load(kiln__nvrtc_set *set, kiln__nvrtc_entry *e)
 kiln_status kiln__nvrtc_use(kiln__nvrtc_set *set, size_t i,
                             const kiln__nvrtc **out)
 {
-  kiln_status st = KILN_OK;
+  kiln_status st = kiln__fork_mutex_lock(&set->lock);
   kiln__nvrtc_entry *e;
 
   *out = NULL;
-  pthread_mutex_lock(&set->lock);
+  if (st != KILN_OK)
+    return st;
+  if (set->gone)
+    KILN_TRY(fail_none(set));
   if (i >= set->n)
     KILN_TRY(
         kiln__fail(KILN_EINTERNAL, NULL, "there is no NVRTC number %zu", i));
@@ -283,6 +310,6 @@ kiln_status kiln__nvrtc_use(kiln__nvrtc_set *set, size_t i,
   *out = e->table;
 
 done:
-  pthread_mutex_unlock(&set->lock);
+  kiln__fork_mutex_unlock(&set->lock);
   return st;
 }

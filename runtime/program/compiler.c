@@ -491,16 +491,15 @@ done:
 }
 
 static void write_meta(const kiln__build *b, const kiln__nvrtc *nvrtc,
-                       const output *o, kiln__buf *meta)
+                       const output *o, kiln__buf *out)
 {
-  kiln_target target = b->req->target;
-  char text[24];
+  kiln__meta meta = {.target = b->req->target,
+                     .nvrtc = nvrtc->version,
+                     .microseconds = o->ns / 1000};
 
   if (b->req->rung == KILN_RUNG_LINK)
-    target = (kiln_target){.cc = b->req->cc, .suffix = target.suffix};
-  kiln__buf_format(meta, "target %s\nnvrtc %d\nmicroseconds %llu\n",
-                   kiln_target_text(&target, text), nvrtc->version,
-                   (unsigned long long)(o->ns / 1000));
+    meta.target = (kiln_target){.cc = b->req->cc, .suffix = meta.target.suffix};
+  kiln__meta_write(out, &meta);
 }
 
 static kiln__slice slice(const kiln__buf *b)

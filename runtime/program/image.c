@@ -22,52 +22,16 @@ const char *kiln_origin_name(kiln_origin origin)
 
 /* ---- Reading an entry ------------------------------------------------------------ */
 
-/* The value of "field value\n", up to the line's end. */
-static bool meta_value(kiln__slice meta, const char *field, char *buf,
-                       size_t size)
-{
-  const char *text = meta.data;
-  const size_t n = strlen(field);
-
-  for (size_t at = 0; at < meta.size;) {
-    const char *line = text + at;
-    const char *stop = memchr(line, '\n', meta.size - at);
-    const size_t length = stop == NULL ? meta.size - at : (size_t)(stop - line);
-
-    if (length > n && length - n - 1 < size && memcmp(line, field, n) == 0 &&
-        line[n] == ' ') {
-      memcpy(buf, line + n + 1, length - n - 1);
-      buf[length - n - 1] = '\0';
-      return true;
-    }
-    at += length + 1;
-  }
-  return false;
-}
-
-static uint64_t meta_number(kiln__slice meta, const char *field)
-{
-  char text[24];
-  uint64_t value = 0;
-
-  if (!meta_value(meta, field, text, sizeof text))
-    return 0;
-  for (const char *p = text; *p >= '0' && *p <= '9'; p++)
-    value = value * 10 + (uint64_t)(*p - '0');
-  return value;
-}
-
 static kiln_status read_meta(kiln_image *image)
 {
-  const kiln__slice meta = kiln__entry_get(image->entry, KILN__META);
-  char target[24];
+  kiln__meta meta;
 
-  image->nvrtc = (int)meta_number(meta, "nvrtc");
-  image->microseconds = meta_number(meta, "microseconds");
-  if (!meta_value(meta, "target", target, sizeof target) ||
-      kiln_target_parse(&image->target, target) != KILN_OK)
+  if (!kiln__meta_read(kiln__entry_get(image->entry, KILN__META), &meta))
     return kiln__fail(KILN_ECORRUPT, "clear the cache or rebuild the pack",
-                      "an image does not say what it was made for");
+                      "an image does not name its target");
+  image->nvrtc = meta.nvrtc;
+  image->microseconds = meta.microseconds;
+  image->target = meta.target;
   return KILN_OK;
 }
 

@@ -623,6 +623,25 @@ START_TEST(files_are_replaced_whole)
 }
 END_TEST
 
+START_TEST(only_regular_files_are_replaced)
+{
+  char name[600];
+  struct stat info;
+
+  snprintf(name, sizeof name, "%s/pipe", folder);
+  ck_assert_int_eq(mkfifo(name, 0600), 0);
+  ck_kiln_is(kiln__replace_file(name, "x", 1, 0600), KILN_EIO);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "another path"));
+  ck_assert_int_eq(lstat(name, &info), 0);
+  ck_assert(S_ISFIFO(info.st_mode));
+  snprintf(name, sizeof name, "%s/link", folder);
+  ck_assert_int_eq(symlink("/dev/null", name), 0);
+  ck_kiln_is(kiln__replace_file(name, "x", 1, 0600), KILN_EIO);
+  ck_assert_int_eq(lstat(name, &info), 0);
+  ck_assert(S_ISLNK(info.st_mode));
+}
+END_TEST
+
 enum { WRITERS = 8, ROUNDS = 200, BIG = 5000 };
 
 static void *replace_often(void *arg)
@@ -868,6 +887,7 @@ static Suite *make(void)
   tcase_add_checked_fixture(files, make_folder, drop_folder);
   tcase_add_test(files, files_are_read_whole);
   tcase_add_test(files, files_are_replaced_whole);
+  tcase_add_test(files, only_regular_files_are_replaced);
   tcase_add_test(files, replacing_at_once);
   tcase_add_test(files, short_and_interrupted_calls);
   tcase_add_test(files, locks_exclude_other_descriptors);

@@ -157,7 +157,7 @@ static void fetch_refused(const char *reason)
   {
     uint64_t n;
 
-    ck_kiln_is(kiln__cache_mend(b.cache, &n), KILN_EIO);
+    ck_kiln_is(kiln__cache_repair(b.cache, &n), KILN_EIO);
     ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "KILN_CACHE_DIR"));
   }
 }
@@ -214,8 +214,19 @@ START_TEST(links_to_folders)
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_DISK);
   if (geteuid() == 0) {
     ck_assert_int_eq(lchown(b.dir, 4242, 4242), 0);
-    fetch_refused("folder");
+    fetch_refused("symbolic link of user 4242");
   }
+}
+END_TEST
+
+START_TEST(links_that_lead_nowhere)
+{
+  ck_assert_int_eq(symlink(b.dir, b.dir), 0);
+  bench_open(&b);
+  fetch_refused("leads to itself");
+  unlink(b.dir);
+  ck_assert_int_eq(symlink("/dev/null", b.dir), 0);
+  fetch_refused("no folder");
 }
 END_TEST
 
@@ -346,6 +357,7 @@ START_TEST(links_fifos_and_folders_are_no_entries)
   unlink(path);
   ck_assert_int_eq(mkdir(path, 0700), 0);
   reopen();
+  b.warnings = 0; /* keep the next one */
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_COMPILER);
   ck_assert_uint_eq(bench_stats(&b).write_failures, 1);
   {
@@ -353,6 +365,61 @@ START_TEST(links_fifos_and_folders_are_no_entries)
 
     ck_assert_uint_eq(count_files(b.dir, ".tmp", &bytes), 0);
   }
+  /* The folder stays, and the warning does not claim otherwise. */
+  ck_assert_ptr_nonnull(strstr(b.last_warning, "is a folder"));
+  ck_assert_ptr_null(strstr(b.last_warning, "removed"));
+  ck_assert(exists(path));
+}
+END_TEST
+
+/* Publishes an entry for "a" whose checksums hold and whose META is `text`. */
+static void publish_meta(const char *text)
+{
+  kiln__slice parts[KILN__SECTIONS];
+  kiln__entry *bad;
+  kiln__key key;
+
+  key_make(&key, &b.mem.alloc, "a");
+  for (int i = 0; i < KILN__SECTIONS; i++)
+    parts[i] = (kiln__slice){"x", 1};
+  parts[KILN__META] = (kiln__slice){text, strlen(text)};
+  bad = kiln__entry_create(&b.mem.alloc, &key, parts);
+  kiln__disk_publish(b.cache, bad);
+  kiln__entry_unref(bad);
+  kiln__key_free(&key);
+}
+
+START_TEST(unreadable_meta_is_damage)
+{
+  static const char *const texts[] = {"target sm_5", "", "target ",
+                                      "nvrtc 13000\n"};
+  uint64_t removed;
+  char path[512];
+
+  make_one(path);
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    publish_meta(texts[i]);
+    rebuilt(1, 0);
+    publish_meta(texts[i]);
+    ck_kiln_ok(kiln__cache_repair(b.cache, &removed));
+    ck_assert_uint_eq(removed, 1);
+  }
+}
+END_TEST
+
+/* A hole of 900 MB costs no time and no memory to refuse. */
+START_TEST(sizes_are_checked_before_reading)
+{
+  char path[512];
+
+  make_one(path);
+  ck_assert_int_eq(truncate(path, 900 << 20), 0);
+  b.mem.largest = 0;
+  rebuilt(1, 0);
+  test_write_file(path, "", 0);
+  ck_assert_int_eq(truncate(path, 900 << 20), 0);
+  rebuilt(1, 0);
+  ck_assert_uint_lt(b.mem.largest, 1 << 20);
 }
 END_TEST
 
@@ -382,7 +449,7 @@ START_TEST(other_versions_are_left_alone)
   test_write_file(later, "of another version", 18);
   reopen();
   ck_assert_int_eq(bench_fetch(&b, "a", SIZE), KILN_FROM_DISK);
-  ck_kiln_ok(kiln__cache_mend(b.cache, &bytes));
+  ck_kiln_ok(kiln__cache_repair(b.cache, &bytes));
   ck_assert_uint_eq(bytes, 0);
   ck_assert(exists(later));
   ck_kiln_ok(kiln__cache_wipe(b.cache, &bytes));
@@ -638,7 +705,7 @@ START_TEST(temporary_files_count_and_are_swept)
   kiln__cache_info_get(b.cache, &info);
   ck_assert_uint_eq(info.entries, 1);
   ck_assert_uint_gt(info.bytes, 5 * sizeof data);
-  ck_kiln_ok(kiln__cache_mend(b.cache, &removed));
+  ck_kiln_ok(kiln__cache_repair(b.cache, &removed));
   ck_assert_uint_eq(removed, 3);
   path_in(path, young);
   ck_assert(exists(path));
@@ -708,7 +775,7 @@ START_TEST(visiting)
   {
     uint64_t removed;
 
-    ck_kiln_ok(kiln__cache_mend(b.cache, &removed));
+    ck_kiln_ok(kiln__cache_repair(b.cache, &removed));
     ck_assert_uint_eq(removed, 1);
     ck_assert(!exists(path));
   }
@@ -829,11 +896,14 @@ static Suite *suite(void)
   tcase_add_test(t, foreign_folders_are_refused);
   tcase_add_test(t, files_are_no_folders);
   tcase_add_test(t, links_to_folders);
+  tcase_add_test(t, links_that_lead_nowhere);
   tcase_add_test(t, read_only_folder_is_read);
   tcase_add_test(t, every_truncation_is_noticed);
   tcase_add_test(t, every_bit_flip_is_noticed);
   tcase_add_test(t, forged_entry_is_a_miss);
   tcase_add_test(t, links_fifos_and_folders_are_no_entries);
+  tcase_add_test(t, unreadable_meta_is_damage);
+  tcase_add_test(t, sizes_are_checked_before_reading);
   tcase_add_test(t, others_entries_are_refused);
   tcase_add_test(t, other_versions_are_left_alone);
   tcase_add_test(t, rejected_images_are_forgotten);

@@ -38,6 +38,8 @@ static unsigned char image_byte(const char *name, size_t i)
   return (unsigned char)((unsigned char)name[i % strlen(name)] * 7u + i * 31u);
 }
 
+#define META "target sm_90\nnvrtc 13000\nmicroseconds 7\n"
+
 kiln__entry *image_make(const kiln_allocator *a, const kiln__key *key,
                         const char *name, size_t size)
 {
@@ -49,7 +51,7 @@ kiln__entry *image_make(const kiln_allocator *a, const kiln__key *key,
     cubin[i] = image_byte(name, i);
   s[KILN__PTX] = (kiln__slice){name, strlen(name)};
   s[KILN__CUBIN] = (kiln__slice){cubin, size};
-  s[KILN__META] = (kiln__slice){"meta", 4};
+  s[KILN__META] = (kiln__slice){META, strlen(META)};
   entry = kiln__entry_create(a, key, s);
   free(cubin);
   return entry;
@@ -63,7 +65,7 @@ bool image_is(const kiln__entry *entry, const char *name, size_t size)
   const unsigned char *bytes = cubin.data;
 
   if (ptx.size != strlen(name) || strcmp(ptx.data, name) != 0 ||
-      cubin.size != size || meta.size != 4 || strcmp(meta.data, "meta") != 0)
+      cubin.size != size || strcmp(meta.data, META) != 0)
     return false;
   for (size_t i = 0; i < size; i++) {
     if (bytes[i] != image_byte(name, i))

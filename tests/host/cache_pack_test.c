@@ -351,6 +351,32 @@ START_TEST(forged_index_is_a_miss)
 }
 END_TEST
 
+/* A head that promises entries for a hole of 2 GiB. */
+START_TEST(counts_are_bounded_before_reading)
+{
+  static const char *const list[] = {"sm_90"};
+  const uint64_t size = (uint64_t)2 << 30;
+  unsigned char *data;
+  size_t n;
+  kiln__key key;
+
+  write_pack(path, "app", list, 1);
+  data = (unsigned char *)test_read_file(path, &n);
+  kiln__put64(data + 16, size);
+  kiln__put64(data + 24, (size - 40) / 44);
+  test_write_file(path, data, n);
+  ck_assert_int_eq(truncate(path, (off_t)size), 0);
+  bench_open(&b);
+  b.mem.largest = 0;
+  key_make(&key, &b.mem.alloc, "app");
+  ck_assert_ptr_null(
+      kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true));
+  ck_assert_uint_lt(b.mem.largest, 1 << 26);
+  kiln__key_free(&key);
+  free(data);
+}
+END_TEST
+
 START_TEST(memory_fails_in_turn)
 {
   static const char *const list[] = {"sm_80", "sm_90"};
@@ -421,6 +447,7 @@ static Suite *suite(void)
   tcase_add_test(t, damaged_packs_are_ignored);
   tcase_add_test(t, unusable_packs_are_told);
   tcase_add_test(t, forged_index_is_a_miss);
+  tcase_add_test(t, counts_are_bounded_before_reading);
   tcase_add_test(t, memory_fails_in_turn);
   suite_add_tcase(s, t);
   return s;

@@ -158,7 +158,7 @@ START_TEST(killed_while_publishing)
   }
   temps = count_files(b.dir, ".tmp", &bytes);
   bench_open(&b);
-  ck_kiln_ok(kiln__cache_mend(b.cache, &removed));
+  ck_kiln_ok(kiln__cache_repair(b.cache, &removed));
   printf("killed %d times while publishing: %llu entries read back whole, 0 "
          "damaged, %llu temporary files left for the sweep\n",
          KILLS, (unsigned long long)hits, (unsigned long long)temps);

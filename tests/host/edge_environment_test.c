@@ -141,8 +141,15 @@ static const struct {
     {"99999999999999999999999", 0},
 };
 
+static void take_reason(void *user, const kiln_trail_step *step)
+{
+  if (strcmp(step->how, "environment KILN_CACHE_SIZE") == 0)
+    *(const char **)user = step->reason;
+}
+
 START_TEST(sizes_of_all_kinds)
 {
+  const char *reason = NULL;
   kiln_cache_info info;
   kiln_runtime *rt;
 
@@ -152,6 +159,11 @@ START_TEST(sizes_of_all_kinds)
   ck_kiln_ok(kiln_cache_describe(rt, &info));
   ck_assert_uint_eq(info.cap,
                     sizes[_i].cap != 0 ? sizes[_i].cap : (uint64_t)256 << 20);
+  ck_kiln_ok(kiln_runtime_trail(rt, take_reason, &reason));
+  if (sizes[_i].cap != 0 || sizes[_i].text[0] == '\0')
+    ck_assert_ptr_null(reason);
+  else
+    ck_assert_ptr_nonnull(strstr(reason, "not a size"));
   kiln_runtime_free(rt);
 }
 END_TEST

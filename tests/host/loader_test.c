@@ -62,7 +62,7 @@ static bool no_members(const kiln__driver *d)
 
 START_TEST(least_driver_is_enough)
 {
-  ck_kiln_ok(kiln__driver_open(&driver, LEAST, NULL, trail));
+  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail));
   ck_assert_int_eq(driver.version, 11020);
   ck_assert_ptr_nonnull(driver.library);
   ck_assert_str_eq(strrchr(driver.path, '/'), "/fake_libcuda_least.so");
@@ -79,7 +79,7 @@ END_TEST
 
 START_TEST(symbols_come_from_the_driver_itself)
 {
-  ck_kiln_ok(kiln__driver_open(&driver, PROC, NULL, trail));
+  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, PROC, NULL, trail));
   ck_assert_int_eq(driver.version, 13000);
   ck_assert_ptr_nonnull(*(void **)&driver.memAlloc);
   ck_assert_ptr_nonnull(*(void **)&driver.deviceGetUuid);
@@ -91,7 +91,8 @@ END_TEST
 
 START_TEST(stub_is_told_apart)
 {
-  ck_kiln_is(kiln__driver_open(&driver, STUB, NULL, trail), KILN_ENODRIVER);
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, STUB, NULL, trail),
+             KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "stub");
   ck_assert(no_members(&driver));
   /* It was closed again: a stub must not answer to the soname later. */
@@ -107,7 +108,8 @@ START_TEST(toolkit_stub_folder_with_another_code)
   ck_assert_int_eq(mkdir(folder, 0700), 0);
   copy_file(LEAST, "stubs/libcuda.so", path);
   setenv("FAKE_CUINIT", "999", 1);
-  ck_kiln_is(kiln__driver_open(&driver, path, NULL, trail), KILN_ENODRIVER);
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, path, NULL, trail),
+             KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "stub");
   unsetenv("FAKE_CUINIT");
 }
@@ -115,7 +117,8 @@ END_TEST
 
 START_TEST(missing_required_symbol_is_named)
 {
-  ck_kiln_is(kiln__driver_open(&driver, OLD, NULL, trail), KILN_ENODRIVER);
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, OLD, NULL, trail),
+             KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "cuDevicePrimaryCtxRelease_v2");
   ck_contains(kiln_last_error()->message, "10.2");
   ck_contains(kiln_last_error()->message, "11.2");
@@ -126,7 +129,8 @@ END_TEST
 START_TEST(old_version_is_refused)
 {
   setenv("FAKE_CUDA_VERSION", "11010", 1);
-  ck_kiln_is(kiln__driver_open(&driver, LEAST, NULL, trail), KILN_ENODRIVER);
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail),
+             KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "11.1");
 }
 END_TEST
@@ -153,7 +157,7 @@ static const struct {
 START_TEST(failing_init)
 {
   setenv("FAKE_CUINIT", init_rows[_i].code, 1);
-  ck_kiln_is(kiln__driver_open(&driver, LEAST, NULL, trail),
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail),
              init_rows[_i].want);
   ck_contains(kiln_last_error()->hint, init_rows[_i].hint);
   if (init_rows[_i].want != KILN_ENODRIVER) {
@@ -171,23 +175,29 @@ START_TEST(bad_paths_are_errors)
   char path[512];
 
   /* Neither falls back to another place, the option wins over the variable. */
-  ck_kiln_is(kiln__driver_open(&driver, "/nonexistent/x.so", LEAST, trail),
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, "/nonexistent/x.so",
+                               LEAST, trail),
              KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "/nonexistent/x.so");
   ck_contains(kiln_last_error()->message, "driver_path");
-  ck_kiln_is(kiln__driver_open(&driver, NULL, "/nonexistent/y.so", trail),
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, NULL,
+                               "/nonexistent/y.so", trail),
              KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "KILN_DRIVER");
   ck_contains(kiln_last_error()->hint, "unset KILN_DRIVER");
-  ck_kiln_ok(kiln__driver_open(&driver, LEAST, "/nonexistent/y.so", trail));
+  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, LEAST,
+                               "/nonexistent/y.so", trail));
 
   snprintf(path, sizeof path, "%s/text.so", dir);
   test_write_file(path, "not a library", 13);
-  ck_kiln_is(kiln__driver_open(&driver, path, NULL, trail), KILN_ENODRIVER);
-  ck_kiln_is(kiln__driver_open(&driver, dir, NULL, trail), KILN_ENODRIVER);
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, path, NULL, trail),
+             KILN_ENODRIVER);
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, dir, NULL, trail),
+             KILN_ENODRIVER);
   /* A library, but not this one. */
-  ck_kiln_is(kiln__driver_open(&driver, KILN_TEST_FAKES "/fake_nvjitlink.so",
-                               NULL, trail),
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc,
+                               KILN_TEST_FAKES "/fake_nvjitlink.so", NULL,
+                               trail),
              KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "cuInit");
 }
@@ -199,7 +209,7 @@ START_TEST(relative_path_is_made_absolute)
 
   copy_file(LEAST, "own.so", path);
   ck_assert_int_eq(chdir(dir), 0);
-  ck_kiln_ok(kiln__driver_open(&driver, "own.so", NULL, trail));
+  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, "own.so", NULL, trail));
   ck_assert_int_eq(driver.path[0], '/');
   ck_assert_str_eq(strrchr(driver.path, '/'), "/own.so");
   ck_assert_int_eq(chdir("/"), 0);
@@ -214,7 +224,7 @@ START_TEST(current_directory_is_never_searched)
   copy_file(LEAST, "libcuda.so.1", path);
   copy_file(LEAST, "libcuda.so", path);
   ck_assert_int_eq(chdir(dir), 0);
-  st = kiln__driver_open(&driver, NULL, NULL, trail);
+  st = kiln__driver_open(&driver, &memory.alloc, NULL, NULL, trail);
   ck_assert(st != KILN_OK || strncmp(driver.path, dir, strlen(dir)) != 0);
   if (st == KILN_ENODRIVER) {
     ck_contains(kiln_last_error()->message, "libcuda.so.1");
@@ -236,9 +246,9 @@ START_TEST(trail_tells_every_place)
 {
   int counts[2] = {0};
 
-  kiln__driver_open(&driver, "/nonexistent/x.so", NULL, trail);
-  kiln__driver_open(&driver, STUB, NULL, trail);
-  kiln__driver_open(&driver, LEAST, NULL, trail);
+  kiln__driver_open(&driver, &memory.alloc, "/nonexistent/x.so", NULL, trail);
+  kiln__driver_open(&driver, &memory.alloc, STUB, NULL, trail);
+  kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail);
   kiln__trail_each(trail, count_steps, counts);
   ck_assert_int_eq(counts[0], 2);
   ck_assert_int_eq(counts[1], 1);
@@ -249,8 +259,13 @@ END_TEST
 
 static int child(void)
 {
+  kiln_allocator a = {0};
   kiln__driver own;
-  const kiln_status st = kiln__driver_open(&own, NULL, NULL, NULL);
+  kiln_status st;
+
+  kiln__allocator_default(&a);
+  trail = kiln__trail_create(&a);
+  st = kiln__driver_open(&own, &a, NULL, NULL, trail);
 
   if (st != KILN_OK)
     printf("%s\n", kiln_last_error()->message);
@@ -312,6 +327,37 @@ START_TEST(stub_on_the_library_path_is_passed_over)
 }
 END_TEST
 
+static const char *const relative_paths[] = {":", ".", ":/nonexistent", "./"};
+
+START_TEST(relative_library_paths_are_not_searched)
+{
+  char path[512];
+
+  copy_file(LEAST, "libcuda.so.1", path);
+  copy_file(LEAST, "libcuda.so", path);
+  ck_assert_ptr_null(strstr(run_child(relative_paths[_i], dir), "fake_"));
+  ck_assert_ptr_null(strstr(run_child(relative_paths[_i], dir), dir));
+  ck_assert_ptr_null(strstr(run_child(relative_paths[_i], dir), "path=."));
+}
+END_TEST
+
+/* The loader itself would end the process with SIGBUS. */
+START_TEST(truncated_driver_is_passed_over)
+{
+  char path[512], want[600];
+
+  copy_file(LEAST, "libcuda.so.1", path);
+  ck_assert_int_eq(truncate(path, 5000), 0);
+  ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, path, NULL, trail),
+             KILN_ENODRIVER);
+  ck_contains(kiln_last_error()->message, "truncated: it has 5000 bytes");
+  ck_contains(run_child(dir, "/"), "truncated");
+  copy_file(LEAST, "libcuda.so", path);
+  snprintf(want, sizeof want, "path=%s\n", path);
+  ck_assert_str_eq(run_child(dir, "/"), want);
+}
+END_TEST
+
 /* ---- Results ----------------------------------------------------------------- */
 
 static const struct {
@@ -345,7 +391,7 @@ static const struct {
 
 START_TEST(results_become_statuses)
 {
-  ck_kiln_ok(kiln__driver_open(&driver, LEAST, NULL, trail));
+  ck_kiln_ok(kiln__driver_open(&driver, &memory.alloc, LEAST, NULL, trail));
   for (size_t i = 0; i < sizeof result_rows / sizeof result_rows[0]; i++) {
     const CUresult rc = result_rows[i].rc;
 
@@ -414,6 +460,9 @@ static Suite *suite(void)
   tcase_add_test(open, only_the_soname_with_1);
   tcase_add_test(open, only_the_plain_name);
   tcase_add_test(open, stub_on_the_library_path_is_passed_over);
+  tcase_add_loop_test(open, relative_library_paths_are_not_searched, 0,
+                      sizeof relative_paths / sizeof relative_paths[0]);
+  tcase_add_test(open, truncated_driver_is_passed_over);
   suite_add_tcase(s, open);
   tcase_add_checked_fixture(result, setup, teardown);
   tcase_add_test(result, results_become_statuses);

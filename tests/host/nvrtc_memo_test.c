@@ -334,6 +334,61 @@ START_TEST(memo_of_others_is_ignored)
 }
 END_TEST
 
+/* As the cache: a folder that others may write to, or a link of theirs. */
+START_TEST(memo_stays_out_of_others_folders)
+{
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  places.memo_path = memo;
+  below("cache/deep/");
+  ck_assert_int_eq(chmod(below("cache/deep"), 0777), 0);
+  age();
+  ck_assert_str_eq(versions(), "12080 ");
+  ck_assert_int_ne(access(memo, F_OK), 0);
+  ck_assert_int_eq(chmod(below("cache/deep"), 0700), 0);
+  ck_assert_str_eq(versions(), "12080 ");
+  ck_assert_int_eq(access(memo, F_OK), 0);
+  forge("\t12080\t", "\t12070\t");
+  ck_assert_int_eq(chmod(below("cache/deep"), 0777), 0);
+  ck_assert_str_eq(versions(), "12080 "); /* not believed either */
+  if (geteuid() == 0) {
+    below("target/");
+    ck_assert_int_eq(symlink(below("target"), below("link")), 0);
+    ck_assert_int_eq(lchown(below("link"), 1234, 1234), 0);
+    places.memo_path = below("link/nvrtc.memo");
+    ck_assert_str_eq(versions(), "12080 ");
+    ck_assert_int_ne(access(below("target/nvrtc.memo"), F_OK), 0);
+  }
+}
+END_TEST
+
+/* What the cache holds is found by the keys of libraries that are gone. */
+START_TEST(memo_remembers_what_is_gone)
+{
+  const char *path = put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  const kiln__nvrtc *nvrtc;
+  const kiln__nvrtc_id *ids;
+  kiln__nvrtc_set *set;
+  bool gone;
+  size_t n;
+
+  places.memo_path = memo;
+  age();
+  list_elsewhere();
+  ck_assert_int_eq(unlink(path), 0);
+  set = open_set();
+  ck_kiln_ok(kiln__nvrtc_known(set, &ids, &n, &gone));
+  ck_assert(gone);
+  ck_assert_uint_eq(n, 1);
+  ck_assert_int_eq(ids[0].info.version, 12080);
+  ck_assert_str_eq(ids[0].info.path, path);
+  ck_kiln_is(kiln__nvrtc_list(set, &ids, &n), KILN_ENONVRTC);
+  ck_assert_uint_eq(n, 0);
+  ck_kiln_is(kiln__nvrtc_use(set, 0, &nvrtc), KILN_ENONVRTC);
+  ck_contains(kiln_last_error()->message, "no NVRTC: tried");
+  kiln__nvrtc_set_free(set);
+}
+END_TEST
+
 START_TEST(memo_of_another_format_is_ignored)
 {
   places.memo_path = memo;
@@ -557,6 +612,8 @@ static Suite *suite(void)
   tcase_add_test(note, memo_has_one_answer_a_search);
   tcase_add_test(note, success_leaves_the_error_record_alone);
   tcase_add_test(note, memo_of_others_is_ignored);
+  tcase_add_test(note, memo_stays_out_of_others_folders);
+  tcase_add_test(note, memo_remembers_what_is_gone);
   tcase_add_test(note, memo_of_another_format_is_ignored);
   tcase_add_test(note, memo_fields_out_of_range);
   tcase_add_test(note, memo_damaged_anywhere);

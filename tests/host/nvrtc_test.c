@@ -177,6 +177,80 @@ START_TEST(unusable_libraries_are_passed_over)
 }
 END_TEST
 
+/* dlopen() itself would end the process with SIGBUS. */
+START_TEST(truncated_libraries_are_passed_over)
+{
+  const char *path =
+      put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", "version 13000\n");
+  char text[1024];
+
+  ck_assert_int_eq(truncate(path, 9000), 0);
+  put(FAKE, "usr/local/cuda-12.0/lib64", "libnvrtc.so.12", NULL);
+  ck_assert_str_eq(versions(), "12080 ");
+  ck_assert_str_eq(versions_here(), "12080 ");
+  kiln__trail_text(trail, "libnvrtc", text, sizeof text);
+  ck_contains(text, "the file is truncated: it has 9000 bytes");
+}
+END_TEST
+
+/* ---- Fork -------------------------------------------------------------------- */
+
+static atomic_int stall; /* 1: the next allocation waits, 2: it does */
+
+static void *stalling_alloc(void *user, size_t size)
+{
+  (void)user;
+  if (atomic_load(&stall) == 1) {
+    atomic_store(&stall, 2);
+    while (atomic_load(&stall) == 2)
+      usleep(1000);
+  }
+  return malloc(size);
+}
+
+static void *list_set(void *set)
+{
+  const kiln__nvrtc_id *ids;
+  size_t n;
+
+  kiln__nvrtc_list(set, &ids, &n);
+  return NULL;
+}
+
+/* The child has a copy of the lock, and no thread that would open it. */
+START_TEST(forked_child_does_not_wait_for_the_parents_search)
+{
+  kiln_allocator a = {0};
+  kiln__nvrtc_set *set;
+  pthread_t thread;
+  int status;
+  pid_t pid;
+
+  kiln__allocator_default(&a);
+  a.alloc = stalling_alloc;
+  put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
+  ck_kiln_ok(kiln__nvrtc_set_create(&set, &a, &places, trail, NULL));
+  atomic_store(&stall, 1);
+  ck_assert_int_eq(pthread_create(&thread, NULL, list_set, set), 0);
+  while (atomic_load(&stall) != 2)
+    usleep(1000);
+  pid = fork();
+  if (pid == 0) {
+    const kiln__nvrtc_id *ids;
+    size_t n;
+
+    alarm(10);
+    atomic_store(&stall, 0);
+    _exit(kiln__nvrtc_list(set, &ids, &n) == KILN_EFORKED ? 0 : 1);
+  }
+  ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+  atomic_store(&stall, 0);
+  pthread_join(thread, NULL);
+  kiln__nvrtc_set_free(set);
+  ck_assert_msg(status == 0, "the child ended with 0x%x", (unsigned)status);
+}
+END_TEST
+
 START_TEST(current_directory_is_never_searched)
 {
   put(FAKE, "here", "libnvrtc.so.13", NULL);
@@ -654,6 +728,8 @@ static Suite *suite(void)
   tcase_add_test(where, given_path_that_fails_is_an_error);
   tcase_add_test(where, given_relative_path_is_taken_from_here);
   tcase_add_test(where, unusable_libraries_are_passed_over);
+  tcase_add_test(where, truncated_libraries_are_passed_over);
+  tcase_add_test(where, forked_child_does_not_wait_for_the_parents_search);
   tcase_add_test(where, current_directory_is_never_searched);
   tcase_add_test(where, already_loaded_in_the_process);
   tcase_add_test(where, long_paths_do_no_harm);

@@ -41,7 +41,7 @@ bool differ_open_gpu(differ *d)
   *d = (differ){.on_gpu = true, .name = "GPU"};
   kiln__allocator_default(&a);
   trail = kiln__trail_create(&a);
-  found = kiln__driver_open(&d->api, NULL, getenv("KILN_DRIVER"), trail) ==
+  found = kiln__driver_open(&d->api, &a, NULL, getenv("KILN_DRIVER"), trail) ==
               KILN_OK &&
           d->api.deviceGetCount(&n) == CUDA_SUCCESS && n > 0;
   kiln__trail_free(trail);

@@ -19,10 +19,12 @@ int kiln_test_run(Suite *suite)
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static bool fails(test_allocator *a)
+static bool fails(test_allocator *a, size_t size)
 {
   const long call = __atomic_fetch_add(&a->calls, 1, __ATOMIC_RELAXED);
 
+  if (size > __atomic_load_n(&a->largest, __ATOMIC_RELAXED))
+    __atomic_store_n(&a->largest, size, __ATOMIC_RELAXED);
   return a->fail_at >= 0 &&
          (call == a->fail_at || (a->fail_after && call > a->fail_at));
 }
@@ -33,7 +35,7 @@ static void *counting_alloc(void *user, size_t size)
   void *p;
 
   ck_assert(size > 0);
-  if (fails(a))
+  if (fails(a, size))
     return NULL;
   p = malloc(size);
   memset(p, 0xa5, size); /* nobody may rely on zeros */
@@ -47,7 +49,7 @@ static void *counting_resize(void *user, void *p, size_t size)
 
   if (p == NULL)
     return counting_alloc(user, size);
-  return fails(a) ? NULL : realloc(p, size);
+  return fails(a, size) ? NULL : realloc(p, size);
 }
 
 static void counting_release(void *user, void *p)

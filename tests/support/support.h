@@ -44,6 +44,7 @@ typedef struct test_allocator {
   long calls;           /* alloc and resize calls so far */
   long fail_at;         /* this call fails (0-based); -1: none */
   bool fail_after;      /* and all later ones too */
+  size_t largest;       /* bytes of the largest block asked for */
 } test_allocator;
 
 void test_allocator_init(test_allocator *a);
