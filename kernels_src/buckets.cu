@@ -7,19 +7,22 @@
  * for another block. A tile's elements are sorted by bucket in shared memory, so
  * that each bucket's run leaves the tile as one piece.
  *
- * Specialise:  KILN_BLOCK   256  threads a block
- *              KILN_ITEMS   4    packs of 4 elements a thread has in flight
- *              KILN_BUCKETS 128  a power of two, at most 1024
- *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
- *                                long long
- *              KILN_STORED  unsigned  type it is stored as
- *              KILN_DESTINATION   unsigned  counts up to n
- *              KILN_VALUE   unsigned  an element: of out, as bits where it only
- *                                moves
- *              KILN_SCATTER 1    1: split moves values with the indices; 0: it
- *                                notes where each element went, for join
- *              KILN_ALIGNED 3    bit 0: index, bit 1: join's out lie on 16 bytes
- *              user.cuh          for a scatter: the values and their map
+ * Parameters:
+ *   KILN_BLOCK        256            threads per block
+ *   KILN_ITEMS        4              packs of 4 elements per thread has in
+ *                                    flight
+ *   KILN_BUCKETS      128            a power of two, at most 1024
+ *   KILN_INDEX        type unsigned  type of an index: unsigned or unsigned
+ *                                    long long
+ *   KILN_STORED       type unsigned  type it is stored as
+ *   KILN_DESTINATION  type unsigned  counts up to n
+ *   KILN_VALUE        type unsigned  an element: of out, as bits where it only
+ *                                    moves
+ *   KILN_SCATTER      1              1: split moves values with the indices; 0:
+ *                                    it notes where each element went, for join
+ *   KILN_ALIGNED      3              bit 0: index, bit 1: join's out lie on 16
+ *                                    bytes
+ * Generated code (user.cuh): for a scatter: the values and their map
  * Launch:      block KILN_BLOCK. Tiles of KILN_BLOCK * KILN_ITEMS * 4 elements.
  *   bucket_count  grid of any size. Adds to count[KILN_BUCKETS], which is 0 before.
  *              Bucket of an index: index >> shift, or the last one if above.
@@ -30,33 +33,7 @@
  *              run begins in the tile, and what to add to get a place in stored.
  *   bucket_join  a block a tile. out[i] = what stands in values at the place of
  *              element i. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_BUCKETS
-#define KILN_BUCKETS 128
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX unsigned
-#endif
-#ifndef KILN_STORED
-#define KILN_STORED unsigned
-#endif
-#ifndef KILN_DESTINATION
-#define KILN_DESTINATION unsigned
-#endif
-#ifndef KILN_VALUE
-#define KILN_VALUE unsigned
-#endif
-#ifndef KILN_SCATTER
-#define KILN_SCATTER 1
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 3
-#endif
+#include <kiln/params/buckets.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/user.cuh>

@@ -7,13 +7,14 @@
  * sort_prefix_blocks adds up, digit by digit and block by block, sort_scatter
  * moves elements to their places, in order within a digit.
  *
- * Specialise:  KILN_BLOCK   256  threads a block, at least 256
- *              KILN_ITEMS   12   elements a thread has of a tile
- *              KILN_T       unsigned  keys
- *              KILN_V       unsigned  values
- *              KILN_COUNT   unsigned  counts of keys, or unsigned long long
- *              KILN_OFFSET  unsigned  offsets for the caller, or unsigned long long
- *              KILN_ALIGNED 1    the keys that sort_fill writes lie on 16 bytes
+ * Parameters:
+ *   KILN_BLOCK    256            threads per block, at least 256
+ *   KILN_ITEMS    12             elements per thread has of a tile
+ *   KILN_T        type unsigned  keys
+ *   KILN_V        type unsigned  values
+ *   KILN_COUNT    type unsigned  counts of keys, or unsigned long long
+ *   KILN_OFFSET   type unsigned  offsets for the caller, or unsigned long long
+ *   KILN_ALIGNED  1              the keys that sort_fill writes lie on 16 bytes
  * Launch:      sort_prefix, sort_prefix_blocks: one block of 1,024 threads.
  *              sort_fill: any grid of blocks of KILN_BLOCK.
  *              sort_count, sort_scatter: the same grid for both, each block takes
@@ -21,27 +22,7 @@
  *              range    possible keys, lowest to lowest + range - 1
  *              n        elements, fewer if limit says so (not NULL)
  *              shift    of the digit within key - lowest */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 12
-#endif
-#ifndef KILN_T
-#define KILN_T unsigned
-#endif
-#ifndef KILN_V
-#define KILN_V unsigned
-#endif
-#ifndef KILN_COUNT
-#define KILN_COUNT unsigned
-#endif
-#ifndef KILN_OFFSET
-#define KILN_OFFSET unsigned
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 1
-#endif
+#include <kiln/params/counting_sort.cuh>
 
 #define KILN_READ_ONLY 0    /* work in place is allowed */
 #define KILN_MAX_BLOCK 1024 /* of sort_prefix */

@@ -1,19 +1,20 @@
 /* difference.cu -- each element with its neighbour, in one launch that reads each
  * element once.
  *
- * Specialise:  KILN_BLOCK     256  threads a block
- *              KILN_VECTOR      4    elements that a thread has side by side, a
- *                                  power of two, 1 to 16
- *              KILN_VECTORS      4    packs of a thread
- *              KILN_T         float  type of `out` in memory
- *              KILN_ALIGNED   1    `out` lies on 16 bytes
- *              KILN_RIGHT     0    the neighbour is 0: the element before; 1: the
- *                                  one behind
- *              KILN_IN_PLACE  0    1: `out` is one of the inputs: what a tile needs
- *                                  of the one next to it comes by a mark word, as
- *                                  it may be overwritten already
- *              user.cuh            input; difference(s, a, b) of an element a and
- *                                  its neighbour b
+ * Parameters:
+ *   KILN_BLOCK     256         threads per block
+ *   KILN_VECTOR    4           elements that a thread has side by side, a power
+ *                              of two, 1 to 16
+ *   KILN_VECTORS   4           packs of a thread
+ *   KILN_T         type float  type of `out` in memory
+ *   KILN_ALIGNED   1           `out` lies on 16 bytes
+ *   KILN_RIGHT     0           the neighbour is 0: the element before; 1: the
+ *                              one behind
+ *   KILN_IN_PLACE  0           1: `out` is one of the inputs: what a tile needs
+ *                              of the one next to it comes by a mark word, as
+ *                              it may be overwritten already
+ * Generated code (user.cuh): input; difference(s, a, b) of an element a and
+ *   its neighbour b
  * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_VECTOR *
  *              KILN_VECTORS elements. Blocks with KILN_RIGHT take them from the back,
  *              so that a block waits for blocks that start before it.
@@ -23,27 +24,7 @@
  *                      user::value has 8 bytes, without a mark of this epoch
  *              epoch   of this launch
  * Result:      out[i] = difference(x[i], neighbour); where there is none x[i]. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_VECTORS
-#define KILN_VECTORS 4
-#endif
-#ifndef KILN_T
-#define KILN_T float
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 1
-#endif
-#ifndef KILN_RIGHT
-#define KILN_RIGHT 0
-#endif
-#ifndef KILN_IN_PLACE
-#define KILN_IN_PLACE 0
-#endif
+#include <kiln/params/difference.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_READ_ONLY (!KILN_IN_PLACE)

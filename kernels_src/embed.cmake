@@ -2,8 +2,9 @@
 #
 # The arrays hold bytes, since C11 promises only 4,095 characters for a string
 # literal. CMakeLists.txt runs this script at build time as
-#   cmake -DOUT=embedded.c -DROOT=kernels_src -DPROGRAMS=a.cu|ladder/b.cu
-#         -DHEADERS=kiln/c.cuh|... -P embed.cmake
+#   cmake -DOUT=embedded.c -DROOT=kernels_src -DGEN=gen
+#         -DPROGRAMS=a.cu|ladder/b.cu -DHEADERS=kiln/c.cuh|... -P embed.cmake
+# where GEN is the folder in which params.cmake wrote kiln/params/.
 # A program's name is its path without ".cu" and without "demo/": ladder/b.cu
 # becomes "ladder/b", demo/hello.cu becomes "hello". A header keeps its path,
 # kiln/c.cuh, so that `#include <kiln/c.cuh>` finds it under NVRTC as well as
@@ -15,7 +16,11 @@ list(TRANSFORM programs REPLACE "^(demo/)?(.*)\\.cu$" "\\2 \\0")
 list(SORT programs)
 
 function(emit file symbol)
-  file(READ "${ROOT}/${file}" hex HEX)
+  if(file MATCHES "^kiln/params/")
+    file(READ "${GEN}/${file}" hex HEX)
+  else()
+    file(READ "${ROOT}/${file}" hex HEX)
+  endif()
   string(REGEX REPLACE "(................................)" "\\1\n" hex "${hex}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
   file(APPEND "${OUT}.tmp" "static const unsigned char ${symbol}[] = {\n${bytes}0x00};\n\n")

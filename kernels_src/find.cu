@@ -6,39 +6,24 @@
  * word for all, and stops; the others stop once they are behind it. The last block
  * only collects.
  *
- * Specialise:  KILN_BLOCK  256  threads a block
- *              KILN_VECTOR   4    elements of a pack: 16 bytes of the widest array
- *              KILN_ITEMS  16   elements a thread has in flight, a multiple of
- *                               KILN_VECTOR, at most 32
- *              KILN_QUERY   0    0: the first index, n if there is none; 1: how
+ * Parameters:
+ *   KILN_BLOCK   256            threads per block
+ *   KILN_VECTOR  4              elements of a pack: 16 bytes of the widest
+ *                               array
+ *   KILN_ITEMS   16             elements per thread has in flight, a multiple
+ *                               of KILN_VECTOR, at most 32
+ *   KILN_QUERY   0              0: the first index, n if there is none; 1: how
  *                               many; 2: 1 if there is one, else 0; 3: 1 if the
  *                               predicate holds for all, else 0
- *              KILN_OUT    unsigned  type of the result
- *              KILN_WIDE   0    1: n is 2^32 or more
- *              user.cuh         predicate: of the inputs, bool
+ *   KILN_OUT     type unsigned  type of the result
+ *   KILN_WIDE    0              1: n is 2^32 or more
+ * Generated code (user.cuh): predicate: of the inputs, bool
  * Launch:      one block, or at least two, of which the last collects.
  *              n          elements, at least 1
  *              words      1 mark word, and one for each block, two if KILN_WIDE; not
  *                         used by a single block
  * Result:      the same for any grid. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 16
-#endif
-#ifndef KILN_QUERY
-#define KILN_QUERY 0
-#endif
-#ifndef KILN_OUT
-#define KILN_OUT unsigned
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
+#include <kiln/params/find.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>

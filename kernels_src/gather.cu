@@ -1,18 +1,19 @@
 /* gather.cu -- out[i] = X[index[i]]: read where an array says.
  *
- * Specialise:  KILN_BLOCK   256  threads a block
- *              KILN_ITEMS   2    packs a thread has in flight
- *              KILN_VECTOR    4    elements of a pack, a power of two, at most 16
- *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
- *                                long long
- *              KILN_OUT     float  element of out
- *              KILN_ALIGNED 3    bit 0: index, bit 1: out lie on 16 bytes
- *              KILN_SMALL   0    1: n is below 2^31
- *              KILN_WINDOWS 0    1: what falls into [turn * window, (turn + 1) *
- *                                window), the last turn all that is above: a launch
- *                                a turn, so that the window of the moment is what
- *                                the cache holds
- *              user.cuh          X: the input and its map
+ * Parameters:
+ *   KILN_BLOCK    256            threads per block
+ *   KILN_ITEMS    2              packs that a thread has in flight
+ *   KILN_VECTOR   4              elements of a pack, a power of two, at most 16
+ *   KILN_INDEX    type unsigned  type of an index: unsigned or unsigned long
+ *                                long
+ *   KILN_OUT      type float     element of out
+ *   KILN_ALIGNED  3              bit 0: index, bit 1: out lie on 16 bytes
+ *   KILN_SMALL    0              1: n is below 2^31
+ *   KILN_WINDOWS  0              1: what falls into turn * window to (turn + 1)
+ *                                * window), the last turn all that is above: a
+ *                                launch a turn, so that the window of the
+ *                                moment is what the cache holds
+ * Generated code (user.cuh): X: the input and its map
  * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK * KILN_ITEMS packs,
  *              one at least.
  *              index      n elements
@@ -25,30 +26,7 @@
  *
  * Indices and results pass through the caches as what goes first: what they hold
  * is the target. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 2
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX unsigned
-#endif
-#ifndef KILN_OUT
-#define KILN_OUT float
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 3
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
-#ifndef KILN_WINDOWS
-#define KILN_WINDOWS 0
-#endif
+#include <kiln/params/gather.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/window_range.cuh>

@@ -1,14 +1,15 @@
 /* gather_rows.cu -- row r of out = row index[r] of in.
  *
- * Specialise:  KILN_BLOCK   256  threads a block
- *              KILN_LANES   8    threads that share a row: a power of two, at most
- *                                32
- *              KILN_ITEMS   4    rows that they have in flight
- *              KILN_WORD    16   bytes of a word: 1, 2, 4, 8 or 16
- *              KILN_INDEX   unsigned  type of an index: unsigned or unsigned
- *                                long long
- *              KILN_CHUNKS  0    1: long rows are cut into pieces, each done as a
- *                                row of its own
+ * Parameters:
+ *   KILN_BLOCK   256            threads per block
+ *   KILN_LANES   8              threads that share a row: a power of two, at
+ *                               most 32
+ *   KILN_ITEMS   4              rows that they have in flight
+ *   KILN_WORD    16             bytes of a word: 1, 2, 4, 8 or 16
+ *   KILN_INDEX   type unsigned  type of an index: unsigned or unsigned long
+ *                               long
+ *   KILN_CHUNKS  0              1: long rows are cut into pieces, each done as
+ *                               a row of its own
  * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK / KILN_LANES *
  *              KILN_ITEMS rows or pieces.
  *              in, out    rows of words
@@ -19,24 +20,7 @@
  *              piece      words of a piece; pieces: of a row
  * Result:      every word of out's rows is written once; what lies between rows
  *              is left alone. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_LANES
-#define KILN_LANES 8
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_WORD
-#define KILN_WORD 16
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX unsigned
-#endif
-#ifndef KILN_CHUNKS
-#define KILN_CHUNKS 0
-#endif
+#include <kiln/params/gather_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/types.cuh>

@@ -4,24 +4,33 @@
  * each residue of the lane: with 32, no two lanes of a warp ever warp_sync in a bank,
  * whatever the samples are.
  *
- * Specialise:  KILN_BLOCK   1024  threads a block
- *              KILN_ITEMS   4     packs a thread has in flight
- *              KILN_VECTOR    4     samples of a pack, a power of two
- *              KILN_COPIES  32    counters of a bin: a power of two, at most 32
- *              KILN_RUNS    0     1: a thread adds equal neighbours up before it
- *                                 counts them: for few copies
- *              KILN_MODE    0     how a sample finds its bin, see mode_ below
- *              KILN_PLAIN   1     1: with mode 0, lower and shift are 0
- *              KILN_ALL     0     1: no sample falls outside
- *              KILN_WIDE    0     1: sample - lower needs 64 bits
- *              KILN_SHARED  1     1: the levels of mode 4 fit in shared memory
- *              KILN_ADDERS    0     1: blocks send their counts to others that add
- *                                 them up, through words; 0: by atomics, counts
- *                                 are cleared before
- *              KILN_KEEP    0     1: add to what the counts hold
- *              KILN_SMALL   0     1: n is below 2^31
- *              KILN_COUNT   unsigned  or unsigned long long
- *              user.cuh           the samples
+ * Parameters:
+ *   KILN_BLOCK   (KILN_ARCH < 80 ? 256 : 1024)  threads per block
+ *   KILN_ITEMS   4                              packs that a thread has in
+ *                                               flight
+ *   KILN_VECTOR  4                              samples of a pack, a power of
+ *                                               two
+ *   KILN_COPIES  32                             counters of a bin: a power of
+ *                                               two, at most 32
+ *   KILN_RUNS    0                              1: a thread adds equal
+ *                                               neighbours up before it counts
+ *                                               them: for few copies
+ *   KILN_MODE    3                              how a sample finds its bin, see
+ *                                               mode_ below
+ *   KILN_PLAIN   0                              1: with mode 0, lower and shift
+ *                                               are 0
+ *   KILN_ALL     0                              1: no sample falls outside
+ *   KILN_WIDE    0                              1: sample - lower needs 64 bits
+ *   KILN_SHARED  1                              1: the levels of mode 4 fit in
+ *                                               shared memory
+ *   KILN_ADDERS  0                              1: blocks send their counts to
+ *                                               others that add them up,
+ *                                               through words; 0: by atomics,
+ *                                               counts are cleared before
+ *   KILN_KEEP    0                              1: add to what the counts hold
+ *   KILN_SMALL   0                              1: n is below 2^31
+ *   KILN_COUNT   type unsigned                  or unsigned long long
+ * Generated code (user.cuh): the samples
  * Launch:      block KILN_BLOCK; grid.x: `workers`, and with KILN_ADDERS, if they are
  *              more than one, any number of blocks that add up; grid.y: slices of
  *              the bins, one with KILN_ADDERS. No block counts more than 2^32 - 1.
@@ -33,52 +42,7 @@
  *              counts   bins of them
  *              words    with KILN_ADDERS, workers * bins mark words; epoch: theirs
  * Result:      counts. */
-#ifndef KILN_BLOCK
-#if defined(KILN_ARCH) && KILN_ARCH < 80
-#define KILN_BLOCK 256 /* 5.3 has half as many registers */
-#else
-#define KILN_BLOCK 1024
-#endif
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_COPIES
-#define KILN_COPIES 32
-#endif
-#ifndef KILN_RUNS
-#define KILN_RUNS 0
-#endif
-#ifndef KILN_MODE
-#define KILN_MODE 3
-#endif
-#ifndef KILN_PLAIN
-#define KILN_PLAIN 0
-#endif
-#ifndef KILN_ALL
-#define KILN_ALL 0
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
-#ifndef KILN_SHARED
-#define KILN_SHARED 1
-#endif
-#ifndef KILN_ADDERS
-#define KILN_ADDERS 0
-#endif
-#ifndef KILN_KEEP
-#define KILN_KEEP 0
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
-#ifndef KILN_COUNT
-#define KILN_COUNT unsigned
-#endif
+#include <kiln/params/histogram.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/look_back.cuh>

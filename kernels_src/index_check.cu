@@ -1,23 +1,16 @@
 /* index_check.cu -- is every index one of the target's, and does none fall?
  *
- * Specialise:  KILN_BLOCK   256  threads a block
- *              KILN_INDEX   unsigned  type of an index, signed or not
- *              KILN_RISING  0    1: each is at least the one before, too
+ * Parameters:
+ *   KILN_BLOCK   256            threads per block
+ *   KILN_INDEX   type unsigned  type of an index, signed or not
+ *   KILN_RISING  0              1: each is at least the one before, too
  * Launch:      block KILN_BLOCK, grid of any size: blocks stride over the array.
  *              index      n elements
  *              target     elements of the target
  *              first      all bits 1 before the launch
  * Result:      *first is the least i whose index is not in 0 <= index < target, or
  *              is below the one before; else it stays. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX unsigned
-#endif
-#ifndef KILN_RISING
-#define KILN_RISING 0
-#endif
+#include <kiln/params/index_check.cuh>
 
 #include <kiln/types.cuh>
 

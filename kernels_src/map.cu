@@ -1,17 +1,22 @@
 /* map.cu -- outputs from inputs, element by element.
  *
- * Specialise:  KILN_BLOCK   256  threads a block
- *              KILN_ITEMS   4    packs a thread has in flight
- *              KILN_VECTOR    4    elements of a pack, a power of two: 16 bytes of
- *                                the widest array
- *              KILN_OUTPUTS 1    arrays written, 1 to 4, of types KILN_T0 to
- *                                KILN_T3
- *              KILN_ALIGNED 15   bit k: packs of output k lie on 16 bytes
- *              KILN_HEAD    0    1: packs start at element `head`, not at 0
- *              KILN_SMALL   0    1: n is below 2^31
- *              KILN_READ_ONLY 0  1: no output is an input
- *              user.cuh          the map is output 0; out1 to out3 are functions
- *                                of the same inputs
+ * Parameters:
+ *   KILN_BLOCK      256         threads per block
+ *   KILN_ITEMS      4           packs that a thread has in flight
+ *   KILN_VECTOR     4           elements of a pack, a power of two: 16 bytes of
+ *                               the widest array
+ *   KILN_OUTPUTS    1           arrays written, 1 to 4, of types KILN_T0 to
+ *                               KILN_T3
+ *   KILN_ALIGNED    15          bit k: packs of output k lie on 16 bytes
+ *   KILN_HEAD       0           1: packs start at element `head`, not at 0
+ *   KILN_SMALL      0           1: n is below 2^31
+ *   KILN_READ_ONLY  0           1: no output is an input
+ *   KILN_T0         type float  type of the same
+ *   KILN_T1         type float  type of the same
+ *   KILN_T2         type float  type of the same
+ *   KILN_T3         type float  type of the same
+ * Generated code (user.cuh): the map is output 0; out1 to out3 are functions
+ *   of the same inputs
  * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK * KILN_ITEMS packs,
  *              one at least.
  *              n          elements
@@ -20,42 +25,7 @@
  *                         most n
  * Result:      element i of each output from element i of each input; an output
  *              may be one of the inputs. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_OUTPUTS
-#define KILN_OUTPUTS 1
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 15
-#endif
-#ifndef KILN_HEAD
-#define KILN_HEAD 0
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
-#ifndef KILN_READ_ONLY
-#define KILN_READ_ONLY 0
-#endif
-#ifndef KILN_T0
-#define KILN_T0 float
-#endif
-#ifndef KILN_T1
-#define KILN_T1 float
-#endif
-#ifndef KILN_T2
-#define KILN_T2 float
-#endif
-#ifndef KILN_T3
-#define KILN_T3 float
-#endif
+#include <kiln/params/map.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/user.cuh>

@@ -5,41 +5,22 @@
  * al., Merge Path - Parallel Merging Made Simple, 2012). Blocks merge tiles of
  * outputs, threads pieces of a tile, each with two such searches.
  *
- * Specialise:  KILN_BLOCK   256    threads a block, at least 64
- *              KILN_ITEMS   15     outputs of a thread: odd numbers of 4-byte keys
- *                                  warp_sync in no bank
- *              KILN_T       float  keys
- *              KILN_PAIRS   0      1: with values
- *              KILN_V       float  values
- *              KILN_LESS    0      1: user::less(s, a, b) is the order
- *              KILN_SPLIT   0      1: tiles begin at split[0 ... tiles], which
- *                                  merge_split has found; 0: blocks search
+ * Parameters:
+ *   KILN_BLOCK  256         threads per block, at least 64
+ *   KILN_ITEMS  15          outputs of a thread: odd numbers of 4-byte keys
+ *                           warp_sync in no bank
+ *   KILN_T      type float  keys
+ *   KILN_PAIRS  0           1: with values
+ *   KILN_V      type float  values
+ *   KILN_LESS   0           1: user::less(s, a, b) is the order
+ *   KILN_SPLIT  0           1: tiles begin at split[0 ... tiles], which
+ *                           merge_split has found; 0: blocks search
  * Launch:      merge_split: blocks of KILN_BLOCK, a warp for each of tiles + 1.
  *              merge: block KILN_BLOCK, a block for each tile.
  *              a, m; b, n     the sequences
  *              split          tiles + 1 numbers, or NULL
  * Result:      out, m + n keys: of equal keys those of a come first. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 15
-#endif
-#ifndef KILN_T
-#define KILN_T float
-#endif
-#ifndef KILN_PAIRS
-#define KILN_PAIRS 0
-#endif
-#ifndef KILN_V
-#define KILN_V float
-#endif
-#ifndef KILN_LESS
-#define KILN_LESS 0
-#endif
-#ifndef KILN_SPLIT
-#define KILN_SPLIT 0
-#endif
+#include <kiln/params/merge.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/order.cuh>

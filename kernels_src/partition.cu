@@ -6,21 +6,24 @@
  * the totals of all tiles before the first element of the second part can be
  * extremum: the first blocks of the launch only count, the last of them adds up.
  *
- * Specialise:  KILN_BLOCK   512  threads a block
- *              KILN_VECTOR    4    elements of a pack: 16 bytes of the widest array
- *              KILN_ITEMS   16   elements a thread, a multiple of KILN_VECTOR, at
- *                                most 32
- *              KILN_PER_SM  0    blocks on an SM to limit registers for
- *              KILN_WINDOW  2    tiles a lane asks for at once when looking back
- *              KILN_PREFETCH 0   tiles ahead of which the input is asked for
- *              KILN_PARTITIONS   2    2 or 3
- *              KILN_LAYOUT  0    0: parts follow each other in out; 1: each in an
- *                                array of its own; 2: two parts, the second from
- *                                out's end backwards
- *              KILN_COUNT   unsigned  type of the counts
- *              KILN_WIDE    0    1: n is 2^32 or more
- *              user.cuh          the map gives the elements; first and, with three
- *                                parts, second: of the same inputs, bool
+ * Parameters:
+ *   KILN_BLOCK       512            threads per block
+ *   KILN_VECTOR      4              elements of a pack: 16 bytes of the widest
+ *                                   array
+ *   KILN_ITEMS       16             elements per thread, a multiple of
+ *                                   KILN_VECTOR, at most 32
+ *   KILN_PER_SM      0              blocks on an SM to limit registers for
+ *   KILN_WINDOW      2              tiles a lane asks for at once when looking
+ *                                   back
+ *   KILN_PREFETCH    0              tiles ahead of which the input is asked for
+ *   KILN_PARTITIONS  2              or 3
+ *   KILN_LAYOUT      0              0: parts follow each other in out; 1: each
+ *                                   in an array of its own; 2: two parts, the
+ *                                   second from out's end backwards
+ *   KILN_COUNT       type unsigned  type of the counts
+ *   KILN_WIDE        0              1: n is 2^32 or more
+ * Generated code (user.cuh): the map gives the elements; first and, with
+ *   three parts, second: of the same inputs, bool
  * Launch:      `counters` blocks that count, 0 unless KILN_LAYOUT is 0 and there is
  *              more than one tile; then one block a tile.
  *              n          elements, at least 1
@@ -30,36 +33,7 @@
  *              words      (tiles + counters + 1) values of 1 mark word, twice that
  *                         with three parts, twice that if KILN_WIDE
  * Result:      the same for any device. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 512
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 16
-#endif
-#ifndef KILN_PER_SM
-#define KILN_PER_SM 0
-#endif
-#ifndef KILN_WINDOW
-#define KILN_WINDOW 2
-#endif
-#ifndef KILN_PREFETCH
-#define KILN_PREFETCH 0
-#endif
-#ifndef KILN_PARTITIONS
-#define KILN_PARTITIONS 2
-#endif
-#ifndef KILN_LAYOUT
-#define KILN_LAYOUT 0
-#endif
-#ifndef KILN_COUNT
-#define KILN_COUNT unsigned
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
+#include <kiln/params/partition.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>

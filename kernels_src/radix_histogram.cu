@@ -2,15 +2,16 @@
  * sort at once, in one launch that reads the keys once; and from that where each
  * pass puts the keys of each digit.
  *
- * Specialise:  KILN_BLOCK   1024 threads a block: a multiple of 256
- *              KILN_ITEMS   4    packs of 16 bytes a thread has in flight
- *              KILN_KEY     4    bytes of a key: 1, 2, 4, 8
- *              KILN_FLOAT   0    1: keys are floats
- *              KILN_ALIGNED 1    1: the keys lie on 16 bytes
- *              KILN_PASSES  4    digits of a key
- *              KILN_COPIES  8    of every counter, a power of two up to 32: lanes
- *                                with equal digits count in different words, and
- *                                with 32 no two lanes warp_sync in a bank
+ * Parameters:
+ *   KILN_BLOCK    1024  threads per block: a multiple of 256
+ *   KILN_ITEMS    4     packs of 16 bytes that a thread has in flight
+ *   KILN_KEY      4     bytes of a key: 1, 2, 4, 8
+ *   KILN_FLOAT    0     1: keys are floats
+ *   KILN_ALIGNED  1     1: the keys lie on 16 bytes
+ *   KILN_PASSES   4     digits of a key
+ *   KILN_COPIES   8     of every counter, a power of two up to 32: lanes with
+ *                       equal digits count in different words, and with 32 no
+ *                       two lanes warp_sync in a bank
  * Launch:      block KILN_BLOCK; grid of some blocks that count, then one more for
  *              each pass, which takes what they counted; shared memory: 1024 *
  *              KILN_COPIES bytes a pass.
@@ -18,27 +19,7 @@
  *              base    for each pass 256 places, those of the first portion
  *              single  for each step: do all keys share its digit? Steps behind
  *                      the passes do */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 1024
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_KEY
-#define KILN_KEY 4
-#endif
-#ifndef KILN_FLOAT
-#define KILN_FLOAT 0
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 1
-#endif
-#ifndef KILN_PASSES
-#define KILN_PASSES 4
-#endif
-#ifndef KILN_COPIES
-#define KILN_COPIES 8
-#endif
+#include <kiln/params/radix_histogram.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/radix.cuh>

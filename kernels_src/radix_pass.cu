@@ -2,16 +2,17 @@
  * the order of one digit of up to 8 bits, stable, each read once and written once
  * (Adinets and Merrill, Onesweep, 2022).
  *
- * Specialise:  KILN_BLOCK   384  threads a block: a multiple of 32, >= 256
- *              KILN_ITEMS   16   keys a thread
- *              KILN_PER_SM  0    resident blocks that registers are limited for
- *              KILN_KEY     4    bytes of a key: 1, 2, 4, 8
- *              KILN_VALUE   0    bytes of a value: 0 (none), 1, 2, 4, 8
- *              KILN_FLOAT   0    1: keys are floats
- *              KILN_WIDE    0    1: more than 2^31 keys
- *              KILN_WINDOW  4    tiles a look-back looks at at once
- *              KILN_SEGMENTED 0  1: each segment of a list by itself; the blocks'
- *                                tiles are in a table (segmented_sort.cu)
+ * Parameters:
+ *   KILN_BLOCK      384  threads per block: a multiple of 32, >= 256
+ *   KILN_ITEMS      16   keys per thread
+ *   KILN_PER_SM     0    resident blocks that registers are limited for
+ *   KILN_KEY        4    bytes of a key: 1, 2, 4, 8
+ *   KILN_VALUE      0    bytes of a value: 0 (none), 1, 2, 4, 8
+ *   KILN_FLOAT      0    1: keys are floats
+ *   KILN_WIDE       0    1: more than 2^31 keys
+ *   KILN_WINDOW     4    tiles a look-back looks at at once
+ *   KILN_SEGMENTED  0    1: each segment of a list by itself; the blocks' tiles
+ *                        are in a table (segmented_sort.cu)
  * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_ITEMS
  *              keys of a portion of up to 2^31 keys; shared memory: `room` below.
  * Result:      what `step` of all steps has to do, which the counts decide: a
@@ -19,33 +20,7 @@
  *              from `in` to one of `out` and `other`, and then between these two,
  *              so that the last step that does something writes `out`. Where
  *              that cannot come out even, a step to be left out copies. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 384
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 16
-#endif
-#ifndef KILN_PER_SM
-#define KILN_PER_SM 0
-#endif
-#ifndef KILN_KEY
-#define KILN_KEY 4
-#endif
-#ifndef KILN_VALUE
-#define KILN_VALUE 0
-#endif
-#ifndef KILN_FLOAT
-#define KILN_FLOAT 0
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
-#ifndef KILN_WINDOW
-#define KILN_WINDOW 4
-#endif
-#ifndef KILN_SEGMENTED
-#define KILN_SEGMENTED 0
-#endif
+#include <kiln/params/radix_pass.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/radix.cuh>

@@ -1,29 +1,16 @@
 /* radix_small.cu -- sort keys, with values or without, that fit into the shared
  * memory of one block: all passes in one launch.
  *
- * Specialise:  KILN_BLOCK   256  threads: a multiple of 32, >= 256
- *              KILN_ITEMS   8    keys a thread
- *              KILN_KEY     4    bytes of a key: 1, 2, 4, 8
- *              KILN_VALUE   0    bytes of a value: 0 (none), 1, 2, 4, 8
- *              KILN_FLOAT   0    1: keys are floats
+ * Parameters:
+ *   KILN_BLOCK  256  threads per block: a multiple of 32, >= 256
+ *   KILN_ITEMS  8    keys per thread
+ *   KILN_KEY    4    bytes of a key: 1, 2, 4, 8
+ *   KILN_VALUE  0    bytes of a value: 0 (none), 1, 2, 4, 8
+ *   KILN_FLOAT  0    1: keys are floats
  * Launch:      one block; n up to KILN_BLOCK * KILN_ITEMS; shared memory: the
  *              counters, a tile of keys and, with values, one of 16-bit indices.
  *              In place is fine. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 8
-#endif
-#ifndef KILN_KEY
-#define KILN_KEY 4
-#endif
-#ifndef KILN_VALUE
-#define KILN_VALUE 0
-#endif
-#ifndef KILN_FLOAT
-#define KILN_FLOAT 0
-#endif
+#include <kiln/params/radix_small.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/radix.cuh>

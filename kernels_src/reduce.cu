@@ -1,23 +1,25 @@
 /* reduce.cu -- fold an array into one value, in one launch.
  *
- * Specialise:  KILN_T       float  element: 4 or 8 bytes
- *              KILN_ACC     KILN_T type of the partial results and the result
- *              KILN_OP      sum    sum, min, max, prod, bit_and, bit_or, bit_xor
- *              KILN_BLOCK   512    threads a block: a multiple of 32, <= 1024
- *              KILN_ITEMS   4      16-byte loads a thread has in flight, >= 1
- *              KILN_THREADS 1024   threads to keep resident on an SM, by limiting
- *                                  registers
- *              KILN_EVEN    0      1: each block reads one contiguous range;
- *                                  0: all blocks advance side by side
- *              KILN_KEEP    0      MiB at the front of x that compete for the
- *                                  second-level cache as usual; what follows is
- *                                  evicted first (8.0), so that an array above
- *                                  the cache's size does not sweep it empty.
- *                                  0: all as usual
- *              KILN_RESULTS 9      letters a lane of the last block looks for at
- *                                  once; 32 times as many are in one round
- *              KILN_SMALL   0      1: n is at most 2^30 and x is aligned to 16
- *                                  bytes; the first load is asked for sooner
+ * Parameters:
+ *   KILN_T        type float   element: 4 or 8 bytes
+ *   KILN_ACC      type KILN_T  type of the partial results and the result
+ *   KILN_OP       sum          sum, min, max, prod, bit_and, bit_or, bit_xor
+ *   KILN_BLOCK    512          threads per block: a multiple of 32, <= 1024
+ *   KILN_ITEMS    4            16-byte loads that a thread has in flight, >= 1
+ *   KILN_THREADS  1024         threads to keep resident on an SM, by limiting
+ *                              registers
+ *   KILN_EVEN     0            1: each block reads one contiguous range; 0: all
+ *                              blocks advance side by side
+ *   KILN_KEEP     0            MiB at the front of x that compete for the
+ *                              second-level cache as usual; what follows is
+ *                              evicted first (8.0), so that an array above the
+ *                              cache's size does not sweep it empty. 0: all as
+ *                              usual
+ *   KILN_RESULTS  (sizeof(KILN_ACC) == 8 ? 5 : 9)  letters a lane of the last
+ *                                                  block looks for at once; 32
+ *                                                  times as many are in one round
+ *   KILN_SMALL    0            1: n is at most 2^30 and x is aligned to 16
+ *                              bytes; the first load is asked for sooner
  * Launch:      block KILN_BLOCK; grid of 1 block, or of several in one dimension,
  *              of which the last only combines: best as many as are resident at
  *              once, fewer for small n. No dynamic shared memory.
@@ -29,37 +31,7 @@
  * Result:      *result; the operation's identity for n = 0. The same bits for
  *              the same n, grid, specialisation and alignment of x.
  */
-#ifndef KILN_T
-#define KILN_T float
-#endif
-#ifndef KILN_ACC
-#define KILN_ACC KILN_T
-#endif
-#ifndef KILN_OP
-#define KILN_OP sum
-#endif
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 512
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_THREADS
-#define KILN_THREADS 1024
-#endif
-#ifndef KILN_EVEN
-#define KILN_EVEN 0
-#endif
-#ifndef KILN_KEEP
-#define KILN_KEEP 0
-#endif
-
-#ifndef KILN_RESULTS
-#define KILN_RESULTS (sizeof(KILN_ACC) == 8 ? 5 : 9)
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
+#include <kiln/params/reduce.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/prelude.cuh>

@@ -1,31 +1,32 @@
 /* reduce_any.cu -- fold what an input gives into one value, or each row of a
  * matrix into one, in one launch at every size.
  *
- * Specialise:  KILN_KIND     0    0 an operation, 1 the place of the least value,
- *                                 2 of the greatest, 3 mean and variance,
- *                                 4 the Euclidean norm
- *              KILN_OUT      float  element of out
- *              KILN_OUT2     double of out2 (KILN_KIND 1 to 3)
- *              KILN_BLOCK    512  threads a block
- *              KILN_VECTOR     4    elements of a pack, a power of two: 16 bytes of
- *                                 the widest array
- *              KILN_ITEMS    4    packs a thread has in flight
- *              KILN_THREADS  1024 threads to keep resident on an SM
- *              KILN_KEEP     0    packs / 2^12 at the front that compete for the
- *                                 second-level cache as usual, by whole rounds;
- *                                 what follows leaves it first, so that an array
- *                                 above its size does not sweep it empty. 0: all
- *                                 as usual
- *              KILN_RESULTS  9    results a lane of the last block looks for at
- *                                 once
- *              KILN_ORDERED  0    1: operands keep the order of the elements, and
- *                                 each block and warp reads one contiguous part
- *              KILN_CHUNKS   0    1: the order of operands follows from n, chunk
- *                                 and types alone, not from the grid
- *              KILN_HEAD     0    1: packs start behind `head` elements
- *              KILN_ROWS     0    1: one result a row
- *              KILN_SMALL    0    1: fewer than 2^31 elements in all
- *              user.cuh           KILN_KIND 0 needs acc and op
+ * Parameters:
+ *   KILN_KIND     0            an operation, 1 the place of the least value, 2
+ *                              of the greatest, 3 mean and variance, 4 the
+ *                              Euclidean norm
+ *   KILN_OUT      type float   element of out
+ *   KILN_OUT2     type double  of out2 (KILN_KIND 1 to 3)
+ *   KILN_BLOCK    512          threads per block
+ *   KILN_VECTOR   4            elements of a pack, a power of two: 16 bytes of
+ *                              the widest array
+ *   KILN_ITEMS    4            packs that a thread has in flight
+ *   KILN_THREADS  1024         threads to keep resident on an SM
+ *   KILN_KEEP     0            packs / 2^12 at the front that compete for the
+ *                              second-level cache as usual, by whole rounds;
+ *                              what follows leaves it first, so that an array
+ *                              above its size does not sweep it empty. 0: all
+ *                              as usual
+ *   KILN_RESULTS  9            results a lane of the last block looks for at
+ *                              once
+ *   KILN_ORDERED  0            1: operands keep the order of the elements, and
+ *                              each block and warp reads one contiguous part
+ *   KILN_CHUNKS   0            1: the order of operands follows from n, chunk
+ *                              and types alone, not from the grid
+ *   KILN_HEAD     0            1: packs start behind `head` elements
+ *   KILN_ROWS     0            1: one result a row
+ *   KILN_SMALL    0            1: fewer than 2^31 elements in all
+ * Generated code (user.cuh): KILN_KIND 0 needs acc and op
  * Launch:      block KILN_BLOCK; grid.x 1, or several of which the last only
  *              combines; grid.y 1, or with KILN_ROWS any number if grid.x is 1,
  *              else the number of rows.
@@ -40,48 +41,7 @@
  *              out     KILN_KIND 1, 2: value; 3: mean. May be NULL there, as out2
  *              out2    index; variance
  * Result:      same bits for same n, specialisation and grid. */
-#ifndef KILN_KIND
-#define KILN_KIND 0
-#endif
-#ifndef KILN_OUT
-#define KILN_OUT float
-#endif
-#ifndef KILN_OUT2
-#define KILN_OUT2 double
-#endif
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 512
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_THREADS
-#define KILN_THREADS 1024
-#endif
-#ifndef KILN_KEEP
-#define KILN_KEEP 0
-#endif
-#ifndef KILN_RESULTS
-#define KILN_RESULTS 9
-#endif
-#ifndef KILN_ORDERED
-#define KILN_ORDERED 0
-#endif
-#ifndef KILN_CHUNKS
-#define KILN_CHUNKS 0
-#endif
-#ifndef KILN_HEAD
-#define KILN_HEAD 0
-#endif
-#ifndef KILN_ROWS
-#define KILN_ROWS 0
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
+#include <kiln/params/reduce_any.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/accumulators.cuh>

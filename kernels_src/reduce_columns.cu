@@ -2,46 +2,24 @@
  * neighbouring columns; rows are divided among the threads of a block, and among
  * blocks, whose results the last of them combines.
  *
- * Specialise:  KILN_OUT     float  element of out
- *              KILN_BLOCK   256  threads a block, a power of two
- *              KILN_LANES   32   threads side by side, a power of two
- *              KILN_VECTOR    4    columns of a thread, a power of two; all widths
- *                                and `leading` are multiples of it.
- *                                KILN_LANES * KILN_VECTOR <= KILN_BLOCK
- *              KILN_ITEMS   4    rows that a thread has in flight
- *              KILN_THREADS 1024 threads to keep resident on an SM
- *              KILN_ORDERED 0    1: operands keep the order of the rows
- *              KILN_SMALL   0    1: fewer than 2^31 elements from first to last
- *              user.cuh          acc and op
+ * Parameters:
+ *   KILN_OUT      type float  element of out
+ *   KILN_BLOCK    256         threads per block, a power of two
+ *   KILN_LANES    32          threads side by side, a power of two
+ *   KILN_VECTOR   4           columns of a thread, a power of two; all widths
+ *                             and `leading` are multiples of it. KILN_LANES *
+ *                             KILN_VECTOR <= KILN_BLOCK
+ *   KILN_ITEMS    4           rows that a thread has in flight
+ *   KILN_THREADS  1024        threads to keep resident on an SM
+ *   KILN_ORDERED  0           1: operands keep the order of the rows
+ *   KILN_SMALL    0           1: fewer than 2^31 elements from first to last
+ * Generated code (user.cuh): acc and op
  * Launch:      block KILN_BLOCK; grid.x of KILN_LANES * KILN_VECTOR columns each,
  *              grid.y parts of the rows.
  *              words    grid.y * columns results; mark words (look_back.cuh).
  *                       Not used if grid.y is 1
  * Result:      out[c], the fold of column c; same bits for same sizes and grid. */
-#ifndef KILN_OUT
-#define KILN_OUT float
-#endif
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_LANES
-#define KILN_LANES 32
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_THREADS
-#define KILN_THREADS 1024
-#endif
-#ifndef KILN_ORDERED
-#define KILN_ORDERED 0
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
+#include <kiln/params/reduce_columns.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/ordered_reduce.cuh>

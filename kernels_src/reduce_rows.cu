@@ -1,57 +1,26 @@
 /* reduce_rows.cu -- fold each row of a matrix, by a group of lanes a row.
  *
- * Specialise:  KILN_OUT     float  element of out
- *              KILN_BLOCK   256  threads a block
- *              KILN_GROUP   4    lanes of a row: a power of two up to 32
- *              KILN_VECTOR    4    elements of a pack, a power of two
- *              KILN_ITEMS   1    packs of a row that a lane has in flight
- *              KILN_DEPTH   4    rows that a group has in flight
- *              KILN_THREADS 1024 threads to keep resident on an SM
- *              KILN_EXACT   1    1: a row is KILN_GROUP * KILN_ITEMS packs
- *              KILN_HEAD    0    1: rows start and end inside packs (KILN_GROUP 32,
- *                                KILN_DEPTH 1 and not KILN_EXACT)
- *              KILN_ORDERED 0    1: operands keep the order of the elements
- *              KILN_SMALL   0    1: fewer than 2^31 elements from first to last
- *              user.cuh          acc and op
+ * Parameters:
+ *   KILN_OUT      type float  element of out
+ *   KILN_BLOCK    256         threads per block
+ *   KILN_GROUP    4           lanes of a row: a power of two up to 32
+ *   KILN_VECTOR   4           elements of a pack, a power of two
+ *   KILN_ITEMS    1           packs of a row that a lane has in flight
+ *   KILN_DEPTH    4           rows that a group has in flight
+ *   KILN_THREADS  1024        threads to keep resident on an SM
+ *   KILN_EXACT    1           1: a row is KILN_GROUP * KILN_ITEMS packs
+ *   KILN_HEAD     0           1: rows start and end inside packs (KILN_GROUP
+ *                             32, KILN_DEPTH 1 and not KILN_EXACT)
+ *   KILN_ORDERED  0           1: operands keep the order of the elements
+ *   KILN_SMALL    0           1: fewer than 2^31 elements from first to last
+ * Generated code (user.cuh): acc and op
  * Launch:      block KILN_BLOCK; grid of any size: blocks stride over the tiles of
  *              KILN_BLOCK / KILN_GROUP * KILN_DEPTH rows.
  *              n        elements of a row; without KILN_HEAD whole packs
  *              rows     and `leading` elements from one to the next
  *              phase    elements from a pack's boundary to element 0 (KILN_HEAD)
  * Result:      out[r], the fold of row r. */
-#ifndef KILN_OUT
-#define KILN_OUT float
-#endif
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_GROUP
-#define KILN_GROUP 4
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 1
-#endif
-#ifndef KILN_DEPTH
-#define KILN_DEPTH 4
-#endif
-#ifndef KILN_THREADS
-#define KILN_THREADS 1024
-#endif
-#ifndef KILN_EXACT
-#define KILN_EXACT 1
-#endif
-#ifndef KILN_HEAD
-#define KILN_HEAD 0
-#endif
-#ifndef KILN_ORDERED
-#define KILN_ORDERED 0
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
+#include <kiln/params/reduce_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/accumulators.cuh>

@@ -6,20 +6,22 @@
  * is the number of starts and the place of the last one, since a run may have begun
  * in a tile before.
  *
- * Specialise:  KILN_BLOCK   256  threads a block
- *              KILN_VECTOR    4    elements of a pack: 16 bytes of the widest array
- *              KILN_ITEMS   16   elements a thread, a multiple of KILN_VECTOR, at
- *                                most 32
- *              KILN_LONG    0    1: only runs of two elements and more
- *              KILN_VALUES  1    1: write the runs' first elements
- *              KILN_OFFSET  unsigned  type of the starts
- *              KILN_OFFSETS 1    1: write them
- *              KILN_LENGTH  unsigned  type of the lengths
- *              KILN_LENGTHS 1    1: write them
- *              KILN_COUNT   unsigned  type of the count
- *              KILN_WIDE    0    1: n is 2^32 or more
- *              user.cuh          the map gives the elements; equal(s, a, b) of an
- *                                element and the next, bool
+ * Parameters:
+ *   KILN_BLOCK    256            threads per block
+ *   KILN_VECTOR   4              elements of a pack: 16 bytes of the widest
+ *                                array
+ *   KILN_ITEMS    16             elements per thread, a multiple of
+ *                                KILN_VECTOR, at most 32
+ *   KILN_LONG     0              1: only runs of two elements and more
+ *   KILN_VALUES   1              1: write the runs' first elements
+ *   KILN_OFFSET   type unsigned  type of the starts
+ *   KILN_OFFSETS  1              1: write them
+ *   KILN_LENGTH   type unsigned  type of the lengths
+ *   KILN_LENGTHS  1              1: write them
+ *   KILN_COUNT    type unsigned  type of the count
+ *   KILN_WIDE     0              1: n is 2^32 or more
+ * Generated code (user.cuh): the map gives the elements; equal(s, a, b) of
+ *   an element and the next, bool
  * Launch:      one block a tile.
  *              n          elements, at least 1
  *              values, offsets, lengths   room for all runs
@@ -27,39 +29,7 @@
  *              words      two mark words a tile, four if KILN_WIDE; not used by a
  *                         single tile
  * Result:      the same for any device. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 16
-#endif
-#ifndef KILN_LONG
-#define KILN_LONG 0
-#endif
-#ifndef KILN_VALUES
-#define KILN_VALUES 1
-#endif
-#ifndef KILN_OFFSET
-#define KILN_OFFSET unsigned
-#endif
-#ifndef KILN_OFFSETS
-#define KILN_OFFSETS 1
-#endif
-#ifndef KILN_LENGTH
-#define KILN_LENGTH unsigned
-#endif
-#ifndef KILN_LENGTHS
-#define KILN_LENGTHS 1
-#endif
-#ifndef KILN_COUNT
-#define KILN_COUNT unsigned
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
+#include <kiln/params/run_length.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>

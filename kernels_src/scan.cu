@@ -2,31 +2,32 @@
  * once and writes it once (decoupled look-back: Merrill and Garland 2016; tiles in
  * shared memory: one block adds up their totals, leader_prefix.cuh).
  *
- * Specialise:  KILN_BLOCK     256  threads a block, of which the last warp looks
- *                                  back and the others hold elements
- *              KILN_VECTOR      4    elements that a thread has side by side, a
- *                                  power of two, 1 to 16: best 16 bytes of the
- *                                  widest array
- *              KILN_VECTORS      4    packs of a thread (or KILN_ITEMS elements)
- *              KILN_PER_SM    0    resident blocks on an SM that registers are
- *                                  limited for; 0: not limited
- *              KILN_T         float  type of `out` in memory, of which user::acc
- *                                  is the computed one
- *              KILN_PLAIN     1    1: elements are held as they lie in memory; the
- *                                  input is one array, of type KILN_T, which can
- *                                  hold the operation's identity
- *              KILN_IN_ALIGNED 1   it lies on 16 bytes
- *              KILN_ALIGNED   1    `out` lies on 16 bytes
- *              KILN_EXCLUSIVE 0    1: element i gets the fold of those before it
- *              KILN_INIT      0    1: everything starts with `init`
- *              KILN_STAGED    0    1: a tile waits in shared memory, not in
- *                                  registers; `out` lies on 16 bytes, KILN_VECTOR
- *                                  of its elements, and as many of each input at
- *                                  most, have 16, KILN_VECTORS is a power of two
- *              KILN_PREFETCH  0    tiles ahead of which the input is asked for
- *              KILN_WINDOW    2    tiles that a lane looks back at at once: 1, 2,
- *                                  4 or 8; not if staged
- *              user.cuh            input, operation
+ * Parameters:
+ *   KILN_BLOCK       256         threads per block, of which the last warp
+ *                                looks back and the others hold elements
+ *   KILN_VECTOR      4           elements that a thread has side by side, a
+ *                                power of two, 1 to 16: best 16 bytes of the
+ *                                widest array
+ *   KILN_VECTORS     4           packs of a thread (or KILN_ITEMS elements)
+ *   KILN_PER_SM      0           resident blocks on an SM that registers are
+ *                                limited for; 0: not limited
+ *   KILN_T           type float  type of `out` in memory, of which user::acc is
+ *                                the computed one
+ *   KILN_PLAIN       1           1: elements are held as they lie in memory;
+ *                                the input is one array, of type KILN_T, which
+ *                                can hold the operation's identity
+ *   KILN_IN_ALIGNED  1           it lies on 16 bytes
+ *   KILN_ALIGNED     1           `out` lies on 16 bytes
+ *   KILN_EXCLUSIVE   0           1: element i gets the fold of those before it
+ *   KILN_INIT        0           1: everything starts with `init`
+ *   KILN_STAGED      0           1: a tile waits in shared memory, not in
+ *                                registers; `out` lies on 16 bytes, KILN_VECTOR
+ *                                of its elements, and as many of each input at
+ *                                most, have 16, KILN_VECTORS is a power of two
+ *   KILN_PREFETCH    0           tiles ahead of which the input is asked for
+ *   KILN_WINDOW      2           tiles that a lane looks back at at once: 1, 2,
+ *                                4 or 8; not if staged
+ * Generated code (user.cuh): input, operation
  * Launch:      block KILN_BLOCK, a block for each tile of (KILN_BLOCK - 32) *
  *              KILN_VECTOR * KILN_VECTORS elements, one at least; if staged one before
  *              them that adds up
@@ -40,49 +41,10 @@
  *              epoch   of this launch, 1 to 2^30 - 1
  * Result:      the same bits for the same n, block, pack and rows, whatever runs
  *              when and where: sums of tiles are added up in a fixed order. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_VECTORS
-#ifdef KILN_ITEMS
+#ifdef KILN_ITEMS /* elements per thread */
 #define KILN_VECTORS ((KILN_ITEMS + KILN_VECTOR - 1) / KILN_VECTOR)
-#else
-#define KILN_VECTORS 4
 #endif
-#endif
-#ifndef KILN_PER_SM
-#define KILN_PER_SM 0
-#endif
-#ifndef KILN_T
-#define KILN_T float
-#endif
-#ifndef KILN_PLAIN
-#define KILN_PLAIN 1
-#endif
-#ifndef KILN_IN_ALIGNED
-#define KILN_IN_ALIGNED 1
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 1
-#endif
-#ifndef KILN_EXCLUSIVE
-#define KILN_EXCLUSIVE 0
-#endif
-#ifndef KILN_INIT
-#define KILN_INIT 0
-#endif
-#ifndef KILN_STAGED
-#define KILN_STAGED 0
-#endif
-#ifndef KILN_PREFETCH
-#define KILN_PREFETCH 0
-#endif
-#ifndef KILN_WINDOW
-#define KILN_WINDOW 2
-#endif
+#include <kiln/params/scan.cuh>
 
 #include <kiln/scan_tile.cuh>
 

@@ -2,16 +2,26 @@
  * that reads each element once and writes it once. As scan.cu; a tile in which a
  * segment begins tells those behind it that nothing before it matters.
  *
- * Specialise:  KILN_BLOCK, KILN_VECTOR, KILN_VECTORS, KILN_PER_SM, KILN_T, KILN_PLAIN,
- *              KILN_IN_ALIGNED, KILN_ALIGNED, KILN_EXCLUSIVE, KILN_INIT,
- *              KILN_WINDOW as in scan.cu; and
- *              KILN_HEADS   0    where segments begin: 0: where two neighbours of
- *                                `heads` are not the same; 1: where `heads` is
- *                                not 0; 2: at the indices `heads`
- *              KILN_KEY     unsigned  type of `heads` in memory
- *              KILN_KEY_ALIGNED 1  `heads` lies on 16 bytes
- *              user.cuh          input, operation; for KILN_HEADS 0
- *                                same(s, a, b) of two neighbours
+ * Parameters:
+ *   KILN_BLOCK        256                  type of the same
+ *   KILN_VECTOR       4                    type of the same
+ *   KILN_VECTORS      4                    type of the same
+ *   KILN_PER_SM       (1024 / KILN_BLOCK)  type of the same
+ *   KILN_T            type float           type of the same
+ *   KILN_PLAIN        1                    type of the same
+ *   KILN_IN_ALIGNED   1                    type of the same
+ *   KILN_ALIGNED      1                    type of the same
+ *   KILN_EXCLUSIVE    0                    type of the same
+ *   KILN_INIT         0                    type of the same
+ *   KILN_WINDOW       4                    type of the same
+ *   KILN_HEADS        0                    where segments begin: 0: where two
+ *                                          neighbours of `heads` are not the
+ *                                          same; 1: where `heads` is not 0; 2:
+ *                                          at the indices `heads`
+ *   KILN_KEY          type unsigned        type of `heads` in memory
+ *   KILN_KEY_ALIGNED  1                    `heads` lies on 16 bytes
+ * Generated code (user.cuh): input, operation; for KILN_HEADS 0 same(s, a,
+ *   b) of two neighbours
  * Launch:      block KILN_BLOCK; a block for each tile, one at least.
  *              n        elements
  *              heads    n elements; KILN_HEADS 2: n_heads ascending indices
@@ -19,48 +29,7 @@
  *              init     the bits of an element of `out`
  *              words, epoch   as for scan.cu, without the word for tickets
  * Result:      the same bits whatever runs when and where. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_VECTORS
-#define KILN_VECTORS 4
-#endif
-#ifndef KILN_PER_SM
-#define KILN_PER_SM (1024 / KILN_BLOCK)
-#endif
-#ifndef KILN_T
-#define KILN_T float
-#endif
-#ifndef KILN_PLAIN
-#define KILN_PLAIN 1
-#endif
-#ifndef KILN_IN_ALIGNED
-#define KILN_IN_ALIGNED 1
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 1
-#endif
-#ifndef KILN_EXCLUSIVE
-#define KILN_EXCLUSIVE 0
-#endif
-#ifndef KILN_INIT
-#define KILN_INIT 0
-#endif
-#ifndef KILN_WINDOW
-#define KILN_WINDOW 4
-#endif
-#ifndef KILN_HEADS
-#define KILN_HEADS 0
-#endif
-#ifndef KILN_KEY
-#define KILN_KEY unsigned
-#endif
-#ifndef KILN_KEY_ALIGNED
-#define KILN_KEY_ALIGNED 1
-#endif
+#include <kiln/params/scan_by_key.cuh>
 
 #include <kiln/scan_tile.cuh>
 

@@ -3,17 +3,18 @@
  * shared memory holds, lies together. It is put in place there, and leaves as whole
  * lines: memory is written one after the other.
  *
- * Specialise:  KILN_BLOCK   256  threads a block
- *              KILN_ITEMS   2    packs of 4 elements a thread has in flight
- *              KILN_SHIFT   12   log2 of the elements of a bucket
- *              KILN_VALUE   unsigned  an element of out; unsigned, of its size,
+ * Parameters:
+ *   KILN_BLOCK    256            threads per block
+ *   KILN_ITEMS    2              packs of 4 elements per thread has in flight
+ *   KILN_SHIFT    12             log2 of the elements of a bucket
+ *   KILN_VALUE    type unsigned  an element of out; unsigned, of its size,
  *                                where it only moves
- *              KILN_ALIGNED 1    bit 0: index (bucket_pairs), out (bucket_write)
- *                                lies on 16 bytes
- *              KILN_INDEX   unsigned  bucket_pairs: type of an index: unsigned or
+ *   KILN_ALIGNED  1              bit 0: index (bucket_pairs), out
+ *                                (bucket_write) lies on 16 bytes
+ *   KILN_INDEX    type unsigned  bucket_pairs: type of an index: unsigned or
  *                                unsigned long long
- *              KILN_PAIRS   3    bucket_pairs makes: bit 0 places, bit 1 values
- *              user.cuh          bucket_pairs: the values and their map
+ *   KILN_PAIRS    3              bucket_pairs makes: bit 0 places, bit 1 values
+ * Generated code (user.cuh): bucket_pairs: the values and their map
  * Launch:      block KILN_BLOCK. The bucket of a place is bits KILN_SHIFT and above
  *              of it, of which `mask` leaves those that it is sorted by.
  *   bucket_pairs   a block for each KILN_BLOCK * KILN_ITEMS packs. places and
@@ -25,27 +26,7 @@
  *              above `last`, which `mask` took for others, are written one by one.
  * Result:      out[places[i]] = values[i]; of equal places one value. Nothing else
  *              of out is written. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 2
-#endif
-#ifndef KILN_SHIFT
-#define KILN_SHIFT 12
-#endif
-#ifndef KILN_VALUE
-#define KILN_VALUE unsigned
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 1
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX unsigned
-#endif
-#ifndef KILN_PAIRS
-#define KILN_PAIRS 3
-#endif
+#include <kiln/params/scatter_buckets.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/user.cuh>

@@ -5,14 +5,17 @@
  * of all steps from `stride` on are the last elements of whole strides; these
  * are copied to shared memory, so that only the lower levels read the sequence.
  *
- * Specialise:  KILN_BLOCK    256  threads a block
- *              KILN_ITEMS    4    needles that a thread looks for at the same time
- *              KILN_SAMPLES  4096 elements kept in shared memory, at most; 0: none
- *              KILN_UPPER    0    1: behind the elements equal to the needle
- *              KILN_LESS     0    1: user::less(s, a, b) is the order
- *              KILN_WIDE     0    1: the sequence has 2^31 elements or more
- *              KILN_INDEX    unsigned  or unsigned long long
- *              user.cuh           the needles; the sequence has their type
+ * Parameters:
+ *   KILN_BLOCK    256            threads per block
+ *   KILN_ITEMS    4              needles that a thread looks for at the same
+ *                                time
+ *   KILN_SAMPLES  4096           elements kept in shared memory, at most; 0:
+ *                                none
+ *   KILN_UPPER    0              1: behind the elements equal to the needle
+ *   KILN_LESS     0              1: user::less(s, a, b) is the order
+ *   KILN_WIDE     0              1: the sequence has 2^31 elements or more
+ *   KILN_INDEX    type unsigned  or unsigned long long
+ * Generated code (user.cuh): the needles; the sequence has their type
  * Launch:      block KILN_BLOCK; grid of any size: blocks stride over the tiles.
  *              sorted, m  the sequence
  *              stride     a power of two, m / stride <= KILN_SAMPLES
@@ -20,27 +23,7 @@
  *              out        n numbers
  * Result:      out[i]: elements that come before needle i (KILN_UPPER: that do not
  *              come behind it). */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_SAMPLES
-#define KILN_SAMPLES 4096
-#endif
-#ifndef KILN_UPPER
-#define KILN_UPPER 0
-#endif
-#ifndef KILN_LESS
-#define KILN_LESS 0
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX unsigned
-#endif
+#include <kiln/params/search.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/order.cuh>

@@ -1,51 +1,26 @@
 /* segmented.cu -- fold each segment of an array, of any mix of lengths, in one
  * launch: every block takes an equal part of segments and elements together.
  *
- * Specialise:  KILN_OUT     float    element of out
- *              KILN_OFFSET  unsigned element of offsets
- *              KILN_INDEX   unsigned element of index
- *              KILN_GATHER  0        1: index says which elements
- *              KILN_BLOCK   256      threads a block, at least 64
- *              KILN_ITEMS   7        ends and elements of a thread and tile; odd:
- *                                    no bank conflicts
- *              KILN_THREADS 1024     threads to keep resident on an SM
- *              KILN_ORDERED 0        0: inside of long segments elements may be
- *                                    combined in another order
- *              KILN_SMALL   0        1: fewer than 2^31 ends and elements
- *              user.cuh              acc and op
+ * Parameters:
+ *   KILN_OUT      type float     element of out
+ *   KILN_OFFSET   type unsigned  element of offsets
+ *   KILN_INDEX    type unsigned  element of index
+ *   KILN_GATHER   0              1: index says which elements
+ *   KILN_BLOCK    256            threads per block, at least 64
+ *   KILN_ITEMS    7              ends and elements of a thread and tile; odd:
+ *                                no bank conflicts
+ *   KILN_THREADS  1024           threads to keep resident on an SM
+ *   KILN_ORDERED  0              0: inside of long segments elements may be
+ *                                combined in another order
+ *   KILN_SMALL    0              1: fewer than 2^31 ends and elements
+ * Generated code (user.cuh): acc and op
  * Launch:      block KILN_BLOCK; one-dimensional grid that covers all of them.
  *              per      ends and elements of a block, a multiple of
  *                       KILN_BLOCK * KILN_ITEMS
  *              words    a result a block; mark words (look_back.cuh)
  * Result:      out[s], the fold of segment s; same bits for same offsets, grid and
  *              specialisation. */
-#ifndef KILN_OUT
-#define KILN_OUT float
-#endif
-#ifndef KILN_OFFSET
-#define KILN_OFFSET unsigned
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX unsigned
-#endif
-#ifndef KILN_GATHER
-#define KILN_GATHER 0
-#endif
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 7
-#endif
-#ifndef KILN_THREADS
-#define KILN_THREADS 1024
-#endif
-#ifndef KILN_ORDERED
-#define KILN_ORDERED 0
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
+#include <kiln/params/segmented.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/ordered_reduce.cuh>

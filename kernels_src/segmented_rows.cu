@@ -2,62 +2,28 @@
  * rows of a matrix. Groups of lanes take equal parts of segments and rows
  * together.
  *
- * Specialise:  KILN_OUT     float    element of out
- *              KILN_OFFSET  unsigned element of offsets
- *              KILN_OFFSETS 1        0: every segment has `length` rows
- *              KILN_INDEX   unsigned element of index
- *              KILN_GATHER  0        1: index says which rows
- *              KILN_BLOCK   256      threads a block
- *              KILN_GROUP   32       lanes side by side: a power of two up to 32
- *              KILN_VECTOR    4        columns of a lane, a power of two that
- *                                    divides width and leading
- *              KILN_ITEMS   4        rows that a lane has in flight
- *              KILN_ALIGNED 1        rows of out lie on 16 bytes, or a pack's size
- *              KILN_THREADS 1024     threads to keep resident on an SM
- *              KILN_SMALL   0        1: fewer than 2^31 ends and rows
- *              user.cuh              acc and op
+ * Parameters:
+ *   KILN_OUT      type float     element of out
+ *   KILN_OFFSET   type unsigned  element of offsets
+ *   KILN_OFFSETS  1              0: every segment has `length` rows
+ *   KILN_INDEX    type unsigned  element of index
+ *   KILN_GATHER   0              1: index says which rows
+ *   KILN_BLOCK    256            threads per block
+ *   KILN_GROUP    32             lanes side by side: a power of two up to 32
+ *   KILN_VECTOR   4              columns of a lane, a power of two that divides
+ *                                width and leading
+ *   KILN_ITEMS    4              rows that a lane has in flight
+ *   KILN_ALIGNED  1              rows of out lie on 16 bytes, or a pack's size
+ *   KILN_THREADS  1024           threads to keep resident on an SM
+ *   KILN_SMALL    0              1: fewer than 2^31 ends and rows
+ * Generated code (user.cuh): acc and op
  * Launch:      block KILN_BLOCK; grid.x that covers ends and rows, grid.y of
  *              KILN_GROUP * KILN_VECTOR columns each.
  *              per      ends and rows of a group
  *              words    grid.x * width results; mark words (look_back.cuh)
  * Result:      out[s * width + c], the fold over the rows of segment s, in order;
  *              same bits for same offsets and grid. */
-#ifndef KILN_OUT
-#define KILN_OUT float
-#endif
-#ifndef KILN_OFFSET
-#define KILN_OFFSET unsigned
-#endif
-#ifndef KILN_OFFSETS
-#define KILN_OFFSETS 1
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX unsigned
-#endif
-#ifndef KILN_GATHER
-#define KILN_GATHER 0
-#endif
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_GROUP
-#define KILN_GROUP 32
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 4
-#endif
-#ifndef KILN_ALIGNED
-#define KILN_ALIGNED 1
-#endif
-#ifndef KILN_THREADS
-#define KILN_THREADS 1024
-#endif
-#ifndef KILN_SMALL
-#define KILN_SMALL 0
-#endif
+#include <kiln/params/segmented_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/ordered_reduce.cuh>

@@ -2,15 +2,16 @@
  * middle ones by a block each, and lists of those and of the long ones, which
  * radix_pass.cu then sorts tile by tile.
  *
- * Specialise:  KILN_BLOCK   256  threads: a multiple of 32, >= 256
- *              KILN_ITEMS   12   keys a thread of segments that a block sorts
- *              KILN_SHORT   4    keys a lane of segments that a warp sorts
- *              KILN_KEY     4    bytes of a key: 1, 2, 4, 8
- *              KILN_VALUE   0    bytes of a value: 0 (none), 1, 2, 4, 8
- *              KILN_FLOAT   0    1: keys are floats
- *              KILN_OFFSET  unsigned   type of the offsets
- *              KILN_TILE    4096 keys of a tile of long segments
- *              KILN_PASSES  4    digits of a key
+ * Parameters:
+ *   KILN_BLOCK   256            threads per block: a multiple of 32, >= 256
+ *   KILN_ITEMS   12             keys per thread of segments that a block sorts
+ *   KILN_SHORT   4              keys per lane of segments that a warp sorts
+ *   KILN_KEY     4              bytes of a key: 1, 2, 4, 8
+ *   KILN_VALUE   0              bytes of a value: 0 (none), 1, 2, 4, 8
+ *   KILN_FLOAT   0              1: keys are floats
+ *   KILN_OFFSET  type unsigned  type of the offsets
+ *   KILN_TILE    4096           keys of a tile of long segments
+ *   KILN_PASSES  4              digits of a key
  * Launch:      segments_short  any grid; a warp takes every so-manieth segment
  *              segments_middle any grid; a block takes every so-manieth of the
  *                              list; shared memory: `room` below
@@ -19,33 +20,7 @@
  *              are in no particular order, which the result does not show.
  *              Offsets that fall or lie beyond n make no segment; however they
  *              lie, nothing else is read or written. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 12
-#endif
-#ifndef KILN_SHORT
-#define KILN_SHORT 4
-#endif
-#ifndef KILN_KEY
-#define KILN_KEY 4
-#endif
-#ifndef KILN_VALUE
-#define KILN_VALUE 0
-#endif
-#ifndef KILN_FLOAT
-#define KILN_FLOAT 0
-#endif
-#ifndef KILN_OFFSET
-#define KILN_OFFSET unsigned
-#endif
-#ifndef KILN_TILE
-#define KILN_TILE 4096
-#endif
-#ifndef KILN_PASSES
-#define KILN_PASSES 4
-#endif
+#include <kiln/params/segmented_sort.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_READ_ONLY 0 /* work in place is allowed */

@@ -5,24 +5,26 @@
  * adds up the counts of the tiles before, the others put what is kept into shared
  * memory in order, from where it goes out in whole lines.
  *
- * Specialise:  KILN_BLOCK   512  threads a block
- *              KILN_VECTOR    4    elements of a pack: 16 bytes of the widest array
- *              KILN_ITEMS   16   elements a thread, a multiple of KILN_VECTOR, at
- *                                most 32
- *              KILN_PER_SM  0    blocks on an SM to limit registers for
- *              KILN_WINDOW  2    tiles a lane asks for at once when looking back
- *              KILN_PREFETCH 0   tiles ahead of which the input is asked for
- *              KILN_UNIQUE  0    1: the predicate is "the first, or not equal to
- *                                the element before"
- *              KILN_VALUES  1    1: write the elements
- *              KILN_INDEX   0    bytes of an index to write: 0 (none), 4, 8
- *              KILN_PAYLOAD 0    bytes of an element of a further array: 0 (none),
- *                                1, 2, 4, 8
- *              KILN_COUNT   unsigned  type of the count
- *              KILN_WIDE    0    1: n is 2^32 or more
- *              user.cuh          the map gives the elements;
- *                                predicate: of the same inputs, bool; or
- *                                equal(s, a, b) of two elements, bool
+ * Parameters:
+ *   KILN_BLOCK     512            threads per block
+ *   KILN_VECTOR    4              elements of a pack: 16 bytes of the widest
+ *                                 array
+ *   KILN_ITEMS     16             elements per thread, a multiple of
+ *                                 KILN_VECTOR, at most 32
+ *   KILN_PER_SM    0              blocks on an SM to limit registers for
+ *   KILN_WINDOW    2              tiles a lane asks for at once when looking
+ *                                 back
+ *   KILN_PREFETCH  0              tiles ahead of which the input is asked for
+ *   KILN_UNIQUE    0              1: the predicate is "the first, or not equal
+ *                                 to the element before"
+ *   KILN_VALUES    1              1: write the elements
+ *   KILN_INDEX     0              bytes of an index to write: 0 (none), 4, 8
+ *   KILN_PAYLOAD   0              bytes of an element of a further array: 0
+ *                                 (none), 1, 2, 4, 8
+ *   KILN_COUNT     type unsigned  type of the count
+ *   KILN_WIDE      0              1: n is 2^32 or more
+ * Generated code (user.cuh): the map gives the elements; predicate: of the
+ *   same inputs, bool; or equal(s, a, b) of two elements, bool
  * Launch:      one block a tile, tiles in the order of blocks.
  *              n          elements, at least 1
  *              out, out_index, out_payload   room for all that is kept; out_payload
@@ -31,42 +33,7 @@
  *              words      one mark word a tile, two if KILN_WIDE; not used by a
  *                         single tile
  * Result:      the same for any device. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 512
-#endif
-#ifndef KILN_VECTOR
-#define KILN_VECTOR 4
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 16
-#endif
-#ifndef KILN_PER_SM
-#define KILN_PER_SM 0
-#endif
-#ifndef KILN_WINDOW
-#define KILN_WINDOW 2
-#endif
-#ifndef KILN_PREFETCH
-#define KILN_PREFETCH 0
-#endif
-#ifndef KILN_UNIQUE
-#define KILN_UNIQUE 0
-#endif
-#ifndef KILN_VALUES
-#define KILN_VALUES 1
-#endif
-#ifndef KILN_INDEX
-#define KILN_INDEX 0
-#endif
-#ifndef KILN_PAYLOAD
-#define KILN_PAYLOAD 0
-#endif
-#ifndef KILN_COUNT
-#define KILN_COUNT unsigned
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
+#include <kiln/params/select.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>

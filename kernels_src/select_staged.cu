@@ -3,39 +3,24 @@
  * more bytes under way than its registers hold; block 0 adds the counts up
  * (leader_prefix.cuh).
  *
- * Specialise:  KILN_BLOCK   128  threads a block
- *              KILN_ITEMS   64   elements a thread, a multiple of 4, at most 64
- *              KILN_PREFETCH 0   tiles ahead of which the input is asked for
- *              KILN_UNIQUE  0    1: the predicate is "the first, or not equal to
- *                                the element before"
- *              KILN_COUNT   unsigned  type of the count
- *              KILN_WIDE    0    1: n is 2^32 or more
- *              user.cuh          one array on 16 bytes, elements of 4 or 8 bytes,
- *                                no map; predicate, or equal(s, a, b)
+ * Parameters:
+ *   KILN_BLOCK     128            threads per block
+ *   KILN_ITEMS     64             elements per thread, a multiple of 4, at most
+ *                                 64
+ *   KILN_PREFETCH  0              tiles ahead of which the input is asked for
+ *   KILN_UNIQUE    0              1: the predicate is "the first, or not equal
+ *                                 to the element before"
+ *   KILN_COUNT     type unsigned  type of the count
+ *   KILN_WIDE      0              1: n is 2^32 or more
+ * Generated code (user.cuh): one array on 16 bytes, elements of 4 or 8
+ *   bytes, no map; predicate, or equal(s, a, b)
  * Launch:      block 0, then one block a tile, tiles in the order of blocks.
  *              n          elements, at least 1
  *              out        room for all that is kept
  *              kept       number of elements kept
  *              words      mark words as leader_prefix.cuh says, of 4 bytes, 8 if KILN_WIDE
  * Result:      as select.cu's. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 128
-#endif
-#ifndef KILN_ITEMS
-#define KILN_ITEMS 64
-#endif
-#ifndef KILN_PREFETCH
-#define KILN_PREFETCH 0
-#endif
-#ifndef KILN_UNIQUE
-#define KILN_UNIQUE 0
-#endif
-#ifndef KILN_COUNT
-#define KILN_COUNT unsigned
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
+#include <kiln/params/select_staged.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_MAX_BLOCK KILN_BLOCK

@@ -8,20 +8,20 @@
  * tile needs split_move alone. More partitions than 256 take two rounds, by the low
  * and by the high bits of the key.
  *
- * Specialise:  KILN_BLOCK   256  threads a block, at least KILN_BINS
- *              KILN_ITEMS   16   elements a thread
- *              KILN_BUCKETS   256  partitions, at most 65536; keys beyond count as
- *                                the last
- *              KILN_SHIFT   0    this round goes by (key >> KILN_SHIFT) % KILN_BINS
- *              KILN_BINS    256  at most 256; a power of two if KILN_SHIFT is 0 and
- *                                the keys have more bits
- *              KILN_KEYS    0    1: keys are written, too
- *              KILN_MATCH   KILN_BINS > 16   1: lanes with equal bins are found by
- *                                the match instruction; 0: by a vote a bit
- *              KILN_POSITION   unsigned  type of the offsets
- *              KILN_WIDE    0    1: n is 2^32 or more
- *              user.cuh          the map gives the elements; key: of the same
- *                                inputs, long long
+ * Parameters:
+ *   KILN_BLOCK     256            threads per block, at least KILN_BINS
+ *   KILN_ITEMS     (KILN_ARCH < 70 ? 8 : 16)  elements per thread
+ *   KILN_BUCKETS   256            partitions, at most 65536; keys beyond count
+ *                                 as the last
+ *   KILN_SHIFT     0              this round goes by (key >> KILN_SHIFT) %
+ *                                 KILN_BINS
+ *   KILN_BINS      256            at most 256; a power of two if KILN_SHIFT is
+ *                                 0 and the keys have more bits
+ *   KILN_KEYS      0              1: keys are written, too
+ *   KILN_POSITION  type unsigned  type of the offsets
+ *   KILN_WIDE      0              1: n is 2^32 or more
+ * Generated code (user.cuh): the map gives the elements; key: of the same
+ *   inputs, long long
  * Launch:      split_count and split_move: the same grid of `blocks`, at most one a
  *              tile, and `each` tiles a block; split_scan: KILN_BINS blocks.
  *              n          elements, at least 1
@@ -33,34 +33,7 @@
  *              split_offsets, for more than one round, one thread a partition and
  *              one more: from keys in order
  * Result:      the same for any device. */
-#ifndef KILN_BLOCK
-#define KILN_BLOCK 256
-#endif
-#ifndef KILN_ITEMS
-#if defined(KILN_ARCH) && KILN_ARCH < 70
-#define KILN_ITEMS 8 /* ranks by votes take more registers */
-#else
-#define KILN_ITEMS 16
-#endif
-#endif
-#ifndef KILN_BUCKETS
-#define KILN_BUCKETS 256
-#endif
-#ifndef KILN_SHIFT
-#define KILN_SHIFT 0
-#endif
-#ifndef KILN_BINS
-#define KILN_BINS 256
-#endif
-#ifndef KILN_KEYS
-#define KILN_KEYS 0
-#endif
-#ifndef KILN_POSITION
-#define KILN_POSITION unsigned
-#endif
-#ifndef KILN_WIDE
-#define KILN_WIDE 0
-#endif
+#include <kiln/params/split.cuh>
 
 #define KILN_FLAT_BLOCK 1
 #include <kiln/compact.cuh>

@@ -63,15 +63,15 @@ enum {
 
 /* A macro of the kernel source: a number, or the C++ type of a kiln_dtype as it
  * lies in memory (KILN_T). */
-typedef struct kiln__define {
+typedef struct kiln__param {
   const char *name;
   bool is_type;
-} kiln__define;
+} kiln__param;
 
 typedef struct kiln__family {
-  const char *builtin;         /* "scan": kernels_src/scan.cu */
-  const char *const *kernels;  /* extern "C" names, NULL-terminated */
-  const kiln__define *defines; /* ended by one without a name */
+  const char *builtin;        /* "scan": kernels_src/scan.cu */
+  const char *const *kernels; /* extern "C" names, NULL-terminated */
+  const kiln__param *defines; /* ended by one without a name */
 } kiln__family;
 
 /* A user's text that becomes a device function in namespace user:

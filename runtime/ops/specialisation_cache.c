@@ -273,7 +273,7 @@ static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
 
 enum { DEFINE_SIZE = 64, MORE_DEFINES = 3 };
 
-static void write_define(char text[DEFINE_SIZE], const kiln__define *define,
+static void write_define(char text[DEFINE_SIZE], const kiln__param *define,
                          uint32_t value)
 {
   const kiln__dtype *type = kiln__dtype_of((kiln_dtype)value);
@@ -371,7 +371,7 @@ static char *next_define(part *p)
 static void add_part(making *m, const char *kernel)
 {
   const kiln__spec *spec = m->spec;
-  const kiln__define *define = spec->family->defines;
+  const kiln__param *define = spec->family->defines;
   part *p = &m->part[m->n++];
 
   p->desc = (kiln_program_desc){.builtin = spec->family->builtin,

@@ -239,8 +239,8 @@ START_TEST(traits_choose_the_body)
 }
 END_TEST
 
-/* nvcc compiles the same files when it is given the folder of their headers: every
- * macro has a default. */
+/* nvcc compiles the same files when it is given their headers: every macro has a
+ * default. */
 START_TEST(nvcc_compiles_every_file)
 {
   static const char nvcc[] = "/usr/local/cuda/bin/nvcc";
@@ -253,8 +253,8 @@ START_TEST(nvcc_compiles_every_file)
   test_dir_make(dir);
   snprintf(command, sizeof command,
            "cd %s && %s -arch=sm_90 -I " KILN_TEST_SOURCE
-           "/kernels_src -c -t 0 $(find " KILN_TEST_SOURCE
-           "/kernels_src -name '*.cu')",
+           "/kernels_src -I " KILN_TEST_BUILD
+           "/gen -c -t 0 $(find " KILN_TEST_SOURCE "/kernels_src -name '*.cu')",
            dir, nvcc);
   ck_assert_int_eq(system(command), 0);
   test_dir_remove(dir);

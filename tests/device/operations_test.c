@@ -247,7 +247,7 @@ END_TEST
 START_TEST(test_specials)
 {
   static const char *const kernels[] = {"map", NULL};
-  static const kiln__define defines[] = {{"KILN_BLOCK", false}, {NULL, false}};
+  static const kiln__param defines[] = {{"KILN_BLOCK", false}, {NULL, false}};
   static const kiln__family family = {"map", kernels, defines};
   const float one = 1, two = 2;
   kiln_param param = {"p", KILN_F32, &one, false};

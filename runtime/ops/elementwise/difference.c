@@ -1,17 +1,12 @@
 /* difference.c -- host side of difference.cu. */
 #include "../scan/scan_common.h"
+#include "kernel_params.h"
 
 #include <kiln/scan.h>
 
-enum { BLOCK, PACK, ROWS, T, ALIGNED, RIGHT, IN_PLACE };
-
 static const char *const kernels[] = {"difference", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},    {"KILN_VECTOR", false},
-    {"KILN_VECTORS", false},  {"KILN_T", true},
-    {"KILN_ALIGNED", false},  {"KILN_RIGHT", false},
-    {"KILN_IN_PLACE", false}, {NULL, false}};
-static const kiln__family family = {"difference", kernels, defines};
+static const kiln__family family = {"difference", kernels,
+                                    kiln__difference_params};
 
 enum { THREADS = 256 };
 
@@ -66,13 +61,13 @@ static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
   spec->input = &desc->x;
   spec->code = &desc->code;
   spec->quick = kiln__quick(desc->n);
-  spec->value[BLOCK] = THREADS;
-  spec->value[PACK] = p->pack;
-  spec->value[ROWS] = p->rows;
-  spec->value[T] = p->out.type;
-  spec->value[ALIGNED] = p->out.data % 16 == 0;
-  spec->value[RIGHT] = desc->right;
-  spec->value[IN_PLACE] = p->in_place;
+  spec->value[DIFFERENCE_BLOCK] = THREADS;
+  spec->value[DIFFERENCE_VECTOR] = p->pack;
+  spec->value[DIFFERENCE_VECTORS] = p->rows;
+  spec->value[DIFFERENCE_T] = p->out.type;
+  spec->value[DIFFERENCE_ALIGNED] = p->out.data % 16 == 0;
+  spec->value[DIFFERENCE_RIGHT] = desc->right;
+  spec->value[DIFFERENCE_IN_PLACE] = p->in_place;
   spec->function[0] = (kiln__function){
       "difference", "the difference", desc->expr != NULL ? desc->expr : "a - b",
       "kiln::compute_t<KILN_T>", "const value a, const value b"};

@@ -1,25 +1,11 @@
 /* map.c -- host side of map.cu. */
 #include "../ops.h"
+#include "kernel_params.h"
 
 #include <kiln/map.h>
 
-enum { BLOCK, ITEMS, PACK, OUTPUTS, ALIGNED, HEAD, SMALL, READ_ONLY, T0 };
-
 static const char *const kernels[] = {"map", NULL};
-static const kiln__define defines[] = {{"KILN_BLOCK", false},
-                                       {"KILN_ITEMS", false},
-                                       {"KILN_VECTOR", false},
-                                       {"KILN_OUTPUTS", false},
-                                       {"KILN_ALIGNED", false},
-                                       {"KILN_HEAD", false},
-                                       {"KILN_SMALL", false},
-                                       {"KILN_READ_ONLY", false},
-                                       {"KILN_T0", true},
-                                       {"KILN_T1", true},
-                                       {"KILN_T2", true},
-                                       {"KILN_T3", true},
-                                       {NULL, false}};
-static const kiln__family family = {"map", kernels, defines};
+static const kiln__family family = {"map", kernels, kiln__map_params};
 
 static size_t n_outputs(const kiln_map_desc *desc)
 {
@@ -177,19 +163,19 @@ static void specify(kiln__spec *spec, const kiln_map_desc *desc,
       {"out3", "expr[3]", NULL, "kiln::compute_t<KILN_T3>", NULL}};
   const size_t n = n_outputs(desc);
 
-  spec->value[BLOCK] = t->block;
-  spec->value[ITEMS] = items_of(desc, t, pack);
-  spec->value[PACK] = pack;
-  spec->value[OUTPUTS] = (uint32_t)n;
-  spec->value[HEAD] = spec->first > 0;
-  spec->value[SMALL] = desc->n < UINT32_C(1) << 31;
-  spec->value[READ_ONLY] = !in_place(desc);
+  spec->value[MAP_BLOCK] = t->block;
+  spec->value[MAP_ITEMS] = items_of(desc, t, pack);
+  spec->value[MAP_VECTOR] = pack;
+  spec->value[MAP_OUTPUTS] = (uint32_t)n;
+  spec->value[MAP_HEAD] = spec->first > 0;
+  spec->value[MAP_SMALL] = desc->n < UINT32_C(1) << 31;
+  spec->value[MAP_READ_ONLY] = !in_place(desc);
   for (size_t k = 0; k < KILN_MAX_OUTPUTS; k++) {
     const bool used = k < n;
 
-    spec->value[ALIGNED] |=
+    spec->value[MAP_ALIGNED] |=
         (uint32_t)(used && n_aligned(&desc->out[k], 1, spec->first) == 1) << k;
-    spec->value[T0 + k] = used ? desc->out[k].type : KILN_F32;
+    spec->value[MAP_T0 + k] = used ? desc->out[k].type : KILN_F32;
     if (k > 0 && used) {
       spec->function[k - 1] = others[k - 1];
       spec->function[k - 1].expr = desc->expr[k] != NULL ? desc->expr[k] : "x0";
@@ -223,7 +209,8 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
   KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   kiln__user_args(&args, &spec);
   config = kiln_launch_1d(
-      kiln__divide_up(desc->n, spec.value[ITEMS] * spec.value[PACK]), t.block);
+      kiln__divide_up(desc->n, spec.value[MAP_ITEMS] * spec.value[MAP_VECTOR]),
+      t.block);
   config.stream = stream;
   st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args),
                    KILN_ARG(desc->n), KILN_ARG(desc->out[0].data),

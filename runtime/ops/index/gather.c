@@ -1,16 +1,11 @@
 /* gather.c -- host side of gather.cu and gather_rows.cu. */
 #include "indexed.h"
+#include "kernel_params.h"
 
 /* ---- One pass, or one a window ------------------------------------------------- */
 
-enum { BLOCK, ITEMS, PACK, INDEX, OUT, ALIGNED, SMALL, WINDOWS };
-
 static const char *const kernels[] = {"gather", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_VECTOR", false},
-    {"KILN_INDEX", true},  {"KILN_OUT", true},      {"KILN_ALIGNED", false},
-    {"KILN_SMALL", false}, {"KILN_WINDOWS", false}, {NULL, false}};
-static const kiln__family family = {"gather", kernels, defines};
+static const kiln__family family = {"gather", kernels, kiln__gather_params};
 
 /* A gather whose arguments are in order. */
 typedef struct request {
@@ -38,14 +33,15 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
   const uint32_t items = t.items / KILN__PLACES_PACK;
   const kiln__spec spec = {
       .family = &family,
-      .value = {[BLOCK] = t.block,
-                [ITEMS] = items > 0 ? items : 1,
-                [PACK] = KILN__PLACES_PACK,
-                [INDEX] = r->index.type,
-                [OUT] = r->out.type,
-                [ALIGNED] = (r->index.data % 16 == 0) |
-                            (uint32_t)(r->out.data % 16 == 0) << 1,
-                [SMALL] = r->n<UINT32_C(1) << 31, [WINDOWS] = windows> 1},
+      .value = {[GATHER_BLOCK] = t.block,
+                [GATHER_ITEMS] = items > 0 ? items : 1,
+                [GATHER_VECTOR] = KILN__PLACES_PACK,
+                [GATHER_INDEX] = r->index.type,
+                [GATHER_OUT] = r->out.type,
+                [GATHER_ALIGNED] = (r->index.data % 16 == 0) |
+                                   (uint32_t)(r->out.data % 16 == 0) << 1,
+                [GATHER_SMALL] = (r->n < UINT32_C(1) << 31),
+                [GATHER_WINDOWS] = (windows > 1)},
       .input = &r->x,
       .unaligned = true, /* elements one by one */
       .code = r->code,
@@ -56,7 +52,8 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
   kiln__user_args(&j->args, &spec);
   j->window = kiln__window(r->index, r->n_target, r->n, windows);
   j->config = kiln_launch_1d(
-      kiln__divide_up(r->n, spec.value[ITEMS] * KILN__PLACES_PACK), t.block);
+      kiln__divide_up(r->n, spec.value[GATHER_ITEMS] * KILN__PLACES_PACK),
+      t.block);
   j->turns = windows;
   j->config.stream = r->stream;
 
@@ -235,15 +232,9 @@ done:
 
 /* ---- Rows ------------------------------------------------------------------------- */
 
-enum { R_BLOCK, R_LANES, R_ITEMS, R_WORD, R_INDEX, R_PIECES };
-
 static const char *const row_kernels[] = {"gather_rows", NULL};
-static const kiln__define row_defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_LANES", false}, {"KILN_ITEMS", false},
-    {"KILN_WORD", false},  {"KILN_INDEX", true},  {"KILN_CHUNKS", false},
-    {NULL, false}};
 static const kiln__family row_family = {"gather_rows", row_kernels,
-                                        row_defines};
+                                        kiln__gather_rows_params};
 
 /* Words of a row that one team of lanes copies; longer ones are cut. */
 enum { PIECE = 512, ROWS_BLOCK = 256, ROWS_ITEMS = 4 };
@@ -343,12 +334,13 @@ kiln_status kiln_gather_rows(kiln_stream *stream,
   if (desc->width == 0)
     goto done;
   p = plan_rows(desc);
-  spec.value[R_BLOCK] = ROWS_BLOCK;
-  spec.value[R_LANES] = p.lanes;
-  spec.value[R_ITEMS] = p.items;
-  spec.value[R_WORD] = p.word;
-  spec.value[R_INDEX] = kiln__raw_type((unsigned)kiln__size(desc->index.type));
-  spec.value[R_PIECES] = p.pieces > 1;
+  spec.value[GATHER_ROWS_BLOCK] = ROWS_BLOCK;
+  spec.value[GATHER_ROWS_LANES] = p.lanes;
+  spec.value[GATHER_ROWS_ITEMS] = p.items;
+  spec.value[GATHER_ROWS_WORD] = p.word;
+  spec.value[GATHER_ROWS_INDEX] =
+      kiln__raw_type((unsigned)kiln__size(desc->index.type));
+  spec.value[GATHER_ROWS_CHUNKS] = p.pieces > 1;
   KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   config = kiln_launch_1d(
       kiln__divide_up(p.rows, ROWS_BLOCK / p.lanes * p.items), 1);

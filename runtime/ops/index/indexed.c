@@ -1,5 +1,6 @@
 /* indexed.c -- host side of index_check.cu and buckets.cu. */
 #include "indexed.h"
+#include "kernel_params.h"
 
 kiln_dtype kiln__raw_type(unsigned size)
 {
@@ -77,12 +78,8 @@ void kiln__check_method(kiln__checker *c, kiln_index_method method,
 enum { CHECK_BLOCK = 256, CHECK_BYTES = 256 };
 
 static const char *const check_kernels[] = {"index_check", NULL};
-static const kiln__define check_defines[] = {{"KILN_BLOCK", false},
-                                             {"KILN_INDEX", true},
-                                             {"KILN_RISING", false},
-                                             {NULL, false}};
 static const kiln__family check_family = {"index_check", check_kernels,
-                                          check_defines};
+                                          kiln__index_check_params};
 
 kiln__need kiln__range_need(void)
 {
@@ -167,7 +164,9 @@ kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
                            const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &check_family,
-                     .value = {CHECK_BLOCK, r->index.type, r->rising},
+                     .value = {[INDEX_CHECK_BLOCK] = CHECK_BLOCK,
+                               [INDEX_CHECK_INDEX] = r->index.type,
+                               [INDEX_CHECK_RISING] = r->rising},
                      .quick = true};
   const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
@@ -195,20 +194,14 @@ done:
 
 /* ---- Partition ---------------------------------------------------------------------- */
 
-enum { BLOCK, ITEMS, BUCKETS, INDEX, STORED, PLACE, VALUE, SCATTER, ALIGNED };
-
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_BUCKETS", false},
-    {"KILN_INDEX", true},  {"KILN_STORED", true},   {"KILN_DESTINATION", true},
-    {"KILN_VALUE", true},  {"KILN_SCATTER", false}, {"KILN_ALIGNED", false},
-    {NULL, false}};
 static const char *const scatter_kernels[] = {"bucket_count", "bucket_begin",
                                               "bucket_split", NULL};
 static const char *const gather_kernels[] = {
     "bucket_count", "bucket_begin", "bucket_split", "bucket_join", NULL};
 static const kiln__family scatter_family = {"buckets", scatter_kernels,
-                                            defines};
-static const kiln__family gather_family = {"buckets", gather_kernels, defines};
+                                            kiln__buckets_params};
+static const kiln__family gather_family = {"buckets", gather_kernels,
+                                           kiln__buckets_params};
 
 static uint64_t padded(const kiln__partition *p)
 {
@@ -269,16 +262,16 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
 {
   const kiln__spec spec = {
       .family = p->scatter ? &scatter_family : &gather_family,
-      .value = {[BLOCK] = p->block,
-                [ITEMS] = p->items,
-                [BUCKETS] = p->buckets,
-                [INDEX] = p->index.type,
-                [STORED] = p->stored,
-                [PLACE] = p->place,
-                [VALUE] = p->value,
-                [SCATTER] = p->scatter,
-                [ALIGNED] = (p->index.data % 16 == 0) |
-                            (uint32_t)(p->out % 16 == 0) << 1},
+      .value = {[BUCKETS_BLOCK] = p->block,
+                [BUCKETS_ITEMS] = p->items,
+                [BUCKETS_BUCKETS] = p->buckets,
+                [BUCKETS_INDEX] = p->index.type,
+                [BUCKETS_STORED] = p->stored,
+                [BUCKETS_DESTINATION] = p->place,
+                [BUCKETS_VALUE] = p->value,
+                [BUCKETS_SCATTER] = p->scatter,
+                [BUCKETS_ALIGNED] = (p->index.data % 16 == 0) |
+                                    (uint32_t)(p->out % 16 == 0) << 1},
       .kernels = p->scatter ? 7 : 15, /* all, side by side */
       .input = p->scatter ? x : NULL,
       .code = p->scatter ? code : NULL,

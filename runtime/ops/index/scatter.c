@@ -1,16 +1,11 @@
 /* scatter.c -- host side of scatter.cu. */
 #include "indexed.h"
+#include "kernel_params.h"
 
 /* ---- One pass, or one a window ------------------------------------------------- */
 
-enum { BLOCK, ITEMS, PACK, INDEX, OUT, ALIGNED, SMALL, WINDOWS };
-
 static const char *const kernels[] = {"scatter", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},   {"KILN_VECTOR", false},
-    {"KILN_INDEX", true},  {"KILN_OUT", true},      {"KILN_ALIGNED", false},
-    {"KILN_SMALL", false}, {"KILN_WINDOWS", false}, {NULL, false}};
-static const kiln__family family = {"scatter", kernels, defines};
+static const kiln__family family = {"scatter", kernels, kiln__scatter_params};
 
 /* A scatter whose arguments are in order. */
 typedef struct request {
@@ -37,13 +32,14 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
   const uint32_t items = t.items / KILN__PLACES_PACK;
   const kiln__spec spec = {
       .family = &family,
-      .value = {[BLOCK] = t.block,
-                [ITEMS] = items > 0 ? items : 1,
-                [PACK] = KILN__PLACES_PACK,
-                [INDEX] = r->index.type,
-                [OUT] = r->out.type,
-                [ALIGNED] = r->index.data % 16 == 0,
-                [SMALL] = r->n<UINT32_C(1) << 31, [WINDOWS] = windows> 1},
+      .value = {[SCATTER_BLOCK] = t.block,
+                [SCATTER_ITEMS] = items > 0 ? items : 1,
+                [SCATTER_VECTOR] = KILN__PLACES_PACK,
+                [SCATTER_INDEX] = r->index.type,
+                [SCATTER_OUT] = r->out.type,
+                [SCATTER_ALIGNED] = r->index.data % 16 == 0,
+                [SCATTER_SMALL] = (r->n < UINT32_C(1) << 31),
+                [SCATTER_WINDOWS] = (windows > 1)},
       .input = &r->x,
       .code = r->code,
       .quick = true};
@@ -53,7 +49,8 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
   kiln__user_args(&j->args, &spec);
   j->window = kiln__window(r->index, r->n_target, r->n, windows);
   j->config = kiln_launch_1d(
-      kiln__divide_up(r->n, spec.value[ITEMS] * KILN__PLACES_PACK), t.block);
+      kiln__divide_up(r->n, spec.value[SCATTER_ITEMS] * KILN__PLACES_PACK),
+      t.block);
   j->config.grid.y = windows;
   j->config.stream = r->stream;
 

@@ -1,18 +1,14 @@
 /* scatter_sort.c -- host side of scatter_buckets.cu: a scatter of sorted pairs. */
 #include "indexed.h"
+#include "kernel_params.h"
 
-enum { BLOCK, ITEMS, SHIFT, VALUE, ALIGNED, INDEX, PAIRS };
 enum { MAKE_PAIRS, FIND_BOUNDS, WRITE }; /* the kernels */
 enum { PLACES = 1, VALUES = 2 };         /* bits of KILN_PAIRS */
 
 static const char *const kernels[] = {"bucket_pairs", "bucket_bounds",
                                       "bucket_write", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},   {"KILN_ITEMS", false},
-    {"KILN_SHIFT", false},   {"KILN_VALUE", true},
-    {"KILN_ALIGNED", false}, {"KILN_INDEX", true},
-    {"KILN_PAIRS", false},   {NULL, false}};
-static const kiln__family family = {"scatter_buckets", kernels, defines};
+static const kiln__family family = {"scatter_buckets", kernels,
+                                    kiln__scatter_buckets_params};
 
 /* ---- Buckets -------------------------------------------------------------------- */
 
@@ -121,12 +117,13 @@ static kiln__spec write_spec(const kiln__sorted *p)
 {
   return (kiln__spec){
       .family = &family,
-      .value = {[BLOCK] = block_of(p),
-                [ITEMS] = IN_FLIGHT,
-                [SHIFT] = p->bits.shift,
-                [VALUE] = kiln__raw_type((unsigned)kiln__size(p->out.type)),
-                [ALIGNED] = p->out.data % 16 == 0,
-                [INDEX] = KILN_U32},
+      .value = {[SCATTER_BUCKETS_BLOCK] = block_of(p),
+                [SCATTER_BUCKETS_ITEMS] = IN_FLIGHT,
+                [SCATTER_BUCKETS_SHIFT] = p->bits.shift,
+                [SCATTER_BUCKETS_VALUE] =
+                    kiln__raw_type((unsigned)kiln__size(p->out.type)),
+                [SCATTER_BUCKETS_ALIGNED] = p->out.data % 16 == 0,
+                [SCATTER_BUCKETS_INDEX] = KILN_U32},
       .kernels = 1u << FIND_BOUNDS | 1u << WRITE};
 }
 
@@ -134,17 +131,18 @@ static kiln__spec pairs_spec(const kiln__sorted *p, const kiln_code *code)
 {
   const bool values = (p->pairs & VALUES) != 0;
 
-  return (kiln__spec){.family = &family,
-                      .value = {[BLOCK] = PAIRS_BLOCK,
-                                [ITEMS] = IN_FLIGHT,
-                                [SHIFT] = 12,
-                                [VALUE] = p->out.type,
-                                [ALIGNED] = p->index.data % 16 == 0,
-                                [INDEX] = p->index.type,
-                                [PAIRS] = p->pairs},
-                      .kernels = 1u << MAKE_PAIRS,
-                      .input = values ? p->x : NULL,
-                      .code = values ? code : NULL};
+  return (kiln__spec){
+      .family = &family,
+      .value = {[SCATTER_BUCKETS_BLOCK] = PAIRS_BLOCK,
+                [SCATTER_BUCKETS_ITEMS] = IN_FLIGHT,
+                [SCATTER_BUCKETS_SHIFT] = 12,
+                [SCATTER_BUCKETS_VALUE] = p->out.type,
+                [SCATTER_BUCKETS_ALIGNED] = p->index.data % 16 == 0,
+                [SCATTER_BUCKETS_INDEX] = p->index.type,
+                [SCATTER_BUCKETS_PAIRS] = p->pairs},
+      .kernels = 1u << MAKE_PAIRS,
+      .input = values ? p->x : NULL,
+      .code = values ? code : NULL};
 }
 
 kiln_status kiln__sorted_prepare(kiln__sorted *p, kiln_device *device,

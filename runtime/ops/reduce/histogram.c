@@ -1,36 +1,16 @@
 /* histogram.c -- host side of histogram.cu. */
 #include "../ops.h"
+#include "kernel_params.h"
 
 #include <kiln/histogram.h>
 
 #include <math.h>
 
 /* Of the kernel's macros, in order. */
-enum {
-  BLOCK,
-  ITEMS,
-  PACK,
-  COPIES,
-  RUNS,
-  MODE,
-  PLAIN,
-  ALL,
-  WIDE,
-  SHARED,
-  FOLD,
-  KEEP,
-  SMALL,
-  COUNT
-};
 
 static const char *const kernels[] = {"histogram", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},  {"KILN_ITEMS", false},  {"KILN_VECTOR", false},
-    {"KILN_COPIES", false}, {"KILN_RUNS", false},   {"KILN_MODE", false},
-    {"KILN_PLAIN", false},  {"KILN_ALL", false},    {"KILN_WIDE", false},
-    {"KILN_SHARED", false}, {"KILN_ADDERS", false}, {"KILN_KEEP", false},
-    {"KILN_SMALL", false},  {"KILN_COUNT", true},   {NULL, false}};
-static const kiln__family family = {"histogram", kernels, defines};
+static const kiln__family family = {"histogram", kernels,
+                                    kiln__histogram_params};
 
 enum { MODE_SHIFT, MODE_SCALE, MODE_WIDE, MODE_FLOAT, MODE_LEVELS };
 
@@ -339,20 +319,20 @@ static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
   spec->input = &desc->x;
   spec->code = &desc->code;
   spec->quick = kiln__quick(desc->n);
-  spec->value[BLOCK] = p->block;
-  spec->value[ITEMS] = p->items;
-  spec->value[PACK] = p->pack;
-  spec->value[COPIES] = p->copies;
-  spec->value[RUNS] = p->copies < LEAST_COPIES;
-  spec->value[MODE] = l->mode;
-  spec->value[PLAIN] = l->plain;
-  spec->value[ALL] = l->all && p->slices == 1;
-  spec->value[WIDE] = l->wide;
-  spec->value[SHARED] = l->mode == MODE_LEVELS && p->shared;
-  spec->value[FOLD] = p->combine;
-  spec->value[KEEP] = p->combine && desc->accumulate;
-  spec->value[SMALL] = desc->n < UINT64_C(1) << 31;
-  spec->value[COUNT] = desc->counts.type;
+  spec->value[HISTOGRAM_BLOCK] = p->block;
+  spec->value[HISTOGRAM_ITEMS] = p->items;
+  spec->value[HISTOGRAM_VECTOR] = p->pack;
+  spec->value[HISTOGRAM_COPIES] = p->copies;
+  spec->value[HISTOGRAM_RUNS] = p->copies < LEAST_COPIES;
+  spec->value[HISTOGRAM_MODE] = l->mode;
+  spec->value[HISTOGRAM_PLAIN] = l->plain;
+  spec->value[HISTOGRAM_ALL] = l->all && p->slices == 1;
+  spec->value[HISTOGRAM_WIDE] = l->wide;
+  spec->value[HISTOGRAM_SHARED] = l->mode == MODE_LEVELS && p->shared;
+  spec->value[HISTOGRAM_ADDERS] = p->combine;
+  spec->value[HISTOGRAM_KEEP] = p->combine && desc->accumulate;
+  spec->value[HISTOGRAM_SMALL] = desc->n < UINT64_C(1) << 31;
+  spec->value[HISTOGRAM_COUNT] = desc->counts.type;
 }
 
 kiln__spec kiln__histogram_spec(const kiln_stream *stream,

@@ -1,31 +1,10 @@
 /* reduce.c -- host side of reduce_any.cu, and the reduction of a whole array. */
 #include "reduce.h"
-
-enum {
-  KIND,
-  OUT,
-  OUT2,
-  BLOCK,
-  PACK,
-  ITEMS,
-  THREADS,
-  KEEP,
-  LETTERS,
-  ORDERED,
-  CHUNKS,
-  HEAD,
-  ROWS,
-  SMALL
-};
+#include "kernel_params.h"
 
 static const char *const kernels[] = {"reduce_any", NULL};
-static const kiln__define defines[] = {
-    {"KILN_KIND", false},    {"KILN_OUT", true},     {"KILN_OUT2", true},
-    {"KILN_BLOCK", false},   {"KILN_VECTOR", false}, {"KILN_ITEMS", false},
-    {"KILN_THREADS", false}, {"KILN_KEEP", false},   {"KILN_RESULTS", false},
-    {"KILN_ORDERED", false}, {"KILN_CHUNKS", false}, {"KILN_HEAD", false},
-    {"KILN_ROWS", false},    {"KILN_SMALL", false},  {NULL, false}};
-static const kiln__family family = {"reduce_any", kernels, defines};
+static const kiln__family family = {"reduce_any", kernels,
+                                    kiln__reduce_any_params};
 
 /* Portable results: what decides on the order of operands is fixed. */
 enum {
@@ -213,7 +192,7 @@ static uint32_t keep_of(const kiln_device *device, const kiln__reduction *f)
 
 static bool plan_head(plan *p, const kiln__reduction *f)
 {
-  const unsigned pack = p->spec.value[PACK];
+  const unsigned pack = p->spec.value[REDUCE_ANY_VECTOR];
   const unsigned phase = kiln__input_phase(f->x);
 
   p->spec.first = phase == 0 ? 0 : pack - phase;
@@ -243,7 +222,7 @@ static void plan_grid(plan *p, const kiln__reduction *f, uint64_t resident,
 
 static void plan_chunks(plan *p, const kiln__reduction *f, uint64_t resident)
 {
-  const unsigned pack = p->spec.value[PACK];
+  const unsigned pack = p->spec.value[REDUCE_ANY_VECTOR];
   uint64_t size = PORTABLE_LEAST, units, workers;
 
   while (f->n / size >= PORTABLE_MOST)
@@ -266,37 +245,41 @@ static void plan_reduction(plan *p, kiln_device *device,
   uint32_t *value = p->spec.value;
 
   *p = (plan){.spec = {.family = &family, .input = f->x, .code = f->code}};
-  value[KIND] = f->kind;
-  value[OUT] = f->out.type != KILN_DTYPE_NONE ? f->out.type : KILN_F32;
-  value[OUT2] = f->out2.type != KILN_DTYPE_NONE ? f->out2.type : KILN_F64;
-  value[BLOCK] = t.block;
-  value[PACK] = pack;
-  value[ITEMS] = t.items;
-  value[THREADS] = (uint32_t)t.block * (t.per_sm != 0 ? t.per_sm : 1);
-  value[KEEP] = keep_of(device, f);
-  value[LETTERS] = f->portable ? PORTABLE_LETTERS
-                   : in_words(f) <= 1u << 22
-                       ? 4
-                       : (uint32_t)kiln__divide_up(resident - 1, 32);
-  value[CHUNKS] = f->portable;
-  value[ROWS] = f->rows > 1;
-  value[SMALL] = f->n + (f->rows - 1) * f->leading < UINT32_C(1) << 31;
+  value[REDUCE_ANY_KIND] = f->kind;
+  value[REDUCE_ANY_OUT] =
+      f->out.type != KILN_DTYPE_NONE ? f->out.type : KILN_F32;
+  value[REDUCE_ANY_OUT2] =
+      f->out2.type != KILN_DTYPE_NONE ? f->out2.type : KILN_F64;
+  value[REDUCE_ANY_BLOCK] = t.block;
+  value[REDUCE_ANY_VECTOR] = pack;
+  value[REDUCE_ANY_ITEMS] = t.items;
+  value[REDUCE_ANY_THREADS] =
+      (uint32_t)t.block * (t.per_sm != 0 ? t.per_sm : 1);
+  value[REDUCE_ANY_KEEP] = keep_of(device, f);
+  value[REDUCE_ANY_RESULTS] = f->portable ? PORTABLE_LETTERS
+                              : in_words(f) <= 1u << 22
+                                  ? 4
+                                  : (uint32_t)kiln__divide_up(resident - 1, 32);
+  value[REDUCE_ANY_CHUNKS] = f->portable;
+  value[REDUCE_ANY_ROWS] = f->rows > 1;
+  value[REDUCE_ANY_SMALL] = f->n + (f->rows - 1) * f->leading < UINT32_C(1)
+                                                                    << 31;
   if (f->kind == KILN__REDUCTION_OP) {
     p->spec.op = f->op;
     p->spec.acc = kiln__op_type(f->out.type);
-    value[ORDERED] = kiln__op_ordered(f->op);
-    if (value[ORDERED])
-      value[KEEP] = 0;
+    value[REDUCE_ANY_ORDERED] = kiln__op_ordered(f->op);
+    if (value[REDUCE_ANY_ORDERED])
+      value[REDUCE_ANY_KEEP] = 0;
   }
   if (f->portable) {
     plan_chunks(p, f, resident);
   } else {
-    value[HEAD] = plan_head(p, f);
+    value[REDUCE_ANY_HEAD] = plan_head(p, f);
     plan_grid(p, f, resident,
               kiln__divide_up(f->n / pack, (uint64_t)t.block * t.extra));
   }
-  if (value[LETTERS] == 0)
-    value[LETTERS] = 1;
+  if (value[REDUCE_ANY_RESULTS] == 0)
+    value[REDUCE_ANY_RESULTS] = 1;
 }
 
 static kiln__need need_of(const plan *p, const kiln__reduction *f)
@@ -333,7 +316,7 @@ kiln_status kiln__reduction_run(kiln_stream *stream, const kiln__reduction *f,
   epoch = kiln__storage_epoch(&storage);
   chunk = p.chunk;
   config.grid = p.grid;
-  config.block.x = p.spec.value[BLOCK];
+  config.block.x = p.spec.value[REDUCE_ANY_BLOCK];
   st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(n),
                    KILN_ARG(rows), KILN_ARG(p.head), KILN_ARG(leading),
                    KILN_ARG(chunk), KILN_ARG(storage.descriptors),

@@ -1,4 +1,5 @@
 /* reduce_matrix.c -- host side of reduce_rows.cu and reduce_columns.cu. */
+#include "kernel_params.h"
 #include "reduce.h"
 
 enum {
@@ -98,28 +99,9 @@ static unsigned in_flight(unsigned bytes, unsigned pack)
 
 /* ---- Rows ------------------------------------------------------------------------- */
 
-enum {
-  R_OUT,
-  R_BLOCK,
-  R_GROUP,
-  R_PACK,
-  R_ITEMS,
-  R_DEPTH,
-  R_THREADS,
-  R_EXACT,
-  R_HEAD,
-  R_ORDERED,
-  R_SMALL
-};
-
 static const char *const row_kernels[] = {"reduce_rows", NULL};
-static const kiln__define row_defines[] = {
-    {"KILN_OUT", true},      {"KILN_BLOCK", false}, {"KILN_GROUP", false},
-    {"KILN_VECTOR", false},  {"KILN_ITEMS", false}, {"KILN_DEPTH", false},
-    {"KILN_THREADS", false}, {"KILN_EXACT", false}, {"KILN_HEAD", false},
-    {"KILN_ORDERED", false}, {"KILN_SMALL", false}, {NULL, false}};
 static const kiln__family row_family = {"reduce_rows", row_kernels,
-                                        row_defines};
+                                        kiln__reduce_rows_params};
 
 /* Rows of many packs go to blocks, by reduce_any.cu. */
 static bool is_wide(const matrix *m, const kiln_device *device)
@@ -174,17 +156,17 @@ static void specify_rows(kiln__spec *spec, const matrix *m, uint32_t *phase)
   if (items == 0)
     items = 1;
   depth = head ? 1 : flight / items;
-  value[R_OUT] = m->out.type;
-  value[R_BLOCK] = MATRIX_BLOCK;
-  value[R_GROUP] = group;
-  value[R_PACK] = pack;
-  value[R_ITEMS] = items;
-  value[R_DEPTH] = depth == 0 ? 1 : depth;
-  value[R_THREADS] = MATRIX_THREADS;
-  value[R_EXACT] = !head && packs == (uint64_t)group * items;
-  value[R_HEAD] = head;
-  value[R_ORDERED] = kiln__op_ordered(m->op);
-  value[R_SMALL] = is_small(m);
+  value[REDUCE_ROWS_OUT] = m->out.type;
+  value[REDUCE_ROWS_BLOCK] = MATRIX_BLOCK;
+  value[REDUCE_ROWS_GROUP] = group;
+  value[REDUCE_ROWS_VECTOR] = pack;
+  value[REDUCE_ROWS_ITEMS] = items;
+  value[REDUCE_ROWS_DEPTH] = depth == 0 ? 1 : depth;
+  value[REDUCE_ROWS_THREADS] = MATRIX_THREADS;
+  value[REDUCE_ROWS_EXACT] = !head && packs == (uint64_t)group * items;
+  value[REDUCE_ROWS_HEAD] = head;
+  value[REDUCE_ROWS_ORDERED] = kiln__op_ordered(m->op);
+  value[REDUCE_ROWS_SMALL] = is_small(m);
 }
 
 static kiln_status run_rows(kiln_stream *stream, const matrix *m)
@@ -205,8 +187,9 @@ static kiln_status run_rows(kiln_stream *stream, const matrix *m)
   specify_rows(&spec, m, &phase);
   KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   kiln__user_args(&args, &spec);
-  tiles = kiln__divide_up(rows, (uint64_t)MATRIX_BLOCK / spec.value[R_GROUP] *
-                                    spec.value[R_DEPTH]);
+  tiles = kiln__divide_up(rows, (uint64_t)MATRIX_BLOCK /
+                                    spec.value[REDUCE_ROWS_GROUP] *
+                                    spec.value[REDUCE_ROWS_DEPTH]);
   config.grid.x = (uint32_t)(tiles < INT32_MAX ? tiles : INT32_MAX);
   config.block.x = MATRIX_BLOCK;
   st = KILN_LAUNCH(set->kernel[0], &config, KILN__USER_ARG(args), KILN_ARG(n),
@@ -279,24 +262,9 @@ done:
 
 /* ---- Columns ------------------------------------------------------------------------- */
 
-enum {
-  C_OUT,
-  C_BLOCK,
-  C_LANES,
-  C_PACK,
-  C_ITEMS,
-  C_THREADS,
-  C_ORDERED,
-  C_SMALL
-};
-
 static const char *const column_kernels[] = {"reduce_columns", NULL};
-static const kiln__define column_defines[] = {
-    {"KILN_OUT", true},      {"KILN_BLOCK", false}, {"KILN_LANES", false},
-    {"KILN_VECTOR", false},  {"KILN_ITEMS", false}, {"KILN_THREADS", false},
-    {"KILN_ORDERED", false}, {"KILN_SMALL", false}, {NULL, false}};
 static const kiln__family column_family = {"reduce_columns", column_kernels,
-                                           column_defines};
+                                           kiln__reduce_columns_params};
 
 typedef struct column_plan {
   kiln__spec spec;
@@ -322,14 +290,14 @@ static void plan_columns(column_plan *p, const kiln_device *device,
                               .op = m->op,
                               .acc = kiln__op_type(m->out.type),
                               .code = m->code}};
-  value[C_OUT] = m->out.type;
-  value[C_BLOCK] = MATRIX_BLOCK;
-  value[C_LANES] = lanes;
-  value[C_PACK] = pack;
-  value[C_ITEMS] = items;
-  value[C_THREADS] = MATRIX_THREADS;
-  value[C_ORDERED] = kiln__op_ordered(m->op);
-  value[C_SMALL] = is_small(m);
+  value[REDUCE_COLUMNS_OUT] = m->out.type;
+  value[REDUCE_COLUMNS_BLOCK] = MATRIX_BLOCK;
+  value[REDUCE_COLUMNS_LANES] = lanes;
+  value[REDUCE_COLUMNS_VECTOR] = pack;
+  value[REDUCE_COLUMNS_ITEMS] = items;
+  value[REDUCE_COLUMNS_THREADS] = MATRIX_THREADS;
+  value[REDUCE_COLUMNS_ORDERED] = kiln__op_ordered(m->op);
+  value[REDUCE_COLUMNS_SMALL] = is_small(m);
   p->strips = kiln__divide_up(m->columns, (uint64_t)lanes * pack);
   p->parts = kiln__resident(device, &t) / (p->strips == 0 ? 1 : p->strips);
   most = m->rows / (2 * round);

@@ -1,5 +1,6 @@
 /* segmented.c -- host side of segmented.cu and segmented_rows.cu. */
 #include "../index/indexed.h"
+#include "kernel_params.h"
 #include "reduce.h"
 
 enum {
@@ -109,61 +110,15 @@ static kiln_dtype or_u32(kiln_dtype type)
 
 /* ---- Elements ------------------------------------------------------------------------ */
 
-enum {
-  S_OUT,
-  S_OFFSET,
-  S_INDEX,
-  S_GATHER,
-  S_BLOCK,
-  S_ITEMS,
-  S_THREADS,
-  S_ORDERED,
-  S_SMALL
-};
-
 static const char *const element_kernels[] = {"segmented", NULL};
-static const kiln__define element_defines[] = {
-    {"KILN_OUT", true},      {"KILN_OFFSET", true},
-    {"KILN_INDEX", true},    {"KILN_GATHER", false},
-    {"KILN_BLOCK", false},   {"KILN_ITEMS", false},
-    {"KILN_THREADS", false}, {"KILN_ORDERED", false},
-    {"KILN_SMALL", false},   {NULL, false}};
 static const kiln__family element_family = {"segmented", element_kernels,
-                                            element_defines};
+                                            kiln__segmented_params};
 
 /* ---- Rows ------------------------------------------------------------------------------ */
 
-enum {
-  R_OUT,
-  R_OFFSET,
-  R_OFFSETS,
-  R_INDEX,
-  R_GATHER,
-  R_BLOCK,
-  R_GROUP,
-  R_PACK,
-  R_ITEMS,
-  R_ALIGNED,
-  R_THREADS,
-  R_SMALL
-};
-
 static const char *const row_kernels[] = {"segmented_rows", NULL};
-static const kiln__define row_defines[] = {{"KILN_OUT", true},
-                                           {"KILN_OFFSET", true},
-                                           {"KILN_OFFSETS", false},
-                                           {"KILN_INDEX", true},
-                                           {"KILN_GATHER", false},
-                                           {"KILN_BLOCK", false},
-                                           {"KILN_GROUP", false},
-                                           {"KILN_VECTOR", false},
-                                           {"KILN_ITEMS", false},
-                                           {"KILN_ALIGNED", false},
-                                           {"KILN_THREADS", false},
-                                           {"KILN_SMALL", false},
-                                           {NULL, false}};
 static const kiln__family row_family = {"segmented_rows", row_kernels,
-                                        row_defines};
+                                        kiln__segmented_rows_params};
 
 /* ---- Plan --------------------------------------------------------------------------------- */
 
@@ -195,15 +150,16 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
 
   start(p, b, &element_family);
   p->spec.unaligned = true;
-  value[S_OUT] = b->out.type;
-  value[S_OFFSET] = or_u32(desc->offsets.type);
-  value[S_INDEX] = or_u32(desc->index.type);
-  value[S_GATHER] = has_index(desc);
-  value[S_BLOCK] = t.block;
-  value[S_ITEMS] = t.items;
-  value[S_THREADS] = t.per_sm != 0 ? (uint32_t)t.block * t.per_sm : t.block;
-  value[S_ORDERED] = kiln__op_ordered(&desc->op);
-  value[S_SMALL] = is_small(b);
+  value[SEGMENTED_OUT] = b->out.type;
+  value[SEGMENTED_OFFSET] = or_u32(desc->offsets.type);
+  value[SEGMENTED_INDEX] = or_u32(desc->index.type);
+  value[SEGMENTED_GATHER] = has_index(desc);
+  value[SEGMENTED_BLOCK] = t.block;
+  value[SEGMENTED_ITEMS] = t.items;
+  value[SEGMENTED_THREADS] =
+      t.per_sm != 0 ? (uint32_t)t.block * t.per_sm : t.block;
+  value[SEGMENTED_ORDERED] = kiln__op_ordered(&desc->op);
+  value[SEGMENTED_SMALL] = is_small(b);
   tile = (uint64_t)t.block * t.items;
   tiles = kiln__divide_up(total, tile);
   p->per = kiln__divide_up(tiles, kiln__resident(device, &t)) * tile;
@@ -239,20 +195,20 @@ static void plan_rows(plan *p, const kiln_device *device, const bags *b)
   while (group < 32 && group < lanes)
     group *= 2;
   p->strips = kiln__divide_up(lanes, group);
-  value[R_OUT] = b->out.type;
-  value[R_OFFSET] = or_u32(desc->offsets.type);
-  value[R_OFFSETS] = has_offsets(desc);
-  value[R_INDEX] = or_u32(desc->index.type);
-  value[R_GATHER] = has_index(desc);
-  value[R_BLOCK] = t.block;
-  value[R_GROUP] = group;
-  value[R_PACK] = pack;
-  value[R_ITEMS] = bytes >= ROWS_FLIGHT      ? 1
-                   : bytes < ROWS_FLIGHT / 8 ? 8
-                                             : ROWS_FLIGHT / bytes;
-  value[R_ALIGNED] = b->out.data % 16 == 0;
-  value[R_THREADS] = SEGMENT_THREADS;
-  value[R_SMALL] = is_small(b);
+  value[SEGMENTED_ROWS_OUT] = b->out.type;
+  value[SEGMENTED_ROWS_OFFSET] = or_u32(desc->offsets.type);
+  value[SEGMENTED_ROWS_OFFSETS] = has_offsets(desc);
+  value[SEGMENTED_ROWS_INDEX] = or_u32(desc->index.type);
+  value[SEGMENTED_ROWS_GATHER] = has_index(desc);
+  value[SEGMENTED_ROWS_BLOCK] = t.block;
+  value[SEGMENTED_ROWS_GROUP] = group;
+  value[SEGMENTED_ROWS_VECTOR] = pack;
+  value[SEGMENTED_ROWS_ITEMS] = bytes >= ROWS_FLIGHT      ? 1
+                                : bytes < ROWS_FLIGHT / 8 ? 8
+                                                          : ROWS_FLIGHT / bytes;
+  value[SEGMENTED_ROWS_ALIGNED] = b->out.data % 16 == 0;
+  value[SEGMENTED_ROWS_THREADS] = SEGMENT_THREADS;
+  value[SEGMENTED_ROWS_SMALL] = is_small(b);
   blocks = kiln__resident(device, &t) / (p->strips > 0 ? p->strips : 1);
   if (blocks == 0)
     blocks = 1;
@@ -281,7 +237,9 @@ static kiln_status launch(kiln_stream *stream, const bags *b, const plan *p,
   const kiln_launch_config config = {
       .stream = stream,
       .grid = {(uint32_t)p->blocks, (uint32_t)p->strips, 1},
-      .block = {p->spec.value[p->by_rows ? (int)R_BLOCK : (int)S_BLOCK], 1, 1}};
+      .block = {p->spec.value[p->by_rows ? (int)SEGMENTED_ROWS_BLOCK
+                                         : (int)SEGMENTED_BLOCK],
+                1, 1}};
   unsigned long long segments = desc->n_segments, length = desc->length,
                      width = b->width, leading = b->leading, per = p->per;
   uint32_t epoch = kiln__storage_epoch(storage);

@@ -1,34 +1,11 @@
 /* scan.c -- host side of scan.cu. */
+#include "kernel_params.h"
 #include "scan_common.h"
 
 #include <kiln/scan.h>
 
-enum {
-  BLOCK,
-  PACK,
-  ROWS,
-  PER_SM,
-  T,
-  PLAIN,
-  IN_ALIGNED,
-  ALIGNED,
-  EXCLUSIVE,
-  INIT,
-  STAGED,
-  PREFETCH,
-  WINDOW
-};
-
 static const char *const kernels[] = {"scan", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},      {"KILN_VECTOR", false},
-    {"KILN_VECTORS", false},    {"KILN_PER_SM", false},
-    {"KILN_T", true},           {"KILN_PLAIN", false},
-    {"KILN_IN_ALIGNED", false}, {"KILN_ALIGNED", false},
-    {"KILN_EXCLUSIVE", false},  {"KILN_INIT", false},
-    {"KILN_STAGED", false},     {"KILN_PREFETCH", false},
-    {"KILN_WINDOW", false},     {NULL, false}};
-static const kiln__family family = {"scan", kernels, defines};
+static const kiln__family family = {"scan", kernels, kiln__scan_params};
 
 static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
                          const kiln_workspace *workspace)
@@ -84,20 +61,20 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->code = &desc->code;
   spec->quick = kiln__quick(desc->n) ||
                 kiln__widest(&desc->x, kiln__size(spec->acc)) >= 4;
-  spec->value[BLOCK] = shape->block;
-  spec->value[PACK] = shape->pack;
-  spec->value[ROWS] = shape->rows;
-  spec->value[PER_SM] = shape->per_sm;
-  spec->value[T] = spec->acc;
-  spec->value[PLAIN] = is_plain(desc, spec->acc);
-  spec->value[IN_ALIGNED] = desc->x.in[0].data % 16 == 0;
-  spec->value[ALIGNED] = desc->out.data % 16 == 0;
-  spec->value[EXCLUSIVE] = desc->exclusive;
-  spec->value[INIT] = desc->init != NULL;
-  spec->value[STAGED] = shape->staged;
-  spec->value[PREFETCH] =
+  spec->value[SCAN_BLOCK] = shape->block;
+  spec->value[SCAN_VECTOR] = shape->pack;
+  spec->value[SCAN_VECTORS] = shape->rows;
+  spec->value[SCAN_PER_SM] = shape->per_sm;
+  spec->value[SCAN_T] = spec->acc;
+  spec->value[SCAN_PLAIN] = is_plain(desc, spec->acc);
+  spec->value[SCAN_IN_ALIGNED] = desc->x.in[0].data % 16 == 0;
+  spec->value[SCAN_ALIGNED] = desc->out.data % 16 == 0;
+  spec->value[SCAN_EXCLUSIVE] = desc->exclusive;
+  spec->value[SCAN_INIT] = desc->init != NULL;
+  spec->value[SCAN_STAGED] = shape->staged;
+  spec->value[SCAN_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &desc->x, desc->n, shape->tiles);
-  spec->value[WINDOW] = shape->window;
+  spec->value[SCAN_WINDOW] = shape->window;
 }
 
 kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,

@@ -1,43 +1,13 @@
 /* segmented_scan.c -- host side of scan_by_key.cu: segments by keys, by offsets
  * and by flags. */
+#include "kernel_params.h"
 #include "scan_common.h"
 
 #include <kiln/scan.h>
 
-enum {
-  BLOCK,
-  PACK,
-  ROWS,
-  PER_SM,
-  T,
-  PLAIN,
-  IN_ALIGNED,
-  ALIGNED,
-  EXCLUSIVE,
-  INIT,
-  WINDOW,
-  HEADS,
-  KEY,
-  KEY_ALIGNED
-};
-
 static const char *const kernels[] = {"scan_by_key", NULL};
-static const kiln__define defines[] = {{"KILN_BLOCK", false},
-                                       {"KILN_VECTOR", false},
-                                       {"KILN_VECTORS", false},
-                                       {"KILN_PER_SM", false},
-                                       {"KILN_T", true},
-                                       {"KILN_PLAIN", false},
-                                       {"KILN_IN_ALIGNED", false},
-                                       {"KILN_ALIGNED", false},
-                                       {"KILN_EXCLUSIVE", false},
-                                       {"KILN_INIT", false},
-                                       {"KILN_WINDOW", false},
-                                       {"KILN_HEADS", false},
-                                       {"KILN_KEY", true},
-                                       {"KILN_KEY_ALIGNED", false},
-                                       {NULL, false}};
-static const kiln__family family = {"scan_by_key", kernels, defines};
+static const kiln__family family = {"scan_by_key", kernels,
+                                    kiln__scan_by_key_params};
 
 /* KILN_HEADS */
 enum { BY_KEYS, BY_FLAGS, BY_OFFSETS };
@@ -162,20 +132,20 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->acc = r->out.type;
   spec->code = r->code;
   spec->quick = kiln__quick_on_9(stream, r->n);
-  spec->value[BLOCK] = shape->block;
-  spec->value[PACK] = shape->pack;
-  spec->value[ROWS] = shape->rows;
-  spec->value[PER_SM] = shape->per_sm;
-  spec->value[T] = r->out.type;
-  spec->value[PLAIN] = is_plain(r);
-  spec->value[IN_ALIGNED] = r->x->in[0].data % 16 == 0;
-  spec->value[ALIGNED] = r->out.data % 16 == 0;
-  spec->value[EXCLUSIVE] = r->exclusive;
-  spec->value[INIT] = r->init != NULL;
-  spec->value[WINDOW] = shape->window;
-  spec->value[HEADS] = r->by;
-  spec->value[KEY] = r->heads.type;
-  spec->value[KEY_ALIGNED] = r->heads.data % 16 == 0;
+  spec->value[SCAN_BY_KEY_BLOCK] = shape->block;
+  spec->value[SCAN_BY_KEY_VECTOR] = shape->pack;
+  spec->value[SCAN_BY_KEY_VECTORS] = shape->rows;
+  spec->value[SCAN_BY_KEY_PER_SM] = shape->per_sm;
+  spec->value[SCAN_BY_KEY_T] = r->out.type;
+  spec->value[SCAN_BY_KEY_PLAIN] = is_plain(r);
+  spec->value[SCAN_BY_KEY_IN_ALIGNED] = r->x->in[0].data % 16 == 0;
+  spec->value[SCAN_BY_KEY_ALIGNED] = r->out.data % 16 == 0;
+  spec->value[SCAN_BY_KEY_EXCLUSIVE] = r->exclusive;
+  spec->value[SCAN_BY_KEY_INIT] = r->init != NULL;
+  spec->value[SCAN_BY_KEY_WINDOW] = shape->window;
+  spec->value[SCAN_BY_KEY_HEADS] = r->by;
+  spec->value[SCAN_BY_KEY_KEY] = r->heads.type;
+  spec->value[SCAN_BY_KEY_KEY_ALIGNED] = r->heads.data % 16 == 0;
   if (r->by == BY_KEYS)
     spec->function[0] = (kiln__function){
         "same", "the comparison of keys", r->same, "bool",

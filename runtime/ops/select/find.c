@@ -1,20 +1,16 @@
 /* find.c -- host side of find.cu: find, count, any, all. */
 #include "compact.h"
+#include "kernel_params.h"
 
 #include <kiln/select.h>
 
 /* clang-format off */
-enum { BLOCK, PACK, ITEMS, WHAT, OUT, WIDE };
 /* clang-format on */
 
 typedef enum what { FIND, COUNT, ANY, ALL } what;
 
 static const char *const kernels[] = {"find", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_VECTOR", false}, {"KILN_ITEMS", false},
-    {"KILN_QUERY", false}, {"KILN_OUT", true},     {"KILN_WIDE", false},
-    {NULL, false}};
-static const kiln__family family = {"find", kernels, defines};
+static const kiln__family family = {"find", kernels, kiln__find_params};
 
 typedef struct plan {
   kiln__spec spec;
@@ -86,23 +82,24 @@ static void make_plan(plan *p, const kiln_stream *stream,
   p->input.type =
       kiln__input_arrays(&desc->x) == 0 ? KILN_U32 : KILN_DTYPE_NONE;
   p->spec.input = &p->input;
-  value[BLOCK] = t.block;
-  value[PACK] = pack;
-  value[ITEMS] = packs * pack;
-  value[WHAT] = (uint32_t)which;
-  value[OUT] = desc->out.type;
-  value[WIDE] = desc->n > UINT32_MAX;
+  value[FIND_BLOCK] = t.block;
+  value[FIND_VECTOR] = pack;
+  value[FIND_ITEMS] = packs * pack;
+  value[FIND_QUERY] = (uint32_t)which;
+  value[FIND_OUT] = desc->out.type;
+  value[FIND_WIDE] = desc->n > UINT32_MAX;
   p->blocks = blocks_for(
-      stream, &t, kiln__divide_up(desc->n, (uint64_t)t.block * value[ITEMS]));
+      stream, &t,
+      kiln__divide_up(desc->n, (uint64_t)t.block * value[FIND_ITEMS]));
   p->need.descriptors =
-      p->blocks > 1 ? 1 + ((size_t)p->blocks << value[WIDE]) : 0;
+      p->blocks > 1 ? 1 + ((size_t)p->blocks << value[FIND_WIDE]) : 0;
 }
 
 static kiln_status launch(kiln_stream *stream, const kiln_find_desc *desc,
                           const plan *p, const kiln_workspace *workspace)
 {
   const kiln_launch_config config = {.grid = {.x = p->blocks},
-                                     .block = {.x = p->spec.value[BLOCK]},
+                                     .block = {.x = p->spec.value[FIND_BLOCK]},
                                      .stream = stream};
   const kiln__kernel_set *set;
   kiln_status st = KILN_OK;

@@ -1,28 +1,18 @@
 /* partition.c -- host side of partition.cu. */
 #include "compact.h"
+#include "kernel_params.h"
 
 #include <kiln/select.h>
 
 /* clang-format off */
-enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, PREFETCH, PARTS, LAYOUT, COUNT, WIDE };
 /* clang-format on */
 
 /* Of parts in the output. */
 enum { JOINED, APART, REVERSED };
 
 static const char *const kernels[] = {"partition", NULL};
-static const kiln__define defines[] = {{"KILN_BLOCK", false},
-                                       {"KILN_VECTOR", false},
-                                       {"KILN_ITEMS", false},
-                                       {"KILN_PER_SM", false},
-                                       {"KILN_WINDOW", false},
-                                       {"KILN_PREFETCH", false},
-                                       {"KILN_PARTITIONS", false},
-                                       {"KILN_LAYOUT", false},
-                                       {"KILN_COUNT", true},
-                                       {"KILN_WIDE", false},
-                                       {NULL, false}};
-static const kiln__family family = {"partition", kernels, defines};
+static const kiln__family family = {"partition", kernels,
+                                    kiln__partition_params};
 
 typedef struct plan {
   kiln__spec spec;
@@ -104,16 +94,16 @@ static void specify(plan *p, const kiln_stream *stream,
       kiln__tuned(stream->device, KILN__TUNED_PARTITION, 16 / pack, desc->n);
   uint32_t *const value = p->spec.value;
 
-  value[BLOCK] = t.block;
-  value[PACK] = pack;
-  value[ITEMS] =
+  value[PARTITION_BLOCK] = t.block;
+  value[PARTITION_VECTOR] = pack;
+  value[PARTITION_ITEMS] =
       kiln__tile_items(&t, pack, kiln__size(kiln__input_type(&p->input)));
-  value[PARTS] = desc->second != NULL ? 3 : 2;
-  value[PER_SM] = limited_blocks(&t, value[PARTS]);
-  value[WINDOW] = t.extra > 0 ? t.extra : 1;
-  value[LAYOUT] = layout_of(desc);
-  value[COUNT] = desc->count.type;
-  value[WIDE] = desc->n > UINT32_MAX;
+  value[PARTITION_PARTITIONS] = desc->second != NULL ? 3 : 2;
+  value[PARTITION_PER_SM] = limited_blocks(&t, value[PARTITION_PARTITIONS]);
+  value[PARTITION_WINDOW] = t.extra > 0 ? t.extra : 1;
+  value[PARTITION_LAYOUT] = layout_of(desc);
+  value[PARTITION_COUNT] = desc->count.type;
+  value[PARTITION_WIDE] = desc->n > UINT32_MAX;
 }
 
 /* As many as are resident at once, at most one a tile. */
@@ -123,9 +113,10 @@ static uint32_t counters_for(const kiln_stream *stream, const plan *p)
       (uint64_t)(stream->device->info.sm_count > 0
                      ? stream->device->info.sm_count
                      : 16) *
-      (p->spec.value[PER_SM] > 0 ? p->spec.value[PER_SM] : 2);
+      (p->spec.value[PARTITION_PER_SM] > 0 ? p->spec.value[PARTITION_PER_SM]
+                                           : 2);
 
-  if (p->spec.value[LAYOUT] != JOINED || p->tiles < 2)
+  if (p->spec.value[PARTITION_LAYOUT] != JOINED || p->tiles < 2)
     return 0;
   return (uint32_t)(p->tiles < resident ? p->tiles : resident);
 }
@@ -149,14 +140,15 @@ static void make_plan(plan *p, const kiln_stream *stream,
     p->spec.function[1] = (kiln__function){"second", "the predicate second",
                                            desc->second, "bool", NULL};
   specify(p, stream, desc);
-  p->tiles = kiln__divide_up(desc->n, (uint64_t)p->spec.value[BLOCK] *
-                                          p->spec.value[ITEMS]);
-  p->spec.value[PREFETCH] =
+  p->tiles = kiln__divide_up(desc->n, (uint64_t)p->spec.value[PARTITION_BLOCK] *
+                                          p->spec.value[PARTITION_ITEMS]);
+  p->spec.value[PARTITION_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &p->input, desc->n, p->tiles);
   p->counters = counters_for(stream, p);
   if (p->tiles > 1)
-    p->need.descriptors = (p->tiles + p->counters + 1)
-                          << (p->spec.value[WIDE] + (desc->second != NULL));
+    p->need.descriptors =
+        (p->tiles + p->counters + 1)
+        << (p->spec.value[PARTITION_WIDE] + (desc->second != NULL));
 }
 
 /* ---- Calls ------------------------------------------------------------------------ */
@@ -166,7 +158,7 @@ static kiln_status launch(kiln_stream *stream, const kiln_partition_desc *desc,
 {
   const kiln_launch_config config = {
       .grid = {.x = (uint32_t)p->tiles + p->counters},
-      .block = {.x = p->spec.value[BLOCK]},
+      .block = {.x = p->spec.value[PARTITION_BLOCK]},
       .stream = stream};
   const kiln__kernel_set *set;
   kiln_status st = KILN_OK;

@@ -1,20 +1,15 @@
 /* run_length.c -- host side of run_length.cu. */
 #include "compact.h"
+#include "kernel_params.h"
 
 #include <kiln/select.h>
 
 /* clang-format off */
-enum { BLOCK, PACK, ITEMS, LONG, VALUES, OFFSET, OFFSETS, LENGTH, LENGTHS, COUNT,
-       WIDE };
 /* clang-format on */
 
 static const char *const kernels[] = {"run_length", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},   {"KILN_VECTOR", false}, {"KILN_ITEMS", false},
-    {"KILN_LONG", false},    {"KILN_VALUES", false}, {"KILN_OFFSET", true},
-    {"KILN_OFFSETS", false}, {"KILN_LENGTH", true},  {"KILN_LENGTHS", false},
-    {"KILN_COUNT", true},    {"KILN_WIDE", false},   {NULL, false}};
-static const kiln__family family = {"run_length", kernels, defines};
+static const kiln__family family = {"run_length", kernels,
+                                    kiln__run_length_params};
 
 typedef struct plan {
   kiln__spec spec;
@@ -64,29 +59,34 @@ static void make_plan(plan *p, const kiln_stream *stream,
                                      "const value a, const value b"}},
                        .code = &desc->code,
                        .quick = kiln__quick(desc->n)}};
-  value[BLOCK] = t.block;
-  value[PACK] = pack;
-  value[ITEMS] = kiln__tile_items(
+  value[RUN_LENGTH_BLOCK] = t.block;
+  value[RUN_LENGTH_VECTOR] = pack;
+  value[RUN_LENGTH_ITEMS] = kiln__tile_items(
       &t, pack,
       4 + (given(desc->values) ? kiln__size(kiln__input_type(&desc->x)) : 0));
-  value[LONG] = only_long;
-  value[VALUES] = given(desc->values);
-  value[OFFSET] = given(desc->offsets) ? desc->offsets.type : KILN_U32;
-  value[OFFSETS] = given(desc->offsets);
-  value[LENGTH] = given(desc->lengths) ? desc->lengths.type : KILN_U32;
-  value[LENGTHS] = given(desc->lengths);
-  value[COUNT] = desc->count.type;
-  value[WIDE] = desc->n > UINT32_MAX;
-  p->tiles = kiln__divide_up(desc->n, (uint64_t)t.block * value[ITEMS]);
-  p->need.descriptors = p->tiles > 1 ? p->tiles << (1 + value[WIDE]) : 0;
+  value[RUN_LENGTH_LONG] = only_long;
+  value[RUN_LENGTH_VALUES] = given(desc->values);
+  value[RUN_LENGTH_OFFSET] =
+      given(desc->offsets) ? desc->offsets.type : KILN_U32;
+  value[RUN_LENGTH_OFFSETS] = given(desc->offsets);
+  value[RUN_LENGTH_LENGTH] =
+      given(desc->lengths) ? desc->lengths.type : KILN_U32;
+  value[RUN_LENGTH_LENGTHS] = given(desc->lengths);
+  value[RUN_LENGTH_COUNT] = desc->count.type;
+  value[RUN_LENGTH_WIDE] = desc->n > UINT32_MAX;
+  p->tiles =
+      kiln__divide_up(desc->n, (uint64_t)t.block * value[RUN_LENGTH_ITEMS]);
+  p->need.descriptors =
+      p->tiles > 1 ? p->tiles << (1 + value[RUN_LENGTH_WIDE]) : 0;
 }
 
 static kiln_status launch(kiln_stream *stream, const kiln_run_length_desc *desc,
                           const plan *p, const kiln_workspace *workspace)
 {
-  const kiln_launch_config config = {.grid = {.x = (uint32_t)p->tiles},
-                                     .block = {.x = p->spec.value[BLOCK]},
-                                     .stream = stream};
+  const kiln_launch_config config = {
+      .grid = {.x = (uint32_t)p->tiles},
+      .block = {.x = p->spec.value[RUN_LENGTH_BLOCK]},
+      .stream = stream};
   const kiln__kernel_set *set;
   kiln_status st = KILN_OK;
   kiln__storage storage;

@@ -1,34 +1,20 @@
 /* select.c -- host side of select.cu: select and unique. */
 #include "compact.h"
+#include "kernel_params.h"
 
 #include <kiln/select.h>
 
 /* clang-format off */
-enum { BLOCK, PACK, ITEMS, PER_SM, WINDOW, PREFETCH, UNIQUE, VALUES, INDEX, PAYLOAD, COUNT,
-       WIDE };
 /* clang-format on */
 
 static const char *const kernels[] = {"select_elements", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},  {"KILN_VECTOR", false},
-    {"KILN_ITEMS", false},  {"KILN_PER_SM", false},
-    {"KILN_WINDOW", false}, {"KILN_PREFETCH", false},
-    {"KILN_UNIQUE", false}, {"KILN_VALUES", false},
-    {"KILN_INDEX", false},  {"KILN_PAYLOAD", false},
-    {"KILN_COUNT", true},   {"KILN_WIDE", false},
-    {NULL, false}};
-static const kiln__family family = {"select", kernels, defines};
+static const kiln__family family = {"select", kernels, kiln__select_params};
 
 /* The same for many elements of one array. */
-enum { S_BLOCK, S_ITEMS, S_PREFETCH, S_UNIQUE, S_COUNT, S_WIDE };
 
 static const char *const staged_kernels[] = {"select_staged", NULL};
-static const kiln__define staged_defines[] = {
-    {"KILN_BLOCK", false},  {"KILN_ITEMS", false}, {"KILN_PREFETCH", false},
-    {"KILN_UNIQUE", false}, {"KILN_COUNT", true},  {"KILN_WIDE", false},
-    {NULL, false}};
 static const kiln__family staged_family = {"select_staged", staged_kernels,
-                                           staged_defines};
+                                           kiln__select_staged_params};
 
 /* What both calls come to. */
 typedef struct request {
@@ -162,17 +148,18 @@ static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
     items -= 4;
   p->staged = true;
   p->spec.family = &staged_family;
-  value[S_BLOCK] = p->tuning.block;
-  value[S_ITEMS] = items > 4 ? items : 4;
-  value[S_UNIQUE] = r->unique;
-  value[S_COUNT] = r->count.type;
-  value[S_WIDE] = r->n > UINT32_MAX;
-  p->tiles = kiln__divide_up(r->n, (uint64_t)value[S_BLOCK] * value[S_ITEMS]);
-  value[S_PREFETCH] =
+  value[SELECT_STAGED_BLOCK] = p->tuning.block;
+  value[SELECT_STAGED_ITEMS] = items > 4 ? items : 4;
+  value[SELECT_STAGED_UNIQUE] = r->unique;
+  value[SELECT_STAGED_COUNT] = r->count.type;
+  value[SELECT_STAGED_WIDE] = r->n > UINT32_MAX;
+  p->tiles = kiln__divide_up(r->n, (uint64_t)value[SELECT_STAGED_BLOCK] *
+                                       value[SELECT_STAGED_ITEMS]);
+  value[SELECT_STAGED_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
   p->blocks = p->tiles + 1; /* one hands out what the tiles before keep */
   p->need.descriptors =
-      kiln__leader_descriptors(p->tiles, value[S_WIDE] ? 8 : 4);
+      kiln__leader_descriptors(p->tiles, value[SELECT_STAGED_WIDE] ? 8 : 4);
 }
 
 static void make_plan(plan *p, const kiln_stream *stream, const request *r)
@@ -198,26 +185,26 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
     p->tuning.items = 32;
     p->tuning.extra = 4;
   }
-  value[BLOCK] = p->tuning.block;
-  value[PACK] = pack;
-  value[ITEMS] =
+  value[SELECT_BLOCK] = p->tuning.block;
+  value[SELECT_VECTOR] = pack;
+  value[SELECT_ITEMS] =
       kiln__tile_items(&p->tuning, pack,
                        (values ? kiln__size(kiln__input_type(&r->input)) : 0) +
                            (places ? 2 : 0));
-  value[PER_SM] = p->tuning.per_sm;
-  value[WINDOW] = p->tuning.extra > 0 ? p->tuning.extra : 1;
-  value[UNIQUE] = r->unique;
-  value[VALUES] = values;
-  value[INDEX] = (uint32_t)kiln__size(r->out_index.type);
-  value[PAYLOAD] = (uint32_t)kiln__size(r->payload.type);
-  value[COUNT] = r->count.type;
-  value[WIDE] = r->n > UINT32_MAX;
-  p->tiles =
-      kiln__divide_up(r->n, (uint64_t)value[BLOCK] * (uint64_t)value[ITEMS]);
-  value[PREFETCH] =
+  value[SELECT_PER_SM] = p->tuning.per_sm;
+  value[SELECT_WINDOW] = p->tuning.extra > 0 ? p->tuning.extra : 1;
+  value[SELECT_UNIQUE] = r->unique;
+  value[SELECT_VALUES] = values;
+  value[SELECT_INDEX] = (uint32_t)kiln__size(r->out_index.type);
+  value[SELECT_PAYLOAD] = (uint32_t)kiln__size(r->payload.type);
+  value[SELECT_COUNT] = r->count.type;
+  value[SELECT_WIDE] = r->n > UINT32_MAX;
+  p->tiles = kiln__divide_up(r->n, (uint64_t)value[SELECT_BLOCK] *
+                                       (uint64_t)value[SELECT_ITEMS]);
+  value[SELECT_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
   p->blocks = p->tiles;
-  p->need.descriptors = p->tiles > 1 ? p->tiles << value[WIDE] : 0;
+  p->need.descriptors = p->tiles > 1 ? p->tiles << value[SELECT_WIDE] : 0;
 }
 
 static kiln_status launch(kiln_stream *stream, const request *r, const plan *p,

@@ -1,21 +1,17 @@
 /* split.c -- host side of split.cu: one round up to 256 partitions, else two, by
  * the low and by the high bits of the key. */
 #include "compact.h"
+#include "kernel_params.h"
 
 #include <kiln/select.h>
 
 /* clang-format off */
-enum { BLOCK, ITEMS, PARTS, SHIFT, BINS, KEYS, PLACE, WIDE };
 enum { SPLIT_COUNT, SPLIT_SCAN, SPLIT_MOVE, SPLIT_OFFSETS };
 /* clang-format on */
 
 static const char *const kernels[] = {"split_count", "split_scan", "split_move",
                                       "split_offsets", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false},   {"KILN_ITEMS", false}, {"KILN_BUCKETS", false},
-    {"KILN_SHIFT", false},   {"KILN_BINS", false},  {"KILN_KEYS", false},
-    {"KILN_POSITION", true}, {"KILN_WIDE", false},  {NULL, false}};
-static const kiln__family family = {"split", kernels, defines};
+static const kiln__family family = {"split", kernels, kiln__split_params};
 
 enum { ONE_ROUND = 256 }; /* partitions */
 
@@ -80,13 +76,13 @@ static void specify(round *r, const kiln_split_desc *desc, const char *key,
   r->spec.quick = kiln__quick(desc->n);
   r->spec.function[0] =
       (kiln__function){"key", "the key", key, "long long", NULL};
-  value[PARTS] = desc->parts;
-  value[SHIFT] = shift;
-  value[BINS] = bins;
-  value[KEYS] = keys;
-  value[PLACE] =
+  value[SPLIT_BUCKETS] = desc->parts;
+  value[SPLIT_SHIFT] = shift;
+  value[SPLIT_BINS] = bins;
+  value[SPLIT_KEYS] = keys;
+  value[SPLIT_POSITION] =
       desc->offsets.type != KILN_DTYPE_NONE ? desc->offsets.type : KILN_U32;
-  value[WIDE] = desc->n > UINT32_MAX;
+  value[SPLIT_WIDE] = desc->n > UINT32_MAX;
 }
 
 static void plan_rounds(plan *p, const kiln_split_desc *desc)
@@ -134,11 +130,12 @@ static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
   uint64_t blocks;
 
   for (unsigned k = 0; k < p->rounds; k++) {
-    p->round[k].spec.value[BLOCK] = t.block;
-    p->round[k].spec.value[ITEMS] = size == 8 && t.items > 8 ? 8 : t.items;
+    p->round[k].spec.value[SPLIT_BLOCK] = t.block;
+    p->round[k].spec.value[SPLIT_ITEMS] =
+        size == 8 && t.items > 8 ? 8 : t.items;
   }
-  p->tiles =
-      kiln__divide_up(n, (uint64_t)t.block * p->round[0].spec.value[ITEMS]);
+  p->tiles = kiln__divide_up(n, (uint64_t)t.block *
+                                    p->round[0].spec.value[SPLIT_ITEMS]);
   blocks = sms * (t.extra > 0 ? t.extra : 2);
   blocks = p->tiles < blocks ? p->tiles : blocks;
   p->each = blocks > 0 ? (uint32_t)kiln__divide_up(p->tiles, blocks) : 0;
@@ -155,9 +152,9 @@ static void make_plan(plan *p, const kiln_stream *stream,
   plan_rounds(p, desc);
   plan_tiles(p, stream, desc->n);
   choose_kernels(p, desc);
-  bins = p->round[0].spec.value[BINS];
-  if (p->rounds == 2 && p->round[1].spec.value[BINS] > bins)
-    bins = p->round[1].spec.value[BINS];
+  bins = p->round[0].spec.value[SPLIT_BINS];
+  if (p->rounds == 2 && p->round[1].spec.value[SPLIT_BINS] > bins)
+    bins = p->round[1].spec.value[SPLIT_BINS];
   if (p->tiles > 1)
     p->table = kiln__need_temp(&p->need, ((size_t)p->blocks + 1) * bins *
                                              (desc->n > UINT32_MAX ? 8 : 4));
@@ -193,14 +190,14 @@ static kiln_status run_round(kiln_stream *stream, const plan *p, const round *r,
                              const kiln__kernel_set *set, uint64_t n,
                              CUdeviceptr table)
 {
-  const uint32_t threads = r->spec.value[BLOCK];
+  const uint32_t threads = r->spec.value[SPLIT_BLOCK];
   kiln_launch_config config = {
       .grid = {.x = p->blocks}, .block = {.x = threads}, .stream = stream};
   kiln_launch_config scan = config;
   kiln_status st = KILN_OK;
   kiln__args args;
 
-  scan.grid.x = r->spec.value[BINS];
+  scan.grid.x = r->spec.value[SPLIT_BINS];
   kiln__user_args(&args, &r->spec);
   if (p->tiles > 1) {
     KILN_TRY(KILN_LAUNCH(set->kernel[SPLIT_COUNT], &config,
@@ -234,8 +231,8 @@ static kiln_status launch(kiln_stream *stream, const kiln_split_desc *desc,
   for (unsigned k = 0; k < p->rounds; k++)
     KILN_TRY(run_round(stream, p, &p->round[k], set[k], desc->n, table));
   if (p->rounds == 2 && desc->offsets.type != KILN_DTYPE_NONE) {
-    kiln_launch_config config = kiln_launch_1d((uint64_t)desc->parts + 1,
-                                               p->round[1].spec.value[BLOCK]);
+    kiln_launch_config config = kiln_launch_1d(
+        (uint64_t)desc->parts + 1, p->round[1].spec.value[SPLIT_BLOCK]);
 
     config.stream = stream;
     keys = storage.temp + p->sorted_keys;

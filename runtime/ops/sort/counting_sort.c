@@ -1,21 +1,18 @@
 /* counting_sort.c -- host side of counting_sort.cu. */
 #include "../ops.h"
+#include "kernel_params.h"
 
 #include <kiln/histogram.h>
 
 /* Of the kernels' macros, in order. */
-enum { BLOCK, ITEMS, ALIGNED, KEY, VALUE, COUNT, OFFSET };
 
 enum { PREFIX, FILL, PREFIX_BLOCKS, DIGITS_COUNT, SCATTER };
 
 static const char *const kernels[] = {"sort_prefix",        "sort_fill",
                                       "sort_prefix_blocks", "sort_count",
                                       "sort_scatter",       NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_ALIGNED", false},
-    {"KILN_T", true},      {"KILN_V", true},      {"KILN_COUNT", true},
-    {"KILN_OFFSET", true}, {NULL, false}};
-static const kiln__family family = {"counting_sort", kernels, defines};
+static const kiln__family family = {"counting_sort", kernels,
+                                    kiln__counting_sort_params};
 
 enum {
   MOST_KEYS = 65536,
@@ -224,13 +221,16 @@ static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
     spec->kernels |=
         p->pairs ? 1u << PREFIX_BLOCKS | 1u << DIGITS_COUNT | 1u << SCATTER
                  : 1u << FILL;
-  spec->value[BLOCK] = BLOCK_SIZE;
-  spec->value[ITEMS] = p->items;
-  spec->value[ALIGNED] = p->pairs || desc->keys_out.data % 16 == 0;
-  spec->value[KEY] = desc->keys.type;
-  spec->value[VALUE] = p->pairs ? desc->values.type : KILN_U32;
-  spec->value[COUNT] = desc->n <= UINT32_MAX ? KILN_U32 : KILN_U64;
-  spec->value[OFFSET] = has(desc->offsets) ? desc->offsets.type : KILN_U32;
+  spec->value[COUNTING_SORT_BLOCK] = BLOCK_SIZE;
+  spec->value[COUNTING_SORT_ITEMS] = p->items;
+  spec->value[COUNTING_SORT_ALIGNED] =
+      p->pairs || desc->keys_out.data % 16 == 0;
+  spec->value[COUNTING_SORT_T] = desc->keys.type;
+  spec->value[COUNTING_SORT_V] = p->pairs ? desc->values.type : KILN_U32;
+  spec->value[COUNTING_SORT_COUNT] =
+      desc->n <= UINT32_MAX ? KILN_U32 : KILN_U64;
+  spec->value[COUNTING_SORT_OFFSET] =
+      has(desc->offsets) ? desc->offsets.type : KILN_U32;
 }
 
 /* ---- The call --------------------------------------------------------------------------------- */

@@ -1,19 +1,15 @@
 /* merge.c -- host side of merge.cu. */
 #include "../ops.h"
+#include "kernel_params.h"
 
 #include <kiln/merge.h>
 
 /* Of the kernel's macros, in order. */
-enum { BLOCK, ITEMS, PAIRS, LESS, SPLIT, KEY, VALUE };
 
-enum { MERGE, MERGE_SPLIT };
+enum { MERGE_TILES, FIND_SPLITS }; /* the kernels */
 
 static const char *const kernels[] = {"merge", "merge_split", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_PAIRS", false},
-    {"KILN_LESS", false},  {"KILN_SPLIT", false}, {"KILN_T", true},
-    {"KILN_V", true},      {NULL, false}};
-static const kiln__family family = {"merge", kernels, defines};
+static const kiln__family family = {"merge", kernels, kiln__merge_params};
 
 /* Up to here blocks search for their ends themselves: few, and one launch. */
 static const uint64_t most_unsplit = UINT64_C(1) << 21;
@@ -107,13 +103,13 @@ static void specify(kiln__spec *spec, const kiln_merge_desc *desc,
 {
   spec->code = &desc->code;
   spec->acc = desc->a.type;
-  spec->value[BLOCK] = p->block;
-  spec->value[ITEMS] = p->items;
-  spec->value[PAIRS] = has_values(desc);
-  spec->value[LESS] = desc->less != NULL;
-  spec->value[SPLIT] = p->split;
-  spec->value[KEY] = desc->a.type;
-  spec->value[VALUE] = has_values(desc) ? desc->out_values.type : KILN_U32;
+  spec->value[MERGE_BLOCK] = p->block;
+  spec->value[MERGE_ITEMS] = p->items;
+  spec->value[MERGE_PAIRS] = has_values(desc);
+  spec->value[MERGE_LESS] = desc->less != NULL;
+  spec->value[MERGE_SPLIT] = p->split;
+  spec->value[MERGE_T] = desc->a.type;
+  spec->value[MERGE_V] = has_values(desc) ? desc->out_values.type : KILN_U32;
   if (desc->less != NULL)
     spec->function[0] = (kiln__function){"less", "the comparison", desc->less,
                                          "bool", "const acc a, const acc b"};
@@ -132,18 +128,18 @@ static kiln_status launch(kiln_stream *stream, const kiln_merge_desc *desc,
   kiln__user_args(&args, spec);
   if (p->split) {
     config.grid.x = (uint32_t)kiln__divide_up(p->tiles + 1, p->block / 32);
-    KILN_TRY(KILN_LAUNCH(set->kernel[MERGE_SPLIT], &config,
+    KILN_TRY(KILN_LAUNCH(set->kernel[FIND_SPLITS], &config,
                          KILN__USER_ARG(args), KILN_ARG(desc->a.data),
                          KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
                          KILN_ARG(desc->n_b), KILN_ARG(storage->temp)));
   }
   config.grid.x = (uint32_t)p->tiles;
   KILN_TRY(KILN_LAUNCH(
-      set->kernel[MERGE], &config, KILN__USER_ARG(args), KILN_ARG(desc->a.data),
-      KILN_ARG(desc->n_a), KILN_ARG(desc->b.data), KILN_ARG(desc->n_b),
-      KILN_ARG(desc->out.data), KILN_ARG(desc->a_values.data),
-      KILN_ARG(desc->b_values.data), KILN_ARG(desc->out_values.data),
-      KILN_ARG(storage->temp)));
+      set->kernel[MERGE_TILES], &config, KILN__USER_ARG(args),
+      KILN_ARG(desc->a.data), KILN_ARG(desc->n_a), KILN_ARG(desc->b.data),
+      KILN_ARG(desc->n_b), KILN_ARG(desc->out.data),
+      KILN_ARG(desc->a_values.data), KILN_ARG(desc->b_values.data),
+      KILN_ARG(desc->out_values.data), KILN_ARG(storage->temp)));
 
 done:
   return st;
@@ -163,7 +159,7 @@ kiln_status kiln_merge(kiln_stream *stream, const kiln_merge_desc *desc,
     goto done;
   p = make_plan(stream->device, desc);
   specify(&spec, desc, &p);
-  spec.kernels = 1u << MERGE | (p.split ? 1u << MERGE_SPLIT : 0);
+  spec.kernels = 1u << MERGE_TILES | (p.split ? 1u << FIND_SPLITS : 0);
   KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   KILN_TRY(kiln__storage_open(&storage, stream, workspace, need_of(&p)));
   st = launch(stream, desc, set, &spec, &p, &storage);

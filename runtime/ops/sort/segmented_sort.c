@@ -1,5 +1,6 @@
 /* segmented_sort.c -- host side of segmented_sort.cu, and of radix_pass.cu where it
  * sorts segments. */
+#include "kernel_params.h"
 #include "sort.h"
 
 enum { BLOCK = 256, ITEMS = 12, SHORT = 4, MIDDLE = BLOCK * ITEMS };
@@ -8,43 +9,16 @@ enum { N_MIDDLE, N_LONG, N_TILES };
 
 /* ---- Kernels --------------------------------------------------------------------------- */
 
-enum {
-  CLASS_KEY,
-  CLASS_VALUE,
-  CLASS_FLOAT,
-  CLASS_TILE,
-  CLASS_PASSES,
-  CLASS_OFFSET
-};
 enum { SORT_SHORT, SORT_MIDDLE, COUNT_LONG };
 
 static const char *const class_kernels[] = {"segments_short", "segments_middle",
                                             "segments_count", NULL};
-static const kiln__define class_defines[] = {
-    {"KILN_KEY", false},  {"KILN_VALUE", false},  {"KILN_FLOAT", false},
-    {"KILN_TILE", false}, {"KILN_PASSES", false}, {"KILN_OFFSET", true},
-    {NULL, false}};
 static const kiln__family class_family = {"segmented_sort", class_kernels,
-                                          class_defines};
-
-enum {
-  PASS_BLOCK,
-  PASS_ITEMS,
-  PASS_PER_SM,
-  PASS_KEY,
-  PASS_VALUE,
-  PASS_FLOAT,
-  PASS_WINDOW,
-  PASS_SEGMENTED
-};
+                                          kiln__segmented_sort_params};
 
 static const char *const pass_kernels[] = {"radix_pass", NULL};
-static const kiln__define pass_defines[] = {
-    {"KILN_BLOCK", false},  {"KILN_ITEMS", false},     {"KILN_PER_SM", false},
-    {"KILN_KEY", false},    {"KILN_VALUE", false},     {"KILN_FLOAT", false},
-    {"KILN_WINDOW", false}, {"KILN_SEGMENTED", false}, {NULL, false}};
 static const kiln__family pass_family = {"radix_pass", pass_kernels,
-                                         pass_defines};
+                                         kiln__radix_pass_params};
 
 /* The kernels' parameters, as they declare them. */
 typedef struct class_args {
@@ -177,12 +151,15 @@ static kiln__spec class_spec(const segments_plan *p, kiln_dtype offset)
   spec.kernels = 1u << SORT_SHORT |
                  (p->most[N_MIDDLE] > 0 ? 1u << SORT_MIDDLE : 0) |
                  (p->most[N_LONG] > 0 ? 1u << COUNT_LONG : 0);
-  spec.value[CLASS_KEY] = p->shape.key_size;
-  spec.value[CLASS_VALUE] = p->shape.value_size;
-  spec.value[CLASS_FLOAT] = p->is_float;
-  spec.value[CLASS_TILE] = p->tile;
-  spec.value[CLASS_PASSES] = p->passes;
-  spec.value[CLASS_OFFSET] = offset;
+  spec.value[SEGMENTED_SORT_BLOCK] = BLOCK;
+  spec.value[SEGMENTED_SORT_ITEMS] = ITEMS;
+  spec.value[SEGMENTED_SORT_SHORT] = SHORT;
+  spec.value[SEGMENTED_SORT_KEY] = p->shape.key_size;
+  spec.value[SEGMENTED_SORT_VALUE] = p->shape.value_size;
+  spec.value[SEGMENTED_SORT_FLOAT] = p->is_float;
+  spec.value[SEGMENTED_SORT_TILE] = p->tile;
+  spec.value[SEGMENTED_SORT_PASSES] = p->passes;
+  spec.value[SEGMENTED_SORT_OFFSET] = offset;
   return spec;
 }
 
@@ -191,14 +168,14 @@ static kiln__spec pass_spec(const segments_plan *p)
   kiln__spec spec = {.family = &pass_family};
 
   spec.quick = kiln__quick(p->shape.n);
-  spec.value[PASS_BLOCK] = p->tuning.block;
-  spec.value[PASS_ITEMS] = p->tuning.items;
-  spec.value[PASS_PER_SM] = p->tuning.per_sm;
-  spec.value[PASS_KEY] = p->shape.key_size;
-  spec.value[PASS_VALUE] = p->shape.value_size;
-  spec.value[PASS_FLOAT] = p->is_float;
-  spec.value[PASS_WINDOW] = p->tuning.extra == 0 ? 1 : p->tuning.extra;
-  spec.value[PASS_SEGMENTED] = 1;
+  spec.value[RADIX_PASS_BLOCK] = p->tuning.block;
+  spec.value[RADIX_PASS_ITEMS] = p->tuning.items;
+  spec.value[RADIX_PASS_PER_SM] = p->tuning.per_sm;
+  spec.value[RADIX_PASS_KEY] = p->shape.key_size;
+  spec.value[RADIX_PASS_VALUE] = p->shape.value_size;
+  spec.value[RADIX_PASS_FLOAT] = p->is_float;
+  spec.value[RADIX_PASS_WINDOW] = p->tuning.extra == 0 ? 1 : p->tuning.extra;
+  spec.value[RADIX_PASS_SEGMENTED] = 1;
   return spec;
 }
 

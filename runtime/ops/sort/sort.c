@@ -1,54 +1,20 @@
 /* sort.c -- host side of radix_small.cu, radix_histogram.cu and radix_pass.cu. */
 #include "sort.h"
+#include "kernel_params.h"
 
 /* ---- Kernels ------------------------------------------------------------------------- */
 
-enum { SMALL_BLOCK, SMALL_ITEMS, SMALL_KEY, SMALL_VALUE, SMALL_FLOAT };
-
 static const char *const small_kernels[] = {"radix_small", NULL};
-static const kiln__define small_defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_KEY", false},
-    {"KILN_VALUE", false}, {"KILN_FLOAT", false}, {NULL, false}};
 static const kiln__family small_family = {"radix_small", small_kernels,
-                                          small_defines};
-
-enum {
-  COUNT_BLOCK,
-  COUNT_ITEMS,
-  COUNT_KEY,
-  COUNT_FLOAT,
-  COUNT_ALIGNED,
-  COUNT_PASSES,
-  COUNT_COPIES
-};
+                                          kiln__radix_small_params};
 
 static const char *const count_kernels[] = {"radix_histogram", NULL};
-static const kiln__define count_defines[] = {
-    {"KILN_BLOCK", false},   {"KILN_ITEMS", false},
-    {"KILN_KEY", false},     {"KILN_FLOAT", false},
-    {"KILN_ALIGNED", false}, {"KILN_PASSES", false},
-    {"KILN_COPIES", false},  {NULL, false}};
 static const kiln__family count_family = {"radix_histogram", count_kernels,
-                                          count_defines};
-
-enum {
-  PASS_BLOCK,
-  PASS_ITEMS,
-  PASS_PER_SM,
-  PASS_KEY,
-  PASS_VALUE,
-  PASS_FLOAT,
-  PASS_WIDE,
-  PASS_WINDOW
-};
+                                          kiln__radix_histogram_params};
 
 static const char *const pass_kernels[] = {"radix_pass", NULL};
-static const kiln__define pass_defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false},  {"KILN_PER_SM", false},
-    {"KILN_KEY", false},   {"KILN_VALUE", false},  {"KILN_FLOAT", false},
-    {"KILN_WIDE", false},  {"KILN_WINDOW", false}, {NULL, false}};
 static const kiln__family pass_family = {"radix_pass", pass_kernels,
-                                         pass_defines};
+                                         kiln__radix_pass_params};
 
 /* The kernels' parameters, as they declare them. */
 typedef struct small_args {
@@ -101,11 +67,11 @@ static kiln__spec small_spec(const kiln__sort_call *call,
 {
   kiln__spec spec = {.family = &small_family, .quick = is_quick(call)};
 
-  spec.value[SMALL_BLOCK] = plan->block;
-  spec.value[SMALL_ITEMS] = plan->items;
-  spec.value[SMALL_KEY] = call->shape.key_size;
-  spec.value[SMALL_VALUE] = call->shape.value_size;
-  spec.value[SMALL_FLOAT] = call->is_float;
+  spec.value[RADIX_SMALL_BLOCK] = plan->block;
+  spec.value[RADIX_SMALL_ITEMS] = plan->items;
+  spec.value[RADIX_SMALL_KEY] = call->shape.key_size;
+  spec.value[RADIX_SMALL_VALUE] = call->shape.value_size;
+  spec.value[RADIX_SMALL_FLOAT] = call->is_float;
   return spec;
 }
 
@@ -133,13 +99,13 @@ static kiln__spec count_spec(const kiln__sort_call *call,
 {
   kiln__spec spec = {.family = &count_family, .quick = is_quick(call)};
 
-  spec.value[COUNT_BLOCK] = plan->histogram.block;
-  spec.value[COUNT_ITEMS] = plan->histogram.items;
-  spec.value[COUNT_KEY] = call->shape.key_size;
-  spec.value[COUNT_FLOAT] = call->is_float;
-  spec.value[COUNT_ALIGNED] = call->in % 16 == 0;
-  spec.value[COUNT_PASSES] = plan->passes;
-  spec.value[COUNT_COPIES] = plan->histogram.copies;
+  spec.value[RADIX_HISTOGRAM_BLOCK] = plan->histogram.block;
+  spec.value[RADIX_HISTOGRAM_ITEMS] = plan->histogram.items;
+  spec.value[RADIX_HISTOGRAM_KEY] = call->shape.key_size;
+  spec.value[RADIX_HISTOGRAM_FLOAT] = call->is_float;
+  spec.value[RADIX_HISTOGRAM_ALIGNED] = call->in % 16 == 0;
+  spec.value[RADIX_HISTOGRAM_PASSES] = plan->passes;
+  spec.value[RADIX_HISTOGRAM_COPIES] = plan->histogram.copies;
   return spec;
 }
 
@@ -148,14 +114,14 @@ static kiln__spec pass_spec(const kiln__sort_call *call,
 {
   kiln__spec spec = {.family = &pass_family, .quick = is_quick(call)};
 
-  spec.value[PASS_BLOCK] = plan->block;
-  spec.value[PASS_ITEMS] = plan->items;
-  spec.value[PASS_PER_SM] = plan->per_sm;
-  spec.value[PASS_KEY] = call->shape.key_size;
-  spec.value[PASS_VALUE] = call->shape.value_size;
-  spec.value[PASS_FLOAT] = call->is_float;
-  spec.value[PASS_WIDE] = plan->wide;
-  spec.value[PASS_WINDOW] = plan->window;
+  spec.value[RADIX_PASS_BLOCK] = plan->block;
+  spec.value[RADIX_PASS_ITEMS] = plan->items;
+  spec.value[RADIX_PASS_PER_SM] = plan->per_sm;
+  spec.value[RADIX_PASS_KEY] = call->shape.key_size;
+  spec.value[RADIX_PASS_VALUE] = call->shape.value_size;
+  spec.value[RADIX_PASS_FLOAT] = call->is_float;
+  spec.value[RADIX_PASS_WIDE] = plan->wide;
+  spec.value[RADIX_PASS_WINDOW] = plan->window;
   return spec;
 }
 

@@ -1,17 +1,13 @@
 /* search.c -- host side of search.cu. */
 #include "../ops.h"
+#include "kernel_params.h"
 
 #include <kiln/search.h>
 
 /* Of the kernel's macros, in order. */
-enum { BLOCK, ITEMS, SAMPLES, UPPER, LESS, WIDE, INDEX };
 
 static const char *const kernels[] = {"search", NULL};
-static const kiln__define defines[] = {
-    {"KILN_BLOCK", false}, {"KILN_ITEMS", false}, {"KILN_SAMPLES", false},
-    {"KILN_UPPER", false}, {"KILN_LESS", false},  {"KILN_WIDE", false},
-    {"KILN_INDEX", true},  {NULL, false}};
-static const kiln__family family = {"search", kernels, defines};
+static const kiln__family family = {"search", kernels, kiln__search_params};
 
 enum {
   SAMPLE_BYTES = 16 << 10, /* of shared memory for the upper levels */
@@ -77,13 +73,13 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
   spec->unaligned = true; /* read one by one: one program for any alignment */
   spec->code = &desc->code;
   spec->acc = desc->sorted.type;
-  spec->value[BLOCK] = p->block;
-  spec->value[ITEMS] = p->items;
-  spec->value[SAMPLES] = p->samples;
-  spec->value[UPPER] = desc->upper;
-  spec->value[LESS] = desc->less != NULL;
-  spec->value[WIDE] = desc->m >= UINT64_C(1) << 31;
-  spec->value[INDEX] = desc->out.type;
+  spec->value[SEARCH_BLOCK] = p->block;
+  spec->value[SEARCH_ITEMS] = p->items;
+  spec->value[SEARCH_SAMPLES] = p->samples;
+  spec->value[SEARCH_UPPER] = desc->upper;
+  spec->value[SEARCH_LESS] = desc->less != NULL;
+  spec->value[SEARCH_WIDE] = desc->m >= UINT64_C(1) << 31;
+  spec->value[SEARCH_INDEX] = desc->out.type;
   if (desc->less != NULL)
     spec->function[0] = (kiln__function){"less", "the comparison", desc->less,
                                          "bool", "const acc a, const acc b"};
