@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# shellcheck disable=SC2016 # awk programs stand in single quotes
+# guards.sh NAME -- holds the tree against one of its own rules. Each rule is a
+# test of the host tier (guard.NAME), so that a break shows before a review does.
+#
+#   includes    a folder of runtime/ includes only what the floor plan allows
+#   cycles      no files of different folders include each other in a ring
+#   basenames   no two files of runtime/ share a name
+#   folders     no folder of runtime/ but cpu/exec holds more than 30 files
+#   documented  every public function has its contract right before it
+#   words       the words that the glossary retired are gone
+#   symbols     a layer's objects link with those of the layers beneath alone
+#   sizes       lists functions over 80 lines and files over 1,000; never fails
+#
+# CMake passes the floor plan: LAYERS and ROOMS list the folders of runtime/ and
+# of runtime/cpu/, each of which may include those before it.
+set -u
+export LC_ALL=C
+cd "$(dirname "$0")/../.." || exit 1
+
+# fail_if_any MESSAGE: fails with what standard input holds, if it holds anything.
+fail_if_any() {
+  local found
+  found=$(cat)
+  if [ -n "$found" ]; then
+    printf '%s\n%s\n' "$1" "$found"
+    exit 1
+  fi
+  echo "ok"
+}
+
+# Every #include "..." of runtime/ as two paths: the file, and what it includes.
+include_pairs() {
+  find runtime -name '*.[ch]' -o -name '*.def' | sort | xargs awk '
+    # normal("a/b/../c") is "a/c".
+    function normal(path,   n, i, part, stack, depth, out) {
+      n = split(path, part, "/")
+      for (i = 1; i <= n; i++) {
+        if (part[i] == "..") depth--
+        else if (part[i] != ".") stack[++depth] = part[i]
+      }
+      out = stack[1]
+      for (i = 2; i <= depth; i++) out = out "/" stack[i]
+      return out
+    }
+    function exists(path,   line, found) {
+      found = (getline line < path) >= 0
+      close(path)
+      return found
+    }
+    /^#[ \t]*include[ \t]*"/ {
+      split($0, quoted, "\"")
+      dir = FILENAME
+      sub(/\/[^\/]*$/, "", dir)
+      beside = normal(dir "/" quoted[2])
+      rooted = normal("runtime/" quoted[2])
+      print FILENAME, exists(beside) ? beside : rooted
+    }'
+}
+
+# The folder that a path belongs to: "ops", "cpu/exec", "cli".
+folder_of='function folder_of(path) {
+    sub(/^runtime\//, "", path)
+    if (path !~ /^cpu\/[^\/]*\//) { sub(/\/.*/, "", path); return path }
+    match(path, /^cpu\/[^\/]*/)
+    return substr(path, 1, RLENGTH)
+  }'
+
+guard_includes() {
+  include_pairs | awk -v layers="$LAYERS" -v rooms="$ROOMS" "$folder_of"'
+    BEGIN {
+      n = split(layers, layer, " ")
+      for (i = 1; i <= n; i++) {
+        known[layer[i]] = 1
+        for (j = 1; j <= i; j++) may[layer[i], layer[j]] = 1
+      }
+      m = split(rooms, room, " ")
+      for (i = 1; i <= m; i++) {
+        known["cpu/" room[i]] = 1
+        for (j = 1; j <= i; j++) may["cpu/" room[i], "cpu/" room[j]] = 1
+        split("base arch driver", ground, " ")
+        for (j in ground) may["cpu/" room[i], ground[j]] = 1
+      }
+      # The command and the benchmarks are clients: public headers, base, and
+      # the helpers below both.
+      known["common"] = known["bench"] = known["cli"] = 1
+      may["common", "common"] = may["bench", "bench"] = may["cli", "cli"] = 1
+      may["bench", "common"] = may["cli", "common"] = may["cli", "bench"] = 1
+    }
+    {
+      from = folder_of($1); to = folder_of($2)
+      if (!(from in known)) print $1 ": the floor plan does not name " from
+      else if (!((from, to) in may)) print $1 " includes " $2
+    }' | sort -u |
+    fail_if_any "the floor plan (runtime/README.md) does not allow these:"
+}
+
+# Kahn: files that include nothing, or only files already removed, are removed
+# until nothing changes. What is left are the rings and what includes them.
+guard_cycles() {
+  include_pairs | awk '
+    $1 != $2 && !(($1, $2) in seen) { seen[$1, $2] = 1; edges++
+      from[edges] = $1; to[edges] = $2; alive[edges] = 1; out[$1]++ }
+    END {
+      do {
+        changed = 0
+        for (e = 1; e <= edges; e++)
+          if (alive[e] && !out[to[e]]) { alive[e] = 0; out[from[e]]--; changed = 1 }
+      } while (changed)
+      for (e = 1; e <= edges; e++) if (alive[e]) print from[e] " -> " to[e]
+    }' | fail_if_any "files that include each other in a ring, or such a file:"
+}
+
+guard_basenames() {
+  find runtime -type f ! -name README.md ! -name CMakeLists.txt |
+    sed 's,.*/,,' | sort | uniq -d |
+    fail_if_any "names that several files of runtime/ have:"
+}
+
+guard_folders() {
+  find runtime -type d ! -path runtime/cpu/exec | while read -r folder; do
+    n=$(find "$folder" -maxdepth 1 -type f | wc -l)
+    [ "$n" -le 30 ] || echo "$folder: $n files"
+  done | fail_if_any "folders with more than 30 files; give them inner ones:"
+}
+
+# A declaration is documented if the line before it, or before the attribute or
+# macro lines above it, ends a comment.
+guard_documented() {
+  find include/kiln -name '*.h' | sort | xargs awk '
+    FNR == 1 { comment = 0 }
+    /^(KILN_API|static inline) / && !/^KILN_API *$/ {
+      n++
+      if (!comment) print FILENAME ":" FNR ": " $0
+    }
+    { comment = /\*\/[ \t]*$/ && !/^[ \t]*#/ }
+    END { if (n < 200) print "only " n " public functions found" }' |
+    fail_if_any "public functions without a contract right before them:"
+}
+
+# retired_words.txt: a pattern and what to write instead, tab-separated.
+guard_words() {
+  local pattern instead
+  grep -v '^#' tests/guards/retired_words.txt |
+    while IFS=$'\t' read -r pattern instead; do
+      [ -n "$pattern" ] || continue
+      grep -rnIiE --exclude=retired_words.txt --exclude-dir=golden \
+        -- "$pattern" include runtime kernels_src samples tests README.md \
+        CHANGELOG.md .github .ci CMakeLists.txt 2>/dev/null |
+        sed "s|$| <- write: $instead|"
+    done | fail_if_any "retired words (tests/guards/retired_words.txt):"
+}
+
+# BUILD is the build folder. The two tables of embedded sources are generated.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+guard_symbols() {
+  local layer objects=()
+  for layer in $LAYERS; do
+    mapfile -t -O "${#objects[@]}" objects < <(
+      find "$BUILD/CMakeFiles/kiln_layer_$layer.dir" -name '*.o')
+    "${CC:-cc}" -shared -o "$work/lib.so" "${objects[@]}" -Wl,-z,defs \
+      -lpthread -ldl 2>&1 |
+      grep -o 'undefined reference to .*' |
+      grep -vE 'kiln_builtin_list|kiln__builtin_headers' |
+      sed "s|^|$layer: |"
+  done | sort -u |
+    fail_if_any "symbols that a layer takes from one above it:"
+}
+
+# Functions as clang-format lays them out: braces in the first column.
+guard_sizes() {
+  find runtime tests samples -name '*.c' | sort | xargs awk '
+    FNR == 1 { start = 0 }
+    /^[A-Za-z_].*\(/ { name = $0; sub(/\(.*/, "", name) }
+    /^\{/ { start = FNR }
+    /^\}/ && start {
+      n = FNR - start - 1; length_of[++count] = n
+      if (n > 80) printf "%s:%d: %s: %d lines\n", FILENAME, start, name, n
+      start = 0
+    }
+    END { printf "%d functions\n", count }'
+  find runtime tests samples include kernels_src -name '*.[ch]' -o \
+    -name '*.cu' -o -name '*.cuh' | sort | xargs wc -l |
+    awk '$2 != "total" && $1 > 1000 { print $2 ": " $1 " lines" }'
+}
+
+case ${1-} in
+includes | cycles | basenames | folders | documented | words | symbols | sizes)
+  "guard_$1"
+  ;;
+*)
+  sed -n '3,17s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+  ;;
+esac
