@@ -101,7 +101,7 @@ logged() {
   fi
 }
 
-# build FOLDER TARGET [CMAKE OPTION...]
+# build FOLDER "TARGET..." [CMAKE OPTION...]
 build() {
   local folder=$1 target=$2
   shift 2
@@ -109,6 +109,7 @@ build() {
   : >"$folder/build.log"
   step "building in $folder"
   logged "$folder/build.log" cmake -S . -B "$folder" "$@"
-  logged "$folder/build.log" cmake --build "$folder" --target "$target" \
+  # shellcheck disable=SC2086 # several targets are words
+  logged "$folder/build.log" cmake --build "$folder" --target $target \
     -j "$(nproc)"
 }

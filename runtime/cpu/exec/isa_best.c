@@ -1,8 +1,8 @@
 /* isa_best.c -- chooses the build of exec/ for the processor at hand.
  *
  * CMake compiles exec/ once per instruction set of KILN_CPU_ISAS and defines
- * KILN__ISA_V3 and KILN__ISA_V4 where those builds are part of the library;
- * "base" always is. */
+ * KILN__ISA_BASE, KILN__ISA_V3 and KILN__ISA_V4 where those builds are part of
+ * the library. */
 #include "isa.h"
 
 #include <string.h>
@@ -32,10 +32,12 @@ static bool has_v4(void)
 #endif
 #endif
 
+#ifdef KILN__ISA_BASE
 static bool has_base(void)
 {
   return true;
 }
+#endif
 
 /* The builds of this library, best first. */
 static const struct {
@@ -48,7 +50,9 @@ static const struct {
 #ifdef KILN__ISA_V3
     {&kiln__cpu_isa_v3, has_v3},
 #endif
+#ifdef KILN__ISA_BASE
     {&kiln__cpu_isa_base, has_base},
+#endif
 };
 
 const kiln__cpu_isa *kiln__cpu_isa_best(const char *wanted)
