@@ -157,7 +157,7 @@ static void set_operand(cpu_case *c, const char *t, size_t n, unsigned *written,
 
   if (*t == '{' || *t == '[' || *t == '#')
     return;
-  while (*t == '=' || *t == '!' || *t == '%') {
+  while (strchr("=!%~&", *t) != NULL) {
     t++;
     n--;
   }
@@ -167,7 +167,10 @@ static void set_operand(cpu_case *c, const char *t, size_t n, unsigned *written,
     n -= n >= 3 && t[n - 3] == '|' ? 3 : 2;
     c->d2 = 1;
   }
-  while (t[n - 1] == '+' || t[n - 1] == '?')
+  while (t[n - 1] == '?')
+    n--;
+  n = n < strcspn(t, "<>*^/!_") ? n : strcspn(t, "<>*^/!_"); /* limits */
+  while (t[n - 1] == '+')
     n--;
   if (*t == 'V') {
     if (set_vector(c, t, n, is_result))

@@ -251,9 +251,10 @@ static bool put_form(maker *m, const kiln__cpu_form *f)
     put_texture(m);
     return true;
   case KILN__SHAPE_LIST:
-    if (!opcode_has(m, ".grad"))
-      put_register(m, type);
-    else if (dimensions(m, true) == 1)
+    put_register(m, type);
+    return true;
+  case KILN__SHAPE_GRADIENT:
+    if (dimensions(m, true) == 1)
       kiln__buf_text(&m->out, "{%f1}");
     else
       put_list(m, type, dimensions(m, true));

@@ -30,8 +30,9 @@ bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
 bool kiln__cpu_mismatch(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o);
 /* A form's type with $1, $2 and the like resolved. */
 kiln__cpu_ptx_type kiln__cpu_type_of(const kiln__cpu_binder *k, uint8_t type);
-/* Whether the statement's opcode begins so. */
-bool kiln__cpu_is_mnemonic(const kiln__cpu_binder *k, const char *text);
+/* Whether a literal lies in the form's range; complains if not. */
+bool kiln__cpu_check_range(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o);
 /* A scalar register operand of fitting type. Its type goes to *have. */
 bool kiln__cpu_check_register(kiln__cpu_binder *k,
                               const kiln__cpu_ptx_operand *o, uint8_t want,
@@ -69,6 +70,8 @@ bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
                          const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_list(kiln__cpu_binder *k, const kiln__cpu_form *f,
                          const kiln__cpu_ptx_operand *o);
+bool kiln__cpu_bind_gradient(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                             const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_texture(kiln__cpu_binder *k, const kiln__cpu_form *f,
                             const kiln__cpu_ptx_operand *o);
 /* A copy in the arena; NULL: no memory. */

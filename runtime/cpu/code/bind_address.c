@@ -73,8 +73,8 @@ static bool generic_address(kiln__cpu_binder *k,
 
 static bool address_of_variable(kiln__cpu_binder *k,
                                 const kiln__cpu_ptx_operand *o,
-                                kiln__cpu_space space, int32_t *id,
-                                int64_t *imm, bool *wide)
+                                kiln__cpu_space space, uint8_t variable,
+                                int32_t *id, int64_t *imm, bool *wide)
 {
   const kiln__cpu_ptx_variable *v = o->base->symbol->u.variable;
   const bool local = kiln__cpu_is_local(v);
@@ -82,11 +82,7 @@ static bool address_of_variable(kiln__cpu_binder *k,
   if (!space_fits(space, v, local) || kiln__cpu_is_reference(v) ||
       (space == KILN__SPACE_LOCAL &&
        k->l->param_as_local != (v->space == KILN__SPACE_PARAM)) ||
-      (kiln__cpu_is_mnemonic(k, "mbarrier.") &&
-       v->space != KILN__SPACE_SHARED) ||
-      ((kiln__cpu_is_mnemonic(k, "prefetchu.") ||
-        kiln__cpu_is_mnemonic(k, "applypriority.")) &&
-       v->space != KILN__SPACE_GLOBAL))
+      (variable != 0 && v->space != variable))
     return kiln__cpu_complain(k->l, o->pos,
                               "state space mismatch between "
                               "instruction and address");
@@ -151,7 +147,7 @@ bool kiln__cpu_bind_address(kiln__cpu_binder *k, const kiln__cpu_form *f,
       return false;
   } else if (kiln__cpu_variable_of(o->base) == NULL) {
     return kiln__cpu_mismatch(k, o);
-  } else if (!address_of_variable(k, o, space, &id, &imm, &wide)) {
+  } else if (!address_of_variable(k, o, space, f->variable, &id, &imm, &wide)) {
     return false;
   }
   if (first)

@@ -54,7 +54,7 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
   case KILN__SHAPE_DEST:
     return kiln__cpu_is_register(o) || o->kind == KILN__OPERAND_SINK;
   case KILN__SHAPE_SOURCE:
-    return is_source(o) &&
+    return is_source(o) && !(f->register_only && kiln__cpu_is_literal(o)) &&
            (!kiln__cpu_is_register(o) || f->type >= KILN__N_PTX_TYPES ||
             (o->symbol->u.variable->type == KILN__PRED) ==
                 (f->type == KILN__PRED));
@@ -70,7 +70,9 @@ static bool shape_fits(const kiln__cpu_form *f, const kiln__cpu_insn *in,
   case KILN__SHAPE_TEXTURE:
     return o->kind == KILN__OPERAND_TEXTURE || o->kind == KILN__OPERAND_ADDRESS;
   case KILN__SHAPE_LIST:
-    return vector || is_source(o);
+    return is_source(o);
+  case KILN__SHAPE_GRADIENT:
+    return vector;
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
     if (kiln__cpu_data_count(f, in) == 1 && !vector) /* .x1: {r} */

@@ -42,6 +42,11 @@ static bool bind_targets(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
                      const kiln__cpu_ptx_operand *o)
 {
+  if (f->sm > k->l->part->target)
+    return kiln__cpu_complain(
+        k->l, o->pos, "this operand requires .target sm_%u or later", f->sm);
+  if (!kiln__cpu_check_range(k, f, o))
+    return false;
   switch ((kiln__cpu_shape)f->shape) {
   case KILN__SHAPE_DEST:
   case KILN__SHAPE_DEST_PAIR:
@@ -60,6 +65,8 @@ static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return kiln__cpu_bind_texture(k, f, o);
   case KILN__SHAPE_LIST:
     return kiln__cpu_bind_list(k, f, o);
+  case KILN__SHAPE_GRADIENT:
+    return kiln__cpu_bind_gradient(k, f, o);
   case KILN__SHAPE_DATA_OUT:
   case KILN__SHAPE_DATA_IN:
     return kiln__cpu_bind_data(k, f, o);

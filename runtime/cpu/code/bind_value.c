@@ -60,28 +60,6 @@ kiln__cpu_ptx_type kiln__cpu_type_of(const kiln__cpu_binder *k, uint8_t type)
   }
 }
 
-bool kiln__cpu_is_mnemonic(const kiln__cpu_binder *k, const char *text)
-{
-  const size_t n = strlen(text);
-
-  return k->l->at->opcode.size > n &&
-         memcmp(k->l->at->opcode.data, text, n) == 0;
-}
-
-/* ptxas has instructions whose expansion does not take %v.x. */
-static bool takes_components(const kiln__cpu_binder *k)
-{
-  static const char *const mnemonics[] = {"mov.", "add.", "sub.",  "mul.",
-                                          "mad.", "fma.", "setp.", "cvt.",
-                                          "st.",  "and.", "or."};
-
-  for (size_t i = 0; i < sizeof mnemonics / sizeof *mnemonics; i++) {
-    if (kiln__cpu_is_mnemonic(k, mnemonics[i]))
-      return true;
-  }
-  return false;
-}
-
 /* A scalar register operand of fitting type. Its type goes to *have. */
 bool kiln__cpu_check_register(kiln__cpu_binder *k,
                               const kiln__cpu_ptx_operand *o, uint8_t want,
@@ -94,7 +72,8 @@ bool kiln__cpu_check_register(kiln__cpu_binder *k,
     return kiln__cpu_complain(k->l, o->pos,
                               "the CPU device has no 128-bit registers");
   if ((v->vector > 1) != (o->component >= 0) || o->component >= v->vector ||
-      (o->component >= 0 && !takes_components(k)))
+      (o->component >= 0 &&
+       (k->l->matches->family & KILN__FAMILY_COMPONENTS) == 0))
     return kiln__cpu_mismatch(k, o);
   if (want == KILN__TYPE_WORD) {
     if (!kiln__cpu_type_fits(KILN__U64, v->type, false) &&
@@ -170,6 +149,29 @@ static bool become(kiln__cpu_binder *k, kiln__cpu_op op, int64_t imm)
   return true;
 }
 
+/* A clock's value: the mov itself reads it, or, where the mov takes the value
+ * apart into a vector, an instruction before it. */
+static bool clock_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                        uint8_t bytes, uint8_t clock)
+{
+  kiln__cpu_insn in;
+
+  if (!k->row->vec_written) {
+    k->in->sub = clock;
+    return become(k, KILN__OP_mov_clock, 0);
+  }
+  if (!kiln__cpu_fields_of(k->l, &in, bytes == 8 ? "mov.b64" : "mov.b32"))
+    return false;
+  in.op = KILN__OP_mov_clock;
+  in.kind = k->l->b->matcher.rows[in.op].kind;
+  in.klass = k->l->b->matcher.rows[in.op].klass;
+  in.sub = clock;
+  in.reg_bytes = bytes;
+  in.d = kiln__cpu_new_register(k->l, bytes);
+  return in.d >= 0 && kiln__cpu_emit(k->l, &in, true) &&
+         kiln__cpu_put_source(k, f, in.d);
+}
+
 static bool special_fits(kiln__cpu_slice s, kiln__cpu_ptx_type want)
 {
   const kiln__cpu_ptx_type have = special_type(s);
@@ -190,16 +192,14 @@ static bool special(kiln__cpu_binder *k, const kiln__cpu_form *f,
   const kiln__cpu_ptx_type want = kiln__cpu_type_of(k, f->type);
   const uint8_t bytes = kiln__cpu_ptx_type_bytes[want];
 
-  if (!kiln__cpu_is_mnemonic(k, "mov."))
+  if (f->symbols != KILN__SYMBOLS_ANY)
     return kiln__cpu_complain(k->l, o->pos,
                               "special register argument not allowed here");
   if (!special_fits(o->text, want))
     return kiln__cpu_mismatch(k, o);
   for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
-    if (slice_is(o->text, clocks[i])) {
-      k->in->sub = (uint8_t)i;
-      return become(k, KILN__OP_mov_clock, 0);
-    }
+    if (slice_is(o->text, clocks[i]))
+      return clock_value(k, f, bytes, (uint8_t)i);
   }
   for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
     if (slice_is(o->text, specials[i].text))
@@ -232,7 +232,7 @@ static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return kiln__cpu_complain(l, o->pos, "the function '%.*s' is not defined",
                               (int)o->text.size, o->text.data);
   if (o->symbol->kind == KILN__SYMBOL_FUNCTION &&
-      kiln__cpu_is_mnemonic(k, "mov.") && bytes >= 4 &&
+      f->symbols == KILN__SYMBOLS_ANY && bytes >= 4 &&
       kiln__cpu_type_fits(want, bytes == 8 ? KILN__U64 : KILN__U32, false))
     return kiln__cpu_put_source(
         k, f,
@@ -244,12 +244,12 @@ static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
     return kiln__cpu_mismatch(k, o);
   if (bytes == 4 && v->space == KILN__SPACE_GLOBAL)
     return kiln__cpu_complain(l, o->pos, "the address has 64 bits");
-  if (!kiln__cpu_is_mnemonic(k, "mov.") && !kiln__cpu_is_mnemonic(k, "cvta."))
+  if (f->symbols == KILN__SYMBOLS_NONE)
     return kiln__cpu_complain(l, o->pos,
                               "a variable's name must be in brackets, "
                               "or the operand of mov or cvta");
-  if (kiln__cpu_is_mnemonic(k, "cvta.") &&
-      (kiln__cpu_is_mnemonic(k, "cvta.to.") || k->in->space != v->space))
+  if (f->symbols == KILN__SYMBOLS_VARIABLE &&
+      ((k->in->flags & KILN__TO) != 0 || k->in->space != v->space))
     return kiln__cpu_complain(l, o->pos, "state space mismatch");
   if (!kiln__cpu_is_local(v))
     return kiln__cpu_put_source(
@@ -257,7 +257,7 @@ static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
   if (v->space == KILN__SPACE_PARAM && v->number != KILN__FUNCTION_PARAM)
     return kiln__cpu_complain(l, o->pos,
                               "the address of an argument cannot be taken");
-  if (kiln__cpu_is_mnemonic(k, "mov."))
+  if (f->symbols == KILN__SYMBOLS_ANY && !k->row->vec_written)
     return become(k, KILN__OP_mov_local, (int64_t)v->place + o->offset);
   temporary = kiln__cpu_new_register(l, bytes);
   return temporary >= 0 &&
@@ -340,6 +340,33 @@ bool kiln__cpu_bind_predicate(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return kiln__cpu_put_source(k, f, id);
 }
 
+bool kiln__cpu_check_range(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                           const kiln__cpu_ptx_operand *o)
+{
+  const uint64_t most =
+      f->most == KILN__MOST_BYTES ? k->in->bytes : (uint64_t)f->most;
+  uint64_t value = o->bits;
+
+  if (o->kind != KILN__OPERAND_INTEGER)
+    return true;
+  /* ptxas takes the numbers of barriers and threads modulo 2^32. */
+  if (k->row->kind == KILN__KIND_BARRIER)
+    value = (uint32_t)value;
+  if (f->most != 0 && value > most)
+    return kiln__cpu_complain(k->l, o->pos, "the immediate is above %llu",
+                              (unsigned long long)most);
+  if (f->least != 0 && (value < f->least || value > INT64_MAX))
+    return kiln__cpu_complain(k->l, o->pos, "the immediate is below %u",
+                              f->least);
+  if (f->multiple != 0 && value % f->multiple != 0)
+    return kiln__cpu_complain(
+        k->l, o->pos, "the immediate must be a multiple of %u", f->multiple);
+  if (f->power_of_two && (value & (value - 1)) != 0)
+    return kiln__cpu_complain(k->l, o->pos,
+                              "the immediate must be a power of two");
+  return true;
+}
+
 bool kiln__cpu_bind_number(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o)
 {
@@ -377,7 +404,8 @@ bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
     return true;
   if (!kiln__cpu_is_register(o) || o->negated)
     return kiln__cpu_mismatch(k, o);
-  if (!kiln__cpu_check_register(k, o, type, wider && !k->l->exact, &have))
+  if (!kiln__cpu_check_register(k, o, type, wider && !k->l->matches->exact,
+                                &have))
     return false;
   *to = kiln__cpu_register_of(k->l, o);
   if (have != KILN__PRED)
@@ -385,15 +413,14 @@ bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
   return true;
 }
 
-/* Of a|p either may be thrown away, not both; shfl has a, elect has p. */
+/* Of a|p either may be discarded, but not both. */
 static bool check_pair(kiln__cpu_binder *k, const kiln__cpu_form *f,
                        const kiln__cpu_ptx_operand *o)
 {
   const bool first = o->items[0].kind == KILN__OPERAND_SINK;
   const bool second = o->items[1].kind == KILN__OPERAND_SINK;
 
-  return !((first && (second || kiln__cpu_is_mnemonic(k, "shfl."))) ||
-           (second && f->paired)) ||
+  return !((first && (second || f->register_only)) || (second && f->paired)) ||
          kiln__cpu_complain(k->l, o->pos,
                             "result discard mode is not allowed here");
 }
@@ -411,9 +438,7 @@ bool kiln__cpu_bind_dest(kiln__cpu_binder *k, const kiln__cpu_form *f,
            kiln__cpu_bind_dest_to(k, KILN__PRED, false, &o->items[1],
                                   &k->in->d2);
   }
-  if (o->kind == KILN__OPERAND_SINK && !kiln__cpu_is_mnemonic(k, "atom.") &&
-      !kiln__cpu_is_mnemonic(k, "mbarrier.arrive") &&
-      !kiln__cpu_is_mnemonic(k, "setp."))
+  if (o->kind == KILN__OPERAND_SINK && !f->discards)
     return kiln__cpu_complain(k->l, o->pos,
                               "result discard mode is not allowed here");
   return kiln__cpu_bind_dest_to(k, f->type, f->wider, o, to);

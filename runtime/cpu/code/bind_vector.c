@@ -20,18 +20,19 @@ const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
 
 /* One element that is read: a register or a literal, as wide as the registers
  * beside it are. */
-static bool element_in(kiln__cpu_binder *k, uint8_t type, bool wider,
-                       const kiln__cpu_ptx_operand *o, int32_t *id)
+static bool element_in(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                       uint8_t type, const kiln__cpu_ptx_operand *o,
+                       int32_t *id)
 {
   kiln__cpu_ptx_type have;
 
   if (kiln__cpu_is_literal(o))
-    return kiln__cpu_is_mnemonic(k, "stmatrix.")
+    return f->register_only
                ? kiln__cpu_mismatch(k, o)
                : kiln__cpu_bind_literal(k, type, k->in->src_reg_bytes, o, id);
   if (!kiln__cpu_is_register(o) || o->negated)
     return kiln__cpu_mismatch(k, o);
-  if (!kiln__cpu_check_register(k, o, type, wider, &have))
+  if (!kiln__cpu_check_register(k, o, type, f->wider, &have))
     return false;
   *id = kiln__cpu_register_of(k->l, o);
   k->in->src_reg_bytes = kiln__cpu_ptx_type_bytes[have];
@@ -108,7 +109,7 @@ static bool elements(kiln__cpu_binder *k, const kiln__cpu_form *f,
       return kiln__cpu_complain(k->l, o->pos,
                                 "result discard mode is not allowed here");
     if (!(written ? kiln__cpu_bind_dest_to(k, f->type, f->wider, item, &ids[i])
-                  : element_in(k, f->type, f->wider, item, &ids[i])))
+                  : element_in(k, f, f->type, item, &ids[i])))
       return false;
   }
   return true;
@@ -173,44 +174,43 @@ bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
 
 /* ---- Textures ------------------------------------------------------------------------------ */
 
-static bool add_one(kiln__cpu_binder *k, uint8_t type,
+static bool add_one(kiln__cpu_binder *k, const kiln__cpu_form *f, uint8_t type,
                     const kiln__cpu_ptx_operand *o)
 {
   if (k->n_more == sizeof k->more / sizeof *k->more)
     return kiln__cpu_mismatch(k, o);
-  return element_in(k, type, false, o, &k->more[k->n_more++]);
+  return element_in(k, f, type, o, &k->more[k->n_more++]);
 }
 
 /* A vector of exactly `n` elements, of which the first may be a layer; or a
  * scalar register for one. */
-static bool add_vector(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o,
-                       uint8_t n, uint8_t type, bool layer)
+static bool add_vector(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                       const kiln__cpu_ptx_operand *o, uint8_t n, bool layer)
 {
   if (o->kind != KILN__OPERAND_VECTOR)
-    return n == 1 && kiln__cpu_is_register(o) ? add_one(k, type, o)
+    return n == 1 && kiln__cpu_is_register(o) ? add_one(k, f, f->type, o)
                                               : kiln__cpu_mismatch(k, o);
   if (o->n_items != n)
     return kiln__cpu_complain(
-        k->l, o->pos, "%u coordinates where %u are expected", o->n_items, n);
+        k->l, o->pos, "the vector has %u elements, expected %u", o->n_items, n);
   for (uint32_t i = 0; i < n; i++) {
-    if (!add_one(k, i == 0 && layer ? (uint8_t)KILN__U32 : type, &o->items[i]))
+    if (!add_one(k, f, i == 0 && layer ? (uint8_t)KILN__U32 : f->type,
+                 &o->items[i]))
       return false;
   }
   return true;
 }
 
-/* A level, or one of two gradients. */
 bool kiln__cpu_bind_list(kiln__cpu_binder *k, const kiln__cpu_form *f,
                          const kiln__cpu_ptx_operand *o)
 {
-  const kiln__cpu_geometry g = kiln__cpu_geometry_of(k->l->at->opcode);
+  return add_one(k, f, f->type, o);
+}
 
-  if (g.gradient == 0)
-    return o->kind == KILN__OPERAND_VECTOR ? kiln__cpu_mismatch(k, o)
-                                           : add_one(k, f->type, o);
-  return o->kind == KILN__OPERAND_VECTOR
-             ? add_vector(k, o, g.gradient, f->type, false)
-             : kiln__cpu_mismatch(k, o);
+bool kiln__cpu_bind_gradient(kiln__cpu_binder *k, const kiln__cpu_form *f,
+                             const kiln__cpu_ptx_operand *o)
+{
+  return add_vector(k, f, o, f->geometry->gradient, false);
 }
 
 /* A texture, sampler or surface: a variable, or a 64-bit register. */
@@ -226,30 +226,29 @@ static bool bind_handle(kiln__cpu_binder *k, const kiln__cpu_form *f,
       return kiln__cpu_mismatch(k, o);
     return kiln__cpu_put_source(k, f, kiln__cpu_register_of(k->l, o));
   }
-  if (!kiln__cpu_is_reference(v) ||
-      (v->type == KILN__SURFREF) != (k->l->at->opcode.data[0] == 's'))
+  if (!kiln__cpu_is_reference(v) || (v->type == KILN__SURFREF) != f->surface)
     return kiln__cpu_mismatch(k, o);
   if (v->space == KILN__SPACE_PARAM)
     return kiln__cpu_complain(k->l, o->pos,
-                              "texture parameters are not supported");
+                              "texture parameters of kernels are not "
+                              "supported; pass a texture object");
   return kiln__cpu_put_source(k, f, kiln__cpu_address_constant(k->l, v, 8, 0));
 }
 
 bool kiln__cpu_bind_texture(kiln__cpu_binder *k, const kiln__cpu_form *f,
                             const kiln__cpu_ptx_operand *o)
 {
-  const kiln__cpu_geometry g = kiln__cpu_geometry_of(k->l->at->opcode);
+  const kiln__cpu_geometry *g = f->geometry;
 
   if (o->kind == KILN__OPERAND_ADDRESS)
-    return o->base != NULL && o->offset == 0 && g.coordinates == 0
+    return o->base != NULL && o->offset == 0 && g == NULL
                ? bind_handle(k, f, o->base)
                : kiln__cpu_mismatch(k, o);
-  if (g.coordinates == 0 || o->n_items < 2 || o->n_items > 3)
+  if (g == NULL || o->n_items < 2 || o->n_items > 3)
     return kiln__cpu_mismatch(k, o);
   for (uint32_t i = 0; i + 1 < o->n_items; i++) {
     if (!bind_handle(k, f, &o->items[i]))
       return false;
   }
-  return add_vector(k, &o->items[o->n_items - 1], g.coordinates, g.type,
-                    g.array);
+  return add_vector(k, f, &o->items[o->n_items - 1], g->coordinates, g->array);
 }

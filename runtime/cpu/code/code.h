@@ -168,9 +168,10 @@ enum {
                                said by the op; elsewhere a not is inserted */
   KILN__OOB = 1 << 14,      /* .oob of fma */
   KILN__NOINC = 1 << 15,
-  KILN__JOIN = 1 << 16,     /* some branch's reconvergence point */
-  KILN__WIDE_B = 1 << 17,   /* the slot of a second address is 64-bit */
-  KILN__SATFINITE = 1 << 18 /* .satfinite: the largest number, no infinity */
+  KILN__JOIN = 1 << 16,      /* some branch's reconvergence point */
+  KILN__WIDE_B = 1 << 17,    /* the slot of a second address is 64-bit */
+  KILN__SATFINITE = 1 << 18, /* .satfinite: the largest number, no infinity */
+  KILN__TO = 1 << 19         /* cvta.to */
 };
 
 /* One instruction, ready to run. Read-only while running. */

@@ -14,12 +14,13 @@
 typedef enum kiln__cpu_shape {
   KILN__SHAPE_DEST,      /* =T */
   KILN__SHAPE_DEST_PAIR, /* =T|P, =T||P */
-  KILN__SHAPE_SOURCE,    /* T */
+  KILN__SHAPE_SOURCE,    /* T, ~T, &T */
   KILN__SHAPE_NUMBER,    /* #T */
   KILN__SHAPE_PREDICATE, /* !T */
   KILN__SHAPE_ADDRESS,   /* [S] */
-  KILN__SHAPE_TEXTURE,   /* [tex] */
+  KILN__SHAPE_TEXTURE,   /* [tex], [surf] */
   KILN__SHAPE_LIST,      /* {list} */
+  KILN__SHAPE_GRADIENT,  /* {grad:2d} */
   KILN__SHAPE_DATA_OUT,  /* =V */
   KILN__SHAPE_DATA_IN,   /* V */
   KILN__SHAPE_CHOICE,    /* {4|8|16} */
@@ -40,16 +41,45 @@ enum {
 
 enum { KILN__SPACE_OF_OPCODE = 0xff, KILN__MAX_FORMS = 8, KILN__MAX_ROWS = 16 };
 
+/* The coordinates that a texture's or surface's shape has. */
+typedef struct kiln__cpu_geometry {
+  char name[8];        /* "a2d"; "" without coordinates */
+  uint8_t coordinates; /* elements of their vector, three filled up to four */
+  uint8_t gradient;    /* elements of each vector of .grad */
+  bool array;          /* the first coordinate is a layer, .u32 */
+} kiln__cpu_geometry;
+
+/* Which addresses a source may take where a register is expected. */
+typedef enum kiln__cpu_symbols {
+  KILN__SYMBOLS_NONE = 0,
+  KILN__SYMBOLS_ANY,     /* ~T: mov's: special registers, functions, too */
+  KILN__SYMBOLS_VARIABLE /* &T: cvta's: a variable of the opcode's space */
+} kiln__cpu_symbols;
+
+/* One word of an `operands` column; ops.def explains the words. */
 typedef struct kiln__cpu_form {
   uint8_t shape;
   uint8_t type;
-  uint8_t space; /* of an address */
-  uint8_t slot;  /* 0: the next free; 1 to 4: a, b, c, e */
-  uint8_t count; /* of =V4; 0: what the opcode says; {4|8|16}: 4 + 8 + 16 */
+  uint8_t space;    /* of an address */
+  uint8_t variable; /* space of a variable named there; 0: the same */
+  uint8_t slot;     /* 0: the next free; 1 to 4: a, b, c, e */
+  uint8_t count;    /* of =V4; 0: what the opcode says; {4|8|16}: 4 + 8 + 16 */
+  uint8_t symbols;  /* kiln__cpu_symbols */
+  uint8_t sm;       /* .target needed where the operand is written */
   bool optional, wider;
-  bool paired; /* |p must be there */
-  bool strict; /* %T */
+  bool paired;        /* |p is required */
+  bool strict;        /* %T */
+  bool register_only; /* T!: no literal, no `_` */
+  bool discards;      /* =T_: `_` may stand alone */
+  bool surface;       /* [surf] */
+  bool power_of_two;  /* T^ */
+  /* Range of a literal: T>=1, T<=15, T*16; 0: unbounded. */
+  uint32_t least, most, multiple;
+  const kiln__cpu_geometry *geometry; /* [tex:2d:f32], {grad:2d} */
 } kiln__cpu_form;
+
+/* `most` of T<=B: the `bytes` of the instruction. */
+enum { KILN__MOST_BYTES = 0xffff + 1 };
 
 typedef struct kiln__cpu_row {
   const char *pattern;
@@ -78,10 +108,13 @@ bool kiln__cpu_modifier_apply(kiln__cpu_insn *in, const char *text,
 typedef struct kiln__cpu_matches {
   kiln__cpu_slice opcode;
   uint32_t hash;
-  kiln__cpu_insn fields; /* what the modifiers set */
-  uint16_t ptx, sm;      /* needed for its modifiers */
-  bool specific;         /* only for targets with a suffix */
-  bool exact;            /* no result register wider than its type */
+  kiln__cpu_insn fields;      /* what the modifiers set */
+  uint16_t ptx, sm;           /* needed for its modifiers */
+  bool specific;              /* only for targets with a suffix */
+  bool exact;                 /* no result register wider than its type */
+  bool no_result;             /* its result must be `_` */
+  uint16_t last_ptx, last_sm; /* from both on it is gone; 0: never */
+  uint32_t family;            /* KILN__FAMILY_ flags */
   uint16_t ops[KILN__MAX_ROWS];
   uint16_t n;
 } kiln__cpu_matches;
@@ -97,19 +130,25 @@ typedef struct kiln__cpu_matcher {
 
 enum { KILN__NO_ROW = 0xffff };
 
-/* Coordinates of a texture or surface instruction. */
-typedef struct kiln__cpu_geometry {
-  uint8_t coordinates; /* elements of their vector; 0: none */
-  uint8_t gradient;    /* elements of each of the two vectors of .grad */
-  uint8_t type; /* of a coordinate: kiln__cpu_ptx_type or KILN__TYPE_LAST */
-  bool array;   /* the first one is a layer, .u32 */
-} kiln__cpu_geometry;
+/* What all opcodes of one mnemonic have in common; opcode_rules.def. */
+enum {
+  KILN__FAMILY_FIXED = 1 << 0,      /* modifiers come in one order only */
+  KILN__FAMILY_COMPONENTS = 1 << 1, /* operands may be %v.x */
+  KILN__FAMILY_LOAD = 1 << 2,       /* .param accesses may be to the stack */
+  KILN__FAMILY_STORE = 1 << 3,      /* likewise */
+  KILN__FAMILY_CALL = 1 << 4,
+  KILN__FAMILY_ADDRESS = 1 << 5, /* takes the address of a variable */
+  KILN__FAMILY_ALIGNED = 1 << 6  /* barriers: .aligned without saying so */
+};
 
-kiln__cpu_geometry kiln__cpu_geometry_of(kiln__cpu_slice opcode);
+/* Flags of the opcode's mnemonic; 0: none. */
+uint32_t kiln__cpu_family_of(kiln__cpu_slice opcode);
 
-/* What needs.def says about the opcode. */
-void kiln__cpu_needs_of(kiln__cpu_matches *m);
-
+/* Apply opcode_rules.def: fills ptx, sm, specific, exact, family and ended, and
+ * sets n to 0 where modifiers exclude each other. */
+void kiln__cpu_rules_apply(kiln__cpu_matches *m);
+/* Whether the opcode belongs to a group that the CPU device does not have. */
+bool kiln__cpu_is_unsupported(kiln__cpu_slice opcode);
 kiln_status kiln__cpu_matcher_init(kiln__cpu_matcher *m,
                                    kiln__cpu_ptx_module *arena);
 /* NULL: no memory. `n` 0: no such opcode. `text` is copied when new. */
@@ -139,7 +178,9 @@ typedef struct kiln__cpu_build {
   kiln__cpu_ptx_function **functions; /* by number */
   uint32_t *part_of;                  /* by number of a function */
   struct kiln__cpu_uses *uses; /* by number of a function; code_layout.c */
-  kiln__cpu_array shared;      /* struct kiln__cpu_shared_use; code_layout.c */
+  uint64_t const_bytes;        /* .const variables so far, link_names.c */
+  uint32_t const_part;         /* the one that is beyond the limit */
+  kiln__cpu_ptx_pos const_pos; /* line 0: none is */
 } kiln__cpu_build;
 
 /* Number functions and variables, resolve names across parts. KILN_OK also
@@ -189,11 +230,11 @@ typedef struct kiln__cpu_lower {
   kiln__cpu_array insns;  /* kiln__cpu_insn */
   kiln__cpu_array lines;  /* kiln__cpu_line */
   kiln__cpu_array consts; /* kiln__cpu_const */
-  kiln__cpu_array const_hash; /* uint32_t: number + 1 */
-  kiln__cpu_array calls;      /* kiln__cpu_call */
-  uint32_t *starts;           /* first instruction of each statement */
-  bool param_as_local;        /* this statement's .param is the stack */
-  bool exact;                 /* its results are not widened */
+  kiln__cpu_array const_hash;       /* uint32_t: number + 1 */
+  kiln__cpu_array calls;            /* kiln__cpu_call */
+  uint32_t *starts;                 /* first instruction of each statement */
+  bool param_as_local;              /* this statement's .param is the stack */
+  const kiln__cpu_matches *matches; /* of this statement's opcode */
   bool out_of_memory;
 } kiln__cpu_lower;
 

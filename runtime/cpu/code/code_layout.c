@@ -97,8 +97,7 @@ static void find_spans(spans *s, const kiln__cpu_ptx_function *fn)
   for (uint32_t i = 0; i < fn->n_insns; i++) {
     const kiln__cpu_ptx_insn *in = &fn->insns[i];
     const bool taken =
-        in->opcode.size >= 3 && (memcmp(in->opcode.data, "mov", 3) == 0 ||
-                                 memcmp(in->opcode.data, "cvt", 3) == 0);
+        (kiln__cpu_family_of(in->opcode) & KILN__FAMILY_ADDRESS) != 0;
 
     for (uint32_t k = 0; k < in->n_operands; k++)
       note(s, &in->operands[k], i, taken);
@@ -292,7 +291,7 @@ static kiln_status scan_function(kiln__cpu_build *b, uint32_t number)
   for (uint32_t i = 0; i < fn->n_insns; i++) {
     const kiln__cpu_ptx_insn *in = &fn->insns[i];
     const bool call =
-        in->opcode.size >= 4 && memcmp(in->opcode.data, "call", 4) == 0;
+        (kiln__cpu_family_of(in->opcode) & KILN__FAMILY_CALL) != 0;
 
     for (uint32_t k = 0; k < in->n_operands; k++) {
       scan_operand(&s, &in->operands[k], call);
@@ -478,8 +477,8 @@ static void check_shared(kiln__cpu_build *b)
     if (fn->entry && code->static_shared > MAX_SHARED)
       kiln__cpu_ptx_complain(
           &b->messages[b->part_of[e]], fn->pos,
-          "'%.*s' uses too much shared data (0x%x bytes, 0x%x "
-          "max)",
+          "Entry function '%.*s' uses too much shared data (0x%x bytes, "
+          "0x%x max)",
           (int)fn->name.size, fn->name.data, code->static_shared,
           (unsigned)MAX_SHARED);
   }

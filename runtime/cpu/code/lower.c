@@ -234,13 +234,6 @@ static kiln__cpu_class class_of(const kiln__cpu_insn *in)
 
 /* ---- One statement -------------------------------------------------------------- */
 
-static bool starts_with(kiln__cpu_slice s, const char *text)
-{
-  const size_t n = strlen(text);
-
-  return s.size >= n && memcmp(s.data, text, n) == 0;
-}
-
 static bool contains(kiln__cpu_slice s, const char *text)
 {
   return memmem(s.data, s.size, text, strlen(text)) != NULL;
@@ -356,20 +349,6 @@ static const kiln__cpu_matches *find_local(kiln__cpu_lower *l)
   return kiln__cpu_matcher_find(&l->b->matcher, text, n + s.size - after);
 }
 
-static const char *unsupported(kiln__cpu_slice opcode)
-{
-  static const char *const known[] = {"wmma.",         "mma.",
-                                      "wgmma.",        "tcgen05.",
-                                      "cp.async.bulk", "cp.reduce.async.bulk",
-                                      "tensormap."};
-
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (starts_with(opcode, known[i]))
-      return "the CPU device does not run matrix and tensor instructions: ";
-  }
-  return "unknown instruction ";
-}
-
 /* Whether the part's .version and .target do. */
 static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
                         unsigned ptx, unsigned sm)
@@ -390,12 +369,11 @@ static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
     return kiln__cpu_complain(
         l, l->at->pos, "'%.*s' requires a target with a suffix, as sm_%ua",
         (int)s.size, s.data, sm < 90 ? 90 : sm);
-  if (l->part->target >= 70 && l->part->version >= 64 &&
-      !contains(s, ".sync") &&
-      (starts_with(s, "shfl.") || starts_with(s, "vote.")))
-    return kiln__cpu_complain(l, l->at->pos,
-                              "'%.*s' without .sync ended with sm_70",
-                              (int)s.size, s.data);
+  if (m->last_sm != 0 && l->part->target >= m->last_sm &&
+      l->part->version >= m->last_ptx)
+    return kiln__cpu_complain(
+        l, l->at->pos, "'%.*s' without .sync does not exist from sm_%u on",
+        (int)s.size, s.data, m->last_sm);
   return true;
 }
 
@@ -405,7 +383,7 @@ static const kiln__cpu_matches *find_param(kiln__cpu_lower *l,
                                            const kiln__cpu_matches *m)
 {
   const kiln__cpu_slice s = m->opcode;
-  const bool store = starts_with(s, "st.");
+  const bool store = (m->family & KILN__FAMILY_STORE) != 0;
 
   if (!(store ? check_store(l) : check_load(l)) || !check_needs(l, m, 0, 0))
     return NULL;
@@ -423,6 +401,9 @@ static const kiln__cpu_matches *find_param(kiln__cpu_lower *l,
 
 static const kiln__cpu_matches *find_matches(kiln__cpu_lower *l)
 {
+  static const char unknown[] = "unknown instruction ";
+  static const char no_matrices[] =
+      "the CPU device does not run matrix and tensor instructions: ";
   const kiln__cpu_slice s = l->at->opcode;
   const kiln__cpu_matches *m =
       kiln__cpu_matcher_find(&l->b->matcher, s.data, s.size);
@@ -433,10 +414,12 @@ static const kiln__cpu_matches *find_matches(kiln__cpu_lower *l)
     return NULL;
   }
   if (m->fields.space == KILN__SPACE_PARAM &&
-      (starts_with(s, "ld.") || starts_with(s, "st.")))
+      (m->family & (KILN__FAMILY_LOAD | KILN__FAMILY_STORE)) != 0)
     return find_param(l, m);
   if (m->n == 0) {
-    (void)kiln__cpu_complain(l, l->at->pos, "%s'%.*s'", unsupported(s),
+    (void)kiln__cpu_complain(l, l->at->pos, "%s'%.*s'",
+                             kiln__cpu_is_unsupported(s) ? no_matrices
+                                                         : unknown,
                              (int)s.size, s.data);
     return NULL;
   }
@@ -457,117 +440,36 @@ static bool check_guard(kiln__cpu_lower *l)
   return true;
 }
 
-/* Arrivals: at another block's barrier there is no state to return, and a count
- * came with sm_90. */
-static bool check_arrival(kiln__cpu_lower *l, const kiln__cpu_insn *in)
+/* What `sub` of a barrier of the block is: see KILN__BAR_SYNC and following. */
+static uint8_t barrier_form(const kiln__cpu_insn *in)
 {
-  const kiln__cpu_slice s = l->at->opcode;
-
-  if (in->space == KILN__SPACE_SHARED_CLUSTER && in->d >= 0)
-    return kiln__cpu_complain(l, l->at->pos, "'%.*s' has no result but '_'",
-                              (int)s.size, s.data);
-  if (in->b >= 0 && l->part->target < 90 && !contains(s, ".noComplete"))
-    return kiln__cpu_complain(
-        l, l->at->pos, "'%.*s' with a count requires .target sm_90 or later",
-        (int)s.size, s.data);
-  return true;
-}
-
-/* Value of an operand that is a literal; false: it is none. */
-static bool literal_of(const kiln__cpu_lower *l, int32_t id, uint64_t *value)
-{
-  const kiln__cpu_const *all = l->consts.data;
-
-  if (id < 0 || (id & KILN__IS_CONST) == 0)
-    return false;
-  *value = all[id & ~KILN__IS_CONST].value;
-  return all[id & ~KILN__IS_CONST].kind == KILN__CONST_VALUE;
-}
-
-static bool check_barrier(kiln__cpu_lower *l, const kiln__cpu_insn *in)
-{
-  uint64_t value;
-
-  if (literal_of(l, in->a, &value) && value > 15)
-    return kiln__cpu_complain(l, l->at->pos,
-                              "barriers are numbered from 0 to 15");
-  if (literal_of(l, in->b, &value) &&
-      (value % KILN__WARP != 0 || (in->sub == 1 && value == 0)))
-    return kiln__cpu_complain(l, l->at->pos,
-                              "the number of threads at a barrier must be a "
-                              "multiple of 32");
-  return true;
-}
-
-/* The literals of some instructions, as they were written, have a range. */
-static bool check_literals(kiln__cpu_lower *l)
-{
-  static const struct {
-    const char *opcode, *modifier;
-    uint8_t first, last; /* operands */
-    uint64_t low, high;
-  } ranges[] = {
-      {"bfe.", ".", 2, 3, 0, 255},
-      {"bfi.", ".", 3, 4, 0, 255},
-      {"mbarrier.test_wait.", ".parity", 2, 2, 0, 1},
-      {"mbarrier.try_wait.", ".parity", 2, 2, 0, 1},
-      {"mbarrier.arrive", ".", 2, 2, 1, INT64_MAX},
-      {"pmevent.", ".mask", 0, 0, 0, 0xffff},
-      {"pmevent", "t", 0, 0, 0, 15},
-      {"stackrestore.", ".", 0, 0, 1, 0},
-  };
-
-  for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
-    if (!starts_with(l->at->opcode, ranges[i].opcode) ||
-        !contains(l->at->opcode, ranges[i].modifier))
-      continue;
-    for (uint32_t k = ranges[i].first;
-         k <= ranges[i].last && k < l->at->n_operands; k++) {
-      const kiln__cpu_ptx_operand *o = &l->at->operands[k];
-
-      if (o->kind == KILN__OPERAND_INTEGER &&
-          (o->bits < ranges[i].low || o->bits > ranges[i].high))
-        return kiln__cpu_complain(l, o->pos, "the immediate is out of range");
-    }
-    return true;
+  switch ((kiln__cpu_bool)in->boolop) {
+  case KILN__BOOL_POPC:
+    return 2;
+  case KILN__BOOL_AND:
+    return 3;
+  case KILN__BOOL_OR:
+    return 4;
+  default:
+    return in->sub; /* .arrive has set it */
   }
-  return true;
 }
 
 /* What kinds need beyond their operands. */
 static bool finish(kiln__cpu_lower *l, kiln__cpu_insn *in)
 {
-  const kiln__cpu_slice s = l->at->opcode;
-
   in->klass = (uint8_t)class_of(in);
-  if (starts_with(s, "mbarrier.arrive") && !check_arrival(l, in))
-    return false;
-  if (!check_literals(l))
-    return false;
-  if (in->op == KILN__OP_cp_async_bulk_out &&
-      l->at->operands[2].kind == KILN__OPERAND_INTEGER &&
-      l->at->operands[2].bits % 16 != 0)
-    return kiln__cpu_complain(l, l->at->pos, "the bytes are a multiple of 16");
-  if ((starts_with(s, "cp.async.ca.") || starts_with(s, "cp.async.cg.")) &&
-      l->at->n_operands > 3 &&
-      l->at->operands[3].kind == KILN__OPERAND_INTEGER &&
-      l->at->operands[3].bits > in->bytes)
-    return kiln__cpu_complain(l, l->at->pos,
-                              "more bytes to read than to write");
-  if (in->op == KILN__OP_alloca_u64 && (in->imm & (in->imm - 1)) != 0)
-    return kiln__cpu_complain(l, l->at->pos, "an alignment is a power of two");
+  if (l->matches->no_result && in->d >= 0)
+    return kiln__cpu_complain(l, l->at->pos, "the result of '%.*s' must be '_'",
+                              (int)l->at->opcode.size, l->at->opcode.data);
   switch ((kiln__cpu_kind)in->kind) {
   case KILN__KIND_BARRIER:
-    if (starts_with(s, "bar."))
+    if ((l->matches->family & KILN__FAMILY_ALIGNED) != 0)
       in->flags |= KILN__ALIGNED;
-    in->sub = contains(s, ".arrive")          ? 1
-              : in->boolop == KILN__BOOL_POPC ? 2
-              : in->boolop == KILN__BOOL_AND  ? 3
-              : in->boolop == KILN__BOOL_OR   ? 4
-                                              : 0;
-    return check_barrier(l, in);
+    in->sub = barrier_form(in);
+    break;
   case KILN__KIND_CLUSTER:
-    in->sub = starts_with(s, "barrier.cluster.wait");
+    in->sub = in->op == KILN__OP_cluster_wait;
     break;
   case KILN__KIND_RETURN:
     if (l->fn->entry)
@@ -605,7 +507,7 @@ static bool lower_statement(kiln__cpu_lower *l)
                               (int)l->at->opcode.size, l->at->opcode.data);
   if (!check_needs(l, m, row->ptx, row->sm))
     return false;
-  l->exact = m->exact;
+  l->matches = m;
   if (in.kind == KILN__KIND_CALL)
     return kiln__cpu_lower_call(l, &in);
   return kiln__cpu_bind_operands(l, row, &in) && finish(l, &in) &&

@@ -3,33 +3,41 @@
 
 #include <string.h>
 
+static const struct {
+  const char *opcode, *version;
+  uint32_t ptx;
+} forms[] = {
+    {"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes", "8.0",
+     80},
+    {"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes", "8.6",
+     86}};
+
+/* Which of the forms the opcode is; -1: none. */
+static int form_of(kiln__cpu_slice opcode)
+{
+  for (int i = 0; i < 2; i++) {
+    if (opcode.size == strlen(forms[i].opcode) &&
+        memcmp(opcode.data, forms[i].opcode, opcode.size) == 0)
+      return i;
+  }
+  return -1;
+}
+
 bool kiln__cpu_is_bulk(kiln__cpu_slice opcode)
 {
-  static const char *const forms[] = {
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes",
-      "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"};
-
-  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-    if (opcode.size == strlen(forms[i]) &&
-        memcmp(opcode.data, forms[i], opcode.size) == 0)
-      return true;
-  }
-  return false;
+  return form_of(opcode) >= 0;
 }
 
 static bool check(kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_insn *at = l->at;
-  const bool cta =
-      memmem(at->opcode.data, at->opcode.size, "::cta.", 6) != NULL;
+  const int form = form_of(at->opcode);
 
-  if (l->part->target < 90 || l->part->version < (cta ? 86u : 80u))
+  if (l->part->target < 90 || l->part->version < forms[form].ptx)
     return kiln__cpu_complain(
         l, at->pos, "'%.*s' requires .target sm_90 and .version %s",
-        (int)at->opcode.size, at->opcode.data, cta ? "8.6" : "8.0");
-  if (at->n_operands != 4 || at->operands[2].kind == KILN__OPERAND_FLOAT ||
-      (at->operands[2].kind == KILN__OPERAND_INTEGER &&
-       at->operands[2].bits % 16 != 0))
+        (int)at->opcode.size, at->opcode.data, forms[form].version);
+  if (at->n_operands != 4 || at->operands[2].kind == KILN__OPERAND_FLOAT)
     return kiln__cpu_complain(l, at->pos,
                               "arguments mismatch for instruction '%.*s'",
                               (int)at->opcode.size, at->opcode.data);
@@ -83,6 +91,10 @@ bool kiln__cpu_lower_bulk(kiln__cpu_lower *l)
 
   if (!check(l))
     return false;
+  l->matches = kiln__cpu_matcher_find(&l->b->matcher, l->at->opcode.data,
+                                      l->at->opcode.size);
+  if (l->matches == NULL)
+    return kiln__cpu_no_memory(l);
   const kiln__cpu_ptx_operand told[2] = {all[3], all[2]};
 
   return emit_part(l, KILN__OP_cp_async_bulk, all, 3) &&

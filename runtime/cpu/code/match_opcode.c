@@ -173,22 +173,6 @@ static bool split_opcode(unordered *u, const char *text, size_t size)
   return u->n > 0;
 }
 
-/* Instructions whose first modifiers are part of their name. */
-static bool may_reorder(const char *text, size_t size)
-{
-  static const char *const fixed[] = {
-      "cp",  "mbarrier", "bar",   "barrier", "tex",  "tld4",         "txq",
-      "suq", "suld",     "sust",  "sured",   "cvta", "fence",        "membar",
-      "mov", "bra",      "brx",   "call",    "ret",  "createpolicy", "mul",
-      "mad", "madc",     "mul24", "mad24",   "shf",  "dp2a",         "div"};
-
-  for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-    if (strlen(fixed[i]) == size && memcmp(fixed[i], text, size) == 0)
-      return false;
-  }
-  return true;
-}
-
 /* ---- Modifiers -------------------------------------------------------------- */
 
 typedef enum kiln__cpu_field {
@@ -407,7 +391,8 @@ static void match_unordered(const kiln__cpu_matcher *m, kiln__cpu_matches *e,
   const size_t n = mnemonic(s.data, s.size);
   unordered u;
 
-  if (!may_reorder(s.data, n) || !split_opcode(&u, s.data, s.size))
+  if ((e->family & KILN__FAMILY_FIXED) != 0 ||
+      !split_opcode(&u, s.data, s.size))
     return;
   for (uint16_t i = first; i != KILN__NO_ROW; i = m->rows[i].next) {
     const char *p = m->rows[i].pattern;
@@ -431,6 +416,7 @@ static kiln__cpu_matches *match_new(kiln__cpu_matcher *m, const char *text,
   memcpy(copy, text, size);
   e->opcode = (kiln__cpu_slice){copy, (uint32_t)size};
   e->hash = hash;
+  e->family = kiln__cpu_family_of(e->opcode);
   read_opcode(&e->fields, copy, size);
   for (uint16_t i = m->heads[key]; i != KILN__NO_ROW; i = m->rows[i].next) {
     if (!m->rows[i].internal && e->n < KILN__MAX_ROWS &&
@@ -439,7 +425,7 @@ static kiln__cpu_matches *match_new(kiln__cpu_matcher *m, const char *text,
   }
   if (e->n == 0)
     match_unordered(m, e, m->heads[key]);
-  kiln__cpu_needs_of(e);
+  kiln__cpu_rules_apply(e);
   return e;
 }
 

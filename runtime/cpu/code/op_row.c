@@ -1,4 +1,9 @@
-/* op_row.c -- the operand column of ops.def. */
+/* op_row.c -- reads the operand column of ops.def.
+ *
+ * The column is a small language, explained in ops.def: one word per operand.
+ * Each word becomes one kiln__cpu_form. A word is taken apart from its ends:
+ * suffixes first (`?`, `@x`, ranges), then marks in front, then the type that
+ * is left. The matcher reads all rows once per program. */
 #include "code_build.h"
 
 #include <string.h>
@@ -56,32 +61,71 @@ static bool read_type(word w, uint8_t *type)
   return false;
 }
 
-static bool read_address(word w, kiln__cpu_form *f)
+static bool read_space(word w, uint8_t *space)
 {
   static const struct {
     const char *text;
     uint8_t space;
-  } spaces[] = {{"[*]", KILN__SPACE_OF_OPCODE},
-                {"[generic]", KILN__SPACE_GENERIC},
-                {"[global]", KILN__SPACE_GLOBAL},
-                {"[shared]", KILN__SPACE_SHARED},
-                {"[cluster]", KILN__SPACE_SHARED_CLUSTER},
-                {"[const]", KILN__SPACE_CONST},
-                {"[local]", KILN__SPACE_LOCAL},
-                {"[param]", KILN__SPACE_PARAM}};
+  } spaces[] = {{"*", KILN__SPACE_OF_OPCODE},
+                {"generic", KILN__SPACE_GENERIC},
+                {"global", KILN__SPACE_GLOBAL},
+                {"shared", KILN__SPACE_SHARED},
+                {"cluster", KILN__SPACE_SHARED_CLUSTER},
+                {"const", KILN__SPACE_CONST},
+                {"local", KILN__SPACE_LOCAL},
+                {"param", KILN__SPACE_PARAM}};
 
-  if (word_is(w, "[tex]")) {
-    f->shape = KILN__SHAPE_TEXTURE;
-    return true;
-  }
-  f->shape = KILN__SHAPE_ADDRESS;
   for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
     if (word_is(w, spaces[i].text)) {
-      f->space = spaces[i].space;
+      *space = spaces[i].space;
       return true;
     }
   }
   return false;
+}
+
+static bool read_geometry(word w, const kiln__cpu_geometry **out)
+{
+  static const kiln__cpu_geometry shapes[] = {
+      {"1d", 1, 1, false},  {"2d", 2, 2, false}, {"3d", 4, 4, false},
+      {"a1d", 2, 1, true},  {"a2d", 4, 2, true}, {"cube", 4, 4, false},
+      {"acube", 4, 4, true}};
+
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    if (word_is(w, shapes[i].name)) {
+      *out = &shapes[i];
+      return true;
+    }
+  }
+  return false;
+}
+
+/* The part of `w` before the next colon; `w` keeps what follows it. */
+static word take_part(word *w)
+{
+  const char *colon = memchr(w->text, ':', w->size);
+  const size_t n = colon == NULL ? w->size : (size_t)(colon - w->text);
+  const word part = {w->text, n};
+
+  w->text += n + (colon != NULL);
+  w->size -= n + (colon != NULL);
+  return part;
+}
+
+/* [S], [S:V], [tex], [tex:2d:f32]; without the brackets. */
+static bool read_address(word w, kiln__cpu_form *f)
+{
+  const word first = take_part(&w);
+
+  f->surface = word_is(first, "surf");
+  if (f->surface || word_is(first, "tex")) {
+    f->shape = KILN__SHAPE_TEXTURE;
+    return w.size == 0 || (read_geometry(take_part(&w), &f->geometry) &&
+                           read_type(w, &f->type));
+  }
+  f->shape = KILN__SHAPE_ADDRESS;
+  return read_space(first, &f->space) &&
+         (w.size == 0 || read_space(w, &f->variable));
 }
 
 /* {4|8|16}: powers of two up to 128, as bits of `count`. */
@@ -117,6 +161,10 @@ static bool read_braces(word w, kiln__cpu_form *f)
   f->type = KILN__TYPE_LAST;
   if (w.size > 1 && w.text[1] >= '0' && w.text[1] <= '9')
     return read_choice(w, f);
+  if (w.size > 6 && memcmp(w.text, "{grad:", 6) == 0) {
+    f->shape = KILN__SHAPE_GRADIENT;
+    return read_geometry((word){w.text + 6, w.size - 7}, &f->geometry);
+  }
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     if (word_is(w, forms[i].text)) {
       f->shape = forms[i].shape;
@@ -151,6 +199,65 @@ static bool read_slot(word *w, kiln__cpu_form *f)
   return true;
 }
 
+static bool read_number(word *w, uint32_t *number)
+{
+  const size_t all = w->size;
+
+  *number = 0;
+  for (; w->size > 0 && *w->text >= '0' && *w->text <= '9';
+       w->text++, w->size--)
+    *number = *number * 10 + (uint32_t)(*w->text - '0');
+  return w->size < all;
+}
+
+/* The suffixes >=1 <=15 *16 ^ /90 ! _ of a type, in any order. */
+static bool read_limits(word *w, kiln__cpu_form *f)
+{
+  word rest = *w;
+  uint32_t sm = 0;
+
+  while (rest.size > 0 && strchr("<>*^/!_", *rest.text) == NULL) {
+    rest.text++;
+    rest.size--;
+  }
+  w->size -= rest.size;
+  while (rest.size > 0) {
+    bool ok = true;
+
+    if (drop_first(&rest, '^'))
+      f->power_of_two = true;
+    else if (drop_first(&rest, '!'))
+      f->register_only = true;
+    else if (drop_first(&rest, '_'))
+      f->discards = true;
+    else if (drop_first(&rest, '*'))
+      ok = read_number(&rest, &f->multiple);
+    else if (drop_first(&rest, '/'))
+      ok = read_number(&rest, &sm);
+    else if (drop_first(&rest, '>'))
+      ok = drop_first(&rest, '=') && read_number(&rest, &f->least);
+    else if (drop_first(&rest, '<') && drop_first(&rest, '='))
+      ok = drop_first(&rest, 'B') ? (f->most = KILN__MOST_BYTES, true)
+                                  : read_number(&rest, &f->most);
+    else
+      ok = false;
+    if (!ok)
+      return false;
+  }
+  f->sm = (uint8_t)sm;
+  return true;
+}
+
+/* The |P or ||P of a result. */
+static void read_pair(word *w, kiln__cpu_form *f)
+{
+  if (w->size > 2 && memcmp(w->text + w->size - 2, "|P", 2) == 0) {
+    f->shape = KILN__SHAPE_DEST_PAIR;
+    w->size -= 2;
+    f->paired = drop_last(w, '|');
+  }
+}
+
 static bool read_form(word w, kiln__cpu_form *f)
 {
   bool written;
@@ -159,30 +266,30 @@ static bool read_form(word w, kiln__cpu_form *f)
   f->optional = drop_last(&w, '?');
   if (!read_slot(&w, f))
     return false;
-  if (w.size > 0 && w.text[0] == '[')
-    return read_address(w, f);
+  if (drop_first(&w, '['))
+    return drop_last(&w, ']') && read_address(w, f);
   if (w.size > 0 && w.text[0] == '{')
     return read_braces(w, f);
-  f->wider = drop_last(&w, '+');
   written = drop_first(&w, '=');
+  f->shape = written ? KILN__SHAPE_DEST : KILN__SHAPE_SOURCE;
+  if (written)
+    read_pair(&w, f);
+  else if (drop_first(&w, '#'))
+    f->shape = KILN__SHAPE_NUMBER;
+  else if (drop_first(&w, '!'))
+    f->shape = KILN__SHAPE_PREDICATE;
+  else if (drop_first(&w, '~'))
+    f->symbols = KILN__SYMBOLS_ANY;
+  else if (drop_first(&w, '&'))
+    f->symbols = KILN__SYMBOLS_VARIABLE;
+  f->strict = drop_first(&w, '%');
+  if (!read_limits(&w, f))
+    return false;
+  f->wider = drop_last(&w, '+');
   if (drop_first(&w, 'V')) {
     f->shape = written ? KILN__SHAPE_DATA_OUT : KILN__SHAPE_DATA_IN;
     return read_data(w, f);
   }
-  f->shape = KILN__SHAPE_SOURCE;
-  if (written) {
-    f->shape = KILN__SHAPE_DEST;
-    if (w.size > 2 && memcmp(w.text + w.size - 2, "|P", 2) == 0) {
-      f->shape = KILN__SHAPE_DEST_PAIR;
-      w.size -= 2;
-      f->paired = drop_last(&w, '|');
-    }
-  } else if (drop_first(&w, '#')) {
-    f->shape = KILN__SHAPE_NUMBER;
-  } else if (drop_first(&w, '!')) {
-    f->shape = KILN__SHAPE_PREDICATE;
-  }
-  f->strict = drop_first(&w, '%');
   return read_type(w, &f->type);
 }
 
