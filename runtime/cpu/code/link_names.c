@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+enum { MAX_CONST = 64 * 1024 }; /* bytes of .const variables of a program */
+
 /* A name that parts share. */
 typedef struct shared_name {
   kiln__cpu_slice name;
@@ -202,6 +204,22 @@ static void merge_variable(kiln__cpu_build *b, uint32_t part, shared_name *s,
   }
 }
 
+/* Count the bytes of .const variables, which lie in order of declaration. */
+static void count_const(kiln__cpu_build *b, uint32_t part,
+                        const kiln__cpu_ptx_symbol *symbol)
+{
+  const kiln__cpu_ptx_variable *v = symbol->u.variable;
+  const uint64_t align = v->align == 0 ? 1 : v->align;
+
+  if (v->space != KILN__SPACE_CONST)
+    return;
+  b->const_bytes = (b->const_bytes + align - 1) / align * align + v->size;
+  if (b->const_bytes > MAX_CONST && b->const_pos.line == 0) {
+    b->const_part = part;
+    b->const_pos = symbol->pos;
+  }
+}
+
 static kiln_status number_variable(kiln__cpu_build *b, const names *n,
                                    uint32_t part, kiln__cpu_ptx_symbol *symbol)
 {
@@ -227,6 +245,7 @@ static kiln_status number_variable(kiln__cpu_build *b, const names *n,
     if (g->name == NULL)
       return kiln__fail_memory("variables");
     describe(g, v);
+    count_const(b, part, symbol);
   }
   if (s != NULL)
     *s = (shared_name){symbol->name, v->number, false, true, v, v};
@@ -394,6 +413,11 @@ kiln_status kiln__cpu_link_symbols(kiln__cpu_build *b)
     KILN_TRY(kiln__fail_memory("symbols"));
   for (uint32_t p = 0; p < b->n_parts; p++)
     KILN_TRY(number_part(b, &n, p));
+  if (b->const_bytes > MAX_CONST)
+    kiln__cpu_ptx_complain(
+        &b->messages[b->const_part], b->const_pos,
+        "File uses too much global constant data (0x%llx bytes, 0x%x max)",
+        (unsigned long long)b->const_bytes, (unsigned)MAX_CONST);
   KILN_TRY(name_functions(b));
   KILN_TRY(patch_all(b));
 done:

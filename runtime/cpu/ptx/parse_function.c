@@ -107,10 +107,34 @@ static bool function_directives(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 
 /* ---- Header --------------------------------------------------------------- */
 
-static void check_header(kiln__cpu_parser *p, const kiln__cpu_ptx_function *f)
+/* Refuse a kernel whose parameters do not fit the constant bank that holds
+ * them: 4,352 bytes, or 32,764 from PTX 8.1 and sm_70 on (PTX ISA, "Kernel
+ * Function Parameter Attributes"). */
+static void check_param_bytes(kiln__cpu_parser *p,
+                              const kiln__cpu_ptx_function *f)
 {
+  const bool large = p->module->version >= 81 && p->module->target >= 70;
+  const unsigned max = large ? 0x7ffc : 0x1100;
   uint64_t bytes = 0;
 
+  for (uint32_t i = 0; i < f->n_params; i++) {
+    const kiln__cpu_ptx_variable *v = f->params[i]->u.variable;
+    const uint64_t align = v->align == 0 ? 1 : v->align;
+
+    bytes = (bytes + align - 1) / align * align + v->size;
+  }
+  if (bytes > max)
+    kiln__cpu_ptx_complain(
+        &p->messages, f->pos,
+        "Entry function '%.*s' uses too much parameter space (0x%llx bytes, "
+        "0x%x max)%s",
+        (int)(f->name.size > 200 ? 200 : f->name.size), f->name.data,
+        (unsigned long long)bytes, max,
+        large ? "" : "; more than 4352 bytes require PTX 8.1 and sm_70");
+}
+
+static void check_header(kiln__cpu_parser *p, const kiln__cpu_ptx_function *f)
+{
   if (f->n_returns > 1) {
     for (uint32_t i = 0; i < f->n_returns; i++) {
       if (f->returns[i]->u.variable->space == KILN__SPACE_REG)
@@ -123,20 +147,8 @@ static void check_header(kiln__cpu_parser *p, const kiln__cpu_ptx_function *f)
   if (f->noreturn && f->n_returns > 0)
     kiln__cpu_ptx_complain(&p->messages, f->pos,
                            ".noreturn, but it has a result");
-  if (!f->entry)
-    return;
-  for (uint32_t i = 0; i < f->n_params; i++) {
-    const kiln__cpu_ptx_variable *v = f->params[i]->u.variable;
-    const uint64_t align = v->align == 0 ? 1 : v->align;
-
-    bytes = (bytes + align - 1) / align * align + v->size;
-    if (bytes > KILN__PTX_MAX_PARAM_BYTES) {
-      kiln__cpu_ptx_complain(&p->messages, f->params[i]->pos,
-                             "parameters of more than %d bytes",
-                             KILN__PTX_MAX_PARAM_BYTES);
-      return;
-    }
-  }
+  if (f->entry)
+    check_param_bytes(p, f);
 }
 
 /* `(ret) name (params) .directives`. */

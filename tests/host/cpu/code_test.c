@@ -116,16 +116,30 @@ START_TEST(row_language)
                                      "=b32||P",
                                      "=$W $2 w #u32",
                                      "[*] V+ u64@e",
-                                     "=V4$2 [tex] {list} {list}",
+                                     "=V4$2 [tex:a2d:$1] {grad:a2d} {list}",
+                                     "=u64_ [*:shared] u32>=1/90?",
+                                     "=b32!|P ~b32 &u64 #u32<=15 u32*32 u32^",
+                                     "[surf:1d:u32] V+",
+                                     "[surf] {4|8} u32<=B u64!",
                                      "{unpack} $1",
                                      "[shared] [global] {4|8|16} !pred@c",
                                      "=%b64 %b64"};
-  static const char *const bad[] = {
-      "f33",    "[space]",
-      "{what}", "f32@d",
-      "=f32|Q", "#",
-      "{3}",    "{4|5}",
-      "=",      "f32 f32 f32 f32 f32 f32 f32 f32 f32"};
+  static const char *const bad[] = {"f33",
+                                    "[space]",
+                                    "{what}",
+                                    "f32@d",
+                                    "=f32|Q",
+                                    "#",
+                                    "{3}",
+                                    "{4|5}",
+                                    "u32<15",
+                                    "u32>=",
+                                    "[tex:4d:u32]",
+                                    "[*:x]",
+                                    "{grad:}",
+                                    "u32*",
+                                    "=",
+                                    "f32 f32 f32 f32 f32 f32 f32 f32 f32"};
   kiln__cpu_row row;
 
   for (size_t i = 0; i < sizeof good / sizeof *good; i++)
@@ -658,15 +672,57 @@ START_TEST(shared_memory_is_by_kernel)
 }
 END_TEST
 
-START_TEST(too_much_memory_is_refused)
+/* Limits that ptxas enforces, so that a driver refuses the module, too. */
+static const struct {
+  const char *version, *target, *body, *message; /* NULL: loads */
+} limits[] = {
+    {"8.0", "sm_90",
+     ".shared .b8 s[49152];\n.entry k() { .reg .b32 r; ld.shared.b32 r, [s]; }",
+     NULL},
+    {"8.0", "sm_90",
+     ".shared .b8 s[49232];\n.entry k() { .reg .b32 r; ld.shared.b32 r, [s]; }",
+     "Entry function 'k' uses too much shared data (0xc050 bytes, 0xc000 max)"},
+    {"8.0", "sm_90",
+     ".shared .b8 s[50000];\n.func f() { .reg .b32 r; ld.shared.b32 r, [s]; "
+     "ret; }\n.entry k() { call f; ret; }",
+     "Entry function 'k' uses too much shared data (0xc350 bytes, 0xc000 max)"},
+    {"8.0", "sm_90", ".shared .b8 s[50000];\n.entry k() { ret; }", NULL},
+    {"8.0", "sm_90", ".const .b8 c[65536];\n.entry k() { ret; }", NULL},
+    {"8.0", "sm_90", ".const .b8 c[65537];\n.entry k() { ret; }",
+     "File uses too much global constant data (0x10001 bytes, 0x10000 max)"},
+    {"8.0", "sm_90",
+     ".const .b8 a[1];\n.const .align 16 .b8 c[65520];\n.const .b8 d[15];\n"
+     ".entry k() { ret; }",
+     "File uses too much global constant data (0x1000f bytes, 0x10000 max)"},
+    {"8.0", "sm_90", ".entry k() { .const .b8 c[65540]; ret; }",
+     "File uses too much global constant data (0x10004 bytes, 0x10000 max)"},
+    {"8.0", "sm_90", ".entry k(.param .b8 p[4352]) { ret; }", NULL},
+    {"8.0", "sm_90", ".entry k(.param .b8 p[4352], .param .b8 q) { ret; }",
+     "Entry function 'k' uses too much parameter space (0x1101 bytes, 0x1100 "
+     "max)"},
+    {"8.1", "sm_60", ".entry k(.param .b8 p[5000]) { ret; }",
+     "parameter space (0x1388 bytes, 0x1100 max)"},
+    {"8.1", "sm_70", ".entry k(.param .b8 p[32764]) { ret; }", NULL},
+    {"8.1", "sm_90", ".entry k(.param .b8 p[32768]) { ret; }",
+     "parameter space (0x8000 bytes, 0x7ffc max)"},
+    {"8.0", "sm_90", ".entry k() { .local .b8 l[524289]; }", "local data"},
+};
+
+START_TEST(limits_of_ptxas_hold)
 {
-  ck_kiln_is(load(HEAD("8.0", "sm_90") ".shared .b8 s[49153];\n.entry k() { "
-                                       ".reg .b32 r; ld.shared.b32 r, [s]; }"),
-             KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "shared"));
-  ck_kiln_is(load(HEAD("8.0", "sm_90") ".entry k() { .local .b8 l[524289]; }"),
-             KILN_ECOMPILE);
-  ck_assert_ptr_nonnull(strstr(kiln_last_error()->log, "local"));
+  char text[512];
+  kiln_status st;
+
+  snprintf(text, sizeof text, ".version %s\n.target %s\n.address_size 64\n%s",
+           limits[_i].version, limits[_i].target, limits[_i].body);
+  st = load(text);
+  if (limits[_i].message == NULL) {
+    ck_kiln_ok(st);
+  } else {
+    ck_kiln_is(st, KILN_ECOMPILE);
+    ck_assert_msg(strstr(kiln_last_error()->log, limits[_i].message) != NULL,
+                  "%s", kiln_last_error()->log);
+  }
 }
 END_TEST
 
@@ -871,6 +927,33 @@ START_TEST(weak_common_and_double_definitions)
 }
 END_TEST
 
+/* The constants of all parts share one bank. */
+START_TEST(constants_of_parts_add_up)
+{
+  ck_kiln_ok(link_two(PART ".visible .const .b8 c[40000];",
+                      PART ".extern .const .b8 c[40000];\n"
+                           ".const .b8 d[25536];"));
+  ck_kiln_is(link_two(PART ".const .b8 c[40000];", PART ".const .b8 d[25537];"),
+             KILN_ECOMPILE);
+}
+END_TEST
+
+/* A clock that a mov takes apart is read before. */
+START_TEST(clocks_are_taken_apart)
+{
+  const kiln__cpu_code *k;
+
+  ck_kiln_ok(load_statement("mov.b64 {%uw1, %uw2}, %clock64;", 80, 90));
+  k = function("k");
+  ck_assert(has_op(KILN__OP_mov_clock));
+  ck_assert(has_op(KILN__OP_mov_unpack));
+  for (uint32_t i = 0; i < k->n_insns; i++) {
+    if (k->insns[i].op == KILN__OP_mov_clock)
+      ck_assert_int_ge(k->insns[i].d, 0);
+  }
+}
+END_TEST
+
 /* ---- Text, memory, size ---------------------------------------------------------------------- */
 
 START_TEST(instructions_as_text)
@@ -964,7 +1047,9 @@ static Suite *make_suite(void)
   tcase_add_test(t, branches_have_targets_and_joins);
   tcase_add_test(t, parameters_are_laid_out);
   tcase_add_test(t, shared_memory_is_by_kernel);
-  tcase_add_test(t, too_much_memory_is_refused);
+  tcase_add_loop_test(t, limits_of_ptxas_hold, 0,
+                      sizeof limits / sizeof *limits);
+  tcase_add_test(t, clocks_are_taken_apart);
   tcase_add_test(t, calls_copy_arguments_and_results);
   tcase_add_test(t, indirect_calls_copy_to_the_same_places);
   tcase_add_test(t, recursion_and_indirect_calls_are_seen);
@@ -972,6 +1057,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, system_functions_and_missing_ones);
   tcase_add_test(t, parts_find_each_other);
   tcase_add_test(t, weak_common_and_double_definitions);
+  tcase_add_test(t, constants_of_parts_add_up);
   tcase_add_test(t, instructions_as_text);
   tcase_add_test(t, memory_may_run_out_anywhere);
   tcase_add_test(t, large_modules_load_quickly);

@@ -433,8 +433,8 @@ static const text_case cases[] = {
     NO(".entry x(.param .u64 .ptr .align 3 a) { ret; }", ""),
     NO(".entry x(.param .align 8 .b8 a[]) { ret; }", ""),
     NO(".entry x(.param .v4 .f32 a) { ret; }", ""),
-    NO(".entry x(.param .b8 a[32765]) { ret; }", ""),
-    YES(".entry x(.param .b8 a[32764]) { ret; } .entry y(.param .texref t) { "
+    NO(".entry x(.param .b8 a[4353]) { ret; }", ""),
+    YES(".entry x(.param .b8 a[4352]) { ret; } .entry y(.param .texref t) { "
         "ret; }",
         ""),
     NO(".entry x() .noreturn { ret; }", ""),
