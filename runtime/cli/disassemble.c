@@ -1,5 +1,5 @@
 /* disassemble.c -- find nvdisasm or cuobjdump, and have it print SASS. */
-#include "cli.h"
+#include "tool/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef KILN_CLI_DOCTOR_H
 #define KILN_CLI_DOCTOR_H
 
-#include "cli.h"
+#include "tool/cli.h"
 
 enum { DOCTOR_NVRTC = 16, DOCTOR_DEVICES = 64, DOCTOR_PROBLEMS = 32 };
 

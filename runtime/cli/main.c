@@ -1,5 +1,5 @@
 /* main.c -- the `kiln` command: global options and the table of commands. */
-#include "cli.h"
+#include "tool/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* compile.h -- compiling several programs at once, and the report on them. */
+/* command_compile.h -- compiling several programs at once, and the report on them. */
 #ifndef KILN_CLI_COMPILE_H
 #define KILN_CLI_COMPILE_H
 
-#include "cli.h"
+#include "tool/cli.h"
 
 /* One program for one target. */
 typedef struct cli_unit {

@@ -1,5 +1,5 @@
-/* exec.c -- `kiln exec`: an unmodified program on the CPU device. */
-#include "cli.h"
+/* command_exec.c -- `kiln exec`: an unmodified program on the CPU device. */
+#include "tool/cli.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-/* tune.c -- `kiln tune`: which parameters are best on this GPU; without one, which
+/* bench_tune.c -- `kiln tune`: which parameters are best on this GPU; without one, which
  * of them make sense for an architecture. */
 #include "bench_ops.h"
 

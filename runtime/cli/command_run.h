@@ -1,8 +1,8 @@
-/* run.h -- `kiln run` and `kiln check`: what to launch, from words. */
+/* command_run.h -- `kiln run` and `kiln check`: what to launch, from words. */
 #ifndef KILN_CLI_RUN_H
 #define KILN_CLI_RUN_H
 
-#include "cli.h"
+#include "tool/cli.h"
 
 enum { RUN_MOST_ARGS = 64 };
 

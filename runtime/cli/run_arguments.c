@@ -1,5 +1,5 @@
-/* run_args.c -- grids and kernel arguments as words of the command line. */
-#include "run.h"
+/* run_arguments.c -- grids and kernel arguments as words of the command line. */
+#include "command_run.h"
 
 #include <errno.h>
 #include <stdlib.h>

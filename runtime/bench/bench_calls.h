@@ -4,7 +4,7 @@
 #ifndef KILN_BENCH_CALLS_H
 #define KILN_BENCH_CALLS_H
 
-#include "cli.h"
+#include "tool/cli.h"
 
 /* Device memory that the calls work with, of the primary context: whichever
  * runtime's stream they run in. */

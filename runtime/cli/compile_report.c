@@ -1,5 +1,5 @@
-/* report.c -- what kernels take, and how many of their blocks fit. */
-#include "compile.h"
+/* compile_report.c -- what kernels take, and how many of their blocks fit. */
+#include "command_compile.h"
 
 #include <string.h>
 

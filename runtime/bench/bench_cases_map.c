@@ -1,4 +1,4 @@
-/* bench_map.c -- cases of kiln_map (lecture row B8). */
+/* bench_cases_map.c -- cases of kiln_map (lecture row B8). */
 #include "bench_ops.h"
 
 static kiln_status prepare(bench_ops *b)

@@ -1,4 +1,4 @@
-/* bench_child.c -- the children of `bench start`.
+/* bench_start_child.c -- the children of `bench start`.
  *
  * --child bare CUBIN KERNEL LIBCUDA   the yardstick
  * --child kiln                        the same through Kiln, as fast as it can
@@ -7,7 +7,7 @@
  *
  * Paths come through the environment variables that the library reads. */
 #include "bench_start.h"
-#include "cli.h"
+#include "tool/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* run.c -- `kiln run`: launch any kernel; `kiln check`: the same under all
+/* command_run.c -- `kiln run`: launch any kernel; `kiln check`: the same under all
  * checks of the CPU device. */
-#include "run.h"
+#include "command_run.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #ifndef KILN_BENCH_OPS_H
 #define KILN_BENCH_OPS_H
 
-#include "cli.h"
+#include "tool/cli.h"
 
 enum { BENCH_OPS_BUFFERS = 3, BENCH_OPS_SIZES = 4 };
 

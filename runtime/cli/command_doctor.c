@@ -1,4 +1,4 @@
-/* doctor.c -- `kiln doctor`: what was found, what would be chosen, what to
+/* command_doctor.c -- `kiln doctor`: what was found, what would be chosen, what to
  * mend. */
 #include "doctor.h"
 

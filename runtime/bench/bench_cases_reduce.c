@@ -1,4 +1,4 @@
-/* bench_fold.c -- cases of reductions, whole and by segment, and of scans (lecture
+/* bench_cases_reduce.c -- cases of reductions, whole and by segment, and of scans (lecture
  * rows A9, B10, B11, C3, C6, D4). */
 #include "bench_ops.h"
 

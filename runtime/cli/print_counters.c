@@ -1,5 +1,5 @@
-/* counters.c -- what the CPU device counted and found, as tables. */
-#include "run.h"
+/* print_counters.c -- what the CPU device counted and found, as tables. */
+#include "command_run.h"
 
 #include <stddef.h>
 #include <stdlib.h>

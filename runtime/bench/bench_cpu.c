@@ -1,7 +1,7 @@
 /* bench_cpu.c -- `kiln bench cpu`: thread instructions a second of the CPU
  * device, with bounds checks and counters on, by instruction set and number of
  * host threads. Each result is verified against C. */
-#include "cli.h"
+#include "tool/cli.h"
 
 #include <math.h>
 #include <stdlib.h>

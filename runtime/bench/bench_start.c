@@ -1,7 +1,7 @@
 /* bench_start.c -- from process start to verified saxpy: bare, warm, cold. The
  * parent never touches CUDA; each run is a fresh child process. */
 #include "bench_start.h"
-#include "cli.h"
+#include "tool/cli.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* bench_order.c -- cases of selecting, partitioning, counting, sorting, gathering
+/* bench_cases_order.c -- cases of selecting, partitioning, counting, sorting, gathering
  * and scattering (lecture rows B9, B12, B13, B14). */
 #include "bench_ops.h"
 

@@ -1,6 +1,6 @@
-/* compile.c -- `kiln compile`: PTX, CUBIN, SASS, resource report. */
-#include "compile.h"
-#include "cli.h"
+/* command_compile.c -- `kiln compile`: PTX, CUBIN, SASS, resource report. */
+#include "command_compile.h"
+#include "tool/cli.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* devices.c -- `kiln devices`: each GPU's traits; the table of generations. */
-#include "cli.h"
+/* command_devices.c -- `kiln devices`: each GPU's traits; the table of generations. */
+#include "tool/cli.h"
 
 #include <string.h>
 

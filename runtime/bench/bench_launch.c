@@ -1,6 +1,6 @@
 /* bench_launch.c -- what a launch costs the host, beside a bare
  * cuLaunchKernel of the same kernel in the same stream. */
-#include "cli.h"
+#include "tool/cli.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* examine.c -- the facts and the diagnosis behind `kiln doctor`. */
+/* doctor_examine.c -- the facts and the diagnosis behind `kiln doctor`. */
 #include "doctor.h"
 
 #include <dirent.h>

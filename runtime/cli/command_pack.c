@@ -1,5 +1,5 @@
-/* pack.c -- `kiln pack`: pre-built kernels in one file. */
-#include "compile.h"
+/* command_pack.c -- `kiln pack`: pre-built kernels in one file. */
+#include "command_compile.h"
 
 #include <stdlib.h>
 #include <string.h>

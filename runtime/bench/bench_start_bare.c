@@ -1,4 +1,4 @@
-/* bench_bare.c -- the yardstick of `bench start`: saxpy from a CUBIN file,
+/* bench_start_bare.c -- the yardstick of `bench start`: saxpy from a CUBIN file,
  * straight on the driver API, with nothing of Kiln. */
 #include "bench_start.h"
 

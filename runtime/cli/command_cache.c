@@ -1,5 +1,5 @@
-/* cache.c -- `kiln cache`: look at and tend the compile cache. */
-#include "cli.h"
+/* command_cache.c -- `kiln cache`: look at and tend the compile cache. */
+#include "tool/cli.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #ifndef KILN_BENCH_REDUCE_H
 #define KILN_BENCH_REDUCE_H
 
-#include "cli.h"
+#include "tool/cli.h"
 
 /* The command; argv[0] is its name. @return an exit code. */
 int kiln__bench_reduce(cli *c, int argc, char **argv);

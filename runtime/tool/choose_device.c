@@ -1,4 +1,4 @@
-/* device.c -- whether a command runs on the GPU or on the CPU device. */
+/* choose_device.c -- whether a command runs on the GPU or on the CPU device. */
 #include "cli.h"
 
 #include <stdlib.h>

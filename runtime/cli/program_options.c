@@ -1,5 +1,5 @@
-/* options.c -- programs and targets as the command line names them. */
-#include "cli.h"
+/* program_options.c -- programs and targets as the command line names them. */
+#include "tool/cli.h"
 
 #include <stdlib.h>
 #include <string.h>

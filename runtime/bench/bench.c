@@ -1,5 +1,5 @@
 /* bench.c -- `kiln bench`: which benchmark. */
-#include "cli.h"
+#include "tool/cli.h"
 
 #include "bench_ops.h"
 #include "bench_reduce.h"
