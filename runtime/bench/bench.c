@@ -1,92 +1,65 @@
-/* bench.c -- `kiln bench`: which benchmark. */
-#include "tool/cli.h"
+/* bench.c -- `kiln bench`: the table of benchmarks. */
+#include "bench/bench_ops.h"
 
-#include "bench_ops.h"
-#include "bench_reduce.h"
-
-#include <stdlib.h>
 #include <string.h>
 
-static void help(cli *c, FILE *out)
-{
-  fputs("usage: kiln bench WHAT [options]\n\n"
-        "  reduce    the lectures' reduction ladder and the library's best\n"
-        "  calls     first and later calls of every operation, on the host\n"
-        "  launch    host cost of a launch beside a bare cuLaunchKernel\n"
-        "  start     process start to verified saxpy, cold and warm, beside a\n"
-        "            bare program on the driver API\n"
-        "  cpu       how fast the CPU device interprets six kernels\n"
-        "  passes    ways to gather and scatter beside their cost model\n"
-        "  ops       every operation beside CUB, Thrust and cuBLAS, or one "
-        "family:\n",
-        out);
-  fprintf(out, "            %s\n\n", kiln__bench_ops_list(c));
-  fputs("Each has --help and --json FILE; all but cpu are meant for a GPU.\n",
-        out);
-}
+static const struct {
+  const char *name;
+  cli_command_fn run;
+  const char *what;
+} benchmarks[] = {
+    {"reduce", kiln__bench_reduce,
+     "the lectures' steps to a fast reduction, and the library's own"},
+    {"calls", kiln__bench_calls,
+     "host cost of the first and of later calls of every operation"},
+    {"launch", kiln__bench_launch,
+     "host cost of a launch beside a bare cuLaunchKernel"},
+    {"start", kiln__bench_start,
+     "process start to a verified saxpy, beside a bare program"},
+    {"cpu", kiln__bench_cpu, "speed of the CPU device on six kernels"},
+    {"passes", kiln__bench_passes,
+     "cost model of gather and scatter beside measured times"},
+    {"ops", kiln__bench_ops, "every operation beside CUB, Thrust and cuBLAS"},
+};
 
-static int by_value(const void *a, const void *b)
-{
-  const double x = *(const double *)a, y = *(const double *)b;
-
-  return x < y ? -1 : x > y ? 1 : 0;
-}
-
-size_t kiln__cli_sizes(const char *text, unsigned least, unsigned most,
-                       unsigned *bits, size_t room)
-{
-  size_t n = 0;
-  char *end;
-
-  do {
-    const unsigned long value = strtoul(text, &end, 10);
-
-    if (end == text || value < least || value > most || n == room)
-      return 0;
-    bits[n++] = (unsigned)value;
-    text = end + 1;
-  } while (*end == ',');
-  return *end == '\0' ? n : 0;
-}
-
-double kiln__cli_median(double *values, size_t n)
-{
-  if (n == 0)
-    return 0;
-  qsort(values, n, sizeof *values, by_value);
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
+enum { N_BENCHMARKS = sizeof benchmarks / sizeof benchmarks[0] };
 
 int kiln__cli_bench(cli *c, int argc, char **argv)
 {
-  const char *what = argc > 1 ? argv[1] : NULL;
+  const char *list = kiln__bench_ops_list(c), *about = "Measures:\n";
+  cli_syntax syntax = {
+      .synopsis = "kiln bench BENCHMARK [options]\n",
+      .example = "kiln bench sort --sizes 28,24 --json out.json",
+      .least = 1,
+      .most = -1,
+      .missing =
+          kiln__cli_text(c,
+                         "name a benchmark: reduce, calls, launch, start, "
+                         "cpu, passes, ops, %s",
+                         list),
+      .program_follows = true};
+  cli_words words;
+  int rc;
 
-  if (what != NULL &&
-      (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)) {
-    help(c, stdout);
-    return CLI_OK;
-  }
-  if (what == NULL)
-    return kiln__cli_usage(c,
-                           "bench what: reduce, calls, launch, start, cpu, "
-                           "passes, ops or %s?",
-                           kiln__bench_ops_list(c));
-  c->name = kiln__cli_text(c, "bench %s", what);
-  argv[1] = kiln__cli_text(c, "kiln bench %s", what);
-  if (strcmp(what, "reduce") == 0)
-    return kiln__bench_reduce(c, argc - 1, argv + 1);
-  if (strcmp(what, "launch") == 0)
-    return kiln__cli_bench_launch(c, argc - 1, argv + 1);
-  if (strcmp(what, "calls") == 0)
-    return kiln__cli_bench_calls(c, argc - 1, argv + 1);
-  if (strcmp(what, "start") == 0)
-    return kiln__cli_bench_start(c, argc - 1, argv + 1);
-  if (strcmp(what, "cpu") == 0)
-    return kiln__cli_bench_cpu(c, argc - 1, argv + 1);
-  if (strcmp(what, "passes") == 0)
-    return kiln__cli_bench_passes(c, argc - 1, argv + 1);
-  if (kiln__bench_ops_has(what))
-    return kiln__bench_ops(c, what, argc - 1, argv + 1);
-  c->name = "bench";
-  return kiln__cli_usage(c, "no benchmark \"%s\"", what);
+  for (size_t i = 0; i < N_BENCHMARKS; i++)
+    about = kiln__cli_text(c, "%s  %-8s%s\n", about, benchmarks[i].name,
+                           benchmarks[i].what);
+  syntax.about = kiln__cli_text(
+      c,
+      "%sEach has --help; a family of operations may stand for ops. All but "
+      "cpu are meant for a GPU.\n\nFamilies of "
+      "operations: %s.",
+      about, list);
+  rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
+  if (rc != CLI_OK)
+    return rc;
+  for (size_t i = 0; i < N_BENCHMARKS; i++)
+    if (strcmp(words.at[0], benchmarks[i].name) == 0 ||
+        (benchmarks[i].run == kiln__bench_ops &&
+         kiln__bench_ops_has(words.at[0]))) {
+      c->name = kiln__cli_text(c, "bench %s", words.at[0]);
+      words.at[0] = kiln__cli_text(c, "kiln %s", c->name);
+      return benchmarks[i].run(c, words.n, words.at);
+    }
+  return kiln__cli_usage(c, "there is no benchmark \"%s\"", words.at[0]);
 }

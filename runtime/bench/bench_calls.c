@@ -1,44 +1,25 @@
 /* bench_calls.c -- `kiln bench calls`: what a call of each operation costs the
- * host. The first one with an empty cache (compile included), the first one with
- * what is on disk, and every later one beside its bare launches. */
-#include "bench_calls.h"
+ * host. It times the first call with an empty cache (compiling included), the first
+ * call with the code on disk, and later calls beside their bare launches. */
+#include "bench/bench_calls.h"
 
-#include "bench_start.h"
-
-#include <errno.h>
-#include <ftw.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define TRY(expression)                                                        \
-  do {                                                                         \
-    const kiln_status st_ = (expression);                                      \
-    if (st_ != KILN_OK)                                                        \
-      return st_;                                                              \
-  } while (0)
 
 enum {
   BATCH = 64, /* calls between two waits: far fewer launches than a driver
                  queues before it blocks */
   BATCHES = 41,
   WARM_UP = 4,
-  MAX_REPEATS = 25,
-  MAX_SIZES = 4
+  MAX_REPEATS = 25
 };
 
-/* Wanted: milliseconds, milliseconds, ratio. */
+/* The aims: milliseconds, milliseconds, ratio to bare launches. */
 static const double wanted_cold = 60, wanted_disk = 1, wanted_ratio = 1.5;
-
-typedef struct options {
-  const char *json, *only;
-  unsigned bits[MAX_SIZES], repeats;
-  size_t n_bits;
-  int device;
-} options;
 
 typedef struct bench {
   cli *c;
-  const options *o;
+  const bench_options *o;
   kiln_device *device;
   kiln_stream *stream, *watched;
   kiln_timeline *timeline;
@@ -56,71 +37,6 @@ typedef struct outcome {
   size_t launches, others; /* fills and copies */
   double cold_ms, disk_ms, call_us, bare_us;
 } outcome;
-
-static const char usage_text[] =
-    "usage: kiln bench calls [--sizes 12,20] [--repeats N] [--only TEXT]\n"
-    "                        [--device N] [--json FILE]\n"
-    "What a call of each operation costs the host: the first one, compile "
-    "included\n(a runtime with an empty cache folder); the first one of a "
-    "runtime whose cache\nfolder has the code; and any later one, beside the "
-    "same launches by bare\ncuLaunchKernel (and fills, \"1 + 1\", by "
-    "cuMemsetD32Async). What is above 60 ms, 1 ms\nand 1.5 times is marked.\n"
-    "  --sizes    log2 of the elements, 12 to 24, four at most\n"
-    "  --repeats  first calls of each kind, 5 by default\n"
-    "  --only     operations whose name holds TEXT\n"
-    "  --device   GPU to use, default 0\n"
-    "  --json     write every figure to FILE\n";
-
-/* False: stop with *rc. */
-static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
-{
-  static const struct option known[] = {
-      {"sizes", required_argument, NULL, 's'},
-      {"repeats", required_argument, NULL, 'r'},
-      {"only", required_argument, NULL, 'o'},
-      {"device", required_argument, NULL, 'd'},
-      {"json", required_argument, NULL, 'j'},
-      {"help", no_argument, NULL, 'h'},
-      {0}};
-  int opt;
-
-  *o = (options){.bits = {12, 20}, .n_bits = 2, .repeats = 5};
-  *rc = CLI_OK;
-  while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
-    switch (opt) {
-    case 's':
-      o->n_bits = kiln__cli_sizes(optarg, 12, 24, o->bits, MAX_SIZES);
-      if (o->n_bits > 0)
-        break;
-      *rc = kiln__cli_usage(c, "--sizes takes up to four numbers, 12 to 24");
-      return false;
-    case 'r':
-      o->repeats = (unsigned)atoi(optarg);
-      if (o->repeats >= 1 && o->repeats <= MAX_REPEATS)
-        break;
-      *rc = kiln__cli_usage(c, "--repeats takes 1 to %d", (int)MAX_REPEATS);
-      return false;
-    case 'o':
-      o->only = optarg;
-      break;
-    case 'd':
-      o->device = atoi(optarg);
-      break;
-    case 'j':
-      o->json = optarg;
-      break;
-    case 'h':
-      fputs(usage_text, stdout);
-      return false;
-    default:
-      *rc = kiln__cli_usage(c, NULL);
-      return false;
-    }
-  }
-  if (optind < argc)
-    *rc = kiln__cli_usage(c, "takes no \"%s\"", argv[optind]);
-  return *rc == CLI_OK;
-}
 
 /* ---- Data ------------------------------------------------------------------- */
 
@@ -148,11 +64,11 @@ static kiln_status fill_all(bench *b, uint64_t n)
   calls_data *d = &b->data;
 
   d->n = n;
-  TRY(fill(b, d->keys, n, "hash(i + 1)"));
-  TRY(fill(b, d->small, n, "hash(i + 1) % 256"));
-  TRY(fill(b, d->places, n, "i * 40503 % n"));
-  TRY(fill(b, d->sorted, n, "i / 16"));
-  TRY(fill(b, d->offsets, n / 16 + 1, "i * 16"));
+  CLI_TRY(fill(b, d->keys, n, "hash(i + 1)"));
+  CLI_TRY(fill(b, d->small, n, "hash(i + 1) % 256"));
+  CLI_TRY(fill(b, d->places, n, "i * 40503 % n"));
+  CLI_TRY(fill(b, d->sorted, n, "i / 16"));
+  CLI_TRY(fill(b, d->offsets, n / 16 + 1, "i * 16"));
   return kiln_stream_synchronize(b->stream);
 }
 
@@ -161,17 +77,14 @@ static kiln_status allocate(bench *b)
   calls_data *d = &b->data;
   CUdeviceptr *const inputs[] = {&d->keys, &d->small, &d->places, &d->sorted,
                                  &d->offsets};
-  uint64_t most = 0;
+  const uint64_t most = kiln__bench_most(&b->o->sizes);
 
-  for (size_t i = 0; i < b->o->n_bits; i++)
-    if (UINT64_C(1) << b->o->bits[i] > most)
-      most = UINT64_C(1) << b->o->bits[i];
   for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++)
-    TRY(kiln_memory_alloc(inputs[i], b->device, (size_t)most * 4 + 4));
+    CLI_TRY(kiln_memory_alloc(inputs[i], b->device, (size_t)most * 4 + 4));
   for (size_t i = 0; i < 3; i++)
-    TRY(kiln_memory_alloc(&d->out[i], b->device, (size_t)most * 8));
+    CLI_TRY(kiln_memory_alloc(&d->out[i], b->device, (size_t)most * 8));
   for (size_t i = 0; i < 2; i++)
-    TRY(kiln_memory_alloc(&d->one[i], b->device, 256 << 10));
+    CLI_TRY(kiln_memory_alloc(&d->one[i], b->device, 256 << 10));
   return KILN_OK;
 }
 
@@ -225,9 +138,9 @@ static kiln_status open_fresh(bench *b, fresh *f, const char *cache)
     opts.driver_path = NULL;
     opts.driver = kiln_cpu_driver();
   }
-  TRY(kiln_runtime_create(&f->rt, &opts));
-  TRY(kiln_device_open(&f->device, f->rt, b->o->device, NULL));
-  TRY(kiln_stream_create(&f->stream, f->device, NULL));
+  CLI_TRY(kiln_runtime_create(&f->rt, &opts));
+  CLI_TRY(kiln_device_open(&f->device, f->rt, b->o->device, NULL));
+  CLI_TRY(kiln_stream_create(&f->stream, f->device, NULL));
   return load_saxpy(f->device);
 }
 
@@ -262,8 +175,8 @@ static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
     const char *cache =
         kiln__cli_text(b->c, "%s/%u", b->folder, b->n_folders++);
 
-    TRY(time_first(b, call, cache, &cold[r]));
-    TRY(time_first(b, call, cache, &disk[r]));
+    CLI_TRY(time_first(b, call, cache, &cold[r]));
+    CLI_TRY(time_first(b, call, cache, &disk[r]));
   }
   out->cold_ms = kiln__cli_median(cold, b->o->repeats);
   out->disk_ms = kiln__cli_median(disk, b->o->repeats);
@@ -291,9 +204,10 @@ static kiln_status count_launches(bench *b, const calls_case *call,
   kiln_timeline *timeline = NULL;
   kiln_status st;
 
-  TRY(call->call(b->watched, &b->data, NULL, NULL)); /* compiles, allocates */
-  TRY(kiln_stream_synchronize(b->watched));
-  TRY(kiln_timeline_create(&timeline, b->device));
+  CLI_TRY(
+      call->call(b->watched, &b->data, NULL, NULL)); /* compiles, allocates */
+  CLI_TRY(kiln_stream_synchronize(b->watched));
+  CLI_TRY(kiln_timeline_create(&timeline, b->device));
   st = kiln_stream_attach(b->watched, timeline);
   if (st == KILN_OK)
     st = call->call(b->watched, &b->data, NULL, NULL);
@@ -322,7 +236,7 @@ static kiln_status time_batch(bench *b, const calls_case *call, bool bare,
       st = call->call(b->stream, &b->data, NULL, NULL);
   *us = (kiln__cli_now_ns() - begin) / 1e3 / BATCH;
   kiln__bench_bare_current(b->bare, false);
-  TRY(st);
+  CLI_TRY(st);
   if (!fired)
     kiln__cli_say(b->c, NULL, "%s: a bare cuLaunchKernel failed", call->label);
   return kiln_stream_synchronize(b->stream);
@@ -332,15 +246,15 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
 {
   double times[2][BATCHES];
 
-  TRY(call->call(b->stream, &b->data, NULL, NULL));
-  TRY(kiln__bench_bare_record(b->bare, call, &b->data, out->others));
+  CLI_TRY(call->call(b->stream, &b->data, NULL, NULL));
+  CLI_TRY(kiln__bench_bare_record(b->bare, call, &b->data, out->others));
   for (int i = -WARM_UP; i < BATCHES; i++)
     for (int w = 0; w < 2; w++) {
       /* There and back: nobody always follows the same one. */
       const int way = i % 2 == 0 ? w : 1 - w;
       double us;
 
-      TRY(time_batch(b, call, way == 1, &us));
+      CLI_TRY(time_batch(b, call, way == 1, &us));
       if (i >= 0)
         times[way][i] = us;
     }
@@ -385,35 +299,35 @@ static cJSON *outcome_json(const bench *b, const calls_case *call,
 {
   cJSON *j = cJSON_CreateObject();
 
-  cJSON_AddStringToObject(j, "call", call->label);
-  cJSON_AddNumberToObject(j, "n", (double)b->data.n);
-  cJSON_AddNumberToObject(j, "launches", (double)o->launches);
-  cJSON_AddNumberToObject(j, "fills_and_copies", (double)o->others);
-  cJSON_AddNumberToObject(j, "cold_ms", o->cold_ms);
-  cJSON_AddNumberToObject(j, "disk_ms", o->disk_ms);
+  JSON_TEXT(j, "call", call->label);
+  JSON_NUMBER(j, "n", b->data.n);
+  JSON_NUMBER(j, "launches", o->launches);
+  JSON_NUMBER(j, "fills_and_copies", o->others);
+  JSON_NUMBER(j, "cold_ms", o->cold_ms);
+  JSON_NUMBER(j, "disk_ms", o->disk_ms);
   if (o->bare_us > 0) {
-    cJSON_AddNumberToObject(j, "call_us", o->call_us);
-    cJSON_AddNumberToObject(j, "bare_us", o->bare_us);
-    cJSON_AddNumberToObject(j, "ratio", o->call_us / o->bare_us);
+    JSON_NUMBER(j, "call_us", o->call_us);
+    JSON_NUMBER(j, "bare_us", o->bare_us);
+    JSON_NUMBER(j, "ratio", o->call_us / o->bare_us);
   }
   return j;
 }
 
 static kiln_status run_case(bench *b, const calls_case *call, outcome *out)
 {
-  TRY(count_launches(b, call, out));
+  CLI_TRY(count_launches(b, call, out));
   if (b->bare != NULL)
-    TRY(later_calls(b, call, out));
+    CLI_TRY(later_calls(b, call, out));
   return first_calls(b, call, out);
 }
 
-static size_t count_cases(const options *o)
+static size_t count_cases(const bench_options *o)
 {
   size_t n = 0;
 
   for (const calls_case *k = kiln__bench_calls_table; k->label != NULL; k++)
-    n += o->only == NULL || strstr(k->label, o->only) != NULL;
-  return n * o->n_bits;
+    n += kiln__bench_chosen(o, k->label);
+  return n * o->sizes.n;
 }
 
 static int run_cases(bench *b, cJSON *list, cli_table *table)
@@ -421,13 +335,13 @@ static int run_cases(bench *b, cJSON *list, cli_table *table)
   const size_t total = count_cases(b->o);
   size_t done = 0;
 
-  for (size_t i = 0; i < b->o->n_bits; i++) {
-    if (fill_all(b, UINT64_C(1) << b->o->bits[i]) != KILN_OK)
+  for (size_t i = 0; i < b->o->sizes.n; i++) {
+    if (fill_all(b, UINT64_C(1) << b->o->sizes.bits[i]) != KILN_OK)
       return kiln__cli_failure(b->c, "inputs");
     for (const calls_case *k = kiln__bench_calls_table; k->label != NULL; k++) {
       outcome out = {0};
 
-      if (b->o->only != NULL && strstr(k->label, b->o->only) == NULL)
+      if (!kiln__bench_chosen(b->o, k->label))
         continue;
       kiln__cli_progress(b->c, "call", done++, total);
       if (run_case(b, k, &out) != KILN_OK)
@@ -466,8 +380,8 @@ static int run_all(bench *b, cJSON *json)
   cli_table table;
   int rc;
 
-  cJSON_AddStringToObject(json, "device", b->info.name);
-  cJSON_AddNumberToObject(json, "very_first_ms", b->very_first_ms);
+  JSON_TEXT(json, "device", b->info.name);
+  JSON_NUMBER(json, "very_first_ms", b->very_first_ms);
   kiln__cli_table(&table, b->c, heads);
   rc = run_cases(b, cJSON_AddArrayToObject(json, "calls"), &table);
   describe(b);
@@ -482,27 +396,6 @@ static int run_all(bench *b, cJSON *json)
 
 /* ---- The command ------------------------------------------------------------------- */
 
-static int remove_one(const char *path, const struct stat *info, int type,
-                      struct FTW *at)
-{
-  (void)info, (void)type, (void)at;
-  return remove(path);
-}
-
-static int make_folder(bench *b)
-{
-  const char *base = getenv("TMPDIR");
-
-  b->folder = kiln__cli_text(b->c, "%s/kiln-calls-XXXXXX",
-                             base == NULL || base[0] == '\0' ? "/tmp" : base);
-  if (mkdtemp(b->folder) != NULL)
-    return CLI_OK;
-  kiln__cli_say(b->c, "set TMPDIR to a folder that can be written",
-                "cannot make %s: %s", b->folder, strerror(errno));
-  b->folder = NULL;
-  return CLI_FAILED;
-}
-
 static kiln_status open_bench(bench *b)
 {
   kiln_program_desc first = {
@@ -510,13 +403,13 @@ static kiln_status open_bench(bench *b)
   kiln_module *module = NULL;
   double begin;
 
-  TRY(kiln_device_open(&b->device, b->c->rt, b->o->device, NULL));
-  TRY(kiln_device_describe(b->device, &b->info));
-  TRY(kiln_stream_create(&b->stream, b->device, NULL));
-  TRY(kiln_stream_create(&b->watched, b->device, NULL));
-  TRY(allocate(b));
+  CLI_TRY(kiln_device_open(&b->device, b->c->rt, b->o->device, NULL));
+  CLI_TRY(kiln_device_describe(b->device, &b->info));
+  CLI_TRY(kiln_stream_create(&b->stream, b->device, NULL));
+  CLI_TRY(kiln_stream_create(&b->watched, b->device, NULL));
+  CLI_TRY(allocate(b));
   begin = kiln__cli_now_ns();
-  TRY(kiln_module_load(&module, b->device, &first));
+  CLI_TRY(kiln_module_load(&module, b->device, &first));
   b->very_first_ms = (kiln__cli_now_ns() - begin) / 1e6;
   kiln_module_free(module);
   b->bare = kiln__bench_bare_open(b->c, b->stream, &b->no_bare);
@@ -531,28 +424,45 @@ static void close_bench(bench *b)
   kiln_stream_free(b->watched);
   kiln_stream_free(b->stream);
   kiln_device_free(b->device);
-  if (b->folder != NULL)
-    nftw(b->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  kiln__cli_remove_folder(b->folder);
 }
 
-int kiln__cli_bench_calls(cli *c, int argc, char **argv)
+int kiln__bench_calls(cli *c, int argc, char **argv)
 {
-  options o;
+  bench_options o = {.sizes = {{12, 20}, 2}, .repeats = 5};
+  const cli_option options[] = {
+      CLI_OPTION_SIZES(&o.sizes, 12, 24, "log2 of the elements; default 12,20"),
+      CLI_OPTION_NUMBER("repeats", &o.repeats, 1, MAX_REPEATS,
+                        "first calls of each kind; default 5"),
+      BENCH_OPTION_ONLY(&o, "operations with a name"),
+      BENCH_OPTION_DEVICE(&o),
+      BENCH_OPTION_JSON(&o),
+      CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln bench calls [options]\n",
+      .about = "Measures what a call of each operation costs the host: the "
+               "first one, compiling included (a runtime with an empty cache "
+               "folder); the first one of a runtime whose cache folder has the "
+               "code; and any later one, beside the same launches by bare "
+               "cuLaunchKernel (and fills, \"1 + 1\", by cuMemsetD32Async). "
+               "Figures above 60 ms, 1 ms and 1.5 times are marked.",
+      .options = options,
+      .example = "kiln bench calls --only sort --sizes 20"};
   bench b = {.c = c, .o = &o};
+  cli_words words;
   cJSON *json;
-  int rc;
+  int rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
-  if (!parse(c, &o, argc, argv, &rc))
+  if (rc != CLI_OK)
     return rc;
   unsetenv("KILN_PACKS"); /* a cold call must compile */
   json = cJSON_CreateObject();
-  rc = make_folder(&b);
-  if (rc == CLI_OK)
+  b.folder = kiln__cli_make_folder(c, "kiln-calls");
+  if (b.folder == NULL)
+    rc = CLI_FAILED;
+  else
     rc = open_bench(&b) == KILN_OK ? run_all(&b, json)
                                    : kiln__cli_failure(c, "device");
   close_bench(&b);
-  if (rc == CLI_OK && o.json != NULL)
-    return kiln__cli_json(c, json, o.json);
-  cJSON_Delete(json);
-  return rc;
+  return kiln__cli_json_end(c, rc, json, o.json);
 }

@@ -1,11 +1,12 @@
-/* bench_calls_bare.c -- what a call's launches cost by themselves: the call is
- * captured into a graph, whose kernels tell their grids and parameters, and the
- * same number of kernels with the same grids and parameters, but without a body,
- * are launched by cuLaunchKernel. The call's own kernels would need new marks in
- * their temporary memory each time. */
-#include "bench_calls.h"
+/* bench_calls_bare.c -- what a call's launches cost by themselves.
+ *
+ * The call is captured into a graph, whose nodes report the grids and the sizes of
+ * the parameters. Then the same number of kernels with the same grids and
+ * parameters, but without a body, are launched by cuLaunchKernel. The call's own
+ * kernels cannot be launched again: their tile descriptors would have to be new
+ * each time. */
+#include "bench/bench_calls.h"
 
-#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,11 +24,7 @@ typedef struct fill_node {
   size_t width, height;
 } fill_node;
 
-typedef int (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned,
-                         unsigned, unsigned, unsigned, CUstream, void **,
-                         void **);
 typedef int (*fill_fn)(CUdeviceptr, unsigned, size_t, CUstream);
-typedef int (*set_current_fn)(CUcontext);
 typedef int (*begin_fn)(CUstream, int);
 typedef int (*end_fn)(CUstream, void **);
 typedef int (*nodes_fn)(void *, void **, size_t *);
@@ -58,9 +55,9 @@ struct calls_bare {
   cli *c;
   kiln_stream *stream;
   CUcontext context;
-  launch_fn launch;
+  bench_launch_fn launch;
   fill_fn fill;
-  set_current_fn set_current;
+  bench_set_current_fn set_current;
   begin_fn begin;
   end_fn end;
   nodes_fn nodes;
@@ -78,63 +75,42 @@ struct calls_bare {
                                              most so many bytes of them */
 };
 
-/* dlsym gives an object pointer; POSIX promises that it holds a function. */
-static bool find_entries(calls_bare *b, void *library)
+static void *find_entries(calls_bare *b, const char **why)
 {
-  const struct {
-    const char *name, *newer;
-    void *to;
-  } entries[] = {
-      {"cuLaunchKernel", NULL, &b->launch},
-      {"cuMemsetD32Async", NULL, &b->fill},
-      {"cuCtxSetCurrent", NULL, &b->set_current},
-      {"cuStreamBeginCapture", "cuStreamBeginCapture_v2", &b->begin},
-      {"cuStreamEndCapture", NULL, &b->end},
-      {"cuGraphGetNodes", NULL, &b->nodes},
-      {"cuGraphNodeGetType", NULL, &b->type},
-      {"cuGraphKernelNodeGetParams", NULL, &b->params},
-      {"cuGraphMemsetNodeGetParams", NULL, &b->fill_params},
-      {"cuGraphDestroy", NULL, &b->destroy},
+  const bench_symbol list[] = {
+      {"cuLaunchKernel", &b->launch},
+      {"cuMemsetD32Async", &b->fill},
+      {"cuCtxSetCurrent", &b->set_current},
+      {"cuStreamBeginCapture_v2", &b->begin},
+      {"cuStreamEndCapture", &b->end},
+      {"cuGraphGetNodes", &b->nodes},
+      {"cuGraphNodeGetType", &b->type},
+      {"cuGraphKernelNodeGetParams", &b->params},
+      {"cuGraphMemsetNodeGetParams", &b->fill_params},
+      {"cuGraphDestroy", &b->destroy},
+      {NULL, NULL},
   };
-  void *found;
+  void *library = kiln__bench_driver_symbols(b->c, list, why);
 
-  for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
-    found = dlsym(library, entries[i].newer != NULL ? entries[i].newer
-                                                    : entries[i].name);
-    if (found == NULL)
-      return false;
-    memcpy(entries[i].to, &found, sizeof found);
-  }
-  found = dlsym(library, "cuFuncGetParamInfo");
-  memcpy(&b->param_info, &found, sizeof found);
-  return true;
+  if (library != NULL)
+    kiln__bench_symbol(library, "cuFuncGetParamInfo", &b->param_info);
+  return library;
 }
 
 calls_bare *kiln__bench_bare_open(cli *c, kiln_stream *stream, const char **why)
 {
+  kiln_device *device = kiln_stream_device(stream);
   calls_bare *b = kiln__cli_alloc(c, 1, sizeof *b);
-  kiln_driver_info driver;
-  void *library = NULL;
-  bool found;
 
   b->c = c;
   b->stream = stream;
-  *why = "the CPU device in this command is no libcuda";
-  if (c->on_cpu)
+  if (find_entries(b, why) == NULL)
     return NULL;
-  *why = "libcuda cannot be opened";
-  if (kiln_runtime_driver(c->rt, &driver) == KILN_OK &&
-      kiln_device_context(kiln_stream_device(stream), &b->context) == KILN_OK)
-    library = dlopen(driver.path, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL)
+  *why = "there is no memory to fill";
+  if (kiln_device_context(device, &b->context) != KILN_OK ||
+      kiln_memory_alloc(&b->filled, device, 4 * MOST_FILLED) != KILN_OK)
     return NULL;
-  found = find_entries(b, library);
-  dlclose(library); /* the runtime keeps it open */
-  *why = found ? "there is no memory to fill" : "libcuda has no graphs";
-  if (found && kiln_memory_alloc(&b->filled, kiln_stream_device(stream),
-                                 4 * MOST_FILLED) != KILN_OK)
-    return NULL;
-  return found ? b : NULL;
+  return b;
 }
 
 void kiln__bench_bare_current(const calls_bare *b, bool current)
@@ -209,22 +185,22 @@ static kiln_status capture(calls_bare *b, const calls_case *call,
                            const calls_data *d, void **graph)
 {
   kiln_device *device = kiln_stream_device(b->stream);
-  kiln_workspace room = {0};
+  kiln_workspace space = {0};
   CUstream handle = kiln_stream_handle(b->stream);
-  kiln_status st = call->call(b->stream, d, NULL, &room.size);
+  kiln_status st = call->call(b->stream, d, NULL, &space.size);
 
-  if (st == KILN_OK && room.size > 0)
-    st = kiln_memory_alloc(&room.data, device, room.size);
+  if (st == KILN_OK && space.size > 0)
+    st = kiln_memory_alloc(&space.data, device, space.size);
   kiln__bench_bare_current(b, true);
   if (st == KILN_OK && b->begin(handle, RELAXED) != 0)
     st = KILN_EDRIVER;
   if (st == KILN_OK) {
-    st = call->call(b->stream, d, room.data != 0 ? &room : NULL, NULL);
+    st = call->call(b->stream, d, space.data != 0 ? &space : NULL, NULL);
     if (b->end(handle, graph) != 0)
       st = KILN_EDRIVER;
   }
   kiln__bench_bare_current(b, false);
-  kiln_memory_free(device, room.data);
+  kiln_memory_free(device, space.data);
   return st;
 }
 

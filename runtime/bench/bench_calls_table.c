@@ -1,13 +1,18 @@
-/* bench_calls_table.c -- one call of every operation that launches. */
-#include "bench_calls.h"
+/* bench_calls_table.c -- one call of every operation that launches, for `kiln bench
+ * calls`. A row of the table is a label; CASE() makes its function. */
+#include "bench/bench_calls.h"
 
-#define CALL(name)                                                             \
-  (bytes != NULL ? kiln_##name##_workspace(stream, &desc, bytes)               \
-                 : kiln_##name(stream, &desc, workspace))
-
-#define DEFINE(name)                                                           \
-  static kiln_status name(kiln_stream *stream, const calls_data *d,            \
-                          const kiln_workspace *workspace, size_t *bytes)
+/* A function that makes the call kiln_OP() with this descriptor, or asks for the
+ * size of its workspace. */
+#define CASE(id, op, desc_type, ...)                                           \
+  static kiln_status id(kiln_stream *stream, const calls_data *d,              \
+                        const kiln_workspace *workspace, size_t *bytes)        \
+  {                                                                            \
+    const desc_type desc = {__VA_ARGS__};                                      \
+                                                                               \
+    return bytes != NULL ? kiln_##op##_workspace(stream, &desc, bytes)         \
+                         : kiln_##op(stream, &desc, workspace);                \
+  }
 
 static kiln_array f32(CUdeviceptr p)
 {
@@ -29,493 +34,201 @@ static kiln_input keys(const calls_data *d)
   return (kiln_input){.in = {u32(d->keys)}};
 }
 
-/* ---- Maps and folds ------------------------------------------------------- */
+/* clang-format off */
 
-DEFINE(map)
-{
-  const float a = 2.5F;
-  const kiln_param p = {"alpha", KILN_F32, &a, false};
-  const kiln_map_desc desc = {.in = {f32(d->keys), f32(d->small)},
-                              .out = {f32(d->out[0])},
-                              .expr = {"alpha * x + y"},
-                              .n = d->n,
-                              .code = {.params = &p, .n_params = 1}};
+/* ---- Maps and reductions ------------------------------------------------------- */
 
-  return CALL(map);
-}
+static const float two_and_a_half = 2.5F;
+static const kiln_param alpha = {"alpha", KILN_F32, &two_and_a_half, false};
 
-DEFINE(reduce)
-{
-  const kiln_reduce_desc desc = {
-      .x = floats(d), .n = d->n, .out = f32(d->one[0])};
+CASE(map, map, kiln_map_desc,
+    .in = {f32(d->keys), f32(d->small)}, .out = {f32(d->out[0])},
+    .expr = {"alpha * x + y"}, .n = d->n,
+    .code = {.params = &alpha, .n_params = 1})
 
-  return CALL(reduce);
-}
+CASE(reduce, reduce, kiln_reduce_desc,
+    .x = floats(d), .n = d->n, .out = f32(d->one[0]))
 
-DEFINE(map_reduce)
-{
-  const kiln_reduce_desc desc = {
-      .x = {.in = {f32(d->keys), f32(d->small)}, .map = "fabsf(x - y)"},
-      .n = d->n,
-      .op = {.expr = "a > b ? a : b", .identity = "-INFINITY"},
-      .out = f32(d->one[0])};
+CASE(map_reduce, reduce, kiln_reduce_desc,
+    .x = {.in = {f32(d->keys), f32(d->small)}, .map = "fabsf(x - y)"},
+    .n = d->n, .op = {.expr = "a > b ? a : b", .identity = "-INFINITY"},
+    .out = f32(d->one[0]))
 
-  return CALL(reduce);
-}
+CASE(arg_reduce, arg_reduce, kiln_arg_reduce_desc,
+    .x = floats(d), .n = d->n, .op = KILN_MAX, .value = f32(d->one[0]),
+    .index = u32(d->one[1]))
 
-DEFINE(arg_reduce)
-{
-  const kiln_arg_reduce_desc desc = {.x = floats(d),
-                                     .n = d->n,
-                                     .op = KILN_MAX,
-                                     .value = f32(d->one[0]),
-                                     .index = u32(d->one[1])};
+CASE(dot, dot, kiln_dot_desc,
+    .x = f32(d->keys), .y = f32(d->small), .n = d->n, .out = f32(d->one[0]))
 
-  return CALL(arg_reduce);
-}
+CASE(norm, norm, kiln_norm_desc,
+    .x = floats(d), .n = d->n, .out = f32(d->one[0]))
 
-DEFINE(dot)
-{
-  const kiln_dot_desc desc = {
-      .x = f32(d->keys), .y = f32(d->small), .n = d->n, .out = f32(d->one[0])};
+CASE(distance, distance, kiln_distance_desc,
+    .x = f32(d->keys), .y = f32(d->small), .n = d->n, .out = f32(d->one[0]))
 
-  return CALL(dot);
-}
+CASE(mean_variance, mean_variance, kiln_mean_variance_desc,
+    .x = floats(d), .n = d->n, .mean = f32(d->one[0]),
+    .variance = f32(d->one[1]))
 
-DEFINE(norm)
-{
-  const kiln_norm_desc desc = {
-      .x = floats(d), .n = d->n, .out = f32(d->one[0])};
+#define MATRIX \
+    .x = floats(d), .rows = d->n / 64, .columns = 64, .out = f32(d->out[0])
 
-  return CALL(norm);
-}
+CASE(reduce_rows, reduce_rows, kiln_reduce_matrix_desc,
+    MATRIX)
 
-DEFINE(distance)
-{
-  const kiln_distance_desc desc = {
-      .x = f32(d->keys), .y = f32(d->small), .n = d->n, .out = f32(d->one[0])};
+CASE(reduce_columns, reduce_columns, kiln_reduce_matrix_desc,
+    MATRIX)
 
-  return CALL(distance);
-}
+CASE(segmented_reduce, segmented_reduce, kiln_segmented_reduce_desc,
+    .x = floats(d), .n = d->n, .n_segments = d->n / 16,
+    .offsets = u32(d->offsets), .out = f32(d->out[0]))
 
-DEFINE(mean_variance)
-{
-  const kiln_mean_variance_desc desc = {.x = floats(d),
-                                        .n = d->n,
-                                        .mean = f32(d->one[0]),
-                                        .variance = f32(d->one[1])};
+CASE(segments_of_one_length, segmented_reduce, kiln_segmented_reduce_desc,
+    .x = floats(d), .n = d->n, .n_segments = d->n / 16, .length = 16,
+    .out = f32(d->out[0]))
 
-  return CALL(mean_variance);
-}
-
-/* Rows of 64. */
-static kiln_reduce_matrix_desc matrix(const calls_data *d)
-{
-  return (kiln_reduce_matrix_desc){
-      .x = floats(d), .rows = d->n / 64, .columns = 64, .out = f32(d->out[0])};
-}
-
-DEFINE(reduce_rows)
-{
-  const kiln_reduce_matrix_desc desc = matrix(d);
-
-  return CALL(reduce_rows);
-}
-
-DEFINE(reduce_columns)
-{
-  const kiln_reduce_matrix_desc desc = matrix(d);
-
-  return CALL(reduce_columns);
-}
-
-DEFINE(segmented_reduce)
-{
-  const kiln_segmented_reduce_desc desc = {.x = floats(d),
-                                           .n = d->n,
-                                           .n_segments = d->n / 16,
-                                           .offsets = u32(d->offsets),
-                                           .out = f32(d->out[0])};
-
-  return CALL(segmented_reduce);
-}
-
-DEFINE(segments_of_one_length)
-{
-  const kiln_segmented_reduce_desc desc = {.x = floats(d),
-                                           .n = d->n,
-                                           .n_segments = d->n / 16,
-                                           .length = 16,
-                                           .out = f32(d->out[0])};
-
-  return CALL(segmented_reduce);
-}
-
-DEFINE(bags)
-{
-  const kiln_segmented_reduce_desc desc = {.x = floats(d),
-                                           .n = d->n / 16,
-                                           .n_segments = d->n / 16,
-                                           .offsets = u32(d->offsets),
-                                           .index = u32(d->small),
-                                           .n_index = d->n,
-                                           .width = 16,
-                                           .out = f32(d->out[0])};
-
-  return CALL(segmented_reduce);
-}
+CASE(bags, segmented_reduce, kiln_segmented_reduce_desc,
+    .x = floats(d), .n = d->n / 16, .n_segments = d->n / 16,
+    .offsets = u32(d->offsets), .index = u32(d->small), .n_index = d->n,
+    .width = 16, .out = f32(d->out[0]))
 
 /* ---- Scans ------------------------------------------------------------------ */
 
-DEFINE(scan)
-{
-  const kiln_scan_desc desc = {.x = keys(d), .n = d->n, .out = u32(d->out[0])};
+CASE(scan, scan, kiln_scan_desc,
+    .x = keys(d), .n = d->n, .out = u32(d->out[0]))
 
-  return CALL(scan);
-}
+CASE(scan_by_key, scan_by_key, kiln_scan_by_key_desc,
+    .keys = u32(d->sorted), .x = keys(d), .n = d->n, .out = u32(d->out[0]))
 
-DEFINE(scan_by_key)
-{
-  const kiln_scan_by_key_desc desc = {
-      .keys = u32(d->sorted), .x = keys(d), .n = d->n, .out = u32(d->out[0])};
+CASE(segmented_scan, segmented_scan, kiln_segmented_scan_desc,
+    .offsets = u32(d->offsets), .n_segments = d->n / 16, .x = keys(d),
+    .n = d->n, .out = u32(d->out[0]))
 
-  return CALL(scan_by_key);
-}
+CASE(adjacent_difference, adjacent_difference, kiln_adjacent_difference_desc,
+    .x = keys(d), .n = d->n, .out = u32(d->out[0]))
 
-DEFINE(segmented_scan)
-{
-  const kiln_segmented_scan_desc desc = {.offsets = u32(d->offsets),
-                                         .n_segments = d->n / 16,
-                                         .x = keys(d),
-                                         .n = d->n,
-                                         .out = u32(d->out[0])};
+/* ---- Gather and scatter ------------------------------------------------------------------ */
 
-  return CALL(segmented_scan);
-}
+CASE(gather, gather, kiln_gather_desc,
+    .x = floats(d), .index = u32(d->places), .out = f32(d->out[0]), .n = d->n,
+    .n_target = d->n)
 
-DEFINE(adjacent_difference)
-{
-  const kiln_adjacent_difference_desc desc = {
-      .x = keys(d), .n = d->n, .out = u32(d->out[0])};
+CASE(gather_by_buckets, gather, kiln_gather_desc,
+    .x = floats(d), .index = u32(d->places), .out = f32(d->out[0]), .n = d->n,
+    .n_target = d->n, .method = KILN_INDEX_PARTITION, .passes = 4)
 
-  return CALL(adjacent_difference);
-}
+CASE(gather_rows, gather_rows, kiln_gather_rows_desc,
+    .in = f32(d->keys), .index = u32(d->small), .out = f32(d->out[0]),
+    .n = d->n / 16, .width = 16, .n_target = d->n / 16)
 
-/* ---- Places ------------------------------------------------------------------ */
+CASE(scatter, scatter, kiln_scatter_desc,
+    .x = floats(d), .index = u32(d->places), .out = f32(d->out[0]), .n = d->n,
+    .n_target = d->n)
 
-DEFINE(gather)
-{
-  const kiln_gather_desc desc = {.x = floats(d),
-                                 .index = u32(d->places),
-                                 .out = f32(d->out[0]),
-                                 .n = d->n,
-                                 .n_target = d->n};
-
-  return CALL(gather);
-}
-
-DEFINE(gather_by_parts)
-{
-  const kiln_gather_desc desc = {.x = floats(d),
-                                 .index = u32(d->places),
-                                 .out = f32(d->out[0]),
-                                 .n = d->n,
-                                 .n_target = d->n,
-                                 .method = KILN_INDEX_PARTITION,
-                                 .passes = 4};
-
-  return CALL(gather);
-}
-
-DEFINE(gather_rows)
-{
-  const kiln_gather_rows_desc desc = {.in = f32(d->keys),
-                                      .index = u32(d->small),
-                                      .out = f32(d->out[0]),
-                                      .n = d->n / 16,
-                                      .width = 16,
-                                      .n_target = d->n / 16};
-
-  return CALL(gather_rows);
-}
-
-DEFINE(scatter)
-{
-  const kiln_scatter_desc desc = {.x = floats(d),
-                                  .index = u32(d->places),
-                                  .out = f32(d->out[0]),
-                                  .n = d->n,
-                                  .n_target = d->n};
-
-  return CALL(scatter);
-}
-
-DEFINE(scatter_by_parts)
-{
-  const kiln_scatter_desc desc = {.x = floats(d),
-                                  .index = u32(d->places),
-                                  .out = f32(d->out[0]),
-                                  .n = d->n,
-                                  .n_target = d->n,
-                                  .method = KILN_INDEX_PARTITION,
-                                  .passes = 4};
-
-  return CALL(scatter);
-}
+CASE(scatter_by_buckets, scatter, kiln_scatter_desc,
+    .x = floats(d), .index = u32(d->places), .out = f32(d->out[0]), .n = d->n,
+    .n_target = d->n, .method = KILN_INDEX_PARTITION, .passes = 4)
 
 /* ---- Choosing and dividing ---------------------------------------------------- */
 
-DEFINE(select_if)
-{
-  const kiln_select_desc desc = {.x = keys(d),
-                                 .predicate = "x % 2 == 1",
-                                 .n = d->n,
-                                 .out = u32(d->out[0]),
-                                 .count = u32(d->one[0])};
+CASE(select_if, select, kiln_select_desc,
+    .x = keys(d), .predicate = "x % 2 == 1", .n = d->n, .out = u32(d->out[0]),
+    .count = u32(d->one[0]))
 
-  return CALL(select);
-}
+CASE(select_flagged, select, kiln_select_desc,
+    .x = keys(d), .flags = u32(d->small), .n = d->n, .out = u32(d->out[0]),
+    .count = u32(d->one[0]))
 
-DEFINE(select_flagged)
-{
-  const kiln_select_desc desc = {.x = keys(d),
-                                 .flags = u32(d->small),
-                                 .n = d->n,
-                                 .out = u32(d->out[0]),
-                                 .count = u32(d->one[0])};
+CASE(unique, unique, kiln_unique_desc,
+    .x = {.in = {u32(d->sorted)}}, .n = d->n, .out = u32(d->out[0]),
+    .count = u32(d->one[0]))
 
-  return CALL(select);
-}
+CASE(partition, partition, kiln_partition_desc,
+    .x = keys(d), .first = "x % 2 == 1", .n = d->n, .out = u32(d->out[0]),
+    .count = u32(d->one[0]))
 
-DEFINE(unique)
-{
-  const kiln_unique_desc desc = {.x = {.in = {u32(d->sorted)}},
-                                 .n = d->n,
-                                 .out = u32(d->out[0]),
-                                 .count = u32(d->one[0])};
+CASE(split, split, kiln_split_desc,
+    .x = keys(d), .key = "x % 16", .parts = 16, .n = d->n,
+    .out = u32(d->out[0]), .offsets = u32(d->one[0]))
 
-  return CALL(unique);
-}
+CASE(split_many, split, kiln_split_desc,
+    .x = keys(d), .key = "x % 1000", .parts = 1000, .n = d->n,
+    .out = u32(d->out[0]), .offsets = u32(d->one[0]))
 
-DEFINE(partition)
-{
-  const kiln_partition_desc desc = {.x = keys(d),
-                                    .first = "x % 2 == 1",
-                                    .n = d->n,
-                                    .out = u32(d->out[0]),
-                                    .count = u32(d->one[0])};
+#define RUNS \
+    .x = {.in = {u32(d->sorted)}}, .n = d->n, .values = u32(d->out[0]), \
+    .lengths = u32(d->out[1]), .count = u32(d->one[0])
 
-  return CALL(partition);
-}
+CASE(run_length_encode, run_length_encode, kiln_run_length_desc,
+    RUNS)
 
-DEFINE(split)
-{
-  const kiln_split_desc desc = {.x = keys(d),
-                                .key = "x % 16",
-                                .parts = 16,
-                                .n = d->n,
-                                .out = u32(d->out[0]),
-                                .offsets = u32(d->one[0])};
+CASE(run_length_non_trivial, run_length_non_trivial, kiln_run_length_desc,
+    RUNS)
 
-  return CALL(split);
-}
+#define LOOKED_FOR \
+    .x = keys(d), .predicate = "x == 123456789", .n = d->n, \
+    .out = u32(d->one[0])
 
-DEFINE(split_many)
-{
-  const kiln_split_desc desc = {.x = keys(d),
-                                .key = "x % 1000",
-                                .parts = 1000,
-                                .n = d->n,
-                                .out = u32(d->out[0]),
-                                .offsets = u32(d->one[0])};
+CASE(find, find, kiln_find_desc,
+    LOOKED_FOR)
 
-  return CALL(split);
-}
+CASE(count, count, kiln_find_desc,
+    LOOKED_FOR)
 
-static kiln_run_length_desc runs(const calls_data *d)
-{
-  return (kiln_run_length_desc){.x = {.in = {u32(d->sorted)}},
-                                .n = d->n,
-                                .values = u32(d->out[0]),
-                                .lengths = u32(d->out[1]),
-                                .count = u32(d->one[0])};
-}
+CASE(any, any, kiln_find_desc,
+    LOOKED_FOR)
 
-DEFINE(run_length_encode)
-{
-  const kiln_run_length_desc desc = runs(d);
-
-  return CALL(run_length_encode);
-}
-
-DEFINE(run_length_non_trivial)
-{
-  const kiln_run_length_desc desc = runs(d);
-
-  return CALL(run_length_non_trivial);
-}
-
-static kiln_find_desc looked_for(const calls_data *d)
-{
-  return (kiln_find_desc){.x = keys(d),
-                          .predicate = "x == 123456789",
-                          .n = d->n,
-                          .out = u32(d->one[0])};
-}
-
-DEFINE(find)
-{
-  const kiln_find_desc desc = looked_for(d);
-
-  return CALL(find);
-}
-
-DEFINE(count)
-{
-  const kiln_find_desc desc = looked_for(d);
-
-  return CALL(count);
-}
-
-DEFINE(any)
-{
-  const kiln_find_desc desc = looked_for(d);
-
-  return CALL(any);
-}
-
-DEFINE(all)
-{
-  const kiln_find_desc desc = looked_for(d);
-
-  return CALL(all);
-}
+CASE(all, all, kiln_find_desc,
+    LOOKED_FOR)
 
 /* ---- Counting and sorting ------------------------------------------------------- */
 
-DEFINE(histogram)
-{
-  const kiln_histogram_desc desc = {.x = {.in = {u32(d->small)}},
-                                    .n = d->n,
-                                    .bins = 256,
-                                    .counts = u32(d->one[0])};
+CASE(histogram, histogram, kiln_histogram_desc,
+    .x = {.in = {u32(d->small)}}, .n = d->n, .bins = 256,
+    .counts = u32(d->one[0]))
 
-  return CALL(histogram);
-}
+CASE(histogram_even, histogram, kiln_histogram_desc,
+    .x = {.in = {f32(d->keys)}}, .n = d->n, .bins = 4096, .lower = -1,
+    .upper = 1, .counts = u32(d->one[0]))
 
-DEFINE(histogram_even)
-{
-  const kiln_histogram_desc desc = {.x = {.in = {f32(d->keys)}},
-                                    .n = d->n,
-                                    .bins = 4096,
-                                    .lower = -1,
-                                    .upper = 1,
-                                    .counts = u32(d->one[0])};
+CASE(histogram_large, histogram, kiln_histogram_desc,
+    .x = {.in = {u32(d->keys)}, .map = "x >> 16"}, .n = d->n, .bins = 65536,
+    .counts = u32(d->one[0]))
 
-  return CALL(histogram);
-}
+CASE(counting_sort, counting_sort, kiln_counting_sort_desc,
+    .keys = u32(d->small), .keys_out = u32(d->out[0]), .n = d->n,
+    .range = 256)
 
-DEFINE(histogram_large)
-{
-  const kiln_histogram_desc desc = {
-      .x = {.in = {u32(d->keys)}, .map = "x >> 16"},
-      .n = d->n,
-      .bins = 65536,
-      .counts = u32(d->one[0])};
+CASE(counting_sort_pairs, counting_sort, kiln_counting_sort_desc,
+    .keys = u32(d->small), .keys_out = u32(d->out[0]), .values = u32(d->keys),
+    .values_out = u32(d->out[1]), .n = d->n, .range = 256)
 
-  return CALL(histogram);
-}
+CASE(sort_keys, sort, kiln_sort_desc,
+    .keys_in = u32(d->keys), .keys_out = u32(d->out[0]), .n = d->n)
 
-DEFINE(counting_sort)
-{
-  const kiln_counting_sort_desc desc = {.keys = u32(d->small),
-                                        .keys_out = u32(d->out[0]),
-                                        .n = d->n,
-                                        .range = 256};
+CASE(sort_pairs, sort, kiln_sort_desc,
+    .keys_in = u32(d->keys), .keys_out = u32(d->out[0]),
+    .values_in = u32(d->small), .values_out = u32(d->out[1]), .n = d->n)
 
-  return CALL(counting_sort);
-}
+CASE(sort_long_keys, sort, kiln_sort_desc,
+    .keys_in = {d->keys, KILN_U64}, .keys_out = {d->out[0], KILN_U64},
+    .n = d->n / 2)
 
-DEFINE(counting_sort_pairs)
-{
-  const kiln_counting_sort_desc desc = {.keys = u32(d->small),
-                                        .keys_out = u32(d->out[0]),
-                                        .values = u32(d->keys),
-                                        .values_out = u32(d->out[1]),
-                                        .n = d->n,
-                                        .range = 256};
+CASE(argsort, argsort, kiln_argsort_desc,
+    .keys = f32(d->keys), .indices = u32(d->out[0]), .n = d->n)
 
-  return CALL(counting_sort);
-}
+CASE(segmented_sort, segmented_sort, kiln_segmented_sort_desc,
+    .keys_in = u32(d->keys), .keys_out = u32(d->out[0]),
+    .offsets = u32(d->offsets), .n = d->n, .n_segments = d->n / 16)
 
-DEFINE(sort_keys)
-{
-  const kiln_sort_desc desc = {
-      .keys_in = u32(d->keys), .keys_out = u32(d->out[0]), .n = d->n};
+CASE(merge, merge, kiln_merge_desc,
+    .a = u32(d->sorted), .b = u32(d->sorted), .n_a = d->n, .n_b = d->n,
+    .out = u32(d->out[0]))
 
-  return CALL(sort);
-}
-
-DEFINE(sort_pairs)
-{
-  const kiln_sort_desc desc = {.keys_in = u32(d->keys),
-                               .keys_out = u32(d->out[0]),
-                               .values_in = u32(d->small),
-                               .values_out = u32(d->out[1]),
-                               .n = d->n};
-
-  return CALL(sort);
-}
-
-DEFINE(sort_long_keys)
-{
-  const kiln_sort_desc desc = {.keys_in = {d->keys, KILN_U64},
-                               .keys_out = {d->out[0], KILN_U64},
-                               .n = d->n / 2};
-
-  return CALL(sort);
-}
-
-DEFINE(argsort)
-{
-  const kiln_argsort_desc desc = {
-      .keys = f32(d->keys), .indices = u32(d->out[0]), .n = d->n};
-
-  return CALL(argsort);
-}
-
-DEFINE(segmented_sort)
-{
-  const kiln_segmented_sort_desc desc = {.keys_in = u32(d->keys),
-                                         .keys_out = u32(d->out[0]),
-                                         .offsets = u32(d->offsets),
-                                         .n = d->n,
-                                         .n_segments = d->n / 16};
-
-  return CALL(segmented_sort);
-}
-
-DEFINE(merge)
-{
-  const kiln_merge_desc desc = {.a = u32(d->sorted),
-                                .b = u32(d->sorted),
-                                .n_a = d->n,
-                                .n_b = d->n,
-                                .out = u32(d->out[0])};
-
-  return CALL(merge);
-}
-
-DEFINE(search)
-{
-  const kiln_search_desc desc = {.sorted = u32(d->sorted),
-                                 .m = d->n,
-                                 .needles = keys(d),
-                                 .n = d->n,
-                                 .out = u32(d->out[0])};
-
-  return CALL(search);
-}
+CASE(search, search, kiln_search_desc,
+    .sorted = u32(d->sorted), .m = d->n, .needles = keys(d), .n = d->n,
+    .out = u32(d->out[0]))
 
 const calls_case kiln__bench_calls_table[] = {
     {"map", map},
@@ -536,10 +249,10 @@ const calls_case kiln__bench_calls_table[] = {
     {"segmented_scan", segmented_scan},
     {"adjacent_difference", adjacent_difference},
     {"gather", gather},
-    {"gather, by parts", gather_by_parts},
+    {"gather, by buckets", gather_by_buckets},
     {"gather_rows", gather_rows},
     {"scatter", scatter},
-    {"scatter, by parts", scatter_by_parts},
+    {"scatter, by buckets", scatter_by_buckets},
     {"select", select_if},
     {"select, flags", select_flagged},
     {"unique", unique},
@@ -566,3 +279,4 @@ const calls_case kiln__bench_calls_table[] = {
     {"search", search},
     {NULL, NULL},
 };
+/* clang-format on */

@@ -1,12 +1,10 @@
-/* bench_cpu.c -- `kiln bench cpu`: thread instructions a second of the CPU
- * device, with bounds checks and counters on, by instruction set and number of
- * host threads. Each result is verified against C. */
-#include "tool/cli.h"
+/* bench_cpu.c -- `kiln bench cpu`: thread instructions per second of the CPU device,
+ * with bounds checks and counters on, by instruction set and number of host threads.
+ * Each result is verified against C. */
+#include "bench/bench.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
 
 enum { N = 1 << 20, BODIES = 2048, SIDE = 512, MATRIX = 256, REPEATS = 5 };
 
@@ -18,25 +16,17 @@ typedef struct bench {
   double seconds; /* of the launches since the counters were reset */
 } bench;
 
-static double now(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* Launch and wait. */
 static kiln_status go(bench *b, kiln_kernel *kernel,
                       const kiln_launch_config *config, const kiln_arg *args,
                       size_t n)
 {
-  const double begin = now();
+  const double begin = kiln__cli_now_ns();
   kiln_status st = kiln_launch(kernel, config, args, n);
 
   if (st == KILN_OK)
     st = kiln_device_synchronize(b->device);
-  b->seconds += now() - begin;
+  b->seconds += (kiln__cli_now_ns() - begin) * 1e-9;
   return st;
 }
 
@@ -203,7 +193,7 @@ static const struct kernel {
   const char *builtin, *entry, *label;
   kiln_status (*launch)(bench *b, kiln_kernel *k);
   bool (*check)(const bench *b);
-  double wanted; /* 1e9 thread instructions a second, one core, x86-64-v3 */
+  double wanted; /* 1e9 thread instructions per second, one core, x86-64-v3 */
 } kernels[] = {
     {"saxpy", "saxpy", "saxpy", launch_saxpy, check_saxpy, 3},
     {"convolution", "convolve3", "convolution", launch_convolution,
@@ -235,54 +225,53 @@ static void fill(bench *b)
 static kiln_status allocate(bench *b)
 {
   const size_t bytes = N * sizeof(float);
-  kiln_status st = kiln_memory_alloc(&b->da, b->device, bytes);
 
-  if (st == KILN_OK)
-    st = kiln_memory_alloc(&b->db, b->device, bytes);
-  if (st == KILN_OK)
-    st = kiln_memory_alloc(&b->dout, b->device, bytes);
-  if (st == KILN_OK)
-    st = kiln_copy_to_device(b->device, b->da, b->a, bytes);
-  if (st == KILN_OK)
-    st = kiln_copy_to_device(b->device, b->db, b->b, bytes);
-  return st;
+  CLI_TRY(kiln_memory_alloc(&b->da, b->device, bytes));
+  CLI_TRY(kiln_memory_alloc(&b->db, b->device, bytes));
+  CLI_TRY(kiln_memory_alloc(&b->dout, b->device, bytes));
+  CLI_TRY(kiln_copy_to_device(b->device, b->da, b->a, bytes));
+  return kiln_copy_to_device(b->device, b->db, b->b, bytes);
 }
 
-/* One launch that is verified, then the timed ones. Thread instructions a
- * second, 0 for a wrong result. */
+/* One launch that is verified, then the timed ones. *rate becomes thread
+ * instructions per second, or 0 for a wrong result. */
+static kiln_status measure_kernel(bench *b, const struct kernel *k,
+                                  kiln_kernel *kernel, double *rate)
+{
+  const size_t bytes = N * sizeof(float);
+  double rates[REPEATS];
+
+  CLI_TRY(kiln_copy_to_device(b->device, b->dout, b->b, bytes));
+  CLI_TRY(k->launch(b, kernel));
+  CLI_TRY(kiln_copy_to_host(b->device, b->out, b->dout, bytes));
+  *rate = 0;
+  if (!k->check(b))
+    return KILN_OK;
+  for (int i = 0; i < REPEATS; i++) {
+    uint64_t insns = 0;
+
+    b->seconds = 0;
+    CLI_TRY(kiln_cpu_reset_counters());
+    while (b->seconds < 0.1)
+      CLI_TRY(k->launch(b, kernel));
+    CLI_TRY(kiln_cpu_each_counters(add_up, NULL, &insns));
+    rates[i] = (double)insns / b->seconds;
+  }
+  *rate = kiln__cli_median(rates, REPEATS);
+  return KILN_OK;
+}
+
 static kiln_status measure(bench *b, const struct kernel *k, double *rate)
 {
   const kiln_program_desc desc = {.builtin = k->builtin};
-  const size_t bytes = N * sizeof(float);
   kiln_module *module = NULL;
   kiln_kernel *kernel = NULL;
-  double rates[REPEATS];
-  uint64_t insns = 0;
-  bool good;
   kiln_status st = kiln_module_load(&module, b->device, &desc);
 
-  *rate = 0;
   if (st == KILN_OK)
     st = kiln_module_kernel(&kernel, module, k->entry);
   if (st == KILN_OK)
-    st = kiln_copy_to_device(b->device, b->dout, b->b, bytes);
-  if (st == KILN_OK)
-    st = k->launch(b, kernel);
-  if (st == KILN_OK)
-    st = kiln_copy_to_host(b->device, b->out, b->dout, bytes);
-  good = st == KILN_OK && k->check(b);
-  for (int i = 0; i < REPEATS && st == KILN_OK && good; i++) {
-    insns = 0;
-    b->seconds = 0;
-    st = kiln_cpu_reset_counters();
-    while (st == KILN_OK && b->seconds < 0.1)
-      st = k->launch(b, kernel);
-    if (st == KILN_OK)
-      st = kiln_cpu_each_counters(add_up, NULL, &insns);
-    rates[i] = (double)insns / b->seconds;
-  }
-  if (st == KILN_OK && good)
-    *rate = kiln__cli_median(rates, REPEATS);
+    st = measure_kernel(b, k, kernel, rate);
   kiln_module_free(module);
   return st;
 }
@@ -346,7 +335,7 @@ static void show(cli *c, double rates[N_SETTINGS][N_KERNELS], bool *good)
     kiln__cli_cell(&t, "%s", kernels[k].label);
     for (int s = 0; s < N_SETTINGS; s++) {
       if (rates[s][k] < 0)
-        kiln__cli_cell(&t, "-");
+        kiln__cli_dashes(&t, 1);
       else if (rates[s][k] == 0)
         kiln__cli_cell(&t, "WRONG");
       else
@@ -356,9 +345,10 @@ static void show(cli *c, double rates[N_SETTINGS][N_KERNELS], bool *good)
     kiln__cli_cell(&t, "%.2fx", rates[3][k] / rates[1][k]);
     kiln__cli_cell(&t, "%.0f", kernels[k].wanted);
   }
-  printf("\n10^9 thread instructions a second, bounds checks and counters on, "
-         "medians of %d\n",
-         REPEATS);
+  printf(
+      "\n10^9 thread instructions per second, bounds checks and counters on, "
+      "medians of %d\n",
+      REPEATS);
   kiln__cli_table_print(&t, 2);
 }
 
@@ -372,33 +362,32 @@ static int write_json(cli *c, double rates[N_SETTINGS][N_KERNELS],
 
     for (int s = 0; s < N_SETTINGS; s++) {
       if (rates[s][k] >= 0)
-        cJSON_AddNumberToObject(o, settings[s].label, rates[s][k]);
+        JSON_NUMBER(o, settings[s].label, rates[s][k]);
     }
   }
   return kiln__cli_json(c, json, path);
 }
 
-int kiln__cli_bench_cpu(cli *c, int argc, char **argv)
+int kiln__bench_cpu(cli *c, int argc, char **argv)
 {
-  static const struct option known[] = {{"json", required_argument, NULL, 'j'},
-                                        {"help", no_argument, NULL, 'h'},
-                                        {0}};
+  bench_options o = {.json = NULL};
+  const cli_option options[] = {BENCH_OPTION_JSON(&o), CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln bench cpu [options]\n",
+      .about = "Measures how fast the CPU device interprets six kernels, each "
+               "verified, by instruction set and host threads.",
+      .options = options,
+      .example = "kiln bench cpu --json cpu.json",
+      .exit_codes = "0 success, 1 a kernel failed or its result was wrong, 2 "
+                    "wrong use."};
   double rates[N_SETTINGS][N_KERNELS];
-  const char *json = NULL;
   bool good = true;
   bench b = {.c = c};
-  int opt, rc = CLI_OK;
+  cli_words words;
+  int rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
-  while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
-    if (opt == 'h') {
-      puts("usage: kiln bench cpu [--json FILE]\n"
-           "How fast the CPU device interprets six kernels, each verified.");
-      return CLI_OK;
-    }
-    if (opt != 'j')
-      return kiln__cli_usage(c, NULL);
-    json = optarg;
-  }
+  if (rc != CLI_OK)
+    return rc;
   kiln_runtime_free(c->rt); /* other settings need the device to themselves */
   c->rt = NULL;
   b.a = kiln__cli_alloc(c, N, sizeof *b.a);
@@ -419,6 +408,6 @@ int kiln__cli_bench_cpu(cli *c, int argc, char **argv)
   if (rc != CLI_OK)
     return rc;
   show(c, rates, &good);
-  rc = json != NULL ? write_json(c, rates, json) : CLI_OK;
+  rc = o.json != NULL ? write_json(c, rates, o.json) : CLI_OK;
   return good ? rc : CLI_FAILED;
 }

@@ -1,17 +1,6 @@
-/* bench_launch.c -- what a launch costs the host, beside a bare
- * cuLaunchKernel of the same kernel in the same stream. */
-#include "tool/cli.h"
-
-#include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-/* The driver's own signatures; the command includes no CUDA header. */
-typedef int (*launch_fn)(CUfunction, unsigned, unsigned, unsigned, unsigned,
-                         unsigned, unsigned, unsigned, CUstream, void **,
-                         void **);
-typedef int (*set_current_fn)(CUcontext);
+/* bench_launch.c -- `kiln bench launch`: what a launch costs the host, beside a
+ * bare cuLaunchKernel of the same kernel in the same stream. */
+#include "bench/bench.h"
 
 enum {
   BATCH = 256, /* launches; well below the 1,024 that a driver queues */
@@ -26,8 +15,8 @@ typedef struct rig {
   kiln_module *module;
   kiln_kernel *kernel;
   CUdeviceptr x, y;
-  launch_fn launch;
-  set_current_fn set_current;
+  bench_launch_fn launch;
+  bench_set_current_fn set_current;
   kiln_status st; /* of the first launch that failed */
   int bare_rc;
 } rig;
@@ -41,15 +30,7 @@ static const char source[] =
     "    y[i] = a * x[i] + y[i];\n"
     "}\n";
 
-static double now_ns(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-/* ---- The three ways ----------------------------------------------------- */
+/* ---- The four ways ------------------------------------------------------ */
 
 static void bare(rig *r)
 {
@@ -110,16 +91,16 @@ static void run_way(rig *r, way w)
   }
 }
 
-/* One batch, in ns a launch. The stream is idle before and after, and neither
+/* One batch, in nanoseconds per launch. The stream is idle before and after, and neither
  * wait is timed. */
 static double time_batch(rig *r, way w, CUcontext context)
 {
   double begin, end;
 
   r->set_current(w == KILN_SWITCH ? NULL : context);
-  begin = now_ns();
+  begin = kiln__cli_now_ns();
   run_way(r, w);
-  end = now_ns();
+  end = kiln__cli_now_ns();
   r->set_current(context);
   if (kiln_stream_synchronize(r->stream) != KILN_OK)
     r->st = kiln_last_error()->status;
@@ -129,23 +110,15 @@ static double time_batch(rig *r, way w, CUcontext context)
 static kiln_status set_up(rig *r, cli *c, int ordinal)
 {
   const kiln_program_desc desc = {.source = source, .name = "launch.cu"};
-  kiln_status st = kiln_device_open(&r->device, c->rt, ordinal, NULL);
 
-  if (st == KILN_OK)
-    st = kiln_stream_create(&r->stream, r->device, NULL);
-  if (st == KILN_OK)
-    st = kiln_module_load(&r->module, r->device, &desc);
-  if (st == KILN_OK)
-    st = kiln_module_kernel(&r->kernel, r->module, "saxpy");
-  if (st == KILN_OK)
-    st = kiln_memory_alloc(&r->x, r->device, N * sizeof(float));
-  if (st == KILN_OK)
-    st = kiln_memory_alloc(&r->y, r->device, N * sizeof(float));
-  if (st == KILN_OK)
-    st = kiln_fill(r->device, r->x, 0, 4, N);
-  if (st == KILN_OK)
-    st = kiln_fill(r->device, r->y, 0, 4, N);
-  return st;
+  CLI_TRY(kiln_device_open(&r->device, c->rt, ordinal, NULL));
+  CLI_TRY(kiln_stream_create(&r->stream, r->device, NULL));
+  CLI_TRY(kiln_module_load(&r->module, r->device, &desc));
+  CLI_TRY(kiln_module_kernel(&r->kernel, r->module, "saxpy"));
+  CLI_TRY(kiln_memory_alloc(&r->x, r->device, N * sizeof(float)));
+  CLI_TRY(kiln_memory_alloc(&r->y, r->device, N * sizeof(float)));
+  CLI_TRY(kiln_fill(r->device, r->x, 0, 4, N));
+  return kiln_fill(r->device, r->y, 0, 4, N);
 }
 
 static void tear_down(rig *r)
@@ -159,29 +132,19 @@ static void tear_down(rig *r)
   kiln_device_free(r->device);
 }
 
-/* dlsym gives an object pointer; POSIX promises that it holds a function. */
-static bool find_entries(rig *r, cli *c)
+static bool find_entries(rig *r, cli *c, const char **why)
 {
-  kiln_driver_info driver;
-  void *library, *launch, *set_current;
+  const bench_symbol list[] = {{"cuLaunchKernel", &r->launch},
+                               {"cuCtxSetCurrent", &r->set_current},
+                               {NULL, NULL}};
 
-  if (kiln_runtime_driver(c->rt, &driver) != KILN_OK)
-    return false;
-  library = dlopen(driver.path, RTLD_NOW | RTLD_LOCAL);
-  if (library == NULL)
-    return false;
-  launch = dlsym(library, "cuLaunchKernel");
-  set_current = dlsym(library, "cuCtxSetCurrent");
-  memcpy(&r->launch, &launch, sizeof launch);
-  memcpy(&r->set_current, &set_current, sizeof set_current);
-  dlclose(library); /* the runtime keeps it open */
-  return launch != NULL && set_current != NULL;
+  return kiln__bench_driver_symbols(c, list, why) != NULL;
 }
 
 static int report(cli *c, const char *device, double median[N_WAYS],
                   double low[N_WAYS], const char *json)
 {
-  static const char *const heads[] = {"", ">ns a launch", ">fastest",
+  static const char *const heads[] = {"", ">ns per launch", ">fastest",
                                       ">to bare", NULL};
   cli_table t;
   cJSON *o;
@@ -196,17 +159,17 @@ static int report(cli *c, const char *device, double median[N_WAYS],
     kiln__cli_cell(&t, "%.3f", median[i] / median[BARE]);
   }
   kiln__cli_table_print(&t, 0);
-  printf("\nchecks and packing cost %.0f ns a launch\n",
+  printf("\nchecking and packing arguments costs %.0f ns per launch\n",
          median[KILN] - median[BARE]);
   if (json == NULL)
     return CLI_OK;
   o = cJSON_CreateObject();
-  cJSON_AddStringToObject(o, "device", device);
-  cJSON_AddNumberToObject(o, "batches", BATCHES);
-  cJSON_AddNumberToObject(o, "batch", BATCH);
+  JSON_TEXT(o, "device", device);
+  JSON_NUMBER(o, "batches", BATCHES);
+  JSON_NUMBER(o, "batch", BATCH);
   for (size_t i = 0; i < N_WAYS; i++)
-    cJSON_AddNumberToObject(o, ways[i].key, median[i]);
-  cJSON_AddNumberToObject(o, "ratio", median[KILN] / median[BARE]);
+    JSON_NUMBER(o, ways[i].key, median[i]);
+  JSON_NUMBER(o, "ratio", median[KILN] / median[BARE]);
   return kiln__cli_json(c, o, json);
 }
 
@@ -222,7 +185,7 @@ static int measure(cli *c, rig *r, const char *json)
     return kiln__cli_failure(c, NULL);
   for (int b = -WARM_UP; b < BATCHES; b++)
     for (int w = 0; w < N_WAYS; w++) {
-      /* There and back: nobody always follows the same one. */
+      /* Odd batches run in reverse: no way always follows the same one. */
       const way chosen = (way)(b % 2 == 0 ? w : N_WAYS - 1 - w);
       const double ns = time_batch(r, chosen, context);
 
@@ -243,48 +206,35 @@ static int measure(cli *c, rig *r, const char *json)
   return report(c, info.name, median, low, json);
 }
 
-static void help(void)
+int kiln__bench_launch(cli *c, int argc, char **argv)
 {
-  fputs("usage: kiln bench launch [--device N] [--json FILE]\n\n"
-        "Time that the host spends on one launch of a kernel with four "
-        "arguments:\na bare cuLaunchKernel beside kiln_launch, same kernel "
-        "and stream. The GPU is\nidle before each batch, and waiting for it "
-        "is not timed.\n",
-        stdout);
-}
-
-int kiln__cli_bench_launch(cli *c, int argc, char **argv)
-{
-  static const struct option options[] = {
-      {"device", required_argument, NULL, 'd'},
-      {"json", required_argument, NULL, 'j'},
-      {"help", no_argument, NULL, 'h'},
-      {0}};
-  const char *json = NULL;
-  int opt, rc, ordinal = 0;
+  bench_options o = {0};
+  const cli_option options[] = {BENCH_OPTION_DEVICE(&o), BENCH_OPTION_JSON(&o),
+                                CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln bench launch [options]\n",
+      .about =
+          "Measures the time that the host spends on one launch of a kernel "
+          "with four arguments: a bare cuLaunchKernel beside kiln_launch, "
+          "same kernel and stream. The GPU is idle before each batch, and "
+          "waiting for it is not timed.",
+      .options = options,
+      .example = "kiln bench launch --json launch.json"};
+  const char *why = "";
+  cli_words words;
   rig r = {0};
+  int rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
-  while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-    if (opt == 'd') {
-      ordinal = atoi(optarg);
-    } else if (opt == 'j') {
-      json = optarg;
-    } else if (opt == 'h') {
-      help();
-      return CLI_OK;
-    } else {
-      return kiln__cli_usage(c, NULL);
-    }
-  }
-  if (optind < argc)
-    return kiln__cli_usage(c, "takes no \"%s\"", argv[optind]);
-  if (set_up(&r, c, ordinal) != KILN_OK) {
+  if (rc != CLI_OK)
+    return rc;
+  if (set_up(&r, c, o.device) != KILN_OK) {
     rc = kiln__cli_failure(c, NULL);
-  } else if (!find_entries(&r, c)) {
-    kiln__cli_say(c, NULL, "the driver has no cuLaunchKernel");
+  } else if (!find_entries(&r, c, &why)) {
+    kiln__cli_say(c, "name a libcuda with --driver",
+                  "cannot measure a bare cuLaunchKernel: %s", why);
     rc = CLI_FAILED;
   } else {
-    rc = measure(c, &r, json);
+    rc = measure(c, &r, o.json);
   }
   tear_down(&r);
   return rc;

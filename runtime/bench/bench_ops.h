@@ -1,79 +1,74 @@
 /* bench_ops.h -- `kiln bench map`, `scan`, ...: the library's operations beside
- * CUB, Thrust and cuBLAS, in turns in one process. A family is a table of cases
- * in bench_FAMILY.c; bench_ops.c runs them. */
-#ifndef KILN_BENCH_OPS_H
-#define KILN_BENCH_OPS_H
+ * CUB, Thrust and cuBLAS, in turns in one process. A family is a table of cases in
+ * a file bench_cases_*.c; bench_ops.c runs the tables, bench_tune.c tunes with
+ * them, and bench_passes.c times the ways to gather and scatter. */
+#ifndef KILN_BENCH_BENCH_OPS_H
+#define KILN_BENCH_BENCH_OPS_H
 
-#include "tool/cli.h"
+#include "bench/bench.h"
 
-enum { BENCH_OPS_BUFFERS = 3, BENCH_OPS_SIZES = 4 };
+enum { BENCH_OPS_BUFFERS = 3, BENCH_OPS_WANTED = 4 };
 
 typedef struct bench_case bench_case;
 
-/* What a case works with: device memory, filled and sized for `n`. */
+/* What a case works with. Buffers hold 4 bytes per element of the largest size. */
 typedef struct bench_ops {
-  cli *c;
-  kiln_device *device;
-  kiln_stream *stream;
-  kiln_event *from, *to;
-  kiln_device_info info;
-  kiln_module *slow_module;
-  kiln_kernel *slow;
-  CUdeviceptr slow_out;
-  void *peers; /* libkiln_peers.so, or NULL */
-  char peers_place[512];
-  const bench_case *now;
-  uint64_t n;                              /* elements */
-  CUdeviceptr in[BENCH_OPS_BUFFERS];       /* 8 bytes an element of most_n */
+  bench_rig rig;
+  void *peers;           /* libkiln_peers.so, or NULL */
+  const char *no_peers;  /* why there is none */
+  const bench_case *now; /* the case that runs */
+  uint64_t n;            /* its elements */
+  CUdeviceptr in[BENCH_OPS_BUFFERS];
   CUdeviceptr out[BENCH_OPS_BUFFERS];      /* the library's results */
   CUdeviceptr peer_out[BENCH_OPS_BUFFERS]; /* the peer's */
-  CUdeviceptr temp;                        /* the peer's */
+  CUdeviceptr temp;                        /* the peer's temporary storage */
   size_t temp_bytes;
-  kiln_workspace room; /* the library's, for what a stream would not keep */
-  bool room_known;     /* for this case and size */
+  kiln_workspace workspace; /* the library's, if more than a stream keeps */
+  bool workspace_known;     /* for this case and size */
   unsigned repeats;
-  kiln_index_plan plan; /* of gathers and scatters; {0}: the model's */
+  kiln_index_plan plan; /* of gathers and scatters; {0}: the model's choice */
 } bench_ops;
 
-/* Large temporary memory from the driver's pool would be given back at each wait,
- * and got anew within the time: as the peer, the library gets it beforehand. Up
- * to what a stream keeps, it is left to the stream. */
-kiln_status kiln__bench_room(bench_ops *b, size_t bytes);
+/* Allocate the workspace of a call outside the timed runs, as the peer's temporary
+ * storage is. The driver's pool would release a large one at each wait, and
+ * allocating it again would be in the time. Small ones are left to the stream,
+ * which keeps them. */
+kiln_status kiln__bench_workspace(bench_ops *b, size_t bytes);
 
-/* run_NAME(b, &desc): kiln_NAME() with that memory. */
-#define BENCH_RUN(name, desc_type)                                             \
-  static kiln_status run_##name(bench_ops *b, const desc_type *desc)           \
+/* A function that queues kiln_OP() with this descriptor, for bench_case.own. */
+#define BENCH_OWN(id, op, desc_type, ...)                                      \
+  static kiln_status id(bench_ops *b)                                          \
   {                                                                            \
+    const desc_type desc = {__VA_ARGS__};                                      \
     size_t bytes = 0;                                                          \
-    kiln_status st = KILN_OK;                                                  \
                                                                                \
-    if (!b->room_known) {                                                      \
-      st = kiln_##name##_workspace(b->stream, desc, &bytes);                   \
-      if (st == KILN_OK)                                                       \
-        st = kiln__bench_room(b, bytes);                                       \
+    if (!b->workspace_known) {                                                 \
+      CLI_TRY(kiln_##op##_workspace(b->rig.stream, &desc, &bytes));            \
+      CLI_TRY(kiln__bench_workspace(b, bytes));                                \
     }                                                                          \
-    if (st != KILN_OK)                                                         \
-      return st;                                                               \
-    return kiln_##name(b->stream, desc, b->room.data != 0 ? &b->room : NULL);  \
+    return kiln_##op(b->rig.stream, &desc,                                     \
+                     b->workspace.data != 0 ? &b->workspace : NULL);           \
   }
 
 /* One line of a table. */
 struct bench_case {
   const char *label; /* "exclusive sum"; NULL ends a table */
   kiln_dtype type;
-  double bytes;       /* that must be moved, an element */
+  double bytes;       /* that must be moved per element */
   const char *peer;   /* "CUB" */
   const char *symbol; /* of the peer in libkiln_peers.so; NULL: none */
-  double wanted[BENCH_OPS_SIZES]; /* ratio to the peer at 2^28, 2^24, 2^20 and
-                                     2^16 elements of 4 bytes (half as many of
-                                     8); 0: none is asked for */
-  kiln_status (*prepare)(bench_ops *b); /* fill the inputs; not timed */
-  kiln_status (*own)(bench_ops *b);     /* queue the library's call */
+  double wanted[BENCH_OPS_WANTED]; /* ratio to the peer at 2^28, 2^24, 2^20 and
+                                      2^16 elements of 4 bytes (half as many of
+                                      8 bytes); 0: no aim */
+  const char *fill[2]; /* expressions over i that fill in[0] and in[1], see
+                          kiln__bench_fill(); NULL: not used */
+  kiln_status (*prepare)(bench_ops *b); /* fills more inputs, or NULL */
+  kiln_status (*own)(bench_ops *b);     /* queues the library's call */
   kiln_dtype compared; /* type of out[0]; none: the results are not compared */
   uint64_t results;    /* elements of out[0] to compare; 0: n */
-  double tolerance;    /* largest difference; 0: same bits */
-  unsigned own_size;   /* its size is its own and fits in 2^own_size: at the
-                        first size only; 0: any size */
+  double tolerance;    /* largest difference; 0: the same bits */
+  unsigned own_size;   /* the case sets its own size, which fits in 2^own_size,
+                          and runs at the first size only; 0: any size */
 };
 
 /* How a peer is called; tests/bench/peers/peer.h has the same lines. With temp
@@ -87,10 +82,9 @@ typedef struct kiln_peer_call {
   void *stream;
 } kiln_peer_call;
 
-/* The tables. `tuning`: the family of kiln/tune.h that the cases run with, and
- * whose candidates they can time; NULL: none. */
+/* The tables. */
 extern const bench_case kiln__bench_map[];
-extern const bench_case kiln__bench_fold[]; /* reduce */
+extern const bench_case kiln__bench_reductions[];
 extern const bench_case kiln__bench_segmented[];
 extern const bench_case kiln__bench_scan[];
 extern const bench_case kiln__bench_select[];
@@ -106,37 +100,39 @@ extern const bench_case kiln__bench_search[];
 typedef struct bench_family {
   const char *name;
   const bench_case *cases;
-  const char *tuning;
+  const char *tuning; /* family of kiln/tune.h whose candidates the cases can
+                         time; NULL: none */
 } bench_family;
 
 extern const bench_family kiln__bench_families[]; /* ends in a NULL name */
 
-/* ---- Running cases, for this command and `kiln tune` ------------------------- */
+/* ---- Running cases, for this command, `tune` and `bench passes` -------------- */
 
-/* The device, with buffers for 2^most_bits elements of 4 bytes. */
-kiln_status kiln__bench_open(bench_ops *b, int ordinal, unsigned most_bits);
-void kiln__bench_close(bench_ops *b);
-/* Elements of a case at a size: half as many of 8 bytes. */
+/* Open the device, with buffers for `most` elements of 4 bytes. */
+kiln_status kiln__bench_ops_open(bench_ops *b, cli *c, int ordinal,
+                                 uint64_t most);
+void kiln__bench_ops_close(bench_ops *b);
+/* Elements of a case at a size: half as many if an element has 8 bytes. */
 uint64_t kiln__bench_elements(const bench_case *c, unsigned bits);
-/* Median of b->repeats runs of the library's call behind a running kernel, in
- * milliseconds; b->now and b->n are set and its inputs prepared. */
+/* Fill the inputs of b->now for b->n elements. */
+kiln_status kiln__bench_prepare(bench_ops *b);
+/* Median milliseconds of b->repeats runs of the library's call behind a busy
+ * kernel. b->now and b->n are set and the inputs prepared. */
 kiln_status kiln__bench_time_own(bench_ops *b, double *ms);
 
-/* Buffer `k`'s elements from their index, by a kiln_map: `expr` over i, with
- * `hash(i)`, 64 well mixed bits, in sight. */
-kiln_status kiln__bench_fill_with(bench_ops *b, CUdeviceptr to, kiln_dtype type,
-                                  uint64_t n, const char *expr);
+/* Fill n elements from their index by a kiln_map. `expr` is an expression over i
+ * that may call hash(i), 64 well mixed bits. */
+kiln_status kiln__bench_fill(bench_ops *b, CUdeviceptr to, kiln_dtype type,
+                             uint64_t n, const char *expr);
 
-/* Rates by size as an SVG file, by gnuplot (bench_plot.c). @return an exit code,
- * having said what is wrong. */
+/* Draw rates by size as an SVG file, by gnuplot. @return an exit code */
 int kiln__bench_plot(cli *c, const cJSON *json, const char *path);
 
-/* The command for one family, or for all. argv[0] is its name. @return an exit
- * code. */
-int kiln__bench_ops(cli *c, const char *family, int argc, char **argv);
-/* Is there such a family? "ops": all of them. */
+/* The command for the family that argv[0] ends with, or for all ("ops"). */
+int kiln__bench_ops(cli *c, int argc, char **argv);
+/* Whether there is such a family; "ops" is all of them. */
 bool kiln__bench_ops_has(const char *family);
-/* "map, scan, ...": for messages. */
+/* "map, scan, ...", for messages. */
 const char *kiln__bench_ops_list(cli *c);
 
 #endif

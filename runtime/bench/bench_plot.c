@@ -1,5 +1,5 @@
-/* bench_plot.c -- a picture of a family's rates by size, drawn by gnuplot. */
-#include "bench_ops.h"
+/* bench_plot.c -- draws a family's rates by size, by gnuplot. */
+#include "bench/bench_ops.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ static bool is_first(const cJSON *cases, const cJSON *row)
   return true;
 }
 
-/* Time an element becomes a rate by the row's own rate. */
+/* The peer's rate in GB/s: the library's, scaled by the two times. */
 static double peer_rate(const cJSON *row)
 {
   const double peer = number(row, "peer_ms");
@@ -131,16 +131,18 @@ static void put_script(FILE *out, const cJSON *json, const char *path)
   put_lines(out, cases);
 }
 
-/* The script goes to a pipe: nothing is left behind but the picture. */
+/* The script goes to a pipe, so that no file remains but the picture. */
 int kiln__bench_plot(cli *c, const cJSON *json, const char *path)
 {
   FILE *pipe;
   int status;
 
   if (strpbrk(path, "'\\\n") != NULL)
-    return kiln__cli_usage(c, "--plot takes a path without quotes");
+    return kiln__cli_usage(
+        c, "--plot \"%s\": a path without quotes, backslashes and newlines",
+        path);
   if (cJSON_GetArraySize(cJSON_GetObjectItem(json, "cases")) == 0) {
-    kiln__cli_say(c, NULL, "nothing to plot: no case ran");
+    kiln__cli_say(c, NULL, "there is nothing to plot: no case ran");
     return CLI_FAILED;
   }
   pipe = popen("gnuplot 2>/dev/null", "w");

@@ -1,20 +1,16 @@
-/* bench_reduce.c -- the command: options, tables, JSON. */
-#include "bench_reduce.h"
+/* bench_reduce.c -- `kiln bench reduce`: options, tables and JSON. Without a GPU it
+ * compiles the kernels and prints their resources. */
+#include "bench/bench_reduce.h"
 
-#include <getopt.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MOST_ROWS = 16, LECTURE_N = 1024 * 1024 };
 
 typedef struct options {
-  const char *json;
-  const char *peers;
+  bench_options shared;
   kiln_target arch;
-  int device;
   bool quick, sweep, full;
 } options;
 
@@ -35,93 +31,19 @@ typedef struct bench {
   float *host;
   uint64_t n;
   bench_gpu gpu;
-  bench_peer peer;
-  bool has_peer;
+  bench_peer_fn peer; /* NULL: there is none */
+  const char *no_peer;
+  const char *peer_version;
   cJSON *json;
 } bench;
-
-static const char usage_text[] =
-    "usage: kiln bench reduce [--quick] [--full] [--sweep] [--device N]\n"
-    "                         [--arch sm_90] [--peers FILE] [--json FILE]\n"
-    "  --quick   2^24 elements instead of 2^28, fewer repeats\n"
-    "  --full    one thread adds all elements too; some 25 s at 2^28\n"
-    "  --sweep   time every specialisation of the library's reduction\n"
-    "  --device  GPU to use, default 0\n"
-    "  --arch    what to compile for where there is no GPU\n"
-    "  --peers   shared object with CUB (default: libkiln_peers.so beside "
-    "this\n"
-    "            executable)\n"
-    "  --json    write every figure to FILE\n";
-
-/* What `rc` gets on --help or wrong use; true: go on. */
-static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
-{
-  static const struct option known[] = {
-      {"quick", no_argument, NULL, 'q'},
-      {"full", no_argument, NULL, 'f'},
-      {"sweep", no_argument, NULL, 's'},
-      {"device", required_argument, NULL, 'd'},
-      {"arch", required_argument, NULL, 'a'},
-      {"peers", required_argument, NULL, 'p'},
-      {"json", required_argument, NULL, 'j'},
-      {"help", no_argument, NULL, 'h'},
-      {0}};
-  int opt;
-
-  *o = (options){.arch = {.cc = 90}};
-  *rc = CLI_OK;
-  while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
-    switch (opt) {
-    case 'q':
-      o->quick = true;
-      break;
-    case 'f':
-      o->full = true;
-      break;
-    case 's':
-      o->sweep = true;
-      break;
-    case 'd':
-      o->device = atoi(optarg);
-      break;
-    case 'a':
-      if (kiln_target_parse(&o->arch, optarg) == KILN_OK)
-        break;
-      *rc = kiln__cli_usage(c, "no architecture: %s", optarg);
-      return false;
-    case 'p':
-      o->peers = optarg;
-      break;
-    case 'j':
-      o->json = optarg;
-      break;
-    case 'h':
-      fputs(usage_text, stdout);
-      return false;
-    default:
-      *rc = kiln__cli_usage(c, NULL);
-      return false;
-    }
-  }
-  if (optind < argc)
-    *rc = kiln__cli_usage(c, "takes no \"%s\"", argv[optind]);
-  return *rc == CLI_OK;
-}
-
-/* The record of a failure, behind what was printed so far. */
-static int failed(const bench *b, const char *what)
-{
-  fflush(stdout);
-  return kiln__cli_failure(b->c, what);
-}
 
 /* ---- Without a GPU ----------------------------------------------------------- */
 
 typedef struct census {
-  unsigned kernels, compiled, cached;
+  unsigned kernels, compiled;
 } census;
 
-static int show_resources(const bench *b, const char *label,
+static int show_resources(const bench *b, cli_table *t, const char *label,
                           const kiln_program_desc *desc, int block, census *c)
 {
   kiln_image *image = NULL;
@@ -135,15 +57,15 @@ static int show_resources(const bench *b, const char *label,
       kiln_occupancy(&traits, block, r.registers, (size_t)r.shared_static,
                      &o) != KILN_OK) {
     kiln_image_free(image);
-    return failed(b, label);
+    return kiln__cli_failure(b->c, label);
   }
   c->kernels++;
-  if (kiln_image_origin(image) == KILN_FROM_COMPILER)
-    c->compiled++;
-  else
-    c->cached++;
-  printf("  %-28s %5d %9d %7d %7d %10.0f %%\n", label, block, r.registers,
-         r.spill_stores + r.spill_loads, r.shared_static, 100 * o.share);
+  c->compiled += kiln_image_origin(image) == KILN_FROM_COMPILER;
+  kiln__cli_row(t, label, "%d", block);
+  kiln__cli_cell(t, "%d", r.registers);
+  kiln__cli_cell(t, "%d", r.spill_stores + r.spill_loads);
+  kiln__cli_cell(t, "%d", r.shared_static);
+  kiln__cli_cell(t, "%.0f %%", 100 * o.share);
   kiln_image_free(image);
   return 0;
 }
@@ -155,33 +77,39 @@ static int without_gpu(const bench *b, kiln_status missing)
   static const char *const labels[] = {"library, 2^16", "library, 2^20",
                                        "library, 2^28"};
   census c = {0};
+  static const char *const heads[] = {"kernel",  ">block",  ">registers",
+                                      ">spills", ">shared", ">occupancy",
+                                      NULL};
   char arch[24];
+  cli_table t;
   bench_defines d = {0};
   kiln_program_desc desc;
   int rc = 0;
 
-  printf("Resources for %s\n  %-28s %5s %9s %7s %7s %12s\n",
-         kiln_target_text(&b->o.arch, arch), "kernel", "block", "registers",
-         "spills", "shared", "occupancy");
+  kiln__cli_table(&t, b->c, heads);
   for (int small = 0; small < 2 && rc == 0; small++) {
     const bench_rung *r = small ? kiln__bench_small : kiln__bench_big;
 
     for (; r->builtin != NULL && rc == 0; r++) {
       desc = kiln__bench_desc_rung(&d, r);
-      rc = show_resources(b, r->label, &desc, (int)r->block, &c);
+      rc = show_resources(b, &t, r->label, &desc, (int)r->block, &c);
     }
   }
   for (size_t i = 0; i < 3 && rc == 0; i++) {
-    const bench_tuning t = kiln__bench_tuned(sizes[i]);
+    const bench_tuning tuned = kiln__bench_tuned(sizes[i]);
 
-    desc = kiln__bench_desc_tuned(&d, &t);
-    rc = show_resources(b, labels[i], &desc, (int)t.block, &c);
+    desc = kiln__bench_desc_tuned(&d, &tuned);
+    rc = show_resources(b, &t, labels[i], &desc, (int)tuned.block, &c);
   }
-  if (rc == 0)
-    printf("no GPU: %s; %u kernels for %s: %u compiled, %u from the cache, "
-           "none launched\n",
-           kiln_status_text(missing), c.kernels, arch, c.compiled, c.cached);
-  return rc;
+  if (rc != 0)
+    return rc;
+  printf("Resources for %s\n", kiln_target_text(&b->o.arch, arch));
+  kiln__cli_table_print(&t, 2);
+  printf("no GPU: %s; %u kernels for %s: %u compiled, %u from the cache, "
+         "none launched\n",
+         kiln_status_text(missing), c.kernels, arch, c.compiled,
+         c.kernels - c.compiled);
+  return CLI_OK;
 }
 
 /* ---- Tables -------------------------------------------------------------------- */
@@ -191,36 +119,34 @@ static double gb_per_s(const row *r)
   return r->ms > 0 ? (double)r->n * sizeof(float) / (r->ms * 1e6) : 0;
 }
 
-static void print_time(double ms)
+static void time_cell(cli_table *t, double ms)
 {
   if (ms >= 1)
-    printf(" %10.3f ms", ms);
+    kiln__cli_cell(t, "%.3f ms", ms);
   else
-    printf(" %10.2f us", ms * 1e3);
+    kiln__cli_cell(t, "%.2f us", ms * 1e3);
 }
 
-static void print_factor(double x)
+static void factor_cell(cli_table *t, double x)
 {
   if (!isfinite(x) || x <= 0)
-    printf(" %10s", "-");
-  else if (x >= 1000)
-    printf(" %10.0f", x);
+    kiln__cli_dashes(t, 1);
   else
-    printf(" %10.2f", x);
+    kiln__cli_cell(t, "%.*f", x >= 1000 ? 0 : 2, x);
 }
 
 static cJSON *row_json(const row *r)
 {
   cJSON *j = cJSON_CreateObject();
 
-  cJSON_AddStringToObject(j, "step", r->label);
-  cJSON_AddNumberToObject(j, "n", (double)r->n);
-  cJSON_AddNumberToObject(j, "ms", r->ms);
-  cJSON_AddNumberToObject(j, "gb_per_s", gb_per_s(r));
+  JSON_TEXT(j, "step", r->label);
+  JSON_NUMBER(j, "n", r->n);
+  JSON_NUMBER(j, "ms", r->ms);
+  JSON_NUMBER(j, "gb_per_s", gb_per_s(r));
   if (isfinite(r->error))
-    cJSON_AddNumberToObject(j, "relative_error", r->error);
+    JSON_NUMBER(j, "relative_error", r->error);
   if (r->note[0] != '\0')
-    cJSON_AddStringToObject(j, "note", r->note);
+    JSON_TEXT(j, "note", r->note);
   return j;
 }
 
@@ -230,39 +156,44 @@ static double per_element(const row *r)
   return r->n > 0 ? r->ms / (double)r->n : 0;
 }
 
-/* `first` is what the cumulative speedup counts from; the CPU rows are the last
- * two: one thread, all cores. */
-static cJSON *print_table(const char *title, const row *rows, size_t n,
-                          size_t first)
+/* `first` is the row that the cumulative speedup counts from. The CPU rows are the
+ * last two: one thread, all cores. */
+static cJSON *print_table(const bench *b, const char *title, const row *rows,
+                          size_t n, size_t first)
 {
+  static const char *const heads[] = {
+      "step",      ">time",   ">GB/s",  ">step x", ">total x",
+      ">to 1 CPU", ">to all", ">error", "",        NULL};
   const double cpu_one = per_element(&rows[n - 2]);
   const double cpu_all = per_element(&rows[n - 1]);
   cJSON *list = cJSON_CreateArray();
+  cli_table t;
 
-  printf("\n%s\n  %-24s %13s %9s %10s %10s %10s %10s %9s\n", title, "step",
-         "time", "GB/s", "step x", "total x", "to 1 CPU", "to all", "error");
+  kiln__cli_table(&t, b->c, heads);
   for (size_t i = 0; i < n; i++) {
     const row *r = &rows[i];
     const double each = per_element(r);
     cJSON *j = row_json(r);
 
-    printf("  %-24s", r->label);
-    print_time(r->ms);
-    printf(" %9.1f", gb_per_s(r));
-    print_factor(i > first && !r->is_cpu ? per_element(r - 1) / each : 0);
-    print_factor(i >= first && !r->is_cpu ? per_element(&rows[first]) / each
-                                          : 0);
-    print_factor(cpu_one / each);
-    print_factor(cpu_all / each);
+    kiln__cli_cell(&t, "%s", r->label);
+    time_cell(&t, r->ms);
+    kiln__cli_cell(&t, "%.1f", gb_per_s(r));
+    factor_cell(&t, i > first && !r->is_cpu ? per_element(r - 1) / each : 0);
+    factor_cell(&t, i >= first && !r->is_cpu ? per_element(&rows[first]) / each
+                                             : 0);
+    factor_cell(&t, cpu_one / each);
+    factor_cell(&t, cpu_all / each);
     if (isfinite(r->error))
-      printf(" %9.1e", r->error);
+      kiln__cli_cell(&t, "%.1e", r->error);
     else
-      printf(" %9s", "-");
-    printf("%s%s\n", r->note[0] != '\0' ? "  " : "", r->note);
-    cJSON_AddNumberToObject(j, "to_cpu_one_thread", cpu_one / each);
-    cJSON_AddNumberToObject(j, "to_cpu_all_cores", cpu_all / each);
+      kiln__cli_dashes(&t, 1);
+    kiln__cli_cell(&t, "%s", r->note);
+    JSON_NUMBER(j, "to_cpu_one_thread", cpu_one / each);
+    JSON_NUMBER(j, "to_cpu_all_cores", cpu_all / each);
     cJSON_AddItemToArray(list, j);
   }
+  printf("\n%s\n", title);
+  kiln__cli_table_print(&t, 2);
   return list;
 }
 
@@ -303,7 +234,7 @@ static int time_rung(bench *b, const bench_rung *rung, uint64_t n,
     st = kiln__bench_time(&b->gpu, &shot, 1, false);
   kiln__bench_unload(&shot);
   if (st != KILN_OK)
-    return failed(b, rung->label);
+    return kiln__cli_failure(b->c, rung->label);
   *out = (row){.label = rung->label, .n = n, .ms = shot.ms[BENCH_IDLE]};
   *value = shot.value;
   out->error = relative_error((double)shot.value, reference);
@@ -319,17 +250,17 @@ static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
   kiln_status st;
 
   shots[0] = (bench_shot){.tuning = &tuning, .n = n};
-  shots[1] = (bench_shot){.peer = &b->peer, .n = n};
+  shots[1] = (bench_shot){.peer = b->peer, .n = n};
   st = kiln__bench_load(&b->gpu, &shots[0]);
   if (st == KILN_ESPILL) { /* another GPU than it was tuned for */
     tuning = kiln__bench_safe(&tuning);
     st = kiln__bench_load(&b->gpu, &shots[0]);
   }
   if (st == KILN_OK)
-    st = kiln__bench_time(&b->gpu, shots, b->has_peer ? 2 : 1, all);
+    st = kiln__bench_time(&b->gpu, shots, b->peer != NULL ? 2 : 1, all);
   kiln__bench_unload(&shots[0]);
   shots[0].tuning = NULL;
-  return st == KILN_OK ? 0 : failed(b, "the library's reduction");
+  return st == KILN_OK ? 0 : kiln__cli_failure(b->c, "the library's reduction");
 }
 
 static int add_library(bench *b, row *rows, size_t *n_rows, uint64_t n,
@@ -340,7 +271,7 @@ static int add_library(bench *b, row *rows, size_t *n_rows, uint64_t n,
 
   if (time_library(b, n, shots, false) != 0)
     return 1;
-  for (int i = 0; i < (b->has_peer ? 2 : 1); i++) {
+  for (int i = 0; i < (b->peer != NULL ? 2 : 1); i++) {
     row *r = &rows[(*n_rows)++];
 
     *r = (row){.label = labels[i], .n = n, .ms = shots[i].ms[BENCH_IDLE]};
@@ -349,9 +280,9 @@ static int add_library(bench *b, row *rows, size_t *n_rows, uint64_t n,
   return 0;
 }
 
-/* One thread would need half a minute at 2^28: it gets fewer elements, and its
- * error for all of them comes from the same additions on the CPU, after the GPU
- * gave the CPU's very bits for the fewer. */
+/* One thread would need half a minute for 2^28 elements, so it adds fewer. Its error
+ * for all of them comes from the same additions on the CPU, after both computed the
+ * same bits for the fewer. */
 static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
 {
   const bench_rung *rung = &kiln__bench_small[0];
@@ -365,7 +296,7 @@ static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
     return 1;
   if (value != same) {
     kiln__cli_say(b->c, NULL,
-                  "one thread gave %.9g on the GPU and %.9g on the CPU",
+                  "one thread computed %.9g on the GPU and %.9g on the CPU",
                   (double)value, (double)same);
     return CLI_FAILED;
   }
@@ -393,9 +324,8 @@ static int ladder_big(bench *b)
   if (add_library(b, rows, &n, b->n, reference) != 0)
     return 1;
   add_cpu(b, rows, &n, b->n, reference);
-  snprintf(title, sizeof title, "Sum of 2^%.0f floats (lecture row A9)",
-           log2((double)b->n));
-  cJSON_AddItemToObject(b->json, "ladder", print_table(title, rows, n, 1));
+  snprintf(title, sizeof title, "Sum of 2^%.0f floats", log2((double)b->n));
+  cJSON_AddItemToObject(b->json, "ladder", print_table(b, title, rows, n, 1));
   return 0;
 }
 
@@ -415,14 +345,14 @@ static int ladder_small(bench *b)
   add_cpu(b, rows, &n, n_lecture, reference);
   cJSON_AddItemToObject(
       b->json, "ladder_1024x1024",
-      print_table("Sum of 1024 x 1024 floats (lecture row C8)", rows, n, 0));
+      print_table(b, "Sum of 1024 x 1024 floats", rows, n, 0));
   return 0;
 }
 
 /* ---- The library by size ------------------------------------------------------------ */
 
-static void library_row(bench *b, const bench_shot *s, double error,
-                        cJSON *list)
+static void library_row(const bench *b, cli_table *t, const bench_shot *s,
+                        double error, cJSON *list)
 {
   static const char *const names[BENCH_STATES][3] = {
       {"ms", "cub_ms", "speedup"},
@@ -431,40 +361,44 @@ static void library_row(bench *b, const bench_shot *s, double error,
   cJSON *j = cJSON_CreateObject();
   const double bytes = (double)s[0].n * sizeof(float);
 
-  cJSON_AddNumberToObject(j, "n", (double)s[0].n);
-  cJSON_AddNumberToObject(j, "blocks", s[0].grid);
-  cJSON_AddNumberToObject(j, "relative_error", error);
-  printf("  2^%-4.0f %5u", log2((double)s[0].n), s[0].grid);
+  JSON_NUMBER(j, "n", s[0].n);
+  JSON_NUMBER(j, "blocks", s[0].grid);
+  JSON_NUMBER(j, "relative_error", error);
+  kiln__cli_row(t, kiln__cli_text(b->c, "2^%.0f", log2((double)s[0].n)), "%u",
+                s[0].grid);
   for (int state = 0; state < BENCH_STATES; state++) {
-    print_time(s[0].ms[state]);
+    const double own = s[0].ms[state], cub = s[1].ms[state];
+
+    time_cell(t, own);
     if (state == BENCH_IDLE)
-      printf(" %9.1f", bytes / (s[0].ms[state] * 1e6));
-    cJSON_AddNumberToObject(j, names[state][0], s[0].ms[state]);
-    if (!b->has_peer) {
-      printf(" %13s %6s", "-", "-");
+      kiln__cli_cell(t, "%.1f", bytes / (own * 1e6));
+    JSON_NUMBER(j, names[state][0], own);
+    if (b->peer == NULL) {
+      kiln__cli_dashes(t, 2);
       continue;
     }
-    print_time(s[1].ms[state]);
-    printf(" %5.2fx", s[1].ms[state] / s[0].ms[state]);
-    cJSON_AddNumberToObject(j, names[state][1], s[1].ms[state]);
-    cJSON_AddNumberToObject(j, names[state][2],
-                            s[1].ms[state] / s[0].ms[state]);
+    time_cell(t, cub);
+    kiln__cli_cell(t, "%.2fx", cub / own);
+    JSON_NUMBER(j, names[state][1], cub);
+    JSON_NUMBER(j, names[state][2], cub / own);
   }
-  printf(" %9.1e\n", error);
+  kiln__cli_cell(t, "%.1e", error);
   cJSON_AddItemToArray(list, j);
 }
 
 static int library_table(bench *b)
 {
+  static const char *const heads[] = {
+      "n",      ">grid",      ">library",     ">GB/s",
+      ">CUB",   ">",          ">lib, queued", ">CUB, queued",
+      ">",      ">lib, cold", ">CUB, cold",   ">",
+      ">error", NULL};
   static const unsigned bits[] = {28, 24, 20, 16};
   cJSON *list = cJSON_AddArrayToObject(b->json, "library");
   bool wrong = false;
+  cli_table t;
 
-  printf("\nLibrary's reduction against CUB %s, in turns, median of %u\n"
-         "  %-6s %5s %13s %9s %13s %6s %13s %13s %6s %13s %13s %6s %9s\n",
-         b->has_peer ? b->peer.version : "(not here)", b->gpu.repeats, "n",
-         "grid", "library", "GB/s", "CUB", "", "lib, queued", "CUB, queued", "",
-         "lib, cold", "CUB, cold", "", "error");
+  kiln__cli_table(&t, b->c, heads);
   for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++) {
     const uint64_t n = UINT64_C(1) << bits[i];
     bench_shot shots[2];
@@ -477,12 +411,15 @@ static int library_table(bench *b)
     error = relative_error((double)shots[0].value,
                            kiln__bench_sum_f64(b->host, n, b->cores));
     wrong |= !(error <= 1e-6);
-    library_row(b, shots, error, list);
+    library_row(b, &t, shots, error, list);
   }
-  printf("  queued: behind a running kernel, so that the host's part of the "
-         "launch does not count\n"
-         "  cold: other data in the second-level cache; else it holds what the "
-         "run before left\n");
+  printf("\nLibrary's reduction against CUB %s, in turns, median of %u\n",
+         b->peer != NULL ? b->peer_version : "(not here)", b->gpu.repeats);
+  kiln__cli_table_print(&t, 2);
+  puts("  queued: behind a busy kernel, so that the host's part of the launch "
+       "does not count\n"
+       "  cold: other data in the second-level cache; otherwise it holds what "
+       "the run before left");
   if (wrong)
     kiln__cli_say(b->c, NULL, "the library's sum is off by more than 1e-6");
   return wrong ? 1 : 0;
@@ -490,7 +427,7 @@ static int library_table(bench *b)
 
 /* ---- Sweep ---------------------------------------------------------------------------- */
 
-enum { SWEEP_SIZES = 4, SWEEP_PACKS = 4 };
+enum { SWEEP_SIZES = 4, SWEEP_VECTORS = 4 };
 
 static const unsigned sweep_bits[SWEEP_SIZES] = {28, 24, 20, 16};
 
@@ -499,9 +436,9 @@ typedef struct best {
   double ms;
 } best;
 
-/* Every limit on the grid for one program; the smallest time counts. */
+/* Time one program with every limit on the grid; the smallest time counts. */
 static int sweep_program(bench *b, const bench_tuning *base, best *bests,
-                         cJSON *list)
+                         cli_table *t, cJSON *list)
 {
   bench_tuning tuning = *base;
   bench_shot shot = {.tuning = &tuning};
@@ -510,43 +447,44 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
   if (st == KILN_ESPILL)
     return 0;
   if (st != KILN_OK)
-    return failed(b, "sweep");
-  printf("  %5u %5u %7u %4u %4u", base->block, base->items, base->threads,
-         base->even, base->keep);
+    return kiln__cli_failure(b->c, "sweep");
+  for (size_t i = 0; i < 5; i++)
+    kiln__cli_cell(t, "%u",
+                   (const unsigned[]){base->block, base->items, base->threads,
+                                      base->even, base->keep}[i]);
   for (unsigned s = 0; s < SWEEP_SIZES; s++) {
     double least = INFINITY;
 
     shot.n = UINT64_C(1) << sweep_bits[s];
     if (shot.n > b->n) {
-      printf(" %10s  ", "-");
+      kiln__cli_dashes(t, 1);
       continue;
     }
-    for (unsigned p = 0; p < (sweep_bits[s] > 24 ? 1 : SWEEP_PACKS); p++) {
+    for (unsigned p = 0; p < (sweep_bits[s] > 24 ? 1 : SWEEP_VECTORS); p++) {
       cJSON *j = cJSON_CreateObject();
 
-      tuning.packs = 1u << p;
+      tuning.vectors = 1u << p;
       if (kiln__bench_time(&b->gpu, &shot, 1, true) != KILN_OK) {
         kiln__bench_unload(&shot);
         cJSON_Delete(j);
-        return failed(b, "sweep");
+        return kiln__cli_failure(b->c, "sweep");
       }
       least = shot.ms[BENCH_QUEUED] < least ? shot.ms[BENCH_QUEUED] : least;
       if (shot.ms[BENCH_QUEUED] < bests[s].ms)
         bests[s] = (best){.tuning = tuning, .ms = shot.ms[BENCH_QUEUED]};
-      cJSON_AddNumberToObject(j, "block", tuning.block);
-      cJSON_AddNumberToObject(j, "items", tuning.items);
-      cJSON_AddNumberToObject(j, "threads", tuning.threads);
-      cJSON_AddNumberToObject(j, "even", tuning.even);
-      cJSON_AddNumberToObject(j, "keep", tuning.keep);
-      cJSON_AddNumberToObject(j, "packs", tuning.packs);
-      cJSON_AddNumberToObject(j, "n", (double)shot.n);
-      cJSON_AddNumberToObject(j, "ms", shot.ms[BENCH_IDLE]);
-      cJSON_AddNumberToObject(j, "queued_ms", shot.ms[BENCH_QUEUED]);
+      JSON_NUMBER(j, "block", tuning.block);
+      JSON_NUMBER(j, "items", tuning.items);
+      JSON_NUMBER(j, "threads", tuning.threads);
+      JSON_NUMBER(j, "even", tuning.even);
+      JSON_NUMBER(j, "keep", tuning.keep);
+      JSON_NUMBER(j, "vectors", tuning.vectors);
+      JSON_NUMBER(j, "n", shot.n);
+      JSON_NUMBER(j, "ms", shot.ms[BENCH_IDLE]);
+      JSON_NUMBER(j, "queued_ms", shot.ms[BENCH_QUEUED]);
       cJSON_AddItemToArray(list, j);
     }
-    printf(" %10.2f us", least * 1e3);
+    kiln__cli_cell(t, "%.2f us", least * 1e3);
   }
-  printf("\n");
   kiln__bench_unload(&shot);
   return 0;
 }
@@ -558,15 +496,16 @@ static int sweep(bench *b)
   static const unsigned threads[] = {1024, 1536, 2048};
   static const unsigned keeps[] = {0, 24};
   const unsigned repeats = b->gpu.repeats;
+  static const char *const heads[] = {">block", ">items", ">threads", ">even",
+                                      ">keep",  ">2^28",  ">2^24",    ">2^20",
+                                      ">2^16",  NULL};
   best bests[SWEEP_SIZES];
+  cli_table table;
   cJSON *list = cJSON_AddArrayToObject(b->json, "sweep");
 
   for (unsigned s = 0; s < SWEEP_SIZES; s++)
     bests[s] = (best){.ms = INFINITY};
-  printf("\nSweep, queued medians, best limit on the grid each\n"
-         "  %5s %5s %7s %4s %4s %13s %13s %13s %13s\n",
-         "block", "items", "threads", "even", "keep", "2^28", "2^24", "2^20",
-         "2^16");
+  kiln__cli_table(&table, b->c, heads);
   b->gpu.repeats = 9;
   for (unsigned i = 0; i < 3 * 2 * 3 * 2 * 2; i++) {
     const bench_tuning t = {.block = blocks[i % 3],
@@ -575,20 +514,22 @@ static int sweep(bench *b)
                             .even = i / 18 % 2,
                             .keep = keeps[i / 36],
                             .small = 1,
-                            .letters = 9};
+                            .results = 9};
 
     if (t.block <= t.threads && t.threads % t.block == 0 &&
-        sweep_program(b, &t, bests, list) != 0)
+        sweep_program(b, &t, bests, &table, list) != 0)
       return 1;
   }
   b->gpu.repeats = repeats;
+  puts("\nSweep, queued medians, best limit on the grid each");
+  kiln__cli_table_print(&table, 2);
   for (unsigned s = 0; s < SWEEP_SIZES; s++)
     if (isfinite(bests[s].ms))
       printf("  best for 2^%u: block %u, items %u, threads %u, even %u, keep "
-             "%u, packs %u: %.2f us\n",
+             "%u, vectors %u: %.2f us\n",
              sweep_bits[s], bests[s].tuning.block, bests[s].tuning.items,
              bests[s].tuning.threads, bests[s].tuning.even,
-             bests[s].tuning.keep, bests[s].tuning.packs, bests[s].ms * 1e3);
+             bests[s].tuning.keep, bests[s].tuning.vectors, bests[s].ms * 1e3);
   return 0;
 }
 
@@ -596,16 +537,32 @@ static int sweep(bench *b)
 
 static void describe(bench *b)
 {
-  cJSON_AddStringToObject(b->json, "device", b->gpu.info.name);
-  cJSON_AddNumberToObject(b->json, "cpu_threads", b->cores);
-  cJSON_AddNumberToObject(b->json, "repeats", b->gpu.repeats);
-  if (b->has_peer)
-    cJSON_AddStringToObject(b->json, "cub", b->peer.version);
+  JSON_TEXT(b->json, "device", b->gpu.rig.info.name);
+  JSON_NUMBER(b->json, "cpu_threads", b->cores);
+  JSON_NUMBER(b->json, "repeats", b->gpu.repeats);
+  if (b->peer != NULL)
+    JSON_TEXT(b->json, "cub", b->peer_version);
   printf("%s, %d SMs; input uniform in [24, 60); times by events on the "
          "stream, median of %u\n",
-         b->gpu.info.name, b->gpu.info.sm_count, b->gpu.repeats);
-  if (!b->has_peer)
-    printf("no CUB to compare with: %s\n", b->peer.place);
+         b->gpu.rig.info.name, b->gpu.rig.info.sm_count, b->gpu.repeats);
+  if (b->peer == NULL)
+    printf("no CUB to compare with: %s\n", b->no_peer);
+}
+
+static void open_peer(bench *b)
+{
+  int (*version)(void) = NULL;
+  void *object = kiln__bench_peers(b->c, b->o.shared.peers,
+                                   b->gpu.rig.info.ordinal, &b->no_peer);
+
+  if (object == NULL)
+    return;
+  b->no_peer = "the peers' library does not fit this command";
+  if (!kiln__bench_symbol(object, "kiln_peer_version", &version) ||
+      !kiln__bench_symbol(object, "kiln_peer_reduce_sum_f32", &b->peer))
+    return;
+  b->peer_version = kiln__cli_text(b->c, "%d.%d.%d", version() / 100000,
+                                   version() / 100 % 1000, version() % 100);
 }
 
 static int with_gpu(bench *b)
@@ -620,12 +577,11 @@ static int with_gpu(bench *b)
                   log2((double)b->n));
     return CLI_FAILED;
   }
-  kiln__bench_fill(b->host, b->n, b->cores);
-  if (kiln__bench_gpu_open(&b->gpu, b->c->rt, b->o.device, b->host, b->n,
+  kiln__bench_input(b->host, b->n, b->cores);
+  if (kiln__bench_gpu_open(&b->gpu, b->c, b->o.shared.device, b->host, b->n,
                            LECTURE_N) != KILN_OK)
-    return failed(b, "GPU");
-  b->has_peer =
-      kiln__bench_peer_open(&b->peer, b->o.peers, b->gpu.info.ordinal);
+    return kiln__cli_failure(b->c, "GPU");
+  open_peer(b);
   describe(b);
   if (b->o.sweep) {
     rc = sweep(b);
@@ -640,32 +596,59 @@ static int with_gpu(bench *b)
   return rc;
 }
 
-int kiln__bench_reduce(cli *c, int argc, char **argv)
+static int take_arch(cli *c, void *to, const char *text)
 {
-  bench b = {.c = c};
-  kiln_driver_info driver;
-  kiln_status st;
-  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  int rc;
+  return kiln_target_parse(to, text) == KILN_OK
+             ? CLI_OK
+             : kiln__cli_usage(c, "--arch \"%s\": write sm_90", text);
+}
 
-  if (!parse(c, &b.o, argc, argv, &rc))
-    return rc;
-  b.cores = cores > 0 ? (unsigned)cores : 1;
-  b.json = cJSON_CreateObject();
-  st = kiln_runtime_driver(c->rt, &driver);
+static int run(bench *b)
+{
+  kiln_driver_info driver;
+  kiln_status st = kiln_runtime_driver(b->c->rt, &driver);
+
   if (st == KILN_OK && driver.n_devices == 0)
     st = KILN_ENODEVICE;
   if (st == KILN_ENODRIVER || st == KILN_ENODEVICE)
-    rc = without_gpu(&b, st);
-  else if (st != KILN_OK)
-    rc = failed(&b, "driver");
-  else
-    rc = with_gpu(&b);
-  kiln__bench_peer_close(&b.peer);
+    return without_gpu(b, st);
+  return st == KILN_OK ? with_gpu(b) : kiln__cli_failure(b->c, "driver");
+}
+
+int kiln__bench_reduce(cli *c, int argc, char **argv)
+{
+  const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+  bench b = {.c = c, .o = {.arch = {.cc = 90}}};
+  options *o = &b.o;
+  const cli_option table[] = {
+      CLI_OPTION_FLAG("quick", &o->quick,
+                      "2^24 elements instead of 2^28, fewer repeats"),
+      CLI_OPTION_FLAG("full", &o->full,
+                      "let one thread add all elements, too: 25 s at 2^28"),
+      CLI_OPTION_FLAG("sweep", &o->sweep,
+                      "time every specialisation of the library's reduction"),
+      BENCH_OPTION_DEVICE(&o->shared),
+      CLI_OPTION_TAKEN("arch", "TARGET", take_arch, &o->arch,
+                       "what to compile for if there is no GPU; default sm_90"),
+      BENCH_OPTION_PEERS(&o->shared),
+      BENCH_OPTION_JSON(&o->shared),
+      CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln bench reduce [options]\n",
+      .about = "Measures the lectures' steps to a fast sum of floats, the "
+               "library's reduction, and CUB beside it. Without a GPU it "
+               "compiles the kernels and prints their resources.",
+      .options = table,
+      .example = "kiln bench reduce --quick"};
+  cli_words words;
+  int rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
+
+  if (rc != CLI_OK)
+    return rc;
+  b.cores = cores > 0 ? (unsigned)cores : 1;
+  b.json = cJSON_CreateObject();
+  rc = run(&b);
   kiln__bench_gpu_close(&b.gpu);
   free(b.host);
-  if (rc == CLI_OK && b.o.json != NULL)
-    return kiln__cli_json(c, b.json, b.o.json);
-  cJSON_Delete(b.json);
-  return rc;
+  return kiln__cli_json_end(c, rc, b.json, o->shared.json);
 }

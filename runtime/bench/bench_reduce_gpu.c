@@ -1,22 +1,14 @@
 /* bench_reduce_gpu.c -- kernels of the reduction benchmark, and their times. */
-#include "bench_reduce.h"
+#include "bench/bench_reduce.h"
 
-#include <stdio.h>
 #include <string.h>
-
-#define TRY(expression)                                                        \
-  do {                                                                         \
-    const kiln_status st_ = (expression);                                      \
-    if (st_ != KILN_OK)                                                        \
-      return st_;                                                              \
-  } while (0)
 
 const bench_rung kiln__bench_big[] = {
     {"ladder/reduce_atomic_global", "atomic, global memory", 256, 1, false},
     {"ladder/reduce_atomic_shared", "atomic, shared memory", 256, 1, false},
     {"ladder/reduce_shared", "tree in shared memory", 256, 1, false},
     {"ladder/reduce_shared_shuffle", "tree, then shuffle", 256, 1, false},
-    {"ladder/reduce_final", "two loads a thread", 256, 2, false},
+    {"ladder/reduce_final", "two loads per thread", 256, 2, false},
     {NULL, NULL, 0, 0, false}};
 
 const bench_rung kiln__bench_small[] = {
@@ -84,41 +76,34 @@ kiln_program_desc kiln__bench_desc_tuned(bench_defines *d,
   define(d, 3, "KILN_EVEN", tuning->even);
   define(d, 4, "KILN_KEEP", tuning->keep);
   define(d, 5, "KILN_SMALL", tuning->small);
-  define(d, 6, "KILN_RESULTS", tuning->letters);
+  define(d, 6, "KILN_RESULTS", tuning->results);
   return (kiln_program_desc){
       .builtin = "reduce", .defines = d->at, .n_defines = 7};
 }
 
 /* ---- Device ----------------------------------------------------------------- */
 
-enum { WORKSPACE = 1 << 20, SLOW_ITERATIONS = 40000 };
+enum { WORKSPACE = 1 << 20 };
 
 static kiln_status allocate(bench_gpu *g, const float *host)
 {
-  TRY(kiln_memory_alloc(&g->input, g->device, g->n * sizeof *host));
-  TRY(kiln_memory_alloc(&g->copy, g->device, g->copy_n * sizeof *host));
-  TRY(kiln_memory_alloc(&g->workspace, g->device, WORKSPACE));
-  TRY(kiln_memory_alloc(&g->result, g->device, 256));
-  g->other_bytes = 4 * (size_t)g->info.l2_bytes;
-  TRY(kiln_memory_alloc(&g->other, g->device, g->other_bytes));
-  TRY(kiln_fill(g->device, g->workspace, 0, 4, WORKSPACE / 4));
-  return kiln_copy_to_device(g->device, g->input, host, g->n * sizeof *host);
+  CLI_TRY(kiln_memory_alloc(&g->input, g->rig.device, g->n * sizeof *host));
+  CLI_TRY(kiln_memory_alloc(&g->copy, g->rig.device, g->copy_n * sizeof *host));
+  CLI_TRY(kiln_memory_alloc(&g->workspace, g->rig.device, WORKSPACE));
+  CLI_TRY(kiln_memory_alloc(&g->result, g->rig.device, 256));
+  g->other_bytes = 4 * (size_t)g->rig.info.l2_bytes;
+  CLI_TRY(kiln_memory_alloc(&g->other, g->rig.device, g->other_bytes));
+  CLI_TRY(kiln_fill(g->rig.device, g->workspace, 0, 4, WORKSPACE / 4));
+  return kiln_copy_to_device(g->rig.device, g->input, host,
+                             g->n * sizeof *host);
 }
 
-kiln_status kiln__bench_gpu_open(bench_gpu *g, kiln_runtime *rt, int ordinal,
+kiln_status kiln__bench_gpu_open(bench_gpu *g, cli *c, int ordinal,
                                  const float *host, uint64_t n, uint64_t copy_n)
 {
-  const kiln_program_desc slow = {.builtin = "slow"};
-
   g->n = n;
   g->copy_n = copy_n;
-  TRY(kiln_device_open(&g->device, rt, ordinal, NULL));
-  TRY(kiln_device_describe(g->device, &g->info));
-  TRY(kiln_stream_create(&g->stream, g->device, NULL));
-  TRY(kiln_event_create(&g->from, g->device, true));
-  TRY(kiln_event_create(&g->to, g->device, true));
-  TRY(kiln_module_load(&g->slow_module, g->device, &slow));
-  TRY(kiln_module_kernel(&g->slow, g->slow_module, "slow"));
+  CLI_TRY(kiln__bench_rig_open(&g->rig, c, ordinal));
   return allocate(g, host);
 }
 
@@ -127,16 +112,11 @@ void kiln__bench_gpu_close(bench_gpu *g)
   const CUdeviceptr blocks[] = {g->input,  g->copy,  g->workspace,
                                 g->result, g->other, g->temp};
 
-  if (g->device == NULL)
+  if (g->rig.device == NULL)
     return;
   for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
-    kiln_memory_free(g->device, blocks[i]);
-  kiln_module_free(g->slow_module);
-  kiln_event_free(g->from);
-  kiln_event_free(g->to);
-  kiln_stream_free(g->stream);
-  kiln_device_free(g->device);
-  g->device = NULL;
+    kiln_memory_free(g->rig.device, blocks[i]);
+  kiln__bench_rig_close(&g->rig);
 }
 
 /* ---- Shots ------------------------------------------------------------------ */
@@ -156,7 +136,7 @@ kiln_status kiln__bench_load(bench_gpu *g, bench_shot *shot)
     desc = kiln__bench_desc_tuned(&d, shot->tuning);
     desc.fail_on_spill = true;
   }
-  TRY(kiln_module_load(&shot->module, g->device, &desc));
+  CLI_TRY(kiln_module_load(&shot->module, g->rig.device, &desc));
   if (kiln_image_origin(kiln_module_image(shot->module)) == KILN_FROM_COMPILER)
     g->compiled++;
   else
@@ -175,15 +155,15 @@ static uint64_t divide_up(uint64_t a, uint64_t b)
   return (a + b - 1) / b;
 }
 
-/* As many blocks as are resident at once, fewer for small n. One more than fold:
- * it combines. */
+/* As many blocks as are resident at once, fewer for small n. One block more than
+ * those that reduce: it combines their results. */
 static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
                            uint64_t n)
 {
   const uint64_t resident =
-      (uint64_t)g->info.sm_count * (t->threads / t->block);
+      (uint64_t)g->rig.info.sm_count * (t->threads / t->block);
   const uint64_t wanted =
-      divide_up(n, (uint64_t)t->block * t->packs * (16 / sizeof(float)));
+      divide_up(n, (uint64_t)t->block * t->vectors * (16 / sizeof(float)));
 
   if (wanted <= 1)
     return 1;
@@ -193,7 +173,7 @@ static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
 static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
 {
   unsigned long long n = s->n;
-  kiln_launch_config config = {.stream = g->stream};
+  kiln_launch_config config = {.stream = g->rig.stream};
 
   s->grid = tuned_grid(g, s->tuning, s->n);
   config.grid.x = s->grid;
@@ -207,7 +187,7 @@ static kiln_status fire_rung(bench_gpu *g, bench_shot *s)
   const bench_rung *r = s->rung;
   const CUdeviceptr x = r->in_place ? g->copy : g->input;
   unsigned n = (unsigned)s->n;
-  kiln_launch_config config = {.stream = g->stream};
+  kiln_launch_config config = {.stream = g->rig.stream};
 
   s->grid = r->elements == 0
                 ? 1
@@ -219,99 +199,95 @@ static kiln_status fire_rung(bench_gpu *g, bench_shot *s)
 }
 
 /* The peer's failures leave no record of Kiln's. */
-static kiln_status peer_status(int code)
+static kiln_status peer_status(const bench_gpu *g, int code)
 {
   if (code == 0)
     return KILN_OK;
-  fprintf(stderr, "kiln bench reduce: CUB failed with CUDA error %d\n", code);
+  kiln__cli_say(g->rig.c, NULL, "CUB failed with CUDA error %d", code);
   return KILN_EDRIVER;
 }
 
 static kiln_status fire_peer(bench_gpu *g, bench_shot *s)
 {
-  void *const stream = kiln_stream_handle(g->stream);
+  void *const stream = kiln_stream_handle(g->rig.stream);
   const float *x = (const float *)(uintptr_t)g->input;
   float *result = (float *)(uintptr_t)g->result;
   void *temp = (void *)(uintptr_t)g->temp;
   size_t bytes = g->temp_bytes;
 
-  return peer_status(
-      s->peer->reduce_sum_f32(x, s->n, result, temp, &bytes, stream));
+  return peer_status(g, s->peer(x, s->n, result, temp, &bytes, stream));
 }
 
-/* The peer says how much room it needs when it is given none. */
-static kiln_status peer_room(bench_gpu *g, const bench_shot *s)
+/* The peer reports the size of its temporary storage if it is given none. */
+static kiln_status peer_storage(bench_gpu *g, const bench_shot *s)
 {
   size_t bytes = 0;
 
-  TRY(peer_status(s->peer->reduce_sum_f32((const float *)(uintptr_t)g->input,
-                                          s->n, NULL, NULL, &bytes, NULL)));
+  CLI_TRY(peer_status(g, s->peer((const float *)(uintptr_t)g->input, s->n, NULL,
+                                 NULL, &bytes, NULL)));
   if (bytes <= g->temp_bytes)
     return KILN_OK;
-  TRY(kiln_memory_free(g->device, g->temp));
+  CLI_TRY(kiln_memory_free(g->rig.device, g->temp));
   g->temp = 0;
   g->temp_bytes = 0;
-  TRY(kiln_memory_alloc(&g->temp, g->device, bytes));
+  CLI_TRY(kiln_memory_alloc(&g->temp, g->rig.device, bytes));
   g->temp_bytes = bytes;
   return KILN_OK;
 }
 
-/* What the run needs beforehand, outside the time: a result of 0, and input
- * that an in-place step may destroy. */
+/* Untimed work before a run: a result of 0, and input that an in-place step may
+ * overwrite. */
 static kiln_status prepare(bench_gpu *g, const bench_shot *s)
 {
   if (s->rung != NULL && s->rung->in_place) {
     if (s->n > g->copy_n)
       return KILN_EINVAL;
-    TRY(kiln_copy_on_device_async(g->stream, g->copy, g->input,
-                                  s->n * sizeof(float)));
+    CLI_TRY(kiln_copy_on_device_async(g->rig.stream, g->copy, g->input,
+                                      s->n * sizeof(float)));
   }
-  return kiln_fill_async(g->stream, g->result, 0, 4, 1);
+  return kiln_fill_async(g->rig.stream, g->result, 0, 4, 1);
 }
 
 static kiln_status bring_about(bench_gpu *g, bench_state state)
 {
-  const kiln_launch_config one = {
-      .grid = {.x = 1}, .block = {.x = 32}, .stream = g->stream};
-  const unsigned iterations = SLOW_ITERATIONS;
-  const CUdeviceptr elsewhere = g->result + 128;
-
   if (state == BENCH_QUEUED)
-    return KILN_LAUNCH(g->slow, &one, KILN_ARG(elsewhere),
-                       KILN_ARG(iterations));
+    return kiln__bench_rig_delay(&g->rig);
   if (state == BENCH_COLD)
-    TRY(kiln_fill_async(g->stream, g->other, 1, 4, g->other_bytes / 4));
-  return kiln_stream_synchronize(g->stream);
+    CLI_TRY(kiln_fill_async(g->rig.stream, g->other, 1, 4, g->other_bytes / 4));
+  return kiln_stream_synchronize(g->rig.stream);
+}
+
+typedef struct firing {
+  bench_gpu *g;
+  bench_shot *s;
+} firing;
+
+static kiln_status fire(void *user)
+{
+  firing *f = user;
+
+  return f->s->peer != NULL   ? fire_peer(f->g, f->s)
+         : f->s->rung != NULL ? fire_rung(f->g, f->s)
+                              : fire_tuned(f->g, f->s);
 }
 
 static kiln_status run_once(bench_gpu *g, bench_shot *s, bench_state state,
                             double *ms)
 {
-  float took;
+  firing f = {g, s};
 
-  TRY(prepare(g, s));
-  TRY(bring_about(g, state));
-  TRY(kiln_event_record(g->from, g->stream));
-  if (s->peer != NULL)
-    TRY(fire_peer(g, s));
-  else if (s->rung != NULL)
-    TRY(fire_rung(g, s));
-  else
-    TRY(fire_tuned(g, s));
-  TRY(kiln_event_record(g->to, g->stream));
-  TRY(kiln_event_synchronize(g->to));
-  TRY(kiln_event_elapsed(&took, g->from, g->to));
-  *ms = (double)took;
-  return KILN_OK;
+  CLI_TRY(prepare(g, s));
+  CLI_TRY(bring_about(g, state));
+  return kiln__bench_rig_time(&g->rig, fire, &f, ms);
 }
 
 static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
                             unsigned repeats, bench_state state)
 {
   enum { MOST = 8 };
-  double ms[MOST][BENCH_MAX_REPEATS];
+  double ms[MOST][BENCH_MOST_REPEATS];
 
-  if (n_shots > MOST || repeats > BENCH_MAX_REPEATS)
+  if (n_shots > MOST || repeats > BENCH_MOST_REPEATS)
     return KILN_EINVAL;
   for (unsigned r = 0; r < repeats; r++)
     for (size_t i = 0; i < n_shots; i++) {
@@ -319,8 +295,8 @@ static kiln_status time_all(bench_gpu *g, bench_shot *shots, size_t n_shots,
        * leaves in it and not what the other code did. */
       for (int again = 0; again < (n_shots > 1 && state != BENCH_COLD ? 2 : 0);
            again++)
-        TRY(run_once(g, &shots[i], state, &ms[i][r]));
-      TRY(run_once(g, &shots[i], state, &ms[i][r]));
+        CLI_TRY(run_once(g, &shots[i], state, &ms[i][r]));
+      CLI_TRY(run_once(g, &shots[i], state, &ms[i][r]));
     }
   for (size_t i = 0; i < n_shots; i++) {
     shots[i].ms[state] = kiln__cli_median(ms[i], repeats);
@@ -349,20 +325,20 @@ kiln_status kiln__bench_time(bench_gpu *g, bench_shot *shots, size_t n_shots,
     double ms;
 
     if (shots[i].peer != NULL)
-      TRY(peer_room(g, &shots[i]));
-    TRY(run_once(g, &shots[i], BENCH_IDLE,
-                 &ms)); /* the first launch is slower */
-    TRY(run_once(g, &shots[i], BENCH_IDLE, &ms));
+      CLI_TRY(peer_storage(g, &shots[i]));
+    CLI_TRY(run_once(g, &shots[i], BENCH_IDLE,
+                     &ms)); /* the first launch is slower */
+    CLI_TRY(run_once(g, &shots[i], BENCH_IDLE, &ms));
     for (int warm = 0; warm < 2 && ms < 50; warm++)
-      TRY(run_once(g, &shots[i], BENCH_IDLE, &ms));
+      CLI_TRY(run_once(g, &shots[i], BENCH_IDLE, &ms));
     longest = ms > longest ? ms : longest;
-    TRY(kiln_copy_to_host(g->device, &shots[i].value, g->result,
-                          sizeof shots[i].value));
+    CLI_TRY(kiln_copy_to_host(g->rig.device, &shots[i].value, g->result,
+                              sizeof shots[i].value));
   }
   repeats = repeats_for(g, longest);
   for (bench_state state = BENCH_IDLE; state < BENCH_STATES; state++) {
     if (all || state == BENCH_IDLE)
-      TRY(time_all(g, shots, n_shots, repeats, state));
+      CLI_TRY(time_all(g, shots, n_shots, repeats, state));
   }
   return KILN_OK;
 }

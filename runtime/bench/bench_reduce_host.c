@@ -1,26 +1,25 @@
-/* bench_reduce_host.c -- the benchmark's input and the CPU's own sums. */
-#include "bench_reduce.h"
+/* bench_reduce_host.c -- the input of `kiln bench reduce` and the CPU's own sums. */
+#include "bench/bench_reduce.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MAX_THREADS = 256, SPAN = 4096 };
 
-typedef struct part {
+typedef struct chunk {
   float *x;
   const float *from;
   uint64_t first, n; /* of x or from */
   uint64_t seed;
   double sum;
-} part;
+} chunk;
 
-typedef void *(*part_fn)(void *);
+typedef void *(*chunk_fn)(void *);
 
-static void *fill_part(void *argument)
+static void *fill_chunk(void *argument)
 {
-  const part *p = argument;
+  const chunk *p = argument;
   float *x = p->x + p->first;
   uint64_t state = p->seed * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
 
@@ -33,9 +32,9 @@ static void *fill_part(void *argument)
   return NULL;
 }
 
-static void *f64_part(void *argument)
+static void *f64_chunk(void *argument)
 {
-  part *p = argument;
+  chunk *p = argument;
   const float *from = p->from + p->first;
 
   for (uint64_t i = 0; i < p->n; i += SPAN) {
@@ -65,9 +64,9 @@ static inline four load_four(const float *x)
 
 /* Eight vectors in flight hide the adder's latency; whole spans go into a
  * double, so that the lanes stay accurate. */
-static void *f32_part(void *argument)
+static void *f32_chunk(void *argument)
 {
-  part *p = argument;
+  chunk *p = argument;
   const float *from = p->from + p->first;
   uint64_t i = 0;
 
@@ -96,12 +95,13 @@ static void *f32_part(void *argument)
   return NULL;
 }
 
-/* Run `fn` on equal parts; a thread that cannot be made is done here. */
-static double on_threads(part_fn fn, float *x, const float *from, uint64_t n,
+/* Run `fn` on chunks of equal size, one per thread. A chunk whose thread cannot be
+ * created is done here. */
+static double on_threads(chunk_fn fn, float *x, const float *from, uint64_t n,
                          unsigned threads)
 {
   static const uint64_t unit = SPAN;
-  part parts[MAX_THREADS] = {0};
+  chunk chunks[MAX_THREADS] = {0};
   pthread_t ids[MAX_THREADS];
   bool running[MAX_THREADS] = {false};
   uint64_t each, at = 0;
@@ -115,35 +115,35 @@ static double on_threads(part_fn fn, float *x, const float *from, uint64_t n,
   for (unsigned t = 0; t < threads; t++) {
     const uint64_t here = n - at < each ? n - at : each;
 
-    parts[t] =
-        (part){.x = x, .from = from, .first = at, .n = here, .seed = t + 1};
+    chunks[t] =
+        (chunk){.x = x, .from = from, .first = at, .n = here, .seed = t + 1};
     at += here;
     if (t + 1 < threads)
-      running[t] = pthread_create(&ids[t], NULL, fn, &parts[t]) == 0;
+      running[t] = pthread_create(&ids[t], NULL, fn, &chunks[t]) == 0;
     if (!running[t])
-      fn(&parts[t]);
+      fn(&chunks[t]);
   }
   for (unsigned t = 0; t < threads; t++) {
     if (running[t])
       pthread_join(ids[t], NULL);
-    sum += parts[t].sum;
+    sum += chunks[t].sum;
   }
   return sum;
 }
 
-void kiln__bench_fill(float *x, uint64_t n, unsigned threads)
+void kiln__bench_input(float *x, uint64_t n, unsigned threads)
 {
-  on_threads(fill_part, x, NULL, n, threads);
+  on_threads(fill_chunk, x, NULL, n, threads);
 }
 
 double kiln__bench_sum_f64(const float *x, uint64_t n, unsigned threads)
 {
-  return on_threads(f64_part, NULL, x, n, threads);
+  return on_threads(f64_chunk, NULL, x, n, threads);
 }
 
 double kiln__bench_sum_f32(const float *x, uint64_t n, unsigned threads)
 {
-  return on_threads(f32_part, NULL, x, n, threads);
+  return on_threads(f32_chunk, NULL, x, n, threads);
 }
 
 float kiln__bench_sum_naive(const float *x, uint64_t n)
@@ -158,20 +158,17 @@ float kiln__bench_sum_naive(const float *x, uint64_t n)
 double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
                           unsigned repeats)
 {
-  double ms[BENCH_MAX_REPEATS] = {0};
+  double ms[BENCH_MOST_REPEATS] = {0};
   volatile double keep; /* the sum must not be optimised away */
 
-  if (repeats > BENCH_MAX_REPEATS)
-    repeats = BENCH_MAX_REPEATS;
+  if (repeats > BENCH_MOST_REPEATS)
+    repeats = BENCH_MOST_REPEATS;
   keep = kiln__bench_sum_f32(x, n, threads);
   for (unsigned i = 0; i < repeats; i++) {
-    struct timespec a, b;
+    const double begin = kiln__cli_now_ns();
 
-    clock_gettime(CLOCK_MONOTONIC, &a);
     keep = kiln__bench_sum_f32(x, n, threads);
-    clock_gettime(CLOCK_MONOTONIC, &b);
-    ms[i] = (double)(b.tv_sec - a.tv_sec) * 1e3 +
-            (double)(b.tv_nsec - a.tv_nsec) / 1e6;
+    ms[i] = (kiln__cli_now_ns() - begin) / 1e6;
   }
   (void)keep;
   return kiln__cli_median(ms, repeats);

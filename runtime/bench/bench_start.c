@@ -1,20 +1,14 @@
-/* bench_start.c -- from process start to verified saxpy: bare, warm, cold. The
- * parent never touches CUDA; each run is a fresh child process. */
-#include "bench_start.h"
-#include "tool/cli.h"
+/* bench_start.c -- `kiln bench start`: time from process start to a verified saxpy,
+ * by a bare program on the driver API, by Kiln with a warm disk cache, and by Kiln
+ * that compiles. The parent never uses CUDA; each run is a fresh child process. */
+#include "bench/bench_start.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-extern char **environ;
-
-enum { STEPS = 12, MOST_RUNS = 101 };
+enum { STEPS = 12 };
 
 typedef enum kind { BARE, WARM, COLD, WARM_STEPS, COLD_STEPS, KINDS } kind;
 
@@ -25,9 +19,9 @@ static const char *const kind_keys[] = {"bare", "warm", "cold", "warm_steps",
 typedef struct series {
   size_t n_steps;
   char label[STEPS][32];
-  double step_ms[STEPS][MOST_RUNS];
-  double total_ms[MOST_RUNS];
-  double compile_ms[MOST_RUNS];
+  double step_ms[STEPS][BENCH_MOST_REPEATS];
+  double total_ms[BENCH_MOST_REPEATS];
+  double compile_ms[BENCH_MOST_REPEATS];
 } series;
 
 typedef struct start {
@@ -41,43 +35,26 @@ typedef struct start {
 
 /* ---- Children ----------------------------------------------------------- */
 
-/* Run `kiln bench start --child ...` and read all that it prints. `begun` is
- * when the process was asked for. NULL if it failed; it has said why. */
-static char *run_child(start *s, char *const argv[], double *begun)
+/* Run `kiln bench start --child ...` and return what it prints, to be freed.
+ * *begun is when the process was requested. NULL if it failed, which is reported.
+ */
+static char *run_child(start *s, char *const words[], double *begun)
 {
-  posix_spawn_file_actions_t actions;
-  char *text = NULL;
-  size_t room = 0;
-  int fds[2], status = -1;
-  pid_t pid = -1;
-  FILE *in;
+  char *argv[12] = {"/proc/self/exe", "bench", "start", "--child"};
+  char *text;
+  int status = -1;
 
-  if (pipe2(fds, O_CLOEXEC) != 0)
-    return NULL;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, fds[1], STDOUT_FILENO);
+  for (size_t i = 0; words[i] != NULL; i++)
+    argv[4 + i] = words[i];
   *begun = kiln__cli_now_ns();
-  if (posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ) != 0)
-    pid = -1;
-  posix_spawn_file_actions_destroy(&actions);
-  close(fds[1]);
-  in = fdopen(fds[0], "r");
-  if (in == NULL || pid < 0) {
-    kiln__cli_say(s->c, NULL, "cannot start a child: %s", strerror(errno));
-    close(fds[0]);
-    return NULL;
-  }
-  if (getdelim(&text, &room, '\0', in) < 0) {
-    free(text);
-    text = NULL;
-  }
-  fclose(in);
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-    ;
-  if (status == 0)
+  text = kiln__cli_output_of(argv, &status);
+  if (text == NULL)
+    kiln__cli_say(s->c, NULL, "cannot start a child process: %s",
+                  strerror(errno));
+  else if (status == 0)
     return text;
-  if (WIFSIGNALED(status))
-    kiln__cli_say(s->c, NULL, "a child was killed by signal %d",
+  else if (WIFSIGNALED(status))
+    kiln__cli_say(s->c, NULL, "a child process was ended by signal %d",
                   WTERMSIG(status));
   free(text);
   return NULL;
@@ -128,10 +105,8 @@ static void set_cache(start *s, const char *name)
 
 static int run_kind(start *s, kind k, int run)
 {
-  char *bare[] = {"kiln",   "bench",   "start",   "--child", "bare",
-                  s->cubin, s->kernel, s->driver, NULL};
-  char *whole[] = {"kiln", "bench", "start", "--child", "kiln", NULL};
-  char *steps[] = {"kiln", "bench", "start", "--child", "steps", NULL};
+  char *bare[] = {"bare", s->cubin, s->kernel, s->driver, NULL};
+  char *whole[] = {"kiln", NULL}, *steps[] = {"steps", NULL};
   char *const *argv = k == BARE ? bare : k <= COLD ? whole : steps;
   series *of = &s->of[k];
   const size_t slot = run < 0 ? 0 : (size_t)run; /* a run to warm up */
@@ -150,7 +125,8 @@ static int run_kind(start *s, kind k, int run)
   if ((k == WARM || k == WARM_STEPS) && run >= 0) {
     s->mapped += atoi(value_of(s->c, text, "nvrtc_mapped")) != 0 ? 1 : 0;
     if (strcmp(value_of(s->c, text, "origin"), "disk") != 0) {
-      kiln__cli_say(s->c, NULL, "a warm start did not find its code on disk");
+      kiln__cli_say(s->c, "check the free space of TMPDIR",
+                    "a warm start did not find its code in the disk cache");
       free(text);
       return CLI_FAILED;
     }
@@ -161,8 +137,7 @@ static int run_kind(start *s, kind k, int run)
 
 static int prepare(start *s)
 {
-  char *argv[] = {"kiln",    "bench",  "start", "--child",
-                  "prepare", s->cubin, NULL};
+  char *argv[] = {"prepare", s->cubin, NULL};
   double begun;
   char *text;
 
@@ -189,7 +164,7 @@ static int run_all(start *s)
   for (int run = -1; rc == CLI_OK && run < s->runs; run++)
     for (int k = 0; rc == CLI_OK && k < KINDS; k++) {
       kiln__cli_progress(s->c, "run", done++, total);
-      /* There and back: nobody always follows the same one. */
+      /* Odd rounds run in reverse: no kind always follows the same one. */
       rc = run_kind(s, (kind)(run % 2 == 0 ? k : KINDS - 1 - k), run);
     }
   kiln__cli_progress(s->c, "run", total, total);
@@ -200,7 +175,7 @@ static int run_all(start *s)
 
 static double median_of(start *s, const double *values)
 {
-  double *copy = kiln__cli_alloc(s->c, MOST_RUNS, sizeof *copy);
+  double *copy = kiln__cli_alloc(s->c, BENCH_MOST_REPEATS, sizeof *copy);
 
   memcpy(copy, values, (size_t)s->runs * sizeof *copy);
   return kiln__cli_median(copy, (size_t)s->runs);
@@ -224,7 +199,7 @@ static void print_totals(start *s)
     kiln__cli_cell(&t, "%.1f", ms);
     kiln__cli_cell(&t, "%.3f", ms / bare);
     if (k == BARE)
-      kiln__cli_cell(&t, "-");
+      kiln__cli_dashes(&t, 1);
     else
       kiln__cli_cell(&t, "%+.1f ms", ms - bare);
   }
@@ -239,7 +214,7 @@ static void add_step(start *s, cli_table *t, const series *of,
       kiln__cli_cell(t, "%.2f", median_of(s, of->step_ms[i]));
       return;
     }
-  kiln__cli_cell(t, "-");
+  kiln__cli_dashes(t, 1);
 }
 
 static void print_steps(start *s)
@@ -269,11 +244,11 @@ static cJSON *series_json(start *s, const series *of)
   cJSON *o = cJSON_CreateObject();
   cJSON *steps = cJSON_CreateObject();
 
-  cJSON_AddNumberToObject(o, "total_ms", median_of(s, of->total_ms));
+  JSON_NUMBER(o, "total_ms", median_of(s, of->total_ms));
   cJSON_AddItemToObject(o, "runs_ms",
                         cJSON_CreateDoubleArray(of->total_ms, s->runs));
   for (size_t i = 0; i < of->n_steps; i++)
-    cJSON_AddNumberToObject(steps, of->label[i], median_of(s, of->step_ms[i]));
+    JSON_NUMBER(steps, of->label[i], median_of(s, of->step_ms[i]));
   cJSON_AddItemToObject(o, "steps_ms", steps);
   return o;
 }
@@ -285,15 +260,14 @@ static int write_json(start *s, const char *path)
   const double cold = median_of(s, s->of[COLD].total_ms);
   cJSON *o = cJSON_CreateObject();
 
-  cJSON_AddStringToObject(o, "device", s->device);
-  cJSON_AddNumberToObject(o, "runs", s->runs);
-  cJSON_AddNumberToObject(o, "warm_to_bare", warm / bare);
-  cJSON_AddNumberToObject(o, "cold_above_bare_ms", cold - bare);
-  cJSON_AddNumberToObject(o, "compile_ms",
-                          median_of(s, s->of[COLD].compile_ms));
-  cJSON_AddNumberToObject(o, "front_end_ms", s->front_ms);
-  cJSON_AddNumberToObject(o, "back_end_ms", s->both_ms - s->front_ms);
-  kiln__cli_json_flag(o, "warm_maps_nvrtc", s->mapped > 0);
+  JSON_TEXT(o, "device", s->device);
+  JSON_NUMBER(o, "runs", s->runs);
+  JSON_NUMBER(o, "warm_to_bare", warm / bare);
+  JSON_NUMBER(o, "cold_above_bare_ms", cold - bare);
+  JSON_NUMBER(o, "compile_ms", median_of(s, s->of[COLD].compile_ms));
+  JSON_NUMBER(o, "front_end_ms", s->front_ms);
+  JSON_NUMBER(o, "back_end_ms", s->both_ms - s->front_ms);
+  JSON_FLAG(o, "warm_maps_nvrtc", s->mapped > 0);
   for (size_t k = 0; k < KINDS; k++)
     cJSON_AddItemToObject(o, kind_keys[k], series_json(s, &s->of[k]));
   return kiln__cli_json(s->c, o, path);
@@ -318,25 +292,13 @@ static int report(start *s, const char *json)
 
 /* ---- The command -------------------------------------------------------- */
 
-static int remove_one(const char *path, const struct stat *info, int type,
-                      struct FTW *at)
-{
-  (void)info, (void)type, (void)at;
-  return remove(path);
-}
-
 static int run_bench(start *s, const char *json)
 {
-  const char *base = getenv("TMPDIR");
   int rc;
 
-  s->folder = kiln__cli_text(s->c, "%s/kiln-start-XXXXXX",
-                             base == NULL || base[0] == '\0' ? "/tmp" : base);
-  if (mkdtemp(s->folder) == NULL) {
-    kiln__cli_say(s->c, "set TMPDIR to a folder that can be written",
-                  "cannot make %s: %s", s->folder, strerror(errno));
+  s->folder = kiln__cli_make_folder(s->c, "kiln-start");
+  if (s->folder == NULL)
     return CLI_FAILED;
-  }
   s->cubin = kiln__cli_text(s->c, "%s/saxpy.cubin", s->folder);
   s->of = kiln__cli_alloc(s->c, KINDS, sizeof *s->of);
   if (s->c->driver != NULL)
@@ -345,47 +307,30 @@ static int run_bench(start *s, const char *json)
     setenv("KILN_NVRTC", s->c->nvrtc, 1);
   unsetenv("KILN_PACKS"); /* a cold start must compile */
   rc = run_all(s);
-  nftw(s->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+  kiln__cli_remove_folder(s->folder);
   return rc == CLI_OK ? report(s, json) : rc;
 }
 
-static void help(void)
+int kiln__bench_start(cli *c, int argc, char **argv)
 {
-  fputs("usage: kiln bench start [--runs N] [--json FILE]\n\n"
-        "Time from process start to a verified saxpy: a bare program on the "
-        "driver API\nthat loads a CUBIN file, Kiln with a warm disk cache, and "
-        "Kiln that compiles.\nEach run is a fresh process; the three take "
-        "turns. Then each step's time.\n\n"
-        "  --runs N     of each; default 15\n",
-        stdout);
-}
-
-int kiln__cli_bench_start(cli *c, int argc, char **argv)
-{
-  static const struct option options[] = {
-      {"runs", required_argument, NULL, 'r'},
-      {"json", required_argument, NULL, 'j'},
-      {"help", no_argument, NULL, 'h'},
-      {0}};
+  bench_options o = {.json = NULL};
   start s = {.c = c, .runs = 15};
-  const char *json = NULL;
-  int opt;
+  const cli_option options[] = {
+      CLI_OPTION_NUMBER("runs", &s.runs, 1, BENCH_MOST_REPEATS,
+                        "runs of each kind; default 15"),
+      BENCH_OPTION_JSON(&o), CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln bench start [options]\n",
+      .about =
+          "Measures the time from process start to a verified saxpy: of a "
+          "bare program on the driver API that loads a CUBIN file, of Kiln "
+          "with a warm disk cache, and of Kiln that compiles. Each run is "
+          "a fresh process; the three take turns. Then it prints the time "
+          "of each step.",
+      .options = options,
+      .example = "kiln bench start --runs 5"};
+  cli_words words;
+  const int rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
-  while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-    if (opt == 'r') {
-      s.runs = atoi(optarg);
-    } else if (opt == 'j') {
-      json = optarg;
-    } else if (opt == 'h') {
-      help();
-      return CLI_OK;
-    } else {
-      return kiln__cli_usage(c, NULL);
-    }
-  }
-  if (optind < argc)
-    return kiln__cli_usage(c, "takes no \"%s\"", argv[optind]);
-  if (s.runs < 1 || s.runs > MOST_RUNS)
-    return kiln__cli_usage(c, "--runs is 1 to %d", MOST_RUNS);
-  return run_bench(&s, json);
+  return rc == CLI_OK ? run_bench(&s, o.json) : rc;
 }

@@ -1,25 +1,25 @@
-/* bench_start.h -- what `bench start` and its children share. */
-#ifndef KILN_CLI_BENCH_START_H
-#define KILN_CLI_BENCH_START_H
+/* bench_start.h -- what `kiln bench start` and its child processes share. A child
+ * prints a line "mark NANOSECONDS LABEL" for each step that it has finished; the
+ * last step is "verified". */
+#ifndef KILN_BENCH_BENCH_START_H
+#define KILN_BENCH_BENCH_START_H
 
-#include <stddef.h>
+#include "bench/bench.h"
 
-/* Children print a line "LABEL NANOSECONDS" for each step when it is done, by
- * CLOCK_MONOTONIC, which all processes share; the last one is "verified". */
 enum { START_ELEMENTS = 1 << 16 };
 
-double kiln__cli_now_ns(void);
+/* Note that a step is finished now. */
+void kiln__bench_mark(const char *label);
+void kiln__bench_print_marks(void);
 
-/* The bare program: driver API only.
- *   CUBIN FILE, KERNEL NAME, libcuda */
-int kiln__cli_bare_child(const char *cubin, const char *kernel,
-                         const char *driver);
+/* The values that both programs compute on: x[i] = i, y[i] = 1. */
+void kiln__bench_start_fill(float *x, float *y);
+/* True if y[i] is 2 * x[i] + 1 for all elements, as both programs compute. */
+bool kiln__bench_start_verify(const float *y);
 
-/* Record and print steps. */
-void kiln__cli_mark(const char *label);
-void kiln__cli_print_marks(void);
-
-/* 1.0 where y[i] == 2 * x[i] + 1 with x[i] = i, as both programs compute. */
-int kiln__cli_verify(const float *y, size_t n);
+/* The bare program: driver API only, a CUBIN from a file.
+ * @return an exit code */
+int kiln__bench_start_bare(const char *cubin, const char *kernel,
+                           const char *driver);
 
 #endif

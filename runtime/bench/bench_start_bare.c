@@ -1,11 +1,7 @@
-/* bench_start_bare.c -- the yardstick of `bench start`: saxpy from a CUBIN file,
- * straight on the driver API, with nothing of Kiln. */
-#include "bench_start.h"
+/* bench_start_bare.c -- the program that `kiln bench start` compares with: saxpy
+ * from a CUBIN file on the driver API, without Kiln. */
+#include "bench/bench_start.h"
 
-#include <kiln/types.h>
-
-#include <dlfcn.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,22 +10,18 @@ typedef struct api {
   int (*init)(unsigned);
   int (*get_device)(int *, int);
   int (*retain)(CUcontext *, int);
-  int (*set_current)(CUcontext);
+  bench_set_current_fn set_current;
   int (*load)(CUmodule *, const void *);
   int (*get_function)(CUfunction *, CUmodule, const char *);
   int (*alloc)(CUdeviceptr *, size_t);
   int (*to_device)(CUdeviceptr, const void *, size_t);
   int (*to_host)(void *, CUdeviceptr, size_t);
-  int (*launch)(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
-                unsigned, unsigned, CUstream, void **, void **);
+  bench_launch_fn launch;
 } api;
 
 static int find_entries(api *a, const char *path)
 {
-  const struct {
-    const char *name;
-    void *slot;
-  } list[] = {
+  const bench_symbol list[] = {
       {"cuInit", &a->init},
       {"cuDeviceGet", &a->get_device},
       {"cuDevicePrimaryCtxRetain", &a->retain},
@@ -40,19 +32,11 @@ static int find_entries(api *a, const char *path)
       {"cuMemcpyHtoD_v2", &a->to_device},
       {"cuMemcpyDtoH_v2", &a->to_host},
       {"cuLaunchKernel", &a->launch},
+      {NULL, NULL},
   };
-  void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  const char *why;
 
-  if (library == NULL)
-    return -1;
-  for (size_t i = 0; i < sizeof list / sizeof list[0]; i++) {
-    void *entry = dlsym(library, list[i].name);
-
-    if (entry == NULL)
-      return -1;
-    memcpy(list[i].slot, &entry, sizeof entry);
-  }
-  return 0;
+  return kiln__bench_symbols(path, list, &why) == NULL ? -1 : 0;
 }
 
 static void *read_whole(const char *path)
@@ -89,18 +73,18 @@ static int saxpy(const api *a, CUfunction f, float *x, float *y)
     rc = a->to_device(dx, x, bytes);
   if (rc == 0)
     rc = a->to_device(dy, y, bytes);
-  kiln__cli_mark("memory and copies");
+  kiln__bench_mark("memory and copies");
   if (rc == 0)
     rc = a->launch(f, START_ELEMENTS / 256, 1, 1, 256, 1, 1, 0, NULL, params,
                    NULL);
-  kiln__cli_mark("first launch");
+  kiln__bench_mark("first launch");
   if (rc == 0)
     rc = a->to_host(y, dy, bytes);
   return rc;
 }
 
-int kiln__cli_bare_child(const char *cubin, const char *kernel,
-                         const char *driver)
+int kiln__bench_start_bare(const char *cubin, const char *kernel,
+                           const char *driver)
 {
   static float x[START_ELEMENTS], y[START_ELEMENTS];
   api a = {0};
@@ -110,37 +94,34 @@ int kiln__cli_bare_child(const char *cubin, const char *kernel,
   CUfunction f = NULL;
   void *image;
 
-  kiln__cli_mark("process");
+  kiln__bench_mark("process");
   rc = find_entries(&a, driver);
   if (rc == 0)
     rc = a.init(0);
-  kiln__cli_mark("driver");
+  kiln__bench_mark("driver");
   if (rc == 0)
     rc = a.get_device(&device, 0);
   if (rc == 0)
     rc = a.retain(&context, device);
   if (rc == 0)
     rc = a.set_current(context);
-  kiln__cli_mark("context");
+  kiln__bench_mark("context");
   image = read_whole(cubin);
   if (rc == 0)
     rc = image == NULL ? -1 : a.load(&module, image);
   free(image);
   if (rc == 0)
     rc = a.get_function(&f, module, kernel);
-  kiln__cli_mark("load");
-  for (size_t i = 0; i < START_ELEMENTS; i++) {
-    x[i] = (float)i;
-    y[i] = 1;
-  }
+  kiln__bench_mark("load");
+  kiln__bench_start_fill(x, y);
   if (rc == 0)
     rc = saxpy(&a, f, x, y);
-  if (rc != 0 || !kiln__cli_verify(y, START_ELEMENTS)) {
+  if (rc != 0 || !kiln__bench_start_verify(y)) {
     fprintf(stderr, "kiln bench start: the bare program %s (code %d)\n",
             rc != 0 ? "failed" : "computed a wrong result", rc);
     return 1;
   }
-  kiln__cli_mark("verified");
-  kiln__cli_print_marks();
+  kiln__bench_mark("verified");
+  kiln__bench_print_marks();
   return 0;
 }

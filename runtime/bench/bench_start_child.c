@@ -1,17 +1,15 @@
-/* bench_start_child.c -- the children of `bench start`.
+/* bench_start_child.c -- the child processes of `kiln bench start`:
  *
- * --child bare CUBIN KERNEL LIBCUDA   the yardstick
- * --child kiln                        the same through Kiln, as fast as it can
- * --child steps                       the same, one step after the other
- * --child prepare CUBIN               fills the cache, writes the CUBIN
+ *   --child bare CUBIN KERNEL LIBCUDA   the driver API alone
+ *   --child kiln                        the same through Kiln, as fast as it can
+ *   --child steps                       the same, one step after the other
+ *   --child prepare CUBIN               fills the cache, writes the CUBIN
  *
  * Paths come through the environment variables that the library reads. */
-#include "bench_start.h"
-#include "tool/cli.h"
+#include "bench/bench_start.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 static struct {
   const char *label;
@@ -19,15 +17,7 @@ static struct {
 } marks[16];
 static size_t n_marks;
 
-double kiln__cli_now_ns(void)
-{
-  struct timespec t;
-
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-void kiln__cli_mark(const char *label)
+void kiln__bench_mark(const char *label)
 {
   if (n_marks < sizeof marks / sizeof marks[0]) {
     marks[n_marks].label = label;
@@ -35,20 +25,29 @@ void kiln__cli_mark(const char *label)
   }
 }
 
-void kiln__cli_print_marks(void)
+void kiln__bench_print_marks(void)
 {
   for (size_t i = 0; i < n_marks; i++)
     printf("mark %.0f %s\n", marks[i].ns, marks[i].label);
 }
 
-int kiln__cli_verify(const float *y, size_t n)
+void kiln__bench_start_fill(float *x, float *y)
 {
-  for (size_t i = 0; i < n; i++)
-    if (y[i] != 2 * (float)i + 1)
-      return 0;
-  return 1;
+  for (size_t i = 0; i < START_ELEMENTS; i++) {
+    x[i] = (float)i;
+    y[i] = 1;
+  }
 }
 
+bool kiln__bench_start_verify(const float *y)
+{
+  for (size_t i = 0; i < START_ELEMENTS; i++)
+    if (y[i] != 2 * (float)i + 1)
+      return false;
+  return true;
+}
+
+/* Whether a library whose name contains `what` is in this process. */
 static bool mapped(const char *what)
 {
   FILE *f = fopen("/proc/self/maps", "re");
@@ -73,69 +72,67 @@ static int fail(const char *what)
 
 static const kiln_program_desc saxpy_desc = {.builtin = "saxpy"};
 
-/* The life of a JIT kernel. With `steps` each part is done by itself; without,
- * Kiln is left to overlap compiling and context as it would for anybody. */
-static kiln_status live(kiln_runtime *rt, bool steps, kiln_device **device,
+/* The device with the kernel, ready to launch. With `steps` each part is done by
+ * itself; without, Kiln overlaps compiling and creating the context. */
+static kiln_status load(kiln_runtime *rt, bool steps, kiln_device **device,
                         kiln_module **module, kiln_image **image)
+{
+  kiln_target target = {0};
+  kiln_driver_info driver;
+  CUcontext context;
+
+  CLI_TRY(kiln_runtime_driver(rt, &driver));
+  kiln__bench_mark("driver");
+  CLI_TRY(kiln_device_open(device, rt, 0, NULL));
+  if (!steps)
+    return kiln_module_load(module, *device, &saxpy_desc);
+  CLI_TRY(kiln_device_context(*device, &context));
+  kiln__bench_mark("context");
+  target.cc = kiln_device_traits(*device)->cc;
+  CLI_TRY(kiln_compile(image, rt, &saxpy_desc, &target));
+  kiln__bench_mark("compile or look up");
+  return kiln_module_from_image(module, *device, *image);
+}
+
+/* Launch on fresh memory and verify the result. */
+static kiln_status compute(kiln_device *device, kiln_kernel *kernel,
+                           CUdeviceptr *dx, CUdeviceptr *dy)
 {
   static float x[START_ELEMENTS], y[START_ELEMENTS];
   const float factor = 2;
   const unsigned n = START_ELEMENTS;
   kiln_launch_config config = kiln_launch_1d(n, 256);
+
+  kiln__bench_start_fill(x, y);
+  CLI_TRY(kiln_memory_alloc(dx, device, sizeof x));
+  CLI_TRY(kiln_memory_alloc(dy, device, sizeof y));
+  CLI_TRY(kiln_copy_to_device(device, *dx, x, sizeof x));
+  CLI_TRY(kiln_copy_to_device(device, *dy, y, sizeof y));
+  kiln__bench_mark("memory and copies");
+  CLI_TRY(KILN_LAUNCH(kernel, &config, KILN_ARG(factor), KILN_ARG(*dx),
+                      KILN_ARG(*dy), KILN_ARG(n)));
+  kiln__bench_mark("first launch");
+  CLI_TRY(kiln_copy_to_host(device, y, *dy, sizeof y));
+  if (!kiln__bench_start_verify(y))
+    return KILN_ECORRUPT;
+  kiln__bench_mark("verified");
+  return KILN_OK;
+}
+
+/* The life of a JIT kernel. */
+static kiln_status live(kiln_runtime *rt, bool steps, kiln_device **device,
+                        kiln_module **module, kiln_image **image)
+{
   kiln_kernel *kernel = NULL;
-  kiln_driver_info driver;
   CUdeviceptr dx = 0, dy = 0;
-  CUcontext context;
-  kiln_status st = kiln_runtime_driver(rt, &driver);
+  kiln_status st;
 
-  kiln__cli_mark("driver");
-  if (st == KILN_OK)
-    st = kiln_device_open(device, rt, 0, NULL);
-  if (steps) {
-    kiln_target target = {0};
-
-    if (st == KILN_OK)
-      st = kiln_device_context(*device, &context);
-    kiln__cli_mark("context");
-    if (st == KILN_OK) {
-      target.cc = kiln_device_traits(*device)->cc;
-      st = kiln_compile(image, rt, &saxpy_desc, &target);
-    }
-    kiln__cli_mark("compile or look up");
-    if (st == KILN_OK)
-      st = kiln_module_from_image(module, *device, *image);
-  } else if (st == KILN_OK) {
-    st = kiln_module_load(module, *device, &saxpy_desc);
-  }
-  if (st == KILN_OK)
-    st = kiln_module_kernel(&kernel, *module, "saxpy");
-  kiln__cli_mark(steps ? "load" : "context and code");
-  for (size_t i = 0; i < n; i++) {
-    x[i] = (float)i;
-    y[i] = 1;
-  }
-  if (st == KILN_OK)
-    st = kiln_memory_alloc(&dx, *device, sizeof x);
-  if (st == KILN_OK)
-    st = kiln_memory_alloc(&dy, *device, sizeof y);
-  if (st == KILN_OK)
-    st = kiln_copy_to_device(*device, dx, x, sizeof x);
-  if (st == KILN_OK)
-    st = kiln_copy_to_device(*device, dy, y, sizeof y);
-  kiln__cli_mark("memory and copies");
-  if (st == KILN_OK)
-    st = KILN_LAUNCH(kernel, &config, KILN_ARG(factor), KILN_ARG(dx),
-                     KILN_ARG(dy), KILN_ARG(n));
-  kiln__cli_mark("first launch");
-  if (st == KILN_OK)
-    st = kiln_copy_to_host(*device, y, dy, sizeof y);
-  if (st == KILN_OK && !kiln__cli_verify(y, n))
-    st = KILN_ECORRUPT;
-  kiln__cli_mark("verified");
-  if (dx != 0)
-    kiln_memory_free(*device, dx);
-  if (dy != 0)
-    kiln_memory_free(*device, dy);
+  CLI_TRY(load(rt, steps, device, module, image));
+  CLI_TRY(kiln_module_kernel(&kernel, *module, "saxpy"));
+  kiln__bench_mark(steps ? "load" : "context and code");
+  st = compute(*device, kernel, &dx, &dy);
+  kiln_memory_free(*device, dx);
+  kiln_memory_free(*device, dy);
   return st;
 }
 
@@ -149,7 +146,7 @@ static int kiln_child(bool steps)
   kiln_status st;
   int rc = CLI_OK;
 
-  kiln__cli_mark("process");
+  kiln__bench_mark("process");
   st = kiln_runtime_create(&rt, NULL);
   if (st == KILN_OK)
     st = live(rt, steps, &device, &module, &image);
@@ -160,7 +157,7 @@ static int kiln_child(bool steps)
     rc = fail("saxpy through Kiln");
   } else {
     used = steps ? image : kiln_module_image(module);
-    kiln__cli_print_marks();
+    kiln__bench_print_marks();
     printf("origin %s\n", kiln_origin_name(kiln_image_origin(used)));
     printf("compile_ms %.3f\n", kiln_image_compile_ms(used));
     printf("nvrtc_mapped %d\n", mapped("libnvrtc") ? 1 : 0);
@@ -216,32 +213,33 @@ static int write_image(const kiln_image *image, const char *path)
   return CLI_OK;
 }
 
+static kiln_status prepare(kiln_runtime *rt, kiln_device **device,
+                           kiln_module **module)
+{
+  kiln_device_info info;
+  kiln_driver_info driver;
+
+  CLI_TRY(kiln_runtime_driver(rt, &driver));
+  CLI_TRY(kiln_device_open(device, rt, 0, NULL));
+  CLI_TRY(kiln_device_describe(*device, &info));
+  CLI_TRY(kiln_module_load(module, *device, &saxpy_desc));
+  CLI_TRY(time_compiler(rt, kiln_device_traits(*device)->cc));
+  printf("device %s\ndriver %s\n", info.name, driver.path);
+  return KILN_OK;
+}
+
 static int prepare_child(const char *path)
 {
   kiln_runtime *rt = NULL;
   kiln_device *device = NULL;
   kiln_module *module = NULL;
-  kiln_device_info info;
-  kiln_driver_info driver;
   kiln_status st = kiln_runtime_create(&rt, NULL);
   int rc;
 
   if (st == KILN_OK)
-    st = kiln_runtime_driver(rt, &driver);
-  if (st == KILN_OK)
-    st = kiln_device_open(&device, rt, 0, NULL);
-  if (st == KILN_OK)
-    st = kiln_device_describe(device, &info);
-  if (st == KILN_OK)
-    st = kiln_module_load(&module, device, &saxpy_desc);
-  if (st == KILN_OK)
-    st = time_compiler(rt, kiln_device_traits(device)->cc);
-  if (st == KILN_OK) {
-    printf("device %s\ndriver %s\n", info.name, driver.path);
-    rc = write_image(kiln_module_image(module), path);
-  } else {
-    rc = fail("preparing");
-  }
+    st = prepare(rt, &device, &module);
+  rc = st == KILN_OK ? write_image(kiln_module_image(module), path)
+                     : fail("preparing");
   kiln_module_free(module);
   kiln_device_free(device);
   kiln_runtime_free(rt);
@@ -251,7 +249,7 @@ static int prepare_child(const char *path)
 int kiln__cli_start_child(int argc, char **argv)
 {
   if (argc == 4 && strcmp(argv[0], "bare") == 0)
-    return kiln__cli_bare_child(argv[1], argv[2], argv[3]);
+    return kiln__bench_start_bare(argv[1], argv[2], argv[3]);
   if (argc == 1 && strcmp(argv[0], "kiln") == 0)
     return kiln_child(false);
   if (argc == 1 && strcmp(argv[0], "steps") == 0)

@@ -1,107 +1,25 @@
-/* bench_tune.c -- `kiln tune`: which parameters are best on this GPU; without one, which
- * of them make sense for an architecture. */
-#include "bench_ops.h"
+/* bench_tune.c -- `kiln tune`: times every candidate of the operations' parameters
+ * on a GPU and keeps the best; without a GPU, compiles them and shows what each
+ * takes. */
+#include "bench/bench_ops.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define TRY(expression)                                                        \
-  do {                                                                         \
-    const kiln_status st_ = (expression);                                      \
-    if (st_ != KILN_OK)                                                        \
-      return st_;                                                              \
-  } while (0)
-
 typedef struct options {
+  bench_options shared;
   const char *arch;
-  unsigned bits[8];
-  size_t n_bits;
-  unsigned repeats;
-  int device;
-  bool keep; /* write the file */
-  bool all;  /* a line for each candidate */
-  char **families;
-  size_t n_families; /* 0: all */
+  bool dry_run;       /* do not write the file */
+  bool all;           /* a line for each candidate */
+  cli_words families; /* none: all */
 } options;
-
-static const char usage_text[] =
-    "usage: kiln tune [FAMILY]... [--sizes 28,24,20,16] [--repeats N]\n"
-    "                 [--device N] [--dry-run] [--all]\n"
-    "       kiln tune [FAMILY]... --arch sm_90\n"
-    "Time every candidate on this GPU and keep the best beside the cache, "
-    "where\n"
-    "programs find them; or, with --arch, compile every candidate and show "
-    "what\n"
-    "each takes, no GPU needed.\n"
-    "  --sizes    log2 of the elements of 4 bytes: the size classes\n"
-    "  --repeats  timed runs of each, 9 by default\n"
-    "  --device   GPU to use, default 0\n"
-    "  --dry-run  show the best, keep nothing\n"
-    "  --all      show every candidate's time, in the order of these\n";
-
-static bool parse(cli *c, options *o, int argc, char **argv, int *rc)
-{
-  static const struct option known[] = {
-      {"arch", required_argument, NULL, 'a'},
-      {"sizes", required_argument, NULL, 's'},
-      {"repeats", required_argument, NULL, 'r'},
-      {"device", required_argument, NULL, 'd'},
-      {"dry-run", no_argument, NULL, 'n'},
-      {"all", no_argument, NULL, 'A'},
-      {"help", no_argument, NULL, 'h'},
-      {0}};
-  int opt;
-
-  *o = (options){
-      .bits = {28, 24, 20, 16}, .n_bits = 4, .repeats = 9, .keep = true};
-  *rc = CLI_OK;
-  while ((opt = getopt_long(argc, argv, "h", known, NULL)) != -1) {
-    switch (opt) {
-    case 'a':
-      o->arch = optarg;
-      break;
-    case 's':
-      o->n_bits = kiln__cli_sizes(optarg, 0, 32, o->bits,
-                                  sizeof o->bits / sizeof o->bits[0]);
-      if (o->n_bits > 0)
-        break;
-      *rc = kiln__cli_usage(c, "--sizes takes up to eight numbers below 33");
-      return false;
-    case 'r':
-      o->repeats = (unsigned)atoi(optarg);
-      if (o->repeats >= 1 && o->repeats <= 64)
-        break;
-      *rc = kiln__cli_usage(c, "--repeats takes 1 to 64");
-      return false;
-    case 'd':
-      o->device = atoi(optarg);
-      break;
-    case 'n':
-      o->keep = false;
-      break;
-    case 'A':
-      o->all = true;
-      break;
-    case 'h':
-      fputs(usage_text, stdout);
-      return false;
-    default:
-      *rc = kiln__cli_usage(c, NULL);
-      return false;
-    }
-  }
-  o->families = argv + optind;
-  o->n_families = (size_t)(argc - optind);
-  return true;
-}
 
 static bool is_wanted(const options *o, const char *family)
 {
-  for (size_t i = 0; i < o->n_families; i++)
-    if (strcmp(o->families[i], family) == 0)
+  for (int i = 0; i < o->families.n; i++)
+    if (strcmp(o->families.at[i], family) == 0)
       return true;
-  return o->n_families == 0;
+  return o->families.n == 0;
 }
 
 static const char *family_list(cli *c)
@@ -119,10 +37,10 @@ static int check_families(cli *c, const options *o)
 {
   size_t n;
 
-  for (size_t i = 0; i < o->n_families; i++)
-    if (kiln_tuning_candidates(o->families[i], &n) == NULL)
-      return kiln__cli_usage(c, "no family \"%s\"; there are %s",
-                             o->families[i], family_list(c));
+  for (int i = 0; i < o->families.n; i++)
+    if (kiln_tuning_candidates(o->families.at[i], &n) == NULL)
+      return kiln__cli_usage(c, "there is no family \"%s\" among %s",
+                             o->families.at[i], family_list(c));
   return CLI_OK;
 }
 
@@ -158,8 +76,7 @@ static void compile_candidate(cli *c, const kiln_target *target,
       kiln_arch_traits(target->cc, &traits) != KILN_OK ||
       kiln_occupancy(&traits, t->block, r.registers, (size_t)r.shared_static,
                      &o) != KILN_OK) {
-    for (int k = 0; k < 5; k++)
-      kiln__cli_cell(table, "-");
+    kiln__cli_dashes(table, 5);
     kiln__cli_cell(table, "%s", kiln__cli_headline(c));
   } else {
     kiln_image_cubin(image, &bytes);
@@ -184,7 +101,7 @@ static int without_device(cli *c, const options *o)
   const kiln_tuning_family *f = kiln_tuning_families(&n);
 
   if (kiln_target_parse(&target, o->arch) != KILN_OK)
-    return kiln__cli_usage(c, "no architecture: %s", o->arch);
+    return kiln__cli_usage(c, "--arch \"%s\": write sm_90", o->arch);
   kiln__cli_table(&table, c, heads);
   for (size_t i = 0; i < n; i++) {
     const kiln_tuning *t = kiln_tuning_candidates(f[i].name, &k);
@@ -243,10 +160,10 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
   const unsigned log2_n = size == 8 ? bits - 1 : bits;
 
   *out = (best){.ms = INFINITY};
-  TRY(kiln_tuning_get(b->device, family, size, b->n, &out->tuning, NULL));
-  b->room_known = false;
-  TRY(b->now->prepare(b));
-  TRY(kiln__bench_time_own(b, &out->table_ms));
+  CLI_TRY(
+      kiln_tuning_get(b->rig.device, family, size, b->n, &out->tuning, NULL));
+  CLI_TRY(kiln__bench_prepare(b));
+  CLI_TRY(kiln__bench_time_own(b, &out->table_ms));
   out->ms = out->table_ms;
   if (all != NULL) {
     print_row(all, b, family, &out->tuning, out->ms, out->ms);
@@ -255,9 +172,9 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
   for (size_t i = 0; i < n; i++, out->tried++) {
     double ms;
 
-    TRY(kiln_tuning_set(b->device, family, size, log2_n, &t[i]));
-    kiln__cli_progress(b->c, b->now->label, i + 1, n);
-    b->room_known = false; /* other tiles, another need */
+    CLI_TRY(kiln_tuning_set(b->rig.device, family, size, log2_n, &t[i]));
+    kiln__cli_progress(b->rig.c, b->now->label, i + 1, n);
+    b->workspace_known = false; /* it depends on the tiles */
     if (kiln__bench_time_own(b, &ms) != KILN_OK) {
       if (kiln_last_error()->status == KILN_ESTICKY)
         return KILN_ESTICKY;
@@ -273,7 +190,7 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
       out->tuning = t[i];
     }
   }
-  return kiln_tuning_set(b->device, family, size, log2_n, &out->tuning);
+  return kiln_tuning_set(b->rig.device, family, size, log2_n, &out->tuning);
 }
 
 /* The first case of each element size decides for its class. */
@@ -292,12 +209,13 @@ static kiln_status tune_family(bench_ops *b, const bench_family *f,
   for (const bench_case *c = f->cases; c->label != NULL; c++) {
     if (!is_first_of_size(f->cases, c) || c->own_size != 0)
       continue;
-    for (size_t i = 0; i < o->n_bits; i++) {
+    for (size_t i = 0; i < o->shared.sizes.n; i++) {
       best found;
 
       b->now = c;
-      b->n = kiln__bench_elements(c, o->bits[i]);
-      TRY(tune_case(b, f->tuning, o->bits[i], &found, o->all ? table : NULL));
+      b->n = kiln__bench_elements(c, o->shared.sizes.bits[i]);
+      CLI_TRY(tune_case(b, f->tuning, o->shared.sizes.bits[i], &found,
+                        o->all ? table : NULL));
       print_best(table, b, f->tuning, &found);
     }
   }
@@ -308,12 +226,12 @@ static kiln_status keep(bench_ops *b, const options *o)
 {
   char path[1024];
 
-  if (!o->keep) {
+  if (o->dry_run) {
     printf("nothing kept (--dry-run)\n");
     return KILN_OK;
   }
-  TRY(kiln_tuning_path(b->device, path, sizeof path));
-  TRY(kiln_tuning_save(b->device, NULL));
+  CLI_TRY(kiln_tuning_path(b->rig.device, path, sizeof path));
+  CLI_TRY(kiln_tuning_save(b->rig.device, NULL));
   printf("kept in %s\n", path);
   return KILN_OK;
 }
@@ -321,38 +239,58 @@ static kiln_status keep(bench_ops *b, const options *o)
 static int with_device(cli *c, const options *o)
 {
   static const char *const heads[] = {
-      "family", "case",   "type",  ">n",    ">block",      ">items",
-      ">an SM", ">extra", ">time", ">gain", ">candidates", NULL};
-  bench_ops b = {.c = c, .repeats = o->repeats};
-  kiln_status st = KILN_OK;
+      "family",  "case",   "type",  ">n",    ">block",      ">items",
+      ">per SM", ">extra", ">time", ">gain", ">candidates", NULL};
+  bench_ops b = {.repeats = o->shared.repeats};
+  kiln_status st;
   cli_table table;
-  unsigned most = 0;
 
-  for (size_t i = 0; i < o->n_bits; i++)
-    most = o->bits[i] > most ? o->bits[i] : most;
   kiln__cli_table(&table, c, heads);
-  st = kiln__bench_open(&b, o->device, most);
+  st = kiln__bench_ops_open(&b, c, o->shared.device,
+                            kiln__bench_most(&o->shared.sizes));
   for (const bench_family *f = kiln__bench_families;
        st == KILN_OK && f->name != NULL; f++)
     if (f->tuning != NULL && is_wanted(o, f->tuning))
       st = tune_family(&b, f, o, &table);
   if (st == KILN_OK) {
-    printf("%s: gain over the table's parameters\n", b.info.name);
+    printf("%s: gain over the table's parameters\n", b.rig.info.name);
     kiln__cli_table_print(&table, 0);
     st = keep(&b, o);
   }
-  kiln__bench_close(&b);
+  kiln__bench_ops_close(&b);
   return st == KILN_OK ? CLI_OK : kiln__cli_failure(c, "tuning");
 }
 
 int kiln__cli_tune(cli *c, int argc, char **argv)
 {
-  options o;
-  int rc;
+  options o = {.shared = {.sizes = {{28, 24, 20, 16}, 4}, .repeats = 9}};
+  const cli_option table[] = {
+      CLI_OPTION_SIZES(&o.shared.sizes, 0, 32,
+                       "log2 of the elements of 4 bytes: the size classes; "
+                       "default 28,24,20,16"),
+      CLI_OPTION_NUMBER("repeats", &o.shared.repeats, 1, BENCH_MOST_REPEATS,
+                        "timed runs of each candidate; default 9"),
+      BENCH_OPTION_DEVICE(&o.shared),
+      CLI_OPTION_FLAG("dry-run", &o.dry_run, "print the best, keep nothing"),
+      CLI_OPTION_FLAG("all", &o.all, "print the time of every candidate"),
+      CLI_OPTION_TEXT(
+          "arch", "TARGET", &o.arch,
+          "compile every candidate for sm_90 or another target, and "
+          "print what each takes; needs no GPU"),
+      CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln tune [FAMILY]... [options]\n",
+      .about =
+          "Times every candidate of the operations' parameters on this GPU "
+          "and keeps the best beside the cache, where programs find them. "
+          "Without a family it tunes all.",
+      .options = table,
+      .example = "kiln tune scan sort --sizes 28,24",
+      .most = -1};
+  int rc = kiln__cli_parse(c, &syntax, argc, argv, &o.families);
 
-  if (!parse(c, &o, argc, argv, &rc))
-    return rc;
-  rc = check_families(c, &o);
+  if (rc == CLI_OK)
+    rc = check_families(c, &o);
   if (rc != CLI_OK)
     return rc;
   return o.arch != NULL ? without_device(c, &o) : with_device(c, &o);

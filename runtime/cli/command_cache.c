@@ -1,36 +1,18 @@
-/* command_cache.c -- `kiln cache`: look at and tend the compile cache. */
-#include "tool/cli.h"
+/* command_cache.c -- `kiln cache`: inspect the compile cache and keep it small. */
+#include "cli/commands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { OPT_ARCH = CLI_OPT_OWN, OPT_JSON, OPT_REPAIR };
-
 typedef struct cache_args {
   cli_program program;
   const char *arch;
   bool json, repair;
-  int argc; /* words after the action */
+  int argc; /* words behind the action */
   char **argv;
 } cache_args;
-
-static void help(void)
-{
-  fputs("usage: kiln cache ACTION [options]\n\n"
-        "  path                 the folder\n"
-        "  stats [--json]       its state, entries and bytes\n"
-        "  list [--json]        every entry, latest use first\n"
-        "  verify [--repair]    check every byte; --repair removes bad ones\n"
-        "  trim BYTES           remove the longest unused; 64M is 64 MiB\n"
-        "  clear                remove every entry\n"
-        "  why PROGRAM          why a program is not in the cache: the field\n"
-        "                       in which the nearest entry differs\n\n"
-        "why takes FILE.cu or builtin:NAME, --arch ARCH, and:\n",
-        stdout);
-  fputs(kiln__cli_program_help, stdout);
-}
 
 static int describe(cli *c, kiln_cache_info *info)
 {
@@ -47,7 +29,8 @@ static int action_path(cli *c, cache_args *a)
   if (describe(c, &info) != CLI_OK)
     return CLI_FAILED;
   if (info.path[0] == '\0') {
-    kiln__cli_say(c, NULL, "there is no cache folder: %s", info.reason);
+    kiln__cli_say(c, "set KILN_CACHE_DIR or --cache-dir",
+                  "there is no cache folder: %s", info.reason);
     return CLI_FAILED;
   }
   puts(info.path);
@@ -73,15 +56,7 @@ static bool add_entry(void *user, const kiln_cache_item *item)
 {
   entries *e = user;
 
-  if (e->n == e->room) {
-    const size_t room = e->room == 0 ? 64 : 2 * e->room;
-    entry *list = kiln__cli_alloc(e->c, room, sizeof *list);
-
-    if (e->n > 0)
-      memcpy(list, e->list, e->n * sizeof *list);
-    e->list = list;
-    e->room = room;
-  }
+  e->list = kiln__cli_grow(e->c, e->list, e->n, &e->room, sizeof *e->list);
   e->list[e->n++] =
       (entry){.hash = kiln__cli_text(e->c, "%s", item->hash),
               .program = kiln__cli_text(e->c, "%s", item->program),
@@ -102,7 +77,7 @@ static int latest_first(const void *a, const void *b)
   return strcmp(x->hash, y->hash);
 }
 
-static int gather(cli *c, bool verify, entries *out)
+static int collect(cli *c, bool verify, entries *out)
 {
   *out = (entries){.c = c};
   if (kiln_cache_each(c->rt, verify, add_entry, out) != KILN_OK)
@@ -129,11 +104,11 @@ static cJSON *entry_json(const entry *e)
 {
   cJSON *o = cJSON_CreateObject();
 
-  cJSON_AddStringToObject(o, "entry", e->hash);
-  cJSON_AddStringToObject(o, "program", e->program);
-  cJSON_AddStringToObject(o, "target", e->target);
-  cJSON_AddNumberToObject(o, "bytes", (double)e->bytes);
-  cJSON_AddNumberToObject(o, "used", (double)e->used_s);
+  JSON_TEXT(o, "entry", e->hash);
+  JSON_TEXT(o, "program", e->program);
+  JSON_TEXT(o, "target", e->target);
+  JSON_NUMBER(o, "bytes", e->bytes);
+  JSON_NUMBER(o, "used", e->used_s);
   return o;
 }
 
@@ -163,7 +138,7 @@ static int action_list(cli *c, cache_args *a)
 {
   entries e;
 
-  if (gather(c, false, &e) != CLI_OK)
+  if (collect(c, false, &e) != CLI_OK)
     return CLI_FAILED;
   if (a->json) {
     cJSON *list = cJSON_CreateArray();
@@ -181,7 +156,6 @@ static int action_list(cli *c, cache_args *a)
 
 static int action_stats(cli *c, cache_args *a)
 {
-  static const char *const heads[] = {"", "", NULL};
   kiln_cache_info info;
   cli_table t;
 
@@ -190,25 +164,21 @@ static int action_stats(cli *c, cache_args *a)
   if (a->json) {
     cJSON *o = cJSON_CreateObject();
 
-    cJSON_AddStringToObject(o, "path", info.path);
-    kiln__cli_json_flag(o, "usable", info.usable);
-    cJSON_AddStringToObject(o, "reason", info.usable ? "" : info.reason);
-    cJSON_AddNumberToObject(o, "entries", (double)info.entries);
-    cJSON_AddNumberToObject(o, "bytes", (double)info.bytes);
-    cJSON_AddNumberToObject(o, "cap", (double)info.cap);
+    JSON_TEXT(o, "path", info.path);
+    JSON_FLAG(o, "usable", info.usable);
+    JSON_TEXT(o, "reason", info.usable ? "" : info.reason);
+    JSON_NUMBER(o, "entries", info.entries);
+    JSON_NUMBER(o, "bytes", info.bytes);
+    JSON_NUMBER(o, "cap", info.cap);
     return kiln__cli_json(c, o, NULL);
   }
-  kiln__cli_table(&t, c, heads);
-  kiln__cli_cell(&t, "folder");
-  kiln__cli_cell(&t, "%s", info.path[0] != '\0' ? info.path : "none");
-  kiln__cli_cell(&t, "state");
-  kiln__cli_cell(&t, "%s%s", info.usable ? "usable" : "not usable: ",
-                 info.usable ? "" : info.reason);
-  kiln__cli_cell(&t, "entries");
-  kiln__cli_cell(&t, "%" PRIu64, info.entries);
-  kiln__cli_cell(&t, "size");
-  kiln__cli_cell(&t, "%s of at most %s", kiln__cli_bytes(c, info.bytes),
-                 kiln__cli_bytes(c, info.cap));
+  kiln__cli_sheet(&t, c);
+  kiln__cli_row(&t, "folder", "%s", info.path[0] != '\0' ? info.path : "none");
+  kiln__cli_row(&t, "state", "%s%s", info.usable ? "usable" : "not usable: ",
+                info.usable ? "" : info.reason);
+  kiln__cli_row(&t, "entries", "%" PRIu64, info.entries);
+  kiln__cli_row(&t, "size", "%s of at most %s", kiln__cli_bytes(c, info.bytes),
+                kiln__cli_bytes(c, info.cap));
   kiln__cli_table_print(&t, 0);
   return CLI_OK;
 }
@@ -218,7 +188,7 @@ static int action_verify(cli *c, cache_args *a)
   uint64_t removed = 0;
   entries e;
 
-  if (gather(c, true, &e) != CLI_OK)
+  if (collect(c, true, &e) != CLI_OK)
     return CLI_FAILED;
   if (e.bad == 0)
     printf("%zu entr%s, all good\n", e.n, e.n == 1 ? "y" : "ies");
@@ -227,8 +197,8 @@ static int action_verify(cli *c, cache_args *a)
   print_entries(&e, true);
   if (!a->repair) {
     if (e.bad > 0)
-      puts("\nnext: kiln cache verify --repair (programs also do this by "
-           "themselves)");
+      puts("\nnext: kiln cache verify --repair (a program that meets a bad "
+           "entry removes it, too)");
     return e.bad == 0 ? CLI_OK : CLI_FAILED;
   }
   if (kiln_cache_repair(c->rt, &removed) != KILN_OK)
@@ -243,8 +213,8 @@ static int action_trim(cli *c, cache_args *a)
   kiln_cache_info info;
 
   if (a->argc != 1 || !kiln__cli_parse_bytes(a->argv[0], &bytes))
-    return kiln__cli_usage(c, "trim to how many bytes? For example: kiln cache "
-                              "trim 64M");
+    return kiln__cli_usage(c, "trim needs a size in bytes, for example: kiln "
+                              "cache trim 64M");
   if (kiln_cache_trim(c->rt, bytes, &removed) != KILN_OK ||
       kiln_cache_describe(c->rt, &info) != KILN_OK)
     return kiln__cli_failure(c, NULL);
@@ -288,7 +258,7 @@ static int action_why(cli *c, cache_args *a)
   int rc;
 
   if (a->argc != 1)
-    return kiln__cli_usage(c, "why which program? FILE.cu or builtin:NAME");
+    return kiln__cli_usage(c, "why needs one program: FILE.cu or builtin:NAME");
   rc = kiln__cli_program_open(&a->program, c, a->argv[0]);
   if (rc == CLI_OK)
     rc = kiln__cli_targets(c, a->arch, &targets);
@@ -332,50 +302,56 @@ static int run_action(cli *c, cache_args *a, const char *name)
     if (strcmp(actions[i].name, name) != 0)
       continue;
     if (!actions[i].takes_word && a->argc > 0)
-      return kiln__cli_usage(c, "%s takes no \"%s\"", name, a->argv[0]);
+      return kiln__cli_usage(c, "the word \"%s\" is one too many for %s",
+                             a->argv[0], name);
     return actions[i].run(c, a);
   }
-  return kiln__cli_usage(c, "no action \"%s\"", name);
+  return kiln__cli_usage(c, "there is no action \"%s\"", name);
 }
 
 int kiln__cli_cache(cli *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-      {"arch", required_argument, NULL, OPT_ARCH},
-      {"json", no_argument, NULL, OPT_JSON},
-      {"repair", no_argument, NULL, OPT_REPAIR},
-      {"help", no_argument, NULL, 'h'},
-      CLI_PROGRAM_LONG,
-      {0}};
   cache_args *a = kiln__cli_alloc(c, 1, sizeof *a);
-  int opt;
+  const cli_option options[] = {
+      CLI_OPTION_FLAG("json", &a->json, "stats and list: print JSON"),
+      CLI_OPTION_FLAG("repair", &a->repair, "verify: remove bad entries"),
+      CLI_OPTION_JOINED("arch", "LIST", &a->arch,
+                        "why: targets as for kiln compile"),
+      CLI_OPTIONS_END};
+  cli_syntax syntax = {
+      .synopsis = "kiln cache ACTION [options]\n",
+      .about =
+          "Inspects the compile cache and keeps it small. Actions:\n"
+          "  path          print the folder\n"
+          "  stats         print its state, entries and bytes\n"
+          "  list          print every entry, latest use first\n"
+          "  verify        check every byte of every entry\n"
+          "  trim BYTES    remove the entries that were not used for longest, "
+          "until\n"
+          "                BYTES are left; 64M is 64 MiB\n"
+          "  clear         remove every entry\n"
+          "  why PROGRAM   name the fields of the key in which the nearest "
+          "entry\n"
+          "                differs; PROGRAM is FILE.cu or builtin:NAME, with "
+          "the\n"
+          "                options that it is compiled with",
+      .options = options,
+      .example = "kiln cache why saxpy.cu --arch sm_90 -D N=4",
+      .exit_codes = "0 success, 1 the work failed or verify found a bad entry, "
+                    "2 wrong use.",
+      .least = 1,
+      .most = -1,
+      .missing = "name an action: path, stats, list, verify, trim, clear or "
+                 "why"};
+  cli_words words;
+  int rc;
 
   kiln__cli_program_init(&a->program, c, argc);
-  while ((opt = getopt_long(argc, argv, CLI_PROGRAM_SHORT "h", options,
-                            NULL)) != -1) {
-    const int rc = kiln__cli_program_option(&a->program, c, opt, optarg);
-
-    if (rc == CLI_USAGE)
-      return rc;
-    if (rc == CLI_OK)
-      continue;
-    if (opt == OPT_ARCH) {
-      a->arch = kiln__cli_join(c, a->arch, optarg);
-    } else if (opt == OPT_JSON) {
-      a->json = true;
-    } else if (opt == OPT_REPAIR) {
-      a->repair = true;
-    } else if (opt == 'h') {
-      help();
-      return CLI_OK;
-    } else {
-      return kiln__cli_usage(c, NULL);
-    }
-  }
-  if (optind == argc)
-    return kiln__cli_usage(c, "what to do: path, stats, list, verify, trim, "
-                              "clear or why");
-  a->argc = argc - optind - 1;
-  a->argv = argv + optind + 1;
-  return run_action(c, a, argv[optind]);
+  syntax.shared = a->program.table;
+  rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
+  if (rc != CLI_OK)
+    return rc;
+  a->argc = words.n - 1;
+  a->argv = words.at + 1;
+  return run_action(c, a, words.at[0]);
 }

@@ -1,19 +1,12 @@
-/* command_compile.c -- `kiln compile`: PTX, CUBIN, SASS, resource report. */
-#include "command_compile.h"
-#include "tool/cli.h"
+/* command_compile.c -- `kiln compile`: compiles a program for several targets at
+ * once and writes PTX, CUBIN, SASS or a report of resources. */
+#include "cli/command_compile.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-enum {
-  OPT_ARCH = CLI_OPT_OWN,
-  OPT_EMIT,
-  OPT_LIST,
-  OPT_JSON,
-};
 
 typedef enum artifact { PTX, CUBIN, SASS, REPORT, N_ARTIFACTS } artifact;
 
@@ -24,23 +17,8 @@ typedef struct request {
   cli_targets targets;
   const char *arch, *output, *tool;
   bool emit[N_ARTIFACTS];
-  bool json;
+  bool json, list;
 } request;
-
-static void help(void)
-{
-  fputs("usage: kiln compile FILE.cu|builtin:NAME|- [options]\n"
-        "       kiln compile --list      the embedded programs\n\n"
-        "Compiles for one or more GPU generations; needs no GPU. Prints a "
-        "resource\nreport, with occupancy for blocks of 128 to 1024 threads.\n"
-        "\n"
-        "  --arch LIST|all     sm_80,90a,compute_75; default: the GPU here\n"
-        "  --emit LIST         ptx, cubin, sass, report; default: report\n"
-        "  -o PATH             a file; a folder/ for several\n"
-        "  --json              the report for programs\n",
-        stdout);
-  fputs(kiln__cli_program_help, stdout);
-}
 
 /* ---- Compiling ---------------------------------------------------------- */
 
@@ -263,23 +241,22 @@ static int list_builtins(cli *c)
   return CLI_OK;
 }
 
-static int parse_emit(request *r, cli *c, const char *text)
+static int take_emit(cli *c, void *to, const char *value)
 {
-  char *save = NULL;
-  char *copy = kiln__cli_text(c, "%s", text);
+  bool *emit = to;
+  char *word, *rest = kiln__cli_text(c, "%s", value);
 
-  for (char *word = strtok_r(copy, ",", &save); word != NULL;
-       word = strtok_r(NULL, ",", &save)) {
+  while ((word = kiln__cli_word(&rest, ",")) != NULL) {
     size_t i = 0;
 
     while (i < N_ARTIFACTS && strcmp(word, artifact_names[i]) != 0)
       i++;
     if (i == N_ARTIFACTS)
       return kiln__cli_usage(c,
-                             "--emit knows ptx, cubin, sass and report, "
+                             "--emit takes ptx, cubin, sass and report, "
                              "not \"%s\"",
                              word);
-    r->emit[i] = true;
+    emit[i] = true;
   }
   return CLI_OK;
 }
@@ -356,46 +333,44 @@ static int run(cli *c, request *r)
 
 int kiln__cli_compile(cli *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-      {"arch", required_argument, NULL, OPT_ARCH},
-      {"emit", required_argument, NULL, OPT_EMIT},
-      {"output", required_argument, NULL, 'o'},
-      {"list", no_argument, NULL, OPT_LIST},
-      {"json", no_argument, NULL, OPT_JSON},
-      {"help", no_argument, NULL, 'h'},
-      CLI_PROGRAM_LONG,
-      {0}};
   request *r = kiln__cli_alloc(c, 1, sizeof *r);
-  int opt, rc = CLI_OK;
+  const cli_option options[] = {
+      CLI_OPTION_JOINED("arch", "LIST", &r->arch,
+                        "targets: sm_80,90a,compute_75, or all that NVRTC "
+                        "compiles for; default: the GPU of this machine"),
+      CLI_OPTION_TAKEN("emit", "LIST", take_emit, r->emit,
+                       "ptx, cubin, sass, report; default: report"),
+      {.name = "output",
+       .letter = 'o',
+       .kind = CLI_TEXT,
+       .value = "PATH",
+       .to = &r->output,
+       .help = "write to a file, or to a folder/ for several "
+               "files"},
+      CLI_OPTION_FLAG("json", &r->json, "print the report as JSON"),
+      CLI_OPTION_FLAG("list", &r->list, "list the embedded programs"),
+      CLI_OPTIONS_END};
+  cli_syntax syntax = {
+      .synopsis = "kiln compile FILE.cu|builtin:NAME|- [options]\n"
+                  "       kiln compile --list\n",
+      .about = "Compiles a program for one or more targets; needs no GPU. "
+               "Prints a report of each kernel's resources, with the occupancy "
+               "of an SM for blocks of 128 to 1024 threads.",
+      .options = options,
+      .example = "kiln compile saxpy.cu --arch sm_80,sm_90 --emit ptx -o out/",
+      .most = 1};
+  cli_words words;
+  int rc;
 
   kiln__cli_program_init(&r->program, c, argc);
-  while (rc == CLI_OK && (opt = getopt_long(argc, argv, CLI_PROGRAM_SHORT "o:h",
-                                            options, NULL)) != -1) {
-    rc = kiln__cli_program_option(&r->program, c, opt, optarg);
-    if (rc != -1)
-      continue;
-    rc = CLI_OK;
-    if (opt == OPT_ARCH) {
-      r->arch = kiln__cli_join(c, r->arch, optarg);
-    } else if (opt == OPT_EMIT) {
-      rc = parse_emit(r, c, optarg);
-    } else if (opt == 'o') {
-      r->output = optarg;
-    } else if (opt == OPT_LIST) {
-      return list_builtins(c);
-    } else if (opt == OPT_JSON) {
-      r->json = true;
-    } else if (opt == 'h') {
-      help();
-      return CLI_OK;
-    } else {
-      return kiln__cli_usage(c, NULL);
-    }
-  }
-  if (rc == CLI_OK && optind + 1 != argc)
+  syntax.shared = r->program.table;
+  rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
+  if (rc == CLI_OK && r->list)
+    return list_builtins(c);
+  if (rc == CLI_OK && words.n == 0)
     rc = kiln__cli_usage(c, "name one program: FILE.cu or builtin:NAME");
   if (rc == CLI_OK)
-    rc = kiln__cli_program_open(&r->program, c, argv[optind]);
+    rc = kiln__cli_program_open(&r->program, c, words.at[0]);
   if (rc == CLI_OK)
     rc = kiln__cli_targets(c, r->arch, &r->targets);
   if (rc == CLI_OK)

@@ -2,7 +2,7 @@
 #ifndef KILN_CLI_COMPILE_H
 #define KILN_CLI_COMPILE_H
 
-#include "tool/cli.h"
+#include "cli/commands.h"
 
 /* One program for one target. */
 typedef struct cli_unit {

@@ -1,16 +1,8 @@
-/* command_devices.c -- `kiln devices`: each GPU's traits; the table of generations. */
-#include "tool/cli.h"
+/* command_devices.c -- `kiln devices`: each GPU's properties, and the table of
+ * compute capabilities. */
+#include "cli/commands.h"
 
 #include <string.h>
-
-static void help(void)
-{
-  fputs("usage: kiln devices [--json]\n"
-        "       kiln devices --table [--json]\n\n"
-        "Every property of each GPU that decides a launch. --table: every "
-        "compute\ncapability from 1.0 on, its limits and what it brought.\n",
-        stdout);
-}
 
 /* ---- One property: text for people, a value for programs ---------------- */
 
@@ -23,47 +15,40 @@ typedef struct sheet {
 static void add_text(sheet *s, const char *label, const char *key,
                      const char *text)
 {
-  kiln__cli_cell(&s->table, "%s", label);
-  kiln__cli_cell(&s->table, "%s", text[0] != '\0' ? text : "-");
-  cJSON_AddStringToObject(s->json, key, text);
+  kiln__cli_row(&s->table, label, "%s", text[0] != '\0' ? text : "-");
+  JSON_TEXT(s->json, key, text);
 }
 
-static void add_number(sheet *s, const char *label, const char *key,
-                       long long value)
+static void add_number(sheet *s, const char *label, const char *key, int value)
 {
-  kiln__cli_cell(&s->table, "%s", label);
-  kiln__cli_cell(&s->table, "%lld", value);
-  cJSON_AddNumberToObject(s->json, key, (double)value);
+  kiln__cli_row(&s->table, label, "%d", value);
+  JSON_NUMBER(s->json, key, value);
 }
 
 static void add_bytes(sheet *s, const char *label, const char *key,
                       uint64_t value)
 {
-  kiln__cli_cell(&s->table, "%s", label);
-  kiln__cli_cell(&s->table, "%s", kiln__cli_bytes(s->c, value));
-  cJSON_AddNumberToObject(s->json, key, (double)value);
+  kiln__cli_row(&s->table, label, "%s", kiln__cli_bytes(s->c, value));
+  JSON_NUMBER(s->json, key, value);
 }
 
 static void add_clock(sheet *s, const char *label, const char *key, int khz)
 {
-  kiln__cli_cell(&s->table, "%s", label);
-  kiln__cli_cell(&s->table, "%d MHz", khz / 1000);
-  cJSON_AddNumberToObject(s->json, key, khz);
+  kiln__cli_row(&s->table, label, "%d MHz", khz / 1000);
+  JSON_NUMBER(s->json, key, khz);
 }
 
 static void add_three(sheet *s, const char *label, const char *key,
                       const int v[3])
 {
-  kiln__cli_cell(&s->table, "%s", label);
-  kiln__cli_cell(&s->table, "%d x %d x %d", v[0], v[1], v[2]);
+  kiln__cli_row(&s->table, label, "%d x %d x %d", v[0], v[1], v[2]);
   cJSON_AddItemToObject(s->json, key, cJSON_CreateIntArray(v, 3));
 }
 
 static void add_flag(sheet *s, const char *label, const char *key, bool value)
 {
-  kiln__cli_cell(&s->table, "%s", label);
-  kiln__cli_cell(&s->table, "%s", value ? "yes" : "no");
-  kiln__cli_json_flag(s->json, key, value);
+  kiln__cli_row(&s->table, label, "%s", value ? "yes" : "no");
+  JSON_FLAG(s->json, key, value);
 }
 
 typedef struct feature {
@@ -97,32 +82,30 @@ static void add_features(sheet *s, const kiln_traits *t)
 
     *text = kiln__cli_text(s->c, "%s%s%s", *text, **text != '\0' ? ", " : "",
                            list[i].label);
-    kiln__cli_json_flag(s->json, list[i].key, list[i].has);
+    JSON_FLAG(s->json, list[i].key, list[i].has);
   }
-  kiln__cli_cell(&s->table, "has");
-  kiln__cli_cell(&s->table, "%s", has[0] != '\0' ? has : "-");
-  kiln__cli_cell(&s->table, "has not");
-  kiln__cli_cell(&s->table, "%s", lacks[0] != '\0' ? lacks : "-");
+  kiln__cli_row(&s->table, "has", "%s", has[0] != '\0' ? has : "-");
+  kiln__cli_row(&s->table, "has not", "%s", lacks[0] != '\0' ? lacks : "-");
 }
 
 static void add_traits(sheet *s, const kiln_traits *t)
 {
-  add_number(s, "warp", "warp_size", t->warp_size);
-  add_number(s, "threads a block", "max_threads_per_block",
+  add_number(s, "threads per warp", "warp_size", t->warp_size);
+  add_number(s, "threads per block", "max_threads_per_block",
              t->max_threads_per_block);
-  add_number(s, "threads an SM", "max_threads_per_sm", t->max_threads_per_sm);
-  add_number(s, "blocks an SM", "max_blocks_per_sm", t->max_blocks_per_sm);
-  add_number(s, "warps an SM", "max_warps_per_sm", t->max_warps_per_sm);
-  add_number(s, "registers an SM", "regs_per_sm", t->regs_per_sm);
-  add_number(s, "registers a block", "regs_per_block", t->regs_per_block);
-  add_number(s, "registers a thread", "max_regs_per_thread",
+  add_number(s, "threads per SM", "max_threads_per_sm", t->max_threads_per_sm);
+  add_number(s, "blocks per SM", "max_blocks_per_sm", t->max_blocks_per_sm);
+  add_number(s, "warps per SM", "max_warps_per_sm", t->max_warps_per_sm);
+  add_number(s, "registers per SM", "regs_per_sm", t->regs_per_sm);
+  add_number(s, "registers per block", "regs_per_block", t->regs_per_block);
+  add_number(s, "registers per thread", "max_regs_per_thread",
              t->max_regs_per_thread);
-  add_bytes(s, "shared memory an SM", "smem_per_sm", (uint64_t)t->smem_per_sm);
-  add_bytes(s, "shared memory a block", "smem_per_block",
+  add_bytes(s, "shared memory per SM", "smem_per_sm", (uint64_t)t->smem_per_sm);
+  add_bytes(s, "shared memory per block", "smem_per_block",
             (uint64_t)t->smem_per_block);
-  add_bytes(s, "  with opting in", "smem_per_block_optin",
+  add_bytes(s, "  on request", "smem_per_block_optin",
             (uint64_t)t->smem_per_block_optin);
-  add_bytes(s, "  reserved a block", "smem_reserved_per_block",
+  add_bytes(s, "  reserved per block", "smem_reserved_per_block",
             (uint64_t)t->smem_reserved_per_block);
   add_features(s, t);
 }
@@ -140,7 +123,8 @@ static void add_info(sheet *s, const kiln_device_info *i)
   add_three(s, "largest grid", "max_grid", i->max_grid);
   add_three(s, "largest block", "max_block", i->max_block);
   add_number(s, "copy engines", "copy_engines", i->copy_engines);
-  add_flag(s, "kernels at once", "concurrent_kernels", i->concurrent_kernels);
+  add_flag(s, "concurrent kernels", "concurrent_kernels",
+           i->concurrent_kernels);
   add_flag(s, "memory pools", "memory_pools", i->memory_pools);
   add_flag(s, "unified addressing", "unified_addressing",
            i->unified_addressing);
@@ -151,7 +135,6 @@ static void add_info(sheet *s, const kiln_device_info *i)
 
 static int add_device(cli *c, int ordinal, bool json, cJSON *list)
 {
-  static const char *const heads[] = {"", "", NULL};
   kiln_device *device = NULL;
   kiln_device_info info;
   const kiln_traits *traits;
@@ -164,9 +147,9 @@ static int add_device(cli *c, int ordinal, bool json, cJSON *list)
   }
   traits = kiln_device_traits(device);
   s.json = cJSON_CreateObject();
-  kiln__cli_table(&s.table, c, heads);
-  cJSON_AddNumberToObject(s.json, "ordinal", ordinal);
-  cJSON_AddStringToObject(s.json, "name", info.name);
+  kiln__cli_sheet(&s.table, c);
+  JSON_NUMBER(s.json, "ordinal", ordinal);
+  JSON_TEXT(s.json, "name", info.name);
   add_text(&s, "compute capability", "compute_capability",
            kiln__cli_cc(c, traits->cc));
   add_text(&s, "family", "family", traits->family);
@@ -196,9 +179,9 @@ static int show_devices(cli *c, bool json)
     hint = kiln_last_error()->hint;
   }
   if (n == 0) {
-    cJSON_AddStringToObject(root, "reason", reason);
+    JSON_TEXT(root, "reason", reason);
     if (!json)
-      printf("no GPU here: %s\nnext: %s\n", reason, hint);
+      printf("no GPU found: %s\nnext: %s\n", reason, hint);
   }
   for (int i = 0; i < n; i++)
     if (add_device(c, i, json, list) != CLI_OK)
@@ -216,15 +199,15 @@ static cJSON *generation_json(const kiln_traits *t)
 {
   cJSON *o = cJSON_CreateObject();
 
-  cJSON_AddNumberToObject(o, "cc", t->cc);
-  cJSON_AddStringToObject(o, "family", t->family);
-  kiln__cli_json_flag(o, "tegra", t->tegra);
-  cJSON_AddNumberToObject(o, "max_threads_per_sm", t->max_threads_per_sm);
-  cJSON_AddNumberToObject(o, "max_blocks_per_sm", t->max_blocks_per_sm);
-  cJSON_AddNumberToObject(o, "regs_per_sm", t->regs_per_sm);
-  cJSON_AddNumberToObject(o, "smem_per_sm", t->smem_per_sm);
-  cJSON_AddNumberToObject(o, "smem_per_block_optin", t->smem_per_block_optin);
-  cJSON_AddStringToObject(o, "brought", kiln_arch_brought(t->cc));
+  JSON_NUMBER(o, "cc", t->cc);
+  JSON_TEXT(o, "family", t->family);
+  JSON_FLAG(o, "tegra", t->tegra);
+  JSON_NUMBER(o, "max_threads_per_sm", t->max_threads_per_sm);
+  JSON_NUMBER(o, "max_blocks_per_sm", t->max_blocks_per_sm);
+  JSON_NUMBER(o, "regs_per_sm", t->regs_per_sm);
+  JSON_NUMBER(o, "smem_per_sm", t->smem_per_sm);
+  JSON_NUMBER(o, "smem_per_block_optin", t->smem_per_block_optin);
+  JSON_TEXT(o, "brought", kiln_arch_brought(t->cc));
   return o;
 }
 
@@ -242,9 +225,9 @@ static void generation_row(cli *c, cli_table *table, const kiln_traits *t)
 
 static int show_table(cli *c, bool json)
 {
-  static const char *const heads[] = {">cc",      "family",  ">threads",
-                                      ">blocks",  ">K regs", ">KiB shared",
-                                      ">a block", "brought", NULL};
+  static const char *const heads[] = {">cc",        "family",  ">threads",
+                                      ">blocks",    ">K regs", ">KiB shared",
+                                      ">per block", "brought", NULL};
   size_t n;
   const int *list = kiln_arch_list(&n);
   cJSON *root = cJSON_CreateArray();
@@ -263,33 +246,31 @@ static int show_table(cli *c, bool json)
     return kiln__cli_json(c, root, NULL);
   cJSON_Delete(root);
   kiln__cli_table_print(&table, 0);
-  puts("\nthreads, blocks, 1024 registers and KiB of shared memory that one SM "
-       "holds;\na block: most shared memory that one block can have, in KiB");
+  puts(
+      "\nThreads, blocks, registers (in units of 1024) and shared memory (KiB) "
+      "are per SM;\nper block: the most shared memory that one block can have, "
+      "in KiB.");
   return CLI_OK;
 }
 
 int kiln__cli_devices(cli *c, int argc, char **argv)
 {
-  static const struct option options[] = {{"json", no_argument, NULL, 'j'},
-                                          {"table", no_argument, NULL, 't'},
-                                          {"help", no_argument, NULL, 'h'},
-                                          {0}};
   bool json = false, table = false;
-  int opt;
+  const cli_option options[] = {
+      CLI_OPTION_FLAG("table", &table,
+                      "print every compute capability from 1.0 on: its limits "
+                      "and what it brought"),
+      CLI_OPTION_FLAG("json", &json, "print JSON"), CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln devices [--table] [--json]\n",
+      .about = "Prints every property of each GPU that decides how a kernel is "
+               "compiled and launched.",
+      .options = options,
+      .example = "kiln devices --json"};
+  cli_words words;
+  const int rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
-  while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-    if (opt == 'j') {
-      json = true;
-    } else if (opt == 't') {
-      table = true;
-    } else if (opt == 'h') {
-      help();
-      return CLI_OK;
-    } else {
-      return kiln__cli_usage(c, NULL);
-    }
-  }
-  if (optind < argc)
-    return kiln__cli_usage(c, "devices takes no \"%s\"", argv[optind]);
+  if (rc != CLI_OK)
+    return rc;
   return table ? show_table(c, json) : show_devices(c, json);
 }

@@ -1,28 +1,15 @@
-/* command_doctor.c -- `kiln doctor`: what was found, what would be chosen, what to
- * mend. */
-#include "doctor.h"
+/* command_doctor.c -- `kiln doctor`: prints what doctor_examine.c found, as text,
+ * in brief, or as JSON; and answers what the compatibility ladder would choose on
+ * another machine. */
+#include "cli/doctor.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void help(void)
-{
-  fputs("usage: kiln doctor [--brief|--json]\n"
-        "       kiln doctor --what-if gpu=9.0,driver=12.2,nvrtc=13.0\n\n"
-        "Looks at driver, NVRTC, GPUs, cache and tools, compiles and runs a "
-        "small\nkernel, and says what is wrong and how to mend it.\n\n"
-        "--what-if asks the compatibility ladder about any machine. Keys: gpu "
-        "(needed),\ndriver and nvrtc (default: those here; none), nvjitlink, "
-        "suffix=a or f, tegra.\n\n"
-        "Exit codes: 0 kernels can be compiled here, 1 they cannot (for "
-        "--what-if:\nnothing fits), 2 wrong use.\n",
-        stdout);
-}
-
 /* ---- The ladder --------------------------------------------------------- */
 
-void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result, int indent)
+static void print_ladder(cli *c, const kiln_ladder_result *result, int indent)
 {
   static const char *const heads[] = {"", "", "", NULL};
   cli_table t;
@@ -38,26 +25,24 @@ void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result, int indent)
   kiln__cli_table_print(&t, indent);
 }
 
-cJSON *kiln__cli_ladder_json(const kiln_ladder_query *query,
-                             const kiln_ladder_result *result)
+static cJSON *ladder_json(const kiln_ladder_query *query,
+                          const kiln_ladder_result *result)
 {
   cJSON *o = cJSON_CreateObject();
   cJSON *reasons = cJSON_CreateObject();
   char text[24];
 
-  cJSON_AddNumberToObject(o, "gpu", query->cc);
-  cJSON_AddNumberToObject(o, "driver", query->driver_version);
-  cJSON_AddNumberToObject(o, "nvrtc", query->nvrtc_version);
-  cJSON_AddNumberToObject(o, "nvjitlink", query->nvjitlink_version);
-  cJSON_AddStringToObject(o, "rung", kiln_rung_name(result->rung));
+  JSON_NUMBER(o, "gpu", query->cc);
+  JSON_NUMBER(o, "driver", query->driver_version);
+  JSON_NUMBER(o, "nvrtc", query->nvrtc_version);
+  JSON_NUMBER(o, "nvjitlink", query->nvjitlink_version);
+  JSON_TEXT(o, "rung", kiln_rung_name(result->rung));
   if (result->rung != KILN_RUNG_REFUSE)
-    cJSON_AddStringToObject(o, "target",
-                            kiln_target_text(&result->target, text));
+    JSON_TEXT(o, "target", kiln_target_text(&result->target, text));
   for (int i = 0; i < KILN_RUNG_COUNT; i++)
-    cJSON_AddStringToObject(reasons, kiln_rung_name((kiln_rung)i),
-                            result->reason[i]);
+    JSON_TEXT(reasons, kiln_rung_name((kiln_rung)i), result->reason[i]);
   cJSON_AddItemToObject(o, "reasons", reasons);
-  cJSON_AddStringToObject(o, "hint", result->hint);
+  JSON_TEXT(o, "hint", result->hint);
   return o;
 }
 
@@ -100,7 +85,7 @@ static int parse_key(cli *c, kiln_ladder_query *q, char *word)
     return kiln__cli_usage(c, "--what-if: %s=%s is not like 12.2", word, value);
   }
   return kiln__cli_usage(c,
-                         "--what-if knows gpu, driver, nvrtc, nvjitlink, "
+                         "--what-if takes gpu, driver, nvrtc, nvjitlink, "
                          "suffix and tegra, not \"%s\"",
                          word);
 }
@@ -111,11 +96,10 @@ static int what_if(cli *c, const char *text, bool json)
   kiln_ladder_result *result = kiln__cli_alloc(c, 1, sizeof *result);
   kiln_nvrtc_info *nvrtc = kiln__cli_alloc(c, 1, sizeof *nvrtc);
   kiln_driver_info driver;
-  char *save = NULL, *copy = kiln__cli_text(c, "%s", text);
+  char *word, *rest = kiln__cli_text(c, "%s", text);
   size_t n = 0;
 
-  for (char *word = strtok_r(copy, ",", &save); word != NULL;
-       word = strtok_r(NULL, ",", &save))
+  while ((word = kiln__cli_word(&rest, ",")) != NULL)
     if (parse_key(c, &q, word) != CLI_OK)
       return CLI_USAGE;
   if (q.cc == 0)
@@ -129,7 +113,7 @@ static int what_if(cli *c, const char *text, bool json)
   if (kiln_ladder(&q, result) != KILN_OK)
     return kiln__cli_failure(c, "--what-if");
   if (json) {
-    if (kiln__cli_json(c, kiln__cli_ladder_json(&q, result), NULL) != CLI_OK)
+    if (kiln__cli_json(c, ladder_json(&q, result), NULL) != CLI_OK)
       return CLI_FAILED;
   } else {
     char target[24];
@@ -140,7 +124,7 @@ static int what_if(cli *c, const char *text, bool json)
            q.nvjitlink_version ? ", nvJitLink " : "",
            q.nvjitlink_version ? kiln__cli_version(c, q.nvjitlink_version)
                                : "");
-    kiln__cli_ladder_text(c, result, 2);
+    print_ladder(c, result, 2);
     if (result->rung == KILN_RUNG_REFUSE)
       printf("\nverdict: nothing fits\nnext: %s\n", result->hint);
     else
@@ -151,14 +135,6 @@ static int what_if(cli *c, const char *text, bool json)
 }
 
 /* ---- Text --------------------------------------------------------------- */
-
-static const char *const two_heads[] = {"", "", NULL};
-
-static void row(cli_table *t, const char *label, const char *text)
-{
-  kiln__cli_cell(t, "%s", label);
-  kiln__cli_cell(t, "%s", text);
-}
 
 /* The places tried have a table of their own. */
 static const char *without_trail(const doctor *d, const char *text)
@@ -250,7 +226,7 @@ static void print_gpus(const doctor *d)
              kiln__cli_cc(d->c, gpu->cc),
              kiln__cli_version(d->c, d->driver.version));
     if (gpu->cc != 0)
-      kiln__cli_ladder_text(d->c, &gpu->ladder, 5);
+      print_ladder(d->c, &gpu->ladder, 5);
   }
 }
 
@@ -272,33 +248,33 @@ static void print_no_gpu_ladder(const doctor *d)
     return;
   printf("\nLadder for a GPU %s (others: kiln doctor --what-if gpu=9.0)\n",
          kiln__cli_cc(d->c, q.cc));
-  kiln__cli_ladder_text(d->c, result, 2);
+  print_ladder(d->c, result, 2);
 }
 
 static void add_files(const doctor *d, cli_table *t)
 {
   cli *c = d->c;
 
-  row(t, "cache",
-      d->cache.usable ? kiln__cli_text(c, "%s, %" PRIu64 " entries, %s of %s",
-                                       d->cache.path, d->cache.entries,
-                                       kiln__cli_bytes(c, d->cache.bytes),
-                                       kiln__cli_bytes(c, d->cache.cap))
-                      : kiln__cli_text(c, "%s%snot used: %s", d->cache.path,
-                                       d->cache.path[0] != '\0' ? ", " : "",
-                                       d->cache.reason));
+  if (d->cache.usable)
+    kiln__cli_row(t, "cache", "%s, %" PRIu64 " entries, %s of %s",
+                  d->cache.path, d->cache.entries,
+                  kiln__cli_bytes(c, d->cache.bytes),
+                  kiln__cli_bytes(c, d->cache.cap));
+  else
+    kiln__cli_row(t, "cache", "%s%snot used: %s", d->cache.path,
+                  d->cache.path[0] != '\0' ? ", " : "", d->cache.reason);
   for (size_t i = 0; i < d->n_packs; i++)
-    row(t, "pack",
-        kiln__cli_text(c, "%s, %s", d->packs[i].path,
-                       d->packs[i].reason != NULL
-                           ? d->packs[i].reason
-                           : kiln__cli_bytes(c, d->packs[i].size)));
+    kiln__cli_row(t, "pack", "%s, %s", d->packs[i].path,
+                  d->packs[i].reason != NULL
+                      ? d->packs[i].reason
+                      : kiln__cli_bytes(c, d->packs[i].size));
   if (d->n_packs == 0)
-    row(t, "packs", "none (KILN_PACKS)");
-  row(t, "SASS tool",
-      d->disassembler != NULL ? d->disassembler
-                              : "no nvdisasm or cuobjdump; only needed for "
-                                "kiln compile --emit sass");
+    kiln__cli_row(t, "packs", "none (KILN_PACKS)");
+  kiln__cli_row(t, "SASS tool", "%s",
+                d->disassembler != NULL
+                    ? d->disassembler
+                    : "no nvdisasm or cuobjdump; only kiln compile --emit sass "
+                      "needs one");
 }
 
 /* dlopen repeats the name that stands in the column before. */
@@ -340,11 +316,11 @@ static void print_trail(const doctor *d)
 static void print_problems(const doctor *d)
 {
   if (d->n_problems > 0)
-    printf("\nTo know\n");
+    printf("\nProblems\n");
   for (size_t i = 0; i < d->n_problems; i++) {
     printf("  %zu. %s\n", i + 1, d->problems[i].what);
-    if (d->problems[i].mend[0] != '\0')
-      printf("     mend: %s\n", d->problems[i].mend);
+    if (d->problems[i].fix[0] != '\0')
+      printf("     fix: %s\n", d->problems[i].fix);
   }
 }
 
@@ -353,7 +329,7 @@ static void print_verdict(const doctor *d)
   printf("verdict: %s\nnext: %s\n", d->verdict, d->next);
 }
 
-void kiln__cli_doctor_text(const doctor *d)
+static void print_all(const doctor *d)
 {
   cli_table t;
 
@@ -366,7 +342,7 @@ void kiln__cli_doctor_text(const doctor *d)
   print_gpus(d);
   print_no_gpu_ladder(d);
   puts("\nFiles");
-  kiln__cli_table(&t, d->c, two_heads);
+  kiln__cli_sheet(&t, d->c);
   add_files(d, &t);
   kiln__cli_table_print(&t, 2);
   print_trail(d);
@@ -375,26 +351,25 @@ void kiln__cli_doctor_text(const doctor *d)
   print_verdict(d);
 }
 
-void kiln__cli_doctor_brief(const doctor *d)
+static void print_brief(const doctor *d)
 {
   cli *c = d->c;
   cli_table t;
 
-  kiln__cli_table(&t, c, two_heads);
-  row(&t, "driver", driver_line(d));
+  kiln__cli_sheet(&t, c);
+  kiln__cli_row(&t, "driver", "%s", driver_line(d));
   for (size_t i = 0; i < d->n_devices; i++)
-    row(&t, kiln__cli_text(c, "GPU %d", d->devices[i].info.ordinal),
-        gpu_line(d, &d->devices[i]));
+    kiln__cli_row(&t, kiln__cli_text(c, "GPU %d", d->devices[i].info.ordinal),
+                  "%s", gpu_line(d, &d->devices[i]));
   for (size_t i = 0; i < d->n_nvrtc; i++)
-    row(&t, "NVRTC",
-        kiln__cli_text(c, "%s, %s",
-                       kiln__cli_version(c, d->nvrtc[i].info.version),
-                       d->nvrtc[i].info.path));
+    kiln__cli_row(&t, "NVRTC", "%s, %s",
+                  kiln__cli_version(c, d->nvrtc[i].info.version),
+                  d->nvrtc[i].info.path);
   if (d->n_nvrtc == 0)
-    row(&t, "NVRTC", without_trail(d, d->nvrtc_text));
+    kiln__cli_row(&t, "NVRTC", "%s", without_trail(d, d->nvrtc_text));
   add_files(d, &t);
-  row(&t, "verdict", d->verdict);
-  row(&t, "next", d->next);
+  kiln__cli_row(&t, "verdict", "%s", d->verdict);
+  kiln__cli_row(&t, "next", "%s", d->next);
   kiln__cli_table_print(&t, 0);
 }
 
@@ -408,11 +383,11 @@ static cJSON *nvrtc_json(const doctor *d)
     const doctor_nvrtc *n = &d->nvrtc[i];
     cJSON *o = cJSON_CreateObject();
 
-    cJSON_AddNumberToObject(o, "version", n->info.version);
-    cJSON_AddStringToObject(o, "path", n->info.path);
-    kiln__cli_json_flag(o, "loaded", n->info.loaded);
-    cJSON_AddNumberToObject(o, "builtins_version", n->builtins_version);
-    cJSON_AddStringToObject(o, "builtins", n->builtins);
+    JSON_NUMBER(o, "version", n->info.version);
+    JSON_TEXT(o, "path", n->info.path);
+    JSON_FLAG(o, "loaded", n->info.loaded);
+    JSON_NUMBER(o, "builtins_version", n->builtins_version);
+    JSON_TEXT(o, "builtins", n->builtins);
     cJSON_AddItemToObject(
         o, "archs", cJSON_CreateIntArray(n->info.archs, (int)n->info.n_archs));
     cJSON_AddItemToArray(list, o);
@@ -428,15 +403,15 @@ static cJSON *gpus_json(const doctor *d)
     const doctor_device *gpu = &d->devices[i];
     cJSON *o = cJSON_CreateObject();
 
-    cJSON_AddNumberToObject(o, "ordinal", gpu->info.ordinal);
-    cJSON_AddStringToObject(o, "name", gpu->info.name);
-    cJSON_AddNumberToObject(o, "cc", gpu->cc);
-    kiln__cli_json_flag(o, "known_to_nvrtc", gpu->supported);
-    cJSON_AddStringToObject(o, "run", kiln_status_name(gpu->run));
-    cJSON_AddStringToObject(o, "run_reason", gpu->run_text);
+    JSON_NUMBER(o, "ordinal", gpu->info.ordinal);
+    JSON_TEXT(o, "name", gpu->info.name);
+    JSON_NUMBER(o, "cc", gpu->cc);
+    JSON_FLAG(o, "known_to_nvrtc", gpu->supported);
+    JSON_TEXT(o, "run", kiln_status_name(gpu->run));
+    JSON_TEXT(o, "run_reason", gpu->run_text);
     if (gpu->cc != 0)
       cJSON_AddItemToObject(o, "ladder",
-                            kiln__cli_ladder_json(&gpu->query, &gpu->ladder));
+                            ladder_json(&gpu->query, &gpu->ladder));
     cJSON_AddItemToArray(list, o);
   }
   return list;
@@ -447,12 +422,11 @@ static void add_step_json(void *user, const kiln_trail_step *step)
   cJSON *list = user;
   cJSON *o = cJSON_CreateObject();
 
-  cJSON_AddStringToObject(o, "what", step->what);
-  cJSON_AddStringToObject(o, "how", step->how != NULL ? step->how : "");
-  cJSON_AddStringToObject(o, "where", step->where != NULL ? step->where : "");
-  kiln__cli_json_flag(o, "found", step->found);
-  cJSON_AddStringToObject(o, "reason",
-                          step->reason != NULL ? step->reason : "");
+  JSON_TEXT(o, "what", step->what);
+  JSON_TEXT(o, "how", step->how != NULL ? step->how : "");
+  JSON_TEXT(o, "where", step->where != NULL ? step->where : "");
+  JSON_FLAG(o, "found", step->found);
+  JSON_TEXT(o, "reason", step->reason != NULL ? step->reason : "");
   cJSON_AddItemToArray(list, o);
 }
 
@@ -461,62 +435,60 @@ static cJSON *files_json(const doctor *d)
   cJSON *o = cJSON_CreateObject();
   cJSON *packs = cJSON_CreateArray();
 
-  cJSON_AddStringToObject(o, "path", d->cache.path);
-  kiln__cli_json_flag(o, "usable", d->cache.usable);
-  cJSON_AddStringToObject(o, "reason", d->cache.usable ? "" : d->cache.reason);
-  cJSON_AddNumberToObject(o, "entries", (double)d->cache.entries);
-  cJSON_AddNumberToObject(o, "bytes", (double)d->cache.bytes);
-  cJSON_AddNumberToObject(o, "cap", (double)d->cache.cap);
+  JSON_TEXT(o, "path", d->cache.path);
+  JSON_FLAG(o, "usable", d->cache.usable);
+  JSON_TEXT(o, "reason", d->cache.usable ? "" : d->cache.reason);
+  JSON_NUMBER(o, "entries", d->cache.entries);
+  JSON_NUMBER(o, "bytes", d->cache.bytes);
+  JSON_NUMBER(o, "cap", d->cache.cap);
   for (size_t i = 0; i < d->n_packs; i++) {
     cJSON *p = cJSON_CreateObject();
 
-    cJSON_AddStringToObject(p, "path", d->packs[i].path);
-    cJSON_AddNumberToObject(p, "bytes", (double)d->packs[i].size);
-    cJSON_AddStringToObject(
-        p, "reason", d->packs[i].reason != NULL ? d->packs[i].reason : "");
+    JSON_TEXT(p, "path", d->packs[i].path);
+    JSON_NUMBER(p, "bytes", d->packs[i].size);
+    JSON_TEXT(p, "reason",
+              d->packs[i].reason != NULL ? d->packs[i].reason : "");
     cJSON_AddItemToArray(packs, p);
   }
   cJSON_AddItemToObject(o, "packs", packs);
   return o;
 }
 
-int kiln__cli_doctor_json(const doctor *d)
+static int print_json(const doctor *d)
 {
   cJSON *root = cJSON_CreateObject();
   cJSON *driver = cJSON_AddObjectToObject(root, "driver");
   cJSON *compile, *trail, *problems;
   char target[24];
 
-  cJSON_AddStringToObject(root, "kiln", KILN_VERSION_TEXT);
-  cJSON_AddStringToObject(driver, "status", kiln_status_name(d->driver_status));
-  cJSON_AddStringToObject(driver, "path", d->driver.path);
-  cJSON_AddNumberToObject(driver, "version", d->driver.version);
-  cJSON_AddStringToObject(driver, "reason", d->driver_text);
-  kiln__cli_json_flag(driver, "hardware", d->has_hardware);
+  JSON_TEXT(root, "kiln", KILN_VERSION_TEXT);
+  JSON_TEXT(driver, "status", kiln_status_name(d->driver_status));
+  JSON_TEXT(driver, "path", d->driver.path);
+  JSON_NUMBER(driver, "version", d->driver.version);
+  JSON_TEXT(driver, "reason", d->driver_text);
+  JSON_FLAG(driver, "hardware", d->has_hardware);
   cJSON_AddItemToObject(root, "nvrtc", nvrtc_json(d));
   compile = cJSON_AddObjectToObject(root, "compile");
-  cJSON_AddStringToObject(compile, "status",
-                          kiln_status_name(d->compile_status));
+  JSON_TEXT(compile, "status", kiln_status_name(d->compile_status));
   if (d->compile_target.cc != 0)
-    cJSON_AddStringToObject(compile, "target",
-                            kiln_target_text(&d->compile_target, target));
-  cJSON_AddNumberToObject(compile, "ms", d->compile_ms);
+    JSON_TEXT(compile, "target", kiln_target_text(&d->compile_target, target));
+  JSON_NUMBER(compile, "ms", d->compile_ms);
   cJSON_AddItemToObject(root, "gpus", gpus_json(d));
   cJSON_AddItemToObject(root, "cache", files_json(d));
-  cJSON_AddStringToObject(root, "disassembler",
-                          d->disassembler != NULL ? d->disassembler : "");
+  JSON_TEXT(root, "disassembler",
+            d->disassembler != NULL ? d->disassembler : "");
   trail = cJSON_AddArrayToObject(root, "trail");
   kiln_runtime_trail(d->c->rt, add_step_json, trail);
   problems = cJSON_AddArrayToObject(root, "problems");
   for (size_t i = 0; i < d->n_problems; i++) {
     cJSON *p = cJSON_CreateObject();
 
-    cJSON_AddStringToObject(p, "what", d->problems[i].what);
-    cJSON_AddStringToObject(p, "mend", d->problems[i].mend);
+    JSON_TEXT(p, "what", d->problems[i].what);
+    JSON_TEXT(p, "fix", d->problems[i].fix);
     cJSON_AddItemToArray(problems, p);
   }
-  cJSON_AddStringToObject(root, "verdict", d->verdict);
-  cJSON_AddStringToObject(root, "next", d->next);
+  JSON_TEXT(root, "verdict", d->verdict);
+  JSON_TEXT(root, "next", d->next);
   return kiln__cli_json(d->c, root, NULL);
 }
 
@@ -524,43 +496,44 @@ int kiln__cli_doctor_json(const doctor *d)
 
 int kiln__cli_doctor(cli *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-      {"json", no_argument, NULL, 'j'},
-      {"brief", no_argument, NULL, 'b'},
-      {"what-if", required_argument, NULL, 'w'},
-      {"help", no_argument, NULL, 'h'},
-      {0}};
   const char *question = NULL;
   bool json = false, brief = false;
+  const cli_option options[] = {
+      CLI_OPTION_FLAG("brief", &brief, "print a dozen lines"),
+      CLI_OPTION_FLAG("json", &json, "print JSON"),
+      CLI_OPTION_TEXT("what-if", "LIST", &question,
+                      "print what the compatibility ladder chooses on another "
+                      "machine. Keys: gpu (needed), driver and nvrtc (none, or "
+                      "a version; default: those of this machine), nvjitlink, "
+                      "suffix=a or f, tegra"),
+      CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln doctor [--brief|--json]\n"
+                  "       kiln doctor --what-if LIST [--json]\n",
+      .about = "Looks for the driver, NVRTC, GPUs, the cache, packs and tools, "
+               "compiles and runs a small kernel, and prints what is wrong and "
+               "how to fix it.",
+      .options = options,
+      .example = "kiln doctor --what-if gpu=9.0,driver=12.2,nvrtc=13.0",
+      .exit_codes =
+          "0 kernels can be compiled or run here, 1 they cannot (with "
+          "--what-if: nothing fits), 2 wrong use."};
+  cli_words words;
   doctor *d;
-  int opt;
+  const int rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
-  while ((opt = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-    if (opt == 'j') {
-      json = true;
-    } else if (opt == 'b') {
-      brief = true;
-    } else if (opt == 'w') {
-      question = optarg;
-    } else if (opt == 'h') {
-      help();
-      return CLI_OK;
-    } else {
-      return kiln__cli_usage(c, NULL);
-    }
-  }
-  if (optind < argc)
-    return kiln__cli_usage(c, "doctor takes no \"%s\"", argv[optind]);
+  if (rc != CLI_OK)
+    return rc;
   if (question != NULL)
     return what_if(c, question, json);
   d = kiln__cli_alloc(c, 1, sizeof *d);
   d->c = c;
   kiln__cli_examine(d);
   if (json)
-    return kiln__cli_doctor_json(d) == CLI_OK ? d->rc : CLI_FAILED;
+    return print_json(d) == CLI_OK ? d->rc : CLI_FAILED;
   if (brief)
-    kiln__cli_doctor_brief(d);
+    print_brief(d);
   else
-    kiln__cli_doctor_text(d);
+    print_all(d);
   return d->rc;
 }

@@ -1,5 +1,10 @@
-/* command_exec.c -- `kiln exec`: an unmodified program on the CPU device. */
-#include "tool/cli.h"
+/* command_exec.c -- `kiln exec`: runs an unmodified program on the CPU device.
+ *
+ * The child process finds Kiln's libcuda.so.1 first and writes a report, one JSON
+ * object per line, into a file; this process waits and prints it. The file is
+ * temporary unless --report names it, and is also removed when a signal ends this
+ * process. */
+#include "cli/commands.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,27 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void help(void)
-{
-  fputs(
-      "usage: kiln exec [options] -- PROGRAM [ARGUMENTS]\n\n"
-      "Runs a program that uses the CUDA driver API (and NVRTC) on the CPU\n"
-      "device: libcuda.so.1 is Kiln's, and NVRTC hands out PTX where the\n"
-      "program asks for machine code. Not for programs with machine code\n"
-      "alone.\n\n"
-      "  --device cpu:9.0    architecture to play, and further settings\n"
-      "  --check LIST        mem, race, init, sync or all, with commas\n"
-      "  --counters          instructions, divergence, sectors, conflicts\n"
-      "  --seed N            another order of blocks, warps and atomics\n"
-      "  --threads N         host threads that run blocks; default 1\n"
-      "  --report FILE       keep the report there, a JSON object a line\n"
-      "  --no-preload        leave paths alone that the program opens itself\n"
-      "\n"
-      "The report follows on stderr. Exit code: the program's; 1 if that is\n"
-      "0 and a check found something.\n",
-      stdout);
-}
-
 typedef struct exec_opts {
   const char *checks, *seed, *threads, *report;
   bool counters, no_preload;
@@ -36,9 +20,9 @@ typedef struct exec_opts {
 
 enum { MOST_NVRTC = 16, CANNOT_RUN = 127 };
 
-/* ---- Where things are -------------------------------------------------------- */
+/* ---- Libraries ------------------------------------------------------------- */
 
-/* The folder of the drop-in, or NULL having said where it was looked for. */
+/* The folder with the drop-in libraries; NULL having reported the places. */
 static const char *find_folder(cli *c)
 {
   static const char *const places[] = {"cpu", "../lib/kiln", "../lib64/kiln",
@@ -62,8 +46,9 @@ static const char *find_folder(cli *c)
     }
   }
   kiln__cli_say(
-      c, "build the target kiln_exec_libraries, or install Kiln whole",
-      "no libcuda.so.1 of Kiln's in %s/cpu or %s/../lib/kiln", exe, exe);
+      c, "build the target kiln_exec_libraries, or install all of Kiln",
+      "Kiln's libcuda.so.1 is neither in %s/cpu nor in %s/../lib/kiln", exe,
+      exe);
   return NULL;
 }
 
@@ -98,7 +83,7 @@ static const char *nvrtc_list(cli *c, int arch)
 
 /* ---- Running ---------------------------------------------------------------------- */
 
-/* "mem,race" as kiln_cpu_parse() wants it: "mem+race". */
+/* "mem,race" as kiln_cpu_parse() expects it: "mem+race". */
 static const char *joined(cli *c, const char *list)
 {
   char *text = kiln__cli_text(c, "%s", list);
@@ -108,24 +93,22 @@ static const char *joined(cli *c, const char *list)
   return text;
 }
 
-/* The settings as text, checked. NULL having said what is wrong. */
+/* The device's settings as text, checked. NULL having reported what is wrong. */
 static const char *settings(cli *c, const exec_opts *o, int *arch)
 {
-  const char *device = c->device;
-  const char *text;
+  const char *text = c->device != NULL ? c->device : getenv("KILN_DEVICE");
   kiln_cpu_opts opts;
 
-  if (device == NULL)
-    device = getenv("KILN_DEVICE");
-  if (device == NULL || strncmp(device, "cpu", 3) != 0)
-    device = "cpu";
-  text = kiln__cli_text(
-      c, "%s%s%s%s%s%s%s%s", device, o->checks == NULL ? "" : ",check=",
-      o->checks == NULL ? "" : joined(c, o->checks),
-      o->counters ? ",counters" : "",
-      o->seed == NULL ? "" : ",seed=", o->seed == NULL ? "" : o->seed,
-      o->threads == NULL ? "" : ",threads=",
-      o->threads == NULL ? "" : o->threads);
+  if (text == NULL || strncmp(text, "cpu", 3) != 0)
+    text = "cpu";
+  if (o->checks != NULL)
+    text = kiln__cli_text(c, "%s,check=%s", text, joined(c, o->checks));
+  if (o->counters)
+    text = kiln__cli_text(c, "%s,counters", text);
+  if (o->seed != NULL)
+    text = kiln__cli_text(c, "%s,seed=%s", text, o->seed);
+  if (o->threads != NULL)
+    text = kiln__cli_text(c, "%s,threads=%s", text, o->threads);
   if (kiln_cpu_parse(&opts, text) != KILN_OK ||
       kiln_cpu_configure(&opts) != KILN_OK) {
     kiln__cli_failure(c, NULL);
@@ -160,31 +143,82 @@ static void prepare(cli *c, const exec_opts *o, const char *dir,
   unsetenv("KILN_DEVICE");
 }
 
-/* The program's exit code, 128 + signal, or 127. */
+/* The temporary report, for the handler; "" if there is none. A copy, since the
+ * handler may run at any time. */
+static char temporary[4096];
+
+/* SIGTERM or SIGHUP: pass it on to the program, remove the temporary report, and
+ * end in the way that the signal ends a process. Only async-signal-safe calls. */
+static volatile pid_t running;
+
+static void end_by_signal(int number)
+{
+  if (running > 0)
+    kill(running, number);
+  if (temporary[0] != '\0')
+    unlink(temporary);
+  signal(number, SIG_DFL);
+  raise(number);
+}
+
+typedef struct handlers {
+  struct sigaction interrupt, quit, terminate, hang_up;
+} handlers;
+
+/* Keys that stop the program (SIGINT, SIGQUIT) go to it as well; this process
+ * stays to print the report. */
+static void catch_signals(handlers *old)
+{
+  const struct sigaction ignore = {.sa_handler = SIG_IGN};
+  const struct sigaction end = {.sa_handler = end_by_signal,
+                                .sa_flags = (int)SA_RESETHAND};
+
+  sigaction(SIGINT, &ignore, &old->interrupt);
+  sigaction(SIGQUIT, &ignore, &old->quit);
+  sigaction(SIGTERM, &end, &old->terminate);
+  sigaction(SIGHUP, &end, &old->hang_up);
+}
+
+static void restore_signals(const handlers *old)
+{
+  sigaction(SIGINT, &old->interrupt, NULL);
+  sigaction(SIGQUIT, &old->quit, NULL);
+  sigaction(SIGTERM, &old->terminate, NULL);
+  sigaction(SIGHUP, &old->hang_up, NULL);
+}
+
+/* Run the program. @return its exit code, 128 + signal, or 127 if it could not be
+ * started */
 static int run(cli *c, char **argv)
 {
-  struct sigaction ignore = {.sa_handler = SIG_IGN}, old_int, old_quit;
+  sigset_t ends, before;
+  handlers old;
   pid_t child;
   int status = 0;
 
   fflush(NULL);
-  /* Keys that stop the program are its own; the report is still wanted. */
-  sigaction(SIGINT, &ignore, &old_int);
-  sigaction(SIGQUIT, &ignore, &old_quit);
+  /* No signal between fork() and the note of the child's id. */
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGTERM);
+  sigaddset(&ends, SIGHUP);
+  sigprocmask(SIG_BLOCK, &ends, &before);
+  catch_signals(&old);
   child = fork();
   if (child == 0) {
-    sigaction(SIGINT, &old_int, NULL);
-    sigaction(SIGQUIT, &old_quit, NULL);
+    restore_signals(&old);
+    sigprocmask(SIG_SETMASK, &before, NULL);
     execvp(argv[0], argv);
-    fprintf(stderr, "kiln exec: %s: %s\n", argv[0], strerror(errno));
+    fprintf(stderr, "kiln exec: cannot run '%s': %s\n", argv[0],
+            strerror(errno));
     _exit(CANNOT_RUN);
   }
+  running = child;
+  sigprocmask(SIG_SETMASK, &before, NULL);
   while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  sigaction(SIGINT, &old_int, NULL);
-  sigaction(SIGQUIT, &old_quit, NULL);
+  running = 0;
   if (child < 0) {
-    kiln__cli_say(c, NULL, "cannot start %s: %s", argv[0], strerror(errno));
+    kiln__cli_say(c, NULL, "cannot start '%s': %s", argv[0], strerror(errno));
     return CANNOT_RUN;
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -217,7 +251,7 @@ static void ratio_cell(cli_table *t, double a, double b)
   if (b > 0)
     kiln__cli_cell(t, "%.2f", a / b);
   else
-    kiln__cli_cell(t, "-");
+    kiln__cli_dashes(t, 1);
 }
 
 static void kernel_row(cli *c, cli_table *t, const cJSON *k)
@@ -248,10 +282,10 @@ static void show_line(cli *c, report *r, const cJSON *line)
   if (strcmp(type, "finding") == 0) {
     fprintf(stderr, "\n%s\n", text_of(line, "text"));
     if (number_of(line, "count") > 1)
-      fprintf(stderr, "  so %.0f times\n", number_of(line, "count"));
+      fprintf(stderr, "  found %.0f times\n", number_of(line, "count"));
     r->findings++;
   } else if (strcmp(type, "fault") == 0) {
-    if (r->findings == 0) /* else it is among them, and longer */
+    if (r->findings == 0) /* else a finding reports the same at length */
       fprintf(stderr, "\n%s\n", text_of(line, "text"));
   } else if (strcmp(type, "checked") == 0) {
     r->checked += number_of(line, "launches");
@@ -263,7 +297,7 @@ static void show_line(cli *c, report *r, const cJSON *line)
   }
 }
 
-/* @return how many findings there were. */
+/* Print the report. @return the number of findings */
 static unsigned show(cli *c, const char *path)
 {
   static const char *const heads[] = {"kernel",
@@ -305,109 +339,99 @@ static unsigned show(cli *c, const char *path)
   return r.findings;
 }
 
-/* ---- The command ------------------------------------------------------------------------ */
+/* ---- The command ------------------------------------------------------------ */
 
-static int options(cli *c, int argc, char **argv, exec_opts *o)
-{
-  enum { CHECK = CLI_OPT_OWN, COUNTERS, SEED, THREADS, REPORT, NO_PRELOAD };
-  static const struct option longs[] = {
-      {"help", no_argument, NULL, 'h'},
-      {"check", required_argument, NULL, CHECK},
-      {"counters", no_argument, NULL, COUNTERS},
-      {"seed", required_argument, NULL, SEED},
-      {"threads", required_argument, NULL, THREADS},
-      {"report", required_argument, NULL, REPORT},
-      {"no-preload", no_argument, NULL, NO_PRELOAD},
-      {NULL, 0, NULL, 0}};
-  int opt;
-
-  optind = 1;
-  /* "+": options end where the program's name stands. */
-  while ((opt = getopt_long(argc, argv, "+h", longs, NULL)) != -1) {
-    switch (opt) {
-    case 'h':
-      help();
-      return -1;
-    case CHECK:
-      o->checks = optarg;
-      break;
-    case COUNTERS:
-      o->counters = true;
-      break;
-    case SEED:
-      o->seed = optarg;
-      break;
-    case THREADS:
-      o->threads = optarg;
-      break;
-    case REPORT:
-      o->report = optarg;
-      break;
-    case NO_PRELOAD:
-      o->no_preload = true;
-      break;
-    default:
-      return kiln__cli_usage(c, NULL);
-    }
-  }
-  if (optind >= argc)
-    return kiln__cli_usage(c, "name a program, after --");
-  return CLI_OK;
-}
-
-/* A file for the report; with --report that one, emptied. NULL having said why. */
+/* The file for the report: that of --report, emptied, or a temporary one. NULL
+ * having reported why there is none. */
 static const char *report_file(cli *c, const exec_opts *o)
 {
   const char *dir = getenv("TMPDIR");
-  const char *name;
-  char *path;
   int fd;
 
   if (o->report != NULL) {
     FILE *f = fopen(o->report, "we");
+    char *path = f == NULL ? NULL : realpath(o->report, NULL);
+    const char *name = path == NULL ? NULL : kiln__cli_text(c, "%s", path);
 
     if (f != NULL)
       fclose(f);
-    path = f == NULL ? NULL : realpath(o->report, NULL);
-    name = path == NULL ? NULL : kiln__cli_text(c, "%s", path);
     free(path);
     if (name == NULL)
-      kiln__cli_say(c, NULL, "cannot write %s: %s", o->report, strerror(errno));
+      kiln__cli_say(c, NULL, "cannot write '%s': %s", o->report,
+                    strerror(errno));
     return name;
   }
-  path = kiln__cli_text(c, "%s/kiln-exec-XXXXXX",
-                        dir == NULL || *dir == '\0' ? "/tmp" : dir);
-  fd = mkstemp(path);
+  snprintf(temporary, sizeof temporary, "%s/kiln-exec-XXXXXX",
+           dir == NULL || *dir == '\0' ? "/tmp" : dir);
+  fd = mkstemp(temporary);
   if (fd < 0) {
-    kiln__cli_say(c, "set TMPDIR", "cannot make %s: %s", path, strerror(errno));
+    kiln__cli_say(c, "set TMPDIR to a folder that can be written",
+                  "cannot create '%s': %s", temporary, strerror(errno));
+    temporary[0] = '\0';
     return NULL;
   }
   close(fd);
-  return path;
+  return temporary;
 }
 
 int kiln__cli_exec(cli *c, int argc, char **argv)
 {
   exec_opts o = {0};
-  const char *dir, *text, *path;
-  int arch = 0, rc = options(c, argc, argv, &o);
+  const cli_option options[] = {
+      CLI_OPTION_TEXT("check", "LIST", &o.checks,
+                      "mem, race, init, sync or all, with commas"),
+      CLI_OPTION_FLAG("counters", &o.counters,
+                      "count instructions, divergence, sectors and bank "
+                      "conflicts per kernel"),
+      CLI_OPTION_TEXT("seed", "N", &o.seed,
+                      "seed for another order of blocks, warps and atomics"),
+      CLI_OPTION_TEXT("threads", "N", &o.threads,
+                      "host threads that run blocks; default 1"),
+      CLI_OPTION_TEXT("report", "FILE", &o.report,
+                      "keep the report in FILE, one JSON object per line"),
+      CLI_OPTION_FLAG("no-preload", &o.no_preload,
+                      "do not redirect paths that the program opens itself"),
+      CLI_OPTIONS_END};
+  const cli_syntax syntax = {
+      .synopsis = "kiln exec [options] -- PROGRAM [ARGUMENTS]\n",
+      .about =
+          "Runs a program that uses the CUDA driver API (and NVRTC) on the CPU "
+          "device. Its libcuda.so.1 is Kiln's, and its NVRTC returns PTX where "
+          "the program asks for machine code. Programs that hold machine code "
+          "alone cannot run. --device cpu:9.0 sets the architecture and "
+          "further "
+          "settings. The report follows on stderr.",
+      .options = options,
+      .example = "kiln exec --check all -- ./program 1000",
+      .exit_codes = "that of the program; 1 if that is 0 and a check found "
+                    "something; 127 if the program cannot be started.",
+      .least = 1,
+      .most = -1,
+      .missing = "name a program behind --",
+      .program_follows = true};
+  const char *dir, *text, *nvrtc, *path;
+  cli_words words;
+  int arch = 0, rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
 
   if (rc != CLI_OK)
-    return rc < 0 ? CLI_OK : rc;
+    return rc;
   if (c->device != NULL && strncmp(c->device, "cpu", 3) != 0)
-    return kiln__cli_usage(c, "programs run on the GPU without `kiln exec`");
+    return kiln__cli_usage(c,
+                           "`kiln exec` is for the CPU device; on a GPU, run "
+                           "the program by itself");
   text = settings(c, &o, &arch);
   if (text == NULL)
     return CLI_USAGE;
   dir = find_folder(c);
+  nvrtc = dir == NULL ? NULL : nvrtc_list(c, arch);
   path = dir == NULL ? NULL : report_file(c, &o);
   if (path == NULL)
     return CLI_FAILED;
-  prepare(c, &o, dir, text, nvrtc_list(c, arch), path);
-  rc = run(c, argv + optind);
+  prepare(c, &o, dir, text, nvrtc, path);
+  rc = run(c, words.at);
   if (show(c, path) > 0 && rc == 0)
     rc = CLI_FAILED;
-  if (o.report == NULL)
-    unlink(path);
+  if (temporary[0] != '\0')
+    unlink(temporary);
   return rc;
 }

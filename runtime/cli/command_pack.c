@@ -1,11 +1,10 @@
-/* command_pack.c -- `kiln pack`: pre-built kernels in one file. */
-#include "command_compile.h"
+/* command_pack.c -- `kiln pack`: compiles programs for many targets and writes one
+ * file that serves them where there is no NVRTC. */
+#include "cli/command_compile.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-enum { OPT_ARCH = CLI_OPT_OWN };
 
 /* One program with the options it is compiled with; targets come later. */
 typedef struct item {
@@ -22,42 +21,10 @@ typedef struct pack_args {
   size_t n, room;
 } pack_args;
 
-static void help(void)
-{
-  fputs(
-      "usage: kiln pack LIST... -o FILE [options]\n\n"
-      "Compiles programs for many GPUs and writes one read-only file that "
-      "serves them\nwhere there is no NVRTC; name it in KILN_PACKS or in "
-      "kiln_runtime_opts.packs.\n\n"
-      "LIST is cache: whatever the cache folder holds, as an application left "
-      "it there;\nor any of:\n"
-      "  all                 every shipped variant of every embedded "
-      "program\n"
-      "  NAME                every shipped variant of one: reduce\n"
-      "  FILE.cu             a program of yours\n"
-      "  FILE                a text with one program a line, each with its "
-      "options:\n"
-      "                        scale.cu -D T=float --name 'scale<float>'\n"
-      "                      files are looked for beside the text\n\n"
-      "  --arch LIST|all     GPUs to build for; default: all that NVRTC "
-      "knows\n"
-      "  -o PATH             the pack\n",
-      stdout);
-  fputs(kiln__cli_program_help, stdout);
-}
-
 static void add_item(pack_args *a, const kiln_program_desc *desc,
                      const char *label, int min_cc)
 {
-  if (a->n == a->room) {
-    const size_t room = a->room == 0 ? 64 : 2 * a->room;
-    item *items = kiln__cli_alloc(a->c, room, sizeof *items);
-
-    if (a->n > 0)
-      memcpy(items, a->items, a->n * sizeof *items);
-    a->items = items;
-    a->room = room;
-  }
+  a->items = kiln__cli_grow(a->c, a->items, a->n, &a->room, sizeof *a->items);
   a->items[a->n++] = (item){desc, label, min_cc};
 }
 
@@ -156,39 +123,42 @@ static int split_words(char *line, char **words, int room)
   return n;
 }
 
-/* One line of a list: PROGRAM and its options. */
+/* One line of a list: a program and its options. */
 static int add_line(pack_args *a, const char *list, int number, char *line)
 {
   enum { ROOM = 128 };
-  static const struct option options[] = {CLI_PROGRAM_LONG, {0}};
   char **words = kiln__cli_alloc(a->c, ROOM + 2, sizeof *words);
   cli_program *p = kiln__cli_alloc(a->c, 1, sizeof *p);
   const char *slash = strrchr(list, '/');
-  int n, opt;
+  cli_syntax syntax = {.synopsis = "PROGRAM [options]\n",
+                       .about = "One line of a list for kiln pack.",
+                       .least = 1,
+                       .most = 1,
+                       .missing = "the line names no program"};
+  cli_words left;
+  int n;
 
   words[0] = kiln__cli_text(a->c, "%s:%d", list, number);
   n = 1 + split_words(line, words + 1, ROOM);
   if (n == 1)
     return CLI_OK;
   kiln__cli_program_init(p, a->c, n);
-  optind = 0; /* start over: getopt remembers where it was */
-  while ((opt = getopt_long(n, words, CLI_PROGRAM_SHORT, options, NULL)) != -1)
-    if (kiln__cli_program_option(p, a->c, opt, optarg) != CLI_OK)
-      return kiln__cli_usage(a->c, "%s: a bad option", words[0]);
-  if (optind + 1 != n)
-    return kiln__cli_usage(a->c, "%s: one program a line, please", words[0]);
-  if (words[optind][0] == '/' || strncmp(words[optind], "builtin:", 8) == 0 ||
+  syntax.shared = p->table;
+  if (kiln__cli_parse(a->c, &syntax, n, words, &left) != CLI_OK)
+    return kiln__cli_usage(
+        a->c, "%s: the line is not one program with its options", words[0]);
+  if (left.at[0][0] == '/' || strncmp(left.at[0], "builtin:", 8) == 0 ||
       slash == NULL)
-    return add_program(a, p, words[optind]);
-  return add_program(a, p,
-                     kiln__cli_text(a->c, "%.*s/%s", (int)(slash - list), list,
-                                    words[optind]));
+    return add_program(a, p, left.at[0]);
+  return add_program(
+      a, p,
+      kiln__cli_text(a->c, "%.*s/%s", (int)(slash - list), list, left.at[0]));
 }
 
 static int add_list(pack_args *a, const char *path)
 {
   size_t size;
-  char *text = kiln__cli_read(a->c, path, &size);
+  char *text = kiln__cli_read(a->c, path, CLI_MOST_TEXT, &size);
   int rc = text == NULL ? CLI_FAILED : CLI_OK;
   int number = 1;
 
@@ -221,8 +191,8 @@ static int add_word(pack_args *a, const char *word)
   } else if (n > 3 && strcmp(word + n - 3, ".cu") == 0) {
     name = word;
   } else if (name != word) {
-    kiln__cli_say(a->c, "kiln compile --list", "no embedded program \"%s\"",
-                  name);
+    kiln__cli_say(a->c, "kiln compile --list",
+                  "there is no embedded program \"%s\"", name);
     return CLI_FAILED;
   } else {
     return add_list(a, word);
@@ -234,10 +204,21 @@ static int add_word(pack_args *a, const char *word)
 
 /* ---- Building ----------------------------------------------------------- */
 
+/* Size of the pack that was written, with the next step. */
+static void print_written(const pack_args *a, const char *text)
+{
+  struct stat info = {0};
+
+  stat(a->output, &info);
+  printf("%s: %s, %s\n", kiln__cli_shown(a->c, a->output), text,
+         kiln__cli_bytes(a->c, (uint64_t)info.st_size));
+  printf("next: KILN_PACKS=%s, or kiln_runtime_opts.packs\n",
+         kiln__cli_shown(a->c, a->output));
+}
+
 static int write_pack(pack_args *a, const cli_unit *units, size_t n)
 {
   kiln_image **images = kiln__cli_alloc(a->c, n, sizeof(kiln_image *));
-  struct stat info = {0};
   size_t compiled = 0;
 
   for (size_t i = 0; i < n; i++) {
@@ -246,12 +227,12 @@ static int write_pack(pack_args *a, const cli_unit *units, size_t n)
   }
   if (kiln_pack_write(a->c->rt, a->output, images, n) != KILN_OK)
     return kiln__cli_failure(a->c, NULL);
-  stat(a->output, &info);
-  printf("%s: %zu image%s of %zu program%s, %s; %zu compiled, %zu from the "
-         "cache\n",
-         a->output, n, n == 1 ? "" : "s", a->n, a->n == 1 ? "" : "s",
-         kiln__cli_bytes(a->c, (uint64_t)info.st_size), compiled, n - compiled);
-  printf("next: KILN_PACKS=%s, or kiln_runtime_opts.packs\n", a->output);
+  print_written(a,
+                kiln__cli_text(a->c,
+                               "%zu image%s of %zu program%s (%zu compiled, "
+                               "%zu from the cache)",
+                               n, n == 1 ? "" : "s", a->n, a->n == 1 ? "" : "s",
+                               compiled, n - compiled));
   return CLI_OK;
 }
 
@@ -269,7 +250,7 @@ static int build(pack_args *a, const cli_targets *targets)
                                 .target = targets->list[k]};
   if (n == 0) {
     kiln__cli_say(a->c, "choose other GPUs with --arch",
-                  "nothing to pack for these GPUs");
+                  "none of these programs can be compiled for these GPUs");
     return CLI_FAILED;
   }
   rc = kiln__cli_compile_units(a->c, units, n);
@@ -283,64 +264,89 @@ static int build(pack_args *a, const cli_targets *targets)
 
 static int pack_cache(const pack_args *a)
 {
-  struct stat info = {0};
   size_t n;
 
   if (kiln_pack_cache(a->c->rt, a->output, &n) != KILN_OK)
     return kiln__cli_failure(a->c, NULL);
-  stat(a->output, &info);
-  printf("%s: %zu image%s, as the cache has them, %s\n", a->output, n,
-         n == 1 ? "" : "s", kiln__cli_bytes(a->c, (uint64_t)info.st_size));
-  printf("next: KILN_PACKS=%s, or kiln_runtime_opts.packs\n", a->output);
+  print_written(a, kiln__cli_text(a->c, "%zu image%s, as the cache has them", n,
+                                  n == 1 ? "" : "s"));
   return CLI_OK;
+}
+
+/* A pack replaces a file of that name, and nothing but a regular file. */
+static int check_output(const pack_args *a)
+{
+  const char *odd = kiln__cli_odd_file(a->output);
+
+  if (odd == NULL)
+    return CLI_OK;
+  kiln__cli_say(a->c, "name another file with -o",
+                "cannot write the pack to '%s': it is %s", a->output, odd);
+  return CLI_FAILED;
+}
+
+/* The words behind the options: what to pack. */
+static int pack_words(pack_args *a, const cli_words *words)
+{
+  cli_targets targets;
+  int rc = check_output(a);
+
+  if (rc != CLI_OK)
+    return rc;
+  if (strcmp(words->at[0], "cache") == 0)
+    return words->n == 1 && a->arch == NULL
+               ? pack_cache(a)
+               : kiln__cli_usage(a->c,
+                                 "cache stands alone, without --arch: its "
+                                 "images are compiled already");
+  for (int i = 0; i < words->n && rc == CLI_OK; i++)
+    rc = add_word(a, words->at[i]);
+  if (rc == CLI_OK)
+    rc = kiln__cli_targets(a->c, a->arch != NULL ? a->arch : "all", &targets);
+  return rc == CLI_OK ? build(a, &targets) : rc;
 }
 
 int kiln__cli_pack(cli *c, int argc, char **argv)
 {
-  static const struct option options[] = {
-      {"arch", required_argument, NULL, OPT_ARCH},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
-      CLI_PROGRAM_LONG,
-      {0}};
   pack_args *a = kiln__cli_alloc(c, 1, sizeof *a);
-  cli_targets targets;
-  int opt, first, rc = CLI_OK;
+  const cli_option options[] = {
+      {.name = "output",
+       .letter = 'o',
+       .kind = CLI_TEXT,
+       .value = "PATH",
+       .to = &a->output,
+       .help = "the file to write; always needed"},
+      CLI_OPTION_JOINED("arch", "LIST", &a->arch,
+                        "targets to compile for; default: all that NVRTC "
+                        "compiles for"),
+      CLI_OPTIONS_END};
+  cli_syntax syntax = {
+      .synopsis = "kiln pack LIST... -o FILE [options]\n",
+      .about =
+          "Compiles programs for many targets and writes one read-only file "
+          "that serves them where there is no NVRTC. Programs find it through "
+          "KILN_PACKS or kiln_runtime_opts.packs. LIST is \"cache\", for what "
+          "an application left in the cache folder, or any of:\n"
+          "  all           every shipped variant of every embedded program\n"
+          "  NAME          every shipped variant of one embedded program\n"
+          "  FILE.cu       a program of yours\n"
+          "  FILE          a text with one program per line, each with its "
+          "options;\n"
+          "                its files are beside it. For example:\n"
+          "                  scale.cu -D T=float --name 'scale<float>'",
+      .options = options,
+      .example = "kiln pack all -o app.kpack --arch sm_80,sm_90",
+      .least = 1,
+      .most = -1,
+      .missing = "name what to pack: all, cache, NAME, FILE.cu or a list"};
+  cli_words words;
+  int rc;
 
   a->c = c;
   kiln__cli_program_init(&a->shared, c, argc);
-  while ((opt = getopt_long(argc, argv, CLI_PROGRAM_SHORT "o:h", options,
-                            NULL)) != -1) {
-    rc = kiln__cli_program_option(&a->shared, c, opt, optarg);
-    if (rc == CLI_USAGE)
-      return rc;
-    if (rc == CLI_OK)
-      continue;
-    if (opt == OPT_ARCH) {
-      a->arch = kiln__cli_join(c, a->arch, optarg);
-    } else if (opt == 'o') {
-      a->output = optarg;
-    } else if (opt == 'h') {
-      help();
-      return CLI_OK;
-    } else {
-      return kiln__cli_usage(c, NULL);
-    }
-  }
-  if (optind == argc)
-    return kiln__cli_usage(c, "pack what? all, NAME, FILE.cu or a list");
-  if (a->output == NULL)
-    return kiln__cli_usage(c, "name the pack with -o");
-  if (strcmp(argv[optind], "cache") == 0)
-    return optind + 1 == argc && a->arch == NULL
-               ? pack_cache(a)
-               : kiln__cli_usage(c, "cache stands alone: its images are made");
-  first = optind; /* lists are read with getopt too */
-  for (int i = first; i < argc; i++) {
-    rc = add_word(a, argv[i]);
-    if (rc != CLI_OK)
-      return rc;
-  }
-  rc = kiln__cli_targets(c, a->arch != NULL ? a->arch : "all", &targets);
-  return rc == CLI_OK ? build(a, &targets) : rc;
+  syntax.shared = a->shared.table;
+  rc = kiln__cli_parse(c, &syntax, argc, argv, &words);
+  if (rc == CLI_OK && a->output == NULL)
+    rc = kiln__cli_usage(c, "name the file to write with -o");
+  return rc == CLI_OK ? pack_words(a, &words) : rc;
 }

@@ -1,17 +1,22 @@
-/* command_run.c -- `kiln run`: launch any kernel; `kiln check`: the same under all
- * checks of the CPU device. */
-#include "command_run.h"
+/* command_run.c -- `kiln run` launches any kernel; `kiln check` does the same under
+ * all checks of the CPU device. */
+#include "cli/command_run.h"
 
+#include "tool/measure.h"
+
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_CHECK = CLI_OPT_OWN, OPT_COUNTERS, OPT_TIME, OPT_PRINT, OPT_JSON };
-enum { MOST_RUNS = 64, REPEATS = 15, MOST_WORDS = 200 };
+enum {
+  MOST_RUNS = 64,   /* launches that one file asks for */
+  MOST_WORDS = 200, /* of one of them */
+  REPEATS = 15
+};
 
 typedef struct request {
   cli_program program;
   run_spec spec;
-  bool given; /* the command line says what to launch */
   unsigned checks;
   bool checking; /* `kiln check` */
   bool counters, time;
@@ -19,44 +24,7 @@ typedef struct request {
   unsigned print;
 } request;
 
-static void run_help(void)
-{
-  fputs(
-      "usage: kiln run FILE.cu|builtin:NAME|- [options]\n\n"
-      "Compiles a file and launches one of its kernels, on the GPU or else on "
-      "the CPU\ndevice (--device cpu:9.0). A file may say itself how it is "
-      "run, in a comment:\n"
-      "  // kiln run: --kernel scale --grid 4 --block 256 --arg "
-      "f32[1000]=ramp\n\n",
-      stdout);
-  fputs(kiln__cli_run_help, stdout);
-  fputs("  --print N           elements to show of each array; default 8\n"
-        "  --time              median time of 15 launches by events\n"
-        "  --check LIST        mem,race,init,sync or all: on the CPU device\n"
-        "  --counters          divergence, coalescing, bank conflicts, by "
-        "source line:\n"
-        "                      on the CPU device\n"
-        "  --json FILE         the counters as JSON, too\n",
-        stdout);
-  fputs(kiln__cli_program_help, stdout);
-}
-
-static void check_help(void)
-{
-  fputs("usage: kiln check FILE.cu... [options]\n\n"
-        "Runs each file's kernel on the CPU device with every check: memory, "
-        "races,\nuninitialised reads, synchronisation. What to launch: options "
-        "as below, or a\ncomment in the file:\n"
-        "  // kiln run: --kernel scale --grid 4 --block 256 --arg "
-        "f32[1000]=ramp\n"
-        "Exit code 1 if anything is found.\n\n",
-        stdout);
-  fputs(kiln__cli_run_help, stdout);
-  fputs("  --check LIST        only these: mem,race,init,sync\n", stdout);
-  fputs(kiln__cli_program_help, stdout);
-}
-
-static int take_checks(cli *c, const char *text, unsigned *out)
+static int take_checks(cli *c, void *to, const char *text)
 {
   static const struct {
     const char *name;
@@ -68,11 +36,11 @@ static int take_checks(cli *c, const char *text, unsigned *out)
                {"sync", KILN_CPU_CHECK_SYNC},
                {"all", KILN_CPU_CHECK_ALL},
                {"none", 0}};
-  char *save = NULL, *copy = kiln__cli_text(c, "%s", text);
+  unsigned *out = to;
+  char *word, *rest = kiln__cli_text(c, "%s", text);
 
   *out = 0;
-  for (char *word = strtok_r(copy, ",+", &save); word != NULL;
-       word = strtok_r(NULL, ",+", &save)) {
+  while ((word = kiln__cli_word(&rest, ",+")) != NULL) {
     size_t i = 0;
 
     while (i < sizeof known / sizeof known[0] &&
@@ -80,7 +48,7 @@ static int take_checks(cli *c, const char *text, unsigned *out)
       i++;
     if (i == sizeof known / sizeof known[0])
       return kiln__cli_usage(c,
-                             "--check knows mem, race, init, sync and all, "
+                             "--check takes mem, race, init, sync and all, "
                              "not \"%s\"",
                              word);
     *out |= known[i].check;
@@ -88,60 +56,72 @@ static int take_checks(cli *c, const char *text, unsigned *out)
   return CLI_OK;
 }
 
-/* @return CLI_OK, CLI_USAGE, or -1: help was shown. */
-static int parse(cli *c, request *r, int argc, char **argv)
+static int parse(cli *c, request *r, int argc, char **argv, cli_words *words)
 {
-  static const struct option known[] = {
-      CLI_PROGRAM_LONG,
-      RUN_OPTIONS,
-      {"check", required_argument, NULL, OPT_CHECK},
-      {"counters", no_argument, NULL, OPT_COUNTERS},
-      {"time", no_argument, NULL, OPT_TIME},
-      {"print", required_argument, NULL, OPT_PRINT},
-      {"json", required_argument, NULL, OPT_JSON},
-      {"help", no_argument, NULL, 'h'},
-      {0}};
-  int opt, rc = CLI_OK;
+  const cli_option own[] = {
+      CLI_OPTION_NUMBER("print", &r->print, 0, INT_MAX,
+                        "elements to print of each array; default 8"),
+      CLI_OPTION_FLAG("time", &r->time,
+                      "print the median time of 15 launches, by events"),
+      CLI_OPTION_TAKEN("check", "LIST", take_checks, &r->checks,
+                       "mem, race, init, sync or all, with commas; on the CPU "
+                       "device"),
+      CLI_OPTION_FLAG("counters", &r->counters,
+                      "print divergence, coalescing and bank conflicts per "
+                      "source line; on the CPU device"),
+      CLI_OPTION_TEXT("json", "FILE", &r->json,
+                      "also write the counters to FILE, as JSON"),
+      CLI_OPTIONS_END};
+  const cli_option *shared = kiln__cli_run_options(c, &r->spec);
+  cli_syntax run = {
+      .synopsis = "kiln run FILE.cu|builtin:NAME|- [options]\n",
+      .about =
+          "Compiles a file and launches one of its kernels, on the GPU, or on "
+          "the CPU device where there is none or --device cpu:9.0 asks for it. "
+          "A comment in the file may describe the launch instead of options:\n"
+          "  // kiln run: --kernel scale --grid 4 --block 256 --arg "
+          "f32[1000]=ramp",
+      .options = shared,
+      .shared = own,
+      .example = "kiln run saxpy.cu --grid 4 --block 256 --arg f32[1000]=ramp",
+      .exit_codes =
+          "0 success, 1 the launch failed or a check found something, "
+          "2 wrong use.",
+      .least = 1,
+      .most = 1,
+      .missing = "name one program: FILE.cu or builtin:NAME"};
 
-  kiln__cli_program_init(&r->program, c, argc);
-  r->spec.grid = r->spec.block = (kiln_dim3){1, 1, 1};
-  r->print = 8;
-  while (rc == CLI_OK && (opt = getopt_long(argc, argv, CLI_PROGRAM_SHORT "h",
-                                            known, NULL)) != -1) {
-    if (kiln__cli_run_option(c, &r->spec, opt, optarg, &rc)) {
-      r->given = true;
-      continue;
-    }
-    switch (opt) {
-    case OPT_CHECK:
-      rc = take_checks(c, optarg, &r->checks);
-      break;
-    case OPT_COUNTERS:
-      r->counters = true;
-      break;
-    case OPT_JSON:
-      r->counters = true;
-      r->json = optarg;
-      break;
-    case OPT_TIME:
-      r->time = true;
-      break;
-    case OPT_PRINT:
-      r->print = (unsigned)strtoul(optarg, NULL, 10);
-      break;
-    case 'h':
-      r->checking ? check_help() : run_help();
-      return -1;
-    default:
-      rc = kiln__cli_program_option(&r->program, c, opt, optarg);
-      if (rc == -1)
-        rc = kiln__cli_usage(c, NULL);
-      break;
-    }
+  if (r->checking) {
+    run.synopsis = "kiln check FILE.cu... [options]\n";
+    run.about =
+        "Runs each file's kernel on the CPU device with every check: memory, "
+        "races, uninitialised reads, synchronisation. Options describe the "
+        "launch, or a comment in the file does:\n"
+        "  // kiln run: --kernel scale --grid 4 --block 256 --arg "
+        "f32[1000]=ramp";
+    run.example = "kiln check --check race,mem tests/*.cu";
+    run.exit_codes = "0 nothing was found, 1 something was found or the launch "
+                     "failed, 2 wrong use.";
+    run.most = -1;
   }
-  if (rc == CLI_OK && optind == argc)
-    rc = kiln__cli_usage(c, "which file?");
-  return rc;
+  kiln__cli_program_init(&r->program, c, argc);
+  run.more = r->program.table;
+  r->print = 8;
+  return kiln__cli_parse(c, &run, argc, argv, words);
+}
+
+/* Set what was not given. @return whether anything was */
+static bool settle(run_spec *spec)
+{
+  const bool given = spec->kernel != NULL || spec->grid.x != 0 ||
+                     spec->block.x != 0 || spec->shared != 0 ||
+                     spec->cooperative || spec->n_args > 0;
+
+  if (spec->grid.x == 0)
+    spec->grid = (kiln_dim3){1, 1, 1};
+  if (spec->block.x == 0)
+    spec->block = (kiln_dim3){1, 1, 1};
+  return given;
 }
 
 /* ---- The kernel -------------------------------------------------------------- */
@@ -183,10 +163,13 @@ static const char *find_kernel(cli *c, const kiln_module *module,
   }
   if (wanted == NULL && i == 1)
     return entry_name(c, ptx, 0);
-  kiln__cli_say(c, i == 0 ? NULL : "name one with --kernel",
-                wanted != NULL ? "no kernel \"%s\"; there is %s"
-                               : "%swhich kernel? there is %s",
-                wanted != NULL ? wanted : "", i == 0 ? "none" : list);
+  if (i == 0)
+    kiln__cli_say(c, "declare one with __global__", "the file has no kernel");
+  else
+    kiln__cli_say(c, "name one with --kernel",
+                  wanted != NULL ? "there is no kernel \"%s\" among %s"
+                                 : "%sthe file has several kernels: %s",
+                  wanted != NULL ? wanted : "", list);
   return NULL;
 }
 
@@ -267,7 +250,28 @@ static int run_kernel(cli *c, const request *r, run_spec *spec,
 
 /* ---- Files --------------------------------------------------------------------- */
 
-/* Launches that the file itself asks for. @return how many; -1: wrong use. */
+/* Take a launch from the words behind "kiln run:" in the file. */
+static int spec_of_line(cli *c, char *line, run_spec *spec)
+{
+  cli_syntax syntax = {.synopsis = "--grid 4 --block 256 --arg 5 ...\n",
+                       .about = "A launch that a file describes."};
+  char *words[MOST_WORDS + 1] = {kiln__cli_text(c, "kiln run:")};
+  cli_words left;
+  int n = 1;
+
+  while (n < MOST_WORDS && (words[n] = kiln__cli_word(&line, " \t")) != NULL)
+    n++;
+  words[n] = NULL;
+  *spec = (run_spec){0};
+  syntax.options = kiln__cli_run_options(c, spec);
+  if (kiln__cli_parse(c, &syntax, n, words, &left) != CLI_OK)
+    return CLI_USAGE;
+  settle(spec);
+  return CLI_OK;
+}
+
+/* Launches that the file itself describes. @return how many, or -1 for wrong use
+ */
 static int specs_of_file(cli *c, const char *source, run_spec *specs)
 {
   static const char mark[] = "kiln run:";
@@ -275,21 +279,10 @@ static int specs_of_file(cli *c, const char *source, run_spec *specs)
   int n = 0;
 
   while (n < MOST_RUNS && (at = strstr(at, mark)) != NULL) {
-    char *save = NULL, *words[MOST_WORDS], *line;
-    int n_words = 0;
-
     at += sizeof mark - 1;
-    line = kiln__cli_text(c, "%.*s", (int)strcspn(at, "\r\n"), at);
-    words[n_words++] = kiln__cli_text(c, "kiln run:");
-    for (char *word = strtok_r(line, " \t", &save);
-         word != NULL && n_words + 1 < MOST_WORDS;
-         word = strtok_r(NULL, " \t", &save))
-      words[n_words++] = word;
-    words[n_words] = NULL;
-    specs[n] = (run_spec){.grid = {1, 1, 1}, .block = {1, 1, 1}};
-    if (kiln__cli_run_words(c, &specs[n], n_words, words) != CLI_OK)
+    if (spec_of_line(c, kiln__cli_text(c, "%.*s", (int)strcspn(at, "\r\n"), at),
+                     &specs[n++]) != CLI_OK)
       return -1;
-    n++;
   }
   return n;
 }
@@ -324,12 +317,12 @@ static int run_file(cli *c, request *r, const char *what)
   if (kiln__cli_program_open(&r->program, c, what) != CLI_OK)
     return CLI_FAILED;
   specs[0] = r->spec;
-  if (!r->given && r->program.desc.source != NULL) {
+  if (!settle(&specs[0]) && r->program.desc.source != NULL) {
     n = specs_of_file(c, r->program.desc.source, specs);
     if (n < 0)
       return CLI_USAGE;
     if (n == 0) {
-      specs[0] = r->spec;
+      settle(&specs[0]);
       n = 1;
     }
   }
@@ -346,9 +339,10 @@ static int configure(cli *c, request *r)
 {
   int rc;
 
-  if (r->checks == 0 && c->on_cpu) /* the device's own settings may ask */
+  if (r->checks == 0 && c->on_cpu) /* --device cpu,check=all */
     r->checks = c->cpu.checks;
-  r->counters = r->counters || (c->on_cpu && c->cpu.counters);
+  r->counters =
+      r->counters || r->json != NULL || (c->on_cpu && c->cpu.counters);
   if (r->checking && r->checks == 0)
     r->checks = KILN_CPU_CHECK_ALL;
   if (r->checks == 0 && !r->counters)
@@ -366,15 +360,14 @@ static int configure(cli *c, request *r)
 static int run_all(cli *c, request *r, int argc, char **argv)
 {
   unsigned findings;
-  int rc = parse(c, r, argc, argv), first = optind;
+  cli_words words;
+  int rc = parse(c, r, argc, argv, &words);
 
   if (rc != CLI_OK)
-    return rc == -1 ? CLI_OK : rc;
-  if (argc - first > 1 && !r->checking)
-    return kiln__cli_usage(c, "one file, not \"%s\"", argv[first + 1]);
+    return rc;
   rc = configure(c, r);
-  for (; first < argc && rc != CLI_USAGE; first++) {
-    const int one = run_file(c, r, argv[first]);
+  for (int i = 0; i < words.n && rc != CLI_USAGE; i++) {
+    const int one = run_file(c, r, words.at[i]);
 
     rc = rc == CLI_OK ? one : rc;
   }

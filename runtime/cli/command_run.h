@@ -1,8 +1,9 @@
-/* command_run.h -- `kiln run` and `kiln check`: what to launch, from words. */
+/* command_run.h -- what `kiln run` and `kiln check` launch, as words of the command
+ * line describe it. */
 #ifndef KILN_CLI_RUN_H
 #define KILN_CLI_RUN_H
 
-#include "tool/cli.h"
+#include "cli/commands.h"
 
 enum { RUN_MOST_ARGS = 64 };
 
@@ -37,47 +38,26 @@ typedef struct run_arg {
 
 /* One launch. */
 typedef struct run_spec {
-  const char *kernel; /* NULL: the only one */
-  kiln_dim3 grid, block;
-  uint32_t shared;
+  const char *kernel;    /* NULL: the only one */
+  kiln_dim3 grid, block; /* {0}: not given, one */
+  uint32_t shared;       /* bytes of dynamic shared memory per block */
   bool cooperative;
   run_arg args[RUN_MOST_ARGS];
   unsigned n_args;
 } run_spec;
 
-extern const char kiln__cli_run_help[];
+/* The options that describe a launch, as a table for a cli_syntax: --kernel,
+ * --grid, --block, --shared, --cooperative, --arg, --save. */
+const cli_option *kiln__cli_run_options(cli *c, run_spec *spec);
 
-/* Take --kernel, --grid, --block, --shared, --cooperative, --arg, --save from
- * a list of words, whole. @return CLI_OK or CLI_USAGE, having said why. */
-int kiln__cli_run_words(cli *c, run_spec *spec, int argc, char **argv);
-/* True: this option was one of those, with *rc as its result. */
-bool kiln__cli_run_option(cli *c, run_spec *spec, int opt, const char *arg,
-                          int *rc);
-
-#define RUN_OPTIONS                                                            \
-  {"kernel", required_argument, NULL, 'k'},                                    \
-      {"grid", required_argument, NULL, 'g'},                                  \
-      {"block", required_argument, NULL, 'b'},                                 \
-      {"shared", required_argument, NULL, 's'},                                \
-      {"cooperative", no_argument, NULL, 'C'},                                 \
-      {"arg", required_argument, NULL, 'a'},                                   \
-  {                                                                            \
-    "save", required_argument, NULL, 'S'                                       \
-  }
-
-/* Arrays in device memory, filled; numbers in the widths that the kernel
- * wants. @return CLI_OK or CLI_FAILED. */
+/* Fill device memory of the arrays, and give numbers the width of the kernel's
+ * parameters. @return CLI_OK, CLI_FAILED or CLI_USAGE having reported why */
 int kiln__cli_run_prepare(cli *c, kiln_device *device, run_spec *spec,
                           const kiln_kernel_info *info);
-/* Arrays back to the host, shown and saved. */
+/* Copy the arrays back, print the first `elements` of each, and save those with
+ * --save. @return an exit code */
 int kiln__cli_run_show(cli *c, kiln_device *device, run_spec *spec,
                        unsigned elements);
 void kiln__cli_run_release(kiln_device *device, run_spec *spec);
-
-/* ---- counters.c ---------------------------------------------------------- */
-
-/* Print what the CPU device counted, and its lines beside the source; and write
- * it to a file, unless `json` is NULL. */
-int kiln__cli_counters(cli *c, const char *json);
 
 #endif

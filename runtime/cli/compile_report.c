@@ -1,5 +1,5 @@
 /* compile_report.c -- what kernels take, and how many of their blocks fit. */
-#include "command_compile.h"
+#include "cli/command_compile.h"
 
 #include <string.h>
 
@@ -32,11 +32,11 @@ static const char *shown_name(cli *c, const cli_unit *unit, const char *lowered)
   return kiln__cli_plain_name(c, lowered);
 }
 
-/* Cells that only the assembler knows: the driver does that for PTX. */
+/* Dashes up to the end of the row: only the assembler, for PTX the driver's, could
+ * fill these cells. */
 static void add_unknown(cli_table *t)
 {
-  while (t->n % t->columns != 0)
-    kiln__cli_cell(t, "-");
+  kiln__cli_dashes(t, t->columns - t->n % t->columns);
 }
 
 /* A pack may serve a target with what was made for a lower one. */
@@ -168,24 +168,23 @@ static cJSON *kernel_json(cli *c, const cli_unit *unit, const kiln_resources *r)
   cJSON *shares = cJSON_CreateObject();
   kiln_traits traits = {0};
 
-  cJSON_AddStringToObject(k, "name", shown_name(c, unit, r->name));
-  cJSON_AddStringToObject(k, "lowered", r->name);
-  cJSON_AddNumberToObject(k, "registers", r->registers);
-  cJSON_AddNumberToObject(k, "spill_stores", r->spill_stores);
-  cJSON_AddNumberToObject(k, "spill_loads", r->spill_loads);
-  cJSON_AddNumberToObject(k, "stack", r->stack);
-  cJSON_AddNumberToObject(k, "shared_static", r->shared_static);
-  cJSON_AddNumberToObject(k, "constant", r->constant);
-  cJSON_AddNumberToObject(k, "local", r->local);
-  cJSON_AddNumberToObject(k, "max_threads", r->max_threads);
-  cJSON_AddNumberToObject(k, "parameters", r->n_params);
+  JSON_TEXT(k, "name", shown_name(c, unit, r->name));
+  JSON_TEXT(k, "lowered", r->name);
+  JSON_NUMBER(k, "registers", r->registers);
+  JSON_NUMBER(k, "spill_stores", r->spill_stores);
+  JSON_NUMBER(k, "spill_loads", r->spill_loads);
+  JSON_NUMBER(k, "stack", r->stack);
+  JSON_NUMBER(k, "shared_static", r->shared_static);
+  JSON_NUMBER(k, "constant", r->constant);
+  JSON_NUMBER(k, "local", r->local);
+  JSON_NUMBER(k, "max_threads", r->max_threads);
+  JSON_NUMBER(k, "parameters", r->n_params);
   kiln_arch_traits(unit->target.cc, &traits);
   for (size_t i = 0; i < N_BLOCKS; i++) {
     const int share = occupancy(&traits, r, blocks[i]);
 
     if (share >= 0 && r->registers > 0)
-      cJSON_AddNumberToObject(shares, kiln__cli_text(c, "%d", blocks[i]),
-                              share);
+      JSON_NUMBER(shares, kiln__cli_text(c, "%d", blocks[i]), share);
   }
   cJSON_AddItemToObject(k, "occupancy_percent", shares);
   return k;
@@ -203,14 +202,13 @@ static void image_json(cli *c, cJSON *out, const cli_unit *unit)
   if (kiln_image_cubin(image, &cubin) == NULL)
     cubin = 0;
   kiln_image_key(image, &hash);
-  cJSON_AddStringToObject(out, "made_for", made_for(unit, text));
-  cJSON_AddStringToObject(out, "from",
-                          kiln_origin_name(kiln_image_origin(image)));
-  cJSON_AddNumberToObject(out, "nvrtc", kiln_image_nvrtc(image));
-  cJSON_AddNumberToObject(out, "compile_ms", kiln_image_compile_ms(image));
-  cJSON_AddStringToObject(out, "entry", hash);
-  cJSON_AddNumberToObject(out, "ptx_bytes", (double)ptx);
-  cJSON_AddNumberToObject(out, "cubin_bytes", (double)cubin);
+  JSON_TEXT(out, "made_for", made_for(unit, text));
+  JSON_TEXT(out, "from", kiln_origin_name(kiln_image_origin(image)));
+  JSON_NUMBER(out, "nvrtc", kiln_image_nvrtc(image));
+  JSON_NUMBER(out, "compile_ms", kiln_image_compile_ms(image));
+  JSON_TEXT(out, "entry", hash);
+  JSON_NUMBER(out, "ptx_bytes", ptx);
+  JSON_NUMBER(out, "cubin_bytes", cubin);
   for (size_t k = 0; k < kiln_image_kernels(image); k++) {
     kiln_resources r;
 
@@ -225,14 +223,13 @@ cJSON *kiln__cli_report_json(cli *c, const cli_unit *units, size_t n)
   cJSON *root = cJSON_CreateObject();
   cJSON *list = cJSON_CreateArray();
 
-  cJSON_AddStringToObject(root, "program", n > 0 ? units[0].label : "");
+  JSON_TEXT(root, "program", n > 0 ? units[0].label : "");
   for (size_t i = 0; i < n; i++) {
     cJSON *unit = cJSON_CreateObject();
     char text[24];
 
-    cJSON_AddStringToObject(unit, "target",
-                            kiln_target_text(&units[i].target, text));
-    cJSON_AddStringToObject(unit, "status", kiln_status_name(units[i].status));
+    JSON_TEXT(unit, "target", kiln_target_text(&units[i].target, text));
+    JSON_TEXT(unit, "status", kiln_status_name(units[i].status));
     if (units[i].image != NULL)
       image_json(c, unit, &units[i]);
     cJSON_AddItemToArray(list, unit);

@@ -1,16 +1,11 @@
-/* disassemble.c -- find nvdisasm or cuobjdump, and have it print SASS. */
-#include "tool/cli.h"
+/* disassemble.c -- finds nvdisasm or cuobjdump, and runs it to print SASS. */
+#include "cli/commands.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glob.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
 
 const char kiln__cli_disassembler_hint[] =
     "pip install nvidia-cuda-nvdisasm, or the package cuda-nvdisasm of "
@@ -111,40 +106,6 @@ const char *kiln__cli_disassembler(cli *c)
   return NULL;
 }
 
-/* Run argv with stdout into a pipe. @return what it wrote, NULL on failure. */
-static char *run_tool(char *const argv[], int *status)
-{
-  posix_spawn_file_actions_t actions;
-  int pipe_fd[2];
-  pid_t pid;
-  FILE *in;
-  char *text = NULL;
-  size_t room = 0;
-
-  *status = -1;
-  if (pipe2(pipe_fd, O_CLOEXEC) != 0)
-    return NULL;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
-  if (posix_spawn(&pid, argv[0], &actions, NULL, argv, environ) != 0)
-    pid = -1;
-  posix_spawn_file_actions_destroy(&actions);
-  close(pipe_fd[1]);
-  in = pid < 0 ? NULL : fdopen(pipe_fd[0], "r");
-  if (in == NULL) {
-    close(pipe_fd[0]);
-    return NULL;
-  }
-  if (getdelim(&text, &room, '\0', in) < 0) {
-    free(text);
-    text = calloc(1, 1);
-  }
-  fclose(in);
-  while (waitpid(pid, status, 0) < 0 && errno == EINTR)
-    ;
-  return text;
-}
-
 char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
                             size_t size)
 {
@@ -159,17 +120,17 @@ char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
 
   if (fd < 0 || write(fd, cubin, size) != (ssize_t)size)
     kiln__cli_say(c, "set TMPDIR to a folder that can be written",
-                  "cannot write %s: %s", path, strerror(errno));
+                  "cannot write '%s': %s", path, strerror(errno));
   else
-    text = run_tool(argv, &status);
+    text = kiln__cli_output_of(argv, &status);
   if (fd >= 0) {
     close(fd);
     unlink(path);
   }
   if (text != NULL && status != 0) {
     kiln__cli_say(c, kiln__cli_disassembler_hint,
-                  "%s could not read this machine code; is it older than the "
-                  "GPU?",
+                  "'%s' cannot read this machine code; it may be older than "
+                  "the target",
                   tool);
     free(text);
     text = NULL;

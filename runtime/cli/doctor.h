@@ -1,8 +1,9 @@
-/* doctor.h -- what `kiln doctor` found, apart from how it is shown. */
+/* doctor.h -- what `kiln doctor` found, apart from how it is printed:
+ * doctor_examine.c fills it, command_doctor.c prints it. */
 #ifndef KILN_CLI_DOCTOR_H
 #define KILN_CLI_DOCTOR_H
 
-#include "tool/cli.h"
+#include "cli/commands.h"
 
 enum { DOCTOR_NVRTC = 16, DOCTOR_DEVICES = 64, DOCTOR_PROBLEMS = 32 };
 
@@ -30,7 +31,7 @@ typedef struct doctor_pack {
 } doctor_pack;
 
 typedef struct doctor_problem {
-  const char *what, *mend;
+  const char *what, *fix;
 } doctor_problem;
 
 typedef struct doctor {
@@ -55,17 +56,8 @@ typedef struct doctor {
   int rc;
 } doctor;
 
-/* Look at everything; never fails. */
+/* Fill everything but d->c, which is set. Failures are findings: this function
+ * itself never fails. */
 void kiln__cli_examine(doctor *d);
-
-void kiln__cli_doctor_text(const doctor *d);
-void kiln__cli_doctor_brief(const doctor *d);
-int kiln__cli_doctor_json(const doctor *d);
-
-/* The ladder as a table, and as JSON. */
-void kiln__cli_ladder_text(cli *c, const kiln_ladder_result *result,
-                           int indent);
-cJSON *kiln__cli_ladder_json(const kiln_ladder_query *query,
-                             const kiln_ladder_result *result);
 
 #endif

@@ -1,5 +1,6 @@
-/* doctor_examine.c -- the facts and the diagnosis behind `kiln doctor`. */
-#include "doctor.h"
+/* doctor_examine.c -- collects the facts behind `kiln doctor` and draws its
+ * conclusions: problems, each with a fix, a verdict and a next step. */
+#include "cli/doctor.h"
 
 #include <dirent.h>
 #include <glob.h>
@@ -17,10 +18,10 @@ static const char probe[] =
 
 enum { PROBE_THREADS = 64 };
 
-static void add_problem(doctor *d, const char *what, const char *mend)
+static void add_problem(doctor *d, const char *what, const char *fix)
 {
   if (d->n_problems < DOCTOR_PROBLEMS)
-    d->problems[d->n_problems++] = (doctor_problem){what, mend};
+    d->problems[d->n_problems++] = (doctor_problem){what, fix};
 }
 
 static const char *keep(doctor *d, const char *text)
@@ -64,7 +65,7 @@ static bool find_hardware(cli *c)
   return gpu;
 }
 
-static void look_at_driver(doctor *d)
+static void examine_driver(doctor *d)
 {
   char line[256];
 
@@ -115,7 +116,7 @@ static void find_builtins(doctor *d, doctor_nvrtc *n)
     closedir(dir);
 }
 
-static void look_at_nvrtc(doctor *d)
+static void examine_nvrtc(doctor *d)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(d->c, DOCTOR_NVRTC, sizeof *info);
   size_t n = 0;
@@ -191,7 +192,7 @@ static kiln_status run_probe(kiln_device *device)
   return st;
 }
 
-static void look_at_device(doctor *d, int ordinal)
+static void examine_device(doctor *d, int ordinal)
 {
   doctor_device *gpu = &d->devices[d->n_devices++];
   kiln_device *device = NULL;
@@ -241,17 +242,16 @@ static void try_compile(doctor *d)
 
 /* ---- Files -------------------------------------------------------------- */
 
-static void look_at_packs(doctor *d)
+static void examine_packs(doctor *d)
 {
   const char *list = getenv("KILN_PACKS");
-  char *copy, *save = NULL;
+  char *rest, *path;
 
   if (list == NULL || list[0] == '\0')
     return;
-  copy = kiln__cli_text(d->c, "%s", list);
+  rest = kiln__cli_text(d->c, "%s", list);
   d->packs = kiln__cli_alloc(d->c, strlen(list), sizeof *d->packs);
-  for (char *path = strtok_r(copy, ":", &save); path != NULL;
-       path = strtok_r(NULL, ":", &save)) {
+  while ((path = kiln__cli_word(&rest, ":")) != NULL) {
     doctor_pack *p = &d->packs[d->n_packs++];
     struct stat info;
 
@@ -292,6 +292,10 @@ static void diagnose_compiler(doctor *d)
   }
 }
 
+#define CPU_DEVICE_RUNS                                                        \
+  "kernels run here on the CPU device: kiln run FILE.cu --device cpu, and "    \
+  "kiln exec -- PROGRAM"
+
 static void diagnose_driver(doctor *d)
 {
   const bool chosen = d->c->driver != NULL || getenv("KILN_DRIVER") != NULL;
@@ -303,19 +307,20 @@ static void diagnose_driver(doctor *d)
     return;
   }
   if (d->driver_status == KILN_OK || d->driver_status == KILN_ENODEVICE) {
-    add_problem(d, "the driver works but sees no GPU",
-                "look at nvidia-smi, CUDA_VISIBLE_DEVICES, and in a container "
-                "at how it was given GPUs (docker run --gpus all)");
+    add_problem(
+        d, "the driver works but sees no GPU",
+        "check nvidia-smi, CUDA_VISIBLE_DEVICES, and in a container "
+        "how it was given GPUs (docker run --gpus all); " CPU_DEVICE_RUNS);
   } else if (d->driver_status == KILN_ENODRIVER && d->kernel_driver != NULL) {
     add_problem(d,
                 "the kernel has the NVIDIA driver, but libcuda.so.1 does "
                 "not load",
-                "in a container start it with GPU access (docker run --gpus "
-                "all); elsewhere install the package with libcuda.so.1");
+                "in a container, start it with GPU access (docker run --gpus "
+                "all); elsewhere, install the package with libcuda.so.1");
   } else if (d->driver_status == KILN_ENODRIVER && !d->has_hardware) {
     add_problem(d, "this machine has no NVIDIA GPU and no driver",
-                "to run kernels, use a machine with an NVIDIA GPU; compiling "
-                "needs none");
+                CPU_DEVICE_RUNS "; for a GPU's times, use a machine with an "
+                                "NVIDIA GPU and its driver");
   } else {
     add_problem(d, d->driver_text, d->driver_hint);
   }
@@ -345,8 +350,7 @@ static void diagnose_devices(doctor *d)
 static void diagnose_files(doctor *d)
 {
   cli *c = d->c;
-  char *save = NULL;
-  char *lines = kiln__cli_text(c, "%s", c->warnings ? c->warnings : "");
+  char *line, *lines = kiln__cli_text(c, "%s", c->warnings ? c->warnings : "");
 
   if (!d->cache.usable && d->cache.path[0] != '\0')
     add_problem(d,
@@ -361,8 +365,7 @@ static void diagnose_files(doctor *d)
                                  d->packs[i].reason),
                   "correct KILN_PACKS, or make the pack again with kiln pack");
   if (d->cache.usable) /* else its warnings repeat what was just said */
-    for (char *line = strtok_r(lines, "\n", &save); line != NULL;
-         line = strtok_r(NULL, "\n", &save))
+    while ((line = kiln__cli_word(&lines, "\n")) != NULL)
       add_problem(d, line, "");
 }
 
@@ -394,11 +397,11 @@ static void conclude(doctor *d)
     d->verdict = "nothing can be compiled here; packs serve what they hold";
   else
     d->verdict = "nothing can be compiled here";
-  d->next = running > 0 ? "nothing to mend; kiln bench reduce shows it at work"
-                        : "nothing to mend";
+  d->next = running > 0 ? "nothing to fix; kiln bench reduce shows it at work"
+                        : "nothing to fix";
   for (size_t i = 0; i < d->n_problems; i++)
-    if (d->problems[i].mend[0] != '\0') {
-      d->next = d->problems[i].mend;
+    if (d->problems[i].fix[0] != '\0') {
+      d->next = d->problems[i].fix;
       break;
     }
 }
@@ -406,12 +409,12 @@ static void conclude(doctor *d)
 void kiln__cli_examine(doctor *d)
 {
   d->c->keep_warnings = true;
-  look_at_driver(d);
-  look_at_nvrtc(d);
+  examine_driver(d);
+  examine_nvrtc(d);
   for (int i = 0; i < d->driver.n_devices && i < DOCTOR_DEVICES; i++)
-    look_at_device(d, i);
+    examine_device(d, i);
   try_compile(d);
-  look_at_packs(d);
+  examine_packs(d);
   if (kiln_cache_describe(d->c->rt, &d->cache) != KILN_OK)
     d->cache = (kiln_cache_info){.reason = "it could not be looked at"};
   d->disassembler = kiln__cli_disassembler(d->c);

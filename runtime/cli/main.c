@@ -1,5 +1,6 @@
 /* main.c -- the `kiln` command: global options and the table of commands. */
-#include "tool/cli.h"
+#include "bench/bench.h"
+#include "cli/commands.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,14 @@ static int take_globals(cli *c, int argc, char **argv)
   return kept;
 }
 
+static bool wants_help(char **argv)
+{
+  for (; *argv != NULL && strcmp(*argv, "--") != 0; argv++)
+    if (strcmp(*argv, "--help") == 0 || strcmp(*argv, "-h") == 0)
+      return true;
+  return false;
+}
+
 static int run_command(cli *c, size_t which, int argc, char **argv)
 {
   const kiln_runtime_opts opts = {.log = log_line,
@@ -167,12 +176,15 @@ static int run_command(cli *c, size_t which, int argc, char **argv)
   int rc;
 
   c->name = commands[which].name;
-  rc = kiln__cli_open(c, &opts, commands[which].device);
+  rc = kiln__cli_open(
+      c, &opts, wants_help(argv) ? CLI_DEVICE_GIVEN : commands[which].device);
   if (rc != CLI_OK)
     return rc;
   /* getopt puts argv[0] before its messages. */
   argv[0] = kiln__cli_text(c, "kiln %s", c->name);
   rc = commands[which].run(c, argc, argv);
+  if (rc == CLI_HELPED)
+    rc = CLI_OK;
   kiln_runtime_free(c->rt);
   /* Of --device cpu,check=all: no command may overlook what it found. */
   if (c->on_cpu && kiln__cli_findings() > 0 && rc == CLI_OK)

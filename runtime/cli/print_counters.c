@@ -1,5 +1,6 @@
-/* print_counters.c -- what the CPU device counted and found, as tables. */
-#include "command_run.h"
+/* print_counters.c -- prints what the CPU device counted and found, and writes the
+ * counters as JSON. */
+#include "cli/commands.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -71,7 +72,7 @@ static void memory_row(cli_table *t, const char *name, uint64_t requests,
 static void print_memory(cli *c, const kiln_cpu_counters *k)
 {
   static const char *const heads[] = {"memory", ">requests", ">moved",
-                                      ">each request", NULL};
+                                      ">per request", NULL};
   cli_table t;
 
   kiln__cli_table(&t, c, heads);
@@ -201,7 +202,7 @@ static void add_fields(cJSON *o, const kiln_cpu_counters *k)
     uint64_t value;
 
     memcpy(&value, (const char *)k + fields[i].at, sizeof value);
-    cJSON_AddNumberToObject(o, fields[i].name, (double)value);
+    JSON_NUMBER(o, fields[i].name, value);
   }
 }
 
@@ -211,15 +212,15 @@ static void add_classes(cJSON *o, const char *key, const uint64_t *counts)
 
   for (unsigned i = 0; i < KILN_CPU_N_CLASSES; i++)
     if (counts[i] != 0)
-      cJSON_AddNumberToObject(list, kiln_cpu_class_name(i), (double)counts[i]);
+      JSON_NUMBER(list, kiln_cpu_class_name(i), counts[i]);
 }
 
 static void kernel_json(void *user, const kiln_cpu_counters *k)
 {
   cJSON *o = cJSON_CreateObject();
 
-  cJSON_AddStringToObject(o, "kernel", k->kernel);
-  cJSON_AddNumberToObject(o, "launches", (double)k->launches);
+  JSON_TEXT(o, "kernel", k->kernel);
+  JSON_NUMBER(o, "launches", k->launches);
   add_fields(o, k);
   add_classes(o, "warp_class", k->warp_class);
   add_classes(o, "thread_class", k->thread_class);
@@ -230,9 +231,9 @@ static void line_json(void *user, const kiln_cpu_counters *k)
 {
   cJSON *o = cJSON_CreateObject();
 
-  cJSON_AddStringToObject(o, "kernel", k->kernel);
-  cJSON_AddStringToObject(o, "file", k->file);
-  cJSON_AddNumberToObject(o, "line", k->line);
+  JSON_TEXT(o, "kernel", k->kernel);
+  JSON_TEXT(o, "file", k->file);
+  JSON_NUMBER(o, "line", k->line);
   add_fields(o, k);
   cJSON_AddItemToArray(user, o);
 }

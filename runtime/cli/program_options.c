@@ -1,104 +1,128 @@
-/* program_options.c -- programs and targets as the command line names them. */
-#include "tool/cli.h"
+/* program_options.c -- programs and targets as the command line names them.
+ * `compile`, `cache`, `pack`, `run` and `check` share them. */
+#include "cli/commands.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char kiln__cli_program_help[] =
-    "  -D NAME[=VALUE]     define a macro\n"
-    "  -I DIR              search a folder for headers\n"
-    "  --trait NAME=VALUE  override a trait, e.g. KILN_HAS_SHFL=0\n"
-    "  --name EXPRESSION   instantiate a template: 'scale<float>'\n"
-    "  --option WORD       hand an option to NVRTC\n"
-    "  --lineinfo          line numbers for profilers\n"
-    "  --debug             code for a debugger, not optimised\n"
-    "  --fast-math         faster, less exact arithmetic\n"
-    "  --fast-compile      compile sooner, optimise less (NVRTC 12.9)\n"
-    "  --minimal           the same: no textures, no CUDA runtime API\n"
-    "  --maxrregcount N    most registers a thread\n"
-    "  --fail-on-spill     fail if a kernel spills registers\n"
-    "  --no-cache          neither read nor write the cache\n"
-    "  --refresh           compile again and replace the cached entry\n";
+/* ---- Options of a program -------------------------------------------------- */
+
+/* Length of the C identifier that `text` starts with. */
+static size_t name_length(const char *text)
+{
+  size_t n = 0;
+
+  while (text[n] == '_' || isalpha((unsigned char)text[n]) ||
+         (n > 0 && isdigit((unsigned char)text[n])))
+    n++;
+  return n;
+}
+
+static int take_define(cli *c, void *to, const char *value)
+{
+  cli_program *p = to;
+  const size_t n = name_length(value);
+
+  if (n == 0 || (value[n] != '\0' && value[n] != '=' && value[n] != '('))
+    return kiln__cli_usage(c, "-D \"%s\": write NAME or NAME=VALUE", value);
+  p->defines[p->desc.n_defines++] = value;
+  return CLI_OK;
+}
+
+static int take_trait(cli *c, void *to, const char *value)
+{
+  cli_program *p = to;
+  const size_t n = name_length(value);
+
+  if (n == 0 || value[n] != '=')
+    return kiln__cli_usage(c, "--trait \"%s\": write NAME=VALUE", value);
+  p->traits[p->desc.n_traits++] = value;
+  return CLI_OK;
+}
+
+static int take_name(cli *c, void *to, const char *value)
+{
+  cli_program *p = to;
+
+  (void)c;
+  p->names[p->desc.n_names++] = value;
+  return CLI_OK;
+}
+
+static int take_option(cli *c, void *to, const char *value)
+{
+  cli_program *p = to;
+
+  (void)c;
+  p->options[p->desc.n_options++] = value;
+  return CLI_OK;
+}
+
+static int take_folder(cli *c, void *to, const char *value)
+{
+  (void)take_option(c, to, "-I");
+  return take_option(c, to, value);
+}
 
 void kiln__cli_program_init(cli_program *p, cli *c, int argc)
 {
   const size_t room = (size_t)argc + 1;
+  kiln_program_desc *d = &p->desc;
+  const cli_option table[] = {
+      {.name = "define",
+       .letter = 'D',
+       .kind = CLI_TAKEN,
+       .to = p,
+       .value = "NAME[=VALUE]",
+       .take = take_define,
+       .help = "define a macro"},
+      {.name = "include",
+       .letter = 'I',
+       .kind = CLI_TAKEN,
+       .to = p,
+       .value = "DIR",
+       .take = take_folder,
+       .help = "search DIR for headers"},
+      CLI_OPTION_TAKEN("trait", "NAME=VALUE", take_trait, p,
+                       "override a trait of the GPU, e.g. KILN_HAS_SHFL=0"),
+      CLI_OPTION_TAKEN("name", "EXPRESSION", take_name, p,
+                       "instantiate a template: 'scale<float>'"),
+      CLI_OPTION_TAKEN("option", "WORD", take_option, p,
+                       "pass WORD to NVRTC as it is"),
+      CLI_OPTION_FLAG("lineinfo", &d->lineinfo, "line numbers for profilers"),
+      CLI_OPTION_FLAG("debug", &d->debug, "code for a debugger, not optimised"),
+      CLI_OPTION_FLAG("fast-math", &d->fast_math,
+                      "faster, less exact arithmetic"),
+      CLI_OPTION_FLAG("fast-compile", &d->fast_compile,
+                      "compile sooner, optimise less (NVRTC 12.9)"),
+      CLI_OPTION_FLAG("minimal", &d->minimal,
+                      "compile sooner: no textures, no CUDA runtime API"),
+      CLI_OPTION_NUMBER("maxrregcount", &d->max_registers, 1, 255,
+                        "most registers per thread"),
+      CLI_OPTION_FLAG("fail-on-spill", &d->fail_on_spill,
+                      "fail if a kernel spills registers"),
+      CLI_OPTION_FLAG("no-cache", &d->no_cache,
+                      "neither read nor write the cache"),
+      CLI_OPTION_FLAG("refresh", &d->refresh,
+                      "compile again and replace the cached entry"),
+      CLI_OPTIONS_END};
+  cli_option *kept = kiln__cli_alloc(c, 1, sizeof table);
 
-  *p = (cli_program){0};
+  *p = (cli_program){.table = kept};
+  memcpy(kept, table, sizeof table);
   p->defines = kiln__cli_alloc(c, room, sizeof *p->defines);
   p->traits = kiln__cli_alloc(c, room, sizeof *p->traits);
   p->names = kiln__cli_alloc(c, room, sizeof *p->names);
   /* "-I" and its folder take two words; one more pair for the file's own. */
   p->options = kiln__cli_alloc(c, 2 * room + 2, sizeof *p->options);
-  p->desc.defines = p->defines;
-  p->desc.traits = p->traits;
-  p->desc.names = p->names;
-  p->desc.options = p->options;
+  d->defines = p->defines;
+  d->traits = p->traits;
+  d->names = p->names;
+  d->options = p->options;
 }
 
-static int take_registers(cli_program *p, const cli *c, const char *arg)
-{
-  char *end;
-  const long n = strtol(arg, &end, 10);
-
-  if (end == arg || *end != '\0' || n < 1 || n > 255)
-    return kiln__cli_usage(c, "--maxrregcount is 1 to 255, not \"%s\"", arg);
-  p->desc.max_registers = (int)n;
-  return CLI_OK;
-}
-
-int kiln__cli_program_option(cli_program *p, const cli *c, int opt,
-                             const char *arg)
-{
-  kiln_program_desc *d = &p->desc;
-
-  switch (opt) {
-  case 'D':
-    p->defines[d->n_defines++] = arg;
-    return CLI_OK;
-  case 'I':
-    p->options[d->n_options++] = "-I";
-    p->options[d->n_options++] = arg;
-    return CLI_OK;
-  case CLI_OPT_TRAIT:
-    p->traits[d->n_traits++] = arg;
-    return CLI_OK;
-  case CLI_OPT_NAME:
-    p->names[d->n_names++] = arg;
-    return CLI_OK;
-  case CLI_OPT_OPTION:
-    p->options[d->n_options++] = arg;
-    return CLI_OK;
-  case CLI_OPT_LINEINFO:
-    d->lineinfo = true;
-    return CLI_OK;
-  case CLI_OPT_DEBUG:
-    d->debug = true;
-    return CLI_OK;
-  case CLI_OPT_FAST_MATH:
-    d->fast_math = true;
-    return CLI_OK;
-  case CLI_OPT_FAST_COMPILE:
-    d->fast_compile = true;
-    return CLI_OK;
-  case CLI_OPT_MINIMAL:
-    d->minimal = true;
-    return CLI_OK;
-  case CLI_OPT_MAXRREGCOUNT:
-    return take_registers(p, c, arg);
-  case CLI_OPT_FAIL_ON_SPILL:
-    d->fail_on_spill = true;
-    return CLI_OK;
-  case CLI_OPT_NO_CACHE:
-    d->no_cache = true;
-    return CLI_OK;
-  case CLI_OPT_REFRESH:
-    d->refresh = true;
-    return CLI_OK;
-  default:
-    return -1;
-  }
-}
+/* ---- Sources ------------------------------------------------------------------ */
 
 static int open_builtin(cli_program *p, const cli *c, const char *name)
 {
@@ -111,7 +135,8 @@ static int open_builtin(cli_program *p, const cli *c, const char *name)
       p->label = list[i].name;
       return CLI_OK;
     }
-  kiln__cli_say(c, "kiln compile --list", "no embedded program \"%s\"", name);
+  kiln__cli_say(c, "kiln compile --list", "there is no embedded program \"%s\"",
+                name);
   return CLI_FAILED;
 }
 
@@ -122,7 +147,7 @@ int kiln__cli_program_open(cli_program *p, cli *c, const char *what)
 
   if (strncmp(what, "builtin:", 8) == 0)
     return open_builtin(p, c, what + 8);
-  source = kiln__cli_read(c, what, &p->desc.source_size);
+  source = kiln__cli_read(c, what, CLI_MOST_TEXT, &p->desc.source_size);
   if (source == NULL)
     return CLI_FAILED;
   p->label = strcmp(what, "-") == 0 ? "stdin" : what;
@@ -228,13 +253,15 @@ static int default_target(cli *c, cli_targets *out)
   if (device_target(c, info, n < MOST_NVRTC ? n : MOST_NVRTC, out->list))
     return CLI_OK;
   if (info->n_archs == 0) {
-    kiln__cli_say(c, "name one with --arch", "which GPU to compile for?");
+    kiln__cli_say(c, "name a target with --arch",
+                  "no GPU found, and NVRTC %s does not list its targets",
+                  kiln__cli_version(c, info->version));
     return CLI_FAILED;
   }
   out->list->cc = info->archs[info->n_archs - 1];
   kiln__cli_say(c, NULL,
-                "no GPU here: compiling for %s, the newest that NVRTC %s "
-                "knows; --arch chooses another",
+                "no GPU found, so this compiles for %s, the newest target of "
+                "NVRTC %s; choose another with --arch",
                 kiln_target_text(out->list, text),
                 kiln__cli_version(c, info->version));
   return CLI_OK;
@@ -242,17 +269,16 @@ static int default_target(cli *c, cli_targets *out)
 
 int kiln__cli_targets(cli *c, const char *text, cli_targets *out)
 {
-  char *copy, *save = NULL;
+  char *rest, *word;
 
   *out = (cli_targets){0};
   if (text == NULL)
     return default_target(c, out);
   if (strcmp(text, "all") == 0)
     return all_targets(c, out);
-  copy = kiln__cli_text(c, "%s", text);
+  rest = kiln__cli_text(c, "%s", text);
   out->list = kiln__cli_alloc(c, strlen(text), sizeof *out->list);
-  for (char *word = strtok_r(copy, ",", &save); word != NULL;
-       word = strtok_r(NULL, ",", &save))
+  while ((word = kiln__cli_word(&rest, ",")) != NULL)
     if (kiln_target_parse(&out->list[out->n++], word) != KILN_OK)
       return kiln__cli_usage(c,
                              "--arch \"%s\": write sm_90, 9.0, 90a, "
@@ -261,9 +287,4 @@ int kiln__cli_targets(cli *c, const char *text, cli_targets *out)
   if (out->n == 0)
     return kiln__cli_usage(c, "--arch needs a value");
   return CLI_OK;
-}
-
-const char *kiln__cli_join(cli *c, const char *list, const char *more)
-{
-  return list == NULL ? more : kiln__cli_text(c, "%s,%s", list, more);
 }

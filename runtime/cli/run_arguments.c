@@ -1,24 +1,11 @@
-/* run_arguments.c -- grids and kernel arguments as words of the command line. */
-#include "command_run.h"
+/* run_arguments.c -- grids and kernel arguments as words of the command line, and
+ * the device memory behind array arguments. */
+#include "cli/command_run.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-const char kiln__cli_run_help[] =
-    "  --kernel NAME       which kernel; default: the only one\n"
-    "  --grid X[,Y[,Z]]    blocks; default 1\n"
-    "  --block X[,Y[,Z]]   threads a block; default 1\n"
-    "  --shared BYTES      dynamic shared memory\n"
-    "  --cooperative       all blocks resident, for grid-wide synchronisation\n"
-    "  --arg VALUE         the next argument: a number, 5 or 2.5, as wide as\n"
-    "                      the parameter; with its type, u64=5; or an array "
-    "in\n"
-    "                      device memory, f32[1000] or f32[1000]=START with\n"
-    "                      START zero, none, ramp, random, @FILE or a number.\n"
-    "                      Types: i8 u8 i16 u16 i32 u32 i64 u64 f32 f64\n"
-    "  --save I=FILE       write array argument I (from 0) to a file "
-    "afterwards\n";
 
 static const struct {
   const char *name;
@@ -92,13 +79,15 @@ static int take_array(cli *c, run_arg *a, const char *text)
   return CLI_OK;
 }
 
-static int take_arg(cli *c, run_spec *spec, const char *text)
+static int take_arg(cli *c, void *to, const char *text)
 {
+  run_spec *spec = to;
   run_arg *a = &spec->args[spec->n_args];
   size_t n;
 
   if (spec->n_args == RUN_MOST_ARGS)
-    return kiln__cli_usage(c, "more than %d arguments", RUN_MOST_ARGS);
+    return kiln__cli_usage(c, "--arg may stand %d times at most",
+                           RUN_MOST_ARGS);
   *a = (run_arg){.text = text};
   spec->n_args++;
   n = take_type(text, &a->type);
@@ -113,8 +102,9 @@ static int take_arg(cli *c, run_spec *spec, const char *text)
              : bad_arg(c, text);
 }
 
-static int take_dim(cli *c, const char *what, const char *text, kiln_dim3 *out)
+static int take_dim(cli *c, void *to, const char *text)
 {
+  kiln_dim3 *out = to;
   uint32_t v[3] = {1, 1, 1};
   const char *at = text;
 
@@ -133,11 +123,13 @@ static int take_dim(cli *c, const char *what, const char *text, kiln_dim3 *out)
       break;
     at = end + 1;
   }
-  return kiln__cli_usage(c, "--%s \"%s\": write 4, 4,2 or 4,2,1", what, text);
+  return kiln__cli_usage(c, "\"%s\" is no grid or block: write 4, 4,2 or 4,2,1",
+                         text);
 }
 
-static int take_save(cli *c, run_spec *spec, const char *text)
+static int take_save(cli *c, void *to, const char *text)
 {
+  run_spec *spec = to;
   char *end;
   const unsigned long i = strtoul(text, &end, 10);
 
@@ -149,56 +141,44 @@ static int take_save(cli *c, run_spec *spec, const char *text)
   return CLI_OK;
 }
 
-bool kiln__cli_run_option(cli *c, run_spec *spec, int opt, const char *arg,
-                          int *rc)
+static int take_shared(cli *c, void *to, const char *text)
 {
   uint64_t bytes;
 
-  *rc = CLI_OK;
-  switch (opt) {
-  case 'k':
-    spec->kernel = arg;
-    return true;
-  case 'g':
-    *rc = take_dim(c, "grid", arg, &spec->grid);
-    return true;
-  case 'b':
-    *rc = take_dim(c, "block", arg, &spec->block);
-    return true;
-  case 's':
-    if (kiln__cli_parse_bytes(arg, &bytes) && bytes <= UINT32_MAX)
-      spec->shared = (uint32_t)bytes;
-    else
-      *rc = kiln__cli_usage(c, "--shared \"%s\" is no size", arg);
-    return true;
-  case 'C':
-    spec->cooperative = true;
-    return true;
-  case 'a':
-    *rc = take_arg(c, spec, arg);
-    return true;
-  case 'S':
-    *rc = take_save(c, spec, arg);
-    return true;
-  default:
-    return false;
-  }
+  if (!kiln__cli_parse_bytes(text, &bytes) || bytes > INT_MAX)
+    return kiln__cli_usage(c, "--shared \"%s\": write bytes: 512 or 48K", text);
+  *(uint32_t *)to = (uint32_t)bytes;
+  return CLI_OK;
 }
 
-int kiln__cli_run_words(cli *c, run_spec *spec, int argc, char **argv)
+const cli_option *kiln__cli_run_options(cli *c, run_spec *spec)
 {
-  static const struct option known[] = {RUN_OPTIONS, {0}};
-  int opt, rc = CLI_OK;
+  const cli_option table[] = {
+      CLI_OPTION_TEXT("kernel", "NAME", &spec->kernel,
+                      "the kernel to launch; default: the only one"),
+      CLI_OPTION_TAKEN("grid", "X[,Y[,Z]]", take_dim, &spec->grid,
+                       "blocks per grid; default 1"),
+      CLI_OPTION_TAKEN("block", "X[,Y[,Z]]", take_dim, &spec->block,
+                       "threads per block; default 1"),
+      CLI_OPTION_TAKEN("shared", "BYTES", take_shared, &spec->shared,
+                       "dynamic shared memory per block"),
+      CLI_OPTION_FLAG("cooperative", &spec->cooperative,
+                      "make all blocks resident, for grid-wide "
+                      "synchronisation"),
+      CLI_OPTION_TAKEN(
+          "arg", "VALUE", take_arg, spec,
+          "the next argument: a number, 5 or 2.5, as wide as the parameter; "
+          "with its type, u64=5; or an array in device memory, f32[1000] or "
+          "f32[1000]=START with START zero, none, ramp, random, @FILE or a "
+          "number. Types: i8 u8 i16 u16 i32 u32 i64 u64 f32 f64"),
+      CLI_OPTION_TAKEN("save", "I=FILE", take_save, spec,
+                       "write array argument I (from 0) to FILE after the "
+                       "launch"),
+      CLI_OPTIONS_END};
+  cli_option *kept = kiln__cli_alloc(c, 1, sizeof table);
 
-  optind = 0; /* start over: glibc's way */
-  while (rc == CLI_OK &&
-         (opt = getopt_long(argc, argv, "", known, NULL)) != -1) {
-    if (!kiln__cli_run_option(c, spec, opt, optarg, &rc))
-      rc = kiln__cli_usage(c, NULL);
-  }
-  if (rc == CLI_OK && optind < argc)
-    rc = kiln__cli_usage(c, "what is \"%s\"?", argv[optind]);
-  return rc;
+  memcpy(kept, table, sizeof table);
+  return kept;
 }
 
 /* ---- Device memory ----------------------------------------------------------- */
@@ -241,12 +221,13 @@ static int fill_from_file(cli *c, const run_arg *a)
 {
   const size_t bytes = (size_t)a->n * types[a->type].size;
   size_t size;
-  const char *data = kiln__cli_read(c, a->init + 1, &size);
+  const char *data = kiln__cli_read(c, a->init + 1, bytes, &size);
 
   if (data == NULL)
     return CLI_FAILED;
   if (size != bytes) {
-    kiln__cli_say(c, NULL, "--arg \"%s\": the file has %zu bytes, not %zu",
+    kiln__cli_say(c, NULL,
+                  "--arg \"%s\": the file has %zu bytes, the array %zu",
                   a->text, size, bytes);
     return CLI_FAILED;
   }

@@ -132,7 +132,7 @@ START_TEST(wrong_use_is_told)
   run = test_kiln("exec --device gpu -- %s add", DRIVER);
   ck_run_rc(run, 2);
   run = test_kiln("exec --device cpu:1.0 -- %s add", DRIVER);
-  ck_run_rc(run, 1);
+  ck_run_rc(run, 2);
   ck_has(run.err, "1.0");
   run = test_kiln("exec --help");
   ck_run_rc(run, 0);

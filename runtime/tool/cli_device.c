@@ -1,5 +1,6 @@
-/* choose_device.c -- whether a command runs on the GPU or on the CPU device. */
-#include "cli.h"
+/* cli_device.c -- creates the runtime of a command, on the GPU or on the CPU
+ * device. */
+#include "tool/cli.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,10 @@ static int open_cpu(cli *c, const kiln_runtime_opts *opts, const char *text)
   kiln_runtime_opts with_cpu = *opts;
 
   if (kiln_cpu_parse(&c->cpu, text) != KILN_OK ||
-      kiln_cpu_configure(&c->cpu) != KILN_OK)
-    return kiln__cli_failure(c, text);
+      kiln_cpu_configure(&c->cpu) != KILN_OK) {
+    (void)kiln__cli_failure(c, kiln__cli_text(c, "the device '%s'", text));
+    return CLI_USAGE;
+  }
   with_cpu.driver_path = NULL;
   with_cpu.driver = kiln_cpu_driver();
   if (kiln_runtime_create(&c->rt, &with_cpu) != KILN_OK)
@@ -19,7 +22,8 @@ static int open_cpu(cli *c, const kiln_runtime_opts *opts, const char *text)
   return CLI_OK;
 }
 
-/* A driver that fails is worth its message; none at all is not. */
+/* Whether there is no GPU, as opposed to a driver that fails: its message must
+ * reach the user. */
 static bool no_gpu(const cli *c)
 {
   kiln_driver_info driver;
@@ -41,8 +45,8 @@ int kiln__cli_open(cli *c, const kiln_runtime_opts *opts, cli_device_use use)
   if (which != NULL && strncmp(which, "cpu", 3) == 0)
     return open_cpu(c, opts, which);
   if (which != NULL && strcmp(which, "gpu") != 0)
-    return kiln__cli_usage(c, "the device is gpu or cpu:9.0, not \"%s\"",
-                           which);
+    return kiln__cli_usage(
+        c, "--device is gpu, cpu or cpu:9.0 with settings, not \"%s\"", which);
   if (kiln_runtime_create(&c->rt, opts) != KILN_OK)
     return kiln__cli_failure(c, NULL);
   if (use == CLI_DEVICE_GIVEN || which != NULL || !no_gpu(c))
@@ -50,8 +54,8 @@ int kiln__cli_open(cli *c, const kiln_runtime_opts *opts, cli_device_use use)
   kiln_runtime_free(c->rt);
   c->rt = NULL;
   kiln__cli_say(c, NULL,
-                "no GPU here: this is the CPU device; results are right, times "
-                "are not a GPU's");
+                "no GPU found, so this runs on the CPU device; its results are "
+                "a GPU's, its times are not");
   return open_cpu(c, opts, "cpu");
 }
 
@@ -62,10 +66,11 @@ int kiln__cli_to_cpu(cli *c)
   if (c->on_cpu)
     return CLI_OK;
   if (which != NULL && strcmp(which, "gpu") == 0)
-    return kiln__cli_usage(c, "checks and counters are the CPU device's: leave "
-                              "--device gpu out");
+    return kiln__cli_usage(c, "only the CPU device has checks and counters: "
+                              "leave out --device gpu");
   kiln_runtime_free(c->rt);
   c->rt = NULL;
-  kiln__cli_say(c, NULL, "checks and counters: this is the CPU device");
+  kiln__cli_say(c, NULL,
+                "checks and counters need the CPU device, so this runs there");
   return open_cpu(c, &c->opts, "cpu");
 }

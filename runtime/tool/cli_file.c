@@ -1,0 +1,224 @@
+/* cli_file.c -- files, JSON, temporary folders and the output of tools. */
+#include "tool/cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+/* ---- Reading and writing -------------------------------------------------- */
+
+static const char *odd_mode(mode_t mode)
+{
+  return S_ISREG(mode)    ? NULL
+         : S_ISDIR(mode)  ? "a directory"
+         : S_ISFIFO(mode) ? "a FIFO"
+         : S_ISSOCK(mode) ? "a socket"
+                          : "a device";
+}
+
+const char *kiln__cli_odd_file(const char *path)
+{
+  struct stat info;
+
+  return stat(path, &info) == 0 ? odd_mode(info.st_mode) : NULL;
+}
+
+/* A regular file of at most `most` bytes, open; NULL having reported why. */
+static FILE *open_bounded(const cli *c, const char *path, size_t most)
+{
+  /* O_NONBLOCK: opening a FIFO would wait for a writer. */
+  const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  struct stat info = {0};
+  FILE *f = NULL;
+
+  if (fd < 0 || fstat(fd, &info) != 0)
+    kiln__cli_say(c, NULL, "cannot read '%s': %s", path, strerror(errno));
+  else if (odd_mode(info.st_mode) != NULL)
+    kiln__cli_say(c, "copy it to a file, or give - and redirect it to stdin",
+                  "cannot read '%s': it is %s, not a regular file", path,
+                  odd_mode(info.st_mode));
+  else if ((uint64_t)info.st_size > most)
+    kiln__cli_say(c, NULL,
+                  "cannot read '%s': it has %lld bytes, and the limit is %zu",
+                  path, (long long)info.st_size, most);
+  else
+    f = fdopen(fd, "rb");
+  if (f == NULL && fd >= 0)
+    close(fd);
+  return f;
+}
+
+char *kiln__cli_read(cli *c, const char *path, size_t most, size_t *size)
+{
+  const bool standard = strcmp(path, "-") == 0;
+  FILE *f = standard ? stdin : open_bounded(c, path, most);
+  size_t room = 1 << 16, n;
+  char *text;
+
+  *size = 0;
+  if (f == NULL)
+    return NULL;
+  text = kiln__cli_alloc(c, room, 1);
+  while ((n = fread(text + *size, 1, room - 1 - *size, f)) > 0) {
+    *size += n;
+    if (*size > most)
+      break;
+    if (*size == room - 1) {
+      char *more = kiln__cli_alloc(c, 2 * room, 1);
+
+      memcpy(more, text, *size);
+      text = more;
+      room *= 2;
+    }
+  }
+  if (ferror(f) || *size > most) {
+    kiln__cli_say(c, NULL, "cannot read '%s': %s", standard ? "stdin" : path,
+                  ferror(f)
+                      ? strerror(errno)
+                      : kiln__cli_text(
+                            c, "it has more than the %zu bytes allowed", most));
+    text = NULL;
+  }
+  if (!standard)
+    fclose(f);
+  return text;
+}
+
+int kiln__cli_write(const cli *c, const char *path, const void *data,
+                    size_t size)
+{
+  FILE *f = fopen(path, "wbe");
+  bool good = f != NULL;
+
+  if (good)
+    good = fwrite(data, 1, size, f) == size;
+  if (f != NULL && fclose(f) != 0)
+    good = false;
+  if (good)
+    return CLI_OK;
+  kiln__cli_say(c, "check the folder, its permissions and its free space",
+                "cannot write '%s': %s", path, strerror(errno));
+  return CLI_FAILED;
+}
+
+char *kiln__cli_make_folder(cli *c, const char *name)
+{
+  const char *base = getenv("TMPDIR");
+  char *path = kiln__cli_text(
+      c, "%s/%s-XXXXXX", base == NULL || base[0] == '\0' ? "/tmp" : base, name);
+
+  if (mkdtemp(path) != NULL)
+    return path;
+  kiln__cli_say(c, "set TMPDIR to a folder that can be written",
+                "cannot create the folder '%s': %s", path, strerror(errno));
+  return NULL;
+}
+
+static int remove_one(const char *path, const struct stat *info, int type,
+                      struct FTW *at)
+{
+  (void)info, (void)type, (void)at;
+  return remove(path);
+}
+
+void kiln__cli_remove_folder(const char *path)
+{
+  if (path != NULL)
+    nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+char *kiln__cli_output_of(char *const argv[], int *status)
+{
+  posix_spawn_file_actions_t actions;
+  int pipe_fd[2];
+  pid_t pid;
+  FILE *in;
+  char *text = NULL;
+  size_t room = 0;
+
+  *status = -1;
+  if (pipe2(pipe_fd, O_CLOEXEC) != 0)
+    return NULL;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe_fd[1], STDOUT_FILENO);
+  errno = posix_spawn(&pid, argv[0], &actions, NULL, argv, environ);
+  if (errno != 0)
+    pid = -1;
+  posix_spawn_file_actions_destroy(&actions);
+  close(pipe_fd[1]);
+  in = pid < 0 ? NULL : fdopen(pipe_fd[0], "r");
+  if (in == NULL) {
+    close(pipe_fd[0]);
+    return NULL;
+  }
+  if (getdelim(&text, &room, '\0', in) < 0) {
+    free(text);
+    text = calloc(1, 1);
+  }
+  fclose(in);
+  while (waitpid(pid, status, 0) < 0 && errno == EINTR) {
+  }
+  return text;
+}
+
+/* ---- JSON ------------------------------------------------------------------ */
+
+/* cJSON copies every byte from 0x80 on. JSON is UTF-8, and a file's name need not
+ * be: what is not becomes U+FFFD. Such bytes occur in strings only. */
+static char *as_utf8(const char *text)
+{
+  static const char instead[] = "\xef\xbf\xbd";
+  char *out = malloc(3 * strlen(text) + 1), *at = out;
+
+  while (out != NULL && *text != '\0') {
+    bool control;
+    size_t n = kiln__cli_utf8(text, &control);
+
+    if (n == 0) {
+      memcpy(at, instead, sizeof instead - 1);
+      at += sizeof instead - 1;
+      text++;
+    }
+    for (; n > 0; n--)
+      *at++ = *text++;
+  }
+  if (out != NULL)
+    *at = '\0';
+  return out;
+}
+
+int kiln__cli_json(const cli *c, cJSON *json, const char *path)
+{
+  char *bytes = cJSON_Print(json);
+  char *text = bytes == NULL ? NULL : as_utf8(bytes);
+  int rc = CLI_OK;
+
+  cJSON_Delete(json);
+  cJSON_free(bytes);
+  if (text == NULL) {
+    kiln__cli_say(c, NULL, "there is no memory to write JSON");
+    return CLI_FAILED;
+  }
+  if (path == NULL || strcmp(path, "-") == 0)
+    puts(text);
+  else
+    rc = kiln__cli_write(c, path, text, strlen(text));
+  free(text);
+  return rc;
+}
+
+int kiln__cli_json_end(const cli *c, int rc, cJSON *json, const char *path)
+{
+  if (rc == CLI_OK && path != NULL)
+    return kiln__cli_json(c, json, path);
+  cJSON_Delete(json);
+  return rc;
+}
