@@ -229,7 +229,8 @@ static int run(cli *c, char **argv)
 typedef struct report {
   cli_table kernels;
   unsigned findings, n_kernels;
-  double checked; /* launches under a check, of all processes */
+  bool checked;    /* some process ran under a check */
+  double launches; /* under a check, of all processes */
 } report;
 
 static const char *text_of(const cJSON *line, const char *key)
@@ -288,7 +289,8 @@ static void show_line(cli *c, report *r, const cJSON *line)
     if (r->findings == 0) /* else a finding reports the same at length */
       fprintf(stderr, "\n%s\n", text_of(line, "text"));
   } else if (strcmp(type, "checked") == 0) {
-    r->checked += number_of(line, "launches");
+    r->checked = true;
+    r->launches += number_of(line, "launches");
   } else if (strcmp(type, "error") == 0) {
     kiln__cli_say(c, NULL, "%s", text_of(line, "text"));
   } else if (strcmp(type, "kernel") == 0) {
@@ -327,9 +329,10 @@ static unsigned show(cli *c, const char *path)
   free(text);
   if (f != NULL)
     fclose(f);
-  if (r.findings > 0 || r.checked > 0)
+  if (r.findings > 0 || r.checked)
     fprintf(stderr, "\n%u finding%s in %.0f launch%s\n", r.findings,
-            r.findings == 1 ? "" : "s", r.checked, r.checked == 1 ? "" : "es");
+            r.findings == 1 ? "" : "s", r.launches,
+            r.launches == 1 ? "" : "es");
   if (r.n_kernels > 0) {
     putc('\n', stderr);
     fflush(stdout);
