@@ -1,43 +1,55 @@
-/* address_space.c -- the address map: a sorted list of ranges under a read-write lock.
+/* address_space.c -- the address map: ranges sorted by address, under a
+ * read-write lock.
  *
- * Addresses of a device are given out upwards and start again from the bottom
- * at the end of its terabyte, so that a freed address comes back late. Bytes of
- * removed ranges wait until no launch runs: what a warp has cached stays
- * readable. */
+ * Problem: every access of a kernel asks which range holds an address, while
+ * host threads allocate and free. A use after free should be noticed, and must
+ * not crash the process.
+ *
+ * Idea: a sorted array of pointers to ranges, searched by bisection: O(log n)
+ * per look-up, O(n) per insertion, and n is small. Warps keep copies of the
+ * ranges that they used last and compare the epoch, so most accesses never come
+ * here.
+ *
+ * Invariant: addresses of a device grow until the end of its terabyte and then
+ * start again at its bottom, so a freed address is reused late. The bytes of a
+ * removed range are freed only when no launch runs, since a warp may still hold
+ * a copy of the range. */
 #include "address_space.h"
 
 #include <string.h>
 #include <sys/mman.h>
 
 enum {
-  GUARD = 256,        /* bytes between ranges that belong to nobody */
-  MAPPED = 64 * 1024, /* from this size on bytes come from mmap */
-  HOST_ALIGN = 64,    /* of a range's bytes in this process */
-  N_FREED = 1024,     /* removed ranges kept for messages */
-  N_DEVICES = 16,     /* that have addresses of their own */
-  DEVICE_BITS = 40    /* of addresses of one device */
+  GUARD = 256, /* bytes between two ranges that belong to neither */
+  /* ranges of this size and above are mapped, not allocated */
+  MAPPED = 64 * 1024,
+  HOST_ALIGN = 64, /* bytes; alignment of the host bytes of a range */
+  N_FREED = 1024,  /* removed ranges that messages can still name */
+  N_DEVICES = 16,  /* number of devices with addresses of their own */
+  DEVICE_BITS = 40 /* log2 of the bytes of address space per device */
 };
 
 typedef struct region {
   kiln__cpu_range range;
-  void *base;          /* of the bytes; NULL: the caller's */
-  size_t base_bytes;   /* not 0: mapped, else from the allocator */
-  struct region *next; /* in the list of the dead */
+  void *base;          /* start of the bytes; NULL: they are the caller's */
+  size_t base_bytes;   /* bytes mapped; 0: `base` comes from the allocator */
+  struct region *next; /* in the list of removed ranges */
 } region;
 
 typedef struct map {
   kiln__cpu_memory head;
   kiln_allocator alloc;
   pthread_rwlock_t lock;
-  region **regions; /* by address */
+  region **regions; /* sorted by address */
   size_t n, capacity;
   region *dead;
-  atomic_uint running; /* launches */
+  atomic_uint running; /* number of launches */
   bool keep_valid;
   uint64_t numbers;
-  uint64_t next[N_DEVICES];       /* where the search for addresses goes on */
-  kiln__cpu_range freed[N_FREED]; /* ring */
-  uint64_t n_freed;               /* ever */
+  /* per device: where the next search for addresses starts */
+  uint64_t next[N_DEVICES];
+  kiln__cpu_range freed[N_FREED]; /* ring buffer */
+  uint64_t n_freed;               /* number of ranges removed so far */
 } map;
 
 static map *map_of(kiln__cpu_memory *memory)
@@ -64,7 +76,8 @@ static bool bytes_make(map *m, region *r, uint64_t size)
     r->range.host = p;
     return true;
   }
-  /* Ranges that keep their host address need the gap there too. */
+  /* A range that keeps its host address needs the guard bytes in the host,
+   * too. */
   r->base = kiln__calloc(&m->alloc, 1, (size_t)size + HOST_ALIGN + 2 * GUARD);
   if (r->base == NULL)
     return false;
@@ -86,7 +99,7 @@ static void region_free(map *m, region *r)
 
 /* ---- Order of addresses ------------------------------------------------------ */
 
-/* Index of the first range that ends beyond `address`. */
+/* Index of the first range that ends above `address`. */
 static size_t position(const map *m, uint64_t address)
 {
   size_t low = 0, high = m->n;
@@ -131,7 +144,7 @@ static bool insert(map *m, region *r)
   return true;
 }
 
-/* A free place for `size` bytes in [low, high), from low upwards; 0: none. */
+/* The lowest free address for `size` bytes in [low, high); 0: none. */
 static uint64_t gap(const map *m, uint64_t low, uint64_t high, uint64_t size,
                     uint64_t align)
 {
@@ -185,7 +198,7 @@ static bool valid_at_first(kiln__cpu_range_kind kind)
   switch (kind) {
   case KILN__RANGE_GLOBAL:
   case KILN__RANGE_CONST:
-  case KILN__RANGE_HOST: /* nobody sees what the host writes */
+  case KILN__RANGE_HOST: /* writes of the host cannot be observed */
   case KILN__RANGE_MANAGED:
   case KILN__RANGE_INTERNAL:
     return true;
@@ -289,7 +302,8 @@ kiln_status kiln__cpu_memory_keep_valid(kiln__cpu_memory *memory, bool keep)
   for (size_t i = 0; keep && i < m->n && st == KILN_OK; i++) {
     kiln__cpu_range *r = &m->regions[i]->range;
 
-    if (r->valid != NULL && !m->keep_valid) /* nobody kept them meanwhile */
+    /* not maintained while the check was off */
+    if (r->valid != NULL && !m->keep_valid)
       memset(r->valid, 0xff, (r->last - r->first + 7) / 8);
     if (r->valid == NULL)
       r->valid = bits_make(m, r, true);
@@ -307,7 +321,8 @@ static bool keeps_address(kiln__cpu_range_kind kind)
   return kind == KILN__RANGE_HOST || kind == KILN__RANGE_MANAGED;
 }
 
-/* Under the lock: addresses, bitmap, number, list. */
+/* Give a new range its addresses, bitmap and number, and insert it. The caller
+ * holds the write lock. */
 static kiln_status settle(map *m, region *r, uint64_t size, uint64_t align)
 {
   kiln__cpu_range *range = &r->range;
@@ -362,7 +377,7 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
   }
 
   pthread_rwlock_wrlock(&m->lock);
-  /* Aligned addresses must be aligned bytes here, too: for atomics. */
+  /* Atomics need host bytes that are as aligned as the device address. */
   if (align < HOST_ALIGN)
     align = align == 0 ? 512 : HOST_ALIGN;
   st = settle(m, r, size, align);
@@ -374,7 +389,7 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
   return st;
 }
 
-/* For messages only: what it pointed to may go. */
+/* Remember a removed range for messages, without the pointers into it. */
 static void remember_freed(map *m, const kiln__cpu_range *range)
 {
   kiln__cpu_range *freed = &m->freed[m->n_freed++ % N_FREED];
@@ -516,7 +531,8 @@ void kiln__cpu_memory_written(kiln__cpu_memory *memory, uint64_t address,
   pthread_rwlock_unlock(&m->lock);
 }
 
-/* `from` may overlap `to` in the same range: go the way memmove does. */
+/* Copy bits of the initialisation state. `from` may overlap `to` in the same
+ * range, hence the direction that memmove would choose. */
 static void bits_copy(const kiln__cpu_range *to, uint64_t at,
                       const kiln__cpu_range *from, uint64_t source, uint64_t n)
 {

@@ -1,4 +1,9 @@
-/* pending_copies.c -- a list of copies in the order in which they were asked for. */
+/* pending_copies.c -- the list of pending copies, in program order.
+ *
+ * Each copy remembers the group number that its lanes had when it was issued. A
+ * wait compares that number with the current one: a difference above `keep`
+ * means that the copy is due. List nodes are reused, since loops issue copies
+ * at a steady rate. */
 #include "pending_copies.h"
 
 #include <string.h>
@@ -6,14 +11,14 @@
 typedef struct pending {
   struct pending *next;
   kiln__cpu_async_copy copy;
-  uint64_t group[KILN__COPY_LANES]; /* each lane's own number */
+  uint64_t group[KILN__COPY_LANES]; /* group number by lane */
 } pending;
 
 struct kiln__cpu_copies {
   kiln_allocator alloc;
   pending *first, **end;
-  pending *spare;                   /* used before */
-  uint64_t group[KILN__COPY_LANES]; /* not committed yet */
+  pending *spare;                   /* nodes to reuse */
+  uint64_t group[KILN__COPY_LANES]; /* group that is still open, by lane */
 };
 
 kiln__cpu_copies *kiln__cpu_copies_create(const kiln_allocator *a)
@@ -74,7 +79,7 @@ void kiln__cpu_copies_commit(kiln__cpu_copies *copies, uint32_t mask)
     copies->group[__builtin_ctz(mask)]++;
 }
 
-/* Lanes of `mask` that have to wait for p. */
+/* Lanes of `mask` whose copy in p is due. */
 static uint32_t due(const kiln__cpu_copies *c, const pending *p, uint32_t mask,
                     uint64_t keep, bool all)
 {
@@ -96,7 +101,7 @@ static void perform(const kiln__cpu_async_copy *copy, uint32_t lanes)
     const int i = __builtin_ctz(lanes);
     const uint32_t size = copy->size[i];
 
-    if (size != 0) /* else there is no `from` */
+    if (size != 0) /* with no bytes to copy, `from` may be NULL */
       memcpy(copy->to[i], copy->from[i], size);
     memset(copy->to[i] + size, 0, copy->bytes - size);
   }

@@ -1,8 +1,10 @@
 /* texture_handles.c -- handles of texture and surface objects.
  *
- * A handle is a place in a table and the number of times the place was used, so
- * that one of an object that is gone is not mistaken for another's. Objects do
- * not move while they exist. */
+ * A handle is an index in a table (plus 1, in the low 20 bits) together with
+ * the number of times that the entry was used. So the handle of a removed
+ * object does not match the next object in the same entry. Each object is
+ * allocated on its own, hence its address stays the same while the table
+ * grows. */
 #include "texture_handles.h"
 
 #include <string.h>
@@ -10,7 +12,7 @@
 enum { PLACES = 1 << 20 };
 
 typedef struct object {
-  uint32_t uses; /* of the place, from 1 */
+  uint32_t uses; /* times that the entry was used, from 1 */
   bool taken, surface;
   union {
     kiln__cpu_texture texture;
@@ -23,7 +25,7 @@ struct kiln__cpu_textures {
   pthread_rwlock_t lock;
   object **places;
   uint32_t n, capacity;
-  uint32_t first_free; /* no place below it is free */
+  uint32_t first_free; /* no entry below it is free */
 };
 
 kiln_status kiln__cpu_textures_create(kiln__cpu_textures **out,
@@ -57,7 +59,8 @@ void kiln__cpu_textures_free(kiln__cpu_textures *t)
   kiln__free(&alloc, t);
 }
 
-/* A free place, new if need be; NULL: no memory. Locked. */
+/* Find a free entry, or add one. NULL: out of memory. The caller holds the
+ * write lock. */
 static object *take(kiln__cpu_textures *t, uint32_t *index)
 {
   object **places = t->places;
@@ -124,7 +127,7 @@ kiln_status kiln__cpu_surface_add(kiln__cpu_textures *t,
   return add(t, NULL, surface, handle);
 }
 
-/* Locked. */
+/* The caller holds the lock. */
 static object *find(const kiln__cpu_textures *t, uint64_t handle, bool surface)
 {
   const uint64_t index = (handle & (PLACES - 1)) - 1;

@@ -1,9 +1,13 @@
-/* barrier.c -- barriers of a block and of a cluster, and threads that leave.
+/* barrier.c -- barriers of a block and of a cluster, and threads that exit.
  *
  * A barrier without a count is complete when every thread of the block that has
- * not exited has come. With a count, threads are counted as they come; a warp
- * all of whose lanes have come counts 32, whatever it has. In lock-step, and
- * for bar and .aligned forms, a warp comes as a whole. */
+ * not exited has arrived. A barrier with a count counts arriving threads; a
+ * warp whose lanes have all arrived counts as 32 threads, however many it has.
+ * In lock-step, and for bar and .aligned forms, a warp arrives as a whole.
+ *
+ * With the synchronisation check, barriers in divergent code are reported:
+ * lanes that exit without arriving, and lanes of one warp that meet at a
+ * barrier from different instructions. */
 #include "grid_job.h"
 
 #include <stddef.h>
@@ -18,7 +22,7 @@ static void misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
 
 /* ---- Barriers in divergent code ----------------------------------------------- */
 
-/* The lanes at this pc end there: they left early, which is allowed. */
+/* Whether lanes at this pc only exit: threads may leave before a barrier. */
 static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
 {
   const kiln__cpu_insn *in = &f->code->insns[pc];
@@ -30,9 +34,10 @@ static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
          (in->kind == KILN__KIND_RETURN && f->parent == NULL);
 }
 
-/* Part of a warp comes to a barrier that all are to come to together. Lanes that
- * are elsewhere may yet come; if they end instead, that is a mistake. Only where
- * those before a join run first are they known to have passed. */
+/* Part of a warp arrives at an .aligned barrier. The other lanes may still
+ * arrive; if they exit instead, that is a mistake, which check_strays()
+ * reports. With a seed or after a change of turns, the order of groups does not
+ * show which lanes have passed the barrier, so nothing is recorded. */
 static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {
@@ -51,7 +56,8 @@ static void note_strays(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* In lock-step the barrier lies before the place where the warp joins. */
+/* In lock-step a barrier that only part of the warp reaches lies before the
+ * point where the warp reconverges. */
 static void check_whole(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t mask)
 {
@@ -96,7 +102,8 @@ static void check_strays(kiln__cpu_warp *w, uint32_t leaving)
   s->strayed = 0;
 }
 
-/* Lanes of one warp came to one barrier by different instructions. */
+/* Report lanes of one warp that arrived at one barrier by different
+ * instructions. */
 static void check_places(kiln__cpu_warp *w, const kiln__cpu_group *a,
                          const kiln__cpu_group *b)
 {
@@ -231,8 +238,9 @@ static kiln__cpu_barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return bar;
 }
 
-/* How many threads this arrival counts for: each once; of a barrier with a
- * count, 32 in all of a warp whose rest has come or never will. */
+/* Threads that this arrival counts for. Each thread counts once. For a barrier
+ * with a count, a warp whose other lanes have arrived or exited counts as
+ * 32. */
 static uint32_t weight(const kiln__cpu_warp *w, const kiln__cpu_barrier *bar,
                        uint32_t mask)
 {
@@ -278,7 +286,7 @@ void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
   bar = opened(w, in, number, expected);
   check_aligned(w, in, mask);
   if (w->grid->lock_step)
-    counted = w->live; /* one lane brings the warp */
+    counted = w->live; /* one lane brings the whole warp */
   take_vote(bar, in, f->regs, mask);
   bar->counted += weight(w, bar, counted);
   bar->here[w->index] |= counted;
@@ -329,8 +337,8 @@ static void cluster_recheck(kiln__cpu_gang *gang)
     cluster_release(gang);
 }
 
-/* Lanes of one group have arrived in one and the same phase, or are of a
- * program that mixes them up: then all wait for the later one. */
+/* Lanes of one group arrived in the same phase, unless the program mixes phases
+ * up; then all wait for the later one. */
 bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             uint32_t mask)
 {

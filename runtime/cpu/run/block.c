@@ -1,8 +1,11 @@
-/* block.c -- gangs of blocks: set up from spare ones, run in turns. */
+/* block.c -- gangs of blocks: their memory, the start of a block, and running
+ * warps in turns.
+ *
+ * The memory of a gang (shared memory, stacks, warps, schedules) is allocated
+ * once and reused by later gangs of the same worker, because a grid has many
+ * more blocks than resident gangs. */
 #include "../memory/pending_copies.h"
 #include "grid_job.h"
-
-#include "../memory/pending_copies.h"
 
 #include <string.h>
 
@@ -114,6 +117,8 @@ void kiln__cpu_gang_free(kiln__cpu_gang *gang)
 
 /* ---- A block begins and ends ------------------------------------------------------ */
 
+/* Set up a warp for a new block: all its lanes in one group at the first
+ * instruction. */
 static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -153,7 +158,8 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   s->strayed = 0;
   w->live = mask;
   w->fault = false;
-  kiln__cpu_copies_free(w->copies); /* nobody waited for these */
+  /* copies that the block before never waited for */
+  kiln__cpu_copies_free(w->copies);
   w->copies = NULL;
   if (job->grid.seed != 0)
     s->random =
@@ -176,7 +182,7 @@ static bool warp_begin(kiln__cpu_warp *w, kiln__cpu_worker *worker)
   return true;
 }
 
-/* Blocks of a gang lie next to each other along each axis of the cluster. */
+/* Blocks of a cluster are neighbours along each axis of the cluster. */
 static void block_place(kiln__cpu_block *b, const kiln__cpu_grid *g,
                         uint64_t gang, uint32_t rank)
 {
@@ -233,14 +239,14 @@ kiln__cpu_gang *kiln__cpu_gang_begin(kiln__cpu_worker *worker, uint64_t number)
   return gang;
 }
 
-/* Frames of calls that lanes were in when the grid stopped stay with the
+/* A grid that stopped leaves lanes inside calls. Their frames stay in the
  * worker's list of all frames. */
 void kiln__cpu_gang_end(kiln__cpu_gang *gang)
 {
   kiln__cpu_worker *const worker = gang->worker;
 
   for (uint32_t i = 0; i < gang->n_warps; i++) {
-    if (gang->warps[i].copies != NULL) /* that nobody waited for */
+    if (gang->warps[i].copies != NULL) /* copies that no lane waited for */
       kiln__cpu_copies_free(gang->warps[i].copies);
     gang->warps[i].copies = NULL;
   }
@@ -254,6 +260,8 @@ void kiln__cpu_gang_end(kiln__cpu_gang *gang)
 
 /* ---- Running ------------------------------------------------------------------------ */
 
+/* Warp instructions until the next warp has its turn: less near the end of the
+ * budget, random with a seed. */
 static uint64_t share_of(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -276,7 +284,7 @@ static uint64_t share_of(kiln__cpu_worker *worker)
   return share;
 }
 
-/* Warp instructions issued; false: stop. */
+/* Charge issued warp instructions to the budget. False: the grid stops. */
 static bool charge(kiln__cpu_worker *worker, uint64_t issued)
 {
   kiln__cpu_job *const job = worker->job;
@@ -294,7 +302,7 @@ static bool charge(kiln__cpu_worker *worker, uint64_t issued)
   return !atomic_load_explicit(&job->grid.stopped, memory_order_relaxed);
 }
 
-/* One share of a warp; false: the grid stops. */
+/* Run one share of a warp. False: the grid stops. */
 static bool run_warp(kiln__cpu_gang *gang, kiln__cpu_warp *w, uint64_t *used)
 {
   kiln__cpu_worker *const worker = gang->worker;
@@ -316,7 +324,9 @@ static bool run_warp(kiln__cpu_gang *gang, kiln__cpu_warp *w, uint64_t *used)
   return s->status != KILN__WARP_FAULT && charge(worker, share - left);
 }
 
-/* Every warp that can once, in order or, with a seed, from anywhere. */
+/* Run every warp that is ready once, in order or, with a seed, beginning
+ * anywhere. *ran counts them; *busy: one of them did more than poll. False: the
+ * grid stops. */
 static bool sweep(kiln__cpu_gang *gang, uint32_t *ran, bool *busy,
                   uint64_t *used)
 {

@@ -1,7 +1,9 @@
-/* device_printf.c -- printf of kernels: a buffer, and its formats.
+/* device_printf.c -- printf() of kernels: the output buffer and the formatting.
  *
- * The arguments lie in memory as in a struct: each at its natural alignment, int
- * and everything shorter as 4 bytes, long long, double and pointers as 8. */
+ * The arguments lie in memory as in a struct, each at its natural alignment:
+ * int and shorter types as 4 bytes, long long, double and pointers as 8.
+ * Formatting follows CUDA's documented subset of C and does not depend on the
+ * locale of the program. */
 #include "grid_job.h"
 
 #include <locale.h>
@@ -94,22 +96,22 @@ void kiln__cpu_out_free(kiln__cpu_out *out)
 
 enum { MAX_WIDTH = 1000, MAX_ARGUMENTS = 32, PIECE = 2200 };
 
-/* Where one call of printf is. */
+/* The progress of one call of printf(). */
 typedef struct printing {
   kiln__cpu_warp *w;
   int lane;
   uint64_t args;
-  uint64_t at; /* bytes of arguments used */
+  uint64_t at; /* bytes of arguments read so far */
   int n_args;
   kiln__buf text;
 } printing;
 
-/* One conversion. */
+/* One conversion specification, as "%-8.3f". */
 typedef struct conversion {
   char flags[8];
-  int width, precision; /* -1: not given */
-  bool wide;            /* ll, l, j, z, t: 64 bits */
-  unsigned narrow;      /* h: 2, hh: 1; else 0 */
+  int width, precision; /* precision -1: not given */
+  bool wide;            /* ll, l, j, z, t: the argument has 64 bits */
+  unsigned narrow;      /* 2 after h, 1 after hh, else 0 */
   char letter;
 } conversion;
 
@@ -201,7 +203,8 @@ static bool read_conversion(printing *p, conversion *v, const char **c)
   return true;
 }
 
-/* The host's format of a conversion: "%-08.3", then `tail`. */
+/* Build the conversion for the host's snprintf(): flags, width and precision,
+ * then `tail` and the letter. */
 static void host_format(const conversion *v, char out[40], const char *tail)
 {
   char precision[16] = "";
@@ -242,7 +245,7 @@ static void print_integer(printing *p, const conversion *v)
   kiln__buf_text(&p->text, piece);
 }
 
-/* Digits with '.' whatever the locale of the program. */
+/* The decimal point is '.' whatever the locale of the program. */
 static void print_float(printing *p, const conversion *v)
 {
   const uint64_t bits = next_argument(p, 8);
@@ -366,7 +369,7 @@ static void print_all(printing *p, const char *c)
       kiln__buf_add(&p->text, c++, 1);
     } else if (p->n_args < MAX_ARGUMENTS && read_conversion(p, &v, &c)) {
       print_one(p, &v);
-    } else { /* what is no conversion stands for itself */
+    } else { /* what is no conversion is printed as it is */
       kiln__buf_add(&p->text, start, (size_t)(c - start));
     }
   }

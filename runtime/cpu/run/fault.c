@@ -1,4 +1,8 @@
-/* fault.c -- why a grid stopped: recorded once, told to people. */
+/* fault.c -- why a grid stopped: the record of the first fault, and its
+ * description.
+ *
+ * Handlers and schedulers call kiln__cpu_fault(); the description is made after
+ * the launch, when the user asks for it. */
 #include "../model/demangle.h"
 #include "grid_job.h"
 
@@ -91,7 +95,7 @@ static void add(listing *l, const char *format, ...)
     l->used = l->size - 1;
 }
 
-/* Where an instruction comes from: "file.cu:12" or "PTX line 40". */
+/* Writes "file.cu:12 (PTX line 40)", or "PTX line 40" without .loc. */
 static void place_of(const kiln__cpu_program *program,
                      const kiln__cpu_code *code, uint32_t insn, char *buf,
                      size_t size)

@@ -1,12 +1,18 @@
-/* frame.c -- frames: made once, kept by function, constants filled as needed. */
+/* frame.c -- frames: the registers of one function for the lanes of a warp.
+ *
+ * A frame is made once per worker and function and kept for reuse, because
+ * calls are frequent and frames are large (128 or 256 bytes per register).
+ * Constants of the code (immediates, addresses, special registers) occupy
+ * registers too. They are written when the frame is made; only those that
+ * change with the block or warp are written again. */
 #include "grid_job.h"
 
 enum { ALIGN = 64 };
 
-/* How often a constant has to be filled in. */
+/* When the value of a constant changes. */
 typedef enum when {
   ALWAYS_SAME,
-  BY_WARP, /* and by lane */
+  BY_WARP, /* and with the lane */
   BY_BLOCK
 } when;
 
@@ -158,7 +164,7 @@ static uint64_t special_of(const kiln__cpu_warp *w,
   case KILN__SPECIAL_CLUSTER_NCTARANK:
   case KILN__SPECIAL_IS_EXPLICIT_CLUSTER:
     return cluster_special(b, which);
-  default: /* reserved shared memory: none; performance monitors */
+  default: /* no reserved shared memory, no performance monitors */
     return 0;
   }
 }

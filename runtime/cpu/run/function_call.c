@@ -1,4 +1,10 @@
-/* function_call.c -- calls: a frame, a part of the stack, and parameters copied. */
+/* function_call.c -- calls of device functions: a frame, a part of the stack,
+ * and copied parameters.
+ *
+ * Every lane has a stack of local_stride bytes. A call takes the part above the
+ * caller's: local variables, parameters, results. Parameters are copied between
+ * the parts, as PTX's .param space prescribes. The file also holds two slow
+ * paths of the schedulers. */
 #include "grid_job.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
-/* grid_run.c -- a launch: its blocks handed out to host threads. */
+/* grid_run.c -- a launch: its job, its workers, and the order in which blocks
+ * start.
+ *
+ * Each worker takes gangs from a shared counter, starts them in that order and
+ * runs its resident gangs round by round, oldest first. See grid_run.h for the
+ * idea and its invariant. */
 #include "grid_job.h"
 
 #include <string.h>
@@ -22,7 +27,8 @@ static uint64_t scrambled(uint64_t x)
   return x ^ (x >> 31);
 }
 
-/* A number below n without a common divisor with it: steps by it meet all. */
+/* A step below n that has no common divisor with n: adding it modulo n visits
+ * all numbers. */
 static uint64_t step_through(uint64_t n, uint64_t seed)
 {
   uint64_t step = scrambled(seed) % n;
@@ -34,11 +40,13 @@ static uint64_t step_through(uint64_t n, uint64_t seed)
 
 __extension__ typedef unsigned __int128 wide;
 
-/* The i-th gang to start. A seed permutes those that can be resident together;
- * what comes later starts later, as on a GPU: a block may wait for blocks of
- * lower index, which CUDA does not promise but CUB and Kiln's look-backs use. Of
- * more than fit, half of the places: the others are for blocks that stay and
- * serve those behind them. */
+/* Number of the i-th gang to start. A seed permutes the gangs that can be
+ * resident together, while later ones start later, as on a GPU: a block may
+ * wait for blocks of lower index. CUDA does not promise that this works, but
+ * CUB and Kiln's decoupled look-back rely on it.
+ *
+ * If not all gangs fit at once, only half of the slots are permuted. The other
+ * half is for blocks that stay and serve those behind them. */
 static uint64_t gang_number(const kiln__cpu_job *job, uint64_t i)
 {
   const uint64_t seed = job->grid.seed;
@@ -69,11 +77,11 @@ static bool may_start(const kiln__cpu_worker *worker)
               job->n_gangs);
 }
 
-/* Number of the next gang in order, at or above n_gangs at the end. Threads take
- * several neighbours at once, so that they seldom meet at the counter and write
- * apart; fewer towards the end, so that none is left with many. Each starts its
- * own in order: the lowest unfinished gang can always be started, whoever waits
- * for it. */
+/* Number of the next gang in order; n_gangs or more at the end. A thread takes
+ * several neighbouring gangs at once, so that threads seldom meet at the
+ * counter and write to separate places. Near the end it takes fewer, so that no
+ * thread is left with many. Each thread starts its own gangs in order, hence
+ * the lowest unfinished gang can always be started. */
 static uint64_t next_gang(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -95,7 +103,7 @@ static uint64_t next_gang(kiln__cpu_worker *worker)
   return worker->next++;
 }
 
-/* One more gang at the end of the list, if any is left, and memory for it. */
+/* Start one more gang at the end of the list, if any is left. */
 static void start_one(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -127,7 +135,8 @@ static void end_gang(kiln__cpu_worker *worker, kiln__cpu_gang **link)
   kiln__cpu_gang_end(gang);
 }
 
-/* Once over the resident blocks, oldest first; those that end make room. */
+/* Run each resident gang once, oldest first. Gangs that end make way for new
+ * ones. */
 static void go_round(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
@@ -135,7 +144,7 @@ static void go_round(kiln__cpu_worker *worker)
 
   while (!atomic_load_explicit(&job->grid.stopped, memory_order_relaxed)) {
     if (*link == NULL && may_start(worker))
-      start_one(worker); /* at the end of the list, where link is */
+      start_one(worker); /* at the end of the list, where `link` is */
     if (*link == NULL)
       break;
     switch (kiln__cpu_gang_run(*link)) {
@@ -160,9 +169,9 @@ static void work(kiln__cpu_worker *worker)
          (worker->resident != NULL || may_start(worker))) {
     go_round(worker);
     if (worker->resident != NULL)
-      kiln__cpu_stuck_step(worker);
+      kiln__cpu_livelock_step(worker);
   }
-  kiln__cpu_stuck_leave(worker);
+  kiln__cpu_livelock_leave(worker);
 }
 
 static void *work_thread(void *arg)
@@ -267,8 +276,8 @@ static kiln_status check_launch(const kiln__cpu_launch_desc *l)
   return KILN_OK;
 }
 
-/* Grid-wide synchronisation counts arrivals in memory of its own: its size,
- * then the counter. */
+/* Grid-wide synchronisation counts arrivals in memory of its own: the size of
+ * that memory, then the counter. */
 static kiln_status make_workspace(kiln__cpu_job *job)
 {
   kiln__cpu_range range = {.kind = KILN__RANGE_INTERNAL,
@@ -347,8 +356,8 @@ done:
   return st;
 }
 
-/* The calling thread is the first worker; threads that cannot be made leave
- * their share to the others. */
+/* The calling thread is the first worker. If a thread cannot be created, the
+ * others take its share. */
 static void run_workers(kiln__cpu_job *job)
 {
   bool made[64] = {false};
@@ -359,7 +368,7 @@ static void run_workers(kiln__cpu_job *job)
     made[i] = pthread_create(&job->workers[i].thread, NULL, work_thread,
                              &job->workers[i]) == 0;
     if (!made[i])
-      kiln__cpu_stuck_leave(&job->workers[i]);
+      kiln__cpu_livelock_leave(&job->workers[i]);
   }
   work(&job->workers[0]);
   for (unsigned i = 1; i < n; i++) {
@@ -377,7 +386,7 @@ static void job_free(kiln__cpu_job *job)
   kiln__free(&job->alloc, job->workers);
   kiln__free(&job->alloc, job->system);
   pthread_mutex_destroy(&job->grid.lock);
-  pthread_mutex_destroy(&job->stuck_lock);
+  pthread_mutex_destroy(&job->livelock_lock);
 }
 
 kiln_status kiln__cpu_grid_run(const kiln__cpu_launch_desc *launch,
@@ -394,7 +403,7 @@ kiln_status kiln__cpu_grid_run(const kiln__cpu_launch_desc *launch,
   if (job == NULL)
     return kiln__fail_memory("a launch");
   pthread_mutex_init(&job->grid.lock, NULL);
-  pthread_mutex_init(&job->stuck_lock, NULL);
+  pthread_mutex_init(&job->livelock_lock, NULL);
   kiln__cpu_memory_enter(launch->memory);
   KILN_TRY(job_init(job, launch, a));
   run_workers(job);

@@ -1,12 +1,24 @@
-/* livelock.c -- finding launches that can only spin.
+/* livelock.c -- detects launches that can only spin.
  *
- * A worker that has run long without finishing anything asks all workers to
- * watch: each begins to note changes of memory; from when all do, each saves a
- * hash of every running warp's state. A warp whose state comes again while
- * memory stayed as it was repeats itself for ever, unless somebody else changes
- * memory; if that holds for every warp of every worker, nobody will. Loops that
- * count while they wait never come to the same state: they are given up after
- * MAX_ROUNDS rounds in which all did nothing but wait. */
+ * Problem: a kernel whose threads poll memory that nobody will write never
+ * ends. A time limit cannot tell it from a long computation.
+ *
+ * Idea: a warp whose state (registers, stacks, positions) comes again while
+ * memory stayed the same repeats itself for ever, unless somebody else changes
+ * memory. If that holds for every warp of every worker, nobody will.
+ *
+ * How: a worker that has run long without finishing anything asks all workers
+ * to take part. Each begins to record changes of memory (spin_trace.c). Once
+ * all do, each saves a hash of the state of every running warp and compares it
+ * in later rounds. Any change of memory ends the search, and the worker waits
+ * twice as long before the next one.
+ *
+ * Loops that count while they poll never reach the same state again. They are
+ * given up after MAX_ROUNDS rounds in which every warp did nothing but poll.
+ *
+ * Cost: nothing until a worker was quiet for 2^20 warp instructions; then
+ * tracing of stores and one hash per warp in rounds 1 to 64 and every 16th
+ * later. */
 #include "grid_job.h"
 
 #include <string.h>
@@ -63,7 +75,7 @@ static uint64_t state_of(const kiln__cpu_warp *w)
     }
     return last != NULL ? hash_frames(hash, w, last) : hash;
   }
-  /* Groups change places: sum them up. */
+  /* the order of groups is arbitrary, so their hashes are added */
   for (uint32_t i = 0; i < s->n_groups; i++) {
     const kiln__cpu_group *const g = &s->group[i];
     const uint64_t one =
@@ -74,7 +86,7 @@ static uint64_t state_of(const kiln__cpu_warp *w)
   return hash;
 }
 
-/* Every group that can run has run since the state was saved. */
+/* Whether every ready group has run since the state was saved. */
 static bool all_ran(const kiln__cpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_groups; i++) {
@@ -116,8 +128,9 @@ static bool any_change(const kiln__cpu_worker *worker)
   return worker->event;
 }
 
-/* Does every warp repeat itself or wait? Looks at each again, and saves anew
- * now and then, as a loop may only begin. */
+/* Whether every warp repeats itself or waits. Compares the states and, in
+ * rounds that are powers of two, saves them anew, since a loop may only have
+ * begun. */
 static bool all_repeat(kiln__cpu_worker *worker)
 {
   const bool again = (worker->rounds & (worker->rounds - 1)) == 0;
@@ -179,7 +192,7 @@ static void record(kiln__cpu_job *job, kiln__cpu_worker *worker)
   conclude(job, worker);
 }
 
-void kiln__cpu_stuck_step(kiln__cpu_worker *worker)
+void kiln__cpu_livelock_step(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
 
@@ -187,7 +200,7 @@ void kiln__cpu_stuck_step(kiln__cpu_worker *worker)
     worker->event = false;
     worker->quiet = 0;
   }
-  pthread_mutex_lock(&job->stuck_lock);
+  pthread_mutex_lock(&job->livelock_lock);
   if (job->phase == NOT_LOOKING && worker->quiet > worker->patience) {
     job->phase = GATHERING;
     job->epoch++;
@@ -208,17 +221,16 @@ void kiln__cpu_stuck_step(kiln__cpu_worker *worker)
     record(job, worker);
   if (job->phase == NOT_LOOKING && worker->recording)
     set_traced(worker, false);
-  pthread_mutex_unlock(&job->stuck_lock);
+  pthread_mutex_unlock(&job->livelock_lock);
 }
 
-/* A worker has no more blocks: the others decide. */
-void kiln__cpu_stuck_leave(kiln__cpu_worker *worker)
+void kiln__cpu_livelock_leave(kiln__cpu_worker *worker)
 {
   kiln__cpu_job *const job = worker->job;
 
-  pthread_mutex_lock(&job->stuck_lock);
+  pthread_mutex_lock(&job->livelock_lock);
   job->n_active--;
-  /* What it did last may have freed somebody: begin anew. */
+  /* what it did last may have released others */
   job->phase = NOT_LOOKING;
-  pthread_mutex_unlock(&job->stuck_lock);
+  pthread_mutex_unlock(&job->livelock_lock);
 }

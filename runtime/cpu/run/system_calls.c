@@ -1,5 +1,7 @@
-/* system_calls.c -- functions that the device itself provides: vprintf, malloc, free,
- * __assertfail, memcpy, memset. */
+/* system_calls.c -- functions that the device itself provides to kernels:
+ * vprintf, malloc, free, __assertfail, memcpy and memset.
+ *
+ * They are declared but not defined in PTX. A call executes lane by lane. */
 #include "grid_job.h"
 
 #include <string.h>
@@ -121,7 +123,8 @@ static bool heap_free(kiln__cpu_warp *w, uint64_t address)
   return ok;
 }
 
-/* Text of at most `size` - 1 bytes; what cannot be read is cut. */
+/* Copy a string of the kernel, at most size - 1 bytes; it ends where memory
+ * cannot be read. */
 static void text_at(kiln__cpu_warp *w, int lane, uint64_t address, char *buf,
                     size_t size)
 {
@@ -212,7 +215,7 @@ static bool call_lane(kiln__cpu_warp *w, const kiln__cpu_frame *f,
     return !w->fault;
   case KILN__SYSTEM_ASSERT:
     assert_failed(w, f, in, lane);
-    return true; /* the others' texts too */
+    return true; /* the other lanes print their texts, too */
   case KILN__SYSTEM_MEMCPY:
   case KILN__SYSTEM_MEMSET:
     return move_bytes(w, f, in, lane, which == KILN__SYSTEM_MEMSET);

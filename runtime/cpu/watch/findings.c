@@ -1,4 +1,8 @@
-/* findings.c -- what the checks found, once a place, as data and as text. */
+/* findings.c -- records what the checks found, once per place and kind, as data
+ * and as text.
+ *
+ * The text has three parts: what happened and where, the address in terms of
+ * the allocation around it, and what to look at next. */
 #include "../model/demangle.h"
 #include "watch_state.h"
 
@@ -12,7 +16,7 @@ static const char *const space_text[] = {"generic",  "register",  "global",
                                          "constant", "shared",    "shared",
                                          "local",    "parameter", "texture"};
 
-/* The function that an instruction belongs to. */
+/* The function that holds an instruction. */
 static const kiln__cpu_code *code_of(const kiln__cpu_watch *watch,
                                      const kiln__cpu_insn *in)
 {
@@ -68,11 +72,15 @@ void kiln__cpu_watch_thread(const kiln__cpu_grid *grid, uint32_t warp,
   thread[2] = t / dim[0] / dim[1];
 }
 
-/* "at 0x200000000404, 4 bytes past the end of allocation 3 (1024 bytes)". */
+/* Writes where the address lies, for example "0x200000000404, 4 bytes past the
+ * end of the 1024 bytes allocated at 0x200000000000", and fills in the
+ * allocation that was meant. */
 static void describe_address(kiln_cpu_finding *f, const kiln__cpu_grid *grid,
                              char *buf, size_t size)
 {
+  const kiln__cpu_range *range;
   kiln__cpu_nearby near;
+  bool within;
 
   if (strcmp(f->space, "shared") == 0) {
     kiln__format(buf, size, "offset %" PRIu64 " of %u bytes of shared memory",
@@ -80,62 +88,37 @@ static void describe_address(kiln_cpu_finding *f, const kiln__cpu_grid *grid,
     return;
   }
   kiln__cpu_memory_near(grid->memory, f->address, &near);
-  if (near.has_below && f->address < near.below.last) {
-    f->allocation = near.below.first;
-    f->allocation_size = near.below.last - near.below.first;
-    kiln__format(buf, size,
-                 "0x%" PRIx64 ", byte %" PRIu64 " of %s%s%s of %" PRIu64
-                 " bytes",
-                 f->address, f->address - near.below.first,
-                 near.below.name != NULL ? "variable " : "allocation ",
-                 near.below.name != NULL ? near.below.name : "",
-                 near.below.name != NULL ? "" : "0x", f->allocation_size);
-    if (near.below.name == NULL)
-      kiln__format(buf, size,
-                   "0x%" PRIx64 ", byte %" PRIu64 " of the %" PRIu64
-                   " bytes allocated at 0x%" PRIx64,
-                   f->address, f->address - near.below.first,
-                   f->allocation_size, near.below.first);
+  within = near.has_below && f->address < near.below.last;
+  if (!within && !near.was_freed && !near.has_below) {
+    kiln__format(buf, size, "0x%" PRIx64 ", where nothing is allocated",
+                 f->address);
     return;
   }
-  if (near.was_freed) {
-    f->allocation = near.freed.first;
-    f->allocation_size = near.freed.last - near.freed.first;
+  range = !within && near.was_freed ? &near.freed : &near.below;
+  f->allocation = range->first;
+  f->allocation_size = range->last - range->first;
+  if (within && range->name != NULL)
+    kiln__format(
+        buf, size,
+        "0x%" PRIx64 ", byte %" PRIu64 " of variable %s of %" PRIu64 " bytes",
+        f->address, f->address - range->first, range->name, f->allocation_size);
+  else if (within)
+    kiln__format(buf, size,
+                 "0x%" PRIx64 ", byte %" PRIu64 " of the %" PRIu64
+                 " bytes allocated at 0x%" PRIx64,
+                 f->address, f->address - range->first, f->allocation_size,
+                 range->first);
+  else if (near.was_freed)
     kiln__format(buf, size,
                  "0x%" PRIx64 ", in the %" PRIu64 " bytes at 0x%" PRIx64
                  " that were freed",
-                 f->address, f->allocation_size, near.freed.first);
-    return;
-  }
-  if (near.has_below) {
-    f->allocation = near.below.first;
-    f->allocation_size = near.below.last - near.below.first;
+                 f->address, f->allocation_size, range->first);
+  else
     kiln__format(buf, size,
                  "0x%" PRIx64 ", %" PRIu64 " bytes past the end of the %" PRIu64
                  " bytes allocated at 0x%" PRIx64,
-                 f->address, f->address - near.below.last, f->allocation_size,
-                 near.below.first);
-    return;
-  }
-  kiln__format(buf, size, "0x%" PRIx64 ", where nothing is allocated",
-               f->address);
-}
-
-static void write_text(kiln_cpu_finding *f, char *buf, const char *place,
-                       const char *what, const char *address,
-                       const char *advice)
-{
-  const char *sep = f->other[0] != '\0' ? " " : "";
-  char kernel[KILN__READABLE];
-
-  kiln__format(buf, TEXT_SIZE,
-               "%s in %s, %s\n"
-               "  thread (%u,%u,%u) of block (%u,%u,%u) %s%s%s%s%s%s\n"
-               "  look at: %s",
-               f->kind, kiln__cpu_demangle(f->kernel, kernel, sizeof kernel),
-               place, f->thread[0], f->thread[1], f->thread[2], f->block[0],
-               f->block[1], f->block[2], what, sep, f->other,
-               address[0] != '\0' ? "\n  address: " : "", address, "", advice);
+                 f->address, f->address - range->last, f->allocation_size,
+                 range->first);
 }
 
 static kiln__cpu_found *known(const kiln__cpu_watch *watch,
@@ -149,14 +132,39 @@ static kiln__cpu_found *known(const kiln__cpu_watch *watch,
   return found;
 }
 
-/* Texts live in the same block of memory as the finding. */
+/* A finding and the texts that it points to, in one block of memory. */
 typedef struct record {
   kiln__cpu_found found;
   char other[512], text[TEXT_SIZE];
 } record;
 
-static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in)
+static void write_text(const kiln__cpu_watch *watch, const kiln__cpu_grid *grid,
+                       record *r, const char *what, const char *advice)
 {
+  kiln_cpu_finding *f = &r->found.finding;
+  char kernel[KILN__READABLE], place[320], address[320] = "";
+
+  kiln__cpu_watch_line(watch, r->found.in, place, sizeof place);
+  if (f->bytes != 0)
+    describe_address(f, grid, address, sizeof address);
+  kiln__format(r->text, sizeof r->text,
+               "%s in %s, %s\n"
+               "  thread (%u,%u,%u) of block (%u,%u,%u) %s%s%s%s%s\n"
+               "  look at: %s",
+               f->kind, kiln__cpu_demangle(f->kernel, kernel, sizeof kernel),
+               place, f->thread[0], f->thread[1], f->thread[2], f->block[0],
+               f->block[1], f->block[2], what, f->other[0] != '\0' ? " " : "",
+               f->other, address[0] != '\0' ? "\n  address: " : "", address,
+               advice);
+}
+
+/* Add a record for a finding at `in`, without thread, block and text. NULL: out
+ * of memory, or there are too many findings. */
+static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in,
+                   const char *function, const char *other,
+                   kiln_cpu_finding finding)
+{
+  const kiln__cpu_line *line = line_of(watch, in);
   record *r;
 
   if (watch->n_found >= MOST_FINDINGS)
@@ -164,6 +172,17 @@ static record *add(kiln__cpu_watch *watch, const kiln__cpu_insn *in)
   r = kiln__calloc(&watch->alloc, 1, sizeof *r);
   if (r == NULL)
     return NULL;
+  kiln__copy_text(r->other, sizeof r->other, other);
+  finding.kernel = watch->code->name;
+  finding.function = function;
+  finding.file = file_of(watch, line);
+  finding.line = line->line;
+  finding.ptx_line = line->ptx;
+  finding.insn = kiln__cpu_op_name[in->op];
+  finding.other = r->other;
+  finding.text = r->text;
+  finding.count = 1;
+  r->found.finding = finding;
   r->found.in = in;
   *watch->last = &r->found;
   watch->last = &r->found.next;
@@ -176,9 +195,7 @@ void kiln__cpu_find(kiln__cpu_watch *watch, unsigned check, const char *kind,
                     const char *what, const char *advice)
 {
   const kiln__cpu_grid *grid = where->w->grid;
-  const kiln__cpu_line *line = line_of(watch, where->in);
   kiln__cpu_found *old = known(watch, where->in, kind);
-  char place[320], address[320] = "";
   kiln_cpu_finding *f;
   record *r;
 
@@ -186,33 +203,20 @@ void kiln__cpu_find(kiln__cpu_watch *watch, unsigned check, const char *kind,
     old->finding.count++;
     return;
   }
-  r = add(watch, where->in);
+  r = add(watch, where->in, code_of(watch, where->in)->name, other,
+          (kiln_cpu_finding){.check = check,
+                             .kind = kind,
+                             .space = space_text[where->space],
+                             .address = where->address,
+                             .bytes = where->bytes});
   if (r == NULL)
     return;
   f = &r->found.finding;
-  kiln__copy_text(r->other, sizeof r->other, other);
-  *f = (kiln_cpu_finding){.check = check,
-                          .kind = kind,
-                          .kernel = watch->code->name,
-                          .function = code_of(watch, where->in)->name,
-                          .file = file_of(watch, line),
-                          .line = line->line,
-                          .ptx_line = line->ptx,
-                          .insn = kiln__cpu_op_name[where->in->op],
-                          .space = space_text[where->space],
-                          .address = where->address,
-                          .bytes = where->bytes,
-                          .other = r->other,
-                          .count = 1,
-                          .text = r->text};
   memcpy(f->block, where->w->block->ctaid, sizeof f->block);
   kiln__cpu_watch_thread(grid, where->w->index,
                          (uint32_t)(where->lane < 0 ? 0 : where->lane),
                          f->thread);
-  kiln__cpu_watch_line(watch, where->in, place, sizeof place);
-  if (where->bytes != 0)
-    describe_address(f, grid, address, sizeof address);
-  write_text(f, r->text, place, what, address, advice);
+  write_text(watch, grid, r, what, advice);
 }
 
 void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
@@ -271,6 +275,20 @@ static const fault_words *words_of(kiln__cpu_fault_kind kind)
   return NULL;
 }
 
+/* Use after free has a fault of its own kind only here: the hardware's code is
+ * that of any bad address. */
+static bool was_freed(const kiln__cpu_grid *grid,
+                      const kiln__cpu_fault_info *fault)
+{
+  kiln__cpu_nearby near;
+
+  if (fault->kind != KILN__FAULT_ADDRESS || fault->bytes == 0 ||
+      strcmp(space_text[fault->space], "shared") == 0)
+    return false;
+  kiln__cpu_memory_near(grid->memory, fault->address, &near);
+  return near.was_freed;
+}
+
 void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid)
 {
   const kiln__cpu_fault_info *fault = &grid->fault;
@@ -282,44 +300,24 @@ void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid)
   const unsigned check = fault->kind == KILN__FAULT_DEADLOCK
                              ? KILN_CPU_CHECK_SYNC
                              : KILN_CPU_CHECK_MEMORY;
-  char place[320], address[320] = "";
-  kiln__cpu_nearby near;
   record *r;
 
   if (word == NULL || in == NULL || (watch->checks & check) == 0)
     return;
   pthread_mutex_lock(&watch->lock);
-  r = add(watch, in);
+  r = add(watch, in, fault->code->name, fault->text,
+          (kiln_cpu_finding){.check = check,
+                             .kind = was_freed(grid, fault) ? "use after free"
+                                                            : word->kind,
+                             .space = space_text[fault->space],
+                             .address = fault->address,
+                             .bytes = fault->bytes});
   if (r != NULL) {
-    const kiln__cpu_line *line = line_of(watch, in);
     kiln_cpu_finding *f = &r->found.finding;
 
-    *f = (kiln_cpu_finding){.check = check,
-                            .kind = word->kind,
-                            .kernel = watch->code->name,
-                            .function = fault->code->name,
-                            .file = file_of(watch, line),
-                            .line = line->line,
-                            .ptx_line = line->ptx,
-                            .insn = kiln__cpu_op_name[in->op],
-                            .space = space_text[fault->space],
-                            .address = fault->address,
-                            .bytes = fault->bytes,
-                            .other = r->other,
-                            .count = 1,
-                            .text = r->text};
     memcpy(f->block, fault->block, sizeof f->block);
     memcpy(f->thread, fault->thread, sizeof f->thread);
-    if (fault->bytes != 0) {
-      describe_address(f, grid, address, sizeof address);
-      kiln__cpu_memory_near(grid->memory, fault->address, &near);
-      if (fault->kind == KILN__FAULT_ADDRESS && near.was_freed &&
-          strcmp(f->space, "shared") != 0)
-        f->kind = "use after free";
-    }
-    kiln__copy_text(r->other, sizeof r->other, fault->text);
-    kiln__cpu_watch_line(watch, in, place, sizeof place);
-    write_text(f, r->text, place, word->what, address, word->advice);
+    write_text(watch, grid, r, word->what, word->advice);
   }
   pthread_mutex_unlock(&watch->lock);
 }

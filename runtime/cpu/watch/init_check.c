@@ -1,10 +1,15 @@
-/* init_check.c -- reads of memory that nobody wrote: one bit a byte, set by writes of
- * kernels, copies and fills. */
+/* init_check.c -- finds reads of memory that was never written.
+ *
+ * One bit per byte of each allocation and of shared memory records whether it
+ * was written, by a kernel, a copy or a fill. The bits of an allocation live as
+ * long as it does (see address_space.h), those of shared memory as long as the
+ * block. */
 #include "watch_state.h"
 
 #include <string.h>
 
-/* Nearly all accesses are of a few bytes whose bits lie in one byte. */
+/* Whether all n bits lie in one byte of the bitmap, as they nearly always
+ * do. */
 static bool in_one(uint64_t from, uint32_t n)
 {
   return from % 8 + n <= 8;
@@ -52,8 +57,9 @@ static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
             "the index");
 }
 
-/* Bits of `address` and its place in them; NULL: not kept. `range` is the last
- * one found: neighbouring lanes mostly touch one allocation. */
+/* The bitmap that holds `address`, and in *at the index of its bit. NULL: no
+ * bitmap is kept. `range` is the range found last: neighbouring lanes mostly
+ * access one allocation. */
 static uint8_t *bits_of(kiln__cpu_warp *w, kiln__cpu_space space,
                         uint64_t address, uint32_t bytes,
                         kiln__cpu_range *range, uint64_t *at)

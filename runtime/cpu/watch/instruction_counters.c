@@ -1,4 +1,8 @@
-/* instruction_counters.c -- tallies of instructions added up by kernel and source line. */
+/* instruction_counters.c -- counts per instruction, summed by kernel and by
+ * source line.
+ *
+ * Each worker thread counts into arrays of its own, one entry per instruction,
+ * so that counting needs no atomics. The arrays are summed after the launch. */
 #include "watch_state.h"
 
 #include <string.h>
@@ -30,7 +34,8 @@ kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
   return t != NULL ? t->tally : NULL;
 }
 
-/* One instruction's tally into the counters that its class belongs to. */
+/* Add the tally of one instruction to the counters that its class belongs
+ * to. */
 static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
                 const kiln__cpu_tally *t)
 {
@@ -83,8 +88,9 @@ static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
   }
 }
 
-/* Lines in order of first appearance in the code, found again by a linear look
- * at the list: a kernel has some hundred lines at most. */
+/* Source lines in the order of their first instruction. A linear search finds a
+ * line again, from the end: neighbouring instructions mostly come from one
+ * line, and a kernel has a few hundred lines at most. */
 typedef struct lines {
   kiln_cpu_counters *items;
   size_t n, capacity;

@@ -1,15 +1,29 @@
-/* race_check.c -- conflicting accesses that nothing orders.
+/* race_check.c -- finds data races: conflicting accesses that no
+ * synchronisation orders.
  *
- * Happens-before by clocks (Mattern 1989; epochs as in FastTrack, Flanagan and
- * Freund 2009). Lanes of a warp are ordered by warp-level synchronisation, warps
- * of a block by barriers, blocks by a fence followed by a strong store (atomic,
- * volatile, relaxed) whose value another one reads. Strong accesses do not race
- * with each other. In lock-step the lanes of a warp are ordered by their
- * instructions.
+ * Problem: a race shows in the result only for some schedules. It should be
+ * reported in every run, whatever order the interpreter happened to choose.
  *
- * It errs on the quiet side: what one warp of a block learns of another block
- * counts for the whole block, and a word remembers its last writer and two
- * readers only. */
+ * Idea: track happens-before by vector clocks (Mattern, 1989) and store per
+ * word, instead of full vectors, the time stamps of its last writer and last
+ * readers, as FastTrack does with its epochs (Flanagan and Freund, PLDI 2009).
+ * GPU threads form a hierarchy, so there are three levels of clocks: lanes of a
+ * warp are ordered by warp-level synchronisation, warps of a block by barriers,
+ * and blocks by a fence followed by a strong store (atomic, volatile, relaxed)
+ * whose value another thread reads. In lock-step the lanes of a warp are
+ * ordered by their instructions.
+ *
+ * Invariant: an access is ordered after a stamp if the accessing thread knows a
+ * clock of the stamp's lane, warp or block that is at least the stamp. Two
+ * strong accesses never race. Lanes of one instruction do not race with each
+ * other.
+ *
+ * Cost: one shadow cell (three stamps) per 32-bit word, a few comparisons per
+ * access, under one lock per launch.
+ *
+ * The check may miss races but reports no false ones: what one warp learns of
+ * another block counts for its whole block, and a word remembers the readers of
+ * two warps only. */
 #include "watch_state.h"
 
 #include <string.h>
@@ -19,7 +33,7 @@ static bool named(const kiln__cpu_insn *in, const char *prefix)
   return kiln__starts_with(kiln__cpu_op_name[in->op], prefix);
 }
 
-/* Arriving at an mbarrier releases, testing it acquires. */
+/* Arriving at an mbarrier releases; testing or waiting acquires. */
 static bool is_mbarrier(const kiln__cpu_insn *in)
 {
   return named(in, "mbarrier_") || named(in, "cp_async_mbarrier");
@@ -62,7 +76,8 @@ static kiln__cpu_cell *global_cell(kiln__cpu_watch *watch, uint64_t address)
   return &page->cells[address % KILN__PAGE_BYTES / 4];
 }
 
-/* NULL: no memory, or beyond shared memory; the access goes unchecked. */
+/* NULL: out of memory, or the address is beyond shared memory. The access then
+ * goes unchecked. */
 static kiln__cpu_cell *cell_of(kiln__cpu_watch *watch,
                                const kiln__cpu_block_state *state,
                                kiln__cpu_space space, uint64_t address)
@@ -74,20 +89,20 @@ static kiln__cpu_cell *cell_of(kiln__cpu_watch *watch,
              : NULL;
 }
 
-static uint64_t meeting_key(const kiln__cpu_block *block, kiln__cpu_space space,
-                            uint64_t address)
+static uint64_t sync_key(const kiln__cpu_block *block, kiln__cpu_space space,
+                         uint64_t address)
 {
   if (space != KILN__SPACE_SHARED)
     return address;
   return (UINT64_C(1) << 63) | (block->number << 24) | address;
 }
 
-static kiln__cpu_meeting *find_meeting(kiln__cpu_watch *watch, uint64_t key,
-                                       bool make)
+static kiln__cpu_sync_word *find_sync_word(kiln__cpu_watch *watch, uint64_t key,
+                                           bool make)
 {
-  kiln__cpu_meeting **bucket =
-      &watch->meetings[(key ^ (key >> 13) ^ (key >> 27)) % KILN__N_BUCKETS];
-  kiln__cpu_meeting *m = *bucket;
+  kiln__cpu_sync_word **bucket =
+      &watch->sync_words[(key ^ (key >> 13) ^ (key >> 27)) % KILN__N_BUCKETS];
+  kiln__cpu_sync_word *m = *bucket;
 
   while (m != NULL && m->key != key)
     m = m->next;
@@ -114,10 +129,10 @@ void kiln__cpu_race_free(kiln__cpu_watch *watch)
       kiln__free(a, page->cells);
       kiln__free(a, page);
     }
-    while (watch->meetings[i] != NULL) {
-      kiln__cpu_meeting *m = watch->meetings[i];
+    while (watch->sync_words[i] != NULL) {
+      kiln__cpu_sync_word *m = watch->sync_words[i];
 
-      watch->meetings[i] = m->next;
+      watch->sync_words[i] = m->next;
       kiln__free(a, m->known.items);
       kiln__free(a, m);
     }
@@ -165,12 +180,13 @@ static kiln__cpu_stamp stamp_of(const kiln__cpu_block_state *state,
                            .strong = strong};
 }
 
-/* ---- Meeting other warps and blocks --------------------------------------------- */
+/* ---- Synchronisation through memory --------------------------------------------- */
 
-/* What everything before the fence was stays visible to who reads `m`. */
-static void publish(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
+/* The clocks that a writer of `m` had at its last fence become visible to every
+ * later reader of it. */
+static void release(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
                     const kiln__cpu_warp *w, uint32_t lane,
-                    kiln__cpu_meeting *m)
+                    kiln__cpu_sync_word *m)
 {
   kiln__cpu_warp_clocks *mine = &state->warps[w->index];
   const uint32_t block = (uint32_t)w->block->number;
@@ -186,13 +202,13 @@ static void publish(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
   m->warp = (uint8_t)w->index;
   raise(m->warps, mine->fenced, KILN__MAX_WARPS);
   raise(m->lanes, mine->lanes[lane], KILN__WARP);
-  /* What this lane does from here on is not part of it. */
+  /* later accesses of this lane are not covered by the release */
   mine->lanes[lane][lane]++;
 }
 
-static void learn(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
-                  const kiln__cpu_warp *w, uint32_t lane,
-                  const kiln__cpu_meeting *m)
+static void acquire(kiln__cpu_watch *watch, kiln__cpu_block_state *state,
+                    const kiln__cpu_warp *w, uint32_t lane,
+                    const kiln__cpu_sync_word *m)
 {
   kiln__cpu_warp_clocks *mine = &state->warps[w->index];
 
@@ -219,10 +235,10 @@ static bool releases(const kiln__cpu_insn *in)
          in->sem == KILN__SEM_ACQ_REL || in->sem == KILN__SEM_SC;
 }
 
-static void meet(kiln__cpu_watch *watch, kiln__cpu_warp *w,
-                 const kiln__cpu_insn *in, kiln__cpu_space space,
-                 const uint64_t *address, uint32_t mask,
-                 kiln__cpu_access access)
+static void synchronise(kiln__cpu_watch *watch, kiln__cpu_warp *w,
+                        const kiln__cpu_insn *in, kiln__cpu_space space,
+                        const uint64_t *address, uint32_t mask,
+                        kiln__cpu_access access)
 {
   kiln__cpu_block_state *state = w->block->watch;
 
@@ -230,16 +246,16 @@ static void meet(kiln__cpu_watch *watch, kiln__cpu_warp *w,
     fence(state, w->index);
   for (uint32_t m = mask; m != 0; m &= m - 1) {
     const uint32_t lane = (uint32_t)__builtin_ctz(m);
-    kiln__cpu_meeting *meeting =
-        find_meeting(watch, meeting_key(w->block, space, address[lane]),
-                     access != KILN__ACCESS_READ);
+    kiln__cpu_sync_word *word =
+        find_sync_word(watch, sync_key(w->block, space, address[lane]),
+                       access != KILN__ACCESS_READ);
 
-    if (meeting == NULL)
+    if (word == NULL)
       continue;
     if (access != KILN__ACCESS_WRITE)
-      learn(watch, state, w, lane, meeting);
+      acquire(watch, state, w, lane, word);
     if (access != KILN__ACCESS_READ)
-      publish(watch, state, w, lane, meeting);
+      release(watch, state, w, lane, word);
   }
 }
 
@@ -283,7 +299,7 @@ typedef struct touch {
   kiln__cpu_warp *w;
   const kiln__cpu_insn *in;
   kiln__cpu_space space;
-  uint32_t bytes; /* of a lane */
+  uint32_t bytes; /* per lane */
   bool strong, write;
 } touch;
 
@@ -332,7 +348,8 @@ static void note_word(const touch *t, uint32_t lane, uint64_t address,
   cell->reader[0] = stamp;
 }
 
-/* Each word of a lane's access with the bytes of it that are meant. */
+/* Called for each 32-bit word of a lane's access. `which` has one bit for each
+ * byte of the word that the access covers. */
 typedef void word_fn(const touch *t, uint32_t lane, uint64_t address,
                      uint8_t which, kiln__cpu_cell *cell);
 
@@ -352,8 +369,8 @@ static void each_word(word_fn *fn, const touch *t, uint32_t lane,
   }
 }
 
-/* First all lanes are checked, then all noted: lanes of one instruction do not
- * race with each other here. */
+/* All lanes are checked before any is recorded, since lanes of one instruction
+ * do not race with each other here. */
 void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                            const kiln__cpu_insn *in, kiln__cpu_space space,
                            const uint64_t *address, uint32_t mask,
@@ -367,12 +384,12 @@ void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    .strong = is_strong(in, access),
                    .write = access != KILN__ACCESS_READ};
 
-  /* A bulk copy is the copy engine's, which the mbarrier orders. */
+  /* A bulk copy is made by the copy engine and ordered by its mbarrier. */
   if (w->block->watch == NULL || named(in, "cp_async_bulk") ||
       (space != KILN__SPACE_SHARED && space != KILN__SPACE_GLOBAL))
     return;
   if (t.strong)
-    meet(watch, w, in, space, address, mask, access);
+    synchronise(watch, w, in, space, address, mask, access);
   for (uint32_t m = mask; m != 0; m &= m - 1)
     each_word(check_word, &t, (uint32_t)__builtin_ctz(m),
               address[__builtin_ctz(m)]);
@@ -395,7 +412,7 @@ void kiln__cpu_watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   pthread_mutex_unlock(&watch->lock);
 }
 
-/* All lanes of `mask` know from here on what each of them did. */
+/* Each lane of `mask` learns the clocks of all others. */
 static void join_lanes(kiln__cpu_warp_clocks *mine, uint32_t mask)
 {
   uint32_t all[KILN__WARP] = {0};
