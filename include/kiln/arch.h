@@ -1,10 +1,10 @@
-/* arch.h -- GPU generations as data; the compatibility ladder; occupancy.
+/* arch.h -- GPU generations as data, the compatibility ladder, occupancy.
  *
- * Everything here is a pure function: no GPU, no driver, no files, no state;
- * any thread, never blocks.
+ * Everything here is a pure function: it needs no GPU, driver or file and keeps
+ * no state. Threads: any. Blocks: never.
  *
- * A compute capability is one number, major * 10 + minor: 35 = 3.5,
- * 90 = 9.0, 121 = 12.1. */
+ * A compute capability is one number, major * 10 + minor: 35 = 3.5, 90 = 9.0,
+ * 121 = 12.1. */
 #ifndef KILN_ARCH_H
 #define KILN_ARCH_H
 
@@ -14,12 +14,12 @@
 extern "C" {
 #endif
 
-/** What a generation can do and how much it holds. Sizes in bytes. */
+/** What a generation can do and how much it holds. Sizes are in bytes. */
 typedef struct kiln_traits {
   int cc;               /**< compute capability, e.g. 90 */
   char family[16];      /**< "Kepler" ... "Blackwell" */
-  bool tegra;           /**< system on a chip; its machine code runs on no
-                             other capability, and no other's on it */
+  bool tegra;           /**< system on a chip: its machine code runs on no other
+                             capability, and no other's runs on it */
   bool has_shfl;        /**< warp shuffle (3.0) */
   bool has_its;         /**< independent thread scheduling (7.0) */
   bool has_match;       /**< match.any / match.all (7.0) */
@@ -35,60 +35,68 @@ typedef struct kiln_traits {
   bool has_tensor;      /**< tensor cores (7.0) */
   bool has_f64_atomics; /**< atomicAdd on double (6.0) */
   bool has_coop;        /**< cooperative launch (6.0) */
-  int warp_size;        /**< lanes a warp, 32 */
-  int max_threads_per_block;   /**< 1,024; 512 before 2.0 */
-  int max_threads_per_sm;      /**< resident threads */
-  int max_blocks_per_sm;       /**< resident blocks */
-  int max_warps_per_sm;        /**< resident warps */
-  int regs_per_sm;             /**< 32-bit registers */
-  int regs_per_block;          /**< 32-bit registers */
-  int max_regs_per_thread;     /**< 255; 63 in 2.x and 3.0, 124 before */
-  int reg_alloc_unit;          /**< registers, granularity a warp (before 2.0
-                                    a block) */
-  int warp_alloc_unit;         /**< warps: slices of the register file */
-  int smem_per_sm;             /**< shared memory, at the largest carve-out */
-  int smem_per_block;          /**< without opting in, 48 KiB (16 before 2.0) */
-  int smem_per_block_optin;    /**< with opting in */
+  int warp_size;        /**< lanes per warp, 32 */
+  int max_threads_per_block; /**< 1,024; 512 before 2.0 */
+  int max_threads_per_sm;    /**< resident threads */
+  int max_blocks_per_sm;     /**< resident blocks */
+  int max_warps_per_sm;      /**< resident warps */
+  int regs_per_sm;           /**< 32-bit registers */
+  int regs_per_block;        /**< 32-bit registers */
+  int max_regs_per_thread;   /**< 255; 63 in 2.x and 3.0, 124 before */
+  int reg_alloc_unit;        /**< registers are allocated per warp in multiples
+                                    of this (before 2.0 per block) */
+  int warp_alloc_unit;       /**< warps: slices of the register file */
+  int smem_per_sm;           /**< shared memory, at the largest carve-out */
+  int smem_per_block;        /**< without opt-in, 48 KiB (16 before 2.0) */
+  int smem_per_block_optin;  /**< with opt-in */
   int smem_reserved_per_block; /**< taken by the system, 1 KiB from 8.0 */
-  int smem_alloc_unit;         /**< granularity */
+  int smem_alloc_unit;         /**< shared memory is allocated in multiples of
+                                    this */
 } kiln_traits;
 
-/** Capabilities in the table, ascending (10 = 1.0 ... 121 = 12.1).
- * @param[out] n  how many. @return static array. */
+/** Returns the capabilities in the table, ascending (10 = 1.0 ... 121 = 12.1).
+ * @param[out] n  number of entries. @return static array. */
 KILN_API const int *kiln_arch_list(size_t *n);
 
 /**
- * Traits of a compute capability from the table.
+ * Looks up the traits of a compute capability.
  *
  * A capability that is not in the table gets the limits of the nearest older
- * one, with its own number in `cc`; features are never removed, except
+ * one and its own number in `cc`. It keeps that one's features, except
  * has_redux_f32, which belongs to one family.
- * @retval KILN_OK, KILN_EINVAL (out NULL or cc below 10).
+ *
+ * @param cc        compute capability.
+ * @param[out] out  filled on success.
+ * @retval KILN_OK, KILN_EINVAL (out is NULL or cc is below 10).
  */
-KILN_API kiln_status kiln_arch_traits(int cc, kiln_traits *out);
+KILN_INLINE kiln_status kiln_arch_traits(int cc, kiln_traits *out);
 
-/** What a generation brought first, for people: "warp shuffle; ...".
- * Lecture row A2. @return static text, "" for an unknown capability. */
+/** Returns what a generation introduced, for people: "warp shuffle; ...".
+ * @return static text; "" for an unknown capability. */
 KILN_API const char *kiln_arch_brought(int cc);
 
-/** What code is made for: "sm_90a" machine code or "compute_90" PTX. */
+/** What code is compiled for: "sm_90a" machine code or "compute_90" PTX. Its
+ * size never changes. */
 typedef struct kiln_target {
   int cc;      /**< compute capability, 0 = unset */
-  char suffix; /**< 0, 'a' (this very chip) or 'f' (its family) */
+  char suffix; /**< 0, 'a' (this chip only) or 'f' (its family) */
   bool ptx;    /**< PTX only ("compute_") instead of machine code ("sm_") */
 } kiln_target;
 
-/** Read "sm_90a", "compute_75", "90", "9.0", "9.0a" or "100f". Nothing may
- * follow; suffix a is refused below 9.0 and f below 10.0. *out is zeroed on
- * failure.
- * @retval KILN_OK, KILN_EINVAL. */
+/**
+ * Parses "sm_90a", "compute_75", "90", "9.0", "9.0a" or "100f".
+ *
+ * @param[out] out  zeroed on failure.
+ * @param text      NUL-terminated; nothing may follow the target.
+ * @retval KILN_OK, KILN_EINVAL (also for suffix a below 9.0 and f below 10.0).
+ */
 KILN_API kiln_status kiln_target_parse(kiln_target *out, const char *text);
 
-/** Write "sm_90a" into buf, "none" if unset; always terminated.
- * @return buf. */
+/** Writes a target as text: "sm_90a", or "none" if it is unset.
+ * @param buf  receives at most 24 bytes, always NUL-terminated. @return buf. */
 KILN_API char *kiln_target_text(const kiln_target *target, char buf[24]);
 
-/** The rungs of the ladder, best first. */
+/** The rungs of the compatibility ladder, best first. */
 #define KILN_RUNG_MAP(X)                                                       \
   X(EXACT, "exact", "machine code for exactly this GPU")                       \
   X(LOWER, "lower", "machine code for a lower GPU of the same major")          \
@@ -104,17 +112,18 @@ typedef enum kiln_rung {
       KILN_RUNG_COUNT
 } kiln_rung;
 
-/** "exact", "lower", ... static text. */
+/** Returns a rung's name: "exact", "lower", ... The text is static; "?" for a
+ * value that is no rung. */
 KILN_API const char *kiln_rung_name(kiln_rung rung);
 
-/** What the ladder decides on. */
+/** What the ladder decides from. Start from {0}. */
 typedef struct kiln_ladder_query {
   int cc;             /**< the GPU's capability */
-  bool tegra;         /**< integrated GPU (also told by cc 32, 53, 62, 72, 87,
-                         101 and 110). Set or not, 12.1 counts as a member
-                         of its family: it runs 12.0 code */
+  bool tegra;         /**< integrated GPU. Capabilities 32, 53, 62, 72, 87, 101
+                         and 110 always count as such, 121 never: it runs 12.0
+                         code */
   bool ptx_only;      /**< the device takes no machine code: the CPU device */
-  char suffix;        /**< 0, or 'a'/'f' if the kernel needs it */
+  char suffix;        /**< 0, or 'a' or 'f' if the kernel needs it */
   int driver_version; /**< 12020 = 12.2; 0 = no driver (compile only) */
   int nvrtc_version;  /**< 13000 = 13.0; 0 = no NVRTC */
   const int *archs;   /**< NVRTC's list, any order; NULL: the known list of
@@ -129,23 +138,31 @@ enum { KILN_REASON_SIZE = 160 };
 
 /** The decision, with a reason for every rung. */
 typedef struct kiln_ladder_result {
-  kiln_rung rung;     /**< chosen */
-  kiln_target target; /**< what to compile for; the pack's target on PACK */
-  char reason[KILN_RUNG_COUNT][KILN_REASON_SIZE]; /**< why chosen or rejected,
-                                        or "not needed" below the chosen one */
-  char hint[KILN_ERROR_HINT_SIZE]; /**< on REFUSE: what would mend it */
+  kiln_rung rung;     /**< the rung chosen */
+  kiln_target target; /**< what to compile for; on PACK the pack's target */
+  char reason[KILN_RUNG_COUNT][KILN_REASON_SIZE]; /**< why each rung was chosen
+                                        or rejected, "not needed" below the
+                                        chosen one */
+  char hint[KILN_ERROR_HINT_SIZE]; /**< on REFUSE: what would help */
 } kiln_ladder_result;
 
-/** Choose the rung. KILN_RUNG_REFUSE is an answer, not a failure.
- * @retval KILN_OK, KILN_EINVAL. */
-KILN_API kiln_status kiln_ladder(const kiln_ladder_query *query,
-                                 kiln_ladder_result *out);
+/**
+ * Chooses the best rung that driver, compiler and packs allow for a GPU.
+ *
+ * @param query     borrowed for the call.
+ * @param[out] out  the decision. KILN_RUNG_REFUSE is a decision, not a failure.
+ * @retval KILN_OK, KILN_EINVAL.
+ */
+KILN_INLINE kiln_status kiln_ladder(const kiln_ladder_query *query,
+                                    kiln_ladder_result *out);
 
-/** The architectures that a version of NVRTC is known to support, ascending.
- * @param[out] n  how many, 0 for an unknown version. @return static array. */
+/** Returns the architectures that a version of NVRTC is known to support,
+ * ascending.
+ * @param[out] n  number of entries, 0 for an unknown version.
+ * @return static array. */
 KILN_API const int *kiln_nvrtc_known_archs(int nvrtc_version, size_t *n);
 
-/** What keeps more blocks from residing on an SM. */
+/** The resource that keeps more blocks from residing on an SM. */
 typedef enum kiln_limiter {
   KILN_LIMIT_NONE = 0,
   KILN_LIMIT_WARPS,
@@ -154,35 +171,63 @@ typedef enum kiln_limiter {
   KILN_LIMIT_SMEM
 } kiln_limiter;
 
+/** How many blocks and warps reside on an SM. */
 typedef struct kiln_occupancy_result {
   int blocks_per_sm;    /**< resident blocks, 0 if the block cannot run */
   int warps_per_sm;     /**< resident warps */
   double share;         /**< warps_per_sm / max_warps_per_sm, 0 to 1 */
-  kiln_limiter limiter; /**< the tightest; of equals the first above */
+  kiln_limiter limiter; /**< the tightest; the first in the enum among equals */
 } kiln_occupancy_result;
 
 /**
- * Occupancy by the table, as NVIDIA's occupancy calculator counts it
- * (CUDA occupancy calculator; lecture row E2).
+ * Computes occupancy from the table, with the rules of NVIDIA's CUDA occupancy
+ * calculator.
  *
- * The SM is taken to be configured for the most shared memory. For another
- * carve-out lower traits->smem_per_sm in a copy: with 32 * 1024 there, 7.0
+ * The SM is assumed to be configured for the most shared memory. For another
+ * carve-out, lower traits->smem_per_sm in a copy: with 32 * 1024 there, 7.0
  * holds 8 blocks of 128 threads, 32 registers and 4,096 bytes, which is 50 %.
  *
- * @param block  threads a block, 1 to max_threads_per_block.
- * @param regs   registers a thread.
- * @param smem   shared memory a block in bytes, static and dynamic.
+ * @param traits  borrowed for the call.
+ * @param block   threads per block, 1 to max_threads_per_block.
+ * @param regs    registers per thread.
+ * @param smem    shared memory per block in bytes, static plus dynamic.
+ * @param[out] out  filled on success.
  * @retval KILN_OK, KILN_EINVAL.
  */
-KILN_API kiln_status kiln_occupancy(const kiln_traits *traits, int block,
-                                    int regs, size_t smem,
-                                    kiln_occupancy_result *out);
+KILN_INLINE kiln_status kiln_occupancy(const kiln_traits *traits, int block,
+                                       int regs, size_t smem,
+                                       kiln_occupancy_result *out);
 
-/** Block size (a multiple of the warp) with the highest occupancy, the
- * largest such. @param max_block  0 = the device's limit. @return threads, 0
- * if none can run. */
-KILN_API int kiln_occupancy_best_block(const kiln_traits *traits, int regs,
-                                       size_t smem, int max_block);
+/**
+ * Returns the block size with the highest occupancy: a multiple of the warp
+ * size, the largest of equals.
+ *
+ * @param regs       registers per thread.
+ * @param smem       shared memory per block in bytes.
+ * @param max_block  largest block to consider in threads; 0 = the device's limit.
+ * @return threads per block; 0 if no block can run.
+ */
+KILN_INLINE int kiln_occupancy_best_block(const kiln_traits *traits, int regs,
+                                          size_t smem, int max_block);
+
+/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+
+KILN__SIZED(kiln_arch_traits, (int cc, kiln_traits *out), (size_t out_size),
+            (cc, out, sizeof *out))
+KILN__SIZED(kiln_ladder,
+            (const kiln_ladder_query *query, kiln_ladder_result *out),
+            (size_t query_size, size_t out_size),
+            (query, out, sizeof *query, sizeof *out))
+KILN__SIZED(kiln_occupancy,
+            (const kiln_traits *traits, int block, int regs, size_t smem,
+             kiln_occupancy_result *out),
+            (size_t traits_size, size_t out_size),
+            (traits, block, regs, smem, out, sizeof *traits, sizeof *out))
+KILN__SIZED_AS(int, kiln_occupancy_best_block,
+               (const kiln_traits *traits, int regs, size_t smem,
+                int max_block),
+               (size_t traits_size),
+               (traits, regs, smem, max_block, sizeof *traits))
 
 #ifdef __cplusplus
 }

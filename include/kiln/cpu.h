@@ -70,7 +70,7 @@ typedef struct kiln_cpu_opts {
  *         the rest applies from the next launch).
  * Threads: any. Blocks: never.
  */
-KILN_API kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts);
+KILN_INLINE kiln_status kiln_cpu_configure(const kiln_cpu_opts *opts);
 
 /** Record of the calling thread's last failure here. The shared library kiln_cpu
  * has a record of its own; linked statically it is that of kiln_last_error(). */
@@ -79,7 +79,7 @@ KILN_API const kiln_error *kiln_cpu_last_error(void);
 /** Settings from text: "cpu", "cpu:9.0", "cpu:6.1,threads=2,seed=7,
  * check=mem+race,counters,budget=1000000,schedule=lock-step,devices=2".
  * @retval KILN_OK, KILN_EINVAL (says what it did not understand). */
-KILN_API kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text);
+KILN_INLINE kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text);
 
 /** The driver table, for kiln_runtime_opts.driver. Never NULL; static. */
 KILN_API const kiln_driver *kiln_cpu_driver(void);
@@ -165,6 +165,13 @@ KILN_API kiln_status kiln_cpu_last_fault(char *buf, size_t size);
  * driver. Called in whole lines' worth, from any thread. */
 typedef void (*kiln_cpu_print_fn)(void *user, const char *text, size_t size);
 KILN_API kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user);
+
+/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+
+KILN__SIZED(kiln_cpu_configure, (const kiln_cpu_opts *opts), (size_t opts_size),
+            (opts, sizeof *opts))
+KILN__SIZED(kiln_cpu_parse, (kiln_cpu_opts * out, const char *text),
+            (size_t out_size), (out, text, sizeof *out))
 
 #ifdef __cplusplus
 }

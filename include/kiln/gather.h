@@ -84,12 +84,12 @@ typedef struct kiln_gather_desc {
  * .checked one more and a fill. Threads: any. Blocks: to compile; in checked mode
  * for the GPU.
  */
-KILN_API kiln_status kiln_gather(kiln_stream *stream,
-                                 const kiln_gather_desc *desc,
-                                 const kiln_workspace *workspace);
-KILN_API kiln_status kiln_gather_workspace(kiln_stream *stream,
-                                           const kiln_gather_desc *desc,
-                                           size_t *bytes);
+KILN_INLINE kiln_status kiln_gather(kiln_stream *stream,
+                                    const kiln_gather_desc *desc,
+                                    const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_gather_workspace(kiln_stream *stream,
+                                              const kiln_gather_desc *desc,
+                                              size_t *bytes);
 
 /** Row r of out = row index[r] of in, for r < n; copied bit by bit. */
 typedef struct kiln_gather_rows_desc {
@@ -112,10 +112,10 @@ typedef struct kiln_gather_rows_desc {
  * @retval as kiln_gather().
  * In place: no. Order: any. One launch; .checked one more and a fill.
  */
-KILN_API kiln_status kiln_gather_rows(kiln_stream *stream,
-                                      const kiln_gather_rows_desc *desc,
-                                      const kiln_workspace *workspace);
-KILN_API kiln_status kiln_gather_rows_workspace(
+KILN_INLINE kiln_status kiln_gather_rows(kiln_stream *stream,
+                                         const kiln_gather_rows_desc *desc,
+                                         const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_gather_rows_workspace(
     kiln_stream *stream, const kiln_gather_rows_desc *desc, size_t *bytes);
 
 /* ---- Scatter ------------------------------------------------------------------ */
@@ -150,12 +150,12 @@ typedef struct kiln_scatter_desc {
  * there is a map, a conversion or indices of 64 bits; .checked one more and a fill.
  * Threads: any. Blocks: to compile; in checked mode for the GPU.
  */
-KILN_API kiln_status kiln_scatter(kiln_stream *stream,
-                                  const kiln_scatter_desc *desc,
-                                  const kiln_workspace *workspace);
-KILN_API kiln_status kiln_scatter_workspace(kiln_stream *stream,
-                                            const kiln_scatter_desc *desc,
-                                            size_t *bytes);
+KILN_INLINE kiln_status kiln_scatter(kiln_stream *stream,
+                                     const kiln_scatter_desc *desc,
+                                     const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
+                                               const kiln_scatter_desc *desc,
+                                               size_t *bytes);
 
 /* ---- The cost model ----------------------------------------------------------- */
 
@@ -193,13 +193,13 @@ typedef struct kiln_index_plan {
  *                out: complete.
  * @retval KILN_OK, KILN_EINVAL, also for SORT where there is none. A pure function; never blocks.
  */
-KILN_API kiln_status kiln_scatter_plan(const kiln_device_info *gpu,
-                                       const kiln_index_shape *shape,
-                                       kiln_index_plan *plan);
+KILN_INLINE kiln_status kiln_scatter_plan(const kiln_device_info *gpu,
+                                          const kiln_index_shape *shape,
+                                          kiln_index_plan *plan);
 /** The same for a gather. */
-KILN_API kiln_status kiln_gather_plan(const kiln_device_info *gpu,
-                                      const kiln_index_shape *shape,
-                                      kiln_index_plan *plan);
+KILN_INLINE kiln_status kiln_gather_plan(const kiln_device_info *gpu,
+                                         const kiln_index_shape *shape,
+                                         kiln_index_plan *plan);
 
 /** The lecture's machine, which counts the misses of a scatter. */
 typedef struct kiln_cache_model {
@@ -217,10 +217,34 @@ typedef struct kiln_cache_model {
  *
  * @retval KILN_OK, KILN_EINVAL. Host memory; a pure function.
  */
-KILN_API kiln_status kiln_scatter_misses(const kiln_cache_model *cache,
-                                         const uint32_t *index, size_t n,
-                                         uint64_t n_target, uint32_t passes,
-                                         uint64_t *misses);
+KILN_INLINE kiln_status kiln_scatter_misses(const kiln_cache_model *cache,
+                                            const uint32_t *index, size_t n,
+                                            uint64_t n_target, uint32_t passes,
+                                            uint64_t *misses);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__GATHER_OPERATIONS(X)                                             \
+  X(kiln_gather, kiln_gather_desc, code)                                       \
+  X(kiln_gather_rows, kiln_gather_rows_desc, checked)                          \
+  X(kiln_scatter, kiln_scatter_desc, code)
+KILN__GATHER_OPERATIONS(KILN__OPERATION)
+
+KILN__SIZED(kiln_scatter_plan,
+            (const kiln_device_info *gpu, const kiln_index_shape *shape,
+             kiln_index_plan *plan),
+            (size_t gpu_size, size_t shape_size, size_t plan_size),
+            (gpu, shape, plan, sizeof *gpu, sizeof *shape, sizeof *plan))
+KILN__SIZED(kiln_gather_plan,
+            (const kiln_device_info *gpu, const kiln_index_shape *shape,
+             kiln_index_plan *plan),
+            (size_t gpu_size, size_t shape_size, size_t plan_size),
+            (gpu, shape, plan, sizeof *gpu, sizeof *shape, sizeof *plan))
+KILN__SIZED(kiln_scatter_misses,
+            (const kiln_cache_model *cache, const uint32_t *index, size_t n,
+             uint64_t n_target, uint32_t passes, uint64_t *misses),
+            (size_t cache_size),
+            (cache, index, n, n_target, passes, misses, sizeof *cache))
 
 #ifdef __cplusplus
 }

@@ -59,13 +59,12 @@ typedef struct kiln_histogram_desc {
  *         another type than the samples, counts that are neither u32 nor u64.
  * Threads: any. Blocks: only to compile.
  */
-KILN_API kiln_status kiln_histogram(kiln_stream *stream,
-                                    const kiln_histogram_desc *desc,
-                                    const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_histogram(kiln_stream *stream,
+                                       const kiln_histogram_desc *desc,
+                                       const kiln_workspace *workspace);
 /** Bytes of workspace that the same call needs. */
-KILN_API kiln_status kiln_histogram_workspace(kiln_stream *stream,
-                                              const kiln_histogram_desc *desc,
-                                              size_t *bytes);
+KILN_INLINE kiln_status kiln_histogram_workspace(
+    kiln_stream *stream, const kiln_histogram_desc *desc, size_t *bytes);
 
 /** Keys of few possible values, alone or with a value each. */
 typedef struct kiln_counting_sort_desc {
@@ -102,12 +101,19 @@ typedef struct kiln_counting_sort_desc {
  *         offsets when n is 2^32 or more.
  * Threads: any. Blocks: only to compile.
  */
-KILN_API kiln_status kiln_counting_sort(kiln_stream *stream,
-                                        const kiln_counting_sort_desc *desc,
-                                        const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_counting_sort(kiln_stream *stream,
+                                           const kiln_counting_sort_desc *desc,
+                                           const kiln_workspace *workspace);
 /** Bytes of workspace that the same call needs. */
-KILN_API kiln_status kiln_counting_sort_workspace(
+KILN_INLINE kiln_status kiln_counting_sort_workspace(
     kiln_stream *stream, const kiln_counting_sort_desc *desc, size_t *bytes);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__HISTOGRAM_OPERATIONS(X)                                          \
+  X(kiln_histogram, kiln_histogram_desc, code)                                 \
+  X(kiln_counting_sort, kiln_counting_sort_desc, offsets)
+KILN__HISTOGRAM_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus
 }

@@ -43,12 +43,17 @@ typedef struct kiln_map_desc {
  * Order: elements in any order. In place: yes, without x_at() and its like.
  * Threads: any. Blocks: only to compile. One launch.
  */
-KILN_API kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
-                              const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
+                                 const kiln_workspace *workspace);
 /** Always 0 bytes. */
-KILN_API kiln_status kiln_map_workspace(kiln_stream *stream,
-                                        const kiln_map_desc *desc,
-                                        size_t *bytes);
+KILN_INLINE kiln_status kiln_map_workspace(kiln_stream *stream,
+                                           const kiln_map_desc *desc,
+                                           size_t *bytes);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__MAP_OPERATIONS(X) X(kiln_map, kiln_map_desc, code)
+KILN__MAP_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus
 }

@@ -41,13 +41,18 @@ typedef struct kiln_merge_desc {
  *         given only in part.
  * Threads: any. Blocks: only to compile.
  */
-KILN_API kiln_status kiln_merge(kiln_stream *stream,
-                                const kiln_merge_desc *desc,
-                                const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_merge(kiln_stream *stream,
+                                   const kiln_merge_desc *desc,
+                                   const kiln_workspace *workspace);
 /** Bytes of workspace that the same call needs. */
-KILN_API kiln_status kiln_merge_workspace(kiln_stream *stream,
-                                          const kiln_merge_desc *desc,
-                                          size_t *bytes);
+KILN_INLINE kiln_status kiln_merge_workspace(kiln_stream *stream,
+                                             const kiln_merge_desc *desc,
+                                             size_t *bytes);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__MERGE_OPERATIONS(X) X(kiln_merge, kiln_merge_desc, code)
+KILN__MERGE_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus
 }

@@ -139,6 +139,20 @@ typedef struct kiln_workspace {
   size_t size;      /**< bytes, at least what kiln_NAME_workspace() says */
 } kiln_workspace;
 
+/* Declares and wraps one operation: NAME(stream, desc, workspace) and
+ * NAME_workspace(stream, desc, bytes) over NAME_sized() and
+ * NAME_workspace_sized(), which also take the size of the desc ("Versions" in
+ * kiln.h). `last` is the last member that the first version of the desc had; the
+ * library uses it. */
+#define KILN__OPERATION(name, desc_type, last)                                 \
+  KILN__SIZED(name,                                                            \
+              (kiln_stream * stream, const desc_type *desc,                    \
+               const kiln_workspace *workspace),                               \
+              (size_t desc_size), (stream, desc, workspace, sizeof *desc))     \
+  KILN__SIZED(name##_workspace,                                                \
+              (kiln_stream * stream, const desc_type *desc, size_t *bytes),    \
+              (size_t desc_size), (stream, desc, bytes, sizeof *desc))
+
 #ifdef __cplusplus
 }
 #endif

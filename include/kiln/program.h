@@ -1,9 +1,13 @@
-/* program.h -- CUDA C++ source in, image, module and kernels out.
+/* program.h -- CUDA C++ source in; image, module and kernels out.
  *
  *   kiln_program_desc -> kiln_compile() -> kiln_image    (no GPU needed)
  *   kiln_program_desc -> kiln_module_load() -> kiln_module -> kiln_kernel
  *
- * Both take the result from the cache where it has it. */
+ * Both take the result from the cache if it is there.
+ *
+ * NVRTC runs on the thread that calls kiln_compile() or kiln_module_load(), or
+ * on a compile thread of the runtime. The calling thread needs at least 128 KiB
+ * of stack for it. */
 #ifndef KILN_PROGRAM_H
 #define KILN_PROGRAM_H
 
@@ -14,21 +18,23 @@
 extern "C" {
 #endif
 
-/** A header that the source may #include <name> without a file. */
+/** A header that the source may #include <name> without a file. Its size never
+ * changes. */
 typedef struct kiln_header {
   const char *name; /**< as written in the #include */
   const char *text; /**< NUL-terminated */
 } kiln_header;
 
 /**
- * A program and how to specialise it. Start from {0}; everything is borrowed
- * for the call that takes it (kiln_job_start() copies what it needs).
+ * A program and how to specialise it. Start from {0}. Everything is borrowed for
+ * the call that takes it; kiln_job_start() copies what it needs.
  *
- * Every program is compiled with the traits of its target as macros
+ * Kiln compiles every program with the traits of its target as macros
  * (KILN_ARCH, KILN_WARP_SIZE, KILN_HAS_SHFL, KILN_HAS_ITS, KILN_HAS_MATCH,
  * KILN_HAS_REDUX, KILN_HAS_CP_ASYNC, KILN_HAS_TMA, KILN_HAS_CLUSTER,
- * KILN_SMEM_PER_BLOCK, KILN_SMEM_PER_BLOCK_OPTIN, KILN_REGS_PER_SM) and may
- * #include <kiln/prelude.cuh>: warp and block collectives in one spelling.
+ * KILN_SMEM_PER_BLOCK, KILN_SMEM_PER_BLOCK_OPTIN, KILN_REGS_PER_SM). A
+ * program may #include <kiln/prelude.cuh>, which spells warp and block
+ * collectives the same way for every target.
  */
 typedef struct kiln_program_desc {
   const char *builtin; /**< name of an embedded program, or NULL */
@@ -49,32 +55,35 @@ typedef struct kiln_program_desc {
   size_t n_names;             /**< entries of names */
   const char *const *options; /**< further NVRTC options, one word each; "-I"
                                  and its folder may be two words. Options that
-                                 Kiln owns (-arch, --gpu-architecture, -ptx,
-                                 -dlto, -time, ...) are refused. Files that may
-                                 be included count for the cache by contents; a
-                                 program with `#include MACRO` is not cached */
+                                 Kiln sets itself (-arch, --gpu-architecture,
+                                 -ptx, -dlto, -time, ...) are refused. The
+                                 contents of files that may be included are part
+                                 of the cache key; a program with
+                                 `#include MACRO` is not cached */
   size_t n_options;           /**< entries of options */
   char suffix;                /**< 'a' or 'f' if the code needs it */
   bool debug;                 /**< -G */
   bool lineinfo;              /**< -lineinfo */
   bool fast_math;             /**< --use_fast_math */
   bool fast_compile;  /**< -Ofast-compile=min (NVRTC 12.9, no effect before):
-                          compiled in 0.4 to 0.9 of the time, to code that may
-                          be slower: measure it */
-  bool minimal;       /**< --minimal (NVRTC 12.9, no effect before): some ms
-                          sooner, for programs without textures, surfaces, CUDA's
-                          runtime API and launches from the device. One that does
-                          not compile so is compiled again without it */
+                          compiles in 0.4 to 0.9 of the time. The code may be
+                          slower, so measure it */
+  bool minimal;       /**< --minimal (NVRTC 12.9, no effect before): compiles a
+                          few milliseconds sooner. For programs without textures,
+                          surfaces, CUDA's runtime API and launches from the
+                          device. Kiln compiles a program that fails with it
+                          again without it */
   int max_registers;  /**< -maxrregcount, 0 = none */
   bool fail_on_spill; /**< KILN_ESPILL if a kernel spills */
   bool no_cache;      /**< neither read nor write any tier */
   bool refresh;       /**< compile, then replace the cached entry */
-  void (*on_log)(void *user, const char *text, size_t size); /**< the complete
-                     log, mapped to `name` and first_line; warnings too */
-  void *log_user;                                            /**< for on_log */
+  void (*on_log)(void *user, const char *text, size_t size); /**< receives the
+                     complete log, with `name` and lines from first_line; also
+                     warnings. Called from the thread that compiles */
+  void *log_user; /**< passed to on_log */
 } kiln_program_desc;
 
-/** Where an image came from. */
+/** Where Kiln took an image from. */
 typedef enum kiln_origin {
   KILN_FROM_COMPILER = 0, /**< NVRTC ran */
   KILN_FROM_MEMORY,       /**< memory tier */
@@ -83,14 +92,17 @@ typedef enum kiln_origin {
   KILN_FROM_OTHER_PROCESS /**< another process compiled it meanwhile */
 } kiln_origin;
 
-/** "compiled", "memory", "disk", "pack", "other process"; static text. */
+/** Returns an origin as text: "compiled", "memory", "disk", "pack" or "other
+ * process". The text is static. Threads: any. Blocks: never. */
 KILN_API const char *kiln_origin_name(kiln_origin origin);
 
 /**
- * Compile for a target, or take it from the cache. Needs no GPU.
+ * Compiles a program for a target, or takes the image from the cache. Needs no
+ * GPU.
  *
  * @param[out] out  yours, free with kiln_image_free(); NULL on failure.
- * @param target    what for; its suffix wins over desc->suffix.
+ * @param desc      the program; borrowed for the call.
+ * @param target    the target; its suffix takes precedence over desc->suffix.
  * @retval KILN_OK
  * @retval KILN_EINVAL       both or neither of builtin and source, NUL in the
  *                           source, a bad option, define or trait
@@ -104,188 +116,284 @@ KILN_API const char *kiln_origin_name(kiln_origin origin);
  * Blocks: on files, while compiling, and for at most flight_wait_ms on another
  * process that compiles the same.
  */
-KILN_API kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
-                                  const kiln_program_desc *desc,
-                                  const kiln_target *target);
+KILN_INLINE kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,
+                                     const kiln_program_desc *desc,
+                                     const kiln_target *target);
 
-/** Drop a reference; NULL is fine. Any thread. */
+/** Frees the caller's reference to an image; NULL is allowed. Modules that were
+ * loaded from the image keep references of their own. Threads: any. Blocks:
+ * never. */
 KILN_API void kiln_image_free(kiln_image *image);
 
-/* Views into an image: borrowed, valid until it is freed; any thread. */
+/* The functions below read an image; they return NULL or 0 for NULL. Pointers
+ * that they return belong to the image and are valid until it is freed.
+ * Threads: any. Blocks: never. */
 
-/** PTX text with terminating NUL; *size (may be NULL) counts no NUL. */
+/** Returns the PTX, NUL-terminated; NULL if the image holds machine code only.
+ * @param[out] size  bytes without the NUL; may be NULL. */
 KILN_API const char *kiln_image_ptx(const kiln_image *image, size_t *size);
-/** Machine code, NULL if only PTX was made. */
+/** Returns the machine code (CUBIN); NULL if the image holds PTX only.
+ * @param[out] size  bytes; may be NULL. */
 KILN_API const void *kiln_image_cubin(const kiln_image *image, size_t *size);
-/** Compile log with warnings and the resource lines. */
+/** Returns the compile log, with warnings and the assembler's resource lines;
+ * NUL-terminated, may be empty. */
 KILN_API const char *kiln_image_log(const kiln_image *image);
-/** What it was compiled for. */
+/** Returns the target that the image was compiled for. */
 KILN_API kiln_target kiln_image_target(const kiln_image *image);
-/** Where it came from. */
+/** Returns where Kiln took the image from. */
 KILN_API kiln_origin kiln_image_origin(const kiln_image *image);
-/** Version of the NVRTC that made it, 13000 = 13.0. */
+/** Returns the version of the NVRTC that compiled the image, 13000 = 13.0. */
 KILN_API int kiln_image_nvrtc(const kiln_image *image);
-/** Time the compiler took when the image was made, in milliseconds. */
+/** Returns the milliseconds that the compiler took when it made the image, also
+ * if the image has come from a cache since. */
 KILN_API double kiln_image_compile_ms(const kiln_image *image);
-/** The cache key as text and its 32-digit hash. */
+/** Returns the cache key as text.
+ * @param[out] hash  the key's 32-digit hash, which names the cache file; may be
+ *                   NULL. */
 KILN_API const char *kiln_image_key(const kiln_image *image, const char **hash);
-/** Lowered (mangled) name of a name expression or kernel; NULL if unknown. */
+/** Returns the lowered (mangled) name of a name expression or of a kernel; NULL
+ * if the image has no such name. */
 KILN_API const char *kiln_image_lowered(const kiln_image *image,
                                         const char *name);
 
-/** What a kernel takes, as the assembler reported it. */
+/** The resources that a kernel needs, as the assembler reported them. */
 typedef struct kiln_resources {
   const char *name;  /**< lowered name; borrowed from the image */
-  int registers;     /**< a thread */
-  int spill_stores;  /**< bytes a thread */
-  int spill_loads;   /**< bytes a thread */
-  int stack;         /**< frame bytes a thread */
-  int shared_static; /**< bytes a block */
-  int constant;      /**< bytes, parameters included */
-  int local;         /**< bytes a thread */
-  int max_threads;   /**< by launch bounds, 0 = unbounded */
+  int registers;     /**< per thread */
+  int spill_stores;  /**< bytes per thread */
+  int spill_loads;   /**< bytes per thread */
+  int stack;         /**< frame bytes per thread */
+  int shared_static; /**< bytes per block */
+  int constant;      /**< bytes, including parameters */
+  int local;         /**< bytes per thread */
+  int max_threads;   /**< threads per block by launch bounds, 0 = unbounded */
   int n_params;      /**< parameters */
 } kiln_resources;
 
-/** Number of kernels in the image. */
+/** Returns the number of kernels in the image. */
 KILN_API size_t kiln_image_kernels(const kiln_image *image);
-/** Resources of kernel i. @retval KILN_OK, KILN_EINVAL. */
-KILN_API kiln_status kiln_image_resources(const kiln_image *image, size_t i,
-                                          kiln_resources *out);
+/** Describes the resources of one kernel.
+ * @param i         0 to kiln_image_kernels() - 1.
+ * @param[out] out  filled on success.
+ * @retval KILN_OK, KILN_EINVAL (NULL, or no kernel i). */
+KILN_INLINE kiln_status kiln_image_resources(const kiln_image *image, size_t i,
+                                             kiln_resources *out);
 
 /* ---- Many at once, in the background ------------------------------------ */
 
+/** Programs that compile in the background. Opaque. */
 typedef struct kiln_job kiln_job;
 
+/** How far a job is. Counts are programs. */
 typedef struct kiln_job_progress {
-  size_t total;    /**< programs */
-  size_t done;     /**< finished, well or not */
-  size_t failed;   /**< of these, not well */
-  size_t compiled; /**< of these, by the compiler rather than a cache */
+  size_t total;    /**< of the job */
+  size_t done;     /**< finished, with success or failure */
+  size_t failed;   /**< of `done`: failed */
+  size_t compiled; /**< of `done`: compiled rather than taken from a cache */
 } kiln_job_progress;
 
-/** Called after each program with no lock held: from a compile thread, or, for
- * programs that were canceled before they started, from kiln_job_cancel() or
- * kiln_job_free(). */
+/** Receives the progress after each program; borrowed for the call. Kiln calls
+ * it from a compile thread and holds no lock meanwhile. For programs that were
+ * canceled before they started, kiln_job_cancel() or kiln_job_free() calls it in
+ * their caller's thread. */
 typedef void (*kiln_progress_fn)(void *user, const kiln_job_progress *now);
 
 /**
- * Start compiling n programs, desc[i] for target[i], on the runtime's compile
- * threads; at most compile_threads at once, in order.
+ * Starts to compile n programs, desc[i] for target[i], on the runtime's compile
+ * threads. Programs start in order; at most compile_threads run at once.
  *
  * @param[out] out  yours, free with kiln_job_free(); NULL on failure.
- * @param desc      copied.
- * @param progress  may be NULL.
+ * @param desc      n programs; copied.
+ * @param target    n targets; copied.
+ * @param progress  called after each program; may be NULL.
+ * @param user      passed to progress.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM.
  * Threads: any. Blocks: never.
  */
-KILN_API kiln_status kiln_job_start(kiln_job **out, kiln_runtime *rt,
-                                    const kiln_program_desc *desc,
-                                    const kiln_target *target, size_t n,
-                                    kiln_progress_fn progress, void *user);
+KILN_INLINE kiln_status kiln_job_start(kiln_job **out, kiln_runtime *rt,
+                                       const kiln_program_desc *desc,
+                                       const kiln_target *target, size_t n,
+                                       kiln_progress_fn progress, void *user);
 
-/** Wait until all are done.
- * @param timeout_ms  0 polls, UINT64_MAX waits for ever.
- * @retval KILN_OK, KILN_ETIMEOUT, KILN_EINVAL. */
+/**
+ * Waits until every program of a job is done.
+ *
+ * @param timeout_ms  milliseconds; 0 polls, UINT64_MAX waits without limit.
+ * @retval KILN_OK (also if programs failed), KILN_ETIMEOUT, KILN_EINVAL.
+ * Threads: any. Blocks: for at most timeout_ms.
+ */
 KILN_API kiln_status kiln_job_wait(kiln_job *job, uint64_t timeout_ms);
 
-/** How far it is. Never blocks. */
-KILN_API kiln_status kiln_job_state(kiln_job *job, kiln_job_progress *out);
+/** Reports how far a job is.
+ * @param[out] out  filled on success.
+ * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: never. */
+KILN_INLINE kiln_status kiln_job_state(kiln_job *job, kiln_job_progress *out);
 
-/** Result of program i, after it is done: an image of your own, or the failure
- * of that program with its record in kiln_last_error().
- * @retval KILN_ENOTREADY if it is not done yet, otherwise as kiln_compile(). */
+/**
+ * Returns the result of one program after it is done.
+ *
+ * @param i         index of the program in kiln_job_start()'s arrays.
+ * @param[out] out  yours, free with kiln_image_free(); NULL on failure.
+ * @retval KILN_OK
+ * @retval KILN_ENOTREADY  the program is not done yet
+ * @retval KILN_EINVAL     NULL, or no program i
+ * @retval other           the program failed; as kiln_compile(), with the
+ *                         failure's own record in kiln_last_error()
+ * Threads: any. Blocks: never.
+ */
 KILN_API kiln_status kiln_job_image(kiln_job *job, size_t i, kiln_image **out);
 
-/** Programs not started end with KILN_ECANCELED; those under way stop at once
- * where the compiler can (NVRTC 12.8 on), else when they are through. */
+/** Cancels a job. Programs that have not started end with KILN_ECANCELED.
+ * Programs that are being compiled stop at once if the compiler supports it
+ * (NVRTC 12.8 and later), otherwise they run to their end.
+ * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: never. */
 KILN_API kiln_status kiln_job_cancel(kiln_job *job);
 
-/** Cancel, wait for what runs, and free; NULL is fine. */
+/** Cancels a job and frees it; NULL is allowed. Images that kiln_job_image()
+ * returned stay valid. Threads: no other thread may use the job. Blocks: until
+ * compiles that are running have stopped. */
 KILN_API void kiln_job_free(kiln_job *job);
 
 /* ---- Modules ------------------------------------------------------------- */
 
 /**
- * Compile for a device, or take it from the cache, and load it there.
+ * Compiles a program for a device, or takes it from the cache, and loads it.
  *
- * Walks the compatibility ladder (arch.h). An image that the driver rejects is
- * dropped from the cache, rebuilt once, then tried as PTX.
+ * The compatibility ladder (arch.h) chooses what to compile. If the driver
+ * rejects the image, Kiln drops it from the cache, compiles it once more, and
+ * then tries its PTX.
  *
  * @param[out] out  yours, free with kiln_module_free(); NULL on failure.
  * @param device    must outlive the module.
- * @retval as kiln_compile(), and KILN_EDRIVER, KILN_EDEVMEM, KILN_EFORKED.
- * Threads: any. Blocks: as kiln_compile(); the first use of a device also
- * makes its context, at the same time as a compile that is needed.
+ * @param desc      the program; borrowed for the call.
+ * @retval as kiln_compile(), and KILN_EDRIVER, KILN_EDEVMEM, KILN_ESTICKY,
+ *         KILN_EFORKED.
+ * Threads: any. Blocks: as kiln_compile(). The first use of a device also
+ * creates its context, while a compile thread compiles.
  */
-KILN_API kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
-                                      const kiln_program_desc *desc);
+KILN_INLINE kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
+                                         const kiln_program_desc *desc);
 
-/** Load an image that kiln_compile() made; it may be freed afterwards. */
+/**
+ * Loads an image that kiln_compile() returned. Compiles nothing.
+ *
+ * @param[out] out  yours, free with kiln_module_free(); NULL on failure.
+ * @param device    must outlive the module.
+ * @param image     may be freed afterwards.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM, KILN_EDRIVER (the driver takes
+ *         neither the machine code nor the PTX), KILN_EDEVMEM, KILN_ESTICKY,
+ *         KILN_EFORKED.
+ * Threads: any. Blocks: while the driver loads, or assembles PTX.
+ */
 KILN_API kiln_status kiln_module_from_image(kiln_module **out,
                                             kiln_device *device,
                                             const kiln_image *image);
 
-/** Use a module that the caller loaded; the caller keeps owning it. Parameters
- * are known if the driver can tell them (12.4 on) or `ptx` is given (may be
- * NULL), else launches are not checked. */
+/**
+ * Wraps a module that the caller loaded. The caller keeps owning `handle`.
+ *
+ * Kiln checks launches if it knows the kernels' parameters: from the driver
+ * (12.4 and later) or from `ptx`. Otherwise it does not check them.
+ *
+ * @param[out] out  yours, free with kiln_module_free(); NULL on failure.
+ * @param device    the device of the context that holds the module.
+ * @param handle    not NULL.
+ * @param ptx       the module's PTX, NUL-terminated, copied; may be NULL.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM, KILN_EFORKED.
+ * Threads: any. Blocks: never.
+ */
 KILN_API kiln_status kiln_module_wrap(kiln_module **out, kiln_device *device,
                                       CUmodule handle, const char *ptx);
 
-/** Unload and free, with its kernels; NULL is fine. No launch of its kernels
- * may be running. */
+/** Unloads a module and frees it with its kernels; NULL is allowed. A wrapped
+ * module is not unloaded. Threads: no launch of its kernels may be running.
+ * Blocks: while the driver unloads. */
 KILN_API void kiln_module_free(kiln_module *module);
 
-/** The image it was loaded from; NULL for a wrapped module. Borrowed. */
+/** Returns the image that the module was loaded from; NULL for a wrapped module
+ * and for NULL. Borrowed from the module. Threads: any. Blocks: never. */
 KILN_API const kiln_image *kiln_module_image(const kiln_module *module);
 
-/** The rung it was loaded on and why; NULL for a wrapped module. Borrowed. */
+/** Returns the rung that the module was loaded on, with all reasons; NULL for a
+ * wrapped module and for NULL. Borrowed from the module. Threads: any. Blocks:
+ * never. */
 KILN_API const kiln_ladder_result *
 kiln_module_ladder(const kiln_module *module);
 
-/** The driver's handle; stays the module's. */
+/** Returns the driver's handle, which the module keeps owning; NULL for NULL.
+ * Threads: any. Blocks: never. */
 KILN_API CUmodule kiln_module_handle(const kiln_module *module);
 
 /**
- * A kernel by name expression, plain name (extern "C") or lowered name.
+ * Finds a kernel by name expression, plain name (extern "C") or lowered name.
  *
- * @param[out] out  the module's, valid until the module is freed.
+ * @param[out] out  borrowed from the module, valid until it is freed; NULL on
+ *                  failure. The same name gives the same kernel.
+ * @param name      NUL-terminated.
  * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (lists the module's kernels),
- *         KILN_EDRIVER, KILN_ENOMEM.
- * Threads: any. Blocks: briefly.
+ *         KILN_EDRIVER, KILN_ENOMEM, KILN_ESTICKY, KILN_EFORKED.
+ * Threads: any. Blocks: on the first use of a name, while the driver loads code.
  */
 KILN_API kiln_status kiln_module_kernel(kiln_kernel **out, kiln_module *module,
                                         const char *name);
 
-/** Address and size of a __device__, __constant__ or __managed__ variable
- * (lecture row B1). Either out may be NULL.
- * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND, KILN_EDRIVER. */
+/**
+ * Finds a __device__, __constant__ or __managed__ variable.
+ *
+ * @param name          extern "C" name, or a name expression such as "&table".
+ * @param[out] address  device address, valid until the module is freed; may be
+ *                      NULL.
+ * @param[out] size     bytes; may be NULL.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND, KILN_EDRIVER, KILN_ESTICKY,
+ *         KILN_EFORKED.
+ * Threads: any. Blocks: never.
+ */
 KILN_API kiln_status kiln_module_symbol(kiln_module *module, const char *name,
                                         CUdeviceptr *address, size_t *size);
 
-/** Copy `size` bytes to a variable, `offset` bytes in; synchronous.
- * @retval KILN_OK, KILN_EINVAL (past its end), KILN_ENOTFOUND, KILN_EDRIVER. */
+/**
+ * Copies host memory into a variable of a module.
+ *
+ * @param name    as for kiln_module_symbol().
+ * @param offset  bytes from the variable's start.
+ * @param src     `size` bytes in host memory.
+ * @param size    bytes; offset + size must not exceed the variable.
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOTFOUND, KILN_EDRIVER, KILN_ESTICKY,
+ *         KILN_EFORKED, KILN_ECAPTURE.
+ * Threads: any. Blocks: until the copy is done.
+ */
 KILN_API kiln_status kiln_symbol_write(kiln_module *module, const char *name,
                                        size_t offset, const void *src,
                                        size_t size);
 
-/** Copy `size` bytes from a variable; synchronous. As kiln_symbol_write(). */
+/**
+ * Copies a variable of a module into host memory.
+ *
+ * @param name    as for kiln_module_symbol().
+ * @param offset  bytes from the variable's start.
+ * @param dst     receives `size` bytes.
+ * @param size    bytes; offset + size must not exceed the variable.
+ * @retval as kiln_symbol_write().
+ * Threads: any. Blocks: until the copy is done.
+ */
 KILN_API kiln_status kiln_symbol_read(kiln_module *module, const char *name,
                                       size_t offset, void *dst, size_t size);
 
 /* ---- Embedded programs ---------------------------------------------------- */
 
-/** One program that travels inside the library. */
+/** One program that is embedded in the library. Its size never changes. */
 typedef struct kiln_builtin {
   const char *name;   /**< "reduce", "ladder/reduce_shared" */
   const char *source; /**< CUDA C++ */
   size_t size;        /**< bytes of source */
 } kiln_builtin;
 
-/** The table of embedded programs. @return static array of *n entries. */
+/** Returns the table of embedded programs.
+ * @param[out] n  number of entries. @return static array. Threads: any. Blocks:
+ * never. */
 KILN_API const kiln_builtin *kiln_builtin_list(size_t *n);
 
-/** One shipped way to specialise an embedded program. */
+/** One shipped specialisation of an embedded program. Its size never changes. */
 typedef struct kiln_variant {
   const char *builtin;        /**< the program */
   const char *label;          /**< "f32 sum, block 256" */
@@ -293,12 +401,36 @@ typedef struct kiln_variant {
   const char *const *traits;  /**< NULL-terminated trait overrides */
   const char *const *names;   /**< NULL-terminated name expressions */
   int min_cc;                 /**< oldest GPU it is meant for */
-  bool may_spill;             /**< false: a spill is a defect */
+  bool may_spill;             /**< false: a register spill is a defect */
 } kiln_variant;
 
-/** The table of shipped specialisations: what `kiln pack` builds and what the
- * tests compile for every architecture. @return static array of *n entries. */
+/** Returns the table of shipped specialisations. `kiln pack` builds them, and
+ * the tests compile them for every architecture.
+ * @param[out] n  number of entries. @return static array. Threads: any. Blocks:
+ * never. */
 KILN_API const kiln_variant *kiln_variant_list(size_t *n);
+
+/* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */
+
+KILN__SIZED(kiln_compile,
+            (kiln_image * *out, kiln_runtime *rt, const kiln_program_desc *desc,
+             const kiln_target *target),
+            (size_t desc_size), (out, rt, desc, target, sizeof *desc))
+KILN__SIZED(kiln_image_resources,
+            (const kiln_image *image, size_t i, kiln_resources *out),
+            (size_t out_size), (image, i, out, sizeof *out))
+KILN__SIZED(kiln_job_start,
+            (kiln_job * *out, kiln_runtime *rt, const kiln_program_desc *desc,
+             const kiln_target *target, size_t n, kiln_progress_fn progress,
+             void *user),
+            (size_t desc_size),
+            (out, rt, desc, target, n, progress, user, sizeof *desc))
+KILN__SIZED(kiln_job_state, (kiln_job * job, kiln_job_progress *out),
+            (size_t out_size), (job, out, sizeof *out))
+KILN__SIZED(kiln_module_load,
+            (kiln_module * *out, kiln_device *device,
+             const kiln_program_desc *desc),
+            (size_t desc_size), (out, device, desc, sizeof *desc))
 
 #ifdef __cplusplus
 }

@@ -51,12 +51,12 @@ typedef struct kiln_reduce_desc {
  * Reduction in CUDA, 2007; here in one launch, blocks hand over their results in
  * marked words.
  */
-KILN_API kiln_status kiln_reduce(kiln_stream *stream,
-                                 const kiln_reduce_desc *desc,
-                                 const kiln_workspace *workspace);
-KILN_API kiln_status kiln_reduce_workspace(kiln_stream *stream,
-                                           const kiln_reduce_desc *desc,
-                                           size_t *bytes);
+KILN_INLINE kiln_status kiln_reduce(kiln_stream *stream,
+                                    const kiln_reduce_desc *desc,
+                                    const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_reduce_workspace(kiln_stream *stream,
+                                              const kiln_reduce_desc *desc,
+                                              size_t *bytes);
 
 /** Where the least or the greatest x(i) is. */
 typedef struct kiln_arg_reduce_desc {
@@ -72,12 +72,11 @@ typedef struct kiln_arg_reduce_desc {
 
 /** As NumPy's argmin and argmax: the first of equal values (-0 equals +0); if
  * there is a NaN, the first NaN. Memory: 32 bytes a block. */
-KILN_API kiln_status kiln_arg_reduce(kiln_stream *stream,
-                                     const kiln_arg_reduce_desc *desc,
-                                     const kiln_workspace *workspace);
-KILN_API kiln_status kiln_arg_reduce_workspace(kiln_stream *stream,
-                                               const kiln_arg_reduce_desc *desc,
-                                               size_t *bytes);
+KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
+                                        const kiln_arg_reduce_desc *desc,
+                                        const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_arg_reduce_workspace(
+    kiln_stream *stream, const kiln_arg_reduce_desc *desc, size_t *bytes);
 
 /* ---- Vectors and statistics ---------------------------------------------------------- */
 
@@ -90,11 +89,11 @@ typedef struct kiln_dot_desc {
   bool portable;  /**< see kiln_reduce() */
 } kiln_dot_desc;
 
-KILN_API kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
-                              const kiln_workspace *workspace);
-KILN_API kiln_status kiln_dot_workspace(kiln_stream *stream,
-                                        const kiln_dot_desc *desc,
-                                        size_t *bytes);
+KILN_INLINE kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
+                                 const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_dot_workspace(kiln_stream *stream,
+                                           const kiln_dot_desc *desc,
+                                           size_t *bytes);
 
 /** out[0] = square root of the sum of x(i)^2. */
 typedef struct kiln_norm_desc {
@@ -108,11 +107,12 @@ typedef struct kiln_norm_desc {
 
 /** Computed in f64 and free of overflow and underflow on the way: elements of f64
  * beyond the range of squares are summed apart, scaled (Blue, 1978). */
-KILN_API kiln_status kiln_norm(kiln_stream *stream, const kiln_norm_desc *desc,
-                               const kiln_workspace *workspace);
-KILN_API kiln_status kiln_norm_workspace(kiln_stream *stream,
-                                         const kiln_norm_desc *desc,
-                                         size_t *bytes);
+KILN_INLINE kiln_status kiln_norm(kiln_stream *stream,
+                                  const kiln_norm_desc *desc,
+                                  const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_norm_workspace(kiln_stream *stream,
+                                            const kiln_norm_desc *desc,
+                                            size_t *bytes);
 
 /** What a distance is. */
 typedef enum kiln_metric {
@@ -132,12 +132,12 @@ typedef struct kiln_distance_desc {
 
 /** One pass over both arrays (lecture row C3). Differences are rounded to the
  * default type above; L2 then is computed as kiln_norm(), L1 in out's type. */
-KILN_API kiln_status kiln_distance(kiln_stream *stream,
-                                   const kiln_distance_desc *desc,
-                                   const kiln_workspace *workspace);
-KILN_API kiln_status kiln_distance_workspace(kiln_stream *stream,
-                                             const kiln_distance_desc *desc,
-                                             size_t *bytes);
+KILN_INLINE kiln_status kiln_distance(kiln_stream *stream,
+                                      const kiln_distance_desc *desc,
+                                      const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_distance_workspace(kiln_stream *stream,
+                                                const kiln_distance_desc *desc,
+                                                size_t *bytes);
 
 /** Mean, and sum of squared deviations from it divided by n - correction. */
 typedef struct kiln_mean_variance_desc {
@@ -153,10 +153,10 @@ typedef struct kiln_mean_variance_desc {
 /** One pass, in f64. Each thread sums differences from its first element, and
  * partial results are combined by the formula of Chan, Golub and LeVeque, so a
  * mean far above the deviation costs no digits. n = 0: NaN. */
-KILN_API kiln_status kiln_mean_variance(kiln_stream *stream,
-                                        const kiln_mean_variance_desc *desc,
-                                        const kiln_workspace *workspace);
-KILN_API kiln_status kiln_mean_variance_workspace(
+KILN_INLINE kiln_status kiln_mean_variance(kiln_stream *stream,
+                                           const kiln_mean_variance_desc *desc,
+                                           const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_mean_variance_workspace(
     kiln_stream *stream, const kiln_mean_variance_desc *desc, size_t *bytes);
 
 /* ---- A matrix ----------------------------------------------------------------------------- */
@@ -175,19 +175,19 @@ typedef struct kiln_reduce_matrix_desc {
 /** out[r] = op over c of x(r, c). A group of 1 to 32 lanes a row by its width, or
  * blocks for rows of many KiB. Memory: rows * 8 or 16 bytes a block for few wide
  * rows, else none. */
-KILN_API kiln_status kiln_reduce_rows(kiln_stream *stream,
-                                      const kiln_reduce_matrix_desc *desc,
-                                      const kiln_workspace *workspace);
-KILN_API kiln_status kiln_reduce_rows_workspace(
+KILN_INLINE kiln_status kiln_reduce_rows(kiln_stream *stream,
+                                         const kiln_reduce_matrix_desc *desc,
+                                         const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_reduce_rows_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
 /** out[c] = op over r of x(r, c) (lecture row C2). Neighbouring lanes read
  * neighbouring columns; blocks of rows are combined in order. Memory: columns * 8
  * or 16 bytes for each block of rows, if there are several. */
-KILN_API kiln_status kiln_reduce_columns(kiln_stream *stream,
-                                         const kiln_reduce_matrix_desc *desc,
-                                         const kiln_workspace *workspace);
-KILN_API kiln_status kiln_reduce_columns_workspace(
+KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
+                                            const kiln_reduce_matrix_desc *desc,
+                                            const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_reduce_columns_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
 /* ---- Segments -------------------------------------------------------------------------------- */
@@ -230,11 +230,25 @@ typedef struct kiln_segmented_reduce_desc {
  * least. Launches: one; .checked one more and a fill for the offsets, and for the
  * index. @retval see ops.h; KILN_ECAPTURE for checked mode in a capture.
  */
-KILN_API kiln_status kiln_segmented_reduce(
+KILN_INLINE kiln_status kiln_segmented_reduce(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc,
     const kiln_workspace *workspace);
-KILN_API kiln_status kiln_segmented_reduce_workspace(
+KILN_INLINE kiln_status kiln_segmented_reduce_workspace(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__REDUCE_OPERATIONS(X)                                             \
+  X(kiln_reduce, kiln_reduce_desc, code)                                       \
+  X(kiln_arg_reduce, kiln_arg_reduce_desc, code)                               \
+  X(kiln_dot, kiln_dot_desc, portable)                                         \
+  X(kiln_norm, kiln_norm_desc, code)                                           \
+  X(kiln_distance, kiln_distance_desc, portable)                               \
+  X(kiln_mean_variance, kiln_mean_variance_desc, code)                         \
+  X(kiln_reduce_rows, kiln_reduce_matrix_desc, code)                           \
+  X(kiln_reduce_columns, kiln_reduce_matrix_desc, code)                        \
+  X(kiln_segmented_reduce, kiln_segmented_reduce_desc, checked)
+KILN__REDUCE_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus
 }

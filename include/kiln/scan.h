@@ -45,12 +45,13 @@ typedef struct kiln_scan_desc {
  * Threads: any. Blocks: only to compile. One launch; none for n = 0, unless
  * `total` is wanted.
  */
-KILN_API kiln_status kiln_scan(kiln_stream *stream, const kiln_scan_desc *desc,
-                               const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_scan(kiln_stream *stream,
+                                  const kiln_scan_desc *desc,
+                                  const kiln_workspace *workspace);
 /** Bytes of workspace for a call. */
-KILN_API kiln_status kiln_scan_workspace(kiln_stream *stream,
-                                         const kiln_scan_desc *desc,
-                                         size_t *bytes);
+KILN_INLINE kiln_status kiln_scan_workspace(kiln_stream *stream,
+                                            const kiln_scan_desc *desc,
+                                            size_t *bytes);
 
 /** A scan that begins anew at every segment. A segment is a run of neighbours
  * with equal keys. */
@@ -73,10 +74,10 @@ typedef struct kiln_scan_by_key_desc {
  * Scan each run of equal keys. Order, memory, launches, statuses and threads as
  * for kiln_scan(); segments may have any lengths.
  */
-KILN_API kiln_status kiln_scan_by_key(kiln_stream *stream,
-                                      const kiln_scan_by_key_desc *desc,
-                                      const kiln_workspace *workspace);
-KILN_API kiln_status kiln_scan_by_key_workspace(
+KILN_INLINE kiln_status kiln_scan_by_key(kiln_stream *stream,
+                                         const kiln_scan_by_key_desc *desc,
+                                         const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_scan_by_key_workspace(
     kiln_stream *stream, const kiln_scan_by_key_desc *desc, size_t *bytes);
 
 /** The same with segments told by where they begin, or by flags: one of the
@@ -101,10 +102,10 @@ typedef struct kiln_segmented_scan_desc {
  * Scan each segment. Order, memory, launches, statuses and threads as for
  * kiln_scan(). Offsets that do not ascend give wrong results, nothing worse.
  */
-KILN_API kiln_status kiln_segmented_scan(kiln_stream *stream,
-                                         const kiln_segmented_scan_desc *desc,
-                                         const kiln_workspace *workspace);
-KILN_API kiln_status kiln_segmented_scan_workspace(
+KILN_INLINE kiln_status
+kiln_segmented_scan(kiln_stream *stream, const kiln_segmented_scan_desc *desc,
+                    const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_segmented_scan_workspace(
     kiln_stream *stream, const kiln_segmented_scan_desc *desc, size_t *bytes);
 
 /** out[i] = op(x[i], x[i - 1]), and out[0] = x[0]; with `right`
@@ -129,12 +130,21 @@ typedef struct kiln_adjacent_difference_desc {
  * @retval see ops.h
  * Threads: any. Blocks: only to compile. One launch.
  */
-KILN_API kiln_status kiln_adjacent_difference(
+KILN_INLINE kiln_status kiln_adjacent_difference(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     const kiln_workspace *workspace);
-KILN_API kiln_status kiln_adjacent_difference_workspace(
+KILN_INLINE kiln_status kiln_adjacent_difference_workspace(
     kiln_stream *stream, const kiln_adjacent_difference_desc *desc,
     size_t *bytes);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__SCAN_OPERATIONS(X)                                               \
+  X(kiln_scan, kiln_scan_desc, code)                                           \
+  X(kiln_scan_by_key, kiln_scan_by_key_desc, code)                             \
+  X(kiln_segmented_scan, kiln_segmented_scan_desc, code)                       \
+  X(kiln_adjacent_difference, kiln_adjacent_difference_desc, code)
+KILN__SCAN_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus
 }

@@ -44,13 +44,18 @@ typedef struct kiln_search_desc {
  *         sequence, and for u32 places when m is 2^32 or more.
  * Threads: any. Blocks: only to compile.
  */
-KILN_API kiln_status kiln_search(kiln_stream *stream,
-                                 const kiln_search_desc *desc,
-                                 const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_search(kiln_stream *stream,
+                                    const kiln_search_desc *desc,
+                                    const kiln_workspace *workspace);
 /** Always 0 bytes. */
-KILN_API kiln_status kiln_search_workspace(kiln_stream *stream,
-                                           const kiln_search_desc *desc,
-                                           size_t *bytes);
+KILN_INLINE kiln_status kiln_search_workspace(kiln_stream *stream,
+                                              const kiln_search_desc *desc,
+                                              size_t *bytes);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__SEARCH_OPERATIONS(X) X(kiln_search, kiln_search_desc, code)
+KILN__SEARCH_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus
 }

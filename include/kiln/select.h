@@ -55,12 +55,12 @@ typedef struct kiln_select_desc {
  *         and for u32 counts or indices of more than 2^32 - 1 elements.
  * Threads: any. Blocks: only to compile. One launch.
  */
-KILN_API kiln_status kiln_select(kiln_stream *stream,
-                                 const kiln_select_desc *desc,
-                                 const kiln_workspace *workspace);
-KILN_API kiln_status kiln_select_workspace(kiln_stream *stream,
-                                           const kiln_select_desc *desc,
-                                           size_t *bytes);
+KILN_INLINE kiln_status kiln_select(kiln_stream *stream,
+                                    const kiln_select_desc *desc,
+                                    const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_select_workspace(kiln_stream *stream,
+                                              const kiln_select_desc *desc,
+                                              size_t *bytes);
 
 /** The first element of each run of equal ones. */
 typedef struct kiln_unique_desc {
@@ -83,12 +83,12 @@ typedef struct kiln_unique_desc {
  * @retval see kiln_select().
  * Threads: any. Blocks: only to compile. One launch.
  */
-KILN_API kiln_status kiln_unique(kiln_stream *stream,
-                                 const kiln_unique_desc *desc,
-                                 const kiln_workspace *workspace);
-KILN_API kiln_status kiln_unique_workspace(kiln_stream *stream,
-                                           const kiln_unique_desc *desc,
-                                           size_t *bytes);
+KILN_INLINE kiln_status kiln_unique(kiln_stream *stream,
+                                    const kiln_unique_desc *desc,
+                                    const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_unique_workspace(kiln_stream *stream,
+                                              const kiln_unique_desc *desc,
+                                              size_t *bytes);
 
 /* ---- Partition --------------------------------------------------------------- */
 
@@ -125,12 +125,11 @@ typedef struct kiln_partition_desc {
  *         rest_reversed with three parts or out_rest.
  * Threads: any. Blocks: only to compile. One launch.
  */
-KILN_API kiln_status kiln_partition(kiln_stream *stream,
-                                    const kiln_partition_desc *desc,
-                                    const kiln_workspace *workspace);
-KILN_API kiln_status kiln_partition_workspace(kiln_stream *stream,
-                                              const kiln_partition_desc *desc,
-                                              size_t *bytes);
+KILN_INLINE kiln_status kiln_partition(kiln_stream *stream,
+                                       const kiln_partition_desc *desc,
+                                       const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_partition_workspace(
+    kiln_stream *stream, const kiln_partition_desc *desc, size_t *bytes);
 
 /* ---- Split ------------------------------------------------------------------- */
 
@@ -163,12 +162,12 @@ typedef struct kiln_split_desc {
  * @retval see kiln_select().
  * Threads: any. Blocks: only to compile.
  */
-KILN_API kiln_status kiln_split(kiln_stream *stream,
-                                const kiln_split_desc *desc,
-                                const kiln_workspace *workspace);
-KILN_API kiln_status kiln_split_workspace(kiln_stream *stream,
-                                          const kiln_split_desc *desc,
-                                          size_t *bytes);
+KILN_INLINE kiln_status kiln_split(kiln_stream *stream,
+                                   const kiln_split_desc *desc,
+                                   const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_split_workspace(kiln_stream *stream,
+                                             const kiln_split_desc *desc,
+                                             size_t *bytes);
 
 /* ---- Runs -------------------------------------------------------------------- */
 
@@ -191,17 +190,17 @@ typedef struct kiln_run_length_desc {
  * @retval see kiln_select(). Temporary memory: 16 bytes a tile.
  * Threads: any. Blocks: only to compile. One launch.
  */
-KILN_API kiln_status kiln_run_length_encode(kiln_stream *stream,
-                                            const kiln_run_length_desc *desc,
-                                            const kiln_workspace *workspace);
-KILN_API kiln_status kiln_run_length_encode_workspace(
+KILN_INLINE kiln_status kiln_run_length_encode(kiln_stream *stream,
+                                               const kiln_run_length_desc *desc,
+                                               const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_run_length_encode_workspace(
     kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes);
 
 /** The runs of two elements and more (CUB's ::NonTrivialRuns); up to n / 2. */
-KILN_API kiln_status kiln_run_length_non_trivial(
+KILN_INLINE kiln_status kiln_run_length_non_trivial(
     kiln_stream *stream, const kiln_run_length_desc *desc,
     const kiln_workspace *workspace);
-KILN_API kiln_status kiln_run_length_non_trivial_workspace(
+KILN_INLINE kiln_status kiln_run_length_non_trivial_workspace(
     kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes);
 
 /* ---- Find and count ---------------------------------------------------------- */
@@ -225,33 +224,52 @@ typedef struct kiln_find_desc {
  * @retval see kiln_select().
  * Threads: any. Blocks: only to compile. One launch.
  */
-KILN_API kiln_status kiln_find(kiln_stream *stream, const kiln_find_desc *desc,
-                               const kiln_workspace *workspace);
-KILN_API kiln_status kiln_find_workspace(kiln_stream *stream,
-                                         const kiln_find_desc *desc,
-                                         size_t *bytes);
+KILN_INLINE kiln_status kiln_find(kiln_stream *stream,
+                                  const kiln_find_desc *desc,
+                                  const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_find_workspace(kiln_stream *stream,
+                                            const kiln_find_desc *desc,
+                                            size_t *bytes);
 
 /** For how many elements the predicate holds; otherwise as kiln_find(), but all
  * elements are read. */
-KILN_API kiln_status kiln_count(kiln_stream *stream, const kiln_find_desc *desc,
-                                const kiln_workspace *workspace);
-KILN_API kiln_status kiln_count_workspace(kiln_stream *stream,
-                                          const kiln_find_desc *desc,
-                                          size_t *bytes);
+KILN_INLINE kiln_status kiln_count(kiln_stream *stream,
+                                   const kiln_find_desc *desc,
+                                   const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_count_workspace(kiln_stream *stream,
+                                             const kiln_find_desc *desc,
+                                             size_t *bytes);
 
 /** 1 if the predicate holds for any element, else 0; stops as kiln_find(). */
-KILN_API kiln_status kiln_any(kiln_stream *stream, const kiln_find_desc *desc,
-                              const kiln_workspace *workspace);
-KILN_API kiln_status kiln_any_workspace(kiln_stream *stream,
-                                        const kiln_find_desc *desc,
-                                        size_t *bytes);
+KILN_INLINE kiln_status kiln_any(kiln_stream *stream,
+                                 const kiln_find_desc *desc,
+                                 const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_any_workspace(kiln_stream *stream,
+                                           const kiln_find_desc *desc,
+                                           size_t *bytes);
 
 /** 1 if the predicate holds for all elements (also for none), else 0. */
-KILN_API kiln_status kiln_all(kiln_stream *stream, const kiln_find_desc *desc,
-                              const kiln_workspace *workspace);
-KILN_API kiln_status kiln_all_workspace(kiln_stream *stream,
-                                        const kiln_find_desc *desc,
-                                        size_t *bytes);
+KILN_INLINE kiln_status kiln_all(kiln_stream *stream,
+                                 const kiln_find_desc *desc,
+                                 const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_all_workspace(kiln_stream *stream,
+                                           const kiln_find_desc *desc,
+                                           size_t *bytes);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__SELECT_OPERATIONS(X)                                             \
+  X(kiln_select, kiln_select_desc, code)                                       \
+  X(kiln_unique, kiln_unique_desc, code)                                       \
+  X(kiln_partition, kiln_partition_desc, code)                                 \
+  X(kiln_split, kiln_split_desc, code)                                         \
+  X(kiln_run_length_encode, kiln_run_length_desc, code)                        \
+  X(kiln_run_length_non_trivial, kiln_run_length_desc, code)                   \
+  X(kiln_find, kiln_find_desc, code)                                           \
+  X(kiln_count, kiln_find_desc, code)                                          \
+  X(kiln_any, kiln_find_desc, code)                                            \
+  X(kiln_all, kiln_find_desc, code)
+KILN__SELECT_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus
 }

@@ -53,11 +53,12 @@ typedef struct kiln_sort_desc {
  * and one for each 8 bits, which overlap where the GPU can (9.0); one more in
  * place with an odd number of passes; more beyond 2^31 keys.
  */
-KILN_API kiln_status kiln_sort(kiln_stream *stream, const kiln_sort_desc *desc,
-                               const kiln_workspace *workspace);
-KILN_API kiln_status kiln_sort_workspace(kiln_stream *stream,
-                                         const kiln_sort_desc *desc,
-                                         size_t *bytes);
+KILN_INLINE kiln_status kiln_sort(kiln_stream *stream,
+                                  const kiln_sort_desc *desc,
+                                  const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_sort_workspace(kiln_stream *stream,
+                                            const kiln_sort_desc *desc,
+                                            size_t *bytes);
 
 typedef struct kiln_argsort_desc {
   kiln_array keys;    /**< n keys of any type; stay as they are */
@@ -74,12 +75,12 @@ typedef struct kiln_argsort_desc {
  * Memory, statuses and launches as kiln_sort() of pairs; n more keys from three
  * passes on.
  */
-KILN_API kiln_status kiln_argsort(kiln_stream *stream,
-                                  const kiln_argsort_desc *desc,
-                                  const kiln_workspace *workspace);
-KILN_API kiln_status kiln_argsort_workspace(kiln_stream *stream,
-                                            const kiln_argsort_desc *desc,
-                                            size_t *bytes);
+KILN_INLINE kiln_status kiln_argsort(kiln_stream *stream,
+                                     const kiln_argsort_desc *desc,
+                                     const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_argsort_workspace(kiln_stream *stream,
+                                               const kiln_argsort_desc *desc,
+                                               size_t *bytes);
 
 typedef struct kiln_segmented_sort_desc {
   kiln_array keys_in;    /**< n keys of any type */
@@ -107,11 +108,19 @@ typedef struct kiln_segmented_sort_desc {
  * two up to 3,072, else three and one for each 8 bits; one more in place with an
  * odd number of passes.
  */
-KILN_API kiln_status kiln_segmented_sort(kiln_stream *stream,
-                                         const kiln_segmented_sort_desc *desc,
-                                         const kiln_workspace *workspace);
-KILN_API kiln_status kiln_segmented_sort_workspace(
+KILN_INLINE kiln_status
+kiln_segmented_sort(kiln_stream *stream, const kiln_segmented_sort_desc *desc,
+                    const kiln_workspace *workspace);
+KILN_INLINE kiln_status kiln_segmented_sort_workspace(
     kiln_stream *stream, const kiln_segmented_sort_desc *desc, size_t *bytes);
+
+/* ---- Linkage: see KILN__OPERATION in ops.h and "Versions" in kiln.h ------- */
+
+#define KILN__SORT_OPERATIONS(X)                                               \
+  X(kiln_sort, kiln_sort_desc, end_bit)                                        \
+  X(kiln_argsort, kiln_argsort_desc, end_bit)                                  \
+  X(kiln_segmented_sort, kiln_segmented_sort_desc, end_bit)
+KILN__SORT_OPERATIONS(KILN__OPERATION)
 
 #ifdef __cplusplus
 }

@@ -1,9 +1,9 @@
 /* status.h -- what a call returns, and the record of what went wrong.
  *
- * Every Kiln function that can fail returns a kiln_status. After a failure
- * kiln_last_error() gives this thread's record: what failed, the driver's or
- * the compiler's own code, the compile log, and the one next step. The record
- * is written only by failing calls, so read it only after a failure. */
+ * Every Kiln function that can fail returns a kiln_status. After a failure,
+ * kiln_last_error() returns the calling thread's record: what failed, the
+ * driver's or the compiler's own code, the compile log, and the next step. Only
+ * failing calls write the record, so read it only after a failure. */
 #ifndef KILN_STATUS_H
 #define KILN_STATUS_H
 
@@ -13,7 +13,9 @@
 extern "C" {
 #endif
 
-/* One table makes the enum, the names and the texts. Values never change. */
+/* One table makes the enum, the names and the texts. Values never change; new
+ * ones are added at the end, so a program must expect values that its header
+ * does not list. */
 #define KILN_STATUS_MAP(X)                                                     \
   X(OK, 0, "success")                                                          \
   X(EINVAL, 1, "an argument is not valid")                                     \
@@ -45,48 +47,51 @@ typedef enum kiln_status {
 #undef KILN_STATUS_ENUM
 } kiln_status;
 
-/** Who returned kiln_error.native. */
+/** Which library returned kiln_error.native. */
 typedef enum kiln_error_source {
-  KILN_SOURCE_NONE = 0,  /**< no native code */
+  KILN_SOURCE_NONE = 0,  /**< there is no native code */
   KILN_SOURCE_DRIVER,    /**< native is a CUresult */
   KILN_SOURCE_NVRTC,     /**< native is an nvrtcResult */
   KILN_SOURCE_NVJITLINK, /**< native is an nvJitLinkResult */
   KILN_SOURCE_OS         /**< native is an errno value */
 } kiln_error_source;
 
-/** Sizes of the record's texts in bytes, the NUL included. Longer texts are
- * cut at a character boundary and end in "...". */
+/** Sizes of the record's texts in bytes, including the NUL. A longer text is
+ * cut at a character boundary and ends in "...". */
 enum {
   KILN_ERROR_MESSAGE_SIZE = 768,
   KILN_ERROR_HINT_SIZE = 512,
   KILN_ERROR_LOG_SIZE = 8192
 };
 
-/** What the last failing call of this thread left. */
+/** The record of a thread's last failing call. */
 typedef struct kiln_error {
   kiln_status status;       /**< what the call returned */
-  kiln_error_source source; /**< who gave `native` */
-  int native;               /**< code of `source`, 0 if none */
+  kiln_error_source source; /**< which library returned `native` */
+  int native;               /**< that library's code, 0 if there is none */
   char call[64];            /**< the native function, e.g. "cuLaunchKernel" */
   char message[KILN_ERROR_MESSAGE_SIZE]; /**< what failed, one sentence */
-  char hint[KILN_ERROR_HINT_SIZE];       /**< what to do next, may be empty */
-  char log[KILN_ERROR_LOG_SIZE]; /**< compile log with the caller's file and
-                                    line, may be empty; the complete log goes
-                                    to kiln_program_desc.on_log */
+  char hint[KILN_ERROR_HINT_SIZE];       /**< the next step; may be empty */
+  char log[KILN_ERROR_LOG_SIZE]; /**< compile log with the caller's file names
+                                    and lines; may be empty. The complete log
+                                    goes to kiln_program_desc.on_log */
 } kiln_error;
 
 /**
- * The record of the last failure in the calling thread.
+ * Returns the record of the last failure in the calling thread.
  *
  * @return never NULL; borrowed, valid until the thread's next failing call.
- * Threads: one record a thread. Blocks: never.
+ * Threads: any; each thread has one record. Blocks: never.
  */
 KILN_API const kiln_error *kiln_last_error(void);
 
-/** "KILN_EINVAL" and so on; "KILN_?" for a value that is none. Static text. */
+/** Returns the name of a status, such as "KILN_EINVAL", or "KILN_?" for a value
+ * that this library does not define. The text is static. Threads: any. Blocks:
+ * never. */
 KILN_API const char *kiln_status_name(kiln_status status);
 
-/** One sentence for people. Static text. */
+/** Returns one sentence that explains a status. The text is static. Threads:
+ * any. Blocks: never. */
 KILN_API const char *kiln_status_text(kiln_status status);
 
 #ifdef __cplusplus

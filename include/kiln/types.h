@@ -1,8 +1,8 @@
-/* types.h -- names shared by every Kiln header.
+/* types.h -- names that every Kiln header shares.
  *
  * The CUDA handle types are repeated here so that Kiln builds on a machine
- * with no CUDA files; C11 allows identical typedefs, so this header mixes with
- * cuda.h in either order. */
+ * without CUDA. C11 and C++ allow identical typedefs, so this header and cuda.h
+ * may be included together, in either order. */
 #ifndef KILN_TYPES_H
 #define KILN_TYPES_H
 
@@ -12,10 +12,46 @@
 
 #if defined(_WIN32)
 #error "Kiln supports Linux only"
-#elif defined(KILN_BUILDING) || defined(__GNUC__)
-#define KILN_API __attribute__((visibility("default")))
+#endif
+
+/* An exported function. Only the shared library exports: a plug-in that links
+ * libkiln.a keeps Kiln's names to itself. */
+#ifndef KILN_API
+#if defined(KILN_BUILDING) && !defined(KILN_BUILDING_SHARED)
+#define KILN_API __attribute__((visibility("hidden")))
 #else
-#define KILN_API
+#define KILN_API __attribute__((visibility("default")))
+#endif
+#endif
+
+/* A function that takes a struct which may grow in later versions. In a
+ * caller's translation unit it is an inline wrapper: it passes the size that
+ * the struct has in the caller's header to the exported NAME_sized(). See
+ * "Versions" in kiln.h. */
+#ifndef KILN_INLINE
+#ifdef KILN_BUILDING
+#define KILN_INLINE
+#else
+#define KILN_INLINE static inline
+#endif
+#endif
+
+/* Declares NAME_sized() and defines the wrapper NAME(). `sizes` are the
+ * parameters that follow those of NAME, `arguments` are those of the call. */
+#define KILN__SIZED_AS(result, name, parameters, sizes, arguments)             \
+  KILN_API result name##_sized(KILN__LIST parameters, KILN__LIST sizes);       \
+  KILN__WRAPPER(result, name, parameters, arguments)
+#define KILN__SIZED(name, parameters, sizes, arguments)                        \
+  KILN__SIZED_AS(kiln_status, name, parameters, sizes, arguments)
+#define KILN__LIST(...) __VA_ARGS__
+#ifdef KILN_BUILDING
+#define KILN__WRAPPER(result, name, parameters, arguments)
+#else
+#define KILN__WRAPPER(result, name, parameters, arguments)                     \
+  static inline result name parameters                                         \
+  {                                                                            \
+    return name##_sized arguments;                                             \
+  }
 #endif
 
 #ifdef __cplusplus
@@ -31,13 +67,14 @@ typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef unsigned long long CUdeviceptr;
 
-/** The CUDA driver API as a table of functions: Kiln finds libcuda's by itself;
- * kiln_cpu_driver() of cpu.h gives another. Opaque. */
+/** The CUDA driver API as a table of functions. Kiln fills one from libcuda;
+ * kiln_cpu_driver() in cpu.h returns another. Opaque. */
 typedef struct kiln__driver kiln_driver;
 
-/** Everything below hangs off a runtime; see runtime.h. */
+/** The root object, from which everything else is made; see runtime.h. */
 typedef struct kiln_runtime kiln_runtime;
 /** A GPU with one context; see device.h. */
 typedef struct kiln_device kiln_device;
@@ -45,6 +82,8 @@ typedef struct kiln_device kiln_device;
 typedef struct kiln_stream kiln_stream;
 /** A point in a stream; see stream.h. */
 typedef struct kiln_event kiln_event;
+/** Captured work that can be launched again and again; see stream.h. */
+typedef struct kiln_graph kiln_graph;
 /** A compiled program, not bound to a device; see program.h. */
 typedef struct kiln_image kiln_image;
 /** A program loaded into a device's context; see program.h. */
@@ -54,7 +93,9 @@ typedef struct kiln_kernel kiln_kernel;
 /** A recorder of what ran when; see timeline.h. */
 typedef struct kiln_timeline kiln_timeline;
 
-/** Version of the library that was linked, as KILN_VERSION. Any thread. */
+/** Returns KILN_VERSION of the library that is linked. Compare it with the
+ * macro to find out whether the header and the library differ. Threads: any.
+ * Blocks: never. */
 KILN_API int kiln_version(void);
 
 #ifdef __cplusplus

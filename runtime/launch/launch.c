@@ -3,6 +3,7 @@
  * The plain launch is the fast path: no allocation, no lock, no look-up. Every
  * check compares numbers that are in one cache line of the kernel; texts are
  * made only after a check has failed. */
+#include "../base/sized.h"
 #include "../device/device.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -361,4 +362,28 @@ kiln_status kiln_launch(kiln_kernel *k, const kiln_launch_config *c,
 done:
   kiln__leave(&scope);
   return st;
+}
+
+/* Out of line, since callers of this version never come here. */
+static __attribute__((__noinline__)) kiln_status
+launch_resized(kiln_kernel *kernel, const kiln_launch_config *config,
+               const kiln_arg *args, size_t n, size_t config_size)
+{
+  static const kiln__sized type =
+      KILN__SIZED_TYPE(kiln_launch_config, overlap_prior);
+  kiln_launch_config own;
+  const void *in = config;
+  const kiln_status st = kiln__sized_in(&type, &in, config_size, &own);
+
+  return st == KILN_OK ? kiln_launch(kernel, in, args, n) : st;
+}
+
+kiln_status kiln_launch_sized(kiln_kernel *kernel,
+                              const kiln_launch_config *config,
+                              const kiln_arg *args, size_t n,
+                              size_t config_size)
+{
+  return UNLIKELY(config_size != sizeof *config)
+             ? launch_resized(kernel, config, args, n, config_size)
+             : kiln_launch(kernel, config, args, n);
 }

@@ -78,5 +78,5 @@ kiln_status launch(kiln_kernel *kernel, float a, CUdeviceptr x)
 END
 $CXX -std=c++11 -Wall -Wextra -Werror -pedantic-errors -I "$include" \
   -c use.cc -o use.o || fail "use from C++"
-nm use.o | grep -q ' U kiln_launch$' || fail "C++ gives the names C++ linkage"
+nm use.o | grep -q ' U kiln_launch_sized$' || fail "C++ gives the names C++ linkage"
 echo "${#headers[@]} headers, $(wc -l <names) names"

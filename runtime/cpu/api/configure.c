@@ -1,4 +1,5 @@
 /* configure.c -- settings of the machine, from a struct and from text. */
+#include "../../base/sized.h"
 #include "machine.h"
 
 #include <errno.h>
@@ -286,4 +287,33 @@ kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text)
                             text);
   }
   return KILN_OK;
+}
+
+/* ---- The exported forms, which take the size of the caller's struct ---------- */
+
+static const kiln__sized opts_type = KILN__SIZED_TYPE(kiln_cpu_opts, isa);
+
+kiln_status kiln_cpu_configure_sized(const kiln_cpu_opts *opts,
+                                     size_t opts_size)
+{
+  kiln_cpu_opts own;
+  const void *in = opts;
+  const kiln_status st = kiln__sized_in(&opts_type, &in, opts_size, &own);
+
+  return st == KILN_OK ? kiln_cpu_configure(in) : st;
+}
+
+kiln_status kiln_cpu_parse_sized(kiln_cpu_opts *out, const char *text,
+                                 size_t out_size)
+{
+  kiln_cpu_opts own = {0};
+  bool direct;
+  kiln_status st = kiln__sized_out(&opts_type, out, out_size, &direct);
+
+  if (st != KILN_OK)
+    return st;
+  st = kiln_cpu_parse(direct ? out : &own, text);
+  if (!direct)
+    kiln__sized_give(&opts_type, &own, out, out_size);
+  return st;
 }
