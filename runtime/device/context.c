@@ -147,6 +147,12 @@ kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
   return rc == CUDA_SUCCESS ? KILN_OK : kiln__cu(device->driver, rc, call);
 }
 
+kiln_status kiln__device_missing(const char *call)
+{
+  return kiln__fail(KILN_EUNSUPPORTED, "update the driver",
+                    "this driver has no %s", call);
+}
+
 bool kiln__capturing(const kiln__driver *driver, CUstream handle)
 {
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;

@@ -65,6 +65,9 @@ void kiln__unrelax(kiln__relaxed *relaxed);
 kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
                             const char *call);
 
+/* KILN_EUNSUPPORTED for an optional function that this driver does not have. */
+kiln_status kiln__device_missing(const char *call);
+
 struct kiln_stream {
   kiln_device *device;
   CUstream handle;

@@ -1,123 +1,46 @@
-/* copy.c -- copies and fills.
+/* device_copy.c -- copies and fills: kiln/memory.h.
  *
- * The synchronous ones run in the default stream and then wait for it: the
- * driver's own return before the device has the data when the host memory is
- * pageable, when both sides are device memory, and when filling. */
+ * The synchronous ones run in the default stream and then wait for it. The
+ * driver's own synchronous calls may return before the device has the data: when
+ * the host memory is pageable, when both sides are device memory, and when
+ * filling. */
 #include "device.h"
 
-/* A synchronous call: in the device's context, with captures of other streams
- * left alone; refused while the default stream itself is tied up in one. */
-typedef struct unit {
+/* A synchronous call, in the device's context. Captures of other streams do not
+ * matter. It is refused while a capture occupies the default stream. */
+typedef struct direct {
   kiln_device *device;
   kiln__scope scope;
   kiln__relaxed relaxed;
-} unit;
+} direct;
 
-static kiln_status begin(unit *u, kiln_device *device, const char *call)
+static kiln_status begin(direct *d, kiln_device *device, const char *call)
 {
-  kiln_status st = kiln__enter(device, &u->scope);
+  kiln_status st = kiln__enter(device, &d->scope);
 
   if (st != KILN_OK)
     return st;
-  u->device = device;
+  d->device = device;
   st = kiln__refuse_capture(device, NULL, call);
   if (st == KILN_OK)
-    kiln__relax(device->driver, &u->relaxed);
+    kiln__relax(device->driver, &d->relaxed);
   else
-    kiln__leave(&u->scope);
+    kiln__leave(&d->scope);
   return st;
 }
 
-static kiln_status end(unit *u, CUresult rc, const char *call)
+static kiln_status end(direct *d, CUresult rc, const char *call)
 {
   if (rc == CUDA_SUCCESS) {
     call = "cuStreamSynchronize";
-    rc = u->device->driver->streamSynchronize(NULL);
+    rc = d->device->driver->streamSynchronize(NULL);
   }
-  kiln__unrelax(&u->relaxed);
-  kiln__leave(&u->scope);
-  return kiln__device_rc(u->device, rc, call);
+  kiln__unrelax(&d->relaxed);
+  kiln__leave(&d->scope);
+  return kiln__device_rc(d->device, rc, call);
 }
 
-static kiln_status check(const void *where, bool addresses, size_t size)
-{
-  if (where == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "the device or stream is NULL");
-  if (!addresses && size > 0)
-    return kiln__fail(KILN_EINVAL, NULL, "an address is NULL");
-  return KILN_OK;
-}
-
-kiln_status kiln_copy_to_device(kiln_device *device, CUdeviceptr dst,
-                                const void *src, size_t size)
-{
-  kiln_status st = check(device, dst != 0 && src != NULL, size);
-  unit u;
-
-  if (st != KILN_OK || size == 0)
-    return st;
-  st = begin(&u, device, __func__);
-  if (st != KILN_OK)
-    return st;
-  return end(&u, device->driver->memcpyHtoD(dst, src, size), "cuMemcpyHtoD_v2");
-}
-
-kiln_status kiln_copy_to_host(kiln_device *device, void *dst, CUdeviceptr src,
-                              size_t size)
-{
-  kiln_status st = check(device, dst != NULL && src != 0, size);
-  unit u;
-
-  if (st != KILN_OK || size == 0)
-    return st;
-  st = begin(&u, device, __func__);
-  if (st != KILN_OK)
-    return st;
-  return end(&u, device->driver->memcpyDtoH(dst, src, size), "cuMemcpyDtoH_v2");
-}
-
-kiln_status kiln_copy_on_device(kiln_device *device, CUdeviceptr dst,
-                                CUdeviceptr src, size_t size)
-{
-  kiln_status st = check(device, dst != 0 && src != 0, size);
-  unit u;
-
-  if (st != KILN_OK || size == 0)
-    return st;
-  st = begin(&u, device, __func__);
-  if (st != KILN_OK)
-    return st;
-  return end(&u, device->driver->memcpyDtoD(dst, src, size), "cuMemcpyDtoD_v2");
-}
-
-kiln_status kiln_copy_peer(kiln_device *dst_device, CUdeviceptr dst,
-                           kiln_device *src_device, CUdeviceptr src,
-                           size_t size)
-{
-  kiln_status st =
-      check(src_device == NULL ? NULL : dst_device, dst != 0 && src != 0, size);
-  unit u;
-
-  if (st != KILN_OK || size == 0)
-    return st;
-  /* What was queued at the source must be there before it is copied. */
-  st = begin(&u, src_device, __func__);
-  if (st != KILN_OK)
-    return st;
-  st = end(&u, CUDA_SUCCESS, NULL);
-  if (st != KILN_OK)
-    return st;
-  st = begin(&u, dst_device, __func__);
-  if (st != KILN_OK)
-    return st;
-  return end(&u,
-             dst_device->driver->memcpyPeerAsync(
-                 dst, atomic_load(&dst_device->context), src,
-                 atomic_load(&src_device->context), size, NULL),
-             "cuMemcpyPeerAsync");
-}
-
-/* "copy HtoD 4.0 MB" */
+/* "copy HtoD 4.0 MB": the name of a span in a timeline. */
 static void describe(char text[64], const char *what, size_t size)
 {
   static const char *const units[] = {"kB", "MB", "GB", "TB"};
@@ -137,8 +60,8 @@ static void describe(char text[64], const char *what, size_t size)
                (unsigned long long)(tenths % 10), units[i]);
 }
 
-/* An asynchronous call: in the stream's context, with a mark in its timeline
- * if it has one. */
+/* An asynchronous call, in the stream's context, with a span in the stream's
+ * timeline if it has one. */
 typedef struct queued {
   kiln_stream *stream;
   kiln__scope scope;
@@ -169,55 +92,117 @@ static kiln_status queue_end(queued *q, CUresult rc, const char *call)
   return kiln__device_rc(q->stream->device, rc, call);
 }
 
+/* The two bodies that all functions below share: they evaluate to a status and
+ * differ in one call of the driver. */
+#define COPY(device, call, text)                                               \
+  direct d;                                                                    \
+                                                                               \
+  st = begin(&d, device, __func__);                                            \
+  return st == KILN_OK ? end(&d, (device)->driver->call, text) : st
+#define QUEUE(stream, what, size, call, text)                                  \
+  queued q;                                                                    \
+                                                                               \
+  st = queue_begin(&q, stream, what, size);                                    \
+  return st == KILN_OK ? queue_end(&q, (stream)->device->driver->call, text)   \
+                       : st
+
+static kiln_status check(const void *where, bool addresses, size_t size)
+{
+  if (where == NULL)
+    return kiln__fail(KILN_EINVAL, NULL, "the device or stream is NULL");
+  if (!addresses && size > 0)
+    return kiln__fail(KILN_EINVAL, NULL, "an address is NULL");
+  return KILN_OK;
+}
+
+/* ---- Copies ------------------------------------------------------------------ */
+
+kiln_status kiln_copy_to_device(kiln_device *device, CUdeviceptr dst,
+                                const void *src, size_t size)
+{
+  kiln_status st = check(device, dst != 0 && src != NULL, size);
+
+  if (st != KILN_OK || size == 0)
+    return st;
+  COPY(device, memcpyHtoD(dst, src, size), "cuMemcpyHtoD_v2");
+}
+
+kiln_status kiln_copy_to_host(kiln_device *device, void *dst, CUdeviceptr src,
+                              size_t size)
+{
+  kiln_status st = check(device, dst != NULL && src != 0, size);
+
+  if (st != KILN_OK || size == 0)
+    return st;
+  COPY(device, memcpyDtoH(dst, src, size), "cuMemcpyDtoH_v2");
+}
+
+kiln_status kiln_copy_on_device(kiln_device *device, CUdeviceptr dst,
+                                CUdeviceptr src, size_t size)
+{
+  kiln_status st = check(device, dst != 0 && src != 0, size);
+
+  if (st != KILN_OK || size == 0)
+    return st;
+  COPY(device, memcpyDtoD(dst, src, size), "cuMemcpyDtoD_v2");
+}
+
+kiln_status kiln_copy_peer(kiln_device *dst_device, CUdeviceptr dst,
+                           kiln_device *src_device, CUdeviceptr src,
+                           size_t size)
+{
+  kiln_status st =
+      check(src_device == NULL ? NULL : dst_device, dst != 0 && src != 0, size);
+  direct source;
+
+  if (st != KILN_OK || size == 0)
+    return st;
+  /* What was queued at the source must be there before it is copied. */
+  st = begin(&source, src_device, __func__);
+  if (st == KILN_OK)
+    st = end(&source, CUDA_SUCCESS, NULL);
+  if (st != KILN_OK)
+    return st;
+  COPY(dst_device,
+       memcpyPeerAsync(dst, atomic_load(&dst_device->context), src,
+                       atomic_load(&src_device->context), size, NULL),
+       "cuMemcpyPeerAsync");
+}
+
 kiln_status kiln_copy_to_device_async(kiln_stream *stream, CUdeviceptr dst,
                                       const void *src, size_t size)
 {
   kiln_status st = check(stream, dst != 0 && src != NULL, size);
-  queued q;
 
   if (st != KILN_OK || size == 0)
     return st;
-  st = queue_begin(&q, stream, "copy HtoD", size);
-  if (st != KILN_OK)
-    return st;
-  return queue_end(
-      &q,
-      stream->device->driver->memcpyHtoDAsync(dst, src, size, stream->handle),
-      "cuMemcpyHtoDAsync_v2");
+  QUEUE(stream, "copy HtoD", size,
+        memcpyHtoDAsync(dst, src, size, stream->handle),
+        "cuMemcpyHtoDAsync_v2");
 }
 
 kiln_status kiln_copy_to_host_async(kiln_stream *stream, void *dst,
                                     CUdeviceptr src, size_t size)
 {
   kiln_status st = check(stream, dst != NULL && src != 0, size);
-  queued q;
 
   if (st != KILN_OK || size == 0)
     return st;
-  st = queue_begin(&q, stream, "copy DtoH", size);
-  if (st != KILN_OK)
-    return st;
-  return queue_end(
-      &q,
-      stream->device->driver->memcpyDtoHAsync(dst, src, size, stream->handle),
-      "cuMemcpyDtoHAsync_v2");
+  QUEUE(stream, "copy DtoH", size,
+        memcpyDtoHAsync(dst, src, size, stream->handle),
+        "cuMemcpyDtoHAsync_v2");
 }
 
 kiln_status kiln_copy_on_device_async(kiln_stream *stream, CUdeviceptr dst,
                                       CUdeviceptr src, size_t size)
 {
   kiln_status st = check(stream, dst != 0 && src != 0, size);
-  queued q;
 
   if (st != KILN_OK || size == 0)
     return st;
-  st = queue_begin(&q, stream, "copy DtoD", size);
-  if (st != KILN_OK)
-    return st;
-  return queue_end(
-      &q,
-      stream->device->driver->memcpyDtoDAsync(dst, src, size, stream->handle),
-      "cuMemcpyDtoDAsync_v2");
+  QUEUE(stream, "copy DtoD", size,
+        memcpyDtoDAsync(dst, src, size, stream->handle),
+        "cuMemcpyDtoDAsync_v2");
 }
 
 kiln_status kiln_copy_peer_async(kiln_stream *stream, kiln_device *dst_device,
@@ -228,22 +213,136 @@ kiln_status kiln_copy_peer_async(kiln_stream *stream, kiln_device *dst_device,
       check(stream == NULL || src_device == NULL ? NULL : dst_device,
             dst != 0 && src != 0, size);
   CUcontext to, from;
-  queued q;
 
   if (st != KILN_OK || size == 0)
     return st;
   st = kiln_device_context(dst_device, &to);
   if (st == KILN_OK)
     st = kiln_device_context(src_device, &from);
-  if (st == KILN_OK)
-    st = queue_begin(&q, stream, "copy peer", size);
   if (st != KILN_OK)
     return st;
-  return queue_end(&q,
-                   stream->device->driver->memcpyPeerAsync(
-                       dst, to, src, from, size, stream->handle),
-                   "cuMemcpyPeerAsync");
+  QUEUE(stream, "copy peer", size,
+        memcpyPeerAsync(dst, to, src, from, size, stream->handle),
+        "cuMemcpyPeerAsync");
 }
+
+/* ---- 2-D copies -------------------------------------------------------------- */
+
+/* One side of a 2-D copy: host memory, or device memory if `host` is NULL. */
+typedef struct side {
+  const void *host;
+  CUdeviceptr device;
+  size_t pitch;
+} side;
+
+static bool is_null(const side *s)
+{
+  return s->host == NULL && s->device == 0;
+}
+
+/* Fills the driver's struct. KILN_OK also for nothing to copy: *out then has a
+ * width or height of 0. */
+static kiln_status describe_2d(CUDA_MEMCPY2D *out, const kiln_device *device,
+                               side dst, side src, const kiln_extent *extent)
+{
+  *out = (CUDA_MEMCPY2D){0};
+  if (device == NULL || extent == NULL)
+    return kiln__fail(KILN_EINVAL, NULL,
+                      "the device, stream or extent is NULL");
+  dst.pitch = extent->dst_pitch > 0 ? extent->dst_pitch : extent->width;
+  src.pitch = extent->src_pitch > 0 ? extent->src_pitch : extent->width;
+  if (dst.pitch < extent->width || src.pitch < extent->width)
+    return kiln__fail(KILN_EINVAL, "a pitch is in bytes, as the width is",
+                      "rows of %zu bytes do not fit pitches of %zu and %zu",
+                      extent->width, dst.pitch, src.pitch);
+  if (extent->width == 0 || extent->height == 0)
+    return KILN_OK;
+  if (is_null(&dst) || is_null(&src))
+    return kiln__fail(KILN_EINVAL, NULL, "an address is NULL");
+  if (device->driver->memcpy2DAsync == NULL)
+    return kiln__device_missing("cuMemcpy2DAsync_v2");
+  out->dstMemoryType =
+      dst.host != NULL ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  out->dstHost = (void *)(uintptr_t)dst.host;
+  out->dstDevice = dst.device;
+  out->dstPitch = dst.pitch;
+  out->srcMemoryType =
+      src.host != NULL ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+  out->srcHost = src.host;
+  out->srcDevice = src.device;
+  out->srcPitch = src.pitch;
+  out->WidthInBytes = extent->width;
+  out->Height = extent->height;
+  return KILN_OK;
+}
+
+static kiln_status copy_2d(kiln_device *device, side dst, side src,
+                           const kiln_extent *extent)
+{
+  CUDA_MEMCPY2D copy;
+  kiln_status st = describe_2d(&copy, device, dst, src, extent);
+
+  if (st != KILN_OK || copy.Height == 0)
+    return st;
+  COPY(device, memcpy2DAsync(&copy, NULL), "cuMemcpy2DAsync_v2");
+}
+
+static kiln_status queue_2d(kiln_stream *stream, const char *what, side dst,
+                            side src, const kiln_extent *extent)
+{
+  CUDA_MEMCPY2D copy;
+  kiln_status st = describe_2d(&copy, stream == NULL ? NULL : stream->device,
+                               dst, src, extent);
+
+  if (st != KILN_OK || copy.Height == 0)
+    return st;
+  QUEUE(stream, what, copy.WidthInBytes * copy.Height,
+        memcpy2DAsync(&copy, stream->handle), "cuMemcpy2DAsync_v2");
+}
+
+kiln_status kiln_copy_2d_to_device(kiln_device *device, CUdeviceptr dst,
+                                   const void *src, const kiln_extent *extent)
+{
+  return copy_2d(device, (side){.device = dst}, (side){.host = src}, extent);
+}
+
+kiln_status kiln_copy_2d_to_host(kiln_device *device, void *dst,
+                                 CUdeviceptr src, const kiln_extent *extent)
+{
+  return copy_2d(device, (side){.host = dst}, (side){.device = src}, extent);
+}
+
+kiln_status kiln_copy_2d_on_device(kiln_device *device, CUdeviceptr dst,
+                                   CUdeviceptr src, const kiln_extent *extent)
+{
+  return copy_2d(device, (side){.device = dst}, (side){.device = src}, extent);
+}
+
+kiln_status kiln_copy_2d_to_device_async(kiln_stream *stream, CUdeviceptr dst,
+                                         const void *src,
+                                         const kiln_extent *extent)
+{
+  return queue_2d(stream, "copy 2D HtoD", (side){.device = dst},
+                  (side){.host = src}, extent);
+}
+
+kiln_status kiln_copy_2d_to_host_async(kiln_stream *stream, void *dst,
+                                       CUdeviceptr src,
+                                       const kiln_extent *extent)
+{
+  return queue_2d(stream, "copy 2D DtoH", (side){.host = dst},
+                  (side){.device = src}, extent);
+}
+
+kiln_status kiln_copy_2d_on_device_async(kiln_stream *stream, CUdeviceptr dst,
+                                         CUdeviceptr src,
+                                         const kiln_extent *extent)
+{
+  return queue_2d(stream, "copy 2D DtoD", (side){.device = dst},
+                  (side){.device = src}, extent);
+}
+
+/* ---- Fills ------------------------------------------------------------------- */
 
 static kiln_status check_fill(const void *where, CUdeviceptr dst, int width,
                               size_t count)
@@ -264,48 +363,38 @@ kiln_status kiln_fill(kiln_device *device, CUdeviceptr dst, uint32_t value,
                       int width, size_t count)
 {
   kiln_status st = check_fill(device, dst, width, count);
-  const kiln__driver *driver;
-  unit u;
 
   if (st != KILN_OK || count == 0)
     return st;
-  st = begin(&u, device, __func__);
-  if (st != KILN_OK)
-    return st;
-  driver = device->driver;
-  if (width == 1)
-    return end(&u, driver->memsetD8(dst, (unsigned char)value, count),
-               "cuMemsetD8_v2");
-  if (width == 2)
-    return end(&u, driver->memsetD16(dst, (unsigned short)value, count),
-               "cuMemsetD16_v2");
-  return end(&u, driver->memsetD32(dst, value, count), "cuMemsetD32_v2");
+  if (width == 1) {
+    COPY(device, memsetD8(dst, (unsigned char)value, count), "cuMemsetD8_v2");
+  } else if (width == 2) {
+    COPY(device, memsetD16(dst, (unsigned short)value, count),
+         "cuMemsetD16_v2");
+  } else {
+    COPY(device, memsetD32(dst, value, count), "cuMemsetD32_v2");
+  }
 }
 
 kiln_status kiln_fill_async(kiln_stream *stream, CUdeviceptr dst,
                             uint32_t value, int width, size_t count)
 {
   kiln_status st = check_fill(stream, dst, width, count);
-  const kiln__driver *driver;
-  queued q;
+  const size_t size = count * (size_t)width;
 
   if (st != KILN_OK || count == 0)
     return st;
-  st = queue_begin(&q, stream, "fill", count * (size_t)width);
-  if (st != KILN_OK)
-    return st;
-  driver = stream->device->driver;
-  if (width == 1)
-    return queue_end(
-        &q,
-        driver->memsetD8Async(dst, (unsigned char)value, count, stream->handle),
-        "cuMemsetD8Async");
-  if (width == 2)
-    return queue_end(&q,
-                     driver->memsetD16Async(dst, (unsigned short)value, count,
-                                            stream->handle),
-                     "cuMemsetD16Async");
-  return queue_end(&q,
-                   driver->memsetD32Async(dst, value, count, stream->handle),
-                   "cuMemsetD32Async");
+  if (width == 1) {
+    QUEUE(stream, "fill", size,
+          memsetD8Async(dst, (unsigned char)value, count, stream->handle),
+          "cuMemsetD8Async");
+  } else if (width == 2) {
+    QUEUE(stream, "fill", size,
+          memsetD16Async(dst, (unsigned short)value, count, stream->handle),
+          "cuMemsetD16Async");
+  } else {
+    QUEUE(stream, "fill", size,
+          memsetD32Async(dst, value, count, stream->handle),
+          "cuMemsetD32Async");
+  }
 }

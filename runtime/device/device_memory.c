@@ -1,68 +1,117 @@
-/* memory.c -- device memory and pinned host memory. */
+/* device_memory.c -- device, managed and pinned memory: kiln/memory.h.
+ *
+ * Stream-ordered memory comes from the device's default memory pool, which the
+ * driver orders with the work in a stream: nothing waits. Where the driver has no
+ * pools, the same functions fall back to plain allocation, and freeing waits for
+ * the stream first, so that callers need one code path only. */
 #include "device.h"
 
-static kiln_status need_device(const kiln_device *device, bool others)
+/* A call of the driver that allocates or frees. It disturbs no capture, but the
+ * driver forbids it to a thread while anything is captured in the default mode.
+ * Hence the thread's mode is relaxed for the call. */
+typedef struct allocation {
+  kiln_device *device;
+  kiln__scope scope;
+  kiln__relaxed relaxed;
+} allocation;
+
+static kiln_status begin(allocation *a, kiln_device *device)
+{
+  const kiln_status st = kiln__enter(device, &a->scope);
+
+  a->device = device;
+  if (st == KILN_OK)
+    kiln__relax(device->driver, &a->relaxed);
+  return st;
+}
+
+static kiln_status end(allocation *a, CUresult rc, const char *call)
+{
+  kiln__unrelax(&a->relaxed);
+  kiln__leave(&a->scope);
+  return kiln__device_rc(a->device, rc, call);
+}
+
+static kiln_status need(const kiln_device *device, bool others)
 {
   if (device == NULL || !others)
     return kiln__fail(KILN_EINVAL, NULL, "an argument is NULL");
   return KILN_OK;
 }
 
-/* Allocating is forbidden to a thread while anything is captured in the
- * default mode; it disturbs no capture, hence relaxed. */
-typedef struct unit {
-  kiln_device *device;
-  kiln__scope scope;
-  kiln__relaxed relaxed;
-} unit;
-
-static kiln_status begin(kiln_device *device, unit *u)
-{
-  const kiln_status st = kiln__enter(device, &u->scope);
-
-  u->device = device;
-  if (st == KILN_OK)
-    kiln__relax(device->driver, &u->relaxed);
-  return st;
-}
-
-static kiln_status end(unit *u, CUresult rc, const char *call)
-{
-  kiln__unrelax(&u->relaxed);
-  kiln__leave(&u->scope);
-  return kiln__device_rc(u->device, rc, call);
-}
+/* The part of every function below that differs is one call of the driver. Within
+ * the function, `a` is the allocation. */
+#define IN_DEVICE(device, call, text)                                          \
+  do {                                                                         \
+    allocation a;                                                              \
+                                                                               \
+    st = begin(&a, device);                                                    \
+    if (st == KILN_OK)                                                         \
+      st = end(&a, (device)->driver->call, text);                              \
+  } while (0)
 
 kiln_status kiln_memory_alloc(CUdeviceptr *out, kiln_device *device,
                               size_t size)
 {
-  kiln_status st = need_device(device, out != NULL);
-  unit u;
+  kiln_status st = need(device, out != NULL);
 
   if (out != NULL)
     *out = 0;
   if (st != KILN_OK || size == 0)
     return st;
-  st = begin(device, &u);
-  if (st != KILN_OK)
-    return st;
-  st = end(&u, device->driver->memAlloc(out, size), "cuMemAlloc_v2");
+  IN_DEVICE(device, memAlloc(out, size), "cuMemAlloc_v2");
   if (st != KILN_OK)
     *out = 0;
   return st;
 }
 
+kiln_status kiln_memory_alloc_managed(CUdeviceptr *out, kiln_device *device,
+                                      size_t size)
+{
+  kiln_status st = need(device, out != NULL);
+
+  if (out != NULL)
+    *out = 0;
+  if (st != KILN_OK || size == 0)
+    return st;
+  if (device->driver->memAllocManaged == NULL)
+    return kiln__device_missing("cuMemAllocManaged");
+  IN_DEVICE(device, memAllocManaged(out, size, CU_MEM_ATTACH_GLOBAL),
+            "cuMemAllocManaged");
+  if (st != KILN_OK)
+    *out = 0;
+  return st;
+}
+
+kiln_status kiln_memory_alloc_pitched(CUdeviceptr *out, size_t *pitch,
+                                      kiln_device *device, size_t width,
+                                      size_t height)
+{
+  enum { WIDEST_ACCESS = 16 };
+  kiln_status st = need(device, out != NULL && pitch != NULL);
+
+  if (out != NULL)
+    *out = 0;
+  if (pitch != NULL)
+    *pitch = 0;
+  if (st != KILN_OK || width == 0 || height == 0)
+    return st;
+  if (device->driver->memAllocPitch == NULL)
+    return kiln__device_missing("cuMemAllocPitch_v2");
+  IN_DEVICE(device, memAllocPitch(out, pitch, width, height, WIDEST_ACCESS),
+            "cuMemAllocPitch_v2");
+  if (st != KILN_OK)
+    *out = *pitch = 0;
+  return st;
+}
+
 kiln_status kiln_memory_free(kiln_device *device, CUdeviceptr p)
 {
-  kiln_status st = need_device(device, true);
-  unit u;
+  kiln_status st = need(device, true);
 
-  if (st != KILN_OK || p == 0)
-    return st;
-  st = begin(device, &u);
-  if (st != KILN_OK)
-    return st;
-  return end(&u, device->driver->memFree(p), "cuMemFree_v2");
+  if (st == KILN_OK && p != 0)
+    IN_DEVICE(device, memFree(p), "cuMemFree_v2");
+  return st;
 }
 
 kiln_status kiln_memory_alloc_async(CUdeviceptr *out, kiln_stream *stream,
@@ -118,9 +167,8 @@ kiln_status kiln_memory_free_async(kiln_stream *stream, CUdeviceptr p)
 kiln_status kiln_memory_info(kiln_device *device, uint64_t *free_bytes,
                              uint64_t *total_bytes)
 {
-  kiln_status st = need_device(device, free_bytes != NULL);
+  kiln_status st = need(device, free_bytes != NULL);
   size_t unused = 0, total = 0;
-  unit u;
 
   if (free_bytes != NULL)
     *free_bytes = 0;
@@ -128,10 +176,7 @@ kiln_status kiln_memory_info(kiln_device *device, uint64_t *free_bytes,
     *total_bytes = 0;
   if (st != KILN_OK)
     return st;
-  st = begin(device, &u);
-  if (st != KILN_OK)
-    return st;
-  st = end(&u, device->driver->memGetInfo(&unused, &total), "cuMemGetInfo_v2");
+  IN_DEVICE(device, memGetInfo(&unused, &total), "cuMemGetInfo_v2");
   if (st != KILN_OK)
     return st;
   *free_bytes = unused;
@@ -140,21 +185,21 @@ kiln_status kiln_memory_info(kiln_device *device, uint64_t *free_bytes,
   return KILN_OK;
 }
 
+/* ---- Pinned memory: usable by every context, and mapped into the device's
+ * address space ------------------------------------------------------------- */
+
 kiln_status kiln_host_alloc(void **out, kiln_device *device, size_t size)
 {
-  kiln_status st = need_device(device, out != NULL);
-  unit u;
+  kiln_status st = need(device, out != NULL);
 
   if (out != NULL)
     *out = NULL;
   if (st != KILN_OK || size == 0)
     return st;
-  st = begin(device, &u);
-  if (st != KILN_OK)
-    return st;
-  st =
-      end(&u, device->driver->memHostAlloc(out, size, CU_MEMHOSTALLOC_PORTABLE),
-          "cuMemHostAlloc");
+  IN_DEVICE(device,
+            memHostAlloc(out, size,
+                         CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
+            "cuMemHostAlloc");
   if (st != KILN_OK)
     *out = NULL;
   return st;
@@ -162,41 +207,46 @@ kiln_status kiln_host_alloc(void **out, kiln_device *device, size_t size)
 
 kiln_status kiln_host_free(kiln_device *device, void *p)
 {
-  kiln_status st = need_device(device, true);
-  unit u;
+  kiln_status st = need(device, true);
 
-  if (st != KILN_OK || p == NULL)
-    return st;
-  st = begin(device, &u);
-  if (st != KILN_OK)
-    return st;
-  return end(&u, device->driver->memFreeHost(p), "cuMemFreeHost");
+  if (st == KILN_OK && p != NULL)
+    IN_DEVICE(device, memFreeHost(p), "cuMemFreeHost");
+  return st;
 }
 
 kiln_status kiln_host_register(kiln_device *device, void *p, size_t size)
 {
-  kiln_status st = need_device(device, p != NULL || size == 0);
-  unit u;
+  kiln_status st = need(device, p != NULL || size == 0);
 
-  if (st != KILN_OK || size == 0)
-    return st;
-  st = begin(device, &u);
-  if (st != KILN_OK)
-    return st;
-  return end(
-      &u, device->driver->memHostRegister(p, size, CU_MEMHOSTREGISTER_PORTABLE),
-      "cuMemHostRegister_v2");
+  if (st == KILN_OK && size > 0)
+    IN_DEVICE(device,
+              memHostRegister(p, size,
+                              CU_MEMHOSTREGISTER_PORTABLE |
+                                  CU_MEMHOSTREGISTER_DEVICEMAP),
+              "cuMemHostRegister_v2");
+  return st;
 }
 
 kiln_status kiln_host_unregister(kiln_device *device, void *p)
 {
-  kiln_status st = need_device(device, true);
-  unit u;
+  kiln_status st = need(device, true);
 
-  if (st != KILN_OK || p == NULL)
-    return st;
-  st = begin(device, &u);
+  if (st == KILN_OK && p != NULL)
+    IN_DEVICE(device, memHostUnregister(p), "cuMemHostUnregister");
+  return st;
+}
+
+kiln_status kiln_host_address(CUdeviceptr *out, kiln_device *device, void *p)
+{
+  kiln_status st = need(device, out != NULL && p != NULL);
+
+  if (out != NULL)
+    *out = 0;
   if (st != KILN_OK)
     return st;
-  return end(&u, device->driver->memHostUnregister(p), "cuMemHostUnregister");
+  IN_DEVICE(device, memHostGetDevicePointer(out, p, 0),
+            "cuMemHostGetDevicePointer_v2");
+  if (st != KILN_OK)
+    *out = 0;
+  return st;
 }

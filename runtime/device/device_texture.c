@@ -27,12 +27,6 @@ size_t kiln_texel_bytes(kiln_texel texel)
 
 /* ---- Entering ---------------------------------------------------------------- */
 
-static kiln_status missing(const char *call)
-{
-  return kiln__fail(KILN_EUNSUPPORTED, "update the driver",
-                    "this driver has no %s", call);
-}
-
 static kiln_status enter(kiln_device *device, kiln__scope *scope,
                          const char *call)
 {
@@ -107,7 +101,7 @@ kiln_status kiln_cuda_array_create(kiln_cuda_array **out, kiln_device *device,
     return st;
   if (device->driver->array3DCreate == NULL ||
       device->driver->arrayDestroy == NULL)
-    return missing("cuArray3DCreate_v2");
+    return kiln__device_missing("cuArray3DCreate_v2");
   array = kiln__calloc(&device->rt->alloc, 1, sizeof *array);
   if (array == NULL)
     return kiln__fail_memory("an array");
@@ -159,7 +153,7 @@ static kiln_status copy(kiln_cuda_array *array, const void *src, void *dst)
   CUresult rc;
 
   if (device->driver->memcpy3D == NULL)
-    return missing("cuMemcpy3D_v2");
+    return kiln__device_missing("cuMemcpy3D_v2");
   if (src != NULL) {
     c.srcMemoryType = CU_MEMORYTYPE_HOST;
     c.srcHost = src;
@@ -245,7 +239,7 @@ static kiln_status make(uint64_t *out, kiln_device *device,
   if (st != KILN_OK)
     return st;
   if (device->driver->texObjectCreate == NULL)
-    return missing("cuTexObjectCreate");
+    return kiln__device_missing("cuTexObjectCreate");
   st = enter(device, &scope, __func__);
   if (st != KILN_OK)
     return st;
@@ -321,7 +315,7 @@ kiln_status kiln_texture_free(kiln_device *device, uint64_t texture)
   if (device == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "the device is NULL");
   if (device->driver->texObjectDestroy == NULL)
-    return missing("cuTexObjectDestroy");
+    return kiln__device_missing("cuTexObjectDestroy");
   st = kiln__enter(device, &scope);
   if (st != KILN_OK)
     return st;
@@ -349,7 +343,7 @@ kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array)
     return kiln__fail(KILN_EINVAL, "set kiln_cuda_array_desc.surface",
                       "the array was not made for surfaces");
   if (array->device->driver->surfObjectCreate == NULL)
-    return missing("cuSurfObjectCreate");
+    return kiln__device_missing("cuSurfObjectCreate");
   resource.res.array.hArray = array->handle;
   st = enter(array->device, &scope, __func__);
   if (st != KILN_OK)
@@ -372,7 +366,7 @@ kiln_status kiln_surface_free(kiln_device *device, uint64_t surface)
   if (device == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "the device is NULL");
   if (device->driver->surfObjectDestroy == NULL)
-    return missing("cuSurfObjectDestroy");
+    return kiln__device_missing("cuSurfObjectDestroy");
   st = kiln__enter(device, &scope);
   if (st != KILN_OK)
     return st;
