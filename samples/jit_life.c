@@ -163,8 +163,11 @@ static void print_lives(const life *cold, const life *disk, const life *memory,
          memory->known ? "yes" : "no ");
   printf("  2 front end, C++ to PTX     %6.3f           -            -\n",
          front);
-  printf("  3 back end, PTX to code     %6.3f           -            -\n",
-         back);
+  if (kiln_image_cubin(cold->image, NULL) != NULL)
+    printf("  3 back end, PTX to code     %6.3f           -            -\n",
+           back);
+  else /* the CPU device takes PTX, so nothing makes machine code */
+    printf("  3 back end, PTX to code          -           -            -\n");
   printf("    keep it, or fetch it      %6.3f       %6.3f       %6.3f\n",
          cold->image_ms - compiler, disk->image_ms, memory->image_ms);
   printf("  4 load into the device      %6.3f       %6.3f       %6.3f\n",

@@ -283,7 +283,7 @@ static void show_line(cli *c, report *r, const cJSON *line)
   if (strcmp(type, "finding") == 0) {
     fprintf(stderr, "\n%s\n", text_of(line, "text"));
     if (number_of(line, "count") > 1)
-      fprintf(stderr, "  found %.0f times\n", number_of(line, "count"));
+      fprintf(stderr, "  seen %.0f times\n", number_of(line, "count"));
     r->findings++;
   } else if (strcmp(type, "fault") == 0) {
     if (r->findings == 0) /* else a finding reports the same at length */

@@ -73,8 +73,9 @@ static kiln_status plan_source(kiln__plan *plan)
 
   if ((desc->builtin == NULL) == (desc->source == NULL))
     return kiln__fail(KILN_EINVAL, "set exactly one of the two",
-                      "%s builtin and source are set in kiln_program_desc",
-                      desc->builtin == NULL ? "neither" : "both");
+                      "%s set in kiln_program_desc",
+                      desc->builtin == NULL ? "neither builtin nor source is"
+                                            : "both builtin and source are");
   if (desc->builtin != NULL) {
     const kiln_builtin *builtin = find_builtin(desc->builtin);
 

@@ -7,6 +7,10 @@
 
 #include "test_device.h"
 #include <cjson/cJSON.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 static char dir[256];
 
@@ -205,6 +209,70 @@ START_TEST(candidates_are_compiled)
 }
 END_TEST
 
+/* An array's file is a regular file of the array's size: a device would never end.
+ */
+START_TEST(array_files_are_bounded)
+{
+  char path[512];
+  test_run run;
+
+  snprintf(path, sizeof path, "%s/set.cu", dir);
+  test_write_file(path,
+                  "extern \"C\" __global__ void set(int *x) { *x = 1; }\n", 51);
+  run = test_kiln("run %s --arg i32[4]=@/dev/zero", path);
+  ck_run_rc(run, 1);
+  ck_has(run.err, "it is a device");
+  run = test_kiln("run %s --arg i32[4]=@%s", path, path);
+  ck_run_rc(run, 1);
+  ck_has(run.err, "the limit is 16");
+}
+END_TEST
+
+/* SIGTERM ends `kiln exec` as it ends any program; its report is removed. */
+START_TEST(exec_cleans_up_when_ended)
+{
+  static const char *const words[] = {
+      "kiln", "exec", "--",
+      "sh",   "-c",   "ls $TMPDIR; kill -TERM $PPID; sleep 5; echo late",
+      NULL};
+  const char *first;
+  test_run run;
+
+  if (access(KILN_TEST_BUILD "/cpu/libcuda.so.1", R_OK) != 0)
+    return; /* built without the drop-in */
+  setenv("TMPDIR", dir, 1);
+  run = test_kiln_words(words);
+  ck_run_rc(run, 128 + SIGTERM);
+  ck_has(run.out, "kiln-exec-");
+  ck_lacks(run.out, "late");
+  run = test_kiln("exec -- ls %s", dir); /* has a report of its own */
+  ck_run_rc(run, 0);
+  first = strstr(run.out, "kiln-exec-");
+  ck_assert_msg(first != NULL && strstr(first + 1, "kiln-exec-") == NULL, "%s",
+                run.out);
+}
+END_TEST
+
+/* On the CPU device PTX is the code, so the back end takes no time. */
+START_TEST(jit_life_has_no_back_end_on_the_cpu)
+{
+  FILE *in;
+  char line[256];
+  bool found = false;
+
+  if (!on_cpu() || access(KILN_TEST_BUILD "/samples/jit_life", X_OK) != 0)
+    return;
+  in = popen(KILN_TEST_BUILD "/samples/jit_life", "r");
+  ck_assert_ptr_nonnull(in);
+  while (fgets(line, sizeof line, in) != NULL)
+    found =
+        found || strcmp(line, "  3 back end, PTX to code          -           "
+                              "-            -\n") == 0;
+  ck_assert_int_eq(pclose(in), 0);
+  ck_assert(found);
+}
+END_TEST
+
 static Suite *make(void)
 {
   Suite *s = suite_create("command on a device");
@@ -221,6 +289,9 @@ static Suite *make(void)
   tcase_add_test(t, operations_are_measured);
   tcase_add_test(t, parameters_are_tuned);
   tcase_add_test(t, candidates_are_compiled);
+  tcase_add_test(t, array_files_are_bounded);
+  tcase_add_test(t, exec_cleans_up_when_ended);
+  tcase_add_test(t, jit_life_has_no_back_end_on_the_cpu);
   suite_add_tcase(s, t);
   return s;
 }

@@ -114,6 +114,8 @@ static const char *const misuses[] = {
     "--cache-dir",
     "doctor extra",
     "doctor --nonsense",
+    "doctor --device cpu:bogus",
+    "doctor --device cpu:9.0,nothing",
     "doctor --what-if gpu",
     "doctor --what-if driver=12.2",
     "doctor --what-if gpu=9.0,color=blue",
@@ -125,6 +127,9 @@ static const char *const misuses[] = {
     "compile",
     "compile a.cu b.cu",
     "compile --emit elf x.cu",
+    "compile -D = x.cu",
+    "compile -D 2=3 x.cu",
+    "compile --trait KILN_HAS_SHFL x.cu",
     "compile --maxrregcount 0 x.cu",
     "compile --maxrregcount many x.cu",
     "cache",
@@ -148,6 +153,7 @@ static const char *const misuses[] = {
     "bench map --sizes x",
     "bench map --repeats 0",
     "bench launch extra",
+    "bench launch --device first",
     "bench reduce extra",
     "bench reduce --nothing",
     "bench reduce --arch sm_x",
@@ -161,7 +167,7 @@ START_TEST(wrong_use_exits_2)
   ck_run_rc(run, 2);
   ck_assert_str_eq(run.out, "");
   /* The bare command prints the whole help instead. */
-  ck_has(run.err, _i == 0 ? "usage: kiln" : "next: kiln ");
+  ck_has(run.err, _i == 0 ? "usage: kiln" : "next: ");
 }
 END_TEST
 
@@ -227,6 +233,18 @@ START_TEST(doctor_without_gpu)
   ck_assert(cJSON_IsTrue(
       cJSON_GetObjectItem(cJSON_GetObjectItem(json, "cache"), "usable")));
   cJSON_Delete(json);
+}
+END_TEST
+
+/* Where nothing is wrong but the missing GPU, the next step is the CPU device. */
+START_TEST(doctor_names_the_cpu_device)
+{
+  test_run run;
+
+  unsetenv("KILN_DRIVER");
+  run = test_kiln(NVRTC "doctor");
+  if (strstr(run.out, "this machine has no NVIDIA GPU and no driver") != NULL)
+    ck_has(run.out, "next: kernels run here on the CPU device: kiln run");
 }
 END_TEST
 
@@ -552,6 +570,67 @@ START_TEST(sass_needs_a_tool)
 }
 END_TEST
 
+/* ---- Files that are not what they should be ----------------------------------- */
+
+/* Reading any of these would never end, or take all memory. */
+START_TEST(odd_files_are_refused)
+{
+  const char *fifo = path_of("fifo"), *large = path_of("large.cu");
+  const struct {
+    const char *words, *file, *why;
+  } cases[] = {
+      {NVRTC "compile %s --arch 90", "/dev/zero", "it is a device"},
+      {NVRTC "compile %s --arch 90", fifo, "it is a FIFO"},
+      {NVRTC "compile %s --arch 90", dir, "it is a directory"},
+      {NVRTC "compile %s --arch 90", large, "the limit is 67108864"},
+      {NVRTC "pack %s --arch 90 -o /dev/null", "/dev/zero", "it is a device"},
+      {NVRTC "pack saxpy --arch 90 -o %s", "/dev/null", "it is a device"},
+      {NVRTC "pack cache -o %s", fifo, "it is a FIFO"},
+      {"--nvrtc %s compile builtin:saxpy --arch 90", fifo, "no regular file"},
+  };
+
+  write_source("large.cu", kernel);
+  ck_assert_int_eq(truncate(large, (64 << 20) + 1), 0);
+  ck_assert_int_eq(mkfifo(fifo, 0600), 0);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char words[512];
+    test_run run;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(words, sizeof words, cases[i].words, cases[i].file);
+#pragma GCC diagnostic pop
+    run = test_kiln("%s", words);
+    ck_run_rc(run, 1);
+    ck_has(run.err, cases[i].why);
+  }
+}
+END_TEST
+
+/* A file's name may hold any byte but '/': JSON stays UTF-8, and a terminal obeys
+ * no byte of a table. */
+START_TEST(names_with_odd_bytes)
+{
+  const char *file = write_source("odd\xff\x1b[1m.cu", kernel);
+  static const char *const lists[] = {"compile", "cache list"};
+
+  ck_run_rc(test_kiln(NVRTC "compile %s --arch 90", file), 0);
+  for (size_t i = 0; i < 2; i++) {
+    const char *what = i == 0 ? file : "--verbose";
+    test_run run = test_kiln(NVRTC "%s %s --arch 90 --json", lists[i], what);
+
+    ck_run_rc(run, 0);
+    cJSON_Delete(parse(run.out));
+    ck_has(run.out, "odd\xef\xbf\xbd\\u001b");
+    ck_lacks(run.out, "\xff");
+    run = test_kiln(NVRTC "%s %s --arch 90", lists[i], what);
+    ck_run_rc(run, 0);
+    ck_has(run.out, "odd\\xff\\x1b[1m");
+    ck_lacks(run.out, "\x1b");
+  }
+}
+END_TEST
+
 /* ---- Cache -------------------------------------------------------------- */
 
 static double stat_of(const char *key)
@@ -768,7 +847,7 @@ END_TEST
 
 START_TEST(bench_needs_a_gpu)
 {
-  static const char *const which[] = {"launch", "start", "reduce"};
+  static const char *const which[] = {"launch", "start"};
   const test_run run = test_kiln(NVRTC "bench %s", which[_i]);
 
   ck_run_rc(run, 1);
@@ -871,6 +950,7 @@ static Suite *make(void)
   tcase_add_test(t, global_options_stand_anywhere);
   tcase_add_test(t, doctor_with_nothing);
   tcase_add_test(t, doctor_without_gpu);
+  tcase_add_test(t, doctor_names_the_cpu_device);
   tcase_add_test(t, doctor_names_a_bad_cache);
   tcase_add_test(t, doctor_names_a_bad_pack);
   tcase_add_loop_test(t, what_if, 0, (int)(sizeof ladders / sizeof ladders[0]));
@@ -888,6 +968,8 @@ static Suite *make(void)
   tcase_add_test(t, compile_lists_builtins);
   tcase_add_test(t, spill_gate);
   tcase_add_test(t, sass_needs_a_tool);
+  tcase_add_test(t, odd_files_are_refused);
+  tcase_add_test(t, names_with_odd_bytes);
   tcase_add_test(t, cache_life);
   tcase_add_test(t, cache_verify_finds_damage);
   tcase_add_test(t, cache_why);
@@ -895,7 +977,7 @@ static Suite *make(void)
   tcase_add_test(t, pack_takes_names);
   tcase_add_test(t, pack_of_the_cache);
   tcase_add_test(t, pack_failures);
-  tcase_add_loop_test(t, bench_needs_a_gpu, 0, 3);
+  tcase_add_loop_test(t, bench_needs_a_gpu, 0, 2);
   tcase_add_test(t, gpu_is_described);
   tcase_add_test(t, gpu_that_computes_nonsense);
   tcase_add_test(t, gpu_decides_the_target);
