@@ -416,3 +416,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 #endif
+
+#include <kiln/user_texts.cuh>

@@ -169,3 +169,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     store_tile(out, i, n, y);
   }
 }
+
+#include <kiln/user_texts.cuh>

@@ -198,3 +198,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     kiln::tile_publish(words + 1, blockIdx.x, value,
                        kiln::descriptor_tag(epoch, kiln::status_partial));
 }
+
+#include <kiln/user_texts.cuh>

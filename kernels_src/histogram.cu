@@ -86,9 +86,9 @@ static constexpr unsigned nowhere = ~0u;
 
 /* d * 2^128-scaled (high, low), upper 64 bits: exact for all d within range. */
 /* What the defaults do not call; nvcc warns otherwise. */
-#define MAY_BE_UNUSED __attribute__((unused))
+#define KILN_MAY_BE_UNUSED __attribute__((unused))
 
-static __device__ __forceinline__ MAY_BE_UNUSED unsigned
+static __device__ __forceinline__ KILN_MAY_BE_UNUSED unsigned
 scale_wide(unsigned long long d, unsigned long long low,
            unsigned long long high)
 {
@@ -98,7 +98,7 @@ scale_wide(unsigned long long d, unsigned long long low,
   return static_cast<unsigned>(__umul64hi(d, high) + (sum < carry ? 1 : 0));
 }
 
-static __device__ __forceinline__ MAY_BE_UNUSED unsigned
+static __device__ __forceinline__ KILN_MAY_BE_UNUSED unsigned
 scale_narrow(unsigned d, unsigned long long by)
 {
   const unsigned low = static_cast<unsigned>(by);
@@ -270,7 +270,7 @@ count_share(tally &t, const user::args &in, count vectors, unsigned workers,
                  to);
 }
 
-static __device__ __forceinline__ MAY_BE_UNUSED user::stored *
+static __device__ __forceinline__ KILN_MAY_BE_UNUSED user::stored *
 storage_for_levels(unsigned width)
 {
   return reinterpret_cast<user::stored *>(storage +
@@ -356,7 +356,7 @@ gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
 
 /* Blocks behind the workers take a row of 32 bins each. All that they wait for
  * has a lower index. */
-static __device__ __forceinline__ MAY_BE_UNUSED void
+static __device__ __forceinline__ KILN_MAY_BE_UNUSED void
 add_up(KILN_COUNT *counts, const unsigned long long *words, unsigned bins,
        unsigned workers, unsigned tag)
 {
@@ -434,3 +434,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   __syncthreads();
   deliver(counts, words, t, to.bins, tag);
 }
+
+#include <kiln/user_texts.cuh>

@@ -148,3 +148,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   if (KILN_HEAD && threadIdx.x - KILN_VECTOR < head)
     write_one(in, threadIdx.x - KILN_VECTOR, to);
 }
+
+#include <kiln/user_texts.cuh>

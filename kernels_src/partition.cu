@@ -63,9 +63,9 @@ static_assert(KILN_PARTITIONS == 2 || KILN_LAYOUT != 2,
 enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
 #if KILN_PER_SM > 0
-#define BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
 #else
-#define BOUNDS __launch_bounds__(KILN_BLOCK)
+#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK)
 #endif
 
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
@@ -354,7 +354,7 @@ move_tile(const user::args &in, count n, count which, count tiles,
   write(r, which * shape::size, valid, mine, n, out, out_second, out_rest);
 }
 
-extern "C" __global__ void BOUNDS
+extern "C" __global__ void KILN_BOUNDS
 partition(const user::args in, unsigned long long n, user::stored *out,
           user::stored *out_second, user::stored *out_rest, KILN_COUNT *counts,
           unsigned long long *words, unsigned counters, unsigned epoch)
@@ -370,3 +370,5 @@ partition(const user::args in, unsigned long long n, user::stored *out,
   move_tile(in, n, blockIdx.x - counters, tiles, out, out_second, out_rest,
             counts, words, counters, epoch);
 }
+
+#include <kiln/user_texts.cuh>

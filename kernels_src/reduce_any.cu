@@ -484,3 +484,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   }
   (void)leading, (void)chunk, (void)rows, (void)head;
 }
+
+#include <kiln/user_texts.cuh>

@@ -213,3 +213,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
       kiln::store(out + left + c, op(one[0], own));
   }
 }
+
+#include <kiln/user_texts.cuh>

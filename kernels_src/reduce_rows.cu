@@ -192,3 +192,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
         kiln::store(out + (first + d * groups), value[d]);
   }
 }
+
+#include <kiln/user_texts.cuh>

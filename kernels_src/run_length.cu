@@ -278,3 +278,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   __syncthreads();
   write(r, first, starts, open, values, offsets, lengths);
 }
+
+#include <kiln/user_texts.cuh>

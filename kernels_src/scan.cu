@@ -206,3 +206,5 @@ __launch_bounds__(KILN_BLOCK)
                            ? static_cast<acc>(user::identity(in))
                            : s.op(storage.prefix, storage.total));
 }
+
+#include <kiln/user_texts.cuh>

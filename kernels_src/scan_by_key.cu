@@ -402,3 +402,5 @@ __launch_bounds__(KILN_BLOCK)
             cut >> r & 1u ? before[r] : s.op(base, before[r]), to);
   });
 }
+
+#include <kiln/user_texts.cuh>

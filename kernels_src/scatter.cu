@@ -99,3 +99,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   if (blockIdx.x == 0 && threadIdx.x < rest)
     one(in, static_cast<count>(n) - rest + threadIdx.x, index, out, mine);
 }
+
+#include <kiln/user_texts.cuh>

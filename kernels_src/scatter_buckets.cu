@@ -321,3 +321,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   }
 }
 #endif
+
+#include <kiln/user_texts.cuh>

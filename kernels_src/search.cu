@@ -156,3 +156,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     }
   }
 }
+
+#include <kiln/user_texts.cuh>

@@ -284,3 +284,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
       kiln::store(out + first.segment, value);
   }
 }
+
+#include <kiln/user_texts.cuh>

@@ -350,3 +350,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     look_back(words, j, epoch, op, identity, head);
   write(j, segment, head);
 }
+
+#include <kiln/user_texts.cuh>

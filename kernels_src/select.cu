@@ -61,11 +61,11 @@ static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
 
 enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 
-#define KEEPS_PLACES (KILN_INDEX != 0 || KILN_PAYLOAD != 0)
+#define KILN_KEEPS_PLACES (KILN_INDEX != 0 || KILN_PAYLOAD != 0)
 #if KILN_PER_SM > 0
-#define BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
+#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
 #else
-#define BOUNDS __launch_bounds__(KILN_BLOCK)
+#define KILN_BOUNDS __launch_bounds__(KILN_BLOCK)
 #endif
 
 typedef kiln::tile_shape<KILN_BLOCK, vectors, KILN_VECTOR> shape;
@@ -98,7 +98,7 @@ struct shared_storage {
 #if KILN_VALUES
   alignas(16) user::stored value[shape::size];
 #endif
-#if KEEPS_PLACES
+#if KILN_KEEPS_PLACES
   unsigned short place[shape::size];
 #endif
   unsigned warp_count[shape::warps];
@@ -185,7 +185,7 @@ static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
 #if KILN_VALUES
         r.value[to] = kiln::narrow<user::stored>(t.value[k * KILN_VECTOR + e]);
 #endif
-#if KEEPS_PLACES
+#if KILN_KEEPS_PLACES
         r.place[to] = static_cast<unsigned short>(shape::place(k) + e);
 #endif
         ++to;
@@ -230,7 +230,7 @@ before_tile(unsigned long long *words, unsigned epoch, position mine)
   return before;
 }
 
-extern "C" __global__ void BOUNDS
+extern "C" __global__ void KILN_BOUNDS
 select_elements(const user::args in, unsigned long long n, user::stored *out,
                 place_out *out_index, const moved *payload, moved *out_payload,
                 KILN_COUNT *kept, unsigned long long *words, unsigned epoch)
@@ -273,3 +273,5 @@ select_elements(const user::args in, unsigned long long n, user::stored *out,
   __syncthreads();
   write(r, first, mine, to);
 }
+
+#include <kiln/user_texts.cuh>

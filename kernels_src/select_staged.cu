@@ -198,3 +198,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   else
     select_tile(in, n, blockIdx.x - 1, tiles, out, kept, words, epoch);
 }
+
+#include <kiln/user_texts.cuh>

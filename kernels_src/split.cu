@@ -364,3 +364,5 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   offsets[bucket] = static_cast<KILN_POSITION>(low);
 }
 #endif
+
+#include <kiln/user_texts.cuh>

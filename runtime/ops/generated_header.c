@@ -1,11 +1,41 @@
-/* generate.c -- the header that ties the user's texts to a kernel. Each text stands
- * on lines of its own behind a #line directive that names it, so that the
- * compiler's messages show the text and not what is around it. */
+/* generated_header.c -- the two headers that tie a call's texts to a kernel.
+ *
+ * Problem: a kernel has to call the user's expressions, and a name in a user's
+ * text (a parameter "value", a preamble function "count", a macro "T") must not
+ * collide with a name of the kernel or of its headers.
+ *
+ * Idea: the kernel sees declarations only. <kiln/generated.cuh>, which user.cuh
+ * includes in front, declares one function per text and wraps it for the kernel
+ * in namespace user. <kiln/generated_texts.cuh>, which user_texts.cuh includes
+ * behind the last line of the kernel, holds the preamble and the bodies, in a
+ * namespace of their own.
+ *
+ * Invariant: between the preamble and the end of the program stands no name but
+ * C++ keywords, the names that texts are promised (x, i, a, x_at and the
+ * parameters), and names that begin with kiln__, which kiln__check_code()
+ * refuses for parameters. So the preamble may define any other name, as a macro
+ * too, and hides the kernel's names.
+ *
+ * Cost: none at run time, since every function is inlined.
+ *
+ * Each text stands on lines of its own behind a #line directive with its name.
+ * The compiler's messages then name the text and count its lines. */
 #include "ops.h"
 
 #include <string.h>
 
 #define INLINE "static __device__ __forceinline__ "
+
+/* Most functions of a specialisation: the texts of the spec, the map, the
+ * operation and its identity. */
+enum { MAX_TEXTS = KILN__MAX_FUNCTIONS + 3 };
+
+typedef struct generator {
+  kiln__buf *types, *texts; /* the two headers */
+  const kiln__spec *spec;
+  size_t n_arrays, n_params, n_texts;
+  kiln__function text[MAX_TEXTS]; /* those that have an expression */
+} generator;
 
 static const char *storage(kiln_dtype type)
 {
@@ -17,53 +47,75 @@ static const char *compute(kiln_dtype type)
   return kiln__dtype_of(type)->compute;
 }
 
-static size_t n_arrays(const kiln__spec *spec)
+static const char *array_type(const generator *g, size_t k)
 {
-  return spec->input == NULL ? 0 : kiln__input_arrays(spec->input);
+  return compute(g->spec->input->in[k].type);
 }
 
-static size_t n_params(const kiln__spec *spec)
+/* A function of the elements of all arrays; the others take a and b, or
+ * nothing. */
+static bool is_elementwise(const kiln__function *f)
 {
-  return spec->code == NULL ? 0 : spec->code->n_params;
+  return f->operand == NULL;
 }
 
-/* ---- Parameters ---------------------------------------------------------------------------- */
+/* ---- Which texts there are ------------------------------------------------------- */
 
-/* The bits of a constant, which every value survives. */
-static void add_constant(kiln__buf *out, const kiln_param *p)
+static void add_to_texts(generator *g, kiln__function f)
 {
-  uint64_t bits = 0;
-
-  memcpy(&bits, p->value, kiln__size(p->type));
-  kiln__buf_format(out, "  const %s %s = kiln::from_bits<%s>(0x%llxull);",
-                   compute(p->type), p->name, storage(p->type),
-                   (unsigned long long)bits);
+  if (f.expr != NULL)
+    g->text[g->n_texts++] = f;
 }
 
-/* Every function sees every parameter; (void): a text need not use them. */
-static void add_params_in_sight(kiln__buf *out, const kiln__spec *spec)
+static void collect_texts(generator *g)
 {
-  for (size_t k = 0; k < n_params(spec); k++) {
-    const kiln_param *p = &spec->code->params[k];
+  const kiln__spec *spec = g->spec;
 
-    if (p->constant)
-      add_constant(out, p);
-    else
-      kiln__buf_format(out, "  const %s %s = kiln::widen(s.p_%s);",
-                       compute(p->type), p->name, p->name);
-    kiln__buf_format(out, " (void)%s;\n", p->name);
+  if (spec->input != NULL)
+    add_to_texts(g, (kiln__function){"map", KILN__MAP_NAME, spec->input->map,
+                                     "value", NULL});
+  if (spec->op != NULL && spec->op->expr != NULL) {
+    add_to_texts(g, (kiln__function){"identity", KILN__IDENTITY_NAME,
+                                     spec->op->identity, "acc", ""});
+    add_to_texts(g, (kiln__function){"operation", KILN__OPERATION_NAME,
+                                     spec->op->expr, "acc", "acc"});
   }
+  for (size_t k = 0; k < KILN__MAX_FUNCTIONS && spec->function[k].name != NULL;
+       k++)
+    add_to_texts(g, spec->function[k]);
 }
 
-static void add_args(kiln__buf *out, const kiln__spec *spec)
+static bool reads_neighbours(const generator *g)
 {
+  for (size_t k = 0; k < g->n_texts; k++)
+    if (is_elementwise(&g->text[k]) && kiln__reads_neighbours(g->text[k].expr))
+      return true;
+  return false;
+}
+
+/* ---- Types and parameters --------------------------------------------------------- */
+
+static void add_types(const generator *g)
+{
+  const kiln__spec *spec = g->spec;
+  kiln__buf *out = g->types;
   bool empty = true;
 
+  kiln__buf_text(out, "namespace user\n{\ntypedef unsigned long long index;\n");
+  if (spec->input != NULL)
+    kiln__buf_format(out, "typedef %s stored;\ntypedef %s value;\n",
+                     storage(kiln__input_type(spec->input)),
+                     compute(kiln__input_type(spec->input)));
+  if (spec->acc != KILN_DTYPE_NONE)
+    kiln__buf_format(out, "typedef %s acc;\n", compute(spec->acc));
+  for (size_t k = 0; k < g->n_texts; k++)
+    kiln__buf_format(out, "typedef %s %s_result;\n", g->text[k].result,
+                     g->text[k].name);
   kiln__buf_text(out, "struct alignas(8) args {\n");
-  for (size_t k = 0; k < n_arrays(spec); k++, empty = false)
+  for (size_t k = 0; k < g->n_arrays; k++, empty = false)
     kiln__buf_format(out, "  const %s *x%zu;\n",
                      storage(spec->input->in[k].type), k);
-  for (size_t k = 0; k < n_params(spec); k++) {
+  for (size_t k = 0; k < g->n_params; k++) {
     const kiln_param *p = &spec->code->params[k];
 
     if (p->constant)
@@ -72,215 +124,318 @@ static void add_args(kiln__buf *out, const kiln__spec *spec)
     empty = false;
   }
   kiln__buf_text(out, empty ? "  unsigned long long none;\n};\n" : "};\n");
+  kiln__buf_text(out, "} // namespace user\ntypedef user::args kiln__args;\n"
+                      "typedef user::index kiln__index;\n");
 }
 
-/* ---- Functions from texts ------------------------------------------------------------------ */
-
-/* What follows the text closes what is around it; until then the name stays, so
- * that a text which ends too soon is blamed itself. */
-static void add_text(kiln__buf *out, const char *what, const char *text,
-                     const char *closing)
+/* kiln__param_NAME(s) reads a parameter. A constant is given by its bits, so that
+ * every value, NaNs included, arrives unchanged. */
+static void add_param(const generator *g, const kiln_param *p)
 {
-  kiln__buf_format(out, "#line 1 \"%s\"\n%s\n%s\n#line 1 \"generated\"\n", what,
-                   text, closing);
+  uint64_t bits = 0;
+
+  kiln__buf_format(g->types, INLINE "%s kiln__param_%s(const kiln__args &s)\n",
+                   compute(p->type), p->name);
+  if (p->constant) {
+    memcpy(&bits, p->value, kiln__size(p->type));
+    kiln__buf_format(g->types,
+                     "{\n  (void)s;\n  return kiln::from_bits<%s>(0x%llxull);"
+                     "\n}\n",
+                     storage(p->type), (unsigned long long)bits);
+  } else {
+    kiln__buf_format(g->types, "{\n  return kiln::widen(s.p_%s);\n}\n",
+                     p->name);
+  }
 }
 
-static void add_body(kiln__buf *out, const kiln__spec *spec, const char *result,
-                     const char *what, const char *text)
+/* kiln__x0_at(s, j) and its like read element j of an array; only texts that name
+ * x_at() or its like need them. */
+static void add_readers(const generator *g)
 {
-  add_params_in_sight(out, spec);
-  kiln__buf_format(out, "  return static_cast<%s>(\n", result);
-  add_text(out, what, text, ");");
-  kiln__buf_text(out, "}\n");
+  for (size_t k = 0; k < g->n_params; k++)
+    add_param(g, &g->spec->code->params[k]);
+  if (!reads_neighbours(g))
+    return;
+  for (size_t k = 0; k < g->n_arrays; k++)
+    kiln__buf_format(g->types,
+                     INLINE "%s kiln__x%zu_at(const kiln__args &s, "
+                            "kiln__index j)\n"
+                            "{\n  return kiln::load(s.x%zu + j);\n}\n",
+                     array_type(g, k), k, k);
 }
 
-static void add_function(kiln__buf *out, const kiln__spec *spec,
-                         const kiln__function *f)
+/* ---- The texts' functions --------------------------------------------------------- */
+
+/* "const kiln__args &kiln__s, PARAMETERS)" of a text's function. */
+static void add_signature(const generator *g, kiln__buf *out,
+                          const kiln__function *f)
 {
-  kiln__buf_format(out, INLINE "%s %s(const args &s%s%s)\n{\n  (void)s;\n",
-                   f->result, f->name, f->args[0] == '\0' ? "" : ", ", f->args);
-  add_body(out, spec, f->result, f->what, f->expr);
-}
-
-/* ---- The input -------------------------------------------------------------------------------- */
-
-static const char short_names[] = "xyzw";
-
-/* x_at(j) and its like, in texts that use them: element j of an array. */
-static void add_neighbours(kiln__buf *out, const kiln__spec *spec)
-{
-  for (size_t k = 0; k < n_arrays(spec); k++) {
+  kiln__buf_format(out,
+                   INLINE "kiln__%s_result kiln__%s(const kiln__args &kiln__s",
+                   f->name, f->name);
+  if (is_elementwise(f)) {
+    for (size_t k = 0; k < g->n_arrays; k++)
+      kiln__buf_format(out, ", const %s x%zu", array_type(g, k), k);
+    kiln__buf_text(out, ", const kiln__index i");
+  } else if (f->operand[0] != '\0') {
     kiln__buf_format(out,
-                     "  const auto x%zu_at = [&s](const index j) "
-                     "{ return kiln::load(s.x%zu + j); }; (void)x%zu_at;\n",
-                     k, k, k);
-    if (k < sizeof short_names - 1)
+                     ", const kiln__%s_operand a, const kiln__%s_operand b",
+                     f->name, f->name);
+  }
+  kiln__buf_text(out, ")");
+}
+
+static void add_declarations(const generator *g)
+{
+  kiln__buf *out = g->types;
+
+  for (size_t k = 0; k < g->n_texts; k++) {
+    const kiln__function *f = &g->text[k];
+
+    kiln__buf_format(out, "typedef user::%s_result kiln__%s_result;\n", f->name,
+                     f->name);
+    if (!is_elementwise(f) && f->operand[0] != '\0')
+      kiln__buf_format(out,
+                       "namespace user\n{\ntypedef %s %s_operand;\n}\n"
+                       "typedef user::%s_operand kiln__%s_operand;\n",
+                       f->operand, f->name, f->name, f->name);
+  }
+  kiln__buf_text(out, "namespace kiln__texts\n{\n");
+  for (size_t k = 0; k < g->n_texts; k++) {
+    add_signature(g, out, &g->text[k]);
+    kiln__buf_text(out, ";\n");
+  }
+  kiln__buf_text(out, "} // namespace kiln__texts\n");
+}
+
+/* x and x_at beside x0 and x0_at, and so on; (void) since a text need not use
+ * what it may. */
+static void add_elements(const generator *g, const kiln__function *f)
+{
+  static const char short_names[] = "xyzw";
+  const bool neighbours = kiln__reads_neighbours(f->expr);
+  kiln__buf *out = g->texts;
+
+  kiln__buf_text(out, "  (void)i;\n");
+  for (size_t k = 0; k < g->n_arrays; k++) {
+    const bool has_short = k < sizeof short_names - 1;
+
+    kiln__buf_format(out, "  (void)x%zu;", k);
+    if (has_short)
+      kiln__buf_format(out, " const %s %c = x%zu; (void)%c;", array_type(g, k),
+                       short_names[k], k, short_names[k]);
+    kiln__buf_text(out, "\n");
+    if (neighbours)
+      kiln__buf_format(out,
+                       "  const auto x%zu_at = [&kiln__s](const kiln__index "
+                       "kiln__j) { return kiln__x%zu_at(kiln__s, kiln__j); }; "
+                       "(void)x%zu_at;\n",
+                       k, k, k);
+    if (neighbours && has_short)
       kiln__buf_format(out, "  const auto &%c_at = x%zu_at; (void)%c_at;\n",
                        short_names[k], k, short_names[k]);
   }
 }
 
-/* NAME(s, x0, ..., i): an expression over one element of each array; and
- * NAME_at(), the same for element e of a pack that starts at i. */
-static void add_element_function(kiln__buf *out, const kiln__spec *spec,
-                                 const kiln__function *f)
+static void add_definition(const generator *g, const kiln__function *f)
 {
-  const size_t n = n_arrays(spec);
+  kiln__buf *out = g->texts;
 
-  kiln__buf_format(out, INLINE "%s %s(const args &s", f->result, f->name);
-  for (size_t k = 0; k < n; k++)
-    kiln__buf_format(out, ", const %s x%zu", compute(spec->input->in[k].type),
-                     k);
-  kiln__buf_text(out, ", const index i)\n{\n  (void)s; (void)i;\n");
-  for (size_t k = 0; k < n; k++) {
-    kiln__buf_format(out, "  (void)x%zu;", k);
-    if (k < sizeof short_names - 1)
-      kiln__buf_format(out, " const %s %c = x%zu; (void)%c;",
-                       compute(spec->input->in[k].type), short_names[k], k,
-                       short_names[k]);
-    kiln__buf_text(out, "\n");
+  add_signature(g, out, f);
+  kiln__buf_text(out, "\n{\n  (void)kiln__s;\n");
+  if (is_elementwise(f))
+    add_elements(g, f);
+  for (size_t k = 0; k < g->n_params; k++) {
+    const kiln_param *p = &g->spec->code->params[k];
+
+    kiln__buf_format(out,
+                     "  const %s %s = kiln__param_%s(kiln__s); (void)%s;\n",
+                     compute(p->type), p->name, p->name, p->name);
   }
-  if (kiln__reads_neighbours(f->expr))
-    add_neighbours(out, spec);
-  if (f->expr == NULL)
-    kiln__buf_text(out, "  return x0;\n}\n");
-  else
-    add_body(out, spec, f->result, f->what, f->expr);
+  /* The bracket that ends the cast stands on a line of its own, since the text
+   * may end in a comment. It still belongs to the text's name: an error there
+   * is the text's, and kiln__specialise() moves it to the text's end. */
+  kiln__buf_format(out,
+                   "  return static_cast<kiln__%s_result>(\n#line 1 \"%s\"\n"
+                   "%s\n);\n#line 1 \"generated\"\n}\n",
+                   f->name, f->what, f->expr);
+}
+
+/* The preamble's #include directives stay outside the namespace. */
+static void add_preamble(const generator *g)
+{
+  const char *const text =
+      g->spec->code != NULL && g->spec->code->preamble != NULL
+          ? g->spec->code->preamble
+          : "";
+  const char *const rest = kiln__after_includes(text);
+  unsigned line = 1;
+
+  for (const char *p = text; p < rest; p++)
+    line += *p == '\n';
+  kiln__buf_format(g->texts,
+                   "#line 1 \"the preamble\"\n%.*s\n#line 1 \"generated\"\n"
+                   "namespace kiln__texts\n{\n#line %u \"the preamble\"\n%s\n"
+                   "#line 1 \"generated\"\n",
+                   (int)(rest - text), text, line, rest);
+}
+
+/* ---- What the kernel calls -------------------------------------------------------- */
+
+/* NAME_at(s, p, e, i): the text of NAME for element e of a vector that starts at
+ * element i. */
+static void add_element_wrapper(const generator *g, const char *name,
+                                const char *result, const char *expr)
+{
+  kiln__buf *out = g->types;
+
   kiln__buf_format(out,
                    "template <unsigned n>\n" INLINE
                    "%s %s_at(const args &s, const vector<n> &p, unsigned e, "
-                   "index i)\n{\n  (void)p; (void)e;\n  return %s(s",
-                   f->result, f->name, f->name);
-  for (size_t k = 0; k < n; k++)
+                   "index i)\n{\n  (void)s; (void)p; (void)e; (void)i;\n",
+                   result, name);
+  if (expr == NULL) {
+    kiln__buf_text(out, "  return p.x0[e];\n}\n");
+    return;
+  }
+  kiln__buf_format(out, "  return kiln__texts::kiln__%s(s", name);
+  for (size_t k = 0; k < g->n_arrays; k++)
     kiln__buf_format(out, ", p.x%zu[e]", k);
   kiln__buf_text(out, ", i + e);\n}\n");
 }
 
-/* The inputs of n neighbours, before any map. */
-static void add_pack(kiln__buf *out, const kiln__spec *spec, uint32_t aligned)
+/* The elements of all arrays at n neighbouring indices, before any map. */
+static void add_vectors(const generator *g, uint32_t aligned)
 {
-  const size_t n = n_arrays(spec);
+  kiln__buf *out = g->types;
 
   kiln__buf_text(out, "template <unsigned n> struct vector {\n");
-  for (size_t k = 0; k < n; k++)
-    kiln__buf_format(out, "  %s x%zu[n];\n", compute(spec->input->in[k].type),
-                     k);
+  for (size_t k = 0; k < g->n_arrays; k++)
+    kiln__buf_format(out, "  %s x%zu[n];\n", array_type(g, k), k);
   kiln__buf_text(out, "};\ntemplate <unsigned n, kiln::cached how = "
                       "kiln::cached::usual>\n" INLINE
                       "void load_inputs(const args &s, index i, vector<n> &p)\n"
                       "{\n  (void)s; (void)i; (void)p;\n");
-  for (size_t k = 0; k < n; k++)
+  for (size_t k = 0; k < g->n_arrays; k++)
     kiln__buf_format(out,
                      "  kiln::load_vector<n, %s, how>(s.x%zu + i, p.x%zu);\n",
                      aligned >> k & 1 ? "true" : "false", k, k);
   kiln__buf_text(out,
                  "}\n" INLINE "void prefetch_inputs(const args &s, index i, "
                  "unsigned n)\n{\n  (void)s; (void)i; (void)n;\n");
-  for (size_t k = 0; k < n; k++)
+  for (size_t k = 0; k < g->n_arrays; k++)
     kiln__buf_format(out, "  kiln::prefetch(s.x%zu + i, n * %uu);\n", k,
-                     (unsigned)kiln__size(spec->input->in[k].type));
+                     (unsigned)kiln__size(g->spec->input->in[k].type));
   kiln__buf_text(out, "}\n");
 }
 
-/* load(s, i): one element; load_as<how>(s, i) says how it is cached.
- * load_vector<n>(s, i, to): n neighbours, i a multiple of n; arrays that are aligned
- * to 16 bytes are read by wide loads. */
-static void add_loads(kiln__buf *out, const kiln__spec *spec)
+/* load(s, i) gives one mapped element, load_as<how>(s, i) with a cache hint;
+ * load_vector<n>(s, i, to) gives n neighbours, where i is a multiple of n. Arrays
+ * that are aligned to 16 bytes are read by wide loads. */
+static void add_loads(const generator *g)
 {
-  kiln__buf_text(out, "template <kiln::cached how>\n" INLINE
-                      "value load_as(const args &s, index i)\n{\n"
-                      "  return map(s");
-  for (size_t k = 0; k < n_arrays(spec); k++)
-    kiln__buf_format(out, ", kiln::load_as<how>(s.x%zu + i)", k);
-  kiln__buf_text(out,
-                 ", i);\n}\n" INLINE "value load(const args &s, index i)\n{\n"
-                 "  return load_as<kiln::cached::usual>(s, i);\n}\n"
-                 "template <unsigned n, kiln::cached how = "
-                 "kiln::cached::usual>\n" INLINE
-                 "void load_vector(const args &s, index i, value (&to)[n])\n"
-                 "{\n  vector<n> p;\n  load_inputs<n, how>(s, i, p);\n"
-                 "#pragma unroll\n  for (unsigned e = 0; e < n; ++e)\n"
-                 "    to[e] = map_at(s, p, e, i);\n}\n");
-}
+  const bool mapped = g->spec->input->map != NULL;
+  kiln__buf *out = g->types;
 
-static void add_input(kiln__buf *out, const kiln__spec *spec, uint32_t aligned)
-{
-  const kiln__function map = {"map", "the map expression", spec->input->map,
-                              "value", NULL};
-
-  add_pack(out, spec, aligned);
-  add_element_function(out, spec, &map);
-  add_loads(out, spec);
-}
-
-/* ---- The operation ---------------------------------------------------------------------------- */
-
-static const char *const named[] = {"sum",     "prod",   "min",    "max",
-                                    "bit_and", "bit_or", "bit_xor"};
-
-static void add_named_op(kiln__buf *out, const kiln__spec *spec)
-{
   kiln__buf_format(out,
+                   "template <kiln::cached how>\n" INLINE
+                   "value load_as(const args &s, index i)\n{\n  return %s",
+                   mapped ? "kiln__texts::kiln__map(s, " : "");
+  for (size_t k = 0; k < (mapped ? g->n_arrays : 1); k++)
+    kiln__buf_format(out, "kiln::load_as<how>(s.x%zu + i)%s", k,
+                     mapped ? ", " : "");
+  kiln__buf_format(out,
+                   "%s;\n}\n" INLINE "value load(const args &s, index i)\n{\n"
+                   "  return load_as<kiln::cached::usual>(s, i);\n}\n"
+                   "template <unsigned n, kiln::cached how = "
+                   "kiln::cached::usual>\n" INLINE
+                   "void load_vector(const args &s, index i, value (&to)[n])\n"
+                   "{\n  vector<n> p;\n  load_inputs<n, how>(s, i, p);\n"
+                   "#pragma unroll\n  for (unsigned e = 0; e < n; ++e)\n"
+                   "    to[e] = map_at(s, p, e, i);\n}\n",
+                   mapped ? "i)" : "");
+}
+
+static void add_input(const generator *g, uint32_t aligned)
+{
+  add_vectors(g, aligned);
+  add_element_wrapper(g, "map", "value", g->spec->input->map);
+  add_loads(g);
+}
+
+static void add_named_op(const generator *g)
+{
+  static const char *const names[] = {"sum",     "prod",   "min",    "max",
+                                      "bit_and", "bit_or", "bit_xor"};
+
+  kiln__buf_format(g->types,
                    "typedef kiln::%s op;\n" INLINE
                    "op make_op(const args &) { return {}; }\n" INLINE
                    "acc identity(const args &)\n"
                    "{\n  return op::identity<acc>();\n}\n",
-                   named[spec->op->name]);
+                   names[g->spec->op->name]);
 }
 
-static void add_user_op(kiln__buf *out, const kiln__spec *spec)
+/* Kernels pad incomplete tiles with the identity and combine the padding too. A
+ * user's expression need not give the identity for two of them (log(exp(a) +
+ * exp(b)) gives NaN for two of -INFINITY), so it is not asked. */
+static void add_user_op(const generator *g)
 {
-  const kiln__function identity = {"identity", "the operation's identity",
-                                   spec->op->identity, "acc", ""};
-
-  kiln__buf_text(out,
-                 "struct op {\n  args s;\n"
-                 "  __device__ __forceinline__ acc operator()(const acc a, "
-                 "const acc b) const\n{\n");
-  add_body(out, spec, "acc", "the operation", spec->op->expr);
-  kiln__buf_text(out,
-                 "};\n" INLINE "op make_op(const args &s) { return {s}; }\n");
-  add_function(out, spec, &identity);
+  kiln__buf_text(
+      g->types, INLINE
+      "acc identity(const args &s)\n"
+      "{\n  return kiln__texts::kiln__identity(s);\n}\n"
+      "struct op {\n  args s;\n"
+      "  __device__ __forceinline__ acc operator()(const acc a, "
+      "const acc b) const\n  {\n    const acc none = identity(s);\n\n"
+      "    if (kiln::same_bits(a, none) && kiln::same_bits(b, none))\n"
+      "      return none;\n"
+      "    return kiln__texts::kiln__operation(s, a, b);\n  }\n};\n" INLINE
+      "op make_op(const args &s) { return {s}; }\n");
 }
 
-/* ---- The header ------------------------------------------------------------------------------- */
-
-static void add_types(kiln__buf *out, const kiln__spec *spec)
+static void add_function(const generator *g, const kiln__function *f)
 {
+  if (is_elementwise(f))
+    add_element_wrapper(g, f->name, f->result, f->expr);
+  else
+    kiln__buf_format(g->types,
+                     INLINE "%s %s(const args &s, const %s a, const %s b)\n"
+                            "{\n  return kiln__texts::kiln__%s(s, a, b);\n}\n",
+                     f->result, f->name, f->operand, f->operand, f->name);
+}
+
+kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
+                           const kiln__spec *spec, uint32_t aligned)
+{
+  generator g = {.types = types,
+                 .texts = texts,
+                 .spec = spec,
+                 .n_arrays =
+                     spec->input == NULL ? 0 : kiln__input_arrays(spec->input),
+                 .n_params = spec->code == NULL ? 0 : spec->code->n_params};
+  kiln_status st;
+
+  collect_texts(&g);
+  add_types(&g);
+  add_readers(&g);
+  add_declarations(&g);
+  kiln__buf_text(types, "namespace user\n{\n");
   if (spec->input != NULL)
-    kiln__buf_format(out, "typedef %s stored;\ntypedef %s value;\n",
-                     storage(kiln__input_type(spec->input)),
-                     compute(kiln__input_type(spec->input)));
-  if (spec->acc != KILN_DTYPE_NONE)
-    kiln__buf_format(out, "typedef %s acc;\n", compute(spec->acc));
-}
-
-kiln_status kiln__generate(kiln__buf *out, const kiln__spec *spec,
-                           uint32_t aligned)
-{
-  if (spec->code != NULL && spec->code->preamble != NULL)
-    add_text(out, "the preamble", spec->code->preamble, "");
-  kiln__buf_text(out, "namespace user\n{\ntypedef unsigned long long index;\n");
-  add_types(out, spec);
-  add_args(out, spec);
-  if (spec->input != NULL)
-    add_input(out, spec, aligned);
-  if (spec->op != NULL) {
-    if (spec->op->expr == NULL)
-      add_named_op(out, spec);
-    else
-      add_user_op(out, spec);
-  }
-  for (size_t k = 0; k < KILN__MAX_FUNCTIONS; k++) {
-    if (spec->function[k].name == NULL)
-      break;
-    if (spec->function[k].expr == NULL)
-      continue;
-    if (spec->function[k].args == NULL)
-      add_element_function(out, spec, &spec->function[k]);
-    else
-      add_function(out, spec, &spec->function[k]);
-  }
-  kiln__buf_text(out, "} // namespace user\n");
-  return kiln__buf_status(out, "a generated header");
+    add_input(&g, aligned);
+  if (spec->op != NULL && spec->op->expr == NULL)
+    add_named_op(&g);
+  if (spec->op != NULL && spec->op->expr != NULL)
+    add_user_op(&g);
+  for (size_t k = 0; k < KILN__MAX_FUNCTIONS && spec->function[k].name != NULL;
+       k++)
+    if (spec->function[k].expr != NULL)
+      add_function(&g, &spec->function[k]);
+  kiln__buf_text(types, "} // namespace user\n");
+  add_preamble(&g);
+  for (size_t k = 0; k < g.n_texts; k++)
+    add_definition(&g, &g.text[k]);
+  kiln__buf_text(texts, "} // namespace kiln__texts\n");
+  st = kiln__buf_status(types, "a generated header");
+  return st == KILN_OK ? kiln__buf_status(texts, "a generated header") : st;
 }

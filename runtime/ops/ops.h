@@ -74,16 +74,18 @@ typedef struct kiln__family {
   const kiln__param *defines; /* ended by one without a name */
 } kiln__family;
 
-/* A user's text that becomes a device function in namespace user:
- * `result name(const args &s, ARGS)`, with the parameters in sight. */
+/* A user's text that the kernel calls as a device function in namespace user. The
+ * text sees the parameters of kiln_code by name. */
 typedef struct kiln__function {
-  const char *name;   /* "predicate" */
-  const char *what;   /* in messages: "the predicate" */
-  const char *expr;   /* NULL: not made; the kernel is told by a define */
-  const char *result; /* C++ type: "bool"; user's types are `value` (what the
-                         input's map gives), `acc` */
-  const char *args;   /* "value x, index i"; NULL: it sees what a map sees, and
-                         is called as NAME_at(s, pack, e, i) */
+  const char *name; /* "predicate" */
+  const char *what; /* in messages: "the predicate" */
+  const char *expr; /* NULL: there is no function; a define tells the kernel */
+  const char *result; /* C++ type: "bool"; types of namespace user are `value`
+                         (of a mapped element) and `acc` */
+  const char
+      *operand; /* C++ type of a and b in `result name(args, a, b)`; NULL:
+                          the text sees what a map sees, and the kernel calls
+                          NAME_at(args, vector, e, i) */
 } kiln__function;
 
 /* One specialisation. Everything in it belongs to the key. Start from {0}. */
@@ -140,6 +142,11 @@ kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
                                  kiln_device *device,
                                  const kiln__spec *const spec[], size_t n);
 
+/* Names of texts in messages, as kiln__function.what. */
+#define KILN__MAP_NAME "the map expression"
+#define KILN__OPERATION_NAME "the operation"
+#define KILN__IDENTITY_NAME "the operation's identity"
+
 /* The argument `user::args` of a kernel: addresses of the input's arrays, then
  * the parameters that are not constant, 8 bytes each; never empty. */
 typedef struct kiln__args {
@@ -155,10 +162,21 @@ void kiln__user_args(kiln__args *out, const kiln__spec *spec);
     (args).slot, (args).size                                                   \
   }
 
-/* Write the header <kiln/generated.cuh> of a spec (see kernels_src/kiln/user.cuh for what
- * it must define). KILN_OK, KILN_ENOMEM. */
-kiln_status kiln__generate(kiln__buf *out, const kiln__spec *spec,
-                           uint32_t aligned);
+/* Writes the headers <kiln/generated.cuh> and <kiln/generated_texts.cuh> of a spec;
+ * kernels_src/kiln/user.cuh lists what they define. Bit k of `aligned`: array k
+ * may be read by loads of 16 bytes. KILN_OK, KILN_ENOMEM. */
+kiln_status kiln__generate(kiln__buf *types, kiln__buf *texts,
+                           const kiln__spec *spec, uint32_t aligned);
+
+/* Copies a compiler's log. Where a message points behind the end of a user's text,
+ * to the bracket that closes Kiln's function around it, the copy points to the end
+ * of the text and shows its last line. `what`: the text's name in the log. */
+void kiln__point_into_text(kiln__buf *out, const char *log, const char *what,
+                           const char *text);
+
+/* The place in a preamble behind its last #include directive, and behind the
+ * conditionals around that one; the start of the text where there is none. */
+const char *kiln__after_includes(const char *preamble);
 
 /* Is a text one C++ expression as far as brackets, quotes and comments go?
  * Otherwise KILN_ECOMPILE with line and caret. `what`: "the map expression". */
@@ -295,6 +313,18 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
  * where the input is not several times the cache. */
 uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
                               uint64_t n, uint64_t tiles);
+
+/* ---- Fill ----------------------------------------------------------------------------- */
+
+/* Queues zeros for n elements of an array. */
+static inline kiln_status kiln__zero(kiln_stream *stream, kiln_array a,
+                                     uint64_t n)
+{
+  const size_t size = kiln__size(a.type), width = size < 4 ? size : 4;
+
+  return kiln_fill_async(stream, a.data, 0, (int)width,
+                         (size_t)n * (size / width));
+}
 
 /* ---- Launch ------------------------------------------------------------------------ */
 

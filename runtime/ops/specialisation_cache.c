@@ -285,47 +285,6 @@ static void write_define(char text[DEFINE_SIZE], const kiln__param *define,
     kiln__format(text, DEFINE_SIZE, "%s=%u", define->name, value);
 }
 
-/* The compiler's last line counts errors, and names a program that is none of the
- * user's. */
-static void drop_count(char *log)
-{
-  char *at = strstr(log, " detected in the compilation of");
-
-  if (at == NULL)
-    return;
-  while (at > log && at[-1] != '\n')
-    at--;
-  while (at - log > 1 && at[-2] == '\n')
-    at--;
-  *at = '\0';
-}
-
-/* The message names the text that is wrong, not the program around it. */
-static void name_the_text(void)
-{
-  static const char mark[] = "): error: ";
-  kiln_error record;
-  const char *end, *found;
-  int what;
-
-  kiln__error_get(&record);
-  found = strstr(record.log, mark);
-  if (found == NULL)
-    return;
-  what = (int)strcspn(record.log, "(");
-  if (memchr(record.log, '.', (size_t)what) != NULL)
-    return; /* a file: not the user's text */
-  end = found + strlen(mark) + strcspn(found + strlen(mark), "\n");
-  kiln__format(record.message, sizeof record.message,
-               "%.*s does not compile: line %.*s: %.*s", what, record.log,
-               (int)(found - record.log) - what - 1, record.log + what + 1,
-               (int)(end - found - (int)strlen(mark)), found + strlen(mark));
-  kiln__copy_text(record.hint, sizeof record.hint,
-                  "mend the text; the log shows the place");
-  drop_count(record.log);
-  kiln__error_set(&record);
-}
-
 /* A program of a specialisation: all kernels, or one of them. */
 typedef struct part {
   char text[KILN__MAX_VALUES + MORE_DEFINES][DEFINE_SIZE];
@@ -341,15 +300,16 @@ typedef struct making {
   const kiln__spec *spec;
   const kiln__kernel_set **out;
   entry *made;
-  kiln__buf header;
-  kiln_header generated;
+  kiln__buf types, texts;
+  kiln_header generated[2];
   size_t n;
   part part[KILN__MAX_KERNELS];
 } making;
 
 static void making_free(making *m, const kiln_allocator *alloc)
 {
-  kiln__buf_free(&m->header);
+  kiln__buf_free(&m->types);
+  kiln__buf_free(&m->texts);
   entry_free(alloc, m->made);
   kiln__free(alloc, m);
 }
@@ -375,8 +335,8 @@ static void add_part(making *m, const char *kernel)
   part *p = &m->part[m->n++];
 
   p->desc = (kiln_program_desc){.builtin = spec->family->builtin,
-                                .headers = &m->generated,
-                                .n_headers = 1,
+                                .headers = m->generated,
+                                .n_headers = 2,
                                 .defines = p->define,
                                 .fast_math =
                                     spec->code != NULL && spec->code->fast_math,
@@ -395,7 +355,8 @@ static void add_parts(making *m)
 {
   const kiln__family *family = m->spec->family;
 
-  m->generated = (kiln_header){"kiln/generated.cuh", m->header.data};
+  m->generated[0] = (kiln_header){"kiln/generated.cuh", m->types.data};
+  m->generated[1] = (kiln_header){"kiln/generated_texts.cuh", m->texts.data};
   if (m->spec->kernels == 0)
     add_part(m, NULL);
   for (size_t k = 0; family->kernels[k] != NULL; k++)
@@ -462,10 +423,10 @@ static kiln_status check_texts(const kiln__spec *spec)
   if (spec->code != NULL)
     KILN_TRY(kiln__check_code(spec->code));
   if (spec->input != NULL && spec->input->map != NULL)
-    KILN_TRY(kiln__check_text("the map expression", spec->input->map));
+    KILN_TRY(kiln__check_text(KILN__MAP_NAME, spec->input->map));
   if (spec->op != NULL && spec->op->expr != NULL) {
-    KILN_TRY(kiln__check_text("the operation", spec->op->expr));
-    KILN_TRY(kiln__check_text("the operation's identity", spec->op->identity));
+    KILN_TRY(kiln__check_text(KILN__OPERATION_NAME, spec->op->expr));
+    KILN_TRY(kiln__check_text(KILN__IDENTITY_NAME, spec->op->identity));
   }
   for (size_t i = 0; i < KILN__MAX_FUNCTIONS && spec->function[i].name != NULL;
        i++)
@@ -476,6 +437,79 @@ static kiln_status check_texts(const kiln__spec *spec)
 done:
   return st;
 }
+
+/* ---- Errors in users' texts ------------------------------------------------------ */
+
+/* The compiler's last line counts the errors and names a program that is none of
+ * the user's. */
+static void drop_count(char *log)
+{
+  char *at = strstr(log, " detected in the compilation of");
+
+  if (at == NULL)
+    return;
+  while (at > log && at[-1] != '\n')
+    at--;
+  while (at - log > 1 && at[-2] == '\n')
+    at--;
+  *at = '\0';
+}
+
+static void point_into(kiln_error *record, const kiln_allocator *alloc,
+                       const char *what, const char *text)
+{
+  kiln__buf log;
+
+  if (text == NULL)
+    return;
+  kiln__buf_init(&log, alloc);
+  kiln__point_into_text(&log, record->log, what, text);
+  if (kiln__buf_status(&log, "a compile log") == KILN_OK)
+    kiln__copy_text(record->log, sizeof record->log, log.data);
+  kiln__buf_free(&log);
+}
+
+static void point_into_texts(kiln_error *record, const kiln_allocator *alloc,
+                             const kiln__spec *spec)
+{
+  if (spec->input != NULL)
+    point_into(record, alloc, KILN__MAP_NAME, spec->input->map);
+  if (spec->op != NULL && spec->op->expr != NULL) {
+    point_into(record, alloc, KILN__OPERATION_NAME, spec->op->expr);
+    point_into(record, alloc, KILN__IDENTITY_NAME, spec->op->identity);
+  }
+  for (size_t i = 0; i < KILN__MAX_FUNCTIONS && spec->function[i].name != NULL;
+       i++)
+    point_into(record, alloc, spec->function[i].what, spec->function[i].expr);
+}
+
+/* Makes the error name the text that is wrong instead of the program around it. */
+static void name_the_text(const making *list, const kiln_allocator *alloc)
+{
+  static const char mark[] = "): error: ";
+  kiln_error record;
+  const char *end, *found;
+  int what;
+
+  kiln__error_get(&record);
+  drop_count(record.log);
+  for (const making *m = list; m != NULL; m = m->next)
+    point_into_texts(&record, alloc, m->spec);
+  found = strstr(record.log, mark);
+  what = (int)strcspn(record.log, "(");
+  if (found == NULL || memchr(record.log, '.', (size_t)what) != NULL)
+    return; /* not in a user's text, but in a file */
+  end = found + strlen(mark) + strcspn(found + strlen(mark), "\n");
+  kiln__format(record.message, sizeof record.message,
+               "%.*s does not compile: line %.*s: %.*s", what, record.log,
+               (int)(found - record.log) - what - 1, record.log + what + 1,
+               (int)(end - found - (int)strlen(mark)), found + strlen(mark));
+  kiln__copy_text(record.hint, sizeof record.hint,
+                  "correct the text; the log shows the place");
+  kiln__error_set(&record);
+}
+
+/* ---- Making a specialisation ------------------------------------------------------ */
 
 static kiln_status prepare(making **out, kiln_device *device,
                            const kiln__spec *spec, uint32_t aligned,
@@ -488,9 +522,10 @@ static kiln_status prepare(making **out, kiln_device *device,
   if (m == NULL)
     return kiln__fail_memory("an operation");
   m->spec = spec;
-  kiln__buf_init(&m->header, alloc);
+  kiln__buf_init(&m->types, alloc);
+  kiln__buf_init(&m->texts, alloc);
   KILN_TRY(check_texts(spec));
-  KILN_TRY(kiln__generate(&m->header, spec, aligned));
+  KILN_TRY(kiln__generate(&m->types, &m->texts, spec, aligned));
   m->made = kiln__calloc(alloc, 1, sizeof *m->made + k->size);
   if (m->made == NULL) {
     st = kiln__fail_memory("an operation");
@@ -558,7 +593,7 @@ static kiln_status make_all(making *list, kiln_device *device)
   if (st != KILN_OK)
     kiln__error_set(&record);
   if (st == KILN_ECOMPILE)
-    name_the_text();
+    name_the_text(list, &device->rt->alloc);
   for (making *m = list; m != NULL && st == KILN_OK; m = m->next) {
     st = insert(m->out, device, m->made);
     m->made = NULL;

@@ -1,14 +1,19 @@
-/* text.c -- users' texts, looked at before they become part of a program: what
- * would reach beyond its own place there is refused with line and caret. */
+/* user_text.c -- users' texts, checked before they become part of a program.
+ *
+ * A text that ends in the middle of a bracket, a quote or a comment would take
+ * the program behind it along, and the compiler would then blame code that the
+ * user has never seen. The checks here refuse such texts, and names of parameters
+ * that cannot be declared, with the user's line and a caret. */
 #include "ops.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- Complaints, in the compiler's own shape -------------------------------------- */
+/* ---- Errors in the compiler's own format ------------------------------------------ */
 
-/* The line that `at` is in, and a caret below it. */
-static kiln_status complain(const char *what, const char *text, const char *at,
-                            const char *why)
+/* Fails with a log that shows the line of `at` and a caret below it. */
+static kiln_status fail_at(const char *what, const char *text, const char *at,
+                           const char *why)
 {
   const char *line = text, *end;
   char log[1024];
@@ -23,7 +28,7 @@ static kiln_status complain(const char *what, const char *text, const char *at,
   end = line + strcspn(line, "\r\n");
   size = (int)(end - line < 400 ? end - line : 400);
   column = (int)(at - line < 400 ? at - line : 400);
-  kiln__fail(KILN_ECOMPILE, "mend the text; it must be one C++ expression",
+  kiln__fail(KILN_ECOMPILE, "correct the text: it must be one C++ expression",
              "%s does not compile: line %u: %s", what, number, why);
   kiln__format(log, sizeof log, "%s(%u): error: %s\n  %.*s\n  %*s^\n", what,
                number, why, size, line, column, "");
@@ -31,9 +36,65 @@ static kiln_status complain(const char *what, const char *text, const char *at,
   return KILN_ECOMPILE;
 }
 
+/* Is this line of a log about a place in `what`? Its line number then. */
+static unsigned line_number(const char *line, const char *what)
+{
+  const size_t length = strlen(what);
+
+  if (strncmp(line, what, length) != 0 || line[length] != '(')
+    return 0;
+  return (unsigned)strtoul(line + length + 1, NULL, 10);
+}
+
+/* The last line of a text that holds more than blanks, and its number. */
+static const char *last_line(const char *text, size_t *size, unsigned *number)
+{
+  static const char blanks[] = " \t\r\n\v\f";
+  size_t length = strlen(text);
+  const char *line = text;
+
+  while (length > 0 && strchr(blanks, text[length - 1]) != NULL)
+    length--;
+  *number = 1;
+  for (const char *p = text; p < text + length; p++)
+    if (*p == '\n') {
+      line = p + 1;
+      ++*number;
+    }
+  *size = (size_t)(text + length - line);
+  return line;
+}
+
+void kiln__point_into_text(kiln__buf *out, const char *log, const char *what,
+                           const char *text)
+{
+  unsigned last, lines = 1;
+  size_t size;
+  const char *const line = last_line(text, &size, &last);
+
+  for (const char *p = text; *p != '\0'; p++)
+    lines += *p == '\n';
+  while (*log != '\0') {
+    const char *end = log + strcspn(log, "\n");
+
+    if (line_number(log, what) <= lines) {
+      kiln__buf_add(out, log, (size_t)(end - log) + (*end == '\n'));
+      log = end + (*end == '\n');
+      continue;
+    }
+    log += strcspn(log, ")");
+    kiln__buf_format(out, "%s(%u%.*s\n  %.*s\n  %*s^\n", what, last,
+                     (int)(end - log), log, (int)size, line, (int)size, "");
+    for (log = end; log[0] == '\n' && log[1] == ' ';)
+      log += 1 + strcspn(log + 1, "\n"); /* the compiler's excerpt */
+    log += *log == '\n';
+  }
+}
+
 /* ---- Walking over a text ------------------------------------------------------------- */
 
-/* Past a string or character literal that starts at p; NULL: it does not end. */
+/* Returns the place behind a string or character literal that starts at p, or
+ * NULL if it does not end. */
 static const char *past_quoted(const char *p)
 {
   const char quote = *p++;
@@ -47,7 +108,8 @@ static const char *past_quoted(const char *p)
   return NULL;
 }
 
-/* Past a comment, if there is one at p; NULL: it does not end. */
+/* Returns the place behind a comment that starts at p, p if none does, or NULL if
+ * it does not end. */
 static const char *past_comment(const char *p)
 {
   const char *end;
@@ -72,7 +134,7 @@ typedef struct brackets {
   size_t depth;
 } brackets;
 
-/* What is wrong with the bracket at p, or NULL. */
+/* Returns what is wrong with the bracket at p, or NULL. */
 static const char *bracket(brackets *b, const char *p)
 {
   if (strchr("([{", *p) != NULL) {
@@ -87,7 +149,7 @@ static const char *bracket(brackets *b, const char *p)
   return closing(*b->open[b->depth]) == *p ? NULL : "the wrong bracket";
 }
 
-/* Within braces statements may stand: the body of a lambda. */
+/* Statements may stand within braces, which are the body of a lambda. */
 static bool within_braces(const brackets *b)
 {
   for (size_t i = 0; i < b->depth; i++)
@@ -96,13 +158,14 @@ static bool within_braces(const brackets *b)
   return false;
 }
 
-/* Something that the generated function around a text would not survive. */
+/* Returns why the character at p would break the function around the text, or
+ * NULL. */
 static const char *stray(const brackets *b, const char *p)
 {
   if (*p == '#')
     return "directives cannot stand in an expression";
   if (*p == '\\' && (p[1] == '\n' || p[1] == '\r' || p[1] == '\0'))
-    return "lines are joined by themselves: leave the backslash out";
+    return "an expression may span lines: leave the backslash out";
   if (*p == ';' && !within_braces(b))
     return "an expression has no semicolon";
   return NULL;
@@ -119,28 +182,75 @@ kiln_status kiln__check_text(const char *what, const char *text)
 
     p = past_comment(p);
     if (p == NULL)
-      return complain(what, text, start, "this comment does not end");
+      return fail_at(what, text, start, "this comment does not end");
     if (p != start)
       continue;
     empty = empty && strchr(" \t\r\n\v\f", *p) != NULL;
     if (*p == '"' || *p == '\'') {
       p = past_quoted(p);
       if (p == NULL)
-        return complain(what, text, start, "this quote does not end");
+        return fail_at(what, text, start, "this quote does not end");
       continue;
     }
     why = strchr("()[]{}", *p) != NULL ? bracket(&b, p) : stray(&b, p);
     if (why != NULL)
-      return complain(what, text, p, why);
+      return fail_at(what, text, p, why);
     p++;
   }
   if (b.depth > 0)
-    return complain(what, text, b.open[b.depth - 1],
-                    "this bracket is not closed");
-  return empty ? complain(what, text, text, "there is no expression") : KILN_OK;
+    return fail_at(what, text, b.open[b.depth - 1],
+                   "this bracket is not closed");
+  return empty ? fail_at(what, text, text, "there is no expression") : KILN_OK;
 }
 
-/* ---- Parameters ---------------------------------------------------------------------------- */
+/* ---- Preambles --------------------------------------------------------------------- */
+
+/* What a line that starts at p does, if it is a directive. */
+static const char *directive(const char *line)
+{
+  line += strspn(line, " \t");
+  return *line == '#' ? line + 1 + strspn(line + 1, " \t") : "";
+}
+
+/* The start of the next line, where comments count as part of theirs. */
+static const char *next_line(const char *p)
+{
+  while (*p != '\0' && *p != '\n') {
+    const char *const start = p;
+
+    p = past_comment(p);
+    if (p == start && *p == '"')
+      p = past_quoted(p);
+    if (p == NULL)
+      return start + strlen(start);
+    if (p == start)
+      p++;
+  }
+  return *p == '\n' ? p + 1 : p;
+}
+
+const char *kiln__after_includes(const char *preamble)
+{
+  const char *after = preamble;
+  bool included = false;
+  int depth = 0; /* of #if */
+
+  for (const char *p = preamble; *p != '\0';) {
+    const char *const word = directive(p);
+
+    included = included || kiln__starts_with(word, "include");
+    depth += kiln__starts_with(word, "if");
+    depth -= kiln__starts_with(word, "endif");
+    p = next_line(p);
+    if (included && depth <= 0) {
+      after = p;
+      included = false;
+    }
+  }
+  return after;
+}
+
+/* ---- Parameters -------------------------------------------------------------------- */
 
 static bool is_letter(char c)
 {
@@ -192,40 +302,162 @@ bool kiln__reads_neighbours(const char *text)
   return false;
 }
 
-/* Names that texts have anyway. */
-static bool is_taken(const char *name)
+static bool is_listed(const char *name, const char *const list[])
 {
-  static const char *const taken[] = {"a",  "b",  "i",  "x",  "y",  "z",
-                                      "w",  "s",  "x0", "x1", "x2", "x3",
-                                      "x4", "x5", "x6", "x7"};
-
-  for (size_t k = 0; k < sizeof taken / sizeof taken[0]; k++)
-    if (strcmp(name, taken[k]) == 0)
+  for (size_t k = 0; list[k] != NULL; k++)
+    if (strcmp(name, list[k]) == 0)
       return true;
-  return kiln__reads_neighbours(name);
+  return false;
+}
+
+/* Why a parameter cannot have this name, or NULL. */
+static const char *name_conflict(const char *name)
+{
+  static const char *const taken[] = {
+      "a",  "b",  "i",  "x",  "y",  "z",  "w",        "x0",  "x1",
+      "x2", "x3", "x4", "x5", "x6", "x7", "INFINITY", "NAN", NULL};
+  static const char *const keywords[] = {"alignas",
+                                         "alignof",
+                                         "and",
+                                         "and_eq",
+                                         "asm",
+                                         "auto",
+                                         "bitand",
+                                         "bitor",
+                                         "bool",
+                                         "break",
+                                         "case",
+                                         "catch",
+                                         "char",
+                                         "char8_t",
+                                         "char16_t",
+                                         "char32_t",
+                                         "class",
+                                         "compl",
+                                         "concept",
+                                         "const",
+                                         "const_cast",
+                                         "consteval",
+                                         "constexpr",
+                                         "constinit",
+                                         "continue",
+                                         "co_await",
+                                         "co_return",
+                                         "co_yield",
+                                         "decltype",
+                                         "default",
+                                         "delete",
+                                         "do",
+                                         "double",
+                                         "dynamic_cast",
+                                         "else",
+                                         "enum",
+                                         "explicit",
+                                         "export",
+                                         "extern",
+                                         "false",
+                                         "float",
+                                         "for",
+                                         "friend",
+                                         "goto",
+                                         "if",
+                                         "inline",
+                                         "int",
+                                         "long",
+                                         "mutable",
+                                         "namespace",
+                                         "new",
+                                         "noexcept",
+                                         "not",
+                                         "not_eq",
+                                         "nullptr",
+                                         "operator",
+                                         "or",
+                                         "or_eq",
+                                         "private",
+                                         "protected",
+                                         "public",
+                                         "register",
+                                         "reinterpret_cast",
+                                         "requires",
+                                         "restrict",
+                                         "return",
+                                         "short",
+                                         "signed",
+                                         "sizeof",
+                                         "static",
+                                         "static_assert",
+                                         "static_cast",
+                                         "struct",
+                                         "switch",
+                                         "template",
+                                         "this",
+                                         "thread_local",
+                                         "throw",
+                                         "true",
+                                         "try",
+                                         "typedef",
+                                         "typeid",
+                                         "typename",
+                                         "union",
+                                         "unsigned",
+                                         "using",
+                                         "virtual",
+                                         "void",
+                                         "volatile",
+                                         "wchar_t",
+                                         "while",
+                                         "xor",
+                                         "xor_eq",
+                                         NULL};
+
+  if (is_listed(name, taken) || kiln__reads_neighbours(name))
+    return "is a name that every text has";
+  if (is_listed(name, keywords))
+    return "is a keyword of C++";
+  if (kiln__starts_with(name, "__") || kiln__starts_with(name, "kiln__") ||
+      kiln__starts_with(name, "KILN_"))
+    return "begins as the names of the compiler and of Kiln do";
+  return NULL;
+}
+
+static kiln_status check_param(const kiln_code *code, size_t k)
+{
+  const kiln_param *p = &code->params[k];
+  const char *why;
+
+  if (p->name == NULL || !is_identifier(p->name))
+    return kiln__fail(KILN_EINVAL, "give it a C identifier",
+                      "code.params[%zu]: no usable name", k);
+  why = name_conflict(p->name);
+  if (why != NULL)
+    return kiln__fail(KILN_EINVAL, "choose another name",
+                      "code.params[%zu]: \"%s\" %s", k, p->name, why);
+  for (size_t i = 0; i < k; i++)
+    if (strcmp(code->params[i].name, p->name) == 0)
+      return kiln__fail(KILN_EINVAL, "give each parameter a name of its own",
+                        "code.params[%zu] and code.params[%zu] are both named "
+                        "\"%s\"",
+                        i, k, p->name);
+  if (kiln__dtype_of(p->type) == NULL || p->value == NULL)
+    return kiln__fail(KILN_EINVAL, "give it a type and the address of a value",
+                      "code.params[%zu], \"%s\": no type or no value", k,
+                      p->name);
+  return KILN_OK;
 }
 
 kiln_status kiln__check_code(const kiln_code *code)
 {
+  kiln_status st = KILN_OK;
+
   if (code->n_params > KILN__MAX_PARAMS ||
       (code->n_params > 0 && code->params == NULL))
     return kiln__fail(KILN_EINVAL, "give 16 parameters at most",
                       "code.params: %zu parameters, %s", code->n_params,
                       code->params == NULL ? "but no list" : "too many");
-  for (size_t k = 0; k < code->n_params; k++) {
-    const kiln_param *p = &code->params[k];
+  for (size_t k = 0; k < code->n_params; k++)
+    KILN_TRY(check_param(code, k));
 
-    if (p->name == NULL || !is_identifier(p->name))
-      return kiln__fail(KILN_EINVAL, "give it a C identifier",
-                        "code.params[%zu]: no usable name", k);
-    if (is_taken(p->name))
-      return kiln__fail(
-          KILN_EINVAL, "choose another name",
-          "code.params[%zu]: \"%s\" is a name that every text has", k, p->name);
-    if (kiln__dtype_of(p->type) == NULL || p->value == NULL)
-      return kiln__fail(
-          KILN_EINVAL, "give it a type and the address of a value",
-          "code.params[%zu], \"%s\": no type or no value", k, p->name);
-  }
-  return KILN_OK;
+done:
+  return st;
 }

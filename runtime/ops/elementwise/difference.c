@@ -70,7 +70,7 @@ static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
   spec->value[DIFFERENCE_IN_PLACE] = p->in_place;
   spec->function[0] = (kiln__function){
       "difference", "the difference", desc->expr != NULL ? desc->expr : "a - b",
-      "kiln::compute_t<KILN_T>", "const value a, const value b"};
+      "kiln::compute_t<KILN_T>", "value"};
 }
 
 kiln_status kiln_adjacent_difference(kiln_stream *stream,

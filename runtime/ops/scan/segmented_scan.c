@@ -149,7 +149,7 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   if (r->by == BY_KEYS)
     spec->function[0] = (kiln__function){
         "same", "the comparison of keys", r->same, "bool",
-        "const kiln::compute_t<KILN_KEY> a, const kiln::compute_t<KILN_KEY> b"};
+        "kiln::compute_t<KILN_KEY>"};
 }
 
 static kiln_status run(kiln_stream *stream, const request *r,

@@ -82,7 +82,7 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
   spec->value[SEARCH_INDEX] = desc->out.type;
   if (desc->less != NULL)
     spec->function[0] = (kiln__function){"less", "the comparison", desc->less,
-                                         "bool", "const acc a, const acc b"};
+                                         "bool", "acc"};
 }
 
 kiln_status kiln_search(kiln_stream *stream, const kiln_search_desc *desc,
