@@ -97,7 +97,9 @@ START_TEST(test_bad_text)
       {"x /* a", "the map expression does not compile: line 1", "  ^"},
       {"  ", "the map expression does not compile: line 1", "^"},
       {"x\n# if 1", "the map expression does not compile: line 2", "^"},
-      {"x +", "the map expression does not compile: line 2", ""},
+      {"x +", "the map expression does not compile: line 1", "  x +\n     ^\n"},
+      {"x\n  * // twice\n", "the map expression does not compile: line 2",
+       "    * // twice\n              ^\n"},
   };
   test_array a = array_make(KILN_F32, 10, 0, NULL, 1);
   test_array b = array_make(KILN_F32, 10, 0, NULL, 2);
@@ -115,6 +117,8 @@ START_TEST(test_bad_text)
                     "%zu: %s", k, kiln_last_error()->log);
     ck_assert_ptr_null(strstr(kiln_last_error()->log, "user"));
     ck_assert_ptr_null(strstr(kiln_last_error()->log, ".cu"));
+    ck_assert_ptr_null(strstr(kiln_last_error()->log, "generated"));
+    ck_assert_ptr_null(strstr(kiln_last_error()->log, ");\n"));
   }
   free(array_read(&b));
   array_free(&a);
@@ -359,6 +363,149 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
+/* Names that Kiln's own code uses. Parameters and the preamble may use them too. */
+static const char *const common_names[] = {
+    "value", "map",  "pack",  "user",    "s",    "T",     "count", "n",
+    "acc",   "args", "index", "stored",  "op",   "load",  "write", "kiln",
+    "tile",  "in",   "out0",  "outputs", "head", "store", "sum",   "widen"};
+
+START_TEST(test_parameter_names)
+{
+  const float two = 2;
+  test_array a = array_make(KILN_F32, 100, 0, NULL, 0);
+  test_array b = array_make(KILN_F32, 100, 0, NULL, 1);
+  const char *const name = common_names[_i];
+  char expr[64], preamble[64];
+  float *got;
+
+  for (int constant = 0; constant < 2; constant++) {
+    const kiln_param param = {name, KILN_F32, &two, constant != 0};
+    const kiln_map_desc desc = {.in = {a.array},
+                                .out = {b.array},
+                                .expr = {expr},
+                                .n = 100,
+                                .code = {.params = &param, .n_params = 1}};
+
+    snprintf(expr, sizeof expr, "x_at(i) + %s * i", name);
+    ck_kiln_ok(kiln_map(stream, &desc, NULL));
+    got = array_read(&b);
+    ck_assert_float_eq(got[99], 198);
+    free(got);
+  }
+  snprintf(expr, sizeof expr, "x + %s(i)", name);
+  for (int macro = 0; macro < 2; macro++) {
+    const kiln_map_desc desc = {.in = {a.array},
+                                .out = {b.array},
+                                .expr = {expr},
+                                .n = 100,
+                                .code = {.preamble = preamble}};
+
+    snprintf(preamble, sizeof preamble,
+             macro ? "#define %s(v) ((v) * 3.0f)"
+                   : "__device__ float %s(float v) { return v * 3; }",
+             name);
+    ck_kiln_ok(kiln_map(stream, &desc, NULL));
+    got = array_read(&b);
+    ck_assert_float_eq(got[99], 297);
+    free(got);
+  }
+  array_free(&a);
+  array_free(&b);
+}
+END_TEST
+
+START_TEST(test_refused_names)
+{
+  static const struct {
+    const char *name, *message;
+  } bad[] = {{"x", "\"x\" is a name that every text has"},
+             {"y_at", "\"y_at\" is a name that every text has"},
+             {"NAN", "\"NAN\" is a name that every text has"},
+             {"int", "\"int\" is a keyword"},
+             {"template", "\"template\" is a keyword"},
+             {"xor", "\"xor\" is a keyword"},
+             {"KILN_BLOCK", "\"KILN_BLOCK\" begins as"},
+             {"__half", "\"__half\" begins as"},
+             {"k", "are both named \"k\""}};
+  const float one = 1;
+  test_array a = array_make(KILN_F32, 10, 0, NULL, 0);
+  test_array b = array_make(KILN_F32, 10, 0, NULL, 1);
+
+  for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
+    const kiln_param params[] = {{"k", KILN_F32, &one, false},
+                                 {bad[k].name, KILN_F32, &one, false}};
+    const kiln_map_desc desc = {.in = {a.array},
+                                .out = {b.array},
+                                .expr = {"x"},
+                                .n = 10,
+                                .code = {.params = params, .n_params = 2}};
+
+    ck_assert_int_eq(kiln_map(stream, &desc, NULL), KILN_EINVAL);
+    ck_assert_msg(strstr(kiln_last_error()->message, bad[k].message) != NULL,
+                  "%s", kiln_last_error()->message);
+  }
+  array_free(&a);
+  array_free(&b);
+}
+END_TEST
+
+/* A preamble's #include lines stand before the namespace of its functions. */
+START_TEST(test_preamble_with_include)
+{
+  test_array a = array_make(KILN_F32, 10, 0, NULL, 0);
+  test_array b = array_make(KILN_F32, 10, 0, NULL, 1);
+  const kiln_map_desc desc = {
+      .in = {a.array},
+      .out = {b.array},
+      .expr = {"x + count(i)"},
+      .n = 10,
+      .code = {.preamble = "/* #include <nowhere.h>\n */\n"
+                           "#if 1\n# include <kiln/types.cuh>\n#endif\n"
+                           "__device__ float count(float v) { return v; }"}};
+  float *got;
+
+  ck_kiln_ok(kiln_map(stream, &desc, NULL));
+  got = array_read(&b);
+  ck_assert_float_eq(got[9], 9);
+  free(got);
+  array_free(&a);
+  array_free(&b);
+}
+END_TEST
+
+/* NaNs keep payload and sign, beside outputs with a text too. */
+START_TEST(test_copy_of_bits)
+{
+  enum { N = 65536 };
+  static const kiln_dtype halves[] = {KILN_F16, KILN_BF16};
+  uint16_t *all = malloc(N * sizeof *all);
+
+  for (uint32_t i = 0; i < N; i++)
+    all[i] = (uint16_t)i;
+  for (size_t k = 0; k < 2; k++) {
+    test_array x = array_make(halves[k], N, 0, all, 0);
+    test_array out = array_make(halves[k], N, 0, NULL, 1);
+    test_array sum = array_make(KILN_F32, N, 0, NULL, 1);
+    kiln_map_desc desc = {.in = {x.array}, .out = {out.array}, .n = N};
+
+    for (int outputs = 1; outputs <= 2; outputs++) {
+      uint16_t *got;
+
+      ck_kiln_ok(kiln_map(stream, &desc, NULL));
+      got = array_read(&out);
+      ck_assert_mem_eq(got, all, N * sizeof *all);
+      free(got);
+      desc.out[1] = sum.array;
+      desc.expr[1] = "x + x";
+    }
+    array_free(&x);
+    array_free(&out);
+    array_free(&sum);
+  }
+  free(all);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("map");
@@ -375,7 +522,12 @@ static Suite *suite(void)
   tcase_add_test(t, test_special_values);
   tcase_add_test(t, test_random_calls);
   tcase_add_test(t, test_bad_text);
+  tcase_add_loop_test(t, test_parameter_names, 0,
+                      sizeof common_names / sizeof common_names[0]);
+  tcase_add_test(t, test_refused_names);
+  tcase_add_test(t, test_preamble_with_include);
   tcase_add_test(t, test_bad_arguments);
+  tcase_add_test(t, test_copy_of_bits);
   suite_add_tcase(s, t);
   return s;
 }

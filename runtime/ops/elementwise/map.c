@@ -25,6 +25,35 @@ static size_t n_inputs(const kiln_map_desc *desc)
   return n;
 }
 
+/* A call whose copies move bits: an output without a text that has in[0]'s type,
+ * f16 or bf16, reads in[0] as u16, since the way through float would change NaNs.
+ * in[0] stays for the other texts. Where eight arrays are read already, a copy
+ * beside texts goes through float. */
+static kiln_map_desc copy_bits(const kiln_map_desc *desc)
+{
+  static const char *const element[] = {"x0", "x1", "x2", "x3",
+                                        "x4", "x5", "x6", "x7"};
+  const kiln_dtype type = desc->in[0].type;
+  const size_t n = n_inputs(desc), outputs = n_outputs(desc);
+  kiln_map_desc d = *desc;
+  size_t copies = 0, k;
+
+  for (size_t o = 0; o < outputs; o++)
+    copies += desc->expr[o] == NULL && desc->out[o].type == type;
+  if ((type != KILN_F16 && type != KILN_BF16) || copies == 0)
+    return d;
+  k = copies == outputs ? 0 : n;
+  if (k == KILN_MAX_INPUTS)
+    return d;
+  d.in[k] = (kiln_array){desc->in[0].data, KILN_U16};
+  for (size_t o = 0; o < outputs; o++)
+    if (desc->expr[o] == NULL && desc->out[o].type == type) {
+      d.expr[o] = k == 0 ? NULL : element[k];
+      d.out[o].type = KILN_U16;
+    }
+  return d;
+}
+
 static kiln_input input_of(const kiln_map_desc *desc)
 {
   kiln_input x = {.map = desc->expr[0], .type = desc->out[0].type};
@@ -187,6 +216,7 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
                      const kiln_workspace *workspace)
 {
   kiln__spec spec = {.family = &family};
+  kiln_map_desc bits;
   const kiln__kernel_set *set;
   kiln_launch_config config;
   kiln_status st = KILN_OK;
@@ -199,6 +229,8 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
   KILN_TRY(check(stream, desc));
   if (desc->n == 0)
     goto done;
+  bits = copy_bits(desc);
+  desc = &bits;
   pack = pack_of(desc);
   t = kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / pack, desc->n);
   x = input_of(desc);
