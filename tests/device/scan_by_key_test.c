@@ -408,6 +408,24 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
+START_TEST(test_neighbours_in_place)
+{
+  enum { N = 10 };
+  test_array a = array_make(KILN_F32, N, 0, NULL, 0);
+  test_array keys = array_make(KILN_I32, N, 0, NULL, 0);
+  const kiln_scan_by_key_desc desc = {
+      .keys = keys.array,
+      .x = {.in = {a.array}, .map = "x_at(i > 0 ? i - 1 : 0)"},
+      .n = N,
+      .out = a.array};
+
+  ck_assert_int_eq(kiln_scan_by_key(stream, &desc, NULL), KILN_EINVAL);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "x_at()"));
+  array_free(&a);
+  array_free(&keys);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("scan_by_key");
@@ -423,6 +441,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
   tcase_add_test(t, test_random_calls);
+  tcase_add_test(t, test_neighbours_in_place);
   suite_add_tcase(s, t);
   return s;
 }

@@ -734,6 +734,57 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
+/* Other blocks may have overwritten what the map reads. */
+START_TEST(test_neighbours_in_place)
+{
+  enum { N = 10 };
+  test_array a = array_make(KILN_F32, N, 0, NULL, 0);
+  test_array b = array_make(KILN_F32, N, 0, NULL, 0);
+  kiln_scan_desc desc = {
+      .x = {.in = {a.array}, .map = "x_at(i > 0 ? i - 1 : 0)"},
+      .n = N,
+      .out = a.array};
+
+  ck_assert_int_eq(kiln_scan(stream, &desc, NULL), KILN_EINVAL);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "x_at()"));
+  desc.out = b.array;
+  ck_kiln_ok(kiln_scan(stream, &desc, NULL));
+  array_free(&a);
+  array_free(&b);
+}
+END_TEST
+
+/* The identity pads incomplete tiles, where the operation would make a NaN of two. */
+START_TEST(test_identity_with_itself)
+{
+  static const size_t lengths[] = {1, 33, 1000, 70001};
+
+  for (size_t k = 0; k < sizeof lengths / sizeof lengths[0]; k++) {
+    const size_t n = lengths[k];
+    test_array a = array_make(KILN_F32, n, 0, NULL, 0);
+    test_array b = array_make(KILN_F32, n, 0, NULL, 0);
+    const kiln_scan_desc desc = {
+        .x = {.in = {a.array}},
+        .n = n,
+        .op = {.expr = "fmaxf(a, b) + log1pf(expf(fminf(a, b) - fmaxf(a, b)))",
+               .identity = "-INFINITY"},
+        .out = b.array,
+        .exclusive = true};
+    float *got;
+
+    ck_kiln_ok(kiln_scan(stream, &desc, NULL));
+    got = array_read(&b);
+    ck_assert_float_eq(got[0], -INFINITY);
+    for (size_t i = 1; i < n; i++)
+      ck_assert_msg(fabs(got[i] - log((double)i)) < 1e-2, "%zu: %g", i,
+                    (double)got[i]);
+    free(got);
+    array_free(&a);
+    array_free(&b);
+  }
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("scan");
@@ -758,6 +809,8 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
   tcase_add_test(t, test_random_calls);
+  tcase_add_test(t, test_neighbours_in_place);
+  tcase_add_test(t, test_identity_with_itself);
   suite_add_tcase(s, t);
   return s;
 }

@@ -78,11 +78,16 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
   const size_t arrays = kiln__input_arrays(x);
 
   kiln__check_in_place(c, "out", out, n);
-  for (size_t k = 0; k < arrays; k++)
-    kiln__check_that(c,
-                     n == 0 || x->in[k].data != out.data ||
-                         kiln__size(x->in[k].type) == kiln__size(out.type),
+  for (size_t k = 0; k < arrays; k++) {
+    if (n == 0 || x->in[k].data != out.data)
+      continue;
+    kiln__check_that(c, kiln__size(x->in[k].type) == kiln__size(out.type),
                      "in place, but the elements of out are of another size");
+    kiln__check_that(
+        c, !kiln__reads_neighbours(x->map),
+        "the map reads other elements (x_at() or its like), so out "
+        "cannot be an input");
+  }
 }
 
 /* Marks for tiles of `acc`: 32 bits of payload in a word. */
