@@ -517,6 +517,31 @@ START_TEST(test_bad_arguments)
 }
 END_TEST
 
+/* Bounds that differ as f64 but not in the type that samples are compared in. */
+START_TEST(test_bounds_too_close)
+{
+  test_array x = array_make(KILN_F32, 10, 0, NULL, 0);
+  test_array counts = array_make(KILN_U32, 4, 0, NULL, 1);
+  kiln_histogram_desc desc = {.x = {.in = {x.array}},
+                              .n = 10,
+                              .bins = 4,
+                              .lower = 1,
+                              .upper = 1 + 1e-12,
+                              .counts = counts.array};
+
+  ck_assert_int_eq(kiln_histogram(stream, &desc, NULL), KILN_EINVAL);
+  ck_assert_ptr_nonnull(
+      strstr(kiln_last_error()->message, "lower and upper are equal in f32"));
+  desc.lower = 0;
+  desc.upper = 1e-40; /* 4 / 1e-40 overflows */
+  ck_assert_int_eq(kiln_histogram(stream, &desc, NULL), KILN_EINVAL);
+  desc.upper = 1e-30;
+  ck_kiln_ok(kiln_histogram(stream, &desc, NULL));
+  array_free(&x);
+  array_free(&counts);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("histogram");
@@ -537,6 +562,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_random_calls);
   tcase_add_test(t, test_bad_arguments);
+  tcase_add_test(t, test_bounds_too_close);
   suite_add_tcase(s, t);
   return s;
 }

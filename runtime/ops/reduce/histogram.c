@@ -137,6 +137,29 @@ static bool is_whole(double v)
          floor(v) >= v;
 }
 
+/* The kernel computes (sample - lower) * bins / (upper - lower) in f64, or in f32
+ * for samples of f32 and less, where close bounds become equal and the factor may
+ * overflow. */
+static void check_float_bounds(kiln__checker *c,
+                               const kiln_histogram_desc *desc,
+                               const kiln__dtype *type)
+{
+  const double lower = desc->lower, upper = desc->upper;
+  const double span = upper - lower, scale = desc->bins / span;
+  const bool in_f64 = type->size == 8;
+
+  kiln__check_that(c, isfinite(span) && (in_f64 || isfinite((float)span)),
+                   "lower and upper are too far apart for %s", type->name);
+  kiln__check_that(
+      c, in_f64 || (float)lower < (float)upper,
+      "lower and upper are equal in %s, in which samples of %s are "
+      "compared with them",
+      kiln_dtype_name(type->computed), type->name);
+  kiln__check_that(c, isfinite(scale) && (in_f64 || isfinite((float)scale)),
+                   "lower and upper are too close together for %u bins of %s",
+                   desc->bins, type->name);
+}
+
 static void check_even(kiln__checker *c, const kiln_histogram_desc *desc)
 {
   const kiln__dtype *type = kiln__dtype_of(kiln__input_type(&desc->x));
@@ -155,10 +178,7 @@ static void check_even(kiln__checker *c, const kiln_histogram_desc *desc)
   }
   kiln__check_that(c, lower < upper, "lower must be below upper");
   if (type->is_float) {
-    kiln__check_that(c,
-                     isfinite(upper - lower) &&
-                         (type->size == 8 || isfinite((float)(upper - lower))),
-                     "lower and upper are too far apart for %s", type->name);
+    check_float_bounds(c, desc, type);
     return;
   }
   kiln__check_that(c, is_whole(lower) && is_whole(upper),
@@ -384,9 +404,7 @@ kiln_status kiln_histogram(kiln_stream *stream, const kiln_histogram_desc *desc,
   KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   KILN_TRY(kiln__storage_open(&storage, stream, workspace, need_of(&p, desc)));
   if (!p.combine && !desc->accumulate)
-    st =
-        kiln_fill_async(stream, desc->counts.data, 0, 4,
-                        (size_t)desc->bins * kiln__size(desc->counts.type) / 4);
+    st = kiln__zero(stream, desc->counts, desc->bins);
   if (st == KILN_OK)
     st = launch(stream, desc, set, &spec, &p, &l, &storage);
   kiln__storage_close(&storage);
