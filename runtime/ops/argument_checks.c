@@ -44,7 +44,9 @@ static void add(kiln__checker *c, const char *name, kiln_array a, uint64_t n,
 {
   const uint64_t size = kiln__size(a.type);
 
-  kiln__check_that(c, size != 0, "%s has no type", name);
+  kiln__check_that(c, a.type != KILN_DTYPE_NONE, "%s has no type", name);
+  kiln__check_that(c, size != 0, "the type of %s is %d, which is no kiln_dtype",
+                   name, (int)a.type);
   kiln__check_that(c, n == 0 || a.data != 0, "%s is NULL", name);
   if (c->st != KILN_OK || size == 0)
     return;

@@ -3,6 +3,7 @@
 #include "support.h"
 
 #include "ops/ops.h"
+#include "ops/select/compact.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -218,6 +219,48 @@ START_TEST(test_types)
 }
 END_TEST
 
+/* A type that is none is named; it is not "no type". */
+START_TEST(test_unknown_type)
+{
+  kiln__checker c;
+  int stream = 0;
+
+  kiln__check_begin(&c, "kiln_test", (const kiln_stream *)(void *)&stream, "x");
+  kiln__check_read(&c, "x", (kiln_array){256, (kiln_dtype)99}, 1);
+  ck_assert_int_eq(kiln__check_end(&c), KILN_EINVAL);
+  ck_assert_str_eq(kiln_last_error()->message,
+                   "kiln_test: the type of x is 99, which is no kiln_dtype");
+  kiln__check_begin(&c, "kiln_test", (const kiln_stream *)(void *)&stream, "x");
+  kiln__check_read(&c, "x", (kiln_array){256, KILN_DTYPE_NONE}, 1);
+  ck_assert_int_eq(kiln__check_end(&c), KILN_EINVAL);
+  ck_assert_str_eq(kiln_last_error()->message, "kiln_test: x has no type");
+}
+END_TEST
+
+/* ---- Tiles -------------------------------------------------------------------------- */
+
+/* Whatever is tuned and however wide elements become, a tile fits the static shared
+ * memory of every architecture. */
+START_TEST(test_tiles_fit)
+{
+  for (unsigned block = 32; block <= 1024; block += 32)
+    for (unsigned items = 1; items <= 64; items++)
+      for (unsigned vec = 1; vec <= 16; vec *= 2)
+        for (size_t bytes = 1; bytes <= 12; bytes++) {
+          kiln_tuning t = {(uint16_t)block, (uint16_t)items, 0, 0};
+          const unsigned got = kiln__tile_items(&t, vec, bytes);
+
+          ck_assert_uint_ge(got, 1);
+          ck_assert_uint_eq(got % vec, 0);
+          ck_assert_uint_le(got, 32);
+          ck_assert(t.block >= 32 && t.block <= block && t.block % 32 == 0);
+          ck_assert_msg(t.block * got * bytes <= 46 << 10,
+                        "block %u, %u items, %u in a vector, %zu bytes", block,
+                        items, vec, bytes);
+        }
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("ops_checks");
@@ -231,6 +274,8 @@ static Suite *suite(void)
   tcase_add_test(t, test_overlaps);
   tcase_add_test(t, test_in_place_of_another_size);
   tcase_add_test(t, test_types);
+  tcase_add_test(t, test_unknown_type);
+  tcase_add_test(t, test_tiles_fit);
   suite_add_tcase(s, t);
   return s;
 }

@@ -67,18 +67,22 @@ static inline unsigned kiln__input_vec(const kiln_input *x)
   return (unsigned)(16 / widest);
 }
 
-/* A thread's elements: what was tuned, in whole packs, at most 32, and no more
- * than shared memory holds of `bytes` each. */
-static inline unsigned kiln__tile_items(const kiln__tuning *t, unsigned pack,
+/* Elements per thread of a tile that holds `bytes` per element in static shared
+ * memory: as tuned, in whole vectors, at most 32 (a bit of a mask each), and at most
+ * what fits. Where even one vector per thread is too much, as for bytes that a map
+ * makes wider, the block shrinks. */
+static inline unsigned kiln__tile_items(kiln__tuning *t, unsigned vec,
                                         size_t bytes)
 {
-  unsigned packs = t->items > pack ? t->items / pack : 1;
+  unsigned vecs = t->items > vec ? t->items / vec : 1;
 
-  while (packs > 1 &&
-         (packs * pack > 32 ||
-          (size_t)packs * pack * t->block * bytes > KILN__TILE_SHARED))
-    packs--;
-  return packs * pack;
+  while (vecs > 1 && (vecs * vec > 32 || (size_t)vecs * vec * t->block * bytes >
+                                             KILN__TILE_SHARED))
+    vecs--;
+  while (t->block > 64 &&
+         (size_t)vecs * vec * t->block * bytes > KILN__TILE_SHARED)
+    t->block = (uint16_t)(t->block / 64 * 32);
+  return vecs * vec;
 }
 
 static inline bool kiln__is_count(kiln_dtype type)
@@ -107,13 +111,6 @@ static inline void kiln__check_elements(kiln__checker *c, const char *name,
                    kiln_dtype_name(a.type),
                    kiln_dtype_name(kiln__input_type(x)));
   kiln__check_write(c, name, a, n);
-}
-
-/* Zeros where there is nothing to count. */
-static inline kiln_status kiln__zero_counts(kiln_stream *stream, kiln_array a,
-                                            size_t values)
-{
-  return kiln_fill_async(stream, a.data, 0, 4, values * kiln__size(a.type) / 4);
 }
 
 /* For the calls that answer how much temporary memory is needed. */

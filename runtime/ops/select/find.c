@@ -125,13 +125,12 @@ static kiln_status empty(kiln_stream *stream, const kiln_find_desc *desc,
                          what which)
 {
   const size_t size = kiln__size(desc->out.type);
-  const int width = size < 4 ? (int)size : 4;
   kiln_status st = KILN_OK;
 
-  KILN_TRY(
-      kiln_fill_async(stream, desc->out.data, 0, width, size / (size_t)width));
-  if (which == ALL)
-    st = kiln_fill_async(stream, desc->out.data, 1, width, 1);
+  KILN_TRY(kiln__zero(stream, desc->out, 1));
+  if (which == ALL) /* the low bytes of a 1 */
+    st =
+        kiln_fill_async(stream, desc->out.data, 1, size < 4 ? (int)size : 4, 1);
 
 done:
   return st;

@@ -90,14 +90,14 @@ static void specify(plan *p, const kiln_stream *stream,
                     const kiln_partition_desc *desc)
 {
   const unsigned pack = kiln__input_vec(&p->input);
-  const kiln__tuning t =
+  kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_PARTITION, 16 / pack, desc->n);
   uint32_t *const value = p->spec.value;
 
-  value[PARTITION_BLOCK] = t.block;
   value[PARTITION_VECTOR] = pack;
   value[PARTITION_ITEMS] =
       kiln__tile_items(&t, pack, kiln__size(kiln__input_type(&p->input)));
+  value[PARTITION_BLOCK] = t.block; /* which kiln__tile_items() may reduce */
   value[PARTITION_PARTITIONS] = desc->second != NULL ? 3 : 2;
   value[PARTITION_PER_SM] = limited_blocks(&t, value[PARTITION_PARTITIONS]);
   value[PARTITION_WINDOW] = t.extra > 0 ? t.extra : 1;
@@ -189,7 +189,7 @@ kiln_status kiln_partition(kiln_stream *stream, const kiln_partition_desc *desc,
 
   KILN_TRY(check(stream, desc, workspace));
   if (desc->n == 0) {
-    st = kiln__zero_counts(stream, desc->count, desc->second != NULL ? 2 : 1);
+    st = kiln__zero(stream, desc->count, desc->second != NULL ? 2 : 1);
     goto done;
   }
   make_plan(&p, stream, desc);

@@ -48,7 +48,7 @@ static void make_plan(plan *p, const kiln_stream *stream,
                       const kiln_run_length_desc *desc, bool only_long)
 {
   const unsigned pack = kiln__input_vec(&desc->x);
-  const kiln__tuning t =
+  kiln__tuning t =
       kiln__tuned(stream->device, KILN__TUNED_RUN_LENGTH, 16 / pack, desc->n);
   const char *equal = desc->equal != NULL ? desc->equal : "a == b";
   uint32_t *const value = p->spec.value;
@@ -56,14 +56,14 @@ static void make_plan(plan *p, const kiln_stream *stream,
   *p = (plan){.spec = {.family = &family,
                        .input = &desc->x,
                        .function = {{"equal", "the equality", equal, "bool",
-                                     "const value a, const value b"}},
+                                     "value"}},
                        .code = &desc->code,
                        .quick = kiln__quick(desc->n)}};
-  value[RUN_LENGTH_BLOCK] = t.block;
   value[RUN_LENGTH_VECTOR] = pack;
   value[RUN_LENGTH_ITEMS] = kiln__tile_items(
       &t, pack,
       4 + (given(desc->values) ? kiln__size(kiln__input_type(&desc->x)) : 0));
+  value[RUN_LENGTH_BLOCK] = t.block; /* which kiln__tile_items() may reduce */
   value[RUN_LENGTH_LONG] = only_long;
   value[RUN_LENGTH_VALUES] = given(desc->values);
   value[RUN_LENGTH_OFFSET] =
@@ -117,7 +117,7 @@ static kiln_status run(const char *call, kiln_stream *stream,
 
   KILN_TRY(check(call, stream, desc, workspace, only_long));
   if (desc->n == 0) {
-    st = kiln__zero_counts(stream, desc->count, 1);
+    st = kiln__zero(stream, desc->count, 1);
     goto done;
   }
   make_plan(&p, stream, desc, only_long);

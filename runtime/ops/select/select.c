@@ -107,7 +107,7 @@ static kiln_status request_unique(request *r, const kiln_stream *stream,
                  .input = desc->x,
                  .function = {"equal", "the equality",
                               desc->equal != NULL ? desc->equal : "a == b",
-                              "bool", "const value a, const value b"},
+                              "bool", "value"},
                  .unique = true,
                  .n = desc->n,
                  .out = desc->out,
@@ -185,12 +185,12 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
     p->tuning.items = 32;
     p->tuning.extra = 4;
   }
-  value[SELECT_BLOCK] = p->tuning.block;
   value[SELECT_VECTOR] = pack;
   value[SELECT_ITEMS] =
       kiln__tile_items(&p->tuning, pack,
                        (values ? kiln__size(kiln__input_type(&r->input)) : 0) +
                            (places ? 2 : 0));
+  value[SELECT_BLOCK] = p->tuning.block; /* which kiln__tile_items() may reduce */
   value[SELECT_PER_SM] = p->tuning.per_sm;
   value[SELECT_WINDOW] = p->tuning.extra > 0 ? p->tuning.extra : 1;
   value[SELECT_UNIQUE] = r->unique;
@@ -246,7 +246,7 @@ static kiln_status run(kiln_stream *stream, const request *r,
   plan p;
 
   if (r->n == 0)
-    return kiln__zero_counts(stream, r->count, 1);
+    return kiln__zero(stream, r->count, 1);
   make_plan(&p, stream, r);
   return launch(stream, r, &p, workspace);
 }

@@ -257,7 +257,7 @@ kiln_status kiln_split(kiln_stream *stream, const kiln_split_desc *desc,
   KILN_TRY(check(stream, desc, workspace));
   if (desc->n == 0) {
     if (desc->offsets.type != KILN_DTYPE_NONE)
-      st = kiln__zero_counts(stream, desc->offsets, (size_t)desc->parts + 1);
+      st = kiln__zero(stream, desc->offsets, (size_t)desc->parts + 1);
     goto done;
   }
   make_plan(&p, stream, desc);
