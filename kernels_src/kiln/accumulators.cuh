@@ -234,7 +234,10 @@ template <class V, class C, unsigned vector> struct moments_accumulator {
     }
     if (n == 0)
       return {0.0, 0.0, 0.0};
-    q -= s * (s / count);
+    /* Where s * s / n overflows, so do the squares: their sum is the variance's
+     * infinity, not infinity less infinity. */
+    if (!is_number(s) || is_number(s * (s / count)))
+      q -= s * (s / count);
     return {(shift - base) + s / count, q < 0.0 ? 0.0 : q, count};
   }
   static __device__ __forceinline__ result single(V v, index, result identity)

@@ -930,6 +930,89 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
+/* No distance of nothing is negative, nor NaN. */
+START_TEST(test_distance_of_nothing)
+{
+  static const kiln_dtype types[] = {KILN_F16, KILN_F32, KILN_F64};
+
+  for (int metric = KILN_L1; metric <= KILN_LINF; metric++)
+    for (size_t k = 0; k < 3; k++) {
+      test_array x = array_make(types[k], 1, 0, NULL, 1);
+      test_array out = array_make(types[k], 1, 0, NULL, 1);
+      const kiln_distance_desc desc = {.x = x.array,
+                                       .y = x.array,
+                                       .metric = (kiln_metric)metric,
+                                       .out = out.array};
+      void *got;
+
+      ck_kiln_ok(kiln_distance(stream, &desc, NULL));
+      got = array_read(&out);
+      ck_assert_double_eq(value_at(types[k], got, 0), 0);
+      free(got);
+      array_free(&x);
+      array_free(&out);
+    }
+}
+END_TEST
+
+/* Squares that overflow give an infinite variance, as in NumPy; infinite samples
+ * still give NaN. */
+START_TEST(test_variance_overflow)
+{
+  static const double samples[][3] = {
+      {1e200, -1e200, 1e200}, {1e160, 0, 1e200}, {1, INFINITY, 2}};
+
+  for (size_t k = 0; k < 3; k++)
+    for (size_t n = 2; n <= 3; n++) {
+      test_array x = array_make(KILN_F64, n, 0, samples[k], 0);
+      test_array out = array_make(KILN_F64, 1, 0, NULL, 1);
+      const kiln_mean_variance_desc desc = {
+          .x = {.in = {x.array}}, .n = n, .variance = out.array};
+      double *got;
+
+      if (k == 1 && n == 2)
+        continue;
+      ck_kiln_ok(kiln_mean_variance(stream, &desc, NULL));
+      got = array_read(&out);
+      if (k < 2)
+        ck_assert_double_eq(*got, INFINITY);
+      else
+        ck_assert_msg(isnan(*got), "%g", *got);
+      free(got);
+      array_free(&x);
+      array_free(&out);
+    }
+}
+END_TEST
+
+/* Kernels pad with the identity, of which this operation makes NaN. */
+START_TEST(test_identity_with_itself)
+{
+  static const size_t some_lengths[] = {1, 33, 1000, 70001};
+
+  for (size_t k = 0; k < sizeof some_lengths / sizeof some_lengths[0]; k++) {
+    const size_t n = some_lengths[k];
+    test_array x = array_make(KILN_F64, n, 0, NULL, 0);
+    test_array out = array_make(KILN_F64, 1, 0, NULL, 1);
+    const kiln_reduce_desc desc = {
+        .x = {.in = {x.array}},
+        .n = n,
+        .op = {.expr = "fmax(a, b) + log1p(exp(fmin(a, b) - fmax(a, b)))",
+               .identity = "-INFINITY",
+               .commutative = true},
+        .out = out.array};
+    double *got;
+
+    ck_kiln_ok(kiln_reduce(stream, &desc, NULL));
+    got = array_read(&out);
+    ck_assert_msg(fabs(*got - log((double)n)) < 1e-9, "%zu: %g", n, *got);
+    free(got);
+    array_free(&x);
+    array_free(&out);
+  }
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("reduce_op");
@@ -958,6 +1041,9 @@ static Suite *suite(void)
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad);
   tcase_add_test(t, test_random_calls);
+  tcase_add_test(t, test_distance_of_nothing);
+  tcase_add_test(t, test_variance_overflow);
+  tcase_add_test(t, test_identity_with_itself);
   suite_add_tcase(s, t);
   return s;
 }

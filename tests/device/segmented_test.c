@@ -543,6 +543,22 @@ START_TEST(test_random_calls)
 }
 END_TEST
 
+/* As kiln_segmented_sort(): without segments there are no offsets to read. */
+START_TEST(test_no_segments)
+{
+  test_array x = array_make(KILN_F32, 10, 0, NULL, 0);
+  test_array out = array_make(KILN_F32, 1, 0, NULL, 1);
+  const kiln_segmented_reduce_desc desc = {.x = {.in = {x.array}},
+                                           .n = 10,
+                                           .offsets = {0, KILN_U32},
+                                           .out = out.array};
+
+  ck_kiln_ok(kiln_segmented_reduce(stream, &desc, NULL));
+  array_free(&x);
+  array_free(&out);
+}
+END_TEST
+
 static Suite *suite(void)
 {
   Suite *s = suite_create("segmented");
@@ -562,6 +578,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_bad);
   tcase_add_test(t, test_checked);
   tcase_add_test(t, test_random_calls);
+  tcase_add_test(t, test_no_segments);
   suite_add_tcase(s, t);
   return s;
 }

@@ -48,7 +48,8 @@ static void check_layout(kiln__checker *c, bags *b)
   if (has_offsets(desc)) {
     kiln__check_index_type(c, "offsets", desc->offsets);
     kiln__check_that(c, desc->n_segments < UINT64_MAX, "too many segments");
-    kiln__check_read(c, "offsets", desc->offsets, desc->n_segments + 1);
+    kiln__check_read(c, "offsets", desc->offsets,
+                     desc->n_segments == 0 ? 0 : desc->n_segments + 1);
     b->items = desc->n;
   } else {
     kiln__check_that(c, !has_index(desc), "index needs offsets");

@@ -54,7 +54,8 @@ static kiln_status check_dot(statistic *s, const kiln_stream *stream,
   start(s, KILN__REDUCTION_OP, desc->n, desc->portable);
   check_pair(&c, s, desc->x, desc->y, desc->n);
   s->reduction.out = kiln__or_type(desc->out, desc->x.type);
-  s->x.map = "static_cast<acc>(x) * static_cast<acc>(y)";
+  s->x.map =
+      "static_cast<kiln__map_result>(x) * static_cast<kiln__map_result>(y)";
   s->x.type = s->reduction.out.type;
   kiln__check_write(&c, "out", s->reduction.out, 1);
   kiln__check_workspace(&c, workspace);
@@ -157,9 +158,10 @@ static kiln_status check_distance(statistic *s, const kiln_stream *stream,
   check_pair(&c, s, desc->x, desc->y, desc->n);
   s->x.type =
       fits_f32(desc->x.type) && fits_f32(desc->y.type) ? KILN_F32 : KILN_F64;
-  s->x.map = desc->metric == KILN_L2
-                 ? "static_cast<value>(x) - static_cast<value>(y)"
-                 : "fabs(static_cast<value>(x) - static_cast<value>(y))";
+  s->x.map = desc->metric == KILN_L2 ? "static_cast<kiln__map_result>(x) - "
+                                       "static_cast<kiln__map_result>(y)"
+                                     : "fabs(static_cast<kiln__map_result>(x) "
+                                       "- static_cast<kiln__map_result>(y))";
   s->op.name = desc->metric == KILN_LINF ? KILN_MAX : KILN_SUM;
   s->reduction.out = kiln__or_type(desc->out, s->x.type);
   kiln__check_that(&c, (unsigned)desc->metric <= KILN_LINF,
@@ -176,7 +178,12 @@ kiln_status kiln_distance(kiln_stream *stream, const kiln_distance_desc *desc,
   statistic s;
   kiln_status st = check_distance(&s, stream, desc, workspace);
 
-  return st != KILN_OK ? st : run(stream, &s, workspace);
+  if (st != KILN_OK)
+    return st;
+  /* The identity of the maximum is -infinity, but no distance is negative. */
+  if (desc->n == 0)
+    return kiln__zero(stream, s.reduction.out, 1);
+  return run(stream, &s, workspace);
 }
 
 kiln_status kiln_distance_workspace(kiln_stream *stream,
