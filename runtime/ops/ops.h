@@ -231,6 +231,9 @@ kiln_status kiln__storage_open(kiln__storage *storage, kiln_stream *stream,
 uint32_t kiln__storage_epoch(kiln__storage *storage);
 void kiln__storage_close(kiln__storage *storage);
 
+/* Queues zeros for n elements of an array in the stream. */
+kiln_status kiln__zero(kiln_stream *in, kiln_array a, uint64_t n);
+
 /* ---- Checks -------------------------------------------------------------------- */
 
 enum { KILN__MAX_RANGES = 2 * (KILN_MAX_INPUTS + KILN_MAX_OUTPUTS) };
@@ -313,18 +316,6 @@ kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
  * where the input is not several times the cache. */
 uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
                               uint64_t n, uint64_t tiles);
-
-/* ---- Fill ----------------------------------------------------------------------------- */
-
-/* Queues zeros for n elements of an array. */
-static inline kiln_status kiln__zero(kiln_stream *stream, kiln_array a,
-                                     uint64_t n)
-{
-  const size_t size = kiln__size(a.type), width = size < 4 ? size : 4;
-
-  return kiln_fill_async(stream, a.data, 0, (int)width,
-                         (size_t)n * (size / width));
-}
 
 /* ---- Launch ------------------------------------------------------------------------ */
 

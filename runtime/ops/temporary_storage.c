@@ -264,3 +264,11 @@ void kiln__storage_close(kiln__storage *storage)
     kiln__leave(&storage->scope);
   *storage = (kiln__storage){.stream = storage->stream};
 }
+
+kiln_status kiln__zero(kiln_stream *stream, kiln_array a, uint64_t n)
+{
+  const size_t size = kiln__size(a.type), width = size < 4 ? size : 4;
+
+  return kiln_fill_async(stream, a.data, 0, (int)width,
+                         (size_t)n * (size / width));
+}
