@@ -190,7 +190,8 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
       kiln__tile_items(&p->tuning, pack,
                        (values ? kiln__size(kiln__input_type(&r->input)) : 0) +
                            (places ? 2 : 0));
-  value[SELECT_BLOCK] = p->tuning.block; /* which kiln__tile_items() may reduce */
+  value[SELECT_BLOCK] =
+      p->tuning.block; /* which kiln__tile_items() may reduce */
   value[SELECT_PER_SM] = p->tuning.per_sm;
   value[SELECT_WINDOW] = p->tuning.extra > 0 ? p->tuning.extra : 1;
   value[SELECT_UNIQUE] = r->unique;
