@@ -7,4 +7,8 @@
 /* Headers that every program may include: <kiln/prelude.cuh>, ... */
 const kiln_header *kiln__builtin_headers(size_t *n);
 
+/* The small version of a C header ("stdint.h", "cmath", ...); NULL if there is
+ * none of that name. */
+const kiln_header *kiln__c_header(const char *name);
+
 #endif

@@ -47,12 +47,13 @@ static kiln_status make_offer(offer *o, kiln_runtime *rt,
                               const kiln_program_desc *desc)
 {
   kiln_status st;
+  bool gone; /* then the cache may still hold what they made */
 
   *o = (offer){.rt = rt};
   st = pack_targets(o, desc);
   if (st != KILN_OK)
     return st;
-  st = kiln__nvrtc_list(rt->nvrtc, &o->ids, &o->n);
+  st = kiln__nvrtc_known(rt->nvrtc, &o->ids, &o->n, &gone);
   if (st != KILN_OK)
     o->n = 0;
   o->list_status = st;
@@ -145,7 +146,7 @@ kiln_status kiln__image_refuse(kiln_runtime *rt,
 
 /* ---- For a target, without a GPU ---------------------------------------------------- */
 
-static bool knows(const kiln__nvrtc_id *id, const kiln_target *target)
+bool kiln__nvrtc_makes(const kiln__nvrtc_id *id, const kiln_target *target)
 {
   const kiln_ladder_query query = {.cc = target->cc,
                                    .suffix = target->suffix,
@@ -248,7 +249,7 @@ kiln_status kiln__compile_request(kiln__image_request *req, kiln_traits *traits,
   req->rung = wanted.ptx ? KILN_RUNG_PTX : KILN_RUNG_EXACT;
   KILN_TRY(kiln_arch_traits(wanted.cc, traits));
   KILN_TRY(make_offer(&o, rt, desc));
-  while (req->nvrtc < o.n && !knows(&o.ids[req->nvrtc], &wanted))
+  while (req->nvrtc < o.n && !kiln__nvrtc_makes(&o.ids[req->nvrtc], &wanted))
     req->nvrtc++;
   if (req->nvrtc < o.n)
     return KILN_OK;

@@ -18,6 +18,7 @@ struct kiln__pending {
 
   pthread_mutex_t lock; /* guards `done` */
   pthread_cond_t ended;
+  bool gone; /* no NVRTC is installed: only the cache can answer */
   bool queued, done;
   kiln_status status;
   kiln_error error; /* of a compile thread */
@@ -74,38 +75,47 @@ static kiln_status pending_alloc(kiln__pending **out, kiln_runtime *rt,
   return KILN_OK;
 }
 
-/* The key for one request. A pack image needs no compiler, so its key has
- * none. */
-static kiln_status pending_key(kiln__pending *p, const kiln_traits *traits,
-                               const kiln__image_request *req)
+/* The key of p->req, anew. A pack image needs no compiler, so its key has none.
+ */
+static kiln_status make_key(kiln__pending *p)
 {
   const kiln__nvrtc_id *ids = NULL, *id = NULL;
   kiln__nvjitlink *link = NULL;
   kiln_status st = KILN_OK;
   size_t n = 0;
 
-  p->traits = *traits;
-  p->req = *req;
-  if (req->rung != KILN_RUNG_PACK) {
-    KILN_TRY(kiln__nvrtc_list(p->rt->nvrtc, &ids, &n));
-    if (req->nvrtc >= n)
+  kiln__key_free(&p->key);
+  kiln__key_init(&p->key, &p->rt->alloc);
+  if (p->req.rung != KILN_RUNG_PACK) {
+    KILN_TRY(kiln__nvrtc_known(p->rt->nvrtc, &ids, &n, &p->gone));
+    if (p->req.nvrtc >= n)
       KILN_TRY(kiln__fail(KILN_EINVAL, NULL, "there is no such NVRTC"));
-    id = &ids[req->nvrtc];
+    id = &ids[p->req.nvrtc];
   }
-  if (req->rung == KILN_RUNG_LINK)
+  if (p->req.rung == KILN_RUNG_LINK)
     KILN_TRY(kiln__runtime_link(p->rt, &link));
   kiln__plan_key(&p->plan, &p->key);
+  if (id != NULL)
+    KILN_TRY(kiln__plan_compiler_headers(&p->plan, id->info.path));
   kiln__local_key(&p->plan, &p->key, id, &p->traits, &p->req,
                   link == NULL ? 0 : kiln__nvjitlink_version(link));
-  KILN_TRY(kiln__key_seal(&p->key));
+  st = kiln__key_seal(&p->key);
+
+done:
+  return st;
+}
+
+static kiln_status pending_key(kiln__pending *p, const kiln_traits *traits,
+                               const kiln__image_request *req)
+{
+  p->traits = *traits;
+  p->req = *req;
   p->build.rt = p->rt;
   p->build.plan = &p->plan;
   p->build.key = &p->key;
   p->build.traits = &p->traits;
   p->build.req = &p->req;
-
-done:
-  return st;
+  return make_key(p);
 }
 
 static kiln_status prepare(kiln__pending **out, kiln_runtime *rt,
@@ -159,9 +169,48 @@ static kiln_status take_pack(kiln__pending *p)
   return p->entry == NULL ? KILN_ENOTFOUND : KILN_OK;
 }
 
+/* Of the NVRTCs that are gone, the next older one that made this target. */
+static bool next_gone(kiln__pending *p)
+{
+  const kiln__nvrtc_id *ids;
+  bool gone;
+  size_t n;
+
+  if (!p->gone || kiln__nvrtc_known(p->rt->nvrtc, &ids, &n, &gone) != KILN_OK)
+    return false;
+  while (++p->req.nvrtc < n) {
+    if (kiln__nvrtc_makes(&ids[p->req.nvrtc], &p->req.target))
+      return true;
+  }
+  p->req.nvrtc = n - 1; /* stays valid */
+  return false;
+}
+
+/* Which of the NVRTCs that are gone made the image cannot be known, so the key
+ * of each is tried. */
 static kiln_status look_up(kiln__pending *p)
 {
-  return p->req.rung == KILN_RUNG_PACK ? take_pack(p) : fetch(p, true);
+  kiln_status st;
+
+  if (p->req.rung == KILN_RUNG_PACK)
+    return take_pack(p);
+  st = fetch(p, true);
+  while (st == KILN_ENOTFOUND && next_gone(p)) {
+    st = make_key(p);
+    if (st == KILN_OK)
+      st = fetch(p, true);
+  }
+  return st;
+}
+
+/* The cache's answer where there is no compiler. */
+static kiln_status look_up_gone(kiln__pending *p)
+{
+  const kiln__nvrtc_id *ids;
+  size_t n;
+  const kiln_status st = look_up(p);
+
+  return st == KILN_ENOTFOUND ? kiln__nvrtc_list(p->rt->nvrtc, &ids, &n) : st;
 }
 
 /* A pack that had the image when the rung was chosen may have gone since. */
@@ -204,7 +253,7 @@ static kiln_status produce(kiln__pending *p)
 
   if (p->req.rung == KILN_RUNG_PACK)
     return take_pack(p) == KILN_OK ? KILN_OK : fail_pack(p);
-  st = fetch(p, false);
+  st = p->gone ? look_up_gone(p) : fetch(p, false);
   return st == KILN_ENONVRTC ? rescue(p) : st;
 }
 

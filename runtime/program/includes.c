@@ -1,9 +1,16 @@
 /* includes.c -- which headers and files a program can include.
  *
- * A cached image must change when any text behind it changes. Virtual headers
- * are texts we hold; files are read by the compiler itself, so every file that
- * it could pick is read here as well and its contents go into the key. Too
- * many files only cost a compile; a missed one would run old code. */
+ * Problem: a cached image must change when any text behind it changes. The
+ * compiler reads files itself, and which ones depends on macros.
+ * Idea: follow every #include, also in groups that the preprocessor would skip,
+ * and put the contents of each file that the compiler could pick into the key.
+ * Invariant: the texts in the key are a superset of what the compiler reads. A
+ * file too many costs a compile at worst, a missing one would run old code.
+ * What cannot be followed (#include MACRO, a pipe) makes the program uncached.
+ *
+ * A name is looked for among the caller's headers, Kiln's own, the folders of
+ * -I, the small C headers (c_headers.c), and at last the headers that belong to
+ * the compiler. The last are read only if something is still missing. */
 #include "plan.h"
 
 #include "builtin.h"
@@ -14,13 +21,19 @@
 
 enum { MAX_FILE = 64 << 20, PATH_SIZE = 4096, SLOTS = 64 };
 
-/* A text to be looked through. */
+typedef enum owner {
+  CALLER,   /* the program, its headers and files */
+  EMBEDDED, /* Kiln's own texts and the C headers */
+  COMPILER  /* headers that belong to NVRTC */
+} owner;
+
+/* A text whose includes are to be followed. */
 typedef struct text_job {
   struct text_job *next;
   const char *text;
   size_t size;
   const char *dir; /* of the file that holds it, "" or ending in '/' */
-  bool embedded;   /* one of Kiln's own */
+  owner owner;
 } text_job;
 
 /* A set of texts: paths looked at, header names taken. */
@@ -32,8 +45,12 @@ typedef struct name_set {
 typedef struct scan {
   kiln__plan *plan;
   text_job *first, *last;
-  name_set seen;
+  name_set seen;    /* paths that were looked at */
+  name_set missing; /* names that were found nowhere */
   kiln__include include;
+  owner owner;        /* of the text that is being followed */
+  bool found;         /* the include is a file, or was looked for before */
+  kiln__list folders; /* of the compiler's headers, in their turn */
   char path[PATH_SIZE];
 } scan;
 
@@ -100,7 +117,7 @@ static const char *folder_of(kiln__arena *arena, const char *path)
 }
 
 static void queue(scan *s, const char *text, size_t size, const char *path,
-                  bool embedded)
+                  owner by)
 {
   text_job *job = kiln__arena_alloc(&s->plan->arena, sizeof *job);
 
@@ -109,7 +126,7 @@ static void queue(scan *s, const char *text, size_t size, const char *path,
   job->text = text;
   job->size = size;
   job->dir = folder_of(&s->plan->arena, path);
-  job->embedded = embedded;
+  job->owner = by;
   if (s->last == NULL)
     s->first = job;
   else
@@ -141,31 +158,38 @@ static const kiln_header *virtual_header(const kiln__plan *plan,
   return h != NULL ? h : find_header(embedded, n, name);
 }
 
-static bool is_embedded(const kiln_header *h)
+static owner header_owner(const kiln_header *h)
 {
   size_t n;
   const kiln_header *embedded = kiln__builtin_headers(&n);
 
-  for (size_t i = 0; i < n; i++)
-    if (h == &embedded[i])
+  return (h >= embedded && h < embedded + n) || h == kiln__c_header(h->name)
+             ? EMBEDDED
+             : CALLER;
+}
+
+static bool has_header(const kiln__plan *plan, const char *name)
+{
+  for (size_t i = 0; i < plan->header_names.n; i++) {
+    if (strcmp(plan->header_names.items[i], name) == 0)
       return true;
+  }
   return false;
 }
 
-/* Hand a header to the compiler, and look through it. */
+/* Gives a header to the compiler, and follows its includes. */
 static void take_header(scan *s, const kiln_header *h)
 {
   kiln__plan *plan = s->plan;
   const char *text = h->text;
-  for (size_t i = 0; i < plan->header_names.n; i++) {
-    if (strcmp(plan->header_names.items[i], h->name) == 0)
-      return;
-  }
+
+  if (has_header(plan, h->name))
+    return;
   if (strncmp(text, "\xef\xbb\xbf", 3) == 0)
     text += 3;
   kiln__list_add(&plan->arena, &plan->header_names, h->name);
   kiln__list_add(&plan->arena, &plan->header_texts, text);
-  queue(s, text, strlen(text), h->name, is_embedded(h));
+  queue(s, text, strlen(text), h->name, header_owner(h));
 }
 
 static void take_all_headers(scan *s)
@@ -182,9 +206,12 @@ static void take_all_headers(scan *s)
 
 /* ---- Files --------------------------------------------------------------------- */
 
+/* Two items for the key: the name as written, then size and hash. */
 static kiln_status add_file(scan *s, const char *name, const kiln__buf *data)
 {
   kiln__plan *plan = s->plan;
+  kiln__list *list =
+      s->owner == COMPILER ? &plan->compiler_files : &plan->files;
   kiln_status st = KILN_OK;
   char digest[64];
   kiln__key key;
@@ -194,10 +221,8 @@ static kiln_status add_file(scan *s, const char *name, const kiln__buf *data)
                 false);
   KILN_TRY(kiln__key_seal(&key));
   kiln__format(digest, sizeof digest, "%zu %s", data->size, key.hash);
-  kiln__list_add(&plan->arena, &plan->files,
-                 kiln__arena_text(&plan->arena, name));
-  kiln__list_add(&plan->arena, &plan->files,
-                 kiln__arena_text(&plan->arena, digest));
+  kiln__list_add(&plan->arena, list, kiln__arena_text(&plan->arena, name));
+  kiln__list_add(&plan->arena, list, kiln__arena_text(&plan->arena, digest));
   st = kiln__arena_status(&plan->arena, "included files");
 
 done:
@@ -228,6 +253,22 @@ static kiln_status read_candidate(scan *s, kiln__buf *data, bool *readable)
   return KILN_OK;
 }
 
+/* The compiler finds files of the caller by itself. Its own headers lie in a
+ * folder that it does not search, so they are given to it as texts. */
+static void take_text(scan *s, const char *text, size_t size)
+{
+  kiln__plan *plan = s->plan;
+
+  if (text == NULL)
+    return;
+  if (s->owner == COMPILER) {
+    kiln__list_add(&plan->arena, &plan->header_names,
+                   kiln__arena_text(&plan->arena, s->include.name));
+    kiln__list_add(&plan->arena, &plan->header_texts, text);
+  }
+  queue(s, text, size, s->path, s->owner);
+}
+
 /* The compiler may read s->path: if it is there, so do we. */
 static kiln_status try_file(scan *s)
 {
@@ -236,11 +277,16 @@ static kiln_status try_file(scan *s)
   struct stat info;
   bool readable;
   kiln__buf data;
-  char *text;
 
-  if (!insert(arena, &s->seen, s->path) || stat(s->path, &info) != 0 ||
-      S_ISDIR(info.st_mode))
+  /* The compiler's headers are known by the names in the #includes: one file
+   * may have several ("info.h", "details/info.h"). */
+  if (s->owner != COMPILER && !insert(arena, &s->seen, s->path)) {
+    s->found = true;
     return KILN_OK;
+  }
+  if (stat(s->path, &info) != 0 || S_ISDIR(info.st_mode))
+    return KILN_OK;
+  s->found = true;
   if (!S_ISREG(info.st_mode)) { /* reading a pipe would take from it */
     give_up(s, s->path);
     return KILN_OK;
@@ -250,9 +296,9 @@ static kiln_status try_file(scan *s)
   if (!readable)
     goto done;
   KILN_TRY(add_file(s, s->include.name, &data));
-  text = kiln__arena_copy(arena, data.data == NULL ? "" : data.data, data.size);
-  if (text != NULL)
-    queue(s, text, data.size, s->path, false);
+  take_text(
+      s, kiln__arena_copy(arena, data.data == NULL ? "" : data.data, data.size),
+      data.size);
 
 done:
   kiln__buf_free(&data);
@@ -273,31 +319,78 @@ static kiln_status try_in(scan *s, const char *dir)
 
 /* ---- The walk --------------------------------------------------------------------- */
 
-static kiln_status resolve(scan *s, const char *dir)
+/* An include that is no header of the caller's or Kiln's and no file. */
+static void resolve_missing(scan *s)
+{
+  kiln__plan *plan = s->plan;
+  const char *name = s->include.name;
+  const kiln_header *header = kiln__c_header(name);
+
+  if (header != NULL)
+    take_header(s, header);
+  else if (insert(&plan->arena, &s->missing, name))
+    kiln__list_add(&plan->arena, &plan->unresolved,
+                   kiln__arena_text(&plan->arena, name));
+}
+
+/* Where an include of the caller's may be. */
+static kiln_status resolve_file(scan *s, const char *dir)
 {
   const kiln__include *include = &s->include;
   const kiln__plan *plan = s->plan;
-  const kiln_header *header;
   kiln_status st = KILN_OK;
 
-  if (include->form == KILN__COMPUTED) {
-    give_up(s, include->name);
-    return KILN_OK;
-  }
-  header = virtual_header(plan, include->name);
-  if (header != NULL) {
-    take_header(s, header);
-    return KILN_OK;
-  }
+  s->found = false;
   if (include->name[0] == '/')
     return try_in(s, "");
   if (include->form == KILN__QUOTED)
     KILN_TRY(try_in(s, dir));
   for (size_t i = 0; i < plan->folders.n; i++)
     KILN_TRY(try_in(s, plan->folders.items[i]));
+  if (!s->found && s->owner == CALLER)
+    resolve_missing(s);
 
 done:
   return st;
+}
+
+/* Where an include of one of the compiler's headers may be. */
+static kiln_status resolve_compiler(scan *s, const char *dir)
+{
+  const kiln__include *include = &s->include;
+  const kiln_header *header = kiln__c_header(include->name);
+  kiln_status st = KILN_OK;
+
+  s->found = has_header(s->plan, include->name);
+  if (s->found)
+    return KILN_OK;
+  if (header != NULL) {
+    take_header(s, header);
+    return KILN_OK;
+  }
+  if (include->form == KILN__QUOTED)
+    st = try_in(s, dir);
+  for (size_t i = 0; i < s->folders.n && st == KILN_OK && !s->found; i++)
+    st = try_in(s, s->folders.items[i]);
+  return st;
+}
+
+static kiln_status resolve(scan *s, const char *dir)
+{
+  const kiln__include *include = &s->include;
+  const kiln_header *header;
+
+  if (include->form == KILN__COMPUTED) {
+    if (s->owner != COMPILER)
+      give_up(s, include->name);
+    return KILN_OK;
+  }
+  header = virtual_header(s->plan, include->name);
+  if (header != NULL) {
+    take_header(s, header);
+    return KILN_OK;
+  }
+  return s->owner == COMPILER ? resolve_compiler(s, dir) : resolve_file(s, dir);
 }
 
 /* Kiln's own texts are large, and looked through at every first call: they
@@ -332,7 +425,8 @@ static kiln_status walk(scan *s)
   for (; s->first != NULL; s->first = s->first->next) {
     kiln__lexer lexer;
 
-    if (s->first->embedded) {
+    s->owner = s->first->owner;
+    if (s->owner == EMBEDDED) {
       KILN_TRY(walk_embedded(s, s->first));
       continue;
     }
@@ -369,7 +463,7 @@ kiln_status kiln__plan_includes(kiln__plan *plan)
     return kiln__fail_memory("the program");
   *s = (scan){.plan = plan};
   queue(s, plan->source, plan->source_size, plan->name,
-        plan->desc->builtin != NULL);
+        plan->desc->builtin != NULL ? EMBEDDED : CALLER);
   for (size_t i = 0; i < plan->preludes.n; i++)
     KILN_TRY(resolve_prelude(s, plan->preludes.items[i]));
   KILN_TRY(walk(s));
@@ -377,6 +471,66 @@ kiln_status kiln__plan_includes(kiln__plan *plan)
     take_all_headers(s);
     KILN_TRY(walk(s));
   }
+
+done:
+  kiln__free(plan->arena.alloc, s);
+  return st;
+}
+
+/* ---- The compiler's headers ---------------------------------------------------------- */
+
+/* The folders of headers that belong to the NVRTC at a path: the one with
+ * cuda_fp16.h, and what is apart from it in some layouts, the crt/ folder (which
+ * <mma.h> includes) and libcu++ (which cooperative groups include). */
+static void find_folders(kiln__arena *arena, const char *nvrtc, kiln__list *out)
+{
+  /* Toolkits and wheels of CUDA 13; wheels of 11 and 12; conda; Debian. */
+  static const char *const places[] = {
+      "../include", "../../cuda_runtime/include",
+      "../targets/x86_64-linux/include", "../targets/sbsa-linux/include",
+      "../../include"};
+  static const char *const apart[] = {
+      "../include/cccl", "../../cuda_nvcc/include", "../../cuda_cccl/include"};
+  const char *dir = folder_of(arena, nvrtc);
+  struct stat info;
+
+  for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+    const char *folder = kiln__arena_join(arena, dir, places[i], NULL);
+    const char *header =
+        kiln__arena_join(arena, dir, places[i], "/cuda_fp16.h");
+
+    if (header != NULL && stat(header, &info) == 0) {
+      kiln__list_add(arena, out, folder);
+      break;
+    }
+  }
+  for (size_t i = 0; out->n > 0 && i < sizeof apart / sizeof apart[0]; i++)
+    kiln__list_add(arena, out, kiln__arena_join(arena, dir, apart[i], NULL));
+}
+
+kiln_status kiln__plan_compiler_headers(kiln__plan *plan, const char *nvrtc)
+{
+  kiln_status st = KILN_OK;
+  kiln__list folders = {0};
+  scan *s;
+
+  if (plan->unresolved.n == 0 || plan->compiler_files.n > 0)
+    return KILN_OK;
+  find_folders(&plan->arena, nvrtc, &folders);
+  s = folders.n == 0 ? NULL : kiln__alloc(plan->arena.alloc, sizeof *s);
+  if (folders.n > 0 && s == NULL)
+    return kiln__fail_memory("the program");
+  if (s == NULL)
+    return kiln__arena_status(&plan->arena, "the program");
+  *s = (scan){.plan = plan, .owner = COMPILER, .folders = folders};
+  for (size_t i = 0; i < plan->unresolved.n; i++) {
+    s->include.form = KILN__ANGLED;
+    kiln__copy_text(s->include.name, sizeof s->include.name,
+                    plan->unresolved.items[i]);
+    KILN_TRY(resolve(s, ""));
+  }
+  KILN_TRY(walk(s));
+  st = kiln__arena_status(&plan->arena, "the program");
 
 done:
   kiln__free(plan->arena.alloc, s);

@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* NVRTC itself crashes on names of some 100,000 bytes. */
+enum { MOST_NAME = 8192 };
+
 static bool is_letter(char c)
 {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -105,6 +108,10 @@ static kiln_status plan_name(kiln__plan *plan)
   const char *name = desc->name;
 
   if (name != NULL && name[0] != '\0') {
+    if (strlen(name) > MOST_NAME)
+      return kiln__fail(KILN_EINVAL, "shorten it",
+                        "the program's name has %zu bytes, and at most %d fit",
+                        strlen(name), MOST_NAME);
     if (has_line_break(name))
       return kiln__fail(KILN_EINVAL, NULL, "the program's name spans lines");
     plan->name = name;
@@ -275,6 +282,10 @@ static kiln_status plan_names(kiln__plan *plan)
         has_line_break(text))
       return kiln__fail(KILN_EINVAL, "write it as in C++: \"scale<float>\"",
                         "name expression %zu is empty or spans lines", i);
+    if (strlen(text) > MOST_NAME)
+      return kiln__fail(KILN_EINVAL, "give the type a short alias (using)",
+                        "name expression %zu has %zu bytes, and at most %d fit",
+                        i, strlen(text), MOST_NAME);
     kiln__list_add(&plan->arena, &plan->names, text);
   }
   kiln__list_sort(&plan->names);

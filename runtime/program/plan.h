@@ -28,6 +28,8 @@ typedef struct kiln__plan {
   kiln__list header_names, header_texts; /* in step */
   kiln__list files;      /* "name", then "size hash"; two items a file */
   const char *untracked; /* why the includes cannot be known, or NULL */
+  kiln__list unresolved; /* names found nowhere: perhaps the compiler's own */
+  kiln__list compiler_files; /* "name", then "size hash" of those that were */
 } kiln__plan;
 
 /* KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (builtin), KILN_ENOMEM. To be freed
@@ -43,6 +45,12 @@ void kiln__plan_free(kiln__plan *plan);
 kiln_status kiln__plan_options(kiln__plan *plan);
 kiln_status kiln__plan_includes(kiln__plan *plan);
 
+/* Finds the unresolved includes (<cuda_fp16.h>, <mma.h>, ...) in the folder of
+ * headers that belongs to the NVRTC at `nvrtc`, and all that they include. They
+ * count as a part of the compiler: as local fields of the key. Reads nothing if
+ * nothing is unresolved. KILN_OK, also if they are not found; KILN_ENOMEM. */
+kiln_status kiln__plan_compiler_headers(kiln__plan *plan, const char *nvrtc);
+
 /* The traits that programs see as macros, for `target` on a device with
  * `traits`: features are never above the target's, limits are the device's. */
 enum { KILN__MACROS = 12 };
@@ -54,12 +62,15 @@ void kiln__macros(kiln__macro out[KILN__MACROS], const kiln_traits *traits,
                   const kiln_target *target);
 bool kiln__macro_known(const char *name, size_t size);
 
-/* Add the plan's fields: the portable ones. */
+/* Adds the plan's portable fields. */
 void kiln__plan_key(const kiln__plan *plan, kiln__key *key);
-/* Add the local ones. `nvrtc` NULL: none is used. */
+/* Adds the local ones. `nvrtc` NULL: none is used. */
 void kiln__local_key(const kiln__plan *plan, kiln__key *key,
                      const kiln__nvrtc_id *nvrtc, const kiln_traits *traits,
                      const kiln__image_request *req, int link_version);
+
+/* Whether an NVRTC makes code for exactly this target. */
+bool kiln__nvrtc_makes(const kiln__nvrtc_id *id, const kiln_target *target);
 
 /* What kiln_compile() does for a target: the newest NVRTC that knows it, or a
  * pack. As kiln_compile() for a target that nothing can make. */

@@ -31,7 +31,7 @@ static void add_list(kiln__key *key, const char *field, const kiln__list *list)
 
 /* A name, a NUL, a text: headers and files. */
 static void add_pair(kiln__key *key, const kiln_allocator *a, const char *field,
-                     const char *name, const char *text)
+                     const char *name, const char *text, bool portable)
 {
   kiln__buf pair;
 
@@ -41,7 +41,7 @@ static void add_pair(kiln__key *key, const kiln_allocator *a, const char *field,
   if (pair.failed)
     key->text.failed = true; /* kiln__key_seal tells */
   else
-    kiln__key_add(key, field, pair.data, pair.size, true);
+    kiln__key_add(key, field, pair.data, pair.size, portable);
   kiln__buf_free(&pair);
 }
 
@@ -58,9 +58,10 @@ void kiln__plan_key(const kiln__plan *plan, kiln__key *key)
   kiln__key_add(key, "source", plan->source, plan->source_size, true);
   for (size_t i = 0; i < plan->header_names.n; i++)
     add_pair(key, a, "header", plan->header_names.items[i],
-             plan->header_texts.items[i]);
+             plan->header_texts.items[i], true);
   for (size_t i = 0; i + 1 < plan->files.n; i += 2)
-    add_pair(key, a, "file", plan->files.items[i], plan->files.items[i + 1]);
+    add_pair(key, a, "file", plan->files.items[i], plan->files.items[i + 1],
+             true);
   if (debug || lineinfo) /* the image then records where files were */
     add_list(key, "folder", &plan->folders);
   add_list(key, "define", &plan->defines);
@@ -85,7 +86,6 @@ void kiln__local_key(const kiln__plan *plan, kiln__key *key,
   kiln__macro macros[KILN__MACROS];
   char text[96], target[24];
 
-  (void)plan;
   add_number(key, "format", FORMAT, false);
   add_text(key, "kiln", KILN_VERSION_TEXT, false);
   if (nvrtc == NULL)
@@ -94,6 +94,10 @@ void kiln__local_key(const kiln__plan *plan, kiln__key *key,
     kiln__format(text, sizeof text, "%d.%d %s", nvrtc->info.version / 1000,
                  nvrtc->info.version % 1000 / 10, nvrtc->build);
   add_text(key, "nvrtc", text, false);
+  for (size_t i = 0; i + 1 < plan->compiler_files.n; i += 2)
+    add_pair(key, plan->arena.alloc, "compiler file",
+             plan->compiler_files.items[i], plan->compiler_files.items[i + 1],
+             false);
   add_text(key, "target", kiln_target_text(&req->target, target), false);
   kiln__macros(macros, traits, &req->target);
   for (size_t i = 0; i < KILN__MACROS; i++)

@@ -454,6 +454,47 @@ EACH(resolution_matches_the_compiler)
 }
 EACH_END
 
+/* No folder is given: the small versions of C's headers are used. */
+EACH(c_headers)
+{
+  const kiln_program_desc desc = {
+      .source =
+          "#include <assert.h>\n"
+          "#include <float.h>\n"
+          "#include <limits.h>\n"
+          "#include <math.h>\n"
+          "#include <stdbool.h>\n"
+          "#include <stddef.h>\n"
+          "#include <stdint.h>\n"
+          "#include <stdio.h>\n"
+          "#include <stdlib.h>\n"
+          "#include <string.h>\n"
+          "#include <cassert>\n"
+          "#include <cfloat>\n"
+          "#include <climits>\n"
+          "#include <cstddef>\n"
+          "#include <cstdint>\n"
+          "#include <cmath>\n"
+          "#include <cstdio>\n"
+          "#include <cstdlib>\n"
+          "#include <cstring>\n"
+          "struct s { int a; double b; };\n"
+          "extern \"C\" __global__ void k(uint32_t *p, double *d, "
+          "std::uint64_t *q, size_t n) {\n"
+          "  assert(p != nullptr);\n"
+          "  d[0] = M_PI + std::sqrt(d[1]) + std::fabs(d[2]) + DBL_MAX + "
+          "INFINITY + std::isnan(d[3]) + std::pow(2.0f, 3.0f);\n"
+          "  q[0] = UINT64_MAX - offsetof(s, b) + INT_MAX + (std::size_t)n;\n"
+          "  memcpy(p, d, 8); printf(\"%d\\n\", (int)p[0]); "
+          "std::printf(\"x\");\n"
+          "  std::memset(p, 0, 4); d[5] = std::abs(-3.5) + std::abs(-2) + "
+          "NAN;\n"
+          "}\n"};
+
+  compile_and_free(&desc);
+}
+EACH_END
+
 EACH(headers)
 {
   const kiln_header shadow[] = {{"kiln/prelude.cuh", "#define MINE 1\n"}};
@@ -858,6 +899,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, appearing_files_are_noticed, 0, each_n);
   tcase_add_loop_test(t, resolution_matches_the_compiler, 0, each_n);
   tcase_add_loop_test(t, headers, 0, each_n);
+  tcase_add_loop_test(t, c_headers, 0, each_n);
   tcase_add_loop_test(t, names_of_all_kinds, 0, each_n);
   tcase_add_loop_test(t, static_and_anonymous_kernels, 0, each_n);
   tcase_add_loop_test(t, undefined_names, 0, each_n);

@@ -18,6 +18,7 @@ static const char *const no_integer[] = {"KILN_HAS_SHFL=yes"};
 static const char *const two_traits[] = {"KILN_ARCH=1", "KILN_ARCH=2"};
 static const char *const blank[] = {"  "};
 static const char *const null_text[] = {NULL};
+static const char *long_text[1];
 static const char *const no_dash[] = {"O3"};
 static const char *const spaced[] = {" -w"};
 static const char *const lone_i[] = {"-I"};
@@ -53,6 +54,7 @@ static const struct {
     {{SOURCE, .traits = two_traits, .n_traits = 2}, "contradicts"},
     {{SOURCE, .names = blank, .n_names = 1}, "name expression 0"},
     {{SOURCE, .names = null_text, .n_names = 1}, "name expression 0"},
+    {{SOURCE, .names = long_text, .n_names = 1}, "100000 bytes"},
     {{SOURCE, .options = no_dash, .n_options = 1}, "\"O3\""},
     {{SOURCE, .options = spaced, .n_options = 1}, "\" -w\""},
     {{SOURCE, .options = lone_i, .n_options = 1}, "lacks a value"},
@@ -70,10 +72,24 @@ static kiln_status make(kiln__plan *plan, const kiln_program_desc *desc)
   return kiln__plan_make(plan, &heap, desc);
 }
 
+/* NVRTC crashes on names of that length. */
+static char *make_long_text(void)
+{
+  static char text[100001];
+
+  memset(text, 'n', sizeof text - 1);
+  return text;
+}
+
 START_TEST(refuses_what_is_wrong)
 {
+  kiln_program_desc named = {SOURCE};
   kiln__plan plan;
 
+  long_text[0] = make_long_text();
+  named.name = long_text[0];
+  ck_kiln_is(make(&plan, &named), KILN_EINVAL);
+  kiln__plan_free(&plan);
   ck_kiln_is(make(&plan, &refused[_i].desc), KILN_EINVAL);
   kiln__plan_free(&plan);
   ck_assert_msg(strstr(kiln_last_error()->message, refused[_i].says) != NULL,

@@ -565,6 +565,46 @@ START_TEST(the_newest_that_the_driver_takes)
 }
 END_TEST
 
+/* What any NVRTC of the past made is found by the memo that describes it. */
+START_TEST(the_cache_answers_when_nvrtc_is_gone)
+{
+  const kiln_program_desc desc = {.source = source, .name = "p.cu"};
+  kiln_program_desc other = desc;
+  char older[512], found[512];
+  kiln_image *image;
+  kiln_runtime *rt;
+
+  snprintf(found, sizeof found, "%s", library);
+  fake_nvrtc_install(fake, dir, "libnvrtc.so.12", NULL, library);
+  snprintf(older, sizeof older, "%s", library);
+  rt = make_runtime(NULL); /* with the older one */
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+  snprintf(library, sizeof library, "%s", found);
+  rt = make_runtime(NULL); /* the memo describes both now */
+  other.source = "extern \"C\" __global__ void other() {}\n";
+  ck_kiln_ok(kiln_compile(&image, rt, &other, &sm_90));
+  kiln_image_free(image);
+  kiln_runtime_free(rt);
+  ck_assert_int_eq(unlink(older), 0);
+  ck_assert_int_eq(unlink(found), 0);
+
+  rt = make_runtime(NULL);
+  ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_90));
+  ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_DISK);
+  ck_assert_int_eq(kiln_image_nvrtc(image), 12080);
+  kiln_image_free(image);
+  ck_kiln_ok(kiln_compile(&image, rt, &other, &sm_90));
+  ck_assert_int_eq(kiln_image_nvrtc(image), 13000);
+  kiln_image_free(image);
+  other.source = "extern \"C\" __global__ void another() {}\n";
+  ck_kiln_is(kiln_compile(&image, rt, &other, &sm_90), KILN_ENONVRTC);
+  ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "nvrtc_path"));
+  kiln_runtime_free(rt);
+}
+END_TEST
+
 START_TEST(packs_serve_without_nvrtc)
 {
   kiln_program_desc desc = {.source = source, .name = "p.cu"};
@@ -1038,6 +1078,7 @@ static Suite *suite(void)
   tcase_add_test(t, the_newest_that_knows_the_target);
   tcase_add_test(t, the_newest_that_the_driver_takes);
   tcase_add_test(t, packs_serve_without_nvrtc);
+  tcase_add_test(t, the_cache_answers_when_nvrtc_is_gone);
   tcase_add_test(t, a_compiler_beats_the_lower_code_of_a_pack);
   tcase_add_test(t, a_pack_steps_in_for_an_nvrtc_that_does_not_work);
   tcase_add_test(t, start_and_finish);

@@ -197,6 +197,57 @@ END_TEST
 
 /* The first folder that has it is what the compiler takes, but a file in any
  * of them may be. */
+/* C's headers, unless the caller has one of that name. */
+START_TEST(c_headers_are_there)
+{
+  char found[512], hash[33];
+  const char *options[] = {"-I", dir};
+  kiln_program_desc desc = {
+      .source = "#include <stdint.h>\n#include <cmath>\n#include <vector>\n",
+      .options = options};
+  bool tracked;
+
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_str_eq(found, "h:stdint.h h:cmath ");
+  ck_assert(tracked);
+  put("stdint.h", "typedef int mine;");
+  desc.n_options = 2;
+  plan_of(&desc, found, hash, &tracked);
+  ck_assert_str_eq(found, "h:cmath f:stdint.h ");
+}
+END_TEST
+
+/* <cuda_fp16.h> and what it includes, from the folder of the compiler. */
+START_TEST(headers_of_the_compiler)
+{
+  const kiln_program_desc desc = {
+      .source = "#include <cuda_fp16.h>\n#include <none.h>\n"};
+  char nvrtc[512];
+  kiln__plan plan;
+
+  snprintf(nvrtc, sizeof nvrtc, "%s/lib/libnvrtc.so", dir);
+  put("include/cuda_fp16.h", "#include \"crt/a.h\"\n#include <cstdint>\n");
+  put("include/crt/a.h", "#include \"b.h\"\n#include MACRO\n");
+  put("include/crt/b.h", "int b;");
+  put("lib/x", "");
+  ck_kiln_ok(kiln__plan_make(&plan, &heap, &desc));
+  ck_assert_uint_eq(plan.header_names.n, 0);
+  ck_assert_uint_eq(plan.unresolved.n, 2);
+  ck_kiln_ok(kiln__plan_compiler_headers(&plan, "/nonexistent/libnvrtc.so"));
+  ck_assert_uint_eq(plan.header_names.n, 0);
+  ck_kiln_ok(kiln__plan_compiler_headers(&plan, nvrtc));
+  ck_assert_ptr_null(plan.untracked);
+  ck_assert_uint_eq(plan.header_names.n, 4);
+  ck_assert_str_eq(plan.header_names.items[0], "cuda_fp16.h");
+  ck_assert_str_eq(plan.header_names.items[1], "crt/a.h");
+  ck_assert_str_eq(plan.header_names.items[2], "cstdint");
+  ck_assert_str_eq(plan.header_names.items[3], "b.h");
+  ck_assert_str_eq(plan.header_texts.items[3], "int b;");
+  ck_assert_uint_eq(plan.compiler_files.n, 6); /* pairs, without cstdint */
+  kiln__plan_free(&plan);
+}
+END_TEST
+
 START_TEST(every_folder_is_looked_at)
 {
   char second[300], found[512], hash[33], other[33];
@@ -398,7 +449,7 @@ START_TEST(embedded_texts_include_plainly)
     check_embedded(headers[i].name, headers[i].text, strlen(headers[i].text));
   ck_kiln_ok(kiln__plan_make(&plan, &heap, &desc));
   for (size_t i = 0; i < plan.header_names.n; i++)
-    far |= strcmp(plan.header_names.items[i], "kiln/lookback.cuh") == 0;
+    far |= strcmp(plan.header_names.items[i], "kiln/look_back.cuh") == 0;
   ck_assert(far); /* by way of others */
   kiln__plan_free(&plan);
 }
@@ -417,6 +468,8 @@ static Suite *suite(void)
   tcase_add_test(t, callers_header_shadows_the_embedded_one);
   tcase_add_test(t, files_are_part_of_the_key);
   tcase_add_test(t, every_folder_is_looked_at);
+  tcase_add_test(t, c_headers_are_there);
+  tcase_add_test(t, headers_of_the_compiler);
   tcase_add_test(t, virtual_headers_win_over_files);
   tcase_add_test(t, beside_the_program);
   tcase_add_test(t, absolute_names_and_preludes);
