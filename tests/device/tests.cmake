@@ -1,12 +1,15 @@
 # Each sample checks its own result, so each is a test, on the GPU or else on the
-# CPU device. One at a time: some measure.
+# CPU device. Those that measure run alone.
 if(KILN_SAMPLES)
   file(GLOB samples CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/samples/*.c)
   foreach(source IN LISTS samples)
     get_filename_component(name ${source} NAME_WE)
     add_test(NAME sample.${name} COMMAND sample_${name})
     set_tests_properties(sample.${name} PROPERTIES LABELS "device;checks"
-      SKIP_RETURN_CODE 77 TIMEOUT 300 RUN_SERIAL TRUE)
+      SKIP_RETURN_CODE 77 TIMEOUT 3600)
+  endforeach()
+  foreach(name streams synchronise timing transfers)
+    set_property(TEST sample.${name} PROPERTY RUN_SERIAL TRUE)
   endforeach()
   # Under the checks their largest arrays take minutes, and 12 GB of shadow.
   foreach(name saxpy matrix_add)
@@ -14,8 +17,8 @@ if(KILN_SAMPLES)
   endforeach()
 endif()
 
-# What also runs with other seeds and architectures of the CPU device: all that
-# depends on how lanes, warps and blocks take turns.
+# What a thorough run repeats with other seeds and architectures of the CPU device:
+# all that depends on how lanes, warps and blocks take turns.
 foreach(name capture cli cycles errors kernels launch reduce runtime timeline)
   set_property(TEST device.${name} PROPERTY LABELS device schedules checks)
 endforeach()
@@ -36,7 +39,7 @@ foreach(tuned "scan 0 64 96 64 0 16" "scan 0 64 160 256 0 16"
   string(REGEX REPLACE " 0 64 ([0-9]+) .*" "_staged_\\1" test ${tuned})
   add_test(NAME device.${test} COMMAND device_${name})
   set_tests_properties(device.${test} PROPERTIES
-    LABELS "device;operations;checks" SKIP_RETURN_CODE 77 TIMEOUT 300
+    LABELS "device;operations;checks" SKIP_RETURN_CODE 77 TIMEOUT 3600
     ENVIRONMENT "KILN_TEST_TUNING=${tuned}")
 endforeach()
 
@@ -47,4 +50,11 @@ set_tests_properties(device.large PROPERTIES ENVIRONMENT KILN_TEST_LARGE=small)
 # registers alone. A finding fails the test.
 foreach(name approx corpus flow memory)
   set_property(TEST device.${name} PROPERTY LABELS device checks)
+endforeach()
+
+# What every run repeats, in short form, with a seed, in lock-step and under all
+# checks.
+foreach(name capture cycles errors kernels launch operations runtime scan select
+    segmented sort timeline)
+  set_property(TEST device.${name} APPEND PROPERTY LABELS briefly)
 endforeach()

@@ -3,6 +3,10 @@
 #   fuzz_ptx -dict=tests/fuzz/ptx.dict -max_total_time=60 FOLDER
 option(KILN_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
 if(KILN_FUZZ)
+  set(kiln_fuzz_seconds 30)
+  if(KILN_FUZZ_SECONDS)
+    set(kiln_fuzz_seconds ${KILN_FUZZ_SECONDS})
+  endif()
   if(NOT CMAKE_C_COMPILER_ID MATCHES "Clang")
     message(FATAL_ERROR "KILN_FUZZ needs clang")
   endif()
@@ -27,9 +31,9 @@ if(KILN_FUZZ)
       -fsanitize=fuzzer,address,undefined)
     target_link_libraries(fuzz_${name} PRIVATE kiln_flags Threads::Threads m)
     add_test(NAME fuzz.${name} COMMAND fuzz_${name}
-      -dict=${CMAKE_CURRENT_LIST_DIR}/ptx.dict -max_total_time=30
+      -dict=${CMAKE_CURRENT_LIST_DIR}/ptx.dict -max_total_time=${kiln_fuzz_seconds}
       -max_len=4096 -timeout=10 -rss_limit_mb=2048)
-    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 300)
+    set_tests_properties(fuzz.${name} PROPERTIES LABELS fuzz TIMEOUT 3600)
   endforeach()
 endif()
 
@@ -40,10 +44,10 @@ add_executable(fuzz_mutate ${CMAKE_CURRENT_LIST_DIR}/mutate.c
   ${CMAKE_CURRENT_LIST_DIR}/ptxas.c)
 target_link_libraries(fuzz_mutate PRIVATE kiln_test_support)
 add_test(NAME host.cpu_mutate COMMAND fuzz_mutate -n 3000)
-set_tests_properties(host.cpu_mutate PROPERTIES LABELS host TIMEOUT 900)
+set_tests_properties(host.cpu_mutate PROPERTIES LABELS host TIMEOUT 3600)
 file(GLOB fuzz_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/corpus/*.cu)
 add_test(NAME compile.cpu_mutate COMMAND fuzz_mutate -P -n 20000)
-add_test(NAME compile.cpu_mutate_modules COMMAND fuzz_mutate -P -n 1500
+add_test(NAME compile.cpu_mutate_modules COMMAND fuzz_mutate -P -n 300
   ${fuzz_sources})
 set_tests_properties(compile.cpu_mutate compile.cpu_mutate_modules PROPERTIES
-  LABELS compile SKIP_RETURN_CODE 77 TIMEOUT 1800)
+  LABELS compile SKIP_RETURN_CODE 77 TIMEOUT 3600)

@@ -11,5 +11,5 @@ foreach(guard IN LISTS guards)
     "LAYERS=${guard_layers}" "ROOMS=${guard_rooms}" CC=${CMAKE_C_COMPILER}
     BUILD=${PROJECT_BINARY_DIR}
     bash ${CMAKE_CURRENT_LIST_DIR}/guards.sh ${guard})
-  set_tests_properties(guard.${guard} PROPERTIES LABELS host TIMEOUT 300)
+  set_tests_properties(guard.${guard} PROPERTIES LABELS host TIMEOUT 3600)
 endforeach()

@@ -16,7 +16,7 @@ function(kiln_packaging_test name script)
       LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER} PREFIX=${work}/prefix ${ARGN}
       bash ${PROJECT_SOURCE_DIR}/tests/packaging/${script})
   set_tests_properties(packaging.${name} PROPERTIES
-    LABELS "host;packaging" SKIP_RETURN_CODE 77 TIMEOUT 900)
+    LABELS "host;packaging" SKIP_RETURN_CODE 77 TIMEOUT 3600)
 endfunction()
 
 add_test(NAME packaging.install COMMAND ${CMAKE_COMMAND} --install
