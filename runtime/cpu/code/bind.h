@@ -1,4 +1,6 @@
-/* bind.h -- what the files that put operands into slots share. */
+/* bind.h -- what the bind_ files share: they put the operands of one statement
+ * into the fields of an instruction. Functions that return bool return false
+ * after a message, or if memory is short. */
 #ifndef KILN_CPU_BIND_H
 #define KILN_CPU_BIND_H
 
@@ -15,38 +17,41 @@ typedef struct kiln__cpu_binder {
   uint16_t n_more;
 } kiln__cpu_binder;
 
-/* The variable that a symbol names; NULL: something else. */
+/* Returns the variable that a symbol operand names, or NULL. */
 const kiln__cpu_ptx_variable *
 kiln__cpu_variable_of(const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_is_literal(const kiln__cpu_ptx_operand *o);
-/* Elements of V or =V. */
+/* Returns the number of elements of a V or =V operand. */
 uint8_t kiln__cpu_data_count(const kiln__cpu_form *f, const kiln__cpu_insn *in);
-/* Whether a member mask follows the row's operands. */
+/* Whether a member mask follows the operands of the row. */
 bool kiln__cpu_wants_mask(const kiln__cpu_row *row, const kiln__cpu_insn *in);
-/* Whether the form has an operand in this statement, which has `left` more. */
+/* Whether the statement writes the operand; `left` counts those not yet taken.
+ */
 bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
                           uint32_t left);
-/* "arguments mismatch", and false. */
+/* Reports "arguments mismatch" and returns false. */
 bool kiln__cpu_mismatch(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o);
-/* A form's type with $1, $2 and the like resolved. */
+/* Resolves $1, $2 and the like of a form's type. */
 kiln__cpu_ptx_type kiln__cpu_type_of(const kiln__cpu_binder *k, uint8_t type);
-/* Whether a literal lies in the form's range; complains if not. */
+/* Checks a literal against the range of the form. */
 bool kiln__cpu_check_range(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o);
-/* A scalar register operand of fitting type. Its type goes to *have. */
+/* Checks that the operand is a scalar register that suits `want`, or a wider
+ * one if `wider`. Its own type goes to *have. */
 bool kiln__cpu_check_register(kiln__cpu_binder *k,
                               const kiln__cpu_ptx_operand *o, uint8_t want,
                               bool wider, kiln__cpu_ptx_type *have);
-/* Into the form's slot, or the next of a, b, c, e. */
+/* Stores a source in the form's slot, or in the next of a, b, c and e. */
 bool kiln__cpu_put_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
                           int32_t id);
-/* First byte of a variable, plus `offset`, as a constant; not of .local. */
+/* Returns a constant for the address of a variable plus `offset`. The variable
+ * must not be in .local. */
 int32_t kiln__cpu_address_constant(kiln__cpu_lower *l,
                                    const kiln__cpu_ptx_variable *v,
                                    uint8_t bytes, int64_t offset);
-/* texref, surfref, samplerref. */
+/* Whether the variable is a texref, surfref or samplerref. */
 bool kiln__cpu_is_reference(const kiln__cpu_ptx_variable *v);
-/* A literal as a constant of at least `room` bytes. */
+/* Makes a constant of at least `room` bytes from a literal. */
 bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type, uint8_t room,
                             const kiln__cpu_ptx_operand *o, int32_t *id);
 bool kiln__cpu_bind_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
@@ -57,7 +62,7 @@ bool kiln__cpu_bind_number(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_choice(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o);
-/* A written register, or `_`, into *to. */
+/* Binds a register that is written, or `_`, to *to. */
 bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
                             const kiln__cpu_ptx_operand *o, int32_t *to);
 bool kiln__cpu_bind_dest(kiln__cpu_binder *k, const kiln__cpu_form *f,
@@ -74,7 +79,7 @@ bool kiln__cpu_bind_gradient(kiln__cpu_binder *k, const kiln__cpu_form *f,
                              const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_texture(kiln__cpu_binder *k, const kiln__cpu_form *f,
                             const kiln__cpu_ptx_operand *o);
-/* A copy in the arena; NULL: no memory. */
+/* Copies `n` slots to the arena. NULL: no memory. */
 const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
                                      uint32_t n);
 

@@ -1,9 +1,17 @@
-/* bind_address.c -- operands in brackets, and where variables lie. */
+/* bind_address.c -- binds operands in brackets: [register + offset], [variable
+ * + offset].
+ *
+ * A displacement becomes `imm` of the instruction, so that no addition is
+ * emitted. Variables in .shared, .param and .local lie at fixed offsets, which
+ * become constants or displacements. A variable in .global or .const has no
+ * address before the module is loaded, so it becomes a constant that is filled
+ * in when a frame is made. */
 #include "bind.h"
 
 #include <string.h>
 
-/* First byte of a variable as a constant; its space is not .local. */
+/* Returns a constant for the address of a variable, which must not be in
+ * .local. */
 int32_t kiln__cpu_address_constant(kiln__cpu_lower *l,
                                    const kiln__cpu_ptx_variable *v,
                                    uint8_t bytes, int64_t offset)
@@ -34,7 +42,7 @@ bool kiln__cpu_is_reference(const kiln__cpu_ptx_variable *v)
 static bool space_fits(kiln__cpu_space want, const kiln__cpu_ptx_variable *v,
                        bool local)
 {
-  /* Constant memory is no part of the generic window. */
+  /* Constant memory is not part of the generic address window. */
   switch (want) {
   case KILN__SPACE_SHARED:
   case KILN__SPACE_SHARED_CLUSTER:
@@ -49,7 +57,8 @@ static bool space_fits(kiln__cpu_space want, const kiln__cpu_ptx_variable *v,
   }
 }
 
-/* Generic address of a shared or local variable, in a new register. */
+/* Emits the generic address of a shared or local variable into a new register.
+ */
 static bool generic_address(kiln__cpu_binder *k,
                             const kiln__cpu_ptx_variable *v, int32_t *id)
 {

@@ -1,4 +1,7 @@
-/* bind_shape.c -- number and shapes of a statement's operands against a row. */
+/* bind_shape.c -- compares the number and the kinds of a statement's operands
+ * with a row of ops.def. Several rows may match an opcode; the first whose
+ * shapes fit is taken. Types are checked afterwards, so that a wrong type is
+ * reported as such and does not select another row. */
 #include "bind.h"
 
 #include <string.h>
@@ -96,7 +99,8 @@ bool kiln__cpu_wants_mask(const kiln__cpu_row *row, const kiln__cpu_insn *in)
          (in->flags & KILN__ALIGNED) == 0;
 }
 
-/* Whether the form has an operand in this statement, which has `left` more. */
+/* Whether the statement writes this operand. `left` counts the operands not yet
+ * taken. */
 bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
                           uint32_t left)
 {
@@ -107,7 +111,7 @@ bool kiln__cpu_is_present(const kiln__cpu_form *f, const kiln__cpu_insn *in,
   return left > 0;
 }
 
-/* %T: neither a literal nor a register of integer or float type. */
+/* A %T operand is neither a literal nor a register of integer or float type. */
 static bool strict_fits(const kiln__cpu_form *f, const kiln__cpu_ptx_operand *o)
 {
   if (!f->strict)

@@ -1,4 +1,6 @@
-/* bind_statement.c -- the operands of a statement into the slots of an instruction. */
+/* bind_statement.c -- binds all operands of a statement to the fields of an
+ * instruction, in the order of the row's operand column. Each kind of operand
+ * has its function in one of the other bind_ files. */
 #include "bind.h"
 
 #include <string.h>
@@ -8,7 +10,7 @@
 static bool bind_label(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
   if (o->symbol->kind != KILN__SYMBOL_LABEL)
-    return kiln__cpu_complain(k->l, o->pos, "'%.*s' is no label",
+    return kiln__cpu_complain(k->l, o->pos, "'%.*s' is not a label",
                               (int)o->text.size, o->text.data);
   k->in->target = o->symbol->u.label;
   return true;

@@ -1,5 +1,8 @@
-/* bind_value.c -- operands that are one value: registers, literals, special
- * registers, addresses of variables and functions. */
+/* bind_value.c -- binds operands that are one value per lane: registers,
+ * literals, special registers, and addresses of variables and functions.
+ * Everything but a register becomes a constant, a slot that is filled when the
+ * frame is made; clocks and stack addresses change, so an instruction computes
+ * them. */
 #include "bind.h"
 
 #include <string.h>
@@ -60,7 +63,8 @@ kiln__cpu_ptx_type kiln__cpu_type_of(const kiln__cpu_binder *k, uint8_t type)
   }
 }
 
-/* A scalar register operand of fitting type. Its type goes to *have. */
+/* Checks that an operand is a scalar register that suits the type. Its own type
+ * goes to *have. */
 bool kiln__cpu_check_register(kiln__cpu_binder *k,
                               const kiln__cpu_ptx_operand *o, uint8_t want,
                               bool wider, kiln__cpu_ptx_type *have)
@@ -94,7 +98,8 @@ bool kiln__cpu_put_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
   const uint8_t at = f->slot != 0 ? (uint8_t)(f->slot - 1) : k->n_sources++;
 
   if (at >= 4)
-    return kiln__cpu_complain(k->l, k->l->at->pos, "too many operands");
+    return kiln__cpu_complain(k->l, k->l->at->pos,
+                              "the instruction has too many operands");
   *slots[at] = id;
   return !k->l->out_of_memory;
 }
@@ -110,7 +115,7 @@ static const struct {
 #undef KILN__SPECIAL
 };
 
-/* Registers that change while a block runs: `sub` of mov_clock. */
+/* Registers that change while a block runs. The index is `sub` of mov_clock. */
 static const char *const clocks[] = {"clock",          "clock_hi",
                                      "clock64",        "globaltimer",
                                      "globaltimer_lo", "globaltimer_hi"};
@@ -139,7 +144,7 @@ static kiln__cpu_ptx_type special_type(kiln__cpu_slice s)
   return KILN__B32;
 }
 
-/* A mov that turns out to be a row of its own. */
+/* Turns a mov into the instruction of another row. */
 static bool become(kiln__cpu_binder *k, kiln__cpu_op op, int64_t imm)
 {
   k->in->op = (uint16_t)op;
@@ -149,8 +154,8 @@ static bool become(kiln__cpu_binder *k, kiln__cpu_op op, int64_t imm)
   return true;
 }
 
-/* A clock's value: the mov itself reads it, or, where the mov takes the value
- * apart into a vector, an instruction before it. */
+/* Reads a clock. The mov itself does it; where the mov splits the value into a
+ * vector, an instruction before it reads the clock. */
 static bool clock_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
                         uint8_t bytes, uint8_t clock)
 {
@@ -217,7 +222,7 @@ static bool special(kiln__cpu_binder *k, const kiln__cpu_form *f,
 
 /* ---- Addresses of variables and functions as values ----------------------------- */
 
-/* A symbol other than a register where mov or cvta reads a value. */
+/* Binds a symbol that is not a register, where mov or cvta reads a value. */
 static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
                          const kiln__cpu_ptx_operand *o)
 {
@@ -243,14 +248,16 @@ static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
       want == KILN__F32 || want == KILN__F64)
     return kiln__cpu_mismatch(k, o);
   if (bytes == 4 && v->space == KILN__SPACE_GLOBAL)
-    return kiln__cpu_complain(l, o->pos, "the address has 64 bits");
+    return kiln__cpu_complain(l, o->pos,
+                              "the address has 64 bits; use a 64-bit register");
   if (f->symbols == KILN__SYMBOLS_NONE)
     return kiln__cpu_complain(l, o->pos,
                               "a variable's name must be in brackets, "
                               "or the operand of mov or cvta");
   if (f->symbols == KILN__SYMBOLS_VARIABLE &&
       ((k->in->flags & KILN__TO) != 0 || k->in->space != v->space))
-    return kiln__cpu_complain(l, o->pos, "state space mismatch");
+    return kiln__cpu_complain(
+        l, o->pos, "state space mismatch between cvta and the variable");
   if (!kiln__cpu_is_local(v))
     return kiln__cpu_put_source(
         k, f, kiln__cpu_address_constant(l, v, bytes, o->offset));
@@ -413,7 +420,7 @@ bool kiln__cpu_bind_dest_to(kiln__cpu_binder *k, uint8_t type, bool wider,
   return true;
 }
 
-/* Of a|p either may be discarded, but not both. */
+/* Of a|p either may be discarded, but not both. Some rows need the first. */
 static bool check_pair(kiln__cpu_binder *k, const kiln__cpu_form *f,
                        const kiln__cpu_ptx_operand *o)
 {

@@ -1,4 +1,7 @@
-/* bind_vector.c -- operands of several registers: vectors, textures. */
+/* bind_vector.c -- binds operands of several registers: {a, b, c, d} of loads,
+ * stores and mov, and the handles, coordinates and gradients of textures and
+ * surfaces. The slots go to arrays in the arena, `vec` for data and `vec2` for
+ * coordinates. */
 #include "bind.h"
 
 #include <string.h>
@@ -18,8 +21,8 @@ const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
   return vec;
 }
 
-/* One element that is read: a register or a literal, as wide as the registers
- * beside it are. */
+/* Binds one element that is read: a register, or a literal, which takes the
+ * width of the registers beside it. */
 static bool element_in(kiln__cpu_binder *k, const kiln__cpu_form *f,
                        uint8_t type, const kiln__cpu_ptx_operand *o,
                        int32_t *id)
@@ -39,7 +42,7 @@ static bool element_in(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return true;
 }
 
-/* The elements of {a, b} or of a vector register must be of one type. */
+/* Checks that all elements of {a, b} have one type. */
 static bool same_types(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
   kiln__cpu_ptx_type first = KILN__NONE;
@@ -63,7 +66,7 @@ static bool same_types(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
   return any || kiln__cpu_mismatch(k, o);
 }
 
-/* Registers of a whole vector register. */
+/* Binds all components of a vector register. */
 static bool whole_register(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o, uint8_t n,
                            int32_t *ids)
@@ -80,7 +83,7 @@ static bool whole_register(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return true;
 }
 
-/* Bytes of the first register among them. */
+/* Returns the bytes of the first register of a vector; 0 if there is none. */
 static uint8_t register_bytes(const kiln__cpu_ptx_operand *o)
 {
   for (uint32_t i = 0; i < o->n_items; i++) {
@@ -149,7 +152,7 @@ static kiln__cpu_ptx_type part_type(uint8_t bytes)
                       : KILN__NONE;
 }
 
-/* mov's {lo, hi}. */
+/* Binds {lo, hi} of mov, which joins or splits a value. */
 bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
                          const kiln__cpu_ptx_operand *o)
 {
@@ -182,8 +185,8 @@ static bool add_one(kiln__cpu_binder *k, const kiln__cpu_form *f, uint8_t type,
   return element_in(k, f, type, o, &k->more[k->n_more++]);
 }
 
-/* A vector of exactly `n` elements, of which the first may be a layer; or a
- * scalar register for one. */
+/* Appends a vector of exactly `n` elements to vec2. The first may be a layer. A
+ * vector of one may be a scalar register. */
 static bool add_vector(kiln__cpu_binder *k, const kiln__cpu_form *f,
                        const kiln__cpu_ptx_operand *o, uint8_t n, bool layer)
 {
@@ -213,7 +216,8 @@ bool kiln__cpu_bind_gradient(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return add_vector(k, f, o, f->geometry->gradient, false);
 }
 
-/* A texture, sampler or surface: a variable, or a 64-bit register. */
+/* Binds the handle of a texture, sampler or surface: a variable or a 64-bit
+ * register. */
 static bool bind_handle(kiln__cpu_binder *k, const kiln__cpu_form *f,
                         const kiln__cpu_ptx_operand *o)
 {

@@ -1,4 +1,7 @@
-/* build_program.c -- from parsed PTX to a program that can be run. */
+/* build_program.c -- makes a program from parsed PTX: runs the steps that
+ * code_build.h lists, in order, and owns the result. kiln__cpu_program_link()
+ * takes several PTX texts, as cuLink does. A mistake in one function does not
+ * stop the others from being checked. */
 #include "code_build.h"
 
 #include <string.h>
@@ -35,7 +38,8 @@ static kiln_status build(kiln__cpu_build *b)
     KILN_TRY(kiln__cpu_place_locals(b, i));
     set_bounds(&b->program->functions[i], b->functions[i]);
   }
-  /* Calls copy to the layout of a declaration; every part's is the same. */
+  /* A call copies its arguments to the layout of a declaration. The layouts of
+   * all declarations of a function are equal. */
   for (uint32_t p = 0; p < b->n_parts; p++) {
     for (uint32_t i = 0; i < b->parts[p]->n_functions; i++) {
       kiln__cpu_ptx_function *fn = b->parts[p]->functions[i];
@@ -81,7 +85,7 @@ static kiln_status end_messages(kiln__cpu_build *b, kiln_status st)
   return st;
 }
 
-/* The program owns its parts from the first moment on. */
+/* Takes the parts over at once, so that they are freed on every path. */
 static kiln__cpu_program *
 own_parts(const kiln_allocator *a, kiln__cpu_ptx_module *const *parts, size_t n)
 {

@@ -1,13 +1,15 @@
-/* code.h -- checked PTX as something that runs: functions of instructions whose
+/* code.h -- checked PTX in a form that runs: functions of instructions whose
  * operands are slots of a warp's register frame.
  *
- * A slot holds one value for each of 32 lanes: 32 uint32_t (128 bytes) for
- * predicates and everything up to 32 bits, 32 uint64_t (256 bytes) for 64 bits.
- *   - a predicate lane is 0 or ~0u
- *   - a lane of fewer than 32 bits has its upper bits zero
- * Immediates and special registers that don't change during a block are slots
- * too, filled when a frame is made (constants), so that no handler ever looks
- * at the kind of an operand. Slots are reused when values die. */
+ * A slot holds one value per lane: 32 uint32_t (128 bytes) for predicates and
+ * everything up to 32 bits, 32 uint64_t (256 bytes) for 64 bits.
+ *   - A lane of a predicate is 0 or ~0u.
+ *   - A lane of fewer than 32 bits has zeros above them.
+ * Immediates, and special registers that do not change during a block, are slots
+ * too (constants), filled when a frame is made. So no handler looks at the kind
+ * of an operand. Registers share slots where they are not alive at once.
+ *
+ * A program is read-only while it runs; any number of threads may run it. */
 #ifndef KILN_CPU_CODE_H
 #define KILN_CPU_CODE_H
 
@@ -20,7 +22,7 @@ typedef struct kiln__cpu_insn kiln__cpu_insn;
 typedef struct kiln__cpu_code kiln__cpu_code;
 typedef void kiln__cpu_handler(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
-/* One enumerator an ops.def row: KILN__OP_add_f32. */
+/* One enumerator per row of ops.def: KILN__OP_add_f32. */
 typedef enum kiln__cpu_op {
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   KILN__OP_##name,
@@ -31,14 +33,13 @@ typedef enum kiln__cpu_op {
 
 /* What the schedulers do with an instruction. */
 typedef enum kiln__cpu_kind {
-  KILN__KIND_SIMPLE = 0, /* fn on the active lanes, then the next one */
-  KILN__KIND_WARP,       /* needs the lanes named by its mask operand to arrive
+  KILN__KIND_SIMPLE = 0, /* fn on the active lanes, then the next instruction */
+  KILN__KIND_WARP,       /* waits until the lanes in its member mask arrive
                             (shfl.sync, vote.sync, match.sync, redux.sync,
-                            bar.warp.sync, barrier-like .aligned forms), then
-                            fn; mask operand: slot `e`, or -1 for the forms
-                            without .sync, which take who is there */
-  KILN__KIND_YIELD,      /* fn, then let others run (nanosleep, mbarrier tests,
-                            atom.cas, volatile and relaxed loads: see spin) */
+                            bar.warp.sync, .aligned forms), then fn. The mask
+                            is slot `e`; -1: no .sync, the lanes present */
+  KILN__KIND_YIELD,      /* fn, then another group may run (nanosleep, mbarrier
+                            tests, atom.cas, volatile and relaxed loads) */
   KILN__KIND_BRANCH,     /* to `target` */
   KILN__KIND_SWITCH,     /* brx.idx: index slot a, targets in vec */
   KILN__KIND_CALL,       /* callee or, with slot a, a function's address */
@@ -164,8 +165,8 @@ enum {
   KILN__GUARD_NOT = 1 << 10,
   KILN__NC = 1 << 11,       /* ld.global.nc */
   KILN__CARRY = 1 << 12,    /* .cc: writes the carry flag */
-  KILN__NEGATE_B = 1 << 13, /* predicate source p is negated (!p): which one is
-                               said by the op; elsewhere a not is inserted */
+  KILN__NEGATE_B = 1 << 13, /* the !T operand of the row is negated (!p); other
+                               negated operands have a not before them */
   KILN__OOB = 1 << 14,      /* .oob of fma */
   KILN__NOINC = 1 << 15,
   KILN__JOIN = 1 << 16,      /* some branch's reconvergence point */
@@ -396,34 +397,37 @@ typedef struct kiln__cpu_program {
   kiln_allocator alloc;
 } kiln__cpu_program;
 
-/* Check every instruction and make the code.
+/* Checks every instruction and makes the code.
  *
- * Takes `ptx` over, also on failure. Rejects what ptxas rejects: opcodes that
- * do not exist, wrong operand counts, register classes that do not fit the
- * instruction's types, immediates out of range, labels and functions missing,
- * instructions above the module's .version or .target. KILN_OK, KILN_ECOMPILE
- * (log as in kiln__cpu_ptx_parse), KILN_ENOMEM. */
+ * Takes `ptx` over, also on failure. *out is the caller's. Rejects what ptxas
+ * rejects: opcodes that do not exist, wrong operand counts, registers that do
+ * not suit the types, immediates out of range, missing labels and functions,
+ * instructions above the module's .version or .target, kernels beyond ptxas's
+ * limits on shared, constant, local and parameter memory. Returns KILN_OK,
+ * KILN_ECOMPILE (log as in kiln__cpu_ptx_parse) or KILN_ENOMEM. It may run on
+ * any thread; it touches only its arguments. */
 kiln_status kiln__cpu_program_make(kiln__cpu_program **out,
                                    const kiln_allocator *a,
                                    kiln__cpu_ptx_module *ptx);
 void kiln__cpu_program_free(kiln__cpu_program *program);
 
-/* The same from several PTX texts linked together (cuLink); takes all of them
+/* Makes one program of several PTX texts, as cuLink does. Takes all of them
  * over, also on failure. */
 kiln_status kiln__cpu_program_link(kiln__cpu_program **out,
                                    const kiln_allocator *a,
                                    kiln__cpu_ptx_module *const *parts,
                                    size_t n);
 
-/* Find an entry or global by name; NULL: none. */
+/* Finds an entry by name. NULL: none. */
 const kiln__cpu_code *kiln__cpu_program_entry(const kiln__cpu_program *program,
                                               const char *name);
 
-/* Set insn.fn of every function from a table indexed by kiln__cpu_op. */
+/* Sets insn.fn of every function from a table indexed by kiln__cpu_op. */
 void kiln__cpu_program_bind(kiln__cpu_program *program,
                             kiln__cpu_handler *const table[KILN__N_OPS]);
 
-/* Text of one instruction for messages and dumps: PTX opcode and slots. */
+/* Writes an instruction as text for messages and debuggers: the name of its row
+ * and its slots. Cut to `size` bytes. */
 void kiln__cpu_insn_text(const kiln__cpu_program *program,
                          const kiln__cpu_code *code, uint32_t index, char *buf,
                          size_t size);

@@ -1,9 +1,18 @@
-/* code_build.h -- inside of code/: from PTX statements to instructions.
+/* code_build.h -- inside of code/: the steps from PTX statements to
+ * instructions.
  *
- * Order of work: link_names.c numbers the functions and variables of all parts,
- * code_layout.c places shared memory and parameters, then for each function lower.c
- * makes instructions over virtual registers, control_flow.c finds where branches meet
- * again, and register_slots.c replaces registers by slots of the frame. */
+ *   link_names.c      numbers the functions and variables of all parts
+ *   code_layout.c     places shared memory, parameters and local variables
+ *   then, per function:
+ *   lower.c           makes instructions over virtual registers, with
+ *                     match_opcode.c, opcode_rules.c, the bind_ files, lower_call.c
+ *   control_flow.c    finds where divergent branches reconverge
+ *   register_slots.c  replaces virtual registers by slots of the frame
+ *   and at the end:
+ *   code_layout.c     sums up what each kernel reaches
+ *
+ * Everything runs on the thread that loads the module. What outlives the build
+ * lies in the arena of the first part. */
 #ifndef KILN_CPU_BUILD_H
 #define KILN_CPU_BUILD_H
 
@@ -31,7 +40,7 @@ typedef enum kiln__cpu_shape {
   KILN__SHAPE_CALL
 } kiln__cpu_shape;
 
-/* Types of operands beside those of kiln__cpu_ptx_type. */
+/* Types of operands beyond those of kiln__cpu_ptx_type. */
 enum {
   KILN__TYPE_LAST = KILN__N_PTX_TYPES, /* $1 */
   KILN__TYPE_BEFORE,                   /* $2 */
@@ -92,19 +101,19 @@ typedef struct kiln__cpu_row {
   kiln__cpu_form forms[KILN__MAX_FORMS];
 } kiln__cpu_row;
 
-/* Read an `operands` column. False: not in the language. */
+/* Reads an `operands` column. False: it is not in the language. */
 bool kiln__cpu_row_read(kiln__cpu_row *row, const char *operands);
 
 /* Whether `pattern` describes the opcode `text`. */
 bool kiln__cpu_pattern_matches(const char *pattern, const char *text,
                                size_t size);
 
-/* What one modifier sets; `text` without the dot's successor. False: neither a
+/* Applies one modifier, with its dot, to the fields. False: it is neither a
  * type nor in modifiers.def. */
 bool kiln__cpu_modifier_apply(kiln__cpu_insn *in, const char *text,
                               size_t size);
 
-/* The rows that an opcode matches, in order. */
+/* The rows that an opcode matches, in the order of ops.def. */
 typedef struct kiln__cpu_matches {
   kiln__cpu_slice opcode;
   uint32_t hash;
@@ -119,7 +128,8 @@ typedef struct kiln__cpu_matches {
   uint16_t n;
 } kiln__cpu_matches;
 
-/* All rows, and the opcodes of one program seen so far. Lives in an arena. */
+/* All rows, and the opcodes of one program that were seen so far. It lives in
+ * an arena. */
 typedef struct kiln__cpu_matcher {
   kiln__cpu_ptx_module *arena;
   kiln__cpu_row *rows;      /* by kiln__cpu_op */
@@ -151,19 +161,20 @@ void kiln__cpu_rules_apply(kiln__cpu_matches *m);
 bool kiln__cpu_is_unsupported(kiln__cpu_slice opcode);
 kiln_status kiln__cpu_matcher_init(kiln__cpu_matcher *m,
                                    kiln__cpu_ptx_module *arena);
-/* NULL: no memory. `n` 0: no such opcode. `text` is copied when new. */
+/* Finds what an opcode matches. NULL: no memory. `n` 0: there is no such
+ * opcode. `text` is copied when it is new. */
 const kiln__cpu_matches *kiln__cpu_matcher_find(kiln__cpu_matcher *m,
                                                 const char *text, size_t size);
 /* ---- A program while it is made --------------------------------------------- */
 
-/* A growing array; all zero is an empty one. */
+/* A growing array. All bytes zero is an empty one. */
 typedef struct kiln__cpu_array {
   void *data;
   uint32_t n, capacity;
 } kiln__cpu_array;
 
-/* Room for `more` elements of `size` bytes, zeroed, at the end; NULL: no
- * memory. They count as used at once. */
+/* Appends `more` zeroed elements of `size` bytes and returns the first. NULL:
+ * no memory. */
 void *kiln__cpu_array_add(kiln__cpu_array *list, const kiln_allocator *a,
                           uint32_t more, size_t size);
 
@@ -183,14 +194,14 @@ typedef struct kiln__cpu_build {
   kiln__cpu_ptx_pos const_pos; /* line 0: none is */
 } kiln__cpu_build;
 
-/* Number functions and variables, resolve names across parts. KILN_OK also
- * after complaints. */
+/* Numbers functions and variables and resolves names across parts. Returns
+ * KILN_OK also after messages. */
 kiln_status kiln__cpu_link_symbols(kiln__cpu_build *b);
 
-/* `number` of parameters and results; other .param variables count from 0. */
+/* `number` of parameters and results. Other .param variables count from 0. */
 enum { KILN__RESULT = INT32_MAX - 2, KILN__FUNCTION_PARAM, KILN__KERNEL_PARAM };
 
-/* What a function refers to, found before anything is lowered. */
+/* What a function refers to. It is found before anything is lowered. */
 typedef struct kiln__cpu_uses {
   uint32_t *calls; /* numbers of functions, called or address taken */
   uint32_t n_calls;
@@ -202,20 +213,21 @@ typedef struct kiln__cpu_uses {
 } kiln__cpu_uses;
 
 kiln_status kiln__cpu_scan_uses(kiln__cpu_build *b);
-/* Offsets of shared variables; static_shared and dynamic_align of entries. */
+/* Places shared variables; sets static_shared and dynamic_align of entries. */
 kiln_status kiln__cpu_place_shared(kiln__cpu_build *b);
-/* Offsets of parameters and results; local variables; code->params. */
+/* Places parameters, results and local variables of a function; lists its
+ * parameters in its code. */
 kiln_status kiln__cpu_place_locals(kiln__cpu_build *b, uint32_t number);
-/* After lowering: what entries reach. */
+/* Sums up what entries reach. Must run after all functions are lowered. */
 kiln_status kiln__cpu_sum_reach(kiln__cpu_build *b);
-/* Offsets of a prototype's or function's parameters from the start of the
- * callee's part: parameters, then results. Bytes of both. */
+/* Places a function's or prototype's parameters, then its results, from the
+ * start of its stack part. Returns the bytes of both. */
 uint64_t kiln__cpu_place_params(kiln__cpu_ptx_function *fn);
 
 /* ---- A function while it is made --------------------------------------------- */
 
-/* Operands of instructions before slots are known: a virtual register, or
- * KILN__IS_CONST | number of a constant. */
+/* Operands of instructions before slots are known: the number of a virtual
+ * register, or KILN__IS_CONST | the number of a constant. */
 enum { KILN__IS_CONST = 1 << 30 };
 
 typedef struct kiln__cpu_lower {
@@ -238,16 +250,17 @@ typedef struct kiln__cpu_lower {
   bool out_of_memory;
 } kiln__cpu_lower;
 
-/* Lower every function that is defined. */
+/* Lowers every function that is defined. */
 kiln_status kiln__cpu_lower_all(kiln__cpu_build *b);
 
-/* bind_statement.c, lower_call.c: parts of lower.c. Each complains or sets out_of_memory
- * and returns false. */
+/* Parts of lowering. Each reports a mistake or sets out_of_memory and returns
+ * false. */
 bool kiln__cpu_complain(kiln__cpu_lower *l, kiln__cpu_ptx_pos pos,
                         const char *format, ...) KILN_PRINTF(3, 4);
 bool kiln__cpu_no_memory(kiln__cpu_lower *l);
 #ifdef __clang_analyzer__
-/* It looks at one file at a time: tell it that these are never true. */
+/* The analyser looks at one file at a time and has to be shown that these
+ * return false. */
 #define kiln__cpu_complain(...) (kiln__cpu_complain(__VA_ARGS__), false)
 #define kiln__cpu_no_memory(l) (kiln__cpu_no_memory(l), false)
 #endif
@@ -256,47 +269,52 @@ int32_t kiln__cpu_new_register(kiln__cpu_lower *l,
 int32_t kiln__cpu_constant(kiln__cpu_lower *l, uint8_t bytes,
                            kiln__cpu_const_kind kind, uint64_t value,
                            int64_t addend); /* -1: no memory */
-/* Append; with the statement's guard if `guarded`. */
+/* Appends an instruction, with the statement's guard if `guarded`. */
 bool kiln__cpu_emit(kiln__cpu_lower *l, const kiln__cpu_insn *in, bool guarded);
-/* An instruction that PTX text did not ask for: `opcode` names the row. False
- * also if the row is missing. */
+/* Fills in an instruction that the PTX text does not have; `opcode` names its
+ * row. False also if there is no such row. */
 bool kiln__cpu_fields_of(kiln__cpu_lower *l, kiln__cpu_insn *out,
                          const char *opcode);
-/* Address of a variable in the running call's part of the stack. */
+/* Emits the address of a variable in the stack part of the running call. */
 bool kiln__cpu_emit_local_address(kiln__cpu_lower *l, int32_t d, uint8_t bytes,
                                   int64_t offset);
-/* Load or store (`opcode` "ld.local" or "st.local") a register there. */
+/* Emits a load or store between a register and the stack part. */
 bool kiln__cpu_emit_local_copy(kiln__cpu_lower *l, bool load,
                                kiln__cpu_ptx_type type, int32_t reg,
                                uint64_t offset, bool guarded);
 bool kiln__cpu_is_register(const kiln__cpu_ptx_operand *o);
-/* The virtual register of a register operand. */
+/* Returns the virtual register of a register operand. */
 int32_t kiln__cpu_register_of(const kiln__cpu_lower *l,
                               const kiln__cpu_ptx_operand *o);
-/* Whether a register of type `have` may stand where an instruction says
- * `want`. */
+/* Whether a register of type `have` may be an operand of type `want`, or a
+ * wider one if `wider`. */
 bool kiln__cpu_type_fits(kiln__cpu_ptx_type want, kiln__cpu_ptx_type have,
                          bool wider);
-/* Bits of a literal as `want`. False: not a literal of that kind. */
+/* Converts a literal to the bits of type `want`. False: it is of another kind.
+ */
 bool kiln__cpu_literal(const kiln__cpu_ptx_operand *o, kiln__cpu_ptx_type want,
                        uint64_t *bits);
 bool kiln__cpu_is_local(const kiln__cpu_ptx_variable *v);
-/* Declared, not .extern, and defined nowhere: it has no address. */
+/* Whether a function is declared, not .extern, and defined nowhere. It then has
+ * no address. */
 bool kiln__cpu_is_missing(const kiln__cpu_build *b,
                           const kiln__cpu_ptx_function *fn);
 
-/* Whether the operands of the statement have the number and shapes of `row`. */
+/* Whether the operands of the statement have the number and the shapes of
+ * `row`. */
 bool kiln__cpu_shapes_fit(const kiln__cpu_row *row,
                           const kiln__cpu_insn *fields,
                           const kiln__cpu_ptx_insn *statement);
-/* Fill `in` from the operands; emits what has to come before it. */
+/* Fills `in` from the operands of the statement. Emits instructions that must
+ * come before it. */
 bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
                              kiln__cpu_insn *in);
-/* cp.async.bulk that tells a barrier: two instructions. */
+/* cp.async.bulk that signals an mbarrier: becomes two instructions. */
 bool kiln__cpu_is_bulk(kiln__cpu_slice opcode);
 bool kiln__cpu_lower_bulk(kiln__cpu_lower *l);
 bool kiln__cpu_lower_call(kiln__cpu_lower *l, kiln__cpu_insn *in);
-/* Formal parameters and results in registers. */
+/* Emit the loads of parameters, and the stores of results, that are registers.
+ */
 bool kiln__cpu_load_formals(kiln__cpu_lower *l);
 bool kiln__cpu_store_results(kiln__cpu_lower *l);
 
@@ -314,12 +332,14 @@ kiln_status kiln__cpu_blocks_make(kiln__cpu_blocks *out,
                                   const kiln_allocator *a,
                                   const kiln__cpu_insn *insns, uint32_t n);
 void kiln__cpu_blocks_free(kiln__cpu_blocks *blocks, const kiln_allocator *a);
-/* Set join and KILN__JOIN, and the places of all instructions. */
+/* Sets `join` of branches, the KILN__JOIN flags, and the places of all
+ * instructions. */
 kiln_status kiln__cpu_flow_join(const kiln__cpu_blocks *blocks,
                                 const kiln_allocator *a, kiln__cpu_insn *insns,
                                 kiln__cpu_place *places);
 
-/* The registers that an instruction reads and writes: pointers to its fields. */
+/* The registers that an instruction reads and writes, as pointers to its
+ * fields. */
 typedef struct kiln__cpu_touched {
   int32_t **at;
   uint32_t n_reads, n; /* first those read, then those written */
@@ -329,9 +349,12 @@ typedef struct kiln__cpu_touched {
 kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
                             const kiln__cpu_row *row, kiln__cpu_insn *in);
 
-/* Replace virtual registers (widths: bytes of each) and constants by slots.
- * `consts` get their slots too. *frame_bytes: of all; *pressure: most 32-bit
- * registers alive at once. */
+/* Replaces virtual registers and constants of `insns` by byte offsets of slots.
+ *
+ * `widths` holds the bytes of each virtual register, 4 or 8. `consts` receive
+ * their slots, too. *frame_bytes is the size of the frame, *pressure the
+ * largest number of 32-bit registers alive at once. Returns KILN_OK or
+ * KILN_ENOMEM. */
 kiln_status kiln__cpu_slots_assign(const kiln_allocator *a,
                                    const kiln__cpu_row *rows,
                                    const kiln__cpu_blocks *blocks,

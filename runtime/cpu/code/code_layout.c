@@ -1,13 +1,27 @@
-/* code_layout.c -- where parameters, local and shared variables lie, and what each
- * kernel reaches. */
+/* code_layout.c -- places parameters, local and shared variables, and sums up
+ * what each kernel reaches.
+ *
+ * Stack: a function's part holds its parameters, its results, and its own
+ * variables. The .param variables of calls share bytes where their uses, from
+ * first to last statement, do not overlap.
+ *
+ * Shared memory: a variable may be used by functions that several kernels call,
+ * yet its offset is one constant in the code. So variables that several kernels
+ * reach are placed first, each behind everything that any of its kernels has so
+ * far; then those of one kernel. This is greedy and may leave gaps, as ptxas's
+ * own layout may.
+ *
+ * Reach: a depth-first walk over the call graph gives each kernel the functions
+ * it may run. An indirect call may reach every function whose address is taken.
+ */
 #include "code_build.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-  MAX_LOCAL = 512 * 1024, /* bytes of stack of one function, as ptxas has it */
-  MAX_SHARED = 48 * 1024  /* static shared memory of a kernel */
+  MAX_LOCAL = 512 * 1024, /* bytes of stack per function, as in ptxas */
+  MAX_SHARED = 48 * 1024  /* bytes of static shared memory per kernel */
 };
 
 static uint64_t align_up(uint64_t at, uint64_t align)
@@ -23,8 +37,10 @@ static uint64_t bytes_of(const kiln__cpu_ptx_variable *v)
                                      : v->size;
 }
 
-/* Arguments are accessed as vectors whatever their .align: on a GPU they lie in
- * registers. A kernel's own lie as the driver lays them out. */
+/* Returns the alignment of an argument. Vector accesses to arguments are legal
+ * whatever their .align, since a GPU keeps them in registers; so 16 bytes and
+ * more are aligned to 16. A kernel's own parameters lie where the driver puts
+ * them. */
 static uint64_t argument_align(const kiln__cpu_ptx_variable *v, uint64_t size)
 {
   const uint64_t align = v->align != 0 ? v->align : size;
@@ -58,11 +74,11 @@ uint64_t kiln__cpu_place_params(kiln__cpu_ptx_function *fn)
                     place_list(fn->params, fn->n_params, number, 0));
 }
 
-/* From the first to the last statement that names a .param variable. */
+/* The statements between which a .param variable is in use. */
 typedef struct span {
   kiln__cpu_ptx_variable *v;
   uint32_t first, last;
-  bool fixed; /* its address is taken */
+  bool fixed; /* its address is taken, so it shares no bytes */
 } span;
 
 typedef struct spans {
@@ -113,11 +129,13 @@ static int by_first(const void *x, const void *y)
   return a->v->index < b->v->index ? -1 : a->v->index > b->v->index;
 }
 
-/* Arguments of calls share memory where no two are in use at once. */
+/* Places arguments of calls. Variables whose spans do not overlap share bytes.
+ */
 static uint64_t place_spans(spans *s, uint64_t base)
 {
   uint64_t at = base, top = base;
-  uint32_t busy = 0; /* the last statement of those placed since `base` */
+  uint32_t busy =
+      0; /* last statement that uses a variable placed since `base` */
 
   for (uint32_t i = 0; i < s->n; i++) {
     span *p = &s->items[i];
@@ -335,7 +353,7 @@ done:
 
 /* ---- Reach ---------------------------------------------------------------------------- */
 
-/* Functions that an entry reaches, itself included, each once. */
+/* The functions that an entry reaches, itself included, each once. */
 typedef struct reach {
   kiln__cpu_build *b;
   uint32_t *list, *seen; /* seen: stamp by function */
@@ -390,8 +408,7 @@ static void reach_free(reach *r)
 
 /* ---- Shared memory ---------------------------------------------------------------------- */
 
-/* A variable has one offset for all kernels that reach it: those that several
- * reach are placed first, each behind everything of all of its kernels. */
+/* One pair of a shared variable and a kernel that reaches it. */
 typedef struct user {
   kiln__cpu_ptx_variable *v;
   uint32_t entry;
@@ -411,7 +428,8 @@ static bool is_dynamic(const kiln__cpu_ptx_variable *v)
   return v->flexible || v->size == 0;
 }
 
-/* `number` of a shared variable: order of first use, from 1. */
+/* Lists all pairs. Shared variables are numbered from 1 in order of first use.
+ */
 static kiln_status list_users(kiln__cpu_build *b, kiln__cpu_array *users)
 {
   uint32_t next = 1;
@@ -518,8 +536,8 @@ done:
 
 /* ---- Sums over what a kernel reaches ------------------------------------------------------ */
 
-/* Deepest stack below each function, by depth-first search; a function met
- * again on its own path is recursion. */
+/* Largest stack below each function, by depth-first search. Meeting a function
+ * that is still on the path means recursion. */
 typedef struct depth {
   uint64_t *bytes;
   uint8_t *state; /* 0 new, 1 on the path, 2 done */

@@ -1,4 +1,5 @@
-/* code_text.c -- names of rows and classes; instructions as text. */
+/* code_text.c -- the names of rows and classes, and an instruction as text for
+ * messages, counters and debuggers. */
 #include "code_build.h"
 
 #include <string.h>

@@ -1,11 +1,27 @@
-/* control_flow.c -- basic blocks, and where divergent paths meet again.
+/* control_flow.c -- finds basic blocks, and where divergent paths reconverge.
  *
- * A branch's join is the first instruction that every path from it to the end
- * of the function passes: its immediate post-dominator. Paths that never end
- * say nothing about where the others meet, so they come second: blocks are
- * ranked by how they end, 0 by ret or exit, 1 only by trap, 2 not at all (an
- * endless loop), and a block looks only at its successors of the best rank.
- * A guarded exit or ret takes its lanes away and is no path of its own. */
+ * Problem: lanes of a warp that take different sides of a branch should run
+ * together again as soon as possible. Both schedulers need that place for every
+ * branch, its join.
+ *
+ * Idea: the join is the immediate post-dominator, the first block that every
+ * path from the branch to the end of the function passes. It is computed as a
+ * dominator of the reversed graph by the iterative algorithm of Cooper, Harvey
+ * and Kennedy, "A Simple, Fast Dominance Algorithm" (2001).
+ *
+ * Paths that end in a trap, or never, would push joins to the end of the
+ * function although lanes rarely take them. So each block has a rank by how its
+ * best path ends: 0 by ret or exit, 1 by trap only, 2 never. An edge counts
+ * only if it leads to a block of the same rank as its origin.
+ *
+ * Invariant: a guarded exit or ret removes its lanes and is not a path of its
+ * own.
+ *
+ * Besides, every instruction gets a depth, the number of blocks that every path
+ * from it to the end passes. The scheduler for independent threads prefers
+ * deeper groups, so that lanes which are behind catch up before the join.
+ *
+ * Cost: near linear in blocks and edges for reducible code. */
 #include "code_build.h"
 
 #include <string.h>
@@ -24,7 +40,7 @@ static bool ends_block(const kiln__cpu_insn *in)
   }
 }
 
-/* Whether the next instruction can follow. */
+/* Whether control may continue at the next instruction. */
 static bool falls_through(const kiln__cpu_insn *in)
 {
   return !ends_block(in) || in->guard >= 0;
@@ -48,8 +64,8 @@ static void mark_leaders(const kiln__cpu_insn *insns, uint32_t n,
   }
 }
 
-/* Write the blocks that follow the one that `in` ends; returns how many. With
- * `to` NULL only counts. */
+/* Writes the successors of the block that `in` ends and returns their number.
+ * With `to` NULL it only counts. */
 static uint32_t successors(const kiln__cpu_insn *in, bool last,
                            const uint32_t *block_of, uint32_t index,
                            uint32_t *to)
@@ -144,7 +160,7 @@ typedef struct flow {
   uint32_t *in_edges, *from; /* predecessors */
   uint8_t *rank;             /* RANK_* */
   uint8_t *last;             /* a path ends with this block */
-  uint32_t *order;           /* blocks, by depth-first from the end, post */
+  uint32_t *order;           /* blocks in post-order of the reversed graph */
   uint32_t *number;          /* position in order + 1; 0: not reached */
   uint32_t *up;              /* immediate post-dominator; b->n: the end */
   uint32_t *stack, *next;
@@ -166,7 +182,7 @@ static void make_predecessors(flow *f)
   }
 }
 
-/* Everything that reaches `block` and has no rank yet gets this one. */
+/* Gives `rank` to every block that reaches `block` and has no rank yet. */
 static void rank_from(flow *f, uint32_t block, uint8_t rank)
 {
   uint32_t n = 0;
@@ -203,18 +219,19 @@ static void rank_blocks(flow *f, const kiln__cpu_insn *insns)
     if (b->edges[i] == b->edges[i + 1])
       rank_from(f, i, RANK_TRAP);
   }
-  /* An endless loop: as if its last block ended. */
+  /* An endless loop is treated as if its last block ended. */
   for (uint32_t i = b->n; i-- > 0;)
     rank_from(f, i, RANK_ENDLESS);
 }
 
-/* Whether the edge counts: see the head of the file. */
+/* Whether the edge counts, as explained in the head of the file. */
 static bool counts(const flow *f, uint32_t from, uint32_t to)
 {
   return f->rank[from] == f->rank[to];
 }
 
-/* Depth-first over predecessors from one end block; post-order. */
+/* Walks depth-first over predecessors, from a block that ends paths, and lists
+ * the blocks in post-order. */
 static void visit(flow *f, uint32_t root)
 {
   uint32_t n = 0;
@@ -311,8 +328,9 @@ static void set_joins(const flow *f, kiln__cpu_insn *insns)
   }
 }
 
-/* How deep each block is below the end, in f->stack. What comes to a join is
- * deeper than the join. Lanes that go to a trap need not wait for the others. */
+/* Stores the depth of each block below the end in f->stack. A block before a
+ * join is deeper than the join. Paths to a trap count from below all others,
+ * since lanes on them need not wait. */
 static void measure(flow *f)
 {
   for (uint32_t i = f->n_order; i-- > 0;) {
@@ -332,7 +350,8 @@ static void set_places(flow *f, const kiln__cpu_insn *insns,
 
   measure(f);
   for (uint32_t i = b->n; i-- > 0;) {
-    uint32_t behind = i + 1; /* the block that may be where it gets less deep */
+    uint32_t behind =
+        i + 1; /* the next block in the text that may be less deep */
 
     rise[i] = UINT32_MAX;
     if (behind == b->n || !falls_through(&insns[b->first[behind] - 1]))

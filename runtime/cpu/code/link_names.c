@@ -1,8 +1,11 @@
-/* link_names.c -- names across the parts of a program.
+/* link_names.c -- resolves names across the parts of a program, as a linker
+ * does.
  *
- * Each part has its own symbols; a function or variable of a part gets the
+ * Each part has its own symbols. A function or variable of a part receives the
  * number of the one definition that its name stands for in the program. Names
- * without .visible, .extern, .weak or .common are their part's own. */
+ * without .visible, .extern, .weak or .common belong to their part alone. Where
+ * several parts define a name, a strong definition wins over a weak one, and a
+ * weak one over .common; two strong ones are an error. */
 #include "code_build.h"
 
 #include <string.h>
@@ -16,7 +19,8 @@ typedef struct shared_name {
   bool function;
   bool used;
   void *item; /* kiln__cpu_ptx_function or kiln__cpu_ptx_variable */
-  kiln__cpu_ptx_variable *first; /* .shared: the one whose place counts */
+  kiln__cpu_ptx_variable
+      *first; /* .shared: the variable whose offset all parts use */
 } shared_name;
 
 typedef struct names {
@@ -67,7 +71,7 @@ static bool same_kind_of_function(const kiln__cpu_ptx_function *x,
   return true;
 }
 
-/* A second function of a name: keep the stronger one. */
+/* Merges a further function of a name; the stronger definition stays. */
 static void merge_function(kiln__cpu_build *b, uint32_t part, shared_name *s,
                            kiln__cpu_ptx_function *fn)
 {
@@ -114,7 +118,7 @@ static kiln_status number_function(kiln__cpu_build *b, const names *n,
   return KILN_OK;
 }
 
-/* Another name for a function of the same part. */
+/* Numbers an alias, another name for a function of the same part. */
 static void number_alias(kiln__cpu_build *b, const names *n, uint32_t part,
                          kiln__cpu_ptx_function *fn)
 {
@@ -151,7 +155,7 @@ static void describe(kiln__cpu_global *g, const kiln__cpu_ptx_variable *v)
   g->surface = v->type == KILN__SURFREF;
 }
 
-/* How strong a definition is. */
+/* Returns the strength of a definition; the highest one wins. */
 static int strength(const kiln__cpu_ptx_variable *v)
 {
   switch (v->linkage) {
@@ -166,7 +170,8 @@ static int strength(const kiln__cpu_ptx_variable *v)
   }
 }
 
-/* .shared: one variable, as large and as aligned as any part has it. */
+/* Merges .shared variables of a name into one, as large and as aligned as any
+ * part declares it. */
 static void merge_shared(kiln__cpu_ptx_variable *first,
                          kiln__cpu_ptx_variable *v)
 {
@@ -204,7 +209,8 @@ static void merge_variable(kiln__cpu_build *b, uint32_t part, shared_name *s,
   }
 }
 
-/* Count the bytes of .const variables, which lie in order of declaration. */
+/* Counts the bytes of .const variables, which lie in order of declaration in
+ * one bank of 64 KiB. */
 static void count_const(kiln__cpu_build *b, uint32_t part,
                         const kiln__cpu_ptx_symbol *symbol)
 {
@@ -320,7 +326,7 @@ done:
 
 /* ---- All ------------------------------------------------------------------------------ */
 
-/* Variables that functions declare inside and that need memory. */
+/* Numbers variables that functions declare inside and that need memory. */
 static kiln_status number_inner(kiln__cpu_build *b, const names *n,
                                 uint32_t part, const kiln__cpu_ptx_function *fn)
 {

@@ -1,4 +1,18 @@
-/* lower.c -- a function's statements as instructions over virtual registers. */
+/* lower.c -- turns the statements of a function into instructions over virtual
+ * registers.
+ *
+ * For each statement it finds the rows of ops.def that the opcode matches,
+ * takes the first one whose operand shapes fit, checks .version and .target,
+ * and lets bind_statement.c fill in the operands. A PTX register becomes one
+ * virtual register per vector component. Immediates, special registers and
+ * addresses become constants, of which equal ones are shared through a hash
+ * table. register_slots.c later replaces both by slots.
+ *
+ * Accesses to .param become accesses to the per-lane stack, except for a
+ * kernel's own parameters, which lie in a buffer of the launch. So ld.param
+ * inside functions, and every st.param, use the rows of .local.
+ *
+ * Labels of branches are indices of statements until resolve_targets(). */
 #include "code_build.h"
 
 #include <stdio.h>
@@ -70,7 +84,8 @@ static uint32_t hash_const(const kiln__cpu_const *c)
   return (uint32_t)(h >> 32);
 }
 
-/* Where the hash table of constants has, or would have, this one. */
+/* Returns the place in the hash table that has this constant, or would have it.
+ */
 static uint32_t *const_place(const kiln__cpu_lower *l, const kiln__cpu_const *c)
 {
   const kiln__cpu_const *all = l->consts.data;
@@ -245,8 +260,8 @@ bool kiln__cpu_is_local(const kiln__cpu_ptx_variable *v)
          (v->space == KILN__SPACE_PARAM && v->number != KILN__KERNEL_PARAM);
 }
 
-/* Whether a .param access of this statement goes to the stack: everything but
- * a kernel's own parameters does. */
+/* Whether a .param access of this statement goes to the stack. Everything does
+ * but a kernel's own parameters. */
 static bool param_is_local(const kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_insn *at = l->at;
@@ -264,7 +279,7 @@ static bool param_is_local(const kiln__cpu_lower *l)
   return local;
 }
 
-/* The symbol that an operand [symbol] or [symbol+4] names; NULL: none. */
+/* Returns the symbol that an operand [symbol] or [symbol+4] names, or NULL. */
 static const kiln__cpu_ptx_symbol *addressed(const kiln__cpu_lower *l,
                                              uint32_t i)
 {
@@ -279,8 +294,8 @@ static const kiln__cpu_ptx_symbol *addressed(const kiln__cpu_lower *l,
              : NULL;
 }
 
-/* Results are not read before the call that has them, arguments and results of
- * calls not under a guard. */
+/* Checks a load from .param: a result must not be read before its call, and
+ * arguments and results of calls must not be loaded under a guard. */
 static bool check_load(kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_symbol *s = addressed(l, 1);
@@ -300,8 +315,8 @@ static bool check_load(kiln__cpu_lower *l)
                             (int)s->name.size, s->name.data);
 }
 
-/* A function's parameters are read only; ptxas goes by the name, also where a
- * variable of a call hides it. */
+/* Checks a store to .param. A function's parameters are read-only. ptxas
+ * decides by the name, even where a variable of a call hides it. */
 static bool check_store(kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_operand *o = l->at->operands;
@@ -328,7 +343,8 @@ static bool check_store(kiln__cpu_lower *l)
   return true;
 }
 
-/* The opcode with .param, .param::func or .param::entry made .local. */
+/* Finds the rows of the opcode with .param, .param::func or .param::entry
+ * replaced by .local. */
 static const kiln__cpu_matches *find_local(kiln__cpu_lower *l)
 {
   const kiln__cpu_slice s = l->at->opcode;
@@ -349,7 +365,8 @@ static const kiln__cpu_matches *find_local(kiln__cpu_lower *l)
   return kiln__cpu_matcher_find(&l->b->matcher, text, n + s.size - after);
 }
 
-/* Whether the part's .version and .target do. */
+/* Checks the .version and .target that the opcode needs. `ptx` and `sm` are the
+ * row's. */
 static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
                         unsigned ptx, unsigned sm)
 {
@@ -377,8 +394,8 @@ static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
   return true;
 }
 
-/* Rows of a .param access: a store is always to the stack, so that st.param has
- * no rows of its own. */
+/* Finds the rows of a .param access. A store always goes to the stack, so
+ * st.param has no rows of its own. */
 static const kiln__cpu_matches *find_param(kiln__cpu_lower *l,
                                            const kiln__cpu_matches *m)
 {
@@ -435,12 +452,13 @@ static bool check_guard(kiln__cpu_lower *l)
   if (guard->kind != KILN__SYMBOL_VARIABLE ||
       guard->u.variable->space != KILN__SPACE_REG ||
       guard->u.variable->type != KILN__PRED || guard->u.variable->vector > 1)
-    return kiln__cpu_complain(l, l->at->pos, "the guard '%.*s' is no predicate",
+    return kiln__cpu_complain(l, l->at->pos,
+                              "the guard '%.*s' is not a predicate register",
                               (int)guard->name.size, guard->name.data);
   return true;
 }
 
-/* What `sub` of a barrier of the block is: see KILN__BAR_SYNC and following. */
+/* Returns `sub` of a barrier of the block: KILN__BAR_SYNC and following. */
 static uint8_t barrier_form(const kiln__cpu_insn *in)
 {
   switch ((kiln__cpu_bool)in->boolop) {
@@ -455,7 +473,7 @@ static uint8_t barrier_form(const kiln__cpu_insn *in)
   }
 }
 
-/* What kinds need beyond their operands. */
+/* Completes the fields that depend on the kind of the instruction. */
 static bool finish(kiln__cpu_lower *l, kiln__cpu_insn *in)
 {
   in->klass = (uint8_t)class_of(in);
@@ -540,7 +558,7 @@ static bool number_registers(kiln__cpu_lower *l)
   return true;
 }
 
-/* Labels were statements; now they are instructions. */
+/* Replaces indices of statements by indices of instructions. */
 static void resolve_targets(kiln__cpu_lower *l)
 {
   kiln__cpu_insn *insns = l->insns.data;
@@ -559,7 +577,7 @@ static void resolve_targets(kiln__cpu_lower *l)
   }
 }
 
-/* Running off the end returns. */
+/* A function whose last statement does not end it returns there. */
 static bool close_function(kiln__cpu_lower *l)
 {
   kiln__cpu_insn in;
@@ -572,7 +590,7 @@ static bool close_function(kiln__cpu_lower *l)
   return kiln__cpu_emit(l, &in, false);
 }
 
-/* False only for lack of memory: other mistakes are messages. */
+/* Returns false only if memory is short. Mistakes are messages. */
 static bool lower_statements(kiln__cpu_lower *l)
 {
   const kiln__cpu_ptx_function *fn = l->fn;
@@ -594,7 +612,7 @@ static bool lower_statements(kiln__cpu_lower *l)
   return close_function(l) || !l->out_of_memory;
 }
 
-/* Copy what was collected to where it stays. */
+/* Copies a growing array to the arena. */
 static void *keep(kiln__cpu_lower *l, const kiln__cpu_array *list, size_t size)
 {
   void *p = kiln__cpu_ptx_alloc(l->b->arena, (list->n + 1u) * size);

@@ -1,4 +1,8 @@
-/* lower_bulk.c -- cp.async.bulk with a barrier: a copy, then its bytes are told. */
+/* lower_bulk.c -- lowers cp.async.bulk that signals an mbarrier. The statement
+ * has three addresses, more than an instruction holds, so it becomes two
+ * instructions: the copy, and mbarrier.complete_tx with the number of bytes.
+ * The copy is done at once, so the order of the two is what a kernel can
+ * observe. */
 #include "code_build.h"
 
 #include <string.h>
@@ -12,7 +16,7 @@ static const struct {
     {"cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes", "8.6",
      86}};
 
-/* Which of the forms the opcode is; -1: none. */
+/* Returns the index of the form that the opcode is, or -1. */
 static int form_of(kiln__cpu_slice opcode)
 {
   for (int i = 0; i < 2; i++) {
@@ -49,7 +53,7 @@ static bool check(kiln__cpu_lower *l)
   return true;
 }
 
-/* One of the two: `op` with operands of its own. */
+/* Emits one of the two instructions, with operands of its own. */
 static bool emit_part(kiln__cpu_lower *l, kiln__cpu_op op,
                       const kiln__cpu_ptx_operand *operands, uint32_t n)
 {

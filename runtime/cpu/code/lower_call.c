@@ -1,9 +1,13 @@
-/* lower_call.c -- calls: arguments and results as bytes of stack parts.
+/* lower_call.c -- lowers calls: arguments and results are bytes of stack parts.
  *
- * A function's part of the stack begins with its parameters, then its results,
- * then its own variables. A call copies from the caller's part to the callee's
- * and back. Arguments and parameters in registers pass through bytes of the
- * caller's part and of the callee's. */
+ * A function's part of the per-lane stack begins with its parameters, then its
+ * results, then its own variables. A call is a list of copies from the caller's
+ * part to the callee's, and one back; the scheduler performs them. Arguments
+ * and parameters in registers are stored to, and loaded from, bytes of these
+ * parts.
+ *
+ * An indirect call copies to the layout of its prototype. A callee with
+ * another number of parameters is a fault at run time. */
 #include "code_build.h"
 
 #include <string.h>
@@ -40,8 +44,9 @@ static bool formal_copies(kiln__cpu_lower *l, kiln__cpu_ptx_symbol **list,
     if (v->space != KILN__SPACE_REG)
       continue;
     if (v->type == KILN__PRED || v->vector > 1)
-      return kiln__cpu_complain(l, list[i]->pos,
-                                "parameters of this type are not supported");
+      return kiln__cpu_complain(
+          l, list[i]->pos,
+          "register parameters of this type are not supported");
     if (!kiln__cpu_emit_local_copy(l, load, v->type, (int32_t)l->base[v->index],
                                    v->place, !load))
       return false;
@@ -81,7 +86,9 @@ static bool read_operands(kiln__cpu_lower *l, call *c)
   if (i < at->n_operands && at->operands[i].kind == KILN__OPERAND_SYMBOL)
     c->proto = &at->operands[i++];
   if (c->callee == NULL || i != at->n_operands)
-    return kiln__cpu_complain(l, at->pos, "this is no call that PTX has");
+    return kiln__cpu_complain(
+        l, at->pos,
+        "malformed call; expected (results), function, (arguments)");
   return true;
 }
 
@@ -98,20 +105,21 @@ static bool indirect(kiln__cpu_lower *l, call *c, kiln__cpu_insn *in)
                               "the address of a function must be in a 64-bit "
                               "register");
   if (s->kind == KILN__SYMBOL_PROTOTYPE) {
-    (void)kiln__cpu_place_params(s->u.function); /* as its callees are */
+    (void)kiln__cpu_place_params(
+        s->u.function); /* lays out the prototype as its callees are */
     c->formals = s->u.function;
   } else if (s->kind == KILN__SYMBOL_TARGETS && s->u.targets.n > 0 &&
              s->u.targets.items[0] != NULL &&
              s->u.targets.items[0]->kind == KILN__SYMBOL_FUNCTION)
     c->formals = s->u.targets.items[0]->u.function;
   else
-    return kiln__cpu_complain(l, c->proto->pos, "'%.*s' is no prototype",
+    return kiln__cpu_complain(l, c->proto->pos, "'%.*s' is not a prototype",
                               (int)s->name.size, s->name.data);
   in->a = kiln__cpu_register_of(l, c->callee);
   return true;
 }
 
-/* Functions that the device itself has: run/ finds them by name. */
+/* Whether the device itself has the function; run/ finds these by name. */
 static bool is_system(kiln__cpu_slice name)
 {
   static const char *const known[] = {"vprintf",      "malloc", "free",
@@ -134,7 +142,7 @@ static bool direct(kiln__cpu_lower *l, call *c, kiln__cpu_call *site)
     return kiln__cpu_complain(l, c->callee->pos, "a kernel cannot be called");
   if (c->proto != NULL)
     return kiln__cpu_complain(l, c->proto->pos,
-                              "a direct call has no prototype");
+                              "a direct call cannot have a prototype");
   if (!body->defined && !is_system(fn->name))
     return kiln__cpu_complain(l, c->callee->pos, "undefined function '%.*s'",
                               (int)fn->name.size, fn->name.data);
@@ -143,8 +151,9 @@ static bool direct(kiln__cpu_lower *l, call *c, kiln__cpu_call *site)
   return true;
 }
 
-/* Bytes of the caller's part for an argument that is a register or a literal.
- * They stay in use for the whole function: compilers do not emit such calls. */
+/* Reserves bytes of the caller's part for an argument that is a register or
+ * literal. They stay reserved for the whole function, since compilers do not
+ * emit such calls. */
 static uint64_t own_bytes(kiln__cpu_lower *l, uint8_t size)
 {
   const uint32_t at = (l->code->local_bytes + 7u) & ~7u;
@@ -160,7 +169,7 @@ static bool is_param(const kiln__cpu_ptx_operand *o)
          o->symbol->u.variable->space == KILN__SPACE_PARAM;
 }
 
-/* Whether an argument or result variable may stand for a formal one. */
+/* Whether a .param variable may be passed for a formal parameter. */
 static bool same_layout(const kiln__cpu_ptx_variable *actual,
                         const kiln__cpu_ptx_variable *formal)
 {
@@ -214,7 +223,7 @@ static bool is_formal(const kiln__cpu_ptx_function *fn,
   return false;
 }
 
-/* One argument or result: where it lies in the caller's part. */
+/* Finds where one argument or result lies in the caller's part. */
 static bool place_actual(kiln__cpu_lower *l, const kiln__cpu_ptx_operand *o,
                          const kiln__cpu_ptx_variable *formal, bool result,
                          uint64_t *offset)
@@ -265,7 +274,7 @@ static bool make_copies(kiln__cpu_lower *l, const kiln__cpu_ptx_operand *actual,
   return true;
 }
 
-/* Results that go to registers are loaded behind the call. */
+/* Loads results that go to registers, after the call. */
 static bool load_results(kiln__cpu_lower *l, const call *c)
 {
   for (uint32_t i = 0; i < c->formals->n_returns; i++) {
@@ -287,7 +296,7 @@ bool kiln__cpu_lower_call(kiln__cpu_lower *l, kiln__cpu_insn *in)
     return false;
   if (kiln__cpu_is_register(c.callee) ? !indirect(l, &c, in)
       : c.callee->symbol->kind != KILN__SYMBOL_FUNCTION
-          ? !kiln__cpu_complain(l, c.callee->pos, "'%.*s' is no function",
+          ? !kiln__cpu_complain(l, c.callee->pos, "'%.*s' is not a function",
                                 (int)c.callee->text.size, c.callee->text.data)
           : !direct(l, &c, &site))
     return false;

@@ -1,4 +1,13 @@
-/* match_opcode.c -- opcode text to rows of ops.def. */
+/* match_opcode.c -- finds the rows of ops.def that an opcode matches.
+ *
+ * A pattern is literal text with groups of alternatives,
+ * "ld(.weak)?.global(.u32|.s32)", matched by backtracking. Rows are hashed by
+ * mnemonic, and each distinct opcode text of a program is matched once and
+ * remembered, so the cost per statement is one hash look-up.
+ *
+ * ptxas accepts most modifiers in any order. If no pattern matches the text as
+ * it is written, the patterns are tried against the set of modifiers; only
+ * types must keep their order. */
 #include "code_build.h"
 
 #include <string.h>
@@ -8,7 +17,7 @@
 
 static bool matches_from(const char *p, const char *text, const char *end);
 
-/* One of the alternatives between p, which is behind '(', and `close`. */
+/* Tries the alternatives between p, which is behind '(', and `close`. */
 static bool matches_group(const char *p, const char *close, const char *rest,
                           const char *text, const char *end)
 {
@@ -79,8 +88,8 @@ typedef struct unordered {
 
 static kiln__cpu_ptx_type type_named(const char *text, size_t size);
 
-/* Modifiers that are not yet used, as bits, without the one that reads `text`;
- * the same bits if there is none. A type can only be the first type left. */
+/* Returns the unused modifiers, as bits, without the one that reads `text`; the
+ * same bits if there is none. A type must be the first unused type. */
 static unsigned use_one(const unordered *u, unsigned left, const char *text,
                         size_t size)
 {
@@ -99,7 +108,7 @@ static unsigned use_one(const unordered *u, unsigned left, const char *text,
   return left;
 }
 
-/* The same for `.a.b.c`; false: not all are there. */
+/* Uses all modifiers of `.a.b.c`. Returns false if one is missing. */
 static bool use_all(const unordered *u, unsigned *left, const char *text,
                     const char *end)
 {
@@ -147,7 +156,8 @@ static bool unordered_from(const unordered *u, const char *p, unsigned left)
   return *p == '\0' && left == 0;
 }
 
-/* Also those that only some instructions have: .e4m3x2. */
+/* Whether the text is a type, including those that few instructions have
+ * (.e4m3x2). */
 static bool is_type(const char *text, size_t size)
 {
   return type_named(text, size) != KILN__NONE ||
@@ -264,7 +274,7 @@ bool kiln__cpu_modifier_apply(kiln__cpu_insn *in, const char *text, size_t size)
   return false;
 }
 
-/* What all modifiers of an opcode set. */
+/* Fills the fields that the modifiers of an opcode set. */
 static void read_opcode(kiln__cpu_insn *in, const char *text, size_t size)
 {
   const char *end = text + size;
@@ -297,7 +307,7 @@ static uint32_t hash_text(const char *text, size_t size)
   return h ^ (h >> 15);
 }
 
-/* Characters of a pattern or opcode before its first modifier. */
+/* Returns the length of the mnemonic: the text before the first modifier. */
 static size_t mnemonic(const char *text, size_t size)
 {
   size_t n = 0;

@@ -18,7 +18,7 @@ static bool word_is(word w, const char *text)
   return w.size == strlen(text) && memcmp(w.text, text, w.size) == 0;
 }
 
-/* Take `c` off the end or the start. */
+/* Removes `c` from the end or the start, if it is there. */
 static bool drop_last(word *w, char c)
 {
   if (w->size == 0 || w->text[w->size - 1] != c)
@@ -100,7 +100,7 @@ static bool read_geometry(word w, const kiln__cpu_geometry **out)
   return false;
 }
 
-/* The part of `w` before the next colon; `w` keeps what follows it. */
+/* Returns the part of `w` before the next colon and leaves the rest in `w`. */
 static word take_part(word *w)
 {
   const char *colon = memchr(w->text, ':', w->size);
@@ -112,7 +112,7 @@ static word take_part(word *w)
   return part;
 }
 
-/* [S], [S:V], [tex], [tex:2d:f32]; without the brackets. */
+/* Reads [S], [S:V], [tex] or [tex:2d:f32] without the brackets. */
 static bool read_address(word w, kiln__cpu_form *f)
 {
   const word first = take_part(&w);
@@ -128,7 +128,7 @@ static bool read_address(word w, kiln__cpu_form *f)
          (w.size == 0 || read_space(w, &f->variable));
 }
 
-/* {4|8|16}: powers of two up to 128, as bits of `count`. */
+/* Reads {4|8|16}: powers of two up to 128, kept as the bits of `count`. */
 static bool read_choice(word w, kiln__cpu_form *f)
 {
   unsigned number = 0;
@@ -174,7 +174,7 @@ static bool read_braces(word w, kiln__cpu_form *f)
   return false;
 }
 
-/* V, V$2, V4, V4f32: behind the V. */
+/* Reads the rest of V, V$2, V4 or V4f32 after the V. */
 static bool read_data(word w, kiln__cpu_form *f)
 {
   f->type = KILN__TYPE_LAST;
@@ -210,7 +210,7 @@ static bool read_number(word *w, uint32_t *number)
   return w->size < all;
 }
 
-/* The suffixes >=1 <=15 *16 ^ /90 ! _ of a type, in any order. */
+/* Reads the suffixes >=1 <=15 *16 ^ /90 ! _ of a type, in any order. */
 static bool read_limits(word *w, kiln__cpu_form *f)
 {
   word rest = *w;
@@ -248,7 +248,7 @@ static bool read_limits(word *w, kiln__cpu_form *f)
   return true;
 }
 
-/* The |P or ||P of a result. */
+/* Reads |P or ||P of a result. */
 static void read_pair(word *w, kiln__cpu_form *f)
 {
   if (w->size > 2 && memcmp(w->text + w->size - 2, "|P", 2) == 0) {

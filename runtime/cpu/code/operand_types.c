@@ -1,4 +1,7 @@
-/* operand_types.c -- which registers and literals an instruction's types take. */
+/* operand_types.c -- decides which registers and literals an instruction's
+ * types accept, by the rules of the PTX ISA, "Operand Type Checking": a bit
+ * type accepts every type of its size, an integer type accepts integers and
+ * bits, a float type accepts itself and bits. */
 #include "code_build.h"
 
 #include <string.h>

@@ -1,16 +1,28 @@
-/* register_slots.c -- which registers may share a slot of the frame.
+/* register_slots.c -- assigns virtual registers to slots of the frame.
  *
- * A slot is 32 lanes, and a handler writes only the active ones. So a lane's
- * part of a slot changes only when that lane executes, and what counts is
- * whether two registers are alive at once for one thread: lanes elsewhere in
- * the program do not matter. Instructions that read other lanes' registers
- * (shfl, vote) read those of lanes at the same instruction.
+ * Problem: compilers emit one PTX register per value, thousands per kernel. A
+ * slot is 32 lanes, 128 or 256 bytes, so a frame with a slot per register would
+ * not fit the processor's caches.
  *
- * A register's life is the hull, in text order, of where it is alive; lives of
- * registers that pass from block to block come from the usual data flow. A
- * guarded write keeps the old value of the lanes left out, so it also reads.
- * A result shares its slot with an operand that dies there only where the
- * handler works lane by lane on slots of one size. */
+ * Idea: linear-scan register allocation without spilling (Poletto and Sarkar
+ * 1999). The life of a register is the range of instructions, in text order,
+ * that covers every place where it is alive. Registers that pass from block to
+ * block get their ranges from the usual backward data flow over bit sets.
+ * Ranges are visited by their start; a heap returns the slots of ranges that
+ * have ended.
+ *
+ * Invariant: two registers share a slot only if they are never alive at once
+ * for one thread. Lanes elsewhere in the program do not matter, since a handler
+ * writes active lanes only: a lane's part of a slot changes only when that lane
+ * executes. Instructions that read other lanes' registers (shfl, vote) read
+ * lanes at the same instruction.
+ *
+ * Two details follow. A guarded write keeps the old value of the lanes left
+ * out, so it counts as a read, too. A result shares its slot with an operand
+ * that dies there only if the handler works lane by lane on slots of one size.
+ *
+ * Cost: O(n) per pass and O(n log n) for the heap; data flow over r registers
+ * that cross blocks takes O(blocks * r / 64) words per round. */
 #include "code_build.h"
 
 #include <string.h>
@@ -34,8 +46,8 @@ static bool touch(kiln__cpu_touched *t, const kiln_allocator *a, int32_t *field)
   return true;
 }
 
-/* The data of vectors is the program's own, made by lower.c; const only for
- * those who run it. */
+/* Records a vector. Its data belongs to the program and is const only for those
+ * who run it, so the cast is safe here. */
 static bool touch_all(kiln__cpu_touched *t, const kiln_allocator *a,
                       const int32_t *vec, uint32_t n)
 {
@@ -105,7 +117,7 @@ static void add_global(slots *s, uint32_t reg)
   s->global[reg] = ++s->n_global;
 }
 
-/* Find the registers that some block reads before it writes them. */
+/* Finds the registers that some block reads before it writes them. */
 static kiln_status find_global(slots *s)
 {
   kiln_status st = KILN_OK;
@@ -218,7 +230,7 @@ static void extend_set(slots *s, const uint64_t *set, uint32_t at)
   }
 }
 
-/* Lives of registers that pass through a block's beginning or end. */
+/* Extends the lives of registers that cross the start or end of a block. */
 static void extend_global(slots *s)
 {
   for (uint32_t b = 0; b < s->b->n; b++) {
@@ -255,7 +267,7 @@ done:
   return st;
 }
 
-/* Whether a result may lie where an operand was that dies here. */
+/* Whether a result may take the slot of an operand that dies here. */
 static bool lane_by_lane(const slots *s, const kiln__cpu_insn *in)
 {
   const kiln__cpu_class klass = (kiln__cpu_class)in->klass;
@@ -292,7 +304,8 @@ done:
 
 /* ---- Slots ------------------------------------------------------------------------ */
 
-/* Registers by the start of their life. A radix sort: there may be a million. */
+/* Sorts registers by the start of their lives, with a counting sort: there may
+ * be a million. */
 static kiln_status sort_lives(slots *s, life **out, uint32_t *n)
 {
   life *sorted = kiln__calloc(s->a, s->n_registers + 1u, sizeof *sorted);
@@ -328,7 +341,7 @@ static kiln_status sort_lives(slots *s, life **out, uint32_t *n)
   return KILN_OK;
 }
 
-/* Lives that have begun, as a heap by their end. */
+/* Lives that have begun, as a heap ordered by their end. */
 typedef struct heap {
   struct ending {
     uint32_t last, slot;
@@ -368,7 +381,7 @@ static struct ending heap_pop(heap *h)
   return top;
 }
 
-/* Slots of one width: numbers, and those free, last freed first. */
+/* Slots of one width: how many there are, and a stack of free ones. */
 typedef struct pool {
   uint32_t *free, n_free, n;
 } pool;

@@ -1,4 +1,14 @@
-/* lex.c -- characters to tokens. */
+/* lex.c -- splits PTX text into tokens.
+ *
+ * The parser looks at one token at a time, p->tok, and calls
+ * kiln__cpu_ptx_next() for the following one. Tokens are slices of the module's
+ * copy of the text, so nothing is copied here. PTX writes modifiers as words
+ * with a leading dot, and a dot may also begin a number: `.5` is a number,
+ * `.2d` a word. Comments, line ends and the line markers of a preprocessor are
+ * skipped.
+ *
+ * The text ends with a NUL, so one character may always be read ahead. Time is
+ * linear in the text. */
 #include "parse.h"
 
 bool kiln__cpu_slice_is(kiln__cpu_slice s, const char *text)
@@ -11,7 +21,7 @@ bool kiln__cpu_slice_equal(kiln__cpu_slice a, kiln__cpu_slice b)
   return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-bool kiln__cpu_ptx_goes_on(const kiln__cpu_parser *p)
+bool kiln__cpu_ptx_may_continue(const kiln__cpu_parser *p)
 {
   return !p->no_memory && p->messages.n < KILN__PTX_MAX_ERRORS;
 }
@@ -43,7 +53,7 @@ static void new_line(kiln__cpu_parser *p)
   p->line_has_token = false;
 }
 
-/* After the opening of a comment. */
+/* Skips to the end of a comment whose opening has been read. */
 static bool skip_comment(kiln__cpu_parser *p, kiln__cpu_ptx_pos from)
 {
   while (p->at < p->end) {
@@ -56,7 +66,7 @@ static bool skip_comment(kiln__cpu_parser *p, kiln__cpu_ptx_pos from)
       return true;
     }
   }
-  kiln__cpu_ptx_complain(&p->messages, from, "comment without end");
+  kiln__cpu_ptx_complain(&p->messages, from, "the comment has no end");
   return false;
 }
 
@@ -67,7 +77,7 @@ static void skip_line(kiln__cpu_parser *p)
   p->at = end == NULL ? p->end : end;
 }
 
-/* `# 12 "file"` and `#line 12 "file"`, as a preprocessor leaves them. */
+/* Skips `# 12 "file"` and `#line 12 "file"`, which a preprocessor leaves. */
 static bool skip_line_marker(kiln__cpu_parser *p)
 {
   const char *c = p->at + 1;
@@ -84,8 +94,7 @@ static bool skip_line_marker(kiln__cpu_parser *p)
   return true;
 }
 
-/* False: a comment without end, complained about. The text ends in a NUL, so
- * that one character may always be looked at ahead. */
+/* Returns false if a comment has no end, which has been reported. */
 static bool skip_space(kiln__cpu_parser *p)
 {
   while (p->at < p->end) {
@@ -124,12 +133,12 @@ static void lex_string(kiln__cpu_parser *p)
     p->at++;
     p->tok.kind = KILN__TOKEN_STRING;
   } else {
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "string without end");
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "the string has no end");
     p->tok.kind = KILN__TOKEN_BAD;
   }
 }
 
-/* The longest run that may be a number: 12U 0x1f 1.5e-3 .5 */
+/* Takes the longest run that may be a number: 12U 0x1f 1.5e-3 .5 */
 static void lex_number(kiln__cpu_parser *p)
 {
   const char *from = p->at;
@@ -150,7 +159,7 @@ static void lex_number(kiln__cpu_parser *p)
   }
 }
 
-/* `.5` and `.5e3` are numbers, `.2d` and `.16x64b` are words. */
+/* Tells the numbers `.5` and `.5e3` from the words `.2d` and `.16x64b`. */
 static bool dot_is_number(const char *c)
 {
   if (!is_digit(*++c))
@@ -187,7 +196,7 @@ static void lex_name(kiln__cpu_parser *p)
                         kiln__cpu_slice_is(p->tok.text, "inlined_at")
                     ? KILN__TOKEN_WORD
                     : KILN__TOKEN_NAME;
-  /* A name that begins so has at least two characters. */
+  /* A name that begins with _, $ or % has at least two characters. */
   if (p->tok.text.size == 1 && !is_letter(*from))
     p->tok.kind = (unsigned char)*from;
 }
@@ -218,7 +227,7 @@ static void lex_mark(kiln__cpu_parser *p)
     if (*from == '?')
       return;
     kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                           "character %u has no meaning",
+                           "unexpected character of code %u",
                            (unsigned)(unsigned char)*from);
     p->tok.kind = KILN__TOKEN_BAD;
   }
@@ -257,7 +266,7 @@ kiln__cpu_place kiln__cpu_ptx_place(const kiln__cpu_parser *p)
                            p->tok};
 }
 
-void kiln__cpu_ptx_go_back(kiln__cpu_parser *p, const kiln__cpu_place *place)
+void kiln__cpu_ptx_rewind(kiln__cpu_parser *p, const kiln__cpu_place *place)
 {
   p->at = place->at;
   p->line_start = place->line_start;

@@ -1,9 +1,10 @@
 /* parse.h -- what the files of ptx/ share: tokens, scopes, the parser's state.
  *
- * Functions that return bool give false when the statement cannot be read on:
- * the mistake has been complained about (or memory is short) and the caller
- * skips to the next one. Mistakes of meaning are complained about and true is
- * returned, so that one run shows several. */
+ * The parser is a recursive descent over one token of look-ahead. Functions
+ * that return bool return false if the statement cannot be read to its end: the
+ * mistake has been reported, or memory is short, and the caller skips to the
+ * next statement. Mistakes of meaning are reported and true is returned, so
+ * that one run shows several. */
 #ifndef KILN_CPU_PTX_PARSE_H
 #define KILN_CPU_PTX_PARSE_H
 
@@ -24,7 +25,7 @@ enum {
 /* Bytes of initial values beyond what the text itself spells out. */
 #define KILN__PTX_MAX_INIT (UINT64_C(1) << 26)
 
-/* Single characters are their own kind. */
+/* Kinds of tokens. A single character is its own kind. */
 typedef enum kiln__cpu_token_kind {
   KILN__TOKEN_END = 0,
   KILN__TOKEN_NAME = 256, /* identifier, also %name */
@@ -55,8 +56,8 @@ typedef struct kiln__cpu_token {
   uint64_t bits;        /* value of numbers */
 } kiln__cpu_token;
 
-/* A name that something is bound to, in a hash table of chains. The newest of
- * equal keys comes first. */
+/* A bound name, as a node of a hash table of chains. The newest of equal keys
+ * comes first. */
 typedef struct kiln__cpu_node {
   struct kiln__cpu_node *chain; /* next in the bucket */
   struct kiln__cpu_node
@@ -66,7 +67,7 @@ typedef struct kiln__cpu_node {
   kiln__cpu_slice name;
   uint32_t depth;
   kiln__cpu_ptx_symbol *symbol;
-  /* `%r<12>`: what it declares; members come to be when they are used. */
+  /* `%r<12>`: the declaration. Members become symbols when they are used. */
   kiln__cpu_ptx_variable *pattern;
   kiln__cpu_ptx_pos pos;
   uint32_t count, number;
@@ -77,7 +78,7 @@ typedef struct kiln__cpu_table {
   uint32_t n_buckets, n;
 } kiln__cpu_table;
 
-/* Growing array of pointers, in allocator memory. */
+/* A growing array of pointers in allocator memory. */
 typedef struct kiln__cpu_list {
   void **items;
   uint32_t n, capacity;
@@ -89,7 +90,7 @@ typedef struct kiln__cpu_scope {
   bool ranges;           /* some %r<n> was declared here */
 } kiln__cpu_scope;
 
-/* A label that was named before or after it stands somewhere. */
+/* A use of a label, to be resolved when the function ends. */
 typedef struct kiln__cpu_label_use {
   kiln__cpu_ptx_symbol **to;
   kiln__cpu_slice name;
@@ -113,7 +114,7 @@ typedef struct kiln__cpu_parser {
   kiln__cpu_scope scopes[KILN__PTX_MAX_DEPTH + 3];
   uint32_t depth; /* of the innermost scope; 0: the module */
   uint32_t next_scope, next_range;
-  /* Scopes of the running function: parent by number - first_scope. */
+  /* Scopes of the function being parsed: parent by number - first_scope. */
   uint32_t *scope_parent;
   uint32_t scope_parent_capacity, first_scope;
 
@@ -144,21 +145,21 @@ kiln__cpu_ptx_module *kiln__cpu_ptx_module_create(const kiln_allocator *a,
 /* The module's own copy of its source, `*size` bytes and a NUL. */
 const char *kiln__cpu_ptx_source(const kiln__cpu_ptx_module *module,
                                  size_t *size);
-/* Arena memory; notes that there is none. */
+/* Returns arena memory, or NULL after setting no_memory. */
 void *kiln__cpu_ptx_new(kiln__cpu_parser *p, size_t size);
-/* Make room for one more of `size` bytes each; false: no memory. */
+/* Makes room for one more element of `size` bytes. False: no memory. */
 bool kiln__cpu_ptx_grow(kiln__cpu_parser *p, void *items, uint32_t n,
                         uint32_t *capacity, size_t size);
 bool kiln__cpu_ptx_push(kiln__cpu_parser *p, kiln__cpu_list *list, void *item);
-/* A copy of the list from item `first` on in the arena; empties it down to
- * `first`. NULL and n = 0 if there is nothing, or no memory. */
+/* Copies the list from item `first` on to the arena and cuts it to `first`.
+ * Returns NULL and sets *n to 0 if there is nothing, or no memory. */
 void *kiln__cpu_ptx_take(kiln__cpu_parser *p, kiln__cpu_list *list,
                          uint32_t first, uint32_t *n);
 
 /* ---- lex.c ---------------------------------------------------------------- */
 
 void kiln__cpu_ptx_next(kiln__cpu_parser *p);
-/* Where the lexer stands, to come back to. */
+/* A position of the lexer that it can return to. */
 typedef struct kiln__cpu_place {
   const char *at, *line_start;
   uint32_t line;
@@ -166,56 +167,57 @@ typedef struct kiln__cpu_place {
   kiln__cpu_token tok;
 } kiln__cpu_place;
 kiln__cpu_place kiln__cpu_ptx_place(const kiln__cpu_parser *p);
-void kiln__cpu_ptx_go_back(kiln__cpu_parser *p, const kiln__cpu_place *place);
+void kiln__cpu_ptx_rewind(kiln__cpu_parser *p, const kiln__cpu_place *place);
 bool kiln__cpu_ptx_is(const kiln__cpu_parser *p, const char *text);
-/* Go past the token if it is this one. */
+/* Consumes the token if it is this one. */
 bool kiln__cpu_ptx_accept(kiln__cpu_parser *p, int kind);
 bool kiln__cpu_ptx_accept_word(kiln__cpu_parser *p, const char *text);
-/* The same, and complain if it is not. */
+/* Consumes the token if it is this one, and reports a mistake if not. */
 bool kiln__cpu_ptx_expect(kiln__cpu_parser *p, int kind);
-/* "unexpected 'x', expected WHAT"; false. */
+/* Reports "unexpected 'x', expected WHAT". Returns false. */
 bool kiln__cpu_ptx_unexpected(kiln__cpu_parser *p, const char *what);
-/* An INTEGER token's value; complains about everything else. */
+/* Reads an INTEGER token. Reports every other one. */
 bool kiln__cpu_ptx_number(kiln__cpu_parser *p, uint64_t *value);
 bool kiln__cpu_slice_is(kiln__cpu_slice s, const char *text);
 bool kiln__cpu_slice_equal(kiln__cpu_slice a, kiln__cpu_slice b);
-/* May another mistake be looked for? */
-bool kiln__cpu_ptx_goes_on(const kiln__cpu_parser *p);
+/* Whether to look for more mistakes: memory is left, and the limit on messages
+ * is not reached. */
+bool kiln__cpu_ptx_may_continue(const kiln__cpu_parser *p);
 
 /* ---- lex_number.c -------------------------------------------------------- */
 
-/* Set kind and value of a numeric token whose text is known. */
+/* Sets kind and value of a numeric token from its text. False: malformed. */
 bool kiln__cpu_ptx_read_number(kiln__cpu_token *tok);
 
 /* ---- parse_names.c ------------------------------------------------------- */
 
 bool kiln__cpu_ptx_scope_open(kiln__cpu_parser *p);
 void kiln__cpu_ptx_scope_close(kiln__cpu_parser *p);
-/* What `name` means here; NULL: nothing, or no memory. */
+/* Returns what `name` refers to in this scope. NULL: nothing, or no memory. */
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup(kiln__cpu_parser *p,
                                            kiln__cpu_slice name);
-/* In the innermost scope only, declared names only. */
+/* Looks only in the innermost scope, and only at declared names. */
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup_here(kiln__cpu_parser *p,
                                                 kiln__cpu_slice name);
-/* A symbol that no name is bound to yet; NULL: no memory. */
+/* Makes a symbol that is not bound yet. NULL: no memory. */
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_symbol_new(kiln__cpu_parser *p,
                                                kiln__cpu_slice name,
                                                kiln__cpu_ptx_pos pos,
                                                kiln__cpu_symbol_kind kind);
-/* Bind its name in the innermost scope; complains if it is taken. False: no
- * memory. */
+/* Binds the symbol in the innermost scope. Reports a name that is taken. False:
+ * no memory. */
 bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol);
 bool kiln__cpu_ptx_declare_range(kiln__cpu_parser *p, kiln__cpu_slice prefix,
                                  kiln__cpu_ptx_pos pos, uint32_t count,
                                  const kiln__cpu_ptx_variable *pattern);
 bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
                                  kiln__cpu_ptx_pos pos);
-/* Have *to set when the function ends. */
+/* Sets *to when the function ends. */
 bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
                              kiln__cpu_slice name, kiln__cpu_ptx_pos pos);
 void kiln__cpu_ptx_resolve_labels(kiln__cpu_parser *p);
-/* Remember a name under a kind of one's own; *was: it was there already. False:
- * no memory. */
+/* Records a name under a kind of the caller's; *was: it was recorded before.
+ * False: no memory. */
 bool kiln__cpu_ptx_mark(kiln__cpu_parser *p, kiln__cpu_slice name, uint64_t id,
                         bool *was);
 bool kiln__cpu_ptx_is_marked(const kiln__cpu_parser *p, kiln__cpu_slice name,
@@ -231,23 +233,23 @@ typedef struct kiln__cpu_value {
   uint64_t bits;
 } kiln__cpu_value;
 
-/* Does the token begin a constant expression? */
+/* Whether the token begins a constant expression. */
 bool kiln__cpu_ptx_starts_constant(const kiln__cpu_parser *p);
 bool kiln__cpu_ptx_constant(kiln__cpu_parser *p, kiln__cpu_value *out);
-/* An integer constant expression after `+` of an address. */
+/* Parses an integer constant expression, as after `+` in an address. */
 bool kiln__cpu_ptx_offset(kiln__cpu_parser *p, int64_t *out);
 
 /* ---- operand.c ------------------------------------------------------------ */
 
-/* An instruction, its opcode's first word read already. */
+/* Parses an instruction whose first word has been read. */
 bool kiln__cpu_ptx_instruction(kiln__cpu_parser *p, const kiln__cpu_token *word,
                                kiln__cpu_ptx_symbol *guard, bool negated);
-/* For `%name`: is there a special register of that name? */
+/* Whether `name`, without its %, is a special register. */
 bool kiln__cpu_ptx_is_special(kiln__cpu_slice name);
 
 /* ---- parse_variable.c, parse_initial.c ---------------------------------- */
 
-/* What is said before a variable's name. */
+/* What a declaration says before the name. */
 typedef struct kiln__cpu_declaration {
   kiln__cpu_ptx_pos pos;
   kiln__cpu_ptx_variable v;
@@ -257,12 +259,13 @@ typedef struct kiln__cpu_declaration {
 bool kiln__cpu_ptx_type_named(kiln__cpu_slice text, kiln__cpu_ptx_type *out);
 bool kiln__cpu_ptx_space_named(kiln__cpu_slice text, kiln__cpu_space *out);
 bool kiln__cpu_ptx_linkage_named(kiln__cpu_slice text, kiln__cpu_linkage *out);
-/* `.attribute(...)` if it stands here. */
+/* Parses `.attribute(...)` if it is there. */
 bool kiln__cpu_ptx_attribute(kiln__cpu_parser *p, bool *managed, bool *unified);
-/* `.global .align 4 .b32 a[2] = {1, 2}, b;` from the state space on. */
+/* Parses `.global .align 4 .b32 a[2] = {1, 2}, b;` from the state space on. */
 bool kiln__cpu_ptx_variables(kiln__cpu_parser *p, kiln__cpu_linkage linkage,
                              bool managed, bool unified);
-/* `(.param .b32 a, ...)`, not bound to names yet; prototypes call them `_`. */
+/* Parses `(.param .b32 a, ...)`. The names are not bound yet; prototypes write
+ * `_`. */
 typedef enum kiln__cpu_param_use {
   KILN__PARAM_ENTRY,
   KILN__PARAM_FUNC,
@@ -271,32 +274,33 @@ typedef enum kiln__cpu_param_use {
 } kiln__cpu_param_use;
 bool kiln__cpu_ptx_params(kiln__cpu_parser *p, kiln__cpu_param_use use,
                           kiln__cpu_ptx_symbol ***params, uint32_t *n);
-/* What stands behind `=`; dims: of the array and then of the vector, dims[0] = 0
- * if it is to be counted: then it is set. */
+/* Parses the initial value after `=`. dims are those of the array, then of the
+ * vector. If dims[0] is 0, the elements are counted and it is set. */
 bool kiln__cpu_ptx_initialiser(kiln__cpu_parser *p, kiln__cpu_ptx_variable *v,
                                uint64_t *dims, uint32_t n_dims);
 
 /* ---- parse_function.c, parse_body.c -------------------------------------- */
 
-/* `.entry` and `.func`, behind the word. */
+/* Parses `.entry` or `.func` after the word. */
 bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
                                   kiln__cpu_linkage linkage, bool entry);
-/* `.alias g, f;` behind the word. */
+/* Parses `.alias g, f;` after the word. */
 bool kiln__cpu_ptx_alias(kiln__cpu_parser *p);
-/* `.pragma "...";` behind the word. */
+/* Parses `.pragma "...";` after the word. */
 bool kiln__cpu_ptx_pragma(kiln__cpu_parser *p);
-/* Between a function's braces, the first one read already, to the last. */
+/* Parses the statements up to the closing brace. The opening one has been read.
+ */
 bool kiln__cpu_ptx_body(kiln__cpu_parser *p);
-/* Go to the end of a statement that cannot be read. */
+/* Skips to the end of a statement that cannot be read. */
 void kiln__cpu_ptx_recover(kiln__cpu_parser *p);
 
 /* ---- parse_debug.c ------------------------------------------------------- */
 
-/* `.file`, `.loc`, `.section`, behind the word. */
+/* Parse `.file`, `.loc` and `.section` after the word. */
 bool kiln__cpu_ptx_file(kiln__cpu_parser *p);
 bool kiln__cpu_ptx_loc_parse(kiln__cpu_parser *p);
 bool kiln__cpu_ptx_section(kiln__cpu_parser *p);
-/* Behind the last section: is every function_name there? */
+/* Reports each label that debug information uses and no section has. */
 void kiln__cpu_ptx_resolve_sections(kiln__cpu_parser *p);
 
 #endif

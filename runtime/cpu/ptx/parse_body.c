@@ -1,4 +1,7 @@
-/* parse_body.c -- the statements of a function. */
+/* parse_body.c -- parses the statements between the braces of a function:
+ * instructions, labels, declarations, and the lists of targets and prototypes
+ * that indirect branches and calls refer to. Nested braces open scopes; the
+ * statements of all of them end up in one flat list. */
 #include "parse.h"
 
 void kiln__cpu_ptx_recover(kiln__cpu_parser *p)
@@ -27,7 +30,7 @@ bool kiln__cpu_ptx_pragma(kiln__cpu_parser *p)
   return kiln__cpu_ptx_expect(p, ';');
 }
 
-/* `proto: .callprototype (ret) _ (params) .noreturn;` behind the word. */
+/* Parses `proto: .callprototype (ret) _ (params) .noreturn;` after the word. */
 static bool call_prototype(kiln__cpu_parser *p, const kiln__cpu_token *label)
 {
   kiln__cpu_ptx_symbol *symbol = kiln__cpu_ptx_symbol_new(
@@ -53,7 +56,8 @@ static bool call_prototype(kiln__cpu_parser *p, const kiln__cpu_token *label)
   return kiln__cpu_ptx_expect(p, ';') && kiln__cpu_ptx_bind(p, symbol);
 }
 
-/* One label, or `L<3>` for L0, L1, L2, as named in .branchtargets. */
+/* Parses one label of .branchtargets, or `L<3>`, which stands for L0, L1 and
+ * L2. */
 static bool target(kiln__cpu_parser *p, kiln__cpu_list *list,
                    kiln__cpu_list *names)
 {
@@ -89,7 +93,7 @@ static bool target(kiln__cpu_parser *p, kiln__cpu_list *list,
   return true;
 }
 
-/* Fill in the functions now and the labels when they are known. */
+/* Resolves functions now; labels are resolved at the end of the function. */
 static bool resolve(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol,
                     const kiln__cpu_list *names, bool calls)
 {
@@ -104,12 +108,13 @@ static bool resolve(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol,
     }
     *to = kiln__cpu_ptx_lookup(p, name->text);
     if (*to == NULL || (*to)->kind != KILN__SYMBOL_FUNCTION)
-      kiln__cpu_ptx_complain(&p->messages, name->pos, "this is no function");
+      kiln__cpu_ptx_complain(&p->messages, name->pos,
+                             "expected the name of a function");
   }
   return !p->no_memory;
 }
 
-/* `ts: .branchtargets L0, L1;` and `.calltargets`, behind the word. */
+/* Parses `ts: .branchtargets L0, L1;` or `.calltargets` after the word. */
 static bool targets(kiln__cpu_parser *p, const kiln__cpu_token *label,
                     bool calls)
 {
@@ -137,7 +142,7 @@ static bool targets(kiln__cpu_parser *p, const kiln__cpu_token *label,
   return ok;
 }
 
-/* Behind `name:`. */
+/* Parses what follows `name:`. */
 static bool labelled(kiln__cpu_parser *p, const kiln__cpu_token *name)
 {
   if (kiln__cpu_ptx_accept_word(p, ".callprototype"))
@@ -149,7 +154,7 @@ static bool labelled(kiln__cpu_parser *p, const kiln__cpu_token *name)
   return kiln__cpu_ptx_declare_label(p, name->text, name->pos);
 }
 
-/* `@p` and `@!p`, behind the mark; then the instruction. */
+/* Parses `@p` or `@!p` after the @, then the instruction that it guards. */
 static bool guarded(kiln__cpu_parser *p)
 {
   const bool negated = kiln__cpu_ptx_accept(p, '!');
@@ -164,14 +169,15 @@ static bool guarded(kiln__cpu_parser *p)
     return false;
   if (guard == NULL || guard->kind != KILN__SYMBOL_VARIABLE ||
       guard->u.variable->type != KILN__PRED)
-    kiln__cpu_ptx_complain(&p->messages, name.pos, "a predicate is expected");
+    kiln__cpu_ptx_complain(&p->messages, name.pos,
+                           "expected a predicate register");
   word = p->tok;
   if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME))
     return false;
   return kiln__cpu_ptx_instruction(p, &word, guard, negated);
 }
 
-/* A statement that begins with a dot. */
+/* Parses a statement that begins with a dot. */
 static bool directive(kiln__cpu_parser *p)
 {
   kiln__cpu_space space;
@@ -211,7 +217,7 @@ bool kiln__cpu_ptx_body(kiln__cpu_parser *p)
   uint32_t open = 0;
 
   for (;;) {
-    if (!kiln__cpu_ptx_goes_on(p))
+    if (!kiln__cpu_ptx_may_continue(p))
       return false;
     if (p->tok.kind == KILN__TOKEN_END)
       return kiln__cpu_ptx_unexpected(p, "'}'");

@@ -1,5 +1,12 @@
-/* parse_constant.c -- constant expressions: integers of 64 bits, .s64 unless they
- * say .u64, and floats in double. */
+/* parse_constant.c -- evaluates constant expressions.
+ *
+ * PTX has C's operators on 64-bit integers, which are .s64 unless a suffix, a
+ * cast or their size makes them .u64, and on doubles. The parser is a
+ * precedence climber: binary() parses operators that bind at least as tightly
+ * as its argument, and calls itself for the right operand. Only parentheses,
+ * signs and `?:` recurse without consuming an operator, and their depth is
+ * limited, so that no text can overflow the stack. Values are computed while
+ * parsing; there is no tree. */
 #include "parse.h"
 
 #include <math.h>
@@ -32,7 +39,7 @@ static bool need_integer(kiln__cpu_parser *p, const kiln__cpu_value *v,
 {
   if (v->kind == KILN__OPERAND_INTEGER)
     return true;
-  kiln__cpu_ptx_complain(&p->messages, pos, "an integer constant is expected");
+  kiln__cpu_ptx_complain(&p->messages, pos, "expected an integer constant");
   return false;
 }
 
@@ -56,7 +63,7 @@ bool kiln__cpu_ptx_starts_constant(const kiln__cpu_parser *p)
   }
 }
 
-/* `(.s64) x` and `(expression)`, behind the parenthesis. */
+/* Parses `(.s64) x` or `(expression)` after the parenthesis. */
 static bool parenthesis(kiln__cpu_parser *p, kiln__cpu_value *out, bool *cast)
 {
   const bool is_unsigned = kiln__cpu_ptx_is(p, ".u64");
@@ -109,8 +116,9 @@ static bool unary_apply(kiln__cpu_parser *p, int mark, kiln__cpu_ptx_pos pos,
   return true;
 }
 
-/* Signs, complements, casts and parentheses. Iterates over what comes before
- * and recurses only for parentheses and marks, both counted. */
+/* Parses signs, complements, casts and parentheses. It iterates over prefixes
+ * and recurses only for parentheses and operators, both of which are counted.
+ */
 static bool unary(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
   const int mark = p->tok.kind;
@@ -120,7 +128,8 @@ static bool unary(kiln__cpu_parser *p, kiln__cpu_value *out)
   if (mark != '-' && mark != '+' && mark != '~' && mark != '!' && mark != '(')
     return number(p, out);
   if (p->nesting >= KILN__PTX_MAX_NESTING) {
-    kiln__cpu_ptx_complain(&p->messages, pos, "expression nested too deeply");
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "the expression is nested more than 64 levels deep");
     return false;
   }
   p->nesting++;
@@ -193,7 +202,8 @@ static bool float_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
     break;
   case '/':
     if (y == 0) {
-      kiln__cpu_ptx_complain(&p->messages, pos, "division by zero");
+      kiln__cpu_ptx_complain(&p->messages, pos,
+                             "division by zero in a constant expression");
       return false;
     }
     *a = of_double(x / y);
@@ -221,7 +231,8 @@ static bool float_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
   }
   if (isfinite(as_double(*a)))
     return true;
-  kiln__cpu_ptx_complain(&p->messages, pos, "constant too large");
+  kiln__cpu_ptx_complain(&p->messages, pos,
+                         "the value of the constant expression is not finite");
   return false;
 }
 
@@ -235,7 +246,7 @@ static uint64_t shifted_right(uint64_t x, uint64_t by, bool is_unsigned)
   return x;
 }
 
-/* Quotient and remainder; INT64_MIN / -1 wraps. */
+/* Returns the quotient or the remainder. INT64_MIN / -1 wraps. */
 static uint64_t divided(uint64_t x, uint64_t y, bool is_unsigned,
                         bool remainder)
 {
@@ -312,7 +323,8 @@ static bool integer_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
     break;
   default:
     if (y == 0) {
-      kiln__cpu_ptx_complain(&p->messages, pos, "division by zero");
+      kiln__cpu_ptx_complain(&p->messages, pos,
+                             "division by zero in a constant expression");
       return false;
     }
     *a = of_integer(divided(x, y, either, op == '%'), either);
@@ -325,14 +337,15 @@ static bool apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
 {
   if (a->kind != b.kind) {
     kiln__cpu_ptx_complain(&p->messages, pos,
-                           "an integer and a float in one expression");
+                           "the expression mixes integers and floats");
     return false;
   }
   return a->kind == KILN__OPERAND_FLOAT ? float_apply(p, op, pos, a, b)
                                         : integer_apply(p, op, pos, a, b);
 }
 
-/* Operators that bind at least as `least`; they all group from the left. */
+/* Parses operators of precedence `least` and above. All of them associate to
+ * the left. */
 static bool binary(kiln__cpu_parser *p, kiln__cpu_value *out, int least)
 {
   if (!unary(p, out))
@@ -361,7 +374,8 @@ static bool ternary(kiln__cpu_parser *p, kiln__cpu_value *out)
   if (p->tok.kind != '?')
     return true;
   if (p->nesting >= KILN__PTX_MAX_NESTING) {
-    kiln__cpu_ptx_complain(&p->messages, pos, "expression nested too deeply");
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "the expression is nested more than 64 levels deep");
     return false;
   }
   p->nesting++;
@@ -377,7 +391,8 @@ static bool ternary(kiln__cpu_parser *p, kiln__cpu_value *out)
   return true;
 }
 
-/* 0f and 0d numbers stand alone, in any number of parentheses. */
+/* Accepts a number given by its bits (0f, 0d). Such numbers take part in no
+ * expression. */
 static bool exact(kiln__cpu_parser *p, kiln__cpu_value *out)
 {
   if (p->tok.kind == KILN__TOKEN_FLOAT32)

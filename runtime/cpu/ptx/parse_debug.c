@@ -1,7 +1,11 @@
-/* parse_debug.c -- source positions; debug sections, which are checked and skipped. */
+/* parse_debug.c -- parses .file and .loc, which give source positions, and
+ * checks and skips the debug sections. Kiln does not read the sections (DWARF),
+ * but ptxas rejects malformed ones, so their grammar and their labels are
+ * checked. */
 #include "parse.h"
 
-/* Kinds of names that are remembered; places, by their numbers, have none. */
+/* Kinds of names that kiln__cpu_ptx_mark() remembers. Source positions are
+ * remembered by their numbers and need no name. */
 enum { ID_LABEL = 0, ID_USED_LABEL = 1 };
 
 static bool small_number(kiln__cpu_parser *p, uint32_t *out)
@@ -14,7 +18,7 @@ static bool small_number(kiln__cpu_parser *p, uint32_t *out)
   return true;
 }
 
-/* Make room for file `index`. */
+/* Grows the table of files until it has index `index`. */
 static bool reach_file(kiln__cpu_parser *p, uint32_t index)
 {
   kiln__cpu_ptx_module *m = p->module;
@@ -33,7 +37,8 @@ static bool reach_file(kiln__cpu_parser *p, uint32_t index)
   return true;
 }
 
-/* `.file 1 "name"`, `.file 1 "name", time, size`; no semicolon. */
+/* Parses `.file 1 "name"` or `.file 1 "name", time, size`. No semicolon
+ * follows. */
 bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -53,7 +58,7 @@ bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
       return false;
   }
   if (index >= KILN__PTX_MAX_FILES) {
-    kiln__cpu_ptx_complain(&p->messages, pos, "a file number is below %d",
+    kiln__cpu_ptx_complain(&p->messages, pos, "a file number must be below %d",
                            KILN__PTX_MAX_FILES);
     return true;
   }
@@ -72,7 +77,8 @@ bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
   return true;
 }
 
-/* Remember that a place was named. */
+/* Records that a .loc named this position, so that inlined_at may refer to it.
+ */
 static bool mark_loc(kiln__cpu_parser *p, const kiln__cpu_ptx_loc *loc,
                      bool *was)
 {
@@ -82,8 +88,8 @@ static bool mark_loc(kiln__cpu_parser *p, const kiln__cpu_ptx_loc *loc,
   return kiln__cpu_ptx_mark(p, (kiln__cpu_slice){"", 0}, id, was);
 }
 
-/* Remember that the name must be a label of a section: those mostly come later.
- */
+/* Records that the name must be a label of a section. Most such labels are
+ * declared later. */
 static bool use_section_label(kiln__cpu_parser *p)
 {
   const kiln__cpu_token name = p->tok;
@@ -109,14 +115,14 @@ void kiln__cpu_ptx_resolve_sections(kiln__cpu_parser *p)
 
     if (!kiln__cpu_ptx_is_marked(p, name->text, ID_LABEL))
       kiln__cpu_ptx_complain(
-          &p->messages, name->pos, "no section has the label '%.*s'",
+          &p->messages, name->pos, "no debug section declares the label '%.*s'",
           (int)(name->text.size > 200 ? 200 : name->text.size),
           name->text.data);
   }
 }
 
-/* `, function_name $L_info, inlined_at 1 2 3`: the place of the innermost
- * source is what counts here. */
+/* Parses `, function_name $L_info, inlined_at 1 2 3`. Only the innermost source
+ * position is kept; this checks the rest. */
 static bool inlined_at(kiln__cpu_parser *p)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -138,8 +144,9 @@ static bool inlined_at(kiln__cpu_parser *p)
       !small_number(p, &loc.column) || !mark_loc(p, &loc, &was))
     return false;
   if (!was)
-    kiln__cpu_ptx_complain(&p->messages, pos,
-                           "inlined_at names a place that no .loc was at");
+    kiln__cpu_ptx_complain(
+        &p->messages, pos,
+        "inlined_at refers to a position that no .loc names");
   return true;
 }
 
@@ -157,7 +164,7 @@ bool kiln__cpu_ptx_loc_parse(kiln__cpu_parser *p)
 
 /* ---- Sections ------------------------------------------------------------- */
 
-/* A number of `bytes`, with or without sign. */
+/* Parses a number of at most `bytes` bytes, with or without a sign. */
 static bool plain_datum(kiln__cpu_parser *p, uint32_t bytes)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -173,7 +180,8 @@ static bool plain_datum(kiln__cpu_parser *p, uint32_t bytes)
   return true;
 }
 
-/* -1, a, a+4, a-b, .debug_abbrev, .debug_str+4. Names take at least 4 bytes. */
+/* Parses -1, a, a+4, a-b, .debug_abbrev or .debug_str+4. A name takes at least
+ * 4 bytes. */
 static bool datum(kiln__cpu_parser *p, uint32_t bytes)
 {
   uint64_t ignored;
@@ -192,7 +200,7 @@ static bool datum(kiln__cpu_parser *p, uint32_t bytes)
   return true;
 }
 
-/* Sections share one space of names. */
+/* Declares a label. All sections share one name space. */
 static bool section_label(kiln__cpu_parser *p)
 {
   const kiln__cpu_token name = p->tok;
@@ -209,7 +217,7 @@ static bool section_label(kiln__cpu_parser *p)
   return true;
 }
 
-/* Only debug information has sections. */
+/* Whether the token names a debug section. PTX has no other sections. */
 static bool names_section(const kiln__cpu_token *tok)
 {
   static const char *const stems[] = {".debug_", ".nv_debug_"};
@@ -224,7 +232,7 @@ static bool names_section(const kiln__cpu_token *tok)
   return false;
 }
 
-/* `.section .debug_info { .b32 1, 2 ... label: ... }` behind the word. */
+/* Parses `.section .debug_info { .b32 1, 2 ... label: ... }` after the word. */
 bool kiln__cpu_ptx_section(kiln__cpu_parser *p)
 {
   if (!names_section(&p->tok))

@@ -1,9 +1,12 @@
-/* parse_function.c -- entries, functions and their declarations. */
+/* parse_function.c -- parses .entry and .func: performance directives,
+ * parameters, declarations that precede definitions, and aliases. A function
+ * may be declared several times and defined once; all declarations must agree,
+ * as ptxas requires. */
 #include "parse.h"
 
 /* ---- Performance directives ----------------------------------------------- */
 
-/* One to three numbers; those left out are 1. */
+/* Parses one to three numbers. Those that are left out are 1. */
 static bool triple(kiln__cpu_parser *p, uint32_t out[3])
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -18,7 +21,7 @@ static bool triple(kiln__cpu_parser *p, uint32_t out[3])
     out[i] = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
   }
   if (out[0] == 0 || out[1] == 0 || out[2] == 0)
-    kiln__cpu_ptx_complain(&p->messages, pos, "a number above 0 is expected");
+    kiln__cpu_ptx_complain(&p->messages, pos, "expected a number above 0");
   return true;
 }
 
@@ -32,7 +35,7 @@ static bool single(kiln__cpu_parser *p, uint32_t *out)
   return true;
 }
 
-/* One directive of an entry; *known: there was one. */
+/* Parses one directive of an entry. *known becomes false if there is none. */
 static bool entry_directive(kiln__cpu_parser *p, kiln__cpu_ptx_function *f,
                             bool *blocks_are_clusters, bool *known)
 {
@@ -140,18 +143,18 @@ static void check_header(kiln__cpu_parser *p, const kiln__cpu_ptx_function *f)
       if (f->returns[i]->u.variable->space == KILN__SPACE_REG)
         continue;
       kiln__cpu_ptx_complain(&p->messages, f->returns[i]->pos,
-                             "several results are registers");
+                             "only a single result can be a register");
       break;
     }
   }
   if (f->noreturn && f->n_returns > 0)
     kiln__cpu_ptx_complain(&p->messages, f->pos,
-                           ".noreturn, but it has a result");
+                           "a .noreturn function cannot have a result");
   if (f->entry)
     check_param_bytes(p, f);
 }
 
-/* `(ret) name (params) .directives`. */
+/* Parses `(ret) name (params) .directives`. */
 static bool header(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   bool ignored = false;
@@ -204,8 +207,8 @@ static bool same_function(const kiln__cpu_ptx_function *a,
          same_params(a->params, a->n_params, b->params, b->n_params);
 }
 
-/* The function that the name stands for from now on; NULL: taken by something
- * else, or no memory. */
+/* Returns the function that the name stands for from now on. Returns NULL if
+ * something else has the name, which is reported, or if memory is short. */
 static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
                                      const kiln__cpu_ptx_function *f)
 {
@@ -237,7 +240,7 @@ static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
                            f->name.data);
     return NULL;
   }
-  /* The first one's linkage stays: `.visible` may be left out later. */
+  /* The first declaration decides the linkage: later ones may omit .visible. */
   {
     const kiln__cpu_linkage linkage = result->linkage;
 
@@ -264,13 +267,14 @@ static bool bind_params(kiln__cpu_parser *p,
   return true;
 }
 
-/* Hand what the body declared to the function. */
+/* Moves what the body declared from the parser to the function. */
 static bool collect(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   f->variables = kiln__cpu_ptx_take(p, &p->variables, 0, &f->n_variables);
   f->labels = kiln__cpu_ptx_take(p, &p->function_labels, 0, &f->n_labels);
   if (f->n_registers > KILN__PTX_MAX_REGISTERS)
-    kiln__cpu_ptx_complain(&p->messages, f->pos, "too many registers");
+    kiln__cpu_ptx_complain(&p->messages, f->pos,
+                           "more than 2^20 registers in a function");
   if (f->n_insns > 0) {
     f->insns = kiln__cpu_ptx_new(p, f->n_insns * sizeof *f->insns);
     if (f->insns != NULL)
@@ -279,7 +283,7 @@ static bool collect(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
   return !p->no_memory;
 }
 
-/* Behind the opening brace. */
+/* Parses the body after the opening brace. */
 static bool definition(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
 {
   bool ok;
@@ -325,7 +329,8 @@ bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
   kiln__cpu_ptx_next(p);
   if (!f.defined)
     return true;
-  /* A name that is taken: read the body all the same, for its mistakes. */
+  /* Where the name is taken, the body is parsed for its own mistakes and
+   * dropped. */
   unnamed = f;
   return definition(p, target == NULL ? &unnamed : target);
 }
@@ -342,7 +347,7 @@ static kiln__cpu_ptx_symbol *function_named(kiln__cpu_parser *p)
   symbol = kiln__cpu_ptx_lookup(p, name.text);
   if (symbol != NULL && symbol->kind == KILN__SYMBOL_FUNCTION)
     return symbol;
-  kiln__cpu_ptx_complain(&p->messages, name.pos, "'%.*s' is no function",
+  kiln__cpu_ptx_complain(&p->messages, name.pos, "'%.*s' is not a function",
                          (int)(name.text.size > 200 ? 200 : name.text.size),
                          name.text.data);
   return NULL;

@@ -1,10 +1,13 @@
-/* parse_initial.c -- initial values of variables, as bytes and relocations. */
+/* parse_initial.c -- turns initialisers into bytes and relocations. Braces nest
+ * as in C; missing values are zero. An address of a variable or function is not
+ * known before the module is loaded, so it becomes a relocation, as a linker
+ * would have it. */
 #include "parse.h"
 
 #include <float.h>
 #include <math.h>
 
-/* What is being filled. */
+/* The variable that is being filled. */
 typedef struct filler {
   kiln__buf bytes;
   kiln__cpu_ptx_type type;
@@ -21,7 +24,7 @@ static bool mismatch(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos)
   return false;
 }
 
-/* Make the bytes reach to `end`; what nobody wrote is zero. */
+/* Extends the bytes to `end`. Bytes without a value are zero. */
 static bool reach(kiln__cpu_parser *p, filler *f, uint64_t end)
 {
   static const char zeros[256];
@@ -34,7 +37,7 @@ static bool reach(kiln__cpu_parser *p, filler *f, uint64_t end)
 
     if (p->init_bytes > KILN__PTX_MAX_INIT + 16 * (uint64_t)source_size) {
       kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                             "initial values of too many bytes");
+                             "the initial values of the module exceed 64 MiB");
       return false;
     }
     p->init_bytes += step;
@@ -47,8 +50,8 @@ static bool reach(kiln__cpu_parser *p, filler *f, uint64_t end)
   return true;
 }
 
-/* The value as the bits of one element; false: the types do not go
- * together. */
+/* Computes the bits of one element. Returns false if the value does not suit
+ * the type. */
 static bool bits_of(const kiln__cpu_value *v, kiln__cpu_ptx_type type,
                     uint64_t *bits)
 {
@@ -95,7 +98,7 @@ static bool store(kiln__cpu_parser *p, filler *f, uint64_t at, uint64_t bits)
   return true;
 }
 
-/* `a`, `a+4`, `generic(a)`, `generic(a)+4`, a function. */
+/* Parses an address: `a`, `a+4`, `generic(a)`, `generic(a)+4`, a function. */
 static bool symbol_value(kiln__cpu_parser *p, kiln__cpu_ptx_reloc *r)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -128,8 +131,8 @@ static bool symbol_value(kiln__cpu_parser *p, kiln__cpu_ptx_reloc *r)
                  offset)) {
     kiln__cpu_ptx_complain(
         &p->messages, pos,
-        "only addresses of .global and .const variables and of "
-        "functions are initial values");
+        "only the address of a .global or .const variable, or of a function, "
+        "can be an initial value");
     return !p->no_memory;
   }
   return true;
@@ -154,7 +157,7 @@ static bool address_item(kiln__cpu_parser *p, filler *f, uint64_t at)
   return store(p, f, at, 0) && symbol_value(p, &r) && add_reloc(p, &r);
 }
 
-/* 0xFF00(symbol): one byte of an address; `mask` read, at the parenthesis. */
+/* Parses 0xFF00(symbol), one byte of an address. The mask has been read. */
 static bool masked_item(kiln__cpu_parser *p, filler *f, uint64_t at,
                         uint64_t mask, kiln__cpu_ptx_pos pos)
 {
@@ -165,7 +168,8 @@ static bool masked_item(kiln__cpu_parser *p, filler *f, uint64_t at,
   while (r.shift < 64 && mask != UINT64_C(0xff) << r.shift)
     r.shift = (uint8_t)(r.shift + 8);
   if (r.shift == 64) {
-    kiln__cpu_ptx_complain(&p->messages, pos, "a mask names one whole byte");
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "a mask must select one whole byte, as 0xFF00 does");
     return false;
   }
   kiln__cpu_ptx_next(p);
@@ -182,7 +186,7 @@ static bool scalar(kiln__cpu_parser *p, filler *f, uint64_t at)
 
   if (at + 16 > UINT32_MAX) {
     kiln__cpu_ptx_complain(&p->messages, first.pos,
-                           "initial values of too many bytes");
+                           "the initial values of the module exceed 64 MiB");
     return false;
   }
   if (first.kind == KILN__TOKEN_NAME && !kiln__cpu_ptx_is(p, "WARP_SZ"))
@@ -192,7 +196,7 @@ static bool scalar(kiln__cpu_parser *p, filler *f, uint64_t at)
     if (p->tok.kind == '(')
       return masked_item(p, f, at, first.bits, first.pos);
     if (p->tok.kind != ',' && p->tok.kind != '}' && p->tok.kind != ';')
-      kiln__cpu_ptx_go_back(p, &place);
+      kiln__cpu_ptx_rewind(p, &place);
     else
       v = (kiln__cpu_value){KILN__OPERAND_INTEGER, first.is_unsigned,
                             first.bits};
@@ -204,7 +208,8 @@ static bool scalar(kiln__cpu_parser *p, filler *f, uint64_t at)
   return store(p, f, at, bits);
 }
 
-/* The braces of dimension `level`; a list of scalars in the last one. */
+/* Parses the braces of dimension `level`. The last dimension is a list of
+ * scalars. */
 static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
                      uint64_t at)
 {
@@ -217,8 +222,9 @@ static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
   if (!kiln__cpu_ptx_accept(p, '}')) {
     do {
       if (f->dims[level] != 0 && n == f->dims[level]) {
-        kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                               "more values than the array has elements");
+        kiln__cpu_ptx_complain(
+            &p->messages, p->tok.pos,
+            "more initial values than the array has elements");
         return false;
       }
       if (!(level + 1 < f->n_dims
@@ -235,12 +241,12 @@ static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
       return mismatch(p, pos);
     f->dims[level] = n;
   }
-  /* A vector has all its components. */
+  /* A vector must have all its components. */
   return level + 1 < f->n_dims || !f->vector || n == f->dims[level] ||
          mismatch(p, pos);
 }
 
-/* Keep what was filled in the module's arena. */
+/* Copies bytes and relocations to the arena of the module. */
 static bool keep(kiln__cpu_parser *p, filler *f, kiln__cpu_ptx_variable *v)
 {
   uint8_t *bytes = kiln__cpu_ptx_new(p, f->bytes.size);

@@ -1,9 +1,13 @@
-/* parse_module.c -- a whole PTX text: header, then declarations. */
+/* parse_module.c -- parses a whole PTX text: .version, .target and
+ * .address_size, then declarations up to the end. kiln__cpu_ptx_parse() is the
+ * entry point of this folder. After a mistake the parser skips to the next
+ * declaration, so that one run reports several. */
 #include "parse.h"
 
 /* ---- .version, .target, .address_size ------------------------------------- */
 
-/* `9.0`: not a number, but two. */
+/* Parses a version. The lexer takes `9.0` for a float, but it is two integers.
+ */
 static bool version(kiln__cpu_parser *p)
 {
   const kiln__cpu_slice text = p->tok.text;
@@ -24,16 +28,17 @@ static bool version(kiln__cpu_parser *p)
   }
   if (parts[0] < 3 || parts[0] > 9 || parts[1] > 9)
     kiln__cpu_ptx_complain(&p->messages, pos,
-                           "PTX %u.%u is not known here, only 3.0 to 9.9",
+                           ".version %u.%u is not supported, only 3.0 to 9.9",
                            parts[0], parts[1]);
   p->module->version = parts[0] * 10 + parts[1];
   kiln__cpu_ptx_next(p);
   return true;
 }
 
-/* Architectures and the version that brought them. */
+/* Architectures, and the PTX version that introduced each (PTX ISA, "Release
+ * Notes"). */
 static const struct {
-  uint16_t number, version, suffix_version; /* suffix: sm_90a, sm_100f */
+  uint16_t number, version, suffix_version; /* version of sm_90a, sm_100f */
 } targets[] = {{10, 10, 0},   {11, 10, 0},   {12, 12, 0},   {13, 12, 0},
                {20, 20, 0},   {21, 20, 0},   {30, 30, 0},   {32, 40, 0},
                {35, 31, 0},   {37, 41, 0},   {50, 40, 0},   {52, 41, 0},
@@ -43,7 +48,7 @@ static const struct {
                {90, 78, 80},  {100, 86, 86}, {101, 86, 86}, {103, 88, 88},
                {110, 90, 90}, {120, 87, 87}, {121, 88, 88}};
 
-/* sm_90, sm_90a, sm_100f. */
+/* Parses sm_90, sm_90a or sm_100f. */
 static bool architecture(kiln__cpu_parser *p)
 {
   const kiln__cpu_slice text = p->tok.text;
@@ -72,16 +77,19 @@ static bool architecture(kiln__cpu_parser *p)
     if (suffix == 'f' && needed < 88)
       needed = 88;
     if (p->module->version < needed)
-      kiln__cpu_ptx_complain(&p->messages, pos, "this target needs PTX %u.%u",
+      kiln__cpu_ptx_complain(&p->messages, pos,
+                             "this .target requires .version %u.%u or later",
                              needed / 10, needed % 10);
     return true;
   }
-  kiln__cpu_ptx_complain(&p->messages, pos, "unknown target '%.*s'",
-                         (int)(text.size > 60 ? 60 : text.size), text.data);
+  kiln__cpu_ptx_complain(
+      &p->messages, pos,
+      "unknown .target '%.*s'; expected an architecture such as sm_90",
+      (int)(text.size > 60 ? 60 : text.size), text.data);
   return true;
 }
 
-/* `sm_90, debug, texmode_independent`. */
+/* Parses `sm_90, debug, texmode_independent`. */
 static bool target(kiln__cpu_parser *p)
 {
   bool unified = false, named = false;
@@ -107,9 +115,11 @@ static bool target(kiln__cpu_parser *p)
     }
   } while (kiln__cpu_ptx_accept(p, ','));
   if (!named)
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "no architecture given");
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                           ".target names no architecture such as sm_90");
   if (unified && p->module->texmode_independent)
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "two texture modes");
+    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                           ".target names both texture modes");
   return true;
 }
 
@@ -121,8 +131,9 @@ static bool address_size(kiln__cpu_parser *p)
   if (!kiln__cpu_ptx_number(p, &bits))
     return false;
   if (bits != 64)
-    kiln__cpu_ptx_complain(&p->messages, pos,
-                           "only modules of 64-bit addresses can be loaded");
+    kiln__cpu_ptx_complain(
+        &p->messages, pos,
+        "only .address_size 64 is supported; compile with 64-bit addresses");
   return true;
 }
 
@@ -171,7 +182,7 @@ static bool declaration(kiln__cpu_parser *p)
   return kiln__cpu_ptx_unexpected(p, "a declaration");
 }
 
-/* To the next token that looks like the start of a declaration. */
+/* Skips to the next token that looks like the start of a declaration. */
 static void recover(kiln__cpu_parser *p)
 {
   static const char *const words[] = {
@@ -189,7 +200,7 @@ static void recover(kiln__cpu_parser *p)
 
 static void declarations(kiln__cpu_parser *p)
 {
-  while (p->tok.kind != KILN__TOKEN_END && kiln__cpu_ptx_goes_on(p)) {
+  while (p->tok.kind != KILN__TOKEN_END && kiln__cpu_ptx_may_continue(p)) {
     const char *from = p->tok.text.data;
 
     if (declaration(p))
@@ -200,7 +211,7 @@ static void declarations(kiln__cpu_parser *p)
   }
 }
 
-/* PTX is ASCII; the offending place, or NULL. */
+/* Returns the first byte that is not ASCII, or NULL. */
 static const char *not_ascii(const char *text, size_t size)
 {
   for (size_t i = 0; i < size; i++) {
@@ -222,7 +233,7 @@ static void parse(kiln__cpu_parser *p)
       pos.line += *c == '\n';
     }
     kiln__cpu_ptx_complain(&p->messages, pos,
-                           "PTX is ASCII text, this is byte %u",
+                           "PTX is ASCII text, but this byte is %u",
                            (unsigned)(unsigned char)*wrong);
     return;
   }
@@ -233,7 +244,7 @@ static void parse(kiln__cpu_parser *p)
   kiln__cpu_ptx_resolve_sections(p);
   if (p->module->debug && p->n_sections == 0)
     kiln__cpu_ptx_complain(&p->messages, (kiln__cpu_ptx_pos){1, 1},
-                           ".target debug without debug sections");
+                           ".target debug requires debug sections");
 }
 
 static void parser_free(kiln__cpu_parser *p)
@@ -250,7 +261,8 @@ static void parser_free(kiln__cpu_parser *p)
   kiln__free(p->alloc, p);
 }
 
-/* The lists of module scope; aliases of functions are still declarations. */
+/* Copies the lists of module scope. A declaration that became an alias is still
+ * in the list of functions. */
 static void finish(kiln__cpu_parser *p)
 {
   kiln__cpu_ptx_module *m = p->module;

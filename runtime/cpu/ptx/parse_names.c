@@ -1,17 +1,28 @@
-/* parse_names.c -- what names mean: scopes, %r<n> ranges, labels.
+/* parse_names.c -- resolves names: scopes, ranges of registers (%r<n>), labels.
  *
- * Names of all open scopes are in one table whose chains have the innermost
- * first; closing a scope takes its names off the heads of their chains. Members
- * of a range come to be when they are first used, so that %r<100000> costs
- * nothing. Labels may be named before they stand: uses wait for the function's
- * end, and the labels' keys hold the number of their scope. */
+ * Problem: braces nest, inner names hide outer ones, a declaration such as
+ * %r<100000> declares many registers of which few are used, and labels are used
+ * before they are declared.
+ *
+ * Idea: one hash table holds the names of all open scopes. Equal keys form a
+ * chain with the innermost declaration first, so a look-up takes the first
+ * match. Each scope also lists its own names; closing it removes them from the
+ * heads of their chains.
+ *
+ * A range is stored once, under its prefix. A member becomes a symbol when it
+ * is first used. Uses of labels are collected and resolved when the function
+ * ends; a label's key includes the number of its scope.
+ *
+ * Cost: constant expected time per name, and memory in proportion to the text.
+ */
 #include "parse.h"
 
-/* What `id` says of keys in `names`; labels and members have their own
- * tables. */
+/* Kinds of keys in `names`. Labels and members of ranges have tables of their
+ * own. */
 enum { ID_NAME = 1, ID_RANGE = 2 };
-/* In `labels`, beside the scopes' own numbers: something of the name was jumped
- * to; something else of the name was declared in the scope after that. */
+/* Flags of keys in `labels`, beside the numbers of scopes. ID_USED: a jump to
+ * the name was seen in the scope. ID_HIDDEN: afterwards the scope declared
+ * something else of that name. */
 #define ID_USED (UINT64_C(1) << 32)
 #define ID_HIDDEN (UINT64_C(1) << 33)
 
@@ -46,7 +57,7 @@ static kiln__cpu_node *find(const kiln__cpu_table *t, kiln__cpu_slice name,
   return n;
 }
 
-/* The next older one of the same key. */
+/* Returns the next older node of the same key. */
 static kiln__cpu_node *find_next(const kiln__cpu_node *from)
 {
   kiln__cpu_node *n = from->chain;
@@ -56,7 +67,8 @@ static kiln__cpu_node *find_next(const kiln__cpu_node *from)
   return n;
 }
 
-/* Twice the buckets, chains in their old order. */
+/* Doubles the buckets. Chains keep their order, which decides what hides what.
+ */
 static bool widen(kiln__cpu_parser *p, kiln__cpu_table *t)
 {
   const uint32_t n = t->n_buckets == 0 ? 256 : t->n_buckets * 2;
@@ -111,7 +123,7 @@ static kiln__cpu_node *insert(kiln__cpu_parser *p, kiln__cpu_table *t,
   return node;
 }
 
-/* In the innermost scope's own list too. */
+/* Inserts the node and adds it to the list of the innermost scope. */
 static kiln__cpu_node *insert_here(kiln__cpu_parser *p, kiln__cpu_slice name,
                                    uint64_t id)
 {
@@ -131,7 +143,7 @@ bool kiln__cpu_ptx_scope_open(kiln__cpu_parser *p)
 
   if (p->depth + 1 >= sizeof p->scopes / sizeof *p->scopes) {
     kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                           "braces nested too deeply");
+                           "braces are nested more than 64 levels deep");
     return false;
   }
   if (!kiln__cpu_ptx_grow(p, &p->scope_parent, number - p->first_scope,
@@ -155,7 +167,7 @@ void kiln__cpu_ptx_scope_close(kiln__cpu_parser *p)
 
 /* ---- Ranges --------------------------------------------------------------- */
 
-/* The member `number` of a range, made when it is first asked for. */
+/* Returns member `number` of a range; creates it on first use. */
 static kiln__cpu_ptx_symbol *member(kiln__cpu_parser *p,
                                     const kiln__cpu_node *range,
                                     kiln__cpu_slice name, uint32_t number)
@@ -181,7 +193,8 @@ static kiln__cpu_ptx_symbol *member(kiln__cpu_parser *p,
   return symbol;
 }
 
-/* The innermost range that has `name` as a member, at least `depth` deep. */
+/* Finds the innermost range that has `name` as a member, in scopes of `depth`
+ * or deeper. */
 static const kiln__cpu_node *find_range(const kiln__cpu_parser *p,
                                         kiln__cpu_slice name, uint32_t depth,
                                         uint32_t *number)
@@ -199,7 +212,8 @@ static const kiln__cpu_node *find_range(const kiln__cpu_parser *p,
     value += (uint64_t)(c - '0') * scale;
     scale *= 10;
     node = find(&p->names, prefix, ID_RANGE);
-    /* A shorter range of the same prefix does not hide the outer one's rest. */
+    /* A shorter range of the same prefix does not hide the remaining members of
+     * an outer one. */
     while (node != NULL && value >= node->count)
       node = find_next(node);
     if (node != NULL && node->depth >= depth &&
@@ -294,7 +308,7 @@ bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol)
                 ID_HIDDEN | p->scopes[p->depth].number) != NULL;
 }
 
-/* Is `name` one of prefix0 ... prefix(count - 1)? */
+/* Whether `name` is one of prefix0 ... prefix(count - 1). */
 static bool is_member(kiln__cpu_slice name, kiln__cpu_slice prefix,
                       uint32_t count)
 {
@@ -311,9 +325,9 @@ static bool is_member(kiln__cpu_slice name, kiln__cpu_slice prefix,
   return value < count;
 }
 
-/* Does something declared in this scope collide with the range? Short ranges
- * look up each member, long ones (of which there are few) go over the names
- * that are there. */
+/* Whether the scope already declares a name of the range. A short range looks
+ * up each member. A long one, of which there are few, visits the declared names
+ * instead. */
 static bool range_taken(kiln__cpu_parser *p, kiln__cpu_slice prefix,
                         uint32_t count)
 {
@@ -387,7 +401,8 @@ bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
   return kiln__cpu_ptx_push(p, &p->function_labels, symbol);
 }
 
-/* Is the innermost thing of this name that is seen here no label? */
+/* Whether the innermost declaration of this name is something other than a
+ * label. */
 static bool is_hidden(kiln__cpu_parser *p, kiln__cpu_slice name)
 {
   const kiln__cpu_node *exact = find(&p->names, name, ID_NAME), *range = NULL;
@@ -430,8 +445,8 @@ bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
   return true;
 }
 
-/* The label of the innermost scope around the use, unless something else of its
- * name is declared on the way. */
+/* Returns the label of the innermost scope around the use, unless a declaration
+ * in between hides it. */
 static kiln__cpu_ptx_symbol *find_label(const kiln__cpu_parser *p,
                                         const kiln__cpu_label_use *use)
 {

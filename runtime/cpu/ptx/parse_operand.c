@@ -1,7 +1,11 @@
-/* parse_operand.c -- instructions: opcode text and operands. */
+/* parse_operand.c -- parses instructions: the opcode with its modifiers, kept
+ * as text, and the operands. Operands are collected on a stack in the parser
+ * and copied to the arena when their list ends. Whether an opcode exists, and
+ * which operands it takes, is decided in code/. */
 #include "parse.h"
 
-/* Special registers, and those of four components. */
+/* Special registers: scalars, and those that have components .x, .y, .z and .w.
+ */
 static const char *const scalars[] = {"laneid",
                                       "warpid",
                                       "nwarpid",
@@ -35,7 +39,7 @@ static const char *const vectors[] = {
     "tid",       "ntid",       "ctaid",         "nctaid",
     "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"};
 
-/* `pm0` ... `pm7_64`, `envreg0` ... `envreg31`. */
+/* Whether the name is one of pm0 ... pm7_64, envreg0 ... envreg31. */
 static bool is_numbered(kiln__cpu_slice name)
 {
   static const char *const stems[] = {"envreg", "pm", "pm"};
@@ -84,8 +88,8 @@ static int component_of(kiln__cpu_slice text)
   return -1;
 }
 
-/* Text from one token to the end of another; joined where white space lies
- * between. */
+/* Appends the text of a token to `text`. White space between the two is
+ * dropped, which needs a copy. */
 static bool join(kiln__cpu_parser *p, kiln__cpu_slice *text,
                  kiln__cpu_slice more)
 {
@@ -113,7 +117,7 @@ static bool complain_unknown(kiln__cpu_parser *p, const kiln__cpu_token *name)
   return true;
 }
 
-/* %tid.x: `name` without its component yet. */
+/* Parses a special register such as %tid.x. `name` has no component yet. */
 static bool special(kiln__cpu_parser *p, const kiln__cpu_token *name,
                     kiln__cpu_ptx_operand *out)
 {
@@ -148,7 +152,7 @@ static bool component(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return true;
 }
 
-/* `a[3]`: the address of an element, counted in elements. */
+/* Parses `a[3]`: the address of an element. The index counts elements. */
 static bool subscript(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const kiln__cpu_ptx_symbol *s = out->symbol;
@@ -161,7 +165,8 @@ static bool subscript(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
     return false;
   if (s->kind != KILN__SYMBOL_VARIABLE || !s->u.variable->is_array ||
       index > INT32_MAX || index < INT32_MIN) {
-    kiln__cpu_ptx_complain(&p->messages, pos, "this has no such element");
+    kiln__cpu_ptx_complain(&p->messages, pos,
+                           "only an element of an array can be subscripted");
     return true;
   }
   bytes = (uint64_t)kiln__cpu_ptx_type_bytes[s->u.variable->type] *
@@ -170,7 +175,7 @@ static bool subscript(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return true;
 }
 
-/* A name with what may follow it. */
+/* Parses a name and what may follow it: a component, a subscript, an offset. */
 static bool named(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const kiln__cpu_token name = p->tok;
@@ -212,7 +217,7 @@ static bool constant(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return true;
 }
 
-/* Register, variable, constant or `_`; `!p` and `-r` too. */
+/* Parses a register, variable, constant or `_`; also `!p` and `-r`. */
 static bool simple(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   *out = (kiln__cpu_ptx_operand){.pos = p->tok.pos, .component = -1};
@@ -224,7 +229,7 @@ static bool simple(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
       out->negated = true;
       return named(p, out);
     }
-    kiln__cpu_ptx_go_back(p, &place);
+    kiln__cpu_ptx_rewind(p, &place);
   }
   if (kiln__cpu_ptx_starts_constant(p))
     return constant(p, out);
@@ -248,7 +253,7 @@ static bool push(kiln__cpu_parser *p, const kiln__cpu_ptx_operand *operand)
   return true;
 }
 
-/* What was pushed since `first`, as items in the arena. */
+/* Copies the operands that were pushed since `first` to the arena. */
 static kiln__cpu_ptx_operand *take(kiln__cpu_parser *p, uint32_t first,
                                    uint32_t *n)
 {
@@ -269,7 +274,7 @@ static bool take_items(kiln__cpu_parser *p, uint32_t first,
   return out->items != NULL;
 }
 
-/* Simple operands up to `close`, behind the opening mark. */
+/* Parses operands up to `close`, after the opening mark. */
 static bool list(kiln__cpu_parser *p, int close, bool may_be_empty,
                  kiln__cpu_ptx_operand *out)
 {
@@ -289,7 +294,7 @@ static bool list(kiln__cpu_parser *p, int close, bool may_be_empty,
   return kiln__cpu_ptx_expect(p, close) && take_items(p, first, out);
 }
 
-/* [base], [base + offset], [texture, {x, y}]; behind the bracket. */
+/* Parses [base], [base + offset] or [texture, {x, y}] after the bracket. */
 static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   const uint32_t first = p->n_operands;
@@ -304,7 +309,9 @@ static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
     return false;
   if (base.negated || base.kind == KILN__OPERAND_SINK ||
       base.kind == KILN__OPERAND_SPECIAL || base.component >= 0)
-    kiln__cpu_ptx_complain(&p->messages, base.pos, "this is no address");
+    kiln__cpu_ptx_complain(
+        &p->messages, base.pos,
+        "expected a variable, a register or a number as address");
   if (kiln__cpu_ptx_accept(p, ']')) {
     kept = kiln__cpu_ptx_new(p, sizeof *kept);
     if (kept == NULL)
@@ -319,8 +326,7 @@ static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   if (p->tok.kind != ',')
     return kiln__cpu_ptx_expect(p, ']');
   if (base.offset != 0)
-    kiln__cpu_ptx_complain(&p->messages, base.pos,
-                           "an offset has no place here");
+    kiln__cpu_ptx_complain(&p->messages, base.pos, "no offset is allowed here");
   if (!push(p, &base))
     return false;
   do {
@@ -339,7 +345,7 @@ static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   return kiln__cpu_ptx_expect(p, ']') && take_items(p, first, out);
 }
 
-/* `d|p`, the first of the two read already. */
+/* Parses the second part of `d|p`. The first one has been read. */
 static bool pair(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   kiln__cpu_ptx_operand *items = kiln__cpu_ptx_new(p, 2 * sizeof *items);
@@ -353,7 +359,7 @@ static bool pair(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   if (items[1].kind != KILN__OPERAND_SYMBOL &&
       items[1].kind != KILN__OPERAND_SINK)
     kiln__cpu_ptx_complain(&p->messages, items[1].pos,
-                           "a predicate is expected");
+                           "expected a predicate register");
   *out = (kiln__cpu_ptx_operand){.kind = KILN__OPERAND_PAIR,
                                  .pos = pos,
                                  .component = -1,
@@ -384,7 +390,7 @@ static bool operand(kiln__cpu_parser *p, bool call, kiln__cpu_ptx_operand *out)
   return pair(p, out);
 }
 
-/* The operand of a branch: resolved when the function ends. */
+/* Parses the operand of a branch. It is resolved when the function ends. */
 static bool label(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
 {
   *out = (kiln__cpu_ptx_operand){.kind = KILN__OPERAND_SYMBOL,

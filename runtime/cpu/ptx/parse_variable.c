@@ -1,4 +1,7 @@
-/* parse_variable.c -- declarations of variables, registers and parameters. */
+/* parse_variable.c -- parses declarations of variables, registers and
+ * parameters: state space, alignment, vector, type, name, dimensions, initial
+ * value. It also checks what ptxas checks of them, such as which types a state
+ * space takes. */
 #include "parse.h"
 
 const uint8_t kiln__cpu_ptx_type_bytes[KILN__N_PTX_TYPES] = {
@@ -96,7 +99,7 @@ bool kiln__cpu_ptx_attribute(kiln__cpu_parser *p, bool *managed, bool *unified)
   return kiln__cpu_ptx_expect(p, ')');
 }
 
-/* `.align 8`, behind the word. */
+/* Parses the number of `.align 8` after the word. */
 static bool alignment(kiln__cpu_parser *p, uint32_t *out)
 {
   const kiln__cpu_ptx_pos pos = p->tok.pos;
@@ -106,14 +109,14 @@ static bool alignment(kiln__cpu_parser *p, uint32_t *out)
     return false;
   if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 30) {
     kiln__cpu_ptx_complain(&p->messages, pos,
-                           "an alignment is a power of two up to 2^30");
+                           "an alignment must be a power of two up to 2^30");
     align = 1;
   }
   *out = (uint32_t)align;
   return true;
 }
 
-/* What must hold of space and type whatever the name. */
+/* Checks the combination of state space and type. */
 static void check_type(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
                        kiln__cpu_ptx_pos pos)
 {
@@ -122,15 +125,15 @@ static void check_type(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
 
   if (v->type == KILN__BF16 || v->type == KILN__BF16X2 ||
       v->type == KILN__TF32 || v->type == KILN__F32X2)
-    wrong = "variables cannot have this type";
+    wrong = "a variable cannot have this type";
   else if (v->type == KILN__PRED && v->space != KILN__SPACE_REG)
-    wrong = "predicates can only be registers";
+    wrong = "a predicate can only be a register";
   else if (v->type == KILN__PRED && v->vector > 1)
-    wrong = "predicates do not come in vectors";
+    wrong = "a predicate cannot be a vector";
   else if (v->vector * kiln__cpu_ptx_type_bytes[v->type] > 16)
     wrong = "a vector has at most 128 bits";
   else if (v->vector > 1 && v->space == KILN__SPACE_PARAM)
-    wrong = "parameters are no vectors";
+    wrong = "a parameter cannot be a vector";
   else if (is_opaque(v->type) &&
            ((v->space != KILN__SPACE_GLOBAL && v->space != KILN__SPACE_PARAM) ||
             v->vector > 1 || p->depth > 0))
@@ -142,7 +145,7 @@ static void check_type(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
     kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
 }
 
-/* `.global .align 4 .v2 .f32`, from the state space on. */
+/* Parses `.global .align 4 .v2 .f32`, from the state space on. */
 static bool specification(kiln__cpu_parser *p, kiln__cpu_declaration *d)
 {
   kiln__cpu_ptx_pos pos;
@@ -178,7 +181,7 @@ static bool specification(kiln__cpu_parser *p, kiln__cpu_declaration *d)
   return true;
 }
 
-/* `[2][3]`; dims[0] is 0 for `[]`. */
+/* Parses `[2][3]`. For `[]`, dims[0] becomes 0. */
 static bool dimensions(kiln__cpu_parser *p, uint64_t *dims, uint32_t *n)
 {
   *n = 0;
@@ -193,7 +196,8 @@ static bool dimensions(kiln__cpu_parser *p, uint64_t *dims, uint32_t *n)
     if (!kiln__cpu_ptx_number(p, &dims[*n]) || !kiln__cpu_ptx_expect(p, ']'))
       return false;
     if (*n > 0 && dims[*n] == 0) {
-      kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "a dimension of 0");
+      kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+                             "a dimension must be above 0");
       dims[*n] = 1;
     }
     (*n)++;
@@ -201,7 +205,7 @@ static bool dimensions(kiln__cpu_parser *p, uint64_t *dims, uint32_t *n)
   return true;
 }
 
-/* Sizes from type, vector and dimensions. */
+/* Computes the size from type, vector and dimensions. */
 static void measure(kiln__cpu_parser *p, kiln__cpu_declaration *d,
                     kiln__cpu_ptx_pos pos, const uint64_t *dims, uint32_t n)
 {
@@ -212,7 +216,8 @@ static void measure(kiln__cpu_parser *p, kiln__cpu_declaration *d,
 
   for (uint32_t i = 0; i < n; i++) {
     if (dims[i] != 0 && size > KILN__PTX_MAX_ARRAY / dims[i]) {
-      kiln__cpu_ptx_complain(&p->messages, pos, "the array is too large");
+      kiln__cpu_ptx_complain(&p->messages, pos,
+                             "the array is larger than 2^48 bytes");
       size = one;
       break;
     }
@@ -229,7 +234,7 @@ static void measure(kiln__cpu_parser *p, kiln__cpu_declaration *d,
     v->align = (uint32_t)one;
 }
 
-/* `%r<12>`, behind the `<`. */
+/* Parses the count of `%r<12>` after the `<`. */
 static bool range(kiln__cpu_parser *p, kiln__cpu_declaration *d,
                   const kiln__cpu_token *name)
 {
@@ -238,19 +243,21 @@ static bool range(kiln__cpu_parser *p, kiln__cpu_declaration *d,
   if (!kiln__cpu_ptx_number(p, &count) || !kiln__cpu_ptx_expect(p, '>'))
     return false;
   if (d->v.space != KILN__SPACE_REG) {
-    kiln__cpu_ptx_complain(&p->messages, name->pos,
-                           "only registers are declared by number");
+    kiln__cpu_ptx_complain(
+        &p->messages, name->pos,
+        "only registers can be declared as a range such as %%r<4>");
     return true;
   }
   if (count > KILN__PTX_MAX_REGISTERS) {
-    kiln__cpu_ptx_complain(&p->messages, name->pos, "too many registers");
+    kiln__cpu_ptx_complain(&p->messages, name->pos,
+                           "more than 2^20 registers in a function");
     return true;
   }
   return kiln__cpu_ptx_declare_range(p, name->text, name->pos, (uint32_t)count,
                                      &d->v);
 }
 
-/* Is this the same variable as an `.extern` one, or the other way round? */
+/* Whether an .extern declaration and another one describe the same variable. */
 static bool agree(const kiln__cpu_ptx_variable *a,
                   const kiln__cpu_ptx_variable *b)
 {
@@ -259,8 +266,8 @@ static bool agree(const kiln__cpu_ptx_variable *a,
          (a->size == b->size || a->flexible || b->flexible);
 }
 
-/* At module scope an `.extern` declaration and one definition are one
- * variable. */
+/* At module scope, .extern declarations and one definition are one variable.
+ * Returns true also after a mistake, which has been reported. */
 static bool redeclare(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *old,
                       const kiln__cpu_ptx_variable *v,
                       const kiln__cpu_token *name)
@@ -317,21 +324,21 @@ static void check_one(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
   const char *wrong = NULL;
 
   if (v->space == KILN__SPACE_REG && v->is_array)
-    wrong = "registers are no arrays";
+    wrong = "a register cannot be an array";
   else if (v->flexible && !external)
-    wrong = "the array has no size";
+    wrong = "the array needs a size";
   else if (has_init && external)
-    wrong = "an external variable has no initial value here";
+    wrong = "an .extern variable cannot have an initial value";
   else if (has_init && v->space != KILN__SPACE_GLOBAL &&
            v->space != KILN__SPACE_CONST)
-    wrong = "only .global and .const variables have initial values";
+    wrong = "only .global and .const variables can have initial values";
   else if (v->managed && v->space != KILN__SPACE_GLOBAL)
-    wrong = "only .global variables are managed";
+    wrong = "only .global variables can be .managed";
   if (wrong != NULL)
     kiln__cpu_ptx_complain(&p->messages, name->pos, "%s", wrong);
 }
 
-/* One name with its dimensions and initial value. */
+/* Parses one name with its dimensions and initial value. */
 static bool declarator(kiln__cpu_parser *p, const kiln__cpu_declaration *all)
 {
   const kiln__cpu_token name = p->tok;
@@ -343,7 +350,8 @@ static bool declarator(kiln__cpu_parser *p, const kiln__cpu_declaration *all)
   if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME))
     return false;
   if (kiln__cpu_slice_is(name.text, "WARP_SZ"))
-    kiln__cpu_ptx_complain(&p->messages, name.pos, "WARP_SZ is a constant");
+    kiln__cpu_ptx_complain(&p->messages, name.pos,
+                           "WARP_SZ is a constant and cannot be declared");
   if (kiln__cpu_ptx_accept(p, '<')) {
     measure(p, &d, name.pos, dims, 0);
     return range(p, &d, &name);
@@ -361,7 +369,7 @@ static bool declarator(kiln__cpu_parser *p, const kiln__cpu_declaration *all)
   return declare(p, &d.v, &name);
 }
 
-/* Where a state space may be declared. */
+/* Checks that the state space may be declared in this scope. */
 static void check_space(kiln__cpu_parser *p, const kiln__cpu_declaration *d)
 {
   const kiln__cpu_space space = d->v.space;
@@ -370,9 +378,10 @@ static void check_space(kiln__cpu_parser *p, const kiln__cpu_declaration *d)
   if (p->depth == 0 &&
       (space == KILN__SPACE_REG || space == KILN__SPACE_LOCAL ||
        space == KILN__SPACE_PARAM))
-    wrong = "registers, local variables and parameters belong to functions";
+    wrong =
+        "registers, .local and .param variables must be declared in a function";
   else if (d->v.linkage == KILN__LINK_COMMON && space != KILN__SPACE_GLOBAL)
-    wrong = ".common variables are global";
+    wrong = "only .global variables can be .common";
   if (wrong != NULL)
     kiln__cpu_ptx_complain(&p->messages, d->pos, "%s", wrong);
 }
@@ -396,7 +405,7 @@ bool kiln__cpu_ptx_variables(kiln__cpu_parser *p, kiln__cpu_linkage linkage,
 
 /* ---- Parameters ----------------------------------------------------------- */
 
-/* `.ptr .global .align 4`, behind the first word. */
+/* Parses `.ptr .global .align 4` after the first word. */
 static bool pointer(kiln__cpu_parser *p, kiln__cpu_ptx_variable *v)
 {
   kiln__cpu_space space;
@@ -420,16 +429,16 @@ static void check_param(kiln__cpu_parser *p, const kiln__cpu_ptx_variable *v,
 
   if (v->space != KILN__SPACE_PARAM &&
       (use == KILN__PARAM_ENTRY || v->space != KILN__SPACE_REG))
-    wrong = "parameters are of the .param state space";
+    wrong = "a parameter must be in the .param state space";
   else if (v->flexible && use != KILN__PARAM_FUNC &&
            use != KILN__PARAM_PROTOTYPE)
-    wrong = "the array has no size";
+    wrong = "the array needs a size";
   else if (is_opaque(v->type) && use != KILN__PARAM_ENTRY)
     wrong = "only entries have textures, samplers and surfaces as parameters";
   else if (v->has_ptr && use != KILN__PARAM_ENTRY)
-    wrong = ".ptr is for parameters of entries";
+    wrong = "only parameters of entries can have .ptr";
   else if (v->is_array && v->space == KILN__SPACE_REG)
-    wrong = "registers are no arrays";
+    wrong = "a register cannot be an array";
   if (wrong != NULL)
     kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
 }
@@ -487,8 +496,9 @@ bool kiln__cpu_ptx_params(kiln__cpu_parser *p, kiln__cpu_param_use use,
 
     ok = symbol != NULL && kiln__cpu_ptx_push(p, &list, symbol);
     if (ok && flexible)
-      kiln__cpu_ptx_complain(&p->messages, symbol->pos,
-                             "only the last parameter may be an open array");
+      kiln__cpu_ptx_complain(
+          &p->messages, symbol->pos,
+          "only the last parameter can be an array without a size");
     flexible = ok && symbol->u.variable->flexible;
   } while (ok && kiln__cpu_ptx_accept(p, ','));
   ok = ok && kiln__cpu_ptx_expect(p, ')');

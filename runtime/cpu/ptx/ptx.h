@@ -1,16 +1,16 @@
-/* ptx.h -- PTX text as a syntax tree, names resolved, nothing executed.
+/* ptx.h -- PTX text as a syntax tree with names resolved.
  *
- * kiln__cpu_ptx_parse() reads PTX 3.0 to 9.x, resolves every name in its scope
- * (registers are declared anew in nested braces), flattens blocks, keeps
- * positions and .loc lines, and skips debug sections. It knows no instruction:
- * opcodes are text here, and code/ decides which exist. All nodes live in one
- * arena of the module. */
+ * kiln__cpu_ptx_parse() reads PTX 3.0 to 9.x. It resolves every name in its
+ * scope, flattens nested blocks, keeps positions and .loc lines, and checks and
+ * skips debug sections. It knows no instruction: opcodes are text here, and
+ * code/ decides which exist. All nodes live in one arena of the module and are
+ * freed with it. */
 #ifndef KILN_CPU_PTX_H
 #define KILN_CPU_PTX_H
 
 #include "../../base/base.h"
 
-/* A slice of the module's own copy of the source. Not NUL-terminated. */
+/* A piece of the module's own copy of the source. It is not NUL-terminated. */
 typedef struct kiln__cpu_slice {
   const char *data;
   uint32_t size;
@@ -82,7 +82,7 @@ typedef enum kiln__cpu_linkage {
 typedef struct kiln__cpu_ptx_symbol kiln__cpu_ptx_symbol;
 typedef struct kiln__cpu_ptx_function kiln__cpu_ptx_function;
 
-/* An address within a variable's initial bytes. */
+/* An address within the initial bytes of a variable. */
 typedef struct kiln__cpu_ptx_reloc {
   uint32_t offset; /* into the bytes */
   uint8_t size;    /* 4 or 8; 1 with `shift` for 0xFF0000(symbol) */
@@ -92,7 +92,7 @@ typedef struct kiln__cpu_ptx_reloc {
   int64_t addend;
 } kiln__cpu_ptx_reloc;
 
-/* A variable of any state space, registers included. */
+/* A variable of any state space; registers, too. */
 typedef struct kiln__cpu_ptx_variable {
   kiln__cpu_space space;
   kiln__cpu_ptx_type type;
@@ -114,7 +114,8 @@ typedef struct kiln__cpu_ptx_variable {
   uint32_t array_elements; /* .texref t[4]; else product of dimensions */
   uint32_t number;         /* for code/: in the program's globals */
   uint64_t place;          /* for code/: offset in its state space */
-  /* For code/: the .shared variable of another module that this one is. */
+  /* Set by code/: the .shared variable of another module that this one is
+   * merged with. */
   struct kiln__cpu_ptx_variable *same;
 } kiln__cpu_ptx_variable;
 
@@ -173,7 +174,7 @@ struct kiln__cpu_ptx_operand {
   uint32_t n_items;
 };
 
-/* Source lines from .loc, numbered by .file. */
+/* A source position from .loc; .file numbers the files. */
 typedef struct kiln__cpu_ptx_loc {
   uint32_t file, line, column;
 } kiln__cpu_ptx_loc;
@@ -186,7 +187,7 @@ typedef struct kiln__cpu_ptx_insn {
   kiln__cpu_slice opcode; /* "add.rn.f32": no white space within */
   const kiln__cpu_ptx_operand *operands;
   uint32_t n_operands;
-  /* The .pragma in force is not kept: it changes no meaning. */
+  /* The .pragma in force is not kept, since none changes results. */
 } kiln__cpu_ptx_insn;
 
 struct kiln__cpu_ptx_function {
@@ -207,16 +208,17 @@ struct kiln__cpu_ptx_function {
   bool explicit_cluster;
   kiln__cpu_ptx_insn *insns;
   uint32_t n_insns;
-  /* Declared inside, registers included: parameters that are registers too, of
-   * `%r<100>` those that are used. Parameters in .param are not. */
+  /* What the body declares, registers included: also parameters that are
+   * registers, and of `%r<100>` the members that are used. Parameters in .param
+   * are not in the list. */
   kiln__cpu_ptx_symbol **variables;
   uint32_t n_variables;
   uint32_t n_registers;
   kiln__cpu_ptx_symbol **labels; /* for messages, by statement */
   uint32_t n_labels;
   uint32_t number; /* for code/: in the program's functions */
-  /* `.alias g, f`: of g's declaration, which stays in the module's functions;
-   * symbols named g stand for f. NULL: no alias. */
+  /* Of `.alias g, f`: set in g's declaration, which stays in the module's
+   * functions; symbols named g refer to f. NULL: no alias. */
   const kiln__cpu_ptx_function *alias_of;
 };
 
@@ -236,23 +238,24 @@ typedef struct kiln__cpu_ptx_module {
   void *arena;
 } kiln__cpu_ptx_module;
 
-/* Parse `size` bytes (a terminating NUL may be counted in or not).
+/* Parses `size` bytes of PTX; a NUL at their end may be counted in.
  *
- * KILN_OK; KILN_ECOMPILE: the error's log is ptxas-like: one line for each
- * mistake (at most 20), "ptx line 12, column 5: ...", followed by the text of
- * the line and a caret; KILN_ENOMEM. Never crashes, whatever the bytes; depth
- * of nesting, number of registers (2^20) and array sizes are bounded. Time is
- * linear in the text. */
+ * *out is the caller's and goes to kiln__cpu_ptx_free(); NULL after any
+ * failure. `text` is copied. Returns KILN_OK; KILN_ECOMPILE, with a log like
+ * ptxas's: one message per mistake, at most 20, "ptx line 12, column 5: ...",
+ * then the line and a caret; KILN_ENOMEM. Nesting, registers (2^20) and array
+ * sizes are bounded, so no text crashes it. Time is linear in the text. It may
+ * run on any thread. */
 kiln_status kiln__cpu_ptx_parse(kiln__cpu_ptx_module **out,
                                 const kiln_allocator *a, const char *text,
                                 size_t size);
 void kiln__cpu_ptx_free(kiln__cpu_ptx_module *module);
 
-/* Arena memory that lives as long as the module; zeroed; NULL: no memory. */
+/* Returns zeroed memory that lives as long as the module; NULL: no memory. */
 void *kiln__cpu_ptx_alloc(kiln__cpu_ptx_module *module, size_t size);
 
-/* Messages about a module, for the parser and the checker: collects up to 20
- * "ptx line L, column C: ..." with the source line and a caret. */
+/* Messages about one module, for the parser and the checks in code/. At most 20
+ * are kept, each with the source line and a caret. */
 typedef struct kiln__cpu_ptx_messages {
   kiln__buf text;
   const char *source;
@@ -262,11 +265,13 @@ typedef struct kiln__cpu_ptx_messages {
 
 void kiln__cpu_ptx_complain(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos,
                             const char *format, ...) KILN_PRINTF(3, 4);
-/* The source that a module was parsed from, for later messages. */
+/* Prepares messages about a module that has been parsed. */
 void kiln__cpu_ptx_messages_init(kiln__cpu_ptx_messages *m,
                                  const kiln_allocator *a,
                                  const kiln__cpu_ptx_module *module);
-/* KILN_ECOMPILE with the texts as the error's log; frees. KILN_OK if n = 0. */
+/* Ends the collection and frees it. Returns KILN_ECOMPILE with the messages as
+ * the error's log, or KILN_OK if there are none. `what` names the text in the
+ * error. */
 kiln_status kiln__cpu_ptx_messages_end(kiln__cpu_ptx_messages *m,
                                        const char *what);
 

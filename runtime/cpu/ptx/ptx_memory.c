@@ -1,4 +1,9 @@
-/* ptx_memory.c -- a module's arena, and the parser's growing arrays. */
+/* ptx_memory.c -- the arena of a module, and the growing arrays of the parser.
+ *
+ * Nodes of the syntax tree live in the arena and are freed together with the
+ * module. Memory comes in chunks of 64 KiB; a larger request has a chunk of its
+ * own. Growing arrays live in allocator memory, since they move; what remains
+ * of them is copied to the arena. */
 #include "parse.h"
 
 enum { CHUNK = 1 << 16, ALIGN = 16 };
@@ -49,7 +54,7 @@ void *kiln__cpu_ptx_alloc(kiln__cpu_ptx_module *module, size_t size)
   return arena_take(module->arena, size);
 }
 
-/* The module itself lies outside its arena. */
+/* The module lies outside its arena, so that it can own it. */
 kiln__cpu_ptx_module *kiln__cpu_ptx_module_create(const kiln_allocator *alloc,
                                                   const char *text, size_t size)
 {
@@ -112,7 +117,8 @@ void *kiln__cpu_ptx_new(kiln__cpu_parser *p, size_t size)
   return result;
 }
 
-/* `items` is the address of the array's pointer. */
+/* `items` is the address of the pointer to the array, whatever its element
+ * type; hence memcpy() instead of a cast, which would break aliasing rules. */
 bool kiln__cpu_ptx_grow(kiln__cpu_parser *p, void *items, uint32_t n,
                         uint32_t *capacity, size_t size)
 {
