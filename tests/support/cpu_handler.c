@@ -1,5 +1,6 @@
-/* cpu_handler.c -- see cpu_handler.h. */
 #include "cpu_handler.h"
+
+#include "cpu_rows.h"
 
 #include <malloc.h>
 #include <stdio.h>
@@ -9,236 +10,132 @@
 
 /* ---- Rows and modifiers ---------------------------------------------------- */
 
-typedef struct row {
-  const char *name, *pattern, *operands;
-} row;
-
-static const row rows[KILN__N_OPS] = {
-#define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
-  {#name, pattern, operands},
-#include "cpu/code/ops.def"
-#undef KILN__OP
-};
-
-static const struct type_text {
-  const char *text;
-  uint8_t type, bytes;
-} types[] = {
-#define TYPE(name, text, bytes) {text, KILN__##name, bytes},
-    KILN__PTX_TYPES(TYPE)
-#undef TYPE
-};
-
-/* Length of the alternative of (x|y) at `pattern` that `text` starts with and
- * after which the rest matches; see match(). */
-static bool match(const char *pattern, const char *text);
-
-static bool match_group(const char *group, const char *text)
+/* Bytes of a register of the type; one of 8 bits lies in a slot as one of 16
+ * does, and 1 is a predicate. */
+static uint8_t type_bytes(unsigned type)
 {
-  const char *end = strchr(group, ')');
-  const char *rest = end + 1;
-  const char *one = group;
+  return type == KILN__PRED                    ? 1
+         : kiln__cpu_ptx_type_bytes[type] == 1 ? 2
+                                               : kiln__cpu_ptx_type_bytes[type];
+}
 
-  if (*rest == '?' && match(rest + 1, text))
-    return true;
-  rest += *rest == '?';
-  for (;;) {
-    const size_t n = strcspn(one, "|)");
+/* The shape that the forms of a row are set into, left to right. */
+typedef struct shaper {
+  cpu_case *c;
+  unsigned written, read; /* operands so far */
+} shaper;
 
-    if (strncmp(one, text, n) == 0 && match(rest, text + n))
-      return true;
-    if (one[n] == ')')
-      return false;
-    one += n + 1;
+static void add_result(shaper *s, uint8_t bytes)
+{
+  ck_assert_uint_lt(s->written, 2);
+  *(s->written++ == 0 ? &s->c->d : &s->c->d2) = bytes;
+}
+
+static void add_source(shaper *s, unsigned slot, uint8_t bytes)
+{
+  uint8_t *const sources[] = {&s->c->a, &s->c->b, &s->c->c, &s->c->e};
+
+  if (slot == 0) {
+    ck_assert_uint_lt(s->read, 4);
+    slot = ++s->read;
   }
+  *sources[slot - 1] = bytes;
 }
 
-static bool match(const char *pattern, const char *text)
+/* Vectors; one element is also an ordinary operand. */
+static void add_data(shaper *s, const kiln__cpu_form *f, uint8_t bytes)
 {
-  for (; *pattern != 0; pattern++, text++) {
-    if (*pattern == '(')
-      return match_group(pattern + 1, text);
-    if (*pattern != *text)
-      return false;
-  }
-  return *text == 0;
-}
+  const bool written = f->shape == KILN__SHAPE_DATA_OUT;
+  const uint8_t n = f->count != 0       ? f->count
+                    : s->c->in.sub2 > 1 ? s->c->in.sub2
+                                        : 1;
 
-static bool set_type(kiln__cpu_insn *in, const char *text)
-{
-  for (size_t i = 1; i < sizeof types / sizeof *types; i++) {
-    if (strcmp(types[i].text, text + 1) == 0) {
-      in->type2 = in->type;
-      in->type = types[i].type;
-      return true;
-    }
-  }
-  return false;
-}
-
-static void set_modifier(kiln__cpu_insn *in, const char *text)
-{
-  struct {
-    uint8_t unused;
-  } note;
-
-#define FIELD_flags(v) in->flags |= (uint32_t)(v)
-#define FIELD_round(v) in->round = (uint8_t)(v)
-#define FIELD_cmp(v) in->cmp = (uint8_t)(v)
-#define FIELD_boolop(v) in->boolop = (uint8_t)(v)
-#define FIELD_space(v) in->space = (uint8_t)(v)
-#define FIELD_sem(v) in->sem = (uint8_t)(v)
-#define FIELD_scope(v) in->scope = (uint8_t)(v)
-#define FIELD_sub(v) in->sub = (uint8_t)(v)
-#define FIELD_sub2(v) in->sub2 = (uint8_t)(v)
-#define FIELD_NOTE(v) note.unused = (v)
-  (void)note;
-#define KILN__MOD(mod, field, value)                                           \
-  if (strcmp(text, mod) == 0) {                                                \
-    FIELD_##field(value);                                                      \
-    return;                                                                    \
-  }
-#include "cpu/code/modifiers.def"
-#undef KILN__MOD
-  /* Otherwise without effect. */
-}
-
-/* A register of 8 bits lies in a slot as one of 16 does; 1 is a predicate. */
-static uint8_t type_bytes(kiln__cpu_ptx_type type)
-{
-  return type == KILN__PRED       ? 1
-         : types[type].bytes == 1 ? 2
-                                  : types[type].bytes;
-}
-
-/* Bytes of the register that operand text `t` (u32, $1, pred, w) means. */
-static uint8_t operand_bytes(const kiln__cpu_insn *in, const char *t, size_t n)
-{
-  if (t[0] == '%') {
-    t++;
-    n--;
-  }
-  if (n == 2 && t[0] == '$' && t[1] != 'W')
-    return type_bytes((kiln__cpu_ptx_type)(t[1] == '1' ? in->type : in->type2));
-  if (n == 2 && t[0] == '$' && t[1] == 'W')
-    return (uint8_t)(2 * types[in->type].bytes);
-  if (n == 1 && t[0] == 'w')
-    return 8;
-  for (size_t i = 1; i < sizeof types / sizeof *types; i++) {
-    if (strlen(types[i].text) == n && strncmp(types[i].text, t, n) == 0)
-      return type_bytes((kiln__cpu_ptx_type)types[i].type);
-  }
-  ck_abort_msg("operand %.*s", (int)n, t);
-}
-
-/* =V, V, =V$2, Vf32, =V4$2: one element is also an ordinary operand. */
-static bool set_vector(cpu_case *c, const char *t, size_t n, bool written)
-{
-  const bool always_4 = n > 1 && t[1] == '4';
-  const char *const type = t + 1 + always_4;
-  const size_t left = n - 1 - always_4;
-
-  c->n_vec = always_4 ? 4 : c->in.sub2 > 1 ? c->in.sub2 : 1;
-  c->vec = left > 0 ? operand_bytes(&c->in, type, left)
-                    : type_bytes((kiln__cpu_ptx_type)c->in.type);
-  c->vec_written = written;
-  return c->n_vec > 1;
-}
-
-/* One operand of the row, `n` characters at `t`. */
-static void set_operand(cpu_case *c, const char *t, size_t n, unsigned *written,
-                        unsigned *read)
-{
-  uint8_t *const sources[] = {&c->a, &c->b, &c->c, &c->e};
-  uint8_t *const results[] = {&c->d, &c->d2};
-  const bool is_result = *t == '=';
-  const char *const named = memchr(t, '@', n);
-  uint8_t bytes;
-
-  if (*t == '{' || *t == '[' || *t == '#')
+  s->c->vec_written = written;
+  if (n > 1) {
+    s->c->n_vec = n;
+    s->c->vec = bytes;
     return;
-  while (strchr("=!%~&", *t) != NULL) {
-    t++;
-    n--;
   }
-  if (named != NULL)
-    n = (size_t)(named - t);
-  if (n >= 2 && t[n - 2] == '|' && t[n - 1] == 'P') {
-    n -= n >= 3 && t[n - 3] == '|' ? 3 : 2;
-    c->d2 = 1;
-  }
-  while (t[n - 1] == '?')
-    n--;
-  n = n < strcspn(t, "<>*^/!_") ? n : strcspn(t, "<>*^/!_"); /* limits */
-  while (t[n - 1] == '+')
-    n--;
-  if (*t == 'V') {
-    if (set_vector(c, t, n, is_result))
-      return;
-    bytes = c->vec;
-    c->n_vec = c->vec = 0;
-    c->vec_is_operand = true;
-  } else {
-    bytes = operand_bytes(&c->in, t, n);
-  }
-  if (is_result) {
-    if (*written == 2)
-      ck_abort_msg("a row with three results");
-    *results[(*written)++] = bytes;
-  } else if (named != NULL) {
-    *sources[named[1] == 'e' ? 3 : named[1] - 'a'] = bytes;
-  } else {
-    if (*read == 4)
-      ck_abort_msg("a row with five sources");
-    *sources[(*read)++] = bytes;
+  s->c->vec_is_operand = true;
+  if (written)
+    add_result(s, bytes);
+  else
+    add_source(s, f->slot, bytes);
+}
+
+static void add_form(shaper *s, const kiln__cpu_form *f)
+{
+  const uint8_t bytes = type_bytes(cpu_form_type(&s->c->in, f->type));
+
+  switch ((kiln__cpu_shape)f->shape) {
+  case KILN__SHAPE_DEST_PAIR:
+    s->c->d2 = 1;
+    add_result(s, bytes);
+    break;
+  case KILN__SHAPE_DEST:
+    add_result(s, bytes);
+    break;
+  case KILN__SHAPE_SOURCE:
+  case KILN__SHAPE_PREDICATE:
+    add_source(s, f->slot, bytes);
+    break;
+  case KILN__SHAPE_DATA_OUT:
+  case KILN__SHAPE_DATA_IN:
+    add_data(s, f, bytes);
+    break;
+  default: /* left to the test */
+    break;
   }
 }
 
-static void set_shape(cpu_case *c, const char *operands)
+static void set_shape(cpu_case *c, const kiln__cpu_row *row)
 {
-  unsigned written = 0, read = 0;
+  shaper s = {.c = c};
 
-  for (const char *at = operands; *at != 0;) {
-    const size_t n = strcspn(at, " ");
-
-    if (n > 0)
-      set_operand(c, at, n, &written, &read);
-    at += n + (at[n] != 0);
-  }
+  for (unsigned i = 0; i < row->n_forms; i++)
+    add_form(&s, &row->forms[i]);
   c->in.reg_bytes = c->d < 2 ? 2 : c->d;
   c->in.src_reg_bytes = c->a < 2 ? 2 : c->a;
+}
+
+/* The row of that name, if its pattern has the opcode; without a name, the first
+ * row that the loader would take. -1: none. A row that code/ makes itself, "@...",
+ * and an opcode whose modifiers exclude each other can only be named. */
+static int find_row(const kiln__cpu_matches *m, const char *opcode,
+                    const char *name, size_t n)
+{
+  if (n == 0 && *opcode != '@')
+    return m->n > 0 ? m->ops[0] : -1;
+  for (int op = 0; op < KILN__N_OPS; op++) {
+    const char *text = kiln__cpu_op_name[op];
+
+    if ((n == 0 || (strlen(text) == n && memcmp(text, name, n) == 0)) &&
+        kiln__cpu_pattern_matches(kiln__cpu_op_pattern[op], opcode,
+                                  strlen(opcode)))
+      return op;
+  }
+  return -1;
 }
 
 bool cpu_case_find(cpu_case *c, const char *opcode)
 {
   const char *const blank = strchr(opcode, ' ');
   const size_t named = blank == NULL ? 0 : (size_t)(blank - opcode);
-  char text[96];
-  char *save = NULL;
-  int op = 0;
+  const char *const name = opcode;
+  const kiln__cpu_matches *m;
+  int op;
 
   memset(c, 0, sizeof *c);
   opcode += blank == NULL ? 0 : named + 1;
-  while (op < KILN__N_OPS &&
-         !(match(rows[op].pattern, opcode) &&
-           (named == 0 ||
-            (strlen(rows[op].name) == named &&
-             memcmp(rows[op].name, opcode - named - 1, named) == 0))))
-    op++;
-  if (op == KILN__N_OPS)
+  m = kiln__cpu_matcher_find(cpu_rows(), opcode, strlen(opcode));
+  ck_assert_ptr_nonnull(m);
+  op = find_row(m, opcode, name, named);
+  if (op < 0)
     return false;
   c->opcode = opcode;
+  c->in = m->fields;
   c->in.op = (uint16_t)op;
-  snprintf(text, sizeof text, "%s", opcode);
-  strtok_r(text, ".", &save);
-  for (char *part; (part = strtok_r(NULL, ".", &save)) != NULL;) {
-    char dotted[98];
-
-    snprintf(dotted, sizeof dotted, ".%s", part);
-    if (!set_type(&c->in, dotted))
-      set_modifier(&c->in, dotted);
-  }
-  set_shape(c, rows[op].operands);
+  set_shape(c, &cpu_rows()->rows[op]);
   return true;
 }
 
@@ -271,7 +168,7 @@ static size_t expand_group(const char **at, size_t k, char *out, size_t *n)
 
 size_t cpu_row_opcode(kiln__cpu_op op, size_t k, char *buf, size_t size)
 {
-  const char *at = rows[op].pattern;
+  const char *at = kiln__cpu_op_pattern[op];
   size_t total = 1, n = 0;
   char text[256];
 
@@ -287,7 +184,7 @@ size_t cpu_row_opcode(kiln__cpu_op op, size_t k, char *buf, size_t size)
     }
   }
   text[n] = 0;
-  ck_assert_int_lt(snprintf(buf, size, "%s %s", rows[op].name, text),
+  ck_assert_int_lt(snprintf(buf, size, "%s %s", kiln__cpu_op_name[op], text),
                    (int)size);
   return total;
 }
@@ -550,7 +447,8 @@ bool cpu_case_run(const cpu_case *c, const kiln__cpu_isa *isa,
     return false;
   /* Check writes a file at each assertion that holds: too slow here. */
   if (fn == NULL)
-    ck_abort_msg("%s has no handler in %s", rows[c->in.op].name, isa->name);
+    ck_abort_msg("%s has no handler in %s", kiln__cpu_op_name[c->in.op],
+                 isa->name);
   fill_frame(c, &insn, before, in);
   memcpy(after, before, sizeof *after);
   for (int i = 0; i < KILN__WARP; i++)
@@ -827,7 +725,7 @@ static const uint64_t *edges_of(kiln__cpu_ptx_type type, size_t *n)
   default:
     break;
   }
-  switch (types[type].bytes) {
+  switch (kiln__cpu_ptx_type_bytes[type]) {
   case 8:
     return EDGES(edges64);
   case 4:
@@ -890,7 +788,7 @@ uint64_t cpu_value(kiln__cpu_ptx_type type, size_t i, uint64_t *seed)
     else
       v = random_value(type, seed);
   }
-  switch (types[type].bytes) {
+  switch (kiln__cpu_ptx_type_bytes[type]) {
   case 1:
     return v & 0xff;
   case 2:

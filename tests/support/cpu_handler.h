@@ -2,8 +2,8 @@
  * every build of exec/ that this processor can run, and compare with a
  * reference.
  *
- * A test names the instruction as in PTX; ops.def and modifiers.def say the
- * rest, read here by a small matcher of its own:
+ * A test names the instruction as in PTX. The loader's matcher finds its row,
+ * and the row's operand column gives the shape:
  *
  *   cpu_case c;
  *   cpu_case_init(&c, "add.sat.s32");

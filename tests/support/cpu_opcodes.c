@@ -1,6 +1,7 @@
 #include "cpu_opcodes.h"
 
 #include "cpu_handler.h"
+#include "cpu_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,22 +12,6 @@ static const char *const op_names[] = {
 #include "cpu/code/ops.def"
 #undef KILN__OP
 };
-
-/* The rows, read once. */
-static kiln__cpu_matcher *all_rows(void)
-{
-  static kiln__cpu_matcher matcher;
-  static kiln__cpu_ptx_module *arena;
-  static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
-  kiln_allocator a = {0};
-
-  if (arena == NULL) {
-    kiln__allocator_default(&a);
-    ck_kiln_ok(kiln__cpu_ptx_parse(&arena, &a, text, sizeof text - 1));
-    ck_kiln_ok(kiln__cpu_matcher_init(&matcher, arena));
-  }
-  return &matcher;
-}
 
 /* ---- One case -------------------------------------------------------------------- */
 
@@ -73,23 +58,6 @@ static bool begins(const maker *m, const char *mnemonic)
          (m->opcode[n] == '.' || m->opcode[n] == '\0');
 }
 
-static unsigned resolve(const maker *m, unsigned type)
-{
-  switch (type) {
-  case KILN__TYPE_LAST:
-    return m->fields->type;
-  case KILN__TYPE_BEFORE:
-    return m->fields->type2;
-  case KILN__TYPE_TWICE:
-    return m->fields->type == KILN__U16   ? KILN__U32
-           : m->fields->type == KILN__S16 ? KILN__S32
-           : m->fields->type == KILN__U32 ? KILN__U64
-                                          : KILN__S64;
-  default:
-    return type;
-  }
-}
-
 static unsigned bytes_of(unsigned type)
 {
   return type == KILN__PRED ? 0 : kiln__cpu_ptx_type_bytes[type];
@@ -103,7 +71,7 @@ static char source_letter(unsigned bytes)
 
 static unsigned operand_of(const maker *m, unsigned type)
 {
-  const bool warp = all_rows()->rows[m->c.op].kind == KILN__KIND_WARP;
+  const bool warp = cpu_rows()->rows[m->c.op].kind == KILN__KIND_WARP;
 
   if (begins(m, "shfl")) {
     const unsigned of[] = {OPERAND_FEW32, OPERAND_LANE,
@@ -143,7 +111,7 @@ static void put_destination(maker *m, unsigned type)
 /* False: a shape that registers alone don't make. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
 {
-  const unsigned type = resolve(m, f->type);
+  const unsigned type = cpu_form_type(m->fields, f->type);
 
   switch ((kiln__cpu_shape)f->shape) {
   case KILN__SHAPE_DEST:
@@ -302,7 +270,7 @@ static bool add_variant(opcode_list *list, const maker *start,
 /* An earlier row that takes the same operands. */
 static bool hidden(const kiln__cpu_matches *matches, unsigned op)
 {
-  const kiln__cpu_row *rows = all_rows()->rows;
+  const kiln__cpu_row *rows = cpu_rows()->rows;
 
   for (unsigned i = 0; i < matches->n && matches->ops[i] != op; i++) {
     const kiln__cpu_row *other = &rows[matches->ops[i]];
@@ -322,9 +290,9 @@ static bool add_opcode(opcode_list *list, unsigned op, const char *opcode,
   static const char *const numbers[] = {"0x00", "0x01", "0x1b", "0x3c", "0x78",
                                         "0x80", "0x96", "0xca", "0xe8", "0xea",
                                         "0xf8", "0xfe", "0xff"};
-  const kiln__cpu_row *row = &all_rows()->rows[op];
+  const kiln__cpu_row *row = &cpu_rows()->rows[op];
   const kiln__cpu_matches *matches =
-      kiln__cpu_matcher_find(all_rows(), opcode, strlen(opcode));
+      kiln__cpu_matcher_find(cpu_rows(), opcode, strlen(opcode));
   maker m = {.opcode = opcode, .hash = 17};
   bool ok = true;
 
@@ -358,7 +326,7 @@ static bool is_left_out(unsigned op)
   static const char *const names[] = {"cvta",      "cvta_same",   "cvta_to",
                                       "mov_clock", "activemask",  "shfl",
                                       "vote",      "vote_ballot", "movmatrix"};
-  const unsigned klass = all_rows()->rows[op].klass;
+  const unsigned klass = cpu_rows()->rows[op].klass;
 
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     if (strcmp(op_names[op], names[i]) == 0)
@@ -370,7 +338,7 @@ static bool is_left_out(unsigned op)
 
 static bool add_row(opcode_list *list, unsigned op, unsigned above, unsigned sm)
 {
-  const kiln__cpu_row *row = &all_rows()->rows[op];
+  const kiln__cpu_row *row = &cpu_rows()->rows[op];
   char text[160];
   bool any = false;
   size_t n = 1;

@@ -1,7 +1,7 @@
 /* cpu_statements.c -- PTX statements from the rows of ops.def, whole and broken. */
 #include "cpu_statements.h"
 
-#include "cpu/code/code_build.h"
+#include "cpu_rows.h"
 #include "support.h"
 
 #include <stdio.h>
@@ -53,25 +53,6 @@ typedef struct maker {
   const char *opcode;
 } maker;
 
-/* The rows, read once; the test programs have one thread. */
-static kiln__cpu_matcher *all_rows(void)
-{
-  static kiln__cpu_matcher matcher;
-  static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n";
-  static kiln__cpu_ptx_module *arena;
-  kiln_allocator a = {0};
-
-  if (arena == NULL) {
-    kiln__allocator_default(&a);
-    if (kiln__cpu_ptx_parse(&arena, &a, text, sizeof text - 1) != KILN_OK ||
-        kiln__cpu_matcher_init(&matcher, arena) != KILN_OK) {
-      fprintf(stderr, "%s\n", kiln_last_error()->message);
-      exit(1);
-    }
-  }
-  return &matcher;
-}
-
 static void expand(maker *m, const char *p, char *out, size_t size)
 {
   size_t n = 0;
@@ -115,25 +96,6 @@ static const char *stem_of(unsigned type)
   };
 
   return type < KILN__N_PTX_TYPES && stems[type] != NULL ? stems[type] : "%bw";
-}
-
-static unsigned resolve(const maker *m, unsigned type)
-{
-  switch (type) {
-  case KILN__TYPE_LAST:
-    return m->fields->type;
-  case KILN__TYPE_BEFORE:
-    return m->fields->type2;
-  case KILN__TYPE_TWICE:
-    return m->fields->type == KILN__U16   ? KILN__U32
-           : m->fields->type == KILN__S16 ? KILN__S32
-           : m->fields->type == KILN__U32 ? KILN__U64
-                                          : KILN__S64;
-  case KILN__TYPE_WORD:
-    return KILN__U64;
-  default:
-    return type;
-  }
 }
 
 static void put_register(maker *m, unsigned type)
@@ -213,7 +175,7 @@ static void put_texture(maker *m)
 /* False: not by itself. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
 {
-  const unsigned type = resolve(m, f->type);
+  const unsigned type = cpu_form_type(m->fields, f->type);
   const unsigned sub2 = m->fields->sub2;
   const unsigned n = f->count != 0                         ? f->count
                      : sub2 == 2 || sub2 == 4 || sub2 == 8 ? sub2
@@ -309,7 +271,7 @@ static bool put_operands(maker *m, const kiln__cpu_row *row)
 bool statement_of_row(char *buf, size_t size, unsigned op, uint64_t *random,
                       unsigned *ptx, unsigned *sm)
 {
-  kiln__cpu_matcher *rows = all_rows();
+  kiln__cpu_matcher *rows = cpu_rows();
   const kiln__cpu_row *row = &rows->rows[op];
   const kiln__cpu_matches *matches;
   kiln_allocator a = {0};
