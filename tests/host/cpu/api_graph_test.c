@@ -894,6 +894,49 @@ static void *intrude(void *arg)
   return NULL;
 }
 
+/* `fork` joins the capture of `s` and records `event` after its work. */
+static void fork_capture(CUstream s, CUstream fork, CUevent event,
+                         CUdeviceptr p)
+{
+  ok(cu(streamBeginCapture)(s, 0));
+  ok(cu(eventRecord)(event, s));
+  ok(cu(streamWaitEvent)(fork, event, 0));
+  ok(cu(memsetD8Async)(p, 1, 4, fork));
+  ok(cu(eventRecord)(event, fork));
+}
+
+/* The codes are those of an H200 with driver 580. */
+START_TEST(a_forked_stream_may_be_destroyed_during_the_capture)
+{
+  CUcontext c = make_context();
+  CUstream s = make_stream(1), fork;
+  CUgraph g;
+  CUevent event = make_event();
+  CUdeviceptr p;
+
+  ok(cu(memAlloc)(&p, 4));
+  for (int joined_late = 0; joined_late < 2; joined_late++) {
+    fork = make_stream(1);
+    fork_capture(s, fork, event, p);
+    if (!joined_late)
+      ok(cu(streamWaitEvent)(s, event, 0));
+    ok(cu(streamDestroy)(fork));
+    ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    if (joined_late)
+      ok(cu(streamWaitEvent)(s, event, 0));
+    ok(cu(streamEndCapture)(s, &g));
+    ck_assert_uint_eq(nodes_of(g), 1);
+    ok(cu(graphDestroy)(g));
+  }
+  fork = make_stream(1);
+  fork_capture(s, fork, event, p);
+  ok(cu(streamDestroy)(fork)); /* and nothing joins its work */
+  is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
+  ck_assert_int_eq(status_of(s), CU_STREAM_CAPTURE_STATUS_NONE);
+  ok(cu(ctxDestroy)(c));
+}
+END_TEST
+
 START_TEST(modes_of_capture)
 {
   static const struct {
@@ -1088,6 +1131,7 @@ static Suite *suite(void)
   tcase_add_test(t, what_a_capture_forbids);
   tcase_add_test(t, captures_and_the_legacy_stream);
   tcase_add_test(t, forks_have_to_join);
+  tcase_add_test(t, a_forked_stream_may_be_destroyed_during_the_capture);
   tcase_add_test(t, modes_of_capture);
   tcase_add_test(t, captures_show_themselves);
   tcase_add_test(t, what_is_no_graph_is_refused);

@@ -15,6 +15,8 @@ struct kiln__cpu_capture {
   CUstreamCaptureMode mode;
   CUstream origin, streams; /* linked by next_captured, origin included */
   CUgraph graph;
+  CUgraphNode *orphans; /* tips of streams that were destroyed since */
+  size_t n_orphans;
   bool given; /* the graph is the program's own */
   bool invalid;
   capture *next;
@@ -101,6 +103,7 @@ static void end(capture *c, CUgraph *graph)
     *graph = c->graph;
   else if (!c->given)
     kiln__cpu_graph_free(c->graph);
+  kiln__free(&m->alloc, c->orphans);
   kiln__free(&m->alloc, c);
 }
 
@@ -199,17 +202,25 @@ CUresult kiln__cpu_streamBeginCaptureToGraph(CUstream stream, CUgraph graph,
   return begin(context, stream, graph, after, n, mode);
 }
 
+static bool all_before_origin(const capture *c, const CUgraphNode *tips,
+                              size_t n)
+{
+  for (size_t i = 0; i < n; i++) {
+    if (!kiln__cpu_node_reaches(c->graph, tips[i], c->origin->tips,
+                                c->origin->n_tips))
+      return false;
+  }
+  return true;
+}
+
 /* Does every stream's work come before the origin's tips? */
 static bool joined(const capture *c)
 {
   for (CUstream s = c->streams; s != NULL; s = s->next_captured) {
-    for (size_t i = 0; s != c->origin && i < s->n_tips; i++) {
-      if (!kiln__cpu_node_reaches(c->graph, s->tips[i], c->origin->tips,
-                                  c->origin->n_tips))
-        return false;
-    }
+    if (s != c->origin && !all_before_origin(c, s->tips, s->n_tips))
+      return false;
   }
-  return true;
+  return all_before_origin(c, c->orphans, c->n_orphans);
 }
 
 CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
@@ -247,6 +258,23 @@ CUresult kiln__cpu_streamEndCapture(CUstream stream, CUgraph *graph)
   return rc;
 }
 
+/* A destroyed stream leaves its tips behind: its work stays in the graph and
+ * has to be joined as before, by an event that was recorded in time. */
+static void orphan_tips(capture *c, const struct CUstream_st *s)
+{
+  CUgraphNode *more =
+      kiln__resize(&machine()->alloc, c->orphans,
+                   (c->n_orphans + s->n_tips + 1) * sizeof(CUgraphNode));
+
+  if (more == NULL) {
+    c->invalid = true;
+    return;
+  }
+  c->orphans = more;
+  for (size_t i = 0; i < s->n_tips; i++)
+    c->orphans[c->n_orphans++] = s->tips[i];
+}
+
 void kiln__cpu_capture_forget(CUstream stream)
 {
   capture *c;
@@ -258,7 +286,7 @@ void kiln__cpu_capture_forget(CUstream stream)
   if (c != NULL && c->origin == stream) {
     end(c, NULL);
   } else if (c != NULL) {
-    c->invalid = true;
+    orphan_tips(c, stream);
     leave(c, stream);
   }
   unlock_graphs();
