@@ -21,6 +21,7 @@
 
 enum {
   GUARD = 256, /* bytes between two ranges that belong to neither */
+  HOST_PAGE = 4096, /* bytes; alignment of every mapping */
   /* ranges of this size and above are mapped, not allocated */
   MAPPED = 64 * 1024,
   HOST_ALIGN = 64, /* bytes; alignment of the host bytes of a range */
@@ -59,21 +60,25 @@ static map *map_of(kiln__cpu_memory *memory)
 
 /* ---- Bytes ------------------------------------------------------------------ */
 
-static bool bytes_make(map *m, region *r, uint64_t size)
+/* Managed memory has one address everywhere, so that the bytes have to be
+ * aligned as the address is; mappings are made larger where pages are not. */
+static bool bytes_make(map *m, region *r, uint64_t size, uint64_t align)
 {
   uintptr_t at;
 
   if (size > SIZE_MAX / 2)
     return false;
   if (size >= MAPPED) {
-    void *p = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
+    const uint64_t slack = align > HOST_PAGE ? align : 0;
+    void *p = mmap(NULL, (size_t)(size + slack), PROT_READ | PROT_WRITE,
                    // cppcheck-suppress invalidFunctionArg // -1: anonymous
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
       return false;
     r->base = p;
-    r->base_bytes = (size_t)size;
-    r->range.host = p;
+    r->base_bytes = (size_t)(size + slack);
+    at = (uintptr_t)p;
+    r->range.host = slack == 0 ? p : (uint8_t *)p + (-at & (align - 1));
     return true;
   }
   /* A range that keeps its host address needs the guard bytes in the host,
@@ -371,7 +376,7 @@ kiln_status kiln__cpu_memory_add(kiln__cpu_memory *memory,
     return kiln__fail_memory("address map");
   r->range = *wanted;
   r->range.valid = NULL;
-  if (wanted->host == NULL && !bytes_make(m, r, size)) {
+  if (wanted->host == NULL && !bytes_make(m, r, size, align)) {
     kiln__free(&m->alloc, r);
     return kiln__fail_memory("device memory");
   }

@@ -92,6 +92,31 @@ START_TEST(ranges_and_alignment)
 }
 END_TEST
 
+/* As on GPUs, whose pages for large allocations have 2 MiB. */
+START_TEST(large_allocations_are_aligned_to_pages)
+{
+  static const size_t sizes[] = {1 << 20, 1500000, (2 << 20) + 1, 33554433};
+  const size_t page = 2 << 20;
+  CUcontext c = make_context();
+
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    CUdeviceptr before, plain, managed;
+
+    ok(cu(memAlloc)(&before, 1));
+    ok(cu(memAlloc)(&plain, sizes[i]));
+    ok(cu(memAllocManaged)(&managed, sizes[i], CU_MEM_ATTACH_GLOBAL));
+    ck_assert_uint_eq(plain % page, 0);
+    ck_assert_uint_eq(managed % page, 0);
+    ok(cu(memsetD8)(managed, 7, sizes[i]));
+    ck_assert_uint_eq(((uint8_t *)(uintptr_t)managed)[sizes[i] - 1], 7);
+    ok(cu(memFree)(before));
+    ok(cu(memFree)(plain));
+    ok(cu(memFree)(managed));
+  }
+  ok(cu(ctxDestroy)(c));
+}
+END_TEST
+
 static int int_of(CUpointer_attribute a, CUdeviceptr p)
 {
   int value = -77;
@@ -882,6 +907,7 @@ static Suite *suite(void)
   tcase_set_timeout(t, 120);
   tcase_add_test(t, bytes_are_counted);
   tcase_add_test(t, ranges_and_alignment);
+  tcase_add_test(t, large_allocations_are_aligned_to_pages);
   tcase_add_test(t, pointers_say_what_they_are);
   tcase_add_test(t, host_memory_has_its_own_address);
   tcase_add_test(t, managed_memory_is_seen_by_both);

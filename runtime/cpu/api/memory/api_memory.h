@@ -26,6 +26,10 @@ CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__cpu_range_kind kind,
 /* The program's own memory; CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED. */
 CUresult kiln__cpu_block_register(void *p, size_t size, CUcontext context,
                                   unsigned flags);
+/* Charges bytes to a device's memory, or gives them back, for what is no
+ * allocation of the program: variables of modules. False: fewer are left. */
+bool kiln__cpu_charge(int device, uint64_t size);
+void kiln__cpu_uncharge(int device, uint64_t size);
 bool kiln__cpu_ledger_make(kiln__cpu_machine *m);
 /* The allocation that starts at, or holds, the address. False: none. */
 bool kiln__cpu_block_at(CUdeviceptr first, kiln__cpu_block_info *out);

@@ -1,5 +1,6 @@
 /* module.c -- modules: PTX loaded into a context, its variables in memory. */
 #include "api_module.h"
+#include "../memory/api_memory.h"
 
 #include <string.h>
 
@@ -64,25 +65,43 @@ static kiln__cpu_range_kind range_kind(const kiln__cpu_global *g)
   return g->managed ? KILN__RANGE_MANAGED : KILN__RANGE_GLOBAL;
 }
 
+/* Texture and surface references are 8 bytes that hold the handle of what is
+ * bound to them. No variable is empty: each needs an address. */
+static uint64_t size_of(const kiln__cpu_global *g)
+{
+  if (g->texture || g->surface)
+    return 8;
+  return g->size == 0 ? 1 : g->size;
+}
+
+/* Gives a variable its memory, which is charged to the device before any of it
+ * is touched: a variable may be larger than the device. */
 static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
 {
-  const kiln__cpu_machine *m = kiln__cpu_the_machine();
+  const kiln__cpu_machine *m = machine();
   const kiln__cpu_global *g = &module->program->globals[number];
+  const uint64_t size = size_of(g);
   kiln__cpu_range range = {.kind = range_kind(g),
                            .device = module->device,
                            .owner = module->context,
                            .name = kiln__cpu_keep_name(g->name)};
-  /* References are 8 bytes that hold the handle of what is bound to them. */
-  const uint64_t size = g->texture || g->surface ? 8 : g->size;
 
   if (g->external) {
     kiln__buf_format(log, "unresolved extern variable '%s'\n", g->name);
     return CUDA_ERROR_INVALID_PTX;
   }
-  if (range.name == NULL ||
-      kiln__cpu_memory_add(m->memory, &range, size == 0 ? 1 : size,
-                           g->align < 8 ? 8 : g->align) != KILN_OK)
+  if (range.name == NULL || !kiln__cpu_charge(module->device, size)) {
+    kiln__buf_format(log,
+                     "variable '%s' of %llu bytes does not fit into the memory "
+                     "that is left on the device\n",
+                     g->name, (unsigned long long)size);
     return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if (kiln__cpu_memory_add(m->memory, &range, size,
+                           g->align < 8 ? 8 : g->align) != KILN_OK) {
+    kiln__cpu_uncharge(module->device, size);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   module->globals[number] = range.first;
   if (g->init != NULL)
     memcpy(range.host, g->init, (size_t)g->init_size);
@@ -120,9 +139,8 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
                                  n == 0 ? 1 : n, sizeof *module->globals);
   if (module->globals == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
-  for (uint32_t i = 0; i < n; i++) {
+  for (uint32_t i = 0; i < n; i++)
     CU_TRY(place(module, i, log));
-  }
   for (uint32_t i = 0; i < n; i++)
     patch(module, i);
   return CUDA_SUCCESS;
@@ -186,8 +204,10 @@ static void destroy(CUmodule module)
   for (uint32_t i = 0; module->globals != NULL && module->program != NULL &&
                        i < module->program->n_globals;
        i++) {
-    if (module->globals[i] != 0)
-      kiln__cpu_memory_remove(m->memory, module->globals[i]);
+    if (module->globals[i] == 0)
+      continue;
+    kiln__cpu_memory_remove(m->memory, module->globals[i]);
+    kiln__cpu_uncharge(module->device, size_of(&module->program->globals[i]));
   }
   for (uint32_t i = 0; i < module->n_functions; i++)
     kiln__free(&m->alloc, module->functions[i].old);
