@@ -4,6 +4,7 @@
 
 #include "cpu/api/module/api_module.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -312,6 +313,36 @@ typedef struct params_seen {
   double d;
   uint32_t e;
 } params_seen;
+
+/* Variables take device memory as allocations do: charged when the module is
+ * loaded, given back when it is unloaded. */
+START_TEST(variables_are_charged_to_the_device)
+{
+  const uint64_t sizes[] = {1 << 20, 20000000000, UINT64_C(1) << 40};
+  size_t before, with, after, total;
+  char ptx[300];
+  CUmodule m;
+
+  ck_ok(kiln__cpu_memGetInfo(&before, &total));
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    const bool fits = sizes[i] <= before;
+
+    snprintf(ptx, sizeof ptx,
+             HEAD ".visible .global .align 4 .b8 small[4000];\n"
+                  ".visible .global .align 4 .b8 big[%llu];\n",
+             (unsigned long long)sizes[i]);
+    ck_cu(kiln__cpu_moduleLoadData(&m, ptx),
+          fits ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+    ck_ok(kiln__cpu_memGetInfo(&with, &total));
+    if (fits) {
+      ck_assert_uint_ge(before - with, sizes[i] + 4000);
+      ck_ok(kiln__cpu_moduleUnload(m));
+    }
+    ck_ok(kiln__cpu_memGetInfo(&after, &total));
+    ck_assert_uint_eq(after, before);
+  }
+}
+END_TEST
 
 START_TEST(parameters_arrive)
 {
@@ -825,6 +856,26 @@ static CUresult add_text(CUlinkState state, const char *ptx)
                                strlen(ptx) + 1, "part", 0, NULL, NULL);
 }
 
+/* A fat binary with one entry: `kind` 1 is PTX, 2 machine code. */
+static void make_fatbin(uint8_t *to, size_t room, uint16_t kind,
+                        const char *payload)
+{
+  const uint64_t size = strlen(payload) + 1, all = 64 + size;
+  const uint32_t magic = 0xba55ed50, head = 64;
+  const uint16_t version = 1, container = 16;
+
+  ck_assert_uint_le(container + all, room);
+  memset(to, 0, room);
+  memcpy(to, &magic, 4);
+  memcpy(to + 4, &version, 2);
+  memcpy(to + 6, &container, 2);
+  memcpy(to + 8, &all, 8);
+  memcpy(to + 16, &kind, 2);
+  memcpy(to + 20, &head, 4);
+  memcpy(to + 24, &size, 8);
+  memcpy(to + 80, payload, (size_t)size);
+}
+
 START_TEST(parts_are_linked)
 {
   CUlinkState state;
@@ -886,6 +937,92 @@ START_TEST(links_tell_what_is_wrong)
 }
 END_TEST
 
+/* A library of objects, by file and by data: the driver's codes of an H200. */
+START_TEST(libraries_are_refused_as_input)
+{
+  static const char archive[] = "!<arch>\nand nothing that is a member of it";
+  char log[1024] = "", dir[256], path[300];
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, (void *)sizeof log};
+  CUlinkState state;
+
+  test_dir_make(dir);
+  kiln__format(path, sizeof path, "%s/lib.a", dir);
+  test_write_file(path, archive, sizeof archive);
+  ck_ok(kiln__cpu_linkCreate(2, options, values, &state));
+  ck_cu(kiln__cpu_linkAddFile(state, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL),
+        CUDA_ERROR_INVALID_IMAGE);
+  ck_assert_ptr_nonnull(strstr(log, "library"));
+  ck_cu(kiln__cpu_linkAddData(state, CU_JIT_INPUT_LIBRARY, (void *)archive,
+                              sizeof archive, "lib", 0, NULL, NULL),
+        CUDA_ERROR_INVALID_IMAGE);
+  ck_cu(kiln__cpu_linkAddFile(state, CU_JIT_INPUT_LIBRARY, "/no/such.a", 0,
+                              NULL, NULL),
+        CUDA_ERROR_FILE_NOT_FOUND);
+  ck_cu(kiln__cpu_linkAddData(state, CU_JIT_INPUT_NVVM, (void *)archive,
+                              sizeof archive, "ir", 0, NULL, NULL),
+        CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+  ck_ok(kiln__cpu_linkDestroy(state));
+  test_dir_remove(dir);
+}
+END_TEST
+
+/* What nvcc -rdc=true makes: a wrapper of version 2 with an empty fat binary and
+ * a list of those of the objects, which have to be linked. */
+START_TEST(relocatable_code_is_linked)
+{
+  static const struct {
+    uint32_t magic;
+    uint16_t version, head;
+    uint64_t size;
+  } empty = {0xba55ed50, 1, 16, 0};
+  uint8_t caller[4096], callee[4096], machine_code[200] = {0};
+  const void *parts[] = {caller, machine_code, callee, NULL};
+  const struct {
+    uint32_t magic, version;
+    const void *data;
+    const void *const *parts;
+  } wrapper = {0x466243b1, 2, &empty, parts};
+  CUdeviceptr out = memory_of(4);
+  void *args[] = {&out};
+  uint32_t got = 0;
+  CUmodule m;
+
+  make_fatbin(caller, sizeof caller, 1, caller_ptx);
+  make_fatbin(callee, sizeof callee, 1, callee_ptx);
+  make_fatbin(machine_code, sizeof machine_code, 2, "\177ELF");
+  m = load((const char *)&wrapper);
+  ck_ok(launch(function(m, "calls"), 1, 1, args));
+  ck_ok(kiln__cpu_memcpyDtoH(&got, out, 4));
+  ck_assert_uint_eq(got, 142);
+  ck_ok(kiln__cpu_memFree(out));
+}
+END_TEST
+
+START_TEST(relocatable_machine_code_is_named)
+{
+  char log[1024] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, (void *)sizeof log};
+  uint8_t machine_code[200] = {0};
+  const void *parts[] = {machine_code, NULL};
+  const struct {
+    uint32_t magic, version;
+    const void *data;
+    const void *const *parts;
+  } wrapper = {0x466243b1, 2, machine_code, parts};
+  CUmodule m;
+
+  make_fatbin(machine_code, sizeof machine_code, 2, "\177ELF");
+  ck_cu(kiln__cpu_moduleLoadDataEx(&m, &wrapper, 2, options, values),
+        CUDA_ERROR_NO_BINARY_FOR_GPU);
+  ck_assert_ptr_nonnull(strstr(log, "relocatable"));
+  ck_assert_ptr_nonnull(strstr(log, "machine code alone"));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
   Suite *s = suite_create("cpu_api_modules");
@@ -900,6 +1037,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, files_are_loaded);
   tcase_add_test(t, names_are_looked_up);
   tcase_add_test(t, variables_hold_what_they_begin_with);
+  tcase_add_test(t, variables_are_charged_to_the_device);
   tcase_add_test(t, parameters_arrive);
   tcase_add_test(t, arguments_are_taken_at_the_launch);
   tcase_add_test(t, the_old_launch_functions_work);
@@ -914,6 +1052,9 @@ static Suite *make_suite(void)
   tcase_add_test(t, libraries_have_globals);
   tcase_add_test(t, parts_are_linked);
   tcase_add_test(t, links_tell_what_is_wrong);
+  tcase_add_test(t, libraries_are_refused_as_input);
+  tcase_add_test(t, relocatable_code_is_linked);
+  tcase_add_test(t, relocatable_machine_code_is_named);
   suite_add_tcase(s, t);
   t = tcase_create("faults"); /* the context is lost: nothing to check after */
   tcase_set_timeout(t, 60);

@@ -201,10 +201,31 @@ static bool is_text(const char *text, size_t size)
   return p < text + n && *p == '.';
 }
 
+static const uint8_t fatbin[] = {0x50, 0xed, 0x55, 0xba};
+
+/* __fatBinC_Wrapper_t of CUDA's fatbinary_section.h. In version 2, relocatable
+ * device code, `data` is what the host linker's step left over, often empty,
+ * and `parts` are the fat binaries of the objects, with NULL at the end. */
+static CUresult read_wrapper(kiln__cpu_image *out, const uint8_t *bytes,
+                             int arch, kiln__buf *log)
+{
+  struct {
+    uint32_t magic, version;
+    const void *data;
+    const void *const *parts;
+  } w;
+
+  memcpy(&w, bytes, sizeof w);
+  if (w.version == 2 && w.parts != NULL)
+    return kiln__cpu_fatbin_link(out, w.parts, arch, log);
+  if (w.data == NULL || memcmp(w.data, fatbin, sizeof fatbin) != 0)
+    return CUDA_ERROR_INVALID_IMAGE;
+  return kiln__cpu_fatbin_read(out, w.data, 0, arch, log);
+}
+
 static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
                          size_t size, int arch, kiln__buf *log)
 {
-  static const uint8_t fatbin[] = {0x50, 0xed, 0x55, 0xba};
   static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46};
   /* Byte by byte: text without a known size may be shorter than a magic. */
   const bool some = size == 0 || size >= sizeof(linked_head);
@@ -219,15 +240,13 @@ static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
     return read_linked(out, bytes, size, arch, log);
   if (some && strncmp((const char *)bytes, (const char *)fatbin, 4) == 0)
     return kiln__cpu_fatbin_read(out, bytes, size, arch, log);
-  /* It holds a pointer: never out of a file. */
-  if (size == 0 &&
-      strncmp((const char *)bytes, (const char *)wrapper, 4) == 0) {
-    const void *inner;
-
-    memcpy(&inner, bytes + 8, sizeof inner);
-    if (inner == NULL || memcmp(inner, fatbin, sizeof fatbin) != 0)
-      return CUDA_ERROR_INVALID_IMAGE;
-    return kiln__cpu_fatbin_read(out, inner, 0, arch, log);
+  /* It holds pointers: never out of a file. */
+  if (size == 0 && strncmp((const char *)bytes, (const char *)wrapper, 4) == 0)
+    return read_wrapper(out, bytes, arch, log);
+  if (some && strncmp((const char *)bytes, "!<arch>\n", 8) == 0) {
+    kiln__buf_text(log, "a library of object files: the CPU device links PTX "
+                        "and fat binaries that hold PTX; add those instead\n");
+    return CUDA_ERROR_INVALID_IMAGE;
   }
   if (is_text((const char *)bytes, size))
     return read_text(out, (const char *)bytes,

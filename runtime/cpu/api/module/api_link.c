@@ -84,10 +84,11 @@ static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
   kiln__cpu_image image;
   CUresult rc;
 
-  /* Libraries and objects may hold PTX in fat binaries; machine code and
-   * intermediate code hold nothing that can run here. */
-  if (type < CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_OBJECT)
+  if (type == CU_JIT_INPUT_NVVM)
+    return CUDA_ERROR_JIT_COMPILER_NOT_FOUND; /* as without libnvvm */
+  if (type < CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_LIBRARY)
     return CUDA_ERROR_INVALID_VALUE;
+  /* The bytes decide, not the type: a fat binary is one under any. */
   rc = path != NULL ? kiln__cpu_image_file(&image, &m->alloc, path,
                                            m->opts.arch, &s->log)
                     : kiln__cpu_image_read(&image, &m->alloc, data, size,

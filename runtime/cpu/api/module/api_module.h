@@ -53,6 +53,12 @@ bool kiln__cpu_ptx_fits(const kiln__cpu_ptx_head *head, int arch);
 /* fatbin.c: the best PTX of a fat binary container. */
 CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
                                size_t size, int arch, kiln__buf *log);
+/* The parts of relocatable device code: `parts` are fat binaries in memory, with
+ * NULL at the end. Adds the best PTX of each to `out`; the program linker joins
+ * them. Parts of machine code alone, as in libcudadevrt, are left out. Codes as
+ * of kiln__cpu_fatbin_read(); texts that were added stay in `out`. */
+CUresult kiln__cpu_fatbin_link(kiln__cpu_image *out, const void *const *parts,
+                               int arch, kiln__buf *log);
 
 /* ---- JIT options ---------------------------------------------------------------- */
 

@@ -236,3 +236,24 @@ CUresult kiln__cpu_fatbin_read(kiln__cpu_image *out, const uint8_t *bytes,
   kiln__free(out->alloc, b.text.data);
   return rc;
 }
+
+CUresult kiln__cpu_fatbin_link(kiln__cpu_image *out, const void *const *parts,
+                               int arch, kiln__buf *log)
+{
+  best b = {0};
+
+  for (; *parts != NULL; parts++) {
+    CUresult rc = walk(&b, out->alloc, *parts, 0, arch, log);
+
+    if (rc == CUDA_SUCCESS && b.text.data != NULL &&
+        !kiln__cpu_image_add(out, b.text.data, b.text.size))
+      rc = CUDA_ERROR_OUT_OF_MEMORY;
+    kiln__free(out->alloc, b.text.data);
+    b.text.data = NULL;
+    CU_TRY(rc);
+  }
+  if (out->n > 0)
+    return CUDA_SUCCESS;
+  kiln__buf_text(log, "relocatable device code (-rdc=true): ");
+  return refuse(&b, arch, log);
+}
