@@ -291,7 +291,7 @@ static void show_line(cli *c, report *r, const cJSON *line)
   } else if (strcmp(type, "checked") == 0) {
     r->checked = true;
     r->launches += number_of(line, "launches");
-  } else if (strcmp(type, "error") == 0) {
+  } else if (strcmp(type, "error") == 0 || strcmp(type, "unsupported") == 0) {
     kiln__cli_say(c, NULL, "%s", text_of(line, "text"));
   } else if (strcmp(type, "kernel") == 0) {
     kernel_row(c, &r->kernels, line);

@@ -109,6 +109,20 @@ START_TEST(a_clean_run_says_what_was_checked)
 }
 END_TEST
 
+START_TEST(unsupported_functions_are_named)
+{
+  const test_run run = test_kiln("exec %s -- %s beyond", plain, DRIVER);
+  const char *first;
+
+  ck_run_rc(run, 0);
+  ck_assert_str_eq(run.out, "CUDA_ERROR_NOT_SUPPORTED\n");
+  ck_has(run.err, "cuTensorMapEncodeTiled");
+  ck_has(run.err, "2 times");
+  first = strstr(run.err, "cuTensorMapEncodeTiled");
+  ck_assert_ptr_null(strstr(first + 1, "cuTensorMapEncodeTiled"));
+}
+END_TEST
+
 START_TEST(counters_are_shown)
 {
   const test_run run = test_kiln("exec %s --counters -- %s add", plain, DRIVER);
@@ -225,6 +239,7 @@ static Suite *make_suite(void)
   tcase_add_test(t, faults_are_explained);
   tcase_add_test(t, findings_are_reported);
   tcase_add_test(t, a_clean_run_says_what_was_checked);
+  tcase_add_test(t, unsupported_functions_are_named);
   tcase_add_test(t, counters_are_shown);
   tcase_add_test(t, wrong_use_is_told);
   tcase_add_test(t, programs_that_open_libraries_run);

@@ -4,6 +4,7 @@
  *   bad     writes out of bounds; prints the code's name; exit code 7
  *   race    all threads of a block write one word; prints "done"
  *   print   a kernel prints
+ *   beyond  calls a function that the CPU device does not implement, twice
  *   exit N  exits with N, having used nothing */
 #include "cuda_driver.h"
 
@@ -118,12 +119,28 @@ static int print(void)
   return 0;
 }
 
+static int beyond(void)
+{
+  CUresult (*encode)(void) = NULL;
+  const char *name = "?";
+
+  OK(cuGetProcAddress("cuTensorMapEncodeTiled", (void **)&encode, 13000, 0));
+  (void)encode();
+  OK(cuGetErrorName(encode(), &name));
+  puts(name);
+  return 0;
+}
+
 int main(int argc, char **argv)
 {
   static const struct {
     const char *name;
     int (*run)(void);
-  } jobs[] = {{"add", add}, {"bad", bad}, {"race", race}, {"print", print}};
+  } jobs[] = {{"add", add},
+              {"bad", bad},
+              {"race", race},
+              {"print", print},
+              {"beyond", beyond}};
   CUcontext context;
   int rc = 2;
 

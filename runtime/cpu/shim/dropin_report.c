@@ -5,6 +5,7 @@
  *                  what checks found, the last fault, counters. Several
  *                  processes may append to one file. */
 #include "../api/machine.h"
+#include "../api/missing.h"
 
 #include "../../base/os.h"
 
@@ -122,6 +123,22 @@ static void message(FILE *out, const char *type, const char *what)
   fputs("}\n", out);
 }
 
+static void missing(void *user, const char *symbol, unsigned calls)
+{
+  FILE *out = user;
+  char line[160];
+
+  snprintf(line, sizeof line,
+           "the CPU device does not implement %s; the program called it %u "
+           "time%s and got CUDA_ERROR_NOT_SUPPORTED",
+           symbol, calls, calls == 1 ? "" : "s");
+  fputs("{\"type\":\"unsupported\"", out);
+  text(out, "entry", symbol);
+  number(out, "count", calls);
+  text(out, "text", line);
+  fputs("}\n", out);
+}
+
 static FILE *open_report(void)
 {
   const char *path = kiln__env("KILN_CPU_REPORT");
@@ -153,6 +170,7 @@ __attribute__((destructor)) static void end(void)
 
   if (out == NULL)
     return;
+  kiln__cpu_each_missing(missing, out);
   kiln_cpu_take_findings(finding, out);
   if (kiln__cpu_the_machine()->opts.checks != 0) {
     fputs("{\"type\":\"checked\"", out);

@@ -2,6 +2,7 @@
  * people, occupancy of every architecture, functions by name and version. */
 #include "support.h"
 
+#include "cpu/api/missing.h"
 #include "cpu/api/module/api_module.h"
 
 #include <kiln/arch.h>
@@ -451,6 +452,15 @@ START_TEST(unknown_names_are_told)
 }
 END_TEST
 
+static unsigned n_missing;
+
+static void note_missing(void *user, const char *symbol, unsigned calls)
+{
+  (void)user;
+  ck_assert_str_eq(symbol, "cuTensorMapEncodeTiled");
+  n_missing += calls;
+}
+
 START_TEST(unsupported_functions_say_so)
 {
   void *fn;
@@ -465,6 +475,9 @@ START_TEST(unsupported_functions_say_so)
   ck_assert_int_eq(kiln_cpu_driver()->init(0), CUDA_SUCCESS);
   ck_assert_int_eq(((CUresult(*)(int, int))got)(1, 2),
                    CUDA_ERROR_NOT_SUPPORTED);
+  n_missing = 0;
+  kiln__cpu_each_missing(note_missing, NULL);
+  ck_assert_uint_eq(n_missing, 1); /* the call before cuInit does not count */
 }
 END_TEST
 
