@@ -1,10 +1,15 @@
-/* machine.h -- inside of the CPU device's driver: what handles point to, and
- * how work gets into streams.
+/* machine.h -- the state behind the CPU device's driver API: the machine, the
+ * objects that handles point to, and how work enters streams.
  *
- * One machine a process, as with the driver: made by the first call, never
- * freed. Handles are pointers with a magic number first; an argument that is
- * no live handle gives CUDA_ERROR_INVALID_HANDLE (INVALID_CONTEXT for contexts)
- * and is never dereferenced: live objects are kept in a set. */
+ * A process has one machine, as it has one driver. The first call makes it, and
+ * nothing frees it. Handles are pointers to the objects. Every call looks its
+ * handles up in a set of live objects before it dereferences them, so that a
+ * stale or invented handle gives CUDA_ERROR_INVALID_HANDLE, or
+ * CUDA_ERROR_INVALID_CONTEXT for contexts, and no crash.
+ *
+ * Locks, in the order in which a thread may take them: graph_lock, lock,
+ * a context's lock, live_lock, queue_lock. No lock is held while a kernel or a
+ * function of the program runs. */
 #ifndef KILN_CPU_MACHINE_H
 #define KILN_CPU_MACHINE_H
 
@@ -20,8 +25,8 @@
 
 #include <kiln/cpu.h>
 
-/* Multiprocessors of every device that is played: enough for programs that
- * size grids by it, few enough for grids to stay small. */
+/* KILN__SM_COUNT is the number of multiprocessors that every device reports.
+ * Programs size grids by it; a small number keeps those grids small. */
 enum {
   KILN__MAX_DEVICES = 16,
   KILN__DRIVER_VERSION = 13000,
@@ -37,7 +42,7 @@ enum {
 #include "entry_points.def"
 
 typedef struct kiln__cpu_machine {
-  pthread_mutex_t lock;    /* contexts, primaries, live objects, settings */
+  pthread_mutex_t lock;    /* contexts, settings, pools, arrays, textures */
   atomic_bool initialised; /* cuInit was called */
   kiln_cpu_opts opts;      /* with the defaults filled in */
   char isa_name[32];
@@ -46,52 +51,56 @@ typedef struct kiln__cpu_machine {
   kiln__cpu_textures *textures;
   kiln_allocator alloc; /* malloc */
   int n_devices;
-  uint64_t used_bytes[KILN__MAX_DEVICES]; /* of opts.memory_bytes */
+  /* Bytes in use of each device's opts.memory_bytes: allocations and the
+   * variables of modules. Under the lock of `blocks`. */
+  uint64_t used_bytes[KILN__MAX_DEVICES];
   struct CUctx_st *primary[KILN__MAX_DEVICES];
   unsigned primary_flags[KILN__MAX_DEVICES];
-  uint64_t next_id;    /* contexts, grids, streams; kiln__cpu_next_id() */
-  unsigned n_contexts; /* alive, primaries included: settings are fixed then */
-  /* findings, counters and the last fault, made at first use: api/keep.c */
+  uint64_t next_id;    /* last number that kiln__cpu_next_id() gave */
+  unsigned n_contexts; /* live contexts; above 0 the settings are fixed */
+  /* Findings, counters and the last fault, made at first use; keep.c. */
   struct kiln__cpu_kept *kept;
-  /* live handles: api/live.c */
+  /* The set of live handles; live.c. */
   pthread_mutex_t live_lock;
   struct kiln__cpu_live_slot *live;
   size_t live_used, live_gone, live_capacity;
-  /* all streams' queues: api/queue.c. Taken last, held for moments. */
+  /* The queues of all streams; stream/queue.c. Taken last and held for a few
+   * hundred nanoseconds. */
   pthread_mutex_t queue_lock;
-  pthread_cond_t queue_done;       /* a point that a host thread waits for */
-  kiln__fork_guard fork_guard;     /* of cuInit: children are refused */
-  struct kiln__cpu_blocks *blocks; /* every allocation: api/memory.c */
-  /* Graphs, captures and their parts. Never taken with `lock` held: freeing a
-   * node may need that. */
+  pthread_cond_t queue_done;       /* signalled when an awaited mark is done */
+  kiln__fork_guard fork_guard;     /* set by cuInit; forked children fail */
+  struct kiln__cpu_blocks *blocks; /* every allocation; memory/api_memory.c */
+  /* Graphs, captures and their parts. Never taken while `lock` is held, since
+   * freeing a node may take that. */
   pthread_mutex_t graph_lock;
-  struct kiln__cpu_capture *captures; /* those going on */
+  struct kiln__cpu_capture *captures; /* not yet ended */
   atomic_uint n_captures;
   CUmemoryPool pools, current_pool[KILN__MAX_DEVICES]; /* under lock */
-  /* under lock */
+  /* The next three lists are under `lock`. */
   struct CUarray_st *arrays;
   struct CUmipmappedArray_st *mipmaps;
   struct kiln__cpu_texture_object *texture_objects; /* surface objects too */
-  kiln_cpu_print_fn print; /* of device printf; NULL: standard output */
+  kiln_cpu_print_fn print; /* for device printf; NULL: standard output */
   void *print_user;
 } kiln__cpu_machine;
 
-/* The process's machine; NULL: no memory. Any thread. */
+/* Returns the process's machine and makes it at the first call; NULL if there is
+ * no memory for it. Safe from any thread. */
 kiln__cpu_machine *kiln__cpu_the_machine(void);
 
-/* The same, for code that runs after cuInit: never NULL there. */
+/* The same for code that runs after cuInit, where it is never NULL. */
 static inline kiln__cpu_machine *machine(void)
 {
   return kiln__cpu_the_machine();
 }
 
-/* Replace every zero that means "default"; api/configure.c. */
+/* Replaces every member that is zero by its default; configure.c. */
 void kiln__cpu_opts_fill(kiln_cpu_opts *opts);
-/* What context->out writes to: `user` is the machine; api/keep.c. */
+/* Receives the output of device printf; `user` is the machine; keep.c. */
 void kiln__cpu_print(void *user, const char *text, size_t size);
 
-/* Limits of a compute capability, bytes and counts; NULL: none such.
- * api/occupancy.c. */
+/* Limits of a compute capability, in bytes, registers, threads and blocks, as
+ * in the occupancy tables of the CUDA documentation; module/api_occupancy.c. */
 typedef struct kiln__cpu_limits {
   int arch;
   const char *family; /* "Hopper" */
@@ -99,6 +108,7 @@ typedef struct kiln__cpu_limits {
   int sm_registers, block_registers, thread_registers, register_unit, warp_unit;
   int sm_shared, block_shared, block_shared_optin, reserved_shared, shared_unit;
 } kiln__cpu_limits;
+/* `arch` is 10 * major + minor. NULL: no such capability. */
 const kiln__cpu_limits *kiln__cpu_limits_of(int arch);
 
 /* ---- Live handles ------------------------------------------------------------ */
@@ -122,10 +132,11 @@ typedef enum kiln__cpu_handle {
   KILN__HANDLE_USER_OBJECT
 } kiln__cpu_handle;
 
-/* Register, look up, forget. Any pointer may be asked for, NULL too. A pointer that was freed and given out again to an
- * object of the same kind is live again, as with the driver. */
-bool kiln__cpu_live_add(const void *p,
-                        kiln__cpu_handle kind); /* false: no memory */
+/* The set of live handles. Look-ups take any pointer, NULL included. If the
+ * allocator reuses the address of a freed object for one of the same kind, the
+ * old handle is live again, as with NVIDIA's driver. All are safe from any
+ * thread. kiln__cpu_live_add() returns false if there is no memory. */
+bool kiln__cpu_live_add(const void *p, kiln__cpu_handle kind);
 bool kiln__cpu_live(const void *p, kiln__cpu_handle kind);
 void kiln__cpu_live_remove(const void *p);
 
@@ -136,48 +147,53 @@ struct CUctx_st {
   unsigned flags;
   uint64_t id;
   bool is_primary;
-  unsigned retained;        /* primary: how often */
-  _Atomic(CUresult) sticky; /* a kernel failed: every later call gives this */
-  pthread_mutex_t lock;     /* modules, limits, peers */
-  struct CUstream_st *streams; /* all but legacy; under machine.queue_lock */
+  unsigned retained; /* primary contexts: retains less releases */
+  _Atomic(CUresult)
+      sticky;           /* first failure of a kernel; later calls return it */
+  pthread_mutex_t lock; /* modules, limits, peers */
+  struct CUstream_st *streams; /* without `legacy`; under machine.queue_lock */
   struct CUstream_st *legacy;  /* the default stream */
   struct CUevent_st *events;   /* under machine.queue_lock */
-  unsigned n_threads;          /* of streams; under machine.queue_lock */
-  atomic_bool dying;           /* being destroyed: waits in streams give up */
+  unsigned n_threads;          /* threads of streams; under queue_lock */
+  atomic_bool dying;           /* being destroyed; waits in streams give up */
   struct CUmod_st *modules;
   size_t limit[16]; /* by CUlimit */
   kiln__cpu_out *out;
-  uint64_t peers; /* bit set of devices whose memory it may use */
-  int cache_config, shared_config; /* kept, without effect */
-  void *user;                      /* api/'s further state */
+  uint64_t peers; /* bit d: it may use the memory of device d */
+  int cache_config, shared_config; /* returned by the getters; no effect */
+  void *user;
 };
 
-/* What every call begins with: initialised, a current context, nothing sticky.
- * CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT, or the
- * context's sticky error. */
+/* Most calls begin with this. Stores the calling thread's current context.
+ * CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT,
+ * CUDA_ERROR_NOT_PERMITTED inside a host function of a stream, or the context's
+ * sticky error. */
 CUresult kiln__cpu_current(CUcontext *out);
-/* The same for calls that a stream capture forbids (those that wait, allocate,
- * free or load): CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and the capture is
- * invalidated. */
+/* The same for calls that wait, allocate, free or load, which a stream capture
+ * may forbid. Then it invalidates the capture and returns
+ * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult kiln__cpu_current_unsafe(CUcontext *out);
-/* cuInit was called in this process: CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED
- * (also in forked children, which must not touch any lock). */
+/* CUDA_SUCCESS if cuInit was called in this process, else
+ * CUDA_ERROR_NOT_INITIALIZED. A forked child gets the latter too and takes no
+ * lock, since a thread of the parent may have held it at the fork. */
 CUresult kiln__cpu_ready(void);
-/* Called for a context that ends or is reset, when nothing runs in it any more:
- * api/module.c frees modules, arrays, texture references. */
+/* Frees the modules, arrays and texture references of a context that ends or is
+ * reset. Nothing runs in the context any more. */
 void kiln__cpu_context_end_modules(CUcontext context);
-/* Current context of this thread, NULL: none. */
+/* Returns the calling thread's current context; NULL if there is none. */
 CUcontext kiln__cpu_current_or_null(void);
-/* The first failure of a kernel sticks. */
+/* Makes `rc` the context's sticky error, unless it has one. */
 void kiln__cpu_stick(CUcontext context, CUresult rc);
 
 /* ---- Work ----------------------------------------------------------------------- */
 
-/* One command of a stream or node of a graph. `run` is called by the stream's
- * thread when everything before it is done, `free` when it is no longer needed
-  * (after running; graphs run it several times, also at once from several
- * threads: run does not change it). What run returns other than success sticks
- * to the context; after that nothing is run but freed. */
+/* One command of a stream, or what a node of a graph does. Other files embed
+ * this struct as the first member of their own.
+ *
+ * `run` executes the command after everything before it in the stream. A result
+ * other than CUDA_SUCCESS sticks to the context; later work is then freed but not
+ * run. `free` is called once, after the last run. Graphs run the same work many
+ * times and from several threads at once, so `run` must not change it. */
 typedef struct kiln__cpu_work {
   CUresult (*run)(struct kiln__cpu_work *work, CUstream stream);
   void (*free)(struct kiln__cpu_work *work);
@@ -191,57 +207,63 @@ typedef struct kiln__cpu_work {
     KILN__WORK_EMPTY,
     KILN__WORK_MEM_OP
   } kind;
-  bool always; /* run even after the context failed: callbacks */
+  bool always; /* runs after the context failed, too: stream callbacks */
 } kiln__cpu_work;
 
-/* Put work at the end of `stream` (NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
- * or a handle), or into the graph that it is capturing. Takes `work` over, also
- * on failure. The legacy stream waits for, and holds up, all blocking streams. */
+/* Puts work at the end of `stream`, or into the graph that the stream captures.
+ * `stream` is NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle. The
+ * callee owns `work` from here on, also on failure. Work of the legacy stream
+ * waits for all blocking streams, and they wait for it.
+ * CUDA_SUCCESS, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_OUT_OF_MEMORY, the
+ * context's sticky error, or a code that says why the capture is invalid. */
 CUresult kiln__cpu_enqueue(CUcontext context, CUstream stream,
                            kiln__cpu_work *work);
-/* The same, then wait until it is done: synchronous copies and fills. Refuses
- * as the driver does while a capture forbids it. */
+/* The same, but returns when the work is done, as synchronous copies and fills
+ * do. A capture that forbids waiting is invalidated, as by the driver. */
 CUresult kiln__cpu_enqueue_and_wait(CUcontext context, CUstream stream,
                                     kiln__cpu_work *work);
-/* Kernel nodes of graphs: work from parameters (func, or kern and ctx), and the
- * parameters back, pointing into the work; api/launch.c. The work's argument
- * bytes are its own: kernelParams of the answer point at each of them. */
+/* Makes the work of a kernel node from its parameters, `func` or `kern` with
+ * `ctx`. The work copies the bytes of the arguments. The second function gives
+ * the parameters back; its kernelParams point into the work and live as long as
+ * it. module/api_launch.c. */
 CUresult kiln__cpu_kernel_work(CUcontext context,
                                const CUDA_KERNEL_NODE_PARAMS *params,
                                kiln__cpu_work **out);
 CUresult kiln__cpu_kernel_work_params(const kiln__cpu_work *work,
                                       CUDA_KERNEL_NODE_PARAMS *out);
-/* Wait for everything in the context. Flushes printf. */
+/* Waits for all work of the context, then writes out what kernels printed.
+ * Returns the context's sticky error, or CUDA_SUCCESS. */
 CUresult kiln__cpu_wait_context(CUcontext context);
 
 /* ---- Modules --------------------------------------------------------------------- */
 
-/* A function: a kernel of a loaded module. */
+/* A kernel of a loaded module. */
 struct CUfunc_st {
   CUmodule module;
   const kiln__cpu_code *code;
   atomic_int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_... */
   atomic_int carveout, non_portable_cluster, cluster_policy;
-  atomic_int cluster[3]; /* set or compiled in; 0: none */
+  atomic_int cluster[3]; /* blocks per cluster, set or compiled in; 0: none */
   struct kiln__cpu_old_launch
-      *old; /* cuFuncSetBlockShape, cuParamSet*: launch.c */
+      *old; /* state of cuFuncSetBlockShape and cuParamSet*; NULL: unused */
 };
 
 struct CUmod_st {
   CUcontext context;
   uint64_t context_id;
   int device;
-  atomic_uint refs;            /* the handle's, and work's in flight */
-  bool of_library;             /* cuModuleUnload does not take it */
-  kiln__cpu_program *program;  /* bound to the machine's isa */
-  uint64_t *globals;           /* address of each program global */
-  struct CUfunc_st *functions; /* array, entries in the program's order */
+  atomic_uint refs;            /* the handle and the launches in flight */
+  bool of_library;             /* only cuLibraryUnload may free it */
+  kiln__cpu_program *program;  /* bound to the handlers of machine.isa */
+  uint64_t *globals;           /* address of each variable; 0: not placed */
+  struct CUfunc_st *functions; /* array, kernels in the program's order */
   uint32_t n_functions;
-  struct CUtexref_st *texrefs; /* made by cuModuleGetTexRef and -SurfRef */
+  struct CUtexref_st *texrefs; /* made by cuModuleGetTexRef, -GetSurfRef */
   struct CUmod_st *next;
 };
 
-/* Parse, check and load PTX text; messages go to the JIT log buffers. */
+/* Parses, checks and loads a PTX text. Appends messages to `log`. Codes as of
+ * cuModuleLoadData. */
 CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
                                const char *ptx, size_t size, kiln__buf *log);
 void kiln__cpu_module_free(CUmodule module);
@@ -253,8 +275,9 @@ struct CUarray_st {
   kiln__cpu_texels texels;
   int format; /* CUarray_format */
   unsigned flags;
-  struct CUmipmappedArray_st *parent; /* a level of it; NULL: stands alone */
-  struct CUarray_st *next;            /* machine's, if it stands alone */
+  struct CUmipmappedArray_st
+      *parent;             /* the mipmap whose level it is; or NULL */
+  struct CUarray_st *next; /* in machine.arrays, if no level */
 };
 
 #endif

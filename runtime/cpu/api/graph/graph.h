@@ -1,9 +1,13 @@
-/* graph.h -- graphs, and the captures that make them. */
+/* graph.h -- graphs as data, the work of their nodes, and stream captures.
+ *
+ * machine.graph_lock guards all of it, except what an executable graph reads
+ * while it runs. */
 #ifndef KILN_CPU_GRAPH_H
 #define KILN_CPU_GRAPH_H
 
 #include "../stream/streams.h"
 
+/* The range of stream priorities is 0, the least, to this. */
 enum { KILN__GREATEST_PRIORITY = -5 };
 
 static inline void lock_graphs(void)
@@ -18,8 +22,8 @@ static inline void unlock_graphs(void)
 
 /* ---- Graphs -------------------------------------------------------------------- */
 
-/* Work that nodes of graphs, their clones and executables share. It never
- * changes: setting a node's parameters gives the node other work. */
+/* Work that a node, its clones and its copies in executable graphs share. Work
+ * never changes: setting a node's parameters gives the node other work. */
 typedef struct kiln__cpu_shared {
   atomic_uint refs;
   kiln__cpu_work *work;
@@ -35,13 +39,12 @@ struct CUgraphNode_st {
   CUevent event;                         /* record and wait nodes */
   struct kiln__cpu_graph_memory *memory; /* alloc and free nodes */
   bool enabled;
-  CUgraphNode *after; /* nodes that come before it */
+  CUgraphNode *after; /* the nodes that it depends on */
   size_t n_after, capacity;
-  CUgraphNode next; /* of the graph, in order of creation */
-  size_t mark;      /* for walks */
+  CUgraphNode next; /* in the graph, in order of creation */
+  size_t mark;      /* scratch value of one walk, under the lock */
 };
 
-/* Under machine.graph_lock, but for what an executable does while it runs. */
 struct CUgraph_st {
   CUgraphNode first, last;
   size_t n;
