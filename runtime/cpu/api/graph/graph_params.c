@@ -2,6 +2,8 @@
  * CUgraphNodeParams; and what they answer. */
 #include "graph_exec.h"
 
+#include <string.h>
+
 /* ---- Parameters of a node ----------------------------------------------------- */
 
 static CUgraphNodeParams kernel_params(const CUDA_KERNEL_NODE_PARAMS *p)
@@ -9,19 +11,12 @@ static CUgraphNodeParams kernel_params(const CUDA_KERNEL_NODE_PARAMS *p)
   return (CUgraphNodeParams){.type = CU_GRAPH_NODE_TYPE_KERNEL, .kernel = *p};
 }
 
-static CUDA_KERNEL_NODE_PARAMS
-kernel_from_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
+static CUgraphNodeParams kernel_params_v1(const CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
-  return (CUDA_KERNEL_NODE_PARAMS){.func = p->func,
-                                   .gridDimX = p->gridDimX,
-                                   .gridDimY = p->gridDimY,
-                                   .gridDimZ = p->gridDimZ,
-                                   .blockDimX = p->blockDimX,
-                                   .blockDimY = p->blockDimY,
-                                   .blockDimZ = p->blockDimZ,
-                                   .sharedMemBytes = p->sharedMemBytes,
-                                   .kernelParams = p->kernelParams,
-                                   .extra = p->extra};
+  CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_KERNEL};
+
+  memcpy(&all.kernel, p, sizeof *p); /* the first members of the newer struct */
+  return all;
 }
 
 static CUgraphNodeParams copy_params(const CUDA_MEMCPY3D *p, CUcontext context)
@@ -114,32 +109,117 @@ CUresult kiln__cpu_graphExecChildGraphNodeSetParams(CUgraphExec exec,
   return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
 }
 
+/* ---- Functions that only pack their arguments ------------------------------------- */
+
+/* Three functions of one kind of node: add one, change it, change what became of
+ * it in an executable. `make` turns the parameters into CUgraphNodeParams. */
+#define NODE_FUNCTIONS(kind, version, type, make)                              \
+  CUresult kiln__cpu_graphAdd##kind##Node##version(                            \
+      CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,    \
+      const type *params)                                                      \
+  {                                                                            \
+    if (params == NULL)                                                        \
+      return CUDA_ERROR_INVALID_VALUE;                                         \
+    return kiln__cpu_graphAddNodeV1(node, graph, after, n,                     \
+                                    (CUgraphNodeParams[]){make(params)});      \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_graph##kind##NodeSetParams##version(CUgraphNode node,     \
+                                                         const type *params)   \
+  {                                                                            \
+    if (params == NULL)                                                        \
+      return CUDA_ERROR_INVALID_VALUE;                                         \
+    return kiln__cpu_graphNodeSetParams(node,                                  \
+                                        (CUgraphNodeParams[]){make(params)});  \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_graphExec##kind##NodeSetParams##version(                  \
+      CUgraphExec exec, CUgraphNode node, const type *params)                  \
+  {                                                                            \
+    if (params == NULL)                                                        \
+      return CUDA_ERROR_INVALID_VALUE;                                         \
+    return kiln__cpu_graphExecNodeSetParams(                                   \
+        exec, node, (CUgraphNodeParams[]){make(params)});                      \
+  }
+
+NODE_FUNCTIONS(Kernel, , CUDA_KERNEL_NODE_PARAMS, kernel_params)
+NODE_FUNCTIONS(Kernel, V1, CUDA_KERNEL_NODE_PARAMS_v1, kernel_params_v1)
+NODE_FUNCTIONS(Host, , CUDA_HOST_NODE_PARAMS, host_params)
+NODE_FUNCTIONS(BatchMemOp, , CUDA_BATCH_MEM_OP_NODE_PARAMS, ops_params)
+
+/* The same for kinds whose context is an argument. A changed node keeps its
+ * context. */
+#define CONTEXT_NODE_FUNCTIONS(kind, type, make)                               \
+  CUresult kiln__cpu_graphAdd##kind##Node(                                     \
+      CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t n,    \
+      const type *params, CUcontext context)                                   \
+  {                                                                            \
+    if (params == NULL)                                                        \
+      return CUDA_ERROR_INVALID_VALUE;                                         \
+    return kiln__cpu_graphAddNodeV1(                                           \
+        node, graph, after, n, (CUgraphNodeParams[]){make(params, context)});  \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_graph##kind##NodeSetParams(CUgraphNode node,              \
+                                                const type *params)            \
+  {                                                                            \
+    if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))      \
+      return CUDA_ERROR_INVALID_VALUE;                                         \
+    return kiln__cpu_graphNodeSetParams(                                       \
+        node, (CUgraphNodeParams[]){make(params, node->context)});             \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_graphExec##kind##NodeSetParams(                           \
+      CUgraphExec exec, CUgraphNode node, const type *params,                  \
+      CUcontext context)                                                       \
+  {                                                                            \
+    if (params == NULL)                                                        \
+      return CUDA_ERROR_INVALID_VALUE;                                         \
+    return kiln__cpu_graphExecNodeSetParams(                                   \
+        exec, node, (CUgraphNodeParams[]){make(params, context)});             \
+  }
+
+CONTEXT_NODE_FUNCTIONS(Memcpy, CUDA_MEMCPY3D, copy_params)
+CONTEXT_NODE_FUNCTIONS(Memset, CUDA_MEMSET_NODE_PARAMS, fill_params)
+
+/* Nodes that record or wait for an event. */
+#define EVENT_NODE_FUNCTIONS(kind, type)                                       \
+  CUresult kiln__cpu_graphAdd##kind##Node(CUgraphNode *node, CUgraph graph,    \
+                                          const CUgraphNode *after, size_t n,  \
+                                          CUevent event)                       \
+  {                                                                            \
+    return kiln__cpu_graphAddNodeV1(                                           \
+        node, graph, after, n,                                                 \
+        (CUgraphNodeParams[]){event_params(type, event)});                     \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_graph##kind##NodeGetEvent(CUgraphNode node,               \
+                                               CUevent *event)                 \
+  {                                                                            \
+    CU_TRY(open_node(node, type, event));                                      \
+    *event = node->event;                                                      \
+    close_node();                                                              \
+    return CUDA_SUCCESS;                                                       \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_graph##kind##NodeSetEvent(CUgraphNode node,               \
+                                               CUevent event)                  \
+  {                                                                            \
+    return kiln__cpu_graphNodeSetParams(                                       \
+        node, (CUgraphNodeParams[]){event_params(type, event)});               \
+  }                                                                            \
+                                                                               \
+  CUresult kiln__cpu_graphExec##kind##NodeSetEvent(                            \
+      CUgraphExec exec, CUgraphNode node, CUevent event)                       \
+  {                                                                            \
+    return kiln__cpu_graphExecNodeSetParams(                                   \
+        exec, node, (CUgraphNodeParams[]){event_params(type, event)});         \
+  }
+
+EVENT_NODE_FUNCTIONS(EventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+EVENT_NODE_FUNCTIONS(EventWait, CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+
 /* ---- Kernels ------------------------------------------------------------------------- */
-
-CUresult kiln__cpu_graphAddKernelNode(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *after, size_t n,
-                                      const CUDA_KERNEL_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = kernel_params(params);
-  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
-}
-
-CUresult
-kiln__cpu_graphAddKernelNodeV1(CUgraphNode *node, CUgraph graph,
-                               const CUgraphNode *after, size_t n,
-                               const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-  CUDA_KERNEL_NODE_PARAMS p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = kernel_from_v1(params);
-  return kiln__cpu_graphAddKernelNode(node, graph, after, n, &p);
-}
 
 CUresult kiln__cpu_graphKernelNodeGetParams(CUgraphNode node,
                                             CUDA_KERNEL_NODE_PARAMS *params)
@@ -163,65 +243,8 @@ kiln__cpu_graphKernelNodeGetParamsV1(CUgraphNode node,
                                : kiln__cpu_graphKernelNodeGetParams(node, &p);
 
   if (rc == CUDA_SUCCESS)
-    *params = (CUDA_KERNEL_NODE_PARAMS_v1){.func = p.func,
-                                           .gridDimX = p.gridDimX,
-                                           .gridDimY = p.gridDimY,
-                                           .gridDimZ = p.gridDimZ,
-                                           .blockDimX = p.blockDimX,
-                                           .blockDimY = p.blockDimY,
-                                           .blockDimZ = p.blockDimZ,
-                                           .sharedMemBytes = p.sharedMemBytes,
-                                           .kernelParams = p.kernelParams,
-                                           .extra = p.extra};
+    memcpy(params, &p, sizeof *params);
   return rc;
-}
-
-CUresult
-kiln__cpu_graphKernelNodeSetParams(CUgraphNode node,
-                                   const CUDA_KERNEL_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = kernel_params(params);
-  return kiln__cpu_graphNodeSetParams(node, &p);
-}
-
-CUresult
-kiln__cpu_graphKernelNodeSetParamsV1(CUgraphNode node,
-                                     const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-  CUDA_KERNEL_NODE_PARAMS p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = kernel_from_v1(params);
-  return kiln__cpu_graphKernelNodeSetParams(node, &p);
-}
-
-CUresult
-kiln__cpu_graphExecKernelNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                       const CUDA_KERNEL_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = kernel_params(params);
-  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
-}
-
-CUresult kiln__cpu_graphExecKernelNodeSetParamsV1(
-    CUgraphExec exec, CUgraphNode node,
-    const CUDA_KERNEL_NODE_PARAMS_v1 *params)
-{
-  CUDA_KERNEL_NODE_PARAMS p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = kernel_from_v1(params);
-  return kiln__cpu_graphExecKernelNodeSetParams(exec, node, &p);
 }
 
 /* Attributes other than the defaults come only with a captured launch, whose
@@ -282,19 +305,6 @@ kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
 
 /* ---- Copies and fills ------------------------------------------------------------------ */
 
-CUresult kiln__cpu_graphAddMemcpyNode(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *after, size_t n,
-                                      const CUDA_MEMCPY3D *params,
-                                      CUcontext context)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = copy_params(params, context);
-  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
-}
-
 CUresult kiln__cpu_graphMemcpyNodeGetParams(CUgraphNode node,
                                             CUDA_MEMCPY3D *params)
 {
@@ -302,43 +312,6 @@ CUresult kiln__cpu_graphMemcpyNodeGetParams(CUgraphNode node,
   *params = *kiln__cpu_copy_params(node->shared->work);
   close_node();
   return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_graphMemcpyNodeSetParams(CUgraphNode node,
-                                            const CUDA_MEMCPY3D *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))
-    return CUDA_ERROR_INVALID_VALUE;
-  p = copy_params(params, node->context);
-  return kiln__cpu_graphNodeSetParams(node, &p);
-}
-
-CUresult kiln__cpu_graphExecMemcpyNodeSetParams(CUgraphExec exec,
-                                                CUgraphNode node,
-                                                const CUDA_MEMCPY3D *params,
-                                                CUcontext context)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = copy_params(params, context);
-  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
-}
-
-CUresult kiln__cpu_graphAddMemsetNode(CUgraphNode *node, CUgraph graph,
-                                      const CUgraphNode *after, size_t n,
-                                      const CUDA_MEMSET_NODE_PARAMS *params,
-                                      CUcontext context)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = fill_params(params, context);
-  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
 }
 
 CUresult kiln__cpu_graphMemsetNodeGetParams(CUgraphNode node,
@@ -350,44 +323,7 @@ CUresult kiln__cpu_graphMemsetNodeGetParams(CUgraphNode node,
   return CUDA_SUCCESS;
 }
 
-CUresult
-kiln__cpu_graphMemsetNodeSetParams(CUgraphNode node,
-                                   const CUDA_MEMSET_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL || !kiln__cpu_live(node, KILN__HANDLE_GRAPH_NODE))
-    return CUDA_ERROR_INVALID_VALUE;
-  p = fill_params(params, node->context);
-  return kiln__cpu_graphNodeSetParams(node, &p);
-}
-
-CUresult
-kiln__cpu_graphExecMemsetNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                       const CUDA_MEMSET_NODE_PARAMS *params,
-                                       CUcontext context)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = fill_params(params, context);
-  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
-}
-
 /* ---- Host functions ---------------------------------------------------------------------- */
-
-CUresult kiln__cpu_graphAddHostNode(CUgraphNode *node, CUgraph graph,
-                                    const CUgraphNode *after, size_t n,
-                                    const CUDA_HOST_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = host_params(params);
-  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
-}
 
 CUresult kiln__cpu_graphHostNodeGetParams(CUgraphNode node,
                                           CUDA_HOST_NODE_PARAMS *params)
@@ -396,101 +332,6 @@ CUresult kiln__cpu_graphHostNodeGetParams(CUgraphNode node,
   *params = kiln__cpu_host_params(node->shared->work);
   close_node();
   return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_graphHostNodeSetParams(CUgraphNode node,
-                                          const CUDA_HOST_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = host_params(params);
-  return kiln__cpu_graphNodeSetParams(node, &p);
-}
-
-CUresult
-kiln__cpu_graphExecHostNodeSetParams(CUgraphExec exec, CUgraphNode node,
-                                     const CUDA_HOST_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = host_params(params);
-  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
-}
-
-/* ---- Events ----------------------------------------------------------------------------------- */
-
-static CUresult get_event(CUgraphNode node, CUgraphNodeType type,
-                          CUevent *event)
-{
-  CU_TRY(open_node(node, type, event));
-  *event = node->event;
-  close_node();
-  return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_graphAddEventRecordNode(CUgraphNode *node, CUgraph graph,
-                                           const CUgraphNode *after, size_t n,
-                                           CUevent event)
-{
-  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-
-  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
-}
-
-CUresult kiln__cpu_graphEventRecordNodeGetEvent(CUgraphNode node,
-                                                CUevent *event)
-{
-  return get_event(node, CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-}
-
-CUresult kiln__cpu_graphEventRecordNodeSetEvent(CUgraphNode node, CUevent event)
-{
-  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-
-  return kiln__cpu_graphNodeSetParams(node, &p);
-}
-
-CUresult kiln__cpu_graphExecEventRecordNodeSetEvent(CUgraphExec exec,
-                                                    CUgraphNode node,
-                                                    CUevent event)
-{
-  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event);
-
-  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
-}
-
-CUresult kiln__cpu_graphAddEventWaitNode(CUgraphNode *node, CUgraph graph,
-                                         const CUgraphNode *after, size_t n,
-                                         CUevent event)
-{
-  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
-
-  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
-}
-
-CUresult kiln__cpu_graphEventWaitNodeGetEvent(CUgraphNode node, CUevent *event)
-{
-  return get_event(node, CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
-}
-
-CUresult kiln__cpu_graphEventWaitNodeSetEvent(CUgraphNode node, CUevent event)
-{
-  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
-
-  return kiln__cpu_graphNodeSetParams(node, &p);
-}
-
-CUresult kiln__cpu_graphExecEventWaitNodeSetEvent(CUgraphExec exec,
-                                                  CUgraphNode node,
-                                                  CUevent event)
-{
-  CUgraphNodeParams p = event_params(CU_GRAPH_NODE_TYPE_WAIT_EVENT, event);
-
-  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
 }
 
 /* ---- Memory ------------------------------------------------------------------------------------- */
@@ -545,19 +386,6 @@ CUresult kiln__cpu_graphMemFreeNodeGetParams(CUgraphNode node,
 /* ---- Words of memory ------------------------------------------------------------------------------ */
 
 CUresult
-kiln__cpu_graphAddBatchMemOpNode(CUgraphNode *node, CUgraph graph,
-                                 const CUgraphNode *after, size_t n,
-                                 const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = ops_params(params);
-  return kiln__cpu_graphAddNodeV1(node, graph, after, n, &p);
-}
-
-CUresult
 kiln__cpu_graphBatchMemOpNodeGetParams(CUgraphNode node,
                                        CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
 {
@@ -567,27 +395,4 @@ kiln__cpu_graphBatchMemOpNodeGetParams(CUgraphNode node,
       kiln__cpu_mem_ops_params(node->shared->work, &params->count);
   close_node();
   return CUDA_SUCCESS;
-}
-
-CUresult kiln__cpu_graphBatchMemOpNodeSetParams(
-    CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = ops_params(params);
-  return kiln__cpu_graphNodeSetParams(node, &p);
-}
-
-CUresult kiln__cpu_graphExecBatchMemOpNodeSetParams(
-    CUgraphExec exec, CUgraphNode node,
-    const CUDA_BATCH_MEM_OP_NODE_PARAMS *params)
-{
-  CUgraphNodeParams p;
-
-  if (params == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  p = ops_params(params);
-  return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
 }
