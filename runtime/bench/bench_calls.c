@@ -40,6 +40,8 @@ typedef struct outcome {
 
 /* ---- Data ------------------------------------------------------------------- */
 
+/* Fill n elements of u32 from their index i; `n` in the expression is the number of
+ * elements of the data. */
 static kiln_status fill(bench *b, CUdeviceptr to, uint64_t n, const char *expr)
 {
   const kiln_param size = {"n", KILN_U64, &b->data.n, false};
@@ -110,8 +112,8 @@ static const char saxpy_source[] =
     "    y[i] = a * x[i] + y[i];\n"
     "}\n";
 
-/* What a program has done long before: driver and compiler are looked up, the
- * cache is open. */
+/* Load a saxpy first, as a program has long done when it calls an operation: then
+ * driver and compiler are found and the cache is open. */
 static kiln_status load_saxpy(kiln_device *device)
 {
   const kiln_program_desc desc = {.source = saxpy_source, .name = "saxpy.cu"};
@@ -122,7 +124,7 @@ static kiln_status load_saxpy(kiln_device *device)
   return st;
 }
 
-/* A runtime with a cache folder, and nothing in memory. */
+/* A runtime of its own with a cache folder, and nothing cached in memory. */
 typedef struct fresh {
   kiln_runtime *rt;
   kiln_device *device;
@@ -218,7 +220,7 @@ static kiln_status count_launches(bench *b, const calls_case *call,
   return st;
 }
 
-/* Microseconds a call. The stream is idle before and after, and neither wait is
+/* Microseconds per call. The stream is idle before and after, and neither wait is
  * timed. */
 static kiln_status time_batch(bench *b, const calls_case *call, bool bare,
                               double *us)
@@ -250,7 +252,7 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
   CLI_TRY(kiln__bench_bare_record(b->bare, call, &b->data, out->others));
   for (int i = -WARM_UP; i < BATCHES; i++)
     for (int w = 0; w < 2; w++) {
-      /* There and back: nobody always follows the same one. */
+      /* Odd batches run in reverse: neither always follows the other. */
       const int way = i % 2 == 0 ? w : 1 - w;
       double us;
 
@@ -265,6 +267,7 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
 
 /* ---- The table ------------------------------------------------------------------ */
 
+/* A figure, marked if it misses its aim. */
 static void cell(bench *b, cli_table *t, double value, double wanted,
                  const char *unit)
 {
@@ -387,10 +390,11 @@ static int run_all(bench *b, cJSON *json)
   describe(b);
   putchar('\n');
   kiln__cli_table_print(&table, 0);
-  printf(
-      "\n%u of %u hold what is wanted (%.0f ms, %.0f ms, %.1fx); ! marks the "
-      "others\n",
-      b->asked - b->missed, b->asked, wanted_cold, wanted_disk, wanted_ratio);
+  printf("\n%u of %u figures reach their aim (%.0f ms, %.0f ms, %.1fx); ! "
+         "marks the "
+         "others\n",
+         b->asked - b->missed, b->asked, wanted_cold, wanted_disk,
+         wanted_ratio);
   return rc;
 }
 

@@ -13,7 +13,7 @@ typedef struct calls_data {
   CUdeviceptr keys;    /* n of u32, mixed; as f32 they are numbers */
   CUdeviceptr small;   /* n of u32 below 256 */
   CUdeviceptr places;  /* n of u32 below n */
-  CUdeviceptr sorted;  /* n of u32, rising: runs of 16 */
+  CUdeviceptr sorted;  /* n of u32, ascending: runs of 16 */
   CUdeviceptr offsets; /* n / 16 + 1 of u32: segments of 16 */
   CUdeviceptr out[3];  /* 8 * n bytes each */
   CUdeviceptr one[2];  /* 256 KiB each: results of few elements */

@@ -67,12 +67,13 @@ struct calls_bare {
   destroy_fn destroy;
   param_info_fn param_info; /* NULL before CUDA 12.4: 8 bytes each */
   kiln_module *module;
-  size_t n_fills, words; /* of the largest fill: the others are a few */
+  size_t n_fills, words; /* of the largest fill; the others are small */
   CUdeviceptr filled;
   size_t n;
   bare_launch list[MOST_LAUNCHES];
-  _Alignas(16) unsigned char value[4096]; /* every parameter's: kernels have at
-                                             most so many bytes of them */
+  _Alignas(16) unsigned char value[4096]; /* for every parameter: a kernel's
+                                             parameters have 4,096 bytes at most
+                                           */
 };
 
 static void *find_entries(calls_bare *b, const char **why)
@@ -121,6 +122,7 @@ void kiln__bench_bare_current(const calls_bare *b, bool current)
 
 /* ---- What a call launches ---------------------------------------------------- */
 
+/* Record the grid and the parameters' sizes of a node. */
 static void take_kernel(calls_bare *b, const kernel_node *node)
 {
   bare_launch *l = &b->list[b->n];

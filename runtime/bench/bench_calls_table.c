@@ -130,7 +130,7 @@ CASE(scatter_by_buckets, scatter, kiln_scatter_desc,
     .x = floats(d), .index = u32(d->places), .out = f32(d->out[0]), .n = d->n,
     .n_target = d->n, .method = KILN_INDEX_PARTITION, .passes = 4)
 
-/* ---- Choosing and dividing ---------------------------------------------------- */
+/* ---- Select, partition, split ---------------------------------------------------- */
 
 CASE(select_if, select, kiln_select_desc,
     .x = keys(d), .predicate = "x % 2 == 1", .n = d->n, .out = u32(d->out[0]),

@@ -16,7 +16,7 @@ typedef struct bench {
   double seconds; /* of the launches since the counters were reset */
 } bench;
 
-/* Launch and wait. */
+/* Launch, wait, and add the time to b->seconds. */
 static kiln_status go(bench *b, kiln_kernel *kernel,
                       const kiln_launch_config *config, const kiln_arg *args,
                       size_t n)
@@ -86,7 +86,7 @@ static kiln_status launch_reduce(bench *b, kiln_kernel *k)
   return GO(b, k, &config, KILN_ARG(b->da), KILN_ARG(n), KILN_ARG(b->dout));
 }
 
-/* All values and sums are small multiples of 1/8: exact. */
+/* All values and sums are small multiples of 1/8, so the sums are exact. */
 static bool check_reduce(const bench *b)
 {
   double sum = 0;
@@ -164,7 +164,7 @@ static kiln_status launch_julia(bench *b, kiln_kernel *k)
             KILN_ARG(x), KILN_ARG(y));
 }
 
-/* The compiler fuses some products, so pixels at the edge may differ. */
+/* The compiler fuses some products, so up to 2 % of the pixels may differ. */
 static bool check_julia(const bench *b)
 {
   const unsigned char *steps = (const unsigned char *)b->out;
@@ -193,7 +193,7 @@ static const struct kernel {
   const char *builtin, *entry, *label;
   kiln_status (*launch)(bench *b, kiln_kernel *k);
   bool (*check)(const bench *b);
-  double wanted; /* 1e9 thread instructions per second, one core, x86-64-v3 */
+  double wanted; /* aim, in 1e9 thread instructions per second, one core, v3 */
 } kernels[] = {
     {"saxpy", "saxpy", "saxpy", launch_saxpy, check_saxpy, 3},
     {"convolution", "convolve3", "convolution", launch_convolution,
@@ -276,7 +276,7 @@ static kiln_status measure(bench *b, const struct kernel *k, double *rate)
   return st;
 }
 
-/* All kernels with one setting. */
+/* Measure all kernels with one setting, in a runtime of their own. */
 static int run_setting(cli *c, bench *b, const kiln_cpu_opts *cpu,
                        double rates[N_KERNELS])
 {
@@ -388,7 +388,7 @@ int kiln__bench_cpu(cli *c, int argc, char **argv)
 
   if (rc != CLI_OK)
     return rc;
-  kiln_runtime_free(c->rt); /* other settings need the device to themselves */
+  kiln_runtime_free(c->rt); /* only one runtime may use the device */
   c->rt = NULL;
   b.a = kiln__cli_alloc(c, N, sizeof *b.a);
   b.b = kiln__cli_alloc(c, N, sizeof *b.b);
@@ -402,7 +402,8 @@ int kiln__bench_cpu(cli *c, int argc, char **argv)
 
     for (int k = 0; k < N_KERNELS; k++)
       rates[s][k] = -1;
-    if (kiln_cpu_configure(&cpu) == KILN_OK) /* else: not on this processor */
+    if (kiln_cpu_configure(&cpu) ==
+        KILN_OK) /* otherwise this processor lacks the ISA */
       rc = run_setting(c, &b, &cpu, rates[s]);
   }
   if (rc != CLI_OK)

@@ -208,6 +208,7 @@ static kiln_status time_shots(bench_ops *b, shot *shots, size_t n)
   return KILN_OK;
 }
 
+/* Make the temporary storage as large as the peer asks for. */
 static kiln_status peer_storage(bench_ops *b)
 {
   size_t bytes = 0;
@@ -274,6 +275,7 @@ typedef struct outcome {
   double wanted;
 } outcome;
 
+/* Compare the results once, then time the library and its peer. */
 static kiln_status run_case(bench_ops *b, outcome *out)
 {
   shot shots[2] = {{.is_peer = false}, {.is_peer = true}};

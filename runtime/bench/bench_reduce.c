@@ -43,6 +43,7 @@ typedef struct census {
   unsigned kernels, compiled;
 } census;
 
+/* Compile one kernel and add a row with its resources. */
 static int show_resources(const bench *b, cli_table *t, const char *label,
                           const kiln_program_desc *desc, int block, census *c)
 {
@@ -243,7 +244,7 @@ static int time_rung(bench *b, const bench_rung *rung, uint64_t n,
   return 0;
 }
 
-/* The library, and CUB beside it in the same minute. */
+/* Time the library and CUB in turns. */
 static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
 {
   bench_tuning tuning = kiln__bench_tuned(n);
@@ -252,7 +253,7 @@ static int time_library(bench *b, uint64_t n, bench_shot shots[2], bool all)
   shots[0] = (bench_shot){.tuning = &tuning, .n = n};
   shots[1] = (bench_shot){.peer = b->peer, .n = n};
   st = kiln__bench_load(&b->gpu, &shots[0]);
-  if (st == KILN_ESPILL) { /* another GPU than it was tuned for */
+  if (st == KILN_ESPILL) { /* the parameters are an H200's */
     tuning = kiln__bench_safe(&tuning);
     st = kiln__bench_load(&b->gpu, &shots[0]);
   }

@@ -7,12 +7,12 @@
 
 /* ---- bench_reduce_host.c: input and the CPU's own sums --------------------- */
 
-/* Uniform in [24, 60), by all threads: the running sum of 2^28 of them passes
- * 2^30, where a float accumulator no longer notices any of them. */
+/* Fill x with uniform numbers from [24, 60). The running sum of 2^28 of them exceeds
+ * 2^30; from there on adding one of them to a float changes nothing. */
 void kiln__bench_input(float *x, uint64_t n, unsigned threads);
 /* The sum in double precision. */
 double kiln__bench_sum_f64(const float *x, uint64_t n, unsigned threads);
-/* The sum as a reduction in float lanes, as fast as this CPU goes. */
+/* The sum in several float accumulators, as fast as this CPU allows. */
 double kiln__bench_sum_f32(const float *x, uint64_t n, unsigned threads);
 /* One float accumulator from left to right: what one GPU thread computes. */
 float kiln__bench_sum_naive(const float *x, uint64_t n);
@@ -38,14 +38,14 @@ typedef struct bench_rung {
 
 /* How the library's reduction is specialised and launched. */
 typedef struct bench_tuning {
-  unsigned block;       /* KILN_BLOCK */
-  unsigned items;       /* KILN_ITEMS */
-  unsigned threads;     /* KILN_THREADS: resident per SM */
-  unsigned even;        /* KILN_EVEN */
-  unsigned keep;        /* KILN_KEEP */
-  unsigned small;       /* KILN_SMALL */
-  unsigned results;     /* KILN_RESULTS */
-  unsigned vectors;     /* fewest of 16 bytes per thread: limits the grid */
+  unsigned block;   /* KILN_BLOCK */
+  unsigned items;   /* KILN_ITEMS */
+  unsigned threads; /* KILN_THREADS: resident per SM */
+  unsigned even;    /* KILN_EVEN */
+  unsigned keep;    /* KILN_KEEP */
+  unsigned small;   /* KILN_SMALL */
+  unsigned results; /* KILN_RESULTS */
+  unsigned vectors; /* fewest of 16 bytes per thread: limits the grid */
 } bench_tuning;
 
 /* The steps, in order; ends in a NULL builtin. */

@@ -119,7 +119,7 @@ static kiln_status compute(kiln_device *device, kiln_kernel *kernel,
   return KILN_OK;
 }
 
-/* The life of a JIT kernel. */
+/* From the driver to the verified result, once. */
 static kiln_status live(kiln_runtime *rt, bool steps, kiln_device **device,
                         kiln_module **module, kiln_image **image)
 {
@@ -171,8 +171,8 @@ static int kiln_child(bool steps)
 
 /* ---- Preparation -------------------------------------------------------- */
 
-/* Compile twice: PTX only is the front end's part, the rest is the back end's.
- * The first compile of a process pays for loading NVRTC and is not counted. */
+/* Print the compiler's times: to PTX (the front end), and to machine code (both
+ * ends). The first compile of a process includes loading NVRTC, so it is apart. */
 static kiln_status time_compiler(kiln_runtime *rt, int cc)
 {
   kiln_program_desc desc = saxpy_desc;
@@ -193,7 +193,7 @@ static kiln_status time_compiler(kiln_runtime *rt, int cc)
   return KILN_OK;
 }
 
-/* The image as the bare driver loads it: a device of PTX has no other. */
+/* Write the image for the bare program: the CUBIN, or PTX where there is none. */
 static int write_image(const kiln_image *image, const char *path)
 {
   size_t size = 0;

@@ -90,6 +90,7 @@ static void compile_candidate(cli *c, const kiln_target *target,
   kiln_image_free(image);
 }
 
+/* Compile every candidate for a target and print what each uses. */
 static int without_device(cli *c, const options *o)
 {
   static const char *const heads[] = {
@@ -149,8 +150,9 @@ static void print_best(cli_table *t, const bench_ops *b, const char *family,
   kiln__cli_cell(t, "%zu of %zu", found->tried - found->failed, found->tried);
 }
 
-/* Ends with the best one set. A candidate that does not compile is none.
- * @param all  NULL, or the table that each is shown in */
+/* Time every candidate of the family on b->now, and leave the best one set. A
+ * candidate that does not compile is skipped.
+ * @param all  NULL, or a table that gets a row for each */
 static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
                              best *out, cli_table *all)
 {
@@ -193,7 +195,8 @@ static kiln_status tune_case(bench_ops *b, const char *family, unsigned bits,
   return kiln_tuning_set(b->rig.device, family, size, log2_n, &out->tuning);
 }
 
-/* The first case of each element size decides for its class. */
+/* Only the first case of each element size is tuned: parameters are kept per
+ * element size. */
 static bool is_first_of_size(const bench_case *cases, const bench_case *c)
 {
   for (const bench_case *k = cases; k < c; k++)
@@ -227,7 +230,7 @@ static kiln_status keep(bench_ops *b, const options *o)
   char path[1024];
 
   if (o->dry_run) {
-    printf("nothing kept (--dry-run)\n");
+    printf("nothing is kept (--dry-run)\n");
     return KILN_OK;
   }
   CLI_TRY(kiln_tuning_path(b->rig.device, path, sizeof path));
@@ -236,6 +239,7 @@ static kiln_status keep(bench_ops *b, const options *o)
   return KILN_OK;
 }
 
+/* Time every candidate on the device and keep the best. */
 static int with_device(cli *c, const options *o)
 {
   static const char *const heads[] = {
@@ -253,7 +257,7 @@ static int with_device(cli *c, const options *o)
     if (f->tuning != NULL && is_wanted(o, f->tuning))
       st = tune_family(&b, f, o, &table);
   if (st == KILN_OK) {
-    printf("%s: gain over the table's parameters\n", b.rig.info.name);
+    printf("%s: gain over the parameters in use\n", b.rig.info.name);
     kiln__cli_table_print(&table, 0);
     st = keep(&b, o);
   }

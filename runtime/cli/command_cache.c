@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+/* The options and words of one action. */
 typedef struct cache_args {
   cli_program program;
   const char *arch;
@@ -52,6 +53,7 @@ typedef struct entries {
   size_t n, room, bad;
 } entries;
 
+/* For kiln_cache_each(): copy an entry, whose texts are borrowed. */
 static bool add_entry(void *user, const kiln_cache_item *item)
 {
   entries *e = user;
@@ -68,6 +70,7 @@ static bool add_entry(void *user, const kiln_cache_item *item)
   return true;
 }
 
+/* For qsort: latest use first; the hash orders equal times. */
 static int latest_first(const void *a, const void *b)
 {
   const entry *x = a, *y = b;
@@ -87,6 +90,7 @@ static int collect(cli *c, bool verify, entries *out)
   return CLI_OK;
 }
 
+/* "5 min ago", from seconds since the epoch. */
 static const char *age(cli *c, int64_t used_s)
 {
   const int64_t s = (int64_t)time(NULL) - used_s;
@@ -236,6 +240,7 @@ static int action_clear(cli *c, cache_args *a)
 
 /* ---- Why ---------------------------------------------------------------- */
 
+/* For kiln_cache_why(): one field that differs. */
 static void add_field(void *user, const char *field, const char *wanted,
                       const char *found)
 {

@@ -22,6 +22,7 @@ typedef struct request {
 
 /* ---- Compiling ---------------------------------------------------------- */
 
+/* For kiln_program_desc.on_log: keep the latest complete log. */
 static void keep_log(void *user, const char *text, size_t size)
 {
   cli_unit *unit = user;
@@ -30,7 +31,7 @@ static void keep_log(void *user, const char *text, size_t size)
   unit->log = strndup(text, size);
 }
 
-/* The assembler's resource lines are in the report already. */
+/* A line of the assembler about resources, which the report prints anyway. */
 static bool is_resource_line(const char *line, size_t n)
 {
   static const char info[] = "ptxas info", frame[] = "bytes stack frame";
@@ -45,8 +46,8 @@ static bool same_log(const cli_unit *a, const cli_unit *b)
          strcmp(a->log, b->log) == 0;
 }
 
-/* Messages of the compiler on stderr; the same text for the next target is
- * said once. */
+/* Print the compiler's messages to stderr. Targets usually share them, so a log
+ * equal to the previous target's is not printed again. */
 static void show_log(const cli_unit *unit, const cli_unit *previous)
 {
   const char *line = unit->log;
@@ -63,8 +64,8 @@ static void show_log(const cli_unit *unit, const cli_unit *previous)
   }
 }
 
-/* "saxpy.cu for sm_90: message", log, next step. To correct the source needs no
- * saying. */
+/* Print "saxpy.cu for sm_90: MESSAGE", the log and the next step. The step "correct
+ * the source" is left out: the log makes it obvious. */
 static void show_failure(const cli *c, const cli_unit *unit,
                          const cli_unit *previous)
 {
@@ -136,7 +137,7 @@ void kiln__cli_free_units(cli_unit *units, size_t n)
 
 /* ---- Artifacts ---------------------------------------------------------- */
 
-/* "dir/" or an existing folder. */
+/* Whether -o names a folder: "dir/", or one that exists. */
 static bool is_folder(const char *path)
 {
   const size_t n = strlen(path);
@@ -146,7 +147,7 @@ static bool is_folder(const char *path)
          (stat(path, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
-/* "folder/saxpy.sm_90.ptx" */
+/* The file of an artifact: -o itself, or "folder/saxpy.sm_90.ptx". */
 static const char *artifact_path(cli *c, const request *r, const cli_unit *unit,
                                  artifact kind)
 {
@@ -261,9 +262,9 @@ static int take_emit(cli *c, void *to, const char *value)
   return CLI_OK;
 }
 
-/* What -o and --emit leave open: the kind by the file's ending, and whether
- * one path is enough. Done before compiling, so that nobody waits for a
- * refusal. */
+/* Complete what -o and --emit leave open: the kind of output by the file's ending,
+ * the folder, the disassembler. This comes before compiling, so that an error is
+ * reported at once. */
 static int settle_output(request *r, cli *c)
 {
   const char *dot = r->output == NULL ? NULL : strrchr(r->output, '.');
@@ -290,7 +291,7 @@ static int settle_output(request *r, cli *c)
                            r->output, files, r->output);
   if (r->output != NULL && is_folder(r->output) &&
       mkdir(r->output, 0777) != 0 && errno != EEXIST) {
-    kiln__cli_say(c, NULL, "cannot make the folder %s: %s", r->output,
+    kiln__cli_say(c, NULL, "cannot create the folder '%s': %s", r->output,
                   strerror(errno));
     return CLI_FAILED;
   }

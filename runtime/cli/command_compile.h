@@ -1,4 +1,5 @@
-/* command_compile.h -- compiling several programs at once, and the report on them. */
+/* command_compile.h -- compiling several programs at once, and the report on
+ * them. `compile` and `pack` share the first, `compile` uses the second. */
 #ifndef KILN_CLI_COMPILE_H
 #define KILN_CLI_COMPILE_H
 
@@ -6,7 +7,7 @@
 
 /* One program for one target. */
 typedef struct cli_unit {
-  const kiln_program_desc *desc; /* on_log is taken */
+  const kiln_program_desc *desc; /* its on_log is replaced */
   const char *label;
   kiln_target target;
   kiln_status status;
@@ -14,12 +15,14 @@ typedef struct cli_unit {
   char *log;         /* the complete log, or NULL */
 } cli_unit;
 
-/* Compile all in parallel, with progress, failures and compiler messages on
- * stderr. @return CLI_OK, or CLI_FAILED if any failed. */
+/* Compile all in parallel. Progress, failures and compiler messages go to stderr.
+ * Each unit gets its status and image; kiln__cli_free_units() frees them.
+ * @return CLI_OK, or CLI_FAILED if any failed */
 int kiln__cli_compile_units(cli *c, cli_unit *units, size_t n);
 void kiln__cli_free_units(cli_unit *units, size_t n);
 
-/* Registers, spills, memory and occupancy of each kernel for each target. */
+/* Print registers, spills, memory and occupancy of each kernel for each target, as
+ * tables; or return them as JSON. Units that failed are left out. */
 void kiln__cli_report(cli *c, const cli_unit *units, size_t n);
 cJSON *kiln__cli_report_json(cli *c, const cli_unit *units, size_t n);
 

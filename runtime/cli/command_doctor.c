@@ -46,6 +46,7 @@ static cJSON *ladder_json(const kiln_ladder_query *query,
   return o;
 }
 
+/* Take one KEY=VALUE of --what-if. */
 static int parse_key(cli *c, kiln_ladder_query *q, char *word)
 {
   char *value = strchr(word, '=');
@@ -90,6 +91,7 @@ static int parse_key(cli *c, kiln_ladder_query *q, char *word)
                          word);
 }
 
+/* Print what the ladder chooses on the machine that the text describes. */
 static int what_if(cli *c, const char *text, bool json)
 {
   kiln_ladder_query q = {.driver_version = -1, .nvrtc_version = -1};
@@ -136,7 +138,7 @@ static int what_if(cli *c, const char *text, bool json)
 
 /* ---- Text --------------------------------------------------------------- */
 
-/* The places tried have a table of their own. */
+/* The text without its list of places tried, which has a table of its own. */
 static const char *without_trail(const doctor *d, const char *text)
 {
   const char *trail = strstr(text, ": tried ");
@@ -230,7 +232,7 @@ static void print_gpus(const doctor *d)
   }
 }
 
-/* Without a GPU the ladder still answers for the newest target. */
+/* Without a GPU, print the ladder for the newest target of NVRTC. */
 static void print_no_gpu_ladder(const doctor *d)
 {
   kiln_ladder_result *result;
@@ -277,7 +279,8 @@ static void add_files(const doctor *d, cli_table *t)
                       "needs one");
 }
 
-/* dlopen repeats the name that stands in the column before. */
+/* Why a place was not used. dlopen's message starts with the path, which the column
+ * before shows. */
 static const char *why_not(const kiln_trail_step *step)
 {
   const char *reason = step->found || step->reason == NULL ? "" : step->reason;

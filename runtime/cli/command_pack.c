@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* One program with the options it is compiled with; targets come later. */
+/* One program with its compile options. It is compiled for every target that it
+ * supports. */
 typedef struct item {
   const kiln_program_desc *desc;
   const char *label;
@@ -15,7 +16,7 @@ typedef struct item {
 
 typedef struct pack_args {
   cli *c;
-  cli_program shared; /* options given to the command: for every program */
+  cli_program shared; /* options of the command line, for every program */
   const char *arch, *output;
   item *items;
   size_t n, room;
@@ -39,8 +40,8 @@ static size_t count_texts(const char *const *list)
   return n;
 }
 
-/* A shipped variant, with the command's own options kept but for defines,
- * traits and names: those belong to the variant. */
+/* Add a shipped variant. It keeps the options of the command line except defines,
+ * traits and names, which the variant sets. */
 static void add_variant(pack_args *a, const kiln_variant *v)
 {
   kiln_program_desc *desc = kiln__cli_alloc(a->c, 1, sizeof *desc);
@@ -57,8 +58,8 @@ static void add_variant(pack_args *a, const kiln_variant *v)
            v->min_cc);
 }
 
-/* Every variant of a builtin, of all for NULL. @return whether there was one.
- */
+/* Add every variant of an embedded program, of all of them for NULL.
+ * @return whether there was one */
 static bool add_variants(pack_args *a, const char *builtin)
 {
   size_t n;
@@ -94,7 +95,8 @@ static int add_program(pack_args *a, cli_program *p, const char *what)
   return CLI_OK;
 }
 
-/* Cut a line into words at blanks; '...' and "..." keep blanks. In place. */
+/* Cut a line into at most `room` words at blanks, in place. Blanks within '...' and
+ * "..." are kept, and '#' starts a comment. @return how many words */
 static int split_words(char *line, char **words, int room)
 {
   int n = 0;
@@ -204,7 +206,7 @@ static int add_word(pack_args *a, const char *word)
 
 /* ---- Building ----------------------------------------------------------- */
 
-/* Size of the pack that was written, with the next step. */
+/* Print what was written, its size, and how programs find it. */
 static void print_written(const pack_args *a, const char *text)
 {
   struct stat info = {0};
@@ -285,7 +287,7 @@ static int check_output(const pack_args *a)
   return CLI_FAILED;
 }
 
-/* The words behind the options: what to pack. */
+/* Pack what the words of the command line name. */
 static int pack_words(pack_args *a, const cli_words *words)
 {
   cli_targets targets;

@@ -126,7 +126,7 @@ static bool settle(run_spec *spec)
 
 /* ---- The kernel -------------------------------------------------------------- */
 
-/* The i-th entry's name in PTX text; NULL: there are fewer. */
+/* The name of the i-th kernel in PTX text; NULL if there are fewer. */
 static const char *entry_name(cli *c, const char *ptx, size_t i)
 {
   static const char word[] = ".entry ";
@@ -143,7 +143,8 @@ static const char *entry_name(cli *c, const char *ptx, size_t i)
   return NULL;
 }
 
-/* The kernel by its lowered or plain name, or the only one. */
+/* The lowered name of the kernel that the user named, lowered or plain, or of the
+ * only one. NULL having reported which kernels there are. */
 static const char *find_kernel(cli *c, const kiln_module *module,
                                const char *wanted)
 {
@@ -186,6 +187,7 @@ static kiln_status launch_once(kiln_kernel *kernel, const run_spec *spec)
   return kiln_launch(kernel, &config, args, spec->n_args);
 }
 
+/* Median milliseconds of `repeats` launches, each between two events. */
 static kiln_status timed(kiln_device *device, kiln_kernel *kernel,
                          const run_spec *spec, unsigned repeats, double *ms)
 {
@@ -215,6 +217,7 @@ static kiln_status timed(kiln_device *device, kiln_kernel *kernel,
   return st;
 }
 
+/* Launch, and print the time and the arrays. */
 static int run_kernel(cli *c, const request *r, run_spec *spec,
                       kiln_device *device, kiln_module *module)
 {
@@ -306,6 +309,7 @@ static int run_spec_of(cli *c, request *r, run_spec *spec)
   return rc;
 }
 
+/* Run every launch that the command line or the file describes. */
 static int run_file(cli *c, request *r, const char *what)
 {
   run_spec *specs = kiln__cli_alloc(c, MOST_RUNS, sizeof *specs);
@@ -335,6 +339,7 @@ static int run_file(cli *c, request *r, const char *what)
   return rc;
 }
 
+/* Move to the CPU device if checks or counters are wanted, and set them. */
 static int configure(cli *c, request *r)
 {
   int rc;

@@ -25,14 +25,14 @@ typedef enum run_type {
 typedef struct run_arg {
   const char *text; /* as written */
   run_type type;
-  bool typed; /* else the kernel's parameter decides how wide it is */
+  bool typed; /* otherwise as wide as the kernel's parameter */
   bool array; /* `n` elements with this start: */
   uint64_t n;
   const char *init; /* "zero", "none", "ramp", "random", "@FILE", a number */
   const char *save; /* file to write it to afterwards, or NULL */
   unsigned char value[8];
-  size_t size; /* of the argument as launched */
-  unsigned char *host, *before;
+  size_t size;                  /* of the argument as launched */
+  unsigned char *host, *before; /* an array's elements, and before the launch */
   CUdeviceptr device;
 } run_arg;
 

@@ -1,4 +1,5 @@
-/* compile_report.c -- what kernels take, and how many of their blocks fit. */
+/* compile_report.c -- the report of `kiln compile`: what each kernel uses, and the
+ * occupancy of an SM that follows from it. */
 #include "cli/command_compile.h"
 
 #include <string.h>
@@ -6,7 +7,8 @@
 static const int blocks[] = {128, 256, 512, 1024};
 enum { N_BLOCKS = sizeof blocks / sizeof blocks[0] };
 
-/* Share of the SM's warps in percent, -1 if such a block cannot run. */
+/* Occupancy for blocks of this many threads: resident warps in percent of the SM's
+ * most; -1 if such a block cannot run. */
 static int occupancy(const kiln_traits *traits, const kiln_resources *r,
                      int block)
 {
@@ -39,7 +41,8 @@ static void add_unknown(cli_table *t)
   kiln__cli_dashes(t, t->columns - t->n % t->columns);
 }
 
-/* A pack may serve a target with what was made for a lower one. */
+/* The target that the image was compiled for: a pack may serve a target with an
+ * image of a lower one. */
 static char *made_for(const cli_unit *unit, char text[24])
 {
   const kiln_target target = kiln_image_target(unit->image);
@@ -66,7 +69,7 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
     kiln__cli_cell(t, "-");
   kiln__cli_cell(t, "%d", r->stack);
   kiln__cli_cell(t, "%d", r->shared_static);
-  /* Some assemblers do not say; every kernel has some. */
+  /* Every kernel uses constant memory; 0 means that the assembler reported none. */
   if (r->constant > 0)
     kiln__cli_cell(t, "%d", r->constant);
   else
@@ -118,9 +121,10 @@ static void report_kernels(cli *c, const cli_unit *units, size_t n)
     return;
   putchar('\n');
   kiln__cli_table_print(&t, 0);
-  puts("\nregs a thread; spill bytes stored/loaded and stack bytes a thread; "
-       "shared\nbytes a block; const bytes; 128 to 1024: occupancy for blocks "
-       "of that size");
+  puts("\nregs: registers per thread; spill: bytes stored/loaded per thread; "
+       "stack: "
+       "bytes\nper thread; shared: bytes per block; const: bytes; 128 to 1024: "
+       "occupancy for\nblocks of that many threads");
 }
 
 void kiln__cli_report(cli *c, const cli_unit *units, size_t n)

@@ -37,7 +37,7 @@ static const char *in_path(cli *c, const char *tool)
   return NULL;
 }
 
-/* The last match: the newest where names carry a version. */
+/* The last executable match, which is the newest where paths contain a version. */
 static const char *in_glob(cli *c, const char *pattern)
 {
   glob_t found = {0};
@@ -51,7 +51,8 @@ static const char *in_glob(cli *c, const char *pattern)
   return path;
 }
 
-/* Wheels that bring the tool, below a Python's or environment's root. */
+/* The tool in a Python package, below the root of an installation or a virtual
+ * environment. */
 static const char *in_python(cli *c, const char *root, const char *tool)
 {
   static const char *const places[] = {
@@ -70,6 +71,7 @@ static const char *in_python(cli *c, const char *root, const char *tool)
   return NULL;
 }
 
+/* Search PATH, CUDA toolkits, then Python packages. */
 static const char *find_tool(cli *c, const char *tool)
 {
   static const char *const toolkits[] = {"CUDA_HOME", "CUDA_PATH",

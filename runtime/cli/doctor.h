@@ -14,10 +14,11 @@ typedef struct doctor_nvrtc {
   int builtins_version; /* 13000, 0 = unknown */
 } doctor_nvrtc;
 
+/* One GPU, what the ladder chose for it, and whether a kernel ran. */
 typedef struct doctor_device {
   kiln_device_info info;
   int cc;
-  bool supported; /* in the list of the NVRTC that the ladder took */
+  bool supported; /* the NVRTC that the ladder chose compiles for it */
   kiln_ladder_query query;
   kiln_ladder_result ladder;
   kiln_status run;      /* of a small kernel, verified */
@@ -30,17 +31,20 @@ typedef struct doctor_pack {
   const char *reason; /* why it cannot be read, or NULL */
 } doctor_pack;
 
+/* A problem, and what to do about it ("" if nothing can be done). */
 typedef struct doctor_problem {
   const char *what, *fix;
 } doctor_problem;
 
+/* Everything that was found. Texts are never NULL unless noted. */
 typedef struct doctor {
   cli *c;
   kiln_status driver_status, nvrtc_status, compile_status;
   kiln_driver_info driver;
   const char *driver_text, *driver_hint; /* of the failure */
-  const char *kernel_driver; /* what the kernel says of its module, or NULL */
-  bool has_hardware;         /* an NVIDIA GPU is on a bus */
+  const char
+      *kernel_driver; /* the kernel's own line about its module, or NULL */
+  bool has_hardware;  /* an NVIDIA GPU is on a bus */
   const char *nvrtc_text, *nvrtc_hint;
   size_t n_nvrtc, n_devices, n_packs, n_problems;
   doctor_nvrtc nvrtc[DOCTOR_NVRTC];

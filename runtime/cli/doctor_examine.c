@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Small, header-free, and wrong results are noticed. */
+/* A small kernel without headers, whose result can be verified. */
 static const char probe[] =
     "extern \"C\" __global__ void probe(unsigned *out, unsigned seed)\n"
     "{\n"
@@ -43,8 +43,8 @@ static bool read_line(const char *path, char *out, size_t size)
   return good;
 }
 
-/* Vendor 0x10de with display class 0x03: a GPU is plugged in, whatever the
- * driver thinks. */
+/* Whether a device of vendor 0x10de with display class 0x03 is on the PCI bus: a GPU
+ * is plugged in, even if the driver does not see it. */
 static bool find_hardware(cli *c)
 {
   glob_t found = {0};
@@ -82,8 +82,8 @@ static void examine_driver(doctor *d)
 
 /* ---- Compilers ---------------------------------------------------------- */
 
-/* libnvrtc-builtins.so.13.0 beside the library that would load it; the file
- * name carries the version, and a link's target may say more. */
+/* Find libnvrtc-builtins.so.13.0 beside the library that would load it. Its name
+ * contains the version. Of several the one nearest to NVRTC's version is taken. */
 static void find_builtins(doctor *d, doctor_nvrtc *n)
 {
   static const char prefix[] = "libnvrtc-builtins.so";
@@ -145,6 +145,7 @@ static bool supports(const kiln_ladder_query *q)
   return false;
 }
 
+/* Ask the ladder with every NVRTC, as the library does. */
 static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(d->c, DOCTOR_NVRTC, sizeof *info);
@@ -160,7 +161,7 @@ static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
   gpu->supported = supports(&gpu->query);
 }
 
-/* Compile, load, launch and verify: the whole way, once. */
+/* Compile, load, launch and verify the small kernel. */
 static kiln_status run_probe(kiln_device *device)
 {
   const kiln_program_desc desc = {
@@ -216,7 +217,8 @@ static void examine_device(doctor *d, int ordinal)
   kiln_device_free(device);
 }
 
-/* Does the compiler work at all, with its builtins? */
+/* Compile the small kernel, for the first GPU or the newest target: NVRTC may be
+ * there without its builtins. */
 static void try_compile(doctor *d)
 {
   const kiln_program_desc desc = {
@@ -364,12 +366,12 @@ static void diagnose_files(doctor *d)
                   kiln__cli_text(c, "the pack %s %s", d->packs[i].path,
                                  d->packs[i].reason),
                   "correct KILN_PACKS, or make the pack again with kiln pack");
-  if (d->cache.usable) /* else its warnings repeat what was just said */
+  if (d->cache.usable) /* otherwise the warnings repeat the problem above */
     while ((line = kiln__cli_word(&lines, "\n")) != NULL)
       add_problem(d, line, "");
 }
 
-/* The first problem's next step is the one to take. */
+/* Draw the verdict. The next step is that of the first problem that has one. */
 static void conclude(doctor *d)
 {
   cli *c = d->c;
@@ -416,7 +418,7 @@ void kiln__cli_examine(doctor *d)
   try_compile(d);
   examine_packs(d);
   if (kiln_cache_describe(d->c->rt, &d->cache) != KILN_OK)
-    d->cache = (kiln_cache_info){.reason = "it could not be looked at"};
+    d->cache = (kiln_cache_info){.reason = "its state could not be read"};
   d->disassembler = kiln__cli_disassembler(d->c);
   diagnose_compiler(d);
   diagnose_driver(d);

@@ -1,4 +1,5 @@
-/* main.c -- the `kiln` command: global options and the table of commands. */
+/* main.c -- the `kiln` command: global options and the table of commands. Each
+ * command parses its own options and returns an exit code. */
 #include "bench/bench.h"
 #include "cli/commands.h"
 
@@ -12,37 +13,37 @@ static const struct {
   const char *what;
 } commands[] = {
     {"doctor", kiln__cli_doctor, CLI_DEVICE_GIVEN,
-     "what was found where, what would be chosen, what is wrong"},
+     "check driver, NVRTC, GPUs and cache; what is wrong, how to fix it"},
     {"devices", kiln__cli_devices, CLI_DEVICE_GIVEN,
-     "each GPU and its traits; table of all"},
+     "print each GPU's properties, or the table of generations"},
     {"compile", kiln__cli_compile, CLI_DEVICE_GIVEN,
-     "PTX, CUBIN, SASS and resource report"},
+     "compile a program to PTX, CUBIN, SASS or a resource report"},
     {"cache", kiln__cli_cache, CLI_DEVICE_GIVEN,
-     "look at and tend the compile cache"},
-    {"pack", kiln__cli_pack, CLI_DEVICE_GIVEN, "pre-built kernels in one file"},
+     "inspect the compile cache and keep it small"},
+    {"pack", kiln__cli_pack, CLI_DEVICE_GIVEN,
+     "compile kernels into one file that serves without NVRTC"},
     {"run", kiln__cli_run, CLI_DEVICE_NEEDED,
      "launch any kernel; counters, checks, times"},
     {"check", kiln__cli_check, CLI_DEVICE_NEEDED,
-     "memory, race, initialisation and synchronisation checks"},
+     "find memory, race, initialisation and synchronisation bugs"},
     {"exec", kiln__cli_exec, CLI_DEVICE_GIVEN,
-     "an unmodified CUDA driver program on the CPU device"},
+     "run an unmodified CUDA driver program on the CPU device"},
     {"bench", kiln__cli_bench, CLI_DEVICE_GIVEN,
-     "reduce, launch, start, every operation: measured here"},
+     "measure launches, process starts and every operation"},
     {"tune", kiln__cli_tune, CLI_DEVICE_GIVEN,
-     "the operations' best parameters on this GPU"},
+     "find the operations' best parameters for this GPU"},
 };
 
 static const size_t n_commands = sizeof commands / sizeof commands[0];
 
 static void help(FILE *out)
 {
-  fputs("kiln compiles CUDA kernels at run time and runs them; see what it "
-        "does here.\n\n"
+  fputs("kiln compiles CUDA kernels at run time and runs them.\n\n"
         "usage: kiln COMMAND [options]\n\n",
         out);
   for (size_t i = 0; i < n_commands; i++)
     fprintf(out, "  %-9s %s\n", commands[i].name, commands[i].what);
-  fputs("\nEach command has --help. Everywhere:\n"
+  fputs("\nEach command has --help. Options of every command:\n"
         "  --cache-dir DIR   cache folder (else KILN_CACHE_DIR, else the "
         "user's)\n"
         "  --nvrtc FILE      libnvrtc to use and no other (else KILN_NVRTC)\n"
@@ -50,13 +51,15 @@ static void help(FILE *out)
         "  --device WHICH    gpu, or the CPU device: cpu, cpu:9.0, "
         "cpu:6.1,seed=3\n"
         "                    (else KILN_DEVICE)\n"
-        "  --verbose         say on stderr what the library does\n"
-        "  --version\n\n"
-        "Exit codes: 0 done, 1 the work failed, 2 wrong use.\n",
+        "  --verbose         print what the library does to stderr\n"
+        "  --version         print the version\n\n"
+        "Example: kiln doctor --nvrtc /opt/cuda/lib64/libnvrtc.so.13\n\n"
+        "Exit codes: 0 success, 1 the work failed, 2 wrong use.\n",
         out);
 }
 
-static void gather(cli *c, const char *text)
+/* Append a line to c->warnings; without memory it is lost. */
+static void keep_line(cli *c, const char *text)
 {
   const size_t old = c->warnings == NULL ? 0 : strlen(c->warnings);
   const size_t size = old + strlen(text) + 2;
@@ -68,7 +71,8 @@ static void gather(cli *c, const char *text)
   c->warnings = more;
 }
 
-/* Called from any thread; the lock of stderr guards the gathered lines too. */
+/* The library's log. It may be called from any thread; the lock of stderr also
+ * guards the kept lines. */
 static void log_line(void *user, kiln_log_level level, const char *text)
 {
   static const char *const names[] = {"error", "warning", "info", "debug"};
@@ -76,13 +80,13 @@ static void log_line(void *user, kiln_log_level level, const char *text)
 
   flockfile(stderr);
   if (c->keep_warnings && !c->verbose)
-    gather(c, text);
+    keep_line(c, text);
   else
     fprintf(stderr, "kiln: %s: %s\n", names[level & 3], text);
   funlockfile(stderr);
 }
 
-/* `--device 1` is a GPU's number, for the command itself. */
+/* `--device 1` is a GPU's ordinal: the command takes it, not the global option. */
 static bool is_ordinal(char **argv, int i)
 {
   const char *value = NULL;
@@ -95,9 +99,9 @@ static bool is_ordinal(char **argv, int i)
          strcmp(value, "gpu") != 0;
 }
 
-/* Takes the global options out of argv, wherever they stand, so that commands
- * see only their own. The word after --option is NVRTC's, whatever it is.
- * @return the new argc, or -1 having said what is wrong. */
+/* Remove the global options from argv, wherever they stand, so that commands see
+ * only their own. The word behind --option belongs to NVRTC, whatever it is.
+ * @return the new argc, or -1 having reported what is wrong */
 static int take_globals(cli *c, int argc, char **argv)
 {
   const struct {
@@ -112,7 +116,7 @@ static int take_globals(cli *c, int argc, char **argv)
   for (int i = 1; i < argc; i++) {
     size_t k = 0;
 
-    if (strcmp(argv[i], "--") == 0) { /* what follows is a program's own */
+    if (strcmp(argv[i], "--") == 0) { /* the rest is a program's command line */
       while (i < argc)
         argv[kept++] = argv[i++];
       break;
@@ -143,7 +147,7 @@ static int take_globals(cli *c, int argc, char **argv)
       if (argv[i][n] != '\0')
         continue;
       if (i + 1 == argc) {
-        kiln__cli_usage(c, "%s needs a path", argv[i]);
+        kiln__cli_usage(c, "%s needs a value", argv[i]);
         return -1;
       }
       *known[k].value = argv[++i];
@@ -186,7 +190,7 @@ static int run_command(cli *c, size_t which, int argc, char **argv)
   if (rc == CLI_HELPED)
     rc = CLI_OK;
   kiln_runtime_free(c->rt);
-  /* Of --device cpu,check=all: no command may overlook what it found. */
+  /* With --device cpu,check=all any command may have findings. */
   if (c->on_cpu && kiln__cli_findings() > 0 && rc == CLI_OK)
     rc = CLI_FAILED;
   return rc;
@@ -213,7 +217,7 @@ static int dispatch(cli *c, int argc, char **argv)
   for (size_t i = 0; i < n_commands; i++)
     if (strcmp(argv[1], commands[i].name) == 0)
       return run_command(c, i, argc - 1, argv + 1);
-  return kiln__cli_usage(c, "no command \"%s\"", argv[1]);
+  return kiln__cli_usage(c, "there is no command \"%s\"", argv[1]);
 }
 
 int main(int argc, char **argv)
@@ -221,7 +225,8 @@ int main(int argc, char **argv)
   cli c = {0};
   int rc;
 
-  /* Its time counts from the start of the process: nothing before it. */
+  /* A child of `bench start`: its time counts from the start of the process, so
+   * nothing may come before it. */
   if (argc > 4 && strcmp(argv[1], "bench") == 0 &&
       strcmp(argv[2], "start") == 0 && strcmp(argv[3], "--child") == 0)
     return kiln__cli_start_child(argc - 4, argv + 4);

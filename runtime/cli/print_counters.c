@@ -109,7 +109,7 @@ static void print_kernel(void *user, const kiln_cpu_counters *k)
          (unsigned long long)k->atomic_conflicts);
 }
 
-/* Text of a source line without leading blanks, "" if the file is not here. */
+/* A source line without leading blanks; "" if the file cannot be read. */
 static const char *source_line(cli *c, const char *path, unsigned line)
 {
   FILE *f = fopen(path, "re");
@@ -130,7 +130,7 @@ static const char *source_line(cli *c, const char *path, unsigned line)
   return out;
 }
 
-/* Empty where there is nothing to divide by. */
+/* A ratio, or an empty cell if the divisor is 0. */
 static void ratio_cell(cli_table *t, uint64_t a, uint64_t b)
 {
   kiln__cli_cell(t, "%s",

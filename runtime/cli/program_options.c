@@ -153,7 +153,7 @@ int kiln__cli_program_open(cli_program *p, cli *c, const char *what)
   p->label = strcmp(what, "-") == 0 ? "stdin" : what;
   p->desc.source = source;
   p->desc.name = p->label;
-  /* A quoted include means "beside this file" to every C programmer. */
+  /* C programmers expect a quoted include to be found beside the file. */
   if (strstr(source, "#include \"") != NULL) {
     slash = strrchr(what, '/');
     p->options[p->desc.n_options++] = "-I";
@@ -169,6 +169,7 @@ int kiln__cli_program_open(cli_program *p, cli *c, const char *what)
 
 enum { MOST_NVRTC = 16 };
 
+/* Every target that one of the NVRTCs compiles for, in ascending order. */
 static int all_targets(cli *c, cli_targets *out)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(c, MOST_NVRTC, sizeof *info);
@@ -216,7 +217,8 @@ bool kiln__cli_ladder(kiln_ladder_query *query, kiln_ladder_result *out,
   return true;
 }
 
-/* The target that the ladder takes for GPU 0; false where there is none. */
+/* The target that the ladder chooses for GPU 0; false if there is no GPU or nothing
+ * fits it. */
 static bool device_target(cli *c, const kiln_nvrtc_info *nvrtc, size_t n,
                           kiln_target *out)
 {

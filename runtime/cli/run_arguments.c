@@ -14,7 +14,8 @@ static const struct {
                         {"i32", 4}, {"u32", 4}, {"i64", 8}, {"u64", 8},
                         {"f32", 4}, {"f64", 8}};
 
-/* Length of the type's name that `text` begins with; 0: none. */
+/* Length of the type's name that `text` starts with, 0 if it starts with none. The
+ * name is followed by '=' or '['. */
 static size_t take_type(const char *text, run_type *out)
 {
   for (int i = 0; i < RUN_N_TYPES; i++) {
@@ -29,7 +30,7 @@ static size_t take_type(const char *text, run_type *out)
   return 0;
 }
 
-/* A number as `type`; false if it is none. */
+/* Store a number as `type`. @return false if the text is no number or too large */
 static bool store_number(run_type type, const char *text, unsigned char *out)
 {
   char *end;
@@ -196,7 +197,8 @@ static void store_index(run_type type, uint64_t i, unsigned char *out)
     memcpy(out, &i, types[type].size);
 }
 
-/* Numbers from [-1, 1), or any bits of an integer. Always the same ones. */
+/* Store the next pseudo-random number (xorshift64): floats in [-1, 1), integers of
+ * any bits. The seed is fixed, so every run has the same input. */
 static void store_random(run_type type, uint64_t *state, unsigned char *out)
 {
   uint64_t v;
@@ -261,6 +263,7 @@ static int fill(cli *c, const run_arg *a)
   return CLI_OK;
 }
 
+/* Allocate and fill an array, and keep a copy to compare with afterwards. */
 static int prepare_array(cli *c, kiln_device *device, run_arg *a)
 {
   const size_t bytes = (size_t)a->n * types[a->type].size;
@@ -282,7 +285,7 @@ static int prepare_array(cli *c, kiln_device *device, run_arg *a)
   return CLI_OK;
 }
 
-/* A number without a type is as wide as the parameter. */
+/* Convert a number without a type to the width of the kernel's parameter. */
 static void fit_number(run_arg *a, uint32_t size)
 {
   double d;
@@ -358,6 +361,7 @@ static void print_element(run_type type, const unsigned char *at)
   }
 }
 
+/* Print how many elements the kernel changed, and the first ones. */
 static int show_array(cli *c, kiln_device *device, const run_arg *a,
                       unsigned index, unsigned elements)
 {

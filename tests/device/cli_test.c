@@ -149,7 +149,7 @@ START_TEST(bench_calls)
                   "--json %s/calls.json",
                   dir);
   ck_run_rc(run, 0);
-  ck_has(run.out, "hold what is wanted");
+  ck_has(run.out, "figures reach their aim");
   json = read_json("calls.json");
   calls = cJSON_GetObjectItem(json, "calls");
   ck_assert_int_eq(cJSON_GetArraySize(calls), 1);
@@ -190,7 +190,7 @@ START_TEST(parameters_are_tuned)
   test_run run = test_kiln("tune map --sizes 12 --repeats 1 --dry-run");
 
   ck_run_rc(run, 0);
-  ck_has(run.out, "nothing kept");
+  ck_has(run.out, "nothing is kept");
   run = test_kiln("tune map --sizes 12 --repeats 1");
   ck_run_rc(run, 0);
   ck_has(run.out, "kept in ");
