@@ -6,7 +6,7 @@
 #include "tool/measure.h"
 #include "tool/options.h"
 
-/* ---- Entries; see cli_command_fn ------------------------------------------ */
+/* ---- Entries; see cli_command_fn ---------------------------------------- */
 
 /* `kiln bench`: calls the benchmark that argv[1] names. */
 int kiln__cli_bench(cli *c, int argc, char **argv);
@@ -23,7 +23,7 @@ int kiln__bench_start(cli *c, int argc, char **argv);
 int kiln__bench_cpu(cli *c, int argc, char **argv);
 int kiln__bench_passes(cli *c, int argc, char **argv);
 
-/* ---- Options, one struct for all benchmarks -------------------------------- */
+/* ---- Options, one struct for all benchmarks ----------------------------- */
 
 enum { BENCH_MOST_REPEATS = 101 };
 
@@ -57,7 +57,7 @@ uint64_t kiln__bench_most(const cli_sizes *sizes);
 /* The label contains the text of --only, or --only was not given. */
 bool kiln__bench_chosen(const bench_options *o, const char *label);
 
-/* ---- The device that is measured -------------------------------------------- */
+/* ---- The device that is measured ---------------------------------------- */
 
 /* A device with a stream, a pair of timed events, and a kernel that keeps the
  * device busy for about 100 us: longer than the host takes to queue a call. */
@@ -84,7 +84,7 @@ kiln_status kiln__bench_rig_delay(bench_rig *rig);
 kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
                                  double *ms);
 
-/* ---- Entry points of a shared object ---------------------------------------- */
+/* ---- Entry points of a shared object ------------------------------------ */
 
 typedef struct bench_symbol {
   const char *name;

@@ -38,7 +38,7 @@ typedef struct outcome {
   double cold_ms, disk_ms, call_us, bare_us;
 } outcome;
 
-/* ---- Data ------------------------------------------------------------------- */
+/* ---- Data --------------------------------------------------------------- */
 
 /* Fill n elements of u32 from their index i; `n` in the expression is the number of
  * elements of the data. */
@@ -101,7 +101,7 @@ static void release(bench *b)
     kiln_memory_free(b->device, all[i]);
 }
 
-/* ---- First calls ------------------------------------------------------------- */
+/* ---- First calls -------------------------------------------------------- */
 
 static const char saxpy_source[] =
     "extern \"C\" __global__ void saxpy(float a, const float *x, float *y,\n"
@@ -185,7 +185,7 @@ static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
   return KILN_OK;
 }
 
-/* ---- Later calls --------------------------------------------------------------- */
+/* ---- Later calls -------------------------------------------------------- */
 
 static void count_span(void *user, const kiln_span *span)
 {
@@ -265,7 +265,7 @@ static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
   return KILN_OK;
 }
 
-/* ---- The table ------------------------------------------------------------------ */
+/* ---- The table ---------------------------------------------------------- */
 
 /* A figure, marked if it misses its aim. */
 static void cell(bench *b, cli_table *t, double value, double wanted,
@@ -398,7 +398,7 @@ static int run_all(bench *b, cJSON *json)
   return rc;
 }
 
-/* ---- The command ------------------------------------------------------------------- */
+/* ---- The command -------------------------------------------------------- */
 
 static kiln_status open_bench(bench *b)
 {

@@ -120,7 +120,7 @@ void kiln__bench_bare_current(const calls_bare *b, bool current)
     b->set_current(current ? b->context : NULL);
 }
 
-/* ---- What a call launches ---------------------------------------------------- */
+/* ---- What a call launches ----------------------------------------------- */
 
 /* Record the grid and the parameters' sizes of a node. */
 static void take_kernel(calls_bare *b, const kernel_node *node)
@@ -206,7 +206,7 @@ static kiln_status capture(calls_bare *b, const calls_case *call,
   return st;
 }
 
-/* ---- Kernels that take the same and do nothing ---------------------------------- */
+/* ---- Kernels that take the same and do nothing -------------------------- */
 
 static kiln_status make_kernels(calls_bare *b)
 {

@@ -36,7 +36,7 @@ static kiln_input keys(const calls_data *d)
 
 /* clang-format off */
 
-/* ---- Maps and reductions ------------------------------------------------------- */
+/* ---- Maps and reductions ------------------------------------------------ */
 
 static const float two_and_a_half = 2.5F;
 static const kiln_param alpha = {"alpha", KILN_F32, &two_and_a_half, false};
@@ -93,7 +93,7 @@ CASE(bags, segmented_reduce, kiln_segmented_reduce_desc,
     .offsets = u32(d->offsets), .index = u32(d->small), .n_index = d->n,
     .width = 16, .out = f32(d->out[0]))
 
-/* ---- Scans ------------------------------------------------------------------ */
+/* ---- Scans -------------------------------------------------------------- */
 
 CASE(scan, scan, kiln_scan_desc,
     .x = keys(d), .n = d->n, .out = u32(d->out[0]))
@@ -108,7 +108,7 @@ CASE(segmented_scan, segmented_scan, kiln_segmented_scan_desc,
 CASE(adjacent_difference, adjacent_difference, kiln_adjacent_difference_desc,
     .x = keys(d), .n = d->n, .out = u32(d->out[0]))
 
-/* ---- Gather and scatter ------------------------------------------------------------------ */
+/* ---- Gather and scatter ------------------------------------------------- */
 
 CASE(gather, gather, kiln_gather_desc,
     .x = floats(d), .index = u32(d->places), .out = f32(d->out[0]), .n = d->n,
@@ -130,7 +130,7 @@ CASE(scatter_by_buckets, scatter, kiln_scatter_desc,
     .x = floats(d), .index = u32(d->places), .out = f32(d->out[0]), .n = d->n,
     .n_target = d->n, .method = KILN_INDEX_PARTITION, .passes = 4)
 
-/* ---- Select, partition, split ---------------------------------------------------- */
+/* ---- Select, partition, split ------------------------------------------- */
 
 CASE(select_if, select, kiln_select_desc,
     .x = keys(d), .predicate = "x % 2 == 1", .n = d->n, .out = u32(d->out[0]),
@@ -182,7 +182,7 @@ CASE(any, any, kiln_find_desc,
 CASE(all, all, kiln_find_desc,
     LOOKED_FOR)
 
-/* ---- Counting and sorting ------------------------------------------------------- */
+/* ---- Counting and sorting ----------------------------------------------- */
 
 CASE(histogram, histogram, kiln_histogram_desc,
     .x = {.in = {u32(d->small)}}, .n = d->n, .bins = 256,

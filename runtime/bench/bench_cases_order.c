@@ -8,7 +8,7 @@
 #define BITS {"hash(i)", "i"}
 #define CONSTANT {"77"}
 
-/* ---- Select and partition ----------------------------------------------------------- */
+/* ---- Select and partition ----------------------------------------------- */
 
 BENCH_OWN(own_select, select, kiln_select_desc,
     .x = {.in = {{b->in[0], KILN_U32}}}, .predicate = "x % 2 == 1", .n = b->n,
@@ -53,7 +53,7 @@ const bench_case kiln__bench_partition[] = {
     {.label = NULL},
 };
 
-/* ---- Histograms -------------------------------------------------------------------------- */
+/* ---- Histograms --------------------------------------------------------- */
 
 #define HISTOGRAM(id, bins_)                                                   \
   BENCH_OWN(id, histogram, kiln_histogram_desc,                                \
@@ -87,7 +87,7 @@ const bench_case kiln__bench_histogram[] = {
     {.label = NULL},
 };
 
-/* ---- Sorts --------------------------------------------------------------------------------- */
+/* ---- Sorts -------------------------------------------------------------- */
 
 #define SORT_KEYS(id, end_bit_)                                                \
   BENCH_OWN(id, sort, kiln_sort_desc,                                          \
@@ -134,7 +134,7 @@ const bench_case kiln__bench_sort_pairs[] = {
     {.label = NULL},
 };
 
-/* ---- Gather and scatter ----------------------------------------------------------------------- */
+/* ---- Gather and scatter ------------------------------------------------- */
 
 /* clang-format on */
 
@@ -187,7 +187,7 @@ const bench_case kiln__bench_scatter[] = {
     {.label = NULL},
 };
 
-/* ---- Merge and search ------------------------------------------------------------------------ */
+/* ---- Merge and search --------------------------------------------------- */
 
 BENCH_OWN(own_merge, merge, kiln_merge_desc,
     .a = {b->in[0], KILN_U32}, .n_a = b->n / 2, .b = {b->in[1], KILN_U32},

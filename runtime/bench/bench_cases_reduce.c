@@ -12,7 +12,7 @@
 #define FLOATS {"(int)(hash(i) >> 40) * 0x1p-24f - 0.5f"}
 #define SMALL {"hash(i) & 15"}
 
-/* ---- Reductions ----------------------------------------------------------------------- */
+/* ---- Reductions --------------------------------------------------------- */
 
 #define REDUCE(id, map_, ...)                                                  \
   BENCH_OWN(id, reduce, kiln_reduce_desc,                                      \
@@ -50,7 +50,7 @@ const bench_case kiln__bench_reductions[] = {
     {.label = NULL},
 };
 
-/* ---- Segments --------------------------------------------------------------------- */
+/* ---- Segments ----------------------------------------------------------- */
 
 enum { BAGS = 1110000 };
 
@@ -107,7 +107,7 @@ const bench_case kiln__bench_segmented[] = {
     {.label = NULL},
 };
 
-/* ---- Scans ------------------------------------------------------------------------- */
+/* ---- Scans -------------------------------------------------------------- */
 
 #define SCAN(id, map_, op_, exclusive_)                                        \
   BENCH_OWN(id, scan, kiln_scan_desc,                                          \

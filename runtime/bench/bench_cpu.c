@@ -34,7 +34,7 @@ static kiln_status go(bench *b, kiln_kernel *kernel,
   go((b), (kernel), (config), (const kiln_arg[]){__VA_ARGS__},                 \
      sizeof((const kiln_arg[]){__VA_ARGS__}) / sizeof(kiln_arg))
 
-/* ---- The kernels: launch, then compare ------------------------------------------ */
+/* ---- The kernels: launch, then compare ---------------------------------- */
 
 static kiln_status launch_saxpy(bench *b, kiln_kernel *k)
 {
@@ -207,7 +207,7 @@ static const struct kernel {
 
 enum { N_KERNELS = sizeof kernels / sizeof kernels[0] };
 
-/* ---- Runs --------------------------------------------------------------------------- */
+/* ---- Runs --------------------------------------------------------------- */
 
 static void add_up(void *user, const kiln_cpu_counters *k)
 {

@@ -49,7 +49,7 @@ const char *kiln__bench_ops_list(cli *c)
   return list;
 }
 
-/* ---- The device and its memory -------------------------------------------------------- */
+/* ---- The device and its memory ------------------------------------------ */
 
 kiln_status kiln__bench_ops_open(bench_ops *b, cli *c, int ordinal,
                                  uint64_t most)
@@ -122,7 +122,7 @@ kiln_status kiln__bench_workspace(bench_ops *b, size_t bytes)
   return KILN_OK;
 }
 
-/* ---- Timing --------------------------------------------------------------------------------- */
+/* ---- Timing ------------------------------------------------------------- */
 
 typedef struct shot {
   bool is_peer;
@@ -224,7 +224,7 @@ static kiln_status peer_storage(bench_ops *b)
   return kiln_memory_alloc(&b->temp, b->rig.device, b->temp_bytes);
 }
 
-/* ---- Comparing results ------------------------------------------------------------------------- */
+/* ---- Comparing results -------------------------------------------------- */
 
 /* The largest difference of the results, computed by the library in double
  * precision; NaN if a difference is NaN. */
@@ -267,7 +267,7 @@ static kiln_status difference(bench_ops *b, double *out, bool *compared)
   return KILN_OK;
 }
 
-/* ---- One case at one size --------------------------------------------------------------------------- */
+/* ---- One case at one size ----------------------------------------------- */
 
 typedef struct outcome {
   shot own, peer;
@@ -301,7 +301,7 @@ static kiln_status run_case(bench_ops *b, outcome *out)
   return KILN_OK;
 }
 
-/* ---- The table ---------------------------------------------------------------------------------------- */
+/* ---- The table ---------------------------------------------------------- */
 
 uint64_t kiln__bench_elements(const bench_case *c, unsigned bits)
 {

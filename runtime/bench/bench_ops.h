@@ -106,7 +106,7 @@ typedef struct bench_family {
 
 extern const bench_family kiln__bench_families[]; /* ends in a NULL name */
 
-/* ---- Running cases, for this command, `tune` and `bench passes` -------------- */
+/* ---- Running cases, for this command, `tune` and `bench passes` --------- */
 
 /* Open the device, with buffers for `most` elements of 4 bytes. */
 kiln_status kiln__bench_ops_open(bench_ops *b, cli *c, int ordinal,

@@ -37,7 +37,7 @@ typedef struct bench {
   cJSON *json;
 } bench;
 
-/* ---- Without a GPU ----------------------------------------------------------- */
+/* ---- Without a GPU ------------------------------------------------------ */
 
 typedef struct census {
   unsigned kernels, compiled;
@@ -113,7 +113,7 @@ static int without_gpu(const bench *b, kiln_status missing)
   return CLI_OK;
 }
 
-/* ---- Tables -------------------------------------------------------------------- */
+/* ---- Tables ------------------------------------------------------------- */
 
 static double gb_per_s(const row *r)
 {
@@ -198,7 +198,7 @@ static cJSON *print_table(const bench *b, const char *title, const row *rows,
   return list;
 }
 
-/* ---- Ladders ---------------------------------------------------------------------- */
+/* ---- Ladders ------------------------------------------------------------ */
 
 static double relative_error(double value, double reference)
 {
@@ -350,7 +350,7 @@ static int ladder_small(bench *b)
   return 0;
 }
 
-/* ---- The library by size ------------------------------------------------------------ */
+/* ---- The library by size ------------------------------------------------ */
 
 static void library_row(const bench *b, cli_table *t, const bench_shot *s,
                         double error, cJSON *list)
@@ -426,7 +426,7 @@ static int library_table(bench *b)
   return wrong ? 1 : 0;
 }
 
-/* ---- Sweep ---------------------------------------------------------------------------- */
+/* ---- Sweep -------------------------------------------------------------- */
 
 enum { SWEEP_SIZES = 4, SWEEP_VECTORS = 4 };
 
@@ -534,7 +534,7 @@ static int sweep(bench *b)
   return 0;
 }
 
-/* ---- The command ------------------------------------------------------------------------ */
+/* ---- The command -------------------------------------------------------- */
 
 static void describe(bench *b)
 {

@@ -5,7 +5,7 @@
 
 #include "bench/bench.h"
 
-/* ---- bench_reduce_host.c: input and the CPU's own sums --------------------- */
+/* ---- bench_reduce_host.c: input and the CPU's own sums ------------------ */
 
 /* Fill x with uniform numbers from [24, 60). The running sum of 2^28 of them exceeds
  * 2^30; from there on adding one of them to a float changes nothing. */
@@ -20,7 +20,7 @@ float kiln__bench_sum_naive(const float *x, uint64_t n);
 double kiln__bench_cpu_ms(const float *x, uint64_t n, unsigned threads,
                           unsigned repeats);
 
-/* ---- bench_reduce_gpu.c: kernels and their times --------------------------- */
+/* ---- bench_reduce_gpu.c: kernels and their times ------------------------ */
 
 /* CUB's reduction in the peers' library. With temp NULL it only sets *temp_bytes.
  * @return a CUDA error code, 0 for success */

@@ -81,7 +81,7 @@ kiln_program_desc kiln__bench_desc_tuned(bench_defines *d,
       .builtin = "reduce", .defines = d->at, .n_defines = 7};
 }
 
-/* ---- Device ----------------------------------------------------------------- */
+/* ---- Device ------------------------------------------------------------- */
 
 enum { WORKSPACE = 1 << 20 };
 
@@ -119,7 +119,7 @@ void kiln__bench_gpu_close(bench_gpu *g)
   kiln__bench_rig_close(&g->rig);
 }
 
-/* ---- Shots ------------------------------------------------------------------ */
+/* ---- Shots -------------------------------------------------------------- */
 
 kiln_status kiln__bench_load(bench_gpu *g, bench_shot *shot)
 {

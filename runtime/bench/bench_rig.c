@@ -22,7 +22,7 @@ bool kiln__bench_chosen(const bench_options *o, const char *label)
   return o->only == NULL || strstr(label, o->only) != NULL;
 }
 
-/* ---- The device ------------------------------------------------------------- */
+/* ---- The device --------------------------------------------------------- */
 
 kiln_status kiln__bench_rig_open(bench_rig *rig, cli *c, int ordinal)
 {
@@ -76,7 +76,7 @@ kiln_status kiln__bench_rig_time(bench_rig *rig, bench_fire_fn fire, void *user,
   return KILN_OK;
 }
 
-/* ---- Shared objects ----------------------------------------------------------- */
+/* ---- Shared objects ----------------------------------------------------- */
 
 bool kiln__bench_symbol(void *object, const char *name, void *slot)
 {

@@ -44,7 +44,7 @@ static int check_families(cli *c, const options *o)
   return CLI_OK;
 }
 
-/* ---- Without a GPU: what each candidate takes --------------------------------------- */
+/* ---- Without a GPU: what each candidate takes --------------------------- */
 
 static const char *verdict(const kiln_resources *r,
                            const kiln_occupancy_result *o)
@@ -120,7 +120,7 @@ static int without_device(cli *c, const options *o)
   return CLI_OK;
 }
 
-/* ---- On a device: how long each takes -------------------------------------------------- */
+/* ---- On a device: how long each takes ----------------------------------- */
 
 typedef struct best {
   kiln_tuning tuning;

@@ -20,7 +20,7 @@ typedef struct exec_opts {
 
 enum { MOST_NVRTC = 16, CANNOT_RUN = 127 };
 
-/* ---- Libraries ------------------------------------------------------------- */
+/* ---- Libraries ---------------------------------------------------------- */
 
 /* The folder with the drop-in libraries; NULL having reported the places. */
 static const char *find_folder(cli *c)
@@ -81,7 +81,7 @@ static const char *nvrtc_list(cli *c, int arch)
   return *list == '\0' ? fallback : list;
 }
 
-/* ---- Running ---------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------ */
 
 /* "mem,race" as kiln_cpu_parse() expects it: "mem+race". */
 static const char *joined(cli *c, const char *list)
@@ -224,7 +224,7 @@ static int run(cli *c, char **argv)
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* ---- The report ---------------------------------------------------------------------- */
+/* ---- The report --------------------------------------------------------- */
 
 typedef struct report {
   cli_table kernels;
@@ -342,7 +342,7 @@ static unsigned show(cli *c, const char *path)
   return r.findings;
 }
 
-/* ---- The command ------------------------------------------------------------ */
+/* ---- The command -------------------------------------------------------- */
 
 /* The file for the report: that of --report, emptied, or a temporary one. NULL
  * having reported why there is none. */

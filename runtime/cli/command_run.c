@@ -124,7 +124,7 @@ static bool settle(run_spec *spec)
   return given;
 }
 
-/* ---- The kernel -------------------------------------------------------------- */
+/* ---- The kernel --------------------------------------------------------- */
 
 /* The name of the i-th kernel in PTX text; NULL if there are fewer. */
 static const char *entry_name(cli *c, const char *ptx, size_t i)
@@ -251,7 +251,7 @@ static int run_kernel(cli *c, const request *r, run_spec *spec,
   return kiln__cli_run_show(c, device, spec, r->print);
 }
 
-/* ---- Files --------------------------------------------------------------------- */
+/* ---- Files -------------------------------------------------------------- */
 
 /* Take a launch from the words behind "kiln run:" in the file. */
 static int spec_of_line(cli *c, char *line, run_spec *spec)

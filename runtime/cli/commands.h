@@ -15,7 +15,7 @@ int kiln__cli_run(cli *c, int argc, char **argv);
 int kiln__cli_check(cli *c, int argc, char **argv);
 int kiln__cli_exec(cli *c, int argc, char **argv);
 
-/* ---- program_options.c --------------------------------------------------- */
+/* ---- program_options.c -------------------------------------------------- */
 
 /* A program with its compile options. */
 typedef struct cli_program {
@@ -48,7 +48,7 @@ int kiln__cli_targets(cli *c, const char *text, cli_targets *out);
 bool kiln__cli_ladder(kiln_ladder_query *query, kiln_ladder_result *out,
                       const kiln_nvrtc_info *nvrtc, size_t n);
 
-/* ---- disassemble.c ------------------------------------------------------- */
+/* ---- disassemble.c ------------------------------------------------------ */
 
 /* How to install a disassembler. */
 extern const char kiln__cli_disassembler_hint[];
@@ -58,7 +58,7 @@ const char *kiln__cli_disassembler(cli *c);
 char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
                             size_t size);
 
-/* ---- print_counters.c ---------------------------------------------------- */
+/* ---- print_counters.c --------------------------------------------------- */
 
 /* Print and forget what the CPU device's checks found. @return how many */
 unsigned kiln__cli_findings(void);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Findings -------------------------------------------------------------- */
+/* ---- Findings ----------------------------------------------------------- */
 
 static void print_finding(void *user, const kiln_cpu_finding *f)
 {
@@ -32,7 +32,7 @@ unsigned kiln__cli_findings(void)
   return n;
 }
 
-/* ---- Counters ---------------------------------------------------------------- */
+/* ---- Counters ----------------------------------------------------------- */
 
 static double ratio(uint64_t a, uint64_t b)
 {
@@ -164,7 +164,7 @@ static int by_line(const void *a, const void *b)
   return (l > r) - (l < r);
 }
 
-/* ---- JSON -------------------------------------------------------------------- */
+/* ---- JSON --------------------------------------------------------------- */
 
 static const struct {
   const char *name;

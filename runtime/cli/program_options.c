@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Options of a program -------------------------------------------------- */
+/* ---- Options of a program ----------------------------------------------- */
 
 /* Length of the C identifier that `text` starts with. */
 static size_t name_length(const char *text)
@@ -122,7 +122,7 @@ void kiln__cli_program_init(cli_program *p, cli *c, int argc)
   d->options = p->options;
 }
 
-/* ---- Sources ------------------------------------------------------------------ */
+/* ---- Sources ------------------------------------------------------------ */
 
 static int open_builtin(cli_program *p, const cli *c, const char *name)
 {

@@ -182,7 +182,7 @@ const cli_option *kiln__cli_run_options(cli *c, run_spec *spec)
   return kept;
 }
 
-/* ---- Device memory ----------------------------------------------------------- */
+/* ---- Device memory ------------------------------------------------------ */
 
 static void store_index(run_type type, uint64_t i, unsigned char *out)
 {
@@ -328,7 +328,7 @@ void kiln__cli_run_release(kiln_device *device, run_spec *spec)
   }
 }
 
-/* ---- Showing --------------------------------------------------------------------- */
+/* ---- Showing ------------------------------------------------------------ */
 
 static void print_element(run_type type, const unsigned char *at)
 {

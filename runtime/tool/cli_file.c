@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-/* ---- Reading and writing -------------------------------------------------- */
+/* ---- Reading and writing ------------------------------------------------ */
 
 static const char *odd_mode(mode_t mode)
 {
@@ -169,7 +169,7 @@ char *kiln__cli_output_of(char *const argv[], int *status)
   return text;
 }
 
-/* ---- JSON ------------------------------------------------------------------ */
+/* ---- JSON --------------------------------------------------------------- */
 
 /* cJSON copies every byte from 0x80 on. JSON is UTF-8, and a file's name need not
  * be: what is not becomes U+FFFD. Such bytes occur in strings only. */

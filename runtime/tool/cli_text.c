@@ -83,7 +83,7 @@ char *kiln__cli_word(char **rest, const char *separators)
   return word;
 }
 
-/* ---- Characters ---------------------------------------------------------- */
+/* ---- Characters --------------------------------------------------------- */
 
 /* Bytes of the UTF-8 character at `s`; 0: it is none, too long or a surrogate. */
 static size_t utf8_length(const unsigned char *s)
@@ -182,7 +182,7 @@ void kiln__cli_wrap(const char *text, size_t column, size_t width)
   }
 }
 
-/* ---- Units --------------------------------------------------------------- */
+/* ---- Units -------------------------------------------------------------- */
 
 const char *kiln__cli_bytes(cli *c, uint64_t bytes)
 {

@@ -71,7 +71,7 @@ static const cli_option *find_row(const scan *s, int value)
   return NULL;
 }
 
-/* ---- Values -------------------------------------------------------------- */
+/* ---- Values ------------------------------------------------------------- */
 
 static int take_number(const cli *c, const cli_option *o, const char *text)
 {
@@ -137,7 +137,7 @@ static int take(cli *c, const cli_option *o, const char *value)
   }
 }
 
-/* ---- Help ---------------------------------------------------------------- */
+/* ---- Help --------------------------------------------------------------- */
 
 static void print_options(cli *c, const cli_option *o)
 {
@@ -176,7 +176,7 @@ static void print_help(cli *c, const cli_syntax *s)
                  0, HELP_WIDTH);
 }
 
-/* ---- Parsing ------------------------------------------------------------- */
+/* ---- Parsing ------------------------------------------------------------ */
 
 static int check_words(const cli *c, const cli_syntax *s, const cli_words *w)
 {

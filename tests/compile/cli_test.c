@@ -41,10 +41,9 @@ START_TEST(error_has_file_and_line)
                                                "{\n"
                                                "  *x = nothing;\n"
                                                "}\n");
-  const test_run run = test_kiln("compile %s --arch 90", file);
+  const test_run run = expect(1, NULL, "compile %s --arch 90", file);
   char want[600];
 
-  ck_run_rc(run, 1);
   ck_assert_str_eq(run.out, "");
   snprintf(want, sizeof want, "%s(3): error", file);
   ck_has(run.err, want);
@@ -59,9 +58,8 @@ START_TEST(warning_goes_to_stderr)
                                               "  int unused;\n"
                                               "  *x = 1;\n"
                                               "}\n");
-  const test_run run = test_kiln("compile %s --arch 90", file);
+  const test_run run = expect(0, NULL, "compile %s --arch 90", file);
 
-  ck_run_rc(run, 0);
   ck_has(run.err, "warns.cu(3): warning");
   ck_lacks(run.err, "ptxas");
   ck_lacks(run.out, "warning");
@@ -71,15 +69,12 @@ END_TEST
 START_TEST(include_beside_the_file)
 {
   const char *file;
-  test_run run;
 
   write_source("part.h", "#define VALUE 42\n");
   file = write_source(
       "whole.cu", "#include \"part.h\"\n"
                   "extern \"C\" __global__ void f(int *x) { *x = VALUE; }\n");
-  run = test_kiln("compile %s --arch 90 --emit ptx", file);
-  ck_run_rc(run, 0);
-  ck_has(run.out, "42");
+  expect(0, "42", "compile %s --arch 90 --emit ptx", file);
 }
 END_TEST
 
@@ -129,14 +124,11 @@ static const char greedy[] =
 START_TEST(spill_gate)
 {
   const char *file = write_source("greedy.cu", greedy);
-  test_run run = test_kiln("compile %s --arch 90 --fail-on-spill", file);
+  test_run run = expect(0, NULL, "compile %s --arch 90 --fail-on-spill", file);
 
-  ck_run_rc(run, 0);
-  run = test_kiln("compile %s --arch 90 --maxrregcount 24", file);
-  ck_run_rc(run, 0);
-  run =
-      test_kiln("compile %s --arch 90 --maxrregcount 24 --fail-on-spill", file);
-  ck_run_rc(run, 1);
+  run = expect(0, NULL, "compile %s --arch 90 --maxrregcount 24", file);
+  run = expect(1, NULL,
+               "compile %s --arch 90 --maxrregcount 24 --fail-on-spill", file);
   ck_has(run.err, "spill");
   ck_assert_str_eq(run.out, "");
 }
@@ -144,25 +136,23 @@ END_TEST
 
 START_TEST(ptx_only_target)
 {
-  test_run run = test_kiln("compile builtin:saxpy --arch compute_90");
+  test_run run =
+      expect(0, "compute_90", "compile builtin:saxpy --arch compute_90");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "compute_90");
   ck_lacks(run.out, "100 %");
-  run = test_kiln("compile builtin:saxpy --arch compute_90 --emit cubin -o "
-                  "%s/x.cubin",
-                  dir);
-  ck_run_rc(run, 1);
+  run = expect(1, NULL,
+               "compile builtin:saxpy --arch compute_90 --emit cubin -o "
+               "%s/x.cubin",
+               dir);
   ck_has(run.err, "next: use an sm_ target");
 }
 END_TEST
 
 START_TEST(bench_reduce_without_gpu)
 {
-  const test_run run = test_kiln("bench reduce --arch sm_80");
+  const test_run run =
+      expect(0, "Resources for sm_80", "bench reduce --arch sm_80");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "Resources for sm_80");
   ck_has(run.out, "atomic, global memory");
   ck_has(run.out, "no GPU");
   ck_has(run.out, "none launched");
@@ -171,9 +161,8 @@ END_TEST
 
 START_TEST(unknown_gpu_is_refused)
 {
-  const test_run run = test_kiln("compile builtin:saxpy --arch sm_20");
+  const test_run run = expect(1, NULL, "compile builtin:saxpy --arch sm_20");
 
-  ck_run_rc(run, 1);
   ck_has(run.err, "sm_20");
   ck_has(run.err, "next: ");
 }
@@ -181,14 +170,10 @@ END_TEST
 
 START_TEST(doctor_compiles)
 {
-  test_run run = test_kiln("doctor");
+  test_run run = expect(0, "a small program compiles for sm_", "doctor");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "a small program compiles for sm_");
   ck_has(run.out, "verdict: kernels compile here");
-  run = test_kiln("doctor --brief");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "libnvrtc");
+  expect(0, "libnvrtc", "doctor --brief");
 }
 END_TEST
 
@@ -203,11 +188,10 @@ START_TEST(pack_of_everything)
 
   for (size_t i = 0; i < n; i++)
     fits += list[i].min_cc <= 90 ? 1 : 0;
-  run = test_kiln("pack all --arch 90 -o %s/all.kpack", dir);
-  ck_run_rc(run, 0);
+  run = expect(0, NULL, "pack all --arch 90 -o %s/all.kpack", dir);
   snprintf(text, sizeof text, "%zu images of %zu programs", fits, n);
   ck_has(run.out, text);
-  ck_run_rc(test_kiln("cache clear"), 0);
+  expect(0, NULL, "cache clear");
   snprintf(text, sizeof text, "%s/all.kpack", dir);
   setenv("KILN_PACKS", text, 1);
   setenv("KILN_NVRTC", "/nowhere/libnvrtc.so", 1);
@@ -235,8 +219,7 @@ START_TEST(pack_of_everything)
     ck_run_rc(run, 0);
     ck_has(run.out, " pack ");
   }
-  run = test_kiln("compile builtin:saxpy --arch 90 -D OTHER");
-  ck_run_rc(run, 1);
+  run = expect(1, NULL, "compile builtin:saxpy --arch 90 -D OTHER");
   ck_has(run.err, "/nowhere/libnvrtc.so");
 }
 END_TEST

@@ -58,24 +58,19 @@ static cJSON *read_json(const char *name)
 
 START_TEST(doctor_runs_a_kernel)
 {
-  const test_run run = test_kiln("doctor");
+  const test_run run = expect(0, "ran a small kernel", "doctor");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "ran a small kernel");
   ck_has(run.out, "verdict: kernels compile and run here");
 }
 END_TEST
 
 START_TEST(devices_are_described)
 {
-  test_run run = test_kiln("devices");
+  test_run run = expect(0, "GPU 0: ", "devices");
   const cJSON *one;
   cJSON *json;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "GPU 0: ");
-  run = test_kiln("devices --json");
-  ck_run_rc(run, 0);
+  run = expect(0, NULL, "devices --json");
   json = cJSON_Parse(run.out);
   ck_assert_ptr_nonnull(json);
   one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "devices"), 0);
@@ -88,9 +83,8 @@ END_TEST
 
 START_TEST(compile_takes_this_gpu)
 {
-  const test_run run = test_kiln("compile builtin:saxpy");
+  const test_run run = expect(0, NULL, "compile builtin:saxpy");
 
-  ck_run_rc(run, 0);
   /* Of what the CPU device plays below 7.5 NVRTC says that it is deprecated. */
   if (run.err[0] != '\0') {
     kiln_cpu_opts cpu;
@@ -106,12 +100,10 @@ END_TEST
 
 START_TEST(bench_launch)
 {
-  test_run run;
   cJSON *json;
 
   use_driver_library();
-  run = test_kiln("bench launch --json %s/launch.json", dir);
-  ck_run_rc(run, 0);
+  expect(0, NULL, "bench launch --json %s/launch.json", dir);
   json = read_json("launch.json");
   ck_assert(cJSON_GetObjectItem(json, "bare_ns")->valuedouble > 100);
   ck_assert(cJSON_GetObjectItem(json, "kiln_ns")->valuedouble > 100);
@@ -123,13 +115,11 @@ END_TEST
  * of a warm start. */
 START_TEST(bench_start)
 {
-  test_run run;
   cJSON *json;
 
   use_driver_library();
-  run = test_kiln("bench start --runs 2 --json %s/start.json", dir);
-  ck_run_rc(run, 0);
-  ck_has(run.out, "libnvrtc was mapped in no warm start");
+  expect(0, "libnvrtc was mapped in no warm start",
+         "bench start --runs 2 --json %s/start.json", dir);
   json = read_json("start.json");
   ck_assert(cJSON_IsFalse(cJSON_GetObjectItem(json, "warm_maps_nvrtc")));
   ck_assert(cJSON_GetObjectItem(json, "compile_ms")->valuedouble > 0);
@@ -141,15 +131,13 @@ END_TEST
 START_TEST(bench_calls)
 {
   const cJSON *calls, *one;
-  test_run run;
   cJSON *json;
 
   use_driver_library();
-  run = test_kiln("bench calls --sizes 12 --repeats 1 --only gather, "
-                  "--json %s/calls.json",
-                  dir);
-  ck_run_rc(run, 0);
-  ck_has(run.out, "figures reach their aim");
+  expect(0, "figures reach their aim",
+         "bench calls --sizes 12 --repeats 1 --only gather, "
+         "--json %s/calls.json",
+         dir);
   json = read_json("calls.json");
   calls = cJSON_GetObjectItem(json, "calls");
   ck_assert_int_eq(cJSON_GetArraySize(calls), 1);
@@ -166,13 +154,11 @@ END_TEST
 /* A family beside its peers, or alone where there are none. */
 START_TEST(operations_are_measured)
 {
-  const test_run run =
-      test_kiln("bench map --sizes 14,10 --repeats 2 --json %s/map.json", dir);
+  (void)expect(0, "saxpy",
+               "bench map --sizes 14,10 --repeats 2 --json %s/map.json", dir);
   const cJSON *cases, *one;
   cJSON *json;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "saxpy");
   json = read_json("map.json");
   cases = cJSON_GetObjectItem(json, "cases");
   ck_assert_int_eq(cJSON_GetArraySize(cases), 2 * 7);
@@ -187,13 +173,10 @@ END_TEST
 /* What is found is kept beside the cache, and only if it is to be. */
 START_TEST(parameters_are_tuned)
 {
-  test_run run = test_kiln("tune map --sizes 12 --repeats 1 --dry-run");
+  test_run run =
+      expect(0, "nothing is kept", "tune map --sizes 12 --repeats 1 --dry-run");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "nothing is kept");
-  run = test_kiln("tune map --sizes 12 --repeats 1");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "kept in ");
+  run = expect(0, "kept in ", "tune map --sizes 12 --repeats 1");
   ck_has(run.out, "tuning-");
 }
 END_TEST
@@ -201,10 +184,8 @@ END_TEST
 /* Candidates for an architecture, without a device. */
 START_TEST(candidates_are_compiled)
 {
-  const test_run run = test_kiln("tune map --arch sm_90");
+  const test_run run = expect(0, "registers", "tune map --arch sm_90");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "registers");
   ck_has(run.out, "12 candidates");
 }
 END_TEST
@@ -219,11 +200,9 @@ START_TEST(array_files_are_bounded)
   snprintf(path, sizeof path, "%s/set.cu", dir);
   test_write_file(path,
                   "extern \"C\" __global__ void set(int *x) { *x = 1; }\n", 51);
-  run = test_kiln("run %s --arg i32[4]=@/dev/zero", path);
-  ck_run_rc(run, 1);
+  run = expect(1, NULL, "run %s --arg i32[4]=@/dev/zero", path);
   ck_has(run.err, "it is a device");
-  run = test_kiln("run %s --arg i32[4]=@%s", path, path);
-  ck_run_rc(run, 1);
+  run = expect(1, NULL, "run %s --arg i32[4]=@%s", path, path);
   ck_has(run.err, "the limit is 16");
 }
 END_TEST

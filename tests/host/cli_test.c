@@ -78,32 +78,44 @@ static const char *text_of(const cJSON *object, const char *key)
   return item->valuestring;
 }
 
+/* JSON on standard output of a run with this exit code. */
+#define expect_json(rc, ...) parse(expect(rc, NULL, __VA_ARGS__).out)
+
 /* ---- Use and wrong use -------------------------------------------------- */
 
 static const char *const command_names[] = {
-    "doctor", "devices", "compile", "cache", "pack", "bench", "tune"};
+    "doctor",       "devices",      "compile",     "cache",       "pack",
+    "run",          "check",        "exec",        "bench",       "tune",
+    "bench ops",    "bench reduce", "bench calls", "bench start", "bench cpu",
+    "bench launch", "bench passes"};
+
+enum { N_COMMANDS = sizeof command_names / sizeof command_names[0] };
 
 START_TEST(help_is_there)
 {
+  static const char *const parts[] = {"\n\nExample: kiln ", "\n\nExit codes: "};
   const char *name = command_names[_i];
-  test_run run = test_kiln("%s --help", name);
-  char want[64];
+  const test_run run = expect(0, name, "%s --help", name);
 
-  ck_run_rc(run, 0);
-  snprintf(want, sizeof want, "usage: kiln %s", name);
-  ck_has(run.out, want);
+  ck_assert_msg(strncmp(run.out, "usage: kiln ", 12) == 0, "%s", run.out);
+  for (size_t i = 0; i < 2; i++)
+    ck_has(run.out, parts[i]);
+  for (const char *line = run.out; *line != '\0'; line++) {
+    const size_t n = strcspn(line, "\n");
+
+    ck_assert_msg(n < 80, "too long: %s", line);
+    line += n;
+  }
   ck_assert_str_eq(run.err, "");
-  run = test_kiln("--help");
-  ck_run_rc(run, 0);
-  ck_has(run.out, name);
+  if (strchr(name, ' ') == NULL)
+    expect(0, name, "--help");
 }
 END_TEST
 
 START_TEST(version)
 {
-  const test_run run = test_kiln("--version");
+  const test_run run = expect(0, NULL, "--version");
 
-  ck_run_rc(run, 0);
   ck_assert_str_eq(run.out, "kiln " KILN_VERSION_TEXT "\n");
 }
 END_TEST
@@ -162,9 +174,8 @@ static const char *const misuses[] = {
 
 START_TEST(wrong_use_exits_2)
 {
-  const test_run run = test_kiln("%s", misuses[_i]);
+  const test_run run = expect(2, NULL, "%s", misuses[_i]);
 
-  ck_run_rc(run, 2);
   ck_assert_str_eq(run.out, "");
   /* The bare command prints the whole help instead. */
   ck_has(run.err, _i == 0 ? "usage: kiln" : "next: ");
@@ -173,12 +184,11 @@ END_TEST
 
 START_TEST(global_options_stand_anywhere)
 {
-  test_run run = test_kiln("cache path --cache-dir %s", path_of("elsewhere"));
+  test_run run =
+      expect(0, NULL, "cache path --cache-dir %s", path_of("elsewhere"));
 
-  ck_run_rc(run, 0);
   ck_has(run.out, path_of("elsewhere"));
-  run = test_kiln("--cache-dir=%s cache path", path_of("third"));
-  ck_run_rc(run, 0);
+  run = expect(0, NULL, "--cache-dir=%s cache path", path_of("third"));
   ck_has(run.out, path_of("third"));
 }
 END_TEST
@@ -191,17 +201,11 @@ START_TEST(doctor_with_nothing)
   cJSON *json;
 
   setenv("KILN_NVRTC", path_of("no-nvrtc.so"), 1);
-  run = test_kiln("doctor");
-  ck_run_rc(run, 1);
-  ck_has(run.out, "verdict: nothing can be compiled here\nnext: ");
+  run = expect(1, "verdict: nothing can be compiled here\nnext: ", "doctor");
   ck_has(run.out, path_of("no-nvrtc.so"));
   ck_has(run.out, path_of("no-libcuda.so"));
-  run = test_kiln("doctor --brief");
-  ck_run_rc(run, 1);
-  ck_has(run.out, "nothing can be compiled here");
-  run = test_kiln("doctor --json");
-  ck_run_rc(run, 1);
-  json = parse(run.out);
+  expect(1, "nothing can be compiled here", "doctor --brief");
+  json = expect_json(1, "doctor --json");
   ck_assert_str_eq(text_of(json, "verdict"), "nothing can be compiled here");
   ck_assert_int_gt((int)strlen(text_of(json, "next")), 10);
   ck_assert_int_ge(cJSON_GetArraySize(cJSON_GetObjectItem(json, "trail")), 2);
@@ -214,16 +218,14 @@ END_TEST
 
 START_TEST(doctor_without_gpu)
 {
-  test_run run = test_kiln(NVRTC "doctor");
+  test_run run =
+      expect(0, "verdict: kernels compile here; there is no GPU to run",
+             NVRTC "doctor");
   cJSON *json;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "verdict: kernels compile here; there is no GPU to run");
   ck_has(run.out, "13.0");
   ck_has(run.out, "a small program compiles for sm_121");
-  run = test_kiln(NVRTC "doctor --json");
-  ck_run_rc(run, 0);
-  json = parse(run.out);
+  json = expect_json(0, NVRTC "doctor --json");
   ck_assert_str_eq(text_of(cJSON_GetObjectItem(json, "compile"), "status"),
                    "KILN_OK");
   ck_assert_int_eq(
@@ -253,9 +255,7 @@ START_TEST(doctor_names_a_bad_cache)
   test_run run;
 
   write_source("cache", "a file where the folder should be");
-  run = test_kiln(NVRTC "doctor");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "not used");
+  run = expect(0, "not used", NVRTC "doctor");
   ck_has(run.out, "KILN_CACHE_DIR");
   ck_lacks(run.err, "warning");
 }
@@ -263,12 +263,9 @@ END_TEST
 
 START_TEST(doctor_names_a_bad_pack)
 {
-  test_run run;
 
   setenv("KILN_PACKS", path_of("missing.kpack"), 1);
-  run = test_kiln(NVRTC "doctor");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "missing.kpack, cannot be read");
+  expect(0, "missing.kpack, cannot be read", NVRTC "doctor");
 }
 END_TEST
 
@@ -285,13 +282,11 @@ static const struct {
 START_TEST(what_if)
 {
   const int rc = ladders[_i].target == NULL ? 1 : 0;
-  test_run run = test_kiln("doctor --what-if %s", ladders[_i].question);
+  test_run run = expect(rc, NULL, "doctor --what-if %s", ladders[_i].question);
   cJSON *json;
 
-  ck_run_rc(run, rc);
   ck_has(run.out, rc == 0 ? ladders[_i].target : "verdict: nothing fits");
-  run = test_kiln("doctor --json --what-if %s", ladders[_i].question);
-  ck_run_rc(run, rc);
+  run = expect(rc, NULL, "doctor --json --what-if %s", ladders[_i].question);
   json = parse(run.out);
   ck_assert_str_eq(text_of(json, "rung"), ladders[_i].rung);
   if (rc == 0)
@@ -308,15 +303,11 @@ END_TEST
 
 START_TEST(devices_without_gpu)
 {
-  test_run run = test_kiln("devices");
+  test_run run = expect(0, "no GPU found: ", "devices");
   cJSON *json;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "no GPU found: ");
   ck_has(run.out, "next: ");
-  run = test_kiln("devices --json");
-  ck_run_rc(run, 0);
-  json = parse(run.out);
+  json = expect_json(0, "devices --json");
   ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "devices")), 0);
   ck_assert_int_gt((int)strlen(text_of(json, "reason")), 5);
   cJSON_Delete(json);
@@ -325,18 +316,13 @@ END_TEST
 
 START_TEST(devices_table)
 {
-  test_run run = test_kiln("devices --table");
   size_t n;
   const int *list = kiln_arch_list(&n);
   const cJSON *row;
   cJSON *json;
   size_t i = 0;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "Hopper");
-  run = test_kiln("devices --table --json");
-  ck_run_rc(run, 0);
-  json = parse(run.out);
+  json = expect_json(0, "devices --table --json");
   ck_assert_int_eq(cJSON_GetArraySize(json), (int)n);
   cJSON_ArrayForEach(row, json)
   {
@@ -357,16 +343,14 @@ END_TEST
 START_TEST(compile_report)
 {
   const char *file = write_source("twice.cu", kernel);
-  test_run run = test_kiln(NVRTC "compile %s --arch sm_90", file);
+  test_run run = expect(0, "compiled", NVRTC "compile %s --arch sm_90", file);
   const cJSON *one, *k;
   cJSON *json;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "compiled");
   ck_has(run.out, "twice");
   ck_assert_str_eq(run.err, "");
-  run = test_kiln(NVRTC "compile %s --arch 9.0,80 --arch 75 --json", file);
-  ck_run_rc(run, 0);
+  run =
+      expect(0, NULL, NVRTC "compile %s --arch 9.0,80 --arch 75 --json", file);
   json = parse(run.out);
   ck_assert_int_eq(cJSON_GetArraySize(cJSON_GetObjectItem(json, "targets")), 3);
   one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "targets"), 0);
@@ -384,9 +368,8 @@ END_TEST
 
 START_TEST(compile_takes_the_newest_without_gpu)
 {
-  const test_run run = test_kiln(NVRTC "compile builtin:saxpy");
+  const test_run run = expect(0, NULL, NVRTC "compile builtin:saxpy");
 
-  ck_run_rc(run, 0);
   ck_has(run.err, "no GPU found, so this compiles for sm_121");
   ck_has(run.out, "saxpy");
 }
@@ -394,10 +377,9 @@ END_TEST
 
 START_TEST(compile_all)
 {
-  const test_run run = test_kiln(NVRTC "compile builtin:saxpy --arch all");
+  const test_run run =
+      expect(0, "sm_75", NVRTC "compile builtin:saxpy --arch all");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "sm_75");
   ck_has(run.out, "sm_90");
   ck_has(run.out, "sm_121");
 }
@@ -406,21 +388,18 @@ END_TEST
 START_TEST(compile_emits)
 {
   const char *file = write_source("twice.cu", kernel);
-  test_run run = test_kiln(NVRTC "compile %s --arch 90 --emit ptx", file);
+  test_run run = expect(0, ".visible .entry twice",
+                        NVRTC "compile %s --arch 90 --emit ptx", file);
   char *text;
   size_t size;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, ".visible .entry twice");
   ck_lacks(run.out, "regs");
-  run = test_kiln(NVRTC "compile %s --arch 90 -o %s", file, path_of("a.ptx"));
-  ck_run_rc(run, 0);
+  expect(0, NULL, NVRTC "compile %s --arch 90 -o %s", file, path_of("a.ptx"));
   text = test_read_file(path_of("a.ptx"), &size);
   ck_lacks(text, "ELF");
   ck_has(text, ".visible .entry twice");
   free(text);
-  run = test_kiln(NVRTC "compile %s --arch 90 -o %s", file, path_of("a.cubin"));
-  ck_run_rc(run, 0);
+  expect(0, NULL, NVRTC "compile %s --arch 90 -o %s", file, path_of("a.cubin"));
   text = test_read_file(path_of("a.cubin"), &size);
   ck_assert_int_eq(memcmp(text, "\177ELF", 4), 0);
   free(text);
@@ -431,22 +410,20 @@ START_TEST(compile_emits_into_a_folder)
 {
   const char *file = write_source("twice.cu", kernel);
   test_run run =
-      test_kiln(NVRTC "compile %s --arch 80,90 --emit ptx,cubin,report -o %s/",
-                file, path_of("out"));
+      expect(0, "twice",
+             NVRTC "compile %s --arch 80,90 --emit ptx,cubin,report -o %s/",
+             file, path_of("out"));
   static const char *const names[] = {"twice.sm_80.ptx", "twice.sm_80.cubin",
                                       "twice.sm_90.ptx", "twice.sm_90.cubin"};
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "twice");
   for (size_t i = 0; i < 4; i++) {
     char path[600];
 
     snprintf(path, sizeof path, "%s/%s", path_of("out"), names[i]);
     ck_assert_msg(access(path, R_OK) == 0, "%s is missing", path);
   }
-  run = test_kiln(NVRTC "compile %s --arch 80,90 --emit ptx -o %s", file,
-                  path_of("one.ptx"));
-  ck_run_rc(run, 2);
+  run = expect(2, NULL, NVRTC "compile %s --arch 80,90 --emit ptx -o %s", file,
+               path_of("one.ptx"));
   ck_has(run.err, "give a folder");
   ck_assert_int_ne(access(path_of("one.ptx"), F_OK), 0);
 }
@@ -457,9 +434,8 @@ START_TEST(compile_error_is_mapped)
   const char *file = write_source("twice.cu", wrong_kernel);
   char want[600];
   const char *first;
-  test_run run = test_kiln(NVRTC "compile %s --arch 80,90", file);
+  test_run run = expect(1, NULL, NVRTC "compile %s --arch 80,90", file);
 
-  ck_run_rc(run, 1);
   ck_assert_str_eq(run.out, "");
   snprintf(want, sizeof want, "\n%s(3): ", file);
   ck_has(run.err, want);
@@ -469,9 +445,7 @@ START_TEST(compile_error_is_mapped)
   first = strstr(run.err, want); /* the same log is said once */
   ck_assert_ptr_null(strstr(first + 1, want));
   ck_assert_ptr_null(strstr(run.err, "next: ")); /* it is in the log */
-  run = test_kiln(NVRTC "compile %s --arch 90 --json", file);
-  ck_run_rc(run, 1);
-  ck_has(run.out, "KILN_ECOMPILE");
+  expect(1, "KILN_ECOMPILE", NVRTC "compile %s --arch 90 --json", file);
 }
 END_TEST
 
@@ -479,10 +453,9 @@ START_TEST(missing_header_has_a_next_step)
 {
   const char *file = write_source(
       "needs.cu", "#include <nowhere.h>\n__global__ void k() {}\n");
-  test_run run = test_kiln(NVRTC "compile %s --arch 80,90", file);
+  test_run run = expect(1, NULL, NVRTC "compile %s --arch 80,90", file);
   const char *next;
 
-  ck_run_rc(run, 1);
   next = strstr(run.err, "next: give its folder with -I");
   ck_assert_msg(next != NULL, "%s", run.err);
   ck_assert_ptr_null(strstr(next + 1, "next: "));
@@ -491,20 +464,17 @@ END_TEST
 
 START_TEST(compile_missing_things)
 {
-  test_run run = test_kiln(NVRTC "compile %s --arch 90", path_of("none.cu"));
+  test_run run =
+      expect(1, NULL, NVRTC "compile %s --arch 90", path_of("none.cu"));
 
-  ck_run_rc(run, 1);
   ck_has(run.err, "none.cu");
-  run = test_kiln(NVRTC "compile builtin:none --arch 90");
-  ck_run_rc(run, 1);
+  run = expect(1, NULL, NVRTC "compile builtin:none --arch 90");
   ck_has(run.err, "next: kiln compile --list");
-  run = test_kiln("--nvrtc %s compile builtin:saxpy --arch 90",
-                  path_of("none.so"));
-  ck_run_rc(run, 1);
+  run = expect(1, NULL, "--nvrtc %s compile builtin:saxpy --arch 90",
+               path_of("none.so"));
   ck_has(run.err, "none.so");
   ck_has(run.err, "next: ");
-  run = test_kiln(NVRTC "compile builtin:saxpy --arch sm_9000000");
-  ck_run_rc(run, 2);
+  expect(2, NULL, NVRTC "compile builtin:saxpy --arch sm_9000000");
 }
 END_TEST
 
@@ -512,20 +482,18 @@ START_TEST(compile_options_reach_nvrtc)
 {
   /* --verbose belongs to Kiln everywhere but behind --option. */
   const char *file = write_source("twice.cu", kernel);
-  const test_run run = test_kiln(
-      NVRTC "compile %s --arch 90 --emit ptx --option --verbose", file);
+  const test_run run =
+      expect(0, NULL,
+             NVRTC "compile %s --arch 90 --emit ptx --option --verbose", file);
 
-  ck_run_rc(run, 0);
   ck_lacks(run.err, "kiln: debug");
 }
 END_TEST
 
 START_TEST(compile_lists_builtins)
 {
-  const test_run run = test_kiln("compile --list");
+  const test_run run = expect(0, "builtin:saxpy", "compile --list");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "builtin:saxpy");
   ck_has(run.out, "builtin:reduce");
 }
 END_TEST
@@ -535,12 +503,9 @@ START_TEST(spill_gate)
   const char *file = write_source(
       "spills.cu", "//regs 255\n//spill 64\n"
                    "extern \"C\" __global__ void greedy(float *x) {}\n");
-  test_run run = test_kiln(NVRTC "compile %s --arch 90", file);
+  test_run run = expect(0, "64/64", NVRTC "compile %s --arch 90", file);
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "64/64");
-  run = test_kiln(NVRTC "compile %s --arch 90 --fail-on-spill", file);
-  ck_run_rc(run, 1);
+  run = expect(1, NULL, NVRTC "compile %s --arch 90 --fail-on-spill", file);
   ck_has(run.err, "spill");
 }
 END_TEST
@@ -563,14 +528,12 @@ START_TEST(sass_needs_a_tool)
   ck_assert_int_eq(chmod(tool, 0755), 0);
   snprintf(path, sizeof path, "%s:/usr/bin:/bin", dir);
   setenv("PATH", path, 1);
-  run = test_kiln(NVRTC "compile %s --arch 90 --emit sass", file);
-  ck_run_rc(run, 0);
-  ck_has(run.out, "tool -c");
+  run = expect(0, "tool -c", NVRTC "compile %s --arch 90 --emit sass", file);
   ck_has(run.out, "ELF");
 }
 END_TEST
 
-/* ---- Files that are not what they should be ----------------------------------- */
+/* ---- Files that are not what they should be ----------------------------- */
 
 /* Reading any of these would never end, or take all memory. */
 START_TEST(odd_files_are_refused)
@@ -614,7 +577,7 @@ START_TEST(names_with_odd_bytes)
   const char *file = write_source("odd\xff\x1b[1m.cu", kernel);
   static const char *const lists[] = {"compile", "cache list"};
 
-  ck_run_rc(test_kiln(NVRTC "compile %s --arch 90", file), 0);
+  expect(0, NULL, NVRTC "compile %s --arch 90", file);
   for (size_t i = 0; i < 2; i++) {
     const char *what = i == 0 ? file : "--verbose";
     test_run run = test_kiln(NVRTC "%s %s --arch 90 --json", lists[i], what);
@@ -635,11 +598,10 @@ END_TEST
 
 static double stat_of(const char *key)
 {
-  const test_run run = test_kiln("cache stats --json");
+  const test_run run = expect(0, NULL, "cache stats --json");
   cJSON *json = parse(run.out);
   double value;
 
-  ck_run_rc(run, 0);
   value = number(json, key);
   cJSON_Delete(json);
   return value;
@@ -647,14 +609,13 @@ static double stat_of(const char *key)
 
 START_TEST(cache_life)
 {
-  test_run run = test_kiln("cache path");
+  test_run run = expect(0, NULL, "cache path");
   cJSON *json;
 
-  ck_run_rc(run, 0);
   ck_has(run.out, path_of("cache"));
-  ck_run_rc(test_kiln("cache list"), 0);
+  expect(0, NULL, "cache list");
   ck_assert_int_eq((int)stat_of("entries"), 0);
-  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 80,90"), 0);
+  expect(0, NULL, NVRTC "compile builtin:saxpy --arch 80,90");
   ck_assert_int_eq((int)stat_of("entries"), 2);
   run = test_kiln("cache list");
   ck_has(run.out, "sm_80");
@@ -664,19 +625,11 @@ START_TEST(cache_life)
   ck_assert_int_eq(cJSON_GetArraySize(json), 2);
   ck_assert_uint_eq(strlen(text_of(cJSON_GetArrayItem(json, 0), "entry")), 32);
   cJSON_Delete(json);
-  run = test_kiln("cache verify");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "2 entries, all good");
-  run = test_kiln("cache trim 1G");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "0 removed, 2 left");
-  run = test_kiln("cache trim 0");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "2 removed, 0 left");
-  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 80"), 0);
-  run = test_kiln("cache clear");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "1 removed");
+  expect(0, "2 entries, all good", "cache verify");
+  expect(0, "0 removed, 2 left", "cache trim 1G");
+  expect(0, "2 removed, 0 left", "cache trim 0");
+  expect(0, NULL, NVRTC "compile builtin:saxpy --arch 80");
+  expect(0, "1 removed", "cache clear");
   ck_assert_int_eq((int)stat_of("entries"), 0);
 }
 END_TEST
@@ -715,20 +668,16 @@ START_TEST(cache_verify_finds_damage)
   char *data;
   test_run run;
 
-  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 90"), 0);
+  expect(0, NULL, NVRTC "compile builtin:saxpy --arch 90");
   damage(path_of("cache"), path, &size);
   data = test_read_file(path, &n);
   data[n - 1] ^= 1;
   test_write_file(path, data, n);
   free(data);
   ck_assert_int_eq(chmod(path, 0600), 0);
-  run = test_kiln("cache verify");
-  ck_run_rc(run, 1);
-  ck_has(run.out, "1 of 1 entry bad");
+  run = expect(1, "1 of 1 entry bad", "cache verify");
   ck_has(run.out, "--repair");
-  run = test_kiln("cache verify --repair");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "removed");
+  expect(0, "removed", "cache verify --repair");
   ck_assert_int_eq((int)stat_of("entries"), 0);
 }
 END_TEST
@@ -736,17 +685,13 @@ END_TEST
 START_TEST(cache_why)
 {
   const char *file = write_source("twice.cu", kernel);
-  test_run run = test_kiln(NVRTC "cache why %s --arch 90", file);
+  test_run run =
+      expect(0, "the cache is empty", NVRTC "cache why %s --arch 90", file);
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "the cache is empty");
-  ck_run_rc(test_kiln(NVRTC "compile %s --arch 90 -D A=1", file), 0);
-  run = test_kiln(NVRTC "cache why %s --arch 90 -D A=1", file);
-  ck_run_rc(run, 0);
-  ck_has(run.out, "is in the cache");
-  run = test_kiln(NVRTC "cache why %s --arch 90 -D A=2", file);
-  ck_run_rc(run, 0);
-  ck_has(run.out, "is not in the cache; the nearest entry differs in");
+  expect(0, NULL, NVRTC "compile %s --arch 90 -D A=1", file);
+  expect(0, "is in the cache", NVRTC "cache why %s --arch 90 -D A=1", file);
+  run = expect(0, "is not in the cache; the nearest entry differs in",
+               NVRTC "cache why %s --arch 90 -D A=2", file);
   ck_has(run.out, "A=2");
   ck_has(run.out, "A=1");
   ck_lacks(run.out, "source ");
@@ -764,24 +709,15 @@ START_TEST(pack_serves_without_nvrtc)
                            "twice.cu -D 'A=x y'\n"
                            "\n"
                            "builtin:saxpy\n");
-  run = test_kiln(NVRTC "pack %s --arch 80,90 -o %s", path_of("list.txt"),
-                  path_of("app.kpack"));
-  ck_run_rc(run, 0);
-  ck_has(run.out, "4 images of 2 programs");
-  ck_run_rc(test_kiln("cache clear"), 0);
+  expect(0, "4 images of 2 programs", NVRTC "pack %s --arch 80,90 -o %s",
+         path_of("list.txt"), path_of("app.kpack"));
+  expect(0, NULL, "cache clear");
   setenv("KILN_PACKS", path_of("app.kpack"), 1);
   setenv("KILN_NVRTC", path_of("no-nvrtc.so"), 1);
-  run = test_kiln("compile builtin:saxpy --arch 90");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "pack");
-  run = test_kiln("compile builtin:saxpy --arch 86");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "sm_80   pack, to serve sm_86");
-  run = test_kiln(NVRTC "compile builtin:saxpy --arch 86");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "sm_86   compiled");
-  run = test_kiln("compile builtin:saxpy --arch 75");
-  ck_run_rc(run, 1);
+  expect(0, "pack", "compile builtin:saxpy --arch 90");
+  expect(0, "sm_80   pack, to serve sm_86", "compile builtin:saxpy --arch 86");
+  expect(0, "sm_86   compiled", NVRTC "compile builtin:saxpy --arch 86");
+  expect(1, NULL, "compile builtin:saxpy --arch 75");
   run = test_kiln("doctor");
   ck_has(run.out, "app.kpack");
 }
@@ -789,38 +725,32 @@ END_TEST
 
 START_TEST(pack_takes_names)
 {
-  test_run run = test_kiln(NVRTC "pack saxpy builtin:matrix_add --arch 80,90 "
-                                 "-o %s",
-                           path_of("one.kpack"));
+  test_run run = expect(0, "4 images of 2 programs",
+                        NVRTC "pack saxpy builtin:matrix_add --arch 80,90 "
+                              "-o %s",
+                        path_of("one.kpack"));
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "4 images of 2 programs");
   ck_has(run.out, "4 compiled, 0 from the cache");
-  run = test_kiln(NVRTC "pack saxpy --arch 90 -o %s", path_of("two.kpack"));
-  ck_run_rc(run, 0);
-  ck_has(run.out, "0 compiled, 1 from the cache");
+  expect(0, "0 compiled, 1 from the cache", NVRTC "pack saxpy --arch 90 -o %s",
+         path_of("two.kpack"));
 }
 END_TEST
 
 START_TEST(pack_of_the_cache)
 {
-  test_run run = test_kiln("pack cache -o %s", path_of("app.kpack"));
+  test_run run = expect(1, NULL, "pack cache -o %s", path_of("app.kpack"));
 
-  ck_run_rc(run, 1);
   ck_has(run.err, "the cache holds no image");
-  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 80,90"), 0);
-  ck_run_rc(test_kiln(NVRTC "compile builtin:saxpy --arch 90 -D A=1"), 0);
-  run = test_kiln("pack cache -o %s", path_of("app.kpack"));
-  ck_run_rc(run, 0);
-  ck_has(run.out, "3 images, as the cache has them");
-  ck_run_rc(test_kiln("cache clear"), 0);
+  expect(0, NULL, NVRTC "compile builtin:saxpy --arch 80,90");
+  expect(0, NULL, NVRTC "compile builtin:saxpy --arch 90 -D A=1");
+  expect(0, "3 images, as the cache has them", "pack cache -o %s",
+         path_of("app.kpack"));
+  expect(0, NULL, "cache clear");
   setenv("KILN_PACKS", path_of("app.kpack"), 1);
   setenv("KILN_NVRTC", path_of("no-nvrtc.so"), 1);
-  run = test_kiln("compile builtin:saxpy --arch 80,90");
-  ck_run_rc(run, 0);
-  ck_has(run.out, "pack");
-  ck_run_rc(test_kiln("compile builtin:saxpy --arch 90 -D A=1"), 0);
-  ck_run_rc(test_kiln("compile builtin:saxpy --arch 90 -D A=2"), 1);
+  expect(0, "pack", "compile builtin:saxpy --arch 80,90");
+  expect(0, NULL, "compile builtin:saxpy --arch 90 -D A=1");
+  expect(1, NULL, "compile builtin:saxpy --arch 90 -D A=2");
 }
 END_TEST
 
@@ -829,28 +759,24 @@ START_TEST(pack_failures)
   test_run run;
 
   write_source("bad.cu", "#error this is wrong\n");
-  run = test_kiln(NVRTC "pack %s --arch 90 -o %s", path_of("bad.cu"),
-                  path_of("x.kpack"));
-  ck_run_rc(run, 1);
+  run = expect(1, NULL, NVRTC "pack %s --arch 90 -o %s", path_of("bad.cu"),
+               path_of("x.kpack"));
   ck_has(run.err, "no pack was written");
   ck_assert_int_ne(access(path_of("x.kpack"), F_OK), 0);
   write_source("bad.txt", "builtin:saxpy --nonsense\n");
-  run = test_kiln(NVRTC "pack %s --arch 90 -o %s", path_of("bad.txt"),
-                  path_of("x.kpack"));
-  ck_run_rc(run, 2);
+  run = expect(2, NULL, NVRTC "pack %s --arch 90 -o %s", path_of("bad.txt"),
+               path_of("x.kpack"));
   ck_has(run.err, "bad.txt:1");
-  run = test_kiln(NVRTC "pack %s --arch 90 -o %s", path_of("none.txt"),
-                  path_of("x.kpack"));
-  ck_run_rc(run, 1);
+  expect(1, NULL, NVRTC "pack %s --arch 90 -o %s", path_of("none.txt"),
+         path_of("x.kpack"));
 }
 END_TEST
 
 START_TEST(bench_needs_a_gpu)
 {
   static const char *const which[] = {"launch", "start"};
-  const test_run run = test_kiln(NVRTC "bench %s", which[_i]);
+  const test_run run = expect(1, NULL, NVRTC "bench %s", which[_i]);
 
-  ck_run_rc(run, 1);
   ck_has(run.err, "next: ");
 }
 END_TEST
@@ -862,17 +788,13 @@ END_TEST
 
 START_TEST(gpu_is_described)
 {
-  test_run run = test_kiln(GPU "devices");
+  test_run run = expect(0, "GPU 0: Fake GPU 9.0", GPU "devices");
   const cJSON *one;
   cJSON *json;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "GPU 0: Fake GPU 9.0");
   ck_has(run.out, "Hopper");
   ck_has(run.out, "227 KiB");
-  run = test_kiln(GPU "devices --json");
-  ck_run_rc(run, 0);
-  json = parse(run.out);
+  json = expect_json(0, GPU "devices --json");
   one = cJSON_GetArrayItem(cJSON_GetObjectItem(json, "devices"), 0);
   ck_assert_str_eq(text_of(one, "compute_capability"), "9.0");
   ck_assert_int_eq((int)number(one, "max_threads_per_block"), 1024);
@@ -883,12 +805,12 @@ END_TEST
 
 START_TEST(gpu_that_computes_nonsense)
 {
-  test_run run = test_kiln(GPU NVRTC "doctor");
+  test_run run =
+      expect(0, "gets sm_90 (exact); does not run one: the result was wrong",
+             GPU NVRTC "doctor");
   const cJSON *one;
   cJSON *json;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "gets sm_90 (exact); does not run one: the result was wrong");
   ck_has(run.out, "verdict: kernels compile here, but the GPU does not run");
   run = test_kiln(GPU NVRTC "doctor --json");
   json = parse(run.out);
@@ -897,8 +819,7 @@ START_TEST(gpu_that_computes_nonsense)
   ck_assert_str_eq(text_of(cJSON_GetObjectItem(one, "ladder"), "rung"),
                    "exact");
   cJSON_Delete(json);
-  run = test_kiln(GPU NVRTC "bench start --runs 1");
-  ck_run_rc(run, 1);
+  run = expect(1, NULL, GPU NVRTC "bench start --runs 1");
   ck_has(run.err, "wrong result");
   ck_assert_str_eq(run.out, "");
 }
@@ -906,10 +827,8 @@ END_TEST
 
 START_TEST(gpu_decides_the_target)
 {
-  const test_run run = test_kiln(GPU NVRTC "compile builtin:saxpy");
+  const test_run run = expect(0, "sm_90", GPU NVRTC "compile builtin:saxpy");
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "sm_90");
   ck_assert_str_eq(run.err, "");
 }
 END_TEST
@@ -917,13 +836,11 @@ END_TEST
 START_TEST(bench_launch_measures)
 {
   const char *path = path_of("launch.json");
-  const test_run run = test_kiln(GPU NVRTC "bench launch --json %s", path);
+  expect(0, "bare cuLaunchKernel", GPU NVRTC "bench launch --json %s", path);
   size_t size;
   char *text;
   cJSON *json;
 
-  ck_run_rc(run, 0);
-  ck_has(run.out, "bare cuLaunchKernel");
   text = test_read_file(path, &size);
   json = parse(text);
   ck_assert(number(json, "bare_ns") > 0);
@@ -943,7 +860,7 @@ static Suite *make(void)
 
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, teardown);
-  tcase_add_loop_test(t, help_is_there, 0, 6);
+  tcase_add_loop_test(t, help_is_there, 0, N_COMMANDS);
   tcase_add_test(t, version);
   tcase_add_loop_test(t, wrong_use_exits_2, 0,
                       (int)(sizeof misuses / sizeof misuses[0]));

@@ -100,22 +100,50 @@ test_run test_kiln_words(const char *const *words)
   return run;
 }
 
-test_run test_kiln(const char *format, ...)
+/* Cut a line at blanks, in place, and run it. */
+static test_run run_line(char *line)
 {
   const char *words[64] = {"kiln"};
-  char line[4096];
   char *save = NULL;
-  va_list args;
   size_t n = 1;
 
-  va_start(args, format);
-  ck_assert_int_lt(vsnprintf(line, sizeof line, format, args),
-                   (int)sizeof line);
-  va_end(args);
   for (char *word = strtok_r(line, " ", &save); word != NULL;
        word = strtok_r(NULL, " ", &save)) {
     ck_assert_uint_lt(n, 63);
     words[n++] = word;
   }
   return test_kiln_words(words);
+}
+
+#define FILL_LINE(line, format)                                                \
+  do {                                                                         \
+    va_list args;                                                              \
+                                                                               \
+    va_start(args, format);                                                    \
+    ck_assert_int_lt(vsnprintf(line, sizeof line, format, args),               \
+                     (int)sizeof line);                                        \
+    va_end(args);                                                              \
+  } while (0)
+
+test_run test_kiln(const char *format, ...)
+{
+  char line[4096];
+
+  FILL_LINE(line, format);
+  return run_line(line);
+}
+
+test_run expect(int rc, const char *out, const char *format, ...)
+{
+  char line[4096], shown[4096];
+  test_run run;
+
+  FILL_LINE(line, format);
+  memcpy(shown, line, sizeof shown);
+  run = run_line(line);
+  ck_assert_msg(run.rc == rc && (out == NULL || strstr(run.out, out) != NULL),
+                "kiln %.500s\nexit code %d, not %d; or no \"%s\" in "
+                "stdout:\n" CK_RUN_SHOWN CK_RUN_SHOWN,
+                shown, run.rc, rc, out == NULL ? "" : out, run.out, run.err);
+  return run;
 }

@@ -20,6 +20,11 @@ void test_command_setup(const char *folder);
 test_run test_kiln(const char *format, ...)
     __attribute__((__format__(__printf__, 1, 2)));
 
+/* Run it likewise, and fail unless the exit code is `rc` and, if `out` is not NULL,
+ * standard output contains `out`. */
+test_run expect(int rc, const char *out, const char *format, ...)
+    __attribute__((__format__(__printf__, 3, 4)));
+
 /* As above, with words as they are; NULL-terminated. */
 test_run test_kiln_words(const char *const *words);
 
