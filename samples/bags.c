@@ -1,7 +1,7 @@
 /* bags.c -- sums over bags of rows (lecture row C6): 128 columns; 1,000 bags of 1 to
- * 10 rows, 100 of 11 to 100, 10 of 101 to 1,000, in random order. There a loop
- * over the bags, a kernel each, lost to copying everything to the CPU and back;
- * here it is one launch:
+ * 10 rows, 100 of 11 to 100, 10 of 101 to 1,000, in random order. The lecture's
+ * loop over the bags, one kernel per bag, was slower than copying everything to the
+ * CPU and back. Kiln needs one launch:
  *
  *   kiln_segmented_reduce_desc bags = {.x = {.in = {{x, KILN_F32}}}, .n = rows,
  *       .n_segments = n_bags, .offsets = {offsets, KILN_U32}, .width = 128,

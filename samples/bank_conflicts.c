@@ -1,4 +1,4 @@
-/* bank_conflicts.c -- shared memory has 32 banks of 4 bytes; lanes that want
+/* bank_conflicts.c -- shared memory has 32 banks of 4 bytes; lanes that read
  * different words of one bank wait for each other (lecture row D3).
  *
  *   stride 1       every lane its own bank             1 way

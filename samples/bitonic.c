@@ -1,6 +1,6 @@
 /* bitonic.c -- sorted tiles merged pair by pair by bitonic merges (lecture row B14,
  * its last step). One merge of sixteen keys step by step, then what the number of
- * launches and the traffic come to for whole arrays, against kiln_sort().
+ * launches and the traffic are for whole arrays, against kiln_sort().
  *
  * usage: bitonic [--device gpu|cpu|cpu:9.0] */
 #include "sample.h"

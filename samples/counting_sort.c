@@ -1,7 +1,7 @@
 /* counting_sort.c -- counting sort (lecture row B13): the histogram of the keys,
- * its prefix sum, which says where each key's run starts, and every key moved to
- * its place; first eight keys step by step, then many. Linear time, where the
- * possible keys are few and known. */
+ * its prefix sum, which gives the start of each key's run, and the move of every
+ * key to its destination. It shows eight keys step by step, then many. The time is
+ * linear, where the possible keys are few and known. */
 #include "sample.h"
 
 #include <kiln/histogram.h>

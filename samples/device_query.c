@@ -32,14 +32,14 @@ static void print_traits(const kiln_traits *t)
   printf("  compute capability          %d.%d (%s)%s\n", t->cc / 10, t->cc % 10,
          t->family, t->tegra ? ", integrated" : "");
   printf("  warp                        %d lanes\n", t->warp_size);
-  printf("  threads                     %d a block, %d an SM\n",
+  printf("  threads                     %d per block, %d per SM\n",
          t->max_threads_per_block, t->max_threads_per_sm);
-  printf("  blocks, warps               %d, %d an SM\n", t->max_blocks_per_sm,
+  printf("  blocks, warps               %d, %d per SM\n", t->max_blocks_per_sm,
          t->max_warps_per_sm);
-  printf("  registers                   %d a thread, %d a block, %d an SM\n",
+  printf("  registers                   %d per thread, %d per block, %d per SM\n",
          t->max_regs_per_thread, t->regs_per_block, t->regs_per_sm);
-  printf("  shared memory               %d KiB a block, %d with opt-in, "
-         "%d an SM, %d B reserved a block\n",
+  printf("  shared memory               %d KiB per block, %d with opt-in, "
+         "%d per SM, %d B reserved a block\n",
          KIB(t->smem_per_block), KIB(t->smem_per_block_optin),
          KIB(t->smem_per_sm), t->smem_reserved_per_block);
   printf("  features                   %s%s%s%s%s%s%s%s%s%s\n",

@@ -1,7 +1,7 @@
 /* distance.c -- the distance of two vectors, sqrt(sum((x - y)^2)), as separate steps
  * and as one fused map and reduction (lecture row C3).
  *
- * Separate steps write and read a vector between each two: 24 bytes an element.
+ * Separate steps write and read a vector between each two: 24 bytes per element.
  * Fused, each input is read once: 8 bytes. What really moves is counted on the CPU
  * device, in sectors of 32 bytes. */
 #include "sample.h"
@@ -97,7 +97,7 @@ static void add_sectors(void *user, const kiln_cpu_counters *k)
   *(uint64_t *)user += k->global_load_sectors + k->global_store_sectors;
 }
 
-/* Bytes an element that an operation moves. */
+/* Bytes per element that an operation moves. */
 static double count(const sample *s, sample_op_fn op, bool *good)
 {
   kiln_cpu_opts settings = s->cpu; /* all zero where this is a GPU */
@@ -144,7 +144,7 @@ int main(int argc, char **argv)
   sample_open(&s, argc, argv);
   SAMPLE_TRY(kiln_stream_create(&stream, s.device, NULL));
   make(&s, &v);
-  printf("distance of two vectors of %zu floats      bytes an element\n", v.n);
+  printf("distance of two vectors of %zu floats      bytes per element\n", v.n);
   apart = show(&s, stream, &v, "separate steps", separate, &good);
   together = show(&s, stream, &v, "one map-reduce", fused, &good);
   good = good && together < 8.5 && apart > 2.9 * together;

@@ -1,4 +1,4 @@
-/* gather_scatter.c -- reading and writing at places that an array names (lecture
+/* gather_scatter.c -- reading and writing at indices that an array holds (lecture
  * row B9): the multi-pass scatter, its misses in the worked example, the cost model
  * and the choice of the number of passes.
  *

@@ -67,9 +67,9 @@ static void print_sizes(const sample *s)
   kiln_device_info info;
 
   SAMPLE_TRY(kiln_device_describe(s->device, &info));
-  printf("%s\n  registers  %d a thread, %d an SM\n"
-         "  local      512 KiB a thread, in device memory\n"
-         "  shared     %d KiB a block, %d with opt-in, %d an SM\n"
+  printf("%s\n  registers  %d per thread, %d per SM\n"
+         "  local      512 KiB per thread, in device memory\n"
+         "  shared     %d KiB per block, %d with opt-in, %d per SM\n"
          "  global     %.1f GiB, behind %d KiB of second-level cache\n"
          "  constant   64 KiB\n"
          "  texture    arrays of up to 2^17 x 2^16 texels in device memory\n\n",

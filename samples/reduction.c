@@ -34,7 +34,7 @@ static const step big[] = {
     {LADDER("reduce_atomic_shared"), "atomic, shared", 256, 1, false, false},
     {LADDER("reduce_shared"), "tree, shared", 256, 1, false, false},
     {LADDER("reduce_shared_shuffle"), "tree, shuffle", 256, 1, false, false},
-    {LADDER("reduce_final"), "two loads a thread", 256, 2, false, false},
+    {LADDER("reduce_final"), "two loads per thread", 256, 2, false, false},
     {"reduce", "reduce", "library", 512, 0, false, false},
 };
 

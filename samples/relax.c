@@ -1,7 +1,7 @@
 /* relax.c -- the lecture's map example (row B8): the mean of the four neighbours,
  * and the squared difference to it, as one map with two outputs. x_at(j) is
- * another element of the same array; the border is the text's matter: there the
- * value stays. Step by step a hot edge spreads, and the difference falls. */
+ * another element of the same array; the text handles the border, where
+ * the value stays. Step by step a hot edge spreads, and the difference falls. */
 #include "sample.h"
 
 enum { NX = 128, NY = 96, N = NX * NY, STEPS = 20 };

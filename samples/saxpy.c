@@ -1,6 +1,6 @@
-/* saxpy.c -- y = a x + y, the kernel being a string in this very program
+/* saxpy.c -- y = a x + y, whose kernel is a string in this program
  * (lecture row E1). Results are compared with a loop on the host; rates count
- * 12 bytes an element: x and y are read, y is written. */
+ * 12 bytes per element: x and y are read, y is written. */
 #include "sample.h"
 
 static const char source[] =

@@ -37,22 +37,22 @@ static const char source[] =
 static const kiln_program_desc program = {.source = source,
                                           .name = "scheduling.cu"};
 
-/* The order in which the letters were written. */
+/* The order in which the branches wrote their characters. */
 static bool branch_order(sample *s, kiln_module *module, const char *what)
 {
   const kiln_launch_config config = {.grid = {.x = 1}, .block = {.x = 8}};
   char log[9] = "";
   kiln_kernel *branches;
-  CUdeviceptr letters, n;
+  CUdeviceptr order, n;
 
   SAMPLE_TRY(kiln_module_kernel(&branches, module, "branches"));
-  SAMPLE_TRY(kiln_memory_alloc(&letters, s->device, 8));
+  SAMPLE_TRY(kiln_memory_alloc(&order, s->device, 8));
   SAMPLE_TRY(kiln_memory_alloc(&n, s->device, 4));
-  SAMPLE_TRY(kiln_fill(s->device, letters, 0, 1, 8));
+  SAMPLE_TRY(kiln_fill(s->device, order, 0, 1, 8));
   SAMPLE_TRY(kiln_fill(s->device, n, 0, 4, 1));
-  SAMPLE_TRY(KILN_LAUNCH(branches, &config, KILN_ARG(letters), KILN_ARG(n)));
-  SAMPLE_TRY(kiln_copy_to_host(s->device, log, letters, 8));
-  SAMPLE_TRY(kiln_memory_free(s->device, letters));
+  SAMPLE_TRY(KILN_LAUNCH(branches, &config, KILN_ARG(order), KILN_ARG(n)));
+  SAMPLE_TRY(kiln_copy_to_host(s->device, log, order, 8));
+  SAMPLE_TRY(kiln_memory_free(s->device, order));
   SAMPLE_TRY(kiln_memory_free(s->device, n));
   printf("  %-36s %s\n", what, log);
   return strlen(log) == 5 && strchr(log, 'A') < strchr(log, 'B') &&

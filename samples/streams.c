@@ -32,7 +32,7 @@ static void add_span(void *user, const kiln_span *span)
   p->spans[row]++;
 }
 
-/* One line a stream, a letter a kernel. */
+/* One line per stream, one character per kernel. */
 static void draw(const picture *p)
 {
   const double scale = WIDTH / (p->last - p->first);

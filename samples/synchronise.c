@@ -1,5 +1,5 @@
-/* synchronise.c -- waiting for others: the block, lanes of a warp from different
- * branches, the whole grid; and what misuse gives (lecture row A6). */
+/* synchronise.c -- barriers of a block, of lanes of a warp in different branches, and of
+ * the whole grid; and the result of misuse (lecture row A6). */
 #include "sample.h"
 
 static const char source[] =

@@ -1,10 +1,10 @@
 /* timing.c -- one kernel, three stopwatches (lecture row A10).
  *
- *   launch only     the host's clock around the launch: what it costs to hand
- *                   the kernel over. The launch returns before the kernel ends,
- *                   mostly before it starts, so this says nothing about it.
+ *   launch only     the host's clock around the launch: the cost of queueing the
+ *                   kernel. The launch returns before the kernel ends, mostly
+ *                   before it starts, so this is not the kernel's time.
  *   synchronised    the host's clock until the device is done: the kernel, and
- *                   the way there and back.
+ *                   the latency of queueing and waiting.
  *   events          the GPU's clock between two marks in the stream: the kernel
  *                   alone, if it is queued before the GPU gets to the first
  *                   mark. The host need not wait in between, so several kernels
