@@ -1,38 +1,47 @@
-/* buckets.cu -- bring elements into the order of the parts of the target that their
- * indices fall into, its buckets, so that a scatter or gather then works on one
- * part at a time, which the cache holds.
+/* buckets.cu -- sort elements by the part of the target that their index falls
+ * into, so that a scatter or a gather then works on one such bucket at a time,
+ * and the cache holds it.
  *
- * Within a bucket the order is any: places are given out by atomic additions, in
- * shared memory within a tile and in global memory from tile to tile. Nothing waits
- * for another block. A tile's elements are sorted by bucket in shared memory, so
- * that each bucket's run leaves the tile as one piece.
+ * Problem: a random access to a target larger than the cache moves a whole
+ * sector of memory for one element.
+ * Idea: the bucket of an index is its upper bits. Count the elements per bucket,
+ * turn the counts into bucket starts, move the elements to their buckets, and
+ * access the target bucket by bucket (multi-pass scatter and gather: He et al.,
+ * Efficient Gather and Scatter Operations on Graphics Processors, 2007).
+ * Invariant: within a bucket the order is arbitrary. Atomic additions assign the
+ * destinations, in shared memory within a tile and in global memory from tile to
+ * tile, so no block waits for another one. Each tile is sorted by bucket in
+ * shared memory first, so that its run of each bucket is stored contiguously.
+ * Cost: one more read and one more write of each index and element.
  *
  * Parameters:
  *   KILN_BLOCK        256            threads per block
- *   KILN_ITEMS        4              packs of 4 elements per thread has in
- *                                    flight
- *   KILN_BUCKETS      128            a power of two, at most 1024
- *   KILN_INDEX        type unsigned  type of an index: unsigned or unsigned
+ *   KILN_ITEMS        4              vectors of 4 elements in flight per thread
+ *   KILN_BUCKETS      128            buckets: a power of two, at most 1024
+ *   KILN_INDEX        type unsigned  type of an index, unsigned or unsigned
  *                                    long long
- *   KILN_STORED       type unsigned  type it is stored as
- *   KILN_DESTINATION  type unsigned  counts up to n
- *   KILN_VALUE        type unsigned  an element: of out, as bits where it only
- *                                    moves
- *   KILN_SCATTER      1              1: split moves values with the indices; 0:
- *                                    it notes where each element went, for join
- *   KILN_ALIGNED      3              bit 0: index, bit 1: join's out lie on 16
- *                                    bytes
- * Generated code (user.cuh): for a scatter: the values and their map
- * Launch:      block KILN_BLOCK. Tiles of KILN_BLOCK * KILN_ITEMS * 4 elements.
- *   bucket_count  grid of any size. Adds to count[KILN_BUCKETS], which is 0 before.
- *              Bucket of an index: index >> shift, or the last one if above.
- *   bucket_begin  one block. The counts become where each bucket begins.
- *   bucket_split  a block a tile. stored, and values for a scatter: the elements by
- *              buckets. For a gather: slot[i], where element i stands in its sorted
- *              tile; begin and delta, KILN_BUCKETS of each a tile: where a bucket's
- *              run begins in the tile, and what to add to get a place in stored.
- *   bucket_join  a block a tile. out[i] = what stands in values at the place of
- *              element i. */
+ *   KILN_STORED       type unsigned  type that the index is stored as
+ *   KILN_DESTINATION  type unsigned  type that holds numbers up to n
+ *   KILN_VALUE        type unsigned  type of an element of out; an unsigned type
+ *                                    of its size where elements only move
+ *   KILN_SCATTER      1              1: bucket_split moves values with the
+ *                                    indices; 0: it records where each element
+ *                                    went, for bucket_join
+ *   KILN_ALIGNED      3              bit 0: index is aligned to 16 bytes; bit 1:
+ *                                    out of bucket_join is
+ * Generated code (user.cuh): for a scatter, the values and their map.
+ * Launch: block KILN_BLOCK. A tile has KILN_BLOCK * KILN_ITEMS * 4 elements.
+ *   bucket_count  Any grid. Adds to counts[KILN_BUCKETS], which the caller has
+ *                 cleared. The bucket of an index is index >> shift, or the last
+ *                 bucket if that is too large.
+ *   bucket_begin  One block. Replaces the counts by the start of each bucket.
+ *   bucket_split  One block per tile. Writes stored (and values, for a scatter)
+ *                 in bucket order. For a gather it also writes slot[i], the place
+ *                 of element i in its sorted tile, and per tile KILN_BUCKETS
+ *                 entries of begin (start of the bucket's run in the tile) and of
+ *                 delta (what to add to get a place in stored).
+ *   bucket_join   One block per tile. Sets out[i] to the entry of values at the
+ *                 destination of element i. */
 #include <kiln/params/buckets.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,27 +1,31 @@
-/* counting_sort.cu -- integers of few possible values, sorted by counting them
- * (lecture row B13).
+/* counting_sort.cu -- sort integers that take few different values by counting
+ * them (counting sort: Seward 1954; Knuth, volume 3, section 5.2).
  *
- * Keys alone: where each key's run starts (sort_prefix, from the counts of
- * histogram.cu) says all; sort_fill writes the runs. With values, for each digit
- * of 8 bits, lowest first: sort_count counts the digits of each block's part,
- * sort_prefix_blocks adds up, digit by digit and block by block, sort_scatter
- * moves elements to their places, in order within a digit.
+ * Keys alone need no moves. sort_prefix turns the counts of histogram.cu into the
+ * start of each key's run, and sort_fill writes the runs.
+ * With values, the kernels make one stable pass per digit of 8 bits, lowest digit
+ * first: sort_count counts the digits in each block's chunk, sort_prefix_blocks
+ * scans these counts digit by digit and block by block, and sort_scatter moves
+ * the elements in order within each digit.
+ * Cost: keys alone are read once and written once. With values, each pass reads
+ * the keys twice and moves keys and values once.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block, at least 256
- *   KILN_ITEMS    12             elements per thread has of a tile
- *   KILN_T        type unsigned  keys
- *   KILN_V        type unsigned  values
- *   KILN_COUNT    type unsigned  counts of keys, or unsigned long long
- *   KILN_OFFSET   type unsigned  offsets for the caller, or unsigned long long
- *   KILN_ALIGNED  1              the keys that sort_fill writes lie on 16 bytes
- * Launch:      sort_prefix, sort_prefix_blocks: one block of 1,024 threads.
- *              sort_fill: any grid of blocks of KILN_BLOCK.
- *              sort_count, sort_scatter: the same grid for both, each block takes
- *              `part` elements, a multiple of KILN_BLOCK * KILN_ITEMS.
- *              range    possible keys, lowest to lowest + range - 1
- *              n        elements, fewer if limit says so (not NULL)
- *              shift    of the digit within key - lowest */
+ *   KILN_ITEMS    12             elements of a tile per thread
+ *   KILN_T        type unsigned  type of a key
+ *   KILN_V        type unsigned  type of a value
+ *   KILN_COUNT    type unsigned  type of a count, unsigned or unsigned long long
+ *   KILN_OFFSET   type unsigned  type of the offsets that the caller asked for
+ *   KILN_ALIGNED  1              1: the keys that sort_fill writes are aligned to
+ *                                16 bytes
+ * Launch: sort_prefix and sort_prefix_blocks take one block of 1,024 threads.
+ *         sort_fill takes any grid of blocks of KILN_BLOCK threads. sort_count and
+ *         sort_scatter take the same grid. Each of its blocks handles `each`
+ *         elements, a multiple of KILN_BLOCK * KILN_ITEMS.
+ *         range   number of possible keys: lowest to lowest + range - 1
+ *         n       number of elements; *limit if that is less (limit may be NULL)
+ *         shift   position of the digit in key - lowest */
 #include <kiln/params/counting_sort.cuh>
 
 #define KILN_READ_ONLY 0    /* work in place is allowed */

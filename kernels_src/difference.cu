@@ -1,29 +1,34 @@
-/* difference.cu -- each element with its neighbour, in one launch that reads each
- * element once.
+/* difference.cu -- combine each element with its neighbour (adjacent difference)
+ * in one launch that reads each element once.
+ *
+ * Idea: a lane gets its neighbour by a shuffle, a warp gets the element beyond its
+ * edge through shared memory, and a tile reads the element beyond its edge from
+ * global memory.
+ * In place, another block may have overwritten that element already. Each block
+ * therefore publishes its edge element in a tile descriptor (look_back.cuh) before
+ * it writes anything. Tiles are taken in the order in which they wait, so a block
+ * waits only for blocks that start before it.
  *
  * Parameters:
  *   KILN_BLOCK     256         threads per block
- *   KILN_VECTOR    4           elements that a thread has side by side, a power
- *                              of two, 1 to 16
- *   KILN_VECTORS   4           packs of a thread
- *   KILN_T         type float  type of `out` in memory
- *   KILN_ALIGNED   1           `out` lies on 16 bytes
- *   KILN_RIGHT     0           the neighbour is 0: the element before; 1: the
- *                              one behind
- *   KILN_IN_PLACE  0           1: `out` is one of the inputs: what a tile needs
- *                              of the one next to it comes by a mark word, as
- *                              it may be overwritten already
- * Generated code (user.cuh): input; difference(s, a, b) of an element a and
- *   its neighbour b
- * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_VECTOR *
- *              KILN_VECTORS elements. Blocks with KILN_RIGHT take them from the back,
- *              so that a block waits for blocks that start before it.
- *              n       elements, at least 1
- *              out     n elements
- *              words   KILN_IN_PLACE: for each tile one mark word, two where
- *                      user::value has 8 bytes, without a mark of this epoch
- *              epoch   of this launch
- * Result:      out[i] = difference(x[i], neighbour); where there is none x[i]. */
+ *   KILN_VECTOR    4           adjacent elements per vector: a power of two, 1 to
+ *                              16
+ *   KILN_VECTORS   4           vectors per thread
+ *   KILN_T         type float  type of an element of out in memory
+ *   KILN_ALIGNED   1           1: out is aligned to 16 bytes
+ *   KILN_RIGHT     0           0: the neighbour is the element before; 1: it is
+ *                              the element after
+ *   KILN_IN_PLACE  0           1: out is one of the inputs
+ * Generated code (user.cuh): the input, and difference(s, a, b) of an element a
+ * and its neighbour b.
+ * Launch: block KILN_BLOCK; one block per tile of KILN_BLOCK * KILN_VECTOR *
+ *         KILN_VECTORS elements. With KILN_RIGHT, block 0 takes the last tile.
+ *         n       number of elements, at least 1
+ *         out     n elements
+ *         words   with KILN_IN_PLACE, one tile descriptor per tile (two words if
+ *                 user::value has 8 bytes), none with this epoch
+ *         epoch   epoch of this launch
+ * Result: out[i] = difference(x[i], neighbour), or x[i] if there is none. */
 #include <kiln/params/difference.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,28 +1,29 @@
-/* find.cu -- the first element for which a predicate holds, or how many there are,
- * in one launch.
+/* find.cu -- find the first element for which a predicate holds, or count such
+ * elements, in one launch.
  *
- * Blocks advance side by side through the tiles; each warp goes its own way through
- * its part of them, without barriers. A warp that finds something says so in one
- * word for all, and stops; the others stop once they are behind it. The last block
- * only collects.
+ * Idea: blocks advance side by side through the tiles, and each warp handles its
+ * part of a tile without barriers. A warp that finds an element records its place
+ * in one word for the whole grid and stops. The other warps read that word once
+ * per tile and stop as soon as they are behind the recorded place.
+ * The last block handles no tile; it combines the results of the others.
+ * Cost: the input up to the first hit, and about one tile per block beyond it.
  *
  * Parameters:
  *   KILN_BLOCK   256            threads per block
- *   KILN_VECTOR  4              elements of a pack: 16 bytes of the widest
- *                               array
- *   KILN_ITEMS   16             elements per thread has in flight, a multiple
- *                               of KILN_VECTOR, at most 32
- *   KILN_QUERY   0              0: the first index, n if there is none; 1: how
- *                               many; 2: 1 if there is one, else 0; 3: 1 if the
- *                               predicate holds for all, else 0
+ *   KILN_VECTOR  4              elements per vector: 16 bytes of the widest array
+ *   KILN_ITEMS   16             elements in flight per thread: a multiple of
+ *                               KILN_VECTOR, at most 32
+ *   KILN_QUERY   0              0: index of the first hit, n if there is none; 1:
+ *                               number of hits; 2: 1 if there is a hit, else 0;
+ *                               3: 1 if the predicate holds for all, else 0
  *   KILN_OUT     type unsigned  type of the result
  *   KILN_WIDE    0              1: n is 2^32 or more
- * Generated code (user.cuh): predicate: of the inputs, bool
- * Launch:      one block, or at least two, of which the last collects.
- *              n          elements, at least 1
- *              words      1 mark word, and one for each block, two if KILN_WIDE; not
- *                         used by a single block
- * Result:      the same for any grid. */
+ * Generated code (user.cuh): predicate, a bool function of the inputs.
+ * Launch: one block, or at least two, of which the last one combines.
+ *         n       number of elements, at least 1
+ *         words   one word for hits, then one tile descriptor per block (two words
+ *                 with KILN_WIDE); a single block uses none
+ * Result: the same for every grid. */
 #include <kiln/params/find.cuh>
 
 #define KILN_FLAT_BLOCK 1

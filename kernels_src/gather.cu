@@ -1,31 +1,34 @@
-/* gather.cu -- out[i] = X[index[i]]: read where an array says.
+/* gather.cu -- out[i] = X[index[i]].
+ *
+ * Every thread has all its loads in flight before its first store. Indices and
+ * results use the cache policy that is evicted first, because the caches are to
+ * hold the target.
+ * A target larger than the cache can be gathered in several launches, one per
+ * window of the target, so that the cache holds the current window (multi-pass
+ * gather: He et al., Efficient Gather and Scatter Operations on Graphics
+ * Processors, 2007). The first launch writes whole vectors with 0 for the elements
+ * of other windows. Later launches read a vector, insert their elements and write
+ * it back: one access of 16 bytes instead of four of 4.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
- *   KILN_ITEMS    2              packs that a thread has in flight
- *   KILN_VECTOR   4              elements of a pack, a power of two, at most 16
- *   KILN_INDEX    type unsigned  type of an index: unsigned or unsigned long
- *                                long
- *   KILN_OUT      type float     element of out
- *   KILN_ALIGNED  3              bit 0: index, bit 1: out lie on 16 bytes
+ *   KILN_ITEMS    2              vectors in flight per thread
+ *   KILN_VECTOR   4              elements per vector: a power of two, at most 16
+ *   KILN_INDEX    type unsigned  type of an index, unsigned or unsigned long long
+ *   KILN_OUT      type float     type of an element of out
+ *   KILN_ALIGNED  3              bit 0: index is aligned to 16 bytes; bit 1: out is
  *   KILN_SMALL    0              1: n is below 2^31
- *   KILN_WINDOWS  0              1: what falls into turn * window to (turn + 1)
- *                                * window), the last turn all that is above: a
- *                                launch a turn, so that the window of the
- *                                moment is what the cache holds
- * Generated code (user.cuh): X: the input and its map
- * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK * KILN_ITEMS packs,
- *              one at least.
- *              index      n elements
- *              out        n elements
- *              window     elements of the target
- *              turn       this one, of `turns`
- * Result:      out after the last turn. The first one writes whole packs, where
- *              another window's elements are 0, later ones read a pack, put theirs
- *              in and write it: one access of 16 bytes, not four of 4.
- *
- * Indices and results pass through the caches as what goes first: what they hold
- * is the target. */
+ *   KILN_WINDOWS  0              1: this launch handles the indices of one window,
+ *                                from turn * window to (turn + 1) * window - 1;
+ *                                the last window has no upper end
+ * Generated code (user.cuh): X, the input and its map.
+ * Launch: block KILN_BLOCK; one block per KILN_BLOCK * KILN_ITEMS vectors, at least
+ *         one.
+ *         index   n elements
+ *         out     n elements
+ *         window  elements of the target per window
+ *         turn    number of this window, of `turns`
+ * Result: out is complete after the last turn. */
 #include <kiln/params/gather.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,25 +1,26 @@
-/* gather_rows.cu -- row r of out = row index[r] of in.
+/* gather_rows.cu -- copy row index[r] of a matrix to row r of another one.
+ *
+ * A group of lanes copies a row in words of up to 16 bytes, and each group has
+ * several rows in flight to hide the latency of memory. Long rows can be cut into
+ * chunks, each copied like a row, so that few long rows still fill the GPU.
  *
  * Parameters:
  *   KILN_BLOCK   256            threads per block
- *   KILN_LANES   8              threads that share a row: a power of two, at
- *                               most 32
- *   KILN_ITEMS   4              rows that they have in flight
- *   KILN_WORD    16             bytes of a word: 1, 2, 4, 8 or 16
- *   KILN_INDEX   type unsigned  type of an index: unsigned or unsigned long
- *                               long
- *   KILN_CHUNKS  0              1: long rows are cut into pieces, each done as
- *                               a row of its own
- * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK / KILN_LANES *
- *              KILN_ITEMS rows or pieces.
- *              in, out    rows of words
- *              index      one a row
- *              rows       n, or n * pieces where rows are cut
- *              words      of a row
- *              in_stride, out_stride   words from row to row
- *              piece      words of a piece; pieces: of a row
- * Result:      every word of out's rows is written once; what lies between rows
- *              is left alone. */
+ *   KILN_LANES   8              lanes per row: a power of two, at most 32
+ *   KILN_ITEMS   4              rows in flight per group of lanes
+ *   KILN_WORD    16             bytes per word: 1, 2, 4, 8 or 16
+ *   KILN_INDEX   type unsigned  type of an index, unsigned or unsigned long long
+ *   KILN_CHUNKS  0              1: rows are cut into chunks
+ * Launch: block KILN_BLOCK; one block per KILN_BLOCK / KILN_LANES * KILN_ITEMS rows
+ *         or chunks.
+ *         in, out     rows of words
+ *         index       one entry per row of out
+ *         rows        n, or n * chunks where rows are cut
+ *         words       words per row
+ *         in_stride, out_stride   words from one row to the next
+ *         chunk       words per chunk; chunks: chunks per row
+ * Result: every word of out's rows is written once. Words between the rows stay as
+ *         they are. */
 #include <kiln/params/gather_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1

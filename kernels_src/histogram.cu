@@ -1,47 +1,44 @@
 /* histogram.cu -- count the samples of each bin.
  *
- * Counters live in shared memory, KILN_COPIES of each bin side by side, one for
- * each residue of the lane: with 32, no two lanes of a warp ever warp_sync in a bank,
- * whatever the samples are.
+ * Problem: atomic additions to one bin serialise, and samples are often skewed.
+ * Idea: counters live in shared memory, KILN_COPIES of each bin side by side, one
+ * per residue of the lane. With 32 copies, no two lanes of a warp ever access the
+ * same bank, whatever the samples are. At its end a block adds up the copies.
+ * The blocks' counts are then added by atomics in global memory, or, for few
+ * words, published as tile descriptors (look_back.cuh) that further blocks of the
+ * same launch add up. The latter needs no cleared counts.
+ * Cost: one read of the samples, and bins * blocks counts.
  *
  * Parameters:
- *   KILN_BLOCK   (KILN_ARCH < 80 ? 256 : 1024)  threads per block
- *   KILN_ITEMS   4                              packs that a thread has in
- *                                               flight
- *   KILN_VECTOR  4                              samples of a pack, a power of
- *                                               two
- *   KILN_COPIES  32                             counters of a bin: a power of
- *                                               two, at most 32
- *   KILN_RUNS    0                              1: a thread adds equal
- *                                               neighbours up before it counts
- *                                               them: for few copies
- *   KILN_MODE    3                              how a sample finds its bin, see
- *                                               mode_ below
- *   KILN_PLAIN   0                              1: with mode 0, lower and shift
- *                                               are 0
- *   KILN_ALL     0                              1: no sample falls outside
- *   KILN_WIDE    0                              1: sample - lower needs 64 bits
- *   KILN_SHARED  1                              1: the levels of mode 4 fit in
- *                                               shared memory
- *   KILN_ADDERS  0                              1: blocks send their counts to
- *                                               others that add them up,
- *                                               through words; 0: by atomics,
- *                                               counts are cleared before
- *   KILN_KEEP    0                              1: add to what the counts hold
- *   KILN_SMALL   0                              1: n is below 2^31
- *   KILN_COUNT   type unsigned                  or unsigned long long
- * Generated code (user.cuh): the samples
- * Launch:      block KILN_BLOCK; grid.x: `workers`, and with KILN_ADDERS, if they are
- *              more than one, any number of blocks that add up; grid.y: slices of
- *              the bins, one with KILN_ADDERS. No block counts more than 2^32 - 1.
- *              Dynamic shared memory: 4 bytes a counter of the slice, rounded up
- *              to 16, then the levels; at least 4 bytes a thread.
- *              n        samples
- *              to       where bins lie
- *              levels   of mode 4
- *              counts   bins of them
- *              words    with KILN_ADDERS, workers * bins mark words; epoch: theirs
- * Result:      counts. */
+ *   KILN_BLOCK   (KILN_ARCH < 80 ? 256 : 1024)  threads per block; capability 5.3
+ *                               has half as many registers
+ *   KILN_ITEMS   4              vectors in flight per thread
+ *   KILN_VECTOR  4              samples per vector: a power of two
+ *   KILN_COPIES  32             counters per bin: a power of two, at most 32
+ *   KILN_RUNS    0              1: a thread combines equal neighbours before it
+ *                               counts them; pays off with few copies
+ *   KILN_MODE    3              how a sample finds its bin: see mode_shift and
+ *                               the others below
+ *   KILN_PLAIN   0              1: with mode 0, lower and shift are 0
+ *   KILN_ALL     0              1: no sample lies outside the bins
+ *   KILN_WIDE    0              1: sample - lower needs 64 bits
+ *   KILN_SHARED  1              1: the levels of mode 4 fit in shared memory
+ *   KILN_ADDERS  0              1: blocks publish their counts and further blocks
+ *                               add them up; 0: atomics add to cleared counts
+ *   KILN_KEEP    0              1: add to the present contents of counts
+ *   KILN_SMALL   0              1: n is below 2^31
+ *   KILN_COUNT   type unsigned  type of a count, unsigned or unsigned long long
+ * Generated code (user.cuh): the samples.
+ * Launch: block KILN_BLOCK. grid.x is `workers`; with KILN_ADDERS and more than one
+ *         worker, any number of adding blocks comes on top. grid.y is the number of
+ *         slices of the bins, 1 with KILN_ADDERS. A block counts at most 2^32 - 1
+ *         samples. Dynamic shared memory: 4 bytes per counter of a slice, rounded
+ *         up to 16, then the levels; at least 4 bytes per thread.
+ *         n        number of samples
+ *         to       the bounds of the bins
+ *         levels   the bounds of mode 4
+ *         counts   one count per bin
+ *         words    with KILN_ADDERS, workers * bins descriptors of this epoch */
 #include <kiln/params/histogram.cuh>
 
 #define KILN_FLAT_BLOCK 1

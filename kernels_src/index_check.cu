@@ -1,15 +1,17 @@
-/* index_check.cu -- is every index one of the target's, and does none fall?
+/* index_check.cu -- check that every index lies in the target and, if required,
+ * that no index is smaller than the one before it.
  *
  * Parameters:
  *   KILN_BLOCK   256            threads per block
- *   KILN_INDEX   type unsigned  type of an index, signed or not
- *   KILN_RISING  0              1: each is at least the one before, too
- * Launch:      block KILN_BLOCK, grid of any size: blocks stride over the array.
- *              index      n elements
- *              target     elements of the target
- *              first      all bits 1 before the launch
- * Result:      *first is the least i whose index is not in 0 <= index < target, or
- *              is below the one before; else it stays. */
+ *   KILN_INDEX   type unsigned  type of an index, signed or unsigned
+ *   KILN_RISING  0              1: the indices must not descend
+ * Launch: block KILN_BLOCK, any grid: blocks stride over the array.
+ *         index    n elements
+ *         target   number of elements of the target
+ *         first    has all bits set before the launch
+ * Result: *first is the smallest i whose index is negative, not below `target`, or
+ *         (with KILN_RISING) below its predecessor. It keeps all bits set if there
+ *         is none. */
 #include <kiln/params/index_check.cuh>
 
 #include <kiln/types.cuh>

@@ -1,30 +1,31 @@
-/* map.cu -- outputs from inputs, element by element.
+/* map.cu -- compute up to four outputs from the inputs, element by element.
+ *
+ * A thread loads all its vectors before it stores the first one, so that an output
+ * may be one of the inputs. Elements before the first aligned vector and after the
+ * last whole vector are handled one by one by block 0.
  *
  * Parameters:
  *   KILN_BLOCK      256         threads per block
- *   KILN_ITEMS      4           packs that a thread has in flight
- *   KILN_VECTOR     4           elements of a pack, a power of two: 16 bytes of
+ *   KILN_ITEMS      4           vectors in flight per thread
+ *   KILN_VECTOR     4           elements per vector: a power of two, 16 bytes of
  *                               the widest array
- *   KILN_OUTPUTS    1           arrays written, 1 to 4, of types KILN_T0 to
- *                               KILN_T3
- *   KILN_ALIGNED    15          bit k: packs of output k lie on 16 bytes
- *   KILN_HEAD       0           1: packs start at element `head`, not at 0
+ *   KILN_OUTPUTS    1           number of outputs, 1 to 4
+ *   KILN_ALIGNED    15          bit k: vectors of output k are aligned to 16 bytes
+ *   KILN_HEAD       0           1: vectors start at element `head` instead of 0
  *   KILN_SMALL      0           1: n is below 2^31
  *   KILN_READ_ONLY  0           1: no output is an input
- *   KILN_T0         type float  type of the same
- *   KILN_T1         type float  type of the same
- *   KILN_T2         type float  type of the same
- *   KILN_T3         type float  type of the same
- * Generated code (user.cuh): the map is output 0; out1 to out3 are functions
- *   of the same inputs
- * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK * KILN_ITEMS packs,
- *              one at least.
- *              n          elements
- *              out0..3    n elements each; those not in use are NULL
- *              head       elements before the first pack, below KILN_VECTOR and at
- *                         most n
- * Result:      element i of each output from element i of each input; an output
- *              may be one of the inputs. */
+ *   KILN_T0         type float  type of an element of output 0
+ *   KILN_T1         type float  type of an element of output 1
+ *   KILN_T2         type float  type of an element of output 2
+ *   KILN_T3         type float  type of an element of output 3
+ * Generated code (user.cuh): the map is output 0; out1 to out3 are functions of
+ * the same inputs.
+ * Launch: block KILN_BLOCK; one block per KILN_BLOCK * KILN_ITEMS vectors, at least
+ *         one.
+ *         n          number of elements
+ *         out0..3    n elements each; unused outputs are NULL
+ *         head       elements before the first vector: below KILN_VECTOR, at most n
+ * Result: element i of each output is computed from element i of each input. */
 #include <kiln/params/map.cuh>
 
 #define KILN_FLAT_BLOCK 1

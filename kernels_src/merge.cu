@@ -1,25 +1,29 @@
-/* merge.cu -- two sorted sequences into one, stable.
+/* merge.cu -- merge two sorted sequences into one, stably.
  *
- * Output d consists of the first i elements of a and the first d - i of b, for one
- * i, which a binary search along diagonal d finds (merge path: Odeh, Green et
- * al., Merge Path - Parallel Merging Made Simple, 2012). Blocks merge tiles of
- * outputs, threads pieces of a tile, each with two such searches.
+ * Problem: divide a merge into equal pieces of work that need nothing from each
+ * other.
+ * Idea: the first d outputs consist of the first i elements of a and the first
+ * d - i elements of b, for exactly one i, which a binary search along diagonal d
+ * finds (merge path: Odeh, Green, Mwassi, Shmueli and Birk, Merge Path - Parallel
+ * Merging Made Simple, 2012). Blocks merge tiles of outputs, threads merge parts
+ * of a tile, and both find their ends by such searches.
+ * Cost: one read and one write per element, and one search per tile and thread.
  *
  * Parameters:
  *   KILN_BLOCK  256         threads per block, at least 64
- *   KILN_ITEMS  15          outputs of a thread: odd numbers of 4-byte keys
- *                           warp_sync in no bank
- *   KILN_T      type float  keys
- *   KILN_PAIRS  0           1: with values
- *   KILN_V      type float  values
+ *   KILN_ITEMS  15          outputs per thread; an odd number avoids bank conflicts
+ *                           of 4-byte keys
+ *   KILN_T      type float  type of a key
+ *   KILN_PAIRS  0           1: keys have values
+ *   KILN_V      type float  type of a value
  *   KILN_LESS   0           1: user::less(s, a, b) is the order
- *   KILN_SPLIT  0           1: tiles begin at split[0 ... tiles], which
- *                           merge_split has found; 0: blocks search
- * Launch:      merge_split: blocks of KILN_BLOCK, a warp for each of tiles + 1.
- *              merge: block KILN_BLOCK, a block for each tile.
- *              a, m; b, n     the sequences
- *              split          tiles + 1 numbers, or NULL
- * Result:      out, m + n keys: of equal keys those of a come first. */
+ *   KILN_SPLIT  0           1: merge_split has written where the tiles begin; 0:
+ *                           each block searches for itself
+ * Launch: merge_split takes blocks of KILN_BLOCK threads, one warp for each of
+ *         tiles + 1 ends. merge takes one block of KILN_BLOCK threads per tile.
+ *         a, m and b, n   the sequences
+ *         split           tiles + 1 numbers, or NULL
+ * Result: out, m + n keys. Of equal keys, those of a come first. */
 #include <kiln/params/merge.cuh>
 
 #define KILN_FLAT_BLOCK 1

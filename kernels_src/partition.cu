@@ -1,38 +1,42 @@
-/* partition.cu -- divide elements into two or three parts, each in its order, in one
- * launch.
+/* partition.cu -- divide elements into two or three partitions in one launch, each
+ * in the order of the input.
  *
- * As in select.cu, but everything is kept: shared memory holds a tile's parts one
- * after the other. Parts that follow each other in one array (KILN_LAYOUT 0) need
- * the totals of all tiles before the first element of the second part can be
- * extremum: the first blocks of the launch only count, the last of them adds up.
+ * The kernel ranks elements as select.cu does, but keeps all of them: shared memory
+ * holds the partitions of a tile one after the other.
+ * If the partitions share one array (KILN_LAYOUT 0), the second one starts after
+ * the first one's total, which is known only when every tile has been counted. The
+ * first blocks of the launch then only count, and the last of them publishes the
+ * totals (look_back.cuh). Counting starts at the last tile, so that the first tiles
+ * are still in the second-level cache when they are moved.
+ * Cost: one read and one write per element, and with KILN_LAYOUT 0 a second read.
  *
  * Parameters:
  *   KILN_BLOCK       512            threads per block
- *   KILN_VECTOR      4              elements of a pack: 16 bytes of the widest
+ *   KILN_VECTOR      4              elements per vector: 16 bytes of the widest
  *                                   array
- *   KILN_ITEMS       16             elements per thread, a multiple of
- *                                   KILN_VECTOR, at most 32
- *   KILN_PER_SM      0              blocks on an SM to limit registers for
- *   KILN_WINDOW      2              tiles a lane asks for at once when looking
- *                                   back
- *   KILN_PREFETCH    0              tiles ahead of which the input is asked for
- *   KILN_PARTITIONS  2              or 3
- *   KILN_LAYOUT      0              0: parts follow each other in out; 1: each
- *                                   in an array of its own; 2: two parts, the
- *                                   second from out's end backwards
- *   KILN_COUNT       type unsigned  type of the counts
+ *   KILN_ITEMS       16             elements per thread: a multiple of KILN_VECTOR,
+ *                                   at most 32
+ *   KILN_PER_SM      0              blocks per SM to limit registers for; 0: no
+ *                                   limit
+ *   KILN_WINDOW      2              tiles that a lane reads at once in a look-back
+ *   KILN_PREFETCH    0              number of tiles by which the input is
+ *                                   prefetched; 0: none
+ *   KILN_PARTITIONS  2              number of partitions, 2 or 3
+ *   KILN_LAYOUT      0              0: the partitions follow each other in out; 1:
+ *                                   each has an array; 2: the second of two
+ *                                   partitions is stored from out's end backwards
+ *   KILN_COUNT       type unsigned  type of a count
  *   KILN_WIDE        0              1: n is 2^32 or more
- * Generated code (user.cuh): the map gives the elements; first and, with
- *   three parts, second: of the same inputs, bool
- * Launch:      `counters` blocks that count, 0 unless KILN_LAYOUT is 0 and there is
- *              more than one tile; then one block a tile.
- *              n          elements, at least 1
- *              out, out_second, out_rest   for the parts
- *              counts     elements of the first part, and with three parts of the
- *                         second
- *              words      (tiles + counters + 1) values of 1 mark word, twice that
- *                         with three parts, twice that if KILN_WIDE
- * Result:      the same for any device. */
+ * Generated code (user.cuh): the map gives the elements. first and, with three
+ * partitions, second are bool functions of the same inputs.
+ * Launch: `counters` blocks that count (0 unless KILN_LAYOUT is 0 and there are
+ *         several tiles), then one block per tile.
+ *         n          number of elements, at least 1
+ *         out, out_second, out_rest   the partitions
+ *         counts     elements of the first partition and, of three, of the second
+ *         words      tiles + counters + 1 tile descriptors of one word; twice the
+ *                    words with three partitions, and twice that with KILN_WIDE
+ * Result: the same on every device. */
 #include <kiln/params/partition.cuh>
 
 #define KILN_FLAT_BLOCK 1

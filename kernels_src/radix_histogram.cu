@@ -1,24 +1,27 @@
-/* radix_histogram.cu -- how often each digit occurs, for all passes of a radix
- * sort at once, in one launch that reads the keys once; and from that where each
- * pass puts the keys of each digit.
+/* radix_histogram.cu -- count the digits of all passes of a radix sort, and compute
+ * where each pass stores the keys of each digit, in one launch that reads the keys
+ * once.
+ *
+ * Idea: as histogram.cu, each block counts in shared memory with KILN_COPIES
+ * counters per digit. It publishes its counts as descriptors, and one further block
+ * per pass adds them up and scans them (Adinets and Merrill, Onesweep, 2022).
  *
  * Parameters:
  *   KILN_BLOCK    1024  threads per block: a multiple of 256
- *   KILN_ITEMS    4     packs of 16 bytes that a thread has in flight
- *   KILN_KEY      4     bytes of a key: 1, 2, 4, 8
+ *   KILN_ITEMS    4     vectors of 16 bytes in flight per thread
+ *   KILN_KEY      4     bytes per key: 1, 2, 4 or 8
  *   KILN_FLOAT    0     1: keys are floats
- *   KILN_ALIGNED  1     1: the keys lie on 16 bytes
- *   KILN_PASSES   4     digits of a key
- *   KILN_COPIES   8     of every counter, a power of two up to 32: lanes with
- *                       equal digits count in different words, and with 32 no
- *                       two lanes warp_sync in a bank
- * Launch:      block KILN_BLOCK; grid of some blocks that count, then one more for
- *              each pass, which takes what they counted; shared memory: 1024 *
- *              KILN_COPIES bytes a pass.
- *              words   256 mark words for each pass and block that counts
- *              base    for each pass 256 places, those of the first portion
- *              single  for each step: do all keys share its digit? Steps behind
- *                      the passes do */
+ *   KILN_ALIGNED  1     1: the keys are aligned to 16 bytes
+ *   KILN_PASSES   4     digits per key
+ *   KILN_COPIES   8     counters per digit: a power of two up to 32. Lanes with
+ *                       equal digits count in different words, and with 32 copies
+ *                       in different banks
+ * Launch: block KILN_BLOCK. The first blocks of the grid count; then comes one block
+ *         per pass. Dynamic shared memory: 1024 * KILN_COPIES bytes per pass.
+ *         words   256 descriptors per pass and counting block
+ *         base    per pass 256 destinations, those of the first portion
+ *         single  one flag per step: do all keys share its digit? The flags of
+ *                 steps beyond the passes are set. */
 #include <kiln/params/radix_histogram.cuh>
 
 #define KILN_FLAT_BLOCK 1

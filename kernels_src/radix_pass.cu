@@ -1,25 +1,31 @@
-/* radix_pass.cu -- one pass of a radix sort: keys, with values or without, into
- * the order of one digit of up to 8 bits, stable, each read once and written once
- * (Adinets and Merrill, Onesweep, 2022).
+/* radix_pass.cu -- one pass of a radix sort: move keys, with or without values, into
+ * the order of one digit of up to 8 bits, stably, with one read and one write of
+ * each (Adinets and Merrill, Onesweep: A Faster Least Significant Digit Radix Sort
+ * for GPUs, 2022).
+ *
+ * Idea: radix_histogram.cu has computed where the keys of each digit begin. Each
+ * tile ranks its keys by digit, publishes its 256 counts, and gets the counts of
+ * the tiles before it by a decoupled look-back per digit (radix.cuh). It sorts the
+ * tile in shared memory, so that keys of one digit are stored side by side.
+ * A pass in which all keys share one digit is skipped. The data go from `in` to
+ * `out` or `other` and then between these two, such that the last pass that acts
+ * writes `out`. If an odd number of passes would overwrite their own input, one of
+ * the skipped passes copies instead.
  *
  * Parameters:
- *   KILN_BLOCK      384  threads per block: a multiple of 32, >= 256
+ *   KILN_BLOCK      384  threads per block: a multiple of 32, at least 256
  *   KILN_ITEMS      16   keys per thread
- *   KILN_PER_SM     0    resident blocks that registers are limited for
- *   KILN_KEY        4    bytes of a key: 1, 2, 4, 8
- *   KILN_VALUE      0    bytes of a value: 0 (none), 1, 2, 4, 8
+ *   KILN_PER_SM     0    blocks per SM to limit registers for; 0: no limit
+ *   KILN_KEY        4    bytes per key: 1, 2, 4 or 8
+ *   KILN_VALUE      0    bytes per value: 0 (no values), 1, 2, 4 or 8
  *   KILN_FLOAT      0    1: keys are floats
  *   KILN_WIDE       0    1: more than 2^31 keys
- *   KILN_WINDOW     4    tiles a look-back looks at at once
- *   KILN_SEGMENTED  0    1: each segment of a list by itself; the blocks' tiles
- *                        are in a table (segmented_sort.cu)
- * Launch:      block KILN_BLOCK; a block for each tile of KILN_BLOCK * KILN_ITEMS
- *              keys of a portion of up to 2^31 keys; shared memory: `room` below.
- * Result:      what `step` of all steps has to do, which the counts decide: a
- *              step in which all keys share one digit is left out. The data go
- *              from `in` to one of `out` and `other`, and then between these two,
- *              so that the last step that does something writes `out`. Where
- *              that cannot come out even, a step to be left out copies. */
+ *   KILN_WINDOW     4    tiles that a thread reads at once in a look-back
+ *   KILN_SEGMENTED  0    1: sort each segment of a list; a table gives the tiles
+ *                        (segmented_sort.cu)
+ * Launch: block KILN_BLOCK; one block per tile of KILN_BLOCK * KILN_ITEMS keys, for a
+ *         portion of at most 2^31 keys. Dynamic shared memory: struct
+ *         shared_storage below, then the tile. */
 #include <kiln/params/radix_pass.cuh>
 
 #define KILN_FLAT_BLOCK 1

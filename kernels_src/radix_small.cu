@@ -1,15 +1,18 @@
-/* radix_small.cu -- sort keys, with values or without, that fit into the shared
- * memory of one block: all passes in one launch.
+/* radix_small.cu -- sort keys, with or without values, that fit into the shared
+ * memory of one block: all passes of a radix sort in one launch.
+ *
+ * The keys stay in registers and shared memory. Values are moved once at the end,
+ * by the 16-bit index that travels with each key. All values are read before the
+ * first one is written, so the sort may run in place.
  *
  * Parameters:
- *   KILN_BLOCK  256  threads per block: a multiple of 32, >= 256
+ *   KILN_BLOCK  256  threads per block: a multiple of 32, at least 256
  *   KILN_ITEMS  8    keys per thread
- *   KILN_KEY    4    bytes of a key: 1, 2, 4, 8
- *   KILN_VALUE  0    bytes of a value: 0 (none), 1, 2, 4, 8
+ *   KILN_KEY    4    bytes per key: 1, 2, 4 or 8
+ *   KILN_VALUE  0    bytes per value: 0 (no values), 1, 2, 4 or 8
  *   KILN_FLOAT  0    1: keys are floats
- * Launch:      one block; n up to KILN_BLOCK * KILN_ITEMS; shared memory: the
- *              counters, a tile of keys and, with values, one of 16-bit indices.
- *              In place is fine. */
+ * Launch: one block; n is at most KILN_BLOCK * KILN_ITEMS. Dynamic shared memory:
+ *         struct shared_storage below. */
 #include <kiln/params/radix_small.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,36 +1,39 @@
-/* reduce.cu -- fold an array into one value, in one launch.
+/* reduce.cu -- reduce an array of 4- or 8-byte elements to one value in one launch.
+ *
+ * Idea: every thread keeps several 16-byte loads in flight and one partial result
+ * per element of a vector, which shortens the dependence chains and makes sums more
+ * accurate (Harris, Optimizing Parallel Reduction in CUDA, 2007). Each block
+ * publishes its result as a flagged 64-bit word, and the last block of the grid does
+ * nothing but combine these (block_results_combine() in prelude.cuh).
+ * Invariant: the order of the operands depends only on n, the grid, the
+ * specialisation and the alignment of x. So do the result's bits.
+ * Cost: one read of the input, and one word per block and 4 bytes of the result.
  *
  * Parameters:
- *   KILN_T        type float   element: 4 or 8 bytes
- *   KILN_ACC      type KILN_T  type of the partial results and the result
- *   KILN_OP       sum          sum, min, max, prod, bit_and, bit_or, bit_xor
- *   KILN_BLOCK    512          threads per block: a multiple of 32, <= 1024
- *   KILN_ITEMS    4            16-byte loads that a thread has in flight, >= 1
- *   KILN_THREADS  1024         threads to keep resident on an SM, by limiting
- *                              registers
- *   KILN_EVEN     0            1: each block reads one contiguous range; 0: all
- *                              blocks advance side by side
- *   KILN_KEEP     0            MiB at the front of x that compete for the
- *                              second-level cache as usual; what follows is
- *                              evicted first (8.0), so that an array above the
- *                              cache's size does not sweep it empty. 0: all as
- *                              usual
- *   KILN_RESULTS  (sizeof(KILN_ACC) == 8 ? 5 : 9)  letters a lane of the last
- *                                                  block looks for at once; 32
- *                                                  times as many are in one round
- *   KILN_SMALL    0            1: n is at most 2^30 and x is aligned to 16
- *                              bytes; the first load is asked for sooner
- * Launch:      block KILN_BLOCK; grid of 1 block, or of several in one dimension,
- *              of which the last only combines: best as many as are resident at
- *              once, fewer for small n. No dynamic shared memory.
- *              x          n elements, aligned to the element only
- *              workspace  8 bytes a block, 16 where KILN_ACC has 8, aligned to 8;
- *                         all 0 before the first launch, every launch leaves
- *                         them 0. Launches that may run at the same time need
- *                         one each.
- * Result:      *result; the operation's identity for n = 0. The same bits for
- *              the same n, grid, specialisation and alignment of x.
- */
+ *   KILN_T        type float  type of an element: 4 or 8 bytes
+ *   KILN_ACC      type KILN_T  type of the partial results and of the result
+ *   KILN_OP       sum         sum, min, max, prod, bit_and, bit_or or bit_xor
+ *   KILN_BLOCK    512         threads per block: a multiple of 32, at most 1024
+ *   KILN_ITEMS    4           16-byte loads in flight per thread, at least 1
+ *   KILN_THREADS  1024        resident threads per SM to limit registers for
+ *   KILN_EVEN     0           1: each block reads one contiguous range; 0: all
+ *                             blocks advance side by side
+ *   KILN_KEEP     0           MiB at the front of x with the usual priority in the
+ *                             second-level cache. The rest is evicted first (8.0),
+ *                             so that an array larger than the cache does not
+ *                             displace all of it. 0: all of x has the usual priority
+ *   KILN_RESULTS  (sizeof(KILN_ACC) == 8 ? 5 : 9)  results that a lane of the last
+ *                             block polls at once; a round covers 32 times as many
+ *   KILN_SMALL    0           1: n is at most 2^30 and x is aligned to 16 bytes,
+ *                             which lets the first load start earlier
+ * Launch: block KILN_BLOCK; a grid of one block, or of several, of which the last
+ *         one combines. Best: as many blocks as are resident at once, fewer for
+ *         small n. No dynamic shared memory.
+ *         x          n elements, aligned to the size of an element
+ *         workspace  8 bytes per block, 16 if KILN_ACC has 8 bytes, aligned to 8.
+ *                    All bytes are 0 before the first launch, and every launch
+ *                    leaves them 0. Launches that may overlap need one each.
+ * Result: *result; the operation's identity if n is 0. */
 #include <kiln/params/reduce.cuh>
 
 #define KILN_FLAT_BLOCK 1

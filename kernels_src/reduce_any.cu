@@ -1,46 +1,52 @@
-/* reduce_any.cu -- fold what an input gives into one value, or each row of a
- * matrix into one, in one launch at every size.
+/* reduce_any.cu -- reduce an input of any type and map to one value, or each row of
+ * a matrix to one value, in one launch at every size: an operation, the place of an
+ * extreme value, mean and variance, or the Euclidean norm.
+ *
+ * Idea: as reduce.cu. An accumulator (accumulators.cuh) per thread takes elements.
+ * The blocks' results travel in tile descriptors to the last block, which starts to
+ * poll for them immediately (results_combine() in ordered_reduce.cuh).
+ * With KILN_ORDERED the operands keep the order of the elements: a warp reads 32
+ * vectors side by side and reduces each such line over its lanes at once.
+ * With KILN_CHUNKS the order follows from n, the chunk and the types alone, so the
+ * result does not depend on the grid, and with it not on the GPU.
  *
  * Parameters:
- *   KILN_KIND     0            an operation, 1 the place of the least value, 2
- *                              of the greatest, 3 mean and variance, 4 the
- *                              Euclidean norm
- *   KILN_OUT      type float   element of out
- *   KILN_OUT2     type double  of out2 (KILN_KIND 1 to 3)
+ *   KILN_KIND     0            0: an operation; 1: place of the smallest value; 2:
+ *                              of the greatest; 3: mean and variance; 4: Euclidean
+ *                              norm
+ *   KILN_OUT      type float   type of an element of out
+ *   KILN_OUT2     type double  type of an element of out2 (KILN_KIND 1 to 3)
  *   KILN_BLOCK    512          threads per block
- *   KILN_VECTOR   4            elements of a pack, a power of two: 16 bytes of
- *                              the widest array
- *   KILN_ITEMS    4            packs that a thread has in flight
- *   KILN_THREADS  1024         threads to keep resident on an SM
- *   KILN_KEEP     0            packs / 2^12 at the front that compete for the
- *                              second-level cache as usual, by whole rounds;
- *                              what follows leaves it first, so that an array
- *                              above its size does not sweep it empty. 0: all
- *                              as usual
- *   KILN_RESULTS  9            results a lane of the last block looks for at
- *                              once
- *   KILN_ORDERED  0            1: operands keep the order of the elements, and
- *                              each block and warp reads one contiguous part
- *   KILN_CHUNKS   0            1: the order of operands follows from n, chunk
- *                              and types alone, not from the grid
- *   KILN_HEAD     0            1: packs start behind `head` elements
- *   KILN_ROWS     0            1: one result a row
+ *   KILN_VECTOR   4            elements per vector: a power of two, 16 bytes of the
+ *                              widest array
+ *   KILN_ITEMS    4            vectors in flight per thread
+ *   KILN_THREADS  1024         resident threads per SM to limit registers for
+ *   KILN_KEEP     0            2^12 vectors at the front with the usual priority in
+ *                              the second-level cache; the rest is evicted first, so
+ *                              that an array larger than the cache does not displace
+ *                              all of it. 0: all have the usual priority
+ *   KILN_RESULTS  9            results that a lane of the last block polls at once
+ *   KILN_ORDERED  0            1: operands keep the order of the elements, and each
+ *                              block and warp reads one contiguous range
+ *   KILN_CHUNKS   0            1: the order of operands does not depend on the grid
+ *   KILN_HEAD     0            1: vectors start `head` elements after the first one
+ *   KILN_ROWS     0            1: one result per row
  *   KILN_SMALL    0            1: fewer than 2^31 elements in all
- * Generated code (user.cuh): KILN_KIND 0 needs acc and op
- * Launch:      block KILN_BLOCK; grid.x 1, or several of which the last only
- *              combines; grid.y 1, or with KILN_ROWS any number if grid.x is 1,
- *              else the number of rows.
- *              n       elements (of a row)
- *              rows    1, or the rows; `leading` elements from one to the next
- *              head    elements before the first pack; with KILN_ROWS the
- *                      elements from a pack's boundary to element 0
- *              chunk   packs of a chunk (KILN_CHUNKS)
- *              words   results on their way: one for each block but the last,
- *                      or for each chunk, of each row; mark words (look_back.cuh)
- *              extra   KILN_KIND 3: what is taken off n in the variance
- *              out     KILN_KIND 1, 2: value; 3: mean. May be NULL there, as out2
- *              out2    index; variance
- * Result:      same bits for same n, specialisation and grid. */
+ * Generated code (user.cuh): KILN_KIND 0 needs acc and op.
+ * Launch: block KILN_BLOCK. grid.x is 1, or several, of which the last one combines.
+ *         grid.y is 1; with KILN_ROWS it is any number if grid.x is 1, otherwise
+ *         the number of rows.
+ *         n        number of elements (per row)
+ *         rows     1, or the number of rows, `leading` elements apart
+ *         head     elements before the first vector; with KILN_ROWS, elements from a
+ *                  vector's boundary to element 0
+ *         chunk    vectors per chunk (KILN_CHUNKS)
+ *         words    per row one descriptor for each block but the last, or for each
+ *                  chunk
+ *         extra    KILN_KIND 3: what is subtracted from n in the variance
+ *         out      KILN_KIND 1, 2: the value; 3: the mean. May be NULL there
+ *         out2     the index; the variance. May be NULL
+ * Result: the same bits for the same n, specialisation and grid. */
 #include <kiln/params/reduce_any.cuh>
 
 #define KILN_FLAT_BLOCK 1

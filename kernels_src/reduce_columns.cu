@@ -1,24 +1,27 @@
-/* reduce_columns.cu -- fold each column of a matrix. Neighbouring lanes read
- * neighbouring columns; rows are divided among the threads of a block, and among
- * blocks, whose results the last of them combines.
+/* reduce_columns.cu -- reduce each column of a matrix.
+ *
+ * Idea: neighbouring lanes read neighbouring columns, so that every load is
+ * coalesced. The rows are divided among the threads of a block, and among blocks;
+ * the last block of a column combines the results that the others publish in tile
+ * descriptors (look_back.cuh).
  *
  * Parameters:
- *   KILN_OUT      type float  element of out
- *   KILN_BLOCK    256         threads per block, a power of two
- *   KILN_LANES    32          threads side by side, a power of two
- *   KILN_VECTOR   4           columns of a thread, a power of two; all widths
- *                             and `leading` are multiples of it. KILN_LANES *
- *                             KILN_VECTOR <= KILN_BLOCK
- *   KILN_ITEMS    4           rows that a thread has in flight
- *   KILN_THREADS  1024        threads to keep resident on an SM
+ *   KILN_OUT      type float  type of an element of out
+ *   KILN_BLOCK    256         threads per block: a power of two
+ *   KILN_LANES    32          threads side by side: a power of two
+ *   KILN_VECTOR   4           columns per thread: a power of two that divides all
+ *                             widths and `leading`; KILN_LANES * KILN_VECTOR is at
+ *                             most KILN_BLOCK
+ *   KILN_ITEMS    4           rows in flight per thread
+ *   KILN_THREADS  1024        resident threads per SM to limit registers for
  *   KILN_ORDERED  0           1: operands keep the order of the rows
  *   KILN_SMALL    0           1: fewer than 2^31 elements from first to last
- * Generated code (user.cuh): acc and op
- * Launch:      block KILN_BLOCK; grid.x of KILN_LANES * KILN_VECTOR columns each,
- *              grid.y parts of the rows.
- *              words    grid.y * columns results; mark words (look_back.cuh).
- *                       Not used if grid.y is 1
- * Result:      out[c], the fold of column c; same bits for same sizes and grid. */
+ * Generated code (user.cuh): acc and op.
+ * Launch: block KILN_BLOCK. grid.x covers KILN_LANES * KILN_VECTOR columns per block,
+ *         and grid.y is the number of chunks of rows.
+ *         words    grid.y * columns descriptors; unused if grid.y is 1
+ * Result: out[c] is the reduction of column c, with the same bits for the same sizes
+ *         and grid. */
 #include <kiln/params/reduce_columns.cuh>
 
 #define KILN_FLAT_BLOCK 1

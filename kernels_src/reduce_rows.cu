@@ -1,25 +1,29 @@
-/* reduce_rows.cu -- fold each row of a matrix, by a group of lanes a row.
+/* reduce_rows.cu -- reduce each row of a matrix, with a group of lanes per row.
+ *
+ * Short rows leave most of a block idle, so a group of 1 to 32 lanes takes a row,
+ * and each group has KILN_DEPTH rows in flight. No block waits for another one.
+ * Long rows are the case of reduce_any.cu.
  *
  * Parameters:
- *   KILN_OUT      type float  element of out
+ *   KILN_OUT      type float  type of an element of out
  *   KILN_BLOCK    256         threads per block
- *   KILN_GROUP    4           lanes of a row: a power of two up to 32
- *   KILN_VECTOR   4           elements of a pack, a power of two
- *   KILN_ITEMS    1           packs of a row that a lane has in flight
- *   KILN_DEPTH    4           rows that a group has in flight
- *   KILN_THREADS  1024        threads to keep resident on an SM
- *   KILN_EXACT    1           1: a row is KILN_GROUP * KILN_ITEMS packs
- *   KILN_HEAD     0           1: rows start and end inside packs (KILN_GROUP
- *                             32, KILN_DEPTH 1 and not KILN_EXACT)
+ *   KILN_GROUP    4           lanes per row: a power of two up to 32
+ *   KILN_VECTOR   4           elements per vector: a power of two
+ *   KILN_ITEMS    1           vectors of a row in flight per lane
+ *   KILN_DEPTH    4           rows in flight per group
+ *   KILN_THREADS  1024        resident threads per SM to limit registers for
+ *   KILN_EXACT    1           1: a row has exactly KILN_GROUP * KILN_ITEMS vectors
+ *   KILN_HEAD     0           1: rows start and end inside vectors (needs KILN_GROUP
+ *                             32, KILN_DEPTH 1 and KILN_EXACT 0)
  *   KILN_ORDERED  0           1: operands keep the order of the elements
  *   KILN_SMALL    0           1: fewer than 2^31 elements from first to last
- * Generated code (user.cuh): acc and op
- * Launch:      block KILN_BLOCK; grid of any size: blocks stride over the tiles of
- *              KILN_BLOCK / KILN_GROUP * KILN_DEPTH rows.
- *              n        elements of a row; without KILN_HEAD whole packs
- *              rows     and `leading` elements from one to the next
- *              phase    elements from a pack's boundary to element 0 (KILN_HEAD)
- * Result:      out[r], the fold of row r. */
+ * Generated code (user.cuh): acc and op.
+ * Launch: block KILN_BLOCK, any grid: blocks stride over tiles of KILN_BLOCK /
+ *         KILN_GROUP * KILN_DEPTH rows.
+ *         n        elements per row; whole vectors unless KILN_HEAD is 1
+ *         rows     number of rows, `leading` elements apart
+ *         phase    elements from a vector's boundary to element 0 (KILN_HEAD)
+ * Result: out[r] is the reduction of row r. */
 #include <kiln/params/reduce_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,34 +1,36 @@
-/* run_length.cu -- runs of equal elements, in one launch: first element, start and
- * length of each.
+/* run_length.cu -- find runs of equal elements in one launch: the first element, the
+ * start and the length of each run.
  *
- * Starts of runs are kept as select.cu keeps elements, and so are their ends: the
- * rank of an end is that of the last start up to it. What travels from tile to tile
- * is the number of starts and the place of the last one, since a run may have begun
- * in a tile before.
+ * Idea: an element that differs from its predecessor starts a run, and one that
+ * differs from its successor ends it. Starts are compacted as select.cu compacts
+ * elements. Ends are compacted the same way, since the rank of an end is the rank of
+ * the last start before it. From tile to tile travel the number of starts and the
+ * place of the last one, because a run may have begun in an earlier tile; a
+ * decoupled look-back (look_back.cuh) combines them.
+ * Cost: one read per element and one write per run.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
- *   KILN_VECTOR   4              elements of a pack: 16 bytes of the widest
- *                                array
- *   KILN_ITEMS    16             elements per thread, a multiple of
- *                                KILN_VECTOR, at most 32
- *   KILN_LONG     0              1: only runs of two elements and more
- *   KILN_VALUES   1              1: write the runs' first elements
- *   KILN_OFFSET   type unsigned  type of the starts
- *   KILN_OFFSETS  1              1: write them
- *   KILN_LENGTH   type unsigned  type of the lengths
- *   KILN_LENGTHS  1              1: write them
+ *   KILN_VECTOR   4              elements per vector: 16 bytes of the widest array
+ *   KILN_ITEMS    16             elements per thread: a multiple of KILN_VECTOR, at
+ *                                most 32
+ *   KILN_LONG     0              1: only runs of at least two elements
+ *   KILN_VALUES   1              1: write the first elements of the runs
+ *   KILN_OFFSET   type unsigned  type of a start
+ *   KILN_OFFSETS  1              1: write the starts
+ *   KILN_LENGTH   type unsigned  type of a length
+ *   KILN_LENGTHS  1              1: write the lengths
  *   KILN_COUNT    type unsigned  type of the count
  *   KILN_WIDE     0              1: n is 2^32 or more
- * Generated code (user.cuh): the map gives the elements; equal(s, a, b) of
- *   an element and the next, bool
- * Launch:      one block a tile.
- *              n          elements, at least 1
- *              values, offsets, lengths   room for all runs
- *              runs       their number
- *              words      two mark words a tile, four if KILN_WIDE; not used by a
- *                         single tile
- * Result:      the same for any device. */
+ * Generated code (user.cuh): the map gives the elements. equal(s, a, b) compares an
+ * element with the next one.
+ * Launch: one block per tile.
+ *         n          number of elements, at least 1
+ *         values, offsets, lengths   space for all runs
+ *         runs       number of runs
+ *         words      two words of descriptors per tile, four with KILN_WIDE; a
+ *                    single tile uses none
+ * Result: the same on every device. */
 #include <kiln/params/run_length.cuh>
 
 #define KILN_FLAT_BLOCK 1

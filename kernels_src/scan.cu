@@ -1,46 +1,53 @@
-/* scan.cu -- running folds over an array, in one launch that reads each element
- * once and writes it once (decoupled look-back: Merrill and Garland 2016; tiles in
- * shared memory: one block adds up their totals, leader_prefix.cuh).
+/* scan.cu -- prefix scan of an array in one launch that reads each element once and
+ * writes it once.
+ *
+ * Problem: element i needs the reduction over all elements before it, which other
+ * blocks hold.
+ * Idea: a tile publishes its total first and then finds the prefix of the tiles
+ * before it. Tiles in registers use a decoupled look-back (Merrill and Garland,
+ * Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016; look_back.cuh).
+ * Tiles staged in shared memory leave more registers, hence more blocks per SM; block
+ * 0 then computes the prefixes of all tiles (leader_prefix.cuh).
+ * One warp per block holds no elements. It waits for the prefix, while the others
+ * keep theirs.
+ * Invariant: the operands keep their order, and totals are combined in a fixed order.
+ * The result has the same bits for the same n and specialisation, whatever runs when.
+ * Cost: 2 n element accesses and about log n operations per tile for the prefix.
  *
  * Parameters:
- *   KILN_BLOCK       256         threads per block, of which the last warp
- *                                looks back and the others hold elements
- *   KILN_VECTOR      4           elements that a thread has side by side, a
- *                                power of two, 1 to 16: best 16 bytes of the
- *                                widest array
- *   KILN_VECTORS     4           packs of a thread (or KILN_ITEMS elements)
- *   KILN_PER_SM      0           resident blocks on an SM that registers are
- *                                limited for; 0: not limited
- *   KILN_T           type float  type of `out` in memory, of which user::acc is
- *                                the computed one
- *   KILN_PLAIN       1           1: elements are held as they lie in memory;
- *                                the input is one array, of type KILN_T, which
- *                                can hold the operation's identity
- *   KILN_IN_ALIGNED  1           it lies on 16 bytes
- *   KILN_ALIGNED     1           `out` lies on 16 bytes
- *   KILN_EXCLUSIVE   0           1: element i gets the fold of those before it
- *   KILN_INIT        0           1: everything starts with `init`
- *   KILN_STAGED      0           1: a tile waits in shared memory, not in
- *                                registers; `out` lies on 16 bytes, KILN_VECTOR
- *                                of its elements, and as many of each input at
- *                                most, have 16, KILN_VECTORS is a power of two
- *   KILN_PREFETCH    0           tiles ahead of which the input is asked for
- *   KILN_WINDOW      2           tiles that a lane looks back at at once: 1, 2,
- *                                4 or 8; not if staged
- * Generated code (user.cuh): input, operation
- * Launch:      block KILN_BLOCK, a block for each tile of (KILN_BLOCK - 32) *
- *              KILN_VECTOR * KILN_VECTORS elements, one at least; if staged one before
- *              them that adds up
- *              n       elements
- *              out     n elements; may be one of the inputs
- *              total   NULL, or one element: the fold of all, after `init`
- *              init    the bits of an element of `out`
- *              words   mark words on 16 bytes: for each tile one, two where `out`
- *                      has 8 bytes; up to a multiple of KILN_WINDOW tiles; if
- *                      staged as leader_prefix.cuh says. They hold no mark of this epoch.
- *              epoch   of this launch, 1 to 2^30 - 1
- * Result:      the same bits for the same n, block, pack and rows, whatever runs
- *              when and where: sums of tiles are added up in a fixed order. */
+ *   KILN_BLOCK       256         threads per block; the last warp holds no elements
+ *   KILN_VECTOR      4           adjacent elements per vector: a power of two, 1 to
+ *                                16, best 16 bytes of the widest array
+ *   KILN_VECTORS     4           vectors per thread; defining KILN_ITEMS, elements
+ *                                per thread, sets it as well
+ *   KILN_PER_SM      0           blocks per SM to limit registers for; 0: no limit
+ *   KILN_T           type float  type of an element of out in memory; user::acc is
+ *                                its computed type
+ *   KILN_PLAIN       1           1: elements are held as they are in memory. The
+ *                                input is one array of KILN_T without a map, and
+ *                                KILN_T can represent the identity
+ *   KILN_IN_ALIGNED  1           1: that array is aligned to 16 bytes
+ *   KILN_ALIGNED     1           1: out is aligned to 16 bytes
+ *   KILN_EXCLUSIVE   0           1: element i gets the reduction of those before it
+ *   KILN_INIT        0           1: the scan starts with `init`
+ *   KILN_STAGED      0           1: a tile is staged in shared memory. out is aligned
+ *                                to 16 bytes, KILN_VECTOR of its elements have 16
+ *                                bytes, those of an input at most 16, and
+ *                                KILN_VECTORS is a power of two
+ *   KILN_PREFETCH    0           number of tiles by which the input is prefetched
+ *   KILN_WINDOW      2           tiles that a lane reads at once in a look-back: 1,
+ *                                2, 4 or 8; unused if staged
+ * Generated code (user.cuh): the input and the operation.
+ * Launch: block KILN_BLOCK; one block per tile of (KILN_BLOCK - 32) * KILN_VECTOR *
+ *         KILN_VECTORS elements, at least one. If staged, one more block comes first.
+ *         n       number of elements
+ *         out     n elements; may be one of the inputs
+ *         total   NULL, or one element: the reduction of all, including init
+ *         init    the bits of an element of out
+ *         words   tile descriptors, aligned to 16 bytes: one word per tile (two if
+ *                 out has 8-byte elements) for a multiple of KILN_WINDOW tiles; if
+ *                 staged as leader_prefix.cuh says. None has this epoch.
+ *         epoch   epoch of this launch, 1 to 2^30 - 1 */
 #ifdef KILN_ITEMS /* elements per thread */
 #define KILN_VECTORS ((KILN_ITEMS + KILN_VECTOR - 1) / KILN_VECTOR)
 #endif

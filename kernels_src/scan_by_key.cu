@@ -1,34 +1,38 @@
-/* scan_by_key.cu -- running folds that begin anew at every segment, in one launch
- * that reads each element once and writes it once. As scan.cu; a tile in which a
- * segment begins tells those behind it that nothing before it matters.
+/* scan_by_key.cu -- prefix scan that restarts at every segment, in one launch that
+ * reads each element once and writes it once.
  *
- * Parameters:
- *   KILN_BLOCK        256                  type of the same
- *   KILN_VECTOR       4                    type of the same
- *   KILN_VECTORS      4                    type of the same
- *   KILN_PER_SM       (1024 / KILN_BLOCK)  type of the same
- *   KILN_T            type float           type of the same
- *   KILN_PLAIN        1                    type of the same
- *   KILN_IN_ALIGNED   1                    type of the same
- *   KILN_ALIGNED      1                    type of the same
- *   KILN_EXCLUSIVE    0                    type of the same
- *   KILN_INIT         0                    type of the same
- *   KILN_WINDOW       4                    type of the same
- *   KILN_HEADS        0                    where segments begin: 0: where two
- *                                          neighbours of `heads` are not the
- *                                          same; 1: where `heads` is not 0; 2:
- *                                          at the indices `heads`
- *   KILN_KEY          type unsigned        type of `heads` in memory
- *   KILN_KEY_ALIGNED  1                    `heads` lies on 16 bytes
- * Generated code (user.cuh): input, operation; for KILN_HEADS 0 same(s, a,
- *   b) of two neighbours
- * Launch:      block KILN_BLOCK; a block for each tile, one at least.
- *              n        elements
- *              heads    n elements; KILN_HEADS 2: n_heads ascending indices
- *              out      n elements; may be one of the inputs, not `heads`
- *              init     the bits of an element of `out`
- *              words, epoch   as for scan.cu, without the word for tickets
- * Result:      the same bits whatever runs when and where. */
+ * Works as scan.cu. An element that begins a segment discards what came before it.
+ * A tile in which a segment begins publishes its total with status_reset, which
+ * tells the tiles after it that nothing before matters (look_back.cuh). Combining
+ * (segment begins, value) pairs like this is associative (Schwartz 1980; Blelloch,
+ * Prefix Sums and Their Applications, 1990).
+ *
+ * Parameters, which mean what they mean in scan.cu unless described here:
+ *   KILN_BLOCK        256                  threads per block
+ *   KILN_VECTOR       4                    elements per vector
+ *   KILN_VECTORS      4                    vectors per thread
+ *   KILN_PER_SM       (1024 / KILN_BLOCK)  blocks per SM to limit registers for
+ *   KILN_T            type float           type of an element of out in memory
+ *   KILN_PLAIN        1                    1: elements are held as in memory
+ *   KILN_IN_ALIGNED   1                    1: the input is aligned to 16 bytes
+ *   KILN_ALIGNED      1                    1: out is aligned to 16 bytes
+ *   KILN_EXCLUSIVE    0                    1: exclusive scan
+ *   KILN_INIT         0                    1: every segment starts with `init`
+ *   KILN_WINDOW       4                    tiles per lane and look-back
+ *   KILN_HEADS        0                    what begins a segment. 0: neighbours in
+ *                                          heads that differ; 1: a flag in heads
+ *                                          that is not 0; 2: an index in heads
+ *   KILN_KEY          type unsigned        type of an element of heads in memory
+ *   KILN_KEY_ALIGNED  1                    1: heads is aligned to 16 bytes
+ * Generated code (user.cuh): the input and the operation; for KILN_HEADS 0,
+ * same(s, a, b) of two neighbours.
+ * Launch: block KILN_BLOCK; one block per tile, at least one.
+ *         n        number of elements
+ *         heads    n elements; with KILN_HEADS 2, n_heads ascending indices
+ *         out      n elements; may be one of the inputs, but not heads
+ *         init     the bits of an element of out
+ *         words, epoch   as for scan.cu
+ * Result: the same bits whatever runs when. */
 #include <kiln/params/scan_by_key.cuh>
 
 #include <kiln/scan_tile.cuh>

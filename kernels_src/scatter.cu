@@ -1,29 +1,31 @@
-/* scatter.cu -- out[index[i]] = X[i]: write where an array says.
+/* scatter.cu -- out[index[i]] = X[i].
+ *
+ * Every thread has all its loads in flight before its first store. Indices and
+ * values use the cache policy that is evicted first, because the caches are to hold
+ * the target.
+ * A target larger than the cache can be scattered window by window: the rows of the
+ * grid start one after the other, and row y stores only what falls into window y
+ * (multi-pass scatter: He et al., Efficient Gather and Scatter Operations on Graphics
+ * Processors, 2007).
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
- *   KILN_ITEMS    2              packs that a thread has in flight
- *   KILN_VECTOR   4              elements of a pack, a power of two, at most 16
- *   KILN_INDEX    type unsigned  type of an index: unsigned or unsigned long
- *                                long
- *   KILN_OUT      type float     element of out
- *   KILN_ALIGNED  1              bit 0: index lies on 16 bytes
+ *   KILN_ITEMS    2              vectors in flight per thread
+ *   KILN_VECTOR   4              elements per vector: a power of two, at most 16
+ *   KILN_INDEX    type unsigned  type of an index, unsigned or unsigned long long
+ *   KILN_OUT      type float     type of an element of out
+ *   KILN_ALIGNED  1              bit 0: index is aligned to 16 bytes
  *   KILN_SMALL    0              1: n is below 2^31
- *   KILN_WINDOWS  0              1: blocks of row y of the grid do what falls
- *                                into [y * window, (y + 1) * window), the last
- *                                row all that is above; rows start one after
- *                                the other, so the window of the moment stays
- *                                in the cache
- * Generated code (user.cuh): X: the input and its map
- * Launch:      block KILN_BLOCK; a block for each KILN_BLOCK * KILN_ITEMS packs,
- *              one at least; rows as said, else one.
- *              index      n elements
- *              out        the target
- *              window     elements of the target
- * Result:      where indices are equal, one of their values.
- *
- * Indices and values pass through the caches as what goes first: what they hold
- * is the target. */
+ *   KILN_WINDOWS  0              1: row y of the grid stores the indices from
+ *                                y * window to (y + 1) * window - 1; the last row
+ *                                has no upper end
+ * Generated code (user.cuh): X, the input and its map.
+ * Launch: block KILN_BLOCK; one block per KILN_BLOCK * KILN_ITEMS vectors, at least
+ *         one. grid.y is the number of windows, or 1.
+ *         index      n elements
+ *         out        the target
+ *         window     elements of the target per window
+ * Result: where indices are equal, one of their values. */
 #include <kiln/params/scatter.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,31 +1,36 @@
-/* scatter_buckets.cu -- a scatter of pairs of index and value that are sorted by the
- * upper bits of the index: what falls into one bucket of the target, a piece that
- * shared memory holds, lies together. It is put in place there, and leaves as whole
- * lines: memory is written one after the other.
+/* scatter_buckets.cu -- scatter pairs of index and value that are already sorted by
+ * the upper bits of the index.
+ *
+ * Idea: the pairs of one bucket, a piece of the target that shared memory holds, are
+ * contiguous. A block assembles its bucket in shared memory and writes it in whole
+ * 16-byte accesses, so the target is written sequentially.
+ * Load balance: a bucket with very many pairs would make one block work alone. Blocks
+ * whose tiles begin inside such a long run therefore scatter its pairs directly.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
- *   KILN_ITEMS    2              packs of 4 elements per thread has in flight
- *   KILN_SHIFT    12             log2 of the elements of a bucket
- *   KILN_VALUE    type unsigned  an element of out; unsigned, of its size,
- *                                where it only moves
- *   KILN_ALIGNED  1              bit 0: index (bucket_pairs), out
- *                                (bucket_write) lies on 16 bytes
- *   KILN_INDEX    type unsigned  bucket_pairs: type of an index: unsigned or
- *                                unsigned long long
- *   KILN_PAIRS    3              bucket_pairs makes: bit 0 places, bit 1 values
- * Generated code (user.cuh): bucket_pairs: the values and their map
- * Launch:      block KILN_BLOCK. The bucket of a place is bits KILN_SHIFT and above
- *              of it, of which `mask` leaves those that it is sorted by.
- *   bucket_pairs   a block for each KILN_BLOCK * KILN_ITEMS packs. places and
- *              values, on 16 bytes: those of the n elements as a sort takes them.
- *   bucket_bounds  a thread for each of `buckets` and one more. begin[b]: the first
- *              of n sorted places that is not in a bucket below b.
- *   bucket_write   a block for each bucket or for each 2^(KILN_SHIFT + 1) elements,
- *              whichever are more. places and values, sorted, on 16 bytes. Places
- *              above `last`, which `mask` took for others, are written one by one.
- * Result:      out[places[i]] = values[i]; of equal places one value. Nothing else
- *              of out is written. */
+ *   KILN_ITEMS    2              vectors of 4 elements in flight per thread
+ *   KILN_SHIFT    12             log2 of the elements per bucket
+ *   KILN_VALUE    type unsigned  type of an element of out; an unsigned type of its
+ *                                size where elements only move
+ *   KILN_ALIGNED  1              bit 0: index (bucket_pairs) or out (bucket_write) is
+ *                                aligned to 16 bytes
+ *   KILN_INDEX    type unsigned  bucket_pairs: type of an index, unsigned or unsigned
+ *                                long long
+ *   KILN_PAIRS    3              what bucket_pairs writes: bit 0 places, bit 1 values
+ * Generated code (user.cuh): for bucket_pairs, the values and their map.
+ * Launch: block KILN_BLOCK. The bucket of a place is bits KILN_SHIFT and above of it;
+ *         `mask` keeps those that the pairs are sorted by.
+ *   bucket_pairs   One block per KILN_BLOCK * KILN_ITEMS vectors. Writes places and
+ *                  values of the n elements, aligned to 16 bytes, as input of a sort.
+ *   bucket_bounds  One thread for each of `buckets` and one more. begin[b] is the
+ *                  first of the n sorted places that is in bucket b or above.
+ *   bucket_write   One block per bucket or per 2^(KILN_SHIFT + 1) elements, whichever
+ *                  gives more blocks. Takes sorted places and values, aligned to 16
+ *                  bytes. Places above `last` are written one by one, because `mask`
+ *                  put them into the wrong bucket.
+ * Result: out[places[i]] = values[i], and of equal places one of the values. Nothing
+ *         else in out is written. */
 #include <kiln/params/scatter_buckets.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,28 +1,28 @@
-/* search.cu -- where needles belong in a sorted sequence.
+/* search.cu -- find where needles belong in a sorted sequence (lower or upper bound).
  *
- * The sequence is an implicit tree: with steps of falling powers of two, a needle
- * moves past `step` elements whenever the last of them comes before it. The probes
- * of all steps from `stride` on are the last elements of whole strides; these
- * are copied to shared memory, so that only the lower levels read the sequence.
+ * Idea: the sequence is an implicit search tree. With steps of falling powers of two,
+ * a needle advances by `step` whenever the last element of that step precedes it. The
+ * probes of all steps down to `stride` are the last elements of whole strides. Each
+ * block copies these to shared memory, so only the lower levels of the tree read the
+ * sequence itself. A thread advances several needles together to overlap their loads.
+ * Cost: log2 m probes per needle, of which log2 stride read global memory.
  *
  * Parameters:
  *   KILN_BLOCK    256            threads per block
- *   KILN_ITEMS    4              needles that a thread looks for at the same
- *                                time
- *   KILN_SAMPLES  4096           elements kept in shared memory, at most; 0:
- *                                none
- *   KILN_UPPER    0              1: behind the elements equal to the needle
+ *   KILN_ITEMS    4              needles per thread that are searched together
+ *   KILN_SAMPLES  4096           elements kept in shared memory at most; 0: none
+ *   KILN_UPPER    0              1: upper bound, behind elements equal to the needle
  *   KILN_LESS     0              1: user::less(s, a, b) is the order
  *   KILN_WIDE     0              1: the sequence has 2^31 elements or more
- *   KILN_INDEX    type unsigned  or unsigned long long
- * Generated code (user.cuh): the needles; the sequence has their type
- * Launch:      block KILN_BLOCK; grid of any size: blocks stride over the tiles.
- *              sorted, m  the sequence
- *              stride     a power of two, m / stride <= KILN_SAMPLES
- *              n          needles
- *              out        n numbers
- * Result:      out[i]: elements that come before needle i (KILN_UPPER: that do not
- *              come behind it). */
+ *   KILN_INDEX    type unsigned  type of a result, unsigned or unsigned long long
+ * Generated code (user.cuh): the needles; the sequence has their type.
+ * Launch: block KILN_BLOCK, any grid: blocks stride over the tiles.
+ *         sorted, m  the sequence
+ *         stride     a power of two with m / stride <= KILN_SAMPLES
+ *         n          number of needles
+ *         out        n numbers
+ * Result: out[i] is the number of elements that precede needle i (KILN_UPPER: that do
+ *         not follow it). */
 #include <kiln/params/search.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,25 +1,35 @@
-/* segmented.cu -- fold each segment of an array, of any mix of lengths, in one
- * launch: every block takes an equal part of segments and elements together.
+/* segmented.cu -- reduce each segment of an array, with segments of any lengths, in
+ * one launch.
+ *
+ * Problem: segments may be empty, or one may hold nearly all elements.
+ * Idea: ends and elements of segments form one merged sequence (segments.cuh), and
+ * every block takes an equal part of it, whatever the lengths are (Merrill and
+ * Garland, Merge-based Parallel Sparse Matrix-Vector Multiplication, 2016). Threads
+ * walk along their share and store a result at each end. What is open at the end of a
+ * share is combined by a scan over the block, and a decoupled look-back (look_back.cuh)
+ * brings what is open before the block. A block's first end is therefore stored last.
+ * Tiles without any end are inside a long segment; there each thread keeps its own
+ * partial result unless KILN_ORDERED forbids it.
+ * Cost: one read per element and offset, and one write per segment.
  *
  * Parameters:
- *   KILN_OUT      type float     element of out
- *   KILN_OFFSET   type unsigned  element of offsets
- *   KILN_INDEX    type unsigned  element of index
- *   KILN_GATHER   0              1: index says which elements
+ *   KILN_OUT      type float     type of an element of out
+ *   KILN_OFFSET   type unsigned  type of an offset
+ *   KILN_INDEX    type unsigned  type of an element of index
+ *   KILN_GATHER   0              1: index lists the elements to reduce
  *   KILN_BLOCK    256            threads per block, at least 64
- *   KILN_ITEMS    7              ends and elements of a thread and tile; odd:
- *                                no bank conflicts
- *   KILN_THREADS  1024           threads to keep resident on an SM
- *   KILN_ORDERED  0              0: inside of long segments elements may be
- *                                combined in another order
+ *   KILN_ITEMS    7              ends and elements per thread and tile; an odd number
+ *                                avoids bank conflicts
+ *   KILN_THREADS  1024           resident threads per SM to limit registers for
+ *   KILN_ORDERED  0              0: inside of long segments, elements may be combined
+ *                                in another order
  *   KILN_SMALL    0              1: fewer than 2^31 ends and elements
- * Generated code (user.cuh): acc and op
- * Launch:      block KILN_BLOCK; one-dimensional grid that covers all of them.
- *              per      ends and elements of a block, a multiple of
- *                       KILN_BLOCK * KILN_ITEMS
- *              words    a result a block; mark words (look_back.cuh)
- * Result:      out[s], the fold of segment s; same bits for same offsets, grid and
- *              specialisation. */
+ * Generated code (user.cuh): acc and op.
+ * Launch: block KILN_BLOCK; a one-dimensional grid that covers all ends and elements.
+ *         per      ends and elements per block: a multiple of KILN_BLOCK * KILN_ITEMS
+ *         words    one tile descriptor per block
+ * Result: out[s] is the reduction of segment s, with the same bits for the same
+ *         offsets, grid and specialisation. */
 #include <kiln/params/segmented.cuh>
 
 #define KILN_FLAT_BLOCK 1

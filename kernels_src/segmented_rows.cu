@@ -1,28 +1,34 @@
-/* segmented_rows.cu -- fold the rows of each segment, column by column: bags of
- * rows of a matrix. Groups of lanes take equal parts of segments and rows
- * together.
+/* segmented_rows.cu -- reduce the rows of each segment, column by column (bags of rows
+ * of a matrix, as in an embedding lookup).
+ *
+ * Idea: as segmented.cu, with rows in place of elements: groups of lanes take equal
+ * parts of the merged sequence of ends and rows (segments.cuh), and each lane handles
+ * KILN_VECTOR columns. What is open at the end of a group is combined over the warp, the
+ * block, and the blocks before (look_back.cuh).
  *
  * Parameters:
- *   KILN_OUT      type float     element of out
- *   KILN_OFFSET   type unsigned  element of offsets
- *   KILN_OFFSETS  1              0: every segment has `length` rows
- *   KILN_INDEX    type unsigned  element of index
- *   KILN_GATHER   0              1: index says which rows
+ *   KILN_OUT      type float     type of an element of out
+ *   KILN_OFFSET   type unsigned  type of an offset
+ *   KILN_OFFSETS  1              0: there are no offsets, and every segment has
+ *                                `length` rows
+ *   KILN_INDEX    type unsigned  type of an element of index
+ *   KILN_GATHER   0              1: index lists the rows to reduce
  *   KILN_BLOCK    256            threads per block
  *   KILN_GROUP    32             lanes side by side: a power of two up to 32
- *   KILN_VECTOR   4              columns of a lane, a power of two that divides
- *                                width and leading
- *   KILN_ITEMS    4              rows that a lane has in flight
- *   KILN_ALIGNED  1              rows of out lie on 16 bytes, or a pack's size
- *   KILN_THREADS  1024           threads to keep resident on an SM
+ *   KILN_VECTOR   4              columns per lane: a power of two that divides width
+ *                                and leading
+ *   KILN_ITEMS    4              rows in flight per lane
+ *   KILN_ALIGNED  1              1: rows of out are aligned to 16 bytes or to the size
+ *                                of a vector, if that is less
+ *   KILN_THREADS  1024           resident threads per SM to limit registers for
  *   KILN_SMALL    0              1: fewer than 2^31 ends and rows
- * Generated code (user.cuh): acc and op
- * Launch:      block KILN_BLOCK; grid.x that covers ends and rows, grid.y of
- *              KILN_GROUP * KILN_VECTOR columns each.
- *              per      ends and rows of a group
- *              words    grid.x * width results; mark words (look_back.cuh)
- * Result:      out[s * width + c], the fold over the rows of segment s, in order;
- *              same bits for same offsets and grid. */
+ * Generated code (user.cuh): acc and op.
+ * Launch: block KILN_BLOCK. grid.x covers ends and rows, and grid.y covers KILN_GROUP *
+ *         KILN_VECTOR columns per block.
+ *         per      ends and rows per group
+ *         words    grid.x * width descriptors
+ * Result: out[s * width + c] is the reduction over the rows of segment s, in order, with
+ *         the same bits for the same offsets and grid. */
 #include <kiln/params/segmented_rows.cuh>
 
 #define KILN_FLAT_BLOCK 1

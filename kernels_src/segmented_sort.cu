@@ -1,25 +1,31 @@
-/* segmented_sort.cu -- sort segments by their length: short ones by a warp each,
- * middle ones by a block each, and lists of those and of the long ones, which
- * radix_pass.cu then sorts tile by tile.
+/* segmented_sort.cu -- sort the segments of an array, each by itself.
+ *
+ * Idea: segments are classified by length. A warp sorts a short segment: each lane
+ * counts how many keys precede its own (rank sort). A block sorts a middle segment by a
+ * radix sort in shared memory (radix.cuh). Long segments are listed, their digits are
+ * counted, and radix_pass.cu then sorts them tile by tile.
+ * Lists are filled by atomic additions and are in arbitrary order, which does not show
+ * in the result.
+ * Robustness: offsets that descend or lie beyond n form no segment. Whatever the offsets
+ * are, nothing outside of the arrays is read or written.
  *
  * Parameters:
- *   KILN_BLOCK   256            threads per block: a multiple of 32, >= 256
- *   KILN_ITEMS   12             keys per thread of segments that a block sorts
- *   KILN_SHORT   4              keys per lane of segments that a warp sorts
- *   KILN_KEY     4              bytes of a key: 1, 2, 4, 8
- *   KILN_VALUE   0              bytes of a value: 0 (none), 1, 2, 4, 8
+ *   KILN_BLOCK   256            threads per block: a multiple of 32, at least 256
+ *   KILN_ITEMS   12             keys per thread in segments that a block sorts
+ *   KILN_SHORT   4              keys per lane in segments that a warp sorts
+ *   KILN_KEY     4              bytes per key: 1, 2, 4 or 8
+ *   KILN_VALUE   0              bytes per value: 0 (no values), 1, 2, 4 or 8
  *   KILN_FLOAT   0              1: keys are floats
- *   KILN_OFFSET  type unsigned  type of the offsets
- *   KILN_TILE    4096           keys of a tile of long segments
- *   KILN_PASSES  4              digits of a key
- * Launch:      segments_short  any grid; a warp takes every so-manieth segment
- *              segments_middle any grid; a block takes every so-manieth of the
- *                              list; shared memory: `room` below
- *              segments_count  a block for each tile there may be
- *              counts[3] are 0 before: middle segments, long ones, tiles. Lists
- *              are in no particular order, which the result does not show.
- *              Offsets that fall or lie beyond n make no segment; however they
- *              lie, nothing else is read or written. */
+ *   KILN_OFFSET  type unsigned  type of an offset
+ *   KILN_TILE    4096           keys per tile of a long segment
+ *   KILN_PASSES  4              digits per key
+ * Launch: counts[3] (middle segments, long segments, tiles) is cleared before.
+ *   segments_short   Any grid. With W warps in the grid, warp w takes segments w, w + W,
+ *                    w + 2 W, ...
+ *   segments_middle  Any grid. With B blocks in the grid, block b takes entries b, b + B,
+ *                    b + 2 B, ... of the list. Dynamic shared memory: struct
+ *                    shared_storage below.
+ *   segments_count   One block per tile that there may be. */
 #include <kiln/params/segmented_sort.cuh>
 
 #define KILN_FLAT_BLOCK 1

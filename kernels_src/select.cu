@@ -1,38 +1,37 @@
-/* select.cu -- keep the elements for which a predicate holds, in their order, in
- * one launch that reads and writes each element once.
+/* select.cu -- keep the elements for which a predicate holds, in their order, in one
+ * launch that reads each element once and writes each kept element once.
  *
- * A tile is loaded into registers, ranked, and its count published; while one warp
- * adds up the counts of the tiles before, the others put what is kept into shared
- * memory in order, from where it goes out in whole lines.
+ * Idea: a tile is loaded into registers and ranked, and its count is published. While
+ * one warp computes the number of elements kept before the tile by a decoupled look-back
+ * (look_back.cuh), the others move the kept elements to shared memory in order. From
+ * there they are stored in whole lines of 128 bytes.
  *
  * Parameters:
  *   KILN_BLOCK     512            threads per block
- *   KILN_VECTOR    4              elements of a pack: 16 bytes of the widest
- *                                 array
- *   KILN_ITEMS     16             elements per thread, a multiple of
- *                                 KILN_VECTOR, at most 32
- *   KILN_PER_SM    0              blocks on an SM to limit registers for
- *   KILN_WINDOW    2              tiles a lane asks for at once when looking
- *                                 back
- *   KILN_PREFETCH  0              tiles ahead of which the input is asked for
- *   KILN_UNIQUE    0              1: the predicate is "the first, or not equal
- *                                 to the element before"
+ *   KILN_VECTOR    4              elements per vector: 16 bytes of the widest array
+ *   KILN_ITEMS     16             elements per thread: a multiple of KILN_VECTOR, at
+ *                                 most 32
+ *   KILN_PER_SM    0              blocks per SM to limit registers for; 0: no limit
+ *   KILN_WINDOW    2              tiles that a lane reads at once in a look-back
+ *   KILN_PREFETCH  0              number of tiles by which the input is prefetched
+ *   KILN_UNIQUE    0              1: keep elements that differ from their predecessor,
+ *                                 and the first one
  *   KILN_VALUES    1              1: write the elements
- *   KILN_INDEX     0              bytes of an index to write: 0 (none), 4, 8
- *   KILN_PAYLOAD   0              bytes of an element of a further array: 0
- *                                 (none), 1, 2, 4, 8
+ *   KILN_INDEX     0              bytes of an index to write: 0 (none), 4 or 8
+ *   KILN_PAYLOAD   0              bytes per element of a further array that is selected
+ *                                 alike: 0 (none), 1, 2, 4 or 8
  *   KILN_COUNT     type unsigned  type of the count
  *   KILN_WIDE      0              1: n is 2^32 or more
- * Generated code (user.cuh): the map gives the elements; predicate: of the
- *   same inputs, bool; or equal(s, a, b) of two elements, bool
- * Launch:      one block a tile, tiles in the order of blocks.
- *              n          elements, at least 1
- *              out, out_index, out_payload   room for all that is kept; out_payload
- *                         from payload's elements, moved as bits
- *              kept       number of elements kept
- *              words      one mark word a tile, two if KILN_WIDE; not used by a
- *                         single tile
- * Result:      the same for any device. */
+ * Generated code (user.cuh): the map gives the elements. predicate is a bool function of
+ * the same inputs; with KILN_UNIQUE, equal(s, a, b) compares two elements.
+ * Launch: one block per tile, tiles in the order of the blocks.
+ *         n          number of elements, at least 1
+ *         out, out_index, out_payload   space for all that is kept; out_payload receives
+ *                    payload's elements, moved as bits
+ *         kept       number of elements kept
+ *         words      one word of descriptor per tile, two with KILN_WIDE; a single tile
+ *                    uses none
+ * Result: the same on every device. */
 #include <kiln/params/select.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,25 +1,26 @@
-/* select_staged.cu -- select.cu for many elements of one array: a tile waits in
- * shared memory for the counts of those before it, so that a multiprocessor has
- * more bytes under way than its registers hold; block 0 adds the counts up
- * (leader_prefix.cuh).
+/* select_staged.cu -- select.cu for many elements of one array.
+ *
+ * Idea: a tile is staged in shared memory while it waits for the counts of the tiles
+ * before it, so that an SM has more bytes in flight than its registers could hold. Block
+ * 0 computes the prefix of every tile (leader_prefix.cuh).
  *
  * Parameters:
  *   KILN_BLOCK     128            threads per block
- *   KILN_ITEMS     64             elements per thread, a multiple of 4, at most
- *                                 64
- *   KILN_PREFETCH  0              tiles ahead of which the input is asked for
- *   KILN_UNIQUE    0              1: the predicate is "the first, or not equal
- *                                 to the element before"
+ *   KILN_ITEMS     64             elements per thread: a multiple of 4, at most 64
+ *   KILN_PREFETCH  0              number of tiles by which the input is prefetched
+ *   KILN_UNIQUE    0              1: keep elements that differ from their predecessor,
+ *                                 and the first one
  *   KILN_COUNT     type unsigned  type of the count
  *   KILN_WIDE      0              1: n is 2^32 or more
- * Generated code (user.cuh): one array on 16 bytes, elements of 4 or 8
- *   bytes, no map; predicate, or equal(s, a, b)
- * Launch:      block 0, then one block a tile, tiles in the order of blocks.
- *              n          elements, at least 1
- *              out        room for all that is kept
- *              kept       number of elements kept
- *              words      mark words as leader_prefix.cuh says, of 4 bytes, 8 if KILN_WIDE
- * Result:      as select.cu's. */
+ * Generated code (user.cuh): one array without a map, aligned to 16 bytes, with elements
+ * of 4 or 8 bytes; predicate, or equal(s, a, b).
+ * Launch: block 0, then one block per tile, tiles in the order of the blocks.
+ *         n          number of elements, at least 1
+ *         out        space for all that is kept
+ *         kept       number of elements kept
+ *         words      descriptors as leader_prefix.cuh says, for values of 4 bytes, of 8
+ *                    with KILN_WIDE
+ * Result: that of select.cu. */
 #include <kiln/params/select_staged.cuh>
 
 #define KILN_FLAT_BLOCK 1

@@ -1,38 +1,38 @@
-/* split.cu -- elements into partitions by a key (lecture row B12): count, prefix
- * sum, scatter, without locks or atomics. Stable.
+/* split.cu -- sort elements into buckets by a key, stably, without locks or atomics:
+ * count, prefix scan, scatter.
  *
- * Each block owns a contiguous range of tiles. split_count counts the range's
- * elements by partition, split_scan turns the counts into places, split_move goes
- * through the range again and moves each tile, ordered by partition in shared
- * memory first, so that neighbours in a partition are stored together. A single
- * tile needs split_move alone. More partitions than 256 take two rounds, by the low
- * and by the high bits of the key.
+ * Idea: each block owns a contiguous range of tiles. split_count counts the elements of
+ * the range per bucket, split_scan turns all counts into destinations, and split_move
+ * reads the range again and moves its elements (Satish, Harris and Garland, Designing
+ * Efficient Sorting Algorithms for Manycore GPUs, 2009). split_move orders each tile by
+ * bucket in shared memory first, so that neighbours in a bucket are stored together.
+ * A single tile needs split_move alone. More than 256 buckets take two rounds, by the low
+ * and then by the high bits of the key.
+ * Cost: two reads and one write per element and round.
  *
  * Parameters:
  *   KILN_BLOCK     256            threads per block, at least KILN_BINS
- *   KILN_ITEMS     (KILN_ARCH < 70 ? 8 : 16)  elements per thread
- *   KILN_BUCKETS   256            partitions, at most 65536; keys beyond count
- *                                 as the last
- *   KILN_SHIFT     0              this round goes by (key >> KILN_SHIFT) %
- *                                 KILN_BINS
- *   KILN_BINS      256            at most 256; a power of two if KILN_SHIFT is
- *                                 0 and the keys have more bits
- *   KILN_KEYS      0              1: keys are written, too
- *   KILN_POSITION  type unsigned  type of the offsets
+ *   KILN_ITEMS     (KILN_ARCH < 70 ? 8 : 16)  elements per thread; ranking by votes takes
+ *                                 more registers
+ *   KILN_BUCKETS   256            buckets, at most 65536; larger keys go to the last one
+ *   KILN_SHIFT     0              this round sorts by (key >> KILN_SHIFT) % KILN_BINS
+ *   KILN_BINS      256            at most 256; a power of two if KILN_SHIFT is 0 and the
+ *                                 keys have more bits
+ *   KILN_KEYS      0              1: keys are written as well
+ *   KILN_POSITION  type unsigned  type of an offset
  *   KILN_WIDE      0              1: n is 2^32 or more
- * Generated code (user.cuh): the map gives the elements; key: of the same
- *   inputs, long long
- * Launch:      split_count and split_move: the same grid of `blocks`, at most one a
- *              tile, and `each` tiles a block; split_scan: KILN_BINS blocks.
- *              n          elements, at least 1
- *              table      counts, then places, bin by bin a row of one position a
- *                         block; behind the rows one position a bin: its total.
- *                         NULL: there is a single tile
- *              out, out_keys   n elements, n keys
- *              offsets    KILN_BINS + 1 places, or NULL
- *              split_offsets, for more than one round, one thread a partition and
- *              one more: from keys in order
- * Result:      the same for any device. */
+ * Generated code (user.cuh): the map gives the elements. key is a long long function of
+ * the same inputs.
+ * Launch: split_count and split_move take the same grid of `blocks`, at most one block per
+ *         tile, with `each` tiles per block. split_scan takes KILN_BINS blocks.
+ *         split_offsets, for two rounds, takes a thread per bucket and one more; it
+ *         computes the offsets from the sorted keys.
+ *         n          number of elements, at least 1
+ *         table      per bin a row of one count per block, then one total per bin;
+ *                    split_scan replaces the counts by destinations. NULL: one tile
+ *         out, out_keys   n elements, n keys
+ *         offsets    KILN_BUCKETS + 1 offsets, or NULL
+ * Result: the same on every device. */
 #include <kiln/params/split.cuh>
 
 #define KILN_FLAT_BLOCK 1
