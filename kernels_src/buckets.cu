@@ -51,7 +51,7 @@ typedef unsigned long long count;
 
 enum : unsigned {
   vector_size = 4,
-  each = KILN_ITEMS * vector_size, /* elements a thread */
+  each = KILN_ITEMS * vector_size, /* elements per thread */
   tile_size = KILN_BLOCK * each,
   buckets_each = (KILN_BUCKETS + KILN_BLOCK - 1) / KILN_BLOCK
 };
@@ -70,13 +70,14 @@ static __device__ __forceinline__ unsigned bucket_of(KILN_STORED at,
                                : KILN_BUCKETS - 1;
 }
 
-/* Element e of pack k of this thread, within its tile. */
+/* Index in its tile of element e of this thread's vector k. */
 static __device__ __forceinline__ unsigned element(unsigned k, unsigned e)
 {
   return (k * KILN_BLOCK + threadIdx.x) * vector_size + e;
 }
 
-/* The tile's `here` elements; what is missing at its end is a copy of the last. */
+/* Loads the tile's indices, of which `here` exist. The others become copies of
+ * the last one. */
 static __device__ __forceinline__ void
 load_indices(const KILN_INDEX *index, unsigned here,
              KILN_STORED (&at)[KILN_ITEMS][vector_size])
@@ -102,8 +103,8 @@ load_indices(const KILN_INDEX *index, unsigned here,
       at[k][e] = static_cast<KILN_STORED>(wide[k][e]);
 }
 
-/* The bucket of element e of pack k. What is missing gets one of its own, behind
- * all others. */
+/* Bucket of element e of vector k. Elements that do not exist get a bucket of
+ * their own behind all others. */
 static __device__ __forceinline__ unsigned
 bucket_in_tile(KILN_STORED at, unsigned shift, unsigned k, unsigned e,
                unsigned here)
@@ -149,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 /* ---- Where buckets begin ------------------------------------------------------ */
 
-/* Of this thread's buckets: counts become the sums of all counts before. */
+/* Exclusive scan over all buckets, of which this thread holds `here`. */
 template <class T>
 static __device__ __forceinline__ void scan_buckets(T (&here)[buckets_each])
 {
@@ -188,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 /* ---- Split -------------------------------------------------------------------- */
 
-/* A tile, sorted by bucket. */
+/* A tile in bucket order. */
 struct sorted_tile {
   KILN_STORED at[tile_size];
 #if KILN_SCATTER
@@ -197,11 +198,12 @@ struct sorted_tile {
 };
 
 struct shared_tables {
-  unsigned begin[KILN_BUCKETS + 1]; /* first counts */
+  unsigned begin[KILN_BUCKETS + 1]; /* counts at first, starts later */
   KILN_DESTINATION delta[KILN_BUCKETS];
 };
 
-/* Each bucket's run gets its place in the tile and its room in the whole. */
+/* Gives each bucket's run its start in the tile and, by an atomic addition to
+ * the bucket's cursor, its destination. */
 static __device__ __forceinline__ void place_runs(shared_tables &t,
                                                   unsigned here, count *cursor)
 {
@@ -238,7 +240,7 @@ struct split_arrays {
 #endif
 };
 
-/* Each run in one piece. */
+/* Stores each run contiguously. */
 static __device__ __forceinline__ void store_tile(const split_arrays &a,
                                                   const sorted_tile &r,
                                                   const shared_tables &t,
@@ -296,7 +298,7 @@ store_slots(const split_arrays &a, count first, unsigned here,
 
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
-    if (element(k, 0) < here) /* slots have room for whole tiles */
+    if (element(k, 0) < here) /* slot has space for whole tiles */
       kiln::store_vector<vector_size, true, kiln::cached::once>(
           a.slot + first + element(k, 0), slot[k]);
   for (unsigned b = threadIdx.x; b < KILN_BUCKETS; b += KILN_BLOCK) {
@@ -361,7 +363,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 /* ---- Join --------------------------------------------------------------------- */
 
 #if !KILN_SCATTER
-/* Threads that fetch a run together: about as many as it has elements. */
+/* Threads that load a run together: about as many as it has elements. */
 enum : unsigned {
   run_size = tile_size / KILN_BUCKETS,
   team = run_size >= 32  ? 32

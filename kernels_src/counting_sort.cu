@@ -28,8 +28,8 @@
  *         shift   position of the digit in key - lowest */
 #include <kiln/params/counting_sort.cuh>
 
-#define KILN_READ_ONLY 0    /* work in place is allowed */
-#define KILN_MAX_BLOCK 1024 /* of sort_prefix */
+#define KILN_READ_ONLY 0    /* the output may be the input */
+#define KILN_MAX_BLOCK 1024 /* block of sort_prefix */
 #include <kiln/types.cuh>
 
 static_assert(KILN_BLOCK >= 256, "KILN_BLOCK: a thread for each digit");
@@ -38,18 +38,19 @@ typedef unsigned long long count;
 
 enum : unsigned {
   digits = 256,
-  none = digits, /* the digit of a key outside the range */
+  none = digits, /* digit of a key that is out of range */
   tile_size = KILN_BLOCK * KILN_ITEMS,
   warps = KILN_BLOCK / 32,
   vector_size = 16 / sizeof(KILN_T),
   fill_size =
-      KILN_BLOCK * 4 * vector_size, /* keys that a block fills at once */
+      KILN_BLOCK * 4 * vector_size, /* keys per block and step of sort_fill */
   nearby_size = 1024
 };
 
 /* ---- Prefix sums, by one block -------------------------------------------------- */
 
-/* start[k] = count[0] + ... + count[k - 1], for k <= n; the same to `also`. */
+/* Sets start[k] to counts[0] + ... + counts[k - 1] for all k <= n, and `also`
+ * alike unless it is NULL. */
 template <class C>
 static __device__ __forceinline__ void add_up(const C *counts, unsigned n,
                                               count *start, KILN_OFFSET *also)
@@ -95,7 +96,8 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 /* ---- Keys alone ------------------------------------------------------------------ */
 
-/* The last k of low ... high with start[k] <= i; start[low] <= i. */
+/* Returns the last k in low ... high with start[k] <= i. The caller knows that
+ * start[low] <= i. */
 template <class P>
 static __device__ __forceinline__ unsigned key_of(P start, unsigned low,
                                                   unsigned high, count i)
@@ -111,8 +113,8 @@ static __device__ __forceinline__ unsigned key_of(P start, unsigned low,
   return low;
 }
 
-/* The same by one whole warp, 32 probes at a time: few turns, each of which waits
- * for memory. */
+/* The same, by one whole warp with 32 probes per step. Every step waits for
+ * memory, so few steps matter. */
 static __device__ __forceinline__ unsigned warp_key_of(const count *start,
                                                        unsigned high, count i)
 {
@@ -131,7 +133,8 @@ static __device__ __forceinline__ unsigned warp_key_of(const count *start,
   return low;
 }
 
-/* One pack from i on; its first element has key k at least. */
+/* Writes the vector that starts at i. Its first element has key `low` or a
+ * later one. */
 template <class P>
 static __device__ __forceinline__ void fill_vector(KILN_T *out, count i,
                                                    P start, unsigned low,
@@ -190,14 +193,14 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
         fill_vector(out, i, start, low, high, lowest);
       }
     }
-    __syncthreads(); /* before the next tile's ends */
+    __syncthreads(); /* before the next round overwrites `ends` */
   }
 }
 #endif
 
 /* ---- With values ------------------------------------------------------------------ */
 
-/* What a block reads. */
+/* The elements that a block handles. */
 struct chunk {
   count first, end;
 };
@@ -247,11 +250,14 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-__shared__ unsigned seen[warps][digits]; /* of a tile, by my warp */
-__shared__ count place[digits];          /* of the tile's first */
+__shared__ unsigned
+    seen[warps][digits]; /* per warp: elements of the tile seen so far */
+__shared__ count
+    place[digits]; /* destination of the tile's first element, per digit */
 
-/* Elements of my warp's part of the tile with my digit before mine: item k of
- * lane l is element 32 k + l. All counted so far is in `seen`. */
+/* Returns how many elements of this warp's part of the tile have the same digit
+ * and come before this one, and counts this one in `seen`. Item k of lane l is
+ * element 32 k + l. */
 static __device__ __forceinline__ unsigned rank_item(unsigned digit)
 {
   const unsigned same = kiln::warp_match(digit);
@@ -267,8 +273,8 @@ static __device__ __forceinline__ unsigned rank_item(unsigned digit)
   return before + static_cast<unsigned>(__popc(lower));
 }
 
-/* Each warp's first place among the tile's elements of a digit; the digit's count
- * in the tile. */
+/* Scans the warps' counts of one digit and returns the digit's count in the
+ * tile. */
 static __device__ __forceinline__ unsigned add_warps(unsigned digit)
 {
   unsigned sum = 0;
@@ -283,7 +289,7 @@ static __device__ __forceinline__ unsigned add_warps(unsigned digit)
   return sum;
 }
 
-/* Three blocks on an SM, where ranks take few registers. */
+/* Three blocks per SM where ranking takes few registers. */
 #if KILN_MAKES(sort_scatter)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                                              KILN_ARCH >= 80 ? 3 : 1)
@@ -294,7 +300,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                  KILN_V *values_out)
 {
   const chunk p = chunk_of(n, limit, each);
-  count next = 0; /* place of my digit's next element */
+  count next = 0; /* destination of the next element with this thread's digit */
 
   if (threadIdx.x < digits)
     next = start[threadIdx.x * gridDim.x + blockIdx.x];
@@ -302,7 +308,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   for (count first = p.first; first < p.end; first += tile_size) {
     const count mine = first + kiln::warp() * (32 * KILN_ITEMS) + kiln::lane();
     KILN_T key[KILN_ITEMS];
-    unsigned rank[KILN_ITEMS]; /* and the digit above 16 bits */
+    unsigned rank[KILN_ITEMS]; /* the digit is stored in bits 16 and above */
 
     for (unsigned d = threadIdx.x; d < warps * digits; d += KILN_BLOCK)
       (&seen[0][0])[d] = 0;
@@ -338,7 +344,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
         values_out[to] = values[mine + k * 32];
       }
     }
-    __syncthreads(); /* before the next tile's counts */
+    __syncthreads(); /* before the next tile clears the counts */
   }
 }
 #endif

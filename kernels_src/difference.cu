@@ -52,12 +52,12 @@ typedef user::value value;
 
 enum : unsigned {
   warps = KILN_BLOCK / 32,
-  row = 32 * KILN_VECTOR,         /* elements that a warp has side by side */
-  warp_tile = row * KILN_VECTORS, /* elements of a warp */
+  row = 32 * KILN_VECTOR,         /* elements that a warp reads side by side */
+  warp_tile = row * KILN_VECTORS, /* elements per warp */
   tile_size = warps * warp_tile
 };
 
-/* The elements of my packs that exist; others keep what they have. */
+/* Loads this thread's vectors. Elements that do not exist keep their value. */
 static __device__ __forceinline__ void
 load_tile(const user::args &in, count first, count n,
           value (&x)[KILN_VECTORS][KILN_VECTOR])
@@ -91,7 +91,7 @@ store_tile(KILN_T *out, count first, count n,
       kiln::store(out + first + e, y[e]);
 }
 
-/* The element next to the tile, which belongs to another block. */
+/* The element beside the tile, which another block handles. */
 static __device__ __forceinline__ value outside(const user::args &in, count i,
                                                 unsigned long long *words,
                                                 count tile, unsigned epoch)
@@ -110,8 +110,8 @@ static __device__ __forceinline__ value outside(const user::args &in, count i,
 #endif
 }
 
-/* The elements at the warps' edges that others need: the last one of each, or the
- * first if the neighbour is the one behind. */
+/* Elements at the edges of the warps: the last one of each warp, or the first
+ * one with KILN_RIGHT. */
 struct edges {
   value at[warps];
 };
@@ -132,7 +132,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   constexpr unsigned far_lane = 31 - near_lane;
   constexpr unsigned first_warp = KILN_RIGHT ? warps - 1 : 0;
   value x[KILN_VECTORS][KILN_VECTOR] = {};
-  value beyond = {}; /* of the far lane: the neighbour of its last element */
+  value beyond =
+      {}; /* in the far lane: the neighbour of its outermost element */
 
   load_tile(in, first, n, x);
   if (kiln::lane() == near_lane) {
@@ -150,7 +151,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   if (kiln::warp() != first_warp)
     beyond = edge.at[KILN_RIGHT ? kiln::warp() + 1 : kiln::warp() - 1];
 
-    /* Rows from the far end on: `beyond` moves on with them. */
+    /* Vectors are handled from the far end on, and `beyond` moves along with
+     * them. */
 #pragma unroll
   for (unsigned k = 0; k < KILN_VECTORS; ++k) {
     const unsigned r = KILN_RIGHT ? KILN_VECTORS - 1 - k : k;

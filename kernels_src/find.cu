@@ -86,7 +86,7 @@ static __device__ __forceinline__ unsigned load(const user::args &in, count n,
 }
 
 #if KILN_QUERY == 1
-/* A thread's share. */
+/* Returns this thread's number of hits. */
 static __device__ __forceinline__ position work(const user::args &in, count n,
                                                 count tiles, unsigned workers,
                                                 unsigned long long *, unsigned)
@@ -99,8 +99,9 @@ static __device__ __forceinline__ position work(const user::args &in, count n,
   return found;
 }
 #else
-/* The word for all: what is found first counts most, what a former launch left
- * counts less than anything. A stretch is what a warp has of a tile. */
+/* The word that records the first hit for all blocks: an earlier stretch gives
+ * a larger word, and any word of an earlier launch is smaller. A stretch is a
+ * warp's part of a tile. */
 static __device__ __forceinline__ unsigned long long hit_word(count stretch,
                                                               unsigned epoch)
 {
@@ -110,7 +111,7 @@ static __device__ __forceinline__ unsigned long long hit_word(count stretch,
          ((1ull << bits) - 1 - stretch);
 }
 
-/* The place in the tile of the warp's first hit; in every lane. */
+/* Returns the place in the tile of the warp's first hit, in every lane. */
 static __device__ __forceinline__ unsigned first_hit(unsigned mask)
 {
   unsigned place = 0;

@@ -37,10 +37,10 @@
 struct arrays {
   const KILN_INDEX *index;
   KILN_OUT *out;
-  bool first; /* turn: nothing of out is there yet */
+  bool first; /* this is the first turn: out holds nothing yet */
 };
 
-/* A pack of out on its way there. */
+/* A vector of out while it is assembled. */
 struct vector {
   KILN_OUT at[KILN_VECTOR];
 };
@@ -58,7 +58,7 @@ touched(const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
   return any;
 }
 
-/* Not by the read-only path: what earlier turns wrote. */
+/* Does not use the read-only path, since earlier turns wrote this. */
 static __device__ __forceinline__ vector
 get(const KILN_OUT *from, const KILN_INDEX (&at)[KILN_VECTOR], const arrays &a,
     const window_range &mine)
@@ -111,8 +111,8 @@ one(const user::args &in, count i, const arrays &a, const window_range &mine)
     kiln::store(a.out + i, user::load_as<kiln::cached::usual>(in, at));
 }
 
-/* All loads of a thread are under way before its first store. Packs at `packs`
- * and above are not there. */
+/* All loads of a thread are in flight before its first store. Vectors from
+ * index `vectors` on do not exist. */
 template <bool whole>
 static __device__ __forceinline__ void tile(const user::args &in, count first,
                                             count vectors, const arrays &a,

@@ -50,20 +50,20 @@ enum : unsigned {
   mode_scale = 1, /* (sample - lower) * bins / range, range at most 2^32 */
   mode_wide = 2,  /* the same for any range */
   mode_float = 3, /* (sample - lower) * scale */
-  mode_levels = 4 /* by search */
+  mode_levels = 4 /* by binary search */
 };
 
-/* Set by the host; each mode uses some of it. */
+/* How samples map to bins. The host sets what the mode uses. */
 struct bounds {
-  unsigned long long lower; /* integer */
-  unsigned long long last;  /* range - 1 */
+  unsigned long long lower; /* lower bound of integers */
+  unsigned long long last;  /* size of the range, less 1 */
   unsigned long long low; /* 2^64 * bins / range rounded up, or the lower and */
   unsigned long long high;   /* upper half of 2^128 * (bins % range) / range */
-  double from, below, scale; /* of floats */
+  double from, below, scale; /* for floats */
   unsigned shift;
   unsigned times; /* bins / range */
   unsigned bins;
-  unsigned slice; /* bins that a block counts, those of blockIdx.y */
+  unsigned slice; /* bins per slice; a block counts slice blockIdx.y */
 };
 
 #if KILN_SMALL
@@ -81,8 +81,9 @@ static constexpr unsigned nowhere = ~0u;
 
 /* ---- Where a sample belongs -------------------------------------------------- */
 
-/* d * 2^128-scaled (high, low), upper 64 bits: exact for all d within range. */
-/* What the defaults do not call; nvcc warns otherwise. */
+/* Returns the upper 64 bits of d times the factor (high, low), which is scaled
+ * by 2^128. Exact for all d within the range. */
+/* The default parameters use only some of these functions. */
 #define KILN_MAY_BE_UNUSED __attribute__((unused))
 
 static __device__ __forceinline__ KILN_MAY_BE_UNUSED unsigned
@@ -105,7 +106,8 @@ scale_narrow(unsigned d, unsigned long long by)
       (static_cast<unsigned long long>(d) * high + __umulhi(d, low)) >> 32);
 }
 
-/* How many of the levels are not above the sample; NaN is above none. */
+/* Returns how many levels are less than or equal to the sample. A NaN counts as
+ * below all levels. */
 template <class T>
 static __device__ __forceinline__ unsigned
 count_levels(const T *levels, unsigned n, kiln::compute_t<T> sample)
@@ -121,7 +123,8 @@ count_levels(const T *levels, unsigned n, kiln::compute_t<T> sample)
   return below;
 }
 
-/* Bin of a sample; nowhere, or anything else from bins on, outside. */
+/* Bin of a sample. Samples outside give `nowhere` or another value not below
+ * the number of bins. */
 template <unsigned mode> struct finder {
   template <class V>
   static __device__ __forceinline__ unsigned bin(V sample, const bounds &to,
@@ -174,13 +177,14 @@ template <> struct finder<mode_levels> {
 extern __shared__ uint4 storage[];
 
 struct tally {
-  unsigned mine; /* address of my copy of the slice's first counter */
+  unsigned
+      mine; /* shared-memory address of this lane's copy of the first counter */
   unsigned first, width;
   const user::stored *levels;
-  unsigned bin, run; /* not counted yet */
+  unsigned bin, run; /* the run of equal bins that is not counted yet */
 
-  /* Written out, so that lanes outside are predicated: left to the compiler,
-   * every sample would be a branch. */
+  /* Inline PTX predicates the lanes outside of the range. The compiler would
+   * emit a branch per sample. */
   __device__ __forceinline__ void count_them(unsigned at, unsigned times)
   {
     const unsigned to = mine + at * (4 * KILN_COPIES);
@@ -233,8 +237,8 @@ add_vector(tally &t, const user::args &in, const user::vector<KILN_VECTOR> &p,
     t.add(user::map_at(in, p, e, i), to);
 }
 
-/* Blocks advance side by side, a row of packs at a time; loads of a whole round
- * are under way before the first sample is counted. */
+/* Blocks advance side by side. All loads of a round are in flight before its
+ * first sample is counted. */
 static __device__ __forceinline__ void
 count_share(tally &t, const user::args &in, count vectors, unsigned workers,
             const bounds &to)
@@ -274,7 +278,7 @@ storage_for_levels(unsigned width)
                                           (width * KILN_COPIES + 3) / 4);
 }
 
-/* Counters to zero, levels to shared memory. */
+/* Clears the counters and copies the levels to shared memory. */
 static __device__ __forceinline__ const user::stored *
 prepare(const user::stored *levels, unsigned width, unsigned bins)
 {
@@ -291,7 +295,8 @@ prepare(const user::stored *levels, unsigned width, unsigned bins)
   return levels;
 }
 
-/* Neighbouring threads start at different copies: fewer warp_sync in a bank. */
+/* Adds up the copies of a bin. Neighbouring threads start at different copies
+ * to avoid bank conflicts. */
 static __device__ __forceinline__ unsigned sum_of_copies(unsigned bin)
 {
   const unsigned *counters = reinterpret_cast<const unsigned *>(storage);
@@ -314,7 +319,8 @@ static __device__ __forceinline__ void put(KILN_COUNT *to, KILN_COUNT sum)
 #endif
 }
 
-/* The bins of one row, a lane each, over all workers: my warp's share. */
+/* Adds up, over all workers, one bin per lane; each warp of the block handles
+ * some of the workers. */
 static __device__ __forceinline__ KILN_COUNT
 gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
            unsigned workers, unsigned tag)
@@ -351,8 +357,8 @@ gather_row(const unsigned long long *words, unsigned bin, unsigned bins,
   return sum;
 }
 
-/* Blocks behind the workers take a row of 32 bins each. All that they wait for
- * has a lower index. */
+/* Each block behind the workers adds up rows of 32 bins. It waits only for
+ * blocks of a lower index. */
 static __device__ __forceinline__ KILN_MAY_BE_UNUSED void
 add_up(KILN_COUNT *counts, const unsigned long long *words, unsigned bins,
        unsigned workers, unsigned tag)

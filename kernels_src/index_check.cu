@@ -18,7 +18,7 @@
 
 typedef unsigned long long count;
 
-/* Negative ones become large: no target has so many elements. */
+/* Negative indices become large numbers: no target has so many elements. */
 static __device__ __forceinline__ bool outside(KILN_INDEX at, count target)
 {
   return static_cast<count>(static_cast<long long>(at)) >= target;

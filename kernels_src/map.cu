@@ -40,7 +40,7 @@ typedef unsigned count;
 typedef unsigned long long count;
 #endif
 
-/* One pack of one output: f gives its element e. */
+/* Writes one vector of one output. f(e) gives its element e. */
 template <unsigned bit, class T, class F>
 static __device__ __forceinline__ void write(T *to, F f)
 {
@@ -59,8 +59,8 @@ struct outputs {
   KILN_T3 *out3;
 };
 
-/* All outputs of one pack of inputs: every value is computed before the first is
- * stored only within an output, so inputs are held in registers throughout. */
+/* Writes all outputs of one vector of inputs. Inputs stay in registers
+ * throughout, since an output may overwrite an input. */
 static __device__ __forceinline__ void
 write_vector(const user::args &in, const user::vector<KILN_VECTOR> &p, count i,
              const outputs &to)
@@ -77,7 +77,7 @@ write_vector(const user::args &in, const user::vector<KILN_VECTOR> &p, count i,
 #endif
 }
 
-/* The same for a single element, behind the last whole pack. */
+/* The same for a single element. */
 static __device__ __forceinline__ void write_one(const user::args &in, count i,
                                                  const outputs &to)
 {
@@ -96,8 +96,8 @@ static __device__ __forceinline__ void write_one(const user::args &in, count i,
 #endif
 }
 
-/* All loads of a thread are under way before its first store. `first` is the
- * first pack of this thread; `head` the element where packs start. */
+/* All loads of a thread are in flight before its first store. `first` is this
+ * thread's first vector, and vectors start at element `head`. */
 static __device__ __forceinline__ void
 whole_tile(const user::args &in, count first, count head, const outputs &to)
 {

@@ -54,8 +54,8 @@ static __device__ __forceinline__ count least(count a, count b)
   return a < b ? a : b;
 }
 
-/* How many of the first d outputs are from a; by one whole warp. Each turn tests
- * 32 places at once: there are few turns, for each waits for memory. */
+/* Returns how many of the first d outputs come from a. One whole warp calls it
+ * and tests 32 places per step, because every step waits for memory. */
 static __device__ __forceinline__ count split_at(const user::args &s,
                                                  const KILN_T *a, count m,
                                                  const KILN_T *b, count n,
@@ -96,10 +96,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* A tile: what it takes of both sequences lies in shared memory, a's first. */
+/* What a tile takes of both sequences. Shared memory holds it, the part of a
+ * first. */
 struct chunk {
-  count a, b;          /* first element of each */
-  unsigned of_a, of_b; /* elements */
+  count a, b;          /* first element in a and in b */
+  unsigned of_a, of_b; /* number of elements of each */
 };
 
 static __device__ __forceinline__ chunk find_chunk(const user::args &s,
@@ -134,7 +135,8 @@ static __device__ __forceinline__ chunk find_chunk(const user::args &s,
 
 __shared__ KILN_T keys[tile_size];
 #if KILN_PAIRS
-__shared__ unsigned short places[tile_size]; /* in the tile as loaded */
+__shared__ unsigned short
+    places[tile_size]; /* place of each key in the tile as it was loaded */
 #endif
 
 static __device__ __forceinline__ void
@@ -160,7 +162,7 @@ load_tile(const KILN_T *a, const KILN_T *b, const chunk &p)
   __syncthreads();
 }
 
-/* The same as split_at(), in the tile, by one thread. */
+/* The same as split_at(), within the tile and by one thread. */
 static __device__ __forceinline__ unsigned
 split_tile(const user::args &s, const chunk &p, unsigned d)
 {
@@ -179,7 +181,7 @@ split_tile(const user::args &s, const chunk &p, unsigned d)
   return low;
 }
 
-/* My outputs, in registers. */
+/* Merges this thread's outputs into registers. */
 static __device__ __forceinline__ void
 merge_mine(const user::args &s, const chunk &p, unsigned d,
            KILN_T (&merged)[KILN_ITEMS], unsigned short (&from)[KILN_ITEMS])

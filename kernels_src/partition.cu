@@ -80,8 +80,8 @@ typedef unsigned long long position;
 typedef unsigned position;
 #endif
 
-/* Elements of the parts but the last. In a warp or tile they fit 16 bits each, and
- * both travel in one word. */
+/* Number of elements in each partition but the last. In a warp or tile each
+ * count fits in 16 bits, so one word holds both. */
 enum : unsigned { second_shift = 16 };
 #if KILN_PARTITIONS == 3
 typedef kiln::count_pair<position> totals;
@@ -126,10 +126,11 @@ struct shared_storage {
 
 struct tile {
   user::value value[KILN_ITEMS];
-  unsigned first, second; /* bit by slot: to which part */
+  unsigned first,
+      second; /* one bit per slot: in the first or second partition */
 };
 
-/* Elements on their way into registers. */
+/* Takes loaded elements into registers. */
 template <bool values> struct taker {
   const user::args &in;
   tile &t;
@@ -178,8 +179,8 @@ static __device__ __forceinline__ totals add(const totals &a, const totals &b)
   return a + b;
 }
 
-/* Tiles from the last one on, so that the first ones are the freshest in the
- * second-level cache when they are needed again. */
+/* Counts tiles from the last one to the first, so that the first tiles are the
+ * most recent ones in the second-level cache when they are moved. */
 static __device__ __forceinline__ void
 count_tiles(const user::args &in, count n, count tiles, unsigned counters,
             unsigned long long *words, unsigned epoch)
@@ -213,9 +214,9 @@ count_tiles(const user::args &in, count n, count tiles, unsigned counters,
 
 /* ---- Blocks that move ---------------------------------------------------------------- */
 
-/* Each element goes to its place among the tile's parts; what is not there stays
- * where it is, behind them. `from`: of the warp, `mine`: of the tile, both
- * halves. */
+/* Moves each element to its place in the tile in shared memory. Elements that
+ * do not exist go behind the others. `from` are the counts before this warp and
+ * `mine` those of the tile, both packed. */
 static __device__ __forceinline__ void arrange(shared_storage &r, const tile &t,
                                                const unsigned (&rank1)[vectors],
                                                const unsigned (&rank2)[vectors],
@@ -245,7 +246,7 @@ static __device__ __forceinline__ void arrange(shared_storage &r, const tile &t,
   }
 }
 
-/* By the first warp: the parts' elements in the tiles before. */
+/* Returns the counts of all tiles before. Called by the first warp. */
 static __device__ __forceinline__ totals before_tile(unsigned long long *words,
                                                      count which, count tiles,
                                                      unsigned epoch,
@@ -260,14 +261,15 @@ static __device__ __forceinline__ totals before_tile(unsigned long long *words,
   return before;
 }
 
-/* By the first warp: the parts' elements in all tiles, where they are needed. */
+/* Returns the counts of all tiles where the layout needs them. Called by the
+ * first warp. */
 static __device__ __forceinline__ totals
 in_all_tiles(const unsigned long long *words, count tiles, unsigned counters,
              unsigned epoch, const totals &mine)
 {
   if (KILN_LAYOUT != 0)
     return totals{};
-  if (counters == 0) /* a single tile */
+  if (counters == 0) /* there is a single tile */
     return mine;
   return kiln::count_gather(words, tiles + counters, 1, epoch, kiln::sum{},
                             totals{});
@@ -285,7 +287,8 @@ write(const shared_storage &r, count first, unsigned valid, const totals &mine,
 
   kiln::copy_run<KILN_BLOCK>(out + first_of(r.before), r.value, n1);
 #if KILN_LAYOUT == 2
-  user::stored *const end = out + (n - rest); /* the rest goes in front of it */
+  user::stored *const end =
+      out + (n - rest); /* the second partition ends here */
   const unsigned n3 = valid - n1;
 
   kiln::along_lines<KILN_BLOCK>(end - n3, n3, [&](unsigned j) {

@@ -49,7 +49,7 @@ struct histogram_args {
   unsigned epoch;
   unsigned steps;
   unsigned begin_bit;
-  unsigned long long mask; /* as many ones as there are bits to sort by */
+  unsigned long long mask; /* the bits to sort by */
 };
 
 extern __shared__ unsigned shared[];
@@ -71,7 +71,8 @@ static __device__ __forceinline__ void count_key(const histogram_args &s,
   }
 }
 
-/* Every block that counts takes every so-manieth tile. */
+/* Counts the keys of tiles b, b + B, b + 2 B, ..., where b is the block and B =
+ * workers is the number of blocks that count. */
 static __device__ __forceinline__ void count_keys(const histogram_args &s,
                                                   unsigned workers)
 {
@@ -99,7 +100,8 @@ static __device__ __forceinline__ void count_keys(const histogram_args &s,
     count_key(s, copy, s.in[vectors * vector_size + threadIdx.x]);
 }
 
-/* Sum up the copies and hand them to the block that takes them. */
+/* Adds up the copies and publishes the counts for the blocks that combine
+ * them. */
 static __device__ __forceinline__ void post_counts(const histogram_args &s)
 {
 #pragma unroll 1
@@ -107,7 +109,8 @@ static __device__ __forceinline__ void post_counts(const histogram_args &s)
     unsigned total = 0;
 
 #pragma unroll
-    for (unsigned c = 0; c < KILN_COPIES; ++c) /* each lane its own bank */
+    for (unsigned c = 0; c < KILN_COPIES;
+         ++c) /* each lane reads another bank */
       total += shared[i * KILN_COPIES + (c + kiln::lane()) % KILN_COPIES];
     kiln::word_store(
         s.words + static_cast<count>(blockIdx.x) * counters + i,
@@ -117,7 +120,8 @@ static __device__ __forceinline__ void post_counts(const histogram_args &s)
   }
 }
 
-/* The count of one digit in every part-th of the blocks from `part` on. */
+/* Returns the sum of counter i over blocks slice, slice + slices, ... of those
+ * that count. */
 static __device__ __forceinline__ count take_counts(const histogram_args &s,
                                                     unsigned workers,
                                                     unsigned i, unsigned slice)

@@ -49,15 +49,16 @@ enum : unsigned {
 
 /* Flags of a sort. */
 enum : unsigned {
-  in_place = 1,   /* some `in` is its `out`: an odd number of steps would write
-                     what is still to be read */
-  make_index = 2, /* the first step makes the values: each key's index */
-  no_keys = 4,    /* the last step writes values only */
-  must_write = 8  /* something is not in place: one step at least has to act */
+  in_place =
+      1, /* an `in` is its `out`: an odd number of passes would overwrite unread input */
+  make_index =
+      2,       /* the first pass generates the values: the index of each key */
+  no_keys = 4, /* the last pass writes values only */
+  must_write = 8 /* not all arrays are in place: at least one pass must act */
 };
 
 #if KILN_SEGMENTED
-/* A segment of several tiles. */
+/* A segment that has several tiles. */
 struct segment {
   count begin;
   unsigned n, first_tile;
@@ -65,9 +66,10 @@ struct segment {
 
 struct segments {
   const segment *list;
-  const unsigned *tile; /* for each tile the segment that it belongs to */
+  const unsigned *tile; /* for each tile, its segment */
   const unsigned *n_tiles;
-  const unsigned *counts; /* [segment][pass][256] keys of each digit */
+  const unsigned
+      *counts; /* [segment][pass][256] number of keys with each digit */
   unsigned passes, reserved;
 };
 #endif
@@ -77,27 +79,27 @@ struct sort_args {
   key *out, *other;
   const value *values_in;
   value *values_out, *values_other;
-  const count *base;      /* where each digit's keys of this portion go */
-  count *next_base;       /* where those of the next go; NULL: no next */
+  const count *base; /* destination of each digit's first key in this portion */
+  count *next_base;  /* the same for the next portion; NULL if there is none */
   const unsigned *single; /* for each step: do all keys share its digit? */
-  count *words;           /* 256 mark words a tile */
-  count n;                /* keys in all */
-  count first;            /* of this portion */
+  count *words;           /* 256 tile descriptors per tile */
+  count n;                /* total number of keys */
+  count first;            /* first key of this portion */
   kiln::radix_order order;
   unsigned epoch;
   unsigned step, steps;
-  unsigned shift, mask; /* the digit */
+  unsigned shift, mask; /* position and width of the digit */
   unsigned flags;
 };
 
-/* What a launch has to do. */
+/* What this pass has to do. */
 struct task {
   bool nothing, copy, first, last, to_other;
 };
 
 static __device__ __forceinline__ task task_of(const sort_args &s)
 {
-#if KILN_SEGMENTED /* what one segment could leave out another may need */
+#if KILN_SEGMENTED /* a pass that one segment could skip may be needed by another one */
   const unsigned left_out = s.single == nullptr ? 0 : 1u << (s.steps - 1);
 #else
   const unsigned lane = kiln::lane();
@@ -116,10 +118,11 @@ static __device__ __forceinline__ task task_of(const sort_args &s)
           (active & ((1u << s.step) - 1)) == 0, later == 0, later % 2 != 0};
 }
 
-/* Shared memory: counters, then where each digit goes, then the tile. */
+/* Shared memory: the counters and the destinations of each digit. The tile
+ * follows. */
 struct alignas(16) shared_storage {
   kiln::radix_counters<KILN_BLOCK> counters;
-  place to[kiln::radix_digits]; /* place in the output less place in the tile */
+  place to[kiln::radix_digits]; /* destination minus place in the tile */
 };
 
 extern __shared__ uint4 shared[];
@@ -132,13 +135,13 @@ template <class T> static __device__ __forceinline__ T *tile_storage()
 /* The tile of this block. */
 struct span {
   count begin;
-  unsigned n;     /* keys */
-  unsigned index; /* among those that look back at each other */
-  count end;      /* of all of these */
+  unsigned n;     /* number of keys */
+  unsigned index; /* index among the tiles that look back at each other */
+  count end;      /* end of all of these tiles */
 };
 
-/* Segments that overlap change under each other's hands: their counts are wrong,
- * but nothing is written behind their ends. */
+/* Overlapping segments overwrite each other's counts. This test keeps all
+ * stores inside of the segment. */
 static __device__ __forceinline__ bool inside(place to, const span &tile)
 {
   return !KILN_SEGMENTED || to < tile.end;
@@ -165,13 +168,13 @@ static __device__ __forceinline__ span tile_of(const segments &g)
 }
 #endif
 
-/* First item of this thread in a warp-striped tile. */
+/* First element of this thread in a warp-striped tile. */
 static __device__ __forceinline__ unsigned own_first()
 {
   return kiln::warp() * (KILN_ITEMS * kiln::warp_size) + kiln::lane();
 }
 
-/* Warp-striped; what lies behind the end becomes `fill`. */
+/* Loads a warp-striped tile. Elements from n on become `fill`. */
 template <class T>
 static __device__ __forceinline__ void load_tile(const T *from, unsigned n,
                                                  T fill, T (&to)[KILN_ITEMS])
@@ -199,7 +202,7 @@ static __device__ __forceinline__ void load_keys(const sort_args &s,
   const unsigned own = own_first();
 
   load_tile(from + tile.begin, tile.n, static_cast<key>(~key(0)), keys);
-  if (t.first) { /* keys behind the end stay behind all others */
+  if (t.first) { /* number of keys */
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       if (tile.n == tile_size || own + k * kiln::warp_size < tile.n)
@@ -228,7 +231,7 @@ static __device__ __forceinline__ void load_values(const sort_args &s,
 }
 #endif
 
-/* Keys as they are, from one array to the next. */
+/* Copies keys and values without reordering them. */
 static __device__ __forceinline__ void
 copy_tile(const sort_args &s, const task &t, const span &tile)
 {
@@ -262,8 +265,8 @@ copy_tile(const sort_args &s, const task &t, const span &tile)
   }
 }
 
-/* Where the keys of digit thread() go: after those of lower digits and those of
- * the same digit in tiles before. */
+/* Finds the destination of the keys of digit thread(): behind the keys of lower
+ * digits, and behind those of the same digit in earlier tiles. */
 static __device__ __forceinline__ void
 find_places(const sort_args &s, shared_storage &r, const span &tile,
             unsigned start, unsigned total, count base)
@@ -289,16 +292,17 @@ find_places(const sort_args &s, shared_storage &r, const span &tile,
     s.next_base[d] = base + before + total;
 }
 
-/* From the tile in shared memory, which is in order. What has the same digit goes
- * to neighbouring places. A few keys at a time are under way together. */
+/* Stores the sorted tile from shared memory. Keys of one digit go to adjacent
+ * destinations. Four keys per thread are in flight together. */
 static __device__ __forceinline__ void
 store_keys(const sort_args &s, const task &t, const shared_storage &r,
            const span &in, unsigned (&digits)[(KILN_ITEMS + 3) / 4])
 {
   const key *tile = tile_storage<key>();
   key *to = t.to_other ? s.other : s.out;
-  const unsigned stored =
-      t.last && (s.flags & no_keys) != 0 ? 0 : in.n; /* so many of them */
+  const unsigned stored = t.last && (s.flags & no_keys) != 0
+                              ? 0
+                              : in.n; /* number of keys to store */
 
 #pragma unroll
   for (unsigned g = 0; g < KILN_ITEMS; g += 4) {
@@ -380,7 +384,10 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
         static_cast<count>(kiln::descriptor_tag(s.epoch, state)) << 32 | own);
   });
   __syncthreads();
-  asm volatile("" : "+r"(shift)); /* rather than keep all digits in registers */
+  asm volatile(
+      ""
+      : "+r"(
+          shift)); /* recompute the digits instead of keeping them in registers */
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     rank[k] += r.counters.row[kiln::warp()][digit_of(k)];
@@ -424,11 +431,11 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, KILN_PER_SM)
     return;
   }
   if (kiln::thread() < kiln::radix_digits)
-    base = s.base[kiln::thread()]; /* needed much later */
+    base = s.base[kiln::thread()]; /* loaded early, needed late */
   sort_tile(s, t, tile_of(s), base);
 }
 #else
-/* Where this segment's keys of digit thread() go. */
+/* Destination of this segment's first key with digit thread(). */
 static __device__ __forceinline__ count segment_base(const sort_args &s,
                                                      const segments &g)
 {

@@ -58,7 +58,8 @@ static __device__ __forceinline__ void load_keys(const small_args &s,
                                                  key (&keys)[KILN_ITEMS])
 {
 #pragma unroll
-  for (unsigned k = 0; k < KILN_ITEMS; ++k) { /* none: behind all others */
+  for (unsigned k = 0; k < KILN_ITEMS;
+       ++k) { /* keys that do not exist get the largest word */
     const unsigned i = place_of(k);
 
     keys[k] = i < s.n ? kiln::radix_encode<KILN_FLOAT != 0>(s.in[i], s.order)
@@ -81,7 +82,8 @@ static __device__ __forceinline__ void store_keys(const small_args &s,
 }
 
 #if PAIRS
-/* All values are read before the first is written: in place is fine. */
+/* All values are read before the first one is written, so the sort may run in
+ * place. */
 static __device__ __forceinline__ void
 move_values(const small_args &s, const unsigned (&index)[KILN_ITEMS])
 {

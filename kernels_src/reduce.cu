@@ -47,21 +47,22 @@ typedef KILN_T element;
 typedef KILN_ACC reduced;
 typedef kiln::KILN_OP operation;
 #if KILN_SMALL
-typedef unsigned count; /* of packs, with room for one round past the end */
+typedef unsigned
+    count; /* number of vectors, with room for one round past the end */
 #else
 typedef unsigned long long count;
 #endif
 
 enum : unsigned { vector_size = 16 / sizeof(element) };
 
-/* What one 16-byte load brings. */
+/* The elements of one 16-byte load. */
 struct alignas(16) vector {
   element at[vector_size];
 };
 
 static_assert(sizeof(vector) == 16, "KILN_T: 4 or 8 bytes");
 
-/* How a load ranks in the second-level cache. */
+/* Priority of a load in the second-level cache. */
 #define HAS_RANK (KILN_KEEP > 0 && KILN_ARCH >= 80)
 typedef unsigned long long rank;
 
@@ -85,7 +86,7 @@ static __device__ __forceinline__ rank rank_evict_first()
   return made;
 }
 
-/* Read-only loads: nothing writes the input while it is reduced. */
+/* Uses the read-only path: nothing writes the input during the launch. */
 static __device__ __forceinline__ vector load(const vector *from, rank how)
 {
   uint4 bits;
@@ -103,12 +104,12 @@ static __device__ __forceinline__ vector load(const vector *from, rank how)
   return value;
 }
 
-/* The packs that one thread folds: begin, begin + stride, ... below end. */
+/* The vectors that one thread reduces: begin, begin + stride, ... below end. */
 struct share {
   count begin, end;
 };
 
-/* Blocks that fold. */
+/* Number of blocks that reduce elements. */
 static __device__ __forceinline__ count workers()
 {
   return gridDim.x == 1 ? 1 : gridDim.x - 1;
@@ -134,9 +135,10 @@ static __device__ __forceinline__ share share_of(count vectors)
 }
 #endif
 
-/* Fold my share of the packs. Every round has all its loads under way before
- * the first value is used; lanes of a pack stay apart until the end, which
- * keeps chains short and sums accurate. */
+/* Reduces this thread's share. All loads of a round are in flight before the
+ * first value is used. The elements of a vector have separate partial results
+ * until the end, which shortens the dependence chains and makes sums more
+ * accurate. */
 static __device__ __forceinline__ reduced reduce_vectors(const vector *x,
                                                          count vectors)
 {
@@ -188,9 +190,9 @@ static __device__ __forceinline__ reduced reduce_vectors(const vector *x,
   return partial[0];
 }
 
-/* The last block only takes letters, with one warp: it looks for them from the
- * start, so none waits for a block that still folds. It is the last to start:
- * all that it waits for is under way. */
+/* The last block only combines the results of the others, with one warp. It
+ * polls from the beginning, so its latency overlaps with their work. It starts
+ * last, so all blocks that it waits for are running or done. */
 static __device__ __forceinline__ void
 combine(kiln::block_result<reduced> *results, reduced *result)
 {
@@ -233,7 +235,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     return;
   }
 
-  /* What whole packs do not cover; asked for first, needed last. */
+  /* Elements that whole vectors do not cover: loaded first, used last. */
 #if !KILN_SMALL
   if (blockIdx.x == 0 && threadIdx.x < head)
     edge = static_cast<reduced>(__ldg(x + threadIdx.x));

@@ -59,7 +59,8 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
 static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
 
 #if KILN_SMALL
-typedef unsigned count; /* of packs, with room for a round past the end */
+typedef unsigned
+    count; /* number of vectors, with room for a round past the end */
 #else
 typedef unsigned long long count;
 #endif
@@ -93,7 +94,8 @@ static __device__ __forceinline__ merge make_merge(const user::args &in)
 #endif
 }
 
-/* What changes nothing. Means count from the row's first element. */
+/* The identity. For mean and variance it also carries the value that means are
+ * relative to, the row's first element. */
 static __device__ __forceinline__ reduced identity_of(const user::args &in,
                                                       unsigned long long n,
                                                       user::index origin)
@@ -114,23 +116,23 @@ static __device__ __forceinline__ reduced identity_of(const user::args &in,
 #endif
 }
 
-/* What a launch computes, and for which rows. */
+/* The row that a block works on. */
 struct job {
-  user::index first;    /* element that pack 0 starts with */
-  count vectors;        /* whole ones */
+  user::index first;    /* first element of vector 0 */
+  count vectors;        /* number of whole vectors */
   user::index origin;   /* first element of the row */
-  unsigned long long n; /* elements of it */
+  unsigned long long n; /* number of its elements */
   reduced identity;
-  unsigned head, tail; /* elements before and behind the packs */
+  unsigned head, tail; /* elements before and after the vectors */
 };
 
-/* Blocks that fold. */
+/* Number of blocks that reduce elements. */
 static __device__ __forceinline__ unsigned workers()
 {
   return gridDim.x == 1 ? 1 : gridDim.x - 1;
 }
 
-/* The packs begin, begin + stride, ... below end. */
+/* The vectors begin, begin + stride, ... below end. */
 struct share {
   count begin, end, stride;
 };
@@ -141,8 +143,8 @@ static __device__ __forceinline__ user::index element_of(const job &j, count i)
 }
 
 #if !KILN_ORDERED
-/* ---- Operands in any order ---------------------------------------------------------
- * Every round has all its loads under way before the first value is used. */
+/* ---- Operands in any order ------------------------------------------
+ * All loads of a round are in flight before the first value is used. */
 
 template <kiln::cached how>
 static __device__ __forceinline__ void whole_round(const user::args &in,
@@ -164,8 +166,9 @@ static __device__ __forceinline__ void whole_round(const user::args &in,
              i + k * stride);
 }
 
-/* Packs that don't exist are read as the first once more: without a branch between
- * a load and its use, what is loaded stays packed. */
+/* Vectors that do not exist are read as copies of the first one. Without a
+ * branch between a load and its use, the compiler keeps loaded elements
+ * packed. */
 template <kiln::cached how>
 static __device__ __forceinline__ void
 last_round(const user::args &in, const job &j, count i, const share &s,
@@ -223,9 +226,9 @@ static __device__ __forceinline__ reduced reduce_share(const user::args &in,
 }
 
 #else
-/* ---- Operands in the order of the elements --------------------------------------------
- * A warp reads rows of 32 packs; each row is reduced over the lanes at once, many
- * rows side by side. In lane 0. */
+/* ---- Operands in the order of the elements --------------------------
+ * A warp reads rows of 32 vectors. Each row is reduced over the lanes at once,
+ * with several rows in flight. Lane 0 gets the result. */
 
 static __device__ __forceinline__ reduced reduce_vector(
     const user::args &in, const job &j, user::vector<KILN_VECTOR> &p, count i)
@@ -293,7 +296,7 @@ static __device__ __forceinline__ count share_size(count n, count parts,
   return ((n + unit - 1) / unit + parts - 1) / parts * unit;
 }
 
-/* This warp's part of the contiguous packs from begin on. */
+/* This warp's share of the contiguous vectors from begin to end. */
 static __device__ __forceinline__ share warp_share(count begin, count end)
 {
   constexpr unsigned warps = KILN_BLOCK / kiln::warp_size;
@@ -305,7 +308,8 @@ static __device__ __forceinline__ share warp_share(count begin, count end)
 
 #endif
 
-/* Unit: a chunk, or what belongs to this block. */
+/* The vectors of a unit that this thread reads. A unit is a chunk, or the share
+ * of a block. */
 static __device__ __forceinline__ share unit_share(const job &j, count unit,
                                                    count chunk)
 {
@@ -341,7 +345,8 @@ static __device__ __forceinline__ reduced edge_of(const user::args &in,
                              j.identity);
 }
 
-/* The result in thread 0. */
+/* Reduces a unit and, in the first and last one, the elements before and after
+ * the vectors. The result is in thread 0. */
 static __device__ __forceinline__ reduced reduce_unit(const user::args &in,
                                                       const job &j, count unit,
                                                       count last, count chunk)
@@ -350,7 +355,7 @@ static __device__ __forceinline__ reduced reduce_unit(const user::args &in,
   const user::index behind = j.origin + (j.n - j.tail);
   reduced value, head = j.identity, tail = j.identity;
 
-  /* Asked for first, needed last. */
+  /* Loaded first, used last. */
   if (KILN_HEAD && unit == 0)
     head = edge_of(in, j, threadIdx.x, j.head, j.origin);
   if (unit == last)
@@ -455,8 +460,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
                     static_cast<unsigned long long>(units);
     reduced value;
 
-    /* The last to start: all that it waits for is under way. One warp looks for
-     * results from the start, so none waits for a block that still folds. */
+    /* The last block only combines. It starts last, so all blocks that it waits
+     * for are running or done. One warp polls from the beginning, so its
+     * latency overlaps with their work. */
     if (gridDim.x > 1 && blockIdx.x == gridDim.x - 1) {
       if (kiln::warp() != 0)
         return;
@@ -484,7 +490,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
           kiln::result_publish(slots, unit, value, epoch);
       }
 #if KILN_CHUNKS || KILN_ROWS
-      __syncthreads(); /* the block's scratch is used again */
+      __syncthreads(); /* before the block's scratch is used again */
 #endif
     }
   }

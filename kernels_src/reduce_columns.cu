@@ -40,14 +40,15 @@ typedef unsigned long long count;
 typedef user::acc reduced;
 
 enum : unsigned {
-  threads_down = KILN_BLOCK / KILN_LANES, /* that share columns */
-  width = KILN_LANES * KILN_VECTOR,       /* columns of a block */
-  takers = KILN_BLOCK / width,            /* threads that combine a column */
-  at_once = 4                             /* results a thread looks for */
+  threads_down = KILN_BLOCK / KILN_LANES, /* threads that share columns */
+  width = KILN_LANES * KILN_VECTOR,       /* columns per block */
+  takers = KILN_BLOCK / width,            /* threads that combine one column */
+  at_once = 4 /* results that a thread polls at once */
 };
 
-/* Threads t, t + across, ... hold values of the same columns: their fold, upper
- * threads last, in those below `across`. One place a thread and value. */
+/* Threads t, t + across, t + 2 across, ... hold values of the same columns.
+ * Reduces these in the order of the threads; the threads below `across` get the
+ * result. `storage` has one entry per thread and value. */
 template <unsigned across, unsigned n>
 static __device__ __forceinline__ void
 reduce_down(reduced (&value)[n], reduced *storage, user::op op)
@@ -71,7 +72,8 @@ reduce_down(reduced (&value)[n], reduced *storage, user::op op)
   }
 }
 
-/* Rows begin, begin + stride, ... below end, of a pack of columns. */
+/* Reduces rows begin, begin + stride, ... below end of one vector of
+ * columns. */
 static __device__ __forceinline__ void
 reduce_part(const user::args &in, count column, count begin, count stride,
             count end, count leading, reduced (&value)[KILN_VECTOR])
@@ -104,7 +106,8 @@ reduce_part(const user::args &in, count column, count begin, count stride,
   }
 }
 
-/* What parts begin to end - 1 have published for a column, in order. */
+/* Combines what chunks begin to end - 1 have published for a column, in
+ * order. */
 static __device__ __forceinline__ reduced take(const unsigned long long *words,
                                                count column, count columns,
                                                unsigned begin, unsigned end,
@@ -193,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     return;
   }
 
-  /* The last part: what the others found, then its own. */
+  /* The last chunk combines the results of the others with its own. */
   {
     const unsigned taker = threadIdx.x / width;
     const unsigned c = threadIdx.x % width;

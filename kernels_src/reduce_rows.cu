@@ -46,7 +46,7 @@ typedef user::vector<KILN_VECTOR> vector;
 
 enum : unsigned { groups = KILN_BLOCK / KILN_GROUP };
 
-/* A row's packs, and what lies before and behind them. */
+/* The vectors of a row, and the number of elements before and after them. */
 struct extent {
   count first, vectors;
   unsigned head, tail;
@@ -80,8 +80,8 @@ static __device__ __forceinline__ reduced reduce_vector(const user::args &in,
   return kiln::reduce_array(v, op);
 }
 
-/* All lanes' packs of one step, onto `value`: in each lane, or in order in the
- * group's first. */
+/* Combines `value` with one step of all lanes: in each lane, or, if ordered, in
+ * the group's first lane. */
 static __device__ __forceinline__ reduced add(reduced value, reduced step,
                                               user::op op)
 {
@@ -102,8 +102,8 @@ static __device__ __forceinline__ reduced edge_of(const user::args &in,
 }
 #endif
 
-/* Rows start + d * groups + my group's number, of which those below `rows` exist.
- * Every lane of the warp goes through the same rounds. */
+/* Reduces rows start + d * groups + g, where g is this thread's group. Every
+ * lane of the warp makes the same rounds, also for rows that do not exist. */
 static __device__ __forceinline__ void
 reduce_tile_rows(const user::args &in, count start, count rows, count n,
                  count leading, unsigned phase, reduced (&value)[KILN_DEPTH])
@@ -119,8 +119,9 @@ reduce_tile_rows(const user::args &in, count start, count rows, count n,
   for (unsigned d = 0; d < KILN_DEPTH; ++d) {
     const count row = start + threadIdx.x / KILN_GROUP + d * groups;
 
-    /* A row that doesn't exist is read as the tile's first: without a branch
-     * between a load and its use, what is loaded stays packed. */
+    /* Rows that do not exist are read as copies of the first one. Without a
+     * branch between a load and its use, the compiler keeps loaded elements
+     * packed. */
     x[d] = extent_of((row < rows ? row : start) * leading, n, phase);
     value[d] = identity;
   }

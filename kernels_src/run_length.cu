@@ -58,10 +58,10 @@ typedef unsigned long long position;
 typedef unsigned position;
 #endif
 
-/* What is known of all elements up to a place. */
+/* What all elements up to a place amount to. */
 struct state {
-  position starts; /* runs that have begun */
-  position last;   /* where the last of them did, if there is one */
+  position starts; /* number of runs that have begun */
+  position last;   /* place where the last of them began, if any */
 };
 
 struct later_start {
@@ -77,19 +77,19 @@ struct shared_storage {
   alignas(16) user::stored value[shape::size];
 #endif
   unsigned short start[shape::size];
-  unsigned short
-      end[shape::size + 1]; /* place of a run's last element; one more
-                                          for the run that began before */
+  unsigned short end
+      [shape::size +
+       1]; /* place of each run's last element; one more entry for the run that began in an earlier tile */
   unsigned warp_count[shape::warps];
-  unsigned still_open; /* the tile's last run goes on behind it */
+  unsigned still_open; /* the tile's last run continues in the next one */
   state before;
 };
 
 struct tile {
   user::value value[KILN_ITEMS];
-  unsigned head;       /* bit by slot: not equal to the element before */
-  unsigned tail;       /* not equal to the element behind */
-  unsigned start, end; /* of the runs that count */
+  unsigned head; /* one bit per slot: the element differs from the one before */
+  unsigned tail; /* it differs from the one after */
+  unsigned start, end; /* starts and ends of the runs to be reported */
 };
 
 struct taker {
@@ -104,7 +104,8 @@ struct taker {
   }
 };
 
-/* Heads and tails of one pack; its neighbours are those of the lanes beside. */
+/* Finds starts and ends of runs in one vector. The neighbours at its ends come
+ * from the adjacent lanes. */
 static __device__ __forceinline__ void mark_vector(const user::args &in,
                                                    count n, count first,
                                                    unsigned valid, unsigned k,
@@ -159,8 +160,8 @@ load(const user::args &in, count n, count first, unsigned valid, tile &t)
 #endif
 }
 
-/* Starts and ends go to their ranks. `open`: 1 if a run goes on from the tile
- * before; then the first end is that run's. */
+/* Moves starts and ends to their ranks. `open` is 1 if a run continues from the
+ * tile before; the first end belongs to that run. */
 static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
                                                const unsigned (&rank)[vectors],
                                                unsigned from, unsigned open,
@@ -189,7 +190,7 @@ static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
   }
 }
 
-/* Does a run that counts go on from the tile before? */
+/* Does a run continue from the tile before? */
 static __device__ __forceinline__ bool continues_run(const user::args &in,
                                                      count first)
 {
@@ -225,7 +226,8 @@ write(const shared_storage &r, count first, unsigned starts, unsigned open,
 #endif
 }
 
-/* By the first warp: what is known up to the tile, made known for those behind. */
+/* Combines the states of all tiles before and publishes this tile's prefix.
+ * Called by the first warp. */
 static __device__ __forceinline__ state before_tile(unsigned long long *words,
                                                     unsigned epoch,
                                                     const state &mine)

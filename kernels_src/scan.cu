@@ -55,7 +55,8 @@
 
 #include <kiln/scan_tile.cuh>
 
-/* Results of a pack; `sum`, the fold over all before it, goes on behind it. */
+/* Computes the results of a vector. `sum` is the reduction over all elements
+ * before it, and afterwards over its elements as well. */
 template <class H>
 static __device__ __forceinline__ void results(const source &s, const H &h,
                                                acc &sum, acc (&to)[KILN_VECTOR])
@@ -79,7 +80,7 @@ static __device__ __forceinline__ unsigned own_tile()
   return blockIdx.x - KILN_STAGED;
 }
 
-/* The warp's share of a tile some way ahead. */
+/* Prefetches this warp's share of the tile KILN_PREFETCH tiles ahead. */
 static __device__ __forceinline__ void prefetch_ahead(const source &s,
                                                       count tile)
 {
@@ -100,16 +101,17 @@ typedef staged_tile my_tile;
 typedef register_tile my_tile;
 #endif
 
-/* What the warps of a block tell each other. */
+/* What the warps of a block exchange. */
 struct shared_storage {
-  acc warp[warps]; /* first the warps' folds, then those of the warps before */
+  acc warp
+      [warps]; /* totals of the warps at first, prefixes of the warps later */
   acc total;
-  acc prefix;       /* the fold over the tiles before */
-  unsigned nothing; /* 0 */
+  acc prefix;       /* reduction over the tiles before */
+  unsigned nothing; /* always 0, which the compiler cannot know */
 };
 
-/* The warps' folds become a tile's total, which is published before anything else
- * is done, and the folds of the warps before. Returns the total, in every lane. */
+/* Scans the warps' totals. The tile's total is published as early as possible.
+ * Returns it in every lane. */
 static __device__ __forceinline__ acc publish_total(shared_storage &storage,
                                                     const source &s,
                                                     unsigned long long *words,
@@ -136,7 +138,7 @@ static __device__ __forceinline__ acc publish_total(shared_storage &storage,
   return kiln::warp_broadcast(sum, warps - 1);
 }
 
-/* What everything begins with. */
+/* The value that the scan starts with. */
 static __device__ __forceinline__ acc begin(const source &s,
                                             unsigned long long init)
 {
@@ -145,7 +147,8 @@ static __device__ __forceinline__ acc begin(const source &s,
                           : s.identity;
 }
 
-/* The fold over all before `tile`, in lane 0; by the warp without elements. */
+/* Returns the reduction over all tiles before, in lane 0. Called by the warp
+ * without elements. */
 static __device__ __forceinline__ acc before_tile(const source &s, count tile,
                                                   acc own, acc start,
                                                   unsigned long long *words,
@@ -174,8 +177,8 @@ __launch_bounds__(KILN_BLOCK)
   __shared__ shared_storage storage;
   const source s(in, n);
   const count tile = own_tile();
-  /* In a form that the compiler knows to be the same in all lanes: else it would
-   * provide for shuffles in diverged warps. */
+  /* The broadcast tells the compiler that the value is the same in all lanes.
+   * Otherwise it would provide for shuffles in diverged warps. */
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
   my_tile mine;
@@ -206,8 +209,10 @@ __launch_bounds__(KILN_BLOCK)
     return;
 
   sum = s.op(storage.prefix, storage.warp[kiln::warp()]);
-  mine.store(s, tile_view(tile, n), /* again: fewer registers in between */
-             sum, storage.nothing, out);
+  mine.store(
+      s,
+      tile_view(tile, n), /* computed anew, which saves registers in between */
+      sum, storage.nothing, out);
   if (tile + 1 == tiles() && threadIdx.x == 0 && total != nullptr)
     kiln::store(total, n == 0 && !KILN_INIT
                            ? static_cast<acc>(user::identity(in))

@@ -49,15 +49,18 @@ static __device__ __forceinline__ bool same(const args &, key a, key b)
 } // namespace user
 #endif
 
-/* What warps tell each other. */
+/* What the warps of a block exchange. */
 struct shared_storage {
-  acc warp[warps]; /* first the warps' folds, then those of the warps before */
-  bool cut[warps]; /* first: does a segment begin in it? then: in one before? */
-  acc prefix;      /* the fold over the tiles before */
-  bool resets;     /* does one begin in it? */
-  unsigned nothing; /* 0 */
+  acc warp
+      [warps]; /* totals of the warps at first, prefixes of the warps later */
+  bool cut
+      [warps]; /* does a segment begin in the warp; later: in an earlier warp */
+  acc prefix;  /* reduction over the tiles before */
+  bool resets; /* does a segment begin in the tile? */
+  unsigned nothing; /* always 0, which the compiler cannot know */
 #if KILN_HEADS == 2
-  unsigned long long first_head; /* the first index in the tile or behind it */
+  unsigned long long
+      first_head; /* position of the first index that lies in the tile or after it */
   unsigned begins[tile_size / 32];
 #endif
 };
@@ -65,8 +68,8 @@ struct shared_storage {
 /* ---- Where segments begin: bit e of heads[r] for element e of pack r -------------------- */
 
 #if KILN_HEADS < 2
-/* The keys of a tile; what does not exist is left as it is, which is no harm:
- * nothing comes behind it. */
+/* Loads the keys of a tile. Keys that do not exist keep arbitrary values, which
+ * is harmless, since only elements that do not exist depend on them. */
 static __device__ __forceinline__ void
 load_keys(const KILN_KEY *from, const tile_view &v,
           key (&k)[KILN_VECTORS][KILN_VECTOR])
@@ -95,7 +98,7 @@ find_heads(const source &s, const KILN_KEY *keys, count, const tile_view &v,
            shared_storage &, unsigned (&heads)[KILN_VECTORS])
 {
   key k[KILN_VECTORS][KILN_VECTOR];
-  /* The last key before the warp's. */
+  /* The key before this warp's first one. */
   key last = {};
 
   load_keys(keys, v, k);
@@ -138,12 +141,12 @@ find_heads(const source &, const KILN_KEY *flags, count, const tile_view &v,
     heads[0] |= 1u;
 }
 #else
-/* How many of n ascending indices are below `limit`; by one warp, which looks at
- * 32 places at once. */
+/* Returns how many of n ascending indices are below `limit`. One warp calls it
+ * and tests 32 places per step. */
 static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
                                                     count n, count limit)
 {
-  count begin = 0; /* those before it are below */
+  count begin = 0; /* all indices before `begin` are below the limit */
 
 #pragma unroll 1
   while (n > 0) {
@@ -161,7 +164,8 @@ static __device__ __forceinline__ count count_below(const KILN_KEY *indices,
   return begin;
 }
 
-/* By all threads of the block. */
+/* Marks the tile's elements that begin a segment. All threads of the block call
+ * it. */
 static __device__ __forceinline__ void collect_heads(const KILN_KEY *indices,
                                                      count n_heads,
                                                      const tile_view &v,
@@ -211,13 +215,14 @@ find_heads(const source &, const KILN_KEY *, count, const tile_view &v,
 
 /* ---- Folding ------------------------------------------------------------------------------ */
 
-/* Lanes below mine. */
+/* Mask of the lanes below this one. */
 static __device__ __forceinline__ unsigned lanes_below()
 {
   return (1u << kiln::lane()) - 1;
 }
 
-/* The last lane up to mine in which a segment begins, 0 if there is none. */
+/* The last lane, up to this one, in which a segment begins; 0 if there is
+ * none. */
 static __device__ __forceinline__ unsigned segment_lane(unsigned begins)
 {
   const unsigned mine = begins & (lanes_below() << 1 | 1u);
@@ -225,16 +230,17 @@ static __device__ __forceinline__ unsigned segment_lane(unsigned begins)
   return mine == 0 ? 0 : 31 - static_cast<unsigned>(__clz(mine));
 }
 
-/* What a segment's first element counts as. */
+/* The value that a segment's first element contributes. */
 static __device__ __forceinline__ acc first_value(const source &s, acc start,
                                                   acc v)
 {
   return KILN_INIT || KILN_EXCLUSIVE ? s.op(start, v) : v;
 }
 
-/* before[r]: the fold over the warp's elements before my pack of row r, since the
- * last segment began; bit r of `cut`: one did. Returns the fold over the warp
- * since then, and in `begins` whether a segment begins in it. */
+/* Reduces the warp's elements. before[r] becomes the reduction over the
+ * elements before this lane's vector r since the last segment began, and bit r
+ * of `cut` records whether one began. Returns the reduction over the whole warp
+ * since its last begin; `begins` reports whether there was one. */
 static __device__ __forceinline__ acc
 reduce_warp(const source &s, acc start, const held (&h)[KILN_VECTORS],
             const unsigned (&heads)[KILN_VECTORS], acc (&before)[KILN_VECTORS],
@@ -287,7 +293,8 @@ reduce_warp(const source &s, acc start, const held (&h)[KILN_VECTORS],
   return chain;
 }
 
-/* Results of a pack; `sum` is the fold over the segment before it. */
+/* Computes the results of a vector. `sum` is the reduction over the segment
+ * before it. */
 static __device__ __forceinline__ void results(const source &s, acc start,
                                                const held &h, unsigned heads,
                                                acc sum, acc (&to)[KILN_VECTOR])
@@ -307,7 +314,8 @@ static __device__ __forceinline__ void results(const source &s, acc start,
 
 typedef kiln::tile_chain<KILN_WINDOW, true, acc, user::op> tile_chain;
 
-/* By the warp without elements. Returns the total of the tile, in every lane. */
+/* Scans the warps' totals and publishes the tile's total, which is returned in
+ * every lane. Called by the warp without elements. */
 static __device__ __forceinline__ acc publish_total(shared_storage &storage,
                                                     const source &s,
                                                     unsigned long long *words,
@@ -356,7 +364,8 @@ __launch_bounds__(KILN_BLOCK)
   const source s(in, n);
   const acc start = KILN_INIT ? static_cast<acc>(kiln::from_bits<KILN_T>(init))
                               : static_cast<acc>(user::identity(in));
-  /* In a form that the compiler knows to be the same in all lanes. */
+  /* The broadcast tells the compiler that the value is the same in all
+   * lanes. */
   const unsigned warp = kiln::warp_broadcast(kiln::warp(), 0);
 
   const tile_view view(blockIdx.x, n);

@@ -42,7 +42,7 @@ static __device__ __forceinline__ void one(const user::args &in, count i,
     kiln::store(out + at, user::load(in, i));
 }
 
-/* A window leaves out packs of which it stores nothing. */
+/* Does the window store anything of this vector? */
 static __device__ __forceinline__ bool
 any_of(const KILN_INDEX (&at)[KILN_VECTOR], const window_range &mine)
 {
@@ -54,8 +54,8 @@ any_of(const KILN_INDEX (&at)[KILN_VECTOR], const window_range &mine)
   return any;
 }
 
-/* All loads of a thread are under way before its first store. Packs at `packs`
- * and above are not there. */
+/* All loads of a thread are in flight before its first store. Vectors from
+ * index `vectors` on do not exist. */
 template <bool whole>
 static __device__ __forceinline__ void
 tile(const user::args &in, count first, count vectors, const KILN_INDEX *index,

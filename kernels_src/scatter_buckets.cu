@@ -41,11 +41,11 @@ typedef unsigned long long count;
 enum : unsigned {
   vector_size = 4,
   step_size =
-      KILN_BLOCK * KILN_ITEMS * vector_size, /* elements of a block's step */
+      KILN_BLOCK * KILN_ITEMS * vector_size, /* elements per block and step */
   bucket_size = 1u << KILN_SHIFT,
   tile_size = 2 * bucket_size,
-  wide_size = 16 / sizeof(KILN_VALUE), /* elements of 16 bytes */
-  line_size = (KILN_ALIGNED & 1) != 0 ? wide_size : 1, /* of one store */
+  wide_size = 16 / sizeof(KILN_VALUE), /* elements per 16 bytes */
+  line_size = (KILN_ALIGNED & 1) != 0 ? wide_size : 1, /* elements per store */
   line_words = line_size < 4 ? 1 : line_size / 4
 };
 
@@ -162,7 +162,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 #if KILN_MAKES(bucket_write)
 struct bucket_tile {
   alignas(16) KILN_VALUE value[bucket_size];
-  alignas(16) unsigned char named[bucket_size]; /* 1: has a value */
+  alignas(
+      16) unsigned char named[bucket_size]; /* 1: this element has a value */
 };
 
 struct arrays {
@@ -178,9 +179,9 @@ struct run {
   count begin, end;
 };
 
-/* Longer runs are left to the blocks whose tiles begin in them, so that equal
- * places, or many in few buckets, do not make one block work alone. What comes
- * before the first such tile stays. */
+/* Longer runs are handled by the blocks whose tiles begin in them, so that
+ * equal places, or many pairs in few buckets, do not make one block work alone.
+ * The bucket's own block handles what comes before the first such tile. */
 static __device__ __forceinline__ bool is_long(const run &r)
 {
   return r.end - r.begin > 2 * tile_size;
@@ -197,8 +198,8 @@ static __device__ __forceinline__ void put(const arrays &a, bucket_tile &s,
   }
 }
 
-/* A step that lies in the run: all its packs are under way before the first is
- * used. */
+/* Handles a step that lies inside of the run. All its vectors are in flight
+ * before the first one is used. */
 static __device__ __forceinline__ void put_step(const arrays &a, bucket_tile &s,
                                                 count first)
 {
@@ -221,7 +222,7 @@ static __device__ __forceinline__ void put_step(const arrays &a, bucket_tile &s,
       put(a, s, place[k][e], value[k][e]);
 }
 
-/* Any step. */
+/* Handles a step that begins or ends outside of the run. */
 static __device__ __forceinline__ void put_rest(const arrays &a, bucket_tile &s,
                                                 const run &r, count first)
 {
@@ -234,7 +235,7 @@ static __device__ __forceinline__ void put_rest(const arrays &a, bucket_tile &s,
   }
 }
 
-/* How many of line `p` have a value. */
+/* Returns how many elements of line p have a value. */
 static __device__ __forceinline__ unsigned named_in(const bucket_tile &s,
                                                     unsigned p)
 {

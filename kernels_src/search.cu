@@ -65,8 +65,8 @@ static __device__ __forceinline__ place top_step(place m)
 }
 
 #if KILN_SAMPLES > 0
-/* A bank is left free behind every 32: probes of one level lie powers of two
- * apart, and would warp_sync in one bank. */
+/* One bank stays free after every 32 entries. The probes of one level are
+ * powers of two apart and would otherwise share a bank. */
 __shared__ user::stored sample[KILN_SAMPLES + KILN_SAMPLES / 32];
 
 static __device__ __forceinline__ unsigned slot(unsigned i)
@@ -86,7 +86,7 @@ static __device__ __forceinline__ void take_samples(const user::stored *sorted,
 }
 #endif
 
-/* All needles of a thread move together: their loads are under way at once. */
+/* Searches all needles of a thread together, so that their loads overlap. */
 static __device__ __forceinline__ void
 find(const user::args &s, const user::stored *sorted, place m, place stride,
      const user::value (&needle)[KILN_ITEMS], place (&at)[KILN_ITEMS])
@@ -115,7 +115,7 @@ find(const user::args &s, const user::stored *sorted, place m, place stride,
     user::value element[KILN_ITEMS];
 
 #pragma unroll
-    for (unsigned k = 0; k < KILN_ITEMS; ++k) /* never past the end */
+    for (unsigned k = 0; k < KILN_ITEMS; ++k) /* stays within the sequence */
       element[k] =
           kiln::load(sorted + (step <= m - at[k] ? at[k] + step - 1 : m - 1));
 #pragma unroll

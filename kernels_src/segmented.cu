@@ -48,7 +48,8 @@ typedef kiln::segments<KILN_OFFSET, count> segments;
 
 enum : unsigned { tile = KILN_BLOCK * KILN_ITEMS, warps = KILN_BLOCK / 32 };
 
-/* What is open at the end of a stretch, and whether a segment ended in it. */
+/* The reduction of the segment that is still open at the end of a stretch, and
+ * whether a segment ended in the stretch. */
 struct open_end {
   reduced value;
   unsigned ended;
@@ -64,12 +65,12 @@ struct follow {
 
 struct shared_storage {
   reduced value[tile];
-  unsigned end[tile + 1]; /* elements of the tile before it */
-  open_end last[warps];   /* of a warp and all before it */
+  unsigned end[tile + 1]; /* number of the tile's elements before the end */
+  open_end last[warps];   /* combined over this warp and those before it */
 };
 
-/* A block's first end is written last: what is open before the block is not known
- * until then. */
+/* A block's first result is written last, because it needs what is open before
+ * the block. */
 struct deferred {
   reduced value;
   count segment;
@@ -88,8 +89,8 @@ static __device__ __forceinline__ reduced load_element(const user::args &in,
 #endif
 }
 
-/* The ends that stand in the tile at segment s and element e, to the room; how
- * many. Ends with a barrier. */
+/* Loads the ends that lie in the tile that begins at segment s and element e.
+ * Returns their number. Ends with a barrier. */
 static __device__ __forceinline__ unsigned load_ends(const segments &all,
                                                      count s, count e,
                                                      unsigned length,
@@ -112,7 +113,7 @@ static __device__ __forceinline__ unsigned load_ends(const segments &all,
   return n;
 }
 
-/* Ends before place p of the tile. */
+/* Number of ends before place p of the tile. */
 static __device__ __forceinline__ unsigned
 tile_ends_before(const unsigned *end, unsigned n, unsigned p)
 {
@@ -129,8 +130,9 @@ tile_ends_before(const unsigned *end, unsigned n, unsigned p)
   return low;
 }
 
-/* The tile's segments; `open` is what the block has open. By the whole block, with
- * values and ends in the room and a barrier passed. */
+/* Reduces the tile's segments and returns what is open after it; `open` is what
+ * is open before it. The whole block calls it after a barrier, with values and
+ * ends in shared memory. */
 static __device__ __forceinline__ open_end
 reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
             unsigned ends, unsigned length, open_end open, KILN_OUT *out)
@@ -184,7 +186,8 @@ reduce_tile(const user::args &in, shared_storage &r, deferred &first, count s,
 }
 
 #if !KILN_ORDERED
-/* Put what the threads hold of one segment onto what the block has open. */
+/* Combines the threads' partial results of one long segment with what the block
+ * has open. */
 static __device__ __forceinline__ open_end gather_loose(open_end open,
                                                         reduced loose,
                                                         user::op op)
@@ -240,8 +243,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
     reduced value[KILN_ITEMS];
     unsigned ends;
 
-    /* Ends take places of some: a few elements too many are asked for, which the
-     * next tile finds in the cache. */
+    /* Ends take the place of some elements. So a few elements too many are
+     * loaded, which the next tile finds in the cache. */
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k) {
       const unsigned i = k * KILN_BLOCK + threadIdx.x;

@@ -52,18 +52,19 @@ typedef kiln::equal_segments<count> segments;
 enum : unsigned {
   groups = KILN_BLOCK / KILN_GROUP,
   warps = KILN_BLOCK / 32,
-  /* blocks that a lane looks back at at once */
+  /* blocks that a lane reads at once in a look-back */
   look_at = kiln::least(
       4, 16 / (KILN_VECTOR * kiln::descriptor_words<reduced>::count))
 };
 
-/* What is open at the end of a stretch of rows, and whether a segment ended. */
+/* The reduction of the segment that is still open at the end of a stretch of
+ * rows, and whether a segment ended in the stretch. */
 struct open_end {
   reduced value[KILN_VECTOR];
   bool ended;
 };
 
-/* a, then b. */
+/* Combines a with b, which follows it. */
 static __device__ __forceinline__ open_end follow(const open_end &a,
                                                   const open_end &b,
                                                   user::op op)
@@ -91,7 +92,7 @@ static __device__ __forceinline__ open_end from_below(const open_end &a,
 
 struct job {
   const KILN_INDEX *index;
-  count base; /* first row, or place in index */
+  count base; /* first row, or first entry of index */
   user::index leading, width, column;
   KILN_OUT *out;
 };
@@ -113,8 +114,9 @@ static __device__ __forceinline__ user::index place_of(const job &j, count row)
 #endif
 }
 
-/* A group's part: segment s and row e to segment s_end and row e_end. Its first
- * end goes to `head`: what is open before the group is not known yet. */
+/* Reduces a group's share: segment s and row e to segment s_end and row e_end.
+ * The result of its first end goes to `head`, because it needs what is open
+ * before the group. */
 static __device__ __forceinline__ open_end
 reduce_part(const user::args &in, const segments &all, const job &j, count s,
             count e, count s_end, count e_end, reduced (&head)[KILN_VECTOR])
@@ -175,12 +177,13 @@ reduce_part(const user::args &in, const segments &all, const job &j, count s,
   return mine;
 }
 
-/* What is open before this block, onto `value`, by each lane for its columns. */
+/* Combines what is open before this block with `value`. Each lane does so for
+ * its columns. */
 static __device__ __forceinline__ void
 look_back(const unsigned long long *words, const job &j, unsigned epoch,
           user::op op, reduced identity, reduced (&value)[KILN_VECTOR])
 {
-  unsigned block = blockIdx.x; /* those below it are still to come */
+  unsigned block = blockIdx.x; /* blocks below it are not combined yet */
   bool done = false;
 
 #pragma unroll 1
@@ -282,7 +285,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   if (active)
     mine = reduce_part(in, all, j, s, from - s, s_end, to - s_end, head);
 
-  /* Inside of the warp: what is open before each group. */
+  /* Within the warp: what is open before each group. */
   {
     open_end upto = mine;
 
@@ -310,7 +313,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
   }
   __syncthreads();
 
-  /* Over the warps before, and the block. */
+  /* Over the warps before, and for the whole block. */
   {
     open_end past;
 
@@ -349,7 +352,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK,
 #pragma unroll
   for (unsigned e = 0; e < KILN_VECTOR; ++e)
     head[e] = op(before.value[e], head[e]);
-  /* The block's first end: does its segment begin before the block? */
+  /* Does the segment of the block's first end begin before the block? */
   continues =
       !before.ended && blockIdx.x > 0 && all.start(segment) + segment < first;
   if (continues)

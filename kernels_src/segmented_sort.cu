@@ -29,7 +29,7 @@
 #include <kiln/params/segmented_sort.cuh>
 
 #define KILN_FLAT_BLOCK 1
-#define KILN_READ_ONLY 0 /* work in place is allowed */
+#define KILN_READ_ONLY 0 /* the output may be the input */
 #include <kiln/radix.cuh>
 
 #define PAIRS (KILN_VALUE > 0)
@@ -60,23 +60,24 @@ struct sort_args {
   key *out;
   const value *values_in;
   value *values_out;
-  const KILN_OFFSET *offsets; /* n_segments + 1, rising */
+  const KILN_OFFSET *offsets; /* n_segments + 1 offsets, ascending */
   count n_segments, n;
   kiln::radix_order order;
-  count mask; /* bits from begin_bit on that count */
+  count mask; /* the bits to sort by, after a shift by begin_bit */
   unsigned begin_bit, end_bit;
   unsigned *counts;
-  count *middle;    /* segments that blocks sort */
-  segment *list;    /* those of several tiles */
-  unsigned *tile;   /* for each tile the segment in the list */
-  unsigned *digits; /* [segment in the list][pass][256] keys */
-  unsigned most[3]; /* what there is room for of each of counts */
+  count *middle;    /* list of the segments that a block sorts */
+  segment *list;    /* list of the segments of several tiles */
+  unsigned *tile;   /* for each tile, its entry in `list` */
+  unsigned *digits; /* [entry of list][pass][256] number of keys */
+  unsigned most[3]; /* capacity of the three lists that `counts` counts */
   unsigned reserved;
 };
 
 /* ---- Short: a warp ------------------------------------------------------------ */
 
-/* Each lane counts for its keys how many of the segment come before them. */
+/* Sorts a segment by one warp: each lane counts, for its keys, how many keys
+ * come before them. */
 template <unsigned items>
 static __device__ __forceinline__ void sort_short(const sort_args &s,
                                                   count begin, unsigned n)
@@ -120,7 +121,8 @@ static __device__ __forceinline__ void sort_short(const sort_args &s,
     if (k * kiln::warp_size + lane < n)
       values[k] = s.values_in[begin + k * kiln::warp_size + lane];
 #endif
-  kiln::warp_sync(); /* in place: all is read before anything is written */
+  kiln::
+      warp_sync(); /* the sort may be in place: all keys are read before any is written */
 #pragma unroll
   for (unsigned k = 0; k < items; ++k)
     if (k * kiln::warp_size + lane < n) {
@@ -131,7 +133,7 @@ static __device__ __forceinline__ void sort_short(const sort_args &s,
     }
 }
 
-/* For later launches; by one warp. */
+/* Adds a long segment to the lists for later launches. Called by one warp. */
 static __device__ __forceinline__ void list_long(const sort_args &s,
                                                  count begin, unsigned n)
 {
@@ -155,7 +157,7 @@ static __device__ __forceinline__ void list_long(const sort_args &s,
     s.digits[static_cast<count>(own) * counters + k] = 0;
 }
 
-/* For a later launch; by one lane. */
+/* Adds a middle segment to its list for a later launch. Called by one lane. */
 static __device__ __forceinline__ void list_middle(const sort_args &s, count i)
 {
   const unsigned own = atomicAdd(&s.counts[n_middle], 1u);

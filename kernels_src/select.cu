@@ -92,7 +92,7 @@ struct outputs {
   moved *out_payload;
 };
 
-/* What a block has in shared memory. */
+/* The shared memory of a block. */
 struct shared_storage {
 #if KILN_VALUES
   alignas(16) user::stored value[shape::size];
@@ -106,10 +106,10 @@ struct shared_storage {
 
 struct tile {
   user::value value[KILN_ITEMS];
-  unsigned mask; /* bit by slot: kept */
+  unsigned mask; /* one bit per slot: the element is kept */
 };
 
-/* Elements on their way into registers. */
+/* Takes loaded elements into registers. */
 struct taker {
   const user::args &in;
   tile &t;
@@ -128,7 +128,8 @@ struct taker {
 };
 
 #if KILN_UNIQUE
-/* The element before a pack is the last of the lane below. */
+/* Marks elements that differ from their predecessor. The one before a vector is
+ * the last one of the lane below. */
 static __device__ __forceinline__ void mark(const user::args &in, count first,
                                             unsigned valid, tile &t)
 {
@@ -169,7 +170,8 @@ static __device__ __forceinline__ void load(const user::args &in, count first,
 #endif
 }
 
-/* What is kept goes to its rank in the tile; `from`: the warp's first rank. */
+/* Moves kept elements to their ranks in shared memory. `from` is the warp's
+ * first rank. */
 static __device__ __forceinline__ void compact(shared_storage &r, const tile &t,
                                                const unsigned (&rank)[vectors],
                                                unsigned from)
@@ -215,7 +217,8 @@ write(const shared_storage &r, count first, unsigned n, const outputs &to)
 #endif
 }
 
-/* By the first warp: what the tiles before keep. */
+/* Returns how many elements the tiles before keep and publishes this tile's
+ * prefix. Called by the first warp. */
 static __device__ __forceinline__ position
 before_tile(unsigned long long *words, unsigned epoch, position mine)
 {

@@ -57,10 +57,10 @@ typedef unsigned position;
 
 enum : unsigned {
   warps = KILN_BLOCK / 32,
-  warp_tile = 32 * KILN_ITEMS, /* neighbours */
+  warp_tile = 32 * KILN_ITEMS, /* contiguous elements per warp */
   tile_size = warps * warp_tile,
   masks = (KILN_ITEMS + 31) / 32,
-  vector_size = 16 / sizeof(user::stored) /* elements of 16 bytes */
+  vector_size = 16 / sizeof(user::stored) /* elements per 16 bytes */
 };
 static_assert(KILN_ITEMS % 4 == 0 && KILN_ITEMS <= 64, "KILN_ITEMS");
 static_assert(sizeof(user::stored) == 4 || sizeof(user::stored) == 8,
@@ -72,7 +72,7 @@ struct shared_storage {
   position before;
 };
 
-/* The warp's stretch of `there` elements from `first` on, into `to`. */
+/* Copies the warp's `valid` elements from `first` on to shared memory. */
 static __device__ __forceinline__ void stage(const user::args &in, count first,
                                              unsigned valid, user::stored *to)
 {
@@ -106,8 +106,9 @@ static __device__ __forceinline__ bool is_kept(const user::args &in,
 #endif
 }
 
-/* Which elements are kept: lane r % 32 gets row r's, as mask r / 32. Returns how
- * many in all. */
+/* Evaluates the predicate. Bit l of the row mask of row r records that lane l's
+ * element is kept; lane r % 32 holds it as mask[r / 32]. Returns the number of
+ * kept elements. */
 static __device__ __forceinline__ unsigned mark(const user::args &in,
                                                 count first, unsigned valid,
                                                 const user::stored *value,
@@ -133,7 +134,7 @@ static __device__ __forceinline__ unsigned mark(const user::args &in,
   return kept;
 }
 
-/* Rows go out one after the other, what is kept of each side by side. */
+/* Stores the kept elements row by row, those of a row side by side. */
 static __device__ __forceinline__ void write(const user::stored *value,
                                              const unsigned (&mask)[masks],
                                              user::stored *out)

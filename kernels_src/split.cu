@@ -104,7 +104,7 @@ static __device__ __forceinline__ unsigned elements_of(count tile, count n)
 
 /* ---- Counting by warps -------------------------------------------------------------- */
 
-/* The lanes whose elements exist and have my bin. */
+/* The lanes whose elements exist and have the same bin. */
 static __device__ __forceinline__ unsigned same_bin(unsigned bin, bool exists)
 {
   unsigned same = kiln::warp_ballot(exists);
@@ -129,7 +129,7 @@ static __device__ __forceinline__ void warp_sync()
 #endif
 }
 
-/* A row of counts a warp. */
+/* One row of counts per warp. */
 struct counters {
   unsigned bin[shape::warps][KILN_BINS];
 };
@@ -140,8 +140,8 @@ static __device__ __forceinline__ void clear(counters &c)
     c.bin[b / KILN_BINS][b % KILN_BINS] = 0;
 }
 
-/* Counts the warp's elements of one slot; how many of my bin the warp had before
- * mine. */
+/* Counts the warp's elements of one slot. Returns how many elements of the same
+ * bin the warp has counted before this one. */
 static __device__ __forceinline__ unsigned take_rank(volatile unsigned *row,
                                                      unsigned bin, bool exists)
 {
@@ -195,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 
 /* ---- Prefix sum -------------------------------------------------------------------------- */
 
-/* Each block one bin's row. */
+/* Each block scans the row of one bin. */
 #if KILN_MAKES(split_scan)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     split_scan(position *table, unsigned blocks)
@@ -223,11 +223,12 @@ struct shared_storage {
   counters c;
   user::stored value[shape::size];
   unsigned short key[shape::size];
-  position next[KILN_BINS];  /* where the bin's next element goes */
-  position shift[KILN_BINS]; /* from a place in the tile to one in out */
+  position next[KILN_BINS]; /* destination of the bin's next element */
+  position
+      shift[KILN_BINS]; /* difference of destination and place in the tile */
 };
 
-/* By all threads: where this block's elements of each bin start. */
+/* Finds where this block's elements of each bin start. All threads call it. */
 static __device__ __forceinline__ void
 start(shared_storage &r, const position *table, count n, KILN_POSITION *offsets)
 {
@@ -250,7 +251,7 @@ start(shared_storage &r, const position *table, count n, KILN_POSITION *offsets)
     offsets[KILN_BINS] = static_cast<KILN_POSITION>(n);
 }
 
-/* By all threads: the warps' counts become places in the tile. */
+/* Turns the warps' counts into places in the tile. All threads call it. */
 static __device__ __forceinline__ void
 place_bins(shared_storage &r, bool only_tile, count n, KILN_POSITION *offsets)
 {
@@ -349,7 +350,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
                   KILN_POSITION *offsets)
 {
   const unsigned bucket = blockIdx.x * KILN_BLOCK + threadIdx.x;
-  count low = 0, high = n; /* the first key of `part` or above is in there */
+  count
+      low = 0,
+      high =
+          n; /* the first key of this bucket or a later one lies between them */
 
   if (bucket > KILN_BUCKETS)
     return;
