@@ -202,7 +202,7 @@ static __device__ __forceinline__ void load_keys(const sort_args &s,
   const unsigned own = own_first();
 
   load_tile(from + tile.begin, tile.n, static_cast<key>(~key(0)), keys);
-  if (t.first) { /* number of keys */
+  if (t.first) { /* elements that do not exist keep the largest key */
 #pragma unroll
     for (unsigned k = 0; k < KILN_ITEMS; ++k)
       if (tile.n == tile_size || own + k * kiln::warp_size < tile.n)

@@ -1,17 +1,18 @@
-/* accumulators.cuh -- what a thread keeps while it folds elements, and how such results
- * are put together: an operation, the place of an extreme value, mean and
- * variance, the Euclidean norm.
+/* accumulators.cuh -- what a thread keeps while it reduces elements, and how such
+ * partial results are combined: an operation, the place of an extreme value, mean
+ * and variance, the Euclidean norm.
  *
- * A folder F for packs of `pack` elements at positions of type C:
- *   F::result                what threads and blocks exchange
- *   F(merge, identity)        merge(a, b) on results; identity changes nothing.
- *                            That of moments brings what all means count from
- *   begin(i, any)            the first pack will be i, if there is any
- *   look(v)                  one of the values to come, before each round
- *   take(v, e, i)            element e of pack i
- *   close(first)             the result; pack 0 starts at element `first`
- *   single(v, i, identity)    the result of one element with index i
- * Several chains stay apart until close(), which keeps dependences short. */
+ * An accumulator A, for vectors of `vector` elements at positions of type C:
+ *   A::result                what threads and blocks exchange
+ *   A(merge, identity)       merge(a, b) combines results and identity changes none.
+ *                            The identity of moments carries what means are
+ *                            relative to
+ *   begin(i, any)            the first vector will be i, if there is any
+ *   look(v)                  one of the coming values, before each round
+ *   take(v, e, i)            element e of vector i
+ *   close(first)             the result; vector 0 starts at element `first`
+ *   single(v, i, identity)   the result of the single element v with index i
+ * Several independent chains run until close(), which keeps dependences short. */
 #ifndef KILN_ACCUMULATORS_CUH
 #define KILN_ACCUMULATORS_CUH
 
@@ -20,7 +21,7 @@
 namespace kiln
 {
 
-/* The fold of an array of results, neighbours first. */
+/* Reduces an array of results, neighbours first. */
 template <unsigned n, class T, class Op>
 __device__ __forceinline__ T reduce_array(T (&v)[n], Op op)
 {
@@ -68,16 +69,16 @@ struct op_accumulator {
   }
 };
 
-/* ---- The place of the least or the greatest value -------------------------------------
- * As NumPy has it: the first of equal values; a NaN is more extreme than any
- * number, and the first NaN counts; -0 equals +0. */
+/* ---- The place of the smallest or greatest value --------------------
+ * As in NumPy: the first of equal values counts, a NaN is more extreme than any
+ * number, the first NaN counts, and -0 equals +0. */
 
 template <class V> struct extremum {
   V value;
-  index at; /* all ones: of no element */
+  index at; /* all bits set: no element */
 };
 
-/* Is v beyond `best`? */
+/* Is v more extreme than `best`? */
 template <bool greatest, class V>
 __device__ __forceinline__ bool is_beyond(V v, V best)
 {
@@ -120,7 +121,7 @@ struct extremum_accumulator {
     for (unsigned k = 0; k < vector; ++k)
       best[k] = identity.value;
   }
-  /* An element that equals the identity value is never beyond it: the first one
+  /* An element that equals the identity never beats it, so the first element
    * counts from the start. */
   __device__ __forceinline__ void begin(C i, bool any)
   {
@@ -158,15 +159,16 @@ struct extremum_accumulator {
   }
 };
 
-/* ---- Mean and variance -------------------------------------------------------------------
- * One pass in f64. Each thread adds up differences from its own first value, and
- * means count from element 0, so that neither a large mean nor an outlier in front
- * swallows a small variance; results are put together by Chan, Golub and LeVeque's formula (Updating Formulae and a Pairwise
- * Algorithm for Computing Sample Variances, 1979). */
+/* ---- Mean and variance ----------------------------------------------
+ * One pass in f64. Each thread adds up differences from its own first value,
+ * and means are relative to element 0. So neither a large mean nor an outlier
+ * at the front cancels a small variance. Results are combined by the formula of
+ * Chan, Golub and LeVeque (Updating Formulae and a Pairwise Algorithm for
+ * Computing Sample Variances, 1979). */
 
 struct moments {
-  double mean;       /* from what all means count from */
-  double squares, n; /* squares: sum of squared deviations from mean */
+  double mean;       /* relative to the common origin */
+  double squares, n; /* squares: sum of squared deviations from the mean */
 };
 
 __device__ __forceinline__ bool is_number(double v)
@@ -248,10 +250,11 @@ template <class V, class C, unsigned vector> struct moments_accumulator {
   }
 };
 
-/* ---- The Euclidean norm ----------------------------------------------------------------------
- * Squares of all types but f64 stay within f64's range. For f64, three sums of
- * squares: of tiny values scaled up, of huge ones scaled down, and of the rest
- * (Blue, A Portable Fortran Program to Find the Euclidean Norm of a Vector, 1978). */
+/* ---- The Euclidean norm ---------------------------------------------
+ * Squares of all types but f64 stay within the range of f64. For f64 there are
+ * three sums of squares: of tiny values scaled up, of huge ones scaled down,
+ * and of the rest (Blue, A Portable Fortran Program to Find the Euclidean Norm
+ * of a Vector, 1978). */
 
 struct square_sums {
   double tiny, usual, huge;
@@ -290,7 +293,7 @@ __device__ __forceinline__ double norm_of(square_sums s)
   return more != more ? more : more * sqrt(1.0 + (less / more) * (less / more));
 }
 
-/* Types whose squares f64 holds. */
+/* For types whose squares f64 can represent. */
 template <class V, class C, unsigned vector> struct norm_accumulator {
   typedef double result;
   typedef sum op;

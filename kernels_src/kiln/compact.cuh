@@ -1,14 +1,14 @@
-/* compact.cuh -- what select, partition and run_length are built on: a tile's
- * elements in registers, their ranks among those that are kept, the counts of the
- * tiles before, and coalesced stores of what shared memory has in order.
+/* compact.cuh -- stream compaction, on which select, partition and run_length are
+ * built: a tile's elements in registers, their ranks among the kept ones, the counts
+ * of the tiles before, and coalesced stores from shared memory.
  *
- * A tile has block * packs * width elements. Each warp owns one stretch of it and
- * reads packs of `width` neighbours side by side: element e of pack k of a lane
- * is at place (k * 32 + lane) * width + e of the stretch. A thread's elements are
- * numbered slot = k * width + e, at most 32 of them: one bit of a mask each.
+ * A tile has block * vectors * width elements. Each warp owns one contiguous stretch
+ * of it and reads vectors of `width` elements side by side: element e of vector k of
+ * a lane is at place (k * 32 + lane) * width + e of the stretch. The elements of a
+ * thread have slots k * width + e, at most 32 of them, so a mask has one bit each.
  *
- * Ranks cost a warp scan a word, not an element: the number of kept elements of a
- * pack fits a few bits, so that several packs are scanned in one word. */
+ * Ranking costs one warp scan per word and not per element: the number of kept
+ * elements of a vector needs few bits, so one word holds those of several vectors. */
 #ifndef KILN_COMPACT_CUH
 #define KILN_COMPACT_CUH
 
@@ -28,17 +28,17 @@ template <unsigned block, unsigned vectors, unsigned width> struct tile_shape {
   };
   static_assert(items <= 32, "a thread has 32 elements at most");
 
-  /* Place in the tile of the first element of pack k. */
+  /* Place in the tile of the first element of vector k. */
   static __device__ __forceinline__ unsigned place(unsigned k)
   {
     return warp() * (warp_size * items) + (k * warp_size + lane()) * width;
   }
 };
 
-/* take(slot, p, e, i) for each of the thread's elements that exist: p holds it as
- * its element e, and p's element 0 is element i of the input. All loads of a whole
- * tile are under way before the first is taken. `there`: elements from `first` on,
- * at least one. */
+/* Calls take(slot, p, e, i) for each of the thread's elements that exist:
+ * element e of p is the one, and element 0 of p is element i of the input. In a
+ * whole tile, all loads are in flight before the first call. `valid` is the
+ * number of elements from `first` on, at least 1. */
 template <class Shape, unsigned vectors, unsigned width, class F>
 __device__ __forceinline__ void tile_load(const user::args &in, index first,
                                           unsigned valid, F take)
@@ -68,7 +68,7 @@ __device__ __forceinline__ void tile_load(const user::args &in, index first,
       }
 }
 
-/* A slot's bit of a mask, or 0. */
+/* The bit of a slot in a mask, or 0. */
 __device__ __forceinline__ unsigned slot_bit(unsigned slot, bool set)
 {
   return set ? 1u << slot : 0u;
@@ -81,8 +81,9 @@ __device__ constexpr unsigned bits_for(unsigned most)
   return most == 0 ? 0 : 1 + bits_for(most / 2);
 }
 
-/* before[k]: marked elements of the warp's stretch in front of my pack k, for a
- * mask with one bit a slot. Returns those of the whole stretch, in every lane. */
+/* Ranks marked elements, given a mask with one bit per slot. before[k] becomes
+ * the number of marked elements of the warp's stretch before this lane's vector
+ * k. Returns the number in the whole stretch, in every lane. */
 template <unsigned vectors, unsigned width>
 __device__ __forceinline__ unsigned warp_ranks(unsigned mask,
                                                unsigned (&before)[vectors])
@@ -116,8 +117,9 @@ __device__ __forceinline__ unsigned warp_ranks(unsigned mask,
   return total;
 }
 
-/* Of one count a warp: the sum over the warps before mine, and over all. One
- * barrier; `room` is in shared memory and not used again without another. */
+/* Given one count per warp, returns the sum over the warps before this one and
+ * sets `total` to the sum over all. Contains one barrier. `storage` is in
+ * shared memory; reusing it needs another barrier. */
 template <unsigned warps>
 __device__ __forceinline__ unsigned
 warps_before(unsigned count, unsigned (&storage)[warps], unsigned &total)
@@ -134,10 +136,10 @@ warps_before(unsigned count, unsigned (&storage)[warps], unsigned &total)
 
 /* ---- Counts of the tiles before ------------------------------------------------------ */
 
-/* The sum over all tiles before `tile` (> 0), in every lane; by one whole warp. T:
- * anything with a +, T{} being 0. Each turn asks for window * 32 tiles at once, the
- * nearest in lane 0, and waits only for those up to the first that knows its
- * prefix. */
+/* Returns the sum over all tiles before `tile` (> 0), in every lane. One whole
+ * warp calls it. T is any type with operator+ for which T{} is 0. Each step
+ * reads window * 32 descriptors at once, the nearest one in lane 0, and waits
+ * only for those up to the first one that holds a prefix. */
 template <unsigned window, class T>
 __device__ __forceinline__ T count_look_back(const unsigned long long *words,
                                              index tile, unsigned epoch)
@@ -163,7 +165,10 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
 
       for (;;) {
         known = warp_ballot(state[w] == status_prefix);
-        wanted = known ^ (known - 1); /* up to the lowest bit; all if none */
+        wanted =
+            known ^
+            (known -
+             1); /* the lanes up to the lowest set bit; all lanes if none is set */
         if ((warp_ballot(state[w] == 0) & wanted) == 0)
           break;
         tile_pause();
@@ -180,8 +185,8 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
   }
 }
 
-/* The fold over what n blocks have published, in every lane; by one whole warp.
- * op commutes. */
+/* Returns the reduction over what n blocks have published, in every lane. One
+ * whole warp calls it. op must commute. */
 template <class T, class Op>
 __device__ __forceinline__ T count_gather(const unsigned long long *words,
                                           index from, unsigned n,
@@ -197,7 +202,7 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
     for (;;) {
       if (state == 0)
         state = tile_peek(words, from + k, epoch, &value);
-      if (warp_all(state != 0)) /* lanes leave together */
+      if (warp_all(state != 0)) /* all lanes leave the loop together */
         break;
       tile_pause();
     }
@@ -206,7 +211,7 @@ __device__ __forceinline__ T count_gather(const unsigned long long *words,
   return warp_reduce(total, op);
 }
 
-/* Two counts at once. */
+/* Two counts that are added together. */
 template <class T> struct count_pair {
   T first, second;
 
@@ -218,8 +223,8 @@ template <class T> struct count_pair {
 
 /* ---- Stores --------------------------------------------------------------------------- */
 
-/* f(j) for j < n, over the block, so that each warp writes whole lines of 128
- * bytes where element 0 is at `to`. */
+/* Calls f(j) for j < n, spread over the block such that each warp writes whole
+ * lines of 128 bytes if element 0 is at `to`. */
 template <unsigned block, class T, class F>
 __device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
 {
@@ -233,8 +238,8 @@ __device__ __forceinline__ void along_lines(const T *to, unsigned n, F f)
       f(j - skew);
 }
 
-/* Copies n elements from shared memory, where what lies before them in the same 4
- * bytes may be read, too. Small elements travel in words of 4 bytes. */
+/* Copies n elements from shared memory. It may read bytes before them in the
+ * same 4-byte word. Small elements are moved in words of 4 bytes. */
 template <unsigned block, unsigned size> struct run_copier {
   template <class T>
   static __device__ __forceinline__ void copy(T *to, const T *from, unsigned n)

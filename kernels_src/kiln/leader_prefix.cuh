@@ -1,22 +1,24 @@
-/* leader_prefix.cuh -- single-pass prefix over very many tiles: block 0 holds no tile, it
- * reads the totals of the others as they publish them and hands each the fold of
- * those before it.
+/* leader_prefix.cuh -- single-pass prefix over very many tiles. Block 0 holds no
+ * tile. It reads the totals of the others as they are published, and publishes for
+ * each tile the exclusive prefix over the tiles before it.
  *
- * A look-back (look_back.cuh) ends sooner after the tile before has published, but
- * while hundreds of tiles wait, each of them asks for a window of the others' words
- * again and again. Here a tile asks for one word of its own. On an H200 a select of
- * 2^28 elements in 32,768 tiles takes 432 us so, 485 with look-backs, 397 if it
- * waited for nothing; a scan 515 and 558 us.
+ * Problem: with a decoupled look-back (look_back.cuh), each of hundreds of waiting
+ * tiles reads a window of the others' descriptors again and again.
+ * Idea: here a waiting tile polls one descriptor of its own, and only the leader
+ * block reads all totals. A look-back has the lower latency, but this needs less
+ * traffic. On an H200, a select of 2^28 elements in 32,768 tiles takes 432 us with
+ * leader prefixes, 485 with look-backs and 397 if it waited for nothing; a scan takes
+ * 515 and 558 us.
+ * Invariant: one warp combines rows of 32 tiles by one scan each, starting with the
+ * total of the rows before. The order is fixed, so the bits of the result do not
+ * depend on when tiles publish. Blocks start in the order of their index, so block 0
+ * is running.
+ * Cost: few and whole cache lines, since the leader's requests queue with those of
+ * the other blocks on its SM. More rows per poll, two polls in flight, several warps
+ * with a row each, and several tiles per lane were all slower (440 to 930 us).
  *
- * The words: what the tiles publish, then what they are handed; on 16 bytes, marks as
- * in look_back.cuh. Blocks start in the order of their index, so block 0 is there.
- *
- * One warp does it, 32 tiles at a time, a row: one scan of their totals, begun with
- * what the rows before come to. So the order is fixed, and the bits do not depend on
- * when tiles publish. The warp shares its multiprocessor with others that load and
- * store all the time; each request of its own waits in their queue. Few and whole
- * lines are best: more rows a look, two looks under way, several warps with a row
- * each or several tiles a lane were all slower (440 to 930 us). */
+ * The words are aligned to 16 bytes: first a descriptor per tile for its total, then
+ * one per tile for its prefix (tags as in look_back.cuh). */
 #ifndef KILN_LEADER_PREFIX_CUH
 #define KILN_LEADER_PREFIX_CUH
 
@@ -25,9 +27,9 @@
 namespace kiln
 {
 
-/* How far tiles have been served. */
+/* The progress of the leader's warp. */
 template <class T, class Op> struct leader_prefix {
-  /* Rows that are looked at together, about four lines. */
+  /* rows that are polled together: about four cache lines */
   enum : unsigned { batch = sizeof(T) > 4 ? 2 : 4 };
 
   unsigned long long *words;
@@ -35,9 +37,9 @@ template <class T, class Op> struct leader_prefix {
   const unsigned epoch;
   const Op op;
   const T identity;
-  unsigned long long first; /* tile of the row at hand */
-  unsigned served; /* tiles of it that were served: the first so many */
-  T before;        /* the fold over all rows before it */
+  unsigned long long first; /* first tile of the current row */
+  unsigned served;          /* number of its tiles that have their prefix */
+  T before;                 /* reduction over all rows before */
 
   __device__ __forceinline__ void publish(unsigned long long tile, T value)
   {
@@ -45,8 +47,9 @@ template <class T, class Op> struct leader_prefix {
                  descriptor_tag(epoch, status_prefix));
   }
 
-  /* Serves those of the row that are there, up to the first that is not. Returns
-   * whether these are all; then the next row is at hand. */
+  /* Publishes the prefixes of the current row's tiles up to the first one whose
+   * total is missing. Returns whether the row is complete, and then advances to
+   * the next one. */
   __device__ __forceinline__ bool serve(const tile_descriptor<T> &seen)
   {
     const unsigned long long tile = first + lane();
@@ -92,7 +95,8 @@ template <class T, class Op> struct leader_prefix {
   }
 };
 
-/* By all threads of block 0. Folds begin with `start`. */
+/* Publishes the prefix of every tile. All threads of block 0 call it.
+ * Reductions begin with `start`. */
 template <class T, class Op>
 __device__ __forceinline__ void
 leader_publish_prefixes(unsigned long long *words, unsigned long long tiles,
@@ -105,7 +109,7 @@ leader_publish_prefixes(unsigned long long *words, unsigned long long tiles,
       all.poll();
 }
 
-/* What `tile` is handed; by one thread. */
+/* Waits for the prefix of `tile` and returns it. One thread calls it. */
 template <class T>
 __device__ __forceinline__ T leader_wait(const unsigned long long *words,
                                          unsigned long long tiles,

@@ -1,17 +1,23 @@
-/* look_back.cuh -- single-pass prefix over tiles: each tile adds up what the tiles
- * before it have published, instead of waiting for a pass of its own (Merrill and
+/* look_back.cuh -- single-pass prefix over tiles by decoupled look-back (Merrill and
  * Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back, 2016).
  *
- * Two orders of adding up. tile_look_back() takes the nearest prefix there is
- * and what was published behind it as it comes: for operations whose result does
- * not depend on the order (integers, minimum, maximum). tile_chain has one fixed
- * order for each tile: for floating point and for what the caller wrote.
+ * Problem: a tile needs the reduction over all tiles before it, and a pass of its own
+ * for these prefixes would read the input twice.
+ * Idea: each tile publishes its total, then combines what the tiles before it have
+ * published, back to the nearest one that already knows its prefix. It then publishes
+ * its own prefix.
  *
- * A tile's value travels in mark words, one for each 32 bits of it: the mark,
- * epoch and state, in the upper half, payload in the lower. A 64-bit word arrives
- * whole, so neither fences nor flags are needed. Words that hold another epoch
- * count as empty: nothing is cleared between launches. A tile waits for tiles of
- * a lower index only, and blocks start in the order of their index. */
+ * Tile descriptors: a value travels in 64-bit words, one per 32 bits of it. The upper
+ * half of a word is a tag, epoch << 2 | status; the lower half is payload. A 64-bit
+ * word arrives as a whole, so neither fences nor flags are needed. A word with
+ * another epoch counts as empty, so nothing is cleared between launches.
+ * Invariant: a tile waits only for tiles of a lower index, and blocks start in the
+ * order of their index. So every tile that another one waits for is running or done.
+ *
+ * Two orders of combination: tile_look_back() combines with the nearest prefix that
+ * it finds, for operations whose result does not depend on the order (integers,
+ * minimum, maximum). tile_chain has one fixed order per tile, for floating point and
+ * for the caller's own operations. */
 #ifndef KILN_LOOK_BACK_CUH
 #define KILN_LOOK_BACK_CUH
 
@@ -22,13 +28,13 @@ namespace kiln
 
 enum : unsigned {
   status_partial = 1, /* the tile's own total */
-  status_prefix = 2,  /* the total of all tiles up to this one */
-  status_reset = 3    /* the tile's own total, and nothing before it matters: a
-                       segment begins inside it */
+  status_prefix = 2,  /* the reduction over all tiles up to this one */
+  status_reset =
+      3 /* the tile's own total, and nothing before it matters: a segment begins inside it */
 };
 
-/* Nanoseconds to sleep between two looks at words that are not there yet: a small
- * part of the way to them and back. */
+/* Nanoseconds between two polls of missing descriptors: a small part of a round
+ * trip to memory. */
 #ifndef KILN_BACKOFF
 #define KILN_BACKOFF 20
 #endif
@@ -50,7 +56,8 @@ template <class T> struct descriptor_words {
   enum : unsigned { count = (sizeof(T) + 3) / 4 };
 };
 
-/* Publish a value; by one thread. `words` is the start of all tiles' words. */
+/* Publishes a value. One thread calls it. `words` points to the first tile's
+ * descriptor. */
 template <class T>
 __device__ __forceinline__ void tile_publish(unsigned long long *words,
                                              unsigned long long tile, T value,
@@ -66,7 +73,7 @@ __device__ __forceinline__ void tile_publish(unsigned long long *words,
                static_cast<unsigned long long>(mark) << 32 | payload[k]);
 }
 
-/* A tile's words as they were found. */
+/* The words of a descriptor as they were read. */
 template <class T> struct tile_descriptor {
   unsigned long long word[descriptor_words<T>::count];
 };
@@ -84,8 +91,8 @@ descriptor_load(const unsigned long long *words, unsigned long long tile)
   return seen;
 }
 
-/* Their state, and the value if there is one. A value of several words counts
- * only when all carry the same mark. */
+/* Returns the status, and sets *value unless the status is 0. A value of
+ * several words counts only if all words carry the same tag. */
 template <class T>
 __device__ __forceinline__ unsigned descriptor_read(tile_descriptor<T> seen,
                                                     unsigned epoch, T *value)
@@ -104,7 +111,7 @@ __device__ __forceinline__ unsigned descriptor_read(tile_descriptor<T> seen,
   return whole && mark >> 2 == epoch ? mark & 3u : 0;
 }
 
-/* What a tile has published, at once. */
+/* Reads what a tile has published. Does not wait. */
 template <class T>
 __device__ __forceinline__ unsigned tile_peek(const unsigned long long *words,
                                               unsigned long long tile,
@@ -113,16 +120,16 @@ __device__ __forceinline__ unsigned tile_peek(const unsigned long long *words,
   return descriptor_read(descriptor_load<T>(words, tile), epoch, value);
 }
 
-/* The fold over all tiles before `tile` (> 0), in every lane; by one whole warp.
- * Each turn looks at 32 tiles, the nearest in lane 31, so that the order of the
- * operands is kept. */
+/* Returns the reduction over all tiles before `tile` (> 0), in every lane. One
+ * whole warp calls it. Each step reads 32 tiles, the nearest one in lane 31, so
+ * the order of the operands is kept. */
 template <class T, class Op>
 __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
                                             unsigned long long tile,
                                             unsigned epoch, Op op, T identity)
 {
   T before = identity;
-  unsigned long long end = tile; /* tiles below it are still to be added */
+  unsigned long long end = tile; /* tiles below it are not combined yet */
 
   for (;;) {
     const unsigned long long distance = warp_size - lane();
@@ -149,21 +156,19 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
   }
 }
 
-/* ---- The fixed order -------------------------------------------------------------
- * Tiles form groups of `each`. What is published of a group is its fold from the
- * left; what comes before a group is the fold of the groups before it from the
- * left. The last tile of a group publishes that, as the prefix of the next one.
- * So it does not matter which prefix is found: the groups behind it are added up
- * in the same order as its owner did, to the same bits.
- *
- * For one whole warp, once its own tile's total is published: before that the
- * tiles before it are not there either, and looks at what is not there take the
- * memory system's time. The last lane looks at the tile's own group, the others
- * at one each before it: prefixes go 31 groups at a step, as fast as a word is
- * written and seen.
- *
- *   each    tiles that a lane looks at at once: 1, 2, 4 or 8
- *   resets  whether tiles may publish status_reset */
+/* ---- The fixed order ------------------------------------------------
+ * Tiles form groups of `each`. The value of a group is the reduction of its
+ * totals from the left. The prefix of a group is the reduction of the groups
+ * before it from the left, and the last tile of a group publishes the prefix of
+ * the next one. So it does not matter which prefix a look-back finds: it
+ * combines the groups after that prefix in the same order as the owner of a
+ * later prefix did, to the same bits. One whole warp calls before() once its
+ * own tile's total is published. Earlier, the tiles before it would not be
+ * there either, and polling takes time of the memory system. The last lane
+ * reads the tile's own group, and each other lane reads one group before it, so
+ * a prefix advances 31 groups per step. `each` is the number of tiles that a
+ * lane reads at once: 1, 2, 4 or 8. `resets` tells whether tiles may publish
+ * status_reset. */
 
 /* Operations whose result does not depend on the order of the operands. */
 template <class Op, class T> struct any_order {
@@ -185,7 +190,8 @@ KILN_ANY_ORDER(long long)
 KILN_ANY_ORDER(unsigned long long)
 #undef KILN_ANY_ORDER
 
-/* n neighbours, two at a time if n is even: `from` lies on n words then. */
+/* Loads n adjacent words, two at a time if n is even. `from` is then aligned to
+ * 16 bytes. */
 template <unsigned n>
 __device__ __forceinline__ void words_load(const unsigned long long *from,
                                            unsigned long long (&to)[n])
@@ -215,10 +221,10 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     n_words = descriptor_words<T>::count
   };
 
-  unsigned long long *words; /* on 16 bytes */
+  unsigned long long *words; /* aligned to 16 bytes */
   unsigned epoch;
   Op op;
-  T identity, start; /* `start` is what everything begins with */
+  T identity, start; /* `start` is the value that the scan starts with */
 
   __device__ __forceinline__ tile_chain(unsigned long long *all,
                                         unsigned launch, Op reduce_group,
@@ -228,11 +234,11 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
   {
   }
 
-  /* A lane's group as far as it is known. */
+  /* What a lane knows of its group. */
   struct view {
     unsigned state[each];
     T value[each];
-    unsigned n; /* tiles of it that count: those before mine */
+    unsigned n; /* number of its tiles that count: those before this tile */
 
     __device__ __forceinline__ bool is_prefix() const
     {
@@ -249,7 +255,8 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     }
   };
 
-  /* The fold over the tiles that count, from the last reset on if there is one. */
+  /* Returns the reduction over the tiles that count, from the last reset on if
+   * there is one. */
   __device__ __forceinline__ T reduce_group(const view &v, bool *reset) const
   {
     T all = v.value[0];
@@ -266,10 +273,11 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     return all;
   }
 
-  /* `x`, then lanes from `first` up to the one before my own group's. */
+  /* Combines x with lanes from `first` up to the one before the tile's own
+   * group, in order. */
   __device__ __forceinline__ T behind(T x, T mine, unsigned first) const
   {
-    enum { batch = 4 }; /* shuffles on their way at once */
+    enum { batch = 4 }; /* shuffles in flight */
 
     if (any_order<Op, T>::value) {
       const bool counts = lane() >= first && lane() < own_lane;
@@ -308,8 +316,8 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     }
   }
 
-  /* Waits for what is needed of the groups in sight. Returns the last lane that
-   * knows all before or at its group. */
+  /* Waits until enough of the visible groups is published. Returns the last
+   * lane whose prefix is known at or before its group. */
   __device__ __forceinline__ unsigned look(view &v, long long group) const
   {
     unsigned known = 0;
@@ -341,9 +349,10 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
     }
   }
 
-  /* The fold over what everything starts with and all tiles before `tile`, in
-   * every lane; `own` is the total of `tile`, `own_reset` whether it was published
-   * as a reset. For the last tile of a group it publishes the next one's prefix. */
+  /* Returns the reduction over `start` and all tiles before `tile`, in every
+   * lane. `own` is the total of `tile`, and `own_reset` tells whether it was
+   * published as a reset. The last tile of a group also publishes the next
+   * group's prefix. */
   __device__ __forceinline__ T before(unsigned long long tile, T own,
                                       bool own_reset) const
   {
@@ -364,8 +373,9 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
                        last);
     x = behind(x, mine, last + 1);
     if (lane() == own_lane) {
-      /* as others add up my group: first by itself, then to what is before it */
-      const bool alone = last == own_lane; /* begins with a reset of its own */
+      /* in the order of the others: first the group by itself, then with its
+       * prefix */
+      const bool alone = last == own_lane; /* the group begins with a reset */
 
       if (place == each - 1) {
         const T group_total = own_reset || v.n == 0 ? own : op(mine, own);

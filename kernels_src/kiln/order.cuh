@@ -1,6 +1,7 @@
-/* order.cuh -- which of two keys comes first in a sorted sequence, where the
- * caller does not say it: as kiln_sort() leaves them. Integers as usual; floats in
- * IEEE total order, but every NaN behind +infinity, all alike; -0 before +0. */
+/* order.cuh -- which of two keys comes first in a sorted sequence, unless the caller
+ * gives an order: the order in which kiln_sort() leaves keys. Integers have their
+ * usual order. Floats have IEEE total order, except that all NaNs are equal and follow
+ * +infinity. -0 precedes +0. */
 #ifndef KILN_ORDER_CUH
 #define KILN_ORDER_CUH
 
@@ -9,7 +10,7 @@
 namespace kiln
 {
 
-/* Unsigned numbers in the order of the floats. */
+/* Maps floats to unsigned numbers of the same order. */
 __device__ __forceinline__ unsigned order_bits(float v)
 {
   const unsigned bits = __float_as_uint(v);

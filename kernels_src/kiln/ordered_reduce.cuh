@@ -1,11 +1,12 @@
-/* ordered_reduce.cuh -- folds of lanes, groups of lanes and blocks for values of any size,
- * and results on their way from block to block within one launch.
+/* ordered_reduce.cuh -- reductions over groups of lanes and blocks for values of any
+ * size, and results that travel from block to block within one launch.
  *
- * Every fold keeps the order: lower lanes, warps and slots are on the left.
+ * Every reduction keeps the order: lower lanes, warps and slots are the left operands,
+ * so the operation need not commute.
  *
- * A block's result travels in mark words (look_back.cuh): whoever combines them
- * looks for the words until all are there, so neither a second kernel nor a fence
- * is needed, and words of former launches count as empty. */
+ * A block's result travels in a tile descriptor (look_back.cuh). The block that
+ * combines the results polls until all are there, so neither a second kernel nor a
+ * fence is needed, and descriptors of earlier launches count as empty. */
 #ifndef KILN_ORDERED_REDUCE_CUH
 #define KILN_ORDERED_REDUCE_CUH
 
@@ -14,7 +15,8 @@
 namespace kiln
 {
 
-/* The value of lane() + distance, of any size; the own one at the upper end. */
+/* Returns the value of lane() + distance, of any size. Lanes at the upper end
+ * get their own value. */
 template <class T>
 __device__ __forceinline__ T lane_down(T value, unsigned distance)
 {
@@ -40,7 +42,8 @@ template <unsigned lanes, bool whole, class T, class Op> struct group_reducer {
   }
 };
 
-/* A whole warp of small values: the prelude's, which knows single instructions. */
+/* Whole warps of small values use the prelude's functions, which know single
+ * instructions. */
 template <unsigned lanes, class T, class Op>
 struct group_reducer<lanes, true, T, Op> {
   static __device__ __forceinline__ T first(T value, Op op)
@@ -49,8 +52,9 @@ struct group_reducer<lanes, true, T, Op> {
   }
 };
 
-/* The fold over each group of `lanes` neighbours (a power of two up to 32), in its
- * first lane; what the others get is lost. By every lane of the warp. */
+/* Returns the reduction over each group of `lanes` adjacent lanes (a power of
+ * two up to 32) in the group's first lane, and an undefined value in the
+ * others. Every lane of the warp calls it. */
 template <unsigned lanes, class T, class Op>
 __device__ __forceinline__ T group_reduce(T value, Op op)
 {
@@ -58,8 +62,9 @@ __device__ __forceinline__ T group_reduce(T value, Op op)
          Op > ::first(value, op);
 }
 
-/* The fold over a block of `threads`, in thread 0; one barrier. Before the next
- * collective that uses the block's scratch the caller needs one, too. */
+/* Returns the reduction over a block of `threads`, in thread 0. Contains one
+ * barrier. The caller needs another one before the next collective that uses
+ * the block's scratch. */
 template <unsigned threads, class T, class Op>
 __device__ __forceinline__ T block_reduce_wide(T value, Op op)
 {
@@ -84,8 +89,8 @@ __device__ __forceinline__ T block_reduce_wide(T value, Op op)
   return value;
 }
 
-/* Most results that a lane may look for at once without running out of registers:
- * of those wanted. */
+/* The number of results that a lane may poll at once without running out of
+ * registers: at most `wanted`. */
 template <class T>
 __device__ constexpr unsigned results_in_flight(unsigned wanted)
 {
@@ -133,7 +138,7 @@ __device__ __forceinline__ T result_value(const tile_descriptor<T> &seen)
   return value;
 }
 
-/* For one thread: a block's result, for results_combine(). */
+/* Publishes a block's result for results_combine(). One thread calls it. */
 template <class T>
 __device__ __forceinline__ void result_publish(unsigned long long *words,
                                                unsigned long long slot, T value,
@@ -142,10 +147,10 @@ __device__ __forceinline__ void result_publish(unsigned long long *words,
   tile_publish(words, slot, value, descriptor_tag(epoch, status_partial));
 }
 
-/* The fold over results 0 to n - 1, in lane 0; by one whole warp. Each lane looks
- * for `at_once` of them, again and again, before any is needed. The order of the
- * operands is that of the slots if `ordered`, else it depends on n alone. Those
- * who post must be blocks of a lower index. */
+/* Returns the reduction over results 0 to n - 1, in lane 0. One whole warp
+ * calls it. Each lane polls `at_once` results before it uses any. If `ordered`,
+ * the operands have the order of the slots; otherwise their order depends on n
+ * alone. The publishing blocks must have a lower index. */
 template <unsigned at_once, bool ordered, class T, class Op>
 __device__ __forceinline__ T results_combine(const unsigned long long *words,
                                              unsigned n, unsigned epoch, Op op,
@@ -173,7 +178,7 @@ __device__ __forceinline__ T results_combine(const unsigned long long *words,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && result_ready(seen[k], tag);
-    } while (!warp_all(all_here)); /* lanes leave together */
+    } while (!warp_all(all_here)); /* all lanes leave the loop together */
     if (ordered) {
       T mine = result_value(seen[0]);
 

@@ -1,31 +1,33 @@
 /* prelude.cuh -- warp and block collectives: one spelling, several bodies.
  *
- * Which body is compiled follows from the traits of the target, each of which
- * can be overridden:
+ * The traits of the target choose the body. Each trait can be overridden:
  *   KILN_HAS_SHFL   1: register shuffles; 0: through shared memory
- *   KILN_HAS_VOTE   1: vote instructions; 0: through shuffles or their stand-in
- *   KILN_HAS_ITS    1: lanes of a warp may run apart, so the shared-memory body
- *                   meets at __syncwarp; 0: they run in lock-step, volatile
- *                   accesses in program order are enough
+ *   KILN_HAS_VOTE   1: vote instructions; 0: through shuffles or their replacement
+ *   KILN_HAS_ITS    1: lanes of a warp may diverge (independent thread scheduling), so
+ *                   shared-memory bodies call __syncwarp(); 0: lanes run in lock-step,
+ *                   and volatile accesses in program order are enough
  *   KILN_HAS_MATCH  1: match instruction; 0: a loop of votes
  *   KILN_HAS_REDUX  1: one instruction for 32-bit integer reductions
- *   KILN_MAX_BLOCK  most threads a block of this program has; sizes the scratch
- *                   of the shared-memory body at 4 bytes a thread
- *   KILN_FLAT_BLOCK 1: every block is one-dimensional and has exactly
- *                   KILN_MAX_BLOCK threads, which saves a few instructions
- * KILN_MAX_BLOCK and KILN_FLAT_BLOCK are the program's to define, before it
- * includes this file.
+ * A program may define these before it includes this file:
+ *   KILN_MAX_BLOCK  largest number of threads per block; sizes the scratch of the
+ *                   shared-memory bodies at 4 bytes per thread
+ *   KILN_FLAT_BLOCK 1: every block is one-dimensional and has exactly KILN_MAX_BLOCK
+ *                   threads, which saves a few instructions
  *
- * Who has to call: the warp_ functions, votes and shuffles every lane of the
- * warp; the block_ functions every thread of the block. Blocks hold a multiple
- * of 32 threads in any shape; threads count in x, then y, then z.
+ * Who has to call: for warp_ functions, votes and shuffles every lane of the warp; for
+ * block_ functions every thread of the block. Blocks hold a multiple of 32 threads in
+ * any shape. Threads count in x, then y, then z.
  *
- * Values: trivial types of up to 16 bytes. Functors: associative, called as
- * op(left, right) with lower threads on the left, so they need not commute.
- * Every fold has one fixed order: same input, same bits.
+ * Values are trivial types of at most 16 bytes. Functors are associative and called
+ * as op(left, right) with lower threads on the left, so they need not commute. Every
+ * reduction has one fixed order: the same input gives the same bits.
  *
- * Scratch is static shared memory inside these functions: the caller reserves
- * nothing, and calls may follow each other without a barrier between. */
+ * Scratch is static shared memory inside these functions. The caller reserves nothing,
+ * and calls may follow each other without a barrier in between.
+ *
+ * Sources: warp reductions and scans by doubling distances (Hillis and Steele, Data
+ * Parallel Algorithms, 1986); reductions over registers first, then warps (Harris,
+ * Optimizing Parallel Reduction in CUDA, 2007). */
 #ifndef KILN_PRELUDE_CUH
 #define KILN_PRELUDE_CUH
 
@@ -33,17 +35,18 @@
 #ifdef __CUDA_ARCH__
 #define KILN_ARCH (__CUDA_ARCH__ / 10)
 #else
-#define KILN_ARCH 90 /* nvcc's pass over the host code */
+#define KILN_ARCH 90 /* the pass of nvcc over the host code */
 #endif
 #endif
-/* A program may be made with only some of its kernels, KILN_APART and
- * KILN_ONLY_name=1 for each: #if KILN_MAKES(name) stands around each kernel. */
+/* A program can be compiled with only some of its kernels, by KILN_APART=1
+ * and KILN_ONLY_name=1 for each of them. #if KILN_MAKES(name) encloses each
+ * kernel. */
 #ifndef KILN_APART
 #define KILN_APART 0
 #endif
 #define KILN_MAKES(kernel) (!KILN_APART || KILN_ONLY_##kernel)
 #if KILN_APART
-#pragma nv_diag_suppress 177 /* functions that only the others need */
+#pragma nv_diag_suppress 177 /* functions that only the omitted kernels use */
 #endif
 #ifndef KILN_WARP_SIZE
 #define KILN_WARP_SIZE 32
@@ -114,8 +117,9 @@ __device__ __forceinline__ unsigned warp()
   return thread() / warp_size;
 }
 
-/* ---- Operations ----------------------------------------------------------
- * identity<T>() is the value that changes nothing: what empty input gives. */
+/* ---- Operations -----------------------------------------------------
+ * identity<T>() is the value that changes nothing, and the result for empty
+ * input. */
 
 template <class T> struct limits { /* integers */
   static constexpr bool is_signed = static_cast<T>(-1) < static_cast<T>(0);
@@ -173,8 +177,8 @@ struct prod {
   }
 };
 
-/* A NaN anywhere makes the result NaN, and -0 is below +0: so the result does
- * not depend on the order, as it would with a plain comparison. */
+/* A NaN makes the result NaN, and -0 is less than +0. So the result does not
+ * depend on the order, unlike that of plain comparisons. */
 struct min {
   template <class T> __device__ __forceinline__ T operator()(T a, T b) const
   {
@@ -262,8 +266,9 @@ struct bit_xor {
 
 enum class move { from, down, up, across };
 
-/* One word from another lane. `arg` is the lane (from), a distance (down, up)
- * or a mask (across); a source outside the warp gives the lane's own word. */
+/* Returns one word of another lane. `arg` is the lane (from), a distance (down,
+ * up) or a mask (across). A source outside of the warp gives the lane's own
+ * word. */
 template <move how>
 __device__ __forceinline__ unsigned shuffle_word(unsigned word, unsigned arg)
 {
@@ -295,7 +300,7 @@ __device__ __forceinline__ unsigned shuffle_word(unsigned word, unsigned arg)
 #endif
   word = row[source];
 #if KILN_HAS_ITS
-  __syncwarp(); /* before the next call writes the row */
+  __syncwarp(); /* before the next call overwrites the row */
 #endif
   return word;
 #endif
@@ -317,35 +322,37 @@ __device__ __forceinline__ T shuffle_any(T value, unsigned arg)
   return value;
 }
 
-/* The value of lane `source` (modulo 32). */
+/* Returns the value of lane `source` (modulo 32). */
 template <class T>
 __device__ __forceinline__ T shuffle(T value, unsigned source)
 {
   return shuffle_any<move::from>(value, source);
 }
 
-/* The value of lane() + distance; the own one at the upper end. */
+/* Returns the value of lane() + distance. Lanes at the upper end get their own
+ * value. */
 template <class T>
 __device__ __forceinline__ T shuffle_down(T value, unsigned distance)
 {
   return shuffle_any<move::down>(value, distance);
 }
 
-/* The value of lane() - distance; the own one at the lower end. */
+/* Returns the value of lane() - distance. Lanes at the lower end get their own
+ * value. */
 template <class T>
 __device__ __forceinline__ T shuffle_up(T value, unsigned distance)
 {
   return shuffle_any<move::up>(value, distance);
 }
 
-/* The value of lane() ^ mask. */
+/* Returns the value of lane() ^ mask. */
 template <class T>
 __device__ __forceinline__ T shuffle_xor(T value, unsigned mask)
 {
   return shuffle_any<move::across>(value, mask);
 }
 
-/* The value of one lane in all lanes. */
+/* Returns the value of one lane in all lanes. */
 template <class T>
 __device__ __forceinline__ T warp_broadcast(T value, unsigned source)
 {
@@ -354,7 +361,7 @@ __device__ __forceinline__ T warp_broadcast(T value, unsigned source)
 
 /* ---- Votes ---------------------------------------------------------------- */
 
-/* Bit i is set where lane i's condition holds. */
+/* Returns a mask in which bit i is set if lane i's condition holds. */
 __device__ __forceinline__ unsigned warp_ballot(bool condition)
 {
 #if KILN_HAS_VOTE
@@ -387,7 +394,7 @@ __device__ __forceinline__ bool warp_all(bool condition)
 #endif
 }
 
-/* The lanes whose word equals mine. */
+/* Returns the mask of the lanes whose word equals the calling lane's. */
 __device__ __forceinline__ unsigned warp_match(unsigned word)
 {
 #if KILN_HAS_MATCH
@@ -395,7 +402,7 @@ __device__ __forceinline__ unsigned warp_match(unsigned word)
 #else
   unsigned rest = full_warp, mine = 0;
 
-  while (rest != 0) { /* the same turns in every lane */
+  while (rest != 0) { /* every lane makes the same number of rounds */
     const unsigned first = static_cast<unsigned>(__ffs(rest)) - 1;
     const unsigned same = warp_ballot(word == warp_broadcast(word, first));
 
@@ -409,7 +416,7 @@ __device__ __forceinline__ unsigned warp_match(unsigned word)
 
 /* ---- Warp reduce and scan -------------------------------------------------- */
 
-/* The fold over the first `n` lanes (1 to 32), in lane 0 only. */
+/* Returns the reduction over the first n lanes (1 to 32), in lane 0 only. */
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce_first_n(T value, Op op, unsigned n)
 {
@@ -424,7 +431,8 @@ __device__ __forceinline__ T warp_reduce_first_n(T value, Op op, unsigned n)
 }
 
 template <class T, class Op> struct warp_reducer {
-  /* In lane 0 only: there no guard is needed, what upper lanes get is lost. */
+  /* Lane 0 gets the result. It needs no guard, since what upper lanes compute
+   * is discarded. */
   static __device__ __forceinline__ T first(T value, Op op)
   {
 #pragma unroll
@@ -462,14 +470,14 @@ KILN_REDUX(int, max, __reduce_max_sync)
 #undef KILN_REDUX
 #endif
 
-/* The fold over the warp, in every lane. */
+/* Returns the reduction over the warp, in every lane. */
 template <class T, class Op>
 __device__ __forceinline__ T warp_reduce(T value, Op op)
 {
   return warp_reducer<T, Op>::all(value, op);
 }
 
-/* The fold over lanes 0 to my own. */
+/* Returns the reduction over lanes 0 to the calling one. */
 template <class T, class Op>
 __device__ __forceinline__ T warp_scan_inclusive(T value, Op op)
 {
@@ -483,7 +491,8 @@ __device__ __forceinline__ T warp_scan_inclusive(T value, Op op)
   return value;
 }
 
-/* The fold over the lanes below my own; `identity` in lane 0. */
+/* Returns the reduction over the lanes below the calling one, and `identity` in
+ * lane 0. */
 template <class T, class Op>
 __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
 {
@@ -494,7 +503,7 @@ __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
 
 /* ---- Block ------------------------------------------------------------------ */
 
-/* Room for one value a warp, shared by all types and functions. */
+/* Scratch for one value per warp, shared by all types and functions. */
 template <class T> __device__ __forceinline__ T *block_scratch()
 {
   __shared__ uint4 storage[32];
@@ -502,7 +511,7 @@ template <class T> __device__ __forceinline__ T *block_scratch()
   return reinterpret_cast<T *>(storage);
 }
 
-/* The fold over the block, in every thread. */
+/* Returns the reduction over the block, in every thread. */
 template <class T, class Op>
 __device__ __forceinline__ T block_reduce(T value, Op op)
 {
@@ -518,9 +527,9 @@ __device__ __forceinline__ T block_reduce(T value, Op op)
   return warp_broadcast(warp_reduce_first_n(value, op, warps), 0);
 }
 
-/* The same for a block of `threads`, with the result in thread 0 only and one
- * barrier; once in a kernel, or with a barrier of your own before the next
- * collective. Other warps than the first are through at the barrier. */
+/* The same for a block of `threads`, with the result in thread 0 only and with
+ * one barrier. Use it once per kernel, or put a barrier before the next
+ * collective. Warps other than the first one are done at the barrier. */
 template <unsigned threads, class T, class Op>
 __device__ __forceinline__ T block_reduce_first(T value, Op op)
 {
@@ -544,7 +553,8 @@ __device__ __forceinline__ T block_reduce_first(T value, Op op)
   return value;
 }
 
-/* The fold over the warps below this one; the own `value` in warp 0. */
+/* Returns the reduction over the warps below this one. Warp 0 gets an undefined
+ * value. */
 template <class T, class Op>
 __device__ __forceinline__ T block_before(T value, Op op)
 {
@@ -560,7 +570,7 @@ __device__ __forceinline__ T block_before(T value, Op op)
   return warp_broadcast(warp_scan_inclusive(total, op), warp() - 1);
 }
 
-/* The fold over threads 0 to my own. */
+/* Returns the reduction over threads 0 to the calling one. */
 template <class T, class Op>
 __device__ __forceinline__ T block_scan_inclusive(T value, Op op)
 {
@@ -570,7 +580,8 @@ __device__ __forceinline__ T block_scan_inclusive(T value, Op op)
   return warp() == 0 ? mine : op(before, mine);
 }
 
-/* The fold over the threads below my own; `identity` in thread 0. */
+/* Returns the reduction over the threads below the calling one, and `identity`
+ * in thread 0. */
 template <class T, class Op>
 __device__ __forceinline__ T block_scan_exclusive(T value, Op op, T identity)
 {
@@ -583,7 +594,7 @@ __device__ __forceinline__ T block_scan_exclusive(T value, Op op, T identity)
   return lane() == 0 ? before : op(before, below);
 }
 
-/* The value of one thread in all threads. */
+/* Returns the value of one thread in all threads. */
 template <class T>
 __device__ __forceinline__ T block_broadcast(T value, unsigned source)
 {
@@ -607,7 +618,7 @@ __device__ __forceinline__ bool block_all(bool condition)
   return __syncthreads_and(condition) != 0;
 }
 
-/* In how many threads the condition holds. */
+/* Returns the number of threads whose condition holds. */
 __device__ __forceinline__ unsigned block_count(bool condition)
 {
   return static_cast<unsigned>(__syncthreads_count(condition));
@@ -615,10 +626,11 @@ __device__ __forceinline__ unsigned block_count(bool condition)
 
 /* ---- Grid -------------------------------------------------------------------- */
 
-/* A value on its way from one block to another. Each half travels with a mark in
- * one 64-bit word, which arrives whole: neither fence nor ticket is needed, one
- * way through the second-level cache instead of three. All words are 0 before
- * the first launch, and taking a letter clears it for the next. */
+/* A block's result on its way to another block. Each 32 bits of it travel with
+ * a flag in one 64-bit word, which arrives as a whole. So neither a fence nor a
+ * ticket counter is needed, and there is one round trip through the second-
+ * level cache instead of three. All words are 0 before the first launch, and
+ * reading a result clears it for the next launch. */
 template <class T> struct block_result {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "T: 4 or 8 bytes");
   unsigned long long word[sizeof(T) / 4];
@@ -640,9 +652,9 @@ word_load(const unsigned long long *from)
 #endif
 }
 
-/* Asks for memory to be brought to the second-level cache; by one whole warp.
- * Behind a look-back every block waits for the slowest of those before it, and
- * then all load at once: what is there already keeps the memory busy meanwhile. */
+/* Prefetches memory into the second-level cache. One whole warp calls it. In a
+ * scan every block waits for the slowest of the blocks before it, and then all
+ * of them load at once; prefetching keeps the memory busy meanwhile. */
 __device__ __forceinline__ void prefetch(const void *from, unsigned bytes)
 {
 #if KILN_ARCH >= 90 && __CUDACC_VER_MAJOR__ >= 12
@@ -677,7 +689,7 @@ __device__ __forceinline__ void word_store(unsigned long long *to,
 #endif
 }
 
-/* For one thread of a block. */
+/* Publishes a block's result. One thread calls it. */
 template <class T>
 __device__ __forceinline__ void block_result_publish(block_result<T> *to,
                                                      T value)
@@ -722,11 +734,11 @@ __device__ __forceinline__ T block_result_value(block_result<T> seen)
   return value;
 }
 
-/* For one whole warp: wait for `n` letters, clear their places, and fold them in
- * an order that depends on n alone; `at_once` of them a lane are asked for, again
- * and again, before any is needed. Each lane gets its share, which a warp reduce
- * completes. The blocks that post must be running or finished, or be sure to
- * run: wait for blocks of a lower index only. */
+/* Waits for n block results, clears them, and combines them in an order that
+ * depends on n alone. One whole warp calls it; each lane polls `at_once`
+ * results and returns its share, which the caller combines by a warp reduction.
+ * The publishing blocks must be running or done, or be sure to run: wait only
+ * for blocks of a lower index. */
 template <unsigned at_once, class T, class Op>
 __device__ __forceinline__ T block_results_combine(block_result<T> *from,
                                                    unsigned n, Op op,
@@ -754,7 +766,7 @@ __device__ __forceinline__ T block_results_combine(block_result<T> *from,
 #pragma unroll
       for (unsigned k = 0; k < at_once; ++k)
         all_here = all_here && block_result_ready(seen[k]);
-    } while (!warp_all(all_here)); /* lanes leave together */
+    } while (!warp_all(all_here)); /* all lanes leave the loop together */
 #pragma unroll
     for (unsigned k = 0; k < at_once; ++k)
       if (base + k * warp_size < n) {

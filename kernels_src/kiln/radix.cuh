@@ -1,12 +1,15 @@
-/* radix.cuh -- what radix sorts are built from: keys as unsigned words in sorting
- * order, the lanes of a warp that share a digit, ranks within a block, prefix
- * over tiles for all digits at once.
+/* radix.cuh -- building blocks of radix sorts: keys as unsigned words in sorting order,
+ * the lanes of a warp that share a digit, ranks within a block, and a prefix over tiles
+ * for all digits at once.
  *
- *   KILN_RADIX_MATCH  how lanes with equal digits find each other
- *                     0  a vote for each bit of the digit
- *                     1  the match instruction (7.0); where there is none, 0
- *   KILN_BLOCK        threads a block, a multiple of 32, at least 256
- *   KILN_PDL          1: launches may overlap (9.0) */
+ * A warp ranks its keys by finding the lanes with an equal digit (multisplit: Ashkiani
+ * et al., GPU Multisplit, 2016; Adinets and Merrill, Onesweep, 2022). The highest lane
+ * of each group counts for all of them, so no atomics are needed.
+ *
+ *   KILN_RADIX_MATCH  how lanes with equal digits find each other. 0: one vote per bit
+ *                     of the digit; 1: the match instruction (7.0), where there is one
+ *   KILN_BLOCK        threads per block: a multiple of 32, at least 256
+ *   KILN_PDL          1: launches may overlap by programmatic dependent launch (9.0) */
 #ifndef KILN_RADIX_CUH
 #define KILN_RADIX_CUH
 
@@ -41,10 +44,11 @@ template <> struct radix_word<8> {
   typedef unsigned long long type;
 };
 
-/* How keys become words that sort as unsigned integers, and back.
- *   turn  floats: subtracted from the word in IEEE total order, which moves what
- *         is below -infinity, NaNs with a sign, behind the others; 0: not
- *   flip  at last: the sign bit of signed integers, everything if descending */
+/* How keys become words that sort as unsigned integers, and back. `turn` is for
+ * floats: it is subtracted from the word in IEEE total order, which moves NaNs
+ * with a sign bit from below -infinity to behind all others; 0 for other types.
+ * `flip` is applied last: it flips the sign bit of signed integers, and all
+ * bits for descending order. */
 struct radix_order {
   unsigned long long flip, turn;
 };
@@ -85,7 +89,7 @@ __device__ __forceinline__ unsigned radix_digit(U word, unsigned shift,
 
 /* ---- Warps --------------------------------------------------------------------- */
 
-/* What lanes wrote to shared memory before is seen by all lanes after. */
+/* Makes what lanes of the warp wrote to shared memory visible to the others. */
 __device__ __forceinline__ void warp_sync()
 {
 #if KILN_HAS_ITS
@@ -93,8 +97,8 @@ __device__ __forceinline__ void warp_sync()
 #endif
 }
 
-/* The lanes whose bit of the digit equals mine. Spelt out, so that one predicate
- * serves for the vote and for what is made of it. */
+/* Returns the lanes whose bit of the digit equals the calling lane's. Written
+ * in PTX so that one predicate serves for the vote and for the complement. */
 template <unsigned bit>
 __device__ __forceinline__ unsigned radix_same_bit(unsigned digit)
 {
@@ -124,7 +128,8 @@ __device__ __forceinline__ unsigned radix_same_bit(unsigned digit)
 __device__ __forceinline__ unsigned radix_and(unsigned a, unsigned b,
                                               unsigned c)
 {
-#if KILN_ARCH >= 50 /* one instruction, which compilers miss behind the votes */
+#if KILN_ARCH >=                                                               \
+    50 /* one instruction, which compilers do not form after votes */
   unsigned all;
 
   asm("lop3.b32 %0, %1, %2, %3, 0x80;" : "=r"(all) : "r"(a), "r"(b), "r"(c));
@@ -134,7 +139,7 @@ __device__ __forceinline__ unsigned radix_and(unsigned a, unsigned b,
 #endif
 }
 
-/* The lanes whose digit equals mine. */
+/* Returns the lanes whose digit equals the calling lane's. */
 __device__ __forceinline__ unsigned radix_match(unsigned digit)
 {
 #if KILN_RADIX_MATCH && KILN_HAS_MATCH
@@ -149,10 +154,10 @@ __device__ __forceinline__ unsigned radix_match(unsigned digit)
 #endif
 }
 
-/* Ranks of a warp's keys among those of equal digit, in the order of items, then
- * lanes. `row`: the warp's counters in shared memory, one a digit, 0 at first,
- * the number of keys afterwards. The highest lane of each group counts for all of
- * them: its rank is the group's last. */
+/* Ranks a warp's keys among those of equal digit, in the order of items, then
+ * lanes. `row` holds the warp's counters in shared memory, one per digit, which
+ * are 0 before and the number of keys afterwards. The highest lane of each
+ * group counts for all of them, because its rank is the group's last. */
 template <unsigned items, class Digit>
 __device__ __forceinline__ void radix_rank_warp(unsigned *row, Digit digit_of,
                                                 unsigned (&rank)[items])
@@ -181,10 +186,11 @@ template <unsigned block> struct radix_counters {
   static_assert(block % 32 == 0 && block >= radix_digits,
                 "KILN_BLOCK: a multiple of 32, at least 256");
   enum : unsigned { warps = block / warp_size };
-  unsigned row[warps][radix_digits]; /* of each warp */
+  unsigned row[warps][radix_digits]; /* counters of each warp */
   unsigned sum[radix_digits / warp_size];
 
-  /* All counters to 0. No barrier: a warp clears its own. */
+  /* Clears all counters. Needs no barrier, since each warp clears its own
+   * row. */
   __device__ __forceinline__ void clear()
   {
     uint4 *mine = reinterpret_cast<uint4 *>(row[warp()]);
@@ -195,15 +201,15 @@ template <unsigned block> struct radix_counters {
     warp_sync();
   }
 
-  /* From counts to places: afterwards row[w][d] + a key's rank in warp w is its
-   * place in the sorted tile. All threads call it, after a barrier, and a barrier
-   * has to follow. publish(total) is called with the tile's count of digit
-   * thread() as soon as that is known. Threads below 256 get the place of the
-   * first key of their digit. */
+  /* Turns counts into places: row[w][d] + the rank of a key in warp w becomes
+   * its place in the sorted tile. All threads call it after a barrier, and
+   * another barrier has to follow. publish(total) is called with the tile's
+   * count of digit thread() as soon as that is known. Returns, in threads below
+   * 256, the place of the first key of their digit. */
   template <class Publish>
   __device__ __forceinline__ unsigned places(unsigned &total, Publish publish)
   {
-    const bool mine = thread() < radix_digits; /* whole warps */
+    const bool mine = thread() < radix_digits; /* true for whole warps */
     unsigned start = 0;
 
     total = 0;
@@ -226,8 +232,7 @@ template <unsigned block> struct radix_counters {
       start += warp_reduce(lane() < warp() ? other : 0, kiln::sum());
       next = start;
 #pragma unroll
-      for (unsigned w = 0; w < warps;
-           ++w) { /* read again: registers are dear */
+      for (unsigned w = 0; w < warps; ++w) { /* read again, to save registers */
         const unsigned count = row[w][thread()];
 
         row[w][thread()] = next;
@@ -238,9 +243,9 @@ template <unsigned block> struct radix_counters {
   }
 };
 
-/* Place of each key in the tile in the order of one digit, stable; the tile is
- * warp-striped. Ends with a barrier, and so must what happens between two calls
- * with the same counters. */
+/* Computes the place of each key in the tile in the order of one digit, stably.
+ * The tile is warp-striped. Ends with a barrier, and a barrier must separate
+ * two calls with the same counters. */
 template <unsigned block, unsigned items, class Digit>
 __device__ __forceinline__ void
 radix_rank_block(radix_counters<block> &counters, Digit digit_of,
@@ -258,9 +263,9 @@ radix_rank_block(radix_counters<block> &counters, Digit digit_of,
     rank[k] += counters.row[warp()][digit_of(k)];
 }
 
-/* Sort a tile that is in registers, warp-striped, by bits `begin` to `end`, in
- * shared memory; where each came from along with it, if `indexed`. All threads of
- * the block; a barrier has to come between two calls with the same memory. */
+/* Sorts a warp-striped tile in registers by bits `begin` to `end`, through
+ * shared memory. If `indexed`, the keys' old places move along. All threads of
+ * the block call it. A barrier must separate two calls with the same memory. */
 template <unsigned block, unsigned items, bool indexed, class U>
 __device__ __forceinline__ void
 radix_sort_block(radix_counters<block> &counters, U *tile,
@@ -295,10 +300,11 @@ radix_sort_block(radix_counters<block> &counters, U *tile,
 
 /* ---- Tiles ------------------------------------------------------------------------ */
 
-/* Mark words of a tile lie side by side, one a digit: the count of that digit in
- * the tile, then in all tiles up to it. The sum over all tiles before `tile` for
- * one digit; `words` is that digit's in tile 0. Several words are asked for at
- * once: what was not there yet is asked for again. */
+/* Returns the sum over all tiles before `tile` for one digit. The descriptors
+ * of a tile are adjacent, one per digit: first the count of that digit in the
+ * tile, later in all tiles up to it. `words` is that digit's descriptor in tile
+ * 0. Several descriptors are read at once, and those that are missing are read
+ * again. */
 template <unsigned window>
 __device__ __forceinline__ unsigned
 radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
@@ -306,7 +312,7 @@ radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
   const unsigned partial = descriptor_tag(epoch, status_partial);
   const unsigned prefix = descriptor_tag(epoch, status_prefix);
   unsigned before = 0;
-  unsigned end = tile; /* tiles below it are still to be added */
+  unsigned end = tile; /* tiles below it are not counted yet */
 
   while (end > 0) {
     unsigned long long seen[window];
@@ -338,8 +344,8 @@ radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
 
 /* ---- Launches that overlap ---------------------------------------------------------- */
 
-/* Nothing that an earlier launch of the stream writes may be read, and nothing
- * that it reads may be written, before this. */
+/* Waits for earlier launches of the stream. Before this call, nothing that they
+ * write may be read, and nothing that they read may be written. */
 __device__ __forceinline__ void launch_wait()
 {
 #if KILN_PDL
@@ -347,7 +353,7 @@ __device__ __forceinline__ void launch_wait()
 #endif
 }
 
-/* The next launch may start as soon as all blocks have. */
+/* Lets the next launch start as soon as all blocks have called this. */
 __device__ __forceinline__ void launch_next()
 {
 #if KILN_PDL

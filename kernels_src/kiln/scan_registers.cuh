@@ -1,12 +1,13 @@
-/* scan_registers.cuh -- a tile of scan.cu that is held in registers: any input, any
- * alignment. After scan_tile.cuh. */
+/* scan_registers.cuh -- a tile of scan.cu that stays in registers while it waits for
+ * the prefix of the tiles before it; for all types, operations and alignments. Include
+ * it after scan_tile.cuh. */
 #ifndef KILN_SCAN_REGISTERS_CUH
 #define KILN_SCAN_REGISTERS_CUH
 
 struct register_tile {
   held h[KILN_VECTORS];
   acc before
-      [KILN_VECTORS]; /* the fold over the warp's elements before my pack */
+      [KILN_VECTORS]; /* reduction over the warp's elements before this lane's vector */
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
   {
@@ -17,7 +18,7 @@ struct register_tile {
     hold_tile(s, view, p, h);
   }
 
-  /* The fold over the warp. */
+  /* Returns the reduction over the warp. */
   __device__ __forceinline__ acc reduce(const source &s)
   {
     acc sum[KILN_VECTORS], chain;
@@ -32,7 +33,8 @@ struct register_tile {
 #pragma unroll
     for (unsigned step = 1; step < 32; step *= 2) {
 #pragma unroll
-      for (unsigned r = 0; r < KILN_VECTORS; ++r) /* all on their way at once */
+      for (unsigned r = 0; r < KILN_VECTORS;
+           ++r) /* all shuffles are in flight together */
         before[r] = kiln::shuffle_up(sum[r], step);
 #pragma unroll
       for (unsigned r = 0; r < KILN_VECTORS; ++r)
@@ -55,7 +57,8 @@ struct register_tile {
     return chain;
   }
 
-  /* `sum`: the fold over all before the warp's elements; `nothing`: 0. */
+  /* Stores the results. `sum` is the reduction over all elements before the
+   * warp's; `nothing` is 0. */
   __device__ __forceinline__ void store(const source &s, const tile_view &view,
                                         acc sum, unsigned nothing, KILN_T *out)
   {

@@ -1,18 +1,20 @@
-/* scan_stage.cuh -- a tile of scan.cu that waits in shared memory for what comes
- * before it: no registers are held for it meanwhile, so a multiprocessor has more
- * bytes under way. After scan_tile.cuh; `out` lies on 16 bytes, KILN_VECTOR of its
- * elements have 16. Elements are staged in its type, an input that has it already
- * (KILN_PLAIN, KILN_IN_ALIGNED) without a way through registers.
+/* scan_stage.cuh -- a tile of scan.cu that is staged in shared memory while it waits for
+ * the prefix of the tiles before it. No registers hold it meanwhile, so an SM has more
+ * bytes in flight. Include it after scan_tile.cuh. `out` is aligned to 16 bytes, and
+ * KILN_VECTOR of its elements have 16 bytes. Elements are staged in the type of out. An
+ * input that has this type already (KILN_PLAIN, KILN_IN_ALIGNED) is copied without a
+ * detour through registers.
  *
- * Memory sees rows of a warp, 16 bytes a lane; a lane works on KILN_VECTORS pieces of
- * 16 bytes that are neighbours, one after the other, so that one scan over the
- * lanes is enough. Pieces are stored where neither way has bank conflicts. */
+ * Memory is accessed in rows of a warp, 16 bytes per lane. A lane then works on
+ * KILN_VECTORS adjacent vectors of 16 bytes, one after the other, so that one scan over
+ * the lanes is enough. Vectors are permuted within shared memory such that neither
+ * access pattern has bank conflicts. */
 #ifndef KILN_SCAN_STAGE_CUH
 #define KILN_SCAN_STAGE_CUH
 
 #include <kiln/stage.cuh>
 
-/* 16 bytes of the result's type. */
+/* 16 bytes of elements of the result's type. */
 struct staged_vector {
   unsigned word[4];
 };
@@ -27,23 +29,23 @@ static __device__ __forceinline__ acc at(const staged_vector &p, unsigned e)
 
 struct staged_tile {
   enum : unsigned {
-    chunks = 32 * KILN_VECTORS, /* of a warp */
-    /* lanes whose first pieces lie in the same 128 bytes */
+    chunks = 32 * KILN_VECTORS, /* vectors per warp */
+    /* lanes whose first vectors are in the same 128 bytes */
     sharers = KILN_VECTORS < 8 ? 8 / KILN_VECTORS : 1
   };
   static_assert((KILN_VECTORS & (KILN_VECTORS - 1)) == 0, "a power of two");
   static_assert(KILN_VECTOR * sizeof(KILN_T) == 16, "vectors of 16 bytes");
 
-  uint4 *mine; /* the warp's pieces */
-  acc before;  /* the fold over the warp's elements before my own */
+  uint4 *mine; /* the warp's vectors */
+  acc before;  /* reduction over the warp's elements before this lane's */
 
-  /* Where piece k of a lane lies. */
+  /* Place in shared memory of vector k of a lane. */
   static __device__ __forceinline__ unsigned slot(unsigned lane, unsigned k)
   {
     return lane * KILN_VECTORS +
            (k ^ lane / sharers % (KILN_VECTORS < 8 ? KILN_VECTORS : 8));
   }
-  /* Where the warp's piece k in memory's order lies. */
+  /* Place in shared memory of the warp's vector k in memory order. */
   static __device__ __forceinline__ unsigned slot_of(unsigned k)
   {
     return slot(k / KILN_VECTORS, k % KILN_VECTORS);
@@ -68,7 +70,7 @@ struct staged_tile {
     mine[slot_of(k)] = make_uint4(p.word[0], p.word[1], p.word[2], p.word[3]);
   }
 
-  /* A piece that the array ends in or before. */
+  /* Stages a vector in which, or before which, the array ends. */
   __device__ __forceinline__ void put_partial(const source &s, count i,
                                               unsigned k)
   {
@@ -80,7 +82,7 @@ struct staged_tile {
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
   {
-    enum { batch = KILN_VECTORS < 4 ? KILN_VECTORS : 4 }; /* loads under way */
+    enum { batch = KILN_VECTORS < 4 ? KILN_VECTORS : 4 }; /* loads in flight */
     __shared__ uint4 stage[warps * chunks];
     const unsigned first = kiln::warp() * warp_tile;
     const bool whole = first + warp_tile <= view.size;
@@ -96,7 +98,7 @@ struct staged_tile {
       else
         put_partial(s, view.first + i, k);
     }
-    prefetch_ahead(s, own_tile()); /* behind what is needed first */
+    prefetch_ahead(s, own_tile()); /* after the loads that are needed first */
     kiln::stage_wait();
 #else
     prefetch_ahead(s, own_tile());
@@ -132,7 +134,7 @@ struct staged_tile {
     __syncwarp();
   }
 
-  /* The fold over the warp. */
+  /* Returns the reduction over the warp. */
   __device__ __forceinline__ acc reduce(const source &s)
   {
     acc sum = s.identity, all;

@@ -1,21 +1,21 @@
-/* scan_tile.cuh -- what the kernels of the scans share: a tile in registers, and
- * the warps that hold it beside the one that looks back. A program includes it
- * after its macros: KILN_BLOCK, KILN_VECTOR, KILN_VECTORS, KILN_PLAIN, KILN_IN_ALIGNED,
- * KILN_ALIGNED, KILN_T as in scan.cu. */
+/* scan_tile.cuh -- what the scan kernels share: a tile in registers, and the warps that
+ * hold it beside the one that waits for the prefix. A program includes it after it has
+ * defined KILN_BLOCK, KILN_VECTOR, KILN_VECTORS, KILN_PLAIN, KILN_IN_ALIGNED,
+ * KILN_ALIGNED and KILN_T, which scan.cu describes. */
 #ifndef KILN_SCAN_TILE_CUH
 #define KILN_SCAN_TILE_CUH
 
 #define KILN_FLAT_BLOCK 1
 #define KILN_MAX_BLOCK KILN_BLOCK
-#define KILN_READ_ONLY 0 /* work in place is allowed */
+#define KILN_READ_ONLY 0 /* the output may be an input */
 #include <kiln/look_back.cuh>
 #include <kiln/user.cuh>
 
 typedef unsigned long long count;
 
-/* What is computed with. Operations by name take small integers as 32 bits, which
- * gives the same low bits and spares cutting each result to size; texts of the
- * user's see the type that they expect. */
+/* The type of the computation. Named operations compute small integers in 32
+ * bits, which gives the same low bits and avoids truncating each result. The
+ * user's texts see the type that they expect. */
 template <class T, class Op> struct working {
   typedef T type;
 };
@@ -53,20 +53,23 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK >= 64,
               "KILN_BLOCK: a multiple of 32, at least 64");
 
 enum : unsigned {
-  holders = KILN_BLOCK - 32,      /* threads */
-  warps = holders / 32,           /* theirs; the one behind them looks back */
-  row = 32 * KILN_VECTOR,         /* elements that a warp has side by side */
-  warp_tile = row * KILN_VECTORS, /* elements of a warp */
+  holders = KILN_BLOCK - 32, /* threads that hold elements */
+  warps =
+      holders /
+      32, /* warps that hold elements; the one after them waits for the prefix */
+  row = 32 * KILN_VECTOR,         /* elements that a warp reads side by side */
+  warp_tile = row * KILN_VECTORS, /* elements per warp */
   tile_size = warps * warp_tile
 };
 
-/* ---- The tile in registers -------------------------------------------------------
- * A warp's elements are neighbours: rows, and in a row a pack for each lane. So
- * each load and store of a warp is one piece of memory, and nothing has to be
- * transposed. `loaded` is a pack on its way, `held` what is worked with. */
+/* ---- The tile in registers ------------------------------------------
+ * A warp holds contiguous elements in rows, with one vector per lane and row.
+ * So each load and store of a warp is one contiguous access, and nothing has to
+ * be transposed. `loaded` is a vector as it was loaded, and `held` is what the
+ * scan works with. */
 
 #if KILN_PLAIN
-/* As it lies in memory: small types share registers. */
+/* Elements as they are in memory: small types share registers. */
 struct loaded {
   enum : unsigned {
     bytes = KILN_VECTOR * sizeof(user::stored),
@@ -110,7 +113,7 @@ static __device__ __forceinline__ void fill(acc identity, loaded &p)
   memcpy(p.word, v, sizeof v);
 }
 
-/* The elements below n, loaded one by one; beyond, `identity`. */
+/* Loads the elements below n one by one; the others become `identity`. */
 static __device__ __forceinline__ void
 hold_partial(const user::args &in, count i, count n, acc identity, held &h)
 {
@@ -133,9 +136,9 @@ static __device__ __forceinline__ acc at(const held &h, unsigned e)
   return static_cast<acc>(kiln::widen(v[e]));
 }
 
-/* From here on small elements are taken out of their words anew; else the compiler
- * would keep each in a register of its own, and spill. `nothing` is 0, which it
- * cannot know. */
+/* Makes the compiler extract small elements from their words again. Otherwise
+ * it would keep each in a register of its own and spill. `nothing` is 0, which
+ * the compiler cannot know. */
 static __device__ __forceinline__ void hide(held &h, unsigned nothing)
 {
   if (sizeof(user::stored) < 4)
@@ -146,7 +149,7 @@ static __device__ __forceinline__ void hide(held &h, unsigned nothing)
 #else
 typedef user::vector<KILN_VECTOR> loaded;
 
-/* A mapped value as an element of the result, in the type that is computed with. */
+/* Converts a mapped value to the type of the computation. */
 static __device__ __forceinline__ acc from_value(user::value v)
 {
   return static_cast<acc>(static_cast<user::acc>(v));
@@ -198,7 +201,8 @@ static __device__ __forceinline__ void hide(held &, unsigned)
 
 /* ---- The operation --------------------------------------------------------------------- */
 
-/* What leaves any value as it is. 0 does not: -0 + 0 is +0. */
+/* The value that leaves every value unchanged. For sums that is -0, since -0 +
+ * 0 is +0. */
 template <class Op, class T> struct identity_value {
   static __device__ __forceinline__ T of(const user::args &in)
   {
@@ -218,7 +222,7 @@ template <> struct identity_value<kiln::sum, double> {
   }
 };
 
-/* What is scanned. */
+/* The scanned input and the operation. */
 struct source {
   const user::args &in;
   const user::op op;
@@ -234,12 +238,13 @@ struct source {
 
 /* ---- Which elements are mine ------------------------------------------------------------ */
 
-/* One tile, seen by one thread: pack r begins at begin + r * row. Only the first
- * `size` elements exist; the pack that they end in, if they do in one, is `tail`
- * of the thread that has it. */
+/* One tile, seen by one thread: vector r begins at begin + r * row. Only the
+ * first `size` elements exist. If they end inside a vector, that vector begins
+ * at `tail`, and one thread holds it. */
 struct tile_view {
-  count first;    /* of the tile, in the array */
-  unsigned begin; /* my first pack, in the tile, as are all others */
+  count first; /* first element of the tile, in the array */
+  unsigned
+      begin; /* this thread's first vector; this and the following are places in the tile */
   unsigned size, tail, tail_row;
 
   __device__ __forceinline__ tile_view(count tile, count n)
@@ -277,7 +282,7 @@ load_tile(const source &s, const tile_view &v, loaded (&p)[KILN_VECTORS])
   }
 }
 
-/* What is not there becomes identity. */
+/* Elements that do not exist become the identity. */
 static __device__ __forceinline__ void
 hold_tile(const source &s, const tile_view &v, const loaded (&p)[KILN_VECTORS],
           held (&h)[KILN_VECTORS])
@@ -296,7 +301,7 @@ hold_tile(const source &s, const tile_view &v, const loaded (&p)[KILN_VECTORS],
       h[r] = tail;
 }
 
-/* Results as they go to memory: small types share registers. */
+/* Results as they are stored: small types share registers. */
 struct stored_vector {
   enum : unsigned {
     bytes = KILN_VECTOR * sizeof(KILN_T),
@@ -325,7 +330,7 @@ struct stored_vector {
     for (unsigned k = 0; k < bytes / wide; ++k)
       reinterpret_cast<bits *>(to)[k] = access[k];
   }
-  /* The first n, less than all. */
+  /* Stores the first n elements, fewer than all. */
   __device__ __forceinline__ void store_some(KILN_T *to, unsigned n) const
   {
     KILN_T raw[KILN_VECTOR];
@@ -338,7 +343,7 @@ struct stored_vector {
   }
 };
 
-/* f(r, result) gives the results of my pack r. */
+/* Stores a tile. f(r, result) gives the results of this thread's vector r. */
 template <class F>
 static __device__ __forceinline__ void store_tile(KILN_T *out,
                                                   const tile_view &v, F f)

@@ -1,10 +1,10 @@
-/* segments.cuh -- segments and their elements as one merged sequence: the end of
- * each segment stands behind its elements. Equal parts of that sequence are equal
- * work, whatever the lengths (Merrill and Garland, Merge-based Parallel Sparse
+/* segments.cuh -- segments and their elements as one merged sequence, in which the end
+ * of each segment follows its elements. Equal parts of that sequence are equal work,
+ * whatever the lengths of the segments (Merrill and Garland, Merge-based Parallel Sparse
  * Matrix-Vector Multiplication, 2016).
  *
- * End i stands at place end(i) + i. A place p in the sequence, with s ends before
- * it, has p - s elements before it, the next of which is in segment s. */
+ * End i is at place end(i) + i. A place p with s ends before it has p - s elements
+ * before it, and the next element belongs to segment s. */
 #ifndef KILN_SEGMENTS_CUH
 #define KILN_SEGMENTS_CUH
 
@@ -13,10 +13,10 @@
 namespace kiln
 {
 
-/* `count` holds the length of the sequence. Ends count from the first element of
- * segment 0. */
+/* Segments given by offsets. The type `count` must hold the length of the
+ * merged sequence. Ends count from the first element of segment 0. */
 template <class Offset, class count> struct segments {
-  const Offset *offsets; /* n + 1 */
+  const Offset *offsets; /* n + 1 offsets */
   count n, base;
 
   __device__ __forceinline__ segments(const Offset *all, count segments)
@@ -37,7 +37,7 @@ template <class Offset, class count> struct segments {
   }
 };
 
-/* Segments of one length, without offsets. */
+/* Segments of equal length, without offsets. */
 template <class count> struct equal_segments {
   count n, each;
 
@@ -55,8 +55,9 @@ template <class count> struct equal_segments {
   }
 };
 
-/* How many ends stand before `place`. By groups of `lanes` neighbours, each with
- * a place of its own, and every lane of the warp; lanes + 1 parts a turn. */
+/* Returns the number of ends before `place`. Groups of `lanes` adjacent lanes
+ * search for a place each, with lanes + 1 parts per step. Every lane of the
+ * warp calls it. */
 template <unsigned lanes, class Segments, class count>
 __device__ __forceinline__ count ends_before(const Segments &all, count place)
 {

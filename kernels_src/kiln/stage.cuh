@@ -1,5 +1,5 @@
-/* stage.cuh -- copies to shared memory that no register waits for, where the
- * architecture has them (cp.async, 8.0); plain ones elsewhere. */
+/* stage.cuh -- copies from global to shared memory that need no registers, by cp.async
+ * where the architecture has it (8.0), and by plain loads and stores elsewhere. */
 #ifndef KILN_STAGE_CUH
 #define KILN_STAGE_CUH
 
@@ -8,8 +8,8 @@
 namespace kiln
 {
 
-/* 16 bytes, aligned on both sides. They are there after stage_wait() by the same
- * thread, and for others after a barrier behind that. */
+/* Copies 16 bytes, aligned on both sides. The calling thread sees them after
+ * stage_wait(), and other threads after a further barrier. */
 __device__ __forceinline__ void stage_async(void *shared, const void *global)
 {
 #if KILN_ARCH >= 80

@@ -1,15 +1,15 @@
-/* types.cuh -- element types: how they lie in memory and what they compute as;
- * loads and stores of single elements and of packs.
+/* types.cuh -- element types: how they are stored and what they compute as; loads and
+ * stores of single elements and of vectors.
  *
- * f16 and bf16 compute in float; every other type computes as itself. The
- * caller's texts see computed values only. */
+ * f16 and bf16 compute as float. Every other type computes as itself. The user's texts
+ * only see computed values. */
 #ifndef KILN_TYPES_CUH
 #define KILN_TYPES_CUH
 
 #include <kiln/prelude.cuh>
 
-/* 1: what is loaded is not written while the kernel runs, and may go through the
- * read-only path. Programs that allow work in place define it 0. */
+/* 1: the kernel does not write what it loads, so loads may use the read-only
+ * path. Programs that work in place define it 0. */
 #ifndef KILN_READ_ONLY
 #define KILN_READ_ONLY 1
 #endif
@@ -66,7 +66,8 @@ __device__ __forceinline__ float widen(bf16 v)
   return __uint_as_float(static_cast<unsigned>(v.bits) << 16);
 }
 
-/* To storage type T: rounds to nearest even; other types as a C cast. */
+/* Converts to storage type T: f16 and bf16 round to nearest even, other types
+ * convert as a C cast. */
 template <class T> struct narrower {
   template <class V> static __device__ __forceinline__ T from(V v)
   {
@@ -106,7 +107,7 @@ template <class T, class V> __device__ __forceinline__ T narrow(V v)
   return narrower<T>::from(v);
 }
 
-/* A value from its bits in memory, the low bytes of the word. */
+/* Converts the low bytes of a word, an element's bits in memory, to a value. */
 template <class T>
 __device__ __forceinline__ compute_t<T> from_bits(unsigned long long bits)
 {
@@ -151,12 +152,12 @@ template <> struct word<16> {
   typedef uint4 type;
 };
 
-/* How accesses rank in the caches. once: nobody needs it again, it goes first.
- * kept, swept: read in order by one call after the other, and more than the
- * second-level cache holds; no room in the first level. What is swept leaves the
- * second level first, so that what is kept is still there for the next call
- * (8.0). To be kept has to be said: loads that pass by the first level with no
- * rank of their own were found evicted like swept ones (9.0). */
+/* Cache policy of an access. `once`: nothing uses the data again, so they are
+ * evicted first. `kept` and `swept`: calls read the array in order, it is
+ * larger than the second-level cache, and it bypasses the first level. Swept
+ * data are evicted first, so that kept data are still cached in the next call
+ * (8.0). Kept data need an explicit policy: loads that bypass the first level
+ * without one were measured to be evicted like swept ones (9.0). */
 enum class cached { usual, once, kept, swept };
 
 template <class W> __device__ __forceinline__ W load_usual(const W *p)
@@ -253,9 +254,9 @@ __device__ constexpr unsigned least(unsigned a, unsigned b)
   return a < b ? a : b;
 }
 
-/* n neighbours as they lie in memory, n a power of two. `aligned`: `from` lies on a
- * multiple of 16 bytes, or of the pack's size where that is less; else element by
- * element. */
+/* Loads n adjacent elements as they are in memory, where n is a power of two.
+ * `aligned`: the address is a multiple of 16 bytes, or of the vector's size if
+ * that is less. Otherwise elements are loaded one by one. */
 template <unsigned n, bool aligned, cached how = cached::usual, class T>
 __device__ __forceinline__ void load_raw(const T *from, T (&to)[n])
 {
@@ -287,7 +288,7 @@ __device__ __forceinline__ void store_raw(T *to, const T (&from)[n])
   }
 }
 
-/* The same, as what computes. */
+/* The same, converted to the type of the computation. */
 template <unsigned n, bool aligned, cached how = cached::usual, class T>
 __device__ __forceinline__ void load_vector(const T *from,
                                             compute_t<T> (&to)[n])

@@ -1,5 +1,5 @@
-/* window_range.cuh -- what gather.cu and scatter.cu share: the part of the target that
- * a pass is for. */
+/* window_range.cuh -- what gather.cu and scatter.cu share: the window of the target that
+ * a launch, or a row of its grid, handles. */
 #ifndef KILN_WINDOW_RANGE_CUH
 #define KILN_WINDOW_RANGE_CUH
 
@@ -14,7 +14,7 @@ typedef unsigned long long count;
 #endif
 
 #if KILN_WINDOWS
-/* Places from begin to begin + last. */
+/* The indices from begin to begin + last. */
 struct window_range {
   KILN_INDEX begin, last;
 
@@ -24,8 +24,8 @@ struct window_range {
   }
 };
 
-/* The last part takes everything from its begin on, so that every place belongs to
- * one part, also one beyond the end. */
+/* The last window has no upper end, so every index belongs to one window, even
+ * one beyond the target. */
 static __device__ __forceinline__ window_range
 window_range_of(unsigned long long window, unsigned at, unsigned parts)
 {
