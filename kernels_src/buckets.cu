@@ -113,7 +113,7 @@ bucket_in_tile(KILN_STORED at, unsigned shift, unsigned k, unsigned e,
                               : static_cast<unsigned>(KILN_BUCKETS);
 }
 
-/* ---- Count ------------------------------------------------------------------ */
+/* ---- Count --------------------------------------------------------------- */
 
 #if KILN_MAKES(bucket_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -148,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Where buckets begin ------------------------------------------------------ */
+/* ---- Where buckets begin ------------------------------------------------- */
 
 /* Exclusive scan over all buckets, of which this thread holds `here`. */
 template <class T>
@@ -187,7 +187,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Split -------------------------------------------------------------------- */
+/* ---- Split --------------------------------------------------------------- */
 
 /* A tile in bucket order. */
 struct sorted_tile {
@@ -360,7 +360,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Join --------------------------------------------------------------------- */
+/* ---- Join ---------------------------------------------------------------- */
 
 #if !KILN_SCATTER
 /* Threads that load a run together: about as many as it has elements. */

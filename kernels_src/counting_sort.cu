@@ -42,12 +42,12 @@ enum : unsigned {
   tile_size = KILN_BLOCK * KILN_ITEMS,
   warps = KILN_BLOCK / 32,
   vector_size = 16 / sizeof(KILN_T),
-  fill_size =
-      KILN_BLOCK * 4 * vector_size, /* keys per block and step of sort_fill */
+  /* Keys per block and step of sort_fill. */
+  fill_size = KILN_BLOCK * 4 * vector_size,
   nearby_size = 1024
 };
 
-/* ---- Prefix sums, by one block -------------------------------------------------- */
+/* ---- Prefix sums, by one block ------------------------------------------- */
 
 /* Sets start[k] to counts[0] + ... + counts[k - 1] for all k <= n, and `also`
  * alike unless it is NULL. */
@@ -94,7 +94,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 #endif
 
-/* ---- Keys alone ------------------------------------------------------------------ */
+/* ---- Keys alone ---------------------------------------------------------- */
 
 /* Returns the last k in low ... high with start[k] <= i. The caller knows that
  * start[low] <= i. */
@@ -198,7 +198,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK, 4)
 }
 #endif
 
-/* ---- With values ------------------------------------------------------------------ */
+/* ---- With values --------------------------------------------------------- */
 
 /* The elements that a block handles. */
 struct chunk {
@@ -250,10 +250,10 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-__shared__ unsigned
-    seen[warps][digits]; /* per warp: elements of the tile seen so far */
-__shared__ count
-    place[digits]; /* destination of the tile's first element, per digit */
+/* Per warp: elements of the tile seen so far. */
+__shared__ unsigned seen[warps][digits];
+/* Destination of the tile's first element, per digit. */
+__shared__ count place[digits];
 
 /* Returns how many elements of this warp's part of the tile have the same digit
  * and come before this one, and counts this one in `seen`. Item k of lane l is

@@ -132,8 +132,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   constexpr unsigned far_lane = 31 - near_lane;
   constexpr unsigned first_warp = KILN_RIGHT ? warps - 1 : 0;
   value x[KILN_VECTORS][KILN_VECTOR] = {};
-  value beyond =
-      {}; /* in the far lane: the neighbour of its outermost element */
+  /* In the far lane: the neighbour of its outermost element. */
+  value beyond = {};
 
   load_tile(in, first, n, x);
   if (kiln::lane() == near_lane) {

@@ -79,7 +79,7 @@ typedef unsigned distance;
 
 static constexpr unsigned nowhere = ~0u;
 
-/* ---- Where a sample belongs -------------------------------------------------- */
+/* ---- The bin of a sample ------------------------------------------------- */
 
 /* Returns the upper 64 bits of d times the factor (high, low), which is scaled
  * by 2^128. Exact for all d within the range. */
@@ -172,13 +172,13 @@ template <> struct finder<mode_levels> {
   }
 };
 
-/* ---- Counting in shared memory --------------------------------------------------- */
+/* ---- Counting in shared memory ------------------------------------------- */
 
 extern __shared__ uint4 storage[];
 
 struct tally {
-  unsigned
-      mine; /* shared-memory address of this lane's copy of the first counter */
+  /* Shared-memory address of this lane's copy of the first counter. */
+  unsigned mine;
   unsigned first, width;
   const user::stored *levels;
   unsigned bin, run; /* the run of equal bins that is not counted yet */
@@ -308,7 +308,7 @@ static __device__ __forceinline__ unsigned sum_of_copies(unsigned bin)
   return sum;
 }
 
-/* ---- What blocks have counted, together --------------------------------------------- */
+/* ---- Combining the counts of all blocks ---------------------------------- */
 
 static __device__ __forceinline__ void put(KILN_COUNT *to, KILN_COUNT sum)
 {

@@ -135,8 +135,8 @@ static __device__ __forceinline__ chunk find_chunk(const user::args &s,
 
 __shared__ KILN_T keys[tile_size];
 #if KILN_PAIRS
-__shared__ unsigned short
-    places[tile_size]; /* place of each key in the tile as it was loaded */
+/* Place of each key in the tile as it was loaded. */
+__shared__ unsigned short places[tile_size];
 #endif
 
 static __device__ __forceinline__ void

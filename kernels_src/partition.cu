@@ -171,7 +171,7 @@ static __device__ __forceinline__ unsigned elements_of(count tile, count n)
                                                        : shape::size);
 }
 
-/* ---- Blocks that count ------------------------------------------------------------ */
+/* ---- Blocks that count --------------------------------------------------- */
 
 #if KILN_LAYOUT == 0
 static __device__ __forceinline__ totals add(const totals &a, const totals &b)
@@ -212,7 +212,7 @@ count_tiles(const user::args &in, count n, count tiles, unsigned counters,
 }
 #endif
 
-/* ---- Blocks that move ---------------------------------------------------------------- */
+/* ---- Blocks that move ---------------------------------------------------- */
 
 /* Moves each element to its place in the tile in shared memory. Elements that
  * do not exist go behind the others. `from` are the counts before this warp and
@@ -287,8 +287,8 @@ write(const shared_storage &r, count first, unsigned valid, const totals &mine,
 
   kiln::copy_run<KILN_BLOCK>(out + first_of(r.before), r.value, n1);
 #if KILN_LAYOUT == 2
-  user::stored *const end =
-      out + (n - rest); /* the second partition ends here */
+  /* The second partition ends here. */
+  user::stored *const end = out + (n - rest);
   const unsigned n3 = valid - n1;
 
   kiln::along_lines<KILN_BLOCK>(end - n3, n3, [&](unsigned j) {

@@ -49,11 +49,12 @@ enum : unsigned {
 
 /* Flags of a sort. */
 enum : unsigned {
-  in_place =
-      1, /* an `in` is its `out`: an odd number of passes would overwrite unread input */
-  make_index =
-      2,       /* the first pass generates the values: the index of each key */
-  no_keys = 4, /* the last pass writes values only */
+  /* An `in` is its `out`: an odd number of passes would overwrite unread
+   * input. */
+  in_place = 1,
+  /* The first pass generates the values: the index of each key. */
+  make_index = 2,
+  no_keys = 4,   /* the last pass writes values only */
   must_write = 8 /* not all arrays are in place: at least one pass must act */
 };
 
@@ -384,10 +385,8 @@ sort_tile(const sort_args &s, const task &t, const span &tile, count base)
         static_cast<count>(kiln::descriptor_tag(s.epoch, state)) << 32 | own);
   });
   __syncthreads();
-  asm volatile(
-      ""
-      : "+r"(
-          shift)); /* recompute the digits instead of keeping them in registers */
+  /* Recompute the digits instead of keeping them in registers. */
+  asm volatile("" : "+r"(shift));
 #pragma unroll
   for (unsigned k = 0; k < KILN_ITEMS; ++k)
     rank[k] += r.counters.row[kiln::warp()][digit_of(k)];

@@ -47,8 +47,8 @@ typedef KILN_T element;
 typedef KILN_ACC reduced;
 typedef kiln::KILN_OP operation;
 #if KILN_SMALL
-typedef unsigned
-    count; /* number of vectors, with room for one round past the end */
+/* Number of vectors, with room for one round past the end. */
+typedef unsigned count;
 #else
 typedef unsigned long long count;
 #endif

@@ -59,8 +59,8 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK <= 1024,
 static_assert(KILN_ITEMS >= 1, "KILN_ITEMS: at least 1");
 
 #if KILN_SMALL
-typedef unsigned
-    count; /* number of vectors, with room for a round past the end */
+/* Number of vectors, with room for a round past the end. */
+typedef unsigned count;
 #else
 typedef unsigned long long count;
 #endif
@@ -280,7 +280,7 @@ static __device__ __forceinline__ reduced reduce_in_order(const user::args &in,
 
 #endif
 
-/* ---- Which packs ------------------------------------------------------------------------ */
+/* ---- Which vectors ------------------------------------------------------- */
 
 #if KILN_ORDERED || KILN_CHUNKS
 static __device__ __forceinline__ count at_most(count a, count b)
@@ -333,7 +333,7 @@ static __device__ __forceinline__ share unit_share(const job &j, count unit,
 #endif
 }
 
-/* ---- A unit, with what whole packs do not cover at either end ---------------------------- */
+/* ---- A unit, with the elements before and after its vectors -------------- */
 
 static __device__ __forceinline__ reduced edge_of(const user::args &in,
                                                   const job &j, unsigned which,
@@ -379,7 +379,7 @@ static __device__ __forceinline__ reduced reduce_unit(const user::args &in,
 #endif
 }
 
-/* ---- Results ------------------------------------------------------------------------------- */
+/* ---- Results ------------------------------------------------------------- */
 
 static __device__ __forceinline__ void write(reduced v, reduced identity,
                                              unsigned row, KILN_OUT *out,

@@ -77,9 +77,9 @@ struct shared_storage {
   alignas(16) user::stored value[shape::size];
 #endif
   unsigned short start[shape::size];
-  unsigned short end
-      [shape::size +
-       1]; /* place of each run's last element; one more entry for the run that began in an earlier tile */
+  /* Place of each run's last element; one more entry for the run that began
+   * in an earlier tile. */
+  unsigned short end[shape::size + 1];
   unsigned warp_count[shape::warps];
   unsigned still_open; /* the tile's last run continues in the next one */
   state before;

@@ -103,8 +103,8 @@ typedef register_tile my_tile;
 
 /* What the warps of a block exchange. */
 struct shared_storage {
-  acc warp
-      [warps]; /* totals of the warps at first, prefixes of the warps later */
+  /* Totals of the warps at first, prefixes of the warps later. */
+  acc warp[warps];
   acc total;
   acc prefix;       /* reduction over the tiles before */
   unsigned nothing; /* always 0, which the compiler cannot know */

@@ -51,21 +51,21 @@ static __device__ __forceinline__ bool same(const args &, key a, key b)
 
 /* What the warps of a block exchange. */
 struct shared_storage {
-  acc warp
-      [warps]; /* totals of the warps at first, prefixes of the warps later */
-  bool cut
-      [warps]; /* does a segment begin in the warp; later: in an earlier warp */
-  acc prefix;  /* reduction over the tiles before */
-  bool resets; /* does a segment begin in the tile? */
+  /* Totals of the warps at first, prefixes of the warps later. */
+  acc warp[warps];
+  /* Does a segment begin in the warp; later: in an earlier warp. */
+  bool cut[warps];
+  acc prefix;       /* reduction over the tiles before */
+  bool resets;      /* does a segment begin in the tile? */
   unsigned nothing; /* always 0, which the compiler cannot know */
 #if KILN_HEADS == 2
-  unsigned long long
-      first_head; /* position of the first index that lies in the tile or after it */
+  /* Position of the first index that lies in the tile or after it. */
+  unsigned long long first_head;
   unsigned begins[tile_size / 32];
 #endif
 };
 
-/* ---- Where segments begin: bit e of heads[r] for element e of pack r -------------------- */
+/* ---- Where segments begin: bit e of heads[r] for element e of vector r --- */
 
 #if KILN_HEADS < 2
 /* Loads the keys of a tile. Keys that do not exist keep arbitrary values, which
@@ -213,7 +213,7 @@ find_heads(const source &, const KILN_KEY *, count, const tile_view &v,
 }
 #endif
 
-/* ---- Folding ------------------------------------------------------------------------------ */
+/* ---- Reducing ------------------------------------------------------------ */
 
 /* Mask of the lanes below this one. */
 static __device__ __forceinline__ unsigned lanes_below()
@@ -310,7 +310,7 @@ static __device__ __forceinline__ void results(const source &s, acc start,
   }
 }
 
-/* ---- Between the warps, and between the tiles ------------------------------------------------ */
+/* ---- Between the warps, and between the tiles ---------------------------- */
 
 typedef kiln::tile_chain<KILN_WINDOW, true, acc, user::op> tile_chain;
 

@@ -52,7 +52,7 @@ enum : unsigned {
 static_assert(KILN_SHIFT >= 4 && KILN_SHIFT <= 14,
               "KILN_SHIFT: a bucket has whole lines and fits shared memory");
 
-/* ---- Pairs ------------------------------------------------------------------- */
+/* ---- Pairs --------------------------------------------------------------- */
 
 #if KILN_MAKES(bucket_pairs)
 #if (KILN_PAIRS & 1) != 0
@@ -124,7 +124,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Bounds ------------------------------------------------------------------ */
+/* ---- Bounds -------------------------------------------------------------- */
 
 static __device__ __forceinline__ unsigned bucket_of(unsigned place,
                                                      unsigned mask)
@@ -157,7 +157,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Write ------------------------------------------------------------------- */
+/* ---- Write --------------------------------------------------------------- */
 
 #if KILN_MAKES(bucket_write)
 struct bucket_tile {

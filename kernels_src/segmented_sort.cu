@@ -74,7 +74,7 @@ struct sort_args {
   unsigned reserved;
 };
 
-/* ---- Short: a warp ------------------------------------------------------------ */
+/* ---- Short: a warp ------------------------------------------------------- */
 
 /* Sorts a segment by one warp: each lane counts, for its keys, how many keys
  * come before them. */
@@ -122,7 +122,8 @@ static __device__ __forceinline__ void sort_short(const sort_args &s,
       values[k] = s.values_in[begin + k * kiln::warp_size + lane];
 #endif
   kiln::
-      warp_sync(); /* the sort may be in place: all keys are read before any is written */
+      /* The sort may be in place: all keys are read before any is written. */
+      warp_sync();
 #pragma unroll
   for (unsigned k = 0; k < items; ++k)
     if (k * kiln::warp_size + lane < n) {
@@ -196,7 +197,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Middle: a block ------------------------------------------------------------- */
+/* ---- Middle: a block ----------------------------------------------------- */
 
 extern __shared__ uint4 shared[];
 
@@ -270,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Long: what radix_pass.cu has to know ------------------------------------------- */
+/* ---- Long: input for radix_pass.cu --------------------------------------- */
 
 #if KILN_MAKES(segments_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)

@@ -65,7 +65,7 @@ typedef unsigned long long position;
 typedef unsigned position;
 #endif
 
-/* ---- Keys ------------------------------------------------------------------------ */
+/* ---- Keys ---------------------------------------------------------------- */
 
 struct tile {
   user::value value[KILN_ITEMS];
@@ -102,7 +102,7 @@ static __device__ __forceinline__ unsigned elements_of(count tile, count n)
                                                        : shape::size);
 }
 
-/* ---- Counting by warps -------------------------------------------------------------- */
+/* ---- Counting by warps --------------------------------------------------- */
 
 /* The lanes whose elements exist and have the same bin. */
 static __device__ __forceinline__ unsigned same_bin(unsigned bin, bool exists)
@@ -157,7 +157,7 @@ static __device__ __forceinline__ unsigned take_rank(volatile unsigned *row,
   return before + below;
 }
 
-/* ---- Count ---------------------------------------------------------------------------- */
+/* ---- Count --------------------------------------------------------------- */
 
 #if KILN_MAKES(split_count)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -193,7 +193,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Prefix sum -------------------------------------------------------------------------- */
+/* ---- Prefix sum ---------------------------------------------------------- */
 
 /* Each block scans the row of one bin. */
 #if KILN_MAKES(split_scan)
@@ -217,15 +217,15 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Scatter ------------------------------------------------------------------------------- */
+/* ---- Scatter ------------------------------------------------------------- */
 
 struct shared_storage {
   counters c;
   user::stored value[shape::size];
   unsigned short key[shape::size];
   position next[KILN_BINS]; /* destination of the bin's next element */
-  position
-      shift[KILN_BINS]; /* difference of destination and place in the tile */
+  /* Difference of destination and place in the tile. */
+  position shift[KILN_BINS];
 };
 
 /* Finds where this block's elements of each bin start. All threads call it. */
@@ -342,7 +342,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 }
 #endif
 
-/* ---- Offsets from keys in order ------------------------------------------------------------- */
+/* ---- Offsets from keys in order ------------------------------------------ */
 
 #if KILN_MAKES(split_offsets)
 extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
@@ -350,10 +350,9 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
                   KILN_POSITION *offsets)
 {
   const unsigned bucket = blockIdx.x * KILN_BLOCK + threadIdx.x;
-  count
-      low = 0,
-      high =
-          n; /* the first key of this bucket or a later one lies between them */
+  count low = 0,
+        /* The first key of this bucket or a later one lies between them. */
+      high = n;
 
   if (bucket > KILN_BUCKETS)
     return;

@@ -1,10 +1,9 @@
-/* convolution.cu -- three-point convolution, zero beyond the ends (lecture row
+/* convolution.cu -- three-point convolution, with zeros beyond the ends (lecture row
  * D1).
  *
- * Specialise:  KILN_T  float  element type
- * Launch:      one thread an element: grid * block >= n, one dimension.
- * Result:      y[i] = a * x[i - 1] + b * x[i] + c * x[i + 1]
- */
+ * Parameters: KILN_T, type of an element (float).
+ * Launch: one thread per element in one dimension: grid * block >= n.
+ * Result: y[i] = a * x[i - 1] + b * x[i] + c * x[i + 1] */
 #ifndef KILN_T
 #define KILN_T float
 #endif

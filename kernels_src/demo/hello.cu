@@ -1,8 +1,7 @@
-/* hello.cu -- every thread says who it is (lecture row A1).
+/* hello.cu -- every thread prints its indices (lecture row A1).
  *
- * Launch:  any grid and block; the lecture's is 3 blocks of 4 threads.
- * Result:  one line a thread on stdout, when the device is synchronised.
- */
+ * Launch: any grid and block; the lecture uses 3 blocks of 4 threads.
+ * Result: one line per thread on stdout, when the device is synchronised. */
 #ifndef __CUDACC_RTC__
 #include <cstdio>
 #endif

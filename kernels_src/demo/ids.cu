@@ -1,10 +1,9 @@
-/* ids.cu -- the table of grid, block and thread ids (lecture row A4).
+/* ids.cu -- the table of grid, block and thread indices (lecture row A4).
  *
- * Launch:  any grid and block in one, two or three dimensions.
- * Result:  out[9 * id ...] for each thread, in the order of its global id:
- *          blockIdx x y z, threadIdx x y z, flat block, flat thread in its
- *          block, global id.
- */
+ * Launch: any grid and block in one, two or three dimensions.
+ * Result: nine numbers per thread, in the order of the threads' global numbers:
+ *         blockIdx x y z, threadIdx x y z, number of the block, number of the thread
+ *         in its block, global number. */
 extern "C" __global__ void ids(unsigned *out)
 {
   const unsigned block =

@@ -1,10 +1,8 @@
-/* julia.cu -- the Julia set of z -> z^2 + c, steps until |z| >= 2 (lecture row
- * C4).
+/* julia.cu -- the Julia set of z -> z^2 + c: steps until |z| >= 2 (lecture row C4).
  *
- * Launch:  one thread a pixel, two dimensions: grid * block >= width, height.
- * Result:  steps[y * width + x], 0 to 255; the picture spans -1.5 to 1.5 in the
- *          longer direction.
- */
+ * Launch: one thread per pixel in two dimensions: grid * block >= width, height.
+ * Result: steps[y * width + x], 0 to 255. The picture spans -1.5 to 1.5 in the longer
+ *         direction. */
 extern "C" __global__ void julia(unsigned char *steps, unsigned width,
                                  unsigned height, float cx, float cy)
 {

@@ -1,10 +1,12 @@
-/* matmul.cu -- C = A B, row-major floats, 128 x 128 a block and 8 x 8 a thread
- * from registers (lecture rows B7, C1, E6).
+/* matmul.cu -- C = A B for row-major matrices of floats (lecture rows B7, C1, E6).
  *
- * Launch:  block 256, grid (n / 128, m / 128); m and n multiples of 128, k of 8.
- *          Addresses 16-byte aligned.
- * Result:  c[m][n], sums in order of k.
- */
+ * Idea: a block computes a 128 x 128 tile of C. It stages tiles of A and B in shared
+ * memory, and each thread computes 8 x 8 elements from registers, so an element that
+ * is loaded from shared memory is used 8 times.
+ *
+ * Launch: block 256, grid (n / 128, m / 128); m and n are multiples of 128, and k is
+ *         one of 8. All addresses are aligned to 16 bytes.
+ * Result: c[m][n], with sums in the order of k. */
 enum { TILE = 128, DEPTH = 8, EACH = 8 };
 
 extern "C" __global__ void __launch_bounds__(256)
@@ -14,7 +16,9 @@ extern "C" __global__ void __launch_bounds__(256)
   __shared__ __align__(16) float bt[DEPTH][TILE];
   const unsigned t = threadIdx.x, tx = t % 16, ty = t / 16;
   const unsigned row0 = blockIdx.y * TILE, col0 = blockIdx.x * TILE;
-  const unsigned ar = t / 2, ak = t % 2 * 4; /* a thread's four of A's tile */
+  const unsigned ar = t / 2,
+                 ak = t % 2 *
+                      4; /* the four elements of A's tile that a thread loads */
   const unsigned bk = t / 32, bc = t % 32 * 4;
   float sum[EACH][EACH] = {};
 

@@ -1,10 +1,9 @@
-/* matrix_add.cu -- c = a + b for rows x cols matrices, row by row in memory
- * (lecture row E1).
+/* matrix_add.cu -- c = a + b for row-major matrices of rows x cols elements (lecture
+ * row E1).
  *
- * Launch:  one thread an element, x over columns and y over rows; one block for
- *          a small matrix, or a 2-D grid that covers it.
- * Result:  c[row][col] = a[row][col] + b[row][col].
- */
+ * Launch: one thread per element, x over columns and y over rows: one block for a
+ *         small matrix, or a two-dimensional grid that covers it.
+ * Result: c[row][col] = a[row][col] + b[row][col] */
 extern "C" __global__ void matrix_add(const float *a, const float *b, float *c,
                                       unsigned rows, unsigned cols)
 {

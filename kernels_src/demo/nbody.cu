@@ -1,10 +1,13 @@
-/* nbody.cu -- accelerations of n bodies by all pairs, positions in shared memory
- * block by block (lecture row B15).
+/* nbody.cu -- accelerations of n bodies by all pairs (lecture row B15).
  *
- * Specialise:  KILN_BLOCK  256  threads a block: a multiple of 32, <= 1024
- * Launch:      block KILN_BLOCK, grid n / KILN_BLOCK; n a multiple of KILN_BLOCK.
- * Result:      a[i] = sum of m[j] * d / (|d|^2 + softening)^(3/2), d from i to j
- */
+ * Idea: the block stages the positions of one block of bodies at a time in shared
+ * memory, where all its threads read them (Nyland, Harris and Prins, Fast N-Body
+ * Simulation with CUDA, 2007).
+ *
+ * Parameters: KILN_BLOCK, threads per block (256): a multiple of 32, at most 1024.
+ * Launch: block KILN_BLOCK, grid n / KILN_BLOCK; n is a multiple of KILN_BLOCK.
+ * Result: a[i] = sum of m[j] * d / (|d|^2 + softening)^(3/2), where d is the vector
+ *         from i to j. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif

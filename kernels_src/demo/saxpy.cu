@@ -1,8 +1,7 @@
 /* saxpy.cu -- y = a x + y (lecture row E1).
  *
- * Launch:  one thread an element: grid * block >= n, one dimension.
- * Result:  y[i] = a * x[i] + y[i], one rounding.
- */
+ * Launch: one thread per element in one dimension: grid * block >= n.
+ * Result: y[i] = a * x[i] + y[i], rounded once. */
 extern "C" __global__ void saxpy(float a, const float *x, float *y, unsigned n)
 {
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,10 +1,9 @@
 /* shared_memory.cu -- static and dynamic shared memory (lecture row B5).
  *
- * Launch:  reverse_static: one block of 256 threads for 256 elements.
- *          reverse_dynamic: one block of n threads and 4 n bytes of dynamic
- *          shared memory; the size is chosen at launch.
- * Result:  x in reverse order.
- */
+ * Launch: reverse_static takes one block of 256 threads for 256 elements.
+ *         reverse_dynamic takes one block of n threads and 4 n bytes of dynamic shared
+ *         memory, whose size the launch chooses.
+ * Result: x in reverse order. */
 enum { STATIC_SIZE = 256 };
 
 extern "C" __global__ void reverse_static(float *x)

@@ -1,10 +1,8 @@
-/* slow.cu -- keeps one block busy for a chosen time (lecture row A11).
+/* slow.cu -- keep one block busy for a chosen time (lecture row A11).
  *
- * Launch:  one block, so that several launches fit beside each other on a GPU.
- * Result:  out[0], some value above 0. The time grows with `iterations`: each
- *          is one multiply-add that waits for the one before it, about four
- *          clocks.
- */
+ * Launch: one block, so that several launches run side by side on a GPU.
+ * Result: out[0] is some value above 0. The time grows with `iterations`: each of them
+ *         is a multiply-add that waits for the one before it, about four clocks. */
 extern "C" __global__ void slow(float *out, unsigned iterations)
 {
   float v = 1.0f + static_cast<float>(threadIdx.x) * 1e-6f;

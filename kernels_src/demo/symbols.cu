@@ -1,12 +1,11 @@
-/* symbols.cu -- variables in device, constant and shared memory that the host
- * reads and writes by name (lecture row B1).
+/* symbols.cu -- variables in device, constant and shared memory that the host reads and
+ * writes by name (lecture row B1).
  *
- * Symbols: factor        float, device memory
- *          coefficients  float[4], constant memory: c0, c1, c2, c3
- *          counter       unsigned, device memory; grows by n a launch
- * Launch:  one thread an element, one dimension.
- * Result:  y[i] = factor * (c0 + c1 x + c2 x^2 + c3 x^3) with x = x[i].
- */
+ * Symbols: factor        float in device memory
+ *          coefficients  float[4] in constant memory: c0, c1, c2, c3
+ *          counter       unsigned in device memory; each launch adds n to it
+ * Launch: one thread per element in one dimension.
+ * Result: y[i] = factor * (c0 + c1 x + c2 x^2 + c3 x^3) with x = x[i]. */
 extern "C" {
 __device__ float factor = 1.0f;
 __constant__ float coefficients[4];
@@ -15,7 +14,7 @@ __device__ unsigned counter;
 
 extern "C" __global__ void polynomial(const float *x, float *y, unsigned n)
 {
-  __shared__ unsigned in_block; /* lives as long as the block */
+  __shared__ unsigned in_block; /* exists as long as the block */
   const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
 
   if (threadIdx.x == 0)

@@ -33,7 +33,7 @@ __device__ __forceinline__ T reduce_array(T (&v)[n], Op op)
   return v[0];
 }
 
-/* ---- An operation ---------------------------------------------------------------- */
+/* ---- An operation -------------------------------------------------------- */
 
 template <class V, class T, class Op, class C, unsigned vector>
 struct op_accumulator {

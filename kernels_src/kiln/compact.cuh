@@ -18,7 +18,7 @@
 namespace kiln
 {
 
-/* ---- A tile --------------------------------------------------------------------- */
+/* ---- A tile -------------------------------------------------------------- */
 
 template <unsigned block, unsigned vectors, unsigned width> struct tile_shape {
   enum : unsigned {
@@ -74,7 +74,7 @@ __device__ __forceinline__ unsigned slot_bit(unsigned slot, bool set)
   return set ? 1u << slot : 0u;
 }
 
-/* ---- Ranks ------------------------------------------------------------------------ */
+/* ---- Ranks --------------------------------------------------------------- */
 
 __device__ constexpr unsigned bits_for(unsigned most)
 {
@@ -134,7 +134,7 @@ warps_before(unsigned count, unsigned (&storage)[warps], unsigned &total)
   return warp_reduce(lane() < warp() ? other : 0u, sum{});
 }
 
-/* ---- Counts of the tiles before ------------------------------------------------------ */
+/* ---- Counts of the tiles before ------------------------------------------ */
 
 /* Returns the sum over all tiles before `tile` (> 0), in every lane. One whole
  * warp calls it. T is any type with operator+ for which T{} is 0. Each step
@@ -165,10 +165,8 @@ __device__ __forceinline__ T count_look_back(const unsigned long long *words,
 
       for (;;) {
         known = warp_ballot(state[w] == status_prefix);
-        wanted =
-            known ^
-            (known -
-             1); /* the lanes up to the lowest set bit; all lanes if none is set */
+        /* The lanes up to the lowest set bit; all lanes if none is set. */
+        wanted = known ^ (known - 1);
         if ((warp_ballot(state[w] == 0) & wanted) == 0)
           break;
         tile_pause();
@@ -221,7 +219,7 @@ template <class T> struct count_pair {
   }
 };
 
-/* ---- Stores --------------------------------------------------------------------------- */
+/* ---- Stores -------------------------------------------------------------- */
 
 /* Calls f(j) for j < n, spread over the block such that each warp writes whole
  * lines of 128 bytes if element 0 is at `to`. */

@@ -29,8 +29,9 @@ namespace kiln
 enum : unsigned {
   status_partial = 1, /* the tile's own total */
   status_prefix = 2,  /* the reduction over all tiles up to this one */
-  status_reset =
-      3 /* the tile's own total, and nothing before it matters: a segment begins inside it */
+  /* The tile's own total, and nothing before it matters: a segment begins
+   * inside it. */
+  status_reset = 3
 };
 
 /* Nanoseconds between two polls of missing descriptors: a small part of a round

@@ -87,7 +87,7 @@ static_assert(KILN_WARP_SIZE == 32, "KILN_WARP_SIZE: a ballot has 32 bits");
 static_assert(KILN_MAX_BLOCK % 32 == 0 && KILN_MAX_BLOCK <= 1024,
               "KILN_MAX_BLOCK: a multiple of 32, at most 1024");
 
-/* ---- Where am I ---------------------------------------------------------- */
+/* ---- Indices ------------------------------------------------------------- */
 
 __device__ __forceinline__ unsigned block_threads()
 {
@@ -262,7 +262,7 @@ struct bit_xor {
   }
 };
 
-/* ---- Moving values between lanes ------------------------------------------ */
+/* ---- Moving values between lanes ----------------------------------------- */
 
 enum class move { from, down, up, across };
 
@@ -359,7 +359,7 @@ __device__ __forceinline__ T warp_broadcast(T value, unsigned source)
   return shuffle(value, source);
 }
 
-/* ---- Votes ---------------------------------------------------------------- */
+/* ---- Votes --------------------------------------------------------------- */
 
 /* Returns a mask in which bit i is set if lane i's condition holds. */
 __device__ __forceinline__ unsigned warp_ballot(bool condition)
@@ -414,7 +414,7 @@ __device__ __forceinline__ unsigned warp_match(unsigned word)
 #endif
 }
 
-/* ---- Warp reduce and scan -------------------------------------------------- */
+/* ---- Warp reduce and scan ------------------------------------------------ */
 
 /* Returns the reduction over the first n lanes (1 to 32), in lane 0 only. */
 template <class T, class Op>
@@ -501,7 +501,7 @@ __device__ __forceinline__ T warp_scan_exclusive(T value, Op op, T identity)
   return lane() == 0 ? identity : before;
 }
 
-/* ---- Block ------------------------------------------------------------------ */
+/* ---- Block --------------------------------------------------------------- */
 
 /* Scratch for one value per warp, shared by all types and functions. */
 template <class T> __device__ __forceinline__ T *block_scratch()
@@ -624,7 +624,7 @@ __device__ __forceinline__ unsigned block_count(bool condition)
   return static_cast<unsigned>(__syncthreads_count(condition));
 }
 
-/* ---- Grid -------------------------------------------------------------------- */
+/* ---- Grid ---------------------------------------------------------------- */
 
 /* A block's result on its way to another block. Each 32 bits of it travel with
  * a flag in one 64-bit word, which arrives as a whole. So neither a fence nor a

@@ -28,7 +28,7 @@ namespace kiln
 
 enum : unsigned { radix_bits = 8, radix_digits = 256 };
 
-/* ---- Keys -------------------------------------------------------------------- */
+/* ---- Keys ---------------------------------------------------------------- */
 
 template <unsigned bytes> struct radix_word;
 template <> struct radix_word<1> {
@@ -87,7 +87,7 @@ __device__ __forceinline__ unsigned radix_digit(U word, unsigned shift,
   return static_cast<unsigned>(word >> shift) & mask;
 }
 
-/* ---- Warps --------------------------------------------------------------------- */
+/* ---- Warps --------------------------------------------------------------- */
 
 /* Makes what lanes of the warp wrote to shared memory visible to the others. */
 __device__ __forceinline__ void warp_sync()
@@ -128,8 +128,7 @@ __device__ __forceinline__ unsigned radix_same_bit(unsigned digit)
 __device__ __forceinline__ unsigned radix_and(unsigned a, unsigned b,
                                               unsigned c)
 {
-#if KILN_ARCH >=                                                               \
-    50 /* one instruction, which compilers do not form after votes */
+#if KILN_ARCH >= 50 /* one instruction; compilers do not form it */
   unsigned all;
 
   asm("lop3.b32 %0, %1, %2, %3, 0x80;" : "=r"(all) : "r"(a), "r"(b), "r"(c));
@@ -180,7 +179,7 @@ __device__ __forceinline__ void radix_rank_warp(unsigned *row, Digit digit_of,
   }
 }
 
-/* ---- Blocks --------------------------------------------------------------------- */
+/* ---- Blocks -------------------------------------------------------------- */
 
 template <unsigned block> struct radix_counters {
   static_assert(block % 32 == 0 && block >= radix_digits,
@@ -298,7 +297,7 @@ radix_sort_block(radix_counters<block> &counters, U *tile,
   }
 }
 
-/* ---- Tiles ------------------------------------------------------------------------ */
+/* ---- Tiles --------------------------------------------------------------- */
 
 /* Returns the sum over all tiles before `tile` for one digit. The descriptors
  * of a tile are adjacent, one per digit: first the count of that digit in the
@@ -342,7 +341,7 @@ radix_look_back(const unsigned long long *words, unsigned tile, unsigned epoch)
   return before;
 }
 
-/* ---- Launches that overlap ---------------------------------------------------------- */
+/* ---- Overlapping launches ------------------------------------------------ */
 
 /* Waits for earlier launches of the stream. Before this call, nothing that they
  * write may be read, and nothing that they read may be written. */

@@ -6,8 +6,8 @@
 
 struct register_tile {
   held h[KILN_VECTORS];
-  acc before
-      [KILN_VECTORS]; /* reduction over the warp's elements before this lane's vector */
+  /* Reduction over the warp's elements before this lane's vector. */
+  acc before[KILN_VECTORS];
 
   __device__ __forceinline__ void load(const source &s, const tile_view &view)
   {

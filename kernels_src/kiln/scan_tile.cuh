@@ -54,9 +54,8 @@ static_assert(KILN_BLOCK % 32 == 0 && KILN_BLOCK >= 64,
 
 enum : unsigned {
   holders = KILN_BLOCK - 32, /* threads that hold elements */
-  warps =
-      holders /
-      32, /* warps that hold elements; the one after them waits for the prefix */
+  /* Warps that hold elements; the one after them waits for the prefix. */
+  warps = holders / 32,
   row = 32 * KILN_VECTOR,         /* elements that a warp reads side by side */
   warp_tile = row * KILN_VECTORS, /* elements per warp */
   tile_size = warps * warp_tile
@@ -199,7 +198,7 @@ static __device__ __forceinline__ void hide(held &, unsigned)
 }
 #endif
 
-/* ---- The operation --------------------------------------------------------------------- */
+/* ---- The operation ------------------------------------------------------- */
 
 /* The value that leaves every value unchanged. For sums that is -0, since -0 +
  * 0 is +0. */
@@ -236,15 +235,16 @@ struct source {
   }
 };
 
-/* ---- Which elements are mine ------------------------------------------------------------ */
+/* ---- The elements of a thread -------------------------------------------- */
 
 /* One tile, seen by one thread: vector r begins at begin + r * row. Only the
  * first `size` elements exist. If they end inside a vector, that vector begins
  * at `tail`, and one thread holds it. */
 struct tile_view {
   count first; /* first element of the tile, in the array */
-  unsigned
-      begin; /* this thread's first vector; this and the following are places in the tile */
+  /* This thread's first vector; this and the following are places in the
+   * tile. */
+  unsigned begin;
   unsigned size, tail, tail_row;
 
   __device__ __forceinline__ tile_view(count tile, count n)

@@ -1,11 +1,11 @@
-/* dot.cu -- dot product: products in shared memory, a tree over them, one atomic a
- * block (lecture row D4).
+/* dot.cu -- dot product: products in shared memory, a tree reduction over them, and one
+ * atomic addition per block (lecture row D4).
  *
- * Specialise:  KILN_T      float  element: float, or double from 6.0 on
- *              KILN_BLOCK  256    threads a block: a power of two
- * Launch:      one thread an element, block KILN_BLOCK.
- * Result:      *out += the sum of a[i] * b[i]; the order of the blocks, and with
- *              it the last bits, differ from run to run. */
+ * Parameters: KILN_T, type of an element (float; double from 6.0 on). KILN_BLOCK, threads
+ *             per block (256): a power of two.
+ * Launch: one thread per element, block KILN_BLOCK.
+ * Result: adds the sum of a[i] * b[i] to *out. The order of the blocks differs from run to
+ *         run, and with it the last bits. */
 #ifndef KILN_T
 #define KILN_T float
 #endif
@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   const unsigned i = blockIdx.x * KILN_BLOCK + t;
 
   product[t] = i < n ? a[i] * b[i] : KILN_T(0);
-  __syncthreads(); /* before others read it */
+  __syncthreads(); /* before other threads read it */
   for (unsigned width = KILN_BLOCK / 2; width > 0; width /= 2) {
     if (t < width)
       product[t] += product[t + width];

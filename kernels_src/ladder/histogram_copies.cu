@@ -1,9 +1,8 @@
-/* histogram_copies.cu -- the same with 32 counters of each bin side by side, one
- * for each lane: the lanes of a warp never warp_sync in a bank, whatever they count.
+/* histogram_copies.cu -- histogram with 32 counters per bin in shared memory, one per lane
+ *: no two lanes of a warp access the same bank, whatever they count.
  *
- * Launch:  any grid; 128 bytes of dynamic shared memory a bin; counts are 0
- *          before.
- * Result:  counts[x[i]] for all samples below bins. */
+ * Launch: any grid; 128 bytes of dynamic shared memory per bin; counts are 0 before.
+ * Result: counts[x[i]] for all samples below bins. */
 extern "C" __global__ void histogram_copies(const unsigned *x, unsigned n,
                                             unsigned *counts, unsigned bins)
 {

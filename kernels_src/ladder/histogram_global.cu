@@ -1,7 +1,7 @@
-/* histogram_global.cu -- every sample an atomic in global memory.
+/* histogram_global.cu -- histogram with one atomic addition in global memory per sample.
  *
- * Launch:  any grid; counts are 0 before.
- * Result:  counts[x[i]] for all samples below bins. */
+ * Launch: any grid; counts are 0 before.
+ * Result: counts[x[i]] for all samples below bins. */
 extern "C" __global__ void histogram_global(const unsigned *x, unsigned n,
                                             unsigned *counts, unsigned bins)
 {

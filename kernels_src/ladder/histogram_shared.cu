@@ -1,8 +1,8 @@
-/* histogram_shared.cu -- each block counts in shared memory, and adds its counts
- * up in global memory at its end.
+/* histogram_shared.cu -- histogram in which each block counts in shared memory and adds its
+ * counts in global memory at its end.
  *
- * Launch:  any grid; 4 bytes of dynamic shared memory a bin; counts are 0 before.
- * Result:  counts[x[i]] for all samples below bins. */
+ * Launch: any grid; 4 bytes of dynamic shared memory per bin; counts are 0 before.
+ * Result: counts[x[i]] for all samples below bins. */
 extern "C" __global__ void histogram_shared(const unsigned *x, unsigned n,
                                             unsigned *counts, unsigned bins)
 {

@@ -1,11 +1,10 @@
-/* reduce_atomic_global.cu -- every thread adds its element to one variable
- * (lecture rows A9 and C8).
+/* reduce_atomic_global.cu -- every thread adds its element to one variable (lecture rows A9
+ * and C8).
  *
- * Launch:  one thread an element.
- * Result:  *result += the sum of x, in whatever order the atomics come. All of
- *          them wait for one address, and the one float accumulator stalls as
- *          in reduce_one_thread.
- */
+ * Launch: one thread per element.
+ * Result: adds the sum of x to *result, in the order in which the atomics happen. All of
+ *         them wait for one address, and the single float accumulator stalls as in
+ *         reduce_one_thread. */
 extern "C" __global__ void reduce_atomic_global(const float *x, unsigned n,
                                                 float *result)
 {

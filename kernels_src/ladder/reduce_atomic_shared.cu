@@ -1,9 +1,8 @@
-/* reduce_atomic_shared.cu -- atomics within the block first, then one a block
- * (lecture row A9).
+/* reduce_atomic_shared.cu -- atomic additions within the block, then one per block (lecture
+ * row A9).
  *
- * Launch:  one thread an element.
- * Result:  *result += the sum of x, in whatever order the atomics come.
- */
+ * Launch: one thread per element.
+ * Result: adds the sum of x to *result, in the order in which the atomics happen. */
 extern "C" __global__ void reduce_atomic_shared(const float *x, unsigned n,
                                                 float *result)
 {

@@ -1,10 +1,8 @@
-/* reduce_block.cu -- a tree in global memory by one block (lecture row C8).
+/* reduce_block.cu -- a tree reduction in global memory by one block (lecture row C8).
  *
- * Launch:  one block of any size.
- * Result:  *result += the sum of x. The tree is built in x itself, so x is
- *          lost. Neighbours at distance 1, 2, 4, ... are added: the active
- *          threads lie ever further apart.
- */
+ * Launch: one block of any size.
+ * Result: adds the sum of x to *result. The tree overwrites x. Elements at distance 1, 2, 4,
+ *         ... are added, so the active threads are ever further apart. */
 extern "C" __global__ void reduce_block(float *x, unsigned n, float *result)
 {
   const unsigned long long size = n;

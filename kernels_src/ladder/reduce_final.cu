@@ -1,10 +1,9 @@
-/* reduce_final.cu -- two loads a thread, shuffles within the warps, shared
- * memory only between them (lecture row A9, the step after its last).
+/* reduce_final.cu -- two loads per thread, shuffles within the warps, and shared memory only
+ * between the warps (lecture row A9, one step further).
  *
- * Specialise:  KILN_BLOCK  256  threads a block: a multiple of 32, <= 1024
- * Launch:      one thread for two elements, block KILN_BLOCK.
- * Result:      *result += the sum of x.
- */
+ * Parameters: KILN_BLOCK, threads per block (256): a multiple of 32, at most 1024.
+ * Launch: one thread per two elements, block KILN_BLOCK.
+ * Result: adds the sum of x to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif

@@ -1,10 +1,8 @@
-/* reduce_grid_atomic.cu -- a tree in global memory in each block, then one
- * atomic a block (lecture row C8).
+/* reduce_grid_atomic.cu -- a tree reduction in global memory in each block, then one atomic
+ * addition per block (lecture row C8).
  *
- * Launch:  one thread for two elements.
- * Result:  *result += the sum of x. The trees are built in x itself, so x is
- *          lost.
- */
+ * Launch: one thread per two elements.
+ * Result: adds the sum of x to *result. The trees overwrite x. */
 extern "C" __global__ void reduce_grid_atomic(float *x, unsigned n,
                                               float *result)
 {

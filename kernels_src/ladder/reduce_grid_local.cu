@@ -1,10 +1,9 @@
-/* reduce_grid_local.cu -- the trees of reduce_grid_atomic in the block's own
- * shared memory (lecture row C8, there called local memory). x stays as it is.
+/* reduce_grid_local.cu -- the trees of reduce_grid_atomic in the block's shared memory
+ * (lecture row C8, where it is called local memory). x is not changed.
  *
- * Specialise:  KILN_BLOCK  1024  threads a block: a power of two, <= 1024
- * Launch:      one thread for two elements, block KILN_BLOCK.
- * Result:      *result += the sum of x.
- */
+ * Parameters: KILN_BLOCK, threads per block (1024): a power of two, at most 1024.
+ * Launch: one thread per two elements, block KILN_BLOCK.
+ * Result: adds the sum of x to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 1024
 #endif

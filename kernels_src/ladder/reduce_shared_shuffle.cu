@@ -1,10 +1,9 @@
-/* reduce_shared_shuffle.cu -- the tree in shared memory down to one warp, which
- * goes on in registers (lecture row A9).
+/* reduce_shared_shuffle.cu -- the tree reduction in shared memory down to one warp, which
+ * continues in registers (lecture row A9).
  *
- * Specialise:  KILN_BLOCK  256  threads a block: a power of two, 64 to 1024
- * Launch:      one thread an element, block KILN_BLOCK.
- * Result:      *result += the sum of x.
- */
+ * Parameters: KILN_BLOCK, threads per block (256): a power of two, 64 to 1024.
+ * Launch: one thread per element, block KILN_BLOCK.
+ * Result: adds the sum of x to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif

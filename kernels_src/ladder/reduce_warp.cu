@@ -1,10 +1,9 @@
-/* reduce_warp.cu -- warps fold in registers, the first warp folds the warps, one
- * atomic a block (lecture row C8).
+/* reduce_warp.cu -- warps reduce in registers, the first warp reduces their results, and each
+ * block makes one atomic addition (lecture row C8).
  *
- * Specialise:  KILN_BLOCK  512  threads a block: a multiple of 32, <= 1024
- * Launch:      one thread an element, block KILN_BLOCK.
- * Result:      *result += the sum of x.
- */
+ * Parameters: KILN_BLOCK, threads per block (512): a multiple of 32, at most 1024.
+ * Launch: one thread per element, block KILN_BLOCK.
+ * Result: adds the sum of x to *result. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif

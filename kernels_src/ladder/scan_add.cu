@@ -1,14 +1,13 @@
-/* scan_add.cu -- what makes one scan of scanned sections: each section gets the sum
- * of the sections before it (lecture row B11).
+/* scan_add.cu -- turn scanned sections into one scan: each section adds the sum of the
+ * sections before it (lecture row B11).
  *
- * Specialise:  KILN_COUNT  0  1: *additions grows by the additions made
- * Launch:      one thread an element, any block.
- *              n          elements
- *              section    elements of a section
- *              sums       the inclusive scan of the sections' sums
- *              additions  not used without KILN_COUNT
- * Result:      y[i] += sums[i / section - 1], except in the first section.
- */
+ * Parameters: KILN_COUNT (0), 1: *additions grows by the number of additions.
+ * Launch: one thread per element, any block.
+ *         n          number of elements
+ *         section    elements per section
+ *         sums       the inclusive scan of the sections' sums
+ *         additions  unused without KILN_COUNT
+ * Result: adds sums[i / section - 1] to y[i], except in the first section. */
 #ifndef KILN_COUNT
 #define KILN_COUNT 0
 #endif

@@ -1,20 +1,18 @@
-/* scan_brent_kung.cu -- sections scanned in shared memory over a balanced tree: from
- * the leaves to the root, then back (lecture row B11; Brent and Kung, A Regular
- * Layout for Parallel Adders, 1982). Twice the steps, no more work than twice the
- * least.
+/* scan_brent_kung.cu -- sections scanned in shared memory over a balanced tree, from the
+ * leaves to the root and back (lecture row B11; Brent and Kung, A Regular Layout for
+ * Parallel Adders, 1982). Compared with scan_hillis_steele, it takes twice the steps, but
+ * fewer than two additions per element.
  *
- * Specialise:  KILN_BLOCK     256  threads a block: a power of two; a section has
- *                                  twice as many elements
- *              KILN_EXCLUSIVE 0    1: y[i] is the sum of the section's elements
- *                                  before x[i]
- *              KILN_COUNT     0    1: *additions grows by the additions made
- * Launch:      a block for each section, block KILN_BLOCK.
- *              n          elements
- *              sums       NULL, or for each section its sum
- *              additions  not used without KILN_COUNT
- * Result:      y, each section scanned; at most 2 (n - 1) additions for a section
- *              of n elements.
- */
+ * Parameters: KILN_BLOCK, threads per block (256): a power of two; a section has twice as
+ *             many elements. KILN_EXCLUSIVE (0), 1: y[i] is the sum of the section's
+ *             elements before x[i]. KILN_COUNT (0), 1: *additions grows by the number of
+ *             additions.
+ * Launch: one block per section, block KILN_BLOCK.
+ *         n          number of elements
+ *         sums       NULL, or one sum per section
+ *         additions  unused without KILN_COUNT
+ * Result: y, each section scanned; at most 2 (n - 1) additions for a section of n
+ *         elements. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
@@ -39,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   __syncthreads();
 
   /* Up: the last element of each pair of subtrees gets the sum of both. The
-   * threads that work are neighbours, so few warps are divided. */
+   * active threads are adjacent, so few warps diverge. */
   for (unsigned stride = 1; stride < size; stride *= 2) {
     const unsigned i = (t + 1) * stride * 2 - 1;
 
@@ -49,7 +47,8 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     }
     __syncthreads();
   }
-  /* Down: the first half of each right subtree gets what comes before it. */
+  /* Down: the first half of each right subtree gets the sum of what comes
+   * before it. */
   for (unsigned stride = KILN_BLOCK / 2; stride > 0; stride /= 2) {
     const unsigned i = (t + 1) * stride * 2 - 1;
 

@@ -1,18 +1,16 @@
-/* scan_hillis_steele.cu -- sections scanned in shared memory by doubling: in step s
- * each element adds the one 2^s before it (lecture row B11; Hillis and Steele,
- * Data Parallel Algorithms, 1986). Few steps, but more work than needed.
+/* scan_hillis_steele.cu -- sections scanned in shared memory by doubling: in step s each
+ * element adds the one 2^s before it (lecture row B11; Hillis and Steele, Data Parallel
+ * Algorithms, 1986). It takes few steps, but more additions than needed.
  *
- * Specialise:  KILN_BLOCK     512  threads a block, and elements of a section
- *              KILN_EXCLUSIVE 0    1: y[i] is the sum of the section's elements
- *                                  before x[i]
- *              KILN_COUNT     0    1: *additions grows by the additions made
- * Launch:      one thread an element, block KILN_BLOCK.
- *              n          elements
- *              sums       NULL, or for each section its sum
- *              additions  not used without KILN_COUNT
- * Result:      y, each section scanned; n log2 n - (n - 1) additions for a section
- *              of n elements, n a power of two.
- */
+ * Parameters: KILN_BLOCK, threads per block and elements per section (512).
+ *             KILN_EXCLUSIVE (0), 1: y[i] is the sum of the section's elements before
+ *             x[i]. KILN_COUNT (0), 1: *additions grows by the number of additions.
+ * Launch: one thread per element, block KILN_BLOCK.
+ *         n          number of elements
+ *         sums       NULL, or one sum per section
+ *         additions  unused without KILN_COUNT
+ * Result: y, each section scanned; n log2 n - (n - 1) additions for a section of n
+ *         elements, if n is a power of two. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif
@@ -38,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
     const bool adds = t >= stride && t < size;
     const float before = adds ? section[t - stride] : 0.0f;
 
-    __syncthreads(); /* all have read what is written next */
+    __syncthreads(); /* all threads have read what is overwritten next */
     if (adds) {
       section[t] += before;
       ++added;

@@ -1,13 +1,12 @@
-/* scan_naive.cu -- a thread for each result, which adds up all elements that it
- * needs (lecture row B11).
+/* scan_naive.cu -- one thread per result, which adds all elements that it needs (lecture
+ * row B11).
  *
- * Specialise:  KILN_EXCLUSIVE 0  1: y[i] is the sum of the elements before x[i]
- *              KILN_COUNT     0  1: *additions grows by the additions made
- * Launch:      one thread an element, any block.
- *              n          elements
- *              additions  not used without KILN_COUNT
- * Result:      y[i] = x[0] + ... + x[i]; n (n - 1) / 2 additions.
- */
+ * Parameters: KILN_EXCLUSIVE (0), 1: y[i] is the sum of the elements before x[i].
+ *             KILN_COUNT (0), 1: *additions grows by the number of additions.
+ * Launch: one thread per element, any block.
+ *         n          number of elements
+ *         additions  unused without KILN_COUNT
+ * Result: y[i] = x[0] + ... + x[i]; n (n - 1) / 2 additions. */
 #ifndef KILN_EXCLUSIVE
 #define KILN_EXCLUSIVE 0
 #endif

@@ -1,12 +1,13 @@
-/* scatter_passes.cu -- one pass of the lecture's multi-pass scatter: all of x and
- * index is read, what falls into one chunk of the target is written. While the
- * chunk is small enough for the cache, each of its lines is brought there once.
+/* scatter_passes.cu -- one pass of a multi-pass scatter (He et al., Efficient Gather and
+ * Scatter Operations on Graphics Processors, 2007): it reads all of x and index and writes
+ * what falls into one chunk of the target. While the chunk fits in the cache, each of its
+ * lines is loaded once.
  *
- * Launch:      any grid and block; one thread an element; once for each chunk.
- *              x, index     n elements
- *              out          the target
- *              begin, end   the chunk: places begin <= index < end
- * Result:      out[index[i]] = x[i] where index[i] is in the chunk. */
+ * Launch: any grid and block with one thread per element; one launch per chunk.
+ *         x, index     n elements
+ *         out          the target
+ *         begin, end   the chunk: begin <= index < end
+ * Result: out[index[i]] = x[i] where index[i] is in the chunk. */
 extern "C" __global__ void scatter_passes(const float *x, const unsigned *index,
                                           float *out, unsigned n,
                                           unsigned begin, unsigned end)

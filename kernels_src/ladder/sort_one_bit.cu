@@ -1,19 +1,19 @@
-/* sort_one_bit.cu -- radix sort as the lecture builds it: one pass a bit, each a
- * stable split into keys whose bit is 0 and keys whose bit is 1 (lecture row B14).
- * With b the bit and e = 1 - b:
- *   f            = exclusive scan of e: where a key with b = 0 goes
+/* sort_one_bit.cu -- radix sort by one bit per pass (lecture row B14; Blelloch, Prefix Sums
+ * and Their Applications, 1990). Each pass is a stable split into the keys whose bit is 0
+ * and the keys whose bit is 1. With b the bit and e = 1 - b:
+ *   f            = exclusive scan of e: destination of a key with b = 0
  *   total_falses = sum of e
- *   t            = i - f + total_falses: where a key with b = 1 goes
+ *   t            = i - f + total_falses: destination of a key with b = 1
  *
- * Specialise:  KILN_BLOCK  256  threads a block: a multiple of 32, <= 1024
- * Launch:      one thread a key, block KILN_BLOCK, three launches a bit:
- *              split_count    counts[block] = keys of the block with b = 0
- *              split_scan     one block: counts become their exclusive scan,
- *                             counts[blocks] the sum
- *              split_scatter  `to` = `from`, split
- *              and to look at: split_show, one block of n keys or more; rows of n
- *              words: b, e, f, t, d = b ? t : f, then total_falses
- * Result:      after bits 0 to 31 the keys are in order. */
+ * Parameters: KILN_BLOCK, threads per block (256): a multiple of 32, at most 1024.
+ * Launch: one thread per key, block KILN_BLOCK, three launches per bit:
+ *         split_count    counts[block] = keys of the block with b = 0
+ *         split_scan     one block: replaces the counts by their exclusive scan, and sets
+ *                        counts[blocks] to the sum
+ *         split_scatter  `to` = `from`, split
+ *         split_show prints the intermediate values: one block of at least n threads
+ *         writes rows of n words with b, e, f, t and d = b ? t : f, then total_falses.
+ * Result: after bits 0 to 31 the keys are sorted. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif

@@ -1,21 +1,20 @@
-/* sort_tile_bitonic.cu -- tiles sorted in shared memory by one-bit splits, then
- * merged pair by pair by bitonic merges until one is left (lecture row B14).
+/* sort_tile_bitonic.cu -- tiles sorted in shared memory by one-bit splits, then merged pair
+ * by pair by bitonic merges until one is left (lecture row B14; Batcher, Sorting Networks
+ * and Their Applications, 1968).
  *
- * To merge two sorted runs of `run` keys that follow each other, key i of the first
- * is compared with key i from the end of the second (merge_flip), after which
- * every key of the first half belongs there; each half is bitonic, and comparing
- * keys run / 2, run / 4, ... 1 apart sorts it (merge_step; the last distances,
- * inside a tile, merge_tile does in shared memory in one go). Keys behind the end
- * count as larger than all others: n may be anything.
+ * Idea: two adjacent sorted runs of `run` keys are merged in place. merge_flip compares key
+ * i of the first run with key i from the end of the second one. After that, every key of
+ * the first half belongs there, and each half is bitonic. Comparing keys at distances
+ * run / 2, run / 4, ... 1 sorts each half: merge_step for one distance, merge_tile for all
+ * distances within a tile at once, in shared memory.
+ * Keys beyond the end count as larger than all others, so n may be anything.
  *
- * Specialise:  KILN_BLOCK  512  threads a block: a power of two, 32 to 1024. A tile
- *                               has 2 * KILN_BLOCK keys
- * Launch:      block KILN_BLOCK; sort_tile, merge_tile: a block for each tile;
- *              merge_flip, merge_step: a thread for each pair of keys, of
- *              2 * KILN_BLOCK keys a block; in place.
- *              sort_tile; then for run = tile, 2 tile, ... below n:
- *              merge_flip(run), merge_step(run / 2) ... merge_step(tile),
- *              merge_tile */
+ * Parameters: KILN_BLOCK, threads per block (512): a power of two, 32 to 1024. A tile has
+ *             2 * KILN_BLOCK keys.
+ * Launch: block KILN_BLOCK, in place. sort_tile and merge_tile take one block per tile;
+ *         merge_flip and merge_step one thread per pair of keys.
+ *         Call sort_tile; then for run = tile, 2 tile, ... below n: merge_flip(run),
+ *         merge_step(run / 2), ..., merge_step(tile), merge_tile. */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 512
 #endif
@@ -54,7 +53,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   __shared__ unsigned tile[tile_size];
 
   load(keys, n, tile);
-  for (unsigned bit = 0; bit < 32; ++bit) { /* two neighbours a thread */
+  for (unsigned bit = 0; bit < 32; ++bit) { /* two adjacent keys per thread */
     const unsigned i = 2 * threadIdx.x;
     const unsigned x = tile[i], y = tile[i + 1];
     const unsigned ex = (x >> bit & 1) == 0, ey = (y >> bit & 1) == 0;
@@ -69,7 +68,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
   store(keys, n, tile);
 }
 
-/* The smaller one in front. */
+/* Puts the smaller key first. */
 static __device__ __forceinline__ void order(unsigned *keys, unsigned n,
                                              unsigned low, unsigned high)
 {

@@ -1,12 +1,12 @@
-/* split_count.cu -- split, steps 1 and 2: each thread counts its own portion by
- * partition and writes the counts where the prefix sum wants them (lecture row B12).
+/* split_count.cu -- split, steps 1 and 2: each thread counts its own contiguous elements by
+ * bucket and stores the counts in the order of the prefix scan (lecture row B12).
  *
- * Specialise:  KILN_BUCKETS  2          partitions
- *              KILN_KEY(x) x % PARTS  the partition of an element
- * Launch:      any number of threads; each owns ceil(n / threads) neighbours.
- *              counts  KILN_BUCKETS rows of one number a thread
- * Result:      counts[part][thread], no two threads in the same word: no locks.
- */
+ * Parameters: KILN_BUCKETS, number of buckets (2). KILN_KEY(x), bucket of an element
+ *             (x % KILN_BUCKETS).
+ * Launch: any number of threads; each owns ceil(n / threads) contiguous elements.
+ *         counts  KILN_BUCKETS rows of one number per thread
+ * Result: counts[bucket][thread]. No two threads write the same word, so no locks are
+ *         needed. */
 #ifndef KILN_BUCKETS
 #define KILN_BUCKETS 2
 #endif

@@ -1,10 +1,9 @@
-/* split_prefix.cu -- split, step 3: the exclusive prefix sum of all counts, row by
- * row, turns them into places (lecture row B12).
+/* split_prefix.cu -- split, step 3: the exclusive prefix scan of all counts, row by row, turns
+ * them into destinations (lecture row B12).
  *
- * Specialise:  KILN_BLOCK  256  threads a block: a power of two, <= 1024
- * Launch:      one block of KILN_BLOCK threads.
- *              counts  m numbers, replaced by their sums
- */
+ * Parameters: KILN_BLOCK, threads per block (256): a power of two, at most 1024.
+ * Launch: one block of KILN_BLOCK threads.
+ *         counts  m numbers, replaced by their sums */
 #ifndef KILN_BLOCK
 #define KILN_BLOCK 256
 #endif
@@ -14,7 +13,7 @@ extern "C" __global__ void __launch_bounds__(KILN_BLOCK)
 {
   __shared__ unsigned sum[KILN_BLOCK];
   const unsigned t = threadIdx.x;
-  unsigned before = 0; /* of all rounds so far */
+  unsigned before = 0; /* sum over all rounds so far */
 
   for (unsigned first = 0; first < m; first += KILN_BLOCK) {
     const unsigned mine = first + t < m ? counts[first + t] : 0;

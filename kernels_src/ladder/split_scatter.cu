@@ -1,12 +1,11 @@
-/* split_scatter.cu -- split, steps 4 and 5: each thread gathers its places and
- * writes its portion (lecture row B12).
+/* split_scatter.cu -- split, steps 4 and 5: each thread reads its destinations and moves its
+ * elements (lecture row B12).
  *
- * Specialise:  KILN_BUCKETS  2          partitions
- *              KILN_KEY(x) x % PARTS  the partition of an element
- * Launch:      as split_count.
- *              places  what split_prefix made of the counts; used up
- * Result:      out: partition 0, then 1, ...; each in the order of x.
- */
+ * Parameters: KILN_BUCKETS, number of buckets (2). KILN_KEY(x), bucket of an element
+ *             (x % KILN_BUCKETS).
+ * Launch: as split_count.
+ *         places  the output of split_prefix; the kernel overwrites it
+ * Result: out holds bucket 0, then 1, and so on, each in the order of x. */
 #ifndef KILN_BUCKETS
 #define KILN_BUCKETS 2
 #endif
