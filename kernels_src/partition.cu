@@ -62,7 +62,7 @@ second_at(const args &, const vector<n> &p, unsigned e, index)
 
 static_assert(KILN_ITEMS % KILN_VECTOR == 0, "KILN_ITEMS: whole vectors");
 static_assert(KILN_PARTITIONS == 2 || KILN_LAYOUT != 2,
-              "KILN_LAYOUT: two parts");
+              "KILN_LAYOUT: two partitions");
 
 enum : unsigned { vectors = KILN_ITEMS / KILN_VECTOR };
 

@@ -117,6 +117,22 @@ __device__ __forceinline__ compute_t<T> from_bits(unsigned long long bits)
   return widen(v);
 }
 
+/* Do two values have the same bits? */
+template <class T> __device__ __forceinline__ bool same_bits(T a, T b)
+{
+  return a == b;
+}
+
+__device__ __forceinline__ bool same_bits(float a, float b)
+{
+  return __float_as_uint(a) == __float_as_uint(b);
+}
+
+__device__ __forceinline__ bool same_bits(double a, double b)
+{
+  return __double_as_longlong(a) == __double_as_longlong(b);
+}
+
 /* ---- Words: what one load or store moves --------------------------------- */
 
 template <unsigned bytes> struct word;

@@ -1,25 +1,26 @@
-/* user.cuh -- what an operation's caller decides: inputs, map, operation and
- * further functions, in namespace user. The library generates it for each call;
- * the defaults here let a kernel be compiled by itself (one float array, its sum).
+/* user.cuh -- what the caller of an operation decides: inputs, map, operation and further
+ * functions, in namespace user. The library generates this part for each call. The
+ * defaults here let a kernel be compiled on its own (one array of floats and its sum).
  *
- *   index        unsigned long long
- *   args         a kernel parameter by value: addresses and parameters
- *   stored       type of a mapped element in memory
- *   value        the same as it computes
- *   pack<n>, load_inputs(s, i, p)   n neighbours of each array, from i on, before
- *                                   any map; i is a multiple of n, a power of two
- *   prefetch_inputs(s, i, n) asks for n elements of each array from i on to be
- *                            brought to the second-level cache; by a whole warp
- *   map_at(s, p, e, i)       element e of such a pack, mapped
- *   load(s, i)               element i, mapped
- *   load_as<how>(s, i)       the same; how it ranks in the caches (types.cuh)
- *   load_vector<n>(s, i, to)   n neighbours from i on, mapped; this and
- *                            load_inputs() take `how` as well, behind n
- *   acc, op, make_op(s), identity(s)   the operation, op(a, b) on acc
- *   and what the kernel's head names beside, as f(s, ...)
+ *   index                    unsigned long long
+ *   args                     a kernel parameter passed by value: addresses, parameters
+ *   stored, value            type of a mapped element in memory, and in computations
+ *   vector<n>                n adjacent elements of each input array, before any map
+ *   load_inputs(s, i, p)     loads a vector from element i on, a multiple of n; n is a
+ *                            power of two
+ *   prefetch_inputs(s, i, n) prefetches n elements of each array from i on into the
+ *                            second-level cache; one whole warp calls it
+ *   map_at(s, p, e, i)       maps element e of a vector
+ *   load(s, i)               loads and maps element i
+ *   load_as<how>(s, i)       the same with a cache policy (types.cuh)
+ *   load_vector<n>(s, i, to) loads and maps n adjacent elements from i on. This and
+ *                            load_inputs() take a cache policy as second template
+ *                            argument
+ *   acc, op, make_op(s), identity(s)   the operation: op(a, b) on values of type acc
+ *   and the functions f(s, ...) that the head of a kernel names.
  *
- * Texts of a map may also call x0_at(j) to x7_at(j), or x_at, y_at, z_at, w_at:
- * element j of an array, loaded one by one. They exist in texts that name them. */
+ * The text of a map may also call x0_at(j) to x7_at(j), or x_at, y_at, z_at, w_at: element
+ * j of an array, loaded on its own. They exist only in texts that name them. */
 #ifndef KILN_USER_CUH
 #define KILN_USER_CUH
 

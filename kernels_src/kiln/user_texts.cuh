@@ -1,8 +1,8 @@
-/* user_texts.cuh -- the caller's expressions, behind everything else.
+/* user_texts.cuh -- the caller's expressions, after everything else.
  *
- * A kernel that includes user.cuh includes this file as its last line. There the
- * library defines the functions that user.cuh has declared. Since no line of a
- * kernel follows, a macro of the caller's preamble cannot change one. */
+ * A kernel that includes user.cuh includes this file in its last line. Here the library
+ * defines the functions that user.cuh has declared. No line of a kernel follows, so no
+ * macro of the caller's preamble can change one. */
 #ifndef KILN_USER_TEXTS_CUH
 #define KILN_USER_TEXTS_CUH
 
