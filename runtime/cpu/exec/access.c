@@ -1,7 +1,12 @@
-/* access.c -- the bytes of lanes whose addresses follow no simple pattern. */
+/* access.c -- finds the bytes of lanes whose addresses follow no simple
+ * pattern.
+ *
+ * This is the general path of every memory instruction: by state space, lane
+ * after lane, with alignment, bounds, counting and checks. access.h describes
+ * the fast path. */
 #include "access.h"
 
-/* ---- Ranges ------------------------------------------------------------------ */
+/* ---- Ranges -------------------------------------------------------------- */
 
 const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
                                                 uint64_t address, uint64_t n)
@@ -23,7 +28,8 @@ const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
   return r;
 }
 
-/* Lanes of `mask` whose accesses all lie in range; host is set for those. */
+/* Lanes of `mask` whose accesses lie within `range`. Sets `host` for those
+ * lanes. */
 static uint32_t in_range(const kiln__cpu_range *range, uint32_t n,
                          uint32_t mask, kiln__cpu_reach *r)
 {
@@ -41,7 +47,7 @@ static uint32_t in_range(const kiln__cpu_range *range, uint32_t n,
   return in;
 }
 
-/* These return the lanes that are out of bounds. */
+/* Each of the following returns the lanes that are out of bounds. */
 
 static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
                              kiln__cpu_reach *r)
@@ -62,7 +68,7 @@ static uint32_t reach_global(kiln__cpu_warp *w, uint32_t mask, uint32_t n,
   return bad;
 }
 
-/* Shared memory of the block that an offset names. */
+/* Shared memory of the block that a cluster address names. */
 static uint8_t *shared_of(const kiln__cpu_warp *w, uint64_t offset, uint32_t n)
 {
   const uint64_t rank = (offset >> KILN__CLUSTER_SHIFT) - 1;
@@ -112,7 +118,8 @@ static uint32_t reach_local(const kiln__cpu_warp *w, uint64_t window,
   return bad;
 }
 
-/* Kernel parameters; an address may be an offset or lie in the window. */
+/* Kernel parameters. An address is an offset, or lies in the window of
+ * parameters. */
 static uint32_t reach_params(const kiln__cpu_warp *w, uint32_t mask, uint32_t n,
                              kiln__cpu_reach *r)
 {
@@ -132,9 +139,9 @@ static uint32_t reach_params(const kiln__cpu_warp *w, uint32_t mask, uint32_t n,
   return bad;
 }
 
-/* ---- Generic addresses --------------------------------------------------------- */
+/* ---- Generic addresses --------------------------------------------------- */
 
-/* Lanes by state space. */
+/* Sets of lanes by the state space of their generic address. */
 typedef struct spaces {
   uint32_t global, shared, local, param;
 } spaces;
@@ -198,7 +205,7 @@ kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
   return KILN__SPACE_GLOBAL;
 }
 
-/* ---- Counting and watching ------------------------------------------------------- */
+/* ---- Counting and watching ----------------------------------------------- */
 
 static void count(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                   const kiln__cpu_reach *r, const spaces *s, uint32_t n,
@@ -233,7 +240,7 @@ static void watch_within(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   kiln__cpu_watch_access(w, in, space, at, mask, n, access);
 }
 
-/* Shared memory of the own block may be named by its rank, too. */
+/* A cluster address may name this block's own shared memory. */
 static void watch_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                          const kiln__cpu_reach *r, uint64_t window,
                          uint32_t mask, uint32_t n, kiln__cpu_access access)
@@ -275,7 +282,7 @@ static void watch(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                s->local, n, access);
 }
 
-/* ---- All of it -------------------------------------------------------------------- */
+/* ---- All of it ----------------------------------------------------------- */
 
 static bool fail(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                  kiln__cpu_fault_kind kind, const kiln__cpu_reach *r,

@@ -1,10 +1,18 @@
-/* access.h -- how memory instructions get from addresses to bytes. Only for
- * exec/ files.
+/* access.h -- how memory instructions get from addresses to bytes. Included
+ * only by exec/.
  *
- * Most warps read or write consecutive elements, or all the same one: these two
- * patterns are told apart by one pass over the address slot and need one bounds
- * check. Everything else, and everything that is watched, goes through reach(),
- * which finds the bytes of each lane. */
+ * Problem: looking up each of 32 addresses would cost far more than the
+ * instruction itself.
+ *
+ * Idea: most warps access consecutive elements, or all the same element.
+ * survey() recognises both patterns in one pass over the address register, and
+ * one bounds check then serves the whole warp. Scattered accesses that fall
+ * into one range take a second fast path. Everything else, and everything that
+ * is checked or counted in detail, goes through reach_at(), which finds the
+ * bytes of each lane.
+ *
+ * Ranges that a warp used before are found in its own small cache, which is
+ * valid as long as the epoch of the memory stays the same. */
 #ifndef KILN_CPU_ACCESS_H
 #define KILN_CPU_ACCESS_H
 
@@ -14,19 +22,21 @@
 
 #define KILN__INLINE static inline __attribute__((always_inline))
 
-/* What counters make of an access. */
+/* How an access is counted. */
 typedef enum kiln__cpu_counted {
   KILN__COUNT_NONE,
-  KILN__COUNT_MEMORY, /* requests; sectors or passes, by the lanes' space */
-  KILN__COUNT_ATOMIC  /* warp instructions; lanes that share a word */
+  /* requests, and sectors or passes, by the state space of the lanes */
+  KILN__COUNT_MEMORY,
+  KILN__COUNT_ATOMIC /* warp instructions, and lanes that share a word */
 } kiln__cpu_counted;
 
 typedef struct kiln__cpu_reach {
-  _Alignas(64) uint64_t address[KILN__WARP]; /* as computed */
-  uintptr_t host[KILN__WARP];                /* of active lanes */
+  /* as the instruction computed them */
+  _Alignas(64) uint64_t address[KILN__WARP];
+  uintptr_t host[KILN__WARP]; /* where the bytes of active lanes lie */
 } kiln__cpu_reach;
 
-/* ---- Addresses -------------------------------------------------------------- */
+/* ---- Addresses ----------------------------------------------------------- */
 
 KILN__INLINE void kiln__cpu_addresses(const kiln__cpu_warp *w, int32_t slot,
                                       bool wide, uint64_t offset,
@@ -41,7 +51,7 @@ KILN__INLINE void kiln__cpu_addresses(const kiln__cpu_warp *w, int32_t slot,
     KILN__VECTOR_LOOP
     for (int i = 0; i < KILN__WARP; i++)
       at[i] = a[i] + offset;
-  } else { /* 32-bit addresses wrap at 32 bits */
+  } else { /* 32-bit addresses wrap at 2^32 */
     const uint32_t *const a = KILN__SLOT(const uint32_t, slot);
 
     KILN__VECTOR_LOOP
@@ -122,8 +132,8 @@ KILN__INLINE kiln__cpu_pattern kiln__cpu_survey_narrow(const kiln__cpu_warp *w,
                         : KILN__ANYWHERE;
 }
 
-/* The pattern of an instruction's first address for elements of n bytes. In a
- * row, *first is what lane 0 would have, active or not. */
+/* The pattern of the first address operand for elements of n bytes. For
+ * KILN__IN_A_ROW, *first is the address that lane 0 has or would have. */
 KILN__INLINE kiln__cpu_pattern kiln__cpu_survey(const kiln__cpu_warp *w,
                                                 const kiln__cpu_insn *in,
                                                 uint32_t n, uint64_t *first)
@@ -144,7 +154,8 @@ KILN__INLINE kiln__cpu_pattern kiln__cpu_survey(const kiln__cpu_warp *w,
   return p;
 }
 
-/* The bytes that the active lanes of a pattern touch: [*low, *low + result). */
+/* Size of the byte range [*low, *low + result) that the active lanes of a
+ * pattern access. */
 KILN__INLINE uint64_t kiln__cpu_extent(const kiln__cpu_warp *w,
                                        kiln__cpu_pattern p, uint64_t first,
                                        uint32_t n, uint64_t *low)
@@ -162,9 +173,10 @@ KILN__INLINE uint64_t kiln__cpu_extent(const kiln__cpu_warp *w,
   return (uint64_t)(to - from + 1) * n;
 }
 
-/* ---- Bytes ------------------------------------------------------------------ */
+/* ---- Bytes --------------------------------------------------------------- */
 
-/* The range that holds [address, address + n); NULL: none. Remembered. */
+/* Find the range that holds [address, address + n) and keep a copy in the warp.
+ * NULL: none does. */
 const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
                                                 uint64_t address, uint64_t n);
 
@@ -183,7 +195,7 @@ kiln__cpu_range_of(kiln__cpu_warp *w, uint64_t address, uint64_t n)
   return KILN__ISA_NAME(range_of)(w, address, n);
 }
 
-/* Whether a generic address is one of the windows, not global memory. */
+/* Whether a generic address lies in a window of another space than global. */
 KILN__INLINE bool kiln__cpu_in_window(uint64_t address)
 {
   return address - KILN__WINDOW_SHARED <
@@ -195,7 +207,8 @@ KILN__INLINE bool kiln__cpu_in_space(uint64_t address, uint64_t window)
   return address - window < KILN__WINDOW_BYTES;
 }
 
-/* Shared memory of this block at an offset; NULL: not all within it. */
+/* Where n bytes at an offset of this block's shared memory lie; NULL: out of
+ * bounds. */
 KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
                                        uint64_t n)
 {
@@ -206,8 +219,8 @@ KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
              : NULL;
 }
 
-/* The n bytes at an address of global (generic: or shared) memory; NULL: look
- * closer. *shared: it is shared memory. */
+/* Where n bytes of global memory lie, or of shared memory if a generic address
+ * says so (*shared). NULL: the general path has to decide. */
 KILN__INLINE uint8_t *kiln__cpu_span(kiln__cpu_warp *w, kiln__cpu_space space,
                                      uint64_t address, uint64_t n, bool *shared)
 {
@@ -223,7 +236,8 @@ KILN__INLINE uint8_t *kiln__cpu_span(kiln__cpu_warp *w, kiln__cpu_space space,
   return r != NULL ? r->host + (address - r->first) : NULL;
 }
 
-/* n bytes at one offset of every lane's stack. False: not allowed there. */
+/* Where n bytes at one offset of every lane's stack lie. False: misaligned or
+ * out of bounds. */
 KILN__INLINE bool kiln__cpu_local_row(const kiln__cpu_warp *w, uint32_t n,
                                       uint64_t offset,
                                       uintptr_t host[KILN__WARP])
@@ -238,16 +252,17 @@ KILN__INLINE bool kiln__cpu_local_row(const kiln__cpu_warp *w, uint32_t n,
   return true;
 }
 
-/* Find the bytes of each active lane's access of `n` bytes, check alignment and
- * bounds, count and watch. False: it faulted, nothing may be written. `slot`,
- * `wide` and `offset` are of the address operand. */
+/* Find the bytes that each active lane accesses, n per lane; check alignment
+ * and bounds, count, and report to the checks. `slot`, `wide` and `offset`
+ * describe the address operand. False: it faulted, and the instruction must not
+ * write anything. */
 bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_space space, int32_t slot, bool wide,
                               uint64_t offset, uint32_t n,
                               kiln__cpu_access access,
                               kiln__cpu_counted counted, kiln__cpu_reach *r);
 
-/* The same for the first address operand. */
+/* reach_at() for the first address operand of `in`. */
 KILN__INLINE bool kiln__cpu_reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                     kiln__cpu_space space, uint32_t n,
                                     kiln__cpu_access access,
@@ -259,12 +274,12 @@ KILN__INLINE bool kiln__cpu_reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                   (uint64_t)in->imm, n, access, counted, r);
 }
 
-/* The state space that a generic address of the lane is in. */
+/* The state space that a generic address lies in. */
 kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
                                          uint64_t address);
 
-/* In which order lanes do what only one can do at a time: k ^ order for k = 0,
- * 1, ...; by number unless the launch has a seed. */
+/* The order of lanes in operations that only one lane can do at a time: lane (k
+ * ^ order) for k = 0, 1, ...; ascending unless the launch has a seed. */
 KILN__INLINE unsigned kiln__cpu_lane_order(const kiln__cpu_warp *w,
                                            const kiln__cpu_insn *in)
 {
@@ -279,18 +294,19 @@ KILN__INLINE unsigned kiln__cpu_lane_order(const kiln__cpu_warp *w,
   return (unsigned)(x >> 59);
 }
 
-/* ---- Counters ---------------------------------------------------------------- */
+/* ---- Counters ------------------------------------------------------------ */
 
-/* Distinct 32-byte sectors of aligned accesses of n <= 32 bytes. */
+/* Number of distinct 32-byte sectors of aligned accesses of n <= 32 bytes. */
 uint32_t KILN__ISA_NAME(sectors)(const uint64_t *address, uint32_t mask,
                                  uint32_t n);
-/* Passes that shared memory of 32 banks of 4 bytes takes for n bytes a lane. */
+/* Passes that shared memory with 32 banks of 4 bytes takes for n bytes per
+ * lane. */
 uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
                                 uint32_t n);
-/* Sectors of local memory, whose words lie interleaved by lane. */
+/* Sectors of local memory: the hardware interleaves the lanes' words. */
 uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
                                        uint32_t n);
-/* Lanes whose word another lane has, too. */
+/* Number of lanes that access the same word as another lane. */
 uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
                                  uint32_t n);
 
@@ -303,12 +319,12 @@ KILN__INLINE void kiln__cpu_tally_add(kiln__cpu_warp *w,
   t->cost += cost;
 }
 
-/* Cost of a pattern whose lanes have to be looked at. */
+/* Sectors or passes of a pattern for which the lanes have to be examined. */
 uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__cpu_warp *w,
                                       kiln__cpu_pattern p, uint64_t first,
                                       uint32_t n, bool shared);
 
-/* All lanes at one offset of their stacks. */
+/* Count an access of all lanes at one offset of their stacks. */
 KILN__INLINE void kiln__cpu_count_local(kiln__cpu_warp *w,
                                         const kiln__cpu_insn *in, uint32_t n)
 {
@@ -352,10 +368,11 @@ KILN__INLINE void kiln__cpu_count_pattern(kiln__cpu_warp *w,
   kiln__cpu_tally_add(w, in, cost);
 }
 
-/* ---- Scattered lanes ---------------------------------------------------------- */
+/* ---- Scattered lanes ----------------------------------------------------- */
 
-/* All active lanes' accesses of n bytes are aligned and lie within `size` bytes
- * from address `first`, which are at `host`. */
+/* Whether the accesses of all active lanes are aligned and lie within `size`
+ * bytes from address `first`. Sets the host address of each lane; `host` is
+ * that of `first`. */
 KILN__INLINE bool kiln__cpu_all_within(const kiln__cpu_warp *w, uint32_t n,
                                        uint64_t first, uint64_t size,
                                        uintptr_t host, kiln__cpu_reach *r)
@@ -373,7 +390,8 @@ KILN__INLINE bool kiln__cpu_all_within(const kiln__cpu_warp *w, uint32_t n,
   return stray == 0;
 }
 
-/* Finds the lanes' bytes and counts if one range has them all. */
+/* Find and count the bytes of all lanes if one range of global memory holds
+ * them all. */
 KILN__INLINE bool kiln__cpu_all_global(kiln__cpu_warp *w,
                                        const kiln__cpu_insn *in, uint32_t n,
                                        kiln__cpu_reach *r)
@@ -396,7 +414,7 @@ KILN__INLINE bool kiln__cpu_all_global(kiln__cpu_warp *w,
   return true;
 }
 
-/* The same for this block's shared memory. */
+/* all_global() for this block's shared memory. */
 KILN__INLINE bool kiln__cpu_all_shared(kiln__cpu_warp *w,
                                        const kiln__cpu_insn *in, uint32_t n,
                                        kiln__cpu_reach *r)

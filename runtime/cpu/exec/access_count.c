@@ -1,18 +1,22 @@
 /* access_count.c -- how many sectors and passes an access takes, where the
- * pattern does not say it at once.
+ * pattern alone does not tell.
  *
- * Sectors: 32 bytes; an aligned access of up to 32 bytes lies in one.
+ * Sectors: global memory moves in sectors of 32 bytes. An aligned access of up
+ * to 32 bytes lies in one, so the count is the number of distinct sector
+ * addresses.
  *
- * Passes: 32 banks of 4 bytes. Accesses of 4 bytes and less go together for the
- * whole warp; 8 bytes by half-warps, 16 bytes by quarter-warps; two neighbouring
- * groups go together if in every pair of lanes (i, i ^ 1), or in every pair (i, i
- * ^ 2), both want the same address or one is not active. Each group takes as
- * many passes as there are different words in the fullest bank. */
+ * Passes: shared memory has 32 banks of 4 bytes. Accesses of up to 4 bytes are
+ * served for the whole warp at once, of 8 bytes per half-warp, of 16 bytes per
+ * quarter-warp. Two neighbouring groups are served together if in every pair of
+ * lanes (i, i ^ 1), or in every pair (i, i ^ 2), both access the same address
+ * or one is inactive. Each group takes as many passes as there are distinct
+ * words in its fullest bank. */
 #include "access.h"
 
-/* The active lanes' keys in order, the last one repeated up to 32. */
-static unsigned pack(const uint64_t *address, uint32_t mask, unsigned shift,
-                     uint64_t key[KILN__WARP])
+/* Collect the active lanes' keys in order and repeat the last one up to 32.
+ * Returns their number. */
+static unsigned collect(const uint64_t *address, uint32_t mask, unsigned shift,
+                        uint64_t key[KILN__WARP])
 {
   unsigned n = 0;
 
@@ -28,7 +32,7 @@ static unsigned pack(const uint64_t *address, uint32_t mask, unsigned shift,
   return n;
 }
 
-/* Different values: every lane compared with all before it. */
+/* Number of distinct values: each lane is compared with all before it. */
 static uint32_t distinct_narrow(const uint32_t key[KILN__WARP])
 {
   uint32_t before[2 * KILN__WARP], again[KILN__WARP] = {0};
@@ -36,7 +40,7 @@ static uint32_t distinct_narrow(const uint32_t key[KILN__WARP])
 
   memcpy(before + KILN__WARP, key, KILN__WARP * sizeof *key);
   for (unsigned i = 0; i < KILN__WARP; i++)
-    before[i] = UINT32_MAX; /* no key */
+    before[i] = UINT32_MAX; /* matches no key */
   for (unsigned d = 1; d < KILN__WARP; d++) {
     for (unsigned i = 0; i < KILN__WARP; i++)
       again[i] |= (uint32_t)(before[KILN__WARP + i - d] == key[i]);
@@ -71,7 +75,7 @@ static uint32_t distinct(const uint64_t key[KILN__WARP])
     down |= key[i] - key[i + 1];
     changes += key[i + 1] != key[i];
   }
-  if (up >> 63 == 0 || down >> 63 == 0) /* sorted, either way */
+  if (up >> 63 == 0 || down >> 63 == 0) /* sorted in either direction */
     return changes;
   for (unsigned i = 1; i < KILN__WARP; i++) {
     low = key[i] < low ? key[i] : low;
@@ -98,7 +102,7 @@ uint32_t KILN__ISA_NAME(sectors)(const uint64_t *address, uint32_t mask,
   uint64_t key[KILN__WARP];
 
   (void)n;
-  return pack(address, mask, 5, key) == 0 ? 0 : distinct(key);
+  return collect(address, mask, 5, key) == 0 ? 0 : distinct(key);
 }
 
 uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
@@ -110,11 +114,12 @@ uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
   /* Word w of lane l lies in sector 4 w + l / 8. */
   for (unsigned i = 0; i < KILN__WARP; i++)
     at[i] = (address[i] >> shift) * 4 + i / 8;
-  return pack(at, mask, 0, key) == 0 ? 0 : distinct(key) * (n <= 4 ? 1 : n / 4);
+  return collect(at, mask, 0, key) == 0 ? 0
+                                        : distinct(key) * (n <= 4 ? 1 : n / 4);
 }
 
-/* The same lanes' low 32 bits, each other lane with a key of its own; false: they
- * don't tell keys apart. */
+/* The low 32 bits of the active lanes' keys; every other lane gets a key of its
+ * own. False: the low bits do not distinguish the keys. */
 static bool narrow_keys(const uint64_t *address, uint32_t mask, unsigned shift,
                         uint32_t key[KILN__WARP])
 {
@@ -160,9 +165,9 @@ uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
   return crowd;
 }
 
-/* ---- Passes -------------------------------------------------------------------- */
+/* ---- Passes -------------------------------------------------------------- */
 
-/* again[i]: an earlier lane has the same unit. */
+/* Set again[i] if an earlier lane accesses the same unit. */
 static void find_again(const uint64_t *unit, unsigned n,
                        uint32_t again[KILN__WARP])
 {
@@ -174,13 +179,14 @@ static void find_again(const uint64_t *unit, unsigned n,
     up |= unit[i + 1] - unit[i] - 1;
     down |= unit[i] - unit[i + 1] - 1;
   }
-  if (up >> 63 == 0 || down >> 63 == 0) /* sorted: all different */
+  if (up >> 63 == 0 || down >> 63 == 0) /* sorted, hence all different */
     return;
   for (unsigned i = 0; i < KILN__WARP; i++) {
     before[i] = UINT32_MAX;
     before[KILN__WARP + i] = (uint32_t)unit[i < n ? i : 0];
   }
-  /* By pointers: unsigned indices may wrap, so lanes would be read one by one. */
+  /* Pointers instead of unsigned indices, which may wrap and would prevent
+   * vectorisation. */
   for (unsigned d = 1; d < n; d++) {
     const uint32_t *const own = before + KILN__WARP, *const earlier = own - d;
 
@@ -189,11 +195,11 @@ static void find_again(const uint64_t *unit, unsigned n,
   }
 }
 
-/* Passes of one group of n lanes, with 2^bits banks as wide as a unit. */
+/* Passes of one group of n lanes over 2^bits banks, each as wide as a unit. */
 static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
 {
   const uint32_t bank = (UINT32_C(1) << bits) - 1;
-  uint8_t words[KILN__WARP] = {0}; /* different ones, by bank */
+  uint8_t words[KILN__WARP] = {0}; /* distinct units per bank */
   uint32_t again[KILN__WARP], used = 0, most = 0;
   uint64_t apart = 0;
 
@@ -201,7 +207,7 @@ static uint32_t group_passes(const uint64_t *unit, unsigned n, unsigned bits)
     apart |= unit[i] ^ unit[0];
     used |= UINT32_C(1) << (unit[i] & bank);
   }
-  /* One row of banks, or a bank for each. */
+  /* All units in one row of banks, or each in a bank of its own. */
   if (apart >> bits == 0 || (unsigned)__builtin_popcount(used) == n)
     return n != 0;
   find_again(unit, n, again);
@@ -226,7 +232,7 @@ static bool pairs_agree(const uint64_t *address, uint32_t mask, unsigned apart)
   return differ == 0;
 }
 
-/* Every group of the full warp wants one row of banks. */
+/* Whether every group of a full warp accesses a single row of banks. */
 KILN__INLINE bool rows_agree_of(const uint64_t *address, unsigned lanes)
 {
   uint64_t apart = 0;
@@ -245,9 +251,10 @@ static bool rows_agree(const uint64_t *address, unsigned lanes)
                        : rows_agree_of(address, KILN__WARP);
 }
 
-/* Passes of the full warp if in every group the addresses rise by one step, as
- * those of a row or column of a matrix do: the step's lowest bit says how many
- * banks are hit. 0: they don't; a step of 0 does not count as one. */
+/* Passes of a full warp if the addresses of every group rise by a constant
+ * step, as they do along a row or column of a matrix: the lowest set bit of the
+ * step gives the number of banks that are used. 0: there is no such step, or it
+ * is 0. */
 KILN__INLINE uint32_t stepped_passes_of(const uint64_t *address, unsigned lanes)
 {
   const uint64_t bytes = 128 / lanes, banks = lanes;
@@ -278,11 +285,11 @@ uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
 {
   const unsigned bytes = n <= 4 ? 4 : n;
   const unsigned shift = (unsigned)__builtin_ctz(bytes);
-  unsigned lanes = 128 / bytes; /* of a group */
+  unsigned lanes = 128 / bytes; /* lanes per group */
   uint64_t unit[KILN__WARP];
   uint32_t sum = mask == UINT32_MAX ? stepped_passes(address, lanes) : 0;
 
-  if (sum != 0) /* pairs don't agree either */
+  if (sum != 0) /* pairs do not agree either */
     return sum;
   if (bytes > 4 &&
       (pairs_agree(address, mask, 1) || pairs_agree(address, mask, 2)))

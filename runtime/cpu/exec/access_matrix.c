@@ -1,21 +1,22 @@
-/* access_matrix.c -- ldmatrix, stmatrix, movmatrix: 8x8 matrices of 16-bit
- * elements, spread over a warp.
+/* access_matrix.c -- ldmatrix, stmatrix and movmatrix: matrices of 8 x 8
+ * elements of 16 bits, distributed over a warp.
  *
- * Lane l holds, of each matrix, row l / 4, columns 2 (l % 4) and the next, the
- * lower one in the low half; transposed: column l / 4, rows 2 (l % 4) and the
- * next. Lanes 8 m to 8 m + 7 give the addresses of matrix m's rows. */
+ * Lane l holds, of each matrix, row l / 4 and columns 2 (l % 4) and 2 (l % 4) +
+ * 1, the lower column in the low half. Transposed, it holds column l / 4 and
+ * these two rows. Lanes 8 m to 8 m + 7 give the addresses of the rows of matrix
+ * m. */
 #include "access.h"
 
 enum { SIDE = 8, ROW_BYTES = 2 * SIDE };
 
-/* Rows' bytes of the matrices whose addresses the lanes give. */
+/* Find the bytes of the matrix rows; the lanes give their addresses. */
 static bool reach_rows(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned n,
                        kiln__cpu_access access, kiln__cpu_reach *r)
 {
   const uint32_t mask = w->mask;
   bool ok;
 
-  /* The other lanes' addresses are not looked at. */
+  /* Addresses of lanes above 8 n are ignored. */
   w->mask = n == 4 ? mask : mask & ((UINT32_C(1) << (SIDE * n)) - 1);
   ok = w->mask == 0 ||
        kiln__cpu_reach_a(w, in, (kiln__cpu_space)in->space, ROW_BYTES, access,
@@ -24,7 +25,7 @@ static bool reach_rows(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned n,
   return ok;
 }
 
-/* Element `half` of what a lane holds. */
+/* Row and column of element `half` that a lane holds. */
 static void place(unsigned lane, unsigned half, bool transposed, unsigned *row,
                   unsigned *column)
 {

@@ -1,7 +1,8 @@
-/* address.c -- questions about addresses, fences, and hints that do nothing. */
+/* address.c -- cvta and isspacep, mapa and getctarank, fences, and hints that
+ * have no effect here (prefetch, discard, applypriority). */
 #include "access.h"
 
-/* ---- State spaces ------------------------------------------------------------- */
+/* ---- State spaces -------------------------------------------------------- */
 
 static bool is_in(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                   uint64_t address)
@@ -40,11 +41,12 @@ KILN__HANDLER(isspacep_cluster)
   KILN__ISA_NAME(op_isspacep)(w, in);
 }
 
-/* ---- Clusters ------------------------------------------------------------------- */
+/* ---- Clusters ------------------------------------------------------------ */
 
 #define WITHIN ((UINT32_C(1) << KILN__CLUSTER_SHIFT) - 1)
 
-/* Offset in shared memory of this or another block -> of block `rank`. */
+/* Convert an offset in the shared memory of any block of the cluster to one of
+ * block `rank`. */
 static uint32_t mapped(uint32_t offset, uint32_t rank)
 {
   return (offset & WITHIN) | (rank + 1) << KILN__CLUSTER_SHIFT;
@@ -104,10 +106,10 @@ KILN__HANDLER(getctarank_generic)
   KILN__LANES(uint32_t, rank_of(w, (uint32_t)(A[i] - KILN__WINDOW_SHARED)));
 }
 
-/* ---- Fences ---------------------------------------------------------------------- */
+/* ---- Fences -------------------------------------------------------------- */
 
-/* Blocks may run on several host threads; within a block it is for the checks
- * only. */
+/* Blocks may run on several host threads, hence the processor's fence. Within a
+ * block only the race check needs it. */
 static void fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   if (in->scope != KILN__SCOPE_CTA)
@@ -131,7 +133,7 @@ FENCE(fence_init)
 FENCE(fence_restrict)
 FENCE(fence_async_restrict)
 
-/* ---- Hints ------------------------------------------------------------------------ */
+/* ---- Hints --------------------------------------------------------------- */
 
 #define NOTHING(name)                                                          \
   KILN__HANDLER(name)                                                          \

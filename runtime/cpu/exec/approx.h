@@ -1,25 +1,27 @@
 /* approx.h -- elementary functions in double, as straight-line code that
- * vectorises. Only for exec/ files.
+ * vectorises. Included only by exec/.
  *
- * Good to at least 2^-32 relative, so that an f32 or narrower result is nearly
- * always the correctly rounded one; far inside the bounds that the PTX manual
- * gives for the .approx forms. */
+ * Calls of libm cannot be vectorised and differ between versions. These
+ * functions reduce the argument, evaluate a polynomial and reassemble the
+ * result by bit operations. The relative error is below 2^-32, so that a result
+ * narrowed to f32 or less is nearly always the correctly rounded one, far
+ * inside the bounds that the PTX manual gives for .approx. */
 #ifndef KILN_CPU_APPROX_H
 #define KILN_CPU_APPROX_H
 
 #include "float.h"
 
-/* Adding it rounds to an integer, which is then in the low bits. */
+/* Adding this constant rounds to an integer, which is then in the low bits. */
 #define KILN__TO_INTEGER 0x1.8p52
 
-/* 2^x; x beyond +-300 counts as that, which is 0 or infinity in f32. */
+/* 2^x. x is clamped to +-300, where the result is 0 or infinity in f32. */
 static inline double kiln__cpu_exp2(double x)
 {
   const double low = x < -300 ? -300 : x;
   const double in = low > 300 ? 300 : low;
   const double shifted = in + KILN__TO_INTEGER;
   const double z = (in - (shifted - KILN__TO_INTEGER)) * 0x1.62e42fefa39efp-1;
-  /* The integer modulo 4096, plus the bias, as an exponent. */
+  /* The integer modulo 4096 plus the bias becomes the exponent. */
   const uint64_t scale =
       (kiln__cpu_bits_of_double(shifted) << 52) + ((uint64_t)1023 << 52);
   double p = 1.0 / 40320;
@@ -35,11 +37,11 @@ static inline double kiln__cpu_exp2(double x)
   return p * kiln__cpu_double_of_bits(scale);
 }
 
-/* log2(x), x not subnormal as a double. */
+/* log2(x) for x that is normal as a double. */
 static inline double kiln__cpu_log2(double x)
 {
   const uint64_t bits = kiln__cpu_bits_of_double(x);
-  /* Mantissas from sqrt(1/2) to sqrt(2). */
+  /* Normalise the mantissa to [sqrt(1/2), sqrt(2)). */
   const uint32_t above = (uint32_t)(bits >> 32) - 0x3fe6a09e;
   const int32_t exponent =
       (int32_t)(above >> 20) - (above >> 31 != 0 ? 4096 : 0);
@@ -58,7 +60,7 @@ static inline double kiln__cpu_log2(double x)
   return (double)exponent + p * s * 0x1.71547652b82fep+1;
 }
 
-/* Of r in [-pi/4, pi/4]. */
+/* sin(r) for r in [-pi/4, pi/4]. */
 static inline double kiln__cpu_sin_near(double r)
 {
   const double z = r * r;
@@ -68,7 +70,7 @@ static inline double kiln__cpu_sin_near(double r)
   p = p * z - 1.0 / 5040;
   p = p * z + 1.0 / 120;
   p = p * z - 1.0 / 6;
-  return r * (1 + z * p); /* -0 stays */
+  return r * (1 + z * p); /* keeps -0 */
 }
 
 static inline double kiln__cpu_cos_near(double r)
@@ -84,19 +86,19 @@ static inline double kiln__cpu_cos_near(double r)
   return 1 + z * p;
 }
 
-/* GPUs take sines of turns: x times 1 / (2 pi), an f32 too, cut to an f32. So
- * the angle is off by up to 2^-22.5 of itself, and whole turns from 2^25.7 on. Signs are
- * left to the caller. */
+/* x / (2 pi) as a GPU computes it: x times the f32 constant 1 / (2 pi), cut to
+ * f32. The angle is therefore off by up to 2^-22.5 of itself, and by whole
+ * turns from 2^25.7 on. The sign is left to the caller. */
 static inline double kiln__cpu_turns(double x)
 {
   const uint64_t product = kiln__cpu_bits_of_double(fabs(x) * 0x1.45f306p-3);
   const double turns = kiln__cpu_double_of_bits(product & 0xffffffffe0000000);
 
-  /* What is infinite or a NaN is a NaN then. */
+  /* infinities and NaNs become NaN */
   return turns < 0x1p23 ? turns : turns - turns;
 }
 
-/* sin((turns + quarters / 4) * 2 pi) of turns from 0 to 2^23. */
+/* sin((turns + quarters / 4) * 2 pi) for turns from 0 to 2^23. */
 static inline double kiln__cpu_sin_turns(double turns, uint64_t quarters)
 {
   const double shifted = turns * 4 + KILN__TO_INTEGER;
@@ -115,7 +117,7 @@ static inline double kiln__cpu_tanh(double x)
   const double power = kiln__cpu_exp2(x * 0x1.71547652b82fep+1);
   const double big = 1 - 2 / (power + 1);
 
-  /* Below 2^-12, x^3 / 3 is beyond an f32's last bit or nearly so. */
+  /* Below 2^-12, x^3 / 3 lies beyond the last bit of an f32. */
   return fabs(x) < 0x1p-12 ? x : big;
 }
 

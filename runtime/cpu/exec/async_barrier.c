@@ -1,10 +1,17 @@
-/* async_barrier.c -- mbarrier: a 64-bit word in shared memory that counts
- * arrivals and bytes.
+/* async_barrier.c -- mbarrier: a barrier object in shared memory that counts
+ * arrivals and transferred bytes.
  *
- * From bit 0: arrivals still missing in this phase (20 bits), arrivals that a
- * phase takes (20), bytes that are expected and have not come (21, signed), the
- * phase (3). A phase is over when nothing is missing of either. Another block of
- * the cluster may arrive from another host thread: all changes are swaps. */
+ * The object is one 64-bit word: bits 0 to 19: arrivals that are missing in
+ * this phase; bits 20 to 39: arrivals per phase; bits 40 to 60: bytes that are
+ * expected and have not arrived (signed); bits 61 to 63: number of the phase.
+ *
+ * Invariant: a phase ends in the same update in which both counts reach zero;
+ * that update also restores the arrivals for the next phase. Threads of another
+ * block of the cluster may arrive from another host thread, so every change is
+ * a compare-and-swap of the whole word.
+ *
+ * Waiting is polling: test_wait and try_wait compare the parity of the phase,
+ * and the scheduler lets other groups run between two polls. */
 #include "async.h"
 
 enum {
@@ -46,10 +53,10 @@ static uint64_t phase_of(uint64_t word)
 }
 
 typedef struct change {
-  uint32_t arrive; /* this many */
-  uint32_t drop;   /* and this many never again */
-  uint32_t expect; /* bytes more */
-  uint32_t come;   /* bytes fewer */
+  uint32_t arrive; /* arrivals in this phase */
+  uint32_t drop;   /* threads that leave the barrier for good */
+  uint32_t expect; /* bytes to expect in addition */
+  uint32_t come;   /* bytes that have arrived */
 } change;
 
 static uint64_t changed(uint64_t word, const change *c)
@@ -68,7 +75,7 @@ static uint64_t changed(uint64_t word, const change *c)
   return make(missing, expected, bytes, phase);
 }
 
-/* The word before. */
+/* Apply a change. Returns the word as it was before. */
 static uint64_t update(uintptr_t at, const change *c)
 {
   uint64_t old = __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
@@ -80,7 +87,8 @@ static uint64_t update(uintptr_t at, const change *c)
   return old;
 }
 
-/* Shared memory only, whatever the address says. */
+/* Find the words. They lie in shared memory, whatever the form of the
+ * address. */
 static bool reach_for(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                       kiln__cpu_access access, kiln__cpu_reach *r)
 {
@@ -136,13 +144,13 @@ static void change_each(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* ---- Life ---------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 KILN__HANDLER(mbarrier_init)
 {
   kiln__cpu_reach r;
 
-  if (!reach_for(w, in, KILN__ACCESS_WRITE, &r)) /* gives it its value */
+  if (!reach_for(w, in, KILN__ACCESS_WRITE, &r)) /* initialises the word */
     return;
   for (uint32_t m = w->mask; m != 0; m &= m - 1) {
     const unsigned i = (unsigned)__builtin_ctz(m);
@@ -160,7 +168,7 @@ KILN__HANDLER(mbarrier_inval)
   (void)reach(w, in, &r);
 }
 
-/* ---- Arriving ------------------------------------------------------------------- */
+/* ---- Arriving ------------------------------------------------------------ */
 
 static change arrive(uint32_t count)
 {
@@ -210,8 +218,9 @@ CHANGE(mbarrier_arrive_drop_no_complete, arrive_drop, true)
 CHANGE(mbarrier_arrive_drop_no_complete_sem, arrive_drop, true)
 CHANGE(mbarrier_arrive_drop_expect_tx, arrive_drop_expect, true)
 
-/* The copies are done here, so the arrival follows at once. Without .noinc one
- * more arrival is expected first, which comes to nothing. */
+/* The pending copies are performed here, so the arrival can follow at once.
+ * Without .noinc the arrival is one that the phase did not expect: the count is
+ * raised first, and the net effect is none. */
 KILN__HANDLER(cp_async_arrive)
 {
   kiln__cpu_reach r;
@@ -223,7 +232,7 @@ KILN__HANDLER(cp_async_arrive)
     (void)reach(w, in, &r);
 }
 
-/* ---- Waiting --------------------------------------------------------------------- */
+/* ---- Waiting ------------------------------------------------------------- */
 
 static void test(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool parity)
 {

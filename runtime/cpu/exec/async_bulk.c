@@ -1,8 +1,12 @@
-/* async_bulk.c -- cp.async.bulk: blocks of bytes, copied at once. */
+/* async_bulk.c -- cp.async.bulk: copies of whole byte ranges.
+ *
+ * The bytes move at once, and the mbarrier that tracks them is then told that
+ * they have arrived. PTX allows the copy to complete at any time, so completing
+ * at once is correct. */
 #include "access.h"
 
-/* Copy in[c] bytes of each active lane, 16 at a time; all lanes together as long
- * as they have some left. */
+/* Copy as many bytes per lane as register c says, 16 at a time. All lanes
+ * advance together as long as they have bytes left. */
 static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                  kiln__cpu_space to_space, kiln__cpu_space from_space)
 {

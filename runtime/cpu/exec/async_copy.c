@@ -1,11 +1,15 @@
-/* async_copy.c -- cp.async: copies from global to shared memory that take place when
- * they are waited for. */
+/* async_copy.c -- cp.async: copies from global to shared memory that take
+ * effect when they are waited for.
+ *
+ * A copy checks and records its source and destination, and pending_copies.c
+ * keeps it. Only a wait moves the bytes, so that a kernel which forgets to wait
+ * reads old data here, too. */
 #include "async.h"
 
 #include "../memory/pending_copies.h"
 
-/* Bytes of lane i that are read: all, `c` of them, or, with a predicate that
- * says so, none. */
+/* Bytes that lane i reads: all, as many as c says, or none if the predicate
+ * says so. */
 static uint32_t bytes_read(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            bool ignores, int i)
 {
@@ -20,8 +24,8 @@ static uint32_t bytes_read(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return c < bytes ? c : bytes;
 }
 
-/* The destination is written later: the checks hear of it then. A fault there is
- * one of a store to shared memory, not of the load that the instruction is. */
+/* Find the destination. It is written later, and the checks see the write then.
+ * A fault is reported as one of a store to shared memory. */
 static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_reach *to)
 {
@@ -39,8 +43,9 @@ static bool reach_destination(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return ok;
 }
 
-/* Whole elements as any load; of the others only what is read has to be there.
- * Where nothing is read the address may be anything. */
+/* Find the source. A lane that reads whole elements is checked as for a load;
+ * of a partial copy, only the bytes that are read have to exist. A lane that
+ * reads nothing may have any address. */
 static bool reach_source(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                          kiln__cpu_async_copy *c)
 {
@@ -103,7 +108,7 @@ static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool ignores)
     kiln__cpu_fault(w, in, KILN__FAULT_MEMORY, -1, 0, 0);
 }
 
-/* ---- Waiting ----------------------------------------------------------------- */
+/* ---- Waiting ------------------------------------------------------------- */
 
 static void tell(void *user, const kiln__cpu_async_copy *copy, uint32_t lanes)
 {
@@ -138,7 +143,7 @@ KILN__HANDLER(cp_async_wait_all)
   KILN__ISA_NAME(copies_wait)(w, 0, true);
 }
 
-/* ---- Asking -------------------------------------------------------------------- */
+/* ---- Asking -------------------------------------------------------------- */
 
 #define COPIES(name)                                                           \
   KILN__HANDLER(name)                                                          \

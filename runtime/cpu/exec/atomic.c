@@ -1,15 +1,20 @@
-/* atomic.c -- atom, red.
+/* atomic.c -- atom and red.
  *
- * Every lane's operation is a real atomic one, since other host threads may run
- * blocks of this or another grid. Where all lanes want the same word, which is
- * what counters and reductions do, the warp's operations are applied one after
- * the other and take effect at once.
+ * Problem: other host threads may run blocks of this or another grid at the
+ * same time, so every operation has to be atomic; but 32 compare-and-swap loops
+ * on one counter would make reductions slow.
  *
- * Shared memory that no other block can reach belongs to one host thread. */
+ * Idea: if all active lanes update the same word, as counters and reductions
+ * do, the operations are applied one after the other in registers, and one
+ * compare-and-swap makes the result visible. Otherwise each lane performs its
+ * own atomic operation. Shared memory that no other block can reach belongs to
+ * one host thread and needs no atomics.
+ *
+ * Order: ascending lanes, or an order drawn from the seed of the launch. */
 #include "access.h"
 #include "half.h"
 
-/* ---- Operations ------------------------------------------------------------- */
+/* ---- Operations ---------------------------------------------------------- */
 
 static uint32_t flushed(uint32_t x)
 {
@@ -81,9 +86,10 @@ static bool less(const kiln__cpu_insn *in, uint64_t a, uint64_t b)
   }
 }
 
-enum { MIN = 1, MAX, ADD, INC, DEC, EXCH, CAS }; /* sub, of modifiers.def */
+/* in->sub, see modifiers.def */
+enum { MIN = 1, MAX, ADD, INC, DEC, EXCH, CAS };
 
-/* What a word holding `old` becomes; c only for cas. */
+/* The new value of a word that holds `old`. c is used by cas only. */
 static uint64_t apply(const kiln__cpu_insn *in, uint64_t old, uint64_t b,
                       uint64_t c, bool flush)
 {
@@ -115,7 +121,7 @@ static uint64_t apply(const kiln__cpu_insn *in, uint64_t old, uint64_t b,
   }
 }
 
-/* ---- Words -------------------------------------------------------------------- */
+/* ---- Words --------------------------------------------------------------- */
 
 static uint64_t word(uintptr_t at, unsigned bytes)
 {
@@ -124,7 +130,7 @@ static uint64_t word(uintptr_t at, unsigned bytes)
                       : __atomic_load_n((const uint64_t *)at, __ATOMIC_RELAXED);
 }
 
-/* False: it was no longer *old, which is then what it is. */
+/* Compare and swap. False: the word was not *old; *old is now its value. */
 static bool swap(uintptr_t at, unsigned bytes, uint64_t *old, uint64_t new)
 {
   uint16_t two = (uint16_t)*old;
@@ -161,15 +167,15 @@ static void put(uintptr_t at, unsigned bytes, uint64_t x)
     __atomic_store_n((uint64_t *)at, x, __ATOMIC_RELAXED);
 }
 
-/* ---- Lanes ---------------------------------------------------------------------- */
+/* ---- Lanes --------------------------------------------------------------- */
 
-/* Operands of one instruction: values of lane i are at 4 or 8 bytes * i. */
+/* Operands of one instruction: the values of lane i lie at i * step. */
 typedef struct operands {
   const uint8_t *b, *c;
-  uint8_t *d;     /* NULL: result not wanted */
-  unsigned bytes; /* of the word */
-  unsigned step;  /* of a slot: 4 or 8 */
-  bool flush;     /* f32 subnormals, as global memory does */
+  uint8_t *d;     /* NULL: the result is not used */
+  unsigned bytes; /* bytes of the word */
+  unsigned step;  /* bytes per lane of a register: 4 or 8 */
+  bool flush;     /* flush f32 subnormals, as global memory does */
 } operands;
 
 static uint64_t operand(const uint8_t *slot, unsigned step, unsigned i)
@@ -199,7 +205,8 @@ static void result(const operands *o, unsigned i, uint64_t x)
     memcpy(o->d + 4 * (size_t)i, &narrow, 4);
 }
 
-/* Many 32-bit integer additions have an instruction of their own. */
+/* 32-bit integer additions for which the processor has one instruction. False:
+ * others. */
 static bool add_directly(const kiln__cpu_insn *in, const operands *o,
                          uintptr_t at, unsigned i)
 {
@@ -235,7 +242,8 @@ static void one_lane(const kiln__cpu_insn *in, const operands *o, uintptr_t at,
   result(o, i, old);
 }
 
-/* What the word is after all lanes; seen[i]: before lane i. */
+/* Apply the operations of all lanes to `now`, in order. seen[i] is the value
+ * before lane i. */
 static uint64_t in_turn(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const operands *o, uint64_t now, unsigned order,
                         uint64_t seen[KILN__WARP])
@@ -254,7 +262,7 @@ static uint64_t in_turn(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return now;
 }
 
-/* The same for 32-bit additions, which many kernels do. */
+/* in_turn() for 32-bit additions, which are frequent. */
 static uint64_t add_in_turn(const kiln__cpu_warp *w, const operands *o,
                             uint64_t before, unsigned order,
                             uint64_t seen[KILN__WARP])
@@ -276,8 +284,8 @@ static float flushed_float(float x)
   return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x;
 }
 
-/* And for those of global memory's floats. The chain stays in floats: bits and
- * the canonical NaN come afterwards. */
+/* in_turn() for additions of f32 in global memory. The chain of additions stays
+ * in floats; bits and canonical NaN come afterwards. */
 static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
                             uint64_t before, unsigned order,
                             uint64_t seen[KILN__WARP])
@@ -307,8 +315,9 @@ static uint64_t sum_in_turn(const kiln__cpu_warp *w, const operands *o,
   return now != now ? KILN__NAN_F32 : kiln__cpu_bits_of_float(now);
 }
 
-/* All active lanes at one word: in order, then visible at once. Results go to
- * `d` only when the swap has been done, as d may be b's slot. */
+/* All active lanes update one word: apply the operations in order and swap the
+ * result in at once. Results go to `d` only after the swap, because d and b may
+ * be the same register. */
 static void together(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      const operands *o, uintptr_t at, unsigned order)
 {
@@ -354,7 +363,8 @@ static unsigned type_bytes(kiln__cpu_ptx_type type)
   }
 }
 
-/* Whether an address is shared memory, by instruction or window. */
+/* Whether an address lies in shared memory, by the instruction or by its
+ * window. */
 static bool is_shared(const kiln__cpu_insn *in, uint64_t address)
 {
   return in->space == KILN__SPACE_SHARED ||
@@ -400,7 +410,7 @@ static void atomic(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool returns)
   }
 }
 
-/* Elements one after the other, each atomic. */
+/* Vector atomics: one element after the other, each atomic by itself. */
 static void add_vector(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        const int32_t *from, const int32_t *to)
 {
@@ -430,7 +440,7 @@ static void add_vector(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* ---- Handlers ------------------------------------------------------------------ */
+/* ---- Handlers ------------------------------------------------------------ */
 
 #define ONE(base, name, returns)                                               \
   KILN__HANDLER(base##_##name)                                                 \

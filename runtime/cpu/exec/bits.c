@@ -1,7 +1,7 @@
-/* bits.c -- logic, shifts, and instructions that look at single bits. */
+/* bits.c -- logic, shifts, bit counting, bit fields, and byte permutation. */
 #include "lanes.h"
 
-/* ---- Logic ----------------------------------------------------------------------- */
+/* ---- Logic --------------------------------------------------------------- */
 
 KILN__OP2(and_32, uint32_t, uint32_t, A[i] & B[i])
 KILN__OP2(and_64, uint64_t, uint64_t, A[i] & B[i])
@@ -19,7 +19,8 @@ KILN__OP1(not_pred, uint32_t, uint32_t, ~A[i])
 KILN__OP1(cnot_32, uint32_t, uint32_t, A[i] == 0)
 KILN__OP1(cnot_64, uint64_t, uint64_t, A[i] == 0)
 
-/* The table as a tree of choices: c picks in pairs, then b, then a. */
+/* lop3: evaluate its truth table as a tree of selections, by c, then b, then
+ * a. */
 static void lop3_lanes(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        uint32_t out[KILN__WARP])
 {
@@ -77,9 +78,9 @@ KILN__HANDLER(lop3_bool)
   }
 }
 
-/* ---- Shifts ----------------------------------------------------------------------- */
+/* ---- Shifts -------------------------------------------------------------- */
 
-/* Amounts of N and more give 0, or copies of the sign. */
+/* Shift amounts of N and more give 0, or copies of the sign. */
 #define LEFT(a, b, N) ((b) < (N) ? (a) << ((b) & ((N)-1)) : 0)
 #define RIGHT(a, b, N) ((b) < (N) ? (a) >> ((b) & ((N)-1)) : 0)
 #define RIGHT_S(a, b, N) ((a) >> ((b) < (N) ? (b) : (N)-1))
@@ -92,7 +93,7 @@ KILN__OP2(shr_s16, uint32_t, uint32_t,
           (uint32_t)RIGHT_S((int32_t)(int16_t)A[i], B[i], 32) & 0xffff)
 KILN__OP2(shr_s32, uint32_t, uint32_t, RIGHT_S((int32_t)A[i], B[i], 32))
 
-/* The amount of a 64-bit shift is a 32-bit register. */
+/* The shift amount of a 64-bit shift is a 32-bit register. */
 #define SHIFT64(name, expression)                                              \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -105,7 +106,7 @@ SHIFT64(shl_64, LEFT(A[i], (uint64_t)B[i], 64))
 SHIFT64(shr_u64, RIGHT(A[i], (uint64_t)B[i], 64))
 SHIFT64(shr_s64, RIGHT_S((int64_t)A[i], (uint64_t)B[i], 64))
 
-/* b:a shifted as one. */
+/* shf: the 64-bit value b:a is shifted. */
 #define FUNNEL(name, expression)                                               \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -120,7 +121,7 @@ SHIFT64(shr_s64, RIGHT_S((int64_t)A[i], (uint64_t)B[i], 64))
     }                                                                          \
   }
 
-/* modifiers.def's .clamp and .wrap. */
+/* in->sub: .clamp and .wrap, see modifiers.def */
 enum { CLAMP = 1, WRAP = 2 };
 
 #define BOTH(a, b) ((uint64_t)(b) << 32 | (a))
@@ -130,7 +131,7 @@ enum { CLAMP = 1, WRAP = 2 };
 FUNNEL(shf_l, FUNNEL_LEFT)
 FUNNEL(shf_r, FUNNEL_RIGHT)
 
-/* ---- Counting ---------------------------------------------------------------------- */
+/* ---- Counting ------------------------------------------------------------ */
 
 static inline uint32_t ones32(uint32_t x)
 {
@@ -145,7 +146,7 @@ static inline uint32_t ones64(uint64_t x)
   return ones32((uint32_t)x) + ones32((uint32_t)(x >> 32));
 }
 
-/* The highest one copied to everything below it. */
+/* Set all bits below the highest one. */
 static inline uint32_t smear32(uint32_t x)
 {
   x |= x >> 1;
@@ -185,7 +186,8 @@ KILN__OP1(brev_64, uint64_t, uint64_t,
           (uint64_t)reverse32((uint32_t)A[i]) << 32 |
               reverse32((uint32_t)(A[i] >> 32)))
 
-/* flip: .shiftamt counts from the top. Nothing found is ~0 either way. */
+/* bfind: position of the highest one; .shiftamt counts from the top. Without a
+ * one the result is ~0. */
 static inline uint32_t found(uint32_t leading, uint32_t bits, bool from_top)
 {
   return leading == bits ? UINT32_MAX : from_top ? leading : bits - 1 - leading;
@@ -211,14 +213,14 @@ KILN__HANDLER(bfind_64)
               found(leading64(A[i] ^ ((0 - (A[i] >> 63)) & use)), 64, top));
 }
 
-/* The |offset|-th one of `mask`, counted from bit `base` upwards or downwards;
- * offset 0: bit `base` itself, if it is set. */
+/* fns: the |offset|-th set bit of `mask`, counted from bit `base` upwards or
+ * downwards; with offset 0, bit `base` itself if it is set. */
 static uint32_t nth_set(uint32_t mask, uint32_t base, int32_t offset)
 {
   const int step = offset < 0 ? -1 : 1;
   int64_t count = offset < 0 ? -(int64_t)offset : offset;
 
-  if (offset == INT32_MIN) /* as GPUs do */
+  if (offset == INT32_MIN) /* GPU: no bit is found */
     return 0;
   if (base > 31)
     return UINT32_MAX;
@@ -241,7 +243,7 @@ KILN__HANDLER(fns)
   KILN__ACTIVE_LANES(uint32_t, nth_set(A[i], B[i], C[i]));
 }
 
-/* ---- Fields ------------------------------------------------------------------------- */
+/* ---- Fields -------------------------------------------------------------- */
 
 static inline uint32_t low_ones32(uint32_t n)
 {
@@ -253,7 +255,8 @@ static inline uint64_t low_ones64(uint64_t n)
   return n < 64 ? (UINT64_C(1) << (n & 63)) - 1 : UINT64_MAX;
 }
 
-/* Position and length are bytes, but whole words for 64 bits: as GPUs do. */
+/* bfe: position and length are bytes, but whole words in the 64-bit form, as on
+ * GPUs. */
 static inline uint32_t extract_u32(uint32_t a, uint32_t at, uint32_t length)
 {
   return RIGHT(a, at & 0xff, 32) & low_ones32(length & 0xff);
@@ -264,8 +267,8 @@ static inline uint64_t extract_u64(uint64_t a, uint64_t at, uint64_t length)
   return RIGHT(a, at, 64) & low_ones64(length);
 }
 
-/* Bits beyond the top are the sign; so is everything above the field, whose own
- * top bit then is at `length` - 1. */
+/* Bits beyond the top are copies of the sign, and so is everything above the
+ * field. */
 static inline uint32_t extract_s32(uint32_t a, uint32_t at, uint32_t length)
 {
   const uint32_t n = (length & 0xff) < 32 ? length & 0xff : 32;
@@ -352,9 +355,10 @@ KILN__HANDLER(szext)
   KILN__LANES(uint32_t, result[i]);
 }
 
-/* ---- Bytes --------------------------------------------------------------------------- */
+/* ---- Bytes --------------------------------------------------------------- */
 
-/* One byte of b:a; bit 3 of the selector: its sign, eight times. */
+/* One byte of b:a. Bit 3 of the selector asks for its sign bit in all eight
+ * bits. */
 static inline uint32_t pick(uint64_t both, uint32_t selector)
 {
   const uint32_t byte = (uint32_t)(both >> (selector & 7) * 8) & 0xff;
@@ -375,10 +379,11 @@ KILN__OP3(prmt, uint32_t, uint32_t, permute(A[i], B[i], C[i]))
 
 KILN__HANDLER(prmt_mode)
 {
-  /* Selectors by mode (modifiers.def counts from 1) and c % 4. */
+  /* prmt: selectors by mode (modifiers.def counts from 1) and c % 4. */
   static const uint16_t modes[6][4] = {
       {0x3210, 0x4321, 0x5432, 0x6543}, /* .f4e: four bytes from c on */
-      {0x5670, 0x6701, 0x7012, 0x0123}, /* .b4e: and backwards */
+      /* .b4e: four bytes from c on, backwards */
+      {0x5670, 0x6701, 0x7012, 0x0123},
       {0x0000, 0x1111, 0x2222, 0x3333}, /* .rc8: byte c, four times */
       {0x3210, 0x3211, 0x3222, 0x3333}, /* .ecl: the lowest is byte c */
       {0x0000, 0x1110, 0x2210, 0x3210}, /* .ecr: the highest is byte c */

@@ -1,8 +1,8 @@
 /* compare.c -- setp and set.
  *
- * The comparisons that compilers write have handlers of their own. Everything
- * else goes through one routine that fills a vector of 0 or ~0 and another that
- * combines it with a predicate and stores it. */
+ * The comparisons that compilers emit have handlers of their own. Everything
+ * else takes two general routines: one fills a vector of 0 or ~0 per lane, the
+ * other combines it with a predicate and stores it. */
 #include "half.h"
 #include "lanes.h"
 
@@ -13,7 +13,7 @@ static uint32_t flush_f32(uint32_t bits)
   return (bits & 0x7f800000) == 0 ? bits & 0x80000000 : bits;
 }
 
-/* ---- Any comparison ------------------------------------------------------------ */
+/* ---- Any comparison ------------------------------------------------------ */
 
 #define FILL(expression)                                                       \
   KILN__VECTOR_LOOP                                                            \
@@ -43,7 +43,8 @@ static uint32_t flush_f32(uint32_t bits)
     }                                                                          \
   }
 
-/* Comparisons with a NaN are false; the ...u forms are the opposite of ones. */
+/* Ordered comparisons with a NaN are false. The ...u forms are the negations of
+ * ordered ones. */
 #define COMPARE_FLOATS(name, T)                                                \
   static void name(uint8_t cmp, const T *A, const T *B, truth t)               \
   {                                                                            \
@@ -112,11 +113,11 @@ static void compare_f32(const kiln__cpu_insn *in, const uint32_t *A,
   compare_floats(in->cmp, a, b, t);
 }
 
-/* Values of 16 bits from bit `shift` on. */
+/* Compare 16-bit values, which start at bit `shift`. */
 static void compare_f16(const kiln__cpu_insn *in, unsigned shift,
                         const uint32_t *A, const uint32_t *B, truth t)
 {
-  /* A half's subnormal has no bit of the exponent. */
+  /* the exponent of a subnormal is zero */
   const uint32_t exponent = (in->flags & KILN__FTZ) != 0 ? 0x7c00 : 0;
   float a[KILN__WARP], b[KILN__WARP];
 
@@ -145,7 +146,8 @@ static void compare_bf16(const kiln__cpu_insn *in, unsigned shift,
   compare_floats(in->cmp, a, b, t);
 }
 
-/* a cmp b for all lanes; `half`: which one of a packed type. */
+/* Compare a with b in all lanes; `half` selects the element of a packed
+ * type. */
 static void compare(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned half,
                     truth t)
 {
@@ -190,7 +192,7 @@ static void compare(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned half,
   }
 }
 
-/* t = t bool c, or with the opposite of c. */
+/* t = t boolop c, or with the negation of c. */
 static void combine(kiln__cpu_warp *w, const kiln__cpu_insn *in, truth t)
 {
   const uint32_t flip = (in->flags & KILN__NEGATE_B) != 0 ? UINT32_MAX : 0;
@@ -220,7 +222,7 @@ static void store(kiln__cpu_warp *w, int32_t slot, const truth t)
     D[i] = (t[i] & w->lane[i]) | (D[i] & ~w->lane[i]); /* NOLINT: filled */
 }
 
-/* ---- setp ----------------------------------------------------------------------- */
+/* ---- setp ---------------------------------------------------------------- */
 
 static void setp(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
@@ -238,7 +240,7 @@ static void setp(kiln__cpu_warp *w, const kiln__cpu_insn *in)
     store(w, in->d2, other);
 }
 
-/* d is of the low halves, d2 of the high ones. */
+/* d receives the result of the low halves, d2 that of the high ones. */
 static void setp_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   truth low, high;
@@ -274,7 +276,7 @@ GENERAL(setp_bf16)
 PACKED(setp_f16x2)
 PACKED(setp_bf16x2)
 
-/* One result and no more: what nearly every setp is. */
+/* One result only, as nearly every setp has. */
 #define ONE_RESULT(in) (((in)->d | ~(in)->d2) >= 0)
 
 #define SETP(name, T, expression)                                              \
@@ -318,9 +320,9 @@ SETP_FLOAT(f32, float)
 SETP_FLOAT(f64, double)
 GENERAL(setp_ftz_f32)
 
-/* ---- set -------------------------------------------------------------------------- */
+/* ---- set ----------------------------------------------------------------- */
 
-/* What "true" is in a result of this type. */
+/* The value of "true" in a result of this type. */
 static uint32_t true_of(uint8_t type)
 {
   switch (type) {

@@ -1,16 +1,19 @@
-/* convert.c -- conversions that vectorise: among integers, and the common ones
- * from and to floating point. Operands may lie in registers wider than their
- * types; handlers for the usual widths leave the others to the general ones. */
+/* convert.c -- conversions that vectorise: between integers, and the common
+ * ones between integers and floating point.
+ *
+ * Operands may lie in registers wider than their types. Handlers for the usual
+ * widths are loops over lanes; unusual widths go to the general routines, and
+ * anything that is rare to convert_exact.h. */
 #include "convert.h"
 #include "half.h"
 
 #include <math.h>
 
-/* ---- Integers ------------------------------------------------------------------ */
+/* ---- Integers ------------------------------------------------------------ */
 
 typedef uint64_t wide_lanes[KILN__WARP];
 
-/* Operand a, sign- or zero-extended from its type to 64 bits. */
+/* Operand a of all lanes, sign- or zero-extended from its type to 64 bits. */
 static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in, wide_lanes out)
 {
   const unsigned up = 64 - kiln__cpu_type_bits(in->type);
@@ -32,7 +35,7 @@ static void load(kiln__cpu_warp *w, const kiln__cpu_insn *in, wide_lanes out)
   }
 }
 
-/* Values extended to 64 bits, cut to the type and extended to the register. */
+/* Store 64-bit values: cut to the type, then extended to the register. */
 static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                   wide_lanes values)
 {
@@ -54,7 +57,7 @@ static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     KILN__LANES(uint32_t, (uint32_t)values[i] & mask);
 }
 
-/* The same where nothing is wider than 32 bits: half the work. */
+/* load() and store() for types of at most 32 bits, at half the cost. */
 static void narrow(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const unsigned up = 32 - kiln__cpu_type_bits(in->type);
@@ -93,7 +96,8 @@ KILN__HANDLER(cvt_int)
   store(w, in, values);
 }
 
-/* Which row an integer conversion came by when its registers are unusual. */
+/* Leave the handler for the general conversion if the registers have unusual
+ * widths. */
 #define OR_GENERAL(usual)                                                      \
   if (__builtin_expect(!(usual), 0)) {                                         \
     KILN__ISA_NAME(op_cvt_int)(w, in);                                         \
@@ -172,9 +176,9 @@ SATURATE(cvt_sat_s32)
 SATURATE(cvt_sat_u64)
 SATURATE(cvt_sat_s64)
 
-/* ---- Registers as wide as their types -------------------------------------------- */
+/* ---- Registers as wide as their types ------------------------------------ */
 
-/* Anything else goes the exact way. */
+/* Unusual register widths take the exact conversion. */
 #define USUAL(result, source)                                                  \
   if (__builtin_expect(                                                        \
           in->reg_bytes != (result) || in->src_reg_bytes != (source), 0)) {    \
@@ -194,7 +198,7 @@ SATURATE(cvt_sat_s64)
 NATIVE(cvt_f32_s32, float, int32_t, (float)A[i])
 NATIVE(cvt_f64_s32, double, int32_t, (double)A[i])
 
-/* Two halves that are exact; the sum rounds once. */
+/* both products are exact, so that only the sum rounds */
 NATIVE(cvt_f32_u32, float, uint32_t,
        (float)((double)(int32_t)(A[i] >> 16) * 65536.0 +
                (double)(int32_t)(A[i] & 0xffff)))
@@ -230,7 +234,8 @@ static inline double quiet_f64(double x)
   return x == x ? x : kiln__cpu_double_of_bits(bits | KILN__QUIET_F64);
 }
 
-/* Subnormals become zeros of their sign where `least` is the smallest normal. */
+/* Subnormals become zeros of the same sign; `least` is the smallest normal
+ * number. */
 static inline float flushed(float x, uint32_t least)
 {
   const uint32_t bits = kiln__cpu_bits_of_float(x);
@@ -244,7 +249,7 @@ static inline uint32_t least_of(const kiln__cpu_insn *in)
   return (in->flags & KILN__FTZ) != 0 ? 0x00800000 : 0;
 }
 
-/* A NaN keeps its sign and what fits of its payload, and is made quiet. */
+/* f32 to f64. A NaN keeps its sign and payload and becomes quiet. */
 static inline uint64_t widened(float x)
 {
   const uint32_t bits = kiln__cpu_bits_of_float(x);
@@ -290,7 +295,7 @@ KILN__HANDLER(cvt_f32_f64)
                     (fabs(A[i]) < 0x1.ffffffp-127 ? 0x80000000 : UINT32_MAX));
 }
 
-/* Integers of up to 16 bits are exact, whatever the rounding. */
+/* Integers of up to 16 bits are exact in every rounding mode. */
 #define FROM_SMALL(name, TD)                                                   \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -327,7 +332,7 @@ KILN__HANDLER(cvt_f16_f32)
   KILN__LANES(uint32_t, kiln__cpu_f16_of_float(A[i]));
 }
 
-/* The upper half of an f32: a NaN keeps its payload, as it is only moved. */
+/* bf16 to f32: the bits move to the upper half, so a NaN keeps its payload. */
 KILN__HANDLER(cvt_f32_bf16)
 {
   wide_lanes values;
@@ -346,7 +351,7 @@ KILN__HANDLER(cvt_bf16_f32)
   KILN__LANES(uint32_t, kiln__cpu_bf16_of_float(A[i]));
 }
 
-/* f32 and f64 are moved as they are. */
+/* conversions to the same type copy the bits */
 KILN__HANDLER(cvt_same)
 {
   if (in->type == KILN__F16 || in->type == KILN__BF16)
@@ -355,7 +360,7 @@ KILN__HANDLER(cvt_same)
     KILN__ISA_NAME(op_cvt_int)(w, in);
 }
 
-/* A NaN compares false and gives 0. */
+/* .sat: clamp to [0, 1]. A NaN compares false and gives 0. */
 static inline float unit(float x)
 {
   const float low = x > 0.0f ? x : 0.0f;
@@ -365,9 +370,9 @@ static inline float unit(float x)
 
 NATIVE(cvt_sat_f32, float, float, unit(A[i]))
 
-/* ---- Rounding to integral values ---------------------------------------------------- */
+/* ---- Rounding to integral values ----------------------------------------- */
 
-/* One loop for each direction; W rounds a value to an integral one. */
+/* One loop per rounding direction. W rounds a value to an integral one. */
 #define DIRECTIONS(TD, RESULT, RINT, TRUNC, FLOOR, CEIL, x)                    \
   switch (in->round) {                                                         \
   case KILN__ROUND_NI:                                                         \
@@ -408,8 +413,9 @@ KILN__HANDLER(cvt_whole_f64)
   DIRECTIONS_F64(double, quiet_f64, A[i])
 }
 
-/* Integral values, clamped; a NaN gives 0 from an f32 and the highest bit from
- * an f64. The conversion itself only ever sees what fits. */
+/* Integral f32 or f64 values to integers, clamped. A NaN gives 0 from an f32
+ * and the highest bit from an f64. The C conversion sees only values that
+ * fit. */
 static inline int32_t s32_of_f32(float x)
 {
   // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats
@@ -473,7 +479,7 @@ WHOLE_F32(cvt_u32_f32, u32_of_f32)
 WHOLE_F64(cvt_s32_f64, s32_of_f64)
 WHOLE_F64(cvt_u32_f64, u32_of_f64)
 
-/* A NaN gives the highest bit, as all comparisons with it are false. */
+/* A NaN gives the highest bit, since all comparisons with it are false. */
 static inline uint64_t s64_of(double x)
 {
   // cppcheck-suppress incorrectLogicOperator // reads no hexadecimal floats

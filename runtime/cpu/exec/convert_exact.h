@@ -1,9 +1,19 @@
-/* convert_exact.h -- any number of any type to any other, rounded once.
+/* convert_exact.h -- converts any number of any type to any other, rounding
+ * once. Included only by exec/.
  *
- * Only for exec/ files. A value is taken apart into sign, 64 significant bits
- * and an exponent, and put together again with one rounding in integers: no
- * rounding mode of the processor is involved. Common conversions have faster
- * handlers; these are for all others. */
+ * Problem: PTX has hundreds of conversions with directed rounding, saturation,
+ * flushing and formats that no processor knows; chaining the processor's
+ * conversions would round twice.
+ *
+ * Idea: take a value apart into sign, 64 significant bits and an exponent, and
+ * assemble the result with a single rounding in integer arithmetic. No rounding
+ * mode of the processor is involved.
+ *
+ * Invariant: the highest of the 64 bits of a finite number is set, so every
+ * format fits without loss.
+ *
+ * Cost: some tens of instructions per lane. Common conversions have faster
+ * handlers in convert.c; these functions serve all others. */
 #ifndef KILN_CPU_CONVERT_EXACT_H
 #define KILN_CPU_CONVERT_EXACT_H
 
@@ -17,8 +27,8 @@ typedef enum kiln__cpu_number_kind {
   KILN__NOT_A_NUMBER
 } kiln__cpu_number_kind;
 
-/* Finite: bits * 2^exponent, the highest of the 64 bits set. A NaN: its fraction
- * in the highest of the bits. */
+/* A finite number is bits * 2^exponent with the highest of the 64 bits set. A
+ * NaN has its fraction in the highest bits. */
 typedef struct kiln__cpu_number {
   uint64_t bits;
   int exponent;
@@ -26,13 +36,13 @@ typedef struct kiln__cpu_number {
   bool negative;
 } kiln__cpu_number;
 
-/* An encoding: sign, exponent, fraction. */
+/* A floating-point format: sign, exponent, fraction. */
 typedef struct kiln__cpu_encoding {
-  int precision;     /* bits of the significand, the hidden one included */
+  int precision;     /* bits of the significand, including the hidden one */
   int least;         /* exponent of the smallest normal number */
   uint32_t width;    /* bits in all */
-  uint64_t largest;  /* finite number */
-  uint64_t infinity; /* 0: has none */
+  uint64_t largest;  /* encoding of the largest finite number */
+  uint64_t infinity; /* encoding of infinity; 0: the format has none */
   uint64_t nan;
   unsigned low; /* unused bits below the fraction */
 } kiln__cpu_encoding;
@@ -45,7 +55,7 @@ static const kiln__cpu_encoding kiln__cpu_encoding_f32 = {
     24, -126, 32, 0x7f7fffff, 0x7f800000, KILN__NAN_F32, 0};
 static const kiln__cpu_encoding kiln__cpu_encoding_f64 = {
     53, -1022, 64, 0x7fefffffffffffff, 0x7ff0000000000000, KILN__NAN_F64, 0};
-/* An f32 whose lowest 13 bits are zero. */
+/* tf32: an f32 whose lowest 13 bits are zero. */
 static const kiln__cpu_encoding kiln__cpu_encoding_tf32 = {
     11, -126, 19, 0x3fbff, 0x3fc00, 0x3ffff, 13};
 static const kiln__cpu_encoding kiln__cpu_encoding_e4m3 = {4, -6,   8, 0x7e,
@@ -53,7 +63,7 @@ static const kiln__cpu_encoding kiln__cpu_encoding_e4m3 = {4, -6,   8, 0x7e,
 static const kiln__cpu_encoding kiln__cpu_encoding_e5m2 = {3,    -14,  8, 0x7b,
                                                            0x7c, 0x7f, 0};
 
-/* NULL: no floating-point type. */
+/* The format of a type; NULL: it is no floating-point type. */
 static inline const kiln__cpu_encoding *kiln__cpu_encoding_of(uint8_t type)
 {
   switch (type) {
@@ -103,7 +113,7 @@ static inline unsigned kiln__cpu_type_bits(uint8_t type)
   }
 }
 
-/* The lowest n bits, 1 to 64. */
+/* A mask of the lowest n bits, n from 1 to 64. */
 static inline uint64_t kiln__cpu_low_bits(unsigned n)
 {
   return UINT64_MAX >> (64 - n);
@@ -161,7 +171,8 @@ static inline kiln__cpu_number kiln__cpu_number_of_integer(uint8_t type,
       negative, negative ? (0 - value) & kiln__cpu_low_bits(bits) : value, 0);
 }
 
-/* The directions of kiln__cpu_round, those to integers as the others. */
+/* The rounding direction, with the variants for integral results mapped to the
+ * plain ones. */
 static inline kiln__cpu_round kiln__cpu_direction(uint8_t round)
 {
   switch (round) {
@@ -179,13 +190,14 @@ static inline kiln__cpu_round kiln__cpu_direction(uint8_t round)
   }
 }
 
-/* bits / 2^shift as an integer; shift > 0. */
+/* bits / 2^shift, rounded to an integer in the given direction; shift > 0. */
 static inline uint64_t kiln__cpu_shift_rounded(uint64_t bits, int shift,
                                                bool negative,
                                                kiln__cpu_round round)
 {
   const uint64_t kept = shift < 64 ? bits >> shift : 0;
-  /* What is lost, as a fraction of 2^64; beyond that only "a little". */
+  /* The lost part as a fraction of 2^64. Beyond 64 bits it is only known not to
+   * be zero. */
   const uint64_t lost = shift < 64    ? bits << (64 - shift)
                         : shift == 64 ? bits
                                       : 1;
@@ -203,7 +215,7 @@ static inline uint64_t kiln__cpu_shift_rounded(uint64_t bits, int shift,
   return kept + up;
 }
 
-/* A finite number as a whole number of the same kind of value. */
+/* Round a finite number to an integral value of the same type. */
 static inline kiln__cpu_number kiln__cpu_to_whole(kiln__cpu_number x,
                                                   kiln__cpu_round round)
 {
@@ -214,8 +226,8 @@ static inline kiln__cpu_number kiln__cpu_to_whole(kiln__cpu_number x,
       kiln__cpu_shift_rounded(x.bits, -x.exponent, x.negative, round), 0);
 }
 
-/* Rounded and clamped to the type's range. A NaN gives 0, or the highest bit
- * alone where 64 bits are involved on either side (`wide`). */
+/* Round and clamp to an integer type. A NaN gives 0, or the highest bit alone
+ * if 64 bits are involved on either side (`wide`). */
 static inline uint64_t kiln__cpu_to_integer(kiln__cpu_number x, uint8_t type,
                                             kiln__cpu_round round, bool wide)
 {
@@ -243,7 +255,8 @@ static inline uint64_t kiln__cpu_to_integer(kiln__cpu_number x, uint8_t type,
   return (x.negative ? 0 - magnitude : magnitude) & kiln__cpu_low_bits(bits);
 }
 
-/* The encoding of a magnitude too large: infinity or the largest number. */
+/* The encoding of a magnitude that is too large: infinity or the largest
+ * number, by rounding direction. */
 static inline uint64_t kiln__cpu_overflow(const kiln__cpu_encoding *f,
                                           bool negative, kiln__cpu_round round,
                                           bool finite)
@@ -255,7 +268,8 @@ static inline uint64_t kiln__cpu_overflow(const kiln__cpu_encoding *f,
   return finite || towards_zero || f->infinity == 0 ? f->largest : f->infinity;
 }
 
-/* A NaN from or to f64: the sign and what fits of the payload stay. */
+/* A NaN converted from or to f64 keeps its sign and what fits of its
+ * payload. */
 static inline uint64_t kiln__cpu_same_nan(kiln__cpu_number x,
                                           const kiln__cpu_encoding *f)
 {
@@ -265,8 +279,8 @@ static inline uint64_t kiln__cpu_same_nan(kiln__cpu_number x,
   return sign | f->infinity | (x.bits | quiet) >> (65 - f->precision);
 }
 
-/* Whether x is below the normal numbers when rounded to the precision of one:
- * what .ftz flushes. */
+/* Whether x, rounded to full precision, is below the normal numbers: such
+ * results .ftz flushes. */
 static inline bool kiln__cpu_is_tiny(kiln__cpu_number x,
                                      const kiln__cpu_encoding *f,
                                      kiln__cpu_round round)
@@ -281,7 +295,8 @@ static inline bool kiln__cpu_is_tiny(kiln__cpu_number x,
                                  round) != carried;
 }
 
-/* `finite`: .satfinite. */
+/* Encode a number in format f, rounding once. `finite`: .satfinite, no
+ * infinity. */
 static inline uint64_t kiln__cpu_to_float(kiln__cpu_number x,
                                           const kiln__cpu_encoding *f,
                                           kiln__cpu_round round, bool finite)
@@ -311,7 +326,7 @@ static inline uint64_t kiln__cpu_to_float(kiln__cpu_number x,
   return (encoded | sign) << f->low;
 }
 
-/* .sat of floating-point results: to 0 to 1, NaN to 0. */
+/* .sat: clamp to [0, 1]; a NaN becomes 0. */
 static inline kiln__cpu_number kiln__cpu_saturated(kiln__cpu_number x)
 {
   const kiln__cpu_number zero = {0, 0, KILN__ZERO, false};
@@ -322,7 +337,7 @@ static inline kiln__cpu_number kiln__cpu_saturated(kiln__cpu_number x)
   return x.kind == KILN__INFINITE || x.exponent >= -63 ? one : x;
 }
 
-/* .relu: nothing below zero. */
+/* .relu: negative values become 0. */
 static inline kiln__cpu_number kiln__cpu_rectified(kiln__cpu_number x)
 {
   const kiln__cpu_number zero = {0, 0, KILN__ZERO, false};

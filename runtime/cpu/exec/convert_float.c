@@ -1,12 +1,13 @@
-/* convert_float.c -- conversions from and to floating point that go the exact
- * way: directed rounding, saturation, 8-bit floats, packed results. */
+/* convert_float.c -- conversions from and to floating point that take the exact
+ * path: directed rounding, saturation, 8-bit floats, tf32, packed results. See
+ * convert_exact.h. */
 #include "convert.h"
 #include "half.h"
 
-/* ---- One value -------------------------------------------------------------------- */
+/* ---- One value ----------------------------------------------------------- */
 
-/* .ftz of an f32. GPUs let subnormals pass where the result is f16, and a NaN
- * loses its payload. */
+/* .ftz flushes f32 operands. GPUs keep subnormals if the result is f16, and a
+ * NaN loses its payload. */
 static uint64_t flushed(const kiln__cpu_insn *in, uint64_t raw)
 {
   const uint64_t size = raw & 0x7fffffff;
@@ -43,8 +44,8 @@ static uint64_t to_float(const kiln__cpu_insn *in, kiln__cpu_number x)
   return kiln__cpu_to_float(x, f, round, finite);
 }
 
-/* A GPU adds half of the 13 bits that go and cuts them off, of an infinity or a
- * NaN cuts them off alone; .satfinite then takes one step back from those. */
+/* tf32 with .rna: a GPU adds half of the 13 dropped bits and cuts them off; of
+ * an infinity or NaN it only cuts. .satfinite then steps back from infinity. */
 static uint64_t to_tf32_away(const kiln__cpu_insn *in, uint32_t bits)
 {
   const uint32_t special = 0x7f800000, step = 0x2000;
@@ -73,7 +74,8 @@ static uint64_t convert(const kiln__cpu_insn *in, uint64_t raw)
                               in->type == KILN__F64);
 }
 
-/* From the type's bits to the register's: signed integers keep their sign. */
+/* Extend a value from its type to its register: signed integers keep their
+ * sign. */
 static uint64_t extend(uint8_t type, uint8_t reg_bytes, uint64_t value)
 {
   const unsigned up = 64 - kiln__cpu_type_bits(type);
@@ -134,7 +136,7 @@ EXACT(cvt_bf16_ftz)
 EXACT(cvt_tf32)
 EXACT(cvt_tf32_finite)
 
-/* ---- Two values ---------------------------------------------------------------------- */
+/* ---- Two values ---------------------------------------------------------- */
 
 static uint32_t to_part(const kiln__cpu_insn *in,
                         const kiln__cpu_encoding *from, uint64_t raw,
@@ -166,7 +168,7 @@ static void pack_nearest(kiln__cpu_warp *w, const kiln__cpu_insn *in)
                               kiln__cpu_bf16_of_float(A[i]) << 16);
 }
 
-/* a goes to the upper half. */
+/* operand a goes to the upper half */
 KILN__HANDLER(cvt_f16x2)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
@@ -214,9 +216,9 @@ KILN__HANDLER(cvt_f16x2_f8x2)
                                    to_part(in, from, A[i] >> 8, f16) << 16);
 }
 
-/* ---- cvt.pack ------------------------------------------------------------------------ */
+/* ---- cvt.pack ------------------------------------------------------------ */
 
-/* Low `bits` bits of x clamped to low..high. */
+/* The low bits of x clamped to [low, high]. */
 static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
 {
   const int32_t y = x < low ? low : x > high ? high : x;
@@ -224,7 +226,7 @@ static inline uint32_t clamp(int32_t x, int32_t low, int32_t high)
   return (uint32_t)y & ((uint32_t)high - (uint32_t)low);
 }
 
-/* high - low is the mask of the type's bits. */
+/* high - low is the mask of the bits of the type */
 static void pack(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bits,
                  int32_t low, int32_t high)
 {

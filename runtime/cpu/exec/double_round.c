@@ -1,5 +1,9 @@
-/* double_round.c -- f64 arithmetic with .rz, .rm, .rp, in the processor's own
- * rounding modes. The caller's mode is put back. */
+/* double_round.c -- f64 arithmetic with .rz, .rm and .rp.
+ *
+ * No wider type is at hand to round by hand, so the processor's rounding mode
+ * is changed for the loop and restored behind it. The file is compiled with
+ * -frounding-math: without it the compiler may move arithmetic across the
+ * change of mode. */
 #include "float.h"
 
 #include <fenv.h>
@@ -20,8 +24,9 @@ static int mode_of(const kiln__cpu_insn *in)
   }
 }
 
-/* Lanes are read after the mode was set and written before it is put back: the
- * calls might read or write that memory, so neither can move across them. */
+/* Lanes are read after the mode was set and written before it is restored. The
+ * calls that set it might access that memory, so the compiler cannot move the
+ * accesses across them. */
 #define ROUNDED(expression)                                                    \
   do {                                                                         \
     const int old = fegetround();                                              \

@@ -1,4 +1,5 @@
-/* float.c -- f32 arithmetic to nearest: the hot forms one loop each. */
+/* float.c -- f32 arithmetic rounded to nearest. The frequent forms are one loop
+ * each; rare combinations of modifiers share a general form. */
 #include "float.h"
 
 #define X(v) kiln__cpu_float_of_bits(v[i])
@@ -21,19 +22,19 @@ KILN__F32_1(rcp_ftz_f32,
             kiln__cpu_to_ftz_scaled(1 / Z(A), KILN__FTZ_SCALE / Z(A)))
 KILN__F32_1(sqrt_ftz_f32, kiln__cpu_to_ftz(sqrtf(Z(A))))
 
-/* A NaN's sign and payload do not survive these either. */
+/* neg and abs also return the canonical NaN */
 KILN__F32_1(neg_f32, kiln__cpu_to_f32(-X(A)))
 KILN__F32_1(neg_ftz_f32, kiln__cpu_to_ftz(-Z(A)))
 KILN__F32_1(abs_f32, kiln__cpu_to_f32(fabsf(X(A))))
 KILN__F32_1(abs_ftz_f32, kiln__cpu_to_ftz(fabsf(Z(A))))
 KILN__F32_2(copysign_f32, (B[i] & ~KILN__F32_SIGN) | (A[i] & KILN__F32_SIGN))
 
-/* ---- Fused multiply-add ------------------------------------------------------ */
+/* ---- Fused multiply-add -------------------------------------------------- */
 
 #if defined(__x86_64__) && !defined(__FMA__)
-/* Whether rounding the double s again, to r, may differ from rounding once:
- * only where s lies halfway between two floats, or r is subnormal. The smallest
- * normal number counts as one, for .ftz. */
+/* Whether rounding the double s to the float r may differ from rounding the
+ * exact sum once. It can only where s lies halfway between two floats, or r is
+ * subnormal. The smallest normal number counts as subnormal, for .ftz. */
 static inline uint32_t doubtful(double s, float r)
 {
   const uint32_t low = (uint32_t)kiln__cpu_bits_of_double(s) & 0x1fffffff;
@@ -65,8 +66,9 @@ static inline uint32_t doubtful(double s, float r)
 #define FUSED(name, from, to, exact) KILN__F32_3(name, exact)
 #endif
 
-/* fma() KILN__FTZ_SCALE times as large. Where the factor or the addend exceed a
- * float, the result is not tiny, as it is a multiple of their last bits. */
+/* fma() of operands scaled by KILN__FTZ_SCALE. If a factor or the addend then
+ * overflows a float, the result is not tiny, because it is a multiple of their
+ * last bits. */
 static inline float fma_scaled(float a, float b, float c)
 {
   return kiln__cpu_fma_f32(a * KILN__FTZ_SCALE, b, c * KILN__FTZ_SCALE);
@@ -82,9 +84,9 @@ FUSED(mad_f32, X, kiln__cpu_to_f32, FMA)
 FUSED(fma_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
 FUSED(mad_ftz_f32, Z, kiln__cpu_to_ftz, FMA_FTZ)
 
-/* ---- Other modifiers ----------------------------------------------------------- */
+/* ---- Other modifiers ----------------------------------------------------- */
 
-/* Any of .ftz: the masks are 0 or ~0. */
+/* Any combination of .ftz and .sat: the masks are 0 or ~0. */
 #define M(v) kiln__cpu_float_of_bits(kiln__cpu_flush_if(v[i], ftz))
 #define FINISH(x)                                                              \
   kiln__cpu_clamp_if(kiln__cpu_flush_if(kiln__cpu_to_f32(x), ftz), sat)
@@ -123,7 +125,7 @@ MODIFIED3(fma_sat_f32, FMA_MODIFIED)
 MODIFIED3(mad_sat_f32, FMA_MODIFIED)
 MODIFIED2(div_full_f32, FINISH_SCALED(M(A) / M(B), UP(A) / M(B)))
 
-/* A reciprocal of more than 2^126 is subnormal and counts as 0. */
+/* The reciprocal of a number above 2^126 is subnormal and counts as 0. */
 static inline float div_approx(float a, float b)
 {
   const bool huge = fabsf(b) > 0x1p126f && fabsf(b) < INFINITY;
@@ -135,12 +137,12 @@ static inline float div_approx(float a, float b)
 MODIFIED2(div_approx_f32,
           FINISH_SCALED(div_approx(M(A), M(B)), div_approx(UP(A), M(B))))
 
-/* ---- Kinds of numbers ------------------------------------------------------ */
+/* ---- Kinds of numbers ---------------------------------------------------- */
 
 enum { FINITE = 1, INFINITE, NUMBER, NOTANUMBER, NORMAL, SUBNORMAL };
 
-/* Magnitudes up to `last` from `first` on are of the kind; the complement if
- * `first` is above. Zeros count as normal. */
+/* testp: a number is of the kind if its magnitude lies in [first, last], or
+ * outside of [last, first] if `first` is above. Zeros count as normal. */
 typedef struct range {
   uint64_t first, last;
   bool zero_too;
@@ -181,8 +183,7 @@ KILN__HANDLER(testp_f32)
   KILN__LANES(uint32_t, in_range(r, A[i] & 0x7fffffff));
 }
 
-/* d's slot is narrower than a's: where they share memory (they never do, the
- * widths differ) nothing else would help. */
+/* d is narrower than a, so the two never share a register. */
 KILN__HANDLER(testp_f64)
 {
   const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
@@ -191,7 +192,7 @@ KILN__HANDLER(testp_f64)
   KILN__LANES(uint32_t, in_range(r, A[i] & 0x7fffffffffffffff));
 }
 
-/* ---- Pairs in 64 bits ------------------------------------------------------- */
+/* ---- Pairs in 64 bits ---------------------------------------------------- */
 
 static inline uint64_t pair(uint32_t low, uint32_t high)
 {
@@ -231,7 +232,7 @@ KILN__HANDLER(fma_f32x2)
                                         fma_scaled(HI(A), HI(B), HI(C)))));
 }
 
-/* ---- f16 or bf16 with f32 ---------------------------------------------------- */
+/* ---- f16 or bf16 with f32 ------------------------------------------------ */
 
 #define MIXED2(name, expression)                                               \
   KILN__HANDLER(name)                                                          \

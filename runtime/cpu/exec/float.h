@@ -1,7 +1,7 @@
-/* float.h -- what the f32 and f64 handlers share: flushing, clamping, NaNs,
- * directed rounding of f32. Only for exec/ files.
+/* float.h -- what the f32 and f64 handlers share: flushing, clamping, NaNs, and
+ * directed rounding of f32. Included only by exec/.
  *
- * Slots are read and written as integers throughout, so that no lane is ever
+ * Registers are read and written as integers throughout, so that no lane is
  * accessed through two types. */
 #ifndef KILN_CPU_FLOAT_H
 #define KILN_CPU_FLOAT_H
@@ -14,7 +14,7 @@
 #define KILN__F32_SIGN 0x80000000u
 #define KILN__F64_SIGN 0x8000000000000000u
 
-/* Handlers whose sources are all f32, f64 bits. */
+/* Handlers whose sources are all bits of f32, or of f64. */
 #define KILN__F32_1(name, expression)                                          \
   KILN__OP1(name, uint32_t, uint32_t, expression)
 #define KILN__F32_2(name, expression)                                          \
@@ -38,13 +38,14 @@ static inline bool kiln__cpu_is_nan_f64(uint64_t bits)
   return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
 }
 
-/* Results: bits, with the canonical NaN. */
+/* The bits of a result, with the canonical NaN. */
 static inline uint32_t kiln__cpu_to_f32(float x)
 {
   return x != x ? KILN__NAN_F32 : kiln__cpu_bits_of_float(x);
 }
 
-/* Of f64 operations on a; a, b; a, b, c. */
+/* The bits of an f64 result: a NaN operand passes through, of several the last
+ * one. */
 static inline uint64_t kiln__cpu_to_f64_1(double x, uint64_t a)
 {
   const double p = kiln__cpu_double_of_bits(a);
@@ -68,7 +69,7 @@ static inline uint64_t kiln__cpu_to_f64_3(double x, uint64_t a, uint64_t b,
   return x != x && q != q ? b | KILN__QUIET_F64 : kiln__cpu_to_f64_2(x, a, c);
 }
 
-/* .ftz where `all` is ~0, nothing where it is 0. */
+/* Apply .ftz where `all` is ~0; change nothing where it is 0. */
 static inline uint32_t kiln__cpu_flush_if(uint32_t bits, uint32_t all)
 {
   const uint32_t drop = (bits & 0x7f800000) == 0 ? 0x7fffffff : 0;
@@ -92,10 +93,11 @@ static inline uint32_t kiln__cpu_to_ftz(float x)
   return kiln__cpu_flush(kiln__cpu_to_f32(x));
 }
 
-/* GPUs flush what is below 2^-126 when rounded to 24 bits, not to the fewer bits
- * of a subnormal: 2^-126 - 2^-150 becomes 0, though its nearest float is 2^-126.
- * `scaled`: the result computed KILN__FTZ_SCALE times as large, which rounds it
- * to 24 bits. Sums need no such care, as tiny ones are exact. */
+/* GPUs flush results that are below 2^-126 when rounded to 24 bits, not to the
+ * fewer bits of a subnormal: 2^-126 - 2^-150 becomes 0, although the nearest
+ * float is 2^-126. `scaled` is the result computed KILN__FTZ_SCALE times as
+ * large, which rounds it to 24 bits. Sums need no such care: tiny sums are
+ * exact. */
 #define KILN__FTZ_SCALE 0x1p24f
 
 static inline uint32_t kiln__cpu_flush_tiny_if(uint32_t bits, float scaled,
@@ -112,7 +114,7 @@ static inline uint32_t kiln__cpu_to_ftz_scaled(float x, float scaled)
   return kiln__cpu_flush_tiny_if(kiln__cpu_to_f32(x), scaled, UINT32_MAX);
 }
 
-/* .sat where `all` is ~0: into [+0, 1], NaN to +0. */
+/* Apply .sat where `all` is ~0: clamp to [+0, 1]; a NaN becomes +0. */
 static inline uint32_t kiln__cpu_clamp_if(uint32_t bits, uint32_t all)
 {
   const float x = kiln__cpu_float_of_bits(bits);
@@ -128,9 +130,9 @@ static inline uint32_t kiln__cpu_flag_mask(const kiln__cpu_insn *in,
   return (in->flags & flag) != 0 ? UINT32_MAX : 0;
 }
 
-/* a * b + c, rounded once. Without the instruction, libm's function would be
- * called for each lane: a product of floats is exact in double, so that only
- * the sum needs care. */
+/* a * b + c, rounded once. Processors without the instruction would call libm
+ * for every lane. A product of floats is exact in double, so only the addition
+ * needs care. */
 static inline float kiln__cpu_fma_f32(float a, float b, float c)
 {
 #if defined(__x86_64__) && !defined(__FMA__)
@@ -140,11 +142,11 @@ static inline float kiln__cpu_fma_f32(float a, float b, float c)
 #endif
 }
 
-/* ---- Directed rounding of f32 ---------------------------------------------- */
+/* ---- Directed rounding of f32 -------------------------------------------- */
 
-/* Which way a magnitude goes, by sign of the value; ~0 or 0 each. */
+/* A rounding direction as masks (~0 or 0) for positive and negative values. */
 typedef struct kiln__cpu_direction {
-  uint32_t down[2];  /* [1]: negative values */
+  uint32_t down[2];  /* [1]: for negative values */
   uint32_t zero_sum; /* ~0: x - x is -0 */
 } kiln__cpu_direction;
 
@@ -157,9 +159,9 @@ kiln__cpu_direction_of(const kiln__cpu_insn *in)
   return (kiln__cpu_direction){{~up, ~down}, down};
 }
 
-/* x, a double that is exact or odd in its last bit if it is not (or a correctly
- * rounded quotient or root of floats, which lies on the right side of every
- * float), as a float rounded in that direction. */
+/* Round x to a float in a direction. x is a double that is exact, or odd in its
+ * last bit if it is inexact, or a correctly rounded quotient or root of floats;
+ * each lies on the right side of every float. */
 static inline uint32_t kiln__cpu_round_f32(double x, kiln__cpu_direction to)
 {
   const float near = (float)x;
@@ -173,7 +175,8 @@ static inline uint32_t kiln__cpu_round_f32(double x, kiln__cpu_direction to)
   return x != x ? KILN__NAN_F32 : bits - less + more;
 }
 
-/* kiln__cpu_round_f32() with .ftz where `all` is ~0: see kiln__cpu_flush_tiny_if(). */
+/* kiln__cpu_round_f32() with .ftz where `all` is ~0; see
+ * kiln__cpu_flush_tiny_if(). */
 static inline uint32_t kiln__cpu_round_ftz(double x, kiln__cpu_direction to,
                                            uint32_t all)
 {
@@ -185,7 +188,7 @@ static inline uint32_t kiln__cpu_round_ftz(double x, kiln__cpu_direction to,
   return kiln__cpu_round_f32(x, to) & ~((size < limit ? 0x7fffffff : 0) & all);
 }
 
-/* a + b for kiln__cpu_round_f32(). */
+/* a + b as an operand of kiln__cpu_round_f32(). */
 static inline double kiln__cpu_sum_directed(double a, double b,
                                             kiln__cpu_direction to)
 {

@@ -1,7 +1,10 @@
-/* float_directed.c -- f32 arithmetic with .rz, .rm, .rp.
+/* float_directed.c -- f32 arithmetic with .rz, .rm and .rp.
  *
- * Computed in double, exactly or with what is lost kept in the last bit, and
- * rounded by hand: nothing depends on the processor's rounding mode. */
+ * The result is computed in double, exactly or with everything that is lost
+ * recorded in the last bit (rounding to odd), and rounded to f32 in integers.
+ * Rounding a result that was rounded to odd equals rounding the exact one, as
+ * long as two spare bits remain (Boldo and Melquiond, 2008). Nothing depends on
+ * the rounding mode of the processor. */
 #include "float.h"
 
 #define M(v) ((double)kiln__cpu_float_of_bits(kiln__cpu_flush_if(v[i], ftz)))
@@ -45,7 +48,7 @@ DIRECTED2(div_round_f32, M(A) / M(B))
 DIRECTED1(rcp_round_f32, 1 / M(A))
 DIRECTED1(sqrt_round_f32, sqrt(M(A)))
 
-/* ---- Pairs in 64 bits ------------------------------------------------------- */
+/* ---- Pairs in 64 bits ---------------------------------------------------- */
 
 static inline uint64_t pair(uint32_t low, uint32_t high)
 {
@@ -87,7 +90,7 @@ KILN__HANDLER(fma_round_f32x2)
                    END(kiln__cpu_sum_directed(HI(A) * HI(B), HI(C), to))));
 }
 
-/* ---- f16 or bf16 with f32 ---------------------------------------------------- */
+/* ---- f16 or bf16 with f32 ------------------------------------------------ */
 
 #define WIDE(v)                                                                \
   ((double)(bf16 ? kiln__cpu_float_of_bf16(v[i])                               \

@@ -1,8 +1,8 @@
 /* half.c -- f16 and bf16 arithmetic, single and in pairs.
  *
- * Computed in float where that is exact or where rounding twice cannot show (a
- * float has more than twice the bits), else with what is lost kept in the last
- * bit; rounded to 16 bits once. */
+ * Computed in float where that is exact, or where double rounding is harmless
+ * because a float has more than twice the bits. Otherwise the lost part is
+ * recorded in the last bit. The result is rounded to 16 bits once. */
 #include "approx.h"
 
 static inline uint32_t flush_f16(uint32_t h, uint32_t flags)
@@ -10,8 +10,8 @@ static inline uint32_t flush_f16(uint32_t h, uint32_t flags)
   return (flags & KILN__FTZ) != 0 && (h & 0x7c00) == 0 ? h & 0x8000 : h;
 }
 
-/* x, rounded, with .ftz, .sat and .relu. Flushed is what is below 2^-14 when
- * rounded to 11 bits, as for f32 (see float.h). */
+/* Round x and apply .ftz, .sat and .relu. Results below 2^-14 when rounded to
+ * 11 bits are flushed, by the same rule as for f32 (see float.h). */
 static inline uint32_t finish_f16(float x, uint32_t flags)
 {
   const bool tiny = (flags & KILN__FTZ) != 0 && fabsf(x) < 0x1.ffep-15f;
@@ -60,7 +60,8 @@ static inline uint32_t fma_f16(uint32_t a, uint32_t b, uint32_t c,
   return finish_f16(sum, flags);
 }
 
-/* The NaN that stands for elements beyond a tensor's bounds: the result is 0. */
+/* .oob: a special NaN marks elements beyond the bounds of a tensor; the result
+ * is 0. */
 static inline bool out_of_bounds(uint32_t a, uint32_t b)
 {
   return (a & 0x7fff) == 0x7ff7 || (b & 0x7fff) == 0x7ff7;
@@ -106,8 +107,7 @@ static inline uint32_t sub_bf16(uint32_t a, uint32_t b, uint32_t flags)
                                  kiln__cpu_float_of_bf16(b));
 }
 
-/* Products have 16 bits: exact also where they are subnormal, down to half of
- * the least bf16. */
+/* Products have 16 bits: they are exact, also where they are subnormal. */
 static inline uint32_t mul_bf16(uint32_t a, uint32_t b, uint32_t flags)
 {
   (void)flags;
@@ -166,9 +166,9 @@ static inline uint32_t tanh_bf16(uint32_t a, uint32_t flags)
       kiln__cpu_tanh((double)kiln__cpu_float_of_bf16(a)));
 }
 
-/* ---- min and max: as for f32, see minmax.c ----------------------------------- */
+/* ---- min and max: as for f32, see minmax.c ------------------------------- */
 
-/* Integers in the order of the values, -0 below +0. */
+/* An integer that sorts like the value, with -0 below +0. */
 static inline uint32_t key(uint32_t h)
 {
   const uint32_t negative = 0 - (h >> 15);
@@ -176,7 +176,7 @@ static inline uint32_t key(uint32_t h)
   return h ^ ((negative & 0xffff) | 0x8000);
 }
 
-/* `infinity`: the format's. */
+/* `infinity`: the infinity of the format. */
 static inline uint32_t best(uint32_t a, uint32_t b, uint32_t infinity, bool max,
                             uint32_t flags)
 {
@@ -216,13 +216,13 @@ BEST(max_bf16, best, PLAIN, 0x7f80, true)
 BEST(min_xorsign_bf16, best_xorsign, PLAIN, 0x7f80, false)
 BEST(max_xorsign_bf16, best_xorsign, PLAIN, 0x7f80, true)
 
-/* ---- Handlers ------------------------------------------------------------------ */
+/* ---- Handlers ------------------------------------------------------------ */
 
 #define LOW(v) ((v)[i] & 0xffff)
 #define HIGH(v) ((v)[i] >> 16)
 
-/* A function of one, two, three halves as two handlers: of one and of a pair.
- * `with`: the flags that the row knows. */
+/* Make two handlers of a function of one, two or three halves: for a single
+ * value and for a pair. `with` holds the flags that the row implies. */
 #define HALF1(name, pairs, function, with)                                     \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

@@ -1,10 +1,11 @@
-/* half.h -- f16 and bf16 values as bits, to and from float and double.
+/* half.h -- f16 and bf16 values as bits, and their conversion from and to float
+ * and double. Included only by exec/.
  *
- * Only for exec/ files: everything is inline and without branches, so that the
- * loops of handlers vectorise. A 16-bit value is the low half of a uint32_t
- * whose upper half is zero. Widening is exact and keeps a NaN's payload;
- * narrowing rounds once, to nearest even unless said otherwise, and gives the
- * canonical NaN. */
+ * Everything is inline and free of branches, so that the loops of handlers
+ * vectorise. A 16-bit value is the low half of a uint32_t whose upper half is
+ * zero. Widening is exact and keeps the payload of a NaN. Narrowing rounds
+ * once, to nearest even unless stated otherwise, and returns the canonical
+ * NaN. */
 #ifndef KILN_CPU_HALF_H
 #define KILN_CPU_HALF_H
 
@@ -49,7 +50,7 @@ static inline float kiln__cpu_float_of_f16(uint32_t h)
 {
   const uint32_t magnitude = h & 0x7fff;
   const uint32_t sign = (h & 0x8000) << 16;
-  /* Subnormals are multiples of 2^-24. */
+  /* subnormals are multiples of 2^-24 */
   const uint32_t small =
       kiln__cpu_bits_of_float((float)(int32_t)magnitude * 0x1p-24f);
   const uint32_t normal = (magnitude << 13) + (112u << 23);
@@ -66,7 +67,7 @@ static inline uint32_t kiln__cpu_f16_of_float(float x)
   const uint32_t bits = kiln__cpu_bits_of_float(x);
   const uint32_t magnitude = bits & 0x7fffffff;
   const uint32_t sign = (bits >> 16) & 0x8000;
-  /* Below 2^-14: 0.5 has an ulp of 2^-24, so that the addition rounds. */
+  /* Below 2^-14: adding 0.5, whose ulp is 2^-24, does the rounding. */
   const uint32_t tiny = magnitude < 0x38800000 ? magnitude : 0;
   const uint32_t small =
       kiln__cpu_bits_of_float(kiln__cpu_float_of_bits(tiny) + 0.5f) -
@@ -92,25 +93,28 @@ static inline uint32_t kiln__cpu_bf16_of_float(float x)
   return (bits & 0x7fffffff) > 0x7f800000 ? KILN__NAN_BF16 : rounded;
 }
 
-/* a + b with everything that is lost kept in the last bit: rounding that to
- * fewer than 52 bits equals rounding the exact sum once. Sums of halves and
- * products of halves never come near double's limits. */
+/* a + b rounded to odd: the last bit is set if anything was lost. Rounding that
+ * to fewer than 52 bits equals rounding the exact sum once. Sums of halves and
+ * products of halves stay far from the limits of double. */
 static inline double kiln__cpu_sum_to_odd(double a, double b)
 {
   const double sum = a + b;
   const double b_part = sum - a;
   const double error = (a - (sum - b_part)) + (b - b_part);
   const uint64_t bits = kiln__cpu_bits_of_double(sum);
-  /* Away from zero if the error has the sum's sign, else towards it. */
+  /* step away from zero if the error has the sign of the sum, else towards
+   * it */
   const uint64_t differ = (kiln__cpu_bits_of_double(error) ^ bits) >> 63;
   const uint64_t step = (1 - (differ << 1)) & ((bits & 1) - 1);
-  /* NaN and infinity give a NaN here, which is neither above nor below. */
+  /* the error of NaN and infinity is a NaN, which is neither above nor below
+   * 0 */
   const uint64_t inexact = error < 0 || error > 0 ? step : 0;
 
   return kiln__cpu_double_of_bits(bits + inexact);
 }
 
-/* The same in float, for sums of f16 values and products of two. */
+/* a + b rounded to odd in float, for sums of f16 values and of their
+ * products. */
 static inline float kiln__cpu_sum_to_odd_f32(float a, float b)
 {
   const float sum = a + b;

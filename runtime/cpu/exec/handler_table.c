@@ -1,9 +1,10 @@
-/* handler_table.c -- what leaves this build of exec/: its table. */
+/* handler_table.c -- the table of one build of exec/: the only symbol that
+ * leaves it. See isa.h. */
 #include "isa.h"
 #include "lanes.h"
 #include "schedule.h"
 
-/* KILN__ISA as part of a name that is the same in every file. */
+/* The name of the table, with KILN__ISA as its last part. */
 #define KILN__TABLE2(isa) kiln__cpu_isa_##isa
 #define KILN__TABLE(isa) KILN__TABLE2(isa)
 
@@ -13,7 +14,7 @@
 #define KILN__ISA_TEXT2(isa) KILN__ISA_TEXT_##isa
 #define KILN__ISA_TEXT(isa) KILN__ISA_TEXT2(isa)
 
-/* By kind: what the schedulers execute themselves has no handler. */
+/* Handlers by kind: what the schedulers execute themselves has none. */
 #define KILN__BY_SIMPLE(name) KILN__ISA_NAME(op_##name)
 #define KILN__BY_WARP(name) KILN__ISA_NAME(op_##name)
 #define KILN__BY_YIELD(name) KILN__ISA_NAME(op_##name)

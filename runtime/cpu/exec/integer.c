@@ -1,7 +1,5 @@
-/* integer.c -- integer arithmetic without carry or division.
- *
- * Everything is computed in unsigned types, which wrap; a 16-bit result is cut
- * to its 16 bits. */
+/* integer.c -- integer arithmetic without carry and division. Everything is
+ * computed in unsigned types, which wrap; 16-bit results are cut to 16 bits. */
 #include "lanes.h"
 
 __extension__ typedef unsigned __int128 u128;
@@ -10,7 +8,7 @@ __extension__ typedef __int128 s128;
 #define LOW16(x) ((uint32_t)(x)&0xffff)
 #define S16(x) ((int32_t)(int16_t)(x))
 
-/* ---- Sums ---------------------------------------------------------------------- */
+/* ---- Sums ---------------------------------------------------------------- */
 
 KILN__OP2(add_b16, uint32_t, uint32_t, LOW16(A[i] + B[i]))
 KILN__OP2(add_b32, uint32_t, uint32_t, A[i] + B[i])
@@ -60,7 +58,7 @@ KILN__HANDLER(abs_int)
   }
 }
 
-/* c + |a - b|; `flip` makes signed order unsigned order. */
+/* sad: c + |a - b|. `flip` maps signed order to unsigned order. */
 KILN__HANDLER(sad)
 {
   const bool is_signed =
@@ -89,7 +87,7 @@ KILN__HANDLER(sad)
   }
 }
 
-/* ---- Products -------------------------------------------------------------------- */
+/* ---- Products ------------------------------------------------------------ */
 
 #define WIDE_U32(a, b) ((uint64_t)(a) * (b))
 #define WIDE_S32(a, b) ((uint64_t)((int64_t)(int32_t)(a) * (int32_t)(b)))
@@ -138,7 +136,7 @@ KILN__OP3(mad_wide_s16, uint32_t, uint32_t, PRODUCT_S16(A[i], B[i]) + C[i])
 MAD_WIDE(mad_wide_u32, WIDE_U32)
 MAD_WIDE(mad_wide_s32, WIDE_S32)
 
-/* The 48-bit product of a's and b's low 24 bits, from bit `shift` on. */
+/* mul24: the product of the low 24 bits of a and b, from bit `shift` on. */
 static void products24(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        uint32_t out[KILN__WARP])
 {
@@ -182,7 +180,7 @@ KILN__HANDLER(mad24_sat)
   KILN__LANES(uint32_t, clamp_s32((int64_t)(int32_t)product[i] + C[i]));
 }
 
-/* Byte or half number k of x, extended as its type says. */
+/* Byte or half number k of x, extended as its type requires. */
 static inline uint32_t part(uint32_t x, unsigned k, unsigned bits,
                             uint32_t sign)
 {
@@ -219,7 +217,7 @@ KILN__HANDLER(dp2a)
                   part(A[i], 1, 16, sa) * part(B[i], first + 1, 8, sb));
 }
 
-/* Number k of a's and b's parts, apart. */
+/* Distance of the k-th parts of a and b. */
 static inline uint32_t apart(uint32_t a, uint32_t b, unsigned k, unsigned bits)
 {
   const uint32_t x = part(a, k, bits, 0), y = part(b, k, bits, 0);
@@ -267,7 +265,7 @@ KILN__HANDLER(vabsdiff4_add)
                             apart(A[i], B[i], 3, 8));
 }
 
-/* ---- Minimum and maximum ------------------------------------------------------------ */
+/* ---- Minimum and maximum ------------------------------------------------- */
 
 #define MIN(a, b) ((a) < (b) ? (a) : (b))
 #define MAX(a, b) ((a) > (b) ? (a) : (b))

@@ -1,14 +1,14 @@
 /* integer_carry.c -- sums and products that read or write the carry flag.
  *
- * The flag is a lane's own, 0 or 1. As on GPUs a difference is the sum with the
- * complement: 1 says that there was no borrow. */
+ * Each lane has its own flag, 0 or 1. As on GPUs, a difference is the sum with
+ * the complement, so 1 means that there was no borrow. */
 #include "lanes.h"
 
 __extension__ typedef unsigned __int128 u128;
 __extension__ typedef __int128 s128;
 
-/* d = x + y + carry, flag written if asked for; T is unsigned, and a carry out
- * of `bits` bits is what the flag gets. */
+/* d = x + y + carry. The flag receives the carry out of `bits` bits if `write`
+ * is set. T is unsigned. */
 #define ADD(T, x, y, with, write)                                              \
   do {                                                                         \
     T *const D = KILN__SLOT(T, in->d);                                         \
@@ -66,7 +66,7 @@ KILN__OP2(addc_16, uint32_t, uint32_t, (A[i] + B[i] + w->carry[i]) & 0xffff)
 KILN__OP2(subc_16, uint32_t, uint32_t,
           (A[i] - B[i] - (w->carry[i] ^ 1)) & 0xffff)
 
-/* ---- Multiply-add -------------------------------------------------------------- */
+/* ---- Multiply-add -------------------------------------------------------- */
 
 static void half_products_32(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              uint32_t out[KILN__WARP])
@@ -138,8 +138,8 @@ KILN__HANDLER(madc_64)
   mad_64(w, in, true);
 }
 
-/* .hi: GPUs multiply 32 bits and take the upper 32, of which only the sign is
- * left. */
+/* .hi of 16 bits: GPUs multiply 32 bits and take the upper 32, of which only
+ * the sign is left. */
 KILN__HANDLER(madc_16)
 {
   const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);

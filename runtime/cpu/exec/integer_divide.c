@@ -1,14 +1,15 @@
 /* integer_divide.c -- quotients and remainders.
  *
- * Division by zero gives all ones, quotient and remainder alike, as GPUs do; the
- * smallest number divided by -1 stays itself, with remainder 0. */
+ * Division by zero gives all ones, for quotient and remainder alike, as GPUs
+ * do. The smallest number divided by -1 is itself, with remainder 0. */
 #include "lanes.h"
 
-/* Up to 32 bits in doubles, which vectorise: the quotient is off the next
- * integer by at least 1 / b, which is more than rounding can bridge. */
+/* Up to 32 bits are divided in double, which vectorises: the exact quotient
+ * differs from the next integer by at least 1 / b, which is more than the
+ * rounding error. */
 static inline uint32_t quotient(uint32_t a, uint32_t b)
 {
-  /* Halves, as the processor only converts signed numbers quickly. */
+  /* two halves, because processors convert only signed numbers quickly */
   const double x = (double)(int32_t)(a >> 1) * 2.0 + (double)(int32_t)(a & 1);
   const double y = (double)(int32_t)(b >> 1) * 2.0 + (double)(int32_t)(b & 1);
   const double q = x / (b != 0 ? y : 1.0);
@@ -68,7 +69,7 @@ KILN__OP2(div_s16, uint32_t, uint32_t,
 KILN__OP2(rem_s16, uint32_t, uint32_t,
           rem_s(extend16(A[i]), extend16(B[i])) & 0xffff)
 
-/* ---- 64 bits --------------------------------------------------------------------- */
+/* ---- 64 bits ------------------------------------------------------------- */
 
 static uint64_t magnitude64(uint64_t x)
 {

@@ -1,8 +1,8 @@
 /* isa_best.c -- chooses the build of exec/ for the processor at hand.
  *
  * CMake compiles exec/ once per instruction set of KILN_CPU_ISAS and defines
- * KILN__ISA_BASE, KILN__ISA_V3 and KILN__ISA_V4 where those builds are part of
- * the library. */
+ * KILN__ISA_BASE, KILN__ISA_V3 and KILN__ISA_V4 for the builds that the library
+ * contains. */
 #include "isa.h"
 
 #include <string.h>
@@ -13,7 +13,8 @@ static bool has_v3(void)
 {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2")
-#if !defined(__clang__) /* does not know these; they came with the others */
+/* Clang does not know these names; the features came with the others */
+#if !defined(__clang__)
          && __builtin_cpu_supports("f16c") && __builtin_cpu_supports("lzcnt")
 #endif
       ;

@@ -1,13 +1,37 @@
-/* its.c -- independent thread scheduling: groups of lanes by (frame, pc).
+/* its.c -- the warp scheduler under independent thread scheduling (Volta and
+ * later).
  *
- * Lanes that part at a branch meet again at its immediate post-dominator, as on
- * the GPU: what comes to a join is deeper below the function's end than the join
- * itself, so the deepest group of the deepest call runs; of equals the one at
- * the lowest pc, so that others are met on the way. A group that keeps branching
- * backwards gives the others their turn, so that all make progress: soon if it
- * looks at what others may write, else only after so many turns that few loops
- * of honest work take them. Groups wait at .sync instructions for the lanes that
- * the member mask names. */
+ * Problem: the lanes of a warp may be at different instructions. They should
+ * run together wherever they can, reconverge after branches as on a GPU, and
+ * yet every lane must make progress, even if another lane of its warp polls
+ * memory for it.
+ *
+ * Idea: lanes with the same frame and pc form a group, and one group runs at a
+ * time. Two lanes that diverge at a branch meet again at its immediate
+ * post-dominator. Code that leads to that point is deeper (the number of
+ * post-dominators to the end of the function) than the point itself. So the
+ * deepest group of the deepest call runs first; among equals, the one with the
+ * lowest pc, so that it meets the others on its way. Groups that meet are
+ * merged.
+ *
+ * Fairness: a group that keeps branching backwards gives the other groups a
+ * turn. It does so soon if it executes instructions that poll (volatile loads,
+ * atomics, mbarrier tests), otherwise after KILN__PATIENCE backward branches,
+ * which ordinary loops rarely reach.
+ *
+ * Synchronisation: a group at a .sync instruction waits until all lanes of its
+ * member mask that are alive have arrived at it, in any frame.
+ *
+ * Invariant: each live lane is in exactly one group; there are at most 32
+ * groups, plus one while lanes are split.
+ *
+ * Cost: an undiverged warp runs in the inner loop of run_loop(), with one
+ * indirect call per instruction. Groups are searched linearly, but only when a
+ * branch diverges, a group meets another, or a turn ends.
+ *
+ * Source: the observable rules are those of the CUDA programming guide
+ * (Independent Thread Scheduling); reconvergence at immediate post-dominators
+ * follows Fung et al., MICRO 2007. */
 #include "schedule.h"
 
 #define KILN__SET_MASK KILN__ISA_NAME(set_mask)
@@ -24,7 +48,7 @@ static void add_group(kiln__cpu_schedule *s, kiln__cpu_frame *f, uint32_t pc,
       (kiln__cpu_group){.frame = f, .pc = pc, .mask = mask, .stamp = s->stamps};
 }
 
-/* Ready groups of one frame and pc become one. */
+/* Merge ready groups with the same frame and pc. */
 static void merge_groups(kiln__cpu_schedule *s)
 {
   for (uint32_t i = 0; i < s->n_groups; i++) {
@@ -64,8 +88,8 @@ static bool before(const kiln__cpu_group *a, const kiln__cpu_group *b)
   return deep_a != deep_b ? deep_a > deep_b : a->pc < b->pc;
 }
 
-/* The ready group to run next, or n_groups. `aged`: the one that has waited
- * longest, other than the present one. */
+/* Choose the ready group to run next; n_groups if there is none. `aged`: choose
+ * the one that has waited longest, except the present one. */
 static uint32_t choose(kiln__cpu_schedule *s, bool aged)
 {
   uint32_t best = s->n_groups, ready = 0;
@@ -84,7 +108,7 @@ static uint32_t choose(kiln__cpu_schedule *s, bool aged)
       best = i;
   }
   s->others = ready > 1;
-  if (s->random != 0 && ready > 1) { /* any order is right */
+  if (s->random != 0 && ready > 1) { /* with a seed: any order is legal */
     uint32_t skip = (uint32_t)(kiln__cpu_schedule_random(s) >> 32) % ready;
 
     for (best = 0; s->group[best].wait != KILN__READY || skip-- != 0; best++) {
@@ -93,7 +117,8 @@ static uint32_t choose(kiln__cpu_schedule *s, bool aged)
   return best;
 }
 
-/* Who else would run first: see gives_way(). */
+/* Find the ready group that would run first after the present one; see
+ * gives_way(). */
 static void find_rival(kiln__cpu_schedule *s)
 {
   const kiln__cpu_group *const g = &s->group[s->current], *rival = NULL;
@@ -110,7 +135,8 @@ static void find_rival(kiln__cpu_schedule *s)
   s->rival_pc = rival == NULL ? 0 : rival->pc;
 }
 
-/* The present group has branched to `pc`: is it another's turn? */
+/* Whether the present group, having branched to `pc`, has to let another group
+ * run. */
 static bool gives_way(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
 {
   uint32_t depth;
@@ -124,8 +150,8 @@ static bool gives_way(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
          (depth == s->rival_depth && pc > s->rival_pc);
 }
 
-/* The next pc at which other lanes of this frame wait to be met, or may have to
- * run first, if no branch is taken. */
+/* The next pc, if no branch is taken, at which the present group meets another
+ * one of its frame, or at which another group may have to run first. */
 static uint32_t next_meeting(const kiln__cpu_schedule *s, uint32_t pc)
 {
   const kiln__cpu_frame *const f = s->group[s->current].frame;
@@ -144,7 +170,7 @@ static uint32_t next_meeting(const kiln__cpu_schedule *s, uint32_t pc)
   return meet;
 }
 
-/* Out of line: the loop needs its registers. */
+/* Not inlined, because run_loop() needs the registers. */
 static __attribute__((noinline)) uint32_t
 after_branch(const kiln__cpu_schedule *s, uint32_t pc, uint32_t meet)
 {
@@ -169,7 +195,7 @@ static void use_group(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t at)
   }
 }
 
-/* Choose who runs; false: nobody is ready. */
+/* Choose the group that runs. False: none is ready. */
 static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   uint32_t at;
@@ -180,7 +206,7 @@ static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
     if (s->fair && s->current < s->n_groups &&
         s->group[s->current].wait == KILN__READY) {
       at = s->current;
-      s->others = true; /* or so: costs a turn at most */
+      s->others = true; /* perhaps not, which costs one turn at most */
     } else {
       s->fair = false;
       at = choose(s, false);
@@ -196,7 +222,7 @@ static bool pick(kiln__cpu_warp *w, kiln__cpu_schedule *s)
   return true;
 }
 
-/* The present group's turns are over. */
+/* The turns of the present group are used up: choose another one. */
 static void rotate(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   uint32_t at = UINT32_MAX;
@@ -216,9 +242,9 @@ static void rotate(kiln__cpu_warp *w, kiln__cpu_schedule *s)
   use_group(w, s, at);
 }
 
-/* ---- Waiting for the members of a mask ----------------------------------------- */
+/* ---- Waiting for the members of a mask ----------------------------------- */
 
-/* Both wait at what can let them go on together. */
+/* Whether two groups wait at instructions that complete each other. */
 static bool same_sync(const kiln__cpu_group *a, const kiln__cpu_group *b)
 {
   const kiln__cpu_code *const ca = a->frame->code, *const cb = b->frame->code;
@@ -241,8 +267,8 @@ static void copy_lanes(uint8_t *to, const uint8_t *from, uint32_t mask,
   }
 }
 
-/* Lanes of several frames execute one instruction: through a frame of operands
- * only, gathered and given back. */
+/* Execute one instruction for lanes of several frames: operands are gathered
+ * into a temporary frame, and results are scattered from it. */
 static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                        kiln__cpu_group *const *groups, uint32_t n,
                        uint32_t mask)
@@ -281,7 +307,7 @@ static void run_across(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* All are there: execute, and go on behind. */
+/* All members have arrived: execute the instruction and continue behind it. */
 static void pass_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                       kiln__cpu_group **groups, uint32_t n, uint32_t mask)
 {
@@ -310,7 +336,8 @@ static void pass_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Let group `at` and its like go on if nobody is missing. */
+/* Complete the instruction that group `at` waits at, unless a member is
+ * missing. */
 static bool try_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t at)
 {
   kiln__cpu_group *found[KILN__WARP + 1];
@@ -340,7 +367,8 @@ static void try_all_syncs(kiln__cpu_warp *w, kiln__cpu_schedule *s)
   }
 }
 
-/* .aligned forms name no members: the whole warp. */
+/* The member masks of the lanes. .aligned forms have none and mean the whole
+ * warp. */
 static const uint32_t *members_of(const kiln__cpu_warp *w,
                                   const kiln__cpu_insn *in)
 {
@@ -352,7 +380,7 @@ static const uint32_t *members_of(const kiln__cpu_warp *w,
   return in->e < 0 ? everybody : KILN__SLOT(const uint32_t, in->e);
 }
 
-/* The quick case: everybody named, and nobody else, is here. */
+/* The common case: exactly the members of the mask are in this group. */
 static bool all_here(const kiln__cpu_warp *w, const kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
@@ -365,7 +393,8 @@ static bool all_here(const kiln__cpu_warp *w, const kiln__cpu_schedule *s,
   return kiln__cpu_same_lanes(e, w->mask) == w->mask;
 }
 
-/* The present group is at a .sync instruction: one group a mask, then wait. */
+/* The present group reached a .sync instruction: split it by member mask, and
+ * let the parts wait. */
 static void begin_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                        const kiln__cpu_insn *in)
 {
@@ -397,9 +426,10 @@ static void begin_sync(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   try_all_syncs(w, s);
 }
 
-/* ---- Branches, calls, ends ------------------------------------------------------- */
+/* ---- Branches, calls, ends ----------------------------------------------- */
 
-/* Those that `in` does not concern go on; false: it concerns nobody. */
+/* Split off the lanes that the guard excludes; they continue behind `in`.
+ * False: it excludes all. */
 static bool split_guard(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                         const kiln__cpu_insn *in)
 {
@@ -514,7 +544,8 @@ static void do_switch(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Lanes that name another barrier stay where they are, for the next time. */
+/* Lanes that name another barrier stay at the instruction and execute it
+ * next. */
 static void do_barrier(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                        const kiln__cpu_insn *in)
 {
@@ -547,7 +578,8 @@ static void do_cluster(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* Everything but simple instructions and branches; the group's pc is stored. */
+/* Execute what is neither a simple instruction nor a branch. The pc of the
+ * group is stored. */
 static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                      const kiln__cpu_insn *in)
 {
@@ -585,7 +617,7 @@ static void do_other(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   }
 }
 
-/* A guarded simple instruction. */
+/* Execute a guarded simple instruction for the lanes that its guard selects. */
 static void run_guarded(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         bool traced)
 {
@@ -605,7 +637,7 @@ static void run_guarded(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     KILN__SET_MASK(w, keep);
 }
 
-/* ---- The loop ------------------------------------------------------------------- */
+/* ---- The loop ------------------------------------------------------------ */
 
 static inline __attribute__((always_inline)) void
 run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
@@ -618,7 +650,7 @@ run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
     in->fn(w, in);
 }
 
-/* Warp instructions that wait for nobody: done. */
+/* Execute a warp instruction if it has to wait for no lane. True: done. */
 static inline __attribute__((always_inline)) bool
 run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
             const kiln__cpu_insn *in)
@@ -635,7 +667,7 @@ run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
   return true;
 }
 
-/* After what others may wait for: true if this warp's share is over. */
+/* Account for one polling instruction. True: the share of the warp is over. */
 static bool yielded(kiln__cpu_schedule *s, const kiln__cpu_insn *in)
 {
   const uint32_t cost = s->random != 0 ? KILN__YIELD_TURNS : KILN__YIELD_COST;
@@ -651,8 +683,10 @@ static bool turn_is_over(kiln__cpu_schedule *s)
   return s->turns == 0;
 }
 
-/* `counted`: there are tallies; `traced`: changes of memory are looked for.
- * Within the inner loop the group's pc is `pc`; it is stored when left. */
+/* The interpreter loop. `counted`: instructions are counted; `traced`: changes
+ * of memory are recorded. Both are constants of the inlined copies. In the
+ * inner loop `pc` is the pc of the group, which is stored when the loop is
+ * left. */
 static inline __attribute__((always_inline)) int
 run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 {
@@ -691,7 +725,7 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
               (issued >= limit || (s->others && turn_is_over(s))))
             break;
           if (s->others)
-            meet = after_branch(s, pc, meet); /* pc: stop here */
+            meet = after_branch(s, pc, meet); /* meet == pc leaves the loop */
         } else {
           if (counted)
             tally[in->index].events++;

@@ -1,9 +1,14 @@
-/* lanes.h -- how handlers loop over the lanes of a warp. Only for exec/ files.
+/* lanes.h -- how handlers loop over the lanes of a warp. Included only by
+ * exec/.
  *
- * One loop without conditions for a full warp, one blended loop otherwise: both
- * vectorise. Handlers are named KILN__HANDLER(add_f32); slots are read by
- * KILN__SLOT(type, offset). Results are computed for all lanes and kept for the
- * active ones, so an expression must not trap on any lane's value. */
+ * A register holds the values of 32 lanes side by side, so one instruction is
+ * one loop over an array. There are two loops: one without conditions for a
+ * full warp, and one that keeps the old values of inactive lanes. The compiler
+ * vectorises both.
+ *
+ * Results are computed for all lanes and kept for the active ones, so an
+ * expression must not trap whatever the values of inactive lanes are.
+ * KILN__ACTIVE_LANES is for those that would. */
 #ifndef KILN_CPU_LANES_H
 #define KILN_CPU_LANES_H
 
@@ -13,7 +18,7 @@
 
 #define KILN__PASTE2(a, b, c) kiln__cpu_##a##_##b##_##c
 #define KILN__PASTE(a, b, c) KILN__PASTE2(a, b, c)
-/* A function of this build of exec/. */
+/* The name of a function in this build of exec/. */
 #define KILN__ISA_NAME(name) KILN__PASTE(x, KILN__ISA, name)
 #define KILN__HANDLER(name)                                                    \
   void KILN__ISA_NAME(op_##name)(kiln__cpu_warp * w, const kiln__cpu_insn *in)
@@ -24,11 +29,13 @@
 #include "../code/ops.def"
 #undef KILN__OP
 
+/* The register at a byte offset of the frame, as an array of 32 values of type
+ * T. */
 #define KILN__SLOT(T, offset)                                                  \
   ((T *)__builtin_assume_aligned(w->regs + (offset), 64))
 
 #if defined(__clang__)
-/* Some loops cannot be vectorised on some processors: no news. */
+/* Some loops cannot be vectorised for some processors; that is expected. */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define KILN__VECTOR_LOOP                                                      \
   _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
@@ -36,8 +43,9 @@
 #define KILN__VECTOR_LOOP _Pragma("GCC ivdep")
 #endif
 
-/* D[i] = expression, on active lanes; `expression` uses i. TD: element type of
- * the destination slot (uint32_t, uint64_t, float, double, int32_t, int64_t). */
+/* D[i] = expression for active lanes; the expression uses i. TD is the element
+ * type of the destination register: uint32_t, uint64_t, float, double, int32_t
+ * or int64_t. */
 #define KILN__LANES(TD, expression)                                            \
   do {                                                                         \
     TD *const kiln_d = KILN__SLOT(TD, in->d);                                  \
@@ -55,8 +63,8 @@
     }                                                                          \
   } while (0)
 
-/* The same for an expression that must only see active lanes (calls of libm,
- * division by zero that would trap). */
+/* KILN__LANES for an expression that may only be evaluated for active lanes,
+ * such as calls of libm. */
 #define KILN__ACTIVE_LANES(TD, expression)                                     \
   do {                                                                         \
     TD *const kiln_d = KILN__SLOT(TD, in->d);                                  \
@@ -66,7 +74,8 @@
     }                                                                          \
   } while (0)
 
-/* Handlers of one, two, three sources of type T; A, B, C are their lanes. */
+/* Handlers of one, two or three sources of type T; A, B and C are their
+ * lanes. */
 #define KILN__OP1(name, TD, T, expression)                                     \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

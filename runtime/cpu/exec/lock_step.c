@@ -1,9 +1,19 @@
-/* lock_step.c -- one stack of masks, as before Volta.
+/* lock_step.c -- the warp scheduler in lock-step, as GPUs before Volta.
  *
- * An entry is a set of lanes, where it goes on, and the pc (its branch's
- * immediate post-dominator) at which it joins the entry below. Only the top
- * runs, so lanes that spin for others of their warp below them never get what
- * they wait for. Calls push an entry with a frame of its own. */
+ * Idea: a stack of (frame, pc, lane mask, join). Only the top entry runs. A
+ * divergent branch replaces it by an entry that continues at the join (the
+ * immediate post-dominator of the branch) and one entry per side above it; an
+ * entry that reaches its join is popped. A call pushes an entry with a frame of
+ * its own.
+ *
+ * Consequence, which is the point of this mode: lanes that poll for other lanes
+ * of their warp, below them on the stack, never get what they wait for.
+ * Programs written for Volta can deadlock here as they would on Pascal.
+ *
+ * Invariant: the masks of the entries of one frame are nested downwards;
+ * entries of a call lie together at the top.
+ *
+ * Source: the SIMT stack of Fung et al., MICRO 2007. */
 #include "schedule.h"
 
 #define KILN__SET_MASK KILN__ISA_NAME(set_mask)
@@ -19,8 +29,8 @@ static void push(kiln__cpu_schedule *s, kiln__cpu_frame *f, uint32_t pc,
   s->stacked[s->n_stacked++] = (kiln__cpu_entry){f, pc, mask, join};
 }
 
-/* Remove entries that are empty or have reached their join; false: none is
- * left. An entry that starts where it joins is gone too. */
+/* Pop entries that are empty or have reached their join. False: none is
+ * left. */
 static bool settle(kiln__cpu_warp *w, kiln__cpu_schedule *s)
 {
   while (s->n_stacked != 0) {
@@ -42,7 +52,7 @@ static bool before_random(kiln__cpu_schedule *s)
   return s->random != 0 && (kiln__cpu_schedule_random(s) & 1) != 0;
 }
 
-/* Lanes part: taken and not; both join at in->join. */
+/* A divergent branch: push both sides; they join at in->join. */
 static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t taken)
 {
@@ -53,14 +63,15 @@ static void diverge(kiln__cpu_warp *w, kiln__cpu_schedule *s,
 
   if (w->tally != NULL)
     w->tally[in->index].events++;
-  if (join == UINT32_MAX) { /* one after the other, for good */
+  /* no join: the sides run one after the other to the end */
+  if (join == UINT32_MAX) {
     top->mask = rest;
     top->pc = behind;
     push(s, f, in->target, taken, top->join);
     return;
   }
   if (top->join == join)
-    s->n_stacked--; /* what is below joins there as well */
+    s->n_stacked--; /* the entry below joins there as well */
   else
     top->pc = join;
   if (before_random(s)) {
@@ -92,7 +103,7 @@ static void do_exit(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t mask)
   kiln__cpu_lanes_exit(w, f, mask);
 }
 
-/* Entries of a frame lie together on the stack's top. */
+/* Entries of one frame lie together at the top of the stack. */
 static void do_return(kiln__cpu_warp *w, kiln__cpu_schedule *s, uint32_t mask)
 {
   kiln__cpu_frame *const f = top_of(s)->frame;
@@ -135,7 +146,7 @@ static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
   if (!kiln__cpu_call_enter(w, f, in, number, same, &callee))
     return;
   top_of(s)->pc = in->index + 1;
-  if (same != mask) /* others call something else afterwards */
+  if (same != mask) /* the other lanes call another function afterwards */
     push(s, f, in->index, mask & ~same, in->index + 1);
   if (callee != NULL)
     push(s, callee, 0, same, UINT32_MAX);
@@ -184,7 +195,7 @@ static void do_switch(kiln__cpu_warp *w, kiln__cpu_schedule *s,
     w->tally[in->index].events++;
 }
 
-/* A barrier counts whole warps here: one lane that comes brings all. */
+/* A barrier counts whole warps: one lane that arrives brings all. */
 static void do_wait(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t mask)
 {
@@ -267,7 +278,7 @@ run_one(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool traced)
     KILN__SET_MASK(w, keep);
 }
 
-/* Before Volta the members have to be there: nobody is waited for. */
+/* Before Volta all members have to be present: no lane is waited for. */
 static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
                         const kiln__cpu_insn *in)
 {
@@ -279,7 +290,7 @@ static void run_warp_op(kiln__cpu_warp *w, const kiln__cpu_schedule *s,
         w, in, mask, KILN__SLOT(const uint32_t, in->e)[__builtin_ctz(mask)]);
 }
 
-/* `counted`: there are tallies; `traced`: changes of memory are looked for. */
+/* The interpreter loop; see run_loop() of its.c. */
 static inline __attribute__((always_inline)) int
 run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
 {

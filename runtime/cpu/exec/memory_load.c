@@ -1,26 +1,31 @@
-/* memory_load.c -- ld, ldu. */
+/* memory_load.c -- ld and ldu.
+ *
+ * A load finds the pattern of its addresses, then moves elements into
+ * registers: from consecutive places, from one place, or from anywhere.
+ * Handlers for the usual sizes are copies of one inlined routine with constant
+ * size and count; see access.h for the paths. */
 #include "access.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
 #endif
 
-/* ---- Into registers --------------------------------------------------------- */
+/* ---- Into registers ------------------------------------------------------ */
 
 KILN__INLINE bool is_signed(const kiln__cpu_insn *in)
 {
   return in->type == KILN__S8 || in->type == KILN__S16 || in->type == KILN__S32;
 }
 
-/* The destination is wider than the element in a way that raw zero-extended
- * bits in 32-bit lanes don't do. */
+/* Whether the destination register is wider than the element and zero-extension
+ * to 32 bits is not enough. */
 KILN__INLINE bool extends(const kiln__cpu_insn *in, unsigned bytes)
 {
   return bytes < 8 &&
          (in->reg_bytes > 4 || (is_signed(in) && in->reg_bytes > bytes));
 }
 
-/* From raw, zero-extended, to a register of reg_bytes; active lanes. */
+/* Extend raw values of active lanes to the width of the register. */
 static void extend(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    int32_t slot, unsigned bytes, const uint32_t raw[KILN__WARP])
 {
@@ -41,8 +46,8 @@ static void extend(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* These fill active lanes of `to` with zero-extended elements of sizeof(T)
- * bytes: from `step` bytes apart, from one place, from anywhere. */
+/* Fill the active lanes of `to` with zero-extended elements of sizeof(T) bytes:
+ * from places `step` bytes apart, from one place, or from anywhere. */
 #define FILLS(T, TD)                                                           \
   KILN__INLINE void row_##T(const kiln__cpu_warp *w, const uint8_t *from,      \
                             unsigned step, TD *to)                             \
@@ -161,10 +166,10 @@ KILN__INLINE void fill_any(const kiln__cpu_warp *w, unsigned bytes,
   }
 }
 
-/* ---- One instruction --------------------------------------------------------- */
+/* ---- One instruction ----------------------------------------------------- */
 
-/* Element k of n, whose register is `slot`: from a pattern's low end, or from
- * the lanes' own places. */
+/* Load element k of n into register `slot`: from the low end of a pattern, or
+ * from the place of each lane. */
 KILN__INLINE void element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                           int32_t slot, unsigned bytes, unsigned k, unsigned n,
                           kiln__cpu_pattern p, const uint8_t *low,
@@ -192,9 +197,9 @@ KILN__INLINE void element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 
 #if defined(__SSE2__)
-/* The lanes' four words each, in a row from `low` or else at `host`, to four
- * registers: blocks of 4 x 4 are transposed, which takes a quarter of the
- * accesses. False: not for all lanes, or not as they are. */
+/* Load four words per lane, consecutive from `low` or else at `host`, into four
+ * registers. Blocks of 4 x 4 words are transposed in vector registers, which
+ * takes a quarter of the accesses. False: not applicable. */
 KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         const uint8_t *low, const uintptr_t *host)
 {
@@ -233,7 +238,7 @@ KILN__INLINE bool quads(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
 }
 #endif
 
-/* Every element. The loop is over a constant where n is one. */
+/* Load all elements. The loop has constant bounds if n is a constant. */
 KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            unsigned bytes, unsigned n, kiln__cpu_pattern p,
                            const uint8_t *low, const uintptr_t *host)
@@ -258,8 +263,8 @@ static __attribute__((noinline)) void load_slowly(kiln__cpu_warp *w,
             NULL, r.host);
 }
 
-/* No pattern, but all lanes within one range, or all in this block's shared
- * memory. */
+/* Load without a pattern, if all lanes lie in one range or in this block's
+ * shared memory. */
 KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             unsigned bytes, unsigned n, bool shared)
 {
@@ -335,7 +340,8 @@ KILN__INLINE void load_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   elements(w, in, bytes, n, p, host, NULL);
 }
 
-/* Every lane at the same offset of its stack. False: not allowed there. */
+/* Load from the same offset of every stack. False: misaligned or out of
+ * bounds. */
 KILN__INLINE bool load_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                 unsigned bytes, unsigned n, uint64_t offset)
 {
@@ -361,7 +367,8 @@ KILN__INLINE void load_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     load_slowly(w, in, bytes, n);
 }
 
-/* Of a kernel: one place for all lanes; of a function: its stack. */
+/* A kernel's parameters lie in one place for all lanes, a function's on the
+ * stack. */
 KILN__INLINE void load_param(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                              unsigned bytes, unsigned n)
 {
@@ -380,9 +387,9 @@ KILN__INLINE void load_param(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* ---- Handlers ------------------------------------------------------------------ */
+/* ---- Handlers ------------------------------------------------------------ */
 
-/* Element size and count as constants, for the usual ones. */
+/* Make size and count of the usual forms constants. */
 #define VECTORS(load)                                                          \
   switch (in->bytes * 16 + in->n_vec) {                                        \
   case 4 * 16 + 2:                                                             \
@@ -425,7 +432,7 @@ LOADS(shared, load_shared)
 LOADS(local, load_local)
 LOADS(param, load_param)
 
-/* The rest of the forms differ in nothing that can be seen here. */
+/* Forms that do not differ in their effect share a handler. */
 #define SAME(name, as)                                                         \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -443,7 +450,8 @@ SAME(ld_nc_4, ld_global_4)
 SAME(ld_nc_8, ld_global_8)
 SAME(ld_nc_v, ld_global_v)
 
-/* Whatever size, one element or several: only weak global and generic loads. */
+/* A load of any size and count. Only weak global and generic loads come
+ * here. */
 KILN__HANDLER(ld_l1)
 {
   if (in->n_vec > 1)
@@ -466,10 +474,10 @@ KILN__HANDLER(ld_cv_local)
   load_slowly(w, in, in->bytes, in->n_vec > 1 ? in->n_vec : 1);
 }
 
-/* ---- Strong loads ---------------------------------------------------------------- */
+/* ---- Strong loads -------------------------------------------------------- */
 
-/* One element as a single access, so that other host threads' atomics and it
- * are in some order. */
+/* Load one element in a single access, so that it has a place in the order of
+ * the atomics of other host threads. */
 static uint64_t load_strong(uintptr_t from, unsigned bytes)
 {
   switch (bytes) {

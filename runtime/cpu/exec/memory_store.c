@@ -1,10 +1,11 @@
-/* memory_store.c -- st. Where lanes write the same bytes, the last in lane order wins. */
+/* memory_store.c -- st. Where several lanes write the same bytes, the last one
+ * in lane order wins. */
 #include "access.h"
 
-/* ---- From registers --------------------------------------------------------- */
+/* ---- From registers ------------------------------------------------------ */
 
-/* The low sizeof(T) bytes of active lanes of `from`: to places `step` bytes
- * apart, or anywhere. */
+/* Store the low sizeof(T) bytes of active lanes: to places `step` bytes apart,
+ * or to anywhere. */
 #define SPILLS(T, TS, name)                                                    \
   KILN__INLINE void row_##name(const kiln__cpu_warp *w, uint8_t *to,           \
                                unsigned step, const TS *from)                  \
@@ -50,7 +51,7 @@ SPILLS(uint16_t, uint32_t, 2)
 SPILLS(uint32_t, uint32_t, 4)
 SPILLS(uint64_t, uint64_t, 8)
 
-/* To one place for all: the last lane's. */
+/* Store to one place for all lanes: the value of the last one. */
 KILN__INLINE void spill_one(const kiln__cpu_warp *w, unsigned bytes,
                             uint8_t *to, const void *from)
 {
@@ -98,10 +99,10 @@ KILN__INLINE void spill(const kiln__cpu_warp *w, unsigned bytes, unsigned k,
 #undef SPILL
 }
 
-/* ---- One instruction --------------------------------------------------------- */
+/* ---- One instruction ----------------------------------------------------- */
 
-/* Lanes' values as the 32- or 64-bit ones that spill() wants: a register may be
- * wider than what is stored of it. */
+/* The values as 32-bit or 64-bit ones for spill(): a register may be wider than
+ * what is stored. */
 KILN__INLINE const void *values(const kiln__cpu_warp *w,
                                 const kiln__cpu_insn *in, unsigned bytes,
                                 int32_t slot, uint32_t room[KILN__WARP])
@@ -125,7 +126,7 @@ KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* Lane by lane, in the order of the seed. */
+/* Store lane by lane, in the order that the seed gives. */
 static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      unsigned bytes, unsigned n, const uintptr_t *host)
 {
@@ -142,7 +143,7 @@ static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
           values(w, in, bytes, n == 1 ? in->b : in->vec[k], room);
       uint64_t x = 0;
 
-      /* The low bytes, whichever end comes first. */
+      /* the low bytes, on hosts of either byte order */
       if (bytes == 8) {
         memcpy(&x, from + 8 * (size_t)i, 8);
         memcpy((void *)(host[i] + (uintptr_t)k * 8), &x, 8);
@@ -176,8 +177,8 @@ static __attribute__((noinline)) void store_slowly(kiln__cpu_warp *w,
   in_order(w, in, bytes, n, r.host);
 }
 
-/* No pattern, but all lanes within one range, or all in this block's shared
- * memory. */
+/* Store without a pattern, if all lanes lie in one range or in this block's
+ * shared memory. */
 KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             unsigned bytes, unsigned n, bool shared)
 {
@@ -192,7 +193,8 @@ KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return true;
 }
 
-/* Every lane at the same offset of its stack. False: not allowed there. */
+/* Store to the same offset of every stack. False: misaligned or out of
+ * bounds. */
 KILN__INLINE bool store_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                  unsigned bytes, unsigned n, uint64_t offset)
 {
@@ -281,7 +283,7 @@ KILN__INLINE void store_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
     store_slowly(w, in, bytes, n);
 }
 
-/* ---- Handlers ------------------------------------------------------------------ */
+/* ---- Handlers ------------------------------------------------------------ */
 
 #define VECTORS(store)                                                         \
   switch (in->bytes * 16 + in->n_vec) {                                        \
@@ -330,7 +332,8 @@ STORES(local, store_local)
     KILN__ISA_NAME(op_##as)(w, in);                                            \
   }
 
-/* Whatever size, one element or several: only weak global and generic stores. */
+/* A store of any size and count. Only weak global and generic stores come
+ * here. */
 KILN__HANDLER(st_l1)
 {
   if (in->n_vec > 1)
@@ -350,9 +353,10 @@ KILN__HANDLER(st_wt_local)
   store_slowly(w, in, in->bytes, in->n_vec > 1 ? in->n_vec : 1);
 }
 
-/* ---- Strong stores ---------------------------------------------------------------- */
+/* ---- Strong stores ------------------------------------------------------- */
 
-/* One element as a single access, after everything that this thread wrote. */
+/* Store one element in a single access, after everything that this thread wrote
+ * before. */
 static void store_strong(uintptr_t to, unsigned bytes, uint64_t x)
 {
   switch (bytes) {
@@ -398,7 +402,7 @@ SAME(st_strong_l1, st_volatile)
 SAME(st_strong_hint, st_volatile)
 SAME(st_mmio, st_volatile)
 
-/* May be written through, too. */
+/* writing through is allowed, too */
 KILN__HANDLER(st_hint)
 {
   if (in->sem != KILN__SEM_WEAK)

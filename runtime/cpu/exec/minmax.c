@@ -1,8 +1,8 @@
-/* minmax.c -- min and max of f32 and f64. -0 is less than +0; of a number and a
+/* minmax.c -- min and max of f32 and f64. -0 is less than +0. Of a number and a
  * NaN the number is taken, unless .NaN asks for the NaN. */
 #include "float.h"
 
-/* Signed integers in the order of the floats. */
+/* A signed integer that sorts like the float. */
 static inline int64_t key_f64(uint64_t bits)
 {
   const uint64_t negative = 0 - (bits >> 63);
@@ -10,7 +10,8 @@ static inline int64_t key_f64(uint64_t bits)
   return (int64_t)(bits ^ (negative >> 1));
 }
 
-/* `best` is b where one of them is a NaN; `nan`: ~0 with .NaN, else 0. */
+/* The result for operands that may be NaNs. `best` is b if one of them is;
+ * `nan` is ~0 with .NaN, else 0. */
 static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
                                   uint32_t nan)
 {
@@ -22,7 +23,7 @@ static inline uint32_t number_f32(uint32_t a, uint32_t b, uint32_t best,
   return (a_nan | b_nan) != 0 ? KILN__NAN_F32 : kept;
 }
 
-/* Equal values differ at most in the sign of a zero. */
+/* equal values differ at most in the sign of a zero */
 static inline uint32_t min_f32(uint32_t a, uint32_t b, uint32_t nan)
 {
   const float x = kiln__cpu_float_of_bits(a), y = kiln__cpu_float_of_bits(b);
@@ -69,7 +70,8 @@ KILN__F32_2(max_ftz_f32,
     KILN__LANES(uint32_t, expression);                                         \
   }
 
-/* The sign of the exclusive or, also on zeros; a NaN has none. */
+/* .xorsign: the sign is the exclusive or of the signs, also for zeros; a NaN
+ * has none. */
 static inline uint32_t signed_f32(uint32_t a, uint32_t b, uint32_t magnitude)
 {
   return kiln__cpu_is_nan_f32(magnitude)
@@ -83,7 +85,7 @@ MODIFIED2(min_xorsign_f32,
           signed_f32(A[i], B[i], min_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
 MODIFIED2(max_xorsign_f32,
           signed_f32(A[i], B[i], max_f32(MAGNITUDE(A), MAGNITUDE(B), nan)))
-/* A NaN from the first pair is a NaN to the second. */
+/* a NaN of the first pair is an operand of the second */
 MODIFIED3(min3_f32, min_f32(min_f32(Z(A), Z(B), nan), Z(C), nan))
 MODIFIED3(max3_f32, max_f32(max_f32(Z(A), Z(B), nan), Z(C), nan))
 MODIFIED3(min3_abs_f32,

@@ -1,4 +1,5 @@
-/* move.c -- moves, packing and unpacking, addresses, selection. */
+/* move.c -- mov, packing and unpacking of registers, clocks, generic addresses,
+ * selection. */
 #include "lanes.h"
 
 #include "../../base/os.h"
@@ -15,7 +16,7 @@ KILN__HANDLER(mov_pred)
   KILN__LANES(uint32_t, A[i] ^ flip);
 }
 
-/* ---- Pack and unpack -------------------------------------------------------- */
+/* ---- Pack and unpack ----------------------------------------------------- */
 
 KILN__HANDLER(mov_pack)
 {
@@ -43,7 +44,8 @@ KILN__HANDLER(mov_unpack)
   const uint32_t mask = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
   uint64_t whole[KILN__WARP];
 
-  /* Read everything first: an element may take the source's slot. */
+  /* Read everything before writing: an element may be the register of the
+   * source. */
   if (in->bytes * in->n_vec == 8) {
     memcpy(whole, KILN__SLOT(const uint64_t, in->a), sizeof whole);
   } else {
@@ -68,7 +70,7 @@ KILN__HANDLER(mov_unpack)
   }
 }
 
-/* ---- Values that are no registers ------------------------------------------- */
+/* ---- Values that are no registers ---------------------------------------- */
 
 static void set_all(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint64_t value)
 {
@@ -83,7 +85,7 @@ KILN__HANDLER(mov_local)
   set_all(w, in, w->local_at + (uint64_t)in->imm);
 }
 
-/* A nanosecond is a cycle. */
+/* One clock cycle is taken as one nanosecond. */
 KILN__HANDLER(mov_clock)
 {
   const uint64_t now =
@@ -93,7 +95,7 @@ KILN__HANDLER(mov_clock)
   set_all(w, in, high ? now >> 32 : now);
 }
 
-/* ---- Generic addresses ------------------------------------------------------- */
+/* ---- Generic addresses --------------------------------------------------- */
 
 static uint64_t window(const kiln__cpu_insn *in)
 {
@@ -123,7 +125,7 @@ KILN__HANDLER(cvta_to)
   KILN__LANES(uint64_t, A[i] - base);
 }
 
-/* ---- Selection ---------------------------------------------------------------- */
+/* ---- Selection ----------------------------------------------------------- */
 
 #define SELECT(name, T)                                                        \
   KILN__HANDLER(name)                                                          \
@@ -138,7 +140,7 @@ KILN__HANDLER(cvta_to)
 SELECT(selp_b32, uint32_t)
 SELECT(selp_b64, uint64_t)
 
-/* chosen: ~0 where a is taken. */
+/* Select a where `chosen` is ~0, else b. */
 static void choose(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    const uint32_t chosen[KILN__WARP])
 {
@@ -168,7 +170,7 @@ KILN__HANDLER(slct_s32)
 KILN__HANDLER(slct_f32)
 {
   const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
-  /* Negative numbers up to `last` count as zero; so does the negative zero. */
+  /* slct counts -0 as not negative and, with .ftz, negative subnormals too */
   const uint32_t last = (in->flags & KILN__FTZ) != 0 ? 0x807fffff : 0x80000000;
   uint32_t chosen[KILN__WARP];
 

@@ -1,5 +1,5 @@
-/* schedule.c -- lane masks and predicates, in the fastest form that each
- * instruction set has. */
+/* schedule.c -- setting the lane mask and reading predicates, for callers in
+ * run/. */
 #include "schedule.h"
 
 void KILN__ISA_NAME(set_mask)(kiln__cpu_warp *w, uint32_t mask)

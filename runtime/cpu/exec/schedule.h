@@ -1,6 +1,9 @@
-/* schedule.h -- the two inner loops, built for each instruction set, and what
- * they share with run/: frames of calls, groups of lanes, the lock-step stack,
- * and the slow paths that need no instruction set. */
+/* schedule.h -- the state of the two warp schedulers (its.c, lock_step.c),
+ * which run/ shares: frames of calls, groups of lanes, the lock-step stack.
+ *
+ * run/ sets the state up and executes what is slow and needs no instruction
+ * set: calls, barriers, exits. The schedulers call these functions, which are
+ * declared at the end. */
 #ifndef KILN_CPU_SCHEDULE_H
 #define KILN_CPU_SCHEDULE_H
 
@@ -14,10 +17,10 @@ int KILN__ISA_NAME(run_its)(kiln__cpu_warp *w, uint64_t *left);
 int KILN__ISA_NAME(run_lock_step)(kiln__cpu_warp *w, uint64_t *left);
 void KILN__ISA_NAME(set_mask)(kiln__cpu_warp *w, uint32_t mask);
 uint32_t KILN__ISA_NAME(predicate)(const kiln__cpu_warp *w, int32_t slot);
-/* exec/trace.c */
+/* Execute `in` and record whether it changed memory; see spin_trace.c. */
 void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
-/* Bits of 32 words that are 0 or ~0. */
+/* The bits of a predicate: 32 words that are 0 or ~0. */
 static inline uint32_t kiln__cpu_predicate_bits(const uint32_t *p)
 {
   uint32_t mask = 0;
@@ -55,43 +58,45 @@ enum { KILN__CLUSTER_ARRIVE = 0, KILN__CLUSTER_WAIT };
 
 enum { KILN__N_CHANGING = 8 };
 
-/* Registers of one function for the lanes of a warp that are in one call of it.
- * Lanes that call apart have a frame each. */
+/* A frame: the registers of one function for the lanes of a warp that are in
+ * the same call of it. Lanes that called separately have separate frames. */
 struct kiln__cpu_frame {
   uint8_t *regs; /* 64-byte aligned */
   const kiln__cpu_code *code;
   kiln__cpu_tally *tally;
-  kiln__cpu_frame *parent; /* NULL: the kernel's own */
-  kiln__cpu_frame *next;   /* of the free ones */
-  kiln__cpu_frame *made;   /* all of a worker, to be freed */
+  kiln__cpu_frame *parent; /* NULL: the frame of the kernel */
+  kiln__cpu_frame *next;   /* in the list of free frames */
+  kiln__cpu_frame *made;   /* in the list of all frames of a worker */
   const kiln__cpu_call *call;
-  uint32_t resume; /* pc in the parent */
-  uint32_t lanes;  /* neither returned nor exited */
+  uint32_t resume; /* pc in the parent to return to */
+  uint32_t lanes;  /* lanes that have neither returned nor exited */
   uint32_t depth;
-  uint32_t local_at;  /* part of the stack: from here */
-  uint32_t local_top; /* to here; alloca moves it */
+  uint32_t local_at;  /* first byte of its part of the stack */
+  uint32_t local_top; /* end of that part, which alloca moves */
   uint32_t filled_warp;
-  uint64_t filled_block; /* number + 1 for which constants are filled in */
-  uint32_t n_changing;   /* constants that change with the block */
-  uint32_t changing[KILN__N_CHANGING]; /* the first of them */
+  /* number + 1 of the block that the constants are filled in for */
+  uint64_t filled_block;
+  uint32_t n_changing; /* number of constants that change with the block */
+  uint32_t changing[KILN__N_CHANGING]; /* indices of the first of them */
 };
 
-/* Why lanes do not run. */
+/* What lanes wait for. */
 typedef enum kiln__cpu_wait {
   KILN__READY = 0,
-  KILN__AT_SYNC,    /* for the members of a mask */
-  KILN__AT_BARRIER, /* of the block */
+  KILN__AT_SYNC,    /* the members of a mask */
+  KILN__AT_BARRIER, /* a barrier of the block */
   KILN__AT_CLUSTER
 } kiln__cpu_wait;
 
-/* Lanes with one pc in one frame. */
+/* A group: lanes with the same frame and pc. */
 typedef struct kiln__cpu_group {
   kiln__cpu_frame *frame;
   uint32_t pc, mask;
-  uint32_t wants; /* AT_SYNC: member mask; AT_BARRIER: its number */
-  uint32_t stamp; /* when it was chosen last */
+  /* AT_SYNC: the member mask; AT_BARRIER: the number of the barrier */
+  uint32_t wants;
+  uint32_t stamp; /* time at which it was last chosen */
   kiln__cpu_wait wait;
-  bool ran; /* since the last look for livelocks */
+  bool ran; /* has run since the livelock search saved the state */
 } kiln__cpu_group;
 
 /* An entry of the lock-step stack. */
@@ -104,48 +109,53 @@ typedef struct kiln__cpu_entry {
 enum {
   KILN__NO_JOIN = -1,
   KILN__MAX_YIELDS = 64,
-  /* Backward branches until another group has its turn, and with a seed. */
+  /* Backward branches until another group has its turn, without and with a
+   * seed. */
   KILN__PATIENCE = 1 << 14,
   KILN__TURNS = 64,
-  /* As many as one look at what others may wait for counts. */
+  /* Turns charged for one polling access. */
   KILN__YIELD_COST = KILN__PATIENCE / 64,
   KILN__YIELD_TURNS = KILN__TURNS / 8
 };
 
 typedef struct kiln__cpu_schedule {
-  kiln__cpu_frame *frame; /* of the running lanes */
-  kiln__cpu_frame *entry; /* kept from block to block */
-  uint8_t *stack;         /* lane 0's stack; stride as in the warp */
-  int status;             /* KILN__WARP_*: as the loop left it, or as a barrier
-                         changed it */
-  bool traced;            /* changes of memory are noted in `changed` */
+  kiln__cpu_frame *frame; /* frame of the running lanes */
+  kiln__cpu_frame *entry; /* frame of the kernel, kept from block to block */
+  uint8_t *stack;         /* stack of lane 0; see local_stride of the warp */
+  /* KILN__WARP_* that the scheduler returned; a barrier may change it */
+  int status;
+  bool traced; /* record changes of memory in `changed` */
   bool changed;
   bool check_sync;
-  uint32_t yields; /* since the start of its share */
-  uint32_t began;  /* lanes that ever existed */
-  /* Lanes that went elsewhere while others of the warp wait at this barrier. */
+  uint32_t yields; /* polling instructions since the start of the share */
+  uint32_t began;  /* lanes that existed at the start */
+  /* Lanes that were elsewhere when others of the warp arrived at this
+   * barrier. */
   uint32_t strayed;
   const kiln__cpu_insn *strayed_from;
-  uint64_t random; /* 0: no permutation */
-  /* independent lanes */
+  uint64_t random; /* state of the random generator; 0: fixed order */
+  /* Independent thread scheduling (its.c). */
   kiln__cpu_group group[KILN__WARP + 1];
   uint32_t n_groups, current;
-  uint32_t meet; /* next pc of another group ahead in the same frame, or where
-                    it may be another's turn */
-  uint32_t rival_depth, rival_pc; /* of the first among the others */
-  uint32_t turns; /* back-branches until another group has its turn */
+  /* Next pc at which the present group meets another one of its frame, or may
+   * have to give way. */
+  uint32_t meet;
+  /* position of the group that would run next */
+  uint32_t rival_depth, rival_pc;
+  uint32_t turns; /* backward branches until another group has its turn */
   uint32_t stamps;
-  bool others; /* are ready */
+  bool others; /* other groups are ready */
   bool fair;   /* the present group was chosen by age */
-  /* lock-step */
+  /* Lock-step (lock_step.c). */
   kiln__cpu_entry *stacked;
   uint32_t n_stacked, max_stacked;
   kiln__cpu_wait wait;
   uint32_t wants;
-  /* cluster barrier: lanes that arrived and have not waited, and in which
-   * phase */
+  /* Cluster barrier: lanes that arrived and have not waited yet, and the parity
+   * of the phase in which they arrived. */
   uint32_t cluster_in, cluster_odd;
-  /* livelocks: state when last saved, and whether it came again */
+  /* Livelock search: hash of the state when it was saved, and whether it came
+   * again. */
   uint64_t saved;
   bool repeats;
 } kiln__cpu_schedule;
@@ -155,7 +165,7 @@ static inline kiln__cpu_schedule *kiln__cpu_schedule_of(const kiln__cpu_warp *w)
   return w->schedule;
 }
 
-/* Lanes that execute `in`. */
+/* The active lanes that the guard of `in` selects. */
 static inline uint32_t kiln__cpu_guard_mask(const kiln__cpu_warp *w,
                                             const kiln__cpu_insn *in)
 {
@@ -167,7 +177,7 @@ static inline uint32_t kiln__cpu_guard_mask(const kiln__cpu_warp *w,
   return ((in->flags & KILN__GUARD_NOT) != 0 ? ~mask : mask) & w->mask;
 }
 
-/* Lanes of `mask` whose word is that of its lowest lane. */
+/* Lanes of `mask` whose word equals that of the lowest one. */
 static inline uint32_t kiln__cpu_same_lanes(const uint32_t *word, uint32_t mask)
 {
   const uint32_t first = word[__builtin_ctz(mask)];
@@ -179,33 +189,38 @@ static inline uint32_t kiln__cpu_same_lanes(const uint32_t *word, uint32_t mask)
   return kiln__cpu_predicate_bits(same) & mask;
 }
 
-/* ---- Slow paths, in run/ ------------------------------------------------------ */
+/* ---- Slow paths, in run/ ------------------------------------------------- */
 
-/* A call by `mask` of the lanes in `from`. *out: the callee's frame, or NULL if
- * the call is done (the system's functions). False: fault. */
+/* Enter a call by the lanes `mask` of frame `from`. *out: the frame of the
+ * callee; NULL if a system function was executed instead. False: it faulted. */
 bool kiln__cpu_call_enter(kiln__cpu_warp *w, kiln__cpu_frame *from,
                           const kiln__cpu_insn *in, uint32_t callee,
                           uint32_t mask, kiln__cpu_frame **out);
-/* Results of lanes that return; they leave `f`, which goes when empty. */
+/* Copy the results of lanes that return, and remove the lanes from `f`. An
+ * empty frame is given back. */
 void kiln__cpu_call_leave(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask);
-/* Number of the function at an address; UINT32_MAX: none. */
+/* Number of the function at an address; UINT32_MAX: there is none. */
 uint32_t kiln__cpu_call_number(const kiln__cpu_warp *w, uint64_t address);
-/* Lanes end: they leave all frames from `f` up, the block and its barriers. */
+/* Lanes exit: remove them from all frames from `f` up, from the block and from
+ * its barriers. */
 void kiln__cpu_lanes_exit(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask);
-/* Lanes of `f` come to a barrier; the caller has noted before that they wait.
- * The last to come lets all go on: READY, one instruction further. */
+/* Lanes of `f` arrive at barrier `number`. The caller has marked them as
+ * waiting. The last arrival releases all: they become READY, one instruction
+ * further. */
 void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
                               const kiln__cpu_insn *in, uint32_t number,
                               uint32_t mask);
-/* barrier.cluster: false: they have to wait. */
+/* Execute barrier.cluster for the lanes of `mask`. False: they have to wait. */
 bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             uint32_t mask);
-/* Room for 2 * KILN__WARP + 2 more entries. False: no memory (faulted). */
+/* Make sure that 2 * KILN__WARP + 2 more entries fit on the stack. False: out
+ * of memory, and it faulted. */
 bool kiln__cpu_stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in);
-/* A .sync instruction was passed by `mask` of `wanted`. */
+/* Report to the checks that the lanes `mask` passed a .sync instruction whose
+ * mask is `wanted`. */
 void kiln__cpu_warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            uint32_t mask, uint32_t wanted);
-/* Make `f` the running frame. */
+/* Make `f` the running frame of the warp. */
 static inline void kiln__cpu_frame_use(kiln__cpu_warp *w, kiln__cpu_frame *f)
 {
   kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);

@@ -1,10 +1,10 @@
-/* shuffle.c -- shfl: lanes read each other's registers. */
+/* shuffle.c -- shfl: lanes read registers of other lanes. */
 #include "schedule.h"
 
 enum { UP = 1, DOWN, BFLY, IDX };
 
-/* The lane that `lane` reads, and whether it is in its segment. c: clamp value
- * in bits 0-4, segment mask in bits 8-12. */
+/* The lane that `lane` reads, and whether that is within its segment. c holds
+ * the clamp value in bits 0 to 4 and the segment mask in bits 8 to 12. */
 static inline int source_lane(unsigned mode, int lane, uint32_t b, uint32_t c,
                               bool *in_range)
 {
@@ -35,7 +35,7 @@ static inline int source_lane(unsigned mode, int lane, uint32_t b, uint32_t c,
   return *in_range ? from : lane;
 }
 
-/* A lane that is not here has no value: its reader keeps its own. */
+/* An inactive lane has no value: whoever reads it keeps its own. */
 static inline void shuffle(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            unsigned mode)
 {

@@ -1,6 +1,10 @@
-/* spin_trace.c -- notes whether an instruction changed memory that others see, while
- * run/ looks for warps that can only spin. Local memory is not meant: it is part
- * of a thread's own state. */
+/* spin_trace.c -- records whether an instruction changed memory that other
+ * threads see.
+ *
+ * run/livelock.c switches this on while it searches for warps that can only
+ * spin. Local memory does not count, since it is part of the state of a thread.
+ * A store counts as a change whatever it writes; an atomic counts only if it
+ * altered its word, because a polling loop may use one that does not. */
 #include "schedule.h"
 
 static uint64_t lane_of(const uint64_t saved[KILN__WARP], unsigned lane,
@@ -11,7 +15,7 @@ static uint64_t lane_of(const uint64_t saved[KILN__WARP], unsigned lane,
   return ((const uint32_t *)(const void *)saved)[lane];
 }
 
-/* Did this atomic leave every word as it was? */
+/* Whether an atomic operation with operand b altered a word that held `old`. */
 static bool changes(const kiln__cpu_insn *in, unsigned bytes, uint64_t old,
                     uint64_t b)
 {
@@ -22,7 +26,7 @@ static bool changes(const kiln__cpu_insn *in, unsigned bytes, uint64_t old,
     return (b & ~old) != 0;
   if (in->boolop == KILN__BOOL_XOR || in->sub == 3) /* .add */
     return b != 0;
-  if (in->sub == 7) /* .cas: the comparison holds */
+  if (in->sub == 7) /* .cas: the comparison succeeded */
     return old == b;
   return old != b;
 }
@@ -70,7 +74,7 @@ void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   default:
     break;
   }
-  if (in->op == KILN__OP_mov_clock) /* time passes: no endless wait */
+  if (in->op == KILN__OP_mov_clock) /* time passes, so the loop will end */
     s->changed = true;
   in->fn(w, in);
 }

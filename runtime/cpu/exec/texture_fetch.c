@@ -1,11 +1,14 @@
-/* texture_fetch.c -- tex, tld4 and txq: operands of each thread to texture_filter.c.
- * Thread by thread: textures are there to be right, not fast. */
+/* texture_fetch.c -- tex, tld4 and txq: reads the operands of each thread and
+ * passes them to texture_filter.c.
+ *
+ * Threads are processed one by one: textures are implemented for correct
+ * results, not for speed. */
 #include "texture_filter.h"
 
 #include "../memory/address_space.h"
 #include "half.h"
 
-/* Bytes that the texels of a level span. */
+/* Bytes that the texels of one level span. */
 static uint64_t extent(const kiln__cpu_texels *t)
 {
   const uint64_t rows = t->height == 0 ? 1 : t->height;
@@ -13,7 +16,8 @@ static uint64_t extent(const kiln__cpu_texels *t)
   return (rows - 1) * t->row_bytes + (uint64_t)t->width * t->texel_bytes;
 }
 
-/* Linear and pitched memory may have been freed since. */
+/* Whether linear or pitched memory still exists; it may have been freed since
+ * the object was made. */
 static bool still_there(const kiln__cpu_warp *w, const kiln__cpu_texels *t)
 {
   return t->address == 0 ||
@@ -55,7 +59,7 @@ static const kiln__cpu_texture *texture_of(kiln__cpu_warp *w,
   return t;
 }
 
-/* Element k of the coordinates; 0 beyond what was written. */
+/* Element k of the coordinates; 0 if there are fewer. */
 static uint32_t element(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         int k, int lane)
 {
@@ -177,9 +181,9 @@ TLD4_ALL(a2d)
 TLD4_ALL(cube)
 TLD4_ALL(acube)
 
-/* ---- Queries -------------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------- */
 
-/* CUarray_format. */
+/* The CUarray_format of a texel type. */
 uint32_t KILN__ISA_NAME(texel_format)(kiln__cpu_texel texel)
 {
   static const uint8_t formats[] = {0x01, 0x02, 0x03, 0x08,
@@ -193,8 +197,8 @@ uint32_t KILN__ISA_NAME(texel_layers)(const kiln__cpu_texels *t)
   return t->cube ? t->layers / 6 : t->layers;
 }
 
-/* An expression of the texture t, and of its level l: slot b's, or the first
- * one. */
+/* txq: an expression of the texture t and its level l (register b, else the
+ * first). */
 #define TXQ(name, expression)                                                  \
   KILN__HANDLER(txq_##name)                                                    \
   {                                                                            \

@@ -1,9 +1,10 @@
-/* texture_filter.c -- texels from coordinates: addressing, filtering, levels.
+/* texture_filter.c -- texels from coordinates: addressing modes, filtering,
+ * cube maps, mip levels.
  *
- * Coordinates are doubles that hold floats, so that multiplying by a size is
- * exact. Linear filtering takes fractions of 1/256 (9-bit fixed point with 8
- * bits of fraction), products and sums are double and rounded once at the end;
- * how a GPU rounds in between is not documented. */
+ * Coordinates are doubles that hold floats, so multiplying by a size is exact.
+ * As the CUDA guide specifies, linear filtering uses weights with 8 bits of
+ * fraction. Products and sums are computed in double and rounded once at the
+ * end; how a GPU rounds in between is not documented. */
 #include "texture_filter.h"
 #include "half.h"
 
@@ -16,20 +17,22 @@ typedef struct color {
   double c[4];
 } color;
 
-/* Where in one level: which plane (layer or face) holds what, and how far. */
+/* A place in one level: which plane (layer or face) it reads, and the
+ * coordinates. */
 typedef struct place {
   const kiln__cpu_texture *texture;
   const kiln__cpu_texels *texels;
-  uint32_t plane; /* first layer, or layer of face 0 */
-  int face;       /* cubes: -1 elsewhere */
+  uint32_t plane; /* first layer, or the layer of face 0 */
+  int face;       /* face of a cube map; -1 for other textures */
   int n_axes;
   bool normalised;
   int64_t size[3];
 } place;
 
-/* ---- Formats -------------------------------------------------------------- */
+/* ---- Formats ------------------------------------------------------------- */
 
-/* Values are floats that may be filtered; else integers. */
+/* Whether texels read as floats, which may be filtered. Otherwise they are
+ * integers. */
 static bool gives_floats(const kiln__cpu_texture *t)
 {
   switch (t->level[0].texel) {
@@ -103,8 +106,8 @@ static int channel_bytes(const kiln__cpu_texels *t)
   return t->texel_bytes / t->channels;
 }
 
-/* All channels; those that are not there are 0, the fourth 1. Integers go
- * through doubles, which hold them. */
+/* Read all channels. Missing ones are 0, the fourth is 1. Integers pass through
+ * doubles, which hold them exactly. */
 static color read_texel(const kiln__cpu_texture *t, const kiln__cpu_texels *l,
                         const uint8_t *from)
 {
@@ -146,10 +149,10 @@ static color border(const kiln__cpu_texture *t)
   return out;
 }
 
-/* ---- Addressing ----------------------------------------------------------- */
+/* ---- Addressing ---------------------------------------------------------- */
 
-/* The texel that index i means along an axis of n; -1: the border. Wrapping and
- * mirroring are for normalised coordinates only. */
+/* The texel that index i refers to along an axis of n; -1: the border. Wrapping
+ * and mirroring require normalised coordinates. */
 static int64_t addressed(int64_t i, int64_t n, kiln__cpu_address_mode mode,
                          bool normalised)
 {
@@ -172,8 +175,8 @@ static int64_t addressed(int64_t i, int64_t n, kiln__cpu_address_mode mode,
   }
 }
 
-/* A coordinate in texels, made small enough for integers. Where a mode goes
- * round, 2n texels further is the same place. */
+/* Reduce a coordinate, in texels, to the range of integers. In periodic modes 2
+ * n texels further is the same place. */
 static double in_range(double x, int64_t n, kiln__cpu_address_mode mode,
                        bool normalised)
 {
@@ -194,9 +197,9 @@ static const uint8_t *texel_at(const kiln__cpu_texels *t, uint32_t plane,
          (size_t)x * t->texel_bytes;
 }
 
-/* ---- Cubes ---------------------------------------------------------------- */
+/* ---- Cubes --------------------------------------------------------------- */
 
-/* Direction to face and the two coordinates on it, -1 to 1. */
+/* Map a direction to a face and two coordinates on it, each from -1 to 1. */
 static int face_of(const double v[3], double *s, double *t)
 {
   const double x = v[0], y = v[1], z = v[2];
@@ -232,7 +235,8 @@ static int face_of(const double v[3], double *s, double *t)
 static void direction_of(int face, double s, double t, double v[3])
 {
   static const struct {
-    int8_t major, from_s, from_t; /* axis + 1, negative: against it */
+    /* axis + 1; negative: the opposite direction */
+    int8_t major, from_s, from_t;
   } faces[FACES] = {{1, -3, -2}, {-1, 3, -2}, {2, 1, 3},
                     {-2, 1, -3}, {3, 1, -2},  {-3, -1, -2}};
   const int8_t axes[3] = {faces[face].major, faces[face].from_s,
@@ -243,7 +247,7 @@ static void direction_of(int face, double s, double t, double v[3])
     v[abs(axes[i]) - 1] = axes[i] < 0 ? -values[i] : values[i];
 }
 
-/* A texel beyond one edge of a face lies on the next one. */
+/* A texel beyond an edge of a face lies on the neighbouring face. */
 static color across_edge(const place *p, int64_t x, int64_t y)
 {
   const int64_t n = p->size[0];
@@ -296,7 +300,7 @@ static color on_face(const place *p, int64_t x, int64_t y)
                              addressed(y, p->size[1], KILN__CLAMP, false)));
 }
 
-/* ---- One texel ------------------------------------------------------------ */
+/* ---- One texel ----------------------------------------------------------- */
 
 static color fetch(const place *p, const int64_t index[3])
 {
@@ -313,8 +317,7 @@ static color fetch(const place *p, const int64_t index[3])
                     texel_at(p->texels, p->plane + (uint32_t)i[2], i[0], i[1]));
 }
 
-/* A whole texture of linear memory is read by index; there is nothing beyond
- * its ends. */
+/* Linear memory is read by index and has no border. */
 static color fetch_linear(const place *p, const int64_t index[3])
 {
   if (index[0] < 0 || index[0] >= p->size[0])
@@ -322,7 +325,7 @@ static color fetch_linear(const place *p, const int64_t index[3])
   return read_texel(p->texture, p->texels, texel_at(p->texels, 0, index[0], 0));
 }
 
-/* ---- A level -------------------------------------------------------------- */
+/* ---- A level ------------------------------------------------------------- */
 
 static bool is_linear_memory(const kiln__cpu_texels *t)
 {
@@ -355,7 +358,7 @@ static place place_of(const kiln__cpu_texture *t, const kiln__cpu_lookup *l,
   return p;
 }
 
-/* Texel coordinates along the axes of the place; cubes get their face. */
+/* Coordinates in texels along each axis; a cube map also gets its face. */
 static void locate(place *p, const kiln__cpu_lookup *l, double x[3])
 {
   if (kiln__cpu_tex_cube(l->shape)) {
@@ -377,7 +380,8 @@ static void locate(place *p, const kiln__cpu_lookup *l, double x[3])
   }
 }
 
-/* Index of the lower texel and the weight of the upper one, in 1/256. */
+/* Index of the lower texel and the weight of the upper one, in steps of
+ * 1/256. */
 static int64_t split(double x, double *weight)
 {
   const double fixed = floor((x - 0.5) * 256 + 0.5);
@@ -437,9 +441,9 @@ static color of_level(const kiln__cpu_texture *t, const kiln__cpu_lookup *l,
              : nearest(&p, x);
 }
 
-/* ---- Levels --------------------------------------------------------------- */
+/* ---- Levels -------------------------------------------------------------- */
 
-/* Isotropic: the longer of the two steps, in texels of level 0. */
+/* Isotropic: the longer of the two gradients, in texels of level 0. */
 static double level_of_gradients(const kiln__cpu_texture *t,
                                  const kiln__cpu_lookup *l)
 {

@@ -1,5 +1,5 @@
-/* texture_filter.h -- between texture.c, which reads operands, and
- * texture_filter.c, which reads texels. */
+/* texture_filter.h -- between texture_fetch.c and texture_surface.c, which read
+ * operands, and texture_filter.c, which reads texels. */
 #ifndef KILN_CPU_TEXTURE_FILTER_H
 #define KILN_CPU_TEXTURE_FILTER_H
 
@@ -22,10 +22,10 @@ typedef enum kiln__cpu_tex_level { /* how the mip level is chosen */
                                    KILN__TEX_grad
 } kiln__cpu_tex_level;
 
-/* One thread's question. */
+/* One fetch of one thread. */
 typedef struct kiln__cpu_lookup {
   kiln__cpu_tex_shape shape;
-  bool integers; /* coordinates are texels, unfiltered */
+  bool integers; /* coordinates are integers: whole texels, unfiltered */
   double at[3];  /* x, y, z */
   uint32_t layer;
   kiln__cpu_tex_level how;
@@ -33,24 +33,23 @@ typedef struct kiln__cpu_lookup {
   double gradient[2][3];
 } kiln__cpu_lookup;
 
-/* The four components, as bits of floats or integers. */
+/* Fetch: the four components, as bits of floats or integers. */
 void KILN__ISA_NAME(texture_sample)(const kiln__cpu_texture *t,
                                     const kiln__cpu_lookup *l, uint32_t out[4]);
-/* One component of the four texels that linear filtering in two dimensions
- * would take: (0, 1), (1, 1), (1, 0), (0, 0). */
+/* tld4: one component of the four texels that linear filtering in two
+ * dimensions would use, in the order (0, 1), (1, 1), (1, 0), (0, 0). */
 void KILN__ISA_NAME(texture_gather)(const kiln__cpu_texture *t,
                                     const kiln__cpu_lookup *l, int component,
                                     uint32_t out[4]);
 
-/* Of texture.c: the handle that an operand means, 0 if there is none; a texel's
- * CUarray_format; layers, or cubes. */
+/* texture_fetch.c: the handle that an operand means, 0 if none; the
+ * CUarray_format of a texel; the number of layers or cubes. */
 uint64_t KILN__ISA_NAME(texture_handle)(const kiln__cpu_warp *w,
                                         uint64_t operand);
 uint32_t KILN__ISA_NAME(texel_format)(kiln__cpu_texel texel);
 uint32_t KILN__ISA_NAME(texel_layers)(const kiln__cpu_texels *t);
 
-/* Of layers and dimensions: how many coordinates it has, whether a layer comes
- * first. */
+/* Number of coordinates of a shape, and whether a layer index comes first. */
 static inline int kiln__cpu_tex_dimensions(kiln__cpu_tex_shape shape)
 {
   switch (shape) {

@@ -1,13 +1,13 @@
 /* texture_surface.c -- suld, sust, sured and suq.
  *
- * The .b forms take x in bytes and move bytes as they are; the .p forms take x
- * in texels and convert. Beyond the edge .trap is a fault, .clamp takes the
- * nearest byte that the access fits at, .zero reads zeros and drops writes. */
+ * The .b forms take x in bytes and move bytes unchanged. The .p forms take x in
+ * texels and convert. Beyond an edge, .trap faults, .clamp uses the nearest
+ * position at which the access fits, and .zero reads zeros and drops writes. */
 #include "texture_filter.h"
 
 #include "half.h"
 
-enum { CLAMP = 1, ZERO = 3 }; /* `sub`; else .trap */
+enum { CLAMP = 1, ZERO = 3 }; /* in->sub; otherwise .trap */
 
 static const kiln__cpu_texels *surface_of(kiln__cpu_warp *w,
                                           const kiln__cpu_insn *in, int lane)
@@ -31,7 +31,8 @@ static int64_t coordinate(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return (int32_t)KILN__SLOT(const uint32_t, in->vec2[k])[lane];
 }
 
-/* Bring a coordinate into 0 to n - 1; false: it lies beyond. */
+/* Clamp a coordinate to 0 .. n - 1 if .clamp allows it. False: it lies beyond
+ * the edge. */
 static bool within(const kiln__cpu_insn *in, int64_t *i, int64_t n)
 {
   if (*i >= 0 && *i < n)
@@ -44,7 +45,7 @@ static bool within(const kiln__cpu_insn *in, int64_t *i, int64_t n)
 
 typedef enum reached { REACHED, BEYOND, FAULTED } reached;
 
-/* The bytes of one thread's access. `unit`: bytes that x counts. */
+/* Find the bytes of one thread's access. `unit`: bytes per step of x. */
 static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      kiln__cpu_tex_shape shape, int lane, uint32_t bytes,
                      uint32_t unit, uint8_t **out)
@@ -88,7 +89,8 @@ static reached reach(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return FAULTED;
 }
 
-/* Slots of 64-bit elements are wider; so may be a register for fewer bits. */
+/* Registers of 64-bit elements are wider, and a register may be wider than its
+ * value. */
 static void put(const kiln__cpu_warp *w, int32_t slot, int lane, uint64_t value,
                 bool wide)
 {
@@ -151,9 +153,9 @@ static void store(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-/* ---- Formatted stores ----------------------------------------------------- */
+/* ---- Formatted stores ---------------------------------------------------- */
 
-/* A 32-bit value as a channel: floats of float formats narrow, integers
+/* Store a 32-bit value as one channel: floats are narrowed, integers
  * saturate. */
 static void write_channel(uint8_t *to, kiln__cpu_texel texel, uint32_t bits)
 {
@@ -220,7 +222,7 @@ SURFACE(3d)
 SURFACE(a1d)
 SURFACE(a2d)
 
-/* ---- Reductions ----------------------------------------------------------- */
+/* ---- Reductions ---------------------------------------------------------- */
 
 typedef enum reduction { ADD, MIN, MAX, AND, OR } reduction;
 
@@ -245,7 +247,7 @@ static uint64_t combined(reduction op, kiln__cpu_ptx_type type, uint64_t old,
   }
 }
 
-/* Other host threads may be at the same texel. */
+/* Atomic, because other host threads may update the same texel. */
 static void reduce_at(uint8_t *at, reduction op, kiln__cpu_ptx_type type,
                       uint64_t b)
 {
@@ -268,7 +270,8 @@ static void reduce_at(uint8_t *at, reduction op, kiln__cpu_ptx_type type,
   }
 }
 
-/* The .p forms: elements of 32 bits, whose sign is the texels'. */
+/* sured. In the .p forms elements have 32 bits and take their signedness from
+ * the texels. */
 static void reduce(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                    kiln__cpu_tex_shape shape, reduction op, bool formatted)
 {
@@ -317,9 +320,9 @@ SURED_ALL(1d)
 SURED_ALL(2d)
 SURED_ALL(3d)
 
-/* ---- Queries -------------------------------------------------------------- */
+/* ---- Queries ------------------------------------------------------------- */
 
-/* An expression of the texels t. */
+/* suq: an expression of the texels t. */
 #define SUQ(name, expression)                                                  \
   KILN__HANDLER(suq_##name)                                                    \
   {                                                                            \

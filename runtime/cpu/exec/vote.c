@@ -1,11 +1,11 @@
-/* vote.c -- vote, match, redux, activemask, elect, and what only the scheduler
- * acts on. */
+/* vote.c -- vote, match, redux, activemask, elect, the stack pointer, and
+ * instructions that only the scheduler acts on. */
 #include "schedule.h"
 
-enum { ALL = 1, ANY = 2 };          /* vote: sub; 0: .uni */
-enum { MIN = 1, MAX = 2, ADD = 3 }; /* redux: sub */
+enum { ALL = 1, ANY = 2 };          /* vote: in->sub; 0 is .uni */
+enum { MIN = 1, MAX = 2, ADD = 3 }; /* redux: in->sub */
 
-/* Active lanes whose predicate a holds. */
+/* Active lanes whose predicate a is true. */
 static uint32_t trues(const kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {
   const uint32_t p = KILN__ISA_NAME(predicate)(w, in->a);
@@ -168,7 +168,7 @@ KILN__HANDLER(redux_b32)
                                      : odd);
 }
 
-/* Floats as integers that sort alike, -0 below +0. */
+/* An integer that sorts like the float, with -0 below +0. */
 static int32_t float_order(uint32_t bits)
 {
   const int32_t value = (int32_t)(bits & 0x7fffffffu);
@@ -176,7 +176,8 @@ static int32_t float_order(uint32_t bits)
   return bits >> 31 != 0 ? -value - 1 : value;
 }
 
-/* NaN loses to numbers, or with .NaN beats them; the result's is canonical. */
+/* redux of floats: a NaN loses against numbers, or wins with .NaN; the result
+ * is canonical. */
 static void redux_float(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                         uint32_t keep)
 {
@@ -221,7 +222,7 @@ KILN__HANDLER(elect)
   }
 }
 
-/* What the scheduler does, or nobody. */
+/* Nothing is left to do here: the scheduler did it. */
 KILN__HANDLER(bar_warp_sync)
 {
   (void)w;
@@ -258,9 +259,10 @@ KILN__HANDLER(griddepcontrol)
   (void)in;
 }
 
-/* ---- The stack ------------------------------------------------------------------ */
+/* ---- The stack ----------------------------------------------------------- */
 
-/* One top for all lanes in a call: as high as the highest needs. */
+/* All lanes of a call share one stack top, as high as the highest lane
+ * needs. */
 static void stack_save(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool wide)
 {
   const uint32_t top = kiln__cpu_schedule_of(w)->frame->local_top;
@@ -277,7 +279,7 @@ static void stack_restore(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   kiln__cpu_frame *const f = kiln__cpu_schedule_of(w)->frame;
   const uint64_t top = value64(w, in, __builtin_ctz(w->mask), wide);
 
-  /* Others of the call may still use what lies above. */
+  /* other lanes of the call may still use what lies above */
   if ((f->lanes & ~w->mask) == 0 && top <= f->local_top &&
       top >= f->local_at + f->code->local_bytes)
     f->local_top = (uint32_t)top;

@@ -58,7 +58,7 @@ static map *map_of(kiln__cpu_memory *memory)
   return (map *)(void *)memory;
 }
 
-/* ---- Bytes ------------------------------------------------------------------ */
+/* ---- Bytes --------------------------------------------------------------- */
 
 /* Managed memory has one address everywhere, so that the bytes have to be
  * aligned as the address is; mappings are made larger where pages are not. */
@@ -102,7 +102,7 @@ static void region_free(map *m, region *r)
   kiln__free(&m->alloc, r);
 }
 
-/* ---- Order of addresses ------------------------------------------------------ */
+/* ---- Order of addresses -------------------------------------------------- */
 
 /* Index of the first range that ends above `address`. */
 static size_t position(const map *m, uint64_t address)
@@ -186,7 +186,7 @@ static uint64_t place(map *m, int device, uint64_t size, uint64_t align)
   return first;
 }
 
-/* ---- Validity ----------------------------------------------------------------- */
+/* ---- Validity ------------------------------------------------------------ */
 
 static uint8_t *bits_make(const map *m, const kiln__cpu_range *r, bool valid)
 {
@@ -253,7 +253,7 @@ static void bit_put(uint8_t *bits, uint64_t at, bool on)
     __atomic_fetch_and(bits + at / 8, (uint8_t)~mask, __ATOMIC_RELAXED);
 }
 
-/* ---- Life ---------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 kiln_status kiln__cpu_memory_create(kiln__cpu_memory **out,
                                     const kiln_allocator *a)
@@ -459,7 +459,7 @@ void kiln__cpu_memory_leave(kiln__cpu_memory *memory)
   dead_free(m, dead);
 }
 
-/* ---- Look-up -------------------------------------------------------------------- */
+/* ---- Look-up ------------------------------------------------------------- */
 
 bool kiln__cpu_memory_find(kiln__cpu_memory *memory, uint64_t address,
                            kiln__cpu_range *out)

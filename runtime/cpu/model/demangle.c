@@ -89,7 +89,7 @@ static bool source_name(reader *r)
 static bool substitution(reader *r)
 {
   static const struct {
-    char letter;
+    char code;
     const char *text;
   } known[] = {{'t', "std"},
                {'a', "std::allocator"},
@@ -101,7 +101,7 @@ static bool substitution(reader *r)
   unsigned n = 0;
 
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (take(r, known[i].letter))
+    if (take(r, known[i].code))
       return put_text(r, known[i].text);
   }
   if (!take(r, '_')) {
@@ -122,7 +122,7 @@ static bool substitution(reader *r)
 /* L <type> <value> E: "4" of integers, "true", "(kind)2" of other types. */
 static bool literal(reader *r)
 {
-  const char letter = *r->at;
+  const char code = *r->at;
   size_t from = r->used;
 
   if (take(r, '_')) { /* L_Z <name> <parameter type>* E: a function */
@@ -137,14 +137,13 @@ static bool literal(reader *r)
     r->out[from] = '\0';
     return take(r, 'E');
   }
-  if (letter == 'b' && (r->at[1] == '0' || r->at[1] == '1') &&
-      r->at[2] == 'E') {
+  if (code == 'b' && (r->at[1] == '0' || r->at[1] == '1') && r->at[2] == 'E') {
     r->at += 3;
     return put_text(r, r->at[-2] == '1' ? "true" : "false");
   }
   if (!put_text(r, "(") || !type(r) || !put_text(r, ")"))
     return false;
-  if (strchr("ijlmxyst", letter) != NULL) /* the number alone is clear */
+  if (strchr("ijlmxyst", code) != NULL) /* the number alone is clear */
     r->used = from;
   if (take(r, 'n') && !put_text(r, "-"))
     return false;
@@ -259,14 +258,14 @@ static bool builtin(reader *r)
 static bool type_inside(reader *r)
 {
   static const struct {
-    char letter;
+    char code;
     const char *text;
   } suffixes[] = {{'P', "*"},      {'R', "&"},         {'O', "&&"},
                   {'K', " const"}, {'V', " volatile"}, {'r', " __restrict"}};
   const size_t from = r->used;
 
   for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
-    if (take(r, suffixes[i].letter))
+    if (take(r, suffixes[i].code))
       return type(r) && put_text(r, suffixes[i].text) && keep(r, from);
   }
   if (builtin(r))

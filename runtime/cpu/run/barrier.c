@@ -20,7 +20,7 @@ static void misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in, int lane,
     kiln__cpu_watch_sync_misuse(w, in, lane, "%s", text);
 }
 
-/* ---- Barriers in divergent code ----------------------------------------------- */
+/* ---- Barriers in divergent code ------------------------------------------ */
 
 /* Whether lanes at this pc only exit: threads may leave before a barrier. */
 static bool ends_here(const kiln__cpu_frame *f, uint32_t pc)
@@ -115,7 +115,7 @@ static void check_places(kiln__cpu_warp *w, const kiln__cpu_group *a,
            "threads of one warp meet at a barrier from different places");
 }
 
-/* ---- Letting go ------------------------------------------------------------------ */
+/* ---- Letting go ---------------------------------------------------------- */
 
 static void give_result(const kiln__cpu_barrier *bar, const kiln__cpu_insn *in,
                         uint8_t *regs, uint32_t mask)
@@ -217,7 +217,7 @@ void kiln__cpu_barriers_recheck(kiln__cpu_block *block)
   }
 }
 
-/* ---- Coming ------------------------------------------------------------------------ */
+/* ---- Coming -------------------------------------------------------------- */
 
 static kiln__cpu_barrier *opened(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                  uint32_t number, uint32_t expected)
@@ -297,7 +297,7 @@ void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
     complete(w->block, number);
 }
 
-/* ---- Clusters ------------------------------------------------------------------------ */
+/* ---- Clusters ------------------------------------------------------------ */
 
 static void cluster_release(kiln__cpu_gang *gang)
 {
@@ -368,7 +368,7 @@ bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   return true;
 }
 
-/* ---- Leaving -------------------------------------------------------------------------- */
+/* ---- Leaving ------------------------------------------------------------- */
 
 void kiln__cpu_lanes_exit(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask)
 {

@@ -16,7 +16,7 @@ static size_t rounded(size_t bytes)
   return (bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
 }
 
-/* ---- Memory of a gang, made once ------------------------------------------------- */
+/* ---- Memory of a gang, made once ----------------------------------------- */
 
 static void place_warps(kiln__cpu_gang *gang, kiln__cpu_job *job)
 {
@@ -115,7 +115,7 @@ void kiln__cpu_gang_free(kiln__cpu_gang *gang)
   kiln__free(&job->alloc, gang->memory);
 }
 
-/* ---- A block begins and ends ------------------------------------------------------ */
+/* ---- A block begins and ends --------------------------------------------- */
 
 /* Set up a warp for a new block: all its lanes in one group at the first
  * instruction. */
@@ -258,7 +258,7 @@ void kiln__cpu_gang_end(kiln__cpu_gang *gang)
   worker->spare = gang;
 }
 
-/* ---- Running ------------------------------------------------------------------------ */
+/* ---- Running ------------------------------------------------------------- */
 
 /* Warp instructions until the next warp has its turn: less near the end of the
  * budget, random with a seed. */

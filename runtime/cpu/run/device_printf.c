@@ -92,7 +92,7 @@ void kiln__cpu_out_free(kiln__cpu_out *out)
   kiln__free(&out->alloc, out);
 }
 
-/* ---- Formats ------------------------------------------------------------------------ */
+/* ---- Formats ------------------------------------------------------------- */
 
 enum { MAX_WIDTH = 1000, MAX_ARGUMENTS = 32, PIECE = 2200 };
 
@@ -112,7 +112,7 @@ typedef struct conversion {
   int width, precision; /* precision -1: not given */
   bool wide;            /* ll, l, j, z, t: the argument has 64 bits */
   unsigned narrow;      /* 2 after h, 1 after hh, else 0 */
-  char letter;
+  char specifier;
 } conversion;
 
 static uint64_t next_argument(printing *p, unsigned bytes)
@@ -196,15 +196,15 @@ static bool read_conversion(printing *p, conversion *v, const char **c)
     v->precision = number_at(p, c);
   }
   read_length(v, c);
-  v->letter = **c;
-  if (v->letter == '\0' || strchr("diouxXcsfFeEgGaAp", v->letter) == NULL)
+  v->specifier = **c;
+  if (v->specifier == '\0' || strchr("diouxXcsfFeEgGaAp", v->specifier) == NULL)
     return false;
   ++*c;
   return true;
 }
 
 /* Build the conversion for the host's snprintf(): flags, width and precision,
- * then `tail` and the letter. */
+ * then `tail` and the specifier. */
 static void host_format(const conversion *v, char out[40], const char *tail)
 {
   char precision[16] = "";
@@ -213,9 +213,10 @@ static void host_format(const conversion *v, char out[40], const char *tail)
     kiln__format(precision, sizeof precision, ".%d", v->precision);
   if (v->width > 0)
     kiln__format(out, 40, "%%%s%d%s%s%c", v->flags, v->width, precision, tail,
-                 v->letter);
+                 v->specifier);
   else
-    kiln__format(out, 40, "%%%s%s%s%c", v->flags, precision, tail, v->letter);
+    kiln__format(out, 40, "%%%s%s%s%c", v->flags, precision, tail,
+                 v->specifier);
 }
 
 #pragma GCC diagnostic push
@@ -227,7 +228,7 @@ static void print_integer(printing *p, const conversion *v)
   char format[40], piece[PIECE];
 
   host_format(v, format, "ll");
-  if (v->letter == 'd' || v->letter == 'i') {
+  if (v->specifier == 'd' || v->specifier == 'i') {
     int64_t value = v->wide ? (int64_t)bits : (int64_t)(int32_t)(uint32_t)bits;
 
     if (v->narrow == 2)
@@ -315,7 +316,7 @@ static void print_pointer(printing *p, const conversion *v)
   char format[40], digits[32], piece[PIECE];
 
   kiln__format(digits, sizeof digits, "0x%llx", (unsigned long long)address);
-  text.letter = 's';
+  text.specifier = 's';
   text.precision = -1;
   kiln__copy_text(text.flags, sizeof text.flags,
                   strchr(v->flags, '-') != NULL ? "-" : "");
@@ -328,7 +329,7 @@ static void print_pointer(printing *p, const conversion *v)
 
 static void print_one(printing *p, const conversion *v)
 {
-  switch (v->letter) {
+  switch (v->specifier) {
   case 'd':
   case 'i':
   case 'o':

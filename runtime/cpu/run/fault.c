@@ -69,7 +69,7 @@ void kiln__cpu_fault_grid(kiln__cpu_job *job, kiln__cpu_fault_kind kind,
   atomic_store(&g->stopped, true);
 }
 
-/* ---- Deadlocks: who waits for what ------------------------------------------------ */
+/* ---- Deadlocks: who waits for what --------------------------------------- */
 
 typedef struct listing {
   kiln__cpu_job *job;
@@ -215,7 +215,7 @@ void kiln__cpu_fault_deadlock(kiln__cpu_job *job, const kiln__cpu_gang *gangs,
   atomic_store(&job->grid.stopped, true);
 }
 
-/* ---- Text for people --------------------------------------------------------------- */
+/* ---- Text for people ----------------------------------------------------- */
 
 static const struct {
   const char *what, *look;

@@ -137,7 +137,7 @@ static inline kiln__cpu_block_own *kiln__cpu_own(const kiln__cpu_block *block)
   return block->schedule;
 }
 
-/* ---- frame.c ------------------------------------------------------------------- */
+/* ---- frame.c ------------------------------------------------------------- */
 
 /* Take a frame of `code` for lanes of this warp, with its constants filled in.
  * NULL: out of memory. kiln__cpu_frame_give() returns it to its worker. */
@@ -149,7 +149,7 @@ void kiln__cpu_frame_fill(kiln__cpu_warp *w, kiln__cpu_frame *f);
 /* Free all frames that the worker ever made. */
 void kiln__cpu_frames_free(kiln__cpu_worker *worker);
 
-/* ---- block.c ------------------------------------------------------------------- */
+/* ---- block.c ------------------------------------------------------------- */
 
 /* Make or reuse a gang, ready to run as number `number`. NULL: out of
  * memory. */
@@ -169,20 +169,20 @@ typedef enum kiln__cpu_gang_state {
  * nothing is left to do. */
 kiln__cpu_gang_state kiln__cpu_gang_run(kiln__cpu_gang *gang);
 
-/* ---- barrier.c ----------------------------------------------------------------- */
+/* ---- barrier.c ----------------------------------------------------------- */
 
 /* Threads of the block exited: complete the barriers that waited for them
  * only. */
 void kiln__cpu_barriers_recheck(kiln__cpu_block *block);
 
-/* ---- livelock.c ------------------------------------------------------------------- */
+/* ---- livelock.c ---------------------------------------------------------- */
 
 /* Called after each round over the blocks of a worker; see livelock.c. */
 void kiln__cpu_livelock_step(kiln__cpu_worker *worker);
 /* The worker has no more blocks and leaves the search for livelocks. */
 void kiln__cpu_livelock_leave(kiln__cpu_worker *worker);
 
-/* ---- fault.c ------------------------------------------------------------------- */
+/* ---- fault.c ------------------------------------------------------------- */
 
 /* Record a deadlock with the list of waiting threads of these gangs (linked by
  * next; `one`: of the first only). `spinning`: they poll memory instead of
@@ -193,7 +193,7 @@ void kiln__cpu_fault_deadlock(kiln__cpu_job *job, const kiln__cpu_gang *gangs,
 void kiln__cpu_fault_grid(kiln__cpu_job *job, kiln__cpu_fault_kind kind,
                           const char *text);
 
-/* ---- system_calls.c ------------------------------------------------------------------- */
+/* ---- system_calls.c ------------------------------------------------------ */
 
 /* The system function of a name; KILN__SYSTEM_NONE if it is none. */
 kiln__cpu_system kiln__cpu_system_named(const char *name);

@@ -65,7 +65,7 @@ static uint64_t gang_number(const kiln__cpu_job *job, uint64_t i)
                             n);
 }
 
-/* ---- A worker -------------------------------------------------------------------- */
+/* ---- A worker ------------------------------------------------------------ */
 
 static bool may_start(const kiln__cpu_worker *worker)
 {
@@ -213,7 +213,7 @@ static void worker_free(kiln__cpu_worker *worker)
   kiln__free(&worker->job->alloc, worker->tallies);
 }
 
-/* ---- A job ------------------------------------------------------------------------ */
+/* ---- A job --------------------------------------------------------------- */
 
 static uint32_t rounded(uint32_t value, uint32_t to)
 {

@@ -23,7 +23,7 @@ kiln__cpu_system kiln__cpu_system_named(const char *name)
   return KILN__SYSTEM_NONE;
 }
 
-/* ---- Memory as a lane sees it ------------------------------------------------------ */
+/* ---- Memory as a lane sees it -------------------------------------------- */
 
 static uint8_t *within(uint8_t *first, uint64_t bytes, uint64_t offset,
                        uint64_t size)
@@ -46,7 +46,7 @@ uint8_t *kiln__cpu_lane_bytes(kiln__cpu_warp *w, int lane, uint64_t address,
   return kiln__cpu_memory_host(w->grid->memory, address, size);
 }
 
-/* ---- Arguments and results ----------------------------------------------------------- */
+/* ---- Arguments and results ----------------------------------------------- */
 
 static uint64_t argument(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
                          const kiln__cpu_call *call, uint32_t i, int lane)
@@ -82,7 +82,7 @@ static void result(const kiln__cpu_warp *w, const kiln__cpu_frame *f,
     memcpy(mine + call->out[0].to, &small, 4);
 }
 
-/* ---- The functions ---------------------------------------------------------------------- */
+/* ---- The functions ------------------------------------------------------- */
 
 static uint64_t heap_alloc(kiln__cpu_warp *w, uint64_t size)
 {

@@ -244,7 +244,7 @@ void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   pthread_mutex_unlock(&watch->lock);
 }
 
-/* ---- Faults ---------------------------------------------------------------------- */
+/* ---- Faults -------------------------------------------------------------- */
 
 typedef struct fault_words {
   kiln__cpu_fault_kind fault;

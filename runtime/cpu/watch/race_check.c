@@ -45,7 +45,7 @@ static bool is_strong(const kiln__cpu_insn *in, kiln__cpu_access access)
          is_mbarrier(in);
 }
 
-/* ---- Shadow ------------------------------------------------------------------ */
+/* ---- Shadow -------------------------------------------------------------- */
 
 static kiln__cpu_cell *global_cell(kiln__cpu_watch *watch, uint64_t address)
 {
@@ -139,7 +139,7 @@ void kiln__cpu_race_free(kiln__cpu_watch *watch)
   }
 }
 
-/* ---- Order -------------------------------------------------------------------- */
+/* ---- Order --------------------------------------------------------------- */
 
 static void raise(uint32_t *to, const uint32_t *from, uint32_t n)
 {
@@ -180,7 +180,7 @@ static kiln__cpu_stamp stamp_of(const kiln__cpu_block_state *state,
                            .strong = strong};
 }
 
-/* ---- Synchronisation through memory --------------------------------------------- */
+/* ---- Synchronisation through memory -------------------------------------- */
 
 /* The clocks that a writer of `m` had at its last fence become visible to every
  * later reader of it. */
@@ -259,7 +259,7 @@ static void synchronise(kiln__cpu_watch *watch, kiln__cpu_warp *w,
   }
 }
 
-/* ---- Accesses ------------------------------------------------------------------- */
+/* ---- Accesses ------------------------------------------------------------ */
 
 static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
                    const kiln__cpu_insn *in, uint32_t lane,
@@ -398,7 +398,7 @@ void kiln__cpu_race_access(kiln__cpu_watch *watch, kiln__cpu_warp *w,
               address[__builtin_ctz(m)]);
 }
 
-/* ---- Synchronisation -------------------------------------------------------------- */
+/* ---- Synchronisation ----------------------------------------------------- */
 
 void kiln__cpu_watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
 {

@@ -75,7 +75,7 @@ unsigned kiln__cpu_watch_checks(const kiln__cpu_watch *watch)
   return watch != NULL ? watch->checks : 0;
 }
 
-/* ---- Blocks -------------------------------------------------------------------- */
+/* ---- Blocks -------------------------------------------------------------- */
 
 static kiln__cpu_block_state *make_state(const kiln__cpu_watch *watch,
                                          const kiln__cpu_block *block)
@@ -155,7 +155,7 @@ void kiln__cpu_watch_block_end(kiln__cpu_block *block)
   block->watch = NULL;
 }
 
-/* ---- Accesses ------------------------------------------------------------------- */
+/* ---- Accesses ------------------------------------------------------------ */
 
 void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             kiln__cpu_space space,

@@ -29,7 +29,7 @@ void kiln__cpu_watch_free(kiln__cpu_watch *watch);
 /* The checks that it was made with; 0 for NULL. */
 unsigned kiln__cpu_watch_checks(const kiln__cpu_watch *watch);
 
-/* ---- Called while a grid runs ---------------------------------------------- */
+/* ---- Called while a grid runs -------------------------------------------- */
 
 typedef enum kiln__cpu_access {
   KILN__ACCESS_READ,
@@ -73,7 +73,7 @@ void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid);
 kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
                                        const kiln__cpu_code *code);
 
-/* ---- After it ran ------------------------------------------------------------ */
+/* ---- After it ran -------------------------------------------------------- */
 
 /* Pass each finding to fn, in the order in which they occurred first. */
 void kiln__cpu_watch_findings(kiln__cpu_watch *watch, kiln_cpu_finding_fn fn,

@@ -130,7 +130,7 @@ START_TEST(levels_halve)
 }
 END_TEST
 
-/* ---- Objects -------------------------------------------------------------------------- */
+/* ---- Objects ------------------------------------------------------------- */
 
 static CUarray array_of(CUarray_format format, unsigned flags)
 {
@@ -309,7 +309,7 @@ START_TEST(surfaces_want_arrays_made_for_them)
 }
 END_TEST
 
-/* ---- References ---------------------------------------------------------------------- */
+/* ---- References ---------------------------------------------------------- */
 
 static const char references[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"

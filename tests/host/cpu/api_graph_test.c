@@ -13,7 +13,7 @@ static unsigned below(unsigned n)
   return (unsigned)(test_random(&seed) % n);
 }
 
-/* ---- Orders --------------------------------------------------------------------- */
+/* ---- Orders -------------------------------------------------------------- */
 
 enum { MOST = 60 };
 
@@ -204,7 +204,7 @@ START_TEST(graphs_answer_questions)
 }
 END_TEST
 
-/* ---- What nodes do ---------------------------------------------------------------- */
+/* ---- What nodes do ------------------------------------------------------- */
 
 START_TEST(nodes_copy_fill_and_call)
 {
@@ -543,7 +543,7 @@ START_TEST(captured_work_is_freed_once)
 }
 END_TEST
 
-/* ---- User objects ------------------------------------------------------------------ */
+/* ---- User objects -------------------------------------------------------- */
 
 START_TEST(user_objects_live_as_long_as_graphs)
 {
@@ -570,7 +570,7 @@ START_TEST(user_objects_live_as_long_as_graphs)
 }
 END_TEST
 
-/* ---- Capture ------------------------------------------------------------------------- */
+/* ---- Capture ------------------------------------------------------------- */
 
 static size_t nodes_of(CUgraph g)
 {
@@ -1029,7 +1029,7 @@ START_TEST(captures_show_themselves)
 }
 END_TEST
 
-/* ---- Misuse ------------------------------------------------------------------------------ */
+/* ---- Misuse -------------------------------------------------------------- */
 
 START_TEST(what_is_no_graph_is_refused)
 {

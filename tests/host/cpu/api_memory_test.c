@@ -19,7 +19,7 @@ static void scramble(uint8_t *p, size_t n)
     p[i] = (uint8_t)test_random(&seed);
 }
 
-/* ---- Allocations ------------------------------------------------------------- */
+/* ---- Allocations --------------------------------------------------------- */
 
 START_TEST(bytes_are_counted)
 {
@@ -291,7 +291,7 @@ START_TEST(a_free_waits_for_its_context)
 }
 END_TEST
 
-/* ---- Leaks --------------------------------------------------------------------- */
+/* ---- Leaks --------------------------------------------------------------- */
 
 static void count_leaks(void *user, const kiln_cpu_finding *f)
 {
@@ -320,7 +320,7 @@ START_TEST(leaks_are_found_at_the_end)
 }
 END_TEST
 
-/* ---- Copies in a row ----------------------------------------------------------------- */
+/* ---- Copies in a row ----------------------------------------------------- */
 
 START_TEST(copies_in_all_directions)
 {
@@ -473,7 +473,7 @@ START_TEST(a_synchronous_copy_comes_after_blocking_streams)
 }
 END_TEST
 
-/* ---- Boxes ------------------------------------------------------------------------ */
+/* ---- Boxes --------------------------------------------------------------- */
 
 /* One side: a plane or volume of bytes in host memory, device memory or both
  * worlds' (unified), with a plain copy of what it should hold. */
@@ -710,7 +710,7 @@ START_TEST(arrays_take_and_give)
 }
 END_TEST
 
-/* ---- Fills --------------------------------------------------------------------------- */
+/* ---- Fills --------------------------------------------------------------- */
 
 START_TEST(fills_against_loops)
 {
@@ -765,7 +765,7 @@ START_TEST(fills_against_loops)
 }
 END_TEST
 
-/* ---- Pools ---------------------------------------------------------------------------- */
+/* ---- Pools --------------------------------------------------------------- */
 
 static uint64_t number(CUmemoryPool pool, CUmemPool_attribute a)
 {
@@ -861,7 +861,7 @@ START_TEST(a_free_waits_in_its_stream)
 }
 END_TEST
 
-/* ---- Two devices ------------------------------------------------------------------------ */
+/* ---- Two devices --------------------------------------------------------- */
 
 START_TEST(devices_share_memory)
 {

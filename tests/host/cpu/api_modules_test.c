@@ -66,7 +66,7 @@ static CUdeviceptr memory_of(size_t bytes)
   return p;
 }
 
-/* ---- Loading ---------------------------------------------------------------------- */
+/* ---- Loading ------------------------------------------------------------- */
 
 /* Stores its thread's number + `add` in out[thread]. */
 static const char number_ptx[] =
@@ -210,7 +210,7 @@ START_TEST(names_are_looked_up)
 }
 END_TEST
 
-/* ---- Variables -------------------------------------------------------------------- */
+/* ---- Variables ----------------------------------------------------------- */
 
 static const char globals_ptx[] =
     HEAD ".visible .global .align 4 .u32 number = 7;\n"
@@ -282,7 +282,7 @@ START_TEST(variables_hold_what_they_begin_with)
 }
 END_TEST
 
-/* ---- Parameters ---------------------------------------------------------------------- */
+/* ---- Parameters ---------------------------------------------------------- */
 
 static const char params_ptx[] = HEAD
     ".visible .entry params(.param .u8 a, .param .u16 b, .param .u64 out,\n"
@@ -433,7 +433,7 @@ START_TEST(the_old_launch_functions_work)
 }
 END_TEST
 
-/* ---- Attributes ------------------------------------------------------------------------ */
+/* ---- Attributes ---------------------------------------------------------- */
 
 static const char attributes_ptx[] =
     HEAD ".const .align 4 .b8 table[256];\n"
@@ -523,7 +523,7 @@ START_TEST(attributes_are_set_within_limits)
 }
 END_TEST
 
-/* ---- Limits of launches ------------------------------------------------------------------ */
+/* ---- Limits of launches -------------------------------------------------- */
 
 static const struct {
   const char *kernel;
@@ -691,7 +691,7 @@ START_TEST(block_sizes_are_searched)
 }
 END_TEST
 
-/* ---- Faults -------------------------------------------------------------------------------- */
+/* ---- Faults -------------------------------------------------------------- */
 
 static const struct {
   const char *body;
@@ -723,7 +723,7 @@ START_TEST(faults_become_results)
 }
 END_TEST
 
-/* ---- Libraries ------------------------------------------------------------------------------ */
+/* ---- Libraries ----------------------------------------------------------- */
 
 START_TEST(libraries_load_into_each_context)
 {
@@ -823,7 +823,7 @@ START_TEST(libraries_have_globals)
 }
 END_TEST
 
-/* ---- Links ------------------------------------------------------------------------------------ */
+/* ---- Links --------------------------------------------------------------- */
 
 static const char caller_ptx[] =
     HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"

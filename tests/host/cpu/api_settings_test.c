@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- Settings ------------------------------------------------------------------ */
+/* ---- Settings ------------------------------------------------------------ */
 
 static const struct {
   const char *text;
@@ -144,7 +144,7 @@ START_TEST(the_table_is_complete)
 }
 END_TEST
 
-/* ---- What is kept ------------------------------------------------------------------ */
+/* ---- What is kept -------------------------------------------------------- */
 
 typedef struct seen {
   int n;
@@ -260,7 +260,7 @@ START_TEST(names_stay)
 }
 END_TEST
 
-/* ---- Occupancy: against the library's own calculator ---------------------------------- */
+/* ---- Occupancy: against the library's own calculator --------------------- */
 
 static const int occupancy_archs[] = {30, 35, 37, 50, 52, 60, 61,  62,  70,
                                       75, 80, 86, 87, 89, 90, 100, 103, 120};
@@ -316,7 +316,7 @@ START_TEST(registers_fit_the_largest_block)
 }
 END_TEST
 
-/* ---- Functions by name --------------------------------------------------------------------- */
+/* ---- Functions by name --------------------------------------------------- */
 
 static const char *const exports[] = {
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params) #symbol,

@@ -10,7 +10,7 @@
 
 static uint64_t seed = 1;
 
-/* ---- Devices ------------------------------------------------------------------- */
+/* ---- Devices ------------------------------------------------------------- */
 
 START_TEST(nothing_before_init)
 {
@@ -167,7 +167,7 @@ START_TEST(results_have_names_and_texts)
 }
 END_TEST
 
-/* ---- Contexts ---------------------------------------------------------------------- */
+/* ---- Contexts ------------------------------------------------------------ */
 
 static void *no_current(void *arg)
 {
@@ -327,7 +327,7 @@ START_TEST(primary_contexts_are_counted)
 }
 END_TEST
 
-/* ---- Order ------------------------------------------------------------------------- */
+/* ---- Order --------------------------------------------------------------- */
 
 typedef struct in_order {
   int *list, *n, value;
@@ -535,7 +535,7 @@ START_TEST(a_destroyed_stream_finishes)
 }
 END_TEST
 
-/* ---- Events ---------------------------------------------------------------------------- */
+/* ---- Events -------------------------------------------------------------- */
 
 static void sleep_fn(void *user)
 {
@@ -633,7 +633,7 @@ START_TEST(events_belong_to_their_context)
 }
 END_TEST
 
-/* ---- Host functions ------------------------------------------------------------------- */
+/* ---- Host functions ------------------------------------------------------ */
 
 static atomic_int callback_rc, callback_calls;
 static _Atomic(CUstream) callback_stream;
@@ -721,7 +721,7 @@ START_TEST(streams_wait_for_words_in_memory)
 }
 END_TEST
 
-/* ---- Failures stick -------------------------------------------------------------------- */
+/* ---- Failures stick ------------------------------------------------------ */
 
 START_TEST(a_failed_kernel_sticks_to_its_context)
 {
@@ -794,7 +794,7 @@ START_TEST(a_reset_clears_the_primary_context)
 }
 END_TEST
 
-/* ---- Per-thread default streams ------------------------------------------------------ */
+/* ---- Per-thread default streams ------------------------------------------ */
 
 typedef struct meeting {
   CUcontext context;
@@ -844,7 +844,7 @@ START_TEST(threads_have_default_streams_of_their_own)
 }
 END_TEST
 
-/* ---- Handles --------------------------------------------------------------------------- */
+/* ---- Handles ------------------------------------------------------------- */
 
 START_TEST(what_is_no_stream_is_refused)
 {
@@ -920,7 +920,7 @@ START_TEST(streams_know_what_they_were_made_with)
 }
 END_TEST
 
-/* ---- Many threads ------------------------------------------------------------------------ */
+/* ---- Many threads -------------------------------------------------------- */
 
 typedef struct worker {
   CUcontext context;
@@ -989,7 +989,7 @@ START_TEST(thirty_two_threads)
 }
 END_TEST
 
-/* ---- Fork ---------------------------------------------------------------------------------- */
+/* ---- Fork ---------------------------------------------------------------- */
 
 static int child(CUstream s, CUdeviceptr p)
 {

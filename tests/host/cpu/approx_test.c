@@ -37,7 +37,7 @@ static double f64(uint64_t bits)
   return x;
 }
 
-/* ---- Functions of one f32 ------------------------------------------------------- */
+/* ---- Functions of one f32 ------------------------------------------------ */
 
 typedef long double exact_function(long double x);
 
@@ -203,7 +203,7 @@ START_TEST(function_is_within_its_bound)
 }
 END_TEST
 
-/* ---- Partial masks, results over sources ------------------------------------------ */
+/* ---- Partial masks, results over sources --------------------------------- */
 
 static const function *current;
 static bool current_ftz;
@@ -242,7 +242,7 @@ START_TEST(function_keeps_to_its_lanes)
 }
 END_TEST
 
-/* ---- div.approx, div.full ------------------------------------------------------------ */
+/* ---- div.approx, div.full ------------------------------------------------ */
 
 static bool full;
 
@@ -291,7 +291,7 @@ START_TEST(quotient_is_within_two_units)
 }
 END_TEST
 
-/* ---- f64: seeds of libdevice, rsqrt ---------------------------------------------------- */
+/* ---- f64: seeds of libdevice, rsqrt -------------------------------------- */
 
 static double seed_bound;
 static bool root, seeds;
@@ -354,7 +354,7 @@ START_TEST(double_is_within_its_bound)
 }
 END_TEST
 
-/* ---- Nothing left out -------------------------------------------------------------------- */
+/* ---- Nothing left out ---------------------------------------------------- */
 
 START_TEST(every_approximate_row_was_run)
 {

@@ -38,7 +38,7 @@ static void run(const kiln__cpu_isa *isa, const kiln__cpu_insn *in)
   world_run(w, isa, in, KILN__FAULT_NONE, 0, 0, "insn");
 }
 
-/* ---- Copies --------------------------------------------------------------------- */
+/* ---- Copies -------------------------------------------------------------- */
 
 enum { DESTINATION = 1, SOURCE = 2, SIZE = 3 };
 
@@ -179,7 +179,7 @@ START_TEST(copies_fault_when_asked_for)
 }
 END_TEST
 
-/* ---- Barriers --------------------------------------------------------------------- */
+/* ---- Barriers ------------------------------------------------------------ */
 
 enum { AT = 1, COUNT = 2, STATE = 3, OVER = 4, TOKEN = 5 };
 
@@ -366,7 +366,7 @@ START_TEST(barriers_are_in_shared_memory_only)
 }
 END_TEST
 
-/* ---- Addresses ---------------------------------------------------------------------- */
+/* ---- Addresses ----------------------------------------------------------- */
 
 START_TEST(spaces_are_told_apart)
 {

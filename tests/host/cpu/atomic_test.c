@@ -22,7 +22,7 @@ static void teardown(void)
   free(w);
 }
 
-/* ---- Floating point by way of double ------------------------------------------------ */
+/* ---- Floating point by way of double ------------------------------------- */
 
 static double value_of(uint32_t bits, int digits, int exponents)
 {
@@ -104,7 +104,7 @@ static uint64_t sum_f64(uint64_t a, uint64_t b)
   return isnan(x) ? UINT64_C(0xfff8000000000000) : bits;
 }
 
-/* ---- One instruction ------------------------------------------------------------------ */
+/* ---- One instruction ----------------------------------------------------- */
 
 enum {
   SLOT_A = 1,
@@ -379,7 +379,7 @@ START_TEST(reds_are_atoms_without_results)
 }
 END_TEST
 
-/* ---- Order ---------------------------------------------------------------------------- */
+/* ---- Order --------------------------------------------------------------- */
 
 START_TEST(a_seed_permutes_lanes)
 {
@@ -418,7 +418,7 @@ START_TEST(a_seed_permutes_lanes)
 }
 END_TEST
 
-/* ---- Threads ---------------------------------------------------------------------------- */
+/* ---- Threads ------------------------------------------------------------- */
 
 enum { N_THREADS = 4, N_TIMES = 40000 };
 

@@ -70,7 +70,7 @@ static const kiln__cpu_code *function(const char *name)
   return NULL;
 }
 
-/* ---- Patterns and rows --------------------------------------------------------- */
+/* ---- Patterns and rows --------------------------------------------------- */
 
 static const struct {
   const char *pattern, *text;
@@ -250,7 +250,7 @@ START_TEST(modifiers_are_known_or_listed)
 }
 END_TEST
 
-/* ---- Checks ------------------------------------------------------------------------- */
+/* ---- Checks -------------------------------------------------------------- */
 
 /* PTX 8.0, sm_90; registers as in cpu_statements.c. */
 static const struct {
@@ -456,7 +456,7 @@ START_TEST(mistakes_are_listed_with_their_lines)
 }
 END_TEST
 
-/* ---- Instructions --------------------------------------------------------------------- */
+/* ---- Instructions -------------------------------------------------------- */
 
 static const kiln__cpu_insn *insn(uint32_t i)
 {
@@ -626,7 +626,7 @@ START_TEST(branches_have_targets_and_joins)
 }
 END_TEST
 
-/* ---- Layout ------------------------------------------------------------------------------ */
+/* ---- Layout -------------------------------------------------------------- */
 
 START_TEST(parameters_are_laid_out)
 {
@@ -865,7 +865,7 @@ START_TEST(system_functions_and_missing_ones)
 }
 END_TEST
 
-/* ---- Linking ------------------------------------------------------------------------------- */
+/* ---- Linking ------------------------------------------------------------- */
 
 static kiln_status link_two(const char *x, const char *y)
 {
@@ -954,7 +954,7 @@ START_TEST(clocks_are_taken_apart)
 }
 END_TEST
 
-/* ---- Text, memory, size ---------------------------------------------------------------------- */
+/* ---- Text, memory, size -------------------------------------------------- */
 
 START_TEST(instructions_as_text)
 {

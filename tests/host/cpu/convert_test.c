@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- References ----------------------------------------------------------------- */
+/* ---- References ---------------------------------------------------------- */
 
 static long double whole(long double x, ref_round round)
 {
@@ -183,7 +183,7 @@ static void ref_pack(const kiln__cpu_insn *in, cpu_lane *l)
     l->d |= l->c << 2 * n & 0xffffffff;
 }
 
-/* ---- Every row ---------------------------------------------------------------------- */
+/* ---- Every row ----------------------------------------------------------- */
 
 static cpu_reference *reference_of(void)
 {
@@ -278,7 +278,7 @@ START_TEST(rows_follow_the_reference)
 }
 END_TEST
 
-/* ---- Exhaustive ----------------------------------------------------------------------- */
+/* ---- Exhaustive ---------------------------------------------------------- */
 
 static void check_values(const char *opcode, const cpu_lane *lanes, size_t n)
 {

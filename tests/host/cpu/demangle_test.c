@@ -48,16 +48,16 @@ END_TEST
  * end (the copies are as long as the text, so that sanitizers see it). */
 START_TEST(damaged_names_do_no_harm)
 {
-  static const char letters[] = "_ZNIEJLSKPRX0129tanib";
+  static const char characters[] = "_ZNIEJLSKPRX0129tanib";
   const char *const name = names[_i].linkage;
   const size_t n = strlen(name);
   char buf[64];
 
   for (size_t at = 0; at < n; at++) {
-    for (size_t k = 0; k < sizeof letters; k++) {
+    for (size_t k = 0; k < sizeof characters; k++) {
       char *const copy = strdup(name);
 
-      copy[at] = letters[k]; /* the last one cuts the name */
+      copy[at] = characters[k]; /* the last one cuts the name */
       kiln__cpu_demangle(copy, buf, sizeof buf);
       ck_assert_uint_lt(strlen(buf), sizeof buf);
       free(copy);

@@ -16,7 +16,7 @@ static char what[16];
 static const soft_format *narrow, *wide;
 static bool pairs, three;
 
-/* ---- References ------------------------------------------------------------- */
+/* ---- References ---------------------------------------------------------- */
 
 static void arithmetic(const kiln__cpu_insn *in, cpu_lane *l)
 {
@@ -105,7 +105,7 @@ static void kind(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = is[in->sub];
 }
 
-/* ---- Every opcode of every row ------------------------------------------------ */
+/* ---- Every opcode of every row ------------------------------------------- */
 
 static cpu_reference *reference_of(const char *opcode)
 {

@@ -19,7 +19,7 @@ static const soft_format *format;
 static bool pairs;
 static double worst; /* of approximations, in units of their bound */
 
-/* ---- Of one half ---------------------------------------------------------------- */
+/* ---- Of one half --------------------------------------------------------- */
 
 static uint64_t source(const kiln__cpu_insn *in, uint64_t bits)
 {
@@ -76,7 +76,7 @@ static void reference(const kiln__cpu_insn *in, cpu_lane *l)
     l->d |= of_one(in, l->a >> 16, l->b >> 16, l->c >> 16) << 16;
 }
 
-/* ---- Approximations --------------------------------------------------------------- */
+/* ---- Approximations ------------------------------------------------------ */
 
 /* In units of the bound: ex2 relative, tanh absolute, as the PTX manual has
  * them. A result below the least normal one may be off by one. */
@@ -134,7 +134,7 @@ static void never(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = UINT64_MAX; /* `same` decides */
 }
 
-/* ---- Every opcode of every row ------------------------------------------------------ */
+/* ---- Every opcode of every row ------------------------------------------- */
 
 static cpu_lane *all_halves(size_t *n)
 {
@@ -190,7 +190,7 @@ START_TEST(row_is_as_computed_with_integers)
 }
 END_TEST
 
-/* ---- Conversions of half.h --------------------------------------------------------- */
+/* ---- Conversions of half.h ----------------------------------------------- */
 
 START_TEST(halves_widen_exactly)
 {

@@ -30,7 +30,7 @@ static ref_int clamp_s32(ref_int x)
   return x > top ? top : x < -top - 1 ? -top - 1 : x;
 }
 
-/* ---- Arithmetic ---------------------------------------------------------------- */
+/* ---- Arithmetic ---------------------------------------------------------- */
 
 static void ref_sum(const kiln__cpu_insn *in, cpu_lane *l)
 {
@@ -205,7 +205,7 @@ static void ref_dot(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = ref_cut("u32", sum);
 }
 
-/* ---- Bits ------------------------------------------------------------------------ */
+/* ---- Bits ---------------------------------------------------------------- */
 
 static void ref_count(const kiln__cpu_insn *in, cpu_lane *l)
 {
@@ -426,7 +426,7 @@ static void ref_prmt(const kiln__cpu_insn *in, cpu_lane *l)
   }
 }
 
-/* ---- Moves ------------------------------------------------------------------------- */
+/* ---- Moves --------------------------------------------------------------- */
 
 static void ref_move(const kiln__cpu_insn *in, cpu_lane *l)
 {
@@ -464,7 +464,7 @@ static void ref_cvta(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = ref_has("to") ? l->a - window : l->a + window;
 }
 
-/* ---- Comparisons --------------------------------------------------------------------- */
+/* ---- Comparisons --------------------------------------------------------- */
 
 /* -1, 0, 1; 2: unordered. */
 static int order(const char *t, uint64_t a, uint64_t b)
@@ -566,7 +566,7 @@ static void ref_set(const kiln__cpu_insn *in, cpu_lane *l)
             << k;
 }
 
-/* ---- Every row ------------------------------------------------------------------------ */
+/* ---- Every row ----------------------------------------------------------- */
 
 static cpu_reference *reference_of(void)
 {
@@ -777,7 +777,7 @@ START_TEST(divisions_near_whole_quotients)
 }
 END_TEST
 
-/* ---- Pack, unpack, addresses, clocks ------------------------------------------------------ */
+/* ---- Pack, unpack, addresses, clocks ------------------------------------- */
 
 static void ref_pack(const kiln__cpu_insn *in, cpu_lane *l)
 {

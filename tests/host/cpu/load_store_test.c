@@ -21,7 +21,7 @@ static void teardown(void)
   free(w);
 }
 
-/* ---- Counters by hand ------------------------------------------------------------ */
+/* ---- Counters by hand ---------------------------------------------------- */
 
 static unsigned add_new(uint64_t *set, unsigned n, uint64_t x)
 {
@@ -122,7 +122,7 @@ static unsigned count_cost(kiln__cpu_space space, const uint64_t *address,
   return cost;
 }
 
-/* ---- One instruction --------------------------------------------------------------- */
+/* ---- One instruction ----------------------------------------------------- */
 
 typedef struct shape {
   kiln__cpu_insn in;
@@ -414,7 +414,7 @@ START_TEST(removed_ranges_fault)
 }
 END_TEST
 
-/* ---- Matrices -------------------------------------------------------------------------- */
+/* ---- Matrices ------------------------------------------------------------ */
 
 START_TEST(matrices_are_spread_over_the_warp)
 {

@@ -34,7 +34,7 @@ static kiln__cpu_range add(kiln__cpu_range_kind kind, int device, uint64_t size,
   return r;
 }
 
-/* ---- Addresses ---------------------------------------------------------------- */
+/* ---- Addresses ----------------------------------------------------------- */
 
 START_TEST(ranges_have_exact_bounds)
 {
@@ -210,7 +210,7 @@ START_TEST(every_allocation_may_fail)
 }
 END_TEST
 
-/* ---- Against a plain model ------------------------------------------------------ */
+/* ---- Against a plain model ----------------------------------------------- */
 
 enum { N_MODEL = 200 };
 
@@ -280,7 +280,7 @@ START_TEST(each_goes_upwards_and_allows_removal)
 }
 END_TEST
 
-/* ---- Threads ----------------------------------------------------------------------- */
+/* ---- Threads ------------------------------------------------------------- */
 
 typedef struct looker {
   pthread_t thread;
@@ -340,7 +340,7 @@ START_TEST(look_ups_and_changes_at_once)
 }
 END_TEST
 
-/* ---- Validity ---------------------------------------------------------------------- */
+/* ---- Validity ------------------------------------------------------------ */
 
 static bool is_valid(const kiln__cpu_range *r, uint64_t i)
 {
@@ -401,7 +401,7 @@ START_TEST(a_shadow_is_given_once)
 }
 END_TEST
 
-/* ---- Copies --------------------------------------------------------------------------- */
+/* ---- Copies -------------------------------------------------------------- */
 
 typedef struct heard {
   uint32_t lanes;

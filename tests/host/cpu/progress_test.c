@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Forward progress ---------------------------------------------------------------- */
+/* ---- Forward progress ---------------------------------------------------- */
 
 static const char spins[] =
     /* lane 0 waits for what lane 1 says, below it in the code */
@@ -94,7 +94,7 @@ START_TEST(lanes_wait_for_lanes)
 }
 END_TEST
 
-/* ---- Where lanes meet ---------------------------------------------------------------- */
+/* ---- Where lanes meet ---------------------------------------------------- */
 
 #define REGISTERS                                                              \
   "(.param .u64 out) {\n"                                                      \
@@ -295,7 +295,7 @@ START_TEST(blocks_that_do_not_fit_deadlock)
 }
 END_TEST
 
-/* ---- Deadlocks without spinning -------------------------------------------------------- */
+/* ---- Deadlocks without spinning ------------------------------------------ */
 
 static const char stuck[] =
     ".visible .entry count(.param .u32 n) { bar.sync 3, 96; ret; }\n"
@@ -331,7 +331,7 @@ START_TEST(waits_for_nobody_are_told)
 }
 END_TEST
 
-/* ---- Stops ------------------------------------------------------------------------------- */
+/* ---- Stops --------------------------------------------------------------- */
 
 static const char ends[] =
     ".global .u32 forever[1];\n"

@@ -88,7 +88,7 @@ static const kiln__cpu_ptx_variable *global(const char *name)
   return NULL;
 }
 
-/* ---- What is accepted and what is not ------------------------------------- */
+/* ---- What is accepted and what is not ------------------------------------ */
 
 START_TEST(texts_are_accepted_or_not)
 {
@@ -102,7 +102,7 @@ START_TEST(texts_are_accepted_or_not)
 }
 END_TEST
 
-/* ---- Headers -------------------------------------------------------------- */
+/* ---- Headers ------------------------------------------------------------- */
 
 static const struct {
   const char *text;
@@ -170,7 +170,7 @@ START_TEST(debug_needs_sections_and_a_nul_may_end_it)
 }
 END_TEST
 
-/* ---- Values --------------------------------------------------------------- */
+/* ---- Values -------------------------------------------------------------- */
 
 static const struct {
   const char *text;
@@ -508,7 +508,7 @@ START_TEST(initial_addresses_are_relocations)
 }
 END_TEST
 
-/* ---- Messages ------------------------------------------------------------- */
+/* ---- Messages ------------------------------------------------------------ */
 
 START_TEST(mistakes_are_listed_with_their_lines)
 {
@@ -546,7 +546,7 @@ START_TEST(twenty_mistakes_are_shown)
 }
 END_TEST
 
-/* ---- Hostile text --------------------------------------------------------- */
+/* ---- Hostile text -------------------------------------------------------- */
 
 /* A bit of everything. */
 static const char everything[] = HEAD

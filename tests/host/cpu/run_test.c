@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Blocks and special registers --------------------------------------------- */
+/* ---- Blocks and special registers ---------------------------------------- */
 
 static const char ids[] =
     ".visible .entry k(.param .u64 out, .param .u32 n) {\n"
@@ -54,7 +54,7 @@ START_TEST(every_thread_of_every_block)
 }
 END_TEST
 
-/* ---- Divergence ------------------------------------------------------------------ */
+/* ---- Divergence ---------------------------------------------------------- */
 
 /* Steps of 3x+1 for each thread; threads with x = 0 leave early. */
 static const char collatz[] =
@@ -94,7 +94,7 @@ START_TEST(threads_diverge_and_leave)
 }
 END_TEST
 
-/* ---- Barriers ---------------------------------------------------------------------- */
+/* ---- Barriers ------------------------------------------------------------ */
 
 /* Tree sum of a block; threads from 150 on leave before the first barrier. */
 static const char tree[] =
@@ -297,7 +297,7 @@ START_TEST(clusters_meet)
 }
 END_TEST
 
-/* ---- Calls ------------------------------------------------------------------------- */
+/* ---- Calls --------------------------------------------------------------- */
 
 static const char calls[] =
     ".func (.param .b32 ret) fib(.param .b32 n) {\n"
@@ -394,7 +394,7 @@ START_TEST(calls_that_go_wrong)
 }
 END_TEST
 
-/* ---- System functions ---------------------------------------------------------------------- */
+/* ---- System functions ---------------------------------------------------- */
 
 static const char prints[] =
     ".extern .func (.param .b32 ret) vprintf(.param .b64 f, .param .b64 a);\n"
@@ -546,7 +546,7 @@ START_TEST(assertions)
 }
 END_TEST
 
-/* ---- Grid-wide synchronisation ----------------------------------------------------------------- */
+/* ---- Grid-wide synchronisation ------------------------------------------- */
 
 /* As the runtime headers do it: the workspace from %envreg1 and 2, the first
  * thread of each block counts, the top bit turns over. */
@@ -594,7 +594,7 @@ START_TEST(grids_synchronise)
 }
 END_TEST
 
-/* ---- Misuse of synchronisation ------------------------------------------------------------------ */
+/* ---- Misuse of synchronisation ------------------------------------------- */
 
 static const char misused[] =
     /* lanes 16 and up go past the barrier */

@@ -286,7 +286,7 @@ static inline soft_mode soft_mode_of(const kiln__cpu_insn *in)
   }
 }
 
-/* ---- Reference of arithmetic, modifiers included ------------------------------ */
+/* ---- Reference of arithmetic, modifiers included ------------------------- */
 
 static inline bool soft_is(const char *what, const char *list)
 {
@@ -381,7 +381,7 @@ static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
   return bits;
 }
 
-/* ---- Operands ------------------------------------------------------------------- */
+/* ---- Operands ------------------------------------------------------------ */
 
 /* Random bits of a format: often with few fraction bits, so that sums and
  * products are halfway cases, and often with exponents near one another. */
@@ -487,7 +487,7 @@ static inline cpu_lane *soft_lanes(kiln__cpu_ptx_type ta, kiln__cpu_ptx_type tb,
   return lanes;
 }
 
-/* ---- Rows ------------------------------------------------------------------------ */
+/* ---- Rows ---------------------------------------------------------------- */
 
 /* One row of ops.def: every opcode that it stands for is run. */
 typedef struct soft_row {

@@ -49,7 +49,7 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
   return link_parts(&part, 1);
 }
 
-/* ---- Modules, right and wrong -------------------------------------------------- */
+/* ---- Modules, right and wrong -------------------------------------------- */
 
 #define G ".func g(.param .b32 q) { ret; }\n"
 #define R ".func (.param .b32 q) g() { ret; }\n"
@@ -119,7 +119,7 @@ START_TEST(needs_of_modifiers_in_any_order)
 }
 END_TEST
 
-/* ---- Parts -------------------------------------------------------------------- */
+/* ---- Parts --------------------------------------------------------------- */
 
 static const kiln__cpu_const *only_const(const char *function)
 {
@@ -165,7 +165,7 @@ START_TEST(shared_variables_are_one)
 }
 END_TEST
 
-/* ---- Values ------------------------------------------------------------------- */
+/* ---- Values -------------------------------------------------------------- */
 
 enum { LANES = 32 };
 

@@ -1,7 +1,7 @@
 /* surface_test.c -- loads, stores and reductions of surfaces, byte by byte. */
 #include "texture.h"
 
-/* ---- Surfaces ------------------------------------------------------------- */
+/* ---- Surfaces ------------------------------------------------------------ */
 
 static const struct {
   const char *type;
@@ -249,7 +249,7 @@ START_TEST(accesses_fit_in_a_row)
 }
 END_TEST
 
-/* ---- Formatted stores and reductions -------------------------------------- */
+/* ---- Formatted stores and reductions ------------------------------------- */
 
 static const struct {
   kiln__cpu_texel texel;

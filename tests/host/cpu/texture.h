@@ -18,7 +18,7 @@ static cpu_ptx cpu;
 static kiln__cpu_textures *table;
 static uint64_t seed;
 
-/* ---- Kernels -------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------- */
 
 /* Every thread does `body` with its coordinates in c0 to c3 (f0 to f3 as
  * floats), four more words in x0 to x3 (g0 to g3), and the handle in h; results
@@ -105,7 +105,7 @@ static inline void run_fails(uint64_t handle, const request *requests,
   ck_assert(kiln__cpu_memory_remove(cpu.memory, out));
 }
 
-/* ---- Texels --------------------------------------------------------------- */
+/* ---- Texels -------------------------------------------------------------- */
 
 static inline uint8_t channel_size(kiln__cpu_texel texel)
 {

@@ -69,7 +69,7 @@ static double at_or_zero(const sampling *s, const kiln__cpu_texels *l, long x,
   return channel_value(s, l, at, channel);
 }
 
-/* ---- The reference -------------------------------------------------------- */
+/* ---- The reference ------------------------------------------------------- */
 
 /* Along one axis: two texels and the weight of the second. -1: border. */
 typedef struct axis {
@@ -210,7 +210,7 @@ static void check_value(const sampling *s, uint32_t got, double want,
                 "%s: got %.9g, want %.9g", what, (double)float_of(got), want);
 }
 
-/* ---- Every shape, mode, filter, format ------------------------------------ */
+/* ---- Every shape, mode, filter, format ----------------------------------- */
 
 static kiln__cpu_texels texels_of_shape(const shape_info *shape,
                                         kiln__cpu_texel texel, int channels)
@@ -350,7 +350,7 @@ START_TEST(samples_are_those_of_the_manual)
 }
 END_TEST
 
-/* ---- Levels --------------------------------------------------------------- */
+/* ---- Levels -------------------------------------------------------------- */
 
 static void make_levels(sampling *s, const shape_info *shape)
 {
@@ -484,7 +484,7 @@ START_TEST(gradients_choose_the_level)
 }
 END_TEST
 
-/* ---- Gather --------------------------------------------------------------- */
+/* ---- Gather -------------------------------------------------------------- */
 
 START_TEST(gather_takes_the_four_texels_around)
 {
@@ -541,7 +541,7 @@ START_TEST(gather_takes_the_four_texels_around)
 }
 END_TEST
 
-/* ---- Fetches by index; memory of the device -------------------------------- */
+/* ---- Fetches by index; memory of the device ------------------------------ */
 
 START_TEST(linear_memory_is_fetched_by_index)
 {
@@ -614,7 +614,7 @@ START_TEST(arrays_are_fetched_by_index)
 }
 END_TEST
 
-/* ---- Seamless cubes ------------------------------------------------------- */
+/* ---- Seamless cubes ------------------------------------------------------ */
 
 /* A cube whose texels hold a linear function of the direction of their centre
  * on the cube has no seam: linear filtering near an edge stays close to the
@@ -711,7 +711,7 @@ START_TEST(corners_of_cubes_are_means_of_three)
 }
 END_TEST
 
-/* ---- Coordinates that are no place ---------------------------------------- */
+/* ---- Coordinates that are no place --------------------------------------- */
 
 START_TEST(any_coordinate_is_survived)
 {
@@ -754,7 +754,7 @@ START_TEST(any_coordinate_is_survived)
 }
 END_TEST
 
-/* ---- Queries, references -------------------------------------------------- */
+/* ---- Queries, references ------------------------------------------------- */
 
 static uint32_t queried(const char *query, uint64_t handle)
 {

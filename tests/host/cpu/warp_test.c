@@ -58,7 +58,7 @@ static void run(words *v, uint32_t mask)
   kiln__cpu_memory_remove(p.memory, out);
 }
 
-/* ---- shfl ------------------------------------------------------------------------ */
+/* ---- shfl ---------------------------------------------------------------- */
 
 static const char *const modes[] = {"up", "down", "bfly", "idx"};
 
@@ -132,7 +132,7 @@ START_TEST(shuffles)
 }
 END_TEST
 
-/* ---- vote, activemask, elect -------------------------------------------------------- */
+/* ---- vote, activemask, elect --------------------------------------------- */
 
 START_TEST(votes)
 {
@@ -177,7 +177,7 @@ START_TEST(votes)
 }
 END_TEST
 
-/* ---- match ----------------------------------------------------------------------------- */
+/* ---- match --------------------------------------------------------------- */
 
 START_TEST(matches)
 {
@@ -221,7 +221,7 @@ START_TEST(matches)
 }
 END_TEST
 
-/* ---- redux ------------------------------------------------------------------------------- */
+/* ---- redux --------------------------------------------------------------- */
 
 static uint32_t reduced(int op, uint32_t x, uint32_t y)
 {
@@ -337,7 +337,7 @@ START_TEST(float_reductions)
 }
 END_TEST
 
-/* ---- Waiting for members ------------------------------------------------------------------ */
+/* ---- Waiting for members ------------------------------------------------- */
 
 /* Each lane's mask is the set of lanes with its key: several masks at one
  * instruction at once. */

@@ -153,7 +153,7 @@ static inline void world_mask(world *w, uint32_t mask)
     w->warp.lane[i] = (mask >> i & 1) != 0 ? UINT32_MAX : 0;
 }
 
-/* ---- Registers: slot n is 256 bytes wide ------------------------------------- */
+/* ---- Registers: slot n is 256 bytes wide --------------------------------- */
 
 static inline int32_t world_slot(unsigned n)
 {
@@ -196,7 +196,7 @@ static inline void world_expect(world *w, int32_t slot, unsigned bytes,
     memcpy(w->frame_model + slot + 4 * lane, &narrow, 4);
 }
 
-/* ---- Memory, looked up byte by byte --------------------------------------------- */
+/* ---- Memory, looked up byte by byte -------------------------------------- */
 
 /* The state space that an address is in, once generic ones are resolved. */
 static inline kiln__cpu_space world_space(kiln__cpu_space space,
@@ -359,7 +359,7 @@ static inline void world_run(world *w, const kiln__cpu_isa *isa,
   }
 }
 
-/* ---- Addresses to try -------------------------------------------------------------- */
+/* ---- Addresses to try ---------------------------------------------------- */
 
 enum { WORLD_PATTERNS = 16 };
 
