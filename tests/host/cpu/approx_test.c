@@ -1,5 +1,6 @@
-/* approx_test.c -- the .approx and .full handlers of f32 and f64: within the
- * bounds of the PTX manual over dense samples, exact where it tabulates. */
+/* approx_test.c -- the .approx and .full handlers of f32 and f64: over dense
+ * samples they stay within the bounds of the PTX manual, and where the manual
+ * tabulates results they are exact. */
 #include "soft.h"
 
 #include <math.h>
@@ -52,7 +53,7 @@ static long double reciprocal_root(long double x)
 }
 
 /* The bound: |got - exact| <= absolute + relative * |exact|, for sources whose
- * magnitude is within first .. last; result of special sources beside it. */
+ * magnitude lies in [first, last]; and the results of special sources. */
 typedef struct function {
   const char *what;
   exact_function *exact;
@@ -83,7 +84,8 @@ static uint32_t flush32(bool ftz, uint32_t bits)
   return (uint32_t)(ftz ? soft_flush(&soft_f32, bits) : bits);
 }
 
-/* Beyond the range of a bound: the angle as GPUs take it, turns of 24 bits. */
+/* Beyond the range of the bound: the angle as GPUs compute it, in turns with 24
+ * bits. */
 static long double angle_of(float x)
 {
   const long double turns = (long double)x * 0x1.45f306p-3L;
@@ -94,7 +96,7 @@ static long double angle_of(float x)
          0x1.921fb54442d1846ap+2L;
 }
 
-/* How far `got` is from right, in units of the bound. */
+/* Distance between `got` and the exact result, in units of the bound. */
 static double error32(const function *f, bool ftz, uint32_t a, uint32_t got)
 {
   const uint32_t in = flush32(ftz, a);
@@ -153,8 +155,9 @@ static void run_warp(const cpu_case *c, const function *f, bool ftz,
   }
 }
 
-/* All exponents alike, and again the range where the bound is stated: among
- * themselves, as far values take another way; with zeros and subnormals. */
+/* A sample of all exponents, and again of the range in which the bound holds,
+ * with zeros and subnormals. Each is run by itself, because a warp with far
+ * values takes another path. */
 static uint32_t sample(const function *f, uint32_t i, uint32_t n)
 {
   const float range = f->last < INFINITY ? (float)f->last : 4;
@@ -184,7 +187,7 @@ START_TEST(function_is_within_its_bound)
   snprintf(opcode, sizeof opcode, "%s.approx%s.f32", f->what,
            ftz ? ".ftz" : "");
   if (!cpu_case_find(&c, opcode)) {
-    ck_assert_str_eq(opcode, "tanh.approx.ftz.f32"); /* there is none */
+    ck_assert_str_eq(opcode, "tanh.approx.ftz.f32"); /* PTX has no such form */
     return;
   }
   for (uint32_t i = 0; i < N; i += KILN__WARP) {
@@ -246,7 +249,8 @@ END_TEST
 
 static bool full;
 
-/* Two units in the last place; div.approx knows no reciprocal below 2^-126. */
+/* Two units in the last place. div.approx treats reciprocals below 2^-126 as
+ * 0. */
 static bool same_quotient(const kiln__cpu_insn *in, const cpu_lane *src,
                           const cpu_lane *got, const cpu_lane *want)
 {
@@ -316,7 +320,7 @@ static bool same64(const kiln__cpu_insn *in, const cpu_lane *src,
     return got->d == (seeds      ? UINT64_C(0x7fffffff00000000)
                       : isnan(x) ? src->a | UINT64_C(1) << 51
                                  : UINT64_C(0xfff8000000000000));
-  if (x == 0) /* also 1 / sqrt(-0) */
+  if (x == 0) /* also for 1 / sqrt(-0) */
     return isinf(d) && (signbit(d) != 0) == (signbit(f64(used)) != 0);
   if (isinf(x))
     return d == 0 && (signbit(d) != 0) == (x < 0);
@@ -348,7 +352,7 @@ START_TEST(double_is_within_its_bound)
   seeds = cases[_i].seeds;
   lanes = soft_lanes(KILN__F64, KILN__NONE, KILN__NONE, 100000, &n);
   for (size_t i = 0; i < n; i += 2)
-    lanes[i].a &= INT64_MAX; /* mostly roots that exist */
+    lanes[i].a &= INT64_MAX; /* mostly arguments that have a root */
   cpu_case_check(&c, lanes, n, never);
   free(lanes);
 }
@@ -377,7 +381,7 @@ static Suite *make(void)
   tcase_add_loop_test(t, function_keeps_to_its_lanes, 0, 2 * N_FUNCTIONS);
   tcase_add_loop_test(t, quotient_is_within_two_units, 0, 4);
   tcase_add_loop_test(t, double_is_within_its_bound, 0, 3);
-  tcase_add_test(t, every_approximate_row_was_run); /* last */
+  tcase_add_test(t, every_approximate_row_was_run); /* has to run last */
   suite_add_tcase(s, t);
   return s;
 }

@@ -1,5 +1,5 @@
-/* async_test.c -- asynchronous copies, barriers in shared memory, and
- * questions about addresses. */
+/* async_test.c -- asynchronous copies, barriers in shared memory (mbarrier),
+ * and instructions that ask about addresses. */
 #include "world.h"
 
 static world *w;
@@ -19,7 +19,7 @@ static void teardown(void)
   free(w);
 }
 
-/* Slots by number; -1 stays. */
+/* Operands are slot numbers; -1: none. */
 static kiln__cpu_insn make_insn(const char *opcode, int d, int a, int b, int c)
 {
   cpu_case k;
@@ -128,8 +128,8 @@ START_TEST(copies_read_as_much_as_they_say)
       const unsigned read = ignores     ? ignored ? 0 : 16
                             : size > 16 ? 16
                                         : (unsigned)size;
-      /* Nobody's memory is fine where nothing is read; the 33 bytes of range 2
-       * where one is. */
+      /* An address without memory is allowed where nothing is read; otherwise
+       * the last 33 bytes of range 2. */
       const uint64_t from = read == 0   ? 12345
                             : read == 1 ? w->range[2].first + 32
                                         : w->range[0].first + 16 * i;
@@ -212,7 +212,8 @@ static void arrive(uint32_t mask)
   run(isa_now, &in);
 }
 
-/* Whether the phase of the state in STATE (lane 0) is over; by parity. */
+/* Whether the phase of the state in STATE (lane 0) is over, tested by state and
+ * by parity. */
 static bool over(void)
 {
   const kiln__cpu_insn in = at_barrier(
@@ -277,17 +278,17 @@ START_TEST(who_drops_out_is_not_waited_for)
                1);
     ck_assert(!over());
     arrive(3);
-    ck_assert(over()); /* lane 0's state: of phase 0 */
+    ck_assert(over()); /* the state of lane 0 is of phase 0 */
     arrive(1);
     ck_assert(!over());
     arrive(2);
-    ck_assert(over()); /* two were enough */
+    ck_assert(over()); /* two arrivals completed it */
     arrive(1);
     with_count("mbarrier_arrive_drop mbarrier.arrive_drop.shared.b64", STATE, 1,
                1);
     ck_assert(over());
     arrive(1);
-    ck_assert(over()); /* now one is */
+    ck_assert(over()); /* now one arrival completes it */
   }
 }
 END_TEST
@@ -306,7 +307,7 @@ START_TEST(phases_wait_for_bytes)
       ck_assert(!over());
       with_count("mbarrier.complete_tx.shared::cta.b64", -1, 1, 40);
       ck_assert(over());
-      /* Bytes may come before they are expected. */
+      /* Bytes may arrive before they are expected. */
       with_count("mbarrier.complete_tx.shared::cta.b64", -1, 1, 50);
       ck_assert(!parity(1));
       with_count("mbarrier_arrive_expect_tx "
@@ -376,7 +377,7 @@ START_TEST(spaces_are_told_apart)
       "isspacep.shared::cluster"};
   const struct {
     uint64_t address;
-    unsigned in; /* bit k: opcode[k] */
+    unsigned in; /* bit k: result for opcode[k] */
   } cases[] = {{w->range[0].first, 1},
                {w->range[3].last - 1, 1},
                {12345, 1},

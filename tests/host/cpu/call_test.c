@@ -1,5 +1,5 @@
-/* call_test.c -- arguments and results on their way: in registers, as
- * literals, as structures, through addresses, in recursion. */
+/* call_test.c -- arguments and results of calls: in registers, as literals, as
+ * structures, through addresses, in recursion. */
 #include "cpu_ptx.h"
 
 #include <stdint.h>
@@ -11,7 +11,7 @@ static const char text[] =
     /* parameters in registers */
     ".func (.reg .b32 r) plain(.reg .b32 a, .reg .b64 b)\n{\n"
     ".reg .b32 x;\ncvt.u32.u64 x, b;\nmad.lo.u32 r, a, 10, x;\nret;\n}\n"
-    /* and in memory */
+    /* parameters in memory */
     ".func (.param .b32 r) boxed(.param .b32 a, .param .b64 b, .param .b16 c)\n"
     "{\n.reg .b32 x, y;\n.reg .b64 z;\n.reg .b16 h;\n.reg .pred p;\n"
     "ld.param.b32 x, [a];\nld.param.b64 z, [b];\nld.param.b16 h, [c];\n"
@@ -24,7 +24,7 @@ static const char text[] =
     ".reg .b64 at, off;\n.reg .b32 i1, v;\nld.param.b32 i1, [i];\n"
     "mov.b64 at, s;\nmul.wide.u32 off, i1, 4;\nadd.u64 at, at, off;\n"
     "ld.param.b32 v, [at];\nst.param.b32 [r], v;\nret;\n}\n"
-    /* as deep as its argument says; a local variable in each call */
+    /* recursion as deep as the argument, with a local variable per call */
     ".func (.param .b32 r) down(.param .b32 n)\n{\n.reg .b32 x, y, z;\n"
     ".reg .pred p;\n.reg .b64 at;\n.local .align 4 .b8 keep[8];\n"
     ".param .b32 a1, r1;\n"
@@ -57,11 +57,11 @@ static const char text[] =
     "and.b32 w, id, 3;\nst.param.b32 [ra], w;\n"
     "call (rr), pick, (st, ra);\nld.param.b32 v, [rr];\n"
     "st.global.b32 [o+12], v;\n"
-    /* 4: recursion, differently deep */
+    /* 4: recursion to a different depth per lane */
     "and.b32 w, id, 7;\nst.param.b32 [ra], w;\n"
     "call (rr), down, (ra);\nld.param.b32 v, [rr];\n"
     "st.global.b32 [o+16], v;\n"
-    /* 5: by address, differently for odd and even */
+    /* 5: by address, another function for odd and even lanes */
     "and.b32 w, id, 1;\nmul.wide.u32 off, w, 8;\nmov.u64 t, table;\n"
     "add.u64 t, t, off;\nld.global.u64 f, [t];\n"
     "st.param.b32 [ra], id;\nst.param.b64 [rb], 5;\nst.param.b16 [rc], 3;\n"

@@ -1,6 +1,6 @@
-/* convert_test.c -- conversions of the CPU device: every row of convert.def,
- * in every build of exec/ and with registers wider than the types, against
- * references that round by bisection in long double. */
+/* convert_test.c -- conversions: every row of convert.def, in every build of
+ * exec/ and with registers wider than the types, against references that round
+ * by bisection in long double. */
 #include "cpu_handler.h"
 #include "cpu_reference.h"
 
@@ -42,7 +42,7 @@ static uint64_t to_integer(const char *type, const char *from, long double x)
   return ref_cut(type, x <= (long double)low ? low : (ref_int)x);
 }
 
-/* Whether x, an f32 then, is below 2^-126 when rounded to 24 bits. */
+/* Whether x is below 2^-126 when rounded to the 24 bits of an f32. */
 static bool is_tiny(long double x)
 {
   const uint64_t scaled =
@@ -67,7 +67,8 @@ static uint64_t to_float(const char *type, long double x, bool rounds_whole)
   return r;
 }
 
-/* A NaN from or to f64: sign and what fits of the payload, quiet. */
+/* A NaN converted from or to f64 keeps its sign and what fits of its payload,
+ * and becomes quiet. */
 static uint64_t nan_to(const char *to, const char *from, uint64_t raw)
 {
   const ref_format *const f = ref_format_of(from), *const g = ref_format_of(to);
@@ -82,7 +83,7 @@ static uint64_t nan_to(const char *to, const char *from, uint64_t raw)
          fraction >> (64 - g->fraction_bits);
 }
 
-/* cvt.rna.tf32: rounded as an integer, the special values only cut. */
+/* cvt.rna.tf32 rounds as an integer and only cuts special values. */
 static uint64_t to_tf32_away(uint64_t raw)
 {
   const bool special = (raw >> 23 & 255) == 255;
@@ -93,7 +94,7 @@ static uint64_t to_tf32_away(uint64_t raw)
   return r & 0xffffffff;
 }
 
-/* Whether a conversion changes nothing, so that a NaN is kept as it is. */
+/* Whether a conversion copies the bits, so that it keeps a NaN. */
 static bool only_moves(const char *to, const char *from)
 {
   const bool shifts =
@@ -110,7 +111,7 @@ static uint64_t converted(const char *to, const char *from, uint64_t raw)
   ref_int value;
 
   if (ref_is_float(from)) {
-    /* GPUs let subnormals pass to f16. */
+    /* GPUs keep subnormals in conversions to f16. */
     const bool ftz =
         ref_has("ftz") && strcmp(from, "f32") == 0 && strcmp(to, "f16") != 0;
     const uint64_t mask = ref_cut(from, -1);
@@ -149,7 +150,7 @@ static void ref_cvt(const kiln__cpu_insn *in, cpu_lane *l)
     l->d &= (UINT64_C(1) << width) - 1;
 }
 
-/* "f16x2" to "f16". */
+/* Turn "f16x2" into "f16". */
 static void single(const char *t, char out[8])
 {
   snprintf(out, 8, "%.*s", (int)(strlen(t) - 2), t);
@@ -216,14 +217,14 @@ static void run(cpu_case *c, size_t n_random)
 
   lanes =
       cpu_lanes_make(c, a, b, c->c != 0 ? KILN__B32 : KILN__NONE, n_random, &n);
-  /* Bits above a narrow type mean nothing. */
+  /* Bits above a narrow type must not matter. */
   for (size_t i = 0; i < n; i++)
     lanes[i].a |= a_bits < 64 ? lanes[i].e << a_bits : 0;
   cpu_case_check(c, lanes, n, reference_of());
   free(lanes);
 }
 
-/* Every register that ptxas would take: as wide as the type or wider. */
+/* Every register width that ptxas accepts: the width of the type or more. */
 static void run_widths(cpu_case *c)
 {
   static const uint8_t widths[] = {1, 2, 4, 8};
@@ -236,7 +237,7 @@ static void run_widths(cpu_case *c)
         continue;
       c->in.reg_bytes = widths[i];
       c->in.src_reg_bytes = widths[k];
-      /* A register of 8 bits lies in a slot as one of 16 does. */
+      /* An 8-bit register occupies a slot as a 16-bit one does. */
       c->d = widths[i] == 1 ? 2 : widths[i];
       c->a = widths[k] == 1 ? 2 : widths[k];
       run(c, 128);
@@ -310,8 +311,8 @@ START_TEST(all_values_of_16_bits)
 }
 END_TEST
 
-/* Each result's value, the halfway points to its neighbours, and what lies next
- * to those. */
+/* The value of each result, the midpoints between neighbours, and the values
+ * next to those. */
 static size_t boundaries(const char *type, uint64_t stride, cpu_lane *lanes)
 {
   size_t n = 0;
@@ -319,7 +320,7 @@ static size_t boundaries(const char *type, uint64_t stride, cpu_lane *lanes)
   for (uint64_t k = 0; k < 65536; k += stride) {
     const long double x = ref_decode(type, k, false);
     const long double y = ref_decode(type, k + ((k & 0x7fff) != 0x7fff), false);
-    /* One above the largest counts too: where overflow begins. */
+    /* The value above the largest one counts, too: overflow begins there. */
     const long double next =
         isinf(y) && !isinf(x) ? 2 * x - ref_decode(type, k - 1, false) : y;
     const long double middle = (x + next) / 2;
@@ -364,7 +365,7 @@ START_TEST(boundaries_of_16_bits)
 }
 END_TEST
 
-/* The same for the packed forms, which round in code of their own. */
+/* Packed forms round in code of their own. */
 START_TEST(boundaries_of_packed_halves)
 {
   static const char *const types[] = {"f16", "bf16"};
@@ -386,8 +387,8 @@ START_TEST(boundaries_of_packed_halves)
 }
 END_TEST
 
-/* A double halfway between two halves but for its last bit: rounding twice would
- * go wrong. */
+/* A double that misses a midpoint of two halves by its last bit: rounding twice
+ * would give the wrong half. */
 START_TEST(doubles_round_once)
 {
   static const char *const opcodes[] = {"cvt.rn.f16.f64", "cvt.rn.bf16.f64"};

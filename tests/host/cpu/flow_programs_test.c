@@ -1,9 +1,7 @@
-/* flow_programs_test.c -- random programs of nested loops, breaks, early
- * ends, jump tables and calls: the same memory under lock-step, independent
- * lanes and any seed as a plain interpreter of the same syntax tree gives,
- * thread by thread.
- *
- * KILN_TEST_FLOW_PROGRAMS: how many programs, default 300. */
+/* flow_programs_test.c -- random programs of nested loops, breaks, early exits,
+ * jump tables and calls. Lock-step, independent lanes and every seed have to
+ * leave the same memory as a plain interpreter of the syntax tree, thread by
+ * thread. KILN_TEST_FLOW_PROGRAMS sets the number of programs (300). */
 #include "cpu_flow.h"
 #include "cpu_ptx.h"
 

@@ -1,6 +1,5 @@
-/* flow_test.c -- blocks, joins and slots against what they mean: joins
- * against reachability with a block taken out, slots against a machine that
- * never shares them. */
+/* flow_test.c -- control flow and register slots: joins against reachability
+ * with a block removed, slots against a machine that never shares them. */
 #include "support.h"
 
 #include "cpu/code/code_build.h"
@@ -79,7 +78,7 @@ static graph random_graph(uint64_t *random)
   return g;
 }
 
-/* Instructions that may follow; UINT32_MAX: none there. */
+/* Successors of instruction i; UINT32_MAX: none. */
 static void next_of(const graph *g, uint32_t i, uint32_t next[2])
 {
   const kiln__cpu_insn *in = &g->insns[i];
@@ -89,7 +88,7 @@ static void next_of(const graph *g, uint32_t i, uint32_t next[2])
   next[1] = through && i + 1 < g->n ? i + 1 : UINT32_MAX;
 }
 
-/* Whether `from` reaches an end of that sort without passing `without`. */
+/* Whether `from` reaches an end of the given kind without passing `without`. */
 static bool reaches(const graph *g, uint32_t from, uint32_t without,
                     kiln__cpu_kind end)
 {
@@ -130,7 +129,7 @@ static uint32_t join_of(const graph *g, uint32_t branch)
     for (uint32_t y = 0; y < g->n && nearest; y++) {
       if (y != x && y != branch && reaches(g, y, UINT32_MAX, KILN__KIND_EXIT) &&
           !reaches(g, branch, y, KILN__KIND_EXIT))
-        nearest = !reaches(g, x, y, KILN__KIND_EXIT); /* y is behind x */
+        nearest = !reaches(g, x, y, KILN__KIND_EXIT); /* y comes after x */
     }
     if (nearest)
       return x;
@@ -147,8 +146,8 @@ static uint32_t first_of_block(const kiln__cpu_blocks *b, uint32_t insn)
   return UINT32_MAX;
 }
 
-/* What lies between a branch and its join, and is no dead end, is deeper than
- * the join; dead ends are deeper than all that is not. */
+/* Instructions between a branch and its join are deeper than the join, unless
+ * they lead nowhere; dead ends are deeper than everything else. */
 static void check_depths(const graph *g, uint32_t branch)
 {
   const uint32_t join = g->insns[branch].join;
@@ -281,7 +280,7 @@ END_TEST
 
 enum { LENGTH = 60, REGISTERS = 24, STEPS = 400 };
 
-/* A random function over registers; kept, to compare with its slots. */
+/* A random function over registers, kept to compare it with its slots. */
 typedef struct function {
   kiln__cpu_insn before[LENGTH], after[LENGTH];
   int32_t vec[LENGTH][4], kept[LENGTH][4];
@@ -289,7 +288,7 @@ typedef struct function {
   uint32_t n, frame;
 } function;
 
-/* A register of the wanted width. */
+/* A random register of the wanted width. */
 static int32_t pick(uint64_t *random, const function *f, uint8_t width)
 {
   int32_t r;
@@ -378,7 +377,7 @@ static void random_function(uint64_t *random, function *f)
   kiln__cpu_blocks_free(&b, &heap);
 }
 
-/* The operands of instruction i as registers (kept) and as slots. */
+/* The operands of instruction i, as registers and as slots. */
 static uint32_t operands(const function *f, uint32_t i, int32_t regs[16],
                          int32_t slots[16], uint32_t *n_reads)
 {
@@ -403,8 +402,8 @@ static uint32_t operands(const function *f, uint32_t i, int32_t regs[16],
   return n;
 }
 
-/* One thread on a random path: what it reads from slots is what it wrote to the
- * register. Bytes of one lane stand for a slot. */
+/* Walk a random path: a read from a slot must return what was written to the
+ * register. The bytes of one lane stand for a slot. */
 static void walk(uint64_t *random, const function *f)
 {
   uint64_t value[REGISTERS] = {0}, written[REGISTERS] = {0}, next = 1;
@@ -438,7 +437,8 @@ static void walk(uint64_t *random, const function *f)
   free(frame);
 }
 
-/* Results beside operands that are not worked on lane by lane. */
+/* Results must not overlap operands of instructions that do not work lane by
+ * lane. */
 static void check_overlap(const function *f)
 {
   for (uint32_t i = 0; i < f->n; i++) {

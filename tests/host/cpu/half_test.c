@@ -1,5 +1,5 @@
-/* half_test.c -- f16 and bf16 handlers against arithmetic on integers; what
- * has one source for all its values. */
+/* half_test.c -- f16 and bf16 handlers against arithmetic on integers;
+ * exhaustive where there is one source. */
 #include "soft.h"
 
 #include "cpu/exec/half.h"
@@ -17,7 +17,8 @@ enum { N_ROWS = sizeof rows / sizeof *rows };
 static char what[16];
 static const soft_format *format;
 static bool pairs;
-static double worst; /* of approximations, in units of their bound */
+/* largest error of approximations, in units of the bound */
+static double worst;
 
 /* ---- Of one half --------------------------------------------------------- */
 
@@ -26,7 +27,7 @@ static uint64_t source(const kiln__cpu_insn *in, uint64_t bits)
   return (in->flags & KILN__FTZ) != 0 ? soft_flush(format, bits) : bits;
 }
 
-/* Of halves that are not NaN. */
+/* The value of a half that is no NaN. */
 static double number(uint64_t bits)
 {
   const soft x = soft_from(format, bits);
@@ -78,8 +79,9 @@ static void reference(const kiln__cpu_insn *in, cpu_lane *l)
 
 /* ---- Approximations ------------------------------------------------------ */
 
-/* In units of the bound: ex2 relative, tanh absolute, as the PTX manual has
- * them. A result below the least normal one may be off by one. */
+/* The error in units of the bound that the PTX manual gives: relative for ex2,
+ * absolute for tanh. A result below the smallest normal number may be off by
+ * one. */
 static double error_of(uint64_t a, uint64_t got)
 {
   const bool f16 = format == &soft_f16, ex2 = what[0] == 'e';
@@ -104,7 +106,7 @@ static bool near_enough(uint64_t a, uint64_t got)
     return got == 0x7fff;
   if (soft_is_nan(format, got))
     return false;
-  /* Zeros, infinities: exact, with tanh's sign. */
+  /* Zeros and infinities are exact, with the sign of tanh. */
   if ((a & 0x7fff) == 0 || (a & 0x7fff) == soft_infinity(format)) {
     const uint64_t unit = (uint64_t)soft_bias(format) << format->fraction;
 
@@ -226,7 +228,7 @@ static void check_narrow(double x, bool is_float)
     ck_abort_msg("%a: float to bf16, want %04x", x, bf16);
 }
 
-/* All halves, the values halfway between two, and those next to these. */
+/* All halves, the midpoints between two, and the values next to those. */
 START_TEST(narrowing_rounds_once)
 {
   for (uint32_t h = 0; h < 65536; h++) {

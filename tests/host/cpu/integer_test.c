@@ -1,6 +1,6 @@
-/* integer_test.c -- moves, comparisons and integer instructions of the CPU
- * device: every row of move.def and integer.def, in every build of exec/,
- * against references that follow the PTX ISA bit by bit. */
+/* integer_test.c -- moves, comparisons and integer instructions: every row of
+ * move.def and integer.def, in every build of exec/, against references that
+ * follow the PTX ISA bit by bit. */
 #include "cpu_handler.h"
 #include "cpu_reference.h"
 
@@ -37,7 +37,7 @@ static void ref_sum(const kiln__cpu_insn *in, cpu_lane *l)
   const char *const t = ref_last(0);
   const bool adds = ref_op.part[0][0] == 'a';
   const bool with = ref_op.part[0][3] == 'c';
-  /* A difference leaves 1 where there is no borrow. */
+  /* A difference sets the carry if there is no borrow. */
   const ref_int carry = !with ? 0 : adds ? l->carry : !l->carry;
   const ref_int modulus = (ref_int)1 << ref_bits(t);
   const ref_int a = (ref_int)ref_cut(t, (ref_int)l->a);
@@ -58,7 +58,7 @@ static void ref_sum(const kiln__cpu_insn *in, cpu_lane *l)
     l->carry = adds ? plain >= modulus : plain >= 0;
 }
 
-/* The part of a product that .lo, .hi or .wide names. */
+/* The part of a product that .lo, .hi or .wide selects. */
 static ref_uint part_of_product(const char *t, uint64_t a, uint64_t b)
 {
   const unsigned bits = ref_bits(t);
@@ -167,7 +167,7 @@ static void ref_extreme(const kiln__cpu_insn *in, cpu_lane *l)
                                            << 16;
 }
 
-/* Lane by lane, merged into d or summed up. */
+/* SIMD video instructions: part by part, merged into d or summed. */
 static void ref_apart(const kiln__cpu_insn *in, cpu_lane *l)
 {
   const unsigned parts = ref_is("vabsdiff4") ? 4 : 2, bits = 32 / parts;
@@ -247,7 +247,7 @@ static void ref_bfind(const kiln__cpu_insn *in, cpu_lane *l)
     l->d = (uint64_t)top - l->d;
 }
 
-/* A position or a length: a byte, but where 64 bits are meant a word. */
+/* A position or length: a byte, but a whole word in 64-bit forms. */
 static uint64_t place(const char *type, uint64_t raw)
 {
   return raw & (ref_bits(type) == 64 ? UINT32_MAX : 0xff);
@@ -387,7 +387,7 @@ static void ref_funnel(const kiln__cpu_insn *in, cpu_lane *l)
   l->d = (uint64_t)(ref_has("l") ? both << n >> 32 : both >> n) & 0xffffffff;
 }
 
-/* Number of the byte that position k of the result comes from. */
+/* The byte that position k of the result comes from. */
 static unsigned mode_byte(const char *mode, unsigned c, unsigned k)
 {
   if (strcmp(mode, "f4e") == 0)
@@ -466,7 +466,7 @@ static void ref_cvta(const kiln__cpu_insn *in, cpu_lane *l)
 
 /* ---- Comparisons --------------------------------------------------------- */
 
-/* -1, 0, 1; 2: unordered. */
+/* -1, 0 or 1; 2: unordered. */
 static int order(const char *t, uint64_t a, uint64_t b)
 {
   if (ref_is_float(t)) {
@@ -495,7 +495,7 @@ static bool compares(const char *cmp, int how)
     return how == 0;
   if (cmp[0] == 'n')
     return how != 0;
-  /* lt le gt ge, and lo ls hi hs for unsigned numbers. */
+  /* lt, le, gt, ge, and lo, ls, hi, hs for unsigned numbers. */
   if (cmp[0] == 'l')
     return how < 0 || (how == 0 && (cmp[1] == 'e' || cmp[1] == 's'));
   return how > 0 || (how == 0 && (cmp[1] == 'e' || cmp[1] == 's'));
@@ -509,7 +509,7 @@ static bool combined(bool t, bool c)
                           : t;
 }
 
-/* The type of one value of a packed one. */
+/* The type of one value of a packed type. */
 static void single(const char *t, char out[8])
 {
   const size_t n = strlen(t);
@@ -611,8 +611,8 @@ static cpu_reference *reference_of(void)
   ck_abort_msg("no reference for %s", ref_op.part[0]);
 }
 
-/* Type whose edges suit an operand of this many bytes; floats are asked for by
- * the opcode's last type. */
+/* The type whose edge values suit an operand of this many bytes; floats are
+ * chosen by the last type of the opcode. */
 static kiln__cpu_ptx_type edges_for(uint8_t bytes, const char *type)
 {
   const kiln__cpu_ptx_type own = ref_type(type);
@@ -641,8 +641,8 @@ static void run(cpu_case *c)
 
   lanes = cpu_lanes_make(c, edges_for(c->a, type), edges_for(c->b, type),
                          edges_for(c->c, type), 256, &n);
-  /* Counts, positions and the like matter most where they are small; equal
-   * values where something is compared. */
+  /* Counts and positions matter most where they are small, and comparisons
+   * where values are equal. */
   for (size_t i = 0; i < n; i += 3) {
     lanes[i].c %= i % 2 == 0 ? 70 : 1000000;
     lanes[i].e %= 70;
@@ -655,7 +655,7 @@ static void run(cpu_case *c)
   free(lanes);
 }
 
-/* Predicates may be negated, and left out; one of two results may be `_`. */
+/* Predicates may be negated or absent; one of two results may be `_`. */
 static void run_forms(cpu_case *c, size_t k)
 {
   const uint8_t d = c->d, d2 = c->d2, pred = c->c;
@@ -690,7 +690,7 @@ static bool special(kiln__cpu_op op)
          op == KILN__OP_mov_local || op == KILN__OP_mov_clock;
 }
 
-/* All opcodes of a row, or, where there are very many, some spread over them. */
+/* All opcodes of a row, or a sample if there are very many. */
 static void run_row(kiln__cpu_op op)
 {
   enum { MOST = 30 };
@@ -727,7 +727,8 @@ START_TEST(rows_follow_the_reference)
 }
 END_TEST
 
-/* Exhaustive where 16 bits allow it: one operand all values, the other edges. */
+/* Exhaustive where 16 bits allow it: one operand takes all values, the other
+ * the edges. */
 START_TEST(all_tables_of_lop3)
 {
   cpu_case c;

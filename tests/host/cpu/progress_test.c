@@ -1,5 +1,5 @@
-/* progress_test.c -- waits that end, waits that never do, and what else
- * stops a launch. */
+/* progress_test.c -- waits that end, waits that never do, and other reasons to
+ * stop a launch. */
 #include "ways.h"
 
 #include "base/os.h"
@@ -11,7 +11,7 @@
 /* ---- Forward progress ---------------------------------------------------- */
 
 static const char spins[] =
-    /* lane 0 waits for what lane 1 says, below it in the code */
+    /* lane 0 waits for a flag that lane 1 sets, below it in the code */
     ".visible .entry flag(.param .u64 cell, .param .u64 out) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
     "ld.param.u64 %a1, [cell]; mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 0;\n"
@@ -20,7 +20,7 @@ static const char spins[] =
     "WAIT: ld.volatile.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
     "@%q2 bra WAIT; ld.param.u64 %a2, [out]; st.global.u32 [%a2], %r2;\n"
     "END: ret; }\n"
-    /* every thread takes one lock, lanes of a warp against each other */
+    /* every thread takes one lock, so lanes of a warp compete */
     ".visible .entry lock(.param .u64 cell, .param .u64 out) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
     "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
@@ -45,19 +45,19 @@ static const char spins[] =
     "add.u32 %r2, %r2, 1; st.volatile.global.u32 [%a1], %r2;\n"
     "add.u32 %r4, %r4, 1; setp.lt.u32 %q2, %r4, 50; @%q2 bra ODD;\n"
     "END: ret; }\n"
-    /* nobody ever writes */
+    /* no thread ever writes */
     ".visible .entry never(.param .u64 cell, .param .u64 out) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
     "ld.param.u64 %a1, [cell];\n"
     "WAIT: ld.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
     "@%q2 bra WAIT; ret; }\n"
-    /* the same, counting */
+    /* never, but the loop counts */
     ".visible .entry counting(.param .u64 cell, .param .u64 out) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
     "ld.param.u64 %a1, [cell]; mov.u32 %r3, 0;\n"
     "WAIT: ld.acquire.gpu.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
     "add.u32 %r3, %r3, 1; @%q2 bra WAIT; st.global.u32 [%a1], %r3; ret; }\n"
-    /* long, but it ends */
+    /* long, but finite */
     ".visible .entry slow(.param .u64 cell, .param .u64 out) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
     "ld.param.u64 %a2, [out]; mov.u32 %r1, 0;\n"
@@ -103,9 +103,11 @@ END_TEST
   "mad.wide.u32 %a1, %r1, 4, %a1; and.b32 %r2, %r1, 1;\n"                      \
   "setp.eq.u32 %q1, %r2, 0; mov.u32 %r3, 0;\n"
 
-/* Each lane stores who is with it at a branch's immediate post-dominator. */
+/* Each lane stores which lanes are with it at the immediate post-dominator of a
+ * branch. */
 static const char meetings[] =
-    /* behind a loop that some lanes leave thousands of turns before others */
+    /* behind a loop that some lanes leave thousands of iterations before
+     * others */
     ".visible .entry loop" REGISTERS
     "mul.lo.u32 %r2, %r1, 200; add.u32 %r2, %r2, 1;\n"
     "MORE: add.u32 %r3, %r3, 1; setp.lt.u32 %q2, %r3, %r2; @%q2 bra MORE;\n"
@@ -114,18 +116,18 @@ static const char meetings[] =
     ".visible .entry aside" REGISTERS "@%q1 bra ASIDE; add.u32 %r3, %r3, 1;\n"
     "BACK: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "ASIDE: add.u32 %r3, %r3, 2; bra.uni BACK; }\n"
-    /* both do, and the join is before the branch */
+    /* both sides do, and the join lies before the branch */
     ".visible .entry before" REGISTERS "bra.uni START;\n"
     "END: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "START: @%q1 bra OTHER; add.u32 %r3, %r3, 1; bra.uni END;\n"
     "OTHER: add.u32 %r3, %r3, 2; bra.uni END; }\n"
-    /* in a loop that is left from its middle, the rest of it elsewhere */
+    /* in a loop that is left from its middle, with the rest elsewhere */
     ".visible .entry middle" REGISTERS
     "AGAIN: add.u32 %r3, %r3, 1; setp.gt.u32 %q2, %r3, %r1;\n"
     "@!%q2 bra REST;\n"
     "activemask.b32 %r4; st.global.u32 [%a1], %r4; ret;\n"
     "REST: @%q1 bra AGAIN; add.u32 %r5, %r3, 1; bra.uni AGAIN; }\n"
-    /* who does not come is not waited for */
+    /* lanes that do not arrive are not waited for */
     ".visible .entry gone" REGISTERS "@%q1 bra OUT; setp.eq.u32 %q2, %r1, 1;\n"
     "@%q2 exit;\n"
     "OUT: activemask.b32 %r4; st.global.u32 [%a1], %r4; ret; }\n";
@@ -201,8 +203,8 @@ START_TEST(long_loops_are_no_deadlock)
 }
 END_TEST
 
-/* Block i waits for block i - 1, or with `back` for i + 1, before it ends; more
- * blocks than are resident. */
+/* Block i waits for block i - 1, or with `back` for block i + 1, before it
+ * ends. There are more blocks than can be resident. */
 static const char chain[] =
     ".visible .entry k(.param .u64 cells, .param .u32 step) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<6>; .reg .pred %q<3>;\n"
@@ -226,7 +228,7 @@ START_TEST(blocks_wait_for_blocks)
   cpu_ptx_load(&p, chain);
   use_way(_i);
   sizes(N, 64);
-  p.launch.max_resident = 8; /* a seed permutes these, not all blocks */
+  p.launch.max_resident = 8; /* a seed permutes only these */
   cells = cpu_ptx_buffer(&p, NULL, (N + 1) * 4);
   memcpy(cpu_ptx_at(&p, cells, 4), one, 4);
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells + 4, UINT32_MAX});
@@ -237,7 +239,7 @@ START_TEST(blocks_wait_for_blocks)
 }
 END_TEST
 
-/* Block 0 stays, and lets each block behind it go in order, when it has come. */
+/* Block 0 stays and releases each later block in order once it has arrived. */
 static const char served[] =
     ".visible .entry k(.param .u64 cells, .param .u32 n) {\n"
     ".reg .b32 %r<8>; .reg .b64 %a<6>; .reg .pred %q<4>;\n"
@@ -288,7 +290,7 @@ START_TEST(blocks_that_do_not_fit_deadlock)
   cells = cpu_ptx_buffer(&p, NULL, 41 * 4);
   *(uint32_t *)cpu_ptx_at(&p, cells + 160, 4) = 1;
   cpu_ptx_fails(&p, "k", (uint64_t[]){cells, 1}, KILN__FAULT_DEADLOCK, words);
-  p.launch.cooperative = true; /* all at once: it works */
+  p.launch.cooperative = true; /* all are resident, so it works */
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells, 1});
   ck_assert_uint_eq(word(cells), 41);
   cpu_ptx_free(&p);
@@ -359,7 +361,7 @@ START_TEST(a_budget_ends_loops)
   sizes(5, 64);
   cpu_ptx_fails(&p, "loop", (uint64_t[]){out}, KILN__FAULT_BUDGET,
                 (const char *const[]){"loop", "budget", NULL});
-  ck_assert_uint_gt(word(out), 100000 / 2 * 32 - 5000); /* 2 a turn */
+  ck_assert_uint_gt(word(out), 100000 / 2 * 32 - 5000); /* 2 per iteration */
   ck_assert_uint_le(word(out), /* each host thread ends its share */
                     (100000 + (p.launch.threads - 1) * 16384) / 2 * 32);
   cpu_ptx_free(&p);

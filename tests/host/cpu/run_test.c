@@ -1,4 +1,4 @@
-/* run_test.c -- running grids: blocks, barriers, calls, system functions,
+/* run_test.c -- running grids: blocks, barriers, calls, system functions and
  * misuse, under both schedulers and several seeds. */
 #include "ways.h"
 
@@ -56,7 +56,7 @@ END_TEST
 
 /* ---- Divergence ---------------------------------------------------------- */
 
-/* Steps of 3x+1 for each thread; threads with x = 0 leave early. */
+/* Steps of the 3x+1 iteration per thread; threads with x = 0 leave early. */
 static const char collatz[] =
     ".visible .entry k(.param .u64 out) {\n"
     ".reg .b32 %r<10>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
@@ -136,7 +136,7 @@ START_TEST(blocks_meet_at_barriers)
 }
 END_TEST
 
-/* popc, and, or over 100 threads; the same with a count of 64 in two warps. */
+/* popc, and, or over 100 threads, and again with a count of 64 in two warps. */
 static const char votes[] =
     ".visible .entry k(.param .u64 out) {\n"
     ".reg .b32 %r<12>; .reg .b64 %a<4>; .reg .pred %q<6>;\n"
@@ -175,7 +175,8 @@ START_TEST(barriers_count_predicates)
 }
 END_TEST
 
-/* Warp 0 produces, warp 1 consumes, through one word and two named barriers. */
+/* Warp 0 produces and warp 1 consumes, through one word and two named
+ * barriers. */
 static const char named[] =
     ".visible .entry k(.param .u64 out) {\n"
     ".reg .b32 %r<12>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
@@ -233,7 +234,8 @@ START_TEST(short_warps_count_as_whole)
 }
 END_TEST
 
-/* Half of a warp at a barrier of its own: independent lanes count as threads. */
+/* Half of a warp at a barrier of its own: independent lanes count as single
+ * threads. */
 static const char half[] =
     ".visible .entry k(.param .u64 out) {\n"
     ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
@@ -259,8 +261,8 @@ START_TEST(threads_count_one_by_one)
 }
 END_TEST
 
-/* Each block of a cluster of 4 tells the next one its number through global
- * memory, before and after the cluster's barrier. */
+/* Each block of a cluster of 4 passes its number to the next one through global
+ * memory, before and after the barrier of the cluster. */
 static const char cluster[] =
     ".visible .entry k(.param .u64 out) {\n"
     ".reg .b32 %r<12>; .reg .b64 %a<6>; .reg .pred %q<4>;\n"
@@ -548,8 +550,8 @@ END_TEST
 
 /* ---- Grid-wide synchronisation ------------------------------------------- */
 
-/* As the runtime headers do it: the workspace from %envreg1 and 2, the first
- * thread of each block counts, the top bit turns over. */
+/* As the runtime headers do it: the workspace comes from %envreg1 and 2, the
+ * first thread of each block counts, and the top bit flips. */
 static const char grids[] =
     ".visible .entry k(.param .u64 cells, .param .u32 rounds) {\n"
     ".reg .b32 %r<20>; .reg .b64 %a<8>; .reg .pred %q<4>;\n"
@@ -588,7 +590,7 @@ START_TEST(grids_synchronise)
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells, 9});
   for (uint32_t i = 0; i < 40; i++)
     ck_assert_uint_eq(word(cells + 4 * i), 9);
-  p.launch.cooperative = false; /* no workspace then */
+  p.launch.cooperative = false; /* then there is no workspace */
   cpu_ptx_fails(&p, "k", (uint64_t[]){cells, 9}, KILN__FAULT_TRAP, NULL);
   cpu_ptx_free(&p);
 }
@@ -597,20 +599,20 @@ END_TEST
 /* ---- Misuse of synchronisation ------------------------------------------- */
 
 static const char misused[] =
-    /* lanes 16 and up go past the barrier */
+    /* lanes 16 and up skip the barrier */
     ".visible .entry past(.param .u64 out) {\n"
     ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
     "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra SKIP;\n"
     "bar.sync 0;\n"
     "SKIP: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; }\n"
-    /* two barriers, one for each half */
+    /* two barriers, one per half of the warp */
     ".visible .entry two(.param .u64 out) {\n"
     ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
     "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra HIGH;\n"
     "bar.sync 0; bra.uni END;\n"
     "HIGH: bar.sync 0;\n"
     "END: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; }\n"
-    /* members that do not name the lane itself, or one that left */
+    /* a member mask without the lane itself, or with a lane that exited */
     ".visible .entry self(.param .u64 out) {\n"
     ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
     "mov.u32 %r1, %tid.x; shfl.sync.idx.b32 %r2, %r1, 0, 31, 0xffff;\n"
@@ -619,7 +621,7 @@ static const char misused[] =
     ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
     "mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 3; @%q1 exit;\n"
     "bar.warp.sync -1; ret; }\n"
-    /* right: some leave early; a loop is left at different times */
+    /* correct: some lanes leave early, and a loop is left at different times */
     ".visible .entry early(.param .u64 out) {\n"
     ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
     "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 45; @%q1 bra END;\n"
@@ -645,7 +647,7 @@ static void keep_finding(void *user, const kiln_cpu_finding *f)
 }
 
 static const struct misuse {
-  const char *kernel, *kind; /* NULL: nothing is wrong */
+  const char *kernel, *kind; /* NULL: no finding is expected */
   unsigned line;
 } misuses[] = {{"past", "divergent barrier", 7},
                {"two", "divergent barrier", 12},
@@ -685,7 +687,7 @@ START_TEST(misuse_is_found)
 }
 END_TEST
 
-/* Copies that nobody waits for go with their warp. */
+/* Copies that no lane waits for are dropped with their warp. */
 START_TEST(copies_in_flight_are_dropped)
 {
   static const char text[] =
@@ -704,7 +706,7 @@ START_TEST(copies_in_flight_are_dropped)
 }
 END_TEST
 
-/* Every allocation of a launch fails once: an error, never a leak. */
+/* Each allocation of a launch fails in turn: an error, never a leak. */
 START_TEST(launches_survive_without_memory)
 {
   uint64_t out;

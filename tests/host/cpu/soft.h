@@ -1,7 +1,9 @@
-/* soft.h -- floating point written once more, with integers: the reference
- * of the tests of float and half handlers. Any format up to f64, any of the four
- * roundings; values are m * 2^e with 128-bit m, what is lost jammed into the
- * last bit. */
+/* soft.h -- floating-point arithmetic on integers: the reference for the tests
+ * of float and half handlers.
+ *
+ * It supports any format up to f64 and all four rounding directions. A value is
+ * m * 2^e with a 128-bit m; whatever is lost sets the last bit of m
+ * ("jamming"), so that a later rounding is still correct. */
 #ifndef KILN_TEST_CPU_SOFT_H
 #define KILN_TEST_CPU_SOFT_H
 
@@ -14,8 +16,8 @@
 __extension__ typedef unsigned __int128 u128;
 
 typedef struct soft_format {
-  int bits, fraction; /* stored bits; of those, the fraction's */
-  uint64_t nan;       /* what arithmetic gives */
+  int bits, fraction; /* bits of the encoding, and bits of its fraction */
+  uint64_t nan;       /* the NaN that arithmetic returns */
 } soft_format;
 
 static const soft_format soft_f16 = {16, 10, 0x7fff};
@@ -81,7 +83,7 @@ static inline soft soft_from(const soft_format *f, uint64_t bits)
   return x;
 }
 
-/* Right by n, the lost bits jammed into the last one. */
+/* Shift right by n and jam the lost bits. */
 static inline u128 soft_jam(u128 m, int n)
 {
   if (n <= 0)
@@ -91,7 +93,7 @@ static inline u128 soft_jam(u128 m, int n)
   return (m >> n) | ((m << (128 - n)) != 0);
 }
 
-static inline int soft_top(u128 m) /* of the highest set bit */
+static inline int soft_top(u128 m) /* position of the highest set bit */
 {
   int n = -1;
 
@@ -134,7 +136,7 @@ static inline uint64_t soft_to(const soft_format *f, soft x, soft_mode mode)
   if (exponent < least)
     exponent = least;
   if (exponent > x.e) {
-    /* Two bits below the last one, and the jam. */
+    /* Two bits below the last one, and the jammed bit. */
     const u128 kept = exponent - x.e > 2 ? soft_jam(x.m, exponent - x.e - 2)
                                          : x.m << (2 - (exponent - x.e));
 
@@ -145,7 +147,7 @@ static inline uint64_t soft_to(const soft_format *f, soft x, soft_mode mode)
   }
   if (soft_up(mode, x.negative, (bits & 1) != 0, rest))
     bits++;
-  /* A carry goes into the exponent by itself. */
+  /* a carry increments the exponent by itself */
   if (bits >> f->fraction != 0)
     bits += (uint64_t)(exponent - least) << f->fraction;
   if (bits >= soft_infinity(f)) {
@@ -177,7 +179,7 @@ static inline soft soft_mul(soft a, soft b)
   return (soft){SOFT_FINITE, negative, a.m * b.m, a.e + b.e};
 }
 
-/* Highest bit at 125. */
+/* Move the highest bit to position 125. */
 static inline void soft_normalise(soft *x)
 {
   const int n = 125 - soft_top(x->m);
@@ -242,7 +244,7 @@ static inline soft soft_div(soft a, soft b)
   if (a.m == 0)
     return q;
   soft_normalise(&a);
-  /* b has 53 bits at most: the quotient has 72 or more, and room for a jam. */
+  /* b has at most 53 bits, so the quotient has 72 or more and a jammed bit */
   q.m = (a.m / b.m) << 1 | (a.m % b.m != 0);
   q.e = a.e - b.e - 1;
   return q;
@@ -296,7 +298,8 @@ static inline bool soft_is(const char *what, const char *list)
   return strstr(list, name) != NULL;
 }
 
-/* Of f64: the first operand in a GPU's order that is a NaN, made quiet. */
+/* The result for NaN operands in f64: the first one, in the order of GPUs, made
+ * quiet. */
 static inline uint64_t soft_nan_of(const char *what, uint64_t a, uint64_t b,
                                    uint64_t c)
 {
@@ -312,7 +315,7 @@ static inline uint64_t soft_nan_of(const char *what, uint64_t a, uint64_t b,
   return soft_f64.nan;
 }
 
-/* Below the normal numbers once rounded to a normal number's precision. */
+/* Whether x is below the normal numbers after rounding to full precision. */
 static inline bool soft_is_tiny(const soft_format *f, soft x, soft_mode mode)
 {
   const int up = f->fraction + 8; /* no longer subnormal */
@@ -327,8 +330,8 @@ static inline bool soft_is_tiny(const soft_format *f, soft x, soft_mode mode)
                                                                << f->fraction;
 }
 
-/* One operation on bits: `wide` is the format of the addend and the result,
- * `narrow` of the other sources (the same, but for mixed precision). */
+/* One operation on bits. `wide` is the format of the addend and the result,
+ * `narrow` that of the other sources; they differ for mixed precision only. */
 static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
                                        const char *what,
                                        const soft_format *narrow,
@@ -383,8 +386,8 @@ static inline uint64_t soft_arithmetic(const kiln__cpu_insn *in,
 
 /* ---- Operands ------------------------------------------------------------ */
 
-/* Random bits of a format: often with few fraction bits, so that sums and
- * products are halfway cases, and often with exponents near one another. */
+/* Random bits of a format: often with few fraction bits, so that results are
+ * midpoints, and often with similar exponents. */
 static inline uint64_t soft_random(const soft_format *f, uint64_t *seed)
 {
   const uint64_t r = test_random(seed) >> 3, how = test_random(seed) >> 7;
@@ -422,7 +425,7 @@ static inline const soft_format *soft_format_of(kiln__cpu_ptx_type type)
   }
 }
 
-/* The i-th of the edges and then random ones; pairs of each other's edges. */
+/* The i-th edge value, then random ones; for packed types, pairs of edges. */
 static inline uint64_t soft_value(kiln__cpu_ptx_type type, size_t i,
                                   uint64_t *seed)
 {
@@ -446,8 +449,9 @@ static inline uint64_t soft_value(kiln__cpu_ptx_type type, size_t i,
                                     : other | v << f->bits;
 }
 
-/* Edges of a and b crossed, then n_random; types by operand, NONE: absent.
- * A third of the c's are near -a * b, for cancellation. */
+/* Edge values of a and b crossed, then n_random lanes. A type NONE means that
+ * the operand is absent. A third of the values of c are near -a * b, for
+ * cancellation. */
 static inline cpu_lane *soft_lanes(kiln__cpu_ptx_type ta, kiln__cpu_ptx_type tb,
                                    kiln__cpu_ptx_type tc, size_t n_random,
                                    size_t *n)
@@ -489,7 +493,7 @@ static inline cpu_lane *soft_lanes(kiln__cpu_ptx_type ta, kiln__cpu_ptx_type tb,
 
 /* ---- Rows ---------------------------------------------------------------- */
 
-/* One row of ops.def: every opcode that it stands for is run. */
+/* One row of ops.def; every opcode that it stands for is run. */
 typedef struct soft_row {
   kiln__cpu_op op;
   const char *name, *pattern, *operands;
@@ -500,7 +504,7 @@ typedef struct soft_row {
 
 typedef void soft_visit(const soft_row *row, const char *opcode);
 
-/* Calls visit with each opcode of the row; returns how many. */
+/* Calls `visit` with each opcode of the row and returns their number. */
 static inline unsigned soft_expand(const soft_row *row, const char *pattern,
                                    char *opcode, size_t n, soft_visit *visit)
 {

@@ -5,7 +5,7 @@
 
 static const struct {
   const char *type;
-  uint32_t bytes; /* of one element */
+  uint32_t bytes; /* bytes of one element */
   uint32_t n;
 } widths[] = {{"b8", 1, 1},     {"b16", 2, 1},    {"b32", 4, 1},
               {"b64", 8, 1},    {"v2.b8", 1, 2},  {"v2.b16", 2, 2},
@@ -16,7 +16,7 @@ static const char *const clamps[] = {"zero", "clamp", "trap"};
 static const shape_info *const surface_shapes[] = {
     &shapes[0], &shapes[1], &shapes[2], &shapes[3], &shapes[4]};
 
-/* Loads `width` and keeps its bytes in r0 to r3; stores x0 to x3's. */
+/* Loads `width` elements into r0 to r3, or stores x0 to x3. */
 static void surface_body(char *body, size_t size, const shape_info *shape,
                          int width, const char *clamp, bool store)
 {
@@ -53,7 +53,7 @@ static void surface_body(char *body, size_t size, const shape_info *shape,
     strcat(body, "mov.b64 {r0,r1}, d0; mov.b64 {r2,r3}, d1;");
 }
 
-/* Where a thread's bytes lie in the surface; -1: beyond. */
+/* Offset of a thread's bytes in the surface; -1: beyond an edge. */
 static long place_of(const kiln__cpu_texels *t, const shape_info *shape,
                      const request *r, uint32_t bytes, bool clamp)
 {
@@ -102,7 +102,7 @@ static void surface_requests(const kiln__cpu_texels *t, const shape_info *shape,
   }
 }
 
-/* What a thread's element words hold: elements below 32 bits lie in 16. */
+/* A byte of the element words of a thread: elements below 32 bits occupy 16. */
 static uint32_t element_byte(const uint32_t word[4], int width, uint32_t byte)
 {
   const uint32_t each = widths[width].bytes;
@@ -216,7 +216,7 @@ START_TEST(surfaces_fault)
   ck_assert(!kiln__cpu_texture_remove(table, handle));
   ck_assert(kiln__cpu_surface_remove(table, handle));
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
-  /* The place is used again, the handle is not. */
+  /* The entry of the table is used again, the handle is not. */
   ck_kiln_ok(kiln__cpu_surface_add(table, &s, &other));
   ck_assert_uint_ne(other, handle);
   run_fails(handle, r, KILN__FAULT_INSTRUCTION);
@@ -227,7 +227,7 @@ START_TEST(surfaces_fault)
 }
 END_TEST
 
-/* An access that is wider than a row has no place at all. */
+/* An access that is wider than a row fits nowhere. */
 START_TEST(accesses_fit_in_a_row)
 {
   kiln__cpu_surface s;

@@ -1,6 +1,6 @@
-/* texture_test.c -- textures of kernels against a reference in double
- * precision that works as the CUDA manual puts it: coordinates are brought into
- * range first, then texels are weighed axis by axis. */
+/* texture_test.c -- textures against a reference in double precision that
+ * follows the CUDA guide: coordinates are brought into range, then texels are
+ * weighted axis by axis. */
 #include "texture.h"
 
 #include <math.h>
@@ -71,7 +71,7 @@ static double at_or_zero(const sampling *s, const kiln__cpu_texels *l, long x,
 
 /* ---- The reference ------------------------------------------------------- */
 
-/* Along one axis: two texels and the weight of the second. -1: border. */
+/* Two texels along one axis and the weight of the second. -1: border. */
 typedef struct axis {
   long texel[2];
   double weight;
@@ -84,7 +84,7 @@ static long clip(long i, long n, kiln__cpu_address_mode mode)
   if (mode == KILN__BORDER)
     return -1;
   if (mode == KILN__WRAP)
-    return i < 0 ? n - 1 : 0; /* the coordinate is in range already */
+    return i < 0 ? n - 1 : 0; /* the coordinate is already in range */
   return i < 0 ? 0 : n - 1;
 }
 
@@ -148,7 +148,7 @@ static double box(const sampling *s, const kiln__cpu_texels *l, const axis a[3],
   return mix(z[0], z[1], a[2].weight);
 }
 
-/* Faces as the manual's table has them. */
+/* Faces as in the table of the guide. */
 static int cube_face(const double v[3], double *s, double *t)
 {
   const double ax = fabs(v[0]), ay = fabs(v[1]), az = fabs(v[2]);
@@ -226,8 +226,8 @@ static kiln__cpu_texels texels_of_shape(const shape_info *shape,
                      shape->dimensions > 2 ? 3 : 0, shape->layered ? 4 : 0);
 }
 
-/* Texel centres, edges, in between, far outside; exact in binary fractions, so
- * that no rounding decides which texel is meant. */
+/* Texel centres, edges, points in between and far outside. All are exact in
+ * binary fractions, so that no rounding decides which texel is meant. */
 static float random_coordinate(const sampling *s, bool cube, long n)
 {
   const double texel =
@@ -400,7 +400,7 @@ static void check_levels(const sampling *s, const shape_info *shape,
   }
 }
 
-/* Settings of levels: linear between them or not, bias, clamps. */
+/* Settings of the levels: linear between them or not, bias, clamps. */
 static void level_setting(sampling *s, unsigned bits)
 {
   s->t.linear_filter = (bits & 1) != 0;
@@ -441,8 +441,8 @@ START_TEST(levels_are_chosen_and_mixed)
 }
 END_TEST
 
-/* Steps along the first axis that are powers of two in texels of level 0 mean
- * whole levels; the longer of the two counts. */
+/* Gradients along the first axis that are powers of two texels of level 0
+ * select whole levels; the longer of the two counts. */
 START_TEST(gradients_choose_the_level)
 {
   static const char *const vectors[] = {"{g0}, {g1}", "{g0,g2}, {g1,g2}",
@@ -471,7 +471,8 @@ START_TEST(gradients_choose_the_level)
     r[i].x[1] = bits_of((float)ldexp(1. / 16, b));
     if (!shape->cube)
       continue;
-    /* On a cube of 16 a step of the major axis' length is 8 texels. */
+    /* On a cube of 16 texels, a step of the length of the major axis is 8
+     * texels. */
     for (int k = 0; k < 3; k++)
       r[i].c[shape->layered + k] = bits_of(k == i % 3 ? 2.f : .25f);
     level[i] += 0; /* 1/16 * 8 / 2: a quarter of a texel */
@@ -524,7 +525,7 @@ START_TEST(gather_takes_the_four_texels_around)
     if (shape->cube)
       plane = plane * CUBE + (uint32_t)cube_face(at, &u, &v);
     /* The footprint is that of linear filtering; a weight that rounds to one
-     * moves it on by a texel. */
+     * moves it by a texel. */
     x = along(u, l->width, shape->cube ? KILN__CLAMP : KILN__WRAP, true, true);
     y = along(v, l->height, shape->cube ? KILN__CLAMP : KILN__BORDER, true,
               true);
@@ -581,7 +582,7 @@ START_TEST(linear_memory_is_fetched_by_index)
 }
 END_TEST
 
-/* Integer coordinates of an array: texels, whatever the filter. */
+/* Integer coordinates of an array select texels, whatever the filter. */
 START_TEST(arrays_are_fetched_by_index)
 {
   sampling s = {.t = {.n_levels = 1, .linear_filter = true}, .floats = true};
@@ -616,9 +617,9 @@ END_TEST
 
 /* ---- Seamless cubes ------------------------------------------------------ */
 
-/* A cube whose texels hold a linear function of the direction of their centre
- * on the cube has no seam: linear filtering near an edge stays close to the
- * function, while without the setting it is up to half a texel off. */
+/* A cube whose texels hold a linear function of the direction has no seam:
+ * filtering near an edge stays close to the function. Without the setting it is
+ * up to half a texel off. */
 START_TEST(seams_of_cubes_are_filtered_over)
 {
   enum { SIZE = 64 };
@@ -673,7 +674,7 @@ START_TEST(seams_of_cubes_are_filtered_over)
 
     worst = fmax(worst, fabs((double)float_of(got[i][0]) - want));
   }
-  /* Half a texel is 1/64; across an edge the function bends. */
+  /* Half a texel is 1/64; the function bends across an edge. */
   if (_i != 0)
     ck_assert_msg(worst < 4. / 64 * .8, "seamless: %g", worst);
   else
@@ -701,8 +702,8 @@ START_TEST(corners_of_cubes_are_means_of_three)
   ck_kiln_ok(kiln__cpu_texture_add(table, &s.t, &handle));
   for (int i = 0; i < THREADS; i++)
     r[i] = (request){.c = {bits_of(1), bits_of(1), bits_of(1)}};
-  /* Where +x, +y and +z meet: right to left, top; all four texels there are
-   * those three and their mean. */
+  /* Where +x, +y and +z meet, the four texels are those three and their
+   * mean. */
   sum = at_or_zero(&s, l, 0, 0, 0, 0) + at_or_zero(&s, l, 3, 3, 2, 0) +
         at_or_zero(&s, l, 3, 0, 4, 0);
   check_value(&s, run(handle, r)[7][0], sum / 3, "corner");

@@ -9,8 +9,9 @@
 
 static cpu_ptx p;
 
-/* in: three words a lane; out: two. `body` computes %r4, %r5 (and %q1) from %r1,
- * %r2, %r3 for the lanes of `mask`, %r0; the others do nothing. */
+/* Loads a kernel with three input words and two output words per lane. `body`
+ * computes %r4, %r5 (and %q1) from %r1, %r2, %r3 in the lanes of `mask`
+ * (%r0). */
 static void load(const char *body)
 {
   static char text[6000];
@@ -62,7 +63,7 @@ static void run(words *v, uint32_t mask)
 
 static const char *const modes[] = {"up", "down", "bfly", "idx"};
 
-/* By the manual's text: lane, bounds of its segment, source. */
+/* Follows the text of the PTX manual: lane, bounds of its segment, source. */
 static uint32_t shuffled(int mode, int lane, const words *v, uint32_t mask,
                          bool *in_range)
 {
@@ -339,8 +340,8 @@ END_TEST
 
 /* ---- Waiting for members ------------------------------------------------- */
 
-/* Each lane's mask is the set of lanes with its key: several masks at one
- * instruction at once. */
+/* The mask of each lane is the set of lanes with its key: several masks at one
+ * instruction. */
 START_TEST(several_masks_at_once)
 {
   uint64_t random = 21;
@@ -357,7 +358,7 @@ START_TEST(several_masks_at_once)
       v.in[l][0] = (uint32_t)test_random(&random) % 5;
       v.in[l][1] = (uint32_t)test_random(&random);
     }
-    for (int l = 0; l < 32; l++) { /* the last member of the lane's set */
+    for (int l = 0; l < 32; l++) { /* the last lane of the set */
       for (int j = 0; j < 32; j++) {
         if ((mask >> j & 1) != 0 && v.in[j][0] == v.in[l][0])
           v.in[l][2] = (uint32_t)j;
@@ -380,8 +381,8 @@ START_TEST(several_masks_at_once)
 }
 END_TEST
 
-/* Lanes come to one shuffle one after the other, through calls of their own, in
- * frames of their own; two branches meet at different bar.warp.sync. */
+/* Lanes reach one shuffle one after the other, through separate calls and
+ * frames; two branches meet at different bar.warp.sync. */
 static const char apart[] =
     ".func (.param .b32 ret) total(.param .b32 x) {\n"
     ".reg .b32 %r<8>;\n"
@@ -426,7 +427,7 @@ START_TEST(lanes_meet_in_other_frames)
 }
 END_TEST
 
-/* Lanes that ended are not waited for. */
+/* Lanes that exited are not waited for. */
 START_TEST(who_has_left_is_not_missed)
 {
   static const char text[] =
@@ -446,13 +447,13 @@ START_TEST(who_has_left_is_not_missed)
   p.launch.block_dim[0] = 29;
   cpu_ptx_ok(&p, "k", (uint64_t[]){out});
   got = cpu_ptx_at(&p, out, 128);
-  for (uint32_t l = 1; l < 29; l++) /* in its last round, l lanes had left */
+  for (uint32_t l = 1; l < 29; l++) /* in its last round, l lanes have exited */
     ck_assert_uint_eq(got[l], 29 - l);
   cpu_ptx_free(&p);
 }
 END_TEST
 
-/* The forms before Volta take who is there. */
+/* The forms without .sync use the lanes that are present. */
 START_TEST(old_forms)
 {
   static const char text[] =

@@ -1,5 +1,5 @@
-/* ways.h -- what tests of running grids share: one program, and the ways in
- * which it has to give the same results. */
+/* ways.h -- what tests of running grids share: one loaded program, and the ways
+ * of running it that have to give the same results. */
 #ifndef KILN_TEST_CPU_WAYS_H
 #define KILN_TEST_CPU_WAYS_H
 
@@ -7,7 +7,8 @@
 
 static cpu_ptx p;
 
-/* What every test of results runs under: schedule, seed, host threads. */
+/* Every test of results runs under each of these: scheduler, seed, host
+ * threads. */
 static const struct way {
   bool lock_step;
   uint64_t seed;

@@ -1,5 +1,8 @@
-/* world.h -- a warp with all the memory that it can reach, and a copy of
- * that memory in which tests do by hand what instructions should have done. */
+/* world.h -- a warp with all the memory that it can access, and a model of that
+ * memory.
+ *
+ * A test runs an instruction and does by hand, in the model, what it should
+ * have done; world_compare() then compares every byte and register. */
 #ifndef KILN_TEST_CPU_WORLD_H
 #define KILN_TEST_CPU_WORLD_H
 
@@ -15,9 +18,10 @@
 
 enum {
   WORLD_RANGES = 6,
-  WORLD_SHARED = 2037, /* odd ends: accesses may begin before and end after */
-  WORLD_STACK = 253,   /* a lane may use */
-  WORLD_STRIDE = 272,  /* from lane to lane */
+  /* odd sizes: accesses may begin inside and end outside */
+  WORLD_SHARED = 2037,
+  WORLD_STACK = 253,  /* bytes of stack per lane */
+  WORLD_STRIDE = 272, /* bytes from the stack of one lane to the next */
   WORLD_PARAMS = 93,
   WORLD_FRAME = 48 * 256,
   WORLD_CONST = 4 /* number of the constant range */
@@ -27,7 +31,7 @@ typedef struct world {
   test_allocator memory;
   kiln__cpu_memory *map;
   kiln__cpu_range range[WORLD_RANGES];
-  uint8_t *model[WORLD_RANGES]; /* what the ranges should hold */
+  uint8_t *model[WORLD_RANGES]; /* expected content of the ranges */
   _Alignas(64) uint8_t shared[2048], other[2048];
   uint8_t shared_model[2048], other_model[2048];
   _Alignas(64) uint8_t stack[32 * WORLD_STRIDE];
@@ -43,11 +47,11 @@ typedef struct world {
   kiln__cpu_block block, neighbour;
   kiln__cpu_block *cluster[2];
   kiln__cpu_warp warp;
-  bool alone; /* in its cluster: the neighbour cannot be named */
+  bool alone; /* alone in its cluster, so that no neighbour can be named */
   uint64_t seed;
 } world;
 
-/* Where run/ is not linked; there it does the same. */
+/* Used where run/ is not linked; does what its function does. */
 __attribute__((weak)) void kiln__cpu_fault(kiln__cpu_warp *w,
                                            const kiln__cpu_insn *in,
                                            kiln__cpu_fault_kind kind, int lane,
@@ -198,7 +202,7 @@ static inline void world_expect(world *w, int32_t slot, unsigned bytes,
 
 /* ---- Memory, looked up byte by byte -------------------------------------- */
 
-/* The state space that an address is in, once generic ones are resolved. */
+/* The state space of an address, with generic addresses resolved. */
 static inline kiln__cpu_space world_space(kiln__cpu_space space,
                                           uint64_t *address)
 {
@@ -225,7 +229,7 @@ static inline kiln__cpu_space world_space(kiln__cpu_space space,
   return KILN__SPACE_GLOBAL;
 }
 
-/* Where the model keeps one byte; NULL: there is none. */
+/* Where the model keeps one byte; NULL: it does not exist. */
 static inline uint8_t *world_byte(world *w, kiln__cpu_space space,
                                   unsigned lane, uint64_t address)
 {
@@ -253,7 +257,7 @@ static inline uint8_t *world_byte(world *w, kiln__cpu_space space,
   }
 }
 
-/* Little-endian value of `bytes` bytes in the model. */
+/* A little-endian value of `bytes` bytes in the model. */
 static inline uint64_t world_get(world *w, kiln__cpu_space space, unsigned lane,
                                  uint64_t address, unsigned bytes)
 {
@@ -281,7 +285,8 @@ static inline bool world_holds(world *w, kiln__cpu_space space, unsigned lane,
   return true;
 }
 
-/* What the instruction should fault with; *lane: the first that does. */
+/* The fault that the instruction should cause; *lane: the first lane that
+ * faults. */
 static inline kiln__cpu_fault_kind world_fault(world *w, kiln__cpu_space space,
                                                const uint64_t address[32],
                                                uint32_t mask, unsigned bytes,
@@ -307,7 +312,7 @@ static inline kiln__cpu_fault_kind world_fault(world *w, kiln__cpu_space space,
   return KILN__FAULT_NONE;
 }
 
-/* Everything is as the model says. */
+/* Check that everything is as in the model. */
 static inline void world_compare(world *w, const char *what)
 {
   for (int i = 0; i < WORLD_RANGES; i++) {
@@ -322,7 +327,7 @@ static inline void world_compare(world *w, const char *what)
     ck_abort_msg("%s: the neighbour's shared memory", what);
   if (memcmp(w->stack, w->stack_model, sizeof w->stack) != 0)
     ck_abort_msg("%s: stacks", what);
-  /* An assertion that holds costs a system call: one for all. */
+  /* An assertion that holds costs a system call, so one covers all. */
   for (unsigned i = 0; memcmp(w->frame, w->frame_model, WORLD_FRAME) != 0 &&
                        i < WORLD_FRAME / 4;
        i++) {
@@ -336,7 +341,7 @@ static inline void world_compare(world *w, const char *what)
   }
 }
 
-/* Run, and check the fault that should come. */
+/* Run an instruction and check the fault that it should cause. */
 static inline void world_run(world *w, const kiln__cpu_isa *isa,
                              const kiln__cpu_insn *in,
                              kiln__cpu_fault_kind want, unsigned lane,
@@ -399,8 +404,8 @@ static inline uint64_t world_base(world *w, kiln__cpu_space space,
   return r->first;
 }
 
-/* Addresses of 32 lanes for accesses of `bytes`, which may be wrong in ways that
- * the pattern's number says. */
+/* Addresses of 32 lanes for accesses of `bytes` bytes; the number of the
+ * pattern decides in which way they may be wrong. */
 static inline void world_addresses(world *w, kiln__cpu_space space,
                                    unsigned pattern, unsigned bytes,
                                    uint64_t address[32])
@@ -419,12 +424,12 @@ static inline void world_addresses(world *w, kiln__cpu_space space,
             : 0;
 
     switch (pattern) {
-    case 0: /* in a row */
-    case 5: /* one byte off */
-    case 6: /* one lane one off the end */
+    case 0: /* consecutive */
+    case 5: /* misaligned by one byte */
+    case 6: /* one lane beyond the end */
       address[i] = base + at + (uint64_t)i * bytes + (pattern == 5);
       break;
-    case 1: /* all at one */
+    case 1: /* all lanes at one address */
       address[i] = base + at;
       break;
     case 2: /* apart */
@@ -434,19 +439,19 @@ static inline void world_addresses(world *w, kiln__cpu_space space,
     case 3: /* anywhere */
       address[i] = base + any;
       break;
-    case 4: /* ends at the very end */
+    case 4: /* up to the very end */
       address[i] = base + size / bytes * bytes - (uint64_t)(32 - i) * bytes;
       break;
     case 7: /* backwards */
       address[i] = base + at + (uint64_t)(31 - i) * bytes;
       break;
-    case 8: /* another space or range for each lane */
+    case 8: /* another space or range per lane */
       base = world_base(w, space, (unsigned)test_random(&w->seed), &size);
       address[i] =
           base +
           (size >= bytes ? test_random(&w->seed) % (size / bytes) * bytes : 0);
       break;
-    case 9: /* nobody's */
+    case 9: /* no memory there */
       address[i] = test_random(&w->seed) >> (test_random(&w->seed) % 60);
       break;
     case 10: /* a few places, mixed */
@@ -462,7 +467,7 @@ static inline void world_addresses(world *w, kiln__cpu_space space,
     case 13: /* the last lane ends beyond the end */
       address[i] = base + size / bytes * bytes - (uint64_t)(31 - i) * bytes;
       break;
-    case 14: /* eights, a step each; lane 21 may be out of step */
+    case 14: /* groups of eight with a step each; lane 21 may deviate */
       address[i] = base + (i / 8 * 2 + i % 8 * ((at / bytes + i / 8 * 5) % 18) +
                            (i == 21 ? at / bytes % 2 * 11 : 0)) *
                               (uint64_t)bytes % size / bytes * bytes;
@@ -484,7 +489,7 @@ static inline uint32_t world_random_mask(world *w)
     return m != 0 ? m : 1;
   case 1:
     return UINT32_C(1) << (m % 32);
-  case 2: /* lanes from one on up to another */
+  case 2: /* lanes from one to another */
     return UINT32_MAX >> (m % 16) & (UINT32_MAX << (m / 16 % 16));
   default:
     return UINT32_MAX;
