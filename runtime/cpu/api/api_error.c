@@ -1,4 +1,4 @@
-/* error.c -- names and texts of result codes. */
+/* api_error.c -- cuGetErrorName and cuGetErrorString. */
 #include "machine.h"
 
 typedef struct row {

@@ -1,4 +1,5 @@
-/* init.c -- cuInit, versions, and whether anything may be called at all. */
+/* api_init.c -- cuInit, the driver version, and the check that other calls begin
+ * with: whether cuInit was called in this process. */
 #include "stream/streams.h"
 
 CUresult kiln__cpu_init(unsigned int flags)

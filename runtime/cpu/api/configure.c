@@ -1,4 +1,5 @@
-/* configure.c -- settings of the machine, from a struct and from text. */
+/* configure.c -- settings of the CPU device, from a struct or from text such as
+ * "arch=9.0,memory=1G,check=mem". */
 #include "../../base/sized.h"
 #include "machine.h"
 
@@ -41,7 +42,7 @@ static kiln_status check(const kiln_cpu_opts *o)
   return KILN_OK;
 }
 
-/* What cannot change under a context's feet. */
+/* Do settings differ that may not change while a context exists? */
 static bool fixed_differs(const kiln__cpu_machine *m, const kiln_cpu_opts *o)
 {
   return o->arch != m->opts.arch || o->devices != m->opts.devices ||
@@ -103,7 +104,7 @@ static const struct check_name {
     {"none", 0},
 };
 
-/* A piece of the text: not NUL-terminated. */
+/* A part of the text, without a NUL at its end. */
 typedef struct piece {
   const char *at;
   size_t n;
@@ -125,7 +126,8 @@ static piece cut(piece *rest, const char *at_any_of)
   return head;
 }
 
-/* Decimal or 0x..., with K, M, G where `scaled`. */
+/* Reads a decimal or hexadecimal number, with the suffixes K, M and G for powers
+ * of 1,024 if `scaled`. False: it is none, or above `most`. */
 static bool number(piece p, bool scaled, uint64_t most, uint64_t *out)
 {
   static const char units[] = "KMG";
@@ -194,7 +196,7 @@ static bool isa(piece p, const char **out)
   return false;
 }
 
-/* "9.0", "90", "12.1", "sm_90". */
+/* Reads a compute capability: "9.0", "90", "12.1" or "sm_90". */
 static bool arch(piece p, int *out)
 {
   uint64_t major, minor = 0;
@@ -217,7 +219,7 @@ static bool arch(piece p, int *out)
   return true;
 }
 
-/* One "key=value", or "counters". */
+/* Applies one setting, "key=value" or "counters". False: it is unknown. */
 static bool setting(kiln_cpu_opts *o, piece key, piece value)
 {
   uint64_t n = 0;

@@ -1,4 +1,5 @@
-/* table.c -- the CPU device as a driver table. */
+/* driver_table.c -- the CPU device as a kiln_driver, which kiln_open() takes in
+ * place of NVIDIA's driver. */
 #include "machine.h"
 
 static const kiln__driver table = {

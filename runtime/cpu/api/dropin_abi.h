@@ -1,6 +1,6 @@
-/* dropin_abi.h -- types of the driver's ABI that only the CPU device needs: arrays,
- * copies in 2 and 3 dimensions, texture and surface descriptors, graphs,
- * libraries. Checked against cuda.h by a test. */
+/* dropin_abi.h -- types of the driver's ABI that only the CPU device needs:
+ * graphs, libraries, memory operations, attributes. A test compares sizes,
+ * offsets and signatures with cuda.h. */
 #ifndef KILN_CPU_DROPIN_ABI_H
 #define KILN_CPU_DROPIN_ABI_H
 
@@ -14,7 +14,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   unsigned int blockDimX, blockDimY, blockDimZ;
   unsigned int sharedMemBytes;
   void **kernelParams, **extra;
-  CUkernel kern; /* from here on not in the functions without _v2 */
+  CUkernel kern; /* absent from CUDA_KERNEL_NODE_PARAMS_v1, as `ctx` is */
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
@@ -99,7 +99,7 @@ typedef int CUstreamBatchMemOpType;
 typedef void(KILN__CUDAAPI *CUstreamCallback)(CUstream stream, CUresult status,
                                               void *user);
 
-/* Waits and writes are laid out alike. */
+/* Waits and writes have the same layout. */
 typedef union CUstreamBatchMemOpParams {
   CUstreamBatchMemOpType operation;
   struct {

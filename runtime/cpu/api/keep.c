@@ -1,6 +1,6 @@
-/* keep.c -- what the machine keeps for people: findings, counters, the last
- * fault, names. Everything under the machine's lock; callbacks are called
- * without it. */
+/* keep.c -- what the machine keeps for reports: findings of checks, counters,
+ * the last fault, names. All of it is under the machine's lock, which is not
+ * held while callbacks run. */
 #include "module/api_module.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ typedef struct kept_name {
   char text[];
 } kept_name;
 
-/* A finding with its texts in one block. */
+/* A finding and the texts that it points to, in one allocation. */
 typedef struct kept_finding {
   kiln_cpu_finding f;
   char *texts;
@@ -34,7 +34,7 @@ struct kiln__cpu_kept {
   char fault[8192];
 };
 
-/* NULL: no memory. The lock is held. */
+/* Makes the store at first use; NULL: no memory. The caller holds the lock. */
 static struct kiln__cpu_kept *kept_of(kiln__cpu_machine *m)
 {
   if (m->kept == NULL)
@@ -155,7 +155,8 @@ static bool same_place(const kiln_cpu_finding *a, const kept_finding *b)
          (a->ptx_line != 0 || a->address == b->f.address);
 }
 
-/* Without memory, or beyond a limit, it is dropped: findings are for people. */
+/* Stores a finding, or adds to the count of an equal one. Beyond the limit, or
+ * without memory, the finding is dropped. */
 static void keep_locked(kiln__cpu_machine *m, const kiln_cpu_finding *finding)
 {
   struct kiln__cpu_kept *k = m->kept;
@@ -357,7 +358,7 @@ void kiln__cpu_keep_counters(struct kiln__cpu_watch *watch)
   add_counters(false, &sum);
 }
 
-/* A copy, so that callbacks may call anything. */
+/* Copies all counters, so that callbacks run without the lock. */
 static kiln_cpu_counters *copy_counters(kiln__cpu_machine *m,
                                         const kept_counters *c, size_t *n)
 {
@@ -435,5 +436,5 @@ void kiln__cpu_print(void *user, const char *text, size_t size)
   if (fn != NULL)
     fn(fn_user, text, size);
   else
-    fwrite(text, 1, size, stdout); /* as the driver does: no other way out */
+    fwrite(text, 1, size, stdout); /* where NVIDIA's driver writes it, too */
 }

@@ -1,8 +1,12 @@
-/* live.c -- the set of handles that exist. Open addressing, linear probing. */
+/* live.c -- the set of live handles.
+ *
+ * An open-addressing hash table with linear probing. Removed entries stay as
+ * tombstones until the table is rebuilt, so that probes do not stop early. At
+ * most half of the slots are in use or tombstones, so that probes are short. */
 #include "machine.h"
 
 struct kiln__cpu_live_slot {
-  const void *p; /* NULL: never used; GONE: removed */
+  const void *p; /* NULL: never used; GONE: a tombstone */
   kiln__cpu_handle kind;
 };
 
@@ -17,7 +21,7 @@ static size_t start(const void *p, size_t capacity)
   return (size_t)(h >> 32) & (capacity - 1);
 }
 
-/* The slot of p, or the one where it would go. */
+/* Returns the slot of p, or the one to insert it into. */
 static struct kiln__cpu_live_slot *slot_of(struct kiln__cpu_live_slot *slots,
                                            size_t capacity, const void *p)
 {
@@ -33,7 +37,7 @@ static struct kiln__cpu_live_slot *slot_of(struct kiln__cpu_live_slot *slots,
   }
 }
 
-/* Keep at least half of the slots unused. */
+/* Rebuilds the table where one more entry would use more than half of it. */
 static bool make_room(kiln__cpu_machine *m)
 {
   size_t capacity = 64;

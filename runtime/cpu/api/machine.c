@@ -1,4 +1,4 @@
-/* machine.c -- the process's one machine, and what is known of its threads. */
+/* machine.c -- the process's one machine, and the state of its threads. */
 #include "memory/api_memory.h"
 
 #include <stdlib.h>
@@ -10,7 +10,7 @@ static bool usable;
 
 static _Thread_local kiln__cpu_thread *this_thread;
 
-/* A thread ends: its default streams do when their work is done. */
+/* Runs when a thread ends. Its default streams end when their work is done. */
 static void thread_gone(void *arg)
 {
   kiln__cpu_thread *t = arg;

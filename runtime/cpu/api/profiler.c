@@ -1,4 +1,5 @@
-/* profiler.c -- there is none to start or stop: counters see every launch. */
+/* profiler.c -- cuProfilerStart and cuProfilerStop, which succeed and do nothing:
+ * counters include every launch. */
 #include "machine.h"
 
 CUresult kiln__cpu_profilerInitialize(const char *config, const char *output,

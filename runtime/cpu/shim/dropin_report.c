@@ -1,9 +1,13 @@
-/* report.c -- the drop-in's settings and report.
+/* dropin_report.c -- settings and report of the drop-in libcuda.so.1.
  *
- * KILN_CPU         settings, as kiln_cpu_parse() takes them
- * KILN_CPU_REPORT  file that gets one JSON object a line when the process ends:
- *                  what checks found, the last fault, counters. Several
- *                  processes may append to one file. */
+ * A program that is run under `kiln exec` knows nothing of Kiln. Two environment
+ * variables connect them:
+ *
+ * KILN_CPU         settings in the syntax of kiln_cpu_parse()
+ * KILN_CPU_REPORT  file to which the end of the process appends JSON objects,
+ *                  one per line: functions that are not implemented, findings
+ *                  of checks, the last fault, counters. Several processes may
+ *                  append to one file. */
 #include "../api/machine.h"
 #include "../api/missing.h"
 
@@ -162,7 +166,8 @@ __attribute__((constructor)) static void begin(void)
   fclose(out);
 }
 
-/* Nothing where the driver was not used, or only before a fork. */
+/* Writes no report if the process did not use the driver, or is a forked
+ * child. */
 __attribute__((destructor)) static void end(void)
 {
   FILE *out = kiln__cpu_ready() == CUDA_SUCCESS ? open_report() : NULL;

@@ -1,4 +1,5 @@
-/* dropin_symbols.c -- libcuda's symbols, each a jump to the internal function. */
+/* dropin_symbols.c -- the symbols of libcuda.so.1, each a jump to the internal
+ * function. The table entry_points.def lists them. */
 #include "jump.h"
 
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
@@ -8,5 +9,5 @@
   KILN__JUMP(symbol, kiln__cpu_missing_##symbol)
 #include "../api/entry_points.def"
 
-/* ISO C wants a declaration. */
+/* ISO C requires at least one declaration per file. */
 extern int kiln__cpu_symbols;

@@ -1,9 +1,9 @@
-/* nvrtc.c -- stands in front of the real NVRTC where a program runs on the CPU
- * device: where it asks for machine code it gets the PTX, which NVRTC keeps for
- * real targets too. All else is the real library's.
+/* nvrtc.c -- a shim before the real NVRTC for programs that run on the CPU
+ * device. A program that asks for machine code gets the PTX instead, which NVRTC
+ * keeps for real targets, too. All other calls go to the real library.
  *
- * KILN_EXEC_NVRTC  ':'-separated paths of real libraries; the one with the name
- *                  that this shim was loaded by is taken, else the first. */
+ * KILN_EXEC_NVRTC  paths of real libraries, separated by ':'. The shim opens the
+ *                  one with the name that it was loaded by, else the first. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { INVALID_INPUT = 3, INTERNAL_ERROR = 11 };
 
-/* What the version script keeps visible. */
+/* Marks the symbols that the version script exports. */
 #define EXPORT __attribute__((visibility("default")))
 
 static struct real {
@@ -33,7 +33,7 @@ static void *open_path(const char *path, size_t n)
   memcpy(copy, path, n);
   copy[n] = '\0';
 #if !defined(__SANITIZE_ADDRESS__) && defined(RTLD_DEEPBIND)
-  flags |= RTLD_DEEPBIND; /* its calls of its own functions stay its own */
+  flags |= RTLD_DEEPBIND; /* so that its calls do not reach this shim */
 #endif
   return dlmopen(LM_ID_BASE, copy, flags); /* not dlopen: see preload.c */
 }

@@ -1,9 +1,9 @@
-/* preload.c -- for programs under `kiln exec` that open libcuda or NVRTC by a
- * path of their own: they get the ones in KILN_EXEC_DIR.
+/* preload.c -- a dlopen for programs under `kiln exec` that open libcuda or NVRTC
+ * by a path of their own. They get the libraries in KILN_EXEC_DIR.
  *
- * Everything else goes on to the real dlopen by a jump, so that it still sees
- * who called: the caller's RUNPATH counts. The shims themselves use dlmopen, which
- * is not caught here. */
+ * Every other call jumps to the real dlopen, which then sees the original caller
+ * and searches the caller's RUNPATH. The shims themselves call dlmopen, which
+ * this file does not replace. */
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 typedef void *open_fn(const char *path, int flags);
 
-/* Whether a file's name is that of a library, with or without a version. */
+/* Is this the file name of that library, with or without a version? */
 static int names(const char *name, const char *library)
 {
   const size_t n = strlen(library);
@@ -28,8 +28,8 @@ static const char *last_part(const char *path)
   return slash == NULL ? path : slash + 1;
 }
 
-/* The shim of a library with this version or a shorter one: NVRTC's file is
- * libnvrtc.so.13.0.88, its name libnvrtc.so.13. */
+/* Finds the shim for a file name by dropping parts of its version: the shim of
+ * libnvrtc.so.13.0.88 is libnvrtc.so.13. */
 static int with_version(const char *name, const char *dir, char *path,
                         size_t size)
 {
@@ -45,8 +45,8 @@ static int with_version(const char *name, const char *dir, char *path,
   return 1;
 }
 
-/* NVRTC's shim for a path: by its name, or by what a link without a version
- * points to, else the newest. */
+/* Finds NVRTC's shim for a path: by the file's name, else by the name that a
+ * link without a version points to, else the newest shim. */
 static int nvrtc_shim(const char *asked, const char *dir, char *path,
                       size_t size)
 {

@@ -1,6 +1,6 @@
 /* api_arrays_test.c -- arrays, mipmapped arrays, texture and surface objects
- * and references of the CPU device's driver: shapes, descriptors, mistakes. What
- * is read through them is tested with the handlers. */
+ * and references of the CPU device's driver: shapes, descriptors, wrong arguments.
+ * texture_test.c and surface_test.c test what kernels read through them. */
 #include "support.h"
 
 #include "cpu/api/texture/texels.h"
@@ -33,7 +33,7 @@ enum { LAYERED = CUDA_ARRAY3D_LAYERED, CUBE = CUDA_ARRAY3D_CUBEMAP };
 static const struct {
   CUDA_ARRAY3D_DESCRIPTOR d;
   CUresult rc;
-  size_t bytes; /* of the whole */
+  size_t bytes; /* of all texels */
 } shapes[] = {
     {{16, 0, 0, F32, 1, 0}, CUDA_SUCCESS, 64},
     {{16, 4, 0, F32, 4, 0}, CUDA_SUCCESS, 1024},
@@ -73,7 +73,8 @@ START_TEST(arrays_have_the_shape_asked_for)
             d.NumChannels == shapes[_i].d.NumChannels &&
             d.Flags == shapes[_i].d.Flags);
   t = &a->texels;
-  memset(t->data, 1, shapes[_i].bytes); /* a sanitizer sees if it is less */
+  memset(t->data, 1,
+         shapes[_i].bytes); /* a sanitizer reports if there are fewer */
   ck_assert_uint_eq(t->row_bytes, t->width * t->texel_bytes);
   ck_assert_uint_eq(t->plane_bytes,
                     t->row_bytes * (t->height == 0 ? 1 : t->height));
@@ -99,7 +100,7 @@ START_TEST(two_dimensions_have_a_descriptor_of_their_own)
             got.NumChannels == 4);
   ck_cu(kiln__cpu_arrayCreate(&a, NULL), CUDA_ERROR_INVALID_VALUE);
   ck_cu(kiln__cpu_arrayCreate(NULL, &want), CUDA_ERROR_INVALID_VALUE);
-  /* The array goes with its context. */
+  /* The array ends with its context. */
 }
 END_TEST
 
@@ -173,7 +174,7 @@ START_TEST(texture_objects_remember_what_they_were_made_of)
   ck_assert_ptr_nonnull(t);
   ck_assert(t->linear_filter && !t->normalised && t->border[2] == 3);
   ck_assert_int_eq(t->mode[1], KILN__BORDER);
-  /* Wrapping counts in whole textures: not with coordinates in texels. */
+  /* Wrapping needs normalised coordinates. */
   ck_assert_int_eq(t->mode[2], KILN__CLAMP);
   ck_assert_ptr_eq(t->level[0].data, r.res.array.hArray->texels.data);
   ck_ok(kiln__cpu_texObjectDestroy(o));
@@ -234,7 +235,7 @@ START_TEST(contradictions_are_refused)
   CUtexObject o;
 
   ck_cu(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
-  d.flags = 0; /* as normalised floats it may be blended */
+  d.flags = 0; /* normalised floats can be interpolated */
   ck_ok(make(&r, &d, &o));
   r.res.array.hArray = array_of(CU_AD_FORMAT_SIGNED_INT32, 0);
   ck_cu(make(&r, &d, &o), CUDA_ERROR_INVALID_VALUE);
@@ -344,7 +345,7 @@ START_TEST(references_hold_what_is_bound)
   ck_assert_ptr_eq(got, a);
   ck_ok(kiln__cpu_texRefGetAddressMode(&mode, r, 0));
   ck_assert_int_eq(mode, CU_TR_ADDRESS_MODE_BORDER);
-  /* The module's variable names a texture with these settings. */
+  /* The module's variable holds a texture with these settings. */
   number = kiln__cpu_module_global(m->program, "image");
   ck_assert_uint_ne(number, UINT32_MAX);
   memcpy(&handle,

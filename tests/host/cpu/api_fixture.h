@@ -1,5 +1,5 @@
-/* api_fixture.h -- what the tests of the CPU device's driver share: calls
- * that have to give a certain code, gates that hold up streams. */
+/* api_fixture.h -- shared by the tests of the CPU device's driver: checks of
+ * result codes, and gates that block streams. */
 #ifndef CPU_API_FIXTURE_H
 #define CPU_API_FIXTURE_H
 
@@ -21,7 +21,7 @@
   } while (0)
 #define ok(call) is(call, CUDA_SUCCESS)
 
-/* A host function that waits until it is let through. */
+/* A host function that blocks its stream until the gate is opened. */
 typedef struct gate {
   atomic_bool reached, open;
 } gate;
@@ -46,7 +46,7 @@ static inline void count_fn(void *user)
   atomic_fetch_add((atomic_int *)user, 1);
 }
 
-/* Work as modules make it, that fails. */
+/* Work that fails with a given code. */
 typedef struct failing {
   kiln__cpu_work base;
   CUresult rc;

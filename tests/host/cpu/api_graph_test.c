@@ -1,4 +1,4 @@
-/* api_graph_test.c -- capture and graphs of the CPU device. */
+/* api_graph_test.c -- graphs and stream capture of the CPU device's driver. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -48,8 +48,8 @@ static CUgraphExec instance(CUgraph g)
   return x;
 }
 
-/* Random graphs, edges in any direction that has no cycle; every node once a
- * launch, after all that it depends on. */
+/* Random graphs without cycles. Each launch runs every node once, after all nodes
+ * that it depends on. */
 START_TEST(random_graphs_run_in_order)
 {
   CUcontext c = make_context();
@@ -92,7 +92,7 @@ START_TEST(random_graphs_run_in_order)
     ok(cu(graphGetEdges)(g, NULL, NULL, &counted));
     ck_assert_uint_eq(counted, n_edges);
     x = instance(g);
-    ok(cu(graphDestroy)(g)); /* the executable is its own */
+    ok(cu(graphDestroy)(g)); /* the executable graph is a copy */
     for (int launch = 1; launch <= 3; launch++) {
       ok(cu(graphLaunch)(x, s));
       ok(cu(streamSynchronize)(s));
@@ -259,12 +259,12 @@ START_TEST(nodes_copy_fill_and_call)
   ck_assert_uint_eq(out[63], 7);
   ck_assert_int_eq(atomic_load(&n), 1);
 
-  f.value = 9; /* the graph's node: not the executable */
+  f.value = 9; /* changes the graph's node only */
   ok(cu(graphMemsetNodeSetParams)(fill, &f));
   ok(cu(graphLaunch)(x, s));
   ok(cu(streamSynchronize)(s));
   ck_assert_uint_eq(out[5], 7);
-  f.value = 11; /* the executable: not the graph's node */
+  f.value = 11; /* changes the executable graph only */
   ok(cu(graphExecMemsetNodeSetParams)(x, fill, &f, c));
   ok(cu(graphLaunch)(x, s));
   ok(cu(streamSynchronize)(s));
@@ -304,7 +304,7 @@ START_TEST(child_graphs_are_copies)
   ok(cu(graphCreate)(&child, 0));
   host_node(child, NULL, 0, count_fn, &a);
   ok(cu(graphAddChildGraphNode)(&node, g, NULL, 0, child));
-  host_node(child, NULL, 0, count_fn, &a); /* too late */
+  host_node(child, NULL, 0, count_fn, &a); /* after the copy was made */
   ok(cu(graphDestroy)(child));
   ok(cu(graphChildGraphNodeGetGraph)(node, &inside));
   is(cu(graphDestroy)(inside), CUDA_ERROR_INVALID_VALUE);
@@ -483,7 +483,7 @@ START_TEST(an_executable_is_updated_from_a_graph)
   is(cu(graphExecUpdate)(x, g[2], &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
   ck_assert_int_eq(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
   ck_assert_ptr_nonnull(info.errorNode);
-  ok(cu(graphDestroy)(g[1])); /* its work lives on in the executable */
+  ok(cu(graphDestroy)(g[1])); /* the executable graph keeps its work */
   ok(cu(graphLaunch)(x, NULL));
   ok(cu(ctxSynchronize)());
   ck_assert_int_eq(atomic_load(&n[1]), 2);
@@ -509,7 +509,7 @@ static void count_free(kiln__cpu_work *work)
   free(work);
 }
 
-/* Work of others, as launches enqueue it: captured, run often, freed once. */
+/* Work that other files enqueue is captured, run several times, freed once. */
 START_TEST(captured_work_is_freed_once)
 {
   CUcontext c = make_context();
@@ -580,8 +580,8 @@ static size_t nodes_of(CUgraph g)
   return n;
 }
 
-/* A random program of forks and joins is captured and, as a reference, written
- * down as in-order lists; the graph has to keep every order of the program. */
+/* Captures a random program of forks and joins, and records its order as lists.
+ * The graph has to run in every order that the lists demand. */
 START_TEST(random_captures_keep_the_order)
 {
   enum { STREAMS = 4, OPS = 40 };
@@ -606,7 +606,7 @@ START_TEST(random_captures_keep_the_order)
       const int a = (int)below(STREAMS), b = (int)below(STREAMS);
 
       v[i] = (visit){.clock = &clock};
-      if (in[a] && below(3) == 0) { /* b goes on after a too */
+      if (in[a] && below(3) == 0) { /* b continues after a, too */
         ok(cu(eventRecord)(e[a], s[a]));
         memcpy(mark[a], tail[a], sizeof mark[a]);
         ok(cu(streamWaitEvent)(s[b], e[a], 0));
@@ -627,7 +627,7 @@ START_TEST(random_captures_keep_the_order)
       }
     }
     ok(cu(streamEndCapture)(s[0], &g));
-    ck_assert_int_eq(atomic_load(&clock), 0); /* nothing ran */
+    ck_assert_int_eq(atomic_load(&clock), 0); /* nothing has run yet */
     x = instance(g);
     ok(cu(graphLaunch)(x, s[1]));
     ok(cu(streamSynchronize)(s[1]));
@@ -725,7 +725,7 @@ static CUstreamCaptureStatus status_of(CUstream s)
   return status;
 }
 
-/* The call is refused, the capture with it. */
+/* The call fails and invalidates the capture. */
 #define spoils(call, want)                                                     \
   do {                                                                         \
     ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL));              \
@@ -774,7 +774,7 @@ START_TEST(what_a_capture_forbids)
   spoils(cu(streamWaitEvent)(s, f, 0), CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
   spoils((cu(eventRecord)(e, s), cu(eventQuery)(e)), CUDA_ERROR_CAPTURED_EVENT);
   is(cu(eventSynchronize)(e), CUDA_ERROR_CAPTURED_EVENT);
-  ok(cu(eventRecord)(e, other)); /* an event like others again */
+  ok(cu(eventRecord)(e, other)); /* the new record was not captured */
   ok(cu(eventSynchronize)(e));
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_ILLEGAL_STATE);
   is(cu(streamBeginCapture)(NULL, 0), no);
@@ -805,7 +805,7 @@ START_TEST(captures_and_the_legacy_stream)
   spoils(cu(streamSynchronize)(NULL), no);
   spoils(cu(eventRecord)(e, NULL), no);
   spoils((cu(eventRecord)(e, s), cu(streamWaitEvent)(NULL, e, 0)), no);
-  s = free_stream; /* not blocking: the legacy stream is free */
+  s = free_stream; /* non-blocking streams do not affect the legacy stream */
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_RELAXED));
   ok(cu(launchHostFunc)(NULL, count_fn, &n));
   ok(cu(memsetD8)(p, 1, 1));
@@ -833,7 +833,7 @@ START_TEST(forks_have_to_join)
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_UNJOINED);
   ck_assert_int_eq(status_of(t), CU_STREAM_CAPTURE_STATUS_NONE);
 
-  ok(cu(streamBeginCapture)(s, 0)); /* a fork without work is no fork */
+  ok(cu(streamBeginCapture)(s, 0)); /* a fork without work needs no join */
   ok(cu(launchHostFunc)(s, count_fn, &n));
   ok(cu(eventRecord)(e, s));
   ok(cu(streamWaitEvent)(t, e, 0));
@@ -853,21 +853,22 @@ START_TEST(forks_have_to_join)
   is(cu(streamEndCapture)(s, &g), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
   is(cu(streamEndCapture)(u, &h), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 
-  ok(cu(streamBeginCapture)(s, 0)); /* from a capture that has ended */
+  ok(cu(streamBeginCapture)(s,
+                            0)); /* event e is from a capture that has ended */
   ok(cu(eventRecord)(f, s));
   ok(cu(streamEndCapture)(s, &g));
   ok(cu(graphDestroy)(g));
   is(cu(streamWaitEvent)(t, f, 0), CUDA_ERROR_CAPTURED_EVENT);
 
   ok(cu(streamBeginCapture)(s, 0));
-  ok(cu(streamDestroy)(s)); /* takes its capture along */
+  ok(cu(streamDestroy)(s)); /* ends its capture */
   ok(cu(streamSynchronize)(t));
   ck_assert_int_eq(atomic_load(&n), 0);
   ok(cu(ctxDestroy)(c));
 }
 END_TEST
 
-/* Modes: what another thread may do. */
+/* A thread that makes an unsafe call while another one captures. */
 typedef struct intruder {
   CUcontext context;
   CUstreamCaptureMode mode;
@@ -971,7 +972,8 @@ START_TEST(modes_of_capture)
       ok(cu(graphDestroy)(g));
   }
   is(cu(threadExchangeStreamCaptureMode)(&mode), CUDA_ERROR_INVALID_VALUE);
-  mode = CU_STREAM_CAPTURE_MODE_RELAXED; /* this thread's own captures too */
+  mode =
+      CU_STREAM_CAPTURE_MODE_RELAXED; /* also for this thread's own captures */
   ok(cu(threadExchangeStreamCaptureMode)(&mode));
   ok(cu(streamBeginCapture)(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
   ok(cu(memAlloc)(&p, 16));

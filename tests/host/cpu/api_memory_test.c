@@ -1,5 +1,5 @@
-/* api_memory_test.c -- allocations, copies, fills and pools of the CPU
- * device, against plain loops. */
+/* api_memory_test.c -- allocations, copies, fills and pools of the CPU device's
+ * driver, compared with plain loops. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -224,7 +224,8 @@ START_TEST(host_memory_has_its_own_address)
   is(cu(memHostRegister)(NULL, 10, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(memHostRegister)(own, 0, 0), CUDA_ERROR_INVALID_VALUE);
   is(cu(memHostRegister)(own, 16, 4), CUDA_ERROR_NOT_SUPPORTED);
-  ok(cu(memHostRegister)(own, 10000, 0)); /* the context's end undoes it */
+  ok(cu(memHostRegister)(own, 10000,
+                         0)); /* the end of the context unregisters it */
   ok(cu(ctxDestroy)(c));
   memset(own, 1, 10000);
   free(own);
@@ -427,8 +428,8 @@ START_TEST(copies_beyond_the_end_write_nothing)
 }
 END_TEST
 
-/* A pageable source may change as soon as the call is back, the copy waits in
- * its stream all the same; a pageable target is filled when the call is back. */
+/* A pageable source may change as soon as the call returns, though the copy is
+ * still in its stream. A pageable target is complete when the call returns. */
 START_TEST(pageable_memory_is_staged)
 {
   CUcontext c = make_context();
@@ -451,7 +452,7 @@ START_TEST(pageable_memory_is_staged)
 }
 END_TEST
 
-/* A synchronous copy is in the legacy stream: after blocking ones. */
+/* A synchronous copy runs in the legacy stream, after all blocking streams. */
 START_TEST(a_synchronous_copy_comes_after_blocking_streams)
 {
   CUcontext c = make_context();
@@ -475,8 +476,8 @@ END_TEST
 
 /* ---- Boxes --------------------------------------------------------------- */
 
-/* One side: a plane or volume of bytes in host memory, device memory or both
- * worlds' (unified), with a plain copy of what it should hold. */
+/* One side of a copy: bytes in host, device or unified memory, and a plain copy
+ * of what they should be. */
 typedef struct box_side {
   int type;
   size_t pitch, rows, slices;
@@ -820,7 +821,7 @@ START_TEST(pools_count_what_they_hold)
   ok(cu(memAllocAsync)(&q, 100, s));
   ck_assert_uint_eq(number(own, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 6100);
   is(cu(memPoolDestroy)(pool), CUDA_ERROR_INVALID_VALUE);
-  ok(cu(memPoolDestroy)(own)); /* what it gave stays */
+  ok(cu(memPoolDestroy)(own)); /* its allocations stay */
   is(cu(memPoolDestroy)(own), CUDA_ERROR_INVALID_VALUE);
   ok(cu(deviceGetMemPool)(&of, 0));
   ck_assert_ptr_eq(of, pool);
@@ -846,7 +847,7 @@ START_TEST(a_free_waits_in_its_stream)
   ok(cu(launchHostFunc)(s, gate_fn, &g));
   ok(cu(memFreeAsync)(p, s));
   is(cu(memFree)(p), CUDA_ERROR_INVALID_VALUE); /* freed already */
-  ok(cu(memsetD32)(p, 17, 1)); /* its bytes are there until then */
+  ok(cu(memsetD32)(p, 17, 1)); /* its bytes stay until the free runs */
   ok(cu(memcpyDtoH)(&value, p, 4));
   ck_assert_uint_eq(value, 17);
   atomic_store(&g.open, true);

@@ -1,5 +1,5 @@
-/* api_modules_test.c -- modules, functions, launches, libraries and links of
- * the CPU device's driver: what they do, and which code each mistake gives. */
+/* api_modules_test.c -- modules, functions, launches, libraries and links of the
+ * CPU device's driver: what they do, and the code of each wrong use. */
 #include "support.h"
 
 #include "cpu/api/module/api_module.h"
@@ -111,7 +111,7 @@ static const struct {
     {"nothing of the kind", CUDA_ERROR_INVALID_IMAGE, "PTX"},
 };
 
-START_TEST(loading_tells_what_is_wrong)
+START_TEST(loading_reports_what_is_wrong)
 {
   char log[2048] = "###", info[64] = "###";
   CUjit_option options[] = {
@@ -261,7 +261,7 @@ START_TEST(variables_hold_what_they_begin_with)
   ck_assert_uint_eq(number, 9);
   ck_assert_uint_eq(global(m, "wide", 64) % 64, 0);
 
-  /* Each module has its own. */
+  /* Each module has variables of its own. */
   ck_assert_uint_ne(global(other, "number", 4), at);
   ck_ok(launch(function(other, "bump"), 1, 1, NULL));
   ck_ok(kiln__cpu_ctxSynchronize());
@@ -276,7 +276,7 @@ START_TEST(variables_hold_what_they_begin_with)
         CUDA_ERROR_INVALID_VALUE);
   ck_ok(kiln__cpu_moduleGetGlobal(NULL, &n, m, "number"));
   ck_ok(kiln__cpu_moduleUnload(m));
-  /* Its memory went with it. */
+  /* Its memory is freed with it. */
   ck_cu(kiln__cpu_memcpyDtoH(&number, at, 4), CUDA_ERROR_INVALID_VALUE);
   ck_ok(kiln__cpu_moduleUnload(other));
 }
@@ -403,8 +403,8 @@ START_TEST(arguments_are_taken_at_the_launch)
 
   for (add = 1; add < 20; add++)
     ck_ok(launch(f, 2, 32, args));
-  add = 1000;                       /* too late */
-  ck_ok(kiln__cpu_moduleUnload(m)); /* what is under way goes on */
+  add = 1000;                       /* after the launch has copied it */
+  ck_ok(kiln__cpu_moduleUnload(m)); /* the launch in flight continues */
   ck_ok(kiln__cpu_memcpyDtoH(got, out, sizeof got));
   for (uint32_t i = 0; i < 64; i++)
     ck_assert_uint_eq(got[i], i + 19);
@@ -565,7 +565,8 @@ START_TEST(launches_are_checked)
                                shapes[_i].bx, shapes[_i].by, shapes[_i].bz,
                                shapes[_i].smem, NULL, NULL, NULL),
         shapes[_i].rc);
-  ck_ok(kiln__cpu_ctxSynchronize()); /* wrong ones leave no trace */
+  ck_ok(
+      kiln__cpu_ctxSynchronize()); /* refused launches do not break the context */
 }
 END_TEST
 
@@ -668,7 +669,7 @@ START_TEST(block_sizes_are_searched)
   ck_ok(kiln__cpu_occupancyMaxPotentialBlockSize(&grid, &block, bounded, NULL,
                                                  0, 0));
   ck_assert_int_eq(block, 256);
-  /* 200 bytes a thread: what fits the SM's 228 KiB, less 1 KiB a block. */
+  /* 200 bytes per thread: as many as fit the SM's 228 KiB, less 1 KiB per block. */
   ck_ok(kiln__cpu_occupancyMaxPotentialBlockSize(&grid, &block, f,
                                                  two_bytes_a_thread, 0, 0));
   ck_ok(kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(
@@ -772,7 +773,7 @@ START_TEST(libraries_load_into_each_context)
   ck_ok(kiln__cpu_libraryGetModule(&m, library));
   ck_cu(kiln__cpu_moduleUnload(m), CUDA_ERROR_INVALID_HANDLE);
 
-  /* A kernel goes where a function is taken. */
+  /* A CUkernel is accepted in place of a CUfunction. */
   out = one = memory_of(16);
   ck_ok(launch((CUfunction)(void *)kernel, 1, 4, args));
   ck_ok(kiln__cpu_memcpyDtoH(got, one, sizeof got));
@@ -904,7 +905,7 @@ START_TEST(parts_are_linked)
 }
 END_TEST
 
-START_TEST(links_tell_what_is_wrong)
+START_TEST(links_report_what_is_wrong)
 {
   char log[1024] = "";
   CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
@@ -928,7 +929,7 @@ START_TEST(links_tell_what_is_wrong)
   ck_cu(
       kiln__cpu_linkAddFile(state, CU_JIT_INPUT_PTX, "/no/such", 0, NULL, NULL),
       CUDA_ERROR_FILE_NOT_FOUND);
-  /* What `twice` is nobody says. */
+  /* No text defines `twice`. */
   ck_ok(add_text(state, caller_ptx));
   ck_assert_int_ne(kiln__cpu_linkComplete(state, &image, &size), CUDA_SUCCESS);
   ck_assert_msg(strstr(log, "twice") != NULL || strstr(log, "offset") != NULL,
@@ -1032,7 +1033,7 @@ static Suite *make_suite(void)
   tcase_add_loop_test(t, test, 0, (int)(sizeof array / sizeof array[0]))
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, teardown);
-  LOOP(loading_tells_what_is_wrong, loads);
+  LOOP(loading_reports_what_is_wrong, loads);
   tcase_add_test(t, loading_checks_arguments);
   tcase_add_test(t, files_are_loaded);
   tcase_add_test(t, names_are_looked_up);
@@ -1051,12 +1052,13 @@ static Suite *make_suite(void)
   tcase_add_test(t, libraries_load_into_each_context);
   tcase_add_test(t, libraries_have_globals);
   tcase_add_test(t, parts_are_linked);
-  tcase_add_test(t, links_tell_what_is_wrong);
+  tcase_add_test(t, links_report_what_is_wrong);
   tcase_add_test(t, libraries_are_refused_as_input);
   tcase_add_test(t, relocatable_code_is_linked);
   tcase_add_test(t, relocatable_machine_code_is_named);
   suite_add_tcase(s, t);
-  t = tcase_create("faults"); /* the context is lost: nothing to check after */
+  t = tcase_create(
+      "faults"); /* a fault ends the context, so these have no fixture */
   tcase_set_timeout(t, 60);
   tcase_add_checked_fixture(t, setup, NULL);
   LOOP(faults_become_results, faults);

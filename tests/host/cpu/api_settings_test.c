@@ -1,5 +1,5 @@
-/* api_settings_test.c -- the CPU device's settings, what it keeps for
- * people, occupancy of every architecture, functions by name and version. */
+/* api_settings_test.c -- the CPU device's settings, what it keeps for reports,
+ * occupancy of every architecture, functions by name and version. */
 #include "support.h"
 
 #include "cpu/api/missing.h"
@@ -183,7 +183,7 @@ START_TEST(findings_are_kept_until_taken)
   kernel[0] = 'x'; /* texts are copied */
   text[0] = 'T';
   kernel[0] = 'k';
-  kiln__cpu_keep_finding(NULL, &f); /* the same place: added up */
+  kiln__cpu_keep_finding(NULL, &f); /* an equal finding raises the count */
   f.ptx_line = 31;
   kiln__cpu_keep_finding(NULL, &f);
   f.other = NULL;
@@ -229,7 +229,7 @@ static void collect(void *user, const char *text, size_t size)
   strncat(to, text, size);
 }
 
-START_TEST(printed_text_goes_where_it_shall)
+START_TEST(printed_text_goes_to_the_callback)
 {
   char got[100] = "";
 
@@ -279,7 +279,7 @@ START_TEST(occupancy_agrees_with_the_calculator)
   for (int block = 1; block <= 1024; block += block < 34 ? 1 : 31) {
     for (unsigned regs = 8; regs <= 255; regs += 13) {
       for (uint32_t smem = 0; smem < 240 * 1024; smem += 7777) {
-        /* Told as the largest block, so that the cap on registers is off. */
+        /* With this block size the cap on registers has no effect. */
         const kiln__cpu_code code = {
             .registers = regs, .max_threads = 1, .static_shared = smem / 3};
         kiln_occupancy_result r;
@@ -431,7 +431,7 @@ START_TEST(the_version_decides)
 }
 END_TEST
 
-START_TEST(unknown_names_are_told)
+START_TEST(unknown_names_are_refused)
 {
   void *fn;
   int found;
@@ -461,7 +461,7 @@ static void note_missing(void *user, const char *symbol, unsigned calls)
   n_missing += calls;
 }
 
-START_TEST(unsupported_functions_say_so)
+START_TEST(unsupported_functions_are_counted)
 {
   void *fn;
   void (*got)(void);
@@ -495,15 +495,15 @@ static Suite *make_suite(void)
   tcase_add_test(t, the_table_is_complete);
   tcase_add_test(t, findings_are_kept_until_taken);
   tcase_add_test(t, the_last_fault_is_kept);
-  tcase_add_test(t, printed_text_goes_where_it_shall);
+  tcase_add_test(t, printed_text_goes_to_the_callback);
   tcase_add_test(t, classes_have_names);
   tcase_add_test(t, names_stay);
   LOOP(occupancy_agrees_with_the_calculator, occupancy_archs);
   tcase_add_test(t, registers_fit_the_largest_block);
   tcase_add_test(t, every_export_has_an_address);
   LOOP(the_version_decides, by_version);
-  tcase_add_test(t, unknown_names_are_told);
-  tcase_add_test(t, unsupported_functions_say_so);
+  tcase_add_test(t, unknown_names_are_refused);
+  tcase_add_test(t, unsupported_functions_are_counted);
   suite_add_tcase(s, t);
   return s;
 }

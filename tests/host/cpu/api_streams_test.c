@@ -1,5 +1,5 @@
 /* api_streams_test.c -- devices, contexts, streams and events of the CPU
- * device, without any kernel. */
+ * device's driver, without kernels. */
 #include "api_fixture.h"
 #include "support.h"
 
@@ -43,7 +43,7 @@ static int attribute(CUdevice_attribute a)
   return value;
 }
 
-/* Numbers of the CUDA programming guide's table, by hand. */
+/* The numbers are copied by hand from the table in the CUDA programming guide. */
 START_TEST(attributes_are_the_architecture_s)
 {
   static const struct {
@@ -315,7 +315,7 @@ START_TEST(primary_contexts_are_counted)
   is(cu(memFree)(p), CUDA_ERROR_INVALID_VALUE);
   ok(cu(memGetInfo)(&after, NULL));
   ck_assert_uint_eq(before, after);
-  ok(cu(memAlloc)(&p, 4096)); /* works on */
+  ok(cu(memAlloc)(&p, 4096)); /* it still works */
   ok(cu(devicePrimaryCtxRelease)(0));
   ok(cu(ctxSynchronize)());
   ok(cu(devicePrimaryCtxRelease)(0));
@@ -365,7 +365,7 @@ static void meet_fn(void *user)
   pthread_barrier_wait(user);
 }
 
-/* Would never end if two streams did not run at once. */
+/* Ends only if two streams run concurrently. */
 START_TEST(streams_overlap)
 {
   enum { N = 8 };
@@ -419,8 +419,8 @@ START_TEST(the_legacy_stream_waits_and_holds_up)
 }
 END_TEST
 
-/* Random programs of streams and events against the rules, written down as
- * "this has to have ended before that begins". */
+/* Random programs of streams and events. The rules of streams are recorded as
+ * pairs: this operation has to end before that one begins. */
 enum { N_OPS = 300, N_STREAMS = 6 };
 
 typedef struct op {
@@ -439,7 +439,7 @@ static void op_fn(void *user)
   o->end = atomic_fetch_add(o->clock, 1);
 }
 
-/* Work that each stream's next op has to come after: sets of ops. */
+/* A set of operations is an array of flags: what an operation comes after. */
 static void or_into(bool *to, const bool *from)
 {
   for (int i = 0; i < N_OPS; i++)
@@ -542,7 +542,7 @@ static void sleep_fn(void *user)
   usleep((useconds_t) * (int *)user * 1000);
 }
 
-START_TEST(events_tell_the_time_between_them)
+START_TEST(events_measure_the_time_between_them)
 {
   CUcontext c = make_context();
   CUstream s = make_stream(0);
@@ -587,7 +587,7 @@ START_TEST(events_tell_the_time_between_them)
 }
 END_TEST
 
-/* A wait is for the record before it, whatever is recorded later. */
+/* A wait concerns the record before it, not later ones. */
 START_TEST(a_wait_is_for_the_record_before_it)
 {
   CUcontext c = make_context();
@@ -624,7 +624,7 @@ START_TEST(events_belong_to_their_context)
   t = make_stream(0);
   is(cu(eventRecord)(e, t), CUDA_ERROR_INVALID_HANDLE);
   ok(cu(eventRecord)(e, s));
-  ok(cu(streamWaitEvent)(t, e, 0)); /* waits may cross */
+  ok(cu(streamWaitEvent)(t, e, 0)); /* waits may cross contexts */
   ok(cu(ctxDestroy)(c));
   is(cu(eventQuery)(e), CUDA_ERROR_INVALID_HANDLE);
   is(cu(streamQuery)(s), CUDA_ERROR_INVALID_HANDLE);
@@ -717,7 +717,7 @@ START_TEST(streams_wait_for_words_in_memory)
   ops[0].operation = 99;
   is(cu(streamBatchMemOp)(a, 1, ops, 0), CUDA_ERROR_INVALID_VALUE);
   ok(cu(streamWaitValue32)(a, p, 77, CU_STREAM_WAIT_VALUE_EQ)); /* for ever */
-  ok(cu(ctxDestroy)(c)); /* ends all the same */
+  ok(cu(ctxDestroy)(c)); /* ends nevertheless */
 }
 END_TEST
 
@@ -749,7 +749,7 @@ START_TEST(a_failed_kernel_sticks_to_its_context)
   ok(cu(ctxGetCurrent)(&d));
   ck_assert_ptr_eq(c, d);
   ok(cu(ctxDestroy)(c));
-  d = make_context(); /* clean */
+  d = make_context(); /* without the error */
   ok(cu(memAlloc)(&p, 64));
   ok(cu(ctxDestroy)(d));
 }
@@ -997,7 +997,7 @@ static int child(CUstream s, CUdeviceptr p)
   CUcontext c;
   char byte;
 
-  alarm(10); /* a lock that nobody will give back */
+  alarm(10); /* ends a deadlock on a lock of the parent */
   return cu(init)(0) != CUDA_ERROR_NOT_INITIALIZED ||
          cu(deviceGetCount)(&n) != CUDA_ERROR_NOT_INITIALIZED ||
          cu(ctxGetCurrent)(&c) != CUDA_ERROR_NOT_INITIALIZED ||
@@ -1052,7 +1052,7 @@ static Suite *suite(void)
   tcase_add_test(t, the_legacy_stream_waits_and_holds_up);
   tcase_add_test(t, random_programs_keep_the_rules);
   tcase_add_test(t, a_destroyed_stream_finishes);
-  tcase_add_test(t, events_tell_the_time_between_them);
+  tcase_add_test(t, events_measure_the_time_between_them);
   tcase_add_test(t, a_wait_is_for_the_record_before_it);
   tcase_add_test(t, events_belong_to_their_context);
   tcase_add_test(t, host_functions_may_not_call_back);

@@ -1,5 +1,5 @@
-/* fatbin_test.c -- images as programs hand them to cuModuleLoadData: PTX,
- * fat binaries in every packing, linked images, and everything else. */
+/* fatbin_test.c -- images that programs give to cuModuleLoadData: PTX, fat
+ * binaries in every compression, linked images, and invalid bytes. */
 #include "support.h"
 
 #include "cpu/api/module/api_module.h"
@@ -24,7 +24,8 @@ static void teardown(void)
   ck_assert_int_eq(memory.live, 0);
 }
 
-/* Bytes at the very end of a block of their own: a read beyond is seen. */
+/* Copies the bytes to the end of a heap block, so that a sanitizer reports a
+ * read beyond them. */
 static CUresult read_copy(kiln__cpu_image *out, const void *bytes, size_t size,
                           int arch)
 {
@@ -76,7 +77,7 @@ START_TEST(the_best_ptx_is_taken)
       read_copy(&image, picks[_i].bytes, picks[_i].size, picks[_i].arch);
 
   if (rc == CUDA_ERROR_NOT_SUPPORTED)
-    return; /* built without LZ4 or zstd, and says so */
+    return; /* this build lacks LZ4 or zstd */
   ck_assert_msg(rc == picks[_i].rc, "%s for %d: %d: %s", picks[_i].what,
                 picks[_i].arch, rc, messages.data);
   if (rc != CUDA_SUCCESS) {
@@ -88,7 +89,7 @@ START_TEST(the_best_ptx_is_taken)
                 picks[_i].what, picks[_i].arch);
   ck_assert_ptr_nonnull(strstr(text_of(&image), picks[_i].entry));
   ck_assert_uint_eq(image.texts[0].size, strlen(text_of(&image)));
-  /* The end of the text came along. */
+  /* The text is complete. */
   ck_assert_str_eq(strchr(text_of(&image), '}'), "}\n");
   kiln__cpu_image_free(&image);
 
@@ -114,7 +115,7 @@ START_TEST(a_wrapper_is_looked_through)
       CUDA_SUCCESS);
   ck_assert_ptr_nonnull(strstr(text_of(&image), "k_d"));
   kiln__cpu_image_free(&image);
-  /* Never out of a file: the pointer would be the file's. */
+  /* Not from a file, whose pointer would mean nothing. */
   ck_assert_int_eq(read_copy(&image, &wrapper, sizeof wrapper, 90),
                    CUDA_ERROR_INVALID_IMAGE);
   wrapper.data = "neither";
@@ -141,7 +142,7 @@ static const struct {
     {".version 8.8\n.target sm_100f\n", 103, CUDA_SUCCESS},
     {".version 8.8\n.target sm_103f\n", 100, CUDA_ERROR_NO_BINARY_FOR_GPU},
     {".version 8.8\n.target sm_100f\n", 120, CUDA_ERROR_NO_BINARY_FOR_GPU},
-    /* What is wrong in the text is the parser's to say. */
+    /* The parser reports what is wrong inside the text. */
     {".entry foo", 90, CUDA_SUCCESS},
     {".version", 90, CUDA_SUCCESS},
     {".version x.y\n.target\n", 90, CUDA_SUCCESS},
@@ -156,7 +157,7 @@ static const struct {
      CUDA_ERROR_NO_BINARY_FOR_GPU},
 };
 
-START_TEST(texts_are_told_apart)
+START_TEST(texts_are_recognised)
 {
   kiln__cpu_image image;
   CUresult rc = kiln__cpu_image_read(&image, &memory.alloc, texts[_i].text, 0,
@@ -199,7 +200,7 @@ START_TEST(linked_images_come_back)
       ck_assert_str_eq(out.texts[i].data, parts[i]);
     kiln__cpu_image_free(&out);
   }
-  /* One of them is for later devices. */
+  /* One of them is for later devices only. */
   ck_assert_int_eq(kiln__cpu_image_read(&out, &memory.alloc, bytes.data,
                                         bytes.size, 80, &messages),
                    CUDA_ERROR_NO_BINARY_FOR_GPU);
@@ -213,7 +214,7 @@ START_TEST(linked_images_come_back)
 }
 END_TEST
 
-/* Whatever is cut off or changed: a code, never a crash. */
+/* Truncated or changed bytes give an error code and no crash. */
 START_TEST(damage_is_survived)
 {
   static const struct {
@@ -289,7 +290,7 @@ static Suite *make_suite(void)
   tcase_add_loop_test(t, the_best_ptx_is_taken, 0,
                       (int)(sizeof picks / sizeof picks[0]));
   tcase_add_test(t, a_wrapper_is_looked_through);
-  tcase_add_loop_test(t, texts_are_told_apart, 0,
+  tcase_add_loop_test(t, texts_are_recognised, 0,
                       (int)(sizeof texts / sizeof texts[0]));
   tcase_add_test(t, linked_images_come_back);
   tcase_add_loop_test(t, damage_is_survived, 0, 3);

@@ -1,4 +1,9 @@
-/* context.c -- contexts: made, ended, and what every call begins with. */
+/* api_context.c -- contexts: creation, end, primary contexts, and the check that
+ * every call begins with.
+ *
+ * Each thread has a stack of contexts whose top is the current one. An entry
+ * stores the context's id, too, so that a destroyed context is recognised even
+ * if a new one has its address. */
 #include "api_context.h"
 
 #include <string.h>
@@ -39,7 +44,7 @@ static CUresult check(CUcontext context, uint64_t id)
   return CUDA_SUCCESS;
 }
 
-/* The top of the stack, whatever its state. */
+/* Stores the top of the stack, also if the context is destroyed or failed. */
 static CUresult top(CUcontext *out)
 {
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -112,7 +117,7 @@ static void default_limits(CUcontext c)
   c->limit[CU_LIMIT_MAX_L2_FETCH_GRANULARITY] = 64;
 }
 
-/* What a context works with, from nothing. */
+/* Sets up limits, output buffer and streams of a context that has none. */
 CUresult kiln__cpu_context_begin(CUcontext context)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -133,7 +138,7 @@ CUresult kiln__cpu_context_begin(CUcontext context)
     return rc;
   }
   pthread_mutex_lock(&m->queue_lock);
-  context->streams = context->legacy->next; /* it was put first */
+  context->streams = context->legacy->next; /* stream_make put it first */
   context->legacy->next = NULL;
   context->legacy->legacy = true;
   context->legacy->blocking = false;
@@ -221,7 +226,7 @@ CUresult kiln__cpu_ctxCreate(CUcontext *context, unsigned int flags,
     return CUDA_ERROR_INVALID_VALUE;
   if (!kiln__cpu_device_exists(device))
     return CUDA_ERROR_INVALID_DEVICE;
-  count_contexts(1); /* settings are fixed from here on */
+  count_contexts(1); /* from here on the settings are fixed */
   rc = kiln__cpu_context_make(&made, device, flags, false);
   if (rc == CUDA_SUCCESS) {
     rc = kiln__cpu_push(made);

@@ -1,4 +1,7 @@
-/* device.c -- the devices that are played: attributes of the architecture. */
+/* api_device.c -- the simulated devices: names, attributes, primary settings.
+ *
+ * Attributes come from the compute capability where it defines them; the others
+ * are those of a mid-range GPU. */
 #include "../graph/graph.h"
 #include "api_context.h"
 
@@ -8,7 +11,7 @@
 
 enum {
   PCI_DOMAIN = 0,
-  PCI_BUS = 0x6b, /* of the first device; the next ones follow */
+  PCI_BUS = 0x6b, /* of device 0; others follow */
   PCI_DEVICE = 0
 };
 
@@ -55,7 +58,7 @@ CUresult kiln__cpu_deviceGetName(char *name, int size, CUdevice device)
   return rc;
 }
 
-/* The same in every process, so that programs can compare. */
+/* The UUID is the same in every process, so that programs can compare. */
 CUresult kiln__cpu_deviceGetUuid(CUuuid *uuid, CUdevice device)
 {
   CU_TRY(check(uuid, device));
@@ -98,7 +101,8 @@ CUresult kiln__cpu_deviceGetPCIBusId(char *text, int size, CUdevice device)
   return rc;
 }
 
-/* "domain:bus:device.function", "domain:bus:device" or "bus:device.function". */
+/* Accepts "domain:bus:device.function", "domain:bus:device" and
+ * "bus:device.function". */
 CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
 {
   CUresult rc = kiln__cpu_ready();
@@ -138,7 +142,8 @@ CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
 
 /* ---- Attributes ----------------------------------------------------------------------- */
 
-/* Sizes of textures and surfaces: those of compute capability 3.0 and of 6.0. */
+/* Maximum sizes of textures and surfaces, which differ before and from compute
+ * capability 6.0. */
 static int texture_limit(CUdevice_attribute attribute, int arch)
 {
   const bool big = arch >= 60;
@@ -203,7 +208,7 @@ static int texture_limit(CUdevice_attribute attribute, int arch)
   }
 }
 
-/* Limits that the compute capability sets. */
+/* Limits that the compute capability defines. */
 static int arch_limit(CUdevice_attribute attribute, const kiln__cpu_limits *l)
 {
   switch (attribute) {
@@ -253,8 +258,8 @@ static int arch_limit(CUdevice_attribute attribute, const kiln__cpu_limits *l)
   }
 }
 
-/* The same for every device that is played. Rates and widths are those of a
- * middling GPU: programs divide by them. */
+/* Attributes that are equal for every simulated device. Clock rates and widths
+ * must not be 0, since programs divide by them. */
 static int common(CUdevice_attribute attribute, int device)
 {
   switch (attribute) {

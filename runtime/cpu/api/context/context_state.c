@@ -1,4 +1,5 @@
-/* context_state.c -- the current context, and what can be asked and set of it. */
+/* context_state.c -- functions that get or set the current context and its
+ * attributes. */
 #include "api_context.h"
 
 /* ---- The calling thread's stack ------------------------------------------------- */
@@ -130,7 +131,7 @@ static bool known_limit(CUlimit limit)
          limit <= CU_LIMIT_PERSISTING_L2_CACHE_SIZE;
 }
 
-/* CUDA_ERROR_UNSUPPORTED_LIMIT: exists, but not for this architecture. */
+/* CUDA_ERROR_UNSUPPORTED_LIMIT: the architecture lacks this limit. */
 static CUresult supported(CUlimit limit)
 {
   const int arch = machine()->opts.arch;
@@ -159,8 +160,8 @@ CUresult kiln__cpu_ctxGetLimit(size_t *value, CUlimit limit)
   return CUDA_SUCCESS;
 }
 
-/* Rounded and bounded as the driver does: more stack than a thread can have is
- * refused, more fetch granularity than there is becomes what there is. */
+/* Rounds and bounds a value as the driver does: it refuses more stack than a
+ * thread can have, and reduces too large a fetch granularity. */
 static CUresult adjusted(CUlimit limit, size_t *value)
 {
   switch (limit) {

@@ -1,4 +1,5 @@
-/* peer.c -- devices that use each other's memory: all of them may. */
+/* peer.c -- access of devices to each other's memory. Every pair of simulated
+ * devices supports it; contexts enable it. */
 #include "api_context.h"
 
 CUresult kiln__cpu_deviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
@@ -29,7 +30,7 @@ CUresult kiln__cpu_deviceGetP2PAttribute(int *value,
   return CUDA_SUCCESS;
 }
 
-/* Change the current context's right to use memory of `peer`'s device. */
+/* Enables or disables the current context's access to the device of `peer`. */
 static CUresult change(CUcontext peer, bool on)
 {
   CUcontext context;

@@ -1,4 +1,8 @@
-/* graph.c -- graphs as data: nodes, edges, copies, orders. */
+/* graph.c -- graphs as data: nodes, edges, copies and topological orders.
+ *
+ * A graph is a list of nodes in the order of their creation, and each node has
+ * an array of those that it depends on. Nothing here runs anything. The caller
+ * holds machine.graph_lock throughout, so that a walk may use node->mark. */
 #include "graph.h"
 #include "graph_parts.h"
 
@@ -278,13 +282,16 @@ bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
   return found;
 }
 
-/* Dependents of each node, as slices of one array. */
+/* The dependents of every node as slices of one array: those of the node with
+ * mark k are dependents[first[k]] to dependents[first[k + 1]]. `unmet` counts,
+ * per node, the dependencies that are not yet in the order. */
 typedef struct slices {
   CUgraphNode *dependents;
-  size_t *first; /* n + 1 */
+  size_t *first; /* n + 1 values */
   size_t *unmet;
 } slices;
 
+/* A counting sort of the edges by the node that they leave. */
 static bool slices_make(slices *s, CUgraph graph)
 {
   size_t n_edges = 0, n = 0;
@@ -313,6 +320,8 @@ static bool slices_make(slices *s, CUgraph graph)
   return true;
 }
 
+/* Kahn's algorithm: takes nodes without unmet dependencies until none is left.
+ * Nodes that remain lie on a cycle. Linear in nodes and edges. */
 bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order)
 {
   slices s = {0};

@@ -1,7 +1,22 @@
-/* graph_capture.c -- stream capture: commands become nodes, events join streams.
+/* graph_capture.c -- stream capture: commands become nodes of a graph.
  *
- * A capture has one graph and the streams that take part; each stream has tips,
- * the nodes that its next one depends on. All under machine.graph_lock. */
+ * Problem: while a stream captures, its commands are not run but collected, and
+ * the graph must order them as the streams would have.
+ *
+ * Idea: each capturing stream has tips, the nodes that its next command depends
+ * on. A command becomes a node after the tips and is then the only tip. An event
+ * that is recorded in a capturing stream stores the tips; a stream that waits
+ * for the event adds them to its own, and thereby joins the capture if it did
+ * not take part.
+ *
+ * Invariant: every node of the graph is a tip, or comes before a tip, of a
+ * stream of the capture or of one that was destroyed (the orphans). At the end
+ * all of them must come before the tips of the stream that began the capture,
+ * or work would be left unjoined.
+ *
+ * Calls that would wait for captured work, or mix it with the legacy stream,
+ * invalidate the capture as the driver does; CUDA's programming guide, "Stream
+ * Capture", has the rules. machine.graph_lock guards all of it. */
 #include "../context/api_context.h"
 #include "graph_parts.h"
 
@@ -11,9 +26,9 @@ typedef struct kiln__cpu_capture capture;
 
 struct kiln__cpu_capture {
   uint64_t id;
-  uint64_t thread; /* that began it */
+  uint64_t thread; /* id of the thread that began it */
   CUstreamCaptureMode mode;
-  CUstream origin, streams; /* linked by next_captured, origin included */
+  CUstream origin, streams; /* all that take part, linked by next_captured */
   CUgraph graph;
   CUgraphNode *orphans; /* tips of streams that were destroyed since */
   size_t n_orphans;
@@ -87,7 +102,7 @@ static void leave(capture *c, CUstream s)
   s->n_tips = 0;
 }
 
-/* The capture ends; its graph is handed out or freed. */
+/* Ends a capture. Stores its graph if `graph` is not NULL, else frees it. */
 static void end(capture *c, CUgraph *graph)
 {
   kiln__cpu_machine *m = machine();
@@ -176,7 +191,7 @@ CUresult kiln__cpu_streamBeginCaptureV1(CUstream stream)
   return kiln__cpu_streamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-/* Nodes that exist and belong to the graph? */
+/* Are all of them live nodes of the graph? */
 static bool nodes_of(CUgraph graph, const CUgraphNode *nodes, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -325,7 +340,8 @@ void kiln__cpu_end_captures(CUcontext context)
 
 /* ---- What a capture forbids -------------------------------------------------------- */
 
-/* Calls that wait, allocate or free. Under the lock. */
+/* A call that waits, allocates or frees. It invalidates captures as the modes of
+ * the capture and of the calling thread say. The caller holds the lock. */
 static CUresult unsafe(void)
 {
   const kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -359,7 +375,8 @@ CUresult kiln__cpu_current_unsafe(CUcontext *out)
   return rc;
 }
 
-/* The legacy stream would wait for blocking streams that capture. */
+/* Work of the legacy stream would wait for every blocking stream, so it fails
+ * while one of them captures. */
 static CUresult legacy_rule(CUstream s, bool invalidate)
 {
   CUresult rc = CUDA_SUCCESS;
@@ -430,7 +447,7 @@ CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 
 /* ---- Commands become nodes ------------------------------------------------------------ */
 
-/* A node at the stream's tips, which it replaces. */
+/* Makes a node after the stream's tips; it becomes the only tip. */
 static CUresult put_node(CUstream s, CUgraphNodeType type, CUgraphNode *node)
 {
   capture *c = s->capture;
@@ -597,7 +614,8 @@ CUresult kiln__cpu_capture_record(CUevent event, CUstream stream,
   return rc;
 }
 
-/* The event's capture, which the stream joins or is part of already. */
+/* The stream waits for an event of the capture `of_event`, and joins it unless
+ * it takes part already. NULL: that capture has ended, or there was none. */
 static CUresult wait_captured(CUstream s, CUevent event, capture *of_event)
 {
   capture *c = s->capture;

@@ -1,4 +1,11 @@
-/* graph_exec.c -- executables: instantiated, launched, changed. */
+/* graph_exec.c -- executable graphs: instantiated, launched, changed.
+ *
+ * Instantiation copies the graph and computes a topological order. A launch
+ * turns the copy, as it is at that moment, into a list of steps and puts that
+ * list into the stream as one piece of work. Later changes of the executable
+ * graph thus do not touch launches that are in flight. The steps run one after
+ * the other: the interpreter already uses all cores for one kernel, so that
+ * parallel branches would gain nothing. */
 #include "graph_exec.h"
 #include "../context/api_context.h"
 
@@ -22,7 +29,7 @@ static void exec_free(CUgraphExec exec)
   kiln__free(&machine()->alloc, exec);
 }
 
-/* No cycles, in child graphs neither. */
+/* Neither the graph nor its child graphs may have cycles. */
 static CUresult check_shape(CUgraph graph)
 {
   CUgraphNode *order;
@@ -137,13 +144,13 @@ CUresult kiln__cpu_graphExecGetFlags(CUgraphExec exec, uint64_t *flags)
   return rc;
 }
 
-/* ---- A launch: the steps as they are now ---------------------------------------------- */
+/* ---- Launches ------------------------------------------------------------------------- */
 
 typedef struct step {
   kiln__cpu_shared *shared;
-  kiln__cpu_mark *mark; /* of an event: reached or waited for here */
+  kiln__cpu_mark *mark; /* of an event that is recorded or waited for here */
   bool record;
-  kiln__cpu_graph_memory *memory; /* kept while it is in use */
+  kiln__cpu_graph_memory *memory; /* a reference until the launch is done */
 } step;
 
 typedef struct launch_work {
@@ -192,8 +199,8 @@ static CUresult collect_child(launch_work *l, CUgraph child, uint64_t flags)
   return rc;
 }
 
-/* What the node does; CUDA_ERROR_INVALID_VALUE for memory that is still
- * allocated from a launch before. */
+/* Stores what the node does. CUDA_ERROR_INVALID_VALUE: the memory of an alloc
+ * node is still in use and may not be freed by the launch. */
 static CUresult step_of(CUgraphNode node, step *s, uint64_t flags)
 {
   const bool again =
@@ -301,7 +308,7 @@ static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
   return CUDA_SUCCESS;
 }
 
-/* A launch that is captured becomes a child graph. */
+/* A launch into a capturing stream becomes a child graph of the capture. */
 static CUresult capture_launch(CUgraphExec exec, CUstream s, bool *taken)
 {
   CUgraphNode node;
@@ -361,7 +368,7 @@ CUresult kiln__cpu_graphUpload(CUgraphExec exec, CUstream stream)
 
 /* ---- Changes -------------------------------------------------------------------------- */
 
-/* The copy, at any depth, of the graph with this id. */
+/* The copy of the graph with this id, at any depth of child graphs; or NULL. */
 static CUgraph copy_of(CUgraph graph, uint64_t id)
 {
   CUgraph found = graph->cloned_from == id ? graph : NULL;
@@ -455,7 +462,8 @@ static bool same_edges(CUgraphNode a, CUgraphNode b)
   return true;
 }
 
-/* Nodes are paired in the order of their creation. */
+/* Pairs the nodes of both graphs in the order of their creation and reports the
+ * first difference that an update cannot take over. */
 static difference compare(CUgraph old, CUgraph now)
 {
   CUgraphNode a = old->first, b = now->first;

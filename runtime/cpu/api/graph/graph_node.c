@@ -1,4 +1,8 @@
-/* graph_node.c -- nodes: what their parameters mean, added and changed. */
+/* graph_node.c -- nodes of all kinds, added and changed through one struct.
+ *
+ * CUgraphNodeParams holds the parameters of any kind of node. This file checks
+ * them and copies them into parts; graph_params.c serves the older functions,
+ * one or more per kind, on top of it. */
 #include "../context/api_context.h"
 #include "../memory/api_memory.h"
 #include "graph_exec.h"
@@ -224,7 +228,7 @@ static bool can_change(CUgraphNodeType type)
          type != CU_GRAPH_NODE_TYPE_EMPTY;
 }
 
-/* `exec` NULL: the node itself, else what became of it in the executable. */
+/* Changes the node itself if `exec` is NULL, else its copy in `exec`. */
 static CUresult change(CUgraphExec exec, CUgraphNode node,
                        CUgraphNodeParams *params)
 {

@@ -1,5 +1,8 @@
-/* graph_object.c -- user objects: counted references with a destructor, which
- * graphs keep alive; and memory of alloc nodes. */
+/* graph_object.c -- user objects, which graphs keep alive, and the memory of
+ * alloc nodes.
+ *
+ * A user object is a reference count with a destructor of the program. Graphs
+ * and the program hold references; whoever drops the last calls it. */
 #include "../memory/api_memory.h"
 #include "graph_parts.h"
 
@@ -15,7 +18,8 @@ typedef struct kiln__cpu_held {
   struct kiln__cpu_held *next;
 } kiln__cpu_held;
 
-/* True: that was the last, the caller destroys it outside of the lock. */
+/* Drops n references. True: those were the last, and the caller destroys the
+ * object after it has released the lock. */
 static bool object_drop(CUuserObject object, unsigned n)
 {
   object->refs -= n < object->refs ? n : object->refs;
@@ -31,8 +35,8 @@ static void object_destroy(CUuserObject object)
   kiln__free(&machine()->alloc, object);
 }
 
-/* Called under the lock: a destructor may not call the driver, so nothing it
- * does can need it. */
+/* Calls destructors while graph_lock is held. That is safe, since CUDA forbids
+ * destructors to call the driver. */
 void kiln__cpu_held_drop_all(CUgraph graph)
 {
   while (graph->held != NULL) {

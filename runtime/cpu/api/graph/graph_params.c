@@ -1,5 +1,6 @@
-/* graph_params.c -- the functions of each kind of node: all go through
- * CUgraphNodeParams; and what they answer. */
+/* graph_params.c -- the functions that exist per kind of node: add, get and set
+ * parameters. They pack their arguments into CUgraphNodeParams and call the
+ * general functions of graph_node.c. */
 #include "graph_exec.h"
 
 #include <string.h>
@@ -54,7 +55,8 @@ static CUgraphNodeParams ops_params(const CUDA_BATCH_MEM_OP_NODE_PARAMS *p)
                              .memOp = *p};
 }
 
-/* A live node of that type, with machine.graph_lock held; else not held. */
+/* Checks that `node` is a live node of that type, and takes machine.graph_lock.
+ * On failure the lock is not held. */
 static CUresult open_node(CUgraphNode node, CUgraphNodeType type,
                           const void *out)
 {
@@ -247,8 +249,8 @@ kiln__cpu_graphKernelNodeGetParamsV1(CUgraphNode node,
   return rc;
 }
 
-/* Attributes other than the defaults come only with a captured launch, whose
- * work has them; they are not shown. */
+/* Only captured launches have attributes other than the defaults. Their work
+ * honours them, but the getter reports defaults. */
 static CUresult kernel_node(CUgraphNode node)
 {
   CU_TRY(kiln__cpu_ready());

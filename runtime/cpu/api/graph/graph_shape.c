@@ -1,5 +1,5 @@
-/* graph_shape.c -- graphs as the API shows them: made, copied, asked for nodes
- * and edges. */
+/* graph_shape.c -- the graph functions of the API that concern nodes and edges
+ * as such: create, clone, destroy, list, connect, draw. */
 #include "graph_parts.h"
 
 #include "../../../base/os.h"
@@ -119,7 +119,11 @@ CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
   return rc;
 }
 
-/* ---- Lists: as many as fit, the rest NULL, *n what there is or was written -------- */
+/* ---- Lists ------------------------------------------------------------------------ */
+
+/* The convention of all list functions: with an array, *n is its size, and as
+ * many items are stored as fit, then NULLs, and *n becomes the number stored.
+ * Without an array, *n becomes the number of items. */
 
 typedef struct list {
   CUgraphNode *to, *from; /* NULL: only counted */
@@ -279,7 +283,8 @@ static bool has_edge(CUgraphNode node, CUgraphNode before)
   return false;
 }
 
-/* All of them can be added, or are there to be removed. */
+/* Checks every edge before any is changed: with `exist` all of them have to be
+ * there, else none. */
 static CUresult check_edges(CUgraph graph, const CUgraphNode *from,
                             const CUgraphNode *to, size_t n, bool exist)
 {
@@ -346,7 +351,7 @@ CUresult kiln__cpu_graphRemoveDependenciesV2(CUgraph graph,
   return kiln__cpu_graphRemoveDependencies(graph, from, to, n);
 }
 
-/* ---- For people ----------------------------------------------------------------------- */
+/* ---- Drawing ------------------------------------------------------------------------- */
 
 static const char *type_name(CUgraphNodeType type)
 {

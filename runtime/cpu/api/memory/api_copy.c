@@ -1,5 +1,8 @@
-/* copy.c -- the work of a copy: boxes of bytes between host memory, device
- * memory and arrays. */
+/* api_copy.c -- the work of a copy: a box of bytes from one side to another,
+ * where a side is host memory, device memory or an array.
+ *
+ * Every copy of the API becomes one of CUDA_MEMCPY3D. Rows and slices that touch
+ * are joined first, so that a plain copy is one memcpy. */
 #include "api_copy.h"
 #include "../context/api_context.h"
 
@@ -8,16 +11,16 @@
 typedef struct copy_work {
   kiln__cpu_work base;
   CUDA_MEMCPY3D params;
-  uint8_t *staged; /* what a pageable source held at the call */
+  uint8_t *staged; /* a pageable source, copied at the call */
 } copy_work;
 
-/* A box of bytes of one side. */
+/* One side of a copy: where its memory is and how it is laid out. */
 typedef struct side {
   CUmemorytype type;
   size_t x, y, z;
-  uint64_t address; /* of the box's allocation, all but arrays */
+  uint64_t address; /* address that the box is relative to; arrays: 0 */
   CUarray array;
-  size_t pitch, height; /* bytes of a row, rows of a slice */
+  size_t pitch, height; /* bytes per row, rows per slice */
 } side;
 
 typedef struct box {
@@ -83,7 +86,7 @@ static bool array_box(box *out, const side *s, const CUDA_MEMCPY3D *p)
   return true;
 }
 
-/* Where the box starts and how many bytes lie between its first and last. */
+/* Computes where the box starts and how many bytes it spans. */
 static bool linear_extent(const side *s, const CUDA_MEMCPY3D *p, box *out,
                           uint64_t *start, size_t *extent)
 {
@@ -147,7 +150,8 @@ static void copy_row(const box *to, const box *from, size_t to_at,
 static void copy_box(const box *to, const box *from, size_t width,
                      size_t height, size_t depth)
 {
-  if (to->row == width && from->row == width) { /* rows that touch are one */
+  if (to->row == width &&
+      from->row == width) { /* rows without gaps are one row */
     width *= height;
     height = 1;
   }
@@ -234,7 +238,8 @@ static bool pageable(const side *s)
          kiln__cpu_is_pageable(s->address);
 }
 
-/* The program may change a pageable source as soon as the call returns. */
+/* Copies a pageable source at once: the program may change it as soon as the
+ * call returns. */
 static CUresult stage(copy_work *c)
 {
   CUDA_MEMCPY3D *p = &c->params;
@@ -257,7 +262,9 @@ static CUresult stage(copy_work *c)
   return CUDA_SUCCESS;
 }
 
-enum { SMALL = 64 * 1024 }; /* not worth waking a thread */
+enum {
+  SMALL = 64 * 1024
+}; /* bytes; below, waking a thread costs more than the copy */
 
 CUresult kiln__cpu_issue_copy(CUcontext context, CUstream stream,
                               const CUDA_MEMCPY3D *params, bool async)

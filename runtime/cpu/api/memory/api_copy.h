@@ -1,11 +1,12 @@
-/* copy.h -- all copies are 3-D ones. */
+/* api_copy.h -- the one way in which all copies are issued. */
 #ifndef KILN_CPU_COPY_H
 #define KILN_CPU_COPY_H
 
 #include "api_memory.h"
 
-/* The call's own checks, then into the stream. `async`: a call that returns at
- * once, unless pageable host memory is what it writes. */
+/* Checks a copy and enqueues it. With `async` the call returns at once, unless it
+ * writes pageable host memory; else it returns when the copy is done. Codes as
+ * of cuMemcpy3D and cuMemcpy3DAsync. */
 CUresult kiln__cpu_issue_copy(CUcontext context, CUstream stream,
                               const CUDA_MEMCPY3D *params, bool async);
 

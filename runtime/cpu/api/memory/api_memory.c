@@ -1,4 +1,10 @@
-/* memory.c -- allocations of the API: device, pitched and managed memory. */
+/* api_memory.c -- device, pitched and managed memory, and the ledger of all
+ * allocations.
+ *
+ * The address map knows which addresses exist; the ledger records, per first
+ * address, what the API needs besides: context, flags, pool, size as requested.
+ * It also counts the bytes of each device, so that a program sees the memory of
+ * the simulated device run out. */
 #include "api_memory.h"
 #include "../context/api_context.h"
 #include "../module/api_module.h"
@@ -14,10 +20,10 @@ enum { LARGE = 1 << 20, LARGE_ALIGN = 2 << 20 };
 
 typedef struct block {
   kiln__cpu_block_info info;
-  struct block *next; /* of the bucket */
+  struct block *next; /* in the bucket */
 } block;
 
-/* By first address. */
+/* A hash table by first address. */
 struct kiln__cpu_blocks {
   pthread_mutex_t lock;
   block *buckets[1024];
@@ -313,7 +319,7 @@ static block *take_block_of(CUcontext context)
 void kiln__cpu_end_memory(CUcontext context)
 {
   kiln__cpu_machine *m = machine();
-  /* In a context that a kernel broke nobody could free anything. */
+  /* After a failed kernel the program could not free anything. */
   const bool leaks = (m->opts.checks & KILN_CPU_CHECK_MEMORY) != 0 &&
                      atomic_load(&context->sticky) == CUDA_SUCCESS;
   block *b;
@@ -337,7 +343,8 @@ uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size)
   return kiln__cpu_memory_host(machine()->memory, address, size);
 }
 
-/* Every address that the address map ever gives out, windows included. */
+/* Can the address map ever return this address? Includes the windows of the
+ * other state spaces. */
 static bool is_device_address(CUdeviceptr address)
 {
   return (address >= KILN__WINDOW_SHARED &&
@@ -362,7 +369,7 @@ uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size)
     return NULL;
   if (is_device_address(address))
     return kiln__cpu_device_bytes(address, size);
-  /* Pinned host memory has an end, the program's own has none that is known. */
+  /* Pinned host memory has a known end, other host memory has not. */
   if (kiln__cpu_memory_find(machine()->memory, address, &range) &&
       range.last - address < size)
     return NULL;

@@ -1,5 +1,4 @@
-/* memory.h -- every allocation that the API made, with what the address map
- * does not know of it. */
+/* api_memory.h -- the ledger of allocations, and access to their bytes. */
 #ifndef KILN_CPU_API_MEMORY_H
 #define KILN_CPU_API_MEMORY_H
 
@@ -7,57 +6,63 @@
 
 typedef struct kiln__cpu_block_info {
   CUdeviceptr first;
-  size_t size; /* as asked for */
+  size_t size; /* bytes as requested */
   kiln__cpu_range_kind kind;
   int device;
-  CUcontext context; /* NULL: of graphs and pools */
-  unsigned flags;    /* of cuMemHostAlloc, cuMemHostRegister, managed */
-  bool registered;   /* the program's own memory */
+  CUcontext context; /* NULL: belongs to a graph or a pool */
+  unsigned flags;    /* as given to cuMemHostAlloc and its like */
+  bool registered;   /* by cuMemHostRegister; not ours to free */
   CUmemoryPool pool;
-  kiln__cpu_graph_memory *graph; /* of an alloc node */
-  bool freed;                    /* a free is on its way in a stream */
+  kiln__cpu_graph_memory *graph; /* NULL: of no alloc node */
+  bool freed;                    /* a free is enqueued in a stream */
   bool sync_memops;
 } kiln__cpu_block_info;
 
-/* A new range of a device (its bytes are counted) or of the host.
- * context NULL: lives on its own. CUDA_ERROR_OUT_OF_MEMORY. */
+/* Allocates a range of a device, whose bytes are charged, or of the host. With
+ * `context` NULL no context's end frees it. CUDA_SUCCESS,
+ * CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult kiln__cpu_block_add(CUdeviceptr *out, kiln__cpu_range_kind kind,
                              int device, CUcontext context, size_t size);
-/* The program's own memory; CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED. */
+/* Registers memory of the program. CUDA_SUCCESS,
+ * CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult kiln__cpu_block_register(void *p, size_t size, CUcontext context,
                                   unsigned flags);
 /* Charges bytes to a device's memory, or gives them back, for what is no
  * allocation of the program: variables of modules. False: fewer are left. */
 bool kiln__cpu_charge(int device, uint64_t size);
 void kiln__cpu_uncharge(int device, uint64_t size);
+/* Makes the empty ledger of the machine. False: no memory. */
 bool kiln__cpu_ledger_make(kiln__cpu_machine *m);
-/* The allocation that starts at, or holds, the address. False: none. */
+/* Copies the entry of the allocation that starts at the address, or that holds
+ * it. False: there is none. */
 bool kiln__cpu_block_at(CUdeviceptr first, kiln__cpu_block_info *out);
 bool kiln__cpu_block_of(CUdeviceptr address, kiln__cpu_block_info *out);
 void kiln__cpu_block_set_pool(CUdeviceptr first, CUmemoryPool pool);
 void kiln__cpu_block_set_graph(CUdeviceptr first,
                                kiln__cpu_graph_memory *graph);
 void kiln__cpu_block_set_flags(CUdeviceptr first, unsigned flags, bool sync);
-/* Bytes of graphs' alloc nodes on a device. */
+/* Returns the bytes of all alloc nodes of graphs on a device. */
 uint64_t kiln__cpu_graph_bytes(int device);
-/* Claim it for freeing: false if it does not start there or is claimed. */
+/* Claims an allocation for freeing, so that a second free fails at once. False:
+ * none starts there, or it is claimed. */
 bool kiln__cpu_block_claim(CUdeviceptr first, kiln__cpu_block_info *out);
-/* Take it out and give its bytes back. */
+/* Removes the entry and frees the bytes. Launches that run may still touch them
+ * until they end. */
 void kiln__cpu_block_remove(CUdeviceptr first);
 
-/* Where a copy or fill of the API may go: the bytes in this process, or NULL.
- * Addresses that no allocation has are the program's own host memory, if they
- * can be: device addresses never are. */
+/* Returns the bytes of this process that a copy or fill may access, or NULL. An
+ * address outside of all allocations counts as host memory of the program, unless
+ * it lies where device addresses do. */
 uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size);
-/* The same, but only in memory that devices can use. */
+/* The same, but NULL for memory that devices cannot access. */
 uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size);
-/* Host memory that the device does not know: copies with it are staged. */
+/* Is it host memory that is neither pinned nor managed? */
 bool kiln__cpu_is_pageable(CUdeviceptr address);
 
-/* pool.c */
-CUresult kiln__cpu_pool_of_device(int device,
-                                  CUmemoryPool *out); /* current one */
-/* A free has happened: its bytes are the pool's again. */
+/* memory_pool.c: stores the current pool of a device. CUDA_SUCCESS,
+ * CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult kiln__cpu_pool_of_device(int device, CUmemoryPool *out);
+/* Counts the bytes of an allocation that was freed as unused by its pool. */
 void kiln__cpu_pool_returned(CUmemoryPool pool, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
-/* copy_box.c -- copies in two and three dimensions, and with arrays. */
+/* copy_box.c -- the copy functions in two and three dimensions, and those with
+ * arrays. */
 #include "../context/api_context.h"
 #include "api_copy.h"
 

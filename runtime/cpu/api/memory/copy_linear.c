@@ -1,4 +1,4 @@
-/* copy_linear.c -- copies of bytes in a row. */
+/* copy_linear.c -- the copy functions for contiguous bytes. */
 #include "../context/api_context.h"
 #include "api_copy.h"
 
@@ -48,7 +48,7 @@ CUresult kiln__cpu_memcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes,
               stream, true);
 }
 
-/* The host's side may be any address, as with unified addressing. */
+/* Under unified addressing the host's side may be a device address, too. */
 CUresult kiln__cpu_memcpyHtoD(CUdeviceptr to, const void *from, size_t bytes)
 {
   return copy(CU_MEMORYTYPE_DEVICE, to, CU_MEMORYTYPE_UNIFIED, of(from), bytes,

@@ -1,4 +1,4 @@
-/* fill.c -- memset of 8, 16 and 32 bits, in one and two dimensions. */
+/* fill.c -- cuMemset of 8, 16 and 32 bits, in one and two dimensions. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 
@@ -9,7 +9,7 @@ typedef struct fill_work {
   CUDA_MEMSET_NODE_PARAMS params;
 } fill_work;
 
-/* Rows that touch are one row. */
+/* Joins rows without gaps into one row. */
 static CUDA_MEMSET_NODE_PARAMS joined(CUDA_MEMSET_NODE_PARAMS p)
 {
   if (p.height > 1 && p.pitch == p.width * p.elementSize) {
@@ -34,7 +34,7 @@ static void fill_row(uint8_t *to, const CUDA_MEMSET_NODE_PARAMS *p)
   }
 }
 
-/* All bytes from the first to the last, NULL if they are not of one range. */
+/* Returns the first byte; NULL: the bytes do not all lie in one range. */
 static uint8_t *bytes_of(const CUDA_MEMSET_NODE_PARAMS *p)
 {
   size_t row, extent;
@@ -125,7 +125,7 @@ static CUresult fill(CUdeviceptr to, size_t pitch, unsigned value,
     manner = KILN__MAY_RUN_HERE | KILN__SYNC_CALL;
     if (kiln__cpu_memory_find(machine()->memory, to, &range) &&
         (range.kind == KILN__RANGE_HOST || range.kind == KILN__RANGE_MANAGED))
-      manner |= KILN__WAIT; /* the host can see it */
+      manner |= KILN__WAIT; /* the host may read it next */
   } else if (width * size * height <= SMALL) {
     manner = KILN__MAY_RUN_HERE;
   }

@@ -1,4 +1,5 @@
-/* memory_host.c -- pinned host memory: its own address is its device address. */
+/* memory_host.c -- pinned host memory, whose device address is its host
+ * address. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 
@@ -86,7 +87,7 @@ CUresult kiln__cpu_memHostUnregister(void *p)
   return rc;
 }
 
-/* Inside of pinned memory too, not only at its start. */
+/* Finds the pinned allocation that holds `p`, which may lie inside of it. */
 static CUresult pinned(const void *p, kiln__cpu_block_info *info)
 {
   CUcontext context;

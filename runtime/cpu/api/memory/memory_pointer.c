@@ -1,4 +1,5 @@
-/* memory_pointer.c -- what is known of an address; advice about it. */
+/* memory_pointer.c -- attributes of addresses, and advice and prefetches, which
+ * are checked and have no effect. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 
@@ -9,8 +10,9 @@
 typedef struct subject {
   CUdeviceptr address;
   kiln__cpu_range range;
-  kiln__cpu_block_info info; /* zero: a module's variable and the like */
-  bool known;                /* in the address map */
+  kiln__cpu_block_info
+      info;   /* all zero if the API did not allocate it, as variables */
+  bool known; /* the address map has it */
 } subject;
 
 static subject subject_of(CUdeviceptr address)
@@ -151,7 +153,7 @@ static size_t size_of(CUpointer_attribute attribute)
   }
 }
 
-/* Never fails because of the address: what is not known of it is 0. */
+/* Succeeds for any address; attributes of an unknown one are 0. */
 CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
                                         CUpointer_attribute *attributes,
                                         void **data, CUdeviceptr address)
@@ -171,7 +173,7 @@ CUresult kiln__cpu_pointerGetAttributes(unsigned int n,
     if (s.known)
       (void)attribute_of(&s, attributes[i], data[i]);
     else if (attributes[i] == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)
-      put_int(data[i], -2); /* what the driver says of host memory */
+      put_int(data[i], -2); /* as the driver reports for host memory */
   }
   return CUDA_SUCCESS;
 }

@@ -1,17 +1,19 @@
-/* pool.c -- memory in the order of streams.
+/* memory_pool.c -- stream-ordered allocation: cuMemAllocAsync and memory pools.
  *
- * An address is given out at the call, and goes back when the stream comes to
- * the free. What a pool has "reserved" is kept as a number only: the bytes
- * themselves go back at once, so that use after free is found. */
+ * An allocation gets its address when the program calls, and is freed when the
+ * stream reaches the free. A real pool keeps freed memory reserved for later
+ * allocations. Here "reserved" is only a number that follows the same rules: the
+ * bytes are freed at once, so that the memory check finds a use after free.
+ * machine.lock guards everything. */
 #include "../context/api_context.h"
 #include "api_memory.h"
 
-enum { N_FLAGS = 3 }; /* the reuse policies, kept without effect */
+enum { N_FLAGS = 3 }; /* reuse policies, stored for the getter */
 
 struct CUmemPoolHandle_st {
-  int device; /* -1: host memory */
+  int device; /* ordinal; -1: host memory */
   bool is_default;
-  bool destroyed; /* goes with its last allocation */
+  bool destroyed; /* freed with its last allocation */
   uint64_t max_size;
   CUmemPoolProps props;
   int policy[N_FLAGS];
@@ -19,7 +21,7 @@ struct CUmemPoolHandle_st {
   uint64_t used, used_high, reserved, reserved_high;
   unsigned n_blocks;
   CUmemAccess_flags access[KILN__MAX_DEVICES];
-  CUmemoryPool next; /* all, under machine.lock as everything here */
+  CUmemoryPool next; /* in machine.pools */
 };
 
 static void lock(void)
@@ -367,7 +369,7 @@ CUresult kiln__cpu_memPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
 
 /* ---- Allocations --------------------------------------------------------------------- */
 
-/* A node that gives the address whenever its graph runs. */
+/* Makes an alloc node instead: the allocation is part of a capture. */
 static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
                               CUdeviceptr *address, bool *taken)
 {
@@ -406,7 +408,7 @@ static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
     return CUDA_ERROR_OUT_OF_MEMORY;
   rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device, s->context,
                            bytes);
-  if (rc == CUDA_ERROR_OUT_OF_MEMORY) { /* frees may be on their way */
+  if (rc == CUDA_ERROR_OUT_OF_MEMORY) { /* frees may be enqueued */
     kiln__cpu_wait_context(s->context);
     rc = kiln__cpu_block_add(address, KILN__RANGE_POOL, pool->device,
                              s->context, bytes);
@@ -453,7 +455,7 @@ typedef struct free_work {
   CUmemoryPool pool;
 } free_work;
 
-/* In `free` and not in `run`: also when the context has failed. */
+/* Frees in work->free, not in run, which is skipped after a failed kernel. */
 static void drop_block(kiln__cpu_work *work)
 {
   free_work *f = (free_work *)(void *)work;
@@ -491,7 +493,7 @@ static CUresult free_in_stream(CUcontext context, CUstream handle,
   return kiln__cpu_queue_add(s, &f->base, KILN__HERE, NULL, 0, NULL);
 }
 
-/* In a capture: a node that frees what an alloc node of a graph gave. */
+/* Makes a free node instead: the free is part of a capture. */
 static CUresult capture_free(CUstream s, const kiln__cpu_block_info *info,
                              bool *taken)
 {
@@ -585,7 +587,8 @@ CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
                                          : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* It is there from the node's making on: used, reserved and highest are one. */
+/* Alloc nodes have their memory from creation on, so that used, reserved and
+ * highest values are equal. */
 CUresult kiln__cpu_deviceGetGraphMemAttribute(CUdevice device,
                                               CUgraphMem_attribute attribute,
                                               void *value)

@@ -1,8 +1,9 @@
-/* function.c -- attributes and parameters of kernels. */
+/* api_function.c -- attributes and parameters of kernels. */
 #include "api_module.h"
 
-/* Registers a thread as ptxas would have it: what is alive at once, but never
- * more than a thread may have or the largest block can be given. */
+/* Estimates the registers per thread that ptxas would allocate: the largest
+ * number alive at once, bounded by what a thread may have and by what the largest
+ * block leaves per thread. */
 int kiln__cpu_function_registers(const kiln__cpu_code *code,
                                  const kiln__cpu_limits *l)
 {
@@ -159,7 +160,7 @@ CUresult kiln__cpu_function_set(CUfunction f, CUfunction_attribute attribute,
   }
 }
 
-/* What the functions below begin with. */
+/* Resolves the handle of a function or kernel in the current context. */
 static CUresult enter(CUfunction handle, CUfunction *out)
 {
   CUcontext context;
@@ -231,7 +232,7 @@ CUresult kiln__cpu_funcGetModule(CUmodule *module, CUfunction function)
   return CUDA_SUCCESS;
 }
 
-/* A preference, which changes nothing here. */
+/* A preference that has no effect here. */
 CUresult kiln__cpu_funcSetCacheConfig(CUfunction function, CUfunc_cache config)
 {
   CUfunction f;

@@ -1,17 +1,23 @@
-/* image.c -- recognise what cuModuleLoadData is given, and get at its PTX. */
+/* api_image.c -- recognises the images that cuModuleLoadData takes, and extracts
+ * their PTX.
+ *
+ * The driver gets a pointer without a size. The first bytes decide what it is:
+ * a PTX text, a fat binary, the wrapper around one that nvcc puts into programs,
+ * a result of cuLinkComplete, or machine code, which cannot run here. From then
+ * on the format's own length fields bound every access. */
 #include "api_module.h"
 
 #include "../../../base/os.h"
 
 #include <string.h>
 
-/* Our own container for linked texts: what cuLinkComplete hands out. */
+/* The container for linked texts that cuLinkComplete returns. */
 static const char linked_magic[16] = "\177KILN PTX LINK\n";
 
 typedef struct linked_head {
   char magic[16];
-  uint64_t size; /* of everything */
-  uint64_t n;    /* texts: each a uint64_t length, then its bytes and a NUL */
+  uint64_t size; /* bytes of the container, this struct included */
+  uint64_t n;    /* texts; each is a uint64_t length, its bytes and a NUL */
 } linked_head;
 
 enum { IMAGE_LIMIT = 1 << 30 };
@@ -25,7 +31,7 @@ bool kiln__cpu_image_add(kiln__cpu_image *image, const char *data, size_t size)
   if (more == NULL)
     return false;
   image->texts = more;
-  /* A NUL within ends the text: containers pad with them. */
+  /* Containers pad texts with NULs, so the first NUL ends the text. */
   copy = kiln__strndup(image->alloc, data, strnlen(data, size));
   if (copy == NULL)
     return false;
@@ -60,7 +66,7 @@ void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out)
 
 /* ---- The head of a PTX text ---------------------------------------------------- */
 
-/* After white space and comments. */
+/* Returns the first byte that belongs to neither white space nor a comment. */
 static const char *skip_blank(const char *p, const char *end)
 {
   while (p < end) {
@@ -135,23 +141,26 @@ bool kiln__cpu_ptx_fits(const kiln__cpu_ptx_head *head, int arch)
 
 /* ---- Images ---------------------------------------------------------------------- */
 
-/* What can be said before parsing. An unreadable head is left to the parser. */
+/* Checks .version and .target before the text is parsed. If the head cannot be
+ * read, the parser reports that with a line number. */
 static CUresult check_head(const kiln__cpu_ptx_head *head, int arch,
                            kiln__buf *log)
 {
   if (head->version > KILN__PTX_VERSION) {
     kiln__buf_format(log,
                      "PTX .version %d.%d is newer than %d.%d, which the CPU "
-                     "device knows\n",
+                     "device supports\n",
                      head->version / 10, head->version % 10,
                      KILN__PTX_VERSION / 10, KILN__PTX_VERSION % 10);
     return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
   }
   if (!kiln__cpu_ptx_fits(head, arch)) {
-    kiln__buf_format(log,
-                     "PTX .target sm_%d%.1s does not run on the played %d.%d\n",
-                     head->target, head->suffix == 0 ? "" : &head->suffix,
-                     arch / 10, arch % 10);
+    kiln__buf_format(
+        log,
+        "PTX .target sm_%d%.1s does not run on capability %d.%d; set "
+        "arch of the CPU device, or compile for less\n",
+        head->target, head->suffix == 0 ? "" : &head->suffix, arch / 10,
+        arch % 10);
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   return CUDA_SUCCESS;
@@ -192,7 +201,7 @@ static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
   return out->n == 0 ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 
-/* Does it begin with a directive, after comments? `size` 0: up to the NUL. */
+/* Does it begin with a directive, after comments? Size 0: it ends with a NUL. */
 static bool is_text(const char *text, size_t size)
 {
   const size_t n = size == 0 ? strlen(text) : strnlen(text, size);
@@ -227,12 +236,13 @@ static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
                          size_t size, int arch, kiln__buf *log)
 {
   static const uint8_t wrapper[] = {0xb1, 0x43, 0x62, 0x46};
-  /* Byte by byte: text without a known size may be shorter than a magic. */
+  /* Without a size the bytes may be a text shorter than a magic number. strncmp
+   * stops at its NUL and does not read beyond it. */
   const bool some = size == 0 || size >= sizeof(linked_head);
 
   if (some && strncmp((const char *)bytes, "\177ELF", 4) == 0) {
     kiln__buf_text(log, "machine code alone: the CPU device runs PTX; compile "
-                        "for compute_XX, or hand in the PTX\n");
+                        "for compute_XX, or load the PTX itself\n");
     return CUDA_ERROR_NO_BINARY_FOR_GPU;
   }
   if (some &&
@@ -240,7 +250,7 @@ static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
     return read_linked(out, bytes, size, arch, log);
   if (some && strncmp((const char *)bytes, (const char *)fatbin, 4) == 0)
     return kiln__cpu_fatbin_read(out, bytes, size, arch, log);
-  /* It holds pointers: never out of a file. */
+  /* A wrapper holds pointers, so it is never read from a file. */
   if (size == 0 && strncmp((const char *)bytes, (const char *)wrapper, 4) == 0)
     return read_wrapper(out, bytes, arch, log);
   if (some && strncmp((const char *)bytes, "!<arch>\n", 8) == 0) {

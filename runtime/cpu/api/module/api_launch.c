@@ -1,10 +1,14 @@
-/* launch.c -- kernels as work of a stream or node of a graph. */
+/* api_launch.c -- kernel launches: checked, copied, and enqueued as work.
+ *
+ * The shape and the arguments are checked and copied when the program calls, so
+ * that it may change or free them at once. The work holds a reference to the
+ * module, which may be unloaded while launches are in flight. */
 #include "../stream/streams.h"
 #include "api_module.h"
 
 #include <string.h>
 
-/* A launch as asked for; grid, block and cluster are all set. */
+/* A launch as the program requests it; all dimensions are at least 1. */
 typedef struct shape {
   uint32_t grid[3], block[3], cluster[3];
   uint32_t dynamic_shared;
@@ -14,8 +18,8 @@ typedef struct shape {
 typedef struct launch_work {
   kiln__cpu_work base;
   CUcontext context;
-  CUfunction function; /* its module is held */
-  CUkernel kernel;     /* as which it was given; NULL: as a function */
+  CUfunction function; /* the work holds a reference to its module */
+  CUkernel kernel;     /* NULL: the launch named a function, no kernel */
   shape shape;
   uint32_t max_resident;
   void **pointers; /* at each argument, in params; NULL: function has none */
@@ -100,7 +104,8 @@ static void describe(kiln__cpu_launch_desc *out, const launch_work *w,
   }
 }
 
-/* Limits may change until it runs, as with the driver. */
+/* Reads the context's limits when the kernel starts: the program may change
+ * them until then, as with the driver. */
 static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
 {
   size_t stack, heap;
@@ -194,7 +199,8 @@ static CUresult check_block(const kiln__cpu_code *code,
   return CUDA_SUCCESS;
 }
 
-/* Fills in the cluster that the function itself asks for. */
+/* Checks the cluster, and takes the one of the function if the launch names
+ * none. */
 static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
 {
   const bool required = f->cluster[0] != 0;
@@ -248,7 +254,8 @@ static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
 
 /* ---- Making ------------------------------------------------------------------------- */
 
-/* `extra`: one buffer that holds all parameters as the code lays them out. */
+/* Copies the arguments from `extra`: one buffer with all parameters, laid out as
+ * the PTX declares them. */
 static CUresult copy_buffer(launch_work *w, void **extra)
 {
   const void *from = NULL;
@@ -429,7 +436,7 @@ CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
       s.cluster[1] = v->clusterDim.y;
       s.cluster[2] = v->clusterDim.z;
       break;
-    default: /* preferences: priority, overlap with what comes before, ... */
+    default: /* preferences such as priority have no effect */
       break;
     }
   }
@@ -445,7 +452,8 @@ struct kiln__cpu_old_launch {
   uint8_t params[OLD_PARAM_BYTES];
 };
 
-/* Its state is of the function, and no business of two threads at once. */
+/* The state of cuFuncSetBlockShape and cuParamSet*, made at first use. It belongs
+ * to the function; CUDA leaves concurrent use undefined. */
 static CUresult old_of(CUfunction handle, struct kiln__cpu_old_launch **out)
 {
   CUcontext context;

@@ -1,4 +1,8 @@
-/* link.c -- the link API: PTX texts in, one image that loads them together out. */
+/* api_link.c -- the link API: takes PTX texts and makes one image of them.
+ *
+ * Each input is parsed when it is added, so that messages name it. Completing
+ * links the texts once to find what is unresolved. The image holds the texts
+ * themselves; loading it links them again. */
 #include "api_module.h"
 
 #include "../../../base/os.h"
@@ -7,7 +11,7 @@ struct CUlinkState_st {
   kiln__cpu_jit jit;
   kiln__cpu_image texts;
   kiln__buf log;
-  kiln__buf image; /* what cuLinkComplete handed out */
+  kiln__buf image; /* returned by cuLinkComplete; freed with the state */
 };
 
 static CUresult check_state(CUlinkState state)
@@ -44,7 +48,7 @@ CUresult kiln__cpu_linkCreate(unsigned int n, CUjit_option *options,
   return CUDA_SUCCESS;
 }
 
-/* Move the texts of `image` behind those that are there. */
+/* Copies the texts of `image` behind those of the state. */
 static CUresult append(CUlinkState s, const kiln__cpu_image *image)
 {
   for (size_t i = 0; i < image->n; i++) {
@@ -55,7 +59,7 @@ static CUresult append(CUlinkState s, const kiln__cpu_image *image)
   return CUDA_SUCCESS;
 }
 
-/* Each input is checked when it is added: its messages then name it. */
+/* Parses the input only for its messages, which begin with its name. */
 static CUresult check_text(CUlinkState s, const kiln__cpu_image *image,
                            const char *name)
 {
@@ -88,7 +92,8 @@ static CUresult add(CUlinkState s, CUjitInputType type, const void *data,
     return CUDA_ERROR_JIT_COMPILER_NOT_FOUND; /* as without libnvvm */
   if (type < CU_JIT_INPUT_CUBIN || type > CU_JIT_INPUT_LIBRARY)
     return CUDA_ERROR_INVALID_VALUE;
-  /* The bytes decide, not the type: a fat binary is one under any. */
+  /* The bytes decide what it is, not the type: a fat binary may come under
+   * each of them. */
   rc = path != NULL ? kiln__cpu_image_file(&image, &m->alloc, path,
                                            m->opts.arch, &s->log)
                     : kiln__cpu_image_read(&image, &m->alloc, data, size,
@@ -139,7 +144,7 @@ CUresult kiln__cpu_linkComplete(CUlinkState state, void **cubin, size_t *size)
     return CUDA_ERROR_INVALID_VALUE;
   if (state->texts.n == 0)
     return CUDA_ERROR_INVALID_IMAGE;
-  /* Linked here only for its messages: the image is linked when loaded. */
+  /* Links for the messages only; loading the image links again. */
   rc = kiln__cpu_module_program(&program, state->texts.alloc, &state->texts,
                                 &state->log);
   kiln__cpu_program_free(program);

@@ -1,4 +1,9 @@
-/* module.c -- modules: PTX loaded into a context, its variables in memory. */
+/* api_module.c -- modules: PTX in a context, with its variables in memory.
+ *
+ * Loading parses and links the texts, gives each variable memory, writes the
+ * initial values and the addresses in them, lists the kernels, and binds the
+ * program to the handlers of the instruction set. Launches in flight hold
+ * references, so that unloading takes effect when the last of them is done. */
 #include "api_module.h"
 #include "../memory/api_memory.h"
 
@@ -18,7 +23,7 @@ static CUresult result_of(kiln_status st, kiln__buf *log)
   return CUDA_ERROR_INVALID_PTX;
 }
 
-/* Nothing of it is kept on failure. */
+/* Parses every text. On failure it frees those that it has parsed. */
 static CUresult parse_all(kiln__cpu_ptx_module **parts, const kiln_allocator *a,
                           const kiln__cpu_image *image, kiln__buf *log)
 {
@@ -109,7 +114,8 @@ static CUresult place(CUmodule module, uint32_t number, kiln__buf *log)
   return CUDA_SUCCESS;
 }
 
-/* Write the addresses that a variable's initialiser names. */
+/* Writes the addresses of other variables and of functions into an initial
+ * value. All variables have their memory by now. */
 static void patch(CUmodule module, uint32_t number)
 {
   const kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -125,7 +131,7 @@ static void patch(CUmodule module, uint32_t number)
         m->memory, module->globals[number] + p->offset, p->size);
 
     if (at == NULL)
-      continue; /* beyond the variable: the checker refuses these */
+      continue; /* outside of the variable; the checker refuses such text */
     for (unsigned k = 0; k < p->size; k++) /* the device is little-endian */
       at[k] = (uint8_t)(value >> (8 * k));
   }
@@ -173,8 +179,8 @@ static CUresult list_functions(CUmodule module)
   return CUDA_SUCCESS;
 }
 
-/* More shared memory than a block can have, ever: ptxas says so, and so does
- * the driver when it loads. */
+/* Refuses kernels with more static shared memory than a block may have. ptxas
+ * words it so, and the driver refuses them when it loads. */
 static CUresult check_functions(CUmodule module, kiln__buf *log)
 {
   const kiln__cpu_limits *l =
@@ -228,7 +234,7 @@ void kiln__cpu_module_drop(CUmodule module)
     destroy(module);
 }
 
-/* Its handles are no more; work in flight goes on. */
+/* Ends the handles and drops their reference. Work in flight continues. */
 static void forget(CUmodule module)
 {
   kiln__cpu_live_remove(module);
@@ -342,7 +348,7 @@ CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
 
 /* ---- The driver's functions ------------------------------------------------------ */
 
-/* From memory, or from a file where `path` is given. */
+/* Loads from the file `path`, or from memory if that is NULL. */
 static CUresult load(CUmodule *out, const void *bytes, const char *path,
                      unsigned n, const CUjit_option *options, void **values)
 {
@@ -393,7 +399,7 @@ CUresult kiln__cpu_moduleLoad(CUmodule *module, const char *path)
   return load(module, NULL, path, 0, NULL, NULL);
 }
 
-/* A live module; every call needs a context first. */
+/* Checks the current context, then that the module is live. */
 static CUresult check_module(CUmodule module)
 {
   CUcontext context;

@@ -1,9 +1,12 @@
-/* occupancy.c -- what a multiprocessor of the played architecture holds. */
+/* api_occupancy.c -- how many blocks a multiprocessor holds at once.
+ *
+ * The limits and the allocation rules are those of NVIDIA's occupancy
+ * calculator. A test compares the results with the calculator's. */
 #include "api_module.h"
 
 #include <limits.h>
 
-/* The rows are in KiB and 1,024 registers, as the documentation has them. */
+/* The table counts shared memory in KiB and registers in units of 1,024. */
 static const kiln__cpu_limits all_limits[] = {
 #define KILN_TRAITS(cc, family, tegra, block_threads, sm_threads, sm_blocks,   \
                     sm_regs, block_regs, thread_regs, reg_unit, warp_unit,     \
@@ -34,8 +37,8 @@ static uint64_t least(uint64_t a, uint64_t b)
   return a < b ? a : b;
 }
 
-/* Registers come in units a warp, out of the slice of the file that belongs to
- * the warp's scheduler; a block may hold block_registers. */
+/* A warp gets registers in whole units from the slice of the register file that
+ * belongs to its scheduler. A block may hold at most block_registers. */
 static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
                                     uint64_t registers)
 {
@@ -48,7 +51,7 @@ static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
   if (registers > (uint64_t)l->thread_registers ||
       each * round_up(warps, slices) > (uint64_t)l->block_registers)
     return 0;
-  /* 6.0 has two slices, but refuses what its siblings with four cannot run. */
+  /* Capability 6.0 has two slices, but refuses what 6.1, with four, cannot run. */
   if (l->arch == 60 &&
       (each * round_up(warps, 4) > (uint64_t)l->block_registers ||
        (uint64_t)l->sm_registers / 4 / each * 4 < warps))
@@ -87,12 +90,12 @@ int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
 
 /* ---- The driver's functions ------------------------------------------------------ */
 
-/* What all of them begin with. */
+/* The checked arguments of the occupancy functions. */
 typedef struct asked {
   CUfunction function;
   const kiln__cpu_code *code;
   const kiln__cpu_limits *limits;
-  int max_threads; /* of a block of this function */
+  int max_threads; /* threads per block of this function, at most */
 } asked;
 
 static CUresult ask(asked *out, CUfunction function)
@@ -136,7 +139,8 @@ CUresult kiln__cpu_occupancyMaxActiveBlocksPerMultiprocessor(
       blocks, function, block, smem, 0);
 }
 
-/* The largest block among those with most threads resident. */
+/* Tries every block size in whole warps, and takes the largest of those with the
+ * most resident threads. */
 CUresult kiln__cpu_occupancyMaxPotentialBlockSizeWithFlags(
     int *least_grid, int *block, CUfunction function,
     CUoccupancyB2DSize smem_of_block, size_t smem, int limit,

@@ -1,11 +1,12 @@
-/* jit_log.c -- the JIT options of the driver: buffers for messages. */
+/* jit_log.c -- the JIT options of the driver: the program's buffers for
+ * messages. */
 #include "api_module.h"
 
 #include "../../../base/os.h"
 
 #include <string.h>
 
-/* Sizes come as the value itself, in its low 32 bits. */
+/* The option's value is the size itself, in its low 32 bits, and no pointer. */
 static size_t size_value(void *value)
 {
   return (size_t)(uint32_t)(uintptr_t)value;
@@ -44,7 +45,7 @@ CUresult kiln__cpu_jit_read(kiln__cpu_jit *jit, unsigned n,
   return CUDA_SUCCESS;
 }
 
-/* Fill one buffer; its size option then says how much of it is used. */
+/* Fills one buffer and writes the number of bytes used into its size option. */
 static void fill(char *buf, size_t size, void **out, const char *text)
 {
   size_t used = 0;

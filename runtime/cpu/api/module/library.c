@@ -1,11 +1,11 @@
-/* library.c -- libraries and their kernels: loaded once, into each context when
- * it is first used there. */
+/* library.c -- libraries and their kernels. A library has no context: it is
+ * loaded into a context when one of its kernels is first used there. */
 #include "api_module.h"
 
 #include <string.h>
 
-/* The library in one context. Stays when the context ends: its number tells it
- * from a later one at the same address. */
+/* The library in one context. The entry stays when the context ends; the
+ * context's id distinguishes it from a later one at the same address. */
 typedef struct loaded {
   CUcontext context;
   uint64_t context_id;
@@ -15,16 +15,18 @@ typedef struct loaded {
 
 struct CUkern_st {
   CUlibrary library;
-  const char *name; /* of the library's program */
-  /* Set before it is loaded somewhere, applied to what is loaded then. */
+  const char *name; /* belongs to the library's program */
+  /* Attributes that were set before the library was loaded into a context;
+   * applied when it is. */
   int wanted[16];
   bool set[16];
 };
 
 struct CUlib_st {
-  pthread_mutex_t lock; /* loaded, wanted */
+  pthread_mutex_t lock; /* guards `loaded` and `wanted` */
   kiln__cpu_image image;
-  kiln__cpu_program *program; /* as loaded first: names and layouts */
+  kiln__cpu_program
+      *program; /* for names and layouts, before any context has it */
   struct CUkern_st *kernels;
   uint32_t n_kernels;
   loaded *contexts;
@@ -129,8 +131,8 @@ static CUresult load(CUlibrary *out, const void *bytes, const char *path,
   return rc;
 }
 
-/* Library options say how long the image stays and when it is loaded: it is
- * copied, and loaded when used. */
+/* The library options concern how long the program keeps the image and when it
+ * is loaded. They have no effect: the image is copied, and loaded when used. */
 CUresult kiln__cpu_libraryLoadData(CUlibrary *library, const void *image,
                                    CUjit_option *options, void **values,
                                    unsigned int n,
@@ -220,7 +222,7 @@ static CUresult module_in(CUlibrary library, CUcontext context, CUmodule *out)
   return rc;
 }
 
-/* Functions of a module are in the order of the library's kernels. */
+/* The functions of a loaded module have the order of the library's kernels. */
 CUresult kiln__cpu_kernel_function(CUfunction handle, CUcontext context,
                                    CUfunction *out)
 {
@@ -374,7 +376,7 @@ static CUresult check_device(CUkernel kernel, CUdevice device)
              : CUDA_SUCCESS;
 }
 
-/* A function of no context: attributes need no memory. */
+/* Makes a function without a context, whose attributes can be read. */
 static void as_function(CUkernel kernel, struct CUmod_st *module,
                         struct CUfunc_st *f)
 {

@@ -1,4 +1,5 @@
-/* event.c -- events: the last mark that was recorded into each. */
+/* api_event.c -- events. An event holds the mark of its last record; a wait for
+ * the event is a dependency on that mark. */
 #include "../context/api_context.h"
 #include "../graph/graph.h"
 
@@ -298,8 +299,8 @@ CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
   return rc;
 }
 
-/* Blocking streams wait for what the legacy stream waits for; the others are
- * told one by one. */
+/* Blocking streams wait for the legacy stream and thereby for the event. Each
+ * non-blocking stream gets a wait of its own. */
 CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();

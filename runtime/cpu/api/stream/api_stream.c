@@ -1,4 +1,5 @@
-/* stream.c -- streams as the API shows them. */
+/* api_stream.c -- the stream functions of the API: handles, work, life, waiting,
+ * attributes. queue.c runs what these enqueue. */
 #include "../context/api_context.h"
 #include "../graph/graph.h"
 
@@ -64,7 +65,7 @@ CUresult kiln__cpu_stream_of(CUcontext context, CUstream handle, CUstream *out)
   return CUDA_SUCCESS;
 }
 
-/* Current context and a stream of the program. */
+/* Stores the current context and the stream that the program means. */
 static CUresult current_stream(CUstream handle, CUcontext *context,
                                CUstream *out)
 {
@@ -341,8 +342,8 @@ CUresult kiln__cpu_ctxGetStreamPriorityRange(int *least, int *greatest)
   return CUDA_SUCCESS;
 }
 
-/* Only the synchronisation policy and the priority can be set, and neither
- * changes anything here. */
+/* Attributes are hints here: the synchronisation policy and the priority are
+ * stored for the getter, the others are accepted. */
 CUresult kiln__cpu_streamSetAttribute(CUstream stream, CUstreamAttrID attribute,
                                       const CUstreamAttrValue *value)
 {

@@ -1,9 +1,21 @@
 /* queue.c -- streams as queues of marks, each run by a host thread of its own.
  *
- * A mark may begin when it is the first of its stream, nothing of the stream
- * runs, and every mark that it waits for is done. What a stream implies for
- * others (the legacy stream) is expressed by such waits when work is added, so
- * that nothing has to look at other streams later. */
+ * Problem: streams run in order within themselves and concurrently with each
+ * other, except for event waits and for the legacy stream, which waits for every
+ * blocking stream and holds them up.
+ *
+ * Idea: everything becomes one kind of dependency. Adding work to a stream adds
+ * a mark with edges from the marks that it has to wait for: those of events, and
+ * those that the legacy stream implies at this moment. A mark may begin when it
+ * is the first of its stream, nothing of the stream runs, and all its edges are
+ * met. So nothing looks at other streams once the work is queued.
+ *
+ * Invariant: an edge leads from an older mark to a newer one, so that there is
+ * no cycle and the oldest mark that is not done can always run.
+ *
+ * Cost: one short critical section of queue_lock per addition and per completed
+ * mark. A stream gets its thread when work has to wait for the first time; short
+ * work that waits for nothing runs in the caller's thread. */
 #include "streams.h"
 
 #include <signal.h>
@@ -73,7 +85,8 @@ static void kick(CUstream s)
     pthread_cond_signal(&s->wake);
 }
 
-/* Free a stream that has ended; the caller may not touch it any more. */
+/* Frees a stream that has ended and has run empty; else does nothing. The caller
+ * must not use the stream afterwards. */
 static void retire(CUstream s)
 {
   CUcontext context = s->context;
@@ -107,7 +120,7 @@ static void run(kiln__cpu_mark *mark)
     work->free(work);
 }
 
-/* The mark is reached: tell those who wait. */
+/* Marks it done, and wakes the streams and host threads that wait for it. */
 static void reach(kiln__cpu_mark *mark)
 {
   mark->done = true;
@@ -138,7 +151,7 @@ void kiln__cpu_mark_reach(kiln__cpu_mark *mark)
   pthread_mutex_unlock(&machine()->queue_lock);
 }
 
-/* The queue's mark is done. Its stream may be gone afterwards. */
+/* Completes the mark that the stream was running. The stream may be freed. */
 static void finish(kiln__cpu_mark *mark)
 {
   CUstream s = mark->stream;
@@ -184,7 +197,8 @@ static void *stream_thread(void *arg)
   return NULL;
 }
 
-/* The program's signals are none of a stream thread's business. */
+/* Blocks all signals in the new thread, so that the program's handlers run in
+ * the program's threads only. */
 static bool ensure_thread(CUstream s)
 {
   pthread_attr_t attr;
@@ -211,7 +225,8 @@ static bool ensure_thread(CUstream s)
 
 /* ---- Adding ---------------------------------------------------------------------- */
 
-/* Call fn for each mark of another stream that new work of `s` waits for. */
+/* Stores, if `out` is not NULL, the marks of other streams that new work of `s`
+ * waits for by the rules of the legacy stream. Returns their number. */
 static size_t each_implied(CUstream s, kiln__cpu_mark **out)
 {
   CUcontext context = s->context;
@@ -246,7 +261,8 @@ static void link_after(kiln__cpu_mark *mark, kiln__cpu_mark *before)
   before->edges = e;
 }
 
-/* Room for n edges, then the edges. */
+/* Allocates all edges first, then links them, so that a failure leaves nothing
+ * half done. False: no memory. */
 static bool link_all(kiln__cpu_mark *mark, CUstream s,
                      kiln__cpu_mark *const *after, size_t n)
 {
@@ -302,7 +318,7 @@ static void append(CUstream s, kiln__cpu_mark *mark)
   kick(s);
 }
 
-/* Nothing is before it: run it in the caller's thread. */
+/* Runs a mark that waits for nothing in the caller's thread. */
 static void run_here(CUstream s, kiln__cpu_mark *mark)
 {
   s->running = true;

@@ -1,5 +1,5 @@
-/* host.c -- functions of the program that run in streams, and the memory
- * operations of streams: write a word, wait for one. */
+/* stream_host.c -- host functions that streams run, and the memory operations of
+ * streams: write a word, or wait until a word meets a condition. */
 #include "../context/api_context.h"
 #include "../memory/api_memory.h"
 
@@ -17,7 +17,8 @@ typedef struct host_work {
   CUDA_HOST_NODE_PARAMS params;
 } host_work;
 
-/* Host functions may not call the driver: it says so instead of hanging. */
+/* CUDA forbids host functions to call the driver. While the flag is set, calls
+ * return CUDA_ERROR_NOT_PERMITTED instead of waiting for this very stream. */
 static bool enter_callback(void)
 {
   kiln__cpu_thread *t = kiln__cpu_this_thread();
@@ -81,7 +82,7 @@ CUresult kiln__cpu_launchHostFunc(CUstream stream, CUhostFn fn, void *user)
   return rc != CUDA_SUCCESS ? rc : kiln__cpu_enqueue(context, stream, work);
 }
 
-/* ---- Callbacks: called after failures too --------------------------------------- */
+/* ---- Callbacks, which run after failures, too ------------------------------------ */
 
 typedef struct callback_work {
   kiln__cpu_work base;
@@ -168,8 +169,8 @@ static bool met(uint64_t now, const CUstreamBatchMemOpParams *op)
   }
 }
 
-/* Addresses are aligned: checked when the work was made, and ranges start at
- * multiples of 8. */
+/* The address is aligned: check_op() tested it, and device ranges start at
+ * multiples of 8 bytes in this process, too. */
 static uint64_t load(const uint8_t *p, size_t width)
 {
   return width == 4 ? __atomic_load_n((const uint32_t *)(const void *)p,
@@ -178,8 +179,8 @@ static uint64_t load(const uint8_t *p, size_t width)
                                       __ATOMIC_ACQUIRE);
 }
 
-/* Looks again and again: kernels and the host write without saying so. Gives up
- * when the context fails or ends. */
+/* Polls the word with pauses from 1 to 200 microseconds, since kernels and the
+ * host write it without a notice. Gives up when the context fails or ends. */
 static CUresult wait_value(const CUstreamBatchMemOpParams *op,
                            CUcontext context)
 {
@@ -346,7 +347,7 @@ CUresult kiln__cpu_streamWriteValue64(CUstream stream, CUdeviceptr address,
   return one_op(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
 }
 
-/* The first versions differ in nothing that shows here. */
+/* The first versions of these functions behave the same here. */
 CUresult kiln__cpu_streamWaitValue32V1(CUstream stream, CUdeviceptr address,
                                        uint32_t value, unsigned int flags)
 {

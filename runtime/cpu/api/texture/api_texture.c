@@ -1,4 +1,8 @@
-/* texture.c -- texture and surface objects. */
+/* api_texture.c -- texture and surface objects.
+ *
+ * Creating an object turns the descriptors of the API into the form that the
+ * handlers of texture instructions read, and stores that under a number, which
+ * is the handle that kernels get. Checks are those of the driver. */
 #include "texels.h"
 
 #include <string.h>
@@ -14,7 +18,7 @@ typedef struct kiln__cpu_texture_object {
   struct kiln__cpu_texture_object *next;
 } kiln__cpu_texture_object;
 
-/* What the device attributes of the same names say. */
+/* The limits that the device attributes of the same names report. */
 enum {
   TEXTURE_ALIGNMENT = 512,
   PITCH_ALIGNMENT = 32,
@@ -162,7 +166,7 @@ static CUresult sampling(kiln__cpu_texture *t, const CUDA_TEXTURE_DESC *d)
         d->addressMode[i] > CU_TR_ADDRESS_MODE_BORDER)
       return CUDA_ERROR_INVALID_VALUE;
     t->mode[i] = (kiln__cpu_address_mode)d->addressMode[i];
-    /* Wrap and mirror count in whole textures: only 0..1 has them. */
+    /* Wrap and mirror need coordinates from 0 to 1. */
     if (!t->normalised &&
         (t->mode[i] == KILN__WRAP || t->mode[i] == KILN__MIRROR))
       t->mode[i] = KILN__CLAMP;
@@ -172,7 +176,7 @@ static CUresult sampling(kiln__cpu_texture *t, const CUDA_TEXTURE_DESC *d)
       d->mipmapFilterMode < CU_TR_FILTER_MODE_POINT ||
       d->mipmapFilterMode > CU_TR_FILTER_MODE_LINEAR)
     return CUDA_ERROR_INVALID_VALUE;
-  /* What stays integer cannot be blended. */
+  /* Texels that are read as integers cannot be interpolated. */
   if (t->linear_filter && integer_texels(l) &&
       (t->as_integer || l->texel == KILN__TEXEL_U32 ||
        l->texel == KILN__TEXEL_S32))
@@ -222,7 +226,7 @@ CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
 
 /* ---- Objects ------------------------------------------------------------------------------ */
 
-/* Takes the handle over: on failure it is gone. */
+/* Lists the object. On failure it removes the object's handle again. */
 static CUresult list_object(const kiln__cpu_texture_object *object)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -253,7 +257,7 @@ static kiln__cpu_texture_object **find_locked(kiln__cpu_machine *m,
   return at;
 }
 
-/* A copy of what the object was made of. */
+/* Copies the descriptors that the object was made of. */
 static CUresult look_up(uint64_t handle, bool surface,
                         kiln__cpu_texture_object *out)
 {

@@ -1,4 +1,5 @@
-/* array.c -- CUDA arrays and mipmapped arrays: texels in memory of their own. */
+/* array.c -- CUDA arrays and mipmapped arrays: texels in memory that has no
+ * address. A mipmapped array is a list of arrays, one per level. */
 #include "texels.h"
 
 #include <string.h>
@@ -132,7 +133,8 @@ static void free_array(CUarray array)
   kiln__free(&m->alloc, array);
 }
 
-/* Those that stand alone are in the machine's list, for the context's end. */
+/* Lists an array that is no level of a mipmap, so that it is freed when its
+ * context ends. */
 static void list_array(CUarray array)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -189,7 +191,7 @@ CUresult kiln__cpu_arrayCreate(CUarray *array,
                                            .NumChannels = desc->NumChannels});
 }
 
-/* A live array; every call needs a context first. */
+/* Checks the current context, then that the array is live. */
 static CUresult check_array(CUarray array)
 {
   CUcontext context;
@@ -367,7 +369,8 @@ CUresult kiln__cpu_mipmappedArrayDestroy(CUmipmappedArray mipmap)
   return rc;
 }
 
-/* The first array and mipmapped array of a context, taken out of the lists. */
+/* Takes the first array and the first mipmapped array of a context out of the
+ * lists. */
 static void take_one(CUcontext context, CUarray *array,
                      CUmipmappedArray *mipmap)
 {

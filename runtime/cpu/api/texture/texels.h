@@ -1,4 +1,5 @@
-/* texels.h -- what arrays, textures, surfaces and their references share. */
+/* texels.h -- declarations that arrays, textures, surfaces and references
+ * share. */
 #ifndef KILN_CPU_TEXELS_H
 #define KILN_CPU_TEXELS_H
 
@@ -11,21 +12,23 @@ struct CUmipmappedArray_st {
   struct CUmipmappedArray_st *next;
 };
 
-/* Fill texel, channels and texel_bytes. False: no such format. */
+/* Sets texel, channels and texel_bytes of `out`. False: no such format. */
 bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
                             kiln__cpu_texels *out);
 
-/* What a descriptor says, as the handlers see it. CUDA_ERROR_INVALID_VALUE,
- * CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED. `view` may be NULL. */
+/* Turns descriptors into the form that the handlers of texture instructions
+ * read. `view` may be NULL. CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE,
+ * CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED. */
 CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
                                 const CUDA_RESOURCE_DESC *r,
                                 const CUDA_TEXTURE_DESC *d,
                                 const CUDA_RESOURCE_VIEW_DESC *view);
-/* CUDA_ERROR_INVALID_VALUE: not an array made for it. */
+/* The same for a surface. CUDA_ERROR_INVALID_VALUE also if the array was not made
+ * for surfaces. */
 CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
                                 const CUDA_RESOURCE_DESC *r);
 
-/* Objects of a context that ends. */
+/* Frees the texture and surface objects of a context that ends. */
 void kiln__cpu_context_end_textures(CUcontext context);
 
 #endif

@@ -1,5 +1,8 @@
-/* texref.c -- texture and surface references, as used before objects: named
- * variables of a module that hold the handle of what is bound to them. */
+/* texref.c -- texture and surface references, the interface before objects.
+ *
+ * A reference is a named variable of a module. Binding makes a texture or
+ * surface from the reference's settings and writes its handle into the variable,
+ * where kernels read it. */
 #include "texels.h"
 
 #include <string.h>
@@ -7,8 +10,8 @@
 struct CUtexref_st {
   CUcontext context;
   CUmodule module; /* NULL: made by cuTexRefCreate */
-  uint32_t number; /* of the module's variable */
-  bool surface;    /* a CUsurfref */
+  uint32_t number; /* index of the module's variable */
+  bool surface;    /* it is a CUsurfref */
   bool bound;
   uint64_t handle; /* of the texture or surface that is bound; 0: none */
   CUarray_format format;
@@ -31,7 +34,7 @@ static void unbind(CUtexref r)
   r->handle = 0;
 }
 
-/* Tell the module's variable what is bound. */
+/* Writes the handle of what is bound into the module's variable. */
 static void publish(CUtexref r)
 {
   uint8_t *at;
@@ -44,7 +47,8 @@ static void publish(CUtexref r)
     memcpy(at, &r->handle, sizeof r->handle);
 }
 
-/* Anew from what is set, after kernels that use the old binding. */
+/* Makes the texture or surface anew from the settings. Kernels that use the old
+ * one are waited for. */
 static CUresult bind(CUtexref r)
 {
   kiln__cpu_machine *m = kiln__cpu_the_machine();
@@ -201,7 +205,8 @@ CUresult kiln__cpu_texRefDestroy(CUtexref texref)
   return CUDA_SUCCESS;
 }
 
-/* What is bound to a module's reference holds for all of its kernels. */
+/* Checks only: what is bound to a reference of a module holds for all of its
+ * kernels. */
 CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
                                   CUtexref texref)
 {
@@ -216,7 +221,7 @@ CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
 
 /* ---- Binding ----------------------------------------------------------------------------- */
 
-/* Bind `resource`; what was bound stays on failure. */
+/* Binds `resource`. On failure the old binding stays. */
 static CUresult bind_to(CUtexref r, const CUDA_RESOURCE_DESC *resource)
 {
   const CUDA_RESOURCE_DESC old = r->resource;
@@ -260,8 +265,8 @@ CUresult kiln__cpu_texRefSetMipmappedArray(CUtexref texref,
                                     .res.mipmap.hMipmappedArray = mipmap});
 }
 
-/* An address that is not aligned is bound where it may, and the texels from
- * there to it are told. */
+/* Binds the aligned address at or below `address` and stores the distance in
+ * bytes, which kernels add to their indices. */
 CUresult kiln__cpu_texRefSetAddress(size_t *offset, CUtexref texref,
                                     CUdeviceptr address, size_t bytes)
 {
@@ -323,7 +328,7 @@ CUresult kiln__cpu_surfRefGetArray(CUarray *array, CUsurfref surfref)
 
 /* ---- Settings ---------------------------------------------------------------------------- */
 
-/* A changed description takes effect at once where something is bound. */
+/* Sets the description. If something is bound, it is bound again. */
 static CUresult set_desc(CUtexref r, const CUDA_TEXTURE_DESC *desc)
 {
   const CUDA_TEXTURE_DESC old = r->desc;
@@ -331,8 +336,8 @@ static CUresult set_desc(CUtexref r, const CUDA_TEXTURE_DESC *desc)
 
   r->desc = *desc;
   rc = bind(r);
-  /* Contradictions on the way to what is meant, as with filter and format:
-   * they are found again when something is bound. */
+  /* Inconsistent settings are allowed until the reference is bound: programs
+   * set filter and format one after the other. */
   if (rc == CUDA_ERROR_OUT_OF_MEMORY)
     r->desc = old;
   return rc == CUDA_ERROR_OUT_OF_MEMORY ? rc : CUDA_SUCCESS;
@@ -448,14 +453,10 @@ CUresult kiln__cpu_texRefSetFlags(CUtexref texref, unsigned int flags)
 
 /* ---- Asking ------------------------------------------------------------------------------ */
 
-/* Get functions: check, then one assignment. `ok` says whether there is what is
- * asked for. */
+/* The body of a getter: checks the reference, then `ok`, then assigns. */
 #define GET(texref, ok, assignment)                                            \
   do {                                                                         \
-    const CUresult rc = check(texref, false);                                  \
-                                                                               \
-    if (rc != CUDA_SUCCESS)                                                    \
-      return rc;                                                               \
+    CU_TRY(check(texref, false));                                              \
     if (!(ok))                                                                 \
       return CUDA_ERROR_INVALID_VALUE;                                         \
     assignment;                                                                \
