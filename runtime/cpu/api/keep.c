@@ -106,6 +106,8 @@ kiln_status kiln_cpu_last_fault(char *buf, size_t size)
 
 /* ---- Findings --------------------------------------------------------------------- */
 
+/* Lists the members of a finding that are texts, so that they are copied
+ * alike. */
 static void finding_texts(kiln_cpu_finding *f, const char **at[8])
 {
   at[0] = &f->kind;
@@ -118,6 +120,7 @@ static void finding_texts(kiln_cpu_finding *f, const char **at[8])
   at[7] = &f->text;
 }
 
+/* Copies a finding with its texts. False: no memory. */
 static bool copy_finding(const kiln_allocator *a, kept_finding *out,
                          const kiln_cpu_finding *finding)
 {
@@ -145,6 +148,8 @@ static bool copy_finding(const kiln_allocator *a, kept_finding *out,
   return true;
 }
 
+/* Two findings are equal if check, kind and place agree; the address decides
+ * only where there is no line of PTX. */
 static bool same_place(const kiln_cpu_finding *a, const kept_finding *b)
 {
   return a->check == b->f.check && a->line == b->f.line &&

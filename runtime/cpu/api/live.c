@@ -13,6 +13,8 @@ struct kiln__cpu_live_slot {
 static const char gone_mark;
 #define GONE ((const void *)&gone_mark)
 
+/* Returns the first slot to probe: the high bits of a multiplicative hash,
+ * since pointers differ little in their low bits. */
 static size_t start(const void *p, size_t capacity)
 {
   uint64_t h = (uint64_t)(uintptr_t)p;

@@ -16,6 +16,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+/* Writes a JSON member whose value is a string. */
 static void text(FILE *out, const char *key, const char *value)
 {
   fprintf(out, ",\"%s\":\"", key);
@@ -120,6 +121,7 @@ static void line(void *user, const kiln_cpu_counters *c)
   counters(user, "line", c);
 }
 
+/* Writes an object with a type and a text. */
 static void message(FILE *out, const char *type, const char *what)
 {
   fprintf(out, "{\"type\":\"%s\"", type);
@@ -127,6 +129,7 @@ static void message(FILE *out, const char *type, const char *what)
   fputs("}\n", out);
 }
 
+/* One line per function that is not implemented and was called. */
 static void missing(void *user, const char *symbol, unsigned calls)
 {
   FILE *out = user;

@@ -100,4 +100,26 @@ static inline CUevent make_event(void)
   return e;
 }
 
+/* A host function that records when it ran, by a shared clock, and how often. */
+typedef struct visit {
+  atomic_int *clock;
+  int at, times;
+} visit;
+
+static inline void visit_fn(void *user)
+{
+  visit *v = user;
+
+  v->at = atomic_fetch_add(v->clock, 1);
+  v->times++;
+}
+
+static inline CUgraphExec instance(CUgraph g)
+{
+  CUgraphExec x;
+
+  ok(cu(graphInstantiateWithFlags)(&x, g, 0));
+  return x;
+}
+
 #endif

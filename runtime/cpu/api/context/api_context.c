@@ -37,6 +37,7 @@ void kiln__cpu_pop(void)
   kiln__cpu_this_thread()->n--;
 }
 
+/* Is the stack entry's context still the one that was pushed? */
 static CUresult check(CUcontext context, uint64_t id)
 {
   if (!kiln__cpu_live(context, KILN__HANDLE_CONTEXT) || context->id != id)

@@ -188,6 +188,7 @@ CUgraphNode kiln__cpu_node_numbered(CUgraph graph, uint64_t number)
 
 /* ---- Copies --------------------------------------------------------------------- */
 
+/* Copies a node without its edges, into the graph `to`. NULL: no memory. */
 static CUgraphNode copy_node(CUgraph to, const struct CUgraphNode_st *from)
 {
   CUgraphNode node = kiln__cpu_node_new(to, from->type, NULL, 0);

@@ -44,6 +44,7 @@ static bool none(void)
 
 /* ---- Tips --------------------------------------------------------------------- */
 
+/* Makes storage for n tips. False: no memory. */
 static bool tips_reserve(CUstream s, size_t n)
 {
   CUgraphNode *tips;
@@ -58,6 +59,7 @@ static bool tips_reserve(CUstream s, size_t n)
   return true;
 }
 
+/* Adds nodes to the stream's tips, each at most once. False: no memory. */
 static bool tips_add(CUstream s, const CUgraphNode *nodes, size_t n)
 {
   if (!tips_reserve(s, s->n_tips + n))
@@ -73,6 +75,7 @@ static bool tips_add(CUstream s, const CUgraphNode *nodes, size_t n)
   return true;
 }
 
+/* Replaces the stream's tips. False: no memory, and no tip is left. */
 static bool tips_set(CUstream s, const CUgraphNode *nodes, size_t n)
 {
   if (!tips_reserve(s, n == 0 ? 1 : n))
@@ -131,6 +134,7 @@ static capture *find(uint64_t id)
   return c;
 }
 
+/* Begins a capture into a new graph, or into `graph` after the nodes `after`. */
 static CUresult begin(CUcontext context, CUstream handle, CUgraph graph,
                       const CUgraphNode *after, size_t n,
                       CUstreamCaptureMode mode)
@@ -568,6 +572,7 @@ bool kiln__cpu_is_capturing(CUcontext context, CUstream handle)
 
 /* ---- Events ------------------------------------------------------------------------------ */
 
+/* Stores the stream's tips in the event. */
 static CUresult record_captured(CUevent event, CUstream s)
 {
   kiln__cpu_machine *m = machine();

@@ -159,6 +159,7 @@ typedef struct launch_work {
   size_t n, capacity;
 } launch_work;
 
+/* Appends a step. False: no memory. */
 static bool put_step(launch_work *l, step s)
 {
   if (l->n == l->capacity) {
@@ -175,6 +176,8 @@ static bool put_step(launch_work *l, step s)
   return true;
 }
 
+/* Drops the step's references. A record that never ran counts as reached, so
+ * that nobody waits for it for ever. */
 static void step_drop(step *s)
 {
   kiln__cpu_share_drop(s->shared);
@@ -257,6 +260,7 @@ static CUresult collect(launch_work *l, CUgraph graph, CUgraphNode *order,
   return rc;
 }
 
+/* Runs the steps in order, and stops at the first that fails. */
 static CUresult run_launch(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *l = (const launch_work *)(void *)work;
@@ -287,6 +291,7 @@ static void free_launch(kiln__cpu_work *work)
   kiln__free(&machine()->alloc, l);
 }
 
+/* Makes the work of one launch from the executable graph as it is now. */
 static CUresult launch_make(CUgraphExec exec, kiln__cpu_work **out)
 {
   launch_work *l = kiln__calloc(&machine()->alloc, 1, sizeof *l);
@@ -447,6 +452,7 @@ typedef struct difference {
   CUgraphNode node; /* of the new graph */
 } difference;
 
+/* Do two paired nodes depend on paired nodes? Marks hold the pairing. */
 static bool same_edges(CUgraphNode a, CUgraphNode b)
 {
   if (a->n_after != b->n_after)
@@ -492,6 +498,8 @@ static difference compare(CUgraph old, CUgraph now)
   return (difference){CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL};
 }
 
+/* Takes over the work of the new graph, node by node, after compare() found no
+ * difference that forbids it. */
 static void update(CUgraph old, CUgraph now)
 {
   CUgraphNode b = now->first;

@@ -9,6 +9,8 @@
 
 /* ---- Parts ---------------------------------------------------------------------- */
 
+/* Stores the context of a node: the given one, or the current one if that is
+ * NULL. */
 static CUresult context_for(CUcontext given, CUcontext *out)
 {
   *out = given != NULL ? given : kiln__cpu_current_or_null();
@@ -17,6 +19,7 @@ static CUresult context_for(CUcontext given, CUcontext *out)
              : CUDA_ERROR_INVALID_CONTEXT;
 }
 
+/* Makes the work of a node whose kind has any. */
 static CUresult work_for(CUgraphNodeParams *p, CUcontext *context,
                          kiln__cpu_work **work)
 {
@@ -166,6 +169,7 @@ void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts)
 
 /* ---- Added ------------------------------------------------------------------------- */
 
+/* Checks that all dependencies are live, distinct, and of this graph. */
 static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
 {
   CU_TRY(kiln__cpu_ready());

@@ -59,11 +59,14 @@ static side target_of(const CUDA_MEMCPY3D *p)
                 .height = p->dstHeight};
 }
 
+/* Do the n items from `at` on lie within `most`? Cannot overflow. */
 static bool within(size_t at, size_t n, size_t most)
 {
   return at <= most && n <= most - at;
 }
 
+/* Locates the box in an array. False: it is not live, or the box exceeds it or
+ * does not consist of whole texels. */
 static bool array_box(box *out, const side *s, const CUDA_MEMCPY3D *p)
 {
   const kiln__cpu_texels *t;
@@ -115,6 +118,8 @@ static bool linear_extent(const side *s, const CUDA_MEMCPY3D *p, box *out,
          !__builtin_add_overflow(b, p->WidthInBytes, extent);
 }
 
+/* Locates the box of one side. False: the bytes do not all lie in one
+ * allocation. */
 static bool box_of(box *out, const side *s, const CUDA_MEMCPY3D *p)
 {
   uint64_t start;
@@ -136,6 +141,8 @@ static bool box_of(box *out, const side *s, const CUDA_MEMCPY3D *p)
 
 /* ---- Running ---------------------------------------------------------------------- */
 
+/* Copies n bytes and keeps the initialisation check informed: validity moves
+ * with device bytes, and host bytes count as written. */
 static void copy_row(const box *to, const box *from, size_t to_at,
                      size_t from_at, size_t n)
 {
@@ -266,6 +273,9 @@ enum {
   SMALL = 64 * 1024
 }; /* bytes; below, waking a thread costs more than the copy */
 
+/* The synchronisation behaviour follows the driver: copies between device and
+ * device return early, copies with the host wait, and asynchronous copies of
+ * pageable memory are staged or wait. */
 CUresult kiln__cpu_issue_copy(CUcontext context, CUstream stream,
                               const CUDA_MEMCPY3D *params, bool async)
 {

@@ -107,6 +107,7 @@ void kiln__cpu_uncharge(int device, uint64_t size)
   unlock();
 }
 
+/* Adds a range to the address map and an entry to the ledger. */
 static CUresult add(CUdeviceptr *out, kiln__cpu_range *range, size_t size,
                     const kiln__cpu_block_info *info)
 {
@@ -263,6 +264,7 @@ uint64_t kiln__cpu_graph_bytes(int device)
 
 /* ---- A context's end ----------------------------------------------------------- */
 
+/* Records a finding for an allocation that the program did not free. */
 static void report_leak(const kiln__cpu_block_info *info)
 {
   char text[200];
@@ -297,6 +299,7 @@ static void report_leak(const kiln__cpu_block_info *info)
   kiln__cpu_keep_finding(NULL, &f);
 }
 
+/* Takes one allocation of the context out of the ledger; NULL: none is left. */
 static block *take_block_of(CUcontext context)
 {
   struct kiln__cpu_blocks *table = locked();

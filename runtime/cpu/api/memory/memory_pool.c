@@ -67,6 +67,8 @@ static void pool_free(CUmemoryPool pool)
   kiln__free(&machine()->alloc, pool);
 }
 
+/* Returns the device's default pool and makes it at first use; NULL: no
+ * memory. The caller holds the lock. */
 static CUmemoryPool default_pool(int device)
 {
   CUmemoryPool p = machine()->pools;
@@ -205,6 +207,7 @@ static void raise(uint64_t *high, uint64_t now)
     *high = now;
 }
 
+/* Reduces the reserved bytes to `keep`, but not below those in use. */
 static void trim(CUmemoryPool p, uint64_t keep)
 {
   if (p->reserved > keep)
@@ -231,6 +234,8 @@ void kiln__cpu_pool_returned(CUmemoryPool pool, size_t size)
   unlock();
 }
 
+/* Counts an allocation in the pool. False: the pool has a maximum size, and
+ * this exceeds it. */
 static bool take(CUmemoryPool p, size_t size)
 {
   bool ok;
@@ -260,6 +265,7 @@ CUresult kiln__cpu_memPoolTrimTo(CUmemoryPool pool, size_t keep)
   return CUDA_SUCCESS;
 }
 
+/* Stores where the pool keeps a 64-bit attribute. */
 static CUresult number(CUmemoryPool p, CUmemPool_attribute attribute,
                        uint64_t **out)
 {
@@ -393,6 +399,8 @@ static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
   return rc;
 }
 
+/* Allocates at the call, though the API orders the allocation in the stream:
+ * no valid program can observe the difference. */
 static CUresult allocate(CUdeviceptr *address, size_t bytes, CUmemoryPool pool,
                          CUcontext context, CUstream handle)
 {
@@ -473,6 +481,7 @@ static CUresult run_nothing(kiln__cpu_work *work, CUstream stream)
   return CUDA_SUCCESS;
 }
 
+/* Enqueues the free. It runs in the caller's thread if the stream is idle. */
 static CUresult free_in_stream(CUcontext context, CUstream handle,
                                const kiln__cpu_block_info *info)
 {

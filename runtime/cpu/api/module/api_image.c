@@ -176,6 +176,7 @@ static CUresult read_text(kiln__cpu_image *out, const char *text, size_t size,
                                               : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Reads a container of linked texts. Its lengths are checked against its size. */
 static CUresult read_linked(kiln__cpu_image *out, const uint8_t *bytes,
                             size_t size, int arch, kiln__buf *log)
 {
@@ -232,6 +233,7 @@ static CUresult read_wrapper(kiln__cpu_image *out, const uint8_t *bytes,
   return kiln__cpu_fatbin_read(out, w.data, 0, arch, log);
 }
 
+/* Recognises the format by its first bytes. */
 static CUresult read_any(kiln__cpu_image *out, const uint8_t *bytes,
                          size_t size, int arch, kiln__buf *log)
 {

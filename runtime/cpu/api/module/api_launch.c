@@ -28,6 +28,7 @@ typedef struct launch_work {
 
 /* ---- Running ------------------------------------------------------------------- */
 
+/* The result code with which the driver reports this kind of fault. */
 static CUresult result_of(kiln__cpu_fault_kind kind)
 {
   switch (kind) {
@@ -120,6 +121,8 @@ static void read_limits(kiln__cpu_launch_desc *out, CUcontext context)
   out->heap_limit = heap;
 }
 
+/* Runs one launch in the stream's thread. Checks and counters get a watch of
+ * their own, whose results are added to what the machine keeps. */
 static CUresult run(kiln__cpu_work *work, CUstream stream)
 {
   const launch_work *w = (const launch_work *)work;
@@ -168,6 +171,7 @@ static void release(kiln__cpu_work *work)
 
 /* ---- Checking --------------------------------------------------------------------- */
 
+/* Are all dimensions from 1 to x, y and z? A 0 wraps to UINT32_MAX and fails. */
 static bool within(const uint32_t dim[3], uint32_t x, uint32_t y, uint32_t z)
 {
   return dim[0] - 1 < x && dim[1] - 1 < y && dim[2] - 1 < z;
@@ -178,6 +182,7 @@ static uint64_t product(const uint32_t dim[3])
   return (uint64_t)dim[0] * dim[1] * dim[2];
 }
 
+/* Checks the block against the architecture and against .maxntid and .reqntid. */
 static CUresult check_block(const kiln__cpu_code *code,
                             const kiln__cpu_limits *l, const uint32_t block[3])
 {
@@ -229,6 +234,8 @@ static CUresult check_cluster(CUfunction f, const kiln__cpu_limits *l, shape *s)
   return CUDA_SUCCESS;
 }
 
+/* Checks the whole shape, and stores how many blocks the device holds at once:
+ * grid-wide barriers need that number. */
 static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
 {
   const kiln__cpu_limits *l =
@@ -275,6 +282,8 @@ static CUresult copy_buffer(launch_work *w, void **extra)
   return CUDA_SUCCESS;
 }
 
+/* Copies the arguments from an array of pointers, one per parameter, or from
+ * `extra`. Exactly one of both may be given. */
 static CUresult copy_params(launch_work *w, void **args, void **extra)
 {
   const kiln__cpu_code *code = w->function->code;
@@ -297,6 +306,8 @@ static CUresult copy_params(launch_work *w, void **args, void **extra)
   return CUDA_SUCCESS;
 }
 
+/* Checks a launch and makes its work. One allocation holds the work, the
+ * pointers to the arguments and, aligned to 64 bytes, their copies. */
 static CUresult make_work(CUcontext context, CUfunction handle, shape s,
                           void **args, void **extra, kiln__cpu_work **out)
 {

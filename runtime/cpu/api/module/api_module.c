@@ -11,6 +11,8 @@
 
 /* ---- From text to a program ------------------------------------------------------ */
 
+/* Maps the status of the PTX front end to the driver's codes, and appends its
+ * messages to the log. */
 static CUresult result_of(kiln_status st, kiln__buf *log)
 {
   if (st == KILN_OK)
@@ -154,6 +156,7 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
 
 /* ---- Functions ----------------------------------------------------------------------- */
 
+/* Makes a handle for each kernel that the program defines. */
 static CUresult list_functions(CUmodule module)
 {
   const kiln__cpu_program *p = module->program;
@@ -245,6 +248,8 @@ static void forget(CUmodule module)
   kiln__cpu_module_drop(module);
 }
 
+/* Takes the module out of its context's list. False: somebody else has done
+ * so, and frees it. */
 static bool unlist(CUmodule module)
 {
   CUcontext context = module->context;

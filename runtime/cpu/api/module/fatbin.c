@@ -155,6 +155,7 @@ static bool better(const kiln__cpu_ptx_head *head, const best *b, int arch)
   return head->suffix != 0 && b->head.suffix == 0;
 }
 
+/* Looks at one entry, and keeps its text if it is the best so far. */
 static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
                          const uint8_t *payload, int arch, kiln__buf *log)
 {
@@ -179,6 +180,7 @@ static CUresult consider(best *b, const kiln_allocator *a, const entry_head *e,
   return CUDA_SUCCESS;
 }
 
+/* Looks at every entry of a fat binary. Size 0 means unknown. */
 static CUresult walk(best *b, const kiln_allocator *a, const uint8_t *bytes,
                      size_t size, int arch, kiln__buf *log)
 {

@@ -74,11 +74,13 @@ void kiln__cpu_mark_wait(kiln__cpu_mark *mark)
 
 /* ---- Running --------------------------------------------------------------------- */
 
+/* Can the stream's first mark begin? */
 static bool runnable(const struct CUstream_st *s)
 {
   return s->first != NULL && !s->running && s->first->unmet == 0;
 }
 
+/* Wakes the stream's thread if it has something to do. */
 static void kick(CUstream s)
 {
   if (runnable(s) || (s->ending && s->first == NULL))
@@ -105,6 +107,8 @@ static void retire(CUstream s)
   pthread_cond_broadcast(&machine()->queue_done);
 }
 
+/* Runs a mark's work without holding a lock, and frees it. After a failure of
+ * the context it is only freed, unless it always runs. */
 static void run(kiln__cpu_mark *mark)
 {
   kiln__cpu_work *work = mark->work;
@@ -165,6 +169,7 @@ static void finish(kiln__cpu_mark *mark)
   retire(s);
 }
 
+/* Runs the marks of one stream until the stream ends. */
 static void *stream_thread(void *arg)
 {
   CUstream s = arg;
@@ -249,6 +254,7 @@ static size_t each_implied(CUstream s, kiln__cpu_mark **out)
   return n;
 }
 
+/* Uses the next free edge of `mark` to make it wait for `before`. */
 static void link_after(kiln__cpu_mark *mark, kiln__cpu_mark *before)
 {
   kiln__cpu_edge *e = mark->more != NULL ? &mark->more[mark->n_edges]
@@ -290,6 +296,7 @@ static bool link_all(kiln__cpu_mark *mark, CUstream s,
   return true;
 }
 
+/* Is there anything that new work of the stream has to wait for? */
 static bool must_wait(CUstream s, kiln__cpu_mark *const *after, size_t n)
 {
   if (s->first != NULL || s->running || each_implied(s, NULL) > 0)
@@ -301,6 +308,7 @@ static bool must_wait(CUstream s, kiln__cpu_mark *const *after, size_t n)
   return false;
 }
 
+/* Makes `mark` the newest of the stream, which holds a reference to it. */
 static void become_last(CUstream s, kiln__cpu_mark *mark)
 {
   drop_locked(s->last);

@@ -45,6 +45,7 @@ bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
 
 /* ---- Shapes -------------------------------------------------------------------- */
 
+/* Checks the shape against the limits of current architectures. */
 static bool shape_fits(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
   const bool layered = (d->Flags & CUDA_ARRAY3D_LAYERED) != 0;
@@ -65,6 +66,8 @@ static bool shape_fits(const CUDA_ARRAY3D_DESCRIPTOR *d)
   return true;
 }
 
+/* Computes the layout of the texels: rows without padding, then planes. False:
+ * the shape or format is invalid. */
 static bool shape_of(kiln__cpu_texels *t, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
   const bool cube = (d->Flags & CUDA_ARRAY3D_CUBEMAP) != 0;

@@ -109,6 +109,8 @@ static CUtexref make(CUcontext context)
 
 /* ---- Of modules ------------------------------------------------------------------------ */
 
+/* Returns the reference of the module's variable, made at first use; NULL: no
+ * memory. The caller holds the context's lock. */
 static CUtexref find_locked(CUmodule module, uint32_t number, bool surface)
 {
   CUtexref r = module->texrefs;
