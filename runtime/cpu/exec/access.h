@@ -66,71 +66,43 @@ typedef enum kiln__cpu_pattern {
   KILN__AT_ONE    /* every lane at first */
 } kiln__cpu_pattern;
 
-KILN__INLINE kiln__cpu_pattern kiln__cpu_survey_wide(const kiln__cpu_warp *w,
-                                                     const uint64_t *a,
-                                                     uint32_t n,
-                                                     uint64_t *first)
-{
-  uint64_t off_row = 0, off_one = 0, row, one;
-
-  if (__builtin_expect(w->full, 1)) {
-    const uint64_t step = a[1] - a[0];
-
-    *first = one = a[0];
-    if (step != n && step != 0)
-      return KILN__ANYWHERE;
-    for (unsigned i = 0; i < KILN__WARP; i++)
-      off_row |= a[i] ^ (one + i * step);
-    return off_row != 0 ? KILN__ANYWHERE
-           : step == 0  ? KILN__AT_ONE
-                        : KILN__IN_A_ROW;
+/* survey() for registers of 64 and of 32 bits. A full warp compares each address
+ * with the step of the first two; otherwise inactive lanes are masked out. Both
+ * loops have no exit, so that they vectorise. */
+#define KILN__SURVEY(name, T, TS)                                              \
+  KILN__INLINE kiln__cpu_pattern name(const kiln__cpu_warp *w, const T *a,     \
+                                      uint32_t n, T *first)                    \
+  {                                                                            \
+    T off_row = 0, off_one = 0, row, one;                                      \
+                                                                               \
+    if (__builtin_expect(w->full, 1)) {                                        \
+      const T step = a[1] - a[0];                                              \
+                                                                               \
+      *first = one = a[0];                                                     \
+      if (step != n && step != 0)                                              \
+        return KILN__ANYWHERE;                                                 \
+      for (unsigned i = 0; i < KILN__WARP; i++)                                \
+        off_row |= a[i] ^ (one + i * step);                                    \
+      return off_row != 0 ? KILN__ANYWHERE                                     \
+             : step == 0  ? KILN__AT_ONE                                       \
+                          : KILN__IN_A_ROW;                                     \
+    }                                                                          \
+    one = a[__builtin_ctz(w->mask)];                                           \
+    row = one - (T)n * (unsigned)__builtin_ctz(w->mask);                       \
+    for (unsigned i = 0; i < KILN__WARP; i++) {                                \
+      const T on = (T)(TS)(int32_t)w->lane[i];                                 \
+                                                                               \
+      off_row |= (a[i] ^ (row + i * n)) & on;                                  \
+      off_one |= (a[i] ^ one) & on;                                            \
+    }                                                                          \
+    *first = off_row == 0 ? row : one;                                         \
+    return off_row == 0   ? KILN__IN_A_ROW                                     \
+           : off_one == 0 ? KILN__AT_ONE                                       \
+                          : KILN__ANYWHERE;                                    \
   }
-  one = a[__builtin_ctz(w->mask)];
-  row = one - (uint64_t)n * (unsigned)__builtin_ctz(w->mask);
-  for (unsigned i = 0; i < KILN__WARP; i++) {
-    const uint64_t on = (uint64_t)(int64_t)(int32_t)w->lane[i];
 
-    off_row |= (a[i] ^ (row + i * n)) & on;
-    off_one |= (a[i] ^ one) & on;
-  }
-  *first = off_row == 0 ? row : one;
-  return off_row == 0   ? KILN__IN_A_ROW
-         : off_one == 0 ? KILN__AT_ONE
-                        : KILN__ANYWHERE;
-}
-
-KILN__INLINE kiln__cpu_pattern kiln__cpu_survey_narrow(const kiln__cpu_warp *w,
-                                                       const uint32_t *a,
-                                                       uint32_t n,
-                                                       uint32_t *first)
-{
-  uint32_t off_row = 0, off_one = 0, row, one;
-
-  if (__builtin_expect(w->full, 1)) {
-    const uint32_t step = a[1] - a[0];
-
-    *first = one = a[0];
-    if (step != n && step != 0)
-      return KILN__ANYWHERE;
-    for (unsigned i = 0; i < KILN__WARP; i++)
-      off_row |= a[i] ^ (one + i * step);
-    return off_row != 0 ? KILN__ANYWHERE
-           : step == 0  ? KILN__AT_ONE
-                        : KILN__IN_A_ROW;
-  }
-  one = a[__builtin_ctz(w->mask)];
-  row = one - n * (unsigned)__builtin_ctz(w->mask);
-  for (unsigned i = 0; i < KILN__WARP; i++) {
-    const uint32_t on = w->lane[i];
-
-    off_row |= (a[i] ^ (row + i * n)) & on;
-    off_one |= (a[i] ^ one) & on;
-  }
-  *first = off_row == 0 ? row : one;
-  return off_row == 0   ? KILN__IN_A_ROW
-         : off_one == 0 ? KILN__AT_ONE
-                        : KILN__ANYWHERE;
-}
+KILN__SURVEY(kiln__cpu_survey_wide, uint64_t, int64_t)
+KILN__SURVEY(kiln__cpu_survey_narrow, uint32_t, int32_t)
 
 /* The pattern of the first address operand for elements of n bytes. For
  * KILN__IN_A_ROW, *first is the address that lane 0 has or would have. */

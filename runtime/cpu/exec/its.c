@@ -478,28 +478,15 @@ static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
 {
   kiln__cpu_group *g = &s->group[s->current];
   kiln__cpu_frame *callee = NULL;
-  uint32_t number = in->target;
+  uint32_t same = g->mask;
+  const uint32_t number = kiln__cpu_callee(w, in, &same);
 
-  if (in->a >= 0) {
-    const uint64_t *const a = KILN__SLOT(const uint64_t, in->a);
-    const uint64_t first = a[__builtin_ctz(g->mask)];
-    uint32_t same = 0;
-
-    for (uint32_t m = g->mask; m != 0; m &= m - 1) {
-      const unsigned lane = (unsigned)__builtin_ctz(m);
-
-      same |= (a[lane] == first ? 1u : 0u) << lane;
-    }
-    if (same != g->mask) {
-      add_group(s, g->frame, g->pc, g->mask & ~same);
-      g->mask = same;
-      KILN__SET_MASK(w, same);
-    }
-    number = kiln__cpu_call_number(w, first);
-    if (number == UINT32_MAX) {
-      kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, first, 0);
-      return;
-    }
+  if (number == UINT32_MAX)
+    return;
+  if (same != g->mask) {
+    add_group(s, g->frame, g->pc, g->mask & ~same);
+    g->mask = same;
+    KILN__SET_MASK(w, same);
   }
   if (!kiln__cpu_call_enter(w, g->frame, in, number, g->mask, &callee))
     return;
@@ -515,32 +502,19 @@ static void do_switch(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                       const kiln__cpu_insn *in)
 {
   const kiln__cpu_group g = s->group[s->current];
-  const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
-  uint32_t rest = g.mask;
+  uint32_t rest = g.mask, target;
 
-  for (uint32_t m = rest; m != 0; m &= m - 1) {
-    const int lane = __builtin_ctz(m);
-
-    if (index[lane] >= in->n_vec) {
-      kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
-      return;
-    }
-  }
+  if (!kiln__cpu_indices_fit(w, in, rest))
+    return;
   remove_group(s, s->current);
   s->current = s->n_groups;
   while (rest != 0) {
-    const int32_t target = in->vec[index[__builtin_ctz(rest)]];
-    uint32_t same = 0;
+    const uint32_t same = kiln__cpu_same_target(w, in, rest, &target);
 
-    for (uint32_t m = rest; m != 0; m &= m - 1) {
-      const unsigned lane = (unsigned)__builtin_ctz(m);
-
-      same |= (in->vec[index[lane]] == target ? 1u : 0u) << lane;
-    }
     rest &= ~same;
     if (rest != 0 && w->tally != NULL)
       w->tally[in->index].events++;
-    add_group(s, g.frame, (uint32_t)target, same);
+    add_group(s, g.frame, target, same);
   }
 }
 
@@ -766,13 +740,4 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
   return status;
 }
 
-int KILN__ISA_NAME(run_its)(kiln__cpu_warp *w, uint64_t *left)
-{
-  const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
-
-  if (s->traced)
-    return s->entry->tally != NULL ? run_loop(w, left, true, true)
-                                   : run_loop(w, left, false, true);
-  return s->entry->tally != NULL ? run_loop(w, left, true, false)
-                                 : run_loop(w, left, false, false);
-}
+KILN__RUN_LOOP(run_its)

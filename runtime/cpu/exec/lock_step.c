@@ -121,26 +121,13 @@ static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                     const kiln__cpu_insn *in, uint32_t mask)
 {
   kiln__cpu_frame *const f = top_of(s)->frame, *callee = NULL;
-  uint32_t number = in->target, same = mask;
+  uint32_t number, same = mask;
 
   if (!kiln__cpu_stack_room(w, in))
     return;
-  if (in->a >= 0) {
-    const uint64_t *const a = KILN__SLOT(const uint64_t, in->a);
-    const uint64_t first = a[__builtin_ctz(mask)];
-
-    same = 0;
-    for (uint32_t m = mask; m != 0; m &= m - 1) {
-      const unsigned lane = (unsigned)__builtin_ctz(m);
-
-      same |= (a[lane] == first ? 1u : 0u) << lane;
-    }
-    number = kiln__cpu_call_number(w, first);
-    if (number == UINT32_MAX) {
-      kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, first, 0);
-      return;
-    }
-  }
+  number = kiln__cpu_callee(w, in, &same);
+  if (number == UINT32_MAX)
+    return;
   if (same != w->mask)
     KILN__SET_MASK(w, same);
   if (!kiln__cpu_call_enter(w, f, in, number, same, &callee))
@@ -155,41 +142,24 @@ static void do_call(kiln__cpu_warp *w, kiln__cpu_schedule *s,
 static void do_switch(kiln__cpu_warp *w, kiln__cpu_schedule *s,
                       const kiln__cpu_insn *in)
 {
-  const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
-  kiln__cpu_entry *const top = top_of(s);
-  kiln__cpu_frame *const f = top->frame;
-  const uint32_t join = in->join, below = top->join;
-  uint32_t rest = kiln__cpu_guard_mask(w, in), parts = 0;
+  kiln__cpu_frame *const f = top_of(s)->frame;
+  const uint32_t below = top_of(s)->join;
+  const uint32_t join = in->join == UINT32_MAX ? below : in->join;
+  uint32_t rest = kiln__cpu_guard_mask(w, in), target, parts = 0;
 
-  for (uint32_t m = rest; m != 0; m &= m - 1) {
-    const int lane = __builtin_ctz(m);
-
-    if (index[lane] >= in->n_vec) {
-      kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
-      return;
-    }
-  }
-  if (!kiln__cpu_stack_room(w, in))
+  if (!kiln__cpu_indices_fit(w, in, rest) || !kiln__cpu_stack_room(w, in))
     return;
-  if (join == UINT32_MAX || below == join) {
+  if (join == below)
     s->n_stacked--;
-  } else {
+  else
     top_of(s)->pc = join;
-  }
   if (w->mask != rest)
-    push(s, f, in->index + 1, w->mask & ~rest,
-         join == UINT32_MAX ? below : join);
+    push(s, f, in->index + 1, w->mask & ~rest, join);
   for (; rest != 0; parts++) {
-    const int32_t target = in->vec[index[__builtin_ctz(rest)]];
-    uint32_t same = 0;
+    const uint32_t same = kiln__cpu_same_target(w, in, rest, &target);
 
-    for (uint32_t m = rest; m != 0; m &= m - 1) {
-      const unsigned lane = (unsigned)__builtin_ctz(m);
-
-      same |= (in->vec[index[lane]] == target ? 1u : 0u) << lane;
-    }
     rest &= ~same;
-    push(s, f, (uint32_t)target, same, join == UINT32_MAX ? below : join);
+    push(s, f, target, same, join);
   }
   if (parts > 1 && w->tally != NULL)
     w->tally[in->index].events++;
@@ -363,13 +333,4 @@ run_loop(kiln__cpu_warp *w, uint64_t *left, bool counted, bool traced)
   return s->wait == KILN__READY ? KILN__WARP_RUNNING : KILN__WARP_WAITING;
 }
 
-int KILN__ISA_NAME(run_lock_step)(kiln__cpu_warp *w, uint64_t *left)
-{
-  const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
-
-  if (s->traced)
-    return s->entry->tally != NULL ? run_loop(w, left, true, true)
-                                   : run_loop(w, left, false, true);
-  return s->entry->tally != NULL ? run_loop(w, left, true, false)
-                                 : run_loop(w, left, false, false);
-}
+KILN__RUN_LOOP(run_lock_step)

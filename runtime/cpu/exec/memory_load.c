@@ -249,9 +249,8 @@ KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
     element(w, in, n == 1 ? in->d : in->vec[k], bytes, k, n, p, low, host);
 }
 
-static __attribute__((noinline)) void load_slowly(kiln__cpu_warp *w,
-                                                  const kiln__cpu_insn *in,
-                                                  unsigned bytes, unsigned n)
+static __attribute__((noinline)) void
+slowly(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bytes, unsigned n)
 {
   kiln__cpu_reach r;
 
@@ -263,109 +262,8 @@ static __attribute__((noinline)) void load_slowly(kiln__cpu_warp *w,
             NULL, r.host);
 }
 
-/* Load without a pattern, if all lanes lie in one range or in this block's
- * shared memory. */
-KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                            unsigned bytes, unsigned n, bool shared)
-{
-  kiln__cpu_reach r;
-
-  if (shared ? !kiln__cpu_all_shared(w, in, bytes * n, &r)
-             : !kiln__cpu_all_global(w, in, bytes * n, &r))
-    return false;
-  elements(w, in, bytes, n, KILN__ANYWHERE, NULL, r.host);
-  return true;
-}
-
-KILN__INLINE bool load_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                unsigned bytes, unsigned n, uint64_t offset);
-
-KILN__INLINE void load_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                              unsigned bytes, unsigned n)
-{
-  uint64_t first, low, size;
-  kiln__cpu_pattern p;
-  uint8_t *host;
-  bool shared;
-
-  if (__builtin_expect(w->watched, 0)) {
-    load_slowly(w, in, bytes, n);
-    return;
-  }
-  p = kiln__cpu_survey(w, in, bytes * n, &first);
-  if (p == KILN__ANYWHERE) {
-    if (!scattered(w, in, bytes, n, false))
-      load_slowly(w, in, bytes, n);
-    return;
-  }
-  size = kiln__cpu_extent(w, p, first, bytes * n, &low);
-  host =
-      (low & (bytes * n - 1)) != 0
-          ? NULL
-          : kiln__cpu_span(w, (kiln__cpu_space)in->space, low, size, &shared);
-  if (host != NULL) {
-    kiln__cpu_count_pattern(w, in, p, first, bytes * n, shared);
-    elements(w, in, bytes, n, p, host, NULL);
-  } else if (in->space != KILN__SPACE_GENERIC || p != KILN__AT_ONE ||
-             !kiln__cpu_in_space(low, KILN__WINDOW_LOCAL) ||
-             !load_local_at(w, in, bytes, n, low - KILN__WINDOW_LOCAL)) {
-    load_slowly(w, in, bytes, n);
-  }
-}
-
-KILN__INLINE void load_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                              unsigned bytes, unsigned n)
-{
-  uint64_t first, low, size;
-  kiln__cpu_pattern p;
-  uint8_t *host;
-
-  if (__builtin_expect(w->watched, 0)) {
-    load_slowly(w, in, bytes, n);
-    return;
-  }
-  p = kiln__cpu_survey(w, in, bytes * n, &first);
-  if (p == KILN__ANYWHERE) {
-    if (!scattered(w, in, bytes, n, true))
-      load_slowly(w, in, bytes, n);
-    return;
-  }
-  size = kiln__cpu_extent(w, p, first, bytes * n, &low);
-  host = (low & (bytes * n - 1)) != 0 ? NULL : kiln__cpu_shared(w, low, size);
-  if (host == NULL) {
-    load_slowly(w, in, bytes, n);
-    return;
-  }
-  kiln__cpu_count_pattern(w, in, p, first, bytes * n, true);
-  elements(w, in, bytes, n, p, host, NULL);
-}
-
-/* Load from the same offset of every stack. False: misaligned or out of
- * bounds. */
-KILN__INLINE bool load_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                unsigned bytes, unsigned n, uint64_t offset)
-{
-  uintptr_t host[KILN__WARP];
-
-  if (!kiln__cpu_local_row(w, bytes * n, offset, host))
-    return false;
-  kiln__cpu_count_local(w, in, bytes * n);
-  elements(w, in, bytes, n, KILN__ANYWHERE, NULL, host);
-  return true;
-}
-
-KILN__INLINE void load_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                             unsigned bytes, unsigned n)
-{
-  uint64_t first;
-
-  if (in->a < 0)
-    first = w->local_at + (uint64_t)in->imm;
-  else if (kiln__cpu_survey(w, in, 0, &first) == KILN__ANYWHERE)
-    first = UINT64_MAX;
-  if (w->watched || !load_local_at(w, in, bytes, n, first))
-    load_slowly(w, in, bytes, n);
-}
+#define STORES 0
+#include "memory_path.h"
 
 /* A kernel's parameters lie in one place for all lanes, a function's on the
  * stack. */
@@ -376,10 +274,10 @@ KILN__INLINE void load_param(kiln__cpu_warp *w, const kiln__cpu_insn *in,
   const uint64_t at = (uint64_t)in->imm;
 
   if (in->space == KILN__SPACE_LOCAL) {
-    load_local(w, in, bytes, n);
+    move_local(w, in, bytes, n);
   } else if (in->a >= 0 || at >= size || bytes * n > size - at ||
              (at & (bytes * n - 1)) != 0) {
-    load_slowly(w, in, bytes, n);
+    slowly(w, in, bytes, n);
   } else {
     if (w->counted)
       kiln__cpu_tally_add(w, in, 0);
@@ -389,55 +287,10 @@ KILN__INLINE void load_param(kiln__cpu_warp *w, const kiln__cpu_insn *in,
 
 /* ---- Handlers ------------------------------------------------------------ */
 
-/* Make size and count of the usual forms constants. */
-#define VECTORS(load)                                                          \
-  switch (in->bytes * 16 + in->n_vec) {                                        \
-  case 4 * 16 + 2:                                                             \
-    load(w, in, 4, 2);                                                         \
-    break;                                                                     \
-  case 4 * 16 + 4:                                                             \
-    load(w, in, 4, 4);                                                         \
-    break;                                                                     \
-  case 8 * 16 + 2:                                                             \
-    load(w, in, 8, 2);                                                         \
-    break;                                                                     \
-  default:                                                                     \
-    load_slowly(w, in, in->bytes, in->n_vec);                                  \
-  }
-
-#define LOADS(name, load)                                                      \
-  KILN__HANDLER(ld_##name##_1)                                                 \
-  {                                                                            \
-    load(w, in, 1, 1);                                                         \
-  }                                                                            \
-  KILN__HANDLER(ld_##name##_2)                                                 \
-  {                                                                            \
-    load(w, in, 2, 1);                                                         \
-  }                                                                            \
-  KILN__HANDLER(ld_##name##_4)                                                 \
-  {                                                                            \
-    load(w, in, 4, 1);                                                         \
-  }                                                                            \
-  KILN__HANDLER(ld_##name##_8)                                                 \
-  {                                                                            \
-    load(w, in, 8, 1);                                                         \
-  }                                                                            \
-  KILN__HANDLER(ld_##name##_v)                                                 \
-  {                                                                            \
-    VECTORS(load)                                                              \
-  }
-
-LOADS(global, load_global)
-LOADS(shared, load_shared)
-LOADS(local, load_local)
-LOADS(param, load_param)
-
-/* Forms that do not differ in their effect share a handler. */
-#define SAME(name, as)                                                         \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    KILN__ISA_NAME(op_##as)(w, in);                                            \
-  }
+MOVES(ld_global, move_global)
+MOVES(ld_shared, move_shared)
+MOVES(ld_local, move_local)
+MOVES(ld_param, load_param)
 
 SAME(ld_const_1, ld_global_1)
 SAME(ld_const_2, ld_global_2)
@@ -450,19 +303,7 @@ SAME(ld_nc_4, ld_global_4)
 SAME(ld_nc_8, ld_global_8)
 SAME(ld_nc_v, ld_global_v)
 
-/* A load of any size and count. Only weak global and generic loads come
- * here. */
-KILN__HANDLER(ld_l1)
-{
-  if (in->n_vec > 1)
-    KILN__ISA_NAME(op_ld_global_v)(w, in);
-  else if (in->bytes == 4)
-    KILN__ISA_NAME(op_ld_global_4)(w, in);
-  else if (in->bytes == 8)
-    KILN__ISA_NAME(op_ld_global_8)(w, in);
-  else
-    load_slowly(w, in, in->bytes, 1);
-}
+ANY_SIZE(ld_l1, ld_global)
 SAME(ld_l2, ld_l1)
 SAME(ld_hint, ld_l1)
 SAME(ld_wide, ld_l1)
@@ -471,7 +312,7 @@ SAME(ldu, ld_l1)
 
 KILN__HANDLER(ld_cv_local)
 {
-  load_slowly(w, in, in->bytes, in->n_vec > 1 ? in->n_vec : 1);
+  slowly(w, in, in->bytes, in->n_vec > 1 ? in->n_vec : 1);
 }
 
 /* ---- Strong loads -------------------------------------------------------- */

@@ -165,9 +165,8 @@ static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
   }
 }
 
-static __attribute__((noinline)) void store_slowly(kiln__cpu_warp *w,
-                                                   const kiln__cpu_insn *in,
-                                                   unsigned bytes, unsigned n)
+static __attribute__((noinline)) void
+slowly(kiln__cpu_warp *w, const kiln__cpu_insn *in, unsigned bytes, unsigned n)
 {
   kiln__cpu_reach r;
 
@@ -177,180 +176,21 @@ static __attribute__((noinline)) void store_slowly(kiln__cpu_warp *w,
   in_order(w, in, bytes, n, r.host);
 }
 
-/* Store without a pattern, if all lanes lie in one range or in this block's
- * shared memory. */
-KILN__INLINE bool scattered(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                            unsigned bytes, unsigned n, bool shared)
-{
-  kiln__cpu_reach r;
-
-  if (w->grid->seed != 0)
-    return false;
-  if (shared ? !kiln__cpu_all_shared(w, in, bytes * n, &r)
-             : !kiln__cpu_all_global(w, in, bytes * n, &r))
-    return false;
-  elements(w, in, bytes, n, KILN__ANYWHERE, NULL, r.host);
-  return true;
-}
-
-/* Store to the same offset of every stack. False: misaligned or out of
- * bounds. */
-KILN__INLINE bool store_local_at(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                                 unsigned bytes, unsigned n, uint64_t offset)
-{
-  uintptr_t host[KILN__WARP];
-
-  if (!kiln__cpu_local_row(w, bytes * n, offset, host))
-    return false;
-  kiln__cpu_count_local(w, in, bytes * n);
-  elements(w, in, bytes, n, KILN__ANYWHERE, NULL, host);
-  return true;
-}
-
-KILN__INLINE void store_global(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                               unsigned bytes, unsigned n)
-{
-  uint64_t first, low, size;
-  kiln__cpu_pattern p;
-  uint8_t *host;
-  bool shared;
-
-  if (__builtin_expect(w->watched, 0)) {
-    store_slowly(w, in, bytes, n);
-    return;
-  }
-  p = kiln__cpu_survey(w, in, bytes * n, &first);
-  if (p == KILN__ANYWHERE) {
-    if (!scattered(w, in, bytes, n, false))
-      store_slowly(w, in, bytes, n);
-    return;
-  }
-  size = kiln__cpu_extent(w, p, first, bytes * n, &low);
-  host =
-      (low & (bytes * n - 1)) != 0 || (p == KILN__AT_ONE && w->grid->seed != 0)
-          ? NULL
-          : kiln__cpu_span(w, (kiln__cpu_space)in->space, low, size, &shared);
-  if (host != NULL) {
-    kiln__cpu_count_pattern(w, in, p, first, bytes * n, shared);
-    elements(w, in, bytes, n, p, host, NULL);
-  } else if (in->space != KILN__SPACE_GENERIC || p != KILN__AT_ONE ||
-             !kiln__cpu_in_space(low, KILN__WINDOW_LOCAL) ||
-             !store_local_at(w, in, bytes, n, low - KILN__WINDOW_LOCAL)) {
-    store_slowly(w, in, bytes, n);
-  }
-}
-
-KILN__INLINE void store_shared(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                               unsigned bytes, unsigned n)
-{
-  uint64_t first, low, size;
-  kiln__cpu_pattern p;
-  uint8_t *host;
-
-  if (__builtin_expect(w->watched, 0)) {
-    store_slowly(w, in, bytes, n);
-    return;
-  }
-  p = kiln__cpu_survey(w, in, bytes * n, &first);
-  if (p == KILN__ANYWHERE) {
-    if (!scattered(w, in, bytes, n, true))
-      store_slowly(w, in, bytes, n);
-    return;
-  }
-  size = kiln__cpu_extent(w, p, first, bytes * n, &low);
-  host =
-      (low & (bytes * n - 1)) != 0 || (p == KILN__AT_ONE && w->grid->seed != 0)
-          ? NULL
-          : kiln__cpu_shared(w, low, size);
-  if (host == NULL) {
-    store_slowly(w, in, bytes, n);
-    return;
-  }
-  kiln__cpu_count_pattern(w, in, p, first, bytes * n, true);
-  elements(w, in, bytes, n, p, host, NULL);
-}
-
-KILN__INLINE void store_local(kiln__cpu_warp *w, const kiln__cpu_insn *in,
-                              unsigned bytes, unsigned n)
-{
-  uint64_t first;
-
-  if (in->a < 0)
-    first = w->local_at + (uint64_t)in->imm;
-  else if (kiln__cpu_survey(w, in, 0, &first) == KILN__ANYWHERE)
-    first = UINT64_MAX;
-  if (w->watched || !store_local_at(w, in, bytes, n, first))
-    store_slowly(w, in, bytes, n);
-}
+#define STORES 1
+#include "memory_path.h"
 
 /* ---- Handlers ------------------------------------------------------------ */
 
-#define VECTORS(store)                                                         \
-  switch (in->bytes * 16 + in->n_vec) {                                        \
-  case 4 * 16 + 2:                                                             \
-    store(w, in, 4, 2);                                                        \
-    break;                                                                     \
-  case 4 * 16 + 4:                                                             \
-    store(w, in, 4, 4);                                                        \
-    break;                                                                     \
-  case 8 * 16 + 2:                                                             \
-    store(w, in, 8, 2);                                                        \
-    break;                                                                     \
-  default:                                                                     \
-    store_slowly(w, in, in->bytes, in->n_vec);                                 \
-  }
-
-#define STORES(name, store)                                                    \
-  KILN__HANDLER(st_##name##_1)                                                 \
-  {                                                                            \
-    store(w, in, 1, 1);                                                        \
-  }                                                                            \
-  KILN__HANDLER(st_##name##_2)                                                 \
-  {                                                                            \
-    store(w, in, 2, 1);                                                        \
-  }                                                                            \
-  KILN__HANDLER(st_##name##_4)                                                 \
-  {                                                                            \
-    store(w, in, 4, 1);                                                        \
-  }                                                                            \
-  KILN__HANDLER(st_##name##_8)                                                 \
-  {                                                                            \
-    store(w, in, 8, 1);                                                        \
-  }                                                                            \
-  KILN__HANDLER(st_##name##_v)                                                 \
-  {                                                                            \
-    VECTORS(store)                                                             \
-  }
-
-STORES(global, store_global)
-STORES(shared, store_shared)
-STORES(local, store_local)
-
-#define SAME(name, as)                                                         \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    KILN__ISA_NAME(op_##as)(w, in);                                            \
-  }
-
-/* A store of any size and count. Only weak global and generic stores come
- * here. */
-KILN__HANDLER(st_l1)
-{
-  if (in->n_vec > 1)
-    KILN__ISA_NAME(op_st_global_v)(w, in);
-  else if (in->bytes == 4)
-    KILN__ISA_NAME(op_st_global_4)(w, in);
-  else if (in->bytes == 8)
-    KILN__ISA_NAME(op_st_global_8)(w, in);
-  else
-    store_slowly(w, in, in->bytes, 1);
-}
+MOVES(st_global, move_global)
+MOVES(st_shared, move_shared)
+MOVES(st_local, move_local)
+ANY_SIZE(st_l1, st_global)
 SAME(st_wide, st_l1)
 SAME(st_wide_hint, st_l1)
 
 KILN__HANDLER(st_wt_local)
 {
-  store_slowly(w, in, in->bytes, in->n_vec > 1 ? in->n_vec : 1);
+  slowly(w, in, in->bytes, in->n_vec > 1 ? in->n_vec : 1);
 }
 
 /* ---- Strong stores ------------------------------------------------------- */

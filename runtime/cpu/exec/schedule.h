@@ -189,6 +189,43 @@ static inline uint32_t kiln__cpu_same_lanes(const uint32_t *word, uint32_t mask)
   return kiln__cpu_predicate_bits(same) & mask;
 }
 
+/* Check that the lanes of `mask` have an index within the jump table of `in`.
+ * False: it faulted. */
+static inline bool kiln__cpu_indices_fit(kiln__cpu_warp *w,
+                                         const kiln__cpu_insn *in,
+                                         uint32_t mask)
+{
+  const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
+
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const int lane = __builtin_ctz(m);
+
+    if (index[lane] >= in->n_vec) {
+      kiln__cpu_fault(w, in, KILN__FAULT_INSTRUCTION, lane, index[lane], 0);
+      return false;
+    }
+  }
+  return true;
+}
+
+/* Lanes of `mask` that jump to the target of its lowest lane, *target. */
+static inline uint32_t kiln__cpu_same_target(const kiln__cpu_warp *w,
+                                             const kiln__cpu_insn *in,
+                                             uint32_t mask, uint32_t *target)
+{
+  const uint32_t *const index = KILN__SLOT(const uint32_t, in->a);
+  const int32_t first = in->vec[index[__builtin_ctz(mask)]];
+  uint32_t same = 0;
+
+  for (uint32_t m = mask; m != 0; m &= m - 1) {
+    const unsigned lane = (unsigned)__builtin_ctz(m);
+
+    same |= (in->vec[index[lane]] == first ? 1u : 0u) << lane;
+  }
+  *target = (uint32_t)first;
+  return same;
+}
+
 /* ---- Slow paths, in run/ ------------------------------------------------- */
 
 /* Enter a call by the lanes `mask` of frame `from`. *out: the frame of the
@@ -220,6 +257,46 @@ bool kiln__cpu_stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in);
  * mask is `wanted`. */
 void kiln__cpu_warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            uint32_t mask, uint32_t wanted);
+
+/* The function that the lowest lane of *mask calls, by number or by address.
+ * *mask becomes the lanes that call the same one. UINT32_MAX: it faulted. */
+static inline uint32_t
+kiln__cpu_callee(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint32_t *mask)
+{
+  uint32_t same = 0, number;
+  const uint64_t *a;
+  uint64_t first;
+
+  if (in->a < 0)
+    return in->target;
+  a = KILN__SLOT(const uint64_t, in->a);
+  first = a[__builtin_ctz(*mask)];
+  for (uint32_t m = *mask; m != 0; m &= m - 1) {
+    const unsigned lane = (unsigned)__builtin_ctz(m);
+
+    same |= (a[lane] == first ? 1u : 0u) << lane;
+  }
+  *mask = same;
+  number = kiln__cpu_call_number(w, first);
+  if (number == UINT32_MAX)
+    kiln__cpu_fault(w, in, KILN__FAULT_PC, -1, first, 0);
+  return number;
+}
+
+/* The entry point of a scheduler: run_loop() with its two flags as constants. */
+#define KILN__RUN_LOOP(name)                                                   \
+  int KILN__ISA_NAME(name)(kiln__cpu_warp * w, uint64_t * left)                \
+  {                                                                            \
+    const kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);              \
+    const bool counted = s->entry->tally != NULL;                              \
+                                                                               \
+    if (s->traced)                                                             \
+      return counted ? run_loop(w, left, true, true)                           \
+                     : run_loop(w, left, false, true);                         \
+    return counted ? run_loop(w, left, true, false)                            \
+                   : run_loop(w, left, false, false);                          \
+  }
+
 /* Make `f` the running frame of the warp. */
 static inline void kiln__cpu_frame_use(kiln__cpu_warp *w, kiln__cpu_frame *f)
 {

@@ -5,6 +5,7 @@
  * so that counting needs no atomics. The arrays are summed after the launch. */
 #include "watch_state.h"
 
+#include <stddef.h>
 #include <string.h>
 
 _Static_assert((int)KILN__N_CLASSES == (int)KILN_CPU_N_CLASSES,
@@ -34,6 +35,31 @@ kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
   return t != NULL ? t->tally : NULL;
 }
 
+/* Where the events and the cost of an instruction are added, by class. */
+static const struct {
+  size_t events, cost; /* offsets in kiln_cpu_counters */
+} accesses[KILN__N_CLASSES] = {
+#define ACCESS(name, requests, units)                                          \
+  [KILN__CLASS_##name] = {offsetof(kiln_cpu_counters, requests),               \
+                          offsetof(kiln_cpu_counters, units)},
+    ACCESS(GLOBAL_LOAD, global_load_requests, global_load_sectors)
+        ACCESS(GENERIC_LOAD, global_load_requests, global_load_sectors) ACCESS(
+            GLOBAL_STORE, global_store_requests,
+            global_store_sectors) ACCESS(GENERIC_STORE, global_store_requests,
+                                         global_store_sectors)
+            ACCESS(SHARED_LOAD, shared_load_requests, shared_load_passes)
+                ACCESS(SHARED_STORE, shared_store_requests, shared_store_passes)
+                    ACCESS(LOCAL_LOAD, local_load_requests, local_load_sectors)
+                        ACCESS(LOCAL_STORE, local_store_requests,
+                               local_store_sectors)
+#undef ACCESS
+};
+
+static uint64_t *counter_at(kiln_cpu_counters *c, size_t offset)
+{
+  return (uint64_t *)(void *)((char *)c + offset);
+}
+
 /* Add the tally of one instruction to the counters that its class belongs
  * to. */
 static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
@@ -43,48 +69,17 @@ static void add(kiln_cpu_counters *c, const kiln__cpu_insn *in,
   c->thread_insns += t->lanes;
   c->warp_class[in->klass] += t->issued;
   c->thread_class[in->klass] += t->lanes;
-  switch (in->klass) {
-  case KILN__CLASS_GLOBAL_LOAD:
-  case KILN__CLASS_GENERIC_LOAD:
-    c->global_load_requests += t->events;
-    c->global_load_sectors += t->cost;
-    break;
-  case KILN__CLASS_GLOBAL_STORE:
-  case KILN__CLASS_GENERIC_STORE:
-    c->global_store_requests += t->events;
-    c->global_store_sectors += t->cost;
-    break;
-  case KILN__CLASS_SHARED_LOAD:
-    c->shared_load_requests += t->events;
-    c->shared_load_passes += t->cost;
-    break;
-  case KILN__CLASS_SHARED_STORE:
-    c->shared_store_requests += t->events;
-    c->shared_store_passes += t->cost;
-    break;
-  case KILN__CLASS_LOCAL_LOAD:
-    c->local_load_requests += t->events;
-    c->local_load_sectors += t->cost;
-    break;
-  case KILN__CLASS_LOCAL_STORE:
-    c->local_store_requests += t->events;
-    c->local_store_sectors += t->cost;
-    break;
-  case KILN__CLASS_ATOMIC:
+  if (accesses[in->klass].events != 0) {
+    *counter_at(c, accesses[in->klass].events) += t->events;
+    *counter_at(c, accesses[in->klass].cost) += t->cost;
+  } else if (in->klass == KILN__CLASS_ATOMIC) {
     c->atomics += t->issued;
     c->atomic_conflicts += t->cost;
-    break;
-  case KILN__CLASS_BARRIER:
+  } else if (in->klass == KILN__CLASS_BARRIER) {
     c->barriers += t->issued;
-    break;
-  case KILN__CLASS_BRANCH:
-    if (in->kind == KILN__KIND_BRANCH || in->kind == KILN__KIND_SWITCH) {
-      c->branches += t->issued;
-      c->divergent_branches += t->events;
-    }
-    break;
-  default:
-    break;
+  } else if (in->kind == KILN__KIND_BRANCH || in->kind == KILN__KIND_SWITCH) {
+    c->branches += t->issued;
+    c->divergent_branches += t->events;
   }
 }
 
