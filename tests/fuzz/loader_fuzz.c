@@ -1,6 +1,6 @@
-/* loader_fuzz.c -- libFuzzer target: PTX text to checked code. Bytes
- * without a .version are tried as statements of a kernel, so that the fuzzer
- * need not find the frame around them first. */
+/* loader_fuzz.c -- libFuzzer target: PTX text through the parser and the code
+ * builder. Bytes without a .version are also tried as statements of a kernel,
+ * so that the fuzzer need not discover the frame around them. */
 #include "cpu/code/code.h"
 
 #include <string.h>

@@ -55,7 +55,8 @@ static bool loads(const char *text, size_t size)
 /* ---- What is known ------------------------------------------------------------- */
 
 static struct {
-  const char *statement, *message, *why; /* message NULL: stricter */
+  const char *statement, *message,
+      *why; /* message NULL: the loader is stricter */
   unsigned long met;
   char example[LINE];
 } known[] = {
@@ -66,7 +67,7 @@ static struct {
 #undef KILN__STRICTER
 };
 
-/* A disagreement; message: ptxas's, NULL: it accepts the text. */
+/* Records a disagreement. `message` is ptxas's; NULL: it accepts the text. */
 static void disagree(const char *where, const char *statement,
                      const char *message)
 {
@@ -137,7 +138,7 @@ static bool is_syntax(const char *message)
          strstr(message, "syntax") != NULL;
 }
 
-/* Mark the statements that a run of ptxas complains about. False: none. */
+/* Marks the statements that a run of ptxas reports. False: none. */
 static bool mark(batch *b, const char *messages, unsigned first,
                  const unsigned *index)
 {
@@ -169,7 +170,8 @@ static bool mark(batch *b, const char *messages, unsigned first,
   return any;
 }
 
-/* Some mistakes end ptxas without a line: halve until one statement is left. */
+/* Some mistakes end ptxas without a line number: the batch is halved until one
+ * statement is left. */
 static void ask_each(batch *b, kiln__buf *text, unsigned from, unsigned to)
 {
   static bool before[BATCH];
@@ -278,7 +280,7 @@ static bool is_word(char c)
          (c >= '0' && c <= '9') || c == '_' || c == '%' || c == '$';
 }
 
-/* A word of the text: where it begins and ends. */
+/* Picks a word of the text: its start and its end. */
 static void pick_word(const text *t, size_t *from, size_t *to)
 {
   size_t at = (size_t)(test_random(&run.random) % t->size);
@@ -305,7 +307,7 @@ static void pick_line(const text *t, size_t *from, size_t *to)
     (*to)++;
 }
 
-/* `t` with one thing changed. */
+/* Writes `t` with one change. */
 static void change(kiln__buf *out, const text *t)
 {
   size_t from, to, other, end;
@@ -382,7 +384,7 @@ typedef struct texts {
   unsigned n;
 } texts;
 
-/* Takes `data` over. */
+/* Adds a text and takes `data` over. */
 static void add_text(texts *all, char *data, size_t size)
 {
   all->items = realloc(all->items, (all->n + 1) * sizeof *all->items);
@@ -391,8 +393,8 @@ static void add_text(texts *all, char *data, size_t size)
   all->items[all->n++] = (text){data, size, target_of(data)};
 }
 
-/* As people compile: plain, with line numbers, with fast math; -G takes a text
- * of debug sections, which nearly all mutations would fall into. */
+/* Compiles with the usual options: none, line numbers, fast math. -G would add
+ * debug sections, into which nearly all mutations would fall. */
 static void add_source(texts *all, kiln_runtime *rt, const char *path)
 {
   static const int archs[] = {75, 90, 120};
@@ -411,7 +413,7 @@ static void add_source(texts *all, kiln_runtime *rt, const char *path)
     char *copy;
 
     if (kiln_compile(&image, rt, &d, &target) != KILN_OK)
-      continue; /* it needs headers that are not here */
+      continue; /* it needs headers that are missing */
     ptx = kiln_image_ptx(image, &size);
     copy = calloc(1, size + 1);
     if (copy != NULL)
@@ -423,7 +425,7 @@ static void add_source(texts *all, kiln_runtime *rt, const char *path)
   free(source);
 }
 
-/* Sources with the newest NVRTC at hand. False: there is none. */
+/* Compiles sources with the newest NVRTC there is. False: there is none. */
 static bool add_sources(texts *all, char **paths, int n)
 {
   const char *list = getenv("KILN_TEST_NVRTC");
@@ -460,7 +462,7 @@ static void mutate_one(const text *t, kiln__buf *out)
   free(says);
 }
 
-/* False: nothing to mutate. */
+/* Mutates modules. False: there are none. */
 static bool modules(char **paths, int n)
 {
   texts all = {0};
@@ -495,7 +497,8 @@ static bool modules(char **paths, int n)
 
 enum { SKIP = KILN_TEST_SKIP };
 
-/* The ptxas that ptxas_differences.def is about; NULL after saying why not. */
+/* Returns the ptxas that ptxas_differences.def is about. NULL: there is none,
+ * and the reason has been printed. */
 static const char *reference(void)
 {
   static const char release[] = "13.0";

@@ -1,4 +1,4 @@
-/* ptx_fuzz.c -- libFuzzer target: any bytes through the PTX parser. */
+/* ptx_fuzz.c -- libFuzzer target: arbitrary bytes through the PTX parser. */
 #include "cpu/ptx/ptx.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,4 +1,4 @@
-/* ptxas.c -- ptxas as a child process. */
+/* ptxas.c -- runs ptxas as a child process. */
 #include "ptxas.h"
 
 #include <glob.h>
@@ -46,7 +46,7 @@ char *fuzz_read_file(const char *path, size_t *size)
   return data;
 }
 
-/* What a program prints, both streams; *status as from wait. */
+/* Returns what a program prints to both streams. *status is as from wait(). */
 static char *output_of(const char *path, char *const argv[], int *status)
 {
   size_t n;

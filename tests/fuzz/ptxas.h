@@ -1,25 +1,26 @@
-/* ptxas.h -- ptxas as the one who knows which PTX is right. */
+/* ptxas.h -- ptxas as the reference for which PTX is correct. */
 #ifndef KILN_TEST_PTXAS_H
 #define KILN_TEST_PTXAS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* All of a stream or file, NUL behind it; malloc. Ends the process on error:
- * Check's assertions only work within its tests. */
+/* Reads a whole stream or file and appends a NUL. The caller frees it. Ends the
+ * process on error, since Check's assertions work only within its tests. */
 char *fuzz_read_file(const char *path, size_t *size);
 
-/* KILN_TEST_PTXAS, then PATH, then the toolkits' usual places; NULL: none.
- * Keep it. */
+/* Finds ptxas: KILN_TEST_PTXAS, then PATH, then the usual places of toolkits.
+ * NULL: none. The result stays valid. */
 const char *ptxas_find(void);
-/* "13.0" of `ptxas --version`; "" if it does not say. Static. */
+/* Returns "13.0" from `ptxas --version`, or "" if it does not print one. The
+ * result is static. */
 const char *ptxas_release(const char *ptxas);
 
-/* What it says of the text, compiled for sm_<target>; malloc. Empty: it accepts
- * it. */
+/* Returns what ptxas prints for the text, compiled for sm_<target>. Empty: it
+ * accepts it. The caller frees it. */
 char *ptxas_says(const char *ptxas, const char *text, size_t size,
                  unsigned target);
-/* Remove what it worked on. */
+/* Removes the files it worked with. */
 void ptxas_end(void);
 
 #endif

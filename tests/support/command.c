@@ -1,3 +1,4 @@
+/* command.c -- runs the command and collects its output in unnamed files. */
 #include "command.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@ void test_command_setup(const char *folder)
 }
 
 /* The command lies beside the folder of the test programs, wherever the build
- * folder was moved to. */
+ * folder is. */
 static const char *command_path(void)
 {
   static char path[4096];
@@ -44,7 +45,7 @@ static const char *command_path(void)
   return path;
 }
 
-/* Output goes to unnamed files: a pipe could fill and block the child. */
+/* Returns an unnamed file for output. A pipe could fill and block the child. */
 static int unnamed_file(void)
 {
   char path[] = "/tmp/kiln-run-XXXXXX";
@@ -55,7 +56,8 @@ static int unnamed_file(void)
   return fd;
 }
 
-/* Outputs live as long as the test process, within reach of leak checkers. */
+/* Outputs live as long as the test process and stay reachable for leak
+ * checkers. */
 static struct output {
   struct output *next;
   char text[];

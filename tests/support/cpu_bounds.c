@@ -1,3 +1,5 @@
+/* cpu_bounds.c -- the error bounds of approximate opcodes, as the PTX ISA manual states
+ * them, and the exact functions that results are compared with. */
 #include "cpu_bounds.h"
 
 #include <math.h>
@@ -53,8 +55,9 @@ static double reciprocal_root(double x)
   return (double)(1 / sqrtl((long double)x)); /* 1 / sqrt(-0): -infinity */
 }
 
-/* |got - exact| <= absolute + relative * |exact|, or <= steps from the correctly
- * rounded result; nothing where all are 0. As the PTX ISA manual has it. */
+/* A bound: |got - exact| <= absolute + relative * |exact|, or <= `steps`
+ * representable numbers from the correctly rounded result. All 0: no bound. The
+ * numbers are the PTX ISA manual's. */
 typedef struct bound {
   double relative, absolute;
   int steps;
@@ -102,7 +105,8 @@ static double flushed(const format *f, bool ftz, double x)
   return ftz && fabs(x) < smallest_normal(f) ? copysign(0, x) : x;
 }
 
-/* Steps of an f32 from the correctly rounded one. */
+/* Returns how many representable f32 numbers lie between a result and the
+ * correctly rounded one. */
 static double steps_off(double exact, double got)
 {
   const float x = (float)exact, y = (float)got;
@@ -113,7 +117,7 @@ static double steps_off(double exact, double got)
   return fabs((double)a - (double)b);
 }
 
-/* `nan`: the only right one; `x`: the source. */
+/* Compares a result. `nan` is the only right NaN, `x` the source. */
 static double compare(const struct function *of, bool ftz, double exact,
                       uint64_t got, uint64_t nan, double x)
 {
@@ -151,8 +155,8 @@ static double compare(const struct function *of, bool ftz, double exact,
   return fabs(d - exact) / limit;
 }
 
-/* The seeds of f64 read and write the high word alone: a NaN with nothing there
- * is an infinity. */
+/* The approximate f64 opcodes read and write the high word only, so a NaN whose
+ * high word has no fraction counts as infinity. */
 static double error_of(const struct function *of, const char *name,
                        const uint64_t *in, uint64_t got)
 {

@@ -1,3 +1,4 @@
+/* cpu_differ.c -- opens devices, loads, launches and forks for cpu_differ.h. */
 #include "cpu_differ.h"
 
 #include <stdio.h>

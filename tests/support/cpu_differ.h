@@ -1,6 +1,6 @@
-/* cpu_differ.h -- the GPU and the CPU device side by side, on the driver's own
- * calls: load PTX, launch, fetch. Every failure but that of a load fails the
- * test. */
+/* cpu_differ.h -- runs the same PTX on a GPU and on the CPU device, through the
+ * driver's own functions. Every failure except that of loading fails the test.
+ */
 #ifndef KILN_TEST_CPU_DIFFER_H
 #define KILN_TEST_CPU_DIFFER_H
 
@@ -19,13 +19,14 @@ typedef struct differ {
   char name[96];
 } differ;
 
-/* The first GPU. False: there is none. Never before a fork that goes on. */
+/* Opens the first GPU. False: there is none. Never call it before a fork whose
+ * child continues. */
 bool differ_open_gpu(differ *d);
-/* The CPU device with these settings; only one at a time. */
+/* Opens the CPU device with these settings. Only one may be open at a time. */
 void differ_open_cpu(differ *d, const kiln_cpu_opts *opts);
 void differ_close(differ *d);
 
-/* False: refused; `log` says why. */
+/* Loads PTX. False: it was refused, and `log` holds the reason. */
 bool differ_load(differ *d, CUmodule *out, const char *ptx, char *log,
                  size_t size);
 void differ_unload(differ *d, CUmodule module);
@@ -33,18 +34,18 @@ CUdeviceptr differ_alloc(differ *d, size_t bytes);
 void differ_free(differ *d, CUdeviceptr at);
 void differ_put(differ *d, CUdeviceptr to, const void *from, size_t bytes);
 void differ_get(differ *d, void *to, CUdeviceptr from, size_t bytes);
-void differ_fill(differ *d, CUdeviceptr to, size_t bytes); /* with 0xee */
-/* Launch and wait. */
+void differ_fill(differ *d, CUdeviceptr to, size_t bytes); /* fills with 0xee */
+/* Launches and waits. */
 void differ_launch(differ *d, CUmodule module, const char *kernel,
                    unsigned blocks, unsigned threads, void **args);
 
-/* Fork `n` children that run work(user, k); each its own devices. The number of
- * those that failed. */
+/* Forks `n` children that run work(user, k), each with its own devices. Returns
+ * how many failed. */
 unsigned differ_fork(unsigned n, void (*work)(void *user, unsigned k),
                      void *user);
-/* Zeroed memory that forked children share. */
+/* Returns zeroed memory that forked children share. */
 void *differ_shared(size_t bytes);
-/* Processors, 16 at most. */
+/* Returns the number of processors, at most 16. */
 unsigned differ_cores(void);
 
 #endif

@@ -1,3 +1,4 @@
+/* cpu_exact.c -- the references of cpu_exact.h, one function per family of opcodes. */
 #include "cpu_exact.h"
 
 #include "cpu_reference.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The opcode under test: ref_op, and what this file asks often. */
+/* The opcode under test: what ref_op says of it, looked up once. */
 static struct {
   const opcode_case *of;
   const char *type, *before; /* last type, the one before it */
@@ -52,14 +53,16 @@ static ref_int clamp_to(const char *type, ref_int v)
   return v < low ? low : v > high ? high : v;
 }
 
-/* The part of a * b that the opcode names; 128 bits hold the product's. */
+/* Returns the part of a * b that the opcode names. The full product fits 128
+ * bits. */
 static ref_int part_of_product(ref_int a, ref_int b)
 {
   const ref_uint product = (ref_uint)a * (ref_uint)b;
 
   if (!ref_has("hi"))
     return (ref_int)product;
-  if (ref_is("madc") && op.bits == 16) /* GPUs take the upper half of 64 bits */
+  if (ref_is("madc") &&
+      op.bits == 16) /* GPUs return the upper half of 64 bits here */
     return (ref_int)product >> 32;
   return op.bits == 64 && !ref_is_signed(op.type) ? (ref_int)(product >> 64)
                                                   : (ref_int)product >> op.bits;
@@ -186,7 +189,7 @@ static bool counts(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* Positions and lengths are bytes, but words for 64 bits. */
+/* Positions and lengths are bytes for 32 bits, words for 64 bits. */
 static bool fields(const uint64_t *in, uint64_t *out)
 {
   const uint64_t mask = op.bits == 64 ? UINT32_MAX : 255;
@@ -313,8 +316,8 @@ static bool is_nan64(uint64_t raw)
   return (raw & INT64_MAX) > UINT64_C(0x7ff0000000000000);
 }
 
-/* What an f64 operation without a number as result gives: the operand that is a
- * NaN, made quiet, in a GPU's order. */
+/* Returns the NaN of an f64 operation: the first operand that is a NaN in a
+ * GPU's order, made quiet. */
 static uint64_t nan64(const uint64_t *in)
 {
   static const unsigned orders[][3] = {
@@ -329,7 +332,8 @@ static uint64_t nan64(const uint64_t *in)
   return UINT64_C(0xfff8000000000000);
 }
 
-/* The host's own arithmetic in the direction asked for. */
+/* Computes with the host's arithmetic in the rounding direction of the opcode.
+ */
 static bool single(const uint64_t *in, uint64_t *out)
 {
   volatile float a = single_of(in[0]), b = single_of(in[1]);
@@ -392,7 +396,7 @@ static bool twice(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* f16 and bf16: exact in a long double but for a far away addend. */
+/* f16 and bf16: exact in a long double, unless an addend is far smaller. */
 static bool half(const uint64_t *in, uint64_t *out)
 {
   const long double a = ref_decode(op.type, in[0], op.ftz);
@@ -433,7 +437,7 @@ static bool float_arithmetic(const uint64_t *in, uint64_t *out)
          half(in, out);
 }
 
-/* Of values; which of two zeros is told by their signs. */
+/* Minimum and maximum. Two zeros differ by their signs. */
 static bool smaller_or_larger(const uint64_t *in, uint64_t *out)
 {
   const uint64_t sign = UINT64_C(1) << (op.bits - 1);
@@ -462,7 +466,7 @@ static bool smaller_or_larger(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* The opcode's halves as opcodes of their own. */
+/* Computes each half as an opcode of its own. */
 static bool halves(const uint64_t *in, uint64_t *out)
 {
   const char *const type = op.type;
@@ -594,7 +598,8 @@ static bool to_integer(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* From or to f64: sign, and what fits of the fraction behind its highest bit. */
+/* Converts a NaN from or to f64: the sign, and the highest bits of the fraction
+ * that fit. */
 static uint64_t converted_nan(uint64_t raw)
 {
   const ref_format *const from = ref_format_of(op.type);
@@ -707,7 +712,7 @@ bool exact_result(const opcode_case *c, const uint64_t *operands,
 
 /* ---- Warps ---------------------------------------------------------------------------------- */
 
-/* Lane that a shuffle reads, or -1: out of range. */
+/* Returns the lane that a shuffle reads, or -1 if it is out of range. */
 static int shuffled(int lane, uint32_t b, uint32_t c)
 {
   const int by = (int)(b & 31);

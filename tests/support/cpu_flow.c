@@ -1,3 +1,4 @@
+/* cpu_flow.c -- generates random syntax trees, writes them as PTX and interprets them. */
 #include "cpu_flow.h"
 
 #include "base/base.h"
@@ -14,7 +15,7 @@ enum {
   BLOCKS = FLOW_BLOCKS,
   MAX_NODES = 400,
   MAX_TEXT = 200000,
-  MOST_STEPS = 40000 /* of one thread; larger programs are made anew */
+  MOST_STEPS = 40000 /* steps of one thread; larger programs are made again */
 };
 
 typedef enum kind {
@@ -233,7 +234,7 @@ static outcome run_list(const node *n, uint32_t *v, thread *t)
   return NEXT;
 }
 
-/* False: too long. */
+/* Interprets a program. False: it takes too many steps. */
 static bool interpret(uint32_t *out, uint32_t *cells)
 {
   for (uint32_t i = 0; i < THREADS * BLOCKS; i++) {

@@ -1,6 +1,6 @@
-/* cpu_flow.h -- random programs of nested loops, breaks, early ends, jump tables
- * and calls: PTX, and what it does according to a plain interpreter of the same
- * syntax tree, thread by thread. */
+/* cpu_flow.h -- makes random programs of nested loops, breaks, early exits,
+ * jump tables and calls: as PTX, and with the results that a plain interpreter
+ * computes from the same syntax tree, thread by thread. */
 #ifndef KILN_TEST_CPU_FLOW_H
 #define KILN_TEST_CPU_FLOW_H
 
@@ -18,9 +18,10 @@ typedef struct flow_results {
   uint32_t cells[FLOW_CELLS];
 } flow_results;
 
-/* Program `number`: kernel "k" of FLOW_BLOCKS blocks of FLOW_THREADS threads,
- * with the addresses of `out` and `cells` (zeros) as parameters; without
- * .version and .target. Borrowed until the next one. */
+/* Makes program `number`: kernel "k" for FLOW_BLOCKS blocks of FLOW_THREADS
+ * threads. Its parameters are the addresses of `out` and of `cells`, which must
+ * be zero. .version and .target are left out. The text is valid until the next
+ * call. */
 const char *flow_make(uint64_t number, flow_results *want);
 
 #endif

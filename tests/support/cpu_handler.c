@@ -1,3 +1,5 @@
+/* cpu_handler.c -- finds the shape of a row, runs its handler on made-up frames, and
+ * compares the results with a reference. */
 #include "cpu_handler.h"
 
 #include "cpu_rows.h"
@@ -10,8 +12,8 @@
 
 /* ---- Rows and modifiers ---------------------------------------------------- */
 
-/* Bytes of a register of the type; one of 8 bits lies in a slot as one of 16
- * does, and 1 is a predicate. */
+/* Returns the bytes of a register of the type. A register of 8 bits lies in a
+ * slot like one of 16 bits; 1 means a predicate. */
 static uint8_t type_bytes(unsigned type)
 {
   return type == KILN__PRED                    ? 1
@@ -19,7 +21,7 @@ static uint8_t type_bytes(unsigned type)
                                                : kiln__cpu_ptx_type_bytes[type];
 }
 
-/* The shape that the forms of a row are set into, left to right. */
+/* The shape of a row while its forms are read from left to right. */
 typedef struct shaper {
   cpu_case *c;
   unsigned written, read; /* operands so far */
@@ -42,7 +44,7 @@ static void add_source(shaper *s, unsigned slot, uint8_t bytes)
   *sources[slot - 1] = bytes;
 }
 
-/* Vectors; one element is also an ordinary operand. */
+/* Adds a vector. One element is also an ordinary operand. */
 static void add_data(shaper *s, const kiln__cpu_form *f, uint8_t bytes)
 {
   const bool written = f->shape == KILN__SHAPE_DATA_OUT;
@@ -144,7 +146,8 @@ void cpu_case_init(cpu_case *c, const char *opcode)
   ck_assert_msg(cpu_case_find(c, opcode), "no row matches %s", opcode);
 }
 
-/* One group of alternatives: picks number k % count, returns the count. */
+/* Expands one group of alternatives: takes number k % count and returns count.
+ */
 static size_t expand_group(const char **at, size_t k, char *out, size_t *n)
 {
   const char *const end = strchr(*at, ')');
@@ -217,7 +220,8 @@ void cpu_seen_init(void)
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
   seen = p == MAP_FAILED ? NULL : p;
-  /* Operands come and go by the hundred kilobytes. */
+  /* Operands are allocated and freed in blocks of some hundred kilobytes; keep
+   * them on the heap. */
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
@@ -229,7 +233,8 @@ bool cpu_seen(kiln__cpu_op op)
 
 /* ---- One run ---------------------------------------------------------------- */
 
-/* Slots lie apart, so that a write beyond one hits nothing that is read. */
+/* Slots lie apart, so that a write beyond the end of one changes nothing that
+ * is read. */
 enum {
   SLOT_BYTES = 320,
   SLOT_D = 1,
@@ -392,7 +397,7 @@ static void fill_frame(const cpu_case *c, const kiln__cpu_insn *in, frame *f,
   }
 }
 
-/* Everything but the results must be as it was. */
+/* Checks that nothing but the results changed. */
 static void check_rest(const cpu_case *c, const kiln__cpu_isa *isa,
                        const kiln__cpu_insn *in, const frame *before,
                        const frame *after, const cpu_lane out[KILN__WARP],
@@ -445,7 +450,8 @@ bool cpu_case_run(const cpu_case *c, const kiln__cpu_isa *isa,
 
   if (!set_slots(c, &insn, vec, alias))
     return false;
-  /* Check writes a file at each assertion that holds: too slow here. */
+  /* Check writes to a file at each assertion that holds, which is too slow
+   * here. */
   if (fn == NULL)
     ck_abort_msg("%s has no handler in %s", kiln__cpu_op_name[c->in.op],
                  isa->name);
@@ -523,7 +529,8 @@ static void compare(const cpu_case *c, const kiln__cpu_isa *isa,
   }
 }
 
-/* Sources as registers hold them: the reference sees what the handler sees. */
+/* Cuts sources to the width of their registers, so that the reference reads
+ * what the handler reads. */
 static void cut(const cpu_case *c, cpu_lane *l)
 {
   l->a &= c->a == 1 ? 1 : slot_mask(c->a);
@@ -546,7 +553,7 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
   enum { N_MASKS = sizeof masks / sizeof *masks };
   const unsigned n_isas = cpu_isas_find();
   const size_t n_warps = (n + KILN__WARP - 1) / KILN__WARP;
-  /* Few operands go round until every mask met every alias. */
+  /* Repeats few operands until every mask has met every alias. */
   const size_t turns = c->brief ? 14 : N_MASKS * CPU_N_ALIASES;
   const size_t rounds = n_warps < turns ? turns : n_warps;
 
@@ -565,7 +572,7 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
       if (r < n_warps)
         compare(c, cpu_isas[k], in, want, UINT32_MAX, CPU_ALIAS_NONE);
     }
-    /* Masks and aliases by turns: 7 masks, 9 aliases, 3 builds. */
+    /* Masks, aliases and builds rotate: 7 masks, 9 aliases, 3 builds. */
     if (r < 2 * turns) {
       const kiln__cpu_isa *const isa = cpu_isas[r / CPU_N_ALIASES % n_isas];
 
@@ -616,8 +623,8 @@ static const uint64_t edges64[] = {0,
                                    UINT64_C(0xffffffff00000000),
                                    UINT64_C(0xaaaaaaaaaaaaaaaa),
                                    UINT64_C(0x0123456789abcdef)};
-/* Zeros, denormals, ones, halfway cases, limits of integers, infinities, NaNs
- * quiet and signalling; each with both signs where that matters. */
+/* Edge values: zeros, subnormals, ones, halfway cases, limits of integers,
+ * infinities, quiet and signalling NaNs, with both signs where that matters. */
 static const uint64_t edges_f16[] = {
     0,      0x8000, 1,      0x8001, 0x03ff, 0x83ff, 0x0400, 0x8400,
     0x3800, 0xb800, 0x3c00, 0xbc00, 0x3e00, 0xbe00, 0x4100, 0x4000,
@@ -746,8 +753,8 @@ size_t cpu_n_edges(kiln__cpu_ptx_type type)
   return n;
 }
 
-/* Random bits; half of them with few significant bits or a common exponent, so
- * that small integers and floats near one another come up. */
+/* Returns random bits. Half of them have few significant bits or a common
+ * exponent, so that small integers and floats close to each other occur. */
 static uint64_t random_value(kiln__cpu_ptx_type type, uint64_t *seed)
 {
   const uint64_t r = test_random(seed);
@@ -823,7 +830,7 @@ cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__cpu_ptx_type a,
 
     l->a = cpu_value(a, random ? SIZE_MAX : i % na, &seed);
     l->b = cpu_value(b, random ? SIZE_MAX : i / na, &seed);
-    /* Mostly edges, in an order that has nothing to do with a's and b's. */
+    /* Mostly edges, in an order that is independent of those of a and b. */
     l->c =
         cpu_value(cc, (size_t)(test_random(&seed) % (nc + nc / 4 + 1)), &seed);
     l->e = test_random(&seed);

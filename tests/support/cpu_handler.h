@@ -20,7 +20,7 @@
 
 enum { CPU_MAX_VEC = 8 };
 
-/* What one lane reads and writes, as bits. Predicates are 0 or 1 here. */
+/* What one lane reads and writes, as bits. A predicate is 0 or 1 here. */
 typedef struct cpu_lane {
   uint64_t a, b, c, e;
   uint64_t vec[CPU_MAX_VEC]; /* insn.vec, read or written */
@@ -28,16 +28,16 @@ typedef struct cpu_lane {
   uint32_t carry;            /* 0 or 1 */
 } cpu_lane;
 
-/* Turns one lane's sources into its results: d, d2, carry, or vec if written.
- * Sees in->imm, flags, ... but must not look at in->op. */
+/* Computes one lane's results from its sources: d, d2, carry, or vec if it is
+ * written. It may read in->imm, flags and the like, but not in->op. */
 typedef void cpu_reference(const kiln__cpu_insn *in, cpu_lane *lane);
-/* Whether `got` will do where `want` is the reference's; for results that are
- * not determined to the bit. */
+/* Whether `got` is acceptable where the reference computed `want`, for results
+ * that are not determined to the bit. */
 typedef bool cpu_same(const kiln__cpu_insn *in, const cpu_lane *source,
                       const cpu_lane *got, const cpu_lane *want);
 
-/* Shape: bytes of each operand's register: 1 predicate, 2, 4, 8, or 0: there is
- * none (slot -1). From ops.def; the `{...}` forms are left to the test. */
+/* The shape of a row: bytes of each operand's register, 1 for a predicate, 2,
+ * 4, 8; 0: there is none (slot -1). The `{...}` forms are left to the test. */
 typedef struct cpu_case {
   kiln__cpu_insn
       in; /* imm, flags and the like may be changed; slots are not set
@@ -57,22 +57,23 @@ typedef struct cpu_case {
   void *user;
 } cpu_case;
 
-/* The k-th of all opcodes that a row's pattern matches, as "row opcode", and how
- * many there are. Rows that code/ makes itself have one: their text. */
+/* Writes the k-th opcode that a row's pattern matches, as "row opcode", and
+ * returns how many there are. A row that code/ makes itself has one, the text
+ * of its pattern. */
 size_t cpu_row_opcode(kiln__cpu_op op, size_t k, char *buf, size_t size);
 
-/* The builds of exec/ that run here; at least one. */
+/* The builds of exec/ that this processor runs; at least one. */
 extern const kiln__cpu_isa *cpu_isas[3];
 unsigned cpu_isas_find(void); /* fills cpu_isas, returns how many */
 
-/* Find the row that `opcode` matches and set the instruction's fields and the
- * shape. Fails the test if no row matches, unless the second form is used.
- * Where several rows match, "mov_pack mov.b32" names one. Operands that may be
- * left out are there; set their bytes to 0 to leave them out. */
+/* Finds the row that `opcode` matches and sets the fields of the instruction
+ * and the shape. cpu_case_init() fails the test if there is none. Where several
+ * rows match, "mov_pack mov.b32" names one. Optional operands are part of the
+ * shape; set their bytes to 0 to omit them. */
 void cpu_case_init(cpu_case *c, const char *opcode);
 bool cpu_case_find(cpu_case *c, const char *opcode);
 
-/* Which source register d (or, for `d2`, d2) shares its slot with. */
+/* Which source register d shares its slot with; of ..._D2_..., d2. */
 typedef enum cpu_alias {
   CPU_ALIAS_NONE = 0,
   CPU_ALIAS_D_A,
@@ -86,30 +87,33 @@ typedef enum cpu_alias {
   CPU_N_ALIASES
 } cpu_alias;
 
-/* Run once: 32 lanes in, what they are afterwards out. Fails the test if
- * anything else of the frame changed. False: `alias` does not fit the shape. */
+/* Runs the handler once: 32 lanes in, their state afterwards out. Fails the
+ * test if anything else in the frame changed. False: `alias` does not suit the
+ * shape. */
 bool cpu_case_run(const cpu_case *c, const kiln__cpu_isa *isa,
                   const cpu_lane in[KILN__WARP], uint32_t mask, cpu_alias alias,
                   cpu_lane out[KILN__WARP]);
 
-/* Run all of `lanes` (any number; the last warp is filled up) and compare. */
+/* Runs all of `lanes`, whatever their number, and compares. The last warp is
+ * filled up. */
 void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
                     cpu_reference *reference);
 
-/* Rows that cpu_case_run has run, over all tests of this program, forked
- * children included. Call before the tests start, so in the suite's maker. */
+/* Rows that cpu_case_run() has run, in all tests of this program and in forked
+ * children. Call cpu_seen_init() before the tests start. */
 void cpu_seen_init(void);
 bool cpu_seen(kiln__cpu_op op);
 
 /* ---- Operands -------------------------------------------------------------- */
 
-/* Interesting bit patterns of a type (also f16x2 and the like), random ones
- * after those, all cut to the type's width: the i-th of `type`. */
+/* Returns the i-th value of a type, packed types included: first interesting
+ * bit patterns, then random ones, cut to the width of the type. */
 uint64_t cpu_value(kiln__cpu_ptx_type type, size_t i, uint64_t *seed);
 size_t cpu_n_edges(kiln__cpu_ptx_type type);
 
-/* Fill lanes with the cross product of the edges of a and b (c, e, carry, d and
- * d2 vary with them), then `n_random` random ones. Returns malloc'd lanes. */
+/* Makes lanes with the cross product of the edges of a and b, while c, e,
+ * carry, d and d2 vary, then `n_random` random ones. The caller frees the
+ * result. */
 cpu_lane *cpu_lanes_make(const cpu_case *c, kiln__cpu_ptx_type a,
                          kiln__cpu_ptx_type b, kiln__cpu_ptx_type cc,
                          size_t n_random, size_t *n);

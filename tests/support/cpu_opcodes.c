@@ -1,3 +1,4 @@
+/* cpu_opcodes.c -- one case per opcode of the rows of ops.def, with the code around it. */
 #include "cpu_opcodes.h"
 
 #include "cpu_handler.h"
@@ -63,7 +64,7 @@ static unsigned bytes_of(unsigned type)
   return type == KILN__PRED ? 0 : kiln__cpu_ptx_type_bytes[type];
 }
 
-/* Register that a source of this width is in. */
+/* Returns the letter of the register that holds a source of this width. */
 static char source_letter(unsigned bytes)
 {
   return bytes == 0 ? 'p' : bytes == 2 ? 'h' : bytes == 8 ? 'd' : 's';
@@ -108,7 +109,7 @@ static void put_destination(maker *m, unsigned type)
   put(m, "%s", names[n][bytes == 0 ? 0 : bytes == 2 ? 1 : bytes == 8 ? 3 : 2]);
 }
 
-/* False: a shape that registers alone don't make. */
+/* Writes one operand. False: registers alone do not make this shape. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
 {
   const unsigned type = cpu_form_type(m->fields, f->type);
@@ -119,7 +120,7 @@ static bool put_form(maker *m, const kiln__cpu_form *f)
     return true;
   case KILN__SHAPE_DEST_PAIR:
     put_destination(m, type);
-    /* Without the second one, too: by turns. */
+    /* The optional second result is written in every other case. */
     if (f->paired || m->hash % 2 == 0 || begins(m, "shfl") ||
         begins(m, "match")) {
       put(m, "|");
@@ -165,7 +166,7 @@ static bool put_statement(maker *m, const kiln__cpu_row *row)
   return m->destinations > 0;
 }
 
-/* Everything that was written into %r, or %q for 8 bytes. */
+/* Writes the code that combines all results into %r, or %q for 8 bytes. */
 static void put_result(maker *m)
 {
   const unsigned first = bytes_of(m->dest[0]);
@@ -175,8 +176,9 @@ static void put_result(maker *m)
     put(m, "selp.u32 %%r, 1, 0, %%e;\n");
   else if (first == 2)
     put(m, "cvt.u32.u16 %%r, %%o;\n");
-  /* ptxas 13.0 has two comparisons share an instruction and then leaves one's
-   * result in the upper half of the other's, which the cvt should clear. */
+  /* ptxas 13.0 merges two comparisons into one instruction and then leaves the
+   * result of one in the upper half of the other's, which the cvt should clear.
+   * So only the lower half is compared. */
   m->c.half = first == 2 && begins(m, "set");
   if (m->destinations < 2)
     return;
@@ -195,7 +197,7 @@ static bool reads_carry(const maker *m)
   return begins(m, "addc") || begins(m, "subc") || begins(m, "madc");
 }
 
-/* The carry that the opcode begins with: 1 where one more operand is not 0. */
+/* Writes the carry before the opcode: 1 where one more operand is not 0. */
 static void put_carry_in(maker *m)
 {
   const unsigned n = m->c.n_in;
@@ -219,8 +221,9 @@ static void add(opcode_list *list, const opcode_case *c)
   list->cases[list->n++] = *c;
 }
 
-/* sources first: the carry's flag is made before the opcode, of an operand
- * behind the opcode's own, whose number is known only then. */
+/* `sources first`: the flag is made before the opcode from an operand that
+ * comes after the opcode's own, so its number is known only once these are
+ * counted. */
 static bool make(maker *m, const kiln__cpu_row *row, bool carry)
 {
   maker body = *m;
@@ -247,7 +250,8 @@ static bool make(maker *m, const kiln__cpu_row *row, bool carry)
   return true;
 }
 
-/* One kind of a case: a number in the opcode, or the carry it leaves. */
+/* Adds one variant of a case: with a number in the opcode, or with the carry it
+ * leaves. */
 static bool add_variant(opcode_list *list, const maker *start,
                         const kiln__cpu_row *row, const char *number,
                         bool carry)
@@ -267,7 +271,7 @@ static bool add_variant(opcode_list *list, const maker *start,
   return true;
 }
 
-/* An earlier row that takes the same operands. */
+/* Whether an earlier row takes the same operands. */
 static bool hidden(const kiln__cpu_matches *matches, unsigned op)
 {
   const kiln__cpu_row *rows = cpu_rows()->rows;
@@ -320,7 +324,7 @@ static bool add_opcode(opcode_list *list, unsigned op, const char *opcode,
   return ok;
 }
 
-/* Rows whose result depends on more than operands, or is none. */
+/* Rows whose result depends on more than the operands, or that have none. */
 static bool is_left_out(unsigned op)
 {
   static const char *const names[] = {"cvta",      "cvta_same",   "cvta_to",
@@ -353,7 +357,7 @@ static bool add_row(opcode_list *list, unsigned op, unsigned above, unsigned sm)
   return any;
 }
 
-/* What rows alone don't say. */
+/* Cases that the rows alone do not describe. */
 static void add_by_hand(opcode_list *list)
 {
   static const opcode_case cases[] = {
@@ -492,7 +496,7 @@ static void put_loads(kiln__buf *out, const opcode_case *c)
   }
 }
 
-/* Lanes that are no members keep away, with 0 as result. */
+/* Writes one case. Lanes that are not members skip it and store 0. */
 static void put_case(kiln__buf *out, const opcode_case *c, size_t number)
 {
   const bool members = c->n_in > 0 && c->in[c->n_in - 1] == OPERAND_MEMBERS;

@@ -1,16 +1,16 @@
-/* cpu_opcodes.h -- every opcode of the rows of ops.def that computes registers
- * from registers, as PTX kernels that run on any device.
+/* cpu_opcodes.h -- makes PTX kernels from the rows of ops.def: every opcode
+ * that computes registers from registers, to be run on any device.
  *
- * A kernel takes up to four arrays of operands, one element a thread, executes
- * several opcodes of the same operands and stores the result of each. Results
- * are bits: 4 or 8 bytes. */
+ * A kernel reads up to four arrays of operands, one element per thread,
+ * executes several opcodes that take the same operands, and stores the result
+ * of each. Results are bits: 4 or 8 bytes. */
 #ifndef KILN_TEST_CPU_OPCODES_H
 #define KILN_TEST_CPU_OPCODES_H
 
 #include "cpu/code/code_build.h"
 #include "support.h"
 
-/* Operands beside those of kiln__cpu_ptx_type; how values are drawn. */
+/* Operands beyond those of kiln__cpu_ptx_type: how their values are drawn. */
 enum {
   OPERAND_FEW32 = 64, /* few different values in a warp */
   OPERAND_FEW64,
@@ -39,9 +39,9 @@ typedef struct opcode_list {
   size_t n;
 } opcode_list;
 
-/* All that a device of capability `sm` (90) has, and which need more than
- * `above`; malloc. Rows without a case are counted in uncovered, which may be
- * NULL, of KILN__N_OPS. */
+/* Lists all cases for capability `sm` (90) that need more than `above`.
+ * `uncovered`, which may be NULL, has KILN__N_OPS elements and is set for rows
+ * without a case. Free with opcode_list_free(). */
 void opcode_list_make(opcode_list *out, unsigned above, unsigned sm,
                       bool *uncovered);
 void opcode_list_free(opcode_list *list);
@@ -49,26 +49,26 @@ void opcode_list_free(opcode_list *list);
 /* Whether two cases have the same operands. */
 bool opcode_same_operands(const opcode_case *a, const opcode_case *b);
 
-/* Text of one module: cases first to first + n, in kernels "k0", "k1", ... of
- * at most OPCODE_BATCH cases of the same operands each; parameters: the arrays
- * of operands, the array of results, number of threads (u32), bytes from one
- * case's results to the next one's (u64). */
+/* Writes one module with `n` cases, in kernels "k0", "k1", ... of at most
+ * OPCODE_BATCH cases with the same operands each. Parameters: the arrays of
+ * operands, the array of results, the number of threads (u32), the bytes from
+ * one case's results to the next one's (u64). */
 void opcode_module(kiln__buf *out, const opcode_case *cases, size_t n);
-/* How many of the cases from the first on its kernel has. */
+/* Returns how many of the cases go into the kernel of the first one. */
 size_t opcode_kernel_cases(const opcode_case *cases, size_t n);
 
 /* ---- Operands --------------------------------------------------------------- */
 
-/* Elements of an operand's array. */
+/* Returns the bytes of one element of an operand's array. */
 unsigned operand_bytes(unsigned operand);
 
-/* Element i of all operands, the same in every run and on every machine: the
- * first OPERAND_EDGES edge values against each other, as many random ones, more
- * edges up to OPERAND_MORE_EDGES, then random ones. */
+/* Makes the operands. Element i is the same in every run and on every machine:
+ * the first OPERAND_EDGES combine edge values, as many random ones follow, then
+ * more edges up to OPERAND_MORE_EDGES, then random ones. */
 enum { OPERAND_EDGES = 8192, OPERAND_MORE_EDGES = 65536 };
 void operands_make(const uint8_t *operands, unsigned n_operands, size_t n,
                    void *arrays[OPCODE_SOURCES]);
-/* "f32,f32" */
+/* Writes the operands as text, "f32,f32". */
 void operands_text(const opcode_case *c, char *buf, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
-/* Operands of the opcodes of cpu_opcodes.h. Golden results hang on every value
- * here: a change asks for new ones. */
+/* cpu_operands.c -- draws the operands of cpu_opcodes.h. The stored golden
+ * results depend on every value here: after a change they must be recorded
+ * again. */
 #include "cpu_opcodes.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ static uint64_t mix(uint64_t x)
   return x ^ x >> 31;
 }
 
-/* The k-th random number of element i. */
+/* Returns the k-th random number of element i. */
 static uint64_t draw(uint64_t i, unsigned k)
 {
   return mix(mix(i) ^ (uint64_t)k << 32);
@@ -149,7 +150,8 @@ static const uint64_t *edges_of(unsigned operand, size_t *n)
   }
 }
 
-/* The upper parts of packed operands go through other edges. */
+/* Returns an edge value. The upper parts of packed operands take other edges.
+ */
 static uint64_t edge(unsigned operand, size_t at)
 {
   size_t n;
@@ -162,7 +164,7 @@ static uint64_t edge(unsigned operand, size_t at)
   return list[at % n];
 }
 
-/* How many combinations of edges; at most `most`. */
+/* Returns the number of combinations of edges, at most `most`. */
 static size_t count_edges(const uint8_t *operands, unsigned n_operands,
                           size_t most)
 {
@@ -179,7 +181,7 @@ static size_t count_edges(const uint8_t *operands, unsigned n_operands,
   return total;
 }
 
-/* Combination number i: all in order where they are few, else spread. */
+/* Draws combination i: all in order where they are few, otherwise spread. */
 static void draw_edges(const uint8_t *operands, unsigned n_operands, size_t i,
                        uint64_t out[OPCODE_SOURCES])
 {
@@ -199,7 +201,7 @@ static void draw_edges(const uint8_t *operands, unsigned n_operands, size_t i,
 
 typedef struct real {
   bool negative;
-  int exponent;      /* of 2 */
+  int exponent;      /* a power of two */
   uint64_t fraction; /* 52 bits */
 } real;
 
@@ -246,7 +248,8 @@ static void format_of(unsigned operand, int *exponent_bits, int *fraction_bits)
   }
 }
 
-/* All bits, few bits at the top, few zeros, ending in a half. */
+/* Draws a fraction: all bits random, few high bits, few zeros, or ending in a
+ * half. */
 static uint64_t draw_fraction(uint64_t random)
 {
   const uint64_t bits = random >> 12;
@@ -264,8 +267,8 @@ static uint64_t draw_fraction(uint64_t random)
   }
 }
 
-/* Exponents and signs of one element's operands, so that they meet: `widest`
- * is the narrowest format's range of exponents. */
+/* Draws exponents and signs of one element's operands such that the operands
+ * interact. `widest` is the exponent range of the narrowest format. */
 static void draw_reals(uint64_t i, unsigned part, unsigned n, int range,
                        real out[OPCODE_SOURCES])
 {
@@ -273,7 +276,7 @@ static void draw_reals(uint64_t i, unsigned part, unsigned n, int range,
   const unsigned way = r & 7;
   int base = (int)(r >> 8 & 0xffff) % (2 * range) - range;
 
-  if (way == 1) /* where integers are */
+  if (way == 1) /* exponents at which floats are integers */
     base = (int)(r >> 8 & 0xffff) % 70 - 3;
   else if (way == 2)
     base = (int)(r >> 8 & 0xffff) % 5 - 2;
@@ -284,20 +287,20 @@ static void draw_reals(uint64_t i, unsigned part, unsigned n, int range,
     out[k].fraction = draw_fraction(draw(i, 100 + 8 * part + k));
     out[k].exponent = base + (int)(s >> 8 & 0xff) % 7 - 3;
   }
-  if (way == 3 && n >= 2) { /* a product at the lower end */
+  if (way == 3 && n >= 2) { /* a product near the smallest numbers */
     out[1].exponent = -range + 1 - out[0].exponent + (int)(r >> 40 & 7) - 4;
     if (n >= 3)
       out[2].exponent = -range + 1 + (int)(r >> 44 & 7) - 4;
-  } else if (way == 4 && n >= 3) { /* c meets the product */
+  } else if (way == 4 && n >= 3) { /* c has the magnitude of the product */
     out[1].exponent = (int)(r >> 40 & 7) - 3;
     out[2].exponent =
         out[0].exponent + out[1].exponent + (int)(r >> 44 & 63) - 32;
-  } else if (way == 5 && n >= 3) { /* a * b + c nearly 0 */
+  } else if (way == 5 && n >= 3) { /* a * b + c is nearly 0 */
     out[1].fraction &= ~UINT64_C(0) << 50;
     out[1].exponent = 0;
     out[2] = out[0];
     out[2].negative = !(out[0].negative ^ out[1].negative);
-  } else if (way == 5 && n == 2) { /* a + b nearly 0 */
+  } else if (way == 5 && n == 2) { /* a + b is nearly 0 */
     out[1].fraction = out[0].fraction ^ (UINT64_C(1) << (r >> 40) % 52);
     out[1].exponent = out[0].exponent;
   }
@@ -320,7 +323,8 @@ static bool is_real(unsigned operand)
   }
 }
 
-/* Random floats in place of the raw bits of `out`, three times of four. */
+/* Replaces the random bits of `out` by random floats in three of four elements.
+ */
 static void draw_floats(const uint8_t *operands, unsigned n_operands, size_t i,
                         uint64_t out[OPCODE_SOURCES])
 {
@@ -399,7 +403,8 @@ static uint32_t members_of(size_t i)
   return mask != 0 ? mask : width == 32 ? UINT32_MAX : (1u << width) - 1;
 }
 
-/* Where some are no members, a butterfly stays within its segment. */
+/* Returns a lane for shfl. Where some lanes are not members, a butterfly stays
+ * within its segment. */
 static uint32_t lane_of(size_t i)
 {
   const uint64_t r = draw(i / KILN__WARP, 7);
@@ -410,7 +415,7 @@ static uint32_t lane_of(size_t i)
   return draw(i, 10) % 4 == 0 ? lane : lane % KILN__WARP;
 }
 
-/* Lanes of a shuffle stay within segments of members. */
+/* Returns segments for shfl such that lanes stay within segments of members. */
 static uint32_t segment_of(size_t i, bool up)
 {
   const uint64_t r = draw(i / KILN__WARP, 7);

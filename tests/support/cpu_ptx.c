@@ -1,4 +1,4 @@
-/* cpu_ptx.c -- see cpu_ptx.h. */
+/* cpu_ptx.c -- loads and launches PTX for cpu_ptx.h. */
 #include "cpu_ptx.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* cpu_reference.c -- see cpu_reference.h. */
+/* cpu_reference.c -- decodes and encodes numbers without using the code under test. */
 #include "cpu_reference.h"
 
 #include <float.h>
@@ -127,7 +127,7 @@ const ref_format *ref_format_of(const char *type)
   return NULL;
 }
 
-/* 2^k, as far as any encoding goes. */
+/* Returns 2^k, as far as any encoding reaches. */
 static long double power(int k)
 {
   enum { FAR = 1100 };
@@ -140,8 +140,8 @@ static long double power(int k)
   return table[FAR + k];
 }
 
-/* The magnitude that an encoding without sign stands for, infinity's own
- * counted as the number that would follow the largest. */
+/* Returns the magnitude of an encoding without its sign. Infinity counts as the
+ * number after the largest. */
 static long double magnitude(const ref_format *f, uint64_t encoded)
 {
   const int bias = (1 << (f->exponent_bits - 1)) - 1;
@@ -190,12 +190,12 @@ ref_round ref_rounding(void)
   return REF_NEAREST;
 }
 
-/* Largest encoding whose magnitude is at most `value`. */
+/* Returns the largest encoding whose magnitude is at most `value`. */
 static uint64_t below(const ref_format *f, long double value)
 {
   uint64_t low = 0, high = f->largest;
 
-  /* First the power of two, then the fraction. */
+  /* Finds the power of two first, then the fraction. */
   for (int b = f->exponent_bits - 1; b >= 0; b--) {
     const uint64_t next = low + (UINT64_C(1) << (b + f->fraction_bits));
 

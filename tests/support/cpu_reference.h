@@ -1,16 +1,16 @@
-/* cpu_reference.h -- what references of handlers are written with: an opcode as
- * text, and numbers of any encoding as long double.
+/* cpu_reference.h -- what references of handlers are written with: an opcode in
+ * its parts, and numbers of any encoding as long double.
  *
- * Nothing here is shared with the code under test: encodings are decoded from
- * their fields, and results found by bisection among all encodings. A long
- * double must hold 64 significant bits. */
+ * It shares nothing with the code under test: encodings are decoded from their
+ * fields, and results are found by bisection among all encodings. A long double
+ * must hold 64 significant bits. */
 #ifndef KILN_TEST_CPU_REFERENCE_H
 #define KILN_TEST_CPU_REFERENCE_H
 
 #include "cpu_handler.h"
 
-/* "setp.lt.ftz.f32" in its parts; the opcode under test, for references, which
- * have no other argument for it. */
+/* "setp.lt.ftz.f32" in its parts. References take the opcode from ref_op and
+ * have no argument for it. */
 typedef struct ref_opcode {
   char part[10][20];
   unsigned n;
@@ -18,22 +18,23 @@ typedef struct ref_opcode {
 
 extern ref_opcode ref_op;
 
-void ref_parse(const char *opcode); /* fills ref_op; "row opcode" too */
+void ref_parse(const char *opcode); /* fills ref_op; also takes "row opcode" */
 bool ref_is(const char *mnemonic);
 bool ref_has(const char *modifier);
-/* The k-th part from the end, 0 the last. */
+/* Returns the k-th part from the end; 0 is the last. */
 const char *ref_last(unsigned k);
 
 /* Types by their names in PTX. */
 unsigned ref_bits(const char *type);
 bool ref_is_signed(const char *type);
 bool ref_is_float(const char *type);
-kiln__cpu_ptx_type ref_type(const char *type); /* of edge values; packed too */
+kiln__cpu_ptx_type
+ref_type(const char *type); /* for edge values; packed types, too */
 
 __extension__ typedef __int128 ref_int;
 __extension__ typedef unsigned __int128 ref_uint;
 
-/* An integer type's value; the low bits of a value. */
+/* Returns the value of an integer type; encodes one in the low bits. */
 ref_int ref_value(const char *type, uint64_t raw);
 uint64_t ref_cut(const char *type, ref_int value);
 
@@ -47,7 +48,8 @@ typedef struct ref_format {
 
 const ref_format *ref_format_of(const char *type);
 
-/* A NaN is a NaN. ftz: subnormals are zeros of their sign. */
+/* Decodes a number; every NaN is the same. ftz: subnormals become zeros of
+ * their sign. */
 long double ref_decode(const char *type, uint64_t raw, bool ftz);
 
 typedef enum ref_round {
@@ -58,10 +60,11 @@ typedef enum ref_round {
   REF_UP
 } ref_round;
 
-/* The direction that the opcode names; nearest if none. */
+/* Returns the direction that the opcode names; to nearest without one. */
 ref_round ref_rounding(void);
 
-/* Rounded once. finite: the largest number instead of anything above. */
+/* Encodes a number with one rounding. finite: numbers above the largest become
+ * the largest. */
 uint64_t ref_encode(const char *type, long double value, ref_round round,
                     bool finite);
 

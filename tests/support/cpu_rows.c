@@ -1,3 +1,4 @@
+/* cpu_rows.c -- reads the rows of ops.def through the loader's matcher. */
 #include "cpu_rows.h"
 
 #include <stdio.h>

@@ -140,7 +140,7 @@ static void put_address(maker *m, const kiln__cpu_form *f)
   }
 }
 
-/* Coordinates or gradients of a texture. */
+/* Returns the number of coordinates or gradients of a texture. */
 static unsigned dimensions(const maker *m, bool gradient)
 {
   const bool array =
@@ -172,7 +172,7 @@ static void put_texture(maker *m)
   kiln__buf_text(&m->out, n > 0 ? "}]" : "]");
 }
 
-/* False: not by itself. */
+/* Writes one operand. False: the statement needs more than itself. */
 static bool put_form(maker *m, const kiln__cpu_form *f)
 {
   const unsigned type = cpu_form_type(m->fields, f->type);
@@ -428,7 +428,7 @@ static const char *const operands[] = {"%p1",
 
 enum { MAX_PIECES = 24, PIECE = 96 };
 
-/* A statement in pieces: modifiers of the opcode, operands. */
+/* A statement in pieces: the opcode with its modifiers, and the operands. */
 typedef struct pieces {
   char guard[16];
   char parts[2][MAX_PIECES][PIECE]; /* opcode, operands */
@@ -486,7 +486,7 @@ static void erase(pieces *p, int which, unsigned at)
   p->n[which]--;
 }
 
-/* `text` may be the piece that is at `at`. */
+/* Inserts a piece. `text` may be the piece at `at`. */
 static void insert(pieces *p, int which, unsigned at, const char *text)
 {
   const size_t size = strnlen(text, PIECE - 1);
@@ -519,7 +519,7 @@ static const char *any_operand(uint64_t *random)
   return operands[below(random, sizeof operands / sizeof *operands)];
 }
 
-/* The base mnemonic, piece 0, is left alone. */
+/* The mnemonic, piece 0, is not changed. */
 static void break_opcode(pieces *p, uint64_t *random)
 {
   const unsigned n = p->n[0], at = n > 1 ? 1 + below(random, n - 1) : 0;

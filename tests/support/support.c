@@ -1,3 +1,4 @@
+/* support.c -- folders, files, random numbers and the counting allocator of tests. */
 #include "support.h"
 
 #include <dirent.h>
@@ -38,7 +39,7 @@ static void *counting_alloc(void *user, size_t size)
   if (fails(a, size))
     return NULL;
   p = malloc(size);
-  memset(p, 0xa5, size); /* nobody may rely on zeros */
+  memset(p, 0xa5, size); /* fresh memory must not look like zeros */
   __atomic_fetch_add(&a->live, 1, __ATOMIC_RELAXED);
   return p;
 }

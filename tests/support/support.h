@@ -1,4 +1,4 @@
-/* support.h -- what every test program shares. */
+/* support.h -- what all test programs share. */
 #ifndef KILN_TEST_SUPPORT_H
 #define KILN_TEST_SUPPORT_H
 
@@ -6,8 +6,8 @@
 
 #include <check.h>
 
-/* Defines main: runs the suite that `make` returns. Tests run each in a forked
- * child with a generous timeout, unless CK_FORK=no. */
+/* Defines main(), which runs the suite that `make` returns. Each test runs in a
+ * forked child with a generous timeout, unless CK_FORK=no. */
 #define KILN_TEST_MAIN(make)                                                   \
   int main(void)                                                               \
   {                                                                            \
@@ -16,10 +16,11 @@
 
 int kiln_test_run(Suite *suite);
 
-/* Exit status that ctest counts as a skip; say why on stdout first. */
+/* The exit status that ctest counts as a skip. Print the reason on stdout
+ * first. */
 enum { KILN_TEST_SKIP = 77 };
 
-/* Check that `call` gives KILN_OK; prints the whole record if not. */
+/* Checks that `call` returns KILN_OK; prints the whole error record if not. */
 #define ck_kiln_ok(call)                                                       \
   do {                                                                         \
     const kiln_status ck_st_ = (call);                                         \
@@ -28,7 +29,7 @@ enum { KILN_TEST_SKIP = 77 };
                   kiln_last_error()->hint, kiln_last_error()->log);            \
   } while (0)
 
-/* Check that `call` gives exactly `want`. */
+/* Checks that `call` returns exactly `want`. */
 #define ck_kiln_is(call, want)                                                 \
   do {                                                                         \
     const kiln_status ck_st_ = (call);                                         \
@@ -37,9 +38,9 @@ enum { KILN_TEST_SKIP = 77 };
                   kiln_last_error()->message);                                 \
   } while (0)
 
-/* An allocator that counts, and fails from the n-th call on or just there. */
+/* An allocator that counts, and fails from the n-th call on or only there. */
 typedef struct test_allocator {
-  kiln_allocator alloc; /* hand this to Kiln */
+  kiln_allocator alloc; /* the allocator to pass to Kiln */
   long live;            /* blocks not released yet */
   long calls;           /* alloc and resize calls so far */
   long fail_at;         /* this call fails (0-based); -1: none */
@@ -49,15 +50,16 @@ typedef struct test_allocator {
 
 void test_allocator_init(test_allocator *a);
 
-/* A new empty folder below TMPDIR, removed with all it holds by the second. */
+/* Makes a new empty folder below TMPDIR; the second function removes it with
+ * its contents. */
 void test_dir_make(char path[256]);
 void test_dir_remove(const char *path);
 
-/* Whole file helpers; they fail the test on error. */
+/* Read and write whole files; they fail the test on error. */
 void test_write_file(const char *path, const void *data, size_t size);
-char *test_read_file(const char *path, size_t *size); /* malloc */
+char *test_read_file(const char *path, size_t *size); /* the caller frees it */
 
-/* xorshift; never 0 as a seed. */
+/* Returns the next number of a xorshift generator. A seed must not be 0. */
 uint64_t test_random(uint64_t *state);
 
 #endif

@@ -1,6 +1,6 @@
-/* code_test.c -- from PTX to code: rows and their language, each check with
- * a text that passes and one that does not, layout, calls, linking. What is
- * accepted and rejected is what ptxas accepts and rejects. */
+/* code_test.c -- from PTX to code: the rows and their language, a correct and
+ * an incorrect text per check, layout, calls, linking. What is accepted and
+ * rejected is what ptxas accepts and rejects. */
 #include "cpu_statements.h"
 #include "support.h"
 
@@ -41,7 +41,7 @@ static kiln_status load(const char *text)
 #define HEAD(version, target)                                                  \
   ".version " version "\n.target " target "\n.address_size 64\n"
 
-/* One statement in the module that cpu_statements.c builds. */
+/* Loads one statement in the module that cpu_statements.c builds. */
 static kiln_status load_statement(const char *statement, unsigned version,
                                   unsigned target)
 {
@@ -160,7 +160,7 @@ static bool has_op(unsigned op)
   return false;
 }
 
-/* What takes more than one statement, or a target with a suffix. */
+/* Statements that need more than themselves, or a target with a suffix. */
 static const char *statement_by_hand(unsigned op)
 {
   switch (op) {
@@ -173,7 +173,7 @@ static const char *statement_by_hand(unsigned op)
   }
 }
 
-/* Every row can be reached: some text of its pattern becomes it. */
+/* Every row can be reached: some opcode of its pattern becomes it. */
 START_TEST(every_row_is_reachable)
 {
   static const char *const others[] = {"setmaxnreg", "redux_f32",
@@ -672,7 +672,7 @@ START_TEST(shared_memory_is_by_kernel)
 }
 END_TEST
 
-/* Limits that ptxas enforces, so that a driver refuses the module, too. */
+/* Limits that ptxas enforces, so that a driver refuses the module as well. */
 static const struct {
   const char *version, *target, *body, *message; /* NULL: loads */
 } limits[] = {
@@ -774,7 +774,7 @@ START_TEST(calls_copy_arguments_and_results)
 }
 END_TEST
 
-/* By prototype: as the callee lays out its own. */
+/* An indirect call copies to where the callee lays out its own. */
 START_TEST(indirect_calls_copy_to_the_same_places)
 {
   const kiln__cpu_code *k;
@@ -938,7 +938,7 @@ START_TEST(constants_of_parts_add_up)
 }
 END_TEST
 
-/* A clock that a mov takes apart is read before. */
+/* A mov that splits a clock reads it with an instruction before. */
 START_TEST(clocks_are_taken_apart)
 {
   const kiln__cpu_code *k;
@@ -994,7 +994,7 @@ START_TEST(memory_may_run_out_anywhere)
 }
 END_TEST
 
-/* 100,000 instructions, as long chains, loops and many registers. */
+/* 100,000 instructions: long chains, loops, and many registers. */
 START_TEST(large_modules_load_quickly)
 {
   kiln_allocator a = {0};

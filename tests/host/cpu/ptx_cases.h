@@ -1,5 +1,5 @@
-/* ptx_cases.h -- PTX texts that ptxas accepts and such that it rejects, and
- * the parser with it: declarations, and statements of a kernel. */
+/* ptx_cases.h -- PTX texts that ptxas and the parser accept, and texts that
+ * both reject: declarations, and statements of a kernel. */
 #ifndef KILN_TEST_CPU_PTX_CASES_H
 #define KILN_TEST_CPU_PTX_CASES_H
 
@@ -40,7 +40,7 @@ static const text_case cases[] = {
     NO("", "mov.u64 rd1, L; L: ret;"),
     NO("", "{ .reg .b32 x; x: ret; }"),
     NO("", "bra L; .reg .b32 L; L: ret;"),
-    /* A label is not seen past something else of its name. */
+    /* A label is hidden by a declaration of the same name. */
     NO("", "{ .reg .b32 L; bra L; } L: ret;"),
     NO("", "L: { .reg .b32 L; bra L; }"),
     YES("", "L: { .reg .b32 L; mov.b32 L, 1; } bra L;"),
@@ -57,7 +57,7 @@ static const text_case cases[] = {
     NO("", "{ .reg .b32 q<4>; bra q2; } q2: ret;"),
     YES("", "{ bra q2; .reg .b32 q<4>; } q2: ret;"),
     NO("", ".reg .b32 L; { x: .branchtargets L; brx.idx r1, x; L: ret; }"),
-    /* Words that nothing is named with. */
+    /* Reserved words. */
     NO("", ".reg .b32 inlined_at;"),
     NO("", "function_name: ret;"),
     YES("", ".reg .b32 inlined_at_; function_names: ret;"),

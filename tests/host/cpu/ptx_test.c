@@ -1,6 +1,6 @@
-/* ptx_test.c -- the PTX parser: every syntax form, every mistake, hostile
- * text, no memory. Accepted and rejected texts are what ptxas accepts and
- * rejects. */
+/* ptx_test.c -- the PTX parser: every form of syntax, every mistake, hostile
+ * text, memory that runs out. Accepted and rejected texts are those that ptxas
+ * accepts and rejects. */
 #include "ptx_cases.h"
 #include "support.h"
 
@@ -37,7 +37,7 @@ static kiln_status parse(const char *text)
   return kiln__cpu_ptx_parse(&module, &memory.alloc, text, strlen(text));
 }
 
-/* A whole text from declarations and statements. */
+/* Returns a whole text with these declarations and statements. */
 static const char *whole(const char *declarations, const char *statements)
 {
   static char text[1 << 16];
@@ -52,7 +52,7 @@ static bool slice_is(kiln__cpu_slice s, const char *text)
   return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
 }
 
-/* The entry that BODY made. */
+/* Returns the entry that BODY made. */
 static const kiln__cpu_ptx_function *entry(void)
 {
   for (uint32_t i = 0; i < module->n_functions; i++) {
@@ -69,7 +69,7 @@ static const kiln__cpu_ptx_insn *insn(uint32_t index)
   return &entry()->insns[index];
 }
 
-/* Operand `n` of the first instruction of these statements. */
+/* Returns operand `n` of the first of these statements. */
 static const kiln__cpu_ptx_operand *
 operand_of(const char *declarations, const char *statements, uint32_t n)
 {
@@ -354,7 +354,8 @@ START_TEST(names_are_resolved_in_their_scope)
 }
 END_TEST
 
-/* Registers are numbered without gaps, and only those used come to be. */
+/* Registers are numbered without gaps, and only used members of ranges exist.
+ */
 START_TEST(registers_are_numbered)
 {
   bool seen[16] = {false};
@@ -548,7 +549,7 @@ END_TEST
 
 /* ---- Hostile text -------------------------------------------------------- */
 
-/* A bit of everything. */
+/* A text with every construct. */
 static const char everything[] = HEAD
     ".file 1 \"a.cu\"\n.extern .shared .align 16 .b8 sm[];\n" A
     ".global .u64 pa[3] = {a, generic(a)+4, 7};\n"
@@ -574,7 +575,7 @@ static const char everything[] = HEAD
 
 static kiln_status parse_bytes(const char *text, size_t size)
 {
-  /* An allocation of its own, so that a sanitizer sees reads beyond it. */
+  /* A copy of exact size, so that a sanitizer sees reads beyond its end. */
   char *copy = malloc(size + 1);
   kiln_status st;
 
@@ -720,7 +721,7 @@ START_TEST(every_allocation_may_fail)
     }
   }
   memory.fail_at = -1;
-  /* The messages too. */
+  /* Memory for messages runs out, too. */
   for (long at = 0; at < 12; at++) {
     memory.calls = 0;
     memory.fail_at = at;

@@ -1,6 +1,6 @@
 /* strict_test.c -- what only mutations of PTX found: modules that ptxas
- * rejects, each beside its nearest neighbour that is right; and right ones whose
- * values went astray. */
+ * rejects, each beside its nearest correct neighbour, and correct ones that
+ * computed wrong values. */
 #include "cpu_ptx.h"
 
 #include <stdint.h>
@@ -60,7 +60,8 @@ static kiln_status load(const char *body, unsigned version, unsigned target)
 static const struct {
   const char *good, *bad;
 } pairs[] = {
-    /* parameters of the function are not written, whatever hides them */
+    /* parameters of the function are read-only, even where another name hides
+     * them */
     {G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 b;\n"
        "st.param.b32 [b], x; call g, (b); } ret; }",
      G ".func f(.param .b32 a) { .reg .b32 x; { .param .b32 a;\n"
@@ -69,7 +70,7 @@ static const struct {
        "st.param.b32 [a], x; call g, (a); } ret; }",
      G ".entry f(.param .b32 a) { .reg .b32 x; { .param .b32 a;\n"
        "st.param.b32 [a], x; call g, (a); } ret; }"},
-    /* results are read behind the call, by all threads */
+    /* results are read after the call, by all threads */
     {R ".func f(.param .b32 a) { .reg .b32 x; .reg .pred p; { .param .b32 b;\n"
        "call (b), g; ld.param.b32 x, [b]; } @p ld.param.b32 x, [a]; ret; }",
      R ".func f(.param .b32 a) { .reg .b32 x; .reg .pred p; { .param .b32 b;\n"
@@ -83,14 +84,14 @@ static const struct {
      ".func f();\n" ENTRY("mov.u64 %rd1, f;")},
     {".func f();\n.global .u64 t[1] = {f};\n.func f() { ret; }\n" ENTRY(""),
      ".func f();\n.global .u64 t[1] = {f};\n" ENTRY("")},
-    /* results that are thrown away */
+    /* results that are discarded */
     {ENTRY("shfl.sync.up.b32 %r1|_, %r2, 1, 0, -1;"),
      ENTRY("shfl.sync.up.b32 _|%p1, %r2, 1, 0, -1;")},
     {ENTRY("elect.sync _|%p1, -1;"), ENTRY("elect.sync %r1|_, -1;")},
     {ENTRY("setp.eq.u32 _|%p1, %r1, 3;"), ENTRY("setp.eq.u32 _|_, %r1, 3;")},
     {ENTRY("match.all.sync.b32 _|%p1, %r1, -1;"),
      ENTRY("match.all.sync.b32 _|_, %r1, -1;")},
-    /* conversions that do not widen, modifiers in whatever order */
+    /* conversions that do not widen, with modifiers in any order */
     {ENTRY("cvt.rz.ftz.f32.f64 %f1, %fd2;"),
      ENTRY("cvt.rz.ftz.f32.f64 %rd1, %fd2;")},
     {ENTRY("cvt.rp.f32.f64 %rd1, %fd2;"),
@@ -137,7 +138,8 @@ static const kiln__cpu_const *only_const(const char *function)
 #define USES(name, what)                                                       \
   ".visible .func " name "() { .reg .b32 r; mov.u32 r, " what "; ret; }\n"
 
-/* .shared of one name is one variable, as large and aligned as any has it. */
+/* .shared variables of one name are one variable, as large and as aligned as
+ * any part declares it. */
 START_TEST(shared_variables_are_one)
 {
   static const char *const sized[] = {
@@ -169,7 +171,7 @@ END_TEST
 
 enum { LANES = 32 };
 
-/* A literal beside a register that is wider than what is stored. */
+/* A literal beside a register that is wider than the stored element. */
 START_TEST(literals_beside_wide_registers)
 {
   static const char text[] =
