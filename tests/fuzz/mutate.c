@@ -52,7 +52,7 @@ static bool loads(const char *text, size_t size)
   return true;
 }
 
-/* ---- What is known ------------------------------------------------------------- */
+/* ---- What is known ------------------------------------------------------- */
 
 static struct {
   const char *statement, *message,
@@ -103,7 +103,7 @@ static void show_known(void)
   }
 }
 
-/* ---- Statements ------------------------------------------------------------------ */
+/* ---- Statements ---------------------------------------------------------- */
 
 typedef struct batch {
   char line[BATCH][LINE];
@@ -266,7 +266,7 @@ static void statements(void)
   kiln__buf_free(&text);
 }
 
-/* ---- Modules ------------------------------------------------------------------------ */
+/* ---- Modules ------------------------------------------------------------- */
 
 typedef struct text {
   char *data;
@@ -493,7 +493,7 @@ static bool modules(char **paths, int n)
   return ok;
 }
 
-/* ---- Main ---------------------------------------------------------------------------- */
+/* ---- Main ---------------------------------------------------------------- */
 
 enum { SKIP = KILN_TEST_SKIP };
 

@@ -76,7 +76,7 @@ static char *output_of(const char *path, char *const argv[], int *status)
   return text;
 }
 
-/* ---- Where it is ------------------------------------------------------------- */
+/* ---- Where it is --------------------------------------------------------- */
 
 static bool found(char *path, size_t size, const char *pattern)
 {
@@ -132,7 +132,7 @@ const char *ptxas_release(const char *ptxas)
   return release;
 }
 
-/* ---- What it says ------------------------------------------------------------- */
+/* ---- What it says -------------------------------------------------------- */
 
 static char input[300], result[300];
 static char folder_of[256];

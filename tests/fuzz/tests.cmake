@@ -1,5 +1,5 @@
-# libFuzzer targets of the PTX parser and the loader behind it. Clang only, with
-# -DKILN_FUZZ=ON: everything they run is compiled again with its instrumentation.
+# libFuzzer targets of the PTX parser and of the loader that uses it. They need
+# clang and -DKILN_FUZZ=ON, and compile all they run with its instrumentation:
 #   fuzz_ptx -dict=tests/fuzz/ptx.dict -max_total_time=60 FOLDER
 option(KILN_FUZZ "Build the libFuzzer targets (needs clang)" OFF)
 if(KILN_FUZZ)
@@ -37,9 +37,9 @@ if(KILN_FUZZ)
   endforeach()
 endif()
 
-# fuzz_mutate: changed PTX must not crash the loader. compile.cpu_mutate gives
-# what loads to ptxas too, where there is the ptxas 13.0 that
-# ptxas_differences.def is about: KILN_TEST_PTXAS, or one in the usual places.
+# fuzz_mutate: changed PTX must not crash the loader. compile.cpu_mutate also
+# passes what loads to ptxas. It needs the ptxas 13.0 that ptxas_differences.def
+# is about: KILN_TEST_PTXAS, or one in the usual places.
 add_executable(fuzz_mutate ${CMAKE_CURRENT_LIST_DIR}/mutate.c
   ${CMAKE_CURRENT_LIST_DIR}/ptxas.c)
 target_link_libraries(fuzz_mutate PRIVATE kiln_test_support)

@@ -35,7 +35,7 @@ static void look(const opcode_case *c)
   op.carry = strstr(c->name, " carry") != NULL;
 }
 
-/* ---- Integers ------------------------------------------------------------------------- */
+/* ---- Integers ------------------------------------------------------------ */
 
 static bool is_integer(const char *type)
 {
@@ -277,7 +277,7 @@ static bool convert_integers(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* ---- Floats ---------------------------------------------------------------------------- */
+/* ---- Floats -------------------------------------------------------------- */
 
 static uint64_t nan_of(const char *type)
 {
@@ -509,7 +509,7 @@ static bool pick(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* ---- Comparisons ------------------------------------------------------------------------- */
+/* ---- Comparisons --------------------------------------------------------- */
 
 static bool holds(const char *how, bool less, bool equal, bool unordered)
 {
@@ -578,7 +578,7 @@ static bool comparisons(const uint64_t *in, uint64_t *out)
   return true;
 }
 
-/* ---- Conversions --------------------------------------------------------------------------- */
+/* ---- Conversions --------------------------------------------------------- */
 
 static bool to_integer(const uint64_t *in, uint64_t *out)
 {
@@ -652,7 +652,7 @@ static bool convert(const uint64_t *in, uint64_t *out)
          (is_plain_float(op.type) || is_integer(op.type)) && to_float(in, out);
 }
 
-/* ---- All ------------------------------------------------------------------------------------ */
+/* ---- All ----------------------------------------------------------------- */
 
 static bool of_integers(const uint64_t *in, uint64_t *out)
 {
@@ -710,7 +710,7 @@ bool exact_result(const opcode_case *c, const uint64_t *operands,
   return false;
 }
 
-/* ---- Warps ---------------------------------------------------------------------------------- */
+/* ---- Warps --------------------------------------------------------------- */
 
 /* Returns the lane that a shuffle reads, or -1 if it is out of range. */
 static int shuffled(int lane, uint32_t b, uint32_t c)

@@ -57,7 +57,7 @@ static unsigned draw(unsigned n)
   return (unsigned)(test_random(&g.random) >> 16) % n;
 }
 
-/* ---- Making -------------------------------------------------------------------- */
+/* ---- Making -------------------------------------------------------------- */
 
 static node *make_list(int function, int depth, node *loop, node *outer);
 
@@ -130,7 +130,7 @@ static node *make_list(int function, int depth, node *loop, node *outer)
   return first;
 }
 
-/* ---- Interpreting, one thread ----------------------------------------------------- */
+/* ---- Interpreting, one thread -------------------------------------------- */
 
 typedef enum outcome { NEXT, BROKE, CONTINUED, LEFT, ENDED } outcome;
 
@@ -249,7 +249,7 @@ static bool interpret(uint32_t *out, uint32_t *cells)
   return true;
 }
 
-/* ---- Writing as PTX ----------------------------------------------------------------- */
+/* ---- Writing as PTX ------------------------------------------------------ */
 
 static char text[MAX_TEXT];
 static size_t used;
@@ -450,7 +450,7 @@ static void emit_kernel(void)
   emit("ret; }\n");
 }
 
-/* ---- All ----------------------------------------------------------------------------- */
+/* ---- All ----------------------------------------------------------------- */
 
 const char *flow_make(uint64_t number, flow_results *want)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* ---- Rows and modifiers ---------------------------------------------------- */
+/* ---- Rows and modifiers -------------------------------------------------- */
 
 /* Returns the bytes of a register of the type. A register of 8 bits lies in a
  * slot like one of 16 bits; 1 means a predicate. */
@@ -192,7 +192,7 @@ size_t cpu_row_opcode(kiln__cpu_op op, size_t k, char *buf, size_t size)
   return total;
 }
 
-/* ---- Builds ----------------------------------------------------------------- */
+/* ---- Builds -------------------------------------------------------------- */
 
 const kiln__cpu_isa *cpu_isas[3];
 
@@ -231,7 +231,7 @@ bool cpu_seen(kiln__cpu_op op)
   return seen != NULL && seen[op];
 }
 
-/* ---- One run ---------------------------------------------------------------- */
+/* ---- One run ------------------------------------------------------------- */
 
 /* Slots lie apart, so that a write beyond the end of one changes nothing that
  * is read. */
@@ -478,7 +478,7 @@ bool cpu_case_run(const cpu_case *c, const kiln__cpu_isa *isa,
   return true;
 }
 
-/* ---- Compare with a reference ------------------------------------------------ */
+/* ---- Compare with a reference -------------------------------------------- */
 
 static bool equal(const cpu_case *c, const cpu_lane *got, const cpu_lane *want)
 {
@@ -582,7 +582,7 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
   }
 }
 
-/* ---- Operands ---------------------------------------------------------------- */
+/* ---- Operands ------------------------------------------------------------ */
 
 static const uint64_t edges16[] = {
     0,      1,      2,      3,      7,      8,     15,     16,

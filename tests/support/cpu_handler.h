@@ -104,7 +104,7 @@ void cpu_case_check(cpu_case *c, const cpu_lane *lanes, size_t n,
 void cpu_seen_init(void);
 bool cpu_seen(kiln__cpu_op op);
 
-/* ---- Operands -------------------------------------------------------------- */
+/* ---- Operands ------------------------------------------------------------ */
 
 /* Returns the i-th value of a type, packed types included: first interesting
  * bit patterns, then random ones, cut to the width of the type. */

@@ -14,7 +14,7 @@ static const char *const op_names[] = {
 #undef KILN__OP
 };
 
-/* ---- One case -------------------------------------------------------------------- */
+/* ---- One case ------------------------------------------------------------ */
 
 typedef struct maker {
   opcode_case c;
@@ -64,8 +64,8 @@ static unsigned bytes_of(unsigned type)
   return type == KILN__PRED ? 0 : kiln__cpu_ptx_type_bytes[type];
 }
 
-/* Returns the letter of the register that holds a source of this width. */
-static char source_letter(unsigned bytes)
+/* Returns the prefix of the register that holds a source of this width. */
+static char source_prefix(unsigned bytes)
 {
   return bytes == 0 ? 'p' : bytes == 2 ? 'h' : bytes == 8 ? 'd' : 's';
 }
@@ -93,7 +93,7 @@ static unsigned operand_of(const maker *m, unsigned type)
 static void put_source(maker *m, unsigned type)
 {
   ck_assert_uint_lt(m->c.n_in, OPCODE_SOURCES);
-  put(m, "%%%c%u", source_letter(bytes_of(type)), m->c.n_in);
+  put(m, "%%%c%u", source_prefix(bytes_of(type)), m->c.n_in);
   m->c.in[m->c.n_in] = (uint8_t)operand_of(m, type);
   m->c.n_in++;
 }
@@ -209,7 +209,7 @@ static void put_carry_in(maker *m)
     put(m, "add.cc.u32 %%r2, %%s%u, 0xffffffff;\n", n);
 }
 
-/* ---- All ------------------------------------------------------------------------------ */
+/* ---- All ----------------------------------------------------------------- */
 
 static void add(opcode_list *list, const opcode_case *c)
 {
@@ -452,7 +452,7 @@ bool opcode_same_operands(const opcode_case *a, const opcode_case *b)
   return a->n_in == b->n_in && memcmp(a->in, b->in, a->n_in) == 0;
 }
 
-/* ---- Text --------------------------------------------------------------------------------- */
+/* ---- Text ---------------------------------------------------------------- */
 
 size_t opcode_kernel_cases(const opcode_case *cases, size_t n)
 {

@@ -57,7 +57,7 @@ void opcode_module(kiln__buf *out, const opcode_case *cases, size_t n);
 /* Returns how many of the cases go into the kernel of the first one. */
 size_t opcode_kernel_cases(const opcode_case *cases, size_t n);
 
-/* ---- Operands --------------------------------------------------------------- */
+/* ---- Operands ------------------------------------------------------------ */
 
 /* Returns the bytes of one element of an operand's array. */
 unsigned operand_bytes(unsigned operand);

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- Random numbers by index -------------------------------------------------------- */
+/* ---- Random numbers by index --------------------------------------------- */
 
 static uint64_t mix(uint64_t x)
 {
@@ -21,7 +21,7 @@ static uint64_t draw(uint64_t i, unsigned k)
   return mix(mix(i) ^ (uint64_t)k << 32);
 }
 
-/* ---- Edges --------------------------------------------------------------------------- */
+/* ---- Edges --------------------------------------------------------------- */
 
 static const uint64_t edges_f32[] = {
     0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000,
@@ -197,7 +197,7 @@ static void draw_edges(const uint8_t *operands, unsigned n_operands, size_t i,
   }
 }
 
-/* ---- Random floats ---------------------------------------------------------------------- */
+/* ---- Random floats ------------------------------------------------------- */
 
 typedef struct real {
   bool negative;
@@ -363,7 +363,7 @@ static void draw_floats(const uint8_t *operands, unsigned n_operands, size_t i,
   }
 }
 
-/* ---- Random integers ---------------------------------------------------------------------- */
+/* ---- Random integers ----------------------------------------------------- */
 
 static uint64_t draw_integer(uint64_t i, unsigned k)
 {
@@ -388,7 +388,7 @@ static uint64_t draw_integer(uint64_t i, unsigned k)
   }
 }
 
-/* ---- Operands of warps ---------------------------------------------------------------------- */
+/* ---- Operands of warps --------------------------------------------------- */
 
 static uint32_t members_of(size_t i)
 {

@@ -48,7 +48,7 @@ const char *ref_last(unsigned k)
   return ref_op.part[ref_op.n - 1 - k];
 }
 
-/* ---- Types ----------------------------------------------------------------- */
+/* ---- Types --------------------------------------------------------------- */
 
 unsigned ref_bits(const char *type)
 {
@@ -105,7 +105,7 @@ uint64_t ref_cut(const char *type, ref_int value)
   return (uint64_t)((ref_uint)value % ((ref_uint)1 << ref_bits(type)));
 }
 
-/* ---- Floating point ---------------------------------------------------------- */
+/* ---- Floating point ------------------------------------------------------ */
 
 static const ref_format formats[] = {
     {"f16", 5, 10, 0, 0x7bff, 0x7c00, 0x7fff},

@@ -13,7 +13,7 @@ static unsigned below(uint64_t *random, unsigned n)
   return (unsigned)(test_random(random) >> 33) % n;
 }
 
-/* ---- The module around --------------------------------------------------------- */
+/* ---- The module around --------------------------------------------------- */
 
 void statements_head(kiln__buf *out, unsigned version, unsigned target)
 {
@@ -44,7 +44,7 @@ void statements_tail(kiln__buf *out)
   kiln__buf_text(out, "end:\nret;\n}\n");
 }
 
-/* ---- Statements of rows ---------------------------------------------------------- */
+/* ---- Statements of rows -------------------------------------------------- */
 
 typedef struct maker {
   kiln__buf out;
@@ -308,7 +308,7 @@ void statement_make(char *buf, size_t size, uint64_t *random, unsigned *ptx,
     ;
 }
 
-/* ---- Broken statements --------------------------------------------------------------- */
+/* ---- Broken statements --------------------------------------------------- */
 
 static const char *const modifiers[] = {
 #define KILN__MOD(text, field, value) text,

@@ -51,9 +51,12 @@ int32_t kiln__cpu_address_constant(kiln__cpu_lower *l,
                                    uint8_t bytes, int64_t offset);
 /* Whether the variable is a texref, surfref or samplerref. */
 bool kiln__cpu_is_reference(const kiln__cpu_ptx_variable *v);
-/* Makes a constant of at least `room` bytes from a literal. */
-bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type, uint8_t room,
-                            const kiln__cpu_ptx_operand *o, int32_t *id);
+/* Makes a constant of at least `least_bytes` bytes from a literal. */
+bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type,
+                            uint8_t least_bytes, const kiln__cpu_ptx_operand *o,
+                            int32_t *id);
+/* Each of these binds one operand of the shape in its name, as ops.def
+ * explains, and emits what has to be computed before the instruction. */
 bool kiln__cpu_bind_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
                            const kiln__cpu_ptx_operand *o);
 bool kiln__cpu_bind_predicate(kiln__cpu_binder *k, const kiln__cpu_form *f,

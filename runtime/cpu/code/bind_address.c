@@ -37,7 +37,7 @@ bool kiln__cpu_is_reference(const kiln__cpu_ptx_variable *v)
          v->type == KILN__SAMPLERREF;
 }
 
-/* ---- Addresses ------------------------------------------------------------------------ */
+/* ---- Addresses ----------------------------------------------------------- */
 
 static bool space_fits(kiln__cpu_space want, const kiln__cpu_ptx_variable *v,
                        bool local)

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- Shapes ------------------------------------------------------------------ */
+/* ---- Shapes -------------------------------------------------------------- */
 
 const kiln__cpu_ptx_variable *
 kiln__cpu_variable_of(const kiln__cpu_ptx_operand *o)

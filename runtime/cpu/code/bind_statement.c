@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- Branches -------------------------------------------------------------------------------- */
+/* ---- Branches ------------------------------------------------------------ */
 
 static bool bind_label(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
@@ -39,7 +39,7 @@ static bool bind_targets(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
   return true;
 }
 
-/* ---- All of a statement ------------------------------------------------------------------------ */
+/* ---- All of a statement -------------------------------------------------- */
 
 static bool bind_one(kiln__cpu_binder *k, const kiln__cpu_form *f,
                      const kiln__cpu_ptx_operand *o)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* ---- Registers and values -------------------------------------------------------- */
+/* ---- Registers and values ------------------------------------------------ */
 
 int32_t kiln__cpu_register_of(const kiln__cpu_lower *l,
                               const kiln__cpu_ptx_operand *o)
@@ -104,7 +104,7 @@ bool kiln__cpu_put_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return !k->l->out_of_memory;
 }
 
-/* ---- Special registers -------------------------------------------------------------- */
+/* ---- Special registers --------------------------------------------------- */
 
 static const struct {
   const char *text;
@@ -220,7 +220,7 @@ static bool special(kiln__cpu_binder *k, const kiln__cpu_form *f,
                             (int)o->text.size, o->text.data);
 }
 
-/* ---- Addresses of variables and functions as values ----------------------------- */
+/* ---- Addresses of variables and functions as values ---------------------- */
 
 /* Binds a symbol that is not a register, where mov or cvta reads a value. */
 static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
@@ -273,7 +273,7 @@ static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
          kiln__cpu_put_source(k, f, temporary);
 }
 
-/* ---- Operands by shape -------------------------------------------------------------- */
+/* ---- Operands by shape --------------------------------------------------- */
 
 static bool negate(kiln__cpu_binder *k, int32_t *id)
 {
@@ -288,8 +288,9 @@ static bool negate(kiln__cpu_binder *k, int32_t *id)
   return kiln__cpu_emit(k->l, &in, false);
 }
 
-bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type, uint8_t room,
-                            const kiln__cpu_ptx_operand *o, int32_t *id)
+bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type,
+                            uint8_t least_bytes, const kiln__cpu_ptx_operand *o,
+                            int32_t *id)
 {
   kiln__cpu_ptx_type want = kiln__cpu_type_of(k, type);
   const uint8_t bytes = kiln__cpu_ptx_type_bytes[want];
@@ -297,8 +298,8 @@ bool kiln__cpu_bind_literal(kiln__cpu_binder *k, uint8_t type, uint8_t room,
 
   if (!kiln__cpu_literal(o, want, &bits))
     return kiln__cpu_mismatch(k, o);
-  *id = kiln__cpu_constant(k->l, bytes > room ? bytes : room, KILN__CONST_VALUE,
-                           bits, 0);
+  *id = kiln__cpu_constant(k->l, bytes > least_bytes ? bytes : least_bytes,
+                           KILN__CONST_VALUE, bits, 0);
   return *id >= 0;
 }
 

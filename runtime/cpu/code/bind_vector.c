@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- Vectors ---------------------------------------------------------------------------- */
+/* ---- Vectors ------------------------------------------------------------- */
 
 const int32_t *kiln__cpu_keep_vector(kiln__cpu_binder *k, const int32_t *ids,
                                      uint32_t n)
@@ -175,7 +175,7 @@ bool kiln__cpu_bind_pack(kiln__cpu_binder *k, const kiln__cpu_form *f,
   return k->in->vec != NULL;
 }
 
-/* ---- Textures ------------------------------------------------------------------------------ */
+/* ---- Textures ------------------------------------------------------------ */
 
 static bool add_one(kiln__cpu_binder *k, const kiln__cpu_form *f, uint8_t type,
                     const kiln__cpu_ptx_operand *o)

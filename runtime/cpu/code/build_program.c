@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-/* ---- Launch bounds ------------------------------------------------------------- */
+/* ---- Launch bounds ------------------------------------------------------- */
 
 static void set_bounds(kiln__cpu_code *code, const kiln__cpu_ptx_function *fn)
 {
@@ -24,7 +24,7 @@ static void set_bounds(kiln__cpu_code *code, const kiln__cpu_ptx_function *fn)
   code->explicit_cluster = fn->explicit_cluster;
 }
 
-/* ---- Making ---------------------------------------------------------------------- */
+/* ---- Making -------------------------------------------------------------- */
 
 static kiln_status build(kiln__cpu_build *b)
 {
@@ -160,7 +160,7 @@ void kiln__cpu_program_free(kiln__cpu_program *program)
   kiln__free(&a, program);
 }
 
-/* ---- Use ---------------------------------------------------------------------------- */
+/* ---- Use ----------------------------------------------------------------- */
 
 const kiln__cpu_code *kiln__cpu_program_entry(const kiln__cpu_program *program,
                                               const char *name)

@@ -5,9 +5,10 @@
  * everything up to 32 bits, 32 uint64_t (256 bytes) for 64 bits.
  *   - A lane of a predicate is 0 or ~0u.
  *   - A lane of fewer than 32 bits has zeros above them.
- * Immediates, and special registers that do not change during a block, are slots
- * too (constants), filled when a frame is made. So no handler looks at the kind
- * of an operand. Registers share slots where they are not alive at once.
+ * Immediates, and special registers that do not change during a block, are
+ * slots too (constants), filled when a frame is made. So no handler looks at
+ * the kind of an operand. Registers share slots where they are not alive at
+ * once.
  *
  * A program is read-only while it runs; any number of threads may run it. */
 #ifndef KILN_CPU_CODE_H
@@ -210,7 +211,7 @@ struct kiln__cpu_insn {
 
 typedef enum kiln__cpu_const_kind {
   KILN__CONST_VALUE,   /* value */
-  KILN__CONST_SPECIAL, /* special register `value` (kiln__cpu_special_register) */
+  KILN__CONST_SPECIAL, /* kiln__cpu_special_register number `value` */
   KILN__CONST_ADDRESS,  /* address of module variable number `value` + addend */
   KILN__CONST_FUNCTION, /* address of function number `value` */
   KILN__CONST_DYNAMIC   /* first byte of dynamic shared memory + addend: known
@@ -409,6 +410,7 @@ typedef struct kiln__cpu_program {
 kiln_status kiln__cpu_program_make(kiln__cpu_program **out,
                                    const kiln_allocator *a,
                                    kiln__cpu_ptx_module *ptx);
+/* Frees the program and the PTX it was made of; NULL is fine. */
 void kiln__cpu_program_free(kiln__cpu_program *program);
 
 /* Makes one program of several PTX texts, as cuLink does. Takes all of them
@@ -431,6 +433,7 @@ void kiln__cpu_program_bind(kiln__cpu_program *program,
 void kiln__cpu_insn_text(const kiln__cpu_program *program,
                          const kiln__cpu_code *code, uint32_t index, char *buf,
                          size_t size);
+/* By row: its name, its pattern, its pseudo-code; the text of a class. */
 extern const char *const kiln__cpu_op_name[KILN__N_OPS];
 extern const char *const kiln__cpu_op_pattern[KILN__N_OPS];
 extern const char *const kiln__cpu_op_pseudo[KILN__N_OPS];

@@ -18,7 +18,7 @@
 
 #include "code.h"
 
-/* ---- Rows of ops.def, read ------------------------------------------------- */
+/* ---- Rows of ops.def, read ----------------------------------------------- */
 
 typedef enum kiln__cpu_shape {
   KILN__SHAPE_DEST,      /* =T */
@@ -159,13 +159,14 @@ uint32_t kiln__cpu_family_of(kiln__cpu_slice opcode);
 void kiln__cpu_rules_apply(kiln__cpu_matches *m);
 /* Whether the opcode belongs to a group that the CPU device does not have. */
 bool kiln__cpu_is_unsupported(kiln__cpu_slice opcode);
+/* Reads all rows of ops.def. KILN_EINTERNAL: a row is malformed. */
 kiln_status kiln__cpu_matcher_init(kiln__cpu_matcher *m,
                                    kiln__cpu_ptx_module *arena);
 /* Finds what an opcode matches. NULL: no memory. `n` 0: there is no such
  * opcode. `text` is copied when it is new. */
 const kiln__cpu_matches *kiln__cpu_matcher_find(kiln__cpu_matcher *m,
                                                 const char *text, size_t size);
-/* ---- A program while it is made --------------------------------------------- */
+/* ---- A program while it is made ------------------------------------------ */
 
 /* A growing array. All bytes zero is an empty one. */
 typedef struct kiln__cpu_array {
@@ -212,6 +213,7 @@ typedef struct kiln__cpu_uses {
   bool grid_sync;
 } kiln__cpu_uses;
 
+/* Fills b->uses. */
 kiln_status kiln__cpu_scan_uses(kiln__cpu_build *b);
 /* Places shared variables; sets static_shared and dynamic_align of entries. */
 kiln_status kiln__cpu_place_shared(kiln__cpu_build *b);
@@ -224,7 +226,7 @@ kiln_status kiln__cpu_sum_reach(kiln__cpu_build *b);
  * start of its stack part. Returns the bytes of both. */
 uint64_t kiln__cpu_place_params(kiln__cpu_ptx_function *fn);
 
-/* ---- A function while it is made --------------------------------------------- */
+/* ---- A function while it is made ----------------------------------------- */
 
 /* Operands of instructions before slots are known: the number of a virtual
  * register, or KILN__IS_CONST | the number of a constant. */
@@ -255,8 +257,10 @@ kiln_status kiln__cpu_lower_all(kiln__cpu_build *b);
 
 /* Parts of lowering. Each reports a mistake or sets out_of_memory and returns
  * false. */
+/* Reports a mistake in the function's part. Returns false. */
 bool kiln__cpu_complain(kiln__cpu_lower *l, kiln__cpu_ptx_pos pos,
                         const char *format, ...) KILN_PRINTF(3, 4);
+/* Records that memory is short. Returns false. */
 bool kiln__cpu_no_memory(kiln__cpu_lower *l);
 #ifdef __clang_analyzer__
 /* The analyser looks at one file at a time and has to be shown that these
@@ -264,8 +268,10 @@ bool kiln__cpu_no_memory(kiln__cpu_lower *l);
 #define kiln__cpu_complain(...) (kiln__cpu_complain(__VA_ARGS__), false)
 #define kiln__cpu_no_memory(l) (kiln__cpu_no_memory(l), false)
 #endif
+/* Makes a virtual register of 4 or 8 bytes. */
 int32_t kiln__cpu_new_register(kiln__cpu_lower *l,
                                uint8_t bytes); /* -1: no memory */
+/* Returns the constant with these properties; equal ones are shared. */
 int32_t kiln__cpu_constant(kiln__cpu_lower *l, uint8_t bytes,
                            kiln__cpu_const_kind kind, uint64_t value,
                            int64_t addend); /* -1: no memory */
@@ -312,13 +318,14 @@ bool kiln__cpu_bind_operands(kiln__cpu_lower *l, const kiln__cpu_row *row,
 /* cp.async.bulk that signals an mbarrier: becomes two instructions. */
 bool kiln__cpu_is_bulk(kiln__cpu_slice opcode);
 bool kiln__cpu_lower_bulk(kiln__cpu_lower *l);
+/* Emits a call with the copies of its arguments and results. */
 bool kiln__cpu_lower_call(kiln__cpu_lower *l, kiln__cpu_insn *in);
 /* Emit the loads of parameters, and the stores of results, that are registers.
  */
 bool kiln__cpu_load_formals(kiln__cpu_lower *l);
 bool kiln__cpu_store_results(kiln__cpu_lower *l);
 
-/* ---- Flow and slots ------------------------------------------------------------ */
+/* ---- Flow and slots ------------------------------------------------------ */
 
 /* Basic blocks: instructions first[i] to first[i + 1]. */
 typedef struct kiln__cpu_blocks {
@@ -328,6 +335,7 @@ typedef struct kiln__cpu_blocks {
   uint32_t *to;
 } kiln__cpu_blocks;
 
+/* Splits instructions whose targets are resolved into basic blocks. */
 kiln_status kiln__cpu_blocks_make(kiln__cpu_blocks *out,
                                   const kiln_allocator *a,
                                   const kiln__cpu_insn *insns, uint32_t n);
@@ -346,6 +354,7 @@ typedef struct kiln__cpu_touched {
   uint32_t capacity;
 } kiln__cpu_touched;
 
+/* Lists what `in` touches; `row` is its row. Free out->at at the end. */
 kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
                             const kiln__cpu_row *row, kiln__cpu_insn *in);
 

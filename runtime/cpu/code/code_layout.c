@@ -7,7 +7,7 @@
  *
  * Shared memory: a variable may be used by functions that several kernels call,
  * yet its offset is one constant in the code. So variables that several kernels
- * reach are placed first, each behind everything that any of its kernels has so
+ * reach are placed first, each after everything that any of its kernels has so
  * far; then those of one kernel. This is greedy and may leave gaps, as ptxas's
  * own layout may.
  *
@@ -29,7 +29,7 @@ static uint64_t align_up(uint64_t at, uint64_t align)
   return align == 0 ? at : (at + align - 1) / align * align;
 }
 
-/* ---- Parameters and local variables -------------------------------------------- */
+/* ---- Parameters and local variables -------------------------------------- */
 
 static uint64_t bytes_of(const kiln__cpu_ptx_variable *v)
 {
@@ -236,7 +236,7 @@ done:
   return st;
 }
 
-/* ---- What functions refer to --------------------------------------------------------- */
+/* ---- What functions refer to --------------------------------------------- */
 
 typedef struct scan {
   kiln__cpu_build *b;
@@ -351,7 +351,7 @@ done:
   return st;
 }
 
-/* ---- Reach ---------------------------------------------------------------------------- */
+/* ---- Reach --------------------------------------------------------------- */
 
 /* The functions that an entry reaches, itself included, each once. */
 typedef struct reach {
@@ -406,7 +406,7 @@ static void reach_free(reach *r)
   kiln__free(r->b->a, r->seen);
 }
 
-/* ---- Shared memory ---------------------------------------------------------------------- */
+/* ---- Shared memory ------------------------------------------------------- */
 
 /* One pair of a shared variable and a kernel that reaches it. */
 typedef struct user {
@@ -534,7 +534,7 @@ done:
   return st;
 }
 
-/* ---- Sums over what a kernel reaches ------------------------------------------------------ */
+/* ---- Sums over what a kernel reaches ------------------------------------- */
 
 /* Largest stack below each function, by depth-first search. Meeting a function
  * that is still on the path means recursion. */

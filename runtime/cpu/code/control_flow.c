@@ -19,7 +19,7 @@
  *
  * Besides, every instruction gets a depth, the number of blocks that every path
  * from it to the end passes. The scheduler for independent threads prefers
- * deeper groups, so that lanes which are behind catch up before the join.
+ * deeper groups, so that lanes that are late catch up before the join.
  *
  * Cost: near linear in blocks and edges for reducible code. */
 #include "code_build.h"
@@ -151,7 +151,7 @@ void kiln__cpu_blocks_free(kiln__cpu_blocks *blocks, const kiln_allocator *a)
   *blocks = (kiln__cpu_blocks){0};
 }
 
-/* ---- Post-dominators ------------------------------------------------------- */
+/* ---- Post-dominators ----------------------------------------------------- */
 
 enum { RANK_END, RANK_TRAP, RANK_ENDLESS, RANK_NONE };
 
@@ -350,18 +350,18 @@ static void set_places(flow *f, const kiln__cpu_insn *insns,
 
   measure(f);
   for (uint32_t i = b->n; i-- > 0;) {
-    uint32_t behind =
-        i + 1; /* the next block in the text that may be less deep */
+    /* the candidate for the next block in the text that is less deep */
+    uint32_t next = i + 1;
 
     rise[i] = UINT32_MAX;
-    if (behind == b->n || !falls_through(&insns[b->first[behind] - 1]))
-      behind = UINT32_MAX;
-    while (behind != UINT32_MAX && depth[behind] >= depth[i])
-      behind = rise[behind];
-    rise[i] = behind;
+    if (next == b->n || !falls_through(&insns[b->first[next] - 1]))
+      next = UINT32_MAX;
+    while (next != UINT32_MAX && depth[next] >= depth[i])
+      next = rise[next];
+    rise[i] = next;
     for (uint32_t k = b->first[i]; k < b->first[i + 1]; k++)
       places[k] = (kiln__cpu_place){
-          depth[i], behind == UINT32_MAX ? UINT32_MAX : b->first[behind]};
+          depth[i], next == UINT32_MAX ? UINT32_MAX : b->first[next]};
   }
 }
 

@@ -52,7 +52,7 @@ static const char *keep_text(kiln__cpu_build *b, kiln__cpu_slice s)
   return text;
 }
 
-/* ---- Functions ------------------------------------------------------------------ */
+/* ---- Functions ----------------------------------------------------------- */
 
 static bool same_kind_of_function(const kiln__cpu_ptx_function *x,
                                   const kiln__cpu_ptx_function *y)
@@ -133,7 +133,7 @@ static void number_alias(kiln__cpu_build *b, const names *n, uint32_t part,
                            (int)fn->name.size, fn->name.data);
 }
 
-/* ---- Variables -------------------------------------------------------------------- */
+/* ---- Variables ----------------------------------------------------------- */
 
 static bool needs_memory(const kiln__cpu_ptx_variable *v)
 {
@@ -258,7 +258,7 @@ static kiln_status number_variable(kiln__cpu_build *b, const names *n,
   return KILN_OK;
 }
 
-/* ---- Addresses in initial values ---------------------------------------------------- */
+/* ---- Addresses in initial values ----------------------------------------- */
 
 bool kiln__cpu_is_missing(const kiln__cpu_build *b,
                           const kiln__cpu_ptx_function *fn)
@@ -324,7 +324,7 @@ done:
   return st;
 }
 
-/* ---- All ------------------------------------------------------------------------------ */
+/* ---- All ----------------------------------------------------------------- */
 
 /* Numbers variables that functions declare inside and that need memory. */
 static kiln_status number_inner(kiln__cpu_build *b, const names *n,

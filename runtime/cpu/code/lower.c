@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Small things every part needs ----------------------------------------- */
+/* ---- Small things every part needs --------------------------------------- */
 
 void *kiln__cpu_array_add(kiln__cpu_array *list, const kiln_allocator *a,
                           uint32_t more, size_t size)
@@ -203,7 +203,7 @@ bool kiln__cpu_emit_local_address(kiln__cpu_lower *l, int32_t d, uint8_t bytes,
   return kiln__cpu_emit(l, &in, true);
 }
 
-/* ---- Classes by state space --------------------------------------------------- */
+/* ---- Classes by state space ---------------------------------------------- */
 
 static kiln__cpu_class class_of(const kiln__cpu_insn *in)
 {
@@ -247,7 +247,7 @@ static kiln__cpu_class class_of(const kiln__cpu_insn *in)
   }
 }
 
-/* ---- One statement -------------------------------------------------------------- */
+/* ---- One statement ------------------------------------------------------- */
 
 static bool contains(kiln__cpu_slice s, const char *text)
 {
@@ -532,7 +532,7 @@ static bool lower_statement(kiln__cpu_lower *l)
          kiln__cpu_emit(l, &in, true);
 }
 
-/* ---- One function ---------------------------------------------------------------- */
+/* ---- One function -------------------------------------------------------- */
 
 static bool number_registers(kiln__cpu_lower *l)
 {

@@ -99,8 +99,8 @@ bool kiln__cpu_lower_bulk(kiln__cpu_lower *l)
                                       l->at->opcode.size);
   if (l->matches == NULL)
     return kiln__cpu_no_memory(l);
-  const kiln__cpu_ptx_operand told[2] = {all[3], all[2]};
+  const kiln__cpu_ptx_operand complete_tx[2] = {all[3], all[2]};
 
   return emit_part(l, KILN__OP_cp_async_bulk, all, 3) &&
-         emit_part(l, KILN__OP_mbarrier_complete_tx, told, 2);
+         emit_part(l, KILN__OP_mbarrier_complete_tx, complete_tx, 2);
 }

@@ -64,7 +64,7 @@ bool kiln__cpu_store_results(kiln__cpu_lower *l)
   return formal_copies(l, l->fn->returns, l->fn->n_returns, false);
 }
 
-/* ---- The call statement ---------------------------------------------------------- */
+/* ---- The call statement -------------------------------------------------- */
 
 typedef struct call {
   const kiln__cpu_ptx_operand *results, *callee, *arguments, *proto;

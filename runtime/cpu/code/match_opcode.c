@@ -17,7 +17,7 @@
 
 static bool matches_from(const char *p, const char *text, const char *end);
 
-/* Tries the alternatives between p, which is behind '(', and `close`. */
+/* Tries the alternatives between p, which is after '(', and `close`. */
 static bool matches_group(const char *p, const char *close, const char *rest,
                           const char *text, const char *end)
 {
@@ -183,7 +183,7 @@ static bool split_opcode(unordered *u, const char *text, size_t size)
   return u->n > 0;
 }
 
-/* ---- Modifiers -------------------------------------------------------------- */
+/* ---- Modifiers ----------------------------------------------------------- */
 
 typedef enum kiln__cpu_field {
   FIELD_round,
@@ -296,7 +296,7 @@ static void read_opcode(kiln__cpu_insn *in, const char *text, size_t size)
   in->bytes = kiln__cpu_ptx_type_bytes[in->type];
 }
 
-/* ---- The matcher -------------------------------------------------------------- */
+/* ---- The matcher --------------------------------------------------------- */
 
 static uint32_t hash_text(const char *text, size_t size)
 {

@@ -27,7 +27,7 @@
 
 #include <string.h>
 
-/* ---- What an instruction touches --------------------------------------------- */
+/* ---- What an instruction touches ----------------------------------------- */
 
 static bool touch(kiln__cpu_touched *t, const kiln_allocator *a, int32_t *field)
 {
@@ -77,7 +77,7 @@ kiln_status kiln__cpu_touch(kiln__cpu_touched *out, const kiln_allocator *a,
   return ok ? KILN_OK : kiln__fail_memory("operands");
 }
 
-/* ---- Lives --------------------------------------------------------------------- */
+/* ---- Lives --------------------------------------------------------------- */
 
 typedef struct life {
   uint32_t first, last; /* 2 * instruction, + 1 for what it writes */
@@ -302,7 +302,7 @@ done:
   return st;
 }
 
-/* ---- Slots ------------------------------------------------------------------------ */
+/* ---- Slots --------------------------------------------------------------- */
 
 /* Sorts registers by the start of their lives, with a counting sort: there may
  * be a million. */
@@ -460,11 +460,11 @@ done:
 static kiln_status assign(slots *s, kiln__cpu_const *consts, uint32_t n_consts,
                           uint32_t *frame_bytes, uint32_t *pressure)
 {
-  const size_t room = s->n_registers + 1u;
-  pool pools[2] = {{kiln__calloc(s->a, room, sizeof(uint32_t)), 0, 0},
-                   {kiln__calloc(s->a, room, sizeof(uint32_t)), 0, 0}};
-  uint32_t *slot_of = kiln__calloc(s->a, room, sizeof *slot_of);
-  heap h = {kiln__calloc(s->a, room, sizeof *h.items), 0};
+  const size_t count = s->n_registers + 1u;
+  pool pools[2] = {{kiln__calloc(s->a, count, sizeof(uint32_t)), 0, 0},
+                   {kiln__calloc(s->a, count, sizeof(uint32_t)), 0, 0}};
+  uint32_t *slot_of = kiln__calloc(s->a, count, sizeof *slot_of);
+  heap h = {kiln__calloc(s->a, count, sizeof *h.items), 0};
   life *sorted = NULL;
   uint32_t n = 0;
   kiln_status st = KILN_OK;

@@ -31,14 +31,14 @@ static bool is_digit(char c)
   return c >= '0' && c <= '9';
 }
 
-static bool is_letter(char c)
+static bool is_alpha(char c)
 {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 static bool is_word(char c)
 {
-  return is_letter(c) || is_digit(c) || c == '_' || c == '$';
+  return is_alpha(c) || is_digit(c) || c == '_' || c == '$';
 }
 
 static kiln__cpu_ptx_pos here(const kiln__cpu_parser *p)
@@ -143,7 +143,7 @@ static void lex_number(kiln__cpu_parser *p)
 {
   const char *from = p->at;
   const bool prefixed =
-      from[0] == '0' && is_letter(from[1]) && from[1] != 'e' && from[1] != 'E';
+      from[0] == '0' && is_alpha(from[1]) && from[1] != 'e' && from[1] != 'E';
 
   while (is_word(*p->at) || (*p->at == '.' && !prefixed)) {
     const char c = *p->at++;
@@ -197,7 +197,7 @@ static void lex_name(kiln__cpu_parser *p)
                     ? KILN__TOKEN_WORD
                     : KILN__TOKEN_NAME;
   /* A name that begins with _, $ or % has at least two characters. */
-  if (p->tok.text.size == 1 && !is_letter(*from))
+  if (p->tok.text.size == 1 && !is_alpha(*from))
     p->tok.kind = (unsigned char)*from;
 }
 
@@ -248,7 +248,7 @@ void kiln__cpu_ptx_next(kiln__cpu_parser *p)
     return;
   p->line_has_token = true;
   c = *p->at;
-  if (is_letter(c) || c == '_' || c == '$' || c == '%')
+  if (is_alpha(c) || c == '_' || c == '$' || c == '%')
     lex_name(p);
   else if (is_digit(c) || (c == '.' && dot_is_number(p->at)))
     lex_number(p);

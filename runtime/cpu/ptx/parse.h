@@ -137,8 +137,9 @@ typedef struct kiln__cpu_parser {
   uint32_t n_sections;
 } kiln__cpu_parser;
 
-/* ---- ptx_memory.c ------------------------------------------------------- */
+/* ---- ptx_memory.c -------------------------------------------------------- */
 
+/* Makes an empty module with a copy of the text. NULL: no memory. */
 kiln__cpu_ptx_module *kiln__cpu_ptx_module_create(const kiln_allocator *a,
                                                   const char *text,
                                                   size_t size);
@@ -150,14 +151,16 @@ void *kiln__cpu_ptx_new(kiln__cpu_parser *p, size_t size);
 /* Makes room for one more element of `size` bytes. False: no memory. */
 bool kiln__cpu_ptx_grow(kiln__cpu_parser *p, void *items, uint32_t n,
                         uint32_t *capacity, size_t size);
+/* Appends to a list. False: no memory. */
 bool kiln__cpu_ptx_push(kiln__cpu_parser *p, kiln__cpu_list *list, void *item);
 /* Copies the list from item `first` on to the arena and cuts it to `first`.
  * Returns NULL and sets *n to 0 if there is nothing, or no memory. */
 void *kiln__cpu_ptx_take(kiln__cpu_parser *p, kiln__cpu_list *list,
                          uint32_t first, uint32_t *n);
 
-/* ---- lex.c ---------------------------------------------------------------- */
+/* ---- lex.c --------------------------------------------------------------- */
 
+/* Reads the next token into p->tok. */
 void kiln__cpu_ptx_next(kiln__cpu_parser *p);
 /* A position of the lexer that it can return to. */
 typedef struct kiln__cpu_place {
@@ -168,6 +171,7 @@ typedef struct kiln__cpu_place {
 } kiln__cpu_place;
 kiln__cpu_place kiln__cpu_ptx_place(const kiln__cpu_parser *p);
 void kiln__cpu_ptx_rewind(kiln__cpu_parser *p, const kiln__cpu_place *place);
+/* Whether the token is this word, with its dot if it has one. */
 bool kiln__cpu_ptx_is(const kiln__cpu_parser *p, const char *text);
 /* Consumes the token if it is this one. */
 bool kiln__cpu_ptx_accept(kiln__cpu_parser *p, int kind);
@@ -191,6 +195,7 @@ bool kiln__cpu_ptx_read_number(kiln__cpu_token *tok);
 
 /* ---- parse_names.c ------------------------------------------------------- */
 
+/* Open a scope; close the innermost one with its names. False: no memory. */
 bool kiln__cpu_ptx_scope_open(kiln__cpu_parser *p);
 void kiln__cpu_ptx_scope_close(kiln__cpu_parser *p);
 /* Returns what `name` refers to in this scope. NULL: nothing, or no memory. */
@@ -207,6 +212,8 @@ kiln__cpu_ptx_symbol *kiln__cpu_ptx_symbol_new(kiln__cpu_parser *p,
 /* Binds the symbol in the innermost scope. Reports a name that is taken. False:
  * no memory. */
 bool kiln__cpu_ptx_bind(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol);
+/* Declare `prefix<count>` and labels in the innermost scope; they report names
+ * that are taken. False: no memory. */
 bool kiln__cpu_ptx_declare_range(kiln__cpu_parser *p, kiln__cpu_slice prefix,
                                  kiln__cpu_ptx_pos pos, uint32_t count,
                                  const kiln__cpu_ptx_variable *pattern);
@@ -215,6 +222,7 @@ bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
 /* Sets *to when the function ends. */
 bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,
                              kiln__cpu_slice name, kiln__cpu_ptx_pos pos);
+/* Resolves the labels of the function that ends; reports missing ones. */
 void kiln__cpu_ptx_resolve_labels(kiln__cpu_parser *p);
 /* Records a name under a kind of the caller's; *was: it was recorded before.
  * False: no memory. */
@@ -222,6 +230,7 @@ bool kiln__cpu_ptx_mark(kiln__cpu_parser *p, kiln__cpu_slice name, uint64_t id,
                         bool *was);
 bool kiln__cpu_ptx_is_marked(const kiln__cpu_parser *p, kiln__cpu_slice name,
                              uint64_t id);
+/* Frees all tables and scopes. */
 void kiln__cpu_ptx_names_free(kiln__cpu_parser *p);
 
 /* ---- parse_constant.c ---------------------------------------------------- */
@@ -235,11 +244,12 @@ typedef struct kiln__cpu_value {
 
 /* Whether the token begins a constant expression. */
 bool kiln__cpu_ptx_starts_constant(const kiln__cpu_parser *p);
+/* Parses a constant expression. */
 bool kiln__cpu_ptx_constant(kiln__cpu_parser *p, kiln__cpu_value *out);
 /* Parses an integer constant expression, as after `+` in an address. */
 bool kiln__cpu_ptx_offset(kiln__cpu_parser *p, int64_t *out);
 
-/* ---- operand.c ------------------------------------------------------------ */
+/* ---- parse_operand.c ----------------------------------------------------- */
 
 /* Parses an instruction whose first word has been read. */
 bool kiln__cpu_ptx_instruction(kiln__cpu_parser *p, const kiln__cpu_token *word,
@@ -247,7 +257,7 @@ bool kiln__cpu_ptx_instruction(kiln__cpu_parser *p, const kiln__cpu_token *word,
 /* Whether `name`, without its %, is a special register. */
 bool kiln__cpu_ptx_is_special(kiln__cpu_slice name);
 
-/* ---- parse_variable.c, parse_initial.c ---------------------------------- */
+/* ---- parse_variable.c, parse_initial.c ----------------------------------- */
 
 /* What a declaration says before the name. */
 typedef struct kiln__cpu_declaration {
@@ -256,6 +266,8 @@ typedef struct kiln__cpu_declaration {
   bool aligned;
 } kiln__cpu_declaration;
 
+/* Look up a word with its dot, such as `.b32`, `.global` or `.extern`. False:
+ * the word is none. */
 bool kiln__cpu_ptx_type_named(kiln__cpu_slice text, kiln__cpu_ptx_type *out);
 bool kiln__cpu_ptx_space_named(kiln__cpu_slice text, kiln__cpu_space *out);
 bool kiln__cpu_ptx_linkage_named(kiln__cpu_slice text, kiln__cpu_linkage *out);

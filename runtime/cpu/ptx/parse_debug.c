@@ -162,7 +162,7 @@ bool kiln__cpu_ptx_loc_parse(kiln__cpu_parser *p)
   return !kiln__cpu_ptx_accept(p, ',') || inlined_at(p);
 }
 
-/* ---- Sections ------------------------------------------------------------- */
+/* ---- Sections ------------------------------------------------------------ */
 
 /* Parses a number of at most `bytes` bytes, with or without a sign. */
 static bool plain_datum(kiln__cpu_parser *p, uint32_t bytes)

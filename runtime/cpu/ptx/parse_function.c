@@ -4,7 +4,7 @@
  * as ptxas requires. */
 #include "parse.h"
 
-/* ---- Performance directives ----------------------------------------------- */
+/* ---- Performance directives ---------------------------------------------- */
 
 /* Parses one to three numbers. Those that are left out are 1. */
 static bool triple(kiln__cpu_parser *p, uint32_t out[3])
@@ -108,7 +108,7 @@ static bool function_directives(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
   }
 }
 
-/* ---- Header --------------------------------------------------------------- */
+/* ---- Header -------------------------------------------------------------- */
 
 /* Refuse a kernel whose parameters do not fit the constant bank that holds
  * them: 4,352 bytes, or 32,764 from PTX 8.1 and sm_70 on (PTX ISA, "Kernel
@@ -180,7 +180,7 @@ static bool header(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
   return true;
 }
 
-/* ---- Declarations and definitions ----------------------------------------- */
+/* ---- Declarations and definitions ---------------------------------------- */
 
 static bool same_params(kiln__cpu_ptx_symbol *const *a, uint32_t n_a,
                         kiln__cpu_ptx_symbol *const *b, uint32_t n_b)
@@ -335,7 +335,7 @@ bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
   return definition(p, target == NULL ? &unnamed : target);
 }
 
-/* ---- Aliases -------------------------------------------------------------- */
+/* ---- Aliases ------------------------------------------------------------- */
 
 static kiln__cpu_ptx_symbol *function_named(kiln__cpu_parser *p)
 {

@@ -4,7 +4,7 @@
  * declaration, so that one run reports several. */
 #include "parse.h"
 
-/* ---- .version, .target, .address_size ------------------------------------- */
+/* ---- .version, .target, .address_size ------------------------------------ */
 
 /* Parses a version. The lexer takes `9.0` for a float, but it is two integers.
  */
@@ -153,7 +153,7 @@ static bool module_header(kiln__cpu_parser *p)
   return !kiln__cpu_ptx_accept_word(p, ".address_size") || address_size(p);
 }
 
-/* ---- Declarations --------------------------------------------------------- */
+/* ---- Declarations -------------------------------------------------------- */
 
 static bool declaration(kiln__cpu_parser *p)
 {

@@ -165,7 +165,7 @@ void kiln__cpu_ptx_scope_close(kiln__cpu_parser *p)
   p->depth--;
 }
 
-/* ---- Ranges --------------------------------------------------------------- */
+/* ---- Ranges -------------------------------------------------------------- */
 
 /* Returns member `number` of a range; creates it on first use. */
 static kiln__cpu_ptx_symbol *member(kiln__cpu_parser *p,
@@ -259,7 +259,7 @@ kiln__cpu_ptx_symbol *kiln__cpu_ptx_lookup_here(kiln__cpu_parser *p,
   return exact != NULL && exact->depth == p->depth ? exact->symbol : NULL;
 }
 
-/* ---- Declarations --------------------------------------------------------- */
+/* ---- Declarations -------------------------------------------------------- */
 
 static bool taken(kiln__cpu_parser *p, kiln__cpu_slice name)
 {
@@ -378,7 +378,7 @@ bool kiln__cpu_ptx_declare_range(kiln__cpu_parser *p, kiln__cpu_slice prefix,
   return true;
 }
 
-/* ---- Labels --------------------------------------------------------------- */
+/* ---- Labels -------------------------------------------------------------- */
 
 bool kiln__cpu_ptx_declare_label(kiln__cpu_parser *p, kiln__cpu_slice name,
                                  kiln__cpu_ptx_pos pos)

@@ -403,7 +403,7 @@ bool kiln__cpu_ptx_variables(kiln__cpu_parser *p, kiln__cpu_linkage linkage,
   return kiln__cpu_ptx_expect(p, ';');
 }
 
-/* ---- Parameters ----------------------------------------------------------- */
+/* ---- Parameters ---------------------------------------------------------- */
 
 /* Parses `.ptr .global .align 4` after the first word. */
 static bool pointer(kiln__cpu_parser *p, kiln__cpu_ptx_variable *v)

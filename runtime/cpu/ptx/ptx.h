@@ -249,6 +249,7 @@ typedef struct kiln__cpu_ptx_module {
 kiln_status kiln__cpu_ptx_parse(kiln__cpu_ptx_module **out,
                                 const kiln_allocator *a, const char *text,
                                 size_t size);
+/* Frees the module and its arena; NULL is fine. */
 void kiln__cpu_ptx_free(kiln__cpu_ptx_module *module);
 
 /* Returns zeroed memory that lives as long as the module; NULL: no memory. */
@@ -263,6 +264,8 @@ typedef struct kiln__cpu_ptx_messages {
   uint32_t n; /* also those beyond 20 */
 } kiln__cpu_ptx_messages;
 
+/* Adds a message about the position. It is only counted once there are 20, or
+ * if memory is short. */
 void kiln__cpu_ptx_complain(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos,
                             const char *format, ...) KILN_PRINTF(3, 4);
 /* Prepares messages about a module that has been parsed. */

@@ -35,12 +35,12 @@ static void *arena_take(arena *a, size_t size)
     return NULL;
   size = rounded(size == 0 ? 1 : size);
   if (c == NULL || size > c->size - c->used) {
-    const size_t room = size > CHUNK ? size : CHUNK;
+    const size_t bytes = size > CHUNK ? size : CHUNK;
 
-    c = kiln__alloc(&a->alloc, head + room);
+    c = kiln__alloc(&a->alloc, head + bytes);
     if (c == NULL)
       return NULL;
-    *c = (chunk){.next = a->chunks, .size = room};
+    *c = (chunk){.next = a->chunks, .size = bytes};
     a->chunks = c;
   }
   result = (char *)c + head + c->used;

@@ -760,7 +760,7 @@ START_TEST(calls_copy_arguments_and_results)
   ck_assert_uint_eq(call->in[1].to, 16);
   ck_assert_uint_eq(call->in[1].size, 24);
   ck_assert_uint_eq(call->out[0].from, 40);
-  ck_assert_uint_ge(call->in[0].from, 48); /* behind g's own formals */
+  ck_assert_uint_ge(call->in[0].from, 48); /* after g's own formals */
   /* the second call's arguments lie where the first one's were */
   ck_assert_uint_eq(g->calls[1].in[1].from, call->in[1].from);
   ck_assert_uint_eq(g->local_bytes, 96);
