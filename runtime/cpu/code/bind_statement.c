@@ -11,7 +11,7 @@ static bool bind_label(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
   if (o->symbol->kind != KILN__SYMBOL_LABEL)
     return kiln__cpu_complain(k->l, o->pos, "'%.*s' is not a label",
-                              (int)o->text.size, o->text.data);
+                              KILN__SHOWN(o->text));
   k->in->target = o->symbol->u.label;
   return true;
 }

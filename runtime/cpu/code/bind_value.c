@@ -16,19 +16,11 @@ int32_t kiln__cpu_register_of(const kiln__cpu_lower *l,
          (o->component > 0 ? o->component : 0);
 }
 
-static const char *opcode_text(const kiln__cpu_binder *k, int *size)
-{
-  *size = (int)k->l->at->opcode.size;
-  return k->l->at->opcode.data;
-}
-
 bool kiln__cpu_mismatch(kiln__cpu_binder *k, const kiln__cpu_ptx_operand *o)
 {
-  int n;
-  const char *text = opcode_text(k, &n);
-
-  return kiln__cpu_complain(
-      k->l, o->pos, "arguments mismatch for instruction '%.*s'", n, text);
+  return kiln__cpu_complain(k->l, o->pos,
+                            "arguments mismatch for instruction '%.*s'",
+                            KILN__SHOWN(k->l->at->opcode));
 }
 
 static kiln__cpu_ptx_type twice(kiln__cpu_ptx_type type)
@@ -106,24 +98,23 @@ bool kiln__cpu_put_source(kiln__cpu_binder *k, const kiln__cpu_form *f,
 
 /* ---- Special registers --------------------------------------------------- */
 
-static const struct {
+typedef struct named_register {
   const char *text;
-  kiln__cpu_special_register special;
-} specials[] = {
-#define KILN__SPECIAL(name, text) {text, KILN__SPECIAL_##name},
-    KILN__SPECIALS(KILN__SPECIAL)
-#undef KILN__SPECIAL
+  kiln__cpu_ptx_type type;
+} named_register;
+
+/* By kiln__cpu_special_register. */
+static const named_register specials[] = {
+#define KILN__SPECIAL(name, text, type) {text, KILN__##type},
+#include "../ptx/special_registers.def"
+};
+/* By `sub` of mov_clock. */
+static const named_register clocks[] = {
+#define KILN__SPECIAL_CLOCK(text, type) {text, KILN__##type},
+#include "../ptx/special_registers.def"
 };
 
-/* Registers that change while a block runs. The index is `sub` of mov_clock. */
-static const char *const clocks[] = {"clock",          "clock_hi",
-                                     "clock64",        "globaltimer",
-                                     "globaltimer_lo", "globaltimer_hi"};
-
-static bool slice_is(kiln__cpu_slice s, const char *text)
-{
-  return s.size == strlen(text) && memcmp(s.data, text, s.size) == 0;
-}
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static bool is_zero_special(kiln__cpu_slice s)
 {
@@ -134,14 +125,17 @@ static bool is_zero_special(kiln__cpu_slice s)
 
 static kiln__cpu_ptx_type special_type(kiln__cpu_slice s)
 {
-  if (slice_is(s, "clock64") || slice_is(s, "globaltimer") ||
-      slice_is(s, "gridid") || slice_is(s, "current_graph_exec") ||
-      (s.size == 6 && memcmp(s.data, "pm", 2) == 0 &&
-       memcmp(s.data + 3, "_64", 3) == 0))
-    return KILN__B64;
-  if (slice_is(s, "is_explicit_cluster"))
-    return KILN__PRED;
-  return KILN__B32;
+  for (size_t i = 0; i < COUNT(specials); i++) {
+    if (kiln__cpu_slice_is(s, specials[i].text))
+      return specials[i].type;
+  }
+  for (size_t i = 0; i < COUNT(clocks); i++) {
+    if (kiln__cpu_slice_is(s, clocks[i].text))
+      return clocks[i].type;
+  }
+  /* pm0_64 and the like; what is left is refused by its name. */
+  return s.size == 6 && memcmp(s.data + 3, "_64", 3) == 0 ? KILN__B64
+                                                          : KILN__B32;
 }
 
 /* Turns a mov into the instruction of another row. */
@@ -188,7 +182,8 @@ static bool special_fits(kiln__cpu_slice s, kiln__cpu_ptx_type want)
           false))
     return false;
   return kiln__cpu_ptx_type_bytes[want] == kiln__cpu_ptx_type_bytes[have] ||
-         (slice_is(s, "gridid") && kiln__cpu_ptx_type_bytes[want] == 4);
+         (kiln__cpu_slice_is(s, "gridid") &&
+          kiln__cpu_ptx_type_bytes[want] == 4);
 }
 
 static bool special(kiln__cpu_binder *k, const kiln__cpu_form *f,
@@ -202,22 +197,20 @@ static bool special(kiln__cpu_binder *k, const kiln__cpu_form *f,
                               "special register argument not allowed here");
   if (!special_fits(o->text, want))
     return kiln__cpu_mismatch(k, o);
-  for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
-    if (slice_is(o->text, clocks[i]))
+  for (size_t i = 0; i < COUNT(clocks); i++) {
+    if (kiln__cpu_slice_is(o->text, clocks[i].text))
       return clock_value(k, f, bytes, (uint8_t)i);
   }
-  for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
-    if (slice_is(o->text, specials[i].text))
-      return kiln__cpu_put_source(k, f,
-                                  kiln__cpu_constant(k->l, bytes,
-                                                     KILN__CONST_SPECIAL,
-                                                     specials[i].special, 0));
+  for (size_t i = 0; i < COUNT(specials); i++) {
+    if (kiln__cpu_slice_is(o->text, specials[i].text))
+      return kiln__cpu_put_source(
+          k, f, kiln__cpu_constant(k->l, bytes, KILN__CONST_SPECIAL, i, 0));
   }
   if (is_zero_special(o->text))
     return kiln__cpu_put_source(
         k, f, kiln__cpu_constant(k->l, bytes, KILN__CONST_VALUE, 0, 0));
   return kiln__cpu_complain(k->l, o->pos, "unknown special register '%%%.*s'",
-                            (int)o->text.size, o->text.data);
+                            KILN__SHOWN(o->text));
 }
 
 /* ---- Addresses of variables and functions as values ---------------------- */
@@ -235,7 +228,7 @@ static bool symbol_value(kiln__cpu_binder *k, const kiln__cpu_form *f,
   if (o->symbol->kind == KILN__SYMBOL_FUNCTION &&
       kiln__cpu_is_missing(l->b, o->symbol->u.function))
     return kiln__cpu_complain(l, o->pos, "the function '%.*s' is not defined",
-                              (int)o->text.size, o->text.data);
+                              KILN__SHOWN(o->text));
   if (o->symbol->kind == KILN__SYMBOL_FUNCTION &&
       f->symbols == KILN__SYMBOLS_ANY && bytes >= 4 &&
       kiln__cpu_type_fits(want, bytes == 8 ? KILN__U64 : KILN__U32, false))

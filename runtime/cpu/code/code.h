@@ -210,13 +210,18 @@ struct kiln__cpu_insn {
 };
 
 typedef enum kiln__cpu_const_kind {
-  KILN__CONST_VALUE,   /* value */
-  KILN__CONST_SPECIAL, /* kiln__cpu_special_register number `value` */
+  KILN__CONST_VALUE,    /* value */
+  KILN__CONST_SPECIAL,  /* kiln__cpu_special_register number `value` */
   KILN__CONST_ADDRESS,  /* address of module variable number `value` + addend */
   KILN__CONST_FUNCTION, /* address of function number `value` */
   KILN__CONST_DYNAMIC   /* first byte of dynamic shared memory + addend: known
                            when a kernel is chosen */
 } kiln__cpu_const_kind;
+
+/* Initialisers of an instruction without operands. */
+#define KILN__NO_SLOTS                                                         \
+  .d = -1, .d2 = -1, .a = -1, .b = -1, .c = -1, .e = -1, .guard = -1,          \
+  .join = UINT32_MAX
 
 /* A slot that a new frame is filled with. */
 typedef struct kiln__cpu_const {
@@ -228,66 +233,11 @@ typedef struct kiln__cpu_const {
 } kiln__cpu_const;
 
 /* Special registers that are constants of a warp within a block. */
-/* clang-format off */
-#define KILN__SPECIALS(X) \
-  X(TID_X, "tid.x") \
-  X(TID_Y, "tid.y") \
-  X(TID_Z, "tid.z") \
-  X(NTID_X, "ntid.x") \
-  X(NTID_Y, "ntid.y") \
-  X(NTID_Z, "ntid.z") \
-  X(CTAID_X, "ctaid.x") \
-  X(CTAID_Y, "ctaid.y") \
-  X(CTAID_Z, "ctaid.z") \
-  X(NCTAID_X, "nctaid.x") \
-  X(NCTAID_Y, "nctaid.y") \
-  X(NCTAID_Z, "nctaid.z") \
-  X(LANEID, "laneid") \
-  X(WARPID, "warpid") \
-  X(NWARPID, "nwarpid") \
-  X(SMID, "smid") \
-  X(NSMID, "nsmid") \
-  X(GRIDID, "gridid") \
-  X(LANEMASK_EQ, "lanemask_eq") \
-  X(LANEMASK_LE, "lanemask_le") \
-  X(LANEMASK_LT, "lanemask_lt") \
-  X(LANEMASK_GE, "lanemask_ge") \
-  X(LANEMASK_GT, "lanemask_gt") \
-  X(ENVREG1, "envreg1") \
-  X(ENVREG2, "envreg2") \
-  X(DYNAMIC_SMEM, "dynamic_smem_size") \
-  X(TOTAL_SMEM, "total_smem_size") \
-  X(AGGR_SMEM, "aggr_smem_size") \
-  X(RESERVED_SMEM_BEGIN, "reserved_smem_offset_begin") \
-  X(RESERVED_SMEM_END, "reserved_smem_offset_end") \
-  X(RESERVED_SMEM_CAP, "reserved_smem_offset_cap") \
-  X(RESERVED_SMEM_0, "reserved_smem_offset_0") \
-  X(RESERVED_SMEM_1, "reserved_smem_offset_1") \
-  X(CLUSTERID_X, "clusterid.x") \
-  X(CLUSTERID_Y, "clusterid.y") \
-  X(CLUSTERID_Z, "clusterid.z") \
-  X(NCLUSTERID_X, "nclusterid.x") \
-  X(NCLUSTERID_Y, "nclusterid.y") \
-  X(NCLUSTERID_Z, "nclusterid.z") \
-  X(CLUSTER_CTAID_X, "cluster_ctaid.x") \
-  X(CLUSTER_CTAID_Y, "cluster_ctaid.y") \
-  X(CLUSTER_CTAID_Z, "cluster_ctaid.z") \
-  X(CLUSTER_NCTAID_X, "cluster_nctaid.x") \
-  X(CLUSTER_NCTAID_Y, "cluster_nctaid.y") \
-  X(CLUSTER_NCTAID_Z, "cluster_nctaid.z") \
-  X(CLUSTER_CTARANK, "cluster_ctarank") \
-  X(CLUSTER_NCTARANK, "cluster_nctarank") \
-  X(IS_EXPLICIT_CLUSTER, "is_explicit_cluster") \
-  X(ZERO32, "pm0") /* performance monitors and unused envregs read 0 */
-/* clang-format on */
-
 typedef enum kiln__cpu_special_register {
-#define KILN__SPECIAL(name, text) KILN__SPECIAL_##name,
-  KILN__SPECIALS(KILN__SPECIAL)
-#undef KILN__SPECIAL
-      KILN__N_SPECIALS
+#define KILN__SPECIAL(name, text, type) KILN__SPECIAL_##name,
+#include "../ptx/special_registers.def"
+  KILN__N_SPECIALS
 } kiln__cpu_special_register;
-/* clock, clock_hi, clock64, globaltimer(_lo, _hi) change: op mov_clock. */
 
 /* A parameter in its function's parameter area. */
 typedef struct kiln__cpu_param {

@@ -226,8 +226,7 @@ kiln_status kiln__cpu_place_locals(kiln__cpu_build *b, uint32_t number)
   if (bytes > MAX_LOCAL || params > MAX_LOCAL) {
     kiln__cpu_ptx_complain(&b->messages[b->part_of[number]], fn->pos,
                            "'%.*s' uses too much local data (0x%llx bytes)",
-                           (int)fn->name.size, fn->name.data,
-                           (unsigned long long)bytes);
+                           KILN__SHOWN(fn->name), (unsigned long long)bytes);
     bytes = 0;
   }
   code->local_bytes = (uint32_t)align_up(bytes, 16);
@@ -285,9 +284,9 @@ static void scan_operand(scan *s, const kiln__cpu_ptx_operand *o, bool call)
 
 static bool is_grid_register(const kiln__cpu_ptx_operand *o)
 {
-  return o->kind == KILN__OPERAND_SPECIAL && o->text.size == 7 &&
-         (memcmp(o->text.data, "envreg1", 7) == 0 ||
-          memcmp(o->text.data, "envreg2", 7) == 0);
+  return o->kind == KILN__OPERAND_SPECIAL &&
+         (kiln__cpu_slice_is(o->text, "envreg1") ||
+          kiln__cpu_slice_is(o->text, "envreg2"));
 }
 
 static void *keep_list(kiln__cpu_build *b, const kiln__cpu_array *list,
@@ -497,8 +496,7 @@ static void check_shared(kiln__cpu_build *b)
           &b->messages[b->part_of[e]], fn->pos,
           "Entry function '%.*s' uses too much shared data (0x%x bytes, "
           "0x%x max)",
-          (int)fn->name.size, fn->name.data, code->static_shared,
-          (unsigned)MAX_SHARED);
+          KILN__SHOWN(fn->name), code->static_shared, (unsigned)MAX_SHARED);
   }
 }
 

@@ -37,8 +37,7 @@ static shared_name *find_name(const names *n, kiln__cpu_slice name)
   for (uint32_t i = h & (n->size - 1);; i = (i + 1) & (n->size - 1)) {
     shared_name *s = &n->table[i];
 
-    if (!s->used || (s->name.size == name.size &&
-                     memcmp(s->name.data, name.data, name.size) == 0))
+    if (!s->used || kiln__cpu_slice_equal(s->name, name))
       return s;
   }
 }
@@ -83,11 +82,11 @@ static void merge_function(kiln__cpu_build *b, uint32_t part, shared_name *s,
   if (!same_kind_of_function(old, fn))
     kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
                            "'%.*s' has other parameters in another module",
-                           (int)fn->name.size, fn->name.data);
+                           KILN__SHOWN(fn->name));
   else if (fn->defined && old->defined && !weak && !old_weak)
     kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
                            "'%.*s' is defined in two modules",
-                           (int)fn->name.size, fn->name.data);
+                           KILN__SHOWN(fn->name));
   else if (fn->defined && (!old->defined || (old_weak && !weak))) {
     b->functions[s->number] = fn;
     b->part_of[s->number] = part;
@@ -107,7 +106,7 @@ static kiln_status number_function(kiln__cpu_build *b, const names *n,
     else
       kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
                              "'%.*s' is a variable in another module",
-                             (int)fn->name.size, fn->name.data);
+                             KILN__SHOWN(fn->name));
     return KILN_OK;
   }
   fn->number = p->n_functions++;
@@ -130,7 +129,7 @@ static void number_alias(kiln__cpu_build *b, const names *n, uint32_t part,
   else if (!s->function || b->functions[s->number]->defined)
     kiln__cpu_ptx_complain(&b->messages[part], fn->pos,
                            "'%.*s' is defined in two modules",
-                           (int)fn->name.size, fn->name.data);
+                           KILN__SHOWN(fn->name));
 }
 
 /* ---- Variables ----------------------------------------------------------- */
@@ -192,11 +191,11 @@ static void merge_variable(kiln__cpu_build *b, uint32_t part, shared_name *s,
        strength(old) != 1 && strength(v) != 1))
     kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
                            "'%.*s' is another variable in another module",
-                           (int)symbol->name.size, symbol->name.data);
+                           KILN__SHOWN(symbol->name));
   else if (strength(v) == 3 && strength(old) == 3)
     kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
                            "'%.*s' is defined in two modules",
-                           (int)symbol->name.size, symbol->name.data);
+                           KILN__SHOWN(symbol->name));
   else {
     if (v->space == KILN__SPACE_SHARED)
       merge_shared(s->first, v);
@@ -240,7 +239,7 @@ static kiln_status number_variable(kiln__cpu_build *b, const names *n,
     else
       kiln__cpu_ptx_complain(&b->messages[part], symbol->pos,
                              "'%.*s' is a function in another module",
-                             (int)symbol->name.size, symbol->name.data);
+                             KILN__SHOWN(symbol->name));
     return KILN_OK;
   }
   v->number = 0;
@@ -275,8 +274,8 @@ static void check_reloc(kiln__cpu_build *b, uint32_t part,
   if (r->symbol->kind == KILN__SYMBOL_FUNCTION &&
       kiln__cpu_is_missing(b, r->symbol->u.function))
     kiln__cpu_ptx_complain(&b->messages[part], variable->pos,
-                           "the function '%.*s' is not defined", (int)name.size,
-                           name.data);
+                           "the function '%.*s' is not defined",
+                           KILN__SHOWN(name));
 }
 
 static kiln_status patch_variable(kiln__cpu_build *b, uint32_t part,

@@ -186,19 +186,11 @@ bool kiln__cpu_fields_of(kiln__cpu_lower *l, kiln__cpu_insn *out,
 bool kiln__cpu_emit_local_address(kiln__cpu_lower *l, int32_t d, uint8_t bytes,
                                   int64_t offset)
 {
-  kiln__cpu_insn in = {.d = d,
-                       .d2 = -1,
-                       .a = -1,
-                       .b = -1,
-                       .c = -1,
-                       .e = -1,
-                       .guard = -1,
-                       .join = UINT32_MAX,
-                       .imm = offset,
+  kiln__cpu_insn in = {KILN__NO_SLOTS, .imm = offset,
                        .type = bytes == 8 ? KILN__B64 : KILN__B32,
-                       .bytes = bytes,
-                       .reg_bytes = bytes};
+                       .bytes = bytes, .reg_bytes = bytes};
 
+  in.d = d;
   set_row(&in, &l->b->matcher.rows[KILN__OP_mov_local], KILN__OP_mov_local);
   return kiln__cpu_emit(l, &in, true);
 }
@@ -217,6 +209,15 @@ static kiln__cpu_class class_of(const kiln__cpu_insn *in)
       [KILN__SPACE_PARAM] = KILN__CLASS_PARAM,
   };
 
+  static const uint8_t stores[] = {
+      [KILN__SPACE_GENERIC] = KILN__CLASS_GENERIC_STORE,
+      [KILN__SPACE_GLOBAL] = KILN__CLASS_GLOBAL_STORE,
+      [KILN__SPACE_SHARED] = KILN__CLASS_SHARED_STORE,
+      [KILN__SPACE_SHARED_CLUSTER] = KILN__CLASS_SHARED_STORE,
+      [KILN__SPACE_LOCAL] = KILN__CLASS_LOCAL_STORE,
+      [KILN__SPACE_PARAM] = KILN__CLASS_GENERIC_STORE,
+  };
+
   switch ((kiln__cpu_class)in->klass) {
   case KILN__CLASS_GLOBAL_LOAD:
   case KILN__CLASS_GENERIC_LOAD:
@@ -231,17 +232,9 @@ static kiln__cpu_class class_of(const kiln__cpu_insn *in)
   case KILN__CLASS_GENERIC_STORE:
   case KILN__CLASS_SHARED_STORE:
   case KILN__CLASS_LOCAL_STORE:
-    switch ((kiln__cpu_space)in->space) {
-    case KILN__SPACE_GLOBAL:
-      return KILN__CLASS_GLOBAL_STORE;
-    case KILN__SPACE_SHARED:
-    case KILN__SPACE_SHARED_CLUSTER:
-      return KILN__CLASS_SHARED_STORE;
-    case KILN__SPACE_LOCAL:
-      return KILN__CLASS_LOCAL_STORE;
-    default:
-      return KILN__CLASS_GENERIC_STORE;
-    }
+    return in->space < sizeof stores && stores[in->space] != 0
+               ? (kiln__cpu_class)stores[in->space]
+               : KILN__CLASS_GENERIC_STORE;
   default:
     return (kiln__cpu_class)in->klass;
   }
@@ -308,11 +301,11 @@ static bool check_load(kiln__cpu_lower *l)
   if (v->number == KILN__RESULT)
     return kiln__cpu_complain(l, l->at->operands[1].pos,
                               "illegal to read the result '%.*s'",
-                              (int)s->name.size, s->name.data);
+                              KILN__SHOWN(s->name));
   return l->at->guard == NULL ||
          kiln__cpu_complain(l, l->at->pos,
                             "'%.*s' of a call is loaded without a guard",
-                            (int)s->name.size, s->name.data);
+                            KILN__SHOWN(s->name));
 }
 
 /* Checks a store to .param. A function's parameters are read-only. ptxas
@@ -324,15 +317,12 @@ static bool check_store(kiln__cpu_lower *l)
   bool formal = false;
 
   for (uint32_t i = 0; s != NULL && i < l->fn->n_params; i++) {
-    const kiln__cpu_slice name = l->fn->params[i]->name;
-
-    formal |= name.size == s->name.size &&
-              memcmp(name.data, s->name.data, name.size) == 0;
+    formal |= kiln__cpu_slice_equal(l->fn->params[i]->name, s->name);
   }
   if (formal)
     return kiln__cpu_complain(l, o->pos,
                               "illegal to write to the parameter '%.*s'",
-                              (int)s->name.size, s->name.data);
+                              KILN__SHOWN(s->name));
   if (l->at->guard != NULL)
     return kiln__cpu_complain(l, o->pos,
                               "an argument is stored without a guard");
@@ -377,20 +367,20 @@ static bool check_needs(kiln__cpu_lower *l, const kiln__cpu_matches *m,
   if (ptx > l->part->version)
     return kiln__cpu_complain(l, l->at->pos,
                               "'%.*s' requires .version %u.%u or later",
-                              (int)s.size, s.data, ptx / 10, ptx % 10);
+                              KILN__SHOWN(s), ptx / 10, ptx % 10);
   if (sm > l->part->target)
     return kiln__cpu_complain(l, l->at->pos,
                               "'%.*s' requires .target sm_%u or later",
-                              (int)s.size, s.data, sm);
+                              KILN__SHOWN(s), sm);
   if (m->specific && l->part->target_suffix == 0)
     return kiln__cpu_complain(
         l, l->at->pos, "'%.*s' requires a target with a suffix, as sm_%ua",
-        (int)s.size, s.data, sm < 90 ? 90 : sm);
+        KILN__SHOWN(s), sm < 90 ? 90 : sm);
   if (m->last_sm != 0 && l->part->target >= m->last_sm &&
       l->part->version >= m->last_ptx)
     return kiln__cpu_complain(
         l, l->at->pos, "'%.*s' without .sync does not exist from sm_%u on",
-        (int)s.size, s.data, m->last_sm);
+        KILN__SHOWN(s), m->last_sm);
   return true;
 }
 
@@ -410,7 +400,7 @@ static const kiln__cpu_matches *find_param(kiln__cpu_lower *l,
   }
   if (m == NULL || m->n == 0) {
     (void)kiln__cpu_complain(l, l->at->pos, "'%.*s' cannot be used here",
-                             (int)s.size, s.data);
+                             KILN__SHOWN(s));
     return NULL;
   }
   return m;
@@ -434,10 +424,9 @@ static const kiln__cpu_matches *find_matches(kiln__cpu_lower *l)
       (m->family & (KILN__FAMILY_LOAD | KILN__FAMILY_STORE)) != 0)
     return find_param(l, m);
   if (m->n == 0) {
-    (void)kiln__cpu_complain(l, l->at->pos, "%s'%.*s'",
-                             kiln__cpu_is_unsupported(s) ? no_matrices
-                                                         : unknown,
-                             (int)s.size, s.data);
+    (void)kiln__cpu_complain(
+        l, l->at->pos, "%s'%.*s'",
+        kiln__cpu_is_unsupported(s) ? no_matrices : unknown, KILN__SHOWN(s));
     return NULL;
   }
   return m;
@@ -454,7 +443,7 @@ static bool check_guard(kiln__cpu_lower *l)
       guard->u.variable->type != KILN__PRED || guard->u.variable->vector > 1)
     return kiln__cpu_complain(l, l->at->pos,
                               "the guard '%.*s' is not a predicate register",
-                              (int)guard->name.size, guard->name.data);
+                              KILN__SHOWN(guard->name));
   return true;
 }
 
@@ -479,7 +468,7 @@ static bool finish(kiln__cpu_lower *l, kiln__cpu_insn *in)
   in->klass = (uint8_t)class_of(in);
   if (l->matches->no_result && in->d >= 0)
     return kiln__cpu_complain(l, l->at->pos, "the result of '%.*s' must be '_'",
-                              (int)l->at->opcode.size, l->at->opcode.data);
+                              KILN__SHOWN(l->at->opcode));
   switch ((kiln__cpu_kind)in->kind) {
   case KILN__KIND_BARRIER:
     if ((l->matches->family & KILN__FAMILY_ALIGNED) != 0)
@@ -522,7 +511,7 @@ static bool lower_statement(kiln__cpu_lower *l)
   if (row == NULL)
     return kiln__cpu_complain(l, l->at->pos,
                               "arguments mismatch for instruction '%.*s'",
-                              (int)l->at->opcode.size, l->at->opcode.data);
+                              KILN__SHOWN(l->at->opcode));
   if (!check_needs(l, m, row->ptx, row->sm))
     return false;
   l->matches = m;

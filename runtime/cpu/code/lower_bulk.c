@@ -5,8 +5,6 @@
  * observe. */
 #include "code_build.h"
 
-#include <string.h>
-
 static const struct {
   const char *opcode, *version;
   uint32_t ptx;
@@ -20,8 +18,7 @@ static const struct {
 static int form_of(kiln__cpu_slice opcode)
 {
   for (int i = 0; i < 2; i++) {
-    if (opcode.size == strlen(forms[i].opcode) &&
-        memcmp(opcode.data, forms[i].opcode, opcode.size) == 0)
+    if (kiln__cpu_slice_is(opcode, forms[i].opcode))
       return i;
   }
   return -1;
@@ -38,13 +35,13 @@ static bool check(kiln__cpu_lower *l)
   const int form = form_of(at->opcode);
 
   if (l->part->target < 90 || l->part->version < forms[form].ptx)
-    return kiln__cpu_complain(
-        l, at->pos, "'%.*s' requires .target sm_90 and .version %s",
-        (int)at->opcode.size, at->opcode.data, forms[form].version);
+    return kiln__cpu_complain(l, at->pos,
+                              "'%.*s' requires .target sm_90 and .version %s",
+                              KILN__SHOWN(at->opcode), forms[form].version);
   if (at->n_operands != 4 || at->operands[2].kind == KILN__OPERAND_FLOAT)
     return kiln__cpu_complain(l, at->pos,
                               "arguments mismatch for instruction '%.*s'",
-                              (int)at->opcode.size, at->opcode.data);
+                              KILN__SHOWN(at->opcode));
   for (uint32_t i = 0; i < 4; i++) {
     if (i != 2 && at->operands[i].kind != KILN__OPERAND_ADDRESS)
       return kiln__cpu_complain(l, at->operands[i].pos,
@@ -65,14 +62,7 @@ static bool emit_part(kiln__cpu_lower *l, kiln__cpu_op op,
                        .klass = row->klass,
                        .space = KILN__SPACE_SHARED_CLUSTER,
                        .type = KILN__B64,
-                       .d = -1,
-                       .d2 = -1,
-                       .a = -1,
-                       .b = -1,
-                       .c = -1,
-                       .e = -1,
-                       .guard = -1,
-                       .join = UINT32_MAX,
+                       KILN__NO_SLOTS,
                        .bytes = 8};
   bool ok;
 
@@ -84,7 +74,7 @@ static bool emit_part(kiln__cpu_lower *l, kiln__cpu_op op,
           ? kiln__cpu_bind_operands(l, row, &in) && kiln__cpu_emit(l, &in, true)
           : kiln__cpu_complain(l, part.pos,
                                "arguments mismatch for instruction '%.*s'",
-                               (int)part.opcode.size, part.opcode.data);
+                               KILN__SHOWN(part.opcode));
   l->at = whole;
   return ok;
 }

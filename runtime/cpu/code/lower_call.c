@@ -10,8 +10,6 @@
  * another number of parameters is a fault at run time. */
 #include "code_build.h"
 
-#include <string.h>
-
 bool kiln__cpu_emit_local_copy(kiln__cpu_lower *l, bool load,
                                kiln__cpu_ptx_type type, int32_t reg,
                                uint64_t offset, bool guarded)
@@ -114,7 +112,7 @@ static bool indirect(kiln__cpu_lower *l, call *c, kiln__cpu_insn *in)
     c->formals = s->u.targets.items[0]->u.function;
   else
     return kiln__cpu_complain(l, c->proto->pos, "'%.*s' is not a prototype",
-                              (int)s->name.size, s->name.data);
+                              KILN__SHOWN(s->name));
   in->a = kiln__cpu_register_of(l, c->callee);
   return true;
 }
@@ -126,8 +124,7 @@ static bool is_system(kiln__cpu_slice name)
                                       "__assertfail", "memcpy", "memset"};
 
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (name.size == strlen(known[i]) &&
-        memcmp(name.data, known[i], name.size) == 0)
+    if (kiln__cpu_slice_is(name, known[i]))
       return true;
   }
   return false;
@@ -145,7 +142,7 @@ static bool direct(kiln__cpu_lower *l, call *c, kiln__cpu_call *site)
                               "a direct call cannot have a prototype");
   if (!body->defined && !is_system(fn->name))
     return kiln__cpu_complain(l, c->callee->pos, "undefined function '%.*s'",
-                              (int)fn->name.size, fn->name.data);
+                              KILN__SHOWN(fn->name));
   c->formals = fn;
   site->callee = fn->number;
   return true;
@@ -235,8 +232,7 @@ static bool place_actual(kiln__cpu_lower *l, const kiln__cpu_ptx_operand *o,
       return kiln__cpu_complain(l, o->pos,
                                 "formal parameter '%.*s' cannot be used as "
                                 "argument to call",
-                                (int)o->symbol->name.size,
-                                o->symbol->name.data);
+                                KILN__SHOWN(o->symbol->name));
     if (!kiln__cpu_is_local(v) || !same_layout(v, formal))
       return kiln__cpu_complain(l, o->pos, "argument mismatch in call");
     *offset = v->place;
@@ -297,7 +293,7 @@ bool kiln__cpu_lower_call(kiln__cpu_lower *l, kiln__cpu_insn *in)
   if (kiln__cpu_is_register(c.callee) ? !indirect(l, &c, in)
       : c.callee->symbol->kind != KILN__SYMBOL_FUNCTION
           ? !kiln__cpu_complain(l, c.callee->pos, "'%.*s' is not a function",
-                                (int)c.callee->text.size, c.callee->text.data)
+                                KILN__SHOWN(c.callee->text))
           : !direct(l, &c, &site))
     return false;
   if (!make_copies(l, c.arguments, c.formals->params, c.formals->n_params,

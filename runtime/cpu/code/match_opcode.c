@@ -10,6 +10,7 @@
  * types must keep their order. */
 #include "code_build.h"
 
+#include <stddef.h>
 #include <string.h>
 
 /* ---- Patterns ---------------------------------------------------------------
@@ -185,64 +186,36 @@ static bool split_opcode(unordered *u, const char *text, size_t size)
 
 /* ---- Modifiers ----------------------------------------------------------- */
 
-typedef enum kiln__cpu_field {
-  FIELD_round,
-  FIELD_flags,
-  FIELD_cmp,
-  FIELD_boolop,
-  FIELD_space,
-  FIELD_sem,
-  FIELD_scope,
-  FIELD_sub,
-  FIELD_sub2,
-  FIELD_NOTE
-} kiln__cpu_field;
+/* The member of kiln__cpu_insn that a modifier sets: all are bytes but flags. */
+enum {
+  FIELD_round = offsetof(kiln__cpu_insn, round),
+  FIELD_cmp = offsetof(kiln__cpu_insn, cmp),
+  FIELD_boolop = offsetof(kiln__cpu_insn, boolop),
+  FIELD_space = offsetof(kiln__cpu_insn, space),
+  FIELD_sem = offsetof(kiln__cpu_insn, sem),
+  FIELD_scope = offsetof(kiln__cpu_insn, scope),
+  FIELD_sub = offsetof(kiln__cpu_insn, sub),
+  FIELD_sub2 = offsetof(kiln__cpu_insn, sub2),
+  FIELD_flags = offsetof(kiln__cpu_insn, flags),
+  FIELD_NOTE = sizeof(kiln__cpu_insn)
+};
 
-typedef struct modifier {
+static const struct {
   const char *text;
   uint32_t value;
-  kiln__cpu_field field;
-} modifier;
-
-static const modifier modifiers[] = {
+  size_t field;
+} modifiers[] = {
 #define KILN__MOD(text, field, value) {text, (uint32_t)(value), FIELD_##field},
 #include "modifiers.def"
 #undef KILN__MOD
 };
 
-static void set_field(kiln__cpu_insn *in, kiln__cpu_field field, uint32_t value)
+static void set_field(kiln__cpu_insn *in, size_t field, uint32_t value)
 {
-  switch (field) {
-  case FIELD_round:
-    in->round = (uint8_t)value;
-    break;
-  case FIELD_flags:
+  if (field == FIELD_flags)
     in->flags |= value;
-    break;
-  case FIELD_cmp:
-    in->cmp = (uint8_t)value;
-    break;
-  case FIELD_boolop:
-    in->boolop = (uint8_t)value;
-    break;
-  case FIELD_space:
-    in->space = (uint8_t)value;
-    break;
-  case FIELD_sem:
-    in->sem = (uint8_t)value;
-    break;
-  case FIELD_scope:
-    in->scope = (uint8_t)value;
-    break;
-  case FIELD_sub:
-    in->sub = (uint8_t)value;
-    break;
-  case FIELD_sub2:
-    in->sub2 = (uint8_t)value;
-    break;
-  case FIELD_NOTE:
-    break;
-  }
+  else if (field != FIELD_NOTE)
+    ((uint8_t *)in)[field] = (uint8_t)value;
 }
 
 static kiln__cpu_ptx_type type_named(const char *text, size_t size)
@@ -279,14 +252,7 @@ static void read_opcode(kiln__cpu_insn *in, const char *text, size_t size)
 {
   const char *end = text + size;
 
-  *in = (kiln__cpu_insn){.d = -1,
-                         .d2 = -1,
-                         .a = -1,
-                         .b = -1,
-                         .c = -1,
-                         .e = -1,
-                         .guard = -1,
-                         .join = UINT32_MAX};
+  *in = (kiln__cpu_insn){KILN__NO_SLOTS};
   text = memchr(text, '.', size);
   for (const char *next; text != NULL; text = next) {
     next = memchr(text + 1, '.', (size_t)(end - text - 1));

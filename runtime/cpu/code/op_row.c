@@ -8,20 +8,12 @@
 
 #include <string.h>
 
-typedef struct word {
-  const char *text;
-  size_t size;
-} word;
-
-static bool word_is(word w, const char *text)
-{
-  return w.size == strlen(text) && memcmp(w.text, text, w.size) == 0;
-}
+typedef kiln__cpu_slice word;
 
 /* Removes `c` from the end or the start, if it is there. */
 static bool drop_last(word *w, char c)
 {
-  if (w->size == 0 || w->text[w->size - 1] != c)
+  if (w->size == 0 || w->data[w->size - 1] != c)
     return false;
   w->size--;
   return true;
@@ -29,9 +21,9 @@ static bool drop_last(word *w, char c)
 
 static bool drop_first(word *w, char c)
 {
-  if (w->size == 0 || w->text[0] != c)
+  if (w->size == 0 || w->data[0] != c)
     return false;
-  w->text++;
+  w->data++;
   w->size--;
   return true;
 }
@@ -47,13 +39,13 @@ static bool read_type(word w, uint8_t *type)
                  {"w", KILN__TYPE_WORD}};
 
   for (size_t i = 0; i < sizeof special / sizeof *special; i++) {
-    if (word_is(w, special[i].text)) {
+    if (kiln__cpu_slice_is(w, special[i].text)) {
       *type = special[i].type;
       return true;
     }
   }
   for (unsigned i = 1; i < KILN__N_PTX_TYPES; i++) {
-    if (word_is(w, kiln__cpu_ptx_type_text[i])) {
+    if (kiln__cpu_slice_is(w, kiln__cpu_ptx_type_text[i])) {
       *type = (uint8_t)i;
       return true;
     }
@@ -76,7 +68,7 @@ static bool read_space(word w, uint8_t *space)
                 {"param", KILN__SPACE_PARAM}};
 
   for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
-    if (word_is(w, spaces[i].text)) {
+    if (kiln__cpu_slice_is(w, spaces[i].text)) {
       *space = spaces[i].space;
       return true;
     }
@@ -92,7 +84,7 @@ static bool read_geometry(word w, const kiln__cpu_geometry **out)
       {"acube", 4, 4, true}};
 
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-    if (word_is(w, shapes[i].name)) {
+    if (kiln__cpu_slice_is(w, shapes[i].name)) {
       *out = &shapes[i];
       return true;
     }
@@ -103,11 +95,11 @@ static bool read_geometry(word w, const kiln__cpu_geometry **out)
 /* Returns the part of `w` before the next colon and leaves the rest in `w`. */
 static word take_part(word *w)
 {
-  const char *colon = memchr(w->text, ':', w->size);
-  const size_t n = colon == NULL ? w->size : (size_t)(colon - w->text);
-  const word part = {w->text, n};
+  const char *colon = memchr(w->data, ':', w->size);
+  const uint32_t n = colon == NULL ? w->size : (uint32_t)(colon - w->data);
+  const word part = {w->data, n};
 
-  w->text += n + (colon != NULL);
+  w->data += n + (colon != NULL);
   w->size -= n + (colon != NULL);
   return part;
 }
@@ -117,8 +109,8 @@ static bool read_address(word w, kiln__cpu_form *f)
 {
   const word first = take_part(&w);
 
-  f->surface = word_is(first, "surf");
-  if (f->surface || word_is(first, "tex")) {
+  f->surface = kiln__cpu_slice_is(first, "surf");
+  if (f->surface || kiln__cpu_slice_is(first, "tex")) {
     f->shape = KILN__SHAPE_TEXTURE;
     return w.size == 0 || (read_geometry(take_part(&w), &f->geometry) &&
                            read_type(w, &f->type));
@@ -135,8 +127,8 @@ static bool read_choice(word w, kiln__cpu_form *f)
 
   f->shape = KILN__SHAPE_CHOICE;
   for (size_t i = 1; i < w.size; i++) {
-    if (w.text[i] >= '0' && w.text[i] <= '9') {
-      number = number * 10 + (unsigned)(w.text[i] - '0');
+    if (w.data[i] >= '0' && w.data[i] <= '9') {
+      number = number * 10 + (unsigned)(w.data[i] - '0');
     } else {
       if (number == 0 || number > 128 || (number & (number - 1)) != 0)
         return false;
@@ -144,7 +136,7 @@ static bool read_choice(word w, kiln__cpu_form *f)
       number = 0;
     }
   }
-  return w.text[w.size - 1] == '}';
+  return w.data[w.size - 1] == '}';
 }
 
 static bool read_braces(word w, kiln__cpu_form *f)
@@ -159,14 +151,14 @@ static bool read_braces(word w, kiln__cpu_form *f)
   };
 
   f->type = KILN__TYPE_LAST;
-  if (w.size > 1 && w.text[1] >= '0' && w.text[1] <= '9')
+  if (w.size > 1 && w.data[1] >= '0' && w.data[1] <= '9')
     return read_choice(w, f);
-  if (w.size > 6 && memcmp(w.text, "{grad:", 6) == 0) {
+  if (w.size > 6 && memcmp(w.data, "{grad:", 6) == 0) {
     f->shape = KILN__SHAPE_GRADIENT;
-    return read_geometry((word){w.text + 6, w.size - 7}, &f->geometry);
+    return read_geometry((word){w.data + 6, w.size - 7}, &f->geometry);
   }
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-    if (word_is(w, forms[i].text)) {
+    if (kiln__cpu_slice_is(w, forms[i].text)) {
       f->shape = forms[i].shape;
       return true;
     }
@@ -178,9 +170,9 @@ static bool read_braces(word w, kiln__cpu_form *f)
 static bool read_data(word w, kiln__cpu_form *f)
 {
   f->type = KILN__TYPE_LAST;
-  if (w.size > 0 && w.text[0] >= '1' && w.text[0] <= '8') {
-    f->count = (uint8_t)(w.text[0] - '0');
-    w.text++;
+  if (w.size > 0 && w.data[0] >= '1' && w.data[0] <= '8') {
+    f->count = (uint8_t)(w.data[0] - '0');
+    w.data++;
     w.size--;
   }
   return w.size == 0 || read_type(w, &f->type);
@@ -188,8 +180,8 @@ static bool read_data(word w, kiln__cpu_form *f)
 
 static bool read_slot(word *w, kiln__cpu_form *f)
 {
-  if (w->size > 2 && w->text[w->size - 2] == '@') {
-    const char *at = strchr("abce", w->text[w->size - 1]);
+  if (w->size > 2 && w->data[w->size - 2] == '@') {
+    const char *at = strchr("abce", w->data[w->size - 1]);
 
     if (at == NULL)
       return false;
@@ -204,9 +196,9 @@ static bool read_number(word *w, uint32_t *number)
   const size_t all = w->size;
 
   *number = 0;
-  for (; w->size > 0 && *w->text >= '0' && *w->text <= '9';
-       w->text++, w->size--)
-    *number = *number * 10 + (uint32_t)(*w->text - '0');
+  for (; w->size > 0 && *w->data >= '0' && *w->data <= '9';
+       w->data++, w->size--)
+    *number = *number * 10 + (uint32_t)(*w->data - '0');
   return w->size < all;
 }
 
@@ -216,8 +208,8 @@ static bool read_limits(word *w, kiln__cpu_form *f)
   word rest = *w;
   uint32_t sm = 0;
 
-  while (rest.size > 0 && strchr("<>*^/!_", *rest.text) == NULL) {
-    rest.text++;
+  while (rest.size > 0 && strchr("<>*^/!_", *rest.data) == NULL) {
+    rest.data++;
     rest.size--;
   }
   w->size -= rest.size;
@@ -251,7 +243,7 @@ static bool read_limits(word *w, kiln__cpu_form *f)
 /* Reads |P or ||P of a result. */
 static void read_pair(word *w, kiln__cpu_form *f)
 {
-  if (w->size > 2 && memcmp(w->text + w->size - 2, "|P", 2) == 0) {
+  if (w->size > 2 && memcmp(w->data + w->size - 2, "|P", 2) == 0) {
     f->shape = KILN__SHAPE_DEST_PAIR;
     w->size -= 2;
     f->paired = drop_last(w, '|');
@@ -268,7 +260,7 @@ static bool read_form(word w, kiln__cpu_form *f)
     return false;
   if (drop_first(&w, '['))
     return drop_last(&w, ']') && read_address(w, f);
-  if (w.size > 0 && w.text[0] == '{')
+  if (w.size > 0 && w.data[0] == '{')
     return read_braces(w, f);
   written = drop_first(&w, '=');
   f->shape = written ? KILN__SHAPE_DEST : KILN__SHAPE_SOURCE;
@@ -301,7 +293,8 @@ bool kiln__cpu_row_read(kiln__cpu_row *row, const char *operands)
     const size_t n = strcspn(operands, " ");
     kiln__cpu_form *f = &row->forms[row->n_forms];
 
-    if (row->n_forms == KILN__MAX_FORMS || !read_form((word){operands, n}, f))
+    if (row->n_forms == KILN__MAX_FORMS ||
+        !read_form((word){operands, (uint32_t)n}, f))
       return false;
     if (f->shape == KILN__SHAPE_DATA_OUT || f->shape == KILN__SHAPE_UNPACK)
       row->vec_written = true;

@@ -182,8 +182,6 @@ bool kiln__cpu_ptx_expect(kiln__cpu_parser *p, int kind);
 bool kiln__cpu_ptx_unexpected(kiln__cpu_parser *p, const char *what);
 /* Reads an INTEGER token. Reports every other one. */
 bool kiln__cpu_ptx_number(kiln__cpu_parser *p, uint64_t *value);
-bool kiln__cpu_slice_is(kiln__cpu_slice s, const char *text);
-bool kiln__cpu_slice_equal(kiln__cpu_slice a, kiln__cpu_slice b);
 /* Whether to look for more mistakes: memory is left, and the limit on messages
  * is not reached. */
 bool kiln__cpu_ptx_may_continue(const kiln__cpu_parser *p);

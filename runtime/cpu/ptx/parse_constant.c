@@ -149,40 +149,58 @@ static bool unary(kiln__cpu_parser *p, kiln__cpu_value *out)
   return ok;
 }
 
+/* Binary operators; higher ones bind tighter. 0: not a binary operator. */
 static int precedence(int kind)
 {
-  switch (kind) {
-  case KILN__TOKEN_OR:
-    return 1;
-  case KILN__TOKEN_AND:
-    return 2;
-  case '|':
-    return 3;
-  case '^':
-    return 4;
-  case '&':
-    return 5;
-  case KILN__TOKEN_EQ:
-  case KILN__TOKEN_NE:
-    return 6;
-  case '<':
-  case '>':
-  case KILN__TOKEN_LE:
-  case KILN__TOKEN_GE:
-    return 7;
-  case KILN__TOKEN_SHL:
-  case KILN__TOKEN_SHR:
-    return 8;
-  case '+':
-  case '-':
-    return 9;
-  case '*':
-  case '/':
-  case '%':
-    return 10;
-  default:
-    return 0;
+  static const struct {
+    int kind, binds;
+  } operators[] = {{KILN__TOKEN_OR, 1},
+                   {KILN__TOKEN_AND, 2},
+                   {'|', 3},
+                   {'^', 4},
+                   {'&', 5},
+                   {'<', 7},
+                   {KILN__TOKEN_EQ, 6},
+                   {KILN__TOKEN_NE, 6},
+                   {'>', 7},
+                   {KILN__TOKEN_LE, 7},
+                   {KILN__TOKEN_GE, 7},
+                   {'+', 9},
+                   {KILN__TOKEN_SHL, 8},
+                   {KILN__TOKEN_SHR, 8},
+                   {'-', 9},
+                   {'*', 10},
+                   {'/', 10},
+                   {'%', 10}};
+
+  for (size_t i = 0; i < sizeof operators / sizeof *operators; i++) {
+    if (operators[i].kind == kind)
+      return operators[i].binds;
   }
+  return 0;
+}
+
+/* Applies a comparison, given how its operands compare. False: `op` is none. */
+static bool compare(int op, bool less, bool equal, kiln__cpu_value *out)
+{
+  const bool result = op == '<'              ? less
+                      : op == '>'            ? !less && !equal
+                      : op == KILN__TOKEN_LE ? less || equal
+                      : op == KILN__TOKEN_GE ? !less
+                      : op == KILN__TOKEN_EQ ? equal
+                                             : !equal;
+
+  if (precedence(op) != 6 && precedence(op) != 7)
+    return false;
+  *out = of_integer(result, false);
+  return true;
+}
+
+static bool by_zero(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos)
+{
+  kiln__cpu_ptx_complain(&p->messages, pos,
+                         "division by zero in a constant expression");
+  return false;
 }
 
 static bool float_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
@@ -190,45 +208,16 @@ static bool float_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
 {
   const double x = as_double(*a), y = as_double(b);
 
-  switch (op) {
-  case '+':
-    *a = of_double(x + y);
-    break;
-  case '-':
-    *a = of_double(x - y);
-    break;
-  case '*':
-    *a = of_double(x * y);
-    break;
-  case '/':
-    if (y == 0) {
-      kiln__cpu_ptx_complain(&p->messages, pos,
-                             "division by zero in a constant expression");
-      return false;
-    }
-    *a = of_double(x / y);
-    break;
-  case '<':
-    *a = of_integer(x < y, false);
+  if (compare(op, x < y, x == y, a))
     return true;
-  case '>':
-    *a = of_integer(x > y, false);
-    return true;
-  case KILN__TOKEN_LE:
-    *a = of_integer(x <= y, false);
-    return true;
-  case KILN__TOKEN_GE:
-    *a = of_integer(x >= y, false);
-    return true;
-  case KILN__TOKEN_EQ:
-    *a = of_integer(x == y, false);
-    return true;
-  case KILN__TOKEN_NE:
-    *a = of_integer(x != y, false);
-    return true;
-  default:
+  if (precedence(op) < 9 || op == '%')
     return need_integer(p, a, pos);
-  }
+  if (op == '/' && y == 0)
+    return by_zero(p, pos);
+  *a = of_double(op == '+'   ? x + y
+                 : op == '-' ? x - y
+                 : op == '*' ? x * y
+                             : x / y);
   if (isfinite(as_double(*a)))
     return true;
   kiln__cpu_ptx_complain(&p->messages, pos,
@@ -266,69 +255,48 @@ static bool below(uint64_t x, uint64_t y, bool is_unsigned)
   return (x ^ sign) < (y ^ sign);
 }
 
+static uint64_t integer_value(int op, uint64_t x, uint64_t y, bool is_unsigned,
+                              bool x_is_unsigned)
+{
+  switch (op) {
+  case '|':
+    return x | y;
+  case '^':
+    return x ^ y;
+  case '&':
+    return x & y;
+  case KILN__TOKEN_SHL:
+    return y >= 64 ? 0 : x << y;
+  case KILN__TOKEN_SHR:
+    return shifted_right(x, y, x_is_unsigned);
+  case '+':
+    return x + y;
+  case '-':
+    return x - y;
+  case '*':
+    return x * y;
+  default:
+    return divided(x, y, is_unsigned, op == '%');
+  }
+}
+
 static bool integer_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
                           kiln__cpu_value *a, kiln__cpu_value b)
 {
   const uint64_t x = a->bits, y = b.bits;
   const bool either = a->is_unsigned || b.is_unsigned;
+  const bool shift = op == KILN__TOKEN_SHL || op == KILN__TOKEN_SHR;
 
-  switch (op) {
-  case KILN__TOKEN_OR:
-    *a = of_integer(x != 0 || y != 0, false);
-    break;
-  case KILN__TOKEN_AND:
-    *a = of_integer(x != 0 && y != 0, false);
-    break;
-  case '|':
-    *a = of_integer(x | y, either);
-    break;
-  case '^':
-    *a = of_integer(x ^ y, either);
-    break;
-  case '&':
-    *a = of_integer(x & y, either);
-    break;
-  case KILN__TOKEN_EQ:
-    *a = of_integer(x == y, false);
-    break;
-  case KILN__TOKEN_NE:
-    *a = of_integer(x != y, false);
-    break;
-  case '<':
-    *a = of_integer(below(x, y, either), false);
-    break;
-  case '>':
-    *a = of_integer(below(y, x, either), false);
-    break;
-  case KILN__TOKEN_LE:
-    *a = of_integer(!below(y, x, either), false);
-    break;
-  case KILN__TOKEN_GE:
-    *a = of_integer(!below(x, y, either), false);
-    break;
-  case KILN__TOKEN_SHL:
-    a->bits = y >= 64 ? 0 : x << y;
-    break;
-  case KILN__TOKEN_SHR:
-    a->bits = shifted_right(x, y, a->is_unsigned);
-    break;
-  case '+':
-    *a = of_integer(x + y, either);
-    break;
-  case '-':
-    *a = of_integer(x - y, either);
-    break;
-  case '*':
-    *a = of_integer(x * y, either);
-    break;
-  default:
-    if (y == 0) {
-      kiln__cpu_ptx_complain(&p->messages, pos,
-                             "division by zero in a constant expression");
-      return false;
-    }
-    *a = of_integer(divided(x, y, either, op == '%'), either);
-  }
+  if (compare(op, below(x, y, either), x == y, a))
+    return true;
+  if (op == KILN__TOKEN_OR || op == KILN__TOKEN_AND)
+    *a = of_integer(op == KILN__TOKEN_OR ? x != 0 || y != 0 : x != 0 && y != 0,
+                    false);
+  else if ((op == '/' || op == '%') && y == 0)
+    return by_zero(p, pos);
+  else
+    *a = of_integer(integer_value(op, x, y, either, a->is_unsigned),
+                    shift ? a->is_unsigned : either);
   return true;
 }
 

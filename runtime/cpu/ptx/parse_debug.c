@@ -114,10 +114,9 @@ void kiln__cpu_ptx_resolve_sections(kiln__cpu_parser *p)
     const kiln__cpu_token *name = p->section_uses.items[i];
 
     if (!kiln__cpu_ptx_is_marked(p, name->text, ID_LABEL))
-      kiln__cpu_ptx_complain(
-          &p->messages, name->pos, "no debug section declares the label '%.*s'",
-          (int)(name->text.size > 200 ? 200 : name->text.size),
-          name->text.data);
+      kiln__cpu_ptx_complain(&p->messages, name->pos,
+                             "no debug section declares the label '%.*s'",
+                             KILN__SHOWN(name->text));
   }
 }
 
@@ -212,8 +211,7 @@ static bool section_label(kiln__cpu_parser *p)
     return false;
   if (was)
     kiln__cpu_ptx_complain(&p->messages, name.pos, "'%.*s' is declared twice",
-                           (int)(name.text.size > 200 ? 200 : name.text.size),
-                           name.text.data);
+                           KILN__SHOWN(name.text));
   return true;
 }
 

@@ -40,33 +40,32 @@ static bool entry_directive(kiln__cpu_parser *p, kiln__cpu_ptx_function *f,
                             bool *blocks_are_clusters, bool *known)
 {
   uint32_t ignored;
+  const struct {
+    const char *word;
+    uint32_t *to;
+    bool triple;
+  } numbers[] = {{".maxntid", f->max_ntid, true},
+                 {".reqntid", f->req_ntid, true},
+                 {".minnctapersm", &f->min_ctas, false},
+                 {".maxnreg", &f->max_nreg, false},
+                 {".local_maxnreg", &ignored, false},
+                 {".reqnctapercluster", f->cluster, true},
+                 {".maxclusterrank", &f->max_cluster_rank, false}};
 
   *known = true;
-  if (kiln__cpu_ptx_accept_word(p, ".maxntid"))
-    return triple(p, f->max_ntid);
-  if (kiln__cpu_ptx_accept_word(p, ".reqntid"))
-    return triple(p, f->req_ntid);
-  if (kiln__cpu_ptx_accept_word(p, ".minnctapersm"))
-    return single(p, &f->min_ctas);
-  if (kiln__cpu_ptx_accept_word(p, ".maxnreg"))
-    return single(p, &f->max_nreg);
-  if (kiln__cpu_ptx_accept_word(p, ".local_maxnreg"))
-    return single(p, &ignored);
-  if (kiln__cpu_ptx_accept_word(p, ".reqnctapercluster"))
-    return triple(p, f->cluster);
-  if (kiln__cpu_ptx_accept_word(p, ".maxclusterrank"))
-    return single(p, &f->max_cluster_rank);
-  if (kiln__cpu_ptx_accept_word(p, ".explicitcluster")) {
-    f->explicit_cluster = true;
-    return true;
-  }
-  if (kiln__cpu_ptx_accept_word(p, ".blocksareclusters")) {
-    *blocks_are_clusters = true;
-    return true;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    if (kiln__cpu_ptx_accept_word(p, numbers[i].word))
+      return numbers[i].triple ? triple(p, numbers[i].to)
+                               : single(p, numbers[i].to);
   }
   if (kiln__cpu_ptx_accept_word(p, ".pragma"))
     return kiln__cpu_ptx_pragma(p);
-  *known = false;
+  if (kiln__cpu_ptx_accept_word(p, ".explicitcluster"))
+    f->explicit_cluster = true;
+  else if (kiln__cpu_ptx_accept_word(p, ".blocksareclusters"))
+    *blocks_are_clusters = true;
+  else
+    *known = false;
   return true;
 }
 
@@ -131,8 +130,7 @@ static void check_param_bytes(kiln__cpu_parser *p,
         &p->messages, f->pos,
         "Entry function '%.*s' uses too much parameter space (0x%llx bytes, "
         "0x%x max)%s",
-        (int)(f->name.size > 200 ? 200 : f->name.size), f->name.data,
-        (unsigned long long)bytes, max,
+        KILN__SHOWN(f->name), (unsigned long long)bytes, max,
         large ? "" : "; more than 4352 bytes require PTX 8.1 and sm_70");
 }
 
@@ -213,7 +211,6 @@ static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
                                      const kiln__cpu_ptx_function *f)
 {
   kiln__cpu_ptx_symbol *symbol = kiln__cpu_ptx_lookup_here(p, f->name);
-  const int size = (int)(f->name.size > 200 ? 200 : f->name.size);
   kiln__cpu_ptx_function *result;
 
   if (symbol == NULL) {
@@ -230,14 +227,14 @@ static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
   if (symbol->kind != KILN__SYMBOL_FUNCTION ||
       symbol->u.function->alias_of != NULL || symbol->u.function->defined) {
     kiln__cpu_ptx_complain(&p->messages, f->pos, "'%.*s' is declared twice",
-                           size, f->name.data);
+                           KILN__SHOWN(f->name));
     return NULL;
   }
   result = symbol->u.function;
   if (!same_function(result, f)) {
     kiln__cpu_ptx_complain(&p->messages, f->pos,
-                           "'%.*s' was declared differently before", size,
-                           f->name.data);
+                           "'%.*s' was declared differently before",
+                           KILN__SHOWN(f->name));
     return NULL;
   }
   /* The first declaration decides the linkage: later ones may omit .visible. */
@@ -348,8 +345,7 @@ static kiln__cpu_ptx_symbol *function_named(kiln__cpu_parser *p)
   if (symbol != NULL && symbol->kind == KILN__SYMBOL_FUNCTION)
     return symbol;
   kiln__cpu_ptx_complain(&p->messages, name.pos, "'%.*s' is not a function",
-                         (int)(name.text.size > 200 ? 200 : name.text.size),
-                         name.text.data);
+                         KILN__SHOWN(name.text));
   return NULL;
 }
 

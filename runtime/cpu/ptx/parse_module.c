@@ -85,7 +85,7 @@ static bool architecture(kiln__cpu_parser *p)
   kiln__cpu_ptx_complain(
       &p->messages, pos,
       "unknown .target '%.*s'; expected an architecture such as sm_90",
-      (int)(text.size > 60 ? 60 : text.size), text.data);
+      KILN__SHOWN(text));
   return true;
 }
 

@@ -276,7 +276,7 @@ static void complain_taken(kiln__cpu_parser *p, kiln__cpu_slice name,
                            kiln__cpu_ptx_pos pos)
 {
   kiln__cpu_ptx_complain(&p->messages, pos, "'%.*s' is declared twice",
-                         (int)(name.size > 200 ? 200 : name.size), name.data);
+                         KILN__SHOWN(name));
 }
 
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_symbol_new(kiln__cpu_parser *p,
@@ -424,7 +424,7 @@ static void complain_label(kiln__cpu_parser *p, kiln__cpu_slice name,
                            kiln__cpu_ptx_pos pos, const char *what)
 {
   kiln__cpu_ptx_complain(&p->messages, pos, "%s '%.*s'", what,
-                         (int)(name.size > 200 ? 200 : name.size), name.data);
+                         KILN__SHOWN(name));
 }
 
 bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,

@@ -4,40 +4,12 @@
  * which operands it takes, is decided in code/. */
 #include "parse.h"
 
-/* Special registers: scalars, and those that have components .x, .y, .z and .w.
- */
-static const char *const scalars[] = {"laneid",
-                                      "warpid",
-                                      "nwarpid",
-                                      "smid",
-                                      "nsmid",
-                                      "gridid",
-                                      "lanemask_eq",
-                                      "lanemask_le",
-                                      "lanemask_lt",
-                                      "lanemask_ge",
-                                      "lanemask_gt",
-                                      "clock",
-                                      "clock_hi",
-                                      "clock64",
-                                      "globaltimer",
-                                      "globaltimer_lo",
-                                      "globaltimer_hi",
-                                      "total_smem_size",
-                                      "aggr_smem_size",
-                                      "dynamic_smem_size",
-                                      "is_explicit_cluster",
-                                      "cluster_ctarank",
-                                      "cluster_nctarank",
-                                      "current_graph_exec",
-                                      "reserved_smem_offset_begin",
-                                      "reserved_smem_offset_end",
-                                      "reserved_smem_offset_cap",
-                                      "reserved_smem_offset_0",
-                                      "reserved_smem_offset_1"};
-static const char *const vectors[] = {
-    "tid",       "ntid",       "ctaid",         "nctaid",
-    "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid"};
+static const char *const specials[] = {
+#define KILN__SPECIAL(name, text, type) text,
+#define KILN__SPECIAL_CLOCK(text, type) text,
+#define KILN__SPECIAL_OTHER(text, type) text,
+#include "special_registers.def"
+};
 
 /* Whether the name is one of pm0 ... pm7_64, envreg0 ... envreg31. */
 static bool is_numbered(kiln__cpu_slice name)
@@ -58,22 +30,25 @@ static bool is_numbered(kiln__cpu_slice name)
   return false;
 }
 
-static bool is_vector_special(kiln__cpu_slice name)
+/* Whether there is a special register `name` with this tail. */
+static bool is_listed(kiln__cpu_slice name, const char *tail)
 {
-  for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
-    if (kiln__cpu_slice_is(name, vectors[i]))
+  for (size_t i = 0; i < sizeof specials / sizeof *specials; i++) {
+    if (strncmp(specials[i], name.data, name.size) == 0 &&
+        strcmp(specials[i] + name.size, tail) == 0)
       return true;
   }
   return false;
 }
 
+static bool is_vector_special(kiln__cpu_slice name)
+{
+  return is_listed(name, ".x");
+}
+
 bool kiln__cpu_ptx_is_special(kiln__cpu_slice name)
 {
-  for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
-    if (kiln__cpu_slice_is(name, scalars[i]))
-      return true;
-  }
-  return is_vector_special(name) || is_numbered(name);
+  return is_listed(name, "") || is_vector_special(name) || is_numbered(name);
 }
 
 static int component_of(kiln__cpu_slice text)
@@ -112,8 +87,7 @@ static bool join(kiln__cpu_parser *p, kiln__cpu_slice *text,
 static bool complain_unknown(kiln__cpu_parser *p, const kiln__cpu_token *name)
 {
   kiln__cpu_ptx_complain(&p->messages, name->pos, "'%.*s' is not declared",
-                         (int)(name->text.size > 200 ? 200 : name->text.size),
-                         name->text.data);
+                         KILN__SHOWN(name->text));
   return true;
 }
 

@@ -276,17 +276,16 @@ static bool redeclare(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *old,
   const bool was_extern =
       variable && old->u.variable->linkage == KILN__LINK_EXTERN;
   const bool is_extern = v->linkage == KILN__LINK_EXTERN;
-  const int size = (int)(name->text.size > 200 ? 200 : name->text.size);
 
   if (!variable || !(was_extern || is_extern)) {
     kiln__cpu_ptx_complain(&p->messages, name->pos, "'%.*s' is declared twice",
-                           size, name->text.data);
+                           KILN__SHOWN(name->text));
   } else if (!agree(old->u.variable, v) ||
              (was_extern && v->linkage == KILN__LINK_NONE) ||
              (is_extern && old->u.variable->linkage == KILN__LINK_NONE)) {
     kiln__cpu_ptx_complain(&p->messages, name->pos,
-                           "'%.*s' was declared differently before", size,
-                           name->text.data);
+                           "'%.*s' was declared differently before",
+                           KILN__SHOWN(name->text));
   } else if (!is_extern || old->u.variable->flexible) {
     *old->u.variable = *v;
     old->pos = name->pos;

@@ -16,6 +16,13 @@ typedef struct kiln__cpu_slice {
   uint32_t size;
 } kiln__cpu_slice;
 
+/* Arguments of "%.*s" that print a slice, cut to what a message can hold. */
+#define KILN__SHOWN(slice)                                                     \
+  (int)((slice).size > 200 ? 200 : (slice).size), (slice).data
+
+bool kiln__cpu_slice_is(kiln__cpu_slice s, const char *text);
+bool kiln__cpu_slice_equal(kiln__cpu_slice a, kiln__cpu_slice b);
+
 typedef struct kiln__cpu_ptx_pos {
   uint32_t line, column; /* from 1, of the PTX text */
 } kiln__cpu_ptx_pos;
