@@ -1,8 +1,9 @@
-/* check.c -- arguments of an operation: everything is looked at before anything
- * is queued. */
+/* argument_checks.c -- the arguments of an operation, checked before anything is
+ * queued: types, alignment, address ranges, overlaps. Each operation's check()
+ * lists its arrays here and adds conditions of its own. */
 #include "ops.h"
 
-#ifdef __clang_analyzer__ /* the functions themselves */
+#ifdef __clang_analyzer__ /* here the functions are meant, not the macros */
 #undef kiln__check_begin
 #undef kiln__check_failed
 #undef kiln__check_end

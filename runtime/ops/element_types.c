@@ -1,4 +1,5 @@
-/* types.c -- the element types. */
+/* element_types.c -- the element types: names, sizes, and the C++ types that kernels
+ * store and compute. */
 #include "ops.h"
 
 /* clang-format off */

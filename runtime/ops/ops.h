@@ -1,5 +1,6 @@
-/* ops.h -- what the families of operations are built on: types, the user's texts
- * as device functions, specialised kernels, temporary memory, checks, tuning.
+/* ops.h -- what all families of operations are built on: element types, users' texts
+ * as device functions, specialised kernels, temporary storage, argument checks and
+ * tuning. Only files of runtime/ops include it. Every call goes the same way:
  *
  *   desc -> checks -> kiln__spec -> kiln__specialise() -> kernels
  *        -> kiln__storage_open() -> launches -> kiln__storage_close() */
@@ -23,12 +24,12 @@ typedef struct kiln__dtype {
   kiln_dtype computed; /* the type that `compute` is */
 } kiln__dtype;
 
-/* NULL for no type. */
+/* The properties of a type; NULL for a value that is none. */
 const kiln__dtype *kiln__dtype_of(kiln_dtype type);
 
-/* kiln_dtype_size(), asked for dozens of times a call: a digit for each type. An
- * analyzer that looks into it would warn of types that are none, which the checks
- * turn away first. */
+/* kiln_dtype_size() without a table, since a call needs it dozens of times: one
+ * hexadecimal digit per type. An analyzer gets the plain function; it would warn
+ * of values that are no type, which the checks have refused before. */
 #ifdef __clang_analyzer__
 #define kiln__size kiln_dtype_size
 #else
@@ -40,9 +41,9 @@ static inline size_t kiln__size(kiln_dtype type)
 }
 #endif
 
-/* Type of an input's elements after its map. */
+/* The type of an input's elements after its map. */
 kiln_dtype kiln__input_type(const kiln_input *x);
-/* Arrays of an input. */
+/* The number of arrays of an input. */
 static inline size_t kiln__input_arrays(const kiln_input *x)
 {
   size_t n = 0;
@@ -52,7 +53,7 @@ static inline size_t kiln__input_arrays(const kiln_input *x)
   return n;
 }
 
-/* ---- What a family asks for --------------------------------------------------- */
+/* ---- Specialisations --------------------------------------------------- */
 
 enum {
   KILN__MAX_VALUES = 24,
@@ -61,8 +62,8 @@ enum {
   KILN__MAX_PARAMS = 16
 };
 
-/* A macro of the kernel source: a number, or the C++ type of a kiln_dtype as it
- * lies in memory (KILN_T). */
+/* A macro of the kernel source: a number, or the C++ type that a kiln_dtype has in
+ * memory (KILN_T). */
 typedef struct kiln__param {
   const char *name;
   bool is_type;
@@ -79,7 +80,7 @@ typedef struct kiln__family {
 typedef struct kiln__function {
   const char *name; /* "predicate" */
   const char *what; /* in messages: "the predicate" */
-  const char *expr; /* NULL: there is no function; a define tells the kernel */
+  const char *expr; /* NULL: there is no function; a define selects the case */
   const char *result; /* C++ type: "bool"; types of namespace user are `value`
                          (of a mapped element) and `acc` */
   const char
@@ -88,29 +89,32 @@ typedef struct kiln__function {
                           NAME_at(args, vector, e, i) */
 } kiln__function;
 
-/* One specialisation. Everything in it belongs to the key. Start from {0}. */
+/* One specialisation: all that decides which code is compiled. Everything in it
+ * belongs to the key of the specialisation cache, unless a member says otherwise.
+ * Start from {0}. What it points to must live until the kernels are found. */
 typedef struct kiln__spec {
   const kiln__family *family;
   uint32_t value[KILN__MAX_VALUES]; /* of family->defines, in order */
-  uint32_t kernels; /* bit k: kernel k is wanted, as a program of its own, which
-                        says KILN_MAKES(name) around it: they are compiled side by
-                        side. 0: all, in one program */
+  uint32_t kernels; /* bit k: kernel k is wanted and becomes a program of its
+                        own (its source has KILN_MAKES(name) around it), so that
+                        several compile in parallel. 0: all, in one program */
   const kiln_input *input; /* NULL: none */
-  bool unaligned;    /* the kernel reads the input in packs at places that need
-                     not be aligned: element loads only */
-  uint32_t first;    /* element at which the kernel's packs start; not part of
-                        the key: it only decides which arrays are aligned */
+  bool unaligned;    /* the kernel's vectors may start at any element, so it
+                     must read them element by element */
+  uint32_t first;    /* element at which the kernel's vectors start. It is not
+                        part of the key: it only decides which arrays are
+                        aligned there */
   const kiln_op *op; /* NULL: none */
   kiln_dtype acc;    /* the operation's type; f16 and bf16 mean float. Needed
                         with op, else optional */
   kiln__function function[KILN__MAX_FUNCTIONS]; /* first without name ends */
   const kiln_code *code;                        /* NULL: none */
-  bool quick; /* to be compiled with less optimisation: where its code was
-                 measured to be as fast, or the call is small (kiln__quick) */
+  bool quick; /* compile with less optimisation: for kernels that were measured
+                 to be as fast then, and for small calls (kiln__quick()) */
 } kiln__spec;
 
-/* Up to so many elements a call takes 3 to 6 us, of which code that is less
- * optimised adds 0.1 us or nothing, for half of the first call's time. */
+/* Calls on at most this many elements take 3 to 6 us on an H200. Less optimised
+ * code makes them at most 0.1 us slower and halves the time of the first call. */
 enum { KILN__QUICK_MOST = 1 << 18 };
 
 static inline bool kiln__quick(uint64_t n)
@@ -118,26 +122,28 @@ static inline bool kiln__quick(uint64_t n)
   return n <= KILN__QUICK_MOST;
 }
 
-/* The same for kernels that spill registers then, but not from 9.0 on. */
+/* The same for kernels that spill registers without full optimisation, except
+ * from compute capability 9.0 on. */
 static inline bool kiln__quick_on_9(const kiln_stream *s, uint64_t n)
 {
   return kiln__quick(n) && s->device->traits.cc >= 90;
 }
 
-/* The kernels of a specialisation, in the family's order; NULL: not wanted. The
- * device's, valid until it is freed. */
+/* The kernels of one specialisation, in the family's order; NULL for those that
+ * were not wanted. The device owns them until it is freed. */
 typedef struct kiln__kernel_set {
   kiln_kernel *kernel[KILN__MAX_KERNELS];
-  kiln_module *module[KILN__MAX_KERNELS]; /* the first alone, or one a kernel */
+  kiln_module *module[KILN__MAX_KERNELS]; /* one for all, or one per kernel */
 } kiln__kernel_set;
 
-/* From the device's table, else compiled. Any thread. Statuses of kiln/ops.h.
- * Fields of the spec that users gave (texts, parameters, input types) are
- * checked here, on a miss. */
+/* Finds the kernels of a spec in the device's specialisation cache, or compiles and
+ * inserts them. Texts and parameters of users are checked here, on a miss only.
+ * Returns the statuses of kiln/ops.h; *out is NULL after a failure. Any thread may
+ * call; a miss blocks while it compiles. */
 kiln_status kiln__specialise(const kiln__kernel_set **out, kiln_device *device,
                              const kiln__spec *spec);
-/* Several for one call: what has to be compiled is compiled side by side. All or
- * none: after a failure out[] are NULL. */
+/* The same for n specs of one call, whose misses compile in parallel. After a
+ * failure all out[] are NULL. */
 kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
                                  kiln_device *device,
                                  const kiln__spec *const spec[], size_t n);
@@ -147,8 +153,8 @@ kiln_status kiln__specialise_all(const kiln__kernel_set *out[],
 #define KILN__OPERATION_NAME "the operation"
 #define KILN__IDENTITY_NAME "the operation's identity"
 
-/* The argument `user::args` of a kernel: addresses of the input's arrays, then
- * the parameters that are not constant, 8 bytes each; never empty. */
+/* The kernel argument `user::args`: the addresses of the input's arrays, then the
+ * parameters that are not constant, 8 bytes each. It is never empty. */
 typedef struct kiln__args {
   uint64_t slot[KILN_MAX_INPUTS + KILN__MAX_PARAMS];
   size_t size; /* bytes */
@@ -156,7 +162,7 @@ typedef struct kiln__args {
 
 void kiln__user_args(kiln__args *out, const kiln__spec *spec);
 
-/* In a list of kiln_arg. */
+/* As an element of a list of kiln_arg. */
 #define KILN__USER_ARG(args)                                                   \
   {                                                                            \
     (args).slot, (args).size                                                   \
@@ -178,27 +184,30 @@ void kiln__point_into_text(kiln__buf *out, const char *log, const char *what,
  * conditionals around that one; the start of the text where there is none. */
 const char *kiln__after_includes(const char *preamble);
 
-/* Is a text one C++ expression as far as brackets, quotes and comments go?
- * Otherwise KILN_ECOMPILE with line and caret. `what`: "the map expression". */
+/* Checks that a text can be one C++ expression as far as brackets, quotes and
+ * comments decide. KILN_OK, or KILN_ECOMPILE with line and caret in the log.
+ * `what` names the text in messages: "the map expression". */
 kiln_status kiln__check_text(const char *what, const char *text);
-/* Does a map's text use x_at(j) or one of its like? NULL: no. */
+/* Does a map's text read other elements, by x_at(j) or its like? Text may be
+ * NULL. */
 bool kiln__reads_neighbours(const char *text);
-/* KILN_EINVAL for a parameter without name, value or type, or a bad name. */
+/* Checks the parameters of a user's code. KILN_EINVAL for one without name, value
+ * or type, with a name that cannot be declared, or with the name of another. */
 kiln_status kiln__check_code(const kiln_code *code);
 
-/* ---- Temporary memory of a call ------------------------------------------------ */
+/* ---- Temporary storage of a call ------------------------------------------------ */
 
-/* Mark words: 64 bits each, of which kernels use the upper half for a mark
- * (epoch << 2 | state, never 0) and the lower for 32 bits of payload
- * (kiln/look_back.cuh). Words of former calls hold other epochs and so count as
- * empty: nothing is cleared between calls. */
+/* What a call needs. A tile descriptor is a 64-bit word: the upper half holds epoch
+ * and status, which is never 0, the lower half 32 bits of a value
+ * (kernels_src/kiln/look_back.cuh). Descriptors of earlier calls hold other epochs
+ * and count as empty, so nothing is cleared between calls. */
 typedef struct kiln__need {
-  size_t temp;        /* bytes, contents undefined */
-  size_t descriptors; /* mark words */
+  size_t temp;        /* bytes; contents undefined */
+  size_t descriptors; /* number of tile descriptors */
 } kiln__need;
 
-/* Mark words where a block hands out to so many tiles what is before them, `width`
- * bytes of it (kiln/leader_prefix.cuh). */
+/* Tile descriptors for a leader-block prefix: block 0 computes the prefix of each of
+ * `tiles` tiles, `width` bytes each (kernels_src/kiln/leader_prefix.cuh). */
 static inline size_t kiln__leader_descriptors(uint64_t tiles, size_t width)
 {
   return (size_t)tiles * 2 * (width == 8 ? 2 : 1);
@@ -208,26 +217,30 @@ typedef struct kiln__storage {
   kiln_stream *stream;
   CUdeviceptr temp;        /* aligned to 256 bytes */
   CUdeviceptr descriptors; /* aligned to 256 bytes */
-  uint32_t epoch;          /* last one given out */
-  bool from_pool;          /* to be freed in the stream */
+  uint32_t epoch;          /* the last one used */
+  bool from_pool;          /* free `temp` in the stream */
   bool locked;
-  bool entered; /* the context is current until close: each launch in between
-                   finds it so */
+  bool entered; /* the context is current until close, which spares each
+                   launch the change */
   kiln__scope scope;
 } kiln__storage;
 
-/* Bytes of workspace that a need takes; what kiln_NAME_workspace() answers. */
+/* Bytes of workspace that a need takes: the result of kiln_NAME_workspace(). */
 size_t kiln__need_bytes(kiln__need need);
-/* Add a piece of temporary memory, aligned to 256 bytes: its offset in temp. */
+/* Adds bytes of temporary memory to a need and returns their offset in `temp`, a
+ * multiple of 256. */
 size_t kiln__need_temp(kiln__need *need, size_t bytes);
 
-/* From here to close, no other call uses what the stream keeps. The workspace is
- * used if its data is not 0. KILN_EINVAL: a workspace too small (says how much)
- * or misaligned. */
+/* Opens the temporary storage of a call in a stream and makes the device's context
+ * current; kiln__storage_close() ends both. The storage is the caller's workspace
+ * if that has data, else what the stream keeps, else memory of the pool. While it
+ * is open, no other call uses what the stream keeps. KILN_EINVAL: the workspace is
+ * too small, in which case the message has both sizes, or misaligned. After a
+ * failure there is nothing to close. */
 kiln_status kiln__storage_open(kiln__storage *storage, kiln_stream *stream,
                                const kiln_workspace *workspace,
                                kiln__need need);
-/* The epoch for the next kernel that uses the words. */
+/* A new epoch, for the next kernel that uses the descriptors. */
 uint32_t kiln__storage_epoch(kiln__storage *storage);
 void kiln__storage_close(kiln__storage *storage);
 
@@ -238,7 +251,7 @@ kiln_status kiln__zero(kiln_stream *in, kiln_array a, uint64_t n);
 
 enum { KILN__MAX_RANGES = 2 * (KILN_MAX_INPUTS + KILN_MAX_OUTPUTS) };
 
-/* Collects the arrays of a call; the first complaint stays. */
+/* Collects the arrays of a call; the first error stays. */
 typedef struct kiln__checker {
   const char *call; /* "kiln_scan" */
   kiln_status st;
@@ -251,32 +264,33 @@ typedef struct kiln__checker {
   size_t n;
 } kiln__checker;
 
-/* No stream or desc: KILN_EINVAL. */
+/* Starts the checks. KILN_EINVAL without a stream or a desc. */
 kiln_status kiln__check_begin(kiln__checker *c, const char *call,
                               const kiln_stream *stream, const void *desc);
 void kiln__check_read(kiln__checker *c, const char *name, kiln_array a,
                       uint64_t n);
 void kiln__check_write(kiln__checker *c, const char *name, kiln_array a,
                        uint64_t n);
-/* Written in place: may be the same array as one that is read, from its first
- * element on and with elements of the same size. */
+/* An output that may be in place: the same array as one that is read, from the same
+ * first element on and with elements of the same size. */
 void kiln__check_in_place(kiln__checker *c, const char *name, kiln_array a,
                           uint64_t n);
-/* All arrays of an input. */
+/* All arrays of an input, which are read. */
 void kiln__check_input(kiln__checker *c, const char *name, const kiln_input *x,
                        uint64_t n);
 void kiln__check_workspace(kiln__checker *c, const kiln_workspace *w);
-/* Any other condition; false: KILN_EINVAL with this text, which is not looked at
- * as long as all is well. */
+/* Any other condition. Where it is false, the verdict becomes KILN_EINVAL with this
+ * text, which is evaluated only then. */
 void kiln__check_failed(kiln__checker *c, const char *format, ...)
     KILN_PRINTF(2, 3);
 #define kiln__check_that(c, holds, ...)                                        \
   ((holds) ? (void)0 : kiln__check_failed(c, __VA_ARGS__))
-/* Overlaps, then the verdict. */
+/* Checks for overlaps and returns the verdict. */
 kiln_status kiln__check_end(kiln__checker *c);
 
 #ifdef __clang_analyzer__
-/* It looks at one file at a time: tell it what a check that holds means. */
+/* The analyzer sees one file at a time and does not know what a passed check
+ * means. */
 #define kiln__check_begin(c, call, stream, desc)                               \
   (kiln__check_begin(c, call, stream, desc),                                   \
    (c)->st = (stream) == NULL || (desc) == NULL ? KILN_EINVAL : KILN_OK)
@@ -285,13 +299,13 @@ kiln_status kiln__check_end(kiln__checker *c);
 #define kiln__check_end(c) (kiln__check_end(c), (c)->st)
 #endif
 
-/* Does a named operation fit the type; has a user's one an identity? */
+/* A named operation must fit the type; a user's one needs an identity. */
 void kiln__check_op(kiln__checker *c, const kiln_op *op, kiln_dtype acc);
 
 /* ---- Calls within calls ------------------------------------------------------------ */
 
-/* What kiln_histogram() will ask for: a call that is going to make it has its own
- * kernels compiled beside. desc is valid. */
+/* The specialisation that kiln_histogram() will need for a valid desc, so that an
+ * operation which calls it compiles its own kernels in parallel. */
 kiln__spec kiln__histogram_spec(const kiln_stream *stream,
                                 const kiln_histogram_desc *desc);
 
@@ -305,15 +319,16 @@ typedef enum kiln__tuned_family {
 
 typedef kiln_tuning kiln__tuning;
 
-/* By what was measured on this GPU (kiln tune), else by the table, else by the
- * model: most specific row first. `size`: bytes of an element. */
+/* Chooses the parameters of a family for n elements of `size` bytes: what was
+ * measured on this GPU (`kiln tune`), else the table's most specific row. */
 kiln__tuning kiln__tuned(kiln_device *device, kiln__tuned_family family,
                          unsigned size, uint64_t n);
 
-/* How many tiles ahead a kernel whose blocks wait for those before them asks for
- * its input: a tenth of the second-level cache (on an H200 a scan of 2^28 u32
- * took 617 us with none, 560 with 4 to 9 MB, 610 with 13 and 770 with 26); 0
- * where the input is not several times the cache. */
+/* The number of tiles by which a kernel whose blocks wait for their predecessors
+ * prefetches its input: as much as a tenth of the second-level cache holds, or 0
+ * where the input is less than four times the cache. On an H200 a scan of 2^28 u32
+ * took 617 us without prefetch, 560 with 4 to 9 MB ahead, 610 with 13 and 770 with
+ * 26. */
 uint32_t kiln__prefetch_tiles(const kiln_device *device, const kiln_input *x,
                               uint64_t n, uint64_t tiles);
 

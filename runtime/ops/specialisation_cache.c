@@ -1,15 +1,35 @@
-/* set.c -- specialised kernels, made once and kept with the device. */
+/* specialisation_cache.c -- specialised kernels, compiled once per device.
+ *
+ * Problem: an operation's kernel is compiled for the types, texts, constants, tile
+ * and alignment of its call. Compiling takes 10 ms and more; a call that was made
+ * before has to find its kernels in a fraction of a microsecond.
+ *
+ * Idea: all that decides on the code (kiln__spec) is written down as bytes, the key.
+ * The device has a hash table from keys to kernel sets. A miss generates the headers
+ * for the user's texts and compiles through kiln__module_start(), which asks the
+ * disk cache first.
+ *
+ * Invariant: two specs with equal keys compile to the same code, so the key holds
+ * everything that kiln__generate() and write_define() read. An entry is never
+ * changed or removed before the device is freed, so kernel sets that were found stay
+ * valid without a lock.
+ *
+ * Threads: lookups share a read lock. No lock is held while compiling; where two
+ * threads miss on one key, both compile, and the second uses the first one's entry.
+ *
+ * Cost: one hash (XXH3) of some hundred bytes and one comparison of them; some 100 ns
+ * per call. */
 #include "ops.h"
 
 #define XXH_INLINE_ALL
 #include <string.h>
 #include <xxhash.h>
 
-/* ---- Keys: everything that decides on the code, as bytes ---------------------------------- */
+/* ---- Keys -------------------------------------------------------------------------- */
 
 enum { KEY_ON_STACK = 2048 };
 
-/* A key under construction: on the stack as long as it fits. */
+/* A key under construction. It stays on the stack as long as it fits. */
 typedef struct key {
   unsigned char local[KEY_ON_STACK];
   unsigned char *data;
@@ -57,7 +77,7 @@ static void key_add(key *k, const void *data, size_t size)
   k->size += size;
 }
 
-/* With its NUL, and told apart from no text. */
+/* Adds a text with its NUL; no text differs from every text. */
 static void key_text(key *k, const char *text)
 {
   if (text == NULL)
@@ -82,7 +102,7 @@ static void key_code(key *k, const kiln_code *code)
   }
 }
 
-/* What every key begins with; no padding. */
+/* The begin of every key, without padding, whose bytes would be undefined. */
 typedef struct key_head {
   const kiln__family *family;
   uint32_t value[KILN__MAX_VALUES];
@@ -121,7 +141,7 @@ static void key_of(key *k, const kiln__spec *spec, uint32_t aligned)
     key_code(k, spec->code);
 }
 
-/* Bit i: array i can be read in packs of 16 bytes. */
+/* Bit i: array i can be read by loads of 16 bytes. */
 static uint32_t aligned_arrays(const kiln__spec *spec)
 {
   uint32_t mask = 0;
@@ -137,7 +157,7 @@ static uint32_t aligned_arrays(const kiln__spec *spec)
   return mask;
 }
 
-/* ---- The device's table --------------------------------------------------------------------- */
+/* ---- The device's table ------------------------------------------------------------ */
 
 typedef struct entry {
   kiln__kernel_set set;
@@ -148,7 +168,7 @@ typedef struct entry {
 
 typedef struct table {
   pthread_rwlock_t lock;
-  entry **slot; /* open addressing; NULL: empty */
+  entry **slot; /* open addressing with linear probing; NULL: empty */
   size_t capacity, used;
 } table;
 
@@ -192,7 +212,7 @@ static kiln_status make_table(kiln_device *device)
   return st;
 }
 
-/* The slot of a key: its entry's, or the empty one where it belongs. */
+/* The slot that holds a key's entry, or the empty one where it belongs. */
 static entry **slot_of(const table *t, const unsigned char *data, size_t size,
                        uint64_t hash)
 {
@@ -244,7 +264,8 @@ static bool grow(table *t, const kiln_allocator *alloc)
   return true;
 }
 
-/* Takes `made`; if another thread was first, its entry is the one. */
+/* Takes over `made`. If another thread inserted the key before, *out is its kernel
+ * set, and `made` is freed. */
 static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
                           entry *made)
 {
@@ -269,7 +290,7 @@ static kiln_status insert(const kiln__kernel_set **out, kiln_device *device,
   return st;
 }
 
-/* ---- Making one ------------------------------------------------------------------------------- */
+/* ---- Programs ---------------------------------------------------------------------- */
 
 enum { DEFINE_SIZE = 64, MORE_DEFINES = 3 };
 
@@ -285,7 +306,7 @@ static void write_define(char text[DEFINE_SIZE], const kiln__param *define,
     kiln__format(text, DEFINE_SIZE, "%s=%u", define->name, value);
 }
 
-/* A program of a specialisation: all kernels, or one of them. */
+/* A program of a specialisation: all of its kernels, or one of them. */
 typedef struct part {
   char text[KILN__MAX_VALUES + MORE_DEFINES][DEFINE_SIZE];
   const char *define[KILN__MAX_VALUES + MORE_DEFINES];
@@ -294,7 +315,7 @@ typedef struct part {
   bool started;
 } part;
 
-/* A specialisation that the table does not have. */
+/* A specialisation that the table does not have yet. */
 typedef struct making {
   struct making *next;
   const kiln__spec *spec;
@@ -327,7 +348,7 @@ static char *next_define(part *p)
   return text;
 }
 
-/* `kernel`: the only one; NULL: all. */
+/* Adds the program of one kernel, or of all where `kernel` is NULL. */
 static void add_part(making *m, const char *kernel)
 {
   const kiln__spec *spec = m->spec;
@@ -377,7 +398,8 @@ done:
   return st;
 }
 
-/* Every part that was started, also after a failure. */
+/* Waits for every program that was started, also after a failure, and keeps the
+ * first error. */
 static kiln_status finish_parts(making *m)
 {
   kiln__kernel_set *set = &m->made->set;
@@ -544,7 +566,8 @@ done:
   return st;
 }
 
-/* From the table, or prepared to be made: *missing then. */
+/* Finds a spec in the table, or else sets *missing to one that is ready to
+ * compile. */
 static kiln_status look_up(const kiln__kernel_set **out, making **missing,
                            kiln_device *device, const kiln__spec *spec)
 {
@@ -569,8 +592,9 @@ done:
   return st;
 }
 
-/* Everything is started before the first is waited for; what was started is
- * finished also after a failure, the first of which stays. */
+/* Starts every program before it waits for the first, so that all compile in
+ * parallel. What was started is finished after a failure too; the first error
+ * stays. */
 static kiln_status make_all(making *list, kiln_device *device)
 {
   kiln_status st = KILN_OK;

@@ -1,18 +1,29 @@
-/* room.c -- temporary memory of a call. A stream keeps a few MiB of it between
- * calls, so that small operations allocate nothing. */
+/* temporary_storage.c -- temporary memory and tile descriptors of a call.
+ *
+ * Problem: an allocation from the stream-ordered pool takes longer than a small
+ * operation, and clearing tile descriptors takes a launch of its own.
+ *
+ * Idea: a stream keeps up to 8 MiB of memory and 2^20 descriptors between calls.
+ * Calls in one stream run one after the other on the GPU, so they may share them.
+ * Descriptors carry an epoch; each kernel uses a new one and takes all others for
+ * empty, so they are cleared only when they are allocated or epochs run out.
+ *
+ * Invariant: the lock of what a stream keeps is held from kiln__storage_open() to
+ * kiln__storage_close(), that is until the call's kernels are queued. A captured
+ * call never uses it, since its graph may run at any time: it gets memory of its
+ * own from the pool, as do calls that need more. */
 #include "ops.h"
 
 enum {
   ALIGN = 256,
   KEPT_TEMP = 8 << 20, /* bytes of temporary memory that a stream may keep */
-  KEPT_DESCRIPTORS = 1 << 20, /* mark words that it may keep */
+  KEPT_DESCRIPTORS = 1 << 20, /* tile descriptors that it may keep */
   LEAST_TEMP = 64 << 10,
   LEAST_DESCRIPTORS = 4096,
   LAST_EPOCH = (1 << 30) - 1
 };
 
-/* What a stream keeps. Only one call at a time uses it: the lock is held from
- * open to close, that is until its kernels are queued. */
+/* What a stream keeps. */
 typedef struct kept {
   pthread_mutex_t lock;
   CUdeviceptr temp, descriptors;
@@ -38,9 +49,9 @@ size_t kiln__need_temp(kiln__need *need, size_t bytes)
   return offset;
 }
 
-/* ---- What a stream keeps -------------------------------------------------------------- */
+/* ---- What a stream keeps ------------------------------------------------------------ */
 
-/* Work that uses it may still be under way: it is freed in the stream's order. */
+/* Queued work may still use the memory, so it is freed in the stream's order. */
 static void free_kept(kiln_stream *stream)
 {
   kept *k = stream->ops;
@@ -83,7 +94,8 @@ static size_t grown(size_t have, size_t wanted, size_t least, size_t most)
   return size < most ? size : most;
 }
 
-/* The new piece is there before the old one goes. */
+/* Allocates the larger memory before it frees the old one, so that a failure changes
+ * nothing. */
 static kiln_status keep_temp(kept *k, kiln_stream *stream, size_t wanted)
 {
   const size_t size = grown(k->temp_size, wanted, LEAST_TEMP, KEPT_TEMP);
@@ -124,8 +136,8 @@ done:
   return st;
 }
 
-/* Epochs that were used before must not come again: start over with cleared
- * words when few are left (a call takes far fewer than this). */
+/* An epoch must never be used twice with the same descriptors. When fewer are left
+ * than any call takes, the descriptors are cleared and epochs start again. */
 static kiln_status renew_epochs(kept *k, kiln_stream *stream)
 {
   kiln_status st = KILN_OK;
@@ -161,9 +173,9 @@ done:
   return st;
 }
 
-/* ---- Memory of one call ------------------------------------------------------------------ */
+/* ---- Memory of one call ------------------------------------------------------------- */
 
-/* One piece: temp, then the words, cleared. */
+/* Divides one allocation into temporary memory and cleared descriptors. */
 static kiln_status split_piece(kiln__storage *storage, CUdeviceptr piece,
                                kiln__need need)
 {
@@ -203,8 +215,8 @@ done:
   return st;
 }
 
-/* A captured launch runs whenever its graph does: it gets memory of its own. In a
- * scope: a driver asked without a context says that nothing is captured. */
+/* The context has to be current: without one, the driver reports that nothing is
+ * being captured. */
 static bool may_keep(const kiln_stream *stream, kiln__need need)
 {
   return need.temp <= KEPT_TEMP && need.descriptors <= KEPT_DESCRIPTORS &&

@@ -1,7 +1,16 @@
-/* tuning.c -- which parameters an operation runs with.
+/* tuning.c -- the parameters that an operation runs with: block, elements per thread
+ * and so on, by family, element size, size class and GPU.
  *
- * What was measured on a device is an immutable list behind one pointer: readers
- * take no lock, and lists that were replaced stay until the device goes. */
+ * Sources, in this order: what `kiln tune` measured on this GPU, which is read once
+ * from a file beside the cache; the table in tuning.def; a fixed default.
+ *
+ * Of the rows that fit a call, the most specific one counts: highest compute
+ * capability, then smallest size class, then the element's own size.
+ *
+ * What was measured is an immutable list behind one atomic pointer. Readers take no
+ * lock; lists that were replaced stay until the device is freed. A file can make an
+ * operation slow but not wrong: only rows that this version would try itself are
+ * accepted. */
 #include "ops.h"
 
 #include "../base/os.h"
@@ -58,7 +67,7 @@ static bool beats(const row *a, const row *b)
   return a->size > b->size;
 }
 
-/* `rows`: those of a family stand together. */
+/* The rows of a family stand together in `rows`. */
 static const row *best_of(const row *rows, size_t n_rows, unsigned family,
                           unsigned cc, unsigned size, uint64_t n)
 {
@@ -110,7 +119,7 @@ static kiln_status publish(kiln_device *device, const row *rows, size_t n)
   return KILN_OK;
 }
 
-/* The list without `added`'s class, then `added`. */
+/* Publishes the list with `added` in place of the row of its class. */
 static kiln_status publish_with(kiln_device *device, const row *added)
 {
   const list *l = atomic_load(&device->tuned);
@@ -131,7 +140,7 @@ static kiln_status publish_with(kiln_device *device, const row *added)
   return st;
 }
 
-/* ---- Files: a head line, then a line a row --------------------------------------------- */
+/* ---- Files: a head line, then one line per row ----------------------------------------- */
 
 static const char head[] = "kiln tuning 1\n";
 
@@ -157,9 +166,8 @@ static bool is_known(const row *r)
   return holds(candidates, N_CANDIDATES, r) || holds(table, N_TABLE, r);
 }
 
-/* "scan 4 28 256 16 0 0": family, size, log2_n, block, items, per_sm, extra. Only
- * what this version would try itself is taken: a file can make an operation slow,
- * not wrong. */
+/* Parses "scan 4 28 256 16 0 0": family, size, log2_n, block, items, per_sm,
+ * extra. */
 static bool parse_row(const char *line, size_t length, row *out)
 {
   const char *at = memchr(line, ' ', length), *const end = line + length;
@@ -264,8 +272,8 @@ kiln_status kiln_tuning_path(kiln_device *device, char *buf, size_t size)
   return KILN_OK;
 }
 
-/* The file beside the cache, once. Whatever is wrong with it, the table serves:
- * the caller's record stays as it was. */
+/* Reads the file beside the cache, once. A bad file is logged, and the table is used
+ * instead; the caller's error record does not change. */
 static void load_once(kiln_device *device)
 {
   kiln_error record;

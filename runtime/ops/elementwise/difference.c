@@ -1,4 +1,6 @@
-/* difference.c -- host side of difference.cu. */
+/* difference.c -- the host side of difference.cu: each element less its neighbour.
+ * In place, a block has to read its neighbour's element before that block overwrites
+ * it, so blocks exchange these elements through tile descriptors. */
 #include "../scan/scan_common.h"
 #include "kernel_params.h"
 
@@ -10,10 +12,10 @@ static const kiln__family family = {"difference", kernels,
 
 enum { THREADS = 256 };
 
-/* How a call runs. */
+/* How a call is executed. */
 typedef struct plan {
   kiln_array out;
-  uint32_t pack, rows;
+  uint32_t vec, vecs;
   bool in_place;
   uint64_t tiles;
   kiln__need need;
@@ -34,10 +36,11 @@ static kiln_status check(const kiln_stream *stream,
   return kiln__check_end(&c);
 }
 
-/* One pack a thread until every SM has enough threads, then more in flight. */
-static uint32_t rows_of(uint64_t packs)
+/* Vectors per thread: one until every SM has enough threads, then more loads in
+ * flight. */
+static uint32_t vecs_of(uint64_t vecs)
 {
-  return packs <= UINT64_C(1) << 17 ? 1 : packs <= UINT64_C(1) << 20 ? 2 : 4;
+  return vecs <= UINT64_C(1) << 17 ? 1 : vecs <= UINT64_C(1) << 20 ? 2 : 4;
 }
 
 static void make_plan(plan *p, const kiln_adjacent_difference_desc *desc)
@@ -46,9 +49,9 @@ static void make_plan(plan *p, const kiln_adjacent_difference_desc *desc)
   const kiln__dtype *value = kiln__dtype_of(kiln__input_type(&desc->x));
 
   *p = (plan){.out = kiln__out_of(desc->out, &desc->x)};
-  p->pack = (uint32_t)(16 / kiln__widest(&desc->x, kiln__size(p->out.type)));
-  p->rows = rows_of(desc->n / p->pack);
-  p->tiles = kiln__divide_up(desc->n, (uint64_t)THREADS * p->pack * p->rows);
+  p->vec = (uint32_t)(16 / kiln__widest(&desc->x, kiln__size(p->out.type)));
+  p->vecs = vecs_of(desc->n / p->vec);
+  p->tiles = kiln__divide_up(desc->n, (uint64_t)THREADS * p->vec * p->vecs);
   for (size_t k = 0; k < arrays; k++)
     p->in_place = p->in_place || desc->x.in[k].data == p->out.data;
   if (p->in_place)
@@ -62,8 +65,8 @@ static void specify(kiln__spec *spec, const kiln_adjacent_difference_desc *desc,
   spec->code = &desc->code;
   spec->quick = kiln__quick(desc->n);
   spec->value[DIFFERENCE_BLOCK] = THREADS;
-  spec->value[DIFFERENCE_VECTOR] = p->pack;
-  spec->value[DIFFERENCE_VECTORS] = p->rows;
+  spec->value[DIFFERENCE_VECTOR] = p->vec;
+  spec->value[DIFFERENCE_VECTORS] = p->vecs;
   spec->value[DIFFERENCE_T] = p->out.type;
   spec->value[DIFFERENCE_ALIGNED] = p->out.data % 16 == 0;
   spec->value[DIFFERENCE_RIGHT] = desc->right;

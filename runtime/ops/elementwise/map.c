@@ -1,4 +1,6 @@
-/* map.c -- host side of map.cu. */
+/* map.c -- the host side of map.cu: outputs from inputs, element by element, in one
+ * launch. A vector is 16 bytes of the widest array, so that no array needs more than
+ * one wide load per vector; it starts at the element where most arrays are aligned. */
 #include "../ops.h"
 #include "kernel_params.h"
 
@@ -74,7 +76,8 @@ static bool in_place(const kiln_map_desc *desc)
   return false;
 }
 
-/* In place means element by element: of one size. */
+/* An output in place must have elements of the input's size, or a store would
+ * overwrite elements that other threads still read. */
 static void check_sizes(kiln__checker *c, const kiln_map_desc *desc)
 {
   for (size_t k = 0; k < n_outputs(desc); k++)
@@ -124,9 +127,8 @@ static kiln_status check(const kiln_stream *stream, const kiln_map_desc *desc)
   return kiln__check_end(&c);
 }
 
-/* Elements of 16 bytes of the widest array: no array then needs more than one
- * wide load a pack. */
-static unsigned pack_of(const kiln_map_desc *desc)
+/* Elements per vector. */
+static unsigned vec_of(const kiln_map_desc *desc)
 {
   const size_t inputs = n_inputs(desc), outputs = n_outputs(desc);
   size_t widest = 1;
@@ -140,7 +142,7 @@ static unsigned pack_of(const kiln_map_desc *desc)
   return (unsigned)(16 / widest);
 }
 
-/* How many arrays start a pack at element `head` on 16 bytes. */
+/* The number of arrays whose element `head` lies on a multiple of 16 bytes. */
 static unsigned n_aligned(const kiln_array *a, size_t most, unsigned head)
 {
   unsigned n = 0;
@@ -150,14 +152,14 @@ static unsigned n_aligned(const kiln_array *a, size_t most, unsigned head)
   return n;
 }
 
-/* Where packs start: at 0, unless more arrays are aligned elsewhere, as they are
- * where all are views of the same shift. */
-static unsigned head_of(const kiln_map_desc *desc, unsigned pack)
+/* The element at which vectors start: 0, unless more arrays are aligned at another
+ * one, as where all arrays are views that start at the same offset. */
+static unsigned head_of(const kiln_map_desc *desc, unsigned vec)
 {
   const unsigned arrays = (unsigned)(n_outputs(desc) + n_inputs(desc));
   unsigned best = 0, most = 0;
 
-  for (unsigned head = 0; head < pack && head <= desc->n; head++) {
+  for (unsigned head = 0; head < vec && head <= desc->n; head++) {
     const unsigned n = n_aligned(desc->in, KILN_MAX_INPUTS, head) +
                        n_aligned(desc->out, KILN_MAX_OUTPUTS, head);
 
@@ -171,20 +173,20 @@ static unsigned head_of(const kiln_map_desc *desc, unsigned pack)
   return best;
 }
 
-/* Packs that a thread has in flight, of all inputs together, made packs a
- * thread. */
+/* Converts the loads in flight over all inputs, which is what is tuned, into vectors
+ * per thread. */
 static unsigned items_of(const kiln_map_desc *desc, const kiln__tuning *t,
-                         unsigned pack)
+                         unsigned vec)
 {
   unsigned bytes = 0;
 
   for (size_t k = 0; k < n_inputs(desc); k++)
-    bytes += pack * (unsigned)kiln__size(desc->in[k].type);
+    bytes += vec * (unsigned)kiln__size(desc->in[k].type);
   return bytes <= 16 ? t->items : (16u * t->items + bytes - 1) / bytes;
 }
 
 static void specify(kiln__spec *spec, const kiln_map_desc *desc,
-                    const kiln__tuning *t, unsigned pack)
+                    const kiln__tuning *t, unsigned vec)
 {
   static const kiln__function others[] = {
       {"out1", "expr[1]", NULL, "kiln::compute_t<KILN_T1>", NULL},
@@ -193,8 +195,8 @@ static void specify(kiln__spec *spec, const kiln_map_desc *desc,
   const size_t n = n_outputs(desc);
 
   spec->value[MAP_BLOCK] = t->block;
-  spec->value[MAP_ITEMS] = items_of(desc, t, pack);
-  spec->value[MAP_VECTOR] = pack;
+  spec->value[MAP_ITEMS] = items_of(desc, t, vec);
+  spec->value[MAP_VECTOR] = vec;
   spec->value[MAP_OUTPUTS] = (uint32_t)n;
   spec->value[MAP_HEAD] = spec->first > 0;
   spec->value[MAP_SMALL] = desc->n < UINT32_C(1) << 31;
@@ -223,7 +225,7 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
   kiln__tuning t;
   kiln_input x;
   kiln__args args;
-  unsigned pack;
+  unsigned vec;
 
   (void)workspace;
   KILN_TRY(check(stream, desc));
@@ -231,13 +233,13 @@ kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
     goto done;
   bits = copy_bits(desc);
   desc = &bits;
-  pack = pack_of(desc);
-  t = kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / pack, desc->n);
+  vec = vec_of(desc);
+  t = kiln__tuned(stream->device, KILN__TUNED_MAP, 16 / vec, desc->n);
   x = input_of(desc);
   spec.input = &x;
   spec.code = &desc->code;
-  spec.first = head_of(desc, pack);
-  specify(&spec, desc, &t, pack);
+  spec.first = head_of(desc, vec);
+  specify(&spec, desc, &t, vec);
   KILN_TRY(kiln__specialise(&set, stream->device, &spec));
   kiln__user_args(&args, &spec);
   config = kiln_launch_1d(

@@ -1,13 +1,15 @@
-/* gather.c -- host side of gather.cu and gather_rows.cu. */
+/* gather.c -- kiln_gather() and kiln_gather_rows(), the host side of gather.cu and
+ * gather_rows.cu. A gather takes one pass, several passes that each handle a window
+ * of the target, or a partition; scatter_model.c chooses. */
 #include "indexed.h"
 #include "kernel_params.h"
 
-/* ---- One pass, or one a window ------------------------------------------------- */
+/* ---- One pass, or one per window ------------------------------------------------- */
 
 static const char *const kernels[] = {"gather", NULL};
 static const kiln__family family = {"gather", kernels, kiln__gather_params};
 
-/* A gather whose arguments are in order. */
+/* A gather whose arguments are checked. */
 typedef struct request {
   kiln_stream *stream;
   kiln_input x;
@@ -17,7 +19,7 @@ typedef struct request {
   uint64_t n, n_target;
 } request;
 
-/* Ready to be launched: nothing that could be wrong with a text is left. */
+/* A gather that is ready to launch: its texts have compiled. */
 typedef struct job {
   const kiln__kernel_set *set;
   kiln_launch_config config;
@@ -30,12 +32,12 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
 {
   const kiln__tuning t = kiln__tuned(r->stream->device, KILN__TUNED_GATHER,
                                      (unsigned)kiln__size(r->out.type), r->n);
-  const uint32_t items = t.items / KILN__PLACES_PACK;
+  const uint32_t items = t.items / KILN__INDEX_VECTOR;
   const kiln__spec spec = {
       .family = &family,
       .value = {[GATHER_BLOCK] = t.block,
                 [GATHER_ITEMS] = items > 0 ? items : 1,
-                [GATHER_VECTOR] = KILN__PLACES_PACK,
+                [GATHER_VECTOR] = KILN__INDEX_VECTOR,
                 [GATHER_INDEX] = r->index.type,
                 [GATHER_OUT] = r->out.type,
                 [GATHER_ALIGNED] = (r->index.data % 16 == 0) |
@@ -43,7 +45,7 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
                 [GATHER_SMALL] = (r->n < UINT32_C(1) << 31),
                 [GATHER_WINDOWS] = (windows > 1)},
       .input = &r->x,
-      .unaligned = true, /* elements one by one */
+      .unaligned = true, /* the kernel reads single elements */
       .code = r->code,
       .quick = true};
   kiln_status st = KILN_OK;
@@ -52,7 +54,7 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
   kiln__user_args(&j->args, &spec);
   j->window = kiln__window(r->index, r->n_target, r->n, windows);
   j->config = kiln_launch_1d(
-      kiln__divide_up(r->n, spec.value[GATHER_ITEMS] * KILN__PLACES_PACK),
+      kiln__divide_up(r->n, spec.value[GATHER_ITEMS] * KILN__INDEX_VECTOR),
       t.block);
   j->turns = windows;
   j->config.stream = r->stream;
@@ -87,7 +89,7 @@ done:
   return st;
 }
 
-/* ---- By parts ------------------------------------------------------------------- */
+/* ---- By partition ------------------------------------------------------------------- */
 
 static kiln_status run_partition(const request *r, uint32_t parts,
                                  const kiln_workspace *workspace)
@@ -125,7 +127,7 @@ static kiln_status check(const kiln_stream *stream,
 
   if (kiln__check_begin(&c, "kiln_gather", stream, desc) != KILN_OK)
     return c.st;
-  /* How long x is may be known to its owner alone: one element of it is sure. */
+  /* Without n_target the length of x is unknown here, so only element 0 is checked. */
   kiln__check_input(&c, "x", &desc->x,
                     desc->n == 0          ? 0
                     : desc->n_target == 0 ? 1
@@ -155,7 +157,7 @@ static request request_of(kiln_stream *stream, const kiln_gather_desc *desc)
   return r;
 }
 
-/* Bytes of all arrays of x together: what an element costs. */
+/* Chooses the method; an element costs the bytes of all arrays of x together. */
 static kiln_status plan(kiln_index_plan *p, const kiln_stream *stream,
                         const kiln_gather_desc *desc)
 {
@@ -222,7 +224,7 @@ kiln_status kiln_gather_workspace(kiln_stream *stream,
   if (p.method == KILN_INDEX_PARTITION) {
     kiln__partition_plan(&parts, desc->index, desc->n, desc->n_target,
                          desc->out, p.passes, false);
-    need = parts.need; /* one after the other: not both at once */
+    need = parts.need; /* the check runs before, in the same memory */
   }
   *bytes = kiln__need_bytes(need);
 
@@ -236,10 +238,10 @@ static const char *const row_kernels[] = {"gather_rows", NULL};
 static const kiln__family row_family = {"gather_rows", row_kernels,
                                         kiln__gather_rows_params};
 
-/* Words of a row that one team of lanes copies; longer ones are cut. */
+/* The words of a row that one group of lanes copies; longer rows are cut. */
 enum { PIECE = 512, ROWS_BLOCK = 256, ROWS_ITEMS = 4 };
 
-/* A call in words instead of elements. */
+/* A call, counted in words instead of elements. */
 typedef struct row_plan {
   uint32_t word, lanes, items, pieces;
   uint64_t words, in_stride, out_stride, piece, rows;
@@ -250,7 +252,7 @@ static uint64_t or_width(uint64_t stride, uint64_t width)
   return stride != 0 ? stride : width;
 }
 
-/* Elements from the first to behind the last of `rows` rows. */
+/* Elements that `rows` rows span; UINT64_MAX: too many. */
 static uint64_t extent(uint64_t rows, uint64_t stride, uint64_t width)
 {
   if (rows == 0 || width == 0)

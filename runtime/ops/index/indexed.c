@@ -1,4 +1,11 @@
-/* indexed.c -- host side of index_check.cu and buckets.cu. */
+/* indexed.c -- the host side of index_check.cu and buckets.cu.
+ *
+ * The partition. Problem: random accesses to a target larger than the cache cost a
+ * memory burst per element. Idea: move indices (and a scatter's values) to the order
+ * of buckets that fit the cache, do the gather or scatter bucket by bucket, and, for
+ * a gather, move the results back. Cost: each index and value is read and written
+ * once or twice more, in streams. Source: He et al., Efficient Gather and Scatter
+ * Operations on Graphics Processors, 2007. */
 #include "indexed.h"
 #include "kernel_params.h"
 
@@ -37,7 +44,7 @@ unsigned kiln__input_bytes(const kiln_input *x)
   return bytes > 0 ? bytes : 1;
 }
 
-/* Where a window begins must fit an index. */
+/* The begin of each window must fit the type of an index. */
 uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
                       uint32_t windows)
 {
@@ -86,7 +93,7 @@ kiln__need kiln__range_need(void)
   return (kiln__need){.temp = CHECK_BYTES};
 }
 
-/* Element i, sign and all. */
+/* Reads element i, sign-extended, and waits for it. */
 static kiln_status element_at(int64_t *out, kiln_stream *stream,
                               kiln_array index, uint64_t i)
 {
@@ -208,8 +215,8 @@ static uint64_t padded(const kiln__partition *p)
   return p->tiles * p->block * p->items * 4;
 }
 
-/* A tile takes at most 32 KiB of shared memory, so that older GPUs have room for
- * it and newer ones for several. */
+/* A tile takes at most 32 KiB of shared memory, of which older GPUs hold one and newer
+ * ones several. */
 static void lay_out(kiln__partition *p)
 {
   const size_t place = kiln__size(p->place);
@@ -272,7 +279,7 @@ kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
                 [BUCKETS_SCATTER] = p->scatter,
                 [BUCKETS_ALIGNED] = (p->index.data % 16 == 0) |
                                     (uint32_t)(p->out % 16 == 0) << 1},
-      .kernels = p->scatter ? 7 : 15, /* all, side by side */
+      .kernels = p->scatter ? 7 : 15, /* all, compiled in parallel */
       .input = p->scatter ? x : NULL,
       .code = p->scatter ? code : NULL,
       .quick = !p->scatter};
@@ -291,7 +298,7 @@ static kiln_launch_config grid_of(const kiln__partition *p,
   return c;
 }
 
-/* Blocks of the count: all that are resident at once. */
+/* The blocks that count: as many as are resident at once. */
 static uint64_t counting_blocks(const kiln__partition *p,
                                 const kiln_device *device)
 {
@@ -301,7 +308,7 @@ static uint64_t counting_blocks(const kiln__partition *p,
   return p->tiles < most ? p->tiles : most;
 }
 
-/* As buckets.cu declares it. */
+/* A parameter of buckets.cu, as the kernel declares it. */
 typedef struct split_arrays {
   CUdeviceptr index, cursor, stored, more[3];
 } split_arrays;

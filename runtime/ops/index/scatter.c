@@ -1,13 +1,15 @@
-/* scatter.c -- host side of scatter.cu. */
+/* scatter.c -- kiln_scatter(), the host side of scatter.cu. A scatter takes one pass,
+ * several passes that each handle a window of the target (multi-pass scatter, He et
+ * al. 2007), a partition, or a sort of the pairs; scatter_model.c chooses. */
 #include "indexed.h"
 #include "kernel_params.h"
 
-/* ---- One pass, or one a window ------------------------------------------------- */
+/* ---- One pass, or one per window ------------------------------------------------- */
 
 static const char *const kernels[] = {"scatter", NULL};
 static const kiln__family family = {"scatter", kernels, kiln__scatter_params};
 
-/* A scatter whose arguments are in order. */
+/* A scatter whose arguments are checked. */
 typedef struct request {
   kiln_stream *stream;
   kiln_input x;
@@ -17,7 +19,7 @@ typedef struct request {
   uint64_t n, n_target;
 } request;
 
-/* Ready to be launched: nothing that could be wrong with a text is left. */
+/* A scatter that is ready to launch: its texts have compiled. */
 typedef struct job {
   const kiln__kernel_set *set;
   kiln_launch_config config;
@@ -29,12 +31,12 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
 {
   const kiln__tuning t = kiln__tuned(r->stream->device, KILN__TUNED_SCATTER,
                                      (unsigned)kiln__size(r->out.type), r->n);
-  const uint32_t items = t.items / KILN__PLACES_PACK;
+  const uint32_t items = t.items / KILN__INDEX_VECTOR;
   const kiln__spec spec = {
       .family = &family,
       .value = {[SCATTER_BLOCK] = t.block,
                 [SCATTER_ITEMS] = items > 0 ? items : 1,
-                [SCATTER_VECTOR] = KILN__PLACES_PACK,
+                [SCATTER_VECTOR] = KILN__INDEX_VECTOR,
                 [SCATTER_INDEX] = r->index.type,
                 [SCATTER_OUT] = r->out.type,
                 [SCATTER_ALIGNED] = r->index.data % 16 == 0,
@@ -49,7 +51,7 @@ static kiln_status prepare(job *j, const request *r, uint32_t windows)
   kiln__user_args(&j->args, &spec);
   j->window = kiln__window(r->index, r->n_target, r->n, windows);
   j->config = kiln_launch_1d(
-      kiln__divide_up(r->n, spec.value[SCATTER_ITEMS] * KILN__PLACES_PACK),
+      kiln__divide_up(r->n, spec.value[SCATTER_ITEMS] * KILN__INDEX_VECTOR),
       t.block);
   j->config.grid.y = windows;
   j->config.stream = r->stream;
@@ -77,7 +79,7 @@ done:
   return st;
 }
 
-/* ---- By parts ------------------------------------------------------------------- */
+/* ---- By partition ------------------------------------------------------------------- */
 
 static kiln_status run_partition(const request *r, uint32_t parts,
                                  const kiln_workspace *workspace)
@@ -143,7 +145,8 @@ static kiln_status check(const kiln_stream *stream,
     return c.st;
   kiln__check_input(&c, "x", &desc->x, desc->n);
   kiln__check_index(&c, desc->index, desc->n);
-  /* How long out is may be known to its owner alone: one element is sure. */
+  /* Without n_target the length of out is unknown here, so only element 0 is
+ * checked. */
   kiln__check_write(&c, "out", desc->out,
                     desc->n == 0          ? 0
                     : desc->n_target == 0 ? 1
@@ -176,7 +179,7 @@ static request request_of(kiln_stream *stream, const kiln_scatter_desc *desc)
   return r;
 }
 
-/* Temporary memory of a way to do it. */
+/* The temporary storage of a method. */
 static kiln__need need_of(const request *r, const kiln_index_plan *plan)
 {
   kiln__partition parts;
@@ -260,7 +263,7 @@ kiln_status kiln_scatter_workspace(kiln_stream *stream,
   r = request_of(stream, desc);
   need = need_of(&r, &p);
   if (desc->checked && need.temp == 0)
-    need = kiln__range_need(); /* one after the other: not both at once */
+    need = kiln__range_need(); /* the check runs before, in the same memory */
   *bytes = kiln__need_bytes(need);
 
 done:

@@ -1,39 +1,55 @@
-/* scatter_model.c -- what a gather or scatter costs, by bytes and accesses; and
- * the lecture's machine that counts misses. Pure functions.
+/* scatter_model.c -- the cost model of gather and scatter, and a cache model that
+ * counts the misses of a multi-pass scatter. Pure functions.
  *
- * The constants are what one-pass gathers and scatters of a random permutation of
- * f32 took on an H200 (4.33 TB/s of streaming, 132 SMs at 1.98 GHz, 60 MB of
- * cache): 25.4 and 62.4 ps an element at 2^28, 15.4 and 47.9 at 2^24, 8.2 and 13.3
- * at 2^20, where the target is in the cache. In windows an element costs 3.7 and
- * 15 ps beside what is streamed, which `window` stands for (2^24 gathered in 2, 3, 4
- * and 6 of them: 203, 213, 251, 366 us; in one pass 258); a partition is fastest
- * in pieces of an eighth of the cache and less (2^26 gathered in pieces of 32, 16,
- * 8, 4 and 2 MB: 1,658, 1,381, 1,215, 1,158 and 1,217 us). A sort of pairs of 4 and
- * 4 bytes by 16 bits, two passes, takes 3.93 ms at 2^28, 0.27 at 2^24 and 0.042 at
- * 2^20; a scatter of 2^24 by sorting 0.319, in two windows 0.348. */
+ * Problem: random accesses to a target larger than the cache are slow. Windows, a
+ * partition and a sort avoid them at the price of more streaming. Which one is
+ * fastest depends on sizes and GPU, and must be known before the call.
+ *
+ * Idea: each method is a sequence of passes. A pass moves bytes in streams, misses
+ * the cache for some elements, and does some single-element accesses through it. Its
+ * time is the larger of memory time and access time, plus the latency of a launch.
+ * The method with the least sum wins, if the gain exceeds the model's error.
+ *
+ * Source: He et al., Efficient Gather and Scatter Operations on Graphics Processors,
+ * 2007, whose model of passes this extends.
+ *
+ * The constants come from a random permutation of f32 on an H200 (4.33 TB/s of
+ * streaming, 132 SMs at 1.98 GHz, 60 MB of cache):
+ * - one pass, gather and scatter, in ps per element: 25.4 and 62.4 at 2^28, 15.4 and
+ *   47.9 at 2^24, 8.2 and 13.3 at 2^20, where the cache holds the target;
+ * - windows cost 3.7 and 15 ps per element beside the streaming (`window`). A gather
+ *   of 2^24 took 203, 213, 251 and 366 us in 2, 3, 4 and 6 windows, 258 in one pass;
+ * - a partition is fastest in buckets of at most an eighth of the cache. A gather of
+ *   2^26 took 1,658, 1,381, 1,215, 1,158 and 1,217 us in buckets of 32, 16, 8, 4 and
+ *   2 MB;
+ * - a sort of pairs of 4 and 4 bytes by 16 bits, two passes, took 3.93 ms at 2^28,
+ *   0.27 at 2^24 and 0.042 at 2^20; a scatter of 2^24 took 0.319 ms by sorting and
+ *   0.348 in two windows. */
 #include "indexed.h"
 
 #include <string.h>
 
 enum {
-  SECTOR = 32, /* bytes that one access of the cache moves at least */
-  BURST = 64,  /* the same, of the memory */
+  SECTOR = 32, /* least bytes that one access of the cache moves */
+  BURST = 64,  /* the same of the memory */
   MAX_WINDOWS = 65535
 };
 
-/* What depends on the direction. */
+/* Constants that differ between gather and scatter. */
 typedef struct kind {
-  double share;  /* of the cache, that holds the target beside all else */
-  double miss;   /* bytes of streaming that a missed element costs as much as */
-  double rate;   /* elements through the cache, a multiprocessor and cycle */
-  double window; /* accesses that an element costs in windows, all together */
+  double share;    /* share of the cache that holds the target */
+  double miss;     /* cost of a miss, in bytes of streaming that take as long */
+  double rate;     /* elements through the cache per SM and cycle */
+  double window;   /* cost of an element in windows, in cache accesses */
   double windowed; /* share of the cache that holds a window */
-  double partial;  /* bytes moved for a sector that is touched in part */
-  double count, split, join; /* work of a partition, in accesses an element */
-  /* Of a sort of pairs: bytes of streaming that it costs above those that it
-   * moves, a byte of them; ms of a pass that hide behind nothing. */
+  double partial;  /* bytes moved for a sector that is written in part */
+  double count, split,
+      join; /* work of a partition per element, in cache accesses */
+  /* Of a sort of pairs: cost beyond the bytes moved, per such byte, in bytes of
+   * streaming; and ms per pass that do not overlap with anything. */
   double sorted, step;
-  double piece; /* of a sort's buckets: accesses that an element of out costs */
+  double
+      piece; /* of a sort's buckets: cost per element of out, in cache accesses */
   bool scatter;
 } kind;
 
@@ -62,11 +78,11 @@ static const kind scatter = {.share = 0.28,
                              .scatter = true};
 
 typedef struct rates {
-  double bandwidth; /* bytes of streaming a second */
-  double accesses;  /* elements through the cache a second */
-  double cache;     /* bytes of the target that it holds */
+  double bandwidth; /* bytes of streaming per second */
+  double accesses;  /* elements through the cache per second */
+  double cache;     /* bytes of the target that the cache holds */
   double window;    /* the same, of a window */
-  double piece;     /* bytes of a partition's piece */
+  double piece;     /* bytes of a bucket of a partition */
 } rates;
 
 static double or_guess(double value, double guess)
@@ -88,15 +104,15 @@ static rates rates_of(const kiln_device_info *gpu, const kind *k)
                  .piece = 0.15 * or_guess(gpu->l2_bytes, 4 << 20)};
 }
 
-/* A call, in numbers that all ways share. */
+/* A call, in the numbers that all methods share. */
 typedef struct call {
   const kind *k;
   rates r;
   double n, target; /* elements */
   double element, index,
-      stored;     /* bytes; `stored`: of an index in temp memory */
-  bool sorts;     /* is there a way by sorting? */
-  double touched; /* bytes of target that have to move once, whatever the way */
+      stored;     /* bytes; `stored`: of an index in temporary memory */
+  bool sorts;     /* can it be done by sorting? */
+  double touched; /* bytes of the target that every method moves once */
 } call;
 
 static double target_bytes(const call *c)
@@ -118,8 +134,8 @@ static double one_minus_exp(double x)
   return 1 - y;
 }
 
-/* What sectors cost that are named at least once, when n indices fall anywhere:
- * those named alone what any miss does, those that are filled their bytes. */
+/* The cost of all sectors of the target that n random indices touch. A sector that is
+ * touched once costs a miss; one that is filled costs its bytes. */
 static double touched_bytes(const call *c)
 {
   const double all = target_bytes(c) / SECTOR;
@@ -150,7 +166,7 @@ static call call_of(const kind *k, const kiln_device_info *gpu,
   return c;
 }
 
-/* ---- Ways ---------------------------------------------------------------------- */
+/* ---- Methods ---------------------------------------------------------------------- */
 
 static void add_pass(kiln_index_plan *p, const call *c, double stream,
                      double missed, double accesses)
@@ -164,7 +180,8 @@ static void add_pass(kiln_index_plan *p, const call *c, double stream,
   p->ms += 2.5e-3 + 1e3 * (memory > cache ? memory : cache);
 }
 
-/* Bytes that misses cost when the target is worked on in pieces of this size. */
+/* The cost of misses, in bytes of streaming, when the target is handled in pieces of
+ * `piece` bytes. */
 static double missed_in(const call *c, double piece, double cache)
 {
   const double held = piece <= cache ? 1 : cache / piece;
@@ -172,9 +189,9 @@ static double missed_in(const call *c, double piece, double cache)
   return c->n * (1 - held) * c->k->miss + held * c->touched;
 }
 
-/* Of an array beside the target, read or written by each pass where it has to:
- * the share of its pieces of so many bytes that a pass touches, all passes
- * together. */
+/* For an array beside the target that each pass reads or writes only where needed:
+ * the sum over all passes of the share of its pieces of `bytes` that a pass
+ * touches. */
 static double passes_over(const call *c, double passes, double bytes)
 {
   const int elements = (int)(bytes / c->element);
@@ -197,16 +214,17 @@ static void rate_windows(kiln_index_plan *p, const call *c)
   const double passes = p->passes;
   const bool scatters = c->k->scatter;
   const double others =
-      scatters ? passes_over(c, passes, SECTOR)
-               /* written whole, then read and written by each further pass */
-               : 1 + 2 * (passes - 1) / passes * passes_over(c, passes, BURST);
+      scatters
+          ? passes_over(c, passes, SECTOR)
+          /* written as a whole, then read and written by each further pass */
+          : 1 + 2 * (passes - 1) / passes * passes_over(c, passes, BURST);
 
   add_pass(p, c, c->n * (passes * c->index + others * c->element),
            missed_in(c, target_bytes(c) / passes, c->r.window),
            scatters ? 0 : c->n);
-  if (!scatters) /* a launch each */
+  if (!scatters) /* one launch per window */
     p->ms += 2.5e-3 * (passes - 1);
-  /* most lanes have nothing to do in a pass: not hidden behind the memory */
+  /* most lanes are idle in a pass, so this does not overlap with memory time */
   p->cached_accesses += c->n * c->k->window;
   p->ms += 1e3 * c->n * c->k->window / c->r.accesses;
 }
@@ -227,7 +245,7 @@ static void rate_partition(kiln_index_plan *p, const call *c)
     add_pass(p, c, c->n * (2 * c->element + 2), 0, k->join * c->n);
 }
 
-/* Steps of the search for where a bucket begins, one after the other. */
+/* The dependent steps of the binary search for the begin of a bucket. */
 static double search_ms(uint64_t n)
 {
   double ms = 0;
@@ -249,7 +267,7 @@ static void rate_sort(kiln_index_plan *p, const call *c)
   p->passes = 1;
   if (c->index > 4)
     add_pass(p, c, c->n * (c->index + 4), 0, 0);
-  add_pass(p, c, 0, 0, 0); /* the fill of the mark words */
+  add_pass(p, c, 0, 0, 0); /* the clearing of tile descriptors */
   add_pass(p, c, c->n * 4, 0, 0);
   for (unsigned k = 0; k < bits.passes; k++) {
     add_pass(p, c, c->n * 2 * pair, c->n * 2 * pair * c->k->sorted, 0);
@@ -275,8 +293,8 @@ static void rate(kiln_index_plan *p, const call *c)
 
 /* ---- Choices ------------------------------------------------------------------- */
 
-/* Parts of the size that is fastest; a power of two, for which shared memory has
- * counters. */
+/* The number of buckets of the fastest size: a power of two, at most as many as shared
+ * memory has counters for. */
 static uint32_t parts_for(const call *c)
 {
   uint32_t parts = 1;
@@ -304,8 +322,7 @@ static void best_windows(kiln_index_plan *best, const call *c)
     try_plan(best, c, KILN_INDEX_WINDOWS, passes[i]);
 }
 
-/* Another way than the plain one has to promise a gain that the model's errors do
- * not eat up. */
+/* Another method than the direct one must promise a gain above the model's error. */
 static void choose(kiln_index_plan *plan, const call *c)
 {
   kiln_index_plan direct = {0}, other = {0}, sorted = {0};
@@ -313,7 +330,7 @@ static void choose(kiln_index_plan *plan, const call *c)
   try_plan(&direct, c, KILN_INDEX_DIRECT, 1);
   *plan = direct;
   if (target_bytes(c) <= c->r.cache)
-    return; /* nothing to gain: the cache holds it all */
+    return; /* nothing to gain: the cache holds the target */
   best_windows(&other, c);
   try_plan(&other, c, KILN_INDEX_PARTITION, parts_for(c));
   if (c->sorts) {
@@ -385,16 +402,16 @@ kiln_status kiln_gather_plan(const kiln_device_info *gpu,
   return plan_for(&gather, gpu, shape, plan);
 }
 
-/* ---- The lecture's machine ------------------------------------------------------ */
+/* ---- A small cache ------------------------------------------------------ */
 
 enum { MOST = 64 };
 
 typedef struct cache {
-  uint64_t line[MOST]; /* the one used last comes first */
+  uint64_t line[MOST]; /* most recently used first */
   size_t used, size;
 } cache;
 
-/* Is it there? Then it is the one used last. */
+/* Is the line in the cache? Then it becomes the most recently used one. */
 static bool touch(cache *c, uint64_t line)
 {
   for (size_t i = 0; i < c->used; i++)
@@ -414,8 +431,9 @@ static void bring(cache *c, uint64_t line)
   c->line[0] = line;
 }
 
-/* Accesses at the same time: those that hit come first, then the rest in the
- * order of their lines; one line is fetched once for all of them. */
+/* Simultaneous accesses: hits are served first, then misses in the order of their
+ * lines. A line is fetched once for all accesses that miss on it. Returns the number
+ * of lines fetched. */
 static uint64_t access_lines(cache *c, uint64_t *line, size_t n)
 {
   uint64_t misses = 0;

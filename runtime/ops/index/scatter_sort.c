@@ -1,4 +1,17 @@
-/* scatter_sort.c -- host side of scatter_buckets.cu: a scatter of sorted pairs. */
+/* scatter_sort.c -- the host side of scatter_buckets.cu: a scatter of sorted pairs.
+ *
+ * Problem: a random scatter writes single elements, and the memory moves a whole
+ * sector for each.
+ *
+ * Idea: sort the pairs of index and value by the high bits of the index. The pairs of
+ * a bucket, a range of the target that fits shared memory, then lie side by side. A
+ * block puts them at their places in shared memory and writes the bucket in whole
+ * lines. Marks record which elements were written, so the others keep their values.
+ *
+ * Invariant: the sort is stable, and of several pairs with one index one is written.
+ *
+ * Cost: a radix sort by 8 bits per pass, then one read of the pairs and one write of
+ * the target. Memory: two or three copies of the pairs. */
 #include "indexed.h"
 #include "kernel_params.h"
 
@@ -20,8 +33,8 @@ bool kiln__sort_fits(unsigned element_size, unsigned index_size,
          (index_size == 4 || (n_target != 0 && n_target <= UINT64_C(1) << 32));
 }
 
-/* With its marks a bucket takes 18 to 24 KiB of shared memory, 32 to 40 where that
- * saves a pass of the sort; 48 are there on every GPU. */
+/* A bucket and its marks take 18 to 24 KiB of shared memory, or 32 to 40 where that
+ * saves a pass of the sort; every GPU has 48. */
 kiln__sort_bits kiln__sort_bits_of(uint64_t target, unsigned element_size)
 {
   static const uint8_t usual[] = {14, 13, 12, 11}, most[] = {14, 13, 13, 12};
@@ -34,7 +47,7 @@ kiln__sort_bits kiln__sort_bits_of(uint64_t target, unsigned element_size)
   while (b.end < 32 && (target - 1) >> b.end != 0)
     b.end++;
   if (b.end <= b.shift)
-    b.end = b.shift + 1; /* a sort has one bit at least */
+    b.end = b.shift + 1; /* a sort needs at least one bit */
   if ((b.end - b.shift - 1) / 8 != (b.end - most[k] - 1) / 8 && b.end > most[k])
     b.shift = most[k];
   b.passes = (b.end - b.shift + 7) / 8;
@@ -97,7 +110,7 @@ void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
         (uint32_t)kiln__divide_up(n_target, UINT64_C(1) << p->bits.shift);
   p->pairs = (kiln__size(index.type) == 8 ? PLACES : 0u) |
              (x->map != NULL || x->in[0].type != out.type ? VALUES : 0u);
-  p->in_place = p->bits.passes % 2 == 0; /* else a pass more, that copies */
+  p->in_place = p->bits.passes % 2 == 0; /* else one more pass copies */
   call = sort_of(p);
   facts = kiln__sort_facts_of(device, &call.shape);
   kiln__sort_plan_make(&p->sort, &call.shape, &facts);
@@ -214,7 +227,7 @@ static kiln_status sort_pairs(const kiln__sorted *p, kiln__storage *storage)
                           &p->sort);
 }
 
-/* As scatter_buckets.cu declares it. */
+/* A parameter of scatter_buckets.cu, as the kernel declares it. */
 typedef struct write_arrays {
   CUdeviceptr places, values, begin, out;
   uint64_t n;

@@ -1,4 +1,15 @@
-/* histogram.c -- host side of histogram.cu. */
+/* histogram.c -- the host side of histogram.cu.
+ *
+ * Blocks count in shared memory, in several copies of the bins where these fit, so
+ * that lanes with equal samples seldom wait for each other. For few bins the blocks'
+ * counts are added up in the same launch: blocks store them in tile descriptors, and
+ * some further blocks add a range of bins each. For many bins each block adds to
+ * global memory by atomics; bins that exceed shared memory are counted in slices.
+ *
+ * The bin of an integer sample is computed exactly: by a shift where bins are a power
+ * of two wide, else by a multiplication with a rounded-up reciprocal that is long
+ * enough for every distance in range (Granlund and Montgomery, Division by Invariant
+ * Integers using Multiplication, 1994). */
 #include "../ops.h"
 #include "kernel_params.h"
 
@@ -15,12 +26,13 @@ static const kiln__family family = {"histogram", kernels,
 enum { MODE_SHIFT, MODE_SCALE, MODE_WIDE, MODE_FLOAT, MODE_LEVELS };
 
 enum {
-  COMBINED_COUNTS = 1 << 18, /* blocks send counts up to so many words */
-  MOST_ADDERS = 32, /* blocks that add them up; at most one for two SMs, so
-                           that whoever starts first, there is storage for those
-                           they wait for */
-  LEAST_COPIES = 4  /* with fewer, threads add equal neighbours up first:
-                           else 32 lanes with one value would queue for a bin */
+  COMBINED_COUNTS = 1 << 18, /* most counts that blocks store for adding */
+  MOST_ADDERS =
+      32, /* most blocks that add them up, at most one per two SMs: adders
+                       wait for counting blocks, which need SMs to run on */
+  LEAST_COPIES =
+      4 /* with fewer copies, threads first count runs of equal samples,
+                       or 32 lanes with one value would add to one bin in turn */
 };
 
 /* As in histogram.cu. */
@@ -34,7 +46,7 @@ __extension__ typedef __int128 wide;
 
 /* ---- Bins ------------------------------------------------------------------------ */
 
-/* What decides on the program, and what is handed to it. */
+/* How samples find their bins: what selects the program, and its argument. */
 typedef struct layout {
   uint32_t mode;
   bool plain, all, wide;
@@ -56,15 +68,15 @@ static wide most_of(const kiln__dtype *type)
   return two_to(8u * type->size - type->is_signed) - 1;
 }
 
-/* Is every distance sample - lower told apart from those outside in `bits`? */
+/* Do `bits` distinguish every distance sample - lower from those outside? */
 static bool fits(const kiln__dtype *type, wide lower, wide range, unsigned bits)
 {
   return most_of(type) - lower < two_to(bits) &&
          lower - least_of(type) + range <= two_to(bits);
 }
 
-/* (times, high, low): bins / range, and 2^128 * (bins % range) / range rounded
- * up. */
+/* Sets the factor bins / range: `times` is its integer part, (high, low) its fraction
+ * in units of 2^-128, rounded up. */
 static void set_scale(bounds *to, uint32_t bins, wide range)
 {
   const wide rest = (wide)bins % range;
@@ -221,7 +233,7 @@ static kiln_status check(const kiln_stream *stream,
 /* ---- Plan ---------------------------------------------------------------------------- */
 
 typedef struct plan {
-  uint32_t block, items, pack, copies;
+  uint32_t block, items, vec, copies;
   uint32_t slices, slice; /* of the bins */
   uint32_t workers, adders;
   uint32_t smem;
@@ -234,8 +246,9 @@ static uint32_t smem_of(uint32_t bins, uint32_t copies, uint32_t levels)
   return (4 * bins * copies + 15) / 16 * 16 + levels;
 }
 
-/* As many copies as a block's part of the SM's memory holds. Where not even one
- * fits: one block an SM; then levels stay outside; then the bins are sliced. */
+/* As many copies as a block's share of the SM's memory holds. Where not even one
+ * fits, one block runs per SM, then levels stay in global memory, then the bins are
+ * counted in slices. */
 static void plan_memory(plan *p, kiln_device *device,
                         const kiln_histogram_desc *desc, const kiln__tuning *t)
 {
@@ -267,8 +280,8 @@ static void plan_memory(plan *p, kiln_device *device,
     p->smem = 4 * p->block;
 }
 
-/* Blocks that count: as many as are resident at once, fewer for small n, so that
- * each thread has two packs, and enough that none counts past 32 bits. */
+/* The blocks that count: as many as are resident at once; fewer for small n, so that
+ * each thread has two vectors; more where a count could exceed 32 bits. */
 static void plan_blocks(plan *p, kiln_device *device, uint64_t n,
                         unsigned per_sm)
 {
@@ -280,7 +293,7 @@ static void plan_blocks(plan *p, kiln_device *device, uint64_t n,
                        : per_sm == 0  ? 1
                                       : per_sm) /
                       (p->slices > 0 ? p->slices : 1);
-  uint64_t workers = kiln__divide_up(n, 2 * (uint64_t)p->block * p->pack);
+  uint64_t workers = kiln__divide_up(n, 2 * (uint64_t)p->block * p->vec);
 
   if (resident == 0)
     resident = 1;
@@ -291,7 +304,7 @@ static void plan_blocks(plan *p, kiln_device *device, uint64_t n,
   p->workers = workers == 0 ? 1 : (uint32_t)workers;
 }
 
-static unsigned pack_of(const kiln_input *x)
+static unsigned vec_of(const kiln_input *x)
 {
   size_t widest = x->in[0].type == KILN_DTYPE_NONE ? 4 : 1;
 
@@ -303,9 +316,9 @@ static unsigned pack_of(const kiln_input *x)
 
 static plan make_plan(kiln_device *device, const kiln_histogram_desc *desc)
 {
-  plan p = {.pack = pack_of(&desc->x)};
+  plan p = {.vec = vec_of(&desc->x)};
   const kiln__tuning t =
-      kiln__tuned(device, KILN__TUNED_HISTOGRAM, 16 / p.pack, desc->n);
+      kiln__tuned(device, KILN__TUNED_HISTOGRAM, 16 / p.vec, desc->n);
   const uint32_t half = (uint32_t)device->info.sm_count / 2;
   const uint32_t most_adders = half < MOST_ADDERS ? half : MOST_ADDERS;
 
@@ -341,7 +354,7 @@ static void specify(kiln__spec *spec, const kiln_histogram_desc *desc,
   spec->quick = kiln__quick(desc->n);
   spec->value[HISTOGRAM_BLOCK] = p->block;
   spec->value[HISTOGRAM_ITEMS] = p->items;
-  spec->value[HISTOGRAM_VECTOR] = p->pack;
+  spec->value[HISTOGRAM_VECTOR] = p->vec;
   spec->value[HISTOGRAM_COPIES] = p->copies;
   spec->value[HISTOGRAM_RUNS] = p->copies < LEAST_COPIES;
   spec->value[HISTOGRAM_MODE] = l->mode;

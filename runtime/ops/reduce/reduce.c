@@ -1,4 +1,12 @@
-/* reduce.c -- host side of reduce_any.cu, and the reduction of a whole array. */
+/* reduce.c -- the host side of reduce_any.cu, and kiln_reduce().
+ *
+ * Each block reduces its share of the array to one result and stores it in a tile
+ * descriptor. One block more than these combines the results as they appear, so one
+ * launch suffices at every size.
+ *
+ * Portable reductions fix everything that decides the order of operands: chunks
+ * whose size follows from n alone, and constants for the rest. So they give the same
+ * bits on every device. */
 #include "reduce.h"
 #include "kernel_params.h"
 
@@ -6,17 +14,17 @@ static const char *const kernels[] = {"reduce_any", NULL};
 static const kiln__family family = {"reduce_any", kernels,
                                     kiln__reduce_any_params};
 
-/* Portable results: what decides on the order of operands is fixed. */
+/* What decides the order of operands in a portable reduction. */
 enum {
   PORTABLE_BLOCK = 256,
   PORTABLE_ITEMS = 4,
   PORTABLE_PER_SM = 4,
   PORTABLE_LETTERS = 8,
-  PORTABLE_LEAST = 1 << 14, /* elements of a chunk */
+  PORTABLE_LEAST = 1 << 14, /* elements per chunk */
   PORTABLE_MOST = 2048      /* chunks */
 };
 
-/* ---- Small questions ------------------------------------------------------------- */
+/* ---- Inputs and operations ------------------------------------------------------- */
 
 kiln_array kiln__or_type(kiln_array a, kiln_dtype type)
 {
@@ -73,12 +81,12 @@ unsigned kiln__input_phase(const kiln_input *x)
   return (unsigned)(widest->data % 16 / kiln__size(widest->type));
 }
 
-bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned pack)
+bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned vec)
 {
   for (size_t k = 0; k < kiln__input_arrays(x); k++) {
     const size_t size = kiln__size(x->in[k].type);
 
-    if ((x->in[k].data + (pack - phase) % pack * size) % 16 != 0)
+    if ((x->in[k].data + (vec - phase) % vec * size) % 16 != 0)
       return false;
   }
   return true;
@@ -123,8 +131,8 @@ kiln_status kiln__check_bytes(const char *call, const size_t *bytes)
 
 typedef struct plan {
   kiln__spec spec;
-  uint64_t chunk; /* packs */
-  uint64_t slots; /* results on their way */
+  uint64_t chunk; /* vectors */
+  uint64_t slots; /* results that blocks store */
   uint32_t head;
   kiln_dim3 grid;
 } plan;
@@ -145,7 +153,7 @@ static unsigned result_words(const kiln__reduction *f)
   }
 }
 
-/* What a table by bytes goes by: elements of 4 bytes. */
+/* The size of a call in the units of its tuning rows: elements of 4 bytes. */
 static uint64_t in_words(const kiln__reduction *f)
 {
   const uint64_t bytes = kiln__input_width(f->x);
@@ -157,7 +165,7 @@ static uint64_t in_words(const kiln__reduction *f)
 static kiln__tuning tuning_of(kiln_device *device, const kiln__reduction *f)
 {
   const size_t arrays = kiln__input_arrays(f->x);
-  const unsigned pack = kiln__input_vec(f->x);
+  const unsigned vec = kiln__input_vec(f->x);
   const unsigned most = f->kind == KILN__REDUCTION_OP ? 64 : 32;
   kiln__tuning t = kiln__tuned(device, KILN__TUNED_REDUCE, 4, in_words(f));
 
@@ -166,8 +174,8 @@ static kiln__tuning tuning_of(kiln_device *device, const kiln__reduction *f)
                        t.extra};
   if (arrays > 1)
     t.items = (uint16_t)(t.items / arrays);
-  if ((unsigned)t.items * pack > most)
-    t.items = (uint16_t)(most / pack);
+  if ((unsigned)t.items * vec > most)
+    t.items = (uint16_t)(most / vec);
   if (t.items == 0)
     t.items = 1;
   if (t.extra == 0)
@@ -175,37 +183,37 @@ static kiln__tuning tuning_of(kiln_device *device, const kiln__reduction *f)
   return t;
 }
 
-/* Packs in units of 2^12 that fill three fifths of the second-level cache; 0 where
- * everything fits. With 60 MiB of it, 17, 34 and 50 MiB kept of 64 took 20.3, 17.8
- * and 25 us. */
+/* The vectors, in units of 2^12, that fill three fifths of the second-level cache and
+ * compete for it as usual; 0 where everything fits. On an H200 with 60 MiB of cache,
+ * a sum of 64 MiB took 20.3, 17.8 and 25 us with 17, 34 and 50 MiB kept. */
 static uint32_t keep_of(const kiln_device *device, const kiln__reduction *f)
 {
-  const uint64_t pack =
+  const uint64_t vec =
       (uint64_t)kiln__input_vec(f->x) * kiln__input_width(f->x);
   const uint64_t kept = (uint64_t)device->info.l2_bytes * 3 / 5;
 
   if (device->traits.cc < 80 || f->rows > 1 || in_words(f) <= 1u << 22 ||
       f->portable)
     return 0;
-  return (uint32_t)(kept / pack >> 12);
+  return (uint32_t)(kept / vec >> 12);
 }
 
 static bool plan_head(plan *p, const kiln__reduction *f)
 {
-  const unsigned pack = p->spec.value[REDUCE_ANY_VECTOR];
+  const unsigned vec = p->spec.value[REDUCE_ANY_VECTOR];
   const unsigned phase = kiln__input_phase(f->x);
 
-  p->spec.first = phase == 0 ? 0 : pack - phase;
+  p->spec.first = phase == 0 ? 0 : vec - phase;
   if (f->rows <= 1) {
     p->head = p->spec.first;
     return p->head != 0;
   }
   p->head = phase;
-  return phase != 0 || f->leading % pack != 0;
+  return phase != 0 || f->leading % vec != 0;
 }
 
-/* Blocks: as many as are resident at once, fewer for small n. One more than fold
- * a row: it combines. */
+/* As many blocks as are resident at once, fewer for small n. One of them only
+ * combines the results of the others. */
 static void plan_grid(plan *p, const kiln__reduction *f, uint64_t resident,
                       uint64_t wanted)
 {
@@ -222,13 +230,13 @@ static void plan_grid(plan *p, const kiln__reduction *f, uint64_t resident,
 
 static void plan_chunks(plan *p, const kiln__reduction *f, uint64_t resident)
 {
-  const unsigned pack = p->spec.value[REDUCE_ANY_VECTOR];
+  const unsigned vec = p->spec.value[REDUCE_ANY_VECTOR];
   uint64_t size = PORTABLE_LEAST, units, workers;
 
   while (f->n / size >= PORTABLE_MOST)
     size *= 2;
-  p->chunk = size / pack;
-  units = kiln__divide_up(f->n / pack, p->chunk);
+  p->chunk = size / vec;
+  units = kiln__divide_up(f->n / vec, p->chunk);
   workers = units < resident ? units : resident - 1;
   if (workers == 0)
     workers = 1;
@@ -241,7 +249,7 @@ static void plan_reduction(plan *p, kiln_device *device,
 {
   const kiln__tuning t = tuning_of(device, f);
   const uint64_t resident = kiln__resident(device, &t);
-  const unsigned pack = kiln__input_vec(f->x);
+  const unsigned vec = kiln__input_vec(f->x);
   uint32_t *value = p->spec.value;
 
   *p = (plan){.spec = {.family = &family, .input = f->x, .code = f->code}};
@@ -251,7 +259,7 @@ static void plan_reduction(plan *p, kiln_device *device,
   value[REDUCE_ANY_OUT2] =
       f->out2.type != KILN_DTYPE_NONE ? f->out2.type : KILN_F64;
   value[REDUCE_ANY_BLOCK] = t.block;
-  value[REDUCE_ANY_VECTOR] = pack;
+  value[REDUCE_ANY_VECTOR] = vec;
   value[REDUCE_ANY_ITEMS] = t.items;
   value[REDUCE_ANY_THREADS] =
       (uint32_t)t.block * (t.per_sm != 0 ? t.per_sm : 1);
@@ -276,7 +284,7 @@ static void plan_reduction(plan *p, kiln_device *device,
   } else {
     value[REDUCE_ANY_HEAD] = plan_head(p, f);
     plan_grid(p, f, resident,
-              kiln__divide_up(f->n / pack, (uint64_t)t.block * t.extra));
+              kiln__divide_up(f->n / vec, (uint64_t)t.block * t.extra));
   }
   if (value[REDUCE_ANY_RESULTS] == 0)
     value[REDUCE_ANY_RESULTS] = 1;

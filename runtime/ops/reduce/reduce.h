@@ -1,4 +1,6 @@
-/* reduce.h -- what all reductions share. */
+/* reduce.h -- what the host sides of all reductions share: the launch of
+ * reduce_any.cu, rows of a matrix, and properties of inputs and operations. Included
+ * by runtime/ops/reduce alone. */
 #ifndef KILN_OPS_REDUCE_INTERNAL_H
 #define KILN_OPS_REDUCE_INTERNAL_H
 
@@ -15,7 +17,7 @@ typedef enum kiln__reduction_kind {
   KILN__REDUCTION_NORM
 } kiln__reduction_kind;
 
-/* One launch of reduce_any.cu: checked arguments. */
+/* One launch of reduce_any.cu, whose arguments are checked. */
 typedef struct kiln__reduction {
   kiln__reduction_kind kind;
   const kiln_input *x;
@@ -23,19 +25,22 @@ typedef struct kiln__reduction {
   uint64_t rows;        /* below 2^32 */
   uint64_t leading;     /* elements from a row to the next */
   const kiln_op *op;    /* of KILN__REDUCTION_OP */
-  kiln_array out, out2; /* without type: not wanted */
+  kiln_array out, out2; /* no type: not wanted */
   double extra;
   bool portable;
   const kiln_code *code; /* NULL: none */
 } kiln__reduction;
 
+/* Compiles if necessary and queues the launch. */
 kiln_status kiln__reduction_run(kiln_stream *stream,
                                 const kiln__reduction *reduction,
                                 const kiln_workspace *workspace);
+/* The workspace that the launch needs. */
 size_t kiln__reduction_bytes(const kiln_stream *stream,
                              const kiln__reduction *reduction);
 
-/* out[r] from `columns` elements each; checked arguments. */
+/* Reduces each of `rows` rows of `columns` elements, `leading` elements apart, to
+ * out[r]. The arguments are checked. */
 kiln_status kiln__reduce_rows(kiln_stream *stream, const kiln_input *x,
                               uint64_t rows, uint64_t columns, uint64_t leading,
                               const kiln_op *op, kiln_array out,
@@ -46,33 +51,34 @@ size_t kiln__reduce_rows_bytes(const kiln_stream *stream, const kiln_input *x,
                                uint64_t leading, const kiln_op *op,
                                kiln_array out);
 
-/* ---- For all hosts of reductions ------------------------------------------------- */
+/* ---- Inputs and operations ------------------------------------------------------- */
 
-/* The array with its type, or with `type` where it has none. */
+/* The array, with `type` where it has none. */
 kiln_array kiln__or_type(kiln_array a, kiln_dtype type);
-/* Must operands keep the order of the elements? */
+/* Must the operation combine elements in their order? */
 bool kiln__op_ordered(const kiln_op *op);
 /* The type that an operation with this output computes in. */
 kiln_dtype kiln__op_type(kiln_dtype out);
-/* 32-bit words of a value of this type as it computes. */
+/* 32-bit words of an accumulator for results of this type. */
 unsigned kiln__acc_words(kiln_dtype type);
-/* Elements of 16 bytes of the widest array; 4 without any. */
+/* Elements per vector: 16 bytes of the widest array; 4 without arrays. */
 unsigned kiln__input_vec(const kiln_input *x);
-/* Bytes of one element of all arrays; 4 without any. */
+/* Bytes of one element of all arrays together; 4 without arrays. */
 unsigned kiln__input_width(const kiln_input *x);
-/* Elements from a multiple of 16 bytes to the widest array's first one. */
+/* Elements between a multiple of 16 bytes and the widest array's first element. */
 unsigned kiln__input_phase(const kiln_input *x);
-/* Is every array that far from a boundary, counted in packs? */
-bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned pack);
-/* Resident blocks of the device for a tuning. */
+/* Would every array be aligned `phase` elements before its first one? `vec`:
+ * elements per vector. */
+bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned vec);
+/* The number of blocks of a tuning that are resident on the device at once. */
 uint64_t kiln__resident(const kiln_device *device, const kiln__tuning *t);
 
-/* Checks that all reductions need. */
+/* Checks that several reductions need. */
 void kiln__check_reduction_op(kiln__checker *c, const kiln_op *op,
                               kiln_dtype out);
 void kiln__check_floating(kiln__checker *c, const char *name, kiln_array a);
 void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a);
-/* bytes NULL: KILN_EINVAL. */
+/* KILN_EINVAL if `bytes` is NULL. */
 kiln_status kiln__check_bytes(const char *call, const size_t *bytes);
 
 #endif

@@ -1,4 +1,9 @@
-/* reduce_matrix.c -- host side of reduce_rows.cu and reduce_columns.cu. */
+/* reduce_matrix.c -- the host side of reduce_rows.cu and reduce_columns.cu.
+ *
+ * Rows: groups of 1 to 32 lanes reduce a row each; rows of many vectors get several
+ * blocks each, by reduce_any.cu. Columns: a block takes a strip of neighbouring
+ * columns and a range of the rows; the results of the ranges are combined through
+ * tile descriptors. */
 #include "kernel_params.h"
 #include "reduce.h"
 
@@ -6,8 +11,8 @@ enum {
   MATRIX_BLOCK = 256,
   MATRIX_THREADS = 1024, /* resident on an SM */
   FLIGHT = 64,           /* bytes that a thread has in flight, about */
-  WIDE = 2048,           /* packs from which a row gets blocks of its own */
-  RATHER_WIDE = 256      /* the same where rows are too few for all warps */
+  WIDE = 2048,           /* vectors from which a row gets blocks of its own */
+  RATHER_WIDE = 256      /* the same where there are fewer rows than warps */
 };
 
 /* ---- What both share ------------------------------------------------------------ */
@@ -59,23 +64,23 @@ static kiln_status check(matrix *m, const char *call, bool by_row,
 
 static bool is_small(const matrix *m)
 {
-  /* Kernels count a round past the end. */
+  /* Kernels count one round beyond the end. */
   return m->rows == 0 || m->leading == 0 ||
          (m->rows + 4096) <= (UINT64_C(1) << 31) / m->leading;
 }
 
-/* Elements of the widest loads for packs that start at a column that is a
- * multiple of it; `limit` is a power of two. */
-static unsigned pack_of(const matrix *m, unsigned limit)
+/* Elements per vector, so that a vector at a multiple of it is aligned in every row.
+ * `limit` is a power of two. */
+static unsigned vec_of(const matrix *m, unsigned limit)
 {
-  unsigned pack = kiln__input_vec(m->x);
+  unsigned vec = kiln__input_vec(m->x);
 
-  if (!kiln__input_in_phase(m->x, 0, pack))
+  if (!kiln__input_in_phase(m->x, 0, vec))
     return 1;
-  while (pack > 1 &&
-         (pack > limit || m->columns % pack != 0 || m->leading % pack != 0))
-    pack /= 2;
-  return pack;
+  while (vec > 1 &&
+         (vec > limit || m->columns % vec != 0 || m->leading % vec != 0))
+    vec /= 2;
+  return vec;
 }
 
 static unsigned power_of_two(uint64_t n, unsigned most)
@@ -87,13 +92,13 @@ static unsigned power_of_two(uint64_t n, unsigned most)
   return p;
 }
 
-/* Packs of `bytes` in flight a thread. */
-static unsigned in_flight(unsigned bytes, unsigned pack)
+/* Vectors of `bytes` that a thread has in flight. */
+static unsigned in_flight(unsigned bytes, unsigned vec)
 {
   unsigned n = FLIGHT / (bytes < 4 ? 4 : bytes);
 
-  if (n * pack > 64)
-    n = 64 / pack;
+  if (n * vec > 64)
+    n = 64 / vec;
   return n == 0 ? 1 : n;
 }
 
@@ -103,14 +108,14 @@ static const char *const row_kernels[] = {"reduce_rows", NULL};
 static const kiln__family row_family = {"reduce_rows", row_kernels,
                                         kiln__reduce_rows_params};
 
-/* Rows of many packs go to blocks, by reduce_any.cu. */
+/* Rows of many vectors are reduced by several blocks each, by reduce_any.cu. */
 static bool is_wide(const matrix *m, const kiln_device *device)
 {
-  const uint64_t packs = m->columns / kiln__input_vec(m->x);
+  const uint64_t vecs = m->columns / kiln__input_vec(m->x);
 
   return m->rows < UINT32_MAX && m->rows > 0 &&
-         (packs >= WIDE || (packs >= RATHER_WIDE &&
-                            m->rows < 32 * (uint64_t)device->info.sm_count));
+         (vecs >= WIDE || (vecs >= RATHER_WIDE &&
+                           m->rows < 32 * (uint64_t)device->info.sm_count));
 }
 
 static kiln__reduction wide_reduction(const matrix *m)
@@ -125,33 +130,34 @@ static kiln__reduction wide_reduction(const matrix *m)
                            .code = m->code};
 }
 
-/* A warp a row whose packs start anywhere, where that spares narrow loads. */
-static bool wants_head(const matrix *m, unsigned pack)
+/* Shall one warp reduce a row whose vectors start before its first element? That
+ * avoids narrow loads where rows are not aligned. */
+static bool wants_head(const matrix *m, unsigned vec)
 {
   const unsigned full = kiln__input_vec(m->x);
 
-  return pack < full && m->columns >= 64 * (uint64_t)full &&
+  return vec < full && m->columns >= 64 * (uint64_t)full &&
          kiln__input_in_phase(m->x, kiln__input_phase(m->x), full);
 }
 
 static void specify_rows(kiln__spec *spec, const matrix *m, uint32_t *phase)
 {
-  unsigned pack = pack_of(m, 16), items, depth, flight;
-  const bool head = wants_head(m, pack);
+  unsigned vec = vec_of(m, 16), items, depth, flight;
+  const bool head = wants_head(m, vec);
   uint32_t *value = spec->value;
-  uint64_t packs, each;
+  uint64_t vecs, each;
   unsigned group;
 
   *phase = 0;
   if (head) {
-    pack = kiln__input_vec(m->x);
+    vec = kiln__input_vec(m->x);
     *phase = kiln__input_phase(m->x);
-    spec->first = *phase == 0 ? 0 : pack - *phase;
+    spec->first = *phase == 0 ? 0 : vec - *phase;
   }
-  packs = kiln__divide_up(m->columns, pack);
-  group = head ? 32 : power_of_two(packs, 32);
-  each = kiln__divide_up(packs, group);
-  flight = in_flight(pack * kiln__input_width(m->x), pack);
+  vecs = kiln__divide_up(m->columns, vec);
+  group = head ? 32 : power_of_two(vecs, 32);
+  each = kiln__divide_up(vecs, group);
+  flight = in_flight(vec * kiln__input_width(m->x), vec);
   items = each < flight ? (unsigned)each : flight;
   if (items == 0)
     items = 1;
@@ -159,11 +165,11 @@ static void specify_rows(kiln__spec *spec, const matrix *m, uint32_t *phase)
   value[REDUCE_ROWS_OUT] = m->out.type;
   value[REDUCE_ROWS_BLOCK] = MATRIX_BLOCK;
   value[REDUCE_ROWS_GROUP] = group;
-  value[REDUCE_ROWS_VECTOR] = pack;
+  value[REDUCE_ROWS_VECTOR] = vec;
   value[REDUCE_ROWS_ITEMS] = items;
   value[REDUCE_ROWS_DEPTH] = depth == 0 ? 1 : depth;
   value[REDUCE_ROWS_THREADS] = MATRIX_THREADS;
-  value[REDUCE_ROWS_EXACT] = !head && packs == (uint64_t)group * items;
+  value[REDUCE_ROWS_EXACT] = !head && vecs == (uint64_t)group * items;
   value[REDUCE_ROWS_HEAD] = head;
   value[REDUCE_ROWS_ORDERED] = kiln__op_ordered(m->op);
   value[REDUCE_ROWS_SMALL] = is_small(m);
@@ -271,16 +277,15 @@ typedef struct column_plan {
   uint64_t strips, parts;
 } column_plan;
 
-/* As many parts of the rows as it takes to fill the device, each of several
- * rounds. */
+/* Divides the rows into as many ranges as fill the device, each of several rounds. */
 static void plan_columns(column_plan *p, const kiln_device *device,
                          const matrix *m)
 {
   const kiln__tuning t = {MATRIX_BLOCK, 0, MATRIX_THREADS / MATRIX_BLOCK, 0};
   const size_t acc = kiln__size(kiln__op_type(m->out.type));
-  const unsigned pack = pack_of(m, acc >= 8 ? 4 : 8);
-  const unsigned lanes = power_of_two(kiln__divide_up(m->columns, pack), 32);
-  const unsigned items = in_flight(pack * kiln__input_width(m->x), pack);
+  const unsigned vec = vec_of(m, acc >= 8 ? 4 : 8);
+  const unsigned lanes = power_of_two(kiln__divide_up(m->columns, vec), 32);
+  const unsigned items = in_flight(vec * kiln__input_width(m->x), vec);
   const uint64_t round = (uint64_t)MATRIX_BLOCK / lanes * items;
   uint32_t *value = p->spec.value;
   uint64_t most;
@@ -293,12 +298,12 @@ static void plan_columns(column_plan *p, const kiln_device *device,
   value[REDUCE_COLUMNS_OUT] = m->out.type;
   value[REDUCE_COLUMNS_BLOCK] = MATRIX_BLOCK;
   value[REDUCE_COLUMNS_LANES] = lanes;
-  value[REDUCE_COLUMNS_VECTOR] = pack;
+  value[REDUCE_COLUMNS_VECTOR] = vec;
   value[REDUCE_COLUMNS_ITEMS] = items;
   value[REDUCE_COLUMNS_THREADS] = MATRIX_THREADS;
   value[REDUCE_COLUMNS_ORDERED] = kiln__op_ordered(m->op);
   value[REDUCE_COLUMNS_SMALL] = is_small(m);
-  p->strips = kiln__divide_up(m->columns, (uint64_t)lanes * pack);
+  p->strips = kiln__divide_up(m->columns, (uint64_t)lanes * vec);
   p->parts = kiln__resident(device, &t) / (p->strips == 0 ? 1 : p->strips);
   most = m->rows / (2 * round);
   if (p->parts > most)

@@ -1,11 +1,30 @@
-/* segmented.c -- host side of segmented.cu and segmented_rows.cu. */
+/* segmented_reduce.c -- the host side of segmented.cu and segmented_rows.cu.
+ *
+ * Problem: segments have any lengths, from none to all elements. One thread or block
+ * per segment leaves most of the GPU idle where lengths differ.
+ *
+ * Idea: segment ends and elements are merged into one sequence. Every block takes the
+ * same number of its items, whatever they are; a binary search on the offsets finds
+ * where a block starts (merge path). The result of a segment that a block leaves
+ * open goes to the next block through a tile descriptor.
+ *
+ * Invariant: every segment end belongs to exactly one block, which writes that
+ * segment's result. Elements are combined in their order unless the operation
+ * commutes.
+ *
+ * Cost: each element, index and offset is read once; work per block is equal.
+ *
+ * Source: Merrill and Garland, Merge-Based Parallel Sparse Matrix-Vector
+ * Multiplication, 2016. Segments of rows (width above 1) are reduced by groups of
+ * lanes, a lane per vector of the row. Segments of equal length without gaps are the
+ * rows of a matrix and go to reduce_matrix.c. */
 #include "../index/indexed.h"
 #include "kernel_params.h"
 #include "reduce.h"
 
 enum {
   SEGMENT_THREADS = 1024, /* resident on an SM */
-  LEAST_ROWS = 8,         /* ends and rows of a group, at least */
+  LEAST_ROWS = 8,         /* least ends and rows per group */
   ROWS_FLIGHT = 64        /* bytes of rows that a lane has in flight */
 };
 
@@ -26,7 +45,7 @@ static bool has_index(const kiln_segmented_reduce_desc *desc)
   return desc->index.type != KILN_DTYPE_NONE;
 }
 
-/* n rows of `width`, `leading` apart; UINT64_MAX: too many. */
+/* Elements that n rows of `width` span, `leading` apart; UINT64_MAX: too many. */
 static uint64_t extent(uint64_t n, uint64_t width, uint64_t leading)
 {
   if (n == 0 || width == 0)
@@ -91,14 +110,14 @@ static kiln_status check(bags *b, const kiln_stream *stream,
   return kiln__check_end(&c);
 }
 
-/* Ends and elements, a round past the end included, in 32 bits. */
+/* Do ends and elements, one round beyond the end included, fit 32 bits? */
 static bool is_small(const bags *b)
 {
   return b->desc->n_segments < UINT32_C(1) << 30 &&
          b->items < UINT32_C(1) << 30 && b->desc->n < UINT32_C(1) << 30;
 }
 
-/* One element a segment and row, every segment as long: rows of a matrix. */
+/* Are the segments the rows of a matrix: of equal length, side by side? */
 static bool is_matrix(const bags *b)
 {
   return !has_offsets(b->desc) && b->width == 1 && b->leading == 1;
@@ -168,17 +187,17 @@ static void plan_elements(plan *p, kiln_device *device, const bags *b)
   p->need.descriptors = p->blocks * kiln__acc_words(b->out.type);
 }
 
-static unsigned row_pack(const bags *b)
+static unsigned row_vec(const bags *b)
 {
   const size_t acc = kiln__size(kiln__op_type(b->out.type));
-  unsigned pack = kiln__input_vec(&b->desc->x);
+  unsigned vec = kiln__input_vec(&b->desc->x);
 
-  if (!kiln__input_in_phase(&b->desc->x, 0, pack))
+  if (!kiln__input_in_phase(&b->desc->x, 0, vec))
     return 1;
-  while (pack > 1 &&
-         (pack * acc > 16 || b->width % pack != 0 || b->leading % pack != 0))
-    pack /= 2;
-  return pack;
+  while (vec > 1 &&
+         (vec * acc > 16 || b->width % vec != 0 || b->leading % vec != 0))
+    vec /= 2;
+  return vec;
 }
 
 static void plan_rows(plan *p, const kiln_device *device, const bags *b)
@@ -186,9 +205,9 @@ static void plan_rows(plan *p, const kiln_device *device, const bags *b)
   const kiln_segmented_reduce_desc *desc = b->desc;
   const kiln__tuning t = {256, 0, SEGMENT_THREADS / 256, 0};
   const uint64_t total = b->items + desc->n_segments;
-  const unsigned pack = row_pack(b);
-  const unsigned bytes = pack * kiln__input_width(&desc->x);
-  uint64_t lanes = kiln__divide_up(b->width, pack), blocks;
+  const unsigned vec = row_vec(b);
+  const unsigned bytes = vec * kiln__input_width(&desc->x);
+  uint64_t lanes = kiln__divide_up(b->width, vec), blocks;
   uint32_t *value = p->spec.value;
   unsigned group = 1;
 
@@ -203,7 +222,7 @@ static void plan_rows(plan *p, const kiln_device *device, const bags *b)
   value[SEGMENTED_ROWS_GATHER] = has_index(desc);
   value[SEGMENTED_ROWS_BLOCK] = t.block;
   value[SEGMENTED_ROWS_GROUP] = group;
-  value[SEGMENTED_ROWS_VECTOR] = pack;
+  value[SEGMENTED_ROWS_VECTOR] = vec;
   value[SEGMENTED_ROWS_ITEMS] = bytes >= ROWS_FLIGHT      ? 1
                                 : bytes < ROWS_FLIGHT / 8 ? 8
                                                           : ROWS_FLIGHT / bytes;
@@ -338,7 +357,7 @@ kiln_status kiln_segmented_reduce_workspace(
   } else {
     plan_bags(&p, stream->device, &b);
     *bytes = desc->n_segments == 0 ? 0 : kiln__need_bytes(p.need);
-    /* One after the other: not both at once. */
+    /* The check runs before the reduction, in the same memory. */
     if (desc->checked && desc->n_segments > 0 &&
         *bytes < kiln__need_bytes(kiln__range_need()))
       *bytes = kiln__need_bytes(kiln__range_need());

@@ -1,8 +1,8 @@
-/* statistics.c -- dot product, norm, distance, mean and variance: each one fold
- * over a map. */
+/* statistics.c -- dot product, norm, distance, mean and variance: each is one
+ * reduction over a map, by reduce_any.cu. */
 #include "reduce.h"
 
-/* A fold, with what it points to. */
+/* A reduction together with what it points to. */
 typedef struct statistic {
   kiln__reduction reduction;
   kiln_input x;
@@ -16,7 +16,7 @@ static void start(statistic *s, kiln__reduction_kind kind, uint64_t n,
       .reduction = {.kind = kind, .n = n, .rows = 1, .portable = portable}};
 }
 
-/* After the last assignment: the statistic no longer moves. */
+/* Sets the pointers, so `s` must not move afterwards, and runs the reduction. */
 static kiln_status run(kiln_stream *stream, statistic *s,
                        const kiln_workspace *workspace)
 {
@@ -139,7 +139,7 @@ done:
 
 /* ---- Distance ------------------------------------------------------------------------------ */
 
-/* f32 holds every element of the type. */
+/* Can f32 represent every element of the type? */
 static bool fits_f32(kiln_dtype type)
 {
   return type == KILN_F32 || kiln__size(type) <= 2;

@@ -1,4 +1,10 @@
-/* scan.c -- host side of scan.cu. */
+/* scan.c -- the host side of scan.cu: prefix sums in one launch that reads and writes
+ * each element once.
+ *
+ * A block scans one tile. The prefix of the tiles before comes by decoupled look-back
+ * (Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled Look-back,
+ * 2016), or, for large arrays, from a leader block that computes the prefix of every
+ * tile while the tiles wait in shared memory. */
 #include "kernel_params.h"
 #include "scan_common.h"
 
@@ -25,8 +31,8 @@ static kiln_status check(const kiln_stream *stream, const kiln_scan_desc *desc,
   return kiln__check_end(&c);
 }
 
-/* Can a tile wait in shared memory, in the result's type, 16 bytes a pack? Values
- * of halves are computed in floats, and would lose digits. */
+/* Can a tile wait in shared memory, in the result's type and in vectors of 16 bytes?
+ * Mapped values of f16 and bf16 are floats and would lose digits. */
 static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
                          size_t widest)
 {
@@ -34,8 +40,8 @@ static bool is_stageable(const kiln_scan_desc *desc, kiln_dtype acc,
          (desc->x.map == NULL || (acc != KILN_F16 && acc != KILN_BF16));
 }
 
-/* Can elements be held as they lie in memory, the operation's identity among
- * them? A user's identity for halves is a float. */
+/* Can threads hold elements as they are in memory, and the operation's identity too?
+ * A user's identity for f16 and bf16 is a float. */
 static bool is_plain(const kiln_scan_desc *desc, kiln_dtype acc)
 {
   return desc->x.map == NULL && desc->x.in[0].type == acc &&
@@ -62,8 +68,8 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->quick = kiln__quick(desc->n) ||
                 kiln__widest(&desc->x, kiln__size(spec->acc)) >= 4;
   spec->value[SCAN_BLOCK] = shape->block;
-  spec->value[SCAN_VECTOR] = shape->pack;
-  spec->value[SCAN_VECTORS] = shape->rows;
+  spec->value[SCAN_VECTOR] = shape->vec;
+  spec->value[SCAN_VECTORS] = shape->vecs;
   spec->value[SCAN_PER_SM] = shape->per_sm;
   spec->value[SCAN_T] = spec->acc;
   spec->value[SCAN_PLAIN] = is_plain(desc, spec->acc);

@@ -1,4 +1,5 @@
-/* scan_common.h -- what the host sides of the scans share. */
+/* scan_common.h -- what the host sides of scans and differences share: the shape of
+ * a launch, and the checks of an output in place. */
 #ifndef KILN_OPS_SCAN_COMMON_H
 #define KILN_OPS_SCAN_COMMON_H
 
@@ -6,21 +7,21 @@
 
 #include <string.h>
 
-/* How a tuning row is meant: `block` counts the warp that looks back, `extra` is
- * the number of tiles that a lane of it looks at at once, or KILN__SCAN_STAGED for
- * tiles that wait in shared memory. */
+/* The meaning of a tuning row: `block` includes the warp that does the decoupled
+ * look-back. `extra` is the number of descriptors that a lane of it reads at once, or
+ * KILN__SCAN_STAGED for tiles that wait in shared memory for their prefix. */
 enum { KILN__SCAN_STAGED = 16, KILN__SCAN_STAGE = 44 << 10 /* bytes */ };
 
 typedef struct kiln__scan_shape {
-  uint32_t block, pack, rows, per_sm, window;
+  uint32_t block, vec, vecs, per_sm, window;
   bool staged;
   uint64_t tiles;
 } kiln__scan_shape;
 
-/* `widest`: bytes of the widest element that is read or written. `plain`: a
- * thread holds elements as they lie in memory, not as registers of 4 or 8
- * bytes. `stageable`: tiles may wait in shared memory; where they may not, a row
- * that is meant for it says nothing, and other numbers are taken. */
+/* Chooses the shape of a launch. `widest`: bytes of the widest element that is read
+ * or written. `plain`: threads hold elements as they are in memory, several per
+ * register. `stageable`: tiles may wait in shared memory; where they may not, a
+ * tuning row for that does not apply, and fixed numbers are used. */
 static inline void kiln__scan_shape_of(kiln__scan_shape *out,
                                        const kiln__tuning *t, size_t widest,
                                        bool plain, bool stageable, uint64_t n)
@@ -32,27 +33,28 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
   if (!out->staged && (t->extra & KILN__SCAN_STAGED) != 0)
     t = &instead;
   out->block = t->block > 64 ? t->block : 64u;
-  out->pack = (uint32_t)(16 / widest);
-  out->rows = t->items > out->pack ? t->items / out->pack : 1;
+  out->vec = (uint32_t)(16 / widest);
+  out->vecs = t->items > out->vec ? t->items / out->vec : 1;
   if (out->staged)
-    while (out->rows > KILN__SCAN_STAGE / (16 * (out->block - 32)) ||
-           (out->rows & (out->rows - 1)) != 0)
-      out->rows--;
-  else if (!plain && out->rows * out->pack > held)
-    out->rows = held / out->pack;
-  out->per_sm = plain ? t->per_sm : 0; /* a map's inputs take more registers */
+    while (out->vecs > KILN__SCAN_STAGE / (16 * (out->block - 32)) ||
+           (out->vecs & (out->vecs - 1)) != 0)
+      out->vecs--;
+  else if (!plain && out->vecs * out->vec > held)
+    out->vecs = held / out->vec;
+  out->per_sm =
+      plain ? t->per_sm : 0; /* the inputs of a map take more registers */
   out->window = t->extra % KILN__SCAN_STAGED;
   if (out->window == 0)
     out->window = 1;
   while (out->window > 8 || (out->window & (out->window - 1)) != 0)
-    out->window--; /* what the kernel knows, whatever a file says */
+    out->window--; /* a power of two up to 8, which the kernel requires */
   if (out->staged)
-    out->window = 1; /* nobody looks back */
+    out->window = 1; /* no look-back */
   out->tiles = kiln__divide_up(n > 0 ? n : 1, (uint64_t)(out->block - 32) *
-                                                  out->pack * out->rows);
+                                                  out->vec * out->vecs);
 }
 
-/* Bytes of the widest of an input's arrays, and `least`. */
+/* Bytes of the widest element of an input's arrays, at least `least`. */
 static inline size_t kiln__widest(const kiln_input *x, size_t least)
 {
   const size_t arrays = kiln__input_arrays(x);
@@ -63,7 +65,7 @@ static inline size_t kiln__widest(const kiln_input *x, size_t least)
   return least;
 }
 
-/* Type: the input's, if there is none. */
+/* The output with the input's type where it has none. */
 static inline kiln_array kiln__out_of(kiln_array out, const kiln_input *x)
 {
   if (out.type == KILN_DTYPE_NONE)
@@ -71,7 +73,7 @@ static inline kiln_array kiln__out_of(kiln_array out, const kiln_input *x)
   return out;
 }
 
-/* The output of a scan, in place or not. */
+/* Checks the output of a scan, which may be in place. */
 static inline void kiln__check_out(kiln__checker *c, kiln_array out,
                                    const kiln_input *x, uint64_t n)
 {
@@ -90,12 +92,12 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
   }
 }
 
-/* Marks for tiles of `acc`: 32 bits of payload in a word. */
+/* Tile descriptors for tiles of `acc`; each holds 32 bits of a value. */
 static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
                                          kiln_dtype acc)
 {
   const size_t width = kiln__size(acc);
-  const uint64_t whole = shape->tiles / 8 * 8 + 8; /* looked at together */
+  const uint64_t whole = shape->tiles / 8 * 8 + 8; /* read together */
 
   return (kiln__need){.descriptors =
                           shape->staged
@@ -103,7 +105,7 @@ static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
                               : (size_t)(whole * (width == 8 ? 2 : 1))};
 }
 
-/* An element in host memory as the bits of an argument. */
+/* An element in host memory, as the 64 bits of a kernel argument. */
 static inline uint64_t kiln__element_bits(const void *value, kiln_dtype type)
 {
   uint64_t bits = 0;

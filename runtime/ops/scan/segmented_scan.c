@@ -1,5 +1,7 @@
-/* segmented_scan.c -- host side of scan_by_key.cu: segments by keys, by offsets
- * and by flags. */
+/* segmented_scan.c -- the host side of scan_by_key.cu: scans that start anew in each
+ * segment. Segments are runs of equal keys, or begin at offsets or flags. The prefix
+ * of a tile comes by decoupled look-back, as in scan.c; a tile in which a segment
+ * begins publishes that nothing before it matters to the tiles behind. */
 #include "kernel_params.h"
 #include "scan_common.h"
 
@@ -12,7 +14,7 @@ static const kiln__family family = {"scan_by_key", kernels,
 /* KILN_HEADS */
 enum { BY_KEYS, BY_FLAGS, BY_OFFSETS };
 
-/* What both calls come to. */
+/* The common form of both calls. */
 typedef struct request {
   const kiln_input *x;
   uint64_t n;
@@ -109,8 +111,8 @@ static bool is_plain(const request *r)
          (r->op->expr == NULL || (acc != KILN_F16 && acc != KILN_BF16));
 }
 
-/* Blocks do not stay here. A thread has up to 64 registers: some are for where
- * segments begin. */
+/* A thread has up to 64 registers, of which some hold where segments begin, so tiles
+ * are smaller than those of kiln_scan(). */
 static void shape_of(kiln__scan_shape *out, const kiln_stream *stream,
                      const request *r)
 {
@@ -133,8 +135,8 @@ static void specify(kiln__spec *spec, const kiln_stream *stream,
   spec->code = r->code;
   spec->quick = kiln__quick_on_9(stream, r->n);
   spec->value[SCAN_BY_KEY_BLOCK] = shape->block;
-  spec->value[SCAN_BY_KEY_VECTOR] = shape->pack;
-  spec->value[SCAN_BY_KEY_VECTORS] = shape->rows;
+  spec->value[SCAN_BY_KEY_VECTOR] = shape->vec;
+  spec->value[SCAN_BY_KEY_VECTORS] = shape->vecs;
   spec->value[SCAN_BY_KEY_PER_SM] = shape->per_sm;
   spec->value[SCAN_BY_KEY_T] = r->out.type;
   spec->value[SCAN_BY_KEY_PLAIN] = is_plain(r);

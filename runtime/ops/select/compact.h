@@ -1,18 +1,19 @@
-/* compact.h -- what the host sides of select, partition, split, run_length and
- * find share. */
+/* compact.h -- what the host sides of select, partition, split, run_length and find
+ * share: flags and bit copies as inputs, tile sizes, checks of counts. Included by
+ * runtime/ops/select alone. */
 #ifndef KILN_OPS_COMPACT_H
 #define KILN_OPS_COMPACT_H
 
 #include "../ops.h"
 
-/* Static shared memory that every architecture grants a block, less what a kernel
- * has beside its elements. */
+/* The bytes of static shared memory that a tile's elements may take: 48 KiB, which
+ * every architecture has, less what kernels need beside. */
 enum { KILN__TILE_SHARED = 46 * 1024 };
 
-/* In the `extra` of a tuning row of select: tiles wait in shared memory. */
+/* A bit in the `extra` of a tuning row of select: tiles wait in shared memory. */
 enum { KILN__SELECT_STAGED = 16 };
 
-/* "x0" to "x7". */
+/* The text "x0" to "x7" for element i of array k. */
 static inline const char *kiln__element_text(size_t k)
 {
   static const char *const text[] = {"x0", "x1", "x2", "x3",
@@ -21,8 +22,8 @@ static inline const char *kiln__element_text(size_t k)
   return text[k];
 }
 
-/* Flags become one more array of the input; the text that is their value, or NULL
- * where there is no room for them. */
+/* Adds flags as one more array of the input and returns the text of their value, or
+ * NULL if the input has eight arrays already. */
 static inline const char *kiln__add_flags(kiln_input *x, kiln_array flags)
 {
   const size_t k = kiln__input_arrays(x);
@@ -40,8 +41,8 @@ static inline bool kiln__is_half(kiln_dtype type)
   return type == KILN_F16 || type == KILN_BF16;
 }
 
-/* Elements are moved: halves without a map are read as u16 for that, since the
- * way through float would change NaNs. Their own array stays, for the predicate.
+/* Lets a kernel move f16 and bf16 without a map as bits: it reads them as u16, since
+ * the way through float would change NaNs. The array itself stays, for the predicate.
  * `input` is the caller's `x`, perhaps with flags behind its arrays. */
 static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
 {
@@ -55,7 +56,7 @@ static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
   input->type = KILN_U16;
 }
 
-/* Elements of 16 bytes of the widest array that is read. */
+/* Elements per vector: 16 bytes of the widest array that is read. */
 static inline unsigned kiln__input_vec(const kiln_input *x)
 {
   const size_t arrays = kiln__input_arrays(x);
@@ -90,7 +91,7 @@ static inline bool kiln__is_count(kiln_dtype type)
   return type == KILN_U32 || type == KILN_U64;
 }
 
-/* A count, index or offset: u32 or u64, and wide enough for n. */
+/* Checks an output of counts, indices or offsets: u32 or u64, wide enough for n. */
 static inline void kiln__check_count(kiln__checker *c, const char *name,
                                      kiln_array a, uint64_t values, uint64_t n)
 {
@@ -101,7 +102,7 @@ static inline void kiln__check_count(kiln__checker *c, const char *name,
   kiln__check_write(c, name, a, values);
 }
 
-/* Elements as they come out of an input. */
+/* Checks an output of an input's elements: of their type. */
 static inline void kiln__check_elements(kiln__checker *c, const char *name,
                                         kiln_array a, const kiln_input *x,
                                         uint64_t n)

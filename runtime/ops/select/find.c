@@ -1,4 +1,6 @@
-/* find.c -- host side of find.cu: find, count, any, all. */
+/* find.c -- the host side of find.cu: find, count, any, all. Each block stores its
+ * result in a tile descriptor, and one more block combines them; find ends early
+ * where an earlier block has found an element. */
 #include "compact.h"
 #include "kernel_params.h"
 
@@ -47,7 +49,8 @@ static kiln_status check(const char *call, what which,
   return kiln__check_end(&c);
 }
 
-/* One block for little; else as many as are resident, and one that collects. */
+/* One block for one tile; else as many as are resident at once, and one that
+ * combines their results. */
 static uint32_t blocks_for(const kiln_stream *stream, const kiln__tuning *t,
                            uint64_t tiles)
 {
@@ -64,10 +67,10 @@ static uint32_t blocks_for(const kiln_stream *stream, const kiln__tuning *t,
 static void make_plan(plan *p, const kiln_stream *stream,
                       const kiln_find_desc *desc, what which)
 {
-  const unsigned pack = kiln__input_vec(&desc->x);
+  const unsigned vec = kiln__input_vec(&desc->x);
   const kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_FIND, 16 / pack, desc->n);
-  const unsigned packs = t.items * pack > 32 ? 32 / pack : t.items;
+      kiln__tuned(stream->device, KILN__TUNED_FIND, 16 / vec, desc->n);
+  const unsigned vecs = t.items * vec > 32 ? 32 / vec : t.items;
   uint32_t *const value = p->spec.value;
 
   *p = (plan){
@@ -83,8 +86,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
       kiln__input_arrays(&desc->x) == 0 ? KILN_U32 : KILN_DTYPE_NONE;
   p->spec.input = &p->input;
   value[FIND_BLOCK] = t.block;
-  value[FIND_VECTOR] = pack;
-  value[FIND_ITEMS] = packs * pack;
+  value[FIND_VECTOR] = vec;
+  value[FIND_ITEMS] = vecs * vec;
   value[FIND_QUERY] = (uint32_t)which;
   value[FIND_OUT] = desc->out.type;
   value[FIND_WIDE] = desc->n > UINT32_MAX;
@@ -120,7 +123,7 @@ done:
   return st;
 }
 
-/* Of nothing: index 0, which is n; none; no; yes. */
+/* For n = 0: find returns n, count 0, any false, all true. */
 static kiln_status empty(kiln_stream *stream, const kiln_find_desc *desc,
                          what which)
 {

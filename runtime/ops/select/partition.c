@@ -1,4 +1,6 @@
-/* partition.c -- host side of partition.cu. */
+/* partition.c -- the host side of partition.cu: two or three partitions by
+ * predicates, stable, in one launch. Partitions that lie side by side in one output
+ * need their sizes first, so extra blocks count them before the others write. */
 #include "compact.h"
 #include "kernel_params.h"
 
@@ -7,7 +9,7 @@
 /* clang-format off */
 /* clang-format on */
 
-/* Of parts in the output. */
+/* How the partitions lie in the output. */
 enum { JOINED, APART, REVERSED };
 
 static const char *const kernels[] = {"partition", NULL};
@@ -80,7 +82,8 @@ static kiln_status check(const kiln_stream *stream,
 
 /* ---- Plan ------------------------------------------------------------------------ */
 
-/* Registers for fewer blocks where a thread has more to keep. */
+/* The blocks per SM that registers are limited for: fewer where a thread holds
+ * more. */
 static uint32_t limited_blocks(const kiln__tuning *t, unsigned parts)
 {
   return t->per_sm > 1 && parts == 3 ? t->per_sm - 1u : t->per_sm;
@@ -89,14 +92,14 @@ static uint32_t limited_blocks(const kiln__tuning *t, unsigned parts)
 static void specify(plan *p, const kiln_stream *stream,
                     const kiln_partition_desc *desc)
 {
-  const unsigned pack = kiln__input_vec(&p->input);
+  const unsigned vec = kiln__input_vec(&p->input);
   kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_PARTITION, 16 / pack, desc->n);
+      kiln__tuned(stream->device, KILN__TUNED_PARTITION, 16 / vec, desc->n);
   uint32_t *const value = p->spec.value;
 
-  value[PARTITION_VECTOR] = pack;
+  value[PARTITION_VECTOR] = vec;
   value[PARTITION_ITEMS] =
-      kiln__tile_items(&t, pack, kiln__size(kiln__input_type(&p->input)));
+      kiln__tile_items(&t, vec, kiln__size(kiln__input_type(&p->input)));
   value[PARTITION_BLOCK] = t.block; /* which kiln__tile_items() may reduce */
   value[PARTITION_PARTITIONS] = desc->second != NULL ? 3 : 2;
   value[PARTITION_PER_SM] = limited_blocks(&t, value[PARTITION_PARTITIONS]);
@@ -106,7 +109,7 @@ static void specify(plan *p, const kiln_stream *stream,
   value[PARTITION_WIDE] = desc->n > UINT32_MAX;
 }
 
-/* As many as are resident at once, at most one a tile. */
+/* The blocks that count: as many as are resident at once, at most one per tile. */
 static uint32_t counters_for(const kiln_stream *stream, const plan *p)
 {
   const uint64_t resident =

@@ -1,4 +1,6 @@
-/* run_length.c -- host side of run_length.cu. */
+/* run_length.c -- the host side of run_length.cu: run-length encoding, and the runs of
+ * two elements and more, in one launch. The number of runs before a tile and the
+ * start of the run that is open there come by decoupled look-back. */
 #include "compact.h"
 #include "kernel_params.h"
 
@@ -47,9 +49,9 @@ static kiln_status check(const char *call, const kiln_stream *stream,
 static void make_plan(plan *p, const kiln_stream *stream,
                       const kiln_run_length_desc *desc, bool only_long)
 {
-  const unsigned pack = kiln__input_vec(&desc->x);
+  const unsigned vec = kiln__input_vec(&desc->x);
   kiln__tuning t =
-      kiln__tuned(stream->device, KILN__TUNED_RUN_LENGTH, 16 / pack, desc->n);
+      kiln__tuned(stream->device, KILN__TUNED_RUN_LENGTH, 16 / vec, desc->n);
   const char *equal = desc->equal != NULL ? desc->equal : "a == b";
   uint32_t *const value = p->spec.value;
 
@@ -59,9 +61,9 @@ static void make_plan(plan *p, const kiln_stream *stream,
                .function = {{"equal", "the equality", equal, "bool", "value"}},
                .code = &desc->code,
                .quick = kiln__quick(desc->n)}};
-  value[RUN_LENGTH_VECTOR] = pack;
+  value[RUN_LENGTH_VECTOR] = vec;
   value[RUN_LENGTH_ITEMS] = kiln__tile_items(
-      &t, pack,
+      &t, vec,
       4 + (given(desc->values) ? kiln__size(kiln__input_type(&desc->x)) : 0));
   value[RUN_LENGTH_BLOCK] = t.block; /* which kiln__tile_items() may reduce */
   value[RUN_LENGTH_LONG] = only_long;

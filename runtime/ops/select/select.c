@@ -1,4 +1,10 @@
-/* select.c -- host side of select.cu: select and unique. */
+/* select.c -- the host side of select.cu and select_staged.cu: select and unique, in
+ * one launch that reads and writes each element once.
+ *
+ * A block ranks the kept elements of its tile. The number that earlier tiles keep
+ * comes by decoupled look-back (Merrill and Garland, 2016). Large arrays of 4 or
+ * 8 bytes wait in shared memory instead, while a leader block computes the prefix of
+ * every tile. */
 #include "compact.h"
 #include "kernel_params.h"
 
@@ -10,13 +16,13 @@
 static const char *const kernels[] = {"select_elements", NULL};
 static const kiln__family family = {"select", kernels, kiln__select_params};
 
-/* The same for many elements of one array. */
+/* For large arrays without map, indices or payload. */
 
 static const char *const staged_kernels[] = {"select_staged", NULL};
 static const kiln__family staged_family = {"select_staged", staged_kernels,
                                            kiln__select_staged_params};
 
-/* What both calls come to. */
+/* The common form of both calls. */
 typedef struct request {
   const kiln_input *x; /* the caller's */
   kiln_input input;    /* the kernel's */
@@ -27,7 +33,7 @@ typedef struct request {
   const kiln_code *code;
 } request;
 
-/* How it runs. */
+/* How a call is executed. */
 typedef struct plan {
   kiln__spec spec;
   kiln__tuning tuning;
@@ -123,7 +129,8 @@ static kiln_status request_unique(request *r, const kiln_stream *stream,
 
 /* ---- Plan ------------------------------------------------------------------------ */
 
-/* Tuned so, and nothing but the elements of one array to move. */
+/* Is staging tuned for this size, and are elements of one array all there is to
+ * move? */
 static bool is_staged(const request *r, const kiln__tuning *t)
 {
   const size_t size = kiln__size(r->x->in[0].type);
@@ -157,14 +164,14 @@ static void plan_staged(plan *p, const kiln_stream *stream, const request *r)
                                        value[SELECT_STAGED_ITEMS]);
   value[SELECT_STAGED_PREFETCH] =
       kiln__prefetch_tiles(stream->device, &r->input, r->n, p->tiles);
-  p->blocks = p->tiles + 1; /* one hands out what the tiles before keep */
+  p->blocks = p->tiles + 1; /* the leader block computes prefixes */
   p->need.descriptors =
       kiln__leader_descriptors(p->tiles, value[SELECT_STAGED_WIDE] ? 8 : 4);
 }
 
 static void make_plan(plan *p, const kiln_stream *stream, const request *r)
 {
-  const unsigned pack = kiln__input_vec(&r->input);
+  const unsigned vec = kiln__input_vec(&r->input);
   const bool values = r->out.type != KILN_DTYPE_NONE;
   const bool places = r->out_index.type != KILN_DTYPE_NONE ||
                       r->payload.type != KILN_DTYPE_NONE;
@@ -175,7 +182,7 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
                        .function = {r->function},
                        .code = r->code,
                        .quick = kiln__quick(r->n)}};
-  p->tuning = kiln__tuned(stream->device, KILN__TUNED_SELECT, 16 / pack, r->n);
+  p->tuning = kiln__tuned(stream->device, KILN__TUNED_SELECT, 16 / vec, r->n);
   if (is_staged(r, &p->tuning)) {
     plan_staged(p, stream, r);
     return;
@@ -185,9 +192,9 @@ static void make_plan(plan *p, const kiln_stream *stream, const request *r)
     p->tuning.items = 32;
     p->tuning.extra = 4;
   }
-  value[SELECT_VECTOR] = pack;
+  value[SELECT_VECTOR] = vec;
   value[SELECT_ITEMS] =
-      kiln__tile_items(&p->tuning, pack,
+      kiln__tile_items(&p->tuning, vec,
                        (values ? kiln__size(kiln__input_type(&r->input)) : 0) +
                            (places ? 2 : 0));
   value[SELECT_BLOCK] =

@@ -1,5 +1,7 @@
-/* split.c -- host side of split.cu: one round up to 256 partitions, else two, by
- * the low and by the high bits of the key. */
+/* split.c -- the host side of split.cu: a stable split into any number of partitions
+ * by count, prefix sum and scatter, without locks (He et al., Relational Joins on
+ * Graphics Processors, 2008). Up to 256 partitions take one round; more take two, by
+ * the low and then by the high bits of the key, as in a radix sort. */
 #include "compact.h"
 #include "kernel_params.h"
 
@@ -103,7 +105,7 @@ static void plan_rounds(plan *p, const kiln_split_desc *desc)
   specify(&p->round[1], desc, "x1", low, UINT32_C(1) << (bits - low), offsets);
 }
 
-/* Only what is launched is compiled. */
+/* Selects the kernels that will be launched, which alone are compiled. */
 static void choose_kernels(plan *p, const kiln_split_desc *desc)
 {
   const uint32_t each =
@@ -116,8 +118,7 @@ static void choose_kernels(plan *p, const kiln_split_desc *desc)
     p->round[1].spec.kernels |= 1u << SPLIT_OFFSETS;
 }
 
-/* Both rounds use the same tiles: of elements as wide as the widest array of
- * either. */
+/* Both rounds use the same tiles, for the wider of their elements. */
 static void plan_tiles(plan *p, const kiln_stream *stream, uint64_t n)
 {
   const kiln_input *x = &p->round[0].input;
@@ -167,7 +168,8 @@ static void make_plan(plan *p, const kiln_stream *stream,
     p->sorted_keys = kiln__need_temp(&p->need, 2 * n);
 }
 
-/* Where the rounds read and write, once the memory is there. */
+/* Sets the addresses that the rounds read and write, once temporary storage is
+ * open. */
 static void connect(plan *p, const kiln_split_desc *desc, CUdeviceptr temp)
 {
   const bool offsets = desc->offsets.type != KILN_DTYPE_NONE;

@@ -1,10 +1,16 @@
-/* counting_sort.c -- host side of counting_sort.cu. */
+/* counting_sort.c -- the host side of counting_sort.cu.
+ *
+ * Keys alone: a histogram and its prefix sum give the run of each key, and the runs
+ * are written without another look at the input. Pairs: each block counts its share's
+ * digits, one prefix sum over all blocks gives their destinations, and each block
+ * scatters its share, so the sort is stable. More than 256 possible keys take two
+ * passes, by the low and by the high digit. */
 #include "../ops.h"
 #include "kernel_params.h"
 
 #include <kiln/histogram.h>
 
-/* Of the kernels' macros, in order. */
+/* The kernels' macros, in order. */
 
 enum { PREFIX, FILL, PREFIX_BLOCKS, DIGITS_COUNT, SCATTER };
 
@@ -19,7 +25,7 @@ enum {
   DIGIT_KEYS = 256,
   BLOCK_SIZE = 256,
   PREFIX_BLOCK = 1024,
-  BLOCKS_PER_SM = 4 /* that scatter */
+  BLOCKS_PER_SM = 4 /* blocks that scatter */
 };
 
 /* ---- The keys ----------------------------------------------------------------------- */
@@ -29,7 +35,7 @@ static bool has(kiln_array a)
   return a.type != KILN_DTYPE_NONE;
 }
 
-/* Possible keys; 0 if the call does not say. */
+/* The number of possible keys; 0 if neither the call nor the type gives it. */
 static uint32_t range_of(const kiln_counting_sort_desc *desc)
 {
   const size_t size = kiln__size(desc->keys.type);
@@ -48,7 +54,7 @@ static int64_t lowest_of(const kiln_counting_sort_desc *desc)
   return type->is_signed ? -(INT64_C(1) << (8 * type->size - 1)) : 0;
 }
 
-/* Are all possible keys values of the type, and of double? */
+/* Can the key type, and double, represent all possible keys? */
 static bool within_type(const kiln_counting_sort_desc *desc)
 {
   const kiln__dtype *type = kiln__dtype_of(desc->keys.type);
@@ -136,7 +142,7 @@ static kiln_status check(const kiln_stream *stream,
 
 /* ---- Plan ------------------------------------------------------------------------------- */
 
-/* Pieces of temporary memory, by their offsets. */
+/* How a call is executed; the sizes are offsets in temporary memory. */
 typedef struct plan {
   uint32_t range;
   uint64_t lowest;
@@ -145,7 +151,7 @@ typedef struct plan {
   uint32_t passes; /* digits */
   uint32_t items;
   uint32_t blocks; /* that scatter */
-  uint64_t part;   /* elements of each */
+  uint64_t part;   /* elements per block */
   kiln_histogram_desc histogram;
   size_t histogram_bytes;
   size_t counts, starts, histogram_temp;           /* of runs */
@@ -153,7 +159,7 @@ typedef struct plan {
   kiln__need need;
 } plan;
 
-/* Unsigned keys are counted as they are; signed ones from the lowest on. */
+/* Plans the histogram, whose first bin is the lowest key. */
 static kiln_status plan_runs(plan *p, kiln_stream *stream,
                              const kiln_counting_sort_desc *desc)
 {
@@ -235,7 +241,7 @@ static void specify(kiln__spec *spec, const kiln_counting_sort_desc *desc,
 
 /* ---- The call --------------------------------------------------------------------------------- */
 
-/* Counts of the keys, and where their runs start. */
+/* Queues the counts of the keys and the starts of their runs. */
 static kiln_status find_runs(kiln_stream *stream,
                              const kiln_counting_sort_desc *desc, plan *p,
                              const kiln__kernel_set *set,
@@ -275,10 +281,10 @@ static kiln_status fill(kiln_stream *stream,
                      KILN_ARG(desc->keys_out.data));
 }
 
-/* What a pass moves. */
+/* The pairs that a pass moves. */
 typedef struct move {
   CUdeviceptr keys, values, keys_out, values_out;
-  CUdeviceptr limit; /* where the number of elements is; 0: all */
+  CUdeviceptr limit; /* address of the number of elements; 0: all */
   uint32_t shift;
 } move;
 
@@ -311,9 +317,9 @@ done:
   return st;
 }
 
-/* Two digits: the lower one's pass leaves out the keys outside the range, so the
- * higher one's has as many as the first has counted: the last start. That place is
- * read in the second pass before it is written again, with the same number. */
+/* The pass of the low digit drops keys outside the range, so the pass of the high
+ * digit has as many pairs as the first one counted, which is its last start. The
+ * second pass reads that number before it overwrites it with the same one. */
 static kiln_status move_pairs(kiln_stream *stream,
                               const kiln_counting_sort_desc *desc,
                               const plan *p, const kiln__kernel_set *set,

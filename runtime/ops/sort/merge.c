@@ -1,17 +1,21 @@
-/* merge.c -- host side of merge.cu. */
+/* merge.c -- the host side of merge.cu: two sorted sequences into one, by merge path
+ * (Odeh et al., Merge Path - Parallel Merging Made Simple, 2012). Each block merges an
+ * equal share of the output; a binary search along a diagonal finds the elements of
+ * both sequences that belong to it. */
 #include "../ops.h"
 #include "kernel_params.h"
 
 #include <kiln/merge.h>
 
-/* Of the kernel's macros, in order. */
+/* The kernel's macros, in order. */
 
 enum { MERGE_TILES, FIND_SPLITS }; /* the kernels */
 
 static const char *const kernels[] = {"merge", "merge_split", NULL};
 static const kiln__family family = {"merge", kernels, kiln__merge_params};
 
-/* Up to here blocks search for their ends themselves: few, and one launch. */
+/* Up to this many elements, blocks search for their own boundaries; beyond, a launch
+ * of its own finds all of them first. */
 static const uint64_t most_unsplit = UINT64_C(1) << 21;
 
 static bool has_values(const kiln_merge_desc *desc)
@@ -66,7 +70,7 @@ typedef struct plan {
   bool split;
 } plan;
 
-/* Elements a thread: what was tuned for, or what a tile's shared memory holds. */
+/* Elements per thread: as tuned, at most what the shared memory of a tile holds. */
 static uint32_t items_of(const kiln_merge_desc *desc, const kiln__tuning *t)
 {
   enum { MOST = 46 << 10 };

@@ -1,5 +1,12 @@
-/* segmented_sort.c -- host side of segmented_sort.cu, and of radix_pass.cu where it
- * sorts segments. */
+/* segmented_sort.c -- the host side of segmented_sort.cu, and of radix_pass.cu where it
+ * sorts segments.
+ *
+ * Segments fall into three classes. A warp sorts a short one (up to 128 keys) in
+ * registers while it goes through the offsets. It appends the others to lists: a
+ * block sorts a middle one (up to 3,072 keys) in shared memory, and long ones are cut
+ * into tiles that the passes of the radix sort move, each segment by digit counts of
+ * its own. The host does not know the lists, so the launches are as large as n keys
+ * permit, and blocks without work end at once. */
 #include "kernel_params.h"
 #include "sort.h"
 
@@ -107,7 +114,7 @@ static void plan_tiles(segments_plan *p, const kiln_device *device)
                    (size_t)MIDDLE * s->key_size + index + 16;
 }
 
-/* How many segments of a class n keys can make. */
+/* Lays out memory for as many segments of each class as n keys can form. */
 static void plan_memory(segments_plan *p, uint64_t n_segments)
 {
   const uint64_t n = p->shape.n;
@@ -256,7 +263,8 @@ static kiln_status launch_long(kiln__storage *storage,
       .values_in = c->values_in,
       .values_out = c->values_out,
       .values_other = storage->temp + p->values,
-      .single = p->steps > p->passes ? c->counts : 0, /* not NULL: a copy */
+      .single = p->steps > p->passes ? c->counts
+                                     : 0, /* not 0: the last step copies */
       .descriptors = storage->descriptors,
       .n = p->shape.n,
       .order = p->order,

@@ -1,4 +1,5 @@
-/* sort.c -- host side of radix_small.cu, radix_histogram.cu and radix_pass.cu. */
+/* sort.c -- kiln_sort() and kiln_argsort(): the host side of radix_small.cu,
+ * radix_histogram.cu and radix_pass.cu. sort_plan.c explains the algorithm. */
 #include "sort.h"
 #include "kernel_params.h"
 
@@ -16,7 +17,7 @@ static const char *const pass_kernels[] = {"radix_pass", NULL};
 static const kiln__family pass_family = {"radix_pass", pass_kernels,
                                          kiln__radix_pass_params};
 
-/* The kernels' parameters, as they declare them. */
+/* The parameters of the kernels, as these declare them. */
 typedef struct small_args {
   CUdeviceptr in, out, values_in, values_out;
   kiln__sort_order order;
@@ -53,8 +54,8 @@ kiln_launch_config kiln__sort_launch(kiln_stream *stream,
                               .overlap_prior = info.ptx_version >= 90};
 }
 
-/* Code that is less optimised sorts up to 2^21 keys of 4 bytes as fast, pairs
- * faster: more would take up to 7 % longer, keys of 8 bytes 5 %. */
+/* Less optimised code sorts up to 2^21 keys of 4 bytes as fast, and pairs faster.
+ * More keys would take up to 7 % longer, keys of 8 bytes 5 %. */
 static bool is_quick(const kiln__sort_call *call)
 {
   return call->shape.key_size <= 4 && call->shape.n <= UINT32_C(1) << 21;
@@ -151,7 +152,7 @@ static kiln_status launch_count(kiln__storage *storage,
   return KILN_LAUNCH(set->kernel[0], &config, KILN_ARG(args));
 }
 
-/* Where the keys of a pass and portion go. */
+/* The address of the digits' first destinations in a pass and portion. */
 static CUdeviceptr base_of(const kiln__storage *storage,
                            const kiln__sort_plan *plan, unsigned portion,
                            unsigned pass)
@@ -244,7 +245,8 @@ size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
     spec[0] = small_spec(call, plan);
     return 1;
   }
-  spec[0] = pass_spec(call, plan); /* the slower one first */
+  spec[0] =
+      pass_spec(call, plan); /* the one that takes longer to compile first */
   spec[1] = count_spec(call, plan);
   return 2;
 }

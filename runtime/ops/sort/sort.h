@@ -1,4 +1,5 @@
-/* sort.h -- what a sort does, decided before anything is queued. */
+/* sort.h -- radix sorts: the plan of a sort, made before anything is queued, and sorts
+ * as a part of other operations (segmented_sort.c, index/scatter_sort.c). */
 #ifndef KILN_OPS_SORT_INTERNAL_H
 #define KILN_OPS_SORT_INTERNAL_H
 
@@ -12,33 +13,34 @@ enum {
   KILN__SORT_MAX_STEPS = 9 /* 8 passes and one that only copies */
 };
 
-/* A sort without addresses. */
+/* What is to be sorted, without addresses. */
 typedef struct kiln__sort_shape {
   uint64_t n;
   unsigned key_size, value_size; /* bytes; value_size 0: no values */
   unsigned begin_bit, end_bit;
-  bool in_place; /* some output is its input */
-  bool argsort;  /* values are made, keys are not wanted */
+  bool in_place; /* an output is also an input */
+  bool argsort;  /* reads only keys, writes only indices */
 } kiln__sort_shape;
 
-/* What it runs on, and with. */
+/* The device and the parameters that a plan depends on. */
 typedef struct kiln__sort_facts {
   unsigned sm_count;
-  size_t smem;         /* bytes a block may have */
-  kiln__tuning tuning; /* extra: tiles that a look-back looks at at once */
+  size_t smem;         /* bytes of shared memory that a block may have */
+  kiln__tuning tuning; /* extra: descriptors that a look-back reads at once */
   uint64_t small;      /* most keys for one block; 0: as many as fit */
   uint64_t portion;    /* most keys of a launch; 0: 2^31 */
 } kiln__sort_facts;
 
-/* One launch of one block, or one that counts and then `steps` for each portion. */
+/* How a sort is executed: one launch of one block, or one launch that counts digits
+ * and then `steps` launches per portion. */
 typedef struct kiln__sort_plan {
   bool one_block;
-  bool wide; /* 64-bit places */
+  bool wide; /* 64-bit destinations */
   unsigned block, items, per_sm, window;
   size_t smem;
-  unsigned passes; /* digits */
-  unsigned
-      steps; /* passes, and a copy where it is needed to end in the output */
+  unsigned passes;  /* digits */
+  unsigned steps;   /* passes, and a copy if keys would else end in temporary
+                     memory */
   uint64_t portion; /* keys, whole tiles */
   unsigned portions;
   struct {
@@ -46,28 +48,30 @@ typedef struct kiln__sort_plan {
     size_t smem;
   } histogram;
   /* Offsets in temporary memory. */
-  size_t base;   /* [portion][pass][256] places */
+  size_t base;   /* [portion][pass][256] first destinations of digits */
   size_t single; /* [step] */
   size_t keys, more_keys, values;
   kiln__need need;
 } kiln__sort_plan;
 
+/* Makes a plan; a pure function. */
 void kiln__sort_plan_make(kiln__sort_plan *plan, const kiln__sort_shape *shape,
                           const kiln__sort_facts *facts);
-/* Bit of the lowest digit's first, and width, of a pass. */
+/* The lowest bit, and the number of bits, of the digit of a pass. */
 unsigned kiln__sort_shift(const kiln__sort_shape *shape, unsigned pass);
 unsigned kiln__sort_width(const kiln__sort_shape *shape, unsigned pass);
 
-/* How keys of a type become words that sort as unsigned integers; as
- * kiln::radix_order. */
+/* How keys of a type become words that sort as unsigned integers: see
+ * kiln::radix_order in kernels_src/kiln/radix.cuh. */
 typedef struct kiln__sort_order {
   uint64_t flip, turn;
 } kiln__sort_order;
 
+/* `all_bits`: all bits of the key count, so that NaNs of either sign come last. */
 kiln__sort_order kiln__sort_order_of(kiln_dtype key, bool descending,
                                      bool all_bits);
 
-/* A sort with addresses. No checks. */
+/* A sort with addresses, which are checked. */
 typedef struct kiln__sort_call {
   kiln__sort_shape shape;
   bool is_float;
@@ -76,7 +80,7 @@ typedef struct kiln__sort_call {
   CUdeviceptr in, out, values_in, values_out;
 } kiln__sort_call;
 
-/* The parameter of radix_pass.cu, as it declares it. */
+/* The parameter of radix_pass.cu, as the kernel declares it. */
 typedef struct kiln__sort_pass_args {
   CUdeviceptr in, out, other;
   CUdeviceptr values_in, values_out, values_other;
@@ -86,7 +90,7 @@ typedef struct kiln__sort_pass_args {
   uint32_t epoch, step, steps, shift, mask, flags;
 } kiln__sort_pass_args;
 
-/* Its flags, and those of radix_small.cu. */
+/* The flags of radix_pass.cu and radix_small.cu. */
 enum {
   KILN__SORT_IN_PLACE = 1,
   KILN__SORT_MAKE_INDEX = 2,
@@ -94,31 +98,35 @@ enum {
   KILN__SORT_MUST_WRITE = 8
 };
 
-/* A launch that may overlap with the one before if its kernel was made for a GPU
- * where it waits for that one's results. */
+/* The configuration of a launch. It may overlap with the one before if the kernel was
+ * compiled for a GPU where it waits for that one's results itself (programmatic
+ * dependent launch, from compute capability 9.0 on). */
 kiln_launch_config kiln__sort_launch(kiln_stream *stream,
                                      const kiln_kernel *kernel, uint64_t blocks,
                                      unsigned threads, size_t smem);
+/* Bytes of shared memory for the digit counters of a block. */
 size_t kiln__sort_counters_size(unsigned block);
-/* Shared memory of a pass. */
+/* Bytes of shared memory of a pass. */
 size_t kiln__sort_pass_smem(unsigned block, unsigned items, unsigned key_size,
                             unsigned value_size, bool wide);
+/* Checks a range of key bits; `end` 0 means all. */
 void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
                            unsigned end);
 
-/* `facts` NULL: those of the device. */
+/* Compiles if necessary and queues a sort. `facts` NULL: those of the device. */
 kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
                            const kiln_workspace *workspace,
                            const kiln__sort_facts *facts);
 kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
                                      const kiln__sort_shape *shape);
 
-/* As a part of another call. Its kernels: how many of spec[] there are. Of the
- * addresses, only the alignment of `in` counts. */
+/* For a sort that is part of another call: writes the specialisations that it needs
+ * to spec[] and returns their number. Of the addresses, only the alignment of `in`
+ * matters. */
 size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
                         const kiln__sort_plan *plan);
-/* In a room whose words are plan->need's at least, and whose temp has room for
- * plan->need's from `temp` on. */
+/* Queues such a sort. The storage has at least plan->need.descriptors, and
+ * plan->need.temp bytes from offset `temp` on. */
 kiln_status kiln__sort_queue(kiln__storage *storage, size_t temp,
                              const kiln__kernel_set *const set[],
                              const kiln__sort_call *call,

@@ -1,11 +1,31 @@
-/* sort_plan.c -- how a sort is done: one block or passes, tiles, portions, memory. */
+/* sort_plan.c -- how a sort is executed: one block or passes, tiles, portions, memory.
+ * Pure functions.
+ *
+ * Problem: sort keys of 1 to 8 bytes, with or without values, stably, for any n.
+ *
+ * Idea: least-significant-digit radix sort with digits of 8 bits. One kernel counts
+ * all digits of all passes in one read of the keys. Each pass then is one launch that
+ * reads and writes every key once; a tile gets its digits' destinations by decoupled
+ * look-back, one chain per digit. Few keys are sorted by one block in shared memory.
+ *
+ * Invariant: pass p leaves the keys sorted by their lowest p + 1 digits. Passes
+ * alternate between the output and temporary memory so that the last one ends in the
+ * output; where a sort in place has an odd number of passes, a copy is added. Counts
+ * have 32 bits, so more keys than that are sorted in portions, whose digits' first
+ * destinations continue those of the portion before.
+ *
+ * Cost: per pass, one read and one write of keys and values; a pass whose digit is
+ * the same in all keys is skipped by the kernel. Memory: one copy of keys and values.
+ *
+ * Source: Adinets and Merrill, Onesweep: A Faster Least Significant Digit Radix Sort
+ * for GPUs, 2022. */
 #include "sort.h"
 
 enum {
   SMALL_ITEMS = 8,
   SMALL_BLOCK = 256,
   LARGE_BLOCK = 1024,
-  FEW_KEYS = 1 << 20 /* up to here the histogram's latency counts */
+  FEW_KEYS = 1 << 20 /* up to here the histogram's latency matters */
 };
 
 static size_t round_up(size_t n, size_t to)
@@ -105,8 +125,8 @@ static void plan_tiles(kiln__sort_plan *plan, const kiln__sort_shape *shape,
   plan->portions = (unsigned)kiln__divide_up(shape->n, plan->portion);
 }
 
-/* Many keys: one block an SM with as many copies of the counters as go into its
- * memory. Few: blocks enough that each has little to do. */
+/* Many keys: one block per SM with as many copies of the counters as its shared
+ * memory holds. Few keys: enough blocks that each has little to do. */
 static void plan_histogram(kiln__sort_plan *plan, const kiln__sort_shape *shape,
                            const kiln__sort_facts *facts)
 {

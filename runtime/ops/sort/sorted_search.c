@@ -1,17 +1,19 @@
-/* search.c -- host side of search.cu. */
+/* sorted_search.c -- kiln_search(), the host side of search.cu: a binary search per
+ * needle. Where needles are many, blocks keep every stride-th element in shared memory
+ * for the upper levels of the search. */
 #include "../ops.h"
 #include "kernel_params.h"
 
 #include <kiln/search.h>
 
-/* Of the kernel's macros, in order. */
+/* The kernel's macros, in order. */
 
 static const char *const kernels[] = {"search", NULL};
 static const kiln__family family = {"search", kernels, kiln__search_params};
 
 enum {
-  SAMPLE_BYTES = 16 << 10, /* of shared memory for the upper levels */
-  NEEDLES_A_SAMPLE = 2     /* a block looks for at least, to be worth it */
+  SAMPLE_BYTES = 16 << 10, /* shared memory for the upper levels */
+  NEEDLES_A_SAMPLE = 2     /* needles per sample from which it pays */
 };
 
 static kiln_status check(const kiln_stream *stream,
@@ -42,7 +44,7 @@ typedef struct plan {
   uint64_t stride;
 } plan;
 
-/* Blocks stay and take tile after tile, so that each fills its samples once. */
+/* Each block takes several tiles, so that it fills its samples only once. */
 static plan make_plan(kiln_device *device, const kiln_search_desc *desc)
 {
   const unsigned size = (unsigned)kiln__size(desc->sorted.type);
@@ -70,7 +72,8 @@ static void specify(kiln__spec *spec, const kiln_search_desc *desc,
                     const plan *p)
 {
   spec->input = &desc->needles;
-  spec->unaligned = true; /* read one by one: one program for any alignment */
+  spec->unaligned =
+      true; /* one program for any alignment: needles are read one by one */
   spec->code = &desc->code;
   spec->acc = desc->sorted.type;
   spec->value[SEARCH_BLOCK] = p->block;
