@@ -1,4 +1,5 @@
-/* arch.h -- inside of the architecture tables. */
+/* arch.h -- internal interface of the architecture tables. Pure functions of
+ * their arguments: no GPU, no driver, no allocation. */
 #ifndef KILN_ARCH_INTERNAL_H
 #define KILN_ARCH_INTERNAL_H
 
@@ -6,8 +7,8 @@
 
 #include <kiln/arch.h>
 
-/* Is this capability only built into a system on a chip? Its machine code then
- * runs on exactly that capability, in both directions. */
+/* True if this capability exists only in integrated (Tegra) GPUs. Their machine
+ * code runs on exactly that capability, and no other code runs on them. */
 bool kiln__arch_tegra(int cc);
 
 /* The oldest and newest NVRTC known to make code for exactly `cc`, as 12080;

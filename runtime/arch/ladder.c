@@ -1,15 +1,27 @@
-/* ladder.c -- which code for which GPU: the best that compiler and driver
- * allow, with a reason for every rung.
+/* ladder.c -- the compatibility ladder: which code to make for which GPU.
  *
- * What NVIDIA promises, and what is built on it here:
- * - Machine code runs on its own capability and on later minors of the same
- *   major; between or with integrated (Tegra) GPUs only on its own.
+ * Problem: an application meets any combination of GPU, driver, NVRTC,
+ * nvJitLink and packs. Some combinations can only run PTX, some only older
+ * machine code, some nothing, and each failure has another remedy.
+ * Idea: a pure function walks the rungs from best to worst: machine code for
+ * exactly this GPU, machine code for an older minor, PTX for the driver to
+ * assemble, PTX assembled by nvJitLink, an image of a pack, refusal. Each rung
+ * that is not taken records its reason, and a refusal names the next step.
+ * Nothing is loaded or launched, so `kiln doctor --what-if` can ask about any
+ * machine.
+ *
+ * NVIDIA's promises, on which the rules rest:
+ * - Machine code runs on its own capability and on later minors of the same major.
+ *   Between integrated (Tegra) and discrete GPUs it runs only on its own.
  * - PTX runs on its own capability and on every later one.
- * - Suffix a: that capability only. Suffix f: that capability and later minors
- *   of its family. Both for PTX and machine code.
- * - A driver loads machine code of every older compiler and, since 11.0, of
- *   every compiler of its own CUDA major; PTX only of compilers that are not
- *   newer than itself, the minor included. */
+ * - Code with suffix a runs on that capability only; with suffix f on that
+ *   capability and later minors of its family. Both hold for PTX and machine code.
+ * - A driver loads machine code of every older compiler and, since 11.0, of every
+ *   compiler of its own CUDA major. It loads PTX only of compilers that are not newer
+ *   than itself, the minor included.
+ *
+ * Source: CUDA C++ Programming Guide, "Compute Capabilities" and "Binary
+ * Compatibility"; CUDA Compatibility guide. */
 #include "arch.h"
 
 #include <stdio.h>
@@ -61,7 +73,8 @@ static bool same_major(int cc, int other)
   return cc / 10 == other / 10;
 }
 
-/* Writes why a rung was chosen or not; returns false, for "not". */
+/* Records why a rung was chosen or not. Always returns false, so that a rung
+ * can `return because(...)` when it is not taken. */
 KILN_PRINTF(3, 4)
 static bool because(climb *c, kiln_rung rung, const char *format, ...)
 {
@@ -82,13 +95,14 @@ static bool listed(const climb *c, int cc)
   return false;
 }
 
-/* GB10 (12.1) is integrated too, but takes 12.0 code: its family says so. */
-static bool is_alone(int cc, bool told)
+/* True if only the GPU's own machine code runs on it. GB10 (12.1) is integrated
+ * too, but runs code of 12.0. */
+static bool is_alone(int cc, bool tegra)
 {
-  return cc != 121 && (told || kiln__arch_tegra(cc));
+  return cc != 121 && (tegra || kiln__arch_tegra(cc));
 }
 
-/* May machine code made for `code` run on `gpu`? */
+/* Whether machine code made for `code` runs on `gpu`. */
 static bool binary_runs(int code, char suffix, int gpu, bool gpu_alone)
 {
   if (code == gpu)
@@ -97,7 +111,7 @@ static bool binary_runs(int code, char suffix, int gpu, bool gpu_alone)
          !kiln__arch_tegra(code);
 }
 
-/* May PTX made for `code` be assembled for `gpu`? */
+/* Whether PTX made for `code` can be assembled for `gpu`. */
 static bool ptx_runs(int code, char suffix, int gpu, bool gpu_alone)
 {
   if (suffix != 0)
@@ -112,8 +126,8 @@ static bool suffix_exists(const kiln_ladder_query *q)
   return q->suffix == 0 || q->cc >= (q->suffix == 'a' ? FIRST_A : FIRST_F);
 }
 
-/* NVRTC that knows the suffix: 9.0a since 12.0, f since 12.9; 10.0a and later
- * came with their capabilities. */
+/* The first NVRTC with the suffix: 9.0a since 12.0, f since 12.9. 10.0a and
+ * later ones came with their capabilities. */
 static int suffix_since(const kiln_ladder_query *q)
 {
   if (q->suffix == 0)
@@ -121,8 +135,8 @@ static int suffix_since(const kiln_ladder_query *q)
   return q->suffix == 'f' ? FIRST_F_NVRTC : 12000;
 }
 
-/* Writes why NVRTC can make nothing that serves; false if there is no such
- * cause. */
+/* Records why NVRTC can make nothing for this GPU; false if nothing rules it
+ * out. / */
 static bool nvrtc_out(const climb *c, char reason[KILN_REASON_SIZE])
 {
   const kiln_ladder_query *q = c->q;
@@ -138,11 +152,11 @@ static bool nvrtc_out(const climb *c, char reason[KILN_REASON_SIZE])
                  "suffix %c exists only from %s on, and this GPU is %s",
                  q->suffix, q->suffix == 'a' ? "9.0" : "10.0", c->gpu);
   else if (q->nvrtc_version < suffix_since(q))
-    kiln__format(reason, KILN_REASON_SIZE, "NVRTC %s does not know suffix %c",
-                 c->nvrtc, q->suffix);
+    kiln__format(reason, KILN_REASON_SIZE,
+                 "NVRTC %s does not support suffix %c", c->nvrtc, q->suffix);
   else if (c->n == 0)
     kiln__format(reason, KILN_REASON_SIZE,
-                 "it is not known what NVRTC %s makes code for", c->nvrtc);
+                 "the targets of NVRTC %s are unknown", c->nvrtc);
   else
     return false;
   return true;
@@ -175,7 +189,8 @@ static bool driver_reads_ptx(const climb *c)
          c->q->nvrtc_version / 10 <= c->q->driver_version / 10;
 }
 
-/* The best capability below or at the GPU's, 0 if none serves. */
+/* The highest capability in NVRTC's list whose code runs on the GPU, 0 if none.
+ */
 static int best_listed(const climb *c, bool ptx)
 {
   int best = 0;
@@ -194,7 +209,7 @@ static int best_listed(const climb *c, bool ptx)
   return best;
 }
 
-/* ---- The rungs: true if chosen ------------------------------------------------ */
+/* ---- The rungs: each returns true if it is chosen ------------------------------------------------ */
 
 static bool choose(climb *c, kiln_rung rung, int cc, bool ptx)
 {
@@ -286,7 +301,7 @@ static bool link_knows(const climb *c)
     if (archs[i] == c->q->cc)
       return true;
   }
-  return n == 0; /* a newer one than this table: let it try */
+  return n == 0; /* newer than this table: assume that it can */
 }
 
 static bool try_link(climb *c)
@@ -326,7 +341,7 @@ static bool try_link(climb *c)
   return true;
 }
 
-/* A kernel that needs a suffix runs from code with at least that suffix. */
+/* A kernel that needs a suffix needs code with that suffix, or with a for f. */
 static bool has_suffix(char code, char needed)
 {
   return needed == 0 || code == needed || (needed == 'f' && code == 'a');
@@ -386,7 +401,7 @@ static void advise(climb *c, const char *format, ...)
   va_end(args);
 }
 
-/* No compiler at all, or none that fits: name the versions that would do. */
+/* There is no compiler, or none that fits: names the versions that would. */
 static void hint_versions(climb *c, int first, int last)
 {
   const kiln_ladder_query *q = c->q;
@@ -420,7 +435,7 @@ static void hint_versions(climb *c, int first, int last)
            oldest, gpu, limit);
 }
 
-/* The compiler is too new for the driver. */
+/* The compiler is too new for the driver: names both remedies. */
 static void hint_driver(climb *c)
 {
   const int major = major_of(c->q->driver_version);
@@ -437,7 +452,7 @@ static void hint_driver(climb *c)
            c->nvrtc, c->nvrtc, major, c->driver);
 }
 
-/* Is another version of NVRTC the cure? */
+/* Whether another version of NVRTC would help. */
 static bool wrong_version(const kiln_ladder_query *q, int first, int last)
 {
   return q->nvrtc_version < first || q->nvrtc_version < suffix_since(q) ||

@@ -1,7 +1,9 @@
-/* nvrtc_archs.c -- what each NVRTC is known to make code for. */
+/* nvrtc_archs.c -- the capabilities that each release of NVRTC makes code for,
+ * used where no library is at hand that could be asked (`doctor --what-if`,
+ * hints). */
 #include "arch.h"
 
-/* 11.2 to 11.4 on x86-64; 8.7 joined in 11.5. */
+/* 11.2 to 11.4 on x86-64; 8.7 was added in 11.5. */
 static const int archs_11_2[] = {35, 37, 50, 52, 53, 60, 61,
                                  62, 70, 72, 75, 80, 86};
 static const int archs_11_5[] = {35, 37, 50, 52, 53, 60, 61,
@@ -19,8 +21,8 @@ static const int archs_13_0[] = {75, 80,  86,  87,  88,  89,
 
 #define LIST(array) (array), sizeof(array) / sizeof((array)[0])
 
-/* Ascending. A minor that is newer than its major's last row has that row's
- * list: nothing was ever removed within a major. */
+/* Ascending. A minor newer than its major's last row has that row's list: no
+ * release removed a capability within a major. */
 static const struct known {
   int first, end; /* versions first <= v < end */
   const int *archs;
@@ -59,8 +61,8 @@ static bool makes(const struct known *k, int cc)
   return false;
 }
 
-/* The newest minor of each major: a row's end says only where the next starts.
- */
+/* The newest release that a row covers; its `end` is only the start of the next
+ * row. */
 static int last_release(const struct known *k)
 {
   switch (k->end) {

@@ -1,4 +1,11 @@
-/* occupancy_model.c -- resident blocks on an SM, as NVIDIA's calculator counts. */
+/* occupancy_model.c -- resident blocks per SM, computed as NVIDIA's occupancy
+ * calculator does.
+ *
+ * A block needs warps, a block slot, registers and shared memory, each rounded
+ * up to the hardware's allocation unit. Each resource limits how many blocks
+ * fit on an SM; the smallest limit is the result. Tests compare it with the
+ * driver's answer.
+ * Source: the CUDA Occupancy Calculator and its data for each capability. */
 #include "arch.h"
 
 #include <limits.h>
@@ -13,7 +20,8 @@ static int min_int(int a, int b)
   return a < b ? a : b;
 }
 
-/* A caller may change any field: keep the arithmetic below within int. */
+/* A caller may change any field of the traits; these bounds keep the arithmetic
+ * below within int. */
 static bool within(int value, int low, int high)
 {
   return value >= low && value <= high;
@@ -39,7 +47,7 @@ static bool sane(const kiln_traits *t)
          within(t->smem_alloc_unit, 1, many);
 }
 
-/* Before 2.0 registers were given to whole blocks. */
+/* Before 2.0 registers were allocated to whole blocks. */
 static int blocks_by_regs_of_blocks(const kiln_traits *t, int warps, int regs)
 {
   const int block =
@@ -49,10 +57,10 @@ static int blocks_by_regs_of_blocks(const kiln_traits *t, int warps, int regs)
   return block > t->regs_per_block ? 0 : t->regs_per_sm / block;
 }
 
-/* Since 2.0 registers are given to warps, out of the slice of the register
- * file that belongs to the warp's scheduler: warps come in multiples of the
- * number of slices. The hardware also holds the block's rounded need against
- * the limit a block. */
+/* Since 2.0 registers are allocated to warps, from the slice of the register
+ * file that belongs to the warp's scheduler, so warps count in multiples of the
+ * number of slices. The hardware also compares the block's rounded need with
+ * the limit per block. */
 static int blocks_by_slices(const kiln_traits *t, int warps, int warp_regs,
                             int slices)
 {
@@ -72,7 +80,7 @@ static int blocks_by_regs(const kiln_traits *t, int warps, int regs)
   if (t->cc < 20)
     return blocks_by_regs_of_blocks(t, warps, regs);
   warp_regs = round_up(regs * t->warp_size, t->reg_alloc_unit);
-  /* 6.0 has two slices, but refuses what its siblings with four cannot run. */
+  /* 6.0 has two slices, but refuses blocks that GPUs with four cannot run. */
   if (t->cc == 60 && blocks_by_slices(t, warps, warp_regs, 4) == 0)
     return 0;
   return blocks_by_slices(t, warps, warp_regs, t->warp_alloc_unit);
@@ -130,10 +138,10 @@ kiln_status kiln_occupancy(const kiln_traits *traits, int block, int regs,
                       "traits holds limits that no GPU has");
   if (block < 1 || block > traits->max_threads_per_block)
     return kiln__fail(KILN_EINVAL, NULL,
-                      "%d threads a block: this GPU takes 1 to %d", block,
+                      "%d threads per block: this GPU takes 1 to %d", block,
                       traits->max_threads_per_block);
   if (regs < 0)
-    return kiln__fail(KILN_EINVAL, NULL, "%d registers a thread", regs);
+    return kiln__fail(KILN_EINVAL, NULL, "%d registers per thread", regs);
   count(traits, block, regs, smem, out);
   return KILN_OK;
 }

@@ -1,9 +1,9 @@
-/* target.c -- read and write "sm_90a", "compute_75", "9.0". */
+/* target.c -- read and write targets: "sm_90a", "compute_75", "9.0", "90". */
 #include "arch.h"
 
 #include <string.h>
 
-/* Codes end here: 1,000 and more is no architecture but __CUDA_ARCH__. */
+/* Numbers from 1,000 on are values of __CUDA_ARCH__, not capabilities. */
 enum { FIRST_CC = 10, LAST_CC = 199, FIRST_A = 90, FIRST_F = 100 };
 
 static bool is_digit(char c)
@@ -11,8 +11,8 @@ static bool is_digit(char c)
   return c >= '0' && c <= '9';
 }
 
-/* Reads "90", "120" or, if `dotted`, "9.0", "12.0". Returns what follows, NULL
- * if there is no capability. */
+/* Reads "90", "120" or, if `dotted`, "9.0", "12.0". Returns the text after it,
+ * NULL if there is no capability. */
 static const char *read_cc(const char *text, bool dotted, int *out)
 {
   const char *c = text;

@@ -1,9 +1,10 @@
-/* traits.c -- what each compute capability can do and holds. */
+/* traits.c -- features and limits of each compute capability. A capability
+ * newer than the table has the limits of the newest older row. */
 #include "arch.h"
 
 enum { KIB = 1024, WARP = 32 };
 
-/* A row of traits.def in its own units. */
+/* A row of traits.def, in the units of that file. */
 typedef struct row {
   int cc;
   const char *family;
@@ -66,7 +67,7 @@ static void set_features(kiln_traits *t)
   t->has_tma = cc >= 90;
   t->has_cluster = cc >= 90;
   t->has_pdl = cc >= 90;
-  /* Bound to one family: the assembler refuses it for 10.1, 11.0 and 12.x. */
+  /* One family only: the assembler refuses it for 10.1, 11.0 and 12.x. */
   t->has_redux_f32 = cc == 100 || cc == 103;
 }
 
@@ -121,7 +122,7 @@ const char *kiln_arch_brought(int cc)
   case 20:
     return "ballot; L1 and L2 caches; one address space for pointers; float "
            "atomicAdd; barriers that count and vote; 3-D grids; 1,024 threads "
-           "a block; device printf and malloc, recursion";
+           "per block; device printf and malloc, recursion";
   case 21:
     return "two instructions issued per scheduler and clock";
   case 30:
@@ -129,18 +130,18 @@ const char *kiln_arch_brought(int cc)
            "2^31 - 1 blocks";
   case 32:
     return "Tegra K1: memory shared with the CPU; funnel shift; 255 registers "
-           "a thread";
+           "per thread";
   case 35:
     return "dynamic parallelism; 32 hardware queues; loads through the "
-           "read-only cache; 64-bit atomicMin and atomicMax; 255 registers a "
+           "read-only cache; 64-bit atomicMin and atomicMax; 255 registers per "
            "thread";
   case 37:
-    return "twice the registers and 112 KiB of shared memory an SM";
+    return "twice the registers and 112 KiB of shared memory per SM";
   case 50:
     return "shared memory apart from L1, with native 32-bit atomics; 32 "
-           "blocks an SM";
+           "blocks per SM";
   case 52:
-    return "96 KiB of shared memory an SM";
+    return "96 KiB of shared memory per SM";
   case 53:
     return "Tegra X1: half-precision arithmetic";
   case 60:
@@ -153,7 +154,7 @@ const char *kiln_arch_brought(int cc)
     return "Tegra X2: Pascal beside the CPU";
   case 70:
     return "tensor cores for half precision; independent thread scheduling; "
-           "_sync warp primitives; match; 96 KiB of shared memory a block";
+           "_sync warp primitives; match; 96 KiB of shared memory per block";
   case 72:
     return "Xavier: tensor cores for 8-bit integers";
   case 75:
@@ -165,13 +166,13 @@ const char *kiln_arch_brought(int cc)
            "sparsity; barriers as objects; L2 residency control; GPU "
            "partitions (MIG)";
   case 86:
-    return "twice the float lanes an SM";
+    return "twice the float lanes per SM";
   case 87:
-    return "Orin: Ampere beside the CPU, 164 KiB of shared memory an SM";
+    return "Orin: Ampere beside the CPU, 164 KiB of shared memory per SM";
   case 88:
     return "a further Ampere; code for it from CUDA 13.0 on";
   case 89:
-    return "tensor cores for 8-bit floats; 24 blocks an SM";
+    return "tensor cores for 8-bit floats; 24 blocks per SM";
   case 90:
     return "thread block clusters; distributed shared memory; bulk tensor "
            "copies (TMA) with transaction barriers; programmatic dependent "
@@ -182,11 +183,11 @@ const char *kiln_arch_brought(int cc)
            "and 6-bit floats; float redux; paired float arithmetic; family "
            "targets (suffix f)";
   case 101:
-    return "Thor as CUDA 12 names it: Blackwell beside the CPU";
+    return "the name of Thor in CUDA 12: Blackwell beside the CPU";
   case 103:
     return "denser 4-bit float matrix multiply";
   case 110:
-    return "Thor as CUDA 13 names it: Blackwell beside the CPU";
+    return "the name of Thor in CUDA 13: Blackwell beside the CPU";
   case 120:
     return "block-scaled 4-bit, 6-bit and 8-bit float matrix multiply in "
            "warps (suffix a or f)";

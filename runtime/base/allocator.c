@@ -1,4 +1,5 @@
-/* allocator.c -- the caller's allocator, and malloc where there is none. */
+/* allocator.c -- allocation through the caller's allocator, or malloc if the
+ * caller gave none. Nothing in Kiln calls malloc directly. */
 #include "base.h"
 
 #include <stdlib.h>

@@ -1,10 +1,11 @@
-/* error_record.c -- the per-thread record of the last failure. */
+/* error_record.c -- the per-thread record of the last failure, behind
+ * kiln_last_error(). Success does not change it. */
 #include "base.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Defined here: what stands in for them under an analyzer goes. */
+/* The macros that stand in for these functions under an analyzer. */
 #undef kiln__fail
 #undef kiln__fail_native
 #undef kiln__fail_os
@@ -46,7 +47,7 @@ int kiln_version(void)
   return KILN_VERSION;
 }
 
-/* Cut a text that did not fit: drop a split UTF-8 sequence, end in "...". */
+/* Ends a text that was cut in "...", without a split UTF-8 sequence before. */
 static void mark_cut(char *buf, size_t size)
 {
   size_t end = size - 4;
@@ -91,7 +92,8 @@ static void fill(kiln_status status, kiln_error_source source, int native,
   char next[KILN_ERROR_HINT_SIZE];
   char name[sizeof record.call];
 
-  /* Printed aside first: arguments may point into the old record. */
+  /* Printed to the side first, since arguments may point into the old record.
+   */
   print_into(message, sizeof message, format, args);
   copy_marked(next, sizeof next, hint);
   copy_marked(name, sizeof name, call);

@@ -1,4 +1,4 @@
-/* os.c -- files, clocks, environment, fork detection. */
+/* os.c -- system calls as a table, whole files, clocks, environment, fork. */
 #include "os.h"
 
 #include <errno.h>
@@ -149,7 +149,7 @@ bool kiln__write_all(const kiln__fs *fs, int fd, const void *data, size_t n)
   return true;
 }
 
-/* From `at`, or where the file stands if that is NULL. */
+/* Reads from `at`, or from the file's position if `at` is NULL. */
 static bool read_whole(const kiln__fs *fs, int fd, char *to, size_t n,
                        const uint64_t *at)
 {
@@ -187,7 +187,7 @@ kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit)
   const kiln__fs *fs = &kiln__fs_posix;
   kiln_status st = KILN_OK;
   struct stat info;
-  /* O_NONBLOCK: a pipe in the file's place must not stop us. */
+  /* O_NONBLOCK: opening a pipe in the file's place must not block. */
   const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
   if (fd < 0)
@@ -226,7 +226,7 @@ kiln_status kiln__replace_file(const char *path, const void *data, size_t size,
     return KILN_EIO;
   }
 
-  /* No two threads have a variable at one address. */
+  /* The address of a local variable differs between threads. */
   if (!kiln__format(temporary, sizeof temporary, "%s.%ld.%llx.%llx.tmp", path,
                     (long)getpid(), (unsigned long long)kiln__clock_ns(),
                     (unsigned long long)(uintptr_t)&fd))

@@ -1,4 +1,5 @@
-/* os.h -- what Kiln asks of the operating system. */
+/* os.h -- what Kiln needs of the operating system: files, folders, clocks,
+ * environment, fork detection. */
 #ifndef KILN_OS_H
 #define KILN_OS_H
 
@@ -8,8 +9,8 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-/* Every file operation of the cache, as a table, so that tests can make each
- * one fail in turn. Same contracts as the system calls: -1 and errno. */
+/* The file operations of the cache as a table, so that tests can make each one
+ * fail in turn. Contracts as those of the system calls: -1 and errno. */
 typedef struct kiln__fs {
   int (*openat)(void *user, int dir, const char *name, int flags, mode_t mode);
   ssize_t (*read)(void *user, int fd, void *buf, size_t n);
@@ -22,7 +23,8 @@ typedef struct kiln__fs {
   int (*renameat)(void *user, int dir, const char *from, const char *to);
   int (*unlinkat)(void *user, int dir, const char *name);
   int (*futimens)(void *user, int fd, const struct timespec times[2]);
-  /* The one byte at `at`, exclusively; non-blocking, -1 and EAGAIN if held. */
+  /* Locks the byte at `at` exclusively; -1 and EAGAIN if it is held elsewhere.
+   */
   int (*lock)(void *user, int fd, off_t at);
   int (*unlock)(void *user, int fd, off_t at);
   DIR *(*fdopendir)(void *user, int fd);
@@ -30,19 +32,19 @@ typedef struct kiln__fs {
   void *user;
 } kiln__fs;
 
-/* The real system calls; locks are open-file-description locks. EINTR is
- * retried by the callers through kiln__read_all and kiln__write_all. */
+/* The real system calls. Locks are open-file-description locks. The callers
+ * retry EINTR, through kiln__read_all() and kiln__write_all(). */
 extern const kiln__fs kiln__fs_posix;
 
-/* Whole reads and writes: retry short counts and EINTR. False with errno. */
+/* Write or read all n bytes, retrying short counts and EINTR. False with errno.
+ * A file that ends early gives false with errno 0. */
 bool kiln__write_all(const kiln__fs *fs, int fd, const void *data, size_t n);
-/* Reads exactly n bytes; a file that ends early gives false with errno 0. */
 bool kiln__read_all(const kiln__fs *fs, int fd, void *data, size_t n);
 bool kiln__pread_all(const kiln__fs *fs, int fd, void *data, size_t n,
                      uint64_t at);
 
-/* Read a whole file of at most `limit` bytes into an empty buffer.
- * KILN_OK, KILN_EIO, KILN_ENOMEM. */
+/* Reads a whole regular file of at most `limit` bytes into an empty buffer.
+ * Never blocks on a pipe. KILN_OK, KILN_EIO, KILN_ENOMEM. */
 kiln_status kiln__read_file(kiln__buf *out, const char *path, size_t limit);
 
 /* Writes a file so that readers see the old or the new content, never a part of
@@ -73,8 +75,8 @@ uint64_t kiln__clock_ns(void);
 int64_t kiln__time_ns(void);
 void kiln__sleep_ns(uint64_t ns);
 
-/* An environment variable, NULL if unset, empty, or if the process runs with
- * raised privileges. */
+/* The value of an environment variable. NULL if it is unset or empty, or if the
+ * process runs with raised privileges (secure_getenv()). */
 const char *kiln__env(const char *name);
 
 /* Cores this process may use, at least 1. */

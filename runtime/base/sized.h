@@ -6,12 +6,12 @@
  *
  * Idea: the public function is an inline wrapper that passes sizeof of the
  * caller's struct to the exported NAME_sized() (kiln/types.h). If that is this
- * library's own size, the struct is used where it is. Otherwise it is copied into
- * a zeroed struct of the library's size.
+ * library's own size, the struct is used where it is. Otherwise it is copied
+ * into a zeroed struct of the library's size.
  *
- * Invariant: members are only ever added, at the end and after all padding. Zero
- * means "default" in each of them. So a smaller struct is a valid larger one, and
- * a larger struct may be cut if the members beyond are zero.
+ * Invariant: members are only ever added, at the end and after all padding.
+ * Zero means "default" in each of them. So a smaller struct is a valid larger
+ * one, and a larger struct may be cut if the members beyond are zero.
  *
  * Cost: one comparison per call for callers of the same version. */
 #ifndef KILN_SIZED_H
@@ -28,18 +28,19 @@ typedef struct kiln__sized {
   size_t size, first;
 } kiln__sized;
 
-/* `last` is the last member of the first version, whose size is taken without the
- * padding behind it: that depends on the alignment, which a later member may
- * raise. Bytes of that padding are undefined, so no later member may lie there. */
+/* `last` is the last member of the first version, whose size is taken without
+ * the padding behind it: that depends on the alignment, which a later member
+ * may raise. Bytes of that padding are undefined, so no later member may lie
+ * there. */
 #define KILN__SIZED_TYPE(type, last)                                           \
   {                                                                            \
 #type, sizeof(type), offsetof(type, last) + sizeof((type *)0)->last        \
   }
 
-/* Gives *in, the caller's struct of `size` bytes, this library's size: *in stays
- * if the sizes are equal or if it is NULL, else it is copied to `own` and *in
- * points there. KILN_OK; KILN_EINVAL if `size` is smaller than the first version,
- * or if a member that this library does not know is not zero. */
+/* Gives *in, the caller's struct of `size` bytes, this library's size: *in
+ * stays if the sizes are equal or if it is NULL, else it is copied to `own` and
+ * *in points there. KILN_OK; KILN_EINVAL if `size` is smaller than the first
+ * version, or if a member that this library does not know is not zero. */
 kiln_status kiln__sized_in(const kiln__sized *type, const void **in,
                            size_t size, void *own);
 

@@ -1,4 +1,4 @@
-/* text_buffer.c -- bounded text, byte buffers, log lines. */
+/* text_buffer.c -- texts of bounded size, byte buffers that grow, log lines. */
 #include "base.h"
 
 #include <stdio.h>
@@ -23,8 +23,8 @@ void kiln__trim_cut(char *buf, size_t size)
     start--;
   if (start == 0)
     return;
-  /* The last character begins at start - 1 and has `length` bytes by its first
-   * one; what is no UTF-8 stays as it is. */
+  /* The last character begins at start - 1; its first byte gives its length.
+   * Bytes that are no UTF-8 stay as they are. */
   switch ((unsigned char)buf[start - 1] >> 4) {
   case 0xc:
   case 0xd:

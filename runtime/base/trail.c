@@ -1,4 +1,6 @@
-/* trail.c -- the list of places that discovery looked at, for people. */
+/* trail.c -- the list of places that discovery looked at, for error messages
+ * and `kiln doctor`. Steps are only ever appended, so a reader needs the lock
+ * just to follow each link. */
 #include "os.h"
 
 #include <string.h>
@@ -108,8 +110,6 @@ void kiln__trail_each(kiln__trail *trail, kiln_trail_fn fn, void *user)
 
   if (trail == NULL)
     return;
-  /* Steps are only ever appended, so the walk needs the lock just to read each
-   * link; the callback runs without it and may call Kiln. */
   for (s = read_link(trail, &trail->first); s != NULL;
        s = read_link(trail, &s->next))
     fn(user, &s->view);

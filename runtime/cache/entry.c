@@ -1,18 +1,22 @@
-/* entry.c -- entries in memory and as bytes.
+/* entry.c -- cache entries in memory and as bytes.
  *
- * As bytes, all numbers little-endian:
+ * An entry is the whole key text and six sections (PTX, CUBIN, lowered names,
+ * log, resource report, META). As bytes, all numbers little-endian:
  *
  *    0  8  magic
  *    8  4  format version
- *   12  4  mark that reads differently in another byte order
+ *   12  4  a constant that reads differently in another byte order
  *   16  8  size of the whole
  *   24  4  number of parts
  *   28  4  size of this head
- *   32     each part's size (8) and XXH3-64 (8)
- *          XXH3-64 of all before it (8)
- *          the parts: the key, then the sections, one right after another
+ *   32     size (8) and XXH3-64 (8) of each part
+ *          XXH3-64 of all bytes before it (8)
+ *          the parts: the key, then the sections, without padding
  *
- * There is no padding, so every bit is covered by a checksum. */
+ * Invariant: every bit of a file is covered by a checksum, so a flipped or
+ * missing bit is always noticed. The key is stored whole and compared on
+ * reading: a hash collision or a forged file name is a miss, never a wrong
+ * image. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -203,7 +207,7 @@ bool kiln__wire_read(kiln__wire *out, const unsigned char *head, uint64_t size)
   return rest == 0;
 }
 
-/* Move the parts apart, last first, so that each gets its NUL. */
+/* Moves the parts apart, the last first, so that a NUL fits behind each. */
 static void spread(kiln__entry *entry, const kiln__wire *wire)
 {
   uint64_t from = wire->total;

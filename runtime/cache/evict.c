@@ -1,11 +1,17 @@
 /* evict.c -- keep the folder below its byte cap.
  *
- * Nothing but the folder itself says how full it is. A process lists it before
- * its first entry and then each time it has published a sixteenth of the room
- * that the last listing left, so up to sixteen processes that add at full speed
- * stay below the cap. Listing and removing need no lock; one is taken, for a
- * short while, so that processes do not all list at once and so that the bytes
- * of a new entry show before the next one counts. */
+ * Problem: the cap holds for all processes together, and there is no daemon and
+ * no shared counter that a killed process could leave wrong.
+ * Idea: only the folder itself records how full it is. A process lists it
+ * before it publishes its first entry, and again each time it has published one
+ * sixteenth of the space that the last listing left. Least recently used
+ * entries go first, by modification times that Kiln sets itself.
+ * Invariant: up to sixteen processes that add at full speed stay below the cap.
+ * Listing and removing need no lock. One is held briefly, so that processes do
+ * not all list at once, and so that the bytes of a new entry are counted before
+ * the next process counts.
+ * Cost: one listing per sixteenth of the free space; eviction down to 90 % of
+ * the cap makes one listing serve several entries. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -15,7 +21,7 @@
 
 enum { LOCK_WAIT_MS = 100, WRITERS = 16 };
 
-/* Temporary files older than this are left-overs of dead processes. */
+/* Temporary files older than this were left behind by dead processes. */
 #define STALE_NS ((int64_t)3600 * 1000000000)
 
 static kiln_status add_item(kiln__cache *cache, kiln__files *scan,
@@ -56,7 +62,7 @@ static kiln_status scan_one(kiln__cache *cache, int dir, const char *name,
   if (!S_ISREG(info.st_mode) && !S_ISLNK(info.st_mode))
     return KILN_OK;
   age = now - kiln__stat_ns(&info);
-  /* A time well ahead means that the clock was set back: just as dead. */
+  /* A time far in the future means that the clock was set back. */
   if (sweep && kiln__is_temp_name(name) &&
       (age > STALE_NS || age < -STALE_NS) &&
       fs->unlinkat(fs->user, dir, name) == 0) {
@@ -160,7 +166,7 @@ int kiln__evict_lock(kiln__cache *cache, int dir)
 
 bool kiln__space_make(kiln__cache *cache, int dir, uint64_t size, int *lock)
 {
-  /* Evicting down to 90 % pays for several entries with one listing. */
+  /* Evicting down to 90 % lets one listing serve several entries. */
   const uint64_t cap = cache->cap, high = cap - cap / 20, low = cap - cap / 10;
   kiln__files scan;
   bool fits;

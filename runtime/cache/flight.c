@@ -1,10 +1,23 @@
-/* flight.c -- one compile a key at a time.
+/* flight.c -- single flight: one compile per key at a time.
  *
- * Threads of one process wait on a flight; processes wait on one byte of the
- * lock file, chosen by the key's hash, held by an open file description: it
- * goes away with its holder, however that ends, and the file is never unlinked,
- * so all always mean the same file. A process waits for at most wait_ms, then
- * compiles as well. Two keys that share a byte only wait for each other. */
+ * Problem: threads and processes that start together ask for the same kernels,
+ * and a compile takes from 10 ms to seconds. Each kernel should be compiled
+ * once.
+ * Idea, between threads: the first thread that misses a key becomes the leader
+ * of a flight; the others wait on its condition variable and share the result,
+ * or the failure with its error record. Between processes: the leader locks one
+ * byte of the lock file, chosen by the key's hash. The lock belongs to an open
+ * file description, so it goes away with its holder, however that ends. The
+ * file is never unlinked, so every process locks the same file.
+ * Invariants: no mutex is held while compiling. Locks are an optimisation only:
+ * a wait is bounded by wait_ms, after which this process compiles as well, and
+ * publishing by rename keeps two results from mixing. Two keys that share a
+ * byte merely wait for each other. A thread never waits for a flight that it
+ * leads itself, directly or across other threads.
+ * Cost: a list of flights under the cache's mutex; between processes a poll of
+ * the lock and of the entry file every 1 to 20 ms.
+ * Source: the "singleflight" package of Go's groupcache; fcntl(2), OFD locks.
+ */
 #include "tiers.h"
 
 #include <errno.h>
@@ -53,9 +66,9 @@ kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
 
 /* ---- Between processes ---------------------------------------------------- */
 
-/* The key's turn among processes. */
+/* A key's lock among processes. */
 typedef struct turn {
-  int fd; /* -1: no lock, go on without */
+  int fd; /* -1: there is no lock file, continue without */
   off_t at;
   bool held;
 } turn;
@@ -98,8 +111,9 @@ static void close_turn(kiln__cache *cache, turn *t)
   t->fd = -1;
 }
 
-/* Wait for the key's turn; returns the entry if another process has published
- * it. Without an entry the caller compiles, whether the lock is held or not. */
+/* Waits for the key's lock; returns the entry if another process has published
+ * it meanwhile. Without an entry the caller compiles, whether the lock is held
+ * or not. */
 static kiln__entry *await_turn(kiln__cache *cache, const kiln__key *key,
                                turn *t)
 {
@@ -154,7 +168,7 @@ static kiln_status produce(kiln__cache *cache, const kiln__fetch *fetch,
 
 /* ---- Between threads ------------------------------------------------------ */
 
-/* All of these with the lock held. */
+/* The functions of this section are called with cache->lock held. */
 
 static kiln__flight *find_flight(kiln__cache *cache, const kiln__key *key)
 {
@@ -178,8 +192,9 @@ static const kiln__flight *awaited_by(const kiln__cache *cache,
   return w == NULL ? NULL : w->flight;
 }
 
-/* Would this thread, by waiting, wait for itself? make may call the cache
- * again, for the same key or across another thread's. */
+/* True if waiting would deadlock, since this thread leads the flight or leads
+ * one that its leader waits for. make() may call the cache again, for the same
+ * key or for a key of another thread. */
 static bool waits_for_self(const kiln__cache *cache, const kiln__flight *flight)
 {
   const pthread_t self = pthread_self();
@@ -215,7 +230,7 @@ static void unlist(kiln__cache *cache, kiln__flight *flight)
   *at = flight->next;
 }
 
-/* ---- Without it ----------------------------------------------------------- */
+/* ---- Without the lock ----------------------------------------------------------- */
 
 static void drop_flight(kiln__cache *cache, kiln__flight *flight)
 {
@@ -285,7 +300,7 @@ typedef enum course {
   LANDED, /* *out is the entry */
   LEAD,   /* `mine` is listed now */
   FOLLOW, /* *flight has landed, well or not */
-  ALONE   /* waiting would be for itself, or there is no memory to lead */
+  ALONE   /* waiting would deadlock, or there is no memory for a flight */
 } course;
 
 static course join(kiln__cache *cache, const kiln__key *key, kiln__flight *mine,
@@ -320,7 +335,7 @@ kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
 
   if (kiln__forked(&cache->fork))
     return produce(cache, fetch, out, origin);
-  /* Who cancels a compile cancels it for itself: the others try again. */
+  /* Cancelling concerns the leader only: the threads that waited try again. */
   while (st == KILN_ECANCELED) {
     kiln__flight *mine = new_flight(cache, fetch->key), *flight;
     const course c = join(cache, fetch->key, mine, &flight, out);
@@ -337,7 +352,7 @@ kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
     case FOLLOW:
       st = follow(cache, flight, out, origin);
       break;
-    default: /* without the lock file: this thread may hold the key's byte */
+    default: /* ALONE. Without the lock file: this thread may hold the byte */
       *origin = KILN_FROM_COMPILER;
       return kiln__make(cache, fetch, out);
     }

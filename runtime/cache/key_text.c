@@ -1,7 +1,8 @@
 /* key_text.c -- cache keys as text.
  *
- * A field is "<p|l> <name size> <value size> <name>\n<value>\n": sizes come
- * first, so no value can pass for the start of another field. */
+ * A field is "<p|l> <name size> <value size> <name>\n<value>\n". The sizes come
+ * first, so no value can be mistaken for the start of another field, and two
+ * different lists of fields never give the same text. */
 #include "tiers.h"
 
 #include <string.h>

@@ -1,4 +1,9 @@
-/* lookup.c -- the tiers in their order; counters; the state of the folder. */
+/* lookup.c -- open a cache, ask its tiers in order, count, describe the folder.
+ *
+ * The order is: memory, packs (for the very target), disk, and then a single
+ * flight that asks the disk once more, compiles and publishes (flight.c).
+ * Nothing but a lack of memory and the compiler's own failure makes a fetch
+ * fail: every problem of a tier ends in a miss and a counter. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -160,8 +165,8 @@ void kiln__cache_stats_get(kiln__cache *cache, kiln_cache_stats *out)
     to[i] = __atomic_load_n(&from[i], __ATOMIC_RELAXED);
 }
 
-/* Try to write in the folder, as only that tells of read-only file systems,
- * access lists and quotas. 0 or errno. */
+/* Writes a file in the folder and removes it: nothing else detects read-only
+ * file systems, access lists and quotas. 0 or errno. */
 static int probe(kiln__cache *cache, int dir)
 {
   const kiln__fs *fs = cache->fs;
@@ -201,10 +206,11 @@ static void describe_open(kiln__cache *cache, int dir, kiln_cache_info *out)
   code = probe(cache, dir);
   out->usable = code == 0;
   if (code != 0)
-    kiln__format(out->reason, sizeof out->reason,
-                 "it is read, but nothing can be added (%s): make room or make "
-                 "it writable, or set KILN_CACHE_DIR to another folder",
-                 kiln__errno_text(code, text, sizeof text));
+    kiln__format(
+        out->reason, sizeof out->reason,
+        "it is read, but nothing can be added (%s): free disk space or "
+        "make it writable, or set KILN_CACHE_DIR to another folder",
+        kiln__errno_text(code, text, sizeof text));
 }
 
 const char *kiln__cache_dir(const kiln__cache *cache)
@@ -219,8 +225,8 @@ void kiln__cache_info_get(kiln__cache *cache, kiln_cache_info *out)
   *out = (kiln_cache_info){.cap = cache->cap};
   if (cache->dir == NULL) {
     kiln__copy_text(out->reason, sizeof out->reason,
-                    "there is no cache folder: set KILN_CACHE_DIR to one, if "
-                    "that was not meant");
+                    "there is no cache folder: set KILN_CACHE_DIR to one to "
+                    "keep what is compiled");
     return;
   }
   kiln__copy_text(out->path, sizeof out->path, cache->dir);

@@ -1,5 +1,6 @@
-/* maintain.c -- what people ask of the cache folder: list, verify, mend, trim,
- * clear, compare keys. Unlike the tiers these report failures. */
+/* maintain.c -- what users request of the cache folder: list, verify, repair,
+ * trim, clear, compare keys. Unlike the tiers, these functions report failures.
+ */
 #include "tiers.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@ static int by_name(const void *left, const void *right)
                 ((const kiln__file_item *)right)->name);
 }
 
-/* The folder for a request of the user's: -1 with KILN_OK if there is none. */
+/* Opens the folder for a user's request; -1 with KILN_OK if there is none. */
 static kiln_status open_for_user(kiln__cache *cache, int *dir)
 {
   char why[256] = "", *next;

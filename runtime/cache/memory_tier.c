@@ -1,6 +1,9 @@
-/* memory_tier.c -- entries of this process: a hash map, least recently used
- * out first. Whatever cannot be allocated is simply not kept. Entries and nodes
- * are released after the lock is: the allocator is the caller's code. */
+/* memory_tier.c -- the entries of this process: a hash map with a list in order
+ * of use. Over the byte cap the least recently used entries are dropped.
+ *
+ * What cannot be allocated is not kept. Entries and nodes are released after
+ * the lock is: the allocator is the caller's code and may take locks of its
+ * own. */
 #include "tiers.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* meta.c -- the META section: what an entry was made for, by what, how fast.
  *
- * Text, one field per line: "target sm_90", "nvrtc 12090", "microseconds 14000".
- * An entry whose META does not name a target is damaged, whatever its checksums
- * say: nobody could tell which GPU its machine code is for. */
+ * Text, one field per line: "target sm_90", "nvrtc 12090", "microseconds
+ * 14000". An entry whose META does not name a target is damaged, whatever its
+ * checksums are: it is unknown which GPU its machine code is for. */
 #include "cache.h"
 
 #include <string.h>

@@ -1,4 +1,5 @@
-/* names_locks.c -- names of the files in the cache folder, and locks in it. */
+/* names_locks.c -- names of the files in the cache folder, and its lock file.
+ */
 #include "tiers.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ int kiln__entry_open(kiln__cache *cache, int dir, const char *name, int flags,
 
 /* ---- Names --------------------------------------------------------------- */
 
-/* The number is the format version: versions of Kiln that share a folder must
+/* The number is the format version. Versions of Kiln that share a folder must
  * not take each other's entries for damaged ones. */
 static const char extension[] = ".k1";
 
@@ -48,7 +49,7 @@ bool kiln__is_entry_name(const char *name)
   return digits > 0 && digits < 8 && name[34 + digits] == '\0';
 }
 
-/* Also of the note that NVRTC discovery keeps here. */
+/* Includes the temporary files of the memo that NVRTC discovery keeps here. */
 bool kiln__is_temp_name(const char *name)
 {
   const size_t n = strlen(name);
@@ -68,7 +69,7 @@ int kiln__lock_file(kiln__cache *cache, int dir)
     const int code = errno;
 
     kiln__count(&cache->stats.lock_failures, 1);
-    kiln__warn(cache, KILN__WARNING_LOCK, "%s/lock: %s; going on without",
+    kiln__warn(cache, KILN__WARNING_LOCK, "%s/lock: %s; continuing without it",
                cache->dir, kiln__errno_text(code, text, sizeof text));
   }
   return fd;
@@ -85,7 +86,7 @@ bool kiln__lock_wait(kiln__cache *cache, int fd, off_t at, unsigned wait_ms)
 
       kiln__count(&cache->stats.lock_failures, 1);
       kiln__warn(cache, KILN__WARNING_LOCK,
-                 "%s: cannot lock: %s; going on without", cache->dir,
+                 "%s: cannot lock: %s; continuing without it", cache->dir,
                  kiln__errno_text(code, text, sizeof text));
       errno = code;
       return false;

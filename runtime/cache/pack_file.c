@@ -1,16 +1,22 @@
-/* pack_file.c -- read-only files of entries, found by portable key and target.
+/* pack_file.c -- packs: read-only files of entries that ship with an
+ * application.
  *
- * All numbers little-endian:
+ * A pack is made without a GPU and read where there may be no compiler, so its
+ * entries are found by the portable part of the key (what the program is) and
+ * by a target, not by the compiler. All numbers little-endian:
  *
  *    0  8  magic
  *    8  4  format version
- *   12  4  mark that reads differently in another byte order
+ *   12  4  a constant that reads differently in another byte order
  *   16  8  size of the whole
  *   24  8  number of entries
- *   32     each entry's portable hash (32 digits), target (4), size (8), sorted
- *          by hash, then target
- *          XXH3-64 of all before it (8)
- *          the entries, as in files of their own, with the portable key only */
+ *   32     portable hash (32 digits), target (4) and size (8) of each
+ *          entry, sorted by hash, then by target
+ *          XXH3-64 of all bytes before it (8)
+ *          the entries, as in files of their own, with the portable key only
+ *
+ * A pack is opened at its first use and its index stays in memory; an entry is
+ * read and checked when it is asked for. */
 #include "tiers.h"
 
 #include <errno.h>
@@ -85,7 +91,7 @@ static bool ptx_serves(kiln_target have, kiln_target want)
   }
 }
 
-/* 0: of no use; else the higher the better. */
+/* How well an image serves: 0 not at all, else the higher the better. */
 static int rank_target(kiln_target have, kiln_target want)
 {
   if (pack_target(have) == pack_target(want))
@@ -138,7 +144,8 @@ static bool parse_index(kiln__pack *pack, const unsigned char *index,
   return at == size;
 }
 
-/* For now; the other problems stay. */
+/* This problem may pass, so the pack is tried again; the others are permanent.
+ */
 static const char unreadable[] = "it cannot be read";
 
 /* NULL, or why the pack cannot be used. */
@@ -195,7 +202,7 @@ static bool passes(int code)
   return code == EMFILE || code == ENFILE || code == ENOMEM;
 }
 
-/* The pack's new state: UNTRIED if it is worth another try later. */
+/* Returns the pack's new state: UNTRIED if a later try may succeed. */
 static uint32_t open_pack(kiln__cache *cache, kiln__pack *pack)
 {
   const kiln__fs *fs = cache->fs;
@@ -227,9 +234,9 @@ static uint32_t open_pack(kiln__cache *cache, kiln__pack *pack)
   return again ? UNTRIED : UNUSABLE;
 }
 
-/* Open all packs that were not tried yet. A log callback may come back here,
- * so packs are opened into a copy with no lock held; of two threads that race
- * one throws its copy away. */
+/* Opens all packs that were not tried yet. A log callback may call Kiln again,
+ * so packs are opened into a copy with no lock held. Of two threads that race,
+ * one discards its copy. */
 static void ready(kiln__cache *cache)
 {
   for (size_t i = 0; i < cache->n_packs; i++) {
@@ -473,7 +480,7 @@ static int compare_drafts(const void *left, const void *right)
   return compare_items(&a->item, &b->item);
 }
 
-/* The entry again, with the portable fields as its key. */
+/* Makes a copy of the entry with the portable fields as its key. */
 static kiln_status make_draft(const kiln_allocator *a, const kiln__entry *entry,
                               kiln_target target, draft *out)
 {
@@ -502,7 +509,7 @@ done:
   return st;
 }
 
-/* Sort, and drop all but one of each key and target. Returns what is left. */
+/* Sorts, and keeps one draft per key and target. Returns how many are left. */
 static size_t arrange(draft *drafts, size_t n)
 {
   size_t kept = 0;

@@ -1,10 +1,11 @@
 /* tiers.h -- what the files of the cache share.
  *
- * Only the memory tier, the flights and the opening of packs are guarded by a
- * mutex; the disk tier holds no state between calls, so a folder that goes
- * away, fills up or changes its owner is met anew each time. In a forked child
- * another thread's mutex may stay locked for ever: there the memory tier, the
- * flights and unopened packs are left out, and the disk tier works on. */
+ * A mutex guards only the memory tier, the flights and the opening of packs.
+ * The disk tier holds no state between calls, so a folder that disappears,
+ * fills up or changes its owner is noticed at the next call. In a forked child
+ * a mutex that another thread held stays locked for ever: there the memory
+ * tier, the flights and unopened packs are skipped, and the disk tier works as
+ * before. */
 #ifndef KILN_CACHE_TIERS_H
 #define KILN_CACHE_TIERS_H
 
@@ -37,11 +38,14 @@ typedef struct kiln__wire {
   uint64_t sum[KILN__WIRE_PARTS];
 } kiln__wire;
 
-/* Room for a file of wire_size bytes, to be read into block and decoded. */
+/* An entry whose block has space for a file of wire_size bytes, to be read
+ * there and decoded. NULL: out of memory. */
 kiln__entry *kiln__entry_reserve(const kiln_allocator *a, size_t wire_size);
-/* Check what was read and set the entry up. False: it is no good entry. */
+/* Checks what was read into the block (sizes, checksums, META) and sets up the
+ * parts. False if the entry is damaged. */
 bool kiln__entry_decode(kiln__entry *entry);
-/* Check the first KILN__WIRE_HEAD bytes of a file of `size` bytes. */
+/* Checks the first KILN__WIRE_HEAD bytes of a file of `size` bytes: magic,
+ * version, checksum, and that the parts add up to the size. */
 bool kiln__wire_read(kiln__wire *out, const unsigned char *head, uint64_t size);
 void kiln__entry_head(const kiln__entry *entry,
                       unsigned char head[KILN__WIRE_HEAD]);
@@ -96,7 +100,7 @@ struct kiln__cache {
   kiln_cache_stats stats; /* atomics */
   int64_t budget;         /* atomic: bytes to publish before the next scan */
   uint32_t n_temps;       /* atomic: makes temporary names differ */
-  uint32_t warned;        /* atomic: one bit a kiln__warning */
+  uint32_t warned;        /* atomic: one bit per kiln__warning */
 
   pthread_mutex_t lock; /* guards memory, flights, waiters */
   kiln__tier memory;
@@ -118,7 +122,7 @@ static inline int64_t kiln__stat_ns(const struct stat *info)
   return (int64_t)info->st_mtim.tv_sec * 1000000000 + info->st_mtim.tv_nsec;
 }
 
-/* Warnings are given once a cache and kind, later ones at debug level. */
+/* A cache logs each kind of warning once; later ones go to the debug level. */
 typedef enum kiln__warning {
   KILN__WARNING_FOLDER,
   KILN__WARNING_READ,
@@ -133,14 +137,15 @@ void kiln__warn(kiln__cache *cache, kiln__warning kind, const char *format, ...)
 
 /* ---- memory_tier.c ---------------------------------------------------------- */
 
-/* With cache->lock held: a reference or NULL. */
+/* Called with cache->lock held. Returns a reference or NULL. */
 kiln__entry *kiln__tier_peek(kiln__cache *cache, const kiln__key *key);
-/* These take the lock; all do nothing in a forked child. */
+/* These take the lock. In a forked child they do nothing. */
 kiln__entry *kiln__tier_find(kiln__cache *cache, const kiln__key *key);
 void kiln__tier_put(kiln__cache *cache, kiln__entry *entry);
 void kiln__tier_drop(kiln__cache *cache, const kiln__entry *entry);
 uint64_t kiln__tier_clear(kiln__cache *cache);
-/* References to all entries; free the array with kiln__free. KILN_ENOMEM. */
+/* References to all entries; the caller frees the array with kiln__free().
+ * KILN_OK, KILN_ENOMEM. */
 kiln_status kiln__tier_list(kiln__cache *cache, kiln__entry ***out, size_t *n);
 
 /* ---- names_locks.c ---------------------------------------------------------- */
@@ -155,11 +160,13 @@ bool kiln__is_entry_name(const char *name);   /* of any format version */
 bool kiln__is_current_name(const char *name); /* of this one */
 bool kiln__is_temp_name(const char *name);
 
-/* Byte ranges of the one lock file. The descriptor is the lock: -1 if there is
- * none. */
+/* Bytes of the one lock file. The descriptor stands for the lock: -1 if there
+ * is none. */
 enum { KILN__EVICT_LOCK = 0 };
-int kiln__lock_file(kiln__cache *cache, int dir); /* open it; counts failure */
-/* Try for up to `wait_ms`. False: not had (busy, or locks do not work). */
+/* Opens the lock file, or makes it; counts a failure. */
+int kiln__lock_file(kiln__cache *cache, int dir);
+/* Tries for up to `wait_ms`. False with errno: EAGAIN if it is held elsewhere,
+ * another code if locks do not work here. */
 bool kiln__lock_wait(kiln__cache *cache, int fd, off_t at, unsigned wait_ms);
 void kiln__lock_release(kiln__cache *cache, int fd, off_t at);
 
@@ -179,14 +186,18 @@ kiln__verdict kiln__wire_load(kiln__cache *cache, int fd, uint64_t at,
 /* Reads one file whole and checks it. `info` is what fstat said. */
 kiln__verdict kiln__disk_load(kiln__cache *cache, int dir, const char *name,
                               kiln__entry **out, struct stat *info);
-/* Key text only, for listings: into an empty buffer. */
+/* Reads the key text only, for listings, into an empty buffer. */
 kiln__verdict kiln__disk_peek(kiln__cache *cache, int dir, const char *name,
                               kiln__buf *key, struct stat *info);
-/* Unlink if the name still means the file that `info` describes. */
+/* Unlinks the name if it still refers to the file that `info` describes. False
+ * with errno. */
 bool kiln__disk_unlink(kiln__cache *cache, int dir, const char *name,
                        const struct stat *info);
+/* The entry of a key, or NULL. Removes and counts what is damaged. */
 kiln__entry *kiln__disk_read(kiln__cache *cache, const kiln__key *key);
+/* Writes the entry to the folder; a failure is counted and logged. */
 void kiln__disk_publish(kiln__cache *cache, kiln__entry *entry);
+/* Removes the file that holds exactly this entry. */
 void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
 
 /* ---- evict.c ---------------------------------------------------------------- */
@@ -194,7 +205,7 @@ void kiln__disk_reject(kiln__cache *cache, kiln__entry *entry);
 typedef struct kiln__file_item {
   int64_t used_ns;
   uint64_t bytes;
-  bool future; /* later than the clock says: counts as old */
+  bool future; /* the time is ahead of the clock: counts as old */
   char name[KILN__NAME_SIZE];
 } kiln__file_item;
 
@@ -205,33 +216,39 @@ typedef struct kiln__files {
   uint64_t swept; /* stale temporary files removed */
 } kiln__files;
 
-/* List the folder. KILN_OK, KILN_EIO, KILN_ENOMEM, without a record. */
+/* Lists the folder; `sweep` removes stale temporary files. KILN_OK, KILN_EIO
+ * with errno, KILN_ENOMEM; writes no error record. */
 kiln_status kiln__files_list(kiln__cache *cache, int dir, bool sweep,
                              kiln__files *out);
 void kiln__files_free(kiln__cache *cache, kiln__files *scan);
-/* Remove the least recently used until at most `target` bytes remain; returns
- * how many. */
+/* Removes the least recently used entries until at most `target` bytes remain.
+ * Returns how many it removed. */
 uint64_t kiln__evict(kiln__cache *cache, int dir, kiln__files *scan,
                      uint64_t target);
-/* The eviction lock, waited for briefly, or -1. */
+/* Waits briefly for the eviction lock: its descriptor, or -1. */
 int kiln__evict_lock(kiln__cache *cache, int dir);
-/* Make room for a file of `size` bytes. False: there is none. *lock gets the
- * eviction lock, to be released once the bytes show in the folder, or -1. */
+/* Makes space for a file of `size` bytes. False with errno if there is none.
+ * *lock receives the eviction lock or -1; the caller releases it once the bytes
+ * are in the folder. */
 bool kiln__space_make(kiln__cache *cache, int dir, uint64_t size, int *lock);
 
 /* ---- flight.c --------------------------------------------------------------- */
 
+/* Makes the entry once for all threads and processes that want it; see
+ * flight.c. Status as kiln__cache_fetch(). */
 kiln_status kiln__flight_run(kiln__cache *cache, const kiln__fetch *fetch,
                              kiln__entry **out, kiln_origin *origin);
-/* Call make, count it, publish what it made. */
+/* Calls make, counts the miss, and publishes the result. */
 kiln_status kiln__make(kiln__cache *cache, const kiln__fetch *fetch,
                        kiln__entry **out);
 
 /* ---- pack_file.c ------------------------------------------------------------ */
 
+/* Records the paths; the files are opened at the first look-up. */
 kiln_status kiln__packs_create(kiln__cache *cache, const char *const *paths,
                                size_t n);
 void kiln__packs_free(kiln__cache *cache);
+/* The driver refused this entry: no pack offers it again. */
 void kiln__packs_reject(kiln__cache *cache, const kiln__entry *entry);
 
 #endif

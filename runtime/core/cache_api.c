@@ -1,4 +1,5 @@
-/* cache_api.c -- the public cache functions of a runtime. */
+/* cache_api.c -- the public cache functions of <kiln/cache.h>: check the
+ * arguments, call the runtime's cache. */
 #include "runtime.h"
 
 static kiln_status need(const kiln_runtime *rt, const void *other)

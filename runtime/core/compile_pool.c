@@ -1,4 +1,9 @@
-/* compile_pool.c -- threads are started on demand, up to the bound, and kept. */
+/* compile_pool.c -- compile threads, started on demand up to a bound and kept.
+ *
+ * The pool also bounds how many compiles run at once, whichever threads they
+ * run on: each takes a turn. In a forked child the threads do not exist and the
+ * lock may be held for ever, so tasks run in the calling thread and turns are
+ * skipped. */
 #include "compile_pool.h"
 
 #include <signal.h>
@@ -39,7 +44,6 @@ kiln_status kiln__pool_create(kiln__pool **out, const kiln_allocator *a,
   return KILN_OK;
 }
 
-/* In a forked child there are no threads, and a lock may be held for ever. */
 static bool is_child(const kiln__pool *pool)
 {
   return getpid() != pool->pid;
@@ -82,7 +86,8 @@ static void *worker(void *arg)
   return NULL;
 }
 
-/* The host's signal handlers must not run on Kiln's threads. */
+/* All signals are blocked, so that the host's handlers never run on Kiln's
+ * threads. */
 static bool start_thread(kiln__pool *pool)
 {
   sigset_t all, before;
@@ -117,8 +122,8 @@ void kiln__pool_add(kiln__pool *pool, kiln__task *task)
     return;
   }
   pthread_mutex_lock(&pool->lock);
-  /* An idle thread that was signalled counts as idle until it wakes: compare
-   * with what already waits for one. */
+  /* A thread that was signalled counts as idle until it wakes, so idle threads
+   * are compared with the tasks that wait for one already. */
   if (pool->idle <= pool->queued && pool->started < pool->limit &&
       !pool->closing && !start_thread(pool))
     here = pool->started == 0;

@@ -13,24 +13,25 @@ typedef struct kiln__task {
   void (*run)(struct kiln__task *task); /* on a pool thread, no lock held */
 } kiln__task;
 
-/* Starts no thread yet; at least one may be. KILN_OK, KILN_ENOMEM. */
+/* Starts no thread yet. `threads` is the bound, raised to 1 and lowered to 64.
+ * KILN_OK, KILN_ENOMEM. */
 kiln_status kiln__pool_create(kiln__pool **out, const kiln_allocator *a,
                               unsigned threads);
-/* Runs what is queued, then joins the threads. In a forked child, where the
- * threads are gone, only gives the memory back. NULL is fine. */
+/* Runs what is queued, then joins the threads. In a forked child, which has no
+ * threads, only frees the memory. NULL is allowed. */
 void kiln__pool_free(kiln__pool *pool);
 
-/* Queue a task. If no thread can be started and none runs, and in a forked
- * child, the task runs here and now: work is never lost. */
+/* Queues a task. If no thread runs and none can be started, and in a forked
+ * child, the task runs in the calling thread before this returns. */
 void kiln__pool_add(kiln__pool *pool, kiln__task *task);
 
-/* Take a task back that has not started. */
+/* Removes a task that has not started. False if it has, or was never queued. */
 bool kiln__pool_remove(kiln__pool *pool, kiln__task *task);
 
-/* Around every run of the compiler, whichever thread it is on: at most as many
- * as the pool has threads at once. Enter waits for its turn; neither may be
- * called while holding a turn. In a forked child they do nothing: the turns
- * that threads of the parent held would never end. */
+/* Enclose every run of the compiler, on any thread: at most as many run at once
+ * as the pool may have threads. Enter waits for a turn; a thread must not hold
+ * two. In a forked child both do nothing, since turns of the parent's threads
+ * would never end. */
 void kiln__pool_enter(kiln__pool *pool);
 void kiln__pool_leave(kiln__pool *pool);
 

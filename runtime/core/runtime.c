@@ -1,4 +1,5 @@
-/* runtime.c -- make and free the root object; find driver and compilers. */
+/* runtime.c -- create and free the root object; find driver, NVRTC and
+ * nvJitLink when they are first needed. */
 #include "runtime.h"
 
 #include <errno.h>
@@ -93,7 +94,8 @@ static bool cache_dir(const kiln_runtime_opts *opts, char out[PATH_SIZE])
   return false;
 }
 
-/* Pack paths of the options, then of KILN_PACKS (split in `env`, in place). */
+/* Pack paths of the options, then those of KILN_PACKS, which is split in place.
+ */
 static size_t pack_list(const kiln_runtime_opts *opts, char *env,
                         const char *out[MAX_PACKS])
 {
@@ -274,7 +276,8 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
     return st;
   pthread_mutex_lock(&rt->lock);
   if (rt->driver_missing) {
-    /* A machine does not grow a driver: no second search, no longer trail. */
+    /* The first search failed. It is not repeated: a driver does not appear
+     * while a program runs. */
     kiln__error_set(&rt->driver_error);
     st = KILN_ENODRIVER;
   } else if (!rt->driver_ready) {
@@ -296,7 +299,8 @@ kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out)
   return st;
 }
 
-/* The newest NVRTC whose CUDA major the driver takes; NULL if there is none. */
+/* The newest NVRTC of a CUDA major that the driver supports; NULL if there is
+ * none. / */
 static const char *nvrtc_for_driver(kiln_runtime *rt, int newest_major)
 {
   const kiln__nvrtc_id *ids;

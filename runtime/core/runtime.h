@@ -1,4 +1,5 @@
-/* runtime.h -- the root object; ties driver, compilers, cache and threads. */
+/* runtime.h -- the root object: it owns driver, compilers, cache and threads.
+ */
 #ifndef KILN_RUNTIME_INTERNAL_H
 #define KILN_RUNTIME_INTERNAL_H
 
@@ -29,11 +30,12 @@ struct kiln_runtime {
   char *driver_path, *nvjitlink_path; /* as the caller gave them, or NULL */
 };
 
-/* The initialised driver. KILN_OK, KILN_ENODRIVER, KILN_ENODEVICE,
- * KILN_EDRIVER, KILN_EFORKED. */
+/* The initialised driver, found at the first call. Any thread. KILN_OK,
+ * KILN_ENODRIVER, KILN_ENODEVICE, KILN_EDRIVER, KILN_EFORKED. */
 kiln_status kiln__runtime_driver(kiln_runtime *rt, const kiln__driver **out);
 
-/* nvJitLink, or NULL if there is none (no failure). KILN_OK, KILN_ENOMEM. */
+/* nvJitLink, found at the first call; NULL if there is none, which is no
+ * failure. Any thread. KILN_OK, KILN_ENOMEM. */
 kiln_status kiln__runtime_link(kiln_runtime *rt, kiln__nvjitlink **out);
 
 #endif

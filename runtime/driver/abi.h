@@ -1,7 +1,7 @@
 /* abi.h -- the part of the CUDA driver's ABI that Kiln uses, so that it builds
- * where no CUDA file is. Enumerations are plain int, which is what they are in
- * the ABI. Not to be mixed with cuda.h in one file, the handles of
- * <kiln/types.h> excepted. */
+ * without any CUDA header. Enumerations are plain int, as they are in the ABI.
+ * One file cannot include this and cuda.h, except for the handles of
+ * <kiln/types.h>. A test compares every number and layout with cuda.h. */
 #ifndef KILN_DRIVER_ABI_H
 #define KILN_DRIVER_ABI_H
 

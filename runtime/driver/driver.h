@@ -1,4 +1,8 @@
-/* driver.h -- the CUDA driver API as a table of function pointers. */
+/* driver.h -- the CUDA driver API as a table of function pointers.
+ *
+ * Kiln does not link libcuda: a program that uses it starts on machines without
+ * an NVIDIA driver and gets KILN_ENODRIVER from the first call that needs one.
+ * The CPU device fills the same table. */
 #ifndef KILN_DRIVER_H
 #define KILN_DRIVER_H
 
@@ -6,7 +10,7 @@
 #include "abi.h"
 
 typedef struct kiln__driver {
-  /* One pointer an entry of api.def, under its short name (ctxCreate for
+  /* One pointer per row of driver_api.def, under its short name (ctxCreate for
    * cuCtxCreate_v2). NULL if the driver lacks an optional one. */
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result(KILN__CUDAAPI *name) params; /* NOLINT: no expressions */
@@ -15,8 +19,8 @@ typedef struct kiln__driver {
   void *library; /* dlopen handle; never closed */
   char path[512];
   int version;      /* cuDriverGetVersion */
-  int kiln_version; /* KILN_VERSION of what filled this table */
-  /* Of the CPU device alone: it loads PTX, no machine code, and says in words
+  int kiln_version; /* KILN_VERSION of the library that filled this table */
+  /* Set by the CPU device only: it loads PTX and no machine code, and describes
    * which thread of the last failed launch did what. */
   bool ptx_only;
   kiln_status (*last_fault)(char *buf, size_t size);
@@ -32,13 +36,14 @@ kiln_status kiln__driver_open(kiln__driver *out, const kiln_allocator *a,
                               const char *explicit_path, const char *env_path,
                               kiln__trail *trail);
 
-/* The same from a table that the caller has. KILN_EINVAL if another version of
- * Kiln made it. */
+/* The same with a table that the caller has, such as the CPU device's.
+ * KILN_EINVAL if another version of Kiln made it; else as kiln__driver_open().
+ */
 kiln_status kiln__driver_take(kiln__driver *out, const kiln__driver *given,
                               kiln__trail *trail);
 
-/* Turn a CUresult into a status: KILN_OK for 0, else the record is written
- * with the driver's name and text for the code and the next step. */
+/* Turns a CUresult into a status. KILN_OK for 0, else the record receives the
+ * driver's name and text for the code, the failed `call`, and the next step. */
 kiln_status kiln__cu(const kiln__driver *driver, CUresult rc, const char *call);
 
 #endif

@@ -1,4 +1,9 @@
-/* open.c -- find libcuda, resolve the table, start the driver. */
+/* open.c -- find libcuda, resolve the table, start the driver.
+ *
+ * The order is: a path that the caller or KILN_DRIVER gives; a libcuda that the
+ * process has loaded; the system loader's folders and cache; folders that no
+ * loader configuration may name. A stub library for linking is skipped, a
+ * driver that fails to start is an error. */
 #include "driver.h"
 
 #include "../base/library.h"
@@ -10,7 +15,8 @@
 #include <string.h>
 
 enum {
-  LEAST_DRIVER = 11020, /* the version that DESIGN of the table rests on */
+  LEAST_DRIVER =
+      11020, /* every required row of the table exists from here on */
   REQUIRED = 1,
   OPTIONAL = 0
 };
@@ -37,8 +43,9 @@ static const symbol symbols[] = {
 
 enum { N_SYMBOLS = sizeof symbols / sizeof symbols[0] };
 
-/* Places that no loader configuration may name. The Windows subsystem's folder
- * comes first: there, a distribution's own libcuda cannot work. */
+/* Places that no loader configuration may name. The folder of the Windows
+ * Subsystem for Linux comes first: a distribution's own libcuda cannot work
+ * there. */
 static const char *const folders[] = {
     "/usr/lib/wsl/lib",
 #if defined(__x86_64__)
@@ -56,8 +63,8 @@ static const char *const folders[] = {
 };
 
 typedef enum outcome {
-  ABSENT,   /* not there, or no driver: go on */
-  UNUSABLE, /* the driver, but it does not work: stop, the record is written */
+  ABSENT,   /* not there, or no driver: the search continues */
+  UNUSABLE, /* a driver that does not work: the search ends, with a record */
   USABLE
 } outcome;
 
@@ -66,8 +73,8 @@ static void set_member(kiln__driver *driver, size_t offset, void *fn)
   memcpy((char *)driver + offset, &fn, sizeof fn);
 }
 
-/* "cuMemAlloc_v2" -> "cuMemAlloc": cuGetProcAddress wants the plain name and
- * picks the variant by version. */
+/* "cuMemAlloc" of "cuMemAlloc_v2": cuGetProcAddress takes the plain name and
+ * chooses the variant by version. */
 static void plain_name(char out[64], const char *name)
 {
   char *tail;
@@ -95,7 +102,8 @@ static void *ask_driver(const kiln__driver *driver, const symbol *s)
   return rc == CUDA_SUCCESS && found == CU_GET_PROC_ADDRESS_SUCCESS ? fn : NULL;
 }
 
-/* NULL, or the first required symbol that the library lacks. */
+/* Fills the table. Returns the first required symbol that the library lacks, or
+ * NULL. */
 static const symbol *resolve(kiln__driver *driver)
 {
   const symbol *missing = NULL;
@@ -139,7 +147,8 @@ static bool is_stub(const kiln__driver *driver, CUresult rc)
          (rc != CUDA_SUCCESS && strstr(driver->path, "/stubs/") != NULL);
 }
 
-/* The next step for a failing cuInit, where it is another than later on. */
+/* The next step after a failed cuInit, where it differs from that of later
+ * calls. / */
 static const char *init_hint(CUresult rc)
 {
   switch (rc) {
@@ -167,8 +176,8 @@ static kiln_status init_failed(const kiln__driver *driver, CUresult rc)
 {
   const kiln_status st = kiln__cu(driver, rc, "cuInit");
 
-  /* There is no context yet, so codes that would mean a lost one or full
-   * memory cannot be taken at their word. */
+  /* Codes that mean a lost context or full device memory in later calls have
+   * another cause here, since there is no context yet. */
   return kiln__fail_native(st == KILN_ENODEVICE ? st : KILN_EDRIVER,
                            KILN_SOURCE_DRIVER, rc, "cuInit", init_hint(rc),
                            "%s (%s)", kiln_last_error()->message, driver->path);
@@ -207,7 +216,7 @@ static kiln_status missing_symbol(const kiln__driver *driver,
                     driver->path, has, missing->name, least);
 }
 
-/* Resolve and start a library that was just loaded. */
+/* Resolves and starts a library that was just loaded. */
 static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
                      char reason[256])
 {
@@ -243,7 +252,7 @@ static outcome start(kiln__driver *driver, const char *asked, kiln_status *st,
   if (driver->version == 0 &&
       driver->driverGetVersion(&driver->version) != CUDA_SUCCESS)
     driver->version = LEAST_DRIVER;
-  /* The CPU device's drop-in says by this symbol what it is. */
+  /* The CPU device's drop-in library exports this symbol. */
   driver->ptx_only = dlsym(driver->library, "kiln_cpu_driver") != NULL;
   driver->kiln_version = KILN_VERSION;
   return USABLE;
@@ -272,12 +281,12 @@ static outcome attempt(kiln__driver *out, const char *how, const char *name,
     kiln__trail_add(trail, WHAT, how, name,
                     result == UNUSABLE ? kiln_last_error()->message : reason);
   if (result == ABSENT && out->library != NULL)
-    dlclose(out->library); /* a stub must not stand in for its soname later */
+    dlclose(out->library); /* or its soname would find this stub later */
   memset(out, 0, sizeof *out);
   return result;
 }
 
-/* The one place that the caller or the environment named. */
+/* Opens the one place that the caller or the environment gave. */
 static kiln_status open_given(kiln__driver *out, const char *how,
                               const char *given, const char *hint,
                               kiln__trail *trail)
@@ -285,7 +294,7 @@ static kiln_status open_given(kiln__driver *out, const char *how,
   char path[PATH_MAX], reason[512];
   kiln_status st = KILN_OK;
 
-  /* Made absolute: a name without '/' would go through the loader's search. */
+  /* Absolute, since the loader would search for a name without '/'. */
   if (realpath(given, path) == NULL) {
     kiln__format(reason, sizeof reason, "%s", strerror(errno));
     kiln__trail_add(trail, WHAT, how, given, reason);
@@ -382,9 +391,10 @@ kiln_status kiln__driver_take(kiln__driver *out, const kiln__driver *given,
 
   memset(out, 0, sizeof *out);
   if (given->kiln_version != KILN_VERSION)
-    return kiln__fail(KILN_EINVAL, "build both from one version of Kiln",
-                      "the driver table is of Kiln version %d, and this is %d",
-                      given->kiln_version, KILN_VERSION);
+    return kiln__fail(
+        KILN_EINVAL, "build both from one version of Kiln",
+        "the driver table was made by Kiln version %d, and this is version %d",
+        given->kiln_version, KILN_VERSION);
   *out = *given;
   rc = out->init(0);
   if (rc != CUDA_SUCCESS) {

@@ -1,4 +1,4 @@
-/* result.c -- CUresult -> status, name, text and next step. */
+/* result.c -- from a CUresult to a status, with name, text and next step. */
 #include "driver.h"
 
 #include <string.h>
@@ -22,11 +22,11 @@ static const char capture_hint[] =
     "end the capture first, or do this before it begins";
 static const char mps_hint[] = "check the MPS daemon and its client limits";
 
-/* What is not listed is KILN_EDRIVER without a hint. */
+/* A code that is not listed gives KILN_EDRIVER without a hint. */
 static const meaning meanings[] = {
     {CUDA_ERROR_INVALID_VALUE, KILN_EDRIVER, NULL},
     {CUDA_ERROR_OUT_OF_MEMORY, KILN_EDEVMEM,
-     "free device memory, or see with `nvidia-smi` who holds it"},
+     "free device memory, or check with `nvidia-smi` which process holds it"},
     {CUDA_ERROR_NOT_INITIALIZED, KILN_EDRIVER,
      "check the driver with `nvidia-smi`"},
     {CUDA_ERROR_DEINITIALIZED, KILN_EDRIVER,
@@ -43,7 +43,7 @@ static const meaning meanings[] = {
      "ask kiln_device_count() for the number of GPUs"},
     {CUDA_ERROR_INVALID_IMAGE, KILN_EDRIVER, image_hint},
     {CUDA_ERROR_INVALID_CONTEXT, KILN_EDRIVER,
-     "the context is not there any more, or belongs to another device"},
+     "the context was destroyed, or belongs to another device"},
     {CUDA_ERROR_NO_BINARY_FOR_GPU, KILN_EDRIVER, image_hint},
     {CUDA_ERROR_ECC_UNCORRECTABLE, KILN_ESTICKY,
      "the GPU's memory is damaged: check `nvidia-smi -q -d ECC`"},
@@ -71,7 +71,7 @@ static const meaning meanings[] = {
     {CUDA_ERROR_NOT_READY, KILN_ENOTREADY, NULL},
     {CUDA_ERROR_ILLEGAL_ADDRESS, KILN_ESTICKY, lost_hint},
     {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, KILN_ELIMIT,
-     "use fewer threads a block or fewer registers (__launch_bounds__)"},
+     "use fewer threads per block or fewer registers (__launch_bounds__)"},
     {CUDA_ERROR_LAUNCH_TIMEOUT, KILN_ESTICKY,
      "the display's watchdog stopped the kernel: make it shorter, or use a "
      "GPU without a display"},
@@ -130,8 +130,8 @@ static const char *own_name(CUresult rc)
   return "unknown CUresult";
 }
 
-/* The CPU device knows more about a launch that failed than its code says. Not
- * that a context was destroyed: no launch failed then. */
+/* The CPU device can describe a failed launch: which thread did what. If a
+ * context was destroyed, no launch failed. */
 static void log_fault(const kiln__driver *driver, kiln_status status,
                       CUresult rc)
 {
@@ -149,8 +149,8 @@ static const char *hint_of(const kiln__driver *driver, const meaning *known)
     return NULL;
   if (known->rc == CUDA_ERROR_LAUNCH_TIMEOUT && driver != NULL &&
       driver->last_fault != NULL)
-    return "the kernel waits for ever or used up its budget: the log says who "
-           "waits where";
+    return "the kernel waits for ever or used up its budget: the log lists the "
+           "threads that wait, and where";
   return known->hint;
 }
 

@@ -1,9 +1,15 @@
 /* discovery.c -- every place where an NVRTC may be.
  *
- * In the order of the trail: caller's folders, what the process has loaded, the
- * system's loader, toolkits, Python wheels and conda. Never the current
- * directory: relative paths in variables and loader settings are passed over.
- * All that is looked at is stamped, so that the memo can tell a change. */
+ * Problem: NVRTC comes with toolkits, Python wheels, conda and distributions,
+ * in several versions at once, and loading one to learn its version takes 50
+ * ms.
+ * Idea: look at all places in a fixed order, which is that of the trail:
+ * folders that the caller gives, what the process has loaded, the system's
+ * loader, toolkits, wheels and conda. Every file and folder on the way is
+ * stamped (size, time, inode), so that the memo can answer the next search
+ * without loading anything, as long as no stamp has changed.
+ * Invariant: the current directory is never searched. Relative paths in
+ * variables and loader settings are skipped and recorded in the trail. */
 #include "find.h"
 
 #define XXH_INLINE_ALL
@@ -54,7 +60,8 @@ bool kiln__stamp_same(const kiln__stamp *a, const kiln__stamp *b)
          a->mtime_ns == b->mtime_ns;
 }
 
-/* A change within the clock's grain after this one would not show. */
+/* A second change within the resolution of the file's time stamp would not be
+ * noticed, so a search that met such a fresh file is not remembered. */
 static void note_age(kiln__search *s, const kiln__stamp *stamp)
 {
   const int64_t grain = stamp->mtime_ns % 1000000000 == 0
@@ -74,7 +81,7 @@ static void step(kiln__search *s, const char *how, const char *where,
   kiln__memo_step(&s->lines, how, where, reason);
 }
 
-/* Stamp a folder or file before it is looked into. */
+/* Records the stamp of a folder or file before it is searched. */
 static bool watch(kiln__search *s, const char *path)
 {
   const kiln__stamp stamp = kiln__stamp_of(path);
@@ -121,7 +128,8 @@ bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry)
 
 /* ---- One candidate ---------------------------------------------------------------- */
 
-/* What the library is: from the memo, else by loading it. */
+/* Fills in version, build and architectures: from the memo, else by loading the
+ * library. */
 static bool identify(kiln__search *s, kiln__nvrtc_entry *e, const char *path)
 {
   kiln_status st;
@@ -166,7 +174,7 @@ static const kiln__nvrtc_entry *known(const kiln__search *s,
   return NULL;
 }
 
-/* True if there is such a file, usable or not. */
+/* True if the file exists, usable or not. */
 static bool try_file(kiln__search *s, const char *how, const char *asked)
 {
   kiln__nvrtc_entry e = {.stamp = kiln__stamp_of(asked)};
@@ -194,7 +202,7 @@ static bool try_file(kiln__search *s, const char *how, const char *asked)
       kiln__free(s->alloc, e.table);
     return true;
   }
-  watch(s, asked); /* it may be mended in place */
+  watch(s, asked); /* it may be repaired in place */
   step(s, how, asked, s->why);
   return true;
 }
@@ -228,8 +236,8 @@ static void look_in(kiln__search *s, const char *how, const char *folder)
 
 typedef void place_fn(kiln__search *s, const char *how, const char *path);
 
-/* Visit the children of a folder whose names begin with `prefix`, last name
- * first. */
+/* Visits the children of a folder whose names begin with `prefix`, in
+ * descending order of names. */
 static void each_child(kiln__search *s, const char *how, const char *folder,
                        const char *prefix, place_fn *fn)
 {
@@ -286,7 +294,7 @@ static void look_in_toolkit(kiln__search *s, const char *how, const char *root)
     look_in(s, how, path);
 }
 
-/* NVIDIA's wheels below a site-packages folder. */
+/* NVIDIA's wheels in a site-packages folder. */
 static void look_in_wheels(kiln__search *s, const char *how, const char *site)
 {
   char nvidia[KILN__PATH_SIZE], path[KILN__PATH_SIZE], below[32];
@@ -346,7 +354,7 @@ static void look_in_home(kiln__search *s, const char *how, const char *home)
     look_in_pythons(s, how, path);
 }
 
-/* The place that a variable names, if it is absolute. */
+/* Searches the place that a variable names, if its path is absolute. */
 static void look_at_variable(kiln__search *s, const char *variable,
                              place_fn *fn)
 {

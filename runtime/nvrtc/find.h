@@ -1,4 +1,5 @@
-/* find.h -- discovery inside of nvrtc/: stamps, the search, the memo. */
+/* find.h -- internal interface of nvrtc/: file stamps, the search, the memo,
+ * loading. / */
 #ifndef KILN_NVRTC_FIND_H
 #define KILN_NVRTC_FIND_H
 
@@ -8,7 +9,7 @@
 
 enum { KILN__LEAST_NVRTC = 11020, KILN__PATH_SIZE = 512 };
 
-/* What stat says of a file or folder, as far as a change of it shows. */
+/* The fields of stat() that show a change of a file or folder. */
 typedef struct kiln__stamp {
   bool exists;
   uint64_t size, inode, device; /* the device is not kept in the memo */
@@ -23,13 +24,12 @@ typedef struct kiln__nvrtc_entry {
   kiln__nvrtc_id id;
   kiln__stamp stamp;
   kiln__nvrtc *table; /* NULL until it is loaded */
-  bool in_use;        /* handed out; its builtins were seen to */
+  bool in_use;        /* a caller has the table; its builtins are loaded */
 } kiln__nvrtc_entry;
 
 /* ---- Search ------------------------------------------------------------------ */
 
-/* Everything that decides where a search looks, and what it found. Watches and
- * steps are lines of the memo. */
+/* The inputs that decide where a search looks, and what it found. */
 typedef struct kiln__search {
   const kiln_allocator *alloc;
   const kiln__nvrtc_places *places;
@@ -44,39 +44,41 @@ typedef struct kiln__search {
   kiln__buf lines; /* watch and step lines */
   kiln__nvrtc_entry *entries;
   size_t n, capacity;
-  char why[256];    /* why the last candidate was turned down */
+  char why[256];    /* why the last candidate cannot be used */
   int64_t began_ns; /* calendar time */
-  bool fresh;       /* something changed so lately that a further change
-                            might not show: the answer is not remembered */
+  bool fresh;       /* a file changed so recently that a second change might
+                            not be noticed: the answer is not remembered */
   bool odd_text;    /* a path that the memo cannot hold */
   bool no_memory;
 } kiln__search;
 
-/* Gather the inputs. KILN_OK, KILN_ENOMEM. */
+/* Collects the inputs. KILN_OK, KILN_ENOMEM. */
 kiln_status kiln__search_init(kiln__search *s, const kiln_allocator *a,
                               const kiln__nvrtc_places *places,
                               kiln__trail *trail);
-/* Frees what was found too, unless it was taken out. */
+/* Also frees the entries, unless the caller took them out. */
 void kiln__search_free(kiln__search *s);
-/* Look everywhere. KILN_OK (also if nothing was found), KILN_ENOMEM. */
+/* Looks at every place. KILN_OK (also if nothing was found), KILN_ENOMEM. */
 kiln_status kiln__search_run(kiln__search *s);
-/* Add an entry; false if out of memory. */
+/* Adds an entry; false if out of memory. */
 bool kiln__search_push(kiln__search *s, const kiln__nvrtc_entry *entry);
 
 /* ---- Memo --------------------------------------------------------------------- */
 
-/* Its text, or nothing if it is missing, foreign, damaged or of another
- * format. KILN_OK, KILN_ENOMEM. */
+/* Reads the memo's text; an empty text if it is missing, damaged, of another
+ * format, or if others could have written it. KILN_OK, KILN_ENOMEM. */
 kiln_status kiln__memo_read(kiln__buf *out, const char *path);
-/* Is the library known? Fills the entry's id. */
+/* Looks up a library by path and stamp. False if it is unknown; else fills
+ * *out. */
 bool kiln__memo_library(const char *memo, const char *path,
                         const kiln__stamp *stamp, kiln__nvrtc_id *out);
-/* Answer a search from the memo, if nothing that it looked at has changed.
- * Replays its steps into the trail. */
+/* Answers a search from the memo if nothing that the earlier search looked at
+ * has changed. Adds its steps to the trail. */
 bool kiln__memo_answer(const char *memo, kiln__search *s);
 /* Adds every library that the memo describes to the search's entries, whether
  * it still exists or not. */
 void kiln__memo_remembered(const char *memo, kiln__search *s);
+/* Append a line to the text of a memo: a stamp, a step of the trail. */
 void kiln__memo_watch(kiln__buf *out, const char *path,
                       const kiln__stamp *stamp);
 void kiln__memo_step(kiln__buf *out, const char *how, const char *where,
@@ -92,16 +94,18 @@ void kiln__memo_write(const char *old, const char *path, const kiln__search *s);
  * size and a hash over pieces of it. False with errno if it cannot be read. */
 bool kiln__library_build(const char *path, char out[48]);
 
-/* Load and check the table. KILN_OK, KILN_ENONVRTC, KILN_ENOMEM. */
+/* Loads a library and fills and checks its table. KILN_OK, KILN_ENONVRTC,
+ * KILN_ENOMEM. */
 kiln_status kiln__nvrtc_load(const kiln_allocator *a, const char *path,
                              kiln__nvrtc **out);
-/* Ask a loaded library for its architectures, sorted.
- * KILN_OK, KILN_ENONVRTC, KILN_ENOMEM. */
+/* Asks a loaded library for its architectures, sorted. KILN_OK, KILN_ENONVRTC,
+ * KILN_ENOMEM. */
 kiln_status kiln__nvrtc_archs(const kiln_allocator *a, const kiln__nvrtc *nvrtc,
                               kiln_nvrtc_info *out);
-/* Map the builtins that NVRTC will ask for, so that it need not search. Their
- * absence shows when something is compiled, unless NVRTC would then look into
- * the current directory. KILN_OK, KILN_ENONVRTC. */
+/* Loads the builtins library that NVRTC opens when it compiles, so that NVRTC
+ * does not search for it. If it is missing, the first compile fails. It is an
+ * error here if NVRTC would then search the current directory. KILN_OK,
+ * KILN_ENONVRTC, KILN_ENOMEM. */
 kiln_status kiln__nvrtc_load_builtins(const kiln_allocator *a,
                                       kiln__nvrtc *nvrtc);
 

@@ -1,4 +1,9 @@
-/* library_id.c -- what identifies a library file without loading it. */
+/* library_id.c -- identify a library file without loading it.
+ *
+ * The build is a part of every cache key: two NVRTCs of one version may make
+ * different code. The GNU build id identifies it. Releases without one are
+ * identified by their size and a hash over 16 pieces of the file: sections move
+ * with nearly every change of the code, so the pieces differ between builds. */
 #include "find.h"
 
 #define XXH_INLINE_ALL
@@ -32,7 +37,7 @@ static void write_hash(char out[48], const char *kind, XXH128_hash_t h)
                (unsigned long long)h.low64);
 }
 
-/* The build id among the notes of one segment. */
+/* Finds the build id among the notes of one segment. */
 static bool find_note(const unsigned char *notes, size_t size, size_t align,
                       char out[48])
 {
@@ -93,8 +98,6 @@ static bool build_id(int fd, char out[48])
   return false;
 }
 
-/* Some releases carry no build id. Sections move with nearly every change of
- * the code, so pieces of the file tell two builds of one size apart. */
 static bool hash_pieces(int fd, uint64_t size, char out[48])
 {
   unsigned char piece[PIECE];

@@ -1,16 +1,24 @@
-/* memo.c -- the note of libraries and searches that are known already.
+/* memo.c -- the memo: what is known of libraries and searches from earlier
+ * runs.
  *
- * Text, one item a line, fields apart by tabs, a path always last:
+ * Problem: a warm start should not load NVRTC (50 ms, 100 MB mapped), but the
+ * cache key contains its version and build.
+ * Idea: a small text file in the cache folder describes each library that was
+ * seen, and records for each search every path that it looked at, with its
+ * stamp. If all stamps still hold, the search would give the same answer.
+ *
+ * One item per line, fields separated by tabs, a path always last:
  *   kiln-nvrtc 1
  *   lib    size mtime inode version build archs path
- *   find   hash-of-inputs      opens the answer to one search
- *   watch  exists size mtime inode path   it looked at this
- *   step   how where reason    for the trail; no reason: found
- *   hit    path                found; described by a lib line
+ *   find   hash of the inputs; the answer to one search follows
+ *   watch  exists size mtime inode path   a place that the search looked at
+ *   step   how where reason               for the trail; no reason: found
+ *   hit    path                           found; a lib line describes it
  *   end
- *   sum    hash of all before
- * It is only believed if the checksum holds and nobody but this user could
- * have written it: it decides which libraries are loaded. */
+ *   sum    hash of all bytes before
+ *
+ * Invariant: it is believed only if the checksum holds and nobody but this user
+ * could have written it, since it decides which libraries are loaded. */
 #include "find.h"
 
 #define XXH_INLINE_ALL
@@ -28,7 +36,7 @@ static const char first_line[] = "kiln-nvrtc 1\n";
 
 /* ---- Reading ------------------------------------------------------------------- */
 
-/* The text up to the next tab, or to the end of the line if `last`; moves
+/* The text up to the next tab, or up to the end of the line if `last`; moves
  * *at past it. False if the line ends too early. */
 static bool field(const char **at, bool last, const char **text, size_t *size)
 {
@@ -94,7 +102,7 @@ static void write_sum(char out[SUM_SIZE + 1], const char *text, size_t size)
                (unsigned long long)XXH3_64bits(text, size));
 }
 
-/* Whole and of this format? Cuts the checksum off. */
+/* Checks format and checksum, and removes the checksum line. */
 static bool check(kiln__buf *text)
 {
   char sum[SUM_SIZE + 1];
@@ -162,7 +170,7 @@ done:
   return st;
 }
 
-/* ---- Asking --------------------------------------------------------------------- */
+/* ---- Looking up --------------------------------------------------------------------- */
 
 static bool read_archs(const char *list, size_t size, kiln_nvrtc_info *out)
 {
@@ -213,7 +221,7 @@ bool kiln__memo_library(const char *memo, const char *path,
     const char *end = next_line(line);
     kiln__stamp known;
 
-    /* Compare the path first: it is cheap and mostly differs. */
+    /* The path comes first: comparing it is cheap, and it mostly differs. */
     if (!kiln__starts_with(line, "lib\t") || (size_t)(end - line) < n + 2 ||
         memcmp(end - 1 - n, path, n) != 0 || end[-2 - (ptrdiff_t)n] != '\t')
       continue;
@@ -362,7 +370,7 @@ static void add_library(kiln__buf *out, const kiln__nvrtc_entry *e)
   kiln__buf_format(out, "\t%s\n", e->id.info.path);
 }
 
-/* Old lib lines, those of paths that were just found left out. */
+/* Copies the old lib lines, except those of paths that were just found. */
 static void keep_libraries(kiln__buf *out, const char *old,
                            const kiln__search *s)
 {
@@ -386,7 +394,7 @@ static void keep_libraries(kiln__buf *out, const char *old,
   }
 }
 
-/* Old answers, that to this search left out. */
+/* Copies the old answers, except the one to this search. */
 static void keep_searches(kiln__buf *out, const char *old, const char *inputs)
 {
   const char *mine = find_answer(old, inputs);

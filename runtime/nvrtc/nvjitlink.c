@@ -1,4 +1,5 @@
-/* nvjitlink.c -- nvJitLink: machine code from PTX without the driver. */
+/* nvjitlink.c -- nvJitLink: machine code from PTX without the driver, for
+ * drivers that are older than the compiler's PTX. */
 #include "nvrtc.h"
 
 #include "../base/library.h"
@@ -39,7 +40,7 @@ struct kiln__nvjitlink {
   int (*log)(link_handle, char *);
 };
 
-/* Names without their prefix "nvJitLink". */
+/* Names without the prefix "nvJitLink". */
 static const struct {
   const char *name;
   size_t offset;
@@ -63,10 +64,10 @@ static void *find_symbol(void *library, const char *name, int major, int minor)
   return dlsym(library, symbol);
 }
 
-/* The header's functions are inline and call __nvJitLinkCreate_12_3 and so on:
- * a library of one major exports those of each of its minors, all of one
- * signature. The newest minor there is also tells the version of libraries
- * that have no nvJitLinkVersion. */
+/* The functions of nvJitLink.h are inline and call __nvJitLinkCreate_12_3 and
+ * so on. A library of one major exports these for each of its minors, with
+ * equal signatures. The newest minor is also the version of libraries that have
+ * no nvJitLinkVersion. */
 static bool find_release(void *library, int *major, int *minor)
 {
   for (*major = NEWEST_MAJOR; *major >= OLDEST_MAJOR; (*major)--) {
@@ -82,15 +83,15 @@ static void read_version(kiln__nvjitlink *link, int major, int minor)
 {
   int (*version)(unsigned *, unsigned *);
   void *fn = dlsym(link->library, "nvJitLinkVersion");
-  unsigned told_major, told_minor;
+  unsigned own_major, own_minor;
 
   link->version = major * 1000 + minor * 10;
   if (fn == NULL)
     return;
   memcpy(&version, &fn, sizeof fn);
-  if (version(&told_major, &told_minor) == LINK_SUCCESS && told_major < 1000 &&
-      told_minor < 100)
-    link->version = (int)(told_major * 1000 + told_minor * 10);
+  if (version(&own_major, &own_minor) == LINK_SUCCESS && own_major < 1000 &&
+      own_minor < 100)
+    link->version = (int)(own_major * 1000 + own_minor * 10);
 }
 
 /* NULL, or why the library cannot be used. */
@@ -175,7 +176,7 @@ static bool try_folder(kiln__nvjitlink *link, const char *how,
   return false;
 }
 
-/* The folder of an NVRTC, and where wheels of CUDA 12 keep nvJitLink. */
+/* The folder of an NVRTC, and the folder of nvJitLink in wheels of CUDA 12. */
 static bool try_beside(kiln__nvjitlink *link, const char *nvrtc, int newest,
                        kiln__trail *trail)
 {
@@ -295,7 +296,7 @@ static kiln_status link_rc(const kiln__nvjitlink *link, link_handle handle,
   st = kiln__fail_native(
       KILN_ECOMPILE, KILN_SOURCE_NVJITLINK, rc, call,
       rc == LINK_PTX_COMPILE || rc == LINK_INVALID_INPUT
-          ? "the log says which line; PTX newer than this nvJitLink needs a "
+          ? "the log names the line; PTX newer than this nvJitLink needs a "
             "newer one"
           : "this nvJitLink may be older than the GPU: install a newer one",
       "%s failed with %d, for %s, nvJitLink %d.%d", call, rc, arch,
@@ -315,7 +316,8 @@ kiln_status kiln__nvjitlink_assemble(kiln__nvjitlink *link, const char *ptx,
   size_t made = 0;
 
   kiln__format(option, sizeof option, "-arch=%s", arch);
-  /* It reads PTX as a C string; what comes from a file may lack the NUL. */
+  /* nvJitLink reads PTX as a C string, and the PTX of a cache file may lack its
+   * NUL. */
   text = kiln__strndup(link->alloc, ptx, size);
   if (text == NULL)
     KILN_TRY(kiln__fail_memory("PTX"));

@@ -1,4 +1,5 @@
-/* nvrtc_library.c -- one NVRTC library: load it, check it, translate its results. */
+/* nvrtc_library.c -- one NVRTC library: load and check it, translate its
+ * results. */
 #include "find.h"
 
 #include <dlfcn.h>
@@ -26,7 +27,7 @@ static kiln_status resolve(kiln__nvrtc *nvrtc)
 
     if (fn == NULL && symbols[i].required)
       return kiln__fail(KILN_ENONVRTC, "install NVRTC 11.2 or newer",
-                        "%s has no %s: it is no NVRTC, or one before 11.2",
+                        "%s has no %s: it is no NVRTC, or older than 11.2",
                         nvrtc->path, symbols[i].name);
     memcpy((char *)nvrtc + symbols[i].offset, &fn, sizeof fn);
   }
@@ -41,7 +42,7 @@ static kiln_status read_version(kiln__nvrtc *nvrtc)
   if (rc != NVRTC_SUCCESS)
     return kiln__fail_native(KILN_ENONVRTC, KILN_SOURCE_NVRTC, rc,
                              "nvrtcVersion", NULL,
-                             "%s does not tell its version", nvrtc->path);
+                             "%s does not report its version", nvrtc->path);
   nvrtc->version = major * 1000 + minor * 10;
   if (nvrtc->version < KILN__LEAST_NVRTC)
     return kiln__fail(KILN_ENONVRTC, "install NVRTC 11.2 or newer",
@@ -51,8 +52,8 @@ static kiln_status read_version(kiln__nvrtc *nvrtc)
 }
 
 /* Releases before 13 have a RUNPATH with an empty element, which means the
- * current directory, and it is searched for what they link to as well. What is
- * loaded already is not searched for. */
+ * current directory, and the loader searches it for what they link to. It does
+ * not search for libraries that are loaded already. */
 static void load_needed(void)
 {
   static const char *const names[] = {"libpthread.so.0", "librt.so.1",
@@ -118,7 +119,8 @@ kiln_status kiln__nvrtc_archs(const kiln_allocator *a, const kiln__nvrtc *nvrtc,
   if (rc != NVRTC_SUCCESS || n <= 0 || n > MAX_ARCHS)
     return kiln__fail_native(KILN_ENONVRTC, KILN_SOURCE_NVRTC, rc,
                              "nvrtcGetNumSupportedArchs", "install NVRTC again",
-                             "%s does not tell what it supports", nvrtc->path);
+                             "%s does not report its architectures",
+                             nvrtc->path);
   archs = kiln__calloc(a, (size_t)n, sizeof archs[0]);
   if (archs == NULL)
     return kiln__fail_memory("NVRTC's architectures");
@@ -129,7 +131,8 @@ kiln_status kiln__nvrtc_archs(const kiln_allocator *a, const kiln__nvrtc *nvrtc,
   if (out->n_archs == 0)
     return kiln__fail_native(KILN_ENONVRTC, KILN_SOURCE_NVRTC, rc,
                              "nvrtcGetSupportedArchs", "install NVRTC again",
-                             "%s does not tell what it supports", nvrtc->path);
+                             "%s does not report its architectures",
+                             nvrtc->path);
   return KILN_OK;
 }
 
@@ -244,8 +247,8 @@ static const char *hint_of(nvrtcResult rc)
   case NVRTC_ERROR_OUT_OF_MEMORY:
     return "lower the number of compile threads, or free memory";
   case NVRTC_ERROR_INVALID_OPTION:
-    return "this NVRTC does not know an option or an architecture: the log "
-           "says which; a newer NVRTC may";
+    return "this NVRTC does not support an option or an architecture that the "
+           "log names; a newer one may";
   case NVRTC_ERROR_COMPILATION:
     return "correct the program at the place that the log names";
   case NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID:

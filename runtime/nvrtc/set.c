@@ -1,12 +1,14 @@
-/* set.c -- the libraries of a runtime: found once, loaded when used. */
+/* set.c -- the NVRTC libraries of a runtime: found once, loaded when they are
+ * used. */
 #include "find.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* The public array. Loading a library changes what is told of it, so a new
- * array is made then; older ones stay, their readers hold no lock. */
+/* The array that callers read without a lock. Loading a library changes its
+ * description: then a new array is made, and older ones stay until the set is
+ * freed. */
 typedef struct listing {
   struct listing *older;
   kiln__nvrtc_id ids[];
@@ -25,7 +27,7 @@ struct kiln__nvrtc_set {
   kiln__nvrtc_entry *entries; /* newest first */
   size_t n;
   listing *list;
-  char why[256]; /* why the only allowed place was turned down */
+  char why[256]; /* why the only allowed place cannot be used */
 };
 
 /* ---- Making ---------------------------------------------------------------------- */
@@ -109,7 +111,7 @@ void kiln__nvrtc_set_free(kiln__nvrtc_set *set)
 
 /* ---- Listing ---------------------------------------------------------------------- */
 
-/* Make the public array anew. False if out of memory. */
+/* Makes a new array for the callers. False if out of memory. */
 static bool publish(kiln__nvrtc_set *set)
 {
   listing *list =
@@ -152,8 +154,8 @@ static kiln_status look(kiln__nvrtc_set *set, kiln__search *s)
   if (!kiln__memo_answer(s->memo, s)) {
     if (s->no_memory)
       KILN_TRY(kiln__fail_memory("the search for NVRTC"));
-    /* Places that were turned down left records; the search as a whole has
-     * not failed. */
+    /* Places that could not be used left error records, but the search as a
+     * whole has not failed. */
     kiln__error_get(&record);
     KILN_TRY(kiln__search_run(s));
     kiln__error_set(&record);
@@ -266,7 +268,7 @@ kiln_status kiln__nvrtc_list(kiln__nvrtc_set *set, const kiln__nvrtc_id **out,
 
 /* ---- Using ------------------------------------------------------------------------- */
 
-/* Load what the memo described. The file may have changed since. */
+/* Loads a library that the memo described. The file may have changed since. */
 static kiln_status load(kiln__nvrtc_set *set, kiln__nvrtc_entry *e)
 {
   kiln_status st;

@@ -1,4 +1,4 @@
-/* arena.c -- a chain of chunks. */
+/* arena.c -- an arena: a chain of chunks, freed all at once. */
 #include "arena.h"
 
 #include <stdlib.h>

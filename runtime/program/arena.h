@@ -1,4 +1,5 @@
-/* arena.h -- memory that is given back all at once, and lists in it. */
+/* arena.h -- memory that is freed all at once, and lists of texts in it. A
+ * failed allocation sets `failed`, so one check after many suffices. */
 #ifndef KILN_ARENA_H
 #define KILN_ARENA_H
 
@@ -14,7 +15,7 @@ void kiln__arena_init(kiln__arena *arena, const kiln_allocator *a);
 void kiln__arena_free(kiln__arena *arena);
 /* Zeroed, aligned for any type; NULL: out of memory. */
 void *kiln__arena_alloc(kiln__arena *arena, size_t size);
-/* A copy with a NUL behind it; NULL data gives NULL. */
+/* A copy, followed by a NUL; NULL data gives NULL. */
 char *kiln__arena_copy(kiln__arena *arena, const void *data, size_t size);
 char *kiln__arena_text(kiln__arena *arena, const char *text);
 /* Three texts as one; the last may be NULL. */
@@ -30,7 +31,7 @@ typedef struct kiln__list {
 
 /* False: out of memory. */
 bool kiln__list_add(kiln__arena *arena, kiln__list *list, const char *item);
-/* Sort by bytes and drop equal texts. */
+/* Sorts by bytes and removes equal texts. */
 void kiln__list_sort(kiln__list *list);
 
 #endif

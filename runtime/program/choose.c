@@ -1,11 +1,17 @@
-/* choose.c -- which NVRTC and which rung. */
+/* choose.c -- which NVRTC and which rung of the ladder serve a request.
+ *
+ * A machine may have several NVRTCs, each with other targets and another PTX
+ * version. The ladder (arch/ladder.c) judges each one; the best rung wins, and
+ * among equals the newest NVRTC. Descriptions come from the memo, so nothing is
+ * loaded. Only if no better rung is left is nvJitLink looked for, since finding
+ * it loads it. */
 #include "image.h"
 
 #include <string.h>
 
 enum { MAX_PACK_TARGETS = 64 };
 
-/* What is there to choose from. */
+/* What there is to choose from. */
 typedef struct offer {
   kiln_runtime *rt;
   const kiln__nvrtc_id *ids;
@@ -71,7 +77,8 @@ static kiln_status ask(const offer *o, const kiln__nvrtc_id *id,
   return kiln_ladder(query, out);
 }
 
-/* The best rung over all NVRTCs, newest first, so that it also wins ties. */
+/* The best rung over all NVRTCs. They are ordered newest first, so the newest
+ * wins a tie. */
 static kiln_status best_rung(const offer *o, kiln_ladder_query *query,
                              kiln_ladder_result *best, size_t *index)
 {
@@ -108,7 +115,7 @@ kiln_status kiln__image_choose(kiln__image_request *req,
   KILN_TRY(make_offer(&o, rt, desc));
   KILN_TRY(best_rung(&o, &query, ladder, &index));
   if (ladder->rung > KILN_RUNG_PTX && o.n > 0) {
-    /* Only now: finding nvJitLink loads it. */
+    /* Only here, since finding nvJitLink loads it. */
     kiln__nvjitlink *link;
 
     KILN_TRY(kiln__runtime_link(rt, &link));
@@ -159,7 +166,7 @@ bool kiln__nvrtc_makes(const kiln__nvrtc_id *id, const kiln_target *target)
          result.rung == KILN_RUNG_EXACT;
 }
 
-/* A pack image will do where nothing can compile. */
+/* Takes an image of a pack, where no NVRTC can compile for the target. */
 static bool take_from_pack(const offer *o, kiln__image_request *req)
 {
   const kiln_ladder_query query = {.cc = req->target.cc,
@@ -176,8 +183,8 @@ static bool take_from_pack(const offer *o, kiln__image_request *req)
   return true;
 }
 
-/* What would mend it: another NVRTC, or code for another target that a GPU of
- * this capability runs. */
+/* The next step: another NVRTC, or code for another target that a GPU of this
+ * capability runs. */
 static void advise_target(const offer *o, const kiln_target *target,
                           char hint[KILN_ERROR_HINT_SIZE])
 {
@@ -186,7 +193,7 @@ static void advise_target(const offer *o, const kiln_target *target,
   char text[24];
 
   kiln__copy_text(hint, KILN_ERROR_HINT_SIZE,
-                  "`kiln doctor --what-if` tells which NVRTC does");
+                  "`kiln doctor --what-if` names the NVRTC that does");
   if (ask(o, &o->ids[0], &query, &result) != KILN_OK)
     return;
   if (result.rung == KILN_RUNG_REFUSE)

@@ -1,13 +1,22 @@
-/* compile.c -- from a desc to an image: key, cache, compiler.
+/* compile.c -- kiln_compile(): the journey from a source text to an image.
  *
- * A pending image is prepared and looked up in the calling thread. Only what
- * the cache does not have reaches a compile thread. */
+ *   description -> plan      check and normalise it, follow its includes  (plan.c)
+ *   plan        -> request   which target, rung and NVRTC               (choose.c)
+ *   plan        -> key       every input of the compile as text    (program_key.c)
+ *   key         -> entry     memory, packs, disk, single flight          (cache/)
+ *   miss        -> entry     run NVRTC, read its log and report       (compiler.c)
+ *   entry       -> image     views, names and resources                  (image.c)
+ *
+ * A pending image has been planned and looked up in the calling thread. Only
+ * what the cache does not have reaches a compile thread. Where no NVRTC is
+ * installed, the memo of those that were gives the key's compiler part, and the
+ * cache still answers. */
 #include "image.h"
 
 #include <string.h>
 
 struct kiln__pending {
-  kiln__task task; /* first: the pool hands it back */
+  kiln__task task; /* first member: the pool passes its address back */
   kiln_runtime *rt;
   const kiln_program_desc *desc;
   kiln_traits traits;
@@ -21,7 +30,7 @@ struct kiln__pending {
   bool gone; /* no NVRTC is installed: only the cache can answer */
   bool queued, done;
   kiln_status status;
-  kiln_error error; /* of a compile thread */
+  kiln_error error; /* the record of a compile thread */
   kiln__entry *entry;
   kiln_origin origin;
 };
@@ -219,12 +228,12 @@ static kiln_status fail_pack(const kiln__pending *p)
   char target[24];
 
   return kiln__fail(KILN_ENOTFOUND, "put the pack back, or install NVRTC",
-                    "no pack holds %s for %s any more", p->plan.name,
+                    "no pack holds %s for %s any longer", p->plan.name,
                     kiln_target_text(&p->req.target, target));
 }
 
-/* An NVRTC that was found need not work. What a pack holds for a lower target
- * is better than nothing then. */
+/* An NVRTC that was found may still fail to load. Then an image that a pack
+ * holds for a lower target is used. */
 static kiln_status rescue(kiln__pending *p)
 {
   char message[KILN_ERROR_MESSAGE_SIZE], hint[KILN_ERROR_HINT_SIZE];
@@ -242,7 +251,7 @@ static kiln_status rescue(kiln__pending *p)
   kiln__copy_text(message, sizeof message, kiln_last_error()->message);
   kiln__copy_text(hint, sizeof hint, kiln_last_error()->hint);
   kiln__logf(&p->rt->log, KILN_LOG_WARNING,
-             "%s comes from a pack, for want of a compiler: %s: %s",
+             "%s comes from a pack, since there is no compiler: %s: %s",
              p->plan.name, message, hint);
   return KILN_OK;
 }
@@ -271,7 +280,7 @@ static void produce_task(kiln__task *task)
   pthread_mutex_unlock(&p->lock);
 }
 
-/* ---- Handing over ------------------------------------------------------------------- */
+/* ---- The image ------------------------------------------------------------------- */
 
 static void report_log(const kiln__pending *p, const char *text, size_t size)
 {
@@ -299,8 +308,8 @@ static kiln_status open_entry(kiln__pending *p, kiln_image **out)
   return st;
 }
 
-/* The whole log if this thread compiled; of another's compile the record. The
- * callback may fail calls of its own, so the record is put back. */
+/* Passes the whole log to on_log if this thread compiled, else the log in the
+ * error record. Calls in the callback may fail, so the record is restored. */
 static void report_failure(kiln__pending *p)
 {
   kiln__error_get(&p->error);
@@ -311,7 +320,8 @@ static void report_failure(kiln__pending *p)
   kiln__error_set(&p->error);
 }
 
-static kiln_status hand_over(kiln__pending *p, kiln_status st, kiln_image **out)
+/* Opens the image or reports the failure, and frees the pending image. */
+static kiln_status conclude(kiln__pending *p, kiln_status st, kiln_image **out)
 {
   if (st == KILN_OK)
     st = open_entry(p, out);
@@ -331,7 +341,7 @@ kiln_status kiln__image_make(kiln_image **out, kiln_runtime *rt,
 
   *out = NULL;
   st = prepare(&p, rt, desc, traits, req);
-  return st != KILN_OK ? st : hand_over(p, produce(p), out);
+  return st != KILN_OK ? st : conclude(p, produce(p), out);
 }
 
 kiln_status kiln__image_lookup(kiln_image **out, kiln_runtime *rt,
@@ -348,7 +358,7 @@ kiln_status kiln__image_lookup(kiln_image **out, kiln_runtime *rt,
     return st;
   st = look_up(p);
   if (st == KILN_OK)
-    return hand_over(p, st, out);
+    return conclude(p, st, out);
   pending_free(p);
   return st;
 }
@@ -373,7 +383,7 @@ kiln_status kiln__request_key(kiln__key *key, kiln_image **cached,
     p->entry = NULL;
   }
   kiln__key_free(key);
-  *key = p->key; /* handed over */
+  *key = p->key; /* the caller's from here on */
   kiln__key_init(&p->key, &rt->alloc);
   pending_free(p);
   return st;
@@ -426,11 +436,11 @@ kiln_status kiln__image_finish(kiln__pending *p, kiln_image **out)
   if (p == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "there is no pending image");
   if (!p->queued)
-    return hand_over(p, KILN_OK, out);
-  /* Not started yet: every compile thread is busy, perhaps with this very
-   * caller, so waiting could be for ever. */
+    return conclude(p, KILN_OK, out);
+  /* The task has not started: every compile thread is busy, perhaps with this
+   * very caller, so waiting could deadlock. It is compiled here. */
   if (kiln__pool_remove(p->rt->pool, &p->task))
-    return hand_over(p, produce(p), out);
+    return conclude(p, produce(p), out);
   pthread_mutex_lock(&p->lock);
   while (!p->done)
     pthread_cond_wait(&p->ended, &p->lock);
@@ -438,7 +448,7 @@ kiln_status kiln__image_finish(kiln__pending *p, kiln_image **out)
   pthread_mutex_unlock(&p->lock);
   if (st != KILN_OK)
     kiln__error_set(&p->error);
-  return hand_over(p, st, out);
+  return conclude(p, st, out);
 }
 
 kiln_status kiln_compile(kiln_image **out, kiln_runtime *rt,

@@ -1,4 +1,9 @@
-/* compiler.c -- one run of NVRTC: source to PTX, machine code, names and log. */
+/* compiler.c -- one run of NVRTC: source to PTX, machine code, names and log.
+ *
+ * NVRTC runs on the calling thread and needs about 128 KiB of its stack.
+ * Options that Kiln adds on its own account (C++17, the assembler's report,
+ * ...) are dropped one after the other if this NVRTC refuses them; the caller's
+ * are not. */
 #include "compiler.h"
 
 #include <locale.h>
@@ -15,7 +20,7 @@ enum {
   MINIMAL = 1 << 4
 };
 
-/* What one run yields. */
+/* The results of one run. */
 typedef struct output {
   kiln__buf raw, ptx, cubin, names;
   uint64_t ns;
@@ -50,7 +55,8 @@ static kiln_status fail_canceled(const kiln__build *b)
                     b->plan->name);
 }
 
-/* Asked by NVRTC from time to time: not 0 stops the compile. */
+/* NVRTC calls this from time to time; a result other than 0 stops the compile.
+ */
 static int stop_compile(void *user, void *unused)
 {
   (void)unused;
@@ -100,8 +106,8 @@ static void add_defines(const kiln__build *b, kiln__arena *arena,
     add_define(arena, list, b->plan->defines.items[i]);
 }
 
-/* NVRTC 11 refuses a flag that is given twice. `extras`: what Kiln asks for on
- * its own account. */
+/* NVRTC 11 refuses a flag that is given twice. `extras` are the options that
+ * Kiln adds on its own account. */
 static void make_options(const kiln__build *b, kiln__arena *arena,
                          kiln__list *list, unsigned extras)
 {
@@ -139,7 +145,7 @@ static void make_options(const kiln__build *b, kiln__arena *arena,
 
 /* ---- The run --------------------------------------------------------------------- */
 
-/* The compiler counts from the source's own first line. */
+/* The source with a #line directive in front if it does not begin at line 1. */
 static const char *source_text(const kiln__build *b, kiln__arena *arena)
 {
   const kiln__plan *plan = b->plan;
@@ -180,7 +186,7 @@ static nvrtcResult fetch(kiln__buf *out, nvrtcProgram program, size_fn get_size,
   return rc;
 }
 
-/* NVRTC counts the NUL, and sometimes gives more than one. */
+/* NVRTC counts the NUL, and sometimes writes more than one. */
 static void trim_nul(kiln__buf *b)
 {
   while (b->size > 0 && b->data[b->size - 1] == '\0')
@@ -259,8 +265,8 @@ done:
   return st;
 }
 
-/* NVRTC 11 leaves the thread with a locale of its own, and the process with "C"
- * for numbers; neither is its to change. */
+/* NVRTC 11 changes the thread's locale, and LC_NUMERIC of the process to "C".
+ * Both are restored. */
 static nvrtcResult compile_in_locale(const kiln__nvrtc *nvrtc,
                                      nvrtcProgram program,
                                      const kiln__list *options)
@@ -281,7 +287,7 @@ static nvrtcResult compile_in_locale(const kiln__nvrtc *nvrtc,
   return rc;
 }
 
-/* One run. *rc is the compiler's verdict; the status only tells of failures
+/* One run. *rc receives the compiler's result; the status reports only failures
  * around it. */
 static kiln_status run(const kiln__build *b, const kiln__nvrtc *nvrtc,
                        unsigned extras, output *o, nvrtcResult *rc)
@@ -318,8 +324,8 @@ done:
   return st;
 }
 
-/* An NVRTC may not know what Kiln asks for on its own account: which of it the
- * log complains about. */
+/* The options that Kiln added and that the log names as unknown to this NVRTC.
+ */
 static unsigned unknown_extras(const output *o)
 {
   unsigned extras = 0;
@@ -357,8 +363,8 @@ static unsigned extras_for(const kiln__build *b, const kiln__nvrtc *nvrtc)
   return extras;
 }
 
-/* What to try without: options that this NVRTC does not know, and the minimum if
- * the program may need more. */
+/* The options to drop for another try: those that this NVRTC does not support,
+ * and --minimal if the program may need more. */
 static unsigned to_drop(const output *o, nvrtcResult rc, unsigned extras)
 {
   if (rc == NVRTC_ERROR_INVALID_OPTION)
@@ -402,28 +408,28 @@ static const char *hint_for(const char *line, size_t size)
 static kiln_status fail_option(const kiln__build *b, const char *line,
                                size_t size)
 {
-  static const char said[] = "nvrtc: error: ";
+  static const char prefix[] = "nvrtc: error: ";
   char target[24];
 
   if (memmem(line, size, "gpu-architecture", 16) != NULL)
     return kiln__fail(KILN_EUNSUPPORTED,
                       "use another NVRTC: kiln_runtime_nvrtc() lists them",
-                      "this NVRTC does not know %s",
+                      "this NVRTC does not support %s",
                       kiln_target_text(&b->req->target, target));
-  if (size > sizeof said && memcmp(line, said, sizeof said - 1) == 0) {
-    line += sizeof said - 1;
-    size -= sizeof said - 1;
+  if (size > sizeof prefix && memcmp(line, prefix, sizeof prefix - 1) == 0) {
+    line += sizeof prefix - 1;
+    size -= sizeof prefix - 1;
   }
   return kiln__fail(
       KILN_EINVAL, "correct the compiler options (kiln_program_desc.options)",
       "NVRTC refuses the options of %s: %.*s", b->plan->name, (int)size, line);
 }
 
-/* The compiler's verdict as a status; b->log holds its mapped log. */
+/* Turns the compiler's result into a status; b->log holds the mapped log. */
 static kiln_status judge(const kiln__build *b, const kiln__nvrtc *nvrtc,
                          const output *o, nvrtcResult rc)
 {
-  const char *line = "the compiler gives no reason";
+  const char *line = "the compiler reports no reason";
   size_t size = strlen(line);
   const char *log = b->log.data == NULL ? "" : b->log.data;
   const long name =
@@ -454,7 +460,7 @@ static kiln_status judge(const kiln__build *b, const kiln__nvrtc *nvrtc,
 
 /* ---- The entry ----------------------------------------------------------------------- */
 
-/* What the linker has to say goes where the compiler's words went. */
+/* Appends nvJitLink's log to the compiler's. */
 static void add_link_log(kiln__build *b)
 {
   const kiln_error *record = kiln_last_error();

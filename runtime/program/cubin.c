@@ -1,5 +1,10 @@
 /* cubin.c -- constant memory of a kernel, from the sections of its machine
- * code. The assembler's log tells it only for older GPUs. */
+ * code.
+ *
+ * The assembler reports constant memory only for older GPUs. Machine code
+ * (CUBIN) is a 64-bit ELF file with one section ".nv.constantN.KERNEL" per bank
+ * N and kernel; the sum of their sizes is the answer. Every offset is checked
+ * against the file's size, so damaged machine code gives 0. */
 #include "compiler.h"
 
 #include <string.h>
@@ -28,7 +33,8 @@ typedef struct elf {
   size_t names_size;
 } elf;
 
-/* Little-endian number of `bytes` bytes, which the caller knows are there. */
+/* Reads a little-endian number of `bytes` bytes; the caller has checked that
+ * they exist. */
 static uint64_t read_number(const unsigned char *p, int bytes)
 {
   uint64_t value = 0;

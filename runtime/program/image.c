@@ -1,4 +1,5 @@
-/* image.c -- views into an image, and names of its kernels. */
+/* image.c -- images: views into an entry, resources and names of its kernels.
+ */
 #include "image.h"
 
 #include <string.h>
@@ -130,9 +131,11 @@ kiln_status kiln__image_check_spill(const kiln_image *image, const char *name)
     if (r->spill_stores > 0 || r->spill_loads > 0)
       return kiln__fail(
           KILN_ESPILL,
-          "use fewer registers a thread: smaller tiles or blocks, or a higher "
+          "use fewer registers per thread: smaller tiles or blocks, or a "
+          "higher "
           "max_registers",
-          "kernel %s of %s spills for %s: %d bytes stored, %d loaded a thread",
+          "kernel %s of %s spills for %s: %d bytes stored, %d loaded per "
+          "thread",
           r->name, name, kiln_target_text(&image->target, target),
           r->spill_stores, r->spill_loads);
   }
@@ -225,8 +228,8 @@ kiln_status kiln_image_resources(const kiln_image *image, size_t i,
 
 /* ---- Names ------------------------------------------------------------------------ */
 
-/* Lowered name of an expression, optionally with '&' before it: variables are
- * listed so. */
+/* The lowered name of an expression. Variables are listed with '&' before them.
+ */
 static const char *by_expression(const kiln_image *image, const char *name)
 {
   const kiln__slice names = kiln__entry_get(image->entry, KILN__NAMES);
@@ -248,7 +251,7 @@ static const char *by_expression(const kiln_image *image, const char *name)
   return variable;
 }
 
-/* One "5saxpy" of a mangled name. */
+/* Reads one part of a mangled name, such as "5saxpy". */
 static bool take_part(const char **p, const char **part, size_t *size)
 {
   size_t n = 0;
@@ -268,7 +271,7 @@ static bool same_text(const char *name, const char *part, size_t size)
   return strlen(name) == size && memcmp(name, part, size) == 0;
 }
 
-/* Is `name`, plain or with namespaces, what `lowered` was mangled from?
+/* True if `lowered` was mangled from `name`, plain or with namespaces:
  * _Z5saxpyfPf is saxpy, _ZN2ns5saxpyEv is ns::saxpy, and the anonymous
  * namespace has no name. Templates match without their arguments. */
 static bool demangles_to(const char *lowered, const char *name)
@@ -316,7 +319,7 @@ const char *kiln_image_lowered(const kiln_image *image, const char *name)
     if (!demangles_to(image->resources[i].name, name))
       continue;
     if (found != NULL)
-      return NULL; /* overloads: only a name expression can tell */
+      return NULL; /* overloads: only a name expression distinguishes them */
     found = image->resources[i].name;
   }
   return found;

@@ -480,8 +480,8 @@ done:
 /* ---- The compiler's headers ---------------------------------------------------------- */
 
 /* The folders of headers that belong to the NVRTC at a path: the one with
- * cuda_fp16.h, and what is apart from it in some layouts, the crt/ folder (which
- * <mma.h> includes) and libcu++ (which cooperative groups include). */
+ * cuda_fp16.h, and what is apart from it in some layouts, the crt/ folder
+ * (which <mma.h> includes) and libcu++ (which cooperative groups include). */
 static void find_folders(kiln__arena *arena, const char *nvrtc, kiln__list *out)
 {
   /* Toolkits and wheels of CUDA 13; wheels of 11 and 12; conda; Debian. */

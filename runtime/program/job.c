@@ -1,7 +1,7 @@
-/* job.c -- many programs on the compile threads.
+/* job.c -- jobs: many programs on the compile threads.
  *
- * Everything the descs point to is copied, so that the caller's may go. Each
- * program is one task; the pool keeps the order and the bound. */
+ * Everything that the descriptions point to is copied, so the caller may free
+ * it. Each program is one task; the pool keeps the order and the bound. */
 #include "image.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <time.h>
 
 typedef struct item {
-  kiln__task task; /* first: the pool hands it back */
+  kiln__task task; /* first member: the pool passes its address back */
   kiln_job *job;
   kiln_program_desc desc;
   kiln_target target;
@@ -30,7 +30,7 @@ struct kiln_job {
   pthread_mutex_t lock;
   pthread_cond_t ended; /* an item is done */
   kiln_job_progress state;
-  size_t busy; /* items whose end has not been told yet */
+  size_t busy; /* items whose end has not been reported yet */
 };
 
 /* ---- Copies --------------------------------------------------------------------- */
@@ -108,8 +108,8 @@ static kiln_status make(item *it, kiln_image **image)
   return kiln__image_make(image, rt, &it->desc, &traits, &req);
 }
 
-/* Note the result, tell the caller, and only then count as ended: after that
- * the job may be freed. */
+/* Records the result, calls the progress callback, and only then counts the
+ * item as ended: after that the job may be freed. */
 static void end(item *it, kiln_status status, kiln_image *image)
 {
   kiln_job *job = it->job;
@@ -185,8 +185,8 @@ static kiln_status make_job(kiln_job **out, kiln_runtime *rt,
                             : kiln__arena_status(&job->arena, "a job");
 }
 
-/* A desc that names a list and no entries, or the other way round, cannot be
- * copied; what it says is checked when it is compiled. */
+/* A description with a count and no list cannot be copied. The rest of it is
+ * checked when it is compiled. */
 static kiln_status check_descs(const kiln_program_desc *desc, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
@@ -217,7 +217,7 @@ kiln_status kiln_job_start(kiln_job **out, kiln_runtime *rt,
   if (rt == NULL || (n > 0 && (desc == NULL || target == NULL)))
     return kiln__fail(KILN_EINVAL, NULL, "rt, desc or target is NULL");
   KILN_TRY(check_descs(desc, n));
-  KILN_TRY(kiln__fork_check(&rt->fork)); /* the threads stayed behind */
+  KILN_TRY(kiln__fork_check(&rt->fork)); /* a child has no compile threads */
   KILN_TRY(make_job(&job, rt, desc, target, n));
   job->n = job->busy = job->state.total = n;
   job->progress = progress;
@@ -232,7 +232,7 @@ done:
   return st;
 }
 
-/* Monotonic time `ms` from now, far away at most. */
+/* Monotonic time `ms` from now, bounded so that it does not overflow. */
 static struct timespec deadline(uint64_t ms)
 {
   const uint64_t far = (uint64_t)1 << 40;
@@ -300,7 +300,7 @@ kiln_status kiln_job_image(kiln_job *job, size_t i, kiln_image **out)
     return kiln__fail(KILN_EINVAL, NULL, "the job has no program %zu", i);
   it = &job->items[i];
   pthread_mutex_lock(&job->lock);
-  done = it->done; /* what it guards does not change again */
+  done = it->done; /* then the other members do not change again */
   pthread_mutex_unlock(&job->lock);
   if (!done)
     return kiln__fail(KILN_ENOTREADY, "wait with kiln_job_wait()",
@@ -316,8 +316,8 @@ kiln_status kiln_job_cancel(kiln_job *job)
   if (job == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "job is NULL");
   atomic_store(&job->cancel, true);
-  /* Taken back here and now: behind another job they would wait long only to
-   * learn that they are not wanted. */
+  /* Removed from the queue here: behind another job they might wait long before
+   * they notice the cancellation. */
   for (size_t i = 0; i < job->n; i++) {
     item *it = &job->items[i];
 

@@ -1,12 +1,20 @@
-/* lexer.c -- comments, literals and spliced lines of C++, as far as needed to
- * see include directives where the compiler sees them. */
+/* lexer.c -- find include directives in C++ without preprocessing it.
+ *
+ * Problem: the cache key needs every file that a program can include, and only
+ * a full preprocessor knows which groups (#if) are taken.
+ * Idea: recognise just enough of C++ to see a directive exactly where the
+ * compiler would: spliced lines, comments, literals (raw ones too) and digit
+ * separators. Groups are not evaluated: all includes are reported.
+ * Invariant: no include that the compiler sees is missed. One that it would
+ * skip may be reported, which costs at most a needless compile.
+ * Cost: one pass over the text. Source: C++17 [lex.phases]. */
 #include "lexer.h"
 
 #include <string.h>
 
 enum { END = -1, WORD_SIZE = 24 };
 
-/* Past backslash-newline pairs, which vanish before anything else happens. */
+/* Skips backslash-newline pairs, which the first translation phases remove. */
 static void skip_splices(kiln__lexer *x)
 {
   while (x->end - x->at >= 2 && x->at[0] == '\\' &&
@@ -108,7 +116,7 @@ static void skip_raw(kiln__lexer *x)
     x->at += n;
 }
 
-/* Cut to the buffer: longer words are none that matter. */
+/* Takes a word, cut to the buffer: no longer word matters here. */
 static void take_word(kiln__lexer *x, char word[WORD_SIZE])
 {
   size_t n = 0;
@@ -131,7 +139,8 @@ static bool is_one_of(const char *word, const char *const *list)
   return false;
 }
 
-/* "name", <name> or a macro. False: nothing that can be included. */
+/* Takes "name", <name> or a macro's name. False: nothing that can be included.
+ */
 static bool take_operand(kiln__lexer *x, kiln__include *out)
 {
   size_t n = 0;

@@ -1,4 +1,5 @@
-/* lexer.h -- find what a text includes, without expanding macros. */
+/* lexer.h -- find the include directives of a text, without expanding macros.
+ */
 #ifndef KILN_LEXER_H
 #define KILN_LEXER_H
 
@@ -20,9 +21,8 @@ typedef struct kiln__lexer {
 
 void kiln__lexer_init(kiln__lexer *lexer, const char *text, size_t size);
 
-/* The next #include, #include_next or __has_include(), also in groups that the
- * preprocessor would skip: which those are depends on macros. False at the
- * end. */
+/* Finds the next #include, #include_next or __has_include(), also in groups
+ * that the preprocessor would skip. False at the end of the text. */
 bool kiln__lexer_next(kiln__lexer *lexer, kiln__include *out);
 
 #endif

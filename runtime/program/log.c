@@ -1,15 +1,15 @@
-/* log.c -- what the compiler said, as the caller should read it.
+/* log.c -- the compiler's log in the form that users read.
  *
- * File names and lines are right already: the compiler is given the program's
- * name and a #line directive. What is left are bytes that are no text and the
- * lines that the compiler generates to look up name expressions. */
+ * File names and lines are right already, since the compiler gets the program's
+ * name and a #line directive. What is replaced here are bytes that are no text,
+ * and lines that the compiler generates to look up name expressions. */
 #include "compiler.h"
 
 #include <string.h>
 
 static const char name_map[] = "__nv_name_map(";
 
-/* Bytes of a valid UTF-8 sequence at p, 0 if there is none. */
+/* The length of the valid UTF-8 sequence at p, 0 if there is none. */
 static size_t utf8_length(const unsigned char *p, size_t left)
 {
   const unsigned char c = p[0];
@@ -56,7 +56,8 @@ static bool holds(const char *line, size_t size, const char *what)
   return memmem(line, size, what, strlen(what)) != NULL;
 }
 
-/* "__nv_name_map(3): error: ..." is about names[1]. -1: another line. */
+/* The index of the name expression that a line such as "__nv_name_map(3):
+ * error: ..." is about, here 1; -1 for other lines. */
 static long name_index(const char *line, size_t size, size_t *behind)
 {
   size_t i = sizeof name_map - 1;

@@ -1,11 +1,11 @@
-/* nvrtc_options.c -- check the caller's compiler options and sort them by what Kiln
- * must know about them. */
+/* nvrtc_options.c -- check the caller's compiler options, and record those that
+ * decide which files are read or that a field of the description sets too. */
 #include "plan.h"
 
 #include <string.h>
 
-/* Options that choose what is made, read or write files that the key cannot
- * see, or are derived from other fields of the desc. Without leading dashes. */
+/* Options, without leading dashes, that choose what is made, that read or write
+ * files which the key cannot cover, or that follow from other fields. */
 static const struct {
   const char *name;
   const char *instead;
@@ -29,8 +29,8 @@ static const struct {
     {"ltoir", "programs are whole; nothing is linked to them"},
     {"dlink-time-opt", "programs are whole; nothing is linked to them"},
     {"gen-opt-lto", "programs are whole; nothing is linked to them"},
-    {"time", "kiln_image_compile_ms() tells the time"},
-    {"fdevice-time-trace", "it writes a file behind the cache's back"},
+    {"time", "kiln_image_compile_ms() returns the time"},
+    {"fdevice-time-trace", "it writes a file, also when nothing is compiled"},
     {"pch", "precompiled headers are invisible to the cache"},
     {"create-pch", "precompiled headers are invisible to the cache"},
     {"use-pch", "precompiled headers are invisible to the cache"},

@@ -1,4 +1,5 @@
-/* pack_make.c -- packs of images, and of all that the cache holds. */
+/* pack_make.c -- write packs: of given images, or of all that the cache holds.
+ */
 #include "image.h"
 
 #include <kiln/cache.h>
@@ -45,8 +46,8 @@ done:
   return st;
 }
 
-/* Images of all entries but those that do not say what they are for. Takes over
- * the references, also on failure. */
+/* Opens an image of each entry that names its target. Takes over the
+ * references, also on failure. */
 static kiln_status open_entries(const kiln_runtime *rt, kiln__entry **entries,
                                 size_t n, kiln_image **images, size_t *good)
 {

@@ -1,4 +1,14 @@
-/* plan.c -- check a desc and bring it into one normal form. */
+/* plan.c -- check a description and bring it into a normal form.
+ *
+ * Problem: two descriptions that mean the same program should give the same
+ * key, and a wrong one should be refused before the compiler runs.
+ * Idea: a plan holds the program as the compiler will get it: LF line ends,
+ * sorted defines ("NAME" as "NAME=1"), traits and names, options without
+ * repetitions, and every header that it can include. It is made from the
+ * description alone and needs no compiler; the compiler's own headers are added
+ * later (includes.c).
+ * Invariant: equal plans give equal keys, and a plan that was made compiles the
+ * same text in every process. */
 #include "plan.h"
 
 #include "builtin.h"
@@ -44,8 +54,8 @@ static const kiln_builtin *find_builtin(const char *name)
   return NULL;
 }
 
-/* CR LF becomes LF and a leading byte order mark goes, so that the same text
- * is the same key whatever editor wrote it. */
+/* Turns CR LF into LF and removes a leading byte order mark, so that a text has
+ * the same key whatever editor wrote it. */
 static const char *normal_text(kiln__arena *arena, const char *text,
                                size_t *size)
 {
@@ -166,8 +176,8 @@ static kiln_status check_headers(const kiln_program_desc *desc)
   return KILN_OK;
 }
 
-/* Length of the macro's name with its parameter list, if it has one; 0 if the
- * text is no definition. */
+/* The length of the macro's name with its parameter list; 0 if the text is no
+ * definition. */
 static size_t define_head(const char *text)
 {
   size_t n = identifier_length(text);
@@ -216,7 +226,8 @@ static bool same_identifier(const char *a, const char *b)
   return n == identifier_length(b) && strncmp(a, b, n) == 0;
 }
 
-/* Texts sorted and without doubles: two of one name now mean two values. */
+/* The list is sorted and without equal texts, so two texts of one name give it
+ * two values. */
 static kiln_status check_twice(const kiln__list *list, const char *what)
 {
   for (size_t i = 0; i < list->n; i++) {

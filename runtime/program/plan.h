@@ -1,5 +1,6 @@
-/* plan.h -- a checked and normalised desc: what the compiler gets and what
- * goes into the key. Made from the desc alone, so it needs no compiler. */
+/* plan.h -- a checked and normalised description: what the compiler gets, and
+ * what goes into the key. It is made from the description alone and needs no
+ * compiler. */
 #ifndef KILN_PLAN_H
 #define KILN_PLAN_H
 
@@ -18,25 +19,27 @@ typedef struct kiln__plan {
   kiln__list traits;    /* overrides, "KILN_X=1", sorted */
   kiln__list names;     /* name expressions, sorted */
   kiln__list words;     /* options as the compiler gets them */
-  kiln__list canonical; /* the same without -I, one text an option */
+  kiln__list canonical; /* the same without -I, one text per option */
   kiln__list folders;   /* of -I, in order */
   kiln__list preludes;  /* of -include, in order */
   bool has_std, has_debug, has_lineinfo, has_fast_math, has_max_registers;
   bool has_fast_compile, has_minimal;
 
-  /* What the text can include: exactly these headers go to the compiler. */
+  /* Headers that the text can include; exactly these are given to the compiler.
+   */
   kiln__list header_names, header_texts; /* in step */
-  kiln__list files;      /* "name", then "size hash"; two items a file */
+  kiln__list files;      /* "name", then "size hash": two items per file */
   const char *untracked; /* why the includes cannot be known, or NULL */
   kiln__list unresolved; /* names found nowhere: perhaps the compiler's own */
   kiln__list compiler_files; /* "name", then "size hash" of those that were */
 } kiln__plan;
 
-/* KILN_OK, KILN_EINVAL, KILN_ENOTFOUND (builtin), KILN_ENOMEM. To be freed
- * whatever it returns. */
+/* Makes a plan. The caller frees it, whatever this returns. KILN_OK,
+ * KILN_EINVAL, KILN_ENOTFOUND (builtin), KILN_ENOMEM. */
 kiln_status kiln__plan_make(kiln__plan *plan, const kiln_allocator *a,
                             const kiln_program_desc *desc);
-/* All but what it includes: is the desc right? As kiln__plan_make. */
+/* Checks the description without following its includes. As kiln__plan_make().
+ */
 kiln_status kiln__plan_check(kiln__plan *plan, const kiln_allocator *a,
                              const kiln_program_desc *desc);
 void kiln__plan_free(kiln__plan *plan);
@@ -52,7 +55,7 @@ kiln_status kiln__plan_includes(kiln__plan *plan);
 kiln_status kiln__plan_compiler_headers(kiln__plan *plan, const char *nvrtc);
 
 /* The traits that programs see as macros, for `target` on a device with
- * `traits`: features are never above the target's, limits are the device's. */
+ * `traits`: features up to the target's, limits of the device. */
 enum { KILN__MACROS = 12 };
 typedef struct kiln__macro {
   const char *name;
@@ -72,8 +75,9 @@ void kiln__local_key(const kiln__plan *plan, kiln__key *key,
 /* Whether an NVRTC makes code for exactly this target. */
 bool kiln__nvrtc_makes(const kiln__nvrtc_id *id, const kiln_target *target);
 
-/* What kiln_compile() does for a target: the newest NVRTC that knows it, or a
- * pack. As kiln_compile() for a target that nothing can make. */
+/* Chooses how kiln_compile() makes a target: with the newest NVRTC that
+ * supports it, or from a pack. Fails as kiln_compile() if nothing can make it.
+ */
 kiln_status kiln__compile_request(kiln__image_request *req, kiln_traits *traits,
                                   kiln_runtime *rt,
                                   const kiln_program_desc *desc,

@@ -1,7 +1,10 @@
-/* program_key.c -- everything that an image depends on, as fields of its key.
+/* program_key.c -- everything that an image depends on, as fields of its cache
+ * key.
  *
- * kiln_cache_item reads "program" and "target" by name; "format" changes
- * whenever the meaning of an entry's sections does. */
+ * Portable fields describe the program, local ones the compiler and the target;
+ * packs compare the portable fields only. kiln_cache_item reads "program" and
+ * "target" by name; "format" changes whenever the meaning of an entry's
+ * sections does. */
 #include "plan.h"
 
 #include <string.h>
@@ -29,7 +32,7 @@ static void add_list(kiln__key *key, const char *field, const kiln__list *list)
     add_text(key, field, list->items[i], true);
 }
 
-/* A name, a NUL, a text: headers and files. */
+/* Adds a field of a name, a NUL and a text, for headers and files. */
 static void add_pair(kiln__key *key, const kiln_allocator *a, const char *field,
                      const char *name, const char *text, bool portable)
 {
@@ -39,7 +42,7 @@ static void add_pair(kiln__key *key, const kiln_allocator *a, const char *field,
   kiln__buf_add(&pair, name, strlen(name) + 1);
   kiln__buf_text(&pair, text);
   if (pair.failed)
-    key->text.failed = true; /* kiln__key_seal tells */
+    key->text.failed = true; /* kiln__key_seal() reports it */
   else
     kiln__key_add(key, field, pair.data, pair.size, portable);
   kiln__buf_free(&pair);
@@ -72,7 +75,7 @@ void kiln__plan_key(const kiln__plan *plan, kiln__key *key)
   add_number(key, "lineinfo", lineinfo, true);
   add_number(key, "fast_math", desc->fast_math || plan->has_fast_math, true);
   add_number(key, "max_registers", desc->max_registers, true);
-  /* Only where they are set: keys of packs that were made before them stay. */
+  /* Added only where they are set, so that older packs keep their keys. */
   if (desc->fast_compile)
     add_number(key, "fast_compile", 1, true);
   if (desc->minimal)

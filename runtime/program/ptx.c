@@ -1,7 +1,11 @@
 /* ptx.c -- find the entries of a PTX text and the sizes of their parameters.
  *
- * Only the head of an entry is read; bodies are skipped. The text need not end
- * in a NUL, and every step is bounded by `end`. */
+ * Launches check the number and size of arguments. Drivers before 12.4 cannot
+ * report them, so they are read from the PTX that lies in each entry of the
+ * cache. Only the head of an entry is read and bodies are skipped, so the cost
+ * is one pass over the text. The text need not end in a NUL, and every step is
+ * bounded by its end: damaged PTX gives no entries. Source: PTX ISA, "Kernel
+ * and function directives". */
 #include "program.h"
 
 #include <string.h>
@@ -21,7 +25,7 @@ static bool is_word(char c)
          (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%';
 }
 
-/* Past a comment or quoted text that starts here. */
+/* Skips a comment or a quoted text that starts here. */
 static bool skip_opaque(cursor *c)
 {
   const size_t left = (size_t)(c->end - c->at);
@@ -77,8 +81,8 @@ static bool token_is(const char *token, size_t size, const char *text)
   return size == strlen(text) && memcmp(token, text, size) == 0;
 }
 
-/* Bytes of a fundamental type, 0 if the token is none. Opaque references
- * (.texref and so on) are 64-bit handles. */
+/* The bytes of a fundamental type, 0 if the token is none. Opaque references
+ * such as .texref are 64-bit handles. */
 static uint32_t type_bytes(const char *token, size_t size)
 {
   static const struct {
@@ -112,8 +116,8 @@ static uint32_t number(const char *token, size_t size)
   return value;
 }
 
-/* Read "( .param ... , ... )"; the cursor is behind the opening bracket.
- * Sizes beyond capacity are counted only. False if the text ends early. */
+/* Reads "( .param ... , ... )"; the cursor is behind the opening bracket. Sizes
+ * beyond the capacity are only counted. False if the text ends early. */
 static bool read_params(cursor *c, uint32_t *sizes, size_t capacity, size_t *n)
 {
   uint32_t bytes = 0;
@@ -143,7 +147,7 @@ static bool read_params(cursor *c, uint32_t *sizes, size_t capacity, size_t *n)
   return false;
 }
 
-/* Between parameters and body: launch bounds and other directives. */
+/* Reads the directives between parameters and body: launch bounds. */
 static void read_bounds(cursor *c, int *max_threads)
 {
   const char *token;
@@ -175,7 +179,7 @@ static void read_bounds(cursor *c, int *max_threads)
   }
 }
 
-/* To behind the next ".entry". Bodies hold no such word. */
+/* Moves behind the next ".entry". Bodies contain no such word. */
 static bool find_entry(cursor *c)
 {
   static const char word[] = ".entry";

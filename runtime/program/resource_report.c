@@ -1,11 +1,12 @@
-/* resource_report.c -- the assembler's resource lines as data.
+/* resource_report.c -- the assembler's resource lines as data: registers,
+ * spills, shared and constant memory per kernel.
  *
  *   ptxas info    : Compiling entry function 'k' for 'sm_90'
  *   ptxas info    : Function properties for k
  *   ptxas         .     8 bytes stack frame, 4 bytes spill stores, ...
  *   ptxas info    : Used 32 registers, used 1 barriers, 256 bytes smem, ...
  *
- * A report is one line a kernel, "kernel NAME" or "function NAME" and the
+ * A report is one line per kernel, "kernel NAME" or "function NAME" and the
  * numbers of kiln_resources in order. Names are lowered: no spaces. */
 #include "compiler.h"
 
@@ -74,7 +75,7 @@ static const char *after(const char *line, size_t size, const char *what)
   return p == NULL ? NULL : p + strlen(what);
 }
 
-/* "4" or "4+16" at p; moves p behind it. */
+/* Reads "4" or "4+16" at p and moves p behind it. */
 static int read_sum(const char **p, const char *end)
 {
   long sum = 0, value = 0;
@@ -123,7 +124,7 @@ static void take_items(kiln_resources *res, const char *p, const char *end)
       const int n = read_sum(&p, end);
 
       take_item(res, n, p, end);
-    } else if (*p == '[') { /* a bank number is no amount */
+    } else if (*p == '[') { /* the number of a bank, not an amount */
       while (p < end && *p != ']')
         p++;
     } else {
@@ -141,7 +142,8 @@ static size_t word_length(const char *p, const char *end)
   return n;
 }
 
-/* `entry`: whose "Used" line comes; `owner`: whose properties come. */
+/* *entry is the row that the next "Used" line belongs to, *owner the row of the
+ * next properties; -1: none. */
 static void take_line(table *t, const char *line, size_t size, long *entry,
                       long *owner)
 {

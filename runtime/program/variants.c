@@ -5,8 +5,8 @@
 
 static const char *const none[] = {NULL};
 
-/* The bodies for hardware without shuffle: warps whose lanes may run apart, and
- * warps in lock-step. */
+/* Trait overrides that select the code for hardware without shuffle: with
+ * independent thread scheduling, and with warps in lock-step. */
 #define NO_SHUFFLE LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0")
 #define LOCK_STEP LIST("KILN_HAS_SHFL=0", "KILN_HAS_REDUX=0", "KILN_HAS_ITS=0")
 #define SHUFFLE_ONLY LIST("KILN_HAS_REDUX=0")

@@ -1,4 +1,8 @@
-/* why.c -- which key field keeps a program from being found. */
+/* why.c -- kiln_cache_why(): which key field keeps a program from being found.
+ *
+ * The entry with the most fields in common is the nearest one; entries of the
+ * same program come before all others. Its fields are compared with the wanted
+ * key, name by name. */
 #include "image.h"
 
 #include <string.h>
@@ -42,7 +46,8 @@ static bool is_field(const kiln__field *field, const char *name)
          memcmp(field->name, name, field->name_size) == 0;
 }
 
-/* Fields in common; the program's own entries come before all others. */
+/* The number of fields in common, weighted so that entries of the same program
+ * come first. */
 static long score(const kiln__key *wanted, const char *text, size_t size)
 {
   kiln__field field;
@@ -73,10 +78,10 @@ static bool consider(void *user, const char *hash, const char *text,
   return !s->nearest.failed;
 }
 
-/* ---- Telling ------------------------------------------------------------------------ */
+/* ---- Reporting ------------------------------------------------------------------------ */
 
-/* Short values as they are, long ones as length and hash; of a header or file
- * the name in any case. */
+/* Writes short values as they are and long ones as length and hash; headers and
+ * files with their names. */
 static kiln_status show(kiln__buf *out, const kiln__field *field)
 {
   const char *nul = memchr(field->value, '\0', field->size);
@@ -106,7 +111,7 @@ done:
   return st;
 }
 
-/* The k-th field of `text` with this name that `other` does not hold. */
+/* Finds the k-th field of `text` with this name that `other` does not have. */
 static bool differing(const char *text, size_t size, const char *other,
                       size_t other_size, const kiln__field *name, size_t k,
                       kiln__field *out)
@@ -118,16 +123,16 @@ static bool differing(const char *text, size_t size, const char *other,
   return false;
 }
 
-typedef struct telling {
+typedef struct comparison {
   const char *wanted, *found;
   size_t wanted_size, found_size;
   kiln__buf a, b, name;
   kiln_why_fn report;
   void *user;
-} telling;
+} comparison;
 
-/* All differences under one field name, side by side. */
-static kiln_status tell_name(telling *t, const kiln__field *name)
+/* Reports all differences under one field name, side by side. */
+static kiln_status report_name(comparison *t, const kiln__field *name)
 {
   kiln_status st = KILN_OK;
   kiln__field wanted, found;
@@ -155,7 +160,7 @@ done:
   return st;
 }
 
-/* Is this the first field of its name in the text, and told by no other? */
+/* True if this is the first field of its name in the text. */
 static bool first_of_name(const char *text, size_t end, const kiln__field *f)
 {
   kiln__field other;
@@ -178,41 +183,42 @@ static bool has_name(const char *text, size_t size, const kiln__field *f)
   return false;
 }
 
-static kiln_status tell(telling *t)
+static kiln_status report_all(comparison *t)
 {
   kiln_status st = KILN_OK;
   kiln__field f;
 
   for (size_t at = 0; kiln__key_next(t->wanted, t->wanted_size, &at, &f);) {
     if (first_of_name(t->wanted, t->wanted_size, &f))
-      KILN_TRY(tell_name(t, &f));
+      KILN_TRY(report_name(t, &f));
   }
   for (size_t at = 0; kiln__key_next(t->found, t->found_size, &at, &f);) {
     if (first_of_name(t->found, t->found_size, &f) &&
         !has_name(t->wanted, t->wanted_size, &f))
-      KILN_TRY(tell_name(t, &f));
+      KILN_TRY(report_name(t, &f));
   }
 
 done:
   return st;
 }
 
-static kiln_status tell_nearest(const kiln__key *key, const kiln__buf *nearest,
-                                kiln_why_fn report, void *user)
+static kiln_status report_nearest(const kiln__key *key,
+                                  const kiln__buf *nearest, kiln_why_fn report,
+                                  void *user)
 {
   const kiln_allocator *a = nearest->alloc;
-  telling t = {.wanted = key->text.data,
-               .found = nearest->data,
-               .wanted_size = key->text.size,
-               .found_size = nearest->size,
-               .report = report,
-               .user = user};
+  comparison t = {.wanted = key->text.data,
+                  .found = nearest->data,
+                  .wanted_size = key->text.size,
+                  .found_size = nearest->size,
+                  .report = report,
+                  .user = user};
   kiln_status st;
 
   kiln__buf_init(&t.a, a);
   kiln__buf_init(&t.b, a);
   kiln__buf_init(&t.name, a);
-  st = tell(&t);
+  st = report_all(&t);
   kiln__buf_free(&t.a);
   kiln__buf_free(&t.b);
   kiln__buf_free(&t.name);
@@ -248,7 +254,7 @@ kiln_status kiln_cache_why(kiln_runtime *rt, const kiln_program_desc *desc,
   if (!s.any)
     KILN_TRY(kiln__fail(KILN_ENOTFOUND, "compile something first",
                         "the cache is empty"));
-  st = tell_nearest(&key, &s.nearest, report, user);
+  st = report_nearest(&key, &s.nearest, report, user);
 
 done:
   kiln_image_free(image);
