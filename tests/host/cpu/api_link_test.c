@@ -1,0 +1,321 @@
+/* api_link_test.c -- libraries, links and relocatable code of the CPU device's
+ * driver. */
+#include "api_module_fixture.h"
+
+/* ---- Libraries ----------------------------------------------------------- */
+
+START_TEST(libraries_load_into_each_context)
+{
+  CUlibrary library;
+  CUkernel kernel, all[2] = {NULL, NULL};
+  CUfunction f, g;
+  CUcontext second;
+  CUmodule m;
+  CUdeviceptr one, two, out;
+  uint32_t got[4], add = 3;
+  void *args[] = {&out, &add};
+  unsigned n = 0;
+  const char *name;
+  size_t offset, size;
+  int value;
+  CUlibrary back;
+
+  ok(kiln__cpu_libraryLoadData(&library, number_ptx, NULL, NULL, 0, NULL, NULL,
+                               0));
+  ok(kiln__cpu_libraryGetKernelCount(&n, library));
+  ck_assert_uint_eq(n, 1);
+  ok(kiln__cpu_libraryEnumerateKernels(all, 2, library));
+  ok(kiln__cpu_libraryGetKernel(&kernel, library, "number"));
+  ck_assert_ptr_eq(all[0], kernel);
+  ck_assert_ptr_null(all[1]);
+  is(kiln__cpu_libraryGetKernel(&kernel, library, "other"),
+     CUDA_ERROR_NOT_FOUND);
+  ok(kiln__cpu_kernelGetName(&name, kernel));
+  ck_assert_str_eq(name, "number");
+  ok(kiln__cpu_kernelGetLibrary(&back, kernel));
+  ck_assert_ptr_eq(back, library);
+  ok(kiln__cpu_kernelGetParamInfo(kernel, 1, &offset, &size));
+  ck_assert(offset == 8 && size == 4);
+
+  /* Set before it is loaded anywhere. */
+  ok(kiln__cpu_kernelSetAttribute(
+      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 90000, kernel, 0));
+  ok(kiln__cpu_kernelGetAttribute(
+      &value, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, 0));
+  ck_assert_int_eq(value, 90000);
+  is(kiln__cpu_kernelGetAttribute(&value, 0, kernel, 1),
+     CUDA_ERROR_INVALID_DEVICE);
+  ok(kiln__cpu_kernelGetFunction(&f, kernel));
+  ck_assert_int_eq(
+      attribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES), 90000);
+  ok(kiln__cpu_libraryGetModule(&m, library));
+  is(kiln__cpu_moduleUnload(m), CUDA_ERROR_INVALID_HANDLE);
+
+  /* A CUkernel is accepted in place of a CUfunction. */
+  out = one = memory_of(16);
+  ok(launch((CUfunction)(void *)kernel, 1, 4, args));
+  ok(kiln__cpu_memcpyDtoH(got, one, sizeof got));
+  ck_assert_uint_eq(got[3], 6);
+
+  ok(kiln__cpu_ctxCreate(&second, 0, 0));
+  ok(kiln__cpu_kernelGetFunction(&g, kernel));
+  ck_assert_ptr_ne(f, g);
+  out = two = memory_of(16);
+  add = 10;
+  ok(launch((CUfunction)(void *)kernel, 1, 4, args));
+  ok(kiln__cpu_memcpyDtoH(got, two, sizeof got));
+  ck_assert_uint_eq(got[3], 13);
+  ok(kiln__cpu_memFree(two));
+  ok(kiln__cpu_ctxDestroy(second));
+  ok(kiln__cpu_ctxSetCurrent(context));
+  ok(kiln__cpu_libraryUnload(library));
+  is(kiln__cpu_libraryUnload(library), CUDA_ERROR_INVALID_HANDLE);
+  is(launch((CUfunction)(void *)kernel, 1, 4, args), CUDA_ERROR_INVALID_HANDLE);
+  ok(kiln__cpu_memFree(one));
+}
+END_TEST
+
+START_TEST(libraries_have_globals)
+{
+  CUlibrary library;
+  CUdeviceptr p;
+  size_t size;
+  uint32_t value = 0;
+
+  ok(kiln__cpu_libraryLoadData(&library, globals_ptx, NULL, NULL, 0, NULL, NULL,
+                               0));
+  ok(kiln__cpu_libraryGetGlobal(&p, &size, library, "number"));
+  ok(kiln__cpu_memcpyDtoH(&value, p, 4));
+  ck_assert_uint_eq(value, 7);
+  is(kiln__cpu_libraryGetGlobal(&p, &size, library, "none"),
+     CUDA_ERROR_NOT_FOUND);
+  is(kiln__cpu_libraryGetManaged(&p, &size, library, "number"),
+     CUDA_ERROR_NOT_FOUND);
+  ok(kiln__cpu_libraryUnload(library));
+  is(kiln__cpu_libraryLoadData(&library, HEAD "oops", NULL, NULL, 0, NULL, NULL,
+                               0),
+     CUDA_ERROR_INVALID_PTX);
+  is(kiln__cpu_libraryLoadFromFile(&library, "/no/such", NULL, NULL, 0, NULL,
+                                   NULL, 0),
+     CUDA_ERROR_FILE_NOT_FOUND);
+}
+END_TEST
+
+/* ---- Links --------------------------------------------------------------- */
+
+static const char caller_ptx[] =
+    HEAD ".extern .func (.param .b32 r) twice(.param .b32 x);\n"
+         ".extern .global .align 4 .u32 offset;\n"
+         ".visible .entry calls(.param .u64 out)\n{\n"
+         ".reg .b32 %r<4>; .reg .b64 %rd<2>;\n"
+         "ld.param.u64 %rd1, [out];\n"
+         "mov.u32 %r1, 21;\n"
+         "{ .param .b32 x0; .param .b32 r0;\n"
+         "st.param.b32 [x0], %r1;\n"
+         "call.uni (r0), twice, (x0);\n"
+         "ld.param.b32 %r2, [r0]; }\n"
+         "ld.global.u32 %r3, [offset];\n"
+         "add.u32 %r2, %r2, %r3;\n"
+         "st.global.u32 [%rd1], %r2;\n"
+         "ret;\n}\n";
+
+static const char callee_ptx[] =
+    HEAD ".visible .global .align 4 .u32 offset = 100;\n"
+         ".visible .func (.param .b32 r) twice(.param .b32 x)\n{\n"
+         ".reg .b32 %r<3>;\n"
+         "ld.param.b32 %r1, [x];\n"
+         "add.u32 %r2, %r1, %r1;\n"
+         "st.param.b32 [r], %r2;\n"
+         "ret;\n}\n";
+
+static CUresult add_text(CUlinkState state, const char *ptx)
+{
+  return kiln__cpu_linkAddData(state, CU_JIT_INPUT_PTX, (void *)ptx,
+                               strlen(ptx) + 1, "part", 0, NULL, NULL);
+}
+
+/* A fat binary with one entry: `kind` 1 is PTX, 2 machine code. */
+static void make_fatbin(uint8_t *to, size_t room, uint16_t kind,
+                        const char *payload)
+{
+  const uint64_t size = strlen(payload) + 1, all = 64 + size;
+  const uint32_t magic = 0xba55ed50, head = 64;
+  const uint16_t version = 1, container = 16;
+
+  ck_assert_uint_le(container + all, room);
+  memset(to, 0, room);
+  memcpy(to, &magic, 4);
+  memcpy(to + 4, &version, 2);
+  memcpy(to + 6, &container, 2);
+  memcpy(to + 8, &all, 8);
+  memcpy(to + 16, &kind, 2);
+  memcpy(to + 20, &head, 4);
+  memcpy(to + 24, &size, 8);
+  memcpy(to + 80, payload, (size_t)size);
+}
+
+START_TEST(parts_are_linked)
+{
+  CUlinkState state;
+  CUmodule m;
+  CUdeviceptr out = memory_of(4);
+  void *args[] = {&out}, *image = NULL, *copy;
+  size_t size = 0;
+  uint32_t got = 0;
+
+  ok(kiln__cpu_linkCreate(0, NULL, NULL, &state));
+  ok(add_text(state, caller_ptx));
+  ok(add_text(state, callee_ptx));
+  ok(kiln__cpu_linkComplete(state, &image, &size));
+  ck_assert_uint_gt(size, strlen(caller_ptx) + strlen(callee_ptx));
+  copy = malloc(size);
+  ck_assert_ptr_nonnull(copy);
+  memcpy(copy, image, size);
+  ok(kiln__cpu_linkDestroy(state));
+  ok(kiln__cpu_moduleLoadData(&m, copy));
+  free(copy);
+  ok(launch(function(m, "calls"), 1, 1, args));
+  ok(kiln__cpu_memcpyDtoH(&got, out, 4));
+  ck_assert_uint_eq(got, 142);
+  is(kiln__cpu_linkDestroy(state), CUDA_ERROR_INVALID_HANDLE);
+  ok(kiln__cpu_memFree(out));
+}
+END_TEST
+
+START_TEST(links_report_what_is_wrong)
+{
+  char log[1024] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, (void *)sizeof log}, *image;
+  CUlinkState state;
+  size_t size;
+
+  ok(kiln__cpu_linkCreate(2, options, values, &state));
+  is(kiln__cpu_linkComplete(state, &image, &size), CUDA_ERROR_INVALID_IMAGE);
+  is(add_text(state, HEAD "oops"), CUDA_ERROR_INVALID_PTX);
+  ck_assert_ptr_nonnull(strstr(log, "part"));
+  ck_assert_ptr_nonnull(strstr(log, "line 4"));
+  is(kiln__cpu_linkAddData(state, CU_JIT_INPUT_CUBIN,
+                           (void *)"\177ELF and more than thirty-two bytes", 38,
+                           "c", 0, NULL, NULL),
+     CUDA_ERROR_NO_BINARY_FOR_GPU);
+  is(kiln__cpu_linkAddData(state, 77, (void *)number_ptx, 10, "c", 0, NULL,
+                           NULL),
+     CUDA_ERROR_INVALID_VALUE);
+  is(kiln__cpu_linkAddFile(state, CU_JIT_INPUT_PTX, "/no/such", 0, NULL, NULL),
+     CUDA_ERROR_FILE_NOT_FOUND);
+  /* No text defines `twice`. */
+  ok(add_text(state, caller_ptx));
+  ck_assert_int_ne(kiln__cpu_linkComplete(state, &image, &size), CUDA_SUCCESS);
+  ck_assert_msg(strstr(log, "twice") != NULL || strstr(log, "offset") != NULL,
+                "%s", log);
+  ok(kiln__cpu_linkDestroy(state));
+}
+END_TEST
+
+/* A library of objects, by file and by data: the driver's codes of an H200. */
+START_TEST(libraries_are_refused_as_input)
+{
+  static const char archive[] = "!<arch>\nand nothing that is a member of it";
+  char log[1024] = "", dir[256], path[300];
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, (void *)sizeof log};
+  CUlinkState state;
+
+  test_dir_make(dir);
+  kiln__format(path, sizeof path, "%s/lib.a", dir);
+  test_write_file(path, archive, sizeof archive);
+  ok(kiln__cpu_linkCreate(2, options, values, &state));
+  is(kiln__cpu_linkAddFile(state, CU_JIT_INPUT_LIBRARY, path, 0, NULL, NULL),
+     CUDA_ERROR_INVALID_IMAGE);
+  ck_assert_ptr_nonnull(strstr(log, "library"));
+  is(kiln__cpu_linkAddData(state, CU_JIT_INPUT_LIBRARY, (void *)archive,
+                           sizeof archive, "lib", 0, NULL, NULL),
+     CUDA_ERROR_INVALID_IMAGE);
+  is(kiln__cpu_linkAddFile(state, CU_JIT_INPUT_LIBRARY, "/no/such.a", 0, NULL,
+                           NULL),
+     CUDA_ERROR_FILE_NOT_FOUND);
+  is(kiln__cpu_linkAddData(state, CU_JIT_INPUT_NVVM, (void *)archive,
+                           sizeof archive, "ir", 0, NULL, NULL),
+     CUDA_ERROR_JIT_COMPILER_NOT_FOUND);
+  ok(kiln__cpu_linkDestroy(state));
+  test_dir_remove(dir);
+}
+END_TEST
+
+/* What nvcc -rdc=true makes: a wrapper of version 2 with an empty fat binary and
+ * a list of those of the objects, which have to be linked. */
+START_TEST(relocatable_code_is_linked)
+{
+  static const struct {
+    uint32_t magic;
+    uint16_t version, head;
+    uint64_t size;
+  } empty = {0xba55ed50, 1, 16, 0};
+  uint8_t caller[4096], callee[4096], machine_code[200] = {0};
+  const void *parts[] = {caller, machine_code, callee, NULL};
+  const struct {
+    uint32_t magic, version;
+    const void *data;
+    const void *const *parts;
+  } wrapper = {0x466243b1, 2, &empty, parts};
+  CUdeviceptr out = memory_of(4);
+  void *args[] = {&out};
+  uint32_t got = 0;
+  CUmodule m;
+
+  make_fatbin(caller, sizeof caller, 1, caller_ptx);
+  make_fatbin(callee, sizeof callee, 1, callee_ptx);
+  make_fatbin(machine_code, sizeof machine_code, 2, "\177ELF");
+  m = load((const char *)&wrapper);
+  ok(launch(function(m, "calls"), 1, 1, args));
+  ok(kiln__cpu_memcpyDtoH(&got, out, 4));
+  ck_assert_uint_eq(got, 142);
+  ok(kiln__cpu_memFree(out));
+}
+END_TEST
+
+START_TEST(relocatable_machine_code_is_named)
+{
+  char log[1024] = "";
+  CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER,
+                            CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  void *values[] = {log, (void *)sizeof log};
+  uint8_t machine_code[200] = {0};
+  const void *parts[] = {machine_code, NULL};
+  const struct {
+    uint32_t magic, version;
+    const void *data;
+    const void *const *parts;
+  } wrapper = {0x466243b1, 2, machine_code, parts};
+  CUmodule m;
+
+  make_fatbin(machine_code, sizeof machine_code, 2, "\177ELF");
+  is(kiln__cpu_moduleLoadDataEx(&m, &wrapper, 2, options, values),
+     CUDA_ERROR_NO_BINARY_FOR_GPU);
+  ck_assert_ptr_nonnull(strstr(log, "relocatable"));
+  ck_assert_ptr_nonnull(strstr(log, "machine code alone"));
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+  Suite *s = suite_create("cpu_api_link");
+  TCase *t = tcase_create("link");
+
+  tcase_set_timeout(t, 60);
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_add_test(t, libraries_load_into_each_context);
+  tcase_add_test(t, libraries_have_globals);
+  tcase_add_test(t, parts_are_linked);
+  tcase_add_test(t, links_report_what_is_wrong);
+  tcase_add_test(t, libraries_are_refused_as_input);
+  tcase_add_test(t, relocatable_code_is_linked);
+  tcase_add_test(t, relocatable_machine_code_is_named);
+  suite_add_tcase(s, t);
+  return s;
+}
+
+KILN_TEST_MAIN(make_suite)
