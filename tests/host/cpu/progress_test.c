@@ -10,59 +10,62 @@
 
 /* ---- Forward progress ---------------------------------------------------- */
 
+#define SPIN(name)                                                             \
+  ".visible .entry " name "(.param .u64 cell, .param .u64 out) {\n"            \
+  ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
+
 static const char spins[] =
     /* lane 0 waits for a flag that lane 1 sets, below it in the code */
-    ".visible .entry flag(.param .u64 cell, .param .u64 out) {\n"
-    ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
-    "ld.param.u64 %a1, [cell]; mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 0;\n"
-    "@%q1 bra WAIT;\n"
-    "mov.u32 %r3, 7; st.volatile.global.u32 [%a1], %r3; bra.uni END;\n"
-    "WAIT: ld.volatile.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
-    "@%q2 bra WAIT; ld.param.u64 %a2, [out]; st.global.u32 [%a2], %r2;\n"
-    "END: ret; }\n"
+    SPIN("flag") "ld.param.u64 %a1, [cell]; mov.u32 %r1, %tid.x; setp.eq.u32 "
+                 "%q1, %r1, 0;\n"
+                 "@%q1 bra WAIT;\n"
+                 "mov.u32 %r3, 7; st.volatile.global.u32 [%a1], %r3; bra.uni "
+                 "END;\n"
+                 "WAIT: ld.volatile.global.u32 %r2, [%a1]; setp.eq.u32 %q2, "
+                 "%r2, 0;\n"
+                 "@%q2 bra WAIT; ld.param.u64 %a2, [out]; st.global.u32 [%a2], "
+                 "%r2;\n"
+                 "END: ret; }\n"
     /* every thread takes one lock, so lanes of a warp compete */
-    ".visible .entry lock(.param .u64 cell, .param .u64 out) {\n"
-    ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
-    "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
-    "TAKE: atom.global.cas.b32 %r1, [%a1], 0, 1; setp.ne.u32 %q1, %r1, 0;\n"
-    "@%q1 bra TAKE;\n"
-    "ld.volatile.global.u32 %r2, [%a2]; add.u32 %r2, %r2, 1;\n"
-    "st.volatile.global.u32 [%a2], %r2; membar.gl;\n"
-    "atom.global.exch.b32 %r1, [%a1], 0; ret; }\n"
+    SPIN("lock") "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
+                 "TAKE: atom.global.cas.b32 %r1, [%a1], 0, 1; setp.ne.u32 %q1, "
+                 "%r1, 0;\n"
+                 "@%q1 bra TAKE;\n"
+                 "ld.volatile.global.u32 %r2, [%a2]; add.u32 %r2, %r2, 1;\n"
+                 "st.volatile.global.u32 [%a2], %r2; membar.gl;\n"
+                 "atom.global.exch.b32 %r1, [%a1], 0; ret; }\n"
     /* two sides of a branch wait for each other */
-    ".visible .entry turns(.param .u64 cell, .param .u64 out) {\n"
-    ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
-    "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
-    "mov.u32 %r1, %tid.x; and.b32 %r1, %r1, 1; mov.u32 %r4, 0;\n"
-    "setp.ne.u32 %q1, %r1, 0; @%q1 bra ODD;\n"
-    "EVEN: ld.volatile.global.u32 %r2, [%a1]; and.b32 %r3, %r2, 1;\n"
-    "setp.ne.u32 %q2, %r3, 0; @%q2 bra EVEN;\n"
-    "add.u32 %r2, %r2, 1; st.volatile.global.u32 [%a1], %r2;\n"
-    "add.u32 %r4, %r4, 1; setp.lt.u32 %q2, %r4, 50; @%q2 bra EVEN;\n"
-    "bra.uni END;\n"
-    "ODD: ld.volatile.global.u32 %r2, [%a1]; and.b32 %r3, %r2, 1;\n"
-    "setp.eq.u32 %q2, %r3, 0; @%q2 bra ODD;\n"
-    "add.u32 %r2, %r2, 1; st.volatile.global.u32 [%a1], %r2;\n"
-    "add.u32 %r4, %r4, 1; setp.lt.u32 %q2, %r4, 50; @%q2 bra ODD;\n"
-    "END: ret; }\n"
+    SPIN("turns") "ld.param.u64 %a1, [cell]; ld.param.u64 %a2, [out];\n"
+                  "mov.u32 %r1, %tid.x; and.b32 %r1, %r1, 1; mov.u32 %r4, 0;\n"
+                  "setp.ne.u32 %q1, %r1, 0; @%q1 bra ODD;\n"
+                  "EVEN: ld.volatile.global.u32 %r2, [%a1]; and.b32 %r3, %r2, "
+                  "1;\n"
+                  "setp.ne.u32 %q2, %r3, 0; @%q2 bra EVEN;\n"
+                  "add.u32 %r2, %r2, 1; st.volatile.global.u32 [%a1], %r2;\n"
+                  "add.u32 %r4, %r4, 1; setp.lt.u32 %q2, %r4, 50; @%q2 bra "
+                  "EVEN;\n"
+                  "bra.uni END;\n"
+                  "ODD: ld.volatile.global.u32 %r2, [%a1]; and.b32 %r3, %r2, "
+                  "1;\n"
+                  "setp.eq.u32 %q2, %r3, 0; @%q2 bra ODD;\n"
+                  "add.u32 %r2, %r2, 1; st.volatile.global.u32 [%a1], %r2;\n"
+                  "add.u32 %r4, %r4, 1; setp.lt.u32 %q2, %r4, 50; @%q2 bra "
+                  "ODD;\n"
+                  "END: ret; }\n"
     /* no thread ever writes */
-    ".visible .entry never(.param .u64 cell, .param .u64 out) {\n"
-    ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
-    "ld.param.u64 %a1, [cell];\n"
-    "WAIT: ld.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
-    "@%q2 bra WAIT; ret; }\n"
+    SPIN("never") "ld.param.u64 %a1, [cell];\n"
+                  "WAIT: ld.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
+                  "@%q2 bra WAIT; ret; }\n"
     /* never, but the loop counts */
-    ".visible .entry counting(.param .u64 cell, .param .u64 out) {\n"
-    ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
-    "ld.param.u64 %a1, [cell]; mov.u32 %r3, 0;\n"
-    "WAIT: ld.acquire.gpu.global.u32 %r2, [%a1]; setp.eq.u32 %q2, %r2, 0;\n"
-    "add.u32 %r3, %r3, 1; @%q2 bra WAIT; st.global.u32 [%a1], %r3; ret; }\n"
+    SPIN("counting") "ld.param.u64 %a1, [cell]; mov.u32 %r3, 0;\n"
+                     "WAIT: ld.acquire.gpu.global.u32 %r2, [%a1]; setp.eq.u32 "
+                     "%q2, %r2, 0;\n"
+                     "add.u32 %r3, %r3, 1; @%q2 bra WAIT; st.global.u32 [%a1], "
+                     "%r3; ret; }\n"
     /* long, but finite */
-    ".visible .entry slow(.param .u64 cell, .param .u64 out) {\n"
-    ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
-    "ld.param.u64 %a2, [out]; mov.u32 %r1, 0;\n"
-    "LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %q1, %r1, 600000;\n"
-    "@%q1 bra LOOP; st.global.u32 [%a2], %r1; ret; }\n";
+    SPIN("slow") "ld.param.u64 %a2, [out]; mov.u32 %r1, 0;\n"
+                 "LOOP: add.u32 %r1, %r1, 1; setp.lt.u32 %q1, %r1, 600000;\n"
+                 "@%q1 bra LOOP; st.global.u32 [%a2], %r1; ret; }\n";
 
 static uint64_t cell, result;
 
@@ -90,7 +93,6 @@ START_TEST(lanes_wait_for_lanes)
   sizes(1, 2);
   cpu_ptx_ok(&p, "turns", (uint64_t[]){cell, result});
   ck_assert_uint_eq(word(cell), 100);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -157,7 +159,6 @@ START_TEST(lanes_meet_at_post_dominators)
                       word(out + 4 * lane));
     }
   }
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -172,7 +173,6 @@ START_TEST(lock_step_says_who_spins)
   p.launch.lock_step = true;
   cpu_ptx_fails(&p, kernels[_i], (uint64_t[]){cell, result},
                 KILN__FAULT_DEADLOCK, words);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -189,7 +189,6 @@ START_TEST(endless_waits_are_found)
   p.launch.threads = 1;
   cpu_ptx_fails(&p, "counting", (uint64_t[]){cell, result},
                 KILN__FAULT_DEADLOCK, NULL);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -199,7 +198,6 @@ START_TEST(long_loops_are_no_deadlock)
   sizes(2, 32);
   cpu_ptx_ok(&p, "slow", (uint64_t[]){cell, result});
   ck_assert_uint_eq(word(result), 600000);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -235,7 +233,6 @@ START_TEST(blocks_wait_for_blocks)
   c = cpu_ptx_at(&p, cells, (N + 1) * 4);
   for (uint32_t i = 0; i <= N; i++)
     ck_assert_uint_eq(c[i], i + 1);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -273,7 +270,6 @@ START_TEST(a_block_serves_the_others)
     for (uint32_t i = 1; i < N; i++)
       ck_assert_uint_eq(word(cells + 4 * i), 2);
   }
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -293,7 +289,6 @@ START_TEST(blocks_that_do_not_fit_deadlock)
   p.launch.cooperative = true; /* all are resident, so it works */
   cpu_ptx_ok(&p, "k", (uint64_t[]){cells, 1});
   ck_assert_uint_eq(word(cells), 41);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -329,7 +324,6 @@ START_TEST(waits_for_nobody_are_told)
   sizes(1, 32);
   cpu_ptx_fails(&p, "apart", (uint64_t[]){0}, KILN__FAULT_DEADLOCK, apart);
   cpu_ptx_fails(&p, "member", (uint64_t[]){0}, KILN__FAULT_DEADLOCK, member);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -364,7 +358,6 @@ START_TEST(a_budget_ends_loops)
   ck_assert_uint_gt(word(out), 100000 / 2 * 32 - 5000); /* 2 per iteration */
   ck_assert_uint_le(word(out), /* each host thread ends its share */
                     (100000 + (p.launch.threads - 1) * 16384) / 2 * 32);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -390,7 +383,6 @@ START_TEST(another_thread_cancels)
   cpu_ptx_fails(&p, "loop", (uint64_t[]){out}, KILN__FAULT_BUDGET,
                 (const char *const[]){"cancelled", NULL});
   pthread_join(thread, NULL);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -413,7 +405,6 @@ START_TEST(faults_say_where)
   p.launch.block_dim[0] = 32;
   out = cpu_ptx_buffer(&p, NULL, 120);
   cpu_ptx_fails(&p, "far", (uint64_t[]){out}, KILN__FAULT_ADDRESS, wild);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -427,15 +418,14 @@ START_TEST(launches_are_checked)
   sizes(3, 32);
   p.launch.cluster_dim[0] = 2;
   ck_kiln_is(cpu_ptx_run(&p, "trap", (uint64_t[]){0}), KILN_EINVAL);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 static Suite *make(void)
 {
   Suite *suite = suite_create("cpu progress");
-  TCase *progress = tcase_create("progress");
-  TCase *stops = tcase_create("stops");
+  TCase *progress = loading_case("progress");
+  TCase *stops = loading_case("stops");
 
   tcase_set_timeout(progress, 120);
   tcase_add_loop_test(progress, lanes_wait_for_lanes, 0, 8);

@@ -50,38 +50,28 @@ START_TEST(every_thread_of_every_block)
     ck_assert_uint_eq(((uint32_t *)cpu_ptx_at(&p, out, n * 4))[i],
                       ((t % 32) << 24 | i) + (t / 32 << 16));
   }
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 /* ---- Divergence ---------------------------------------------------------- */
 
 /* Steps of the 3x+1 iteration per thread; threads with x = 0 leave early. */
-static const char collatz[] =
-    ".visible .entry k(.param .u64 out) {\n"
-    ".reg .b32 %r<10>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"
-    "mad.lo.u32 %r1, %r2, %r3, %r1; mov.u32 %r4, %r1;\n"
-    "setp.eq.u32 %q1, %r4, 0; @%q1 exit;\n"
-    "mov.u32 %r5, 0;\n"
-    "LOOP: setp.eq.u32 %q1, %r4, 1; @%q1 bra DONE;\n"
-    "add.u32 %r5, %r5, 1; and.b32 %r6, %r4, 1; setp.eq.u32 %q2, %r6, 0;\n"
-    "@%q2 bra EVEN; mad.lo.u32 %r4, %r4, 3, 1; bra.uni LOOP;\n"
-    "EVEN: shr.u32 %r4, %r4, 1; bra.uni LOOP;\n"
-    "DONE: ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r1, 4;\n"
-    "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r5; ret; }\n";
+static const char collatz[] = ENTRY(
+    "k") "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;\n"
+         "mad.lo.u32 %r1, %r2, %r3, %r1; mov.u32 %r4, %r1;\n"
+         "setp.eq.u32 %q1, %r4, 0; @%q1 exit;\n"
+         "mov.u32 %r5, 0;\n"
+         "LOOP: setp.eq.u32 %q1, %r4, 1; @%q1 bra DONE;\n"
+         "add.u32 %r5, %r5, 1; and.b32 %r6, %r4, 1; setp.eq.u32 %q2, %r6, 0;\n"
+         "@%q2 bra EVEN; mad.lo.u32 %r4, %r4, 3, 1; bra.uni LOOP;\n"
+         "EVEN: shr.u32 %r4, %r4, 1; bra.uni LOOP;\n"
+         "DONE: ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r1, 4;\n"
+         "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r5; ret; }\n";
 
 START_TEST(threads_diverge_and_leave)
 {
-  uint32_t *got;
-  uint64_t out;
+  const uint32_t *got = run_for(collatz, _i, "k", 7, 100, 700 * 4);
 
-  cpu_ptx_load(&p, collatz);
-  use_way(_i);
-  out = cpu_ptx_buffer(&p, NULL, 700 * 4);
-  sizes(7, 100);
-  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
-  got = cpu_ptx_at(&p, out, 700 * 4);
   for (uint32_t i = 1; i < 700; i++) {
     uint32_t steps = 0;
 
@@ -90,199 +80,152 @@ START_TEST(threads_diverge_and_leave)
     ck_assert_uint_eq(got[i], steps);
   }
   ck_assert_uint_eq(got[0], 0);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 /* ---- Barriers ------------------------------------------------------------ */
 
 /* Tree sum of a block; threads from 150 on leave before the first barrier. */
-static const char tree[] =
-    ".visible .entry k(.param .u64 out) {\n"
-    ".reg .b32 %r<12>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    ".shared .align 4 .b8 buf[1024];\n"
-    "mov.u32 %r1, %tid.x; mov.u32 %r9, buf;\n"
-    "shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, %r9;\n"
-    "mov.u32 %r3, 0; st.shared.u32 [%r2], %r3; \n"
-    "bar.sync 0;\n"
-    "setp.ge.u32 %q1, %r1, 150; @%q1 ret;\n"
-    "mov.u32 %r8, %ctaid.x; add.u32 %r3, %r1, %r8; st.shared.u32 [%r2], %r3;\n"
-    "mov.u32 %r4, 128;\n"
-    "LOOP: bar.sync 0; setp.ge.u32 %q2, %r1, %r4; @%q2 bra SKIP;\n"
-    "shl.b32 %r5, %r4, 2; add.u32 %r5, %r5, %r2; ld.shared.u32 %r6, [%r5];\n"
-    "ld.shared.u32 %r7, [%r2]; add.u32 %r7, %r7, %r6;\n"
-    "st.shared.u32 [%r2], %r7;\n"
-    "SKIP: shr.u32 %r4, %r4, 1; setp.ne.u32 %q3, %r4, 0; @%q3 bra LOOP;\n"
-    "setp.ne.u32 %q1, %r1, 0; @%q1 bra END;\n"
-    "ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r8, 4;\n"
-    "add.u64 %a3, %a1, %a2; ld.shared.u32 %r7, [%r9];\n"
-    "st.global.u32 [%a3], %r7;\n"
-    "END: ret; }\n";
+static const char tree[] = ENTRY(
+    "k") ".shared .align 4 .b8 buf[1024];\n"
+         "mov.u32 %r1, %tid.x; mov.u32 %r9, buf;\n"
+         "shl.b32 %r2, %r1, 2; add.u32 %r2, %r2, %r9;\n"
+         "mov.u32 %r3, 0; st.shared.u32 [%r2], %r3; \n"
+         "bar.sync 0;\n"
+         "setp.ge.u32 %q1, %r1, 150; @%q1 ret;\n"
+         "mov.u32 %r8, %ctaid.x; add.u32 %r3, %r1, %r8; st.shared.u32 [%r2], "
+         "%r3;\n"
+         "mov.u32 %r4, 128;\n"
+         "LOOP: bar.sync 0; setp.ge.u32 %q2, %r1, %r4; @%q2 bra SKIP;\n"
+         "shl.b32 %r5, %r4, 2; add.u32 %r5, %r5, %r2; ld.shared.u32 %r6, "
+         "[%r5];\n"
+         "ld.shared.u32 %r7, [%r2]; add.u32 %r7, %r7, %r6;\n"
+         "st.shared.u32 [%r2], %r7;\n"
+         "SKIP: shr.u32 %r4, %r4, 1; setp.ne.u32 %q3, %r4, 0; @%q3 bra LOOP;\n"
+         "setp.ne.u32 %q1, %r1, 0; @%q1 bra END;\n"
+         "ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r8, 4;\n"
+         "add.u64 %a3, %a1, %a2; ld.shared.u32 %r7, [%r9];\n"
+         "st.global.u32 [%a3], %r7;\n"
+         "END: ret; }\n";
 
 START_TEST(blocks_meet_at_barriers)
 {
-  uint32_t *got;
-  uint64_t out;
+  const uint32_t *got = run_for(tree, _i, "k", 50, 256, 50 * 4);
 
-  cpu_ptx_load(&p, tree);
-  use_way(_i);
-  out = cpu_ptx_buffer(&p, NULL, 50 * 4);
-  sizes(50, 256);
-  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
-  got = cpu_ptx_at(&p, out, 50 * 4);
   for (uint32_t i = 0; i < 50; i++)
     ck_assert_uint_eq(got[i], 149 * 150 / 2 + 150 * i);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 /* popc, and, or over 100 threads, and again with a count of 64 in two warps. */
-static const char votes[] =
-    ".visible .entry k(.param .u64 out) {\n"
-    ".reg .b32 %r<12>; .reg .b64 %a<4>; .reg .pred %q<6>;\n"
-    "mov.u32 %r1, %tid.x; rem.u32 %r2, %r1, 3; setp.eq.u32 %q1, %r2, 0;\n"
-    "bar.red.popc.u32 %r3, 0, %q1;\n"
-    "barrier.red.popc.u32 %r4, 1, !%q1;\n"
-    "setp.lt.u32 %q2, %r1, 100;\n"
-    "bar.red.and.pred %q3, 2, %q2; selp.u32 %r5, 1, 0, %q3;\n"
-    "setp.eq.u32 %q2, %r1, 77;\n"
-    "bar.red.or.pred %q4, 3, %q2; selp.u32 %r6, 2, 0, %q4;\n"
-    "bar.red.and.pred %q5, 0, %q2; selp.u32 %r7, 4, 0, %q5;\n"
-    "or.b32 %r5, %r5, %r6; or.b32 %r5, %r5, %r7;\n"
-    "shl.b32 %r4, %r4, 8; shl.b32 %r5, %r5, 16; or.b32 %r3, %r3, %r4;\n"
-    "or.b32 %r3, %r3, %r5;\n"
-    "mov.u32 %r8, 0; setp.ge.u32 %q2, %r1, 64; @%q2 bra OUT;\n"
-    "bar.red.popc.u32 %r8, 4, 64, %q1;\n"
-    "OUT: shl.b32 %r8, %r8, 24; or.b32 %r3, %r3, %r8;\n"
-    "ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r1, 4;\n"
-    "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r3; ret; }\n";
+static const char votes[] = ENTRY(
+    "k") "mov.u32 %r1, %tid.x; rem.u32 %r2, %r1, 3; setp.eq.u32 %q1, %r2, 0;\n"
+         "bar.red.popc.u32 %r3, 0, %q1;\n"
+         "barrier.red.popc.u32 %r4, 1, !%q1;\n"
+         "setp.lt.u32 %q2, %r1, 100;\n"
+         "bar.red.and.pred %q3, 2, %q2; selp.u32 %r5, 1, 0, %q3;\n"
+         "setp.eq.u32 %q2, %r1, 77;\n"
+         "bar.red.or.pred %q4, 3, %q2; selp.u32 %r6, 2, 0, %q4;\n"
+         "bar.red.and.pred %q5, 0, %q2; selp.u32 %r7, 4, 0, %q5;\n"
+         "or.b32 %r5, %r5, %r6; or.b32 %r5, %r5, %r7;\n"
+         "shl.b32 %r4, %r4, 8; shl.b32 %r5, %r5, 16; or.b32 %r3, %r3, %r4;\n"
+         "or.b32 %r3, %r3, %r5;\n"
+         "mov.u32 %r8, 0; setp.ge.u32 %q2, %r1, 64; @%q2 bra OUT;\n"
+         "bar.red.popc.u32 %r8, 4, 64, %q1;\n"
+         "OUT: shl.b32 %r8, %r8, 24; or.b32 %r3, %r3, %r8;\n"
+         "ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r1, 4;\n"
+         "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r3; ret; }\n";
 
 START_TEST(barriers_count_predicates)
 {
-  uint32_t *got;
-  uint64_t out;
+  const uint32_t *got = run_for(votes, _i, "k", 1, 100, 100 * 4);
 
-  cpu_ptx_load(&p, votes);
-  use_way(_i);
-  out = cpu_ptx_buffer(&p, NULL, 100 * 4);
-  sizes(1, 100);
-  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
-  got = cpu_ptx_at(&p, out, 100 * 4);
   for (uint32_t i = 0; i < 100; i++)
     ck_assert_uint_eq(got[i],
                       34u | 66u << 8 | 3u << 16 | (i < 64 ? 22u << 24 : 0));
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 /* Warp 0 produces and warp 1 consumes, through one word and two named
  * barriers. */
-static const char named[] =
-    ".visible .entry k(.param .u64 out) {\n"
-    ".reg .b32 %r<12>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    ".shared .align 4 .u32 cell[32];\n"
-    "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; mov.u32 %r3, cell;\n"
-    "shl.b32 %r4, %r2, 2; add.u32 %r4, %r4, %r3; mov.u32 %r5, 0;\n"
-    "mov.u32 %r6, 0; setp.ge.u32 %q1, %r1, 32; @%q1 bra CONSUME;\n"
-    "PRODUCE: mad.lo.u32 %r7, %r5, 32, %r2; st.shared.u32 [%r4], %r7;\n"
-    "bar.arrive 1, 64; bar.sync 2, 64;\n"
-    "add.u32 %r5, %r5, 1; setp.lt.u32 %q2, %r5, 20; @%q2 bra PRODUCE;\n"
-    "bra.uni END;\n"
-    "CONSUME: bar.sync 1, 64; ld.shared.u32 %r7, [%r4];\n"
-    "add.u32 %r6, %r6, %r7; bar.arrive 2, 64;\n"
-    "add.u32 %r5, %r5, 1; setp.lt.u32 %q2, %r5, 20; @%q2 bra CONSUME;\n"
-    "ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r2, 4;\n"
-    "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r6;\n"
-    "END: ret; }\n";
+static const char named[] = ENTRY(
+    "k") ".shared .align 4 .u32 cell[32];\n"
+         "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; mov.u32 %r3, cell;\n"
+         "shl.b32 %r4, %r2, 2; add.u32 %r4, %r4, %r3; mov.u32 %r5, 0;\n"
+         "mov.u32 %r6, 0; setp.ge.u32 %q1, %r1, 32; @%q1 bra CONSUME;\n"
+         "PRODUCE: mad.lo.u32 %r7, %r5, 32, %r2; st.shared.u32 [%r4], %r7;\n"
+         "bar.arrive 1, 64; bar.sync 2, 64;\n"
+         "add.u32 %r5, %r5, 1; setp.lt.u32 %q2, %r5, 20; @%q2 bra PRODUCE;\n"
+         "bra.uni END;\n"
+         "CONSUME: bar.sync 1, 64; ld.shared.u32 %r7, [%r4];\n"
+         "add.u32 %r6, %r6, %r7; bar.arrive 2, 64;\n"
+         "add.u32 %r5, %r5, 1; setp.lt.u32 %q2, %r5, 20; @%q2 bra CONSUME;\n"
+         "ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r2, 4;\n"
+         "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r6;\n"
+         "END: ret; }\n";
 
 START_TEST(named_barriers_hand_over)
 {
-  uint32_t *got;
-  uint64_t out;
+  const uint32_t *got = run_for(named, _i, "k", 1, 64, 128);
 
-  cpu_ptx_load(&p, named);
-  use_way(_i);
-  out = cpu_ptx_buffer(&p, NULL, 128);
-  sizes(1, 64);
-  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
-  got = cpu_ptx_at(&p, out, 128);
   for (uint32_t i = 0; i < 32; i++)
     ck_assert_uint_eq(got[i], 32 * 190 + 20 * i);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 /* 40 threads at a barrier of 64: the second warp counts as a whole. */
 static const char partial[] =
-    ".visible .entry k(.param .u64 out) {\n"
-    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 39; @%q1 exit;\n"
-    "barrier.sync 1, 64; bar.sync 2, 64; ld.param.u64 %a1, [out];\n"
-    "atom.global.add.u32 %r2, [%a1], 1; ret; }\n";
+    ENTRY("k") "mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 39; @%q1 exit;\n"
+               "barrier.sync 1, 64; bar.sync 2, 64; ld.param.u64 %a1, [out];\n"
+               "atom.global.add.u32 %r2, [%a1], 1; ret; }\n";
 
 START_TEST(short_warps_count_as_whole)
 {
-  uint64_t out;
+  const uint32_t *got = run_for(partial, _i, "k", 2, 40, 4);
 
-  cpu_ptx_load(&p, partial);
-  use_way(_i);
-  out = cpu_ptx_buffer(&p, NULL, 4);
-  sizes(2, 40);
-  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
-  ck_assert_uint_eq(*(uint32_t *)cpu_ptx_at(&p, out, 4), 78);
-  cpu_ptx_free(&p);
+  ck_assert_uint_eq(got[0], 78);
 }
 END_TEST
 
 /* Half of a warp at a barrier of its own: independent lanes count as single
  * threads. */
-static const char half[] =
-    ".visible .entry k(.param .u64 out) {\n"
-    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; setp.lt.u32 %q1, %r1, 16; mov.u32 %r2, 1;\n"
-    "@%q1 bra LOW; barrier.sync 0; mov.u32 %r2, 2; bra.uni END;\n"
-    "LOW: barrier.sync 0; mov.u32 %r2, 3;\n"
-    "END: ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r1, 4;\n"
-    "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r2; ret; }\n";
+static const char half[] = ENTRY(
+    "k") "mov.u32 %r1, %tid.x; setp.lt.u32 %q1, %r1, 16; mov.u32 %r2, 1;\n"
+         "@%q1 bra LOW; barrier.sync 0; mov.u32 %r2, 2; bra.uni END;\n"
+         "LOW: barrier.sync 0; mov.u32 %r2, 3;\n"
+         "END: ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r1, 4;\n"
+         "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r2; ret; }\n";
 
 START_TEST(threads_count_one_by_one)
 {
-  uint32_t *got;
-  uint64_t out;
+  const uint32_t *got = run_for(half, 0, "k", 1, 48, 256);
 
-  cpu_ptx_load(&p, half);
-  out = cpu_ptx_buffer(&p, NULL, 256);
-  sizes(1, 48);
-  cpu_ptx_ok(&p, "k", (uint64_t[]){out});
-  got = cpu_ptx_at(&p, out, 256);
   for (uint32_t i = 0; i < 48; i++)
     ck_assert_uint_eq(got[i], i < 16 ? 3 : 2);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 /* Each block of a cluster of 4 passes its number to the next one through global
  * memory, before and after the barrier of the cluster. */
-static const char cluster[] =
-    ".visible .entry k(.param .u64 out) {\n"
-    ".reg .b32 %r<12>; .reg .b64 %a<6>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, "
-    "%cluster_ctarank;\n"
-    "mov.u32 %r4, %clusterid.x; mov.u32 %r5, %cluster_nctarank;\n"
-    "setp.ge.u32 %q1, %r1, 40; @%q1 exit;\n"
-    "ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r2, 4;\n"
-    "add.u64 %a3, %a1, %a2; mov.u32 %r10, 0;\n"
-    "LOOP: mad.lo.u32 %r6, %r10, 1000, %r2; setp.ne.u32 %q2, %r1, 33;\n"
-    "@%q2 bra GO; st.global.u32 [%a3], %r6;\n"
-    "GO: barrier.cluster.arrive.release; barrier.cluster.wait.acquire;\n"
-    "add.u32 %r7, %r3, 1; rem.u32 %r7, %r7, %r5; mad.lo.u32 %r7, %r4, %r5, "
-    "%r7;\n"
-    "mul.wide.u32 %a4, %r7, 4; add.u64 %a4, %a1, %a4; \n"
-    "ld.global.u32 %r8, [%a4]; mad.lo.u32 %r9, %r10, 1000, %r7;\n"
-    "setp.ne.u32 %q3, %r8, %r9; @%q3 trap;\n"
-    "barrier.cluster.arrive; barrier.cluster.wait;\n"
-    "add.u32 %r10, %r10, 1; setp.lt.u32 %q3, %r10, 5; @%q3 bra LOOP;\n"
-    "ret; }\n";
+static const char cluster[] = ENTRY(
+    "k") "mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, "
+         "%cluster_ctarank;\n"
+         "mov.u32 %r4, %clusterid.x; mov.u32 %r5, %cluster_nctarank;\n"
+         "setp.ge.u32 %q1, %r1, 40; @%q1 exit;\n"
+         "ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r2, 4;\n"
+         "add.u64 %a3, %a1, %a2; mov.u32 %r10, 0;\n"
+         "LOOP: mad.lo.u32 %r6, %r10, 1000, %r2; setp.ne.u32 %q2, %r1, 33;\n"
+         "@%q2 bra GO; st.global.u32 [%a3], %r6;\n"
+         "GO: barrier.cluster.arrive.release; barrier.cluster.wait.acquire;\n"
+         "add.u32 %r7, %r3, 1; rem.u32 %r7, %r7, %r5; mad.lo.u32 %r7, %r4, "
+         "%r5, "
+         "%r7;\n"
+         "mul.wide.u32 %a4, %r7, 4; add.u64 %a4, %a1, %a4; \n"
+         "ld.global.u32 %r8, [%a4]; mad.lo.u32 %r9, %r10, 1000, %r7;\n"
+         "setp.ne.u32 %q3, %r8, %r9; @%q3 trap;\n"
+         "barrier.cluster.arrive; barrier.cluster.wait;\n"
+         "add.u32 %r10, %r10, 1; setp.lt.u32 %q3, %r10, 5; @%q3 bra LOOP;\n"
+         "ret; }\n";
 
 START_TEST(clusters_meet)
 {
@@ -295,7 +238,6 @@ START_TEST(clusters_meet)
   p.launch.cluster_dim[0] = 4;
   cpu_ptx_ok(&p, "k", (uint64_t[]){out});
   ck_assert_uint_eq(((uint32_t *)cpu_ptx_at(&p, out, 48))[11], 4011);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -318,63 +260,55 @@ static const char calls[] =
     ".func (.param .b64 ret) square(.param .b64 x) { .reg .b64 %a<3>;\n"
     "ld.param.u64 %a1, [x]; mul.lo.u64 %a1, %a1, %a1;\n"
     "st.param.b64 [ret], %a1; ret; }\n"
-    ".global .u64 table[2] = {twice, square};\n"
-    ".visible .entry recurse(.param .u64 out) {\n"
-    ".reg .b32 %r<8>; .reg .b64 %a<4>; .reg .pred %q<3>;\n"
-    "mov.u32 %r1, %tid.x; rem.u32 %r2, %r1, 13; mov.u32 %r3, 0;\n"
-    "setp.eq.u32 %q1, %r2, 5; @%q1 bra SKIP;\n"
-    "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r2;\n"
-    "call (b), fib, (a); ld.param.b32 %r3, [b]; }\n"
-    "SKIP: ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r1, 4;\n"
-    "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r3; ret; }\n"
-    ".visible .entry indirect(.param .u64 out) {\n"
-    ".reg .b32 %r<8>; .reg .b64 %a<9>;\n"
-    "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; mul.wide.u32 %a1, %r2, 8;\n"
-    "mov.u64 %a2, table; add.u64 %a1, %a1, %a2; ld.global.u64 %a3, [%a1];\n"
-    "cvt.u64.u32 %a4, %r1;\n"
-    "{ .param .b64 a; .param .b64 b; st.param.b64 [a], %a4;\n"
-    "proto: .callprototype (.param .b64 _) _ (.param .b64 _);\n"
-    "call (b), %a3, (a), proto; ld.param.b64 %a5, [b]; }\n"
-    "ld.param.u64 %a6, [out]; mul.wide.u32 %a7, %r1, 8;\n"
-    "add.u64 %a6, %a6, %a7; st.global.u64 [%a6], %a5; ret; }\n"
-    ".visible .entry nowhere(.param .u64 f) {\n"
-    ".reg .b64 %a<9>; ld.param.u64 %a3, [f];\n"
-    "{ .param .b64 a; .param .b64 b; st.param.b64 [a], %a3;\n"
-    "proto: .callprototype (.param .b64 _) _ (.param .b64 _);\n"
-    "call (b), %a3, (a), proto; }\n"
-    "ret; }\n";
+    ".global .u64 table[2] = {twice, square};\n" ENTRY(
+        "recurse") "mov.u32 %r1, %tid.x; rem.u32 %r2, %r1, 13; mov.u32 %r3, "
+                   "0;\n"
+                   "setp.eq.u32 %q1, %r2, 5; @%q1 bra SKIP;\n"
+                   "{ .param .b32 a; .param .b32 b; st.param.b32 [a], %r2;\n"
+                   "call (b), fib, (a); ld.param.b32 %r3, [b]; }\n"
+                   "SKIP: ld.param.u64 %a1, [out]; mul.wide.u32 %a2, %r1, 4;\n"
+                   "add.u64 %a3, %a1, %a2; st.global.u32 [%a3], %r3; ret; "
+                   "}\n" ENTRY(
+                       "indirect") "mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; "
+                                   "mul.wide.u32 %a1, %r2, 8;\n"
+                                   "mov.u64 %a2, table; add.u64 %a1, %a1, %a2; "
+                                   "ld.global.u64 %a3, [%a1];\n"
+                                   "cvt.u64.u32 %a4, %r1;\n"
+                                   "{ .param .b64 a; .param .b64 b; "
+                                   "st.param.b64 [a], %a4;\n"
+                                   "proto: .callprototype (.param .b64 _) _ "
+                                   "(.param .b64 _);\n"
+                                   "call (b), %a3, (a), proto; ld.param.b64 "
+                                   "%a5, [b]; }\n"
+                                   "ld.param.u64 %a6, [out]; mul.wide.u32 %a7, "
+                                   "%r1, 8;\n"
+                                   "add.u64 %a6, %a6, %a7; st.global.u64 "
+                                   "[%a6], %a5; ret; }\n"
+                                   ".visible .entry nowhere(.param .u64 f) {\n"
+                                   ".reg .b64 %a<9>; ld.param.u64 %a3, [f];\n"
+                                   "{ .param .b64 a; .param .b64 b; "
+                                   "st.param.b64 [a], %a3;\n"
+                                   "proto: .callprototype (.param .b64 _) _ "
+                                   "(.param .b64 _);\n"
+                                   "call (b), %a3, (a), proto; }\n"
+                                   "ret; }\n";
 
 START_TEST(calls_recurse_under_divergence)
 {
   static const uint32_t fib[] = {0, 1, 1, 2, 3, 0, 8, 13, 21, 34, 55, 89, 144};
-  uint32_t *got;
-  uint64_t out;
+  const uint32_t *got = run_for(calls, _i, "recurse", 1, 100, 400);
 
-  cpu_ptx_load(&p, calls);
-  use_way(_i);
-  out = cpu_ptx_buffer(&p, NULL, 400);
-  sizes(1, 100);
-  cpu_ptx_ok(&p, "recurse", (uint64_t[]){out});
-  got = cpu_ptx_at(&p, out, 400);
   for (uint32_t i = 0; i < 100; i++)
     ck_assert_uint_eq(got[i], fib[i % 13]);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 START_TEST(calls_by_address)
 {
-  uint64_t out, *got;
+  const uint64_t *got = run_for(calls, _i, "indirect", 1, 100, 800);
 
-  cpu_ptx_load(&p, calls);
-  use_way(_i);
-  out = cpu_ptx_buffer(&p, NULL, 800);
-  sizes(1, 100);
-  cpu_ptx_ok(&p, "indirect", (uint64_t[]){out});
-  got = cpu_ptx_at(&p, out, 800);
   for (uint64_t i = 0; i < 100; i++)
     ck_assert_uint_eq(got[i], (i & 1) != 0 ? i * i : 2 * i);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -392,7 +326,6 @@ START_TEST(calls_that_go_wrong)
   p.launch.local_limit = 128;
   sizes(1, 32);
   cpu_ptx_fails(&p, "recurse", (uint64_t[]){out}, KILN__FAULT_STACK, deep);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -506,7 +439,6 @@ START_TEST(printf_formats)
   put(&a, &third, 8);
   put(&a, &wide, 8);
   say("%05X %+.0f %p", &a, "0BEEF +0 0xfffffffed5fa0e00", 3);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -527,7 +459,6 @@ START_TEST(heaps)
   ck_assert_uint_eq(word(out), 1000);
   cpu_ptx_fails(&p, "unfree", (uint64_t[]){out}, KILN__FAULT_ADDRESS, NULL);
   ck_assert(kiln__cpu_memory_find(p.memory, out, &range));
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -544,7 +475,6 @@ START_TEST(assertions)
                 (const char *const[]){line, NULL});
   ck_assert_ptr_nonnull(p.output);
   ck_assert(strncmp(p.output, line, strlen(line)) == 0);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -592,7 +522,6 @@ START_TEST(grids_synchronise)
     ck_assert_uint_eq(word(cells + 4 * i), 9);
   p.launch.cooperative = false; /* then there is no workspace */
   cpu_ptx_fails(&p, "k", (uint64_t[]){cells, 9}, KILN__FAULT_TRAP, NULL);
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -600,36 +529,33 @@ END_TEST
 
 static const char misused[] =
     /* lanes 16 and up skip the barrier */
-    ".visible .entry past(.param .u64 out) {\n"
-    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra SKIP;\n"
-    "bar.sync 0;\n"
-    "SKIP: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; }\n"
+    ENTRY("past") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra "
+                  "SKIP;\n"
+                  "bar.sync 0;\n"
+                  "SKIP: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; "
+                  "ret; }\n"
     /* two barriers, one per half of the warp */
-    ".visible .entry two(.param .u64 out) {\n"
-    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra HIGH;\n"
-    "bar.sync 0; bra.uni END;\n"
-    "HIGH: bar.sync 0;\n"
-    "END: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; }\n"
+    ENTRY(
+        "two") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 16; @%q1 bra HIGH;\n"
+               "bar.sync 0; bra.uni END;\n"
+               "HIGH: bar.sync 0;\n"
+               "END: ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1; ret; "
+               "}\n"
     /* a member mask without the lane itself, or with a lane that exited */
-    ".visible .entry self(.param .u64 out) {\n"
-    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; shfl.sync.idx.b32 %r2, %r1, 0, 31, 0xffff;\n"
-    "ret; }\n"
-    ".visible .entry gone(.param .u64 out) {\n"
-    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; setp.eq.u32 %q1, %r1, 3; @%q1 exit;\n"
-    "bar.warp.sync -1; ret; }\n"
+    ENTRY("self") "mov.u32 %r1, %tid.x; shfl.sync.idx.b32 %r2, %r1, 0, 31, "
+                  "0xffff;\n"
+                  "ret; }\n" ENTRY("gone") "mov.u32 %r1, %tid.x; setp.eq.u32 "
+                                           "%q1, %r1, 3; @%q1 exit;\n"
+                                           "bar.warp.sync -1; ret; }\n"
     /* correct: some lanes leave early, and a loop is left at different times */
-    ".visible .entry early(.param .u64 out) {\n"
-    ".reg .b32 %r<6>; .reg .b64 %a<4>; .reg .pred %q<4>;\n"
-    "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 45; @%q1 bra END;\n"
-    "and.b32 %r2, %r1, 7;\n"
-    "LOOP: setp.eq.u32 %q2, %r2, 0; @%q2 bra OUT; sub.u32 %r2, %r2, 1;\n"
-    "bra.uni LOOP; OUT: bar.sync 0;\n"
-    "ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1;\n"
-    "END: ret; }\n";
+    ENTRY("early") "mov.u32 %r1, %tid.x; setp.ge.u32 %q1, %r1, 45; @%q1 bra "
+                   "END;\n"
+                   "and.b32 %r2, %r1, 7;\n"
+                   "LOOP: setp.eq.u32 %q2, %r2, 0; @%q2 bra OUT; sub.u32 %r2, "
+                   "%r2, 1;\n"
+                   "bra.uni LOOP; OUT: bar.sync 0;\n"
+                   "ld.param.u64 %a1, [out]; st.global.u32 [%a1], %r1;\n"
+                   "END: ret; }\n";
 
 typedef struct found {
   unsigned n, line;
@@ -678,7 +604,6 @@ static void check_misuse(const struct misuse *m, bool lock_step)
     ck_assert_msg(all.line == m->line || (lock_step && all.n > 0),
                   "line %u: %s", all.line, all.text);
   }
-  cpu_ptx_free(&p);
 }
 
 START_TEST(misuse_is_found)
@@ -702,7 +627,6 @@ START_TEST(copies_in_flight_are_dropped)
   in = cpu_ptx_buffer(&p, NULL, 16);
   sizes(8, 64);
   cpu_ptx_ok(&p, "k", (uint64_t[]){in});
-  cpu_ptx_free(&p);
 }
 END_TEST
 
@@ -728,17 +652,16 @@ START_TEST(launches_survive_without_memory)
                   kiln_status_name(st));
     ck_assert_int_eq(p.memory_of.live, live);
   }
-  cpu_ptx_free(&p);
 }
 END_TEST
 
 static Suite *make(void)
 {
   Suite *suite = suite_create("cpu run");
-  TCase *blocks = tcase_create("blocks");
-  TCase *barriers = tcase_create("barriers");
-  TCase *called = tcase_create("calls");
-  TCase *system = tcase_create("system");
+  TCase *blocks = loading_case("blocks");
+  TCase *barriers = loading_case("barriers");
+  TCase *called = loading_case("calls");
+  TCase *system = loading_case("system");
 
   tcase_add_loop_test(blocks, every_thread_of_every_block, 0, N_WAYS);
   tcase_add_loop_test(blocks, threads_diverge_and_leave, 0, N_WAYS);

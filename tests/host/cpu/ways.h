@@ -30,6 +30,41 @@ static inline void sizes(uint32_t grid, uint32_t block)
   p.launch.block_dim[0] = block;
 }
 
+/* The head of a kernel that stores its results through `out`. */
+#define ENTRY(name)                                                            \
+  ".visible .entry " name "(.param .u64 out) {\n"                              \
+  ".reg .b32 %r<20>; .reg .b64 %a<9>; .reg .pred %q<6>;\n"
+
+/* Load a program and run one of its kernels in one way, with `bytes` bytes of
+ * zeroed memory for its results, which are returned. */
+static inline void *run_for(const char *text, int way, const char *kernel,
+                            uint32_t grid, uint32_t block, size_t bytes)
+{
+  uint64_t out;
+
+  cpu_ptx_load(&p, text);
+  use_way(way);
+  out = cpu_ptx_buffer(&p, NULL, bytes);
+  sizes(grid, block);
+  cpu_ptx_ok(&p, kernel, (uint64_t[]){out});
+  return cpu_ptx_at(&p, out, bytes);
+}
+
+/* A test case whose tests load `p`; it is freed, and its memory counted, after
+ * each of them. */
+static void unload(void)
+{
+  cpu_ptx_free(&p);
+}
+
+static inline TCase *loading_case(const char *name)
+{
+  TCase *t = tcase_create(name);
+
+  tcase_add_checked_fixture(t, NULL, unload);
+  return t;
+}
+
 static inline uint32_t word(uint64_t address)
 {
   return *(uint32_t *)cpu_ptx_at(&p, address, 4);
