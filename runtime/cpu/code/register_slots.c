@@ -106,19 +106,18 @@ static bool is_register(int32_t id)
   return id >= 0 && (id & KILN__IS_CONST) == 0;
 }
 
-static bool keeps_old(const kiln__cpu_insn *in)
-{
-  return in->guard >= 0;
-}
+/* A virtual register among the operands of an instruction. */
+typedef struct use {
+  const kiln__cpu_insn *in;
+  uint32_t block, at, reg; /* at: index of the instruction */
+  bool reads, writes;      /* a guarded write does both */
+} use;
 
-static void add_global(slots *s, uint32_t reg)
-{
-  s->global_regs[s->n_global] = reg;
-  s->global[reg] = ++s->n_global;
-}
+typedef void visitor(slots *s, const use *u);
 
-/* Finds the registers that some block reads before it writes them. */
-static kiln_status find_global(slots *s)
+/* Calls `visit` for the registers of all instructions, in order of the text; of
+ * one instruction, first for those it reads. */
+static kiln_status visit_all(slots *s, visitor *visit)
 {
   kiln_status st = KILN_OK;
 
@@ -129,19 +128,31 @@ static kiln_status find_global(slots *s)
       KILN_TRY(kiln__cpu_touch(&s->touched, s->a, &s->rows[in->op], in));
       for (uint32_t k = 0; k < s->touched.n; k++) {
         const int32_t id = *s->touched.at[k];
-        const bool reads = k < s->touched.n_reads || keeps_old(in);
+        const bool writes = k >= s->touched.n_reads;
 
-        if (!is_register(id))
-          continue;
-        if (reads && s->seen[id] != b + 1 && s->global[id] == 0)
-          add_global(s, (uint32_t)id);
-        if (k >= s->touched.n_reads)
-          s->seen[id] = b + 1;
+        if (is_register(id))
+          visit(s, &(use){in, b, i, (uint32_t)id, !writes || in->guard >= 0,
+                          writes});
       }
     }
   }
 done:
   return st;
+}
+
+static void add_global(slots *s, uint32_t reg)
+{
+  s->global_regs[s->n_global] = reg;
+  s->global[reg] = ++s->n_global;
+}
+
+/* Numbers the registers that some block reads before it writes them. */
+static void find_global(slots *s, const use *u)
+{
+  if (u->reads && s->seen[u->reg] != u->block + 1 && s->global[u->reg] == 0)
+    add_global(s, u->reg);
+  if (u->writes)
+    s->seen[u->reg] = u->block + 1;
 }
 
 static void set_bit(uint64_t *set, uint32_t i)
@@ -154,37 +165,19 @@ static bool has_bit(const uint64_t *set, uint32_t i)
   return (set[i / 64] >> (i % 64) & 1) != 0;
 }
 
-static void add_block(slots *s, uint32_t b, const kiln__cpu_insn *in)
+/* gen: read before written in the block; kill: written there. */
+static void find_gen_kill(slots *s, const use *u)
 {
-  uint64_t *gen = s->gen + (size_t)b * s->words;
-  uint64_t *kill = s->kill + (size_t)b * s->words;
+  const uint32_t g = s->global[u->reg];
+  uint64_t *gen = s->gen + (size_t)u->block * s->words;
+  uint64_t *kill = s->kill + (size_t)u->block * s->words;
 
-  for (uint32_t k = 0; k < s->touched.n; k++) {
-    const int32_t id = *s->touched.at[k];
-    const uint32_t g = is_register(id) ? s->global[id] : 0;
-
-    if (g == 0)
-      continue;
-    if ((k < s->touched.n_reads || keeps_old(in)) && !has_bit(kill, g - 1))
-      set_bit(gen, g - 1);
-    if (k >= s->touched.n_reads)
-      set_bit(kill, g - 1);
-  }
-}
-
-static kiln_status find_gen_kill(slots *s)
-{
-  kiln_status st = KILN_OK;
-
-  for (uint32_t b = 0; b < s->b->n; b++) {
-    for (uint32_t i = s->b->first[b]; i < s->b->first[b + 1]; i++) {
-      KILN_TRY(kiln__cpu_touch(&s->touched, s->a, &s->rows[s->insns[i].op],
-                               &s->insns[i]));
-      add_block(s, b, &s->insns[i]);
-    }
-  }
-done:
-  return st;
+  if (g == 0)
+    return;
+  if (u->reads && !has_bit(kill, g - 1))
+    set_bit(gen, g - 1);
+  if (u->writes)
+    set_bit(kill, g - 1);
 }
 
 static bool flow_block(slots *s, uint32_t b)
@@ -255,7 +248,7 @@ static kiln_status find_global_lives(slots *s)
   s->out = sets + n;
   s->gen = sets + 2 * n;
   s->kill = sets + 3 * n;
-  KILN_TRY(find_gen_kill(s));
+  KILN_TRY(visit_all(s, find_gen_kill));
   while (again) {
     again = false;
     for (uint32_t b = s->b->n; b-- > 0;)
@@ -277,29 +270,12 @@ static bool lane_by_lane(const slots *s, const kiln__cpu_insn *in)
          (klass <= KILN__CLASS_SPECIAL);
 }
 
-static kiln_status find_local_lives(slots *s)
+static void find_local_lives(slots *s, const use *u)
 {
-  kiln_status st = KILN_OK;
-
-  for (uint32_t i = 0; i < s->b->first[s->b->n]; i++) {
-    kiln__cpu_insn *in = &s->insns[i];
-    const uint32_t at = 2 * i;
-    const bool shares = lane_by_lane(s, in);
-
-    KILN_TRY(kiln__cpu_touch(&s->touched, s->a, &s->rows[in->op], in));
-    for (uint32_t k = 0; k < s->touched.n; k++) {
-      const int32_t id = *s->touched.at[k];
-
-      if (!is_register(id))
-        continue;
-      if (k < s->touched.n_reads || keeps_old(in) || !shares)
-        extend(&s->lives[id], at);
-      if (k >= s->touched.n_reads)
-        extend(&s->lives[id], at + 1);
-    }
-  }
-done:
-  return st;
+  if (u->reads || !lane_by_lane(s, u->in))
+    extend(&s->lives[u->reg], 2 * u->at);
+  if (u->writes)
+    extend(&s->lives[u->reg], 2 * u->at + 1);
 }
 
 /* ---- Slots --------------------------------------------------------------- */
@@ -515,9 +491,9 @@ kiln_status kiln__cpu_slots_assign(const kiln_allocator *a,
     KILN_TRY(kiln__fail_memory("live registers"));
   for (uint32_t r = 0; r < n_registers; r++)
     s.lives[r].first = UINT32_MAX;
-  KILN_TRY(find_global(&s));
+  KILN_TRY(visit_all(&s, find_global));
   KILN_TRY(find_global_lives(&s));
-  KILN_TRY(find_local_lives(&s));
+  KILN_TRY(visit_all(&s, find_local_lives));
   KILN_TRY(assign(&s, consts, n_consts, frame_bytes, pressure));
 done:
   kiln__free(a, s.lives);

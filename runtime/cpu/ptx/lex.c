@@ -66,8 +66,7 @@ static bool skip_comment(kiln__cpu_parser *p, kiln__cpu_ptx_pos from)
       return true;
     }
   }
-  kiln__cpu_ptx_complain(&p->messages, from, "the comment has no end");
-  return false;
+  return kiln__cpu_wrong(p, from, "the comment has no end");
 }
 
 static void skip_line(kiln__cpu_parser *p)
@@ -133,7 +132,7 @@ static void lex_string(kiln__cpu_parser *p)
     p->at++;
     p->tok.kind = KILN__TOKEN_STRING;
   } else {
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "the string has no end");
+    kiln__cpu_wrong(p, p->tok.pos, "the string has no end");
     p->tok.kind = KILN__TOKEN_BAD;
   }
 }
@@ -153,8 +152,8 @@ static void lex_number(kiln__cpu_parser *p)
   }
   p->tok.text = (kiln__cpu_slice){from, (uint32_t)(p->at - from)};
   if (!kiln__cpu_ptx_read_number(&p->tok)) {
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos, "malformed number '%.*s'",
-                           (int)p->tok.text.size, from);
+    kiln__cpu_wrong(p, p->tok.pos, "malformed number '%.*s'",
+                    (int)p->tok.text.size, from);
     p->tok.kind = KILN__TOKEN_BAD;
   }
 }
@@ -226,9 +225,8 @@ static void lex_mark(kiln__cpu_parser *p)
   if (*from <= ' ' || *from == 0x7f || strchr("`'\"\\#?", *from) != NULL) {
     if (*from == '?')
       return;
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                           "unexpected character of code %u",
-                           (unsigned)(unsigned char)*from);
+    kiln__cpu_wrong(p, p->tok.pos, "unexpected character of code %u",
+                    (unsigned)(unsigned char)*from);
     p->tok.kind = KILN__TOKEN_BAD;
   }
 }
@@ -305,13 +303,11 @@ bool kiln__cpu_ptx_unexpected(kiln__cpu_parser *p, const char *what)
   if (p->tok.kind == KILN__TOKEN_BAD)
     return false;
   if (p->tok.kind == KILN__TOKEN_END)
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                           "unexpected end of the text, expected %s", what);
+    kiln__cpu_wrong(p, p->tok.pos, "unexpected end of the text, expected %s",
+                    what);
   else
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                           "unexpected '%.*s', expected %s", size,
-                           p->tok.text.data, what);
-  return false;
+    return kiln__cpu_wrong(p, p->tok.pos, "unexpected '%.*s', expected %s",
+                           size, p->tok.text.data, what);
 }
 
 bool kiln__cpu_ptx_expect(kiln__cpu_parser *p, int kind)

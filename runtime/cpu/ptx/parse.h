@@ -137,6 +137,15 @@ typedef struct kiln__cpu_parser {
   uint32_t n_sections;
 } kiln__cpu_parser;
 
+/* Reports a mistake. Returns false. */
+bool kiln__cpu_wrong(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos,
+                     const char *format, ...) KILN_PRINTF(3, 4);
+#ifdef __clang_analyzer__
+/* The analyser looks at one file at a time and has to be shown that it returns
+ * false. */
+#define kiln__cpu_wrong(...) (kiln__cpu_wrong(__VA_ARGS__), false)
+#endif
+
 /* ---- ptx_memory.c -------------------------------------------------------- */
 
 /* Makes an empty module with a copy of the text. NULL: no memory. */

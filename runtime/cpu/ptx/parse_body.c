@@ -108,8 +108,7 @@ static bool resolve(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *symbol,
     }
     *to = kiln__cpu_ptx_lookup(p, name->text);
     if (*to == NULL || (*to)->kind != KILN__SYMBOL_FUNCTION)
-      kiln__cpu_ptx_complain(&p->messages, name->pos,
-                             "expected the name of a function");
+      kiln__cpu_wrong(p, name->pos, "expected the name of a function");
   }
   return !p->no_memory;
 }
@@ -169,8 +168,7 @@ static bool guarded(kiln__cpu_parser *p)
     return false;
   if (guard == NULL || guard->kind != KILN__SYMBOL_VARIABLE ||
       guard->u.variable->type != KILN__PRED)
-    kiln__cpu_ptx_complain(&p->messages, name.pos,
-                           "expected a predicate register");
+    kiln__cpu_wrong(p, name.pos, "expected a predicate register");
   word = p->tok;
   if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME))
     return false;

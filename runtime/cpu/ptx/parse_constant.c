@@ -39,8 +39,7 @@ static bool need_integer(kiln__cpu_parser *p, const kiln__cpu_value *v,
 {
   if (v->kind == KILN__OPERAND_INTEGER)
     return true;
-  kiln__cpu_ptx_complain(&p->messages, pos, "expected an integer constant");
-  return false;
+  return kiln__cpu_wrong(p, pos, "expected an integer constant");
 }
 
 bool kiln__cpu_ptx_starts_constant(const kiln__cpu_parser *p)
@@ -127,11 +126,9 @@ static bool unary(kiln__cpu_parser *p, kiln__cpu_value *out)
 
   if (mark != '-' && mark != '+' && mark != '~' && mark != '!' && mark != '(')
     return number(p, out);
-  if (p->nesting >= KILN__PTX_MAX_NESTING) {
-    kiln__cpu_ptx_complain(&p->messages, pos,
+  if (p->nesting >= KILN__PTX_MAX_NESTING)
+    return kiln__cpu_wrong(p, pos,
                            "the expression is nested more than 64 levels deep");
-    return false;
-  }
   p->nesting++;
   kiln__cpu_ptx_next(p);
   if (mark == '(') {
@@ -198,9 +195,7 @@ static bool compare(int op, bool less, bool equal, kiln__cpu_value *out)
 
 static bool by_zero(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos)
 {
-  kiln__cpu_ptx_complain(&p->messages, pos,
-                         "division by zero in a constant expression");
-  return false;
+  return kiln__cpu_wrong(p, pos, "division by zero in a constant expression");
 }
 
 static bool float_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
@@ -220,9 +215,8 @@ static bool float_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
                              : x / y);
   if (isfinite(as_double(*a)))
     return true;
-  kiln__cpu_ptx_complain(&p->messages, pos,
+  return kiln__cpu_wrong(p, pos,
                          "the value of the constant expression is not finite");
-  return false;
 }
 
 static uint64_t shifted_right(uint64_t x, uint64_t by, bool is_unsigned)
@@ -303,11 +297,8 @@ static bool integer_apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
 static bool apply(kiln__cpu_parser *p, int op, kiln__cpu_ptx_pos pos,
                   kiln__cpu_value *a, kiln__cpu_value b)
 {
-  if (a->kind != b.kind) {
-    kiln__cpu_ptx_complain(&p->messages, pos,
-                           "the expression mixes integers and floats");
-    return false;
-  }
+  if (a->kind != b.kind)
+    return kiln__cpu_wrong(p, pos, "the expression mixes integers and floats");
   return a->kind == KILN__OPERAND_FLOAT ? float_apply(p, op, pos, a, b)
                                         : integer_apply(p, op, pos, a, b);
 }
@@ -341,11 +332,9 @@ static bool ternary(kiln__cpu_parser *p, kiln__cpu_value *out)
     return false;
   if (p->tok.kind != '?')
     return true;
-  if (p->nesting >= KILN__PTX_MAX_NESTING) {
-    kiln__cpu_ptx_complain(&p->messages, pos,
+  if (p->nesting >= KILN__PTX_MAX_NESTING)
+    return kiln__cpu_wrong(p, pos,
                            "the expression is nested more than 64 levels deep");
-    return false;
-  }
   p->nesting++;
   kiln__cpu_ptx_next(p);
   ok = ternary(p, &yes) && kiln__cpu_ptx_expect(p, ':') && ternary(p, &no) &&

@@ -58,15 +58,14 @@ bool kiln__cpu_ptx_file(kiln__cpu_parser *p)
       return false;
   }
   if (index >= KILN__PTX_MAX_FILES) {
-    kiln__cpu_ptx_complain(&p->messages, pos, "a file number must be below %d",
-                           KILN__PTX_MAX_FILES);
+    kiln__cpu_wrong(p, pos, "a file number must be below %d",
+                    KILN__PTX_MAX_FILES);
     return true;
   }
   if (!reach_file(p, (uint32_t)index))
     return false;
   if (p->module->files[index] != NULL) {
-    kiln__cpu_ptx_complain(&p->messages, pos, "file %u is declared twice",
-                           (unsigned)index);
+    kiln__cpu_wrong(p, pos, "file %u is declared twice", (unsigned)index);
     return true;
   }
   text = kiln__cpu_ptx_new(p, (size_t)name.size + 1);
@@ -114,9 +113,9 @@ void kiln__cpu_ptx_resolve_sections(kiln__cpu_parser *p)
     const kiln__cpu_token *name = p->section_uses.items[i];
 
     if (!kiln__cpu_ptx_is_marked(p, name->text, ID_LABEL))
-      kiln__cpu_ptx_complain(&p->messages, name->pos,
-                             "no debug section declares the label '%.*s'",
-                             KILN__SHOWN(name->text));
+      kiln__cpu_wrong(p, name->pos,
+                      "no debug section declares the label '%.*s'",
+                      KILN__SHOWN(name->text));
   }
 }
 
@@ -143,9 +142,8 @@ static bool inlined_at(kiln__cpu_parser *p)
       !small_number(p, &loc.column) || !mark_loc(p, &loc, &was))
     return false;
   if (!was)
-    kiln__cpu_ptx_complain(
-        &p->messages, pos,
-        "inlined_at refers to a position that no .loc names");
+    kiln__cpu_wrong(p, pos,
+                    "inlined_at refers to a position that no .loc names");
   return true;
 }
 
@@ -174,8 +172,7 @@ static bool plain_datum(kiln__cpu_parser *p, uint32_t bytes)
   if (!kiln__cpu_ptx_number(p, &value))
     return false;
   if (bytes < 8 && value > (minus ? most / 2 + 1 : most))
-    kiln__cpu_ptx_complain(&p->messages, pos, "this does not fit %u bytes",
-                           bytes);
+    kiln__cpu_wrong(p, pos, "this does not fit %u bytes", bytes);
   return true;
 }
 
@@ -210,8 +207,8 @@ static bool section_label(kiln__cpu_parser *p)
       !kiln__cpu_ptx_mark(p, name.text, ID_LABEL, &was))
     return false;
   if (was)
-    kiln__cpu_ptx_complain(&p->messages, name.pos, "'%.*s' is declared twice",
-                           KILN__SHOWN(name.text));
+    kiln__cpu_wrong(p, name.pos, "'%.*s' is declared twice",
+                    KILN__SHOWN(name.text));
   return true;
 }
 

@@ -21,7 +21,7 @@ static bool triple(kiln__cpu_parser *p, uint32_t out[3])
     out[i] = value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
   }
   if (out[0] == 0 || out[1] == 0 || out[2] == 0)
-    kiln__cpu_ptx_complain(&p->messages, pos, "expected a number above 0");
+    kiln__cpu_wrong(p, pos, "expected a number above 0");
   return true;
 }
 
@@ -86,7 +86,7 @@ static bool entry_directives(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
   else if (blocks_are_clusters && (f->req_ntid[0] == 0 || f->cluster[0] == 0))
     wrong = ".blocksareclusters needs .reqntid and .reqnctapercluster";
   if (wrong != NULL)
-    kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
+    kiln__cpu_wrong(p, pos, "%s", wrong);
   return true;
 }
 
@@ -126,8 +126,8 @@ static void check_param_bytes(kiln__cpu_parser *p,
     bytes = (bytes + align - 1) / align * align + v->size;
   }
   if (bytes > max)
-    kiln__cpu_ptx_complain(
-        &p->messages, f->pos,
+    kiln__cpu_wrong(
+        p, f->pos,
         "Entry function '%.*s' uses too much parameter space (0x%llx bytes, "
         "0x%x max)%s",
         KILN__SHOWN(f->name), (unsigned long long)bytes, max,
@@ -140,14 +140,13 @@ static void check_header(kiln__cpu_parser *p, const kiln__cpu_ptx_function *f)
     for (uint32_t i = 0; i < f->n_returns; i++) {
       if (f->returns[i]->u.variable->space == KILN__SPACE_REG)
         continue;
-      kiln__cpu_ptx_complain(&p->messages, f->returns[i]->pos,
-                             "only a single result can be a register");
+      kiln__cpu_wrong(p, f->returns[i]->pos,
+                      "only a single result can be a register");
       break;
     }
   }
   if (f->noreturn && f->n_returns > 0)
-    kiln__cpu_ptx_complain(&p->messages, f->pos,
-                           "a .noreturn function cannot have a result");
+    kiln__cpu_wrong(p, f->pos, "a .noreturn function cannot have a result");
   if (f->entry)
     check_param_bytes(p, f);
 }
@@ -226,15 +225,14 @@ static kiln__cpu_ptx_function *enter(kiln__cpu_parser *p,
   }
   if (symbol->kind != KILN__SYMBOL_FUNCTION ||
       symbol->u.function->alias_of != NULL || symbol->u.function->defined) {
-    kiln__cpu_ptx_complain(&p->messages, f->pos, "'%.*s' is declared twice",
-                           KILN__SHOWN(f->name));
+    kiln__cpu_wrong(p, f->pos, "'%.*s' is declared twice",
+                    KILN__SHOWN(f->name));
     return NULL;
   }
   result = symbol->u.function;
   if (!same_function(result, f)) {
-    kiln__cpu_ptx_complain(&p->messages, f->pos,
-                           "'%.*s' was declared differently before",
-                           KILN__SHOWN(f->name));
+    kiln__cpu_wrong(p, f->pos, "'%.*s' was declared differently before",
+                    KILN__SHOWN(f->name));
     return NULL;
   }
   /* The first declaration decides the linkage: later ones may omit .visible. */
@@ -270,8 +268,7 @@ static bool collect(kiln__cpu_parser *p, kiln__cpu_ptx_function *f)
   f->variables = kiln__cpu_ptx_take(p, &p->variables, 0, &f->n_variables);
   f->labels = kiln__cpu_ptx_take(p, &p->function_labels, 0, &f->n_labels);
   if (f->n_registers > KILN__PTX_MAX_REGISTERS)
-    kiln__cpu_ptx_complain(&p->messages, f->pos,
-                           "more than 2^20 registers in a function");
+    kiln__cpu_wrong(p, f->pos, "more than 2^20 registers in a function");
   if (f->n_insns > 0) {
     f->insns = kiln__cpu_ptx_new(p, f->n_insns * sizeof *f->insns);
     if (f->insns != NULL)
@@ -317,9 +314,9 @@ bool kiln__cpu_ptx_function_parse(kiln__cpu_parser *p,
     return kiln__cpu_ptx_unexpected(p, "'{' or ';'");
   if (linkage == KILN__LINK_COMMON ||
       (f.defined && linkage == KILN__LINK_EXTERN))
-    kiln__cpu_ptx_complain(&p->messages, f.pos,
-                           "a function that is defined is neither .extern nor "
-                           ".common");
+    kiln__cpu_wrong(p, f.pos,
+                    "a function that is defined is neither .extern nor "
+                    ".common");
   target = enter(p, &f);
   if (p->no_memory)
     return false;
@@ -344,8 +341,8 @@ static kiln__cpu_ptx_symbol *function_named(kiln__cpu_parser *p)
   symbol = kiln__cpu_ptx_lookup(p, name.text);
   if (symbol != NULL && symbol->kind == KILN__SYMBOL_FUNCTION)
     return symbol;
-  kiln__cpu_ptx_complain(&p->messages, name.pos, "'%.*s' is not a function",
-                         KILN__SHOWN(name.text));
+  kiln__cpu_wrong(p, name.pos, "'%.*s' is not a function",
+                  KILN__SHOWN(name.text));
   return NULL;
 }
 
@@ -372,7 +369,7 @@ bool kiln__cpu_ptx_alias(kiln__cpu_parser *p)
                         to->u.function->params, to->u.function->n_params))
     wrong = "the alias has other parameters";
   if (wrong != NULL) {
-    kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
+    kiln__cpu_wrong(p, pos, "%s", wrong);
   } else {
     alias->u.function->alias_of = to->u.function;
     alias->u.function = to->u.function;

@@ -19,9 +19,7 @@ typedef struct filler {
 
 static bool mismatch(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos)
 {
-  kiln__cpu_ptx_complain(&p->messages, pos,
-                         "this value does not fit the variable's type");
-  return false;
+  return kiln__cpu_wrong(p, pos, "this value does not fit the variable's type");
 }
 
 /* Extends the bytes to `end`. Bytes without a value are zero. */
@@ -35,11 +33,9 @@ static bool reach(kiln__cpu_parser *p, filler *f, uint64_t end)
     const uint64_t gap = end - f->bytes.size;
     const size_t step = gap < sizeof zeros ? (size_t)gap : sizeof zeros;
 
-    if (p->init_bytes > KILN__PTX_MAX_INIT + 16 * (uint64_t)source_size) {
-      kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+    if (p->init_bytes > KILN__PTX_MAX_INIT + 16 * (uint64_t)source_size)
+      return kiln__cpu_wrong(p, p->tok.pos,
                              "the initial values of the module exceed 64 MiB");
-      return false;
-    }
     p->init_bytes += step;
     kiln__buf_add(&f->bytes, zeros, step);
     if (f->bytes.failed) {
@@ -129,8 +125,8 @@ static bool symbol_value(kiln__cpu_parser *p, kiln__cpu_ptx_reloc *r)
                  r->symbol->u.variable->space != KILN__SPACE_CONST
            : r->symbol->kind != KILN__SYMBOL_FUNCTION || r->generic ||
                  offset)) {
-    kiln__cpu_ptx_complain(
-        &p->messages, pos,
+    kiln__cpu_wrong(
+        p, pos,
         "only the address of a .global or .const variable, or of a function, "
         "can be an initial value");
     return !p->no_memory;
@@ -167,11 +163,9 @@ static bool masked_item(kiln__cpu_parser *p, filler *f, uint64_t at,
     return mismatch(p, pos);
   while (r.shift < 64 && mask != UINT64_C(0xff) << r.shift)
     r.shift = (uint8_t)(r.shift + 8);
-  if (r.shift == 64) {
-    kiln__cpu_ptx_complain(&p->messages, pos,
+  if (r.shift == 64)
+    return kiln__cpu_wrong(p, pos,
                            "a mask must select one whole byte, as 0xFF00 does");
-    return false;
-  }
   kiln__cpu_ptx_next(p);
   return store(p, f, at, 0) && symbol_value(p, &r) &&
          kiln__cpu_ptx_expect(p, ')') && add_reloc(p, &r);
@@ -184,11 +178,9 @@ static bool scalar(kiln__cpu_parser *p, filler *f, uint64_t at)
   kiln__cpu_value v = {0};
   uint64_t bits;
 
-  if (at + 16 > UINT32_MAX) {
-    kiln__cpu_ptx_complain(&p->messages, first.pos,
+  if (at + 16 > UINT32_MAX)
+    return kiln__cpu_wrong(p, first.pos,
                            "the initial values of the module exceed 64 MiB");
-    return false;
-  }
   if (first.kind == KILN__TOKEN_NAME && !kiln__cpu_ptx_is(p, "WARP_SZ"))
     return address_item(p, f, at);
   if (first.kind == KILN__TOKEN_INTEGER) {
@@ -221,12 +213,9 @@ static bool level_of(kiln__cpu_parser *p, filler *f, uint32_t level,
   kiln__cpu_ptx_next(p);
   if (!kiln__cpu_ptx_accept(p, '}')) {
     do {
-      if (f->dims[level] != 0 && n == f->dims[level]) {
-        kiln__cpu_ptx_complain(
-            &p->messages, p->tok.pos,
-            "more initial values than the array has elements");
-        return false;
-      }
+      if (f->dims[level] != 0 && n == f->dims[level])
+        return kiln__cpu_wrong(
+            p, p->tok.pos, "more initial values than the array has elements");
       if (!(level + 1 < f->n_dims
                 ? level_of(p, f, level + 1, at + n * f->stride[level])
                 : scalar(p, f, at + n * f->stride[level])))

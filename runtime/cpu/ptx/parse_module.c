@@ -27,9 +27,8 @@ static bool version(kiln__cpu_parser *p)
       return kiln__cpu_ptx_unexpected(p, "a version like 9.0");
   }
   if (parts[0] < 3 || parts[0] > 9 || parts[1] > 9)
-    kiln__cpu_ptx_complain(&p->messages, pos,
-                           ".version %u.%u is not supported, only 3.0 to 9.9",
-                           parts[0], parts[1]);
+    kiln__cpu_wrong(p, pos, ".version %u.%u is not supported, only 3.0 to 9.9",
+                    parts[0], parts[1]);
   p->module->version = parts[0] * 10 + parts[1];
   kiln__cpu_ptx_next(p);
   return true;
@@ -77,14 +76,12 @@ static bool architecture(kiln__cpu_parser *p)
     if (suffix == 'f' && needed < 88)
       needed = 88;
     if (p->module->version < needed)
-      kiln__cpu_ptx_complain(&p->messages, pos,
-                             "this .target requires .version %u.%u or later",
-                             needed / 10, needed % 10);
+      kiln__cpu_wrong(p, pos, "this .target requires .version %u.%u or later",
+                      needed / 10, needed % 10);
     return true;
   }
-  kiln__cpu_ptx_complain(
-      &p->messages, pos,
-      "unknown .target '%.*s'; expected an architecture such as sm_90",
+  kiln__cpu_wrong(
+      p, pos, "unknown .target '%.*s'; expected an architecture such as sm_90",
       KILN__SHOWN(text));
   return true;
 }
@@ -115,11 +112,10 @@ static bool target(kiln__cpu_parser *p)
     }
   } while (kiln__cpu_ptx_accept(p, ','));
   if (!named)
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                           ".target names no architecture such as sm_90");
+    kiln__cpu_wrong(p, p->tok.pos,
+                    ".target names no architecture such as sm_90");
   if (unified && p->module->texmode_independent)
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                           ".target names both texture modes");
+    kiln__cpu_wrong(p, p->tok.pos, ".target names both texture modes");
   return true;
 }
 
@@ -131,8 +127,8 @@ static bool address_size(kiln__cpu_parser *p)
   if (!kiln__cpu_ptx_number(p, &bits))
     return false;
   if (bits != 64)
-    kiln__cpu_ptx_complain(
-        &p->messages, pos,
+    kiln__cpu_wrong(
+        p, pos,
         "only .address_size 64 is supported; compile with 64-bit addresses");
   return true;
 }
@@ -232,9 +228,8 @@ static void parse(kiln__cpu_parser *p)
       pos.column = *c == '\n' ? 1 : pos.column + 1;
       pos.line += *c == '\n';
     }
-    kiln__cpu_ptx_complain(&p->messages, pos,
-                           "PTX is ASCII text, but this byte is %u",
-                           (unsigned)(unsigned char)*wrong);
+    kiln__cpu_wrong(p, pos, "PTX is ASCII text, but this byte is %u",
+                    (unsigned)(unsigned char)*wrong);
     return;
   }
   kiln__cpu_ptx_next(p);
@@ -243,8 +238,8 @@ static void parse(kiln__cpu_parser *p)
   declarations(p);
   kiln__cpu_ptx_resolve_sections(p);
   if (p->module->debug && p->n_sections == 0)
-    kiln__cpu_ptx_complain(&p->messages, (kiln__cpu_ptx_pos){1, 1},
-                           ".target debug requires debug sections");
+    kiln__cpu_wrong(p, (kiln__cpu_ptx_pos){1, 1},
+                    ".target debug requires debug sections");
 }
 
 static void parser_free(kiln__cpu_parser *p)

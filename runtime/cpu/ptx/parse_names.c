@@ -141,11 +141,9 @@ bool kiln__cpu_ptx_scope_open(kiln__cpu_parser *p)
 {
   const uint32_t number = p->next_scope++;
 
-  if (p->depth + 1 >= sizeof p->scopes / sizeof *p->scopes) {
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
+  if (p->depth + 1 >= sizeof p->scopes / sizeof *p->scopes)
+    return kiln__cpu_wrong(p, p->tok.pos,
                            "braces are nested more than 64 levels deep");
-    return false;
-  }
   if (!kiln__cpu_ptx_grow(p, &p->scope_parent, number - p->first_scope,
                           &p->scope_parent_capacity, sizeof *p->scope_parent))
     return false;
@@ -275,8 +273,7 @@ static bool taken(kiln__cpu_parser *p, kiln__cpu_slice name)
 static void complain_taken(kiln__cpu_parser *p, kiln__cpu_slice name,
                            kiln__cpu_ptx_pos pos)
 {
-  kiln__cpu_ptx_complain(&p->messages, pos, "'%.*s' is declared twice",
-                         KILN__SHOWN(name));
+  kiln__cpu_wrong(p, pos, "'%.*s' is declared twice", KILN__SHOWN(name));
 }
 
 kiln__cpu_ptx_symbol *kiln__cpu_ptx_symbol_new(kiln__cpu_parser *p,
@@ -423,8 +420,7 @@ static bool is_hidden(kiln__cpu_parser *p, kiln__cpu_slice name)
 static void complain_label(kiln__cpu_parser *p, kiln__cpu_slice name,
                            kiln__cpu_ptx_pos pos, const char *what)
 {
-  kiln__cpu_ptx_complain(&p->messages, pos, "%s '%.*s'", what,
-                         KILN__SHOWN(name));
+  kiln__cpu_wrong(p, pos, "%s '%.*s'", what, KILN__SHOWN(name));
 }
 
 bool kiln__cpu_ptx_use_label(kiln__cpu_parser *p, kiln__cpu_ptx_symbol **to,

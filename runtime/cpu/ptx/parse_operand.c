@@ -86,8 +86,8 @@ static bool join(kiln__cpu_parser *p, kiln__cpu_slice *text,
 
 static bool complain_unknown(kiln__cpu_parser *p, const kiln__cpu_token *name)
 {
-  kiln__cpu_ptx_complain(&p->messages, name->pos, "'%.*s' is not declared",
-                         KILN__SHOWN(name->text));
+  kiln__cpu_wrong(p, name->pos, "'%.*s' is not declared",
+                  KILN__SHOWN(name->text));
   return true;
 }
 
@@ -118,9 +118,8 @@ static bool component(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
       s->u.variable->vector < 2 || s->u.variable->space != KILN__SPACE_REG)
     return kiln__cpu_ptx_unexpected(p, "no component here");
   if (which >= s->u.variable->vector)
-    kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                           "the vector has %u components",
-                           s->u.variable->vector);
+    kiln__cpu_wrong(p, p->tok.pos, "the vector has %u components",
+                    s->u.variable->vector);
   out->component = (int8_t)which;
   kiln__cpu_ptx_next(p);
   return true;
@@ -139,8 +138,7 @@ static bool subscript(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
     return false;
   if (s->kind != KILN__SYMBOL_VARIABLE || !s->u.variable->is_array ||
       index > INT32_MAX || index < INT32_MIN) {
-    kiln__cpu_ptx_complain(&p->messages, pos,
-                           "only an element of an array can be subscripted");
+    kiln__cpu_wrong(p, pos, "only an element of an array can be subscripted");
     return true;
   }
   bytes = (uint64_t)kiln__cpu_ptx_type_bytes[s->u.variable->type] *
@@ -283,9 +281,8 @@ static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
     return false;
   if (base.negated || base.kind == KILN__OPERAND_SINK ||
       base.kind == KILN__OPERAND_SPECIAL || base.component >= 0)
-    kiln__cpu_ptx_complain(
-        &p->messages, base.pos,
-        "expected a variable, a register or a number as address");
+    kiln__cpu_wrong(p, base.pos,
+                    "expected a variable, a register or a number as address");
   if (kiln__cpu_ptx_accept(p, ']')) {
     kept = kiln__cpu_ptx_new(p, sizeof *kept);
     if (kept == NULL)
@@ -300,7 +297,7 @@ static bool address(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
   if (p->tok.kind != ',')
     return kiln__cpu_ptx_expect(p, ']');
   if (base.offset != 0)
-    kiln__cpu_ptx_complain(&p->messages, base.pos, "no offset is allowed here");
+    kiln__cpu_wrong(p, base.pos, "no offset is allowed here");
   if (!push(p, &base))
     return false;
   do {
@@ -332,8 +329,7 @@ static bool pair(kiln__cpu_parser *p, kiln__cpu_ptx_operand *out)
     return false;
   if (items[1].kind != KILN__OPERAND_SYMBOL &&
       items[1].kind != KILN__OPERAND_SINK)
-    kiln__cpu_ptx_complain(&p->messages, items[1].pos,
-                           "expected a predicate register");
+    kiln__cpu_wrong(p, items[1].pos, "expected a predicate register");
   *out = (kiln__cpu_ptx_operand){.kind = KILN__OPERAND_PAIR,
                                  .pos = pos,
                                  .component = -1,

@@ -108,8 +108,7 @@ static bool alignment(kiln__cpu_parser *p, uint32_t *out)
   if (!kiln__cpu_ptx_number(p, &align))
     return false;
   if (align == 0 || (align & (align - 1)) != 0 || align > UINT32_C(1) << 30) {
-    kiln__cpu_ptx_complain(&p->messages, pos,
-                           "an alignment must be a power of two up to 2^30");
+    kiln__cpu_wrong(p, pos, "an alignment must be a power of two up to 2^30");
     align = 1;
   }
   *out = (uint32_t)align;
@@ -142,7 +141,7 @@ static void check_type(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
   else if (v->type == KILN__SAMPLERREF && !p->module->texmode_independent)
     wrong = "samplers need .target texmode_independent";
   if (wrong != NULL)
-    kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
+    kiln__cpu_wrong(p, pos, "%s", wrong);
 }
 
 /* Parses `.global .align 4 .v2 .f32`, from the state space on. */
@@ -196,8 +195,7 @@ static bool dimensions(kiln__cpu_parser *p, uint64_t *dims, uint32_t *n)
     if (!kiln__cpu_ptx_number(p, &dims[*n]) || !kiln__cpu_ptx_expect(p, ']'))
       return false;
     if (*n > 0 && dims[*n] == 0) {
-      kiln__cpu_ptx_complain(&p->messages, p->tok.pos,
-                             "a dimension must be above 0");
+      kiln__cpu_wrong(p, p->tok.pos, "a dimension must be above 0");
       dims[*n] = 1;
     }
     (*n)++;
@@ -216,8 +214,7 @@ static void measure(kiln__cpu_parser *p, kiln__cpu_declaration *d,
 
   for (uint32_t i = 0; i < n; i++) {
     if (dims[i] != 0 && size > KILN__PTX_MAX_ARRAY / dims[i]) {
-      kiln__cpu_ptx_complain(&p->messages, pos,
-                             "the array is larger than 2^48 bytes");
+      kiln__cpu_wrong(p, pos, "the array is larger than 2^48 bytes");
       size = one;
       break;
     }
@@ -243,14 +240,12 @@ static bool range(kiln__cpu_parser *p, kiln__cpu_declaration *d,
   if (!kiln__cpu_ptx_number(p, &count) || !kiln__cpu_ptx_expect(p, '>'))
     return false;
   if (d->v.space != KILN__SPACE_REG) {
-    kiln__cpu_ptx_complain(
-        &p->messages, name->pos,
-        "only registers can be declared as a range such as %%r<4>");
+    kiln__cpu_wrong(p, name->pos,
+                    "only registers can be declared as a range such as %%r<4>");
     return true;
   }
   if (count > KILN__PTX_MAX_REGISTERS) {
-    kiln__cpu_ptx_complain(&p->messages, name->pos,
-                           "more than 2^20 registers in a function");
+    kiln__cpu_wrong(p, name->pos, "more than 2^20 registers in a function");
     return true;
   }
   return kiln__cpu_ptx_declare_range(p, name->text, name->pos, (uint32_t)count,
@@ -278,14 +273,13 @@ static bool redeclare(kiln__cpu_parser *p, kiln__cpu_ptx_symbol *old,
   const bool is_extern = v->linkage == KILN__LINK_EXTERN;
 
   if (!variable || !(was_extern || is_extern)) {
-    kiln__cpu_ptx_complain(&p->messages, name->pos, "'%.*s' is declared twice",
-                           KILN__SHOWN(name->text));
+    kiln__cpu_wrong(p, name->pos, "'%.*s' is declared twice",
+                    KILN__SHOWN(name->text));
   } else if (!agree(old->u.variable, v) ||
              (was_extern && v->linkage == KILN__LINK_NONE) ||
              (is_extern && old->u.variable->linkage == KILN__LINK_NONE)) {
-    kiln__cpu_ptx_complain(&p->messages, name->pos,
-                           "'%.*s' was declared differently before",
-                           KILN__SHOWN(name->text));
+    kiln__cpu_wrong(p, name->pos, "'%.*s' was declared differently before",
+                    KILN__SHOWN(name->text));
   } else if (!is_extern || old->u.variable->flexible) {
     *old->u.variable = *v;
     old->pos = name->pos;
@@ -334,7 +328,7 @@ static void check_one(kiln__cpu_parser *p, const kiln__cpu_declaration *d,
   else if (v->managed && v->space != KILN__SPACE_GLOBAL)
     wrong = "only .global variables can be .managed";
   if (wrong != NULL)
-    kiln__cpu_ptx_complain(&p->messages, name->pos, "%s", wrong);
+    kiln__cpu_wrong(p, name->pos, "%s", wrong);
 }
 
 /* Parses one name with its dimensions and initial value. */
@@ -349,8 +343,8 @@ static bool declarator(kiln__cpu_parser *p, const kiln__cpu_declaration *all)
   if (!kiln__cpu_ptx_expect(p, KILN__TOKEN_NAME))
     return false;
   if (kiln__cpu_slice_is(name.text, "WARP_SZ"))
-    kiln__cpu_ptx_complain(&p->messages, name.pos,
-                           "WARP_SZ is a constant and cannot be declared");
+    kiln__cpu_wrong(p, name.pos,
+                    "WARP_SZ is a constant and cannot be declared");
   if (kiln__cpu_ptx_accept(p, '<')) {
     measure(p, &d, name.pos, dims, 0);
     return range(p, &d, &name);
@@ -382,7 +376,7 @@ static void check_space(kiln__cpu_parser *p, const kiln__cpu_declaration *d)
   else if (d->v.linkage == KILN__LINK_COMMON && space != KILN__SPACE_GLOBAL)
     wrong = "only .global variables can be .common";
   if (wrong != NULL)
-    kiln__cpu_ptx_complain(&p->messages, d->pos, "%s", wrong);
+    kiln__cpu_wrong(p, d->pos, "%s", wrong);
 }
 
 bool kiln__cpu_ptx_variables(kiln__cpu_parser *p, kiln__cpu_linkage linkage,
@@ -439,7 +433,7 @@ static void check_param(kiln__cpu_parser *p, const kiln__cpu_ptx_variable *v,
   else if (v->is_array && v->space == KILN__SPACE_REG)
     wrong = "a register cannot be an array";
   if (wrong != NULL)
-    kiln__cpu_ptx_complain(&p->messages, pos, "%s", wrong);
+    kiln__cpu_wrong(p, pos, "%s", wrong);
 }
 
 static kiln__cpu_ptx_symbol *param(kiln__cpu_parser *p, kiln__cpu_param_use use)
@@ -495,9 +489,8 @@ bool kiln__cpu_ptx_params(kiln__cpu_parser *p, kiln__cpu_param_use use,
 
     ok = symbol != NULL && kiln__cpu_ptx_push(p, &list, symbol);
     if (ok && flexible)
-      kiln__cpu_ptx_complain(
-          &p->messages, symbol->pos,
-          "only the last parameter can be an array without a size");
+      kiln__cpu_wrong(p, symbol->pos,
+                      "only the last parameter can be an array without a size");
     flexible = ok && symbol->u.variable->flexible;
   } while (ok && kiln__cpu_ptx_accept(p, ','));
   ok = ok && kiln__cpu_ptx_expect(p, ')');

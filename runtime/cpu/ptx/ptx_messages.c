@@ -60,24 +60,44 @@ static void show(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos)
   kiln__buf_format(&m->text, "  %s\n  %*s^\n", text, (int)(at - first), "");
 }
 
-void kiln__cpu_ptx_complain(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos,
-                            const char *format, ...)
+static void add_message(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos,
+                        const char *format, va_list list)
 {
   char text[400];
-  va_list list;
 
   if (m->n < UINT32_MAX)
     m->n++;
   if (m->n > MOST_MESSAGES)
     return;
-  va_start(list, format);
   vsnprintf(text, sizeof text, format, list);
-  va_end(list);
   for (char *c = text; *c != '\0'; c++)
     *c = shown(*c);
   kiln__buf_format(&m->text, "ptx line %u, column %u: %s\n", pos.line,
                    pos.column, text);
   show(m, pos);
+}
+
+void kiln__cpu_ptx_complain(kiln__cpu_ptx_messages *m, kiln__cpu_ptx_pos pos,
+                            const char *format, ...)
+{
+  va_list list;
+
+  va_start(list, format);
+  add_message(m, pos, format, list);
+  va_end(list);
+}
+
+#undef kiln__cpu_wrong
+
+bool kiln__cpu_wrong(kiln__cpu_parser *p, kiln__cpu_ptx_pos pos,
+                     const char *format, ...)
+{
+  va_list list;
+
+  va_start(list, format);
+  add_message(&p->messages, pos, format, list);
+  va_end(list);
+  return false;
 }
 
 kiln_status kiln__cpu_ptx_messages_end(kiln__cpu_ptx_messages *m,
