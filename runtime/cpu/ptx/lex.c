@@ -303,11 +303,10 @@ bool kiln__cpu_ptx_unexpected(kiln__cpu_parser *p, const char *what)
   if (p->tok.kind == KILN__TOKEN_BAD)
     return false;
   if (p->tok.kind == KILN__TOKEN_END)
-    kiln__cpu_wrong(p, p->tok.pos, "unexpected end of the text, expected %s",
-                    what);
-  else
-    return kiln__cpu_wrong(p, p->tok.pos, "unexpected '%.*s', expected %s",
-                           size, p->tok.text.data, what);
+    return kiln__cpu_wrong(p, p->tok.pos,
+                           "unexpected end of the text, expected %s", what);
+  return kiln__cpu_wrong(p, p->tok.pos, "unexpected '%.*s', expected %s", size,
+                         p->tok.text.data, what);
 }
 
 bool kiln__cpu_ptx_expect(kiln__cpu_parser *p, int kind)

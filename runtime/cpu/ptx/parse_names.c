@@ -143,7 +143,7 @@ bool kiln__cpu_ptx_scope_open(kiln__cpu_parser *p)
 
   if (p->depth + 1 >= sizeof p->scopes / sizeof *p->scopes)
     return kiln__cpu_wrong(p, p->tok.pos,
-                           "braces are nested more than 64 levels deep");
+                           "braces are nested more than 128 levels deep");
   if (!kiln__cpu_ptx_grow(p, &p->scope_parent, number - p->first_scope,
                           &p->scope_parent_capacity, sizeof *p->scope_parent))
     return false;
