@@ -30,21 +30,28 @@ static kiln_status go(bench *b, kiln_kernel *kernel,
   return st;
 }
 
-#define GO(b, kernel, config, ...)                                             \
-  go((b), (kernel), (config), (const kiln_arg[]){__VA_ARGS__},                 \
-     sizeof((const kiln_arg[]){__VA_ARGS__}) / sizeof(kiln_arg))
+/* A function launch_ID() that launches with this configuration and arguments. */
+#define LAUNCH(id, config_, ...)                                               \
+  static kiln_status launch_##id(bench *b, kiln_kernel *k)                     \
+  {                                                                            \
+    const kiln_launch_config config = config_;                                 \
+    const kiln_arg args[] = {__VA_ARGS__};                                     \
+                                                                               \
+    return go(b, k, &config, args, sizeof args / sizeof args[0]);              \
+  }
+
+/* Arguments, whose addresses a launch takes. */
+static const float factor = 2.5f, one = 1, two = 2, four = 4, softening = 0.01f,
+                   julia_x = -0.79f, julia_y = 0.15f;
+static const uint32_t n_elements = N, n_bodies = BODIES, matrix = MATRIX,
+                      side = SIDE;
+static const kiln_launch_config matmul_config = {
+    .grid = {MATRIX / 128, MATRIX / 128, 1}, .block = {.x = 256}};
 
 /* ---- The kernels: launch, then compare ---------------------------------- */
 
-static kiln_status launch_saxpy(bench *b, kiln_kernel *k)
-{
-  const kiln_launch_config config = kiln_launch_1d(N, 256);
-  const float factor = 2.5f;
-  const uint32_t n = N;
-
-  return GO(b, k, &config, KILN_ARG(factor), KILN_ARG(b->da), KILN_ARG(b->dout),
-            KILN_ARG(n));
-}
+LAUNCH(saxpy, kiln_launch_1d(N, 256), KILN_ARG(factor), KILN_ARG(b->da),
+       KILN_ARG(b->dout), KILN_ARG(n_elements))
 
 static bool check_saxpy(const bench *b)
 {
@@ -55,15 +62,8 @@ static bool check_saxpy(const bench *b)
   return good;
 }
 
-static kiln_status launch_convolution(bench *b, kiln_kernel *k)
-{
-  const kiln_launch_config config = kiln_launch_1d(N, 256);
-  const float x = 1, y = 2, z = 4;
-  const uint32_t n = N;
-
-  return GO(b, k, &config, KILN_ARG(b->dout), KILN_ARG(b->da), KILN_ARG(n),
-            KILN_ARG(x), KILN_ARG(y), KILN_ARG(z));
-}
+LAUNCH(convolution, kiln_launch_1d(N, 256), KILN_ARG(b->dout), KILN_ARG(b->da),
+       KILN_ARG(n_elements), KILN_ARG(one), KILN_ARG(two), KILN_ARG(four))
 
 static bool check_convolution(const bench *b)
 {
@@ -78,13 +78,8 @@ static bool check_convolution(const bench *b)
   return good;
 }
 
-static kiln_status launch_reduce(bench *b, kiln_kernel *k)
-{
-  const kiln_launch_config config = kiln_launch_1d(N, 256);
-  const uint32_t n = N;
-
-  return GO(b, k, &config, KILN_ARG(b->da), KILN_ARG(n), KILN_ARG(b->dout));
-}
+LAUNCH(reduce, kiln_launch_1d(N, 256), KILN_ARG(b->da), KILN_ARG(n_elements),
+       KILN_ARG(b->dout))
 
 /* All values and sums are small multiples of 1/8, so the sums are exact. */
 static bool check_reduce(const bench *b)
@@ -96,15 +91,8 @@ static bool check_reduce(const bench *b)
   return fabs((double)b->out[0] - (double)b->b[0] - sum) <= 1e-5 * sum;
 }
 
-static kiln_status launch_nbody(bench *b, kiln_kernel *k)
-{
-  const kiln_launch_config config = kiln_launch_1d(BODIES, 256);
-  const uint32_t n = BODIES;
-  const float softening = 0.01f;
-
-  return GO(b, k, &config, KILN_ARG(b->dout), KILN_ARG(b->da), KILN_ARG(n),
-            KILN_ARG(softening));
-}
+LAUNCH(nbody, kiln_launch_1d(BODIES, 256), KILN_ARG(b->dout), KILN_ARG(b->da),
+       KILN_ARG(n_bodies), KILN_ARG(softening))
 
 static bool check_nbody(const bench *b)
 {
@@ -128,15 +116,8 @@ static bool check_nbody(const bench *b)
   return good;
 }
 
-static kiln_status launch_matmul(bench *b, kiln_kernel *k)
-{
-  const kiln_launch_config config = {.grid = {MATRIX / 128, MATRIX / 128, 1},
-                                     .block = {.x = 256}};
-  const uint32_t n = MATRIX, depth = MATRIX;
-
-  return GO(b, k, &config, KILN_ARG(b->dout), KILN_ARG(b->da), KILN_ARG(b->db),
-            KILN_ARG(n), KILN_ARG(depth));
-}
+LAUNCH(matmul, matmul_config, KILN_ARG(b->dout), KILN_ARG(b->da),
+       KILN_ARG(b->db), KILN_ARG(matrix), KILN_ARG(matrix))
 
 static bool check_matmul(const bench *b)
 {
@@ -154,15 +135,8 @@ static bool check_matmul(const bench *b)
   return good;
 }
 
-static kiln_status launch_julia(bench *b, kiln_kernel *k)
-{
-  const kiln_launch_config config = kiln_launch_2d(SIDE, SIDE, 16, 16);
-  const uint32_t side = SIDE;
-  const float x = -0.79f, y = 0.15f;
-
-  return GO(b, k, &config, KILN_ARG(b->dout), KILN_ARG(side), KILN_ARG(side),
-            KILN_ARG(x), KILN_ARG(y));
-}
+LAUNCH(julia, kiln_launch_2d(SIDE, SIDE, 16, 16), KILN_ARG(b->dout),
+       KILN_ARG(side), KILN_ARG(side), KILN_ARG(julia_x), KILN_ARG(julia_y))
 
 /* The compiler fuses some products, so up to 2 % of the pixels may differ. */
 static bool check_julia(const bench *b)
@@ -342,7 +316,10 @@ static void show(cli *c, double rates[N_SETTINGS][N_KERNELS], bool *good)
         kiln__cli_cell(&t, "%.2f", rates[s][k] * 1e-9);
       *good = *good && rates[s][k] != 0;
     }
-    kiln__cli_cell(&t, "%.2fx", rates[3][k] / rates[1][k]);
+    if (rates[1][k] > 0 && rates[3][k] > 0)
+      kiln__cli_cell(&t, "%.2fx", rates[3][k] / rates[1][k]);
+    else
+      kiln__cli_dashes(&t, 1);
     kiln__cli_cell(&t, "%.0f", kernels[k].wanted);
   }
   printf(

@@ -309,44 +309,30 @@ static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
   return 0;
 }
 
-static int ladder_big(bench *b)
+/* The steps for n elements, the library, CUB and the CPU, as a table and under `key`
+ * in the JSON. With `one_thread` its row comes first, and speedups count from the
+ * next one. */
+static int ladder(bench *b, const bench_rung *rungs, uint64_t n,
+                  bool one_thread, const char *key)
 {
-  const double reference = kiln__bench_sum_f64(b->host, b->n, b->cores);
+  const double reference = kiln__bench_sum_f64(b->host, n, b->cores);
   row rows[MOST_ROWS];
-  size_t n = 0;
-  float value;
-  char title[96];
-
-  if (add_one_thread(b, rows, &n, reference) != 0)
-    return 1;
-  for (const bench_rung *r = kiln__bench_big; r->builtin != NULL; r++)
-    if (time_rung(b, r, b->n, reference, &rows[n++], &value) != 0)
-      return 1;
-  if (add_library(b, rows, &n, b->n, reference) != 0)
-    return 1;
-  add_cpu(b, rows, &n, b->n, reference);
-  snprintf(title, sizeof title, "Sum of 2^%.0f floats", log2((double)b->n));
-  cJSON_AddItemToObject(b->json, "ladder", print_table(b, title, rows, n, 1));
-  return 0;
-}
-
-static int ladder_small(bench *b)
-{
-  const uint64_t n_lecture = LECTURE_N;
-  const double reference = kiln__bench_sum_f64(b->host, n_lecture, b->cores);
-  row rows[MOST_ROWS];
-  size_t n = 0;
+  size_t n_rows = 0;
   float value;
 
-  for (const bench_rung *r = kiln__bench_small; r->builtin != NULL; r++)
-    if (time_rung(b, r, n_lecture, reference, &rows[n++], &value) != 0)
-      return 1;
-  if (add_library(b, rows, &n, n_lecture, reference) != 0)
+  if (one_thread && add_one_thread(b, rows, &n_rows, reference) != 0)
     return 1;
-  add_cpu(b, rows, &n, n_lecture, reference);
+  for (const bench_rung *r = rungs; r->builtin != NULL; r++)
+    if (time_rung(b, r, n, reference, &rows[n_rows++], &value) != 0)
+      return 1;
+  if (add_library(b, rows, &n_rows, n, reference) != 0)
+    return 1;
+  add_cpu(b, rows, &n_rows, n, reference);
   cJSON_AddItemToObject(
-      b->json, "ladder_1024x1024",
-      print_table(b, "Sum of 1024 x 1024 floats", rows, n, 0));
+      b->json, key,
+      print_table(b,
+                  kiln__cli_text(b->c, "Sum of 2^%.0f floats", log2((double)n)),
+                  rows, n_rows, one_thread ? 1 : 0));
   return 0;
 }
 
@@ -441,6 +427,10 @@ typedef struct best {
 static int sweep_program(bench *b, const bench_tuning *base, best *bests,
                          cli_table *t, cJSON *list)
 {
+  static const char *const names[] = {"block", "items", "threads", "even",
+                                      "keep"};
+  const unsigned values[] = {base->block, base->items, base->threads,
+                             base->even, base->keep};
   bench_tuning tuning = *base;
   bench_shot shot = {.tuning = &tuning};
   const kiln_status st = kiln__bench_load(&b->gpu, &shot);
@@ -450,9 +440,7 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
   if (st != KILN_OK)
     return kiln__cli_failure(b->c, "sweep");
   for (size_t i = 0; i < 5; i++)
-    kiln__cli_cell(t, "%u",
-                   (const unsigned[]){base->block, base->items, base->threads,
-                                      base->even, base->keep}[i]);
+    kiln__cli_cell(t, "%u", values[i]);
   for (unsigned s = 0; s < SWEEP_SIZES; s++) {
     double least = INFINITY;
 
@@ -473,11 +461,8 @@ static int sweep_program(bench *b, const bench_tuning *base, best *bests,
       least = shot.ms[BENCH_QUEUED] < least ? shot.ms[BENCH_QUEUED] : least;
       if (shot.ms[BENCH_QUEUED] < bests[s].ms)
         bests[s] = (best){.tuning = tuning, .ms = shot.ms[BENCH_QUEUED]};
-      JSON_NUMBER(j, "block", tuning.block);
-      JSON_NUMBER(j, "items", tuning.items);
-      JSON_NUMBER(j, "threads", tuning.threads);
-      JSON_NUMBER(j, "even", tuning.even);
-      JSON_NUMBER(j, "keep", tuning.keep);
+      for (size_t i = 0; i < 5; i++)
+        JSON_NUMBER(j, names[i], values[i]);
       JSON_NUMBER(j, "vectors", tuning.vectors);
       JSON_NUMBER(j, "n", shot.n);
       JSON_NUMBER(j, "ms", shot.ms[BENCH_IDLE]);
@@ -587,8 +572,9 @@ static int with_gpu(bench *b)
   if (b->o.sweep) {
     rc = sweep(b);
   } else {
-    rc = ladder_big(b);
-    rc = rc != 0 ? rc : ladder_small(b);
+    rc = ladder(b, kiln__bench_big, b->n, true, "ladder");
+    if (rc == 0)
+      rc = ladder(b, kiln__bench_small, LECTURE_N, false, "ladder_1024x1024");
   }
   rc = rc != 0 ? rc : library_table(b);
   if (rc == 0)

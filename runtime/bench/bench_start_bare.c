@@ -39,23 +39,34 @@ static int find_entries(api *a, const char *path)
   return kiln__bench_symbols(path, list, &why) == NULL ? -1 : 0;
 }
 
+/* Return the driver's code from the function if a call fails. */
+#define DRIVER_TRY(call)                                                       \
+  do {                                                                         \
+    const int rc_ = (call);                                                    \
+    if (rc_ != 0)                                                              \
+      return rc_;                                                              \
+  } while (0)
+
+/* The bytes of a file and a NUL, to be freed; NULL if it cannot be read. */
 static void *read_whole(const char *path)
 {
   FILE *f = fopen(path, "rbe");
-  long size = 0;
-  void *data = NULL;
+  long size = -1;
+  char *data = NULL;
 
-  if (f == NULL)
-    return NULL;
-  if (fseek(f, 0, SEEK_END) == 0 && (size = ftell(f)) > 0 &&
-      fseek(f, 0, SEEK_SET) == 0)
-    data = calloc(1, (size_t)size + 1);
-  if (data != NULL && fread(data, 1, (size_t)size, f) != (size_t)size) {
-    free(data);
-    data = NULL;
+  if (f != NULL && fseek(f, 0, SEEK_END) == 0)
+    size = ftell(f);
+  if (size > 0 && (data = calloc(1, (size_t)size + 1)) != NULL) {
+    rewind(f);
+    if (fread(data, 1, (size_t)size, f) != (size_t)size)
+      size = -1;
   }
-  fclose(f);
-  return data;
+  if (f != NULL)
+    fclose(f);
+  if (size > 0)
+    return data;
+  free(data);
+  return NULL;
 }
 
 static int saxpy(const api *a, CUfunction f, float *x, float *y)
@@ -65,28 +76,22 @@ static int saxpy(const api *a, CUfunction f, float *x, float *y)
   unsigned n = START_ELEMENTS;
   CUdeviceptr dx = 0, dy = 0;
   void *params[] = {&factor, &dx, &dy, &n};
-  int rc = a->alloc(&dx, bytes);
 
-  if (rc == 0)
-    rc = a->alloc(&dy, bytes);
-  if (rc == 0)
-    rc = a->to_device(dx, x, bytes);
-  if (rc == 0)
-    rc = a->to_device(dy, y, bytes);
+  DRIVER_TRY(a->alloc(&dx, bytes));
+  DRIVER_TRY(a->alloc(&dy, bytes));
+  DRIVER_TRY(a->to_device(dx, x, bytes));
+  DRIVER_TRY(a->to_device(dy, y, bytes));
   kiln__bench_mark("memory and copies");
-  if (rc == 0)
-    rc = a->launch(f, START_ELEMENTS / 256, 1, 1, 256, 1, 1, 0, NULL, params,
-                   NULL);
+  DRIVER_TRY(a->launch(f, START_ELEMENTS / 256, 1, 1, 256, 1, 1, 0, NULL,
+                       params, NULL));
   kiln__bench_mark("first launch");
-  if (rc == 0)
-    rc = a->to_host(y, dy, bytes);
-  return rc;
+  return a->to_host(y, dy, bytes);
 }
 
-int kiln__bench_start_bare(const char *cubin, const char *kernel,
-                           const char *driver)
+/* From the driver to the result, once. */
+static int live(const char *cubin, const char *kernel, const char *driver,
+                float *x, float *y)
 {
-  static float x[START_ELEMENTS], y[START_ELEMENTS];
   api a = {0};
   int device = 0, rc;
   CUcontext context = NULL;
@@ -94,28 +99,31 @@ int kiln__bench_start_bare(const char *cubin, const char *kernel,
   CUfunction f = NULL;
   void *image;
 
-  kiln__bench_mark("process");
-  rc = find_entries(&a, driver);
-  if (rc == 0)
-    rc = a.init(0);
+  DRIVER_TRY(find_entries(&a, driver));
+  DRIVER_TRY(a.init(0));
   kiln__bench_mark("driver");
-  if (rc == 0)
-    rc = a.get_device(&device, 0);
-  if (rc == 0)
-    rc = a.retain(&context, device);
-  if (rc == 0)
-    rc = a.set_current(context);
+  DRIVER_TRY(a.get_device(&device, 0));
+  DRIVER_TRY(a.retain(&context, device));
+  DRIVER_TRY(a.set_current(context));
   kiln__bench_mark("context");
   image = read_whole(cubin);
-  if (rc == 0)
-    rc = image == NULL ? -1 : a.load(&module, image);
+  rc = image == NULL ? -1 : a.load(&module, image);
   free(image);
-  if (rc == 0)
-    rc = a.get_function(&f, module, kernel);
+  DRIVER_TRY(rc);
+  DRIVER_TRY(a.get_function(&f, module, kernel));
   kiln__bench_mark("load");
   kiln__bench_start_fill(x, y);
-  if (rc == 0)
-    rc = saxpy(&a, f, x, y);
+  return saxpy(&a, f, x, y);
+}
+
+int kiln__bench_start_bare(const char *cubin, const char *kernel,
+                           const char *driver)
+{
+  static float x[START_ELEMENTS], y[START_ELEMENTS];
+  int rc;
+
+  kiln__bench_mark("process");
+  rc = live(cubin, kernel, driver, x, y);
   if (rc != 0 || !kiln__bench_start_verify(y)) {
     fprintf(stderr, "kiln bench start: the bare program %s (code %d)\n",
             rc != 0 ? "failed" : "computed a wrong result", rc);

@@ -158,6 +158,19 @@ static int action_list(cli *c, cache_args *a)
   return CLI_OK;
 }
 
+cJSON *kiln__cli_cache_json(const kiln_cache_info *info)
+{
+  cJSON *o = cJSON_CreateObject();
+
+  JSON_TEXT(o, "path", info->path);
+  JSON_FLAG(o, "usable", info->usable);
+  JSON_TEXT(o, "reason", info->usable ? "" : info->reason);
+  JSON_NUMBER(o, "entries", info->entries);
+  JSON_NUMBER(o, "bytes", info->bytes);
+  JSON_NUMBER(o, "cap", info->cap);
+  return o;
+}
+
 static int action_stats(cli *c, cache_args *a)
 {
   kiln_cache_info info;
@@ -165,17 +178,8 @@ static int action_stats(cli *c, cache_args *a)
 
   if (describe(c, &info) != CLI_OK)
     return CLI_FAILED;
-  if (a->json) {
-    cJSON *o = cJSON_CreateObject();
-
-    JSON_TEXT(o, "path", info.path);
-    JSON_FLAG(o, "usable", info.usable);
-    JSON_TEXT(o, "reason", info.usable ? "" : info.reason);
-    JSON_NUMBER(o, "entries", info.entries);
-    JSON_NUMBER(o, "bytes", info.bytes);
-    JSON_NUMBER(o, "cap", info.cap);
-    return kiln__cli_json(c, o, NULL);
-  }
+  if (a->json)
+    return kiln__cli_json(c, kiln__cli_cache_json(&info), NULL);
   kiln__cli_sheet(&t, c);
   kiln__cli_row(&t, "folder", "%s", info.path[0] != '\0' ? info.path : "none");
   kiln__cli_row(&t, "state", "%s%s", info.usable ? "usable" : "not usable: ",

@@ -435,15 +435,9 @@ static void add_step_json(void *user, const kiln_trail_step *step)
 
 static cJSON *files_json(const doctor *d)
 {
-  cJSON *o = cJSON_CreateObject();
+  cJSON *o = kiln__cli_cache_json(&d->cache);
   cJSON *packs = cJSON_CreateArray();
 
-  JSON_TEXT(o, "path", d->cache.path);
-  JSON_FLAG(o, "usable", d->cache.usable);
-  JSON_TEXT(o, "reason", d->cache.usable ? "" : d->cache.reason);
-  JSON_NUMBER(o, "entries", d->cache.entries);
-  JSON_NUMBER(o, "bytes", d->cache.bytes);
-  JSON_NUMBER(o, "cap", d->cache.cap);
   for (size_t i = 0; i < d->n_packs; i++) {
     cJSON *p = cJSON_CreateObject();
 

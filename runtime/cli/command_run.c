@@ -187,7 +187,23 @@ static kiln_status launch_once(kiln_kernel *kernel, const run_spec *spec)
   return kiln_launch(kernel, &config, args, spec->n_args);
 }
 
-/* Median milliseconds of `repeats` launches, each between two events. */
+/* Milliseconds of one launch, between two events. */
+static kiln_status time_once(kiln_event *from, kiln_event *to,
+                             kiln_kernel *kernel, const run_spec *spec,
+                             double *ms)
+{
+  float took;
+
+  CLI_TRY(kiln_event_record(from, NULL));
+  CLI_TRY(launch_once(kernel, spec));
+  CLI_TRY(kiln_event_record(to, NULL));
+  CLI_TRY(kiln_event_synchronize(to));
+  CLI_TRY(kiln_event_elapsed(&took, from, to));
+  *ms = (double)took;
+  return KILN_OK;
+}
+
+/* The median of `repeats` launches. */
 static kiln_status timed(kiln_device *device, kiln_kernel *kernel,
                          const run_spec *spec, unsigned repeats, double *ms)
 {
@@ -197,20 +213,8 @@ static kiln_status timed(kiln_device *device, kiln_kernel *kernel,
 
   if (st == KILN_OK)
     st = kiln_event_create(&to, device, true);
-  for (unsigned i = 0; i < repeats && st == KILN_OK; i++) {
-    float took = 0;
-
-    st = kiln_event_record(from, NULL);
-    if (st == KILN_OK)
-      st = launch_once(kernel, spec);
-    if (st == KILN_OK)
-      st = kiln_event_record(to, NULL);
-    if (st == KILN_OK)
-      st = kiln_event_synchronize(to);
-    if (st == KILN_OK)
-      st = kiln_event_elapsed(&took, from, to);
-    times[i] = (double)took;
-  }
+  for (unsigned i = 0; i < repeats && st == KILN_OK; i++)
+    st = time_once(from, to, kernel, spec, &times[i]);
   kiln_event_free(from);
   kiln_event_free(to);
   *ms = st == KILN_OK ? kiln__cli_median(times, repeats) : 0;

@@ -58,6 +58,11 @@ const char *kiln__cli_disassembler(cli *c);
 char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
                             size_t size);
 
+/* ---- command_cache.c --- */
+
+/* The state of the cache as an object, for `cache stats` and `doctor`. */
+cJSON *kiln__cli_cache_json(const kiln_cache_info *info);
+
 /* ---- print_counters.c --------------------------------------------------- */
 
 /* Print and forget what the CPU device's checks found. @return how many */

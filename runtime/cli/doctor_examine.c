@@ -161,34 +161,39 @@ static void ask_ladder(doctor *d, doctor_device *gpu, const kiln_traits *traits)
   gpu->supported = supports(&gpu->query);
 }
 
+/* Launch the small kernel on `p` and verify what it wrote. */
+static kiln_status verify_probe(kiln_device *device, kiln_module *module,
+                                CUdeviceptr p)
+{
+  const unsigned seed = 12345;
+  unsigned out[PROBE_THREADS] = {0};
+  kiln_launch_config config = kiln_launch_1d(PROBE_THREADS, PROBE_THREADS);
+  kiln_kernel *kernel = NULL;
+
+  CLI_TRY(kiln_module_kernel(&kernel, module, "probe"));
+  CLI_TRY(KILN_LAUNCH(kernel, &config, KILN_ARG(p), KILN_ARG(seed)));
+  CLI_TRY(kiln_device_synchronize(device));
+  CLI_TRY(kiln_copy_to_host(device, out, p, sizeof out));
+  for (unsigned i = 0; i < PROBE_THREADS; i++)
+    if (out[i] != (i * 2654435761u ^ seed))
+      return KILN_ECORRUPT;
+  return KILN_OK;
+}
+
 /* Compile, load, launch and verify the small kernel. */
 static kiln_status run_probe(kiln_device *device)
 {
   const kiln_program_desc desc = {
       .source = probe, .name = "probe.cu", .no_cache = true};
-  const unsigned seed = 12345;
-  unsigned out[PROBE_THREADS] = {0};
-  kiln_launch_config config = kiln_launch_1d(PROBE_THREADS, PROBE_THREADS);
   kiln_module *module = NULL;
-  kiln_kernel *kernel = NULL;
   CUdeviceptr p = 0;
   kiln_status st = kiln_module_load(&module, device, &desc);
 
   if (st == KILN_OK)
-    st = kiln_module_kernel(&kernel, module, "probe");
+    st = kiln_memory_alloc(&p, device, PROBE_THREADS * sizeof(unsigned));
   if (st == KILN_OK)
-    st = kiln_memory_alloc(&p, device, sizeof out);
-  if (st == KILN_OK)
-    st = KILN_LAUNCH(kernel, &config, KILN_ARG(p), KILN_ARG(seed));
-  if (st == KILN_OK)
-    st = kiln_device_synchronize(device);
-  if (st == KILN_OK)
-    st = kiln_copy_to_host(device, out, p, sizeof out);
-  for (unsigned i = 0; st == KILN_OK && i < PROBE_THREADS; i++)
-    if (out[i] != (i * 2654435761u ^ seed))
-      st = KILN_ECORRUPT;
-  if (p != 0)
-    kiln_memory_free(device, p);
+    st = verify_probe(device, module, p);
+  kiln_memory_free(device, p);
   kiln_module_free(module);
   return st;
 }

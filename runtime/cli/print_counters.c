@@ -58,36 +58,36 @@ static void print_classes(cli *c, const kiln_cpu_counters *k)
   kiln__cli_table_print(&t, 2);
 }
 
-static void memory_row(cli_table *t, const char *name, uint64_t requests,
-                       uint64_t units, const char *unit)
-{
-  if (requests == 0)
-    return;
-  kiln__cli_cell(t, "%s", name);
-  kiln__cli_cell(t, "%llu", (unsigned long long)requests);
-  kiln__cli_cell(t, "%llu %s", (unsigned long long)units, unit);
-  kiln__cli_cell(t, "%.2f", ratio(units, requests));
-}
-
 static void print_memory(cli *c, const kiln_cpu_counters *k)
 {
   static const char *const heads[] = {"memory", ">requests", ">moved",
                                       ">per request", NULL};
+  const struct {
+    const char *name;
+    uint64_t requests, moved;
+    const char *unit;
+  } rows[] = {
+#define ROW(name, prefix, unit)                                                \
+  {name, k->prefix##_requests, k->prefix##_##unit, #unit}
+      ROW("global loads", global_load, sectors),
+      ROW("global stores", global_store, sectors),
+      ROW("local loads", local_load, sectors),
+      ROW("local stores", local_store, sectors),
+      ROW("shared loads", shared_load, passes),
+      ROW("shared stores", shared_store, passes)};
+#undef ROW
   cli_table t;
 
   kiln__cli_table(&t, c, heads);
-  memory_row(&t, "global loads", k->global_load_requests,
-             k->global_load_sectors, "sectors");
-  memory_row(&t, "global stores", k->global_store_requests,
-             k->global_store_sectors, "sectors");
-  memory_row(&t, "local loads", k->local_load_requests, k->local_load_sectors,
-             "sectors");
-  memory_row(&t, "local stores", k->local_store_requests,
-             k->local_store_sectors, "sectors");
-  memory_row(&t, "shared loads", k->shared_load_requests, k->shared_load_passes,
-             "passes");
-  memory_row(&t, "shared stores", k->shared_store_requests,
-             k->shared_store_passes, "passes");
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    if (rows[i].requests == 0)
+      continue;
+    kiln__cli_row(&t, rows[i].name, "%llu",
+                  (unsigned long long)rows[i].requests);
+    kiln__cli_cell(&t, "%llu %s", (unsigned long long)rows[i].moved,
+                   rows[i].unit);
+    kiln__cli_cell(&t, "%.2f", ratio(rows[i].moved, rows[i].requests));
+  }
   if (t.n > 0)
     kiln__cli_table_print(&t, 2);
 }

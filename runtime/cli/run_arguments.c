@@ -30,24 +30,34 @@ static size_t take_type(const char *text, run_type *out)
   return 0;
 }
 
+/* Store one element: `d` as a float type, the low bytes of `v` as an integer. */
+static void store(run_type type, double d, uint64_t v, unsigned char *out)
+{
+  const float f = (float)d;
+
+  memcpy(out,
+         type == RUN_F32   ? (const void *)&f
+         : type == RUN_F64 ? (const void *)&d
+                           : (const void *)&v, /* little-endian */
+         types[type].size);
+}
+
 /* Store a number as `type`. @return false if the text is no number or too large */
 static bool store_number(run_type type, const char *text, unsigned char *out)
 {
+  const bool is_float = type == RUN_F32 || type == RUN_F64;
+  double d = 0;
+  uint64_t v = 0;
   char *end;
 
   errno = 0;
-  if (type == RUN_F32 || type == RUN_F64) {
-    const double d = strtod(text, &end);
-    const float f = (float)d;
-
-    memcpy(out, type == RUN_F32 ? (const void *)&f : (const void *)&d,
-           types[type].size);
-  } else {
-    const uint64_t v = text[0] == '-' ? (uint64_t)strtoll(text, &end, 0)
-                                      : strtoull(text, &end, 0);
-
-    memcpy(out, &v, types[type].size); /* little-endian */
-  }
+  if (is_float)
+    d = strtod(text, &end);
+  else if (text[0] == '-')
+    v = (uint64_t)strtoll(text, &end, 0);
+  else
+    v = strtoull(text, &end, 0);
+  store(type, d, v, out);
   return end != text && *end == '\0' && errno != ERANGE;
 }
 
@@ -184,39 +194,18 @@ const cli_option *kiln__cli_run_options(cli *c, run_spec *spec)
 
 /* ---- Device memory ------------------------------------------------------ */
 
-static void store_index(run_type type, uint64_t i, unsigned char *out)
-{
-  const float f = (float)i;
-  const double d = (double)i;
-
-  if (type == RUN_F32)
-    memcpy(out, &f, sizeof f);
-  else if (type == RUN_F64)
-    memcpy(out, &d, sizeof d);
-  else
-    memcpy(out, &i, types[type].size);
-}
-
 /* Store the next pseudo-random number (xorshift64): floats in [-1, 1), integers of
  * any bits. The seed is fixed, so every run has the same input. */
 static void store_random(run_type type, uint64_t *state, unsigned char *out)
 {
-  uint64_t v;
-  float f;
-  double d;
-
   *state ^= *state << 13;
   *state ^= *state >> 7;
   *state ^= *state << 17;
-  v = *state;
-  d = (double)(v >> 11) * 0x1p-52 - 1;
-  f = (float)(v >> 40) * 0x1p-23f - 1;
-  if (type == RUN_F32)
-    memcpy(out, &f, sizeof f);
-  else if (type == RUN_F64)
-    memcpy(out, &d, sizeof d);
-  else
-    memcpy(out, &v, types[type].size);
+  /* As many bits as the type holds exactly. */
+  store(type,
+        type == RUN_F32 ? (double)(*state >> 40) * 0x1p-23 - 1
+                        : (double)(*state >> 11) * 0x1p-52 - 1,
+        *state, out);
 }
 
 static int fill_from_file(cli *c, const run_arg *a)
@@ -254,7 +243,7 @@ static int fill(cli *c, const run_arg *a)
     unsigned char *out = a->host + i * size;
 
     if (ramp)
-      store_index(a->type, i, out);
+      store(a->type, (double)i, i, out);
     else if (random)
       store_random(a->type, &state, out);
     else

@@ -83,9 +83,9 @@ guard_includes() {
       }
       # The command and the benchmarks are clients: public headers, base, and
       # the helpers below both.
-      known["common"] = known["bench"] = known["cli"] = 1
-      may["common", "common"] = may["bench", "bench"] = may["cli", "cli"] = 1
-      may["bench", "common"] = may["cli", "common"] = may["cli", "bench"] = 1
+      known["tool"] = known["bench"] = known["cli"] = 1
+      may["tool", "tool"] = may["bench", "bench"] = may["cli", "cli"] = 1
+      may["bench", "tool"] = may["cli", "tool"] = may["cli", "bench"] = 1
     }
     {
       from = folder_of($1); to = folder_of($2)
