@@ -1,34 +1,35 @@
-/* gather.h -- reading and writing at places that an array names (lecture row B9).
+/* gather.h -- read and write at positions that an array of indices gives.
  *
  *   kiln_gather_desc g = {.x = {.in = {{table, KILN_F32}}}, .index = {at, KILN_U32},
  *                         .out = {y, KILN_F32}, .n = n, .n_target = 1 << 20};
  *   st = kiln_gather(stream, &g, NULL);              y[i] = table[at[i]]
  *
- * The target is the array that the indices point into: the one that a gather reads
- * and a scatter writes. A target above the second-level cache that is hit all over
- * costs a memory access an element, of which but a few bytes are used. Four ways
- * to go about it, of which a model chooses (kiln_gather_plan() shows it):
+ * The target is the array that the indices point into: a gather reads it, a scatter
+ * writes it. If the target is larger than the second-level cache and the indices
+ * are spread over it, each element costs a memory access of which only a few bytes
+ * are used. Kiln has four methods. A cost model chooses one; kiln_gather_plan()
+ * shows its choice.
  *
  *   direct     one pass.
- *   windows    the lecture's multi-pass scheme: in each pass only what falls into
- *              one part of the target, small enough for the cache. Indices are
- *              read once a pass.
- *   partition  first bring the elements into the order of such parts, in temporary
- *              memory, then one pass over those, part by part. A gather brings
- *              the results back into their order at the end.
- *   sort       a scatter only: sort pairs of index and value by the upper bits of
- *              the index, so that those for a piece of the target as large as
- *              shared memory lie together; each piece is made up there and written
- *              as a whole. Twice the temporary memory of a partition.
+ *   windows    multi-pass: each pass handles only the indices that fall into one
+ *              part of the target, small enough for the cache. Each pass reads all
+ *              indices. (He et al. 2007)
+ *   partition  sorts the elements by part of the target into temporary storage,
+ *              then handles part after part in one pass. A gather finally restores
+ *              the order of the results.
+ *   sort       scatter only: sorts pairs of index and value by the upper bits of
+ *              the index, assembles each piece of the target in shared memory and
+ *              writes it as a whole. Needs twice the temporary storage of
+ *              partition.
  *
- * Indices: i32, u32, i64 or u64. In checked mode an index outside of 0 <= index <
- * n_target gives KILN_EINVAL, and nothing is written: a pass over the indices comes
- * first, and the call waits for the GPU, so that it is refused with KILN_ECAPTURE
- * while the stream is being captured. Unchecked, such an index is an error that
+ * Indices are i32, u32, i64 or u64. In checked mode an index outside of
+ * 0 <= index < n_target gives KILN_EINVAL, and nothing is written. A pass over the
+ * indices comes first, and the call waits for the GPU; hence KILN_ECAPTURE while the
+ * stream is being captured. Unchecked, such an index is an access out of bounds that
  * nothing detects.
  *
- * He, Govindaraju, Luo, Smith: Efficient Gather and Scatter Operations on Graphics
- * Processors, SC 2007. */
+ * Source: He, Govindaraju, Luo, Smith: Efficient Gather and Scatter Operations on
+ * Graphics Processors, SC 2007. */
 #ifndef KILN_GATHER_H
 #define KILN_GATHER_H
 
@@ -38,17 +39,17 @@
 extern "C" {
 #endif
 
-/** How to go about it. */
+/** Method of a gather or scatter. */
 typedef enum kiln_index_method {
-  KILN_INDEX_AUTO = 0,  /**< the model chooses; direct where temporary memory
-                           cannot be had */
-  KILN_INDEX_DIRECT,    /**< one pass */
-  KILN_INDEX_WINDOWS,   /**< `passes` passes over the indices: a scatter makes
-                           them in one launch, a gather with one each */
-  KILN_INDEX_PARTITION, /**< by parts of the target, `passes` of them */
-  KILN_INDEX_SORT       /**< pairs in the order of the target; kiln_scatter()
-                             only, which with indices of 64 bits needs n_target,
-                             2^32 at most; `passes` does not count */
+  KILN_INDEX_AUTO = 0, /**< the cost model chooses; direct if there is no
+                           temporary storage */
+  KILN_INDEX_DIRECT,   /**< one pass */
+  KILN_INDEX_WINDOWS, /**< `passes` passes over the indices: in one launch for a
+                           scatter, in one launch each for a gather */
+  KILN_INDEX_PARTITION, /**< `passes` parts of the target */
+  KILN_INDEX_SORT /**< pairs sorted by the target; kiln_scatter() only. With
+                             64-bit indices it needs n_target of at most 2^32.
+                             `passes` has no effect */
 } kiln_index_method;
 
 /* ---- Gather ------------------------------------------------------------------- */
@@ -60,9 +61,8 @@ typedef struct kiln_gather_desc {
   kiln_array out;   /**< n elements; X is converted to their type. Without a map
                        and with x's own type: copied bit by bit */
   uint64_t n;       /**< elements of index and out */
-  uint64_t
-      n_target; /**< elements of x; 0: not known, taken to be n by the model.
-                        Needed by .checked */
+  uint64_t n_target; /**< elements of x; 0: unknown, the model assumes n. Needed
+                        by .checked */
   kiln_index_method method; /**< default: the model's choice */
   uint32_t passes; /**< for WINDOWS and PARTITION: windows, at most 65,535, or
                       parts, at most 1,024 and rounded up to a power of two.
@@ -72,21 +72,26 @@ typedef struct kiln_gather_desc {
 } kiln_gather_desc;
 
 /**
- * Gather elements.
+ * Gathers elements: out[i] = X[index[i]].
  *
- * @param workspace  what kiln_gather_workspace() says: 0 bytes unless the method
- *                   is PARTITION (for each of n an index of 4 or 8 bytes, an
- *                   element of out and 2 bytes, and a little) or .checked (256
- *                   bytes).
- * @retval see ops.h; KILN_EINVAL also for an index out of range in checked mode
- *         (the record says which); KILN_ECAPTURE for checked mode in a capture.
- * In place: no. Order: any. Launches: 1; WINDOWS `passes`; PARTITION 5 and a fill;
- * .checked one more and a fill. Threads: any. Blocks: to compile; in checked mode
- * for the GPU.
+ * Temporary storage: none, except for PARTITION (per element of n: an index of 4 or
+ * 8 bytes, an element of out and 2 bytes, and a little more) and .checked (256
+ * bytes). Launches: 1; WINDOWS `passes`; PARTITION 5 and a fill; .checked adds one
+ * and a fill.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h; KILN_EINVAL also for an index out of range in checked mode (the
+ *         record names it); KILN_ECAPTURE for checked mode in a capture.
+ * In place: no. Threads: any. Blocks: to compile; in checked mode for the GPU.
  */
 KILN_INLINE kiln_status kiln_gather(kiln_stream *stream,
                                     const kiln_gather_desc *desc,
                                     const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_gather() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_gather_workspace(kiln_stream *stream,
                                               const kiln_gather_desc *desc,
                                               size_t *bytes);
@@ -97,24 +102,30 @@ typedef struct kiln_gather_rows_desc {
   kiln_array index;    /**< n elements: i32, u32, i64 or u64 */
   kiln_array out;      /**< n rows of `width` elements, of in's type */
   uint64_t n;          /**< rows of out */
-  uint64_t width;      /**< elements a row */
+  uint64_t width;      /**< elements per row */
   uint64_t in_stride;  /**< elements from row to row of in; 0: width */
   uint64_t out_stride; /**< elements from row to row of out; 0: width */
   uint64_t n_target;   /**< rows of in; 0: not known. Needed by .checked */
-  bool checked;        /**< as above */
+  bool checked;        /**< as in kiln_gather_desc */
 } kiln_gather_rows_desc;
 
 /**
- * Gather rows, as of an embedding table. Loads are as wide as the alignment of
- * both arrays and their strides allow: 16 bytes best.
+ * Gathers rows, as of an embedding table. Loads are as wide as the alignment of both
+ * arrays and their strides allow; 16 bytes is best. Temporary storage: 256 bytes for
+ * .checked, otherwise none. One launch; .checked adds one and a fill.
  *
- * @param workspace  not used, but for .checked: 256 bytes.
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
  * @retval as kiln_gather().
- * In place: no. Order: any. One launch; .checked one more and a fill.
+ * In place: no. Threads: any. Blocks: to compile; in checked mode for the GPU.
  */
 KILN_INLINE kiln_status kiln_gather_rows(kiln_stream *stream,
                                          const kiln_gather_rows_desc *desc,
                                          const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_gather_rows() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_gather_rows_workspace(
     kiln_stream *stream, const kiln_gather_rows_desc *desc, size_t *bytes);
 
@@ -129,8 +140,8 @@ typedef struct kiln_scatter_desc {
                         specified, and need not be the same in every run */
   kiln_array out;    /**< n_target elements; X is converted to their type */
   uint64_t n;        /**< elements of x and index */
-  uint64_t n_target; /**< elements of out; 0: not known, taken to be n by the
-                        model. Needed by .checked */
+  uint64_t n_target; /**< elements of out; 0: unknown, the model assumes n.
+                        Needed by .checked */
   kiln_index_method method; /**< default: the model's choice */
   uint32_t passes;          /**< as in kiln_gather_desc */
   bool checked;             /**< as in kiln_gather_desc */
@@ -138,28 +149,34 @@ typedef struct kiln_scatter_desc {
 } kiln_scatter_desc;
 
 /**
- * Scatter elements.
+ * Scatters elements: out[index[i]] = X[i].
  *
- * @param workspace  what kiln_scatter_workspace() says: 0 bytes unless the method
- *                   is PARTITION (4 or 8 bytes of index and an element of out for
- *                   each of n), SORT (for each of n two or three times 4 bytes and
- *                   an element of out, and up to a byte) or .checked (256 bytes).
+ * Temporary storage: none, except for PARTITION (4 or 8 bytes of index and an element
+ * of out per element of n), SORT (per element of n two or three times 4 bytes and an
+ * element of out, and up to one byte) and .checked (256 bytes). Launches: 1;
+ * PARTITION 4 and a fill; SORT those of kiln_sort() by the bits above the lowest 11
+ * to 14 of n_target's, 2 more, and 1 more with a map, a conversion or 64-bit indices;
+ * .checked adds one and a fill.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
  * @retval as kiln_gather().
- * In place: no. Order: any. Launches: 1; PARTITION 4 and a fill; SORT those of
- * kiln_sort() by the bits above the lowest 11 to 14 of n_target's, 2, and 1 if
- * there is a map, a conversion or indices of 64 bits; .checked one more and a fill.
- * Threads: any. Blocks: to compile; in checked mode for the GPU.
+ * In place: no. Threads: any. Blocks: to compile; in checked mode for the GPU.
  */
 KILN_INLINE kiln_status kiln_scatter(kiln_stream *stream,
                                      const kiln_scatter_desc *desc,
                                      const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_scatter() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_scatter_workspace(kiln_stream *stream,
                                                const kiln_scatter_desc *desc,
                                                size_t *bytes);
 
 /* ---- The cost model ----------------------------------------------------------- */
 
-/** What decides on the cost, for indices without any order. */
+/** What the cost depends on, for indices in random order. */
 typedef struct kiln_index_shape {
   uint64_t n;            /**< indices */
   uint64_t n_target;     /**< elements of the target; 0: n */
@@ -167,55 +184,72 @@ typedef struct kiln_index_shape {
   unsigned index_size;   /**< bytes of an index, 4 or 8 */
 } kiln_index_shape;
 
-/** A way to do it, and what the model says of it. */
+/** A method and its predicted cost. */
 typedef struct kiln_index_plan {
   kiln_index_method method; /**< never AUTO */
   uint32_t passes;          /**< windows or parts; 1 for DIRECT and SORT */
-  double stream_bytes;      /**< read and written one after the other */
-  double missed_bytes;      /**< the bytes of streaming that what the cache
-                               misses costs as much as */
-  double cached_accesses;   /**< single elements through the cache, and work as
-                               long as so many */
-  double ms;                /**< all passes, launches included */
+  double stream_bytes;      /**< sequential traffic in bytes */
+  double missed_bytes;      /**< cost of cache misses, in bytes of streaming
+                               traffic that take the same time */
+  double cached_accesses;   /**< single-element cache accesses, with other work
+                               converted to the same unit */
+  double ms;                /**< predicted milliseconds, including launches */
 } kiln_index_plan;
 
 /**
- * The plan that the model prefers, or its opinion of a given one.
+ * Returns the plan that the cost model prefers for a scatter, or rates a given plan.
  *
  *   time of a pass = launch + max((stream_bytes + missed_bytes) / bandwidth,
  *                                 cached_accesses / cache rate)
  *
- * after the lecture's T = (|R| + |L|) passes / B_sequential + |R| / B_random; the
- * rates follow from the GPU's memory, cache size, multiprocessors and clock.
+ * This follows T = (|R| + |L|) passes / B_sequential + |R| / B_random of He et al.
+ * 2007. The rates follow from the GPU's memory, cache size, multiprocessors and
+ * clock.
  *
- * @param gpu     kiln_device_describe(); fields that are 0 are guessed.
- * @param plan    in: method AUTO, or one to be rated, then with passes or 0;
- *                out: complete.
- * @retval KILN_OK, KILN_EINVAL, also for SORT where there is none. A pure function; never blocks.
+ * @param gpu           kiln_device_describe(); members that are 0 are guessed.
+ * @param shape         borrowed for the call.
+ * @param[in,out] plan  in: method AUTO, or a method to rate with its passes or 0;
+ *                      out: complete.
+ * @retval KILN_OK, KILN_EINVAL (also for SORT where it is not possible).
+ * Threads: any. Blocks: never. A pure function.
  */
 KILN_INLINE kiln_status kiln_scatter_plan(const kiln_device_info *gpu,
                                           const kiln_index_shape *shape,
                                           kiln_index_plan *plan);
-/** The same for a gather. */
+/**
+ * Returns the plan that the cost model prefers for a gather, or rates a given plan.
+ *
+ * @param gpu           as for kiln_scatter_plan(), as are shape and plan.
+ * @param shape         borrowed for the call.
+ * @param[in,out] plan  in: what to rate; out: complete.
+ * @retval KILN_OK, KILN_EINVAL (also for SORT).
+ * Threads: any. Blocks: never. A pure function.
+ */
 KILN_INLINE kiln_status kiln_gather_plan(const kiln_device_info *gpu,
                                          const kiln_index_shape *shape,
                                          kiln_index_plan *plan);
 
-/** The lecture's machine, which counts the misses of a scatter. */
+/** A machine with a small cache, on which misses are counted. */
 typedef struct kiln_cache_model {
-  unsigned line;  /**< elements a cache line */
-  unsigned lines; /**< lines the cache holds, 1 to 64; the one that was not used
-                       for the longest time goes */
-  unsigned threads; /**< accesses at the same time, 1 to 64: those whose lines
-                       are there come first */
+  unsigned line;  /**< elements per cache line */
+  unsigned lines; /**< lines that the cache holds, 1 to 64; it evicts the least
+                       recently used one */
+  unsigned
+      threads; /**< simultaneous accesses, 1 to 64; hits are served first */
 } kiln_cache_model;
 
 /**
- * Misses of a scatter to index[0 .. n-1] in `passes` passes over equal parts of
- * n_target elements. The lecture's example, 16 elements, lines of 4, 2 of them, 4
- * threads: 10 in one pass, 4 in two.
+ * Counts the cache misses of a scatter to index[0 .. n-1] in `passes` passes over
+ * equal parts of the target, on the machine that `cache` describes (the model of He
+ * et al. 2007). Example: 16 elements, lines of 4, 2 lines, 4 threads: 10 misses in
+ * one pass, 4 in two.
  *
- * @retval KILN_OK, KILN_EINVAL. Host memory; a pure function.
+ * @param cache         borrowed for the call.
+ * @param index         n indices in host memory.
+ * @param n_target      elements of the target.
+ * @param[out] misses   number of misses.
+ * @retval KILN_OK, KILN_EINVAL.
+ * Threads: any. Blocks: never. A pure function.
  */
 KILN_INLINE kiln_status kiln_scatter_misses(const kiln_cache_model *cache,
                                             const uint32_t *index, size_t n,

@@ -1,5 +1,4 @@
-/* histogram.h -- how many samples fall into each bin (lecture rows B12, B13), and
- * sorting by counting.
+/* histogram.h -- how many samples fall into each bin, and sorting by counting.
  *
  *   kiln_histogram_desc h = {.x = {.in = {{x, KILN_F32}}}, .n = n,
  *                            .bins = 100, .lower = -1, .upper = 1,
@@ -19,22 +18,22 @@ enum { KILN_MAX_BINS = 1 << 20 };
 /** Samples and bins. The bins are, in this order of precedence:
  * - given boundaries, if `levels` has a type: bin k holds the samples with
  *   levels[k] <= sample < levels[k + 1];
- * - even, if `lower` or `upper` is not 0: the half-open range [lower, upper) in
- *   `bins` parts of one width. Integers: bin floor((sample - lower) * bins /
+ * - even, if `lower` or `upper` is not 0: the half-open range [lower, upper) is
+ *   divided into `bins` bins of one width. Integers: bin floor((sample - lower) * bins /
  *   (upper - lower)), exact; lower and upper must be whole. Floats:
  *   (sample - lower) * (bins / (upper - lower)) in the sample's own precision
- *   (f16 and bf16: f32), cut to a whole number, so that a sample beside a
- *   boundary may fall on its other side;
- * - the samples themselves, else: sample k counts in bin k. Integers only; with
- *   a map, an expression that gives the bin.
- * Samples outside, and NaN, count nowhere. The upper bound is exclusive in the
+ *   (f16 and bf16: f32), truncated, so that a sample close to a boundary may be
+ *   counted on its other side;
+ * - otherwise the samples themselves: sample k is counted in bin k. Integers only;
+ *   a map may compute the bin.
+ * Samples outside all bins, and NaN, are not counted. The upper bound is exclusive in the
  * last bin, too, as in CUB (NumPy includes it). */
 typedef struct kiln_histogram_desc {
   kiln_input x;        /**< samples: an array, or a map over several */
   uint64_t n;          /**< samples */
   uint32_t bins;       /**< 1 to KILN_MAX_BINS */
-  double lower, upper; /**< of even bins. Below 2^53 integers are exact, and
-                          2^63 and 2^64 can be said */
+  double lower, upper; /**< bounds of even bins. Integers below 2^53, 2^63 and
+                          2^64 are exact */
   kiln_array levels;   /**< bins + 1 ascending values of the samples' type;
                           without a type: not given */
   kiln_array counts;   /**< bins counts, u32 (modulo 2^32) or u64 */
@@ -43,30 +42,36 @@ typedef struct kiln_histogram_desc {
 } kiln_histogram_desc;
 
 /**
- * Count the samples of each bin. Every array of the input is read once (above
- * some 50,000 bins once for each slice of so many, from the second-level cache
- * where that holds it).
+ * Counts the samples of each bin. The result is exact and does not depend on the
+ * order.
  *
- * Exact, whatever the order. In place: no. Launches: one up to some 1,000 bins;
- * above, a fill and one. Memory: a word for each bin and block, at most 2 MiB.
- * Source: counters in shared memory, several copies of each bin side by side, one
- * for each residue of the lane (Podlozhnyuk, Histogram calculation in CUDA, 2007;
- * Gomez-Luna et al., An optimized approach to histogram computation on GPU,
- * 2013).
+ * Every array of the input is read once. Above about 50,000 bins it is read once per
+ * slice of that many bins, from the second-level cache if that holds it. Counters are
+ * in shared memory, with several copies of each bin side by side, one per residue of
+ * the lane, so that lanes rarely collide. Temporary storage: one word per bin and
+ * block, at most 2 MiB. Launches: one up to about 1,000 bins, above that a fill and
+ * one. Source: Podlozhnyuk, Histogram calculation in CUDA, 2007; Gomez-Luna et al.,
+ * An optimized approach to histogram computation on GPU, 2013.
  *
- * @retval see ops.h; KILN_EINVAL also for no bins or too many, bounds that are
- *         not finite, not ascending, or not whole with integers, levels of
- *         another type than the samples, counts that are neither u32 nor u64.
- * Threads: any. Blocks: only to compile.
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h; KILN_EINVAL also for no bins or too many; for bounds that are not
+ *         finite, not ascending or equal in the samples' type, or not whole with
+ *         integers; for levels of another type than the samples; for counts that are
+ *         neither u32 nor u64.
+ * In place: no. Threads: any. Blocks: only to compile.
  */
 KILN_INLINE kiln_status kiln_histogram(kiln_stream *stream,
                                        const kiln_histogram_desc *desc,
                                        const kiln_workspace *workspace);
-/** Bytes of workspace that the same call needs. */
+/** Computes the temporary storage that kiln_histogram() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_histogram_workspace(
     kiln_stream *stream, const kiln_histogram_desc *desc, size_t *bytes);
 
-/** Keys of few possible values, alone or with a value each. */
+/** Keys with few possible values, alone or with one value per key. */
 typedef struct kiln_counting_sort_desc {
   kiln_array keys;       /**< n integers, of any type */
   kiln_array keys_out;   /**< n, of the keys' type. May be left out (no type)
@@ -85,26 +90,31 @@ typedef struct kiln_counting_sort_desc {
 } kiln_counting_sort_desc;
 
 /**
- * Sort ascending. Stable. Keys outside the range are left out, and so are their
- * values: the output then ends sooner, the rest of it is not written.
+ * Sorts ascending. Stable. Keys outside the range are left out, together with their
+ * values: the output is then shorter, and the rest of it is not written.
  *
- * Keys alone: histogram, prefix sum, and a fill, which reads nothing but the
- * sums. With values: for each digit of 8 bits that the range needs, one or two,
- * histograms of blocks, their prefix sum and a scatter. In place: keys alone only
- * (keys_out the same array as keys). Launches: 3 to 5 for keys alone, 3 a digit
- * with values. Memory: 16 bytes for each possible key; with values some 1 KiB
- * for each block, and with two digits a copy of keys and values.
- * Source: lecture row B13; Knuth, The Art of Computer Programming 3, 5.2 D.
+ * Keys alone: a histogram, a prefix sum, and a fill that reads only the sums. With
+ * values: for each digit of 8 bits that the range needs (one or two), histograms of
+ * blocks, their prefix sums and a scatter. Launches: 3 to 5 for keys alone, 3 per
+ * digit with values. Temporary storage: 16 bytes per possible key; with values about
+ * 1 KiB per block, and with two digits a copy of keys and values. Source: counting
+ * sort (Seward, 1954); Knuth, The Art of Computer Programming 3, 5.2, algorithm D.
  *
- * @retval see ops.h; KILN_EINVAL also for keys that are floats or a range that
- *         is above 65,536, missing, or not within the keys' type; for u32
- *         offsets when n is 2^32 or more.
- * Threads: any. Blocks: only to compile.
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h; KILN_EINVAL also for keys that are floats; for a range that is
+ *         above 65,536, missing, or not within the keys' type; for u32 offsets when n
+ *         is 2^32 or more.
+ * In place: keys alone only (keys_out the same array as keys). Threads: any.
+ * Blocks: only to compile.
  */
 KILN_INLINE kiln_status kiln_counting_sort(kiln_stream *stream,
                                            const kiln_counting_sort_desc *desc,
                                            const kiln_workspace *workspace);
-/** Bytes of workspace that the same call needs. */
+/** Computes the temporary storage that kiln_counting_sort() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_counting_sort_workspace(
     kiln_stream *stream, const kiln_counting_sort_desc *desc, size_t *bytes);
 

@@ -1,4 +1,4 @@
-/* map.h -- outputs from inputs, element by element (lecture rows B8, C2).
+/* map.h -- outputs from inputs, element by element.
  *
  *   kiln_map_desc smooth = {.in = {{x, KILN_F32}}, .out = {{y, KILN_F32}}, .n = n,
  *       .expr = {"i > 0 && i + 1 < 1000 ? (x_at(i - 1) + x + x_at(i + 1)) / 3"
@@ -31,21 +31,27 @@ typedef struct kiln_map_desc {
 } kiln_map_desc;
 
 /**
- * Compute the outputs. Each input is read once, each output written once, by
- * accesses of 16 bytes: also where arrays are views shifted alike, whose first
- * few elements are then done apart.
+ * Computes each output element from the input elements of the same index, or
+ * from others that the text names.
  *
+ * Each input is read once and each output written once, in accesses of 16 bytes.
+ * That also holds for views that are shifted by the same number of elements: the
+ * kernel processes their first few elements separately.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
  * @param workspace  not used; NULL.
- * @retval see ops.h; KILN_EINVAL also for two outputs that overlap, for an
- *         output that overlaps an input without being the same array, and for
- *         an output that is an input while a text reads other elements
- *         (x_at()).
+ * @retval as ops.h; KILN_EINVAL also if two outputs overlap, if an output overlaps
+ *         an input without being the same array, and if an output is an input
+ *         while a text reads other elements (x_at()).
  * Order: elements in any order. In place: yes, without x_at() and its like.
  * Threads: any. Blocks: only to compile. One launch.
  */
 KILN_INLINE kiln_status kiln_map(kiln_stream *stream, const kiln_map_desc *desc,
                                  const kiln_workspace *workspace);
-/** Always 0 bytes. */
+/** Computes the temporary storage that kiln_map() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_map_workspace(kiln_stream *stream,
                                            const kiln_map_desc *desc,
                                            size_t *bytes);

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/** Keys, alone or with a value each. */
+/** Keys, alone or with one value per key. */
 typedef struct kiln_merge_desc {
   kiln_array a, b;       /**< keys of one type, each sequence sorted */
   uint64_t n_a, n_b;     /**< keys */
@@ -22,29 +22,34 @@ typedef struct kiln_merge_desc {
   kiln_array b_values;   /**< n_b of the same type */
   kiln_array out_values; /**< n_a + n_b of the same type */
   const char *less;      /**< the order both are sorted by: an expression over
-                            keys a and b, true if a has to come before b. NULL:
+                            keys a and b, true if a must come before b. NULL:
                             ascending, as kiln_sort() leaves them (floats: -0
                             before +0, NaN last) */
   kiln_code code;
 } kiln_merge_desc;
 
 /**
- * Merge. Stable: of equal keys those of a come first, each sequence's in their
- * order. Sequences that are not sorted give some order of the same keys.
+ * Merges two sorted sequences into one. Stable: of equal keys those of a come first,
+ * and each sequence keeps its order. Sequences that are not sorted give the same keys
+ * in some order.
  *
- * In place: no. Launches: one up to 2^21 keys, above two. Memory: 8 bytes for
- * some 4,000 keys, none up to 2^21. Every key and value is read and written once.
- * Source: merge path (Odeh, Green et al., Merge Path - Parallel Merging Made
- * Simple, 2012).
+ * Every key and value is read once and written once. Launches: one up to 2^21 keys,
+ * two above. Temporary storage: none up to 2^21 keys, above 8 bytes per 4,000 keys or
+ * so. Source: Odeh, Green et al., Merge Path - Parallel Merging Made Simple, 2012.
  *
- * @retval see ops.h; KILN_EINVAL also for types that differ, and values that are
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h; KILN_EINVAL also for types that differ, and for values that are
  *         given only in part.
- * Threads: any. Blocks: only to compile.
+ * In place: no. Threads: any. Blocks: only to compile.
  */
 KILN_INLINE kiln_status kiln_merge(kiln_stream *stream,
                                    const kiln_merge_desc *desc,
                                    const kiln_workspace *workspace);
-/** Bytes of workspace that the same call needs. */
+/** Computes the temporary storage that kiln_merge() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_merge_workspace(kiln_stream *stream,
                                              const kiln_merge_desc *desc,
                                              size_t *bytes);

@@ -4,45 +4,56 @@
  *                           .out = {total, KILN_F32}};
  *   st = kiln_reduce(stream, &sum, NULL);
  *
- * Every operation is a function kiln_NAME(stream, &desc, workspace) and comes
- * with kiln_NAME_workspace(stream, &desc, &bytes). A desc starts from {0}; every
- * zero means "default". It is borrowed for the call.
+ * Every operation is a function kiln_NAME(stream, &desc, workspace) with a
+ * companion kiln_NAME_workspace(stream, &desc, &bytes). A desc starts from {0};
+ * zero means "default" in each member. It is borrowed for the call.
  *
- * - The call queues work in `stream` and returns; nothing waits for the GPU
- *   unless a function says so. Results are in device memory.
- * - The first call with new types, texts, constants or size class compiles
- *   (from the disk cache where it can, or from a pack: kiln_pack_cache()) and
- *   blocks for that; the kernels stay with the device until kiln_device_free().
- *   Later calls look them up, a matter of nanoseconds. What is called with 2^18
- *   elements or less is mostly compiled for a short first call.
+ * Calls
+ * - A call queues work in `stream`, which must not be NULL, and returns. It waits
+ *   for the GPU only where its contract says so. Results are in device memory.
+ * - The first call with new types, texts, constants or size class compiles a
+ *   kernel, or takes it from the disk cache or a pack (kiln_pack_cache()), and
+ *   blocks for that. The device keeps the kernels until kiln_device_free(). Later
+ *   calls look them up in a few hundred nanoseconds. Calls on at most 2^18
+ *   elements usually use a build that compiles faster.
  * - Counts are elements, 64-bit. n = 0 is valid everywhere. Arrays need the
  *   alignment of their element only; 16 bytes is faster.
- * - Inputs and outputs must not overlap, unless a function allows it.
- * - Temporary memory: the caller's workspace, or the stream's own, which is kept
- *   up to 8 MiB and else taken from the device's stream-ordered pool. By default
- *   a driver gives a pool's memory back at each wait: for large calls again and
- *   again give a workspace, or raise the pool's release threshold.
- * - Streams may be captured into a graph, also on the first call (compiling and
- *   loading do not disturb a capture).
+ * - Inputs and outputs must not overlap unless a contract allows it.
+ * - Streams may be captured into a graph, also during a first call: compiling and
+ *   loading do not disturb a capture.
  * - Threads: any, also at once on one stream.
  *
- * Statuses of all: KILN_OK, KILN_EINVAL (the record names the field),
- * KILN_ECOMPILE (the user's text, line and caret in the log), KILN_ENONVRTC,
- * KILN_EUNSUPPORTED, KILN_EDRIVER, KILN_EDEVMEM, KILN_ENOMEM, KILN_ESTICKY,
- * KILN_EFORKED. After a failure nothing has been written and nothing queued.
+ * Statuses of all operations. A contract names those that it adds.
+ *   KILN_OK            queued
+ *   KILN_EINVAL        a member is not valid; the record names it
+ *   KILN_ECOMPILE      the caller's text does not compile; line and caret are in
+ *                      the record's log
+ *   KILN_ENONVRTC      the kernel is in no cache, and there is no compiler
+ *   KILN_EUNSUPPORTED  the device cannot run the kernel
+ *   KILN_EDEVMEM       no temporary storage
+ *   KILN_EDRIVER, KILN_ENOMEM, KILN_ESTICKY, KILN_EFORKED
+ * After a failure nothing has been queued or written.
+ *
+ * Temporary storage comes from the caller's workspace, if one is given, and
+ * otherwise from Kiln: each stream keeps up to 8 MiB, and larger amounts come from
+ * the device's stream-ordered memory pool. By default the driver returns a pool's
+ * memory at each synchronisation. A program that makes large calls again and again
+ * should pass a workspace or raise the pool's release threshold.
+ * kiln_NAME_workspace() sets *bytes and returns KILN_OK, KILN_EINVAL, or a status
+ * of the operation. It compiles nothing, launches nothing and never blocks, except
+ * on the tuning file of the first call. A smaller workspace gives KILN_EINVAL.
  *
  * Texts are CUDA C++ expressions. They see
- *   in a map:        x, y, z, w or x0 .. x7 (element i of each input), i (its
- *                    index, unsigned 64-bit); x_at(j), y_at(j), z_at(j), w_at(j)
- *                    or x0_at(j) .. x7_at(j): element j of that input, which
- *                    has to exist. A text that reads others than its own
- *                    elements must not work in place
+ *   in a map:        x, y, z, w or x0 .. x7 (element i of each input) and i (the
+ *                    index, unsigned 64-bit). x_at(j), y_at(j), z_at(j), w_at(j)
+ *                    or x0_at(j) .. x7_at(j) read element j of that input, which
+ *                    must exist. A text that reads other elements than its own
+ *                    must not work in place
  *   in an operation: a and b, of the accumulator's type
  *   everywhere:      the parameters of kiln_code by name, its preamble,
  *                    INFINITY, NAN and CUDA's device functions
- * Elements of f16 and bf16 arrive as float and are rounded when stored; all
- * other types are what they are in C (u8 is unsigned char and computes as int).
- */
+ * Elements of f16 and bf16 arrive as float and are rounded when stored. All other
+ * types are what they are in C: u8 is unsigned char and computes as int. */
 #ifndef KILN_OPS_H
 #define KILN_OPS_H
 
@@ -52,7 +63,7 @@
 extern "C" {
 #endif
 
-/** Element types. */
+/** Type of an element. */
 typedef enum kiln_dtype {
   KILN_DTYPE_NONE = 0, /**< not given: the default, where there is one */
   KILN_I8,
@@ -69,32 +80,35 @@ typedef enum kiln_dtype {
   KILN_F64
 } kiln_dtype;
 
-/** Bytes of an element: 1, 2, 4 or 8; 0 for no type. */
+/** Returns the bytes of an element: 1, 2, 4 or 8; 0 for a value that is no type.
+ * Threads: any. Blocks: never. */
 KILN_API size_t kiln_dtype_size(kiln_dtype type);
-/** "f32" and so on; "none", "?" for a value that is none. Static text. */
+/** Returns the name of a type: "f32" and so on, "none" for KILN_DTYPE_NONE, "?" for
+ * any other value. The text is static. Threads: any. Blocks: never. */
 KILN_API const char *kiln_dtype_name(kiln_dtype type);
 
-/** An array in device memory, aligned to its element. */
+/** An array in device memory. Its size in the desc never changes. */
 typedef struct kiln_array {
-  CUdeviceptr data;
-  kiln_dtype type;
+  CUdeviceptr data; /**< address, aligned to an element */
+  kiln_dtype type;  /**< KILN_DTYPE_NONE: there is no array */
 } kiln_array;
 
-/** Most arrays that one operation reads, and writes. */
+/** Most arrays that one operation reads and that it writes. */
 enum { KILN_MAX_INPUTS = 8, KILN_MAX_OUTPUTS = 4 };
 
 /** What an operation reads: the elements of an array as they are, or an
- * expression over up to eight arrays, computed on the way. */
+ * expression over up to eight arrays, which is fused into the kernel. Descs
+ * contain it, so its size never changes. */
 typedef struct kiln_input {
   kiln_array in[KILN_MAX_INPUTS]; /**< the first without a type ends the list */
-  const char *map; /**< NULL: element i of in[0]; else for each i an
-                      expression, e.g. "x * y". Without any array it may use
-                      the index alone */
-  kiln_dtype type; /**< of the expression's value; default in[0].type */
+  const char *map; /**< NULL: element i of in[0]; else an expression
+                      for each i, e.g. "x * y". Without any array it may use the
+                      index only */
+  kiln_dtype type; /**< type of the expression; default in[0].type */
 } kiln_input;
 
-/** Operations by name. Integer sums and products wrap. Minimum and maximum give
- * NaN if an element is NaN, and -0 is below +0. */
+/** An operation by name. Integer sums and products wrap. Minimum and maximum
+ * return NaN if an element is NaN, and -0 is below +0. */
 typedef enum kiln_op_name {
   KILN_SUM = 0,
   KILN_PROD,

@@ -1,20 +1,20 @@
 /* reduce.h -- many elements into one: of an array, of the rows or columns of a
- * matrix, of segments (lecture rows A9, B10, C2, C3, C6, C8, D4).
+ * matrix, of segments.
  *
- * Order. Operations by name, and the user's own that commute, combine elements
- * in a fixed order that depends on the types, n, the alignment of the arrays and
- * the device: the same call gives the same bits. With `portable` it depends on
- * the types and n alone. Operations of the user that do not commute see the
- * elements in their order, only grouped differently.
+ * Order. Operations by name, and the caller's own that commute, combine elements
+ * in a fixed order. The order depends on the types, n, the alignment of the arrays
+ * and the device: the same call gives the same bits. With `portable` it depends on
+ * the types and n only. An operation of the caller that does not commute combines
+ * the elements in their order; only the grouping differs.
  *
  * Types. An operation computes in the type of its output (f16 and bf16 in float);
- * elements are converted to it first. So the mean of bytes wants a wider output:
- * u8 elements and a u64 output add up without wrapping.
+ * elements are converted to it first. So a sum of bytes wants a wider output: u8
+ * elements with a u64 output add up without wrapping.
  *
- * Nothing may overlap its output. All functions: one launch, plus what the first
- * use of a stream's temporary memory takes; statuses of ops.h; any thread; blocks
- * only to compile; may be captured. Fastest with arrays on 16 bytes, or all of
- * them equally far from it. */
+ * All functions: outputs must not overlap inputs; one launch, and on the first use
+ * of a stream's temporary storage a fill; statuses of ops.h; any thread; block only
+ * to compile; may be captured. They are fastest if all arrays start at multiples
+ * of 16 bytes, or equally far from one. */
 #ifndef KILN_REDUCE_H
 #define KILN_REDUCE_H
 
@@ -38,27 +38,35 @@ typedef struct kiln_reduce_desc {
 } kiln_reduce_desc;
 
 /**
- * Fold an array, or what a map makes of up to eight, into one value. Reads each
- * element once.
+ * Reduces an array, or a map over up to eight arrays, to one value.
  *
- * With `portable`: element i belongs to chunk i / C, C being a power of two,
- * 16 Ki at least, so that there are at most 2,048 chunks. In a chunk, thread t of
- * 256 takes the packs t, t + 256, ... (16 bytes of the widest array each) into up
- * to four chains, by position in the pack; chains, lanes, warps and then the
- * chunks are combined by fixed trees.
+ * With `portable`, element i belongs to chunk i / C, where C is a power of two of
+ * at least 16 Ki, chosen so that there are at most 2,048 chunks. Within a chunk,
+ * thread t of 256 takes the vectors t, t + 256, ... (16 bytes of the widest array
+ * each) into up to four chains, by position in the vector. Fixed trees combine
+ * chains, lanes, warps and then the chunks.
  *
- * Memory: 8 or 16 bytes a block or chunk. Source: Harris, Optimizing Parallel
- * Reduction in CUDA, 2007; here in one launch, blocks hand over their results in
- * marked words.
+ * Cost: each element is read once. Temporary storage: 8 or 16 bytes per block or
+ * chunk. Source: Harris, Optimizing Parallel Reduction in CUDA, 2007; here in one
+ * launch, in which blocks publish their results as tile descriptors.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h.
+ * Threads: any. Blocks: only to compile.
  */
 KILN_INLINE kiln_status kiln_reduce(kiln_stream *stream,
                                     const kiln_reduce_desc *desc,
                                     const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_reduce() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_workspace(kiln_stream *stream,
                                               const kiln_reduce_desc *desc,
                                               size_t *bytes);
 
-/** Where the least or the greatest x(i) is. */
+/** The position and the value of the least or the greatest x(i). */
 typedef struct kiln_arg_reduce_desc {
   kiln_input x;
   uint64_t n;       /**< elements; 0: the operation's identity, and an index of
@@ -66,15 +74,30 @@ typedef struct kiln_arg_reduce_desc {
   kiln_op_name op;  /**< KILN_MIN or KILN_MAX; must be given */
   kiln_array value; /**< 1 element, or no type: not wanted */
   kiln_array index; /**< 1 element of u32, i32, u64 or i64, or no type */
-  bool portable;    /**< accepted; the result never depends on the device */
+  bool portable;    /**< no effect: the result never depends on the device */
   kiln_code code;
 } kiln_arg_reduce_desc;
 
-/** As NumPy's argmin and argmax: the first of equal values (-0 equals +0); if
- * there is a NaN, the first NaN. Memory: 32 bytes a block. */
+/**
+ * Finds the position and the value of the minimum or maximum, as NumPy's argmin
+ * and argmax do: the first of equal values (-0 equals +0), and the first NaN if
+ * there is one.
+ *
+ * Temporary storage: 32 bytes per block.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h; KILN_EINVAL also for an operation that is neither KILN_MIN nor
+ *         KILN_MAX.
+ * Threads: any. Blocks: only to compile.
+ */
 KILN_INLINE kiln_status kiln_arg_reduce(kiln_stream *stream,
                                         const kiln_arg_reduce_desc *desc,
                                         const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_arg_reduce() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_arg_reduce_workspace(
     kiln_stream *stream, const kiln_arg_reduce_desc *desc, size_t *bytes);
 
@@ -89,8 +112,22 @@ typedef struct kiln_dot_desc {
   bool portable;  /**< see kiln_reduce() */
 } kiln_dot_desc;
 
+/**
+ * Computes the dot product of two vectors.
+ *
+ * Cost and temporary storage as kiln_reduce().
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h.
+ * Threads: any. Blocks: only to compile.
+ */
 KILN_INLINE kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
                                  const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_dot() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_dot_workspace(kiln_stream *stream,
                                            const kiln_dot_desc *desc,
                                            size_t *bytes);
@@ -105,22 +142,37 @@ typedef struct kiln_norm_desc {
   kiln_code code;
 } kiln_norm_desc;
 
-/** Computed in f64 and free of overflow and underflow on the way: elements of f64
- * beyond the range of squares are summed apart, scaled (Blue, 1978). */
+/**
+ * Computes the Euclidean norm, in f64.
+ *
+ * Intermediate results neither overflow nor underflow: f64 elements beyond the
+ * range of squares are summed separately, scaled. Source: Blue, A Portable Fortran
+ * Program to Find the Euclidean Norm of a Vector, 1978.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h.
+ * Threads: any. Blocks: only to compile.
+ */
 KILN_INLINE kiln_status kiln_norm(kiln_stream *stream,
                                   const kiln_norm_desc *desc,
                                   const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_norm() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_norm_workspace(kiln_stream *stream,
                                             const kiln_norm_desc *desc,
                                             size_t *bytes);
 
-/** What a distance is. */
+/** How a distance is computed. */
 typedef enum kiln_metric {
   KILN_L2 = 0, /**< square root of the sum of (x - y)^2 */
   KILN_L1,     /**< sum of |x - y| */
-  KILN_LINF    /**< greatest |x - y|; NaN if one is */
+  KILN_LINF    /**< greatest |x - y|; NaN if one is NaN */
 } kiln_metric;
 
+/** out[0] = distance of x and y. */
 typedef struct kiln_distance_desc {
   kiln_array x, y; /**< n elements each */
   uint64_t n;
@@ -130,32 +182,58 @@ typedef struct kiln_distance_desc {
   bool portable;  /**< see kiln_reduce() */
 } kiln_distance_desc;
 
-/** One pass over both arrays (lecture row C3). Differences are rounded to the
- * default type above; L2 then is computed as kiln_norm(), L1 in out's type. */
+/**
+ * Computes the distance of two vectors in one pass over both.
+ *
+ * Differences are rounded to the default type of `out`. L2 is then computed as
+ * kiln_norm() does, L1 and LINF in out's type. For n = 0 every distance is 0.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h.
+ * Threads: any. Blocks: only to compile.
+ */
 KILN_INLINE kiln_status kiln_distance(kiln_stream *stream,
                                       const kiln_distance_desc *desc,
                                       const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_distance() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_distance_workspace(kiln_stream *stream,
                                                 const kiln_distance_desc *desc,
                                                 size_t *bytes);
 
-/** Mean, and sum of squared deviations from it divided by n - correction. */
+/** Mean and variance: the sum of squared deviations divided by n - correction. */
 typedef struct kiln_mean_variance_desc {
   kiln_input x;
   uint64_t n;
   kiln_array mean, variance; /**< 1 element of a floating type each; no type:
                                 not wanted */
-  double correction;         /**< 0: of a population; 1: of a sample */
+  double correction;         /**< 0: population variance; 1: sample variance */
   bool portable;             /**< see kiln_reduce() */
   kiln_code code;
 } kiln_mean_variance_desc;
 
-/** One pass, in f64. Each thread sums differences from its first element, and
- * partial results are combined by the formula of Chan, Golub and LeVeque, so a
- * mean far above the deviation costs no digits. n = 0: NaN. */
+/**
+ * Computes mean and variance in one pass, in f64.
+ *
+ * Each thread sums differences from its first element, and the formula of Chan,
+ * Golub and LeVeque (1979) combines partial results. So a mean far above the
+ * deviation costs no digits. For n = 0 both are NaN.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h.
+ * Threads: any. Blocks: only to compile.
+ */
 KILN_INLINE kiln_status kiln_mean_variance(kiln_stream *stream,
                                            const kiln_mean_variance_desc *desc,
                                            const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_mean_variance() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_mean_variance_workspace(
     kiln_stream *stream, const kiln_mean_variance_desc *desc, size_t *bytes);
 
@@ -165,28 +243,54 @@ KILN_INLINE kiln_status kiln_mean_variance_workspace(
 typedef struct kiln_reduce_matrix_desc {
   kiln_input x; /**< all arrays alike; a map's index is r * leading + c */
   uint64_t rows, columns;
-  uint64_t leading; /**< elements from a row to the next; 0: columns */
+  uint64_t leading; /**< elements from a row to the next; 0: `columns` */
   kiln_op op;       /**< default: the sum */
-  kiln_array out;   /**< an element for each row, or column. Default type: the
+  kiln_array out;   /**< one element per row or per column. Default type: the
                         input's */
   kiln_code code;
 } kiln_reduce_matrix_desc;
 
-/** out[r] = op over c of x(r, c). A group of 1 to 32 lanes a row by its width, or
- * blocks for rows of many KiB. Memory: rows * 8 or 16 bytes a block for few wide
- * rows, else none. */
+/**
+ * Reduces each row of a matrix: out[r] = op over c of x(r, c).
+ *
+ * A group of 1 to 32 lanes reduces a row, depending on its width; blocks reduce
+ * rows of many KiB. Temporary storage: rows * 8 or 16 bytes per block for few wide
+ * rows, otherwise none.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h.
+ * Threads: any. Blocks: only to compile.
+ */
 KILN_INLINE kiln_status kiln_reduce_rows(kiln_stream *stream,
                                          const kiln_reduce_matrix_desc *desc,
                                          const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_reduce_rows() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_rows_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
-/** out[c] = op over r of x(r, c) (lecture row C2). Neighbouring lanes read
- * neighbouring columns; blocks of rows are combined in order. Memory: columns * 8
- * or 16 bytes for each block of rows, if there are several. */
+/**
+ * Reduces each column of a matrix: out[c] = op over r of x(r, c).
+ *
+ * Neighbouring lanes read neighbouring columns, so that accesses coalesce. Blocks
+ * of rows are combined in order. Temporary storage: columns * 8 or 16 bytes per
+ * block of rows, if there are several.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h.
+ * Threads: any. Blocks: only to compile.
+ */
 KILN_INLINE kiln_status kiln_reduce_columns(kiln_stream *stream,
                                             const kiln_reduce_matrix_desc *desc,
                                             const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_reduce_columns() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_reduce_columns_workspace(
     kiln_stream *stream, const kiln_reduce_matrix_desc *desc, size_t *bytes);
 
@@ -195,7 +299,8 @@ KILN_INLINE kiln_status kiln_reduce_columns_workspace(
 /** out[s] = op over the elements of segment s. */
 typedef struct kiln_segmented_reduce_desc {
   kiln_input x; /**< n elements, or n rows of `width` */
-  uint64_t n;   /**< with `index`: how many x has, and bounds nothing */
+  uint64_t n;   /**< elements or rows of x; with `index` used by .checked
+                     only */
   uint64_t n_segments;
   kiln_array offsets; /**< n_segments + 1 of u32, i32, u64 or i64, ascending:
                            segment s holds the elements offsets[s] up to
@@ -203,36 +308,49 @@ typedef struct kiln_segmented_reduce_desc {
   uint64_t length;    /**< without offsets: elements of every segment, and
                            element s * length is the first of segment s */
   kiln_array index;   /**< with offsets: n_index of u32, i32, u64 or i64:
-                           offsets are places in it, and it says which elements
-                           (rows) of x to take. No type: none */
+                           offsets are positions in it, and it gives the
+                           elements (rows) of x to take. No type: none */
   uint64_t n_index;
-  uint64_t width;   /**< elements of a row, folded each by itself: out has
-                           n_segments rows of it. 0: 1 */
-  uint64_t leading; /**< elements from a row of x to the next; 0: width */
+  uint64_t width;   /**< elements per row, each reduced on its own: out has
+                           n_segments rows of `width` elements. 0: 1 */
+  uint64_t leading; /**< elements from a row of x to the next; 0: `width` */
   kiln_op op;       /**< default: the sum. Keeps the order of elements */
   kiln_array out;   /**< n_segments * width elements. Default type: the
                            input's */
   kiln_code code;
-  bool checked; /**< offsets that fall or lie beyond n (n_index), and an index
-                     beyond n, are an error: KILN_EINVAL, nothing is written, and
-                     the record says which; waits for the GPU */
+  bool checked; /**< refuse offsets that descend or exceed n (n_index) and
+                     indices of n or more with KILN_EINVAL; nothing is written
+                     then, and the record names the first one. Waits for the
+                     GPU */
 } kiln_segmented_reduce_desc;
 
 /**
- * Fold each segment. Segments may be of any mix of lengths: equal shares of
- * elements and segments go to the threads (Merrill and Garland, Merge-based
- * Parallel Sparse Matrix-Vector Multiplication, 2016). An empty segment gives the
- * operation's identity. Elements in no segment are not read. Bags of rows
- * (lecture row C6): width; embedding bags: index.
+ * Reduces each segment. Segments may have any mix of lengths: every thread gets an
+ * equal share of elements plus segments. An empty segment gives the operation's
+ * identity. Elements that are in no segment are not read. `width` reduces bags of
+ * rows column by column; with `index` these are embedding bags.
  *
- * Unchecked, offsets that descend or lie beyond n (n_index) give wrong results and
- * reads out of bounds. Memory: 8 or 16 bytes a block, times width; .checked 256 at
- * least. Launches: one; .checked one more and a fill for the offsets, and for the
- * index. @retval see ops.h; KILN_ECAPTURE for checked mode in a capture.
+ * Unchecked, offsets that descend or exceed n (n_index) give wrong results and
+ * reads out of bounds.
+ *
+ * Temporary storage: 8 or 16 bytes per block, times width; at least 256 with
+ * .checked. Launches: one; .checked adds one and a fill for the offsets, and the
+ * same for the index. Source: Merrill and Garland, Merge-based Parallel Sparse
+ * Matrix-Vector Multiplication, 2016.
+ *
+ * @param stream     not NULL.
+ * @param desc       borrowed for the call.
+ * @param workspace  temporary storage; NULL: Kiln's own.
+ * @retval as ops.h; KILN_EINVAL also for bad offsets or indices in checked mode;
+ *         KILN_ECAPTURE for checked mode in a capture.
+ * Threads: any. Blocks: to compile; in checked mode for the GPU.
  */
 KILN_INLINE kiln_status kiln_segmented_reduce(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc,
     const kiln_workspace *workspace);
+/** Computes the temporary storage that kiln_segmented_reduce() needs for the same stream and
+ * desc; contract and statuses in ops.h.
+ * @param[out] bytes  bytes; 0 on failure. */
 KILN_INLINE kiln_status kiln_segmented_reduce_workspace(
     kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes);
 

@@ -66,17 +66,34 @@ for ((k = 0; k < cores; k++)); do
 done
 for pid in "${pids[@]}"; do wait "$pid"; done
 
+# Macros and wrappers are used: launches with and without arguments, the address of
+# a wrapper.
+for compiler in "$CC" gcc clang; do
+  command -v "$compiler" >/dev/null || continue
+  # shellcheck disable=SC2086 # flags are words
+  $compiler $c_flags -pedantic-errors -Werror -I "$include" -c \
+    "$SOURCE/tests/packaging/use.c" -o use.o || fail "use from C: $compiler"
+done
+nm use.o | grep -q ' U kiln_launch_sized$' || fail "the wrapper is not inline"
+
+# The complete program of kiln.h is one.
+sed -n '/^ \*   #include <kiln/,/^ \*   }$/s/^ \*   //p' "$include/kiln/kiln.h" \
+  >program.c
+grep -q '^int main' program.c || fail "kiln.h shows no program"
+compile program.c "$CC $c_flags -Wno-missing-prototypes" "$(cat program.c)"
+
 [ -n "${CXX:-}" ] || { echo "no C++ compiler: C only" && exit 0; }
-# The macros are used as C++, and the names link as C.
-cat >use.cc <<'END'
-#include <kiln/kiln.h>
-kiln_status launch(kiln_kernel *kernel, float a, CUdeviceptr x)
-{
-  kiln_launch_config config = kiln_launch_1d(1000, 256);
-  return KILN_LAUNCH(kernel, &config, KILN_ARG(a), KILN_ARG(x));
-}
-END
-$CXX -std=c++11 -Wall -Wextra -Werror -pedantic-errors -I "$include" \
-  -c use.cc -o use.o || fail "use from C++"
+# The same from C++, and kiln.hpp, which only C++ includes.
+for compiler in "$CXX" g++ clang++; do
+  command -v "$compiler" >/dev/null || continue
+  for standard in c++11 c++17 c++20; do
+    $compiler -std=$standard -Wall -Wextra -Wshadow -Wconversion -Werror \
+      -pedantic-errors -I "$include" -c "$SOURCE/tests/packaging/use.cc" \
+      -o use.o || fail "use from C++: $compiler -std=$standard"
+  done
+  $compiler -std=c++11 -fno-exceptions -Wall -Werror -I "$include" \
+    -fsyntax-only -x c++ "$include/kiln/kiln.hpp" 2>hpp.txt ||
+    fail "kiln.hpp without exceptions: $(cat hpp.txt)"
+done
 nm use.o | grep -q ' U kiln_launch_sized$' || fail "C++ gives the names C++ linkage"
 echo "${#headers[@]} headers, $(wc -l <names) names"
