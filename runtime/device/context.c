@@ -1,8 +1,19 @@
-/* context.c -- making a device's context, and having it current for the length
- * of one call. */
+/* context.c -- a device's context: created on first use, current for the duration of
+ * one call.
+ *
+ * Problem: a library must not change which context is current in the caller's thread,
+ * and most driver calls use the current context.
+ *
+ * Idea: kiln__enter() pushes the device's context and kiln__leave() pops it. If it is
+ * current already, which is the usual case with the primary context, nothing is
+ * pushed; that costs one cuCtxGetCurrent.
+ *
+ * Destroyed contexts: the caller may destroy or reset a context that Kiln still
+ * holds. The driver reuses handles, so a handle alone does not identify a context.
+ * Where the driver numbers its contexts (12.0), Kiln compares the number as well. */
 #include "device.h"
 
-/* The context's number; 0 where the driver cannot tell (before 12.0). */
+/* Returns the driver's number of a context; 0 if the driver has none (before 12.0). */
 static uint64_t context_id(const kiln__driver *driver, CUcontext context)
 {
   unsigned long long id = 0;
@@ -13,6 +24,7 @@ static uint64_t context_id(const kiln__driver *driver, CUcontext context)
   return id;
 }
 
+/* Retains the primary context, or creates one. It is not current afterwards. */
 static kiln_status create(kiln_device *device, CUcontext *out)
 {
   const kiln__driver *driver = device->driver;
@@ -29,6 +41,7 @@ static kiln_status create(kiln_device *device, CUcontext *out)
   return kiln__device_rc(device, rc, "cuCtxCreate_v2");
 }
 
+/* Creates the context once, whichever thread comes first. */
 static kiln_status make_context(kiln_device *device)
 {
   kiln_status st = KILN_OK;
@@ -70,8 +83,8 @@ kiln_status kiln__enter(kiln_device *device, kiln__scope *scope)
     return kiln__device_rc(device, rc, "cuCtxGetCurrent");
   if (current == context)
     return KILN_OK;
-  /* The driver pushes a context that its owner has destroyed, and crashes in
-   * the next call; a destroyed one is never current, so only here. */
+  /* The driver would push a destroyed context and crash in the next call. A destroyed
+   * context is never current, so the check is needed only here. */
   if (device->context_id != 0 &&
       context_id(device->driver, context) != device->context_id)
     return kiln__device_rc(device, CUDA_ERROR_CONTEXT_IS_DESTROYED,
@@ -91,8 +104,8 @@ void kiln__leave(const kiln__scope *scope)
     scope->driver->ctxPopCurrent(&popped);
 }
 
-/* A primary context that was reset has no handles of ours any more, though its
- * own handle may stay the same. */
+/* After a reset of the primary context, Kiln's handles in it are invalid, although the
+ * context's own handle may stay the same. */
 bool kiln__context_alive(const kiln_device *device, CUcontext context)
 {
   const kiln__driver *driver = device->driver;

@@ -1,9 +1,11 @@
-/* device.c -- open a GPU and describe it; no context is made here. */
+/* device.c -- opens a GPU and describes it: kiln/device.h. Needs no context; the first
+ * call that does creates one (context.c). */
 #include "device.h"
 
 #include <limits.h>
 #include <string.h>
 
+/* Reads a device attribute; false: *out is unchanged. */
 static bool attribute(const kiln__driver *driver, CUdevice device, int number,
                       int *out)
 {
@@ -11,7 +13,7 @@ static bool attribute(const kiln__driver *driver, CUdevice device, int number,
 
   if (driver->deviceGetAttribute(&value, (CUdevice_attribute)number, device) !=
       CUDA_SUCCESS)
-    return false; /* an older driver does not know it */
+    return false; /* an older driver does not have the attribute */
   *out = value;
   return true;
 }
@@ -23,7 +25,7 @@ static bool flag(const kiln__driver *driver, CUdevice device, int number)
   return attribute(driver, device, number, &value) && value != 0;
 }
 
-/* The table's traits, corrected by what this GPU says of itself. */
+/* Replaces the table's limits by those that the driver reports for this GPU. */
 static void read_traits(const kiln__driver *driver, CUdevice handle,
                         kiln_traits *t)
 {
@@ -137,7 +139,7 @@ static kiln_status read_info(kiln_device *device, int ordinal)
       !attribute(driver, handle, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
                  &minor))
     KILN_TRY(kiln__fail(KILN_EDRIVER, NULL,
-                        "the driver does not tell the compute capability of "
+                        "the driver does not report the compute capability of "
                         "device %d",
                         ordinal));
   KILN_TRY(kiln_arch_traits(major * 10 + minor, &device->traits));
@@ -171,7 +173,8 @@ done:
   return st;
 }
 
-/* The caller's context, or the one current in this thread, and its device. */
+/* Uses the caller's context, or the one that is current in this thread. Finds its
+ * device. */
 static kiln_status adopt(kiln_device *device, CUcontext foreign,
                          CUdevice *handle)
 {
@@ -205,6 +208,7 @@ static kiln_status adopt(kiln_device *device, CUcontext foreign,
   return KILN_OK;
 }
 
+/* Finds the number of a device among the visible ones. */
 static kiln_status find_ordinal(const kiln__driver *driver, CUdevice handle,
                                 int count, int *ordinal)
 {
@@ -220,6 +224,7 @@ static kiln_status find_ordinal(const kiln__driver *driver, CUdevice handle,
                     "the context is on a device that this process cannot see");
 }
 
+/* Sets device->handle and, for a foreign context, *ordinal. */
 static kiln_status select_device(kiln_device *device, int *ordinal,
                                  CUcontext foreign)
 {
@@ -260,7 +265,7 @@ kiln_status kiln_device_count(kiln_runtime *rt, int *out)
   *out = 0;
   st = kiln__runtime_driver(rt, &driver);
   if (st == KILN_ENODEVICE)
-    return KILN_OK; /* a driver without GPU is an answer */
+    return KILN_OK; /* 0 GPUs is a result, not a failure */
   if (st != KILN_OK)
     return st;
   st = kiln__cu(driver, driver->deviceGetCount(out), "cuDeviceGetCount");
@@ -304,6 +309,8 @@ done:
   return st;
 }
 
+/* Gives the context back to its owner: nothing for a foreign one, and nothing in a
+ * forked child, where the driver must not be called. */
 static void release_context(kiln_device *device)
 {
   const CUcontext context = atomic_load(&device->context);

@@ -1,4 +1,10 @@
-/* device.h -- inside of devices, streams, modules and kernels. */
+/* device.h -- the inside of devices, streams, events, modules and kernels.
+ *
+ * Who calls what: every public function that needs the driver runs between
+ * kiln__enter() and kiln__leave(). Functions marked "needs a scope" must be called
+ * between the two. ops/ uses kiln__module_start() to compile several programs at
+ * once, kiln__refuse_capture() for its checked modes, and the `ops` members, in which
+ * it keeps specialised kernels per device and temporary storage per stream. */
 #ifndef KILN_DEVICE_INTERNAL_H
 #define KILN_DEVICE_INTERNAL_H
 
@@ -16,42 +22,45 @@ struct kiln_device {
   kiln_runtime *rt;
   const kiln__driver *driver;
   _Atomic(CUcontext) context; /* NULL until first use */
-  uint64_t context_id;        /* the driver's number for it, 0 if it has none:
-                                 tells a recycled handle from the real one */
+  uint64_t context_id; /* the driver's number of it, 0 if it has none; the
+                                 driver reuses handles, but not numbers */
   CUdevice handle;
   kiln_context_kind kind;
   unsigned context_flags;
-  pthread_mutex_t lock; /* guards making the context */
-  kiln_traits traits;   /* the table's, with this GPU's own limits */
+  pthread_mutex_t lock; /* held while the context is created */
+  kiln_traits traits;   /* of the capability, with this GPU's own limits */
   kiln_device_info info;
-  _Atomic(void *) ops; /* specialised operations, NULL until the first */
-  void (*ops_free)(kiln_device *device);
-  _Atomic(void *) tuned; /* parameters of operations measured on it, or NULL */
-  _Atomic bool tuned_read; /* the file of them was looked for */
+  _Atomic(void *) ops; /* of ops/: specialised kernels; NULL until the first */
+  void (*ops_free)(kiln_device *device); /* frees `ops`; set with it */
+  _Atomic(void *)
+      tuned; /* of ops/: parameters that were set or read, or NULL */
+  _Atomic bool tuned_read; /* the tuning file was looked for */
   void (*tuned_free)(kiln_device *device);
 };
 
-/* The device's context is current between enter and leave; leave puts back
- * what was current before, also if that was none. Enter makes the context on
- * first use and costs one cuCtxGetCurrent when it is current already. */
+/* Between kiln__enter() and kiln__leave() the device's context is current in this thread.
+ * kiln__leave() restores what was current before, also if that was none. Scopes nest. */
 typedef struct kiln__scope {
   const kiln__driver *driver;
-  bool pushed;
+  bool pushed; /* the context was not current and has to be popped */
 } kiln__scope;
 
-/* KILN_OK, KILN_EINVAL (NULL device), KILN_EFORKED, KILN_EDRIVER, KILN_EDEVMEM,
- * KILN_ESTICKY. On failure nothing is to be left. */
+/* Enters; creates the context on first use. KILN_OK, KILN_EINVAL (device is NULL),
+ * KILN_EFORKED, KILN_EDRIVER, KILN_EDEVMEM, KILN_ESTICKY. After a failure kiln__leave()
+ * must not be called. Any thread. */
 kiln_status kiln__enter(kiln_device *device, kiln__scope *scope);
 void kiln__leave(const kiln__scope *scope);
 
-/* Enter in order to clean up: false in a forked child, before the context was
- * made, and when the caller destroyed or reset it meanwhile; the driver is not
- * to be touched then. Writes no error record. */
+/* Enters in order to free something. false: the driver must not be called, since this is
+ * a forked child, there is no context yet, or the caller has destroyed or reset it. What
+ * was to be freed is gone then. Writes no error record. */
 bool kiln__enter_to_free(kiln_device *device, kiln__scope *scope);
+/* Does the context still exist, as far as the driver reports it? */
 bool kiln__context_alive(const kiln_device *device, CUcontext context);
 
-/* Between the two, calls that a capture in progress forbids to this thread
- * (loading, allocating) are allowed and leave that capture alone. */
+/* While anything is captured in the default mode, the driver forbids some calls to every
+ * thread, such as loading and allocating, although they disturb no capture. Between
+ * kiln__relax() and kiln__unrelax() they are allowed in this thread. Needs a scope. */
 typedef struct kiln__relaxed {
   const kiln__driver *driver;
   CUstreamCaptureMode before;
@@ -61,7 +70,7 @@ typedef struct kiln__relaxed {
 void kiln__relax(const kiln__driver *driver, kiln__relaxed *relaxed);
 void kiln__unrelax(kiln__relaxed *relaxed);
 
-/* A driver result inside a scope; names the device in the record. */
+/* Turns a driver's result into a status and, for a failure, writes the record. */
 kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
                             const char *call);
 
@@ -71,16 +80,17 @@ kiln_status kiln__device_missing(const char *call);
 struct kiln_stream {
   kiln_device *device;
   CUstream handle;
-  bool owned;
-  kiln_timeline *timeline; /* records launches and copies, or NULL */
-  _Atomic(void *) ops; /* memory that operations keep, NULL until the first */
+  bool owned;              /* false: wrapped, the caller destroys the handle */
+  kiln_timeline *timeline; /* records launches, copies and fills; or NULL */
+  _Atomic(void *) ops; /* of ops/: temporary storage; NULL until the first */
   void (*ops_free)(kiln_stream *stream);
 };
 
-/* Is work in the stream being recorded into a graph? false also on failure. */
+/* Is the stream being captured into a graph? Also true for the legacy default stream
+ * while a blocking stream is captured. false on failure. Needs a scope. */
 bool kiln__capturing(const kiln__driver *driver, CUstream handle);
-/* KILN_ECAPTURE if it is: for calls that wait for the stream. They would
- * otherwise spoil the capture. `call` names the function refused. */
+/* KILN_ECAPTURE if the stream is being captured: for calls that wait for it, which would
+ * invalidate the capture. `call` is the public function that is refused. */
 kiln_status kiln__refuse_capture(const kiln_device *device, CUstream handle,
                                  const char *call);
 
@@ -92,7 +102,7 @@ struct kiln_event {
 struct kiln_module {
   kiln_device *device;
   CUmodule handle;
-  bool owned;
+  bool owned;        /* false: wrapped, the caller unloads the handle */
   kiln_image *image; /* NULL for a wrapped module */
   char *ptx;         /* of a wrapped module, for parameter sizes, or NULL */
   kiln_ladder_result ladder;
@@ -100,9 +110,9 @@ struct kiln_module {
   kiln_kernel *kernels;
 };
 
-/* kiln_module_load() in two steps: several programs compile at once if all are
- * started before the first is finished. desc stays valid until then; whatever
- * start returned KILN_OK for is finished exactly once. */
+/* kiln_module_load() in two steps. Several programs compile at once if all are started
+ * before the first is finished. desc must stay valid until then. Each successful start
+ * must be finished exactly once, in the same thread. */
 typedef struct kiln__loading {
   kiln_module *module;
   const kiln_program_desc *desc;
@@ -114,16 +124,17 @@ kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc);
 kiln_status kiln__module_finish(kiln__loading *loading, kiln_module **out);
 
-/* What a launch reads comes first and fills one cache line. */
+/* What a launch reads comes first, in one cache line. */
 struct kiln_kernel {
   CUfunction handle;
   kiln_device *device;
-  const uint32_t *sizes;          /* of the parameters, n_params of them */
-  _Atomic uint32_t smem_opted_in; /* dynamic shared memory allowed so far */
-  uint32_t smem_limit;            /* most dynamic shared memory it can have */
-  uint32_t max_grid[3];           /* the device's */
-  uint16_t max_block[3];          /* the device's */
-  uint16_t max_threads;           /* the kernel's, a block */
+  const uint32_t *sizes; /* of the parameters, n_params of them */
+  _Atomic uint32_t
+      smem_opted_in;     /* bytes of dynamic shared memory allowed so far */
+  uint32_t smem_limit;   /* most bytes that can be allowed */
+  uint32_t max_grid[3];  /* the device's */
+  uint16_t max_block[3]; /* the device's */
+  uint16_t max_threads;  /* the kernel's, per block */
   uint16_t n_params;
   bool params_known;
 
@@ -131,17 +142,19 @@ struct kiln_kernel {
   char *name; /* lowered */
   kiln_kernel_info info;
   struct kiln_kernel *next; /* in the module's list */
-  void *block; /* what was allocated; the struct is aligned in it */
+  void *block;              /* the allocation that contains the struct */
 };
 
-/* More than 48 KiB of dynamic shared memory must be asked for, once. The limit
- * itself is asked for: two threads that asked for two sizes would undo each
- * other. Within a scope; sizes above smem_limit are the caller's to refuse. */
+/* Allows `smem` bytes of dynamic shared memory, which the driver requires above 48 KiB.
+ * Sets the attribute to smem_limit rather than smem: two threads that set different
+ * sizes would undo each other. The caller refuses sizes above smem_limit. KILN_OK,
+ * KILN_EDRIVER, KILN_ESTICKY. Needs a scope. Any thread. */
 kiln_status kiln__kernel_opt_in(kiln_kernel *kernel, size_t smem);
 
-/* A span around work in a stream with a timeline; see timeline.c. Begin gives
- * false if nothing is to be recorded (no timeline, capturing, out of memory):
- * recording never makes the work itself fail. Inside a scope. */
+/* A span around work in a stream with a timeline. kiln__mark_begin() returns false if
+ * nothing is recorded (no timeline, a capture, no memory); kiln__mark_end() must not be
+ * called then. Recording never makes the work fail, and writes no record over that of
+ * the work. Needs a scope. Any thread. */
 typedef struct kiln__mark {
   kiln_timeline *timeline;
   size_t span;

@@ -1,4 +1,4 @@
-/* texture.c -- arrays, texture and surface objects. */
+/* device_texture.c -- CUDA arrays, texture and surface objects: kiln/texture.h. */
 #include "device.h"
 
 #include <kiln/texture.h>
@@ -27,6 +27,7 @@ size_t kiln_texel_bytes(kiln_texel texel)
 
 /* ---- Entering ---------------------------------------------------------------- */
 
+/* Enters the device; refuses while a capture occupies the default stream. */
 static kiln_status enter(kiln_device *device, kiln__scope *scope,
                          const char *call)
 {
@@ -47,18 +48,19 @@ static kiln_status check_desc(const kiln_cuda_array_desc *d)
   if ((unsigned)d->texel >= N_TEXELS ||
       (d->channels != 1 && d->channels != 2 && d->channels != 4))
     return kiln__fail(KILN_EINVAL, "texels have 1, 2 or 4 channels",
-                      "no texel of %d channels of type %d", d->channels,
-                      (int)d->texel);
+                      "there are no texels with %d channels of type %d",
+                      d->channels, (int)d->texel);
   if (d->width == 0 || (d->depth > 0 && (d->height == 0 || d->layers > 0)))
-    return kiln__fail(KILN_EINVAL,
-                      "give the dimensions in order: width, height, depth; "
-                      "layers of one or two dimensions",
-                      "no array of %u x %u x %u with %u layers", d->width,
-                      d->height, d->depth, d->layers);
+    return kiln__fail(
+        KILN_EINVAL,
+        "give the dimensions in order: width, height, depth; "
+        "layers of one or two dimensions",
+        "there are no arrays of %u x %u x %u texels with %u layers", d->width,
+        d->height, d->depth, d->layers);
   return KILN_OK;
 }
 
-/* Planes or layers that a copy of the whole array moves. */
+/* Returns the planes or layers that a copy of the whole array has. */
 static size_t planes(const kiln_cuda_array_desc *d)
 {
   if (d->layers > 0)
@@ -141,7 +143,7 @@ void kiln_cuda_array_free(kiln_cuda_array *array)
   kiln__free(&array->device->rt->alloc, array);
 }
 
-/* The whole array from `src` or, if that is NULL, to `dst`. */
+/* Copies the whole array: from `src`, or to `dst` if src is NULL. */
 static kiln_status copy(kiln_cuda_array *array, const void *src, void *dst)
 {
   const kiln_cuda_array_desc *d = &array->desc;
@@ -193,9 +195,9 @@ kiln_status kiln_cuda_array_read(kiln_cuda_array *array, void *dst)
 
 /* ---- Textures ------------------------------------------------------------------- */
 
-/* @param dims  the texture's. On an H200 a linear fetch in one dimension mixes in
- *              the border colour if the second is set to it, so what is not there
- *              is clamped. */
+/* Translates a desc for the driver. `dims` is the number of dimensions. On an H200 a
+ * linear fetch in one dimension blends in the border colour if the mode of the second
+ * dimension is "border". So dimensions that do not exist are set to "clamp". */
 static kiln_status describe(CUDA_TEXTURE_DESC *out,
                             const kiln_texture_desc *desc, kiln_texel texel,
                             int dims)
@@ -205,13 +207,13 @@ static kiln_status describe(CUDA_TEXTURE_DESC *out,
 
   if (desc->filter == KILN_FILTER_LINEAR && integer)
     return kiln__fail(KILN_EINVAL,
-                      "read 8- and 16-bit texels as floats, or take the "
-                      "nearest",
-                      "integers are not interpolated");
+                      "read 8- and 16-bit texels as floats, or use "
+                      "KILN_FILTER_NEAREST",
+                      "a linear filter cannot read integers");
   *out = (CUDA_TEXTURE_DESC){0};
   for (int i = 0; i < 3; i++) {
     if ((unsigned)desc->address[i] > KILN_ADDRESS_BORDER)
-      return kiln__fail(KILN_EINVAL, NULL, "no address mode %d",
+      return kiln__fail(KILN_EINVAL, NULL, "%d is not an address mode",
                         (int)desc->address[i]);
     out->addressMode[i] =
         i < dims ? (CUaddress_mode)desc->address[i] : CU_TR_ADDRESS_MODE_CLAMP;
@@ -226,6 +228,7 @@ static kiln_status describe(CUDA_TEXTURE_DESC *out,
   return KILN_OK;
 }
 
+/* Creates a texture object of a resource. */
 static kiln_status make(uint64_t *out, kiln_device *device,
                         const CUDA_RESOURCE_DESC *resource, kiln_texel texel,
                         const kiln_texture_desc *desc, int dims)
@@ -250,7 +253,7 @@ static kiln_status make(uint64_t *out, kiln_device *device,
   return st;
 }
 
-/* That are addressed: a layer is not. */
+/* Returns the number of dimensions with coordinates; layers do not count. */
 static int dimensions(const kiln_cuda_array_desc *desc)
 {
   return desc->height == 0 ? 1 : desc->depth == 0 ? 2 : 3;
@@ -341,7 +344,7 @@ kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array)
     return kiln__fail(KILN_EINVAL, NULL, "array is NULL");
   if (!array->desc.surface)
     return kiln__fail(KILN_EINVAL, "set kiln_cuda_array_desc.surface",
-                      "the array was not made for surfaces");
+                      "the array was created without surfaces");
   if (array->device->driver->surfObjectCreate == NULL)
     return kiln__device_missing("cuSurfObjectCreate");
   resource.res.array.hArray = array->handle;

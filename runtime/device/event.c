@@ -1,4 +1,4 @@
-/* event.c -- points in a stream, and the time between two of them. */
+/* event.c -- events: kiln/stream.h. */
 #include "device.h"
 
 kiln_status kiln_event_create(kiln_event **out, kiln_device *device,
@@ -70,8 +70,9 @@ kiln_status kiln_event_record(kiln_event *event, kiln_stream *stream)
   return st;
 }
 
-/* Asking an event is forbidden to a thread while anything is captured in the
- * default mode, although it cannot disturb: hence relaxed. */
+/* Calls the driver for an event. The driver forbids that to a thread while anything is
+ * captured in the default mode, although it disturbs no capture. Hence the thread's
+ * mode is relaxed. */
 static kiln_status ask(kiln_event *event,
                        CUresult(KILN__CUDAAPI *fn)(CUevent event),
                        const char *call)

@@ -1,4 +1,8 @@
-/* kernel.c -- functions of a module, with all that a launch will check. */
+/* kernel.c -- kernels of a module. A kernel records at look-up everything that a launch
+ * checks: sizes of parameters, limits of grid, block and shared memory.
+ *
+ * Sizes come from the driver (cuFuncGetParamInfo, 12.4 and later), otherwise from the
+ * .param lines of the PTX. A kernel for which neither exists is launched unchecked. */
 #include "device.h"
 
 #include "../program/program.h"
@@ -10,9 +14,9 @@ enum { LINE = 64 }; /* bytes of a cache line */
 _Static_assert(offsetof(struct kiln_kernel, module) <= LINE,
                "what a launch reads fits one cache line");
 
-/* Sizes of the parameters by the driver; false: not known. There is no call for
- * their number: without one from the PTX (SIZE_MAX) the driver is asked until it
- * refuses, which debugging tools report as an error. */
+/* Reads the sizes of the parameters from the driver; false: unknown. The driver does not
+ * report their number. If the PTX does not give it either (`number` is SIZE_MAX), the
+ * loop ends at the driver's first refusal, which debugging tools report as an error. */
 static bool params_by_driver(const kiln__driver *driver, CUfunction function,
                              size_t number, uint32_t sizes[KILN_MAX_PARAMS],
                              size_t *n)
@@ -59,11 +63,11 @@ static bool find_params(const kiln_module *m, CUfunction function,
                         const char *lowered, uint32_t sizes[KILN_MAX_PARAMS],
                         size_t *n)
 {
-  const bool told = params_by_ptx(m, lowered, sizes, n);
+  const bool in_ptx = params_by_ptx(m, lowered, sizes, n);
 
-  return params_by_driver(m->device->driver, function, told ? *n : SIZE_MAX,
+  return params_by_driver(m->device->driver, function, in_ptx ? *n : SIZE_MAX,
                           sizes, n) ||
-         told;
+         in_ptx;
 }
 
 static kiln_status read_attributes(kiln_kernel *k, int *dynamic)
@@ -103,7 +107,7 @@ static uint16_t narrow(int value)
   return value < 0 ? 0 : value > UINT16_MAX ? UINT16_MAX : (uint16_t)value;
 }
 
-/* Limits as a launch will compare them. */
+/* Stores the limits in the types in which a launch compares them. */
 static void set_limits(kiln_kernel *k, int dynamic)
 {
   const kiln_device *device = k->device;
@@ -118,7 +122,8 @@ static void set_limits(kiln_kernel *k, int dynamic)
   }
 }
 
-/* One allocation: the struct on a cache line of its own, sizes, name. */
+/* Allocates one block: the struct, aligned to a cache line; then the sizes; then the
+ * name. */
 static kiln_kernel *allocate(const kiln_allocator *a, const char *name,
                              const uint32_t *sizes, size_t n)
 {
@@ -141,7 +146,7 @@ static kiln_kernel *allocate(const kiln_allocator *a, const char *name,
   return k;
 }
 
-/* Within a scope and the module's lock. */
+/* Creates a kernel. Needs a scope and the module's lock. */
 static kiln_status make(kiln_kernel **out, kiln_module *m, CUfunction handle,
                         const char *lowered)
 {
@@ -176,7 +181,7 @@ done:
   return st;
 }
 
-/* "saxpy, scale<float>, ..." of the kernels there are. */
+/* Writes the names of the module's kernels: "saxpy, scale<float>, ...". */
 static void list_kernels(const kiln_module *m, char *buf, size_t size)
 {
   kiln__image_ptx_entry entry;
@@ -215,7 +220,8 @@ static kiln_kernel *find(const kiln_module *m, const char *lowered)
   return k;
 }
 
-/* Within a scope; the first use of a function may load code. */
+/* Finds a kernel in the module's list, or asks the driver and adds it. Needs a scope. The
+ * driver may load code on the first use of a function. */
 static kiln_status look_up(kiln_kernel **out, kiln_module *m, const char *name,
                            const char *lowered)
 {

@@ -1,5 +1,12 @@
-/* module.c -- images into a context: choose, compile beside making the
- * context, load, and go down the ladder when the driver refuses. */
+/* module.c -- loads programs into a context.
+ *
+ * kiln_module_load() chooses a rung of the compatibility ladder, compiles on a compile
+ * thread while this thread creates the context, and loads the image. If the driver
+ * refuses an image, the next attempts are, in this order:
+ *   1. drop the image from the cache and compile it once more (it may be damaged, or
+ *      made for another driver);
+ *   2. the image's PTX, which the driver assembles itself;
+ *   3. an error that names both refusals. */
 #include "device.h"
 
 #include "../program/program.h"
@@ -7,12 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* What the driver's own assembler had to say. */
+/* Messages of the driver's own assembler. */
 typedef struct jit_log {
   char text[KILN_ERROR_LOG_SIZE];
 } jit_log;
 
-/* The image is at fault, not the device or the context: another may do. */
+/* Is the image the reason for the failure, rather than the device or the context? Then
+ * another image may load. */
 static bool refused(CUresult rc)
 {
   switch (rc) {
@@ -44,7 +52,8 @@ static const char *rc_name(const kiln__driver *driver, CUresult rc,
   return buf;
 }
 
-/* KILN_OK with the driver's verdict in *rc, which is success or a refusal. */
+/* Loads one image. KILN_OK: *rc is success or a refusal of the image. Other failures
+ * are returned as a status. */
 static kiln_status load_data(kiln_module *m, const void *data, CUresult *rc,
                              jit_log *log)
 {
@@ -70,7 +79,8 @@ static kiln_status load_data(kiln_module *m, const void *data, CUresult *rc,
   return st;
 }
 
-/* Machine code where there is some, but for a pack whose PTX alone serves. */
+/* Returns what to load: machine code if the image has it, otherwise PTX. A pack that was
+ * chosen for its PTX holds machine code for another GPU, so its PTX is taken. */
 static const void *best_data(const kiln_module *m)
 {
   const void *cubin = kiln_image_cubin(m->image, NULL);
@@ -80,8 +90,8 @@ static const void *best_data(const kiln_module *m)
   return cubin != NULL && !only_ptx ? cubin : kiln_image_ptx(m->image, NULL);
 }
 
-/* Forget the cached image and compile anew. Not being able to (no NVRTC) is no
- * failure yet: the PTX of the first image may still do. */
+/* Compiles a refused image once more. If that is not possible (no NVRTC), the old image
+ * stays, since its PTX may still load. */
 static void rebuild(kiln_module *m, const kiln_program_desc *desc,
                     const kiln__image_request *req)
 {
@@ -115,20 +125,20 @@ static kiln_status refuse(kiln_module *m, CUresult first, CUresult last,
     st = kiln__fail_native(
         KILN_EDRIVER, KILN_SOURCE_DRIVER, last, "cuModuleLoadDataEx",
         "run `kiln doctor`: it shows which NVRTC fits this driver and GPU",
-        "%s takes neither the machine code for %s (%s) nor the PTX (%s)",
+        "%s refuses both the machine code for %s (%s) and the PTX (%s)",
         m->device->info.name, text, rc_name(driver, first, a),
         rc_name(driver, last, b));
   else
     st = kiln__fail_native(
         KILN_EDRIVER, KILN_SOURCE_DRIVER, last, "cuModuleLoadDataEx",
         "run `kiln doctor`: it shows which NVRTC fits this driver and GPU",
-        "%s does not take the %s for %s: %s", m->device->info.name,
+        "%s refuses the %s for %s: %s", m->device->info.name,
         binary ? "machine code" : "PTX", text, rc_name(driver, last, a));
   kiln__error_log(log->text, strnlen(log->text, sizeof log->text - 1));
   return st;
 }
 
-/* Go on with PTX, and keep in the ladder why. */
+/* Records in the ladder that the PTX was loaded, and why. */
 static void note_ptx(kiln_module *m, CUresult rc)
 {
   kiln_ladder_result *ladder = &m->ladder;
@@ -143,7 +153,8 @@ static void note_ptx(kiln_module *m, CUresult rc)
                "the driver took the PTX after refusing the machine code");
 }
 
-/* The compiler failed, and a pack stepped in: so says the ladder. */
+/* If the compiler failed and an image from a pack took its place, the ladder is corrected
+ * to say so. */
 static void note_pack(kiln_module *m, const kiln_program_desc *desc)
 {
   const kiln_traits *traits = &m->device->traits;
@@ -168,7 +179,8 @@ static void note_pack(kiln_module *m, const kiln_program_desc *desc)
   m->ladder = result;
 }
 
-/* An image that came from a cache and was refused is made again once. */
+/* Drops a refused image from the cache. If it came from a cache, it is compiled and loaded
+ * once more. */
 static kiln_status load_again(kiln_module *m, const kiln_program_desc *desc,
                               const kiln__image_request *req, CUresult *rc,
                               jit_log *log)
@@ -177,7 +189,7 @@ static kiln_status load_again(kiln_module *m, const kiln_program_desc *desc,
   char buf[48];
 
   kiln__logf(&rt->log, KILN_LOG_WARNING,
-             "the driver refused an image (%s); forgetting it",
+             "the driver refused an image (%s); dropping it from the cache",
              rc_name(m->device->driver, *rc, buf));
   kiln__cache_reject(rt->cache, kiln__image_entry(m->image));
   if (kiln_image_origin(m->image) == KILN_FROM_COMPILER)
@@ -186,8 +198,8 @@ static kiln_status load_again(kiln_module *m, const kiln_program_desc *desc,
   return load_data(m, best_data(m), rc, log);
 }
 
-/* Load m->image; desc and req are NULL for an image that the caller gave. What
- * a pack alone can serve is forgotten only when nothing of it loads. */
+/* Loads m->image. desc and req are NULL for an image that the caller gave. An image that
+ * only a pack has is dropped only if neither its code nor its PTX loads. */
 static kiln_status load(kiln_module *m, const kiln_program_desc *desc,
                         const kiln__image_request *req)
 {
@@ -218,7 +230,8 @@ done:
   return st;
 }
 
-/* While a compile thread is at work, this one makes the context. */
+/* Waits for the image. If a compile thread is compiling it, this thread creates the
+ * context meanwhile. */
 static kiln_status wait_for_image(kiln__loading *l)
 {
   kiln_module *m = l->module;
@@ -263,7 +276,7 @@ static kiln_status check(kiln_module **out, kiln_device *device,
   return kiln__fork_check(&device->rt->fork);
 }
 
-/* The cache is asked here; what it does not have is queued to be compiled. */
+/* Looks the program up in the cache; a miss is queued for the compile threads. */
 kiln_status kiln__module_start(kiln__loading *out, kiln_device *device,
                                const kiln_program_desc *desc)
 {
@@ -324,7 +337,7 @@ kiln_status kiln_module_load(kiln_module **out, kiln_device *device,
   return st == KILN_OK ? kiln__module_finish(&loading, out) : st;
 }
 
-/* The rung that a given image stands on; what did not happen says so. */
+/* Describes the rung of an image that the caller gave. */
 static void describe_given(kiln_module *m)
 {
   const kiln_target target = kiln_image_target(m->image);

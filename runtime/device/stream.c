@@ -1,4 +1,4 @@
-/* stream.c -- queues of work. */
+/* stream.c -- streams: kiln/stream.h. Graphs and host functions: stream_graph.c. */
 #include "timeline.h"
 
 static kiln_status allocate(kiln_stream **out, kiln_device *device)
@@ -12,7 +12,8 @@ static kiln_status allocate(kiln_stream **out, kiln_device *device)
   return KILN_OK;
 }
 
-/* Priorities run from `least` down to `greatest`, the more urgent. */
+/* Limits a priority to the device's range. Lower numbers are more urgent: `greatest` is
+ * the lowest number. */
 static int clamp_priority(const kiln__driver *driver, int wanted)
 {
   int least = 0, greatest = 0;
@@ -58,7 +59,8 @@ done:
   return st;
 }
 
-/* The handles 0, 1 and 2 are no pointers but names of the default stream. */
+/* Checks that a wrapped stream belongs to the device's context. The handles 0, 1 and 2
+ * are not pointers but name default streams, which every context has. */
 static kiln_status check_owner(kiln_device *device, CUstream handle)
 {
   const kiln__driver *driver = device->driver;
@@ -127,7 +129,8 @@ static kiln_status need(const kiln_stream *stream, const void *other)
   return KILN_OK;
 }
 
-/* `what` is the function that is refused within a capture. */
+/* Calls the driver for a stream, unless the stream is being captured: the call would
+ * invalidate the capture. `what` names the public function in the message. */
 static kiln_status ask(kiln_stream *stream,
                        CUresult(KILN__CUDAAPI *fn)(CUstream stream),
                        const char *call, const char *what)

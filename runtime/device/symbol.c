@@ -1,4 +1,5 @@
-/* symbol.c -- variables of a module. */
+/* symbol.c -- variables of a module: kiln_module_symbol() and the copies from and to
+ * them. */
 #include "device.h"
 
 #include "../program/program.h"
@@ -24,7 +25,7 @@ static kiln_status find(kiln_module *module, const char *name,
     st = kiln__fail_native(KILN_ENOTFOUND, KILN_SOURCE_DRIVER, rc,
                            "cuModuleGetGlobal_v2",
                            "declare it extern \"C\", or add \"&name\" to the "
-                           "program's name expressions and ask for that",
+                           "program's name expressions and use that name",
                            "the module has no variable \"%s\"", name);
   else
     st = kiln__device_rc(module->device, rc, "cuModuleGetGlobal_v2");
@@ -55,7 +56,7 @@ kiln_status kiln_module_symbol(kiln_module *module, const char *name,
   return KILN_OK;
 }
 
-/* Address of a range of a variable. */
+/* Finds the address of `size` bytes of a variable, from `offset` on. */
 static kiln_status locate(kiln_module *module, const char *name, size_t offset,
                           size_t size, CUdeviceptr *out)
 {
@@ -66,8 +67,8 @@ static kiln_status locate(kiln_module *module, const char *name, size_t offset,
     return st;
   if (offset > bytes || size > bytes - offset)
     return kiln__fail(KILN_EINVAL, NULL,
-                      "%zu bytes from offset %zu reach past the end of "
-                      "\"%s\", which has %zu bytes",
+                      "%zu bytes at offset %zu exceed \"%s\", which has %zu "
+                      "bytes",
                       size, offset, name, bytes);
   *out += offset;
   return KILN_OK;

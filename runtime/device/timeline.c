@@ -1,9 +1,25 @@
-/* timeline.c -- record spans: events on streams, the clock on the host. */
+/* timeline.c -- records spans: kiln/timeline.h. timeline_file.c evaluates and writes them.
+ *
+ * Problem: spans on the host are measured by the host's clock, spans on the device by
+ * events, which only give differences. Both have to be on one axis. And a difference is
+ * a float of milliseconds: 24 bits, which lose microseconds after some seconds.
+ *
+ * Idea: anchors. An anchor is an event whose time on the axis is known. The first one is
+ * recorded when the recorder is created: line_up() records events and waits for each, and
+ * takes the one with the shortest round trip as simultaneous with the host's clock in the
+ * middle of it. A new anchor is recorded every few seconds, each timed against the one
+ * before. A span is timed against the latest anchor, so every difference is short.
+ *
+ * Invariant: `anchor` of a span is older than the span by at most anchor_every_ns, plus
+ * the time in which nothing was recorded.
+ *
+ * Cost: two events per span on a stream; events are reused after they were read. No call
+ * waits for the device before kiln_timeline_each() or kiln_timeline_write(). */
 #include "timeline.h"
 
 #include <string.h>
 
-/* A float of milliseconds below 4,096 tells 0.25 us apart. */
+/* A float of milliseconds below 4,096 has a resolution of 0.25 us. */
 static const uint64_t anchor_every_ns = 4000000000u;
 
 void *kiln__list_next(kiln__list *list, const kiln_allocator *a, size_t size)
@@ -25,6 +41,7 @@ static const kiln_allocator *allocator(const kiln_timeline *t)
   return &t->device->rt->alloc;
 }
 
+/* Takes an event that was used before, or creates one. */
 static CUresult take_event(kiln_timeline *t, CUevent *out)
 {
   if (t->idle.n == 0)
@@ -48,8 +65,8 @@ void kiln__timeline_keep(kiln_timeline *t, CUevent event)
   t->idle.n++;
 }
 
-/* An event recorded at the present end of the stream. Writes no error record:
- * it also runs beside work whose own failure is to be reported. */
+/* Records an event at the present end of the stream. Writes no error record, since it
+ * also runs after a launch whose own failure must stay in the record. */
 static CUresult record_silently(kiln_timeline *t, CUstream stream, CUevent *out)
 {
   CUevent event;
@@ -89,6 +106,7 @@ static kiln_status add_anchor(kiln_timeline *t, CUstream stream, uint64_t now)
   return KILN_OK;
 }
 
+/* Finds the row of a stream or host thread, or adds one. */
 static kiln_status find_row(kiln_timeline *t, kiln__list *rows,
                             const kiln__row *wanted, bool host, size_t *out)
 {
@@ -122,7 +140,7 @@ static kiln_status new_span(kiln_timeline *t, const char *name,
   return KILN_OK;
 }
 
-/* Within a scope and the lock. */
+/* Opens a span on a stream. Needs a scope and the lock. */
 static kiln_status open_span(kiln_timeline *t, CUstream stream,
                              const char *name, size_t *row, size_t *index)
 {
@@ -178,9 +196,9 @@ void kiln__mark_end(const kiln__mark *mark, const kiln_stream *stream)
   pthread_mutex_unlock(&t->lock);
 }
 
-/* The device's clock and the host's at one moment: the try in which the host
- * had to wait least tells it best. A few tries do, more only while the machine is
- * so busy that all of them were long. */
+/* Finds the host's time of the first anchor. The attempt with the shortest round trip is
+ * the most precise. A few attempts suffice; more are made only while the machine is so
+ * busy that all of them were long. */
 enum { TRIES = 4, MOST_TRIES = 64, SHORT_NS = 60000 };
 
 static kiln_status line_up(kiln_timeline *t, CUstream stream)
@@ -218,7 +236,8 @@ done:
   return st;
 }
 
-/* In a stream of its own: the default one may be tied up in a capture. */
+/* Records the first anchor, in a stream of its own: a capture may occupy the default
+ * stream. */
 static kiln_status start(kiln_timeline *t)
 {
   const kiln__driver *driver = t->device->driver;
@@ -336,6 +355,7 @@ kiln_status kiln_timeline_begin(kiln_timeline *t, kiln_stream *stream,
   return st;
 }
 
+/* Returns the innermost open span of a row, or KILN__NONE. */
 static size_t innermost(const kiln__list *rows, const kiln__row *wanted,
                         bool host, kiln__row **out)
 {

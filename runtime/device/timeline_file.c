@@ -1,10 +1,11 @@
-/* trace.c -- what a timeline has recorded: times, in order, as a file. */
+/* timeline_file.c -- evaluates what a timeline has recorded: reads the times of its
+ * events, sorts the spans, and writes them as a Chrome trace. */
 #include "timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Nanoseconds from one reached event to another. */
+/* Computes the nanoseconds between two events that are reached. */
 static kiln_status elapsed(const kiln_timeline *t, CUevent from, CUevent to,
                            int64_t *ns)
 {
@@ -17,6 +18,7 @@ static kiln_status elapsed(const kiln_timeline *t, CUevent from, CUevent to,
   return st;
 }
 
+/* Places each new anchor on the axis, from the anchor before it. */
 static kiln_status time_anchors(kiln_timeline *t)
 {
   kiln__anchor *anchors = kiln__anchors(t);
@@ -36,6 +38,7 @@ static kiln_status time_anchors(kiln_timeline *t)
   return KILN_OK;
 }
 
+/* Places a span on the axis and keeps its events for later spans. */
 static kiln_status time_span(kiln_timeline *t, kiln__span_record *span)
 {
   const kiln__anchor *anchor = &kiln__anchors(t)[span->anchor];
@@ -66,7 +69,8 @@ static kiln_status time_all(kiln_timeline *t)
   return st;
 }
 
-/* By begin; of two that begin together the outer one first. */
+/* Sorts by begin. Of two spans that begin together, the longer one comes first, since it
+ * contains the other. */
 static int by_begin(const void *left, const void *right)
 {
   const kiln__span_record *a = left, *b = right;
@@ -78,7 +82,7 @@ static int by_begin(const void *left, const void *right)
   return 0;
 }
 
-/* A sorted copy of the closed spans, for use without the lock. */
+/* Makes a sorted copy of the closed spans, which is used without the lock. */
 static kiln_status copy_spans(kiln_timeline *t, kiln__span_record **out,
                               size_t *n)
 {
@@ -144,7 +148,7 @@ kiln_status kiln_timeline_each(kiln_timeline *t, kiln_span_fn fn, void *user)
 
 /* ---- The file --------------------------------------------------------------- */
 
-/* Bytes of the UTF-8 sequence at p; 0 if it is none. */
+/* Returns the bytes of the UTF-8 sequence at p; 0 if it is not valid. */
 static size_t sequence(const unsigned char *p)
 {
   const size_t n = p[0] < 0x80                    ? 1
@@ -159,10 +163,11 @@ static size_t sequence(const unsigned char *p)
   }
   if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f) ||
       (p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f))
-    return 0; /* too long a form, a surrogate, or past the last code point */
+    return 0; /* overlong form, surrogate, or beyond the last code point */
   return n;
 }
 
+/* Appends a JSON string. Bytes that are not UTF-8 become the code points of Latin-1. */
 static void add_string(kiln__buf *b, const char *text)
 {
   const unsigned char *p = (const unsigned char *)text;
@@ -182,7 +187,7 @@ static void add_string(kiln__buf *b, const char *text)
   kiln__buf_text(b, "\"");
 }
 
-/* Nanoseconds as microseconds with a point, whatever the locale. */
+/* Appends nanoseconds as microseconds with a decimal point, whatever the locale. */
 static void add_us(kiln__buf *b, int64_t ns)
 {
   const uint64_t size = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
@@ -191,7 +196,7 @@ static void add_us(kiln__buf *b, int64_t ns)
                    (unsigned long long)(size / 1000), (unsigned)(size % 1000));
 }
 
-/* A row's title in the viewer. tid 0: of the process itself. */
+/* Appends the title of a row in the viewer; tid 0: the title of the process. */
 static void add_title(kiln__buf *b, int pid, size_t tid, const char *name)
 {
   kiln__buf_format(b,
@@ -253,7 +258,7 @@ kiln_status kiln_timeline_write(kiln_timeline *t, const char *path)
   for (size_t i = 0; i < n; i++)
     add_span(&b, &spans[i]);
   if (!b.failed)
-    b.size -= 2; /* JSON allows no comma after the last */
+    b.size -= 2; /* JSON allows no comma after the last element */
   kiln__buf_text(&b, "\n]}\n");
   KILN_TRY(kiln__buf_status(&b, "a trace file"));
   KILN_TRY(kiln__replace_file(path, b.data, b.size, 0644));

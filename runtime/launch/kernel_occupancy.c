@@ -1,4 +1,5 @@
-/* occupancy.c -- what the driver says about blocks on a multiprocessor. */
+/* kernel_occupancy.c -- occupancy of a loaded kernel, computed by the driver. The same
+ * figures without a GPU come from arch/occupancy.c. */
 #include "../device/device.h"
 
 kiln_status kiln_kernel_occupancy(kiln_kernel *kernel, int block, size_t smem,
@@ -13,7 +14,7 @@ kiln_status kiln_kernel_occupancy(kiln_kernel *kernel, int block, size_t smem,
     return kiln__fail(KILN_EINVAL, NULL,
                       "the kernel or out is NULL, or block is below 1");
   if (smem > kernel->smem_limit || block > kernel->max_threads)
-    return KILN_OK; /* such a block never runs: none resides */
+    return KILN_OK; /* such a block cannot run, so 0 blocks reside */
   st = kiln__enter(kernel->device, &scope);
   if (st != KILN_OK)
     return st;

@@ -1,18 +1,30 @@
-/* launch.c -- check the arguments, then launch.
+/* launch.c -- kiln_launch(): check the arguments, then launch.
  *
- * The plain launch is the fast path: no allocation, no lock, no look-up. Every
- * check compares numbers that are in one cache line of the kernel; texts are
- * made only after a check has failed. */
+ * Problem: the driver does not check a kernel's arguments. A wrong number or size
+ * makes it read beyond the array, or makes the kernel work on garbage.
+ *
+ * Idea: kiln_module_kernel() records the sizes of the parameters and all limits of a
+ * launch once. A launch then only compares numbers, without branching per argument,
+ * and calls the driver if all comparisons hold. Only after a failed comparison does
+ * one of the fail_...() functions find out which one it was and write the message.
+ *
+ * Invariant: the plain launch allocates nothing, takes no lock and searches nothing.
+ * What it reads of a kernel is in one cache line (struct kiln_kernel).
+ *
+ * Cost: some nanoseconds beside cuLaunchKernel, which takes about a microsecond;
+ * `kiln bench launch` compares the two. Cooperative launches, clusters, overlap and
+ * timelines take the slower way of launch_extra(). */
 #include "../base/sized.h"
 #include "../device/device.h"
 
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
-/* The launch as the driver takes it: zeros replaced. */
+/* Grid and block as the driver takes them: a 0 in y or z is replaced by 1. */
 typedef struct shape {
   uint32_t gx, gy, gz, bx, by, bz;
 } shape;
 
+/* Finds the argument that collect() has refused and writes the record. */
 static kiln_status fail_args(const kiln_kernel *k, const kiln_arg *args,
                              size_t n)
 {
@@ -24,7 +36,7 @@ static kiln_status fail_args(const kiln_kernel *k, const kiln_arg *args,
     return kiln__fail(KILN_EARGS, NULL, "%s: args is NULL, but n is %zu",
                       k->name, n);
   if (k->params_known && n != k->n_params)
-    return kiln__fail(KILN_EARGS, "pass one argument a parameter, in order",
+    return kiln__fail(KILN_EARGS, "pass one argument per parameter, in order",
                       "%s has %d parameters, %zu arguments were given", k->name,
                       k->n_params, n);
   for (size_t i = 0; i < n; i++) {
@@ -56,14 +68,14 @@ static kiln_status fail_block(const kiln_kernel *k, const shape *s)
                         "%s: a block of %u threads in %c; the device allows %u",
                         k->name, block[i], axes[i], k->max_block[i]);
   }
-  return kiln__fail(
-      KILN_ELIMIT,
-      "use smaller blocks, or compile with __launch_bounds__ or "
-      "kiln_program_desc.max_registers",
-      "%s: a block of %llu threads; with its %d registers a thread the kernel "
-      "runs with %u at most",
-      k->name, (unsigned long long)s->bx * s->by * s->bz, k->info.registers,
-      k->max_threads);
+  return kiln__fail(KILN_ELIMIT,
+                    "use smaller blocks, or compile with __launch_bounds__ or "
+                    "kiln_program_desc.max_registers",
+                    "%s: a block of %llu threads; with its %d registers per "
+                    "thread the kernel "
+                    "allows at most %u",
+                    k->name, (unsigned long long)s->bx * s->by * s->bz,
+                    k->info.registers, k->max_threads);
 }
 
 static kiln_status fail_grid(const kiln_kernel *k, const shape *s)
@@ -75,7 +87,7 @@ static kiln_status fail_grid(const kiln_kernel *k, const shape *s)
   while (i < 2 && grid[i] <= k->max_grid[i])
     i++;
   return kiln__fail(KILN_ELIMIT,
-                    i == 0 ? "let each thread do several elements"
+                    i == 0 ? "let each thread process several elements"
                            : "put the longest dimension in x",
                     "%s: a grid of %u blocks in %c; the device allows %u",
                     k->name, grid[i], axes[i], k->max_grid[i]);
@@ -85,12 +97,14 @@ static kiln_status fail_smem(const kiln_kernel *k, uint32_t smem)
 {
   return kiln__fail(
       KILN_ELIMIT, "use smaller tiles",
-      "%s: %u bytes of dynamic shared memory a block; beside its %d static "
+      "%s: %u bytes of dynamic shared memory per block; beside its %d static "
       "bytes the device allows %u",
       k->name, smem, k->info.shared_static, k->smem_limit);
 }
 
-/* Pointers to the values; false: fail_args says what is wrong. */
+/* Collects the addresses of the values, as the driver takes them. Compares all sizes
+ * before it decides, so that the loop has no branch. false: an argument is wrong, and
+ * fail_args() finds out which one. */
 static inline bool collect(const kiln_kernel *k, const kiln_arg *args, size_t n,
                            void *values[KILN_MAX_PARAMS])
 {
@@ -127,7 +141,8 @@ static inline shape shape_of(const kiln_launch_config *c)
 
 static inline bool block_fits(const kiln_kernel *k, const shape *s)
 {
-  /* Each below 2^16 once compared, so the product cannot wrap in 64 bits. */
+  /* Each factor is below 2^16 where the comparisons hold, so the product does not
+   * wrap in 64 bits. */
   return (s->bx != 0) & (s->bx <= k->max_block[0]) &
          (s->by <= k->max_block[1]) & (s->bz <= k->max_block[2]) &
          ((uint64_t)s->bx * s->by * s->bz <= k->max_threads);
@@ -150,15 +165,16 @@ static kiln_status fail_cooperative(const kiln_kernel *k, const shape *s,
   return kiln__fail_native(
       KILN_ELIMIT, KILN_SOURCE_DRIVER, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
       "cuLaunchCooperativeKernel",
-      "let each thread do several elements; kiln_kernel_suggest() gives the "
-      "grid that fits",
+      "let each thread process several elements; kiln_kernel_suggest() returns "
+      "the grid that fits",
       "%s: a cooperative grid of %llu blocks; %d blocks on each of %d "
       "multiprocessors make %lld that can reside at once",
       k->name, (unsigned long long)wanted, each, k->device->info.sm_count,
       (long long)each * k->device->info.sm_count);
 }
 
-/* What the driver made of a launch. Never reached with success. */
+/* Turns the driver's error for a launch into a status and a record with the next
+ * step. rc is never success. */
 static kiln_status fail_launch(const kiln_kernel *k, const shape *s,
                                const kiln_launch_config *c, CUresult rc,
                                const char *call)
@@ -169,10 +185,11 @@ static kiln_status fail_launch(const kiln_kernel *k, const shape *s,
     return fail_cooperative(k, s, c->smem);
   st = kiln__device_rc(k->device, rc, call);
   if (st == KILN_ELIMIT)
-    kiln__error_hint("%s with blocks of %llu threads, %d registers a thread "
-                     "and %u bytes of dynamic shared memory: use less of one",
-                     k->name, (unsigned long long)s->bx * s->by * s->bz,
-                     k->info.registers, c->smem);
+    kiln__error_hint(
+        "%s uses blocks of %llu threads, %d registers per thread "
+        "and %u bytes of dynamic shared memory: reduce one of them",
+        k->name, (unsigned long long)s->bx * s->by * s->bz, k->info.registers,
+        c->smem);
   return st;
 }
 
@@ -193,14 +210,15 @@ static kiln_status check_cluster(const kiln_kernel *k, const shape *s,
   if (s->gx % cluster->x != 0 || s->gy % cluster->y != 0 ||
       s->gz % cluster->z != 0)
     return kiln__fail(KILN_EINVAL, "round the grid up to whole clusters",
-                      "%s: a grid of %u x %u x %u blocks is no multiple of "
+                      "%s: a grid of %u x %u x %u blocks is not a multiple of "
                       "clusters of %u x %u x %u",
                       k->name, s->gx, s->gy, s->gz, cluster->x, cluster->y,
                       cluster->z);
   return KILN_OK;
 }
 
-/* Up to 8 blocks a cluster run everywhere; more only where asked for. */
+/* Every device runs up to 8 blocks per cluster. More need an attribute of the kernel,
+ * which is set here. */
 static kiln_status allow_large_cluster(const kiln_kernel *k,
                                        const kiln_dim3 *cluster)
 {
@@ -211,8 +229,8 @@ static kiln_status allow_large_cluster(const kiln_kernel *k,
     return KILN_OK;
   if (blocks > LARGEST)
     return kiln__fail(KILN_ELIMIT, NULL,
-                      "%s: clusters of %llu blocks; %d is the most", k->name,
-                      (unsigned long long)blocks, (int)LARGEST);
+                      "%s: clusters of %llu blocks; at most %d are possible",
+                      k->name, (unsigned long long)blocks, (int)LARGEST);
   return kiln__device_rc(
       k->device,
       k->device->driver->funcSetAttribute(
@@ -220,6 +238,7 @@ static kiln_status allow_large_cluster(const kiln_kernel *k,
       "cuFuncSetAttribute");
 }
 
+/* cuLaunchKernelEx with one attribute per feature that the config asks for. */
 static kiln_status launch_ex(const kiln_kernel *k, const shape *s,
                              const kiln_launch_config *c,
                              const kiln_dim3 *cluster, bool overlap,
@@ -282,6 +301,8 @@ static kiln_status launch_cooperative(const kiln_kernel *k, const shape *s,
              : fail_launch(k, s, c, rc, "cuLaunchCooperativeKernel");
 }
 
+/* Picks the driver's call for a launch with special features, after checking that the
+ * device has them. `overlap_prior` is only a hint and is dropped silently. */
 static kiln_status choose(const kiln_kernel *k, const shape *s,
                           const kiln_launch_config *c, void **values)
 {
@@ -293,7 +314,7 @@ static kiln_status choose(const kiln_kernel *k, const shape *s,
   kiln_status st = KILN_OK;
 
   if (c->cooperative && !device->info.cooperative)
-    return kiln__fail(KILN_EUNSUPPORTED, "launch it as several kernels",
+    return kiln__fail(KILN_EUNSUPPORTED, "split it into several kernels",
                       "%s: this device has no cooperative launch", k->name);
   if (cluster.x != 0) {
     st = check_cluster(k, s, &cluster);
@@ -308,7 +329,8 @@ static kiln_status choose(const kiln_kernel *k, const shape *s,
                         : launch_plain(k, s, c, values);
 }
 
-/* Out of line, to keep the fast path short. */
+/* Launches with special features or a timeline. Out of line, to keep the fast path
+ * short. */
 static __attribute__((__noinline__)) kiln_status
 launch_extra(const kiln_kernel *k, const shape *s, const kiln_launch_config *c,
              void **values)
