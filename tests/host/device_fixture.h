@@ -1,5 +1,5 @@
-/* device_fixture.h -- a runtime on the fake driver and the fake NVRTC, and the
- * proof after each test that everything was given back. */
+/* device_fixture.h -- a runtime on the fake driver and the fake NVRTC. After each test it
+ * checks that everything was freed. */
 #ifndef DEVICE_FIXTURE_H
 #define DEVICE_FIXTURE_H
 
@@ -30,7 +30,7 @@ typedef struct fixture {
 
 static fixture f;
 
-/* The context that is current in this thread. */
+/* Returns the context that is current in this thread. */
 static inline CUcontext current_context(void)
 {
   CUcontext context = NULL;
@@ -91,7 +91,8 @@ static inline void set_up_module(void)
   f.module = load_source(f.device, SAXPY);
 }
 
-/* The caller's context is as it was, and the driver was used properly. */
+/* Checks that the caller's context is current again and that the driver was used as its
+ * rules demand. */
 static inline void check_calm(void)
 {
   ck_assert_msg(f.cuda->violations == 0, "the driver was misused: %s",
@@ -104,7 +105,7 @@ static inline void tear_down(void)
 {
   check_calm();
   kiln_module_free(f.module);
-  ck_assert_int_eq(f.cuda->modules, 0); /* not left to the context's end */
+  ck_assert_int_eq(f.cuda->modules, 0); /* unloaded, not left to the context's destruction */
   ck_assert_int_eq(f.cuda->streams, 0);
   ck_assert_int_eq(f.cuda->events, 0);
   ck_assert_int_eq(f.cuda->allocations, 0);

@@ -62,7 +62,7 @@ START_TEST(a_gpu_newer_than_the_table_works)
   ck_kiln_ok(kiln_device_open(&device, f.rt, 0, NULL));
   ck_assert_int_eq(kiln_device_traits(device)->cc, 137);
   ck_assert(kiln_device_traits(device)->has_cluster);
-  /* No NVRTC knows it: PTX that the driver assembles. */
+  /* No NVRTC supports it, so the driver assembles PTX. */
   module = load_source(device, SAXPY);
   ck_assert_int_eq(kiln_module_ladder(module)->rung, KILN_RUNG_PTX);
   kiln_module_free(module);
@@ -171,7 +171,7 @@ START_TEST(own_context_is_created_and_destroyed)
   ck_kiln_ok(kiln_device_open(&a, f.rt, 0, &opts));
   ck_kiln_ok(kiln_device_open(&b, f.rt, 0, &opts));
   ck_kiln_ok(kiln_device_context(a, &one));
-  ck_assert_ptr_null(current_context()); /* creating pushes: it was popped */
+  ck_assert_ptr_null(current_context()); /* cuCtxCreate pushes the context; Kiln popped it */
   ck_kiln_ok(kiln_device_context(b, &two));
   ck_kiln_ok(kiln_device_context(f.device, &primary));
   ck_assert_ptr_ne(one, two);
@@ -183,7 +183,7 @@ START_TEST(own_context_is_created_and_destroyed)
 }
 END_TEST
 
-/* A context of the test's own, current in this thread. */
+/* Creates a context of the test's own, which is then current in this thread. */
 static void make_outer(void)
 {
   ck_assert_int_eq(f.rt->driver.ctxCreate(&f.outer, 0, 0), 0);
@@ -308,7 +308,7 @@ START_TEST(a_reset_device_takes_its_handles_along)
 
   ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
   ck_assert_int_eq(f.rt->driver.devicePrimaryCtxReset(0), 0);
-  /* Somebody else makes it anew, perhaps at the same address. */
+  /* Somebody else creates it again, perhaps with the same handle. */
   ck_assert_int_eq(f.rt->driver.devicePrimaryCtxRetain(&again, 0), 0);
   kiln_stream_free(stream);
   kiln_module_free(module);
@@ -498,7 +498,7 @@ static kiln_stream *begin_capture(bool blocking, int mode)
   return stream;
 }
 
-/* The capture was not spoiled by anything since. */
+/* Checks that nothing has invalidated the capture. */
 static void end_capture(kiln_stream *stream)
 {
   CUgraph graph = NULL;

@@ -1,5 +1,5 @@
-/* launch_test.c -- grids, checks of arguments and limits, what reaches the
- * driver, occupancy. */
+/* launch_test.c -- launches on the fake driver: grids, checks of arguments and limits,
+ * what reaches the driver, occupancy. */
 #include "device_fixture.h"
 
 #include <pthread.h>
@@ -39,7 +39,7 @@ START_TEST(grids_for_elements)
       {257, 256, 2},
       {(uint64_t)1 << 31, 256, 1u << 23},
       {((uint64_t)1 << 32) + 1, 256, (1u << 24) + 1},
-      {(uint64_t)1 << 40, 256, 2147483647}, /* clamped: such kernels loop */
+      {(uint64_t)1 << 40, 256, 2147483647}, /* clamped: the kernel has to loop */
       {UINT64_MAX, 1, 2147483647},
       {UINT64_MAX, 1024, 2147483647},
   };
@@ -64,7 +64,7 @@ START_TEST(grids_in_two_and_three_dimensions)
   ck_assert(c.grid.x == 1 && c.grid.y == 65535);
   c = kiln_launch_3d(17, 9, 5, 16, 4, 2);
   ck_assert(c.grid.x == 2 && c.grid.y == 3 && c.grid.z == 3);
-  /* Empty in any dimension is empty: 0 in y alone would count as 1. */
+  /* No elements in one dimension means no elements; 0 in y alone would count as 1. */
   ck_assert_uint_eq(kiln_launch_2d(5, 0, 1, 1).grid.x, 0);
   ck_assert_uint_eq(kiln_launch_3d(5, 0, 5, 1, 1, 1).grid.x, 0);
   ck_assert_uint_eq(kiln_launch_3d(5, 5, 0, 1, 1, 1).grid.x, 0);
@@ -201,7 +201,7 @@ START_TEST(wrong_arguments_are_named)
 }
 END_TEST
 
-/* A struct counts with its padding, as the compiler lays it out. */
+/* The size of a struct includes its padding. */
 START_TEST(structs_by_value_count_their_padding)
 {
   struct padded {
@@ -308,7 +308,7 @@ START_TEST(register_hungry_kernels_say_so)
   c.block.x = 512;
   ck_kiln_ok(kiln_launch(get_kernel(module, "empty"), &c, NULL, 0));
   kiln_module_free(module);
-  /* Where only the driver notices. */
+  /* Limits that only the driver checks. */
   f.cuda->rc[FAKE_CUDA_launchKernel] = CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
   ck_kiln_is(launch(&one), KILN_ELIMIT);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "registers"));
@@ -325,7 +325,7 @@ START_TEST(dynamic_shared_memory_is_opted_in_once)
   c.smem = 49153;
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
-  c.smem = 232448; /* all that the device has: still opted in */
+  c.smem = 232448; /* everything that the device has */
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
   c.smem = 232449;
@@ -366,7 +366,7 @@ START_TEST(a_refused_opt_in_is_reported)
   ck_kiln_is(launch(&c), KILN_EDRIVER);
   ck_assert_str_eq(kiln_last_error()->call, "cuFuncSetAttribute");
   ck_assert_int_eq(f.cuda->launches, 0);
-  ck_kiln_ok(launch(&c)); /* asked for again */
+  ck_kiln_ok(launch(&c)); /* the attribute is set again after a failure */
 }
 END_TEST
 
@@ -408,7 +408,7 @@ START_TEST(cluster_launches)
   ck_kiln_is(launch(&c), KILN_EINVAL);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->message, "multiple"));
   c.grid = (kiln_dim3){16, 1, 1};
-  c.cluster = (kiln_dim3){16, 1, 1}; /* above 8: to be asked for */
+  c.cluster = (kiln_dim3){16, 1, 1}; /* above 8 the kernel needs an attribute */
   ck_kiln_ok(launch(&c));
   ck_assert_int_eq(f.cuda->calls[FAKE_CUDA_funcSetAttribute], 1);
   c.grid.x = c.cluster.x = 32;
@@ -457,14 +457,14 @@ END_TEST
 START_TEST(an_earlier_kernels_failure_is_told_apart)
 {
   f.cuda->launch_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-  ck_kiln_ok(launch(&one)); /* runs, and breaks the context later */
+  ck_kiln_ok(launch(&one)); /* the launch succeeds, the kernel breaks the context */
   f.cuda->launch_sticky = 0;
   ck_kiln_is(launch(&one), KILN_ESTICKY);
   ck_assert_int_eq(kiln_last_error()->native, CUDA_ERROR_ILLEGAL_ADDRESS);
   ck_assert_ptr_nonnull(strstr(kiln_last_error()->hint, "lost"));
   ck_kiln_is(kiln_device_synchronize(f.device), KILN_ESTICKY);
   check_calm();
-  /* All is given back by giving up the context. */
+  /* Releasing the context frees everything in it. */
   kiln_module_free(f.module);
   f.module = NULL;
   kiln_device_free(f.device);
@@ -542,7 +542,7 @@ START_TEST(occupancy_is_the_drivers)
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 0, &blocks));
   ck_assert_int_eq(blocks, 2);
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 100000, &blocks));
-  ck_assert_int_eq(blocks, 2); /* opted in before it was asked */
+  ck_assert_int_eq(blocks, 2); /* the attribute is set before the driver computes it */
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 256, 300000, &blocks));
   ck_assert_int_eq(blocks, 0);
   ck_kiln_ok(kiln_kernel_occupancy(kernel, 2048, 0, &blocks));

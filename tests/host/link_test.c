@@ -1,15 +1,14 @@
-/* link_test.c -- a driver that is older than the compiler: PTX becomes machine
- * code through nvJitLink. */
+/* link_test.c -- a driver that is older than the compiler: nvJitLink assembles the PTX. */
 #include "device_fixture.h"
 
 #include <unistd.h>
 
-#define FAKE_LINK KILN_TEST_FAKES "/fake_nvjitlink.so" /* is 12.4 */
+#define FAKE_LINK KILN_TEST_FAKES "/fake_nvjitlink.so" /* version 12.4 */
 
 static char library[512], cache[300];
 static const kiln_program_desc saxpy = {.source = SAXPY, .name = "saxpy.cu"};
 
-/* Jobs that nvJitLink was not told to destroy. */
+/* Returns the nvJitLink handles that were not destroyed. */
 static int live_jobs(void)
 {
   int (*live)(void) = NULL;
@@ -34,7 +33,7 @@ static kiln_status open_with(const char *nvrtc, const char *dirs,
   return st != KILN_OK ? st : kiln_device_open(&f.device, f.rt, 0, NULL);
 }
 
-/* Driver 12.2, a GPU of 9.0, and an NVRTC 12.4 that makes no 9.x code. */
+/* Driver 12.2, a GPU of capability 9.0, and an NVRTC 12.4 without support for 9.x code. */
 static void set_up(void)
 {
   memset(&f, 0, sizeof f);
@@ -125,7 +124,7 @@ START_TEST(what_the_linker_says_reaches_the_caller)
       .log_user = &log};
   const kiln_error *record = kiln_last_error();
 
-  for (int i = 0; i < 2; i++) { /* a failure is not kept */
+  for (int i = 0; i < 2; i++) { /* a failure is not cached */
     ck_kiln_is(kiln_module_load(&f.module, f.device, &bad), KILN_ECOMPILE);
     ck_assert_ptr_null(f.module);
     ck_assert_int_eq(record->source, KILN_SOURCE_NVJITLINK);
@@ -149,15 +148,14 @@ START_TEST(without_nvjitlink_it_is_named)
 }
 END_TEST
 
-/* Beside an NVRTC that is too new for the driver lies an nvJitLink that is too
- * new as well. */
+/* An nvJitLink beside an NVRTC that is too new for the driver is too new as well. */
 START_TEST(nvjitlink_of_the_drivers_major)
 {
   char other[512], path[512];
 
   fake_nvrtc_install(FAKE_NVRTC, f.dir, "libnvrtc.so.13", NULL, other);
   fake_nvrtc_install(FAKE_LINK, f.dir, "libnvJitLink.so.12", NULL, path);
-  /* Would load, and be of no use. */
+  /* It would load but could not help. */
   fake_nvrtc_install(FAKE_LINK, f.dir, "libnvJitLink.so.13", NULL, path);
   start_again(NULL, f.dir, NULL);
   ck_kiln_ok(kiln_module_load(&f.module, f.device, &saxpy));

@@ -45,7 +45,7 @@ START_TEST(nothing_is_nothing)
   ck_kiln_ok(kiln_copy_on_device(f.device, 0, 0, 0));
   ck_kiln_ok(kiln_copy_peer(f.device, 0, f.device, 0, 0));
   ck_kiln_ok(kiln_fill(f.device, 0, 0, 4, 0));
-  ck_assert_int_eq(f.cuda->retained, 0); /* the driver was never needed */
+  ck_assert_int_eq(f.cuda->retained, 0); /* no call reached the driver */
   ck_kiln_ok(kiln_stream_create(&stream, f.device, NULL));
   ck_kiln_ok(kiln_memory_alloc_async(&p, stream, 0));
   ck_kiln_ok(kiln_memory_free_async(stream, 0));
@@ -291,8 +291,8 @@ START_TEST(a_failed_copy_restores_everything)
 }
 END_TEST
 
-/* A capture of another stream in the strictest mode neither stops memory calls
- * nor is spoiled by them; copies in the captured stream become nodes. */
+/* A capture of another stream in the strictest mode neither stops memory calls nor is
+ * invalidated by them. Copies in the captured stream become nodes. */
 START_TEST(memory_calls_leave_a_capture_whole)
 {
   kiln_stream *stream;
@@ -314,7 +314,7 @@ START_TEST(memory_calls_leave_a_capture_whole)
   ck_kiln_ok(kiln_copy_to_device(f.device, p, pattern, 1000));
   ck_kiln_ok(kiln_copy_to_host(f.device, back, p, 1000));
   ck_kiln_ok(kiln_fill(f.device, p, 0, 4, 10));
-  ck_kiln_ok(kiln_copy_to_host_async(stream, back, p, 1000)); /* not yet */
+  ck_kiln_ok(kiln_copy_to_host_async(stream, back, p, 1000)); /* captured, so it does not run yet */
   ck_assert_mem_eq(back, pattern, 1000);
   ck_kiln_ok(kiln_host_alloc(&pinned, f.device, 10));
   ck_kiln_ok(kiln_host_free(f.device, pinned));

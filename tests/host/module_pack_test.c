@@ -1,11 +1,11 @@
-/* module_pack_test.c -- modules from packs: whose image is taken, what of it is
- * loaded, and that a refusal by the driver does not use the pack up. */
+/* module_pack_test.c -- modules from packs: which image is taken, which part of it is
+ * loaded, and that the pack stays usable after a refusal by the driver. */
 #include "device_fixture.h"
 
 static const kiln_program_desc saxpy = {.source = SAXPY, .name = "saxpy.cu"};
 static char pack[300];
 
-/* Anew, with the pack and an empty cache; nvrtc: NULL, none. */
+/* Starts again with the pack and an empty cache. nvrtc: NULL for none. */
 static void start(const char *nvrtc)
 {
   const char *const packs[] = {pack};
@@ -51,7 +51,7 @@ static uint64_t rejected(void)
   return stats.rejected;
 }
 
-/* Load; the module stands on this rung with this target. */
+/* Loads and checks the rung and the target of the module. */
 static void load(kiln_rung rung, const char *target, kiln_origin origin)
 {
   const kiln_ladder_result *ladder;
@@ -128,7 +128,7 @@ START_TEST(refused_with_a_compiler_is_compiled)
 }
 END_TEST
 
-/* An NVRTC that is there and does not work. */
+/* An NVRTC that exists and does not work. */
 START_TEST(a_pack_steps_in)
 {
   static const struct {

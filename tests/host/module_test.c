@@ -1,4 +1,5 @@
-/* module_test.c -- loading, the ladder's ways out, kernels and symbols. */
+/* module_test.c -- loading on the fake driver: refusals and what Kiln tries next,
+ * kernels, symbols, captures. */
 #include "device_fixture.h"
 
 #include "program/program.h"
@@ -71,7 +72,7 @@ START_TEST(machine_code_of_another_gpu_falls_back_to_its_ptx)
   ck_assert_ptr_nonnull(
       strstr(kiln_module_ladder(module)->reason[KILN_RUNG_LOWER],
              "CUDA_ERROR_NO_BINARY_FOR_GPU"));
-  ck_assert_uint_eq(rejected(), 0); /* the image is fine elsewhere */
+  ck_assert_uint_eq(rejected(), 0); /* the image itself is good */
   kiln_module_free(module);
   kiln_image_free(image);
 }
@@ -135,7 +136,7 @@ static const int refusals[] = {
     CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_FILE_NOT_FOUND};
 enum { REFUSALS = sizeof refusals / sizeof refusals[0] };
 
-/* A cached image that the driver refuses is forgotten and made again once. */
+/* Kiln drops a cached image that the driver refuses and compiles it once more. */
 START_TEST(refused_cached_image_is_rebuilt)
 {
   kiln_module *module;
@@ -219,7 +220,7 @@ START_TEST(rebuilding_without_nvrtc_still_tries_ptx)
 }
 END_TEST
 
-/* A failure of the device is no verdict on the image: nothing is forgotten. */
+/* A failure of the device says nothing about the image, so the cache keeps it. */
 START_TEST(other_failures_leave_the_cache_alone)
 {
   static const struct {
@@ -274,7 +275,7 @@ START_TEST(refusal_of_the_ladder_names_the_cause)
 {
   kiln_module *module;
 
-  f.device->traits.cc = 30; /* older than any NVRTC that is there */
+  f.device->traits.cc = 30; /* older than every NVRTC that was found supports */
   ck_kiln_is(kiln_module_load(&module, f.device, &saxpy), KILN_EUNSUPPORTED);
   ck_assert_ptr_null(module);
   ck_assert_str_ne(kiln_last_error()->message, "");
@@ -282,7 +283,7 @@ START_TEST(refusal_of_the_ladder_names_the_cause)
 }
 END_TEST
 
-/* The context is made while a compile thread is at work. */
+/* The context is created while a compile thread compiles. */
 static atomic_int contexts_during_compile;
 
 static void look_at_context(void *user)
@@ -359,7 +360,7 @@ START_TEST(a_missing_kernel_is_named_with_those_there)
 }
 END_TEST
 
-/* Drivers before 12.4 tell no parameters: the PTX does. */
+/* Drivers before 12.4 do not report parameters, so they come from the PTX. */
 START_TEST(parameters_come_from_ptx_on_older_drivers)
 {
   const char *source =
@@ -520,8 +521,8 @@ END_TEST
 
 /* ---- Capture ----------------------------------------------------------------------------- */
 
-/* First use of everything while another stream is captured in the strictest
- * mode: loading, look-up, symbols, unloading. The capture stays whole. */
+/* Everything is used for the first time while another stream is captured in the strictest
+ * mode: loading, look-up, symbols, unloading. The capture stays valid. */
 START_TEST(loading_in_a_capture_leaves_it_whole)
 {
   const kiln_launch_config config = {.grid = {1, 1, 1}, .block = {1, 1, 1}};
@@ -546,7 +547,7 @@ START_TEST(loading_in_a_capture_leaves_it_whole)
   kernel = get_kernel(module, "empty");
   ck_kiln_ok(kiln_symbol_write(module, "counter", 0, &zero, sizeof zero));
   ck_kiln_ok(kiln_launch(kernel, &c, NULL, 0));
-  kiln_module_free(f.module); /* unloads another module meanwhile */
+  kiln_module_free(f.module); /* unloads another module during the capture */
   f.module = NULL;
 
   ck_kiln_ok(kiln__enter(f.device, &scope));
@@ -579,7 +580,7 @@ START_TEST(wherever_the_driver_fails_nothing_is_lost)
     if (st == KILN_OK)
       st = kiln_module_kernel(&kernel, module, "saxpy");
     if (f.cuda->all_calls <= at)
-      at = 500; /* nothing was left to fail */
+      at = 500; /* every call has failed in turn */
     f.cuda->fail_at = -1;
     check_calm();
     kiln_module_free(module);

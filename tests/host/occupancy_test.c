@@ -1,4 +1,4 @@
-/* occupancy_test.c -- resident blocks against sums done by hand, and against
+/* occupancy_test.c -- resident blocks compared with results computed by hand, and with
  * NVIDIA's own header where one is installed. */
 #include "support.h"
 
@@ -21,7 +21,7 @@
 
 static const struct sheet {
   const char *what;
-  int cc, carveout; /* bytes an SM, 0 = the most */
+  int cc, carveout; /* bytes per SM, 0 = the most */
   int block, regs, smem;
   int blocks, warps;
   double share;
@@ -129,7 +129,7 @@ START_TEST(nonsense_is_refused)
   broken = t;
   broken.smem_per_block_optin = INT_MAX;
   ck_kiln_is(kiln_occupancy(&broken, 32, 32, INT_MAX, &r), KILN_EINVAL);
-  /* More than any GPU has is an answer, not a mistake. */
+  /* More than any GPU has gives 0 blocks, not an error. */
   ck_kiln_ok(kiln_occupancy(&t, 32, INT_MAX, 0, &r));
   ck_assert_int_eq(r.blocks_per_sm, 0);
   ck_kiln_ok(kiln_occupancy(&t, 32, 32, SIZE_MAX, &r));
@@ -170,7 +170,7 @@ START_TEST(best_block_corner_cases)
 }
 END_TEST
 
-/* Check reports each assertion that holds, and there are millions here. */
+/* Check records each assertion that holds, and there are millions here. */
 static int blocks(const kiln_traits *t, int block, int regs, size_t smem)
 {
   kiln_occupancy_result r;
@@ -184,8 +184,8 @@ static int blocks(const kiln_traits *t, int block, int regs, size_t smem)
   return r.blocks_per_sm;
 }
 
-/* More registers or shared memory never make more blocks, and no block size
- * beats the best one. */
+/* More registers or shared memory never give more blocks, and no block size has a higher
+ * occupancy than the best one. */
 START_TEST(more_needs_never_help)
 {
   size_t n;

@@ -83,12 +83,12 @@ START_TEST(spans_nest_and_come_in_order)
   ck_assert(s.spans[1].begin >= s.spans[0].begin + 2000);
   ck_assert(s.spans[1].end >= s.spans[1].begin + 2000);
   ck_assert(s.spans[0].end >= s.spans[1].end + 2000);
-  ck_assert_uint_eq(look().n, 3); /* a second look sees the same */
+  ck_assert_uint_eq(look().n, 3); /* visiting twice gives the same spans */
 }
 END_TEST
 
-/* Host and device clocks share one axis. In the fake they are one clock, so a
- * device span opened inside a host span must lie inside it. */
+/* Host and device spans share one axis. The fake driver uses the host's clock, so a
+ * device span that was opened inside a host span must lie inside it. */
 START_TEST(host_rows_share_the_axis)
 {
   seen s;
@@ -174,8 +174,8 @@ START_TEST(a_stream_of_another_context_is_not_attached)
 }
 END_TEST
 
-/* Recording that fails must not make the work fail, and the work's own failure
- * is the one that is reported. */
+/* A failure to record must not make the work fail, and the record must show the work's
+ * own failure. */
 START_TEST(recording_never_fails_the_work)
 {
   kiln_launch_config c = {.grid = {1, 1, 1}, .block = {32, 1, 1}};
@@ -234,8 +234,8 @@ START_TEST(events_are_used_again)
 }
 END_TEST
 
-/* Long runs: the driver's float milliseconds would lose microseconds, so new
- * anchors are set on the way. */
+/* In long runs the driver's float milliseconds would lose microseconds, so new anchors
+ * are recorded. */
 START_TEST(long_recordings_stay_exact)
 {
   seen s;
@@ -295,7 +295,7 @@ END_TEST
 
 /* ---- The file ----------------------------------------------------------------- */
 
-/* A strict reader of JSON: no value is kept, every rule is checked. */
+/* A strict JSON parser that keeps no value. */
 static const char *json(const char *p);
 
 static const char *space(const char *p)
@@ -436,7 +436,7 @@ START_TEST(numbers_ignore_the_locale)
   char *text;
 
   for (size_t i = 0; i < 5 && setlocale(LC_ALL, comma[i]) == NULL; i++)
-    continue; /* where none is installed the C locale must do */
+    continue; /* without such a locale the C locale is used */
   ck_kiln_ok(kiln_timeline_begin(timeline, stream, "x"));
   pass(1);
   ck_kiln_ok(kiln_timeline_end(timeline, stream));
