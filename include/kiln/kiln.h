@@ -69,6 +69,13 @@
  *     return 0;
  *   }
  *
+ * Link one of two libraries: kiln, or kiln_core, which is kiln without operations
+ * (ops.h and its families, tune.h). Each is a shared library and a static one. The
+ * static one exports nothing from a plug-in that contains it. CMake: find_package(kiln)
+ * with kiln::kiln, kiln::kiln_static, kiln::core or kiln::core_static. pkg-config: kiln,
+ * kiln_core, kiln_cpu. Kiln loads libcuda and NVRTC at run time, so a program also starts
+ * on machines without them.
+ *
  *
  * Life of the objects
  * -------------------
