@@ -68,7 +68,7 @@ typedef struct kiln_gather_desc {
                       parts, at most 1,024 and rounded up to a power of two.
                       0: the model's choice */
   bool checked;    /**< indices out of range are an error; waits for the GPU */
-  kiln_code code;
+  kiln_code code;  /**< what the texts may use */
 } kiln_gather_desc;
 
 /**
@@ -145,7 +145,7 @@ typedef struct kiln_scatter_desc {
   kiln_index_method method; /**< default: the model's choice */
   uint32_t passes;          /**< as in kiln_gather_desc */
   bool checked;             /**< as in kiln_gather_desc */
-  kiln_code code;
+  kiln_code code;           /**< what the texts may use */
 } kiln_scatter_desc;
 
 /**

@@ -13,6 +13,7 @@
 extern "C" {
 #endif
 
+/** Most bins of kiln_histogram(). */
 enum { KILN_MAX_BINS = 1 << 20 };
 
 /** Samples and bins. The bins are, in this order of precedence:
@@ -38,7 +39,7 @@ typedef struct kiln_histogram_desc {
                           without a type: not given */
   kiln_array counts;   /**< bins counts, u32 (modulo 2^32) or u64 */
   bool accumulate;     /**< add to the counts; else they are overwritten */
-  kiln_code code;
+  kiln_code code;      /**< what the texts may use */
 } kiln_histogram_desc;
 
 /**

@@ -27,7 +27,7 @@ typedef struct kiln_map_desc {
                                          converted to the output's type. NULL:
                                          in[0]'s element */
   uint64_t n;                         /**< elements */
-  kiln_code code;
+  kiln_code code;                     /**< what the texts may use */
 } kiln_map_desc;
 
 /**

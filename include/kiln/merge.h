@@ -25,7 +25,7 @@ typedef struct kiln_merge_desc {
                             keys a and b, true if a must come before b. NULL:
                             ascending, as kiln_sort() leaves them (floats: -0
                             before +0, NaN last) */
-  kiln_code code;
+  kiln_code code;        /**< what the texts may use */
 } kiln_merge_desc;
 
 /**

@@ -119,38 +119,40 @@ typedef enum kiln_op_name {
   KILN_XOR
 } kiln_op_name;
 
-/** An associative operation: by name, `{KILN_MAX}`, or the user's own,
- * `{.expr = "a > b ? a : b", .identity = "-INFINITY"}`. It need not commute. */
+/** An associative operation: by name, `{KILN_MAX}`, or the caller's own,
+ * `{.expr = "a > b ? a : b", .identity = "-INFINITY"}`. It need not commute. Descs
+ * contain it, so its size never changes. */
 typedef struct kiln_op {
-  kiln_op_name name;    /**< if expr is NULL */
-  const char *expr;     /**< over a and b */
+  kiln_op_name name;    /**< used if expr is NULL */
+  const char *expr;     /**< text over a and b */
   const char *identity; /**< the value that changes nothing; needed with expr */
-  bool commutative;     /**< of expr: a and b may change places, which lets a
-                           reduction read in a faster order */
+  bool commutative;     /**< expr gives the same if a and b are swapped, so a
+                           reduction may read in a faster order */
 } kiln_op;
 
-/** A value that texts see under a name. */
+/** A value that texts use by name. Passed in arrays, so its size never changes. */
 typedef struct kiln_param {
   const char *name;  /**< a C identifier */
   kiln_dtype type;   /**< f16 and bf16 arrive as float */
   const void *value; /**< one element in host memory, copied */
-  bool constant;     /**< compiled in: faster, and compiled anew for each
-                        value; else passed at each call */
+  bool constant;     /**< compiled into the kernel, which is faster, but each
+                        value needs a compile; else passed at each call */
 } kiln_param;
 
-/** What texts may use beside their own names. */
+/** What the texts of a call may use. Descs contain it, so its size never changes. */
 typedef struct kiln_code {
   const char *preamble;     /**< device functions and types, or NULL */
-  const kiln_param *params; /**< n_params of them */
+  const kiln_param *params; /**< n_params parameters; copied */
   size_t n_params;          /**< at most 16 */
-  bool fast_math;           /**< --use_fast_math */
+  bool fast_math;           /**< compile with --use_fast_math */
 } kiln_code;
 
-/** Device memory that an operation may use while it runs; its contents do not
- * matter before and after. */
+/** Device memory that an operation uses while it runs. The contents need not be
+ * initialised and are undefined afterwards. One workspace serves one call at a time.
+ * Its size in memory never changes. */
 typedef struct kiln_workspace {
   CUdeviceptr data; /**< aligned to 256 bytes */
-  size_t size;      /**< bytes, at least what kiln_NAME_workspace() says */
+  size_t size;      /**< bytes, at least those of kiln_NAME_workspace() */
 } kiln_workspace;
 
 /* Declares and wraps one operation: NAME(stream, desc, workspace) and

@@ -109,7 +109,7 @@ KILN_API const char *kiln_origin_name(kiln_origin origin);
  * @retval KILN_ENOTFOUND    no such builtin, or a name expression that the
  *                           program does not define
  * @retval KILN_ENONVRTC     no compiler, and no cached image
- * @retval KILN_EUNSUPPORTED no NVRTC found knows the target
+ * @retval KILN_EUNSUPPORTED no NVRTC that was found supports the target
  * @retval KILN_ECOMPILE     see kiln_last_error()->log
  * @retval KILN_ESPILL, KILN_ENOMEM, KILN_ECANCELED
  * Threads: any, also at once for the same program (one compiles).

@@ -28,13 +28,13 @@ extern "C" {
 
 /** out[0] = op over i < n of x(i). */
 typedef struct kiln_reduce_desc {
-  kiln_input x;
+  kiln_input x;   /**< n elements */
   uint64_t n;     /**< elements; 0: the operation's identity */
   kiln_op op;     /**< default: the sum */
   kiln_array out; /**< 1 element; its type is the one that the operation
                      computes in. Default type: the input's */
   bool portable;  /**< the same bits on every device, a little slower */
-  kiln_code code;
+  kiln_code code; /**< what the texts may use */
 } kiln_reduce_desc;
 
 /**
@@ -68,14 +68,14 @@ KILN_INLINE kiln_status kiln_reduce_workspace(kiln_stream *stream,
 
 /** The position and the value of the least or the greatest x(i). */
 typedef struct kiln_arg_reduce_desc {
-  kiln_input x;
+  kiln_input x;     /**< n elements */
   uint64_t n;       /**< elements; 0: the operation's identity, and an index of
                        all ones */
   kiln_op_name op;  /**< KILN_MIN or KILN_MAX; must be given */
   kiln_array value; /**< 1 element, or no type: not wanted */
   kiln_array index; /**< 1 element of u32, i32, u64 or i64, or no type */
   bool portable;    /**< no effect: the result never depends on the device */
-  kiln_code code;
+  kiln_code code;   /**< what the texts may use */
 } kiln_arg_reduce_desc;
 
 /**
@@ -106,10 +106,10 @@ KILN_INLINE kiln_status kiln_arg_reduce_workspace(
 /** out[0] = sum of x[i] * y[i]. */
 typedef struct kiln_dot_desc {
   kiln_array x, y; /**< n elements each */
-  uint64_t n;
-  kiln_array out; /**< 1 element; products and sum are of its type (f16, bf16:
+  uint64_t n;      /**< elements */
+  kiln_array out;  /**< 1 element; products and sum are of its type (f16, bf16:
                      float). Default type: x's */
-  bool portable;  /**< see kiln_reduce() */
+  bool portable;   /**< see kiln_reduce() */
 } kiln_dot_desc;
 
 /**
@@ -134,12 +134,12 @@ KILN_INLINE kiln_status kiln_dot_workspace(kiln_stream *stream,
 
 /** out[0] = square root of the sum of x(i)^2. */
 typedef struct kiln_norm_desc {
-  kiln_input x;
-  uint64_t n;
+  kiln_input x;   /**< n elements */
+  uint64_t n;     /**< elements */
   kiln_array out; /**< 1 element of a floating type. Default type: the input's
                      if that is one, else f64 */
   bool portable;  /**< see kiln_reduce() */
-  kiln_code code;
+  kiln_code code; /**< what the texts may use */
 } kiln_norm_desc;
 
 /**
@@ -174,9 +174,9 @@ typedef enum kiln_metric {
 
 /** out[0] = distance of x and y. */
 typedef struct kiln_distance_desc {
-  kiln_array x, y; /**< n elements each */
-  uint64_t n;
-  kiln_metric metric;
+  kiln_array x, y;    /**< n elements each */
+  uint64_t n;         /**< elements */
+  kiln_metric metric; /**< default: L2 */
   kiln_array out; /**< 1 element of a floating type. Default type: f32, f64 if
                      either array is f64 or of integers wider than 2 bytes */
   bool portable;  /**< see kiln_reduce() */
@@ -206,13 +206,13 @@ KILN_INLINE kiln_status kiln_distance_workspace(kiln_stream *stream,
 
 /** Mean and variance: the sum of squared deviations divided by n - correction. */
 typedef struct kiln_mean_variance_desc {
-  kiln_input x;
-  uint64_t n;
+  kiln_input x;              /**< n elements */
+  uint64_t n;                /**< elements */
   kiln_array mean, variance; /**< 1 element of a floating type each; no type:
                                 not wanted */
   double correction;         /**< 0: population variance; 1: sample variance */
   bool portable;             /**< see kiln_reduce() */
-  kiln_code code;
+  kiln_code code;            /**< what the texts may use */
 } kiln_mean_variance_desc;
 
 /**
@@ -242,12 +242,12 @@ KILN_INLINE kiln_status kiln_mean_variance_workspace(
 /** A matrix: element (r, c) is x(r * leading + c). */
 typedef struct kiln_reduce_matrix_desc {
   kiln_input x; /**< all arrays alike; a map's index is r * leading + c */
-  uint64_t rows, columns;
-  uint64_t leading; /**< elements from a row to the next; 0: `columns` */
-  kiln_op op;       /**< default: the sum */
-  kiln_array out;   /**< one element per row or per column. Default type: the
+  uint64_t rows, columns; /**< size of the matrix */
+  uint64_t leading;       /**< elements from a row to the next; 0: `columns` */
+  kiln_op op;             /**< default: the sum */
+  kiln_array out; /**< one element per row or per column. Default type: the
                         input's */
-  kiln_code code;
+  kiln_code code; /**< what the texts may use */
 } kiln_reduce_matrix_desc;
 
 /**
@@ -298,16 +298,16 @@ KILN_INLINE kiln_status kiln_reduce_columns_workspace(
 
 /** out[s] = op over the elements of segment s. */
 typedef struct kiln_segmented_reduce_desc {
-  kiln_input x; /**< n elements, or n rows of `width` */
-  uint64_t n;   /**< elements or rows of x; with `index` used by .checked
+  kiln_input x;        /**< n elements, or n rows of `width` */
+  uint64_t n;          /**< elements or rows of x; with `index` used by .checked
                      only */
-  uint64_t n_segments;
-  kiln_array offsets; /**< n_segments + 1 of u32, i32, u64 or i64, ascending:
+  uint64_t n_segments; /**< segments */
+  kiln_array offsets;  /**< n_segments + 1 of u32, i32, u64 or i64, ascending:
                            segment s holds the elements offsets[s] up to
                            offsets[s + 1]. No type: see length */
-  uint64_t length;    /**< without offsets: elements of every segment, and
+  uint64_t length;     /**< without offsets: elements of every segment, and
                            element s * length is the first of segment s */
-  kiln_array index;   /**< with offsets: n_index of u32, i32, u64 or i64:
+  kiln_array index;    /**< with offsets: n_index of u32, i32, u64 or i64:
                            offsets are positions in it, and it gives the
                            elements (rows) of x to take. No type: none */
   uint64_t n_index;
@@ -317,8 +317,8 @@ typedef struct kiln_segmented_reduce_desc {
   kiln_op op;       /**< default: the sum. Keeps the order of elements */
   kiln_array out;   /**< n_segments * width elements. Default type: the
                            input's */
-  kiln_code code;
-  bool checked; /**< refuse offsets that descend or exceed n (n_index) and
+  kiln_code code;   /**< what the texts may use */
+  bool checked;     /**< refuse offsets that descend or exceed n (n_index) and
                      indices of n or more with KILN_EINVAL; nothing is written
                      then, and the record names the first one. Waits for the
                      GPU */

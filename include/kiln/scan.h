@@ -26,9 +26,9 @@ typedef struct kiln_scan_desc {
   const void *init; /**< one element of out's type in host memory, copied:
                           the first operand of all. NULL: none */
   CUdeviceptr
-      total; /**< receives one element of out's type: the reduction of all
+      total;      /**< receives one element of out's type: the reduction of all
                 elements, starting with `init`. 0: not wanted */
-  kiln_code code;
+  kiln_code code; /**< what the texts may use */
 } kiln_scan_desc;
 
 /**
@@ -74,7 +74,7 @@ typedef struct kiln_scan_by_key_desc {
   bool exclusive; /**< the first element of a segment gets `init` or else the
                          identity */
   const void *init; /**< the first operand of every segment; NULL: none */
-  kiln_code code;
+  kiln_code code;   /**< what the texts may use */
 } kiln_scan_by_key_desc;
 
 /**
@@ -111,7 +111,7 @@ typedef struct kiln_segmented_scan_desc {
   kiln_array out;      /**< as for kiln_scan(); neither offsets nor flags */
   bool exclusive;      /**< as for kiln_scan_by_key() */
   const void *init;    /**< as for kiln_scan_by_key() */
-  kiln_code code;
+  kiln_code code;      /**< what the texts may use */
 } kiln_segmented_scan_desc;
 
 /**
@@ -144,7 +144,7 @@ typedef struct kiln_adjacent_difference_desc {
   bool right;       /**< the neighbour is the next element */
   kiln_array out; /**< n elements; default type: the input's. May be one of the
                          input's arrays, if its type is of the same size */
-  kiln_code code;
+  kiln_code code; /**< what the texts may use */
 } kiln_adjacent_difference_desc;
 
 /**

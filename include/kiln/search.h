@@ -30,7 +30,7 @@ typedef struct kiln_search_desc {
                          true if a must come before b. NULL: ascending, as
                          kiln_sort() leaves it (floats: -0 before +0, NaN
                          last, all NaNs alike) */
-  kiln_code code;
+  kiln_code code;   /**< what the texts may use */
 } kiln_search_desc;
 
 /**

@@ -45,7 +45,7 @@ typedef struct kiln_select_desc {
   kiln_array payload;   /**< n elements of any type, optional */
   kiln_array out_payload; /**< payload of the kept elements; space for n */
   kiln_array count;       /**< one u32 or u64: how many are kept */
-  kiln_code code;
+  kiln_code code;         /**< what the texts may use */
 } kiln_select_desc;
 
 /**
@@ -71,16 +71,16 @@ KILN_INLINE kiln_status kiln_select_workspace(kiln_stream *stream,
 
 /** The first element of each run of equal ones. */
 typedef struct kiln_unique_desc {
-  kiln_input x;
+  kiln_input x;      /**< n elements */
   const char *equal; /**< over a, the element before, and b, both after the map
                         of x; default "a == b", which makes each NaN a run */
-  uint64_t n;
-  kiln_array out;         /**< as in kiln_select_desc, as are all below */
+  uint64_t n;        /**< elements */
+  kiln_array out;    /**< as in kiln_select_desc, as are all below */
   kiln_array out_index;   /**< where the runs start */
   kiln_array payload;     /**< unique by key: x are the keys */
   kiln_array out_payload; /**< the payload of each run's first element */
   kiln_array count;       /**< number of runs */
-  kiln_code code;
+  kiln_code code;         /**< what the texts may use */
 } kiln_unique_desc;
 
 /**
@@ -108,7 +108,7 @@ KILN_INLINE kiln_status kiln_unique_workspace(kiln_stream *stream,
 
 /** Two or three parts of an array. */
 typedef struct kiln_partition_desc {
-  kiln_input x;
+  kiln_input x;       /**< n elements */
   const char *first;  /**< true: the element goes to the first part. Either this
                             or flags */
   kiln_array flags;   /**< n of any type: not 0 sends to the first part */
@@ -125,7 +125,7 @@ typedef struct kiln_partition_desc {
                              the extra reading */
   kiln_array count;      /**< u32 or u64: elements of the first part; with three
                              parts two values, the second for the second part */
-  kiln_code code;
+  kiln_code code;        /**< what the texts may use */
 } kiln_partition_desc;
 
 /**
@@ -160,7 +160,7 @@ enum { KILN_MAX_PARTS = 65536 };
 
 /** Any number of partitions, by a key. */
 typedef struct kiln_split_desc {
-  kiln_input x;
+  kiln_input x;       /**< n elements */
   const char *key;    /**< the partition of an element, an integer from 0. A
                          value outside of 0 to parts - 1 means the last one */
   uint32_t parts;     /**< partitions, 1 to KILN_MAX_PARTS */
@@ -168,7 +168,7 @@ typedef struct kiln_split_desc {
   kiln_array out;     /**< n elements of x's type: partition 0, 1, ... */
   kiln_array offsets; /**< parts + 1 of u32 or u64: where each partition starts,
                          and n; optional */
-  kiln_code code;
+  kiln_code code;     /**< what the texts may use */
 } kiln_split_desc;
 
 /**
@@ -202,7 +202,7 @@ KILN_INLINE kiln_status kiln_split_workspace(kiln_stream *stream,
 
 /** Runs of equal elements. */
 typedef struct kiln_run_length_desc {
-  kiln_input x;
+  kiln_input x;       /**< n elements */
   const char *equal;  /**< as in kiln_unique_desc */
   uint64_t n;         /**< elements */
   kiln_array values;  /**< first element of each run, of x's type; space for as
@@ -210,7 +210,7 @@ typedef struct kiln_run_length_desc {
   kiln_array offsets; /**< where the runs start, u32 or u64 */
   kiln_array lengths; /**< elements of each run, u32 or u64 */
   kiln_array count;   /**< one u32 or u64: number of runs */
-  kiln_code code;
+  kiln_code code;     /**< what the texts may use */
 } kiln_run_length_desc;
 
 /**
@@ -262,7 +262,7 @@ typedef struct kiln_find_desc {
   kiln_array
       out; /**< one value: u32 or u64 for kiln_find() and kiln_count(), any
                      type of integer for kiln_any() and kiln_all() */
-  kiln_code code;
+  kiln_code code; /**< what the texts may use */
 } kiln_find_desc;
 
 /**

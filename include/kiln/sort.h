@@ -35,10 +35,10 @@ typedef struct kiln_sort_desc {
   kiln_array values_in;  /**< n elements of any type that go with the keys;
                               without a type: none */
   kiln_array values_out; /**< n, of the same type; may be values_in */
-  uint64_t n;
-  bool descending;
-  unsigned begin_bit; /**< lowest bit that counts */
-  unsigned end_bit;   /**< one above the highest; 0: all */
+  uint64_t n;            /**< elements */
+  bool descending;       /**< the exact reverse of ascending */
+  unsigned begin_bit;    /**< lowest bit that counts */
+  unsigned end_bit;      /**< one above the highest; 0: all */
 } kiln_sort_desc;
 
 /**
@@ -72,7 +72,7 @@ typedef struct kiln_argsort_desc {
   kiln_array keys;    /**< n keys of any type; stay as they are */
   kiln_array indices; /**< n, of type i32, u32, i64 or u64 */
   uint64_t n;         /**< keys; at most what the indices' type can count */
-  bool descending;
+  bool descending;    /**< the exact reverse of ascending */
   unsigned begin_bit, end_bit; /**< as for kiln_sort() */
 } kiln_argsort_desc;
 
@@ -109,8 +109,8 @@ typedef struct kiln_segmented_sort_desc {
                             i64 or u64: segment k is from offsets[k] to
                             offsets[k + 1] */
   uint64_t n;            /**< at most 2^31 */
-  uint64_t n_segments;
-  bool descending;
+  uint64_t n_segments;   /**< segments */
+  bool descending;       /**< the exact reverse of ascending */
   unsigned begin_bit, end_bit; /**< as for kiln_sort() */
 } kiln_segmented_sort_desc;
 
