@@ -16,7 +16,7 @@
  *   KILN_T        type unsigned  type of a key
  *   KILN_V        type unsigned  type of a value
  *   KILN_COUNT    type unsigned  type of a count, unsigned or unsigned long long
- *   KILN_OFFSET   type unsigned  type of the offsets that the caller asked for
+ *   KILN_OFFSET   type unsigned  type of the offsets that are written for the caller
  *   KILN_ALIGNED  1              1: the keys that sort_fill writes are aligned to
  *                                16 bytes
  * Launch: sort_prefix and sort_prefix_blocks take one block of 1,024 threads.
@@ -96,7 +96,7 @@ extern "C" __global__ void __launch_bounds__(1024)
 
 /* ---- Keys alone ---------------------------------------------------------- */
 
-/* Returns the last k in low ... high with start[k] <= i. The caller knows that
+/* Returns the last k in low ... high with start[k] <= i. The caller ensures that
  * start[low] <= i. */
 template <class P>
 static __device__ __forceinline__ unsigned key_of(P start, unsigned low,

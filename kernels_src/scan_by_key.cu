@@ -3,7 +3,7 @@
  *
  * Works as scan.cu. An element that begins a segment discards what came before it.
  * A tile in which a segment begins publishes its total with status_reset, which
- * tells the tiles after it that nothing before matters (look_back.cuh). Combining
+ * makes later tiles ignore everything before it (look_back.cuh). Combining
  * (segment begins, value) pairs like this is associative (Schwartz 1980; Blelloch,
  * Prefix Sums and Their Applications, 1990).
  *

@@ -4,7 +4,7 @@
  * Problem: a tile needs the reduction over all tiles before it, and a pass of its own
  * for these prefixes would read the input twice.
  * Idea: each tile publishes its total, then combines what the tiles before it have
- * published, back to the nearest one that already knows its prefix. It then publishes
+ * published, back to the nearest one that has published its prefix. It then publishes
  * its own prefix.
  *
  * Tile descriptors: a value travels in 64-bit words, one per 32 bits of it. The upper
@@ -168,7 +168,7 @@ __device__ __forceinline__ T tile_look_back(const unsigned long long *words,
  * there either, and polling takes time of the memory system. The last lane
  * reads the tile's own group, and each other lane reads one group before it, so
  * a prefix advances 31 groups per step. `each` is the number of tiles that a
- * lane reads at once: 1, 2, 4 or 8. `resets` tells whether tiles may publish
+ * lane reads at once: 1, 2, 4 or 8. `resets` states whether tiles may publish
  * status_reset. */
 
 /* Operations whose result does not depend on the order of the operands. */
@@ -235,7 +235,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
   {
   }
 
-  /* What a lane knows of its group. */
+  /* What a lane has read of its group. */
   struct view {
     unsigned state[each];
     T value[each];
@@ -351,7 +351,7 @@ template <unsigned each, bool resets, class T, class Op> struct tile_chain {
   }
 
   /* Returns the reduction over `start` and all tiles before `tile`, in every
-   * lane. `own` is the total of `tile`, and `own_reset` tells whether it was
+   * lane. `own` is the total of `tile`, and `own_reset` states whether it was
    * published as a reset. The last tile of a group also publishes the next
    * group's prefix. */
   __device__ __forceinline__ T before(unsigned long long tile, T own,

@@ -6,11 +6,11 @@
 
 #include <pthread.h>
 
-/* ---- Marks: a look-back over blocks ----------------------------------------------- */
+/* ---- Tile descriptors: a look-back over blocks ----------------------------------- */
 
 /* out[b] = scale * (1 + ... + (b + 1)); blocks wait for lower ones only. */
 static const char source[] =
-    "#include <kiln/lookback.cuh>\n"
+    "#include <kiln/look_back.cuh>\n"
     "extern \"C\" __global__ void chain(unsigned long long *words,\n"
     "                                   unsigned epoch, double scale,\n"
     "                                   double *out)\n"
@@ -20,13 +20,14 @@ static const char source[] =
     "  const kiln::sum op{};\n"
     "  if (threadIdx.x == 0)\n"
     "    kiln::tile_publish(words, blockIdx.x, mine,\n"
-    "        kiln::mark_of(epoch, blockIdx.x == 0 ? kiln::mark_prefix\n"
-    "                                             : kiln::mark_partial));\n"
+    "        kiln::descriptor_tag(epoch, blockIdx.x == 0\n"
+    "                                        ? kiln::status_prefix\n"
+    "                                        : kiln::status_partial));\n"
     "  if (blockIdx.x > 0) {\n"
     "    before = kiln::tile_look_back(words, blockIdx.x, epoch, op, 0.0);\n"
     "    if (threadIdx.x == 0)\n"
     "      kiln::tile_publish(words, blockIdx.x, before + mine,\n"
-    "                         kiln::mark_of(epoch, kiln::mark_prefix));\n"
+    "          kiln::descriptor_tag(epoch, kiln::status_prefix));\n"
     "  }\n"
     "  if (threadIdx.x == 0)\n"
     "    out[blockIdx.x] = before + mine;\n"
