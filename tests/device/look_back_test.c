@@ -1,20 +1,20 @@
-/* lookback_test.c -- what a tile finds of the tiles before it, whatever they have
- * published: kiln/look_back.cuh by itself. */
+/* look_back_test.c -- the decoupled look-back of kiln/look_back.cuh on its own: a tile gets
+ * the same prefix, to the bit, whatever the tiles before it have published. */
 #include "scan_values.h"
 
-/* Affine maps modulo 2^32, which do not commute; or sums of floats, of which every
- * order has bits of its own. Block b looks for the tiles before tile b. */
+/* The operation composes affine maps modulo 2^32, which do not commute, or adds floats,
+ * whose bits depend on the order. Block b looks back over the tiles before tile b. */
 static const char source[] =
     "#include <kiln/look_back.cuh>\n"
     "#if FLOATS\n"
     "typedef float value;\n"
-    "#define NEUTRAL -0.0f\n"
+    "#define IDENTITY -0.0f\n"
     "struct then {\n"
     "  __device__ value operator()(value a, value b) const { return a + b; }\n"
     "};\n"
     "#else\n"
     "typedef unsigned long long value;\n"
-    "#define NEUTRAL (1ull << 32)\n"
+    "#define IDENTITY (1ull << 32)\n"
     "struct then {\n"
     "  __device__ value operator()(value a, value b) const {\n"
     "    return (a >> 32) * (b >> 32) << 32 |\n"
@@ -28,7 +28,7 @@ static const char source[] =
     "{\n"
     "  const unsigned tile = at + blockIdx.x;\n"
     "  const kiln::tile_chain<EACH, RESETS != 0, value, then> chain(\n"
-    "      words, epoch, then(), NEUTRAL, start);\n"
+    "      words, epoch, then(), IDENTITY, start);\n"
     "  const value v = chain.before(tile, totals[tile], resets[tile] != 0);\n"
     "  if (threadIdx.x == 0)\n"
     "    out[tile] = v;\n"
@@ -38,7 +38,7 @@ static const char source[] =
     "{\n"
     "  const unsigned tile = blockIdx.x + 1;\n"
     "  const value v = kiln::tile_look_back(words, tile, epoch, then(),\n"
-    "                                       (value)NEUTRAL);\n"
+    "                                       (value)IDENTITY);\n"
     "  if (threadIdx.x == 0)\n"
     "    out[tile] = v;\n"
     "}\n";
@@ -52,8 +52,10 @@ static kiln_kernel *load(unsigned each, bool resets, bool floats,
 {
   char text[3][32];
   const char *const defines[] = {text[0], text[1], text[2]};
-  const kiln_program_desc desc = {
-      .name = "lookback", .source = source, .defines = defines, .n_defines = 3};
+  const kiln_program_desc desc = {.name = "look_back",
+                                  .source = source,
+                                  .defines = defines,
+                                  .n_defines = 3};
   kiln_kernel *kernel;
 
   snprintf(text[0], sizeof text[0], "EACH=%u", each);
@@ -287,8 +289,8 @@ END_TEST
 
 static Suite *suite(void)
 {
-  Suite *s = suite_create("lookback");
-  TCase *t = tcase_create("lookback");
+  Suite *s = suite_create("look_back");
+  TCase *t = tcase_create("look_back");
 
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_set_timeout(t, 120);
