@@ -1,5 +1,5 @@
-/* convolution.cu -- three-point convolution, with zeros beyond the ends (lecture row
- * D1).
+/* convolution.cu -- three-point convolution, with zeros beyond the ends
+ * (samples/README.md, row D1).
  *
  * Parameters: KILN_T, type of an element (float).
  * Launch: one thread per element in one dimension: grid * block >= n.

@@ -1,4 +1,4 @@
-/* hello.cu -- every thread prints its indices (lecture row A1).
+/* hello.cu -- every thread prints its indices (samples/README.md, row A1).
  *
  * Launch: any grid and block; the lecture uses 3 blocks of 4 threads.
  * Result: one line per thread on stdout, when the device is synchronised. */

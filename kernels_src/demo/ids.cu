@@ -1,4 +1,4 @@
-/* ids.cu -- the table of grid, block and thread indices (lecture row A4).
+/* ids.cu -- the table of grid, block and thread indices (samples/README.md, row A4).
  *
  * Launch: any grid and block in one, two or three dimensions.
  * Result: nine numbers per thread, in the order of the threads' global numbers:

@@ -1,4 +1,5 @@
-/* julia.cu -- the Julia set of z -> z^2 + c: steps until |z| >= 2 (lecture row C4).
+/* julia.cu -- the Julia set of z -> z^2 + c: steps until |z| >= 2 (samples/README.md,
+ * row C4).
  *
  * Launch: one thread per pixel in two dimensions: grid * block >= width, height.
  * Result: steps[y * width + x], 0 to 255. The picture spans -1.5 to 1.5 in the longer

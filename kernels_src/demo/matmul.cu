@@ -1,4 +1,5 @@
-/* matmul.cu -- C = A B for row-major matrices of floats (lecture rows B7, C1, E6).
+/* matmul.cu -- C = A B for row-major matrices of floats (samples/README.md, rows B7,
+ * C1, E6).
  *
  * Idea: a block computes a 128 x 128 tile of C. It stages tiles of A and B in shared
  * memory, and each thread computes 8 x 8 elements from registers, so an element that

@@ -1,5 +1,5 @@
-/* matrix_add.cu -- c = a + b for row-major matrices of rows x cols elements (lecture
- * row E1).
+/* matrix_add.cu -- c = a + b for row-major matrices of rows x cols elements
+ * (samples/README.md, row E1).
  *
  * Launch: one thread per element, x over columns and y over rows: one block for a
  *         small matrix, or a two-dimensional grid that covers it.

@@ -1,4 +1,4 @@
-/* nbody.cu -- accelerations of n bodies by all pairs (lecture row B15).
+/* nbody.cu -- accelerations of n bodies by all pairs (samples/README.md, row B15).
  *
  * Idea: the block stages the positions of one block of bodies at a time in shared
  * memory, where all its threads read them (Nyland, Harris and Prins, Fast N-Body

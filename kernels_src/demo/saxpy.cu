@@ -1,4 +1,4 @@
-/* saxpy.cu -- y = a x + y (lecture row E1).
+/* saxpy.cu -- y = a x + y (samples/README.md, row E1).
  *
  * Launch: one thread per element in one dimension: grid * block >= n.
  * Result: y[i] = a * x[i] + y[i], rounded once. */

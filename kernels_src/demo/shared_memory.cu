@@ -1,4 +1,4 @@
-/* shared_memory.cu -- static and dynamic shared memory (lecture row B5).
+/* shared_memory.cu -- static and dynamic shared memory (samples/README.md, row B5).
  *
  * Launch: reverse_static takes one block of 256 threads for 256 elements.
  *         reverse_dynamic takes one block of n threads and 4 n bytes of dynamic shared

@@ -1,4 +1,4 @@
-/* slow.cu -- keep one block busy for a chosen time (lecture row A11).
+/* slow.cu -- keep one block busy for a chosen time (samples/README.md, row A11).
  *
  * Launch: one block, so that several launches run side by side on a GPU.
  * Result: out[0] is some value above 0. The time grows with `iterations`: each of them

@@ -1,5 +1,5 @@
-/* symbols.cu -- variables in device, constant and shared memory that the host reads and
- * writes by name (lecture row B1).
+/* symbols.cu -- variables in device, constant and shared memory that the host reads
+ * and writes by name (samples/README.md, row B1).
  *
  * Symbols: factor        float in device memory
  *          coefficients  float[4] in constant memory: c0, c1, c2, c3

@@ -1,5 +1,5 @@
-/* dot.cu -- dot product: products in shared memory, a tree reduction over them, and one
- * atomic addition per block (lecture row D4).
+/* dot.cu -- dot product: products in shared memory, a tree reduction over them, and
+ * one atomic addition per block (samples/README.md, row D4).
  *
  * Parameters: KILN_T, type of an element (float; double from 6.0 on). KILN_BLOCK, threads
  *             per block (256): a power of two.

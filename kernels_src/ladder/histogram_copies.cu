@@ -1,5 +1,5 @@
-/* histogram_copies.cu -- histogram with 32 counters per bin in shared memory, one per lane
- *: no two lanes of a warp access the same bank, whatever they count.
+/* histogram_copies.cu -- histogram with 32 counters per bin in shared memory, one per
+ * lane : no two lanes of a warp access the same bank, whatever they count.
  *
  * Launch: any grid; 128 bytes of dynamic shared memory per bin; counts are 0 before.
  * Result: counts[x[i]] for all samples below bins. */

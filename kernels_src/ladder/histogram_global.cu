@@ -1,4 +1,5 @@
-/* histogram_global.cu -- histogram with one atomic addition in global memory per sample.
+/* histogram_global.cu -- histogram with one atomic addition in global memory per
+ * sample.
  *
  * Launch: any grid; counts are 0 before.
  * Result: counts[x[i]] for all samples below bins. */

@@ -1,5 +1,5 @@
-/* histogram_shared.cu -- histogram in which each block counts in shared memory and adds its
- * counts in global memory at its end.
+/* histogram_shared.cu -- histogram in which each block counts in shared memory and
+ * adds its counts in global memory at its end.
  *
  * Launch: any grid; 4 bytes of dynamic shared memory per bin; counts are 0 before.
  * Result: counts[x[i]] for all samples below bins. */

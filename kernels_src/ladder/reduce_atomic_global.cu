@@ -1,5 +1,5 @@
-/* reduce_atomic_global.cu -- every thread adds its element to one variable (lecture rows A9
- * and C8).
+/* reduce_atomic_global.cu -- every thread adds its element to one variable
+ * (samples/README.md, rows A9 and C8).
  *
  * Launch: one thread per element.
  * Result: adds the sum of x to *result, in the order in which the atomics happen. All of

@@ -1,5 +1,5 @@
-/* reduce_atomic_shared.cu -- atomic additions within the block, then one per block (lecture
- * row A9).
+/* reduce_atomic_shared.cu -- atomic additions within the block, then one per block
+ * (samples/README.md, row A9).
  *
  * Launch: one thread per element.
  * Result: adds the sum of x to *result, in the order in which the atomics happen. */

@@ -1,4 +1,5 @@
-/* reduce_block.cu -- a tree reduction in global memory by one block (lecture row C8).
+/* reduce_block.cu -- a tree reduction in global memory by one block
+ * (samples/README.md, row C8).
  *
  * Launch: one block of any size.
  * Result: adds the sum of x to *result. The tree overwrites x. Elements at distance 1, 2, 4,

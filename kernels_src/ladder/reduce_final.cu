@@ -1,5 +1,5 @@
-/* reduce_final.cu -- two loads per thread, shuffles within the warps, and shared memory only
- * between the warps (lecture row A9, one step further).
+/* reduce_final.cu -- two loads per thread, shuffles within the warps, and shared
+ * memory only between the warps (samples/README.md, row A9, one step further).
  *
  * Parameters: KILN_BLOCK, threads per block (256): a multiple of 32, at most 1024.
  * Launch: one thread per two elements, block KILN_BLOCK.

@@ -1,5 +1,5 @@
-/* reduce_grid_atomic.cu -- a tree reduction in global memory in each block, then one atomic
- * addition per block (lecture row C8).
+/* reduce_grid_atomic.cu -- a tree reduction in global memory in each block, then one
+ * atomic addition per block (samples/README.md, row C8).
  *
  * Launch: one thread per two elements.
  * Result: adds the sum of x to *result. The trees overwrite x. */

@@ -1,5 +1,5 @@
 /* reduce_grid_local.cu -- the trees of reduce_grid_atomic in the block's shared memory
- * (lecture row C8, where it is called local memory). x is not changed.
+ * (samples/README.md, row C8, where it is called local memory). x is not changed.
  *
  * Parameters: KILN_BLOCK, threads per block (1024): a power of two, at most 1024.
  * Launch: one thread per two elements, block KILN_BLOCK.

@@ -1,4 +1,5 @@
-/* reduce_one_thread.cu -- the sum as a plain loop in one thread (lecture row C8).
+/* reduce_one_thread.cu -- the sum as a plain loop in one thread (samples/README.md,
+ * row C8).
  *
  * Launch: one block of one thread.
  * Result: adds the sum of x to *result, from left to right. Once the running sum is 2^24

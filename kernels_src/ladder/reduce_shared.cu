@@ -1,6 +1,6 @@
-/* reduce_shared.cu -- a tree reduction in shared memory that halves the active threads in
- * each step, then one atomic addition per block (lecture row A9; Harris, Optimizing
- * Parallel Reduction in CUDA, 2007).
+/* reduce_shared.cu -- a tree reduction in shared memory that halves the active threads
+ * in each step, then one atomic addition per block (samples/README.md, row A9; Harris,
+ * Optimizing Parallel Reduction in CUDA, 2007).
  *
  * Parameters: KILN_BLOCK, threads per block (256): a power of two, at most 1024.
  * Launch: one thread per element, block KILN_BLOCK.

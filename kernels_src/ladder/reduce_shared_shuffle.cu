@@ -1,5 +1,5 @@
-/* reduce_shared_shuffle.cu -- the tree reduction in shared memory down to one warp, which
- * continues in registers (lecture row A9).
+/* reduce_shared_shuffle.cu -- the tree reduction in shared memory down to one warp,
+ * which continues in registers (samples/README.md, row A9).
  *
  * Parameters: KILN_BLOCK, threads per block (256): a power of two, 64 to 1024.
  * Launch: one thread per element, block KILN_BLOCK.

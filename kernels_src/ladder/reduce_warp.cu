@@ -1,5 +1,5 @@
-/* reduce_warp.cu -- warps reduce in registers, the first warp reduces their results, and each
- * block makes one atomic addition (lecture row C8).
+/* reduce_warp.cu -- warps reduce in registers, the first warp reduces their results,
+ * and each block makes one atomic addition (samples/README.md, row C8).
  *
  * Parameters: KILN_BLOCK, threads per block (512): a multiple of 32, at most 1024.
  * Launch: one thread per element, block KILN_BLOCK.

@@ -1,5 +1,5 @@
 /* scan_add.cu -- turn scanned sections into one scan: each section adds the sum of the
- * sections before it (lecture row B11).
+ * sections before it (samples/README.md, row B11).
  *
  * Parameters: KILN_COUNT (0), 1: *additions grows by the number of additions.
  * Launch: one thread per element, any block.

@@ -1,7 +1,7 @@
-/* scan_brent_kung.cu -- sections scanned in shared memory over a balanced tree, from the
- * leaves to the root and back (lecture row B11; Brent and Kung, A Regular Layout for
- * Parallel Adders, 1982). Compared with scan_hillis_steele, it takes twice the steps, but
- * fewer than two additions per element.
+/* scan_brent_kung.cu -- sections scanned in shared memory over a balanced tree, from
+ * the leaves to the root and back (samples/README.md, row B11; Brent and Kung, A
+ * Regular Layout for Parallel Adders, 1982). Compared with scan_hillis_steele, it
+ * takes twice the steps, but fewer than two additions per element.
  *
  * Parameters: KILN_BLOCK, threads per block (256): a power of two; a section has twice as
  *             many elements. KILN_EXCLUSIVE (0), 1: y[i] is the sum of the section's

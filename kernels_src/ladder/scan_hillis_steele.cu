@@ -1,6 +1,7 @@
-/* scan_hillis_steele.cu -- sections scanned in shared memory by doubling: in step s each
- * element adds the one 2^s before it (lecture row B11; Hillis and Steele, Data Parallel
- * Algorithms, 1986). It takes few steps, but more additions than needed.
+/* scan_hillis_steele.cu -- sections scanned in shared memory by doubling: in step s
+ * each element adds the one 2^s before it (samples/README.md, row B11; Hillis and
+ * Steele, Data Parallel Algorithms, 1986). It takes few steps, but more additions than
+ * needed.
  *
  * Parameters: KILN_BLOCK, threads per block and elements per section (512).
  *             KILN_EXCLUSIVE (0), 1: y[i] is the sum of the section's elements before

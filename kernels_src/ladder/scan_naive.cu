@@ -1,5 +1,5 @@
-/* scan_naive.cu -- one thread per result, which adds all elements that it needs (lecture
- * row B11).
+/* scan_naive.cu -- one thread per result, which adds all elements that it needs
+ * (samples/README.md, row B11).
  *
  * Parameters: KILN_EXCLUSIVE (0), 1: y[i] is the sum of the elements before x[i].
  *             KILN_COUNT (0), 1: *additions grows by the number of additions.

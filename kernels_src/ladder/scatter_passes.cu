@@ -1,7 +1,7 @@
-/* scatter_passes.cu -- one pass of a multi-pass scatter (He et al., Efficient Gather and
- * Scatter Operations on Graphics Processors, 2007): it reads all of x and index and writes
- * what falls into one chunk of the target. While the chunk fits in the cache, each of its
- * lines is loaded once.
+/* scatter_passes.cu -- one pass of a multi-pass scatter (He et al., Efficient Gather
+ * and Scatter Operations on Graphics Processors, 2007): it reads all of x and index
+ * and writes what falls into one chunk of the target. While the chunk fits in the
+ * cache, each of its lines is loaded once.
  *
  * Launch: any grid and block with one thread per element; one launch per chunk.
  *         x, index     n elements

@@ -1,5 +1,5 @@
-/* scatter_single.cu -- a scatter in a single pass, which reads in order and writes in random
- * order.
+/* scatter_single.cu -- a scatter in a single pass, which reads in order and writes in
+ * random order.
  *
  * Launch: any grid and block with one thread per element.
  *         x, index   n elements

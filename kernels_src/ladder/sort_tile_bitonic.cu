@@ -1,6 +1,6 @@
-/* sort_tile_bitonic.cu -- tiles sorted in shared memory by one-bit splits, then merged pair
- * by pair by bitonic merges until one is left (lecture row B14; Batcher, Sorting Networks
- * and Their Applications, 1968).
+/* sort_tile_bitonic.cu -- tiles sorted in shared memory by one-bit splits, then merged
+ * pair by pair by bitonic merges until one is left (samples/README.md, row B14;
+ * Batcher, Sorting Networks and Their Applications, 1968).
  *
  * Idea: two adjacent sorted runs of `run` keys are merged in place. merge_flip compares key
  * i of the first run with key i from the end of the second one. After that, every key of

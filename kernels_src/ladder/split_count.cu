@@ -1,5 +1,6 @@
-/* split_count.cu -- split, steps 1 and 2: each thread counts its own contiguous elements by
- * bucket and stores the counts in the order of the prefix scan (lecture row B12).
+/* split_count.cu -- split, steps 1 and 2: each thread counts its own contiguous
+ * elements by bucket and stores the counts in the order of the prefix scan
+ * (samples/README.md, row B12).
  *
  * Parameters: KILN_BUCKETS, number of buckets (2). KILN_KEY(x), bucket of an element
  *             (x % KILN_BUCKETS).

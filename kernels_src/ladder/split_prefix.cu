@@ -1,5 +1,5 @@
-/* split_prefix.cu -- split, step 3: the exclusive prefix scan of all counts, row by row, turns
- * them into destinations (lecture row B12).
+/* split_prefix.cu -- split, step 3: the exclusive prefix scan of all counts, row by
+ * row, turns them into destinations (samples/README.md, row B12).
  *
  * Parameters: KILN_BLOCK, threads per block (256): a power of two, at most 1024.
  * Launch: one block of KILN_BLOCK threads.

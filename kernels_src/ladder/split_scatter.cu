@@ -1,5 +1,5 @@
-/* split_scatter.cu -- split, steps 4 and 5: each thread reads its destinations and moves its
- * elements (lecture row B12).
+/* split_scatter.cu -- split, steps 4 and 5: each thread reads its destinations and
+ * moves its elements (samples/README.md, row B12).
  *
  * Parameters: KILN_BUCKETS, number of buckets (2). KILN_KEY(x), bucket of an element
  *             (x % KILN_BUCKETS).
