@@ -1,6 +1,6 @@
-/* sort_one_bit.cu -- radix sort by one bit per pass (samples/README.md, row B14; Blelloch, Prefix Sums
- * and Their Applications, 1990). Each pass is a stable split into the keys whose bit is 0
- * and the keys whose bit is 1. With b the bit and e = 1 - b:
+/* sort_one_bit.cu -- radix sort by one bit per pass (samples/README.md, row B14;
+ * Blelloch, Prefix Sums and Their Applications, 1990). Each pass is a stable split into
+ * the keys whose bit is 0 and the keys whose bit is 1. With b the bit and e = 1 - b:
  *   f            = exclusive scan of e: destination of a key with b = 0
  *   total_falses = sum of e
  *   t            = i - f + total_falses: destination of a key with b = 1
