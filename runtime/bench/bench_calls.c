@@ -1,6 +1,11 @@
 /* bench_calls.c -- `kiln bench calls`: what a call of each operation costs the
  * host. It times the first call with an empty cache (compiling included), the first
- * call with the code on disk, and later calls beside their bare launches. */
+ * call with the code on disk, and later calls beside their bare launches.
+ *
+ * Every first call has a runtime and a cache folder of its own, since a runtime
+ * keeps what it compiled in memory. Later calls and bare launches are timed in
+ * batches that take turns; the stream is idle between batches, so that the queue
+ * never fills and the host's cost alone is measured. */
 #include "bench/bench_calls.h"
 
 #include <stdlib.h>
@@ -74,6 +79,7 @@ static kiln_status fill_all(bench *b, uint64_t n)
   return kiln_stream_synchronize(b->stream);
 }
 
+/* Buffers for the largest size; fill_all() fills them for each. */
 static kiln_status allocate(bench *b)
 {
   calls_data *d = &b->data;
@@ -153,6 +159,7 @@ static void close_fresh(fresh *f)
   kiln_runtime_free(f->rt);
 }
 
+/* Milliseconds of one call in a fresh runtime on this cache folder. */
 static kiln_status time_first(bench *b, const calls_case *call,
                               const char *cache, double *ms)
 {
@@ -169,6 +176,7 @@ static kiln_status time_first(bench *b, const calls_case *call,
   return st;
 }
 
+/* Medians of the first call with an empty folder, and again with what it left. */
 static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
 {
   double cold[MAX_REPEATS], disk[MAX_REPEATS];
@@ -187,6 +195,7 @@ static kiln_status first_calls(bench *b, const calls_case *call, outcome *out)
 
 /* ---- Later calls -------------------------------------------------------- */
 
+/* For kiln_timeline_each(): row 0 is the host's, the others hold device work. */
 static void count_span(void *user, const kiln_span *span)
 {
   outcome *out = user;
@@ -200,6 +209,7 @@ static void count_span(void *user, const kiln_span *span)
     out->launches++;
 }
 
+/* Count what one later call queues, by a timeline on a stream of its own. */
 static kiln_status count_launches(bench *b, const calls_case *call,
                                   outcome *out)
 {
@@ -244,6 +254,7 @@ static kiln_status time_batch(bench *b, const calls_case *call, bool bare,
   return kiln_stream_synchronize(b->stream);
 }
 
+/* Medians of a later call and of its bare launches, in microseconds. */
 static kiln_status later_calls(bench *b, const calls_case *call, outcome *out)
 {
   double times[2][BATCHES];

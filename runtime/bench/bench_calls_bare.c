@@ -143,6 +143,7 @@ static void take_kernel(calls_bare *b, const kernel_node *node)
   b->n++;
 }
 
+/* Keep the size of the largest fill. */
 static kiln_status take_fill(calls_bare *b, void *node)
 {
   fill_node f = {0};
@@ -156,6 +157,7 @@ static kiln_status take_fill(calls_bare *b, void *node)
   return KILN_OK;
 }
 
+/* Record every kernel and fill of the graph. */
 static kiln_status take_graph(calls_bare *b, void *graph)
 {
   void *node[NODES];
@@ -208,6 +210,8 @@ static kiln_status capture(calls_bare *b, const calls_case *call,
 
 /* ---- Kernels that take the same and do nothing -------------------------- */
 
+/* Compile kernels with the recorded parameters and an empty body. A parameter is a
+ * struct of its size, aligned as the original most likely is. */
 static kiln_status make_kernels(calls_bare *b)
 {
   const char *source =

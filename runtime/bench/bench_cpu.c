@@ -94,6 +94,7 @@ static bool check_reduce(const bench *b)
 LAUNCH(nbody, kiln_launch_1d(BODIES, 256), KILN_ARG(b->dout), KILN_ARG(b->da),
        KILN_ARG(n_bodies), KILN_ARG(softening))
 
+/* Sampled bodies against a sum in double precision. */
 static bool check_nbody(const bench *b)
 {
   bool good = true;
@@ -119,6 +120,7 @@ static bool check_nbody(const bench *b)
 LAUNCH(matmul, matmul_config, KILN_ARG(b->dout), KILN_ARG(b->da),
        KILN_ARG(b->db), KILN_ARG(matrix), KILN_ARG(matrix))
 
+/* The kernel adds products in this order, by fused multiply-add: the same bits. */
 static bool check_matmul(const bench *b)
 {
   bool good = true;
@@ -283,6 +285,7 @@ static int run_setting(cli *c, bench *b, const kiln_cpu_opts *cpu,
   return st == KILN_OK ? CLI_OK : CLI_FAILED;
 }
 
+/* Instruction sets, numbers of host threads and schedules to compare. */
 static const struct setting {
   const char *label, *isa;
   unsigned threads;

@@ -308,6 +308,7 @@ uint64_t kiln__bench_elements(const bench_case *c, unsigned bits)
   return UINT64_C(1) << (kiln_dtype_size(c->type) == 8 ? bits - 1 : bits);
 }
 
+/* The aim at a size; 0 if there is none. */
 static double wanted_at(const bench_case *c, unsigned bits)
 {
   return bits == 28   ? c->wanted[0]
@@ -368,6 +369,7 @@ static cJSON *outcome_json(const bench_ops *b, const char *family,
   return j;
 }
 
+/* Over all cases with a peer. */
 typedef struct tally {
   unsigned wanted, held, wrong;
 } tally;
@@ -383,6 +385,7 @@ static void count(tally *t, const outcome *o)
   }
 }
 
+/* How many of the sizes a case runs at. */
 static size_t sizes_of(const bench_case *c, const bench_options *o)
 {
   if (c->own_size == 0)

@@ -35,6 +35,7 @@ static bool same_line(const cJSON *a, const cJSON *b)
          strcmp(text(a, "type"), text(b, "type")) == 0;
 }
 
+/* Whether the row is the first of its line. */
 static bool is_first(const cJSON *cases, const cJSON *row)
 {
   const cJSON *other;
@@ -57,6 +58,7 @@ static double peer_rate(const cJSON *row)
   return peer > 0 ? number(row, "gb_per_s") * number(row, "ms") / peer : 0;
 }
 
+/* The points of a line in gnuplot's inline form. */
 static void put_points(FILE *out, const cJSON *cases, const cJSON *line,
                        bool peer)
 {

@@ -170,6 +170,7 @@ static unsigned tuned_grid(const bench_gpu *g, const bench_tuning *t,
   return (unsigned)(wanted < resident ? wanted + 1 : resident);
 }
 
+/* Launch the library's reduction: one launch for any n. */
 static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
 {
   unsigned long long n = s->n;
@@ -182,6 +183,7 @@ static kiln_status fire_tuned(bench_gpu *g, bench_shot *s)
                      KILN_ARG(g->workspace), KILN_ARG(g->result));
 }
 
+/* Launch a step of the ladder; in-place steps work on a copy of the input. */
 static kiln_status fire_rung(bench_gpu *g, bench_shot *s)
 {
   const bench_rung *r = s->rung;
@@ -248,6 +250,7 @@ static kiln_status prepare(bench_gpu *g, const bench_shot *s)
   return kiln_fill_async(g->rig.stream, g->result, 0, 4, 1);
 }
 
+/* Put the device into the state that the run starts from. */
 static kiln_status bring_about(bench_gpu *g, bench_state state)
 {
   if (state == BENCH_QUEUED)

@@ -15,7 +15,7 @@ typedef enum kind { BARE, WARM, COLD, WARM_STEPS, COLD_STEPS, KINDS } kind;
 static const char *const kind_keys[] = {"bare", "warm", "cold", "warm_steps",
                                         "cold_steps"};
 
-/* Every run of one kind. */
+/* The times of all runs of one kind, in milliseconds. */
 typedef struct series {
   size_t n_steps;
   char label[STEPS][32];
@@ -103,6 +103,8 @@ static void set_cache(start *s, const char *name)
   setenv("KILN_CACHE_DIR", kiln__cli_text(s->c, "%s/%s", s->folder, name), 1);
 }
 
+/* One run in a child process. A cold run gets a cache folder of its own; a warm one
+ * must find its code on disk, otherwise the figure would be wrong. */
 static int run_kind(start *s, kind k, int run)
 {
   char *bare[] = {"bare", s->cubin, s->kernel, s->driver, NULL};
@@ -135,6 +137,8 @@ static int run_kind(start *s, kind k, int run)
   return CLI_OK;
 }
 
+/* Fill the warm cache, write the CUBIN for the bare program, and learn the names
+ * and the compiler's times. */
 static int prepare(start *s)
 {
   char *argv[] = {"prepare", s->cubin, NULL};

@@ -166,6 +166,7 @@ static const char *artifact_path(cli *c, const request *r, const cli_unit *unit,
       base, kiln_target_text(&unit->target, text), artifact_names[kind]);
 }
 
+/* Write an artifact to its file, or to stdout, where a heading separates targets. */
 static int put(cli *c, const request *r, const cli_unit *unit, artifact kind,
                const void *data, size_t size)
 {

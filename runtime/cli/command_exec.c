@@ -118,6 +118,7 @@ static const char *settings(cli *c, const exec_opts *o, int *arch)
   return text;
 }
 
+/* Put a path in front of a list of paths in the environment. */
 static void put_first(cli *c, const char *name, const char *value)
 {
   const char *old = getenv(name);
@@ -128,6 +129,8 @@ static void put_first(cli *c, const char *name, const char *value)
          1);
 }
 
+/* The environment of the program: Kiln's libcuda first, the device's settings, and
+ * none of Kiln's own variables. */
 static void prepare(cli *c, const exec_opts *o, const char *dir,
                     const char *text, const char *nvrtc, const char *report)
 {
@@ -233,6 +236,7 @@ typedef struct report {
   double launches; /* under a check, of all processes */
 } report;
 
+/* Members of a report's line; "" and 0 if they are missing. */
 static const char *text_of(const cJSON *line, const char *key)
 {
   const cJSON *item = cJSON_GetObjectItemCaseSensitive(line, key);
@@ -255,6 +259,7 @@ static void ratio_cell(cli_table *t, double a, double b)
     kiln__cli_dashes(t, 1);
 }
 
+/* One kernel's counters. Ratios are per warp instruction or per request. */
 static void kernel_row(cli *c, cli_table *t, const cJSON *k)
 {
   kiln__cli_cell(t, "%s", kiln__cli_plain_name(c, text_of(k, "kernel")));

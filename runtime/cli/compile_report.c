@@ -86,6 +86,7 @@ static void add_kernel(cli_table *t, const cli_unit *unit,
   }
 }
 
+/* A program without kernels: most likely a template that nobody instantiated. */
 static void add_empty(cli_table *t, const cli_unit *unit)
 {
   char text[24];

@@ -249,6 +249,7 @@ static void try_compile(doctor *d)
 
 /* ---- Files -------------------------------------------------------------- */
 
+/* Only whether each file of KILN_PACKS can be read: the library checks the rest. */
 static void examine_packs(doctor *d)
 {
   const char *list = getenv("KILN_PACKS");
@@ -274,6 +275,7 @@ static void examine_packs(doctor *d)
 
 /* ---- Diagnosis ---------------------------------------------------------- */
 
+/* NVRTC is missing, does not work, or has the builtins of another version. */
 static void diagnose_compiler(doctor *d)
 {
   cli *c = d->c;
@@ -299,10 +301,12 @@ static void diagnose_compiler(doctor *d)
   }
 }
 
+/* The next step on a machine without a GPU. */
 #define CPU_DEVICE_RUNS                                                        \
-  "kernels run here on the CPU device: kiln run FILE.cu --device cpu, and "    \
+  "run kernels on the CPU device: kiln run FILE.cu --device cpu, or "          \
   "kiln exec -- PROGRAM"
 
+/* Why there is no GPU: no hardware, no driver, or none that is visible here. */
 static void diagnose_driver(doctor *d)
 {
   const bool chosen = d->c->driver != NULL || getenv("KILN_DRIVER") != NULL;
@@ -333,6 +337,7 @@ static void diagnose_driver(doctor *d)
   }
 }
 
+/* GPUs that nothing can be compiled for, or that do not run a kernel. */
 static void diagnose_devices(doctor *d)
 {
   cli *c = d->c;
@@ -354,6 +359,7 @@ static void diagnose_devices(doctor *d)
   }
 }
 
+/* A cache or packs that cannot be used, and the library's warnings so far. */
 static void diagnose_files(doctor *d)
 {
   cli *c = d->c;

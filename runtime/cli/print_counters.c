@@ -137,6 +137,7 @@ static void ratio_cell(cli_table *t, uint64_t a, uint64_t b)
                  b == 0 ? "" : kiln__cli_text(t->c, "%.2f", ratio(a, b)));
 }
 
+/* One source line. Sectors are per global request, passes per shared request. */
 static void add_line(void *user, const kiln_cpu_counters *k)
 {
   cli_table *t = user;
@@ -156,6 +157,7 @@ static void add_line(void *user, const kiln_cpu_counters *k)
   kiln__cli_cell(t, "%s", source_line(t->c, k->file, k->line));
 }
 
+/* For qsort of a table's rows: the first cell is the line number. */
 static int by_line(const void *a, const void *b)
 {
   const char *const *x = a, *const *y = b;

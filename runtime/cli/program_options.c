@@ -59,6 +59,7 @@ static int take_option(cli *c, void *to, const char *value)
   return CLI_OK;
 }
 
+/* -I DIR goes to NVRTC as two words. */
 static int take_folder(cli *c, void *to, const char *value)
 {
   (void)take_option(c, to, "-I");
@@ -242,6 +243,7 @@ static bool device_target(cli *c, const kiln_nvrtc_info *nvrtc, size_t n,
   return true;
 }
 
+/* The target without --arch. */
 static int default_target(cli *c, cli_targets *out)
 {
   kiln_nvrtc_info *info = kiln__cli_alloc(c, MOST_NVRTC, sizeof *info);

@@ -246,7 +246,7 @@ START_TEST(doctor_names_the_cpu_device)
   unsetenv("KILN_DRIVER");
   run = test_kiln(NVRTC "doctor");
   if (strstr(run.out, "this machine has no NVIDIA GPU and no driver") != NULL)
-    ck_has(run.out, "next: kernels run here on the CPU device: kiln run");
+    ck_has(run.out, "next: run kernels on the CPU device: kiln run");
 }
 END_TEST
 
