@@ -1,6 +1,6 @@
 /* async_bulk.c -- cp.async.bulk: copies of whole byte ranges.
  *
- * The bytes move at once, and the mbarrier that tracks them is then told that
+ * The bytes move at once, and then the mbarrier that tracks them counts that
  * they have arrived. PTX allows the copy to complete at any time, so completing
  * at once is correct. */
 #include "access.h"

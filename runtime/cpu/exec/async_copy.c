@@ -110,7 +110,8 @@ static void copy(kiln__cpu_warp *w, const kiln__cpu_insn *in, bool ignores)
 
 /* ---- Waiting ------------------------------------------------------------- */
 
-static void tell(void *user, const kiln__cpu_async_copy *copy, uint32_t lanes)
+static void report_copy(void *user, const kiln__cpu_async_copy *copy,
+                        uint32_t lanes)
 {
   kiln__cpu_warp *w = user;
 
@@ -122,7 +123,7 @@ void KILN__ISA_NAME(copies_wait)(kiln__cpu_warp *w, uint64_t keep, bool all)
 {
   if (w->copies != NULL)
     kiln__cpu_copies_wait(w->copies, w->mask, keep, all,
-                          w->watched ? tell : NULL, w);
+                          w->watched ? report_copy : NULL, w);
 }
 
 KILN__HANDLER(cp_async_commit)

@@ -105,13 +105,13 @@ KILN__INLINE void spill(const kiln__cpu_warp *w, unsigned bytes, unsigned k,
  * what is stored. */
 KILN__INLINE const void *values(const kiln__cpu_warp *w,
                                 const kiln__cpu_insn *in, unsigned bytes,
-                                int32_t slot, uint32_t room[KILN__WARP])
+                                int32_t slot, uint32_t narrow[KILN__WARP])
 {
   if (__builtin_expect(bytes == 8 || in->src_reg_bytes <= 4, 1))
     return w->regs + slot;
   for (int i = 0; i < KILN__WARP; i++)
-    room[i] = (uint32_t)KILN__SLOT(const uint64_t, slot)[i];
-  return room;
+    narrow[i] = (uint32_t)KILN__SLOT(const uint64_t, slot)[i];
+  return narrow;
 }
 
 KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
@@ -119,10 +119,10 @@ KILN__INLINE void elements(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            uint8_t *low, const uintptr_t *host)
 {
   for (unsigned k = 0; k < n; k++) {
-    uint32_t room[KILN__WARP];
+    uint32_t narrow[KILN__WARP];
 
     spill(w, bytes, k, n, p, low, host,
-          values(w, in, bytes, n == 1 ? in->b : in->vec[k], room));
+          values(w, in, bytes, n == 1 ? in->b : in->vec[k], narrow));
   }
 }
 
@@ -138,9 +138,9 @@ static void in_order(const kiln__cpu_warp *w, const kiln__cpu_insn *in,
     if ((w->mask >> i & 1) == 0)
       continue;
     for (unsigned k = 0; k < n; k++) {
-      uint32_t room[KILN__WARP];
+      uint32_t narrow[KILN__WARP];
       const uint8_t *from =
-          values(w, in, bytes, n == 1 ? in->b : in->vec[k], room);
+          values(w, in, bytes, n == 1 ? in->b : in->vec[k], narrow);
       uint64_t x = 0;
 
       /* the low bytes, on hosts of either byte order */

@@ -52,8 +52,8 @@ static void flush(kiln__cpu_out *out)
 static void add(kiln__cpu_out *out, const char *text, size_t size)
 {
   while (size != 0) {
-    const size_t room = out->capacity - out->size;
-    const size_t n = size < room ? size : room;
+    const size_t space = out->capacity - out->size;
+    const size_t n = size < space ? size : space;
 
     memcpy(out->data + out->size, text, n);
     out->size += n;

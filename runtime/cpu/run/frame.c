@@ -16,33 +16,6 @@ typedef enum when {
   BY_BLOCK
 } when;
 
-static when changes(const kiln__cpu_const *c)
-{
-  if (c->kind != KILN__CONST_SPECIAL)
-    return ALWAYS_SAME;
-  switch ((kiln__cpu_special_register)c->value) {
-  case KILN__SPECIAL_TID_X:
-  case KILN__SPECIAL_TID_Y:
-  case KILN__SPECIAL_TID_Z:
-  case KILN__SPECIAL_WARPID:
-    return BY_WARP;
-  case KILN__SPECIAL_CTAID_X:
-  case KILN__SPECIAL_CTAID_Y:
-  case KILN__SPECIAL_CTAID_Z:
-  case KILN__SPECIAL_SMID:
-  case KILN__SPECIAL_CLUSTERID_X:
-  case KILN__SPECIAL_CLUSTERID_Y:
-  case KILN__SPECIAL_CLUSTERID_Z:
-  case KILN__SPECIAL_CLUSTER_CTAID_X:
-  case KILN__SPECIAL_CLUSTER_CTAID_Y:
-  case KILN__SPECIAL_CLUSTER_CTAID_Z:
-  case KILN__SPECIAL_CLUSTER_CTARANK:
-    return BY_BLOCK;
-  default:
-    return ALWAYS_SAME;
-  }
-}
-
 static uint32_t thread_of(const kiln__cpu_warp *w, uint32_t lane, unsigned axis)
 {
   const uint32_t *const dim = w->grid->block_dim;
@@ -53,118 +26,84 @@ static uint32_t thread_of(const kiln__cpu_warp *w, uint32_t lane, unsigned axis)
                      : t / dim[0] / dim[1];
 }
 
-static uint64_t cluster_special(const kiln__cpu_block *b,
-                                kiln__cpu_special_register which)
-{
-  const kiln__cpu_grid *const g = b->grid;
-  const uint32_t *const dim = g->cluster_dim;
-  const uint32_t first = KILN__SPECIAL_CLUSTERID_X;
-  const uint32_t axis = ((uint32_t)which - first) % 3;
+/* Special registers: when each changes, and its value in the warp w of block b
+ * of grid g. AXES is for three registers, whose axis is i. Those that are left
+ * out (reserved shared memory, performance monitors) are 0. */
+/* clang-format off */
+#define SPECIALS(ONE, AXES)                                                    \
+  AXES(TID, BY_WARP, thread_of(w, lane, i))                                    \
+  AXES(NTID, ALWAYS_SAME, g->block_dim[i])                                     \
+  AXES(CTAID, BY_BLOCK, b->ctaid[i])                                           \
+  AXES(NCTAID, ALWAYS_SAME, g->grid_dim[i])                                    \
+  AXES(CLUSTERID, BY_BLOCK, b->ctaid[i] / g->cluster_dim[i])                   \
+  AXES(NCLUSTERID, ALWAYS_SAME, g->grid_dim[i] / g->cluster_dim[i])            \
+  AXES(CLUSTER_CTAID, BY_BLOCK, b->ctaid[i] % g->cluster_dim[i])               \
+  AXES(CLUSTER_NCTAID, ALWAYS_SAME, g->cluster_dim[i])                         \
+  ONE(CLUSTER_CTARANK, BY_BLOCK, b->cluster_rank)                              \
+  ONE(CLUSTER_NCTARANK, ALWAYS_SAME, b->cluster_size)                          \
+  ONE(IS_EXPLICIT_CLUSTER, ALWAYS_SAME,                                        \
+      b->cluster_size > 1 || g->code->explicit_cluster)                        \
+  ONE(LANEID, ALWAYS_SAME, lane)                                               \
+  ONE(WARPID, BY_WARP, w->index)                                               \
+  ONE(NWARPID, ALWAYS_SAME, 64)                                                \
+  ONE(SMID, BY_BLOCK,                                                          \
+      g->sm_count > 0 ? b->number % (uint64_t)g->sm_count : 0)                 \
+  ONE(NSMID, ALWAYS_SAME, (uint64_t)(g->sm_count > 0 ? g->sm_count : 1))       \
+  ONE(GRIDID, ALWAYS_SAME, g->number)                                          \
+  ONE(LANEMASK_EQ, ALWAYS_SAME, UINT64_C(1) << lane)                           \
+  ONE(LANEMASK_LE, ALWAYS_SAME, (UINT64_C(2) << lane) - 1)                     \
+  ONE(LANEMASK_LT, ALWAYS_SAME, (UINT64_C(1) << lane) - 1)                     \
+  ONE(LANEMASK_GE, ALWAYS_SAME, UINT32_MAX & ~((UINT64_C(1) << lane) - 1))     \
+  ONE(LANEMASK_GT, ALWAYS_SAME, UINT32_MAX & ~((UINT64_C(2) << lane) - 1))     \
+  ONE(ENVREG1, ALWAYS_SAME, g->envreg[0])                                      \
+  ONE(ENVREG2, ALWAYS_SAME, g->envreg[1])                                      \
+  ONE(DYNAMIC_SMEM, ALWAYS_SAME, g->dynamic_shared)                            \
+  ONE(TOTAL_SMEM, ALWAYS_SAME, g->shared_size)                                 \
+  ONE(AGGR_SMEM, ALWAYS_SAME, g->shared_size)
+/* clang-format on */
 
-  switch (which) {
-  case KILN__SPECIAL_CLUSTERID_X:
-  case KILN__SPECIAL_CLUSTERID_Y:
-  case KILN__SPECIAL_CLUSTERID_Z:
-    return b->ctaid[axis] / dim[axis];
-  case KILN__SPECIAL_NCLUSTERID_X:
-  case KILN__SPECIAL_NCLUSTERID_Y:
-  case KILN__SPECIAL_NCLUSTERID_Z:
-    return g->grid_dim[axis] / dim[axis];
-  case KILN__SPECIAL_CLUSTER_CTAID_X:
-  case KILN__SPECIAL_CLUSTER_CTAID_Y:
-  case KILN__SPECIAL_CLUSTER_CTAID_Z:
-    return b->ctaid[axis] % dim[axis];
-  case KILN__SPECIAL_CLUSTER_NCTAID_X:
-  case KILN__SPECIAL_CLUSTER_NCTAID_Y:
-  case KILN__SPECIAL_CLUSTER_NCTAID_Z:
-    return dim[axis];
-  case KILN__SPECIAL_CLUSTER_CTARANK:
-    return b->cluster_rank;
-  case KILN__SPECIAL_CLUSTER_NCTARANK:
-    return b->cluster_size;
-  default: /* IS_EXPLICIT_CLUSTER */
-    return b->cluster_size > 1 || g->code->explicit_cluster;
+static when changes(const kiln__cpu_const *c)
+{
+  if (c->kind != KILN__CONST_SPECIAL)
+    return ALWAYS_SAME;
+  switch ((kiln__cpu_special_register)c->value) {
+#define ONE(name, changes, value)                                              \
+  case KILN__SPECIAL_##name:                                                   \
+    return changes;
+#define AXES(name, changes, value)                                             \
+  case KILN__SPECIAL_##name##_X:                                               \
+  case KILN__SPECIAL_##name##_Y:                                               \
+  case KILN__SPECIAL_##name##_Z:                                               \
+    return changes;
+    SPECIALS(ONE, AXES)
+#undef ONE
+#undef AXES
+  default:
+    return ALWAYS_SAME;
   }
 }
-
-_Static_assert(KILN__SPECIAL_NCLUSTERID_X - KILN__SPECIAL_CLUSTERID_X == 3 &&
-                   KILN__SPECIAL_CLUSTER_CTAID_X - KILN__SPECIAL_CLUSTERID_X ==
-                       6 &&
-                   KILN__SPECIAL_CLUSTER_NCTAID_X - KILN__SPECIAL_CLUSTERID_X ==
-                       9,
-               "axes follow each other");
 
 static uint64_t special_of(const kiln__cpu_warp *w,
                            kiln__cpu_special_register which, uint32_t lane)
 {
   const kiln__cpu_grid *const g = w->grid;
   const kiln__cpu_block *const b = w->block;
+  unsigned i;
 
   switch (which) {
-  case KILN__SPECIAL_TID_X:
-  case KILN__SPECIAL_TID_Y:
-  case KILN__SPECIAL_TID_Z:
-    return thread_of(w, lane, (unsigned)which - KILN__SPECIAL_TID_X);
-  case KILN__SPECIAL_NTID_X:
-  case KILN__SPECIAL_NTID_Y:
-  case KILN__SPECIAL_NTID_Z:
-    return g->block_dim[which - KILN__SPECIAL_NTID_X];
-  case KILN__SPECIAL_CTAID_X:
-  case KILN__SPECIAL_CTAID_Y:
-  case KILN__SPECIAL_CTAID_Z:
-    return b->ctaid[which - KILN__SPECIAL_CTAID_X];
-  case KILN__SPECIAL_NCTAID_X:
-  case KILN__SPECIAL_NCTAID_Y:
-  case KILN__SPECIAL_NCTAID_Z:
-    return g->grid_dim[which - KILN__SPECIAL_NCTAID_X];
-  case KILN__SPECIAL_LANEID:
-    return lane;
-  case KILN__SPECIAL_WARPID:
-    return w->index;
-  case KILN__SPECIAL_NWARPID:
-    return 64;
-  case KILN__SPECIAL_SMID:
-    return g->sm_count > 0 ? b->number % (uint64_t)g->sm_count : 0;
-  case KILN__SPECIAL_NSMID:
-    return (uint64_t)(g->sm_count > 0 ? g->sm_count : 1);
-  case KILN__SPECIAL_GRIDID:
-    return g->number;
-  case KILN__SPECIAL_LANEMASK_EQ:
-    return UINT64_C(1) << lane;
-  case KILN__SPECIAL_LANEMASK_LE:
-    return (UINT64_C(2) << lane) - 1;
-  case KILN__SPECIAL_LANEMASK_LT:
-    return (UINT64_C(1) << lane) - 1;
-  case KILN__SPECIAL_LANEMASK_GE:
-    return UINT32_MAX & ~((UINT64_C(1) << lane) - 1);
-  case KILN__SPECIAL_LANEMASK_GT:
-    return UINT32_MAX & ~((UINT64_C(2) << lane) - 1);
-  case KILN__SPECIAL_ENVREG1:
-    return g->envreg[0];
-  case KILN__SPECIAL_ENVREG2:
-    return g->envreg[1];
-  case KILN__SPECIAL_DYNAMIC_SMEM:
-    return g->dynamic_shared;
-  case KILN__SPECIAL_TOTAL_SMEM:
-  case KILN__SPECIAL_AGGR_SMEM:
-    return g->shared_size;
-  case KILN__SPECIAL_CLUSTERID_X:
-  case KILN__SPECIAL_CLUSTERID_Y:
-  case KILN__SPECIAL_CLUSTERID_Z:
-  case KILN__SPECIAL_NCLUSTERID_X:
-  case KILN__SPECIAL_NCLUSTERID_Y:
-  case KILN__SPECIAL_NCLUSTERID_Z:
-  case KILN__SPECIAL_CLUSTER_CTAID_X:
-  case KILN__SPECIAL_CLUSTER_CTAID_Y:
-  case KILN__SPECIAL_CLUSTER_CTAID_Z:
-  case KILN__SPECIAL_CLUSTER_NCTAID_X:
-  case KILN__SPECIAL_CLUSTER_NCTAID_Y:
-  case KILN__SPECIAL_CLUSTER_NCTAID_Z:
-  case KILN__SPECIAL_CLUSTER_CTARANK:
-  case KILN__SPECIAL_CLUSTER_NCTARANK:
-  case KILN__SPECIAL_IS_EXPLICIT_CLUSTER:
-    return cluster_special(b, which);
-  default: /* no reserved shared memory, no performance monitors */
+#define ONE(name, changes, value)                                              \
+  case KILN__SPECIAL_##name:                                                   \
+    return value;
+#define AXES(name, changes, value)                                             \
+  case KILN__SPECIAL_##name##_X:                                               \
+  case KILN__SPECIAL_##name##_Y:                                               \
+  case KILN__SPECIAL_##name##_Z:                                               \
+    i = (unsigned)which - KILN__SPECIAL_##name##_X;                            \
+    return value;
+    SPECIALS(ONE, AXES)
+#undef ONE
+#undef AXES
+  default:
     return 0;
   }
 }

@@ -49,7 +49,7 @@ static void report(kiln__cpu_watch *watch, kiln__cpu_warp *w,
 
   kiln__cpu_find(
       watch, KILN_CPU_CHECK_INIT, "uninitialised read", &where, "",
-      "reads what nobody wrote",
+      "reads memory that was never written",
       space == KILN__SPACE_SHARED
           ? "shared memory starts without values: write it first, and "
             "put __syncthreads() before the read"

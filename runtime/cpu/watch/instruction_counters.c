@@ -9,7 +9,7 @@
 #include <string.h>
 
 _Static_assert((int)KILN__N_CLASSES == (int)KILN_CPU_N_CLASSES,
-               "<kiln/cpu.h> tells as many classes apart");
+               "<kiln/cpu.h> has the same number of classes");
 
 kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
                                        const kiln__cpu_code *code)

@@ -1,5 +1,5 @@
 // kiln run: --grid 16 --block 64 --arg f32[1024]=ramp --arg f32[16]=none --arg u32[1] --arg f32[1]
-// The block that finishes last adds what all have left behind.
+// The block that finishes last adds the partial sums of all blocks.
 extern "C" __global__ void last_block(const float *x, float *part,
                                       unsigned *done, float *sum)
 {

@@ -1,5 +1,5 @@
 // kiln run: --grid 2 --block 32 --arg i32[1] --arg u32[1] --arg i32[1]
-// The flag says that the value is there, but nothing orders the two stores.
+// The flag announces the value, but nothing orders the two stores.
 extern "C" __global__ void missing_fence(int *value, unsigned *flag, int *out)
 {
   if (threadIdx.x != 0)

@@ -436,7 +436,7 @@ START_TEST(matrices_are_spread_over_the_warp)
     for (unsigned i = 0; i < 32; i++)
       address[i] = ((i * 37 + t) % 127) * 16;
     put_addresses(&s, address);
-    for (unsigned i = 8 * n; i < 32; i++) /* nobody looks at these */
+    for (unsigned i = 8 * n; i < 32; i++) /* not read by the instruction */
       world_put(w, s.in.a, (s.in.flags & KILN__WIDE_A) != 0 ? 8 : 4, i, 12345);
     world_mask(w, UINT32_MAX);
     memcpy(w->frame_model, w->frame, WORLD_FRAME);
