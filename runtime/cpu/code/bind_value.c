@@ -103,12 +103,13 @@ typedef struct named_register {
   kiln__cpu_ptx_type type;
 } named_register;
 
-/* By kiln__cpu_special_register. */
+/* Special registers that do not change during a block, by
+ * kiln__cpu_special_register. */
 static const named_register specials[] = {
 #define KILN__SPECIAL(name, text, type) {text, KILN__##type},
 #include "../ptx/special_registers.def"
 };
-/* By `sub` of mov_clock. */
+/* Clocks, in the order of `sub` of mov_clock. */
 static const named_register clocks[] = {
 #define KILN__SPECIAL_CLOCK(text, type) {text, KILN__##type},
 #include "../ptx/special_registers.def"

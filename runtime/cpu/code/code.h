@@ -183,29 +183,33 @@ struct kiln__cpu_insn {
   int32_t a, b, c, e;    /* read slots, or -1 */
   int32_t guard;         /* predicate slot or -1 */
   uint32_t flags;
-  const int32_t *vec;  /* data of .v2/.v4/.v8 and of pack and unpack; results
-                            of tex; -1 for `_` */
-  const int32_t *vec2; /* tex, tld4, surfaces: coordinates, then the rest */
-  int64_t imm;         /* address displacement, or the op's immediate */
-  int64_t imm2;        /* of a second address; or an immediate beside one */
-  uint32_t target;     /* branches: index; calls: index in the module's
+  /* Slots of the data of .v2, .v4 and .v8, of mov's {lo, hi}, and of the
+   * results of tex; -1 for `_`. */
+  const int32_t *vec;
+  /* Textures and surfaces: slots of the coordinates, then of the level or
+   * the gradients. */
+  const int32_t *vec2;
+  int64_t imm;     /* address displacement, or the op's immediate */
+  int64_t imm2;    /* of a second address; or an immediate beside one */
+  uint32_t target; /* branches: index; calls: index in the module's
                             functions */
-  uint32_t join;       /* divergent branches: where paths meet again, or
+  uint32_t join;   /* divergent branches: where paths meet again, or
                             UINT32_MAX: never */
-  uint32_t index;      /* of this instruction in its function */
-  uint16_t op;         /* kiln__cpu_op */
-  uint8_t kind;        /* kiln__cpu_kind */
-  uint8_t klass;       /* kiln__cpu_class; memory: by the state space */
+  uint32_t index;  /* of this instruction in its function */
+  uint16_t op;     /* kiln__cpu_op */
+  uint8_t kind;    /* kiln__cpu_kind */
+  uint8_t klass;   /* kiln__cpu_class; memory: by the state space */
   uint16_t n_vec, n_vec2;
   uint8_t type,
       type2;     /* kiln__cpu_ptx_type: the last type modifier, and the one
                             before it: cvt.type2.type */
   uint8_t bytes; /* memory: of one element */
   uint8_t round, cmp, boolop, space, sem, scope;
-  uint8_t sub;       /* the family's own modifier, see modifiers.def */
-  uint8_t sub2;      /* and a second one */
-  uint8_t reg_bytes; /* ld, cvt: bytes of the destination register, which
-                            may be wider than the type: 2, 4 or 8 */
+  uint8_t sub;  /* the family's own modifier, see modifiers.def */
+  uint8_t sub2; /* and a second one */
+  /* Bytes of the destination register of ld and cvt, 2, 4 or 8. It may be
+   * wider than the type. */
+  uint8_t reg_bytes;
   uint8_t src_reg_bytes;
 };
 
@@ -223,7 +227,7 @@ typedef enum kiln__cpu_const_kind {
   .d = -1, .d2 = -1, .a = -1, .b = -1, .c = -1, .e = -1, .guard = -1,          \
   .join = UINT32_MAX
 
-/* A slot that a new frame is filled with. */
+/* A constant: a slot that receives its value when a frame is made. */
 typedef struct kiln__cpu_const {
   int32_t slot;
   uint8_t bytes; /* 4 or 8 */
@@ -253,10 +257,12 @@ typedef struct kiln__cpu_line {
 
 /* Where an instruction is in the control flow. */
 typedef struct kiln__cpu_place {
-  uint32_t depth; /* blocks that every path from here to the end passes; paths
-                     to a trap are deeper than all others */
-  uint32_t rise;  /* the next instruction of less depth if no branch is taken;
-                     UINT32_MAX: none before one that always is */
+  /* Number of blocks that every path from here to the end passes. Paths to a
+   * trap are deeper than all others. */
+  uint32_t depth;
+  /* Index of the next instruction of smaller depth, if no branch is taken.
+   * UINT32_MAX: a branch is always taken before. */
+  uint32_t rise;
 } kiln__cpu_place;
 
 /* A function. */
@@ -264,10 +270,12 @@ struct kiln__cpu_code {
   const char *name;
   uint32_t number; /* in the module's functions */
   bool entry;
-  bool defined; /* false: extern; calls of it are system calls or errors */
+  /* False: declared only. Calls of it are system calls, or errors. */
+  bool defined;
   kiln__cpu_insn *insns;
-  kiln__cpu_line *lines;   /* by instruction */
-  kiln__cpu_place *places; /* likewise */
+  kiln__cpu_line *lines; /* by instruction */
+  /* Also by instruction. */
+  kiln__cpu_place *places;
   uint32_t n_insns;
   uint32_t frame_bytes; /* registers and constants, a multiple of 64 */
   const kiln__cpu_const *consts;
@@ -280,14 +288,15 @@ struct kiln__cpu_code {
       *returns; /* entry: of the parameter buffer; else
                                           within the callee's local part */
   uint32_t n_params, n_returns, param_bytes;
-  /* Entries only, everything that it reaches counted in. */
+  /* Set for entries only. They include all functions that the entry reaches. */
   uint32_t static_shared; /* bytes; dynamic shared memory starts at the next
                              multiple of dynamic_align */
   uint32_t dynamic_align;
   uint32_t reach_local; /* bytes of stack without recursion */
-  bool recursive;       /* or indirect calls: reach_local is a lower bound */
-  uint32_t registers;   /* 32-bit ones alive at once, for occupancy */
-  uint32_t barriers;    /* highest named barrier + 1 */
+  /* True also for indirect calls. reach_local is then a lower bound. */
+  bool recursive;
+  uint32_t registers; /* 32-bit ones alive at once, for occupancy */
+  uint32_t barriers;  /* highest named barrier + 1 */
   bool uses_barrier, uses_grid_sync;
   uint32_t max_threads; /* of .maxntid or .reqntid; 1024 without */
   uint32_t req_ntid[3], cluster[3];
@@ -308,8 +317,9 @@ typedef struct kiln__cpu_call {
   const kiln__cpu_copy *in;  /* caller -> callee, before */
   const kiln__cpu_copy *out; /* callee -> caller, after */
   uint32_t n_in, n_out;
-  uint32_t n_params; /* for indirect calls: what the prototype says, to
-                              be compared with the callee's own layout */
+  /* Of indirect calls: parameters of the prototype. A callee with another
+   * number of them is a fault. */
+  uint32_t n_params;
 } kiln__cpu_call;
 
 /* A variable of the module that needs memory: .global and .const. */
@@ -329,7 +339,9 @@ typedef struct kiln__cpu_global {
     int64_t addend;
   } * patches;
   uint32_t n_patches;
-  bool texture, surface; /* texref, surfref: cuModuleGetTexRef */
+  /* A texref or surfref, which cuModuleGetTexRef or cuModuleGetSurfRef
+   * finds. */
+  bool texture, surface;
 } kiln__cpu_global;
 
 /* A module: code that no architecture or address is bound to yet. */
@@ -343,7 +355,8 @@ typedef struct kiln__cpu_program {
   bool debug;
   const char **files;
   uint32_t n_files;
-  kiln__cpu_ptx_module **parts; /* owned: what it was made of */
+  /* The PTX that it was made of, which it owns. */
+  kiln__cpu_ptx_module **parts;
   uint32_t n_parts;
   kiln_allocator alloc;
 } kiln__cpu_program;

@@ -117,13 +117,15 @@ bool kiln__cpu_modifier_apply(kiln__cpu_insn *in, const char *text,
 typedef struct kiln__cpu_matches {
   kiln__cpu_slice opcode;
   uint32_t hash;
-  kiln__cpu_insn fields;      /* what the modifiers set */
-  uint16_t ptx, sm;           /* needed for its modifiers */
-  bool specific;              /* only for targets with a suffix */
-  bool exact;                 /* no result register wider than its type */
-  bool no_result;             /* its result must be `_` */
-  uint16_t last_ptx, last_sm; /* from both on it is gone; 0: never */
-  uint32_t family;            /* KILN__FAMILY_ flags */
+  kiln__cpu_insn fields; /* what the modifiers set */
+  uint16_t ptx, sm;      /* needed for its modifiers */
+  bool specific;         /* only for targets with a suffix */
+  bool exact;            /* no result register wider than its type */
+  bool no_result;        /* its result must be `_` */
+  /* From this .version and this .target on, together, the opcode does not
+   * exist; 0: it always does. */
+  uint16_t last_ptx, last_sm;
+  uint32_t family; /* KILN__FAMILY_ flags */
   uint16_t ops[KILN__MAX_ROWS];
   uint16_t n;
 } kiln__cpu_matches;
@@ -190,7 +192,8 @@ typedef struct kiln__cpu_build {
   kiln__cpu_ptx_function **functions; /* by number */
   uint32_t *part_of;                  /* by number of a function */
   struct kiln__cpu_uses *uses; /* by number of a function; code_layout.c */
-  uint64_t const_bytes;        /* .const variables so far, link_names.c */
+  /* Bytes of the .const variables so far; link_names.c counts them. */
+  uint64_t const_bytes;
   uint32_t const_part;         /* the one that is beyond the limit */
   kiln__cpu_ptx_pos const_pos; /* line 0: none is */
 } kiln__cpu_build;

@@ -161,8 +161,10 @@ typedef struct flow {
   uint8_t *rank;             /* RANK_* */
   uint8_t *last;             /* a path ends with this block */
   uint32_t *order;           /* blocks in post-order of the reversed graph */
-  uint32_t *number;          /* position in order + 1; 0: not reached */
-  uint32_t *up;              /* immediate post-dominator; b->n: the end */
+  /* Per block: 1 + its position in `order`; 0: not reached. */
+  uint32_t *number;
+  /* Per block: its immediate post-dominator; b->n is the end. */
+  uint32_t *up;
   uint32_t *stack, *next;
   uint32_t n_order;
 } flow;

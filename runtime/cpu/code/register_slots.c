@@ -91,13 +91,17 @@ typedef struct slots {
   kiln__cpu_insn *insns;
   const uint8_t *widths;
   uint32_t n_registers;
-  life *lives;           /* by register; first UINT32_MAX: never touched */
-  uint32_t *global;      /* by register: number among those that pass between
-                       blocks, + 1; 0: stays within one */
-  uint32_t *global_regs; /* the registers that have a number there */
+  life *lives; /* by register; first UINT32_MAX: never touched */
+  /* Per register: 1 + its number among the registers that are alive across
+   * blocks; 0: it is alive within one block only. */
+  uint32_t *global;
+  /* The registers that have such a number, in its order. */
+  uint32_t *global_regs;
   uint32_t n_global, words;
-  uint64_t *in, *out, *gen, *kill; /* by block, `words` each */
-  uint32_t *seen;                  /* by register: block + 1 of last write */
+  /* Bit sets over these registers, `words` words per block. */
+  uint64_t *in, *out, *gen, *kill;
+  /* Per register: 1 + the block that last wrote it. */
+  uint32_t *seen;
   kiln__cpu_touched touched;
 } slots;
 

@@ -13,13 +13,15 @@
 #include <string.h>
 
 enum {
-  KILN__PTX_MAX_DEPTH = 128,         /* nested braces of a body */
-  KILN__PTX_MAX_NESTING = 64,        /* parentheses, initialiser braces */
+  KILN__PTX_MAX_DEPTH = 128, /* nested braces of a body */
+  /* Depth of parentheses and of braces in initial values. */
+  KILN__PTX_MAX_NESTING = 64,
   KILN__PTX_MAX_ITEMS = 4096,        /* of one operand list */
   KILN__PTX_MAX_REGISTERS = 1 << 20, /* of one function */
-  KILN__PTX_MAX_FILES = 1 << 16,     /* highest .file number */
-  KILN__PTX_MAX_DIMENSIONS = 16,     /* of an array */
-  KILN__PTX_MAX_ERRORS = 1000,       /* then the parser gives up */
+  /* Bound of .file numbers. */
+  KILN__PTX_MAX_FILES = 1 << 16,
+  KILN__PTX_MAX_DIMENSIONS = 16, /* of an array */
+  KILN__PTX_MAX_ERRORS = 1000,   /* then the parser gives up */
 };
 #define KILN__PTX_MAX_ARRAY (UINT64_C(1) << 48) /* bytes of a variable */
 /* Bytes of initial values beyond what the text itself spells out. */

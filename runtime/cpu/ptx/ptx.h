@@ -103,14 +103,16 @@ typedef struct kiln__cpu_ptx_reloc {
 typedef struct kiln__cpu_ptx_variable {
   kiln__cpu_space space;
   kiln__cpu_ptx_type type;
-  uint8_t vector;        /* 1, 2, 4 (8 for registers of PTX 8.8) */
+  /* Components: 1, 2 or 4, and 8 for registers from PTX 8.8 on. */
+  uint8_t vector;
   uint32_t align;        /* bytes, a power of two, at least the natural one */
   uint64_t size;         /* bytes; 0 for `x[]` without initialiser */
   bool flexible;         /* `x[]` */
   bool is_array;         /* `.b8 x[4]`, whatever the count */
   bool managed, unified; /* .attribute */
   kiln__cpu_linkage linkage;
-  const uint8_t *init; /* `init_size` bytes, the rest is zero; NULL: none */
+  /* The first `init_size` bytes; the rest is zero. NULL: no initial value. */
+  const uint8_t *init;
   uint64_t init_size;
   const kiln__cpu_ptx_reloc *relocs;
   uint32_t n_relocs;
@@ -140,8 +142,9 @@ struct kiln__cpu_ptx_symbol {
   kiln__cpu_ptx_pos pos;
   union {
     kiln__cpu_ptx_variable *variable;
-    kiln__cpu_ptx_function *function; /* also of a prototype: its parameters */
-    uint32_t label;                   /* index of the statement it precedes */
+    /* Also of a prototype, which has parameters only. */
+    kiln__cpu_ptx_function *function;
+    uint32_t label; /* index of the statement it precedes */
     struct {
       kiln__cpu_ptx_symbol **items;
       uint32_t n;
@@ -168,10 +171,12 @@ typedef struct kiln__cpu_ptx_operand kiln__cpu_ptx_operand;
 struct kiln__cpu_ptx_operand {
   kiln__cpu_operand_kind kind;
   kiln__cpu_ptx_pos pos;
-  bool negated;     /* !p, or - before a symbol */
-  bool negative;    /* integer of type .s64 below 0 */
-  bool is_unsigned; /* integer of type .u64: U suffix, or above 2^63 */
-  int8_t component; /* .x .y .z .w of a vector register: 0-3; -1 */
+  bool negated;  /* !p, or - before a symbol */
+  bool negative; /* integer of type .s64 below 0 */
+  /* An integer of type .u64: it has a U suffix, or is 2^63 or above. */
+  bool is_unsigned;
+  /* Component of a vector register, 0 to 3; -1: none. */
+  int8_t component;
   kiln__cpu_ptx_symbol *symbol; /* SYMBOL */
   kiln__cpu_slice text;         /* as written; SPECIAL: the name, "tid.x" */
   uint64_t bits;
@@ -237,8 +242,9 @@ typedef struct kiln__cpu_ptx_module {
   uint32_t address_size;            /* 64; 32-bit modules are refused */
   kiln__cpu_ptx_symbol **variables; /* of module scope */
   uint32_t n_variables;
-  kiln__cpu_ptx_function **functions; /* each name once: definition or, without
-                                     one, declaration */
+  /* Each name occurs once: its definition or, if there is none, a
+   * declaration. */
+  kiln__cpu_ptx_function **functions;
   uint32_t n_functions;
   const char **files; /* by .file number; NULL where none */
   uint32_t n_files;
