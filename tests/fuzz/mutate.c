@@ -1,14 +1,16 @@
-/* mutate.c -- does the CPU device accept PTX that ptxas rejects?
+/* mutate.c -- looks for PTX that the CPU device accepts and ptxas rejects.
  *
  *   mutate [-n COUNT] [-s SEED] [-p PTXAS | -P] [-o FILE] [-a] [FILE ...]
  *
- * Without files: statements made from the rows of ops.def, each broken in one
- * to three places. With files: whole modules with a byte, word or line changed;
- * a .cu file is compiled first, in several ways. Those that load are given to
- * ptxas, if one is named: what it rejects is listed with its reason, and the
- * exit status is 1 unless all of it is in ptxas_differences.def. -P looks for
- * the ptxas which that file is about; none: a skip, 77. -a also lists what ptxas
- * accepts and the CPU device does not. Without ptxas: nothing may crash. */
+ * Without files it makes statements from the rows of ops.def and breaks each in
+ * one to three places. With files it changes a byte, a word or a line of whole
+ * modules; a .cu file is compiled first, with several options.
+ *
+ * Texts that load are passed to ptxas, if one is named. What ptxas rejects is
+ * listed with its reason, and the exit status is 1 unless all of it is in
+ * ptxas_differences.def. -P looks for the ptxas that the file describes; without
+ * one, the run counts as skipped (77). -a also lists what ptxas accepts and the
+ * CPU device does not. Without ptxas the run checks that nothing crashes. */
 #include "cpu_statements.h"
 #include "ptxas.h"
 

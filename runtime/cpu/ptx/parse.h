@@ -159,7 +159,8 @@ const char *kiln__cpu_ptx_source(const kiln__cpu_ptx_module *module,
                                  size_t *size);
 /* Returns arena memory, or NULL after setting no_memory. */
 void *kiln__cpu_ptx_new(kiln__cpu_parser *p, size_t size);
-/* Makes room for one more element of `size` bytes. False: no memory. */
+/* Grows an array so that it holds one more element of `size` bytes. False: no
+ * memory. */
 bool kiln__cpu_ptx_grow(kiln__cpu_parser *p, void *items, uint32_t n,
                         uint32_t *capacity, size_t size);
 /* Appends to a list. False: no memory. */
