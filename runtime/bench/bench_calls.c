@@ -250,7 +250,8 @@ static kiln_status time_batch(bench *b, const calls_case *call, bool bare,
   kiln__bench_bare_current(b->bare, false);
   CLI_TRY(st);
   if (!fired)
-    kiln__cli_say(b->c, NULL, "%s: a bare cuLaunchKernel failed", call->label);
+    kiln__cli_message(b->c, NULL, "%s: a bare cuLaunchKernel failed",
+                      call->label);
   return kiln_stream_synchronize(b->stream);
 }
 

@@ -196,7 +196,8 @@ static int measure(cli *c, rig *r, const char *json)
   if (r->st != KILN_OK)
     return kiln__cli_failure(c, NULL);
   if (r->bare_rc != 0) {
-    kiln__cli_say(c, NULL, "cuLaunchKernel failed with code %d", r->bare_rc);
+    kiln__cli_message(c, NULL, "cuLaunchKernel failed with code %d",
+                      r->bare_rc);
     return CLI_FAILED;
   }
   for (size_t w = 0; w < N_WAYS; w++) {
@@ -230,8 +231,8 @@ int kiln__bench_launch(cli *c, int argc, char **argv)
   if (set_up(&r, c, o.device) != KILN_OK) {
     rc = kiln__cli_failure(c, NULL);
   } else if (!find_entries(&r, c, &why)) {
-    kiln__cli_say(c, "name a libcuda with --driver",
-                  "cannot measure a bare cuLaunchKernel: %s", why);
+    kiln__cli_message(c, "name a libcuda with --driver",
+                      "cannot measure a bare cuLaunchKernel: %s", why);
     rc = CLI_FAILED;
   } else {
     rc = measure(c, &r, o.json);

@@ -160,8 +160,8 @@ static kiln_status fire_peer(void *user)
 
   if (code == 0)
     return KILN_OK;
-  kiln__cli_say(b->rig.c, NULL, "%s, %s: CUDA error %d", b->now->label,
-                b->now->peer, code);
+  kiln__cli_message(b->rig.c, NULL, "%s, %s: CUDA error %d", b->now->label,
+                    b->now->peer, code);
   return KILN_EDRIVER;
 }
 

@@ -144,19 +144,20 @@ int kiln__bench_plot(cli *c, const cJSON *json, const char *path)
         c, "--plot \"%s\": a path without quotes, backslashes and newlines",
         path);
   if (cJSON_GetArraySize(cJSON_GetObjectItem(json, "cases")) == 0) {
-    kiln__cli_say(c, NULL, "there is nothing to plot: no case ran");
+    kiln__cli_message(c, NULL, "there is nothing to plot: no case ran");
     return CLI_FAILED;
   }
   pipe = popen("gnuplot 2>/dev/null", "w");
   if (pipe == NULL) {
-    kiln__cli_say(c, NULL, "cannot start gnuplot: %s", strerror(errno));
+    kiln__cli_message(c, NULL, "cannot start gnuplot: %s", strerror(errno));
     return CLI_FAILED;
   }
   put_script(pipe, json, path);
   status = pclose(pipe);
   if (status == 0)
     return CLI_OK;
-  kiln__cli_say(c, "install gnuplot-nox, or use --json and draw it yourself",
-                "gnuplot did not draw %s", path);
+  kiln__cli_message(c,
+                    "install gnuplot-nox, or use --json and draw it yourself",
+                    "gnuplot did not draw %s", path);
   return CLI_FAILED;
 }

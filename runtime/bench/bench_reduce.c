@@ -296,9 +296,9 @@ static int add_one_thread(bench *b, row *rows, size_t *n_rows, double reference)
   if (time_rung(b, rung, n, reference, r, &value) != 0)
     return 1;
   if (value != same) {
-    kiln__cli_say(b->c, NULL,
-                  "one thread computed %.9g on the GPU and %.9g on the CPU",
-                  (double)value, (double)same);
+    kiln__cli_message(b->c, NULL,
+                      "one thread computed %.9g on the GPU and %.9g on the CPU",
+                      (double)value, (double)same);
     return CLI_FAILED;
   }
   r->error =
@@ -408,7 +408,7 @@ static int library_table(bench *b)
        "  cold: other data in the second-level cache; otherwise it holds what "
        "the run before left");
   if (wrong)
-    kiln__cli_say(b->c, NULL, "the library's sum is off by more than 1e-6");
+    kiln__cli_message(b->c, NULL, "the library's sum is off by more than 1e-6");
   return wrong ? 1 : 0;
 }
 
@@ -559,8 +559,8 @@ static int with_gpu(bench *b)
   b->gpu.repeats = b->o.quick ? 5 : 21;
   b->host = malloc(b->n * sizeof *b->host);
   if (b->host == NULL) {
-    kiln__cli_say(b->c, "try --quick", "no host memory for 2^%.0f floats",
-                  log2((double)b->n));
+    kiln__cli_message(b->c, "try --quick", "no host memory for 2^%.0f floats",
+                      log2((double)b->n));
     return CLI_FAILED;
   }
   kiln__bench_input(b->host, b->n, b->cores);

@@ -205,7 +205,7 @@ static kiln_status peer_status(const bench_gpu *g, int code)
 {
   if (code == 0)
     return KILN_OK;
-  kiln__cli_say(g->rig.c, NULL, "CUB failed with CUDA error %d", code);
+  kiln__cli_message(g->rig.c, NULL, "CUB failed with CUDA error %d", code);
   return KILN_EDRIVER;
 }
 

@@ -49,13 +49,13 @@ static char *run_child(start *s, char *const words[], double *begun)
   *begun = kiln__cli_now_ns();
   text = kiln__cli_output_of(argv, &status);
   if (text == NULL)
-    kiln__cli_say(s->c, NULL, "cannot start a child process: %s",
-                  strerror(errno));
+    kiln__cli_message(s->c, NULL, "cannot start a child process: %s",
+                      strerror(errno));
   else if (status == 0)
     return text;
   else if (WIFSIGNALED(status))
-    kiln__cli_say(s->c, NULL, "a child process was ended by signal %d",
-                  WTERMSIG(status));
+    kiln__cli_message(s->c, NULL, "a child process was ended by signal %d",
+                      WTERMSIG(status));
   free(text);
   return NULL;
 }
@@ -127,8 +127,8 @@ static int run_kind(start *s, kind k, int run)
   if ((k == WARM || k == WARM_STEPS) && run >= 0) {
     s->mapped += atoi(value_of(s->c, text, "nvrtc_mapped")) != 0 ? 1 : 0;
     if (strcmp(value_of(s->c, text, "origin"), "disk") != 0) {
-      kiln__cli_say(s->c, "check the free space of TMPDIR",
-                    "a warm start did not find its code in the disk cache");
+      kiln__cli_message(s->c, "check the free space of TMPDIR",
+                        "a warm start did not find its code in the disk cache");
       free(text);
       return CLI_FAILED;
     }
@@ -286,8 +286,9 @@ static int report(start *s, const char *json)
   if (json != NULL && write_json(s, json) != CLI_OK)
     return CLI_FAILED;
   if (s->mapped > 0) {
-    kiln__cli_say(s->c, NULL, "libnvrtc was mapped in %zu of %d warm starts",
-                  s->mapped, 2 * s->runs);
+    kiln__cli_message(s->c, NULL,
+                      "libnvrtc was mapped in %zu of %d warm starts", s->mapped,
+                      2 * s->runs);
     return CLI_FAILED;
   }
   puts("libnvrtc was mapped in no warm start");

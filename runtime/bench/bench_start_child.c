@@ -52,10 +52,10 @@ static bool mapped(const char *what)
 {
   FILE *f = fopen("/proc/self/maps", "re");
   char *line = NULL;
-  size_t room = 0;
+  size_t capacity = 0;
   bool found = false;
 
-  while (f != NULL && !found && getline(&line, &room, f) > 0)
+  while (f != NULL && !found && getline(&line, &capacity, f) > 0)
     found = strstr(line, what) != NULL;
   free(line);
   if (f != NULL)

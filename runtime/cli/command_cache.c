@@ -30,8 +30,8 @@ static int action_path(cli *c, cache_args *a)
   if (describe(c, &info) != CLI_OK)
     return CLI_FAILED;
   if (info.path[0] == '\0') {
-    kiln__cli_say(c, "set KILN_CACHE_DIR or --cache-dir",
-                  "there is no cache folder: %s", info.reason);
+    kiln__cli_message(c, "set KILN_CACHE_DIR or --cache-dir",
+                      "there is no cache folder: %s", info.reason);
     return CLI_FAILED;
   }
   puts(info.path);
@@ -50,7 +50,7 @@ typedef struct entry {
 typedef struct entries {
   cli *c;
   entry *list;
-  size_t n, room, bad;
+  size_t n, capacity, bad;
 } entries;
 
 /* For kiln_cache_each(): copy an entry, whose texts are borrowed. */
@@ -58,7 +58,7 @@ static bool add_entry(void *user, const kiln_cache_item *item)
 {
   entries *e = user;
 
-  e->list = kiln__cli_grow(e->c, e->list, e->n, &e->room, sizeof *e->list);
+  e->list = kiln__cli_grow(e->c, e->list, e->n, &e->capacity, sizeof *e->list);
   e->list[e->n++] =
       (entry){.hash = kiln__cli_text(e->c, "%s", item->hash),
               .program = kiln__cli_text(e->c, "%s", item->program),

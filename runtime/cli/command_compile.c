@@ -76,10 +76,10 @@ static void show_failure(const cli *c, const cli_unit *unit,
   char target[24];
 
   kiln_target_text(&unit->target, target);
-  kiln__cli_say(c, NULL, "%s for %s: %s", unit->label, target,
-                !log    ? e->message
-                : again ? "does not compile either"
-                        : "does not compile");
+  kiln__cli_message(c, NULL, "%s for %s: %s", unit->label, target,
+                    !log    ? e->message
+                    : again ? "does not compile either"
+                            : "does not compile");
   if (unit->log != NULL)
     show_log(unit, previous);
   else if (e->log[0] != '\0')
@@ -207,9 +207,9 @@ static int put_artifacts(cli *c, const request *r, const cli_unit *unit)
   char text[24];
 
   if ((r->emit[CUBIN] || r->emit[SASS]) && cubin == NULL) {
-    kiln__cli_say(c, "use an sm_ target instead of compute_",
-                  "%s is PTX only: no machine code was made",
-                  kiln_target_text(&unit->target, text));
+    kiln__cli_message(c, "use an sm_ target instead of compute_",
+                      "%s is PTX only: no machine code was made",
+                      kiln_target_text(&unit->target, text));
     return CLI_FAILED;
   }
   if (r->emit[PTX] && put(c, r, unit, PTX, ptx, ptx_size) != CLI_OK)
@@ -292,8 +292,8 @@ static int settle_output(request *r, cli *c)
                            r->output, files, r->output);
   if (r->output != NULL && is_folder(r->output) &&
       mkdir(r->output, 0777) != 0 && errno != EEXIST) {
-    kiln__cli_say(c, NULL, "cannot create the folder '%s': %s", r->output,
-                  strerror(errno));
+    kiln__cli_message(c, NULL, "cannot create the folder '%s': %s", r->output,
+                      strerror(errno));
     return CLI_FAILED;
   }
   if (r->emit[CUBIN] && r->output == NULL && isatty(STDOUT_FILENO))
@@ -301,8 +301,9 @@ static int settle_output(request *r, cli *c)
   if (r->emit[SASS]) {
     r->tool = kiln__cli_disassembler(c);
     if (r->tool == NULL) {
-      kiln__cli_say(c, kiln__cli_disassembler_hint,
-                    "SASS needs nvdisasm or cuobjdump, and neither was found");
+      kiln__cli_message(
+          c, kiln__cli_disassembler_hint,
+          "SASS needs nvdisasm or cuobjdump, and neither was found");
       return CLI_FAILED;
     }
   }
@@ -324,10 +325,10 @@ static int run(cli *c, request *r)
     if (units[i].image != NULL && put_artifacts(c, r, &units[i]) != CLI_OK)
       rc = CLI_FAILED;
   if (r->json) {
-    if (kiln__cli_json(c, kiln__cli_report_json(c, units, n), NULL) != CLI_OK)
+    if (kiln__cli_json(c, kiln__cli_units_json(c, units, n), NULL) != CLI_OK)
       rc = CLI_FAILED;
   } else if (r->emit[REPORT]) {
-    kiln__cli_report(c, units, n);
+    kiln__cli_print_units(c, units, n);
   }
   kiln__cli_free_units(units, n);
   return rc;

@@ -23,7 +23,7 @@ void kiln__cli_free_units(cli_unit *units, size_t n);
 
 /* Print registers, spills, memory and occupancy of each kernel for each target, as
  * tables; or return them as JSON. Units that failed are left out. */
-void kiln__cli_report(cli *c, const cli_unit *units, size_t n);
-cJSON *kiln__cli_report_json(cli *c, const cli_unit *units, size_t n);
+void kiln__cli_print_units(cli *c, const cli_unit *units, size_t n);
+cJSON *kiln__cli_units_json(cli *c, const cli_unit *units, size_t n);
 
 #endif

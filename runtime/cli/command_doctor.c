@@ -224,7 +224,7 @@ static void print_gpus(const doctor *d)
     if (gpu->query.nvrtc_version != 0)
       printf("     NVRTC %s %s %s; the driver is for CUDA %s\n",
              kiln__cli_version(d->c, gpu->query.nvrtc_version),
-             gpu->supported ? "knows" : "does not know",
+             gpu->supported ? "compiles for" : "does not compile for",
              kiln__cli_cc(d->c, gpu->cc),
              kiln__cli_version(d->c, d->driver.version));
     if (gpu->cc != 0)

@@ -45,14 +45,14 @@ static const char *find_folder(cli *c)
       return kept;
     }
   }
-  kiln__cli_say(
+  kiln__cli_message(
       c, "build the target kiln_exec_libraries, or install all of Kiln",
       "Kiln's libcuda.so.1 is neither in %s/cpu nor in %s/../lib/kiln", exe,
       exe);
   return NULL;
 }
 
-static bool knows(const kiln_nvrtc_info *nvrtc, int arch)
+static bool compiles_for(const kiln_nvrtc_info *nvrtc, int arch)
 {
   for (size_t i = 0; i < nvrtc->n_archs; i++) {
     if (nvrtc->archs[i] == arch)
@@ -61,7 +61,7 @@ static bool knows(const kiln_nvrtc_info *nvrtc, int arch)
   return false;
 }
 
-/* Real NVRTC libraries for the shim: those that know the architecture, or all
+/* Real NVRTC libraries for the shim: those that compile for the architecture, or all
  * if none does. */
 static const char *nvrtc_list(cli *c, int arch)
 {
@@ -73,7 +73,7 @@ static const char *nvrtc_list(cli *c, int arch)
   if (kiln_runtime_nvrtc(c->rt, all, MOST_NVRTC, &n) != KILN_OK)
     return "";
   for (size_t i = 0; i < n && i < MOST_NVRTC; i++) {
-    const char **to = knows(&all[i], arch) ? &list : &fallback;
+    const char **to = compiles_for(&all[i], arch) ? &list : &fallback;
 
     *to =
         kiln__cli_text(c, "%s%s%s", *to, **to == '\0' ? "" : ":", all[i].path);
@@ -221,7 +221,8 @@ static int run(cli *c, char **argv)
   }
   running = 0;
   if (child < 0) {
-    kiln__cli_say(c, NULL, "cannot start '%s': %s", argv[0], strerror(errno));
+    kiln__cli_message(c, NULL, "cannot start '%s': %s", argv[0],
+                      strerror(errno));
     return CANNOT_RUN;
   }
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -297,7 +298,7 @@ static void show_line(cli *c, report *r, const cJSON *line)
     r->checked = true;
     r->launches += number_of(line, "launches");
   } else if (strcmp(type, "error") == 0 || strcmp(type, "unsupported") == 0) {
-    kiln__cli_say(c, NULL, "%s", text_of(line, "text"));
+    kiln__cli_message(c, NULL, "%s", text_of(line, "text"));
   } else if (strcmp(type, "kernel") == 0) {
     kernel_row(c, &r->kernels, line);
     r->n_kernels++;
@@ -321,10 +322,10 @@ static unsigned show(cli *c, const char *path)
   report r = {0};
   FILE *f = fopen(path, "re");
   char *text = NULL;
-  size_t room = 0;
+  size_t capacity = 0;
 
   kiln__cli_table(&r.kernels, c, heads);
-  while (f != NULL && getline(&text, &room, f) > 0) {
+  while (f != NULL && getline(&text, &capacity, f) > 0) {
     cJSON *line = cJSON_Parse(text);
 
     if (line != NULL)
@@ -365,16 +366,16 @@ static const char *report_file(cli *c, const exec_opts *o)
       fclose(f);
     free(path);
     if (name == NULL)
-      kiln__cli_say(c, NULL, "cannot write '%s': %s", o->report,
-                    strerror(errno));
+      kiln__cli_message(c, NULL, "cannot write '%s': %s", o->report,
+                        strerror(errno));
     return name;
   }
   snprintf(temporary, sizeof temporary, "%s/kiln-exec-XXXXXX",
            dir == NULL || *dir == '\0' ? "/tmp" : dir);
   fd = mkstemp(temporary);
   if (fd < 0) {
-    kiln__cli_say(c, "set TMPDIR to a folder that can be written",
-                  "cannot create '%s': %s", temporary, strerror(errno));
+    kiln__cli_message(c, "set TMPDIR to a folder that can be written",
+                      "cannot create '%s': %s", temporary, strerror(errno));
     temporary[0] = '\0';
     return NULL;
   }

@@ -19,13 +19,14 @@ typedef struct pack_args {
   cli_program shared; /* options of the command line, for every program */
   const char *arch, *output;
   item *items;
-  size_t n, room;
+  size_t n, capacity;
 } pack_args;
 
 static void add_item(pack_args *a, const kiln_program_desc *desc,
                      const char *label, int min_cc)
 {
-  a->items = kiln__cli_grow(a->c, a->items, a->n, &a->room, sizeof *a->items);
+  a->items =
+      kiln__cli_grow(a->c, a->items, a->n, &a->capacity, sizeof *a->items);
   a->items[a->n++] = (item){desc, label, min_cc};
 }
 
@@ -95,13 +96,13 @@ static int add_program(pack_args *a, cli_program *p, const char *what)
   return CLI_OK;
 }
 
-/* Cut a line into at most `room` words at blanks, in place. Blanks within '...' and
+/* Cut a line into at most `capacity` words at blanks, in place. Blanks within '...' and
  * "..." are kept, and '#' starts a comment. @return how many words */
-static int split_words(char *line, char **words, int room)
+static int split_words(char *line, char **words, int capacity)
 {
   int n = 0;
 
-  while (n < room) {
+  while (n < capacity) {
     char *out = line + strspn(line, " \t\r");
     char quote = '\0';
 
@@ -193,8 +194,8 @@ static int add_word(pack_args *a, const char *word)
   } else if (n > 3 && strcmp(word + n - 3, ".cu") == 0) {
     name = word;
   } else if (name != word) {
-    kiln__cli_say(a->c, "kiln compile --list",
-                  "there is no embedded program \"%s\"", name);
+    kiln__cli_message(a->c, "kiln compile --list",
+                      "there is no embedded program \"%s\"", name);
     return CLI_FAILED;
   } else {
     return add_list(a, word);
@@ -251,15 +252,15 @@ static int build(pack_args *a, const cli_targets *targets)
                                 .label = a->items[i].label,
                                 .target = targets->list[k]};
   if (n == 0) {
-    kiln__cli_say(a->c, "choose other GPUs with --arch",
-                  "none of these programs can be compiled for these GPUs");
+    kiln__cli_message(a->c, "choose other GPUs with --arch",
+                      "none of these programs can be compiled for these GPUs");
     return CLI_FAILED;
   }
   rc = kiln__cli_compile_units(a->c, units, n);
   if (rc == CLI_OK)
     rc = write_pack(a, units, n);
   else
-    kiln__cli_say(a->c, NULL, "no pack was written");
+    kiln__cli_message(a->c, NULL, "no pack was written");
   kiln__cli_free_units(units, n);
   return rc;
 }
@@ -282,8 +283,8 @@ static int check_output(const pack_args *a)
 
   if (odd == NULL)
     return CLI_OK;
-  kiln__cli_say(a->c, "name another file with -o",
-                "cannot write the pack to '%s': it is %s", a->output, odd);
+  kiln__cli_message(a->c, "name another file with -o",
+                    "cannot write the pack to '%s': it is %s", a->output, odd);
   return CLI_FAILED;
 }
 

@@ -165,12 +165,13 @@ static const char *find_kernel(cli *c, const kiln_module *module,
   if (wanted == NULL && i == 1)
     return entry_name(c, ptx, 0);
   if (i == 0)
-    kiln__cli_say(c, "declare one with __global__", "the file has no kernel");
+    kiln__cli_message(c, "declare one with __global__",
+                      "the file has no kernel");
   else
-    kiln__cli_say(c, "name one with --kernel",
-                  wanted != NULL ? "there is no kernel \"%s\" among %s"
-                                 : "%sthe file has several kernels: %s",
-                  wanted != NULL ? wanted : "", list);
+    kiln__cli_message(c, "name one with --kernel",
+                      wanted != NULL ? "there is no kernel \"%s\" among %s"
+                                     : "%sthe file has several kernels: %s",
+                      wanted != NULL ? wanted : "", list);
   return NULL;
 }
 

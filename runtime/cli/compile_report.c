@@ -128,7 +128,7 @@ static void report_kernels(cli *c, const cli_unit *units, size_t n)
        "occupancy for\nblocks of that many threads");
 }
 
-void kiln__cli_report(cli *c, const cli_unit *units, size_t n)
+void kiln__cli_print_units(cli *c, const cli_unit *units, size_t n)
 {
   static const char *const heads[] = {"program",  "target",      "from",
                                       ">compile", ">PTX",        ">CUBIN",
@@ -223,7 +223,7 @@ static void image_json(cli *c, cJSON *out, const cli_unit *unit)
   cJSON_AddItemToObject(out, "kernels", kernels);
 }
 
-cJSON *kiln__cli_report_json(cli *c, const cli_unit *units, size_t n)
+cJSON *kiln__cli_units_json(cli *c, const cli_unit *units, size_t n)
 {
   cJSON *root = cJSON_CreateObject();
   cJSON *list = cJSON_CreateArray();

@@ -121,8 +121,8 @@ char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
   int status = -1;
 
   if (fd < 0 || write(fd, cubin, size) != (ssize_t)size)
-    kiln__cli_say(c, "set TMPDIR to a folder that can be written",
-                  "cannot write '%s': %s", path, strerror(errno));
+    kiln__cli_message(c, "set TMPDIR to a folder that can be written",
+                      "cannot write '%s': %s", path, strerror(errno));
   else
     text = kiln__cli_output_of(argv, &status);
   if (fd >= 0) {
@@ -130,10 +130,11 @@ char *kiln__cli_disassemble(cli *c, const char *tool, const void *cubin,
     unlink(path);
   }
   if (text != NULL && status != 0) {
-    kiln__cli_say(c, kiln__cli_disassembler_hint,
-                  "'%s' cannot read this machine code; it may be older than "
-                  "the target",
-                  tool);
+    kiln__cli_message(
+        c, kiln__cli_disassembler_hint,
+        "'%s' cannot read this machine code; it may be older than "
+        "the target",
+        tool);
     free(text);
     text = NULL;
   }

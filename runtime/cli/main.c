@@ -87,22 +87,18 @@ static void log_line(void *user, kiln_log_level level, const char *text)
 }
 
 /* `--device 1` is a GPU's ordinal: the command takes it, not the global option. */
-static bool is_ordinal(char **argv, int i)
+static bool is_ordinal(char **argv)
 {
-  const char *value = NULL;
+  const char *value = strncmp(argv[0], "--device=", 9) == 0 ? argv[0] + 9
+                      : strcmp(argv[0], "--device") == 0    ? argv[1]
+                                                            : NULL;
 
-  if (strcmp(argv[i], "--device") == 0)
-    value = argv[i + 1];
-  else if (strncmp(argv[i], "--device=", 9) == 0)
-    value = argv[i] + 9;
-  return value != NULL && strncmp(value, "cpu", 3) != 0 &&
-         strcmp(value, "gpu") != 0;
+  return value != NULL && value[0] >= '0' && value[0] <= '9';
 }
 
-/* Remove the global options from argv, wherever they stand, so that commands see
- * only their own. The word behind --option belongs to NVRTC, whatever it is.
- * @return the new argc, or -1 having reported what is wrong */
-static int take_globals(cli *c, int argc, char **argv)
+/* Take a global option with a value at argv[0]: "--nvrtc FILE" or "--nvrtc=FILE".
+ * @return the words taken; 0 if it is none; -1 having reported a missing value */
+static int take_value(cli *c, char **argv)
 {
   const struct {
     const char *name;
@@ -111,50 +107,50 @@ static int take_globals(cli *c, int argc, char **argv)
                {"--nvrtc", &c->nvrtc},
                {"--driver", &c->driver},
                {"--device", &c->device}};
-  int kept = 1;
 
-  for (int i = 1; i < argc; i++) {
-    size_t k = 0;
+  for (size_t k = 0; k < sizeof known / sizeof known[0]; k++) {
+    const size_t n = strlen(known[k].name);
 
+    if (strncmp(argv[0], known[k].name, n) != 0 ||
+        (argv[0][n] != '=' && argv[0][n] != '\0'))
+      continue;
+    if (argv[0][n] == '\0' && argv[1] == NULL) {
+      kiln__cli_usage(c, "%s needs a value", argv[0]);
+      return -1;
+    }
+    *known[k].value = argv[0][n] == '=' ? argv[0] + n + 1 : argv[1];
+    return argv[0][n] == '=' ? 1 : 2;
+  }
+  return 0;
+}
+
+/* Remove the global options from argv, wherever they stand, so that commands see
+ * only their own. The word behind --option belongs to NVRTC, whatever it is.
+ * @return the new argc, or -1 having reported what is wrong */
+static int take_globals(cli *c, int argc, char **argv)
+{
+  int kept = 1, i = 1;
+
+  while (i < argc) {
+    const bool ordinal = is_ordinal(argv + i);
+    const int taken = ordinal ? 0 : take_value(c, argv + i);
+
+    if (taken < 0)
+      return -1;
     if (strcmp(argv[i], "--") == 0) { /* the rest is a program's command line */
       while (i < argc)
         argv[kept++] = argv[i++];
-      break;
-    }
-    if (is_ordinal(argv, i)) {
-      argv[kept++] = argv[i];
-      continue;
-    }
-
-    if (strcmp(argv[i], "--option") == 0 && i + 1 < argc) {
+    } else if (strcmp(argv[i], "--option") == 0 && i + 1 < argc) {
       argv[kept++] = argv[i++];
-      argv[kept++] = argv[i];
-      continue;
-    }
-    if (strcmp(argv[i], "--verbose") == 0) {
+      argv[kept++] = argv[i++];
+    } else if (strcmp(argv[i], "--verbose") == 0) {
       c->verbose = true;
-      continue;
+      i++;
+    } else if (taken > 0) {
+      i += taken;
+    } else {
+      argv[kept++] = argv[i++];
     }
-    for (; k < sizeof known / sizeof known[0]; k++) {
-      const size_t n = strlen(known[k].name);
-
-      if (strncmp(argv[i], known[k].name, n) != 0)
-        continue;
-      if (argv[i][n] == '=') {
-        *known[k].value = argv[i] + n + 1;
-        break;
-      }
-      if (argv[i][n] != '\0')
-        continue;
-      if (i + 1 == argc) {
-        kiln__cli_usage(c, "%s needs a value", argv[i]);
-        return -1;
-      }
-      *known[k].value = argv[++i];
-      break;
-    }
-    if (k == sizeof known / sizeof known[0])
-      argv[kept++] = argv[i];
   }
   argv[kept] = NULL;
   return kept;

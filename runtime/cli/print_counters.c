@@ -114,11 +114,11 @@ static const char *source_line(cli *c, const char *path, unsigned line)
 {
   FILE *f = fopen(path, "re");
   char *text = NULL;
-  size_t room = 0;
+  size_t capacity = 0;
   const char *out = "";
 
-  for (unsigned i = 1; f != NULL && i <= line && getline(&text, &room, f) > 0;
-       i++) {
+  for (unsigned i = 1;
+       f != NULL && i <= line && getline(&text, &capacity, f) > 0; i++) {
     if (i == line) {
       text[strcspn(text, "\r\n")] = '\0';
       out = kiln__cli_text(c, "%.60s", text + strspn(text, " \t"));

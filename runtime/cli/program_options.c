@@ -68,7 +68,7 @@ static int take_folder(cli *c, void *to, const char *value)
 
 void kiln__cli_program_init(cli_program *p, cli *c, int argc)
 {
-  const size_t room = (size_t)argc + 1;
+  const size_t capacity = (size_t)argc + 1;
   kiln_program_desc *d = &p->desc;
   const cli_option table[] = {
       {.name = "define",
@@ -112,11 +112,11 @@ void kiln__cli_program_init(cli_program *p, cli *c, int argc)
 
   *p = (cli_program){.table = kept};
   memcpy(kept, table, sizeof table);
-  p->defines = kiln__cli_alloc(c, room, sizeof *p->defines);
-  p->traits = kiln__cli_alloc(c, room, sizeof *p->traits);
-  p->names = kiln__cli_alloc(c, room, sizeof *p->names);
+  p->defines = kiln__cli_alloc(c, capacity, sizeof *p->defines);
+  p->traits = kiln__cli_alloc(c, capacity, sizeof *p->traits);
+  p->names = kiln__cli_alloc(c, capacity, sizeof *p->names);
   /* "-I" and its folder take two words; one more pair for the file's own. */
-  p->options = kiln__cli_alloc(c, 2 * room + 2, sizeof *p->options);
+  p->options = kiln__cli_alloc(c, 2 * capacity + 2, sizeof *p->options);
   d->defines = p->defines;
   d->traits = p->traits;
   d->names = p->names;
@@ -136,8 +136,8 @@ static int open_builtin(cli_program *p, const cli *c, const char *name)
       p->label = list[i].name;
       return CLI_OK;
     }
-  kiln__cli_say(c, "kiln compile --list", "there is no embedded program \"%s\"",
-                name);
+  kiln__cli_message(c, "kiln compile --list",
+                    "there is no embedded program \"%s\"", name);
   return CLI_FAILED;
 }
 
@@ -257,17 +257,17 @@ static int default_target(cli *c, cli_targets *out)
   if (device_target(c, info, n < MOST_NVRTC ? n : MOST_NVRTC, out->list))
     return CLI_OK;
   if (info->n_archs == 0) {
-    kiln__cli_say(c, "name a target with --arch",
-                  "no GPU found, and NVRTC %s does not list its targets",
-                  kiln__cli_version(c, info->version));
+    kiln__cli_message(c, "name a target with --arch",
+                      "no GPU found, and NVRTC %s does not list its targets",
+                      kiln__cli_version(c, info->version));
     return CLI_FAILED;
   }
   out->list->cc = info->archs[info->n_archs - 1];
-  kiln__cli_say(c, NULL,
-                "no GPU found, so this compiles for %s, the newest target of "
-                "NVRTC %s; choose another with --arch",
-                kiln_target_text(out->list, text),
-                kiln__cli_version(c, info->version));
+  kiln__cli_message(
+      c, NULL,
+      "no GPU found, so this compiles for %s, the newest target of "
+      "NVRTC %s; choose another with --arch",
+      kiln_target_text(out->list, text), kiln__cli_version(c, info->version));
   return CLI_OK;
 }
 

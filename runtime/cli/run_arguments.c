@@ -217,9 +217,9 @@ static int fill_from_file(cli *c, const run_arg *a)
   if (data == NULL)
     return CLI_FAILED;
   if (size != bytes) {
-    kiln__cli_say(c, NULL,
-                  "--arg \"%s\": the file has %zu bytes, the array %zu",
-                  a->text, size, bytes);
+    kiln__cli_message(c, NULL,
+                      "--arg \"%s\": the file has %zu bytes, the array %zu",
+                      a->text, size, bytes);
     return CLI_FAILED;
   }
   memcpy(a->host, data, bytes);

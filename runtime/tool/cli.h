@@ -71,10 +71,10 @@ int kiln__cli_to_cpu(cli *c);
  * the process if there is none; never NULL. Main thread only. */
 void *kiln__cli_alloc(cli *c, size_t n, size_t size);
 
-/* Make room for one more element in an array from kiln__cli_alloc(): twice as
- * long a one where *room, its length, is used up.
+/* Ensure that an array from kiln__cli_alloc() with n elements can take one more.
+ * Where *capacity is used up, the elements move to an array twice as long.
  * @return the array to use from now on */
-void *kiln__cli_grow(cli *c, const void *array, size_t n, size_t *room,
+void *kiln__cli_grow(cli *c, const void *array, size_t n, size_t *capacity,
                      size_t size);
 
 /* printf into such memory. */
@@ -119,7 +119,7 @@ bool kiln__cli_parse_bytes(const char *text, uint64_t *out);
 typedef struct cli_table {
   cli *c;
   const char *const *heads;
-  size_t columns, n, room;
+  size_t columns, n, capacity;
   const char **cells;
 } cli_table;
 
@@ -141,7 +141,7 @@ void kiln__cli_table_print(const cli_table *t, int indent);
 /* ---- cli_message.c: messages on stderr ---------------------------------- */
 
 /* Print "kiln compile: MESSAGE", and the next step if `next` is not NULL. */
-void kiln__cli_say(const cli *c, const char *next, const char *format, ...)
+void kiln__cli_message(const cli *c, const char *next, const char *format, ...)
     CLI_PRINTF(3, 4);
 /* Print the library's record of a failure, `what` before it unless NULL.
  * @return CLI_FAILED */

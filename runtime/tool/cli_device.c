@@ -53,9 +53,10 @@ int kiln__cli_open(cli *c, const kiln_runtime_opts *opts, cli_device_use use)
     return CLI_OK;
   kiln_runtime_free(c->rt);
   c->rt = NULL;
-  kiln__cli_say(c, NULL,
-                "no GPU found, so this runs on the CPU device; its results are "
-                "a GPU's, its times are not");
+  kiln__cli_message(
+      c, NULL,
+      "no GPU found, so this runs on the CPU device; its results are "
+      "a GPU's, its times are not");
   return open_cpu(c, opts, "cpu");
 }
 
@@ -70,7 +71,7 @@ int kiln__cli_to_cpu(cli *c)
                               "leave out --device gpu");
   kiln_runtime_free(c->rt);
   c->rt = NULL;
-  kiln__cli_say(c, NULL,
-                "checks and counters need the CPU device, so this runs there");
+  kiln__cli_message(
+      c, NULL, "checks and counters need the CPU device, so this runs there");
   return open_cpu(c, &c->opts, "cpu");
 }

@@ -40,15 +40,16 @@ static FILE *open_bounded(const cli *c, const char *path, size_t most)
   FILE *f = NULL;
 
   if (fd < 0 || fstat(fd, &info) != 0)
-    kiln__cli_say(c, NULL, "cannot read '%s': %s", path, strerror(errno));
+    kiln__cli_message(c, NULL, "cannot read '%s': %s", path, strerror(errno));
   else if (odd_mode(info.st_mode) != NULL)
-    kiln__cli_say(c, "copy it to a file, or give - and redirect it to stdin",
-                  "cannot read '%s': it is %s, not a regular file", path,
-                  odd_mode(info.st_mode));
+    kiln__cli_message(c,
+                      "copy it to a file, or give - and redirect it to stdin",
+                      "cannot read '%s': it is %s, not a regular file", path,
+                      odd_mode(info.st_mode));
   else if ((uint64_t)info.st_size > most)
-    kiln__cli_say(c, NULL,
-                  "cannot read '%s': it has %lld bytes, and the limit is %zu",
-                  path, (long long)info.st_size, most);
+    kiln__cli_message(
+        c, NULL, "cannot read '%s': it has %lld bytes, and the limit is %zu",
+        path, (long long)info.st_size, most);
   else
     f = fdopen(fd, "rb");
   if (f == NULL && fd >= 0)
@@ -60,31 +61,31 @@ char *kiln__cli_read(cli *c, const char *path, size_t most, size_t *size)
 {
   const bool standard = strcmp(path, "-") == 0;
   FILE *f = standard ? stdin : open_bounded(c, path, most);
-  size_t room = 1 << 16, n;
+  size_t capacity = 1 << 16, n;
   char *text;
 
   *size = 0;
   if (f == NULL)
     return NULL;
-  text = kiln__cli_alloc(c, room, 1);
-  while ((n = fread(text + *size, 1, room - 1 - *size, f)) > 0) {
+  text = kiln__cli_alloc(c, capacity, 1);
+  while ((n = fread(text + *size, 1, capacity - 1 - *size, f)) > 0) {
     *size += n;
     if (*size > most)
       break;
-    if (*size == room - 1) {
-      char *more = kiln__cli_alloc(c, 2 * room, 1);
+    if (*size == capacity - 1) {
+      char *more = kiln__cli_alloc(c, 2 * capacity, 1);
 
       memcpy(more, text, *size);
       text = more;
-      room *= 2;
+      capacity *= 2;
     }
   }
   if (ferror(f) || *size > most) {
-    kiln__cli_say(c, NULL, "cannot read '%s': %s", standard ? "stdin" : path,
-                  ferror(f)
-                      ? strerror(errno)
-                      : kiln__cli_text(
-                            c, "it has more than the %zu bytes allowed", most));
+    kiln__cli_message(
+        c, NULL, "cannot read '%s': %s", standard ? "stdin" : path,
+        ferror(f) ? strerror(errno)
+                  : kiln__cli_text(c, "it has more than the %zu bytes allowed",
+                                   most));
     text = NULL;
   }
   if (!standard)
@@ -104,8 +105,8 @@ int kiln__cli_write(const cli *c, const char *path, const void *data,
     good = false;
   if (good)
     return CLI_OK;
-  kiln__cli_say(c, "check the folder, its permissions and its free space",
-                "cannot write '%s': %s", path, strerror(errno));
+  kiln__cli_message(c, "check the folder, its permissions and its free space",
+                    "cannot write '%s': %s", path, strerror(errno));
   return CLI_FAILED;
 }
 
@@ -117,8 +118,8 @@ char *kiln__cli_make_folder(cli *c, const char *name)
 
   if (mkdtemp(path) != NULL)
     return path;
-  kiln__cli_say(c, "set TMPDIR to a folder that can be written",
-                "cannot create the folder '%s': %s", path, strerror(errno));
+  kiln__cli_message(c, "set TMPDIR to a folder that can be written",
+                    "cannot create the folder '%s': %s", path, strerror(errno));
   return NULL;
 }
 
@@ -142,7 +143,7 @@ char *kiln__cli_output_of(char *const argv[], int *status)
   pid_t pid;
   FILE *in;
   char *text = NULL;
-  size_t room = 0;
+  size_t capacity = 0;
 
   *status = -1;
   if (pipe2(pipe_fd, O_CLOEXEC) != 0)
@@ -159,7 +160,7 @@ char *kiln__cli_output_of(char *const argv[], int *status)
     close(pipe_fd[0]);
     return NULL;
   }
-  if (getdelim(&text, &room, '\0', in) < 0) {
+  if (getdelim(&text, &capacity, '\0', in) < 0) {
     free(text);
     text = calloc(1, 1);
   }
@@ -204,7 +205,7 @@ int kiln__cli_json(const cli *c, cJSON *json, const char *path)
   cJSON_Delete(json);
   cJSON_free(bytes);
   if (text == NULL) {
-    kiln__cli_say(c, NULL, "there is no memory to write JSON");
+    kiln__cli_message(c, NULL, "there is no memory to write JSON");
     return CLI_FAILED;
   }
   if (path == NULL || strcmp(path, "-") == 0)

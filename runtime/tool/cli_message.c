@@ -21,7 +21,7 @@ static void put_shown(const char *text)
   }
 }
 
-static void say_list(const cli *c, const char *format, va_list args)
+static void print_message(const cli *c, const char *format, va_list args)
 {
   char *text = NULL;
 
@@ -35,12 +35,12 @@ static void say_list(const cli *c, const char *format, va_list args)
   free(text);
 }
 
-void kiln__cli_say(const cli *c, const char *next, const char *format, ...)
+void kiln__cli_message(const cli *c, const char *next, const char *format, ...)
 {
   va_list args;
 
   va_start(args, format);
-  say_list(c, format, args);
+  print_message(c, format, args);
   va_end(args);
   if (next != NULL && next[0] != '\0')
     fprintf(stderr, "next: %s\n", next);
@@ -62,7 +62,7 @@ int kiln__cli_failure(const cli *c, const char *what)
   const bool cut =
       e->status == KILN_ENODRIVER && strstr(e->message, ": tried ") != NULL;
 
-  kiln__cli_say(
+  kiln__cli_message(
       c, NULL, "%s%s%.*s%s", what != NULL ? what : "", what != NULL ? ": " : "",
       cut ? headline_length(e->message) : (int)strlen(e->message), e->message,
       cut ? "; `kiln doctor` lists the places tried" : "");
@@ -86,7 +86,7 @@ int kiln__cli_usage(const cli *c, const char *format, ...)
     va_list args;
 
     va_start(args, format);
-    say_list(c, format, args);
+    print_message(c, format, args);
     va_end(args);
   }
   fprintf(stderr, "next: kiln %s%s--help\n", c->name != NULL ? c->name : "",

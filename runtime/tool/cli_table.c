@@ -30,7 +30,8 @@ static void add_cell(cli_table *t, const char *format, va_list args)
 
   if (vasprintf(&text, format, args) < 0)
     text = NULL;
-  t->cells = kiln__cli_grow(t->c, t->cells, t->n, &t->room, sizeof *t->cells);
+  t->cells =
+      kiln__cli_grow(t->c, t->cells, t->n, &t->capacity, sizeof *t->cells);
   t->cells[t->n++] =
       kiln__cli_shown(t->c, kiln__cli_text(t->c, "%s", text ? text : ""));
   free(text);
@@ -90,7 +91,7 @@ static bool is_right(const cli_table *t, size_t column)
 static void print_row(const cli_table *t, const char *const *cells,
                       const size_t *width, size_t indent)
 {
-  const size_t n = used_cells(t, cells), room = terminal_width();
+  const size_t n = used_cells(t, cells), capacity = terminal_width();
   size_t column = indent;
 
   printf("%*s", (int)indent, "");
@@ -101,7 +102,7 @@ static void print_row(const cli_table *t, const char *const *cells,
 
     if (last && !right) {
       kiln__cli_wrap(cell, column,
-                     room < column + LEAST_LAST ? SIZE_MAX : room - 1);
+                     capacity < column + LEAST_LAST ? SIZE_MAX : capacity - 1);
       return;
     }
     printf("%*s%s%*s%s", right ? gap : 0, "", cell, right ? 0 : gap, "",

@@ -27,15 +27,15 @@ void *kiln__cli_alloc(cli *c, size_t n, size_t size)
   return block->data;
 }
 
-void *kiln__cli_grow(cli *c, const void *array, size_t n, size_t *room,
+void *kiln__cli_grow(cli *c, const void *array, size_t n, size_t *capacity,
                      size_t size)
 {
   void *more;
 
-  if (n < *room)
+  if (n < *capacity)
     return (void *)(uintptr_t)array;
-  *room = *room == 0 ? 64 : 2 * *room;
-  more = kiln__cli_alloc(c, *room, size);
+  *capacity = *capacity == 0 ? 64 : 2 * *capacity;
+  more = kiln__cli_alloc(c, *capacity, size);
   if (n > 0)
     memcpy(more, array, n * size);
   return more;

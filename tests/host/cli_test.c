@@ -127,6 +127,7 @@ static const char *const misuses[] = {
     "doctor extra",
     "doctor --nonsense",
     "doctor --device cpu:bogus",
+    "doctor --device bogus",
     "doctor --device cpu:9.0,nothing",
     "doctor --what-if gpu",
     "doctor --what-if driver=12.2",
