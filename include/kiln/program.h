@@ -35,14 +35,19 @@ typedef struct kiln_header {
  * KILN_SMEM_PER_BLOCK, KILN_SMEM_PER_BLOCK_OPTIN, KILN_REGS_PER_SM). A
  * program may #include <kiln/prelude.cuh>, which spells warp and block
  * collectives the same way for every target.
+ *
+ * Small versions of C's headers (<stdint.h>, <math.h>, <assert.h>, <stdio.h>,
+ * ...) are there, and CUDA's own (<cuda_fp16.h>, <cuda_bf16.h>, <mma.h>, ...)
+ * are found beside the NVRTC that compiles, if they are installed. Virtual
+ * headers and files in -I folders win over both.
  */
 typedef struct kiln_program_desc {
   const char *builtin; /**< name of an embedded program, or NULL */
   const char *source;  /**< else CUDA C++; may hold CR LF and a BOM */
   size_t source_size;  /**< bytes, 0 = NUL-terminated; a NUL inside is an
                           error */
-  const char *name;    /**< file name shown in compile messages; default
-                          "program.cu" */
+  const char *name;    /**< file name shown in compile messages, at most 8,192
+                          bytes; default "program.cu" */
   int first_line;      /**< line number of the source's first line; default 1 */
   const kiln_header *headers; /**< virtual headers; they win over files */
   size_t n_headers;           /**< entries of headers */
@@ -51,7 +56,8 @@ typedef struct kiln_program_desc {
   size_t n_defines;           /**< entries of defines */
   const char *const *traits;  /**< overrides: "KILN_HAS_SHFL=0" */
   size_t n_traits;            /**< entries of traits */
-  const char *const *names;   /**< name expressions: "scale<float>" */
+  const char *const *names;   /**< name expressions: "scale<float>", at most
+                                 8,192 bytes each */
   size_t n_names;             /**< entries of names */
   const char *const *options; /**< further NVRTC options, one word each; "-I"
                                  and its folder may be two words. Options that

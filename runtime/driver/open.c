@@ -6,7 +6,7 @@
  * driver that fails to start is an error. */
 #include "driver.h"
 
-#include "../base/library.h"
+#include "../base/load_library.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  * drivers that are older than the compiler's PTX. */
 #include "nvrtc.h"
 
-#include "../base/library.h"
+#include "../base/load_library.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,4 +1,5 @@
-/* base_test.c -- error record, memory, text, buffers, trail, files, fork guard. */
+/* base_test.c -- error record, memory, text, buffers, trail, files, fork guard.
+ */
 #include "support.h"
 
 #include "base/os.h"
@@ -74,7 +75,7 @@ START_TEST(text_is_cut_between_characters)
 }
 END_TEST
 
-/* Not UTF-8 at all: no read outside, still terminated. */
+/* Bytes that are no UTF-8: no read outside, and the text is terminated. */
 START_TEST(other_bytes_survive_a_cut)
 {
   static const char *const texts[] = {
@@ -128,7 +129,7 @@ START_TEST(record_holds_the_last_failure)
   ck_assert_int_eq(kiln__fail(KILN_EINVAL, "%d", "bad %d", 7), KILN_EINVAL);
   check_record(KILN_EINVAL, KILN_SOURCE_NONE, 0);
   ck_assert_str_eq(e->message, "bad 7");
-  ck_assert_str_eq(e->hint, "%d"); /* a hint is no format */
+  ck_assert_str_eq(e->hint, "%d"); /* a hint is not a format */
   ck_assert_str_eq(e->call, "");
 
   kiln__error_log("the log\n", 8);
@@ -142,7 +143,7 @@ START_TEST(record_holds_the_last_failure)
   check_record(KILN_EDRIVER, KILN_SOURCE_DRIVER, 700);
   ck_assert_str_eq(e->call, "cuFoo");
   ck_assert_str_eq(e->hint, "");
-  ck_assert_str_eq(e->log, ""); /* nothing stale */
+  ck_assert_str_eq(e->log, ""); /* the old log is gone */
 
   ck_assert_int_eq(kiln__fail_os(ENOENT, "open", "/x"), KILN_EIO);
   check_record(KILN_EIO, KILN_SOURCE_OS, ENOENT);
@@ -154,7 +155,7 @@ START_TEST(record_holds_the_last_failure)
 }
 END_TEST
 
-/* A message is often built from the record that it replaces. */
+/* Messages are often made from the record that they replace. */
 START_TEST(record_may_be_its_own_source)
 {
   const kiln_error *e = kiln_last_error();
@@ -422,7 +423,7 @@ START_TEST(buffers_keep_what_they_have)
   kiln__buf_text(&b, "first");
   memory.fail_at = memory.calls;
   kiln__buf_format(&b, "%1000d", 1);
-  kiln__buf_text(&b, "third"); /* would fit, but there is a hole before it */
+  kiln__buf_text(&b, "third"); /* would fit, but an append before it failed */
   ck_assert(b.failed);
   ck_assert_str_eq(b.data, "first");
   ck_kiln_is(kiln__buf_status(&b, "it"), KILN_ENOMEM);
@@ -585,7 +586,8 @@ START_TEST(files_are_read_whole)
   ck_kiln_ok(kiln__read_file(&b, path, 0));
   ck_assert_str_eq(b.data, "");
   kiln__buf_free(&b);
-  /* A pipe in the file's place: an error, no wait for a writer. */
+  /* A pipe in the file's place is an error; the call does not wait for a
+   * writer. */
   snprintf(name, sizeof name, "%s/pipe", folder);
   ck_assert_int_eq(mkfifo(name, 0600), 0);
   ck_kiln_is(kiln__read_file(&b, name, 100), KILN_EIO);
@@ -612,7 +614,7 @@ START_TEST(files_are_replaced_whole)
   snprintf(name, sizeof name, "%s/none/file", folder);
   ck_kiln_is(kiln__replace_file(name, "x", 1, 0600), KILN_EIO);
   ck_assert_int_eq(kiln_last_error()->native, ENOENT);
-  /* Onto a folder: the rename fails, and its temporary goes. */
+  /* A folder is not replaced, and no temporary file is left. */
   snprintf(name, sizeof name, "%s/sub", folder);
   ck_assert_int_eq(mkdir(name, 0700), 0);
   ck_kiln_is(kiln__replace_file(name, "x", 1, 0600), KILN_EIO);
@@ -656,7 +658,7 @@ static void *replace_often(void *arg)
   return NULL;
 }
 
-/* Readers meet one writer's content, never a mixture or a part. */
+/* Readers see the whole content of one writer. */
 START_TEST(replacing_at_once)
 {
   pthread_t threads[WRITERS];
@@ -688,8 +690,8 @@ START_TEST(replacing_at_once)
 }
 END_TEST
 
-/* A file system that does as little as it may: one byte a call, and every
- * second call is interrupted. */
+/* A file system that transfers one byte per call and interrupts every second
+ * call. */
 typedef struct slow {
   int calls, error_at;
   char data[16];
@@ -787,7 +789,7 @@ START_TEST(locks_exclude_other_descriptors)
   ck_assert_int_eq(fs->lock(fs->user, second, 1), 0); /* another byte */
   ck_assert_int_eq(fs->unlock(fs->user, first, 0), 0);
   ck_assert_int_eq(fs->lock(fs->user, second, 0), 0);
-  close(second); /* lets go */
+  close(second); /* releases the lock */
   ck_assert_int_eq(fs->lock(fs->user, first, 1), 0);
   close(first);
 }
@@ -842,7 +844,7 @@ START_TEST(children_are_told_apart)
   ck_assert_int_eq(kiln__fork_check(&guard), KILN_OK);
   ck_assert_int_eq(child_of(&guard), 42);
   ck_assert_int_eq(child_of(&by_pid), 42);
-  ck_assert(!kiln__forked(&guard)); /* the parent stays what it is */
+  ck_assert(!kiln__forked(&guard)); /* the parent is unaffected */
   kiln__fork_guard_free(&guard);
   kiln__fork_guard_free(&guard);
 }

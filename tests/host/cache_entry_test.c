@@ -1,4 +1,4 @@
-/* The entry format: whatever is not exactly what was written is refused. */
+/* The entry format: any change to the bytes of an entry is noticed. */
 #include "cache_fixture.h"
 
 #include <stdlib.h>
@@ -115,7 +115,7 @@ START_TEST(longer_is_refused)
   memcpy(more, wire, e->wire_size);
   for (size_t extra = 1; extra <= 8; extra++)
     ck_assert_ptr_null(decode(more, e->wire_size + extra));
-  kiln__put64(more + 16, e->wire_size + 8); /* and says so itself */
+  kiln__put64(more + 16, e->wire_size + 8); /* with that size in its head */
   reseal(more);
   ck_assert_ptr_null(decode(more, e->wire_size + 8));
   kiln__entry_unref(e);
@@ -134,7 +134,8 @@ START_TEST(forged_heads_are_refused)
   unsigned char *good = wire_of(e), *bad = malloc(e->wire_size);
 
   for (int field = 0; field < 4; field++) {
-    static const size_t at[] = {8, 12, 24, 28}; /* version, mark, parts, head */
+    static const size_t at[] = {8, 12, 24,
+                                28}; /* version, byte order, parts, head */
     static const uint32_t values[] = {0, 2, 0x04030201, UINT32_MAX};
 
     for (int v = 0; v < 4; v++) {

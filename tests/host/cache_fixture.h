@@ -1,5 +1,5 @@
 /* cache_fixture.h -- what the tests of the cache share: keys and images that
- * can be told apart, a maker that counts, file operations that fail. */
+ * differ by name, a maker that counts its calls, file operations that fail. */
 #ifndef CACHE_FIXTURE_H
 #define CACHE_FIXTURE_H
 
@@ -18,7 +18,8 @@ kiln__entry *image_make(const kiln_allocator *a, const kiln__key *key,
 /* Does the entry hold that image, each section with a NUL behind it? */
 bool image_is(const kiln__entry *entry, const char *name, size_t size);
 
-/* A compiler: set name and size; the rest is zero or as wanted. */
+/* A stand-in for the compiler. Set alloc, key, name and size; zeros elsewhere
+ * mean that it succeeds at once. */
 typedef struct maker {
   const kiln_allocator *alloc;
   const kiln__key *key;
@@ -31,19 +32,19 @@ typedef struct maker {
 
 kiln_status maker_run(void *user, kiln__entry **out);
 
-/* File operations that fail: operation number fail_at (from 0), or all from it
- * on, with `code`. */
+/* File operations of which number fail_at (from 0), and all later ones if
+ * sticky, fail with `code`. */
 typedef struct faulty_fs {
   kiln__fs fs;
   long ops;
   long fail_at; /* -1: none */
   bool sticky;
   int code;
-  size_t most;        /* read and write at most so many bytes; 0: all */
-  const char *vanish; /* instead of failing, remove this folder, go on */
+  size_t most;        /* bytes per read or write at most; 0: all */
+  const char *vanish; /* instead of failing, remove this folder */
   bool lock_fails;    /* each lock fails with `code` */
-  bool read_only;     /* as a file system mounted so */
-  bool interrupts;    /* opens, reads, writes, flushes: every other EINTR */
+  bool read_only;     /* as a read-only file system */
+  bool interrupts;    /* every other call fails with EINTR */
   unsigned interruptions;
 } faulty_fs;
 
@@ -76,7 +77,8 @@ kiln_cache_stats bench_stats(bench *b);
 /* Path of the entry of `name`. */
 void bench_entry_path(bench *b, const char *name, char path[512]);
 
-/* Files in a folder whose name ends so ("" for all), and their bytes. */
+/* Counts the files of a folder whose names end in `ending` ("": all), and their
+ * bytes. */
 size_t count_files(const char *dir, const char *ending, uint64_t *bytes);
 size_t open_fds(void);
 void set_file_time(const char *path, int64_t seconds_from_now);

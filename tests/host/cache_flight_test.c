@@ -104,7 +104,7 @@ END_TEST
 START_TEST(threads_share_one_compile_without_a_folder)
 {
   b.config.dir = NULL;
-  b.config.memory_bytes = 1; /* nor memory: the flight itself hands it over */
+  b.config.memory_bytes = 1; /* nor memory: the flight passes the entry on */
   many_threads_one_key();
 }
 END_TEST
@@ -153,7 +153,7 @@ static void *run_canceled(void *user)
   return NULL;
 }
 
-/* Whoever cancels does so for itself: the others go on to compile. */
+/* Cancelling concerns the leader only: one of those that wait compiles. */
 START_TEST(canceling_is_not_shared)
 {
   maker canceled = {&b.mem.alloc, &key, "shared", SIZE, 0, KILN_ECANCELED, 0};
@@ -274,7 +274,7 @@ END_TEST
 
 /* ---- Re-entrancy --------------------------------------------------------- */
 
-/* While "outer" is made, other keys and "outer" itself are asked for. */
+/* While it makes "outer", the maker fetches other keys and "outer" itself. */
 static kiln_status make_nested(void *user, kiln__entry **out)
 {
   maker *m = user;
@@ -301,7 +301,7 @@ START_TEST(make_may_call_the_cache)
   ck_kiln_ok(kiln__cache_fetch(b.cache, &f, &entry, &origin));
   ck_assert(image_is(entry, "shared", SIZE));
   kiln__entry_unref(entry);
-  /* Its own lock did not hold it up. */
+  /* It did not wait for its own lock. */
   ck_assert_uint_eq(bench_stats(&b).wait_timeouts, 0);
 }
 END_TEST
@@ -340,7 +340,7 @@ static void *cross(void *user)
   return NULL;
 }
 
-/* Each waits for what the other makes: one must notice. */
+/* Two threads fetch the key that the other one makes: one must notice. */
 START_TEST(crossed_makes_do_not_deadlock)
 {
   crossing c[2] = {{.name = "left", .other_name = "right"},
@@ -368,7 +368,8 @@ END_TEST
 
 /* ---- Processes ----------------------------------------------------------- */
 
-/* A child that starts to make "shared" and says so, then does as told. */
+/* A child that starts to make "shared", reports that, and then ends as `how`
+ * asks. */
 typedef enum holder { FINISHES, HANGS, FAILS } holder;
 
 static int told;
@@ -498,7 +499,7 @@ START_TEST(hung_holder_is_waited_for_so_long)
 }
 END_TEST
 
-/* No such thing as a lock: go on at once, every time. */
+/* Where locks do not work, nothing waits. */
 START_TEST(locks_that_fail_are_done_without)
 {
   static const int codes[] = {ENOLCK, EDEADLK, ESTALE, ENOSYS, EACCES, EIO};

@@ -1,4 +1,4 @@
-/* Keys: nothing that matters is left out, nothing runs into another field. */
+/* Keys: every field counts, and no value can be mistaken for another field. */
 #include "cache_fixture.h"
 
 #include <string.h>
@@ -35,8 +35,8 @@ static void hash_of(const field *fields, size_t n, char hash[33],
   kiln__key_free(&key);
 }
 
-/* The values are this format's for good: another compiler, byte order, word
- * size or process must find the same files. */
+/* The values belong to the format: builds by another compiler, for another byte
+ * order or word size must find the same files. */
 START_TEST(hash_is_stable)
 {
   const field fields[] = {{"program", "hello.cu", true},

@@ -24,7 +24,7 @@ static void end(void)
   bench_free(&b);
 }
 
-/* What a target's image is called, so that one can tell which was chosen. */
+/* The size of a target's image, by which the test recognises the chosen one. */
 static size_t size_for(const char *target)
 {
   size_t n = 1000;
@@ -53,7 +53,7 @@ static void write_pack(const char *file, const char *name,
     kiln__entry_unref(entries[i]);
 }
 
-/* Which of the targets answers? "" if none. */
+/* The target whose image serves; "" if none. */
 static const char *answer(const char *name, const char *want,
                           const char *const *list, size_t n)
 {
@@ -238,8 +238,8 @@ END_TEST
 
 /* ---- Bad packs ------------------------------------------------------------- */
 
-/* Cut to n bytes or with a bit flipped, it serves rightly or not at all, and
- * what cannot be had from it is compiled. */
+/* A pack that is cut short or has a flipped bit gives the right image or none,
+ * and an image that it does not give is compiled. */
 static void still_right(void)
 {
   kiln__entry *entry;
@@ -266,11 +266,11 @@ START_TEST(damaged_packs_are_ignored)
   b.config.dir = NULL;
   write_pack(path, "app", list, 2);
   data = test_read_file(path, &size);
-  for (size_t n = 0; n < size; n += n < 600 ? 1 : 37) {
+  for (size_t n = 0; n < size; n += n < 200 ? 1 : 37) {
     test_write_file(path, data, n);
     still_right();
   }
-  for (int i = 0; i < 2000; i++) {
+  for (int i = 0; i < test_rounds(2000); i++) {
     const size_t bit = (size_t)(test_random(&random) % (size * 8));
 
     data[bit / 8] = (char)(data[bit / 8] ^ (1 << bit % 8));
@@ -292,7 +292,7 @@ static void refused(const char *reason)
   for (int i = 0; i < 3; i++)
     ck_assert_ptr_null(
         kiln__cache_pack(b.cache, &key, (kiln_target){90, 0, false}, true));
-  ck_assert_int_eq(b.warnings, 1); /* told once, tried once */
+  ck_assert_int_eq(b.warnings, 1); /* tried and logged once */
   ck_assert_msg(strstr(b.last_warning, reason) != NULL, "%s", b.last_warning);
   ck_assert_uint_eq(bench_stats(&b).read_failures, 1);
   ck_assert_int_eq(bench_fetch(&b, "app", 100), KILN_FROM_COMPILER);
@@ -328,7 +328,7 @@ START_TEST(unusable_packs_are_told)
 }
 END_TEST
 
-/* An entry that is good in itself, listed under another's hash. */
+/* An undamaged entry, listed under the hash of another key. */
 START_TEST(forged_index_is_a_miss)
 {
   static const char *const list[] = {"sm_90"};
@@ -351,7 +351,7 @@ START_TEST(forged_index_is_a_miss)
 }
 END_TEST
 
-/* A head that promises entries for a hole of 2 GiB. */
+/* A sparse file of 2 GiB whose head claims that it is full of entries. */
 START_TEST(counts_are_bounded_before_reading)
 {
   static const char *const list[] = {"sm_90"};
@@ -402,7 +402,7 @@ START_TEST(memory_fails_in_turn)
       break;
     }
     ck_kiln_is(st, KILN_ENOMEM);
-    ck_assert_int_ne(access(path, F_OK), 0); /* nothing half done */
+    ck_assert_int_ne(access(path, F_OK), 0); /* no incomplete file */
   }
   for (int i = 0; i < 2; i++)
     kiln__entry_unref(made[i]);

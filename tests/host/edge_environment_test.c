@@ -168,7 +168,7 @@ START_TEST(sizes_of_all_kinds)
 }
 END_TEST
 
-/* Names and paths above the file system's limits: uncached, and no worse. */
+/* Names and paths above the file system's limits: nothing is cached. */
 START_TEST(paths_that_are_too_long)
 {
   static const size_t lengths[] = {255, 256, 1000, 4095, 4096, 70000};
@@ -202,7 +202,7 @@ static void touch(const char *path, time_t seconds_ago)
   ck_assert_int_eq(utimes(path, (const struct timeval[]){now, now}), 0);
 }
 
-/* A time stamp is no content: neither an included file's nor the compiler's. */
+/* Time stamps do not count, neither of included files nor of the compiler. */
 START_TEST(time_stamps_do_not_matter)
 {
   const char *options[] = {"-I", dir};

@@ -1,6 +1,6 @@
-/* edge_life_test.c -- lives that end early or go on for long, on the fake driver
- * and the fake NVRTC: fork, exit, signals, callbacks, memory running out
- * anywhere in the public interface, ten thousand loads. */
+/* edge_life_test.c -- processes that end early or run for long, on the fake
+ * driver and the fake NVRTC: fork, exit, signals, callbacks, ten thousand
+ * loads, and memory that runs out anywhere in the public interface. */
 #include "device_fixture.h"
 
 #include <pthread.h>
@@ -117,7 +117,7 @@ START_TEST(after_a_fork_the_driver_is_left_alone)
   if (pid == 0) {
     int bad = count_willing(&b);
 
-    release(&b); /* gives nothing back, and does not crash */
+    release(&b); /* must not crash */
     kiln_module_free(f.module);
     kiln_device_free(f.device);
     kiln_runtime_free(f.rt);
@@ -159,7 +159,7 @@ END_TEST
 
 /* ---- Ends -------------------------------------------------------------------- */
 
-/* exit() while objects live and compiles run: the process ends, and well. */
+/* exit() while objects exist and compiles run: the process ends normally. */
 static void leave_everything(int compiles)
 {
   static kiln_program_desc descs[8];
@@ -280,7 +280,7 @@ START_TEST(the_log_may_call_kiln)
 
   ck_kiln_ok(kiln_runtime_create(&l.rt, &opts));
   ck_kiln_ok(kiln_device_open(&device, l.rt, 0, NULL));
-  for (int i = 0; i < 5; i++) { /* evicts, so that there is more to tell */
+  for (int i = 0; i < 5; i++) { /* evicts, which logs more */
     char source[64];
 
     snprintf(source, sizeof source, "__global__ void k%d() {}\n", i);
@@ -320,7 +320,7 @@ static void each_field(void *user, const char *field, const char *wanted,
   (void)found;
 }
 
-/* Memory may run out, nothing else may happen. */
+/* The only failure allowed is a lack of memory. */
 static bool fine(kiln_status st, const char *call)
 {
   ck_assert_msg(st == KILN_OK || st == KILN_ENOMEM, "%s: %s: %s", call,
@@ -331,7 +331,7 @@ static bool fine(kiln_status st, const char *call)
 }
 
 #define FINE(call) fine((call), #call)
-/* What was made is there, or NULL is. */
+/* After success there is an object, after failure NULL. */
 #define MAKES(object, call)                                                    \
   do {                                                                         \
     const bool ok_ = FINE(call);                                               \
@@ -522,7 +522,7 @@ START_TEST(ten_thousand_loads)
 }
 END_TEST
 
-/* Whole lives: nothing stays behind a runtime, not even a descriptor. */
+/* A runtime that was freed leaves no memory and no descriptor behind. */
 START_TEST(a_thousand_runtimes)
 {
   const int probe = dup(0);

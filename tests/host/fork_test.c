@@ -1,5 +1,5 @@
-/* fork_test.c -- in a forked child every call that would need the driver says
- * so, none reaches the driver, and freeing gives the host memory back. */
+/* fork_test.c -- in a forked child every call that needs the driver is refused,
+ * none reaches the driver, and freeing releases the host memory. */
 #include "device_fixture.h"
 
 #include <sys/wait.h>
@@ -12,7 +12,7 @@ static kiln_kernel *kernel;
 static CUdeviceptr memory;
 static void *pinned;
 
-/* Uncached: a child leaves the memory tier alone, which a thread of the parent
+/* Uncached: a child does not use the memory tier, which a thread of the parent
  * may have been changing. */
 static void set_up(void)
 {
@@ -51,7 +51,7 @@ static void finish(void)
   tear_down();
 }
 
-/* In a child Check's own assertions are of no use: say it and leave. */
+/* Check's own assertions do not work in a child, so it prints and exits. */
 #define MUST(condition)                                                        \
   do {                                                                         \
     if (!(condition)) {                                                        \
@@ -217,7 +217,7 @@ START_TEST(freeing_gives_back_host_memory_only)
 {
   in_child(free_in_child);
   check_calm();
-  /* The parent goes on as if nothing had been. */
+  /* The parent is unaffected. */
   ck_kiln_ok(kiln_device_synchronize(f.device));
 }
 END_TEST

@@ -95,7 +95,7 @@ START_TEST(stub_is_told_apart)
              KILN_ENODRIVER);
   ck_contains(kiln_last_error()->message, "stub");
   ck_assert(no_members(&driver));
-  /* It was closed again: a stub must not answer to the soname later. */
+  /* It was closed again, so that its soname does not find it later. */
   ck_assert_ptr_null(dlopen(STUB, RTLD_LAZY | RTLD_NOLOAD));
 }
 END_TEST
@@ -174,7 +174,8 @@ START_TEST(bad_paths_are_errors)
 {
   char path[512];
 
-  /* Neither falls back to another place, the option wins over the variable. */
+  /* Neither falls back to another place, and the option overrides the variable.
+   */
   ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, "/nonexistent/x.so",
                                LEAST, trail),
              KILN_ENODRIVER);

@@ -1,5 +1,5 @@
-/* nvrtc_fixture.h -- a folder of its own that stands for "/", with fakes of
- * NVRTC in it. */
+/* nvrtc_fixture.h -- a folder that replaces "/" for the search, with fake
+ * NVRTCs in it. */
 #ifndef NVRTC_FIXTURE_H
 #define NVRTC_FIXTURE_H
 
@@ -93,7 +93,7 @@ static int make_old(const char *path, const struct stat *info, int type,
   return utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW);
 }
 
-/* What changed just now is not remembered, so age everything. */
+/* A search that meets a fresh file is not remembered, so age everything. */
 static void age(void)
 {
   ck_assert_int_eq(nftw(root, make_old, 16, FTW_PHYS), 0);

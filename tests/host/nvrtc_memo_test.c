@@ -54,7 +54,7 @@ START_TEST(warm_start_loads_nothing)
   ck_assert_int_eq(stat(path, &info), 0);
   ck_assert_uint_eq(ids[0].size, (uint64_t)info.st_size);
 
-  /* The trail of the search is told again, as it was. */
+  /* The steps of the first search are in the trail again. */
   kiln__trail_each(trail, count_step, &steps);
   cold = trail;
   trail = kiln__trail_create(&memory.alloc);
@@ -65,7 +65,7 @@ START_TEST(warm_start_loads_nothing)
   ck_assert_int_eq(steps, slow_steps);
   kiln__trail_free(cold);
 
-  /* Used, it is loaded; what was handed out before stays valid. */
+  /* Using it loads it; the earlier array stays valid. */
   ck_kiln_ok(kiln__nvrtc_use(set, 0, &nvrtc));
   ck_assert(mapped(path));
   ck_assert(!ids[0].info.loaded);
@@ -73,7 +73,7 @@ START_TEST(warm_start_loads_nothing)
   ck_assert(ids[0].info.loaded);
   kiln__nvrtc_set_free(set);
 
-  /* What else the machine does can spoil one time, not all of them. */
+  /* Other load on the machine may spoil one measurement, but not all. */
   places.memo_path = memo;
   for (int again = 0; took >= 20000000u && again < 4; again++) {
     set = open_set();
@@ -95,10 +95,10 @@ START_TEST(memo_notices_changes)
   list_elsewhere();
   ck_assert_str_eq(versions(), "12080 ");
 
-  /* in a folder that was looked into */
+  /* in a folder that was searched */
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.13", NULL);
   ck_assert_str_eq(versions(), "13000 12080 ");
-  /* in one that was not there */
+  /* in a folder that did not exist */
   age();
   list_elsewhere();
   put(FAKE, "usr/lib/python3/dist-packages/nvidia/cu13/lib", "libnvrtc.so.13",
@@ -193,8 +193,7 @@ START_TEST(memo_keeps_several_answers)
   ck_assert_str_eq(versions_here(), "12080 ");
   ck_assert(!mapped(root));
   setenv("CUDA_HOME", below("elsewhere"), 1);
-  ck_assert_str_eq(versions_here(),
-                   "12080 "); /* libraries are known all the same */
+  ck_assert_str_eq(versions_here(), "12080 "); /* its libraries are known */
   ck_assert(!mapped(root));
 }
 END_TEST
@@ -215,7 +214,7 @@ START_TEST(broken_library_is_not_loaded_again)
   free(data);
   ck_assert_str_eq(versions_here(), "12080 ");
   ck_assert(!mapped(root));
-  /* mended in place */
+  /* repaired in place */
   data = test_read_file(FAKE, &size);
   test_write_file(path, data, size);
   free(data);
@@ -285,7 +284,7 @@ START_TEST(success_leaves_the_error_record_alone)
 }
 END_TEST
 
-/* Write the memo again as `edit` leaves it, with a checksum that holds. */
+/* Replaces `from` by `to` in the memo and writes it with a correct checksum. */
 static void forge(const char *from, const char *to)
 {
   char sum[32], *data, *at, *made;
@@ -315,7 +314,7 @@ START_TEST(memo_of_others_is_ignored)
   age();
   list_elsewhere();
   forge("\t12080\t", "\t12070\t");
-  ck_assert_str_eq(versions(), "12070 "); /* ours: believed */
+  ck_assert_str_eq(versions(), "12070 "); /* our own: trusted */
   ck_assert_int_eq(chmod(memo, 0620), 0);
   ck_assert_str_eq(versions(), "12080 ");
   list_elsewhere();
@@ -334,7 +333,7 @@ START_TEST(memo_of_others_is_ignored)
 }
 END_TEST
 
-/* As the cache: a folder that others may write to, or a link of theirs. */
+/* A folder that others may write to, or a link of another user, is not used. */
 START_TEST(memo_stays_out_of_others_folders)
 {
   put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
@@ -349,7 +348,7 @@ START_TEST(memo_stays_out_of_others_folders)
   ck_assert_int_eq(access(memo, F_OK), 0);
   forge("\t12080\t", "\t12070\t");
   ck_assert_int_eq(chmod(below("cache/deep"), 0777), 0);
-  ck_assert_str_eq(versions(), "12080 "); /* not believed either */
+  ck_assert_str_eq(versions(), "12080 "); /* not trusted either */
   if (geteuid() == 0) {
     below("target/");
     ck_assert_int_eq(symlink(below("target"), below("link")), 0);
@@ -361,7 +360,7 @@ START_TEST(memo_stays_out_of_others_folders)
 }
 END_TEST
 
-/* What the cache holds is found by the keys of libraries that are gone. */
+/* The memo still describes libraries that are gone. */
 START_TEST(memo_remembers_what_is_gone)
 {
   const char *path = put(FAKE, "usr/local/cuda/lib64", "libnvrtc.so.12", NULL);
@@ -441,13 +440,13 @@ START_TEST(memo_damaged_anywhere)
   age();
   list_elsewhere();
   data = test_read_file(memo, &size);
-  for (size_t i = 0; i < size; i += 1 + size / 300) {
+  for (size_t i = 0; i < size; i += 1 + size / (size_t)test_rounds(300)) {
     data[i] = (char)(data[i] ^ (1 << i % 8));
     test_write_file(memo, data, size);
     ck_assert_str_eq(versions(), "12080 ");
     data[i] = (char)(data[i] ^ (1 << i % 8));
   }
-  for (size_t n = 0; n < size; n += 1 + size / 60) {
+  for (size_t n = 0; n < size; n += 1 + size / (size_t)test_rounds(60)) {
     test_write_file(memo, data, n);
     ck_assert_str_eq(versions(), "12080 ");
   }
@@ -536,7 +535,7 @@ START_TEST(build_id_identifies)
   make_elf(data, 20);
   ck_assert_str_eq(build_of(data, ELF_SIZE),
                    "id-0102030405060708090a0b0c0d0e0f1011121314");
-  data[ELF_SIZE - 1] ^= 1; /* the rest does not matter then */
+  data[ELF_SIZE - 1] ^= 1; /* bytes outside of the notes do not count */
   ck_assert_str_eq(build_of(data, ELF_SIZE),
                    "id-0102030405060708090a0b0c0d0e0f1011121314");
   make_elf(data, 32); /* longer than fits: hashed */

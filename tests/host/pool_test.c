@@ -1,4 +1,5 @@
-/* pool_test.c -- threads of the pool: bound, wake-up, removal, signals, fork. */
+/* pool_test.c -- threads of the pool: bound, wake-up, removal, signals, fork.
+ */
 #include "support.h"
 
 #include "base/os.h"
@@ -87,7 +88,7 @@ START_TEST(pool_runs_everything_within_its_bound)
 }
 END_TEST
 
-/* A burst after a pause: the one idle thread is not all there is. */
+/* A burst after a pause starts further threads beside the idle one. */
 START_TEST(pool_wakes_enough_threads)
 {
   kiln__pool *pool;
@@ -101,7 +102,7 @@ START_TEST(pool_wakes_enough_threads)
     sem_post(&gate);
     wait_for(&done, 1);
     if (round % 5 != 0)
-      kiln__sleep_ns(500000); /* let it fall idle */
+      kiln__sleep_ns(500000); /* until it is idle */
     for (int i = 1; i <= 4; i++)
       kiln__pool_add(pool, &jobs[i].task);
     wait_for(&running, 4); /* all at once */
@@ -140,7 +141,7 @@ START_TEST(pool_gives_tasks_back)
 }
 END_TEST
 
-/* No thread to be had: the work is done here. */
+/* No thread can be started: the task runs in the calling thread. */
 START_TEST(pool_without_threads_works)
 {
   struct rlimit before, none;
@@ -187,8 +188,8 @@ START_TEST(pool_runs_no_signal_handlers)
 }
 END_TEST
 
-/* In a child the threads are gone: work is done here, and free does not wait
- * for them. */
+/* A forked child has no threads: tasks run in the calling thread, and free does
+ * not wait. */
 START_TEST(pool_in_a_forked_child)
 {
   kiln__pool *pool;

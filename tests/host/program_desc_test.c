@@ -1,4 +1,5 @@
-/* Descs: what is refused, what is normalised, and what is part of the key. */
+/* Descriptions: what is refused, what is normalised, and what is part of the
+ * key. */
 #include "support.h"
 
 #include "program/plan.h"
@@ -281,8 +282,8 @@ START_TEST(what_matters_is_in_the_key)
 }
 END_TEST
 
-/* The same bytes in every process, build and machine: whoever changes what a
- * key holds must see that every pack and cache entry goes stale. */
+/* Keys are the same in every process, build and machine. A change of these
+ * values makes every pack and cache entry useless, and must be intended. */
 START_TEST(keys_are_stable)
 {
   const kiln_program_desc desc = {.source = with_a,
@@ -391,7 +392,7 @@ START_TEST(key_names_program_and_target)
 }
 END_TEST
 
-/* Lower rungs get the features of the code, the limits of the device. */
+/* Lower rungs get the features of the target and the limits of the device. */
 START_TEST(macros_of_a_lower_target)
 {
   const kiln_target target = {.cc = 70};

@@ -1,4 +1,4 @@
-/* From a desc to an image, with a scripted NVRTC. */
+/* From a description to an image, with a scripted NVRTC. */
 #include "support.h"
 
 #include "fake_nvrtc.h"
@@ -225,7 +225,7 @@ static void compile_quickly(kiln_runtime *rt, const kiln_program_desc *desc)
   kiln_image_free(image);
 }
 
-/* Whoever knows them gets them, once, and not beside a debugger's code. */
+/* Compilers that support them get them, once, and not together with -G. */
 START_TEST(options_for_compiling_sooner)
 {
   static const char *const own[] = {"--minimal", "-Ofast-compile=mid"};
@@ -268,7 +268,7 @@ START_TEST(old_compilers_know_none_of_them)
 }
 END_TEST
 
-/* A compiler that lacks something as long as it is asked for the minimum. */
+/* A compiler that fails as long as --minimal is given. */
 static void lack(void *user)
 {
   (void)user;
@@ -565,7 +565,7 @@ START_TEST(the_newest_that_the_driver_takes)
 }
 END_TEST
 
-/* What any NVRTC of the past made is found by the memo that describes it. */
+/* The memo describes each earlier NVRTC, so what it compiled is found. */
 START_TEST(the_cache_answers_when_nvrtc_is_gone)
 {
   const kiln_program_desc desc = {.source = source, .name = "p.cu"};
@@ -719,7 +719,7 @@ START_TEST(a_pack_steps_in_for_an_nvrtc_that_does_not_work)
   desc.refresh = true;
   ck_kiln_is(kiln_compile(&image, rt, &desc, &sm_86), KILN_ENONVRTC);
   desc.refresh = false;
-  /* Not kept in the place of what a compiler would make. */
+  /* It is not cached under the key of a compiled image. */
   control->rc[FAKE_NVRTC_compileProgram] = 0;
   ck_kiln_ok(kiln_compile(&image, rt, &desc, &sm_86));
   ck_assert_int_eq(kiln_image_origin(image), KILN_FROM_COMPILER);
@@ -793,7 +793,7 @@ START_TEST(a_failure_crosses_threads)
 }
 END_TEST
 
-/* Every compile thread waits in its own work: finishing must not wait for one. */
+/* Every compile thread is busy: finishing must not wait for one. */
 typedef struct nested {
   kiln__task task;
   kiln_runtime *rt;

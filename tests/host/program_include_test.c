@@ -61,7 +61,8 @@ START_TEST(finds_directives)
   kiln__lexer lexer;
 
   memcpy(text, texts[_i].text, size);
-  text = realloc(text, size == 0 ? 1 : size); /* nothing behind it */
+  text = realloc(
+      text, size == 0 ? 1 : size); /* so that ASan sees a read past its end */
   kiln__lexer_init(&lexer, text, size);
   while (kiln__lexer_next(&lexer, &found))
     snprintf(got + strlen(got), sizeof got - strlen(got), "%c:%.100s ",
@@ -195,8 +196,6 @@ START_TEST(files_are_part_of_the_key)
 }
 END_TEST
 
-/* The first folder that has it is what the compiler takes, but a file in any
- * of them may be. */
 /* C's headers, unless the caller has one of that name. */
 START_TEST(c_headers_are_there)
 {
@@ -248,6 +247,8 @@ START_TEST(headers_of_the_compiler)
 }
 END_TEST
 
+/* The compiler takes the file of the first folder. The files of the others
+ * count too, since they could become the first. */
 START_TEST(every_folder_is_looked_at)
 {
   char second[300], found[512], hash[33], other[33];
@@ -414,8 +415,8 @@ START_TEST(out_of_memory)
 }
 END_TEST
 
-/* They are not lexed: each include has to stand where a plain search sees it, or
- * to be one for other compilers, in quotes. */
+/* Kiln's own texts are not lexed. Each include must be on a line that a plain
+ * search finds, or be in quotes, for other compilers. */
 static void check_embedded(const char *name, const char *text, size_t size)
 {
   kiln__include found;

@@ -1,4 +1,4 @@
-/* The compiler's log: what people get to see, and the numbers in it. */
+/* The compiler's log: the form that users see, and the numbers in it. */
 #include "support.h"
 
 #include "program/compiler.h"
@@ -29,14 +29,14 @@ static const struct {
     {"a.cu(3): error: x\n \0", "a.cu(3): error: x\n"},
     {"a\r\nb\r\n", "a\nb\n"},
     {"a\n\nb\n", "a\n\nb\n"},
-    /* Bytes that are no UTF-8, or that would steer a terminal. */
+    /* Bytes that are no UTF-8, or that control a terminal. */
     {"\xff\xfe z\x1b[31m\n", "?? z?[31m\n"},
     {"caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\xa5\n",
      "caf\xc3\xa9 \xe2\x82\xac \xf0\x9f\x94\xa5\n"},
     {"cut \xe2\x82", "cut ??\n"},
     {"long \xc0\xaf \xed\xa0\x80 \xf5\x80\x80\x80", "long ?? ??? ????\n"},
     {"\ttab\n", "\ttab\n"},
-    /* Lines that the compiler makes up for name expressions. */
+    /* Lines that the compiler generates for name expressions. */
     {"__nv_name_map(3): error: identifier \"g\" is undefined\n"
      "  #pragma nv_mangled_name g<3>\n                          ^\n\n1 error",
      "name expression \"g<3>\": error: identifier \"g\" is undefined\n\n"

@@ -22,7 +22,7 @@ static const char text[] =
     ".entry bounds(.param .u32 x) .reqntid 64\n{ ret; }\n"
     ".entry bare\n{\n}\n";
 
-/* A copy with nothing behind it, so that ASan sees a step too far. */
+/* A copy of exact size, so that ASan sees a read past its end. */
 static char *exact(size_t size)
 {
   char *copy = malloc(size == 0 ? 1 : size);
@@ -74,7 +74,7 @@ START_TEST(sizes_of_all_kinds_of_parameters)
   for (size_t i = 0; i < 6; i++)
     ck_assert_uint_eq(sizes[i], want[i]);
 
-  /* Too little room still counts all. */
+  /* A capacity that is too small still counts all. */
   ck_assert(
       kiln__image_ptx_params(ptx, size, "_Z5scaleIfEvPT_S0_1P", two, 2, &n));
   ck_assert_uint_eq(n, 6);

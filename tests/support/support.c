@@ -138,3 +138,10 @@ uint64_t test_random(uint64_t *state)
   x ^= x << 17;
   return *state = x;
 }
+
+int test_rounds(int full)
+{
+  if (getenv("KILN_TEST_THOROUGH") != NULL)
+    return full;
+  return full < 10 ? 1 : full / 10;
+}

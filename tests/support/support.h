@@ -59,6 +59,10 @@ void test_dir_remove(const char *path);
 void test_write_file(const char *path, const void *data, size_t size);
 char *test_read_file(const char *path, size_t *size); /* the caller frees it */
 
+/* How often a test repeats: `full` times with KILN_TEST_THOROUGH=1, else a tenth
+ * of it, at least once. */
+int test_rounds(int full);
+
 /* Returns the next number of a xorshift generator. A seed must not be 0. */
 uint64_t test_random(uint64_t *state);
 

@@ -1,6 +1,6 @@
-/* library.h -- load shared libraries that somebody else installed. */
-#ifndef KILN_LIBRARY_H
-#define KILN_LIBRARY_H
+/* load_library.h -- load shared libraries that somebody else installed. */
+#ifndef KILN_LOAD_LIBRARY_H
+#define KILN_LOAD_LIBRARY_H
 
 #include "os.h"
 

@@ -1,4 +1,4 @@
-/* library.c -- find and load shared libraries without the loader's two traps.
+/* load_library.c -- find and load shared libraries without the loader's two traps.
  *
  * Problem: dlopen() of a truncated file ends the process with SIGBUS, and
  * dlopen("libx.so") takes a file from the current directory if LD_LIBRARY_PATH
@@ -7,7 +7,7 @@
  * folders, /etc/ld.so.cache the rest), keep absolute ones only, and compare a
  * file's size with its program headers before it is loaded by its full path.
  * Cost: one stat per folder and some reads of each candidate's head. */
-#include "library.h"
+#include "load_library.h"
 
 #include <dlfcn.h>
 #include <elf.h>
