@@ -11,74 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static int posix_openat(void *user, int dir, const char *name, int flags,
-                        mode_t mode)
-{
-  (void)user;
-  return openat(dir, name, flags, mode);
-}
-
-static ssize_t posix_read(void *user, int fd, void *buf, size_t n)
-{
-  (void)user;
-  return read(fd, buf, n);
-}
-
-static ssize_t posix_pread(void *user, int fd, void *buf, size_t n, off_t at)
-{
-  (void)user;
-  return pread(fd, buf, n, at);
-}
-
-static ssize_t posix_write(void *user, int fd, const void *buf, size_t n)
-{
-  (void)user;
-  return write(fd, buf, n);
-}
-
-static int posix_close(void *user, int fd)
-{
-  (void)user;
-  return close(fd);
-}
-
-static int posix_fstat(void *user, int fd, struct stat *out)
-{
-  (void)user;
-  return fstat(fd, out);
-}
-
-static int posix_fstatat(void *user, int dir, const char *name,
-                         struct stat *out)
-{
-  (void)user;
-  return fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW);
-}
-
-static int posix_mkdirat(void *user, int dir, const char *name, mode_t mode)
-{
-  (void)user;
-  return mkdirat(dir, name, mode);
-}
-
-static int posix_renameat(void *user, int dir, const char *from, const char *to)
-{
-  (void)user;
-  return renameat(dir, from, dir, to);
-}
-
-static int posix_unlinkat(void *user, int dir, const char *name)
-{
-  (void)user;
-  return unlinkat(dir, name, 0);
-}
-
-static int posix_futimens(void *user, int fd, const struct timespec times[2])
-{
-  (void)user;
-  return futimens(fd, times);
-}
-
 static int set_lock(int fd, short type, off_t at)
 {
   struct flock range = {
@@ -87,47 +19,45 @@ static int set_lock(int fd, short type, off_t at)
   return fcntl(fd, F_OFD_SETLK, &range);
 }
 
-static int posix_lock(void *user, int fd, off_t at)
-{
-  (void)user;
-  return set_lock(fd, F_WRLCK, at);
-}
+/* The table's functions: result, name, parameters, and the call that they make. */
+#define FS_CALLS(X)                                                            \
+  X(int, openat,                                                               \
+    (void *user, int dir, const char *name, int flags, mode_t mode),           \
+    openat(dir, name, flags, mode))                                            \
+  X(ssize_t, read, (void *user, int fd, void *buf, size_t n),                  \
+    read(fd, buf, n))                                                          \
+  X(ssize_t, pread, (void *user, int fd, void *buf, size_t n, off_t at),       \
+    pread(fd, buf, n, at))                                                     \
+  X(ssize_t, write, (void *user, int fd, const void *buf, size_t n),           \
+    write(fd, buf, n))                                                         \
+  X(int, close, (void *user, int fd), close(fd))                               \
+  X(int, fstat, (void *user, int fd, struct stat *out), fstat(fd, out))        \
+  X(int, fstatat, (void *user, int dir, const char *name, struct stat *out),   \
+    fstatat(dir, name, out, AT_SYMLINK_NOFOLLOW))                              \
+  X(int, mkdirat, (void *user, int dir, const char *name, mode_t mode),        \
+    mkdirat(dir, name, mode))                                                  \
+  X(int, renameat, (void *user, int dir, const char *from, const char *to),    \
+    renameat(dir, from, dir, to))                                              \
+  X(int, unlinkat, (void *user, int dir, const char *name),                    \
+    unlinkat(dir, name, 0))                                                    \
+  X(int, futimens, (void *user, int fd, const struct timespec times[2]),       \
+    futimens(fd, times))                                                       \
+  X(int, lock, (void *user, int fd, off_t at), set_lock(fd, F_WRLCK, at))      \
+  X(int, unlock, (void *user, int fd, off_t at), set_lock(fd, F_UNLCK, at))    \
+  X(DIR *, fdopendir, (void *user, int fd), fdopendir(fd))                     \
+  X(struct dirent *, readdir, (void *user, DIR *dir), readdir(dir))
 
-static int posix_unlock(void *user, int fd, off_t at)
-{
-  (void)user;
-  return set_lock(fd, F_UNLCK, at);
-}
+#define DEFINE(type, name, parameters, call)                                   \
+  static type posix_##name parameters                                          \
+  {                                                                            \
+    (void)user;                                                                \
+    return call;                                                               \
+  }
+#define MEMBER(type, name, parameters, call) .name = posix_##name,
 
-static DIR *posix_fdopendir(void *user, int fd)
-{
-  (void)user;
-  return fdopendir(fd);
-}
+FS_CALLS(DEFINE)
 
-static struct dirent *posix_readdir(void *user, DIR *dir)
-{
-  (void)user;
-  return readdir(dir);
-}
-
-const kiln__fs kiln__fs_posix = {
-    .openat = posix_openat,
-    .read = posix_read,
-    .pread = posix_pread,
-    .write = posix_write,
-    .close = posix_close,
-    .fstat = posix_fstat,
-    .fstatat = posix_fstatat,
-    .mkdirat = posix_mkdirat,
-    .renameat = posix_renameat,
-    .unlinkat = posix_unlinkat,
-    .futimens = posix_futimens,
-    .lock = posix_lock,
-    .unlock = posix_unlock,
-    .fdopendir = posix_fdopendir,
-    .readdir = posix_readdir,
-};
+const kiln__fs kiln__fs_posix = {FS_CALLS(MEMBER)};
 
 bool kiln__write_all(const kiln__fs *fs, int fd, const void *data, size_t n)
 {

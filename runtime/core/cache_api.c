@@ -35,38 +35,36 @@ kiln_status kiln_cache_each(kiln_runtime *rt, bool verify, kiln_cache_fn fn,
   return kiln__cache_visit(rt->cache, verify, fn, user);
 }
 
+/* What repair, trim and clear share: `removed` may be NULL. */
+static kiln_status start_count(const kiln_runtime *rt, uint64_t **removed,
+                               uint64_t *unused)
+{
+  if (*removed == NULL)
+    *removed = unused;
+  **removed = 0;
+  return need(rt, rt);
+}
+
 kiln_status kiln_cache_repair(kiln_runtime *rt, uint64_t *removed)
 {
-  uint64_t n = 0;
-  const kiln_status st = need(rt, rt);
+  uint64_t unused;
+  const kiln_status st = start_count(rt, &removed, &unused);
 
-  if (removed != NULL)
-    *removed = 0;
-  return st != KILN_OK
-             ? st
-             : kiln__cache_repair(rt->cache, removed == NULL ? &n : removed);
+  return st != KILN_OK ? st : kiln__cache_repair(rt->cache, removed);
 }
 
 kiln_status kiln_cache_trim(kiln_runtime *rt, uint64_t bytes, uint64_t *removed)
 {
-  uint64_t n = 0;
-  const kiln_status st = need(rt, rt);
+  uint64_t unused;
+  const kiln_status st = start_count(rt, &removed, &unused);
 
-  if (removed != NULL)
-    *removed = 0;
-  return st != KILN_OK ? st
-                       : kiln__cache_shrink(rt->cache, bytes,
-                                            removed == NULL ? &n : removed);
+  return st != KILN_OK ? st : kiln__cache_shrink(rt->cache, bytes, removed);
 }
 
 kiln_status kiln_cache_clear(kiln_runtime *rt, uint64_t *removed)
 {
-  uint64_t n = 0;
-  const kiln_status st = need(rt, rt);
+  uint64_t unused;
+  const kiln_status st = start_count(rt, &removed, &unused);
 
-  if (removed != NULL)
-    *removed = 0;
-  return st != KILN_OK
-             ? st
-             : kiln__cache_wipe(rt->cache, removed == NULL ? &n : removed);
+  return st != KILN_OK ? st : kiln__cache_wipe(rt->cache, removed);
 }

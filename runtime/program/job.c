@@ -190,13 +190,7 @@ static kiln_status make_job(kiln_job **out, kiln_runtime *rt,
 static kiln_status check_descs(const kiln_program_desc *desc, size_t n)
 {
   for (size_t i = 0; i < n; i++) {
-    const kiln_program_desc *d = &desc[i];
-
-    if ((d->headers == NULL && d->n_headers != 0) ||
-        (d->defines == NULL && d->n_defines != 0) ||
-        (d->traits == NULL && d->n_traits != 0) ||
-        (d->names == NULL && d->n_names != 0) ||
-        (d->options == NULL && d->n_options != 0))
+    if (!kiln__desc_has_lists(&desc[i]))
       return kiln__fail(KILN_EINVAL, NULL,
                         "desc[%zu] has a count without its list", i);
   }

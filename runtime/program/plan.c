@@ -145,13 +145,18 @@ static kiln_status plan_name(kiln__plan *plan)
 
 /* ---- Lists ------------------------------------------------------------------- */
 
+bool kiln__desc_has_lists(const kiln_program_desc *desc)
+{
+  return (desc->headers != NULL || desc->n_headers == 0) &&
+         (desc->defines != NULL || desc->n_defines == 0) &&
+         (desc->traits != NULL || desc->n_traits == 0) &&
+         (desc->names != NULL || desc->n_names == 0) &&
+         (desc->options != NULL || desc->n_options == 0);
+}
+
 static kiln_status check_counts(const kiln_program_desc *desc)
 {
-  if ((desc->headers == NULL && desc->n_headers != 0) ||
-      (desc->defines == NULL && desc->n_defines != 0) ||
-      (desc->traits == NULL && desc->n_traits != 0) ||
-      (desc->names == NULL && desc->n_names != 0) ||
-      (desc->options == NULL && desc->n_options != 0))
+  if (!kiln__desc_has_lists(desc))
     return kiln__fail(KILN_EINVAL, NULL,
                       "kiln_program_desc has a count without its list");
   return KILN_OK;

@@ -38,6 +38,8 @@ typedef struct kiln__plan {
  * KILN_EINVAL, KILN_ENOTFOUND (builtin), KILN_ENOMEM. */
 kiln_status kiln__plan_make(kiln__plan *plan, const kiln_allocator *a,
                             const kiln_program_desc *desc);
+/* False if a count of the description comes without its list. */
+bool kiln__desc_has_lists(const kiln_program_desc *desc);
 /* Checks the description without following its includes. As kiln__plan_make().
  */
 kiln_status kiln__plan_check(kiln__plan *plan, const kiln_allocator *a,

@@ -148,26 +148,38 @@ static int f_openat(void *user, int dir, const char *name, int flags,
   return kiln__fs_posix.openat(NULL, dir, name, flags, mode);
 }
 
-static ssize_t f_read(void *user, int fd, void *buf, size_t n)
-{
-  if (fails(user) || interrupted(user))
-    return -1;
-  return kiln__fs_posix.read(NULL, fd, buf, limit(user, n));
-}
+/* Functions that fail as `refuse` says, and otherwise make the real call. */
+#define FORWARD(type, name, parameters, refuse, failure, arguments)            \
+  static type f_##name parameters                                              \
+  {                                                                            \
+    return refuse ? failure : kiln__fs_posix.name arguments;                   \
+  }
+#define STOPPED (fails(user) || interrupted(user))
+#define UNWRITABLE (fails(user) || (read_only(user) && errno_is(EROFS)))
 
-static ssize_t f_pread(void *user, int fd, void *buf, size_t n, off_t at)
-{
-  if (fails(user) || interrupted(user))
-    return -1;
-  return kiln__fs_posix.pread(NULL, fd, buf, limit(user, n), at);
-}
-
-static ssize_t f_write(void *user, int fd, const void *buf, size_t n)
-{
-  if (fails(user) || interrupted(user))
-    return -1;
-  return kiln__fs_posix.write(NULL, fd, buf, limit(user, n));
-}
+FORWARD(ssize_t, read, (void *user, int fd, void *buf, size_t n), STOPPED, -1,
+        (NULL, fd, buf, limit(user, n)))
+FORWARD(ssize_t, pread, (void *user, int fd, void *buf, size_t n, off_t at),
+        STOPPED, -1, (NULL, fd, buf, limit(user, n), at))
+FORWARD(ssize_t, write, (void *user, int fd, const void *buf, size_t n),
+        STOPPED, -1, (NULL, fd, buf, limit(user, n)))
+FORWARD(int, fstat, (void *user, int fd, struct stat *out), fails(user), -1,
+        (NULL, fd, out))
+FORWARD(int, fstatat, (void *user, int dir, const char *name, struct stat *out),
+        fails(user), -1, (NULL, dir, name, out))
+FORWARD(int, mkdirat, (void *user, int dir, const char *name, mode_t mode),
+        UNWRITABLE, -1, (NULL, dir, name, mode))
+FORWARD(int, renameat, (void *user, int dir, const char *from, const char *to),
+        UNWRITABLE, -1, (NULL, dir, from, to))
+FORWARD(int, unlinkat, (void *user, int dir, const char *name), UNWRITABLE, -1,
+        (NULL, dir, name))
+FORWARD(int, futimens, (void *user, int fd, const struct timespec times[2]),
+        UNWRITABLE, -1, (NULL, fd, times))
+FORWARD(int, unlock, (void *user, int fd, off_t at), fails(user), -1,
+        (NULL, fd, at))
+FORWARD(DIR *, fdopendir, (void *user, int fd), fails(user), NULL, (NULL, fd))
+FORWARD(struct dirent *, readdir, (void *user, DIR *dir), fails(user), NULL,
+        (NULL, dir))
 
 /* The descriptor is gone even if close fails. */
 static int f_close(void *user, int fd)
@@ -180,44 +192,6 @@ static int f_close(void *user, int fd)
   return fail ? -1 : 0;
 }
 
-static int f_fstat(void *user, int fd, struct stat *out)
-{
-  return fails(user) ? -1 : kiln__fs_posix.fstat(NULL, fd, out);
-}
-
-static int f_fstatat(void *user, int dir, const char *name, struct stat *out)
-{
-  return fails(user) ? -1 : kiln__fs_posix.fstatat(NULL, dir, name, out);
-}
-
-static int f_mkdirat(void *user, int dir, const char *name, mode_t mode)
-{
-  if (fails(user) || (read_only(user) && errno_is(EROFS)))
-    return -1;
-  return kiln__fs_posix.mkdirat(NULL, dir, name, mode);
-}
-
-static int f_renameat(void *user, int dir, const char *from, const char *to)
-{
-  if (fails(user) || (read_only(user) && errno_is(EROFS)))
-    return -1;
-  return kiln__fs_posix.renameat(NULL, dir, from, to);
-}
-
-static int f_unlinkat(void *user, int dir, const char *name)
-{
-  if (fails(user) || (read_only(user) && errno_is(EROFS)))
-    return -1;
-  return kiln__fs_posix.unlinkat(NULL, dir, name);
-}
-
-static int f_futimens(void *user, int fd, const struct timespec times[2])
-{
-  if (fails(user) || (read_only(user) && errno_is(EROFS)))
-    return -1;
-  return kiln__fs_posix.futimens(NULL, fd, times);
-}
-
 static int f_lock(void *user, int fd, off_t at)
 {
   const faulty_fs *f = user;
@@ -227,21 +201,6 @@ static int f_lock(void *user, int fd, off_t at)
     return -1;
   }
   return fails(user) ? -1 : kiln__fs_posix.lock(NULL, fd, at);
-}
-
-static int f_unlock(void *user, int fd, off_t at)
-{
-  return fails(user) ? -1 : kiln__fs_posix.unlock(NULL, fd, at);
-}
-
-static DIR *f_fdopendir(void *user, int fd)
-{
-  return fails(user) ? NULL : kiln__fs_posix.fdopendir(NULL, fd);
-}
-
-static struct dirent *f_readdir(void *user, DIR *dir)
-{
-  return fails(user) ? NULL : kiln__fs_posix.readdir(NULL, dir);
 }
 
 void faulty_fs_init(faulty_fs *f)
