@@ -662,13 +662,13 @@ static void *replace_often(void *arg)
 START_TEST(replacing_at_once)
 {
   pthread_t threads[WRITERS];
-  char letters[WRITERS];
+  char names[WRITERS];
   void *failed;
 
   for (int i = 0; i < WRITERS; i++) {
-    letters[i] = (char)('a' + i);
+    names[i] = (char)('a' + i);
     ck_assert_int_eq(
-        pthread_create(&threads[i], NULL, replace_often, &letters[i]), 0);
+        pthread_create(&threads[i], NULL, replace_often, &names[i]), 0);
   }
   for (int i = 0; i < 300; i++) {
     kiln__buf b;
@@ -833,7 +833,7 @@ static int child_of(const kiln__fork_guard *guard)
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-START_TEST(children_are_told_apart)
+START_TEST(children_are_recognised)
 {
   kiln__fork_guard guard;
   kiln__fork_guard by_pid;
@@ -884,7 +884,7 @@ static Suite *make(void)
   tcase_add_test(record, statuses_have_names_and_texts);
   tcase_add_test(record, trail_remembers_each_place);
   tcase_add_test(record, environment_and_clocks);
-  tcase_add_test(record, children_are_told_apart);
+  tcase_add_test(record, children_are_recognised);
   tcase_set_timeout(files, 60);
   tcase_add_checked_fixture(files, make_folder, drop_folder);
   tcase_add_test(files, files_are_read_whole);

@@ -88,7 +88,7 @@ kiln_status maker_run(void *user, kiln__entry **out)
   if (m->sleep_ms > 0)
     kiln__sleep_ns((uint64_t)m->sleep_ms * 1000000);
   if (m->fail != KILN_OK)
-    return kiln__fail(m->fail, "mend it", "made to fail: %s", m->name);
+    return kiln__fail(m->fail, "let it succeed", "made to fail: %s", m->name);
   *out = image_make(m->alloc, m->key, m->name, m->size);
   return *out == NULL ? kiln__fail_memory("image") : KILN_OK;
 }

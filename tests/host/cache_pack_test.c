@@ -301,7 +301,7 @@ static void refused(const char *reason)
   test_dir_remove(b.dir);
 }
 
-START_TEST(unusable_packs_are_told)
+START_TEST(unusable_packs_are_reported)
 {
   static const char *const list[] = {"sm_90"};
   unsigned char *data;
@@ -445,7 +445,7 @@ static Suite *suite(void)
   tcase_add_test(t, earlier_packs_win_and_targets_are_listed);
   tcase_add_test(t, repetitions_are_written_once);
   tcase_add_test(t, damaged_packs_are_ignored);
-  tcase_add_test(t, unusable_packs_are_told);
+  tcase_add_test(t, unusable_packs_are_reported);
   tcase_add_test(t, forged_index_is_a_miss);
   tcase_add_test(t, counts_are_bounded_before_reading);
   tcase_add_test(t, memory_fails_in_turn);

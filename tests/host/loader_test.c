@@ -89,7 +89,7 @@ START_TEST(symbols_come_from_the_driver_itself)
 }
 END_TEST
 
-START_TEST(stub_is_told_apart)
+START_TEST(stub_is_recognised)
 {
   ck_kiln_is(kiln__driver_open(&driver, &memory.alloc, STUB, NULL, trail),
              KILN_ENODRIVER);
@@ -243,7 +243,7 @@ static void count_steps(void *user, const kiln_trail_step *step)
   counts[step->found]++;
 }
 
-START_TEST(trail_tells_every_place)
+START_TEST(trail_lists_every_place)
 {
   int counts[2] = {0};
 
@@ -448,7 +448,7 @@ static Suite *suite(void)
   tcase_set_timeout(open, 30);
   tcase_add_test(open, least_driver_is_enough);
   tcase_add_test(open, symbols_come_from_the_driver_itself);
-  tcase_add_test(open, stub_is_told_apart);
+  tcase_add_test(open, stub_is_recognised);
   tcase_add_test(open, toolkit_stub_folder_with_another_code);
   tcase_add_test(open, missing_required_symbol_is_named);
   tcase_add_test(open, old_version_is_refused);
@@ -457,7 +457,7 @@ static Suite *suite(void)
   tcase_add_test(open, bad_paths_are_errors);
   tcase_add_test(open, relative_path_is_made_absolute);
   tcase_add_test(open, current_directory_is_never_searched);
-  tcase_add_test(open, trail_tells_every_place);
+  tcase_add_test(open, trail_lists_every_place);
   tcase_add_test(open, only_the_soname_with_1);
   tcase_add_test(open, only_the_plain_name);
   tcase_add_test(open, stub_on_the_library_path_is_passed_over);
