@@ -40,7 +40,7 @@ static struct kiln__cpu_live_slot *slot_of(struct kiln__cpu_live_slot *slots,
 }
 
 /* Rebuilds the table where one more entry would use more than half of it. */
-static bool make_room(kiln__cpu_machine *m)
+static bool reserve(kiln__cpu_machine *m)
 {
   size_t capacity = 64;
   struct kiln__cpu_live_slot *slots;
@@ -72,7 +72,7 @@ bool kiln__cpu_live_add(const void *p, kiln__cpu_handle kind)
   if (m == NULL || p == NULL)
     return false;
   pthread_mutex_lock(&m->live_lock);
-  ok = make_room(m);
+  ok = reserve(m);
   if (ok) {
     slot = slot_of(m->live, m->live_capacity, p);
     if (slot->p == GONE)

@@ -215,7 +215,7 @@ typedef struct kiln__cpu_work {
  * callee owns `work` from here on, also on failure. Work of the legacy stream
  * waits for all blocking streams, and they wait for it.
  * CUDA_SUCCESS, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_OUT_OF_MEMORY, the
- * context's sticky error, or a code that says why the capture is invalid. */
+ * context's sticky error, or CUDA_ERROR_STREAM_CAPTURE_*. */
 CUresult kiln__cpu_enqueue(CUcontext context, CUstream stream,
                            kiln__cpu_work *work);
 /* The same, but returns when the work is done, as synchronous copies and fills

@@ -1,7 +1,7 @@
 /* dropin_report.c -- settings and report of the drop-in libcuda.so.1.
  *
- * A program that is run under `kiln exec` knows nothing of Kiln. Two environment
- * variables connect them:
+ * The program that loads this library need not know Kiln, so that `kiln exec`
+ * communicates with it through two environment variables:
  *
  * KILN_CPU         settings in the syntax of kiln_cpu_parse()
  * KILN_CPU_REPORT  file to which the end of the process appends JSON objects,

@@ -38,6 +38,7 @@ static void *open_path(const char *path, size_t n)
   return dlmopen(LM_ID_BASE, copy, flags); /* not dlopen: see preload.c */
 }
 
+/* Does the path end with the name that this shim was built for? */
 static int has_own_name(const char *path, size_t n)
 {
   static const char own[] = "/" KILN__NVRTC_NAME;
@@ -46,6 +47,8 @@ static int has_own_name(const char *path, size_t n)
          memcmp(path + n - (sizeof own - 1), own, sizeof own - 1) == 0;
 }
 
+/* Opens the first library of the list that can be opened; with `own_name` only
+ * those of this shim's name. */
 static void *open_listed(const char *list, int own_name)
 {
   while (*list != '\0') {
@@ -61,6 +64,7 @@ static void *open_listed(const char *list, int own_name)
   return NULL;
 }
 
+/* Finds the real library once. Without one, every function reports an error. */
 static void open_real(void)
 {
   const char *list = getenv("KILN_EXEC_NVRTC");

@@ -67,6 +67,8 @@ static int nvrtc_shim(const char *asked, const char *dir, char *path,
   return 0;
 }
 
+/* Stores the path of the shim for what the program asks. 0: it asks for
+ * another library, or there is no shim. */
 static int is_ours(const char *asked, const char *dir, char *path, size_t size)
 {
   if (names(last_part(asked), "libnvrtc.so"))
@@ -87,5 +89,5 @@ void *dlopen(const char *path, int flags)
   *(void **)&next = dlsym(RTLD_NEXT, "dlopen");
   if (path != NULL && dir != NULL && is_ours(path, dir, ours, sizeof ours))
     path = ours;
-  return next(path, flags);
+  return next(path, flags); /* a tail call: -O2 makes it a jump */
 }

@@ -135,15 +135,15 @@ static CUresult add_text(CUlinkState state, const char *ptx)
 }
 
 /* A fat binary with one entry: `kind` 1 is PTX, 2 machine code. */
-static void make_fatbin(uint8_t *to, size_t room, uint16_t kind,
+static void make_fatbin(uint8_t *to, size_t capacity, uint16_t kind,
                         const char *payload)
 {
   const uint64_t size = strlen(payload) + 1, all = 64 + size;
   const uint32_t magic = 0xba55ed50, head = 64;
   const uint16_t version = 1, container = 16;
 
-  ck_assert_uint_le(container + all, room);
-  memset(to, 0, room);
+  ck_assert_uint_le(container + all, capacity);
+  memset(to, 0, capacity);
   memcpy(to, &magic, 4);
   memcpy(to + 4, &version, 2);
   memcpy(to + 6, &container, 2);

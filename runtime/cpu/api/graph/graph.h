@@ -90,7 +90,7 @@ bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
  * False: the graph has a cycle, or with *order NULL, there is no memory. */
 bool kiln__cpu_graph_order(CUgraph graph, CUgraphNode **order);
 
-/* ---- Work of nodes, made by the files that know it ------------------------------- */
+/* ---- Work of nodes ----------------------------------------------------------------- */
 
 /* Each pair makes work from the parameters of a node, and gives them back. The
  * work copies the parameters; what the second function returns points into the
@@ -143,7 +143,7 @@ CUresult kiln__cpu_capture_wait(CUstream stream, CUevent event, unsigned flags,
  * CUDA_ERROR_CAPTURED_EVENT if its last record was captured. */
 CUresult kiln__cpu_capture_event(CUevent event);
 /* Called when a stream is destroyed. The capture that it began ends; a capture
- * that it joined goes on without it. */
+ * that it joined continues without it. */
 void kiln__cpu_capture_forget(CUstream stream);
 
 /* Gives cached memory above each pool's release threshold back. Called when the

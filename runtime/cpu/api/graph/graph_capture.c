@@ -344,8 +344,8 @@ void kiln__cpu_end_captures(CUcontext context)
 
 /* ---- What a capture forbids -------------------------------------------------------- */
 
-/* A call that waits, allocates or frees. It invalidates captures as the modes of
- * the capture and of the calling thread say. The caller holds the lock. */
+/* A call that waits, allocates or frees. It invalidates the captures for which
+ * their own mode and that of the calling thread forbid such calls. The caller holds the lock. */
 static CUresult unsafe(void)
 {
   const kiln__cpu_thread *t = kiln__cpu_this_thread();

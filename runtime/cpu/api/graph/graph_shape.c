@@ -128,19 +128,21 @@ CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
 typedef struct list {
   CUgraphNode *to, *from; /* NULL: only counted */
   CUgraphEdgeData *edges;
-  size_t n, room;
+  size_t n, capacity;
 } list;
 
 static list list_of(CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *edges,
                     const size_t *n)
 {
-  return (list){
-      .from = from, .to = to, .edges = edges, .room = from == NULL ? 0 : *n};
+  return (list){.from = from,
+                .to = to,
+                .edges = edges,
+                .capacity = from == NULL ? 0 : *n};
 }
 
 static void put(list *l, CUgraphNode from, CUgraphNode to)
 {
-  if (l->n < l->room) {
+  if (l->n < l->capacity) {
     l->from[l->n] = from;
     if (l->to != NULL)
       l->to[l->n] = to;
@@ -156,7 +158,7 @@ static void finish(const list *l, size_t *n)
     *n = l->n;
     return;
   }
-  for (size_t i = l->n; i < l->room; i++) {
+  for (size_t i = l->n; i < l->capacity; i++) {
     l->from[i] = NULL;
     if (l->to != NULL)
       l->to[i] = NULL;

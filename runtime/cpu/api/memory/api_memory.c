@@ -1,7 +1,7 @@
 /* api_memory.c -- device, pitched and managed memory, and the ledger of all
  * allocations.
  *
- * The address map knows which addresses exist; the ledger records, per first
+ * The address map records which addresses exist; the ledger records, per first
  * address, what the API needs besides: context, flags, pool, size as requested.
  * It also counts the bytes of each device, so that a program sees the memory of
  * the simulated device run out. */

@@ -7,6 +7,7 @@
 
 /* ---- Attributes ---------------------------------------------------------------- */
 
+/* What is recorded about an address. */
 typedef struct subject {
   CUdeviceptr address;
   kiln__cpu_range range;
@@ -32,6 +33,8 @@ static bool host_can(const subject *s)
          s->range.kind == KILN__RANGE_MANAGED;
 }
 
+/* Attributes are stored with memcpy, since the program's `data` need not be
+ * aligned for their type. */
 static void put(void *data, const void *value, size_t size)
 {
   memcpy(data, value, size);

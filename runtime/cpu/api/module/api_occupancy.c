@@ -59,6 +59,8 @@ static uint64_t blocks_by_registers(const kiln__cpu_limits *l, uint64_t warps,
   return (uint64_t)l->sm_registers / slices / each * slices / warps;
 }
 
+/* Shared memory comes in whole units per block, plus a part that the system
+ * reserves in each block. */
 static uint64_t blocks_by_shared(const kiln__cpu_limits *l, uint64_t shared)
 {
   const uint64_t each =

@@ -34,6 +34,8 @@ struct CUlib_st {
 
 /* ---- Loading ------------------------------------------------------------------------ */
 
+/* Parses the image once without a context, for the names of kernels and for
+ * attributes, and makes a handle for each kernel. */
 static CUresult parse(CUlibrary library, kiln__buf *log)
 {
   const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
@@ -64,6 +66,8 @@ static CUresult parse(CUlibrary library, kiln__buf *log)
   return CUDA_SUCCESS;
 }
 
+/* Ends all handles, and unloads the modules of those contexts that still
+ * exist. */
 static void free_library(CUlibrary library)
 {
   const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;
@@ -87,6 +91,7 @@ static void free_library(CUlibrary library)
   kiln__free(a, library);
 }
 
+/* Makes a library from a file, or from memory if `path` is NULL. */
 static CUresult make(CUlibrary *out, const void *bytes, const char *path,
                      kiln__buf *log)
 {
@@ -176,6 +181,8 @@ CUresult kiln__cpu_libraryUnload(CUlibrary library)
 
 /* ---- In a context -------------------------------------------------------------------- */
 
+/* Stores the library's module in a context, and loads it there at first use,
+ * with the attributes that were set so far. The caller holds the lock. */
 static CUresult load_locked(CUlibrary library, CUcontext context, CUmodule *out)
 {
   const kiln_allocator *a = &kiln__cpu_the_machine()->alloc;

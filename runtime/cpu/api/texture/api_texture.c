@@ -28,6 +28,7 @@ enum {
 
 /* ---- Resources as texels --------------------------------------------------------- */
 
+/* Linear memory becomes one row of texels. It has to lie in one allocation. */
 static CUresult linear_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
 {
   const size_t bytes = r->res.linear.sizeInBytes;
@@ -46,6 +47,7 @@ static CUresult linear_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
   return t->data == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
+/* Pitched memory becomes rows of texels. It has to lie in one allocation. */
 static CUresult pitched_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
 {
   const size_t width = r->res.pitch2D.width, height = r->res.pitch2D.height;
