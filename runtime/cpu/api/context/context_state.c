@@ -314,19 +314,3 @@ CUresult kiln__cpu_ctxDetach(CUcontext context)
   pthread_mutex_unlock(&machine()->lock);
   return last ? kiln__cpu_ctxDestroy(c) : CUDA_SUCCESS;
 }
-
-CUresult kiln__cpu_devicePrimaryCtxReleaseV1(CUdevice device)
-{
-  return kiln__cpu_devicePrimaryCtxRelease(device);
-}
-
-CUresult kiln__cpu_devicePrimaryCtxResetV1(CUdevice device)
-{
-  return kiln__cpu_devicePrimaryCtxReset(device);
-}
-
-CUresult kiln__cpu_devicePrimaryCtxSetFlagsV1(CUdevice device,
-                                              unsigned int flags)
-{
-  return kiln__cpu_devicePrimaryCtxSetFlags(device, flags);
-}

@@ -99,13 +99,6 @@ CUresult kiln__cpu_graphInstantiate(CUgraphExec *exec, CUgraph graph,
   return kiln__cpu_graphInstantiateWithFlags(exec, graph, 0);
 }
 
-CUresult kiln__cpu_graphInstantiateV1(CUgraphExec *exec, CUgraph graph,
-                                      CUgraphNode *culprit, char *log,
-                                      size_t size)
-{
-  return kiln__cpu_graphInstantiate(exec, graph, culprit, log, size);
-}
-
 CUresult
 kiln__cpu_graphInstantiateWithParams(CUgraphExec *exec, CUgraph graph,
                                      CUDA_GRAPH_INSTANTIATE_PARAMS *params)

@@ -269,11 +269,6 @@ CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
   return rc;
 }
 
-CUresult kiln__cpu_eventElapsedTimeV2(float *ms, CUevent start, CUevent end)
-{
-  return kiln__cpu_eventElapsedTime(ms, start, end);
-}
-
 /* ---- All of a context ------------------------------------------------------------- */
 
 CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)

@@ -346,35 +346,3 @@ CUresult kiln__cpu_streamWriteValue64(CUstream stream, CUdeviceptr address,
 {
   return one_op(stream, CU_STREAM_MEM_OP_WRITE_VALUE_64, address, value, flags);
 }
-
-/* The first versions of these functions behave the same here. */
-CUresult kiln__cpu_streamWaitValue32V1(CUstream stream, CUdeviceptr address,
-                                       uint32_t value, unsigned int flags)
-{
-  return kiln__cpu_streamWaitValue32(stream, address, value, flags);
-}
-
-CUresult kiln__cpu_streamWaitValue64V1(CUstream stream, CUdeviceptr address,
-                                       uint64_t value, unsigned int flags)
-{
-  return kiln__cpu_streamWaitValue64(stream, address, value, flags);
-}
-
-CUresult kiln__cpu_streamWriteValue32V1(CUstream stream, CUdeviceptr address,
-                                        uint32_t value, unsigned int flags)
-{
-  return kiln__cpu_streamWriteValue32(stream, address, value, flags);
-}
-
-CUresult kiln__cpu_streamWriteValue64V1(CUstream stream, CUdeviceptr address,
-                                        uint64_t value, unsigned int flags)
-{
-  return kiln__cpu_streamWriteValue64(stream, address, value, flags);
-}
-
-CUresult kiln__cpu_streamBatchMemOpV1(CUstream stream, unsigned int n,
-                                      CUstreamBatchMemOpParams *ops,
-                                      unsigned int flags)
-{
-  return kiln__cpu_streamBatchMemOp(stream, n, ops, flags);
-}
