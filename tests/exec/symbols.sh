@@ -25,7 +25,7 @@ more=$(comm -13 "$work/dropin" "$work/listed")
 more=$(comm -23 "$work/dropin" "$work/listed" | grep -v '^kiln_cpu_' || true)
 [ -z "$more" ] || fail "exported but not listed: $more"
 for file in dropin shared; do
-  grep -q '^kiln_cpu_configure$' "$work/$file" || fail "$file: no kiln_cpu_configure"
+  grep -q '^kiln_cpu_configure_sized$' "$work/$file" || fail "$file: no kiln_cpu_configure_sized"
 done
 more=$(grep -v '^kiln_cpu_' "$work/shared" || true)
 [ -z "$more" ] || fail "the shared library exports $more"
