@@ -7,9 +7,10 @@
  * stale or invented handle gives CUDA_ERROR_INVALID_HANDLE, or
  * CUDA_ERROR_INVALID_CONTEXT for contexts, and no crash.
  *
- * Locks, in the order in which a thread may take them: graph_lock, lock,
- * a context's lock, live_lock, queue_lock. No lock is held while a kernel or a
- * function of the program runs. */
+ * Locks, in the order in which a thread may take them: a library's lock,
+ * graph_lock, lock, a context's lock, the lock of `blocks`, queue_lock,
+ * live_lock. No lock is held while a kernel or a function of the program runs,
+ * except graph_lock around destructors of user objects; see graph_object.c. */
 #ifndef KILN_CPU_MACHINE_H
 #define KILN_CPU_MACHINE_H
 
@@ -64,8 +65,8 @@ typedef struct kiln__cpu_machine {
   pthread_mutex_t live_lock;
   struct kiln__cpu_live_slot *live;
   size_t live_used, live_gone, live_capacity;
-  /* The queues of all streams; stream/queue.c. Taken last and held for a few
-   * hundred nanoseconds. */
+  /* The queues of all streams; stream/queue.c. Held for a few hundred
+   * nanoseconds. */
   pthread_mutex_t queue_lock;
   pthread_cond_t queue_done;       /* signalled when an awaited mark is done */
   kiln__fork_guard fork_guard;     /* set by cuInit; forked children fail */

@@ -19,6 +19,7 @@ CUresult kiln__cpu_context_make(CUcontext *out, int device, unsigned flags,
  * that kiln__cpu_context_begin() can set up a primary context again. */
 void kiln__cpu_context_end(CUcontext context);
 CUresult kiln__cpu_context_begin(CUcontext context);
+/* Frees the object of a context that has ended. */
 void kiln__cpu_context_free(CUcontext context);
 /* Are these valid flags of cuCtxCreate? */
 bool kiln__cpu_context_flags_ok(unsigned flags);

@@ -37,6 +37,7 @@ bool kiln__cpu_ledger_make(kiln__cpu_machine *m);
  * it. False: there is none. */
 bool kiln__cpu_block_at(CUdeviceptr first, kiln__cpu_block_info *out);
 bool kiln__cpu_block_of(CUdeviceptr address, kiln__cpu_block_info *out);
+/* Set one member of the entry that starts at `first`; nothing if none does. */
 void kiln__cpu_block_set_pool(CUdeviceptr first, CUmemoryPool pool);
 void kiln__cpu_block_set_graph(CUdeviceptr first,
                                kiln__cpu_graph_memory *graph);
