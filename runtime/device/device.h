@@ -74,6 +74,21 @@ void kiln__unrelax(kiln__relaxed *relaxed);
 kiln_status kiln__device_rc(const kiln_device *device, CUresult rc,
                             const char *call);
 
+/* Runs one call of the driver in a scope of its own: st is set to the status of
+ * kiln__enter(), or else to that of `call`, which is a member of the driver's table with
+ * its arguments. `text` is the exported name, for the record. */
+#define KILN__IN_SCOPE(st, device, call, text)                                 \
+  do {                                                                         \
+    kiln_device *const device_ = (device);                                     \
+    kiln__scope scope_;                                                        \
+                                                                               \
+    st = kiln__enter(device_, &scope_);                                        \
+    if (st == KILN_OK) {                                                       \
+      st = kiln__device_rc(device_, device_->driver->call, text);              \
+      kiln__leave(&scope_);                                                    \
+    }                                                                          \
+  } while (0)
+
 /* KILN_EUNSUPPORTED for an optional function that this driver does not have. */
 kiln_status kiln__device_missing(const char *call);
 

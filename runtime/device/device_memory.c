@@ -117,7 +117,6 @@ kiln_status kiln_memory_free(kiln_device *device, CUdeviceptr p)
 kiln_status kiln_memory_alloc_async(CUdeviceptr *out, kiln_stream *stream,
                                     size_t size)
 {
-  kiln__scope scope;
   kiln_device *device;
   kiln_status st;
 
@@ -128,21 +127,15 @@ kiln_status kiln_memory_alloc_async(CUdeviceptr *out, kiln_stream *stream,
   device = stream->device;
   if (size == 0 || !device->info.memory_pools)
     return kiln_memory_alloc(out, device, size);
-  st = kiln__enter(device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__device_rc(device,
-                       device->driver->memAllocAsync(out, size, stream->handle),
-                       "cuMemAllocAsync");
+  KILN__IN_SCOPE(st, device, memAllocAsync(out, size, stream->handle),
+                 "cuMemAllocAsync");
   if (st != KILN_OK)
     *out = 0;
-  kiln__leave(&scope);
   return st;
 }
 
 kiln_status kiln_memory_free_async(kiln_stream *stream, CUdeviceptr p)
 {
-  kiln__scope scope;
   kiln_device *device;
   kiln_status st;
 
@@ -155,12 +148,7 @@ kiln_status kiln_memory_free_async(kiln_stream *stream, CUdeviceptr p)
     st = kiln_stream_synchronize(stream);
     return st == KILN_OK ? kiln_memory_free(device, p) : st;
   }
-  st = kiln__enter(device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__device_rc(device, device->driver->memFreeAsync(p, stream->handle),
-                       "cuMemFreeAsync");
-  kiln__leave(&scope);
+  KILN__IN_SCOPE(st, device, memFreeAsync(p, stream->handle), "cuMemFreeAsync");
   return st;
 }
 

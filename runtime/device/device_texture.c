@@ -309,9 +309,7 @@ kiln_status kiln_texture_of_memory(uint64_t *out, kiln_device *device,
 
 kiln_status kiln_texture_free(kiln_device *device, uint64_t texture)
 {
-  kiln__scope scope;
   kiln_status st;
-  CUresult rc;
 
   if (texture == 0)
     return KILN_OK;
@@ -319,12 +317,8 @@ kiln_status kiln_texture_free(kiln_device *device, uint64_t texture)
     return kiln__fail(KILN_EINVAL, NULL, "the device is NULL");
   if (device->driver->texObjectDestroy == NULL)
     return kiln__device_missing("cuTexObjectDestroy");
-  st = kiln__enter(device, &scope);
-  if (st != KILN_OK)
-    return st;
-  rc = device->driver->texObjectDestroy(texture);
-  kiln__leave(&scope);
-  return kiln__device_rc(device, rc, "cuTexObjectDestroy");
+  KILN__IN_SCOPE(st, device, texObjectDestroy(texture), "cuTexObjectDestroy");
+  return st;
 }
 
 /* ---- Surfaces -------------------------------------------------------------------- */
@@ -360,9 +354,7 @@ kiln_status kiln_surface_create(uint64_t *out, kiln_cuda_array *array)
 
 kiln_status kiln_surface_free(kiln_device *device, uint64_t surface)
 {
-  kiln__scope scope;
   kiln_status st;
-  CUresult rc;
 
   if (surface == 0)
     return KILN_OK;
@@ -370,10 +362,6 @@ kiln_status kiln_surface_free(kiln_device *device, uint64_t surface)
     return kiln__fail(KILN_EINVAL, NULL, "the device is NULL");
   if (device->driver->surfObjectDestroy == NULL)
     return kiln__device_missing("cuSurfObjectDestroy");
-  st = kiln__enter(device, &scope);
-  if (st != KILN_OK)
-    return st;
-  rc = device->driver->surfObjectDestroy(surface);
-  kiln__leave(&scope);
-  return kiln__device_rc(device, rc, "cuSurfObjectDestroy");
+  KILN__IN_SCOPE(st, device, surfObjectDestroy(surface), "cuSurfObjectDestroy");
+  return st;
 }

@@ -52,21 +52,13 @@ CUevent kiln_event_handle(const kiln_event *event)
 
 kiln_status kiln_event_record(kiln_event *event, kiln_stream *stream)
 {
-  kiln__scope scope;
-  kiln_device *device;
   kiln_status st;
 
   if (event == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "the event is NULL");
-  device = stream == NULL ? event->device : stream->device;
-  st = kiln__enter(device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__device_rc(
-      device,
-      device->driver->eventRecord(event->handle, kiln_stream_handle(stream)),
-      "cuEventRecord");
-  kiln__leave(&scope);
+  KILN__IN_SCOPE(st, stream == NULL ? event->device : stream->device,
+                 eventRecord(event->handle, kiln_stream_handle(stream)),
+                 "cuEventRecord");
   return st;
 }
 
@@ -107,22 +99,16 @@ kiln_status kiln_event_query(kiln_event *event)
 
 kiln_status kiln_event_elapsed(float *ms, kiln_event *from, kiln_event *to)
 {
-  kiln__scope scope;
   kiln_status st;
 
   if (ms != NULL)
     *ms = 0;
   if (ms == NULL || from == NULL || to == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "ms, from or to is NULL");
-  st = kiln__enter(from->device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__device_rc(
-      from->device,
-      from->device->driver->eventElapsedTime(ms, from->handle, to->handle),
-      "cuEventElapsedTime");
+  KILN__IN_SCOPE(st, from->device,
+                 eventElapsedTime(ms, from->handle, to->handle),
+                 "cuEventElapsedTime");
   if (st != KILN_OK)
     *ms = 0;
-  kiln__leave(&scope);
   return st;
 }

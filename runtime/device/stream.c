@@ -168,18 +168,11 @@ kiln_status kiln_stream_query(kiln_stream *stream)
 kiln_status kiln_stream_wait(kiln_stream *stream, kiln_event *event)
 {
   kiln_status st = need(stream, event);
-  kiln__scope scope;
 
-  if (st != KILN_OK)
-    return st;
-  st = kiln__enter(stream->device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__device_rc(
-      stream->device,
-      stream->device->driver->streamWaitEvent(stream->handle, event->handle, 0),
-      "cuStreamWaitEvent");
-  kiln__leave(&scope);
+  if (st == KILN_OK)
+    KILN__IN_SCOPE(st, stream->device,
+                   streamWaitEvent(stream->handle, event->handle, 0),
+                   "cuStreamWaitEvent");
   return st;
 }
 

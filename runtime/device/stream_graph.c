@@ -106,19 +106,12 @@ done:
 
 kiln_status kiln_graph_launch(kiln_graph *graph, kiln_stream *stream)
 {
-  kiln__scope scope;
   kiln_status st;
 
   if (graph == NULL || stream == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "the graph or stream is NULL");
-  st = kiln__enter(stream->device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__device_rc(
-      stream->device,
-      stream->device->driver->graphLaunch(graph->exec, stream->handle),
-      "cuGraphLaunch");
-  kiln__leave(&scope);
+  KILN__IN_SCOPE(st, stream->device, graphLaunch(graph->exec, stream->handle),
+                 "cuGraphLaunch");
   return st;
 }
 
@@ -142,18 +135,11 @@ void kiln_graph_free(kiln_graph *graph)
 
 kiln_status kiln_stream_call(kiln_stream *stream, kiln_host_fn fn, void *user)
 {
-  kiln__scope scope;
   kiln_status st;
 
   if (stream == NULL || fn == NULL)
     return kiln__fail(KILN_EINVAL, NULL, "the stream or fn is NULL");
-  st = kiln__enter(stream->device, &scope);
-  if (st != KILN_OK)
-    return st;
-  st = kiln__device_rc(
-      stream->device,
-      stream->device->driver->launchHostFunc(stream->handle, fn, user),
-      "cuLaunchHostFunc");
-  kiln__leave(&scope);
+  KILN__IN_SCOPE(st, stream->device, launchHostFunc(stream->handle, fn, user),
+                 "cuLaunchHostFunc");
   return st;
 }
