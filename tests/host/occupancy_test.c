@@ -53,7 +53,7 @@ static const struct sheet {
      KILN_LIMIT_REGS},
     {"four in 6.1", 61, 0, 64, 104, 0, 8, 16, 0.25, KILN_LIMIT_REGS},
     {"what 6.1 cannot run", 60, 0, 518, 105, 0, 0, 0, 0, KILN_LIMIT_REGS},
-    {"32 Ki registers a block in 5.3", 53, 0, 1024, 32, 0, 2, 64, 1.0,
+    {"32 Ki registers per block in 5.3", 53, 0, 1024, 32, 0, 2, 64, 1.0,
      KILN_LIMIT_WARPS},
     {"and no more", 53, 0, 1024, 40, 0, 0, 0, 0, KILN_LIMIT_REGS},
     /* 19,600 -> 19,712 by units of 256: 4 fit, 5 would without rounding. */
