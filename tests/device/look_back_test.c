@@ -72,17 +72,17 @@ static uint64_t then(uint64_t a, uint64_t b)
          (uint32_t)((uint32_t)(b >> 32) * (uint32_t)a + (uint32_t)b);
 }
 
-/* Two words: halves of the value under one mark. */
+/* Writes a descriptor of two words: the halves of the value with the same tag. */
 static void publish(uint64_t *words, size_t tile, uint64_t value,
                     uint64_t state)
 {
-  const uint64_t mark = (uint64_t)EPOCH << 34 | state << 32;
+  const uint64_t tag = (uint64_t)EPOCH << 34 | state << 32;
 
-  words[2 * tile] = mark | (uint32_t)value;
-  words[2 * tile + 1] = mark | value >> 32;
+  words[2 * tile] = tag | (uint32_t)value;
+  words[2 * tile + 1] = tag | value >> 32;
 }
 
-/* Totals of tiles, with what comes before each. */
+/* The totals of tiles, and the prefix that each should get. */
 typedef struct tiles {
   size_t n;
   uint64_t start, *total, *before;
@@ -99,7 +99,8 @@ static tiles make_tiles(size_t n, bool resets, uint64_t *state)
   uint64_t sum = t.start;
 
   for (size_t i = 0; i < n; i++) {
-    t.total[i] |= UINT64_C(1) << 32; /* an odd factor: nothing gets lost */
+    t.total[i] |= UINT64_C(1)
+                  << 32; /* odd factors are invertible, so no error cancels */
     t.reset[i] = resets && test_random(state) % 40 == 0;
     t.before[i] = sum;
     sum = t.reset[i] ? t.total[i] : then(sum, t.total[i]);
@@ -116,7 +117,7 @@ static void free_tiles(tiles *t)
 
 /* ---- The fixed order ----------------------------------------------------------------- */
 
-/* Prefixes of groups that are there already, and should be used. */
+/* Publishes the prefixes of some groups, which the look-back should use. */
 static void publish_some(uint64_t *words, const tiles *t, unsigned each,
                          uint64_t *state)
 {
@@ -179,7 +180,7 @@ static void float_words(uint64_t *words, const float *total, size_t n,
   }
 }
 
-/* The same bits from the totals as from the prefixes, wherever one is found. */
+/* The bits do not depend on which prefixes are published. */
 START_TEST(test_same_bits)
 {
   enum { N = 600 };
@@ -206,7 +207,7 @@ START_TEST(test_same_bits)
     test_array again = array_make(KILN_F32, N, 0, NULL, 0x5a);
     uint32_t at = 0;
 
-    if (how > 0) /* every one, or one of many, is known beforehand */
+    if (how > 0) /* every prefix, or one of many, is published before */
       for (size_t i = each - 1; i + 1 < N; i += each * (2 * how - 1))
         float_words(words + i, got[0] + i + 1, 1, PREFIX);
     w = array_make(KILN_U64, N + 8, 0, words, 0);
@@ -215,7 +216,8 @@ START_TEST(test_same_bits)
         KILN_ARG(start), KILN_ARG(totals.array.data),
         KILN_ARG(resets.array.data), KILN_ARG(out.array.data), KILN_ARG(at)));
     config.grid.x = 1;
-    for (at = 1; how == 0 && at < 31 * each; at += 7) { /* no prefix is there */
+    for (at = 1; how == 0 && at < 31 * each;
+         at += 7) { /* no prefix is published */
       test_array fresh;
 
       float_words(words, total, N, PARTIAL);

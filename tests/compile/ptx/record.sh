@@ -34,7 +34,7 @@ for arch in 75 90; do
   export KILN_PTX_RECORD KILN_TEST_NVRTC KILN_CACHE_DIR KILN_DEVICE
   mkdir -p "$KILN_PTX_RECORD"
   "$build/kiln" --nvrtc "$KILN_TEST_NVRTC" pack all --arch "$arch" \
-    -o "$out/all.pack" >/dev/null
+    -o "$out/all.pack" >/dev/null 2>&1
   printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -I{} sh -c \
     "'$build/tests/device_'{} >'$out/{}_$arch.log' 2>&1 || echo 'failed: {} on $arch'"
   echo "sm_$arch: $(ls "$KILN_PTX_RECORD" | wc -l) programs"
