@@ -59,13 +59,7 @@ static uint32_t rank_of(const kiln__cpu_warp *w, uint32_t offset)
   return rank == 0 ? w->block->cluster_rank : rank - 1;
 }
 
-KILN__HANDLER(mapa_u32)
-{
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-
-  KILN__LANES(uint32_t, mapped(A[i], B[i]));
-}
+KILN__OP2(mapa_u32, uint32_t, uint32_t, mapped(A[i], B[i]))
 
 KILN__HANDLER(mapa_u64)
 {
@@ -85,26 +79,12 @@ KILN__HANDLER(mapa_generic)
                   mapped((uint32_t)(A[i] - KILN__WINDOW_SHARED), B[i]));
 }
 
-KILN__HANDLER(getctarank_u32)
-{
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
+KILN__OP1(getctarank_u32, uint32_t, uint32_t, rank_of(w, A[i]))
 
-  KILN__LANES(uint32_t, rank_of(w, A[i]));
-}
+KILN__OP1(getctarank_u64, uint32_t, uint64_t, rank_of(w, (uint32_t)A[i]))
 
-KILN__HANDLER(getctarank_u64)
-{
-  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-
-  KILN__LANES(uint32_t, rank_of(w, (uint32_t)A[i]));
-}
-
-KILN__HANDLER(getctarank_generic)
-{
-  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-
-  KILN__LANES(uint32_t, rank_of(w, (uint32_t)(A[i] - KILN__WINDOW_SHARED)));
-}
+KILN__OP1(getctarank_generic, uint32_t, uint64_t,
+          rank_of(w, (uint32_t)(A[i] - KILN__WINDOW_SHARED)))
 
 /* ---- Fences -------------------------------------------------------------- */
 
@@ -118,20 +98,15 @@ static void fence(kiln__cpu_warp *w, const kiln__cpu_insn *in)
     kiln__cpu_watch_fence(w, in);
 }
 
-#define FENCE(name)                                                            \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    fence(w, in);                                                              \
-  }
-FENCE(membar)
-FENCE(membar_proxy)
-FENCE(fence)
-FENCE(fence_acquire)
-FENCE(fence_alias)
-FENCE(fence_async)
-FENCE(fence_init)
-FENCE(fence_restrict)
-FENCE(fence_async_restrict)
+KILN__CALLS(membar, fence)
+KILN__CALLS(membar_proxy, fence)
+KILN__CALLS(fence, fence)
+KILN__CALLS(fence_acquire, fence)
+KILN__CALLS(fence_alias, fence)
+KILN__CALLS(fence_async, fence)
+KILN__CALLS(fence_init, fence)
+KILN__CALLS(fence_restrict, fence)
+KILN__CALLS(fence_async_restrict, fence)
 
 /* ---- Hints --------------------------------------------------------------- */
 

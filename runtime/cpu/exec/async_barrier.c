@@ -266,9 +266,4 @@ TEST(mbarrier_test_parity, true)
 TEST(mbarrier_test_parity_sem, true)
 TEST(mbarrier_try_parity, true)
 
-KILN__HANDLER(mbarrier_pending_count)
-{
-  const uint64_t *const A = KILN__SLOT(const uint64_t, in->a);
-
-  KILN__LANES(uint32_t, missing_of(A[i]));
-}
+KILN__OP1(mbarrier_pending_count, uint32_t, uint64_t, missing_of(A[i]))

@@ -253,28 +253,17 @@ static void setp_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   store(w, in->d2, high);
 }
 
-#define GENERAL(name)                                                          \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    setp(w, in);                                                               \
-  }
-#define PACKED(name)                                                           \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    setp_packed(w, in);                                                        \
-  }
-
-GENERAL(setp_s16)
-GENERAL(setp_num_f)
-GENERAL(setp_bool_b)
-GENERAL(setp_bool_s)
-GENERAL(setp_bool_u)
-GENERAL(setp_bool_f32)
-GENERAL(setp_bool_f64)
-GENERAL(setp_f16)
-GENERAL(setp_bf16)
-PACKED(setp_f16x2)
-PACKED(setp_bf16x2)
+KILN__CALLS(setp_s16, setp)
+KILN__CALLS(setp_num_f, setp)
+KILN__CALLS(setp_bool_b, setp)
+KILN__CALLS(setp_bool_s, setp)
+KILN__CALLS(setp_bool_u, setp)
+KILN__CALLS(setp_bool_f32, setp)
+KILN__CALLS(setp_bool_f64, setp)
+KILN__CALLS(setp_f16, setp)
+KILN__CALLS(setp_bf16, setp)
+KILN__CALLS(setp_f16x2, setp_packed)
+KILN__CALLS(setp_bf16x2, setp_packed)
 
 /* One result only, as nearly every setp has. */
 #define ONE_RESULT(in) (((in)->d | ~(in)->d2) >= 0)
@@ -318,7 +307,7 @@ SETP_ORDER(s64, int64_t)
 SETP_ORDER(u64, uint64_t)
 SETP_FLOAT(f32, float)
 SETP_FLOAT(f64, double)
-GENERAL(setp_ftz_f32)
+KILN__CALLS(setp_ftz_f32, setp)
 
 /* ---- set ----------------------------------------------------------------- */
 
@@ -364,25 +353,14 @@ static void set_packed(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   KILN__LANES(uint32_t, (low[i] & yes) | (high[i] & yes << 16));
 }
 
-#define SET(name)                                                              \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    set(w, in);                                                                \
-  }
-#define SET_PACKED(name)                                                       \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    set_packed(w, in);                                                         \
-  }
-
-SET(set_b)
-SET(set_s)
-SET(set_u)
-SET(set_f32)
-SET(set_f64)
-SET(set_bf16_f32)
-SET(set_f16)
-SET(set_bf16_f16)
-SET(set_bf16)
-SET_PACKED(set_f16x2)
-SET_PACKED(set_bf16x2)
+KILN__CALLS(set_b, set)
+KILN__CALLS(set_s, set)
+KILN__CALLS(set_u, set)
+KILN__CALLS(set_f32, set)
+KILN__CALLS(set_f64, set)
+KILN__CALLS(set_bf16_f32, set)
+KILN__CALLS(set_f16, set)
+KILN__CALLS(set_bf16_f16, set)
+KILN__CALLS(set_bf16, set)
+KILN__CALLS(set_f16x2, set_packed)
+KILN__CALLS(set_bf16x2, set_packed)

@@ -161,20 +161,14 @@ static void saturate(kiln__cpu_warp *w, const kiln__cpu_insn *in)
   store(w, in, values);
 }
 
-#define SATURATE(name)                                                         \
-  KILN__HANDLER(name)                                                          \
-  {                                                                            \
-    saturate(w, in);                                                           \
-  }
-
-SATURATE(cvt_sat_u8)
-SATURATE(cvt_sat_s8)
-SATURATE(cvt_sat_u16)
-SATURATE(cvt_sat_s16)
-SATURATE(cvt_sat_u32)
-SATURATE(cvt_sat_s32)
-SATURATE(cvt_sat_u64)
-SATURATE(cvt_sat_s64)
+KILN__CALLS(cvt_sat_u8, saturate)
+KILN__CALLS(cvt_sat_s8, saturate)
+KILN__CALLS(cvt_sat_u16, saturate)
+KILN__CALLS(cvt_sat_s16, saturate)
+KILN__CALLS(cvt_sat_u32, saturate)
+KILN__CALLS(cvt_sat_s32, saturate)
+KILN__CALLS(cvt_sat_u64, saturate)
+KILN__CALLS(cvt_sat_s64, saturate)
 
 /* ---- Registers as wide as their types ------------------------------------ */
 

@@ -225,45 +225,19 @@ static inline uint32_t apart(uint32_t a, uint32_t b, unsigned k, unsigned bits)
   return x > y ? x - y : y - x;
 }
 
-KILN__HANDLER(vabsdiff2)
-{
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
+KILN__OP2(vabsdiff2, uint32_t, uint32_t,
+          apart(A[i], B[i], 0, 16) | apart(A[i], B[i], 1, 16) << 16)
 
-  KILN__LANES(uint32_t, apart(A[i], B[i], 0, 16) | apart(A[i], B[i], 1, 16)
-                                                       << 16);
-}
+KILN__OP3(vabsdiff2_add, uint32_t, uint32_t,
+          C[i] + apart(A[i], B[i], 0, 16) + apart(A[i], B[i], 1, 16))
 
-KILN__HANDLER(vabsdiff2_add)
-{
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
+KILN__OP2(vabsdiff4, uint32_t, uint32_t,
+          apart(A[i], B[i], 0, 8) | apart(A[i], B[i], 1, 8) << 8 |
+              apart(A[i], B[i], 2, 8) << 16 | apart(A[i], B[i], 3, 8) << 24)
 
-  KILN__LANES(uint32_t,
-              C[i] + apart(A[i], B[i], 0, 16) + apart(A[i], B[i], 1, 16));
-}
-
-KILN__HANDLER(vabsdiff4)
-{
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-
-  KILN__LANES(uint32_t, apart(A[i], B[i], 0, 8) | apart(A[i], B[i], 1, 8) << 8 |
-                            apart(A[i], B[i], 2, 8) << 16 |
-                            apart(A[i], B[i], 3, 8) << 24);
-}
-
-KILN__HANDLER(vabsdiff4_add)
-{
-  const uint32_t *const A = KILN__SLOT(const uint32_t, in->a);
-  const uint32_t *const B = KILN__SLOT(const uint32_t, in->b);
-  const uint32_t *const C = KILN__SLOT(const uint32_t, in->c);
-
-  KILN__LANES(uint32_t, C[i] + apart(A[i], B[i], 0, 8) +
-                            apart(A[i], B[i], 1, 8) + apart(A[i], B[i], 2, 8) +
-                            apart(A[i], B[i], 3, 8));
-}
+KILN__OP3(vabsdiff4_add, uint32_t, uint32_t,
+          C[i] + apart(A[i], B[i], 0, 8) + apart(A[i], B[i], 1, 8) +
+              apart(A[i], B[i], 2, 8) + apart(A[i], B[i], 3, 8))
 
 /* ---- Minimum and maximum ------------------------------------------------- */
 

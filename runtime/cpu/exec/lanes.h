@@ -98,4 +98,11 @@
     KILN__LANES(TD, expression);                                               \
   }
 
+/* A handler that only calls a function which it shares with others. */
+#define KILN__CALLS(name, function)                                            \
+  KILN__HANDLER(name)                                                          \
+  {                                                                            \
+    function(w, in);                                                           \
+  }
+
 #endif
