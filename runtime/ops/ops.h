@@ -247,6 +247,25 @@ void kiln__storage_close(kiln__storage *storage);
 /* Queues zeros for n elements of an array in the stream. */
 kiln_status kiln__zero(kiln_stream *in, kiln_array a, uint64_t n);
 
+/* Defines kiln_NAME_workspace(stream, desc, bytes). need_of(need, stream, desc)
+ * checks the call as kiln_NAME() does and sets what it needs, which is nothing
+ * before. */
+#define KILN__WORKSPACE(name, desc_type, need_of)                              \
+  kiln_status name##_workspace(kiln_stream *stream, const desc_type *desc,     \
+                               size_t *bytes)                                  \
+  {                                                                            \
+    kiln__need need = {0, 0};                                                  \
+    kiln_status st;                                                            \
+                                                                               \
+    if (bytes == NULL)                                                         \
+      return kiln__fail(KILN_EINVAL, NULL, #name "_workspace: bytes is NULL"); \
+    *bytes = 0;                                                                \
+    st = need_of(&need, stream, desc);                                         \
+    if (st == KILN_OK)                                                         \
+      *bytes = kiln__need_bytes(need);                                         \
+    return st;                                                                 \
+  }
+
 /* ---- Checks -------------------------------------------------------------------- */
 
 enum { KILN__MAX_RANGES = 2 * (KILN_MAX_INPUTS + KILN_MAX_OUTPUTS) };

@@ -110,22 +110,20 @@ done:
   return st;
 }
 
-kiln_status
-kiln_adjacent_difference_workspace(kiln_stream *stream,
-                                   const kiln_adjacent_difference_desc *desc,
-                                   size_t *bytes)
+static kiln_status
+adjacent_difference_need(kiln__need *need, kiln_stream *stream,
+                         const kiln_adjacent_difference_desc *desc)
 {
   kiln_status st;
   plan p;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_adjacent_difference_workspace: bytes is NULL");
-  *bytes = 0;
   st = check(stream, desc, NULL);
   if (st != KILN_OK)
     return st;
   make_plan(&p, desc);
-  *bytes = kiln__need_bytes(p.need);
+  *need = p.need;
   return KILN_OK;
 }
+
+KILN__WORKSPACE(kiln_adjacent_difference, kiln_adjacent_difference_desc,
+                adjacent_difference_need)

@@ -255,11 +255,11 @@ done:
   return st;
 }
 
-kiln_status kiln_map_workspace(kiln_stream *stream, const kiln_map_desc *desc,
-                               size_t *bytes)
+static kiln_status map_need(kiln__need *need, kiln_stream *stream,
+                            const kiln_map_desc *desc)
 {
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "kiln_map_workspace: bytes is NULL");
-  *bytes = 0;
+  (void)need;
   return check(stream, desc);
 }
+
+KILN__WORKSPACE(kiln_map, kiln_map_desc, map_need)

@@ -203,34 +203,30 @@ done:
   return st;
 }
 
-kiln_status kiln_gather_workspace(kiln_stream *stream,
-                                  const kiln_gather_desc *desc, size_t *bytes)
+static kiln_status gather_need(kiln__need *need, kiln_stream *stream,
+                               const kiln_gather_desc *desc)
 {
-  kiln__need need = {0};
   kiln_status st = KILN_OK;
   kiln_index_plan p;
   kiln__partition parts;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_gather_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check(stream, desc, NULL));
   if (desc->n == 0)
     goto done;
   KILN_TRY(plan(&p, stream, desc));
   if (desc->checked)
-    need = kiln__range_need();
+    *need = kiln__range_need();
   if (p.method == KILN_INDEX_PARTITION) {
     kiln__partition_plan(&parts, desc->index, desc->n, desc->n_target,
                          desc->out, p.passes, false);
-    need = parts.need; /* the check runs before, in the same memory */
+    *need = parts.need; /* the check runs before, in the same memory */
   }
-  *bytes = kiln__need_bytes(need);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_gather, kiln_gather_desc, gather_need)
 
 /* ---- Rows ------------------------------------------------------------------------- */
 
@@ -358,18 +354,15 @@ done:
   return st;
 }
 
-kiln_status kiln_gather_rows_workspace(kiln_stream *stream,
-                                       const kiln_gather_rows_desc *desc,
-                                       size_t *bytes)
+static kiln_status gather_rows_need(kiln__need *need, kiln_stream *stream,
+                                    const kiln_gather_rows_desc *desc)
 {
   kiln_status st;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_gather_rows_workspace: bytes is NULL");
-  *bytes = 0;
   st = check_rows(stream, desc, NULL);
   if (st == KILN_OK && desc->checked && desc->n > 0)
-    *bytes = kiln__need_bytes(kiln__range_need());
+    *need = kiln__range_need();
   return st;
 }
+
+KILN__WORKSPACE(kiln_gather_rows, kiln_gather_rows_desc, gather_rows_need)

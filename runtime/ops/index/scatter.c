@@ -244,28 +244,24 @@ done:
   return st;
 }
 
-kiln_status kiln_scatter_workspace(kiln_stream *stream,
-                                   const kiln_scatter_desc *desc, size_t *bytes)
+static kiln_status scatter_need(kiln__need *need, kiln_stream *stream,
+                                const kiln_scatter_desc *desc)
 {
-  kiln__need need = {0};
   kiln_status st = KILN_OK;
   kiln_index_plan p;
   request r;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_scatter_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check(stream, desc, NULL));
   if (desc->n == 0)
     goto done;
   KILN_TRY(plan(&p, stream, desc));
   r = request_of(stream, desc);
-  need = need_of(&r, &p);
-  if (desc->checked && need.temp == 0)
-    need = kiln__range_need(); /* the check runs before, in the same memory */
-  *bytes = kiln__need_bytes(need);
+  *need = need_of(&r, &p);
+  if (desc->checked && need->temp == 0)
+    *need = kiln__range_need(); /* the check runs before, in the same memory */
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_scatter, kiln_scatter_desc, scatter_need)

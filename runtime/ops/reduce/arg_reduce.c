@@ -48,17 +48,17 @@ kiln_status kiln_arg_reduce(kiln_stream *stream,
   return st != KILN_OK ? st : kiln__reduction_run(stream, &f, workspace);
 }
 
-kiln_status kiln_arg_reduce_workspace(kiln_stream *stream,
-                                      const kiln_arg_reduce_desc *desc,
-                                      size_t *bytes)
+static kiln_status arg_reduce_need(kiln__need *need, kiln_stream *stream,
+                                   const kiln_arg_reduce_desc *desc)
 {
   kiln_status st = KILN_OK;
   kiln__reduction f;
 
-  KILN_TRY(kiln__check_bytes("kiln_arg_reduce_workspace", bytes));
   KILN_TRY(check(&f, stream, desc, NULL));
-  *bytes = kiln__reduction_bytes(stream, &f);
+  *need = kiln__reduction_need(stream, &f);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_arg_reduce, kiln_arg_reduce_desc, arg_reduce_need)

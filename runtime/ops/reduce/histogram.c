@@ -426,21 +426,18 @@ done:
   return st;
 }
 
-kiln_status kiln_histogram_workspace(kiln_stream *stream,
-                                     const kiln_histogram_desc *desc,
-                                     size_t *bytes)
+static kiln_status histogram_need(kiln__need *need, kiln_stream *stream,
+                                  const kiln_histogram_desc *desc)
 {
   kiln_status st = KILN_OK;
   plan p;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_histogram_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check(stream, desc, NULL));
   p = make_plan(stream->device, desc);
-  *bytes = kiln__need_bytes(need_of(&p, desc));
+  *need = need_of(&p, desc);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_histogram, kiln_histogram_desc, histogram_need)

@@ -120,13 +120,6 @@ void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a)
                    "%s must be of i32, u32, i64 or u64", name);
 }
 
-kiln_status kiln__check_bytes(const char *call, const size_t *bytes)
-{
-  return bytes != NULL
-             ? KILN_OK
-             : kiln__fail(KILN_EINVAL, NULL, "%s: bytes is NULL", call);
-}
-
 /* ---- The plan of a launch ----------------------------------------------------------- */
 
 typedef struct plan {
@@ -295,13 +288,13 @@ static kiln__need need_of(const plan *p, const kiln__reduction *f)
   return (kiln__need){.descriptors = p->slots * result_words(f)};
 }
 
-size_t kiln__reduction_bytes(const kiln_stream *stream,
-                             const kiln__reduction *f)
+kiln__need kiln__reduction_need(const kiln_stream *stream,
+                                const kiln__reduction *f)
 {
   plan p;
 
   plan_reduction(&p, stream->device, f);
-  return kiln__need_bytes(need_of(&p, f));
+  return need_of(&p, f);
 }
 
 kiln_status kiln__reduction_run(kiln_stream *stream, const kiln__reduction *f,
@@ -371,16 +364,17 @@ kiln_status kiln_reduce(kiln_stream *stream, const kiln_reduce_desc *desc,
   return st != KILN_OK ? st : kiln__reduction_run(stream, &f, workspace);
 }
 
-kiln_status kiln_reduce_workspace(kiln_stream *stream,
-                                  const kiln_reduce_desc *desc, size_t *bytes)
+static kiln_status reduce_need(kiln__need *need, kiln_stream *stream,
+                               const kiln_reduce_desc *desc)
 {
   kiln_status st = KILN_OK;
   kiln__reduction f;
 
-  KILN_TRY(kiln__check_bytes("kiln_reduce_workspace", bytes));
   KILN_TRY(check(&f, stream, desc, NULL));
-  *bytes = kiln__reduction_bytes(stream, &f);
+  *need = kiln__reduction_need(stream, &f);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_reduce, kiln_reduce_desc, reduce_need)

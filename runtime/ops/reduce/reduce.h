@@ -35,9 +35,9 @@ typedef struct kiln__reduction {
 kiln_status kiln__reduction_run(kiln_stream *stream,
                                 const kiln__reduction *reduction,
                                 const kiln_workspace *workspace);
-/* The workspace that the launch needs. */
-size_t kiln__reduction_bytes(const kiln_stream *stream,
-                             const kiln__reduction *reduction);
+/* The temporary storage that the launch needs. */
+kiln__need kiln__reduction_need(const kiln_stream *stream,
+                                const kiln__reduction *reduction);
 
 /* Reduces each of `rows` rows of `columns` elements, `leading` elements apart, to
  * out[r]. The arguments are checked. */
@@ -46,10 +46,10 @@ kiln_status kiln__reduce_rows(kiln_stream *stream, const kiln_input *x,
                               const kiln_op *op, kiln_array out,
                               const kiln_code *code,
                               const kiln_workspace *workspace);
-size_t kiln__reduce_rows_bytes(const kiln_stream *stream, const kiln_input *x,
-                               uint64_t rows, uint64_t columns,
-                               uint64_t leading, const kiln_op *op,
-                               kiln_array out);
+kiln__need kiln__reduce_rows_need(const kiln_stream *stream,
+                                  const kiln_input *x, uint64_t rows,
+                                  uint64_t columns, uint64_t leading,
+                                  const kiln_op *op, kiln_array out);
 
 /* ---- Inputs and operations ------------------------------------------------------- */
 
@@ -78,7 +78,5 @@ void kiln__check_reduction_op(kiln__checker *c, const kiln_op *op,
                               kiln_dtype out);
 void kiln__check_floating(kiln__checker *c, const char *name, kiln_array a);
 void kiln__check_index_type(kiln__checker *c, const char *name, kiln_array a);
-/* KILN_EINVAL if `bytes` is NULL. */
-kiln_status kiln__check_bytes(const char *call, const size_t *bytes);
 
 #endif

@@ -223,18 +223,18 @@ kiln_status kiln__reduce_rows(kiln_stream *stream, const kiln_input *x,
   return kiln__reduction_run(stream, &f, workspace);
 }
 
-size_t kiln__reduce_rows_bytes(const kiln_stream *stream, const kiln_input *x,
-                               uint64_t rows, uint64_t columns,
-                               uint64_t leading, const kiln_op *op,
-                               kiln_array out)
+kiln__need kiln__reduce_rows_need(const kiln_stream *stream,
+                                  const kiln_input *x, uint64_t rows,
+                                  uint64_t columns, uint64_t leading,
+                                  const kiln_op *op, kiln_array out)
 {
   const matrix m = {"", x, rows, columns, leading, op, out, NULL};
   kiln__reduction f;
 
   if (rows == 0 || !is_wide(&m, stream->device))
-    return 0;
+    return (kiln__need){0};
   f = wide_reduction(&m);
-  return kiln__reduction_bytes(stream, &f);
+  return kiln__reduction_need(stream, &f);
 }
 
 kiln_status kiln_reduce_rows(kiln_stream *stream,
@@ -250,21 +250,21 @@ kiln_status kiln_reduce_rows(kiln_stream *stream,
                                  m.op, m.out, m.code, workspace);
 }
 
-kiln_status kiln_reduce_rows_workspace(kiln_stream *stream,
-                                       const kiln_reduce_matrix_desc *desc,
-                                       size_t *bytes)
+static kiln_status reduce_rows_need(kiln__need *need, kiln_stream *stream,
+                                    const kiln_reduce_matrix_desc *desc)
 {
   kiln_status st = KILN_OK;
   matrix m;
 
-  KILN_TRY(kiln__check_bytes("kiln_reduce_rows_workspace", bytes));
   KILN_TRY(check(&m, "kiln_reduce_rows", true, stream, desc, NULL));
-  *bytes = kiln__reduce_rows_bytes(stream, m.x, m.rows, m.columns, m.leading,
-                                   m.op, m.out);
+  *need = kiln__reduce_rows_need(stream, m.x, m.rows, m.columns, m.leading,
+                                 m.op, m.out);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_reduce_rows, kiln_reduce_matrix_desc, reduce_rows_need)
 
 /* ---- Columns ------------------------------------------------------------------------- */
 
@@ -365,19 +365,20 @@ kiln_status kiln_reduce_columns(kiln_stream *stream,
                                          : run_columns(stream, &m, workspace);
 }
 
-kiln_status kiln_reduce_columns_workspace(kiln_stream *stream,
-                                          const kiln_reduce_matrix_desc *desc,
-                                          size_t *bytes)
+static kiln_status reduce_columns_need(kiln__need *need, kiln_stream *stream,
+                                       const kiln_reduce_matrix_desc *desc)
 {
   kiln_status st = KILN_OK;
   column_plan p;
   matrix m;
 
-  KILN_TRY(kiln__check_bytes("kiln_reduce_columns_workspace", bytes));
   KILN_TRY(check(&m, "kiln_reduce_columns", false, stream, desc, NULL));
   plan_columns(&p, stream->device, &m);
-  *bytes = kiln__need_bytes(column_need(&p, &m));
+  *need = column_need(&p, &m);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_reduce_columns, kiln_reduce_matrix_desc,
+                reduce_columns_need)

@@ -341,28 +341,30 @@ kiln_status kiln_segmented_reduce(kiln_stream *stream,
   return run(stream, &b, workspace);
 }
 
-kiln_status kiln_segmented_reduce_workspace(
-    kiln_stream *stream, const kiln_segmented_reduce_desc *desc, size_t *bytes)
+static kiln_status segmented_reduce_need(kiln__need *need, kiln_stream *stream,
+                                         const kiln_segmented_reduce_desc *desc)
 {
   kiln_status st = KILN_OK;
   bags b;
   plan p;
 
-  KILN_TRY(kiln__check_bytes("kiln_segmented_reduce_workspace", bytes));
   KILN_TRY(check(&b, stream, desc, NULL));
   if (is_matrix(&b)) {
-    *bytes =
-        kiln__reduce_rows_bytes(stream, &desc->x, desc->n_segments,
-                                desc->length, desc->length, &desc->op, b.out);
-  } else {
+    *need =
+        kiln__reduce_rows_need(stream, &desc->x, desc->n_segments, desc->length,
+                               desc->length, &desc->op, b.out);
+  } else if (desc->n_segments > 0) {
     plan_bags(&p, stream->device, &b);
-    *bytes = desc->n_segments == 0 ? 0 : kiln__need_bytes(p.need);
+    *need = p.need;
     /* The check runs before the reduction, in the same memory. */
-    if (desc->checked && desc->n_segments > 0 &&
-        *bytes < kiln__need_bytes(kiln__range_need()))
-      *bytes = kiln__need_bytes(kiln__range_need());
+    if (desc->checked &&
+        kiln__need_bytes(p.need) < kiln__need_bytes(kiln__range_need()))
+      *need = kiln__range_need();
   }
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_segmented_reduce, kiln_segmented_reduce_desc,
+                segmented_reduce_need)

@@ -25,11 +25,11 @@ static kiln_status run(kiln_stream *stream, statistic *s,
   return kiln__reduction_run(stream, &s->reduction, workspace);
 }
 
-static void size(const kiln_stream *stream, statistic *s, size_t *bytes)
+static kiln__need need_of(const kiln_stream *stream, statistic *s)
 {
   s->reduction.x = &s->x;
   s->reduction.op = &s->op;
-  *bytes = kiln__reduction_bytes(stream, &s->reduction);
+  return kiln__reduction_need(stream, &s->reduction);
 }
 
 static void check_pair(kiln__checker *c, statistic *s, kiln_array x,
@@ -71,19 +71,20 @@ kiln_status kiln_dot(kiln_stream *stream, const kiln_dot_desc *desc,
   return st != KILN_OK ? st : run(stream, &s, workspace);
 }
 
-kiln_status kiln_dot_workspace(kiln_stream *stream, const kiln_dot_desc *desc,
-                               size_t *bytes)
+static kiln_status dot_need(kiln__need *need, kiln_stream *stream,
+                            const kiln_dot_desc *desc)
 {
   kiln_status st = KILN_OK;
   statistic s;
 
-  KILN_TRY(kiln__check_bytes("kiln_dot_workspace", bytes));
   KILN_TRY(check_dot(&s, stream, desc, NULL));
-  size(stream, &s, bytes);
+  *need = need_of(stream, &s);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_dot, kiln_dot_desc, dot_need)
 
 /* ---- Norm ------------------------------------------------------------------------------ */
 
@@ -123,19 +124,20 @@ kiln_status kiln_norm(kiln_stream *stream, const kiln_norm_desc *desc,
   return st != KILN_OK ? st : run(stream, &s, workspace);
 }
 
-kiln_status kiln_norm_workspace(kiln_stream *stream, const kiln_norm_desc *desc,
-                                size_t *bytes)
+static kiln_status norm_need(kiln__need *need, kiln_stream *stream,
+                             const kiln_norm_desc *desc)
 {
   kiln_status st = KILN_OK;
   statistic s;
 
-  KILN_TRY(kiln__check_bytes("kiln_norm_workspace", bytes));
   KILN_TRY(check_norm(&s, stream, desc, NULL));
-  size(stream, &s, bytes);
+  *need = need_of(stream, &s);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_norm, kiln_norm_desc, norm_need)
 
 /* ---- Distance ------------------------------------------------------------------------------ */
 
@@ -186,20 +188,20 @@ kiln_status kiln_distance(kiln_stream *stream, const kiln_distance_desc *desc,
   return run(stream, &s, workspace);
 }
 
-kiln_status kiln_distance_workspace(kiln_stream *stream,
-                                    const kiln_distance_desc *desc,
-                                    size_t *bytes)
+static kiln_status distance_need(kiln__need *need, kiln_stream *stream,
+                                 const kiln_distance_desc *desc)
 {
   kiln_status st = KILN_OK;
   statistic s;
 
-  KILN_TRY(kiln__check_bytes("kiln_distance_workspace", bytes));
   KILN_TRY(check_distance(&s, stream, desc, NULL));
-  size(stream, &s, bytes);
+  *need = need_of(stream, &s);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_distance, kiln_distance_desc, distance_need)
 
 /* ---- Mean and variance ----------------------------------------------------------------------- */
 
@@ -249,17 +251,17 @@ kiln_status kiln_mean_variance(kiln_stream *stream,
   return st != KILN_OK ? st : run(stream, &s, workspace);
 }
 
-kiln_status kiln_mean_variance_workspace(kiln_stream *stream,
-                                         const kiln_mean_variance_desc *desc,
-                                         size_t *bytes)
+static kiln_status mean_variance_need(kiln__need *need, kiln_stream *stream,
+                                      const kiln_mean_variance_desc *desc)
 {
   kiln_status st = KILN_OK;
   statistic s;
 
-  KILN_TRY(kiln__check_bytes("kiln_mean_variance_workspace", bytes));
   KILN_TRY(check_moments(&s, stream, desc, NULL));
-  size(stream, &s, bytes);
+  *need = need_of(stream, &s);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_mean_variance, kiln_mean_variance_desc, mean_variance_need)

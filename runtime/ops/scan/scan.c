@@ -121,21 +121,20 @@ done:
   return st;
 }
 
-kiln_status kiln_scan_workspace(kiln_stream *stream, const kiln_scan_desc *desc,
-                                size_t *bytes)
+static kiln_status scan_need(kiln__need *need, kiln_stream *stream,
+                             const kiln_scan_desc *desc)
 {
   kiln__scan_shape shape;
   kiln_status st = KILN_OK;
   kiln_dtype acc;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "kiln_scan_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check(stream, desc, NULL));
   acc = kiln__out_of(desc->out, &desc->x).type;
   shape_of(&shape, stream, desc, acc);
-  *bytes = kiln__need_bytes(kiln__scan_need(&shape, acc));
+  *need = kiln__scan_need(&shape, acc);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_scan, kiln_scan_desc, scan_need)

@@ -190,12 +190,12 @@ done:
   return st;
 }
 
-static size_t workspace_of(const kiln_stream *stream, const request *r)
+static kiln__need need_of(const kiln_stream *stream, const request *r)
 {
   kiln__scan_shape shape;
 
   shape_of(&shape, stream, r);
-  return kiln__need_bytes(kiln__scan_need(&shape, r->out.type));
+  return kiln__scan_need(&shape, r->out.type);
 }
 
 /* ---- The calls --------------------------------------------------------------------------- */
@@ -211,22 +211,19 @@ kiln_status kiln_scan_by_key(kiln_stream *stream,
   return st != KILN_OK ? st : run(stream, &r, workspace);
 }
 
-kiln_status kiln_scan_by_key_workspace(kiln_stream *stream,
-                                       const kiln_scan_by_key_desc *desc,
-                                       size_t *bytes)
+static kiln_status scan_by_key_need(kiln__need *need, kiln_stream *stream,
+                                    const kiln_scan_by_key_desc *desc)
 {
   kiln_status st;
   request r;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_scan_by_key_workspace: bytes is NULL");
-  *bytes = 0;
   st = by_key(&r, stream, desc, NULL);
   if (st == KILN_OK)
-    *bytes = workspace_of(stream, &r);
+    *need = need_of(stream, &r);
   return st;
 }
+
+KILN__WORKSPACE(kiln_scan_by_key, kiln_scan_by_key_desc, scan_by_key_need)
 
 kiln_status kiln_segmented_scan(kiln_stream *stream,
                                 const kiln_segmented_scan_desc *desc,
@@ -239,19 +236,17 @@ kiln_status kiln_segmented_scan(kiln_stream *stream,
   return st != KILN_OK ? st : run(stream, &r, workspace);
 }
 
-kiln_status kiln_segmented_scan_workspace(kiln_stream *stream,
-                                          const kiln_segmented_scan_desc *desc,
-                                          size_t *bytes)
+static kiln_status segmented_scan_need(kiln__need *need, kiln_stream *stream,
+                                       const kiln_segmented_scan_desc *desc)
 {
   kiln_status st;
   request r;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_segmented_scan_workspace: bytes is NULL");
-  *bytes = 0;
   st = by_segments(&r, stream, desc, NULL);
   if (st == KILN_OK)
-    *bytes = workspace_of(stream, &r);
+    *need = need_of(stream, &r);
   return st;
 }
+
+KILN__WORKSPACE(kiln_segmented_scan, kiln_segmented_scan_desc,
+                segmented_scan_need)

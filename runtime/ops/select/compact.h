@@ -114,13 +114,4 @@ static inline void kiln__check_elements(kiln__checker *c, const char *name,
   kiln__check_write(c, name, a, n);
 }
 
-/* For the calls that answer how much temporary memory is needed. */
-static inline kiln_status kiln__zero_answer(const char *call, size_t *bytes)
-{
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "%s: bytes is NULL", call);
-  *bytes = 0;
-  return KILN_OK;
-}
-
 #endif

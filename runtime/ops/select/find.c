@@ -158,17 +158,16 @@ done:
   return st;
 }
 
-static kiln_status answer(const char *call, what which,
-                          const kiln_stream *stream, const kiln_find_desc *desc,
-                          size_t *bytes)
+static kiln_status need_of(kiln__need *need, const char *call, what which,
+                           const kiln_stream *stream,
+                           const kiln_find_desc *desc)
 {
   kiln_status st = KILN_OK;
   plan p;
 
-  KILN_TRY(kiln__zero_answer(call, bytes));
   KILN_TRY(check(call, which, stream, desc, NULL));
   make_plan(&p, stream, desc, which);
-  *bytes = kiln__need_bytes(p.need);
+  *need = p.need;
 
 done:
   return st;
@@ -180,11 +179,12 @@ done:
   {                                                                            \
     return run(#name, which, stream, desc, workspace);                         \
   }                                                                            \
-  kiln_status name##_workspace(kiln_stream *stream,                            \
-                               const kiln_find_desc *desc, size_t *bytes)      \
+  static kiln_status name##_need(kiln__need *need, kiln_stream *stream,        \
+                                 const kiln_find_desc *desc)                   \
   {                                                                            \
-    return answer(#name "_workspace", which, stream, desc, bytes);             \
-  }
+    return need_of(need, #name "_workspace", which, stream, desc);             \
+  }                                                                            \
+  KILN__WORKSPACE(name, kiln_find_desc, name##_need)
 
 CALL(kiln_find, FIND)
 CALL(kiln_count, COUNT)

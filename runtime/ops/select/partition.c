@@ -202,18 +202,18 @@ done:
   return st;
 }
 
-kiln_status kiln_partition_workspace(kiln_stream *stream,
-                                     const kiln_partition_desc *desc,
-                                     size_t *bytes)
+static kiln_status partition_need(kiln__need *need, kiln_stream *stream,
+                                  const kiln_partition_desc *desc)
 {
   kiln_status st = KILN_OK;
   plan p;
 
-  KILN_TRY(kiln__zero_answer("kiln_partition_workspace", bytes));
   KILN_TRY(check(stream, desc, NULL));
   make_plan(&p, stream, desc);
-  *bytes = kiln__need_bytes(p.need);
+  *need = p.need;
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_partition, kiln_partition_desc, partition_need)

@@ -129,17 +129,16 @@ done:
   return st;
 }
 
-static kiln_status answer(const char *call, const kiln_stream *stream,
-                          const kiln_run_length_desc *desc, size_t *bytes,
-                          bool only_long)
+static kiln_status need_of(kiln__need *need, const char *call,
+                           const kiln_stream *stream,
+                           const kiln_run_length_desc *desc, bool only_long)
 {
   kiln_status st = KILN_OK;
   plan p;
 
-  KILN_TRY(kiln__zero_answer(call, bytes));
   KILN_TRY(check(call, stream, desc, NULL, only_long));
   make_plan(&p, stream, desc, only_long);
-  *bytes = kiln__need_bytes(p.need);
+  *need = p.need;
 
 done:
   return st;
@@ -152,12 +151,14 @@ kiln_status kiln_run_length_encode(kiln_stream *stream,
   return run("kiln_run_length_encode", stream, desc, workspace, false);
 }
 
-kiln_status kiln_run_length_encode_workspace(kiln_stream *stream,
-                                             const kiln_run_length_desc *desc,
-                                             size_t *bytes)
+static kiln_status run_length_encode_need(kiln__need *need, kiln_stream *stream,
+                                          const kiln_run_length_desc *desc)
 {
-  return answer("kiln_run_length_encode_workspace", stream, desc, bytes, false);
+  return need_of(need, "kiln_run_length_encode_workspace", stream, desc, false);
 }
+
+KILN__WORKSPACE(kiln_run_length_encode, kiln_run_length_desc,
+                run_length_encode_need)
 
 kiln_status kiln_run_length_non_trivial(kiln_stream *stream,
                                         const kiln_run_length_desc *desc,
@@ -166,9 +167,13 @@ kiln_status kiln_run_length_non_trivial(kiln_stream *stream,
   return run("kiln_run_length_non_trivial", stream, desc, workspace, true);
 }
 
-kiln_status kiln_run_length_non_trivial_workspace(
-    kiln_stream *stream, const kiln_run_length_desc *desc, size_t *bytes)
+static kiln_status run_length_non_trivial_need(kiln__need *need,
+                                               kiln_stream *stream,
+                                               const kiln_run_length_desc *desc)
 {
-  return answer("kiln_run_length_non_trivial_workspace", stream, desc, bytes,
-                true);
+  return need_of(need, "kiln_run_length_non_trivial_workspace", stream, desc,
+                 true);
 }
+
+KILN__WORKSPACE(kiln_run_length_non_trivial, kiln_run_length_desc,
+                run_length_non_trivial_need)

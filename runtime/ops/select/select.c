@@ -259,13 +259,12 @@ static kiln_status run(kiln_stream *stream, const request *r,
   return launch(stream, r, &p, workspace);
 }
 
-static kiln_status answer(kiln_stream *stream, const request *r, size_t *bytes)
+static kiln__need need_of(kiln_stream *stream, const request *r)
 {
   plan p;
 
   make_plan(&p, stream, r);
-  *bytes = kiln__need_bytes(p.need);
-  return KILN_OK;
+  return p.need;
 }
 
 /* ---- Calls ------------------------------------------------------------------------ */
@@ -279,19 +278,20 @@ kiln_status kiln_select(kiln_stream *stream, const kiln_select_desc *desc,
   return st == KILN_OK ? run(stream, &r, workspace) : st;
 }
 
-kiln_status kiln_select_workspace(kiln_stream *stream,
-                                  const kiln_select_desc *desc, size_t *bytes)
+static kiln_status select_need(kiln__need *need, kiln_stream *stream,
+                               const kiln_select_desc *desc)
 {
   kiln_status st = KILN_OK;
   request r;
 
-  KILN_TRY(kiln__zero_answer("kiln_select_workspace", bytes));
   KILN_TRY(request_select(&r, stream, desc, NULL));
-  st = answer(stream, &r, bytes);
+  *need = need_of(stream, &r);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_select, kiln_select_desc, select_need)
 
 kiln_status kiln_unique(kiln_stream *stream, const kiln_unique_desc *desc,
                         const kiln_workspace *workspace)
@@ -302,16 +302,17 @@ kiln_status kiln_unique(kiln_stream *stream, const kiln_unique_desc *desc,
   return st == KILN_OK ? run(stream, &r, workspace) : st;
 }
 
-kiln_status kiln_unique_workspace(kiln_stream *stream,
-                                  const kiln_unique_desc *desc, size_t *bytes)
+static kiln_status unique_need(kiln__need *need, kiln_stream *stream,
+                               const kiln_unique_desc *desc)
 {
   kiln_status st = KILN_OK;
   request r;
 
-  KILN_TRY(kiln__zero_answer("kiln_unique_workspace", bytes));
   KILN_TRY(request_unique(&r, stream, desc, NULL));
-  st = answer(stream, &r, bytes);
+  *need = need_of(stream, &r);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_unique, kiln_unique_desc, unique_need)

@@ -384,23 +384,20 @@ done:
   return st;
 }
 
-kiln_status kiln_counting_sort_workspace(kiln_stream *stream,
-                                         const kiln_counting_sort_desc *desc,
-                                         size_t *bytes)
+static kiln_status counting_sort_need(kiln__need *need, kiln_stream *stream,
+                                      const kiln_counting_sort_desc *desc)
 {
   kiln_status st = KILN_OK;
   plan p;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_counting_sort_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check(stream, desc, NULL));
   if (desc->n == 0 && !has(desc->offsets))
     goto done;
   KILN_TRY(make_plan(&p, stream, desc));
-  *bytes = kiln__need_bytes(p.need);
+  *need = p.need;
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_counting_sort, kiln_counting_sort_desc, counting_sort_need)

@@ -173,19 +173,18 @@ done:
   return st;
 }
 
-kiln_status kiln_merge_workspace(kiln_stream *stream,
-                                 const kiln_merge_desc *desc, size_t *bytes)
+static kiln_status merge_need(kiln__need *need, kiln_stream *stream,
+                              const kiln_merge_desc *desc)
 {
   kiln_status st = KILN_OK;
   plan p;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "kiln_merge_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check(stream, desc, NULL));
   p = make_plan(stream->device, desc);
-  *bytes = kiln__need_bytes(need_of(&p));
+  *need = need_of(&p);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_merge, kiln_merge_desc, merge_need)

@@ -381,21 +381,19 @@ done:
   return st;
 }
 
-kiln_status kiln_segmented_sort_workspace(kiln_stream *stream,
-                                          const kiln_segmented_sort_desc *desc,
-                                          size_t *bytes)
+static kiln_status segmented_sort_need(kiln__need *need, kiln_stream *stream,
+                                       const kiln_segmented_sort_desc *desc)
 {
   kiln_status st = KILN_OK;
   segments_plan p;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_segmented_sort_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check(stream, desc, NULL));
   plan(&p, stream->device, desc);
-  *bytes = kiln__need_bytes(p.need);
+  *need = p.need;
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_segmented_sort, kiln_segmented_sort_desc,
+                segmented_sort_need)

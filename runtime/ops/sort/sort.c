@@ -303,16 +303,15 @@ done:
   return st;
 }
 
-static kiln_status workspace_of(const kiln_stream *stream,
-                                const kiln__sort_call *call, size_t *bytes)
+static kiln__need need_of(const kiln_stream *stream,
+                          const kiln__sort_call *call)
 {
   const kiln__sort_facts facts =
       kiln__sort_facts_of(stream->device, &call->shape);
   kiln__sort_plan plan;
 
   kiln__sort_plan_make(&plan, &call->shape, &facts);
-  *bytes = kiln__need_bytes(plan.need);
-  return KILN_OK;
+  return plan.need;
 }
 
 /* ---- Checks ---------------------------------------------------------------------------------------- */
@@ -409,22 +408,21 @@ done:
   return st;
 }
 
-kiln_status kiln_sort_workspace(kiln_stream *stream, const kiln_sort_desc *desc,
-                                size_t *bytes)
+static kiln_status sort_need(kiln__need *need, kiln_stream *stream,
+                             const kiln_sort_desc *desc)
 {
   kiln_status st = KILN_OK;
   kiln__sort_call call;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL, "kiln_sort_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check_sort(stream, desc, NULL));
   call = sort_call(desc);
-  st = workspace_of(stream, &call, bytes);
+  *need = need_of(stream, &call);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_sort, kiln_sort_desc, sort_need)
 
 /* ---- Argsort --------------------------------------------------------------------------------------- */
 
@@ -487,20 +485,18 @@ done:
   return st;
 }
 
-kiln_status kiln_argsort_workspace(kiln_stream *stream,
-                                   const kiln_argsort_desc *desc, size_t *bytes)
+static kiln_status argsort_need(kiln__need *need, kiln_stream *stream,
+                                const kiln_argsort_desc *desc)
 {
   kiln_status st = KILN_OK;
   kiln__sort_call call;
 
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_argsort_workspace: bytes is NULL");
-  *bytes = 0;
   KILN_TRY(check_argsort(stream, desc, NULL));
   call = argsort_call(desc);
-  st = workspace_of(stream, &call, bytes);
+  *need = need_of(stream, &call);
 
 done:
   return st;
 }
+
+KILN__WORKSPACE(kiln_argsort, kiln_argsort_desc, argsort_need)

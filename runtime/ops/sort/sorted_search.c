@@ -117,12 +117,11 @@ done:
   return st;
 }
 
-kiln_status kiln_search_workspace(kiln_stream *stream,
-                                  const kiln_search_desc *desc, size_t *bytes)
+static kiln_status search_need(kiln__need *need, kiln_stream *stream,
+                               const kiln_search_desc *desc)
 {
-  if (bytes == NULL)
-    return kiln__fail(KILN_EINVAL, NULL,
-                      "kiln_search_workspace: bytes is NULL");
-  *bytes = 0;
+  (void)need;
   return check(stream, desc);
 }
+
+KILN__WORKSPACE(kiln_search, kiln_search_desc, search_need)
