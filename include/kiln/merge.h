@@ -24,7 +24,8 @@ typedef struct kiln_merge_desc {
   const char *less;      /**< the order both are sorted by: an expression over
                             keys a and b, true if a must come before b. NULL:
                             ascending, as kiln_sort() leaves them (floats: -0
-                            before +0, NaN last) */
+                            before +0, NaN last; all NaNs are equal here, while a
+                            sort orders them by their bits) */
   kiln_code code;        /**< what the texts may use */
 } kiln_merge_desc;
 

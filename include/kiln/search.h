@@ -29,7 +29,8 @@ typedef struct kiln_search_desc {
   const char *less; /**< the order of the sequence: an expression over a and b,
                          true if a must come before b. NULL: ascending, as
                          kiln_sort() leaves it (floats: -0 before +0, NaN
-                         last, all NaNs alike) */
+                         last; all NaNs are equal here, while a sort orders
+                         them by their bits) */
   kiln_code code;   /**< what the texts may use */
 } kiln_search_desc;
 

@@ -9,7 +9,8 @@
  * Onesweep: A Faster Least Significant Digit Radix Sort for GPUs, arXiv 2206.01784.
  *
  * Order of the keys. Integers compare as usual. Floats are in IEEE total order, with
- * one exception: every NaN, whatever its sign, comes after +infinity. -0 comes before
+ * one exception: every NaN, whatever its sign, comes after +infinity. NaNs are ordered
+ * by their bits; kiln_merge() and kiln_search() take all NaNs as equal. -0 comes before
  * +0. `descending` is the exact reverse, with NaN first. Equal keys keep the order of
  * the input in both. Keys keep their bits.
  *

@@ -19,6 +19,9 @@
  *   acc, op, make_op(s), identity(s)   the operation: op(a, b) on values of type acc
  *   and the functions f(s, ...) that the head of a kernel names.
  *
+ * A kernel includes user_texts.cuh as its last line, which defines the functions that the
+ * library declares here.
+ *
  * The text of a map may also call x0_at(j) to x7_at(j), or x_at, y_at, z_at, w_at: element
  * j of an array, loaded on its own. They exist only in texts that name them. */
 #ifndef KILN_USER_CUH
