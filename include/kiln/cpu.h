@@ -118,6 +118,7 @@ typedef struct kiln_cpu_finding {
                            look at */
 } kiln_cpu_finding;
 
+/** Receives one finding, borrowed for the call. */
 typedef void (*kiln_cpu_finding_fn)(void *user,
                                     const kiln_cpu_finding *finding);
 
@@ -125,12 +126,12 @@ typedef void (*kiln_cpu_finding_fn)(void *user,
  * @param fn    called from any thread; NULL: findings are kept until
  *              kiln_cpu_take_findings().
  * @param user  passed to fn.
- * @retval KILN_OK. Threads: any. Blocks: never. */
+ * @retval KILN_OK, KILN_ENOMEM. Threads: any. Blocks: never. */
 KILN_API kiln_status kiln_cpu_on_finding(kiln_cpu_finding_fn fn, void *user);
 /** Reports the findings that were kept so far, and discards them.
- * @param fn    called per finding, in the calling thread.
+ * @param fn    called per finding, in the calling thread; NULL: discard only.
  * @param user  passed to fn.
- * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: never. */
+ * @retval KILN_OK, KILN_ENOMEM. Threads: any. Blocks: never. */
 KILN_API kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user);
 
 /** Number of launches that ran under at least one check since the process
@@ -167,24 +168,25 @@ typedef struct kiln_cpu_counters {
   uint64_t barriers;                  /**< warps' arrivals */
 } kiln_cpu_counters;
 
+/** Receives the counters of one kernel or line, borrowed for the call. */
 typedef void (*kiln_cpu_line_fn)(void *user, const kiln_cpu_counters *line);
 
 /** Reports the counters, kernel by kernel.
  * @param kernels  called per kernel with its sums, in the calling thread.
  * @param lines    called per source line of each kernel; may be NULL.
  * @param user     passed to both.
- * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM. Threads: any. Blocks: never. */
+ * @retval KILN_OK, KILN_ENOMEM. Threads: any. Blocks: never. */
 KILN_API kiln_status kiln_cpu_each_counters(kiln_cpu_line_fn kernels,
                                             kiln_cpu_line_fn lines, void *user);
 /** Sets all counters to 0.
- * @retval KILN_OK. Threads: any. Blocks: never. */
+ * @retval KILN_OK, KILN_ENOMEM. Threads: any. Blocks: never. */
 KILN_API kiln_status kiln_cpu_reset_counters(void);
 
 /** Copies the description of the last launch that failed: kernel, line, thread,
  * address, and what to check. Empty if none failed.
  * @param buf   receives the text, NUL-terminated, cut to size.
  * @param size  bytes of buf.
- * @retval KILN_OK, KILN_EINVAL. Threads: any. Blocks: never. */
+ * @retval KILN_OK, KILN_EINVAL, KILN_ENOMEM. Threads: any. Blocks: never. */
 KILN_API kiln_status kiln_cpu_last_fault(char *buf, size_t size);
 
 /** Receives output of device printf, in whole lines, from any thread. */
@@ -192,7 +194,7 @@ typedef void (*kiln_cpu_print_fn)(void *user, const char *text, size_t size);
 /** Sets the function that receives the output of device printf from now on.
  * @param fn    NULL: standard output, as with the driver.
  * @param user  passed to fn.
- * @retval KILN_OK. Threads: any. Blocks: never. */
+ * @retval KILN_OK, KILN_ENOMEM. Threads: any. Blocks: never. */
 KILN_API kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user);
 
 /* ---- Exported forms that take sizes; see "Versions" in kiln.h ------------- */

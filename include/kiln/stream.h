@@ -56,8 +56,8 @@ KILN_API kiln_status kiln_stream_wrap(kiln_stream **out, kiln_device *device,
 
 /** Frees a stream; NULL is allowed. Work that is already queued still runs. The
  * handle of a wrapped stream stays open. Threads: no other thread may use the
- * stream. Blocks: until operations (ops.h) of the stream have ended, if they
- * used temporary storage that the stream keeps. */
+ * stream. Blocks: never, except on a device without memory pools, if operations
+ * (ops.h) ran in the stream: then until its work is done. */
 KILN_API void kiln_stream_free(kiln_stream *stream);
 
 /** Returns the driver's handle, which the stream keeps owning; NULL for NULL.
