@@ -63,7 +63,7 @@ bool kiln__cpu_is_pageable(CUdeviceptr address);
 /* memory_pool.c: stores the current pool of a device. CUDA_SUCCESS,
  * CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult kiln__cpu_pool_of_device(int device, CUmemoryPool *out);
-/* Counts the bytes of an allocation that was freed as unused by its pool. */
+/* Called when an allocation of a pool was freed: its bytes are no longer in use. */
 void kiln__cpu_pool_returned(CUmemoryPool pool, size_t size);
 
 #endif

@@ -182,7 +182,8 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
 
 /* ---- Questions --------------------------------------------------------------------- */
 
-/* The event's last record, held; NULL with success: never recorded. */
+/* Stores a reference to the event's last record; NULL with CUDA_SUCCESS: it was
+ * never recorded. */
 static CUresult ask(CUevent event, kiln__cpu_mark **mark)
 {
   CUcontext context;
@@ -230,7 +231,8 @@ CUresult kiln__cpu_eventSynchronize(CUevent event)
   return atomic_load(&context->sticky);
 }
 
-/* Both were recorded for timing and are done? */
+/* Stores a reference to the event's last record, for timing.
+ * CUDA_ERROR_INVALID_HANDLE: the event has no timing, or was never recorded. */
 static CUresult timed(CUevent event, kiln__cpu_mark **mark)
 {
   *mark = NULL;
