@@ -84,12 +84,12 @@ text=$(KILN_DRIVER=/nonexistent/libcuda.so.1 "$program") ||
   fail "exit status $? without a driver"
 echo "$text"
 case $text in
-*"on the CPU then: "*/nonexistent/libcuda.so.1*"to mend it: "?*) ;;
+*"no GPU result: "*/nonexistent/libcuda.so.1*"next step: "?*) ;;
 *) fail "says nothing sensible without a driver" ;;
 esac
 text=$("$program") || fail "exit status $?"
 echo "$text"
 case $text in
-"1 4 9 16" | *"on the CPU then: "?*"to mend it: "?*) ;;
+"1 4 9 16" | *"no GPU result: "?*"next step: "?*) ;;
 *) fail "neither a result nor a reason" ;;
 esac
