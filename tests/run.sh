@@ -124,7 +124,7 @@ run_schedules() {
     else
       label='^briefly$'
       [[ $setting != *seed=[2-8] ]] || continue
-      export KILN_TEST_SHORT=1
+      export KILN_TEST_SHORT=1 KILN_TEST_LARGE=small CK_INCLUDE_TAGS=brief
     fi
     KILN_DEVICE=$setting run_tests "device tests on $setting" \
       "tests-${setting//[^a-z0-9]/-}.log" -L "$label"

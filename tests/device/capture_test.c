@@ -303,6 +303,7 @@ static Suite *make(void)
   Suite *suite = suite_create("capture on a GPU");
   TCase *t = tcase_create("capture");
 
+  tcase_set_tags(t, "brief");
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, launches_and_copies_are_captured, 0, 3);

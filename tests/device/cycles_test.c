@@ -143,6 +143,7 @@ static Suite *make(void)
   Suite *suite = suite_create("cycles on a GPU");
   TCase *t = tcase_create("cycles");
 
+  tcase_set_tags(t, "brief");
   tcase_add_checked_fixture(t, gpu_set_up, gpu_tear_down);
   tcase_set_timeout(t, 150);
   tcase_add_test(t, loading_and_unloading);

@@ -153,6 +153,7 @@ static Suite *make(void)
   Suite *suite = suite_create("errors on a GPU");
   TCase *t = tcase_create("errors");
 
+  tcase_set_tags(t, "brief");
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_set_timeout(t, 60);
   tcase_add_loop_test(t, a_failing_kernel_is_reported_as_such, 0, ROWS);

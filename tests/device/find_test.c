@@ -172,11 +172,10 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const long calls = wanted != NULL ? atol(wanted) : 60;
+  const unsigned long calls = random_calls(60);
   uint64_t state = 15;
 
-  for (long k = 0; k < calls; k++) {
+  for (unsigned long k = 0; k < calls; k++) {
     const size_t n = (size_t)(test_random(&state) % 60000);
     const uint32_t one_in = 1 + (uint32_t)(test_random(&state) % 20000);
     uint32_t *x = random_bits(4 * n, &state);
@@ -236,12 +235,12 @@ static Suite *suite(void)
   TCase *t = tcase_create("find");
 
   tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, getenv("KILN_TEST_RANDOM_CALLS") != NULL ? 3600 : 60);
+  tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_places);
   tcase_add_test(t, test_predicates);
   tcase_add_test(t, test_workspace_and_capture);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   suite_add_tcase(s, t);
   return s;

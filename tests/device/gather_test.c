@@ -235,11 +235,10 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *calls = getenv("KILN_TEST_RANDOM_CALLS");
-  const long n = calls != NULL ? strtol(calls, NULL, 10) : 250;
+  const unsigned long n = random_calls(250);
   uint64_t state = 77;
 
-  for (long k = 0; k < n; k++) {
+  for (unsigned long k = 0; k < n; k++) {
     const uint64_t r = test_random(&state);
     gather_case c = {.type = all_types[r % N_ALL_TYPES],
                      .index = index_types[(r >> 4) % N_INDEX_TYPES],
@@ -542,7 +541,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_methods, 0, N_INDEX_TYPES);
   tcase_add_test(t, test_map);
   tcase_add_test(t, test_conversion);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_loop_test(t, test_rows, 0, 2);
   tcase_add_loop_test(t, test_checked, 0, N_INDEX_TYPES);
   tcase_add_test(t, test_workspace);

@@ -441,8 +441,7 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const unsigned long calls = wanted != NULL ? strtoul(wanted, NULL, 10) : 150;
+  const unsigned long calls = random_calls(150);
   uint64_t state = 71;
 
   for (unsigned long k = 0; k < calls; k++) {
@@ -560,7 +559,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_accumulate, 0, 2);
   tcase_add_test(t, test_workspace);
   tcase_add_test(t, test_capture);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   tcase_add_test(t, test_bounds_too_close);
   suite_add_tcase(s, t);

@@ -490,6 +490,7 @@ static Suite *kernels(void)
   Suite *s = suite_create("kernels");
   TCase *t = tcase_create("prelude");
 
+  tcase_set_tags(t, "brief");
   tcase_add_checked_fixture(t, setup, teardown);
   tcase_set_timeout(t, 120);
   tcase_add_loop_test(t, folds_and_shuffles, 0, N_BODIES);

@@ -497,6 +497,7 @@ static Suite *make(void)
   Suite *suite = suite_create("launches on a GPU");
   TCase *t = tcase_create("launch");
 
+  tcase_set_tags(t, "brief");
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_set_timeout(t, 60);
   tcase_add_test(t, one_two_and_three_dimensions);

@@ -348,11 +348,10 @@ START_TEST(test_random_calls)
 {
   static const kiln_dtype types[] = {KILN_I8,  KILN_U16, KILN_F16,
                                      KILN_F32, KILN_I64, KILN_F64};
-  const char *calls = getenv("KILN_TEST_RANDOM_CALLS");
-  const long n = calls != NULL ? strtol(calls, NULL, 10) : 200;
+  const unsigned long n = random_calls(200);
   uint64_t state = 4711;
 
-  for (long k = 0; k < n; k++) {
+  for (unsigned long k = 0; k < n; k++) {
     const uint64_t r = test_random(&state);
     const kiln_dtype type = types[r % 6];
     const size_t one = (r >> 8) % 4;
@@ -520,7 +519,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_shifts, 0, 4);
   tcase_add_test(t, test_mixed);
   tcase_add_test(t, test_special_values);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_text);
   tcase_add_loop_test(t, test_parameter_names, 0,
                       sizeof common_names / sizeof common_names[0]);

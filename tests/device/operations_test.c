@@ -296,6 +296,7 @@ static Suite *suite(void)
   Suite *s = suite_create("operations");
   TCase *t = tcase_create("operations");
 
+  tcase_set_tags(t, "brief");
   tcase_add_checked_fixture(t, setup_chain, teardown_chain);
   tcase_set_timeout(t, 60);
   tcase_add_test(t, element_sizes);

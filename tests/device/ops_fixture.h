@@ -53,6 +53,35 @@ static inline void teardown(void)
   kiln_runtime_free(rt);
 }
 
+/* ---- Cases ------------------------------------------------------------------- */
+
+/* A limit ends what hangs. It must not end what a slow machine is still doing. */
+enum { CASE_SECONDS = 3600 };
+
+/* How many random calls to make: KILN_TEST_RANDOM_CALLS, or `few`, of which a
+ * short run (KILN_TEST_SHORT) makes a fifth. */
+static inline unsigned long random_calls(unsigned long few)
+{
+  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
+
+  if (wanted != NULL)
+    return strtoul(wanted, NULL, 10);
+  return getenv("KILN_TEST_SHORT") != NULL ? few / 5 : few;
+}
+
+/* A case for what every run repeats on other schedules of the CPU device: those
+ * runs set CK_INCLUDE_TAGS=brief. */
+static inline TCase *brief_case(Suite *s)
+{
+  TCase *t = tcase_create("brief");
+
+  tcase_set_tags(t, "brief");
+  tcase_add_checked_fixture(t, setup, teardown);
+  tcase_set_timeout(t, CASE_SECONDS);
+  suite_add_tcase(s, t);
+  return t;
+}
+
 /* ---- Captures ---------------------------------------------------------------------- */
 
 /* From here on the stream's work goes into a graph. */

@@ -246,12 +246,11 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const long calls = wanted != NULL ? atol(wanted) : 150;
+  const unsigned long calls = random_calls(150);
   static const kiln_dtype types[] = {KILN_U8, KILN_I32};
   uint64_t state = 12;
 
-  for (long k = 0; k < calls; k++) {
+  for (unsigned long k = 0; k < calls; k++) {
     const kiln_dtype type = types[test_random(&state) % 2];
     const size_t n = (size_t)(test_random(&state) % 12000);
     const layout how = (layout)(test_random(&state) % 3);
@@ -338,13 +337,13 @@ static Suite *suite(void)
   TCase *t = tcase_create("partition");
 
   tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, getenv("KILN_TEST_RANDOM_CALLS") != NULL ? 3600 : 60);
+  tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, test_two, 0, N_ALL_TYPES);
   tcase_add_loop_test(t, test_three, 0, 4);
   tcase_add_test(t, test_shares);
   tcase_add_test(t, test_flags);
   tcase_add_test(t, test_workspace_and_capture);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   suite_add_tcase(s, t);
   return s;

@@ -324,11 +324,10 @@ END_TEST
 START_TEST(test_random_calls)
 {
   static const kiln_dtype types[] = {KILN_U8, KILN_F32, KILN_F64};
-  const char *wish = getenv("KILN_TEST_RANDOM_CALLS");
-  const long calls = wish != NULL ? atol(wish) : 100;
+  const unsigned long calls = random_calls(100);
   uint64_t state = 4711;
 
-  for (long call = 0; call < calls; call++) {
+  for (unsigned long call = 0; call < calls; call++) {
     shape s = {.rows = test_random(&state) % 300,
                .columns = UINT64_C(1) << test_random(&state) % 9,
                .shift = test_random(&state) % 3 == 0};
@@ -357,7 +356,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_memory);
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   suite_add_tcase(s, t);
   return s;
 }

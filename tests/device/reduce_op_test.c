@@ -914,11 +914,10 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wish = getenv("KILN_TEST_RANDOM_CALLS");
-  const long calls = wish != NULL ? atol(wish) : 200;
+  const unsigned long calls = random_calls(200);
   uint64_t state = 4711;
 
-  for (long call = 0; call < calls; call++) {
+  for (unsigned long call = 0; call < calls; call++) {
     const kiln_dtype type = all_types[test_random(&state) % N_ALL_TYPES];
     const size_t n = test_random(&state) % 3 == 0 ? test_random(&state) % 40000
                                                   : test_random(&state) % 500;
@@ -1040,7 +1039,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_workspace);
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_distance_of_nothing);
   tcase_add_test(t, test_variance_overflow);
   tcase_add_test(t, test_identity_with_itself);

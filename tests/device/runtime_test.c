@@ -421,6 +421,7 @@ static Suite *make(void)
   Suite *suite = suite_create("runtime on a GPU");
   TCase *t = tcase_create("runtime");
 
+  tcase_set_tags(t, "brief");
   tcase_add_checked_fixture(t, gpu_set_up, gpu_tear_down);
   tcase_set_timeout(t, 60);
   tcase_add_test(t, the_device_describes_itself);

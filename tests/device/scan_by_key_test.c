@@ -440,7 +440,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_odd_offsets);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_neighbours_in_place);
   suite_add_tcase(s, t);
   return s;

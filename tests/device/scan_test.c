@@ -808,7 +808,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_variants, 0, 4);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_calls);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_neighbours_in_place);
   tcase_add_test(t, test_identity_with_itself);
   suite_add_tcase(s, t);

@@ -105,12 +105,4 @@ static inline void ck_bits64(const char *what, const test_array *out,
   free(got);
 }
 
-/* How many random calls to make. */
-static inline unsigned long random_calls(unsigned long few)
-{
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-
-  return wanted == NULL ? few : strtoul(wanted, NULL, 10);
-}
-
 #endif

@@ -392,11 +392,10 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *calls = getenv("KILN_TEST_RANDOM_CALLS");
-  const long n = calls != NULL ? strtol(calls, NULL, 10) : 250;
+  const unsigned long n = random_calls(250);
   uint64_t state = 77;
 
-  for (long k = 0; k < n; k++) {
+  for (unsigned long k = 0; k < n; k++) {
     const uint64_t r = test_random(&state);
     scatter_case c = {.type = all_types[r % N_ALL_TYPES],
                       .index = index_types[(r >> 4) % N_INDEX_TYPES],
@@ -647,7 +646,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_sort_makes, 0, 24);
   tcase_add_test(t, test_map);
   tcase_add_test(t, test_conversion);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_loop_test(t, test_checked, 0, N_INDEX_TYPES);
   tcase_add_loop_test(t, test_graph, 0, 4);
   tcase_add_test(t, test_bad_arguments);

@@ -228,8 +228,7 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const unsigned long calls = wanted != NULL ? strtoul(wanted, NULL, 10) : 200;
+  const unsigned long calls = random_calls(200);
   static const kiln_dtype types[] = {KILN_U8, KILN_I32, KILN_F32, KILN_F64};
   uint64_t state = 71;
 
@@ -298,7 +297,7 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_samples, 0, 2);
   tcase_add_test(t, test_special_floats);
   tcase_add_test(t, test_order);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   suite_add_tcase(s, t);
   return s;

@@ -23,7 +23,8 @@ typedef struct test_case {
   kiln_dtype key, value, offset;
   bool descending, in_place;
   unsigned begin_bit, end_bit;
-  uint64_t spread; /* keys are below it */
+  uint64_t spread;          /* keys are below it */
+  unsigned constant_digits; /* mask of the bytes that all keys share */
 } test_case;
 
 /* Floats here are no NaNs: those are kiln_sort()'s matter. */
@@ -93,6 +94,9 @@ static void *make_keys(const test_case *c, size_t n, uint64_t *state)
 
     if (c->spread != 0)
       v %= c->spread;
+    for (unsigned digit = 0; digit < size; digit++)
+      if (c->constant_digits >> digit & 1)
+        v = (v & ~(UINT64_C(255) << 8 * digit)) | UINT64_C(0x41) << 8 * digit;
     if (type_is_float(c->key))
       set_whole(c->key, keys, i, (int64_t)(v % 200) - 100);
     else
@@ -234,6 +238,28 @@ START_TEST(test_stable)
 }
 END_TEST
 
+/* Segments of every class, each digit constant in turn, and each pair of digits. */
+START_TEST(test_constant_digits)
+{
+  size_t *offset = offsets_of(mixed, N_MIXED);
+  uint64_t state = 29;
+  unsigned turn = 0;
+
+  for (unsigned a = 0; a < 4; a++)
+    for (unsigned b = a; b < 4; b++, turn++) {
+      const test_case c = {.key = KILN_U32,
+                           .value = turn % 2 ? KILN_U32 : KILN_DTYPE_NONE,
+                           .offset = KILN_U32,
+                           .descending = turn / 2 % 2 != 0,
+                           .in_place = turn % 3 == 0,
+                           .constant_digits = 1u << a | 1u << b};
+
+      check_sort(&c, offset, N_MIXED, 0, &state);
+    }
+  free(offset);
+}
+END_TEST
+
 START_TEST(test_shapes)
 {
   static const size_t one[] = {20011}, none[] = {0, 0, 0};
@@ -262,11 +288,10 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const int calls = wanted != NULL ? atoi(wanted) : 60;
+  const unsigned long calls = random_calls(60);
   uint64_t state = 11;
 
-  for (int k = 0; k < calls; k++) {
+  for (unsigned long k = 0; k < calls; k++) {
     const uint64_t r = test_random(&state);
     const size_t n = 1 + r % 40;
     size_t length[40], *offset;
@@ -438,7 +463,8 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_stable);
   tcase_add_test(t, test_shapes);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(t, test_constant_digits);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_wild_offsets);
   tcase_add_test(t, test_workspace_and_capture);
   tcase_add_test(t, test_bad_arguments);

@@ -522,11 +522,10 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wish = getenv("KILN_TEST_RANDOM_CALLS");
-  const long calls = wish != NULL ? atol(wish) : 150;
+  const unsigned long calls = random_calls(150);
   uint64_t state = 4711;
 
-  for (long k = 0; k < calls; k++) {
+  for (unsigned long k = 0; k < calls; k++) {
     const size_t width =
         k % 3 == 0 ? UINT64_C(1) << test_random(&state) % 6 : 1;
     const call c = {.m = (mix)(test_random(&state) % SINGLE),
@@ -577,7 +576,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad);
   tcase_add_test(t, test_checked);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_no_segments);
   suite_add_tcase(s, t);
   return s;

@@ -396,12 +396,11 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const long calls = wanted != NULL ? atol(wanted) : 200;
+  const unsigned long calls = random_calls(200);
   static const kiln_dtype types[] = {KILN_U8, KILN_I32};
   uint64_t state = 11;
 
-  for (long k = 0; k < calls; k++) {
+  for (unsigned long k = 0; k < calls; k++) {
     const kiln_dtype type = types[test_random(&state) % 2];
     const size_t n = (size_t)(test_random(&state) % 6000);
     const size_t shift = (size_t)(test_random(&state) % 2);
@@ -523,7 +522,7 @@ static Suite *suite(void)
   TCase *t = tcase_create("select");
 
   tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, getenv("KILN_TEST_RANDOM_CALLS") != NULL ? 3600 : 60);
+  tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_shares);
   tcase_add_test(t, test_flags);
@@ -533,7 +532,7 @@ static Suite *suite(void)
   tcase_add_test(t, test_equality);
   tcase_add_test(t, test_workspace);
   tcase_add_test(t, test_capture);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   tcase_add_test(t, test_bad_text);
   suite_add_tcase(s, t);

@@ -190,6 +190,17 @@ static void *make_keys(kiln_dtype type, input_kind kind, size_t n,
   return data;
 }
 
+/* Gives every key the same value in the digits (bytes) of the mask. */
+static void hold_digits(void *keys, kiln_dtype type, size_t n, unsigned mask)
+{
+  const size_t size = kiln_dtype_size(type);
+  unsigned char *byte = keys;
+
+  for (size_t i = 0; i < n * size; i++)
+    if (mask >> (i % size) & 1)
+      byte[i] = 0x41;
+}
+
 /* ---- One sort, checked ------------------------------------------------------------------- */
 
 typedef struct test_case {
@@ -200,6 +211,7 @@ typedef struct test_case {
   unsigned begin_bit, end_bit;
   kiln__tuning tuning; /* block 0: the library's choice */
   uint64_t small, portion;
+  unsigned constant_digits; /* mask of the bytes that all keys share */
 } test_case;
 
 static const char *describe(const test_case *c)
@@ -208,11 +220,12 @@ static const char *describe(const test_case *c)
 
   snprintf(text, sizeof text,
            "%s with %s, input %d, n %zu + %zu, %s, in place %d %d, bits %u to "
-           "%u, %u x %u, portion %u",
+           "%u, %u x %u, portion %u, constant digits %#x",
            kiln_dtype_name(c->key), kiln_dtype_name(c->value), (int)c->kind,
            c->n, c->shift, c->descending ? "descending" : "ascending",
            c->keys_in_place, c->values_in_place, c->begin_bit, c->end_bit,
-           c->tuning.block, c->tuning.items, (unsigned)c->portion);
+           c->tuning.block, c->tuning.items, (unsigned)c->portion,
+           c->constant_digits);
   return text;
 }
 
@@ -294,16 +307,18 @@ static void check_sort(const test_case *c, uint64_t *state)
   const bool pairs = c->value != KILN_DTYPE_NONE;
   void *keys = make_keys(c->key, c->kind, c->n, state);
   void *values = pairs ? make_keys(c->value, RANDOM, c->n, state) : NULL;
-  test_array in = array_make(c->key, c->n, c->shift, keys, 0);
+  test_array in;
   test_array out = array_make(c->key, c->n, c->shift / 2, NULL, 0x5a);
   test_array v_in = {0}, v_out = {0};
-  kiln_sort_desc d = {.keys_in = in.array,
-                      .keys_out = c->keys_in_place ? in.array : out.array,
-                      .n = c->n,
+  kiln_sort_desc d = {.n = c->n,
                       .descending = c->descending,
                       .begin_bit = c->begin_bit,
                       .end_bit = c->end_bit};
 
+  hold_digits(keys, c->key, c->n, c->constant_digits);
+  in = array_make(c->key, c->n, c->shift, keys, 0);
+  d.keys_in = in.array;
+  d.keys_out = c->keys_in_place ? in.array : out.array;
   if (pairs) {
     v_in = array_make(c->value, c->n, c->shift, values, 0);
     v_out = array_make(c->value, c->n, 0, NULL, 0x3c);
@@ -578,15 +593,40 @@ START_TEST(test_argsort)
 }
 END_TEST
 
+/* A pass whose digit all keys share is skipped. Each digit in turn, and each pair
+ * of digits, so that skipping the wrong pass cannot give a sorted result. */
+START_TEST(test_constant_digits)
+{
+  static const kiln_dtype keys[] = {KILN_U32, KILN_I64};
+  const kiln_dtype key = keys[_i % 2];
+  const unsigned digits = (unsigned)kiln_dtype_size(key);
+  uint64_t state = 67 + (uint64_t)_i;
+  unsigned turn = (unsigned)_i;
+
+  for (unsigned a = 0; a < digits; a++)
+    for (unsigned b = a; b < digits; b++, turn++) {
+      const test_case c = {.key = key,
+                           .value = turn % 2 ? KILN_U32 : KILN_DTYPE_NONE,
+                           .n = 2500 + turn,
+                           .descending = turn / 2 % 2 != 0,
+                           .keys_in_place = turn % 3 == 0,
+                           .tuning = small_tiles,
+                           .small = 1,
+                           .constant_digits = 1u << a | 1u << b};
+
+      check_sort(&c, &state);
+    }
+}
+END_TEST
+
 /* ---- Calls ------------------------------------------------------------------------------------- */
 
 START_TEST(test_random_calls)
 {
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const int calls = wanted != NULL ? atoi(wanted) : 150;
+  const unsigned long calls = random_calls(150);
   uint64_t state = 47;
 
-  for (int k = 0; k < calls; k++) {
+  for (unsigned long k = 0; k < calls; k++) {
     static const kiln_dtype keys[] = {KILN_U32, KILN_F32, KILN_I16, KILN_F64};
     const unsigned r = (unsigned)test_random(&state);
     const kiln_dtype key = keys[r % 4];
@@ -759,7 +799,8 @@ static Suite *suite(void)
   tcase_add_loop_test(t, test_look_back, 0, 4);
   tcase_add_test(t, test_large);
   tcase_add_test(t, test_argsort);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_loop_test(t, test_constant_digits, 0, 4);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_workspace);
   tcase_add_test(t, test_capture);
   tcase_add_test(t, test_bad_arguments);

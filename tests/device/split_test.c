@@ -216,12 +216,11 @@ END_TEST
 
 START_TEST(test_random_calls)
 {
-  const char *wanted = getenv("KILN_TEST_RANDOM_CALLS");
-  const long calls = wanted != NULL ? atol(wanted) : 100;
+  const unsigned long calls = random_calls(100);
   static const uint32_t parts[] = {2, 7, 1024};
   uint64_t state = 13;
 
-  for (long k = 0; k < calls; k++) {
+  for (unsigned long k = 0; k < calls; k++) {
     const uint32_t p = parts[test_random(&state) % 3];
 
     by_keys((size_t)(test_random(&state) % 9000), p, p, true, 0);
@@ -271,12 +270,12 @@ static Suite *suite(void)
   TCase *t = tcase_create("split");
 
   tcase_add_checked_fixture(t, setup, teardown);
-  tcase_set_timeout(t, getenv("KILN_TEST_RANDOM_CALLS") != NULL ? 3600 : 60);
+  tcase_set_timeout(t, CASE_SECONDS);
   tcase_add_loop_test(t, test_parts, 0, 10);
   tcase_add_loop_test(t, test_types, 0, N_ALL_TYPES);
   tcase_add_test(t, test_keys);
   tcase_add_test(t, test_workspace_and_capture);
-  tcase_add_test(t, test_random_calls);
+  tcase_add_test(brief_case(s), test_random_calls);
   tcase_add_test(t, test_bad_arguments);
   suite_add_tcase(s, t);
   return s;

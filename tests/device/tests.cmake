@@ -52,9 +52,11 @@ foreach(name approx corpus flow memory)
   set_property(TEST device.${name} PROPERTY LABELS device checks)
 endforeach()
 
-# What every run repeats, in short form, with a seed, in lock-step and under all
-# checks.
-foreach(name capture cycles errors kernels launch operations runtime scan select
-    segmented sort timeline)
+# What every run repeats with a seed, in lock-step and under all checks: the cases
+# that these programs tag "brief".
+foreach(name capture cycles errors kernels launch operations runtime timeline
+    counting_sort difference find gather histogram map merge partition
+    reduce_matrix reduce_op run_length scan_by_key scan scatter search
+    segmented_sort segmented select sort split)
   set_property(TEST device.${name} APPEND PROPERTY LABELS briefly)
 endforeach()

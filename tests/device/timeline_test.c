@@ -140,6 +140,7 @@ static Suite *make(void)
   Suite *suite = suite_create("timeline on a GPU");
   TCase *t = tcase_create("timeline");
 
+  tcase_set_tags(t, "brief");
   tcase_add_checked_fixture(t, set_up, tear_down);
   tcase_set_timeout(t, 60);
   tcase_add_test(t, two_streams_overlap);
