@@ -1,4 +1,4 @@
-/* bags.c -- sums over bags of rows (lecture row C6): 128 columns; 1,000 bags of 1 to
+/* bags.c -- sums over bags of rows (row C6 of the lectures): 128 columns; 1,000 bags of 1 to
  * 10 rows, 100 of 11 to 100, 10 of 101 to 1,000, in random order. The lecture's
  * loop over the bags, one kernel per bag, was slower than copying everything to the
  * CPU and back. Kiln needs one launch:

@@ -1,5 +1,5 @@
 /* bank_conflicts.c -- shared memory has 32 banks of 4 bytes; lanes that read
- * different words of one bank wait for each other (lecture row D3).
+ * different words of one bank wait for each other (row D3 of the lectures).
  *
  *   stride 1       every lane its own bank             1 way
  *   stride 2       lanes 0 and 16 share one            2 ways

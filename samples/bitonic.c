@@ -1,4 +1,4 @@
-/* bitonic.c -- sorted tiles merged pair by pair by bitonic merges (lecture row B14,
+/* bitonic.c -- sorted tiles merged pair by pair by bitonic merges (row B14 of the lectures,
  * its last step). One merge of sixteen keys step by step, then what the number of
  * launches and the traffic are for whole arrays, against kiln_sort().
  *
@@ -206,12 +206,13 @@ int main(int argc, char **argv)
   SAMPLE_TRY(kiln_event_create(&t.to, s.device, true));
   sizes = s.few ? cpu : gpu;
   n = s.few ? sizeof cpu / sizeof *cpu : sizeof gpu / sizeof *gpu;
-  printf("\nTiles of %d keys, then merges; bytes a key: each launch reads and "
-         "writes it.\n  %9s %9s %12s %12s %10s\n",
-         TILE, "keys", "launches", "bitonic ms", "kiln_sort ms", "bytes/key");
+  printf(
+      "\nTiles of %d keys, then merges; bytes per key: each launch reads and "
+      "writes it.\n  %9s %9s %12s %12s %10s\n",
+      TILE, "keys", "launches", "bitonic ms", "kiln_sort ms", "bytes/key");
   for (size_t i = 0; i < n; i++)
     good &= run_size(&m, &t, sizes[i]);
-  printf("  kiln_sort moves 36 bytes a key, however many there are.\n");
+  printf("  kiln_sort moves 36 bytes per key, however many there are.\n");
   kiln_event_free(t.from);
   kiln_event_free(t.to);
   kiln_module_free(m.module);

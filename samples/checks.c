@@ -1,4 +1,4 @@
-/* checks.c -- a planted bug of each kind, found and located (lecture row A13):
+/* checks.c -- a planted bug of each kind, found and located (row A13 of the lectures):
  * access violation and leak, race, uninitialised read, bad synchronisation.
  *
  * The CPU device looks at every access, so it needs no GPU and no tool; the same

@@ -1,4 +1,4 @@
-/* counting_sort.c -- counting sort (lecture row B13): the histogram of the keys,
+/* counting_sort.c -- counting sort (row B13 of the lectures): the histogram of the keys,
  * its prefix sum, which gives the start of each key's run, and the move of every
  * key to its destination. It shows eight keys step by step, then many. The time is
  * linear, where the possible keys are few and known. */

@@ -1,5 +1,5 @@
 /* device_query.c -- the generations of GPUs, and everything about this machine's
- * that decides a launch (lecture row A2). The first table needs no GPU. */
+ * that decides a launch (row A2 of the lectures). The first table needs no GPU. */
 #include "sample.h"
 
 #define KIB(bytes) ((bytes) / 1024)

@@ -1,5 +1,5 @@
 /* distance.c -- the distance of two vectors, sqrt(sum((x - y)^2)), as separate steps
- * and as one fused map and reduction (lecture row C3).
+ * and as one fused map and reduction (row C3 of the lectures).
  *
  * Separate steps write and read a vector between each two: 24 bytes per element.
  * Fused, each input is read once: 8 bytes. What really moves is counted on the CPU

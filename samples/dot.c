@@ -1,4 +1,4 @@
-/* dot.c -- dot product (lecture row D4): the lecture's kernel, with products in
+/* dot.c -- dot product (row D4 of the lectures): the lecture's kernel, with products in
  * shared memory, a tree and one atomic a block, against one call:
  *
  *   kiln_dot_desc dot = {.x = {x, KILN_F32}, .y = {y, KILN_F32}, .n = n,

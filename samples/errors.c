@@ -1,5 +1,5 @@
 /* errors.c -- what goes wrong, where it is reported, and what it leaves behind
- * (lecture row A12).
+ * (row A12 of the lectures).
  *
  *   synchronous   the call that fails says so, and nothing else is harmed
  *   asynchronous  the launch succeeds; the kernel's failure comes out of the

@@ -1,4 +1,4 @@
-/* hello.c -- twelve threads greet (lecture row A1).
+/* hello.c -- twelve threads greet (row A1 of the lectures).
  *
  * The device's printf goes to a buffer that the driver writes to this process's
  * standard output when the host waits for the device. Here it goes to a file

@@ -1,7 +1,7 @@
 /* histogram.c -- the number of occurrences of each value: sums of three dice as a bar
  * chart, then three ways of counting against kiln_histogram(): atomics in global
  * memory, counters in shared memory, and 32 counters of each bin (the counting
- * step of lecture rows B12 and B13). All counts are compared with the host's. */
+ * step of row B12 of the lectures and B13). All counts are compared with the host's. */
 #include "sample.h"
 
 #include <kiln/histogram.h>

@@ -1,5 +1,5 @@
 /* host_device.c -- one function's text for host and device, and code paths chosen
- * by __CUDA_ARCH__ (lecture row A3; also B2, E3).
+ * by __CUDA_ARCH__ (row A3 of the lectures; also B2, E3).
  *
  * BOTH() compiles its text here and keeps it as a string for the kernel, so the
  * two cannot drift apart. The second kernel takes the path that its architecture

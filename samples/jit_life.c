@@ -1,5 +1,5 @@
 /* jit_life.c -- the life of a kernel that is compiled at run time, step by step,
- * cold and warm (lecture row C9).
+ * cold and warm (row C9 of the lectures).
  *
  *   1  is it compiled already?             the cache
  *   2  front end                           CUDA C++ to PTX

@@ -1,4 +1,4 @@
-/* map_expression.c -- any expression of the user's as a kernel (lecture row C2):
+/* map_expression.c -- any expression of the user's as a kernel (row C2 of the lectures):
  * functions, constants and parameters in a text, several inputs and outputs of
  * any types, one pass over memory. */
 #include "sample.h"

@@ -1,5 +1,5 @@
 /* matmul_tiled.c -- matrix product by 16 x 16 tiles in shared memory, for sizes
- * that no tile divides (lecture row B7; also C1, E6), and its divergence.
+ * that no tile divides (row B7 of the lectures; also C1, E6), and its divergence.
  *
  * 100 x 100 takes 7 x 7 blocks of 8 warps, each 7 phases. Loading M's tile asks
  * whether row and column are inside:

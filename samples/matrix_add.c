@@ -1,5 +1,5 @@
 /* matrix_add.c -- c = a + b, first in one block of threads, then in a 2-D grid
- * of blocks (lecture row E1). One block ends at 1,024 threads, 32 x 32; a grid
+ * of blocks (row E1 of the lectures). One block ends at 1,024 threads, 32 x 32; a grid
  * has no such end, and its last blocks overhang the matrix. */
 #include "sample.h"
 

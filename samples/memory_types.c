@@ -1,5 +1,5 @@
 /* memory_types.c -- a kernel for each kind of memory: register, local, shared,
- * global, constant, texture (lecture row A8; also B).
+ * global, constant, texture (row A8 of the lectures; also B).
  *
  * All read the same 16 numbers 4,096 times a thread and must agree; the time by
  * events says what a read costs there. Indices of registers are known when the

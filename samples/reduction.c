@@ -1,6 +1,6 @@
 /* reduction.c -- the reduction ladder: the same sum, step by step faster, with
- * 2^28 floats (lecture row A9; 2^22 on the CPU device) and with 1024 x 1024
- * (lecture row C8). The last step is the library's own. Every result is compared
+ * 2^28 floats (row A9 of the lectures; 2^22 on the CPU device) and with 1024 x 1024
+ * (row C8 of the lectures). The last step is the library's own. Every result is compared
  * with a float64 sum; two steps keep one float accumulator, which stalls at 2^30
  * and is shown to.
  *

@@ -1,5 +1,5 @@
 /* saxpy.c -- y = a x + y, whose kernel is a string in this program
- * (lecture row E1). Results are compared with a loop on the host; rates count
+ * (row E1 of the lectures). Results are compared with a loop on the host; rates count
  * 12 bytes per element: x and y are read, y is written. */
 #include "sample.h"
 

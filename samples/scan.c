@@ -1,4 +1,4 @@
-/* scan.c -- prefix sums (lecture row B11): the sausage that is cut in parallel; how
+/* scan.c -- prefix sums (row B11 of the lectures): the sausage that is cut in parallel; how
  * many additions three ways of scanning take; whole arrays, against the library's
  * own kiln_scan().
  *

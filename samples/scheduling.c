@@ -1,4 +1,4 @@
-/* scheduling.c -- lanes of a warp before and since Volta (lecture row A5).
+/* scheduling.c -- lanes of a warp before and since Volta (row A5 of the lectures).
  *
  *   if (lane < 2) { A; B; } else { X; Y; }  Z;
  *

@@ -1,5 +1,5 @@
 /* shared_memory.c -- a block's own fast memory, its size fixed in the program or
- * chosen at launch (lecture rows B5, D2, E6).
+ * chosen at launch (row B5 of the lectures, D2, E6).
  *
  *   __shared__ float tile[256];          static: part of the program
  *   extern __shared__ float tile[];      dynamic: kiln_launch_config.smem

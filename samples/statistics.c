@@ -1,5 +1,5 @@
 /* statistics.c -- mean and variance, norm, and where the extremes are, each in one
- * pass over memory (lecture rows B10, C2).
+ * pass over memory (row B10 of the lectures, C2).
  *
  * The values have a mean of 10,000 and a deviation of 0.29. The formula of the
  * textbook, E(x^2) - E(x)^2, loses every digit of it in float and is shown beside. */

@@ -1,5 +1,5 @@
 /* symbols.c -- variables of a program in device and constant memory, found,
- * written and read by name (lecture row B1).
+ * written and read by name (row B1 of the lectures).
  *
  *   __device__ float factor = 1.0f;       global memory, the module's lifetime
  *   __constant__ float coefficients[4];   read-only for kernels, likewise

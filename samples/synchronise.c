@@ -1,5 +1,5 @@
 /* synchronise.c -- barriers of a block, of lanes of a warp in different branches, and of
- * the whole grid; and the result of misuse (lecture row A6). */
+ * the whole grid; and the result of misuse (row A6 of the lectures). */
 #include "sample.h"
 
 static const char source[] =

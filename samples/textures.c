@@ -1,6 +1,6 @@
 /* textures.c -- texture objects in 1, 2 and 3 dimensions: nearest and linear
  * filter, plain and normalised coordinates, clamp, wrap, mirror and border; all
- * combinations against a reference in C (lecture row E7).
+ * combinations against a reference in C (row E7 of the lectures).
  *
  * The filter's weights have 8 bits of fraction (CUDA C++ Programming Guide,
  * appendix on texture fetching), so linear values are compared with 1/256 of the

@@ -1,5 +1,5 @@
 /* thread_ids.c -- grid, block and thread ids in one, two and three dimensions, and the
- * global index that follows from them (lecture row A4).
+ * global index that follows from them (row A4 of the lectures).
  *
  *   block  = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z)
  *   thread = threadIdx.x + blockDim.x * (threadIdx.y

@@ -1,4 +1,4 @@
-/* timing.c -- one kernel, three stopwatches (lecture row A10).
+/* timing.c -- one kernel, three stopwatches (row A10 of the lectures).
  *
  *   launch only     the host's clock around the launch: the cost of queueing the
  *                   kernel. The launch returns before the kernel ends, mostly

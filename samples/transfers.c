@@ -1,5 +1,5 @@
 /* transfers.c -- copies between host and device by size, from ordinary and from
- * pinned memory (lecture row E5).
+ * pinned memory (row E5 of the lectures).
  *
  * Ordinary (pageable) memory may be moved by the operating system, so the driver
  * copies it through a pinned buffer of its own. Pinned memory is read by the GPU

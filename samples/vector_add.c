@@ -1,5 +1,5 @@
 /* vector_add.c -- 1,000 elements in blocks of 256, and where its warps diverge
- * (lecture row B6; also C7, E).
+ * (row B6 of the lectures; also C7, E).
  *
  * Four blocks make 1,024 threads, so `if (i < n)` divides the lanes of the last
  * warp alone: 8 of them add, 24 don't. Of 32 warps exactly one diverges, however

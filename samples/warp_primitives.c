@@ -1,5 +1,5 @@
 /* warp_primitives.c -- values that lanes of a warp exchange: vote, shuffle, and the
- * path without these instructions (lecture row A7).
+ * path without these instructions (row A7 of the lectures).
  *
  * Both bodies of the same functions are compiled for the same device, the second
  * by overriding the trait that says whether there is a shuffle; they have to agree

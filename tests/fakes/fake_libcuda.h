@@ -5,7 +5,7 @@
  * Define before: FAKE_ANSWER, FAKE_VERSION (default version), and one of
  *   FAKE_OPTIONAL_TOO  export the optional functions as well
  *   FAKE_HIDDEN        export none but cuInit, cuDriverGetVersion and
- *                      cuGetProcAddress_v2, which hands out the rest */
+ *                      cuGetProcAddress_v2, which gives the rest */
 #include "driver/abi.h"
 
 #include <stdlib.h>

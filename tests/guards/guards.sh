@@ -54,7 +54,8 @@ include_pairs() {
       sub(/\/[^\/]*$/, "", dir)
       beside = normal(dir "/" quoted[2])
       rooted = normal("runtime/" quoted[2])
-      print FILENAME, exists(beside) ? beside : rooted
+      if (exists(beside)) print FILENAME, beside
+      else if (exists(rooted)) print FILENAME, rooted # else: generated
     }'
 }
 
@@ -81,8 +82,8 @@ guard_includes() {
         split("base arch driver", ground, " ")
         for (j in ground) may["cpu/" room[i], ground[j]] = 1
       }
-      # The command and the benchmarks are clients: public headers, base, and
-      # the helpers below both.
+      # The command and the benchmarks are clients of the public headers. What
+      # they share is in tool/.
       known["tool"] = known["bench"] = known["cli"] = 1
       may["tool", "tool"] = may["bench", "bench"] = may["cli", "cli"] = 1
       may["bench", "tool"] = may["cli", "tool"] = may["cli", "bench"] = 1
@@ -128,15 +129,17 @@ guard_documented() {
   SOURCE=. bash tests/guards/contracts.sh
 }
 
-# retired_words.txt: a pattern and what to write instead, tab-separated.
+# retired_words.txt: a pattern, what to write instead, and where it is refused
+# (everywhere by default), tab-separated.
 guard_words() {
-  local pattern instead
+  local pattern instead where
   grep -v '^#' tests/guards/retired_words.txt |
-    while IFS=$'\t' read -r pattern instead; do
+    while IFS=$'\t' read -r pattern instead where; do
       [ -n "$pattern" ] || continue
+      # shellcheck disable=SC2086 # several folders are words
       grep -rnIiE --exclude=retired_words.txt --exclude-dir=golden \
-        -- "$pattern" include runtime kernels_src samples tests README.md \
-        CHANGELOG.md .github .ci CMakeLists.txt 2>/dev/null |
+        -- "$pattern" ${where:-include runtime kernels_src samples tests \
+        README.md CHANGELOG.md .github .ci CMakeLists.txt} 2>/dev/null |
         sed "s|$| <- write: $instead|"
     done | fail_if_any "retired words (tests/guards/retired_words.txt):"
 }

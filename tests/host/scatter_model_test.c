@@ -69,7 +69,7 @@ START_TEST(test_choice)
 
   ck_assert_int_eq(p.method, wanted[_i].method);
   ck_assert_double_le(p.ms, direct.ms);
-  /* what was chosen is rated the same when asked for by name */
+  /* what was chosen is rated the same when it is named in the call */
   ck_assert_double_eq(plan(wanted[_i].scatter, n, p.method, p.passes).ms, p.ms);
 }
 END_TEST

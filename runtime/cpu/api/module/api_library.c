@@ -1,4 +1,4 @@
-/* library.c -- libraries and their kernels. A library has no context: it is
+/* api_library.c -- libraries and their kernels. A library has no context: it is
  * loaded into a context when one of its kernels is first used there. */
 #include "api_module.h"
 
