@@ -125,21 +125,19 @@ typedef enum kiln_op_name {
 typedef struct kiln_op {
   kiln_op_name name; /**< used if expr is NULL */
   const char *expr;  /**< text over a and b */
-  const char
-      *identity; /**< the value that changes nothing: op(identity, x) must be x
-                           for every element x. Needed with expr. Two identities are
-                           never passed to expr, so log(exp(a) + exp(b)) may have
-                           -INFINITY */
+  /** The value that changes nothing: op(identity, x) must be x for every element x.
+   * Needed with expr. expr is never evaluated for two identities, so that
+   * log(exp(a) + exp(b)) may have -INFINITY. */
+  const char *identity;
   bool commutative; /**< expr gives the same if a and b are swapped, so a
-                           reduction may read in a faster order */
+                       reduction may read in a faster order */
 } kiln_op;
 
 /** A value that texts use by name. Passed in arrays, so its size never changes. */
 typedef struct kiln_param {
-  const char
-      *name; /**< a C identifier: no keyword, no name that texts have anyway (x,
-                        i, a, x_at and so on), none that begins with __, kiln__ or
-                        KILN_, and a different one for each parameter */
+  /** A C identifier: no keyword, no name that texts have anyway (x, i, a, x_at and so
+   * on), none that begins with __, kiln__ or KILN_, and none of another parameter. */
+  const char *name;
   kiln_dtype type;   /**< f16 and bf16 arrive as float */
   const void *value; /**< one element in host memory, copied */
   bool constant;     /**< compiled into the kernel, which is faster, but each
@@ -148,10 +146,9 @@ typedef struct kiln_param {
 
 /** What the texts of a call may use. Descs contain it, so its size never changes. */
 typedef struct kiln_code {
-  const char
-      *preamble; /**< device functions, types and macros, or NULL. They may
-                               have any names: behind its last #include line, the
-                               preamble stands in a namespace of its own */
+  /** Device functions, types and macros, or NULL. They may have any names: behind its
+   * last #include line, the preamble stands in a namespace of its own. */
+  const char *preamble;
   const kiln_param *params; /**< n_params parameters; copied */
   size_t n_params;          /**< at most 16 */
   bool fast_math;           /**< compile with --use_fast_math */
