@@ -302,10 +302,13 @@ bool kiln__reads_neighbours(const char *text)
   return false;
 }
 
-static bool is_listed(const char *name, const char *const list[])
+/* Is an identifier one of the words of a list? Blanks stand around each word. */
+static bool is_listed(const char *name, const char *list)
 {
-  for (size_t k = 0; list[k] != NULL; k++)
-    if (strcmp(name, list[k]) == 0)
+  const size_t n = strlen(name);
+
+  for (const char *p = list; (p = strstr(p, name)) != NULL; p++)
+    if (p[-1] == ' ' && p[n] == ' ')
       return true;
   return false;
 }
@@ -313,103 +316,20 @@ static bool is_listed(const char *name, const char *const list[])
 /* Why a parameter cannot have this name, or NULL. */
 static const char *name_conflict(const char *name)
 {
-  static const char *const taken[] = {
-      "a",  "b",  "i",  "x",  "y",  "z",  "w",        "x0",  "x1",
-      "x2", "x3", "x4", "x5", "x6", "x7", "INFINITY", "NAN", NULL};
-  static const char *const keywords[] = {"alignas",
-                                         "alignof",
-                                         "and",
-                                         "and_eq",
-                                         "asm",
-                                         "auto",
-                                         "bitand",
-                                         "bitor",
-                                         "bool",
-                                         "break",
-                                         "case",
-                                         "catch",
-                                         "char",
-                                         "char8_t",
-                                         "char16_t",
-                                         "char32_t",
-                                         "class",
-                                         "compl",
-                                         "concept",
-                                         "const",
-                                         "const_cast",
-                                         "consteval",
-                                         "constexpr",
-                                         "constinit",
-                                         "continue",
-                                         "co_await",
-                                         "co_return",
-                                         "co_yield",
-                                         "decltype",
-                                         "default",
-                                         "delete",
-                                         "do",
-                                         "double",
-                                         "dynamic_cast",
-                                         "else",
-                                         "enum",
-                                         "explicit",
-                                         "export",
-                                         "extern",
-                                         "false",
-                                         "float",
-                                         "for",
-                                         "friend",
-                                         "goto",
-                                         "if",
-                                         "inline",
-                                         "int",
-                                         "long",
-                                         "mutable",
-                                         "namespace",
-                                         "new",
-                                         "noexcept",
-                                         "not",
-                                         "not_eq",
-                                         "nullptr",
-                                         "operator",
-                                         "or",
-                                         "or_eq",
-                                         "private",
-                                         "protected",
-                                         "public",
-                                         "register",
-                                         "reinterpret_cast",
-                                         "requires",
-                                         "restrict",
-                                         "return",
-                                         "short",
-                                         "signed",
-                                         "sizeof",
-                                         "static",
-                                         "static_assert",
-                                         "static_cast",
-                                         "struct",
-                                         "switch",
-                                         "template",
-                                         "this",
-                                         "thread_local",
-                                         "throw",
-                                         "true",
-                                         "try",
-                                         "typedef",
-                                         "typeid",
-                                         "typename",
-                                         "union",
-                                         "unsigned",
-                                         "using",
-                                         "virtual",
-                                         "void",
-                                         "volatile",
-                                         "wchar_t",
-                                         "while",
-                                         "xor",
-                                         "xor_eq",
-                                         NULL};
+  static const char taken[] =
+      " a b i x y z w x0 x1 x2 x3 x4 x5 x6 x7 INFINITY NAN ";
+  static const char keywords[] =
+      " alignas alignof and and_eq asm auto bitand bitor bool break case "
+      "catch char char8_t char16_t char32_t class compl concept const "
+      "const_cast consteval constexpr constinit continue co_await "
+      "co_return co_yield decltype default delete do double dynamic_cast "
+      "else enum explicit export extern false float for friend goto if "
+      "inline int long mutable namespace new noexcept not not_eq nullptr "
+      "operator or or_eq private protected public register "
+      "reinterpret_cast requires restrict return short signed sizeof "
+      "static static_assert static_cast struct switch template this "
+      "thread_local throw true try typedef typeid typename union "
+      "unsigned using virtual void volatile wchar_t while xor xor_eq ";
 
   if (is_listed(name, taken) || kiln__reads_neighbours(name))
     return "is a name that every text has";
