@@ -8,6 +8,7 @@
 #   basenames   no two files of runtime/ share a name
 #   folders     no folder of runtime/ but cpu/exec holds more than 30 files
 #   documented  every public function has its contract right before it
+#   maps        the files that the READMEs name exist
 #   words       the words that the glossary retired are gone
 #   symbols     a layer's objects link with those of the layers beneath alone
 #   sizes       lists functions over 80 lines and files over 1,000; never fails
@@ -17,6 +18,9 @@
 set -u
 export LC_ALL=C
 cd "$(dirname "$0")/../.." || exit 1
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
 # fail_if_any MESSAGE: fails with what standard input holds, if it holds anything.
 fail_if_any() {
@@ -129,6 +133,23 @@ guard_documented() {
   SOURCE=. bash tests/guards/contracts.sh
 }
 
+# A name in backquotes, or in a drawing, that ends like a source file is a file of
+# the tree, by its path or its last part. Capitals and * are placeholders.
+guard_maps() {
+  local map system generated
+  system='(stdio|stdint|math|assert|mma|cuda|cuda_fp16|xxhash)\.h'
+  generated='(embedded|kernel_params)\.[ch]|(generated|params/.*|scan)\.cuh'
+  find . -name .git -prune -o -type f -print | grep -vE '^\./(build|\.deps)' |
+    sed 's,.*/,,' | sort -u >"$work/files"
+  find README.md runtime kernels_src samples tests .github -name '*.md' |
+    while read -r map; do
+      grep -oE '[A-Za-z0-9_/.*-]+\.(c|h|cu|cuh|def|sh|cmake|hpp)\b' "$map" |
+        grep -vE '[A-Z*]|^(main|app|sample)\.c|^k\.cu$|^\.' | sed 's,.*/,,' | sort -u |
+        grep -vxFf "$work/files" | grep -vxE "$system|$generated" |
+        sed "s,^,$map names a file that does not exist: ,"
+    done | fail_if_any "stale names in the maps:"
+}
+
 # retired_words.txt: a pattern, what to write instead, and where it is refused
 # (everywhere by default), tab-separated.
 guard_words() {
@@ -145,8 +166,6 @@ guard_words() {
 }
 
 # BUILD is the build folder. The two tables of embedded sources are generated.
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 guard_symbols() {
   local layer objects=()
   for layer in $LAYERS; do
@@ -179,11 +198,11 @@ guard_sizes() {
 }
 
 case ${1-} in
-includes | cycles | basenames | folders | documented | words | symbols | sizes)
+includes | cycles | basenames | folders | documented | maps | words | symbols | sizes)
   "guard_$1"
   ;;
 *)
-  sed -n '3,17s/^# \{0,1\}//p' "$0" >&2
+  sed -n '3,18s/^# \{0,1\}//p' "$0" >&2
   exit 2
   ;;
 esac

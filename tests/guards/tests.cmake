@@ -2,7 +2,7 @@
 get_property(kiln_cpu_rooms GLOBAL PROPERTY kiln_cpu_rooms)
 list(JOIN kiln_layers " " guard_layers)
 list(JOIN kiln_cpu_rooms " " guard_rooms)
-set(guards includes cycles basenames folders documented words sizes)
+set(guards includes cycles basenames folders documented maps words sizes)
 if(NOT KILN_SANITIZE) # a sanitizer adds symbols of its own
   list(APPEND guards symbols)
 endif()
