@@ -53,7 +53,10 @@ foreach(program IN LISTS programs)
     string(APPEND rows "    {\"KILN_${parameter}\", ${is_type}},\n")
   endforeach()
   write("${OUT}/kiln/params/${name}.cuh" "${defaults}")
-  string(APPEND declared "\nenum {\n${enumerators}};\n"
+  if(enumerators) # C knows no empty enum, and a kernel may have no parameter
+    string(APPEND declared "\nenum {\n${enumerators}};\n")
+  endif()
+  string(APPEND declared
     "extern const kiln__param kiln__${name}_params[];\n")
   string(APPEND defined
     "\nconst kiln__param kiln__${name}_params[] = {\n${rows}    {NULL, false}};\n")

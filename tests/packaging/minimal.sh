@@ -5,6 +5,7 @@
 . "${0%/*}/common.sh"
 
 options="-DKILN_CLI=OFF -DKILN_TESTS=OFF -DKILN_SAMPLES=OFF"
+options="$options -DKILN_CPU_ISAS=base"
 # Nothing optional is to be found.
 for package in PkgConfig Python3 CUDAToolkit; do
   options="$options -DCMAKE_DISABLE_FIND_PACKAGE_$package=ON"
