@@ -1,18 +1,18 @@
-/* access.h -- how memory instructions get from addresses to bytes. Included
- * only by exec/.
+/* access.h -- translates the addresses of memory instructions to host pointers.
+ * Only files of exec/ include this header.
  *
  * Problem: looking up each of 32 addresses would cost far more than the
  * instruction itself.
  *
- * Idea: most warps access consecutive elements, or all the same element.
- * survey() recognises both patterns in one pass over the address register, and
- * one bounds check then serves the whole warp. Scattered accesses that fall
- * into one range take a second fast path. Everything else, and everything that
- * is checked or counted in detail, goes through reach_at(), which finds the
- * bytes of each lane.
+ * Idea: in most warps the lanes access consecutive elements, or all lanes
+ * access the same element. survey() recognises both patterns in one pass over
+ * the address register. One bounds check then serves the whole warp. Scattered
+ * accesses that all lie in one memory range take a second fast path. All other
+ * accesses go through reach_at(), which finds the bytes of each lane. So do all
+ * accesses that are checked or counted in detail.
  *
- * Ranges that a warp used before are found in its own small cache, which is
- * valid as long as the epoch of the memory stays the same. */
+ * Each warp caches the memory ranges that it used last. The cache is valid as
+ * long as the epoch of the memory stays the same. */
 #ifndef KILN_CPU_ACCESS_H
 #define KILN_CPU_ACCESS_H
 
@@ -22,18 +22,20 @@
 
 #define KILN__INLINE static inline __attribute__((always_inline))
 
-/* How an access is counted. */
+/* How the counters record an access. */
 typedef enum kiln__cpu_counted {
   KILN__COUNT_NONE,
-  /* requests, and sectors or passes, by the state space of the lanes */
+  /* number of requests, and number of sectors or shared-memory passes */
   KILN__COUNT_MEMORY,
-  KILN__COUNT_ATOMIC /* warp instructions, and lanes that share a word */
+  /* number of warp instructions, and number of lanes that share a word */
+  KILN__COUNT_ATOMIC
 } kiln__cpu_counted;
 
 typedef struct kiln__cpu_reach {
-  /* as the instruction computed them */
+  /* address of each lane, as the instruction computed it */
   _Alignas(64) uint64_t address[KILN__WARP];
-  uintptr_t host[KILN__WARP]; /* where the bytes of active lanes lie */
+  /* host address of the bytes of each active lane */
+  uintptr_t host[KILN__WARP];
 } kiln__cpu_reach;
 
 /* ---- Addresses ----------------------------------------------------------- */
@@ -62,13 +64,14 @@ KILN__INLINE void kiln__cpu_addresses(const kiln__cpu_warp *w, int32_t slot,
 
 typedef enum kiln__cpu_pattern {
   KILN__ANYWHERE,
-  KILN__IN_A_ROW, /* lane i at first + i * bytes */
-  KILN__AT_ONE    /* every lane at first */
+  KILN__IN_A_ROW, /* lane i accesses address first + i * bytes */
+  KILN__AT_ONE    /* every lane accesses address `first` */
 } kiln__cpu_pattern;
 
-/* survey() for registers of 64 and of 32 bits. A full warp compares each address
- * with the step of the first two; otherwise inactive lanes are masked out. Both
- * loops have no exit, so that they vectorise. */
+/* Defines survey() for 64-bit and for 32-bit address registers. In a full warp,
+ * each address is compared with the arithmetic sequence that the first two
+ * lanes start. In a partial warp, inactive lanes are masked out. Neither loop
+ * exits early, so the compiler can vectorise both. */
 #define KILN__SURVEY(name, T, TS)                                              \
   KILN__INLINE kiln__cpu_pattern name(const kiln__cpu_warp *w, const T *a,     \
                                       uint32_t n, T *first)                    \
@@ -104,8 +107,9 @@ typedef enum kiln__cpu_pattern {
 KILN__SURVEY(kiln__cpu_survey_wide, uint64_t, int64_t)
 KILN__SURVEY(kiln__cpu_survey_narrow, uint32_t, int32_t)
 
-/* The pattern of the first address operand for elements of n bytes. For
- * KILN__IN_A_ROW, *first is the address that lane 0 has or would have. */
+/* Returns the pattern of the first address operand for elements of n bytes. For
+ * KILN__IN_A_ROW, *first receives the address of lane 0, even if lane 0 is
+ * inactive. */
 KILN__INLINE kiln__cpu_pattern kiln__cpu_survey(const kiln__cpu_warp *w,
                                                 const kiln__cpu_insn *in,
                                                 uint32_t n, uint64_t *first)
@@ -126,8 +130,8 @@ KILN__INLINE kiln__cpu_pattern kiln__cpu_survey(const kiln__cpu_warp *w,
   return p;
 }
 
-/* Size of the byte range [*low, *low + result) that the active lanes of a
- * pattern access. */
+/* Returns the size in bytes of the range that the active lanes of a pattern
+ * access. *low receives the lowest address of the range. */
 KILN__INLINE uint64_t kiln__cpu_extent(const kiln__cpu_warp *w,
                                        kiln__cpu_pattern p, uint64_t first,
                                        uint32_t n, uint64_t *low)
@@ -147,8 +151,8 @@ KILN__INLINE uint64_t kiln__cpu_extent(const kiln__cpu_warp *w,
 
 /* ---- Bytes --------------------------------------------------------------- */
 
-/* Find the range that holds [address, address + n) and keep a copy in the warp.
- * NULL: none does. */
+/* Finds the memory range that contains [address, address + n) and caches it in
+ * the warp. Returns NULL if no range contains all n bytes. */
 const kiln__cpu_range *KILN__ISA_NAME(range_of)(kiln__cpu_warp *w,
                                                 uint64_t address, uint64_t n);
 
@@ -167,7 +171,8 @@ kiln__cpu_range_of(kiln__cpu_warp *w, uint64_t address, uint64_t n)
   return KILN__ISA_NAME(range_of)(w, address, n);
 }
 
-/* Whether a generic address lies in a window of another space than global. */
+/* Returns true if a generic address lies in the window of a state space other
+ * than global memory. */
 KILN__INLINE bool kiln__cpu_in_window(uint64_t address)
 {
   return address - KILN__WINDOW_SHARED <
@@ -179,8 +184,8 @@ KILN__INLINE bool kiln__cpu_in_space(uint64_t address, uint64_t window)
   return address - window < KILN__WINDOW_BYTES;
 }
 
-/* Where n bytes at an offset of this block's shared memory lie; NULL: out of
- * bounds. */
+/* Returns the host address of n bytes at an offset in the shared memory of this
+ * block. Returns NULL if the bytes are out of bounds. */
 KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
                                        uint64_t n)
 {
@@ -191,8 +196,10 @@ KILN__INLINE uint8_t *kiln__cpu_shared(const kiln__cpu_warp *w, uint64_t offset,
              : NULL;
 }
 
-/* Where n bytes of global memory lie, or of shared memory if a generic address
- * says so (*shared). NULL: the general path has to decide. */
+/* Returns the host address of n consecutive bytes of global memory. If a
+ * generic address refers to shared memory, *shared is set and the result points
+ * to shared memory. Returns NULL if the general path has to handle the
+ * access. */
 KILN__INLINE uint8_t *kiln__cpu_span(kiln__cpu_warp *w, kiln__cpu_space space,
                                      uint64_t address, uint64_t n, bool *shared)
 {
@@ -208,8 +215,8 @@ KILN__INLINE uint8_t *kiln__cpu_span(kiln__cpu_warp *w, kiln__cpu_space space,
   return r != NULL ? r->host + (address - r->first) : NULL;
 }
 
-/* Where n bytes at one offset of every lane's stack lie. False: misaligned or
- * out of bounds. */
+/* Computes the host address of n bytes at the same offset in the stack of every
+ * lane. Returns false if the offset is misaligned or out of bounds. */
 KILN__INLINE bool kiln__cpu_local_row(const kiln__cpu_warp *w, uint32_t n,
                                       uint64_t offset,
                                       uintptr_t host[KILN__WARP])
@@ -224,17 +231,17 @@ KILN__INLINE bool kiln__cpu_local_row(const kiln__cpu_warp *w, uint32_t n,
   return true;
 }
 
-/* Find the bytes that each active lane accesses, n per lane; check alignment
- * and bounds, count, and report to the checks. `slot`, `wide` and `offset`
- * describe the address operand. False: it faulted, and the instruction must not
- * write anything. */
+/* Finds the n bytes that each active lane accesses. Checks alignment and
+ * bounds, counts the access, and reports it to the memory checks. `slot`,
+ * `wide` and `offset` describe the address operand. Returns false if the access
+ * faulted; the instruction must then write nothing. */
 bool KILN__ISA_NAME(reach_at)(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                               kiln__cpu_space space, int32_t slot, bool wide,
                               uint64_t offset, uint32_t n,
                               kiln__cpu_access access,
                               kiln__cpu_counted counted, kiln__cpu_reach *r);
 
-/* reach_at() for the first address operand of `in`. */
+/* Calls reach_at() for the first address operand of `in`. */
 KILN__INLINE bool kiln__cpu_reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                     kiln__cpu_space space, uint32_t n,
                                     kiln__cpu_access access,
@@ -246,12 +253,13 @@ KILN__INLINE bool kiln__cpu_reach_a(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                   (uint64_t)in->imm, n, access, counted, r);
 }
 
-/* The state space that a generic address lies in. */
+/* Returns the state space in which a generic address lies. */
 kiln__cpu_space KILN__ISA_NAME(space_of)(const kiln__cpu_warp *w,
                                          uint64_t address);
 
-/* The order of lanes in operations that only one lane can do at a time: lane (k
- * ^ order) for k = 0, 1, ...; ascending unless the launch has a seed. */
+/* Returns the order in which lanes execute operations that are performed one
+ * lane at a time. Lane (k ^ order) runs k-th. The order is ascending unless the
+ * launch has a seed. */
 KILN__INLINE unsigned kiln__cpu_lane_order(const kiln__cpu_warp *w,
                                            const kiln__cpu_insn *in)
 {
@@ -268,17 +276,19 @@ KILN__INLINE unsigned kiln__cpu_lane_order(const kiln__cpu_warp *w,
 
 /* ---- Counters ------------------------------------------------------------ */
 
-/* Number of distinct 32-byte sectors of aligned accesses of n <= 32 bytes. */
+/* Returns the number of distinct 32-byte sectors that aligned accesses of n <=
+ * 32 bytes per lane touch. */
 uint32_t KILN__ISA_NAME(sectors)(const uint64_t *address, uint32_t mask,
                                  uint32_t n);
-/* Passes that shared memory with 32 banks of 4 bytes takes for n bytes per
- * lane. */
+/* Returns the number of passes that a shared-memory access of n bytes per lane
+ * takes. Shared memory has 32 banks of 4 bytes. */
 uint32_t KILN__ISA_NAME(passes)(const uint64_t *address, uint32_t mask,
                                 uint32_t n);
-/* Sectors of local memory: the hardware interleaves the lanes' words. */
+/* Returns the number of sectors of a local-memory access. The hardware
+ * interleaves the 4-byte words of the lanes. */
 uint32_t KILN__ISA_NAME(local_sectors)(const uint64_t *address, uint32_t mask,
                                        uint32_t n);
-/* Number of lanes that access the same word as another lane. */
+/* Returns the number of lanes that access the same word as another lane. */
 uint32_t KILN__ISA_NAME(crowded)(const uint64_t *address, uint32_t mask,
                                  uint32_t n);
 
@@ -291,12 +301,13 @@ KILN__INLINE void kiln__cpu_tally_add(kiln__cpu_warp *w,
   t->cost += cost;
 }
 
-/* Sectors or passes of a pattern for which the lanes have to be examined. */
+/* Returns the number of sectors or passes of an access pattern whose cost
+ * depends on the addresses of the individual lanes. */
 uint32_t KILN__ISA_NAME(pattern_cost)(const kiln__cpu_warp *w,
                                       kiln__cpu_pattern p, uint64_t first,
                                       uint32_t n, bool shared);
 
-/* Count an access of all lanes at one offset of their stacks. */
+/* Counts an access of all active lanes at the same offset of their stacks. */
 KILN__INLINE void kiln__cpu_count_local(kiln__cpu_warp *w,
                                         const kiln__cpu_insn *in, uint32_t n)
 {
@@ -335,16 +346,16 @@ KILN__INLINE void kiln__cpu_count_pattern(kiln__cpu_warp *w,
     cost = KILN__ISA_NAME(pattern_cost)(w, p, first, n, shared);
   else if (!shared)
     cost = (uint32_t)(((first + KILN__WARP * n - 1) >> 5) - (first >> 5) + 1);
-  else /* see passes() */
+  else /* full warp in shared memory; see passes() */
     cost = p == KILN__IN_A_ROW ? n / 4 : n / 8;
   kiln__cpu_tally_add(w, in, cost);
 }
 
 /* ---- Scattered lanes ----------------------------------------------------- */
 
-/* Whether the accesses of all active lanes are aligned and lie within `size`
- * bytes from address `first`. Sets the host address of each lane; `host` is
- * that of `first`. */
+/* Returns true if the accesses of all active lanes are aligned and lie within
+ * `size` bytes from address `first`. Computes the host address of each lane,
+ * where `host` is the host address of `first`. */
 KILN__INLINE bool kiln__cpu_all_within(const kiln__cpu_warp *w, uint32_t n,
                                        uint64_t first, uint64_t size,
                                        uintptr_t host, kiln__cpu_reach *r)
@@ -362,8 +373,9 @@ KILN__INLINE bool kiln__cpu_all_within(const kiln__cpu_warp *w, uint32_t n,
   return stray == 0;
 }
 
-/* Find and count the bytes of all lanes if one range of global memory holds
- * them all. */
+/* Returns true if one range of global memory contains the accesses of all
+ * active lanes. Then it also stores the host address of each lane and counts
+ * the access. */
 KILN__INLINE bool kiln__cpu_all_global(kiln__cpu_warp *w,
                                        const kiln__cpu_insn *in, uint32_t n,
                                        kiln__cpu_reach *r)
@@ -386,7 +398,8 @@ KILN__INLINE bool kiln__cpu_all_global(kiln__cpu_warp *w,
   return true;
 }
 
-/* all_global() for this block's shared memory. */
+/* Does what kiln__cpu_all_global() does, for the shared memory of this
+ * block. */
 KILN__INLINE bool kiln__cpu_all_shared(kiln__cpu_warp *w,
                                        const kiln__cpu_insn *in, uint32_t n,
                                        kiln__cpu_reach *r)

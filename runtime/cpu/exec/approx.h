@@ -1,27 +1,30 @@
-/* approx.h -- elementary functions in double, as straight-line code that
- * vectorises. Included only by exec/.
+/* approx.h -- elementary functions in double precision, written as
+ * straight-line code that vectorises. Only files of exec/ include this header.
  *
- * Calls of libm cannot be vectorised and differ between versions. These
- * functions reduce the argument, evaluate a polynomial and reassemble the
- * result by bit operations. The relative error is below 2^-32, so that a result
- * narrowed to f32 or less is nearly always the correctly rounded one, far
- * inside the bounds that the PTX manual gives for .approx. */
+ * Calls of libm cannot be vectorised, and their results differ between versions
+ * of libm. The functions here reduce the argument, evaluate a polynomial and
+ * reassemble the result with bit operations. Their relative error is below
+ * 2^-32. A result narrowed to f32 or a smaller format is therefore nearly
+ * always correctly rounded, which is far more accurate than the PTX manual
+ * requires for .approx. */
 #ifndef KILN_CPU_APPROX_H
 #define KILN_CPU_APPROX_H
 
 #include "float.h"
 
-/* Adding this constant rounds to an integer, which is then in the low bits. */
+/* Adding this constant to a double rounds the double to an integer, which the
+ * low bits of the sum then contain. */
 #define KILN__TO_INTEGER 0x1.8p52
 
-/* 2^x. x is clamped to +-300, where the result is 0 or infinity in f32. */
+/* Computes 2^x. x is clamped to [-300, 300]; beyond that range the result is 0
+ * or infinity in f32. */
 static inline double kiln__cpu_exp2(double x)
 {
   const double low = x < -300 ? -300 : x;
   const double in = low > 300 ? 300 : low;
   const double shifted = in + KILN__TO_INTEGER;
   const double z = (in - (shifted - KILN__TO_INTEGER)) * 0x1.62e42fefa39efp-1;
-  /* The integer modulo 4096 plus the bias becomes the exponent. */
+  /* The exponent field is the integer modulo 4096 plus the bias. */
   const uint64_t scale =
       (kiln__cpu_bits_of_double(shifted) << 52) + ((uint64_t)1023 << 52);
   double p = 1.0 / 40320;
@@ -37,7 +40,7 @@ static inline double kiln__cpu_exp2(double x)
   return p * kiln__cpu_double_of_bits(scale);
 }
 
-/* log2(x) for x that is normal as a double. */
+/* Computes log2(x) for x that is a normal double. */
 static inline double kiln__cpu_log2(double x)
 {
   const uint64_t bits = kiln__cpu_bits_of_double(x);
@@ -60,7 +63,7 @@ static inline double kiln__cpu_log2(double x)
   return (double)exponent + p * s * 0x1.71547652b82fep+1;
 }
 
-/* sin(r) for r in [-pi/4, pi/4]. */
+/* Computes sin(r) for r in [-pi/4, pi/4]. */
 static inline double kiln__cpu_sin_near(double r)
 {
   const double z = r * r;
@@ -70,7 +73,7 @@ static inline double kiln__cpu_sin_near(double r)
   p = p * z - 1.0 / 5040;
   p = p * z + 1.0 / 120;
   p = p * z - 1.0 / 6;
-  return r * (1 + z * p); /* keeps -0 */
+  return r * (1 + z * p); /* keeps the sign of zero */
 }
 
 static inline double kiln__cpu_cos_near(double r)
@@ -86,19 +89,20 @@ static inline double kiln__cpu_cos_near(double r)
   return 1 + z * p;
 }
 
-/* x / (2 pi) as a GPU computes it: x times the f32 constant 1 / (2 pi), cut to
- * f32. The angle is therefore off by up to 2^-22.5 of itself, and by whole
- * turns from 2^25.7 on. The sign is left to the caller. */
+/* Computes x / (2 pi) as a GPU does: x times the f32 constant 1 / (2 pi),
+ * truncated to f32. The angle therefore has a relative error of up to 2^-22.5.
+ * From 2^25.7 on, the angle is wrong by whole turns. The caller handles the
+ * sign of x. */
 static inline double kiln__cpu_turns(double x)
 {
   const uint64_t product = kiln__cpu_bits_of_double(fabs(x) * 0x1.45f306p-3);
   const double turns = kiln__cpu_double_of_bits(product & 0xffffffffe0000000);
 
-  /* infinities and NaNs become NaN */
+  /* Infinities and NaNs become NaN. */
   return turns < 0x1p23 ? turns : turns - turns;
 }
 
-/* sin((turns + quarters / 4) * 2 pi) for turns from 0 to 2^23. */
+/* Computes sin((turns + quarters / 4) * 2 pi) for turns from 0 to 2^23. */
 static inline double kiln__cpu_sin_turns(double turns, uint64_t quarters)
 {
   const double shifted = turns * 4 + KILN__TO_INTEGER;
@@ -117,7 +121,9 @@ static inline double kiln__cpu_tanh(double x)
   const double power = kiln__cpu_exp2(x * 0x1.71547652b82fep+1);
   const double big = 1 - 2 / (power + 1);
 
-  /* Below 2^-12, x^3 / 3 lies beyond the last bit of an f32. */
+  /* For
+   * x
+   * < 2^-12, the term x^3 / 3 is smaller than the last bit of an f32. */
   return fabs(x) < 0x1p-12 ? x : big;
 }
 

@@ -1,11 +1,13 @@
-/* async.h -- what async_copy.c and async_barrier.c share. */
+/* async.h -- declares the function that async_copy.c provides to
+ * async_barrier.c. */
 #ifndef KILN_CPU_ASYNC_H
 #define KILN_CPU_ASYNC_H
 
 #include "access.h"
 
-/* Perform the pending copies of the active lanes except those of their last
- * `keep` groups; with `all`, also copies in no group yet. */
+/* Performs the pending asynchronous copies of the active lanes, except those of
+ * the last `keep` groups that each lane committed. If `all` is true, copies
+ * that the lane has not committed to a group yet are performed as well. */
 void KILN__ISA_NAME(copies_wait)(kiln__cpu_warp *w, uint64_t keep, bool all);
 
 #endif

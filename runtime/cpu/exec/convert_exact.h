@@ -1,19 +1,19 @@
-/* convert_exact.h -- converts any number of any type to any other, rounding
- * once. Included only by exec/.
+/* convert_exact.h -- converts numbers between any two PTX types with a single
+ * rounding. Only files of exec/ include this header.
  *
  * Problem: PTX has hundreds of conversions with directed rounding, saturation,
- * flushing and formats that no processor knows; chaining the processor's
- * conversions would round twice.
+ * flushing and formats that no host processor supports. Chaining the
+ * conversions of the host processor would round twice.
  *
- * Idea: take a value apart into sign, 64 significant bits and an exponent, and
- * assemble the result with a single rounding in integer arithmetic. No rounding
- * mode of the processor is involved.
+ * Idea: split a value into its sign, 64 significant bits and an exponent.
+ * Assemble the result with a single rounding in integer arithmetic. The
+ * rounding mode of the host processor does not matter.
  *
  * Invariant: the highest of the 64 bits of a finite number is set, so every
  * format fits without loss.
  *
- * Cost: some tens of instructions per lane. Common conversions have faster
- * handlers in convert.c; these functions serve all others. */
+ * Cost: tens of instructions per lane. Common conversions have faster handlers
+ * in convert.c. All other conversions use the functions of this header. */
 #ifndef KILN_CPU_CONVERT_EXACT_H
 #define KILN_CPU_CONVERT_EXACT_H
 
@@ -27,8 +27,9 @@ typedef enum kiln__cpu_number_kind {
   KILN__NOT_A_NUMBER
 } kiln__cpu_number_kind;
 
-/* A finite number is bits * 2^exponent with the highest of the 64 bits set. A
- * NaN has its fraction in the highest bits. */
+/* A number of any format. A finite number equals bits * 2^exponent, and the
+ * highest of the 64 bits is set. A NaN stores its fraction in the highest
+ * bits. */
 typedef struct kiln__cpu_number {
   uint64_t bits;
   int exponent;
@@ -36,15 +37,15 @@ typedef struct kiln__cpu_number {
   bool negative;
 } kiln__cpu_number;
 
-/* A floating-point format: sign, exponent, fraction. */
+/* The layout and limits of a floating-point format. */
 typedef struct kiln__cpu_encoding {
-  int precision;     /* bits of the significand, including the hidden one */
+  int precision;     /* number of significand bits, including the hidden bit */
   int least;         /* exponent of the smallest normal number */
-  uint32_t width;    /* bits in all */
+  uint32_t width;    /* total number of bits */
   uint64_t largest;  /* encoding of the largest finite number */
-  uint64_t infinity; /* encoding of infinity; 0: the format has none */
+  uint64_t infinity; /* encoding of infinity; 0 if the format has no infinity */
   uint64_t nan;
-  unsigned low; /* unused bits below the fraction */
+  unsigned low; /* number of unused bits below the fraction */
 } kiln__cpu_encoding;
 
 static const kiln__cpu_encoding kiln__cpu_encoding_f16 = {
@@ -55,7 +56,7 @@ static const kiln__cpu_encoding kiln__cpu_encoding_f32 = {
     24, -126, 32, 0x7f7fffff, 0x7f800000, KILN__NAN_F32, 0};
 static const kiln__cpu_encoding kiln__cpu_encoding_f64 = {
     53, -1022, 64, 0x7fefffffffffffff, 0x7ff0000000000000, KILN__NAN_F64, 0};
-/* tf32: an f32 whose lowest 13 bits are zero. */
+/* tf32 is an f32 whose lowest 13 bits are zero. */
 static const kiln__cpu_encoding kiln__cpu_encoding_tf32 = {
     11, -126, 19, 0x3fbff, 0x3fc00, 0x3ffff, 13};
 static const kiln__cpu_encoding kiln__cpu_encoding_e4m3 = {4, -6,   8, 0x7e,
@@ -63,7 +64,8 @@ static const kiln__cpu_encoding kiln__cpu_encoding_e4m3 = {4, -6,   8, 0x7e,
 static const kiln__cpu_encoding kiln__cpu_encoding_e5m2 = {3,    -14,  8, 0x7b,
                                                            0x7c, 0x7f, 0};
 
-/* The format of a type; NULL: it is no floating-point type. */
+/* Returns the format of a type, or NULL if the type is not a floating-point
+ * type. */
 static inline const kiln__cpu_encoding *kiln__cpu_encoding_of(uint8_t type)
 {
   switch (type) {
@@ -113,7 +115,7 @@ static inline unsigned kiln__cpu_type_bits(uint8_t type)
   }
 }
 
-/* A mask of the lowest n bits, n from 1 to 64. */
+/* Returns a mask of the lowest n bits, for n from 1 to 64. */
 static inline uint64_t kiln__cpu_low_bits(unsigned n)
 {
   return UINT64_MAX >> (64 - n);
@@ -171,8 +173,8 @@ static inline kiln__cpu_number kiln__cpu_number_of_integer(uint8_t type,
       negative, negative ? (0 - value) & kiln__cpu_low_bits(bits) : value, 0);
 }
 
-/* The rounding direction, with the variants for integral results mapped to the
- * plain ones. */
+/* Returns the rounding direction. The modes that round to an integral value
+ * (.rni, .rzi, .rmi, .rpi) are mapped to .rn, .rz, .rm and .rp. */
 static inline kiln__cpu_round kiln__cpu_direction(uint8_t round)
 {
   switch (round) {
@@ -190,14 +192,15 @@ static inline kiln__cpu_round kiln__cpu_direction(uint8_t round)
   }
 }
 
-/* bits / 2^shift, rounded to an integer in the given direction; shift > 0. */
+/* Returns bits / 2^shift, rounded to an integer in the given direction. The
+ * shift must be greater than 0. */
 static inline uint64_t kiln__cpu_shift_rounded(uint64_t bits, int shift,
                                                bool negative,
                                                kiln__cpu_round round)
 {
   const uint64_t kept = shift < 64 ? bits >> shift : 0;
-  /* The lost part as a fraction of 2^64. Beyond 64 bits it is only known not to
-   * be zero. */
+  /* `lost` is the discarded part as a fraction of 2^64. For shifts beyond 64
+   * bits, 1 stands for any non-zero fraction. */
   const uint64_t lost = shift < 64    ? bits << (64 - shift)
                         : shift == 64 ? bits
                                       : 1;
@@ -215,7 +218,7 @@ static inline uint64_t kiln__cpu_shift_rounded(uint64_t bits, int shift,
   return kept + up;
 }
 
-/* Round a finite number to an integral value of the same type. */
+/* Rounds a finite number to an integral value and keeps it as a number. */
 static inline kiln__cpu_number kiln__cpu_to_whole(kiln__cpu_number x,
                                                   kiln__cpu_round round)
 {
@@ -226,8 +229,9 @@ static inline kiln__cpu_number kiln__cpu_to_whole(kiln__cpu_number x,
       kiln__cpu_shift_rounded(x.bits, -x.exponent, x.negative, round), 0);
 }
 
-/* Round and clamp to an integer type. A NaN gives 0, or the highest bit alone
- * if 64 bits are involved on either side (`wide`). */
+/* Rounds a number and clamps it to an integer type. A NaN becomes 0. If the
+ * source (`wide`) or the result has 64 bits, a NaN becomes the value with only
+ * the highest bit set. */
 static inline uint64_t kiln__cpu_to_integer(kiln__cpu_number x, uint8_t type,
                                             kiln__cpu_round round, bool wide)
 {
@@ -255,8 +259,9 @@ static inline uint64_t kiln__cpu_to_integer(kiln__cpu_number x, uint8_t type,
   return (x.negative ? 0 - magnitude : magnitude) & kiln__cpu_low_bits(bits);
 }
 
-/* The encoding of a magnitude that is too large: infinity or the largest
- * number, by rounding direction. */
+/* Returns the encoding of a number whose magnitude is too large for format f.
+ * The encoding is infinity or the largest finite number, depending on the
+ * rounding direction. */
 static inline uint64_t kiln__cpu_overflow(const kiln__cpu_encoding *f,
                                           bool negative, kiln__cpu_round round,
                                           bool finite)
@@ -268,8 +273,8 @@ static inline uint64_t kiln__cpu_overflow(const kiln__cpu_encoding *f,
   return finite || towards_zero || f->infinity == 0 ? f->largest : f->infinity;
 }
 
-/* A NaN converted from or to f64 keeps its sign and what fits of its
- * payload. */
+/* Returns the encoding of a NaN that is converted from or to f64. The NaN keeps
+ * its sign and the highest bits of its payload. */
 static inline uint64_t kiln__cpu_same_nan(kiln__cpu_number x,
                                           const kiln__cpu_encoding *f)
 {
@@ -279,8 +284,8 @@ static inline uint64_t kiln__cpu_same_nan(kiln__cpu_number x,
   return sign | f->infinity | (x.bits | quiet) >> (65 - f->precision);
 }
 
-/* Whether x, rounded to full precision, is below the normal numbers: such
- * results .ftz flushes. */
+/* Returns true if x, rounded to full precision, is smaller than the smallest
+ * normal number of format f. The .ftz modifier flushes such results to zero. */
 static inline bool kiln__cpu_is_tiny(kiln__cpu_number x,
                                      const kiln__cpu_encoding *f,
                                      kiln__cpu_round round)
@@ -295,7 +300,8 @@ static inline bool kiln__cpu_is_tiny(kiln__cpu_number x,
                                  round) != carried;
 }
 
-/* Encode a number in format f, rounding once. `finite`: .satfinite, no
+/* Encodes a number in format f with a single rounding. If `finite` is true
+ * (.satfinite), overflow gives the largest finite number instead of
  * infinity. */
 static inline uint64_t kiln__cpu_to_float(kiln__cpu_number x,
                                           const kiln__cpu_encoding *f,
@@ -316,7 +322,8 @@ static inline uint64_t kiln__cpu_to_float(kiln__cpu_number x,
   } else if (unit - lowest > 4096) {
     encoded = kiln__cpu_overflow(f, x.negative, round, finite);
   } else {
-    /* The hidden bit adds one to the exponent, and so does a carry. */
+    /* The hidden bit adds one to the exponent field, and so does a carry of the
+     * rounding. */
     encoded =
         ((uint64_t)(unit - lowest) << (f->precision - 1)) +
         kiln__cpu_shift_rounded(x.bits, unit - x.exponent, x.negative, round);
@@ -326,7 +333,7 @@ static inline uint64_t kiln__cpu_to_float(kiln__cpu_number x,
   return (encoded | sign) << f->low;
 }
 
-/* .sat: clamp to [0, 1]; a NaN becomes 0. */
+/* Clamps a number to [0, 1] (.sat). A NaN becomes 0. */
 static inline kiln__cpu_number kiln__cpu_saturated(kiln__cpu_number x)
 {
   const kiln__cpu_number zero = {0, 0, KILN__ZERO, false};
@@ -337,7 +344,7 @@ static inline kiln__cpu_number kiln__cpu_saturated(kiln__cpu_number x)
   return x.kind == KILN__INFINITE || x.exponent >= -63 ? one : x;
 }
 
-/* .relu: negative values become 0. */
+/* Replaces negative numbers by 0 (.relu). */
 static inline kiln__cpu_number kiln__cpu_rectified(kiln__cpu_number x)
 {
   const kiln__cpu_number zero = {0, 0, KILN__ZERO, false};

@@ -1,7 +1,7 @@
-/* float.h -- what the f32 and f64 handlers share: flushing, clamping, NaNs, and
- * directed rounding of f32. Included only by exec/.
+/* float.h -- functions that the f32 and f64 handlers share: flushing, clamping,
+ * NaNs, and directed rounding of f32. Only files of exec/ include this header.
  *
- * Registers are read and written as integers throughout, so that no lane is
+ * Registers are always read and written as integers, so that no lane is
  * accessed through two types. */
 #ifndef KILN_CPU_FLOAT_H
 #define KILN_CPU_FLOAT_H
@@ -14,7 +14,8 @@
 #define KILN__F32_SIGN 0x80000000u
 #define KILN__F64_SIGN 0x8000000000000000u
 
-/* Handlers whose sources are all bits of f32, or of f64. */
+/* Define handlers whose source registers all hold bits of f32, or all hold bits
+ * of f64. */
 #define KILN__F32_1(name, expression)                                          \
   KILN__OP1(name, uint32_t, uint32_t, expression)
 #define KILN__F32_2(name, expression)                                          \
@@ -38,14 +39,15 @@ static inline bool kiln__cpu_is_nan_f64(uint64_t bits)
   return (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
 }
 
-/* The bits of a result, with the canonical NaN. */
+/* Returns the bits of a result. A NaN becomes the canonical NaN. */
 static inline uint32_t kiln__cpu_to_f32(float x)
 {
   return x != x ? KILN__NAN_F32 : kiln__cpu_bits_of_float(x);
 }
 
-/* The bits of an f64 result: a NaN operand passes through, of several the last
- * one. */
+/* Returns the bits of an f64 result x of one operand. If x is NaN, the NaN
+ * operand is returned, made quiet. If several operands are NaN, the last NaN
+ * operand is returned. */
 static inline uint64_t kiln__cpu_to_f64_1(double x, uint64_t a)
 {
   const double p = kiln__cpu_double_of_bits(a);
@@ -69,7 +71,8 @@ static inline uint64_t kiln__cpu_to_f64_3(double x, uint64_t a, uint64_t b,
   return x != x && q != q ? b | KILN__QUIET_F64 : kiln__cpu_to_f64_2(x, a, c);
 }
 
-/* Apply .ftz where `all` is ~0; change nothing where it is 0. */
+/* Flushes subnormals to zero (.ftz) if `all` is ~0. Changes nothing if `all` is
+ * 0. */
 static inline uint32_t kiln__cpu_flush_if(uint32_t bits, uint32_t all)
 {
   const uint32_t drop = (bits & 0x7f800000) == 0 ? 0x7fffffff : 0;
@@ -82,7 +85,7 @@ static inline uint32_t kiln__cpu_flush(uint32_t bits)
   return kiln__cpu_flush_if(bits, UINT32_MAX);
 }
 
-/* Sources and results of the .ftz forms. */
+/* Convert the sources and the results of the .ftz forms. */
 static inline float kiln__cpu_from_ftz(uint32_t bits)
 {
   return kiln__cpu_float_of_bits(kiln__cpu_flush(bits));
@@ -93,11 +96,11 @@ static inline uint32_t kiln__cpu_to_ftz(float x)
   return kiln__cpu_flush(kiln__cpu_to_f32(x));
 }
 
-/* GPUs flush results that are below 2^-126 when rounded to 24 bits, not to the
- * fewer bits of a subnormal: 2^-126 - 2^-150 becomes 0, although the nearest
- * float is 2^-126. `scaled` is the result computed KILN__FTZ_SCALE times as
- * large, which rounds it to 24 bits. Sums need no such care: tiny sums are
- * exact. */
+/* GPUs flush a result if it is below 2^-126 after rounding to 24 bits. Rounding
+ * to the fewer bits of a subnormal would give other results: 2^-126 - 2^-150
+ * becomes 0, although the nearest float is 2^-126. `scaled` is the result
+ * multiplied by KILN__FTZ_SCALE, so it is rounded to 24 bits. Sums do not need
+ * `scaled`, because tiny sums are exact. */
 #define KILN__FTZ_SCALE 0x1p24f
 
 static inline uint32_t kiln__cpu_flush_tiny_if(uint32_t bits, float scaled,
@@ -114,7 +117,8 @@ static inline uint32_t kiln__cpu_to_ftz_scaled(float x, float scaled)
   return kiln__cpu_flush_tiny_if(kiln__cpu_to_f32(x), scaled, UINT32_MAX);
 }
 
-/* Apply .sat where `all` is ~0: clamp to [+0, 1]; a NaN becomes +0. */
+/* Clamps to [+0, 1] (.sat) if `all` is ~0. A NaN becomes +0. Changes nothing if
+ * `all` is 0. */
 static inline uint32_t kiln__cpu_clamp_if(uint32_t bits, uint32_t all)
 {
   const float x = kiln__cpu_float_of_bits(bits);
@@ -130,9 +134,9 @@ static inline uint32_t kiln__cpu_flag_mask(const kiln__cpu_insn *in,
   return (in->flags & flag) != 0 ? UINT32_MAX : 0;
 }
 
-/* a * b + c, rounded once. Processors without the instruction would call libm
- * for every lane. A product of floats is exact in double, so only the addition
- * needs care. */
+/* Computes a * b + c with a single rounding. On processors without an FMA
+ * instruction, fmaf() would call libm for every lane. The product of two floats
+ * is exact in double, so only the addition has to be rounded with care. */
 static inline float kiln__cpu_fma_f32(float a, float b, float c)
 {
 #if defined(__x86_64__) && !defined(__FMA__)
@@ -144,10 +148,11 @@ static inline float kiln__cpu_fma_f32(float a, float b, float c)
 
 /* ---- Directed rounding of f32 -------------------------------------------- */
 
-/* A rounding direction as masks (~0 or 0) for positive and negative values. */
+/* A rounding direction. Each mask is ~0 or 0. */
 typedef struct kiln__cpu_direction {
-  uint32_t down[2];  /* [1]: for negative values */
-  uint32_t zero_sum; /* ~0: x - x is -0 */
+  /* masks that round down: [0] for positive values, [1] for negative values */
+  uint32_t down[2];
+  uint32_t zero_sum; /* ~0 if x - x is -0 */
 } kiln__cpu_direction;
 
 static inline kiln__cpu_direction
@@ -159,9 +164,9 @@ kiln__cpu_direction_of(const kiln__cpu_insn *in)
   return (kiln__cpu_direction){{~up, ~down}, down};
 }
 
-/* Round x to a float in a direction. x is a double that is exact, or odd in its
- * last bit if it is inexact, or a correctly rounded quotient or root of floats;
- * each lies on the right side of every float. */
+/* Rounds x to a float in a direction. x is an exact double, a double rounded to
+ * odd, or a correctly rounded quotient or square root of floats. In each case,
+ * x compares with every float as the exact result does. */
 static inline uint32_t kiln__cpu_round_f32(double x, kiln__cpu_direction to)
 {
   const float near = (float)x;
@@ -175,8 +180,8 @@ static inline uint32_t kiln__cpu_round_f32(double x, kiln__cpu_direction to)
   return x != x ? KILN__NAN_F32 : bits - less + more;
 }
 
-/* kiln__cpu_round_f32() with .ftz where `all` is ~0; see
- * kiln__cpu_flush_tiny_if(). */
+/* Rounds like kiln__cpu_round_f32(), and flushes the result (.ftz) if `all` is
+ * ~0. See kiln__cpu_flush_tiny_if(). */
 static inline uint32_t kiln__cpu_round_ftz(double x, kiln__cpu_direction to,
                                            uint32_t all)
 {
@@ -188,7 +193,7 @@ static inline uint32_t kiln__cpu_round_ftz(double x, kiln__cpu_direction to,
   return kiln__cpu_round_f32(x, to) & ~((size < limit ? 0x7fffffff : 0) & all);
 }
 
-/* a + b as an operand of kiln__cpu_round_f32(). */
+/* Computes a + b so that kiln__cpu_round_f32() can round the sum. */
 static inline double kiln__cpu_sum_directed(double a, double b,
                                             kiln__cpu_direction to)
 {

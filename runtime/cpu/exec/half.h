@@ -67,7 +67,8 @@ static inline uint32_t kiln__cpu_f16_of_float(float x)
   const uint32_t bits = kiln__cpu_bits_of_float(x);
   const uint32_t magnitude = bits & 0x7fffffff;
   const uint32_t sign = (bits >> 16) & 0x8000;
-  /* Below 2^-14: adding 0.5, whose ulp is 2^-24, does the rounding. */
+  /* For magnitudes below 2^-14, adding 0.5 rounds the value, because 0.5 has an
+   * ulp of 2^-24. */
   const uint32_t tiny = magnitude < 0x38800000 ? magnitude : 0;
   const uint32_t small =
       kiln__cpu_bits_of_float(kiln__cpu_float_of_bits(tiny) + 0.5f) -
@@ -93,28 +94,29 @@ static inline uint32_t kiln__cpu_bf16_of_float(float x)
   return (bits & 0x7fffffff) > 0x7f800000 ? KILN__NAN_BF16 : rounded;
 }
 
-/* a + b rounded to odd: the last bit is set if anything was lost. Rounding that
- * to fewer than 52 bits equals rounding the exact sum once. Sums of halves and
- * products of halves stay far from the limits of double. */
+/* Computes a + b rounded to odd: the last bit of the result is set if the sum
+ * is inexact. Rounding this result to fewer than 52 bits equals a single
+ * rounding of the exact sum. Sums and products of f16 or bf16 values are far
+ * from the overflow and underflow limits of double. */
 static inline double kiln__cpu_sum_to_odd(double a, double b)
 {
   const double sum = a + b;
   const double b_part = sum - a;
   const double error = (a - (sum - b_part)) + (b - b_part);
   const uint64_t bits = kiln__cpu_bits_of_double(sum);
-  /* step away from zero if the error has the sign of the sum, else towards
-   * it */
+  /* The step goes away from zero if the error has the sign of the sum, and
+   * towards zero otherwise. */
   const uint64_t differ = (kiln__cpu_bits_of_double(error) ^ bits) >> 63;
   const uint64_t step = (1 - (differ << 1)) & ((bits & 1) - 1);
-  /* the error of NaN and infinity is a NaN, which is neither above nor below
-   * 0 */
+  /* If the sum is infinite or NaN, the error is a NaN, and both comparisons are
+   * false. */
   const uint64_t inexact = error < 0 || error > 0 ? step : 0;
 
   return kiln__cpu_double_of_bits(bits + inexact);
 }
 
-/* a + b rounded to odd in float, for sums of f16 values and of their
- * products. */
+/* Computes a + b rounded to odd in float, for sums of f16 values and of
+ * products of f16 values. */
 static inline float kiln__cpu_sum_to_odd_f32(float a, float b)
 {
   const float sum = a + b;
@@ -139,7 +141,7 @@ static inline uint32_t kiln__cpu_f16_of_double(double x)
   const uint64_t magnitude = kiln__cpu_double_magnitude(bits);
   const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000;
   const uint64_t tiny = magnitude < 0x3f10000000000000 ? magnitude : 0;
-  /* 2^28 has an ulp of 2^-24. */
+  /* 2^28 has an ulp of 2^-24, so adding 2^28 rounds to a multiple of 2^-24. */
   const uint32_t small =
       (uint32_t)(kiln__cpu_bits_of_double(kiln__cpu_double_of_bits(tiny) +
                                           0x1p28) &
@@ -160,7 +162,8 @@ static inline uint32_t kiln__cpu_bf16_of_double(double x)
   const uint64_t magnitude = kiln__cpu_double_magnitude(bits);
   const uint32_t sign = (uint32_t)(bits >> 48) & 0x8000;
   const uint64_t tiny = magnitude < 0x3810000000000000 ? magnitude : 0;
-  /* Below 2^-126: 2^-81 has an ulp of 2^-133. */
+  /* For magnitudes below 2^-126, adding 2^-81 rounds the value, because 2^-81
+   * has an ulp of 2^-133. */
   const uint32_t small =
       (uint32_t)(kiln__cpu_bits_of_double(kiln__cpu_double_of_bits(tiny) +
                                           0x1p-81) &

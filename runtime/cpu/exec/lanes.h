@@ -1,14 +1,14 @@
-/* lanes.h -- how handlers loop over the lanes of a warp. Included only by
- * exec/.
+/* lanes.h -- macros with which instruction handlers loop over the lanes of a
+ * warp. Only files of exec/ include this header.
  *
- * A register holds the values of 32 lanes side by side, so one instruction is
- * one loop over an array. There are two loops: one without conditions for a
- * full warp, and one that keeps the old values of inactive lanes. The compiler
- * vectorises both.
+ * A register stores the values of 32 lanes consecutively, so one instruction is
+ * one loop over an array. The macros contain two loops. The loop for a full
+ * warp has no conditions. The loop for a partial warp keeps the old values of
+ * inactive lanes. The compiler vectorises both loops.
  *
- * Results are computed for all lanes and kept for the active ones, so an
- * expression must not trap whatever the values of inactive lanes are.
- * KILN__ACTIVE_LANES is for those that would. */
+ * Results are computed for all lanes but stored only for the active lanes. An
+ * expression must therefore not trap on any value that an inactive lane may
+ * hold. Expressions that may trap use KILN__ACTIVE_LANES. */
 #ifndef KILN_CPU_LANES_H
 #define KILN_CPU_LANES_H
 
@@ -18,24 +18,24 @@
 
 #define KILN__PASTE2(a, b, c) kiln__cpu_##a##_##b##_##c
 #define KILN__PASTE(a, b, c) KILN__PASTE2(a, b, c)
-/* The name of a function in this build of exec/. */
+/* KILN__ISA_NAME(name) is the name of a function in this build of exec/. */
 #define KILN__ISA_NAME(name) KILN__PASTE(x, KILN__ISA, name)
 #define KILN__HANDLER(name)                                                    \
   void KILN__ISA_NAME(op_##name)(kiln__cpu_warp * w, const kiln__cpu_insn *in)
 
-/* Prototypes of all handlers. */
+/* Declares all instruction handlers. */
 #define KILN__OP(name, pattern, operands, kind, klass, ptx, sm, text)          \
   KILN__HANDLER(name);
 #include "../code/ops.def"
 #undef KILN__OP
 
-/* The register at a byte offset of the frame, as an array of 32 values of type
- * T. */
+/* KILN__SLOT(T, offset) is the register at a byte offset of the frame, as an
+ * array of 32 values of type T. */
 #define KILN__SLOT(T, offset)                                                  \
   ((T *)__builtin_assume_aligned(w->regs + (offset), 64))
 
 #if defined(__clang__)
-/* Some loops cannot be vectorised for some processors; that is expected. */
+/* Clang cannot vectorise some loops for some processors; that is expected. */
 #pragma clang diagnostic ignored "-Wpass-failed"
 #define KILN__VECTOR_LOOP                                                      \
   _Pragma("clang loop vectorize(assume_safety) interleave(enable)")
@@ -43,7 +43,7 @@
 #define KILN__VECTOR_LOOP _Pragma("GCC ivdep")
 #endif
 
-/* D[i] = expression for active lanes; the expression uses i. TD is the element
+/* KILN__LANES sets D[i] = expression for each active lane i. TD is the element
  * type of the destination register: uint32_t, uint64_t, float, double, int32_t
  * or int64_t. */
 #define KILN__LANES(TD, expression)                                            \
@@ -63,8 +63,8 @@
     }                                                                          \
   } while (0)
 
-/* KILN__LANES for an expression that may only be evaluated for active lanes,
- * such as calls of libm. */
+/* KILN__ACTIVE_LANES does the same as KILN__LANES but evaluates the expression
+ * only for active lanes, as calls of libm require. */
 #define KILN__ACTIVE_LANES(TD, expression)                                     \
   do {                                                                         \
     TD *const kiln_d = KILN__SLOT(TD, in->d);                                  \
@@ -74,8 +74,8 @@
     }                                                                          \
   } while (0)
 
-/* Handlers of one, two or three sources of type T; A, B and C are their
- * lanes. */
+/* Define handlers with one, two or three source registers of type T. The
+ * expression refers to the sources as arrays A, B and C, indexed by lane. */
 #define KILN__OP1(name, TD, T, expression)                                     \
   KILN__HANDLER(name)                                                          \
   {                                                                            \
@@ -98,7 +98,7 @@
     KILN__LANES(TD, expression);                                               \
   }
 
-/* A handler that only calls a function which it shares with others. */
+/* Defines a handler that calls a function shared by several handlers. */
 #define KILN__CALLS(name, function)                                            \
   KILN__HANDLER(name)                                                          \
   {                                                                            \

@@ -1,15 +1,15 @@
-/* memory_path.h -- the paths that loads and stores share. Included only by
- * memory_load.c and memory_store.c.
+/* memory_path.h -- the code paths that loads and stores share. Only
+ * memory_load.c and memory_store.c include this header.
  *
- * The includer defines, before it includes this file:
+ * The including file defines, before it includes this header:
  * STORES             1 for stores, 0 for loads
  * elements()         moves the elements of a pattern, or of scattered lanes
  * slowly()           the general path, which checks and counts lane by lane
  *
- * Every path tries the cheapest way first: a pattern that needs one bounds
- * check, then scattered lanes within one range, then slowly(). Sizes and counts
- * are constants in the handlers below, so that each handler is a copy of its
- * path with constant loops. */
+ * Every path tries the cheapest method first. A pattern needs one bounds check.
+ * Otherwise scattered lanes may lie within one memory range. All other accesses
+ * take slowly(). Each handler below is a copy of its path with a constant
+ * element size and vector length, so that the compiler unrolls the loops. */
 #ifndef KILN_CPU_MEMORY_PATH_H
 #define KILN_CPU_MEMORY_PATH_H
 

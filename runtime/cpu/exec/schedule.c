@@ -1,5 +1,5 @@
-/* schedule.c -- setting the lane mask and reading predicates, for callers in
- * run/. */
+/* schedule.c -- functions that set the lane mask and read predicates, for
+ * callers in run/. */
 #include "schedule.h"
 
 void KILN__ISA_NAME(set_mask)(kiln__cpu_warp *w, uint32_t mask)

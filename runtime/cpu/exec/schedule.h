@@ -1,9 +1,10 @@
-/* schedule.h -- the state of the two warp schedulers (its.c, lock_step.c),
- * which run/ shares: frames of calls, groups of lanes, the lock-step stack.
+/* schedule.h -- the state of the two warp schedulers (its.c and lock_step.c):
+ * frames of function calls, groups of lanes, and the lock-step stack.
  *
- * run/ sets the state up and executes what is slow and needs no instruction
- * set: calls, barriers, exits. The schedulers call these functions, which are
- * declared at the end. */
+ * run/ initialises this state. It also implements calls, barriers and exits,
+ * which are slow and do not depend on the instruction set of the host. The
+ * schedulers call the functions of run/ that are declared at the end of this
+ * header. */
 #ifndef KILN_CPU_SCHEDULE_H
 #define KILN_CPU_SCHEDULE_H
 
@@ -17,10 +18,11 @@ int KILN__ISA_NAME(run_its)(kiln__cpu_warp *w, uint64_t *left);
 int KILN__ISA_NAME(run_lock_step)(kiln__cpu_warp *w, uint64_t *left);
 void KILN__ISA_NAME(set_mask)(kiln__cpu_warp *w, uint32_t mask);
 uint32_t KILN__ISA_NAME(predicate)(const kiln__cpu_warp *w, int32_t slot);
-/* Execute `in` and record whether it changed memory; see spin_trace.c. */
+/* Executes `in` and records whether the instruction changed memory; see
+ * spin_trace.c. */
 void KILN__ISA_NAME(traced)(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 
-/* The bits of a predicate: 32 words that are 0 or ~0. */
+/* Returns the bits of a predicate register: 32 words that are 0 or ~0. */
 static inline uint32_t kiln__cpu_predicate_bits(const uint32_t *p)
 {
   uint32_t mask = 0;
@@ -46,7 +48,7 @@ static inline uint32_t kiln__cpu_predicate_bits(const uint32_t *p)
 
 typedef struct kiln__cpu_frame kiln__cpu_frame;
 
-/* in->sub of barriers of the block and of the cluster. */
+/* Values of in->sub for barriers of a block and barriers of a cluster. */
 enum {
   KILN__BAR_SYNC = 0,
   KILN__BAR_ARRIVE,
@@ -59,61 +61,65 @@ enum { KILN__CLUSTER_ARRIVE = 0, KILN__CLUSTER_WAIT };
 enum { KILN__N_CHANGING = 8 };
 
 /* A frame: the registers of one function for the lanes of a warp that are in
- * the same call of it. Lanes that called separately have separate frames. */
+ * the same call of this function. Lanes that called the function separately
+ * have separate frames. */
 struct kiln__cpu_frame {
-  uint8_t *regs; /* 64-byte aligned */
+  uint8_t *regs; /* registers, aligned to 64 bytes */
   const kiln__cpu_code *code;
   kiln__cpu_tally *tally;
-  kiln__cpu_frame *parent; /* NULL: the frame of the kernel */
-  kiln__cpu_frame *next;   /* in the list of free frames */
-  kiln__cpu_frame *made;   /* in the list of all frames of a worker */
+  /* frame of the caller; NULL in the frame of the kernel */
+  kiln__cpu_frame *parent;
+  kiln__cpu_frame *next; /* next frame in the list of free frames */
+  kiln__cpu_frame *made; /* next frame in the list of all frames of a worker */
   const kiln__cpu_call *call;
-  uint32_t resume; /* pc in the parent to return to */
+  uint32_t resume; /* pc in the parent frame to return to */
   uint32_t lanes;  /* lanes that have neither returned nor exited */
   uint32_t depth;
-  uint32_t local_at;  /* first byte of its part of the stack */
-  uint32_t local_top; /* end of that part, which alloca moves */
+  uint32_t local_at; /* offset of the first stack byte of this frame */
+  /* offset of the end of this frame's stack, which alloca moves */
+  uint32_t local_top;
   uint32_t filled_warp;
-  /* number + 1 of the block that the constants are filled in for */
+  /* number + 1 of the block for which the block-dependent constants are set */
   uint64_t filled_block;
   uint32_t n_changing; /* number of constants that change with the block */
-  uint32_t changing[KILN__N_CHANGING]; /* indices of the first of them */
+  uint32_t changing[KILN__N_CHANGING]; /* indices of these constants */
 };
 
-/* What lanes wait for. */
+/* The reason why a group of lanes waits. */
 typedef enum kiln__cpu_wait {
   KILN__READY = 0,
-  KILN__AT_SYNC,    /* the members of a mask */
-  KILN__AT_BARRIER, /* a barrier of the block */
+  KILN__AT_SYNC,    /* waits for the members of a mask */
+  KILN__AT_BARRIER, /* waits at a barrier of the block */
   KILN__AT_CLUSTER
 } kiln__cpu_wait;
 
-/* A group: lanes with the same frame and pc. */
+/* A group of lanes with the same frame and pc. */
 typedef struct kiln__cpu_group {
   kiln__cpu_frame *frame;
   uint32_t pc, mask;
-  /* AT_SYNC: the member mask; AT_BARRIER: the number of the barrier */
+  /* the member mask at AT_SYNC; the barrier number at AT_BARRIER */
   uint32_t wants;
-  uint32_t stamp; /* time at which it was last chosen */
+  uint32_t stamp; /* time at which the group was last chosen */
   kiln__cpu_wait wait;
-  bool ran; /* has run since the livelock search saved the state */
+  bool ran; /* the group ran after the livelock search saved the state */
 } kiln__cpu_group;
 
 /* An entry of the lock-step stack. */
 typedef struct kiln__cpu_entry {
   kiln__cpu_frame *frame;
   uint32_t pc, mask;
-  uint32_t join; /* pc at which it is popped; UINT32_MAX: never */
+  uint32_t join; /* pc at which the entry is popped; UINT32_MAX means never */
 } kiln__cpu_entry;
 
 enum {
   KILN__NO_JOIN = -1,
   KILN__MAX_YIELDS = 64,
-  /* Backward branches until another group has its turn, without and with a
-   * seed. */
+  /* Number of backward branches of one group of lanes before another group
+   * runs: without a seed (PATIENCE) and with a seed (TURNS). */
   KILN__PATIENCE = 1 << 14,
   KILN__TURNS = 64,
-  /* Turns charged for one polling access. */
+  /* Number of backward branches that are charged for one polling access,
+   * without and with a seed. */
   KILN__YIELD_COST = KILN__PATIENCE / 64,
   KILN__YIELD_TURNS = KILN__TURNS / 8
 };
@@ -122,40 +128,41 @@ typedef struct kiln__cpu_schedule {
   kiln__cpu_frame *frame; /* frame of the running lanes */
   kiln__cpu_frame *entry; /* frame of the kernel, kept from block to block */
   uint8_t *stack;         /* stack of lane 0; see local_stride of the warp */
-  /* KILN__WARP_* that the scheduler returned; a barrier may change it */
+  /* KILN__WARP_* state that the scheduler returned; a barrier may change it */
   int status;
-  bool traced; /* record changes of memory in `changed` */
+  bool traced; /* changes of memory are recorded in `changed` */
   bool changed;
   bool check_sync;
-  uint32_t yields; /* polling instructions since the start of the share */
-  uint32_t began;  /* lanes that existed at the start */
-  /* Lanes that were elsewhere when others of the warp arrived at this
-   * barrier. */
+  uint32_t yields; /* number of polling instructions in this time slice */
+  uint32_t began;  /* mask of the lanes that exist when the block starts */
+  /* mask of the lanes that were at another instruction when lanes of the same
+   * warp arrived at the barrier `strayed_from` */
   uint32_t strayed;
   const kiln__cpu_insn *strayed_from;
-  uint64_t random; /* state of the random generator; 0: fixed order */
-  /* Independent thread scheduling (its.c). */
+  uint64_t random; /* state of the random generator; 0 means a fixed order */
+  /* State of independent thread scheduling (its.c). */
   kiln__cpu_group group[KILN__WARP + 1];
   uint32_t n_groups, current;
-  /* Next pc at which the present group meets another one of its frame, or may
-   * have to give way. */
+  /* next pc at which the running group meets another group of its frame, or at
+   * which another group may have priority */
   uint32_t meet;
-  /* position of the group that would run next */
+  /* depth and pc of the ready group that would run next */
   uint32_t rival_depth, rival_pc;
-  uint32_t turns; /* backward branches until another group has its turn */
+  /* number of backward branches left before another group runs */
+  uint32_t turns;
   uint32_t stamps;
-  bool others; /* other groups are ready */
-  bool fair;   /* the present group was chosen by age */
-  /* Lock-step (lock_step.c). */
+  bool others; /* other groups of lanes are ready */
+  bool fair;   /* the running group was chosen by age */
+  /* State of the lock-step scheduler (lock_step.c). */
   kiln__cpu_entry *stacked;
   uint32_t n_stacked, max_stacked;
   kiln__cpu_wait wait;
   uint32_t wants;
-  /* Cluster barrier: lanes that arrived and have not waited yet, and the parity
-   * of the phase in which they arrived. */
+  /* mask of the lanes that arrived at the cluster barrier and have not waited
+   * yet, and parity of the phase in which each lane arrived */
   uint32_t cluster_in, cluster_odd;
-  /* Livelock search: hash of the state when it was saved, and whether it came
-   * again. */
+  /* State of the livelock search: hash of the saved state of the warp, and
+   * whether the same state occurred again. */
   uint64_t saved;
   bool repeats;
 } kiln__cpu_schedule;
@@ -165,7 +172,7 @@ static inline kiln__cpu_schedule *kiln__cpu_schedule_of(const kiln__cpu_warp *w)
   return w->schedule;
 }
 
-/* The active lanes that the guard of `in` selects. */
+/* Returns the active lanes that the guard of `in` selects. */
 static inline uint32_t kiln__cpu_guard_mask(const kiln__cpu_warp *w,
                                             const kiln__cpu_insn *in)
 {
@@ -177,7 +184,8 @@ static inline uint32_t kiln__cpu_guard_mask(const kiln__cpu_warp *w,
   return ((in->flags & KILN__GUARD_NOT) != 0 ? ~mask : mask) & w->mask;
 }
 
-/* Lanes of `mask` whose word equals that of the lowest one. */
+/* Returns the lanes of `mask` whose value equals the value of the lowest lane
+ * of `mask`. */
 static inline uint32_t kiln__cpu_same_lanes(const uint32_t *word, uint32_t mask)
 {
   const uint32_t first = word[__builtin_ctz(mask)];
@@ -189,8 +197,8 @@ static inline uint32_t kiln__cpu_same_lanes(const uint32_t *word, uint32_t mask)
   return kiln__cpu_predicate_bits(same) & mask;
 }
 
-/* Check that the lanes of `mask` have an index within the jump table of `in`.
- * False: it faulted. */
+/* Checks that the index of each lane of `mask` is within the jump table of
+ * `in`. Returns false if the check failed; the launch has then faulted. */
 static inline bool kiln__cpu_indices_fit(kiln__cpu_warp *w,
                                          const kiln__cpu_insn *in,
                                          uint32_t mask)
@@ -208,7 +216,8 @@ static inline bool kiln__cpu_indices_fit(kiln__cpu_warp *w,
   return true;
 }
 
-/* Lanes of `mask` that jump to the target of its lowest lane, *target. */
+/* Returns the lanes of `mask` that have the same jump target as the lowest lane
+ * of `mask`. *target receives this target. */
 static inline uint32_t kiln__cpu_same_target(const kiln__cpu_warp *w,
                                              const kiln__cpu_insn *in,
                                              uint32_t mask, uint32_t *target)
@@ -228,38 +237,43 @@ static inline uint32_t kiln__cpu_same_target(const kiln__cpu_warp *w,
 
 /* ---- Slow paths, in run/ ------------------------------------------------- */
 
-/* Enter a call by the lanes `mask` of frame `from`. *out: the frame of the
- * callee; NULL if a system function was executed instead. False: it faulted. */
+/* Enters a function call for the lanes `mask` of frame `from`. *out receives
+ * the frame of the callee, or NULL if a system function was executed instead.
+ * Returns false if the call faulted. */
 bool kiln__cpu_call_enter(kiln__cpu_warp *w, kiln__cpu_frame *from,
                           const kiln__cpu_insn *in, uint32_t callee,
                           uint32_t mask, kiln__cpu_frame **out);
-/* Copy the results of lanes that return, and remove the lanes from `f`. An
- * empty frame is given back. */
+/* Copies the results of the lanes that return, and removes these lanes from
+ * `f`. A frame without lanes is freed for reuse. */
 void kiln__cpu_call_leave(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask);
-/* Number of the function at an address; UINT32_MAX: there is none. */
+/* Returns the number of the function at an address, or UINT32_MAX if there is
+ * no function at this address. */
 uint32_t kiln__cpu_call_number(const kiln__cpu_warp *w, uint64_t address);
-/* Lanes exit: remove them from all frames from `f` up, from the block and from
- * its barriers. */
+/* Handles the exit of lanes: removes them from `f` and all its callers, from
+ * the block and from the barriers of the block. */
 void kiln__cpu_lanes_exit(kiln__cpu_warp *w, kiln__cpu_frame *f, uint32_t mask);
-/* Lanes of `f` arrive at barrier `number`. The caller has marked them as
- * waiting. The last arrival releases all: they become READY, one instruction
- * further. */
+/* Records that lanes of `f` arrived at barrier `number`. The caller has marked
+ * the lanes as waiting. The last arrival releases all waiting lanes: they
+ * become ready and continue at the next instruction. */
 void kiln__cpu_barrier_arrive(kiln__cpu_warp *w, kiln__cpu_frame *f,
                               const kiln__cpu_insn *in, uint32_t number,
                               uint32_t mask);
-/* Execute barrier.cluster for the lanes of `mask`. False: they have to wait. */
+/* Executes barrier.cluster for the lanes of `mask`. Returns false if the lanes
+ * have to wait. */
 bool kiln__cpu_cluster_step(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             uint32_t mask);
-/* Make sure that 2 * KILN__WARP + 2 more entries fit on the stack. False: out
- * of memory, and it faulted. */
+/* Ensures that 2 * KILN__WARP + 2 more entries fit on the lock-step stack.
+ * Returns false and reports a fault if memory is exhausted. */
 bool kiln__cpu_stack_room(kiln__cpu_warp *w, const kiln__cpu_insn *in);
-/* Report to the checks that the lanes `mask` passed a .sync instruction whose
- * mask is `wanted`. */
+/* Reports to the memory checks that the lanes of `mask` passed a .sync
+ * instruction with the member mask `wanted`. */
 void kiln__cpu_warp_synced(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                            uint32_t mask, uint32_t wanted);
 
-/* The function that the lowest lane of *mask calls, by number or by address.
- * *mask becomes the lanes that call the same one. UINT32_MAX: it faulted. */
+/* Returns the number of the function that the lowest lane of *mask calls,
+ * directly or through its address. *mask receives the lanes that call the same
+ * function. Returns UINT32_MAX if the address is not a function; the launch has
+ * then faulted. */
 static inline uint32_t
 kiln__cpu_callee(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint32_t *mask)
 {
@@ -283,7 +297,8 @@ kiln__cpu_callee(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint32_t *mask)
   return number;
 }
 
-/* The entry point of a scheduler: run_loop() with its two flags as constants. */
+/* Defines the entry point of a scheduler. Each call of run_loop() has constant
+ * flags, so that the compiler generates one loop per combination. */
 #define KILN__RUN_LOOP(name)                                                   \
   int KILN__ISA_NAME(name)(kiln__cpu_warp * w, uint64_t * left)                \
   {                                                                            \
@@ -297,7 +312,7 @@ kiln__cpu_callee(kiln__cpu_warp *w, const kiln__cpu_insn *in, uint32_t *mask)
                    : run_loop(w, left, false, false);                          \
   }
 
-/* Make `f` the running frame of the warp. */
+/* Makes `f` the running frame of the warp. */
 static inline void kiln__cpu_frame_use(kiln__cpu_warp *w, kiln__cpu_frame *f)
 {
   kiln__cpu_schedule *const s = kiln__cpu_schedule_of(w);
