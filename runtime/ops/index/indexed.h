@@ -1,9 +1,10 @@
-/* indexed.h -- what gather and scatter share: arrays of indices and their range check,
- * the partition of a call by buckets of its target (buckets.cu), and the scatter of
- * sorted pairs (scatter_buckets.cu). Segmented reductions use the range check.
+/* indexed.h -- the internal interface that gather and scatter share. It covers
+ * arrays of indices and their range check, the partition of a call by buckets
+ * of its target (buckets.cu), and the scatter of sorted pairs
+ * (scatter_buckets.cu). Segmented reductions use the range check, too.
  *
- * "Target" is the array that the indices point into: the input of a gather, the output
- * of a scatter. A bucket is a range of the target. */
+ * The "target" is the array that the indices point into: the input of a gather,
+ * or the output of a scatter. A bucket is a range of the target. */
 #ifndef KILN_INDEXED_H
 #define KILN_INDEXED_H
 
@@ -16,109 +17,128 @@ enum {
   KILN__INDEX_VECTOR = 4 /* elements per vector in gather.cu and scatter.cu */
 };
 
-/* The unsigned type of `size` bytes, for indices, which are not negative, and for
- * elements that only move, which are bits; KILN_DTYPE_NONE if there is none. */
+/* Returns the unsigned type of `size` bytes, or KILN_DTYPE_NONE if there is
+ * none. Indices use this type since they are never negative. Elements that
+ * are only moved use this type to keep their bits. */
 kiln_dtype kiln__raw_type(unsigned size);
-/* Changes an input and an output's type to bits where elements move unchanged.
- * Returns whether they do. */
+/* Changes the types of an input and an output to unsigned integers if
+ * elements are moved unchanged. Returns whether the elements are moved
+ * unchanged. */
 bool kiln__as_bits(kiln_input *x, kiln_dtype *out);
 
-/* Bytes of one element of all of the input's arrays together, at least 1. */
+/* Returns the bytes per element, summed over all arrays of the input, at
+ * least 1. */
 unsigned kiln__input_bytes(const kiln_input *x);
-/* Elements of the target per window, of `windows` windows. */
+/* Returns the number of elements of the target per window, for a call with
+ * `windows` windows. */
 uint64_t kiln__window(kiln_array index, uint64_t n_target, uint64_t n,
                       uint32_t windows);
 
 /* Checks the array of indices. */
 void kiln__check_index(kiln__checker *c, kiln_array index, uint64_t n);
-/* Checks that method, passes, `checked` and n_target fit together. */
+/* Checks that method, passes, `checked` and n_target are consistent. */
 void kiln__check_method(kiln__checker *c, kiln_index_method method,
                         uint32_t passes, bool checked, uint64_t n_target);
 
-/* n indices that must be below `end`, and must not descend if they are offsets. */
+/* A range check of n indices. Each index must be below `end`. If the indices
+ * are offsets, they must be non-decreasing. */
 typedef struct kiln__range {
-  const char *call, *what; /* in messages: "kiln_gather", "index" */
+  const char *call, *what; /* names in messages: "kiln_gather" and "index" */
   kiln_array index;
   uint64_t n, end;
   bool rising;
 } kiln__range;
 
-/* The temporary storage of kiln__in_range(). */
+/* Returns the temporary storage that kiln__in_range() needs. */
 kiln__need kiln__range_need(void);
-/* Checks indices on the GPU and waits for the result. KILN_EINVAL if an index is out
- * of range or, where required, not ascending; the message has the first one.
- * KILN_ECAPTURE while the stream is being captured. */
+/* Checks indices on the GPU and waits for the result. Returns KILN_EINVAL if
+ * an index is out of range, or if offsets decrease; the message has the
+ * first such index. Returns KILN_ECAPTURE while the stream is being
+ * captured. */
 kiln_status kiln__in_range(kiln_stream *stream, const kiln__range *r,
                            const kiln_workspace *workspace);
 
 /* ---- The partition -------------------------------------------------------------- */
 
 typedef struct kiln__partition {
-  uint32_t buckets; /* a power of two */
-  uint32_t shift;   /* bucket of an index: index >> shift */
+  uint32_t buckets; /* number of buckets, a power of two */
+  uint32_t shift;   /* the bucket of an index is index >> shift */
   uint32_t block, items;
   uint64_t n, tiles;
-  kiln_array index; /* the call's, as unsigned */
+  kiln_array index; /* array of indices of the call, with an unsigned type */
   kiln_dtype stored, place;
-  kiln_dtype value; /* type of out's elements; of a gather, their bits */
+  /* Type of the elements of `out`; for a gather, the unsigned type of the
+   * same size */
+  kiln_dtype value;
   bool scatter;
-  CUdeviceptr out; /* of a gather: the array that `join` writes */
-  /* offsets in temporary memory */
+  /* For a gather, the array that kiln__partition_join() writes */
+  CUdeviceptr out;
+  /* Offsets in temporary memory. */
   size_t cursor, at, values, slot, begin, delta;
   kiln__need need;
-  /* once it is prepared */
+  /* Set by kiln__partition_prepare(). */
   const kiln__kernel_set *set;
   kiln__args args;
 } kiln__partition;
 
-/* Plans a partition into `parts` buckets, rounded up to a power of two. Of `out`,
- * only a gather uses the address. */
+/* Plans a partition into `parts` buckets, rounded up to a power of two. The
+ * address of `out` is used only for a gather. */
 void kiln__partition_plan(kiln__partition *p, kiln_array index, uint64_t n,
                           uint64_t n_target, kiln_array out, uint32_t parts,
                           bool scatter);
-/* Finds or compiles the kernels. For a scatter, x and code give the values. */
+/* Finds or compiles the kernels of a partition. For a scatter, x and code
+ * define the values. */
 kiln_status kiln__partition_prepare(kiln__partition *p, kiln_device *device,
                                     const kiln_input *x, const kiln_code *code);
-/* Queues everything up to the elements in the order of their buckets. */
+/* Queues the kernels that move the elements into the order of their buckets. */
 kiln_status kiln__partition_split(const kiln__partition *p,
                                   const kiln__storage *storage);
-/* Of a gather: queues the move of the gathered values to the order of the call. */
+/* For a gather: queues the kernel that moves the gathered values back into
+ * the order of the call. */
 kiln_status kiln__partition_join(const kiln__partition *p,
                                  const kiln__storage *storage);
 
 /* ---- A scatter by sorting ------------------------------------------------------- */
 
-/* Indices are sorted by their bits from `shift` to `end`, in `passes` passes. The
- * lower bits select the element within a bucket. */
+/* The bits of the indices that the sort uses: from `shift` up to but not
+ * including `end`, in `passes` passes. The bits below `shift` select the
+ * element within a bucket. */
 typedef struct kiln__sort_bits {
   unsigned shift, end, passes;
 } kiln__sort_bits;
 
-/* `target` at most 2^32, and not 0. */
+/* Chooses the sort bits for a target of 1 to 2^32 elements. */
 kiln__sort_bits kiln__sort_bits_of(uint64_t target, unsigned element_size);
-/* Do kernels for these sizes exist? */
+/* Returns whether kernels for these sizes exist. */
 bool kiln__sort_fits(unsigned element_size, unsigned index_size,
                      uint64_t n_target);
 
 typedef struct kiln__sorted {
   kiln__sort_bits bits;
-  uint32_t buckets, mask, last; /* as in scatter_buckets.cu */
+  /* Number of buckets, and parameters of the same names in
+   * scatter_buckets.cu */
+  uint32_t buckets, mask, last;
   uint32_t
-      pairs; /* which of index and value must be written first: KILN_PAIRS */
-  bool in_place; /* sort the written pairs in place */
+      pairs; /* arrays of pairs that must be written before the sort: bits of
+              * KILN_PAIRS */
+  bool in_place; /* the written pairs are sorted in place */
   uint64_t n;
-  const kiln_input *x;   /* the call's, until it is queued */
-  kiln_array index, out; /* index: unsigned */
+  /* Input of the call; valid until the launches are queued */
+  const kiln_input *x;
+  kiln_array index, out; /* index has an unsigned type */
   kiln__sort_plan sort;
-  /* offsets in temporary memory; `sorting`: that of the sort itself */
+  /* Offsets in temporary memory. `sorting` is the offset of the temporary
+   * memory that the sort itself needs. */
   size_t begin, sorting, places, values, made_places, made_values;
   kiln__need need;
-  /* once it is prepared */
+  /* Set by kiln__sorted_prepare(). */
   const kiln__kernel_set *sort_kernels[2], *write, *make;
   kiln__args args;
 } kiln__sorted;
 
-/* The three steps of a scatter by sorting: plan, find or compile kernels, queue. */
+/* The three stages of a scatter by sorting: kiln__sorted_plan() plans the
+ * scatter, kiln__sorted_prepare() finds or compiles the kernels, and
+ * kiln__sorted_run() queues the launches. */
 void kiln__sorted_plan(kiln__sorted *p, kiln_device *device,
                        const kiln_input *x, kiln_array index, uint64_t n,
                        uint64_t n_target, kiln_array out);

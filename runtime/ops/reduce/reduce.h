@@ -1,6 +1,7 @@
-/* reduce.h -- what the host sides of all reductions share: the launch of
- * reduce_any.cu, rows of a matrix, and properties of inputs and operations. Included
- * by runtime/ops/reduce alone. */
+/* reduce.h -- the internal interface that the host sides of all reductions
+ * share. It covers the launch of reduce_any.cu, reductions of matrix rows,
+ * and properties of inputs and operations. Only files of runtime/ops/reduce
+ * include this header. */
 #ifndef KILN_OPS_REDUCE_INTERNAL_H
 #define KILN_OPS_REDUCE_INTERNAL_H
 
@@ -8,7 +9,7 @@
 
 #include <kiln/reduce.h>
 
-/* KILN_KIND of reduce_any.cu. */
+/* The kind of a reduction, with the values of KILN_KIND in reduce_any.cu. */
 typedef enum kiln__reduction_kind {
   KILN__REDUCTION_OP,
   KILN__REDUCTION_ARG_MIN,
@@ -17,30 +18,31 @@ typedef enum kiln__reduction_kind {
   KILN__REDUCTION_NORM
 } kiln__reduction_kind;
 
-/* One launch of reduce_any.cu, whose arguments are checked. */
+/* One launch of reduce_any.cu. The arguments have been checked. */
 typedef struct kiln__reduction {
   kiln__reduction_kind kind;
   const kiln_input *x;
-  uint64_t n;           /* elements of a row */
-  uint64_t rows;        /* below 2^32 */
-  uint64_t leading;     /* elements from a row to the next */
-  const kiln_op *op;    /* of KILN__REDUCTION_OP */
-  kiln_array out, out2; /* no type: not wanted */
+  uint64_t n;    /* number of elements per row */
+  uint64_t rows; /* number of rows, below 2^32 */
+  /* Number of elements from the start of a row to the start of the next row */
+  uint64_t leading;
+  const kiln_op *op;    /* operation of KILN__REDUCTION_OP */
+  kiln_array out, out2; /* outputs; an output without a type is not written */
   double extra;
   bool portable;
-  const kiln_code *code; /* NULL: none */
+  const kiln_code *code; /* preamble and parameters, or NULL */
 } kiln__reduction;
 
-/* Compiles if necessary and queues the launch. */
+/* Compiles the kernel if necessary and queues the launch. */
 kiln_status kiln__reduction_run(kiln_stream *stream,
                                 const kiln__reduction *reduction,
                                 const kiln_workspace *workspace);
-/* The temporary storage that the launch needs. */
+/* Returns the temporary storage that the launch needs. */
 kiln__need kiln__reduction_need(const kiln_stream *stream,
                                 const kiln__reduction *reduction);
 
-/* Reduces each of `rows` rows of `columns` elements, `leading` elements apart, to
- * out[r]. The arguments are checked. */
+/* Reduces each of `rows` rows of `columns` elements to out[r]. Consecutive
+ * rows start `leading` elements apart. The arguments have been checked. */
 kiln_status kiln__reduce_rows(kiln_stream *stream, const kiln_input *x,
                               uint64_t rows, uint64_t columns, uint64_t leading,
                               const kiln_op *op, kiln_array out,
@@ -53,27 +55,33 @@ kiln__need kiln__reduce_rows_need(const kiln_stream *stream,
 
 /* ---- Inputs and operations ------------------------------------------------------- */
 
-/* The array, with `type` where it has none. */
+/* Returns the array; if the array has no type, its type becomes `type`. */
 kiln_array kiln__or_type(kiln_array a, kiln_dtype type);
-/* Must the operation combine elements in their order? */
+/* Returns whether the operation must combine elements in their order. */
 bool kiln__op_ordered(const kiln_op *op);
-/* The type that an operation with this output computes in. */
+/* Returns the type in which an operation with an output of type `out`
+ * computes. */
 kiln_dtype kiln__op_type(kiln_dtype out);
-/* 32-bit words of an accumulator for results of this type. */
+/* Returns the number of 32-bit words of an accumulator for results of this
+ * type. */
 unsigned kiln__acc_words(kiln_dtype type);
-/* Elements per vector: 16 bytes of the widest array; 4 without arrays. */
+/* Returns the number of elements per vector, so that a vector takes 16 bytes
+ * of the widest array. Returns 4 for an input without arrays. */
 unsigned kiln__input_vec(const kiln_input *x);
-/* Bytes of one element of all arrays together; 4 without arrays. */
+/* Returns the bytes per element, summed over all arrays, or 4 for an input
+ * without arrays. */
 unsigned kiln__input_width(const kiln_input *x);
-/* Elements between a multiple of 16 bytes and the widest array's first element. */
+/* Returns the distance in elements between the preceding multiple of 16
+ * bytes and the first element of the widest array. */
 unsigned kiln__input_phase(const kiln_input *x);
-/* Would every array be aligned `phase` elements before its first one? `vec`:
- * elements per vector. */
+/* Returns whether every array would be aligned at `phase` elements below its
+ * first element. `vec` is the number of elements per vector. */
 bool kiln__input_in_phase(const kiln_input *x, unsigned phase, unsigned vec);
-/* The number of blocks of a tuning that are resident on the device at once. */
+/* Returns the number of blocks that can be resident on the device at the
+ * same time with this tuning. */
 uint64_t kiln__resident(const kiln_device *device, const kiln__tuning *t);
 
-/* Checks that several reductions need. */
+/* Argument checks that several reductions share. */
 void kiln__check_reduction_op(kiln__checker *c, const kiln_op *op,
                               kiln_dtype out);
 void kiln__check_floating(kiln__checker *c, const char *name, kiln_array a);

@@ -1,5 +1,6 @@
-/* scan_common.h -- what the host sides of scans and differences share: the shape of
- * a launch, and the checks of an output in place. */
+/* scan_common.h -- the internal interface that the host sides of scans and
+ * differences share: the shape of a launch, and the checks of an output in
+ * place. */
 #ifndef KILN_OPS_SCAN_COMMON_H
 #define KILN_OPS_SCAN_COMMON_H
 
@@ -7,10 +8,13 @@
 
 #include <string.h>
 
-/* The meaning of a tuning row: `block` includes the warp that does the decoupled
- * look-back. `extra` is the number of descriptors that a lane of it reads at once, or
- * KILN__SCAN_STAGED for tiles that wait in shared memory for their prefix. */
-enum { KILN__SCAN_STAGED = 16, KILN__SCAN_STAGE = 44 << 10 /* bytes */ };
+/* Constants that describe a tuning row of a scan. `block` includes the warp
+ * that does the decoupled look-back. `extra` is the number of tile
+ * descriptors that a lane of that warp reads at once. If `extra` is
+ * KILN__SCAN_STAGED, tiles wait in shared memory for their prefix.
+ * KILN__SCAN_STAGE is the size in bytes of the shared memory for such a
+ * tile. */
+enum { KILN__SCAN_STAGED = 16, KILN__SCAN_STAGE = 44 << 10 };
 
 typedef struct kiln__scan_shape {
   uint32_t block, vec, vecs, per_sm, window;
@@ -18,16 +22,18 @@ typedef struct kiln__scan_shape {
   uint64_t tiles;
 } kiln__scan_shape;
 
-/* Chooses the shape of a launch. `widest`: bytes of the widest element that is read
- * or written. `plain`: threads hold elements as they are in memory, several per
- * register. `stageable`: tiles may wait in shared memory; where they may not, a
- * tuning row for that does not apply, and fixed numbers are used. */
+/* Chooses the shape of a launch. `widest` is the size in bytes of the widest
+ * element that is read or written. If `plain` is true, threads hold elements
+ * in their memory format, several elements per register. If `stageable` is
+ * true, tiles may wait in shared memory. Otherwise a tuning row for staged
+ * tiles does not apply, and fixed parameters are used. */
 static inline void kiln__scan_shape_of(kiln__scan_shape *out,
                                        const kiln__tuning *t, size_t widest,
                                        bool plain, bool stageable, uint64_t n)
 {
   static const kiln__tuning instead = {.block = 512, .items = 16, .extra = 2};
-  const uint32_t held = widest == 8 ? 8 : 16; /* registers: 16 of 32 bits */
+  /* Number of elements that 16 registers of 32 bits hold */
+  const uint32_t held = widest == 8 ? 8 : 16;
 
   out->staged = stageable && (t->extra & KILN__SCAN_STAGED) != 0;
   if (!out->staged && (t->extra & KILN__SCAN_STAGED) != 0)
@@ -42,19 +48,21 @@ static inline void kiln__scan_shape_of(kiln__scan_shape *out,
   else if (!plain && out->vecs * out->vec > held)
     out->vecs = held / out->vec;
   out->per_sm =
-      plain ? t->per_sm : 0; /* the inputs of a map take more registers */
+      plain ? t->per_sm : 0; /* no register limit with a map, whose inputs
+                              * take more registers */
   out->window = t->extra % KILN__SCAN_STAGED;
   if (out->window == 0)
     out->window = 1;
   while (out->window > 8 || (out->window & (out->window - 1)) != 0)
-    out->window--; /* a power of two up to 8, which the kernel requires */
+    out->window--; /* the kernel requires a power of two up to 8 */
   if (out->staged)
-    out->window = 1; /* no look-back */
+    out->window = 1; /* staged tiles use no look-back */
   out->tiles = kiln__divide_up(n > 0 ? n : 1, (uint64_t)(out->block - 32) *
                                                   out->vec * out->vecs);
 }
 
-/* Bytes of the widest element of an input's arrays, at least `least`. */
+/* Returns the size in bytes of the widest element of an input's arrays, at
+ * least `least`. */
 static inline size_t kiln__widest(const kiln_input *x, size_t least)
 {
   const size_t arrays = kiln__input_arrays(x);
@@ -65,7 +73,8 @@ static inline size_t kiln__widest(const kiln_input *x, size_t least)
   return least;
 }
 
-/* The output with the input's type where it has none. */
+/* Returns the output array; if the array has no type, its type becomes the
+ * input's type. */
 static inline kiln_array kiln__out_of(kiln_array out, const kiln_input *x)
 {
   if (out.type == KILN_DTYPE_NONE)
@@ -73,7 +82,7 @@ static inline kiln_array kiln__out_of(kiln_array out, const kiln_input *x)
   return out;
 }
 
-/* Checks the output of a scan, which may be in place. */
+/* Checks the output of a scan. The output may be in place. */
 static inline void kiln__check_out(kiln__checker *c, kiln_array out,
                                    const kiln_input *x, uint64_t n)
 {
@@ -92,12 +101,14 @@ static inline void kiln__check_out(kiln__checker *c, kiln_array out,
   }
 }
 
-/* Tile descriptors for tiles of `acc`; each holds 32 bits of a value. */
+/* Returns the tile descriptors that a scan needs for results of type `acc`.
+ * Each descriptor holds 32 bits of a value. */
 static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
                                          kiln_dtype acc)
 {
   const size_t width = kiln__size(acc);
-  const uint64_t whole = shape->tiles / 8 * 8 + 8; /* read together */
+  /* Descriptors of eight tiles are read together */
+  const uint64_t whole = shape->tiles / 8 * 8 + 8;
 
   return (kiln__need){.descriptors =
                           shape->staged
@@ -105,7 +116,7 @@ static inline kiln__need kiln__scan_need(const kiln__scan_shape *shape,
                               : (size_t)(whole * (width == 8 ? 2 : 1))};
 }
 
-/* An element in host memory, as the 64 bits of a kernel argument. */
+/* Returns an element in host memory as the 64 bits of a kernel argument. */
 static inline uint64_t kiln__element_bits(const void *value, kiln_dtype type)
 {
   uint64_t bits = 0;

@@ -1,19 +1,21 @@
-/* compact.h -- what the host sides of select, partition, split, run_length and find
- * share: flags and bit copies as inputs, tile sizes, checks of counts. Included by
- * runtime/ops/select alone. */
+/* compact.h -- the internal interface that the host sides of select,
+ * partition, split, run_length and find share. It covers flags and bit
+ * copies as inputs, tile sizes, and checks of counts. Only files of
+ * runtime/ops/select include this header. */
 #ifndef KILN_OPS_COMPACT_H
 #define KILN_OPS_COMPACT_H
 
 #include "../ops.h"
 
-/* The bytes of static shared memory that a tile's elements may take: 48 KiB, which
- * every architecture has, less what kernels need beside. */
+/* Number of bytes of static shared memory that a tile's elements may take.
+ * Every architecture has 48 KiB; the kernels need the rest for other data. */
 enum { KILN__TILE_SHARED = 46 * 1024 };
 
-/* A bit in the `extra` of a tuning row of select: tiles wait in shared memory. */
+/* Value of `extra` in a tuning row of select which means that tiles wait in
+ * shared memory. */
 enum { KILN__SELECT_STAGED = 16 };
 
-/* The text "x0" to "x7" for element i of array k. */
+/* Returns the expression "x0" to "x7", which reads element i of array k. */
 static inline const char *kiln__element_text(size_t k)
 {
   static const char *const text[] = {"x0", "x1", "x2", "x3",
@@ -22,8 +24,8 @@ static inline const char *kiln__element_text(size_t k)
   return text[k];
 }
 
-/* Adds flags as one more array of the input and returns the text of their value, or
- * NULL if the input has eight arrays already. */
+/* Adds flags as one more array of the input and returns the expression that
+ * reads a flag. Returns NULL if the input already has eight arrays. */
 static inline const char *kiln__add_flags(kiln_input *x, kiln_array flags)
 {
   const size_t k = kiln__input_arrays(x);
@@ -31,7 +33,8 @@ static inline const char *kiln__add_flags(kiln_input *x, kiln_array flags)
   if (k == KILN_MAX_INPUTS)
     return NULL;
   if (x->type == KILN_DTYPE_NONE)
-    x->type = kiln__input_type(x); /* not that of the flags */
+    x->type = kiln__input_type(x); /* the type of the elements, not of the
+                                    * flags */
   x->in[k] = flags;
   return kiln__element_text(k);
 }
@@ -41,9 +44,10 @@ static inline bool kiln__is_half(kiln_dtype type)
   return type == KILN_F16 || type == KILN_BF16;
 }
 
-/* Lets a kernel move f16 and bf16 without a map as bits: it reads them as u16, since
- * the way through float would change NaNs. The array itself stays, for the predicate.
- * `input` is the caller's `x`, perhaps with flags behind its arrays. */
+/* Lets a kernel move f16 and bf16 without a map as bits. The kernel reads
+ * such elements as u16, since a conversion to float and back would change
+ * NaNs. The original array stays in the input for the predicate. `input` is
+ * a copy of the caller's `x` and may have flags after its arrays. */
 static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
 {
   const size_t k = kiln__input_arrays(input);
@@ -56,7 +60,8 @@ static inline void kiln__move_bits(kiln_input *input, const kiln_input *x)
   input->type = KILN_U16;
 }
 
-/* Elements per vector: 16 bytes of the widest array that is read. */
+/* Returns the number of elements per vector, so that a vector takes 16 bytes
+ * of the widest array that is read. */
 static inline unsigned kiln__input_vec(const kiln_input *x)
 {
   const size_t arrays = kiln__input_arrays(x);
@@ -68,10 +73,12 @@ static inline unsigned kiln__input_vec(const kiln_input *x)
   return (unsigned)(16 / widest);
 }
 
-/* Elements per thread of a tile that holds `bytes` per element in static shared
- * memory: as tuned, in whole vectors, at most 32 (a bit of a mask each), and at most
- * what fits. Where even one vector per thread is too much, as for bytes that a map
- * makes wider, the block shrinks. */
+/* Returns the number of elements per thread of a tile that holds `bytes` per
+ * element in static shared memory. The number follows the tuning row, in
+ * whole vectors. It is limited to 32, since each element takes one bit of a
+ * mask, and by the shared memory. If even one vector per thread does not
+ * fit, for example because the map widens the elements, the function reduces
+ * t->block. */
 static inline unsigned kiln__tile_items(kiln__tuning *t, unsigned vec,
                                         size_t bytes)
 {
@@ -91,7 +98,8 @@ static inline bool kiln__is_count(kiln_dtype type)
   return type == KILN_U32 || type == KILN_U64;
 }
 
-/* Checks an output of counts, indices or offsets: u32 or u64, wide enough for n. */
+/* Checks an output of counts, indices or offsets. The type must be u32 or
+ * u64 and wide enough for n. */
 static inline void kiln__check_count(kiln__checker *c, const char *name,
                                      kiln_array a, uint64_t values, uint64_t n)
 {
@@ -102,7 +110,8 @@ static inline void kiln__check_count(kiln__checker *c, const char *name,
   kiln__check_write(c, name, a, values);
 }
 
-/* Checks an output of an input's elements: of their type. */
+/* Checks an output that holds elements of an input. The output must have the
+ * type of the input's elements. */
 static inline void kiln__check_elements(kiln__checker *c, const char *name,
                                         kiln_array a, const kiln_input *x,
                                         uint64_t n)

@@ -1,5 +1,6 @@
-/* sort.h -- radix sorts: the plan of a sort, made before anything is queued, and sorts
- * as a part of other operations (segmented_sort.c, index/scatter_sort.c). */
+/* sort.h -- the internal interface of the radix sorts. It covers the plan of
+ * a sort, which is made before anything is queued, and sorts that are part
+ * of other operations (segmented_sort.c, index/scatter_sort.c). */
 #ifndef KILN_OPS_SORT_INTERNAL_H
 #define KILN_OPS_SORT_INTERNAL_H
 
@@ -10,77 +11,85 @@
 enum {
   KILN__RADIX_BITS = 8,
   KILN__RADIX_DIGITS = 256,
-  KILN__SORT_MAX_STEPS = 9 /* 8 passes and one that only copies */
+  KILN__SORT_MAX_STEPS = 9 /* 8 passes and one copy */
 };
 
-/* What is to be sorted, without addresses. */
+/* The sizes and properties of a sort, without addresses. */
 typedef struct kiln__sort_shape {
   uint64_t n;
-  unsigned key_size, value_size; /* bytes; value_size 0: no values */
+  /* Bytes per key and per value; a value_size of 0 means no values */
+  unsigned key_size, value_size;
   unsigned begin_bit, end_bit;
-  bool in_place; /* an output is also an input */
-  bool argsort;  /* reads only keys, writes only indices */
+  bool in_place; /* an output array is also an input array */
+  bool argsort;  /* the sort reads only keys and writes only indices */
 } kiln__sort_shape;
 
-/* The device and the parameters that a plan depends on. */
+/* The properties of the device and the parameters that a plan depends on. */
 typedef struct kiln__sort_facts {
   unsigned sm_count;
-  size_t smem;         /* bytes of shared memory that a block may have */
-  kiln__tuning tuning; /* extra: descriptors that a look-back reads at once */
-  uint64_t small;      /* most keys for one block; 0: as many as fit */
-  uint64_t portion;    /* most keys of a launch; 0: 2^31 */
+  size_t smem; /* maximum size of shared memory per block in bytes */
+  /* Tuning row; `extra` is the number of tile descriptors that a look-back
+   * reads at once */
+  kiln__tuning tuning;
+  /* Maximum number of keys that one block sorts; 0 means as many as fit */
+  uint64_t small;
+  uint64_t portion; /* maximum number of keys per launch; 0 means 2^31 */
 } kiln__sort_facts;
 
-/* How a sort is executed: one launch of one block, or one launch that counts digits
- * and then `steps` launches per portion. */
+/* How a sort is executed: either one launch of one block, or one launch that
+ * counts digits, followed by `steps` launches per portion. */
 typedef struct kiln__sort_plan {
   bool one_block;
-  bool wide; /* 64-bit destinations */
+  bool wide; /* destinations have 64 bits */
   unsigned block, items, per_sm, window;
   size_t smem;
-  unsigned passes;  /* digits */
-  unsigned steps;   /* passes, and a copy if keys would else end in temporary
-                     memory */
-  uint64_t portion; /* keys, whole tiles */
+  unsigned passes; /* number of digits */
+  /* Number of passes, plus one copy if the keys would otherwise end in
+   * temporary memory */
+  unsigned steps;
+  /* Number of keys per portion, a multiple of the tile size */
+  uint64_t portion;
   unsigned portions;
   struct {
     unsigned block, items, copies, workers;
     size_t smem;
   } histogram;
   /* Offsets in temporary memory. */
-  size_t base;   /* [portion][pass][256] first destinations of digits */
-  size_t single; /* [step] */
+  size_t base;   /* first destinations of the digits: [portion][pass][256] */
+  size_t single; /* one element per step: [step] */
   size_t keys, more_keys, values;
   kiln__need need;
 } kiln__sort_plan;
 
-/* Makes a plan; a pure function. */
+/* Makes the plan of a sort. The result depends only on the arguments. */
 void kiln__sort_plan_make(kiln__sort_plan *plan, const kiln__sort_shape *shape,
                           const kiln__sort_facts *facts);
-/* The lowest bit, and the number of bits, of the digit of a pass. */
+/* Returns the lowest bit of the digit of a pass. */
 unsigned kiln__sort_shift(const kiln__sort_shape *shape, unsigned pass);
 unsigned kiln__sort_width(const kiln__sort_shape *shape, unsigned pass);
 
-/* How keys of a type become words that sort as unsigned integers: see
- * kiln::radix_order in kernels_src/kiln/radix.cuh. */
+/* The transformation that turns keys of a type into bit patterns that sort
+ * as unsigned integers: see kiln::radix_order in kernels_src/kiln/radix.cuh. */
 typedef struct kiln__sort_order {
   uint64_t flip, turn;
 } kiln__sort_order;
 
-/* `all_bits`: all bits of the key count, so that NaNs of either sign come last. */
+/* Returns the transformation for a key type. If `all_bits` is true, all bits
+ * of the key take part in the sort, so NaNs of either sign come last. */
 kiln__sort_order kiln__sort_order_of(kiln_dtype key, bool descending,
                                      bool all_bits);
 
-/* A sort with addresses, which are checked. */
+/* A sort with addresses. The addresses have been checked. */
 typedef struct kiln__sort_call {
   kiln__sort_shape shape;
   bool is_float;
-  bool nothing_in_place; /* see task_of() in radix_pass.cu */
+  /* No array is written in place: see task_of() in radix_pass.cu */
+  bool nothing_in_place;
   kiln__sort_order order;
   CUdeviceptr in, out, values_in, values_out;
 } kiln__sort_call;
 
-/* The parameter of radix_pass.cu, as the kernel declares it. */
+/* The parameter of radix_pass.cu, in the layout that the kernel declares. */
 typedef struct kiln__sort_pass_args {
   CUdeviceptr in, out, other;
   CUdeviceptr values_in, values_out, values_other;
@@ -90,7 +99,7 @@ typedef struct kiln__sort_pass_args {
   uint32_t epoch, step, steps, shift, mask, flags;
 } kiln__sort_pass_args;
 
-/* The flags of radix_pass.cu and radix_small.cu. */
+/* Flags of radix_pass.cu and radix_small.cu. */
 enum {
   KILN__SORT_IN_PLACE = 1,
   KILN__SORT_MAKE_INDEX = 2,
@@ -98,35 +107,39 @@ enum {
   KILN__SORT_MUST_WRITE = 8
 };
 
-/* The configuration of a launch. It may overlap with the one before if the kernel was
- * compiled for a GPU where it waits for that one's results itself (programmatic
- * dependent launch, from compute capability 9.0 on). */
+/* Returns the configuration of a launch. The launch may overlap with the
+ * preceding launch if the kernel was compiled for a GPU on which the kernel
+ * itself waits for the preceding results (programmatic dependent launch,
+ * from compute capability 9.0 on). */
 kiln_launch_config kiln__sort_launch(kiln_stream *stream,
                                      const kiln_kernel *kernel, uint64_t blocks,
                                      unsigned threads, size_t smem);
-/* Bytes of shared memory for the digit counters of a block. */
+/* Returns the size in bytes of the shared memory for the digit counters of a
+ * block. */
 size_t kiln__sort_counters_size(unsigned block);
-/* Bytes of shared memory of a pass. */
+/* Returns the size in bytes of the shared memory of a pass. */
 size_t kiln__sort_pass_smem(unsigned block, unsigned items, unsigned key_size,
                             unsigned value_size, bool wide);
-/* Checks a range of key bits; `end` 0 means all. */
+/* Checks a range of key bits. An `end` of 0 means the end of the key. */
 void kiln__sort_check_bits(kiln__checker *c, kiln_array keys, unsigned begin,
                            unsigned end);
 
-/* Compiles if necessary and queues a sort. `facts` NULL: those of the device. */
+/* Compiles the kernels if necessary and queues a sort. If `facts` is NULL,
+ * the properties of the stream's device are used. */
 kiln_status kiln__sort_run(kiln_stream *stream, const kiln__sort_call *call,
                            const kiln_workspace *workspace,
                            const kiln__sort_facts *facts);
 kiln__sort_facts kiln__sort_facts_of(kiln_device *device,
                                      const kiln__sort_shape *shape);
 
-/* For a sort that is part of another call: writes the specialisations that it needs
- * to spec[] and returns their number. Of the addresses, only the alignment of `in`
- * matters. */
+/* For a sort that is part of another call: writes the specialisations that
+ * the sort needs to spec[] and returns the number of them. Of the addresses
+ * in `call`, only the alignment of `in` is used. */
 size_t kiln__sort_specs(kiln__spec spec[2], const kiln__sort_call *call,
                         const kiln__sort_plan *plan);
-/* Queues such a sort. The storage has at least plan->need.descriptors, and
- * plan->need.temp bytes from offset `temp` on. */
+/* Queues a sort that is part of another call. The storage has at least
+ * plan->need.descriptors tile descriptors, and plan->need.temp bytes of
+ * temporary memory from offset `temp` on. */
 kiln_status kiln__sort_queue(kiln__storage *storage, size_t temp,
                              const kiln__kernel_set *const set[],
                              const kiln__sort_call *call,
