@@ -89,7 +89,7 @@ const kiln_error *kiln_cpu_last_error(void)
   return kiln_last_error();
 }
 
-/* ---- Text ------------------------------------------------------------------------ */
+/* ---- Text ---------------------------------------------------------------- */
 
 static const struct check_name {
   const char *name;
@@ -291,7 +291,7 @@ kiln_status kiln_cpu_parse(kiln_cpu_opts *out, const char *text)
   return KILN_OK;
 }
 
-/* ---- The exported forms, which take the size of the caller's struct ---------- */
+/* ---- The exported forms, which take the size of the caller's struct ------ */
 
 static const kiln__sized opts_type = KILN__SIZED_TYPE(kiln_cpu_opts, isa);
 

@@ -1,10 +1,11 @@
-/* cu_try.h -- the one control-flow macro of the CPU device's driver. */
+/* cu_try.h -- CU_TRY, the only control-flow macro of the CPU device's
+ * driver. */
 #ifndef KILN_CPU_CU_TRY_H
 #define KILN_CPU_CU_TRY_H
 
-/* Evaluates `expr`, a CUresult, once; returns it from the enclosing function
- * unless it is CUDA_SUCCESS. Only for places where nothing has to be undone: no
- * lock is held, nothing is allocated. Elsewhere keep the code in `rc`. */
+/* Evaluates `expr`, a CUresult, once. Returns the value from the enclosing
+ * function unless it is CUDA_SUCCESS. Use the macro only where no lock is held
+ * and nothing has to be freed. Elsewhere, keep the result in `rc`. */
 #define CU_TRY(expr)                                                           \
   do {                                                                         \
     const CUresult cu_try_rc_ = (expr);                                        \

@@ -1,5 +1,5 @@
 /* dropin_abi.h -- types of the driver's ABI that only the CPU device needs:
- * graphs, libraries, memory operations, attributes. A test compares sizes,
+ * graphs, libraries, memory operations and attributes. A test compares sizes,
  * offsets and signatures with cuda.h. */
 #ifndef KILN_CPU_DROPIN_ABI_H
 #define KILN_CPU_DROPIN_ABI_H
@@ -18,7 +18,7 @@ typedef struct CUDA_KERNEL_NODE_PARAMS_st {
   CUcontext ctx;
 } CUDA_KERNEL_NODE_PARAMS;
 
-/* ---- Modules, libraries, launches ------------------------------------------ */
+/* ---- Modules, libraries, launches ---------------------------------------- */
 
 typedef int CUfunc_cache;
 typedef int CUsharedconfig;
@@ -39,14 +39,15 @@ enum {
   CU_OCCUPANCY_DISABLE_CACHING_OVERRIDE = 1
 };
 
-/* Tags of cuLaunchKernel's `extra`. */
+/* Tags in the `extra` array of cuLaunchKernel. */
 #define CU_LAUNCH_PARAM_END ((void *)0x00)
 #define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)0x01)
 #define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)0x02)
 
-/* Arrays, textures, surfaces and CUDA_MEMCPY3D: driver/abi_texture.h. */
+/* driver/abi_texture.h declares arrays, textures, surfaces and
+ * CUDA_MEMCPY3D. */
 
-/* ---- Devices and contexts ------------------------------------------------------ */
+/* ---- Devices and contexts ------------------------------------------------ */
 
 typedef int CUdevice_P2PAttribute;
 typedef int CUexecAffinityType;
@@ -89,7 +90,7 @@ typedef struct CUipcMemHandle {
   char reserved[64];
 } CUipcMemHandle;
 
-/* ---- Streams ---------------------------------------------------------------------- */
+/* ---- Streams ------------------------------------------------------------- */
 
 typedef CUlaunchAttributeID CUstreamAttrID;
 typedef CUlaunchAttributeValue CUstreamAttrValue;
@@ -99,7 +100,8 @@ typedef int CUstreamBatchMemOpType;
 typedef void(KILN__CUDAAPI *CUstreamCallback)(CUstream stream, CUresult status,
                                               void *user);
 
-/* Waits and writes have the same layout. */
+/* Parameters of a stream memory operation. Wait and write operations have the
+ * same layout. */
 typedef union CUstreamBatchMemOpParams {
   CUstreamBatchMemOpType operation;
   struct {
@@ -115,7 +117,7 @@ typedef union CUstreamBatchMemOpParams {
   uint64_t pad[6];
 } CUstreamBatchMemOpParams;
 
-/* ---- Memory and copies --------------------------------------------------------------- */
+/* ---- Memory and copies --------------------------------------------------- */
 
 typedef int CUmem_advise;
 typedef int CUmem_range_attribute;
@@ -155,7 +157,8 @@ typedef struct CUmemcpyAttributes {
   unsigned int flags;
 } CUmemcpyAttributes;
 
-/* CUDA_MEMCPY3D with contexts where that has reserved members. */
+/* CUDA_MEMCPY3D_PEER has context members where CUDA_MEMCPY3D has reserved
+ * members. */
 typedef struct CUDA_MEMCPY3D_PEER {
   size_t srcXInBytes, srcY, srcZ, srcLOD;
   CUmemorytype srcMemoryType;
@@ -174,7 +177,7 @@ typedef struct CUDA_MEMCPY3D_PEER {
   size_t WidthInBytes, Height, Depth;
 } CUDA_MEMCPY3D_PEER;
 
-/* ---- Graphs ----------------------------------------------------------------------------- */
+/* ---- Graphs -------------------------------------------------------------- */
 
 typedef int CUgraphNodeType;
 typedef int CUgraphExecUpdateResult;
@@ -187,7 +190,8 @@ typedef struct CUgraphEdgeData {
   unsigned char from_port, to_port, type, reserved[5];
 } CUgraphEdgeData;
 
-/* The first ten members of CUDA_KERNEL_NODE_PARAMS. */
+/* CUDA_KERNEL_NODE_PARAMS_v1 consists of the first ten members of
+ * CUDA_KERNEL_NODE_PARAMS. */
 typedef struct CUDA_KERNEL_NODE_PARAMS_v1 {
   CUfunction func;
   unsigned int gridDimX, gridDimY, gridDimZ;

@@ -74,7 +74,7 @@ const char *kiln__cpu_keep_name(const char *name)
   return kept;
 }
 
-/* ---- The last fault ------------------------------------------------------------- */
+/* ---- The last fault ------------------------------------------------------ */
 
 void kiln__cpu_keep_fault(const char *text, size_t size)
 {
@@ -104,7 +104,7 @@ kiln_status kiln_cpu_last_fault(char *buf, size_t size)
   return KILN_OK;
 }
 
-/* ---- Findings --------------------------------------------------------------------- */
+/* ---- Findings ------------------------------------------------------------ */
 
 /* Lists the members of a finding that are texts, so that they are copied
  * alike. */
@@ -262,7 +262,7 @@ kiln_status kiln_cpu_take_findings(kiln_cpu_finding_fn fn, void *user)
   return KILN_OK;
 }
 
-/* ---- Counters ---------------------------------------------------------------------- */
+/* ---- Counters ------------------------------------------------------------ */
 
 const char *kiln_cpu_class_name(unsigned klass)
 {
@@ -413,7 +413,7 @@ kiln_status kiln_cpu_reset_counters(void)
   return KILN_OK;
 }
 
-/* ---- Device printf -------------------------------------------------------------------- */
+/* ---- Device printf ------------------------------------------------------- */
 
 kiln_status kiln_cpu_on_print(kiln_cpu_print_fn fn, void *user)
 {

@@ -1,16 +1,17 @@
 /* machine.h -- the state behind the CPU device's driver API: the machine, the
- * objects that handles point to, and how work enters streams.
+ * objects that handles point to, and the functions that put work into streams.
  *
- * A process has one machine, as it has one driver. The first call makes it, and
- * nothing frees it. Handles are pointers to the objects. Every call looks its
- * handles up in a set of live objects before it dereferences them, so that a
- * stale or invented handle gives CUDA_ERROR_INVALID_HANDLE, or
+ * A process has one machine, as it has one driver. The first call makes the
+ * machine, and nothing frees it. Handles are pointers to objects. Every call
+ * looks its handles up in a set of live objects before it dereferences them. A
+ * stale or invented handle therefore gives CUDA_ERROR_INVALID_HANDLE, or
  * CUDA_ERROR_INVALID_CONTEXT for contexts, and no crash.
  *
- * Locks, in the order in which a thread may take them: a library's lock,
- * graph_lock, lock, a context's lock, the lock of `blocks`, queue_lock,
- * live_lock. No lock is held while a kernel or a function of the program runs,
- * except graph_lock around destructors of user objects; see graph_object.c. */
+ * A thread may take locks only in this order: a library's lock, graph_lock,
+ * lock, a context's lock, the lock of `blocks`, queue_lock, live_lock. No
+ * thread holds a lock while it runs a kernel or a function of the program. The
+ * exception is graph_lock around destructors of user objects; see
+ * graph_object.c. */
 #ifndef KILN_CPU_MACHINE_H
 #define KILN_CPU_MACHINE_H
 
@@ -27,14 +28,15 @@
 #include <kiln/cpu.h>
 
 /* KILN__SM_COUNT is the number of multiprocessors that every device reports.
- * Programs size grids by it; a small number keeps those grids small. */
+ * Programs choose grid sizes by this number, so a small number keeps the grids
+ * small. */
 enum {
   KILN__MAX_DEVICES = 16,
   KILN__DRIVER_VERSION = 13000,
   KILN__SM_COUNT = 16
 };
 
-/* The functions of entry_points.def, in its order. */
+/* Declares the functions of entry_points.def, in the order of that table. */
 #define KILN__CPU_FN(name) kiln__cpu_##name
 #define KILN__DRIVER_FN(name, symbol, need, since, result, params)             \
   result KILN__CPU_FN(name) params; /* NOLINT: no expressions */
@@ -43,76 +45,89 @@ enum {
 #include "entry_points.def"
 
 typedef struct kiln__cpu_machine {
-  pthread_mutex_t lock;    /* contexts, settings, pools, arrays, textures */
-  atomic_bool initialised; /* cuInit was called */
-  kiln_cpu_opts opts;      /* with the defaults filled in */
+  /* guards contexts, settings, pools, arrays and textures */
+  pthread_mutex_t lock;
+  atomic_bool initialised; /* true after cuInit was called */
+  kiln_cpu_opts opts;      /* settings, with defaults filled in */
   char isa_name[32];
   const kiln__cpu_isa *isa;
   kiln__cpu_memory *memory;
   kiln__cpu_textures *textures;
-  kiln_allocator alloc; /* malloc */
+  kiln_allocator alloc; /* host allocator, based on malloc */
   int n_devices;
-  /* Bytes in use of each device's opts.memory_bytes: allocations and the
-   * variables of modules. Under the lock of `blocks`. */
+  /* Bytes in use out of opts.memory_bytes, per device. Allocations and the
+   * variables of modules count. The lock of `blocks` guards this array. */
   uint64_t used_bytes[KILN__MAX_DEVICES];
   struct CUctx_st *primary[KILN__MAX_DEVICES];
   unsigned primary_flags[KILN__MAX_DEVICES];
-  uint64_t next_id;    /* last number that kiln__cpu_next_id() gave */
-  unsigned n_contexts; /* live contexts; above 0 the settings are fixed */
-  /* Findings, counters and the last fault, made at first use; keep.c. */
+  uint64_t next_id; /* last number that kiln__cpu_next_id() returned */
+  /* number of live contexts; settings are fixed while it is above 0 */
+  unsigned n_contexts;
+  /* Findings, counters and the last fault. keep.c allocates this store at first
+   * use. */
   struct kiln__cpu_kept *kept;
-  /* The set of live handles; live.c. */
+  /* Members of the set of live handles; see live.c. */
   pthread_mutex_t live_lock;
   struct kiln__cpu_live_slot *live;
   size_t live_used, live_gone, live_capacity;
-  /* The queues of all streams; stream/queue.c. Held for a few hundred
-   * nanoseconds. */
+  /* Lock for the queues of all streams; see stream/queue.c. Threads hold
+   * queue_lock for a few hundred nanoseconds at a time. */
   pthread_mutex_t queue_lock;
-  pthread_cond_t queue_done;       /* signalled when an awaited mark is done */
-  kiln__fork_guard fork_guard;     /* set by cuInit; forked children fail */
-  struct kiln__cpu_blocks *blocks; /* every allocation; memory/api_memory.c */
-  /* Graphs, captures and their parts. Never taken while `lock` is held, since
-   * freeing a node may take that. */
+  /* signalled when a mark is done that a thread waits for */
+  pthread_cond_t queue_done;
+  /* set by cuInit; makes calls fail in forked children */
+  kiln__fork_guard fork_guard;
+  /* table of all allocations; see memory/api_memory.c */
+  struct kiln__cpu_blocks *blocks;
+  /* Lock for graphs, captures and their parts. A thread that holds `lock` must
+   * not take graph_lock, since freeing a node may take `lock`. */
   pthread_mutex_t graph_lock;
-  struct kiln__cpu_capture *captures; /* not yet ended */
+  struct kiln__cpu_capture *captures; /* list of captures that have not ended */
   atomic_uint n_captures;
-  CUmemoryPool pools, current_pool[KILN__MAX_DEVICES]; /* under lock */
-  /* The next three lists are under `lock`. */
+  CUmemoryPool pools, current_pool[KILN__MAX_DEVICES]; /* guarded by `lock` */
+  /* `lock` guards the next three lists. */
   struct CUarray_st *arrays;
   struct CUmipmappedArray_st *mipmaps;
-  struct kiln__cpu_texture_object *texture_objects; /* surface objects too */
-  kiln_cpu_print_fn print; /* for device printf; NULL: standard output */
+  /* texture objects and surface objects */
+  struct kiln__cpu_texture_object *texture_objects;
+  /* receiver of device printf; NULL means standard output */
+  kiln_cpu_print_fn print;
   void *print_user;
 } kiln__cpu_machine;
 
-/* Returns the process's machine and makes it at the first call; NULL if there is
- * no memory for it. Safe from any thread. */
+/* Returns the process's machine and makes it at the first call. Returns NULL if
+ * there is no memory for the machine. Thread-safe. */
 kiln__cpu_machine *kiln__cpu_the_machine(void);
 
-/* The same for code that runs after cuInit, where it is never NULL. */
+/* Returns the process's machine. Only for code that runs after cuInit, so the
+ * result is never NULL. */
 static inline kiln__cpu_machine *machine(void)
 {
   return kiln__cpu_the_machine();
 }
 
-/* Replaces every member that is zero by its default; configure.c. */
+/* Replaces every member of `opts` that is zero by the member's default value.
+ * Defined in configure.c. */
 void kiln__cpu_opts_fill(kiln_cpu_opts *opts);
-/* Receives the output of device printf; `user` is the machine; keep.c. */
+/* Receives the output of device printf; `user` is the machine. Defined in
+ * keep.c. */
 void kiln__cpu_print(void *user, const char *text, size_t size);
 
-/* Limits of a compute capability, in bytes, registers, threads and blocks, as
- * in the occupancy tables of the CUDA documentation; module/api_occupancy.c. */
+/* Limits of a compute capability in bytes, registers, threads and blocks. The
+ * values are those of the occupancy tables in the CUDA documentation. See
+ * module/api_occupancy.c. */
 typedef struct kiln__cpu_limits {
   int arch;
-  const char *family; /* "Hopper" */
+  const char *family; /* name of the architecture, e.g. "Hopper" */
   int block_threads, sm_threads, sm_blocks;
   int sm_registers, block_registers, thread_registers, register_unit, warp_unit;
   int sm_shared, block_shared, block_shared_optin, reserved_shared, shared_unit;
 } kiln__cpu_limits;
-/* `arch` is 10 * major + minor. NULL: no such capability. */
+/* Returns the limits of a compute capability, where `arch` is 10 * major +
+ * minor. Returns NULL if the capability is unknown. */
 const kiln__cpu_limits *kiln__cpu_limits_of(int arch);
 
-/* ---- Live handles ------------------------------------------------------------ */
+/* ---- Live handles -------------------------------------------------------- */
 
 typedef enum kiln__cpu_handle {
   KILN__HANDLE_CONTEXT = 1,
@@ -133,68 +148,77 @@ typedef enum kiln__cpu_handle {
   KILN__HANDLE_USER_OBJECT
 } kiln__cpu_handle;
 
-/* The set of live handles. Look-ups take any pointer, NULL included. If the
- * allocator reuses the address of a freed object for one of the same kind, the
- * old handle is live again, as with NVIDIA's driver. All are safe from any
- * thread. kiln__cpu_live_add() returns false if there is no memory. */
+/* Functions on the set of live handles. Look-ups accept any pointer, NULL
+ * included. The allocator may reuse the address of a freed object for an object
+ * of the same kind. Then the old handle is live again, as with NVIDIA's driver.
+ * All of these functions are thread-safe. kiln__cpu_live_add() returns false if
+ * there is no memory. */
 bool kiln__cpu_live_add(const void *p, kiln__cpu_handle kind);
 bool kiln__cpu_live(const void *p, kiln__cpu_handle kind);
 void kiln__cpu_live_remove(const void *p);
 
-/* ---- Contexts ------------------------------------------------------------------ */
+/* ---- Contexts ------------------------------------------------------------ */
 
 struct CUctx_st {
   int device;
   unsigned flags;
   uint64_t id;
   bool is_primary;
-  unsigned retained; /* primary contexts: retains less releases */
+  unsigned retained; /* number of retains minus releases of a primary context */
   _Atomic(CUresult)
-      sticky;           /* first failure of a kernel; later calls return it */
-  pthread_mutex_t lock; /* modules, limits, peers */
-  struct CUstream_st *streams; /* without `legacy`; under machine.queue_lock */
-  struct CUstream_st *legacy;  /* the default stream */
-  struct CUevent_st *events;   /* under machine.queue_lock */
-  unsigned n_threads;          /* threads of streams; under queue_lock */
-  atomic_bool dying;           /* being destroyed; waits in streams give up */
+      sticky; /* first failure of a kernel, which later calls return */
+  pthread_mutex_t lock; /* guards modules, limits and peers */
+  /* streams except `legacy`; under machine.queue_lock */
+  struct CUstream_st *streams;
+  struct CUstream_st *legacy; /* legacy default stream */
+  struct CUevent_st *events;  /* list of events; under machine.queue_lock */
+  unsigned n_threads; /* number of stream threads; under machine.queue_lock */
+  /* true while the context is destroyed; waiting streams then give up */
+  atomic_bool dying;
   struct CUmod_st *modules;
-  size_t limit[16]; /* by CUlimit */
+  size_t limit[16]; /* limits, indexed by CUlimit */
   kiln__cpu_out *out;
-  uint64_t peers; /* bit d: it may use the memory of device d */
-  int cache_config, shared_config; /* returned by the getters; no effect */
+  uint64_t peers; /* bit d is set if the context may access device d's memory */
+  int cache_config, shared_config; /* values for the getters; no other effect */
   void *user;
 };
 
-/* Most calls begin with this. Stores the calling thread's current context.
- * CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT,
- * CUDA_ERROR_NOT_PERMITTED inside a host function of a stream, or the context's
- * sticky error. */
+/* Stores the calling thread's current context. Most driver functions call this
+ * function first.
+ *
+ * Returns CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_INVALID_CONTEXT,
+ * or the context's sticky error. Inside a host function of a stream it returns
+ * CUDA_ERROR_NOT_PERMITTED. */
 CUresult kiln__cpu_current(CUcontext *out);
-/* The same for calls that wait, allocate, free or load, which a stream capture
- * may forbid. Then it invalidates the capture and returns
- * CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
+/* Does the same as kiln__cpu_current(), for calls that wait, allocate, free or
+ * load. A stream capture may forbid such calls. In that case this function
+ * invalidates the capture and returns CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED. */
 CUresult kiln__cpu_current_unsafe(CUcontext *out);
-/* CUDA_SUCCESS if cuInit was called in this process, else
- * CUDA_ERROR_NOT_INITIALIZED. A forked child gets the latter too and takes no
- * lock, since a thread of the parent may have held it at the fork. */
+/* Returns CUDA_SUCCESS if cuInit was called in this process, else
+ * CUDA_ERROR_NOT_INITIALIZED. In a forked child it also returns the latter
+ * code. It takes no lock there, since a thread of the parent may have held the
+ * lock at the fork. */
 CUresult kiln__cpu_ready(void);
-/* Frees the modules, arrays and texture references of a context that ends or is
- * reset. Nothing runs in the context any more. */
+/* Frees the modules, arrays and texture references of a context that is
+ * destroyed or reset. The caller makes sure that nothing runs in the context
+ * any more. */
 void kiln__cpu_context_end_modules(CUcontext context);
-/* Returns the calling thread's current context; NULL if there is none. */
+/* Returns the calling thread's current context, or NULL if there is none. */
 CUcontext kiln__cpu_current_or_null(void);
-/* Makes `rc` the context's sticky error, unless it has one. */
+/* Makes `rc` the context's sticky error, unless the context already has a
+ * sticky error. */
 void kiln__cpu_stick(CUcontext context, CUresult rc);
 
-/* ---- Work ----------------------------------------------------------------------- */
+/* ---- Work ---------------------------------------------------------------- */
 
-/* One command of a stream, or what a node of a graph does. Other files embed
- * this struct as the first member of their own.
+/* One command of a stream, or the work of a graph node. Other files embed this
+ * struct as the first member of their own structs.
  *
- * `run` executes the command after everything before it in the stream. A result
- * other than CUDA_SUCCESS sticks to the context; later work is then freed but not
- * run. `free` is called once, after the last run. Graphs run the same work many
- * times and from several threads at once, so `run` must not change it. */
+ * `run` executes the command after all earlier commands of the stream. If `run`
+ * fails, its result becomes the context's sticky error, and later work is freed
+ * without being run. `free` is called once, after the last call of `run`.
+ * Graphs run the same work many times and from several threads at once, so
+ * `run` must not change the work. */
 typedef struct kiln__cpu_work {
   CUresult (*run)(struct kiln__cpu_work *work, CUstream stream);
   void (*free)(struct kiln__cpu_work *work);
@@ -208,77 +232,89 @@ typedef struct kiln__cpu_work {
     KILN__WORK_EMPTY,
     KILN__WORK_MEM_OP
   } kind;
-  bool always; /* runs after the context failed, too: stream callbacks */
+  bool always; /* run also after the context failed, as stream callbacks are */
 } kiln__cpu_work;
 
 /* Puts work at the end of `stream`, or into the graph that the stream captures.
  * `stream` is NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD or a handle. The
  * callee owns `work` from here on, also on failure. Work of the legacy stream
- * waits for all blocking streams, and they wait for it.
- * CUDA_SUCCESS, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_OUT_OF_MEMORY, the
- * context's sticky error, or CUDA_ERROR_STREAM_CAPTURE_*. */
+ * waits for all blocking streams, and blocking streams wait for work of the
+ * legacy stream.
+ *
+ * Returns CUDA_SUCCESS, CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_OUT_OF_MEMORY,
+ * the context's sticky error, or CUDA_ERROR_STREAM_CAPTURE_*. */
 CUresult kiln__cpu_enqueue(CUcontext context, CUstream stream,
                            kiln__cpu_work *work);
-/* The same, but returns when the work is done, as synchronous copies and fills
- * do. A capture that forbids waiting is invalidated, as by the driver. */
+/* Does the same as kiln__cpu_enqueue(), but returns when the work is done.
+ * Synchronous copies and fills use this function. If a capture forbids waiting,
+ * the function invalidates the capture, as the driver does. */
 CUresult kiln__cpu_enqueue_and_wait(CUcontext context, CUstream stream,
                                     kiln__cpu_work *work);
-/* Makes the work of a kernel node from its parameters, `func` or `kern` with
- * `ctx`. The work copies the bytes of the arguments. The second function gives
- * the parameters back; its kernelParams point into the work and live as long as
- * it. module/api_launch.c. */
+/* The first function makes the work of a kernel node from the node's
+ * parameters. `params` names the kernel by `func`, or by `kern` with `ctx`. The
+ * work copies the bytes of the arguments.
+ *
+ * The second function returns the parameters of such work. The kernelParams
+ * that it returns point into the work and are valid as long as the work exists.
+ * Both are defined in module/api_launch.c. */
 CUresult kiln__cpu_kernel_work(CUcontext context,
                                const CUDA_KERNEL_NODE_PARAMS *params,
                                kiln__cpu_work **out);
 CUresult kiln__cpu_kernel_work_params(const kiln__cpu_work *work,
                                       CUDA_KERNEL_NODE_PARAMS *out);
-/* Waits for all work of the context, then writes out what kernels printed.
- * Returns the context's sticky error, or CUDA_SUCCESS. */
+/* Waits for all work of the context, then writes the buffered output of device
+ * printf. Returns the context's sticky error, or CUDA_SUCCESS. */
 CUresult kiln__cpu_wait_context(CUcontext context);
 
-/* ---- Modules --------------------------------------------------------------------- */
+/* ---- Modules ------------------------------------------------------------- */
 
-/* A kernel of a loaded module. */
+/* A kernel of a loaded module, which a CUfunction handle points to. */
 struct CUfunc_st {
   CUmodule module;
   const kiln__cpu_code *code;
-  atomic_int max_dynamic_shared; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_... */
+  /* value of CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_... */
+  atomic_int max_dynamic_shared;
   atomic_int carveout, non_portable_cluster, cluster_policy;
-  atomic_int cluster[3]; /* blocks per cluster, set or compiled in; 0: none */
+  /* blocks per cluster, set or compiled in; 0 means no cluster */
+  atomic_int cluster[3];
   struct kiln__cpu_old_launch
-      *old; /* state of cuFuncSetBlockShape and cuParamSet*; NULL: unused */
+      /* state of cuFuncSetBlockShape and cuParamSet*; NULL before first use */
+      *old;
 };
 
 struct CUmod_st {
   CUcontext context;
   uint64_t context_id;
   int device;
-  atomic_uint refs;            /* the handle and the launches in flight */
-  bool of_library;             /* only cuLibraryUnload may free it */
-  kiln__cpu_program *program;  /* bound to the handlers of machine.isa */
-  uint64_t *globals;           /* address of each variable; 0: not placed */
-  struct CUfunc_st *functions; /* array, kernels in the program's order */
+  atomic_uint refs; /* references by the handle and by launches in flight */
+  bool of_library;  /* true if only cuLibraryUnload may free the module */
+  /* program, bound to the handlers of machine.isa */
+  kiln__cpu_program *program;
+  uint64_t *globals; /* address of each variable; 0 before allocation */
+  struct CUfunc_st *functions; /* array of kernels, in the program's order */
   uint32_t n_functions;
-  struct CUtexref_st *texrefs; /* made by cuModuleGetTexRef, -GetSurfRef */
+  /* references from cuModuleGetTexRef and cuModuleGetSurfRef */
+  struct CUtexref_st *texrefs;
   struct CUmod_st *next;
 };
 
-/* Parses, checks and loads a PTX text. Appends messages to `log`. Codes as of
- * cuModuleLoadData. */
+/* Parses, checks and loads PTX source text. Appends messages to `log`. Returns
+ * the result codes of cuModuleLoadData. */
 CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
                                const char *ptx, size_t size, kiln__buf *log);
 void kiln__cpu_module_free(CUmodule module);
 
-/* ---- Arrays ----------------------------------------------------------------------- */
+/* ---- Arrays -------------------------------------------------------------- */
 
 struct CUarray_st {
   CUcontext context;
   kiln__cpu_texels texels;
-  int format; /* CUarray_format */
+  int format; /* value of type CUarray_format */
   unsigned flags;
   struct CUmipmappedArray_st
-      *parent;             /* the mipmap whose level it is; or NULL */
-  struct CUarray_st *next; /* in machine.arrays, if no level */
+      *parent; /* mipmapped array that this level belongs to, or NULL */
+  /* next entry of machine.arrays; unused in mipmap levels */
+  struct CUarray_st *next;
 };
 
 #endif

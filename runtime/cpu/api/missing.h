@@ -1,13 +1,15 @@
-/* missing.h -- calls of functions that the CPU device does not implement. */
+/* missing.h -- records calls of driver functions that the CPU device does not
+ * implement. */
 #ifndef KILN_CPU_MISSING_H
 #define KILN_CPU_MISSING_H
 
-/* Receives the symbol of a missing function and how often it was called. */
+/* Type of a callback that receives the symbol of an unimplemented function and
+ * the number of its calls. */
 typedef void (*kiln__cpu_missing_fn)(void *user, const char *symbol,
                                      unsigned calls);
 
-/* Calls `each` for every missing function that the process has called, in the
- * order of the table. Safe from any thread; calls that are made meanwhile may
+/* Calls `each` for every unimplemented function that the process has called, in
+ * the order of entry_points.def. Thread-safe. Calls that are made meanwhile may
  * or may not be counted. */
 void kiln__cpu_each_missing(kiln__cpu_missing_fn each, void *user);
 

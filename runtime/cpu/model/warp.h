@@ -1,10 +1,10 @@
-/* warp.h -- what a handler sees of a running launch: the warp, its block and
- * its grid.
+/* warp.h -- the parts of a running launch that an instruction handler sees: the
+ * warp, its block and its grid.
  *
- * The structures are filled by run/ when a grid, a block or a warp starts.
- * Handlers in exec/ read them and change registers, memory and lane masks; the
- * checks in watch/ only read. A pointer field of type void belongs to the
- * folder named beside it. */
+ * run/ fills these structs when a grid, a block or a warp starts. Handlers in
+ * exec/ read the structs and change registers, memory and lane masks. The
+ * checks in watch/ only read the structs. A field of type void * belongs to the
+ * folder that its comment names. */
 #ifndef KILN_CPU_WARP_H
 #define KILN_CPU_WARP_H
 
@@ -16,15 +16,17 @@
 typedef struct kiln__cpu_block kiln__cpu_block;
 typedef struct kiln__cpu_grid kiln__cpu_grid;
 
-/* What one instruction did, summed over its executions. A group of lanes that
+/* Counts of one instruction, summed over its executions. A group of lanes that
  * executes the instruction together counts as one warp instruction. */
 typedef struct kiln__cpu_tally {
-  uint64_t issued; /* warp instructions */
-  uint64_t lanes;  /* thread instructions: active lanes */
-  /* branches: divergent ones; memory: requests; barriers: waits */
+  uint64_t issued; /* number of warp instructions */
+  uint64_t lanes;  /* number of thread instructions, one per active lane */
+  /* number of divergent branches, memory requests, or barrier waits, according
+   * to the class of the instruction */
   uint64_t events;
-  /* global memory: 32-byte sectors; shared memory: passes, which bank conflicts
-   * raise; atomics: lanes whose word another lane of the warp updates too */
+  /* Cost units by class of the instruction. Global memory: 32-byte sectors.
+   * Shared memory: passes, whose number grows with bank conflicts. Atomics:
+   * lanes whose 32-bit word another lane of the warp updates, too. */
   uint64_t cost;
 } kiln__cpu_tally;
 
@@ -40,113 +42,118 @@ typedef enum kiln__cpu_fault_kind {
   KILN__FAULT_STACK,       /* CUDA_ERROR_LAUNCH_FAILED: stack overflow */
   KILN__FAULT_DEADLOCK,    /* CUDA_ERROR_LAUNCH_TIMEOUT */
   KILN__FAULT_BUDGET,      /* CUDA_ERROR_LAUNCH_TIMEOUT */
-  KILN__FAULT_MEMORY       /* CUDA_ERROR_OUT_OF_MEMORY: of the host */
+  KILN__FAULT_MEMORY       /* CUDA_ERROR_OUT_OF_MEMORY: no host memory */
 } kiln__cpu_fault_kind;
 
-/* Number of ranges that a warp keeps copies of: those that its last accesses
- * fell into. */
+/* Number of address ranges that a warp keeps copies of. The copies are those of
+ * the ranges that the warp accessed last. */
 enum { KILN__N_CACHED = 4 };
 
-/* One warp. `schedule` belongs to run/ and the schedulers; handlers use the
- * other fields. */
+/* One warp. The member `schedule` belongs to run/ and the schedulers. Handlers
+ * use the other members. */
 struct kiln__cpu_warp {
-  _Alignas(64) uint32_t lane[KILN__WARP]; /* ~0u for an active lane, else 0 */
-  /* registers of the running call: 32 lanes per slot, 64-byte aligned */
+  /* per lane: ~0u if the lane is active, else 0 */
+  _Alignas(64) uint32_t lane[KILN__WARP];
+  /* registers of the running call: 32 lanes per register slot, 64-byte
+   * aligned */
   uint8_t *regs;
-  /* the running call's part of lane 0's stack; lane l's part lies l *
-   * local_stride bytes further */
+  /* stack frame of the running call in lane 0's stack; the frame of lane l
+   * starts l * local_stride bytes further */
   uint8_t *local;
-  uint32_t mask;  /* active lanes */
-  bool full;      /* mask is all 32 */
-  bool fault;     /* set by kiln__cpu_fault(): the scheduler stops */
-  bool watched;   /* every memory access calls kiln__cpu_watch_access() */
-  bool counted;   /* sectors and shared-memory passes are counted */
-  uint32_t live;  /* lanes that exist and have not exited */
-  uint32_t index; /* in the block */
+  uint32_t mask;  /* bit mask of the active lanes */
+  bool full;      /* true if all 32 lanes are active */
+  bool fault;     /* set by kiln__cpu_fault(); the scheduler then stops */
+  bool watched;   /* true if memory accesses call kiln__cpu_watch_access() */
+  bool counted;   /* true if sectors and shared-memory passes are counted */
+  uint32_t live;  /* bit mask of the lanes that exist and have not exited */
+  uint32_t index; /* index of the warp in the block */
   uint32_t local_stride;
-  uint32_t local_size; /* bytes of a lane's stack */
-  /* offset of `local` in the stack of its lane, from which local addresses
-   * count */
+  uint32_t local_size; /* bytes of stack per lane */
+  /* offset of the frame `local` in its lane's stack; local addresses start
+   * here */
   uint32_t local_at;
-  /* of the running function, by instruction; NULL: not counted */
+  /* tallies of the running function, one per instruction; NULL if not
+   * counted */
   kiln__cpu_tally *tally;
-  uint32_t *carry; /* carry flag of each lane, 0 or 1 */
+  uint32_t *carry; /* carry flag per lane, 0 or 1 */
   kiln__cpu_block *block;
   kiln__cpu_grid *grid;
   kiln__cpu_range cached[KILN__N_CACHED];
   uint64_t cached_epoch;
   uint32_t cached_next;
-  void *copies;   /* memory/: cp.async copies not yet waited for; NULL: none */
-  void *schedule; /* exec/: a kiln__cpu_schedule */
+  void *copies;   /* memory/: cp.async copies not yet waited for, or NULL */
+  void *schedule; /* exec/: the warp's kiln__cpu_schedule */
 };
 
 struct kiln__cpu_block {
   kiln__cpu_grid *grid;
-  uint8_t *shared; /* static, then dynamic shared memory */
+  uint8_t *shared; /* static shared memory, followed by dynamic shared memory */
   uint32_t shared_size;
   uint32_t ctaid[3];
-  uint64_t number; /* linear index in the grid, x fastest */
+  uint64_t number; /* linear index of the block in the grid, x fastest */
   uint32_t n_warps, n_threads;
-  kiln__cpu_warp *warps; /* array */
-  /* blocks of the cluster by rank; NULL: the block is alone */
+  kiln__cpu_warp *warps; /* array of the block's warps */
+  /* blocks of the cluster, by rank; NULL without a cluster */
   kiln__cpu_block **cluster;
   uint32_t cluster_rank, cluster_size;
-  void *watch;    /* watch/: shadow of shared memory and clocks; NULL: none */
+  void *watch;    /* watch/: shadow of shared memory and clocks, or NULL */
   uint32_t phase; /* number of whole-block barriers passed */
   void *schedule;
 };
 
-/* Why a grid stopped. Only its first fault is recorded. */
+/* The reason why a grid stopped. Only the first fault of a grid is recorded. */
 typedef struct kiln__cpu_fault_info {
   kiln__cpu_fault_kind kind;
   const kiln__cpu_code *code;
-  uint32_t insn; /* index in `code` */
+  uint32_t insn; /* index of the instruction in `code` */
   uint32_t thread[3], block[3];
-  uint64_t address; /* as the instruction computed it */
+  uint64_t address; /* address that the instruction computed */
   uint32_t bytes;
   kiln__cpu_space space; /* state space of the access */
   bool write;
-  /* text of an assertion; of a deadlock, the threads that wait */
+  /* text of a failed assertion, or the waiting threads of a deadlock */
   char text[1024];
 } kiln__cpu_fault_info;
 
-/* A launch while it runs. Handlers only read it, except for what `lock` guards
- * and for `stopped`. */
+/* A running launch. Handlers only read this struct, except for `stopped` and
+ * the members that `lock` guards. */
 struct kiln__cpu_grid {
   const kiln__cpu_program *program;
-  const kiln__cpu_code *code; /* the kernel */
+  const kiln__cpu_code *code; /* code of the kernel */
   kiln__cpu_memory *memory;
   const uint8_t *params; /* parameter buffer of code->param_bytes bytes */
   uint32_t grid_dim[3], block_dim[3], cluster_dim[3];
   uint32_t dynamic_shared, shared_size;
-  uint64_t number;  /* %gridid */
-  int device, arch; /* 90 */
+  uint64_t number;  /* value of %gridid */
+  int device, arch; /* device ordinal; compute capability, where 90 means 9.0 */
   int sm_count;
   bool lock_step;
   bool cooperative;
   uint64_t seed;
   const uint64_t *globals; /* address of each variable of the program */
-  /* address of each function; NULL: KILN__WINDOW_CODE + 16 * number */
+  /* address of each function; NULL means KILN__WINDOW_CODE + 16 * index */
   const uint64_t *functions;
-  /* address of the workspace for grid-wide synchronisation, high and low
-   * half */
+  /* high and low half of the address of the workspace for grid-wide
+   * synchronisation */
   uint64_t envreg[2];
   struct kiln__cpu_textures *textures; /* texture and surface objects */
-  struct kiln__cpu_watch *watch;       /* checks and counters; NULL: none */
-  /* printf buffer of the context; NULL: output is dropped */
+  struct kiln__cpu_watch *watch;       /* checks and counters, or NULL */
+  /* printf buffer of the context; NULL means that output is dropped */
   struct kiln__cpu_out *out;
   kiln_allocator alloc;
   pthread_mutex_t lock; /* guards fault, heap_bytes and out */
-  atomic_bool stopped;  /* a fault or a cancellation: every worker leaves */
+  /* set after a fault or a cancellation; every worker then returns */
+  atomic_bool stopped;
   kiln__cpu_fault_info fault;
-  uint64_t heap_bytes, heap_limit; /* malloc() in kernels */
+  /* bytes of malloc() in kernels: in use, and at most */
+  uint64_t heap_bytes, heap_limit;
 };
 
-/* Record a fault of instruction `in` and stop the grid; a later fault only
- * stops its own warp. `lane` is the thread that faulted, -1 for the lowest
- * active one. `address` and `bytes` are those of the access, 0 if there is
- * none. Sets w->fault. Any worker thread may call it. Defined in
- * run/fault.c. */
+/* Records a fault of instruction `in` and stops the grid. If the grid already
+ * has a fault, only the warp stops. `lane` is the lane that faulted; -1 means
+ * the lowest active lane. `address` and `bytes` describe the faulting access
+ * and are 0 if there is none. The function sets w->fault. Any worker thread may
+ * call it. Defined in run/fault.c. */
 void kiln__cpu_fault(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                      kiln__cpu_fault_kind kind, int lane, uint64_t address,
                      uint32_t bytes);

@@ -1,11 +1,12 @@
 /* jump.h -- an exported symbol that jumps to an internal function.
  *
- * The jump leaves registers and stack alone, so that it serves functions of any
- * signature. A C wrapper would need each signature once more. */
+ * The jump preserves registers and the stack, so it works for functions of any
+ * signature. A C wrapper would need a declaration of each signature. */
 #ifndef KILN_CPU_JUMP_H
 #define KILN_CPU_JUMP_H
 
-/* The first instruction is a landing pad for indirect calls (CET, BTI). */
+/* The first instruction of each symbol is a landing pad for indirect calls (CET
+ * on x86-64, BTI on aarch64). */
 #if defined(__x86_64__)
 #define KILN__JUMP_INSNS(target) "endbr64\n\tjmp " #target "\n"
 #elif defined(__aarch64__)

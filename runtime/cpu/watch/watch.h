@@ -1,11 +1,12 @@
 /* watch.h -- the checks (memory, race, initialisation, synchronisation) and the
  * counters of one launch.
  *
- * run/ makes a watch per launch; the schedulers and memory handlers of exec/
- * report events to it; api/ collects the findings and counters afterwards.
- * Checks and counters only observe: results of the kernel do not change.
+ * run/ makes a watch per launch. The schedulers and memory handlers of exec/
+ * report events to the watch. Afterwards, api/ collects the findings and
+ * counters. Checks and counters only observe the kernel: its results do not
+ * change.
  *
- * Functions called while the grid runs may be called from all worker
+ * Functions that are called while the grid runs may be called from all worker
  * threads. */
 #ifndef KILN_CPU_WATCH_H
 #define KILN_CPU_WATCH_H
@@ -16,20 +17,21 @@
 
 typedef struct kiln__cpu_watch kiln__cpu_watch;
 
-/* Make the watch of one launch. `checks` is a set of KILN_CPU_CHECK_*. A
- * finding is recorded once per (instruction, kind) with its number of
- * occurrences, at most 1,000 per launch. KILN_OK, KILN_ENOMEM. */
+/* Makes the watch of one launch. `checks` is a set of KILN_CPU_CHECK_* flags.
+ * Findings with the same instruction and kind are recorded once, with the
+ * number of occurrences. A launch records at most 1,000 findings. Returns
+ * KILN_OK or KILN_ENOMEM. */
 kiln_status kiln__cpu_watch_create(kiln__cpu_watch **out,
                                    const kiln_allocator *a, unsigned checks,
                                    bool counters,
                                    const kiln__cpu_program *program,
                                    const kiln__cpu_code *code);
-/* NULL is allowed. */
+/* Frees the watch. NULL is allowed. */
 void kiln__cpu_watch_free(kiln__cpu_watch *watch);
-/* The checks that it was made with; 0 for NULL. */
+/* Returns the checks that the watch was made with, or 0 if `watch` is NULL. */
 unsigned kiln__cpu_watch_checks(const kiln__cpu_watch *watch);
 
-/* ---- Called while a grid runs -------------------------------------------- */
+/* ---- Functions called while a grid runs ---------------------------------- */
 
 typedef enum kiln__cpu_access {
   KILN__ACCESS_READ,
@@ -37,49 +39,52 @@ typedef enum kiln__cpu_access {
   KILN__ACCESS_ATOMIC
 } kiln__cpu_access;
 
-/* Begin and end the shadow state of a block. False: no memory, and the block
- * runs unchecked. */
+/* Begin and end the shadow state of a block. The first function returns false
+ * if there is no memory; the block then runs unchecked. */
 bool kiln__cpu_watch_block_begin(kiln__cpu_block *block);
 void kiln__cpu_watch_block_end(kiln__cpu_block *block);
-/* A barrier was completed by these warps of the block (one bit per warp): their
- * threads are ordered. */
+/* Reports that these warps of the block completed a barrier, which orders their
+ * threads. `warps` has one bit per warp. */
 void kiln__cpu_watch_barrier(kiln__cpu_block *block, uint32_t warps);
 
-/* Check one memory access of the lanes in `mask`. Called after bounds and
- * alignment were checked and before the bytes move. `address` holds device
- * addresses for global space and offsets for shared space; generic addresses
- * that lie in global memory count as global. in->sem names the memory order. */
+/* Checks one memory access of the lanes in `mask`. Called after the bounds and
+ * alignment checks, and before the bytes move. `address` holds device addresses
+ * for global space and offsets for shared space. Generic addresses that lie in
+ * global memory count as global. in->sem is the memory order of the access. */
 void kiln__cpu_watch_access(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                             kiln__cpu_space space,
                             const uint64_t address[KILN__WARP], uint32_t mask,
                             uint32_t bytes, kiln__cpu_access access);
-/* Report a fence (fence, membar) of the warp, and the order that bar.warp.sync,
- * shfl, vote and match give to the lanes of `mask`. */
+/* The first function reports a fence (fence, membar) of the warp. The second
+ * reports the order that bar.warp.sync, shfl, vote and match establish between
+ * the lanes of `mask`. */
 void kiln__cpu_watch_fence(kiln__cpu_warp *w, const kiln__cpu_insn *in);
 void kiln__cpu_watch_warp_sync(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                uint32_t mask);
 
-/* Record misuse of a barrier or of a member mask. Does nothing unless the
- * synchronisation check is on. The text completes "thread (x,y,z) ...". */
+/* Records misuse of a barrier or of a member mask. Does nothing unless the
+ * synchronisation check is on. The text completes the sentence "thread (x,y,z)
+ * ...". */
 void kiln__cpu_watch_sync_misuse(kiln__cpu_warp *w, const kiln__cpu_insn *in,
                                  int lane, const char *format, ...)
     KILN_PRINTF(4, 5);
-/* Turn the fault that ended the grid into a finding, if its check is on. */
+/* Turns the fault that ended the grid into a finding, if the check for this
+ * kind of fault is on. */
 void kiln__cpu_watch_fault(kiln__cpu_watch *watch, const kiln__cpu_grid *grid);
 
-/* The tally array of one worker thread for a function: made at the first call,
- * summed by kiln__cpu_watch_counters(). NULL: out of memory, and the function
- * goes uncounted. */
+/* Returns the tally array of one worker thread for a function. The array is
+ * allocated at the first call; kiln__cpu_watch_counters() sums the arrays.
+ * Returns NULL if out of memory; the function then runs uncounted. */
 kiln__cpu_tally *kiln__cpu_watch_tally(kiln__cpu_watch *watch, unsigned thread,
                                        const kiln__cpu_code *code);
 
-/* ---- After it ran -------------------------------------------------------- */
+/* ---- Functions called after a grid has run ------------------------------- */
 
-/* Pass each finding to fn, in the order in which they occurred first. */
+/* Passes each finding to `fn`, in the order of first occurrence. */
 void kiln__cpu_watch_findings(kiln__cpu_watch *watch, kiln_cpu_finding_fn fn,
                               void *user);
-/* Sum up the counters of the kernel into *out. `fn` (may be NULL) gets one
- * record per source line. */
+/* Sums up the counters of the kernel into *out. `fn` may be NULL. Otherwise it
+ * receives one record per source line. */
 void kiln__cpu_watch_counters(const kiln__cpu_watch *watch,
                               kiln_cpu_counters *out, kiln_cpu_line_fn fn,
                               void *user);

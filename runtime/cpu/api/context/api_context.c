@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- The calling thread's stack ---------------------------------------------- */
+/* ---- The calling thread's stack ------------------------------------------ */
 
 CUresult kiln__cpu_push(CUcontext context)
 {
@@ -93,7 +93,7 @@ void kiln__cpu_stick(CUcontext context, CUresult rc)
   atomic_compare_exchange_strong(&context->sticky, &none, rc);
 }
 
-/* ---- Life ------------------------------------------------------------------------ */
+/* ---- Life ---------------------------------------------------------------- */
 
 bool kiln__cpu_device_exists(int device)
 {
@@ -263,7 +263,7 @@ CUresult kiln__cpu_ctxDestroy(CUcontext context)
   return CUDA_SUCCESS;
 }
 
-/* ---- Primary contexts ------------------------------------------------------------- */
+/* ---- Primary contexts ---------------------------------------------------- */
 
 CUresult kiln__cpu_devicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {

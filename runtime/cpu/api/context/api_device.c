@@ -24,7 +24,7 @@ static CUresult check(const void *out, CUdevice device)
                                          : CUDA_ERROR_INVALID_DEVICE;
 }
 
-/* ---- Which there are --------------------------------------------------------------- */
+/* ---- Which there are ----------------------------------------------------- */
 
 CUresult kiln__cpu_deviceGet(CUdevice *device, int ordinal)
 {
@@ -140,7 +140,7 @@ CUresult kiln__cpu_deviceGetByPCIBusId(CUdevice *device, const char *text)
   return CUDA_SUCCESS;
 }
 
-/* ---- Attributes ----------------------------------------------------------------------- */
+/* ---- Attributes ---------------------------------------------------------- */
 
 /* Maximum sizes of textures and surfaces, which differ before and from compute
  * capability 6.0. */
@@ -347,7 +347,7 @@ CUresult kiln__cpu_deviceGetAttribute(int *value, CUdevice_attribute attribute,
   return CUDA_SUCCESS;
 }
 
-/* ---- Older and rarer questions ------------------------------------------------------------ */
+/* ---- Older and rarer questions ------------------------------------------- */
 
 CUresult kiln__cpu_deviceComputeCapability(int *major, int *minor,
                                            CUdevice device)

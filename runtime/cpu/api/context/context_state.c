@@ -2,7 +2,7 @@
  * attributes. */
 #include "api_context.h"
 
-/* ---- The calling thread's stack ------------------------------------------------- */
+/* ---- The calling thread's stack ------------------------------------------ */
 
 static CUresult known(CUcontext context)
 {
@@ -61,7 +61,7 @@ CUresult kiln__cpu_ctxSetCurrent(CUcontext context)
   return CUDA_SUCCESS;
 }
 
-/* ---- Questions --------------------------------------------------------------------- */
+/* ---- Questions ----------------------------------------------------------- */
 
 CUresult kiln__cpu_ctxGetDeviceV2(CUdevice *device, CUcontext context)
 {
@@ -123,7 +123,7 @@ CUresult kiln__cpu_ctxSetFlags(unsigned int flags)
   return CUDA_SUCCESS;
 }
 
-/* ---- Limits -------------------------------------------------------------------------- */
+/* ---- Limits -------------------------------------------------------------- */
 
 static bool known_limit(CUlimit limit)
 {
@@ -196,7 +196,7 @@ CUresult kiln__cpu_ctxSetLimit(CUlimit limit, size_t value)
   return CUDA_SUCCESS;
 }
 
-/* ---- Settings without effect ------------------------------------------------------------ */
+/* ---- Settings without effect --------------------------------------------- */
 
 CUresult kiln__cpu_ctxGetCacheConfig(CUfunc_cache *config)
 {
@@ -262,7 +262,7 @@ CUresult kiln__cpu_ctxGetExecAffinity(CUexecAffinityParam *affinity,
   return CUDA_SUCCESS;
 }
 
-/* ---- Other ways to make and end one ------------------------------------------------------- */
+/* ---- Other ways to make and end one -------------------------------------- */
 
 CUresult kiln__cpu_ctxCreateV3(CUcontext *context, CUexecAffinityParam *params,
                                int n, unsigned int flags, CUdevice device)

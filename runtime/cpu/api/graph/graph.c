@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- Shared work ------------------------------------------------------------ */
+/* ---- Shared work --------------------------------------------------------- */
 
 kiln__cpu_shared *kiln__cpu_share(kiln__cpu_work *work)
 {
@@ -37,7 +37,7 @@ void kiln__cpu_share_drop(kiln__cpu_shared *shared)
   kiln__free(&machine()->alloc, shared);
 }
 
-/* ---- Graphs and nodes --------------------------------------------------------- */
+/* ---- Graphs and nodes ---------------------------------------------------- */
 
 CUgraph kiln__cpu_graph_new(bool is_exec)
 {
@@ -186,7 +186,7 @@ CUgraphNode kiln__cpu_node_numbered(CUgraph graph, uint64_t number)
   return node;
 }
 
-/* ---- Copies --------------------------------------------------------------------- */
+/* ---- Copies -------------------------------------------------------------- */
 
 /* Copies a node without its edges, into the graph `to`. NULL: no memory. */
 static CUgraphNode copy_node(CUgraph to, const struct CUgraphNode_st *from)
@@ -248,7 +248,7 @@ failed:
   return NULL;
 }
 
-/* ---- Walks ------------------------------------------------------------------------- */
+/* ---- Walks --------------------------------------------------------------- */
 
 bool kiln__cpu_node_reaches(CUgraph graph, CUgraphNode node,
                             const CUgraphNode *of, size_t n)

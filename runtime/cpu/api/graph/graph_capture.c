@@ -42,7 +42,7 @@ static bool none(void)
   return atomic_load(&machine()->n_captures) == 0;
 }
 
-/* ---- Tips --------------------------------------------------------------------- */
+/* ---- Tips ---------------------------------------------------------------- */
 
 /* Makes storage for n tips. False: no memory. */
 static bool tips_reserve(CUstream s, size_t n)
@@ -84,7 +84,7 @@ static bool tips_set(CUstream s, const CUgraphNode *nodes, size_t n)
   return tips_add(s, nodes, n);
 }
 
-/* ---- Life ---------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 static void join(capture *c, CUstream s)
 {
@@ -342,7 +342,7 @@ void kiln__cpu_end_captures(CUcontext context)
   unlock_graphs();
 }
 
-/* ---- What a capture forbids -------------------------------------------------------- */
+/* ---- What a capture forbids ---------------------------------------------- */
 
 /* A call that waits, allocates or frees. It invalidates the captures for which
  * their own mode and that of the calling thread forbid such calls. The caller holds the lock. */
@@ -449,7 +449,7 @@ CUresult kiln__cpu_threadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
   return CUDA_SUCCESS;
 }
 
-/* ---- Commands become nodes ------------------------------------------------------------ */
+/* ---- Commands become nodes ----------------------------------------------- */
 
 /* Makes a node after the stream's tips; it becomes the only tip. */
 static CUresult put_node(CUstream s, CUgraphNodeType type, CUgraphNode *node)
@@ -570,7 +570,7 @@ bool kiln__cpu_is_capturing(CUcontext context, CUstream handle)
   return yes;
 }
 
-/* ---- Events ------------------------------------------------------------------------------ */
+/* ---- Events -------------------------------------------------------------- */
 
 /* Stores the stream's tips in the event. */
 static CUresult record_captured(CUevent event, CUstream s)
@@ -696,7 +696,7 @@ CUresult kiln__cpu_capture_event(CUevent event)
   return rc;
 }
 
-/* ---- Questions ---------------------------------------------------------------------------- */
+/* ---- Questions ----------------------------------------------------------- */
 
 static CUresult current_stream(CUstream handle, CUstream *out)
 {

@@ -19,7 +19,7 @@ static CUresult known_exec(CUgraphExec exec)
              : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- Life --------------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 static void exec_free(CUgraphExec exec)
 {
@@ -137,7 +137,7 @@ CUresult kiln__cpu_graphExecGetFlags(CUgraphExec exec, uint64_t *flags)
   return rc;
 }
 
-/* ---- Launches ------------------------------------------------------------------------- */
+/* ---- Launches ------------------------------------------------------------ */
 
 typedef struct step {
   kiln__cpu_shared *shared;
@@ -364,7 +364,7 @@ CUresult kiln__cpu_graphUpload(CUgraphExec exec, CUstream stream)
   return rc != CUDA_SUCCESS ? rc : kiln__cpu_stream_of(context, stream, &s);
 }
 
-/* ---- Changes -------------------------------------------------------------------------- */
+/* ---- Changes ------------------------------------------------------------- */
 
 /* The copy of the graph with this id, at any depth of child graphs; or NULL. */
 static CUgraph copy_of(CUgraph graph, uint64_t id)
@@ -438,7 +438,7 @@ CUresult kiln__cpu_graphNodeGetEnabled(CUgraphExec exec, CUgraphNode node,
   return rc;
 }
 
-/* ---- Update from another graph of the same shape ---------------------------------------- */
+/* ---- Update from another graph of the same shape ------------------------- */
 
 typedef struct difference {
   CUgraphExecUpdateResult result;

@@ -1,19 +1,22 @@
-/* graph_exec.h -- executable graphs: snapshots of graphs that streams run. */
+/* graph_exec.h -- executable graphs, which are snapshots of graphs that streams
+ * run. */
 #ifndef KILN_CPU_GRAPH_EXEC_H
 #define KILN_CPU_GRAPH_EXEC_H
 
 #include "graph_parts.h"
 
 struct CUgraphExec_st {
-  CUgraph graph;      /* the snapshot; its nodes keep their numbers */
-  CUgraphNode *order; /* its nodes in topological order */
+  CUgraph graph;      /* snapshot of the graph; its nodes keep their numbers */
+  CUgraphNode *order; /* nodes of `graph` in topological order */
   uint64_t flags;
-  kiln__cpu_mark *last; /* its last launch, which the next one waits for */
+  /* mark of the last launch; the next launch waits for this mark */
+  kiln__cpu_mark *last;
 };
 
 /* Exchanges the parts of the copy of `node` in the executable graph. The caller
- * holds machine.graph_lock. CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE: the node
- * belongs to another graph, or its copy has another type. */
+ * holds machine.graph_lock. Returns CUDA_SUCCESS. Returns
+ * CUDA_ERROR_INVALID_VALUE if the node belongs to another graph or its copy has
+ * another type. */
 CUresult kiln__cpu_exec_change(CUgraphExec exec, CUgraphNode node,
                                kiln__cpu_node_parts *parts);
 

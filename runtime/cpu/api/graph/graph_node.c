@@ -7,7 +7,7 @@
 #include "../memory/api_memory.h"
 #include "graph_exec.h"
 
-/* ---- Parts ---------------------------------------------------------------------- */
+/* ---- Parts --------------------------------------------------------------- */
 
 /* Stores the context of a node: the given one, or the current one if that is
  * NULL. */
@@ -167,7 +167,7 @@ void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts)
   *parts = old;
 }
 
-/* ---- Added ------------------------------------------------------------------------- */
+/* ---- Added --------------------------------------------------------------- */
 
 /* Checks that all dependencies are live, distinct, and of this graph. */
 static CUresult check_after(CUgraph graph, const CUgraphNode *after, size_t n)
@@ -223,7 +223,7 @@ CUresult kiln__cpu_graphAddNode(CUgraphNode *node, CUgraph graph,
   return kiln__cpu_graphAddNodeV1(node, graph, after, n, params);
 }
 
-/* ---- Changed -------------------------------------------------------------------------- */
+/* ---- Changed ------------------------------------------------------------- */
 
 static bool can_change(CUgraphNodeType type)
 {

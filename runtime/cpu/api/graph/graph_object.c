@@ -182,7 +182,7 @@ CUresult kiln__cpu_graphReleaseUserObject(CUgraph graph, CUuserObject object,
   return rc;
 }
 
-/* ---- Memory of alloc nodes ------------------------------------------------------ */
+/* ---- Memory of alloc nodes ----------------------------------------------- */
 
 CUresult kiln__cpu_graph_memory_new(kiln__cpu_graph_memory **out,
                                     const CUDA_MEM_ALLOC_NODE_PARAMS *params)

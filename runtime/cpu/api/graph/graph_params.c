@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- Parameters of a node ----------------------------------------------------- */
+/* ---- Parameters of a node ------------------------------------------------ */
 
 static CUgraphNodeParams kernel_params(const CUDA_KERNEL_NODE_PARAMS *p)
 {
@@ -73,7 +73,7 @@ static void close_node(void)
   unlock_graphs();
 }
 
-/* ---- Empty and child graphs -------------------------------------------------------- */
+/* ---- Empty and child graphs ---------------------------------------------- */
 
 CUresult kiln__cpu_graphAddEmptyNode(CUgraphNode *node, CUgraph graph,
                                      const CUgraphNode *after, size_t n)
@@ -111,7 +111,7 @@ CUresult kiln__cpu_graphExecChildGraphNodeSetParams(CUgraphExec exec,
   return kiln__cpu_graphExecNodeSetParams(exec, node, &p);
 }
 
-/* ---- Functions that only pack their arguments ------------------------------------- */
+/* ---- Functions that only pack their arguments ---------------------------- */
 
 /* Three functions of one kind of node: add one, change it, change what became of
  * it in an executable. `make` turns the parameters into CUgraphNodeParams. */
@@ -221,7 +221,7 @@ CONTEXT_NODE_FUNCTIONS(Memset, CUDA_MEMSET_NODE_PARAMS, fill_params)
 EVENT_NODE_FUNCTIONS(EventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD)
 EVENT_NODE_FUNCTIONS(EventWait, CU_GRAPH_NODE_TYPE_WAIT_EVENT)
 
-/* ---- Kernels ------------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------- */
 
 CUresult kiln__cpu_graphKernelNodeGetParams(CUgraphNode node,
                                             CUDA_KERNEL_NODE_PARAMS *params)
@@ -305,7 +305,7 @@ kiln__cpu_graphKernelNodeSetAttribute(CUgraphNode node,
   }
 }
 
-/* ---- Copies and fills ------------------------------------------------------------------ */
+/* ---- Copies and fills ---------------------------------------------------- */
 
 CUresult kiln__cpu_graphMemcpyNodeGetParams(CUgraphNode node,
                                             CUDA_MEMCPY3D *params)
@@ -325,7 +325,7 @@ CUresult kiln__cpu_graphMemsetNodeGetParams(CUgraphNode node,
   return CUDA_SUCCESS;
 }
 
-/* ---- Host functions ---------------------------------------------------------------------- */
+/* ---- Host functions ------------------------------------------------------ */
 
 CUresult kiln__cpu_graphHostNodeGetParams(CUgraphNode node,
                                           CUDA_HOST_NODE_PARAMS *params)
@@ -336,7 +336,7 @@ CUresult kiln__cpu_graphHostNodeGetParams(CUgraphNode node,
   return CUDA_SUCCESS;
 }
 
-/* ---- Memory ------------------------------------------------------------------------------------- */
+/* ---- Memory -------------------------------------------------------------- */
 
 CUresult kiln__cpu_graphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
                                         const CUgraphNode *after, size_t n,
@@ -385,7 +385,7 @@ CUresult kiln__cpu_graphMemFreeNodeGetParams(CUgraphNode node,
   return CUDA_SUCCESS;
 }
 
-/* ---- Words of memory ------------------------------------------------------------------------------ */
+/* ---- Words of memory ----------------------------------------------------- */
 
 CUresult
 kiln__cpu_graphBatchMemOpNodeGetParams(CUgraphNode node,

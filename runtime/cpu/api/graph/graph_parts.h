@@ -1,17 +1,19 @@
-/* graph_parts.h -- what nodes are made of, and what graphs own beside nodes:
- * memory and user objects. */
+/* graph_parts.h -- the parts of graph nodes, and the memory and user objects
+ * that graphs own. */
 #ifndef KILN_CPU_GRAPH_PARTS_H
 #define KILN_CPU_GRAPH_PARTS_H
 
 #include "graph.h"
 
-/* The memory of an alloc node. It has one address from the creation of the node
- * on, which copies of the node and the node that frees it share. */
+/* The memory of an alloc node. Its address is fixed when the node is created.
+ * Copies of the alloc node and the corresponding free node share this
+ * object. */
 typedef struct kiln__cpu_graph_memory {
   atomic_uint refs;
   CUdeviceptr address;
   CUDA_MEM_ALLOC_NODE_PARAMS params;
-  atomic_bool allocated; /* from a launch of the alloc node until it is freed */
+  /* true from a launch of the alloc node until the memory is freed */
+  atomic_bool allocated;
 } kiln__cpu_graph_memory;
 
 CUresult kiln__cpu_graph_memory_new(kiln__cpu_graph_memory **out,
@@ -20,32 +22,35 @@ kiln__cpu_graph_memory *
 kiln__cpu_graph_memory_hold(kiln__cpu_graph_memory *memory);
 void kiln__cpu_graph_memory_drop(kiln__cpu_graph_memory *memory);
 
-/* graph_object.c: the references to user objects that a graph holds. The caller
- * holds machine.graph_lock. */
-bool kiln__cpu_held_copy(CUgraph to, CUgraph from); /* false: no memory */
+/* References to user objects that a graph holds. Defined in graph_object.c. The
+ * caller holds machine.graph_lock. */
+/* returns false if there is no memory */
+bool kiln__cpu_held_copy(CUgraph to, CUgraph from);
 void kiln__cpu_held_drop_all(CUgraph graph);
 
-/* graph_node.c: the checked and copied form of a node's parameters. */
+/* The checked and copied form of a node's parameters. Defined in
+ * graph_node.c. */
 typedef struct kiln__cpu_node_parts {
   CUgraphNodeType type;
   CUcontext context;
   kiln__cpu_shared *shared;
-  CUgraph child; /* a copy */
+  CUgraph child; /* copy of the child graph */
   CUevent event;
   kiln__cpu_graph_memory *memory;
 } kiln__cpu_node_parts;
-/* Checks and copies parameters of any kind. On success the caller owns the
- * parts: it swaps them into a node or drops them. The caller must not hold
- * machine.graph_lock, here nor for the drop. Codes as of cuGraphAddNode. */
+/* Checks and copies the parameters of a node of any type. On success the caller
+ * owns the parts, and either swaps them into a node or drops them. The caller
+ * must not hold machine.graph_lock, neither for this call nor for the drop.
+ * Returns the result codes of cuGraphAddNode. */
 CUresult kiln__cpu_node_parts_make(kiln__cpu_node_parts *out,
                                    CUgraphNodeParams *params);
 void kiln__cpu_node_parts_drop(kiln__cpu_node_parts *parts);
-/* Exchanges the node's parts for these, so that the caller drops the old ones.
- * The caller holds machine.graph_lock. */
+/* Exchanges the node's parts and *parts, so that the caller drops the old
+ * parts. The caller holds machine.graph_lock. */
 void kiln__cpu_node_parts_swap(CUgraphNode node, kiln__cpu_node_parts *parts);
 
-/* graph_capture.c: does a capture build this graph? The caller holds
- * machine.graph_lock. */
+/* Returns whether a capture is building this graph. The caller holds
+ * machine.graph_lock. Defined in graph_capture.c. */
 bool kiln__cpu_graph_in_capture(CUgraph graph);
 
 #endif

@@ -19,7 +19,7 @@ static CUresult known_node(CUgraphNode node)
              : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- Life ------------------------------------------------------------------------ */
+/* ---- Life ---------------------------------------------------------------- */
 
 CUresult kiln__cpu_graphCreate(CUgraph *graph, unsigned int flags)
 {
@@ -119,7 +119,7 @@ CUresult kiln__cpu_graphNodeGetType(CUgraphNode node, CUgraphNodeType *type)
   return rc;
 }
 
-/* ---- Lists ------------------------------------------------------------------------ */
+/* ---- Lists --------------------------------------------------------------- */
 
 /* The convention of all list functions: with an array, *n is its size, and as
  * many items are stored as fit, then NULLs, and *n becomes the number stored.
@@ -274,7 +274,7 @@ CUresult kiln__cpu_graphNodeGetDependentNodes(CUgraphNode node,
   return kiln__cpu_graphNodeGetDependentNodesV2(node, after, NULL, n);
 }
 
-/* ---- Edges ------------------------------------------------------------------------- */
+/* ---- Edges --------------------------------------------------------------- */
 
 static bool has_edge(CUgraphNode node, CUgraphNode before)
 {
@@ -353,7 +353,7 @@ CUresult kiln__cpu_graphRemoveDependenciesV2(CUgraph graph,
   return kiln__cpu_graphRemoveDependencies(graph, from, to, n);
 }
 
-/* ---- Drawing ------------------------------------------------------------------------- */
+/* ---- Drawing ------------------------------------------------------------- */
 
 static const char *type_name(CUgraphNodeType type)
 {

@@ -29,7 +29,7 @@ typedef struct box {
   size_t row, slice;
 } box;
 
-/* ---- Sides --------------------------------------------------------------------- */
+/* ---- Sides --------------------------------------------------------------- */
 
 static side source_of(const CUDA_MEMCPY3D *p)
 {
@@ -139,7 +139,7 @@ static bool box_of(box *out, const side *s, const CUDA_MEMCPY3D *p)
   return out->first != NULL;
 }
 
-/* ---- Running ---------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------- */
 
 /* Copies n bytes and keeps the initialisation check informed: validity moves
  * with device bytes, and host bytes count as written. */
@@ -201,7 +201,7 @@ static void free_work(kiln__cpu_work *work)
   kiln__free(&machine()->alloc, c);
 }
 
-/* ---- Making ------------------------------------------------------------------------- */
+/* ---- Making -------------------------------------------------------------- */
 
 static bool known_type(CUmemorytype type)
 {

@@ -1,12 +1,12 @@
-/* api_copy.h -- the one way in which all copies are issued. */
+/* api_copy.h -- the function through which all copies are issued. */
 #ifndef KILN_CPU_COPY_H
 #define KILN_CPU_COPY_H
 
 #include "api_memory.h"
 
-/* Checks a copy and enqueues it. With `async` the call returns at once, unless it
- * writes pageable host memory; else it returns when the copy is done. Codes as
- * of cuMemcpy3D and cuMemcpy3DAsync. */
+/* Checks a copy and enqueues it. With `async`, the call returns at once unless
+ * it writes pageable host memory. Otherwise it returns when the copy is done.
+ * Returns the result codes of cuMemcpy3D and cuMemcpy3DAsync. */
 CUresult kiln__cpu_issue_copy(CUcontext context, CUstream stream,
                               const CUDA_MEMCPY3D *params, bool async);
 

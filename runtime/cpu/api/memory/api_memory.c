@@ -29,7 +29,7 @@ struct kiln__cpu_blocks {
   block *buckets[1024];
 };
 
-/* ---- The table -------------------------------------------------------------- */
+/* ---- The table ----------------------------------------------------------- */
 
 static struct kiln__cpu_blocks *locked(void)
 {
@@ -262,7 +262,7 @@ uint64_t kiln__cpu_graph_bytes(int device)
   return bytes;
 }
 
-/* ---- A context's end ----------------------------------------------------------- */
+/* ---- A context's end ----------------------------------------------------- */
 
 /* Records a finding for an allocation that the program did not free. */
 static void report_leak(const kiln__cpu_block_info *info)
@@ -339,7 +339,7 @@ void kiln__cpu_end_memory(CUcontext context)
   }
 }
 
-/* ---- Bytes for copies and fills --------------------------------------------------- */
+/* ---- Bytes for copies and fills ------------------------------------------ */
 
 uint8_t *kiln__cpu_device_bytes(CUdeviceptr address, size_t size)
 {
@@ -379,7 +379,7 @@ uint8_t *kiln__cpu_bytes_of(CUdeviceptr address, size_t size)
   return (uint8_t *)(uintptr_t)address;
 }
 
-/* ---- Calls ---------------------------------------------------------------------------- */
+/* ---- Calls --------------------------------------------------------------- */
 
 static CUresult allocate(CUdeviceptr *address, size_t bytes,
                          kiln__cpu_range_kind kind)

@@ -13,7 +13,7 @@ static CUresult issue(const CUDA_MEMCPY3D *params, CUstream stream, bool async)
              : kiln__cpu_issue_copy(context, stream, params, async);
 }
 
-/* ---- Bytes in and out of the first row of an array ------------------------------- */
+/* ---- Bytes in and out of the first row of an array ----------------------- */
 
 static CUresult to_array(CUarray to, size_t to_offset, CUmemorytype type,
                          CUdeviceptr from, size_t bytes, CUstream stream,
@@ -113,7 +113,7 @@ CUresult kiln__cpu_memcpyAtoA(CUarray to, size_t to_offset, CUarray from,
   return issue(&p, NULL, false);
 }
 
-/* ---- Two dimensions ----------------------------------------------------------------- */
+/* ---- Two dimensions ------------------------------------------------------ */
 
 static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool async)
 {
@@ -156,7 +156,7 @@ CUresult kiln__cpu_memcpy2DAsync(const CUDA_MEMCPY2D *copy, CUstream stream)
   return copy_2d(copy, stream, true);
 }
 
-/* ---- Three dimensions ---------------------------------------------------------------- */
+/* ---- Three dimensions ---------------------------------------------------- */
 
 CUresult kiln__cpu_memcpy3D(const CUDA_MEMCPY3D *copy)
 {

@@ -88,7 +88,7 @@ CUresult kiln__cpu_memcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from,
               stream, true);
 }
 
-/* ---- Between devices ------------------------------------------------------------ */
+/* ---- Between devices ----------------------------------------------------- */
 
 static CUresult peer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                      CUcontext from_context, size_t bytes, CUstream stream,
@@ -118,7 +118,7 @@ CUresult kiln__cpu_memcpyPeerAsync(CUdeviceptr to, CUcontext to_context,
   return peer(to, to_context, from, from_context, bytes, stream, true);
 }
 
-/* ---- Many at once ----------------------------------------------------------------- */
+/* ---- Many at once -------------------------------------------------------- */
 
 static CUresult batch(CUdeviceptr *to, CUdeviceptr *from, size_t *sizes,
                       size_t n, const CUmemcpyAttributes *attributes,

@@ -124,7 +124,7 @@ CUresult kiln__cpu_memHostGetFlags(unsigned int *flags, void *p)
   return rc;
 }
 
-/* ---- Other processes: not here ------------------------------------------------- */
+/* ---- Other processes: not here ------------------------------------------- */
 
 CUresult kiln__cpu_ipcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr address)
 {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* ---- Attributes ---------------------------------------------------------------- */
+/* ---- Attributes ---------------------------------------------------------- */
 
 /* What is recorded about an address. */
 typedef struct subject {
@@ -197,7 +197,7 @@ CUresult kiln__cpu_pointerSetAttribute(const void *value,
   return CUDA_SUCCESS;
 }
 
-/* ---- Advice: checked, then without effect ------------------------------------------ */
+/* ---- Advice: checked, then without effect -------------------------------- */
 
 static CUresult managed(CUdeviceptr address, size_t size)
 {
@@ -322,7 +322,7 @@ CUresult kiln__cpu_memDiscardAndPrefetchBatchAsync(
       addresses, sizes, n, locations, location_of, n_locations, flags, stream);
 }
 
-/* ---- What was advised: nothing is kept ----------------------------------------------- */
+/* ---- What was advised: nothing is kept ----------------------------------- */
 
 CUresult kiln__cpu_memRangeGetAttribute(void *data, size_t size,
                                         CUmem_range_attribute attribute,

@@ -34,7 +34,7 @@ static void unlock(void)
   pthread_mutex_unlock(&machine()->lock);
 }
 
-/* ---- Life --------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 static CUmemoryPool pool_new(int device, const CUmemPoolProps *props)
 {
@@ -199,7 +199,7 @@ CUresult kiln__cpu_memPoolDestroy(CUmemoryPool pool)
   return CUDA_SUCCESS;
 }
 
-/* ---- Numbers --------------------------------------------------------------------- */
+/* ---- Numbers ------------------------------------------------------------- */
 
 static void raise(uint64_t *high, uint64_t now)
 {
@@ -333,7 +333,7 @@ CUresult kiln__cpu_memPoolSetAttribute(CUmemoryPool pool,
   return rc;
 }
 
-/* ---- Access ---------------------------------------------------------------------- */
+/* ---- Access -------------------------------------------------------------- */
 
 CUresult kiln__cpu_memPoolSetAccess(CUmemoryPool pool,
                                     const CUmemAccessDesc *access, size_t n)
@@ -373,7 +373,7 @@ CUresult kiln__cpu_memPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool pool,
   return CUDA_SUCCESS;
 }
 
-/* ---- Allocations --------------------------------------------------------------------- */
+/* ---- Allocations --------------------------------------------------------- */
 
 /* Makes an alloc node instead: the allocation is part of a capture. */
 static CUresult capture_alloc(CUstream s, CUmemoryPool pool, size_t bytes,
@@ -454,7 +454,7 @@ CUresult kiln__cpu_memAllocFromPoolAsync(CUdeviceptr *address, size_t bytes,
   return allocate(address, bytes, pool, context, stream);
 }
 
-/* ---- Frees ------------------------------------------------------------------------------ */
+/* ---- Frees --------------------------------------------------------------- */
 
 typedef struct free_work {
   kiln__cpu_work base;
@@ -544,7 +544,7 @@ CUresult kiln__cpu_memFreeAsync(CUdeviceptr address, CUstream stream)
   return free_in_stream(context, stream, &info);
 }
 
-/* ---- Other processes: not here ------------------------------------------------------- */
+/* ---- Other processes: not here ------------------------------------------- */
 
 static CUresult refuse(bool valid)
 {
@@ -587,7 +587,7 @@ CUresult kiln__cpu_memPoolImportPointer(CUdeviceptr *address, CUmemoryPool pool,
                 kiln__cpu_live(pool, KILN__HANDLE_POOL));
 }
 
-/* ---- Memory of graphs ------------------------------------------------------------ */
+/* ---- Memory of graphs ---------------------------------------------------- */
 
 CUresult kiln__cpu_deviceGraphMemTrim(CUdevice device)
 {

@@ -64,7 +64,7 @@ void kiln__cpu_image_write(const kiln__cpu_image *image, kiln__buf *out)
   }
 }
 
-/* ---- The head of a PTX text ---------------------------------------------------- */
+/* ---- The head of a PTX text ---------------------------------------------- */
 
 /* Returns the first byte that belongs to neither white space nor a comment. */
 static const char *skip_blank(const char *p, const char *end)
@@ -139,7 +139,7 @@ bool kiln__cpu_ptx_fits(const kiln__cpu_ptx_head *head, int arch)
   }
 }
 
-/* ---- Images ---------------------------------------------------------------------- */
+/* ---- Images -------------------------------------------------------------- */
 
 /* Checks .version and .target before the text is parsed. If the head cannot be
  * read, the parser reports that with a line number. */

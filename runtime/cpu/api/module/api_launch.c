@@ -26,7 +26,7 @@ typedef struct launch_work {
   uint8_t *params;
 } launch_work;
 
-/* ---- Running ------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------- */
 
 /* The result code with which the driver reports this kind of fault. */
 static CUresult result_of(kiln__cpu_fault_kind kind)
@@ -169,7 +169,7 @@ static void release(kiln__cpu_work *work)
   kiln__free(&kiln__cpu_the_machine()->alloc, w);
 }
 
-/* ---- Checking --------------------------------------------------------------------- */
+/* ---- Checking ------------------------------------------------------------ */
 
 /* Are all dimensions from 1 to x, y and z? A 0 wraps to UINT32_MAX and fails. */
 static bool within(const uint32_t dim[3], uint32_t x, uint32_t y, uint32_t z)
@@ -259,7 +259,7 @@ static CUresult check_shape(CUfunction f, shape *s, uint32_t *max_resident)
   return CUDA_SUCCESS;
 }
 
-/* ---- Making ------------------------------------------------------------------------- */
+/* ---- Making -------------------------------------------------------------- */
 
 /* Copies the arguments from `extra`: one buffer with all parameters, laid out as
  * the PTX declares them. */
@@ -345,7 +345,7 @@ static CUresult make_work(CUcontext context, CUfunction handle, shape s,
   return CUDA_SUCCESS;
 }
 
-/* ---- Kernel nodes of graphs ----------------------------------------------------------- */
+/* ---- Kernel nodes of graphs ---------------------------------------------- */
 
 CUresult kiln__cpu_kernel_work(CUcontext context,
                                const CUDA_KERNEL_NODE_PARAMS *p,
@@ -381,7 +381,7 @@ CUresult kiln__cpu_kernel_work_params(const kiln__cpu_work *work,
   return CUDA_SUCCESS;
 }
 
-/* ---- The driver's functions ----------------------------------------------------------- */
+/* ---- The driver's functions ---------------------------------------------- */
 
 static CUresult launch(CUfunction function, const shape *s, CUstream stream,
                        void **args, void **extra)
@@ -454,7 +454,7 @@ CUresult kiln__cpu_launchKernelEx(const CUlaunchConfig *config,
   return launch(function, &s, config->hStream, args, extra);
 }
 
-/* ---- The launch functions before CUDA 4.0 ------------------------------------------ */
+/* ---- The launch functions before CUDA 4.0 -------------------------------- */
 
 enum { OLD_PARAM_BYTES = 4096 };
 

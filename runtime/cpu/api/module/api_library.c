@@ -32,7 +32,7 @@ struct CUlib_st {
   loaded *contexts;
 };
 
-/* ---- Loading ------------------------------------------------------------------------ */
+/* ---- Loading ------------------------------------------------------------- */
 
 /* Parses the image once without a context, for the names of kernels and for
  * attributes, and makes a handle for each kernel. */
@@ -179,7 +179,7 @@ CUresult kiln__cpu_libraryUnload(CUlibrary library)
   return rc;
 }
 
-/* ---- In a context -------------------------------------------------------------------- */
+/* ---- In a context -------------------------------------------------------- */
 
 /* Stores the library's module in a context, and loads it there at first use,
  * with the attributes that were set so far. The caller holds the lock. */
@@ -286,7 +286,7 @@ CUresult kiln__cpu_libraryGetUnifiedFunction(void **fn, CUlibrary library,
                                     : CUDA_ERROR_NOT_FOUND;
 }
 
-/* ---- Kernels ---------------------------------------------------------------------------- */
+/* ---- Kernels ------------------------------------------------------------- */
 
 CUresult kiln__cpu_libraryGetKernel(CUkernel *kernel, CUlibrary library,
                                     const char *name)

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-/* ---- From text to a program ------------------------------------------------------ */
+/* ---- From text to a program ---------------------------------------------- */
 
 /* Maps the status of the PTX front end to the driver's codes, and appends its
  * messages to the log. */
@@ -63,7 +63,7 @@ CUresult kiln__cpu_module_program(kiln__cpu_program **out,
   return rc;
 }
 
-/* ---- Variables ---------------------------------------------------------------------- */
+/* ---- Variables ----------------------------------------------------------- */
 
 static kiln__cpu_range_kind range_kind(const kiln__cpu_global *g)
 {
@@ -154,7 +154,7 @@ static CUresult place_all(CUmodule module, kiln__buf *log)
   return CUDA_SUCCESS;
 }
 
-/* ---- Functions ----------------------------------------------------------------------- */
+/* ---- Functions ----------------------------------------------------------- */
 
 /* Makes a handle for each kernel that the program defines. */
 static CUresult list_functions(CUmodule module)
@@ -204,7 +204,7 @@ static CUresult check_functions(CUmodule module, kiln__buf *log)
   return CUDA_SUCCESS;
 }
 
-/* ---- Life -------------------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 static void destroy(CUmodule module)
 {
@@ -351,7 +351,7 @@ CUresult kiln__cpu_module_make(CUmodule *out, CUcontext context,
   return rc;
 }
 
-/* ---- The driver's functions ------------------------------------------------------ */
+/* ---- The driver's functions ---------------------------------------------- */
 
 /* Loads from the file `path`, or from memory if that is NULL. */
 static CUresult load(CUmodule *out, const void *bytes, const char *path,

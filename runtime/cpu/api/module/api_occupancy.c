@@ -90,7 +90,7 @@ int kiln__cpu_resident_blocks(const kiln__cpu_limits *limits,
   return (int)n;
 }
 
-/* ---- The driver's functions ------------------------------------------------------ */
+/* ---- The driver's functions ---------------------------------------------- */
 
 /* The checked arguments of the occupancy functions. */
 typedef struct asked {
@@ -201,7 +201,7 @@ CUresult kiln__cpu_occupancyAvailableDynamicSMemPerBlock(size_t *bytes,
   return CUDA_SUCCESS;
 }
 
-/* ---- Clusters -------------------------------------------------------------------------- */
+/* ---- Clusters ------------------------------------------------------------ */
 
 static const CUlaunchAttribute *attribute_of(const CUlaunchConfig *config,
                                              CUlaunchAttributeID id)

@@ -37,7 +37,7 @@ void kiln__cpu_event_set(CUevent event, kiln__cpu_mark *mark)
   unlock_graphs();
 }
 
-/* ---- Life -------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 static void unlink_event(CUevent e)
 {
@@ -111,7 +111,7 @@ CUresult kiln__cpu_eventDestroy(CUevent event)
   return CUDA_SUCCESS;
 }
 
-/* ---- Record and wait ------------------------------------------------------------- */
+/* ---- Record and wait ----------------------------------------------------- */
 
 static CUresult record(CUevent event, CUstream handle, unsigned flags)
 {
@@ -180,7 +180,7 @@ CUresult kiln__cpu_streamWaitEvent(CUstream stream, CUevent event,
   return rc;
 }
 
-/* ---- Questions --------------------------------------------------------------------- */
+/* ---- Questions ----------------------------------------------------------- */
 
 /* Stores a reference to the event's last record; NULL with CUDA_SUCCESS: it was
  * never recorded. */
@@ -271,7 +271,7 @@ CUresult kiln__cpu_eventElapsedTime(float *ms, CUevent from, CUevent to)
   return rc;
 }
 
-/* ---- All of a context ------------------------------------------------------------- */
+/* ---- All of a context ---------------------------------------------------- */
 
 CUresult kiln__cpu_ctxRecordEvent(CUcontext context, CUevent event)
 {
@@ -325,7 +325,7 @@ CUresult kiln__cpu_ctxWaitEvent(CUcontext context, CUevent event)
   return rc;
 }
 
-/* ---- Other processes: not here ------------------------------------------------------ */
+/* ---- Other processes: not here ------------------------------------------- */
 
 CUresult kiln__cpu_ipcGetEventHandle(CUipcEventHandle *handle, CUevent event)
 {

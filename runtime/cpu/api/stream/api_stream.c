@@ -3,7 +3,7 @@
 #include "../context/api_context.h"
 #include "../graph/graph.h"
 
-/* ---- Handles -------------------------------------------------------------------- */
+/* ---- Handles ------------------------------------------------------------- */
 
 /* The calling thread's own default stream in `context`, made at first use. */
 static CUresult own_stream(CUcontext context, CUstream *out)
@@ -73,7 +73,7 @@ static CUresult current_stream(CUstream handle, CUcontext *context,
   return kiln__cpu_stream_of(*context, handle, out);
 }
 
-/* ---- Work ------------------------------------------------------------------------- */
+/* ---- Work ---------------------------------------------------------------- */
 
 static void drop_work(kiln__cpu_work *work)
 {
@@ -140,7 +140,7 @@ CUresult kiln__cpu_wait_context(CUcontext context)
   return atomic_load(&context->sticky);
 }
 
-/* ---- Life ------------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 CUresult kiln__cpu_streamCreateWithPriority(CUstream *stream,
                                             unsigned int flags, int priority)
@@ -254,7 +254,7 @@ CUresult kiln__cpu_ctxSynchronizeV2(CUcontext context)
   return rc != CUDA_SUCCESS ? rc : kiln__cpu_wait_context(c);
 }
 
-/* ---- Questions ---------------------------------------------------------------------- */
+/* ---- Questions ----------------------------------------------------------- */
 
 CUresult kiln__cpu_streamGetCtx(CUstream stream, CUcontext *context)
 {

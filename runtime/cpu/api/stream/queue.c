@@ -21,7 +21,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
-/* ---- Marks ------------------------------------------------------------------- */
+/* ---- Marks --------------------------------------------------------------- */
 
 static void drop_locked(kiln__cpu_mark *mark)
 {
@@ -72,7 +72,7 @@ void kiln__cpu_mark_wait(kiln__cpu_mark *mark)
   pthread_mutex_unlock(&m->queue_lock);
 }
 
-/* ---- Running --------------------------------------------------------------------- */
+/* ---- Running ------------------------------------------------------------- */
 
 /* Can the stream's first mark begin? */
 static bool runnable(const struct CUstream_st *s)
@@ -228,7 +228,7 @@ static bool ensure_thread(CUstream s)
   return true;
 }
 
-/* ---- Adding ---------------------------------------------------------------------- */
+/* ---- Adding -------------------------------------------------------------- */
 
 /* Stores, if `out` is not NULL, the marks of other streams that new work of `s`
  * waits for by the rules of the legacy stream. Returns their number. */
@@ -371,7 +371,7 @@ CUresult kiln__cpu_queue_add(CUstream stream, kiln__cpu_work *work,
   return ok ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-/* ---- Waiting for more than one ---------------------------------------------------- */
+/* ---- Waiting for more than one ------------------------------------------- */
 
 kiln__cpu_mark **kiln__cpu_marks_of_context(CUcontext context, size_t *n)
 {
@@ -430,7 +430,7 @@ void kiln__cpu_marks_wait(kiln__cpu_mark **marks, size_t n)
   kiln__free(&machine()->alloc, marks);
 }
 
-/* ---- Life -------------------------------------------------------------------------- */
+/* ---- Life ---------------------------------------------------------------- */
 
 CUresult kiln__cpu_stream_make(CUstream *out, CUcontext context, unsigned flags,
                                int priority)

@@ -10,7 +10,7 @@ static void free_work(kiln__cpu_work *work)
   kiln__free(&machine()->alloc, work);
 }
 
-/* ---- Host functions ----------------------------------------------------------- */
+/* ---- Host functions ------------------------------------------------------ */
 
 typedef struct host_work {
   kiln__cpu_work base;
@@ -82,7 +82,7 @@ CUresult kiln__cpu_launchHostFunc(CUstream stream, CUhostFn fn, void *user)
   return rc != CUDA_SUCCESS ? rc : kiln__cpu_enqueue(context, stream, work);
 }
 
-/* ---- Callbacks, which run after failures, too ------------------------------------ */
+/* ---- Callbacks, which run after failures, too ---------------------------- */
 
 typedef struct callback_work {
   kiln__cpu_work base;
@@ -123,7 +123,7 @@ CUresult kiln__cpu_streamAddCallback(CUstream stream, CUstreamCallback callback,
   return kiln__cpu_enqueue(context, stream, &c->base);
 }
 
-/* ---- Memory operations ------------------------------------------------------------ */
+/* ---- Memory operations --------------------------------------------------- */
 
 typedef struct ops_work {
   kiln__cpu_work base;

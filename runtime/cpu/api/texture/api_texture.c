@@ -26,7 +26,7 @@ enum {
   MAX_PITCHED = 131072
 };
 
-/* ---- Resources as texels --------------------------------------------------------- */
+/* ---- Resources as texels ------------------------------------------------- */
 
 /* Linear memory becomes one row of texels. It has to lie in one allocation. */
 static CUresult linear_texels(kiln__cpu_texels *t, const CUDA_RESOURCE_DESC *r)
@@ -146,7 +146,7 @@ static CUresult apply_view(kiln__cpu_texture *t,
   return CUDA_SUCCESS;
 }
 
-/* ---- Sampling --------------------------------------------------------------------------- */
+/* ---- Sampling ------------------------------------------------------------ */
 
 static bool integer_texels(const kiln__cpu_texels *t)
 {
@@ -226,7 +226,7 @@ CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
   return CUDA_SUCCESS;
 }
 
-/* ---- Objects ------------------------------------------------------------------------------ */
+/* ---- Objects ------------------------------------------------------------- */
 
 /* Lists the object. On failure it removes the object's handle again. */
 static CUresult list_object(const kiln__cpu_texture_object *object)

@@ -43,7 +43,7 @@ bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
   return false;
 }
 
-/* ---- Shapes -------------------------------------------------------------------- */
+/* ---- Shapes -------------------------------------------------------------- */
 
 /* Checks the shape against the limits of current architectures. */
 static bool shape_fits(const CUDA_ARRAY3D_DESCRIPTOR *d)
@@ -95,7 +95,7 @@ static size_t bytes_of(const kiln__cpu_texels *t)
   return t->plane_bytes * planes;
 }
 
-/* ---- Arrays ---------------------------------------------------------------------- */
+/* ---- Arrays -------------------------------------------------------------- */
 
 static CUresult make_array(CUarray *out, CUcontext context,
                            const CUDA_ARRAY3D_DESCRIPTOR *desc,
@@ -250,7 +250,7 @@ CUresult kiln__cpu_arrayDestroy(CUarray array)
   return rc;
 }
 
-/* ---- Mipmapped arrays --------------------------------------------------------------- */
+/* ---- Mipmapped arrays ---------------------------------------------------- */
 
 static unsigned most_levels(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {

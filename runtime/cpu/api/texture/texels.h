@@ -1,5 +1,5 @@
-/* texels.h -- declarations that arrays, textures, surfaces and references
- * share. */
+/* texels.h -- declarations that arrays, textures, surfaces and texture
+ * references share. */
 #ifndef KILN_CPU_TEXELS_H
 #define KILN_CPU_TEXELS_H
 
@@ -12,23 +12,27 @@ struct CUmipmappedArray_st {
   struct CUmipmappedArray_st *next;
 };
 
-/* Sets texel, channels and texel_bytes of `out`. False: no such format. */
+/* Sets the members texel, channels and texel_bytes of `out`. Returns false if
+ * the format does not exist. */
 bool kiln__cpu_texel_format(CUarray_format format, unsigned channels,
                             kiln__cpu_texels *out);
 
-/* Turns descriptors into the form that the handlers of texture instructions
- * read. `view` may be NULL. CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE,
- * CUDA_ERROR_INVALID_HANDLE, CUDA_ERROR_NOT_SUPPORTED. */
+/* Converts texture descriptors into the form that the handlers of texture
+ * instructions read. `view` may be NULL. Returns CUDA_SUCCESS,
+ * CUDA_ERROR_INVALID_VALUE, CUDA_ERROR_INVALID_HANDLE, or
+ * CUDA_ERROR_NOT_SUPPORTED. */
 CUresult kiln__cpu_texture_make(kiln__cpu_texture *out,
                                 const CUDA_RESOURCE_DESC *r,
                                 const CUDA_TEXTURE_DESC *d,
                                 const CUDA_RESOURCE_VIEW_DESC *view);
-/* The same for a surface. CUDA_ERROR_INVALID_VALUE also if the array was not made
- * for surfaces. */
+/* Converts a surface descriptor in the same way as kiln__cpu_texture_make().
+ * Also returns CUDA_ERROR_INVALID_VALUE if the array was not made for
+ * surfaces. */
 CUresult kiln__cpu_surface_make(kiln__cpu_surface *out,
                                 const CUDA_RESOURCE_DESC *r);
 
-/* Frees the texture and surface objects of a context that ends. */
+/* Frees the texture and surface objects of a context that is destroyed or
+ * reset. */
 void kiln__cpu_context_end_textures(CUcontext context);
 
 #endif

@@ -107,7 +107,7 @@ static CUtexref make(CUcontext context)
   return r;
 }
 
-/* ---- Of modules ------------------------------------------------------------------------ */
+/* ---- Of modules ---------------------------------------------------------- */
 
 /* Returns the reference of the module's variable, made at first use; NULL: no
  * memory. The caller holds the context's lock. */
@@ -174,7 +174,7 @@ CUresult kiln__cpu_moduleGetSurfRef(CUsurfref *surfref, CUmodule module,
   return rc;
 }
 
-/* ---- Made by themselves --------------------------------------------------------------- */
+/* ---- Made by themselves -------------------------------------------------- */
 
 static CUresult check(const void *handle, bool surface)
 {
@@ -221,7 +221,7 @@ CUresult kiln__cpu_paramSetTexRef(CUfunction function, int unit,
   return unit == CU_PARAM_TR_DEFAULT ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* ---- Binding ----------------------------------------------------------------------------- */
+/* ---- Binding ------------------------------------------------------------- */
 
 /* Binds `resource`. On failure the old binding stays. */
 static CUresult bind_to(CUtexref r, const CUDA_RESOURCE_DESC *resource)
@@ -328,7 +328,7 @@ CUresult kiln__cpu_surfRefGetArray(CUarray *array, CUsurfref surfref)
   return CUDA_SUCCESS;
 }
 
-/* ---- Settings ---------------------------------------------------------------------------- */
+/* ---- Settings ------------------------------------------------------------ */
 
 /* Sets the description. If something is bound, it is bound again. */
 static CUresult set_desc(CUtexref r, const CUDA_TEXTURE_DESC *desc)
@@ -453,7 +453,7 @@ CUresult kiln__cpu_texRefSetFlags(CUtexref texref, unsigned int flags)
   return set_desc(texref, &d);
 }
 
-/* ---- Asking ------------------------------------------------------------------------------ */
+/* ---- Asking -------------------------------------------------------------- */
 
 /* The body of a getter: checks the reference, then `ok`, then assigns. */
 #define GET(texref, ok, assignment)                                            \
